@@ -1,0 +1,136 @@
+/*
+ * graph_op.h: what an operator is: one descriptor that says everything about it. See src/op/op_relu.c for a small complete one.
+ *
+ * Every operator, its gradient operators included, stands in a file of src/op (optimisers: src/optim) and ends in CVY_OP_DEFINE(name).
+ * The build collects these into one table. Nothing else in the library names an operator, except fast kernels that offer to run it
+ * and passes that rewrite it.
+ */
+#ifndef CVY_GRAPH_OP_H
+#define CVY_GRAPH_OP_H
+
+#include "graph/graph.h"
+
+typedef struct cvy_cost {
+    int64_t flop;                      /* multiply and add count as two */
+    int64_t read_elems, write_elems;
+} cvy_cost;
+
+/* A tensor as a plain kernel sees it: row-major, any dtype, read and written through double (f32 and f64 lose nothing; integers up to 2^53). */
+typedef struct cvy_span {
+    cvy_dtype dtype;
+    int ndim;
+    int64_t dim[CVY_NDIM_MAX];
+    int64_t elems;
+    void *data;                        /* NULL: value not wanted */
+} cvy_span;
+
+static inline double cvy_get(const cvy_span *s, int64_t i)
+{
+    switch (s->dtype) {
+    case CVY_DTYPE_F32: return ((const float *)s->data)[i];
+    case CVY_DTYPE_F64: return ((const double *)s->data)[i];
+    case CVY_DTYPE_I64: return (double)((const int64_t *)s->data)[i];
+    case CVY_DTYPE_I32: return ((const int32_t *)s->data)[i];
+    default: return ((const uint8_t *)s->data)[i];
+    }
+}
+
+static inline void cvy_set(const cvy_span *s, int64_t i, double x)
+{
+    switch (s->dtype) {
+    case CVY_DTYPE_F32: ((float *)s->data)[i] = (float)x; break;
+    case CVY_DTYPE_F64: ((double *)s->data)[i] = x; break;
+    case CVY_DTYPE_I64: ((int64_t *)s->data)[i] = (int64_t)x; break;
+    case CVY_DTYPE_I32: ((int32_t *)s->data)[i] = (int32_t)x; break;
+    default: ((uint8_t *)s->data)[i] = (uint8_t)x; break;
+    }
+}
+
+/* Product of dims from..to-1. */
+static inline int64_t cvy_span_prod(const cvy_span *s, int from, int to)
+{
+    int64_t n = 1;
+    for (int i = from; i < to; i++)
+        n *= s->dim[i];
+    return n;
+}
+
+/* One case of the operator's test: shapes of its sources (without the variables that infer declares), options, flags. The driver fills real
+ * sources with random values (an integer source gets 0 .. int_bound-1), compares kernels with the reference, and differentiates numerically. */
+enum {
+    CVY_SAMPLE_TIMING = 1,             /* big: only for `convoy bench --op` style timing, not for correctness */
+    CVY_SAMPLE_NO_GRAD = 2,            /* do not differentiate (not smooth at the sampled points) */
+    CVY_SAMPLE_POSITIVE = 4,           /* real sources are drawn from (0.1, 1) instead of (-1, 1) */
+};
+typedef struct cvy_sample {
+    const char *src;                   /* "2x7x3x5" or "2x3x4,2" : one per source, ',' between; a dtype may follow: "2:i32"; NULL ends the list */
+    const char *options;
+    int flags;
+    int64_t int_bound;                 /* default 2 */
+} cvy_sample;
+
+enum {
+    CVY_OP_ELEMENTWISE = 1,  /* dst[0] has src[0]'s shape; element i depends only on element i of same-shaped sources: any common layout will do */
+    CVY_OP_VIEW = 2,         /* dst[0] is src[0]'s memory under another shape, in plain layout: no instruction at all */
+    CVY_OP_LOSS = 4,         /* dst[0] is a scalar accumulator of the dtype f64: the batch's share of the mean loss */
+    CVY_OP_COMM = 8,         /* talks to other ranks: keeps its place in the order, runs on ranks without samples too */
+    CVY_OP_ASSIGNS = 16,     /* its destinations are variables (same as some source): optimisers, running statistics */
+    CVY_OP_HIDDEN = 32,      /* not for models: gradient, update and communication operators */
+    CVY_OP_METRIC = 64,      /* sums with counts; no gradient */
+    CVY_OP_RANDOM = 128,     /* uses graph->seed, node->layer, step number, sample ids */
+};
+
+typedef struct cvy_grad cvy_grad;
+
+typedef struct cvy_op_def {
+    const char *name, *summary;
+    const cvy_option *options;         /* NULL: none */
+    size_t options_size;
+    int nsrc_min, nsrc_max;            /* sources that the caller gives; infer may append variables (cvy_node_param) */
+    int ndst;                          /* all destinations, saved ones last */
+    int nsaved;                        /* the last nsaved of ndst exist only where a gradient asked (cvy_grad_saved) */
+    unsigned flags;
+    cvy_status (*infer)(cvy_node *node);                                    /* checks sources, declares parameters, sets destinations */
+    cvy_status (*grad)(cvy_grad *g, const cvy_node *fwd);                   /* NULL: not differentiable */
+    cvy_status (*build)(cvy_graph *g, const struct cvy_op_def *op, const char *name, const cvy_tree *options, cvy_value *const *src, int nsrc,
+                        cvy_value **dst_out);                               /* a layer that is several nodes; NULL: one node */
+    void (*cost)(const cvy_node *node, cvy_cost *cost_out);                 /* NULL: elementwise, one flop a destination element */
+    cvy_status (*reference)(const cvy_node *node, const cvy_span *src, const cvy_span *dst);   /* plain layouts; NULL for views and comm */
+    int64_t (*summands)(const cvy_node *node);                              /* behind one result, for the test's bound; NULL: 4 */
+    const cvy_sample *samples;         /* ends with {0}; NULL: tested elsewhere (say where in the file's head) */
+} cvy_op_def;
+
+#define CVY_OP_DEFINE(op) const cvy_op_def cvy_op_##op##_def
+
+const cvy_op_def *cvy_op_find(const char *name);
+const cvy_op_def *const *cvy_op_table(int *count_out);
+
+/* ---- for infer ---- */
+/* Makes destination i (kind TEMP, or ACCUMULATOR for losses and metrics), dtype as given. */
+cvy_status cvy_node_set_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape);
+/* The same for a saved destination: only noted; the value is made when a gradient asks. Call it always. */
+cvy_status cvy_node_set_saved(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape);
+cvy_status cvy_node_set_accumulator(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape, int reduced);
+/* Appends the variable "<layer>.<suffix>" as the next source. decay: weight decay applies by default. dtype is the graph's. */
+cvy_status cvy_node_param(cvy_node *node, const char *suffix, const cvy_shape *shape, const cvy_init *init, int decay);
+/* Destination i assigns the variable that source j reads. */
+cvy_status cvy_node_assign(cvy_node *node, int i, int j);
+static inline const cvy_shape *cvy_node_src(const cvy_node *node, int i) { return &node->src[i]->shape; }
+static inline const cvy_shape *cvy_node_dst(const cvy_node *node, int i) { return &node->dst[i]->shape; }
+
+/* ---- for grad (autodiff calls op->grad in reverse order; node->backward is set on what it emits) ---- */
+/* Whether anyone needs the gradient of this value (a path from a trained variable leads to it). */
+int cvy_grad_wanted(const cvy_grad *g, const cvy_value *v);
+/* The gradient that has arrived at a destination, or NULL if none flows there (treat as zero). */
+cvy_value *cvy_grad_of(cvy_grad *g, const cvy_value *dst);
+/* The forward node's saved destination i (index among all dst), made now if it was not. */
+cvy_status cvy_grad_saved(cvy_grad *g, const cvy_node *fwd, int i, cvy_value **out);
+/* Emits a gradient node named "<fwd name>.<op>"; options: a struct of the operator `op` (copied by its options_size), or NULL for none.
+ * dst_out receives node->dst[0 .. ndst_out-1]. A destination that is wanted only sometimes: leave it out with the operator's own option. */
+cvy_status cvy_grad_emit(cvy_grad *g, const cvy_node *fwd, const char *op, const void *options, cvy_value *const *src, int nsrc, cvy_value **dst_out,
+                         int ndst_out);
+/* Says that `contribution` is (part of) the gradient of `target`; contributions of several consumers are added. For a variable's value the
+ * contribution becomes (or is added to) the variable's gradient accumulator. */
+cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution);
+
+#endif
