@@ -1,0 +1,148 @@
+/*
+ * base_mem.c: the allocator that everything goes through, and page memory for tensors.
+ *
+ * The fault injection for tests lives here: a test runs a function with the first, second, third, ... allocation failing and
+ * checks that it reports CVY_E_MEMORY and leaks nothing (the manner of SQLite). The two counters below are the library's only
+ * process-wide variables; they steer nothing unless a test asks for it.
+ */
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base_mem.h"
+
+enum { ALIGN_BYTES = 64, HUGE_BYTES = 2 << 20 };
+
+static _Atomic int64_t allocations;  /* so far */
+static _Atomic int64_t fail_number;  /* the allocation that fails; 0: none */
+static _Atomic int fail_later_too;
+
+void cvy_mem_fail_at(int64_t k, int for_good)
+{
+    atomic_store(&fail_later_too, for_good);
+    atomic_store(&fail_number, k > 0 ? atomic_load(&allocations) + k : 0);
+}
+
+int64_t cvy_mem_count(void)
+{
+    return atomic_load(&allocations);
+}
+
+static int must_fail(void)
+{
+    const int64_t number = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;
+    const int64_t fail = atomic_load_explicit(&fail_number, memory_order_relaxed);
+    return fail != 0 && (number == fail || (number > fail && atomic_load(&fail_later_too)));
+}
+
+/* Through memcpy, because `out` is the address of a pointer of any type. */
+static void put_pointer(void *out, void *p)
+{
+    memcpy(out, &p, sizeof p);
+}
+
+static void *get_pointer(const void *block)
+{
+    void *p;
+    memcpy(&p, block, sizeof p);
+    return p;
+}
+
+cvy_status cvy_mem_alloc(size_t bytes, void *out)
+{
+    const size_t room = (CVY_MAX(bytes, 1) + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+    void *p = must_fail() || room < bytes ? NULL : aligned_alloc(ALIGN_BYTES, room);
+    CVY_CHECK(p, CVY_E_MEMORY, "cannot allocate %zu bytes", bytes);
+    memset(p, 0, room);
+    put_pointer(out, p);
+    return CVY_OK;
+}
+
+cvy_status cvy_mem_grow(void *block, size_t old_bytes, size_t new_bytes)
+{
+    void *fresh = NULL;
+    CVY_TRY(cvy_mem_alloc(new_bytes, &fresh));
+    void *old = get_pointer(block);
+    if (old) {
+        memcpy(fresh, old, CVY_MIN(old_bytes, new_bytes));
+        free(old);
+    }
+    put_pointer(block, fresh);
+    return CVY_OK;
+}
+
+void cvy_mem_free(void *block)
+{
+    free(get_pointer(block));
+    put_pointer(block, NULL);
+}
+
+cvy_status cvy_mem_strdup(const char *text, char **out)
+{
+    return cvy_mem_printf(out, "%s", text);
+}
+
+cvy_status cvy_mem_printf(char **out, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    const int length = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    char *text = NULL;
+    const cvy_status status = length < 0 ? cvy_error_set(CVY_E_INTERNAL, "cannot format \"%s\"", fmt)
+                                         : cvy_mem_alloc((size_t)length + 1, &text);
+    if (status == CVY_OK) {
+        vsnprintf(text, (size_t)length + 1, fmt, again);
+        *out = text;
+    }
+    va_end(again);
+    return status;
+}
+
+static size_t round_to_pages(size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (CVY_MAX(bytes, 1) + page - 1) / page * page;
+}
+
+/* Maps room + HUGE_BYTES, gives back what lies before the aligned start and behind the end. */
+static void *map_aligned(size_t room)
+{
+    char *wide = mmap(NULL, room + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (wide == MAP_FAILED)
+        return NULL;
+    const size_t before = (HUGE_BYTES - (uintptr_t)wide % HUGE_BYTES) % HUGE_BYTES;
+    if (before > 0)
+        munmap(wide, before);
+    munmap(wide + before + room, HUGE_BYTES - before);
+    return wide + before;
+}
+
+cvy_status cvy_mem_alloc_pages(size_t bytes, void *out)
+{
+    const size_t room = round_to_pages(bytes);
+    char *p = must_fail() || room < bytes || room > SIZE_MAX - HUGE_BYTES ? NULL : map_aligned(room);
+    CVY_CHECK(p, CVY_E_MEMORY, "cannot map %zu bytes of tensor memory", bytes);
+#ifdef MADV_HUGEPAGE
+    if (room >= HUGE_BYTES)
+        madvise(p, room, MADV_HUGEPAGE); /* a wish; without it the memory is only slower */
+#endif
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t at = 0; at < room; at += page)
+        *(volatile char *)(p + at) = 0;
+    put_pointer(out, p);
+    return CVY_OK;
+}
+
+void cvy_mem_free_pages(void *block, size_t bytes)
+{
+    void *p = get_pointer(block);
+    if (p)
+        munmap(p, round_to_pages(bytes));
+    put_pointer(block, NULL);
+}

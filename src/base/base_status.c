@@ -1,0 +1,109 @@
+/*
+ * base_status.c: the error record of the calling thread, and the words for statuses and dtypes.
+ *
+ * Nothing here allocates, so that running out of memory can be reported like any other fault.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_status.h"
+
+#ifndef CVY_VERSION
+#define CVY_VERSION "0.1.0"
+#endif
+
+enum { MESSAGE_BYTES = 2048 };
+
+static _Thread_local char message[MESSAGE_BYTES];
+
+const char *cvy_error_text(void)
+{
+    return message;
+}
+
+cvy_status cvy_error_set(cvy_status code, const char *fmt, ...)
+{
+    char fresh[MESSAGE_BYTES]; /* aside, because an argument may be the present message */
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(fresh, sizeof fresh, fmt, args);
+    va_end(args);
+    memcpy(message, fresh, sizeof message);
+    return code;
+}
+
+cvy_status cvy_error_prefix(cvy_status code, const char *fmt, ...)
+{
+    char fresh[MESSAGE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    const int wanted = vsnprintf(fresh, sizeof fresh, fmt, args);
+    va_end(args);
+    const size_t used = wanted < 0 ? 0 : CVY_MIN((size_t)wanted, sizeof fresh - 1);
+    snprintf(fresh + used, sizeof fresh - used, ": %s", message);
+    memcpy(message, fresh, sizeof message);
+    return code;
+}
+
+const char *cvy_status_text(cvy_status status)
+{
+    switch (status) {
+    case CVY_OK: return "ok";
+    case CVY_END: return "end";
+    case CVY_NOT_APPLICABLE: return "not applicable";
+    case CVY_BUSY: return "busy";
+    case CVY_STOPPED: return "stopped";
+    case CVY_E_ARGUMENT: return "bad argument";
+    case CVY_E_SHAPE: return "bad shape";
+    case CVY_E_CONFIG: return "bad configuration";
+    case CVY_E_IO: return "file error";
+    case CVY_E_FORMAT: return "bad format";
+    case CVY_E_MEMORY: return "out of memory";
+    case CVY_E_COMM: return "communication error";
+    case CVY_E_UNSUPPORTED: return "unsupported";
+    case CVY_E_NUMERIC: return "not finite";
+    case CVY_E_INTERNAL: return "internal error";
+    case CVY_E_DISAGREE: return "ranks disagree";
+    }
+    return "unknown status";
+}
+
+const char *cvy_version(void)
+{
+    return CVY_VERSION;
+}
+
+static const struct {
+    const char *text;
+    size_t bytes;
+} dtypes[CVY_DTYPE_COUNT] = {
+    [CVY_DTYPE_F32] = {"f32", 4}, [CVY_DTYPE_F64] = {"f64", 8}, [CVY_DTYPE_I64] = {"i64", 8},
+    [CVY_DTYPE_I32] = {"i32", 4}, [CVY_DTYPE_U8] = {"u8", 1},
+};
+
+static int dtype_is_known(cvy_dtype dtype)
+{
+    return (int)dtype >= 0 && (int)dtype < CVY_DTYPE_COUNT;
+}
+
+size_t cvy_dtype_bytes(cvy_dtype dtype)
+{
+    return dtype_is_known(dtype) ? dtypes[dtype].bytes : 0;
+}
+
+const char *cvy_dtype_text(cvy_dtype dtype)
+{
+    return dtype_is_known(dtype) ? dtypes[dtype].text : "unknown";
+}
+
+cvy_status cvy_dtype_parse(const char *text, cvy_dtype *dtype_out)
+{
+    CVY_CHECK(text, CVY_E_ARGUMENT, "no dtype given, expected f32, f64, i64, i32 or u8");
+    for (int i = 0; i < CVY_DTYPE_COUNT; i++)
+        if (strcmp(text, dtypes[i].text) == 0) {
+            *dtype_out = (cvy_dtype)i;
+            return CVY_OK;
+        }
+    CVY_FAIL(CVY_E_ARGUMENT, "unknown dtype \"%s\", expected f32, f64, i64, i32 or u8", text);
+}
