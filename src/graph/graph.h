@@ -141,6 +141,8 @@ struct cvy_node {
     cvy_value *src[CVY_NODE_SRC_MAX];
     cvy_value *dst[CVY_NODE_DST_MAX];  /* NULL: not wanted (a saved value that no gradient asked for) */
     int nsrc, ndst;
+    cvy_dtype saved_dtype[CVY_NODE_DST_MAX];   /* of saved destinations that no gradient has asked for yet */
+    cvy_shape saved_shape[CVY_NODE_DST_MAX];
     cvy_phase phase;
     int backward;                      /* emitted by autodiff */
     int removed;                       /* by a pass; skipped from then on */

@@ -1,0 +1,101 @@
+/*
+ * graph_vars.c: the set of variables: what a checkpoint holds, what several graphs share.
+ */
+#include <string.h>
+
+#include "graph/graph.h"
+
+cvy_status cvy_vars_create(cvy_vars **out)
+{
+    cvy_vars *vars = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *vars, &vars));
+    const cvy_status status = cvy_pool_create(&vars->pool);
+    if (status != CVY_OK)
+        cvy_mem_free(&vars);
+    else
+        *out = vars;
+    return status;
+}
+
+void cvy_vars_destroy(cvy_vars **vars)
+{
+    if (!*vars)
+        return;
+    for (int i = 0; i < (*vars)->count; i++)
+        cvy_mem_free_pages((*vars)->at[i]->data, (*vars)->at[i]->bytes);
+    cvy_mem_free(&(*vars)->at);
+    cvy_pool_destroy(&(*vars)->pool);
+    cvy_mem_free(vars);
+}
+
+cvy_variable *cvy_vars_find(const cvy_vars *vars, const char *name)
+{
+    for (int i = 0; i < vars->count; i++)
+        if (strcmp(vars->at[i]->name, name) == 0)
+            return vars->at[i];
+    return NULL;
+}
+
+cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy_dtype dtype, const cvy_shape *shape, const cvy_init *init,
+                            cvy_variable **out)
+{
+    cvy_variable *v = cvy_vars_find(vars, name);
+    if (v) {
+        CVY_CHECK(cvy_shape_equal(&v->shape, shape) && v->dtype == dtype && v->role == role, CVY_E_SHAPE,
+                  "variable %s is %s %s already, and is now declared as %s %s: layers that share a name must agree", name, cvy_dtype_text(v->dtype),
+                  cvy_shape_text(&v->shape), cvy_dtype_text(dtype), cvy_shape_text(shape));
+        *out = v;
+        return CVY_OK;
+    }
+    if (vars->count == vars->room) {
+        const int room = vars->room ? 2 * vars->room : 64;
+        CVY_TRY(cvy_mem_grow(&vars->at, sizeof *vars->at * (size_t)vars->room, sizeof *vars->at * (size_t)room));
+        vars->room = room;
+    }
+    CVY_TRY(cvy_pool_alloc(vars->pool, sizeof *v, &v));
+    CVY_TRY(cvy_pool_strdup(vars->pool, name, &v->name));
+    *v = (cvy_variable){.name = v->name, .role = role, .dtype = dtype, .shape = *shape, .lr_mult = 1, .decay_mult = 1, .index = vars->count};
+    if (init) {
+        char *method = NULL, *options = NULL;
+        CVY_TRY(cvy_pool_strdup(vars->pool, init->method, &method));
+        if (init->options)
+            CVY_TRY(cvy_pool_strdup(vars->pool, init->options, &options));
+        v->init = (cvy_init){.method = method, .options = options, .fan_in = init->fan_in, .fan_out = init->fan_out};
+    }
+    vars->at[vars->count++] = v;
+    *out = v;
+    return CVY_OK;
+}
+
+/* Visits every logical element in row-major order and copies it between the variable's layout and plain. */
+static cvy_status copy_plain(const cvy_variable *v, char *plain, int to_plain)
+{
+    CVY_CHECK(v->data, CVY_E_INTERNAL, "variable %s has no memory yet: plan the program first", v->name);
+    const size_t size = cvy_dtype_bytes(v->dtype);
+    const int64_t n = cvy_shape_elems(&v->shape);
+    char *data = v->data;
+    if (cvy_layout_is_plain(&v->layout)) {
+        memcpy(to_plain ? plain : data, to_plain ? data : plain, (size_t)n * size);
+        return CVY_OK;
+    }
+    cvy_blocking b;
+    CVY_TRY(cvy_blocking_make(&v->layout, &v->shape, &b));
+    int64_t at[CVY_NDIM_MAX] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        char *inside = data + (size_t)cvy_blocking_offset(&b, at) * size, *outside = plain + (size_t)i * size;
+        memcpy(to_plain ? outside : inside, to_plain ? inside : outside, size);
+        for (int d = v->shape.ndim - 1; d >= 0 && ++at[d] == v->shape.dim[d]; d--)
+            at[d] = 0;
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_variable_read(const cvy_variable *v, void *plain_out)
+{
+    return copy_plain(v, plain_out, 1);
+}
+
+cvy_status cvy_variable_write(cvy_variable *v, const void *plain)
+{
+    return copy_plain(v, (char *)(uintptr_t)plain, 0);
+}

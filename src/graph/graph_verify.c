@@ -1,0 +1,79 @@
+/*
+ * graph_verify.c: what must hold for every graph, checked after every pass. A failure is a fault of the library and names the node.
+ */
+#include "graph/graph_op.h"
+
+#define VERIFY(condition, node, ...)                                                                                              \
+    do {                                                                                                                          \
+        if (!(condition))                                                                                                         \
+            return cvy_error_prefix(cvy_error_set(CVY_E_INTERNAL, __VA_ARGS__), "graph %s, node %s", (node)->graph->name, (node)->name); \
+    } while (0)
+
+/* A source is made by an earlier node that is not removed, and never by a later phase. */
+static cvy_status verify_sources(const cvy_node *node)
+{
+    for (int i = 0; i < node->nsrc; i++) {
+        const cvy_value *src = node->src[i];
+        VERIFY(src, node, "source %d is missing", i);
+        VERIFY(node->graph->value[src->index] == src, node, "source %s belongs to another graph", src->name);
+        const cvy_node *from = src->producer;
+        if (!from)
+            continue;
+        VERIFY(!from->removed, node, "source %s was made by a removed node", src->name);
+        VERIFY(from->index < node->index, node, "source %s is made later, by %s", src->name, from->name);
+        VERIFY(from->phase <= node->phase, node, "source %s is made in a later phase", src->name);
+    }
+    return CVY_OK;
+}
+
+static cvy_status verify_destinations(const cvy_node *node)
+{
+    const int nmust = node->ndst - node->op->nsaved;
+    for (int i = 0; i < node->ndst; i++) {
+        const cvy_value *dst = node->dst[i];
+        if (!dst)
+            continue;
+        VERIFY(dst->producer == node, node, "destination %s has another producer", dst->name);
+        if (dst->kind == CVY_VALUE_VARIABLE)
+            VERIFY(node->op->flags & CVY_OP_ASSIGNS, node, "only an assigning operator may write variable %s", dst->variable->name);
+        if (dst->kind == CVY_VALUE_ACCUMULATOR)
+            VERIFY(node->phase != CVY_PHASE_UPDATE, node, "accumulator %s is made in the update phase", dst->name);
+    }
+    VERIFY(nmust == 0 || node->dst[0] || (node->op->flags & CVY_OP_COMM) || node->ndst > 1, node, "no destination at all");
+    return CVY_OK;
+}
+
+/* A variable is written at most once, and nobody reads it afterwards in the same step. */
+static cvy_status verify_writes(const cvy_graph *g)
+{
+    for (int v = 0; v < g->nvalue; v++) {
+        const cvy_value *written = g->value[v];
+        if (written->kind != CVY_VALUE_VARIABLE || !written->producer || written->producer->removed)
+            continue;
+        const cvy_node *writer = written->producer;
+        for (int n = 0; n < g->nnode; n++) {
+            const cvy_node *node = g->node[n];
+            if (node->removed || node == writer)
+                continue;
+            for (int i = 0; i < node->ndst; i++)
+                VERIFY(!node->dst[i] || node->dst[i]->kind != CVY_VALUE_VARIABLE || node->dst[i]->variable != written->variable, node,
+                       "variable %s is written twice, first by %s", written->variable->name, writer->name);
+            for (int i = 0; i < node->nsrc && n > writer->index; i++)
+                VERIFY(node->src[i]->kind != CVY_VALUE_VARIABLE || node->src[i]->variable != written->variable || node->src[i] == written, node,
+                       "variable %s is read after %s has written it", written->variable->name, writer->name);
+        }
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_graph_verify(const cvy_graph *g)
+{
+    for (int n = 0; n < g->nnode; n++) {
+        if (g->node[n]->removed)
+            continue;
+        CVY_EXPECT(g->node[n]->index == n);
+        CVY_TRY(verify_sources(g->node[n]));
+        CVY_TRY(verify_destinations(g->node[n]));
+    }
+    return verify_writes(g);
+}
