@@ -77,6 +77,7 @@ enum {
     CVY_OP_ASSIGNS = 16,     /* its destinations are variables (same as some source): optimisers, running statistics */
     CVY_OP_HIDDEN = 32,      /* not for models: gradient, update and communication operators */
     CVY_OP_METRIC = 64,      /* sums with counts; no gradient */
+    CVY_OP_ONCE = 256,       /* of the micro-batch phase, but runs with the last micro-batch only */
     CVY_OP_RANDOM = 128,     /* uses graph->seed, node->layer, step number, sample ids */
 };
 
