@@ -1,0 +1,66 @@
+/*
+ * op_batch_norm.h: options of the batch-norm operators, and the geometry of the groups of samples that their statistics run over.
+ *
+ * The layer `batch_norm` becomes, in a training graph (f64 statistics; row g is group groups.first + g; C channels):
+ *
+ *     bn_stats        src -> stats [G, 2, C]           sums of x and x^2 over this rank's samples of each group
+ *     allreduce       stats -> stats                   only where a group of some rank spans ranks
+ *     bn_apply        src, stats, scale, shift -> dst  (x - mean) / sqrt(variance + eps) * scale + shift
+ *     bn_group_stats  stats -> accumulator [2 C + 1]   sums over groups of mean, unbiased variance, and the number of groups
+ *     bn_running      accumulator, running_mean, running_var -> both assigned; once a step
+ *     bn_grad_stats   src, stats, ddst -> gstats [G, 2, C], dscale, dshift       sums of ddst and ddst * xhat; the last two over this rank only
+ *     allreduce       gstats -> gstats
+ *     bn_grad_apply   src, stats, gstats, ddst, scale -> dsrc
+ *
+ * and in any other graph one node: bn_infer (src, scale, shift, running_mean, running_var -> dst). Without scale_shift there is no scale,
+ * shift, dscale, dshift.
+ */
+#ifndef CVY_OP_BATCH_NORM_H
+#define CVY_OP_BATCH_NORM_H
+
+#include "graph/graph_op.h"
+
+typedef struct cvy_batch_norm_opts {   /* of every operator above */
+    double momentum, eps;
+    int scale_shift;
+    int relu;                          /* set by the fusion pass, for bn_apply and bn_infer: dst = max(.., 0) */
+} cvy_batch_norm_opts;
+
+/* Groups of consecutive samples of a micro-batch, counted over all ranks. A rank's statistics have `count` rows: its own groups, or, where `spans`,
+ * every group (zeros for those that it has no part in), so that one sum over the ranks completes them. */
+typedef struct cvy_bn_groups {
+    int64_t count;
+    int64_t size;                      /* samples of a group; the last one may be shorter */
+    int64_t begin, end;                /* the samples that the rows cover: row g is begin + g * size ... */
+    int64_t local_begin, local_end;    /* this rank's samples */
+    int spans;                         /* equal on all ranks: some group lies on more than one rank */
+} cvy_bn_groups;
+
+cvy_bn_groups cvy_bn_groups_make(const cvy_graph *g);
+
+/* Samples of row g over all ranks. */
+static inline int64_t cvy_bn_group_samples(const cvy_bn_groups *b, int64_t g)
+{
+    return CVY_MIN(b->size, b->end - b->begin - g * b->size);
+}
+
+/* This rank's samples of row g, as sample indices of the local tensors: first .. last - 1; empty where first >= last. */
+static inline void cvy_bn_group_local(const cvy_bn_groups *b, int64_t g, int64_t *first_out, int64_t *last_out)
+{
+    const int64_t at = b->begin + g * b->size;
+    *first_out = CVY_MAX(at, b->local_begin) - b->local_begin;
+    *last_out = CVY_MIN(at + cvy_bn_group_samples(b, g), b->local_end) - b->local_begin;
+}
+
+/* Whether this rank has the first sample of row g: the one rank that counts the group. */
+static inline int cvy_bn_group_is_mine(const cvy_bn_groups *b, int64_t g)
+{
+    const int64_t at = b->begin + g * b->size;
+    return at >= b->local_begin && at < b->local_end;
+}
+
+/* Mean and 1 / sqrt(variance + eps) of channel c of row g from stats [G, 2, C], whose group holds n elements a channel. */
+double cvy_bn_mean(const cvy_span *stats, int64_t g, int64_t c, int64_t n);
+double cvy_bn_variance(const cvy_span *stats, int64_t g, int64_t c, int64_t n);
+
+#endif
