@@ -1,0 +1,48 @@
+/*
+ * pass.h: rewrites of a graph, one a file, run in this order; the verifier runs after each.
+ *
+ *   autodiff -> reduce -> optimise -> fuse
+ */
+#ifndef CVY_PASS_H
+#define CVY_PASS_H
+
+#include "comm/comm.h"
+#include "graph/graph_op.h"
+
+typedef struct cvy_gradient { cvy_variable *variable; cvy_value *value; } cvy_gradient;
+typedef struct cvy_gradients {         /* in the order in which backward makes them; in the graph's pool */
+    cvy_gradient *at;
+    int count;
+} cvy_gradients;
+
+/* Which variables a loss trains: CVY_ROLE_WEIGHT, not frozen, and `trains` (NULL: all) says so. */
+typedef int (*cvy_trains_fn)(void *user, const cvy_variable *v);
+
+/* Adds the backward nodes for the sum of the losses (scalar accumulators made by loss operators) and lists the gradient of every trained variable
+ * that the losses depend on. The gradients become accumulators with reduced = 1. CVY_E_ARGUMENT if nothing is trained, or an operator on the way has no gradient. */
+cvy_status cvy_pass_autodiff(cvy_graph *g, cvy_value *const *loss, int nloss, cvy_trains_fn trains, void *user, cvy_gradients *out);
+
+/* Groups the reduced accumulators of the micro-batch phase into buckets of at least bucket_bytes in the order in which they are ready, and adds for each
+ * a `reduce_start` behind the last node that writes into it and a `reduce_wait` at the head of the update phase. With one rank it only assigns buckets.
+ * overlap 0: all starts stand behind the last backward node. Run it before cvy_pass_optimise. *nbucket_out: buckets are numbered from 0. */
+cvy_status cvy_pass_reduce(cvy_graph *g, int nranks, size_t bucket_bytes, int overlap, int *nbucket_out);
+
+typedef struct cvy_optimise_opts {
+    const char *op;                    /* "sgd", "adam", ... */
+    const cvy_tree *options;           /* of the optimiser, without lr and weight_decay; may be NULL */
+    double weight_decay;
+    double clip_norm, clip_value;      /* 0: off */
+} cvy_optimise_opts;
+/* Adds one update node for each gradient (its lr_mult and decay_mult are applied), behind clipping. Feeds made: "lr", "step". */
+cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts);
+
+/* Folds a ReLU into the node before it where that operator has the option `relu` and nobody else reads its result. */
+cvy_status cvy_pass_fuse_relu(cvy_graph *g);
+
+/* Removes nodes whose results nobody reads and that are neither outputs, accumulators nor writes. */
+cvy_status cvy_pass_prune(cvy_graph *g);
+
+/* Moves a node that stands at the end of the graph to `index`, renumbering. For passes. */
+void cvy_pass_move(cvy_graph *g, cvy_node *node, int index);
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * pass_optimise.c: the update phase: clipping, then one update node a variable, in the order in which the gradients are ready.
+ */
+#include <string.h>
+
+#include "pass/pass.h"
+
+/* A node of the update phase, its options given as text. */
+static cvy_status add_update(cvy_graph *g, const char *op_name, const char *name, const char *options, cvy_value *const *src, int nsrc,
+                             cvy_value **dst_out)
+{
+    const cvy_op_def *op = cvy_op_find(op_name);
+    void *parsed = NULL;
+    cvy_node *node = NULL;
+    CVY_CHECK(op, CVY_E_INTERNAL, "the operator %s is missing", op_name);
+    if (op->options) {
+        CVY_TRY(cvy_pool_alloc(g->pool, op->options_size, &parsed));
+        CVY_TRY(cvy_options_parse_text(g->pool, name, op->options, options, parsed, op->options_size));
+    }
+    CVY_TRY(cvy_graph_add_parsed(g, op, name, "update", parsed, src, nsrc, CVY_PHASE_UPDATE, &node));
+    *dst_out = node->dst[0];
+    return CVY_OK;
+}
+
+/* Sum of squares of all gradients, over as many nodes as their sources need; then the factor that clipping asks for. */
+static cvy_status add_clip_norm(cvy_graph *g, const cvy_gradients *gradients, double max_norm, cvy_value **scale_out)
+{
+    cvy_value *part[CVY_NODE_SRC_MAX] = {0}, *total = NULL, *squares = NULL;
+    char name[48], options[64];
+    for (int i = 0, nodes = 0; i < gradients->count; nodes++) {
+        int n = 0;
+        for (; n < CVY_NODE_SRC_MAX && i < gradients->count; n++, i++)
+            part[n] = gradients->at[i].value;
+        snprintf(name, sizeof name, "clip.norm%d", nodes);
+        CVY_TRY(add_update(g, "grad_norm2", name, NULL, part, n, &squares));
+        cvy_value *const both[] = {total, squares};
+        snprintf(name, sizeof name, "clip.sum%d", nodes);
+        if (total)
+            CVY_TRY(add_update(g, "add", name, NULL, both, 2, &total));
+        else
+            total = squares;
+    }
+    snprintf(options, sizeof options, "max_norm: %.17g", max_norm);
+    return add_update(g, "clip_scale", "clip.scale", options, &total, 1, scale_out);
+}
+
+/* The user's options with this variable's own weight decay and rate. */
+static cvy_status update_options(cvy_graph *g, const cvy_op_def *op, const cvy_optimise_opts *opts, const cvy_variable *v, void **out)
+{
+    const struct { const char *key; double value; } own[] = {
+        {"weight_decay", v->decay ? opts->weight_decay * v->decay_mult : 0.0},
+        {"lr_mult", v->lr_mult},
+    };
+    cvy_tree *map = NULL, *scalar = NULL;
+    CVY_TRY(cvy_tree_new_map(g->pool, "optimizer", &map));
+    for (int i = 0; opts->options && i < opts->options->count; i++)
+        CVY_TRY(cvy_tree_set(g->pool, map, opts->options->key[i], opts->options->child[i]));
+    for (int i = 0; i < CVY_COUNT(own); i++) {
+        char number[40];
+        snprintf(number, sizeof number, "%.17g", own[i].value);
+        CVY_TRY(cvy_tree_new_scalar(g->pool, "optimizer", number, &scalar));
+        CVY_TRY(cvy_tree_set(g->pool, map, own[i].key, scalar));
+    }
+    CVY_TRY(cvy_pool_alloc(g->pool, op->options_size, out));
+    return cvy_options_parse(g->pool, "optimizer", op->options, map, NULL, *out, op->options_size);
+}
+
+cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts)
+{
+    const cvy_op_def *op = cvy_op_find(opts->op);
+    CVY_CHECK(op && (op->flags & CVY_OP_ASSIGNS), CVY_E_CONFIG, "there is no optimizer '%s'", opts->op);
+    cvy_value *lr = NULL, *step = NULL, *scale = NULL;
+    CVY_TRY(cvy_graph_feed(g, "lr", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &lr));
+    CVY_TRY(cvy_graph_step_number(g, &step));
+    if (opts->clip_norm > 0)
+        CVY_TRY(add_clip_norm(g, gradients, opts->clip_norm, &scale));
+    else
+        CVY_TRY(add_update(g, "fill", "update.one", "value: 1, dtype: f64", NULL, 0, &scale));
+    for (int i = 0; i < gradients->count; i++) {
+        const cvy_gradient *gradient = &gradients->at[i];
+        cvy_value *weight = NULL, *value = gradient->value;
+        void *options = NULL;
+        char name[160], limit[48];
+        cvy_node *node = NULL;
+        if (opts->clip_value > 0) {
+            snprintf(name, sizeof name, "%s.clip", gradient->variable->name);
+            snprintf(limit, sizeof limit, "limit: %.17g", opts->clip_value);
+            CVY_TRY(add_update(g, "clip_value", name, limit, &gradient->value, 1, &value));
+        }
+        CVY_TRY(cvy_graph_read_variable(g, gradient->variable, &weight));
+        CVY_TRY(update_options(g, op, opts, gradient->variable, &options));
+        snprintf(name, sizeof name, "%s.%s", gradient->variable->name, op->name);
+        cvy_value *const src[] = {weight, value, lr, scale, step};
+        CVY_TRY(cvy_graph_add_parsed(g, op, name, gradient->variable->name, options, src, 5, CVY_PHASE_UPDATE, &node));
+    }
+    return cvy_graph_verify(g);
+}

@@ -1,0 +1,116 @@
+/*
+ * pass_reduce.c: gradient communication as nodes. Gradients lie in one arena in the order in which backward makes them; a bucket is a range
+ * of it, and its sum over ranks starts as soon as the last gradient in it is there, while backward goes on.
+ *
+ * Source: Li et al. 2020, PyTorch Distributed, section 3.2 (bucketing, overlap).
+ */
+#include "op/op_reduce.h"
+#include "pass/pass.h"
+
+void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
+{
+    for (int i = node->index; i > index; i--) {
+        g->node[i] = g->node[i - 1];
+        g->node[i]->index = i;
+    }
+    g->node[index] = node;
+    node->index = index;
+}
+
+static int is_reduced(const cvy_value *v, cvy_dtype dtype)
+{
+    return v && v->dtype == dtype && v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
+}
+
+/* The next reduced accumulator of this dtype in the order of production; *node_at and *dst_at say where to look on. */
+static cvy_value *next_reduced(const cvy_graph *g, cvy_dtype dtype, int *node_at, int *dst_at)
+{
+    for (; *node_at < g->nnode; (*node_at)++, *dst_at = 0) {
+        cvy_node *node = g->node[*node_at];
+        while (!node->removed && *dst_at < node->ndst) {
+            cvy_value *v = node->dst[(*dst_at)++];
+            if (is_reduced(v, dtype))
+                return v;
+        }
+    }
+    return NULL;
+}
+
+/* Assigns buckets; last[b] becomes the value of bucket b that is made last. Buckets hold one dtype. */
+static int assign_buckets(cvy_graph *g, size_t bucket_bytes, cvy_value **last)
+{
+    static const cvy_dtype dtypes[] = {CVY_DTYPE_F32, CVY_DTYPE_F64};
+    int nbucket = 0;
+    for (int d = 0; d < CVY_COUNT(dtypes); d++) {
+        size_t bytes = 0;
+        int node_at = 0, dst_at = 0, open = 0;
+        for (cvy_value *v; (v = next_reduced(g, dtypes[d], &node_at, &dst_at)) != NULL;) {
+            nbucket += !open;
+            last[nbucket - 1] = v;
+            v->bucket = nbucket - 1;
+            bytes = (open ? bytes : 0) + (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
+            open = bytes < bucket_bytes;
+        }
+    }
+    return nbucket;
+}
+
+static cvy_status add_start(cvy_graph *g, int b, cvy_value *last, int position, cvy_value **token_out)
+{
+    char name[32], options[32];
+    snprintf(name, sizeof name, "reduce%d.start", b);
+    snprintf(options, sizeof options, "bucket: %d", b);
+    cvy_node *start = NULL;
+    CVY_TRY(cvy_graph_add(g, "reduce_start", name, name, options, &last, 1, &start));
+    start->backward = 1;
+    *token_out = start->dst[0];
+    cvy_pass_move(g, start, position);
+    return CVY_OK;
+}
+
+static cvy_status add_wait(cvy_graph *g, int b, cvy_value *token)
+{
+    char name[32];
+    snprintf(name, sizeof name, "reduce%d.wait", b);
+    const struct cvy_reduce_options options = {.bucket = b};
+    cvy_node *wait = NULL;
+    return cvy_graph_add_parsed(g, cvy_op_find("reduce_wait"), name, name, &options, &token, 1, CVY_PHASE_UPDATE, &wait);
+}
+
+/* Update nodes that stand in the graph already (running statistics) move behind the waits: they read what is reduced. */
+static void move_updates_back(cvy_graph *g)
+{
+    int kept = 0, moved = 0;
+    for (int n = 0; n < g->nnode; n++)
+        moved += g->node[n]->phase == CVY_PHASE_UPDATE && g->node[n]->op != cvy_op_find("reduce_wait");
+    for (int n = 0; n < g->nnode - kept && moved > 0;) {
+        cvy_node *node = g->node[n];
+        if (node->phase != CVY_PHASE_UPDATE || node->op == cvy_op_find("reduce_wait")) {
+            n++;
+            continue;
+        }
+        for (int i = n; i + 1 < g->nnode; i++) {
+            g->node[i] = g->node[i + 1];
+            g->node[i]->index = i;
+        }
+        g->node[g->nnode - 1] = node;
+        node->index = g->nnode - 1;
+        kept++;
+        moved--;
+    }
+}
+
+cvy_status cvy_pass_reduce(cvy_graph *g, int nranks, size_t bucket_bytes, int overlap, int *nbucket_out)
+{
+    cvy_value **last = NULL, **token = NULL;
+    CVY_TRY(cvy_pool_alloc(g->pool, sizeof *last * ((size_t)g->nvalue + 1), &last));
+    const int nbucket = assign_buckets(g, bucket_bytes, last);
+    CVY_TRY(cvy_pool_alloc(g->pool, sizeof *token * ((size_t)nbucket + 1), &token));
+    *nbucket_out = nbucket;
+    for (int b = 0; b < nbucket && nranks > 1; b++)
+        CVY_TRY(add_start(g, b, last[b], overlap ? last[b]->producer->index + 1 : g->nnode, &token[b]));
+    for (int b = 0; b < nbucket && nranks > 1; b++)
+        CVY_TRY(add_wait(g, b, token[b]));
+    move_updates_back(g);
+    return cvy_graph_verify(g);
+}
