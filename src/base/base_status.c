@@ -41,7 +41,7 @@ cvy_status cvy_error_prefix(cvy_status code, const char *fmt, ...)
     const int wanted = vsnprintf(fresh, sizeof fresh, fmt, args);
     va_end(args);
     const size_t used = wanted < 0 ? 0 : CVY_MIN((size_t)wanted, sizeof fresh - 1);
-    snprintf(fresh + used, sizeof fresh - used, ": %s", message);
+    snprintf(fresh + used, sizeof fresh - used, ": %.*s", MESSAGE_BYTES - 3, message);
     memcpy(message, fresh, sizeof message);
     return code;
 }

@@ -29,6 +29,8 @@ cvy_status cvy_tree_parse_text(cvy_pool *pool, const char *file, const char *tex
 cvy_status cvy_tree_parse_file(cvy_pool *pool, const char *path, cvy_tree **out);
 /* The child of a map under key and marks it used, or NULL. Does not descend. */
 cvy_tree *cvy_tree_get(const cvy_tree *map, const char *key);
+/* Nothing was said: no node, an empty document, or a plain `key:`, `~` or `null`. */
+int cvy_tree_is_null(const cvy_tree *node);
 /* Builders, for defaults and --set: an empty map, a scalar; cvy_tree_set replaces or adds. path "a.b.c" creates maps on the way (set only). */
 cvy_status cvy_tree_new_map(cvy_pool *pool, const char *file, cvy_tree **out);
 cvy_status cvy_tree_new_scalar(cvy_pool *pool, const char *file, const char *text, cvy_tree **out);
@@ -41,6 +43,11 @@ cvy_status cvy_tree_bool(const cvy_tree *node, int *out);
 const char *cvy_tree_where(const cvy_tree *node);
 /* CVY_E_CONFIG naming the first unused key below node and the nearest of the known names (NULL-terminated, may be NULL). */
 cvy_status cvy_tree_check_used(const cvy_tree *node, const char *const *known);
+/* A deep copy that keeps the places. */
+cvy_status cvy_tree_copy(cvy_pool *pool, const cvy_tree *node, cvy_tree **out);
+/* The same from a word rather than a node. CVY_E_ARGUMENT without a place; the callers above add it. */
+cvy_status cvy_text_int(const char *text, int64_t *out);
+cvy_status cvy_text_real(const char *text, double *out);
 /* The nearest name by edit distance, or NULL if none is near. */
 const char *cvy_text_nearest(const char *word, const char *const *names, int count);
 /* Writes the tree as block YAML (for job.resolved.yaml) into a string of its own (cvy_mem_free). */

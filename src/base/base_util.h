@@ -63,6 +63,7 @@ cvy_status cvy_pread_all(int fd, void *data, size_t bytes, int64_t offset, const
 typedef struct cvy_text { char *data; size_t bytes, room; cvy_status status; } cvy_text;   /* status keeps the first failure */
 void cvy_text_add(cvy_text *t, const char *fmt, ...) CVY_PRINTF(2, 3);
 void cvy_text_add_bytes(cvy_text *t, const char *data, size_t bytes);
+void cvy_text_add_real(cvy_text *t, double value);                             /* as few digits as read back the same */
 void cvy_text_free(cvy_text *t);
 /* JSON: commas are placed by the writer; key NULL inside lists. Reals print with 17 digits where needed; NaN and Inf become null. */
 typedef struct cvy_json { cvy_text text; int depth; uint64_t comma; } cvy_json;

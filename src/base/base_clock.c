@@ -1,0 +1,28 @@
+/*
+ * base_clock.c: time: seconds that only go forward, for measuring, and the date in UTC, for logs and file names.
+ */
+#include <time.h>
+
+#include "base/base_util.h"
+
+double cvy_clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void cvy_clock_text(char text[32])
+{
+    struct tm utc;
+    const time_t now = time(NULL);
+    if (!gmtime_r(&now, &utc) || strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+        text[0] = 0;
+}
+
+cvy_status cvy_size_mul(size_t a, size_t b, size_t *out)
+{
+    CVY_CHECK(b == 0 || a <= SIZE_MAX / b, CVY_E_SHAPE, "%zu times %zu bytes is more than this machine can address", a, b);
+    *out = a * b;
+    return CVY_OK;
+}

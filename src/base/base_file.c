@@ -1,0 +1,328 @@
+/*
+ * base_file.c: files as a run needs them: whole or not at all, with errors that name path and cause.
+ *
+ * A file is replaced by writing it aside, syncing it, renaming it over the old one and syncing the folder; a crash at any point leaves the
+ * old or the new content, never a mixture. Short reads and writes and EINTR are dealt with here, once.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base_util.h"
+
+/* ---- whole transfers ---- */
+
+cvy_status cvy_write_all(int fd, const void *data, size_t bytes, const char *path)
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t n = write(fd, (const char *)data + done, bytes - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        CVY_CHECK(n > 0, CVY_E_IO, "%s: cannot write at byte %zu of %zu: %s", path, done, bytes, n < 0 ? strerror(errno) : "nothing was written");
+        done += (size_t)n;
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_pread_all(int fd, void *data, size_t bytes, int64_t offset, const char *path)
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t n = pread(fd, (char *)data + done, bytes - done, offset + (int64_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        CVY_CHECK(n >= 0, CVY_E_IO, "%s: cannot read %zu bytes at offset %lld: %s", path, bytes, (long long)offset, strerror(errno));
+        CVY_CHECK(n > 0, CVY_E_FORMAT, "%s: the file ends at byte %lld, expected %zu bytes at offset %lld", path,
+                  (long long)offset + (long long)done, bytes, (long long)offset);
+        done += (size_t)n;
+    }
+    return CVY_OK;
+}
+
+/* Reads to the end, not to the size in the inode: pipes and /proc files have none. */
+static cvy_status read_to_end(int fd, const char *path, size_t limit_bytes, char **data, size_t *bytes)
+{
+    size_t room = 0, used = 0;
+    for (;;) {
+        if (room - used < 2) {
+            const size_t wider = CVY_MAX(room * 2, (size_t)65536);
+            CVY_TRY(cvy_mem_grow(data, used, wider));
+            room = wider;
+        }
+        const ssize_t n = read(fd, *data + used, room - used - 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        CVY_CHECK(n >= 0, CVY_E_IO, "%s: cannot read: %s", path, strerror(errno));
+        if (n == 0)
+            break;
+        used += (size_t)n;
+        CVY_CHECK(used <= limit_bytes, CVY_E_FORMAT, "%s: more than %zu bytes, which is too long for a file of this kind", path, limit_bytes);
+    }
+    (*data)[used] = 0;
+    *bytes = used;
+    return CVY_OK;
+}
+
+cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, size_t *bytes_out)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    const cvy_status status = read_to_end(fd, path, limit_bytes, &data, &bytes);
+    close(fd);
+    if (status != CVY_OK) {
+        cvy_mem_free(&data);
+        return status;
+    }
+    *data_out = data;
+    *bytes_out = bytes;
+    return CVY_OK;
+}
+
+/* ---- replace ---- */
+
+static void drop_aside(int fd, char **aside)
+{
+    if (fd >= 0)
+        close(fd);
+    if (*aside)
+        unlink(*aside);
+    cvy_mem_free(aside);
+}
+
+/* The process number keeps two processes that write the same file apart. */
+static cvy_status open_aside(const char *path, char **aside_out, int *fd_out)
+{
+    char *aside = NULL;
+    CVY_TRY(cvy_mem_printf(&aside, "%s.aside-%ld", path, (long)getpid()));
+    const int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        const cvy_status status = cvy_error_set(CVY_E_IO, "%s: cannot create: %s", aside, strerror(errno));
+        cvy_mem_free(&aside);
+        return status;
+    }
+    *aside_out = aside;
+    *fd_out = fd;
+    return CVY_OK;
+}
+
+/* The folder that path stands in, synced, so that the renamed entry itself survives a crash. */
+static cvy_status sync_folder_of(const char *path)
+{
+    char *folder = NULL;
+    CVY_TRY(cvy_mem_strdup(path, &folder));
+    char *slash = strrchr(folder, '/');
+    if (slash == folder)
+        slash[1] = 0;
+    else if (slash)
+        *slash = 0;
+    const cvy_status status = cvy_file_sync_folder(slash ? folder : ".");
+    cvy_mem_free(&folder);
+    return status;
+}
+
+static cvy_status sync_and_rename(int *fd, const char *aside, const char *path)
+{
+    CVY_CHECK(fsync(*fd) == 0, CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
+    const int closed = close(*fd);
+    *fd = -1;
+    CVY_CHECK(closed == 0, CVY_E_IO, "%s: cannot close: %s", path, strerror(errno));
+    CVY_CHECK(rename(aside, path) == 0, CVY_E_IO, "%s: cannot rename %s to it: %s", path, aside, strerror(errno));
+    return sync_folder_of(path);
+}
+
+cvy_status cvy_file_replace(const char *path, const void *data, size_t bytes)
+{
+    char *aside = NULL;
+    int fd = -1;
+    CVY_TRY(open_aside(path, &aside, &fd));
+    cvy_status status = cvy_write_all(fd, data, bytes, path);
+    if (status == CVY_OK)
+        status = sync_and_rename(&fd, aside, path);
+    drop_aside(fd, &aside); /* after the rename there is nothing of that name to remove */
+    return status;
+}
+
+cvy_status cvy_file_aside_open(const char *path, cvy_file_aside *out)
+{
+    cvy_file_aside file = {0};
+    int fd = -1;
+    CVY_TRY(cvy_mem_strdup(path, &file.path));
+    cvy_status status = open_aside(path, &file.aside, &fd);
+    if (status == CVY_OK && !(file.stream = fdopen(fd, "wb")))
+        status = cvy_error_set(CVY_E_MEMORY, "%s: cannot open a stream: %s", path, strerror(errno));
+    if (status != CVY_OK) {
+        drop_aside(fd, &file.aside);
+        cvy_mem_free(&file.path);
+        return status;
+    }
+    *out = file;
+    return CVY_OK;
+}
+
+static cvy_status commit_stream(cvy_file_aside *file)
+{
+    CVY_CHECK(fflush(file->stream) == 0 && !ferror(file->stream), CVY_E_IO, "%s: cannot write: %s", file->path, strerror(errno));
+    CVY_CHECK(fsync(fileno(file->stream)) == 0, CVY_E_IO, "%s: cannot sync: %s", file->path, strerror(errno));
+    FILE *stream = file->stream;
+    file->stream = NULL;
+    CVY_CHECK(fclose(stream) == 0, CVY_E_IO, "%s: cannot close: %s", file->path, strerror(errno));
+    CVY_CHECK(rename(file->aside, file->path) == 0, CVY_E_IO, "%s: cannot rename %s to it: %s", file->path, file->aside, strerror(errno));
+    return sync_folder_of(file->path);
+}
+
+cvy_status cvy_file_aside_commit(cvy_file_aside *file)
+{
+    const cvy_status status = commit_stream(file);
+    cvy_file_aside_drop(file);
+    return status;
+}
+
+void cvy_file_aside_drop(cvy_file_aside *file)
+{
+    if (file->stream)
+        fclose(file->stream);
+    file->stream = NULL;
+    drop_aside(-1, &file->aside);
+    cvy_mem_free(&file->path);
+}
+
+/* ---- folders ---- */
+
+int cvy_file_exists(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0;
+}
+
+int cvy_file_is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static cvy_status make_one_folder(const char *path)
+{
+    CVY_CHECK(mkdir(path, 0777) == 0 || (errno == EEXIST && cvy_file_is_folder(path)), CVY_E_IO, "%s: cannot make the folder: %s", path,
+              errno == EEXIST ? "a file of that name is in the way" : strerror(errno));
+    return CVY_OK;
+}
+
+cvy_status cvy_file_make_folder(const char *path)
+{
+    char *part = NULL;
+    cvy_status status = cvy_mem_strdup(path, &part);
+    for (char *slash = part ? strchr(part + (*part != 0), '/') : NULL; slash && status == CVY_OK; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (!cvy_file_is_folder(part)) /* asked first: mkdir on a read-only parent would fail though it exists */
+            status = make_one_folder(part);
+        *slash = '/';
+    }
+    if (status == CVY_OK && !cvy_file_is_folder(path))
+        status = make_one_folder(path);
+    cvy_mem_free(&part);
+    return status;
+}
+
+cvy_status cvy_file_sync_folder(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open the folder: %s", path, strerror(errno));
+    const int failed = fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot, and need not */
+    const int reason = errno;
+    close(fd);
+    CVY_CHECK(!failed, CVY_E_IO, "%s: cannot sync the folder: %s", path, strerror(reason));
+    return CVY_OK;
+}
+
+static cvy_status remove_entry(int folder_fd, const char *name, const char *path);
+
+static cvy_status remove_entries(DIR *folder, const char *path)
+{
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(folder);
+        CVY_CHECK(entry || errno == 0, CVY_E_IO, "%s: cannot list the folder: %s", path, strerror(errno));
+        if (!entry)
+            return CVY_OK;
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            CVY_TRY(remove_entry(dirfd(folder), entry->d_name, path));
+    }
+}
+
+/* By folder descriptors, so that no link swapped in meanwhile can lead outside. path is the tree's root, for messages. */
+static cvy_status remove_entry(int folder_fd, const char *name, const char *path)
+{
+    if (unlinkat(folder_fd, name, 0) == 0 || errno == ENOENT)
+        return CVY_OK;
+    CVY_CHECK(errno == EISDIR || errno == EPERM, CVY_E_IO, "%s: cannot remove \"%s\": %s", path, name, strerror(errno));
+    const int fd = openat(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open \"%s\": %s", path, name, strerror(errno));
+    DIR *inner = fdopendir(fd);
+    if (!inner)
+        close(fd);
+    CVY_CHECK(inner, CVY_E_MEMORY, "%s: cannot list \"%s\": %s", path, name, strerror(errno));
+    const cvy_status status = remove_entries(inner, path);
+    closedir(inner);
+    CVY_TRY(status);
+    CVY_CHECK(unlinkat(folder_fd, name, AT_REMOVEDIR) == 0, CVY_E_IO, "%s: cannot remove \"%s\": %s", path, name, strerror(errno));
+    return CVY_OK;
+}
+
+cvy_status cvy_file_remove_tree(const char *path)
+{
+    return remove_entry(AT_FDCWD, path, path);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names into a growing array; the names themselves are in the pool. */
+static cvy_status collect_names(DIR *folder, cvy_pool *pool, const char *path, char ***names, int64_t *count)
+{
+    int64_t room = 0;
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(folder);
+        CVY_CHECK(entry || errno == 0, CVY_E_IO, "%s: cannot list the folder: %s", path, strerror(errno));
+        if (!entry)
+            return CVY_OK;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (*count == room) {
+            const int64_t wider = CVY_MAX(room * 2, 64);
+            CVY_TRY(cvy_mem_grow(names, (size_t)room * sizeof **names, (size_t)wider * sizeof **names));
+            room = wider;
+        }
+        CVY_TRY(cvy_pool_strdup(pool, entry->d_name, &(*names)[*count]));
+        ++*count;
+    }
+}
+
+cvy_status cvy_file_list(cvy_pool *pool, const char *path, char ***names_out, int64_t *count_out)
+{
+    char **names = NULL, **kept = NULL;
+    int64_t count = 0;
+    DIR *folder = opendir(path);
+    CVY_CHECK(folder, CVY_E_IO, "%s: cannot open the folder: %s", path, strerror(errno));
+    cvy_status status = collect_names(folder, pool, path, &names, &count);
+    closedir(folder);
+    if (status == CVY_OK)
+        status = cvy_pool_alloc(pool, (size_t)count * sizeof *kept, &kept);
+    if (status == CVY_OK && count > 0) {
+        qsort(names, (size_t)count, sizeof *names, compare_names);
+        memcpy(kept, names, (size_t)count * sizeof *kept);
+    }
+    cvy_mem_free(&names);
+    if (status == CVY_OK) {
+        *names_out = kept;
+        *count_out = count;
+    }
+    return status;
+}

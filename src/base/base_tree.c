@@ -1,0 +1,338 @@
+/*
+ * base_tree.c: what is done with a parsed document: look up, set, copy, read typed values, find keys that nobody used.
+ *
+ * base_tree_parse.c makes trees, base_tree_print.c writes them.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base_tree.h"
+
+enum { WHERE_BYTES = 512, WHERE_RING = 8 };
+
+const char *cvy_tree_where(const cvy_tree *node)
+{
+    static _Thread_local char ring[WHERE_RING][WHERE_BYTES];
+    static _Thread_local unsigned next;
+    char *text = ring[next++ % WHERE_RING];
+    if (!node)
+        snprintf(text, WHERE_BYTES, "(nowhere)");
+    else if (node->line == 0)
+        snprintf(text, WHERE_BYTES, "%s", node->file);
+    else
+        snprintf(text, WHERE_BYTES, "%s:%d:%d", node->file, node->line, node->column);
+    return text;
+}
+
+int cvy_tree_is_null(const cvy_tree *node)
+{
+    if (!node || (node->kind == CVY_TREE_SCALAR && !node->text))
+        return 1;
+    if (node->kind != CVY_TREE_SCALAR || node->quoted)
+        return 0;
+    return node->text[0] == 0 || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0;
+}
+
+/* ---- look up and build ---- */
+
+static int find_key(const cvy_tree *map, const char *key)
+{
+    if (map && map->kind == CVY_TREE_MAP)
+        for (int i = 0; i < map->count; i++)
+            if (strcmp(map->key[i], key) == 0)
+                return i;
+    return -1;
+}
+
+cvy_tree *cvy_tree_get(const cvy_tree *map, const char *key)
+{
+    const int i = find_key(map, key);
+    if (i < 0)
+        return NULL;
+    map->child[i]->used = 1;
+    return map->child[i];
+}
+
+static cvy_status new_node(cvy_pool *pool, const char *file, cvy_tree_kind kind, const char *text, cvy_tree **out)
+{
+    cvy_tree *node = NULL;
+    char *copy = NULL, *file_copy = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *node, &node));
+    CVY_TRY(cvy_pool_strdup(pool, file, &file_copy));
+    if (text)
+        CVY_TRY(cvy_pool_strdup(pool, text, &copy));
+    node->kind = kind;
+    node->file = file_copy;
+    node->text = copy;
+    *out = node;
+    return CVY_OK;
+}
+
+cvy_status cvy_tree_new_map(cvy_pool *pool, const char *file, cvy_tree **out)
+{
+    return new_node(pool, file, CVY_TREE_MAP, NULL, out);
+}
+
+cvy_status cvy_tree_new_scalar(cvy_pool *pool, const char *file, const char *text, cvy_tree **out)
+{
+    return new_node(pool, file, CVY_TREE_SCALAR, text, out);
+}
+
+static cvy_status append_child(cvy_pool *pool, cvy_tree *map, const char *key, cvy_tree *value)
+{
+    const size_t count = (size_t)map->count;
+    cvy_tree **child = NULL, **key_at = NULL, *where = NULL;
+    const char **keys = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, (count + 1) * sizeof *child, &child));
+    CVY_TRY(cvy_pool_alloc(pool, (count + 1) * sizeof *key_at, &key_at));
+    CVY_TRY(cvy_pool_alloc(pool, (count + 1) * sizeof *keys, &keys));
+    CVY_TRY(new_node(pool, value->file, CVY_TREE_SCALAR, key, &where));
+    where->line = value->line;
+    where->column = value->column;
+    if (count > 0) {
+        memcpy(child, map->child, count * sizeof *child);
+        memcpy(key_at, map->key_at, count * sizeof *key_at);
+        memcpy(keys, map->key, count * sizeof *keys);
+    }
+    child[count] = value;
+    key_at[count] = where;
+    keys[count] = where->text;
+    map->child = child;
+    map->key_at = key_at;
+    map->key = keys;
+    map->count++;
+    return CVY_OK;
+}
+
+/* The map under key, made where nothing stands. A value that stands in the way is a fault, so that a typed path cannot wipe out a list. */
+static cvy_status descend(cvy_pool *pool, cvy_tree *map, const char *key, const cvy_tree *value, cvy_tree **out)
+{
+    const int i = find_key(map, key);
+    cvy_tree *next = i < 0 ? NULL : map->child[i];
+    if (!next || cvy_tree_is_null(next)) {
+        CVY_TRY(cvy_tree_new_map(pool, value->file, &next));
+        if (i < 0)
+            CVY_TRY(append_child(pool, map, key, next));
+        else
+            map->child[i] = next;
+    }
+    CVY_CHECK(next->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: cannot set a key below \"%s\": what stands at %s is not a map",
+              cvy_tree_where(value), key, cvy_tree_where(next));
+    *out = next;
+    return CVY_OK;
+}
+
+cvy_status cvy_tree_set(cvy_pool *pool, cvy_tree *map, const char *path, cvy_tree *value)
+{
+    CVY_EXPECT(map->kind == CVY_TREE_MAP);
+    char *word = NULL;
+    CVY_TRY(cvy_pool_strdup(pool, path, &word));
+    for (char *dot = strchr(word, '.'); dot; dot = strchr(word, '.')) {
+        *dot = 0;
+        CVY_CHECK(*word, CVY_E_CONFIG, "%s: empty word in the key \"%s\"", cvy_tree_where(value), path);
+        CVY_TRY(descend(pool, map, word, value, &map));
+        word = dot + 1;
+    }
+    CVY_CHECK(*word, CVY_E_CONFIG, "%s: empty word in the key \"%s\"", cvy_tree_where(value), path);
+    const int i = find_key(map, word);
+    if (i < 0)
+        return append_child(pool, map, word, value);
+    map->child[i] = value;
+    return CVY_OK;
+}
+
+cvy_status cvy_tree_copy(cvy_pool *pool, const cvy_tree *node, cvy_tree **out)
+{
+    cvy_tree *copy = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *copy, &copy));
+    *copy = *node; /* texts are shared: they are never written */
+    copy->used = 0;
+    const size_t count = (size_t)node->count;
+    CVY_TRY(cvy_pool_alloc(pool, count * sizeof *copy->child, &copy->child));
+    for (int i = 0; i < node->count; i++)
+        CVY_TRY(cvy_tree_copy(pool, node->child[i], &copy->child[i]));
+    if (node->kind == CVY_TREE_MAP) {
+        CVY_TRY(cvy_pool_alloc(pool, count * sizeof *copy->key, &copy->key));
+        CVY_TRY(cvy_pool_alloc(pool, count * sizeof *copy->key_at, &copy->key_at));
+        for (int i = 0; i < node->count; i++) {
+            copy->key[i] = node->key[i];
+            copy->key_at[i] = node->key_at[i];
+        }
+    }
+    *out = copy;
+    return CVY_OK;
+}
+
+/* ---- typed scalars ---- */
+
+static const struct {
+    const char *text;
+    double factor;
+} suffixes[] = {{"", 1},           {"k", 1e3},           {"M", 1e6},          {"G", 1e9},           {"Ki", 1024.0},
+                {"Mi", 1048576.0}, {"Gi", 1073741824.0}, {"KiB", 1024.0},     {"MiB", 1048576.0},   {"GiB", 1073741824.0}};
+
+/* Copies a number without its underscores and with the decimal point of the host program's locale, which strtod() obeys. */
+static int clean_number(const char *text, char *out, size_t room)
+{
+    const char point = localeconv()->decimal_point[0];
+    size_t n = 0;
+    for (const char *c = text; *c; c++) {
+        if (*c == '_' && c > text && strchr("0123456789", c[-1]) && c[1] && strchr("0123456789", c[1]))
+            continue;
+        if (!strchr("0123456789+-.eEkMGiKB ", *c) || n + 1 >= room)
+            return 0; /* also keeps out hexadecimal, inf and nan */
+        out[n++] = *c == '.' ? point : *c;
+    }
+    out[n] = 0;
+    return n > 0 && *out != ' ';
+}
+
+static int parse_number(const char *text, double *out)
+{
+    char clean[64], *end = NULL;
+    if (!text || !clean_number(text, clean, sizeof clean))
+        return 0;
+    errno = 0;
+    const double value = strtod(clean, &end);
+    if (end == clean || (errno == ERANGE && fabs(value) > 1))
+        return 0;
+    while (*end == ' ')
+        end++;
+    for (int i = 0; i < CVY_COUNT(suffixes); i++)
+        if (strcmp(end, suffixes[i].text) == 0) {
+            *out = value * suffixes[i].factor;
+            return 1;
+        }
+    return 0;
+}
+
+cvy_status cvy_text_real(const char *text, double *out)
+{
+    CVY_CHECK(parse_number(text, out), CVY_E_ARGUMENT, "expected a number, got \"%s\"", text ? text : "");
+    return CVY_OK;
+}
+
+cvy_status cvy_text_int(const char *text, int64_t *out)
+{
+    double value = 0;
+    char *end = NULL;
+    errno = 0;
+    const long long exact = strtoll(text ? text : "", &end, 10); /* a double would lose digits beyond 2^53 */
+    if (end != text && *end == 0 && text[0] != ' ' && errno == 0) {
+        *out = exact;
+        return CVY_OK;
+    }
+    CVY_CHECK(parse_number(text, &value) && value == floor(value), CVY_E_ARGUMENT, "expected a whole number, got \"%s\"", text ? text : "");
+    CVY_CHECK(fabs(value) <= 9007199254740992.0, CVY_E_ARGUMENT, "expected a whole number below 2^53, got \"%s\"", text);
+    *out = (int64_t)value;
+    return CVY_OK;
+}
+
+static cvy_status check_unquoted(const cvy_tree *node, const char *expected)
+{
+    CVY_CHECK(node->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: expected %s, got a %s", cvy_tree_where(node), expected,
+              node->kind == CVY_TREE_LIST ? "list" : "map");
+    CVY_CHECK(!cvy_tree_is_null(node), CVY_E_CONFIG, "%s: expected %s, got nothing", cvy_tree_where(node), expected);
+    CVY_CHECK(!node->quoted, CVY_E_CONFIG, "%s: expected %s, got the text \"%s\"; take the quotes away", cvy_tree_where(node), expected,
+              node->text);
+    return CVY_OK;
+}
+
+cvy_status cvy_tree_int(const cvy_tree *node, int64_t *out)
+{
+    CVY_TRY(check_unquoted(node, "a whole number"));
+    const cvy_status status = cvy_text_int(node->text, out);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_tree_where(node));
+}
+
+cvy_status cvy_tree_real(const cvy_tree *node, double *out)
+{
+    CVY_TRY(check_unquoted(node, "a number"));
+    const cvy_status status = cvy_text_real(node->text, out);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_tree_where(node));
+}
+
+cvy_status cvy_tree_bool(const cvy_tree *node, int *out)
+{
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "False", "True"};
+    CVY_TRY(check_unquoted(node, "true or false"));
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        if (strcmp(node->text, words[i]) == 0) {
+            *out = i % 2;
+            return CVY_OK;
+        }
+    CVY_FAIL(CVY_E_CONFIG, "%s: expected true or false, got \"%s\"", cvy_tree_where(node), node->text);
+}
+
+/* ---- unused keys ---- */
+
+cvy_status cvy_tree_check_used(const cvy_tree *node, const char *const *known)
+{
+    int nknown = 0;
+    while (known && known[nknown])
+        nknown++;
+    for (int i = 0; node && i < node->count; i++) {
+        if (node->kind == CVY_TREE_MAP && !node->child[i]->used) {
+            const char *near = cvy_text_nearest(node->key[i], known, nknown);
+            CVY_FAIL(CVY_E_CONFIG, "%s: unknown key \"%s\"%s%s%s", cvy_tree_where(node->key_at[i]), node->key[i],
+                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+        }
+        CVY_TRY(cvy_tree_check_used(node->child[i], known));
+    }
+    return CVY_OK;
+}
+
+/* ---- the nearest name ---- */
+
+enum { WORD_MAX = 48 };
+
+static char lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* Edits that turn a into b: insert, delete, replace, swap of neighbours (optimal string alignment). */
+static int edit_distance(const char *a, const char *b)
+{
+    int row[3][WORD_MAX + 1] = {{0}};
+    const int na = (int)strlen(a), nb = (int)strlen(b);
+    for (int j = 0; j <= nb; j++)
+        row[0][j] = j;
+    for (int i = 1; i <= na; i++) {
+        int *now = row[i % 3], *up = row[(i + 2) % 3], *up2 = row[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= nb; j++) {
+            const int same = lower(a[i - 1]) == lower(b[j - 1]);
+            now[j] = CVY_MIN(CVY_MIN(up[j], now[j - 1]) + 1, up[j - 1] + !same);
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
+                now[j] = CVY_MIN(now[j], up2[j - 2] + 1);
+        }
+    }
+    return row[na % 3][nb];
+}
+
+const char *cvy_text_nearest(const char *word, const char *const *names, int count)
+{
+    const char *best = NULL;
+    const size_t length = strlen(word);
+    int best_distance = (int)CVY_MAX(length, 3) / 3 + 1; /* a third of the letters may be wrong */
+    if (length > WORD_MAX)
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        if (strlen(names[i]) > WORD_MAX)
+            continue;
+        const int distance = edit_distance(word, names[i]);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = names[i];
+        }
+    }
+    for (int i = 0; !best && length >= 3 && i < count; i++) /* "momen" for "momentum", "lr_rate" has no such luck */
+        if (strncmp(word, names[i], length) == 0)
+            best = names[i];
+    return best;
+}

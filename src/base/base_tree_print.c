@@ -1,0 +1,131 @@
+/*
+ * base_tree_print.c: a tree as block YAML, such that parsing it again gives the same tree. The run folder's job.resolved.yaml is made so.
+ *
+ * A list of plain values stays on one line, [0.49, 0.48, 0.45]; everything else stands on lines of its own.
+ */
+#include <string.h>
+
+#include "base/base_tree.h"
+#include "base/base_util.h"
+
+/* Whether a text can stand without quotes, in a block or between the brackets of a list, and be read back unchanged. */
+static int can_stand_plain(const char *text)
+{
+    const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-./_";
+    const char rest[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-./_%:()<>=*^~@ ";
+    const size_t length = strlen(text);
+    if (length == 0 || !strchr(first, text[0]) || strspn(text, rest) != length || text[length - 1] == ' ' || text[length - 1] == ':')
+        return 0;
+    if (strstr(text, ": ") || strncmp(text, "---", 3) == 0 || strncmp(text, "...", 3) == 0)
+        return 0;
+    return text[0] != '-' || (text[1] != ' ' && text[1] != 0);
+}
+
+static void print_quoted(cvy_text *t, const char *text)
+{
+    cvy_text_add(t, "\"");
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            cvy_text_add(t, "\\%c", *c);
+        else if (*c == '\n')
+            cvy_text_add(t, "\\n");
+        else if ((unsigned char)*c < 32 || *c == 127)
+            cvy_text_add(t, "\\x%02X", (unsigned)(unsigned char)*c);
+        else
+            cvy_text_add_bytes(t, c, 1);
+    }
+    cvy_text_add(t, "\"");
+}
+
+static void print_scalar(cvy_text *t, const cvy_tree *node)
+{
+    if (cvy_tree_is_null(node))
+        cvy_text_add(t, "null");
+    else if (!node->quoted && can_stand_plain(node->text))
+        cvy_text_add(t, "%s", node->text);
+    else
+        print_quoted(t, node->text);
+}
+
+static void print_key(cvy_text *t, const char *key)
+{
+    if (can_stand_plain(key))
+        cvy_text_add(t, "%s", key);
+    else
+        print_quoted(t, key);
+}
+
+static int fits_on_a_line(const cvy_tree *node)
+{
+    if (node->kind == CVY_TREE_SCALAR || node->count == 0)
+        return 1;
+    for (int i = 0; i < node->count; i++)
+        if (node->kind == CVY_TREE_MAP || node->child[i]->kind != CVY_TREE_SCALAR)
+            return 0;
+    return 1;
+}
+
+static void print_on_a_line(cvy_text *t, const cvy_tree *node)
+{
+    if (node->kind == CVY_TREE_SCALAR) {
+        print_scalar(t, node);
+        return;
+    }
+    cvy_text_add(t, node->kind == CVY_TREE_MAP ? "{" : "[");
+    for (int i = 0; i < node->count; i++) {
+        cvy_text_add(t, i > 0 ? ", " : "");
+        print_scalar(t, node->child[i]);
+    }
+    cvy_text_add(t, node->kind == CVY_TREE_MAP ? "}" : "]");
+}
+
+static void indent(cvy_text *t, int columns)
+{
+    cvy_text_add(t, "%*s", columns, "");
+}
+
+/* Prints a map or list of several lines. The cursor stands at the column; every line ends with a newline. */
+static void print_block(cvy_text *t, const cvy_tree *node, int column)
+{
+    for (int i = 0; i < node->count; i++) {
+        const cvy_tree *child = node->child[i];
+        if (i > 0)
+            indent(t, column);
+        if (node->kind == CVY_TREE_MAP) {
+            print_key(t, node->key[i]);
+            cvy_text_add(t, ":");
+        } else {
+            cvy_text_add(t, "-");
+        }
+        if (fits_on_a_line(child)) {
+            cvy_text_add(t, " ");
+            print_on_a_line(t, child);
+            cvy_text_add(t, "\n");
+        } else if (node->kind == CVY_TREE_LIST) {
+            cvy_text_add(t, " ");
+            print_block(t, child, column + 2);
+        } else {
+            cvy_text_add(t, "\n");
+            indent(t, column + 2);
+            print_block(t, child, column + 2);
+        }
+    }
+}
+
+cvy_status cvy_tree_print(const cvy_tree *node, char **text_out)
+{
+    cvy_text t = {0};
+    if (fits_on_a_line(node)) {
+        print_on_a_line(&t, node);
+        cvy_text_add(&t, "\n");
+    } else {
+        print_block(&t, node, 0);
+    }
+    if (t.status != CVY_OK) {
+        const cvy_status status = t.status;
+        cvy_text_free(&t);
+        return status;
+    }
+    *text_out = t.data;
+    return CVY_OK;
+}
