@@ -1,0 +1,131 @@
+/*
+ * run_context.c: contexts: one rank alone, or the ranks of a user's communicator; threads from the affinity mask; the log.
+ */
+#include "run/run_context.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_mem.h"
+#include "comm/mpi/comm_mpi.h"
+#include <convoy/mpi.h>
+
+static int count_cores(cpu_set_t *mask_out)
+{
+    CPU_ZERO(mask_out);
+    if (sched_getaffinity(0, sizeof *mask_out, mask_out) != 0)
+        return 1;
+    return CVY_MAX(CPU_COUNT(mask_out), 1);
+}
+
+/* Threads of this rank: the union of the masks of the node's ranks, divided by the ranks that share it. A mask of its own is taken whole. */
+static cvy_status choose_threads(cvy_context *context)
+{
+    cpu_set_t mine, all[64];
+    context->cores = count_cores(&mine);
+    if (context->opts.threads > 0) {
+        context->threads = context->opts.threads;
+        return CVY_OK;
+    }
+    const cvy_comm *comm = context->comm;
+    if (comm->nranks == 1 || comm->nranks > CVY_COUNT(all)) {
+        context->threads = comm->node_nranks > 1 ? CVY_MAX(context->cores / comm->node_nranks, 1) : context->cores;
+        return CVY_OK;
+    }
+    CVY_TRY(comm->ops->allgather(context->comm, &mine, sizeof mine, all));
+    int sharing = 0;
+    for (int r = 0; r < comm->nranks; r++)
+        sharing += CPU_EQUAL(&all[r], &mine) != 0;
+    sharing = CVY_MIN(sharing, comm->node_nranks);
+    context->threads = CVY_MAX(context->cores / CVY_MAX(sharing, 1), 1);
+    return CVY_OK;
+}
+
+cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out)
+{
+    cvy_context *context = NULL;
+    cvy_status status = cvy_mem_alloc(sizeof *context, &context);
+    if (status != CVY_OK) {
+        comm->ops->destroy(comm);
+        return status;
+    }
+    context->comm = comm;
+    if (opts)
+        memcpy(&context->opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
+    status = cvy_comm_agree(comm, choose_threads(context));
+    if (status != CVY_OK) {
+        cvy_context_destroy(&context);
+        return status;
+    }
+    *out = context;
+    return CVY_OK;
+}
+
+cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **context_out)
+{
+    cvy_comm *comm = NULL;
+    CVY_TRY(cvy_comm_create_self(&comm));
+    return cvy_context_create_over(comm, opts, context_out);
+}
+
+cvy_status cvy_context_create_mpi(MPI_Comm user, const cvy_context_opts *opts, cvy_context **context_out)
+{
+    cvy_comm *comm = NULL;
+    CVY_TRY(cvy_comm_create_mpi(user, &comm));
+    return cvy_context_create_over(comm, opts, context_out);
+}
+
+void cvy_context_destroy(cvy_context **context)
+{
+    if (!*context)
+        return;
+    (*context)->comm->ops->destroy((*context)->comm);
+    cvy_mem_free(context);
+}
+
+int cvy_context_rank(const cvy_context *context)
+{
+    return context->comm->rank;
+}
+
+int cvy_context_nranks(const cvy_context *context)
+{
+    return context->comm->nranks;
+}
+
+int cvy_context_threads(const cvy_context *context)
+{
+    return context->threads;
+}
+
+static void say(const cvy_context *context, cvy_log_level level, const char *fmt, va_list args)
+{
+    char line[1024];
+    if (level > context->opts.log_level)
+        return;
+    vsnprintf(line, sizeof line, fmt, args);
+    if (context->opts.log)
+        context->opts.log(context->opts.log_user, level, line);
+    else
+        fprintf(stderr, "convoy: %s%s\n", level == CVY_LOG_WARN ? "warning: " : level == CVY_LOG_ERROR ? "error: " : "", line);
+}
+
+void cvy_log(const cvy_context *context, cvy_log_level level, const char *fmt, ...)
+{
+    va_list args;
+    if (context->comm->rank != 0)
+        return;
+    va_start(args, fmt);
+    say(context, level, fmt, args);
+    va_end(args);
+}
+
+void cvy_log_local(const cvy_context *context, cvy_log_level level, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(context, level, fmt, args);
+    va_end(args);
+}

@@ -1,0 +1,22 @@
+/*
+ * run_context.h: what a context holds: the communicator, the number of compute threads, the log.
+ */
+#ifndef CVY_RUN_CONTEXT_H
+#define CVY_RUN_CONTEXT_H
+
+#include "comm/comm.h"
+
+struct cvy_context {
+    cvy_comm *comm;
+    int threads;
+    int cores;                         /* in this rank's affinity mask */
+    cvy_context_opts opts;
+};
+
+/* comm is taken over, also on failure. */
+cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out);
+/* A line of the log: rank 0 only, unless the event is local to the rank. */
+void cvy_log(const cvy_context *context, cvy_log_level level, const char *fmt, ...) CVY_PRINTF(3, 4);
+void cvy_log_local(const cvy_context *context, cvy_log_level level, const char *fmt, ...) CVY_PRINTF(3, 4);
+
+#endif
