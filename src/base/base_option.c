@@ -5,7 +5,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base_option.h"
@@ -31,29 +30,30 @@ static cvy_status explain(const setting *s, const char *expected)
 
 /* ---- bounds: blank-separated terms: "1..", "0..1", ">0", "<1", "odd", "even" ---- */
 
-static int obeys_range(const char *term, const char *dots, double value)
+/* The number of a bound, or otherwise where none is written. */
+static double bound(const char *text, double otherwise)
 {
-    char *end = NULL;
-    const double low = strtod(term, &end);
-    if (dots > term && value < low)
-        return 0;
-    return dots[2] == 0 || dots[2] == ' ' || value <= strtod(dots + 2, NULL);
+    double value = otherwise;
+    return *text && cvy_text_real(text, &value) == CVY_OK ? value : otherwise;
 }
 
 static int obeys_term(const char *term, size_t length, double value)
 {
     char text[48];
     snprintf(text, sizeof text, "%.*s", (int)length, term);
-    const char *dots = strstr(text, "..");
     if (strcmp(text, "odd") == 0)
         return fmod(value, 2) != 0;
     if (strcmp(text, "even") == 0)
         return fmod(value, 2) == 0;
     if (text[0] == '>')
-        return text[1] == '=' ? value >= strtod(text + 2, NULL) : value > strtod(text + 1, NULL);
+        return value > bound(text + 1, INFINITY);
     if (text[0] == '<')
-        return text[1] == '=' ? value <= strtod(text + 2, NULL) : value < strtod(text + 1, NULL);
-    return dots && obeys_range(text, dots, value);
+        return value < bound(text + 1, -INFINITY);
+    char *dots = strstr(text, "..");
+    if (!dots)
+        return 0; /* a mistake in the table: no value passes, so the first test sees it */
+    *dots = 0;
+    return value >= bound(text, -INFINITY) && value <= bound(dots + 2, INFINITY);
 }
 
 static cvy_status check_bounds(const setting *s, double value)
@@ -200,7 +200,7 @@ static int is_listed(const char *const *names, const char *name)
 static cvy_status unknown_key(const char *who, const cvy_option *rows, const char *const *extra, const cvy_tree *key)
 {
     enum { NAME_MAX_COUNT = 128 };
-    const char *names[NAME_MAX_COUNT];
+    const char *names[NAME_MAX_COUNT] = {0};
     int count = 0;
     cvy_text list = {0};
     for (const cvy_option *row = rows; row && row->name && count < NAME_MAX_COUNT; row++)

@@ -31,7 +31,7 @@ typedef struct cvy_option {
     cvy_option_type type;
     size_t offset;             /* of the field, by CVY_FIELD */
     const char *fallback;      /* default, as text; NULL: the key must be given */
-    const char *valid;         /* "" any; "1.." "0..1" ">0" "odd 1.." bounds (of each item for lists); CHOICE: "a|b|c" */
+    const char *valid;         /* "" any; "1.." "0..1" ">0" "0.. <1" "odd 1.." bounds (of each item for lists), all of which must hold; CHOICE: "a|b|c" */
     const char *unit;          /* "" or "samples", "channels", "s", "bytes" */
     const char *help;          /* one sentence without a full stop */
 } cvy_option;
@@ -44,6 +44,10 @@ cvy_status cvy_options_parse(cvy_pool *pool, const char *who, const cvy_option *
 cvy_status cvy_options_parse_text(cvy_pool *pool, const char *who, const cvy_option *rows, const char *text, void *fields, size_t size);
 /* "name: value, ..." of all rows (a TREE row that is set prints as "..."), into a string of its own. */
 cvy_status cvy_options_print(const cvy_option *rows, const void *fields, char **text_out);
+/* The same as a map that parses back to the same fields; rows that hold nothing (NULL strings and trees, empty lists) are left out. */
+cvy_status cvy_options_tree(cvy_pool *pool, const cvy_option *rows, const void *fields, cvy_tree **out);
+/* The word of a CHOICE row's value, in the pool. */
+cvy_status cvy_option_word(cvy_pool *pool, const cvy_option *row, int value, const char **out);
 /* Help text, a line per row, two spaces of indent. */
 cvy_status cvy_options_help(const cvy_option *rows, char **text_out);
 
