@@ -1,0 +1,154 @@
+/*
+ * kernel_reorder.c: copies a tensor from one layout into another.
+ *
+ * In the step: where a kernel wants a source in another layout than it lies in; outside it: variables to and from files. Where oneDNN knows
+ * both layouts its generated code is taken. The plain way rests on this: in a blocked layout the offset of an element is a sum of one
+ * term per dimension, so a table per dimension and layout turns any pair of layouts into additions.
+ */
+#include <string.h>
+
+#include "kernel/kernel.h"
+#if CVY_HAVE_ONEDNN
+#include "kernel/onednn/onednn_api.h"
+#endif
+
+struct cvy_reorder {
+    size_t elem_bytes;
+    int threads, ndim;
+    int same;                          /* equal layouts: a copy */
+    int64_t elems, to_elems, rows;     /* logical, of the target with padding, product of all dimensions but the last */
+    int64_t dim[CVY_NDIM_MAX];
+    int64_t *from[CVY_NDIM_MAX], *to[CVY_NDIM_MAX];
+    const char *src;                   /* of the running call */
+    char *dst;
+#if CVY_HAVE_ONEDNN
+    cvy_onednn_call *call;
+#endif
+};
+
+static cvy_status make_tables(const cvy_layout *layout, const cvy_shape *shape, int64_t **table, int64_t *elems_out)
+{
+    cvy_blocking b;
+    CVY_TRY(cvy_blocking_make(layout, shape, &b));
+    for (int d = 0; d < shape->ndim; d++) {
+        CVY_TRY(cvy_mem_alloc((size_t)shape->dim[d] * sizeof(int64_t), &table[d]));
+        int64_t at[CVY_NDIM_MAX] = {0};
+        for (; at[d] < shape->dim[d]; at[d]++)
+            table[d][at[d]] = cvy_blocking_offset(&b, at);
+    }
+    *elems_out = b.elems;
+    return CVY_OK;
+}
+
+cvy_status cvy_reorder_create(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to, int threads, cvy_reorder **out)
+{
+    cvy_status status = CVY_OK;
+    cvy_reorder *r = NULL;
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *r, &r));
+    /* A scalar is treated as one element of one dimension, so that the loops have a last dimension. */
+    const cvy_shape one = {.ndim = 1, .dim = {1}};
+    const cvy_shape *s = shape->ndim == 0 ? &one : shape;
+    r->elem_bytes = cvy_dtype_bytes(dtype);
+    r->threads = threads;
+    r->ndim = s->ndim;
+    r->elems = cvy_shape_elems(s);
+    memcpy(r->dim, s->dim, sizeof r->dim);
+    r->rows = 1;
+    for (int d = 0; d + 1 < s->ndim; d++)
+        r->rows *= s->dim[d];
+    r->same = cvy_layout_equal(from, to);
+    if (r->same) {
+        cvy_blocking b;
+        CVY_TRY_OUT(cvy_blocking_make(to, s, &b));
+        r->to_elems = b.elems;
+    }
+#if CVY_HAVE_ONEDNN
+    if (!r->same && r->elems > 0) {
+        status = cvy_onednn_reorder(dtype, s, from, to, threads, &r->call);
+        if (status < 0)
+            goto out;
+        status = CVY_OK;
+    }
+    if (r->call) {
+        *out = r;
+        return CVY_OK;
+    }
+#endif
+    if (!r->same) {
+        int64_t from_elems;
+        CVY_TRY_OUT(make_tables(from, s, r->from, &from_elems));
+        CVY_TRY_OUT(make_tables(to, s, r->to, &r->to_elems));
+    }
+    *out = r;
+    return CVY_OK;
+out:
+    cvy_reorder_destroy(&r);
+    return status;
+}
+
+/* One row is a run over the last dimension. */
+#define COPY_ROW(type)                                                                       \
+    for (int64_t i = 0; i < n; i++)                                                          \
+        ((type *)r->dst)[to + last_to[i]] = ((const type *)r->src)[from + last_from[i]];
+
+static void copy_rows(int64_t first, int64_t end, void *arg)
+{
+    const cvy_reorder *r = arg;
+    const int last = r->ndim - 1;
+    const int64_t n = r->dim[last], *last_from = r->from[last], *last_to = r->to[last];
+    for (int64_t row = first; row < end; row++) {
+        int64_t from = 0, to = 0, rest = row;
+        for (int d = last - 1; d >= 0; d--) {
+            from += r->from[d][rest % r->dim[d]];
+            to += r->to[d][rest % r->dim[d]];
+            rest /= r->dim[d];
+        }
+        switch (r->elem_bytes) {
+        case 1: COPY_ROW(uint8_t) break;
+        case 4: COPY_ROW(uint32_t) break;
+        default: COPY_ROW(uint64_t) break;
+        }
+    }
+}
+
+static void copy_bytes(int64_t first, int64_t end, void *arg)
+{
+    const cvy_reorder *r = arg;
+    memcpy(r->dst + first, r->src + first, (size_t)(end - first));
+}
+
+void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
+{
+#if CVY_HAVE_ONEDNN
+    if (r->call) {
+        void *const arg[CVY_ONEDNN_ROLES] = {[CVY_ONEDNN_SRC] = (void *)src, [CVY_ONEDNN_DST] = dst};
+        cvy_onednn_run(r->call, arg, NULL);
+        return;
+    }
+#endif
+    r->src = src;
+    r->dst = dst;
+    if (r->same) {
+        cvy_parallel_for(r->threads, r->to_elems * (int64_t)r->elem_bytes, 1 << 18, copy_bytes, r);
+        return;
+    }
+    if (r->to_elems != r->elems)
+        memset(dst, 0, (size_t)r->to_elems * r->elem_bytes);
+    if (r->elems > 0)
+        cvy_parallel_for(r->threads, r->rows, CVY_MAX(1, 16384 / CVY_MAX(1, r->dim[r->ndim - 1])), copy_rows, r);
+}
+
+void cvy_reorder_destroy(cvy_reorder **reorder)
+{
+    cvy_reorder *r = *reorder;
+    if (!r)
+        return;
+#if CVY_HAVE_ONEDNN
+    cvy_onednn_destroy(r->call);
+#endif
+    for (int d = 0; d < CVY_NDIM_MAX; d++) {
+        cvy_mem_free(&r->from[d]);
+        cvy_mem_free(&r->to[d]);
+    }
+    cvy_mem_free(reorder);
+}

@@ -1,0 +1,48 @@
+/*
+ * native_common.c: offers and views that our own kernels share. At planning time only.
+ */
+#include "kernel/native/native_common.h"
+
+cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout)
+{
+    cvy_planes p = {.n = shape->dim[0], .channels = shape->dim[1], .positions = 1};
+    p.block = CVY_MAX(1, cvy_layout_channel_block(layout, shape->ndim));
+    p.groups = (p.channels + p.block - 1) / p.block;
+    for (int d = 2; d < shape->ndim; d++)
+        p.positions *= shape->dim[d];
+    return p;
+}
+
+cvy_status cvy_native_f32(const cvy_node *node)
+{
+    if (node->src[0]->dtype == CVY_DTYPE_F32)
+        return CVY_OK;
+    return cvy_error_set(CVY_NOT_APPLICABLE, "native kernels compute in f32, the source is %s", cvy_dtype_text(node->src[0]->dtype));
+}
+
+cvy_layout cvy_native_channels(const cvy_kernel_ask *ask, int i)
+{
+    const int ndim = ask->node->src[i]->shape.ndim;
+    return ndim >= 2 && cvy_layout_channel_block(&ask->src[i], ndim) > 0 ? ask->src[i] : cvy_layout_plain();
+}
+
+cvy_status cvy_native_offer_elementwise(cvy_kernel_ask *ask, int nsrc, int inplace)
+{
+    CVY_TRY(cvy_native_f32(ask->node));
+    cvy_layout layout = ask->src[0];
+    for (int i = 1; i < nsrc && cvy_layout_is_plain(&layout); i++)
+        layout = ask->src[i];
+    for (int i = 0; i < nsrc; i++)
+        ask->src[i] = layout;
+    ask->dst[0] = layout;
+    ask->inplace[0] = inplace + 1;
+    return CVY_OK;
+}
+
+cvy_status cvy_native_dst_elems(const cvy_kernel_ask *ask, int64_t *elems_out)
+{
+    cvy_blocking b;
+    CVY_TRY(cvy_blocking_make(&ask->dst[0], &ask->node->dst[0]->shape, &b));
+    *elems_out = b.elems;
+    return CVY_OK;
+}

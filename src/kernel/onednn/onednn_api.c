@@ -1,0 +1,550 @@
+/*
+ * onednn_api.c: oneDNN's C API behind the few words of onednn_api.h.
+ *
+ * Version 2 has operation descriptors and open memory descriptors, version 3 neither; both differences end in this file. Each call owns its
+ * engine and stream (cheap on a CPU), so nothing is shared and nothing is global. oneDNN takes the size of the team from OpenMP's setting
+ * of the calling thread, which is put back after each use: a guest program keeps its own.
+ */
+#include "kernel/onednn/onednn_api.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
+#include <string.h>
+
+#if CVY_HAVE_OPENMP
+#include <omp.h>
+#endif
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t md_handle;
+typedef const_dnnl_memory_desc_t md_ref;
+#else
+typedef dnnl_memory_desc_t *md_handle;
+typedef const dnnl_memory_desc_t *md_ref;
+#endif
+
+struct cvy_onednn_call {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    dnnl_memory_t memory[CVY_ONEDNN_ROLES + 1];        /* by role; the last is the scratchpad */
+    void *bound[CVY_ONEDNN_ROLES + 1];                 /* where each memory points now */
+    dnnl_exec_arg_t arg[CVY_ONEDNN_ROLES + 1];
+    int narg, threads;
+    cvy_onednn_family family;
+    cvy_onednn_pass pass;
+    int present[CVY_ONEDNN_ROLES];
+    int ndim[CVY_ONEDNN_ROLES];
+    int64_t dim[CVY_ONEDNN_ROLES][CVY_ONEDNN_NDIM_MAX];
+};
+
+/* ---- team ---- */
+
+static int team_enter(int threads)
+{
+#if CVY_HAVE_OPENMP
+    const int before = omp_get_max_threads();
+    if (before != threads)
+        omp_set_num_threads(threads);
+    return before;
+#else
+    return threads;
+#endif
+}
+
+static void team_leave(int threads, int before)
+{
+#if CVY_HAVE_OPENMP
+    if (before != threads)
+        omp_set_num_threads(before);
+#else
+    (void)threads;
+    (void)before;
+#endif
+}
+
+/* ---- faults ---- */
+
+static cvy_status answer(dnnl_status_t status, const char *what)
+{
+    switch (status) {
+    case dnnl_success: return CVY_OK;
+    case dnnl_unimplemented: return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has no implementation for %s", what);
+    case dnnl_out_of_memory: return cvy_error_set(CVY_E_MEMORY, "oneDNN: out of memory in %s", what);
+    default: return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN answers '%s' to %s", dnnl_status2str(status), what);
+    }
+}
+
+#define TRY_DNNL(call, what) CVY_TRY(answer((call), (what)))
+#define TRY_DNNL_OUT(call, what) CVY_TRY_OUT(answer((call), (what)))
+
+/* ---- memory descriptors ---- */
+
+static cvy_status dtype_of(cvy_dtype dtype, dnnl_data_type_t *out)
+{
+    switch (dtype) {
+    case CVY_DTYPE_F32: *out = dnnl_f32; return CVY_OK;
+    case CVY_DTYPE_I32: *out = dnnl_s32; return CVY_OK;
+    case CVY_DTYPE_U8: *out = dnnl_u8; return CVY_OK;
+    default: return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has no dtype %s", cvy_dtype_text(dtype));
+    }
+}
+
+/* oneDNN can print every tag that it knows, so its own list is the table. Plain first: it is the commonest. */
+static cvy_status tag_of(const cvy_layout *layout, int ndim, dnnl_format_tag_t *out)
+{
+    static const dnnl_format_tag_t plain[] = {dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
+    if (cvy_layout_is_plain(layout)) {
+        *out = plain[ndim];
+        return CVY_OK;
+    }
+    for (int tag = dnnl_a; tag < dnnl_format_tag_last; tag++) {
+        if (strcmp(dnnl_fmt_tag2str((dnnl_format_tag_t)tag), layout->tag) == 0) {
+            *out = (dnnl_format_tag_t)tag;
+            return CVY_OK;
+        }
+    }
+    return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has no layout %s", layout->tag);
+}
+
+static cvy_status md_create(int ndim, const int64_t *dim, dnnl_data_type_t dtype, dnnl_format_tag_t tag, md_handle *out)
+{
+    dnnl_dims_t dims = {0};
+    for (int i = 0; i < ndim; i++)
+        dims[i] = dim[i];
+#if DNNL_VERSION_MAJOR >= 3
+    return answer(dnnl_memory_desc_create_with_tag(out, ndim, dims, dtype, tag), "a memory descriptor");
+#else
+    md_handle md = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *md, &md));
+    const cvy_status status = answer(dnnl_memory_desc_init_by_tag(md, ndim, dims, dtype, tag), "a memory descriptor");
+    if (status != CVY_OK)
+        cvy_mem_free(&md);
+    *out = md;
+    return status;
+#endif
+}
+
+static void md_free(md_handle *md)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    if (*md)
+        dnnl_memory_desc_destroy(*md);
+    *md = NULL;
+#else
+    cvy_mem_free(md);
+#endif
+}
+
+static size_t md_bytes(md_ref md)
+{
+    return md ? dnnl_memory_desc_get_size(md) : 0;
+}
+
+/* ---- operations ---- */
+
+struct operation {
+    dnnl_alg_kind_t alg;
+    md_handle md[CVY_ONEDNN_ROLES];
+    dnnl_dims_t stride, dilation, pad_begin, pad_end;
+};
+
+static cvy_status make_operation(const cvy_onednn_problem *p, struct operation *op)
+{
+    memset(op, 0, sizeof *op);
+    op->alg = p->family == CVY_ONEDNN_DECONV ? dnnl_deconvolution_direct
+              : p->winograd                  ? dnnl_convolution_winograd
+                                             : dnnl_convolution_direct;
+    for (int i = 0; i < 3; i++) {
+        op->stride[i] = p->stride[i];
+        op->dilation[i] = p->dilation[i] - 1;
+        op->pad_begin[i] = p->pad_begin[i];
+        op->pad_end[i] = p->pad_end[i];
+    }
+    dnnl_data_type_t dtype = dnnl_data_type_undef;
+    CVY_TRY(dtype_of(p->dtype, &dtype));
+    for (int i = 0; i < CVY_ONEDNN_ROLES; i++) {
+        const cvy_onednn_tensor *t = &p->tensor[i];
+        if (t->ndim == 0)
+            continue;
+        dnnl_format_tag_t tag = dnnl_format_tag_any;
+        if (!t->any)
+            CVY_TRY(tag_of(&t->layout, t->ndim, &tag));
+        CVY_TRY(md_create(t->ndim, t->dim, dtype, tag, &op->md[i]));
+    }
+    return CVY_OK;
+}
+
+static void free_operation(struct operation *op)
+{
+    for (int i = 0; i < CVY_ONEDNN_ROLES; i++)
+        md_free(&op->md[i]);
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+
+static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass pass, const struct operation *o, dnnl_engine_t engine,
+                                    const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
+{
+    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS], dst = o->md[CVY_ONEDNN_DST];
+    const dnnl_prop_kind_t training = dnnl_forward_training;
+    switch (p->family * 3 + (int)pass) {
+    case CVY_ONEDNN_CONV * 3 + CVY_ONEDNN_FORWARD:
+        return dnnl_convolution_forward_primitive_desc_create(out, engine, training, o->alg, src, weight, bias, dst, o->stride, o->dilation,
+                                                              o->pad_begin, o->pad_end, attr);
+    case CVY_ONEDNN_CONV * 3 + CVY_ONEDNN_GRAD_SRC:
+        return dnnl_convolution_backward_data_primitive_desc_create(out, engine, o->alg, src, weight, dst, o->stride, o->dilation,
+                                                                    o->pad_begin, o->pad_end, hint, attr);
+    case CVY_ONEDNN_CONV * 3 + CVY_ONEDNN_GRAD_WEIGHT:
+        return dnnl_convolution_backward_weights_primitive_desc_create(out, engine, o->alg, src, weight, bias, dst, o->stride, o->dilation,
+                                                                       o->pad_begin, o->pad_end, hint, attr);
+    case CVY_ONEDNN_DECONV * 3 + CVY_ONEDNN_FORWARD:
+        return dnnl_deconvolution_forward_primitive_desc_create(out, engine, training, o->alg, src, weight, bias, dst, o->stride,
+                                                                o->dilation, o->pad_begin, o->pad_end, attr);
+    case CVY_ONEDNN_DECONV * 3 + CVY_ONEDNN_GRAD_SRC:
+        return dnnl_deconvolution_backward_data_primitive_desc_create(out, engine, o->alg, src, weight, dst, o->stride, o->dilation,
+                                                                      o->pad_begin, o->pad_end, hint, attr);
+    case CVY_ONEDNN_DECONV * 3 + CVY_ONEDNN_GRAD_WEIGHT:
+        return dnnl_deconvolution_backward_weights_primitive_desc_create(out, engine, o->alg, src, weight, bias, dst, o->stride, o->dilation,
+                                                                         o->pad_begin, o->pad_end, hint, attr);
+    case CVY_ONEDNN_FC * 3 + CVY_ONEDNN_FORWARD:
+        return dnnl_inner_product_forward_primitive_desc_create(out, engine, training, src, weight, bias, dst, attr);
+    case CVY_ONEDNN_FC * 3 + CVY_ONEDNN_GRAD_SRC:
+        return dnnl_inner_product_backward_data_primitive_desc_create(out, engine, src, weight, dst, hint, attr);
+    case CVY_ONEDNN_FC * 3 + CVY_ONEDNN_GRAD_WEIGHT:
+        return dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, src, weight, bias, dst, hint, attr);
+    default: return dnnl_reorder_primitive_desc_create(out, src, engine, dst, engine, attr);
+    }
+}
+
+#else
+
+static dnnl_status_t conv_desc(cvy_onednn_pass pass, const struct operation *o, dnnl_convolution_desc_t *d)
+{
+    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS], dst = o->md[CVY_ONEDNN_DST];
+    switch (pass) {
+    case CVY_ONEDNN_FORWARD:
+        return dnnl_dilated_convolution_forward_desc_init(d, dnnl_forward_training, o->alg, src, weight, bias, dst, o->stride, o->dilation,
+                                                          o->pad_begin, o->pad_end);
+    case CVY_ONEDNN_GRAD_SRC:
+        return dnnl_dilated_convolution_backward_data_desc_init(d, o->alg, src, weight, dst, o->stride, o->dilation, o->pad_begin,
+                                                                o->pad_end);
+    default:
+        return dnnl_dilated_convolution_backward_weights_desc_init(d, o->alg, src, weight, bias, dst, o->stride, o->dilation, o->pad_begin,
+                                                                   o->pad_end);
+    }
+}
+
+static dnnl_status_t deconv_desc(cvy_onednn_pass pass, const struct operation *o, dnnl_deconvolution_desc_t *d)
+{
+    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS], dst = o->md[CVY_ONEDNN_DST];
+    switch (pass) {
+    case CVY_ONEDNN_FORWARD:
+        return dnnl_dilated_deconvolution_forward_desc_init(d, dnnl_forward_training, o->alg, src, weight, bias, dst, o->stride,
+                                                            o->dilation, o->pad_begin, o->pad_end);
+    case CVY_ONEDNN_GRAD_SRC:
+        return dnnl_dilated_deconvolution_backward_data_desc_init(d, o->alg, src, weight, dst, o->stride, o->dilation, o->pad_begin,
+                                                                  o->pad_end);
+    default:
+        return dnnl_dilated_deconvolution_backward_weights_desc_init(d, o->alg, src, weight, bias, dst, o->stride, o->dilation,
+                                                                     o->pad_begin, o->pad_end);
+    }
+}
+
+static dnnl_status_t fc_desc(cvy_onednn_pass pass, const struct operation *o, dnnl_inner_product_desc_t *d)
+{
+    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS], dst = o->md[CVY_ONEDNN_DST];
+    switch (pass) {
+    case CVY_ONEDNN_FORWARD: return dnnl_inner_product_forward_desc_init(d, dnnl_forward_training, src, weight, bias, dst);
+    case CVY_ONEDNN_GRAD_SRC: return dnnl_inner_product_backward_data_desc_init(d, src, weight, dst);
+    default: return dnnl_inner_product_backward_weights_desc_init(d, src, weight, bias, dst);
+    }
+}
+
+static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass pass, const struct operation *o, dnnl_engine_t engine,
+                                    const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
+{
+    union {
+        dnnl_convolution_desc_t conv;
+        dnnl_deconvolution_desc_t deconv;
+        dnnl_inner_product_desc_t fc;
+    } d;
+    dnnl_status_t status;
+    switch (p->family) {
+    case CVY_ONEDNN_CONV: status = conv_desc(pass, o, &d.conv); break;
+    case CVY_ONEDNN_DECONV: status = deconv_desc(pass, o, &d.deconv); break;
+    case CVY_ONEDNN_FC: status = fc_desc(pass, o, &d.fc); break;
+    default:
+        return dnnl_reorder_primitive_desc_create(out, o->md[CVY_ONEDNN_SRC], engine, o->md[CVY_ONEDNN_DST], engine, attr);
+    }
+    return status == dnnl_success ? dnnl_primitive_desc_create(out, &d, attr, engine, hint) : status;
+}
+
+#endif
+
+static dnnl_status_t append_relu(dnnl_post_ops_t ops)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
+#else
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+#endif
+}
+
+static cvy_status make_attr(const cvy_onednn_problem *p, dnnl_primitive_attr_t *out)
+{
+    cvy_status status = CVY_OK;
+    dnnl_post_ops_t ops = NULL;
+    TRY_DNNL(dnnl_primitive_attr_create(out), "attributes");
+    /* The scratch of all calls is one region of the arena. A reorder also runs outside of plans and needs next to none. */
+    if (p->family != CVY_ONEDNN_REORDER)
+        TRY_DNNL(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user), "attributes");
+    if (!p->relu || p->pass != CVY_ONEDNN_FORWARD)
+        return CVY_OK;
+    TRY_DNNL(dnnl_post_ops_create(&ops), "a fused relu");
+    TRY_DNNL_OUT(append_relu(ops), "a fused relu");
+    TRY_DNNL_OUT(dnnl_primitive_attr_set_post_ops(*out, ops), "a fused relu");
+out:
+    dnnl_post_ops_destroy(ops);
+    return status;
+}
+
+/* A gradient's descriptor wants to see a forward one; any forward one of the same shapes will do. */
+static cvy_status forward_hint(const cvy_onednn_problem *p, dnnl_engine_t engine, dnnl_primitive_desc_t *out)
+{
+    cvy_status status = CVY_OK;
+    struct operation op;
+    cvy_onednn_problem forward = *p;
+    forward.winograd = 0;
+    for (int i = 0; i < CVY_ONEDNN_ROLES; i++)
+        forward.tensor[i].any = 1;
+    CVY_TRY_OUT(make_operation(&forward, &op));
+    TRY_DNNL_OUT(operation_desc(&forward, CVY_ONEDNN_FORWARD, &op, engine, NULL, NULL, out), "the forward pass");
+out:
+    free_operation(&op);
+    return status;
+}
+
+static const char *problem_text(const cvy_onednn_problem *p)
+{
+    static const char *const family[] = {"convolution", "deconvolution", "inner product", "reorder"};
+    static const char *const gradient[] = {"", "gradient into the source of a ", "gradient into the weights of a "};
+    static _Thread_local char text[160];
+    const cvy_onednn_tensor *t = &p->tensor[CVY_ONEDNN_SRC];
+    cvy_shape src = {.ndim = t->ndim};
+    memcpy(src.dim, t->dim, sizeof src.dim);
+    snprintf(text, sizeof text, "a %s%s of %s, source %s", gradient[p->pass], family[p->family], cvy_dtype_text(p->dtype),
+             cvy_shape_text(&src));
+    return text;
+}
+
+static cvy_status build_desc(const cvy_onednn_problem *p, cvy_onednn_call *c)
+{
+    cvy_status status = CVY_OK;
+    struct operation op = {0};
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t hint = NULL;
+    TRY_DNNL_OUT(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "an engine");
+    TRY_DNNL_OUT(dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags), "a stream");
+    CVY_TRY_OUT(make_operation(p, &op));
+    CVY_TRY_OUT(make_attr(p, &attr));
+    if (p->pass != CVY_ONEDNN_FORWARD)
+        CVY_TRY_OUT(forward_hint(p, c->engine, &hint));
+    TRY_DNNL_OUT(operation_desc(p, p->pass, &op, c->engine, hint, attr, &c->desc), problem_text(p));
+out:
+    if (hint)
+        dnnl_primitive_desc_destroy(hint);
+    if (attr)
+        dnnl_primitive_attr_destroy(attr);
+    free_operation(&op);
+    return status;
+}
+
+cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_call **out)
+{
+    cvy_onednn_call *c = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *c, &c));
+    c->threads = problem->threads;
+    c->family = problem->family;
+    c->pass = problem->pass;
+    for (int i = 0; i < CVY_ONEDNN_ROLES; i++) {
+        c->present[i] = problem->tensor[i].ndim > 0;
+        c->ndim[i] = problem->tensor[i].ndim;
+        memcpy(c->dim[i], problem->tensor[i].dim, sizeof c->dim[i]);
+    }
+    const int before = team_enter(c->threads);
+    cvy_status status = build_desc(problem, c);
+    team_leave(c->threads, before);
+    if (status == CVY_OK && problem->family != CVY_ONEDNN_REORDER && strstr(cvy_onednn_implementation(c), "ref"))
+        status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has only a reference implementation for %s", problem_text(problem));
+    if (status != CVY_OK) {
+        cvy_onednn_destroy(c);
+        return status;
+    }
+    *out = c;
+    return CVY_OK;
+}
+
+/* ---- answers ---- */
+
+static md_ref role_md(const cvy_onednn_call *c, int role)
+{
+    static const dnnl_query_t plain[] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_weights_md, dnnl_query_dst_md};
+    static const dnnl_query_t diff[] = {dnnl_query_diff_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_weights_md,
+                                        dnnl_query_diff_dst_md};
+    const int is_diff = role == CVY_ONEDNN_DST     ? c->pass != CVY_ONEDNN_FORWARD
+                        : role == CVY_ONEDNN_SRC ? c->pass == CVY_ONEDNN_GRAD_SRC
+                                                 : c->pass == CVY_ONEDNN_GRAD_WEIGHT;
+    return dnnl_primitive_desc_query_md(c->desc, is_diff ? diff[role] : plain[role], role == CVY_ONEDNN_BIAS ? 1 : 0);
+}
+
+static int same_layout(md_ref md, int ndim, const int64_t *dim, dnnl_data_type_t dtype, dnnl_format_tag_t tag)
+{
+    md_handle candidate = NULL;
+    if (md_create(ndim, dim, dtype, tag, &candidate) != CVY_OK)
+        return 0;
+    const int same = dnnl_memory_desc_equal(md, candidate);
+    md_free(&candidate);
+    return same;
+}
+
+static int tag_ndim(const char *tag)
+{
+    int n = 0;
+    while ((tag[n] >= 'a' && tag[n] <= 'f') || (tag[n] >= 'A' && tag[n] <= 'F'))
+        n++;
+    return n;
+}
+
+cvy_status cvy_onednn_layout(const cvy_onednn_call *call, int role, cvy_layout *out)
+{
+    static const char *const common[] = {"", "aBcd16b", "aBcd8b", "aBc16b", "aBcde16b"};
+    md_ref md = role_md(call, role);
+    const int ndim = call->ndim[role];
+    for (int i = 0; i < CVY_COUNT(common); i++) {
+        const cvy_layout layout = cvy_layout_make(common[i]);
+        dnnl_format_tag_t tag;
+        if ((i == 0 || tag_ndim(common[i]) == ndim) && tag_of(&layout, ndim, &tag) == CVY_OK
+            && same_layout(md, ndim, call->dim[role], dnnl_f32, tag)) {
+            *out = layout;
+            return CVY_OK;
+        }
+    }
+    for (int tag = dnnl_a; tag < dnnl_format_tag_last; tag++) {
+        const char *text = dnnl_fmt_tag2str((dnnl_format_tag_t)tag);
+        if (tag_ndim(text) == ndim && strlen(text) < sizeof out->tag
+            && same_layout(md, ndim, call->dim[role], dnnl_f32, (dnnl_format_tag_t)tag)) {
+            *out = cvy_layout_make(text);
+            return CVY_OK;
+        }
+    }
+    return cvy_error_set(CVY_NOT_APPLICABLE, "%s of oneDNN wants a layout that has no name", cvy_onednn_implementation(call));
+}
+
+size_t cvy_onednn_scratch_bytes(const cvy_onednn_call *call)
+{
+    return md_bytes(dnnl_primitive_desc_query_md(call->desc, dnnl_query_scratchpad_md, 0));
+}
+
+const char *cvy_onednn_implementation(const cvy_onednn_call *call)
+{
+    const char *text = NULL;
+    return dnnl_primitive_desc_query(call->desc, dnnl_query_impl_info_str, 0, (void *)&text) == dnnl_success && text ? text : "";
+}
+
+/* ---- the run ---- */
+
+static int exec_arg(const cvy_onednn_call *c, int role)
+{
+    static const int plain[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
+    static const int diff[] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_DIFF_DST};
+    switch (role) {
+    case CVY_ONEDNN_DST: return c->pass != CVY_ONEDNN_FORWARD ? diff[role] : plain[role];
+    case CVY_ONEDNN_SRC: return c->pass == CVY_ONEDNN_GRAD_SRC ? diff[role] : plain[role];
+    default: return c->pass == CVY_ONEDNN_GRAD_WEIGHT ? diff[role] : plain[role];
+    }
+}
+
+static cvy_status add_memory(cvy_onednn_call *c, int slot, md_ref md, int arg)
+{
+    TRY_DNNL(dnnl_memory_create(&c->memory[slot], md, c->engine, DNNL_MEMORY_NONE), "a memory object");
+    c->arg[c->narg++] = (dnnl_exec_arg_t){.arg = arg, .memory = c->memory[slot]};
+    return CVY_OK;
+}
+
+cvy_status cvy_onednn_ready(cvy_onednn_call *call)
+{
+    const int before = team_enter(call->threads);
+    const cvy_status status = answer(dnnl_primitive_create(&call->primitive, call->desc), cvy_onednn_implementation(call));
+    team_leave(call->threads, before);
+    CVY_TRY(status);
+    for (int i = 0; i < CVY_ONEDNN_ROLES; i++)
+        if (call->present[i] && (i != CVY_ONEDNN_BIAS || call->pass != CVY_ONEDNN_GRAD_SRC))
+            CVY_TRY(add_memory(call, i, role_md(call, i), exec_arg(call, i)));
+    if (cvy_onednn_scratch_bytes(call) > 0)
+        CVY_TRY(add_memory(call, CVY_ONEDNN_ROLES, dnnl_primitive_desc_query_md(call->desc, dnnl_query_scratchpad_md, 0),
+                           DNNL_ARG_SCRATCHPAD));
+    return CVY_OK;
+}
+
+/* Buffers keep their places from step to step: a handle is set only when it moves (version 2 clears padding at each setting). */
+static dnnl_status_t bind(cvy_onednn_call *c, int slot, void *data)
+{
+    if (!c->memory[slot] || c->bound[slot] == data)
+        return dnnl_success;
+    c->bound[slot] = data;
+    return dnnl_memory_set_data_handle(c->memory[slot], data);
+}
+
+cvy_status cvy_onednn_run(cvy_onednn_call *call, void *const arg[CVY_ONEDNN_ROLES], void *scratch)
+{
+    const int before = team_enter(call->threads);
+    dnnl_status_t status = bind(call, CVY_ONEDNN_ROLES, scratch);
+    for (int i = 0; i < CVY_ONEDNN_ROLES && status == dnnl_success; i++)
+        status = bind(call, i, arg[i]);
+    if (status == dnnl_success)
+        status = dnnl_primitive_execute(call->primitive, call->stream, call->narg, call->arg);
+    team_leave(call->threads, before);
+    return status == dnnl_success ? CVY_OK
+                                  : cvy_error_set(CVY_E_INTERNAL, "oneDNN: %s failed: %s", cvy_onednn_implementation(call),
+                                                  dnnl_status2str(status));
+}
+
+void cvy_onednn_destroy(cvy_onednn_call *call)
+{
+    if (!call)
+        return;
+    for (int i = 0; i <= CVY_ONEDNN_ROLES; i++)
+        if (call->memory[i])
+            dnnl_memory_destroy(call->memory[i]);
+    if (call->primitive)
+        dnnl_primitive_destroy(call->primitive);
+    if (call->desc)
+        dnnl_primitive_desc_destroy(call->desc);
+    if (call->stream)
+        dnnl_stream_destroy(call->stream);
+    if (call->engine)
+        dnnl_engine_destroy(call->engine);
+    cvy_mem_free(&call);
+}
+
+cvy_status cvy_onednn_reorder(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to, int threads,
+                              cvy_onednn_call **out)
+{
+    cvy_onednn_problem p = {.family = CVY_ONEDNN_REORDER, .dtype = dtype, .threads = threads};
+    cvy_onednn_tensor *src = &p.tensor[CVY_ONEDNN_SRC], *dst = &p.tensor[CVY_ONEDNN_DST];
+    src->ndim = dst->ndim = shape->ndim;
+    memcpy(src->dim, shape->dim, sizeof src->dim);
+    memcpy(dst->dim, shape->dim, sizeof dst->dim);
+    src->layout = *from;
+    dst->layout = *to;
+    cvy_onednn_call *call = NULL;
+    CVY_TRY(cvy_onednn_describe(&p, &call));
+    const cvy_status status = cvy_onednn_ready(call);
+    if (status != CVY_OK)
+        cvy_onednn_destroy(call);
+    else
+        *out = call;
+    return status;
+}
