@@ -1,0 +1,60 @@
+# Finds what convoy is built on and gathers it in the interface target convoy_dependencies.
+#
+# Required: MPI, libyaml, the threads and mathematics of the C library. Everything else is optional: CVY_HAVE_<NAME> becomes 1 where it is
+# wanted and found, else 0, and the library does without it. Libraries are looked up as one header and one library file, the one form in
+# which all of them come, whether from a distribution, a module system or a folder named in CMAKE_PREFIX_PATH.
+add_library(convoy_dependencies INTERFACE)
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(MPI REQUIRED COMPONENTS C)
+target_link_libraries(convoy_dependencies INTERFACE MPI::MPI_C Threads::Threads m)
+
+# convoy_find(NAME header library...): makes convoy_<NAME>; sets <NAME>_LIBRARY, empty if not found.
+function(convoy_find name header)
+    find_path(${name}_INCLUDE_DIR ${header})
+    find_library(${name}_LIBRARY NAMES ${ARGN})
+    mark_as_advanced(${name}_INCLUDE_DIR ${name}_LIBRARY)
+    if(${name}_INCLUDE_DIR AND ${name}_LIBRARY)
+        add_library(convoy_${name} INTERFACE)
+        target_include_directories(convoy_${name} SYSTEM INTERFACE "${${name}_INCLUDE_DIR}")
+        target_link_libraries(convoy_${name} INTERFACE "${${name}_LIBRARY}")
+    endif()
+endfunction()
+
+convoy_find(YAML yaml.h yaml)
+if(NOT TARGET convoy_YAML)
+    message(FATAL_ERROR "libyaml is required (Debian: libyaml-dev). If it lies in a folder of yours, name that in CMAKE_PREFIX_PATH.")
+endif()
+target_link_libraries(convoy_dependencies INTERFACE convoy_YAML)
+
+# convoy_optional(NAME header library...): the same for a dependency that can be left out with CONVOY_WITH_<NAME>=OFF.
+macro(convoy_optional name header)
+    set(CVY_HAVE_${name} 0)
+    if(CONVOY_WITH_${name})
+        convoy_find(${name} ${header} ${ARGN})
+        if(TARGET convoy_${name})
+            set(CVY_HAVE_${name} 1)
+            target_link_libraries(convoy_dependencies INTERFACE convoy_${name})
+        endif()
+    endif()
+endmacro()
+
+convoy_optional(ONEDNN oneapi/dnnl/dnnl.h dnnl)
+convoy_optional(JPEG jpeglib.h jpeg)
+convoy_optional(SPNG spng.h spng)
+convoy_optional(XXHASH xxhash.h xxhash)
+convoy_optional(HWLOC hwloc.h hwloc)
+
+set(CVY_HAVE_OPENMP 0)
+if(CONVOY_WITH_OPENMP)
+    find_package(OpenMP COMPONENTS C)
+    if(OpenMP_C_FOUND)
+        set(CVY_HAVE_OPENMP 1)
+        target_link_libraries(convoy_dependencies INTERFACE OpenMP::OpenMP_C)
+    endif()
+endif()
+
+if(CONVOY_TESTS)
+    convoy_find(CMOCKA cmocka.h cmocka)
+endif()

@@ -1,0 +1,26 @@
+# Compiler flags of everything that is built here, as the interface target convoy_flags.
+#
+# The baseline is the plain architecture: kernels that gain from wider vectors carry their own versions and choose at run time, so one
+# installed library serves every node type of a cluster. No -ffast-math: NaN and infinity must stay what they are, because runs are
+# stopped on them; only errno and floating-point traps are given up, which nothing here reads and which would forbid vector code.
+add_library(convoy_flags INTERFACE)
+target_compile_definitions(convoy_flags INTERFACE _GNU_SOURCE)
+target_compile_options(convoy_flags INTERFACE
+    -Wall -Wextra -Wstrict-prototypes -Wvla -Wpointer-arith
+    -fno-math-errno -fno-trapping-math
+    "SHELL:-include ${CONVOY_GEN}/cvy_config.h")
+
+set(CMAKE_C_FLAGS_RELEASE "-O3 -g -DNDEBUG")
+set(CMAKE_C_FLAGS_DEBUG "-Og -g")
+if(CONVOY_WERROR)
+    target_compile_options(convoy_flags INTERFACE -Werror)
+endif()
+if(CONVOY_SANITIZE)
+    set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+    set(CMAKE_C_FLAGS_RELEASE "-O1 -g")
+    add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=address,undefined)
+endif()
+
+# Written only when it changes, so that a new configure does not rebuild everything.
+configure_file("${PROJECT_SOURCE_DIR}/cmake/cvy_config.h.in" "${CONVOY_GEN}/cvy_config.h" @ONLY)

@@ -1,0 +1,24 @@
+# What `cmake --install` lays down: command, shared library, public headers, and the files by which CMake and pkg-config find them.
+include(CMakePackageConfigHelpers)
+
+if(TARGET convoy)
+    install(TARGETS convoy RUNTIME)
+endif()
+install(TARGETS convoy_shared EXPORT convoy LIBRARY)
+install(DIRECTORY include/convoy TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE TYPE DOC)
+
+set(convoy_package "${CMAKE_INSTALL_LIBDIR}/cmake/convoy")
+configure_package_config_file(cmake/convoy-config.cmake.in "${CONVOY_GEN}/convoy-config.cmake" INSTALL_DESTINATION "${convoy_package}")
+write_basic_package_version_file("${CONVOY_GEN}/convoy-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(EXPORT convoy NAMESPACE convoy:: FILE convoy-targets.cmake DESTINATION "${convoy_package}")
+install(FILES "${CONVOY_GEN}/convoy-config.cmake" "${CONVOY_GEN}/convoy-config-version.cmake" DESTINATION "${convoy_package}")
+
+# Written at install time, so that `cmake --install --prefix` is honoured.
+install(CODE "
+    set(prefix \"\${CMAKE_INSTALL_PREFIX}\")
+    set(libdir \"${CMAKE_INSTALL_LIBDIR}\")
+    set(includedir \"${CMAKE_INSTALL_INCLUDEDIR}\")
+    set(version \"${PROJECT_VERSION}\")
+    set(description \"${PROJECT_DESCRIPTION}\")
+    configure_file(\"${PROJECT_SOURCE_DIR}/cmake/convoy.pc.in\" \"\$ENV{DESTDIR}\${prefix}/\${libdir}/pkgconfig/convoy.pc\" @ONLY)")

@@ -1,0 +1,17 @@
+# mpi_env.sh: the environment in which Open MPI and MPICH run as root, on fewer cores than ranks, without pinning ranks to cores.
+#
+# Sourced by the scripts; the build reads the export lines below for ctest. On a cluster the batch system sets all this, and it is not used.
+
+# Open MPI 4
+export OMPI_ALLOW_RUN_AS_ROOT=1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_MCA_mpi_yield_when_idle=1
+# containers forbid one process to read another's memory
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
+# Open MPI 5
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export PRTE_MCA_hwloc_default_binding_policy=none
+# MPICH
+export HYDRA_BINDING=none
