@@ -70,8 +70,6 @@ cvy_status cvy_loader_create(cvy_dataset *d, const cvy_loader_opts *opts, cvy_lo
 cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out, double *wait_s_out);
 void cvy_loader_release(cvy_loader *l, const cvy_rows *rows);
 int64_t cvy_loader_nbad(const cvy_loader *l);
-/* The message of the latest sample that was skipped ("" if none), for the log. */
-void cvy_loader_bad_text(cvy_loader *l, char *text, size_t room);
 void cvy_loader_destroy(cvy_loader **l);   /* joins the threads */
 
 #endif

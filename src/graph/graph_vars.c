@@ -22,7 +22,7 @@ void cvy_vars_destroy(cvy_vars **vars)
     if (!*vars)
         return;
     for (int i = 0; i < (*vars)->count; i++)
-        cvy_mem_free_pages((*vars)->at[i]->data, (*vars)->at[i]->bytes);
+        cvy_mem_free_pages(&(*vars)->at[i]->data, (*vars)->at[i]->bytes);
     cvy_mem_free(&(*vars)->at);
     cvy_pool_destroy(&(*vars)->pool);
     cvy_mem_free(vars);

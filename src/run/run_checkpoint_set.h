@@ -1,0 +1,36 @@
+/*
+ * run_checkpoint_set.h: what saving and finding share: the names within a set and the list of sets in a folder.
+ */
+#ifndef CVY_RUN_CHECKPOINT_SET_H
+#define CVY_RUN_CHECKPOINT_SET_H
+
+#include "base/base_util.h"
+
+#define CVY_SET_WEIGHTS "weights.safetensors"
+#define CVY_SET_STATES "state.safetensors"
+#define CVY_SET_STATE "state.json"
+#define CVY_SET_PLAN "plan.json"
+
+typedef enum {
+    CVY_SET_WHOLE,             /* "step-00001234": whole by construction */
+    CVY_SET_REPLACED,          /* "step-00001234.replaced": its successor of the same step was being put in place; whole too */
+    CVY_SET_ASIDE,             /* "step-00001234.aside": being written, or being deleted */
+} cvy_set_kind;
+
+typedef struct cvy_set {
+    char *name, *path;
+    int64_t step;
+    cvy_set_kind kind;
+} cvy_set;
+
+/* The number in "step-1234" and the kind; 0 if the name is none of a set. */
+int cvy_set_parse(const char *name, int64_t *step_out, cvy_set_kind *kind_out);
+cvy_status cvy_set_name(cvy_pool *pool, int64_t step, char **name_out);
+/* All sets in dir, newest first, WHOLE before REPLACED before ASIDE of the same step. A folder that is not there has none. */
+cvy_status cvy_set_list(cvy_pool *pool, const char *dir, cvy_set **sets_out, int64_t *count_out);
+/* Whether the set's files are what its manifest says. */
+cvy_status cvy_set_verify(const cvy_set *set);
+/* Name of the set that dir/best names, or NULL. */
+cvy_status cvy_set_best(cvy_pool *pool, const char *dir, char **name_out);
+
+#endif

@@ -1,0 +1,497 @@
+/*
+ * test_checkpoint.c: what is saved comes back bit by bit; whatever happens to a set's files or to a save, an older sound set is found.
+ *
+ * System calls fail on demand: the functions below stand before the C library's in this program.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "run/run_checkpoint.h"
+#include "run/run_checkpoint_set.h"
+
+/* ---- calls that fail: the k-th from now, with this error; short writes ---- */
+
+static int calls, fail_at, fail_errno, kill_at, short_writes;
+
+static int must_fail(void)
+{
+    calls++;
+    if (calls == kill_at)
+        kill(getpid(), SIGKILL);
+    if (fail_at == 0 || calls != fail_at)
+        return 0;
+    errno = fail_errno;
+    return 1;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+    static int odd;
+    if (short_writes && (odd ^= 1)) {
+        errno = EINTR;
+        return -1;
+    }
+    return must_fail() ? -1 : REAL(write)(fd, data, short_writes ? CVY_MIN(bytes, (size_t)7) : bytes);
+}
+
+int fsync(int fd)
+{
+    return must_fail() ? -1 : REAL(fsync)(fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    return must_fail() ? -1 : REAL(rename)(from, to);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    return must_fail() ? -1 : REAL(mkdir)(path, mode);
+}
+
+int unlinkat(int fd, const char *path, int flags)
+{
+    return must_fail() ? -1 : REAL(unlinkat)(fd, path, flags);
+}
+
+/* ---- a small run ---- */
+
+static char root[] = "/tmp/cvy-checkpoint-XXXXXX";
+static char dir[256];
+
+static const struct {
+    const char *name;
+    cvy_role role;
+    cvy_dtype dtype;
+    cvy_shape shape;
+    const char *layout;
+} rows[] = {
+    {"conv1.weight", CVY_ROLE_WEIGHT, CVY_DTYPE_F32, {4, {5, 3, 3, 3}}, "ABcd8b8a"},
+    {"conv1.bias", CVY_ROLE_WEIGHT, CVY_DTYPE_F32, {1, {5}}, ""},
+    {"conv1.weight.momentum", CVY_ROLE_STATE, CVY_DTYPE_F32, {4, {5, 3, 3, 3}}, "ABcd8b8a"},
+    {"bn1.mean", CVY_ROLE_STATISTIC, CVY_DTYPE_F64, {1, {5}}, ""},
+};
+
+/* Variables whose every element depends on salt; one of another first dimension if wider. */
+static cvy_vars *make_vars(int salt, int count, int64_t bias)
+{
+    cvy_vars *vars = NULL;
+    assert_int_equal(cvy_vars_create(&vars), CVY_OK);
+    for (int i = 0; i < count; i++) {
+        cvy_variable *v = NULL;
+        cvy_shape shape = rows[i].shape;
+        cvy_blocking blocking;
+        char plain[4096] = {0};
+        if (i == 1)
+            shape.dim[0] = bias;
+        assert_int_equal(cvy_vars_declare(vars, rows[i].name, rows[i].role, rows[i].dtype, &shape, NULL, &v), CVY_OK);
+        v->layout = cvy_layout_make(rows[i].layout);
+        assert_int_equal(cvy_blocking_make(&v->layout, &v->shape, &blocking), CVY_OK);
+        v->bytes = (size_t)blocking.elems * cvy_dtype_bytes(v->dtype);
+        assert_int_equal(cvy_mem_alloc_pages(v->bytes, &v->data), CVY_OK);
+        for (size_t k = 0; k < sizeof plain; k++)
+            plain[k] = (char)(salt * 31 + i * 7 + (int)k * 13);
+        assert_int_equal(cvy_variable_write(v, plain), CVY_OK);
+    }
+    return vars;
+}
+
+static void assert_same(const cvy_vars *a, const cvy_vars *b)
+{
+    for (int i = 0; i < a->count; i++)
+        assert_memory_equal(a->at[i]->data, b->at[i]->data, a->at[i]->bytes);
+}
+
+static cvy_status save(int64_t step, int keep)
+{
+    char state[64];
+    cvy_vars *vars = make_vars((int)step, CVY_COUNT(rows), 5);
+    snprintf(state, sizeof state, "{\"step\": %lld, \"epoch\": 1}", (long long)step);
+    const cvy_status status = cvy_checkpoint_save(dir, step, vars, state, "{\"choices\": []}", keep, NULL);
+    cvy_vars_destroy(&vars);
+    return status;
+}
+
+/* The newest sound set is of this step and holds this step's values. */
+static void found(int64_t step, int nmessage)
+{
+    cvy_checkpoint c;
+    cvy_vars *expected = make_vars((int)step, CVY_COUNT(rows), 5), *vars = make_vars(-1, CVY_COUNT(rows), 5);
+    if (cvy_checkpoint_find(dir, NULL, &c) != CVY_OK)
+        fail_msg("%s", cvy_error_text());
+    assert_int_equal(c.step, step);
+    assert_int_equal(c.nmessage, nmessage);
+    int64_t noted = 0;
+    assert_int_equal(cvy_tree_int(cvy_tree_get(c.state, "step"), &noted), CVY_OK);
+    assert_int_equal(noted, step);
+    assert_int_equal(cvy_checkpoint_load(&c, vars, 1), CVY_OK);
+    assert_same(vars, expected);
+    cvy_checkpoint_close(&c);
+    cvy_vars_destroy(&vars);
+    cvy_vars_destroy(&expected);
+}
+
+static int exists(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return cvy_file_exists(path);
+}
+
+static void nothing_aside(void)
+{
+    cvy_pool *pool = NULL;
+    cvy_set *sets = NULL;
+    int64_t count = 0;
+    assert_int_equal(cvy_pool_create(&pool), CVY_OK);
+    assert_int_equal(cvy_set_list(pool, dir, &sets, &count), CVY_OK);
+    for (int64_t i = 0; i < count; i++)
+        assert_int_equal(sets[i].kind, CVY_SET_WHOLE);
+    cvy_pool_destroy(&pool);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    calls = fail_at = kill_at = short_writes = 0;
+    strcpy(root + strlen(root) - 6, "XXXXXX");
+    if (!mkdtemp(root))
+        return 1;
+    snprintf(dir, sizeof dir, "%s/run/checkpoints", root);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    calls = fail_at = kill_at = short_writes = 0;
+    return cvy_file_remove_tree(root);
+}
+
+/* ---- tests ---- */
+
+static void save_and_load(void **state)
+{
+    (void)state;
+    cvy_checkpoint c;
+    assert_int_equal(cvy_checkpoint_find(dir, NULL, &c), CVY_END);
+    cvy_checkpoint_close(&c);
+    assert_int_equal(save(10, 3), CVY_OK);
+    found(10, 0);
+    assert_int_equal(save(20, 3), CVY_OK);
+    found(20, 0);
+    assert_int_equal(cvy_checkpoint_find(dir, "step-10", &c), CVY_OK);
+    assert_int_equal(c.step, 10);
+    assert_string_equal(c.plan_json, "{\"choices\": []}");
+    cvy_checkpoint_close(&c);
+    assert_int_equal(cvy_checkpoint_find(dir, "step-11", &c), CVY_E_IO);
+    cvy_checkpoint_close(&c);
+    assert_int_equal(cvy_checkpoint_find(dir, "last", &c), CVY_E_ARGUMENT);
+    cvy_checkpoint_close(&c);
+    short_writes = 1;
+    assert_int_equal(save(30, 3), CVY_OK);
+    found(30, 0);
+}
+
+static void keeps_newest_best_and_protected(void **state)
+{
+    (void)state;
+    cvy_checkpoint c;
+    assert_int_equal(cvy_checkpoint_find(dir, "best", &c), CVY_END);
+    cvy_checkpoint_close(&c);
+    for (int step = 1; step <= 6; step++) {
+        assert_int_equal(save(step, 2), CVY_OK);
+        if (step == 2)
+            assert_int_equal(cvy_checkpoint_mark_best(dir, 2), CVY_OK);
+    }
+    assert_true(exists("step-00000002") && exists("step-00000005") && exists("step-00000006"));
+    assert_false(exists("step-00000001") || exists("step-00000003") || exists("step-00000004"));
+    assert_int_equal(cvy_checkpoint_find(dir, "best", &c), CVY_OK);
+    assert_int_equal(c.step, 2);
+    cvy_checkpoint_close(&c);
+    assert_int_equal(cvy_checkpoint_mark_best(dir, 3), CVY_E_ARGUMENT);
+    assert_int_equal(save(7, 1), CVY_OK);   /* two sound sets stay in any case */
+    assert_true(exists("step-00000007") && exists("step-00000002"));
+    assert_int_equal(save(4, 1), CVY_OK);   /* going on from an older set: the one just written stays */
+    assert_true(exists("step-00000004"));
+    nothing_aside();
+}
+
+static void two_verified_sets_stay(void **state)
+{
+    (void)state;
+    char path[512];
+    for (int step = 1; step <= 3; step++)
+        assert_int_equal(save(step, 0), CVY_OK);
+    snprintf(path, sizeof path, "%s/step-00000003/weights.safetensors", dir);
+    assert_int_equal(truncate(path, 100), 0);
+    assert_int_equal(save(4, 2), CVY_OK);
+    assert_true(exists("step-00000002"));   /* 3 is damaged: 4 and 2 are the two sound ones */
+    assert_false(exists("step-00000001"));
+}
+
+static void same_step_again(void **state)
+{
+    (void)state;
+    char old[512], replaced[600];
+    assert_int_equal(save(10, 2), CVY_OK);
+    assert_int_equal(save(10, 2), CVY_OK);
+    found(10, 0);
+    nothing_aside();
+    snprintf(old, sizeof old, "%s/step-00000010", dir);
+    snprintf(replaced, sizeof replaced, "%s.replaced", old);
+    assert_int_equal(rename(old, replaced), 0);     /* killed between the two renames */
+    found(10, 0);
+    assert_int_equal(save(10, 2), CVY_OK);
+    found(10, 0);
+    nothing_aside();
+}
+
+static const char *const files[] = {"weights.safetensors", "state.safetensors", "state.json", "plan.json", "manifest.json"};
+
+static void damaged(const char *file)
+{
+    cvy_checkpoint c;
+    assert_int_equal(cvy_checkpoint_find(dir, NULL, &c), CVY_OK);
+    assert_int_equal(c.step, 1);
+    assert_int_equal(c.nmessage, 1);
+    if (!strstr(c.message[0], "step-00000002") || !strstr(c.message[0], file))
+        fail_msg("%s is not named in: %s", file, c.message[0]);
+    cvy_checkpoint_close(&c);
+    assert_true(cvy_checkpoint_find(dir, "step-2", &c) < 0);
+    cvy_checkpoint_close(&c);
+}
+
+static void put(const char *path, const char *data, size_t bytes)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+    fclose(f);
+}
+
+static void damage_is_found(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    assert_int_equal(save(1, 0), CVY_OK);
+    assert_int_equal(save(2, 0), CVY_OK);
+    for (int i = 0; i < CVY_COUNT(files); i++) {
+        char path[512], other[512], *data = NULL, *wrong = NULL;
+        size_t bytes = 0, wrong_bytes = 0;
+        snprintf(path, sizeof path, "%s/step-00000002/%s", dir, files[i]);
+        snprintf(other, sizeof other, "%s/step-00000001/%s", dir, files[i]);
+        assert_int_equal(cvy_file_read(path, 1 << 20, &data, &bytes), CVY_OK);
+        for (int k = 0; k < 60; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            const size_t bit = (size_t)(random >> 33) % (8 * bytes);
+            data[bit / 8] ^= (char)(1 << bit % 8);
+            put(path, data, bytes);
+            data[bit / 8] ^= (char)(1 << bit % 8);
+            damaged(files[i]);
+        }
+        for (int k = 0; k < 20; k++) {
+            put(path, data, bytes * (size_t)k / 20);
+            damaged(files[i]);
+        }
+        assert_int_equal(unlink(path), 0);
+        damaged(files[i]);
+        assert_int_equal(cvy_file_read(other, 1 << 20, &wrong, &wrong_bytes), CVY_OK);
+        if (wrong_bytes != bytes || memcmp(wrong, data, bytes) != 0) {
+            put(path, wrong, wrong_bytes);          /* a mixed set */
+            damaged(files[i]);
+        }
+        put(path, data, bytes);
+        found(2, 0);
+        cvy_mem_free(&wrong);
+        cvy_mem_free(&data);
+    }
+}
+
+static void no_sound_set(void **state)
+{
+    (void)state;
+    cvy_checkpoint c;
+    char path[512];
+    assert_int_equal(save(1, 0), CVY_OK);
+    snprintf(path, sizeof path, "%s/step-00000001/manifest.json", dir);
+    assert_int_equal(unlink(path), 0);
+    assert_true(cvy_checkpoint_find(dir, NULL, &c) == CVY_E_FORMAT);
+    assert_int_equal(c.nmessage, 1);
+    assert_non_null(strstr(cvy_error_text(), "manifest.json"));
+    cvy_checkpoint_close(&c);
+}
+
+/* Every call of a save fails once: the fault names path and cause, the older set stays, the next save goes well. */
+static void every_call_fails_once(void **state)
+{
+    (void)state;
+    int k = 1, nfailed = 0;
+    assert_int_equal(save(1, 2), CVY_OK);
+    for (; k < 200; k++) {
+        calls = 0;
+        fail_errno = k % 2 ? ENOSPC : EIO;
+        fail_at = k;
+        const cvy_status status = save(2, 2);
+        fail_at = 0;
+        if (calls < k)
+            break;
+        if (status == CVY_OK)
+            continue;                               /* a call whose failure does no harm */
+        nfailed++;
+        assert_int_equal(status, CVY_E_IO);
+        if (!strstr(cvy_error_text(), dir) || !strstr(cvy_error_text(), strerror(fail_errno)))
+            fail_msg("path or cause is missing in: %s", cvy_error_text());
+        const int saved = strstr(cvy_error_text(), "is saved, but") != NULL || exists("step-00000002");
+        found(saved ? 2 : 1, 0);
+        assert_true(exists("step-00000001"));
+    }
+    assert_true(nfailed > 15 && k < 200);
+    assert_int_equal(save(2, 2), CVY_OK);
+    found(2, 0);
+    nothing_aside();
+}
+
+/* Files can only grow to a limit, as on a full disk or under a quota; stdio's own writes feel it too. */
+static void full_disk(void **state)
+{
+    (void)state;
+    struct rlimit before, tight;
+    assert_int_equal(save(1, 2), CVY_OK);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    for (rlim_t limit = 0; limit < 600; limit += 50) {
+        tight = (struct rlimit){.rlim_cur = limit, .rlim_max = before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+        const cvy_status status = save(2, 2);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(status, CVY_E_IO);
+        assert_non_null(strstr(cvy_error_text(), strerror(EFBIG)));
+        assert_non_null(strstr(cvy_error_text(), dir));
+        found(1, 0);
+        nothing_aside();
+    }
+    assert_int_equal(save(2, 2), CVY_OK);
+    found(2, 0);
+}
+
+/* A save is killed at each of its calls: the old set or the new one is there. */
+static void killed_anywhere(void **state)
+{
+    (void)state;
+    int k = 1, survived = 0;
+    assert_int_equal(save(1, 2), CVY_OK);
+    assert_int_equal(save(2, 2), CVY_OK);
+    for (; k < 200 && !survived; k++) {
+        cvy_checkpoint c;
+        int how = 0;
+        const pid_t pid = fork();
+        if (pid == 0) {
+            calls = 0;
+            kill_at = k;
+            _exit(save(3 + k, 2) != CVY_OK);
+        }
+        assert_int_equal(waitpid(pid, &how, 0), pid);
+        survived = WIFEXITED(how);
+        assert_int_equal(cvy_checkpoint_find(dir, NULL, &c), CVY_OK);
+        assert_int_equal(c.nmessage, 0);
+        const int64_t step = c.step;
+        cvy_checkpoint_close(&c);
+        found(step, 0);
+        assert_true(step == 3 + k || !survived);
+    }
+    assert_true(k > 15 && survived);
+    nothing_aside();
+}
+
+static void another_network(void **state)
+{
+    (void)state;
+    cvy_checkpoint c;
+    assert_int_equal(save(1, 2), CVY_OK);
+    assert_int_equal(cvy_checkpoint_find(dir, NULL, &c), CVY_OK);
+    cvy_vars *wide = make_vars(-1, 4, 6), *few = make_vars(-1, 2, 5), *before = make_vars(-1, 4, 6);
+    assert_int_equal(cvy_checkpoint_load(&c, wide, 1), CVY_E_SHAPE);
+    assert_non_null(strstr(cvy_error_text(), "conv1.bias"));
+    assert_same(wide, before);
+    assert_int_equal(cvy_checkpoint_load(&c, few, 1), CVY_E_FORMAT);
+    assert_non_null(strstr(cvy_error_text(), "bn1.mean"));
+    assert_int_equal(cvy_checkpoint_load(&c, few, 0), CVY_OK);
+
+    cvy_text report = {0};
+    assert_int_equal(cvy_weights_load(c.weights_path, wide, 0, &report), CVY_E_SHAPE);
+    assert_non_null(strstr(cvy_error_text(), "conv1.bias"));
+    assert_same(wide, before);
+    cvy_text_free(&report);
+    assert_int_equal(cvy_weights_load(c.weights_path, wide, 1, &report), CVY_OK);
+    assert_non_null(strstr(report.data, "conv1.bias has another shape"));
+    cvy_text_free(&report);
+    assert_int_equal(cvy_weights_load(c.weights_path, few, 0, &report), CVY_OK);
+    assert_non_null(strstr(report.data, "bn1.mean of the file is not used"));
+    cvy_text_free(&report);
+    cvy_checkpoint_close(&c);
+    cvy_vars_destroy(&wide);
+    cvy_vars_destroy(&few);
+    cvy_vars_destroy(&before);
+}
+
+static void out_of_memory(void **state)
+{
+    (void)state;
+    cvy_checkpoint c;
+    cvy_vars *vars = make_vars(9, 4, 5);
+    int k = 1;
+    assert_int_equal(save(1, 2), CVY_OK);
+    for (cvy_status status = CVY_E_MEMORY; status != CVY_OK && k < 500; k++) {
+        cvy_mem_fail_at(k, 0);
+        status = cvy_checkpoint_save(dir, 2, vars, "{}", NULL, 2, NULL);
+        cvy_mem_fail_at(0, 0);
+        assert_true(status == CVY_OK || status == CVY_E_MEMORY);
+    }
+    assert_true(k > 10 && k < 500);
+    k = 1;
+    for (cvy_status status = CVY_E_MEMORY; status != CVY_OK && k < 500; k++) {
+        cvy_mem_fail_at(k, 0);
+        status = cvy_checkpoint_find(dir, NULL, &c);
+        if (status == CVY_OK)
+            status = cvy_checkpoint_load(&c, vars, 1);
+        cvy_mem_fail_at(0, 0);
+        cvy_checkpoint_close(&c);
+        assert_true(status == CVY_OK || status == CVY_E_MEMORY);
+    }
+    assert_true(k > 10 && k < 500);
+    cvy_vars_destroy(&vars);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(save_and_load, begin, end),
+        cmocka_unit_test_setup_teardown(keeps_newest_best_and_protected, begin, end),
+        cmocka_unit_test_setup_teardown(two_verified_sets_stay, begin, end),
+        cmocka_unit_test_setup_teardown(same_step_again, begin, end),
+        cmocka_unit_test_setup_teardown(damage_is_found, begin, end),
+        cmocka_unit_test_setup_teardown(no_sound_set, begin, end),
+        cmocka_unit_test_setup_teardown(every_call_fails_once, begin, end),
+        cmocka_unit_test_setup_teardown(full_disk, begin, end),
+        cmocka_unit_test_setup_teardown(killed_anywhere, begin, end),
+        cmocka_unit_test_setup_teardown(another_network, begin, end),
+        cmocka_unit_test_setup_teardown(out_of_memory, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
