@@ -1,0 +1,152 @@
+/*
+ * plan.h: the plan of one step: a flat list of instructions on known memory, made of graphs before step 0.
+ *
+ *   select    a kernel and the layouts for each node, reorders where layouts meet             plan_select.c
+ *   schedule  the flat list: prepare and micro-batch phases for each micro-batch, update once  plan_schedule.c
+ *   memory    lifetimes, in-place, one arena                                                  plan_memory.c
+ *   bind      kernels created, pointers resolved                                              plan_bind.c
+ *
+ * After binding, a step allocates nothing and looks nothing up: src/run/run_execute.c walks the list.
+ */
+#ifndef CVY_PLAN_H
+#define CVY_PLAN_H
+
+#include "kernel/kernel.h"
+#include "pass/pass.h"
+
+typedef enum {
+    CVY_CALL_KERNEL,                   /* a registered kernel */
+    CVY_CALL_REFERENCE,                /* the operator's plain kernel */
+    CVY_CALL_REORDER,                  /* between two layouts of one value */
+    CVY_CALL_VIEW,                     /* no instruction */
+    CVY_CALL_ALLREDUCE, CVY_CALL_REDUCE_START, CVY_CALL_REDUCE_WAIT,
+    CVY_CALL_ABSENT,                   /* a node of a rank without samples: what others wait for is zeroed, nothing runs */
+    CVY_CALL_ACCUMULATE,               /* plan only: an accumulator takes up a later micro-batch's part */
+    CVY_CALL_ZERO,                     /* plan only: memory set to zero */
+} cvy_call_kind;
+
+typedef struct cvy_loc {               /* a value in one layout */
+    cvy_value *value;
+    cvy_layout layout;
+    int home;                          /* the layout in which its producer (or the outside) leaves it */
+    int view_of;                       /* index of the loc whose memory it is, -1: its own */
+    int64_t elems;                     /* with padding */
+    size_t bytes;
+} cvy_loc;
+
+typedef struct cvy_call {
+    cvy_call_kind kind;
+    const cvy_node *node;              /* NULL for reorders */
+    const cvy_kernel_def *kernel;
+    cvy_kernel_ask ask;
+    int src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX];   /* indices of locs, -1: none */
+    int nsrc, ndst;
+    cvy_phase phase;
+    void *state;                       /* of the kernel, reorder or reference; after binding */
+} cvy_call;
+
+typedef struct cvy_unit {              /* one graph with its kernels chosen */
+    cvy_graph *graph;
+    cvy_loc *loc;
+    int nloc, loc_room;
+    cvy_call *call;
+    int ncall, call_room;
+} cvy_unit;
+
+typedef enum { CVY_KERNELS_AUTO, CVY_KERNELS_REFERENCE, CVY_KERNELS_NATIVE, CVY_KERNELS_ONEDNN } cvy_kernels;
+
+typedef struct cvy_plan_opts {
+    cvy_comm *comm;
+    int threads;
+    cvy_kernels kernels;
+    int no_inplace;                    /* pass "in-place" switched off */
+    int no_reuse;                      /* every buffer its own memory: pass "memory" switched off */
+    const cvy_tree *choices;           /* map node name -> kernel name, from a plan file; NULL: free */
+} cvy_plan_opts;
+
+/* Chooses kernels and layouts; variables that have no layout yet get one. */
+cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit **out);
+void cvy_unit_destroy(cvy_unit **unit);
+/* Why each candidate of a node was taken or not, a line each. */
+cvy_status cvy_unit_explain(const cvy_unit *unit, const cvy_plan_opts *opts, char **text_out);
+
+typedef enum { CVY_REGION_ARENA, CVY_REGION_VARIABLE, CVY_REGION_FEED, CVY_REGION_STEP } cvy_region;
+
+typedef struct cvy_buffer {
+    cvy_region region;                 /* STEP: accumulators and what is shared by micro-batches; whole step, head of the arena */
+    const cvy_value *value;            /* NULL: scratch */
+    const char *name;
+    size_t bytes, offset;              /* in its region; FEED: into the feed's memory */
+    int first, last;                   /* instructions between which it lives */
+    int root;                          /* buffer whose memory it shares (views, in-place), itself if its own */
+    int feed;                          /* FEED: index of the plan's feed */
+    int bucket;                        /* STEP: gradient bucket, -1 none */
+    void *data;                        /* after binding */
+} cvy_buffer;
+
+typedef struct cvy_instr {
+    cvy_status (*run)(void *state, void *const *src, void *const *dst, void *scratch);
+    void *state;
+    void *src[CVY_NODE_SRC_MAX], *dst[CVY_NODE_DST_MAX];
+    void *scratch;
+    cvy_call_kind kind;
+    const cvy_call *call;              /* NULL for ACCUMULATE and ZERO */
+    int micro;
+    int src_buffer[CVY_NODE_SRC_MAX], dst_buffer[CVY_NODE_DST_MAX], scratch_buffer;
+    int nsrc, ndst;
+} cvy_instr;
+
+typedef struct cvy_plan_feed {
+    const char *name;
+    cvy_dtype dtype;
+    cvy_shape shape;                   /* per-step rows on this rank first, or as given for per_step feeds */
+    int per_step;
+    size_t bytes, row_bytes;
+    void *data;                        /* after binding: filled from outside before each step */
+} cvy_plan_feed;
+
+typedef struct cvy_bucket {            /* a range of the STEP region, summed over ranks */
+    size_t offset, bytes;
+    cvy_dtype dtype;
+    cvy_request *request;              /* NULL with one rank */
+    const cvy_comm_ops *request_ops;
+} cvy_bucket;
+
+typedef struct cvy_plan {
+    cvy_plan_opts opts;
+    cvy_unit **unit;                   /* of each micro-batch; several may be the same */
+    int nmicro;
+    int64_t *first_row;                /* of each micro-batch in the feeds */
+    int64_t rows;
+    cvy_buffer *buffer;
+    int nbuffer, buffer_room;
+    cvy_instr *instr;
+    int ninstr, instr_room;
+    cvy_plan_feed feed[32];
+    int nfeed;
+    cvy_bucket *bucket;
+    int nbucket;
+    size_t step_bytes;                 /* head of the arena */
+    size_t arena_bytes;                /* all of it: what `convoy plan` prints, and what is used */
+    size_t feed_bytes;
+    char *feed_memory;
+    double *end_s;                     /* of each instruction of the latest step, and start in end_s[-1] */
+    double *clock_memory;
+} cvy_plan;
+
+/* Schedule and memory, no allocation of tensor memory. units are borrowed and must outlive the plan; a unit may stand for several micro-batches. */
+cvy_status cvy_plan_create(cvy_unit *const *unit, int nmicro, const cvy_plan_opts *opts, cvy_plan **out);
+/* Creates kernels and resolves pointers into arena (at least arena_bytes, shared with other plans) and the variables' memory, which must be there. */
+cvy_status cvy_plan_bind(cvy_plan *plan, void *arena);
+void cvy_plan_destroy(cvy_plan **plan);
+cvy_plan_feed *cvy_plan_find_feed(cvy_plan *plan, const char *name);
+/* The memory of a value that lives through the step (an accumulator or an output) in micro-batch m; NULL if there is none. */
+void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro);
+/* Layers with shapes, kernels, layouts, cost, and memory, as members of an open JSON object. */
+void cvy_plan_json(const cvy_plan *plan, cvy_json *json);
+
+/* ---- between the files of this folder ---- */
+cvy_status cvy_plan_schedule(cvy_plan *plan);
+cvy_status cvy_plan_memory(cvy_plan *plan);
+
+#endif

@@ -1,0 +1,309 @@
+/*
+ * plan_bind.c: from a schedule on numbered buffers to instructions that run: kernels are created, every pointer is resolved.
+ */
+#include <string.h>
+
+#include "op/op_reduce.h"
+#include "plan/plan.h"
+
+/* ---- the plain kernels of operators ---- */
+
+struct reference {
+    const cvy_node *node;
+    cvy_span src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX];
+};
+
+/* Any common layout is seen as one flat row, padding included: only elementwise operators and updates are offered that. */
+static cvy_span make_span(const cvy_loc *loc)
+{
+    cvy_span span = {.dtype = loc->value->dtype, .ndim = loc->value->shape.ndim, .elems = loc->elems};
+    memcpy(span.dim, loc->value->shape.dim, sizeof span.dim);
+    if (!cvy_layout_is_plain(&loc->layout)) {
+        span.ndim = 1;
+        span.dim[0] = loc->elems;
+    }
+    return span;
+}
+
+static cvy_status reference_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct reference *r = state;
+    (void)scratch;
+    for (int i = 0; i < r->node->nsrc; i++)
+        r->src[i].data = src[i];
+    for (int i = 0; i < r->node->ndst; i++)
+        r->dst[i].data = dst[i];
+    return r->node->op->reference(r->node, r->src, r->dst);
+}
+
+static cvy_status reference_create(const cvy_unit *u, const cvy_call *call, void **state_out)
+{
+    struct reference *r = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    r->node = call->node;
+    for (int i = 0; i < call->nsrc; i++)
+        if (call->src[i] >= 0)
+            r->src[i] = make_span(&u->loc[call->src[i]]);
+    for (int i = 0; i < call->ndst; i++)
+        if (call->dst[i] >= 0)
+            r->dst[i] = make_span(&u->loc[call->dst[i]]);
+    *state_out = r;
+    return CVY_OK;
+}
+
+/* ---- what the plan itself does ---- */
+
+static cvy_status reorder_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    (void)scratch;
+    cvy_reorder_run(state, src[0], dst[0]);
+    return CVY_OK;
+}
+
+struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; };
+
+static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct allreduce *a = state;
+    (void)scratch;
+    if (src[0] != dst[0])
+        memcpy(dst[0], src[0], (size_t)a->elems * cvy_dtype_bytes(a->dtype));
+    return a->comm->ops->allreduce(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM);
+}
+
+static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const cvy_bucket *bucket = state;
+    (void)src, (void)dst, (void)scratch;
+    return bucket->request ? bucket->request_ops->request_start(bucket->request) : CVY_OK;
+}
+
+static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const cvy_bucket *bucket = state;
+    (void)src, (void)dst, (void)scratch;
+    return bucket->request ? bucket->request_ops->request_wait(bucket->request) : CVY_OK;
+}
+
+static cvy_status accumulate_f32(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const int64_t n = (int64_t)(uintptr_t)state / (int64_t)sizeof(float);
+    const float *part = src[0];
+    float *sum = dst[0];
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += part[i];
+    return CVY_OK;
+}
+
+static cvy_status accumulate_f64(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const int64_t n = (int64_t)(uintptr_t)state / (int64_t)sizeof(double);
+    const double *part = src[0];
+    double *sum = dst[0];
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += part[i];
+    return CVY_OK;
+}
+
+static cvy_status zero_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    (void)src, (void)scratch;
+    memset(dst[0], 0, (size_t)(uintptr_t)state);
+    return CVY_OK;
+}
+
+/* ---- binding ---- */
+
+static cvy_status create_state(const cvy_plan *plan, const cvy_unit *u, cvy_call *call)
+{
+    if (call->state)
+        return CVY_OK;
+    switch (call->kind) {
+    case CVY_CALL_KERNEL: {
+        const cvy_status status = call->kernel->create ? call->kernel->create(&call->ask, &call->state) : CVY_OK;
+        return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s (%s)", call->node->name, call->kernel->name);
+    }
+    case CVY_CALL_REFERENCE: return reference_create(u, call, &call->state);
+    case CVY_CALL_REORDER: {
+        const cvy_loc *from = &u->loc[call->src[0]], *to = &u->loc[call->dst[0]];
+        cvy_reorder *reorder = NULL;
+        CVY_TRY(cvy_reorder_create(from->value->dtype, &from->value->shape, &from->layout, &to->layout, plan->opts.threads, &reorder));
+        call->state = reorder;
+        return CVY_OK;
+    }
+    case CVY_CALL_ALLREDUCE: {
+        struct allreduce *a = NULL;
+        CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
+        *a = (struct allreduce){plan->opts.comm, u->loc[call->dst[0]].elems, u->loc[call->dst[0]].value->dtype};
+        call->state = a;
+        return CVY_OK;
+    }
+    default: return CVY_OK;
+    }
+}
+
+static void *bucket_state(cvy_plan *plan, const cvy_call *call)
+{
+    const struct cvy_reduce_options *options = call->node->options;
+    return options->bucket < plan->nbucket ? &plan->bucket[options->bucket] : NULL;
+}
+
+static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
+{
+    cvy_call *call = (cvy_call *)(uintptr_t)instr->call;      /* the plan owns its units' states while it binds */
+    if (call)
+        CVY_TRY(create_state(plan, plan->unit[instr->micro], call));
+    for (int i = 0; i < instr->nsrc; i++)
+        instr->src[i] = instr->src_buffer[i] >= 0 ? plan->buffer[instr->src_buffer[i]].data : NULL;
+    for (int i = 0; i < instr->ndst; i++)
+        instr->dst[i] = instr->dst_buffer[i] >= 0 ? plan->buffer[instr->dst_buffer[i]].data : NULL;
+    instr->scratch = instr->scratch_buffer >= 0 ? plan->buffer[instr->scratch_buffer].data : NULL;
+    instr->state = call ? call->state : NULL;
+    switch (instr->kind) {
+    case CVY_CALL_KERNEL: instr->run = call->kernel->run; break;
+    case CVY_CALL_REFERENCE: instr->run = reference_run; break;
+    case CVY_CALL_REORDER: instr->run = reorder_run; break;
+    case CVY_CALL_ALLREDUCE: instr->run = allreduce_run; break;
+    case CVY_CALL_REDUCE_START:
+        instr->run = start_run;
+        instr->state = bucket_state(plan, call);
+        break;
+    case CVY_CALL_REDUCE_WAIT:
+        instr->run = wait_run;
+        instr->state = bucket_state(plan, call);
+        break;
+    case CVY_CALL_ACCUMULATE:
+        instr->run = plan->buffer[instr->dst_buffer[0]].value->dtype == CVY_DTYPE_F32 ? accumulate_f32 : accumulate_f64;
+        instr->state = (void *)(uintptr_t)plan->buffer[instr->dst_buffer[0]].bytes;
+        break;
+    case CVY_CALL_ZERO:
+        instr->run = zero_run;
+        instr->state = (void *)(uintptr_t)plan->buffer[instr->dst_buffer[0]].bytes;
+        break;
+    default: return cvy_error_set(CVY_E_INTERNAL, "an instruction of kind %d cannot run", (int)instr->kind);
+    }
+    CVY_CHECK(instr->run && (instr->state || instr->kind != CVY_CALL_REDUCE_START), CVY_E_INTERNAL, "instruction of %s cannot run",
+              call ? call->node->name : "the plan");
+    return CVY_OK;
+}
+
+static cvy_status place_feeds(cvy_plan *plan)
+{
+    CVY_TRY(cvy_mem_alloc_pages(CVY_MAX(plan->feed_bytes, 64), &plan->feed_memory));
+    size_t at = 0;
+    for (int i = 0; i < plan->nfeed; i++) {
+        plan->feed[i].data = plan->feed_memory + at;
+        at += (plan->feed[i].bytes + 63) & ~(size_t)63;
+    }
+    return CVY_OK;
+}
+
+static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
+{
+    for (int i = 0; i < plan->nbuffer; i++) {
+        cvy_buffer *b = &plan->buffer[i];
+        const cvy_buffer *root = b;
+        while (root != &plan->buffer[root->root])
+            root = &plan->buffer[root->root];
+        switch (root->region) {
+        case CVY_REGION_ARENA:
+        case CVY_REGION_STEP: b->data = arena + root->offset; break;
+        case CVY_REGION_FEED: b->data = (char *)plan->feed[root->feed].data + root->offset; break;
+        case CVY_REGION_VARIABLE:
+            b->data = root->value->variable->data;
+            CVY_CHECK(b->data, CVY_E_INTERNAL, "variable %s has no memory", root->value->variable->name);
+            break;
+        }
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
+{
+    const cvy_comm_ops *ops = plan->opts.comm->ops;
+    CVY_TRY(place_feeds(plan));
+    CVY_TRY(resolve_buffers(plan, arena));
+    for (int b = 0; b < plan->nbucket && plan->opts.comm->nranks > 1; b++) {
+        cvy_bucket *bucket = &plan->bucket[b];
+        bucket->request_ops = ops;
+        CVY_TRY(ops->request_create(plan->opts.comm, (char *)arena + bucket->offset, (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype)),
+                                    bucket->dtype, &bucket->request));
+    }
+    for (int i = 0; i < plan->ninstr; i++)
+        CVY_TRY(bind_instr(plan, &plan->instr[i]));
+    CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1), &plan->clock_memory));
+    plan->end_s = plan->clock_memory + 1;
+    return CVY_OK;
+}
+
+/* ---- the plan as an object ---- */
+
+cvy_status cvy_plan_create(cvy_unit *const *unit, int nmicro, const cvy_plan_opts *opts, cvy_plan **out)
+{
+    cvy_plan *plan = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *plan, &plan));
+    plan->opts = *opts;
+    plan->nmicro = nmicro;
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *plan->unit * (size_t)nmicro, &plan->unit));
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *plan->first_row * (size_t)nmicro, &plan->first_row));
+    for (int m = 0; m < nmicro; m++) {
+        plan->unit[m] = unit[m];
+        plan->first_row[m] = plan->rows;
+        plan->rows += unit[m]->graph->batch.local_n;
+    }
+    CVY_TRY_OUT(cvy_plan_schedule(plan));
+    CVY_TRY_OUT(cvy_plan_memory(plan));
+    *out = plan;
+    return CVY_OK;
+out:
+    cvy_plan_destroy(&plan);
+    return status;
+}
+
+void cvy_plan_destroy(cvy_plan **plan)
+{
+    cvy_plan *p = *plan;
+    if (!p)
+        return;
+    for (int b = 0; b < p->nbucket; b++)
+        if (p->bucket[b].request)
+            p->opts.comm->ops->request_destroy(&p->bucket[b].request);
+    if (p->feed_memory)
+        cvy_mem_free_pages(p->feed_memory, CVY_MAX(p->feed_bytes, 64));
+    cvy_mem_free(&p->unit);
+    cvy_mem_free(&p->first_row);
+    cvy_mem_free(&p->buffer);
+    cvy_mem_free(&p->instr);
+    cvy_mem_free(&p->bucket);
+    cvy_mem_free(&p->clock_memory);
+    cvy_mem_free(plan);
+}
+
+cvy_plan_feed *cvy_plan_find_feed(cvy_plan *plan, const char *name)
+{
+    for (int i = 0; i < plan->nfeed; i++)
+        if (strcmp(plan->feed[i].name, name) == 0)
+            return &plan->feed[i];
+    return NULL;
+}
+
+void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro)
+{
+    for (int i = 0; i < plan->nbuffer; i++)
+        if (plan->buffer[i].region == CVY_REGION_STEP && strcmp(plan->buffer[i].name, value_name) == 0)
+            return plan->buffer[i].data;
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_instr *instr = &plan->instr[i];
+        for (int d = 0; instr->micro == micro && d < instr->ndst; d++) {
+            const cvy_buffer *b = instr->dst_buffer[d] >= 0 ? &plan->buffer[instr->dst_buffer[d]] : NULL;
+            if (!b || !b->value || !b->value->is_output || strcmp(b->value->name, value_name) != 0)
+                continue;
+            /* A later reorder may have brought it to plain layout: outputs are read in plain. */
+            return b->data;
+        }
+    }
+    return NULL;
+}

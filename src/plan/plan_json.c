@@ -1,0 +1,73 @@
+/*
+ * plan_json.c: a plan as JSON: what plan.json keeps with the run, what `convoy plan` prints, what the report shows.
+ */
+#include "plan/plan.h"
+
+static void add_layer(const cvy_unit *u, const cvy_call *call, cvy_json *json)
+{
+    const cvy_node *node = call->node;
+    cvy_cost cost = {0};
+    int64_t params = 0;
+    if (node->op->cost)
+        node->op->cost(node, &cost);
+    else
+        for (int i = 0; i < node->ndst; i++)
+            cost.flop += node->dst[i] ? cvy_shape_elems(&node->dst[i]->shape) : 0;
+    for (int i = 0; i < node->nsrc; i++)
+        if (node->src[i]->kind == CVY_VALUE_VARIABLE && !node->backward && node->phase == CVY_PHASE_MICRO)
+            params += cvy_shape_elems(&node->src[i]->shape);
+    cvy_json_open(json, NULL, '{');
+    cvy_json_string(json, "name", node->name);
+    cvy_json_string(json, "layer", node->layer);
+    cvy_json_string(json, "op", node->op->name);
+    cvy_json_string(json, "phase", node->phase == CVY_PHASE_UPDATE ? "update" : node->phase == CVY_PHASE_PREPARE ? "prepare" : node->backward ? "backward" : "forward");
+    cvy_json_string(json, "out_shape", node->dst[0] ? cvy_shape_text(&node->dst[0]->shape) : "");
+    cvy_json_int(json, "params", params);
+    cvy_json_int(json, "flop", cost.flop);
+    cvy_json_string(json, "kernel", call->kernel ? call->kernel->name : call->kind == CVY_CALL_REFERENCE ? "reference" : "plan");
+    cvy_json_string(json, "layout", call->dst[0] >= 0 && u->loc[call->dst[0]].layout.tag[0] ? u->loc[call->dst[0]].layout.tag : "plain");
+    cvy_json_close(json, '}');
+}
+
+static void add_memory(const cvy_plan *plan, cvy_json *json)
+{
+    const cvy_vars *vars = plan->unit[0]->graph->vars;
+    size_t weights = 0, states = 0;
+    for (int i = 0; i < vars->count; i++) {
+        cvy_blocking b;
+        if (cvy_blocking_make(&vars->at[i]->layout, &vars->at[i]->shape, &b) != CVY_OK)
+            continue;
+        *(vars->at[i]->role == CVY_ROLE_STATE ? &states : &weights) += (size_t)b.elems * cvy_dtype_bytes(vars->at[i]->dtype);
+    }
+    cvy_json_open(json, "memory", '{');
+    cvy_json_int(json, "arena_bytes", (int64_t)plan->arena_bytes);
+    cvy_json_int(json, "gradient_bytes", (int64_t)plan->step_bytes);
+    cvy_json_int(json, "weight_bytes", (int64_t)weights);
+    cvy_json_int(json, "state_bytes", (int64_t)states);
+    cvy_json_int(json, "feed_bytes", (int64_t)plan->feed_bytes);
+    cvy_json_int(json, "total_bytes", (int64_t)(plan->arena_bytes + weights + states + plan->feed_bytes));
+    cvy_json_close(json, '}');
+}
+
+void cvy_plan_json(const cvy_plan *plan, cvy_json *json)
+{
+    const cvy_unit *u = plan->unit[plan->nmicro - 1];
+    int64_t params = 0, reorders = 0;
+    for (int i = 0; i < u->graph->vars->count; i++)
+        params += u->graph->vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&u->graph->vars->at[i]->shape) : 0;
+    for (int i = 0; i < plan->ninstr; i++)
+        reorders += plan->instr[i].kind == CVY_CALL_REORDER;
+    cvy_json_string(json, "graph", u->graph->name);
+    cvy_json_int(json, "rows", plan->rows);
+    cvy_json_int(json, "micro_batches", plan->nmicro);
+    cvy_json_int(json, "params", params);
+    cvy_json_int(json, "instructions", plan->ninstr);
+    cvy_json_int(json, "reorders", reorders);
+    cvy_json_int(json, "buckets", plan->nbucket);
+    add_memory(plan, json);
+    cvy_json_open(json, "layers", '[');
+    for (int i = 0; i < u->ncall; i++)
+        if (u->call[i].node)
+            add_layer(u, &u->call[i], json);
+    cvy_json_close(json, ']');
+}

@@ -1,0 +1,174 @@
+/*
+ * plan_memory.c: lifetimes from the schedule, in-place where a kernel permits it, one arena.
+ *
+ * The head of the arena holds what lives through the step: gradients bucket by bucket in the order of backward, then other accumulators. Behind
+ * it temporary buffers share memory when their lifetimes do not meet: largest first, each at the lowest offset that is free for its time.
+ * Source: Pisarchyk and Lee 2020, Efficient memory management for deep neural net inference (greedy by size).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan.h"
+
+static size_t align64(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
+
+static cvy_buffer *root_of(cvy_plan *plan, int buffer)
+{
+    while (plan->buffer[buffer].root != buffer)
+        buffer = plan->buffer[buffer].root;
+    return &plan->buffer[buffer];
+}
+
+static void touch(cvy_plan *plan, int buffer, int at)
+{
+    if (buffer < 0)
+        return;
+    cvy_buffer *b = root_of(plan, buffer);
+    if (b->first < 0)
+        b->first = at;
+    b->last = CVY_MAX(b->last, at);
+}
+
+static void find_lifetimes(cvy_plan *plan)
+{
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_instr *instr = &plan->instr[i];
+        for (int s = 0; s < instr->nsrc; s++)
+            touch(plan, instr->src_buffer[s], i);
+        for (int d = 0; d < instr->ndst; d++)
+            touch(plan, instr->dst_buffer[d], i);
+        touch(plan, instr->scratch_buffer, i);
+    }
+    for (int i = 0; i < plan->nbuffer; i++) {
+        cvy_buffer *b = root_of(plan, i);
+        if (plan->buffer[i].value && plan->buffer[i].value->is_output && b->first >= 0)
+            b->last = plan->ninstr;
+    }
+}
+
+/* A destination takes over a source's memory where the kernel allows it, the source ends here and is large enough. */
+static void share_in_place(cvy_plan *plan)
+{
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_instr *instr = &plan->instr[i];
+        if (!instr->call || (instr->kind != CVY_CALL_KERNEL && instr->kind != CVY_CALL_REFERENCE))
+            continue;
+        for (int d = 0; d < instr->ndst; d++) {
+            const int s = instr->call->ask.inplace[d] - 1;
+            if (s < 0 || instr->dst_buffer[d] < 0 || instr->src_buffer[s] < 0)
+                continue;
+            cvy_buffer *to = root_of(plan, instr->dst_buffer[d]), *from = root_of(plan, instr->src_buffer[s]);
+            int twice = 0;
+            for (int other = 0; other < instr->nsrc; other++)
+                twice += instr->src_buffer[other] >= 0 && root_of(plan, instr->src_buffer[other]) == from;
+            if (to == from || twice != 1 || to->region != CVY_REGION_ARENA || from->region != CVY_REGION_ARENA || from->last != i ||
+                to->first != i || from->bytes < to->bytes)
+                continue;
+            to->root = (int)(from - plan->buffer);
+            from->last = to->last;
+        }
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const cvy_buffer *x = *(const cvy_buffer *const *)a, *y = *(const cvy_buffer *const *)b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x < y ? -1 : x > y);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const cvy_buffer *x = *(const cvy_buffer *const *)a, *y = *(const cvy_buffer *const *)b;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* The lowest gap that is free during b's life; placed is sorted by offset. */
+static size_t lowest_gap(const cvy_buffer *b, cvy_buffer *const *placed, int nplaced, size_t from)
+{
+    size_t at = from;
+    for (int i = 0; i < nplaced; i++) {
+        const cvy_buffer *p = placed[i];
+        if (p->last < b->first || b->last < p->first)
+            continue;
+        if (at + align64(b->bytes) <= p->offset)
+            return at;
+        at = CVY_MAX(at, p->offset + align64(p->bytes));
+    }
+    return at;
+}
+
+static cvy_status place_temporaries(cvy_plan *plan)
+{
+    cvy_buffer **order = NULL, **placed = NULL;
+    cvy_status status = CVY_OK;
+    int count = 0;
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *order * ((size_t)plan->nbuffer + 1), &order));
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *placed * ((size_t)plan->nbuffer + 1), &placed));
+    for (int i = 0; i < plan->nbuffer; i++)
+        if (plan->buffer[i].region == CVY_REGION_ARENA && plan->buffer[i].root == i && plan->buffer[i].first >= 0)
+            order[count++] = &plan->buffer[i];
+    qsort(order, (size_t)count, sizeof *order, by_size);
+    size_t end = plan->step_bytes;
+    for (int i = 0; i < count; i++) {
+        order[i]->offset = plan->opts.no_reuse ? end : lowest_gap(order[i], placed, i, plan->step_bytes);
+        end = CVY_MAX(end, order[i]->offset + align64(order[i]->bytes));
+        placed[i] = order[i];
+        for (int at = i; at > 0 && by_offset(&placed[at], &placed[at - 1]) < 0; at--) {
+            cvy_buffer *swap = placed[at];
+            placed[at] = placed[at - 1];
+            placed[at - 1] = swap;
+        }
+    }
+    plan->arena_bytes = end;
+out:
+    cvy_mem_free(&order);
+    cvy_mem_free(&placed);
+    return status;
+}
+
+/* Buckets one after the other, each a range; then what is not reduced. Offsets depend on names and sizes only, so they are equal on all ranks. */
+static cvy_status place_step_values(cvy_plan *plan)
+{
+    int nbucket = 0;
+    for (int i = 0; i < plan->nbuffer; i++)
+        if (plan->buffer[i].region == CVY_REGION_STEP)
+            nbucket = CVY_MAX(nbucket, plan->buffer[i].bucket + 1);
+    CVY_TRY(cvy_mem_alloc(sizeof *plan->bucket * (size_t)CVY_MAX(nbucket, 1), &plan->bucket));
+    plan->nbucket = nbucket;
+    size_t end = 0;
+    for (int bucket = 0; bucket <= nbucket; bucket++) {
+        const size_t start = end;
+        for (int i = 0; i < plan->nbuffer; i++) {
+            cvy_buffer *b = &plan->buffer[i];
+            if (b->region != CVY_REGION_STEP || b->bucket != (bucket < nbucket ? bucket : -1))
+                continue;
+            b->offset = end;
+            end += align64(b->bytes);
+            if (bucket < nbucket)
+                plan->bucket[bucket].dtype = b->value->dtype;
+        }
+        if (bucket < nbucket) {
+            plan->bucket[bucket].offset = start;
+            plan->bucket[bucket].bytes = end - start;
+        }
+    }
+    plan->step_bytes = end;
+    return CVY_OK;
+}
+
+cvy_status cvy_plan_memory(cvy_plan *plan)
+{
+    find_lifetimes(plan);
+    if (!plan->opts.no_inplace && !plan->opts.no_reuse)
+        share_in_place(plan);
+    CVY_TRY(place_step_values(plan));
+    CVY_TRY(place_temporaries(plan));
+    for (int i = 0; i < plan->nfeed; i++)
+        plan->feed_bytes += align64(plan->feed[i].bytes);
+    return CVY_OK;
+}

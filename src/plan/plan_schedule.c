@@ -1,0 +1,266 @@
+/*
+ * plan_schedule.c: the flat list of instructions of a step, on numbered buffers.
+ *
+ * Order: prepare phase of every micro-batch; forward and backward of every micro-batch in turn; update phase, once. A node is never copied:
+ * an instruction points to its call, and each micro-batch has its own buffers. Accumulators are written by the first micro-batch and added to
+ * by later ones; the sums over ranks start in the last one only.
+ */
+#include <string.h>
+
+#include "plan/plan.h"
+
+static cvy_status grow(void *array, int *room, int count, size_t size)
+{
+    if (count < *room)
+        return CVY_OK;
+    const int more = *room ? 2 * *room : 256;
+    CVY_TRY(cvy_mem_grow(array, size * (size_t)*room, size * (size_t)more));
+    *room = more;
+    return CVY_OK;
+}
+
+/* Working state: which buffer stands for loc i of the unit in micro-batch m. */
+struct schedule {
+    cvy_plan *plan;
+    int **buffer_of;                   /* [micro][loc], -1: not yet */
+};
+
+static cvy_status new_buffer(cvy_plan *plan, const cvy_buffer *like, int *out)
+{
+    CVY_TRY(grow(&plan->buffer, &plan->buffer_room, plan->nbuffer, sizeof *plan->buffer));
+    plan->buffer[plan->nbuffer] = *like;
+    plan->buffer[plan->nbuffer].root = plan->nbuffer;
+    plan->buffer[plan->nbuffer].first = plan->buffer[plan->nbuffer].last = -1;
+    *out = plan->nbuffer++;
+    return CVY_OK;
+}
+
+static int find_step_buffer(const cvy_plan *plan, const char *name)
+{
+    for (int i = 0; i < plan->nbuffer; i++)
+        if (plan->buffer[i].region == CVY_REGION_STEP && strcmp(plan->buffer[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static cvy_status find_feed(cvy_plan *plan, const cvy_value *v, int *out)
+{
+    for (int i = 0; i < plan->nfeed; i++)
+        if (strcmp(plan->feed[i].name, v->name) == 0) {
+            *out = i;
+            return CVY_OK;
+        }
+    CVY_CHECK(plan->nfeed < CVY_COUNT(plan->feed), CVY_E_UNSUPPORTED, "a step has more than %d inputs", CVY_COUNT(plan->feed));
+    cvy_plan_feed *feed = &plan->feed[plan->nfeed];
+    *feed = (cvy_plan_feed){.name = v->name, .dtype = v->dtype, .shape = v->shape, .per_step = v->per_step};
+    int64_t row = 1;
+    for (int i = v->per_step ? 0 : 1; i < v->shape.ndim; i++)
+        row *= v->shape.dim[i];
+    feed->row_bytes = (size_t)row * cvy_dtype_bytes(v->dtype);
+    if (!v->per_step)
+        feed->shape.dim[0] = plan->rows;
+    feed->bytes = feed->row_bytes * (size_t)(v->per_step ? 1 : plan->rows);
+    *out = plan->nfeed++;
+    return CVY_OK;
+}
+
+/* Shared by all micro-batches and alive for the whole step: accumulators, and what the prepare phase makes once. */
+static int is_step_value(const cvy_value *v)
+{
+    return v->kind == CVY_VALUE_ACCUMULATOR || (v->producer && v->producer->phase == CVY_PHASE_PREPARE && (v->producer->op->flags & CVY_OP_COMM));
+}
+
+static cvy_status buffer_for(struct schedule *s, int m, int loc, int *out)
+{
+    cvy_plan *plan = s->plan;
+    int *known = &s->buffer_of[m][loc];
+    if (*known >= 0) {
+        *out = *known;
+        return CVY_OK;
+    }
+    const cvy_loc *l = &plan->unit[m]->loc[loc];
+    cvy_value *v = l->value;
+    cvy_buffer b = {.region = CVY_REGION_ARENA, .value = v, .name = v->name, .bytes = l->bytes, .bucket = -1};
+    if (l->home && v->kind == CVY_VALUE_FEED) {
+        b.region = CVY_REGION_FEED;
+        CVY_TRY(find_feed(plan, v, &b.feed));
+        b.offset = v->per_step ? 0 : plan->feed[b.feed].row_bytes * (size_t)plan->first_row[m];
+    } else if (l->home && v->kind == CVY_VALUE_VARIABLE) {
+        b.region = CVY_REGION_VARIABLE;
+    } else if (l->home && is_step_value(v)) {
+        b.region = CVY_REGION_STEP;
+        b.bucket = v->reduced ? v->bucket : -1;
+        *known = find_step_buffer(plan, v->name);
+    }
+    if (*known < 0)
+        CVY_TRY(new_buffer(plan, &b, known));
+    if (l->view_of >= 0) {
+        int root = -1;
+        CVY_TRY(buffer_for(s, m, l->view_of, &root));
+        plan->buffer[s->buffer_of[m][loc]].root = plan->buffer[root].root;
+    }
+    *out = s->buffer_of[m][loc];
+    return CVY_OK;
+}
+
+static cvy_status new_instr(cvy_plan *plan, cvy_call_kind kind, const cvy_call *call, int m, cvy_instr **out)
+{
+    CVY_TRY(grow(&plan->instr, &plan->instr_room, plan->ninstr, sizeof *plan->instr));
+    cvy_instr *instr = &plan->instr[plan->ninstr++];
+    memset(instr, 0, sizeof *instr);
+    instr->kind = kind;
+    instr->call = call;
+    instr->micro = m;
+    instr->scratch_buffer = -1;
+    for (int i = 0; i < CVY_NODE_SRC_MAX; i++)
+        instr->src_buffer[i] = -1;
+    for (int i = 0; i < CVY_NODE_DST_MAX; i++)
+        instr->dst_buffer[i] = -1;
+    *out = instr;
+    return CVY_OK;
+}
+
+static cvy_status add_zero(struct schedule *s, int m, int buffer)
+{
+    cvy_instr *instr = NULL;
+    CVY_TRY(new_instr(s->plan, CVY_CALL_ZERO, NULL, m, &instr));
+    instr->dst_buffer[0] = buffer;
+    instr->ndst = 1;
+    return CVY_OK;
+}
+
+/* A node that does not run on this rank: accumulators and what is sent to others become zero. */
+static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
+{
+    const cvy_unit *u = s->plan->unit[m];
+    for (int i = 0; i < call->ndst; i++) {
+        if (call->dst[i] < 0)
+            continue;
+        const cvy_value *v = u->loc[call->dst[i]].value;
+        int sent = v->kind == CVY_VALUE_ACCUMULATOR && m == 0;
+        for (int c = 0; c < u->ncall && !sent; c++)
+            sent = u->call[c].kind == CVY_CALL_ALLREDUCE && u->call[c].node->src[0] == v;
+        int buffer = -1;
+        if (!sent)
+            continue;
+        CVY_TRY(buffer_for(s, m, call->dst[i], &buffer));
+        CVY_TRY(add_zero(s, m, buffer));
+    }
+    return CVY_OK;
+}
+
+/* A later micro-batch writes aside, and its part is added. */
+static cvy_status accumulate_aside(struct schedule *s, int m, int instr_at, int dst)
+{
+    cvy_plan *plan = s->plan;
+    const int sum = plan->instr[instr_at].dst_buffer[dst];
+    cvy_buffer aside = plan->buffer[sum];
+    int part = -1;
+    aside.region = CVY_REGION_ARENA;
+    aside.bucket = -1;
+    CVY_TRY(new_buffer(plan, &aside, &part));
+    plan->instr[instr_at].dst_buffer[dst] = part;
+    cvy_instr *add = NULL;
+    CVY_TRY(new_instr(plan, CVY_CALL_ACCUMULATE, NULL, m, &add));
+    add->src_buffer[0] = part;
+    add->dst_buffer[0] = sum;
+    add->nsrc = add->ndst = 1;
+    return CVY_OK;
+}
+
+static cvy_status add_call(struct schedule *s, int m, const cvy_call *call)
+{
+    cvy_plan *plan = s->plan;
+    const cvy_unit *u = plan->unit[m];
+    cvy_instr *instr = NULL;
+    CVY_TRY(new_instr(plan, call->kind, call, m, &instr));
+    const int at = plan->ninstr - 1;
+    instr->nsrc = call->nsrc;
+    instr->ndst = call->ndst;
+    for (int i = 0; i < call->nsrc; i++)
+        if (call->src[i] >= 0) {
+            int buffer = -1;
+            CVY_TRY(buffer_for(s, m, call->src[i], &buffer));
+            plan->instr[at].src_buffer[i] = buffer;
+        }
+    for (int i = 0; i < call->ndst; i++)
+        if (call->dst[i] >= 0) {
+            int buffer = -1;
+            CVY_TRY(buffer_for(s, m, call->dst[i], &buffer));
+            plan->instr[at].dst_buffer[i] = buffer;
+        }
+    if (call->ask.scratch_bytes) {
+        const cvy_buffer scratch = {.region = CVY_REGION_ARENA, .name = "scratch", .bytes = call->ask.scratch_bytes, .bucket = -1};
+        int buffer = -1;
+        CVY_TRY(new_buffer(plan, &scratch, &buffer));
+        plan->instr[at].scratch_buffer = buffer;
+    }
+    for (int i = 0; i < call->ndst; i++) {
+        const cvy_loc *l = call->dst[i] >= 0 ? &u->loc[call->dst[i]] : NULL;
+        if (l && l->home && l->value->kind == CVY_VALUE_ACCUMULATOR && m > 0)
+            CVY_TRY(accumulate_aside(s, m, at, i));
+    }
+    return CVY_OK;
+}
+
+static int only_last(const cvy_call *call)
+{
+    const unsigned flags = call->node ? call->node->op->flags : 0;
+    return (flags & CVY_OP_ONCE) || (call->phase == CVY_PHASE_PREPARE && (flags & CVY_OP_COMM));
+}
+
+static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
+{
+    const cvy_plan *plan = s->plan;
+    const cvy_unit *u = plan->unit[m];
+    for (int c = 0; c < u->ncall; c++) {
+        const cvy_call *call = &u->call[c];
+        if (call->phase != phase || call->kind == CVY_CALL_VIEW || (only_last(call) && m != plan->nmicro - 1))
+            continue;
+        if (call->kind == CVY_CALL_ABSENT)
+            CVY_TRY(add_absent(s, m, call));
+        else
+            CVY_TRY(add_call(s, m, call));
+    }
+    return CVY_OK;
+}
+
+/* Prepare of all micro-batches, then each in turn, then the update. */
+static cvy_status run_phases(struct schedule *s)
+{
+    cvy_plan *plan = s->plan;
+    for (int m = 0; m < plan->nmicro; m++)
+        CVY_TRY(add_phase(s, m, CVY_PHASE_PREPARE));
+    for (int m = 0; m < plan->nmicro; m++)
+        CVY_TRY(add_phase(s, m, CVY_PHASE_MICRO));
+    return add_phase(s, plan->nmicro - 1, CVY_PHASE_UPDATE);
+}
+
+static cvy_status schedule(struct schedule *s)
+{
+    cvy_plan *plan = s->plan;
+    for (int m = 0; m < plan->nmicro; m++) {
+        CVY_TRY(cvy_mem_alloc(sizeof **s->buffer_of * (size_t)CVY_MAX(plan->unit[m]->nloc, 1), &s->buffer_of[m]));
+        for (int l = 0; l < plan->unit[m]->nloc; l++)
+            s->buffer_of[m][l] = -1;
+    }
+    /* Feeds first: they exist, with memory, also where a rank has no sample, and the caller may fill them. */
+    for (int m = 0; m < plan->nmicro; m++)
+        for (int v = 0; v < plan->unit[m]->graph->nvalue; v++) {
+            int feed = -1;
+            if (plan->unit[m]->graph->value[v]->kind == CVY_VALUE_FEED)
+                CVY_TRY(find_feed(plan, plan->unit[m]->graph->value[v], &feed));
+        }
+    return run_phases(s);
+}
+
+cvy_status cvy_plan_schedule(cvy_plan *plan)
+{
+    struct schedule s = {.plan = plan};
+    CVY_TRY(cvy_mem_alloc(sizeof *s.buffer_of * (size_t)plan->nmicro, &s.buffer_of));
+    const cvy_status status = schedule(&s);
+    for (int m = 0; m < plan->nmicro; m++)
+        cvy_mem_free(&s.buffer_of[m]);
+    cvy_mem_free(&s.buffer_of);
+    return status;
+}

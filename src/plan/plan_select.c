@@ -1,0 +1,376 @@
+/*
+ * plan_select.c: for each node of a graph a kernel, and for each value the layouts in which it is needed.
+ *
+ * Before the step. The graph is walked once in order. The kernels of an operator are asked by preference; the first offer is taken.
+ * Where a kernel wants a source in another layout than it lies in, a reorder is put before it, once for all who want the same.
+ */
+#include <string.h>
+
+#include "plan/plan.h"
+
+static cvy_status grow(void *array, int *room, int count, size_t size)
+{
+    if (count < *room)
+        return CVY_OK;
+    const int more = *room ? 2 * *room : 64;
+    CVY_TRY(cvy_mem_grow(array, size * (size_t)*room, size * (size_t)more));
+    *room = more;
+    return CVY_OK;
+}
+
+static int find_loc(const cvy_unit *u, const cvy_value *v, const cvy_layout *layout)
+{
+    for (int i = u->nloc - 1; i >= 0; i--)
+        if (u->loc[i].value == v && (!layout || cvy_layout_equal(&u->loc[i].layout, layout)) && (layout || u->loc[i].home))
+            return i;
+    return -1;
+}
+
+static cvy_status new_loc(cvy_unit *u, cvy_value *v, const cvy_layout *layout, int home, int view_of, int *out)
+{
+    cvy_blocking b;
+    CVY_TRY(cvy_blocking_make(layout, &v->shape, &b));
+    CVY_TRY(grow(&u->loc, &u->loc_room, u->nloc, sizeof *u->loc));
+    u->loc[u->nloc] = (cvy_loc){.value = v, .layout = *layout, .home = home, .view_of = view_of, .elems = b.elems,
+                                .bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype)};
+    *out = u->nloc++;
+    return CVY_OK;
+}
+
+static cvy_status new_call(cvy_unit *u, cvy_call_kind kind, const cvy_node *node, cvy_phase phase, cvy_call **out)
+{
+    CVY_TRY(grow(&u->call, &u->call_room, u->ncall, sizeof *u->call));
+    cvy_call *call = &u->call[u->ncall++];
+    *call = (cvy_call){.kind = kind, .node = node, .phase = phase};
+    for (int i = 0; i < CVY_NODE_SRC_MAX; i++)
+        call->src[i] = -1;
+    for (int i = 0; i < CVY_NODE_DST_MAX; i++)
+        call->dst[i] = -1;
+    *out = call;
+    return CVY_OK;
+}
+
+/* States lie as their weight does. */
+static void settle_state(cvy_variable *v)
+{
+    if (!v->layout_fixed && v->of && v->of->layout_fixed) {
+        v->layout = v->of->layout;
+        v->layout_fixed = 1;
+    }
+}
+
+/* The layout in which a source lies now; feeds and variables get their home loc on first sight. */
+static cvy_status current_layout(cvy_unit *u, cvy_value *v, cvy_layout *layout_out, int *free_out)
+{
+    const int at = find_loc(u, v, NULL);
+    *free_out = 0;
+    if (at >= 0) {
+        *layout_out = u->loc[at].layout;
+        return CVY_OK;
+    }
+    CVY_CHECK(!v->producer, CVY_E_INTERNAL, "value %s is read before it is made", v->name);
+    if (v->kind == CVY_VALUE_VARIABLE) {
+        settle_state(v->variable);
+        *layout_out = v->variable->layout;
+        *free_out = !v->variable->layout_fixed;
+    } else {
+        *layout_out = cvy_layout_plain();
+    }
+    return CVY_OK;
+}
+
+/* The loc of a source in the wanted layout; a free variable takes that layout for good, else a reorder makes it. */
+static cvy_status source_loc(cvy_unit *u, cvy_value *v, const cvy_layout *wanted, cvy_phase phase, int *out)
+{
+    int home = find_loc(u, v, NULL);
+    if (home < 0) {
+        cvy_layout layout = cvy_layout_plain();
+        if (v->kind == CVY_VALUE_VARIABLE) {
+            cvy_variable *variable = v->variable;
+            if (!variable->layout_fixed) {
+                variable->layout = *wanted;
+                variable->layout_fixed = 1;
+            }
+            layout = variable->layout;
+        }
+        CVY_TRY(new_loc(u, v, &layout, 1, -1, &home));
+    }
+    const int have = find_loc(u, v, wanted);
+    if (have >= 0) {
+        *out = have;
+        return CVY_OK;
+    }
+    cvy_call *call = NULL;
+    int made = -1;
+    CVY_TRY(new_loc(u, v, wanted, 0, -1, &made));
+    CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, phase, &call));
+    call->src[0] = home;
+    call->dst[0] = made;
+    call->nsrc = call->ndst = 1;
+    *out = made;
+    return CVY_OK;
+}
+
+/* Gradients of variables and assigned variables lie as the variable does. */
+static int fixed_dst(const cvy_value *dst, cvy_layout *layout_out)
+{
+    if (!dst->variable || !dst->variable->layout_fixed)
+        return 0;
+    *layout_out = dst->variable->layout;
+    return 1;
+}
+
+static cvy_status fill_ask(cvy_unit *u, const cvy_node *node, int threads, cvy_kernel_ask *ask)
+{
+    memset(ask, 0, sizeof *ask);
+    ask->node = node;
+    ask->threads = threads;
+    for (int i = 0; i < node->nsrc; i++)
+        CVY_TRY(current_layout(u, node->src[i], &ask->src[i], &ask->src_free[i]));
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i])
+            ask->dst_fixed[i] = fixed_dst(node->dst[i], &ask->dst[i]);
+    return CVY_OK;
+}
+
+static int allowed(const cvy_kernel_def *kernel, cvy_kernels kernels)
+{
+    switch (kernels) {
+    case CVY_KERNELS_REFERENCE: return 0;
+    case CVY_KERNELS_NATIVE: return strncmp(kernel->name, "native.", 7) == 0;
+    default: return 1;
+    }
+}
+
+/* Among the kernels of this operator, the next below (preference, place in the table); NULL when there is none. */
+static const cvy_kernel_def *next_candidate(const char *op, const cvy_kernel_def *after, cvy_kernels kernels)
+{
+    int count = 0, passed = after == NULL;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
+    const cvy_kernel_def *best = NULL;
+    for (int i = 0; i < count; i++) {
+        const cvy_kernel_def *k = table[i];
+        if (k == after) {
+            passed = 1;
+            continue;
+        }
+        if (strcmp(k->op, op) != 0 || !allowed(k, kernels))
+            continue;
+        const int below = !after || k->preference < after->preference || (k->preference == after->preference && passed);
+        if (below && (!best || k->preference > best->preference))
+            best = k;
+    }
+    return best;
+}
+
+/* The plain kernel: any common layout for elementwise operators and updates (padding lanes are zeros), else plain. */
+static int reference_common_layout(const cvy_node *node, const cvy_kernel_ask *ask, cvy_layout *common_out)
+{
+    int found = 0;
+    if (!(node->op->flags & CVY_OP_ELEMENTWISE) && node->phase != CVY_PHASE_UPDATE)
+        return 0;
+    for (int i = 0; i < node->nsrc; i++) {
+        if (ask->src_free[i] || node->src[i]->shape.ndim == 0)
+            continue;
+        if (!found)
+            *common_out = ask->src[i];
+        else if (!cvy_layout_equal(&ask->src[i], common_out) && node->phase != CVY_PHASE_UPDATE)
+            return 0;
+        found = 1;
+    }
+    return found;
+}
+
+static void offer_reference(cvy_kernel_ask *ask)
+{
+    const cvy_node *node = ask->node;
+    cvy_layout common = cvy_layout_plain();
+    const int any = reference_common_layout(node, ask, &common);
+    for (int i = 0; i < node->nsrc; i++)
+        if (!any || (ask->src_free[i] && node->src[i]->shape.ndim))
+            ask->src[i] = any ? common : cvy_layout_plain();
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i]) {
+            if (!(any && ask->dst_fixed[i]))
+                ask->dst[i] = any && node->dst[i]->shape.ndim ? common : cvy_layout_plain();
+            ask->inplace[i] = i == 0 && (node->op->flags & CVY_OP_ELEMENTWISE) != 0;
+        }
+}
+
+static cvy_status choose(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, cvy_kernel_ask *ask, const cvy_kernel_def **kernel_out)
+{
+    const cvy_tree *choice = opts->choices ? cvy_tree_get(opts->choices, node->name) : NULL;
+    const char *named = choice && choice->text ? choice->text : NULL;
+    *kernel_out = NULL;
+    if (named && strcmp(named, "reference") != 0) {
+        const cvy_kernel_def *k = cvy_kernel_find(named);
+        CVY_CHECK(k && strcmp(k->op, node->op->name) == 0, CVY_E_CONFIG, "the plan file names the kernel '%s' for %s, which this build does not have: plan anew without it",
+                  named, node->name);
+        CVY_TRY(fill_ask(u, node, opts->threads, ask));
+        if (k->offer(ask) != CVY_OK)
+            return cvy_error_prefix(CVY_E_CONFIG, "the plan file names the kernel '%s' for %s, which declines", named, node->name);
+        *kernel_out = k;
+        return CVY_OK;
+    }
+    for (const cvy_kernel_def *k = NULL; !named && (k = next_candidate(node->op->name, k, opts->kernels)) != NULL;) {
+        CVY_TRY(fill_ask(u, node, opts->threads, ask));
+        const cvy_status status = k->offer(ask);
+        if (status == CVY_OK) {
+            *kernel_out = k;
+            return CVY_OK;
+        }
+        if (status < 0)
+            return cvy_error_prefix(status, "kernel %s for %s", k->name, node->name);
+    }
+    CVY_TRY(fill_ask(u, node, opts->threads, ask));
+    CVY_CHECK(node->op->reference, CVY_E_INTERNAL, "%s: the operator %s has no kernel at all", node->name, node->op->name);
+    offer_reference(ask);
+    return CVY_OK;
+}
+
+/* Sources first (reorders come before the call), then the call, then reorders of destinations that must lie otherwise. */
+static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts)
+{
+    const cvy_kernel_def *kernel = NULL;
+    cvy_kernel_ask ask;
+    int src[CVY_NODE_SRC_MAX];
+    CVY_TRY(choose(u, node, opts, &ask, &kernel));
+    for (int i = 0; i < node->nsrc; i++)
+        CVY_TRY(source_loc(u, node->src[i], &ask.src[i], node->phase, &src[i]));
+    cvy_call *call = NULL;
+    CVY_TRY(new_call(u, kernel ? CVY_CALL_KERNEL : CVY_CALL_REFERENCE, node, node->phase, &call));
+    const int me = u->ncall - 1;
+    call->kernel = kernel;
+    call->ask = ask;
+    call->nsrc = node->nsrc;
+    call->ndst = node->ndst;
+    memcpy(call->src, src, sizeof *src * (size_t)node->nsrc);
+    for (int i = 0; i < node->ndst; i++) {
+        cvy_layout must;
+        int made = -1;
+        if (!node->dst[i])
+            continue;
+        const int fixed = fixed_dst(node->dst[i], &must) && !cvy_layout_equal(&must, &ask.dst[i]);
+        CVY_CHECK(!fixed || node->dst[i]->kind != CVY_VALUE_VARIABLE, CVY_E_INTERNAL, "%s writes variable %s in the layout '%s', which is '%s'",
+                  node->name, node->dst[i]->variable->name, ask.dst[i].tag, must.tag);
+        CVY_TRY(new_loc(u, node->dst[i], &ask.dst[i], !fixed, -1, &made));
+        u->call[me].dst[i] = made;
+        if (!fixed)
+            continue;
+        cvy_call *reorder = NULL;
+        CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, node->phase, &reorder));
+        CVY_TRY(new_loc(u, node->dst[i], &must, 1, -1, &reorder->dst[0]));
+        reorder->src[0] = made;
+        reorder->nsrc = reorder->ndst = 1;
+    }
+    return CVY_OK;
+}
+
+/* Views, communication and nodes of a rank without samples: plain layouts, no kernel. */
+static cvy_status add_special(cvy_unit *u, const cvy_node *node, cvy_call_kind kind)
+{
+    const cvy_layout plain = cvy_layout_plain();
+    int src[CVY_NODE_SRC_MAX];
+    for (int i = 0; i < node->nsrc; i++) {
+        const cvy_layout *wanted = &plain;
+        const int home = find_loc(u, node->src[i], NULL);
+        if (kind != CVY_CALL_VIEW && home >= 0)
+            wanted = &u->loc[home].layout;
+        src[i] = -1;
+        if (kind != CVY_CALL_ABSENT)
+            CVY_TRY(source_loc(u, node->src[i], wanted, node->phase, &src[i]));
+    }
+    cvy_call *call = NULL;
+    CVY_TRY(new_call(u, kind, node, node->phase, &call));
+    const int me = u->ncall - 1;
+    call->nsrc = kind == CVY_CALL_ABSENT ? 0 : node->nsrc;
+    call->ndst = node->ndst;
+    for (int i = 0; i < node->nsrc; i++)
+        call->src[i] = src[i];
+    for (int i = 0; i < node->ndst; i++) {
+        cvy_layout layout = plain;
+        int made = -1;
+        if (!node->dst[i])
+            continue;
+        fixed_dst(node->dst[i], &layout);
+        CVY_TRY(new_loc(u, node->dst[i], &layout, 1, kind == CVY_CALL_VIEW ? src[0] : -1, &made));
+        u->call[me].dst[i] = made;
+    }
+    return CVY_OK;
+}
+
+static cvy_status add_node(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts)
+{
+    if (strcmp(node->op->name, "allreduce") == 0)
+        return add_special(u, node, CVY_CALL_ALLREDUCE);
+    if (strcmp(node->op->name, "reduce_start") == 0)
+        return add_special(u, node, CVY_CALL_REDUCE_START);
+    if (strcmp(node->op->name, "reduce_wait") == 0)
+        return add_special(u, node, CVY_CALL_REDUCE_WAIT);
+    if (u->graph->batch.local_n == 0 && node->phase != CVY_PHASE_UPDATE)
+        return add_special(u, node, CVY_CALL_ABSENT);
+    if (node->op->flags & CVY_OP_VIEW)
+        return add_special(u, node, CVY_CALL_VIEW);
+    return add_compute(u, node, opts);
+}
+
+cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit **out)
+{
+    cvy_unit *u = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *u, &u));
+    u->graph = graph;
+    cvy_status status = CVY_OK;
+    for (int n = 0; n < graph->nnode && status == CVY_OK; n++)
+        if (!graph->node[n]->removed)
+            status = add_node(u, graph->node[n], opts);
+    if (status != CVY_OK) {
+        cvy_unit_destroy(&u);
+        return status;
+    }
+    *out = u;
+    return CVY_OK;
+}
+
+void cvy_unit_destroy(cvy_unit **unit)
+{
+    cvy_unit *u = *unit;
+    if (!u)
+        return;
+    for (int i = 0; i < u->ncall; i++) {
+        cvy_call *call = &u->call[i];
+        if (call->kind == CVY_CALL_KERNEL && call->kernel->destroy && call->state)
+            call->kernel->destroy(call->state);
+        else if (call->kind == CVY_CALL_REORDER) {
+            cvy_reorder *reorder = call->state;
+            if (reorder)
+                cvy_reorder_destroy(&reorder);
+        } else if (call->kind == CVY_CALL_REFERENCE || call->kind == CVY_CALL_ALLREDUCE) {
+            cvy_mem_free(&call->state);
+        }
+    }
+    cvy_mem_free(&u->loc);
+    cvy_mem_free(&u->call);
+    cvy_mem_free(unit);
+}
+
+cvy_status cvy_unit_explain(const cvy_unit *unit, const cvy_plan_opts *opts, char **text_out)
+{
+    cvy_text t = {0};
+    for (int i = 0; i < unit->ncall; i++) {
+        const cvy_call *call = &unit->call[i];
+        if (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE)
+            continue;
+        cvy_text_add(&t, "%s: %s\n", call->node->name, call->kernel ? call->kernel->name : "reference");
+        for (const cvy_kernel_def *k = NULL; (k = next_candidate(call->node->op->name, k, opts->kernels)) != NULL && k != call->kernel;) {
+            cvy_kernel_ask ask = call->ask;
+            const cvy_status status = k->offer(&ask);
+            cvy_text_add(&t, "    %s: %s\n", k->name, status == CVY_OK ? "offers" : cvy_error_text());
+        }
+    }
+    const cvy_status status = t.status;
+    if (status == CVY_OK)
+        *text_out = t.data;
+    else
+        cvy_text_free(&t);
+    return status;
+}

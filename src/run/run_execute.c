@@ -1,0 +1,76 @@
+/*
+ * run_execute.c: the executor: walks a plan's list of instructions. It makes progress on sums under way between kernels, and notes when each
+ * instruction ended, which is the event log.
+ */
+#include "run/run_execute.h"
+
+/* One poll of the oldest sums under way: MPI libraries without a progress thread move only when they are called. */
+static cvy_status progress(cvy_plan *plan, int *first_open, int started)
+{
+    for (int b = *first_open; b < started; b++) {
+        int done = 0;
+        CVY_TRY(plan->bucket[b].request_ops->request_test(plan->bucket[b].request, &done));
+        if (!done)
+            break;
+        *first_open = b + 1;
+    }
+    return CVY_OK;
+}
+
+static int is_comm(cvy_call_kind kind)
+{
+    return kind == CVY_CALL_ALLREDUCE || kind == CVY_CALL_REDUCE_START || kind == CVY_CALL_REDUCE_WAIT;
+}
+
+cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
+{
+    double *end_s = plan->end_s, exposed = 0;
+    int started = 0, first_open = 0;
+    end_s[-1] = cvy_clock_s();
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_instr *instr = &plan->instr[i];
+        const cvy_status status = instr->run(instr->state, instr->src, instr->dst, instr->scratch);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "%s", instr->call && instr->call->node ? instr->call->node->name : "step");
+        started += instr->kind == CVY_CALL_REDUCE_START;
+        if (plan->opts.comm->nranks > 1 && first_open < started && !is_comm(instr->kind))
+            CVY_TRY(progress(plan, &first_open, started));
+        end_s[i] = cvy_clock_s();
+        if (is_comm(instr->kind))
+            exposed += end_s[i] - end_s[i - 1];
+    }
+    if (time_out)
+        *time_out = (cvy_step_time){plan->ninstr ? end_s[plan->ninstr - 1] - end_s[-1] : 0, exposed};
+    return CVY_OK;
+}
+
+static const char *instr_text(const cvy_instr *instr)
+{
+    switch (instr->kind) {
+    case CVY_CALL_REORDER: return "reorder";
+    case CVY_CALL_ACCUMULATE: return "accumulate";
+    case CVY_CALL_ZERO: return "zero";
+    default: return instr->call->node->name;
+    }
+}
+
+void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json)
+{
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_instr *instr = &plan->instr[i];
+        const cvy_node *node = instr->call ? instr->call->node : NULL;
+        cvy_json_open(json, NULL, '{');
+        cvy_json_string(json, "name", instr_text(instr));
+        cvy_json_string(json, "cat", is_comm(instr->kind) ? "comm" : node && node->phase == CVY_PHASE_UPDATE ? "update" : node && node->backward ? "backward" : "forward");
+        cvy_json_string(json, "ph", "X");
+        cvy_json_real(json, "ts", (plan->end_s[i - 1] - base_s) * 1e6);
+        cvy_json_real(json, "dur", (plan->end_s[i] - plan->end_s[i - 1]) * 1e6);
+        cvy_json_int(json, "pid", plan->opts.comm->rank);
+        cvy_json_int(json, "tid", is_comm(instr->kind));
+        cvy_json_open(json, "args", '{');
+        cvy_json_string(json, "kernel", instr->call && instr->call->kernel ? instr->call->kernel->name : "");
+        cvy_json_int(json, "micro_batch", instr->micro);
+        cvy_json_close(json, '}');
+        cvy_json_close(json, '}');
+    }
+}

@@ -1,0 +1,16 @@
+/* run_execute.h: the executor. */
+#ifndef CVY_RUN_EXECUTE_H
+#define CVY_RUN_EXECUTE_H
+
+#include "plan/plan.h"
+
+typedef struct cvy_step_time {         /* of the latest step, seconds */
+    double total, exposed_comm;
+} cvy_step_time;
+
+/* Runs every instruction of a bound plan once. Allocates nothing. A fault names the node. */
+cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out);
+/* Chrome trace events of the latest step ("X" events, microseconds since base_s), as members of an open JSON list; pid is the rank. */
+void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json);
+
+#endif
