@@ -123,7 +123,7 @@ static void print_field(cvy_text *t, const cvy_option *row, const void *field)
         word = choice_word(row->valid, *(const int *)field, &length);
         cvy_text_add(t, "%.*s", length, word);
         break;
-    case CVY_TYPE_STRING: cvy_text_add(t, "\"%s\"", *(const char *const *)field ? *(const char *const *)field : ""); break;
+    case CVY_TYPE_STRING: cvy_text_add_quoted(t, *(const char *const *)field ? *(const char *const *)field : ""); break;
     case CVY_TYPE_INTS: {
         const cvy_ints *list = field;
         for (int i = 0; i < list->count; i++)

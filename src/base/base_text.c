@@ -68,14 +68,6 @@ void cvy_text_add_real(cvy_text *t, double value)
     cvy_text_add(t, "%s", text);
 }
 
-void cvy_text_free(cvy_text *t)
-{
-    cvy_mem_free(&t->data);
-    *t = (cvy_text){0};
-}
-
-/* ---- JSON ---- */
-
 /* Bytes of the UTF-8 sequence at s, 0 if it is none (RFC 3629: no overlong forms, no surrogates). */
 static int utf8_length(const unsigned char *s)
 {
@@ -88,7 +80,7 @@ static int utf8_length(const unsigned char *s)
     return n;
 }
 
-static void add_quoted(cvy_text *t, const char *value)
+void cvy_text_add_quoted(cvy_text *t, const char *value)
 {
     cvy_text_add_bytes(t, "\"", 1);
     for (const unsigned char *s = (const unsigned char *)value; *s;) {
@@ -108,6 +100,14 @@ static void add_quoted(cvy_text *t, const char *value)
     cvy_text_add_bytes(t, "\"", 1);
 }
 
+void cvy_text_free(cvy_text *t)
+{
+    cvy_mem_free(&t->data);
+    *t = (cvy_text){0};
+}
+
+/* ---- JSON ---- */
+
 static void begin_item(cvy_json *j, const char *key)
 {
     const uint64_t bit = UINT64_C(1) << (j->depth & 63);
@@ -115,7 +115,7 @@ static void begin_item(cvy_json *j, const char *key)
         cvy_text_add(&j->text, ", ");
     j->comma |= bit;
     if (key) {
-        add_quoted(&j->text, key);
+        cvy_text_add_quoted(&j->text, key);
         cvy_text_add(&j->text, ": ");
     }
 }
@@ -140,7 +140,7 @@ void cvy_json_string(cvy_json *j, const char *key, const char *value)
 {
     begin_item(j, key);
     if (value)
-        add_quoted(&j->text, value);
+        cvy_text_add_quoted(&j->text, value);
     else
         cvy_text_add(&j->text, "null");
 }

@@ -21,22 +21,6 @@ static int can_stand_plain(const char *text)
     return text[0] != '-' || (text[1] != ' ' && text[1] != 0);
 }
 
-static void print_quoted(cvy_text *t, const char *text)
-{
-    cvy_text_add(t, "\"");
-    for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            cvy_text_add(t, "\\%c", *c);
-        else if (*c == '\n')
-            cvy_text_add(t, "\\n");
-        else if ((unsigned char)*c < 32 || *c == 127)
-            cvy_text_add(t, "\\x%02X", (unsigned)(unsigned char)*c);
-        else
-            cvy_text_add_bytes(t, c, 1);
-    }
-    cvy_text_add(t, "\"");
-}
-
 static void print_scalar(cvy_text *t, const cvy_tree *node)
 {
     if (cvy_tree_is_null(node))
@@ -44,7 +28,7 @@ static void print_scalar(cvy_text *t, const cvy_tree *node)
     else if (!node->quoted && can_stand_plain(node->text))
         cvy_text_add(t, "%s", node->text);
     else
-        print_quoted(t, node->text);
+        cvy_text_add_quoted(t, node->text);
 }
 
 static void print_key(cvy_text *t, const char *key)
@@ -52,7 +36,7 @@ static void print_key(cvy_text *t, const char *key)
     if (can_stand_plain(key))
         cvy_text_add(t, "%s", key);
     else
-        print_quoted(t, key);
+        cvy_text_add_quoted(t, key);
 }
 
 static int fits_on_a_line(const cvy_tree *node)

@@ -64,6 +64,7 @@ typedef struct cvy_text { char *data; size_t bytes, room; cvy_status status; } c
 void cvy_text_add(cvy_text *t, const char *fmt, ...) CVY_PRINTF(2, 3);
 void cvy_text_add_bytes(cvy_text *t, const char *data, size_t bytes);
 void cvy_text_add_real(cvy_text *t, double value);                             /* as few digits as read back the same */
+void cvy_text_add_quoted(cvy_text *t, const char *value);                       /* in double quotes, as JSON and YAML both read it */
 void cvy_text_free(cvy_text *t);
 /* JSON: commas are placed by the writer; key NULL inside lists. Reals print with 17 digits where needed; NaN and Inf become null. */
 typedef struct cvy_json { cvy_text text; int depth; uint64_t comma; } cvy_json;
