@@ -1,0 +1,175 @@
+/*
+ * onednn_conv.c: convolution, deconvolution and their gradients by oneDNN.
+ * In the step: most of the time of most networks.
+ *
+ * The forward kernel lets oneDNN choose all layouts and so fixes that of the weights. The gradient of the weights is written in the
+ * variable's layout wherever an optimised implementation can; the gradient of the source may want another one, then the planner reorders the
+ * weights, which is small beside the convolution.
+ */
+#include <string.h>
+
+#include "kernel/onednn/onednn_layer.h"
+#include "kernel/onednn/onednn_weight.h"
+#include "op/op_conv.h"
+
+/* A node as these kernels see it, whichever of the six operators it is. */
+struct layer {
+    cvy_onednn_family family;
+    cvy_onednn_pass pass;
+    cvy_window w;                      /* of the convolution, or of the one that the deconvolution transposes */
+    cvy_window_channels c;
+    int bias, relu;
+    cvy_onednn_weight weight;
+};
+
+static cvy_status layer_of(const cvy_node *node, struct layer *out)
+{
+    struct layer l = {0};
+    const char *op = node->op->name;
+    l.family = strncmp(op, "deconv", 6) == 0 ? CVY_ONEDNN_DECONV : CVY_ONEDNN_CONV;
+    l.pass = strstr(op, "_grad_src") ? CVY_ONEDNN_GRAD_SRC : strstr(op, "_grad_weight") ? CVY_ONEDNN_GRAD_WEIGHT : CVY_ONEDNN_FORWARD;
+    const int forward = l.pass == CVY_ONEDNN_FORWARD;
+    if (l.family == CVY_ONEDNN_CONV) {
+        const cvy_conv_grad_opts *g = node->options;
+        const cvy_conv_opts *o = forward ? node->options : &g->conv;
+        CVY_TRY(cvy_conv_window(o, forward ? &node->src[0]->shape : &g->src, &l.w, &l.c));
+        l.bias = o->bias;
+        l.relu = forward && o->relu;
+    } else {
+        const cvy_deconv_grad_opts *g = node->options;
+        const cvy_deconv_opts *o = forward ? node->options : &g->deconv;
+        CVY_TRY(cvy_deconv_window(o, forward ? &node->src[0]->shape : &g->src, &l.w, &l.c));
+        l.bias = o->bias;
+    }
+    l.weight = (cvy_onednn_weight){.ndim = 2 + l.w.nspace, .groups = l.c.groups, .outer = l.c.ndst / l.c.groups,
+                                   .inner = l.c.nsrc / l.c.groups, .transposed = l.family == CVY_ONEDNN_DECONV};
+    *out = l;
+    return CVY_OK;
+}
+
+static int has_bias(const struct layer *l)
+{
+    return l->bias && l->pass != CVY_ONEDNN_GRAD_SRC;
+}
+
+static cvy_onednn_tensor activation(const struct layer *l, int of_window_src)
+{
+    cvy_onednn_tensor t = {.ndim = 2 + l->w.nspace, .any = 1};
+    t.dim[0] = l->c.n;
+    t.dim[1] = of_window_src ? l->c.nsrc : l->c.ndst;
+    for (int d = 0; d < l->w.nspace; d++)
+        t.dim[2 + d] = of_window_src ? l->w.src[d] : l->w.dst[d];
+    return t;
+}
+
+static cvy_onednn_tensor weights(const struct layer *l)
+{
+    const int grouped = l->c.groups > 1, deconv = l->family == CVY_ONEDNN_DECONV;
+    cvy_onednn_tensor t = {.ndim = 2 + grouped + l->w.nspace, .any = 1};
+    int64_t *dim = t.dim;
+    if (grouped)
+        *dim++ = l->c.groups;
+    *dim++ = deconv ? l->weight.inner : l->weight.outer;
+    *dim++ = deconv ? l->weight.outer : l->weight.inner;
+    for (int d = 0; d < l->w.nspace; d++)
+        *dim++ = l->w.kernel[d];
+    return t;
+}
+
+static cvy_onednn_problem problem_of(const struct layer *l, int threads)
+{
+    const int deconv = l->family == CVY_ONEDNN_DECONV;
+    cvy_onednn_problem p = {.family = l->family, .pass = l->pass, .dtype = CVY_DTYPE_F32, .threads = threads, .relu = l->relu};
+    p.tensor[CVY_ONEDNN_SRC] = activation(l, !deconv);
+    p.tensor[CVY_ONEDNN_DST] = activation(l, deconv);
+    p.tensor[CVY_ONEDNN_WEIGHT] = weights(l);
+    if (has_bias(l))
+        p.tensor[CVY_ONEDNN_BIAS] = (cvy_onednn_tensor){.ndim = 1, .dim = {p.tensor[CVY_ONEDNN_DST].dim[1]}};
+    for (int d = 0; d < l->w.nspace; d++) {
+        p.stride[d] = l->w.stride[d];
+        p.dilation[d] = l->w.dilation[d];
+        p.pad_begin[d] = p.pad_end[d] = l->w.pad[d];
+    }
+    return p;
+}
+
+static cvy_status offer_from(const struct layer *l, const cvy_onednn_call *call, cvy_kernel_ask *ask)
+{
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++) {
+        cvy_layout layout;
+        if (role == CVY_ONEDNN_BIAS)
+            continue;
+        CVY_TRY(cvy_onednn_layout(call, role, &layout));
+        if (role == CVY_ONEDNN_WEIGHT)
+            CVY_TRY(cvy_onednn_weight_from(&l->weight, &layout, &layout));
+        *cvy_onednn_ask_layout(ask, l->pass, role) = layout;
+    }
+    if (has_bias(l))
+        *cvy_onednn_ask_layout(ask, l->pass, CVY_ONEDNN_BIAS) = cvy_layout_plain();
+    ask->scratch_bytes = cvy_onednn_scratch_bytes(call);
+    return CVY_OK;
+}
+
+static cvy_status conv_offer(cvy_kernel_ask *ask)
+{
+    struct layer l;
+    CVY_TRY(layer_of(ask->node, &l));
+    CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "oneDNN computes in f32, the source is %s",
+              cvy_dtype_text(ask->node->src[0]->dtype));
+    cvy_onednn_problem p = problem_of(&l, ask->threads);
+    cvy_layout given;
+    int is_given = l.pass == CVY_ONEDNN_FORWARD ? !ask->src_free[1] : l.pass == CVY_ONEDNN_GRAD_SRC || ask->dst_fixed[0];
+    is_given = is_given && cvy_onednn_weight_to(&l.weight, cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), &given) == CVY_OK;
+    cvy_onednn_call *call = NULL;
+    CVY_TRY(cvy_onednn_describe_weight(&p, is_given ? &given : NULL, &call));
+    const cvy_status status = offer_from(&l, call, ask);
+    cvy_onednn_destroy(call);
+    return status;
+}
+
+static cvy_status conv_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    struct layer l;
+    CVY_TRY(layer_of(ask->node, &l));
+    cvy_onednn_problem p = problem_of(&l, ask->threads);
+    cvy_kernel_ask chosen = *ask;
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++) {
+        cvy_onednn_tensor *t = &p.tensor[role];
+        t->any = 0;
+        if (t->ndim)
+            t->layout = *cvy_onednn_ask_layout(&chosen, l.pass, role);
+    }
+    cvy_layout *weight = &p.tensor[CVY_ONEDNN_WEIGHT].layout;
+    CVY_TRY(cvy_onednn_weight_to(&l.weight, weight, weight));
+    return cvy_onednn_layer_create(&p, state_out);
+}
+
+CVY_KERNEL_DEFINE(onednn_conv) = {
+    .name = "onednn.conv", .op = "conv", .preference = 100,
+    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_conv_grad_src) = {
+    .name = "onednn.conv_grad_src", .op = "conv_grad_src", .preference = 100,
+    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_conv_grad_weight) = {
+    .name = "onednn.conv_grad_weight", .op = "conv_grad_weight", .preference = 100,
+    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_deconv) = {
+    .name = "onednn.deconv", .op = "deconv", .preference = 100,
+    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_deconv_grad_src) = {
+    .name = "onednn.deconv_grad_src", .op = "deconv_grad_src", .preference = 100,
+    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_deconv_grad_weight) = {
+    .name = "onednn.deconv_grad_weight", .op = "deconv_grad_weight", .preference = 100,
+    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};

@@ -1,0 +1,82 @@
+/*
+ * onednn_fc.c: the fully connected layer and its gradients by oneDNN's inner product.
+ * In the step: little arithmetic and much weight: AlexNet's three read 234 MB in each pass, so no pass may want the weights reordered.
+ *
+ * A source [N, C, positions...] is taken in plain layout, where it is the matrix [N, C * positions].
+ */
+#include <string.h>
+
+#include "kernel/onednn/onednn_layer.h"
+#include "op/op_fc.h"
+
+struct layer {
+    cvy_onednn_pass pass;
+    int64_t n, width, channels;
+    int bias;
+};
+
+static struct layer layer_of(const cvy_node *node)
+{
+    const char *op = node->op->name;
+    struct layer l = {0};
+    l.pass = strstr(op, "_grad_src") ? CVY_ONEDNN_GRAD_SRC : strstr(op, "_grad_weight") ? CVY_ONEDNN_GRAD_WEIGHT : CVY_ONEDNN_FORWARD;
+    const cvy_fc_grad_opts *g = node->options;
+    const cvy_fc_opts *o = l.pass == CVY_ONEDNN_FORWARD ? node->options : &g->fc;
+    const cvy_shape *src = l.pass == CVY_ONEDNN_FORWARD ? &node->src[0]->shape : &g->src;
+    l.n = src->dim[0];
+    l.width = 1;
+    for (int d = 1; d < src->ndim; d++)
+        l.width *= src->dim[d];
+    l.channels = o->channels;
+    l.bias = o->bias && l.pass != CVY_ONEDNN_GRAD_SRC;
+    return l;
+}
+
+static cvy_onednn_problem problem_of(const struct layer *l, int threads)
+{
+    cvy_onednn_problem p = {.family = CVY_ONEDNN_FC, .pass = l->pass, .dtype = CVY_DTYPE_F32, .threads = threads};
+    p.tensor[CVY_ONEDNN_SRC] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->n, l->width}};
+    p.tensor[CVY_ONEDNN_WEIGHT] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->channels, l->width}};
+    p.tensor[CVY_ONEDNN_DST] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->n, l->channels}};
+    if (l->bias)
+        p.tensor[CVY_ONEDNN_BIAS] = (cvy_onednn_tensor){.ndim = 1, .dim = {l->channels}};
+    return p;
+}
+
+static cvy_status fc_offer(cvy_kernel_ask *ask)
+{
+    CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "oneDNN computes in f32, the source is %s",
+              cvy_dtype_text(ask->node->src[0]->dtype));
+    const struct layer l = layer_of(ask->node);
+    const cvy_onednn_problem p = problem_of(&l, ask->threads);
+    cvy_onednn_call *call = NULL;
+    CVY_TRY(cvy_onednn_describe(&p, &call));
+    ask->scratch_bytes = cvy_onednn_scratch_bytes(call);
+    cvy_onednn_destroy(call);
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
+        if (p.tensor[role].ndim)
+            *cvy_onednn_ask_layout(ask, l.pass, role) = cvy_layout_plain();
+    return CVY_OK;
+}
+
+static cvy_status fc_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    const struct layer l = layer_of(ask->node);
+    const cvy_onednn_problem p = problem_of(&l, ask->threads);
+    return cvy_onednn_layer_create(&p, state_out);
+}
+
+CVY_KERNEL_DEFINE(onednn_fc) = {
+    .name = "onednn.fc", .op = "fc", .preference = 100,
+    .offer = fc_offer, .create = fc_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_fc_grad_src) = {
+    .name = "onednn.fc_grad_src", .op = "fc_grad_src", .preference = 100,
+    .offer = fc_offer, .create = fc_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_fc_grad_weight) = {
+    .name = "onednn.fc_grad_weight", .op = "fc_grad_weight", .preference = 100,
+    .offer = fc_offer, .create = fc_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};

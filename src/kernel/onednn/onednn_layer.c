@@ -1,0 +1,78 @@
+/*
+ * onednn_layer.c: the common part of the kernels of layers with weights.
+ */
+#include "kernel/onednn/onednn_layer.h"
+
+#include <string.h>
+
+/* Where a role stands in a node: i is source i, ~i destination i. */
+enum { NOWHERE = CVY_NODE_SRC_MAX };
+static const int place[3][CVY_ONEDNN_ROLES] = {
+    [CVY_ONEDNN_FORWARD] = {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = 2, [CVY_ONEDNN_DST] = ~0},
+    [CVY_ONEDNN_GRAD_SRC] = {[CVY_ONEDNN_SRC] = ~0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = NOWHERE, [CVY_ONEDNN_DST] = 0},
+    [CVY_ONEDNN_GRAD_WEIGHT] = {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = ~0, [CVY_ONEDNN_BIAS] = ~1, [CVY_ONEDNN_DST] = 1},
+};
+
+struct layer {
+    cvy_onednn_call *call;
+    int place[CVY_ONEDNN_ROLES];       /* NOWHERE for roles that the call does not have */
+};
+
+cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_onednn_pass pass, int role)
+{
+    const int at = place[pass][role];
+    return at < 0 ? &ask->dst[~at] : &ask->src[at];
+}
+
+cvy_status cvy_onednn_describe_weight(cvy_onednn_problem *problem, const cvy_layout *given, cvy_onednn_call **out)
+{
+    cvy_onednn_tensor *weight = &problem->tensor[CVY_ONEDNN_WEIGHT];
+    cvy_onednn_call *chosen = NULL, *with_given = NULL;
+    weight->any = 1;
+    CVY_TRY(cvy_onednn_describe(problem, &chosen));
+    if (given) {
+        weight->any = 0;
+        weight->layout = *given;
+        if (cvy_onednn_describe(problem, &with_given) == CVY_OK) {
+            const int as_good = strcmp(cvy_onednn_implementation(with_given), cvy_onednn_implementation(chosen)) == 0;
+            cvy_onednn_destroy(as_good ? chosen : with_given);
+            chosen = as_good ? with_given : chosen;
+        }
+    }
+    *out = chosen;
+    return CVY_OK;
+}
+
+cvy_status cvy_onednn_layer_create(const cvy_onednn_problem *problem, void **state_out)
+{
+    struct layer *s = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    CVY_TRY_OUT(cvy_onednn_describe(problem, &s->call));
+    CVY_TRY_OUT(cvy_onednn_ready(s->call));
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
+        s->place[role] = problem->tensor[role].ndim ? place[problem->pass][role] : NOWHERE;
+    *state_out = s;
+    return CVY_OK;
+out:
+    cvy_onednn_layer_destroy(s);
+    return status;
+}
+
+cvy_status cvy_onednn_layer_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct layer *s = state;
+    void *arg[CVY_ONEDNN_ROLES] = {NULL};
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
+        if (s->place[role] != NOWHERE)
+            arg[role] = s->place[role] < 0 ? dst[~s->place[role]] : src[s->place[role]];
+    return cvy_onednn_run(s->call, arg, scratch);
+}
+
+void cvy_onednn_layer_destroy(void *state)
+{
+    struct layer *s = state;
+    if (s)
+        cvy_onednn_destroy(s->call);
+    cvy_mem_free(&s);
+}
