@@ -20,11 +20,17 @@
 
 #include "graph/graph_op.h"
 
-typedef struct cvy_batch_norm_opts {   /* of every operator above */
+typedef struct cvy_batch_norm_opts {   /* of every operator above, but bn_stats (none) and bn_group_stats */
     double momentum, eps;
     int scale_shift;
     int relu;                          /* set by the fusion pass, for bn_apply and bn_infer: dst = max(.., 0) */
 } cvy_batch_norm_opts;
+
+extern const cvy_option cvy_batch_norm_rows[];
+
+typedef struct cvy_bn_group_stats_opts {
+    int64_t positions;                 /* of a channel of one sample */
+} cvy_bn_group_stats_opts;
 
 /* Groups of consecutive samples of a micro-batch, counted over all ranks. A rank's statistics have `count` rows: its own groups, or, where `spans`,
  * every group (zeros for those that it has no part in), so that one sum over the ranks completes them. */
@@ -59,8 +65,15 @@ static inline int cvy_bn_group_is_mine(const cvy_bn_groups *b, int64_t g)
     return at >= b->local_begin && at < b->local_end;
 }
 
-/* Mean and 1 / sqrt(variance + eps) of channel c of row g from stats [G, 2, C], whose group holds n elements a channel. */
-double cvy_bn_mean(const cvy_span *stats, int64_t g, int64_t c, int64_t n);
-double cvy_bn_variance(const cvy_span *stats, int64_t g, int64_t c, int64_t n);
+/* Positions of a channel of one sample [N, C, positions...]. */
+int64_t cvy_bn_positions(const cvy_shape *src);
+
+/* Mean and biased variance of channel c of row g from stats [G, 2, C], whose group holds n elements a channel. */
+void cvy_bn_moments(const cvy_span *stats, int64_t g, int64_t c, int64_t n, double *mean_out, double *variance_out);
+
+/* Appends the variables scale and shift to the node's sources, if its options want them. */
+cvy_status cvy_bn_scale_shift_params(cvy_node *node, int64_t channels);
+/* Appends the variables running_mean and running_var. */
+cvy_status cvy_bn_running_params(cvy_node *node, int64_t channels);
 
 #endif
