@@ -1,0 +1,9 @@
+/* op_scale.h: options of scale, for the kernels that offer to run it. */
+#ifndef CVY_OP_SCALE_H
+#define CVY_OP_SCALE_H
+
+typedef struct cvy_scale_opts {
+    double by;
+} cvy_scale_opts;
+
+#endif
