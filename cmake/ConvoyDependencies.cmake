@@ -55,6 +55,6 @@ if(CONVOY_WITH_OPENMP)
     endif()
 endif()
 
-if(CONVOY_TESTS)
+if(CONVOY_TESTS AND CONVOY_WITH_CMOCKA)
     convoy_find(CMOCKA cmocka.h cmocka)
 endif()

@@ -14,13 +14,14 @@ cvy_status cvy_error_set(cvy_status code, const char *fmt, ...) CVY_PRINTF(2, 3)
 /* Puts "prefix: " before the recorded message (a caller that knows the layer or the file adds it). */
 cvy_status cvy_error_prefix(cvy_status code, const char *fmt, ...) CVY_PRINTF(2, 3);
 
-#define CVY_FAIL(code, ...) return cvy_error_set((code), __VA_ARGS__)
+/* The code is named again behind the call, so that the compiler sees that the answer is not CVY_OK and outputs need not be set. */
+#define CVY_FAIL(code, ...) return (cvy_error_set((code), __VA_ARGS__), (code))
 
 /* For the user's mistakes; always on. */
 #define CVY_CHECK(condition, code, ...)                \
     do {                                               \
         if (!(condition))                              \
-            return cvy_error_set((code), __VA_ARGS__); \
+            CVY_FAIL((code), __VA_ARGS__);             \
     } while (0)
 
 /* Passes a fault on to the caller; positive answers pass too, so use it where any answer but CVY_OK ends the function. */
@@ -41,7 +42,8 @@ cvy_status cvy_error_prefix(cvy_status code, const char *fmt, ...) CVY_PRINTF(2,
 
 #define CVY_FAIL_OUT(code, ...)                     \
     do {                                            \
-        status = cvy_error_set((code), __VA_ARGS__); \
+        cvy_error_set((code), __VA_ARGS__);         \
+        status = (code);                            \
         goto out;                                   \
     } while (0)
 
@@ -49,7 +51,7 @@ cvy_status cvy_error_prefix(cvy_status code, const char *fmt, ...) CVY_PRINTF(2,
 #define CVY_EXPECT(condition)                                                                              \
     do {                                                                                                   \
         if (!(condition))                                                                                  \
-            return cvy_error_set(CVY_E_INTERNAL, "%s:%d: expected %s", __FILE__, __LINE__, #condition);    \
+            CVY_FAIL(CVY_E_INTERNAL, "%s:%d: expected %s", __FILE__, __LINE__, #condition);                \
     } while (0)
 
 #define CVY_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

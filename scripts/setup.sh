@@ -1,0 +1,47 @@
+#!/bin/sh
+# setup.sh [--all]: sees to it that the Debian packages which convoy is built from are there; --all adds those of the full test matrix.
+#
+# Missing ones are installed, as root or through sudo; without either their list is printed and the exit code is 1. Systems other than
+# Debian's kind are left alone: there the build itself says what it does not find. So does CONVOY_SETUP=off, for libraries of your own.
+set -u
+packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libyaml-dev
+          libdnnl-dev libjpeg62-turbo-dev libspng-dev libxxhash-dev libhwloc-dev libcmocka-dev'
+[ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang libomp-dev python3-venv"
+
+[ "${CONVOY_SETUP-}" = off ] && exit 0
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    echo "setup: no apt-get here; going on with what is installed (docs/building.md lists what is needed)"
+    exit 0
+fi
+
+missing=
+for package in $packages; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+
+if [ "$(id -u)" -eq 0 ]; then
+    as_root=
+elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [ -t 0 ] && sudo true; }; }; then
+    as_root=sudo
+else
+    echo "setup: these packages are missing, and installing them needs root or sudo. Please have them installed, then try again:" >&2
+    echo "    apt-get install$missing" >&2
+    echo "Or build them where you like, name the folder in CMAKE_PREFIX_PATH and set CONVOY_SETUP=off (docs/building.md)." >&2
+    exit 1
+fi
+
+apt() {
+    for pause in 5 20 0; do
+        $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "$@" && return 0
+        sleep "$pause"
+    done
+    return 1
+}
+echo "setup: installing$missing"
+if ! { apt update && apt install -y --no-install-recommends $missing; } >"${TMPDIR:-/tmp}/convoy-setup.$$.log" 2>&1; then
+    tail -n 20 "${TMPDIR:-/tmp}/convoy-setup.$$.log" >&2
+    echo "setup: apt-get failed, its output is above and in ${TMPDIR:-/tmp}/convoy-setup.$$.log" >&2
+    exit 1
+fi
+rm -f "${TMPDIR:-/tmp}/convoy-setup.$$.log"

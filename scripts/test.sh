@@ -1,0 +1,102 @@
+#!/bin/sh
+# test.sh [--all]: installs what is missing, builds and runs the tests; the last line counts them.
+#
+# Without arguments: the release build with the system's MPI. --all, which continuous integration runs, treats warnings as errors and
+# adds MPICH, clang, the sanitizers, oneDNN 3 and the minimal build. A row that does not build counts as one failed test; one that
+# cannot be built here (an MPI or a library that is not to be had) as one skipped, with the reason. Exit code 0: nothing failed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+case ${1-} in
+'' | --all) ;;
+*) echo "usage: sh scripts/test.sh [--all]" >&2; exit 2 ;;
+esac
+all=${1-}
+sh scripts/setup.sh $all || exit 1
+. scripts/mpi_env.sh
+
+jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+logs=build/test-logs
+passed=0 failed=0 skipped=0
+rm -rf "$logs"
+mkdir -p "$logs"
+
+skip_row() {
+    echo "== $1: skipped: $2"
+    skipped=$((skipped + 1))
+}
+
+# Result lines of ctest -> "passed failed skipped"; a test that could not be started counts as failed.
+count() {
+    awk '/^ *[0-9]+\/[0-9]+ +Test +#[0-9]+:/ { if (/ Passed /) p++; else if (/\*\*\*Skipped/) s++; else f++ }
+         END { print p + 0, f + 0, s + 0 }' "$1"
+}
+
+# row NAME configure-argument...: configures, builds and tests build/NAME.
+row() {
+    name=$1 log=$logs/$1 start=$(date +%s)
+    shift
+    if ! cmake -B "build/$name" "$@" >"$log.build" 2>&1 || ! cmake --build "build/$name" -j "$jobs" >>"$log.build" 2>&1; then
+        grep -nE 'error|Error|warning:|undefined' "$log.build" | head -n 20
+        echo "== $name: the build failed, see $log.build"
+        failed=$((failed + 1))
+        return
+    fi
+    ctest --test-dir "build/$name" -j "$jobs" --output-on-failure >"$log.test" 2>&1
+    set -- $(count "$log.test")
+    if [ $(($1 + $2 + $3)) -eq 0 ]; then
+        echo "== $name: ctest ran nothing, see $log.test"
+        failed=$((failed + 1))
+        return
+    fi
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    if [ "$2" -gt 0 ]; then
+        cat "$log.test"
+    elif [ "$3" -gt 0 ]; then
+        grep '\*\*\*Skipped' "$log.test"
+    fi
+    echo "== $name: $1 passed, $2 failed, $3 skipped, $(($(date +%s) - start)) s"
+}
+
+# A folder with oneDNN 3, made once from the packages that its authors publish for Python; empty where they are not to be had.
+onednn3_prefix() {
+    prefix=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/convoy/onednn-2023.2.0
+    if [ ! -f "$prefix/done" ]; then
+        rm -rf "$prefix"
+        mkdir -p "$(dirname "$prefix")" && python3 -m venv "$prefix" &&
+            "$prefix/bin/pip" install -q --disable-pip-version-check --retries 5 --no-deps \
+                onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0 && touch "$prefix/done"
+    fi >"$logs/onednn3.setup" 2>&1
+    [ -f "$prefix/done" ] && echo "$prefix"
+}
+
+minimal='-DCONVOY_WITH_ONEDNN=OFF -DCONVOY_WITH_OPENMP=OFF -DCONVOY_WITH_JPEG=OFF -DCONVOY_WITH_SPNG=OFF
+         -DCONVOY_WITH_XXHASH=OFF -DCONVOY_WITH_HWLOC=OFF -DCONVOY_WITH_CMOCKA=OFF'
+
+if [ -z "$all" ]; then
+    row release --preset release
+else
+    strict=-DCONVOY_WERROR=ON
+    row release --preset release $strict
+    if command -v mpicc.mpich >/dev/null && command -v mpiexec.mpich >/dev/null; then
+        row mpich --preset release $strict -DMPI_C_COMPILER=mpicc.mpich -DMPIEXEC_EXECUTABLE="$(command -v mpiexec.mpich)"
+    else
+        skip_row mpich "there is no mpicc.mpich with mpiexec.mpich"
+    fi
+    if command -v clang >/dev/null; then
+        row clang --preset release $strict -DCMAKE_C_COMPILER=clang
+    else
+        skip_row clang "there is no clang"
+    fi
+    row asan --preset asan $strict
+    prefix=$(onednn3_prefix)
+    if [ -n "$prefix" ]; then
+        row onednn3 --preset release $strict -DCMAKE_PREFIX_PATH="$prefix"
+    else
+        skip_row onednn3 "pip could not install oneDNN 3, see $logs/onednn3.setup"
+    fi
+    row minimal -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Release $strict $minimal
+fi
+
+[ "$failed" -eq 0 ] || echo "output of the rows: $logs"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,32 @@
+#!/bin/sh
+# installed.sh: installs the build into a folder of its own; an outside CMake project and an outside pkg-config project are built against
+# it and run, and the installed command starts from there.
+set -eu
+[ "${CONVOY_SANITIZE}" = OFF ] || { echo "outside programs are not built with the sanitizers"; exit 77; }
+command -v pkg-config >/dev/null || { echo "no pkg-config"; exit 77; }
+here=$CONVOY_SOURCE/tests/packaging
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$CMAKE" --install "$CONVOY_BUILD" --prefix "$work/prefix" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
+version=$(sed -n 's/^Version: //p' "$work"/prefix/lib*/pkgconfig/convoy.pc "$work"/prefix/lib/*/pkgconfig/convoy.pc 2>/dev/null)
+[ -n "$version" ] || { echo "convoy.pc was not installed"; exit 1; }
+
+check() {
+    said=$($MPIEXEC_N 2 "$1" | sort -u) || { echo "$1 failed"; exit 1; }
+    [ "$said" = "$version" ] || { echo "$1 said '$said', expected version $version"; exit 1; }
+}
+
+"$CMAKE" -S "$here/cmake" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$CC" -DMPI_C_COMPILER="$MPICC" \
+    >"$work/cmake.log" 2>&1 && "$CMAKE" --build "$work/cmake" >>"$work/cmake.log" 2>&1 || { cat "$work/cmake.log"; exit 1; }
+check "$work/cmake/use"
+
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name convoy.pc)") make -C "$here/pkg-config" OUT="$work" MPICC="$MPICC" >"$work/make.log" 2>&1 ||
+    { cat "$work/make.log"; exit 1; }
+check "$work/use"
+
+said=$("$work/prefix/bin/convoy" --version) || { echo "the installed command does not start"; exit 1; }
+case $said in
+*"$version"*) ;;
+*) echo "convoy --version said '$said', expected $version"; exit 1 ;;
+esac
