@@ -17,19 +17,25 @@ typedef struct cvy_metric_rows {       /* one batch, on this rank */
     const double *weight;              /* [n], or NULL for ones; 0 leaves the sample out */
 } cvy_metric_rows;
 
+/* What every metric on labels takes. The engine has checked that a label is a class or ignored. */
+typedef struct cvy_metric_labels { cvy_ints ignore_label; } cvy_metric_labels;
+#define CVY_IGNORE_LABEL_ROW \
+    {"ignore_label", CVY_TYPE_INTS, offsetof(cvy_metric_labels, ignore_label), "", "", "", "labels that are left out"}
+
 typedef struct cvy_metric_def {
     const char *name, *summary;
     const cvy_option *options;
     size_t options_size;
     int higher_is_better;
-    int wants_labels;                  /* integer targets (classification); else real targets of the output's shape */
-    size_t state_bytes;                /* of the fixed part */
+    int wants_labels;                  /* integer targets, options begin with cvy_metric_labels; else real targets of the output's shape */
+    cvy_status (*check)(const void *options, const cvy_shape *output);          /* whether the metric suits an output of this sample shape; may be NULL */
     /* Number of doubles summed over ranks, for an output of this sample shape. */
     int64_t (*nsums)(const void *options, const cvy_shape *output);
     void (*add)(const void *options, const cvy_metric_rows *rows, double *sums);                    /* NULL for row metrics */
-    /* Row metrics: writes ncols floats a sample. */
+    /* Row metrics: writes ncols floats for a sample and returns 1, or 0 to leave it out. finish and detail get all rows sorted by column 0 downwards,
+     * then by the others, so that their sums do not depend on the number of ranks. */
     int ncols;
-    void (*row)(const void *options, const cvy_metric_rows *rows, int64_t i, float *cols);
+    int (*row)(const void *options, const cvy_metric_rows *rows, int64_t i, float *cols);
     /* The scalar result, from the global sums or all rows. */
     double (*finish)(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows);
     /* More than a scalar: adds "key": ... members (a confusion matrix, ROC points) to an open JSON object; may be NULL. */

@@ -20,7 +20,8 @@ typedef struct cvy_schedule_def {
     const char *name, *summary;
     const cvy_option *options;
     size_t options_size;
-    /* Factor on the base rate, `samples` after the warm-up's start, of `total` samples in the run; epoch_samples is one epoch. */
+    /* Factor on the base rate, `samples` after the warm-up's start, of `total` samples in the run; epoch_samples is one epoch.
+     * Durations among the options (unit "samples") have been turned into samples. */
     double (*factor)(const void *options, double samples, double total, double epoch_samples);
 } cvy_schedule_def;
 #define CVY_SCHEDULE_DEFINE(id) const cvy_schedule_def cvy_schedule_##id##_def
@@ -36,6 +37,7 @@ typedef struct cvy_init_def {
     const char *name, *summary;
     const cvy_option *options;
     size_t options_size;
+    int needs_fans;                    /* fan_in and fan_out must be known: cvy_init_fill checks it */
     /* Element i of a tensor; rng is the variable's own stream. */
     double (*value)(const void *options, const cvy_init *init, const cvy_rng *rng, uint64_t i);
 } cvy_init_def;

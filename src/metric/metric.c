@@ -1,0 +1,198 @@
+/*
+ * metric.c: the engine of all metrics: checks a batch of rows, adds it up on this rank, and merges once over ranks at the end.
+ * In the run: after each forward step of a validation or test pass; cvy_metric_finish() at its end, on all ranks.
+ */
+#include "metric/metric.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct cvy_metric {
+    const cvy_metric_def *def;
+    cvy_pool *pool;
+    void *options;
+    cvy_shape output;                  /* of one sample */
+    int64_t nsums;
+    double *sums;
+    float *rows;                       /* [nrows, ncols] */
+    int64_t nrows, row_room;
+};
+
+/* ---- making ---- */
+
+static cvy_status unknown(const char *name)
+{
+    const char *names[64] = {0};
+    int count = 0;
+    const cvy_metric_def *const *table = cvy_metric_table(&count);
+    count = CVY_MIN(count, CVY_COUNT(names));
+    for (int i = 0; i < count; i++)
+        names[i] = table[i]->name;
+    const char *near = cvy_text_nearest(name, names, count);
+    return cvy_error_set(CVY_E_CONFIG, "there is no metric '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample, cvy_metric **out)
+{
+    const cvy_metric_def *def = cvy_metric_find(name);
+    cvy_metric *m = NULL;
+    cvy_status status = CVY_OK;
+    if (!def)
+        return unknown(name);
+    CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
+    m->def = def;
+    m->output = *output_sample;
+    CVY_TRY_OUT(cvy_pool_create(&m->pool));
+    CVY_TRY_OUT(cvy_pool_alloc(m->pool, CVY_MAX(def->options_size, sizeof(cvy_metric_labels)), &m->options));
+    CVY_TRY_OUT(cvy_options_parse(m->pool, name, def->options, options, NULL, m->options, def->options_size));
+    if (def->nsums) {
+        m->nsums = def->nsums(m->options, &m->output);
+        CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->sums * (size_t)m->nsums, &m->sums));
+    }
+    if (def->check)
+        CVY_TRY_OUT(def->check(m->options, output_sample));
+    *out = m;
+    return CVY_OK;
+out:
+    cvy_metric_destroy(&m);
+    return status;
+}
+
+void cvy_metric_destroy(cvy_metric **m)
+{
+    if (!*m)
+        return;
+    cvy_mem_free(&(*m)->rows);
+    cvy_pool_destroy(&(*m)->pool);
+    cvy_mem_free(m);
+}
+
+/* ---- adding ---- */
+
+static int is_ignored(const cvy_metric_labels *o, int64_t label)
+{
+    for (int i = 0; i < o->ignore_label.count; i++)
+        if (o->ignore_label.at[i] == label)
+            return 1;
+    return 0;
+}
+
+static cvy_status check_labels(const cvy_metric *m, const cvy_metric_rows *rows)
+{
+    const cvy_metric_labels *o = m->options;
+    const int64_t outputs = m->output.ndim ? m->output.dim[0] : 1, nclasses = CVY_MAX(outputs, 2), each = cvy_shape_elems(&m->output) / outputs;
+    CVY_CHECK(rows->target->dtype != CVY_DTYPE_F32 && rows->target->dtype != CVY_DTYPE_F64, CVY_E_CONFIG,
+              "metric %s needs integer labels, the targets are %s: is this a regression (rmse, r2)?", m->def->name,
+              cvy_dtype_text(rows->target->dtype));
+    CVY_CHECK(rows->target->elems == rows->n * each, CVY_E_SHAPE, "metric %s: %lld labels for %lld samples of %lld positions", m->def->name,
+              (long long)rows->target->elems, (long long)rows->n, (long long)each);
+    for (int64_t i = 0; i < rows->target->elems; i++) {
+        const int64_t label = (int64_t)cvy_get(rows->target, i);
+        CVY_CHECK((label >= 0 && label < nclasses) || is_ignored(o, label) || (rows->weight && rows->weight[i / each] == 0), CVY_E_FORMAT,
+                  "metric %s: row %lld of the batch has label %lld, expected 0 .. %lld; correct the data, or name the label in ignore_label",
+                  m->def->name, (long long)(i / each), (long long)label, (long long)(nclasses - 1));
+    }
+    return CVY_OK;
+}
+
+static cvy_status add_rows(cvy_metric *m, const cvy_metric_rows *rows)
+{
+    const int64_t width = m->def->ncols;
+    if (m->nrows + rows->n > m->row_room) {
+        const int64_t room = CVY_MAX(2 * m->row_room, m->nrows + rows->n);
+        const size_t row_bytes = sizeof *m->rows * (size_t)width;
+        CVY_TRY(cvy_mem_grow(&m->rows, (size_t)m->row_room * row_bytes, (size_t)room * row_bytes));
+        m->row_room = room;
+    }
+    for (int64_t i = 0; i < rows->n; i++) {
+        if (rows->weight && rows->weight[i] == 0)
+            continue;
+        m->nrows += m->def->row(m->options, rows, i, m->rows + m->nrows * width);
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
+{
+    if (rows->n == 0)
+        return CVY_OK;
+    CVY_CHECK(rows->output->elems == rows->n * cvy_shape_elems(&m->output), CVY_E_SHAPE,
+              "metric %s: the output has %lld elements, expected %lld samples of %s", m->def->name, (long long)rows->output->elems, (long long)rows->n, cvy_shape_text(&m->output));
+    if (m->def->wants_labels)
+        CVY_TRY(check_labels(m, rows));
+    else
+        CVY_CHECK(rows->target->elems == rows->output->elems, CVY_E_SHAPE, "metric %s: the target has %lld elements, the output %lld", m->def->name,
+                  (long long)rows->target->elems, (long long)rows->output->elems);
+    if (m->def->add)
+        m->def->add(m->options, rows, m->sums);
+    return m->def->row ? add_rows(m, rows) : CVY_OK;
+}
+
+/* ---- merging ---- */
+
+/* Column 0 downwards, then the others: a total order, so equal scores need no care about who sent them. */
+static int compare(const void *a, const void *b, void *ncols)
+{
+    const float *x = a, *y = b;
+    for (int i = 0; i < *(const int *)ncols; i++)
+        if (x[i] != y[i])
+            return x[i] > y[i] ? -1 : 1;
+    return 0;
+}
+
+/* All ranks' rows on rank 0, sorted. *all_out is NULL elsewhere; cvy_mem_free. */
+static cvy_status gather_rows(const cvy_metric *m, cvy_comm *comm, float **all_out, int64_t *nall_out)
+{
+    const size_t row_bytes = sizeof(float) * (size_t)m->def->ncols, mine = (size_t)m->nrows * row_bytes;
+    int ncols = m->def->ncols;
+    size_t *bytes_of = NULL, total = 0;
+    float *all = NULL;
+    cvy_status status = cvy_mem_alloc(sizeof *bytes_of * (size_t)comm->nranks, &bytes_of);
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    CVY_TRY_OUT(comm->ops->allgather(comm, &mine, sizeof mine, bytes_of));
+    for (int r = 0; r < comm->nranks; r++)
+        total += bytes_of[r];
+    if (comm->rank == 0)
+        status = cvy_mem_alloc(total, &all);
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    CVY_TRY_OUT(comm->ops->gatherv(comm, m->rows, mine, all, bytes_of, 0));
+    if (comm->rank == 0)
+        qsort_r(all, total / row_bytes, row_bytes, compare, &ncols);
+    *all_out = all;
+    *nall_out = (int64_t)(total / row_bytes);
+    all = NULL;
+out:
+    cvy_mem_free(&all);
+    cvy_mem_free(&bytes_of);
+    return status;
+}
+
+static void start_again(cvy_metric *m)
+{
+    if (m->nsums)
+        memset(m->sums, 0, sizeof *m->sums * (size_t)m->nsums);
+    m->nrows = 0;
+}
+
+cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, cvy_json *detail)
+{
+    float *rows = NULL;
+    int64_t nrows = 0;
+    double value = 0;
+    cvy_status status = CVY_OK;
+    if (m->nsums)
+        CVY_TRY_OUT(comm->ops->allreduce(comm, m->sums, m->nsums, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    if (m->def->row)
+        CVY_TRY_OUT(gather_rows(m, comm, &rows, &nrows));
+    if (comm->rank == 0) {
+        value = m->def->finish(m->options, &m->output, m->sums, rows, nrows);
+        if (detail && m->def->detail)
+            m->def->detail(m->options, &m->output, m->sums, rows, nrows, detail);
+    }
+    CVY_TRY_OUT(comm->ops->broadcast(comm, &value, sizeof value, 0));
+    *value_out = value;
+out:
+    cvy_mem_free(&rows);
+    start_again(m);
+    return status;
+}

@@ -1,0 +1,45 @@
+/*
+ * metric accuracy: the share of samples (of positions, where there are several) whose largest output is their class's.
+ * After the forward of each validation or test step. Of equal largest outputs the first counts; one that is not a number is wrong.
+ */
+#include "metric/metric_labels.h"
+
+static const cvy_option accuracy_opts[] = {CVY_IGNORE_LABEL_ROW, {0}};
+
+enum { RIGHT, ALL, NSUMS };
+
+static int64_t accuracy_nsums(const void *options, const cvy_shape *output)
+{
+    (void)options;
+    (void)output;
+    return NSUMS;
+}
+
+static void accuracy_add(const void *options, const cvy_metric_rows *rows, double *sums)
+{
+    const int64_t P = cvy_rows_positions(rows);
+    for (int64_t i = 0; i < rows->n; i++)
+        for (int64_t p = 0; p < P && cvy_rows_weight(rows, i) != 0; p++) {
+            const int64_t label = cvy_rows_label(options, rows, i, p);
+            if (label < 0)
+                continue;
+            sums[RIGHT] += cvy_rows_argmax(rows, i, p) == label ? cvy_rows_weight(rows, i) : 0;
+            sums[ALL] += cvy_rows_weight(rows, i);
+        }
+}
+
+static double accuracy_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+{
+    (void)options;
+    (void)output;
+    (void)rows;
+    (void)nrows;
+    return sums[RIGHT] / sums[ALL];
+}
+
+CVY_METRIC_DEFINE(accuracy) = {
+    .name = "accuracy", .summary = "share of samples classified right",
+    .options = accuracy_opts, .options_size = sizeof(cvy_metric_labels),
+    .higher_is_better = 1, .wants_labels = 1,
+    .nsums = accuracy_nsums, .add = accuracy_add, .finish = accuracy_finish,
+};

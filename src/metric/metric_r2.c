@@ -1,0 +1,81 @@
+/*
+ * metric r2: the share of the targets' variance that the outputs explain (coefficient of determination).
+ * After the forward of each validation or test step.
+ *
+ *     1 - sum weight (output - target)^2 / sum weight (target - mean target)^2      for each element of the output
+ *
+ * Several elements: the mean of their values (average: uniform, as scikit-learn's r2_score), or all squares added first (average: variance), which
+ * elements that hardly vary do not upset. A target that never varies gives 1 where it is met exactly, else 0.
+ */
+#include "metric/metric.h"
+
+struct r2 {
+    int by_variance;                   /* index into the words of `average` */
+};
+
+static const cvy_option r2_opts[] = {
+    {"average", CVY_TYPE_CHOICE, CVY_FIELD(r2, by_variance), "uniform", "uniform|variance", "", "how the elements of an output are averaged"},
+    {0},
+};
+
+/* sums[0] is the sum of weights; then for each element: */
+enum { TARGET, TARGET2, ERROR2, NEACH };
+
+static int64_t r2_nsums(const void *options, const cvy_shape *output)
+{
+    (void)options;
+    return 1 + NEACH * cvy_shape_elems(output);
+}
+
+static void r2_add(const void *options, const cvy_metric_rows *rows, double *sums)
+{
+    const int64_t each = rows->output->elems / rows->n;
+    (void)options;
+    for (int64_t i = 0; i < rows->n; i++) {
+        const double weight = rows->weight ? rows->weight[i] : 1;
+        if (weight == 0)
+            continue;
+        sums[0] += weight;
+        for (int64_t j = 0; j < each; j++) {
+            const double y = cvy_get(rows->target, i * each + j), d = cvy_get(rows->output, i * each + j) - y;
+            double *s = sums + 1 + NEACH * j;
+            s[TARGET] += weight * y;
+            s[TARGET2] += weight * y * y;
+            s[ERROR2] += weight * d * d;
+        }
+    }
+}
+
+/* A variance within rounding of zero is zero. */
+static double spread(const double *s, double total)
+{
+    const double variance = s[TARGET2] - s[TARGET] * s[TARGET] / total;
+    return variance > 1e-14 * s[TARGET2] ? variance : 0;
+}
+
+static double explained(double error2, double spread2)
+{
+    return spread2 > 0 ? 1 - error2 / spread2 : error2 == 0;
+}
+
+static double r2_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+{
+    const int64_t each = cvy_shape_elems(output);
+    double mean = 0, error2 = 0, spread2 = 0;
+    (void)rows;
+    (void)nrows;
+    for (int64_t j = 0; j < each; j++) {
+        const double *s = sums + 1 + NEACH * j;
+        mean += explained(s[ERROR2], spread(s, sums[0])) / (double)each;
+        error2 += s[ERROR2];
+        spread2 += spread(s, sums[0]);
+    }
+    return ((const struct r2 *)options)->by_variance ? explained(error2, spread2) : mean;
+}
+
+CVY_METRIC_DEFINE(r2) = {
+    .name = "r2", .summary = "share of the targets' variance that is explained",
+    .options = r2_opts, .options_size = sizeof(struct r2),
+    .higher_is_better = 1,
+    .nsums = r2_nsums, .add = r2_add, .finish = r2_finish,
+};

@@ -1,0 +1,33 @@
+/*
+ * schedule cosine: falls to its end along half a cosine.
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
+ * Source: Loshchilov and Hutter 2017, without restarts.
+ *
+ *     factor = end + (1 - end) * (1 + cos(pi * samples / total)) / 2
+ */
+#include <math.h>
+
+#include "optim/optim.h"
+
+struct cosine {
+    double end;
+};
+
+static const cvy_option cosine_opts[] = {
+    {"end", CVY_TYPE_REAL, CVY_FIELD(cosine, end), "0", "0..", "", "factor at the end of the run"},
+    {0},
+};
+
+static double cosine_factor(const void *options, double samples, double total, double epoch_samples)
+{
+    (void)epoch_samples;
+    const struct cosine *o = options;
+    const double pi = 3.14159265358979323846, done = total > 0 && samples < total ? samples / total : 1;
+    return o->end + (1 - o->end) * (1 + cos(pi * done)) / 2;
+}
+
+CVY_SCHEDULE_DEFINE(cosine) = {
+    .name = "cosine", .summary = "falls to its end along half a cosine",
+    .options = cosine_opts, .options_size = sizeof(struct cosine),
+    .factor = cosine_factor,
+};

@@ -1,0 +1,38 @@
+/*
+ * schedule multi_step: falls by a factor at given places.
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
+ * Source: as Caffe's multistep and PyTorch's MultiStepLR.
+ *
+ *     factor = factor ^ (number of places at or before samples)
+ */
+#include <math.h>
+
+#include "optim/optim.h"
+
+struct multi_step {
+    cvy_reals at;
+    double factor;
+};
+
+static const cvy_option multi_step_opts[] = {
+    {"at",     CVY_TYPE_REALS, CVY_FIELD(multi_step, at),     NULL,  "0..", "samples", "where the rate falls"},
+    {"factor", CVY_TYPE_REAL,  CVY_FIELD(multi_step, factor), "0.1", ">0",  "",        "what the rate is multiplied by"},
+    {0},
+};
+
+static double multi_step_factor(const void *options, double samples, double total, double epoch_samples)
+{
+    (void)total;
+    (void)epoch_samples;
+    const struct multi_step *o = options;
+    int passed = 0;
+    for (int i = 0; i < o->at.count; i++)
+        passed += samples >= o->at.at[i];
+    return pow(o->factor, passed);
+}
+
+CVY_SCHEDULE_DEFINE(multi_step) = {
+    .name = "multi_step", .summary = "falls by a factor at given places",
+    .options = multi_step_opts, .options_size = sizeof(struct multi_step),
+    .factor = multi_step_factor,
+};

@@ -1,0 +1,56 @@
+/*
+ * sgd: stochastic gradient descent, with momentum and Nesterov's look-ahead. In the step: the update phase, once for each weight.
+ * Source: Sutskever, Martens, Dahl and Hinton 2013, in the form of PyTorch's SGD with dampening 0 (the rate stands outside the momentum).
+ *
+ *     g = scale * gradient + weight_decay * weight
+ *     m = momentum * m + g                                 with momentum only
+ *     weight -= lr * (nesterov ? g + momentum * m : m)     without momentum: lr * g
+ *
+ * Tested by tests/optim, which holds it against PyTorch's numbers.
+ */
+#include "optim/optim_update.h"
+
+static const cvy_option sgd_opts[] = {
+    {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_sgd, momentum), "0",     "0.. <1", "", "share of the last direction that is kept"},
+    {"nesterov", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, nesterov), "false", "",     "", "look ahead along the momentum"},
+    CVY_UPDATE_ROWS(cvy_sgd),
+    {0},
+};
+
+static cvy_status sgd_infer(cvy_node *node)
+{
+    const struct cvy_sgd *o = node->options;
+    static const char *const with[] = {"momentum", NULL};
+    CVY_CHECK(!o->nesterov || o->momentum > 0, CVY_E_CONFIG, "nesterov needs a momentum above 0");
+    return cvy_update_infer(node, o->momentum > 0 ? with : with + 1);
+}
+
+static void sgd_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    cvy_update_cost(node, cost_out, 8);
+}
+
+static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const struct cvy_sgd *o = node->options;
+    const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
+    for (int64_t i = 0; i < dst->elems; i++) {
+        const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
+        double direction = g;
+        if (o->momentum > 0) {
+            const double m = o->momentum * cvy_get(&src[CVY_UPDATE_STATE], i) + g;
+            cvy_set(&dst[1], i, m);
+            direction = o->nesterov ? g + o->momentum * m : m;
+        }
+        cvy_set(&dst[0], i, w - u.lr * direction);
+    }
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(sgd) = {
+    .name = "sgd", .summary = "stochastic gradient descent with momentum",
+    .options = sgd_opts, .options_size = sizeof(struct cvy_sgd),
+    .nsrc_min = 5, .nsrc_max = 5, .ndst = 2,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .infer = sgd_infer, .cost = sgd_cost, .reference = sgd_reference,
+};

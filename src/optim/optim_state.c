@@ -1,0 +1,56 @@
+/*
+ * optim_state.c: what all optimisers share: their sources, and the state variables that belong to a weight.
+ * Before the step: the update pass adds an optimiser node, whose infer comes here. A state is found again by its name, so graphs of one program
+ * (full and tail batch) share it.
+ */
+#include <stdio.h>
+
+#include "optim/optim_update.h"
+
+cvy_status cvy_node_state(cvy_node *node, const char *suffix)
+{
+    CVY_EXPECT(node->nsrc < CVY_NODE_SRC_MAX && node->src[0]->variable);
+    const cvy_variable *weight = node->src[0]->variable;
+    const cvy_init zeros = {.method = "constant"};
+    cvy_variable *state = NULL;
+    char *name = NULL;
+    CVY_TRY(cvy_pool_printf(node->graph->pool, &name, "%s.%s", weight->name, suffix));
+    CVY_TRY(cvy_vars_declare(node->graph->vars, name, CVY_ROLE_STATE, weight->dtype, &weight->shape, &zeros, &state));
+    state->of = weight;
+    CVY_TRY(cvy_graph_read_variable(node->graph, state, &node->src[node->nsrc]));
+    node->nsrc++;
+    return CVY_OK;
+}
+
+static cvy_status check_scalar(const cvy_node *node, int i, cvy_dtype dtype, const char *what)
+{
+    const cvy_value *v = node->src[i];
+    CVY_CHECK(v->shape.ndim == 0 && v->dtype == dtype, CVY_E_INTERNAL, "the %s of %s must be %s scalar, got %s %s", what, node->name,
+              cvy_dtype_text(dtype), cvy_dtype_text(v->dtype), cvy_shape_text(&v->shape));
+    return CVY_OK;
+}
+
+cvy_status cvy_update_infer(cvy_node *node, const char *const *states)
+{
+    const cvy_value *weight = node->src[CVY_UPDATE_WEIGHT], *gradient = node->src[CVY_UPDATE_GRADIENT];
+    CVY_EXPECT(node->nsrc == CVY_UPDATE_STATE && weight->variable);
+    CVY_CHECK(cvy_shape_equal(&weight->shape, &gradient->shape) && weight->dtype == gradient->dtype, CVY_E_INTERNAL,
+              "variable %s is %s %s, its gradient is %s %s", weight->name, cvy_dtype_text(weight->dtype), cvy_shape_text(&weight->shape),
+              cvy_dtype_text(gradient->dtype), cvy_shape_text(&gradient->shape));
+    CVY_TRY(check_scalar(node, CVY_UPDATE_LR, CVY_DTYPE_F64, "learning rate"));
+    CVY_TRY(check_scalar(node, CVY_UPDATE_SCALE, CVY_DTYPE_F64, "scale"));
+    CVY_TRY(check_scalar(node, CVY_UPDATE_STEP, CVY_DTYPE_I64, "step number"));
+    CVY_TRY(cvy_node_assign(node, 0, CVY_UPDATE_WEIGHT));
+    for (int i = 0; states[i]; i++) {
+        CVY_TRY(cvy_node_state(node, states[i]));
+        CVY_TRY(cvy_node_assign(node, 1 + i, CVY_UPDATE_STATE + i));
+    }
+    return CVY_OK;
+}
+
+/* Reads weight, gradient and states once, writes weight and states once. */
+void cvy_update_cost(const cvy_node *node, cvy_cost *cost_out, int64_t flop_per_elem)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0)), nstate = node->nsrc - CVY_UPDATE_STATE;
+    *cost_out = (cvy_cost){.flop = flop_per_elem * n, .read_elems = (2 + nstate) * n, .write_elems = (1 + nstate) * n};
+}
