@@ -1,0 +1,386 @@
+/*
+ * bench_kernels.c: times every kernel of every node, forward and backward, of single layers of known networks.
+ *
+ *   bench_kernels [--threads T] [--check] [WORD]...
+ *
+ * A line per node and kernel: the best of several runs, arithmetic and memory rates by the operator's own cost, and the layouts. WORDs select
+ * lines of the table below by their text. --check runs the operators' test samples instead and prints the largest difference from the reference.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/kernel.h"
+#include "pass/pass.h"
+
+struct line {
+    const char *net, *src, *op, *options;
+};
+
+static const struct line lines[] = {
+    {"cifar-convnet", "128x3x32x32", "conv", "kernel: 5, channels: 32, pad: 2"},
+    {"cifar-convnet", "128x32x32x32", "max_pool", "kernel: 3, stride: 2, ceil: true"},
+    {"cifar-convnet", "128x32x16x16", "relu", ""},
+    {"cifar-convnet", "128x32x16x16", "conv", "kernel: 5, channels: 32, pad: 2"},
+    {"cifar-convnet", "128x32x16x16", "avg_pool", "kernel: 3, stride: 2, ceil: true"},
+    {"cifar-convnet", "128x32x8x8", "conv", "kernel: 5, channels: 64, pad: 2"},
+    {"cifar-convnet", "128x64x8x8", "avg_pool", "kernel: 3, stride: 2, ceil: true"},
+    {"cifar-convnet", "128x64x4x4", "fc", "channels: 64"},
+    {"hep-cnn", "16x3x224x224", "conv", "kernel: 3, channels: 128, pad: 1"},
+    {"hep-cnn", "16x128x224x224", "relu", ""},
+    {"hep-cnn", "16x128x224x224", "max_pool", "kernel: 2"},
+    {"hep-cnn", "16x128x112x112", "conv", "kernel: 3, channels: 128, pad: 1"},
+    {"hep-cnn", "16x128x56x56", "conv", "kernel: 3, channels: 128, pad: 1"},
+    {"hep-cnn", "16x128x28x28", "conv", "kernel: 3, channels: 128, pad: 1"},
+    {"hep-cnn", "16x128x7x7", "global_avg_pool", ""},
+    {"alexnet-v2", "64x3x224x224", "conv", "kernel: 11, channels: 64, stride: 4, pad: 2"},
+    {"alexnet-v2", "64x64x55x55", "relu", ""},
+    {"alexnet-v2", "64x64x55x55", "max_pool", "kernel: 3, stride: 2"},
+    {"alexnet-v2", "64x64x27x27", "conv", "kernel: 5, channels: 192, pad: 2"},
+    {"alexnet-v2", "64x192x27x27", "max_pool", "kernel: 3, stride: 2"},
+    {"alexnet-v2", "64x192x13x13", "conv", "kernel: 3, channels: 384, pad: 1"},
+    {"alexnet-v2", "64x384x13x13", "conv", "kernel: 3, channels: 256, pad: 1"},
+    {"alexnet-v2", "64x256x13x13", "conv", "kernel: 3, channels: 256, pad: 1"},
+    {"alexnet-v2", "64x256x13x13", "max_pool", "kernel: 3, stride: 2"},
+    {"alexnet-v2", "64x256x6x6", "fc", "channels: 4096"},
+    {"alexnet-v2", "64x4096", "fc", "channels: 4096"},
+    {"alexnet-v2", "64x4096", "fc", "channels: 1000"},
+    {"vgg-a", "16x3x224x224", "conv", "kernel: 3, channels: 64, pad: 1"},
+    {"vgg-a", "16x64x224x224", "max_pool", "kernel: 2"},
+    {"vgg-a", "16x64x112x112", "conv", "kernel: 3, channels: 128, pad: 1"},
+    {"vgg-a", "16x128x56x56", "conv", "kernel: 3, channels: 256, pad: 1"},
+    {"vgg-a", "16x256x56x56", "conv", "kernel: 3, channels: 256, pad: 1"},
+    {"vgg-a", "16x256x28x28", "conv", "kernel: 3, channels: 512, pad: 1"},
+    {"vgg-a", "16x512x28x28", "conv", "kernel: 3, channels: 512, pad: 1"},
+    {"vgg-a", "16x512x14x14", "conv", "kernel: 3, channels: 512, pad: 1"},
+    {"vgg-a", "16x512x7x7", "fc", "channels: 4096"},
+    {"lrn", "64x96x27x27", "lrn", ""},
+    {"batch-norm", "32x64x56x56", "batch_norm", ""},
+};
+
+struct options {
+    int threads, check;
+};
+
+struct tensor {                        /* of one value: what kernels read, in plain layout, and where they leave it */
+    float *plain;
+    cvy_layout layout;
+    int known;
+};
+
+static cvy_status tensor_of(struct tensor *all, const cvy_value *v, struct tensor **out)
+{
+    struct tensor *t = &all[v->index];
+    *out = t;
+    if (t->plain)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc((size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype), &t->plain));
+    const cvy_span span = {.dtype = v->dtype, .data = t->plain};
+    const cvy_rng rng = cvy_rng_make(7, v->name, 0, 0);
+    for (int64_t i = 0; i < cvy_shape_elems(&v->shape); i++)
+        cvy_set(&span, i, v->dtype == CVY_DTYPE_F32 ? 2 * (double)cvy_rng_u32(&rng, (uint64_t)i) / 4294967296.0 - 1 : 1);
+    return CVY_OK;
+}
+
+/* A copy of `plain` in the layout, or an empty buffer of that layout. */
+static cvy_status lay_out(const cvy_value *v, const float *plain, const cvy_layout *layout, void **out)
+{
+    cvy_blocking b;
+    cvy_reorder *reorder = NULL;
+    const cvy_layout from = cvy_layout_plain();
+    CVY_TRY(cvy_blocking_make(layout, &v->shape, &b));
+    CVY_TRY(cvy_mem_alloc_pages((size_t)b.elems * cvy_dtype_bytes(v->dtype), out));
+    if (!plain)
+        return CVY_OK;
+    CVY_TRY(cvy_reorder_create(v->dtype, &v->shape, &from, layout, 1, &reorder));
+    cvy_reorder_run(reorder, plain, *out);
+    cvy_reorder_destroy(&reorder);
+    return CVY_OK;
+}
+
+static cvy_status take_back(const cvy_value *v, const void *data, const cvy_layout *layout, float *plain)
+{
+    cvy_reorder *reorder = NULL;
+    const cvy_layout to = cvy_layout_plain();
+    CVY_TRY(cvy_reorder_create(v->dtype, &v->shape, layout, &to, 1, &reorder));
+    cvy_reorder_run(reorder, data, plain);
+    cvy_reorder_destroy(&reorder);
+    return CVY_OK;
+}
+
+static void free_laid(const cvy_value *v, void *data, const cvy_layout *layout)
+{
+    cvy_blocking b;
+    if (data && cvy_blocking_make(layout, &v->shape, &b) == CVY_OK)
+        cvy_mem_free_pages(data, (size_t)b.elems * cvy_dtype_bytes(v->dtype));
+}
+
+/* Padding lanes must be zero: 1 if they are. */
+static int padding_clean(const cvy_value *v, const void *data, const cvy_layout *layout, const float *plain)
+{
+    cvy_blocking b;
+    if (cvy_blocking_make(layout, &v->shape, &b) != CVY_OK || b.elems == cvy_shape_elems(&v->shape))
+        return 1;
+    const cvy_span got = {.dtype = v->dtype, .data = (void *)(size_t)data}, want = {.dtype = v->dtype, .data = (void *)(size_t)plain};
+    double sum_got = 0, sum_want = 0;
+    for (int64_t i = 0; i < b.elems; i++)
+        sum_got += fabs(cvy_get(&got, i));
+    for (int64_t i = 0; i < cvy_shape_elems(&v->shape); i++)
+        sum_want += fabs(cvy_get(&want, i));
+    return fabs(sum_got - sum_want) <= 1e-5 * (1 + sum_want);
+}
+
+static cvy_span span_of(const cvy_value *v, void *data)
+{
+    cvy_span s = {.dtype = v->dtype, .ndim = v->shape.ndim, .elems = cvy_shape_elems(&v->shape), .data = data};
+    memcpy(s.dim, v->shape.dim, sizeof s.dim);
+    return s;
+}
+
+static cvy_status reference(const cvy_node *node, struct tensor *all, float **dst_out)
+{
+    cvy_span src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX] = {{0}};
+    for (int i = 0; i < node->nsrc; i++)
+        src[i] = span_of(node->src[i], all[node->src[i]->index].plain);
+    for (int i = 0; i < node->ndst; i++) {
+        dst_out[i] = NULL;
+        if (!node->dst[i])
+            continue;
+        CVY_TRY(cvy_mem_alloc((size_t)cvy_shape_elems(&node->dst[i]->shape) * 8, &dst_out[i]));
+        dst[i] = span_of(node->dst[i], dst_out[i]);
+    }
+    return node->op->reference(node, src, dst);
+}
+
+static double difference(const cvy_value *v, float *got, float *want)
+{
+    const cvy_span a = span_of(v, got), b = span_of(v, want);
+    double worst = 0;
+    for (int64_t i = 0; i < a.elems; i++) {
+        const double d = fabs(cvy_get(&a, i) - cvy_get(&b, i)) / (1 + fabs(cvy_get(&b, i)));
+        worst = d > worst || isnan(d) ? d : worst;
+    }
+    return worst;
+}
+
+static double best_seconds(const cvy_kernel_def *k, void *state, void *const *src, void *const *dst, void *scratch)
+{
+    double best = 1e9, total = 0;
+    for (int run = 0; run < 30 && (run < 4 || total < 1.0); run++) {
+        const double start = cvy_clock_s();
+        if (k->run(state, src, dst, scratch) != CVY_OK)
+            return NAN;
+        const double s = cvy_clock_s() - start;
+        best = s < best ? s : best;
+        total += s;
+    }
+    return best;
+}
+
+static void print_layouts(const cvy_kernel_ask *ask)
+{
+    for (int i = 0; i < ask->node->nsrc; i++)
+        printf(" %s", ask->src[i].tag[0] ? ask->src[i].tag : "-");
+    printf(" ->");
+    for (int i = 0; i < ask->node->ndst; i++)
+        if (ask->node->dst[i])
+            printf(" %s", ask->dst[i].tag[0] ? ask->dst[i].tag : "-");
+}
+
+/* keep: this kernel's results and layouts become what the nodes behind it see. */
+static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, const cvy_node *node, struct tensor *all, float *const *want, int keep)
+{
+    cvy_kernel_ask ask = {.node = node, .threads = o->threads};
+    void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *scratch = NULL, *state = NULL;
+    for (int i = 0; i < node->nsrc; i++) {
+        ask.src[i] = all[node->src[i]->index].layout;
+        ask.src_free[i] = node->src[i]->variable && !all[node->src[i]->index].known;
+    }
+    for (int i = 0; i < node->ndst; i++)
+        for (int v = 0; node->dst[i] && v < node->graph->nvalue; v++)
+            if (node->dst[i]->variable && node->graph->value[v]->variable == node->dst[i]->variable && all[v].known) {
+                ask.dst[i] = all[v].layout;
+                ask.dst_fixed[i] = 1;
+            }
+    const cvy_status status = k->offer(&ask);
+    printf("    %-18s %-26s", node->op->name, k->name);
+    if (status != CVY_OK) {
+        printf(" declines: %s\n", cvy_error_text());
+        return CVY_OK;
+    }
+    CVY_TRY(k->create(&ask, &state));
+    for (int i = 0; i < node->nsrc; i++)
+        CVY_TRY(lay_out(node->src[i], all[node->src[i]->index].plain, &ask.src[i], &src[i]));
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i])
+            CVY_TRY(lay_out(node->dst[i], NULL, &ask.dst[i], &dst[i]));
+    CVY_TRY(cvy_mem_alloc_pages(ask.scratch_bytes + 64, &scratch));
+    const double s = best_seconds(k, state, src, dst, scratch);
+    cvy_cost cost = {.flop = cvy_shape_elems(&node->dst[0]->shape)};
+    if (node->op->cost)
+        node->op->cost(node, &cost);
+    double bytes = 0;
+    for (int i = 0; i < node->nsrc; i++)
+        bytes += (double)cvy_shape_elems(&node->src[i]->shape) * (double)cvy_dtype_bytes(node->src[i]->dtype);
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i])
+            bytes += (double)cvy_shape_elems(&node->dst[i]->shape) * (double)cvy_dtype_bytes(node->dst[i]->dtype);
+    printf(" %9.3f ms %7.1f GFLOP/s %6.1f GB/s  scratch %.1f MB ", 1e3 * s, 1e-9 * (double)cost.flop / s, 1e-9 * bytes / s, 1e-6 * (double)ask.scratch_bytes);
+    print_layouts(&ask);
+    for (int i = 0; i < node->ndst; i++) {
+        float *plain = NULL;
+        if (!node->dst[i])
+            continue;
+        CVY_TRY(cvy_mem_alloc((size_t)cvy_shape_elems(&node->dst[i]->shape) * 8, &plain));
+        CVY_TRY(take_back(node->dst[i], dst[i], &ask.dst[i], plain));
+        if (o->check && want[i])
+            printf("  diff %.1e%s", difference(node->dst[i], plain, want[i]), padding_clean(node->dst[i], dst[i], &ask.dst[i], plain) ? "" : " PADDING");
+        struct tensor *t = NULL;
+        CVY_TRY(tensor_of(all, node->dst[i], &t));
+        if (keep) {
+            memcpy(t->plain, plain, (size_t)cvy_shape_elems(&node->dst[i]->shape) * cvy_dtype_bytes(node->dst[i]->dtype));
+            t->layout = ask.dst[i];
+        }
+        cvy_mem_free(&plain);
+    }
+    for (int i = 0; keep && i < node->nsrc; i++)
+        if (node->src[i]->variable && !all[node->src[i]->index].known) {
+            all[node->src[i]->index].layout = ask.src[i];
+            all[node->src[i]->index].known = 1;
+        }
+    printf("\n");
+    for (int i = 0; i < node->nsrc; i++)
+        free_laid(node->src[i], src[i], &ask.src[i]);
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i])
+            free_laid(node->dst[i], dst[i], &ask.dst[i]);
+    cvy_mem_free_pages(scratch, ask.scratch_bytes + 64);
+    if (k->destroy)
+        k->destroy(state);
+    return CVY_OK;
+}
+
+static cvy_status run_node(const struct options *o, const cvy_node *node, struct tensor *all)
+{
+    float *want[CVY_NODE_DST_MAX] = {NULL};
+    int count, kept = 0;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
+    struct tensor *ignored;
+    for (int i = 0; i < node->nsrc; i++)
+        CVY_TRY(tensor_of(all, node->src[i], &ignored));
+    if (o->check && node->op->reference)
+        CVY_TRY(reference(node, all, want));
+    for (int preference = 1000; preference > 0; preference--)
+        for (int i = 0; i < count; i++)
+            if (table[i]->preference == preference && strcmp(table[i]->op, node->op->name) == 0) {
+                CVY_TRY(try_kernel(o, table[i], node, all, want, !kept));
+                kept = 1;
+            }
+    for (int i = 0; i < node->ndst; i++)
+        if (want[i]) {
+            struct tensor *t = NULL;
+            CVY_TRY(tensor_of(all, node->dst[i], &t));
+            memcpy(t->plain, want[i], (size_t)cvy_shape_elems(&node->dst[i]->shape) * cvy_dtype_bytes(node->dst[i]->dtype));
+            cvy_mem_free(&want[i]);
+        }
+    return CVY_OK;
+}
+
+/* The layer between a trained variable as its source and a loss, so that every gradient is wanted. */
+static cvy_status build(cvy_vars *vars, cvy_pool *pool, const struct line *line, cvy_graph **out)
+{
+    cvy_shape src;
+    cvy_tree *options = NULL;
+    char text[256];
+    CVY_TRY(cvy_shape_parse(line->src, &src));
+    snprintf(text, sizeof text, "{%s}", line->options ? line->options : "");
+    CVY_TRY(cvy_tree_parse_text(pool, "options", text, strlen(text), &options));
+    cvy_graph *g = NULL;
+    cvy_variable *x = NULL;
+    cvy_value *source = NULL, *output = NULL, *target = NULL, *loss = NULL;
+    const cvy_graph_opts opts = {.name = "bench", .batch = cvy_batch_share(src.dim[0], 0, 1), .training = 1, .dtype = CVY_DTYPE_F32, .seed = 1};
+    const cvy_init init = {"constant", "value: 0", 1, 1};
+    CVY_TRY(cvy_graph_create(vars, &opts, &g));
+    *out = g;
+    CVY_TRY(cvy_vars_declare(vars, "x", CVY_ROLE_WEIGHT, CVY_DTYPE_F32, &src, &init, &x));
+    CVY_TRY(cvy_graph_read_variable(g, x, &source));
+    CVY_TRY(cvy_graph_layer(g, line->op, "layer", options, &source, 1, &output));
+    const cvy_shape sample = cvy_shape_make(output->shape.ndim - 1, output->shape.dim + 1);
+    CVY_TRY(cvy_graph_feed(g, "target", CVY_DTYPE_F32, &sample, 0, &target));
+    cvy_value *const pair[] = {output, target};
+    CVY_TRY(cvy_graph_layer(g, "mse", "loss", NULL, pair, 2, &loss));
+    cvy_gradients gradients;
+    return cvy_pass_autodiff(g, &loss, 1, NULL, NULL, &gradients);
+}
+
+static cvy_status run_line(const struct options *o, const struct line *line)
+{
+    cvy_vars *vars = NULL;
+    cvy_pool *pool = NULL;
+    cvy_graph *g = NULL;
+    struct tensor *all = NULL;
+    cvy_status status = CVY_OK;
+    printf("%s: %s %s {%s}\n", line->net, line->src, line->op, line->options ? line->options : "");
+    CVY_TRY_OUT(cvy_vars_create(&vars));
+    CVY_TRY_OUT(cvy_pool_create(&pool));
+    CVY_TRY_OUT(build(vars, pool, line, &g));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)g->nvalue * sizeof *all, &all));
+    for (int i = 0; i < g->nnode; i++)
+        if (!g->node[i]->removed && strncmp(g->node[i]->name, "loss", 4) != 0)
+            CVY_TRY_OUT(run_node(o, g->node[i], all));
+    fflush(stdout);
+out:
+    for (int i = 0; all && i < g->nvalue; i++)
+        cvy_mem_free(&all[i].plain);
+    cvy_mem_free(&all);
+    cvy_graph_destroy(&g);
+    cvy_pool_destroy(&pool);
+    cvy_vars_destroy(&vars);
+    return status;
+}
+
+static int selected(const struct line *line, char **words, int nwords)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%s %s %s %s", line->net, line->src, line->op, line->options ? line->options : "");
+    for (int i = 0; i < nwords; i++)
+        if (!strstr(text, words[i]))
+            return 0;
+    return 1;
+}
+
+static int bench_one(const struct options *o, const struct line *line, char **words, int nwords)
+{
+    if (!selected(line, words, nwords))
+        return 0;
+    if (run_line(o, line) == CVY_OK)
+        return 0;
+    printf("fault: %s\n", cvy_error_text());
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.threads = 2};
+    int nwords = 0, faults = 0, nops = 0;
+    char *words[8];
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+            o.threads = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--check") == 0)
+            o.check = 1;
+        else if (nwords < 8)
+            words[nwords++] = argv[i];
+    }
+    for (int i = 0; !o.check && i < CVY_COUNT(lines); i++)
+        faults += bench_one(&o, &lines[i], words, nwords);
+    const cvy_op_def *const *ops = cvy_op_table(&nops);
+    for (int i = 0; o.check && i < nops; i++)
+        for (const cvy_sample *s = ops[i]->samples; s && s->src && !(ops[i]->flags & (CVY_OP_HIDDEN | CVY_OP_LOSS)); s++)
+            if (!(s->flags & CVY_SAMPLE_TIMING) && !strpbrk(s->src, ",:")) {
+                const struct line line = {"sample", s->src, ops[i]->name, s->options};
+                faults += bench_one(&o, &line, words, nwords);
+            }
+    return faults != 0;
+}
