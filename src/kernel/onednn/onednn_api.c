@@ -424,7 +424,7 @@ cvy_status cvy_onednn_layout(const cvy_onednn_call *call, int role, cvy_layout *
     const int ndim = call->ndim[role];
     for (int i = 0; i < CVY_COUNT(common); i++) {
         const cvy_layout layout = cvy_layout_make(common[i]);
-        dnnl_format_tag_t tag;
+        dnnl_format_tag_t tag = dnnl_format_tag_undef;
         if ((i == 0 || tag_ndim(common[i]) == ndim) && tag_of(&layout, ndim, &tag) == CVY_OK
             && same_layout(md, ndim, call->dim[role], dnnl_f32, tag)) {
             *out = layout;

@@ -110,6 +110,24 @@ static cvy_status offer_from(const struct layer *l, const cvy_onednn_call *call,
     return CVY_OK;
 }
 
+static cvy_status offer_call(const struct layer *l, const cvy_onednn_problem *p, cvy_kernel_ask *ask)
+{
+    cvy_onednn_call *call = NULL;
+    CVY_TRY(cvy_onednn_describe(p, &call));
+    const cvy_status status = offer_from(l, call, ask);
+    cvy_onednn_destroy(call);
+    return status;
+}
+
+static cvy_status offer_with(const struct layer *l, cvy_onednn_problem *p, const cvy_layout *given, cvy_kernel_ask *ask)
+{
+    cvy_onednn_call *call = NULL;
+    CVY_TRY(cvy_onednn_describe_weight(p, given, &call));
+    const cvy_status status = offer_from(l, call, ask);
+    cvy_onednn_destroy(call);
+    return status;
+}
+
 static cvy_status conv_offer(cvy_kernel_ask *ask)
 {
     struct layer l;
@@ -120,11 +138,14 @@ static cvy_status conv_offer(cvy_kernel_ask *ask)
     cvy_layout given;
     int is_given = l.pass == CVY_ONEDNN_FORWARD ? !ask->src_free[1] : l.pass == CVY_ONEDNN_GRAD_SRC || ask->dst_fixed[0];
     is_given = is_given && cvy_onednn_weight_to(&l.weight, cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), &given) == CVY_OK;
-    cvy_onednn_call *call = NULL;
-    CVY_TRY(cvy_onednn_describe_weight(&p, is_given ? &given : NULL, &call));
-    const cvy_status status = offer_from(&l, call, ask);
-    cvy_onednn_destroy(call);
-    return status;
+    const cvy_status status = offer_with(&l, &p, is_given ? &given : NULL, ask);
+    if (status != CVY_NOT_APPLICABLE)
+        return status;
+    /* oneDNN's choice has no name, as happens to transposed weights: then plain ones. */
+    const cvy_layout plain = cvy_layout_plain();
+    CVY_TRY(cvy_onednn_weight_to(&l.weight, &plain, &p.tensor[CVY_ONEDNN_WEIGHT].layout));
+    p.tensor[CVY_ONEDNN_WEIGHT].any = 0;
+    return offer_call(&l, &p, ask);
 }
 
 static cvy_status conv_create(const cvy_kernel_ask *ask, void **state_out)
