@@ -105,7 +105,7 @@ static cvy_status tag_of(const cvy_layout *layout, int ndim, dnnl_format_tag_t *
             return CVY_OK;
         }
     }
-    return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has no layout %s", layout->tag);
+    CVY_FAIL(CVY_NOT_APPLICABLE, "oneDNN has no layout %s", layout->tag);
 }
 
 static cvy_status md_create(int ndim, const int64_t *dim, dnnl_data_type_t dtype, dnnl_format_tag_t tag, md_handle *out)
