@@ -10,6 +10,11 @@ target_compile_options(convoy_flags INTERFACE
     -fno-math-errno -fno-trapping-math
     "SHELL:-include ${CONVOY_GEN}/cvy_config.h")
 
+if(NOT CVY_HAVE_OPENMP)
+    # Vector hints stay in force, and the pragmas for threads are passed over in silence.
+    target_compile_options(convoy_flags INTERFACE -fopenmp-simd)
+endif()
+
 set(CMAKE_C_FLAGS_RELEASE "-O3 -g -DNDEBUG")
 set(CMAKE_C_FLAGS_DEBUG "-Og -g")
 if(CONVOY_WERROR)
