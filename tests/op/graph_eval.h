@@ -1,0 +1,145 @@
+/*
+ * graph_eval.h: runs a graph by the plain kernels of its operators, node after node, without planner or executor: the oracle of the tests.
+ *
+ * Several graphs may run side by side as the ranks of one job; allreduce then sums over them, and so does the update phase over the
+ * accumulators that are reduced.
+ */
+#ifndef CVY_TEST_GRAPH_EVAL_H
+#define CVY_TEST_GRAPH_EVAL_H
+
+#include "graph/graph_op.h"
+#include "test_util.h"
+
+typedef struct eval {
+    cvy_graph *graph;
+    cvy_span *at;                      /* by value index; a variable as read has memory of its own */
+} eval;
+
+static inline void eval_destroy(eval *e)
+{
+    for (int i = 0; e->at && i < e->graph->nvalue; i++)
+        cvy_mem_free(&e->at[i].data);
+    cvy_mem_free(&e->at);
+}
+
+static inline cvy_status eval_create(cvy_graph *g, eval *out)
+{
+    *out = (eval){.graph = g};
+    CVY_TRY(cvy_mem_alloc(sizeof *out->at * (size_t)(g->nvalue + 1), &out->at));
+    for (int i = 0; i < g->nvalue; i++) {
+        const cvy_value *v = g->value[i];
+        cvy_span *s = &out->at[i];
+        *s = (cvy_span){.dtype = v->dtype, .ndim = v->shape.ndim, .elems = cvy_shape_elems(&v->shape)};
+        memcpy(s->dim, v->shape.dim, sizeof s->dim);
+        CVY_TRY(cvy_mem_alloc((size_t)s->elems * cvy_dtype_bytes(v->dtype), &s->data));
+    }
+    return CVY_OK;
+}
+
+static inline cvy_span *eval_of(const eval *e, const cvy_value *v)
+{
+    return &e->at[v->index];
+}
+
+static inline cvy_status eval_node(const eval *e, const cvy_node *node)
+{
+    cvy_span src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}};
+    for (int i = 0; i < node->nsrc; i++)
+        src[i] = *eval_of(e, node->src[i]);
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i])
+            dst[i] = *eval_of(e, node->dst[i]);
+    if (node->op->reference)
+        return node->op->reference(node, src, dst);
+    memcpy(dst[0].data, src[0].data, (size_t)dst[0].elems * cvy_dtype_bytes(dst[0].dtype));     /* a view, or one rank's part of a sum */
+    return CVY_OK;
+}
+
+/* Gives every rank the sum of its values v. */
+static inline void eval_sum_ranks(eval *ranks, int nranks, int value)
+{
+    for (int64_t i = 0; i < ranks[0].at[value].elems; i++) {
+        double sum = 0;
+        for (int r = 0; r < nranks; r++)
+            sum += cvy_get(&ranks[r].at[value], i);
+        for (int r = 0; r < nranks; r++)
+            cvy_set(&ranks[r].at[value], i, sum);
+    }
+}
+
+static inline cvy_status eval_phase(eval *ranks, int nranks, cvy_phase phase)
+{
+    const cvy_graph *g = ranks[0].graph;
+    for (int n = 0; n < g->nnode; n++) {
+        if (g->node[n]->removed || g->node[n]->phase != phase)
+            continue;
+        for (int r = 0; r < nranks; r++)
+            CVY_TRY(eval_node(&ranks[r], ranks[r].graph->node[n]));
+        if (strcmp(g->node[n]->op->name, "allreduce") == 0)
+            eval_sum_ranks(ranks, nranks, g->node[n]->dst[0]->index);
+    }
+    return CVY_OK;
+}
+
+static inline cvy_status eval_run(eval *ranks, int nranks)
+{
+    CVY_TRY(eval_phase(ranks, nranks, CVY_PHASE_PREPARE));
+    CVY_TRY(eval_phase(ranks, nranks, CVY_PHASE_MICRO));
+    for (int i = 0; i < ranks[0].graph->nvalue; i++)
+        if (ranks[0].graph->value[i]->kind == CVY_VALUE_ACCUMULATOR && ranks[0].graph->value[i]->reduced)
+            eval_sum_ranks(ranks, nranks, i);
+    return eval_phase(ranks, nranks, CVY_PHASE_UPDATE);
+}
+
+/* The loss of the tests: sum of src * weights, whose gradient for src is the weights themselves. Not in the operator table. */
+static inline cvy_status weighted_sum_infer(cvy_node *node)
+{
+    return cvy_node_set_accumulator(node, 0, CVY_DTYPE_F64, &(cvy_shape){0}, 1);
+}
+
+static inline cvy_status weighted_sum_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    return cvy_grad_add(g, fwd->src[0], fwd->src[1]);
+}
+
+static inline cvy_status weighted_sum_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    double sum = 0;
+    (void)node;
+    for (int64_t i = 0; i < src->elems; i++)
+        sum += cvy_get(&src[0], i) * cvy_get(&src[1], i);
+    cvy_set(dst, 0, sum);
+    return CVY_OK;
+}
+
+static const cvy_op_def weighted_sum_op = {
+    .name = "weighted_sum", .nsrc_min = 2, .nsrc_max = 2, .ndst = 1, .flags = CVY_OP_LOSS,
+    .infer = weighted_sum_infer, .grad = weighted_sum_grad, .reference = weighted_sum_reference,
+};
+
+/* ---- random values: a generator of the tests' own ---- */
+static inline uint64_t test_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* Reals: all different and evenly spread over (low, 1), none near 0, so that maxima and kinks are not sampled where they jump. Integers: below bound. */
+static inline void test_fill(cvy_span *s, double low, int64_t bound, uint64_t *state)
+{
+    const int64_t n = s->elems;
+    const int real = s->dtype == CVY_DTYPE_F32 || s->dtype == CVY_DTYPE_F64;
+    for (int64_t i = 0; i < n; i++)
+        cvy_set(s, i, real ? low + (1 - low) * ((double)i + 0.5) / (double)n + (n % 2 ? 0.25 / (double)n : 0)
+                           : (double)(test_random(state) % (uint64_t)bound));
+    for (int64_t i = n - 1; real && i > 0; i--) {
+        const int64_t j = (int64_t)(test_random(state) % (uint64_t)(i + 1));
+        const double swap = cvy_get(s, i);
+        cvy_set(s, i, cvy_get(s, j));
+        cvy_set(s, j, swap);
+    }
+}
+
+#endif

@@ -1,0 +1,452 @@
+/* minimal */
+/*
+ * test_op.c: one driver over the whole operator table. For every operator and each of its samples:
+ *
+ *   gradients  in f64, what autodiff makes of the operator against central finite differences of its plain kernel
+ *   kernels    every registered kernel that offers to run a node of that graph, backward nodes included, in every layout that it takes,
+ *              against the plain kernel in the same dtype; with guard zones, and in place where the kernel says it can
+ *
+ * A tolerance is eps x number of summands x size of the values. Arguments name the operators to be tested; none: all.
+ */
+#include <stdlib.h>
+
+#include "graph_eval.h"
+#include "kernel/kernel.h"
+#include "pass/pass.h"
+
+enum { GUARD_BYTES = 256, DIFFERENCED_MAX = 48 };
+static const double step = 2e-5;       /* of the finite differences: truncation about 1e-10, cancellation about 1e-11 */
+
+static int gradients_checked, kernels_checked;
+
+/* One sample as a graph, with values. */
+struct bench {
+    const cvy_op_def *op;
+    const cvy_sample *sample;
+    cvy_dtype dtype;
+    cvy_vars *vars;
+    cvy_graph *graph;
+    cvy_value *src[CVY_NODE_SRC_MAX];
+    int nsrc, is_fixed[CVY_NODE_SRC_MAX];      /* is_fixed: a feed, not differentiated */
+    cvy_value *loss;
+    cvy_gradients gradients;
+    eval e;
+};
+
+static int is_real(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
+}
+
+/* ---- building ---- */
+
+/* "2x3" is a real tensor of the graph's dtype, made a variable so that gradients flow to it; "2:i32" is a feed. */
+static cvy_status make_source(struct bench *b, const char *text, int i)
+{
+    char shape_text[64], name[16];
+    const char *colon = strchr(text, ':');
+    cvy_dtype dtype = b->dtype;
+    cvy_shape shape;
+    snprintf(shape_text, sizeof shape_text, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
+    snprintf(name, sizeof name, "src%d", i);
+    CVY_TRY(cvy_shape_parse(shape_text, &shape));
+    if (colon)
+        CVY_TRY(cvy_dtype_parse(colon + 1, &dtype));
+    b->is_fixed[i] = colon != NULL;
+    if (colon)
+        return cvy_graph_feed(b->graph, name, dtype, &shape, 1, &b->src[i]);
+    cvy_variable *v = NULL;
+    const cvy_init init = {"constant", "value: 0", 1, 1};
+    CVY_TRY(cvy_vars_declare(b->vars, name, CVY_ROLE_WEIGHT, dtype, &shape, &init, &v));
+    return cvy_graph_read_variable(b->graph, v, &b->src[i]);
+}
+
+/* Samples of the batch: the first dimension of the first source that has one. */
+static int64_t samples_in(const char *src)
+{
+    for (const char *at = src; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (*at >= '0' && *at <= '9')
+            return strtoll(at, NULL, 10);
+    return 1;
+}
+
+static cvy_status add_loss(struct bench *b, cvy_value *dst)
+{
+    if (b->op->flags & CVY_OP_LOSS) {
+        b->loss = dst;
+        return CVY_OK;
+    }
+    cvy_value *from[2] = {dst, NULL};
+    cvy_node *node = NULL;
+    CVY_TRY(cvy_graph_feed(b->graph, "weights", dst->dtype, &dst->shape, 1, &from[1]));
+    CVY_TRY(cvy_graph_add_parsed(b->graph, &weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &node));
+    b->loss = node->dst[0];
+    return CVY_OK;
+}
+
+static int differentiable(const struct bench *b)
+{
+    const int composite = b->op->build && !b->op->infer;
+    return b->graph->training && (b->op->grad || composite) && !(b->sample->flags & CVY_SAMPLE_NO_GRAD);
+}
+
+static void fill_values(struct bench *b)
+{
+    uint64_t state = 12345;
+    const double low = b->sample->flags & CVY_SAMPLE_POSITIVE ? 0.1 : -1;
+    const int64_t bound = b->sample->int_bound ? b->sample->int_bound : 2;
+    for (int i = 0; i < b->graph->nvalue; i++) {
+        const cvy_value *v = b->graph->value[i];
+        if (v->producer)
+            continue;
+        const int variance = v->kind == CVY_VALUE_VARIABLE && v->variable->role != CVY_ROLE_WEIGHT;     /* and other states that must not be negative */
+        test_fill(&b->e.at[i], variance ? 0.1 : low, bound, &state);
+    }
+}
+
+static cvy_status open_bench(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training, struct bench *b)
+{
+    *b = (struct bench){.op = op, .sample = sample, .dtype = dtype};
+    const cvy_graph_opts opts = {.name = op->name, .batch = cvy_batch_share(samples_in(sample->src), 0, 1), .training = training, .dtype = dtype,
+                                 .bn_group = 4, .seed = 7};
+    CVY_TRY(cvy_vars_create(&b->vars));
+    CVY_TRY(cvy_graph_create(b->vars, &opts, &b->graph));
+    for (const char *at = sample->src; at && *at; b->nsrc++) {
+        char text[64];
+        const size_t length = strcspn(at, ",");
+        snprintf(text, sizeof text, "%.*s", (int)length, at);
+        CVY_TRY(make_source(b, text, b->nsrc));
+        at += length + (at[length] == ',');
+    }
+    cvy_value *dst = NULL;
+    if (op->infer) {
+        cvy_node *node = NULL;
+        CVY_TRY(cvy_graph_add(b->graph, op->name, "layer", "layer", sample->options, b->src, b->nsrc, &node));
+        dst = node->dst[0];
+    } else {
+        cvy_tree *options = NULL;
+        CVY_TRY(cvy_tree_parse_text(b->graph->pool, "sample", sample->options ? sample->options : "{}",
+                                    strlen(sample->options ? sample->options : "{}"), &options));
+        CVY_TRY(cvy_graph_layer(b->graph, op->name, "layer", options, b->src, b->nsrc, &dst));
+    }
+    if (differentiable(b) && is_real(dst->dtype)) {
+        CVY_TRY(add_loss(b, dst));
+        CVY_TRY(cvy_pass_autodiff(b->graph, &b->loss, 1, NULL, NULL, &b->gradients));
+    }
+    CVY_TRY(eval_create(b->graph, &b->e));
+    fill_values(b);
+    return eval_run(&b->e, 1);
+}
+
+static void close_bench(struct bench *b)
+{
+    eval_destroy(&b->e);
+    cvy_graph_destroy(&b->graph);
+    cvy_vars_destroy(&b->vars);
+}
+
+static void complain(const struct bench *b, const char *what)
+{
+    test_failures++;
+    printf("FAILED %s(%s; %s) %s: %s\n", b->op->name, b->sample->src, b->sample->options ? b->sample->options : "", cvy_dtype_text(b->dtype), what);
+}
+
+/* ---- gradients ---- */
+
+static double loss_at(struct bench *b, cvy_span *x, int64_t i, double value)
+{
+    cvy_set(x, i, value);
+    for (int n = 0; n < b->graph->nnode && n <= b->loss->producer->index; n++)
+        if (b->graph->node[n]->phase != CVY_PHASE_UPDATE)
+            EXPECT_OK(eval_node(&b->e, b->graph->node[n]));
+    return cvy_get(eval_of(&b->e, b->loss), 0);
+}
+
+static void check_gradient(struct bench *b, const cvy_gradient *gradient)
+{
+    cvy_value *value = NULL;
+    EXPECT_OK(cvy_graph_read_variable(b->graph, gradient->variable, &value));
+    cvy_span *x = eval_of(&b->e, value), *d = eval_of(&b->e, gradient->value);
+    double scale = 1;
+    for (int64_t i = 0; i < d->elems; i++)
+        scale = fmax(scale, fabs(cvy_get(d, i)));
+    const int64_t count = CVY_MIN(x->elems, DIFFERENCED_MAX);
+    for (int64_t k = 0; k < count; k++) {
+        const int64_t i = k * x->elems / count;
+        const double at = cvy_get(x, i), above = loss_at(b, x, i, at + step), below = loss_at(b, x, i, at - step);
+        const double numeric = (above - below) / (2 * step), exact = cvy_get(d, i);
+        cvy_set(x, i, at);
+        test_checks++;
+        gradients_checked++;
+        if (!(fabs(numeric - exact) <= 1e-7 * scale)) {
+            char text[200];
+            snprintf(text, sizeof text, "gradient of %s, element %lld, is %.10g, finite differences give %.10g", gradient->variable->name, (long long)i,
+                     exact, numeric);
+            complain(b, text);
+            return;
+        }
+    }
+}
+
+/* Every variable must have got a gradient; of a loss's sources only the output has one. */
+static void check_complete(struct bench *b)
+{
+    for (int v = 0; v < b->vars->count; v++) {
+        const cvy_variable *variable = b->vars->at[v];
+        int found = variable->role != CVY_ROLE_WEIGHT;
+        for (int i = 0; i < b->gradients.count; i++)
+            found |= b->gradients.at[i].variable == variable;
+        if (!found && !((b->op->flags & CVY_OP_LOSS) && variable != b->src[0]->variable)) {
+            char text[100];
+            snprintf(text, sizeof text, "%s has no gradient", variable->name);
+            complain(b, text);
+        }
+    }
+}
+
+/* ---- kernels ---- */
+
+struct memory { char *whole; void *data; size_t bytes; };
+
+static void memory_open(struct memory *m, size_t bytes, int fill)
+{
+    m->bytes = bytes;
+    EXPECT_OK(cvy_mem_alloc(bytes + 2 * GUARD_BYTES + 64, &m->whole));
+    memset(m->whole, 0xa5, bytes + 2 * GUARD_BYTES + 64);
+    m->data = m->whole + GUARD_BYTES;
+    memset(m->data, fill, bytes);
+}
+
+/* Closes it and says whether the guard zones are whole. */
+static int memory_close(struct memory *m)
+{
+    int whole = 1;
+    for (int i = 0; m->whole && i < GUARD_BYTES; i++)
+        whole &= m->whole[i] == (char)0xa5 && m->whole[GUARD_BYTES + m->bytes + (size_t)i] == (char)0xa5;
+    cvy_mem_free(&m->whole);
+    return whole;
+}
+
+static cvy_span span_of(const cvy_value *v, void *data, int64_t elems)
+{
+    return (cvy_span){.dtype = v->dtype, .ndim = 1, .dim = {elems}, .elems = elems, .data = data};
+}
+
+/* Offset in `b`'s memory of the plain element i. */
+static int64_t placed(const cvy_blocking *b, const cvy_shape *shape, int64_t i)
+{
+    int64_t at[CVY_NDIM_MAX] = {0};
+    for (int d = shape->ndim - 1; d >= 0; d--) {
+        at[d] = i % shape->dim[d];
+        i /= shape->dim[d];
+    }
+    return cvy_blocking_offset(b, at);
+}
+
+static void pack(const cvy_value *v, const cvy_blocking *layout, const cvy_span *plain, void *data)
+{
+    const cvy_span to = span_of(v, data, layout->elems);
+    memset(data, 0, (size_t)layout->elems * cvy_dtype_bytes(v->dtype));
+    for (int64_t i = 0; i < plain->elems; i++)
+        cvy_set(&to, placed(layout, &v->shape, i), cvy_get(plain, i));
+}
+
+/* How the sources lie when a kernel is asked. */
+struct variant { int64_t block; int threads, fixed; };
+
+struct trial {
+    struct bench *b;
+    const cvy_node *node;
+    const cvy_kernel_def *kernel;
+    cvy_kernel_ask ask;
+    struct memory src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX], scratch;
+    cvy_blocking src_layout[CVY_NODE_SRC_MAX], dst_layout[CVY_NODE_DST_MAX];
+    int inplace;
+};
+
+static void trial_complain(const struct trial *t, const char *what)
+{
+    char text[400];
+    snprintf(text, sizeof text, "%s on %s%s, src %s dst %s: %s", t->kernel->name, t->node->name, t->inplace ? " in place" : "", t->ask.src[0].tag,
+             t->ask.dst[0].tag, what);
+    complain(t->b, text);
+}
+
+static void check_destination(const struct trial *t, int i, const void *data)
+{
+    const cvy_value *v = t->node->dst[i];
+    const cvy_blocking *layout = &t->dst_layout[i];
+    const cvy_span *expected = eval_of(&t->b->e, v), got = span_of(v, (void *)(uintptr_t)data, layout->elems);
+    unsigned char *logical = NULL;
+    char text[200];
+    double scale = 1;
+    EXPECT_OK(cvy_mem_alloc((size_t)layout->elems, &logical));
+    for (int64_t k = 0; k < expected->elems; k++)
+        scale = fmax(scale, fabs(cvy_get(expected, k)));
+    const double eps = v->dtype == CVY_DTYPE_F64 && t->b->dtype == CVY_DTYPE_F64 ? 2.3e-16 : 1.2e-7;
+    const double summands = (double)(t->node->op->summands ? t->node->op->summands(t->node) : 4);
+    const double tolerance = is_real(v->dtype) ? eps * (summands + 2) * scale : 0;
+    for (int64_t k = 0; k < expected->elems; k++) {
+        const int64_t at = placed(layout, &v->shape, k);
+        const double want = cvy_get(expected, k), is = cvy_get(&got, at);
+        logical[at] = 1;
+        if (fabs(is - want) <= tolerance || (isnan(is) && isnan(want)) || is == want)
+            continue;
+        snprintf(text, sizeof text, "destination %d, element %lld of %s, is %.9g, expected %.9g within %.1g", i, (long long)k, cvy_shape_text(&v->shape), is,
+                 want, tolerance);
+        trial_complain(t, text);
+        goto out;
+    }
+    for (int64_t k = 0; k < layout->elems; k++)
+        if (!logical[k] && cvy_get(&got, k) != 0) {
+            trial_complain(t, "a padding lane is not zero");
+            goto out;
+        }
+out:
+    test_checks++;
+    cvy_mem_free(&logical);
+}
+
+/* The source whose memory destination 0 shall take over, or -1. */
+static int inplace_source(const struct trial *t)
+{
+    return t->inplace ? t->ask.inplace[0] - 1 : -1;
+}
+
+static void run_trial(struct trial *t)
+{
+    void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *state = NULL;
+    const int shared = inplace_source(t);
+    for (int i = 0; i < t->node->nsrc; i++) {
+        memory_open(&t->src[i], (size_t)t->src_layout[i].elems * cvy_dtype_bytes(t->node->src[i]->dtype), 0);
+        pack(t->node->src[i], &t->src_layout[i], eval_of(&t->b->e, t->node->src[i]), t->src[i].data);
+        src[i] = t->src[i].data;
+    }
+    for (int i = 0; i < t->node->ndst; i++) {
+        if (!t->node->dst[i])
+            continue;
+        memory_open(&t->dst[i], (size_t)t->dst_layout[i].elems * cvy_dtype_bytes(t->node->dst[i]->dtype), 0xff);
+        dst[i] = i == 0 && shared >= 0 ? src[shared] : t->dst[i].data;
+    }
+    memory_open(&t->scratch, t->ask.scratch_bytes, 0xff);
+    cvy_status status = t->kernel->create ? t->kernel->create(&t->ask, &state) : CVY_OK;
+    for (int again = 0; again < 1 + (shared < 0) && status == CVY_OK; again++)
+        status = t->kernel->run(state, src, dst, t->scratch.data);
+    if (status != CVY_OK)
+        trial_complain(t, cvy_error_text());
+    for (int i = 0; i < t->node->ndst && status == CVY_OK; i++)
+        if (dst[i])
+            check_destination(t, i, dst[i]);
+    if (state && t->kernel->destroy)
+        t->kernel->destroy(state);
+    int whole = memory_close(&t->scratch);
+    for (int i = 0; i < t->node->nsrc; i++)
+        whole &= memory_close(&t->src[i]);
+    for (int i = 0; i < t->node->ndst; i++)
+        whole &= memory_close(&t->dst[i]);
+    if (!whole)
+        trial_complain(t, "wrote outside of its buffers");
+    kernels_checked++;
+}
+
+static int is_parameter(const struct bench *b, const cvy_value *v)
+{
+    for (int i = 0; i < b->nsrc; i++)
+        if (b->src[i] == v)
+            return 0;
+    return v->kind == CVY_VALUE_VARIABLE;
+}
+
+/* Whether a value may lie blocked by channels: activations, and what is saved beside them. */
+static int is_activation(const struct bench *b, const cvy_value *v)
+{
+    return v->shape.ndim >= 3 && !is_parameter(b, v) && (v->dtype == b->dtype || v->dtype == CVY_DTYPE_U8 || v->dtype == CVY_DTYPE_I32);
+}
+
+/* Returns whether the kernel offered. */
+static int try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel, const struct variant *variant)
+{
+    struct trial t = {.b = b, .node = node, .kernel = kernel};
+    t.ask = (cvy_kernel_ask){.node = node, .threads = variant->threads};
+    for (int i = 0; i < node->nsrc; i++) {
+        t.ask.src_free[i] = is_parameter(b, node->src[i]) && !variant->fixed;
+        if (is_activation(b, node->src[i]))
+            t.ask.src[i] = cvy_layout_channels(node->src[i]->shape.ndim, variant->block);
+    }
+    for (int i = 0; i < node->ndst; i++)
+        t.ask.dst_fixed[i] = variant->fixed && node->dst[i] && node->dst[i]->variable;
+    const cvy_status status = kernel->offer(&t.ask);
+    if (status == CVY_NOT_APPLICABLE)
+        return 0;
+    if (status != CVY_OK) {
+        trial_complain(&t, cvy_error_text());
+        return 0;
+    }
+    for (int i = 0; i < node->nsrc; i++)
+        EXPECT_OK(cvy_blocking_make(&t.ask.src[i], &node->src[i]->shape, &t.src_layout[i]));
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i])
+            EXPECT_OK(cvy_blocking_make(&t.ask.dst[i], &node->dst[i]->shape, &t.dst_layout[i]));
+    run_trial(&t);
+    t.inplace = 1;
+    if (inplace_source(&t) >= 0)
+        run_trial(&t);
+    return 1;
+}
+
+static void check_kernels(struct bench *b)
+{
+    static const struct variant variants[] = {{1, 1, 0}, {1, 2, 1}, {16, 1, 0}, {8, 2, 0}};
+    int count = 0;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
+    for (int n = 0; n < b->graph->nnode; n++)
+        for (int k = 0; k < count; k++)
+            for (int v = 0; v < CVY_COUNT(variants) && strcmp(table[k]->op, b->graph->node[n]->op->name) == 0; v++)
+                try_kernel(b, b->graph->node[n], table[k], &variants[v]);
+}
+
+/* ---- the driver ---- */
+
+static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training)
+{
+    struct bench b;
+    const cvy_status status = open_bench(op, sample, dtype, training, &b);
+    test_checks++;
+    if (status != CVY_OK) {
+        complain(&b, cvy_error_text());
+    } else {
+        check_kernels(&b);
+        if (b.gradients.count)
+            check_complete(&b);
+        for (int i = 0; i < b.gradients.count && dtype == CVY_DTYPE_F64; i++)
+            check_gradient(&b, &b.gradients.at[i]);
+    }
+    close_bench(&b);
+}
+
+static int chosen(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], name) == 0)
+            return 1;
+    return argc < 2;
+}
+
+int main(int argc, char **argv)
+{
+    int count = 0;
+    const cvy_op_def *const *table = cvy_op_table(&count);
+    for (int i = 0; i < count; i++) {
+        const cvy_op_def *op = table[i];
+        const int failures = test_failures;
+        if (!op->samples || !chosen(op->name, argc, argv))
+            continue;
+        for (const cvy_sample *s = op->samples; s->src; s++)
+            for (int mode = 0; mode < 4 && !(s->flags & CVY_SAMPLE_TIMING); mode++)
+                if (mode < 2 || op->build)      /* a layer of several nodes is another one where it does not train */
+                    check_sample(op, s, mode & 1 ? CVY_DTYPE_F32 : CVY_DTYPE_F64, mode < 2);
+        printf("%s %s\n", test_failures == failures ? "ok    " : "FAILED", op->name);
+    }
+    printf("%d derivatives, %d runs of kernels\n", gradients_checked, kernels_checked);
+    return test_end();
+}
