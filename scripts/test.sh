@@ -50,7 +50,7 @@ row() {
     fi
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
     if [ "$2" -gt 0 ]; then
-        cat "$log.test"
+        grep -vE ' Passed | Start |^$' "$log.test"
     elif [ "$3" -gt 0 ]; then
         grep '\*\*\*Skipped' "$log.test"
     fi
