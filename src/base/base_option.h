@@ -44,7 +44,8 @@ cvy_status cvy_options_parse(cvy_pool *pool, const char *who, const cvy_option *
 cvy_status cvy_options_parse_text(cvy_pool *pool, const char *who, const cvy_option *rows, const char *text, void *fields, size_t size);
 /* "name: value, ..." of all rows (a TREE row that is set prints as "..."), into a string of its own. */
 cvy_status cvy_options_print(const cvy_option *rows, const void *fields, char **text_out);
-/* The same as a map that parses back to the same fields; rows that hold nothing (NULL strings and trees, empty lists) are left out. */
+/* The same as a map that parses back to the same fields; rows that hold nothing (NULL strings and trees,
+ * empty lists, numbers without a default that are 0) are left out. */
 cvy_status cvy_options_tree(cvy_pool *pool, const cvy_option *rows, const void *fields, cvy_tree **out);
 /* The word of a CHOICE row's value, in the pool. */
 cvy_status cvy_option_word(cvy_pool *pool, const cvy_option *row, int value, const char **out);

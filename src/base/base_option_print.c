@@ -67,11 +67,21 @@ static cvy_status numbers_node(cvy_pool *pool, const cvy_ints *ints, const cvy_r
     return CVY_OK;
 }
 
+/* A number without a default that was not given: 0, which its bounds need not allow. */
+static int is_absent(const cvy_option *row, const void *field)
+{
+    if (!row->fallback || row->fallback[0])
+        return 0;
+    return (row->type == CVY_TYPE_INT && *(const int64_t *)field == 0) || (row->type == CVY_TYPE_REAL && *(const double *)field == 0);
+}
+
 /* The node of a field, or NULL where it holds nothing. */
 static cvy_status field_node(cvy_pool *pool, const cvy_option *row, const void *field, cvy_tree **out)
 {
     const char *word = NULL;
     *out = NULL;
+    if (is_absent(row, field))
+        return CVY_OK;
     switch (row->type) {
     case CVY_TYPE_INT: return number_node(pool, 0, *(const int64_t *)field, 0, out);
     case CVY_TYPE_REAL: return number_node(pool, 1, 0, *(const double *)field, out);

@@ -1,0 +1,149 @@
+/*
+ * job.h: the job file: everything that a run is told, read once, checked, with all defaults filled in.
+ *
+ * Before step 0: YAML and --set -> cvy_job -> model, data, graph passes and step loop take what is theirs. Every key is a row of an option table
+ * (job_table.c), which makes the parser, the messages, the resolved file, --help and docs/job-file.md. What belongs to an operator, reader or
+ * schedule is passed through as a tree; its owner checks it by its own table.
+ */
+#ifndef CVY_JOB_H
+#define CVY_JOB_H
+
+#include "base/base_option.h"
+#include "base/base_util.h"
+
+/* ---- durations: "500 steps", "1 epoch", "10 min" ---- */
+typedef enum { CVY_UNIT_STEPS, CVY_UNIT_SAMPLES, CVY_UNIT_EPOCHS, CVY_UNIT_SECONDS } cvy_unit;
+typedef struct cvy_duration { double amount; cvy_unit unit; } cvy_duration;
+/* A number and a unit: step(s), sample(s), epoch(s), s, min, h. CVY_E_ARGUMENT says what was expected. */
+cvy_status cvy_duration_parse(const char *text, cvy_duration *out);
+
+/* ---- sections; the fields without comment are explained by their rows ---- */
+
+enum { CVY_TAIL_KEEP, CVY_TAIL_DROP };
+enum { CVY_BAD_SAMPLE_FAIL, CVY_BAD_SAMPLE_SKIP };
+struct cvy_job_data {
+    const cvy_tree *train, *val, *test, *augment;
+    int shuffle, tail, on_bad_sample;
+    int64_t threads, prefetch;
+    double val_share;                  /* val is this part of train; 0: val is a source of its own, or NULL */
+};
+
+typedef struct cvy_job_loss {
+    const char *name;                  /* the operator */
+    const char *output, *target;       /* NULL: the model's main output, the data's target */
+    double weight;
+    const cvy_tree *options;           /* what is left for the operator, or NULL */
+} cvy_job_loss;
+
+typedef struct cvy_job_metric {
+    const char *name;
+    const cvy_tree *options;           /* or NULL */
+} cvy_job_metric;
+
+typedef struct cvy_job_group {         /* of weights, by the pattern of their names; the first match counts */
+    const char *match;
+    double lr_mult, decay_mult;
+    int frozen;
+} cvy_job_group;
+
+enum { CVY_STOP_AUTO, CVY_STOP_MIN, CVY_STOP_MAX };
+struct cvy_job_stop {
+    const char *metric;
+    int64_t patience;                  /* epochs; 0: never stop early */
+    int mode;
+};
+
+enum { CVY_TRAIN_F32, CVY_TRAIN_F64 };
+struct cvy_job_train {
+    int64_t batch, batch_per_rank;     /* one of them is 0; cvy_job_batch() knows */
+    double epochs;                     /* 0 where steps are given */
+    int64_t steps;                     /* 0 where epochs are given */
+    int64_t seed, accumulate;
+    int dtype_word;
+    const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree;
+    double clip_norm, clip_value;
+    const char *init;
+    /* made from the trees: */
+    cvy_dtype dtype;
+    const char *optimizer;             /* the operator */
+    double lr;                         /* base rate, which the schedule multiplies */
+    const cvy_tree *optimizer_options; /* without name and lr, or NULL */
+    cvy_job_loss *loss;
+    int nloss;
+    cvy_job_group *group;
+    int ngroup;
+    cvy_job_metric *metric;            /* none: what suits the data */
+    int nmetric;
+    struct cvy_job_stop stop;
+};
+
+struct cvy_job_checkpoint {
+    const char *every_text, *best;
+    int64_t keep;
+    cvy_duration every;
+};
+
+enum { CVY_NORM_GROUP_SAMPLES, CVY_NORM_GROUP_BATCH, CVY_NORM_GROUP_RANK };
+struct cvy_job_batch_norm {
+    const char *group_text;
+    int group_by;
+    int64_t group;                     /* samples, where group_by is SAMPLES */
+};
+
+enum { CVY_KERNELS_AUTO, CVY_KERNELS_REFERENCE, CVY_KERNELS_NATIVE, CVY_KERNELS_ONEDNN };
+struct cvy_job_plan {
+    const cvy_tree *passes_off_tree;
+    int kernels;
+    int passes_all_off;
+    const char **pass_off;
+    int npass_off;
+};
+
+struct cvy_job_comm { int64_t bucket_bytes; int overlap; };
+struct cvy_job_parallel { int strategy; };
+struct cvy_job_watchdog { const char *timeout_text; double timeout_s; };  /* 0: off */
+struct cvy_job_log { int64_t every; const char *trace; };
+
+typedef struct cvy_job {
+    cvy_pool *pool;
+    const char *file;                  /* as given */
+    const cvy_tree *given;             /* the file with its overrides, before defaults: for the places in messages */
+    const cvy_tree *model;
+    const char *name;                  /* the file's, if not given: "cifar10" of "examples/cifar10.yaml" */
+    int deterministic, update;
+    struct cvy_job_data data;
+    struct cvy_job_train train;
+    struct cvy_job_checkpoint checkpoint;
+    struct cvy_job_batch_norm batch_norm;
+    struct cvy_job_plan plan;
+    struct cvy_job_comm comm;
+    struct cvy_job_parallel parallel;
+    struct cvy_job_watchdog watchdog;
+    struct cvy_job_log log;
+} cvy_job;
+
+/**
+ * cvy_job_parse_file - read, override, check
+ * @path: YAML
+ * @sets: "train.batch=64": nsets of them, applied in order; the value is YAML
+ * @out: the job; end it with cvy_job_destroy
+ *
+ * Errors: CVY_E_IO (the file), CVY_E_CONFIG with file, line, column and, for a word that is not known, the nearest known one; CVY_E_MEMORY.
+ */
+cvy_status cvy_job_parse_file(const char *path, const char *const *sets, int nsets, cvy_job **out);
+/* The same from text; name stands for the file in messages. */
+cvy_status cvy_job_parse_text(const char *name, const char *text, const char *const *sets, int nsets, cvy_job **out);
+void cvy_job_destroy(cvy_job **job);
+
+/* The whole job with all defaults as YAML, which parses back to the same job; a string of its own. */
+cvy_status cvy_job_print(const cvy_job *job, char **text_out);
+/* Hash of what must agree over ranks: all but the log. */
+cvy_status cvy_job_hash(const cvy_job *job, uint64_t *hash_out);
+/* The global batch for so many ranks; CVY_E_CONFIG if a rank would have none of it. */
+cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out);
+
+/* All keys: as text for --help, as the page docs/job-file.md. */
+cvy_status cvy_job_help(char **text_out);
+cvy_status cvy_job_manual(char **text_out);
+
+#endif

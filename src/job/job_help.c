@@ -1,0 +1,136 @@
+/*
+ * job_help.c: the option tables as text for --help and as the page docs/job-file.md. tests/job/test_job.c keeps the page up to date.
+ */
+#include <string.h>
+
+#include "job/job_table.h"
+
+/* Maps within a section: where they stand, and their rows. */
+static const struct {
+    const char *path, *help, *others;
+    const cvy_option *rows;
+} parts[] = {
+    {"train.optimizer", "a name, or a map", "the optimiser's own, such as momentum, betas, weight_decay", cvy_job_optimizer_rows},
+    {"train.loss", "a name, a map, or a list of maps whose losses are added", "the loss's own, such as label_smoothing", cvy_job_loss_rows},
+    {"train.metrics", "a list; of each a name, or a map", "the metric's own, such as k", cvy_job_metric_rows},
+    {"train.groups", "a list of maps", NULL, cvy_job_group_rows},
+    {"train.stop", "a map", NULL, cvy_job_stop_rows},
+};
+
+static cvy_status finish(cvy_text *t, char **text_out)
+{
+    const cvy_status status = t->status;
+    if (status == CVY_OK)
+        *text_out = t->data;
+    else
+        cvy_text_free(t);
+    return status;
+}
+
+/* ---- --help ---- */
+
+static void help_of(cvy_text *t, const char *name, const char *help, const cvy_option *rows)
+{
+    char *lines = NULL;
+    cvy_text_add(t, "%s: %s\n", name, help);
+    if (cvy_options_help(rows, &lines) != CVY_OK)
+        t->status = CVY_E_MEMORY;
+    else
+        cvy_text_add(t, "%s\n", lines);
+    cvy_mem_free(&lines);
+}
+
+cvy_status cvy_job_help(char **text_out)
+{
+    cvy_text t = {0};
+    help_of(&t, "job", "keys at the top", cvy_job_top_rows);
+    for (const cvy_job_section *s = cvy_job_sections; s->name; s++)
+        help_of(&t, s->name, s->help, s->rows);
+    for (int i = 0; i < CVY_COUNT(parts); i++)
+        help_of(&t, parts[i].path, parts[i].help, parts[i].rows);
+    return finish(&t, text_out);
+}
+
+/* ---- the page ---- */
+
+static const char introduction[] =
+    "# The job file\n"
+    "\n"
+    "<!-- Written by `test_job --write` from the tables in src/job/job_table.c; change those. -->\n"
+    "\n"
+    "A run is described by one YAML file:\n"
+    "\n"
+    "```yaml\n"
+    "model: {name: hep-cnn, classes: 2}\n"
+    "data:\n"
+    "  train: events/train.pack\n"
+    "  val: 10%\n"
+    "  augment: [mirror]\n"
+    "train:\n"
+    "  batch: 256\n"
+    "  epochs: 20\n"
+    "  optimizer: {name: adam, lr: 1e-3}\n"
+    "  schedule: {name: cosine, warmup: 2 epochs}\n"
+    "checkpoint: {every: 10 min, best: accuracy}\n"
+    "```\n"
+    "\n"
+    "`convoy train JOB.yaml --set train.batch=64` overrides any key; the value is YAML, and `--set train.seed=` goes back to the default. A key that is\n"
+    "not known is an error that names file, line, column and the nearest known key. The run folder keeps the whole job, with all defaults, as\n"
+    "`job.resolved.yaml`; that file is a job file again.\n"
+    "\n"
+    "Numbers may be written `1_000`, `64k`, `4 MiB`, `1e-3`. The batch is the global one: the number of ranks does not change what is computed.\n"
+    "Bounds read: `1..` at least 1, `0..1` between, `>0` above, `odd` an odd number.\n";
+
+/* The bar would end the cell, a brace or a star is nothing to Markdown within backquotes. */
+static void add_cell(cvy_text *t, const char *text)
+{
+    for (; *text; text++)
+        cvy_text_add(t, *text == '|' ? "\\|" : "%c", *text);
+}
+
+static void add_row(cvy_text *t, const cvy_option *row)
+{
+    static const char *const types[] = {
+        [CVY_TYPE_INT] = "integer", [CVY_TYPE_REAL] = "number",    [CVY_TYPE_BOOL] = "true or false", [CVY_TYPE_CHOICE] = "word",
+        [CVY_TYPE_STRING] = "text", [CVY_TYPE_INTS] = "integers",  [CVY_TYPE_REALS] = "numbers",      [CVY_TYPE_TREE] = "any",
+    };
+    cvy_text_add(t, "| `%s` | %s", row->name, types[row->type]);
+    if (row->unit[0])
+        cvy_text_add(t, ", %s", row->unit);
+    cvy_text_add(t, " | ");
+    add_cell(t, row->valid);
+    cvy_text_add(t, " | %s", !row->fallback ? "required" : row->fallback[0] ? "`" : "");
+    if (row->fallback && row->fallback[0])
+        cvy_text_add(t, "%s`", row->fallback);
+    cvy_text_add(t, " | ");
+    add_cell(t, row->help);
+    cvy_text_add(t, " |\n");
+}
+
+static void add_table(cvy_text *t, const cvy_option *rows)
+{
+    cvy_text_add(t, "\n| key | type | valid | default | meaning |\n|---|---|---|---|---|\n");
+    for (; rows->name; rows++)
+        add_row(t, rows);
+}
+
+cvy_status cvy_job_manual(char **text_out)
+{
+    cvy_text t = {0};
+    cvy_text_add(&t, "%s\n## At the top\n", introduction);
+    add_table(&t, cvy_job_top_rows);
+    for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
+        cvy_text_add(&t, "\n## `%s`: %s\n", s->name, s->help);
+        add_table(&t, s->rows);
+        for (int i = 0; i < CVY_COUNT(parts); i++) {
+            const size_t length = strlen(s->name);
+            if (strncmp(parts[i].path, s->name, length) != 0 || parts[i].path[length] != '.')
+                continue;
+            cvy_text_add(&t, "\n### `%s`: %s\n", parts[i].path, parts[i].help);
+            add_table(&t, parts[i].rows);
+            if (parts[i].others)
+                cvy_text_add(&t, "\nOther keys are %s.\n", parts[i].others);
+        }
+    }
+    return finish(&t, text_out);
+}

@@ -1,0 +1,170 @@
+/*
+ * job_interpret.c: what one row alone cannot say: durations, groups, a share for validation, keys that exclude or need each other.
+ */
+#include <string.h>
+
+#include "job/job_table.h"
+
+/* ---- durations ---- */
+
+static const struct {
+    const char *word;
+    cvy_unit unit;
+    double factor;
+} units[] = {
+    {"step", CVY_UNIT_STEPS, 1},       {"steps", CVY_UNIT_STEPS, 1},       {"sample", CVY_UNIT_SAMPLES, 1}, {"samples", CVY_UNIT_SAMPLES, 1},
+    {"epoch", CVY_UNIT_EPOCHS, 1},     {"epochs", CVY_UNIT_EPOCHS, 1},     {"s", CVY_UNIT_SECONDS, 1},      {"seconds", CVY_UNIT_SECONDS, 1},
+    {"min", CVY_UNIT_SECONDS, 60},     {"minutes", CVY_UNIT_SECONDS, 60},  {"h", CVY_UNIT_SECONDS, 3600},   {"hours", CVY_UNIT_SECONDS, 3600},
+    {"minute", CVY_UNIT_SECONDS, 60},  {"hour", CVY_UNIT_SECONDS, 3600},
+};
+
+cvy_status cvy_duration_parse(const char *text, cvy_duration *out)
+{
+    char number[32] = "";
+    const size_t digits = strspn(text, "0123456789._+-eE"); /* "5 epochs": the blank ends the number before the e of epochs */
+    size_t length = digits;
+    while (length > 0 && (text[length - 1] == 'e' || text[length - 1] == 'E')) /* "5epochs" */
+        length--;
+    double amount = -1;
+    if (length > 0 && length < sizeof number) {
+        memcpy(number, text, length);
+        if (cvy_text_real(number, &amount) != CVY_OK)
+            amount = -1;
+    }
+    const char *word = text + length + strspn(text + length, " ");
+    for (int i = 0; amount >= 0 && i < CVY_COUNT(units); i++)
+        if (strcmp(word, units[i].word) == 0) {
+            *out = (cvy_duration){amount * units[i].factor, units[i].unit};
+            return CVY_OK;
+        }
+    CVY_FAIL(CVY_E_ARGUMENT, "\"%s\" is no duration, expected a number and a unit: steps, samples, epochs, s, min or h", text);
+}
+
+static cvy_status interpret_checkpoint(cvy_job *job)
+{
+    struct cvy_job_checkpoint *c = &job->checkpoint;
+    if (cvy_duration_parse(c->every_text, &c->every) != CVY_OK)
+        return cvy_error_prefix(CVY_E_CONFIG, "%s: checkpoint.every", cvy_job_where(job, "checkpoint", "every"));
+    CVY_CHECK(c->every.amount > 0, CVY_E_CONFIG, "%s: checkpoint.every is \"%s\", expected more than 0",
+              cvy_job_where(job, "checkpoint", "every"), c->every_text);
+    CVY_CHECK(!c->best || job->data.val, CVY_E_CONFIG,
+              "%s: checkpoint.best is %s, but there is no validation data to find it on; give data.val, such as 10%%",
+              cvy_job_where(job, "checkpoint", "best"), c->best);
+    return CVY_OK;
+}
+
+static cvy_status interpret_watchdog(cvy_job *job)
+{
+    cvy_duration timeout;
+    if (cvy_duration_parse(job->watchdog.timeout_text, &timeout) != CVY_OK)
+        return cvy_error_prefix(CVY_E_CONFIG, "%s: watchdog.timeout", cvy_job_where(job, "watchdog", "timeout"));
+    CVY_CHECK(timeout.unit == CVY_UNIT_SECONDS, CVY_E_CONFIG, "%s: watchdog.timeout is \"%s\", expected s, min or h",
+              cvy_job_where(job, "watchdog", "timeout"), job->watchdog.timeout_text);
+    job->watchdog.timeout_s = timeout.amount;
+    return CVY_OK;
+}
+
+static cvy_status interpret_batch_norm(cvy_job *job)
+{
+    struct cvy_job_batch_norm *b = &job->batch_norm;
+    if (strcmp(b->group_text, "batch") == 0)
+        b->group_by = CVY_NORM_GROUP_BATCH;
+    else if (strcmp(b->group_text, "rank") == 0)
+        b->group_by = CVY_NORM_GROUP_RANK;
+    else if (cvy_text_int(b->group_text, &b->group) != CVY_OK || b->group < 1)
+        CVY_FAIL(CVY_E_CONFIG, "%s: batch_norm.group is \"%s\", expected a number of samples, batch or rank",
+                 cvy_job_where(job, "batch_norm", "group"), b->group_text);
+    return CVY_OK;
+}
+
+/* ---- data ---- */
+
+/* "10%" or a number stands for a share; anything else is a source. */
+static cvy_status interpret_val(cvy_job *job)
+{
+    const cvy_tree *val = job->data.val;
+    char number[32] = "";
+    double share = 0;
+    if (!val || val->kind != CVY_TREE_SCALAR)
+        return CVY_OK;
+    const size_t length = strlen(val->text);
+    const int percent = length > 1 && length < sizeof number && val->text[length - 1] == '%';
+    memcpy(number, val->text, CVY_MIN(length - percent, sizeof number - 1));
+    if ((val->quoted && !percent) || cvy_text_real(number, &share) != CVY_OK)
+        return CVY_OK;
+    job->data.val_share = percent ? share / 100 : share;
+    CVY_CHECK(job->data.val_share > 0 && job->data.val_share < 1, CVY_E_CONFIG,
+              "%s: data.val is %s, expected a share of the training data between 0 and 1, such as 0.1 or 10%%, or a source", cvy_tree_where(val),
+              val->text);
+    return CVY_OK;
+}
+
+static cvy_status check_source(const char *key, const cvy_tree *source)
+{
+    CVY_CHECK(!source || source->kind != CVY_TREE_LIST, CVY_E_CONFIG, "%s: data.%s is a list, expected a path or a map {path: ...}",
+              cvy_tree_where(source), key);
+    return CVY_OK;
+}
+
+static cvy_status interpret_data(cvy_job *job)
+{
+    const struct cvy_job_data *d = &job->data;
+    CVY_TRY(check_source("train", d->train));
+    CVY_TRY(check_source("val", d->val));
+    CVY_TRY(check_source("test", d->test));
+    CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG, "%s: data.augment is no list, expected one such as [mirror]",
+              cvy_tree_where(d->augment));
+    return interpret_val(job);
+}
+
+/* ---- plan ---- */
+
+static cvy_status interpret_plan(cvy_job *job)
+{
+    struct cvy_job_plan *p = &job->plan;
+    const cvy_tree *off = p->passes_off_tree;
+    if (!off)
+        return CVY_OK;
+    CVY_CHECK(off->kind != CVY_TREE_MAP, CVY_E_CONFIG, "%s: plan.passes_off is a map, expected a list of passes, or all", cvy_tree_where(off));
+    const int is_list = off->kind == CVY_TREE_LIST;
+    if (!is_list && strcmp(off->text, "all") == 0) {
+        p->passes_all_off = 1;
+        return CVY_OK;
+    }
+    const int count = is_list ? off->count : 1;
+    CVY_TRY(cvy_pool_alloc(job->pool, (size_t)count * sizeof *p->pass_off, &p->pass_off));
+    for (int i = 0; i < count; i++) {
+        const cvy_tree *word = is_list ? off->child[i] : off;
+        CVY_CHECK(word->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: plan.passes_off: expected the name of a pass", cvy_tree_where(word));
+        p->pass_off[p->npass_off++] = word->text;
+    }
+    return CVY_OK;
+}
+
+static cvy_status check_model(const cvy_job *job)
+{
+    CVY_CHECK(job->model->kind != CVY_TREE_LIST, CVY_E_CONFIG, "%s: model is a list, expected a name or a map; write layers: [...] in the map",
+              cvy_tree_where(job->model));
+    return CVY_OK;
+}
+
+cvy_status cvy_job_interpret(cvy_job *job)
+{
+    CVY_TRY(check_model(job));
+    CVY_TRY(interpret_data(job));
+    CVY_TRY(cvy_job_interpret_train(job));
+    CVY_TRY(interpret_checkpoint(job));
+    CVY_TRY(interpret_batch_norm(job));
+    CVY_TRY(interpret_plan(job));
+    return interpret_watchdog(job);
+}
+
+cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out)
+{
+    const struct cvy_job_train *t = &job->train;
+    const int64_t batch = t->batch > 0 ? t->batch : t->batch_per_rank * nranks;
+    CVY_CHECK(batch >= nranks, CVY_E_CONFIG, "%s: train.batch is %lld, but there are %d ranks; take a larger batch or fewer ranks", job->file,
+              (long long)batch, nranks);
+    *batch_out = batch;
+    return CVY_OK;
+}

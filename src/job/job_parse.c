@@ -1,0 +1,131 @@
+/*
+ * job_parse.c: from YAML and overrides to a cvy_job, section by section.
+ */
+#include <string.h>
+
+#include "job/job_table.h"
+
+/* ---- --set ---- */
+
+/* A value from the command line has no line or column worth telling. */
+static void forget_place(cvy_tree *node)
+{
+    node->line = 0;
+    for (int i = 0; i < node->count; i++) {
+        forget_place(node->child[i]);
+        if (node->kind == CVY_TREE_MAP)
+            node->key_at[i]->line = 0;
+    }
+}
+
+static cvy_status apply_set(cvy_job *job, cvy_tree *root, const char *set)
+{
+    const char *equals = strchr(set, '=');
+    CVY_CHECK(equals && equals > set, CVY_E_CONFIG, "--set %s: expected key=value, such as train.batch=64", set);
+    char *key = NULL, *file = NULL;
+    cvy_tree *value = NULL;
+    CVY_TRY(cvy_pool_printf(job->pool, &key, "%.*s", (int)(equals - set), set));
+    CVY_TRY(cvy_pool_printf(job->pool, &file, "--set %s", set));
+    CVY_TRY(cvy_tree_parse_text(job->pool, file, equals + 1, strlen(equals + 1), &value));
+    if (!value->text && value->kind == CVY_TREE_SCALAR) /* "key=": back to the default */
+        CVY_TRY(cvy_tree_new_scalar(job->pool, file, "null", &value));
+    forget_place(value);
+    return cvy_tree_set(job->pool, root, key, value);
+}
+
+/* ---- sections ---- */
+
+static cvy_status parse_sections(cvy_job *job, const cvy_tree *root)
+{
+    enum { SECTION_MAX = 16 };
+    const char *names[SECTION_MAX + 1] = {0};
+    for (int i = 0; cvy_job_sections[i].name; i++) {
+        CVY_EXPECT(i < SECTION_MAX);
+        names[i] = cvy_job_sections[i].name;
+    }
+    CVY_TRY(cvy_options_parse(job->pool, "job", cvy_job_top_rows, root, names, job, 0));
+    for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
+        cvy_tree *map = cvy_tree_get(root, s->name);
+        if (cvy_tree_is_null(map))
+            CVY_TRY(cvy_tree_new_map(job->pool, job->file, &map));
+        CVY_TRY(cvy_options_parse(job->pool, s->name, s->rows, map, NULL, (char *)job + s->offset, s->size));
+    }
+    return CVY_OK;
+}
+
+/* "cifar10" of "examples/cifar10.yaml". */
+static cvy_status name_from_file(cvy_job *job)
+{
+    const char *slash = strrchr(job->file, '/');
+    const char *base = slash ? slash + 1 : job->file;
+    const char *dot = strrchr(base, '.');
+    const int length = dot && dot > base ? (int)(dot - base) : (int)strlen(base);
+    char *name = NULL;
+    CVY_TRY(cvy_pool_printf(job->pool, &name, "%.*s", length, base));
+    job->name = *name ? name : "job";
+    return CVY_OK;
+}
+
+const char *cvy_job_where(const cvy_job *job, const char *section, const char *key)
+{
+    const cvy_tree *map = section ? cvy_tree_get(job->given, section) : job->given;
+    const cvy_tree *node = cvy_tree_get(map, key);
+    return node ? cvy_tree_where(node) : job->file;
+}
+
+static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, int nsets)
+{
+    if (cvy_tree_is_null(root))
+        CVY_TRY(cvy_tree_new_map(job->pool, job->file, &root));
+    CVY_CHECK(root->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: a job file is a map with keys such as model, data and train", cvy_tree_where(root));
+    for (int i = 0; i < nsets; i++)
+        CVY_TRY(apply_set(job, root, sets[i]));
+    job->given = root;
+    CVY_TRY(parse_sections(job, root));
+    if (!job->name)
+        CVY_TRY(name_from_file(job));
+    CVY_CHECK(!strchr(job->name, '/'), CVY_E_CONFIG, "%s: name is \"%s\", expected a word without /: it names a folder",
+              cvy_job_where(job, NULL, "name"), job->name);
+    return cvy_job_interpret(job);
+}
+
+/* text NULL: from the file. */
+static cvy_status parse(const char *file, const char *text, const char *const *sets, int nsets, cvy_job **out)
+{
+    cvy_status status = CVY_OK;
+    cvy_job *job = NULL;
+    cvy_tree *root = NULL;
+    char *copy = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *job, &job));
+    CVY_TRY_OUT(cvy_pool_create(&job->pool));
+    CVY_TRY_OUT(cvy_pool_strdup(job->pool, file, &copy));
+    job->file = copy;
+    if (text)
+        CVY_TRY_OUT(cvy_tree_parse_text(job->pool, file, text, strlen(text), &root));
+    else
+        CVY_TRY_OUT(cvy_tree_parse_file(job->pool, file, &root));
+    CVY_TRY_OUT(fill(job, root, sets, nsets));
+    *out = job;
+    job = NULL;
+out:
+    cvy_job_destroy(&job);
+    return status;
+}
+
+cvy_status cvy_job_parse_file(const char *path, const char *const *sets, int nsets, cvy_job **out)
+{
+    return parse(path, NULL, sets, nsets, out);
+}
+
+cvy_status cvy_job_parse_text(const char *name, const char *text, const char *const *sets, int nsets, cvy_job **out)
+{
+    return parse(name, text, sets, nsets, out);
+}
+
+void cvy_job_destroy(cvy_job **job)
+{
+    if (!*job)
+        return;
+    cvy_pool_destroy(&(*job)->pool);
+    cvy_mem_free(job);
+}

@@ -1,0 +1,47 @@
+/*
+ * job_print.c: the job with all its defaults as a tree, as text for the run folder, and as a hash that ranks compare.
+ */
+#include <string.h>
+
+#include "job/job_table.h"
+
+cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int with_log, cvy_tree **out)
+{
+    cvy_tree *root = NULL;
+    CVY_TRY(cvy_options_tree(pool, cvy_job_top_rows, job, &root));
+    for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
+        cvy_tree *section = NULL;
+        if (!with_log && strcmp(s->name, "log") == 0)
+            continue;
+        CVY_TRY(cvy_options_tree(pool, s->rows, (const char *)job + s->offset, &section));
+        CVY_TRY(cvy_tree_set(pool, root, s->name, section));
+    }
+    *out = root;
+    return CVY_OK;
+}
+
+static cvy_status print(const cvy_job *job, int with_log, char **text_out)
+{
+    cvy_pool *pool = NULL;
+    cvy_tree *root = NULL;
+    CVY_TRY(cvy_pool_create(&pool));
+    cvy_status status = cvy_job_tree(job, pool, with_log, &root);
+    if (status == CVY_OK)
+        status = cvy_tree_print(root, text_out);
+    cvy_pool_destroy(&pool);
+    return status;
+}
+
+cvy_status cvy_job_print(const cvy_job *job, char **text_out)
+{
+    return print(job, 1, text_out);
+}
+
+cvy_status cvy_job_hash(const cvy_job *job, uint64_t *hash_out)
+{
+    char *text = NULL;
+    CVY_TRY(print(job, 0, &text));
+    *hash_out = cvy_hash(text, strlen(text));
+    cvy_mem_free(&text);
+    return CVY_OK;
+}

@@ -1,0 +1,146 @@
+/*
+ * job_table.c: every key of the job file, a row each.
+ */
+#include "job/job_table.h"
+
+#define DATA(field) CVY_FIELD(cvy_job_data, field)
+#define TRAIN(field) CVY_FIELD(cvy_job_train, field)
+
+const cvy_option cvy_job_top_rows[] = {
+    {"name", CVY_TYPE_STRING, CVY_FIELD(cvy_job, name), "", "", "", "name of the run's folder; the job file's name if not given"},
+    {"model", CVY_TYPE_TREE, CVY_FIELD(cvy_job, model), NULL, "", "",
+     "the network: a name from `convoy models`, a map {name: ..., options}, or a map with `layers`"},
+    {"deterministic", CVY_TYPE_BOOL, CVY_FIELD(cvy_job, deterministic), "false", "", "",
+     "give the same bits at any number of threads and ranks, at some cost in speed"},
+    {"update", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job, update), "sync", "sync", "", "how ranks update the weights: all together, every step"},
+    {0},
+};
+
+static const cvy_option data_rows[] = {
+    {"train", CVY_TYPE_TREE, DATA(train), NULL, "", "", "training data: a path, or a map {path: ..., format: ..., options of the reader}"},
+    {"val", CVY_TYPE_TREE, DATA(val), "", "", "",
+     "validation data: a source like `train`, or the share of `train` to set apart: 10% or 0.1, drawn by class and seed"},
+    {"test", CVY_TYPE_TREE, DATA(test), "", "", "", "test data: a source like `train`; it never selects anything"},
+    {"augment", CVY_TYPE_TREE, DATA(augment), "", "", "", "list of what is done to each sample, in order, such as [{crop: 32, pad: 4}, mirror]"},
+    {"shuffle", CVY_TYPE_BOOL, DATA(shuffle), "true", "", "", "a new order every epoch"},
+    {"tail", CVY_TYPE_CHOICE, DATA(tail), "keep", "keep|drop", "", "whether an epoch's last, smaller batch is used"},
+    {"on_bad_sample", CVY_TYPE_CHOICE, DATA(on_bad_sample), "fail", "fail|skip", "",
+     "what to do with a sample that cannot be read: stop, or count it and go on without it"},
+    {"threads", CVY_TYPE_INT, DATA(threads), "-1", "-1..", "", "threads that read and decode; -1 chooses, 0 works inside the step"},
+    {"prefetch", CVY_TYPE_INT, DATA(prefetch), "2", "1..", "steps", "steps kept ready ahead of the training"},
+    {0},
+};
+
+static const cvy_option train_rows[] = {
+    {"batch", CVY_TYPE_INT, TRAIN(batch), "", "1..", "samples", "global batch, split over the ranks; 128 if neither this nor batch_per_rank is given"},
+    {"batch_per_rank", CVY_TYPE_INT, TRAIN(batch_per_rank), "", "1..", "samples", "batch of each rank, in place of `batch`; results then depend on the ranks"},
+    {"epochs", CVY_TYPE_REAL, TRAIN(epochs), "", ">0", "", "passes over the training data; 1 if neither this nor steps is given"},
+    {"steps", CVY_TYPE_INT, TRAIN(steps), "", "1..", "", "updates of the weights, in place of `epochs`"},
+    {"seed", CVY_TYPE_INT, TRAIN(seed), "1", "0..", "", "all random numbers come from this"},
+    {"dtype", CVY_TYPE_CHOICE, TRAIN(dtype_word), "f32", "f32|f64", "", "type of weights and activations; f64 is slow and for checking"},
+    {"optimizer", CVY_TYPE_TREE, TRAIN(optimizer_tree), "{name: sgd, lr: 0.01, momentum: 0.9}", "", "", "a name or a map, see below"},
+    {"schedule", CVY_TYPE_TREE, TRAIN(schedule), "constant", "", "", "how the learning rate goes: a name or a map {name: ..., warmup: ..., options}"},
+    {"loss", CVY_TYPE_TREE, TRAIN(loss_tree), "softmax_cross_entropy", "", "", "a name, a map or a list of maps, see below"},
+    {"accumulate", CVY_TYPE_INT, TRAIN(accumulate), "1", "1..4096", "", "micro-batches of a step; their gradients are added, to save memory"},
+    {"clip_norm", CVY_TYPE_REAL, TRAIN(clip_norm), "0", "0..", "", "longest gradient over all weights; longer ones are scaled down; 0 is off"},
+    {"clip_value", CVY_TYPE_REAL, TRAIN(clip_value), "0", "0..", "", "largest element of a gradient; larger ones are cut; 0 is off"},
+    {"groups", CVY_TYPE_TREE, TRAIN(groups_tree), "", "", "", "list of groups of weights with rates of their own, see below"},
+    {"init", CVY_TYPE_STRING, TRAIN(init), "", "", "", "safetensors file to start from; weights that are not in it are initialised"},
+    {"metrics", CVY_TYPE_TREE, TRAIN(metrics_tree), "", "", "", "list of names or maps {name: ..., options}; if not given, what suits the data"},
+    {"stop", CVY_TYPE_TREE, TRAIN(stop_tree), "", "", "", "when to stop before the end, see below"},
+    {0},
+};
+
+const cvy_option cvy_job_optimizer_rows[] = {
+    {"name", CVY_TYPE_STRING, CVY_FIELD(cvy_job_optimizer, name), NULL, "", "", "the optimiser"},
+    {"lr", CVY_TYPE_REAL, CVY_FIELD(cvy_job_optimizer, lr), "", ">0", "", "learning rate before the schedule; 0.001 for adam and adamw, else 0.01, if not given"},
+    {0},
+};
+
+#define LOSS(field) offsetof(cvy_job_loss, field)
+
+const cvy_option cvy_job_loss_rows[] = {
+    {"name", CVY_TYPE_STRING, LOSS(name), NULL, "", "", "the loss"},
+    {"output", CVY_TYPE_STRING, LOSS(output), "", "", "", "output of the model that it judges; the main one if not given"},
+    {"target", CVY_TYPE_STRING, LOSS(target), "", "", "", "field of the data that is the truth; the first after the input if not given"},
+    {"weight", CVY_TYPE_REAL, LOSS(weight), "1", "", "", "factor in the sum of the losses"},
+    {0},
+};
+
+const cvy_option cvy_job_metric_rows[] = {
+    {"name", CVY_TYPE_STRING, offsetof(cvy_job_metric, name), NULL, "", "", "the metric"},
+    {0},
+};
+
+#define GROUP(field) offsetof(cvy_job_group, field)
+
+const cvy_option cvy_job_group_rows[] = {
+    {"match", CVY_TYPE_STRING, GROUP(match), NULL, "", "", "pattern of weight names with * and ?, such as conv*.bias; the first group that matches counts"},
+    {"lr_mult", CVY_TYPE_REAL, GROUP(lr_mult), "1", "0..", "", "factor on the learning rate"},
+    {"decay_mult", CVY_TYPE_REAL, GROUP(decay_mult), "1", "0..", "", "factor on the weight decay"},
+    {"frozen", CVY_TYPE_BOOL, GROUP(frozen), "false", "", "", "leave these weights as they are"},
+    {0},
+};
+
+const cvy_option cvy_job_stop_rows[] = {
+    {"metric", CVY_TYPE_STRING, CVY_FIELD(cvy_job_stop, metric), "loss", "", "", "what is watched, on the validation data"},
+    {"patience", CVY_TYPE_INT, CVY_FIELD(cvy_job_stop, patience), NULL, "1..", "epochs", "how long without a better value"},
+    {"mode", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_stop, mode), "auto", "auto|min|max", "", "which way is better; auto knows by the metric"},
+    {0},
+};
+
+static const cvy_option checkpoint_rows[] = {
+    {"every", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, every_text), "1 epoch", "", "", "how often to save: N steps, epochs, min or h"},
+    {"keep", CVY_TYPE_INT, CVY_FIELD(cvy_job_checkpoint, keep), "2", "1..", "", "newest checkpoints that stay, besides the best"},
+    {"best", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, best), "", "", "", "metric on the validation data whose best checkpoint stays, and is taken by `test` and `predict`"},
+    {0},
+};
+
+static const cvy_option batch_norm_rows[] = {
+    {"group", CVY_TYPE_STRING, CVY_FIELD(cvy_job_batch_norm, group_text), "32", "", "samples",
+     "samples that share their statistics: a number, batch for the whole global batch, or rank (results then depend on the ranks)"},
+    {0},
+};
+
+static const cvy_option plan_rows[] = {
+    {"passes_off", CVY_TYPE_TREE, CVY_FIELD(cvy_job_plan, passes_off_tree), "", "", "", "list of optimising passes to leave out, or all"},
+    {"kernels", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_plan, kernels), "auto", "auto|reference|native|onednn", "", "which kernels may be used"},
+    {0},
+};
+
+static const cvy_option comm_rows[] = {
+    {"bucket", CVY_TYPE_INT, CVY_FIELD(cvy_job_comm, bucket_bytes), "4 MiB", "1..", "bytes", "gradients are reduced in pieces of about this size"},
+    {"overlap", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, overlap), "true", "", "", "reduce while the backward pass goes on"},
+    {0},
+};
+
+static const cvy_option parallel_rows[] = {
+    {"strategy", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_parallel, strategy), "data", "data", "", "what is split over ranks: the batch"},
+    {0},
+};
+
+static const cvy_option watchdog_rows[] = {
+    {"timeout", CVY_TYPE_STRING, CVY_FIELD(cvy_job_watchdog, timeout_text), "0 s", "", "", "a step that takes longer ends the run: N s, min or h; 0 is off"},
+    {0},
+};
+
+static const cvy_option log_rows[] = {
+    {"every", CVY_TYPE_INT, CVY_FIELD(cvy_job_log, every), "50", "1..", "steps", "how often a line is written to metrics.jsonl"},
+    {"trace", CVY_TYPE_STRING, CVY_FIELD(cvy_job_log, trace), "", "", "", "file for a trace of steps, which chrome://tracing and Perfetto open"},
+    {0},
+};
+
+#define SECTION(key, help, table) {#key, help, table, offsetof(cvy_job, key), sizeof(((cvy_job *)0)->key)}
+
+const cvy_job_section cvy_job_sections[] = {
+    SECTION(data, "what is learnt from", data_rows),
+    SECTION(train, "how it is learnt", train_rows),
+    SECTION(checkpoint, "what is saved", checkpoint_rows),
+    SECTION(batch_norm, "statistics of batch normalisation", batch_norm_rows),
+    SECTION(plan, "how a step is carried out", plan_rows),
+    SECTION(comm, "communication between ranks", comm_rows),
+    SECTION(parallel, "how the work is split", parallel_rows),
+    SECTION(watchdog, "what ends a run that hangs", watchdog_rows),
+    SECTION(log, "what is written down", log_rows),
+    {0},
+};

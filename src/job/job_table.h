@@ -1,0 +1,35 @@
+/*
+ * job_table.h: the option tables of the job file, and where each section lies in cvy_job. Shared by the parser, the printer and the help.
+ */
+#ifndef CVY_JOB_TABLE_H
+#define CVY_JOB_TABLE_H
+
+#include "job/job.h"
+
+typedef struct cvy_job_section {
+    const char *name;                  /* the key; NULL ends the table */
+    const char *help;
+    const cvy_option *rows;
+    size_t offset, size;               /* in cvy_job */
+} cvy_job_section;
+
+extern const cvy_job_section cvy_job_sections[];
+
+extern const cvy_option cvy_job_top_rows[];        /* keys that are no sections */
+extern const cvy_option cvy_job_optimizer_rows[];  /* of struct cvy_job_optimizer; other keys are the optimiser's own */
+extern const cvy_option cvy_job_loss_rows[];       /* of cvy_job_loss; other keys are the loss's own */
+extern const cvy_option cvy_job_metric_rows[];     /* of cvy_job_metric; other keys are the metric's own */
+extern const cvy_option cvy_job_group_rows[];
+extern const cvy_option cvy_job_stop_rows[];
+
+struct cvy_job_optimizer { const char *name; double lr; };
+
+/* Where section.key was given, or the file if it was not. */
+const char *cvy_job_where(const cvy_job *job, const char *section, const char *key);
+/* Fills in what the trees and texts of the sections mean, and checks what one row alone cannot. */
+cvy_status cvy_job_interpret(cvy_job *job);
+cvy_status cvy_job_interpret_train(cvy_job *job);
+/* The resolved job as a tree, with or without the log. */
+cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int with_log, cvy_tree **out);
+
+#endif

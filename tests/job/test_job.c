@@ -1,0 +1,430 @@
+/*
+ * The job file: values and defaults, --set, every error with its place, the resolved file that parses back to itself, the hash, and the page
+ * docs/job-file.md against the tables (`test_job --write` brings it up to date).
+ */
+/* minimal */
+#include <stdlib.h>
+
+#include "../test_util.h"
+#include "job/job.h"
+
+static const char head[] = "model: lenet\ndata: {train: mnist}\n";
+
+static cvy_status parse(const char *text, cvy_job **out)
+{
+    return cvy_job_parse_text("job.yaml", text, NULL, 0, out);
+}
+
+static cvy_job *must_parse(const char *text)
+{
+    cvy_job *job = NULL;
+    EXPECT_OK(parse(text, &job));
+    if (!job)
+        exit(test_end());
+    return job;
+}
+
+static void defaults(void)
+{
+    cvy_job *job = must_parse(head);
+    EXPECT_TEXT(job->name, "job");
+    EXPECT_TEXT(job->model->text, "lenet");
+    EXPECT_INT(job->data.shuffle, 1);
+    EXPECT_INT(job->data.threads, -1);
+    EXPECT(job->data.val == NULL && job->data.test == NULL && job->data.augment == NULL);
+    EXPECT_INT(job->train.batch, 128);
+    EXPECT(job->train.epochs == 1);
+    EXPECT_INT(job->train.steps, 0);
+    EXPECT_INT(job->train.seed, 1);
+    EXPECT_INT(job->train.dtype, CVY_DTYPE_F32);
+    EXPECT_TEXT(job->train.optimizer, "sgd");
+    EXPECT(job->train.lr == 0.01);
+    EXPECT_TEXT(cvy_tree_get(job->train.optimizer_options, "momentum")->text, "0.9");
+    EXPECT_INT(job->train.optimizer_options->count, 1);
+    EXPECT_INT(job->train.nloss, 1);
+    EXPECT_TEXT(job->train.loss[0].name, "softmax_cross_entropy");
+    EXPECT(job->train.loss[0].weight == 1 && !job->train.loss[0].options);
+    EXPECT_INT(job->train.nmetric, 0);
+    EXPECT_INT(job->train.ngroup, 0);
+    EXPECT_INT(job->train.stop.patience, 0);
+    EXPECT(job->checkpoint.every.amount == 1 && job->checkpoint.every.unit == CVY_UNIT_EPOCHS);
+    EXPECT_INT(job->checkpoint.keep, 2);
+    EXPECT_INT(job->batch_norm.group, 32);
+    EXPECT_INT(job->comm.bucket_bytes, 4 << 20);
+    EXPECT_INT(job->comm.overlap, 1);
+    EXPECT(job->watchdog.timeout_s == 0);
+    EXPECT_INT(job->log.every, 50);
+    cvy_job_destroy(&job);
+    EXPECT(job == NULL);
+}
+
+static const char full[] = "name: run-a\n"
+                           "model:\n  layers:\n    - {convolution: {kernel: 3}, name: c1}\n    - relu\n"
+                           "deterministic: true\nupdate: sync\n"
+                           "data: {train: {path: a, format: cifar}, val: 10%, test: b, augment: [mirror, {crop: 32}], shuffle: no, tail: drop,\n"
+                           "       on_bad_sample: skip, threads: 0, prefetch: 3}\n"
+                           "train:\n  batch_per_rank: 16\n  steps: 1k\n  seed: 7\n  dtype: f64\n  optimizer: adam\n"
+                           "  schedule: {name: cosine, warmup: 5 epochs}\n"
+                           "  loss: [{name: mse, output: o1, target: y, weight: 0.5}, {name: huber, delta: 2}]\n"
+                           "  accumulate: 4\n  clip_norm: 1.5\n  init: w.safetensors\n"
+                           "  groups: [{match: 'conv*', lr_mult: 0.1}, {match: '*', frozen: true}]\n"
+                           "  metrics: [accuracy, {name: top_k, k: 5}]\n"
+                           "  stop: {metric: accuracy, patience: 3, mode: max}\n"
+                           "checkpoint: {every: 10 min, keep: 5, best: accuracy}\n"
+                           "batch_norm: {group: rank}\n"
+                           "plan: {passes_off: [fuse, inplace], kernels: reference}\n"
+                           "comm: {bucket: 1 MiB, overlap: off}\nparallel: {strategy: data}\nwatchdog: {timeout: 2 min}\n"
+                           "log: {every: 1, trace: t.json}\n";
+
+static void everything(void)
+{
+    cvy_job *job = must_parse(full);
+    EXPECT_TEXT(job->name, "run-a");
+    EXPECT_INT(job->deterministic, 1);
+    EXPECT_NEAR(job->data.val_share, 0.1, 1e-15);
+    EXPECT_INT(job->data.tail, CVY_TAIL_DROP);
+    EXPECT_INT(job->data.on_bad_sample, CVY_BAD_SAMPLE_SKIP);
+    EXPECT_INT(job->data.augment->count, 2);
+    EXPECT_INT(job->train.batch, 0);
+    EXPECT_INT(job->train.steps, 1000);
+    EXPECT(job->train.epochs == 0);
+    EXPECT_INT(job->train.dtype, CVY_DTYPE_F64);
+    EXPECT(job->train.lr == 0.001 && !job->train.optimizer_options);
+    EXPECT_INT(job->train.nloss, 2);
+    EXPECT_TEXT(job->train.loss[0].target, "y");
+    EXPECT(job->train.loss[0].weight == 0.5 && !job->train.loss[0].options);
+    EXPECT_TEXT(cvy_tree_get(job->train.loss[1].options, "delta")->text, "2");
+    EXPECT_INT(job->train.ngroup, 2);
+    EXPECT(job->train.group[0].lr_mult == 0.1 && job->train.group[0].decay_mult == 1);
+    EXPECT_INT(job->train.group[1].frozen, 1);
+    EXPECT_INT(job->train.nmetric, 2);
+    EXPECT_TEXT(job->train.metric[1].name, "top_k");
+    EXPECT_TEXT(cvy_tree_get(job->train.metric[1].options, "k")->text, "5");
+    EXPECT_INT(job->train.stop.mode, CVY_STOP_MAX);
+    EXPECT(job->checkpoint.every.amount == 600 && job->checkpoint.every.unit == CVY_UNIT_SECONDS);
+    EXPECT_INT(job->batch_norm.group_by, CVY_NORM_GROUP_RANK);
+    EXPECT_INT(job->plan.npass_off, 2);
+    EXPECT_TEXT(job->plan.pass_off[1], "inplace");
+    EXPECT_INT(job->plan.kernels, CVY_KERNELS_REFERENCE);
+    EXPECT_INT(job->comm.overlap, 0);
+    EXPECT(job->watchdog.timeout_s == 120);
+    EXPECT_TEXT(job->log.trace, "t.json");
+    cvy_job_destroy(&job);
+}
+
+static void resolved_parses_back(void)
+{
+    const char *const texts[] = {head, full};
+    for (int i = 0; i < CVY_COUNT(texts); i++) {
+        char *once = NULL, *twice = NULL;
+        uint64_t hash = 0, hash_again = 1;
+        cvy_job *job = must_parse(texts[i]);
+        EXPECT_OK(cvy_job_print(job, &once));
+        EXPECT_OK(cvy_job_hash(job, &hash));
+        cvy_job_destroy(&job);
+        job = must_parse(once);
+        EXPECT_OK(cvy_job_print(job, &twice));
+        EXPECT_OK(cvy_job_hash(job, &hash_again));
+        EXPECT_TEXT(twice, once);
+        EXPECT(hash == hash_again);
+        cvy_job_destroy(&job);
+        cvy_mem_free(&once);
+        cvy_mem_free(&twice);
+    }
+}
+
+static uint64_t hash_with(const char *set)
+{
+    uint64_t hash = 0;
+    cvy_job *job = NULL;
+    EXPECT_OK(cvy_job_parse_text("job.yaml", head, &set, 1, &job));
+    if (job)
+        EXPECT_OK(cvy_job_hash(job, &hash));
+    cvy_job_destroy(&job);
+    return hash;
+}
+
+static void hash_is_of_what_counts(void)
+{
+    EXPECT(hash_with("train.seed=1") == hash_with("train.seed="));
+    EXPECT(hash_with("train.seed=2") != hash_with("train.seed=1"));
+    EXPECT(hash_with("model=vgg-a") != hash_with("model=lenet"));
+    EXPECT(hash_with("log.trace=x") == hash_with("log.trace=y"));
+}
+
+static void overrides(void)
+{
+    const char *const sets[] = {"train.batch=64", "data.val=0.25", "train.optimizer={name: sgd, lr: 0.5}", "train.batch=32", "plan.passes_off=all",
+                                "train.optimizer.momentum=0.8", "batch_norm.group=batch", "train.epochs=2.5"};
+    cvy_job *job = NULL;
+    EXPECT_OK(cvy_job_parse_text("job.yaml", head, sets, CVY_COUNT(sets), &job));
+    if (!job)
+        return;
+    EXPECT_INT(job->train.batch, 32);
+    EXPECT(job->data.val_share == 0.25 && job->train.lr == 0.5 && job->train.epochs == 2.5);
+    EXPECT_TEXT(cvy_tree_get(job->train.optimizer_options, "momentum")->text, "0.8");
+    EXPECT_INT(job->plan.passes_all_off, 1);
+    EXPECT_INT(job->batch_norm.group_by, CVY_NORM_GROUP_BATCH);
+    cvy_job_destroy(&job);
+}
+
+static void bad_overrides(void)
+{
+    static const struct {
+        const char *set, *text;
+    } rows[] = {
+        {"train.batch", "--set train.batch: expected key=value"},
+        {"=3", "--set =3: expected key=value"},
+        {"train.bacth=3", "--set train.bacth=3: train: unknown key \"bacth\"; did you mean \"batch\"?"},
+        {"trian.batch=3", "--set trian.batch=3: job: unknown key \"trian\"; did you mean \"train\"?"},
+        {"train.batch=many", "--set train.batch=many: train: batch is \"many\", expected a whole number (samples)"},
+        {"train.batch=0", "batch is \"0\", expected 1.."},
+        {"model.classes=3", "--set model.classes=3: cannot set a key below \"model\": what stands at job.yaml:1:8 is not a map"},
+        {"train.loss=[a", "--set train.loss=[a:2:1: did not find"},
+        {"train.steps=5", NULL},
+    };
+    for (int i = 0; i < CVY_COUNT(rows); i++) {
+        cvy_job *job = NULL;
+        if (rows[i].text)
+            EXPECT_FAULT(cvy_job_parse_text("job.yaml", head, &rows[i].set, 1, &job), CVY_E_CONFIG, rows[i].text);
+        else
+            EXPECT_OK(cvy_job_parse_text("job.yaml", head, &rows[i].set, 1, &job));
+        cvy_job_destroy(&job);
+    }
+}
+
+/* Each is appended to a sound head of two lines. */
+static void errors(void)
+{
+    static const struct {
+        const char *yaml, *text;
+    } rows[] = {
+        {"trian: {batch: 1}", "job.yaml:3:1: job: unknown key \"trian\"; did you mean \"train\"?"},
+        {"train:\n  bach: 12", "job.yaml:4:3: train: unknown key \"bach\"; did you mean \"batch\"?"},
+        {"train: {batch: 1.5}", "job.yaml:3:16: train: batch is \"1.5\", expected a whole number (samples)"},
+        {"train: {batch: 8, batch_per_rank: 4}", "job.yaml:3:35: train.batch is 8 and train.batch_per_rank is 4; give one of them"},
+        {"train: {epochs: 8, steps: 4}", "job.yaml:3:27: train.epochs is 8 and train.steps is 4; give one of them"},
+        {"train: {epochs: 0}", "epochs is \"0\", expected >0"},
+        {"train: {seed: -1}", "seed is \"-1\", expected 0.."},
+        {"train: {dtype: f16}", "dtype is \"f16\", expected f32|f64"},
+        {"train: {batch: 4, accumulate: 8}", "job.yaml:3:31: train.accumulate is 8, expected at most the batch, 4"},
+        {"train: {clip_norm: -1}", "clip_norm is \"-1\", expected 0.."},
+        {"train: {optimizer: [sgd]}", "job.yaml:3:20: train.optimizer: expected a name or a map"},
+        {"train: {optimizer: {lr: 1}}", "job.yaml:3:20: train.optimizer: the key \"name\" is missing"},
+        {"train: {optimizer: {name: sgd, lr: -1}}", "job.yaml:3:36: train.optimizer: lr is \"-1\", expected >0"},
+        {"train: {schedule: [a]}", "train.schedule is a list"},
+        {"train: {loss: []}", "train.loss is an empty list"},
+        {"train: {loss: [{weight: 2}]}", "job.yaml:3:16: train.loss: the key \"name\" is missing"},
+        {"train: {loss: {name: mse, weight: x}}", "train.loss: weight is \"x\", expected a number"},
+        {"train: {loss: [[a]]}", "job.yaml:3:16: train.loss: expected a name or a map"},
+        {"train: {metrics: [[a]]}", "train.metrics: expected a name or a map"},
+        {"train: {groups: [{lr_mult: 2}]}", "job.yaml:3:18: train.groups: the key \"match\" is missing"},
+        {"train: {groups: [{match: a, lrmult: 2}]}", "job.yaml:3:29: train.groups: unknown key \"lrmult\"; did you mean \"lr_mult\"?"},
+        {"train: {groups: [a]}", "train.groups: expected keys and values"},
+        {"train: {stop: {patience: 3}}", "job.yaml:3:15: train.stop watches loss on validation data, but there is none; give data.val"},
+        {"train: {stop: {metric: a}}", "train.stop: the key \"patience\" is missing"},
+        {"train: 3", "job.yaml:3:8: train: expected keys and values, got a single value"},
+        {"checkpoint: {every: 500}", "job.yaml:3:21: checkpoint.every: \"500\" is no duration, expected a number and a unit: steps, samples, epochs"},
+        {"checkpoint: {every: ten steps}", "\"ten steps\" is no duration"},
+        {"checkpoint: {every: 0 steps}", "job.yaml:3:21: checkpoint.every is \"0 steps\", expected more than 0"},
+        {"checkpoint: {keep: 0}", "keep is \"0\", expected 1.."},
+        {"checkpoint: {best: accuracy}", "job.yaml:3:20: checkpoint.best is accuracy, but there is no validation data"},
+        {"batch_norm: {group: 0}", "job.yaml:3:21: batch_norm.group is \"0\", expected a number of samples, batch or rank"},
+        {"batch_norm: {group: ranks}", "batch_norm.group is \"ranks\""},
+        {"plan: {passes_off: {a: b}}", "plan.passes_off is a map"},
+        {"plan: {passes_off: [[a]]}", "plan.passes_off: expected the name of a pass"},
+        {"plan: {kernels: onednm}", "did you mean \"onednn\"?"},
+        {"comm: {bucket: 0}", "bucket is \"0\", expected 1.. (bytes)"},
+        {"update: async", "job.yaml:3:9: job: update is \"async\", expected sync"},
+        {"parallel: {strategy: tensor}", "strategy is \"tensor\", expected data"},
+        {"watchdog: {timeout: 5 steps}", "job.yaml:3:21: watchdog.timeout is \"5 steps\", expected s, min or h"},
+        {"watchdog: {timeout: soon}", "watchdog.timeout: \"soon\" is no duration"},
+        {"deterministic: perhaps", "deterministic is \"perhaps\", expected true or false"},
+        {"name: a/b", "job.yaml:3:7: name is \"a/b\", expected a word without /"},
+        {"log: {every: 0}", "every is \"0\", expected 1.. (steps)"},
+        {"model: vgg-a", "job.yaml:3:1: key \"model\" is given twice, first at job.yaml:1:1"},
+    };
+    for (int i = 0; i < CVY_COUNT(rows); i++) {
+        char text[512];
+        cvy_job *job = NULL;
+        snprintf(text, sizeof text, "%s%s\n", head, rows[i].yaml);
+        EXPECT_FAULT(parse(text, &job), CVY_E_CONFIG, rows[i].text);
+        EXPECT(job == NULL);
+    }
+}
+
+static void errors_of_the_whole(void)
+{
+    cvy_job *job = NULL;
+    EXPECT_FAULT(parse("", &job), CVY_E_CONFIG, "job.yaml: job: the key \"model\" is missing");
+    EXPECT_FAULT(parse("- a\n", &job), CVY_E_CONFIG, "job.yaml:1:1: a job file is a map");
+    EXPECT_FAULT(parse("data: {train: a}\n", &job), CVY_E_CONFIG, "the key \"model\" is missing");
+    EXPECT_FAULT(parse("model: lenet\n", &job), CVY_E_CONFIG, "job.yaml: data: the key \"train\" is missing");
+    EXPECT_FAULT(parse("model: [a]\ndata: {train: a}\n", &job), CVY_E_CONFIG, "job.yaml:1:8: model is a list");
+    EXPECT_FAULT(parse("model: a\ndata: {train: [a]}\n", &job), CVY_E_CONFIG, "job.yaml:2:15: data.train is a list");
+    EXPECT_FAULT(parse("model: a\ndata: {train: a, val: 1.5}\n", &job), CVY_E_CONFIG, "job.yaml:2:23: data.val is 1.5, expected a share");
+    EXPECT_FAULT(parse("model: a\ndata: {train: a, val: 100%}\n", &job), CVY_E_CONFIG, "data.val is 100%, expected a share");
+    EXPECT_FAULT(parse("model: a\ndata: {train: a, augment: mirror}\n", &job), CVY_E_CONFIG, "data.augment is no list");
+    EXPECT_FAULT(parse("model: a\ndata: {train: a, tail: kep}\n", &job), CVY_E_CONFIG, "tail is \"kep\", expected keep|drop; did you mean \"keep\"?");
+    EXPECT_FAULT(cvy_job_parse_file("/nowhere/x.yaml", NULL, 0, &job), CVY_E_IO, "/nowhere/x.yaml: cannot open");
+    EXPECT(job == NULL);
+}
+
+static void sources_for_validation(void)
+{
+    static const struct {
+        const char *val;
+        double share;
+    } rows[] = {{"10%", .1}, {"'12.5%'", .125}, {"0.3", .3}, {"val.pack", 0}, {"'0.3'", 0}, {"{path: x}", 0}, {"null", 0}};
+    for (int i = 0; i < CVY_COUNT(rows); i++) {
+        char text[100];
+        snprintf(text, sizeof text, "model: a\ndata: {train: a, val: %s}\n", rows[i].val);
+        cvy_job *job = must_parse(text);
+        EXPECT_NEAR(job->data.val_share, rows[i].share, 1e-15);
+        cvy_job_destroy(&job);
+    }
+}
+
+static void durations(void)
+{
+    static const struct {
+        const char *text;
+        double amount;
+        cvy_unit unit;
+    } rows[] = {{"500 steps", 500, CVY_UNIT_STEPS}, {"1 step", 1, CVY_UNIT_STEPS},     {"1 epoch", 1, CVY_UNIT_EPOCHS},  {"0.5 epochs", .5, CVY_UNIT_EPOCHS},
+                {"5epochs", 5, CVY_UNIT_EPOCHS},    {"30 s", 30, CVY_UNIT_SECONDS},   {"10 min", 600, CVY_UNIT_SECONDS}, {"2h", 7200, CVY_UNIT_SECONDS},
+                {"1e3 samples", 1000, CVY_UNIT_SAMPLES}};
+    static const char *const bad[] = {"", "5", "steps", "-1 steps", "1 parsec", "1 2 steps", "1 steps more"};
+    cvy_duration d = {0};
+    for (int i = 0; i < CVY_COUNT(rows); i++) {
+        EXPECT_OK(cvy_duration_parse(rows[i].text, &d));
+        EXPECT(d.amount == rows[i].amount && d.unit == rows[i].unit);
+    }
+    for (int i = 0; i < CVY_COUNT(bad); i++)
+        EXPECT_FAULT(cvy_duration_parse(bad[i], &d), CVY_E_ARGUMENT, "is no duration");
+}
+
+static void batches(void)
+{
+    int64_t batch = 0;
+    cvy_job *job = must_parse("model: a\ndata: {train: a}\ntrain: {batch: 3}\n");
+    EXPECT_OK(cvy_job_batch(job, 3, &batch));
+    EXPECT_INT(batch, 3);
+    EXPECT_FAULT(cvy_job_batch(job, 4, &batch), CVY_E_CONFIG, "train.batch is 3, but there are 4 ranks");
+    cvy_job_destroy(&job);
+    job = must_parse("model: a\ndata: {train: a}\ntrain: {batch_per_rank: 3}\n");
+    EXPECT_OK(cvy_job_batch(job, 4, &batch));
+    EXPECT_INT(batch, 12);
+    cvy_job_destroy(&job);
+}
+
+static cvy_status parse_and_print(void)
+{
+    cvy_job *job = NULL;
+    char *text = NULL;
+    uint64_t hash = 0;
+    const char *const set = "train.seed=3";
+    CVY_TRY(cvy_job_parse_text("job.yaml", full, &set, 1, &job));
+    cvy_status status = cvy_job_print(job, &text);
+    if (status == CVY_OK)
+        status = cvy_job_hash(job, &hash);
+    cvy_mem_free(&text);
+    if (status == CVY_OK)
+        status = cvy_job_help(&text);
+    cvy_mem_free(&text);
+    if (status == CVY_OK)
+        status = cvy_job_manual(&text);
+    cvy_mem_free(&text);
+    cvy_job_destroy(&job);
+    return status;
+}
+
+static void no_memory(void)
+{
+    EXPECT_SURVIVES_NO_MEMORY(parse_and_print());
+}
+
+static void help(void)
+{
+    char *text = NULL;
+    EXPECT_OK(cvy_job_help(&text));
+    EXPECT(text && strstr(text, "\ncheckpoint: what is saved\n  every     text = 1 epoch: how often to save"));
+    EXPECT(text && strstr(text, "\ntrain.optimizer: "));
+    cvy_mem_free(&text);
+}
+
+/* ---- the page ---- */
+
+static const char *manual_path(char *buffer, size_t room)
+{
+    const char *source = getenv("CONVOY_SOURCE"), *here = strstr(__FILE__, "tests/job/");
+    if (source)
+        snprintf(buffer, room, "%s/docs/job-file.md", source);
+    else
+        snprintf(buffer, room, "%.*sdocs/job-file.md", here ? (int)(here - __FILE__) : 0, __FILE__);
+    return buffer;
+}
+
+static void page_is_up_to_date(void)
+{
+    char path[1024], *page = NULL, *wanted = NULL;
+    size_t bytes = 0;
+    EXPECT_OK(cvy_job_manual(&wanted));
+    EXPECT_OK(cvy_file_read(manual_path(path, sizeof path), 1 << 20, &page, &bytes));
+    size_t same = 0;
+    while (page && wanted && page[same] && page[same] == wanted[same])
+        same++;
+    if (page && wanted && page[same] != wanted[same])
+        printf("docs/job-file.md differs from the tables; run test_job --write.\nthe page: %.200s\nthe tables: %.200s\n", page + same, wanted + same);
+    EXPECT(page && wanted && strcmp(page, wanted) == 0);
+    cvy_mem_free(&page);
+    cvy_mem_free(&wanted);
+}
+
+/* What stands between ```yaml and ``` must be a job. */
+static void example_of_the_page_parses(void)
+{
+    char *page = NULL;
+    EXPECT_OK(cvy_job_manual(&page));
+    char *begin = page ? strstr(page, "```yaml\n") : NULL, *end = begin ? strstr(begin + 8, "```") : NULL;
+    EXPECT(begin && end);
+    if (begin && end) {
+        *end = 0;
+        cvy_job *job = must_parse(begin + 8);
+        EXPECT_TEXT(job->train.optimizer, "adam");
+        cvy_job_destroy(&job);
+    }
+    cvy_mem_free(&page);
+}
+
+static int write_page(void)
+{
+    char path[1024], *page = NULL;
+    EXPECT_OK(cvy_job_manual(&page));
+    if (page)
+        EXPECT_OK(cvy_file_replace(manual_path(path, sizeof path), page, strlen(page)));
+    cvy_mem_free(&page);
+    return test_end();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--write") == 0)
+        return write_page();
+    TEST(defaults);
+    TEST(everything);
+    TEST(resolved_parses_back);
+    TEST(hash_is_of_what_counts);
+    TEST(overrides);
+    TEST(bad_overrides);
+    TEST(errors);
+    TEST(errors_of_the_whole);
+    TEST(sources_for_validation);
+    TEST(durations);
+    TEST(batches);
+    TEST(no_memory);
+    TEST(help);
+    TEST(page_is_up_to_date);
+    TEST(example_of_the_page_parses);
+    return test_end();
+}
