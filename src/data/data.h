@@ -38,6 +38,17 @@ uint64_t cvy_dataset_hash(const cvy_dataset *d);
 cvy_status cvy_dataset_read(cvy_dataset *d, int64_t number, uint64_t epoch, void *const *field_out);
 void cvy_dataset_destroy(cvy_dataset **d);
 
+/* ---- the packed set: few large files with checksums and an index; reads as any other format (data_pack.c describes it) ---- */
+typedef struct cvy_pack_opts {
+    int64_t part_bytes;                /* a new file is begun beyond this; 0: 1 GiB */
+    int64_t resize_h, resize_w;        /* 0: pictures stay as they are; else they are decoded, resized (cover) and stored as bytes */
+    int check;                         /* decode every picture, so that no damaged one is packed */
+    int skip_bad;                      /* leave damaged samples out and count them; else they are faults */
+} cvy_pack_opts;
+typedef struct cvy_pack_report { int64_t nsamples, nbad, bytes; int nparts; } cvy_pack_report;
+/* Packs all samples of d, as stored (its augmentation is not applied), into the new or empty folder. On a fault what was written is removed. */
+cvy_status cvy_pack_write(cvy_dataset *d, const char *folder, const cvy_pack_opts *opts, cvy_pack_report *report_out);
+
 /* What this rank needs of one step: up to CVY_SHARE_MAX runs of places in one epoch's order (one run a micro-batch). */
 typedef struct cvy_share { int64_t epoch, first_place, n; } cvy_share;
 /* Pure function of step: fills shares, *nshare_out of them (at most max); CVY_END after the last step. Called from any thread. */
@@ -70,6 +81,8 @@ cvy_status cvy_loader_create(cvy_dataset *d, const cvy_loader_opts *opts, cvy_lo
 cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out, double *wait_s_out);
 void cvy_loader_release(cvy_loader *l, const cvy_rows *rows);
 int64_t cvy_loader_nbad(const cvy_loader *l);
+/* The message of the latest sample that was skipped ("" if none), for the log. */
+void cvy_loader_bad_text(cvy_loader *l, char *text, size_t room);
 void cvy_loader_destroy(cvy_loader **l);   /* joins the threads */
 
 #endif

@@ -1,0 +1,418 @@
+/*
+ * data_dataset.c: a data set: a reader, decoding and augmentation behind one call that gives a sample by its number.
+ *
+ * In the step: below the loader, in its threads. A part (validation share) is a list of numbers over a whole set that stays open; the
+ * augmentation of a sample is keyed by its number in the whole, so it does not change with the share.
+ * Buffers of a read come from a list of idle ones: after the first reads of each thread nothing is allocated.
+ */
+#include "data/data_reader.h"
+
+#include <pthread.h>
+#include <string.h>
+
+struct scratch {                       /* what one read in progress needs */
+    cvy_raw raw;
+    cvy_bytes decoded, rows, turn[2];
+    struct scratch *next;
+};
+
+struct cvy_dataset {
+    cvy_pool *pool;
+    cvy_dataset_info info;
+    const cvy_reader_def *reader;
+    void *state;
+    cvy_reader_info stored;
+    cvy_augment *augment;
+    pthread_mutex_t lock;              /* of idle */
+    int lock_made;
+    struct scratch *idle;
+    cvy_dataset *whole;                /* a part: the set that it is of, and its numbers there */
+    int64_t *number;
+};
+
+const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d)
+{
+    return &d->info;
+}
+
+const cvy_reader_info *cvy_dataset_reader_info(const cvy_dataset *d)
+{
+    return d->whole ? cvy_dataset_reader_info(d->whole) : &d->stored;
+}
+
+/* ---- opening ---- */
+
+static void add_field(cvy_dataset_info *info, const char *name, cvy_dtype dtype, const cvy_shape *shape)
+{
+    info->field[info->nfield++] = (cvy_field){.name = (char *)name, .dtype = dtype, .shape = *shape};
+}
+
+static cvy_status describe(cvy_dataset *d)
+{
+    static const cvy_shape scalar = {0};
+    cvy_dataset_info *info = &d->info;
+    const cvy_reader_info *r = &d->stored;
+    CVY_CHECK(r->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", info->path ? info->path : d->reader->name);
+    info->nsamples = r->nsamples;
+    info->format = d->reader->name;
+    add_field(info, "x", CVY_DTYPE_F32, cvy_augment_shape(d->augment));
+    if (r->has_label)
+        add_field(info, "label", CVY_DTYPE_I32, &scalar);
+    if (r->has_y)
+        add_field(info, "y", CVY_DTYPE_F32, &r->y_shape);
+    if (r->has_weight)
+        add_field(info, "weight", CVY_DTYPE_F32, &scalar);
+    if (!r->has_label)
+        return CVY_OK;
+    info->nclasses = r->nclasses;
+    info->class_name = r->class_name;
+    if (r->class_name)
+        return CVY_OK;
+    const char **names = NULL;
+    CVY_TRY(cvy_pool_alloc(d->pool, (size_t)r->nclasses * sizeof *names, &names));
+    for (int64_t i = 0; i < r->nclasses; i++) {
+        char *name = NULL;
+        CVY_TRY(cvy_pool_printf(d->pool, &name, "%lld", (long long)i));
+        names[i] = name;
+    }
+    info->class_name = names;
+    return CVY_OK;
+}
+
+/* path and format from the source, then the reader's own options. */
+static cvy_status open_source(cvy_dataset *d, const cvy_tree *source)
+{
+    static const char *const ours[] = {"path", "format", NULL};
+    const int is_map = source && source->kind == CVY_TREE_MAP;
+    const cvy_tree *at = is_map ? cvy_tree_get(source, "path") : source;
+    const cvy_tree *format = is_map ? cvy_tree_get(source, "format") : NULL;
+    CVY_CHECK(source && source->kind != CVY_TREE_LIST, CVY_E_CONFIG, "%s: a data source is a path or a map {path: .., format: .., options}",
+              source ? cvy_tree_where(source) : "data");
+    char *path = NULL;
+    if (at && at->kind == CVY_TREE_SCALAR && at->text && *at->text)
+        CVY_TRY(cvy_pool_strdup(d->pool, at->text, &path));
+    if (format) {
+        CVY_CHECK(format->kind == CVY_TREE_SCALAR && format->text, CVY_E_CONFIG, "%s: format is one word", cvy_tree_where(format));
+        const cvy_status status = cvy_reader_by_name(format->text, &d->reader);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "%s", cvy_tree_where(format));
+    } else {
+        CVY_CHECK(path, CVY_E_CONFIG, "%s: a data source needs a path or a format", cvy_tree_where(source));
+        CVY_TRY(cvy_reader_by_look(path, &d->reader));
+    }
+    char who[64];
+    void *options = NULL;
+    snprintf(who, sizeof who, "data format %s", d->reader->name);
+    CVY_TRY(cvy_pool_alloc(d->pool, d->reader->options_size, &options));
+    static const cvy_option none[] = {{0}};
+    CVY_TRY(cvy_options_parse(d->pool, who, d->reader->options ? d->reader->options : none, is_map ? source : NULL, ours, options,
+                              d->reader->options_size));
+    d->info.path = path;
+    d->stored.pool = d->pool;
+    const cvy_reader_args args = {.path = path, .options = options};
+    return d->reader->open(&args, &d->stored, &d->state);
+}
+
+static cvy_status make_empty(cvy_dataset **out)
+{
+    cvy_dataset *d = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *d, &d));
+    const cvy_status status = cvy_pool_create(&d->pool);
+    if (status == CVY_OK)
+        d->lock_made = pthread_mutex_init(&d->lock, NULL) == 0;
+    if (status != CVY_OK || !d->lock_made) {
+        cvy_dataset_destroy(&d);
+        return status != CVY_OK ? status : cvy_error_set(CVY_E_MEMORY, "cannot make a lock for a data set");
+    }
+    *out = d;
+    return CVY_OK;
+}
+
+cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed, cvy_dataset **out)
+{
+    cvy_dataset *d = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(make_empty(&d));
+    CVY_TRY_OUT(open_source(d, source));
+    CVY_TRY_OUT(cvy_augment_create(augment, random, seed, &d->stored, &d->augment));
+    CVY_TRY_OUT(describe(d));
+    *out = d;
+    return CVY_OK;
+out:
+    cvy_dataset_destroy(&d);
+    return status;
+}
+
+void cvy_dataset_destroy(cvy_dataset **d)
+{
+    cvy_dataset *x = *d;
+    if (!x)
+        return;
+    if (x->state && x->reader->close)
+        x->reader->close(x->state);
+    for (struct scratch *s = x->idle, *next; s; s = next) {
+        next = s->next;
+        cvy_raw_free(&s->raw);
+        cvy_mem_free(&s->decoded.data);
+        cvy_mem_free(&s->rows.data);
+        cvy_mem_free(&s->turn[0].data);
+        cvy_mem_free(&s->turn[1].data);
+        cvy_mem_free(&s);
+    }
+    cvy_augment_destroy(&x->augment);
+    if (x->lock_made)
+        pthread_mutex_destroy(&x->lock);
+    cvy_pool_destroy(&x->pool);
+    cvy_mem_free(&x->number);
+    cvy_mem_free(d);
+}
+
+/* ---- parts ---- */
+
+/* How many of the first `count` samples belong to the share: rounding sums, so classes and the whole come out right at once. */
+static int64_t share_of(int64_t count, double share)
+{
+    return (int64_t)((double)count * share + 0.5);
+}
+
+/* Numbers sorted by class, each class's start in first[]. One class where there are no labels. */
+static cvy_status sort_by_class(cvy_dataset *d, int64_t nclasses, int64_t *sorted, int64_t *first, int32_t *label)
+{
+    const int64_t n = d->info.nsamples;
+    for (int64_t i = 0; i < n && d->info.nclasses > 0; i++)
+        CVY_TRY(cvy_dataset_label(d, i, &label[i]));
+    for (int64_t i = 0; i < n; i++)
+        first[label[i] + 1]++;
+    for (int64_t c = 0; c < nclasses; c++)
+        first[c + 1] += first[c];
+    for (int64_t i = 0; i < n; i++)
+        sorted[first[label[i]]++] = i;
+    for (int64_t c = nclasses; c > 0; c--)
+        first[c] = first[c - 1];
+    first[0] = 0;
+    return CVY_OK;
+}
+
+static cvy_status choose(cvy_dataset *d, double share, uint64_t seed, int part, int64_t *number, int64_t *count_out)
+{
+    const int64_t n = d->info.nsamples, nclasses = CVY_MAX(d->info.nclasses, 1);
+    int64_t *sorted = NULL, *first = NULL, count = 0;
+    int32_t *label = NULL;
+    uint8_t *chosen = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)n * sizeof *sorted, &sorted));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)(nclasses + 1) * sizeof *first, &first));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)n * sizeof *label, &label));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)n, &chosen));
+    CVY_TRY_OUT(sort_by_class(d, nclasses, sorted, first, label));
+    for (int64_t c = 0; c < nclasses; c++) {
+        const int64_t take = share_of(first[c + 1], share) - share_of(first[c], share);
+        const cvy_permutation p = cvy_permutation_make(seed, (uint64_t)c, (uint64_t)(first[c + 1] - first[c]));
+        for (int64_t i = 0; i < take; i++)
+            chosen[sorted[first[c] + (int64_t)cvy_permutation_at(&p, (uint64_t)i)]] = 1;
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (chosen[i] == (part != 0))
+            number[count++] = i;
+    *count_out = count;
+out:
+    cvy_mem_free(&sorted);
+    cvy_mem_free(&first);
+    cvy_mem_free(&label);
+    cvy_mem_free(&chosen);
+    return status;
+}
+
+cvy_status cvy_dataset_split(cvy_dataset *d, double share, uint64_t seed, int part, cvy_dataset **out)
+{
+    cvy_dataset *piece = NULL;
+    CVY_CHECK(share > 0 && share < 1, CVY_E_CONFIG, "a share of a data set lies between 0 and 1, got %g", share);
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(make_empty(&piece));
+    piece->whole = d;
+    piece->info = d->info;
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)d->info.nsamples * sizeof *piece->number, &piece->number));
+    CVY_TRY_OUT(choose(d, share, seed, part, piece->number, &piece->info.nsamples));
+    if (piece->info.nsamples == 0)
+        CVY_FAIL_OUT(CVY_E_CONFIG, "%s: a share of %g leaves no sample of %lld on one side", d->info.path ? d->info.path : d->info.format, share,
+                     (long long)d->info.nsamples);
+    *out = piece;
+    return CVY_OK;
+out:
+    cvy_dataset_destroy(&piece);
+    return status;
+}
+
+/* ---- identity ---- */
+
+static void hash_shape(cvy_hasher *h, const cvy_shape *s)
+{
+    const char *text = cvy_shape_text(s);
+    cvy_hash_add(h, text, strlen(text) + 1);
+}
+
+static void hash_into(const cvy_dataset *d, cvy_hasher *h)
+{
+    cvy_hash_add(h, &d->info.nsamples, sizeof d->info.nsamples);
+    if (d->whole) {
+        hash_into(d->whole, h);
+        cvy_hash_add(h, d->number, (size_t)d->info.nsamples * sizeof *d->number);
+        return;
+    }
+    cvy_hash_add(h, d->info.format, strlen(d->info.format) + 1);
+    for (int i = 0; i < d->info.nfield; i++) {
+        const cvy_field *f = &d->info.field[i];
+        const int dtype = f->dtype;
+        cvy_hash_add(h, f->name, strlen(f->name) + 1);
+        cvy_hash_add(h, &dtype, sizeof dtype);
+        hash_shape(h, &f->shape);
+    }
+    cvy_hash_add(h, &d->info.nclasses, sizeof d->info.nclasses);
+    for (int64_t i = 0; i < d->info.nclasses; i++)
+        cvy_hash_add(h, d->info.class_name[i], strlen(d->info.class_name[i]) + 1);
+    if (d->reader->hash)
+        d->reader->hash(d->state, h);
+}
+
+uint64_t cvy_dataset_hash(const cvy_dataset *d)
+{
+    cvy_hasher h;
+    cvy_hash_begin(&h);
+    hash_into(d, &h);
+    return cvy_hash_end(&h);
+}
+
+/* ---- reading ---- */
+
+static cvy_status name_sample(const cvy_dataset *d, int64_t number, cvy_status status)
+{
+    char where[1024];
+    if (status == CVY_OK)
+        return status;
+    d->reader->where(d->state, number, where, sizeof where);
+    return cvy_error_prefix(status, "%s", where);
+}
+
+static cvy_status check_number(const cvy_dataset *d, int64_t number)
+{
+    CVY_CHECK(number >= 0 && number < d->info.nsamples, CVY_E_ARGUMENT, "sample %lld is out of range, the data set %s has %lld", (long long)number,
+              d->info.path ? d->info.path : d->info.format, (long long)d->info.nsamples);
+    return CVY_OK;
+}
+
+static cvy_status check_label(const cvy_dataset *d, int64_t number, int32_t label)
+{
+    if (!d->stored.has_label || (label >= 0 && label < d->stored.nclasses))
+        return CVY_OK;
+    return name_sample(d, number, cvy_error_set(CVY_E_FORMAT, "label %d is out of range, expected 0 .. %lld", label,
+                                                (long long)d->stored.nclasses - 1));
+}
+
+/* The buffers of a read; the same few go round. */
+static cvy_status borrow_scratch(cvy_dataset *d, struct scratch **out)
+{
+    pthread_mutex_lock(&d->lock);
+    struct scratch *s = d->idle;
+    if (s)
+        d->idle = s->next;
+    pthread_mutex_unlock(&d->lock);
+    if (!s)
+        CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    *out = s;
+    return CVY_OK;
+}
+
+static void return_scratch(cvy_dataset *d, struct scratch *s)
+{
+    pthread_mutex_lock(&d->lock);
+    s->next = d->idle;
+    d->idle = s;
+    pthread_mutex_unlock(&d->lock);
+}
+
+cvy_status cvy_dataset_read_raw(cvy_dataset *d, int64_t number, cvy_raw *raw)
+{
+    CVY_TRY(check_number(d, number));
+    if (d->whole)
+        return cvy_dataset_read_raw(d->whole, d->number[number], raw);
+    raw->weight = 1;
+    CVY_TRY(name_sample(d, number, d->reader->read(d->state, number, raw)));
+    return check_label(d, number, raw->label);
+}
+
+cvy_status cvy_dataset_name_sample(const cvy_dataset *d, int64_t number, cvy_status status)
+{
+    return d->whole ? cvy_dataset_name_sample(d->whole, d->number[number], status) : name_sample(d, number, status);
+}
+
+cvy_status cvy_dataset_label(cvy_dataset *d, int64_t number, int32_t *label_out)
+{
+    struct scratch *s = NULL;
+    CVY_TRY(check_number(d, number));
+    if (d->whole)
+        return cvy_dataset_label(d->whole, d->number[number], label_out);
+    if (d->reader->label) {
+        int32_t label = 0;
+        CVY_TRY(name_sample(d, number, d->reader->label(d->state, number, &label)));
+        CVY_TRY(check_label(d, number, label));
+        *label_out = label;
+        return CVY_OK;
+    }
+    CVY_TRY(borrow_scratch(d, &s));
+    const cvy_status status = cvy_dataset_read_raw(d, number, &s->raw);
+    if (status == CVY_OK)
+        *label_out = s->raw.label;
+    return_scratch(d, s);
+    return status;
+}
+
+/* The stored x as a picture of the set's dtype and channels. */
+static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, cvy_picture *out)
+{
+    const cvy_reader_info *set = &d->stored;
+    const cvy_raw *raw = &s->raw;
+    CVY_CHECK(raw->coding == CVY_CODING_PLAIN || set->shape.ndim == 3, CVY_E_FORMAT, "a picture among samples of the shape %s",
+              cvy_shape_text(&set->shape));
+    if (raw->coding != CVY_CODING_PLAIN)
+        return cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, set->shape.dim[0], &s->decoded, &s->rows, out);
+    CVY_CHECK(raw->dtype == set->dtype && (set->varying || cvy_shape_equal(&raw->shape, &set->shape)), CVY_E_FORMAT,
+              "%s of %s, expected %s of %s as in the rest of the set", cvy_dtype_text(raw->dtype), cvy_shape_text(&raw->shape),
+              cvy_dtype_text(set->dtype), cvy_shape_text(&set->shape));
+    cvy_picture p = {.dtype = raw->dtype, .C = 1, .H = 1, .W = 1, .data = raw->x.data};
+    p.C = raw->shape.ndim > 0 ? raw->shape.dim[0] : 1;
+    p.H = raw->shape.ndim > 1 ? raw->shape.dim[1] : 1;
+    for (int i = 2; i < raw->shape.ndim; i++)
+        p.W *= raw->shape.dim[i];
+    *out = p;
+    return CVY_OK;
+}
+
+static cvy_status read_fields(cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch, void *const *field_out)
+{
+    cvy_picture picture = {0};
+    const cvy_reader_info *set = &d->stored;
+    int field = 0;
+    CVY_TRY(name_sample(d, number, to_picture(d, s, &picture)));
+    CVY_TRY(name_sample(d, number, cvy_augment_apply(d->augment, picture, epoch, number, s->turn, field_out[field++])));
+    if (set->has_label)
+        memcpy(field_out[field++], &s->raw.label, sizeof s->raw.label);
+    if (set->has_y)
+        memcpy(field_out[field++], s->raw.y.data, (size_t)cvy_shape_elems(&set->y_shape) * sizeof(float));
+    if (set->has_weight)
+        memcpy(field_out[field++], &s->raw.weight, sizeof s->raw.weight);
+    return CVY_OK;
+}
+
+cvy_status cvy_dataset_read(cvy_dataset *d, int64_t number, uint64_t epoch, void *const *field_out)
+{
+    struct scratch *s = NULL;
+    CVY_TRY(check_number(d, number));
+    if (d->whole)
+        return cvy_dataset_read(d->whole, d->number[number], epoch, field_out);
+    CVY_TRY(borrow_scratch(d, &s));
+    cvy_status status = cvy_dataset_read_raw(d, number, &s->raw);
+    if (status == CVY_OK)
+        status = read_fields(d, s, number, epoch, field_out);
+    return_scratch(d, s);
+    return status;
+}

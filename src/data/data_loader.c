@@ -1,0 +1,418 @@
+/*
+ * data_loader.c: has each step's rows ready before the step asks for them.
+ *
+ * In the step: its first instruction is "wait for the rows of step s". Background threads fill a ring of slots, one slot a step; the rows of
+ * the oldest unfinished slots are dealt out in small runs, so all threads work at the same step and steps are handed over in order. What a
+ * row holds depends on its sample's number and epoch only, so threads, depth and ranks change nothing but the waiting time.
+ * The slots' buffers are made at the start from the first steps' sizes and kept; a larger step grows its slot once.
+ */
+#include "data/data_reader.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+enum { ERROR_TEXT = 1024 };
+enum { EMPTY, FILLING, READY, HELD };
+
+struct slot {
+    cvy_rows rows;                     /* first: cvy_loader_release() gets it back */
+    int state;
+    int64_t step, room;                /* rows that the buffers hold */
+    uint64_t *epoch;                   /* [n] */
+    int64_t claimed, done;             /* rows given to threads; rows finished */
+    cvy_status status;                 /* of the lowest row that failed, or of preparing the step */
+    int64_t failed_row;
+    char error[ERROR_TEXT];
+};
+
+struct cvy_loader {
+    cvy_dataset *data;
+    int64_t data_n;
+    cvy_loader_opts o;
+    int nfield;
+    size_t row_bytes[CVY_FIELD_MAX];
+    cvy_share *share;                  /* [CVY_SHARE_MAX], used under the lock */
+    struct slot *slot;
+    int nslot;
+    int64_t next_step;                 /* the next to be prepared */
+    int64_t next_get;
+    int64_t end_step;                  /* CVY_END was answered for it; INT64_MAX before */
+    int stopping;
+    int64_t nbad;
+    char bad_text[ERROR_TEXT];
+    pthread_t *thread;
+    int nthread;
+    pthread_mutex_t lock;
+    pthread_cond_t work, ready;        /* for the threads: something to do; for the caller: its slot is ready */
+    int lock_made, work_made, ready_made;
+};
+
+/* ---- slots ---- */
+
+static struct slot *slot_of(cvy_loader *l, int64_t step)
+{
+    return &l->slot[(step - l->o.first_step) % l->nslot];
+}
+
+static void free_buffers(cvy_loader *l, struct slot *s)
+{
+    for (int f = 0; f < l->nfield; f++)
+        cvy_mem_free(&s->rows.field[f]);
+    cvy_mem_free(&s->rows.id);
+    cvy_mem_free(&s->rows.weight);
+    cvy_mem_free(&s->epoch);
+    s->room = 0;
+}
+
+static cvy_status need_room(cvy_loader *l, struct slot *s, int64_t n)
+{
+    if (n <= s->room)
+        return CVY_OK;
+    free_buffers(l, s);
+    for (int f = 0; f < l->nfield; f++) {
+        size_t bytes = 0;
+        CVY_TRY(cvy_size_mul((size_t)n, l->row_bytes[f], &bytes));
+        CVY_TRY(cvy_mem_alloc(bytes, &s->rows.field[f]));
+    }
+    CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->rows.id, &s->rows.id));
+    CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->rows.weight, &s->rows.weight));
+    CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->epoch, &s->epoch));
+    s->room = n;
+    return CVY_OK;
+}
+
+static cvy_status ask_share(cvy_loader *l, int64_t step, int *nshare_out, int64_t *n_out)
+{
+    int nshare = 0;
+    int64_t n = 0;
+    CVY_TRY(l->o.share(l->o.share_user, step, l->share, CVY_SHARE_MAX, &nshare));
+    for (int i = 0; i < nshare; i++) {
+        const cvy_share *p = &l->share[i];
+        CVY_CHECK(p->n >= 0 && p->first_place >= 0 && p->first_place + p->n <= l->data_n, CVY_E_INTERNAL,
+                  "step %lld asks for places %lld + %lld of %lld", (long long)step, (long long)p->first_place, (long long)p->n,
+                  (long long)l->data_n);
+        n += p->n;
+    }
+    *nshare_out = nshare;
+    *n_out = n;
+    return CVY_OK;
+}
+
+/* Places become sample numbers. */
+static cvy_status fill_ids(cvy_loader *l, struct slot *s, int64_t step)
+{
+    int nshare = 0;
+    int64_t n = 0, row = 0;
+    CVY_TRY(ask_share(l, step, &nshare, &n));
+    CVY_TRY(need_room(l, s, n));
+    for (int i = 0; i < nshare; i++) {
+        const cvy_share *p = &l->share[i];
+        const cvy_permutation order = cvy_permutation_make(l->o.seed, (uint64_t)p->epoch, (uint64_t)l->data_n);
+        for (int64_t k = 0; k < p->n; k++, row++) {
+            const uint64_t place = (uint64_t)(p->first_place + k);
+            s->rows.id[row] = (int64_t)(l->o.shuffle ? cvy_permutation_at(&order, place) : place);
+            s->epoch[row] = (uint64_t)p->epoch;
+        }
+    }
+    s->rows.n = n;
+    return CVY_OK;
+}
+
+static void keep_error(struct slot *s, cvy_status status, int64_t row)
+{
+    if (s->status != CVY_OK && row >= s->failed_row)
+        return;
+    s->status = status;
+    s->failed_row = row;
+    snprintf(s->error, sizeof s->error, "%s", cvy_error_text());
+}
+
+/* Makes the next step's slot ready to be filled. Under the lock. Anything but CVY_OK is kept for the caller who asks for the step. */
+static void prepare(cvy_loader *l, struct slot *s)
+{
+    const int64_t step = l->next_step;
+    s->step = step;
+    s->status = CVY_OK;
+    s->claimed = s->done = 0;
+    s->rows.n = s->rows.nbad = 0;
+    const cvy_status status = fill_ids(l, s, step);
+    if (status == CVY_END) {
+        l->end_step = step;
+        pthread_cond_broadcast(&l->ready);
+        return;
+    }
+    l->next_step++;
+    s->state = FILLING;
+    if (status != CVY_OK) {
+        s->rows.n = 0;
+        keep_error(s, status, -1);
+    }
+    if (s->rows.n == 0) {
+        s->state = READY;
+        pthread_cond_broadcast(&l->ready);
+    }
+}
+
+/* ---- rows ---- */
+
+/* A fault of the sample, not of the machine or of us. */
+static int is_bad_sample(cvy_status status)
+{
+    return status == CVY_E_FORMAT || status == CVY_E_IO || status == CVY_E_SHAPE || status == CVY_E_UNSUPPORTED;
+}
+
+static cvy_status fill_row(cvy_loader *l, struct slot *s, int64_t row)
+{
+    void *field[CVY_FIELD_MAX];
+    for (int f = 0; f < l->nfield; f++)
+        field[f] = (char *)s->rows.field[f] + (size_t)row * l->row_bytes[f];
+    s->rows.weight[row] = 1;
+    const cvy_status status = cvy_dataset_read(l->data, s->rows.id[row], s->epoch[row], field);
+    if (status == CVY_OK || !l->o.skip_bad || !is_bad_sample(status))
+        return status;
+    for (int f = 0; f < l->nfield; f++)
+        memset(field[f], 0, l->row_bytes[f]);
+    s->rows.weight[row] = 0;
+    return CVY_NOT_APPLICABLE;
+}
+
+/* Fills rows from .. to-1 without the lock, then counts them in. Called with the lock held, returns with it held. */
+static void fill_run(cvy_loader *l, struct slot *s, int64_t from, int64_t to)
+{
+    pthread_mutex_unlock(&l->lock);
+    cvy_status fault = CVY_OK;
+    int64_t at = from, nbad = 0;
+    for (; at < to && fault >= CVY_OK; at++) {
+        const cvy_status status = fill_row(l, s, at);
+        nbad += status == CVY_NOT_APPLICABLE;
+        fault = status < CVY_OK ? status : fault;
+    }
+    pthread_mutex_lock(&l->lock);
+    if (fault < CVY_OK)
+        keep_error(s, fault, at - 1);
+    if (nbad > 0)
+        snprintf(l->bad_text, sizeof l->bad_text, "%s", cvy_error_text());
+    s->rows.nbad += nbad;
+    s->done += to - from;
+    if (s->done == s->rows.n) {
+        s->state = READY;
+        pthread_cond_broadcast(&l->ready);
+    }
+}
+
+/* Rows given out at a time: small enough that the threads end a step together. */
+static int64_t run_length(const cvy_loader *l, int64_t n)
+{
+    return CVY_MAX(n / (8 * CVY_MAX(l->nthread, 1)), 1);
+}
+
+/* The oldest slot with rows that nobody has, preparing further steps where the ring has room; NULL: nothing to do. Under the lock. */
+static struct slot *find_work(cvy_loader *l)
+{
+    for (int64_t step = l->next_get; step < l->next_step; step++) {
+        struct slot *s = slot_of(l, step);
+        if (s->state == FILLING && s->claimed < s->rows.n)
+            return s;
+    }
+    while (l->next_step < l->end_step) {
+        struct slot *s = slot_of(l, l->next_step);
+        if (s->state != EMPTY)
+            return NULL;
+        prepare(l, s);
+        if (s->state == FILLING)
+            return s;
+    }
+    return NULL;
+}
+
+static void work_once(cvy_loader *l, struct slot *s)
+{
+    const int64_t from = s->claimed, to = CVY_MIN(from + run_length(l, s->rows.n), s->rows.n);
+    s->claimed = to;
+    fill_run(l, s, from, to);
+}
+
+static void *loader_thread(void *user)
+{
+    cvy_loader *l = user;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stopping) {
+        struct slot *s = find_work(l);
+        if (s)
+            work_once(l, s);
+        else
+            pthread_cond_wait(&l->work, &l->lock);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+/* Signals are the main thread's: the helpers block them all. */
+static cvy_status start_threads(cvy_loader *l)
+{
+    sigset_t all, before;
+    CVY_TRY(cvy_mem_alloc((size_t)CVY_MAX(l->o.threads, 1) * sizeof *l->thread, &l->thread));
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int fault = 0;
+    for (int i = 0; i < l->o.threads && !fault; i++) {
+        fault = pthread_create(&l->thread[i], NULL, loader_thread, l);
+        pthread_mutex_lock(&l->lock);
+        l->nthread += !fault;
+        pthread_mutex_unlock(&l->lock);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    CVY_CHECK(!fault, CVY_E_MEMORY, "cannot start data thread %d of %d: %s; set data.threads lower", l->nthread + 1, l->o.threads, strerror(fault));
+    return CVY_OK;
+}
+
+/* Room for the largest of the first steps, in every slot. */
+static cvy_status size_slots(cvy_loader *l)
+{
+    int64_t most = 0;
+    for (int64_t step = l->o.first_step; step <= l->o.first_step + l->nslot; step++) {
+        int nshare = 0;
+        int64_t n = 0;
+        const cvy_status status = ask_share(l, step, &nshare, &n);
+        if (status == CVY_END)
+            break;
+        CVY_TRY(status);
+        most = CVY_MAX(most, n);
+    }
+    for (int i = 0; i < l->nslot; i++)
+        CVY_TRY(need_room(l, &l->slot[i], most));
+    return CVY_OK;
+}
+
+static cvy_status set_up(cvy_loader *l)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(l->data);
+    l->data_n = info->nsamples;
+    l->nfield = info->nfield;
+    for (int f = 0; f < l->nfield; f++)
+        CVY_TRY(cvy_size_mul((size_t)cvy_shape_elems(&info->field[f].shape), cvy_dtype_bytes(info->field[f].dtype), &l->row_bytes[f]));
+    l->nslot = (l->o.threads > 0 ? l->o.depth : 0) + 1;       /* one more: the caller holds it while the others fill */
+    l->next_step = l->next_get = l->o.first_step;
+    l->end_step = INT64_MAX;
+    CVY_TRY(cvy_mem_alloc(CVY_SHARE_MAX * sizeof *l->share, &l->share));
+    CVY_TRY(cvy_mem_alloc((size_t)l->nslot * sizeof *l->slot, &l->slot));
+    CVY_TRY(size_slots(l));
+    l->lock_made = pthread_mutex_init(&l->lock, NULL) == 0;
+    l->work_made = pthread_cond_init(&l->work, NULL) == 0;
+    l->ready_made = pthread_cond_init(&l->ready, NULL) == 0;
+    CVY_CHECK(l->lock_made && l->work_made && l->ready_made, CVY_E_MEMORY, "cannot make the locks of a loader");
+    return start_threads(l);
+}
+
+cvy_status cvy_loader_create(cvy_dataset *d, const cvy_loader_opts *opts, cvy_loader **out)
+{
+    cvy_loader *l = NULL;
+    CVY_CHECK(opts->threads >= 0 && opts->threads <= 1024, CVY_E_CONFIG, "data.threads is %d, expected 0 .. 1024", opts->threads);
+    CVY_CHECK(opts->depth >= 1 && opts->depth <= 1024, CVY_E_CONFIG, "data.depth is %d, expected 1 .. 1024", opts->depth);
+    CVY_TRY(cvy_mem_alloc(sizeof *l, &l));
+    l->data = d;
+    l->o = *opts;
+    const cvy_status status = set_up(l);
+    if (status != CVY_OK)
+        cvy_loader_destroy(&l);
+    else
+        *out = l;
+    return status;
+}
+
+void cvy_loader_destroy(cvy_loader **loader)
+{
+    cvy_loader *l = *loader;
+    if (!l)
+        return;
+    if (l->nthread > 0) {
+        pthread_mutex_lock(&l->lock);
+        l->stopping = 1;
+        pthread_cond_broadcast(&l->work);
+        pthread_mutex_unlock(&l->lock);
+    }
+    for (int i = 0; i < l->nthread; i++)
+        pthread_join(l->thread[i], NULL);
+    for (int i = 0; l->slot && i < l->nslot; i++)
+        free_buffers(l, &l->slot[i]);
+    if (l->lock_made)
+        pthread_mutex_destroy(&l->lock);
+    if (l->work_made)
+        pthread_cond_destroy(&l->work);
+    if (l->ready_made)
+        pthread_cond_destroy(&l->ready);
+    cvy_mem_free(&l->thread);
+    cvy_mem_free(&l->slot);
+    cvy_mem_free(&l->share);
+    cvy_mem_free(loader);
+}
+
+/* ---- the caller's side ---- */
+
+/* Until the step's slot is ready or the end is known. Under the lock. */
+static void wait_for(cvy_loader *l, int64_t step)
+{
+    for (;;) {
+        const struct slot *s = slot_of(l, step);
+        if (step >= l->end_step || (step < l->next_step && s->state == READY) || s->state == HELD)
+            return;
+        if (l->nthread > 0) {
+            pthread_cond_wait(&l->ready, &l->lock);
+            continue;
+        }
+        struct slot *todo = find_work(l);
+        if (!todo)
+            return;
+        work_once(l, todo);
+    }
+}
+
+cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out, double *wait_s_out)
+{
+    const double start = cvy_clock_s();
+    CVY_CHECK(step == l->next_get, CVY_E_ARGUMENT, "the loader's next step is %lld, asked for %lld", (long long)l->next_get, (long long)step);
+    pthread_mutex_lock(&l->lock);
+    wait_for(l, step);
+    struct slot *s = slot_of(l, step);
+    cvy_status status = CVY_OK;
+    if (step >= l->end_step)
+        status = CVY_END;
+    else if (s->state != READY || s->step != step)
+        status = cvy_error_set(CVY_E_ARGUMENT, "rows of an earlier step must be released before step %lld is asked for", (long long)step);
+    else if (s->status != CVY_OK)
+        status = cvy_error_set(s->status, "%s", s->error);
+    if (status == CVY_OK) {
+        s->state = HELD;
+        l->next_get++;
+        l->nbad += s->rows.nbad;
+        *rows_out = &s->rows;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (wait_s_out)
+        *wait_s_out = cvy_clock_s() - start;
+    return status;
+}
+
+void cvy_loader_release(cvy_loader *l, const cvy_rows *rows)
+{
+    struct slot *s = (struct slot *)rows;
+    pthread_mutex_lock(&l->lock);
+    s->state = EMPTY;
+    pthread_cond_broadcast(&l->work);
+    pthread_mutex_unlock(&l->lock);
+}
+
+int64_t cvy_loader_nbad(const cvy_loader *l)
+{
+    return l->nbad;
+}
+
+void cvy_loader_bad_text(cvy_loader *l, char *text, size_t room)
+{
+    pthread_mutex_lock(&l->lock);
+    snprintf(text, room, "%s", l->bad_text);
+    pthread_mutex_unlock(&l->lock);
+}

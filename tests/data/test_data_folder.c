@@ -1,0 +1,141 @@
+/* The folder reader and both decoders: classes, channels, varying sizes, and every kind of damage named. */
+#include "test_data_pictures.h"
+
+#if CVY_HAVE_JPEG && CVY_HAVE_SPNG
+#include <math.h>
+
+static float x[3 * 64 * 64];
+static int32_t label;
+static void *const field[] = {x, &label};
+
+static void check_pixels(int which, int H, int W, int channels, double tolerance)
+{
+    for (int c = 0; c < 3; c++)
+        for (int y = 0; y < H; y++)
+            for (int i = 0; i < W; i++)
+                TRUE_THAT(fabs(x[(c * H + y) * W + i] * 255 - picture_value(which, channels == 1 ? 0 : c, y, i)) <= tolerance);
+}
+
+static void test_classes(void)
+{
+    cvy_dataset *d = NULL;
+    OK(cvy_file_make_folder(in_scratch("set/dog")));
+    OK(cvy_file_make_folder(in_scratch("set/cat")));
+    put_jpeg(in_scratch("set/cat/2.jpg"), 1, 12, 16, 3);
+    put_png(in_scratch("set/cat/1.png"), 0, 12, 16, 3);
+    put_png(in_scratch("set/cat/alpha.PNG"), 4, 12, 16, 4);
+    put_jpeg(in_scratch("set/dog/3.JPEG"), 2, 12, 16, 1);
+    put_png(in_scratch("set/dog/4.png"), 3, 12, 16, 1);
+    put_file(in_scratch("set/README"), "hello", 5);
+    OK(open_text(in_scratch("set"), NULL, 0, &d));
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    TRUE_THAT(info->nsamples == 5 && info->nclasses == 2 && strcmp(info->class_name[0], "cat") == 0 && strcmp(info->class_name[1], "dog") == 0);
+    TRUE_THAT(strcmp(cvy_shape_text(&info->field[0].shape), "3x12x16") == 0 && strcmp(info->format, "folder") == 0);
+    static const struct { int which, channels, label, tolerance; } want[] = {{0, 3, 0, 0}, {1, 3, 0, 6}, {4, 4, 0, 0}, {2, 1, 1, 2}, {3, 1, 1, 0}};
+    for (int i = 0; i < 5; i++) {
+        OK(cvy_dataset_read(d, i, 0, field));
+        TRUE_THAT(label == want[i].label);
+        check_pixels(want[i].which, 12, 16, want[i].channels, want[i].tolerance + 1e-3);
+    }
+    cvy_dataset_destroy(&d);
+    char text[600];
+    snprintf(text, sizeof text, "{path: \"%s\", channels: grey}", in_scratch("set"));
+    OK(open_text(text, NULL, 0, &d));
+    TRUE_THAT(cvy_dataset_describe(d)->field[0].shape.dim[0] == 1);
+    OK(cvy_dataset_read(d, 0, 0, field));
+    const double luma = 0.299 * picture_value(0, 0, 5, 5) + 0.587 * picture_value(0, 1, 5, 5) + 0.114 * picture_value(0, 2, 5, 5);
+    TRUE_THAT(fabs(x[5 * 16 + 5] * 255 - luma) <= 0.51);
+    OK(cvy_dataset_read(d, 4, 0, field));
+    TRUE_THAT(fabs(x[5 * 16 + 5] * 255 - picture_value(3, 0, 5, 5)) <= 0.01);
+    cvy_dataset_destroy(&d);
+}
+
+static void test_sizes(void)
+{
+    cvy_dataset *d = NULL;
+    OK(cvy_file_make_folder(in_scratch("sizes")));
+    put_png(in_scratch("sizes/a.png"), 0, 8, 8, 3);
+    put_png(in_scratch("sizes/b.png"), 0, 30, 20, 3);
+    OK(open_text(in_scratch("sizes"), NULL, 0, &d));
+    TRUE_THAT(cvy_dataset_describe(d)->nfield == 1 && cvy_dataset_describe(d)->nclasses == 0);
+    OK(cvy_dataset_read(d, 0, 0, field));
+    FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_SHAPE, "sizes/b.png: a picture of 30x20 after augmentation, the set's samples are 8x8");
+    cvy_dataset_destroy(&d);
+    OK(open_text(in_scratch("sizes"), "[{resize: 10}]", 0, &d));
+    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "3x10x10") == 0);
+    OK(cvy_dataset_read(d, 1, 0, field));
+    /* cover: rows 5 to 24, every second of them and of 20 columns; a plane stays a plane inside. */
+    TRUE_THAT(fabs(x[5 * 10 + 5] * 255 - (40 + 3 * (5 + 2 * 5 + 0.5) + 2 * (2 * 5 + 0.5))) < 0.01);
+    cvy_dataset_destroy(&d);
+    OK(open_text(in_scratch("sizes"), "[{random_crop: {size: [9, 9]}}]", 0, &d));
+    FAILS(cvy_dataset_read(d, 0, 0, field), CVY_E_SHAPE, "sizes/a.png: random_crop of 9x9 does not fit into a picture of 8x8");
+    cvy_dataset_destroy(&d);
+}
+
+static void damaged(const char *name, cvy_status code, const char *words)
+{
+    cvy_dataset *d = NULL;
+    OK(open_text(in_scratch("bad"), NULL, 0, &d));
+    char text[600];
+    snprintf(text, sizeof text, "bad/%s: %s", name, words);
+    FAILS(cvy_dataset_read(d, 1, 0, field), code, text);
+    cvy_dataset_destroy(&d);
+    TRUE_THAT(unlink(in_scratch("bad/b.jpg")) == 0 || unlink(in_scratch("bad/b.png")) == 0);
+}
+
+static void test_damage(void)
+{
+    cvy_dataset *d = NULL;
+    OK(cvy_file_make_folder(in_scratch("bad")));
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "an empty data folder");
+    put_png(in_scratch("bad/a.png"), 0, 40, 40, 3);
+    put_jpeg(in_scratch("bad/b.jpg"), 0, 40, 40, 3);
+    cut_file(in_scratch("bad/b.jpg"), 100);
+    damaged("b.jpg", CVY_E_FORMAT, "damaged JPEG");
+    put_jpeg(in_scratch("bad/b.jpg"), 0, 40, 40, 3);
+    cut_file(in_scratch("bad/b.jpg"), 2);
+    damaged("b.jpg", CVY_E_FORMAT, "damaged JPEG");
+    put_jpeg(in_scratch("bad/b.jpg"), 0, 40, 40, 4);
+    damaged("b.jpg", CVY_E_UNSUPPORTED, "JPEG of 4 components (CMYK)");
+    put_png(in_scratch("bad/b.png"), 0, 40, 40, 3);
+    cut_file(in_scratch("bad/b.png"), 30);
+    damaged("b.png", CVY_E_FORMAT, "damaged PNG");
+    put_png(in_scratch("bad/b.png"), 0, 40, 40, 3);
+    flip_byte(in_scratch("bad/b.png"), -30);
+    damaged("b.png", CVY_E_FORMAT, "damaged PNG");
+    /* A header that claims 60000 x 60000 pixels is refused before memory is taken. */
+    put_png(in_scratch("bad/b.png"), 0, 40, 40, 3);
+    FILE *f = fopen(in_scratch("bad/b.png"), "r+b");
+    static const uint8_t huge[] = {0, 0, 0xEA, 0x60, 0, 0, 0xEA, 0x60, 8, 2, 0, 0, 0, 0xDD, 0xF9, 0x0F, 0x98};
+    TRUE_THAT(f && fseek(f, 16, SEEK_SET) == 0 && fwrite(huge, 1, sizeof huge, f) == sizeof huge && fclose(f) == 0);
+    damaged("b.png", CVY_E_FORMAT, "");
+    put_file(in_scratch("bad/b.png"), "hello, world", 12);
+    damaged("b.png", CVY_E_FORMAT, "is neither a JPEG nor a PNG");
+    put_file(in_scratch("bad/b.png"), "", 0);
+    damaged("b.png", CVY_E_FORMAT, "is neither a JPEG nor a PNG");
+    OK(cvy_file_make_folder(in_scratch("bad/inner")));
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "holds both pictures (a.png, ..) and folders (inner, ..)");
+    OK(cvy_file_make_folder(in_scratch("half/full")));
+    OK(cvy_file_make_folder(in_scratch("half/void")));
+    put_png(in_scratch("half/full/a.png"), 0, 8, 8, 3);
+    FAILS(open_text(in_scratch("half"), NULL, 0, &d), CVY_E_FORMAT, "half/void: class folder without a picture");
+    OK(cvy_file_make_folder(in_scratch("texts")));
+    put_file(in_scratch("texts/a.txt"), "x", 1);
+    FAILS(open_text(in_scratch("texts"), NULL, 0, &d), CVY_E_FORMAT, "not in any format that is known");
+}
+
+int main(void)
+{
+    scratch_make();
+    test_classes();
+    test_sizes();
+    test_damage();
+    scratch_remove();
+    return 0;
+}
+#else
+int main(void)
+{
+    return 0;       /* nothing to test: this build decodes no pictures */
+}
+#endif

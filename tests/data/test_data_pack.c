@@ -1,0 +1,140 @@
+/* Packed sets: what is read back equals the source to the bit; flipped bits, truncation, strange indices and cut-off packing are named. */
+#include "test_data_pictures.h"
+
+enum { ELEMS = 3 * 8 * 8 };
+
+static void check_same(cvy_dataset *a, cvy_dataset *b)
+{
+    const cvy_dataset_info *i = cvy_dataset_describe(a), *j = cvy_dataset_describe(b);
+    static float x[2][4096], y[2][16];
+    int32_t label[2];
+    TRUE_THAT(i->nsamples == j->nsamples && i->nfield == j->nfield && i->nclasses == j->nclasses);
+    for (int64_t c = 0; c < i->nclasses; c++)
+        TRUE_THAT(strcmp(i->class_name[c], j->class_name[c]) == 0);
+    for (int f = 0; f < i->nfield; f++)
+        TRUE_THAT(strcmp(i->field[f].name, j->field[f].name) == 0 && cvy_shape_equal(&i->field[f].shape, &j->field[f].shape));
+    for (int64_t n = 0; n < i->nsamples; n++) {
+        for (int k = 0; k < 2; k++) {
+            void *const field[] = {x[k], i->nclasses ? (void *)&label[k] : (void *)y[k]};
+            memset(x[k], 0, sizeof x[k]);
+            memset(y[k], 0, sizeof y[k]);
+            label[k] = 0;
+            OK(cvy_dataset_read(k ? b : a, n, 2, field));
+        }
+        TRUE_THAT(memcmp(x[0], x[1], sizeof x[0]) == 0 && memcmp(y[0], y[1], sizeof y[0]) == 0 && (!i->nclasses || label[0] == label[1]));
+    }
+}
+
+static void round_trip(const char *source, const char *augment, const char *folder, int64_t part_bytes, int parts)
+{
+    cvy_dataset *d = NULL, *p = NULL;
+    cvy_pack_report report;
+    const cvy_pack_opts opts = {.part_bytes = part_bytes, .check = 1};
+    OK(open_text(source, augment, 1, &d));
+    OK(cvy_pack_write(d, folder, &opts, &report));
+    TRUE_THAT(report.nsamples == cvy_dataset_describe(d)->nsamples && report.nbad == 0 && report.nparts == parts);
+    OK(open_text(folder, augment, 1, &p));
+    TRUE_THAT(strcmp(cvy_dataset_describe(p)->format, "pack") == 0);
+    check_same(d, p);
+    cvy_dataset_destroy(&p);
+    cvy_dataset_destroy(&d);
+}
+
+static void test_damage(void)
+{
+    cvy_dataset *d = NULL, *p = NULL;
+    cvy_pack_report report;
+    const cvy_pack_opts opts = {.part_bytes = 2048};
+    static float x[ELEMS];
+    int32_t label;
+    void *const field[] = {x, &label};
+    OK(open_text("{format: synthetic, shape: [3, 8, 8], samples: 5}", NULL, 0, &d));
+    const char *folder = in_scratch("damage");
+    OK(cvy_pack_write(d, folder, &opts, &report));
+    FAILS(cvy_pack_write(d, folder, &opts, &report), CVY_E_CONFIG, "is not empty");
+    flip_byte(in_scratch("damage/part-00001.cvy"), 300);
+    OK(open_text(in_scratch("damage"), NULL, 0, &p));
+    OK(cvy_dataset_read(p, 1, 0, field));
+    FAILS(cvy_dataset_read(p, 2, 0, field), CVY_E_FORMAT, "damage/part-00001.cvy, record 2 at byte 0: checksum");
+    flip_byte(in_scratch("damage/part-00001.cvy"), 300);
+    OK(cvy_dataset_read(p, 2, 0, field));
+    cvy_dataset_destroy(&p);
+    flip_byte(in_scratch("damage/index.bin"), 40);
+    FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_FORMAT, "index.bin: checksum");
+    flip_byte(in_scratch("damage/index.bin"), 40);
+    TRUE_THAT(truncate(in_scratch("damage/part-00002.cvy"), 100) == 0);
+    FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_FORMAT, "part-00002.cvy: 100 bytes, expected 824: truncated");
+    TRUE_THAT(truncate(in_scratch("damage/index.bin"), 100) == 0);
+    TRUE_THAT(truncate(in_scratch("damage/part-00002.cvy"), 824) == 0);
+    FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_FORMAT, "index.bin: 100 bytes, expected 160");
+    TRUE_THAT(unlink(in_scratch("damage/part-00000.cvy")) == 0);
+    FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_IO, "part-00000.cvy: cannot be opened");
+    put_file(in_scratch("damage/pack.json"), "{\"format\": \"convoy-pack\", \"version\": 1}", 39);
+    FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_FORMAT, "pack.json: has no \"samples\"");
+    TRUE_THAT(unlink(in_scratch("damage/pack.json")) == 0);
+    FAILS(open_text("{format: pack, path: /nowhere}", NULL, 0, &p), CVY_E_IO, "no packed set");
+    cvy_dataset_destroy(&d);
+}
+
+/* A bad sample stops packing, and nothing that looks like a set is left; or it is left out. */
+static void test_bad_source(void)
+{
+    enum { RECORD = 3073 };
+    static uint8_t bytes[3 * RECORD];
+    bytes[RECORD] = 77;
+    put_file(in_scratch("data_batch_1.bin"), bytes, sizeof bytes);
+    cvy_dataset *d = NULL, *p = NULL;
+    cvy_pack_report report;
+    cvy_pack_opts opts = {.check = 1};
+    OK(open_text(in_scratch("data_batch_1.bin"), NULL, 0, &d));
+    FAILS(cvy_pack_write(d, in_scratch("stopped"), &opts, &report), CVY_E_FORMAT, "data_batch_1.bin, record 1: label 77");
+    FAILS(open_text(in_scratch("stopped"), NULL, 0, &p), CVY_E_FORMAT, "an empty data folder");
+    opts.skip_bad = 1;
+    OK(cvy_pack_write(d, in_scratch("stopped"), &opts, &report));
+    TRUE_THAT(report.nsamples == 2 && report.nbad == 1);
+    OK(open_text(in_scratch("stopped"), NULL, 0, &p));
+    TRUE_THAT(cvy_dataset_describe(p)->nsamples == 2);
+    cvy_dataset_destroy(&p);
+    cvy_dataset_destroy(&d);
+}
+
+#if CVY_HAVE_JPEG && CVY_HAVE_SPNG
+static void test_pictures(void)
+{
+    OK(cvy_file_make_folder(in_scratch("set/a")));
+    OK(cvy_file_make_folder(in_scratch("set/b")));
+    put_jpeg(in_scratch("set/a/1.jpg"), 0, 20, 24, 3);
+    put_png(in_scratch("set/a/2.png"), 1, 31, 17, 3);
+    put_jpeg(in_scratch("set/b/1.jpg"), 2, 16, 16, 1);
+    round_trip(in_scratch("set"), "[{resize: 12}, mirror]", in_scratch("encoded"), 0, 1);
+    cvy_dataset *d = NULL, *p = NULL;
+    cvy_pack_report report;
+    cvy_pack_opts opts = {.resize_h = 12, .resize_w = 12};
+    OK(open_text(in_scratch("set"), NULL, 0, &d));
+    OK(cvy_pack_write(d, in_scratch("resized"), &opts, &report));
+    OK(open_text(in_scratch("resized"), NULL, 0, &p));
+    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(p)->field[0].shape), "3x12x12") == 0);
+    cvy_dataset_destroy(&p);
+    cut_file(in_scratch("set/b/1.jpg"), 20);
+    opts = (cvy_pack_opts){.check = 1};
+    FAILS(cvy_pack_write(d, in_scratch("checked"), &opts, &report), CVY_E_FORMAT, "set/b/1.jpg: damaged JPEG");
+    cvy_dataset_destroy(&d);
+}
+#else
+static void test_pictures(void)
+{
+}
+#endif
+
+int main(void)
+{
+    scratch_make();
+    round_trip("{format: synthetic, shape: [3, 8, 8], samples: 23}", "[{random_crop: {pad: 1}}]", in_scratch("p1"), 0, 1);
+    round_trip("{format: synthetic, shape: [3, 8, 8], samples: 23}", NULL, in_scratch("p2"), 4 * 824, 6);
+    round_trip("{format: synthetic, shape: [9], samples: 4, targets: 3}", NULL, in_scratch("p3"), 1, 4);
+    test_damage();
+    test_bad_source();
+    test_pictures();
+    scratch_remove();
+    return 0;
+}
