@@ -7,6 +7,8 @@
 #ifndef CVY_MODEL_H
 #define CVY_MODEL_H
 
+#include <convoy/model.h>
+
 #include "graph/graph_op.h"
 
 typedef struct cvy_model_input { char *name; cvy_dtype dtype; cvy_shape sample_shape; } cvy_model_input;
@@ -20,7 +22,7 @@ typedef struct cvy_layer {
     int nfrom;
 } cvy_layer;
 
-typedef struct cvy_model {
+struct cvy_model {
     cvy_pool *pool;
     char *name;
     cvy_model_input *input;
@@ -28,19 +30,18 @@ typedef struct cvy_model {
     cvy_layer *layer;
     int nlayer, layer_room;
     char *output;                      /* name of the main output; the last layer that is no loss, unless set */
-} cvy_model;
+};
 
-cvy_status cvy_model_create(const char *name, cvy_model **out);
-void cvy_model_destroy(cvy_model **m);
-cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape);
-/* name NULL: op and a number ("relu3"). options: YAML flow text or NULL. from: "a, b" or NULL for the previous layer's output (the first input at the start). */
-cvy_status cvy_model_add(cvy_model *m, const char *op, const char *name, const char *options, const char *from);
 /* Shorthand for zoo files: printf-style options. */
 cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const char *from, const char *options_fmt, ...) CVY_PRINTF(5, 6);
 cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *name, const cvy_tree *options, const char *output, char *const *from, int nfrom);
+/* The operator of a layer; an unknown one is a fault that names the nearest. */
+cvy_status cvy_model_find_layer(const char *name, const cvy_op_def **out);
 /* Name of the latest layer's output, for branches. */
 const char *cvy_model_last(const cvy_model *m);
-cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_graph_opts *opts, cvy_graph **out);
+/* The graph of the model for a batch; wanted: names of layers or inputs whose values the caller needs (losses, outputs). Real inputs take the graph's dtype. */
+cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_graph_opts *opts, const char *const *wanted, int nwanted,
+                                 cvy_value **wanted_out, cvy_graph **out);
 
 /* ---- the zoo: one family a file, CVY_MODEL_DEFINE(id) at its end ---- */
 typedef struct cvy_model_def {
@@ -56,6 +57,8 @@ typedef struct cvy_model_def {
 #define CVY_MODEL_DEFINE(id) const cvy_model_def cvy_model_##id##_def
 const cvy_model_def *const *cvy_model_table(int *count_out);
 const cvy_model_def *cvy_model_find(const char *name);
+/* The same, or NULL with a fault that names the nearest. */
+const cvy_model_def *cvy_model_find_or_explain(const char *name);
 /* From the job file's `model`: a zoo name, a map {name: ..., options}, or {layers: [...], inputs: {...}}; input: the data's sample shape (NULL: the model's own). */
 cvy_status cvy_model_from_tree(const cvy_tree *tree, const cvy_shape *input, int64_t classes, cvy_model **out);
 

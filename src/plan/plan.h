@@ -110,6 +110,7 @@ typedef struct cvy_bucket {            /* a range of the STEP region, summed ove
     cvy_dtype dtype;
     cvy_request *request;              /* NULL with one rank */
     const cvy_comm_ops *request_ops;
+    int active;                        /* started, and not known to be done */
 } cvy_bucket;
 
 typedef struct cvy_plan {

@@ -73,15 +73,17 @@ static cvy_status allreduce_run(void *state, void *const *src, void *const *dst,
 
 static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    const cvy_bucket *bucket = state;
+    cvy_bucket *bucket = state;
     (void)src, (void)dst, (void)scratch;
+    bucket->active = bucket->request != NULL;
     return bucket->request ? bucket->request_ops->request_start(bucket->request) : CVY_OK;
 }
 
 static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    const cvy_bucket *bucket = state;
+    cvy_bucket *bucket = state;
     (void)src, (void)dst, (void)scratch;
+    bucket->active = 0;
     return bucket->request ? bucket->request_ops->request_wait(bucket->request) : CVY_OK;
 }
 

@@ -4,15 +4,18 @@
  */
 #include "run/run_execute.h"
 
-/* One poll of the oldest sums under way: MPI libraries without a progress thread move only when they are called. */
-static cvy_status progress(cvy_plan *plan, int *first_open, int started)
+/* One poll of the sums under way: MPI libraries without a progress thread move only when they are called. */
+static cvy_status progress(cvy_plan *plan)
 {
-    for (int b = *first_open; b < started; b++) {
+    for (int b = 0; b < plan->nbucket; b++) {
+        cvy_bucket *bucket = &plan->bucket[b];
         int done = 0;
-        CVY_TRY(plan->bucket[b].request_ops->request_test(plan->bucket[b].request, &done));
+        if (!bucket->active)
+            continue;
+        CVY_TRY(bucket->request_ops->request_test(bucket->request, &done));
+        bucket->active = !done;
         if (!done)
             break;
-        *first_open = b + 1;
     }
     return CVY_OK;
 }
@@ -25,16 +28,14 @@ static int is_comm(cvy_call_kind kind)
 cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
 {
     double *end_s = plan->end_s, exposed = 0;
-    int started = 0, first_open = 0;
     end_s[-1] = cvy_clock_s();
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
         const cvy_status status = instr->run(instr->state, instr->src, instr->dst, instr->scratch);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s", instr->call && instr->call->node ? instr->call->node->name : "step");
-        started += instr->kind == CVY_CALL_REDUCE_START;
-        if (plan->opts.comm->nranks > 1 && first_open < started && !is_comm(instr->kind))
-            CVY_TRY(progress(plan, &first_open, started));
+        if (plan->opts.comm->nranks > 1 && !is_comm(instr->kind))
+            CVY_TRY(progress(plan));
         end_s[i] = cvy_clock_s();
         if (is_comm(instr->kind))
             exposed += end_s[i] - end_s[i - 1];

@@ -1,0 +1,26 @@
+/*
+ * model_cifar_convnet.c: Caffe's "quick" network for CIFAR-10: three 5x5 convolutions with pooling, two fully connected layers.
+ * Source: Krizhevsky's cuda-convnet, as Caffe's examples/cifar10 has it.
+ */
+#include "model/model.h"
+
+static cvy_status cifar_convnet_build(cvy_model *m, const void *options, const cvy_shape *input, int64_t classes)
+{
+    (void)options, (void)input;
+    CVY_TRY(cvy_model_add(m, "conv", "conv1", "channels: 32, kernel: 5, pad: 2", NULL));
+    CVY_TRY(cvy_model_add(m, "max_pool", "pool1", "kernel: 3, stride: 2, ceil: true", NULL));
+    CVY_TRY(cvy_model_add(m, "relu", "relu1", NULL, NULL));
+    CVY_TRY(cvy_model_add(m, "conv", "conv2", "channels: 32, kernel: 5, pad: 2", NULL));
+    CVY_TRY(cvy_model_add(m, "relu", "relu2", NULL, NULL));
+    CVY_TRY(cvy_model_add(m, "avg_pool", "pool2", "kernel: 3, stride: 2, ceil: true", NULL));
+    CVY_TRY(cvy_model_add(m, "conv", "conv3", "channels: 64, kernel: 5, pad: 2", NULL));
+    CVY_TRY(cvy_model_add(m, "relu", "relu3", NULL, NULL));
+    CVY_TRY(cvy_model_add(m, "avg_pool", "pool3", "kernel: 3, stride: 2, ceil: true", NULL));
+    CVY_TRY(cvy_model_add(m, "fc", "ip1", "channels: 64", NULL));
+    return cvy_model_addf(m, "fc", "ip2", NULL, "channels: %lld, init: xavier", (long long)classes);
+}
+
+CVY_MODEL_DEFINE(cifar_convnet) = {
+    .name = "cifar-convnet", .summary = "CIFAR ConvNet, Caffe's quick", .source = "Krizhevsky 2012, cuda-convnet",
+    .input = {3, {3, 32, 32}}, .classes = 10, .build = cifar_convnet_build,
+};

@@ -1,0 +1,242 @@
+/*
+ * model_model.c: building a model, and making a graph of it for a known batch.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "model/model.h"
+
+cvy_status cvy_model_create(const char *name, cvy_model **model_out)
+{
+    cvy_model *m = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
+    cvy_status status = cvy_pool_create(&m->pool);
+    if (status == CVY_OK)
+        status = cvy_pool_strdup(m->pool, name, &m->name);
+    if (status != CVY_OK)
+        cvy_model_destroy(&m);
+    else
+        *model_out = m;
+    return status;
+}
+
+void cvy_model_destroy(cvy_model **model)
+{
+    if (!*model)
+        return;
+    cvy_mem_free(&(*model)->input);
+    cvy_mem_free(&(*model)->layer);
+    cvy_pool_destroy(&(*model)->pool);
+    cvy_mem_free(model);
+}
+
+static int is_known(const cvy_model *m, const char *name)
+{
+    for (int i = 0; i < m->ninput; i++)
+        if (strcmp(m->input[i].name, name) == 0)
+            return 1;
+    for (int i = 0; i < m->nlayer; i++)
+        if (strcmp(m->layer[i].output, name) == 0)
+            return 1;
+    return 0;
+}
+
+cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
+{
+    CVY_CHECK(!is_known(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
+    CVY_CHECK(sample_shape->ndim >= 0 && sample_shape->ndim < CVY_NDIM_MAX, CVY_E_SHAPE, "input %s: %d dimensions a sample, at most %d", name,
+              sample_shape->ndim, CVY_NDIM_MAX - 1);
+    if (m->ninput == m->input_room) {
+        const int room = m->input_room ? 2 * m->input_room : 8;
+        CVY_TRY(cvy_mem_grow(&m->input, sizeof *m->input * (size_t)m->input_room, sizeof *m->input * (size_t)room));
+        m->input_room = room;
+    }
+    cvy_model_input *input = &m->input[m->ninput];
+    CVY_TRY(cvy_pool_strdup(m->pool, name, &input->name));
+    input->dtype = dtype;
+    input->sample_shape = *sample_shape;
+    m->ninput++;
+    return CVY_OK;
+}
+
+const char *cvy_model_last(const cvy_model *m)
+{
+    return m->nlayer ? m->layer[m->nlayer - 1].output : m->ninput ? m->input[0].name : NULL;
+}
+
+const char *cvy_model_output(const cvy_model *m)
+{
+    if (m->output)
+        return m->output;
+    for (int i = m->nlayer - 1; i >= 0; i--)
+        if (!(m->layer[i].op->flags & CVY_OP_LOSS))
+            return m->layer[i].output;
+    return NULL;
+}
+
+/* "relu3": the number counts layers of the operator. */
+static cvy_status default_name(cvy_model *m, const cvy_op_def *op, char **name_out)
+{
+    int n = 1;
+    for (int i = 0; i < m->nlayer; i++)
+        n += m->layer[i].op == op;
+    do
+        CVY_TRY(cvy_pool_printf(m->pool, name_out, "%s%d", op->name, n++));
+    while (is_known(m, *name_out));
+    return CVY_OK;
+}
+
+cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *name, const cvy_tree *options, const char *output, char *const *from,
+                              int nfrom)
+{
+    if (m->nlayer == m->layer_room) {
+        const int room = m->layer_room ? 2 * m->layer_room : 64;
+        CVY_TRY(cvy_mem_grow(&m->layer, sizeof *m->layer * (size_t)m->layer_room, sizeof *m->layer * (size_t)room));
+        m->layer_room = room;
+    }
+    cvy_layer layer = {.op = op, .options = options, .nfrom = nfrom};
+    if (name)
+        CVY_TRY(cvy_pool_strdup(m->pool, name, &layer.name));
+    else
+        CVY_TRY(default_name(m, op, &layer.name));
+    CVY_TRY(cvy_pool_strdup(m->pool, output ? output : layer.name, &layer.output));
+    CVY_CHECK(!is_known(m, layer.output), CVY_E_ARGUMENT, "model %s: the name '%s' is taken already; layers that share variables need outputs of their own (output: NAME)",
+              m->name, layer.output);
+    CVY_CHECK(nfrom <= CVY_NODE_SRC_MAX, CVY_E_ARGUMENT, "layer %s: %d sources, at most %d", layer.name, nfrom, CVY_NODE_SRC_MAX);
+    for (int i = 0; i < nfrom; i++) {
+        CVY_CHECK(is_known(m, from[i]), CVY_E_ARGUMENT, "layer %s: there is no input and no earlier layer '%s'", layer.name, from[i]);
+        CVY_TRY(cvy_pool_strdup(m->pool, from[i], &layer.from[i]));
+    }
+    m->layer[m->nlayer++] = layer;
+    return CVY_OK;
+}
+
+/* Names of operators that a layer may have, for "did you mean". */
+cvy_status cvy_model_find_layer(const char *name, const cvy_op_def **out)
+{
+    const cvy_op_def *op = cvy_op_find(name);
+    if (op && !(op->flags & CVY_OP_HIDDEN)) {
+        *out = op;
+        return CVY_OK;
+    }
+    int count = 0, nnames = 0;
+    const cvy_op_def *const *table = cvy_op_table(&count);
+    const char *names[256];
+    for (int i = 0; i < count && nnames < CVY_COUNT(names); i++)
+        if (!(table[i]->flags & CVY_OP_HIDDEN))
+            names[nnames++] = table[i]->name;
+    const char *near = cvy_text_nearest(name, names, nnames);
+    return cvy_error_set(CVY_E_CONFIG, "there is no layer type '%s'%s%s%s; `convoy models --layers` lists them", name, near ? ", did you mean '" : "",
+                         near ? near : "", near ? "'?" : "");
+}
+
+/* "a, b" into names; the texts live in the pool. */
+static cvy_status split_names(cvy_pool *pool, const char *text, char **names, int *count_out)
+{
+    int count = 0;
+    for (const char *at = text; *at;) {
+        while (*at == ',' || isspace((unsigned char)*at))
+            at++;
+        size_t n = strcspn(at, ", \t\n");
+        if (n == 0)
+            break;
+        CVY_CHECK(count < CVY_NODE_SRC_MAX, CVY_E_ARGUMENT, "'%s' names more than %d sources", text, CVY_NODE_SRC_MAX);
+        CVY_TRY(cvy_pool_printf(pool, &names[count++], "%.*s", (int)n, at));
+        at += n;
+    }
+    *count_out = count;
+    return CVY_OK;
+}
+
+cvy_status cvy_model_add(cvy_model *m, const char *op_name, const char *name, const char *options, const char *from)
+{
+    const cvy_op_def *op = NULL;
+    cvy_tree *tree = NULL;
+    char *names[CVY_NODE_SRC_MAX] = {0}, *text = NULL;
+    int nfrom = 0;
+    CVY_TRY(cvy_model_find_layer(op_name, &op));
+    if (from) {
+        CVY_TRY(split_names(m->pool, from, names, &nfrom));
+    } else {
+        CVY_CHECK(cvy_model_last(m), CVY_E_ARGUMENT, "model %s: add an input before the first layer", m->name);
+        names[nfrom++] = (char *)(uintptr_t)cvy_model_last(m);
+    }
+    if (options && *options) {
+        CVY_TRY(cvy_pool_printf(m->pool, &text, options[0] == '{' ? "%s" : "{%s}", options));
+        char *label = NULL;
+        CVY_TRY(cvy_pool_printf(m->pool, &label, "options of %s", name ? name : op_name));
+        CVY_TRY(cvy_tree_parse_text(m->pool, label, text, strlen(text), &tree));
+    }
+    return cvy_model_add_tree(m, op, name, tree, NULL, names, nfrom);
+}
+
+cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const char *from, const char *options_fmt, ...)
+{
+    char options[512];
+    va_list args;
+    va_start(args, options_fmt);
+    const int n = vsnprintf(options, sizeof options, options_fmt, args);
+    va_end(args);
+    CVY_CHECK(n >= 0 && n < (int)sizeof options, CVY_E_ARGUMENT, "layer %s: its options are longer than %zu characters", name ? name : op, sizeof options);
+    return cvy_model_add(m, op, name, options, from);
+}
+
+/* ---- a graph of it ---- */
+
+struct named { const char *name; cvy_value *value; };
+
+static cvy_value *find_named(const struct named *table, int count, const char *name)
+{
+    for (int i = count - 1; i >= 0; i--)
+        if (strcmp(table[i].name, name) == 0)
+            return table[i].value;
+    return NULL;
+}
+
+/* Declares the feeds that layers read, then the layers in order; what a layer makes is known by its output's name. */
+static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, struct named *table)
+{
+    int count = 0;
+    for (int i = 0; i < m->ninput; i++) {
+        const cvy_model_input *input = &m->input[i];
+        const cvy_dtype dtype = input->dtype == CVY_DTYPE_F32 || input->dtype == CVY_DTYPE_F64 ? g->dtype : input->dtype;
+        table[count] = (struct named){input->name, NULL};
+        CVY_TRY(cvy_graph_feed(g, input->name, dtype, &input->sample_shape, 0, &table[count].value));
+        count++;
+    }
+    for (int i = 0; i < m->nlayer; i++) {
+        const cvy_layer *layer = &m->layer[i];
+        cvy_value *src[CVY_NODE_SRC_MAX] = {0}, *dst = NULL;
+        for (int k = 0; k < layer->nfrom; k++)
+            src[k] = find_named(table, count, layer->from[k]);
+        CVY_TRY(cvy_graph_layer(g, layer->op->name, layer->name, layer->options, src, layer->nfrom, &dst));
+        table[count++] = (struct named){layer->output, dst};
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_graph_opts *opts, const char *const *wanted, int nwanted,
+                                 cvy_value **wanted_out, cvy_graph **out)
+{
+    cvy_graph *g = NULL;
+    struct named *table = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *table * ((size_t)m->ninput + (size_t)m->nlayer + 1), &table));
+    CVY_TRY_OUT(cvy_graph_create(vars, opts, &g));
+    CVY_TRY_OUT(fill_graph(m, g, table));
+    for (int i = 0; i < nwanted; i++) {
+        wanted_out[i] = find_named(table, m->ninput + m->nlayer, wanted[i]);
+        if (!wanted_out[i])
+            CVY_FAIL_OUT(CVY_E_ARGUMENT, "model %s has no input and no layer '%s'", m->name, wanted[i]);
+    }
+    CVY_TRY_OUT(cvy_graph_verify(g));
+    *out = g;
+out:
+    cvy_mem_free(&table);
+    if (status != CVY_OK) {
+        cvy_graph_destroy(&g);
+        return cvy_error_prefix(status, "model %s", m->name);
+    }
+    return status;
+}

@@ -1,0 +1,243 @@
+/*
+ * model_tree.c: the job file's `model`: a name of the zoo, a map {name: ..., options}, or a network written as a list of layers.
+ *
+ *     model:
+ *       inputs: {x: 3x32x32, mask: "1x32x32"}        # optional: the data's fields otherwise
+ *       layers:
+ *         - conv: {name: conv1, channels: 32, kernel: 3, pad: 1}
+ *         - relu
+ *         - repeat: {count: 3, layers: [{conv: {channels: 32, kernel: 3, pad: 1}}, relu]}
+ *         - add: {from: [relu4, conv1]}
+ *       output: fc
+ *
+ * In a layer's map `name`, `from` and `output` belong to the model, all else to the operator.
+ */
+#include <string.h>
+
+#include "model/model.h"
+
+static cvy_status at_tree(cvy_status status, const cvy_tree *tree)
+{
+    return status == CVY_OK || strstr(cvy_error_text(), cvy_tree_where(tree)) ? status : cvy_error_prefix(status, "%s", cvy_tree_where(tree));
+}
+
+const cvy_model_def *cvy_model_find_or_explain(const char *name)
+{
+    const cvy_model_def *def = cvy_model_find(name);
+    if (def)
+        return def;
+    int count = 0;
+    const cvy_model_def *const *table = cvy_model_table(&count);
+    const char *names[128];
+    for (int i = 0; i < count && i < CVY_COUNT(names); i++)
+        names[i] = table[i]->name;
+    const char *near = cvy_text_nearest(name, names, CVY_MIN(count, CVY_COUNT(names)));
+    cvy_error_set(CVY_E_CONFIG, "there is no network '%s'%s%s%s; `convoy models` lists them", name, near ? ", did you mean '" : "", near ? near : "",
+                  near ? "'?" : "");
+    return NULL;
+}
+
+static cvy_status build_zoo(const cvy_model_def *def, const cvy_tree *options, const cvy_shape *input, int64_t classes, cvy_model *m)
+{
+    static const char *const extra[] = {"name", "classes", "input", NULL};
+    static const cvy_option none[] = {{0}};
+    void *fields = NULL;
+    const cvy_shape *shape = input ? input : &def->input;
+    CVY_TRY(cvy_pool_alloc(m->pool, CVY_MAX(def->options_size, 1), &fields));
+    CVY_TRY(cvy_options_parse(m->pool, def->name, def->options ? def->options : none, options, extra, fields, def->options_size));
+    CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, shape));
+    const cvy_status status = def->build(m, fields, shape, classes > 0 ? classes : def->classes);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "network %s", def->name);
+}
+
+cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input, int64_t classes, cvy_model **model_out)
+{
+    const cvy_model_def *def = cvy_model_find_or_explain(name);
+    cvy_model *m = NULL;
+    cvy_tree *tree = NULL;
+    cvy_status status = CVY_OK;
+    if (!def)
+        return CVY_E_CONFIG;
+    CVY_TRY(cvy_model_create(name, &m));
+    if (options && *options) {
+        char *text = NULL;
+        CVY_TRY_OUT(cvy_pool_printf(m->pool, &text, options[0] == '{' ? "%s" : "{%s}", options));
+        CVY_TRY_OUT(cvy_tree_parse_text(m->pool, name, text, strlen(text), &tree));
+    }
+    CVY_TRY_OUT(build_zoo(def, tree, input, classes, m));
+    *model_out = m;
+    return CVY_OK;
+out:
+    cvy_model_destroy(&m);
+    return status;
+}
+
+/* `from`: a name or a list of names. */
+static cvy_status read_from(cvy_model *m, const cvy_tree *from, char **names, int *count_out)
+{
+    if (!from) {
+        CVY_CHECK(cvy_model_last(m), CVY_E_CONFIG, "the first layer needs an input: give `from`");
+        names[0] = (char *)(uintptr_t)cvy_model_last(m);
+        *count_out = 1;
+        return CVY_OK;
+    }
+    const int count = from->kind == CVY_TREE_LIST ? from->count : 1;
+    CVY_CHECK(count <= CVY_NODE_SRC_MAX, CVY_E_CONFIG, "%s: %d sources, at most %d", cvy_tree_where(from), count, CVY_NODE_SRC_MAX);
+    for (int i = 0; i < count; i++) {
+        cvy_tree *item = from->kind == CVY_TREE_LIST ? from->child[i] : (cvy_tree *)(uintptr_t)from;
+        CVY_CHECK(item->text, CVY_E_CONFIG, "%s: expected the name of a layer or input", cvy_tree_where(item));
+        item->used = 1;
+        names[i] = (char *)(uintptr_t)item->text;
+    }
+    *count_out = count;
+    return CVY_OK;
+}
+
+static cvy_status read_layers(cvy_model *m, const cvy_tree *layers, int depth);
+
+static cvy_status read_repeat(cvy_model *m, const cvy_tree *repeat, int depth)
+{
+    int64_t count = 0;
+    const cvy_tree *times = cvy_tree_get(repeat, "count"), *layers = cvy_tree_get(repeat, "layers");
+    CVY_CHECK(times && layers, CVY_E_CONFIG, "%s: repeat needs `count` and `layers`", cvy_tree_where(repeat));
+    CVY_TRY(cvy_tree_int(times, &count));
+    CVY_CHECK(count >= 1 && count <= 10000, CVY_E_CONFIG, "%s: count is %lld, expected 1 to 10000", cvy_tree_where(times), (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        CVY_TRY(read_layers(m, layers, depth + 1));
+    return CVY_OK;
+}
+
+/* The operator's own options: the map without the model's keys. */
+static cvy_status own_options(cvy_model *m, const cvy_tree *map, cvy_tree **out)
+{
+    *out = NULL;
+    if (!map || map->kind != CVY_TREE_MAP)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_new_map(m->pool, map->file, out));
+    (*out)->line = map->line;
+    (*out)->column = map->column;
+    for (int i = 0; i < map->count; i++)
+        if (strcmp(map->key[i], "name") != 0 && strcmp(map->key[i], "from") != 0 && strcmp(map->key[i], "output") != 0) {
+            CVY_TRY(cvy_tree_set(m->pool, *out, map->key[i], map->child[i]));
+            (*out)->key_at[(*out)->count - 1] = map->key_at[i];
+        }
+    return CVY_OK;
+}
+
+static cvy_status read_layer(cvy_model *m, const cvy_tree *layer, int depth)
+{
+    const cvy_tree *map = layer->kind == CVY_TREE_MAP && layer->count == 1 ? layer->child[0] : NULL;
+    const char *op_name = map ? layer->key[0] : layer->text;
+    CVY_CHECK(op_name, CVY_E_CONFIG, "%s: a layer is written as `conv: {channels: 32, kernel: 3}` or just `relu`", cvy_tree_where(layer));
+    if (strcmp(op_name, "repeat") == 0)
+        return read_repeat(m, map ? map : layer, depth);
+    CVY_CHECK(!map || map->kind == CVY_TREE_MAP || (map->text && !*map->text), CVY_E_CONFIG, "%s: the options of %s are a map", cvy_tree_where(map), op_name);
+    char *from[CVY_NODE_SRC_MAX] = {0};
+    int nfrom = 0;
+    cvy_tree *options = NULL;
+    const cvy_tree *name = map ? cvy_tree_get(map, "name") : NULL, *output = map ? cvy_tree_get(map, "output") : NULL;
+    const cvy_op_def *op = NULL;
+    CVY_TRY(cvy_model_find_layer(op_name, &op));
+    CVY_TRY(read_from(m, map ? cvy_tree_get(map, "from") : NULL, from, &nfrom));
+    CVY_TRY(own_options(m, map, &options));
+    return cvy_model_add_tree(m, op, name ? name->text : NULL, options, output ? output->text : NULL, from, nfrom);
+}
+
+static cvy_status read_layers(cvy_model *m, const cvy_tree *layers, int depth)
+{
+    CVY_CHECK(layers->kind == CVY_TREE_LIST && layers->count > 0, CVY_E_CONFIG, "%s: `layers` is a list of at least one layer", cvy_tree_where(layers));
+    CVY_CHECK(depth < 8 && m->nlayer < 200000, CVY_E_CONFIG, "%s: repeats are nested too deeply, or there are too many layers", cvy_tree_where(layers));
+    for (int i = 0; i < layers->count; i++)
+        CVY_TRY(at_tree(read_layer(m, layers->child[i], depth), layers->child[i]));
+    return CVY_OK;
+}
+
+static cvy_status read_inputs(cvy_model *m, const cvy_tree *inputs, const cvy_shape *input)
+{
+    if (!inputs) {
+        CVY_CHECK(input, CVY_E_CONFIG, "the network needs `inputs`, for example {x: 3x32x32}");
+        return cvy_model_add_input(m, "x", CVY_DTYPE_F32, input);
+    }
+    CVY_CHECK(inputs->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: `inputs` is a map of names and shapes", cvy_tree_where(inputs));
+    for (int i = 0; i < inputs->count; i++) {
+        cvy_shape shape;
+        CVY_CHECK(inputs->child[i]->text, CVY_E_CONFIG, "%s: expected a shape like 3x32x32", cvy_tree_where(inputs->child[i]));
+        CVY_TRY(at_tree(cvy_shape_parse(inputs->child[i]->text, &shape), inputs->child[i]));
+        CVY_TRY(cvy_model_add_input(m, inputs->key[i], CVY_DTYPE_F32, &shape));
+    }
+    return CVY_OK;
+}
+
+static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int64_t classes, cvy_model *m)
+{
+    if (tree->kind == CVY_TREE_SCALAR || cvy_tree_get(tree, "name")) {
+        const cvy_tree *name = tree->kind == CVY_TREE_SCALAR ? tree : cvy_tree_get(tree, "name");
+        CVY_CHECK(name->text && *name->text, CVY_E_CONFIG, "%s: `model` needs the name of a network", cvy_tree_where(tree));
+        const cvy_model_def *def = cvy_model_find_or_explain(name->text);
+        return def ? build_zoo(def, tree->kind == CVY_TREE_MAP ? tree : NULL, input, classes, m) : CVY_E_CONFIG;
+    }
+    static const char *const known[] = {"inputs", "layers", "output", "name", NULL};
+    const cvy_tree *layers = cvy_tree_get(tree, "layers"), *output = cvy_tree_get(tree, "output"), *inputs = cvy_tree_get(tree, "inputs");
+    for (int i = 0; i < tree->count; i++) {
+        int found = 0;
+        for (int k = 0; known[k]; k++)
+            found |= strcmp(tree->key[i], known[k]) == 0;
+        const char *near = cvy_text_nearest(tree->key[i], known, 4);
+        CVY_CHECK(found, CVY_E_CONFIG, "%s: unknown key '%s' in `model`%s%s%s", cvy_tree_where(tree->key_at[i]), tree->key[i], near ? ", did you mean '" : "",
+                  near ? near : "", near ? "'?" : "");
+    }
+    CVY_CHECK(layers, CVY_E_CONFIG, "%s: `model` needs `name` (a network of the zoo) or `layers`", cvy_tree_where(tree));
+    CVY_TRY(read_inputs(m, inputs, input));
+    CVY_TRY(read_layers(m, layers, 0));
+    if (output && output->text)
+        CVY_TRY(cvy_pool_strdup(m->pool, output->text, &m->output));
+    return CVY_OK;
+}
+
+cvy_status cvy_model_from_tree(const cvy_tree *tree, const cvy_shape *input, int64_t classes, cvy_model **out)
+{
+    cvy_model *m = NULL;
+    const cvy_tree *name = tree->kind == CVY_TREE_SCALAR ? tree : cvy_tree_get(tree, "name");
+    CVY_TRY(cvy_model_create(name && name->text ? name->text : "network", &m));
+    const cvy_status status = at_tree(read_network(tree, input, classes, m), tree);
+    if (status != CVY_OK)
+        cvy_model_destroy(&m);
+    else
+        *out = m;
+    return status;
+}
+
+cvy_status cvy_models_list(char **text_out)
+{
+    cvy_text t = {0};
+    int count = 0;
+    const cvy_model_def *const *table = cvy_model_table(&count);
+    for (int i = 0; i < count; i++)
+        cvy_text_add(&t, "%-16s %-12s %6lld  %s (%s)\n", table[i]->name, cvy_shape_text(&table[i]->input), (long long)table[i]->classes,
+                     table[i]->summary, table[i]->source);
+    *text_out = t.data;
+    return t.status;
+}
+
+cvy_status cvy_layers_list(char **text_out)
+{
+    cvy_text t = {0};
+    int count = 0;
+    const cvy_op_def *const *table = cvy_op_table(&count);
+    for (int i = 0; i < count; i++) {
+        char *help = NULL;
+        if (table[i]->flags & CVY_OP_HIDDEN)
+            continue;
+        cvy_text_add(&t, "%s: %s\n", table[i]->name, table[i]->summary);
+        if (table[i]->options && cvy_options_help(table[i]->options, &help) == CVY_OK)
+            cvy_text_add(&t, "%s", help);
+        cvy_mem_free(&help);
+    }
+    *text_out = t.data;
+    return t.status;
+}
+
+void cvy_text_release(char **text)
+{
+    cvy_mem_free(text);
+}
