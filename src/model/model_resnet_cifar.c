@@ -21,7 +21,7 @@ static cvy_status shortcut(cvy_model *m, const char *block, const char *from, in
     snprintf(sub, sizeof sub, "%s_sub", block);
     snprintf(name_out, size, "%s_short", block);
     CVY_TRY(cvy_model_add(m, "avg_pool", sub, "kernel: 1, stride: 2", from));
-    return cvy_model_addf(m, "pad", name_out, NULL, "channels: [%d, %d]", channels / 4, channels / 4);
+    return cvy_model_addf(m, "pad_slice", name_out, NULL, "first: %d, whole: %d", channels / 4, channels);
 }
 
 static cvy_status block(cvy_model *m, const char *name, const char *from, int channels, int stride)
@@ -59,19 +59,24 @@ static cvy_status resnet_build(cvy_model *m, int n, int64_t classes)
     return cvy_model_addf(m, "fc", "fc", NULL, "channels: %lld", (long long)classes);
 }
 
-#define RESNET_CIFAR(layers)                                                                                                            \
-    static cvy_status resnet_##layers##_build(cvy_model *m, const void *options, const cvy_shape *input, int64_t classes)               \
-    {                                                                                                                                   \
-        (void)options, (void)input;                                                                                                     \
-        return resnet_build(m, ((layers)-2) / 6, classes);                                                                              \
-    }                                                                                                                                   \
-    CVY_MODEL_DEFINE(resnet_##layers) = {                                                                                               \
-        .name = "resnet-" #layers, .summary = "CIFAR ResNet of " #layers " layers", .source = "He et al. 2016, section 4.2",            \
-        .input = {3, {3, 32, 32}}, .classes = 10, .build = resnet_##layers##_build,                                                     \
+#define RESNET_BUILD(layers)                                                                                              \
+    static cvy_status resnet_##layers##_build(cvy_model *m, const void *options, const cvy_shape *input, int64_t classes) \
+    {                                                                                                                     \
+        (void)options, (void)input;                                                                                       \
+        return resnet_build(m, ((layers)-2) / 6, classes);                                                                \
     }
+#define RESNET_DEF(layers)                                                                                            \
+    {.name = "resnet-" #layers, .summary = "CIFAR ResNet of " #layers " layers", .source = "He et al. 2016, section 4.2", \
+     .input = {3, {3, 32, 32}}, .classes = 10, .build = resnet_##layers##_build}
 
-RESNET_CIFAR(20);
-RESNET_CIFAR(32);
-RESNET_CIFAR(44);
-RESNET_CIFAR(56);
-RESNET_CIFAR(110);
+RESNET_BUILD(20)
+RESNET_BUILD(32)
+RESNET_BUILD(44)
+RESNET_BUILD(56)
+RESNET_BUILD(110)
+
+CVY_MODEL_DEFINE(resnet_20) = RESNET_DEF(20);
+CVY_MODEL_DEFINE(resnet_32) = RESNET_DEF(32);
+CVY_MODEL_DEFINE(resnet_44) = RESNET_DEF(44);
+CVY_MODEL_DEFINE(resnet_56) = RESNET_DEF(56);
+CVY_MODEL_DEFINE(resnet_110) = RESNET_DEF(110);

@@ -297,14 +297,13 @@ void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro)
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP && strcmp(plan->buffer[i].name, value_name) == 0)
             return plan->buffer[i].data;
-    for (int i = 0; i < plan->ninstr; i++) {
+    /* From the end: where a reorder has brought an output to plain layout, that one is meant. */
+    for (int i = plan->ninstr - 1; i >= 0; i--) {
         const cvy_instr *instr = &plan->instr[i];
         for (int d = 0; instr->micro == micro && d < instr->ndst; d++) {
             const cvy_buffer *b = instr->dst_buffer[d] >= 0 ? &plan->buffer[instr->dst_buffer[d]] : NULL;
-            if (!b || !b->value || !b->value->is_output || strcmp(b->value->name, value_name) != 0)
-                continue;
-            /* A later reorder may have brought it to plain layout: outputs are read in plain. */
-            return b->data;
+            if (b && b->value && b->value->is_output && strcmp(b->value->name, value_name) == 0)
+                return b->data;
         }
     }
     return NULL;

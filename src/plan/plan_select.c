@@ -314,6 +314,19 @@ static cvy_status add_node(cvy_unit *u, const cvy_node *node, const cvy_plan_opt
     return add_compute(u, node, opts);
 }
 
+/* Outputs are read from outside in plain layout. */
+static cvy_status add_outputs(cvy_unit *u)
+{
+    const cvy_layout plain = cvy_layout_plain();
+    for (int v = 0; v < u->graph->nvalue; v++) {
+        cvy_value *value = u->graph->value[v];
+        int at = find_loc(u, value, NULL);
+        if (value->is_output && value->kind == CVY_VALUE_TEMP && at >= 0 && !cvy_layout_is_plain(&u->loc[at].layout))
+            CVY_TRY(source_loc(u, value, &plain, CVY_PHASE_MICRO, &at));
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit **out)
 {
     cvy_unit *u = NULL;
@@ -323,6 +336,8 @@ cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit
     for (int n = 0; n < graph->nnode && status == CVY_OK; n++)
         if (!graph->node[n]->removed)
             status = add_node(u, graph->node[n], opts);
+    if (status == CVY_OK)
+        status = add_outputs(u);
     if (status != CVY_OK) {
         cvy_unit_destroy(&u);
         return status;

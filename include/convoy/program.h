@@ -1,0 +1,114 @@
+/*
+ * convoy/program.h: training and evaluating inside a program of one's own: the caller drives, one call runs one step.
+ *
+ *     cvy_program_create(context, NULL, &program);
+ *     cvy_program_add_training(program, model, 64, NULL, &train);      // 64: the global batch
+ *     cvy_program_add_forward(program, model, 64, NULL, &forward);     // over the same variables
+ *     cvy_program_plan(program);
+ *     ... fill cvy_program_feed(program, train, "x") and "label" in place ...
+ *     cvy_program_step(program, train, 0.01);
+ *
+ * A program holds one set of variables and any number of steps over them: training with one loss, with another, forward only, other batch sizes.
+ * Every step is planned before the first one runs and all share one arena.
+ */
+#ifndef CONVOY_PROGRAM_H
+#define CONVOY_PROGRAM_H
+
+#include <convoy/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cvy_program cvy_program;
+
+/** Options of a program; zero-initialise, set size. Equal on all ranks. */
+typedef struct cvy_program_opts {
+    size_t size;
+    cvy_dtype dtype;          /* CVY_DTYPE_F32 (0) or CVY_DTYPE_F64 */
+    uint64_t seed;            /* of initial weights and dropout */
+    int64_t batch_norm_group; /* samples; 0: 32; -1: the rank's share; -2: the whole batch */
+    const char *kernels;      /* "auto" (NULL), "reference", "native", "onednn" */
+    const char *passes_off;   /* "all", or names: "fuse-relu, in-place, memory-reuse, overlap"; NULL: all on */
+    int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: 4 MiB */
+    const char *plan_file;    /* a plan.json whose kernel choices are taken again, or NULL */
+} cvy_program_opts;
+
+/** Options of a training step; zero-initialise, set size. Equal on all ranks. */
+typedef struct cvy_training_opts {
+    size_t size;
+    const char *losses;             /* "loss1, loss2": layers to minimise the sum of; NULL: all losses of the model */
+    const char *trains;             /* patterns of variables, "gen.*, head.*"; NULL: all that the losses depend on */
+    const char *optimizer;          /* "sgd" (NULL), "adam", ... */
+    const char *optimizer_options;  /* YAML text, "momentum: 0.9", or NULL */
+    double weight_decay, clip_norm, clip_value;
+    int64_t accumulate;             /* micro-batches a step, 0: 1 */
+    const char *outputs;            /* layers whose values are kept readable after the step, or NULL */
+} cvy_training_opts;
+
+/** Makes an empty program on a context, which must outlive it. Errors: CVY_E_CONFIG, CVY_E_MEMORY. Collective: no. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts, cvy_program **program_out);
+/** Destroys and sets to NULL; NULL is accepted. Collective: no. */
+CVY_API void cvy_program_destroy(cvy_program **program);
+
+/**
+ * cvy_program_add_training - add a training step
+ * @model: must have at least one loss; borrowed until cvy_program_plan() has returned
+ * @batch: global batch in samples, split over the ranks as evenly as it goes; at least the number of ranks is usual, fewer leaves ranks idle
+ * @opts: NULL for the defaults (plain SGD, all losses, all variables)
+ * @step_out: its number, for the calls below
+ *
+ * Errors: CVY_E_ARGUMENT, CVY_E_MEMORY. Collective: logically (the same calls on all ranks).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_add_training(cvy_program *program, const cvy_model *model, int64_t batch, const cvy_training_opts *opts, int *step_out);
+/** Adds a forward step (evaluation: running statistics, no dropout) that computes the layers named in @outputs (NULL: the model's output) and the losses between. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_add_forward(cvy_program *program, const cvy_model *model, int64_t batch, const char *outputs, int *step_out);
+
+/**
+ * cvy_program_plan - infer shapes, differentiate, choose kernels, lay out memory, initialise the variables
+ *
+ * Called once, after all steps are added. Weights are filled from the seed, equal on all ranks. Errors: CVY_E_SHAPE, CVY_E_CONFIG (layer and option
+ * named), CVY_E_MEMORY. Collective: yes (all ranks return the same status).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_plan(cvy_program *program);
+
+/** This rank's share of the global batch of a step: rows of each feed, and the index of the first within the global batch (first micro-batch). */
+CVY_API int64_t cvy_program_rows(const cvy_program *program, int step);
+CVY_API int64_t cvy_program_first_row(const cvy_program *program, int step);
+
+/** Memory of an input on this rank, [rows, sample shape...], of the model's dtype (real inputs: the program's); filled in place before each step. NULL: no such input. */
+CVY_API void *cvy_program_feed(cvy_program *program, int step, const char *input);
+
+/**
+ * cvy_program_step - run one step
+ * @learning_rate: of this step; ignored by forward steps
+ *
+ * Allocates nothing. The weights of all ranks are equal after it. Errors: CVY_E_COMM, CVY_E_FORMAT (a label out of range); then weights may be partly
+ * updated. Collective: yes.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int step, double learning_rate);
+
+/** Value of a loss after a step: training: over the global batch, equal on all ranks; forward: this rank's share of it (add over ranks). Errors: CVY_E_ARGUMENT. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_loss(const cvy_program *program, int step, const char *loss, double *value_out);
+/** Rows of an output layer on this rank after a step, plain layout, of the program's dtype; valid until the program's next step. @shape_out may be NULL. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_output(const cvy_program *program, int step, const char *layer, const void **data_out, cvy_shape *shape_out);
+
+/** Variables by name ("conv1.weight"), copied to or from plain row-major memory of the program's dtype and of @elems elements. Errors: CVY_E_ARGUMENT. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_get(const cvy_program *program, const char *variable, void *plain_out, int64_t elems);
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_set(cvy_program *program, const char *variable, const void *plain, int64_t elems);
+/** Name and shape of variable i, CVY_END behind the last. */
+CVY_API cvy_status cvy_program_variable(const cvy_program *program, int i, const char **name_out, cvy_shape *shape_out);
+
+/** Weights to and from a safetensors file (load: names and shapes must agree). Save on one rank; load on all. Errors: CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_save(const cvy_program *program, const char *path);
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_load(cvy_program *program, const char *path);
+
+/** The graph of a step as text or Graphviz dot; the plan (layers, kernels, memory to the byte) as JSON. Released with cvy_text_release(). */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_print(const cvy_program *program, int step, const char *how, char **text_out);   /* how: "text", "dot", "json", "explain" */
+/** Bytes of tensor memory that this rank's program holds: arena (shared by all steps), variables, feeds. */
+CVY_API int64_t cvy_program_bytes(const cvy_program *program);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,235 @@
+/*
+ * run_plan.c: planning a program: graphs for each micro-batch size, passes, units, plans; then memory and initial weights.
+ *
+ * Layouts of variables are chosen by the first graph that reads them. So that they are equal on all ranks, although shares may differ by a sample,
+ * a rank whose share is not the largest plans the largest share first, for its choices only.
+ */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "optim/optim.h"
+#include "run/run_program.h"
+#include "run/run_team.h"
+
+/* ---- micro-batches ---- */
+
+/* As even as it goes, larger ones first: 10 samples in 3 micro-batches are 4, 3, 3. */
+static cvy_status split_batch(cvy_program *p, cvy_program_step_info *s)
+{
+    s->nmicro = (int)s->accumulate;
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->micro_n * (size_t)s->nmicro, &s->micro_n));
+    for (int m = 0; m < s->nmicro; m++)
+        s->micro_n[m] = s->batch / s->nmicro + (m < s->batch % s->nmicro);
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->graph * (size_t)s->nmicro, &s->graph));
+    return cvy_pool_alloc(p->pool, sizeof *s->unit * (size_t)s->nmicro, &s->unit);
+}
+
+/* ---- one graph ---- */
+
+static int trains(void *user, const cvy_variable *v)
+{
+    const char *patterns = user;
+    char pattern[128];
+    for (const char *at = patterns; *at;) {
+        at += strspn(at, ", ");
+        const size_t n = strcspn(at, ", ");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+        if (n && fnmatch(pattern, v->name, 0) == 0)
+            return 1;
+        at += n;
+    }
+    return 0;
+}
+
+static cvy_status note_names(cvy_program *p, cvy_value *const *value, int count, char **names)
+{
+    for (int i = 0; i < count; i++) {
+        value[i]->is_output = 1;
+        if (!names[i])
+            CVY_TRY(cvy_pool_strdup(p->pool, value[i]->name, &names[i]));
+    }
+    return CVY_OK;
+}
+
+static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph *g, cvy_value **losses, cvy_value **outputs)
+{
+    cvy_gradients gradients = {0};
+    int nbucket = 0;
+    CVY_TRY(note_names(p, losses, s->nloss, s->loss_value));
+    CVY_TRY(note_names(p, outputs, s->noutput, s->output_value));
+    for (int i = 0; p->group && i < p->vars->count; i++)
+        p->group(p->group_user, p->vars->at[i]);
+    if (s->training) {
+        CVY_TRY(cvy_pass_autodiff(g, losses, s->nloss, s->trains ? trains : NULL, s->trains, &gradients));
+        CVY_TRY(cvy_pass_reduce(g, p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->pass_overlap, &nbucket));
+        CVY_TRY(cvy_pass_optimise(g, &gradients, &s->optimise));
+    }
+    CVY_TRY(cvy_pass_prune(g));
+    return p->pass_fuse_relu ? cvy_pass_fuse_relu(g) : CVY_OK;
+}
+
+static cvy_status build_graph(cvy_program *p, cvy_program_step_info *s, const cvy_batch *batch, cvy_graph **out)
+{
+    const cvy_graph_opts opts = {.name = s->model->name, .batch = *batch, .training = s->training, .dtype = p->opts.dtype, .bn_group = p->bn_group,
+                                 .seed = p->opts.seed};
+    const char *wanted[32];
+    cvy_value *value[32] = {0};
+    cvy_graph *g = NULL;
+    for (int i = 0; i < s->nloss; i++)
+        wanted[i] = s->losses[i];
+    for (int i = 0; i < s->noutput; i++)
+        wanted[s->nloss + i] = s->outputs[i];
+    CVY_TRY(cvy_model_instantiate(s->model, p->vars, &opts, wanted, s->nloss + s->noutput, value, &g));
+    const cvy_status status = run_passes(p, s, g, value, value + s->nloss);
+    if (status != CVY_OK)
+        cvy_graph_destroy(&g);
+    else
+        *out = g;
+    return status;
+}
+
+static cvy_plan_opts plan_opts(const cvy_program *p)
+{
+    return (cvy_plan_opts){.comm = p->context->comm, .threads = p->context->threads, .kernels = p->opts.dtype == CVY_DTYPE_F64 ? CVY_KERNELS_REFERENCE : p->kernels,
+                           .no_inplace = !p->pass_inplace, .no_reuse = !p->pass_reuse, .choices = p->choices};
+}
+
+/* The largest share of any rank, for its layouts. */
+static cvy_status settle_layouts(cvy_program *p, cvy_program_step_info *s, int64_t global_n)
+{
+    const int nranks = p->context->comm->nranks;
+    const cvy_batch largest = cvy_batch_share(global_n, nranks - 1, nranks), mine = cvy_batch_share(global_n, p->context->comm->rank, nranks);
+    const cvy_plan_opts opts = plan_opts(p);
+    cvy_graph *g = NULL;
+    cvy_unit *u = NULL;
+    int settled = 1;
+    for (int i = 0; i < p->vars->count; i++)
+        settled &= p->vars->at[i]->layout_fixed;
+    if (largest.local_n == mine.local_n || (settled && p->vars->count))
+        return CVY_OK;
+    CVY_TRY(build_graph(p, s, &largest, &g));
+    const cvy_status status = cvy_unit_create(g, &opts, &u);
+    cvy_unit_destroy(&u);
+    cvy_graph_destroy(&g);
+    return status;
+}
+
+/* Micro-batches of one size on this rank share graph and unit, if their batch-norm groups lie alike: the global size and the share are then equal too. */
+static cvy_status unit_for(cvy_program *p, cvy_program_step_info *s, int m, cvy_unit **out)
+{
+    const cvy_batch batch = cvy_batch_share(s->micro_n[m], p->context->comm->rank, p->context->comm->nranks);
+    const cvy_plan_opts opts = plan_opts(p);
+    for (int i = 0; i < s->nunit; i++)
+        if (s->graph[i]->batch.global_n == batch.global_n) {
+            *out = s->unit[i];
+            return CVY_OK;
+        }
+    CVY_TRY(settle_layouts(p, s, s->micro_n[m]));
+    cvy_graph *g = NULL;
+    CVY_TRY(build_graph(p, s, &batch, &g));
+    const cvy_status status = cvy_unit_create(g, &opts, &s->unit[s->nunit]);
+    if (status != CVY_OK) {
+        cvy_graph_destroy(&g);
+        return status;
+    }
+    s->graph[s->nunit] = g;
+    *out = s->unit[s->nunit++];
+    return CVY_OK;
+}
+
+static cvy_status plan_step(cvy_program *p, cvy_program_step_info *s)
+{
+    const cvy_plan_opts opts = plan_opts(p);
+    cvy_unit **unit = NULL;
+    CVY_TRY(split_batch(p, s));
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *unit * (size_t)s->nmicro, &unit));
+    for (int m = 0; m < s->nmicro; m++)
+        CVY_TRY(unit_for(p, s, m, &unit[m]));
+    CVY_TRY(cvy_plan_create(unit, s->nmicro, &opts, &s->plan));
+    p->arena_bytes = CVY_MAX(p->arena_bytes, s->plan->arena_bytes);
+    return CVY_OK;
+}
+
+cvy_status cvy_program_prepare(cvy_program *p)
+{
+    CVY_CHECK(!p->planned && p->nstep > 0, CVY_E_ARGUMENT, "a program is planned once, after at least one step was added");
+    const int before = cvy_team_enter(p->context->threads);
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < p->nstep && status == CVY_OK; i++)
+        status = plan_step(p, p->step[i]);
+    cvy_team_leave(before);
+    p->planned = 1;
+    return cvy_comm_agree(p->context->comm, status);
+}
+
+/* ---- memory and first values ---- */
+
+static cvy_status allocate_variables(cvy_vars *vars)
+{
+    for (int i = 0; i < vars->count; i++) {
+        cvy_variable *v = vars->at[i];
+        cvy_blocking b;
+        if (v->data)
+            continue;
+        CVY_TRY(cvy_blocking_make(&v->layout, &v->shape, &b));
+        v->layout_fixed = 1;
+        v->bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype);
+        const cvy_status status = cvy_mem_alloc_pages(v->bytes, &v->data);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "memory of %s", v->name);
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_program_initialise(cvy_program *p)
+{
+    for (int i = 0; i < p->vars->count; i++) {
+        cvy_variable *v = p->vars->at[i];
+        void *plain = NULL;
+        if (!v->init.method)
+            continue;
+        CVY_TRY(cvy_mem_alloc((size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype), &plain));
+        cvy_status status = cvy_init_fill(v, p->opts.seed, plain);
+        if (status == CVY_OK)
+            status = cvy_variable_write(v, plain);
+        cvy_mem_free(&plain);
+        CVY_TRY(status);
+    }
+    return CVY_OK;
+}
+
+static void *scalar_feed(cvy_plan *plan, const char *name)
+{
+    cvy_plan_feed *feed = cvy_plan_find_feed(plan, name);
+    return feed ? feed->data : NULL;
+}
+
+static cvy_status allocate(cvy_program *p)
+{
+    CVY_TRY(allocate_variables(p->vars));
+    CVY_TRY(cvy_mem_alloc_pages(CVY_MAX(p->arena_bytes, 64), &p->arena));
+    p->arena_bytes = CVY_MAX(p->arena_bytes, 64);
+    for (int i = 0; i < p->nstep; i++) {
+        cvy_program_step_info *s = p->step[i];
+        CVY_TRY(cvy_plan_bind(s->plan, p->arena));
+        s->lr = scalar_feed(s->plan, "lr");
+        s->norm = scalar_feed(s->plan, "norm");
+        s->step_number = scalar_feed(s->plan, "step");
+    }
+    return cvy_program_initialise(p);
+}
+
+cvy_status cvy_program_allocate(cvy_program *p)
+{
+    const int before = cvy_team_enter(p->context->threads);
+    const cvy_status status = allocate(p);
+    cvy_team_leave(before);
+    p->allocated = status == CVY_OK;
+    return cvy_comm_agree(p->context->comm, status);
+}
+
+cvy_status cvy_program_plan(cvy_program *p)
+{
+    CVY_TRY(cvy_program_prepare(p));
+    return cvy_program_allocate(p);
+}

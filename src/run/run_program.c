@@ -1,0 +1,374 @@
+/*
+ * run_program.c: the public program: steps are described, planned together, and run one at a time by the caller.
+ */
+#include "run/run_program.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "run/run_checkpoint.h"
+#include "run/run_team.h"
+
+/* ---- describing ---- */
+
+static int pass_is_off(const char *off, const char *name)
+{
+    if (!off)
+        return 0;
+    if (strcmp(off, "all") == 0)
+        return 1;
+    const size_t n = strlen(name);
+    for (const char *at = off; (at = strstr(at, name)) != NULL; at += n)
+        if ((at == off || strchr(", ", at[-1])) && (at[n] == '\0' || strchr(", ", at[n])))
+            return 1;
+    return 0;
+}
+
+static cvy_status check_passes(const char *off)
+{
+    static const char *const known[] = {"all", "fuse-relu", "in-place", "memory-reuse", "overlap"};
+    for (const char *at = off; at && *at;) {
+        at += strspn(at, ", ");
+        const size_t n = strcspn(at, ", ");
+        int found = n == 0;
+        for (int i = 0; i < CVY_COUNT(known); i++)
+            found |= strlen(known[i]) == n && strncmp(known[i], at, n) == 0;
+        CVY_CHECK(found, CVY_E_CONFIG, "there is no pass '%.*s' to switch off; the passes are fuse-relu, in-place, memory-reuse, overlap, or all", (int)n, at);
+        at += n;
+    }
+    return CVY_OK;
+}
+
+static cvy_status parse_kernels(const char *text, cvy_kernels *out)
+{
+    static const char *const names[] = {"auto", "reference", "native", "onednn"};
+    *out = CVY_KERNELS_AUTO;
+    if (!text)
+        return CVY_OK;
+    for (int i = 0; i < CVY_COUNT(names); i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (cvy_kernels)i;
+            return CVY_OK;
+        }
+    return cvy_error_set(CVY_E_CONFIG, "kernels: '%s' is none of auto, reference, native, onednn", text);
+}
+
+static cvy_status read_choices(cvy_program *p)
+{
+    cvy_tree *tree = NULL;
+    if (!p->opts.plan_file)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_parse_file(p->pool, p->opts.plan_file, &tree));
+    p->choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
+    CVY_CHECK(p->choices && p->choices->kind == CVY_TREE_MAP, CVY_E_FORMAT, "%s: not a plan: the map `choices` is missing", p->opts.plan_file);
+    return CVY_OK;
+}
+
+static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
+{
+    if (opts)
+        memcpy(&p->opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
+    CVY_CHECK(p->opts.dtype == CVY_DTYPE_F32 || p->opts.dtype == CVY_DTYPE_F64, CVY_E_CONFIG, "a program computes in f32 or f64, not in %s",
+              cvy_dtype_text(p->opts.dtype));
+    CVY_TRY(check_passes(p->opts.passes_off));
+    CVY_TRY(parse_kernels(p->opts.kernels, &p->kernels));
+    p->pass_fuse_relu = !pass_is_off(p->opts.passes_off, "fuse-relu");
+    p->pass_inplace = !pass_is_off(p->opts.passes_off, "in-place");
+    p->pass_reuse = !pass_is_off(p->opts.passes_off, "memory-reuse");
+    p->pass_overlap = !pass_is_off(p->opts.passes_off, "overlap");
+    const int64_t group = p->opts.batch_norm_group;
+    p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
+    if (p->opts.bucket_bytes <= 0)
+        p->opts.bucket_bytes = 4 << 20;
+    CVY_TRY(read_choices(p));
+    return cvy_vars_create(&p->vars);
+}
+
+cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts, cvy_program **program_out)
+{
+    cvy_program *p = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *p, &p));
+    p->context = context;
+    cvy_status status = cvy_pool_create(&p->pool);
+    if (status == CVY_OK)
+        status = set_up(p, opts);
+    if (status != CVY_OK)
+        cvy_program_destroy(&p);
+    else
+        *program_out = p;
+    return status;
+}
+
+static void destroy_step(cvy_program_step_info *s)
+{
+    cvy_plan_destroy(&s->plan);
+    for (int i = 0; i < s->nunit; i++) {
+        cvy_unit_destroy(&s->unit[i]);
+        cvy_graph_destroy(&s->graph[i]);
+    }
+}
+
+void cvy_program_destroy(cvy_program **program)
+{
+    cvy_program *p = *program;
+    if (!p)
+        return;
+    for (int i = 0; i < p->nstep; i++)
+        destroy_step(p->step[i]);
+    cvy_vars_destroy(&p->vars);
+    if (p->arena)
+        cvy_mem_free_pages(p->arena, p->arena_bytes);
+    cvy_pool_destroy(&p->pool);
+    cvy_mem_free(program);
+}
+
+static cvy_status split_list(cvy_pool *pool, const char *text, char **names, int room, int *count_out)
+{
+    *count_out = 0;
+    for (const char *at = text; at && *at;) {
+        at += strspn(at, ", \t\n");
+        const size_t n = strcspn(at, ", \t\n");
+        if (n == 0)
+            break;
+        CVY_CHECK(*count_out < room, CVY_E_ARGUMENT, "'%s' has more than %d names", text, room);
+        CVY_TRY(cvy_pool_printf(pool, &names[(*count_out)++], "%.*s", (int)n, at));
+        at += n;
+    }
+    return CVY_OK;
+}
+
+static cvy_status new_step(cvy_program *p, const cvy_model *model, int64_t batch, cvy_program_step_info **out)
+{
+    cvy_program_step_info *s = NULL;
+    CVY_CHECK(!p->planned, CVY_E_ARGUMENT, "the program is planned already: add all steps first");
+    CVY_CHECK(p->nstep < CVY_COUNT(p->step), CVY_E_ARGUMENT, "a program holds at most %d steps", CVY_COUNT(p->step));
+    CVY_CHECK(batch >= 1, CVY_E_ARGUMENT, "a batch of %lld samples; at least 1 is needed", (long long)batch);
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s, &s));
+    s->model = model;
+    s->batch = batch;
+    s->accumulate = 1;
+    *out = s;
+    return CVY_OK;
+}
+
+static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy_program_step_info *s)
+{
+    cvy_tree *tree = NULL;
+    char *text = NULL, *name = NULL;
+    CVY_TRY(cvy_pool_strdup(p->pool, o->optimizer ? o->optimizer : "sgd", &name));
+    if (o->optimizer_options && *o->optimizer_options) {
+        CVY_TRY(cvy_pool_printf(p->pool, &text, o->optimizer_options[0] == '{' ? "%s" : "{%s}", o->optimizer_options));
+        CVY_TRY(cvy_tree_parse_text(p->pool, "optimizer_options", text, strlen(text), &tree));
+    }
+    s->optimise = (cvy_optimise_opts){name, tree, o->weight_decay, o->clip_norm, o->clip_value};
+    return CVY_OK;
+}
+
+static cvy_status all_losses(cvy_program *p, const cvy_model *model, cvy_program_step_info *s)
+{
+    for (int i = 0; i < model->nlayer; i++)
+        if (model->layer[i].op->flags & CVY_OP_LOSS) {
+            CVY_CHECK(s->nloss < CVY_COUNT(s->losses), CVY_E_ARGUMENT, "model %s has more than %d losses", model->name, CVY_COUNT(s->losses));
+            CVY_TRY(cvy_pool_strdup(p->pool, model->layer[i].output, &s->losses[s->nloss++]));
+        }
+    return CVY_OK;
+}
+
+cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int64_t batch, const cvy_training_opts *opts, int *step_out)
+{
+    cvy_training_opts o = {0};
+    cvy_program_step_info *s = NULL;
+    if (opts)
+        memcpy(&o, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
+    CVY_TRY(new_step(p, model, batch, &s));
+    s->training = 1;
+    s->accumulate = o.accumulate > 0 ? o.accumulate : 1;
+    CVY_CHECK(s->accumulate <= batch, CVY_E_ARGUMENT, "%lld micro-batches of a batch of %lld samples", (long long)s->accumulate, (long long)batch);
+    CVY_TRY(split_list(p->pool, o.losses, s->losses, CVY_COUNT(s->losses), &s->nloss));
+    if (s->nloss == 0)
+        CVY_TRY(all_losses(p, model, s));
+    CVY_CHECK(s->nloss > 0, CVY_E_ARGUMENT, "model %s has no loss to train with", model->name);
+    CVY_TRY(split_list(p->pool, o.outputs, s->outputs, CVY_COUNT(s->outputs), &s->noutput));
+    if (o.trains)
+        CVY_TRY(cvy_pool_strdup(p->pool, o.trains, &s->trains));
+    CVY_TRY(read_optimizer(p, &o, s));
+    *step_out = p->nstep;
+    p->step[p->nstep++] = s;
+    return CVY_OK;
+}
+
+cvy_status cvy_program_add_forward(cvy_program *p, const cvy_model *model, int64_t batch, const char *outputs, int *step_out)
+{
+    cvy_program_step_info *s = NULL;
+    CVY_TRY(new_step(p, model, batch, &s));
+    CVY_TRY(split_list(p->pool, outputs ? outputs : cvy_model_output(model), s->outputs, CVY_COUNT(s->outputs), &s->noutput));
+    CVY_TRY(all_losses(p, model, s));
+    *step_out = p->nstep;
+    p->step[p->nstep++] = s;
+    return CVY_OK;
+}
+
+/* ---- running ---- */
+
+static cvy_program_step_info *find_step(const cvy_program *p, int step)
+{
+    return step >= 0 && step < p->nstep && p->step[step]->plan ? p->step[step] : NULL;
+}
+
+int64_t cvy_program_rows(const cvy_program *p, int step)
+{
+    const cvy_program_step_info *s = find_step(p, step);
+    return s ? s->plan->rows : 0;
+}
+
+int64_t cvy_program_first_row(const cvy_program *p, int step)
+{
+    const cvy_program_step_info *s = find_step(p, step);
+    return s ? s->plan->unit[0]->graph->batch.first : 0;
+}
+
+void *cvy_program_feed(cvy_program *p, int step, const char *input)
+{
+    cvy_program_step_info *s = find_step(p, step);
+    cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, input) : NULL;
+    return feed ? feed->data : NULL;
+}
+
+cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
+{
+    cvy_program_step_info *s = find_step(p, step);
+    CVY_CHECK(s && p->allocated, CVY_E_ARGUMENT, "step %d is not planned", step);
+    if (s->lr)
+        *s->lr = learning_rate;
+    if (s->norm)
+        *s->norm = (double)s->batch;
+    if (s->step_number)
+        *s->step_number = s->count;
+    const int before = cvy_team_enter(p->context->threads);
+    const cvy_status status = cvy_plan_execute(s->plan, &s->time);
+    cvy_team_leave(before);
+    if (status == CVY_OK)
+        s->count++;
+    else if (p->context->opts.fatal)
+        p->context->opts.fatal(p->context->opts.fatal_user, status, cvy_error_text());
+    return status;
+}
+
+cvy_status cvy_program_loss(const cvy_program *p, int step, const char *loss, double *value_out)
+{
+    const cvy_program_step_info *s = find_step(p, step);
+    const double *value = NULL;
+    for (int i = 0; s && i < s->nloss; i++)
+        if (strcmp(s->losses[i], loss) == 0)
+            value = cvy_plan_find(s->plan, s->loss_value[i], 0);
+    CVY_CHECK(value, CVY_E_ARGUMENT, "step %d has no loss '%s'", step, loss);
+    *value_out = *value;
+    return CVY_OK;
+}
+
+cvy_status cvy_program_output(const cvy_program *p, int step, const char *layer, const void **data_out, cvy_shape *shape_out)
+{
+    const cvy_program_step_info *s = find_step(p, step);
+    CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", step);
+    CVY_CHECK(s->nmicro == 1, CVY_E_UNSUPPORTED, "outputs of a step of several micro-batches cannot be read");
+    for (int i = 0; i < s->noutput; i++) {
+        const cvy_value *v = strcmp(s->outputs[i], layer) == 0 ? cvy_graph_find(s->plan->unit[0]->graph, s->output_value[i]) : NULL;
+        if (!v)
+            continue;
+        *data_out = cvy_plan_find(s->plan, s->output_value[i], 0);
+        if (shape_out)
+            *shape_out = v->shape;
+        return CVY_OK;
+    }
+    return cvy_error_set(CVY_E_ARGUMENT, "step %d keeps no output '%s': name it in `outputs`", step, layer);
+}
+
+/* ---- variables ---- */
+
+static cvy_status find_variable(const cvy_program *p, const char *name, int64_t elems, cvy_variable **out)
+{
+    cvy_variable *v = cvy_vars_find(p->vars, name);
+    CVY_CHECK(v && p->allocated, CVY_E_ARGUMENT, "the program has no variable '%s'%s", name, p->allocated ? "" : " yet: plan it first");
+    CVY_CHECK(elems == cvy_shape_elems(&v->shape), CVY_E_ARGUMENT, "variable %s is %s, that is %lld elements, not %lld", name, cvy_shape_text(&v->shape),
+              (long long)cvy_shape_elems(&v->shape), (long long)elems);
+    *out = v;
+    return CVY_OK;
+}
+
+cvy_status cvy_program_get(const cvy_program *p, const char *variable, void *plain_out, int64_t elems)
+{
+    cvy_variable *v = NULL;
+    CVY_TRY(find_variable(p, variable, elems, &v));
+    return cvy_variable_read(v, plain_out);
+}
+
+cvy_status cvy_program_set(cvy_program *p, const char *variable, const void *plain, int64_t elems)
+{
+    cvy_variable *v = NULL;
+    CVY_TRY(find_variable(p, variable, elems, &v));
+    return cvy_variable_write(v, plain);
+}
+
+cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_out, cvy_shape *shape_out)
+{
+    if (i < 0 || i >= p->vars->count)
+        return CVY_END;
+    *name_out = p->vars->at[i]->name;
+    if (shape_out)
+        *shape_out = p->vars->at[i]->shape;
+    return CVY_OK;
+}
+
+cvy_status cvy_program_save(const cvy_program *p, const char *path)
+{
+    return cvy_weights_save(path, p->vars);
+}
+
+cvy_status cvy_program_load(cvy_program *p, const char *path)
+{
+    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before loading weights");
+    return cvy_weights_load(path, p->vars, 0, NULL);
+}
+
+/* ---- printing ---- */
+
+static cvy_status print_json(const cvy_program_step_info *s, char **text_out)
+{
+    cvy_json json = {0};
+    cvy_json_open(&json, NULL, '{');
+    cvy_plan_json(s->plan, &json);
+    cvy_json_open(&json, "choices", '{');
+    const cvy_unit *u = s->plan->unit[s->nmicro - 1];
+    for (int i = 0; i < u->ncall; i++)
+        if (u->call[i].kind == CVY_CALL_KERNEL || u->call[i].kind == CVY_CALL_REFERENCE)
+            cvy_json_string(&json, u->call[i].node->name, u->call[i].kernel ? u->call[i].kernel->name : "reference");
+    cvy_json_close(&json, '}');
+    cvy_json_close(&json, '}');
+    *text_out = json.text.data;
+    return json.text.status;
+}
+
+cvy_status cvy_program_print(const cvy_program *p, int step, const char *how, char **text_out)
+{
+    const cvy_program_step_info *s = find_step(p, step);
+    CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", step);
+    const cvy_unit *u = s->plan->unit[s->nmicro - 1];
+    if (strcmp(how, "dot") == 0)
+        return cvy_graph_print_dot(u->graph, text_out);
+    if (strcmp(how, "json") == 0)
+        return print_json(s, text_out);
+    if (strcmp(how, "explain") == 0)
+        return cvy_unit_explain(u, &s->plan->opts, text_out);
+    CVY_CHECK(strcmp(how, "text") == 0, CVY_E_ARGUMENT, "print as text, dot, json or explain, not '%s'", how);
+    return cvy_graph_print(u->graph, text_out);
+}
+
+int64_t cvy_program_bytes(const cvy_program *p)
+{
+    int64_t bytes = (int64_t)p->arena_bytes;
+    for (int i = 0; i < p->vars->count; i++)
+        bytes += (int64_t)p->vars->at[i]->bytes;
+    for (int i = 0; i < p->nstep; i++)
+        bytes += p->step[i]->plan ? (int64_t)p->step[i]->plan->feed_bytes : 0;
+    return bytes;
+}

@@ -1,0 +1,63 @@
+/*
+ * run_program.h: a program from the inside: the steps, their graphs, units and plans, over one set of variables.
+ */
+#ifndef CVY_RUN_PROGRAM_H
+#define CVY_RUN_PROGRAM_H
+
+#include <convoy/program.h>
+
+#include "model/model.h"
+#include "plan/plan.h"
+#include "run/run_context.h"
+#include "run/run_execute.h"
+
+typedef struct cvy_program_step_info {
+    int training;
+    const cvy_model *model;
+    int64_t batch;                     /* global */
+    int64_t accumulate;
+    char *losses[16];
+    int nloss;
+    char *outputs[16];
+    int noutput;
+    char *loss_value[16], *output_value[16];   /* names of their values in the graphs */
+    char *trains;                      /* NULL: all */
+    cvy_optimise_opts optimise;
+    int64_t *micro_n;                  /* global samples of each micro-batch */
+    int nmicro;
+    cvy_graph **graph;                 /* one for each distinct local size */
+    cvy_unit **unit;
+    int nunit;
+    cvy_plan *plan;
+    int64_t count;                     /* training steps done: the feed "step" */
+    double *lr, *norm;                 /* scalar feeds, NULL where the step has none */
+    int64_t *step_number;
+    cvy_step_time time;                /* of the latest run */
+} cvy_program_step_info;
+
+struct cvy_program {
+    cvy_context *context;
+    cvy_pool *pool;
+    cvy_program_opts opts;
+    int64_t bn_group;                  /* as graphs have it */
+    int pass_fuse_relu, pass_inplace, pass_reuse, pass_overlap;
+    cvy_kernels kernels;
+    const cvy_tree *choices;
+    cvy_vars *vars;
+    cvy_program_step_info *step[64];
+    int nstep;
+    void *arena;
+    size_t arena_bytes;
+    int planned, allocated;
+    /* Called for each new variable before the passes see it: the job's parameter groups. */
+    void (*group)(void *user, cvy_variable *v);
+    void *group_user;
+};
+
+/* Planning without memory: what `convoy plan` needs. cvy_program_plan() is this and cvy_program_allocate(). */
+cvy_status cvy_program_prepare(cvy_program *program);
+cvy_status cvy_program_allocate(cvy_program *program);
+/* Fills every variable that has an initialiser from the seed; others with zero. */
+cvy_status cvy_program_initialise(cvy_program *program);
+
+#endif
