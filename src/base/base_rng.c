@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "base/base_util.h"
+#include "base/base_philox.h"
 
 /* The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection whose every output bit depends on every input bit. */
 static uint64_t mix(uint64_t x)
@@ -42,22 +42,7 @@ cvy_rng cvy_rng_make(uint64_t seed, const char *name, uint64_t a, uint64_t b)
 
 void cvy_rng_block(const cvy_rng *rng, uint64_t counter, uint32_t out[4])
 {
-    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = rng->stream[0], c3 = rng->stream[1];
-    uint32_t k0 = rng->key[0], k1 = rng->key[1];
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = UINT64_C(0xD2511F53) * c0, p1 = UINT64_C(0xCD9E8D57) * c2;
-        const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c0 = n0;
-        c1 = (uint32_t)p1;
-        c2 = n2;
-        c3 = (uint32_t)p0;
-        k0 += UINT32_C(0x9E3779B9);
-        k1 += UINT32_C(0xBB67AE85);
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    cvy_philox(rng, counter, &out[0], &out[1], &out[2], &out[3]);
 }
 
 uint32_t cvy_rng_u32(const cvy_rng *rng, uint64_t index)

@@ -41,10 +41,9 @@ static cvy_status sigmoid_reference(const cvy_node *node, const cvy_span *src, c
 
 static const cvy_sample sigmoid_samples[] = {{.src = "2x7x3x5"}, {.src = "1x1"}, {.src = "2x33x4"}, {.src = "2x3x2x3x2"}, {0}};
 
-CVY_OP_DEFINE(sigmoid) = {
+CVY_OP_DEFINE(sigmoid) = {      /* not ELEMENTWISE: sigmoid(0) is not 0, so padding lanes of a blocked layout would not stay zero */
     .name = "sigmoid", .summary = "logistic function",
     .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
-    .flags = CVY_OP_ELEMENTWISE,
     .infer = sigmoid_infer, .grad = sigmoid_grad, .cost = sigmoid_cost, .reference = sigmoid_reference,
     .samples = sigmoid_samples,
 };

@@ -1,0 +1,45 @@
+/*
+ * native_sgd.c: sgd in one pass over weight, gradient and momentum; see src/optim/optim_sgd.c for the formula.
+ */
+#include "kernel/native/native_update.h"
+
+CVY_SIMD static void plain_range(int64_t first, int64_t end, void *arg)
+{
+    const cvy_native_update *u = arg;
+    const struct cvy_sgd *o = u->options;
+    const float *weight = u->weight, *gradient = u->gradient, scale = (float)u->now.scale, decay = (float)o->weight_decay, lr = (float)u->now.lr;
+    float *out = u->weight_out;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        out[i] = weight[i] - lr * (scale * gradient[i] + decay * weight[i]);
+}
+
+/* The direction is a * g + b * m: (0, 1) with momentum, (1, momentum) with Nesterov's. */
+CVY_SIMD static void momentum_range(int64_t first, int64_t end, void *arg)
+{
+    const cvy_native_update *u = arg;
+    const struct cvy_sgd *o = u->options;
+    const float *weight = u->weight, *gradient = u->gradient, *state = u->state[0];
+    const float scale = (float)u->now.scale, decay = (float)o->weight_decay, lr = (float)u->now.lr, momentum = (float)o->momentum;
+    const float a = o->nesterov ? 1 : 0, b = o->nesterov ? momentum : 1;
+    float *out = u->weight_out, *state_out = u->state_out[0];
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        const float g = scale * gradient[i] + decay * weight[i], m = momentum * state[i] + g;
+        state_out[i] = m;
+        out[i] = weight[i] - lr * (a * g + b * m);
+    }
+}
+
+static cvy_status sgd_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct cvy_sgd *o = ((cvy_native_update *)state)->options;
+    const int has_momentum = o->momentum > 0;
+    (void)scratch;
+    return cvy_native_update_run(state, o->lr_mult, has_momentum, src, dst, has_momentum ? momentum_range : plain_range);
+}
+
+CVY_KERNEL_DEFINE(native_sgd) = {
+    .name = "native.sgd", .op = "sgd", .preference = 50,
+    .offer = cvy_native_update_offer, .create = cvy_native_update_create, .run = sgd_run, .destroy = cvy_native_update_destroy,
+};

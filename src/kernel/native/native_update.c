@@ -1,0 +1,46 @@
+/*
+ * native_update.c: what the fast optimisers share. In the step: the update phase, one pass over the memory of each weight.
+ */
+#include "kernel/native/native_update.h"
+
+cvy_status cvy_native_update_offer(cvy_kernel_ask *ask)
+{
+    const cvy_layout layout = ask->src[CVY_UPDATE_WEIGHT];
+    CVY_TRY(cvy_native_f32(ask->node));
+    ask->src[CVY_UPDATE_GRADIENT] = layout;
+    for (int i = CVY_UPDATE_STATE; i < ask->node->nsrc; i++)
+        ask->src[i] = layout;
+    for (int i = 0; i < ask->node->ndst; i++)
+        if (ask->node->dst[i])
+            ask->dst[i] = layout;
+    return CVY_OK;
+}
+
+cvy_status cvy_native_update_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    cvy_native_update *u = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *u, &u));
+    u->options = ask->node->options;
+    u->threads = ask->threads;
+    *state_out = u;
+    return cvy_native_dst_elems(ask, &u->elems);
+}
+
+void cvy_native_update_destroy(void *state)
+{
+    cvy_mem_free(&state);
+}
+
+cvy_status cvy_native_update_run(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst, cvy_range_fn range)
+{
+    u->now = cvy_update_read(src[CVY_UPDATE_LR], src[CVY_UPDATE_SCALE], src[CVY_UPDATE_STEP], lr_mult);
+    u->weight = src[CVY_UPDATE_WEIGHT];
+    u->gradient = src[CVY_UPDATE_GRADIENT];
+    u->weight_out = dst[0];
+    for (int i = 0; i < nstate; i++) {
+        u->state[i] = src[CVY_UPDATE_STATE + i];
+        u->state_out[i] = dst[1 + i];
+    }
+    cvy_parallel_for(u->threads, u->elems, CVY_GRAIN, range, u);
+    return CVY_OK;
+}
