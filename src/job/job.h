@@ -12,8 +12,8 @@
 #include "base/base_util.h"
 
 /* ---- durations: "500 steps", "1 epoch", "10 min" ---- */
-typedef enum { CVY_UNIT_STEPS, CVY_UNIT_SAMPLES, CVY_UNIT_EPOCHS, CVY_UNIT_SECONDS } cvy_unit;
-typedef struct cvy_duration { double amount; cvy_unit unit; } cvy_duration;
+typedef enum { CVY_DURATION_STEPS, CVY_DURATION_SAMPLES, CVY_DURATION_EPOCHS, CVY_DURATION_SECONDS } cvy_duration_unit;
+typedef struct cvy_duration { double amount; cvy_duration_unit unit; } cvy_duration;
 /* A number and a unit: step(s), sample(s), epoch(s), s, min, h. CVY_E_ARGUMENT says what was expected. */
 cvy_status cvy_duration_parse(const char *text, cvy_duration *out);
 
@@ -90,7 +90,7 @@ struct cvy_job_batch_norm {
     int64_t group;                     /* samples, where group_by is SAMPLES */
 };
 
-enum { CVY_KERNELS_AUTO, CVY_KERNELS_REFERENCE, CVY_KERNELS_NATIVE, CVY_KERNELS_ONEDNN };
+enum { CVY_JOB_KERNELS_AUTO, CVY_JOB_KERNELS_REFERENCE, CVY_JOB_KERNELS_NATIVE, CVY_JOB_KERNELS_ONEDNN };
 struct cvy_job_plan {
     const cvy_tree *passes_off_tree;
     int kernels;

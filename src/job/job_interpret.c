@@ -9,13 +9,13 @@
 
 static const struct {
     const char *word;
-    cvy_unit unit;
+    cvy_duration_unit unit;
     double factor;
 } units[] = {
-    {"step", CVY_UNIT_STEPS, 1},       {"steps", CVY_UNIT_STEPS, 1},       {"sample", CVY_UNIT_SAMPLES, 1}, {"samples", CVY_UNIT_SAMPLES, 1},
-    {"epoch", CVY_UNIT_EPOCHS, 1},     {"epochs", CVY_UNIT_EPOCHS, 1},     {"s", CVY_UNIT_SECONDS, 1},      {"seconds", CVY_UNIT_SECONDS, 1},
-    {"min", CVY_UNIT_SECONDS, 60},     {"minutes", CVY_UNIT_SECONDS, 60},  {"h", CVY_UNIT_SECONDS, 3600},   {"hours", CVY_UNIT_SECONDS, 3600},
-    {"minute", CVY_UNIT_SECONDS, 60},  {"hour", CVY_UNIT_SECONDS, 3600},
+    {"step", CVY_DURATION_STEPS, 1},       {"steps", CVY_DURATION_STEPS, 1},       {"sample", CVY_DURATION_SAMPLES, 1}, {"samples", CVY_DURATION_SAMPLES, 1},
+    {"epoch", CVY_DURATION_EPOCHS, 1},     {"epochs", CVY_DURATION_EPOCHS, 1},     {"s", CVY_DURATION_SECONDS, 1},      {"seconds", CVY_DURATION_SECONDS, 1},
+    {"min", CVY_DURATION_SECONDS, 60},     {"minutes", CVY_DURATION_SECONDS, 60},  {"h", CVY_DURATION_SECONDS, 3600},   {"hours", CVY_DURATION_SECONDS, 3600},
+    {"minute", CVY_DURATION_SECONDS, 60},  {"hour", CVY_DURATION_SECONDS, 3600},
 };
 
 cvy_status cvy_duration_parse(const char *text, cvy_duration *out)
@@ -58,7 +58,7 @@ static cvy_status interpret_watchdog(cvy_job *job)
     cvy_duration timeout;
     if (cvy_duration_parse(job->watchdog.timeout_text, &timeout) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s: watchdog.timeout", cvy_job_where(job, "watchdog", "timeout"));
-    CVY_CHECK(timeout.unit == CVY_UNIT_SECONDS, CVY_E_CONFIG, "%s: watchdog.timeout is \"%s\", expected s, min or h",
+    CVY_CHECK(timeout.unit == CVY_DURATION_SECONDS, CVY_E_CONFIG, "%s: watchdog.timeout is \"%s\", expected s, min or h",
               cvy_job_where(job, "watchdog", "timeout"), job->watchdog.timeout_text);
     job->watchdog.timeout_s = timeout.amount;
     return CVY_OK;

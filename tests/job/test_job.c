@@ -47,7 +47,7 @@ static void defaults(void)
     EXPECT_INT(job->train.nmetric, 0);
     EXPECT_INT(job->train.ngroup, 0);
     EXPECT_INT(job->train.stop.patience, 0);
-    EXPECT(job->checkpoint.every.amount == 1 && job->checkpoint.every.unit == CVY_UNIT_EPOCHS);
+    EXPECT(job->checkpoint.every.amount == 1 && job->checkpoint.every.unit == CVY_DURATION_EPOCHS);
     EXPECT_INT(job->checkpoint.keep, 2);
     EXPECT_INT(job->batch_norm.group, 32);
     EXPECT_INT(job->comm.bucket_bytes, 4 << 20);
@@ -101,11 +101,11 @@ static void everything(void)
     EXPECT_TEXT(job->train.metric[1].name, "top_k");
     EXPECT_TEXT(cvy_tree_get(job->train.metric[1].options, "k")->text, "5");
     EXPECT_INT(job->train.stop.mode, CVY_STOP_MAX);
-    EXPECT(job->checkpoint.every.amount == 600 && job->checkpoint.every.unit == CVY_UNIT_SECONDS);
+    EXPECT(job->checkpoint.every.amount == 600 && job->checkpoint.every.unit == CVY_DURATION_SECONDS);
     EXPECT_INT(job->batch_norm.group_by, CVY_NORM_GROUP_RANK);
     EXPECT_INT(job->plan.npass_off, 2);
     EXPECT_TEXT(job->plan.pass_off[1], "inplace");
-    EXPECT_INT(job->plan.kernels, CVY_KERNELS_REFERENCE);
+    EXPECT_INT(job->plan.kernels, CVY_JOB_KERNELS_REFERENCE);
     EXPECT_INT(job->comm.overlap, 0);
     EXPECT(job->watchdog.timeout_s == 120);
     EXPECT_TEXT(job->log.trace, "t.json");
@@ -290,10 +290,10 @@ static void durations(void)
     static const struct {
         const char *text;
         double amount;
-        cvy_unit unit;
-    } rows[] = {{"500 steps", 500, CVY_UNIT_STEPS}, {"1 step", 1, CVY_UNIT_STEPS},     {"1 epoch", 1, CVY_UNIT_EPOCHS},  {"0.5 epochs", .5, CVY_UNIT_EPOCHS},
-                {"5epochs", 5, CVY_UNIT_EPOCHS},    {"30 s", 30, CVY_UNIT_SECONDS},   {"10 min", 600, CVY_UNIT_SECONDS}, {"2h", 7200, CVY_UNIT_SECONDS},
-                {"1e3 samples", 1000, CVY_UNIT_SAMPLES}};
+        cvy_duration_unit unit;
+    } rows[] = {{"500 steps", 500, CVY_DURATION_STEPS}, {"1 step", 1, CVY_DURATION_STEPS},     {"1 epoch", 1, CVY_DURATION_EPOCHS},  {"0.5 epochs", .5, CVY_DURATION_EPOCHS},
+                {"5epochs", 5, CVY_DURATION_EPOCHS},    {"30 s", 30, CVY_DURATION_SECONDS},   {"10 min", 600, CVY_DURATION_SECONDS}, {"2h", 7200, CVY_DURATION_SECONDS},
+                {"1e3 samples", 1000, CVY_DURATION_SAMPLES}};
     static const char *const bad[] = {"", "5", "steps", "-1 steps", "1 parsec", "1 2 steps", "1 steps more"};
     cvy_duration d = {0};
     for (int i = 0; i < CVY_COUNT(rows); i++) {
