@@ -93,6 +93,7 @@ static const cvy_sample avg_pool_samples[] = {
     {.src = "2x16x8x9", .options = "kernel: 3, stride: 2, ceil: true, pad: 1, count_include_pad: false"},
     {.src = "1x5x6x6", .options = "kernel: [3, 2], stride: [1, 3], pad: [1, 0], count_include_pad: false"},
     {.src = "3x4x9", .options = "kernel: 3, stride: 2"},
+    {.src = "2x3x2x4", .options = "kernel: 3, stride: 2, ceil: true"},
     {.src = "1x2x5x4x6", .options = "kernel: 2, ceil: true"},
     {.src = "64x64x28x28", .options = "kernel: 3, stride: 2", .flags = CVY_SAMPLE_TIMING},
     {0},

@@ -116,6 +116,7 @@ static const cvy_sample max_pool_samples[] = {
     {.src = "1x5x6x6", .options = "kernel: [3, 2], stride: [1, 3], pad: [1, 0]"},
     {.src = "1x2x1x1", .options = "kernel: 2, pad: 1, ceil: true"},
     {.src = "3x4x9", .options = "kernel: 3, stride: 2"},
+    {.src = "2x3x2x4", .options = "kernel: 3, stride: 2, ceil: true"},
     {.src = "1x2x5x4x6", .options = "kernel: 2, ceil: true"},
     {.src = "1x2x17x16", .options = "kernel: 16, stride: 1"},
     {.src = "64x64x55x55", .options = "kernel: 3, stride: 2", .flags = CVY_SAMPLE_TIMING},

@@ -44,12 +44,13 @@ cvy_status cvy_window_make(const char *op, const cvy_shape *src, const cvy_windo
     cvy_window w;
     CVY_TRY(fill(op, src, lists, &w));
     for (int d = 0; d < w.nspace; d++) {
-        const int64_t size = src->dim[2 + d], reach = w.dilation[d] * (w.kernel[d] - 1) + 1, room = size + 2 * w.pad[d] - reach;
+        const int64_t size = src->dim[2 + d], reach = w.dilation[d] * (w.kernel[d] - 1) + 1;
+        const int64_t room = size + 2 * w.pad[d] - reach + (ceil ? w.stride[d] - 1 : 0);
         CVY_CHECK(room >= 0, CVY_E_SHAPE,
                   "%s: a window of %lld positions does not fit spatial dimension %d of source %s with padding %lld; use a smaller kernel or more padding",
                   op, (long long)reach, d, cvy_shape_text(src), (long long)w.pad[d]);
         w.src[d] = size;
-        w.dst[d] = (room + (ceil ? w.stride[d] - 1 : 0)) / w.stride[d] + 1;
+        w.dst[d] = room / w.stride[d] + 1;
         if (ceil && (w.dst[d] - 1) * w.stride[d] >= size + w.pad[d])
             w.dst[d]--;
     }

@@ -117,6 +117,14 @@ static const cvy_op_def weighted_sum_op = {
     .infer = weighted_sum_infer, .grad = weighted_sum_grad, .reference = weighted_sum_reference,
 };
 
+/* The options of a layer from a sample's text, "kernel: 3, pad: 1" or NULL. */
+static inline cvy_status test_options(cvy_pool *pool, const char *text, cvy_tree **out)
+{
+    char *map = NULL;
+    CVY_TRY(cvy_pool_printf(pool, &map, "{%s}", text ? text : ""));
+    return cvy_tree_parse_text(pool, "options", map, strlen(map), out);
+}
+
 /* ---- random values: a generator of the tests' own ---- */
 static inline uint64_t test_random(uint64_t *state)
 {

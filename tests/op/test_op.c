@@ -125,8 +125,7 @@ static cvy_status open_bench(const cvy_op_def *op, const cvy_sample *sample, cvy
         dst = node->dst[0];
     } else {
         cvy_tree *options = NULL;
-        CVY_TRY(cvy_tree_parse_text(b->graph->pool, "sample", sample->options ? sample->options : "{}",
-                                    strlen(sample->options ? sample->options : "{}"), &options));
+        CVY_TRY(test_options(b->graph->pool, sample->options, &options));
         CVY_TRY(cvy_graph_layer(b->graph, op->name, "layer", options, b->src, b->nsrc, &dst));
     }
     if (differentiable(b) && is_real(dst->dtype)) {
