@@ -7,6 +7,7 @@ endif()
 install(TARGETS convoy_shared EXPORT convoy LIBRARY)
 install(DIRECTORY include/convoy TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE TYPE DOC)
+install(DIRECTORY examples TYPE DOC OPTIONAL)
 
 set(convoy_package "${CMAKE_INSTALL_LIBDIR}/cmake/convoy")
 configure_package_config_file(cmake/convoy-config.cmake.in "${CONVOY_GEN}/convoy-config.cmake" INSTALL_DESTINATION "${convoy_package}")
