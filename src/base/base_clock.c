@@ -22,7 +22,8 @@ void cvy_clock_text(char text[32])
 
 cvy_status cvy_size_mul(size_t a, size_t b, size_t *out)
 {
-    CVY_CHECK(b == 0 || a <= SIZE_MAX / b, CVY_E_SHAPE, "%zu times %zu bytes is more than this machine can address", a, b);
+    CVY_CHECK(b == 0 || a <= SIZE_MAX / b, CVY_E_SHAPE, "%zu times %zu bytes is more than this machine can address", a,
+              b);
     *out = a * b;
     return CVY_OK;
 }

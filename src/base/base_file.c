@@ -1,8 +1,9 @@
 /*
  * base_file.c: files as a run needs them: whole or not at all, with errors that name path and cause.
  *
- * A file is replaced by writing it aside, syncing it, renaming it over the old one and syncing the folder; a crash at any point leaves the
- * old or the new content, never a mixture. Short reads and writes and EINTR are dealt with here, once.
+ * A file is replaced by writing it aside, syncing it, renaming it over the old one and syncing the folder; a crash at
+ * any point leaves the old or the new content, never a mixture. Short reads and writes and EINTR are dealt with here,
+ * once.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +23,8 @@ cvy_status cvy_write_all(int fd, const void *data, size_t bytes, const char *pat
         const ssize_t n = write(fd, (const char *)data + done, bytes - done);
         if (n < 0 && errno == EINTR)
             continue;
-        CVY_CHECK(n > 0, CVY_E_IO, "%s: cannot write at byte %zu of %zu: %s", path, done, bytes, n < 0 ? strerror(errno) : "nothing was written");
+        CVY_CHECK(n > 0, CVY_E_IO, "%s: cannot write at byte %zu of %zu: %s", path, done, bytes,
+                  n < 0 ? strerror(errno) : "nothing was written");
         done += (size_t)n;
     }
     return CVY_OK;
@@ -34,7 +36,8 @@ cvy_status cvy_pread_all(int fd, void *data, size_t bytes, int64_t offset, const
         const ssize_t n = pread(fd, (char *)data + done, bytes - done, offset + (int64_t)done);
         if (n < 0 && errno == EINTR)
             continue;
-        CVY_CHECK(n >= 0, CVY_E_IO, "%s: cannot read %zu bytes at offset %lld: %s", path, bytes, (long long)offset, strerror(errno));
+        CVY_CHECK(n >= 0, CVY_E_IO, "%s: cannot read %zu bytes at offset %lld: %s", path, bytes, (long long)offset,
+                  strerror(errno));
         CVY_CHECK(n > 0, CVY_E_FORMAT, "%s: the file ends at byte %lld, expected %zu bytes at offset %lld", path,
                   (long long)offset + (long long)done, bytes, (long long)offset);
         done += (size_t)n;
@@ -59,7 +62,8 @@ static cvy_status read_to_end(int fd, const char *path, size_t limit_bytes, char
         if (n == 0)
             break;
         used += (size_t)n;
-        CVY_CHECK(used <= limit_bytes, CVY_E_FORMAT, "%s: more than %zu bytes, which is too long for a file of this kind", path, limit_bytes);
+        CVY_CHECK(used <= limit_bytes, CVY_E_FORMAT,
+                  "%s: more than %zu bytes, which is too long for a file of this kind", path, limit_bytes);
     }
     (*data)[used] = 0;
     *bytes = used;
@@ -166,12 +170,14 @@ cvy_status cvy_file_aside_open(const char *path, cvy_file_aside *out)
 
 static cvy_status commit_stream(cvy_file_aside *file)
 {
-    CVY_CHECK(fflush(file->stream) == 0 && !ferror(file->stream), CVY_E_IO, "%s: cannot write: %s", file->path, strerror(errno));
+    CVY_CHECK(fflush(file->stream) == 0 && !ferror(file->stream), CVY_E_IO, "%s: cannot write: %s", file->path,
+              strerror(errno));
     CVY_CHECK(fsync(fileno(file->stream)) == 0, CVY_E_IO, "%s: cannot sync: %s", file->path, strerror(errno));
     FILE *stream = file->stream;
     file->stream = NULL;
     CVY_CHECK(fclose(stream) == 0, CVY_E_IO, "%s: cannot close: %s", file->path, strerror(errno));
-    CVY_CHECK(rename(file->aside, file->path) == 0, CVY_E_IO, "%s: cannot rename %s to it: %s", file->path, file->aside, strerror(errno));
+    CVY_CHECK(rename(file->aside, file->path) == 0, CVY_E_IO, "%s: cannot rename %s to it: %s", file->path, file->aside,
+              strerror(errno));
     return sync_folder_of(file->path);
 }
 
@@ -207,7 +213,8 @@ int cvy_file_is_folder(const char *path)
 
 static cvy_status make_one_folder(const char *path)
 {
-    CVY_CHECK(mkdir(path, 0777) == 0 || (errno == EEXIST && cvy_file_is_folder(path)), CVY_E_IO, "%s: cannot make the folder: %s", path,
+    CVY_CHECK(mkdir(path, 0777) == 0 || (errno == EEXIST && cvy_file_is_folder(path)), CVY_E_IO,
+              "%s: cannot make the folder: %s", path,
               errno == EEXIST ? "a file of that name is in the way" : strerror(errno));
     return CVY_OK;
 }
@@ -216,7 +223,8 @@ cvy_status cvy_file_make_folder(const char *path)
 {
     char *part = NULL;
     cvy_status status = cvy_mem_strdup(path, &part);
-    for (char *slash = part ? strchr(part + (*part != 0), '/') : NULL; slash && status == CVY_OK; slash = strchr(slash + 1, '/')) {
+    for (char *slash = part ? strchr(part + (*part != 0), '/') : NULL; slash && status == CVY_OK;
+         slash = strchr(slash + 1, '/')) {
         *slash = 0;
         if (!cvy_file_is_folder(part)) /* asked first: mkdir on a read-only parent would fail though it exists */
             status = make_one_folder(part);
@@ -232,7 +240,8 @@ cvy_status cvy_file_sync_folder(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open the folder: %s", path, strerror(errno));
-    const int failed = fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot, and need not */
+    const int failed =
+        fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot, and need not */
     const int reason = errno;
     close(fd);
     CVY_CHECK(!failed, CVY_E_IO, "%s: cannot sync the folder: %s", path, strerror(reason));
@@ -254,7 +263,8 @@ static cvy_status remove_entries(DIR *folder, const char *path)
     }
 }
 
-/* By folder descriptors, so that no link swapped in meanwhile can lead outside. path is the tree's root, for messages. */
+/* By folder descriptors, so that no link swapped in meanwhile can lead outside. path is the tree's root, for messages.
+ */
 static cvy_status remove_entry(int folder_fd, const char *name, const char *path)
 {
     if (unlinkat(folder_fd, name, 0) == 0 || errno == ENOENT)
@@ -269,7 +279,8 @@ static cvy_status remove_entry(int folder_fd, const char *name, const char *path
     const cvy_status status = remove_entries(inner, path);
     closedir(inner);
     CVY_TRY(status);
-    CVY_CHECK(unlinkat(folder_fd, name, AT_REMOVEDIR) == 0, CVY_E_IO, "%s: cannot remove \"%s\": %s", path, name, strerror(errno));
+    CVY_CHECK(unlinkat(folder_fd, name, AT_REMOVEDIR) == 0, CVY_E_IO, "%s: cannot remove \"%s\": %s", path, name,
+              strerror(errno));
     return CVY_OK;
 }
 

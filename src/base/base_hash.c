@@ -1,8 +1,9 @@
 /*
  * base_hash.c: checksums of files and of what ranks must agree on.
  *
- * XXH3 where libxxhash is built in, for speed; else CRC-32C (Castagnoli 1993), which is always there, by the SSE 4.2 instruction where the
- * CPU has it. Files record the method by name, so that each build can say whether it can check them.
+ * XXH3 where libxxhash is built in, for speed; else CRC-32C (Castagnoli 1993), which is always there, by the SSE 4.2
+ * instruction where the CPU has it. Files record the method by name, so that each build can say whether it can check
+ * them.
  */
 #include <string.h>
 
@@ -26,6 +27,7 @@
 
 /* ---- CRC-32C ---- */
 
+/* clang-format off */
 static const uint32_t crc_table[256] = {
     0x00000000, 0xF26B8303, 0xE13B70F7, 0x1350F3F4, 0xC79A971F, 0x35F1141C, 0x26A1E7E8, 0xD4CA64EB,
     0x8AD958CF, 0x78B2DBCC, 0x6BE22838, 0x9989AB3B, 0x4D43CFD0, 0xBF284CD3, 0xAC78BF27, 0x5E133C24,
@@ -60,6 +62,7 @@ static const uint32_t crc_table[256] = {
     0xF36E6F75, 0x0105EC76, 0x12551F82, 0xE03E9C81, 0x34F4F86A, 0xC69F7B69, 0xD5CF889D, 0x27A40B9E,
     0x79B737BA, 0x8BDCB4B9, 0x988C474D, 0x6AE7C44E, 0xBE2DA0A5, 0x4C4623A6, 0x5F16D052, 0xAD7D5351,
 };
+/* clang-format on */
 
 static uint32_t crc_by_table(uint32_t crc, const unsigned char *data, size_t bytes)
 {
@@ -69,7 +72,8 @@ static uint32_t crc_by_table(uint32_t crc, const unsigned char *data, size_t byt
 }
 
 #if HAVE_SSE42
-__attribute__((target("sse4.2"))) static uint32_t crc_by_instruction(uint32_t crc, const unsigned char *data, size_t bytes)
+__attribute__((target("sse4.2"))) static uint32_t crc_by_instruction(uint32_t crc, const unsigned char *data,
+                                                                     size_t bytes)
 {
     uint64_t wide = crc;
     for (; bytes >= 8; bytes -= 8, data += 8) {
@@ -96,7 +100,8 @@ uint32_t cvy_crc32c(uint32_t crc, const void *data, size_t bytes)
 
 #if CVY_HAVE_XXHASH
 
-/* libxxhash wants its state on 64 bytes; the caller's struct has room to place it so. It must not be copied between begin and end. */
+/* libxxhash wants its state on 64 bytes; the caller's struct has room to place it so. It must not be copied between
+ * begin and end. */
 static XXH3_state_t *state_of(cvy_hasher *h)
 {
     _Static_assert(sizeof(cvy_hasher) >= sizeof(XXH3_state_t) + 56, "the hasher must hold an aligned XXH3 state");

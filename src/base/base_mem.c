@@ -1,9 +1,9 @@
 /*
  * base_mem.c: the allocator that everything goes through, and page memory for tensors.
  *
- * The fault injection for tests lives here: a test runs a function with the first, second, third, ... allocation failing and
- * checks that it reports CVY_E_MEMORY and leaks nothing (the manner of SQLite). The two counters below are the library's only
- * process-wide variables; they steer nothing unless a test asks for it.
+ * The fault injection for tests lives here: a test runs a function with the first, second, third, ... allocation
+ * failing and checks that it reports CVY_E_MEMORY and leaks nothing (the manner of SQLite). The two counters below are
+ * the library's only process-wide variables; they steer nothing unless a test asks for it.
  */
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -17,8 +17,8 @@
 
 enum { ALIGN_BYTES = 64, HUGE_BYTES = 2 << 20 };
 
-static _Atomic int64_t allocations;  /* so far */
-static _Atomic int64_t fail_number;  /* the allocation that fails; 0: none */
+static _Atomic int64_t allocations; /* so far */
+static _Atomic int64_t fail_number; /* the allocation that fails; 0: none */
 static _Atomic int fail_later_too;
 
 void cvy_mem_fail_at(int64_t k, int for_good)

@@ -1,7 +1,9 @@
 /*
- * base_option.c: fills a struct of options from a map by the rows of a table, and says precisely what is wrong where it cannot.
+ * base_option.c: fills a struct of options from a map by the rows of a table, and says precisely what is wrong where it
+ * cannot.
  *
- * Defaults are texts that take the same way as the user's values, so a default outside its own bounds is found by the first test.
+ * Defaults are texts that take the same way as the user's values, so a default outside its own bounds is found by the
+ * first test.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,11 +23,14 @@ typedef struct {
 static cvy_status explain(const setting *s, const char *expected)
 {
     const cvy_tree *n = s->node;
-    const char *got = n->kind == CVY_TREE_LIST ? "a list" : n->kind == CVY_TREE_MAP ? "a map" : n->text ? n->text : "nothing";
+    const char *got = n->kind == CVY_TREE_LIST  ? "a list"
+                      : n->kind == CVY_TREE_MAP ? "a map"
+                      : n->text                 ? n->text
+                                                : "nothing";
     const char *quote = n->kind == CVY_TREE_SCALAR ? "\"" : "";
     const char *unit = s->row->unit ? s->row->unit : "";
-    CVY_FAIL(CVY_E_CONFIG, "%s: %s: %s is %s%s%s, expected %s%s%s%s", cvy_tree_where(n), s->who, s->row->name, quote, got, quote, expected,
-             *unit ? " (" : "", unit, *unit ? ")" : "");
+    CVY_FAIL(CVY_E_CONFIG, "%s: %s: %s is %s%s%s, expected %s%s%s%s", cvy_tree_where(n), s->who, s->row->name, quote,
+             got, quote, expected, *unit ? " (" : "", unit, *unit ? ")" : "");
 }
 
 /* ---- bounds: blank-separated terms: "1..", "0..1", ">0", "<1", "odd", "even" ---- */
@@ -95,8 +100,8 @@ static cvy_status check_list(const setting *s)
 {
     if (s->node->kind == CVY_TREE_MAP)
         return explain(s, "a number or a list of numbers");
-    CVY_CHECK(s->node->count <= CVY_LIST_MAX, CVY_E_CONFIG, "%s: %s: %s has %d numbers, expected at most %d", cvy_tree_where(s->node), s->who,
-              s->row->name, s->node->count, CVY_LIST_MAX);
+    CVY_CHECK(s->node->count <= CVY_LIST_MAX, CVY_E_CONFIG, "%s: %s: %s has %d numbers, expected at most %d",
+              cvy_tree_where(s->node), s->who, s->row->name, s->node->count, CVY_LIST_MAX);
     return CVY_OK;
 }
 
@@ -133,9 +138,11 @@ static cvy_status set_choice(const setting *s, int *out)
                 *out = i;
                 return CVY_OK;
             }
-    const char *near = s->node->kind == CVY_TREE_SCALAR ? cvy_text_nearest(s->node->text, (const char *const *)word, count) : NULL;
+    const char *near =
+        s->node->kind == CVY_TREE_SCALAR ? cvy_text_nearest(s->node->text, (const char *const *)word, count) : NULL;
     char expected[600];
-    snprintf(expected, sizeof expected, "%s%s%s%s", s->row->valid, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    snprintf(expected, sizeof expected, "%s%s%s%s", s->row->valid, near ? "; did you mean \"" : "", near ? near : "",
+             near ? "\"?" : "");
     return explain(s, expected);
 }
 
@@ -152,7 +159,10 @@ static cvy_status set_field(const setting *s, void *field)
     switch (s->row->type) {
     case CVY_TYPE_INT: return set_int(s, s->node, field);
     case CVY_TYPE_REAL: return set_real(s, s->node, field);
-    case CVY_TYPE_BOOL: return s->node->kind == CVY_TREE_SCALAR && cvy_tree_bool(s->node, field) == CVY_OK ? CVY_OK : explain(s, "true or false");
+    case CVY_TYPE_BOOL:
+        return s->node->kind == CVY_TREE_SCALAR && cvy_tree_bool(s->node, field) == CVY_OK
+                   ? CVY_OK
+                   : explain(s, "true or false");
     case CVY_TYPE_CHOICE: return set_choice(s, field);
     case CVY_TYPE_STRING: return set_string(s, field);
     case CVY_TYPE_INTS: return set_ints(s, field);
@@ -162,15 +172,17 @@ static cvy_status set_field(const setting *s, void *field)
     CVY_FAIL(CVY_E_INTERNAL, "option %s has the unknown type %d", s->row->name, (int)s->row->type);
 }
 
-/* The default's text as a node. Lists and trees are YAML; words and numbers stand for themselves. An empty one leaves the field zero. */
+/* The default's text as a node. Lists and trees are YAML; words and numbers stand for themselves. An empty one leaves
+ * the field zero. */
 static cvy_status set_fallback(setting *s, const cvy_tree *map, void *field)
 {
-    CVY_CHECK(s->row->fallback, CVY_E_CONFIG, "%s: %s: the key \"%s\" is missing (%s)", map ? cvy_tree_where(map) : "(no options given)", s->who,
-              s->row->name, s->row->help);
+    CVY_CHECK(s->row->fallback, CVY_E_CONFIG, "%s: %s: the key \"%s\" is missing (%s)",
+              map ? cvy_tree_where(map) : "(no options given)", s->who, s->row->name, s->row->help);
     if (!s->row->fallback[0])
         return CVY_OK;
     cvy_tree *node = NULL;
-    const int is_yaml = s->row->type == CVY_TYPE_INTS || s->row->type == CVY_TYPE_REALS || s->row->type == CVY_TYPE_TREE;
+    const int is_yaml =
+        s->row->type == CVY_TYPE_INTS || s->row->type == CVY_TYPE_REALS || s->row->type == CVY_TYPE_TREE;
     if (is_yaml)
         CVY_TRY(cvy_tree_parse_text(s->pool, "default", s->row->fallback, strlen(s->row->fallback), &node));
     else
@@ -211,28 +223,30 @@ static cvy_status unknown_key(const char *who, const cvy_option *rows, const cha
         cvy_text_add(&list, "%s%s", i > 0 ? ", " : "", names[i]);
     const char *near = cvy_text_nearest(key->text, names, count);
     if (near)
-        cvy_error_set(CVY_E_CONFIG, "%s: %s: unknown key \"%s\"; did you mean \"%s\"?", cvy_tree_where(key), who, key->text, near);
+        cvy_error_set(CVY_E_CONFIG, "%s: %s: unknown key \"%s\"; did you mean \"%s\"?", cvy_tree_where(key), who,
+                      key->text, near);
     else if (count > 0)
-        cvy_error_set(CVY_E_CONFIG, "%s: %s: unknown key \"%s\", expected one of: %s", cvy_tree_where(key), who, key->text,
-                      list.data ? list.data : "");
+        cvy_error_set(CVY_E_CONFIG, "%s: %s: unknown key \"%s\", expected one of: %s", cvy_tree_where(key), who,
+                      key->text, list.data ? list.data : "");
     else
-        cvy_error_set(CVY_E_CONFIG, "%s: %s: unknown key \"%s\"; it has no options", cvy_tree_where(key), who, key->text);
+        cvy_error_set(CVY_E_CONFIG, "%s: %s: unknown key \"%s\"; it has no options", cvy_tree_where(key), who,
+                      key->text);
     cvy_text_free(&list);
     return CVY_E_CONFIG;
 }
 
 static cvy_status check_keys(const char *who, const cvy_option *rows, const cvy_tree *map, const char *const *extra)
 {
-    CVY_CHECK(map->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: %s: expected keys and values, got a %s", cvy_tree_where(map), who,
-              map->kind == CVY_TREE_LIST ? "list" : "single value");
+    CVY_CHECK(map->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: %s: expected keys and values, got a %s",
+              cvy_tree_where(map), who, map->kind == CVY_TREE_LIST ? "list" : "single value");
     for (int i = 0; i < map->count; i++)
         if (!find_row(rows, map->key[i]) && !is_listed(extra, map->key[i]))
             return unknown_key(who, rows, extra, map->key_at[i]);
     return CVY_OK;
 }
 
-cvy_status cvy_options_parse(cvy_pool *pool, const char *who, const cvy_option *rows, const cvy_tree *map, const char *const *extra,
-                             void *fields, size_t size)
+cvy_status cvy_options_parse(cvy_pool *pool, const char *who, const cvy_option *rows, const cvy_tree *map,
+                             const char *const *extra, void *fields, size_t size)
 {
     if (cvy_tree_is_null(map))
         map = NULL;
@@ -251,7 +265,8 @@ cvy_status cvy_options_parse(cvy_pool *pool, const char *who, const cvy_option *
     return CVY_OK;
 }
 
-cvy_status cvy_options_parse_text(cvy_pool *pool, const char *who, const cvy_option *rows, const char *text, void *fields, size_t size)
+cvy_status cvy_options_parse_text(cvy_pool *pool, const char *who, const cvy_option *rows, const char *text,
+                                  void *fields, size_t size)
 {
     cvy_tree *map = NULL;
     char *file = NULL, *braced = NULL;

@@ -11,8 +11,9 @@
 static const char *type_word(cvy_option_type type)
 {
     static const char *const words[] = {
-        [CVY_TYPE_INT] = "integer",     [CVY_TYPE_REAL] = "number",    [CVY_TYPE_BOOL] = "true|false", [CVY_TYPE_CHOICE] = "word",
-        [CVY_TYPE_STRING] = "text",     [CVY_TYPE_INTS] = "integers",  [CVY_TYPE_REALS] = "numbers",   [CVY_TYPE_TREE] = "tree",
+        [CVY_TYPE_INT] = "integer",   [CVY_TYPE_REAL] = "number", [CVY_TYPE_BOOL] = "true|false",
+        [CVY_TYPE_CHOICE] = "word",   [CVY_TYPE_STRING] = "text", [CVY_TYPE_INTS] = "integers",
+        [CVY_TYPE_REALS] = "numbers", [CVY_TYPE_TREE] = "tree",
     };
     return words[type];
 }
@@ -72,7 +73,8 @@ static int is_absent(const cvy_option *row, const void *field)
 {
     if (!row->fallback || row->fallback[0])
         return 0;
-    return (row->type == CVY_TYPE_INT && *(const int64_t *)field == 0) || (row->type == CVY_TYPE_REAL && *(const double *)field == 0);
+    return (row->type == CVY_TYPE_INT && *(const int64_t *)field == 0) ||
+           (row->type == CVY_TYPE_REAL && *(const double *)field == 0);
 }
 
 /* The node of a field, or NULL where it holds nothing. */
@@ -194,7 +196,8 @@ cvy_status cvy_options_help(const cvy_option *rows, char **text_out)
         cvy_text_add(&t, ": %s", row->help);
         const int has_unit = row->unit && row->unit[0], has_valid = !is_choice && row->valid && row->valid[0];
         if (has_unit || has_valid)
-            cvy_text_add(&t, " (%s%s%s)", has_unit ? row->unit : "", has_unit && has_valid ? ", " : "", has_valid ? row->valid : "");
+            cvy_text_add(&t, " (%s%s%s)", has_unit ? row->unit : "", has_unit && has_valid ? ", " : "",
+                         has_valid ? row->valid : "");
         cvy_text_add(&t, "\n");
     }
     return finish(&t, text_out);

@@ -1,7 +1,8 @@
 /*
  * base_pool.c: a pool hands out small objects from a few chunks and frees them all at once.
  *
- * A graph or a parsed file has thousands of small objects that die together; with a pool no one needs to know who frees which.
+ * A graph or a parsed file has thousands of small objects that die together; with a pool no one needs to know who frees
+ * which.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
  * base_text.c: a growing text, and JSON written into it.
  *
- * Failures are kept in the text's status, so that a page of additions is followed by one check. JSON is written on one line: a line of
- * metrics.jsonl is such a text.
+ * Failures are kept in the text's status, so that a page of additions is followed by one check. JSON is written on one
+ * line: a line of metrics.jsonl is such a text.
  */
 #include <locale.h>
 #include <math.h>
@@ -71,11 +71,16 @@ void cvy_text_add_real(cvy_text *t, double value)
 /* Bytes of the UTF-8 sequence at s, 0 if it is none (RFC 3629: no overlong forms, no surrogates). */
 static int utf8_length(const unsigned char *s)
 {
-    const int n = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3 : s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : 0;
+    const int n = s[0] < 0x80                   ? 1
+                  : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+                  : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
+                  : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+                                                : 0;
     for (int i = 1; i < n; i++)
         if ((s[i] & 0xC0) != 0x80)
             return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
+        (s[0] == 0xF4 && s[1] > 0x8F))
         return 0;
     return n;
 }

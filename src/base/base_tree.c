@@ -108,7 +108,8 @@ static cvy_status append_child(cvy_pool *pool, cvy_tree *map, const char *key, c
     return CVY_OK;
 }
 
-/* The map under key, made where nothing stands. A value that stands in the way is a fault, so that a typed path cannot wipe out a list. */
+/* The map under key, made where nothing stands. A value that stands in the way is a fault, so that a typed path cannot
+ * wipe out a list. */
 static cvy_status descend(cvy_pool *pool, cvy_tree *map, const char *key, const cvy_tree *value, cvy_tree **out)
 {
     const int i = find_key(map, key);
@@ -120,8 +121,9 @@ static cvy_status descend(cvy_pool *pool, cvy_tree *map, const char *key, const 
         else
             map->child[i] = next;
     }
-    CVY_CHECK(next->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: cannot set a key below \"%s\": what stands at %s is not a map",
-              cvy_tree_where(value), key, cvy_tree_where(next));
+    CVY_CHECK(next->kind == CVY_TREE_MAP, CVY_E_CONFIG,
+              "%s: cannot set a key below \"%s\": what stands at %s is not a map", cvy_tree_where(value), key,
+              cvy_tree_where(next));
     *out = next;
     return CVY_OK;
 }
@@ -172,10 +174,11 @@ cvy_status cvy_tree_copy(cvy_pool *pool, const cvy_tree *node, cvy_tree **out)
 static const struct {
     const char *text;
     double factor;
-} suffixes[] = {{"", 1},           {"k", 1e3},           {"M", 1e6},          {"G", 1e9},           {"Ki", 1024.0},
-                {"Mi", 1048576.0}, {"Gi", 1073741824.0}, {"KiB", 1024.0},     {"MiB", 1048576.0},   {"GiB", 1073741824.0}};
+} suffixes[] = {{"", 1},           {"k", 1e3},           {"M", 1e6},      {"G", 1e9},         {"Ki", 1024.0},
+                {"Mi", 1048576.0}, {"Gi", 1073741824.0}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
 
-/* Copies a number without its underscores and with the decimal point of the host program's locale, which strtod() obeys. */
+/* Copies a number without its underscores and with the decimal point of the host program's locale, which strtod()
+ * obeys. */
 static int clean_number(const char *text, char *out, size_t room)
 {
     const char point = localeconv()->decimal_point[0];
@@ -226,8 +229,10 @@ cvy_status cvy_text_int(const char *text, int64_t *out)
         *out = exact;
         return CVY_OK;
     }
-    CVY_CHECK(parse_number(text, &value) && value == floor(value), CVY_E_ARGUMENT, "expected a whole number, got \"%s\"", text ? text : "");
-    CVY_CHECK(fabs(value) <= 9007199254740992.0, CVY_E_ARGUMENT, "expected a whole number below 2^53, got \"%s\"", text);
+    CVY_CHECK(parse_number(text, &value) && value == floor(value), CVY_E_ARGUMENT,
+              "expected a whole number, got \"%s\"", text ? text : "");
+    CVY_CHECK(fabs(value) <= 9007199254740992.0, CVY_E_ARGUMENT, "expected a whole number below 2^53, got \"%s\"",
+              text);
     *out = (int64_t)value;
     return CVY_OK;
 }
@@ -237,8 +242,8 @@ static cvy_status check_unquoted(const cvy_tree *node, const char *expected)
     CVY_CHECK(node->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: expected %s, got a %s", cvy_tree_where(node), expected,
               node->kind == CVY_TREE_LIST ? "list" : "map");
     CVY_CHECK(!cvy_tree_is_null(node), CVY_E_CONFIG, "%s: expected %s, got nothing", cvy_tree_where(node), expected);
-    CVY_CHECK(!node->quoted, CVY_E_CONFIG, "%s: expected %s, got the text \"%s\"; take the quotes away", cvy_tree_where(node), expected,
-              node->text);
+    CVY_CHECK(!node->quoted, CVY_E_CONFIG, "%s: expected %s, got the text \"%s\"; take the quotes away",
+              cvy_tree_where(node), expected, node->text);
     return CVY_OK;
 }
 

@@ -1,8 +1,9 @@
 /*
  * base_tree_parse.c: YAML (and so JSON) text to a tree, by libyaml's events.
  *
- * libyaml does the grammar; here are the rules that it leaves open: one document, no tags, no duplicate keys, keys are scalars, and bounds on
- * depth and size, because a job file or a manifest may come from anywhere. An alias becomes a copy of what its anchor names.
+ * libyaml does the grammar; here are the rules that it leaves open: one document, no tags, no duplicate keys, keys are
+ * scalars, and bounds on depth and size, because a job file or a manifest may come from anywhere. An alias becomes a
+ * copy of what its anchor names.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,15 +44,18 @@ static cvy_status next_event(parser *p)
     if (p->yaml.error == YAML_MEMORY_ERROR)
         CVY_FAIL(CVY_E_MEMORY, "%s: out of memory while reading YAML", p->file);
     if (p->yaml.error == YAML_READER_ERROR)
-        CVY_FAIL(CVY_E_CONFIG, "%s: byte %zu: %s; expected UTF-8 text", p->file, p->yaml.problem_offset, p->yaml.problem);
+        CVY_FAIL(CVY_E_CONFIG, "%s: byte %zu: %s; expected UTF-8 text", p->file, p->yaml.problem_offset,
+                 p->yaml.problem);
     const yaml_mark_t at = p->yaml.problem_mark;
-    CVY_FAIL(CVY_E_CONFIG, "%s:%zu:%zu: %s%s%s", p->file, at.line + 1, at.column + 1, p->yaml.problem ? p->yaml.problem : "bad YAML",
-             p->yaml.context ? ", " : "", p->yaml.context ? p->yaml.context : "");
+    CVY_FAIL(CVY_E_CONFIG, "%s:%zu:%zu: %s%s%s", p->file, at.line + 1, at.column + 1,
+             p->yaml.problem ? p->yaml.problem : "bad YAML", p->yaml.context ? ", " : "",
+             p->yaml.context ? p->yaml.context : "");
 }
 
 static cvy_status new_node(parser *p, cvy_tree_kind kind, cvy_tree **out)
 {
-    CVY_CHECK(++p->nodes <= NODE_MAX, CVY_E_CONFIG, "%s: more than %d values; is an alias repeated without end?", p->file, NODE_MAX);
+    CVY_CHECK(++p->nodes <= NODE_MAX, CVY_E_CONFIG, "%s: more than %d values; is an alias repeated without end?",
+              p->file, NODE_MAX);
     cvy_tree *node = NULL;
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *node, &node));
     node->kind = kind;
@@ -99,10 +103,11 @@ static cvy_status parse_alias(parser *p, cvy_tree **out)
     const anchor *a = p->anchors;
     while (a && strcmp(a->name, name) != 0)
         a = a->next;
-    CVY_CHECK(a, CVY_E_CONFIG, "%s:%zu:%zu: alias *%s has no anchor &%s before it", p->file, p->event.start_mark.line + 1,
-              p->event.start_mark.column + 1, name, name);
+    CVY_CHECK(a, CVY_E_CONFIG, "%s:%zu:%zu: alias *%s has no anchor &%s before it", p->file,
+              p->event.start_mark.line + 1, p->event.start_mark.column + 1, name, name);
     p->nodes += count_nodes(a->node);
-    CVY_CHECK(p->nodes <= NODE_MAX, CVY_E_CONFIG, "%s: more than %d values; is an alias repeated without end?", p->file, NODE_MAX);
+    CVY_CHECK(p->nodes <= NODE_MAX, CVY_E_CONFIG, "%s: more than %d values; is an alias repeated without end?", p->file,
+              NODE_MAX);
     return cvy_tree_copy(p->pool, a->node, out);
 }
 
@@ -173,8 +178,9 @@ static int compare_keys(const void *a, const void *b)
 {
     const cvy_tree *const *x = a, *const *y = b;
     const int order = strcmp((*x)->text, (*y)->text);
-    return order ? order : (*x)->line != (*y)->line ? ((*x)->line > (*y)->line) - ((*x)->line < (*y)->line)
-                         : ((*x)->column > (*y)->column) - ((*x)->column < (*y)->column);
+    return order                      ? order
+           : (*x)->line != (*y)->line ? ((*x)->line > (*y)->line) - ((*x)->line < (*y)->line)
+                                      : ((*x)->column > (*y)->column) - ((*x)->column < (*y)->column);
 }
 
 /* Sorted, so that a long map costs n log n. */
@@ -187,8 +193,9 @@ static cvy_status check_duplicates(parser *p, const cvy_tree *map)
     memcpy(sorted, map->key_at, (size_t)map->count * sizeof *sorted);
     qsort(sorted, (size_t)map->count, sizeof *sorted, compare_keys);
     for (int i = 1; i < map->count; i++)
-        CVY_CHECK(strcmp(sorted[i - 1]->text, sorted[i]->text) != 0, CVY_E_CONFIG, "%s: key \"%s\" is given twice, first at %s",
-                  cvy_tree_where(sorted[i]), sorted[i]->text, cvy_tree_where(sorted[i - 1]));
+        CVY_CHECK(strcmp(sorted[i - 1]->text, sorted[i]->text) != 0, CVY_E_CONFIG,
+                  "%s: key \"%s\" is given twice, first at %s", cvy_tree_where(sorted[i]), sorted[i]->text,
+                  cvy_tree_where(sorted[i - 1]));
     return CVY_OK;
 }
 
@@ -205,7 +212,8 @@ static cvy_status parse_map(parser *p, int depth, cvy_tree **out)
         CVY_TRY(reserve_child(p, node));
         cvy_tree *key = NULL;
         CVY_TRY(parse_node(p, depth + 1, &key));
-        CVY_CHECK(key->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: a key must be a word, not a list or map", cvy_tree_where(key));
+        CVY_CHECK(key->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: a key must be a word, not a list or map",
+                  cvy_tree_where(key));
         CVY_TRY(next_event(p));
         CVY_TRY(parse_node(p, depth + 1, &node->child[node->count]));
         node->key[node->count] = key->text;
@@ -221,8 +229,8 @@ static cvy_status parse_map(parser *p, int depth, cvy_tree **out)
 
 static cvy_status parse_node(parser *p, int depth, cvy_tree **out)
 {
-    CVY_CHECK(depth <= DEPTH_MAX, CVY_E_CONFIG, "%s:%zu:%zu: nested deeper than %d levels", p->file, p->event.start_mark.line + 1,
-              p->event.start_mark.column + 1, DEPTH_MAX);
+    CVY_CHECK(depth <= DEPTH_MAX, CVY_E_CONFIG, "%s:%zu:%zu: nested deeper than %d levels", p->file,
+              p->event.start_mark.line + 1, p->event.start_mark.column + 1, DEPTH_MAX);
     switch (p->event.type) {
     case YAML_ALIAS_EVENT: return parse_alias(p, out);
     case YAML_SCALAR_EVENT: return parse_scalar(p, out);
@@ -243,8 +251,8 @@ static cvy_status parse_stream(parser *p, cvy_tree **out)
     CVY_TRY(parse_node(p, 1, &root));
     CVY_TRY(next_event(p)); /* the document's end */
     CVY_TRY(next_event(p));
-    CVY_CHECK(p->event.type == YAML_STREAM_END_EVENT, CVY_E_CONFIG, "%s:%zu:1: a second document begins here; expected one", p->file,
-              p->event.start_mark.line + 1);
+    CVY_CHECK(p->event.type == YAML_STREAM_END_EVENT, CVY_E_CONFIG,
+              "%s:%zu:1: a second document begins here; expected one", p->file, p->event.start_mark.line + 1);
     *out = root;
     return CVY_OK;
 }

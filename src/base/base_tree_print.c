@@ -1,5 +1,6 @@
 /*
- * base_tree_print.c: a tree as block YAML, such that parsing it again gives the same tree. The run folder's job.resolved.yaml is made so.
+ * base_tree_print.c: a tree as block YAML, such that parsing it again gives the same tree. The run folder's
+ * job.resolved.yaml is made so.
  *
  * A list of plain values stays on one line, [0.49, 0.48, 0.45]; everything else stands on lines of its own.
  */
@@ -14,7 +15,8 @@ static int can_stand_plain(const char *text)
     const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-./_";
     const char rest[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-./_%:()<>=*^~@ ";
     const size_t length = strlen(text);
-    if (length == 0 || !strchr(first, text[0]) || strspn(text, rest) != length || text[length - 1] == ' ' || text[length - 1] == ':')
+    if (length == 0 || !strchr(first, text[0]) || strspn(text, rest) != length || text[length - 1] == ' ' ||
+        text[length - 1] == ':')
         return 0;
     if (strstr(text, ": ") || strncmp(text, "---", 3) == 0 || strncmp(text, "...", 3) == 0)
         return 0;

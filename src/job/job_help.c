@@ -1,5 +1,6 @@
 /*
- * job_help.c: the option tables as text for --help and as the page docs/job-file.md. tests/job/test_job.c keeps the page up to date.
+ * job_help.c: the option tables as text for --help and as the page docs/job-file.md. tests/job/test_job.c keeps the
+ * page up to date.
  */
 #include <string.h>
 
@@ -10,8 +11,10 @@ static const struct {
     const char *path, *help, *others;
     const cvy_option *rows;
 } parts[] = {
-    {"train.optimizer", "a name, or a map", "the optimiser's own, such as momentum, betas, weight_decay", cvy_job_optimizer_rows},
-    {"train.loss", "a name, a map, or a list of maps whose losses are added", "the loss's own, such as label_smoothing", cvy_job_loss_rows},
+    {"train.optimizer", "a name, or a map", "the optimiser's own, such as momentum, betas, weight_decay",
+     cvy_job_optimizer_rows},
+    {"train.loss", "a name, a map, or a list of maps whose losses are added", "the loss's own, such as label_smoothing",
+     cvy_job_loss_rows},
     {"train.metrics", "a list; of each a name, or a map", "the metric's own, such as k", cvy_job_metric_rows},
     {"train.groups", "a list of maps", NULL, cvy_job_group_rows},
     {"train.stop", "a map", NULL, cvy_job_stop_rows},
@@ -74,11 +77,14 @@ static const char introduction[] =
     "checkpoint: {every: 10 min, best: accuracy}\n"
     "```\n"
     "\n"
-    "`convoy train JOB.yaml --set train.batch=64` overrides any key; the value is YAML, and `--set train.seed=` goes back to the default. A key that is\n"
-    "not known is an error that names file, line, column and the nearest known key. The run folder keeps the whole job, with all defaults, as\n"
+    "`convoy train JOB.yaml --set train.batch=64` overrides any key; the value is YAML, and `--set train.seed=` goes "
+    "back to the default. A key that is\n"
+    "not known is an error that names file, line, column and the nearest known key. The run folder keeps the whole "
+    "job, with all defaults, as\n"
     "`job.resolved.yaml`; that file is a job file again.\n"
     "\n"
-    "Numbers may be written `1_000`, `64k`, `4 MiB`, `1e-3`. The batch is the global one: the number of ranks does not change what is computed.\n"
+    "Numbers may be written `1_000`, `64k`, `4 MiB`, `1e-3`. The batch is the global one: the number of ranks does not "
+    "change what is computed.\n"
     "Bounds read: `1..` at least 1, `0..1` between, `>0` above, `odd` an odd number.\n";
 
 /* The bar would end the cell, a brace or a star is nothing to Markdown within backquotes. */
@@ -91,8 +97,9 @@ static void add_cell(cvy_text *t, const char *text)
 static void add_row(cvy_text *t, const cvy_option *row)
 {
     static const char *const types[] = {
-        [CVY_TYPE_INT] = "integer", [CVY_TYPE_REAL] = "number",    [CVY_TYPE_BOOL] = "true or false", [CVY_TYPE_CHOICE] = "word",
-        [CVY_TYPE_STRING] = "text", [CVY_TYPE_INTS] = "integers",  [CVY_TYPE_REALS] = "numbers",      [CVY_TYPE_TREE] = "any",
+        [CVY_TYPE_INT] = "integer",   [CVY_TYPE_REAL] = "number", [CVY_TYPE_BOOL] = "true or false",
+        [CVY_TYPE_CHOICE] = "word",   [CVY_TYPE_STRING] = "text", [CVY_TYPE_INTS] = "integers",
+        [CVY_TYPE_REALS] = "numbers", [CVY_TYPE_TREE] = "any",
     };
     cvy_text_add(t, "| `%s` | %s", row->name, types[row->type]);
     if (row->unit[0])

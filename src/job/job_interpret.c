@@ -1,5 +1,6 @@
 /*
- * job_interpret.c: what one row alone cannot say: durations, groups, a share for validation, keys that exclude or need each other.
+ * job_interpret.c: what one row alone cannot say: durations, groups, a share for validation, keys that exclude or need
+ * each other.
  */
 #include <string.h>
 
@@ -12,16 +13,18 @@ static const struct {
     cvy_duration_unit unit;
     double factor;
 } units[] = {
-    {"step", CVY_DURATION_STEPS, 1},       {"steps", CVY_DURATION_STEPS, 1},       {"sample", CVY_DURATION_SAMPLES, 1}, {"samples", CVY_DURATION_SAMPLES, 1},
-    {"epoch", CVY_DURATION_EPOCHS, 1},     {"epochs", CVY_DURATION_EPOCHS, 1},     {"s", CVY_DURATION_SECONDS, 1},      {"seconds", CVY_DURATION_SECONDS, 1},
-    {"min", CVY_DURATION_SECONDS, 60},     {"minutes", CVY_DURATION_SECONDS, 60},  {"h", CVY_DURATION_SECONDS, 3600},   {"hours", CVY_DURATION_SECONDS, 3600},
+    {"step", CVY_DURATION_STEPS, 1},       {"steps", CVY_DURATION_STEPS, 1},     {"sample", CVY_DURATION_SAMPLES, 1},
+    {"samples", CVY_DURATION_SAMPLES, 1},  {"epoch", CVY_DURATION_EPOCHS, 1},    {"epochs", CVY_DURATION_EPOCHS, 1},
+    {"s", CVY_DURATION_SECONDS, 1},        {"seconds", CVY_DURATION_SECONDS, 1}, {"min", CVY_DURATION_SECONDS, 60},
+    {"minutes", CVY_DURATION_SECONDS, 60}, {"h", CVY_DURATION_SECONDS, 3600},    {"hours", CVY_DURATION_SECONDS, 3600},
     {"minute", CVY_DURATION_SECONDS, 60},  {"hour", CVY_DURATION_SECONDS, 3600},
 };
 
 cvy_status cvy_duration_parse(const char *text, cvy_duration *out)
 {
     char number[32] = "";
-    const size_t digits = strspn(text, "0123456789._+-eE"); /* "5 epochs": the blank ends the number before the e of epochs */
+    const size_t digits =
+        strspn(text, "0123456789._+-eE"); /* "5 epochs": the blank ends the number before the e of epochs */
     size_t length = digits;
     while (length > 0 && (text[length - 1] == 'e' || text[length - 1] == 'E')) /* "5epochs" */
         length--;
@@ -37,7 +40,8 @@ cvy_status cvy_duration_parse(const char *text, cvy_duration *out)
             *out = (cvy_duration){amount * units[i].factor, units[i].unit};
             return CVY_OK;
         }
-    CVY_FAIL(CVY_E_ARGUMENT, "\"%s\" is no duration, expected a number and a unit: steps, samples, epochs, s, min or h", text);
+    CVY_FAIL(CVY_E_ARGUMENT, "\"%s\" is no duration, expected a number and a unit: steps, samples, epochs, s, min or h",
+             text);
 }
 
 static cvy_status interpret_checkpoint(cvy_job *job)
@@ -58,8 +62,9 @@ static cvy_status interpret_watchdog(cvy_job *job)
     cvy_duration timeout;
     if (cvy_duration_parse(job->watchdog.timeout_text, &timeout) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s: watchdog.timeout", cvy_job_where(job, "watchdog", "timeout"));
-    CVY_CHECK(timeout.unit == CVY_DURATION_SECONDS, CVY_E_CONFIG, "%s: watchdog.timeout is \"%s\", expected s, min or h",
-              cvy_job_where(job, "watchdog", "timeout"), job->watchdog.timeout_text);
+    CVY_CHECK(timeout.unit == CVY_DURATION_SECONDS, CVY_E_CONFIG,
+              "%s: watchdog.timeout is \"%s\", expected s, min or h", cvy_job_where(job, "watchdog", "timeout"),
+              job->watchdog.timeout_text);
     job->watchdog.timeout_s = timeout.amount;
     return CVY_OK;
 }
@@ -93,16 +98,17 @@ static cvy_status interpret_val(cvy_job *job)
     if ((val->quoted && !percent) || cvy_text_real(number, &share) != CVY_OK)
         return CVY_OK;
     job->data.val_share = percent ? share / 100 : share;
-    CVY_CHECK(job->data.val_share > 0 && job->data.val_share < 1, CVY_E_CONFIG,
-              "%s: data.val is %s, expected a share of the training data between 0 and 1, such as 0.1 or 10%%, or a source", cvy_tree_where(val),
-              val->text);
+    CVY_CHECK(
+        job->data.val_share > 0 && job->data.val_share < 1, CVY_E_CONFIG,
+        "%s: data.val is %s, expected a share of the training data between 0 and 1, such as 0.1 or 10%%, or a source",
+        cvy_tree_where(val), val->text);
     return CVY_OK;
 }
 
 static cvy_status check_source(const char *key, const cvy_tree *source)
 {
-    CVY_CHECK(!source || source->kind != CVY_TREE_LIST, CVY_E_CONFIG, "%s: data.%s is a list, expected a path or a map {path: ...}",
-              cvy_tree_where(source), key);
+    CVY_CHECK(!source || source->kind != CVY_TREE_LIST, CVY_E_CONFIG,
+              "%s: data.%s is a list, expected a path or a map {path: ...}", cvy_tree_where(source), key);
     return CVY_OK;
 }
 
@@ -112,8 +118,8 @@ static cvy_status interpret_data(cvy_job *job)
     CVY_TRY(check_source("train", d->train));
     CVY_TRY(check_source("val", d->val));
     CVY_TRY(check_source("test", d->test));
-    CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG, "%s: data.augment is no list, expected one such as [mirror]",
-              cvy_tree_where(d->augment));
+    CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG,
+              "%s: data.augment is no list, expected one such as [mirror]", cvy_tree_where(d->augment));
     return interpret_val(job);
 }
 
@@ -125,7 +131,8 @@ static cvy_status interpret_plan(cvy_job *job)
     const cvy_tree *off = p->passes_off_tree;
     if (!off)
         return CVY_OK;
-    CVY_CHECK(off->kind != CVY_TREE_MAP, CVY_E_CONFIG, "%s: plan.passes_off is a map, expected a list of passes, or all", cvy_tree_where(off));
+    CVY_CHECK(off->kind != CVY_TREE_MAP, CVY_E_CONFIG,
+              "%s: plan.passes_off is a map, expected a list of passes, or all", cvy_tree_where(off));
     const int is_list = off->kind == CVY_TREE_LIST;
     if (!is_list && strcmp(off->text, "all") == 0) {
         p->passes_all_off = 1;
@@ -135,7 +142,8 @@ static cvy_status interpret_plan(cvy_job *job)
     CVY_TRY(cvy_pool_alloc(job->pool, (size_t)count * sizeof *p->pass_off, &p->pass_off));
     for (int i = 0; i < count; i++) {
         const cvy_tree *word = is_list ? off->child[i] : off;
-        CVY_CHECK(word->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: plan.passes_off: expected the name of a pass", cvy_tree_where(word));
+        CVY_CHECK(word->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: plan.passes_off: expected the name of a pass",
+                  cvy_tree_where(word));
         p->pass_off[p->npass_off++] = word->text;
     }
     return CVY_OK;
@@ -143,7 +151,8 @@ static cvy_status interpret_plan(cvy_job *job)
 
 static cvy_status check_model(const cvy_job *job)
 {
-    CVY_CHECK(job->model->kind != CVY_TREE_LIST, CVY_E_CONFIG, "%s: model is a list, expected a name or a map; write layers: [...] in the map",
+    CVY_CHECK(job->model->kind != CVY_TREE_LIST, CVY_E_CONFIG,
+              "%s: model is a list, expected a name or a map; write layers: [...] in the map",
               cvy_tree_where(job->model));
     return CVY_OK;
 }
@@ -163,7 +172,8 @@ cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out)
 {
     const struct cvy_job_train *t = &job->train;
     const int64_t batch = t->batch > 0 ? t->batch : t->batch_per_rank * nranks;
-    CVY_CHECK(batch >= nranks, CVY_E_CONFIG, "%s: train.batch is %lld, but there are %d ranks; take a larger batch or fewer ranks", job->file,
+    CVY_CHECK(batch >= nranks, CVY_E_CONFIG,
+              "%s: train.batch is %lld, but there are %d ranks; take a larger batch or fewer ranks", job->file,
               (long long)batch, nranks);
     *batch_out = batch;
     return CVY_OK;

@@ -77,7 +77,8 @@ static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, in
 {
     if (cvy_tree_is_null(root))
         CVY_TRY(cvy_tree_new_map(job->pool, job->file, &root));
-    CVY_CHECK(root->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: a job file is a map with keys such as model, data and train", cvy_tree_where(root));
+    CVY_CHECK(root->kind == CVY_TREE_MAP, CVY_E_CONFIG,
+              "%s: a job file is a map with keys such as model, data and train", cvy_tree_where(root));
     for (int i = 0; i < nsets; i++)
         CVY_TRY(apply_set(job, root, sets[i]));
     job->given = root;

@@ -21,7 +21,7 @@ static const cvy_option data_rows[] = {
     {"val", CVY_TYPE_TREE, DATA(val), "", "", "",
      "validation data: a source like `train`, or the share of `train` to set apart: 10% or 0.1, drawn by class and seed"},
     {"test", CVY_TYPE_TREE, DATA(test), "", "", "", "test data: a source like `train`; it never selects anything"},
-    {"augment", CVY_TYPE_TREE, DATA(augment), "", "", "", "list of what is done to each sample, in order, such as [{crop: 32, pad: 4}, mirror]"},
+    {"augment", CVY_TYPE_TREE, DATA(augment), "", "", "", "list of what is done to each sample, in order, such as [{random_crop: {pad: 4}}, mirror]"},
     {"shuffle", CVY_TYPE_BOOL, DATA(shuffle), "true", "", "", "a new order every epoch"},
     {"tail", CVY_TYPE_CHOICE, DATA(tail), "keep", "keep|drop", "", "whether an epoch's last, smaller batch is used"},
     {"on_bad_sample", CVY_TYPE_CHOICE, DATA(on_bad_sample), "fail", "fail|skip", "",

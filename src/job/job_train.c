@@ -1,7 +1,8 @@
 /*
  * job_train.c: the trees of the section `train`: optimiser, losses, metrics, groups of weights, early stop.
  *
- * All but the groups are "a name, or a map with a name": the keys of ours are taken out, the rest is for the owner's own table.
+ * All but the groups are "a name, or a map with a name": the keys of ours are taken out, the rest is for the owner's
+ * own table.
  */
 #include <string.h>
 
@@ -37,16 +38,17 @@ static cvy_status part_of(cvy_pool *pool, const cvy_tree *map, const cvy_option 
 }
 
 /* "name" or {name: ..., ours, theirs} into fields by the rows, and theirs. */
-static cvy_status parse_named(cvy_pool *pool, const char *who, const cvy_option *rows, const cvy_tree *node, void *fields, size_t size,
-                              const cvy_tree **theirs_out)
+static cvy_status parse_named(cvy_pool *pool, const char *who, const cvy_option *rows, const cvy_tree *node,
+                              void *fields, size_t size, const cvy_tree **theirs_out)
 {
-    CVY_CHECK(node->kind != CVY_TREE_LIST && !cvy_tree_is_null(node), CVY_E_CONFIG, "%s: %s: expected a name or a map {name: ...}",
-              cvy_tree_where(node), who);
+    CVY_CHECK(node->kind != CVY_TREE_LIST && !cvy_tree_is_null(node), CVY_E_CONFIG,
+              "%s: %s: expected a name or a map {name: ...}", cvy_tree_where(node), who);
     cvy_tree *ours = NULL, *theirs = NULL, *name = NULL;
     if (node->kind == CVY_TREE_MAP) {
         CVY_TRY(part_of(pool, node, rows, 1, &ours));
         CVY_TRY(part_of(pool, node, rows, 0, &theirs));
-        CVY_CHECK(ours && cvy_tree_get(ours, "name"), CVY_E_CONFIG, "%s: %s: the key \"name\" is missing", cvy_tree_where(node), who);
+        CVY_CHECK(ours && cvy_tree_get(ours, "name"), CVY_E_CONFIG, "%s: %s: the key \"name\" is missing",
+                  cvy_tree_where(node), who);
     } else {
         CVY_TRY(cvy_tree_new_map(pool, node->file, &ours));
         CVY_TRY(cvy_tree_copy(pool, node, &name));
@@ -78,7 +80,8 @@ static cvy_status resolve_optimizer(cvy_job *job, const struct cvy_job_optimizer
     CVY_TRY(cvy_tree_new_map(job->pool, job->file, &map));
     CVY_TRY(cvy_tree_new_scalar(job->pool, job->file, o->name, &name));
     cvy_text_add_real(&text, o->lr);
-    const cvy_status status = text.status == CVY_OK ? cvy_tree_new_scalar(job->pool, job->file, text.data, &lr) : text.status;
+    const cvy_status status =
+        text.status == CVY_OK ? cvy_tree_new_scalar(job->pool, job->file, text.data, &lr) : text.status;
     cvy_text_free(&text);
     CVY_TRY(status);
     CVY_TRY(cvy_tree_set(job->pool, map, "name", name));
@@ -94,7 +97,8 @@ static cvy_status parse_optimizer(cvy_job *job)
 {
     struct cvy_job_train *t = &job->train;
     struct cvy_job_optimizer o;
-    CVY_TRY(parse_named(job->pool, "train.optimizer", cvy_job_optimizer_rows, t->optimizer_tree, &o, sizeof o, &t->optimizer_options));
+    CVY_TRY(parse_named(job->pool, "train.optimizer", cvy_job_optimizer_rows, t->optimizer_tree, &o, sizeof o,
+                        &t->optimizer_options));
     if (o.lr == 0)
         o.lr = strncmp(o.name, "adam", 4) == 0 ? 0.001 : 0.01;
     t->optimizer = o.name;
@@ -108,11 +112,13 @@ static cvy_status parse_losses(cvy_job *job)
 {
     struct cvy_job_train *t = &job->train;
     t->nloss = item_count(t->loss_tree);
-    CVY_CHECK(t->nloss > 0, CVY_E_CONFIG, "%s: train.loss is an empty list, expected at least one loss", cvy_tree_where(t->loss_tree));
+    CVY_CHECK(t->nloss > 0, CVY_E_CONFIG, "%s: train.loss is an empty list, expected at least one loss",
+              cvy_tree_where(t->loss_tree));
     CVY_TRY(cvy_pool_alloc(job->pool, (size_t)t->nloss * sizeof *t->loss, &t->loss));
     for (int i = 0; i < t->nloss; i++) {
         const cvy_tree *options = NULL;
-        CVY_TRY(parse_named(job->pool, "train.loss", cvy_job_loss_rows, item_at(t->loss_tree, i), &t->loss[i], sizeof t->loss[i], &options));
+        CVY_TRY(parse_named(job->pool, "train.loss", cvy_job_loss_rows, item_at(t->loss_tree, i), &t->loss[i],
+                            sizeof t->loss[i], &options));
         t->loss[i].options = options;
     }
     return CVY_OK;
@@ -125,8 +131,8 @@ static cvy_status parse_metrics(cvy_job *job)
     CVY_TRY(cvy_pool_alloc(job->pool, (size_t)t->nmetric * sizeof *t->metric, &t->metric));
     for (int i = 0; i < t->nmetric; i++) {
         const cvy_tree *options = NULL;
-        CVY_TRY(parse_named(job->pool, "train.metrics", cvy_job_metric_rows, item_at(t->metrics_tree, i), &t->metric[i], sizeof t->metric[i],
-                            &options));
+        CVY_TRY(parse_named(job->pool, "train.metrics", cvy_job_metric_rows, item_at(t->metrics_tree, i), &t->metric[i],
+                            sizeof t->metric[i], &options));
         t->metric[i].options = options;
     }
     return CVY_OK;
@@ -140,8 +146,8 @@ static cvy_status parse_groups(cvy_job *job)
     t->ngroup = item_count(t->groups_tree);
     CVY_TRY(cvy_pool_alloc(job->pool, (size_t)t->ngroup * sizeof *t->group, &t->group));
     for (int i = 0; i < t->ngroup; i++)
-        CVY_TRY(cvy_options_parse(job->pool, "train.groups", cvy_job_group_rows, item_at(t->groups_tree, i), NULL, &t->group[i],
-                                  sizeof t->group[i]));
+        CVY_TRY(cvy_options_parse(job->pool, "train.groups", cvy_job_group_rows, item_at(t->groups_tree, i), NULL,
+                                  &t->group[i], sizeof t->group[i]));
     return CVY_OK;
 }
 
@@ -150,8 +156,10 @@ static cvy_status parse_stop(cvy_job *job)
     struct cvy_job_train *t = &job->train;
     if (!t->stop_tree)
         return CVY_OK;
-    CVY_TRY(cvy_options_parse(job->pool, "train.stop", cvy_job_stop_rows, t->stop_tree, NULL, &t->stop, sizeof t->stop));
-    CVY_CHECK(job->data.val, CVY_E_CONFIG, "%s: train.stop watches %s on validation data, but there is none; give data.val, such as 10%%",
+    CVY_TRY(
+        cvy_options_parse(job->pool, "train.stop", cvy_job_stop_rows, t->stop_tree, NULL, &t->stop, sizeof t->stop));
+    CVY_CHECK(job->data.val, CVY_E_CONFIG,
+              "%s: train.stop watches %s on validation data, but there is none; give data.val, such as 10%%",
               cvy_tree_where(t->stop_tree), t->stop.metric);
     return CVY_OK;
 }
@@ -159,10 +167,12 @@ static cvy_status parse_stop(cvy_job *job)
 static cvy_status check_extent(cvy_job *job)
 {
     struct cvy_job_train *t = &job->train;
-    CVY_CHECK(!t->batch || !t->batch_per_rank, CVY_E_CONFIG, "%s: train.batch is %lld and train.batch_per_rank is %lld; give one of them",
+    CVY_CHECK(!t->batch || !t->batch_per_rank, CVY_E_CONFIG,
+              "%s: train.batch is %lld and train.batch_per_rank is %lld; give one of them",
               cvy_job_where(job, "train", "batch_per_rank"), (long long)t->batch, (long long)t->batch_per_rank);
-    CVY_CHECK(!(t->epochs > 0) || !t->steps, CVY_E_CONFIG, "%s: train.epochs is %g and train.steps is %lld; give one of them",
-              cvy_job_where(job, "train", "steps"), t->epochs, (long long)t->steps);
+    CVY_CHECK(!(t->epochs > 0) || !t->steps, CVY_E_CONFIG,
+              "%s: train.epochs is %g and train.steps is %lld; give one of them", cvy_job_where(job, "train", "steps"),
+              t->epochs, (long long)t->steps);
     if (!t->batch && !t->batch_per_rank)
         t->batch = 128;
     if (!t->steps && !(t->epochs > 0))
@@ -177,8 +187,8 @@ static cvy_status check_extent(cvy_job *job)
 cvy_status cvy_job_interpret_train(cvy_job *job)
 {
     const cvy_tree *schedule = job->train.schedule;
-    CVY_CHECK(schedule->kind != CVY_TREE_LIST, CVY_E_CONFIG, "%s: train.schedule is a list, expected a name or a map {name: ...}",
-              cvy_tree_where(schedule));
+    CVY_CHECK(schedule->kind != CVY_TREE_LIST, CVY_E_CONFIG,
+              "%s: train.schedule is a list, expected a name or a map {name: ...}", cvy_tree_where(schedule));
     CVY_TRY(check_extent(job));
     CVY_TRY(parse_optimizer(job));
     CVY_TRY(parse_losses(job));
