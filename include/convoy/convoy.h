@@ -5,5 +5,6 @@
 #include <convoy/base.h>
 #include <convoy/model.h>
 #include <convoy/program.h>
+#include <convoy/run.h>
 
 #endif

@@ -1,0 +1,117 @@
+/*
+ * convoy/run.h: whole runs from a job file, as the command makes them: train, test, predict, bench, plan; and data: pack, inspect; and the report.
+ *
+ * Each call is what the command's verb of the same name does, so a C program can do all that the command can. Texts that a call returns are released
+ * with cvy_text_release(). Collective calls are made by all ranks of the context with equal arguments; all return the same status.
+ */
+#ifndef CONVOY_RUN_H
+#define CONVOY_RUN_H
+
+#include <convoy/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Where a run stands; given to the progress callback on rank 0 after a step. */
+typedef struct cvy_progress {
+    size_t size;
+    int64_t step, steps;          /* done, of */
+    double epoch, epochs;
+    double loss;                  /* of the latest logged step; NaN before the first */
+    double images_per_s;          /* over the latest steps */
+    double elapsed_s, left_s;
+    const char *event;            /* NULL: a step; else a sentence: "epoch 3: train loss ..., val accuracy ...", "checkpoint saved" */
+} cvy_progress;
+typedef void (*cvy_progress_fn)(void *user, const cvy_progress *progress);
+
+/** Where a job comes from and what overrides it. Zero-initialise, set size. */
+typedef struct cvy_job_source {
+    size_t size;
+    const char *path;             /* a YAML file; NULL: text */
+    const char *text;             /* the job itself; its name in messages is "job" */
+    const char *const *sets;      /* "train.batch=64": override keys, in order */
+    int nsets;
+} cvy_job_source;
+
+typedef struct cvy_train_opts {
+    size_t size;
+    const char *out;              /* run folder; NULL: runs/<job>-NNN, the next free number */
+    int resume;                   /* go on in `out` from its newest sound checkpoint */
+    const char *plan_file;        /* take kernels from this plan.json */
+    const volatile int *stop;     /* set to non-zero by a signal handler: save at the end of this step and return CVY_STOPPED; may be NULL */
+    cvy_progress_fn progress;
+    void *user;
+} cvy_train_opts;
+
+typedef struct cvy_train_result {
+    char out[512];                /* the run folder */
+    int64_t steps;
+    double seconds, train_loss, val_loss;   /* NaN where there is none */
+} cvy_train_result;
+
+/**
+ * cvy_train - train what a job file describes, into a run folder
+ *
+ * Writes job.resolved.yaml, plan.json, metrics.jsonl, checkpoints/, STATUS and report.html. Collective: yes.
+ * Errors: CVY_E_CONFIG, CVY_E_IO (an existing folder without resume; a disk that is full), CVY_E_FORMAT (data), CVY_E_SHAPE, CVY_E_DISAGREE (ranks were
+ * started with different jobs), CVY_E_COMM, CVY_E_MEMORY, CVY_STOPPED (all is saved).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_train(cvy_context *context, const cvy_job_source *job, const cvy_train_opts *opts, cvy_train_result *result_out);
+
+/**
+ * cvy_test - score a trained network on labelled data
+ * @target: a run folder (its best checkpoint, else its newest) or a .safetensors file (then @job is needed)
+ * @job: NULL for a run folder
+ * @data: a data source (path or YAML map), or NULL for the job's data.test
+ * @json_out: all scores as one JSON object (rank 0; NULL on others)
+ *
+ * For a run folder the scores are also written to test.json and the report is made anew. Collective: yes. Errors: as cvy_train().
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_test(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, char **json_out);
+
+/** Writes the network's output for each sample of @data, in its order, labels not needed, to @out: .npy [N, K] f32 or .csv. As cvy_test() otherwise. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_predict(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, const char *out);
+
+/** What to time. Zero-initialise, set size. */
+typedef struct cvy_bench_opts {
+    size_t size;
+    const cvy_job_source *job;    /* its model, batch and optimiser; or NULL and: */
+    const char *model;            /* a network of the zoo */
+    const char *model_options;    /* YAML text or NULL */
+    cvy_shape input;              /* ndim 0: the network's own */
+    int64_t classes;              /* 0: the network's own */
+    int64_t batch;                /* global; 0: the job's */
+    int forward;                  /* 1: forward only */
+    cvy_dtype dtype;
+    int64_t steps, warmup;        /* timed steps, 0: as many as take 5 s, at least 5; steps before them, 0: 2 */
+    const char *kernels, *passes_off;
+    const char *trace;            /* file for a Chrome trace of the last step, or NULL */
+    int per_node;                 /* add "nodes": [{name, op, kernel, ms}] of the medians over the timed steps */
+} cvy_bench_opts;
+
+/**
+ * cvy_bench - time training or forward steps on synthetic data, with the plan and executor of cvy_train() (SGD, momentum 0.9)
+ * @json_out: one JSON object: model batch mode dtype threads ranks images_per_s images_per_s_best ms_median ms_sd gflop_per_s peak_rss_bytes
+ *            exposed_comm_ms params arena_bytes (rank 0; NULL on others)
+ *
+ * Collective: yes. Errors: CVY_E_CONFIG, CVY_E_SHAPE, CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_bench(cvy_context *context, const cvy_bench_opts *opts, char **json_out);
+
+/** The plan of a job without training: @how "table" (layers, shapes, parameters, flop, memory to the byte), "json", "text", "dot" or "explain". Collective: yes; text on rank 0. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file, const char *how, char **text_out);
+
+/** Writes a data source (path or YAML map) as a packed set into folder @destination. @report_out: samples, classes, bytes, bad samples. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_pack(const char *source, const char *destination, int skip_bad, char **report_out);
+/** Says what a data set, a checkpoint, a safetensors file or a run folder holds, as text. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_inspect(const char *path, char **text_out);
+/** Makes report.html of a run folder anew. Collective: no. Errors: CVY_E_IO. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_report(const char *run);
+/** All keys of the job file with types, defaults and help, as text. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_job_keys(char **text_out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
