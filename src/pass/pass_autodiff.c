@@ -16,7 +16,6 @@ struct cvy_grad {
     cvy_value **sum;                   /* gradient that has arrived so far, by value index */
     unsigned char *shared;             /* the sum is somebody else's value too (passed through by `add`): never an accumulator itself */
     const cvy_node *fwd;               /* being differentiated */
-    int emitted;                       /* `add` nodes emitted so far, to number them */
 };
 
 int cvy_grad_wanted(const cvy_grad *g, const cvy_value *v)
@@ -43,16 +42,23 @@ cvy_status cvy_grad_saved(cvy_grad *g, const cvy_node *fwd, int i, cvy_value **o
     return CVY_OK;
 }
 
+static int is_taken(const cvy_graph *graph, const char *name)
+{
+    for (int n = graph->nnode - 1; n >= 0; n--)
+        if (strcmp(graph->node[n]->name, name) == 0)
+            return 1;
+    return 0;
+}
+
 cvy_status cvy_grad_emit(cvy_grad *g, const cvy_node *fwd, const char *op_name, const void *options, cvy_value *const *src, int nsrc,
                          cvy_value **dst_out, int ndst_out)
 {
     const cvy_op_def *op = cvy_op_find(op_name);
     CVY_CHECK(op, CVY_E_INTERNAL, "%s: its gradient needs the operator '%s', which does not exist", fwd->name, op_name);
-    char name[160];
-    if (strcmp(op_name, "add") == 0)
-        snprintf(name, sizeof name, "%s.add%d", fwd->name, ++g->emitted);
-    else
-        snprintf(name, sizeof name, "%s.%s", fwd->name, op_name);
+    char *name = NULL;
+    CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s", fwd->name, op_name));
+    for (int again = 2; is_taken(g->g, name); again++)        /* a concat has a slice for each source, a value with three readers two sums */
+        CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s%d", fwd->name, op_name, again));
     cvy_node *node = NULL;
     CVY_TRY(cvy_graph_add_parsed(g->g, op, name, fwd->layer, options, src, nsrc, CVY_PHASE_MICRO, &node));
     node->backward = 1;
