@@ -207,10 +207,11 @@ static cvy_status choose(cvy_unit *u, const cvy_node *node, const cvy_plan_opts 
         CVY_CHECK(k && strcmp(k->op, node->op->name) == 0, CVY_E_CONFIG, "the plan file names the kernel '%s' for %s, which this build does not have: plan anew without it",
                   named, node->name);
         CVY_TRY(fill_ask(u, node, opts->threads, ask));
-        if (k->offer(ask) != CVY_OK)
-            return cvy_error_prefix(CVY_E_CONFIG, "the plan file names the kernel '%s' for %s, which declines", named, node->name);
-        *kernel_out = k;
-        return CVY_OK;
+        if (k->offer(ask) == CVY_OK) {
+            *kernel_out = k;
+            return CVY_OK;
+        }
+        named = NULL;                  /* declined for this batch size, as it was when the plan was made: go on as then */
     }
     for (const cvy_kernel_def *k = NULL; !named && (k = next_candidate(node->op->name, k, opts->kernels)) != NULL;) {
         CVY_TRY(fill_ask(u, node, opts->threads, ask));
