@@ -8,6 +8,7 @@ target_compile_definitions(convoy_flags INTERFACE _GNU_SOURCE)
 target_compile_options(convoy_flags INTERFACE
     -Wall -Wextra -Wstrict-prototypes -Wvla -Wpointer-arith
     -fno-math-errno -fno-trapping-math
+    $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed>
     "SHELL:-include ${CONVOY_GEN}/cvy_config.h")
 
 if(NOT CVY_HAVE_OPENMP)

@@ -28,6 +28,8 @@ cvy_coding cvy_picture_coding(const void *bytes, size_t count)
     return CVY_CODING_PLAIN;
 }
 
+#if CVY_HAVE_JPEG || CVY_HAVE_SPNG
+
 static cvy_status check_size(const char *kind, int64_t H, int64_t W)
 {
     CVY_CHECK(H > 0 && W > 0 && H <= CVY_PICTURE_SIDE_MAX && W <= CVY_PICTURE_SIDE_MAX && H * W <= CVY_PICTURE_PIXELS_MAX, CVY_E_FORMAT,
@@ -56,6 +58,8 @@ static cvy_status need_planes(int64_t channels, int64_t H, int64_t W, cvy_bytes 
     *out = (cvy_picture){.dtype = CVY_DTYPE_U8, .C = channels, .H = H, .W = W, .data = room->data};
     return CVY_OK;
 }
+
+#endif
 
 #if CVY_HAVE_JPEG
 struct jpeg_fault {

@@ -7,10 +7,9 @@
 
 static cvy_status conv_bn(cvy_model *m, const char *name, const char *from, int channels, int stride)
 {
-    char conv[48], bn[48];
-    snprintf(conv, sizeof conv, "%s", name);
+    char bn[64];
     snprintf(bn, sizeof bn, "%s_bn", name);
-    CVY_TRY(cvy_model_addf(m, "conv", conv, from, "channels: %d, kernel: 3, stride: %d, pad: 1, bias: false", channels, stride));
+    CVY_TRY(cvy_model_addf(m, "conv", name, from, "channels: %d, kernel: 3, stride: %d, pad: 1, bias: false", channels, stride));
     return cvy_model_add(m, "batch_norm", bn, NULL, NULL);
 }
 
@@ -50,7 +49,7 @@ static cvy_status resnet_build(cvy_model *m, int n, int64_t classes)
     CVY_TRY(cvy_model_add(m, "relu", "relu1", NULL, NULL));
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < n; i++) {
-            char name[24], from[64];
+            char name[32], from[64];
             snprintf(name, sizeof name, "block%d_%d", stage + 1, i + 1);
             snprintf(from, sizeof from, "%s", cvy_model_last(m));
             CVY_TRY(block(m, name, from, 16 << stage, stage > 0 && i == 0 ? 2 : 1));

@@ -7,7 +7,8 @@
 #include "kernel/kernel.h"
 
 /* Put before a function whose loops deserve wide vectors: it is compiled for several instruction sets, and the loader picks one. What such a
- * function calls must be inlined into it (CVY_INLINE) or be such a function itself. */
+ * function calls must be inlined into it (CVY_INLINE) or be such a function itself. Its name is unique in the tree, although it is static:
+ * clang makes the function that picks a global symbol. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CVY_SIMD __attribute__((target_clones("avx512f", "fma", "default")))
 #else

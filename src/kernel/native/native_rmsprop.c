@@ -32,16 +32,16 @@ CVY_INLINE void update(const cvy_native_update *u, int64_t first, int64_t end, i
     }
 }
 
-CVY_SIMD static void plain_range(int64_t first, int64_t end, void *arg) { update(arg, first, end, 0, 0); }
-CVY_SIMD static void momentum_range(int64_t first, int64_t end, void *arg) { update(arg, first, end, 0, 1); }
-CVY_SIMD static void centered_range(int64_t first, int64_t end, void *arg) { update(arg, first, end, 1, 0); }
-CVY_SIMD static void centered_momentum_range(int64_t first, int64_t end, void *arg) { update(arg, first, end, 1, 1); }
+CVY_SIMD static void rmsprop_plain_range(int64_t first, int64_t end, void *arg) { update(arg, first, end, 0, 0); }
+CVY_SIMD static void rmsprop_momentum_range(int64_t first, int64_t end, void *arg) { update(arg, first, end, 0, 1); }
+CVY_SIMD static void rmsprop_centered_range(int64_t first, int64_t end, void *arg) { update(arg, first, end, 1, 0); }
+CVY_SIMD static void rmsprop_centered_momentum_range(int64_t first, int64_t end, void *arg) { update(arg, first, end, 1, 1); }
 
 static cvy_status rmsprop_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     const struct cvy_rmsprop *o = ((cvy_native_update *)state)->options;
     const int centered = o->centered != 0, moves = o->momentum > 0;
-    const cvy_range_fn range[2][2] = {{plain_range, momentum_range}, {centered_range, centered_momentum_range}};
+    const cvy_range_fn range[2][2] = {{rmsprop_plain_range, rmsprop_momentum_range}, {rmsprop_centered_range, rmsprop_centered_momentum_range}};
     (void)scratch;
     return cvy_native_update_run(state, o->lr_mult, 1 + centered + moves, src, dst, range[centered][moves]);
 }

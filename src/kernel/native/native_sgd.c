@@ -3,7 +3,7 @@
  */
 #include "kernel/native/native_update.h"
 
-CVY_SIMD static void plain_range(int64_t first, int64_t end, void *arg)
+CVY_SIMD static void sgd_plain_range(int64_t first, int64_t end, void *arg)
 {
     const cvy_native_update *u = arg;
     const struct cvy_sgd *o = u->options;
@@ -15,7 +15,7 @@ CVY_SIMD static void plain_range(int64_t first, int64_t end, void *arg)
 }
 
 /* The direction is a * g + b * m: (0, 1) with momentum, (1, momentum) with Nesterov's. */
-CVY_SIMD static void momentum_range(int64_t first, int64_t end, void *arg)
+CVY_SIMD static void sgd_momentum_range(int64_t first, int64_t end, void *arg)
 {
     const cvy_native_update *u = arg;
     const struct cvy_sgd *o = u->options;
@@ -36,7 +36,7 @@ static cvy_status sgd_run(void *state, void *const *src, void *const *dst, void 
     const struct cvy_sgd *o = ((cvy_native_update *)state)->options;
     const int has_momentum = o->momentum > 0;
     (void)scratch;
-    return cvy_native_update_run(state, o->lr_mult, has_momentum, src, dst, has_momentum ? momentum_range : plain_range);
+    return cvy_native_update_run(state, o->lr_mult, has_momentum, src, dst, has_momentum ? sgd_momentum_range : sgd_plain_range);
 }
 
 CVY_KERNEL_DEFINE(native_sgd) = {
