@@ -99,69 +99,90 @@ cvy_shape cvy_window_dst_shape(const cvy_window *w, int64_t n, int64_t channels)
     return shape_of(w->nspace, w->dst, n, channels);
 }
 
-/* Sum over the taps of one filter at destination position `at`; s0, w0: offsets of the source channel and of the filter. */
-static double sum_at_dst(const cvy_window *w, const cvy_span *src, int64_t s0, const cvy_span *weight, int64_t w0, const int64_t at[CVY_SPACE_MAX])
+/* Pairs of coordinates of two tensors that meet in one dimension: (a, b), (a + a_step, b + b_step), ... */
+struct walk { int64_t a, a_step, b, b_step, count; };
+
+/* The i of 0 .. count - 1 for which start + i step lies in 0 .. size - 1: first .. last - 1; step > 0. */
+static void find_inside(int64_t start, int64_t step, int64_t count, int64_t size, int64_t *first_out, int64_t *last_out)
+{
+    *first_out = start >= 0 ? 0 : (-start + step - 1) / step;
+    *last_out = start >= size ? 0 : CVY_MIN(count, (size - 1 - start) / step + 1);
+}
+
+static struct walk make_walk(int64_t first, int64_t last, int64_t a, int64_t a_step, int64_t b, int64_t b_step)
+{
+    return (struct walk){a + first * a_step, a_step, b + first * b_step, b_step, CVY_MAX(last - first, 0)};
+}
+
+/* Source coordinates and taps that make destination coordinate `at`. */
+static struct walk walk_at_dst(const cvy_window *w, int d, int64_t at)
+{
+    const int64_t start = at * w->stride[d] - w->pad[d];
+    int64_t first, last;
+    find_inside(start, w->dilation[d], w->kernel[d], w->src[d], &first, &last);
+    return make_walk(first, last, start, w->dilation[d], 0, 1);
+}
+
+/* Source and destination coordinates that meet in tap `tap`. */
+static struct walk walk_at_tap(const cvy_window *w, int d, int64_t tap)
+{
+    const int64_t start = tap * w->dilation[d] - w->pad[d];
+    int64_t first, last;
+    find_inside(start, w->stride[d], w->dst[d], w->src[d], &first, &last);
+    return make_walk(first, last, start, w->stride[d], 0, 1);
+}
+
+/* Destination coordinates and taps that touch source coordinate `at`: every tap_step-th tap hits the stride's raster. */
+static struct walk walk_at_src(const cvy_window *w, int d, int64_t at)
+{
+    const int64_t stride = w->stride[d], dilation = w->dilation[d];
+    int64_t tap = 0, tap_step = 1, first, last;
+    while (tap < w->kernel[d] && (at + w->pad[d] - tap * dilation) % stride != 0)
+        tap++;
+    while (tap_step * dilation % stride != 0)
+        tap_step++;
+    const int64_t dst = (at + w->pad[d] - tap * dilation) / stride, dst_step = tap_step * dilation / stride;
+    const int64_t count = (w->kernel[d] - tap + tap_step - 1) / tap_step;
+    find_inside(w->dst[d] - 1 - dst, dst_step, count, w->dst[d], &first, &last);       /* counted from the far end, where steps are positive */
+    return make_walk(first, last, dst, -dst_step, tap, tap_step);
+}
+
+static double dot(const cvy_span *a, int64_t a0, int64_t a_step, const cvy_span *b, int64_t b0, int64_t b_step, int64_t count)
 {
     double sum = 0;
-    for (int64_t i = 0; i < w->kernel[0]; i++) {
-        const int64_t x = cvy_window_touch(w, 0, at[0], i);
-        for (int64_t j = 0; x >= 0 && j < w->kernel[1]; j++) {
-            const int64_t y = cvy_window_touch(w, 1, at[1], j);
-            for (int64_t k = 0; y >= 0 && k < w->kernel[2]; k++) {
-                const int64_t z = cvy_window_touch(w, 2, at[2], k);
-                if (z >= 0)
-                    sum += cvy_get(src, s0 + (x * w->src[1] + y) * w->src[2] + z) *
-                           cvy_get(weight, w0 + (i * w->kernel[1] + j) * w->kernel[2] + k);
-            }
-        }
+    if (a->dtype == CVY_DTYPE_F64 && b->dtype == CVY_DTYPE_F64) {      /* whole networks are checked in f64: let the compiler see it */
+        const double *x = a->data, *y = b->data;
+        for (int64_t i = 0; i < count; i++)
+            sum += x[a0 + i * a_step] * y[b0 + i * b_step];
+        return sum;
     }
+    for (int64_t i = 0; i < count; i++)
+        sum += cvy_get(a, a0 + i * a_step) * cvy_get(b, b0 + i * b_step);
     return sum;
 }
 
-/* The destination coordinate whose tap `tap` touches source coordinate x in dimension d; -1: none. */
-static int64_t touched_by(const cvy_window *w, int d, int64_t x, int64_t tap)
-{
-    const int64_t start = x + w->pad[d] - tap * w->dilation[d];
-    if (start < 0 || start % w->stride[d] != 0 || start / w->stride[d] >= w->dst[d])
-        return -1;
-    return start / w->stride[d];
-}
-
-/* Sum over the taps of one filter that touch source position `at`. */
-static double sum_at_src(const cvy_window *w, const cvy_span *dst, int64_t d0, const cvy_span *weight, int64_t w0, const int64_t at[CVY_SPACE_MAX])
+/* Sum of a * b over all pairs of positions that meet; a0, b0: offsets of the two channels. */
+static double sum_over(const struct walk at[CVY_SPACE_MAX], const cvy_span *a, int64_t a0, const int64_t a_dim[CVY_SPACE_MAX], const cvy_span *b,
+                       int64_t b0, const int64_t b_dim[CVY_SPACE_MAX])
 {
     double sum = 0;
-    for (int64_t i = 0; i < w->kernel[0]; i++) {
-        const int64_t x = touched_by(w, 0, at[0], i);
-        for (int64_t j = 0; x >= 0 && j < w->kernel[1]; j++) {
-            const int64_t y = touched_by(w, 1, at[1], j);
-            for (int64_t k = 0; y >= 0 && k < w->kernel[2]; k++) {
-                const int64_t z = touched_by(w, 2, at[2], k);
-                if (z >= 0)
-                    sum += cvy_get(dst, d0 + (x * w->dst[1] + y) * w->dst[2] + z) *
-                           cvy_get(weight, w0 + (i * w->kernel[1] + j) * w->kernel[2] + k);
-            }
+    for (int64_t i = 0; i < at[0].count; i++)
+        for (int64_t j = 0; j < at[1].count; j++) {
+            const int64_t a_row = (at[0].a + i * at[0].a_step) * a_dim[1] + at[1].a + j * at[1].a_step;
+            const int64_t b_row = (at[0].b + i * at[0].b_step) * b_dim[1] + at[1].b + j * at[1].b_step;
+            sum += dot(a, a0 + a_row * a_dim[2] + at[2].a, at[2].a_step, b, b0 + b_row * b_dim[2] + at[2].b, at[2].b_step, at[2].count);
         }
-    }
     return sum;
 }
 
-/* Sum over the destination positions of one channel, seen through tap `tap`. */
-static double sum_at_tap(const cvy_window *w, const cvy_span *src, int64_t s0, const cvy_span *dst, int64_t d0, const int64_t tap[CVY_SPACE_MAX])
+/* The walks of all dimensions at the position with this row-major offset among dim. */
+static void make_walks(const cvy_window *w, struct walk (*walk_at)(const cvy_window *, int, int64_t), const int64_t dim[CVY_SPACE_MAX], int64_t offset,
+                       struct walk out[CVY_SPACE_MAX])
 {
-    double sum = 0;
-    for (int64_t i = 0; i < w->dst[0]; i++) {
-        const int64_t x = cvy_window_touch(w, 0, i, tap[0]);
-        for (int64_t j = 0; x >= 0 && j < w->dst[1]; j++) {
-            const int64_t y = cvy_window_touch(w, 1, j, tap[1]);
-            for (int64_t k = 0; y >= 0 && k < w->dst[2]; k++) {
-                const int64_t z = cvy_window_touch(w, 2, k, tap[2]);
-                if (z >= 0)
-                    sum += cvy_get(src, s0 + (x * w->src[1] + y) * w->src[2] + z) * cvy_get(dst, d0 + (i * w->dst[1] + j) * w->dst[2] + k);
-            }
-        }
-    }
-    return sum;
+    int64_t at[CVY_SPACE_MAX];
+    cvy_window_split(dim, offset, at);
+    for (int d = 0; d < CVY_SPACE_MAX; d++)
+        out[d] = walk_at(w, d, at[d]);
 }
 
 void cvy_window_forward(const cvy_window *w, const cvy_window_channels *c, const cvy_span *src, const cvy_span *weight, const cvy_span *bias,
@@ -170,11 +191,11 @@ void cvy_window_forward(const cvy_window *w, const cvy_window_channels *c, const
     const int64_t per_src = c->nsrc / c->groups, per_dst = c->ndst / c->groups;
     for (int64_t o = 0; o < c->n * c->ndst * w->dst_elems; o++) {
         const int64_t n = o / w->dst_elems / c->ndst, k = o / w->dst_elems % c->ndst, first = k / per_dst * per_src;
-        int64_t at[CVY_SPACE_MAX];
-        cvy_window_split(w->dst, o % w->dst_elems, at);
+        struct walk at[CVY_SPACE_MAX];
+        make_walks(w, walk_at_dst, w->dst, o % w->dst_elems, at);
         double sum = bias ? cvy_get(bias, k) : 0;
         for (int64_t i = 0; i < per_src; i++)
-            sum += sum_at_dst(w, src, (n * c->nsrc + first + i) * w->src_elems, weight, (k * per_src + i) * w->taps, at);
+            sum += sum_over(at, src, (n * c->nsrc + first + i) * w->src_elems, w->src, weight, (k * per_src + i) * w->taps, w->kernel);
         cvy_set(dst, o, sum);
     }
 }
@@ -185,11 +206,11 @@ void cvy_window_backward(const cvy_window *w, const cvy_window_channels *c, cons
     const int64_t per_src = c->nsrc / c->groups, per_dst = c->ndst / c->groups;
     for (int64_t s = 0; s < c->n * c->nsrc * w->src_elems; s++) {
         const int64_t n = s / w->src_elems / c->nsrc, i = s / w->src_elems % c->nsrc, first = i / per_src * per_dst;
-        int64_t at[CVY_SPACE_MAX];
-        cvy_window_split(w->src, s % w->src_elems, at);
+        struct walk at[CVY_SPACE_MAX];
+        make_walks(w, walk_at_src, w->src, s % w->src_elems, at);
         double sum = bias ? cvy_get(bias, i) : 0;
         for (int64_t k = first; k < first + per_dst; k++)
-            sum += sum_at_src(w, dst, (n * c->ndst + k) * w->dst_elems, weight, (k * per_src + i % per_src) * w->taps, at);
+            sum += sum_over(at, dst, (n * c->ndst + k) * w->dst_elems, w->dst, weight, (k * per_src + i % per_src) * w->taps, w->kernel);
         cvy_set(src, s, sum);
     }
 }
@@ -199,11 +220,11 @@ void cvy_window_weight(const cvy_window *w, const cvy_window_channels *c, const 
     const int64_t per_src = c->nsrc / c->groups, per_dst = c->ndst / c->groups;
     for (int64_t e = 0; e < c->ndst * per_src * w->taps; e++) {
         const int64_t k = e / w->taps / per_src, i = k / per_dst * per_src + e / w->taps % per_src;
-        int64_t tap[CVY_SPACE_MAX];
-        cvy_window_split(w->kernel, e % w->taps, tap);
+        struct walk at[CVY_SPACE_MAX];
+        make_walks(w, walk_at_tap, w->kernel, e % w->taps, at);
         double sum = 0;
         for (int64_t n = 0; n < c->n; n++)
-            sum += sum_at_tap(w, src, (n * c->nsrc + i) * w->src_elems, dst, (n * c->ndst + k) * w->dst_elems, tap);
+            sum += sum_over(at, src, (n * c->nsrc + i) * w->src_elems, w->src, dst, (n * c->ndst + k) * w->dst_elems, w->dst);
         cvy_set(weight, e, sum);
     }
 }
