@@ -1,0 +1,250 @@
+/* minimal */
+/*
+ * test_metric.c: every metric against scikit-learn, in one go and in uneven parts, with weights, ties, holes and positions.
+ *
+ * The numbers were made with scikit-learn 1.9 (roc_auc_score, roc_curve with drop_intermediate False and linear interpolation, r2_score,
+ * mean_squared_error, mean_absolute_error, accuracy_score, top_k_accuracy_score, balanced_accuracy_score, confusion_matrix) from the formulas below.
+ */
+#include "metric/metric.h"
+#include "test_util.h"
+
+static cvy_span span(cvy_dtype dtype, void *data, int ndim, int64_t a, int64_t b, int64_t c)
+{
+    cvy_span s = {.dtype = dtype, .ndim = ndim, .dim = {a, b, c}, .elems = 1, .data = data};
+    for (int d = 0; d < ndim; d++)
+        s.elems *= s.dim[d];
+    return s;
+}
+
+/* n rows of an output [K] and a target of `width` values each. */
+struct data {
+    int64_t n, K, width;
+    double *output;
+    void *target;
+    cvy_dtype target_dtype;
+    const double *weight;
+};
+
+/* Adds the rows in parts of `part`. */
+static cvy_status measure(const char *name, const char *options, const struct data *d, int64_t part, double *value_out, cvy_json *detail)
+{
+    cvy_pool *pool = NULL;
+    cvy_tree *tree = NULL;
+    cvy_metric *m = NULL;
+    cvy_comm *comm = NULL;
+    cvy_status status = CVY_OK;
+    const size_t target_bytes = cvy_dtype_bytes(d->target_dtype);
+    CVY_TRY_OUT(cvy_comm_create_self(&comm));
+    CVY_TRY_OUT(cvy_pool_create(&pool));
+    CVY_TRY_OUT(cvy_tree_parse_text(pool, "job.yaml", options, strlen(options), &tree));
+    CVY_TRY_OUT(cvy_metric_create(name, tree, &(cvy_shape){1, {d->K}}, &m));
+    for (int again = 0; again < 2; again++) {       /* a metric is ready for the next pass afterwards */
+        for (int64_t i = 0; i < d->n; i += part) {
+            const int64_t n = CVY_MIN(part, d->n - i);
+            const cvy_span output = span(CVY_DTYPE_F64, d->output + i * d->K, 2, n, d->K, 0);
+            const cvy_span target = span(d->target_dtype, (char *)d->target + (size_t)(i * d->width) * target_bytes, 2, n, d->width, 0);
+            const cvy_metric_rows rows = {n, &output, &target, d->weight ? d->weight + i : NULL};
+            CVY_TRY_OUT(cvy_metric_add(m, &rows));
+        }
+        CVY_TRY_OUT(cvy_metric_finish(m, comm, value_out, again ? NULL : detail));
+    }
+out:
+    cvy_metric_destroy(&m);
+    cvy_pool_destroy(&pool);
+    if (comm)
+        comm->ops->destroy(comm);
+    return status;
+}
+
+static void expect(const char *name, const char *options, const struct data *d, double expected)
+{
+    static const int64_t parts[] = {1000, 7, 1};
+    for (int i = 0; i < CVY_COUNT(parts); i++) {
+        double value = 0;
+        EXPECT_OK(measure(name, options, d, parts[i], &value, NULL));
+        test_checks++;
+        if (fabs(value - expected) <= 1e-12)
+            continue;
+        test_failures++;
+        printf("%s %s is %.16g, expected %.16g\n", name, options, value, expected);
+    }
+}
+
+/* ---- two classes: scores with many ties ---- */
+
+static double score[60], score_pair[120], score_weight[60];
+static int32_t score_label[60];
+
+static void make_scores(void)
+{
+    for (int i = 0; i < 60; i++) {
+        score[i] = nearbyint(3 * sin(1.7 * i));
+        score_pair[2 * i] = 5 - score[i] / 2;           /* the difference of the two is score - 5 */
+        score_pair[2 * i + 1] = score[i] / 2;
+        score_label[i] = sin(1.7 * i) + 1.5 * sin(5.3 * i * i) > 0;
+        score_weight[i] = 0.5 + i * 7 % 5 / 4.0;
+    }
+}
+
+static void ranking_with_ties(void)
+{
+    struct data one = {60, 1, 1, score, score_label, CVY_DTYPE_I32, NULL}, two = {60, 2, 1, score_pair, score_label, CVY_DTYPE_I32, NULL};
+    make_scores();
+    expect("auc", "{}", &one, 0.6984953703703705);
+    expect("auc", "{}", &two, 0.6984953703703705);
+    expect("auc", "positive: 0", &two, 0.6984953703703705);         /* both classes and scores change sides */
+    one.weight = two.weight = score_weight;
+    expect("auc", "{}", &one, 0.6805081669691471);
+    expect("efficiency_at_fpr", "fpr: 0.05", &one, 0.3081896551724138);
+    expect("efficiency_at_fpr", "fpr: 0.3", &two, 0.5661637931034482);
+    expect("efficiency_at_fpr", "fpr: 1", &two, 1);
+}
+
+static void roc_points(void)
+{
+    const struct data d = {60, 1, 1, score, score_label, CVY_DTYPE_I32, score_weight};
+    cvy_json json = {0};
+    cvy_pool *pool = NULL;
+    cvy_tree *tree = NULL;
+    double value = 0, fpr = 0, tpr = 0;
+    make_scores();
+    cvy_json_open(&json, NULL, '{');
+    EXPECT_OK(measure("auc", "{}", &d, 1000, &value, &json));
+    cvy_json_close(&json, '}');
+    EXPECT_OK(cvy_pool_create(&pool));
+    EXPECT_OK(cvy_tree_parse_text(pool, "json", json.text.data, json.text.bytes, &tree));
+    const cvy_tree *roc = cvy_tree_get(tree, "roc");
+    EXPECT_INT(cvy_tree_get(roc, "fpr")->count, 8);
+    EXPECT_INT(cvy_tree_get(roc, "threshold")->count, 8);
+    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "fpr")->child[3], &fpr));
+    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "tpr")->child[3], &tpr));
+    EXPECT_NEAR(fpr, 0.27368421, 1e-8);
+    EXPECT_NEAR(tpr, 0.55862069, 1e-8);
+    cvy_pool_destroy(&pool);
+    cvy_text_free(&json.text);
+}
+
+/* Scores that differ by less than f32 tells apart from 1 after softmax still rank; five thousand points are thinned. */
+static void saturated_scores_and_thinning(void)
+{
+    enum { N = 5000 };
+    static double logits[2 * N];
+    static int32_t label[N];
+    const struct data d = {N, 2, 1, logits, label, CVY_DTYPE_I32, NULL};
+    cvy_json json = {0};
+    double value = 0;
+    int points = 1;
+    for (int i = 0; i < N; i++) {
+        logits[2 * i] = 0;
+        logits[2 * i + 1] = 40 + i * 0.01;
+        label[i] = i >= N / 2;
+    }
+    cvy_json_open(&json, NULL, '{');
+    EXPECT_OK(measure("auc", "{}", &d, 1000, &value, &json));
+    cvy_json_close(&json, '}');
+    EXPECT_NEAR(value, 1, 1e-12);
+    const char *end = json.text.data ? strstr(json.text.data, "]") : NULL;
+    for (const char *at = json.text.data; at && at < end; at++)
+        points += *at == ',';
+    EXPECT(points > 500 && points <= 1000);
+    cvy_text_free(&json.text);
+}
+
+/* ---- classes ---- */
+
+static double logits[300];
+static int32_t label[50];
+
+static void make_classes(void)
+{
+    for (int i = 0; i < 50; i++) {
+        for (int k = 0; k < 6; k++)
+            logits[6 * i + k] = sin(1.3 * i + 2.1 * k);
+        label[i] = (i * i + i / 3) % 6;
+    }
+}
+
+static void classes(void)
+{
+    const struct data d = {50, 6, 1, logits, label, CVY_DTYPE_I32, NULL};
+    cvy_json json = {0};
+    double value = 0;
+    make_classes();
+    expect("accuracy", "{}", &d, 0.18);
+    expect("top_k", "k: 3", &d, 0.58);
+    expect("top_k", "k: 1", &d, 0.18);
+    expect("top_k", "k: 6", &d, 1);
+    expect("confusion", "{}", &d, 0.19419191919191917);
+    cvy_json_open(&json, NULL, '{');
+    EXPECT_OK(measure("confusion", "{}", &d, 1000, &value, &json));
+    cvy_json_close(&json, '}');
+    EXPECT(json.text.data && strstr(json.text.data, "[3, 3, 2, 2, 1, 1]"));
+    cvy_text_free(&json.text);
+}
+
+static void holes_and_ignored_labels(void)
+{
+    double weight[4] = {1, 0, 2, 1}, output[8] = {1, 0, 0, 1, 0, 1, 1, 0};
+    int32_t labels[4] = {0, -7, 1, 9};
+    const struct data d = {4, 2, 1, output, labels, CVY_DTYPE_I32, weight};
+    double value = 0;
+    EXPECT_FAULT(measure("accuracy", "{}", &d, 4, &value, NULL), CVY_E_FORMAT, "row 3 of the batch has label 9, expected 0 .. 1");
+    expect("accuracy", "ignore_label: 9", &d, 1);
+    expect("auc", "ignore_label: [9, 8]", &d, 1);
+    weight[3] = 0;
+    expect("accuracy", "{}", &d, 1);
+    output[4] = NAN;
+    expect("accuracy", "{}", &d, 1.0 / 3);
+    EXPECT_FAULT(measure("accurcy", "{}", &d, 4, &value, NULL), CVY_E_CONFIG, "did you mean 'accuracy'?");
+    EXPECT_FAULT(measure("auc", "positive: 2", &d, 4, &value, NULL), CVY_E_CONFIG, "expected 0 .. 1");
+    EXPECT_FAULT(measure("rmse", "{}", &d, 4, &value, NULL), CVY_E_SHAPE, "the target has 4 elements, the output 8");
+}
+
+/* ---- regression ---- */
+
+static void regression(void)
+{
+    double y[60], out[60], weight[20];
+    struct data d = {20, 3, 3, out, y, CVY_DTYPE_F64, NULL};
+    for (int i = 0; i < 20; i++) {
+        for (int k = 0; k < 3; k++) {
+            y[3 * i + k] = cos(0.9 * i + 1.7 * k) * (k + 1);
+            out[3 * i + k] = y[3 * i + k] + 0.3 * sin(2.3 * i + k);
+        }
+        weight[i] = 1 + i % 3;
+    }
+    expect("r2", "{}", &d, 0.9608066737127551);
+    d.weight = weight;
+    expect("r2", "{}", &d, 0.9595946312970804);
+    expect("r2", "average: variance", &d, 0.980357413807714);
+    expect("rmse", "{}", &d, 0.2119627362134305);
+    expect("mae", "{}", &d, 0.19096637841853584);
+    for (int i = 0; i < 60; i++)
+        out[i] = y[i] = 0.1;
+    expect("r2", "{}", &d, 1);
+}
+
+static cvy_status measure_auc(void)
+{
+    const struct data d = {60, 1, 1, score, score_label, CVY_DTYPE_I32, score_weight};
+    double value = 0;
+    return measure("auc", "{}", &d, 7, &value, NULL);
+}
+
+static void survives_no_memory(void)
+{
+    make_scores();
+    EXPECT_SURVIVES_NO_MEMORY(measure_auc());
+}
+
+int main(void)
+{
+    TEST(ranking_with_ties);
+    TEST(roc_points);
+    TEST(saturated_scores_and_thinning);
+    TEST(classes);
+    TEST(holes_and_ignored_labels);
+    TEST(regression);
+    TEST(survives_no_memory);
+    return test_end();
+}
