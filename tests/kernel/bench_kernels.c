@@ -1,10 +1,10 @@
 /*
  * bench_kernels.c: times every kernel of every node, forward and backward, of single layers of known networks.
  *
- *   bench_kernels [--threads T] [--check] [WORD]...
+ *   bench_kernels [--threads T] [--block B] [--check] [WORD]...
  *
  * A line per node and kernel: the best of several runs, arithmetic and memory rates by the operator's own cost, and the layouts. WORDs select
- * lines of the table below by their text. --check runs the operators' test samples instead and prints the largest difference from the reference.
+ * lines of the table below by their text. Sources of 16 channels and more lie in blocks of 16 (or as --block says). --check runs the operators' test samples instead and prints the largest difference from the reference.
  */
 #include <math.h>
 #include <stdio.h>
@@ -61,6 +61,7 @@ static const struct line lines[] = {
 
 struct options {
     int threads, check;
+    int64_t block;                     /* of the source's channels; 1: plain */
 };
 
 struct tensor {                        /* of one value: what kernels read, in plain layout, and where they leave it */
@@ -326,6 +327,11 @@ static cvy_status run_line(const struct options *o, const struct line *line)
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(build(vars, pool, line, &g));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)g->nvalue * sizeof *all, &all));
+    cvy_value *x = g->node[0]->src[0];
+    if (x->shape.ndim > 2 && (o->check || x->shape.dim[1] >= 16)) {
+        all[x->index].layout = cvy_layout_channels(x->shape.ndim, o->block);
+        all[x->index].known = 1;
+    }
     for (int i = 0; i < g->nnode; i++)
         if (!g->node[i]->removed && strncmp(g->node[i]->name, "loss", 4) != 0)
             CVY_TRY_OUT(run_node(o, g->node[i], all));
@@ -362,12 +368,14 @@ static int bench_one(const struct options *o, const struct line *line, char **wo
 
 int main(int argc, char **argv)
 {
-    struct options o = {.threads = 2};
+    struct options o = {.threads = 2, .block = 16};
     int nwords = 0, faults = 0, nops = 0;
     char *words[8];
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
             o.threads = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--block") == 0 && i + 1 < argc)
+            o.block = atoi(argv[++i]);
         else if (strcmp(argv[i], "--check") == 0)
             o.check = 1;
         else if (nwords < 8)

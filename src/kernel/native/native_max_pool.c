@@ -1,0 +1,262 @@
+/*
+ * native_max_pool.c: max pooling and its gradient in one pass each over memory.
+ * In the step: between convolutions; the index of the winners is a byte each, so backward reads neither source nor result of forward.
+ *
+ * Windows are taken in runs of one row, and a run sees one tap after the other; with channels in blocks a vector is the block of one position.
+ * Backward clears each row of the source just before the first window that touches it and adds while the row is in the cache; a plane
+ * belongs to one thread, so nothing is atomic and the order of the sums is fixed.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernel/native/native_pool.h"
+
+struct max_pool {
+    cvy_pool_walk w;
+    int threads;
+    const float *src, *ddst;           /* of the running call */
+    float *dst, *dsrc;
+    void *index;
+    const void *index_in;
+};
+
+static cvy_status max_pool_offer(cvy_kernel_ask *ask)
+{
+    CVY_TRY(cvy_native_f32(ask->node));
+    ask->src[0] = ask->dst[0] = ask->dst[1] = cvy_native_channels(ask, 0);
+    return CVY_OK;
+}
+
+static cvy_status max_pool_grad_offer(cvy_kernel_ask *ask)
+{
+    CVY_TRY(cvy_native_f32(ask->node));
+    /* The index lies as forward left it, and moving it costs least where it does not move. */
+    const cvy_layout layout = cvy_native_channels(ask, 1);
+    ask->src[0] = ask->src[1] = ask->dst[0] = layout;
+    return CVY_OK;
+}
+
+static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_kernel_ask *ask, void **state_out)
+{
+    struct max_pool *s = NULL;
+    cvy_pool_walk walk;
+    CVY_TRY(cvy_pool_walk_make(w, src, &ask->src[0], &walk));
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    s->w = walk;
+    s->w.wide = cvy_max_pool_index_dtype(w) != CVY_DTYPE_U8;
+    s->threads = ask->threads;
+    *state_out = s;
+    return CVY_OK;
+}
+
+static cvy_status max_pool_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    cvy_window w;
+    CVY_TRY(cvy_pool_window("max_pool", ask->node->options, &ask->node->src[0]->shape, &w));
+    return create(&w, &ask->node->src[0]->shape, ask, state_out);
+}
+
+static cvy_status max_pool_grad_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    const cvy_pool_grad_opts *o = ask->node->options;
+    cvy_window w;
+    CVY_TRY(cvy_pool_window("max_pool", &o->pool, &o->src, &w));
+    return create(&w, &o->src, ask, state_out);
+}
+
+static void max_pool_destroy(void *state)
+{
+    cvy_mem_free(&state);
+}
+
+/* Padding lanes hold zeros: the values do already, an index may not. */
+static void clear_padding(const struct max_pool *s, int64_t plane)
+{
+    const cvy_pool_walk *w = &s->w;
+    const int64_t used = w->planes.channels % w->planes.block;
+    if (!s->index || used == 0 || plane % w->planes.groups != w->planes.groups - 1)
+        return;
+    const size_t bytes = w->wide ? sizeof(int32_t) : sizeof(uint8_t);
+    for (int64_t i = 0; i < w->dst_elems; i++)
+        memset((char *)s->index + (size_t)((plane * w->dst_elems + i) * w->planes.block + used) * bytes, 0,
+               (size_t)(w->planes.block - used) * bytes);
+}
+
+/* ---- forward ---- */
+
+/* Windows are taken in runs of one row whose results stay in the nearest cache while one tap after the other is seen. */
+enum { RUN_LANES = 1024 };
+
+/* Before the first tap: nothing is smaller, and the first tap inside the source wins if all are minus infinity. */
+CVY_INLINE void start_run(const cvy_pool_walk *w, const int64_t B, int64_t first, int64_t n, int64_t tap, float *restrict best, int32_t *restrict arg)
+{
+    for (int64_t x = 0; x < n; x++) {
+        int64_t x0, x1;
+        cvy_pool_taps(w, 2, first + x, &x0, &x1);
+        for (int64_t l = 0; l < B; l++) {
+            best[x * B + l] = -INFINITY;
+            arg[x * B + l] = (int32_t)(tap + x0);
+        }
+    }
+}
+
+/* One tap of n windows, `step` elements apart in the source. A value wins if it is larger than the best so far, or the first NaN. */
+CVY_INLINE void see_tap(const int64_t B, const float *restrict src, int64_t step, int64_t n, int32_t tap, float *restrict best, int32_t *restrict arg)
+{
+    for (int64_t x = 0; x < n; x++)
+        for (int64_t l = 0; l < B; l++) {
+            const float v = src[x * step + l], b = best[x * B + l];
+            const int wins = !(v <= b) & (b == b);
+            best[x * B + l] = wins ? v : b;
+            arg[x * B + l] = wins ? tap : arg[x * B + l];
+        }
+}
+
+CVY_INLINE void forward_run(const cvy_pool_walk *w, const int64_t B, const float *src, int64_t d, int64_t h, int64_t first, int64_t n, float *best,
+                            int32_t *arg)
+{
+    int64_t d0, d1, h0, h1, x0, x1;
+    const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1);
+    start_run(w, B, first, n, (d0 * w->kernel[1] + h0) * w->kernel[2], best, arg);
+    for (int64_t i = d0; i < d1; i++)
+        for (int64_t j = h0; j < h1; j++)
+            for (int64_t k = 0; k < w->kernel[2]; k++) {
+                cvy_pool_reach(w, 2, k, &x0, &x1);
+                x0 = CVY_MAX(x0, first);
+                x1 = CVY_MIN(x1, first + n);
+                const int64_t row = ((ds + i) * w->src[1] + hs + j) * w->src[2], at = x0 * w->stride[2] - w->pad[2] + k;
+                see_tap(B, src + (row + at) * B, w->stride[2] * B, x1 - x0, (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k),
+                        best + (x0 - first) * B, arg + (x0 - first) * B);
+            }
+}
+
+CVY_INLINE void store_index(const struct max_pool *s, int64_t at, const int32_t *restrict arg, int64_t n)
+{
+    if (s->index && s->w.wide)
+        memcpy((int32_t *)s->index + at, arg, (size_t)n * sizeof *arg);
+    else if (s->index)
+        for (int64_t l = 0; l < n; l++)
+            ((uint8_t *)s->index)[at + l] = (uint8_t)arg[l];
+}
+
+CVY_INLINE void forward_plane(const struct max_pool *s, const int64_t B, int64_t plane)
+{
+    const cvy_pool_walk *w = &s->w;
+    const float *src = s->src + plane * w->src_elems * B;
+    int64_t out = plane * w->dst_elems * B;
+    int32_t arg[RUN_LANES];
+    for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++)
+        for (int64_t x = 0; x < w->dst[2]; x += RUN_LANES / B) {
+            const int64_t n = CVY_MIN(RUN_LANES / B, w->dst[2] - x);
+            forward_run(w, B, src, row / w->dst[1], row % w->dst[1], x, n, s->dst + out, arg);
+            store_index(s, out, arg, n * B);
+            out += n * B;
+        }
+}
+
+CVY_SIMD static void max_pool_range(int64_t first, int64_t end, void *arg)
+{
+    const struct max_pool *s = arg;
+    for (int64_t plane = first; plane < end; plane++) {
+        switch (s->w.planes.block) {
+        case 16: forward_plane(s, 16, plane); break;
+        case 8: forward_plane(s, 8, plane); break;
+        case 4: forward_plane(s, 4, plane); break;
+        default: forward_plane(s, 1, plane); break;
+        }
+        clear_padding(s, plane);
+    }
+}
+
+static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct max_pool *s = state;
+    (void)scratch;
+    s->src = src[0];
+    s->dst = dst[0];
+    s->index = dst[1];
+    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, max_pool_range, s);
+    return CVY_OK;
+}
+
+/* ---- backward ---- */
+
+/* One tap of n windows: what they won with it goes to the source, `step` elements apart. */
+CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict ddst, const void *restrict index, int32_t tap, int64_t n, int64_t step,
+                         float *restrict dsrc)
+{
+    for (int64_t x = 0; x < n; x++)
+        for (int64_t l = 0; l < B; l++) {
+            const int32_t winner = wide ? ((const int32_t *)index)[x * B + l] : ((const uint8_t *)index)[x * B + l];
+            const float d = ddst[x * B + l];
+            dsrc[x * step + l] += winner == tap ? d : 0;
+        }
+}
+
+CVY_INLINE void backward_row(const struct max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h, int64_t in, float *dsrc)
+{
+    const cvy_pool_walk *w = &s->w;
+    int64_t d0, d1, h0, h1, x0, x1;
+    const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1);
+    for (int64_t i = d0; i < d1; i++)
+        for (int64_t j = h0; j < h1; j++)
+            for (int64_t k = 0; k < w->kernel[2]; k++) {
+                cvy_pool_reach(w, 2, k, &x0, &x1);
+                const int64_t row = ((ds + i) * w->src[1] + hs + j) * w->src[2], at = x0 * w->stride[2] - w->pad[2] + k, from = in + x0 * B;
+                add_wins(B, wide, s->ddst + from, (const char *)s->index_in + from * (wide ? 4 : 1), (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k),
+                         x1 - x0, w->stride[2] * B, dsrc + (row + at) * B);
+            }
+}
+
+CVY_INLINE void backward_plane(const struct max_pool *s, const int64_t B, const int wide, int64_t plane)
+{
+    const cvy_pool_walk *w = &s->w;
+    const int64_t row_elems = w->src[2] * B, rows = w->src[0] * w->src[1];
+    float *dsrc = s->dsrc + plane * w->src_elems * B;
+    int64_t in = plane * w->dst_elems * B, clear = 0;      /* rows of the plane before `clear` hold sums */
+    for (int64_t d = 0; d < w->dst[0]; d++)
+        for (int64_t h = 0; h < w->dst[1]; h++, in += w->dst[2] * B) {
+            const int64_t last_d = CVY_MIN(d * w->stride[0] - w->pad[0] + w->kernel[0], w->src[0]) - 1;
+            const int64_t touched = last_d * w->src[1] + CVY_MIN(h * w->stride[1] - w->pad[1] + w->kernel[1], w->src[1]);
+            if (touched > clear) {
+                memset(dsrc + clear * row_elems, 0, (size_t)((touched - clear) * row_elems) * sizeof(float));
+                clear = touched;
+            }
+            backward_row(s, B, wide, d, h, in, dsrc);
+        }
+    memset(dsrc + clear * row_elems, 0, (size_t)((rows - clear) * row_elems) * sizeof(float));
+}
+
+CVY_SIMD static void max_pool_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct max_pool *s = arg;
+    for (int64_t plane = first; plane < end; plane++)
+        switch (s->w.wide ? 0 : s->w.planes.block) {
+        case 16: backward_plane(s, 16, 0, plane); break;
+        case 8: backward_plane(s, 8, 0, plane); break;
+        case 4: backward_plane(s, 4, 0, plane); break;
+        case 1: backward_plane(s, 1, 0, plane); break;
+        default: backward_plane(s, s->w.planes.block, 1, plane); break;
+        }
+}
+
+static cvy_status max_pool_grad_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct max_pool *s = state;
+    (void)scratch;
+    s->ddst = src[0];
+    s->index_in = src[1];
+    s->dsrc = dst[0];
+    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, max_pool_grad_range, s);
+    return CVY_OK;
+}
+
+CVY_KERNEL_DEFINE(native_max_pool) = {
+    .name = "native.max_pool", .op = "max_pool", .preference = 50,
+    .offer = max_pool_offer, .create = max_pool_create, .run = max_pool_run, .destroy = max_pool_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_max_pool_grad) = {
+    .name = "native.max_pool_grad", .op = "max_pool_grad", .preference = 50,
+    .offer = max_pool_grad_offer, .create = max_pool_grad_create, .run = max_pool_grad_run, .destroy = max_pool_destroy,
+};
