@@ -26,6 +26,15 @@ cvy_layout cvy_native_channels(const cvy_kernel_ask *ask, int i)
     return ndim >= 2 && cvy_layout_channel_block(&ask->src[i], ndim) > 0 ? ask->src[i] : cvy_layout_plain();
 }
 
+cvy_layout cvy_native_preferred(const cvy_shape *shape)
+{
+    int64_t block = 1;
+#if CVY_HAVE_ONEDNN && defined(__x86_64__) && defined(__GNUC__)
+    block = __builtin_cpu_supports("avx512f") ? 16 : 8;
+#endif
+    return shape->ndim > 2 && shape->dim[1] >= block ? cvy_layout_channels(shape->ndim, block) : cvy_layout_plain();
+}
+
 cvy_status cvy_native_offer_elementwise(cvy_kernel_ask *ask, int nsrc, int inplace)
 {
     CVY_TRY(cvy_native_f32(ask->node));

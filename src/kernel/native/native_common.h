@@ -36,6 +36,8 @@ cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout);
 cvy_status cvy_native_f32(const cvy_node *node);
 /* A layout of planes for source i: as it lies if that is plain or blocked by channels, else plain. */
 cvy_layout cvy_native_channels(const cvy_kernel_ask *ask, int i);
+/* The layout that convolutions are likely to want of an activation of this shape: for kernels whose source does not tell. */
+cvy_layout cvy_native_preferred(const cvy_shape *shape);
 /* An offer for elementwise kernels: f32, all of the first nsrc sources and dst[0] in one layout (a blocked one if a source has one),
  * dst[0] may take over the memory of source `inplace` (-1: of none). */
 cvy_status cvy_native_offer_elementwise(cvy_kernel_ask *ask, int nsrc, int inplace);

@@ -211,20 +211,13 @@ CVY_INLINE void backward_row(const struct max_pool *s, const int64_t B, const in
 CVY_INLINE void backward_plane(const struct max_pool *s, const int64_t B, const int wide, int64_t plane)
 {
     const cvy_pool_walk *w = &s->w;
-    const int64_t row_elems = w->src[2] * B, rows = w->src[0] * w->src[1];
     float *dsrc = s->dsrc + plane * w->src_elems * B;
-    int64_t in = plane * w->dst_elems * B, clear = 0;      /* rows of the plane before `clear` hold sums */
-    for (int64_t d = 0; d < w->dst[0]; d++)
-        for (int64_t h = 0; h < w->dst[1]; h++, in += w->dst[2] * B) {
-            const int64_t last_d = CVY_MIN(d * w->stride[0] - w->pad[0] + w->kernel[0], w->src[0]) - 1;
-            const int64_t touched = last_d * w->src[1] + CVY_MIN(h * w->stride[1] - w->pad[1] + w->kernel[1], w->src[1]);
-            if (touched > clear) {
-                memset(dsrc + clear * row_elems, 0, (size_t)((touched - clear) * row_elems) * sizeof(float));
-                clear = touched;
-            }
-            backward_row(s, B, wide, d, h, in, dsrc);
-        }
-    memset(dsrc + clear * row_elems, 0, (size_t)((rows - clear) * row_elems) * sizeof(float));
+    int64_t clear = 0;                 /* rows of the plane before it hold sums */
+    for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++) {
+        cvy_pool_clear(w, B, row, dsrc, &clear);
+        backward_row(s, B, wide, row / w->dst[1], row % w->dst[1], (plane * w->dst_elems + row * w->dst[2]) * B, dsrc);
+    }
+    cvy_pool_clear(w, B, w->dst[0] * w->dst[1], dsrc, &clear);
 }
 
 CVY_SIMD static void max_pool_grad_range(int64_t first, int64_t end, void *arg)

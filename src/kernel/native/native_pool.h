@@ -4,6 +4,8 @@
 #ifndef CVY_NATIVE_POOL_H
 #define CVY_NATIVE_POOL_H
 
+#include <string.h>
+
 #include "kernel/native/native_common.h"
 #include "op/op_pool.h"
 
@@ -32,6 +34,21 @@ static inline void cvy_pool_reach(const cvy_pool_walk *w, int d, int64_t tap, in
     const int64_t before = w->pad[d] - tap, room = w->src[d] + before;       /* 0 <= at * stride - before < src */
     *first_out = before > 0 ? (before + w->stride[d] - 1) / w->stride[d] : 0;
     *end_out = room <= 0 ? 0 : CVY_MIN(w->dst[d], (room + w->stride[d] - 1) / w->stride[d]);
+}
+
+/* Clears the rows of a source plane that destination row `row` is the first to touch, just before it does (so they are in the cache), and all that
+ * are left once row is the number of rows. *clear: rows that have been cleared. */
+CVY_INLINE void cvy_pool_clear(const cvy_pool_walk *w, int64_t block, int64_t row, float *dsrc, int64_t *clear)
+{
+    const int64_t d = row / w->dst[1], h = row % w->dst[1], row_elems = w->src[2] * block;
+    int64_t touched = w->src[0] * w->src[1];
+    if (row < w->dst[0] * w->dst[1])
+        touched = (CVY_MIN(d * w->stride[0] - w->pad[0] + w->kernel[0], w->src[0]) - 1) * w->src[1]
+                  + CVY_MIN(h * w->stride[1] - w->pad[1] + w->kernel[1], w->src[1]);
+    if (touched > *clear) {
+        memset(dsrc + *clear * row_elems, 0, (size_t)((touched - *clear) * row_elems) * sizeof *dsrc);
+        *clear = touched;
+    }
 }
 
 #endif
