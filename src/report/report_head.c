@@ -1,0 +1,301 @@
+/*
+ * report_head.c: the top of the page: what was trained, how well it does, in plain words, with the numbers that matter; and what deserves a look.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "report/report.h"
+
+static double last_of(const cvy_frame *f, const char *column)
+{
+    const double *y = cvy_frame_column(f, column);
+    for (int64_t i = f->nrow - 1; y && i >= 0; i--)
+        if (isfinite(y[i]))
+            return y[i];
+    return NAN;
+}
+
+static double sum_of(const cvy_frame *f, const char *column)
+{
+    const double *y = cvy_frame_column(f, column);
+    double sum = 0;
+    for (int64_t i = 0; y && i < f->nrow; i++)
+        sum += isfinite(y[i]) ? y[i] : 0;
+    return sum;
+}
+
+/* Row of the largest (sign 1) or least (sign -1) value, or -1. */
+static int64_t best_row(const cvy_frame *f, const char *column, double sign)
+{
+    const double *y = cvy_frame_column(f, column);
+    int64_t best = -1;
+    for (int64_t i = 0; y && i < f->nrow; i++)
+        if (isfinite(y[i]) && (best < 0 || sign * y[i] > sign * y[best]))
+            best = i;
+    return best;
+}
+
+static double epoch_at(const cvy_report *r, int64_t row)
+{
+    const double *epoch = cvy_frame_column(&r->epochs, "epoch");
+    return epoch && row >= 0 ? epoch[row] : NAN;
+}
+
+const char *cvy_report_model(const cvy_report *r)
+{
+    const char *name = cvy_tree_text_at(r->job, "model");
+    return name ? name : cvy_tree_text_at(r->job, "model.name");
+}
+
+static void run_name(const cvy_report *r, char *text, size_t room)
+{
+    size_t n = strlen(r->folder);
+    while (n > 0 && r->folder[n - 1] == '/')
+        n--;
+    size_t first = n;
+    while (first > 0 && r->folder[first - 1] != '/')
+        first--;
+    snprintf(text, room, "%.*s", (int)CVY_MIN(n - first, room - 1), r->folder + first);
+}
+
+/* ---- the verdict ---- */
+
+static void say_training(const cvy_report *r, cvy_text *t)
+{
+    const double epochs = last_of(&r->epochs, "epoch"), steps = last_of(&r->steps, "step"), seconds = sum_of(&r->epochs, "seconds");
+    const char *model = cvy_report_model(r), *ranks = cvy_tree_text_at(r->plan, "machine.ranks");
+    cvy_text_add(t, "%s ", model ? model : "The network");
+    if (isfinite(epochs))
+        cvy_text_add(t, "was trained for %s %s", cvy_number_count(epochs).at, epochs == 1 ? "epoch" : "epochs");
+    else if (isfinite(steps))
+        cvy_text_add(t, "was trained for %s steps", cvy_number_count(steps).at);
+    else
+        cvy_text_add(t, "has not finished a step yet");
+    if (seconds > 0)
+        cvy_text_add(t, " in %s", cvy_number_seconds(seconds).at);
+    if (ranks && isfinite(epochs + steps))
+        cvy_text_add(t, " on %s %s", ranks, strcmp(ranks, "1") == 0 ? "rank" : "ranks");
+    cvy_text_add(t, ". ");
+}
+
+/* The baseline with the largest area, or NULL. */
+static const cvy_tree *best_baseline(const cvy_report *r)
+{
+    const cvy_tree *list = cvy_tree_at(r->test, "baselines"), *best = NULL;
+    for (int i = 0; list && list->kind == CVY_TREE_LIST && i < list->count; i++)
+        if (!best || cvy_tree_real_at(list->child[i], "area") > cvy_tree_real_at(best, "area"))
+            best = list->child[i];
+    return best;
+}
+
+static void say_roc(const cvy_report *r, cvy_text *t, double area)
+{
+    const char *positive = cvy_tree_text_at(r->test, "roc.positive");
+    const double error = cvy_tree_real_at(r->test, "roc.area_error");
+    const cvy_tree *baseline = best_baseline(r);
+    cvy_text_add(t, "it picks out %s with an area under the ROC curve of %.4f", positive ? positive : "the positive class", area);
+    if (isfinite(error))
+        cvy_text_add(t, " ± %.4f", error);
+    if (baseline && isfinite(cvy_tree_real_at(baseline, "area"))) {
+        const double gain = cvy_tree_real_at(baseline, "area_gain"), gain_error = cvy_tree_real_at(baseline, "area_gain_error"),
+                     standing = gain / gain_error;
+        const char *name = cvy_tree_text_at(baseline, "name");
+        cvy_text_add(t, "; the best baseline (%s) reaches %.4f", name ? name : "unnamed", cvy_tree_real_at(baseline, "area"));
+        if (isfinite(standing) && fabs(standing) >= 3)
+            cvy_text_add(t, ", so the network is %s by %.0f standard errors", standing > 0 ? "better" : "worse", fabs(standing));
+        else if (isfinite(standing))
+            cvy_text_add(t, "; the difference is within three standard errors");
+    }
+    cvy_text_add(t, ".");
+}
+
+static void say_test(const cvy_report *r, cvy_text *t)
+{
+    const double samples = cvy_tree_real_at(r->test, "samples"), accuracy = cvy_tree_real_at(r->test, "metrics.accuracy"),
+                 area = cvy_tree_real_at(r->test, "roc.area");
+    const cvy_tree *regression = cvy_tree_at(r->test, "regression");
+    const cvy_tree *target = regression && regression->kind == CVY_TREE_LIST && regression->count > 0 ? regression->child[0] : NULL;
+    if (isfinite(samples))
+        cvy_text_add(t, "On %s test samples ", cvy_number_count(samples).at);
+    else
+        cvy_text_add(t, "On the test set ");
+    if (isfinite(area))
+        say_roc(r, t, area);
+    else if (isfinite(accuracy))
+        cvy_text_add(t, "it gives the right answer for %s.", cvy_number_percent(accuracy).at);
+    else if (target && isfinite(cvy_tree_real_at(target, "rmse"))) {
+        const char *name = cvy_tree_text_at(target, "name"), *unit = cvy_tree_text_at(target, "unit");
+        cvy_text_add(t, "it predicts %s with a root mean square error of %s%s%s", name ? name : "the target", cvy_number_text(cvy_tree_real_at(target, "rmse"), 3).at,
+                     unit ? " " : "", unit ? unit : "");
+        if (isfinite(cvy_tree_real_at(target, "r2")))
+            cvy_text_add(t, " and explains %s of its variance", cvy_number_percent(cvy_tree_real_at(target, "r2")).at);
+        cvy_text_add(t, ".");
+    } else
+        cvy_text_add(t, "its loss is %s.", cvy_number_text(cvy_tree_real_at(r->test, "loss"), 4).at);
+}
+
+static void say_validation(const cvy_report *r, cvy_text *t)
+{
+    const int64_t accurate = best_row(&r->epochs, "val_accuracy", 1), low = best_row(&r->epochs, "val_loss", -1);
+    const double loss = last_of(&r->epochs, "train_loss");
+    if (accurate >= 0)
+        cvy_text_add(t, "Its best validation accuracy was %s, after epoch %s; there is no test result yet.",
+                     cvy_number_percent(cvy_frame_column(&r->epochs, "val_accuracy")[accurate]).at, cvy_number_count(epoch_at(r, accurate)).at);
+    else if (low >= 0)
+        cvy_text_add(t, "Its lowest validation loss was %s, after epoch %s; there is no test result yet.",
+                     cvy_number_text(cvy_frame_column(&r->epochs, "val_loss")[low], 4).at, cvy_number_count(epoch_at(r, low)).at);
+    else if (isfinite(loss))
+        cvy_text_add(t, "The training loss is %s; there is no validation or test result yet.", cvy_number_text(loss, 4).at);
+}
+
+static void verdict(cvy_report *r)
+{
+    cvy_text t = {0};
+    say_training(r, &t);
+    if (r->test)
+        say_test(r, &t);
+    else
+        say_validation(r, &t);
+    cvy_text_add(&r->html, "<p class=\"verdict\">");
+    if (t.data)
+        cvy_html_escape(&r->html, t.data);
+    cvy_text_add(&r->html, "</p>\n");
+    if (r->html.status == CVY_OK)
+        r->html.status = t.status;
+    cvy_text_free(&t);
+}
+
+/* ---- numbers that matter ---- */
+
+static void tile(cvy_report *r, const char *name, const char *value)
+{
+    cvy_text_add(&r->html, "<div><dt>%s</dt><dd>%s</dd></div>", name, value);
+}
+
+static double find_params(const cvy_tree *plan)
+{
+    double params = cvy_tree_real_at(plan, "params");
+    for (int i = 0; plan && plan->kind == CVY_TREE_MAP && i < plan->count && !isfinite(params); i++)
+        params = cvy_tree_real_at(plan->child[i], "params");
+    return params;
+}
+
+static void tiles(cvy_report *r)
+{
+    const double area = cvy_tree_real_at(r->test, "roc.area"), accuracy = cvy_tree_real_at(r->test, "metrics.accuracy"),
+                 params = find_params(r->plan), seconds = sum_of(&r->epochs, "seconds"), samples = last_of(&r->steps, "samples");
+    const int64_t val = best_row(&r->epochs, "val_accuracy", 1);
+    const double *speed = cvy_frame_column(&r->steps, "images_per_s"), speed_sum = sum_of(&r->steps, "images_per_s");
+    double nspeed = 0;
+    for (int64_t i = 0; speed && i < r->steps.nrow; i++)
+        nspeed += isfinite(speed[i]);
+    cvy_text_add(&r->html, "<dl class=\"tiles\">");
+    if (isfinite(area)) {
+        char text[32];
+        snprintf(text, sizeof text, "%.4f", area);
+        tile(r, "area under ROC", text);
+    }
+    if (isfinite(accuracy))
+        tile(r, "test accuracy", cvy_number_percent(accuracy).at);
+    else if (val >= 0)
+        tile(r, "best validation accuracy", cvy_number_percent(cvy_frame_column(&r->epochs, "val_accuracy")[val]).at);
+    if (params > 0)
+        tile(r, "parameters", cvy_number_count(params).at);
+    if (samples > 0)
+        tile(r, "samples seen", cvy_number_count(samples).at);
+    if (nspeed > 0)
+        tile(r, "samples per second", cvy_number_text(speed_sum / nspeed, 3).at);
+    if (seconds > 0)
+        tile(r, "training time", cvy_number_seconds(seconds).at);
+    cvy_text_add(&r->html, "</dl>\n");
+}
+
+/* ---- what deserves a look ---- */
+
+static void note(cvy_report *r, int *count, const char *text)
+{
+    cvy_text_add(&r->html, "%s<li>", (*count)++ ? "" : "<ul class=\"notes\">");
+    cvy_html_escape(&r->html, text);
+    cvy_text_add(&r->html, "</li>\n");
+}
+
+static void notes(cvy_report *r)
+{
+    char text[400];
+    int n = 0;
+    const int64_t low = best_row(&r->epochs, "val_loss", -1), last = r->epochs.nrow - 1;
+    const double *val = cvy_frame_column(&r->epochs, "val_loss"), last_val = last_of(&r->epochs, "val_loss");
+    const double data = sum_of(&r->steps, "seconds_data"), comm = sum_of(&r->steps, "seconds_exposed_comm"),
+                 all = data + comm + sum_of(&r->steps, "seconds_compute");
+    if (val && last >= 4 && low < (last * 4) / 5 && last_val > 1.08 * val[low]) {
+        snprintf(text, sizeof text, "The validation loss has risen since epoch %s, from %s to %s, while training went on: the network learns its training set by heart. "
+                 "More data, augmentation, weight decay or an earlier stop would help.", cvy_number_count(epoch_at(r, low)).at, cvy_number_text(val[low], 3).at,
+                 cvy_number_text(last_val, 3).at);
+        note(r, &n, text);
+    } else if (val && last >= 4 && low == last && val[last] < 0.97 * val[last - CVY_MAX(1, last / 8)])
+        note(r, &n, "The validation loss was still falling at the end: more epochs would probably help.");
+    if (all > 0 && data > 0.1 * all) {
+        snprintf(text, sizeof text, "Steps wait for data %s of their time: packed data (convoy pack) or more data threads would make the run faster.",
+                 cvy_number_percent(data / all).at);
+        note(r, &n, text);
+    }
+    if (all > 0 && comm > 0.2 * all) {
+        snprintf(text, sizeof text, "Communication that no computation hides takes %s of the step: a larger batch, or fewer ranks, would use the machine better.",
+                 cvy_number_percent(comm / all).at);
+        note(r, &n, text);
+    }
+    for (int i = 0; i < r->ntrouble; i++)
+        note(r, &n, r->trouble[i]);
+    if (n)
+        cvy_text_add(&r->html, "</ul>\n");
+}
+
+/* ---- one line of facts ---- */
+
+static void fact(cvy_report *r, int *count, const char *what, const char *value)
+{
+    if (!value)
+        return;
+    cvy_text_add(&r->html, "%s%s <b>", (*count)++ ? " · " : "<p class=\"soft facts\">", what);
+    cvy_html_escape(&r->html, value);
+    cvy_text_add(&r->html, "</b>");
+}
+
+static const char *first_text(const cvy_tree *map, const char *path, const char *inner)
+{
+    char longer[96];
+    const char *text = cvy_tree_text_at(map, path);
+    snprintf(longer, sizeof longer, "%s.%s", path, inner);
+    return text ? text : cvy_tree_text_at(map, longer);
+}
+
+static void facts(cvy_report *r)
+{
+    int n = 0;
+    char line[160];
+    fact(r, &n, "data", first_text(r->job, "data.train", "path") ? first_text(r->job, "data.train", "path") : first_text(r->job, "data.train", "format"));
+    fact(r, &n, "batch", cvy_tree_text_at(r->job, "train.batch"));
+    fact(r, &n, "optimizer", first_text(r->job, "train.optimizer", "name"));
+    fact(r, &n, "schedule", first_text(r->job, "train.schedule", "name"));
+    fact(r, &n, "seed", cvy_tree_text_at(r->job, "train.seed"));
+    if (r->status_text) {
+        snprintf(line, sizeof line, "%.*s", (int)CVY_MIN(strcspn(r->status_text, "\n"), (size_t)120), r->status_text);
+        fact(r, &n, "status", line[0] ? line : NULL);
+    }
+    if (n)
+        cvy_text_add(&r->html, "</p>\n");
+}
+
+void cvy_report_head(cvy_report *r)
+{
+    char name[200];
+    run_name(r, name, sizeof name);
+    cvy_text_add(&r->html, "<header><p class=\"over\">convoy training report</p><h1>");
+    cvy_html_escape(&r->html, name);
+    cvy_text_add(&r->html, "</h1>\n");
+    verdict(r);
+    tiles(r);
+    facts(r);
+    notes(r);
+    cvy_text_add(&r->html, "</header>\n");
+}

@@ -1,0 +1,173 @@
+/*
+ * report_text.c: what the sections of the page write with: escaped text, numbers as people write them, values out of parsed files.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report.h"
+
+/* Control characters are dropped and bytes that are not UTF-8 are replaced, so that any file name or job text gives a valid page. */
+void cvy_html_escape(cvy_text *html, const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
+        const int n = *c < 0x80 ? 1 : *c >= 0xC2 && *c < 0xE0 ? 2 : *c >= 0xE0 && *c < 0xF0 ? 3 : *c >= 0xF0 && *c < 0xF5 ? 4 : 0;
+        int whole = n > 0;
+        for (int i = 1; i < n && whole; i++)
+            whole = (c[i] & 0xC0) == 0x80;
+        if (!whole) {
+            cvy_text_add(html, "&#xFFFD;");
+            c++;
+            continue;
+        }
+        switch (*c) {
+        case '<': cvy_text_add(html, "&lt;"); break;
+        case '>': cvy_text_add(html, "&gt;"); break;
+        case '&': cvy_text_add(html, "&amp;"); break;
+        case '"': cvy_text_add(html, "&quot;"); break;
+        case '\'': cvy_text_add(html, "&#39;"); break;
+        default:
+            if (*c >= 32 || *c == '\n' || *c == '\t')
+                cvy_text_add_bytes(html, (const char *)c, (size_t)n);
+        }
+        c += n;
+    }
+}
+
+/* ---- numbers ---- */
+
+static void add_separators(char *text, size_t room)
+{
+    char plain[40];
+    size_t used = 0;
+    snprintf(plain, sizeof plain, "%s", text);
+    const size_t sign = plain[0] == '-', digits = strspn(plain + sign, "0123456789"), length = strlen(plain);
+    for (size_t i = 0; i < length && used + 2 < room; i++) {
+        const size_t left = i >= sign && i < sign + digits ? digits - (i - sign) : 0;
+        if (digits > 4 && i > sign && left > 0 && left % 3 == 0)
+            text[used++] = ',';
+        text[used++] = plain[i];
+    }
+    text[used] = 0;
+}
+
+cvy_number cvy_number_text(double x, int digits)
+{
+    cvy_number n;
+    const double size = fabs(x);
+    if (!isfinite(x))
+        snprintf(n.at, sizeof n.at, isnan(x) ? "–" : x > 0 ? "∞" : "−∞");
+    else if (x == floor(x) && size < 1e9) {
+        snprintf(n.at, sizeof n.at, "%.0f", x);
+        add_separators(n.at, sizeof n.at);
+    } else if (size < 1e-4 || size >= 1e9)
+        snprintf(n.at, sizeof n.at, "%.*e", digits - 1, x);
+    else if (size >= pow(10, digits - 1)) {
+        snprintf(n.at, sizeof n.at, "%.0f", x);
+        add_separators(n.at, sizeof n.at);
+    } else
+        snprintf(n.at, sizeof n.at, "%.*f", CVY_MAX(digits - 1 - (int)floor(log10(size)), 0), x);
+    return n;
+}
+
+cvy_number cvy_number_count(double x)
+{
+    cvy_number n;
+    if (!isfinite(x) || fabs(x) >= 1e15)
+        return cvy_number_text(x, 6);
+    snprintf(n.at, sizeof n.at, "%.*f", x == floor(x) ? 0 : 2, x);
+    add_separators(n.at, sizeof n.at);
+    return n;
+}
+
+static cvy_number scaled(double x, double base, const char *const *unit, int nunit)
+{
+    cvy_number n;
+    int i = 0;
+    while (i + 1 < nunit && fabs(x) >= base * 0.9995) {
+        x /= base;
+        i++;
+    }
+    snprintf(n.at, sizeof n.at, "%.*f %s", i == 0 || x >= 100 ? 0 : x >= 10 ? 1 : 2, x, unit[i]);
+    return n;
+}
+
+cvy_number cvy_number_bytes(double bytes)
+{
+    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    return scaled(bytes, 1024, unit, CVY_COUNT(unit));
+}
+
+cvy_number cvy_number_seconds(double s)
+{
+    cvy_number n;
+    if (!isfinite(s))
+        return cvy_number_text(s, 3);
+    if (s < 1e-3)
+        snprintf(n.at, sizeof n.at, "%.3g µs", s * 1e6);
+    else if (s < 1)
+        snprintf(n.at, sizeof n.at, "%.3g ms", s * 1e3);
+    else if (s < 100)
+        snprintf(n.at, sizeof n.at, "%.3g s", s);
+    else if (s < 3600)
+        snprintf(n.at, sizeof n.at, "%d min %02d s", (int)s / 60, (int)s % 60);
+    else
+        snprintf(n.at, sizeof n.at, "%lld h %02d min", (long long)CVY_MIN(s, 1e15) / 3600, (int)(fmod(s, 3600) / 60));
+    return n;
+}
+
+cvy_number cvy_number_percent(double share)
+{
+    cvy_number n;
+    const double percent = 100 * share;
+    if (!isfinite(percent))
+        return cvy_number_text(percent, 3);
+    snprintf(n.at, sizeof n.at, "%.*f %%", percent >= 99.95 ? 2 : fabs(percent) >= 0.995 ? 1 : 2, percent);
+    return n;
+}
+
+/* ---- parsed files ---- */
+
+const cvy_tree *cvy_tree_at(const cvy_tree *map, const char *path)
+{
+    char key[64];
+    while (map && *path) {
+        const size_t n = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)n, path);
+        map = map->kind == CVY_TREE_MAP ? cvy_tree_get(map, key) : NULL;
+        path += n + (path[n] == '.');
+    }
+    return map;
+}
+
+const char *cvy_tree_text_at(const cvy_tree *map, const char *path)
+{
+    const cvy_tree *at = cvy_tree_at(map, path);
+    return at && at->kind == CVY_TREE_SCALAR && at->text && at->text[0] ? at->text : NULL;
+}
+
+static double real_of(const cvy_tree *node)
+{
+    char *end = NULL;
+    if (!node || node->kind != CVY_TREE_SCALAR || !node->text)
+        return NAN;
+    const double x = strtod(node->text, &end);
+    return end == node->text || *end ? NAN : x;
+}
+
+double cvy_tree_real_at(const cvy_tree *map, const char *path)
+{
+    return real_of(cvy_tree_at(map, path));
+}
+
+cvy_status cvy_tree_reals(cvy_pool *pool, const cvy_tree *list, double **out, int64_t *count_out)
+{
+    const int64_t n = list && list->kind == CVY_TREE_LIST ? list->count : 0;
+    double *x = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *x * (size_t)(n + 1), &x));
+    for (int64_t i = 0; i < n; i++)
+        x[i] = real_of(list->child[i]);
+    *out = x;
+    *count_out = n;
+    return CVY_OK;
+}

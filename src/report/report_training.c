@@ -1,0 +1,256 @@
+/*
+ * report_training.c: the curves of the training: losses, metrics, learning rate, speed, and where the time of a step goes.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "report/report.h"
+#include "report/report_svg.h"
+
+#define BINS 240               /* points of a curve over steps */
+
+struct binned {
+    double *x, *mean, *low, *high;
+    int64_t n;
+    int many;                  /* several points in a bin: low and high are worth showing */
+};
+
+/* Means over at most BINS groups of neighbouring points, with the least and largest of each. */
+static cvy_status bin(cvy_pool *pool, const double *x, const double *y, int64_t n, struct binned *out)
+{
+    const int64_t nbin = CVY_MIN(n, BINS);
+    struct binned b = {.n = nbin, .many = n > nbin};
+    CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.x));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.mean));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.low));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.high));
+    for (int64_t k = 0; k < nbin; k++) {
+        double sum = 0, sum_x = 0, low = INFINITY, high = -INFINITY;
+        int64_t count = 0;
+        for (int64_t i = n * k / nbin; i < n * (k + 1) / nbin; i++) {
+            if (!isfinite(y[i]) || !isfinite(x[i]))
+                continue;
+            sum += y[i], sum_x += x[i], count++;
+            low = CVY_MIN(low, y[i]);
+            high = CVY_MAX(high, y[i]);
+        }
+        b.x[k] = count ? sum_x / (double)count : NAN;
+        b.mean[k] = count ? sum / (double)count : NAN;
+        b.low[k] = count ? low : NAN;
+        b.high[k] = count ? high : NAN;
+    }
+    *out = b;
+    return CVY_OK;
+}
+
+/* Losses that fall by orders of magnitude are shown on a logarithmic axis. */
+static int wants_log(const cvy_chart *c)
+{
+    double low = INFINITY, high = 0;
+    for (int s = 0; s < c->nseries; s++)
+        for (int64_t i = 0; i < c->series[s].n; i++)
+            if (isfinite(c->series[s].y[i])) {
+                low = CVY_MIN(low, c->series[s].y[i]);
+                high = CVY_MAX(high, c->series[s].y[i]);
+            }
+    return low > 0 && high > 40 * low;
+}
+
+/* A curve over steps, with a band of its least and largest values where points were joined. */
+static void step_chart(cvy_report *r, cvy_chart *chart, const char *column, int color)
+{
+    const double *x = cvy_frame_column(&r->steps, "step"), *y = cvy_frame_column(&r->steps, column);
+    struct binned b;
+    if (!x || !y || bin(r->pool, x, y, r->steps.nrow, &b) != CVY_OK)
+        return;
+    cvy_chart_add(chart, &(cvy_series){.draw = CVY_DRAW_LINE, .color = color, .x = b.x, .y = b.mean, .n = b.n}, 2);
+    if (b.many)
+        cvy_chart_add(chart, &(cvy_series){.draw = CVY_DRAW_AREA, .color = color, .faint = 1, .x = b.x, .y = b.high, .y_low = b.low, .n = b.n}, 2);
+    if (b.many && !chart->from_zero)
+        chart->note = "line: mean; band: least and largest of neighbouring steps";
+    chart->log_y = !chart->from_zero && wants_log(chart);
+    chart->x_label = "step";
+    chart->x_what = "step";
+    cvy_chart_write(&r->html, chart);
+}
+
+static double least(const double *y, int64_t n, int64_t *at)
+{
+    double low = NAN;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(y[i]) && !(y[i] >= low)) {
+            low = y[i];
+            *at = i;
+        }
+    return low;
+}
+
+static void epoch_chart(cvy_report *r, cvy_chart *chart, const char *const *column, const char *const *name, int n, const double *scaled[])
+{
+    const double *epoch = cvy_frame_column(&r->epochs, "epoch");
+    for (int i = 0; i < n && epoch; i++) {
+        const double *y = scaled ? scaled[i] : cvy_frame_column(&r->epochs, column[i]);
+        cvy_chart_add(chart, &(cvy_series){.name = name[i], .draw = CVY_DRAW_LINE, .color = i, .x = epoch, .y = y, .n = r->epochs.nrow}, 1);
+    }
+    chart->x_label = "epoch";
+    chart->x_what = "epoch";
+    chart->whole_x = 1;
+}
+
+static const char *const part_name[] = {"training", "validation", "test"};
+
+static void losses(cvy_report *r)
+{
+    static const char *const column[] = {"train_loss", "val_loss", "test_loss"};
+    char note[160] = "";
+    cvy_chart chart = {.title = "Loss per epoch", .note = note, .y_label = "loss"};
+    epoch_chart(r, &chart, column, part_name, 3, NULL);
+    const double *val = cvy_frame_column(&r->epochs, "val_loss");
+    int64_t at = 0;
+    if (val) {
+        const double low = least(val, r->epochs.nrow, &at);
+        snprintf(note, sizeof note, "lowest validation loss %s, epoch %s", cvy_number_text(low, 4).at,
+                 cvy_number_text(cvy_frame_column(&r->epochs, "epoch") ? cvy_frame_column(&r->epochs, "epoch")[at] : NAN, 4).at);
+    }
+    chart.log_y = wants_log(&chart);
+    cvy_chart_write(&r->html, &chart);
+}
+
+static cvy_status percent(cvy_report *r, const char *column, const double **out)
+{
+    const double *y = cvy_frame_column(&r->epochs, column);
+    double *scaled = NULL;
+    *out = NULL;
+    if (!y)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(r->pool, sizeof *scaled * (size_t)r->epochs.nrow, &scaled));
+    for (int64_t i = 0; i < r->epochs.nrow; i++)
+        scaled[i] = 100 * y[i];
+    *out = scaled;
+    return CVY_OK;
+}
+
+static void accuracy(cvy_report *r)
+{
+    static const char *const column[] = {"train_accuracy", "val_accuracy", "test_accuracy"};
+    const double *scaled[3] = {0};
+    char note[160] = "";
+    cvy_chart chart = {.title = "Accuracy per epoch", .note = note, .y_label = "correct, %"};
+    for (int i = 0; i < 3; i++)
+        if (percent(r, column[i], &scaled[i]) != CVY_OK)
+            return;
+    epoch_chart(r, &chart, column, part_name, 3, scaled);
+    const double *y = scaled[1] ? scaled[1] : scaled[2], *epoch = cvy_frame_column(&r->epochs, "epoch");
+    int64_t best = 0;
+    for (int64_t i = 0; y && i < r->epochs.nrow; i++)
+        if (isfinite(y[i]) && !(y[best] >= y[i]))
+            best = i;
+    if (y && epoch)
+        snprintf(note, sizeof note, "best %s %.1f %%, epoch %s", scaled[1] ? "validation" : "test", y[best], cvy_number_text(epoch[best], 4).at);
+    cvy_chart_write(&r->html, &chart);
+}
+
+/* Every other val_<name>, with test_<name> and train_<name> where they exist. */
+static void other_metrics(cvy_report *r)
+{
+    for (int i = 0; i < r->epochs.ncol; i++) {
+        const char *what = strncmp(r->epochs.name[i], "val_", 4) == 0 ? r->epochs.name[i] + 4 : NULL;
+        char column[3][64], title[80];
+        if (!what || strcmp(what, "loss") == 0 || strcmp(what, "accuracy") == 0)
+            continue;
+        snprintf(column[0], sizeof column[0], "train_%s", what);
+        snprintf(column[1], sizeof column[1], "val_%s", what);
+        snprintf(column[2], sizeof column[2], "test_%s", what);
+        snprintf(title, sizeof title, "%s per epoch", what);
+        const char *const columns[] = {column[0], column[1], column[2]};
+        cvy_chart chart = {.title = title, .y_label = what};
+        epoch_chart(r, &chart, columns, part_name, 3, NULL);
+        cvy_chart_write(&r->html, &chart);
+    }
+}
+
+static void epoch_times(cvy_report *r)
+{
+    const double *epoch = cvy_frame_column(&r->epochs, "epoch"), *seconds = cvy_frame_column(&r->epochs, "seconds");
+    double sum = 0;
+    char note[80];
+    cvy_chart chart = {.title = "Time per epoch", .note = note, .x_label = "epoch", .y_label = "seconds", .x_what = "epoch", .whole_x = 1, .from_zero = 1};
+    if (!epoch || !seconds)
+        return;
+    for (int64_t i = 0; i < r->epochs.nrow; i++)
+        sum += isfinite(seconds[i]) ? seconds[i] : 0;
+    snprintf(note, sizeof note, "%s in all", cvy_number_seconds(sum).at);
+    cvy_chart_add(&chart, &(cvy_series){.draw = CVY_DRAW_BARS, .color = 0, .x = epoch, .y = seconds, .n = r->epochs.nrow}, 1);
+    cvy_chart_write(&r->html, &chart);
+}
+
+static double mean(const double *y, int64_t n)
+{
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t i = 0; y && i < n; i++)
+        if (isfinite(y[i])) {
+            sum += y[i];
+            count++;
+        }
+    return count ? sum / (double)count : 0;
+}
+
+/* Compute, waiting for data, exposed communication, stacked, in milliseconds a step. */
+static void step_split(cvy_report *r)
+{
+    static const char *const column[] = {"seconds_compute", "seconds_exposed_comm", "seconds_data"};
+    static const char *const name[] = {"compute", "exposed communication", "waiting for data"};
+    const double *step = cvy_frame_column(&r->steps, "step");
+    double share[3], all = 0;
+    struct binned below = {0};
+    char note[200];
+    cvy_chart chart = {.title = "Where the time of a step goes", .note = note, .x_label = "step", .y_label = "ms per step", .from_zero = 1};
+    for (int i = 0; i < 3; i++)
+        all += share[i] = mean(cvy_frame_column(&r->steps, column[i]), r->steps.nrow);
+    if (!step || all <= 0)
+        return;
+    snprintf(note, sizeof note, "compute %s, exposed communication %s, waiting for data %s", cvy_number_percent(share[0] / all).at,
+             cvy_number_percent(share[1] / all).at, cvy_number_percent(share[2] / all).at);
+    for (int i = 0; i < 3; i++) {
+        const double *y = cvy_frame_column(&r->steps, column[i]);
+        struct binned b;
+        if (!y)
+            continue;
+        if (bin(r->pool, step, y, r->steps.nrow, &b) != CVY_OK)
+            return;
+        for (int64_t k = 0; k < b.n; k++)
+            b.mean[k] = 1e3 * (isfinite(b.mean[k]) ? b.mean[k] : 0) + (below.n ? below.mean[k] : 0);
+        if (b.n == 1)
+            return;
+        cvy_chart_add(&chart, &(cvy_series){.name = name[i], .draw = CVY_DRAW_AREA, .color = i, .x = b.x, .y = b.mean, .y_low = below.mean, .n = b.n}, 2);
+        below = b;
+    }
+    cvy_chart_write(&r->html, &chart);
+}
+
+static double middle(const cvy_frame *f, const char *column)
+{
+    const double *y = cvy_frame_column(f, column);
+    return y ? mean(y, f->nrow) : NAN;
+}
+
+void cvy_report_training(cvy_report *r)
+{
+    if (r->epochs.nrow == 0 && r->steps.nrow == 0)
+        return;
+    char note[80] = "";
+    const double speed = middle(&r->steps, "images_per_s");
+    if (isfinite(speed))
+        snprintf(note, sizeof note, "%s a second on average", cvy_number_text(speed, 3).at);
+    cvy_text_add(&r->html, "<section><h2>Training</h2>\n<div class=\"charts\">\n");
+    losses(r);
+    accuracy(r);
+    other_metrics(r);
+    step_chart(r, &(cvy_chart){.title = "Loss per step", .y_label = "training loss"}, "loss", 0);
+    step_chart(r, &(cvy_chart){.title = "Learning rate", .y_label = "learning rate", .from_zero = 1}, "learning_rate", 3);
+    step_chart(r, &(cvy_chart){.title = "Throughput", .note = note, .y_label = "samples per second", .from_zero = 1}, "images_per_s", 2);
+    epoch_times(r);
+    step_split(r);
+    cvy_text_add(&r->html, "</div></section>\n");
+}
