@@ -1,6 +1,7 @@
 /*
- * metric.c: the engine of all metrics: checks a batch of rows, adds it up on this rank, and merges once over ranks at the end.
- * In the run: after each forward step of a validation or test pass; cvy_metric_finish() at its end, on all ranks.
+ * metric.c: the engine of all metrics: checks a batch of rows, adds it up on this rank, and merges once over ranks at
+ * the end. In the run: after each forward step of a validation or test pass; cvy_metric_finish() at its end, on all
+ * ranks.
  */
 #include "metric/metric.h"
 
@@ -11,10 +12,10 @@ struct cvy_metric {
     const cvy_metric_def *def;
     cvy_pool *pool;
     void *options;
-    cvy_shape output;                  /* of one sample */
+    cvy_shape output; /* of one sample */
     int64_t nsums;
     double *sums;
-    float *rows;                       /* [nrows, ncols] */
+    float *rows; /* [nrows, ncols] */
     int64_t nrows, row_room;
 };
 
@@ -29,10 +30,12 @@ static cvy_status unknown(const char *name)
     for (int i = 0; i < count; i++)
         names[i] = table[i]->name;
     const char *near = cvy_text_nearest(name, names, count);
-    return cvy_error_set(CVY_E_CONFIG, "there is no metric '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return cvy_error_set(CVY_E_CONFIG, "there is no metric '%s'%s%s%s", name, near ? "; did you mean '" : "",
+                         near ? near : "", near ? "'?" : "");
 }
 
-cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample, cvy_metric **out)
+cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample,
+                             cvy_metric **out)
 {
     const cvy_metric_def *def = cvy_metric_find(name);
     cvy_metric *m = NULL;
@@ -80,16 +83,21 @@ static int is_ignored(const cvy_metric_labels *o, int64_t label)
 static cvy_status check_labels(const cvy_metric *m, const cvy_metric_rows *rows)
 {
     const cvy_metric_labels *o = m->options;
-    const int64_t outputs = m->output.ndim ? m->output.dim[0] : 1, nclasses = CVY_MAX(outputs, 2), each = cvy_shape_elems(&m->output) / outputs;
+    const int64_t outputs = m->output.ndim ? m->output.dim[0] : 1, nclasses = CVY_MAX(outputs, 2),
+                  each = cvy_shape_elems(&m->output) / outputs;
     CVY_CHECK(rows->target->dtype != CVY_DTYPE_F32 && rows->target->dtype != CVY_DTYPE_F64, CVY_E_CONFIG,
               "metric %s needs integer labels, the targets are %s: is this a regression (rmse, r2)?", m->def->name,
               cvy_dtype_text(rows->target->dtype));
-    CVY_CHECK(rows->target->elems == rows->n * each, CVY_E_SHAPE, "metric %s: %lld labels for %lld samples of %lld positions", m->def->name,
-              (long long)rows->target->elems, (long long)rows->n, (long long)each);
+    CVY_CHECK(rows->target->elems == rows->n * each, CVY_E_SHAPE,
+              "metric %s: %lld labels for %lld samples of %lld positions", m->def->name, (long long)rows->target->elems,
+              (long long)rows->n, (long long)each);
     for (int64_t i = 0; i < rows->target->elems; i++) {
         const int64_t label = (int64_t)cvy_get(rows->target, i);
-        CVY_CHECK((label >= 0 && label < nclasses) || is_ignored(o, label) || (rows->weight && rows->weight[i / each] == 0), CVY_E_FORMAT,
-                  "metric %s: row %lld of the batch has label %lld, expected 0 .. %lld; correct the data, or name the label in ignore_label",
+        CVY_CHECK((label >= 0 && label < nclasses) || is_ignored(o, label) ||
+                      (rows->weight && rows->weight[i / each] == 0),
+                  CVY_E_FORMAT,
+                  "metric %s: row %lld of the batch has label %lld, expected 0 .. %lld; correct the data, or name the "
+                  "label in ignore_label",
                   m->def->name, (long long)(i / each), (long long)label, (long long)(nclasses - 1));
     }
     return CVY_OK;
@@ -117,11 +125,13 @@ cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
     if (rows->n == 0)
         return CVY_OK;
     CVY_CHECK(rows->output->elems == rows->n * cvy_shape_elems(&m->output), CVY_E_SHAPE,
-              "metric %s: the output has %lld elements, expected %lld samples of %s", m->def->name, (long long)rows->output->elems, (long long)rows->n, cvy_shape_text(&m->output));
+              "metric %s: the output has %lld elements, expected %lld samples of %s", m->def->name,
+              (long long)rows->output->elems, (long long)rows->n, cvy_shape_text(&m->output));
     if (m->def->wants_labels)
         CVY_TRY(check_labels(m, rows));
     else
-        CVY_CHECK(rows->target->elems == rows->output->elems, CVY_E_SHAPE, "metric %s: the target has %lld elements, the output %lld", m->def->name,
+        CVY_CHECK(rows->target->elems == rows->output->elems, CVY_E_SHAPE,
+                  "metric %s: the target has %lld elements, the output %lld", m->def->name,
                   (long long)rows->target->elems, (long long)rows->output->elems);
     if (m->def->add)
         m->def->add(m->options, rows, m->sums);

@@ -1,6 +1,7 @@
 /*
  * metric accuracy: the share of samples (of positions, where there are several) whose largest output is their class's.
- * After the forward of each validation or test step. Of equal largest outputs the first counts; one that is not a number is wrong.
+ * After the forward of each validation or test step. Of equal largest outputs the first counts; one that is not a
+ * number is wrong.
  */
 #include "metric/metric_labels.h"
 
@@ -28,7 +29,8 @@ static void accuracy_add(const void *options, const cvy_metric_rows *rows, doubl
         }
 }
 
-static double accuracy_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+static double accuracy_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                              int64_t nrows)
 {
     (void)options;
     (void)output;
@@ -38,8 +40,13 @@ static double accuracy_finish(const void *options, const cvy_shape *output, cons
 }
 
 CVY_METRIC_DEFINE(accuracy) = {
-    .name = "accuracy", .summary = "share of samples classified right",
-    .options = accuracy_opts, .options_size = sizeof(cvy_metric_labels),
-    .higher_is_better = 1, .wants_labels = 1,
-    .nsums = accuracy_nsums, .add = accuracy_add, .finish = accuracy_finish,
+    .name = "accuracy",
+    .summary = "share of samples classified right",
+    .options = accuracy_opts,
+    .options_size = sizeof(cvy_metric_labels),
+    .higher_is_better = 1,
+    .wants_labels = 1,
+    .nsums = accuracy_nsums,
+    .add = accuracy_add,
+    .finish = accuracy_finish,
 };

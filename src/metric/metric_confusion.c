@@ -1,8 +1,10 @@
 /*
- * metric confusion: how often each class is taken for each other one. The scalar is the mean recall of the classes that occur (balanced accuracy).
- * After the forward of each validation or test step. An output that is not a number counts as no class: it is missing from its row.
+ * metric confusion: how often each class is taken for each other one. The scalar is the mean recall of the classes that
+ * occur (balanced accuracy). After the forward of each validation or test step. An output that is not a number counts
+ * as no class: it is missing from its row.
  *
- * Detail: "confusion" [[...]], rows are true classes, columns guesses; "recall" and "precision" for each class, null where it does not occur.
+ * Detail: "confusion" [[...]], rows are true classes, columns guesses; "recall" and "precision" for each class, null
+ * where it does not occur.
  */
 #include <math.h>
 
@@ -45,7 +47,8 @@ static double precision(const double *sums, int64_t K, int64_t k)
     return guessed > 0 ? sums[k * K + k] / guessed : NAN;
 }
 
-static double confusion_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+static double confusion_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                               int64_t nrows)
 {
     const int64_t K = cvy_metric_classes(output);
     double sum = 0, present = 0;
@@ -60,7 +63,8 @@ static double confusion_finish(const void *options, const cvy_shape *output, con
     return sum / present;
 }
 
-static void confusion_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows, cvy_json *json)
+static void confusion_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                             int64_t nrows, cvy_json *json)
 {
     const int64_t K = cvy_metric_classes(output);
     (void)options;
@@ -85,8 +89,14 @@ static void confusion_detail(const void *options, const cvy_shape *output, const
 }
 
 CVY_METRIC_DEFINE(confusion) = {
-    .name = "confusion", .summary = "confusion matrix; the scalar is the mean recall of the classes",
-    .options = confusion_opts, .options_size = sizeof(cvy_metric_labels),
-    .higher_is_better = 1, .wants_labels = 1,
-    .nsums = confusion_nsums, .add = confusion_add, .finish = confusion_finish, .detail = confusion_detail,
+    .name = "confusion",
+    .summary = "confusion matrix; the scalar is the mean recall of the classes",
+    .options = confusion_opts,
+    .options_size = sizeof(cvy_metric_labels),
+    .higher_is_better = 1,
+    .wants_labels = 1,
+    .nsums = confusion_nsums,
+    .add = confusion_add,
+    .finish = confusion_finish,
+    .detail = confusion_detail,
 };

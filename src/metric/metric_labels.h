@@ -1,7 +1,8 @@
 /*
  * metric_labels.h: outputs and labels as the classification metrics see them.
  *
- * An output is [n, K, positions...] with a label for each position; K = 1 is a single logit for two classes, positive for class 1.
+ * An output is [n, K, positions...] with a label for each position; K = 1 is a single logit for two classes, positive
+ * for class 1.
  */
 #ifndef CVY_METRIC_LABELS_H
 #define CVY_METRIC_LABELS_H

@@ -35,7 +35,8 @@ static void mae_add(const void *options, const cvy_metric_rows *rows, double *su
     }
 }
 
-static double mae_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+static double mae_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                         int64_t nrows)
 {
     (void)options;
     (void)output;
@@ -45,6 +46,9 @@ static double mae_finish(const void *options, const cvy_shape *output, const dou
 }
 
 CVY_METRIC_DEFINE(mae) = {
-    .name = "mae", .summary = "mean absolute error",
-    .nsums = mae_nsums, .add = mae_add, .finish = mae_finish,
+    .name = "mae",
+    .summary = "mean absolute error",
+    .nsums = mae_nsums,
+    .add = mae_add,
+    .finish = mae_finish,
 };

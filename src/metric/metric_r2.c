@@ -4,17 +4,19 @@
  *
  *     1 - sum weight (output - target)^2 / sum weight (target - mean target)^2      for each element of the output
  *
- * Several elements: the mean of their values (average: uniform, as scikit-learn's r2_score), or all squares added first (average: variance), which
- * elements that hardly vary do not upset. A target that never varies gives 1 where it is met exactly, else 0.
+ * Several elements: the mean of their values (average: uniform, as scikit-learn's r2_score), or all squares added first
+ * (average: variance), which elements that hardly vary do not upset. A target that never varies gives 1 where it is met
+ * exactly, else 0.
  */
 #include "metric/metric.h"
 
 struct r2 {
-    int by_variance;                   /* index into the words of `average` */
+    int by_variance; /* index into the words of `average` */
 };
 
 static const cvy_option r2_opts[] = {
-    {"average", CVY_TYPE_CHOICE, CVY_FIELD(r2, by_variance), "uniform", "uniform|variance", "", "how the elements of an output are averaged"},
+    {"average", CVY_TYPE_CHOICE, CVY_FIELD(r2, by_variance), "uniform", "uniform|variance", "",
+     "how the elements of an output are averaged"},
     {0},
 };
 
@@ -58,7 +60,8 @@ static double explained(double error2, double spread2)
     return spread2 > 0 ? 1 - error2 / spread2 : error2 == 0;
 }
 
-static double r2_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+static double r2_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                        int64_t nrows)
 {
     const int64_t each = cvy_shape_elems(output);
     double mean = 0, error2 = 0, spread2 = 0;
@@ -74,8 +77,12 @@ static double r2_finish(const void *options, const cvy_shape *output, const doub
 }
 
 CVY_METRIC_DEFINE(r2) = {
-    .name = "r2", .summary = "share of the targets' variance that is explained",
-    .options = r2_opts, .options_size = sizeof(struct r2),
+    .name = "r2",
+    .summary = "share of the targets' variance that is explained",
+    .options = r2_opts,
+    .options_size = sizeof(struct r2),
     .higher_is_better = 1,
-    .nsums = r2_nsums, .add = r2_add, .finish = r2_finish,
+    .nsums = r2_nsums,
+    .add = r2_add,
+    .finish = r2_finish,
 };

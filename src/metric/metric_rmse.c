@@ -35,7 +35,8 @@ static void rmse_add(const void *options, const cvy_metric_rows *rows, double *s
     }
 }
 
-static double rmse_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+static double rmse_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                          int64_t nrows)
 {
     (void)options;
     (void)output;
@@ -45,6 +46,9 @@ static double rmse_finish(const void *options, const cvy_shape *output, const do
 }
 
 CVY_METRIC_DEFINE(rmse) = {
-    .name = "rmse", .summary = "root mean squared error",
-    .nsums = rmse_nsums, .add = rmse_add, .finish = rmse_finish,
+    .name = "rmse",
+    .summary = "root mean squared error",
+    .nsums = rmse_nsums,
+    .add = rmse_add,
+    .finish = rmse_finish,
 };

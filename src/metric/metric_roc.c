@@ -1,10 +1,11 @@
 /*
  * metrics auc, efficiency_at_fpr: how well the score of one class ranks its samples before the others.
- * After the forward of each validation or test step, one row a sample; the curve is made once, on rank 0, from all rows.
- * Source: Hanley and McNeil 1982; ties are exact: samples of one score are one step of the curve, and the area under a step is its trapezium.
+ * After the forward of each validation or test step, one row a sample; the curve is made once, on rank 0, from all
+ * rows. Source: Hanley and McNeil 1982; ties are exact: samples of one score are one step of the curve, and the area
+ * under a step is its trapezium.
  *
- * The score is the log-odds of the class, x[c] - log(sum over k != c of exp(x[k])), or the single logit: it ranks as softmax or sigmoid do, without
- * their rounding to 1, where different samples would tie.
+ * The score is the log-odds of the class, x[c] - log(sum over k != c of exp(x[k])), or the single logit: it ranks as
+ * softmax or sigmoid do, without their rounding to 1, where different samples would tie.
  *
  * Detail of auc: "roc" {fpr, tpr, threshold (a probability)}, at most 1000 points, even along the curve.
  */
@@ -26,8 +27,8 @@ static const cvy_option auc_opts[] = {
 
 static const cvy_option efficiency_opts[] = {
     CVY_IGNORE_LABEL_ROW,
-    {"positive", CVY_TYPE_INT,  CVY_FIELD(roc, positive), "1",    "0..",  "", "number of the class that is looked for"},
-    {"fpr",      CVY_TYPE_REAL, CVY_FIELD(roc, fpr),      "0.01", "0..1", "", "share of the other classes that may pass"},
+    {"positive", CVY_TYPE_INT, CVY_FIELD(roc, positive), "1", "0..", "", "number of the class that is looked for"},
+    {"fpr", CVY_TYPE_REAL, CVY_FIELD(roc, fpr), "0.01", "0..1", "", "share of the other classes that may pass"},
     {0},
 };
 
@@ -36,9 +37,10 @@ enum { SCORE, LABEL, WEIGHT, NCOLS };
 static cvy_status roc_check(const void *options, const cvy_shape *output)
 {
     const struct roc *o = options;
-    CVY_CHECK(output->ndim <= 1, CVY_E_UNSUPPORTED, "ROC metrics rank whole samples, the output of one is %s", cvy_shape_text(output));
-    CVY_CHECK(o->positive < cvy_metric_classes(output), CVY_E_CONFIG, "positive is %lld, expected 0 .. %lld", (long long)o->positive,
-              (long long)cvy_metric_classes(output) - 1);
+    CVY_CHECK(output->ndim <= 1, CVY_E_UNSUPPORTED, "ROC metrics rank whole samples, the output of one is %s",
+              cvy_shape_text(output));
+    CVY_CHECK(o->positive < cvy_metric_classes(output), CVY_E_CONFIG, "positive is %lld, expected 0 .. %lld",
+              (long long)o->positive, (long long)cvy_metric_classes(output) - 1);
     return CVY_OK;
 }
 
@@ -75,9 +77,9 @@ static int roc_row(const void *options, const cvy_metric_rows *rows, int64_t i, 
 typedef struct curve {
     const float *rows;
     int64_t nrows, next;
-    double positives, negatives;       /* all of them */
-    double tp, fp;                     /* so far */
-    float threshold;                   /* the latest score */
+    double positives, negatives; /* all of them */
+    double tp, fp;               /* so far */
+    float threshold;             /* the latest score */
 } curve;
 
 static curve curve_begin(const float *rows, int64_t nrows)
@@ -99,7 +101,8 @@ static int curve_step(curve *c)
 }
 
 /* NaN where one of the two classes is missing. */
-static double auc_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+static double auc_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                         int64_t nrows)
 {
     curve c = curve_begin(rows, nrows);
     double area = 0, tp = 0, fp = 0;
@@ -114,8 +117,10 @@ static double auc_finish(const void *options, const cvy_shape *output, const dou
     return area / (c.positives * c.negatives);
 }
 
-/* The largest efficiency at this rate; between two points of the curve, the straight line (a cut that takes a share of the tied samples). */
-static double efficiency_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+/* The largest efficiency at this rate; between two points of the curve, the straight line (a cut that takes a share of
+ * the tied samples). */
+static double efficiency_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                                int64_t nrows)
 {
     curve c = curve_begin(rows, nrows);
     const double allowed = ((const struct roc *)options)->fpr * c.negatives;
@@ -135,7 +140,8 @@ static double efficiency_finish(const void *options, const cvy_shape *output, co
 
 enum { FPR, TPR, THRESHOLD };
 
-/* One list of the curve's points, thinned by distance along the curve, whose length (fpr + tpr) is 2; first and last are always there. */
+/* One list of the curve's points, thinned by distance along the curve, whose length (fpr + tpr) is 2; first and last
+ * are always there. */
 static void points(const float *rows, int64_t nrows, int what, cvy_json *json)
 {
     const double apart = 2.0 / 990;
@@ -154,7 +160,8 @@ static void points(const float *rows, int64_t nrows, int what, cvy_json *json)
     cvy_json_close(json, ']');
 }
 
-static void auc_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows, cvy_json *json)
+static void auc_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                       int64_t nrows, cvy_json *json)
 {
     (void)options;
     (void)output;
@@ -166,15 +173,28 @@ static void auc_detail(const void *options, const cvy_shape *output, const doubl
 }
 
 CVY_METRIC_DEFINE(auc) = {
-    .name = "auc", .summary = "area under the ROC curve",
-    .options = auc_opts, .options_size = sizeof(struct roc),
-    .higher_is_better = 1, .wants_labels = 1,
-    .check = roc_check, .ncols = NCOLS, .row = roc_row, .finish = auc_finish, .detail = auc_detail,
+    .name = "auc",
+    .summary = "area under the ROC curve",
+    .options = auc_opts,
+    .options_size = sizeof(struct roc),
+    .higher_is_better = 1,
+    .wants_labels = 1,
+    .check = roc_check,
+    .ncols = NCOLS,
+    .row = roc_row,
+    .finish = auc_finish,
+    .detail = auc_detail,
 };
 
 CVY_METRIC_DEFINE(efficiency_at_fpr) = {
-    .name = "efficiency_at_fpr", .summary = "true-positive rate at a fixed false-positive rate",
-    .options = efficiency_opts, .options_size = sizeof(struct roc),
-    .higher_is_better = 1, .wants_labels = 1,
-    .check = roc_check, .ncols = NCOLS, .row = roc_row, .finish = efficiency_finish,
+    .name = "efficiency_at_fpr",
+    .summary = "true-positive rate at a fixed false-positive rate",
+    .options = efficiency_opts,
+    .options_size = sizeof(struct roc),
+    .higher_is_better = 1,
+    .wants_labels = 1,
+    .check = roc_check,
+    .ncols = NCOLS,
+    .row = roc_row,
+    .finish = efficiency_finish,
 };

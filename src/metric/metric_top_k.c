@@ -1,6 +1,7 @@
 /*
- * metric top_k: the share of samples (of positions, where there are several) whose class is among the k largest outputs.
- * After the forward of each validation or test step. Among equal outputs the class of the lower number comes first.
+ * metric top_k: the share of samples (of positions, where there are several) whose class is among the k largest
+ * outputs. After the forward of each validation or test step. Among equal outputs the class of the lower number comes
+ * first.
  */
 #include "metric/metric_labels.h"
 
@@ -24,7 +25,8 @@ static int64_t top_k_nsums(const void *options, const cvy_shape *output)
     return NSUMS;
 }
 
-/* How many classes come before the label's; -1 if an output is not a number. A single logit x stands for the two outputs 0 and x. */
+/* How many classes come before the label's; -1 if an output is not a number. A single logit x stands for the two
+ * outputs 0 and x. */
 static int64_t place(const cvy_metric_rows *rows, int64_t i, int64_t p, int64_t label)
 {
     const int64_t K = cvy_rows_outputs(rows);
@@ -56,7 +58,8 @@ static void top_k_add(const void *options, const cvy_metric_rows *rows, double *
         }
 }
 
-static double top_k_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows)
+static double top_k_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                           int64_t nrows)
 {
     (void)options;
     (void)output;
@@ -66,8 +69,13 @@ static double top_k_finish(const void *options, const cvy_shape *output, const d
 }
 
 CVY_METRIC_DEFINE(top_k) = {
-    .name = "top_k", .summary = "share of samples whose class is among the k first guesses",
-    .options = top_k_opts, .options_size = sizeof(struct top_k),
-    .higher_is_better = 1, .wants_labels = 1,
-    .nsums = top_k_nsums, .add = top_k_add, .finish = top_k_finish,
+    .name = "top_k",
+    .summary = "share of samples whose class is among the k first guesses",
+    .options = top_k_opts,
+    .options_size = sizeof(struct top_k),
+    .higher_is_better = 1,
+    .wants_labels = 1,
+    .nsums = top_k_nsums,
+    .add = top_k_add,
+    .finish = top_k_finish,
 };

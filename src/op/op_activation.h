@@ -14,8 +14,9 @@ struct cvy_dropout {
     double p;
 };
 
-/* The mask of dropout, one definition for every kernel: element i (row-major within its sample, logical) is dropped where word i of the sample's
- * stream is below the threshold. Word i is cvy_rng_u32(stream, i): one block of the generator serves four consecutive elements. */
+/* The mask of dropout, one definition for every kernel: element i (row-major within its sample, logical) is dropped
+ * where word i of the sample's stream is below the threshold. Word i is cvy_rng_u32(stream, i): one block of the
+ * generator serves four consecutive elements. */
 static inline cvy_rng cvy_dropout_stream(uint64_t seed, uint64_t layer_hash, int64_t step, int64_t sample_id)
 {
     return cvy_rng_make_hashed(seed, layer_hash, (uint64_t)step, (uint64_t)sample_id);

@@ -1,6 +1,7 @@
 /*
- * bce: binary cross-entropy with logits. In the step: the end of forward, two classes with one output, or several independent yes-or-no outputs.
- * Source: as PyTorch's BCEWithLogitsLoss; the form does not overflow for any x. The target is a probability, or an integer 0 or 1.
+ * bce: binary cross-entropy with logits. In the step: the end of forward, two classes with one output, or several
+ * independent yes-or-no outputs. Source: as PyTorch's BCEWithLogitsLoss; the form does not overflow for any x. The
+ * target is a probability, or an integer 0 or 1.
  *
  *     term   = (1 - t) x + q (log(1 + exp(-|x|)) + max(-x, 0)), with output x, target t, q = 1 + (pos_weight - 1) t
  *     dterm  = (1 - t) - q (1 - s), with s = 1 / (1 + exp(-x))
@@ -15,7 +16,8 @@ struct bce {
 };
 
 static const cvy_option bce_opts[] = {
-    {"pos_weight", CVY_TYPE_REAL, CVY_FIELD(bce, pos_weight), "1", "0..", "", "factor on the terms of positive targets"},
+    {"pos_weight", CVY_TYPE_REAL, CVY_FIELD(bce, pos_weight), "1", "0..", "",
+     "factor on the terms of positive targets"},
     CVY_LOSS_WEIGHT_ROW(bce),
     {0},
 };
@@ -32,8 +34,8 @@ static double bce_slope(const void *options, double x, double t)
     return (1 - t) - q / (1 + exp(x));
 }
 
-static cvy_status bce_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options, cvy_value *const *src, int nsrc,
-                      cvy_value **dst_out)
+static cvy_status bce_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                            cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
     struct bce o;
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
@@ -51,7 +53,8 @@ static cvy_status bce_reference(const cvy_node *node, const cvy_span *src, const
     const int64_t each = cvy_span_prod(src, 1, src->ndim);
     for (int64_t i = 0; i < src[1].elems; i++) {
         const double t = cvy_get(&src[1], i);
-        CVY_CHECK(t >= 0 && t <= 1, CVY_E_FORMAT, "layer %s (bce): row %lld of this rank's share has target %g, expected 0 .. 1", node->layer,
+        CVY_CHECK(t >= 0 && t <= 1, CVY_E_FORMAT,
+                  "layer %s (bce): row %lld of this rank's share has target %g, expected 0 .. 1", node->layer,
                   (long long)(i / each), t);
     }
     cvy_loss_each(node, ((const struct bce *)node->options)->loss_weight, bce_term, src, dst);
@@ -68,11 +71,19 @@ static const cvy_sample bce_samples[] = {
 };
 
 CVY_OP_DEFINE(bce) = {
-    .name = "bce", .summary = "binary cross-entropy with logits",
-    .options = bce_opts, .options_size = sizeof(struct bce),
-    .nsrc_min = 2, .nsrc_max = 4, .ndst = 1,
+    .name = "bce",
+    .summary = "binary cross-entropy with logits",
+    .options = bce_opts,
+    .options_size = sizeof(struct bce),
+    .nsrc_min = 2,
+    .nsrc_max = 4,
+    .ndst = 1,
     .flags = CVY_OP_LOSS,
-    .infer = cvy_loss_each_infer, .grad = bce_grad, .build = bce_build, .cost = cvy_loss_each_cost, .reference = bce_reference,
+    .infer = cvy_loss_each_infer,
+    .grad = bce_grad,
+    .build = bce_build,
+    .cost = cvy_loss_each_cost,
+    .reference = bce_reference,
     .summands = cvy_loss_summands,
     .samples = bce_samples,
 };
@@ -94,10 +105,16 @@ static const cvy_sample bce_grad_samples[] = {
 };
 
 CVY_OP_DEFINE(bce_grad) = {
-    .name = "bce_grad", .summary = "gradient of bce",
-    .options = bce_opts, .options_size = sizeof(struct bce),
-    .nsrc_min = 4, .nsrc_max = 5, .ndst = 1,
+    .name = "bce_grad",
+    .summary = "gradient of bce",
+    .options = bce_opts,
+    .options_size = sizeof(struct bce),
+    .nsrc_min = 4,
+    .nsrc_max = 5,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = cvy_loss_each_grad_infer, .cost = cvy_loss_each_grad_cost, .reference = bce_grad_reference,
+    .infer = cvy_loss_each_grad_infer,
+    .cost = cvy_loss_each_grad_cost,
+    .reference = bce_grad_reference,
     .samples = bce_grad_samples,
 };

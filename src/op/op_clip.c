@@ -1,10 +1,10 @@
 /*
- * grad_norm2, clip_scale, clip_value: gradient clipping. In the step: the update phase, after the gradients are summed over ranks.
- * Source: Pascanu, Mikolov and Bengio 2013 (norm); elementwise clamping as in Mikolov 2012.
+ * grad_norm2, clip_scale, clip_value: gradient clipping. In the step: the update phase, after the gradients are summed
+ * over ranks. Source: Pascanu, Mikolov and Bengio 2013 (norm); elementwise clamping as in Mikolov 2012.
  *
  *     grad_norm2: dst = sum over sources and elements of src^2           (f64; the sums of several nodes are added)
- *     clip_scale: dst = min(1, max_norm / sqrt(src))                     (f64; what an update multiplies its gradient by)
- *     clip_value: dst = src held between -limit and limit
+ *     clip_scale: dst = min(1, max_norm / sqrt(src))                     (f64; what an update multiplies its gradient
+ * by) clip_value: dst = src held between -limit and limit
  */
 #include <math.h>
 
@@ -42,10 +42,16 @@ static cvy_status grad_norm2_reference(const cvy_node *node, const cvy_span *src
 static const cvy_sample grad_norm2_samples[] = {{.src = "3x5"}, {.src = "2x3x3x3,7,1x5,4100"}, {0}};
 
 CVY_OP_DEFINE(grad_norm2) = {
-    .name = "grad_norm2", .summary = "sum of squares of several tensors",
-    .nsrc_min = 1, .nsrc_max = CVY_NODE_SRC_MAX, .ndst = 1,
+    .name = "grad_norm2",
+    .summary = "sum of squares of several tensors",
+    .nsrc_min = 1,
+    .nsrc_max = CVY_NODE_SRC_MAX,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = grad_norm2_infer, .cost = grad_norm2_cost, .reference = grad_norm2_reference, .summands = all_elems,
+    .infer = grad_norm2_infer,
+    .cost = grad_norm2_cost,
+    .reference = grad_norm2_reference,
+    .summands = all_elems,
     .samples = grad_norm2_samples,
 };
 
@@ -56,14 +62,16 @@ struct clip_scale {
 };
 
 static const cvy_option clip_scale_opts[] = {
-    {"max_norm", CVY_TYPE_REAL, CVY_FIELD(clip_scale, max_norm), NULL, ">0", "", "length that the whole gradient is held to"},
+    {"max_norm", CVY_TYPE_REAL, CVY_FIELD(clip_scale, max_norm), NULL, ">0", "",
+     "length that the whole gradient is held to"},
     {0},
 };
 
 static cvy_status clip_scale_infer(cvy_node *node)
 {
-    CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_F64 && node->src[0]->shape.ndim == 0, CVY_E_SHAPE, "clip_scale takes f64 scalar, got %s %s",
-              cvy_dtype_text(node->src[0]->dtype), cvy_shape_text(&node->src[0]->shape));
+    CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_F64 && node->src[0]->shape.ndim == 0, CVY_E_SHAPE,
+              "clip_scale takes f64 scalar, got %s %s", cvy_dtype_text(node->src[0]->dtype),
+              cvy_shape_text(&node->src[0]->shape));
     return cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &(cvy_shape){0});
 }
 
@@ -82,11 +90,16 @@ static const cvy_sample clip_scale_samples[] = {
 };
 
 CVY_OP_DEFINE(clip_scale) = {
-    .name = "clip_scale", .summary = "factor that brings a norm below its bound",
-    .options = clip_scale_opts, .options_size = sizeof(struct clip_scale),
-    .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
+    .name = "clip_scale",
+    .summary = "factor that brings a norm below its bound",
+    .options = clip_scale_opts,
+    .options_size = sizeof(struct clip_scale),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = clip_scale_infer, .reference = clip_scale_reference,
+    .infer = clip_scale_infer,
+    .reference = clip_scale_reference,
     .samples = clip_scale_samples,
 };
 
@@ -113,13 +126,19 @@ static cvy_status clip_value_reference(const cvy_node *node, const cvy_span *src
     return CVY_OK;
 }
 
-static const cvy_sample clip_value_samples[] = {{.src = "2x7x3x5", .options = "limit: 0.5"}, {.src = "3", .options = "limit: 2"}, {0}};
+static const cvy_sample clip_value_samples[] = {
+    {.src = "2x7x3x5", .options = "limit: 0.5"}, {.src = "3", .options = "limit: 2"}, {0}};
 
 CVY_OP_DEFINE(clip_value) = {
-    .name = "clip_value", .summary = "holds each element between -limit and limit",
-    .options = clip_value_opts, .options_size = sizeof(struct cvy_clip_value),
-    .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
+    .name = "clip_value",
+    .summary = "holds each element between -limit and limit",
+    .options = clip_value_opts,
+    .options_size = sizeof(struct cvy_clip_value),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_HIDDEN,
-    .infer = clip_value_infer, .reference = clip_value_reference,
+    .infer = clip_value_infer,
+    .reference = clip_value_reference,
     .samples = clip_value_samples,
 };

@@ -1,13 +1,13 @@
 /*
- * dropout: sets each element to zero with probability p and scales the others by 1 / (1 - p). In the step: before large fully connected layers,
- * in training only; in evaluation the layer is its source.
- * Source: Srivastava et al. 2014; "inverted" scaling as all frameworks have it.
+ * dropout: sets each element to zero with probability p and scales the others by 1 / (1 - p). In the step: before large
+ * fully connected layers, in training only; in evaluation the layer is its source. Source: Srivastava et al. 2014;
+ * "inverted" scaling as all frameworks have it.
  *
  *     dst  = src * keep / (1 - p)
  *     dsrc = ddst * keep / (1 - p)
  *
- * keep is a pure function of (seed, layer, step, sample id, element), see op_activation.h: it is made again in the gradient, not stored, and
- * does not depend on rank, layout, thread or micro-batch.
+ * keep is a pure function of (seed, layer, step, sample id, element), see op_activation.h: it is made again in the
+ * gradient, not stored, and does not depend on rank, layout, thread or micro-batch.
  */
 #include "graph/graph_op.h"
 #include "op/op_activation.h"
@@ -17,8 +17,8 @@ static const cvy_option dropout_opts[] = {
     {0},
 };
 
-static cvy_status dropout_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options, cvy_value *const *src, int nsrc,
-                                cvy_value **dst_out)
+static cvy_status dropout_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                                cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
     struct cvy_dropout o;
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
@@ -40,12 +40,15 @@ static cvy_status dropout_build(cvy_graph *g, const cvy_op_def *op, const char *
 static cvy_status dropout_infer(cvy_node *node)
 {
     const cvy_shape *src = cvy_node_src(node, 0);
-    CVY_CHECK(node->nsrc == 3, CVY_E_SHAPE, "dropout needs a source, sample ids and the step's number, got %d sources", node->nsrc);
+    CVY_CHECK(node->nsrc == 3, CVY_E_SHAPE, "dropout needs a source, sample ids and the step's number, got %d sources",
+              node->nsrc);
     CVY_CHECK(src->ndim >= 1, CVY_E_SHAPE, "dropout needs [N, ...], got a scalar");
     CVY_CHECK(node->src[1]->dtype == CVY_DTYPE_I64 && node->src[2]->dtype == CVY_DTYPE_I64, CVY_E_SHAPE,
-              "dropout needs sample ids and step as i64, got %s and %s", cvy_dtype_text(node->src[1]->dtype), cvy_dtype_text(node->src[2]->dtype));
+              "dropout needs sample ids and step as i64, got %s and %s", cvy_dtype_text(node->src[1]->dtype),
+              cvy_dtype_text(node->src[2]->dtype));
     CVY_CHECK(cvy_node_src(node, 1)->ndim == 1 && cvy_node_src(node, 1)->dim[0] == src->dim[0], CVY_E_SHAPE,
-              "dropout needs one sample id a row: ids are %s, the source is %s", cvy_shape_text(cvy_node_src(node, 1)), cvy_shape_text(src));
+              "dropout needs one sample id a row: ids are %s, the source is %s", cvy_shape_text(cvy_node_src(node, 1)),
+              cvy_shape_text(src));
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, src);
 }
 
@@ -76,31 +79,49 @@ static cvy_status dropout_reference(const cvy_node *node, const cvy_span *src, c
     for (int64_t n = 0; n < N; n++) {
         const cvy_rng stream = cvy_dropout_stream(node->graph->seed, layer, step, ((const int64_t *)src[1].data)[n]);
         for (int64_t i = 0; i < each; i++)
-            cvy_set(dst, n * each + i, cvy_rng_u32(&stream, (uint64_t)i) < threshold ? 0 : cvy_get(src, n * each + i) * scale);
+            cvy_set(dst, n * each + i,
+                    cvy_rng_u32(&stream, (uint64_t)i) < threshold ? 0 : cvy_get(src, n * each + i) * scale);
     }
     return CVY_OK;
 }
 
 static const cvy_sample dropout_samples[] = {
-    {.src = "2x7x3x5,2:i64,scalar:i64", .int_bound = 1000}, {.src = "5x3,5:i64,scalar:i64", .options = "p: 0.9", .int_bound = 1000},
-    {.src = "3x33x2x3,3:i64,scalar:i64", .options = "p: 0.25", .int_bound = 1000}, {.src = "2x4,2:i64,scalar:i64", .options = "p: 1"}, {0},
+    {.src = "2x7x3x5,2:i64,scalar:i64", .int_bound = 1000},
+    {.src = "5x3,5:i64,scalar:i64", .options = "p: 0.9", .int_bound = 1000},
+    {.src = "3x33x2x3,3:i64,scalar:i64", .options = "p: 0.25", .int_bound = 1000},
+    {.src = "2x4,2:i64,scalar:i64", .options = "p: 1"},
+    {0},
 };
 
 CVY_OP_DEFINE(dropout) = {
-    .name = "dropout", .summary = "random zeros in training",
-    .options = dropout_opts, .options_size = sizeof(struct cvy_dropout),
-    .nsrc_min = 1, .nsrc_max = 3, .ndst = 1,
+    .name = "dropout",
+    .summary = "random zeros in training",
+    .options = dropout_opts,
+    .options_size = sizeof(struct cvy_dropout),
+    .nsrc_min = 1,
+    .nsrc_max = 3,
+    .ndst = 1,
     .flags = CVY_OP_RANDOM,
-    .infer = dropout_infer, .grad = dropout_grad, .build = dropout_build, .cost = dropout_cost, .reference = dropout_reference,
+    .infer = dropout_infer,
+    .grad = dropout_grad,
+    .build = dropout_build,
+    .cost = dropout_cost,
+    .reference = dropout_reference,
     .samples = dropout_samples,
 };
 
 /* dropout_grad: ddst, sample id, step -> dsrc. */
 CVY_OP_DEFINE(dropout_grad) = {
-    .name = "dropout_grad", .summary = "gradient of dropout",
-    .options = dropout_opts, .options_size = sizeof(struct cvy_dropout),
-    .nsrc_min = 3, .nsrc_max = 3, .ndst = 1,
+    .name = "dropout_grad",
+    .summary = "gradient of dropout",
+    .options = dropout_opts,
+    .options_size = sizeof(struct cvy_dropout),
+    .nsrc_min = 3,
+    .nsrc_max = 3,
+    .ndst = 1,
     .flags = CVY_OP_RANDOM | CVY_OP_HIDDEN,
-    .infer = dropout_infer, .cost = dropout_cost, .reference = dropout_reference,
+    .infer = dropout_infer,
+    .cost = dropout_cost,
+    .reference = dropout_reference,
     .samples = dropout_samples,
 };

@@ -1,5 +1,6 @@
 /*
- * fill: a tensor of one value. In the step: seeds the gradient of a loss with its weight in the sum of losses; a constant where a node wants one.
+ * fill: a tensor of one value. In the step: seeds the gradient of a loss with its weight in the sum of losses; a
+ * constant where a node wants one.
  *
  *     dst = value
  */
@@ -8,12 +9,12 @@
 struct fill {
     double value;
     cvy_ints shape;
-    int dtype;                         /* a cvy_dtype: the words stand in its order */
+    int dtype; /* a cvy_dtype: the words stand in its order */
 };
 
 static const cvy_option fill_opts[] = {
-    {"value", CVY_TYPE_REAL,   CVY_FIELD(fill, value), "0",   "",                    "", "what every element becomes"},
-    {"shape", CVY_TYPE_INTS,   CVY_FIELD(fill, shape), "",    "0..",                 "", "dimensions, none for a scalar"},
+    {"value", CVY_TYPE_REAL, CVY_FIELD(fill, value), "0", "", "", "what every element becomes"},
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(fill, shape), "", "0..", "", "dimensions, none for a scalar"},
     {"dtype", CVY_TYPE_CHOICE, CVY_FIELD(fill, dtype), "f32", "f32|f64|i64|i32|u8", "", "type of the elements"},
     {0},
 };
@@ -21,7 +22,8 @@ static const cvy_option fill_opts[] = {
 static cvy_status fill_infer(cvy_node *node)
 {
     const struct fill *o = node->options;
-    CVY_CHECK(o->shape.count <= CVY_NDIM_MAX, CVY_E_SHAPE, "fill has %d dimensions, at most %d are possible", o->shape.count, CVY_NDIM_MAX);
+    CVY_CHECK(o->shape.count <= CVY_NDIM_MAX, CVY_E_SHAPE, "fill has %d dimensions, at most %d are possible",
+              o->shape.count, CVY_NDIM_MAX);
     const cvy_shape shape = cvy_shape_make(o->shape.count, o->shape.at);
     return cvy_node_set_dst(node, 0, (cvy_dtype)o->dtype, &shape);
 }
@@ -40,10 +42,17 @@ static cvy_status fill_reference(const cvy_node *node, const cvy_span *src, cons
     return CVY_OK;
 }
 
-CVY_OP_DEFINE(fill) = {      /* without sources there is nothing for the driver to sample; the losses' gradients run through it */
-    .name = "fill", .summary = "a tensor of one value",
-    .options = fill_opts, .options_size = sizeof(struct fill),
-    .nsrc_min = 0, .nsrc_max = 0, .ndst = 1,
+CVY_OP_DEFINE(fill) = {
+    /* without sources there is nothing for the driver to sample; the losses' gradients run through it */
+    .name = "fill",
+    .summary = "a tensor of one value",
+    .options = fill_opts,
+    .options_size = sizeof(struct fill),
+    .nsrc_min = 0,
+    .nsrc_max = 0,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = fill_infer, .cost = fill_cost, .reference = fill_reference,
+    .infer = fill_infer,
+    .cost = fill_cost,
+    .reference = fill_reference,
 };

@@ -1,6 +1,6 @@
 /*
- * huber: Huber error: squared near the target, absolute far from it. In the step: the end of forward, regression that outliers should not rule.
- * Source: Huber 1964, as PyTorch's HuberLoss.
+ * huber: Huber error: squared near the target, absolute far from it. In the step: the end of forward, regression that
+ * outliers should not rule. Source: Huber 1964, as PyTorch's HuberLoss.
  *
  *     term   = d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), with d = output - target
  *     dterm  = d, held between -delta and delta
@@ -15,7 +15,8 @@ struct huber {
 };
 
 static const cvy_option huber_opts[] = {
-    {"delta", CVY_TYPE_REAL, CVY_FIELD(huber, delta), "1", ">0", "", "difference from which on the error grows linearly"},
+    {"delta", CVY_TYPE_REAL, CVY_FIELD(huber, delta), "1", ">0", "",
+     "difference from which on the error grows linearly"},
     CVY_LOSS_WEIGHT_ROW(huber),
     {0},
 };
@@ -32,8 +33,8 @@ static double huber_slope(const void *options, double x, double t)
     return fmax(-delta, fmin(delta, x - t));
 }
 
-static cvy_status huber_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options, cvy_value *const *src, int nsrc,
-                      cvy_value **dst_out)
+static cvy_status huber_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                              cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
     struct huber o;
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
@@ -43,7 +44,7 @@ static cvy_status huber_build(cvy_graph *g, const cvy_op_def *op, const char *na
 static cvy_status huber_grad(cvy_grad *g, const cvy_node *fwd)
 {
     CVY_TRY(cvy_loss_emit(g, fwd, "huber_grad", 0));
-    return cvy_loss_emit(g, fwd, "huber_grad", 1);      /* symmetric: the target may be computed too */
+    return cvy_loss_emit(g, fwd, "huber_grad", 1); /* symmetric: the target may be computed too */
 }
 
 static cvy_status huber_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
@@ -61,11 +62,19 @@ static const cvy_sample huber_samples[] = {
 };
 
 CVY_OP_DEFINE(huber) = {
-    .name = "huber", .summary = "Huber error: squared near the target, absolute far from it",
-    .options = huber_opts, .options_size = sizeof(struct huber),
-    .nsrc_min = 2, .nsrc_max = 4, .ndst = 1,
+    .name = "huber",
+    .summary = "Huber error: squared near the target, absolute far from it",
+    .options = huber_opts,
+    .options_size = sizeof(struct huber),
+    .nsrc_min = 2,
+    .nsrc_max = 4,
+    .ndst = 1,
     .flags = CVY_OP_LOSS,
-    .infer = cvy_loss_each_infer, .grad = huber_grad, .build = huber_build, .cost = cvy_loss_each_cost, .reference = huber_reference,
+    .infer = cvy_loss_each_infer,
+    .grad = huber_grad,
+    .build = huber_build,
+    .cost = cvy_loss_each_cost,
+    .reference = huber_reference,
     .summands = cvy_loss_summands,
     .samples = huber_samples,
 };
@@ -86,10 +95,16 @@ static const cvy_sample huber_grad_samples[] = {
 };
 
 CVY_OP_DEFINE(huber_grad) = {
-    .name = "huber_grad", .summary = "gradient of huber",
-    .options = huber_opts, .options_size = sizeof(struct huber),
-    .nsrc_min = 4, .nsrc_max = 5, .ndst = 1,
+    .name = "huber_grad",
+    .summary = "gradient of huber",
+    .options = huber_opts,
+    .options_size = sizeof(struct huber),
+    .nsrc_min = 4,
+    .nsrc_max = 5,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = cvy_loss_each_grad_infer, .cost = cvy_loss_each_grad_cost, .reference = huber_grad_reference,
+    .infer = cvy_loss_each_grad_infer,
+    .cost = cvy_loss_each_grad_cost,
+    .reference = huber_grad_reference,
     .samples = huber_grad_samples,
 };

@@ -1,6 +1,6 @@
 /*
- * leaky_relu: rectified linear unit that lets a little of the negative side through. In the step: after convolutions and fully connected layers.
- * Source: Maas, Hannun and Ng 2013.
+ * leaky_relu: rectified linear unit that lets a little of the negative side through. In the step: after convolutions
+ * and fully connected layers. Source: Maas, Hannun and Ng 2013.
  *
  *     dst  = src where src > 0, else slope * src
  *     dsrc = ddst where dst > 0, else slope * ddst      (from dst: slope >= 0, so dst has the sign of src)
@@ -43,11 +43,17 @@ static const cvy_sample leaky_relu_samples[] = {
 };
 
 CVY_OP_DEFINE(leaky_relu) = {
-    .name = "leaky_relu", .summary = "rectified linear unit with a slope for negative values",
-    .options = leaky_relu_opts, .options_size = sizeof(struct cvy_leaky_relu),
-    .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
+    .name = "leaky_relu",
+    .summary = "rectified linear unit with a slope for negative values",
+    .options = leaky_relu_opts,
+    .options_size = sizeof(struct cvy_leaky_relu),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE,
-    .infer = leaky_relu_infer, .grad = leaky_relu_grad, .reference = leaky_relu_reference,
+    .infer = leaky_relu_infer,
+    .grad = leaky_relu_grad,
+    .reference = leaky_relu_reference,
     .samples = leaky_relu_samples,
 };
 
@@ -63,14 +69,21 @@ static cvy_status leaky_relu_grad_reference(const cvy_node *node, const cvy_span
 }
 
 static const cvy_sample leaky_relu_grad_samples[] = {
-    {.src = "2x7x3x5,2x7x3x5"}, {.src = "2x33x4,2x33x4", .options = "slope: 0.2"}, {0},
+    {.src = "2x7x3x5,2x7x3x5"},
+    {.src = "2x33x4,2x33x4", .options = "slope: 0.2"},
+    {0},
 };
 
 CVY_OP_DEFINE(leaky_relu_grad) = {
-    .name = "leaky_relu_grad", .summary = "gradient of leaky_relu",
-    .options = leaky_relu_opts, .options_size = sizeof(struct cvy_leaky_relu),
-    .nsrc_min = 2, .nsrc_max = 2, .ndst = 1,
+    .name = "leaky_relu_grad",
+    .summary = "gradient of leaky_relu",
+    .options = leaky_relu_opts,
+    .options_size = sizeof(struct cvy_leaky_relu),
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_HIDDEN,
-    .infer = leaky_relu_infer, .reference = leaky_relu_grad_reference,
+    .infer = leaky_relu_infer,
+    .reference = leaky_relu_grad_reference,
     .samples = leaky_relu_grad_samples,
 };

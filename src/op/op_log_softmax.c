@@ -1,6 +1,7 @@
 /*
- * log_softmax: logarithm of the normalised exponential over axis 1, at every trailing position. In the step: log-probabilities of a classifier.
- * Source: Bridle 1990; the maximum is taken off first, so that no exponential overflows.
+ * log_softmax: logarithm of the normalised exponential over axis 1, at every trailing position. In the step:
+ * log-probabilities of a classifier. Source: Bridle 1990; the maximum is taken off first, so that no exponential
+ * overflows.
  *
  *     dst[n,k,x]  = src[n,k,x] - log(sum over j of exp(src[n,j,x]))
  *     dsrc[n,k,x] = ddst[n,k,x] - exp(dst[n,k,x]) * sum over j of ddst[n,j,x]
@@ -56,12 +57,19 @@ static cvy_status log_softmax_reference(const cvy_node *node, const cvy_span *sr
     return CVY_OK;
 }
 
-static const cvy_sample log_softmax_samples[] = {{.src = "3x5"}, {.src = "1x1"}, {.src = "4x37"}, {.src = "2x7x3x5"}, {.src = "2x4x19"}, {0}};
+static const cvy_sample log_softmax_samples[] = {{.src = "3x5"},     {.src = "1x1"},    {.src = "4x37"},
+                                                 {.src = "2x7x3x5"}, {.src = "2x4x19"}, {0}};
 
 CVY_OP_DEFINE(log_softmax) = {
-    .name = "log_softmax", .summary = "logarithm of the normalised exponential over the channels",
-    .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
-    .infer = log_softmax_infer, .grad = log_softmax_grad, .cost = log_softmax_cost, .reference = log_softmax_reference,
+    .name = "log_softmax",
+    .summary = "logarithm of the normalised exponential over the channels",
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .infer = log_softmax_infer,
+    .grad = log_softmax_grad,
+    .cost = log_softmax_cost,
+    .reference = log_softmax_reference,
     .summands = log_softmax_summands,
     .samples = log_softmax_samples,
 };
@@ -90,12 +98,19 @@ static void log_softmax_grad_cost(const cvy_node *node, cvy_cost *cost_out)
     *cost_out = (cvy_cost){.flop = 13 * n, .read_elems = 2 * n, .write_elems = n};
 }
 
-static const cvy_sample log_softmax_grad_samples[] = {{.src = "3x5,3x5"}, {.src = "4x37,4x37"}, {.src = "2x7x3x5,2x7x3x5"}, {0}};
+static const cvy_sample log_softmax_grad_samples[] = {
+    {.src = "3x5,3x5"}, {.src = "4x37,4x37"}, {.src = "2x7x3x5,2x7x3x5"}, {0}};
 
 CVY_OP_DEFINE(log_softmax_grad) = {
-    .name = "log_softmax_grad", .summary = "gradient of log_softmax",
-    .nsrc_min = 2, .nsrc_max = 2, .ndst = 1,
+    .name = "log_softmax_grad",
+    .summary = "gradient of log_softmax",
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = log_softmax_infer, .cost = log_softmax_grad_cost, .reference = log_softmax_grad_reference, .summands = log_softmax_summands,
+    .infer = log_softmax_infer,
+    .cost = log_softmax_grad_cost,
+    .reference = log_softmax_grad_reference,
+    .summands = log_softmax_summands,
     .samples = log_softmax_grad_samples,
 };

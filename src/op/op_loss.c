@@ -1,17 +1,20 @@
 /*
- * op_loss.c: what all losses share, see op_loss.h, and weight_sum: the sum of the weights that a mean loss is divided by.
- * In the step: weight_sum runs for every micro-batch before the first forward, an allreduce adds it over ranks, the losses end each forward.
+ * op_loss.c: what all losses share, see op_loss.h, and weight_sum: the sum of the weights that a mean loss is divided
+ * by. In the step: weight_sum runs for every micro-batch before the first forward, an allreduce adds it over ranks, the
+ * losses end each forward.
  *
- *     weight_sum = sum over samples n of weight[n] * (mean over n's positions of class_weights[target], 0 where target is ignored)
+ *     weight_sum = sum over samples n of weight[n] * (mean over n's positions of class_weights[target], 0 where target
+ * is ignored)
  *
- * This is the divisor of PyTorch's reduction 'mean' with class weights, over the number of positions, which divides the sum of terms too.
+ * This is the divisor of PyTorch's reduction 'mean' with class weights, over the number of positions, which divides the
+ * sum of terms too.
  */
 #include "op/op_loss.h"
 
 #include <stdio.h>
 
-static cvy_status add_weight_sum(cvy_graph *g, const char *name, const struct cvy_weight_sum *labels, cvy_value *const *src, int nsrc,
-                                 cvy_value **norm_out)
+static cvy_status add_weight_sum(cvy_graph *g, const char *name, const struct cvy_weight_sum *labels,
+                                 cvy_value *const *src, int nsrc, cvy_value **norm_out)
 {
     char text[160];
     const struct cvy_weight_sum none = {0};
@@ -19,20 +22,24 @@ static cvy_status add_weight_sum(cvy_graph *g, const char *name, const struct cv
     cvy_value *const from[] = {src[1], nsrc > 2 ? src[2] : NULL};
     for (int i = 0; i + 1 < nsrc; i++)
         CVY_CHECK(!from[i]->producer, CVY_E_ARGUMENT,
-                  "weights are added up before the forward pass, so %s must be an input of the network; it is made by layer %s", from[i]->name,
-                  from[i]->producer->layer);
+                  "weights are added up before the forward pass, so %s must be an input of the network; it is made by "
+                  "layer %s",
+                  from[i]->name, from[i]->producer->layer);
     snprintf(text, sizeof text, "%s.weight_sum", name);
-    CVY_TRY(cvy_graph_add_parsed(g, cvy_op_find("weight_sum"), text, name, labels ? labels : &none, from, nsrc - 1, CVY_PHASE_PREPARE, &sum));
+    CVY_TRY(cvy_graph_add_parsed(g, cvy_op_find("weight_sum"), text, name, labels ? labels : &none, from, nsrc - 1,
+                                 CVY_PHASE_PREPARE, &sum));
     snprintf(text, sizeof text, "%s.norm", name);
-    CVY_TRY(cvy_graph_add_parsed(g, cvy_op_find("allreduce"), text, name, NULL, &sum->dst[0], 1, CVY_PHASE_PREPARE, &norm));
+    CVY_TRY(
+        cvy_graph_add_parsed(g, cvy_op_find("allreduce"), text, name, NULL, &sum->dst[0], 1, CVY_PHASE_PREPARE, &norm));
     *norm_out = norm->dst[0];
     return CVY_OK;
 }
 
-cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, const void *options, const struct cvy_weight_sum *labels,
-                          cvy_value *const *src, int nsrc, cvy_value **dst_out)
+cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, const void *options,
+                          const struct cvy_weight_sum *labels, cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
-    CVY_CHECK(nsrc == 2 || nsrc == 3, CVY_E_SHAPE, "%s takes output, target and perhaps a weight for each sample, got %d sources", op->name, nsrc);
+    CVY_CHECK(nsrc == 2 || nsrc == 3, CVY_E_SHAPE,
+              "%s takes output, target and perhaps a weight for each sample, got %d sources", op->name, nsrc);
     const int weighs = nsrc == 3 || (labels && (labels->class_weights.count || labels->ignore_label.count));
     cvy_value *from[] = {src[0], src[1], NULL, nsrc == 3 ? src[2] : NULL};
     cvy_node *node = NULL;
@@ -47,19 +54,21 @@ cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, 
 
 static cvy_status check_weight(const cvy_value *weight, int64_t n)
 {
-    CVY_CHECK(weight->shape.ndim == 1 && weight->shape.dim[0] == n, CVY_E_SHAPE, "weight %s is %s, expected one a sample: %lld", weight->name,
-              cvy_shape_text(&weight->shape), (long long)n);
+    CVY_CHECK(weight->shape.ndim == 1 && weight->shape.dim[0] == n, CVY_E_SHAPE,
+              "weight %s is %s, expected one a sample: %lld", weight->name, cvy_shape_text(&weight->shape),
+              (long long)n);
     return CVY_OK;
 }
 
 cvy_status cvy_loss_check_norm(const cvy_node *node, int first)
 {
     const cvy_shape *output = cvy_node_src(node, first - 2);
-    CVY_CHECK(node->nsrc == first + 1 || node->nsrc == first + 2, CVY_E_SHAPE, "%s got %d sources, expected %d, or %d with weights", node->op->name,
-              node->nsrc, first + 1, first + 2);
+    CVY_CHECK(node->nsrc == first + 1 || node->nsrc == first + 2, CVY_E_SHAPE,
+              "%s got %d sources, expected %d, or %d with weights", node->op->name, node->nsrc, first + 1, first + 2);
     CVY_CHECK(output->ndim >= 1, CVY_E_SHAPE, "a loss needs an output of [N, ...], got a scalar");
     CVY_CHECK(node->src[first]->dtype == CVY_DTYPE_F64 && node->src[first]->shape.ndim == 0, CVY_E_SHAPE,
-              "the normaliser must be f64 scalar, got %s %s", cvy_dtype_text(node->src[first]->dtype), cvy_shape_text(&node->src[first]->shape));
+              "the normaliser must be f64 scalar, got %s %s", cvy_dtype_text(node->src[first]->dtype),
+              cvy_shape_text(&node->src[first]->shape));
     return node->nsrc == first + 2 ? check_weight(node->src[first + 1], output->dim[0]) : CVY_OK;
 }
 
@@ -75,7 +84,8 @@ cvy_status cvy_loss_check_same(const cvy_shape *output, const cvy_shape *target)
     }
     for (; j < target->ndim; j++)
         fits = fits && target->dim[j] == 1;
-    CVY_CHECK(fits, CVY_E_SHAPE, "output is %s, target is %s: they must have the same elements", cvy_shape_text(output), cvy_shape_text(target));
+    CVY_CHECK(fits, CVY_E_SHAPE, "output is %s, target is %s: they must have the same elements", cvy_shape_text(output),
+              cvy_shape_text(target));
     return CVY_OK;
 }
 
@@ -89,7 +99,8 @@ cvy_status cvy_loss_emit(cvy_grad *g, const cvy_node *fwd, const char *grad_op, 
     cvy_value *dloss = cvy_grad_of(g, fwd->dst[0]), *dst = NULL;
     if (!dloss || !cvy_grad_wanted(g, fwd->src[swap]))
         return CVY_OK;
-    cvy_value *const from[] = {dloss, fwd->src[swap], fwd->src[1 - swap], fwd->src[2], fwd->nsrc > 3 ? fwd->src[3] : NULL};
+    cvy_value *const from[] = {dloss, fwd->src[swap], fwd->src[1 - swap], fwd->src[2],
+                               fwd->nsrc > 3 ? fwd->src[3] : NULL};
     CVY_TRY(cvy_grad_emit(g, fwd, grad_op, fwd->options, from, fwd->nsrc + 1, &dst, 1));
     return cvy_grad_add(g, fwd->src[swap], dst);
 }
@@ -97,9 +108,11 @@ cvy_status cvy_loss_emit(cvy_grad *g, const cvy_node *fwd, const char *grad_op, 
 cvy_status cvy_label_fault(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses)
 {
     return cvy_error_set(CVY_E_FORMAT,
-                         "layer %s (%s): row %lld of this rank's share has label %lld, expected 0 .. %lld for %lld classes; correct the data or "
-                         "the number of outputs, or name the label in ignore_label", node->layer, node->op->name, (long long)row, (long long)label,
-                         (long long)(nclasses - 1), (long long)nclasses);
+                         "layer %s (%s): row %lld of this rank's share has label %lld, expected 0 .. %lld for %lld "
+                         "classes; correct the data or "
+                         "the number of outputs, or name the label in ignore_label",
+                         node->layer, node->op->name, (long long)row, (long long)label, (long long)(nclasses - 1),
+                         (long long)nclasses);
 }
 
 /* ---- elementwise losses ---- */
@@ -118,7 +131,8 @@ cvy_status cvy_loss_each_grad_infer(cvy_node *node)
     return cvy_node_set_dst(node, 0, node->src[1]->dtype, cvy_node_src(node, 1));
 }
 
-void cvy_loss_each(const cvy_node *node, double loss_weight, cvy_loss_term_fn term, const cvy_span *src, const cvy_span *dst)
+void cvy_loss_each(const cvy_node *node, double loss_weight, cvy_loss_term_fn term, const cvy_span *src,
+                   const cvy_span *dst)
 {
     const cvy_span *x = &src[0], *t = &src[1], *norm = &src[2], *weight = node->nsrc > 3 ? &src[3] : NULL;
     const int64_t N = x->dim[0], each = cvy_span_prod(x, 1, x->ndim);
@@ -132,7 +146,8 @@ void cvy_loss_each(const cvy_node *node, double loss_weight, cvy_loss_term_fn te
     cvy_set(dst, 0, loss_weight * loss);
 }
 
-void cvy_loss_each_grad(const cvy_node *node, double loss_weight, cvy_loss_term_fn slope, const cvy_span *src, const cvy_span *dst)
+void cvy_loss_each_grad(const cvy_node *node, double loss_weight, cvy_loss_term_fn slope, const cvy_span *src,
+                        const cvy_span *dst)
 {
     const cvy_span *x = &src[1], *t = &src[2], *norm = &src[3], *weight = node->nsrc > 4 ? &src[4] : NULL;
     const int64_t N = x->dim[0], each = cvy_span_prod(x, 1, x->ndim);
@@ -164,7 +179,8 @@ int64_t cvy_loss_summands(const cvy_node *node)
 /* ---- weight_sum: target, [weight] -> f64 scalar accumulator ---- */
 
 static const cvy_option weight_sum_opts[] = {
-    {"class_weights", CVY_TYPE_REALS, CVY_FIELD(cvy_weight_sum, class_weights), "", "0..", "", "a factor for each class, all 1 if empty"},
+    {"class_weights", CVY_TYPE_REALS, CVY_FIELD(cvy_weight_sum, class_weights), "", "0..", "",
+     "a factor for each class, all 1 if empty"},
     {"ignore_label", CVY_TYPE_INTS, CVY_FIELD(cvy_weight_sum, ignore_label), "", "", "", "labels that do not count"},
     {0},
 };
@@ -179,7 +195,8 @@ static cvy_status weight_sum_infer(cvy_node *node)
 }
 
 /* What sample n's labels weigh, on average over its positions. */
-static cvy_status mean_label_weight(const cvy_node *node, const cvy_span *target, int64_t n, int64_t each, double *mean_out)
+static cvy_status mean_label_weight(const cvy_node *node, const cvy_span *target, int64_t n, int64_t each,
+                                    double *mean_out)
 {
     const struct cvy_weight_sum *o = node->options;
     const int64_t nclasses = o->class_weights.count;
@@ -219,14 +236,24 @@ static void weight_sum_cost(const cvy_node *node, cvy_cost *cost_out)
 }
 
 static const cvy_sample weight_sum_samples[] = {
-    {.src = "5:i32"}, {.src = "5:i32,5"}, {.src = "4x3x2:i32,4", .options = "class_weights: [0.5, 1, 3], ignore_label: 1", .int_bound = 3}, {0},
+    {.src = "5:i32"},
+    {.src = "5:i32,5"},
+    {.src = "4x3x2:i32,4", .options = "class_weights: [0.5, 1, 3], ignore_label: 1", .int_bound = 3},
+    {0},
 };
 
 CVY_OP_DEFINE(weight_sum) = {
-    .name = "weight_sum", .summary = "sum of the samples' weights: the normaliser of a weighted loss",
-    .options = weight_sum_opts, .options_size = sizeof(struct cvy_weight_sum),
-    .nsrc_min = 1, .nsrc_max = 2, .ndst = 1,
+    .name = "weight_sum",
+    .summary = "sum of the samples' weights: the normaliser of a weighted loss",
+    .options = weight_sum_opts,
+    .options_size = sizeof(struct cvy_weight_sum),
+    .nsrc_min = 1,
+    .nsrc_max = 2,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = weight_sum_infer, .cost = weight_sum_cost, .reference = weight_sum_reference, .summands = cvy_loss_summands,
+    .infer = weight_sum_infer,
+    .cost = weight_sum_cost,
+    .reference = weight_sum_reference,
+    .summands = cvy_loss_summands,
     .samples = weight_sum_samples,
 };

@@ -1,13 +1,15 @@
 /*
  * op_loss.h: what all losses share: their sources, their normaliser and the frame of the elementwise ones.
  *
- * A loss node's sources are: output, target, norm (f64 scalar) and, where samples have weights, weight [N]; its destination is the f64 scalar
+ * A loss node's sources are: output, target, norm (f64 scalar) and, where samples have weights, weight [N]; its
+ * destination is the f64 scalar
  *
  *     loss = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term)
  *
- * over this rank's samples of the micro-batch. norm counts samples over all ranks and micro-batches of the step, so these shares add up to the
- * global mean. With weights or ignored labels it is the sum of the weights instead, by the node weight_sum and an allreduce before the first
- * forward. A norm of zero (everything ignored) makes a loss of zero. The gradient's sources are: dloss (f64 scalar), then those of the loss.
+ * over this rank's samples of the micro-batch. norm counts samples over all ranks and micro-batches of the step, so
+ * these shares add up to the global mean. With weights or ignored labels it is the sum of the weights instead, by the
+ * node weight_sum and an allreduce before the first forward. A norm of zero (everything ignored) makes a loss of zero.
+ * The gradient's sources are: dloss (f64 scalar), then those of the loss.
  */
 #ifndef CVY_OP_LOSS_H
 #define CVY_OP_LOSS_H
@@ -20,8 +22,10 @@ struct cvy_weight_sum {
     cvy_ints ignore_label;
 };
 
-#define CVY_LOSS_WEIGHT_ROW(type) \
-    {"loss_weight", CVY_TYPE_REAL, CVY_FIELD(type, loss_weight), "1", "", "", "factor on this loss in the sum of losses"}
+/* clang-format off */
+#define CVY_LOSS_WEIGHT_ROW(type)                                                                                      \
+    {"loss_weight", CVY_TYPE_REAL, CVY_FIELD(type, loss_weight), "1", "", "", "factor in the sum of losses"}
+/* clang-format on */
 
 /* Of softmax_cross_entropy and its gradient; their fast kernels read it too. */
 struct cvy_cross_entropy {
@@ -29,17 +33,20 @@ struct cvy_cross_entropy {
     double label_smoothing, loss_weight;
 };
 
-/* Adds the loss's nodes: weights and their sum where needed, then the loss itself. options: the loss's own struct; labels: NULL where it has none. */
-cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, const void *options, const struct cvy_weight_sum *labels,
-                          cvy_value *const *src, int nsrc, cvy_value **dst_out);
+/* Adds the loss's nodes: weights and their sum where needed, then the loss itself. options: the loss's own struct;
+ * labels: NULL where it has none. */
+cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, const void *options,
+                          const struct cvy_weight_sum *labels, cvy_value *const *src, int nsrc, cvy_value **dst_out);
 
-/* Checks norm and weight, sources first and up of a node (2 in a loss, 3 in its gradient), against the output of N samples. */
+/* Checks norm and weight, sources first and up of a node (2 in a loss, 3 in its gradient), against the output of N
+ * samples. */
 cvy_status cvy_loss_check_norm(const cvy_node *node, int first);
 /* One target element for each output element, up to dimensions of 1 ([N] fits [N, 1]). */
 cvy_status cvy_loss_check_same(const cvy_shape *output, const cvy_shape *target);
 cvy_status cvy_loss_set_dst(cvy_node *node);
 
-/* Emits grad_op from (dloss, the loss's sources) for the output; swap: for the target, of a loss that is symmetric in the two. */
+/* Emits grad_op from (dloss, the loss's sources) for the output; swap: for the target, of a loss that is symmetric in
+ * the two. */
 cvy_status cvy_loss_emit(cvy_grad *g, const cvy_node *fwd, const char *grad_op, int swap);
 
 /* Factor of sample n: weight[n] / norm, without loss_weight. weight->data may be NULL: ones. */
@@ -62,8 +69,10 @@ cvy_status cvy_label_fault(const cvy_node *node, int64_t row, int64_t label, int
 
 /* Elementwise losses: term and its derivative by x, for output x and target t. */
 typedef double (*cvy_loss_term_fn)(const void *options, double x, double t);
-void cvy_loss_each(const cvy_node *node, double loss_weight, cvy_loss_term_fn term, const cvy_span *src, const cvy_span *dst);
-void cvy_loss_each_grad(const cvy_node *node, double loss_weight, cvy_loss_term_fn slope, const cvy_span *src, const cvy_span *dst);
+void cvy_loss_each(const cvy_node *node, double loss_weight, cvy_loss_term_fn term, const cvy_span *src,
+                   const cvy_span *dst);
+void cvy_loss_each_grad(const cvy_node *node, double loss_weight, cvy_loss_term_fn slope, const cvy_span *src,
+                        const cvy_span *dst);
 /* Their infer, for the loss and for its gradient. */
 cvy_status cvy_loss_each_infer(cvy_node *node);
 cvy_status cvy_loss_each_grad_infer(cvy_node *node);

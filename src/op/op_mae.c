@@ -31,8 +31,8 @@ static double mae_slope(const void *options, double x, double t)
     return (x > t) - (x < t);
 }
 
-static cvy_status mae_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options, cvy_value *const *src, int nsrc,
-                      cvy_value **dst_out)
+static cvy_status mae_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                            cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
     struct mae o;
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
@@ -42,7 +42,7 @@ static cvy_status mae_build(cvy_graph *g, const cvy_op_def *op, const char *name
 static cvy_status mae_grad(cvy_grad *g, const cvy_node *fwd)
 {
     CVY_TRY(cvy_loss_emit(g, fwd, "mae_grad", 0));
-    return cvy_loss_emit(g, fwd, "mae_grad", 1);      /* symmetric: the target may be computed too */
+    return cvy_loss_emit(g, fwd, "mae_grad", 1); /* symmetric: the target may be computed too */
 }
 
 static cvy_status mae_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
@@ -60,11 +60,19 @@ static const cvy_sample mae_samples[] = {
 };
 
 CVY_OP_DEFINE(mae) = {
-    .name = "mae", .summary = "mean absolute error",
-    .options = mae_opts, .options_size = sizeof(struct mae),
-    .nsrc_min = 2, .nsrc_max = 4, .ndst = 1,
+    .name = "mae",
+    .summary = "mean absolute error",
+    .options = mae_opts,
+    .options_size = sizeof(struct mae),
+    .nsrc_min = 2,
+    .nsrc_max = 4,
+    .ndst = 1,
     .flags = CVY_OP_LOSS,
-    .infer = cvy_loss_each_infer, .grad = mae_grad, .build = mae_build, .cost = cvy_loss_each_cost, .reference = mae_reference,
+    .infer = cvy_loss_each_infer,
+    .grad = mae_grad,
+    .build = mae_build,
+    .cost = cvy_loss_each_cost,
+    .reference = mae_reference,
     .summands = cvy_loss_summands,
     .samples = mae_samples,
 };
@@ -85,10 +93,16 @@ static const cvy_sample mae_grad_samples[] = {
 };
 
 CVY_OP_DEFINE(mae_grad) = {
-    .name = "mae_grad", .summary = "gradient of mae",
-    .options = mae_opts, .options_size = sizeof(struct mae),
-    .nsrc_min = 4, .nsrc_max = 5, .ndst = 1,
+    .name = "mae_grad",
+    .summary = "gradient of mae",
+    .options = mae_opts,
+    .options_size = sizeof(struct mae),
+    .nsrc_min = 4,
+    .nsrc_max = 5,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = cvy_loss_each_grad_infer, .cost = cvy_loss_each_grad_cost, .reference = mae_grad_reference,
+    .infer = cvy_loss_each_grad_infer,
+    .cost = cvy_loss_each_grad_cost,
+    .reference = mae_grad_reference,
     .samples = mae_grad_samples,
 };

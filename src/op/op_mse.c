@@ -31,8 +31,8 @@ static double mse_slope(const void *options, double x, double t)
     return 2 * (x - t);
 }
 
-static cvy_status mse_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options, cvy_value *const *src, int nsrc,
-                      cvy_value **dst_out)
+static cvy_status mse_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                            cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
     struct mse o;
     CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
@@ -42,7 +42,7 @@ static cvy_status mse_build(cvy_graph *g, const cvy_op_def *op, const char *name
 static cvy_status mse_grad(cvy_grad *g, const cvy_node *fwd)
 {
     CVY_TRY(cvy_loss_emit(g, fwd, "mse_grad", 0));
-    return cvy_loss_emit(g, fwd, "mse_grad", 1);      /* symmetric: the target may be computed too */
+    return cvy_loss_emit(g, fwd, "mse_grad", 1); /* symmetric: the target may be computed too */
 }
 
 static cvy_status mse_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
@@ -60,11 +60,19 @@ static const cvy_sample mse_samples[] = {
 };
 
 CVY_OP_DEFINE(mse) = {
-    .name = "mse", .summary = "mean squared error",
-    .options = mse_opts, .options_size = sizeof(struct mse),
-    .nsrc_min = 2, .nsrc_max = 4, .ndst = 1,
+    .name = "mse",
+    .summary = "mean squared error",
+    .options = mse_opts,
+    .options_size = sizeof(struct mse),
+    .nsrc_min = 2,
+    .nsrc_max = 4,
+    .ndst = 1,
     .flags = CVY_OP_LOSS,
-    .infer = cvy_loss_each_infer, .grad = mse_grad, .build = mse_build, .cost = cvy_loss_each_cost, .reference = mse_reference,
+    .infer = cvy_loss_each_infer,
+    .grad = mse_grad,
+    .build = mse_build,
+    .cost = cvy_loss_each_cost,
+    .reference = mse_reference,
     .summands = cvy_loss_summands,
     .samples = mse_samples,
 };
@@ -85,10 +93,16 @@ static const cvy_sample mse_grad_samples[] = {
 };
 
 CVY_OP_DEFINE(mse_grad) = {
-    .name = "mse_grad", .summary = "gradient of mse",
-    .options = mse_opts, .options_size = sizeof(struct mse),
-    .nsrc_min = 4, .nsrc_max = 5, .ndst = 1,
+    .name = "mse_grad",
+    .summary = "gradient of mse",
+    .options = mse_opts,
+    .options_size = sizeof(struct mse),
+    .nsrc_min = 4,
+    .nsrc_max = 5,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = cvy_loss_each_grad_infer, .cost = cvy_loss_each_grad_cost, .reference = mse_grad_reference,
+    .infer = cvy_loss_each_grad_infer,
+    .cost = cvy_loss_each_grad_cost,
+    .reference = mse_grad_reference,
     .samples = mse_grad_samples,
 };

@@ -39,12 +39,20 @@ static cvy_status sigmoid_reference(const cvy_node *node, const cvy_span *src, c
     return CVY_OK;
 }
 
-static const cvy_sample sigmoid_samples[] = {{.src = "2x7x3x5"}, {.src = "1x1"}, {.src = "2x33x4"}, {.src = "2x3x2x3x2"}, {0}};
+static const cvy_sample sigmoid_samples[] = {
+    {.src = "2x7x3x5"}, {.src = "1x1"}, {.src = "2x33x4"}, {.src = "2x3x2x3x2"}, {0}};
 
-CVY_OP_DEFINE(sigmoid) = {      /* not ELEMENTWISE: sigmoid(0) is not 0, so padding lanes of a blocked layout would not stay zero */
-    .name = "sigmoid", .summary = "logistic function",
-    .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
-    .infer = sigmoid_infer, .grad = sigmoid_grad, .cost = sigmoid_cost, .reference = sigmoid_reference,
+CVY_OP_DEFINE(sigmoid) = {
+    /* not ELEMENTWISE: sigmoid(0) is not 0, so padding lanes of a blocked layout would not stay zero */
+    .name = "sigmoid",
+    .summary = "logistic function",
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .infer = sigmoid_infer,
+    .grad = sigmoid_grad,
+    .cost = sigmoid_cost,
+    .reference = sigmoid_reference,
     .samples = sigmoid_samples,
 };
 
@@ -68,9 +76,14 @@ static void sigmoid_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 static const cvy_sample sigmoid_grad_samples[] = {{.src = "2x7x3x5,2x7x3x5"}, {.src = "2x33x4,2x33x4"}, {0}};
 
 CVY_OP_DEFINE(sigmoid_grad) = {
-    .name = "sigmoid_grad", .summary = "gradient of sigmoid",
-    .nsrc_min = 2, .nsrc_max = 2, .ndst = 1,
+    .name = "sigmoid_grad",
+    .summary = "gradient of sigmoid",
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_HIDDEN,
-    .infer = sigmoid_infer, .cost = sigmoid_grad_cost, .reference = sigmoid_grad_reference,
+    .infer = sigmoid_infer,
+    .cost = sigmoid_grad_cost,
+    .reference = sigmoid_grad_reference,
     .samples = sigmoid_grad_samples,
 };

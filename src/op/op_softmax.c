@@ -1,6 +1,6 @@
 /*
- * softmax: normalised exponential over axis 1, at every trailing position. In the step: the output of a classifier in prediction, mixtures.
- * Source: Bridle 1990; the maximum is taken off first, so that no exponential overflows.
+ * softmax: normalised exponential over axis 1, at every trailing position. In the step: the output of a classifier in
+ * prediction, mixtures. Source: Bridle 1990; the maximum is taken off first, so that no exponential overflows.
  *
  *     dst[n,k,x]  = exp(src[n,k,x]) / sum over j of exp(src[n,j,x])
  *     dsrc[n,k,x] = dst[n,k,x] * (ddst[n,k,x] - sum over j of ddst[n,j,x] * dst[n,j,x])
@@ -56,12 +56,19 @@ static cvy_status softmax_reference(const cvy_node *node, const cvy_span *src, c
     return CVY_OK;
 }
 
-static const cvy_sample softmax_samples[] = {{.src = "3x5"}, {.src = "1x1"}, {.src = "4x37"}, {.src = "2x7x3x5"}, {.src = "2x4x19"}, {0}};
+static const cvy_sample softmax_samples[] = {{.src = "3x5"},     {.src = "1x1"},    {.src = "4x37"},
+                                             {.src = "2x7x3x5"}, {.src = "2x4x19"}, {0}};
 
 CVY_OP_DEFINE(softmax) = {
-    .name = "softmax", .summary = "normalised exponential over the channels",
-    .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
-    .infer = softmax_infer, .grad = softmax_grad, .cost = softmax_cost, .reference = softmax_reference,
+    .name = "softmax",
+    .summary = "normalised exponential over the channels",
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .infer = softmax_infer,
+    .grad = softmax_grad,
+    .cost = softmax_cost,
+    .reference = softmax_reference,
     .summands = softmax_summands,
     .samples = softmax_samples,
 };
@@ -90,12 +97,19 @@ static void softmax_grad_cost(const cvy_node *node, cvy_cost *cost_out)
     *cost_out = (cvy_cost){.flop = 4 * n, .read_elems = 2 * n, .write_elems = n};
 }
 
-static const cvy_sample softmax_grad_samples[] = {{.src = "3x5,3x5"}, {.src = "4x37,4x37"}, {.src = "2x7x3x5,2x7x3x5"}, {0}};
+static const cvy_sample softmax_grad_samples[] = {
+    {.src = "3x5,3x5"}, {.src = "4x37,4x37"}, {.src = "2x7x3x5,2x7x3x5"}, {0}};
 
 CVY_OP_DEFINE(softmax_grad) = {
-    .name = "softmax_grad", .summary = "gradient of softmax",
-    .nsrc_min = 2, .nsrc_max = 2, .ndst = 1,
+    .name = "softmax_grad",
+    .summary = "gradient of softmax",
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
     .flags = CVY_OP_HIDDEN,
-    .infer = softmax_infer, .cost = softmax_grad_cost, .reference = softmax_grad_reference, .summands = softmax_summands,
+    .infer = softmax_infer,
+    .cost = softmax_grad_cost,
+    .reference = softmax_grad_reference,
+    .summands = softmax_summands,
     .samples = softmax_grad_samples,
 };

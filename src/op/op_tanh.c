@@ -39,13 +39,20 @@ static cvy_status tanh_reference(const cvy_node *node, const cvy_span *src, cons
     return CVY_OK;
 }
 
-static const cvy_sample tanh_samples[] = {{.src = "2x7x3x5"}, {.src = "1x1"}, {.src = "2x33x4"}, {.src = "2x3x2x3x2"}, {0}};
+static const cvy_sample tanh_samples[] = {
+    {.src = "2x7x3x5"}, {.src = "1x1"}, {.src = "2x33x4"}, {.src = "2x3x2x3x2"}, {0}};
 
 CVY_OP_DEFINE(tanh) = {
-    .name = "tanh", .summary = "hyperbolic tangent",
-    .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
+    .name = "tanh",
+    .summary = "hyperbolic tangent",
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE,
-    .infer = tanh_infer, .grad = tanh_grad, .cost = tanh_cost, .reference = tanh_reference,
+    .infer = tanh_infer,
+    .grad = tanh_grad,
+    .cost = tanh_cost,
+    .reference = tanh_reference,
     .samples = tanh_samples,
 };
 
@@ -69,9 +76,14 @@ static void tanh_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 static const cvy_sample tanh_grad_samples[] = {{.src = "2x7x3x5,2x7x3x5"}, {.src = "2x33x4,2x33x4"}, {0}};
 
 CVY_OP_DEFINE(tanh_grad) = {
-    .name = "tanh_grad", .summary = "gradient of tanh",
-    .nsrc_min = 2, .nsrc_max = 2, .ndst = 1,
+    .name = "tanh_grad",
+    .summary = "gradient of tanh",
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_HIDDEN,
-    .infer = tanh_infer, .cost = tanh_grad_cost, .reference = tanh_grad_reference,
+    .infer = tanh_infer,
+    .cost = tanh_grad_cost,
+    .reference = tanh_grad_reference,
     .samples = tanh_grad_samples,
 };

@@ -1,6 +1,6 @@
 /*
- * adagrad: the gradient over the root of the sum of all its squares. In the step: the update phase, once for each weight.
- * Source: Duchi, Hazan and Singer 2011, in the form of PyTorch's Adagrad.
+ * adagrad: the gradient over the root of the sum of all its squares. In the step: the update phase, once for each
+ * weight. Source: Duchi, Hazan and Singer 2011, in the form of PyTorch's Adagrad.
  *
  *     g = scale * gradient + weight_decay * weight
  *     s = s + g^2
@@ -13,8 +13,9 @@
 #include "optim/optim_update.h"
 
 static const cvy_option adagrad_opts[] = {
-    {"lr_decay", CVY_TYPE_REAL, CVY_FIELD(cvy_adagrad, lr_decay), "0",     "0..", "", "further decay of the rate with each step"},
-    {"eps",      CVY_TYPE_REAL, CVY_FIELD(cvy_adagrad, eps),      "1e-10", ">0",  "", "keeps the divisor from zero"},
+    {"lr_decay", CVY_TYPE_REAL, CVY_FIELD(cvy_adagrad, lr_decay), "0", "0..", "",
+     "further decay of the rate with each step"},
+    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adagrad, eps), "1e-10", ">0", "", "keeps the divisor from zero"},
     CVY_UPDATE_ROWS(cvy_adagrad),
     {0},
 };
@@ -45,9 +46,15 @@ static cvy_status adagrad_reference(const cvy_node *node, const cvy_span *src, c
 }
 
 CVY_OP_DEFINE(adagrad) = {
-    .name = "adagrad", .summary = "gradient over the root of the sum of its squares",
-    .options = adagrad_opts, .options_size = sizeof(struct cvy_adagrad),
-    .nsrc_min = 5, .nsrc_max = 5, .ndst = 2,
+    .name = "adagrad",
+    .summary = "gradient over the root of the sum of its squares",
+    .options = adagrad_opts,
+    .options_size = sizeof(struct cvy_adagrad),
+    .nsrc_min = 5,
+    .nsrc_max = 5,
+    .ndst = 2,
     .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
-    .infer = adagrad_infer, .cost = adagrad_cost, .reference = adagrad_reference,
+    .infer = adagrad_infer,
+    .cost = adagrad_cost,
+    .reference = adagrad_reference,
 };

@@ -1,6 +1,7 @@
 /*
  * adam, adamw: steps scaled by running moments of the gradient. In the step: the update phase, once for each weight.
- * Source: Kingma and Ba 2015 (adam); Loshchilov and Hutter 2019 (adamw: the decay is no part of the gradient); in the form of PyTorch's.
+ * Source: Kingma and Ba 2015 (adam); Loshchilov and Hutter 2019 (adamw: the decay is no part of the gradient); in the
+ * form of PyTorch's.
  *
  *     adam:  g = scale * gradient + weight_decay * weight
  *     adamw: g = scale * gradient;  weight *= 1 - lr * weight_decay
@@ -14,9 +15,9 @@
 #include "optim/optim_update.h"
 
 static const cvy_option adam_opts[] = {
-    {"beta1", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, beta1), "0.9",   "0.. <1", "", "memory of the gradient's mean"},
+    {"beta1", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, beta1), "0.9", "0.. <1", "", "memory of the gradient's mean"},
     {"beta2", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, beta2), "0.999", "0.. <1", "", "memory of the gradient's mean square"},
-    {"eps",   CVY_TYPE_REAL, CVY_FIELD(cvy_adam, eps),   "1e-8",  ">0",     "", "keeps the divisor from zero"},
+    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, eps), "1e-8", ">0", "", "keeps the divisor from zero"},
     CVY_UPDATE_ROWS(cvy_adam),
     {0},
 };
@@ -60,17 +61,29 @@ static cvy_status adamw_reference(const cvy_node *node, const cvy_span *src, con
 }
 
 CVY_OP_DEFINE(adam) = {
-    .name = "adam", .summary = "Adam",
-    .options = adam_opts, .options_size = sizeof(struct cvy_adam),
-    .nsrc_min = 5, .nsrc_max = 5, .ndst = 3,
+    .name = "adam",
+    .summary = "Adam",
+    .options = adam_opts,
+    .options_size = sizeof(struct cvy_adam),
+    .nsrc_min = 5,
+    .nsrc_max = 5,
+    .ndst = 3,
     .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
-    .infer = adam_infer, .cost = adam_cost, .reference = adam_reference,
+    .infer = adam_infer,
+    .cost = adam_cost,
+    .reference = adam_reference,
 };
 
 CVY_OP_DEFINE(adamw) = {
-    .name = "adamw", .summary = "Adam with decoupled weight decay",
-    .options = adam_opts, .options_size = sizeof(struct cvy_adam),
-    .nsrc_min = 5, .nsrc_max = 5, .ndst = 3,
+    .name = "adamw",
+    .summary = "Adam with decoupled weight decay",
+    .options = adam_opts,
+    .options_size = sizeof(struct cvy_adam),
+    .nsrc_min = 5,
+    .nsrc_max = 5,
+    .ndst = 3,
     .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
-    .infer = adam_infer, .cost = adam_cost, .reference = adamw_reference,
+    .infer = adam_infer,
+    .cost = adam_cost,
+    .reference = adamw_reference,
 };

@@ -1,6 +1,7 @@
 /*
  * optim_init.c: fills a variable before step 0 by the initialiser that it names.
- * Each element is a function of (seed, variable's name, element's row-major index): equal on every rank, whatever the layout or order of creation.
+ * Each element is a function of (seed, variable's name, element's row-major index): equal on every rank, whatever the
+ * layout or order of creation.
  */
 #include <string.h>
 
@@ -25,8 +26,8 @@ static cvy_status unknown(const cvy_variable *v)
     for (int i = 0; i < count; i++)
         names[i] = table[i]->name;
     const char *near = cvy_text_nearest(v->init.method, names, count);
-    return cvy_error_set(CVY_E_CONFIG, "variable %s: there is no initialiser '%s'%s%s%s", v->name, v->init.method, near ? "; did you mean '" : "",
-                         near ? near : "", near ? "'?" : "");
+    return cvy_error_set(CVY_E_CONFIG, "variable %s: there is no initialiser '%s'%s%s%s", v->name, v->init.method,
+                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static void fill(const cvy_init_def *def, const void *options, const cvy_variable *v, uint64_t seed, void *plain)
@@ -51,11 +52,12 @@ cvy_status cvy_init_fill(const cvy_variable *v, uint64_t seed, void *plain)
     const cvy_init_def *def = find(v->init.method);
     if (!def)
         return unknown(v);
-    CVY_CHECK(v->dtype == CVY_DTYPE_F32 || v->dtype == CVY_DTYPE_F64, CVY_E_UNSUPPORTED, "variable %s: only f32 and f64 can be initialised, it is %s",
-              v->name, cvy_dtype_text(v->dtype));
+    CVY_CHECK(v->dtype == CVY_DTYPE_F32 || v->dtype == CVY_DTYPE_F64, CVY_E_UNSUPPORTED,
+              "variable %s: only f32 and f64 can be initialised, it is %s", v->name, cvy_dtype_text(v->dtype));
     CVY_CHECK(!def->needs_fans || (v->init.fan_in > 0 && v->init.fan_out > 0), CVY_E_CONFIG,
-              "variable %s: initialiser %s needs numbers of inputs and outputs, which it does not have; use constant or gaussian", v->name,
-              def->name);
+              "variable %s: initialiser %s needs numbers of inputs and outputs, which it does not have; use constant "
+              "or gaussian",
+              v->name, def->name);
     cvy_pool *pool = NULL;
     void *options = NULL;
     cvy_status status = CVY_OK;

@@ -25,7 +25,9 @@ static double constant_value(const void *options, const cvy_init *init, const cv
 }
 
 CVY_INIT_DEFINE(constant) = {
-    .name = "constant", .summary = "one value everywhere",
-    .options = constant_opts, .options_size = sizeof(struct constant),
+    .name = "constant",
+    .summary = "one value everywhere",
+    .options = constant_opts,
+    .options_size = sizeof(struct constant),
     .value = constant_value,
 };

@@ -11,8 +11,8 @@ struct gaussian {
 };
 
 static const cvy_option gaussian_opts[] = {
-    {"mean", CVY_TYPE_REAL, CVY_FIELD(gaussian, mean), "0",    "",    "", "mean"},
-    {"std",  CVY_TYPE_REAL, CVY_FIELD(gaussian, std),  "0.01", "0..", "", "standard deviation"},
+    {"mean", CVY_TYPE_REAL, CVY_FIELD(gaussian, mean), "0", "", "", "mean"},
+    {"std", CVY_TYPE_REAL, CVY_FIELD(gaussian, std), "0.01", "0..", "", "standard deviation"},
     {0},
 };
 
@@ -24,7 +24,9 @@ static double gaussian_value(const void *options, const cvy_init *init, const cv
 }
 
 CVY_INIT_DEFINE(gaussian) = {
-    .name = "gaussian", .summary = "normally distributed",
-    .options = gaussian_opts, .options_size = sizeof(struct gaussian),
+    .name = "gaussian",
+    .summary = "normally distributed",
+    .options = gaussian_opts,
+    .options_size = sizeof(struct gaussian),
     .value = gaussian_value,
 };

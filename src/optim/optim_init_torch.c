@@ -16,7 +16,8 @@ static double torch_value(const void *options, const cvy_init *init, const cvy_r
 }
 
 CVY_INIT_DEFINE(torch) = {
-    .name = "torch", .summary = "as PyTorch fills its linear and convolution layers, weights and biases",
+    .name = "torch",
+    .summary = "as PyTorch fills its linear and convolution layers, weights and biases",
     .needs_fans = 1,
     .value = torch_value,
 };

@@ -12,7 +12,7 @@ struct uniform {
 
 static const cvy_option uniform_opts[] = {
     {"min", CVY_TYPE_REAL, CVY_FIELD(uniform, min), "-0.05", "", "", "lower bound"},
-    {"max", CVY_TYPE_REAL, CVY_FIELD(uniform, max), "0.05",  "", "", "upper bound"},
+    {"max", CVY_TYPE_REAL, CVY_FIELD(uniform, max), "0.05", "", "", "upper bound"},
     {0},
 };
 
@@ -24,7 +24,9 @@ static double uniform_value(const void *options, const cvy_init *init, const cvy
 }
 
 CVY_INIT_DEFINE(uniform) = {
-    .name = "uniform", .summary = "evenly between two bounds",
-    .options = uniform_opts, .options_size = sizeof(struct uniform),
+    .name = "uniform",
+    .summary = "evenly between two bounds",
+    .options = uniform_opts,
+    .options_size = sizeof(struct uniform),
     .value = uniform_value,
 };

@@ -10,13 +10,14 @@
 #include "optim/optim.h"
 
 struct xavier {
-    int gaussian;                      /* index into the words of `distribution` */
+    int gaussian; /* index into the words of `distribution` */
     double gain;
 };
 
 static const cvy_option xavier_opts[] = {
-    {"distribution", CVY_TYPE_CHOICE, CVY_FIELD(xavier, gaussian), "uniform", "uniform|gaussian", "", "shape of the distribution"},
-    {"gain",         CVY_TYPE_REAL,   CVY_FIELD(xavier, gain),     "1",       ">0",               "", "factor for the nonlinearity that follows"},
+    {"distribution", CVY_TYPE_CHOICE, CVY_FIELD(xavier, gaussian), "uniform", "uniform|gaussian", "",
+     "shape of the distribution"},
+    {"gain", CVY_TYPE_REAL, CVY_FIELD(xavier, gain), "1", ">0", "", "factor for the nonlinearity that follows"},
     {0},
 };
 
@@ -28,8 +29,10 @@ static double xavier_value(const void *options, const cvy_init *init, const cvy_
 }
 
 CVY_INIT_DEFINE(xavier) = {
-    .name = "xavier", .summary = "keeps the variance of activations and gradients through linear layers",
-    .options = xavier_opts, .options_size = sizeof(struct xavier),
+    .name = "xavier",
+    .summary = "keeps the variance of activations and gradients through linear layers",
+    .options = xavier_opts,
+    .options_size = sizeof(struct xavier),
     .needs_fans = 1,
     .value = xavier_value,
 };

@@ -15,10 +15,13 @@
 #include "optim/optim_update.h"
 
 static const cvy_option rmsprop_opts[] = {
-    {"alpha",    CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, alpha),    "0.99",  "0.. <1", "", "memory of the gradient's mean square"},
-    {"eps",      CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, eps),      "1e-8",  ">0",   "", "keeps the divisor from zero"},
-    {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, momentum), "0",     "0.. <1", "", "share of the last direction that is kept"},
-    {"centered", CVY_TYPE_BOOL, CVY_FIELD(cvy_rmsprop, centered), "false", "",     "", "take the gradient's mean off its mean square"},
+    {"alpha", CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, alpha), "0.99", "0.. <1", "",
+     "memory of the gradient's mean square"},
+    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, eps), "1e-8", ">0", "", "keeps the divisor from zero"},
+    {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, momentum), "0", "0.. <1", "",
+     "share of the last direction that is kept"},
+    {"centered", CVY_TYPE_BOOL, CVY_FIELD(cvy_rmsprop, centered), "false", "", "",
+     "take the gradient's mean off its mean square"},
     CVY_UPDATE_ROWS(cvy_rmsprop),
     {0},
 };
@@ -45,7 +48,8 @@ static cvy_status rmsprop_reference(const cvy_node *node, const cvy_span *src, c
 {
     const struct cvy_rmsprop *o = node->options;
     const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
-    const int square = 1, mean = 2, momentum = o->centered ? 3 : 2, state = CVY_UPDATE_STATE - 1;     /* state + k goes with destination k */
+    const int square = 1, mean = 2, momentum = o->centered ? 3 : 2,
+              state = CVY_UPDATE_STATE - 1; /* state + k goes with destination k */
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
         const double s = o->alpha * cvy_get(&src[state + square], i) + (1 - o->alpha) * g * g;
@@ -66,9 +70,15 @@ static cvy_status rmsprop_reference(const cvy_node *node, const cvy_span *src, c
 }
 
 CVY_OP_DEFINE(rmsprop) = {
-    .name = "rmsprop", .summary = "gradient over its running root mean square",
-    .options = rmsprop_opts, .options_size = sizeof(struct cvy_rmsprop),
-    .nsrc_min = 5, .nsrc_max = 5, .ndst = 4,
+    .name = "rmsprop",
+    .summary = "gradient over its running root mean square",
+    .options = rmsprop_opts,
+    .options_size = sizeof(struct cvy_rmsprop),
+    .nsrc_min = 5,
+    .nsrc_max = 5,
+    .ndst = 4,
     .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
-    .infer = rmsprop_infer, .cost = rmsprop_cost, .reference = rmsprop_reference,
+    .infer = rmsprop_infer,
+    .cost = rmsprop_cost,
+    .reference = rmsprop_reference,
 };

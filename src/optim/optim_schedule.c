@@ -1,9 +1,10 @@
 /*
- * optim_schedule.c: the learning rate as a function of samples seen: one schedule of the table, with a linear warm-up over it.
- * Before each step: the step loop asks for the rate and feeds it to the updates. Everything counts samples: the rate does not change
- * with the batch.
+ * optim_schedule.c: the learning rate as a function of samples seen: one schedule of the table, with a linear warm-up
+ * over it. Before each step: the step loop asks for the rate and feeds it to the updates. Everything counts samples:
+ * the rate does not change with the batch.
  *
- *     lr = base_lr * factor(samples) * ramp,   ramp from warmup_from up to 1 over the warm-up's samples (Goyal et al. 2017), 1 afterwards
+ *     lr = base_lr * factor(samples) * ramp,   ramp from warmup_from up to 1 over the warm-up's samples (Goyal et al.
+ * 2017), 1 afterwards
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@ struct warmup {
 };
 
 static const cvy_option warmup_opts[] = {
-    {"warmup",      CVY_TYPE_REAL, CVY_FIELD(warmup, warmup),      "0", "0..",  "samples", "length of the linear warm-up"},
-    {"warmup_from", CVY_TYPE_REAL, CVY_FIELD(warmup, warmup_from), "0", "0..1", "",        "share of the rate at its start"},
+    {"warmup", CVY_TYPE_REAL, CVY_FIELD(warmup, warmup), "0", "0..", "samples", "length of the linear warm-up"},
+    {"warmup_from", CVY_TYPE_REAL, CVY_FIELD(warmup, warmup_from), "0", "0..1", "", "share of the rate at its start"},
     {0},
 };
 
@@ -28,9 +29,12 @@ struct cvy_schedule {
     double base_lr, total, epoch;
 };
 
-typedef struct units { double epoch, batch; } units;
+typedef struct units {
+    double epoch, batch;
+} units;
 
-/* "10 epochs", "500 steps", "4096 samples" becomes a number of samples; anything else stays, and the option's own parser judges it. */
+/* "10 epochs", "500 steps", "4096 samples" becomes a number of samples; anything else stays, and the option's own
+ * parser judges it. */
 static cvy_status to_samples(cvy_pool *pool, const units *u, const cvy_tree *node, cvy_tree **out)
 {
     cvy_tree *copy = NULL;
@@ -51,11 +55,12 @@ static cvy_status to_samples(cvy_pool *pool, const units *u, const cvy_tree *nod
         return CVY_OK;
     const char *unit = end + strspn(end, " ");
     const double each = strcmp(unit, "samples") == 0 || strcmp(unit, "sample") == 0 ? 1
-                      : strcmp(unit, "epochs") == 0 || strcmp(unit, "epoch") == 0   ? u->epoch
-                      : strcmp(unit, "steps") == 0 || strcmp(unit, "step") == 0     ? u->batch
+                        : strcmp(unit, "epochs") == 0 || strcmp(unit, "epoch") == 0 ? u->epoch
+                        : strcmp(unit, "steps") == 0 || strcmp(unit, "step") == 0   ? u->batch
                                                                                     : 0;
-    CVY_CHECK(each > 0, CVY_E_CONFIG, "%s: \"%s\" is no duration, expected a number of samples, epochs or steps: \"10 epochs\"", cvy_tree_where(node),
-              node->text);
+    CVY_CHECK(each > 0, CVY_E_CONFIG,
+              "%s: \"%s\" is no duration, expected a number of samples, epochs or steps: \"10 epochs\"",
+              cvy_tree_where(node), node->text);
     CVY_TRY(cvy_pool_printf(pool, &text, "%.17g", number * each));
     copy->text = text;
     copy->quoted = 0;
@@ -86,7 +91,7 @@ static cvy_status sort_keys(cvy_schedule *s, const units *u, const cvy_tree *map
         map->child[i]->used = 1;
         CVY_TRY(cvy_tree_set(s->pool, to, map->key[i], value));
         if (map->key_at)
-            to->key_at[to->count - 1] = map->key_at[i];      /* so that an unknown key is reported where it stands */
+            to->key_at[to->count - 1] = map->key_at[i]; /* so that an unknown key is reported where it stands */
     }
     return CVY_OK;
 }
@@ -105,8 +110,8 @@ static cvy_status find_schedule(const cvy_tree *name, const cvy_schedule_def **o
         }
     }
     const char *near = cvy_text_nearest(wanted, names, count);
-    CVY_FAIL(CVY_E_CONFIG, "%s: there is no schedule '%s'%s%s%s", name ? cvy_tree_where(name) : "(default)", wanted, near ? "; did you mean '" : "",
-             near ? near : "", near ? "'?" : "");
+    CVY_FAIL(CVY_E_CONFIG, "%s: there is no schedule '%s'%s%s%s", name ? cvy_tree_where(name) : "(default)", wanted,
+             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static cvy_status parse(cvy_schedule *s, const units *u, const cvy_tree *tree)
@@ -130,7 +135,8 @@ static cvy_status parse(cvy_schedule *s, const units *u, const cvy_tree *tree)
     return cvy_options_parse(s->pool, "schedule", s->def->options, own, NULL, s->options, s->def->options_size);
 }
 
-cvy_status cvy_schedule_create(const cvy_tree *tree, double base_lr, double total_samples, double epoch_samples, double batch, cvy_schedule **out)
+cvy_status cvy_schedule_create(const cvy_tree *tree, double base_lr, double total_samples, double epoch_samples,
+                               double batch, cvy_schedule **out)
 {
     cvy_schedule *s = NULL;
     cvy_status status = CVY_OK;

@@ -1,6 +1,7 @@
 /*
  * schedule constant: the base rate throughout.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
+ * batch.
  *
  *     factor = 1
  */
@@ -16,6 +17,7 @@ static double constant_factor(const void *options, double samples, double total,
 }
 
 CVY_SCHEDULE_DEFINE(constant) = {
-    .name = "constant", .summary = "the base rate throughout",
+    .name = "constant",
+    .summary = "the base rate throughout",
     .factor = constant_factor,
 };

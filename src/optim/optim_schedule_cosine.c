@@ -1,7 +1,7 @@
 /*
  * schedule cosine: falls to its end along half a cosine.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
- * Source: Loshchilov and Hutter 2017, without restarts.
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
+ * batch. Source: Loshchilov and Hutter 2017, without restarts.
  *
  *     factor = end + (1 - end) * (1 + cos(pi * samples / total)) / 2
  */
@@ -27,7 +27,9 @@ static double cosine_factor(const void *options, double samples, double total, d
 }
 
 CVY_SCHEDULE_DEFINE(cosine) = {
-    .name = "cosine", .summary = "falls to its end along half a cosine",
-    .options = cosine_opts, .options_size = sizeof(struct cosine),
+    .name = "cosine",
+    .summary = "falls to its end along half a cosine",
+    .options = cosine_opts,
+    .options_size = sizeof(struct cosine),
     .factor = cosine_factor,
 };

@@ -1,7 +1,7 @@
 /*
  * schedule exponential: falls evenly, by a factor in each period.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
- * Source: as Caffe's exp, in periods of samples.
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
+ * batch. Source: as Caffe's exp, in periods of samples.
  *
  *     factor = factor ^ (samples / every)
  */
@@ -14,8 +14,9 @@ struct exponential {
 };
 
 static const cvy_option exponential_opts[] = {
-    {"every",  CVY_TYPE_REAL, CVY_FIELD(exponential, every),  "0",    "0..", "samples", "period; 0 is one epoch"},
-    {"factor", CVY_TYPE_REAL, CVY_FIELD(exponential, factor), "0.95", ">0",  "",        "what the rate is multiplied by in a period"},
+    {"every", CVY_TYPE_REAL, CVY_FIELD(exponential, every), "0", "0..", "samples", "period; 0 is one epoch"},
+    {"factor", CVY_TYPE_REAL, CVY_FIELD(exponential, factor), "0.95", ">0", "",
+     "what the rate is multiplied by in a period"},
     {0},
 };
 
@@ -27,7 +28,9 @@ static double exponential_factor(const void *options, double samples, double tot
 }
 
 CVY_SCHEDULE_DEFINE(exponential) = {
-    .name = "exponential", .summary = "falls evenly, by a factor in each period",
-    .options = exponential_opts, .options_size = sizeof(struct exponential),
+    .name = "exponential",
+    .summary = "falls evenly, by a factor in each period",
+    .options = exponential_opts,
+    .options_size = sizeof(struct exponential),
     .factor = exponential_factor,
 };

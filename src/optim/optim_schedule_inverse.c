@@ -1,7 +1,7 @@
 /*
  * schedule inverse: falls as an inverse power.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
- * Source: as Caffe's inv; Bottou 2010 for power 1.
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
+ * batch. Source: as Caffe's inv; Bottou 2010 for power 1.
  *
  *     factor = (1 + gamma * samples / every) ^ -power
  */
@@ -14,9 +14,9 @@ struct inverse {
 };
 
 static const cvy_option inverse_opts[] = {
-    {"every", CVY_TYPE_REAL, CVY_FIELD(inverse, every), "0",    "0..", "samples", "period; 0 is one epoch"},
-    {"gamma", CVY_TYPE_REAL, CVY_FIELD(inverse, gamma), "1",    "0..", "",        "growth of the divisor in a period"},
-    {"power", CVY_TYPE_REAL, CVY_FIELD(inverse, power), "0.75", "0..", "",        "exponent"},
+    {"every", CVY_TYPE_REAL, CVY_FIELD(inverse, every), "0", "0..", "samples", "period; 0 is one epoch"},
+    {"gamma", CVY_TYPE_REAL, CVY_FIELD(inverse, gamma), "1", "0..", "", "growth of the divisor in a period"},
+    {"power", CVY_TYPE_REAL, CVY_FIELD(inverse, power), "0.75", "0..", "", "exponent"},
     {0},
 };
 
@@ -28,7 +28,9 @@ static double inverse_factor(const void *options, double samples, double total, 
 }
 
 CVY_SCHEDULE_DEFINE(inverse) = {
-    .name = "inverse", .summary = "falls as an inverse power",
-    .options = inverse_opts, .options_size = sizeof(struct inverse),
+    .name = "inverse",
+    .summary = "falls as an inverse power",
+    .options = inverse_opts,
+    .options_size = sizeof(struct inverse),
     .factor = inverse_factor,
 };

@@ -1,7 +1,7 @@
 /*
  * schedule multi_step: falls by a factor at given places.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
- * Source: as Caffe's multistep and PyTorch's MultiStepLR.
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
+ * batch. Source: as Caffe's multistep and PyTorch's MultiStepLR.
  *
  *     factor = factor ^ (number of places at or before samples)
  */
@@ -15,8 +15,8 @@ struct multi_step {
 };
 
 static const cvy_option multi_step_opts[] = {
-    {"at",     CVY_TYPE_REALS, CVY_FIELD(multi_step, at),     NULL,  "0..", "samples", "where the rate falls"},
-    {"factor", CVY_TYPE_REAL,  CVY_FIELD(multi_step, factor), "0.1", ">0",  "",        "what the rate is multiplied by"},
+    {"at", CVY_TYPE_REALS, CVY_FIELD(multi_step, at), NULL, "0..", "samples", "where the rate falls"},
+    {"factor", CVY_TYPE_REAL, CVY_FIELD(multi_step, factor), "0.1", ">0", "", "what the rate is multiplied by"},
     {0},
 };
 
@@ -32,7 +32,9 @@ static double multi_step_factor(const void *options, double samples, double tota
 }
 
 CVY_SCHEDULE_DEFINE(multi_step) = {
-    .name = "multi_step", .summary = "falls by a factor at given places",
-    .options = multi_step_opts, .options_size = sizeof(struct multi_step),
+    .name = "multi_step",
+    .summary = "falls by a factor at given places",
+    .options = multi_step_opts,
+    .options_size = sizeof(struct multi_step),
     .factor = multi_step_factor,
 };

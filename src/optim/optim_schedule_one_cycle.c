@@ -1,9 +1,11 @@
 /*
  * schedule one_cycle: rises to the base rate, then falls far below it.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
- * Source: Smith and Topin 2018, in the form of PyTorch's OneCycleLR (the base rate is its max_lr; momentum stays).
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
+ * batch. Source: Smith and Topin 2018, in the form of PyTorch's OneCycleLR (the base rate is its max_lr; momentum
+ * stays).
  *
- *     factor = from 1 / div up to 1 over the share `rise` of the run, then down to 1 / (div * final_div), both along half a cosine
+ *     factor = from 1 / div up to 1 over the share `rise` of the run, then down to 1 / (div * final_div), both along
+ * half a cosine
  */
 #include <math.h>
 
@@ -14,9 +16,9 @@ struct one_cycle {
 };
 
 static const cvy_option one_cycle_opts[] = {
-    {"rise",      CVY_TYPE_REAL, CVY_FIELD(one_cycle, rise),      "0.3", "0..1", "", "share of the run in which the rate rises"},
-    {"div",       CVY_TYPE_REAL, CVY_FIELD(one_cycle, div),       "25",  "1..",  "", "base rate over the first rate"},
-    {"final_div", CVY_TYPE_REAL, CVY_FIELD(one_cycle, final_div), "1e4", "1..",  "", "first rate over the last rate"},
+    {"rise", CVY_TYPE_REAL, CVY_FIELD(one_cycle, rise), "0.3", "0..1", "", "share of the run in which the rate rises"},
+    {"div", CVY_TYPE_REAL, CVY_FIELD(one_cycle, div), "25", "1..", "", "base rate over the first rate"},
+    {"final_div", CVY_TYPE_REAL, CVY_FIELD(one_cycle, final_div), "1e4", "1..", "", "first rate over the last rate"},
     {0},
 };
 
@@ -28,13 +30,18 @@ static double between(double from, double to, double done)
 static double one_cycle_factor(const void *options, double samples, double total, double epoch_samples)
 {
     const struct one_cycle *o = options;
-    const double first = 1 / o->div, last = first / o->final_div, done = total > 0 && samples < total ? samples / total : 1;
+    const double first = 1 / o->div, last = first / o->final_div,
+                 done = total > 0 && samples < total ? samples / total : 1;
     (void)epoch_samples;
-    return done < o->rise ? between(first, 1, done / o->rise) : o->rise < 1 ? between(1, last, (done - o->rise) / (1 - o->rise)) : 1;
+    return done < o->rise ? between(first, 1, done / o->rise)
+           : o->rise < 1  ? between(1, last, (done - o->rise) / (1 - o->rise))
+                          : 1;
 }
 
 CVY_SCHEDULE_DEFINE(one_cycle) = {
-    .name = "one_cycle", .summary = "rises to the base rate, then falls far below it",
-    .options = one_cycle_opts, .options_size = sizeof(struct one_cycle),
+    .name = "one_cycle",
+    .summary = "rises to the base rate, then falls far below it",
+    .options = one_cycle_opts,
+    .options_size = sizeof(struct one_cycle),
     .factor = one_cycle_factor,
 };

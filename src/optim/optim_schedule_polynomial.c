@@ -1,7 +1,7 @@
 /*
  * schedule polynomial: falls to its end as a power of the rest of the run.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
- * Source: as Caffe's poly; Chen et al. 2018.
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
+ * batch. Source: as Caffe's poly; Chen et al. 2018.
  *
  *     factor = end + (1 - end) * (1 - samples / total) ^ power
  */
@@ -15,7 +15,7 @@ struct polynomial {
 
 static const cvy_option polynomial_opts[] = {
     {"power", CVY_TYPE_REAL, CVY_FIELD(polynomial, power), "1", "0..", "", "exponent; 1 is a straight line"},
-    {"end",   CVY_TYPE_REAL, CVY_FIELD(polynomial, end),   "0", "0..", "", "factor at the end of the run"},
+    {"end", CVY_TYPE_REAL, CVY_FIELD(polynomial, end), "0", "0..", "", "factor at the end of the run"},
     {0},
 };
 
@@ -28,7 +28,9 @@ static double polynomial_factor(const void *options, double samples, double tota
 }
 
 CVY_SCHEDULE_DEFINE(polynomial) = {
-    .name = "polynomial", .summary = "falls to its end as a power of the rest of the run",
-    .options = polynomial_opts, .options_size = sizeof(struct polynomial),
+    .name = "polynomial",
+    .summary = "falls to its end as a power of the rest of the run",
+    .options = polynomial_opts,
+    .options_size = sizeof(struct polynomial),
     .factor = polynomial_factor,
 };

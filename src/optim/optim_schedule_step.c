@@ -1,7 +1,7 @@
 /*
  * schedule step: falls by a factor at equal distances.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the batch.
- * Source: Krizhevsky, Sutskever and Hinton 2012, as Caffe and PyTorch (StepLR) have it.
+ * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
+ * batch. Source: Krizhevsky, Sutskever and Hinton 2012, as Caffe and PyTorch (StepLR) have it.
  *
  *     factor = factor ^ floor(samples / every)
  */
@@ -14,8 +14,8 @@ struct step {
 };
 
 static const cvy_option step_opts[] = {
-    {"every",  CVY_TYPE_REAL, CVY_FIELD(step, every),  NULL,  ">0", "samples", "distance of two falls"},
-    {"factor", CVY_TYPE_REAL, CVY_FIELD(step, factor), "0.1", ">0", "",        "what the rate is multiplied by"},
+    {"every", CVY_TYPE_REAL, CVY_FIELD(step, every), NULL, ">0", "samples", "distance of two falls"},
+    {"factor", CVY_TYPE_REAL, CVY_FIELD(step, factor), "0.1", ">0", "", "what the rate is multiplied by"},
     {0},
 };
 
@@ -28,7 +28,9 @@ static double step_factor(const void *options, double samples, double total, dou
 }
 
 CVY_SCHEDULE_DEFINE(step) = {
-    .name = "step", .summary = "falls by a factor at equal distances",
-    .options = step_opts, .options_size = sizeof(struct step),
+    .name = "step",
+    .summary = "falls by a factor at equal distances",
+    .options = step_opts,
+    .options_size = sizeof(struct step),
     .factor = step_factor,
 };

@@ -1,6 +1,7 @@
 /*
- * sgd: stochastic gradient descent, with momentum and Nesterov's look-ahead. In the step: the update phase, once for each weight.
- * Source: Sutskever, Martens, Dahl and Hinton 2013, in the form of PyTorch's SGD with dampening 0 (the rate stands outside the momentum).
+ * sgd: stochastic gradient descent, with momentum and Nesterov's look-ahead. In the step: the update phase, once for
+ * each weight. Source: Sutskever, Martens, Dahl and Hinton 2013, in the form of PyTorch's SGD with dampening 0 (the
+ * rate stands outside the momentum).
  *
  *     g = scale * gradient + weight_decay * weight
  *     m = momentum * m + g                                 with momentum only
@@ -11,8 +12,9 @@
 #include "optim/optim_update.h"
 
 static const cvy_option sgd_opts[] = {
-    {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_sgd, momentum), "0",     "0.. <1", "", "share of the last direction that is kept"},
-    {"nesterov", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, nesterov), "false", "",     "", "look ahead along the momentum"},
+    {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_sgd, momentum), "0", "0.. <1", "",
+     "share of the last direction that is kept"},
+    {"nesterov", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, nesterov), "false", "", "", "look ahead along the momentum"},
     CVY_UPDATE_ROWS(cvy_sgd),
     {0},
 };
@@ -48,9 +50,15 @@ static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const
 }
 
 CVY_OP_DEFINE(sgd) = {
-    .name = "sgd", .summary = "stochastic gradient descent with momentum",
-    .options = sgd_opts, .options_size = sizeof(struct cvy_sgd),
-    .nsrc_min = 5, .nsrc_max = 5, .ndst = 2,
+    .name = "sgd",
+    .summary = "stochastic gradient descent with momentum",
+    .options = sgd_opts,
+    .options_size = sizeof(struct cvy_sgd),
+    .nsrc_min = 5,
+    .nsrc_max = 5,
+    .ndst = 2,
     .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
-    .infer = sgd_infer, .cost = sgd_cost, .reference = sgd_reference,
+    .infer = sgd_infer,
+    .cost = sgd_cost,
+    .reference = sgd_reference,
 };

@@ -1,7 +1,7 @@
 /*
  * optim_state.c: what all optimisers share: their sources, and the state variables that belong to a weight.
- * Before the step: the update pass adds an optimiser node, whose infer comes here. A state is found again by its name, so graphs of one program
- * (full and tail batch) share it.
+ * Before the step: the update pass adds an optimiser node, whose infer comes here. A state is found again by its name,
+ * so graphs of one program (full and tail batch) share it.
  */
 #include <stdio.h>
 
@@ -25,8 +25,8 @@ cvy_status cvy_node_state(cvy_node *node, const char *suffix)
 static cvy_status check_scalar(const cvy_node *node, int i, cvy_dtype dtype, const char *what)
 {
     const cvy_value *v = node->src[i];
-    CVY_CHECK(v->shape.ndim == 0 && v->dtype == dtype, CVY_E_INTERNAL, "the %s of %s must be %s scalar, got %s %s", what, node->name,
-              cvy_dtype_text(dtype), cvy_dtype_text(v->dtype), cvy_shape_text(&v->shape));
+    CVY_CHECK(v->shape.ndim == 0 && v->dtype == dtype, CVY_E_INTERNAL, "the %s of %s must be %s scalar, got %s %s",
+              what, node->name, cvy_dtype_text(dtype), cvy_dtype_text(v->dtype), cvy_shape_text(&v->shape));
     return CVY_OK;
 }
 
@@ -35,8 +35,8 @@ cvy_status cvy_update_infer(cvy_node *node, const char *const *states)
     const cvy_value *weight = node->src[CVY_UPDATE_WEIGHT], *gradient = node->src[CVY_UPDATE_GRADIENT];
     CVY_EXPECT(node->nsrc == CVY_UPDATE_STATE && weight->variable);
     CVY_CHECK(cvy_shape_equal(&weight->shape, &gradient->shape) && weight->dtype == gradient->dtype, CVY_E_INTERNAL,
-              "variable %s is %s %s, its gradient is %s %s", weight->name, cvy_dtype_text(weight->dtype), cvy_shape_text(&weight->shape),
-              cvy_dtype_text(gradient->dtype), cvy_shape_text(&gradient->shape));
+              "variable %s is %s %s, its gradient is %s %s", weight->name, cvy_dtype_text(weight->dtype),
+              cvy_shape_text(&weight->shape), cvy_dtype_text(gradient->dtype), cvy_shape_text(&gradient->shape));
     CVY_TRY(check_scalar(node, CVY_UPDATE_LR, CVY_DTYPE_F64, "learning rate"));
     CVY_TRY(check_scalar(node, CVY_UPDATE_SCALE, CVY_DTYPE_F64, "scale"));
     CVY_TRY(check_scalar(node, CVY_UPDATE_STEP, CVY_DTYPE_I64, "step number"));

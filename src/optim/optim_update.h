@@ -1,8 +1,9 @@
 /*
  * optim_update.h: option structs of the optimisers, which their fast kernels read too, and what all of them share.
  *
- * Sources 0 .. 4 of an update: weight, gradient, lr, scale, step; from 5 on the states. Destination 0 is the weight, 1 + k the k-th state.
- * Every update is elementwise, and leaves zero where weight, gradient and states are zero: padding lanes stay zero in any layout.
+ * Sources 0 .. 4 of an update: weight, gradient, lr, scale, step; from 5 on the states. Destination 0 is the weight, 1
+ * + k the k-th state. Every update is elementwise, and leaves zero where weight, gradient and states are zero: padding
+ * lanes stay zero in any layout.
  */
 #ifndef CVY_OPTIM_UPDATE_H
 #define CVY_OPTIM_UPDATE_H
@@ -17,7 +18,7 @@ struct cvy_sgd {
     double weight_decay, lr_mult;
 };
 
-struct cvy_adam {                      /* of adam and adamw */
+struct cvy_adam { /* of adam and adamw */
     double beta1, beta2, eps;
     double weight_decay, lr_mult;
 };
@@ -33,16 +34,21 @@ struct cvy_adagrad {
     double weight_decay, lr_mult;
 };
 
-#define CVY_UPDATE_ROWS(type)                                                                                                 \
-    {"weight_decay", CVY_TYPE_REAL, CVY_FIELD(type, weight_decay), "0", "0..", "", "pull of each weight towards zero"},       \
-    {"lr_mult", CVY_TYPE_REAL, CVY_FIELD(type, lr_mult), "1", "0..", "", "factor on the learning rate"}
+/* clang-format off */
+#define CVY_UPDATE_ROWS(type)                                                                                          \
+    {"weight_decay", CVY_TYPE_REAL, CVY_FIELD(type, weight_decay), "0", "0..", "", "pull of weights towards zero"},    \
+    {"lr_mult",      CVY_TYPE_REAL, CVY_FIELD(type, lr_mult),      "1", "0..", "", "factor on the learning rate"}
+/* clang-format on */
 
 /* Checks the five sources, appends the states named (NULL-terminated), assigns weight and states. */
 cvy_status cvy_update_infer(cvy_node *node, const char *const *states);
 void cvy_update_cost(const cvy_node *node, cvy_cost *cost_out, int64_t flop_per_elem);
 
 /* The scalars of one update as plain kernels and fast ones use them. */
-typedef struct cvy_update_scalars { double lr, scale; int64_t step; } cvy_update_scalars;
+typedef struct cvy_update_scalars {
+    double lr, scale;
+    int64_t step;
+} cvy_update_scalars;
 static inline cvy_update_scalars cvy_update_read(const void *lr, const void *scale, const void *step, double lr_mult)
 {
     return (cvy_update_scalars){*(const double *)lr * lr_mult, *(const double *)scale, *(const int64_t *)step};

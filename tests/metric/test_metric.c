@@ -1,9 +1,11 @@
 /* minimal */
 /*
- * test_metric.c: every metric against scikit-learn, in one go and in uneven parts, with weights, ties, holes and positions.
+ * test_metric.c: every metric against scikit-learn, in one go and in uneven parts, with weights, ties, holes and
+ * positions.
  *
- * The numbers were made with scikit-learn 1.9 (roc_auc_score, roc_curve with drop_intermediate False and linear interpolation, r2_score,
- * mean_squared_error, mean_absolute_error, accuracy_score, top_k_accuracy_score, balanced_accuracy_score, confusion_matrix) from the formulas below.
+ * The numbers were made with scikit-learn 1.9 (roc_auc_score, roc_curve with drop_intermediate False and linear
+ * interpolation, r2_score, mean_squared_error, mean_absolute_error, accuracy_score, top_k_accuracy_score,
+ * balanced_accuracy_score, confusion_matrix) from the formulas below.
  */
 #include "metric/metric.h"
 #include "test_util.h"
@@ -26,7 +28,8 @@ struct data {
 };
 
 /* Adds the rows in parts of `part`. */
-static cvy_status measure(const char *name, const char *options, const struct data *d, int64_t part, double *value_out, cvy_json *detail)
+static cvy_status measure(const char *name, const char *options, const struct data *d, int64_t part, double *value_out,
+                          cvy_json *detail)
 {
     cvy_pool *pool = NULL;
     cvy_tree *tree = NULL;
@@ -38,11 +41,12 @@ static cvy_status measure(const char *name, const char *options, const struct da
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_tree_parse_text(pool, "job.yaml", options, strlen(options), &tree));
     CVY_TRY_OUT(cvy_metric_create(name, tree, &(cvy_shape){1, {d->K}}, &m));
-    for (int again = 0; again < 2; again++) {       /* a metric is ready for the next pass afterwards */
+    for (int again = 0; again < 2; again++) { /* a metric is ready for the next pass afterwards */
         for (int64_t i = 0; i < d->n; i += part) {
             const int64_t n = CVY_MIN(part, d->n - i);
             const cvy_span output = span(CVY_DTYPE_F64, d->output + i * d->K, 2, n, d->K, 0);
-            const cvy_span target = span(d->target_dtype, (char *)d->target + (size_t)(i * d->width) * target_bytes, 2, n, d->width, 0);
+            const cvy_span target =
+                span(d->target_dtype, (char *)d->target + (size_t)(i * d->width) * target_bytes, 2, n, d->width, 0);
             const cvy_metric_rows rows = {n, &output, &target, d->weight ? d->weight + i : NULL};
             CVY_TRY_OUT(cvy_metric_add(m, &rows));
         }
@@ -79,7 +83,7 @@ static void make_scores(void)
 {
     for (int i = 0; i < 60; i++) {
         score[i] = nearbyint(3 * sin(1.7 * i));
-        score_pair[2 * i] = 5 - score[i] / 2;           /* the difference of the two is score - 5 */
+        score_pair[2 * i] = 5 - score[i] / 2; /* the difference of the two is score - 5 */
         score_pair[2 * i + 1] = score[i] / 2;
         score_label[i] = sin(1.7 * i) + 1.5 * sin(5.3 * i * i) > 0;
         score_weight[i] = 0.5 + i * 7 % 5 / 4.0;
@@ -88,11 +92,12 @@ static void make_scores(void)
 
 static void ranking_with_ties(void)
 {
-    struct data one = {60, 1, 1, score, score_label, CVY_DTYPE_I32, NULL}, two = {60, 2, 1, score_pair, score_label, CVY_DTYPE_I32, NULL};
+    struct data one = {60, 1, 1, score, score_label, CVY_DTYPE_I32, NULL},
+                two = {60, 2, 1, score_pair, score_label, CVY_DTYPE_I32, NULL};
     make_scores();
     expect("auc", "{}", &one, 0.6984953703703705);
     expect("auc", "{}", &two, 0.6984953703703705);
-    expect("auc", "positive: 0", &two, 0.6984953703703705);         /* both classes and scores change sides */
+    expect("auc", "positive: 0", &two, 0.6984953703703705); /* both classes and scores change sides */
     one.weight = two.weight = score_weight;
     expect("auc", "{}", &one, 0.6805081669691471);
     expect("efficiency_at_fpr", "fpr: 0.05", &one, 0.3081896551724138);
@@ -188,7 +193,8 @@ static void holes_and_ignored_labels(void)
     int32_t labels[4] = {0, -7, 1, 9};
     const struct data d = {4, 2, 1, output, labels, CVY_DTYPE_I32, weight};
     double value = 0;
-    EXPECT_FAULT(measure("accuracy", "{}", &d, 4, &value, NULL), CVY_E_FORMAT, "row 3 of the batch has label 9, expected 0 .. 1");
+    EXPECT_FAULT(measure("accuracy", "{}", &d, 4, &value, NULL), CVY_E_FORMAT,
+                 "row 3 of the batch has label 9, expected 0 .. 1");
     expect("accuracy", "ignore_label: 9", &d, 1);
     expect("auc", "ignore_label: [9, 8]", &d, 1);
     weight[3] = 0;

@@ -1,6 +1,7 @@
 /* ranks: 1 2 3 */
 /*
- * test_metric_ranks.c: metrics merged over ranks equal, to the bit for rankings, those of one rank that has all rows; a rank may have none.
+ * test_metric_ranks.c: metrics merged over ranks equal, to the bit for rankings, those of one rank that has all rows; a
+ * rank may have none.
  */
 #include <mpi.h>
 
@@ -30,7 +31,8 @@ static double measure(const char *name, cvy_comm *comm, int first, int end)
     EXPECT_OK(cvy_metric_create(name, NULL, &(cvy_shape){1, {K}}, &m));
     for (int i = first; i < end; i += 5) {
         const int n = CVY_MIN(5, end - i);
-        const cvy_span output = {.dtype = CVY_DTYPE_F64, .ndim = 2, .dim = {n, K}, .elems = n * K, .data = logits + i * K};
+        const cvy_span output = {
+            .dtype = CVY_DTYPE_F64, .ndim = 2, .dim = {n, K}, .elems = n * K, .data = logits + i * K};
         const cvy_span target = {.dtype = CVY_DTYPE_I32, .ndim = 1, .dim = {n}, .elems = n, .data = label + i};
         EXPECT_OK(cvy_metric_add(m, &(cvy_metric_rows){n, &output, &target, weight + i}));
     }
@@ -50,7 +52,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < CVY_COUNT(names); i++) {
         const double whole = measure(names[i], self, 0, N);
         /* Rank 0 has none, the last all the rest: shares are uneven on purpose. */
-        const int first = all->rank == 0 ? 0 : (all->rank - 1) * 7, end = all->rank == all->nranks - 1 ? N : all->rank == 0 ? 0 : all->rank * 7;
+        const int first = all->rank == 0 ? 0 : (all->rank - 1) * 7, end = all->rank == all->nranks - 1 ? N
+                                                                          : all->rank == 0             ? 0
+                                                                                                       : all->rank * 7;
         const double merged = measure(names[i], all, first, end);
         if (i < 3)
             EXPECT_NEAR(merged, whole, 1e-13);

@@ -1,10 +1,12 @@
 /* minimal */
 /*
- * test_loss.c: losses and their normalisers against PyTorch, on one rank and with the samples spread unevenly over four, one of which has none.
+ * test_loss.c: losses and their normalisers against PyTorch, on one rank and with the samples spread unevenly over
+ * four, one of which has none.
  *
- * PyTorch 2.15 in f64 made the numbers: output[i][k] = 2 sin(1.3 i + 2.1 k) of 6 samples and 4 classes, target 0 3 1 1 2 3, class weights
- * 0.5 1 2 0.25, sample weights 1 0.5 2 1 0 3 (weighted mean of the terms of reduction 'none'); for regression target[i][k] = cos(0.9 i + 1.7 k), for
- * bce whether that is above 0; for positions output[i][k][p] = 2 sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod 4, 3 samples, 5 positions.
+ * PyTorch 2.15 in f64 made the numbers: output[i][k] = 2 sin(1.3 i + 2.1 k) of 6 samples and 4 classes, target 0 3 1 1
+ * 2 3, class weights 0.5 1 2 0.25, sample weights 1 0.5 2 1 0 3 (weighted mean of the terms of reduction 'none'); for
+ * regression target[i][k] = cos(0.9 i + 1.7 k), for bce whether that is above 0; for positions output[i][k][p] = 2
+ * sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod 4, 3 samples, 5 positions.
  */
 #include "graph_eval.h"
 
@@ -24,7 +26,8 @@ static const double label[6] = {0, 3, 1, 1, 2, 3};
 /* Values of sample n (of the whole batch), element j. */
 static double output_at(const struct setup *s, int64_t n, int64_t j)
 {
-    return s->target == POSITIONS ? 2 * sin(1.3 * (double)n + 2.1 * (double)(j / 5) + 0.4 * (double)(j % 5)) : 2 * sin(1.3 * (double)n + 2.1 * (double)j);
+    return s->target == POSITIONS ? 2 * sin(1.3 * (double)n + 2.1 * (double)(j / 5) + 0.4 * (double)(j % 5))
+                                  : 2 * sin(1.3 * (double)n + 2.1 * (double)j);
 }
 
 static double target_at(const struct setup *s, int64_t n, int64_t j)
@@ -39,7 +42,8 @@ static double target_at(const struct setup *s, int64_t n, int64_t j)
     }
 }
 
-static void fill_feed(eval *e, const char *name, double (*at)(const struct setup *, int64_t, int64_t), const struct setup *s)
+static void fill_feed(eval *e, const char *name, double (*at)(const struct setup *, int64_t, int64_t),
+                      const struct setup *s)
 {
     cvy_span *x = eval_of(e, cvy_graph_find(e->graph, name));
     const int64_t each = cvy_span_prod(x, 1, x->ndim);
@@ -55,7 +59,8 @@ static double weight_at(const struct setup *s, int64_t n, int64_t j)
 }
 
 /* The graph of one rank: output, target and weight are feeds, the loss is a layer. */
-static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, cvy_graph **graph_out, cvy_value **loss_out)
+static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, cvy_graph **graph_out,
+                        cvy_value **loss_out)
 {
     const cvy_graph_opts opts = {.name = "loss", .batch = batch, .training = 1, .dtype = CVY_DTYPE_F64};
     const cvy_shape output = {s->target == POSITIONS ? 2 : 1, {4, 5}}, scalar = {0}, positions = {1, {5}};
@@ -77,7 +82,7 @@ static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, 
 
 static cvy_status compute(const struct setup *s, int nranks, double *loss_out)
 {
-    static const int64_t first[2][RANKS_MAX + 1] = {{0, 1, 1, 4, 6}, {0, 1, 1, 2, 3}};     /* rank 1 has no sample */
+    static const int64_t first[2][RANKS_MAX + 1] = {{0, 1, 1, 4, 6}, {0, 1, 1, 2, 3}}; /* rank 1 has no sample */
     const int64_t n = s->target == POSITIONS ? 3 : 6;
     eval ranks[RANKS_MAX] = {{0}};
     cvy_graph *graph[RANKS_MAX] = {NULL};
@@ -125,10 +130,12 @@ static void losses_equal_pytorch(void)
 {
     expect((struct setup){"softmax_cross_entropy", "{}", LABELS, 0}, 2.169272732551351);
     expect((struct setup){"softmax_cross_entropy", "loss_weight: 0.5", LABELS, 0}, 2.169272732551351 / 2);
-    expect((struct setup){"softmax_cross_entropy", "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 1, label_smoothing: 0.2}", LABELS, 0},
+    expect((struct setup){"softmax_cross_entropy",
+                          "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 1, label_smoothing: 0.2}", LABELS, 0},
            2.0606521122154797);
     expect((struct setup){"softmax_cross_entropy", "{}", LABELS, 1}, 2.4027243186440836);
-    expect((struct setup){"softmax_cross_entropy", "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 2}", POSITIONS, 0}, 2.5335853772056574);
+    expect((struct setup){"softmax_cross_entropy", "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 2}", POSITIONS, 0},
+           2.5335853772056574);
     expect((struct setup){"mse", "{}", REALS, 0}, 1.045040295005137);
     expect((struct setup){"mse", "{}", REALS, 1}, 1.1687376625370252);
     expect((struct setup){"mae", "{}", REALS, 0}, 0.9135644915114852);

@@ -1,6 +1,7 @@
 /* minimal */
 /*
- * test_init.c: initialisers: mean, spread and bounds of what they fill, and that a value depends on seed, name and element only.
+ * test_init.c: initialisers: mean, spread and bounds of what they fill, and that a value depends on seed, name and
+ * element only.
  */
 #include "optim/optim.h"
 #include "test_util.h"
@@ -9,11 +10,14 @@ enum { ELEMS = 200 * 100 };
 
 static cvy_variable variable(const char *name, const char *method, const char *options)
 {
-    return (cvy_variable){.name = (char *)(uintptr_t)name, .dtype = CVY_DTYPE_F64, .shape = {2, {200, 100}},
+    return (cvy_variable){.name = (char *)(uintptr_t)name,
+                          .dtype = CVY_DTYPE_F64,
+                          .shape = {2, {200, 100}},
                           .init = {.method = method, .options = options, .fan_in = 100, .fan_out = 200}};
 }
 
-/* Means within five standard errors; a spread of n samples is known to 1 / sqrt(2 n) of itself (less for even distributions). */
+/* Means within five standard errors; a spread of n samples is known to 1 / sqrt(2 n) of itself (less for even
+ * distributions). */
 static void expect_moments(const char *method, const char *options, double mean, double std, double bound)
 {
     static double x[ELEMS];

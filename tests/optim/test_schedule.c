@@ -2,8 +2,9 @@
 /*
  * test_schedule.c: learning-rate schedules against PyTorch's, the warm-up, and durations in epochs, steps and samples.
  *
- * PyTorch's numbers: torch.optim.lr_scheduler of version 2.15 on SGD with lr 0.1, 100 steps of which each is 8 samples here: CosineAnnealingLR(100),
- * StepLR(30, 0.1), MultiStepLR([20, 70], 0.5), ExponentialLR(0.95), PolynomialLR(100, 2), OneCycleLR(0.1, 101).
+ * PyTorch's numbers: torch.optim.lr_scheduler of version 2.15 on SGD with lr 0.1, 100 steps of which each is 8 samples
+ * here: CosineAnnealingLR(100), StepLR(30, 0.1), MultiStepLR([20, 70], 0.5), ExponentialLR(0.95), PolynomialLR(100, 2),
+ * OneCycleLR(0.1, 101).
  */
 #include "optim/optim.h"
 #include "test_util.h"
@@ -60,7 +61,8 @@ static void schedules_equal_pytorch(void)
     expect("{name: polynomial, power: 2}", 99, 1e-5);
 }
 
-/* PyTorch counts its cycle's steps to 100 inclusive, which here is the end of the run, and puts the top at step 0.3 * 101 - 1. */
+/* PyTorch counts its cycle's steps to 100 inclusive, which here is the end of the run, and puts the top at step 0.3 *
+ * 101 - 1. */
 static void one_cycle_equals_pytorch(void)
 {
     expect("one_cycle", 0, 0.004);
@@ -74,9 +76,10 @@ static void other_schedules(void)
 {
     expect(NULL, 57, 0.1);
     expect("constant", 99, 0.1);
-    expect("exponential", 10, 0.095);                                        /* one epoch, factor 0.95 */
-    expect("{name: inverse, gamma: 1, power: 1}", 30, 0.1 / 4);               /* three epochs */
-    expect("{name: inverse, every: 1 samples, gamma: 0.0001, power: 0.75}", 50, 0.1 * pow(1.04, -0.75));   /* Caffe's LeNet rule */
+    expect("exponential", 10, 0.095);                           /* one epoch, factor 0.95 */
+    expect("{name: inverse, gamma: 1, power: 1}", 30, 0.1 / 4); /* three epochs */
+    expect("{name: inverse, every: 1 samples, gamma: 0.0001, power: 0.75}", 50,
+           0.1 * pow(1.04, -0.75)); /* Caffe's LeNet rule */
     expect("{name: cosine, end: 0.1}", 100, 0.01);
     expect("{name: polynomial, end: 0.5}", 100, 0.05);
 }

@@ -1,10 +1,11 @@
 /* minimal */
 /*
- * test_update.c: three steps of each optimiser against PyTorch, by the plain kernel in f64 and by every registered kernel in f32, in a plain layout
- * and in a padded one whose padding lanes must stay zero.
+ * test_update.c: three steps of each optimiser against PyTorch, by the plain kernel in f64 and by every registered
+ * kernel in f32, in a plain layout and in a padded one whose padding lanes must stay zero.
  *
- * The numbers were made with PyTorch 2.15 in f64: weight[i] = sin(i + 1), gradient[i] = 2 cos(0.7 i + t) at step t = 0, 1, 2 with scale 0.5, lr 0.02,
- * for i = 0 .. 14; the optimiser of the same name with the options given (lr_mult: lr times it). Elements 0, 7 and 14 are kept.
+ * The numbers were made with PyTorch 2.15 in f64: weight[i] = sin(i + 1), gradient[i] = 2 cos(0.7 i + t) at step t = 0,
+ * 1, 2 with scale 0.5, lr 0.02, for i = 0 .. 14; the optimiser of the same name with the options given (lr_mult: lr
+ * times it). Elements 0, 7 and 14 are kept.
  */
 #include "kernel/kernel.h"
 #include "op/graph_eval.h"
@@ -18,13 +19,19 @@ struct row {
 static const struct row rows[] = {
     {"sgd", "", {0.818987875421477, 0.950763928617542, 0.658374314148502}},
     {"sgd", "momentum: 0.9, weight_decay: 0.1", {0.765810811069681, 0.916674416162645, 0.68625995817283}},
-    {"sgd", "momentum: 0.9, nesterov: true, weight_decay: 0.1", {0.746210337178795, 0.879601991456719, 0.686595801475396}},
+    {"sgd",
+     "momentum: 0.9, nesterov: true, weight_decay: 0.1",
+     {0.746210337178795, 0.879601991456719, 0.686595801475396}},
     {"sgd", "lr_mult: 2, momentum: 0.5", {0.755698719917694, 0.888024670914145, 0.698260174432136}},
     {"adam", "", {0.793307490338406, 0.933695270635786, 0.688680596819855}},
-    {"adam", "beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1", {0.792831420112346, 0.932337297315418, 0.6837391326216}},
+    {"adam",
+     "beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1",
+     {0.792831420112346, 0.932337297315418, 0.6837391326216}},
     {"adamw", "weight_decay: 0.1", {0.78838640785624, 0.927885368904454, 0.684674423941786}},
     {"rmsprop", "", {0.615332781212107, 0.462251497033123, 0.769811189502588}},
-    {"rmsprop", "alpha: 0.9, momentum: 0.9, weight_decay: 0.1", {0.62662946388626, 0.659629861841059, 0.794457787263392}},
+    {"rmsprop",
+     "alpha: 0.9, momentum: 0.9, weight_decay: 0.1",
+     {0.62662946388626, 0.659629861841059, 0.794457787263392}},
     {"rmsprop", "centered: true, eps: 1e-4", {0.613962702012248, 0.459689567946564, 0.770885331524638}},
     {"rmsprop", "centered: true, momentum: 0.5", {0.414815140012887, 0.208797814027781, 0.942487220054731}},
     {"adagrad", "", {0.818839989439303, 0.93669044033263, 0.662295903645676}},
@@ -59,7 +66,8 @@ static cvy_status open_bench(struct bench *b, const struct row *row, cvy_dtype d
     CVY_TRY(cvy_graph_step_number(b->graph, &src[4]));
     CVY_TRY(cvy_pool_alloc(b->graph->pool, op->options_size, &options));
     CVY_TRY(cvy_options_parse_text(b->graph->pool, row->op, op->options, row->options, options, op->options_size));
-    CVY_TRY(cvy_graph_add_parsed(b->graph, op, "layer.update", "layer.weight", options, src, 5, CVY_PHASE_UPDATE, &b->node));
+    CVY_TRY(cvy_graph_add_parsed(b->graph, op, "layer.update", "layer.weight", options, src, 5, CVY_PHASE_UPDATE,
+                                 &b->node));
     return cvy_graph_verify(b->graph);
 }
 
@@ -69,8 +77,14 @@ static void close_bench(struct bench *b)
     cvy_vars_destroy(&b->vars);
 }
 
-static double weight_at(int i) { return sin(i + 1); }
-static double gradient_at(int i, int step) { return 2 * cos(0.7 * i + step); }
+static double weight_at(int i)
+{
+    return sin(i + 1);
+}
+static double gradient_at(int i, int step)
+{
+    return 2 * cos(0.7 * i + step);
+}
 
 static void check(const struct row *row, const char *by, const double *weight, double tolerance)
 {
@@ -79,7 +93,8 @@ static void check(const struct row *row, const char *by, const double *weight, d
         if (fabs(weight[7 * i] - row->expected[i]) <= tolerance)
             continue;
         test_failures++;
-        printf("%s {%s} by %s: element %d is %.15g, expected %.15g\n", row->op, row->options, by, 7 * i, weight[7 * i], row->expected[i]);
+        printf("%s {%s} by %s: element %d is %.15g, expected %.15g\n", row->op, row->options, by, 7 * i, weight[7 * i],
+               row->expected[i]);
     }
 }
 
@@ -92,7 +107,8 @@ static void plain_kernel(const struct row *row)
     int64_t step = 0;
     cvy_span src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}};
     for (int i = 0; i < b.node->nsrc; i++)
-        src[i] = (cvy_span){.dtype = CVY_DTYPE_F64, .ndim = 2, .dim = {ROWS, COLUMNS}, .elems = ELEMS, .data = memory[i]};
+        src[i] =
+            (cvy_span){.dtype = CVY_DTYPE_F64, .ndim = 2, .dim = {ROWS, COLUMNS}, .elems = ELEMS, .data = memory[i]};
     src[2].data = &lr;
     src[3].data = &scale;
     src[4] = (cvy_span){.dtype = CVY_DTYPE_I64, .elems = 1, .data = &step};
@@ -186,7 +202,8 @@ static void states_belong_to_weights(void)
 {
     struct bench b = {0};
     EXPECT_OK(open_bench(&b, &(struct row){.op = "adam", .options = ""}, CVY_DTYPE_F32));
-    const cvy_variable *m = cvy_vars_find(b.vars, "layer.weight.exp_avg"), *v = cvy_vars_find(b.vars, "layer.weight.exp_avg_sq");
+    const cvy_variable *m = cvy_vars_find(b.vars, "layer.weight.exp_avg"),
+                       *v = cvy_vars_find(b.vars, "layer.weight.exp_avg_sq");
     EXPECT(m && v);
     EXPECT_INT(m->role, CVY_ROLE_STATE);
     EXPECT(m->of == cvy_vars_find(b.vars, "layer.weight"));
@@ -197,7 +214,8 @@ static void states_belong_to_weights(void)
     EXPECT_INT(b.vars->count, 1);
     close_bench(&b);
     memset(&b, 0, sizeof b);
-    EXPECT_FAULT(open_bench(&b, &(struct row){.op = "sgd", .options = "nesterov: true"}, CVY_DTYPE_F32), CVY_E_CONFIG, "momentum above 0");
+    EXPECT_FAULT(open_bench(&b, &(struct row){.op = "sgd", .options = "nesterov: true"}, CVY_DTYPE_F32), CVY_E_CONFIG,
+                 "momentum above 0");
     close_bench(&b);
 }
 

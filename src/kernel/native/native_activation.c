@@ -1,6 +1,7 @@
 /*
- * native_activation.c: leaky_relu, sigmoid, tanh, their gradients, and clip_value: one pass over memory, in place where the plan allows.
- * In the step: wherever a network has one of them; clip_value in the update. All but the exponentials are bound by memory bandwidth.
+ * native_activation.c: leaky_relu, sigmoid, tanh, their gradients, and clip_value: one pass over memory, in place where
+ * the plan allows. In the step: wherever a network has one of them; clip_value in the update. All but the exponentials
+ * are bound by memory bandwidth.
  */
 #include "kernel/native/native_math.h"
 #include "op/op_activation.h"
@@ -9,8 +10,8 @@
 struct elementwise {
     int64_t elems;
     int threads;
-    float parameter;                   /* slope or limit */
-    const float *a, *b;                /* sources of the running call */
+    float parameter;    /* slope or limit */
+    const float *a, *b; /* sources of the running call */
     float *dst;
 };
 
@@ -93,8 +94,13 @@ static cvy_status leaky_relu_run(void *state, void *const *src, void *const *dst
 }
 
 CVY_KERNEL_DEFINE(native_leaky_relu) = {
-    .name = "native.leaky_relu", .op = "leaky_relu", .preference = 50,
-    .offer = unary_offer, .create = leaky_relu_create, .run = leaky_relu_run, .destroy = destroy,
+    .name = "native.leaky_relu",
+    .op = "leaky_relu",
+    .preference = 50,
+    .offer = unary_offer,
+    .create = leaky_relu_create,
+    .run = leaky_relu_run,
+    .destroy = destroy,
 };
 
 /* ---- leaky_relu_grad ---- */
@@ -116,8 +122,13 @@ static cvy_status leaky_relu_grad_run(void *state, void *const *src, void *const
 }
 
 CVY_KERNEL_DEFINE(native_leaky_relu_grad) = {
-    .name = "native.leaky_relu_grad", .op = "leaky_relu_grad", .preference = 50,
-    .offer = binary_offer, .create = leaky_relu_create, .run = leaky_relu_grad_run, .destroy = destroy,
+    .name = "native.leaky_relu_grad",
+    .op = "leaky_relu_grad",
+    .preference = 50,
+    .offer = binary_offer,
+    .create = leaky_relu_create,
+    .run = leaky_relu_grad_run,
+    .destroy = destroy,
 };
 
 /* ---- sigmoid ---- */
@@ -139,8 +150,13 @@ static cvy_status sigmoid_run(void *state, void *const *src, void *const *dst, v
 }
 
 CVY_KERNEL_DEFINE(native_sigmoid) = {
-    .name = "native.sigmoid", .op = "sigmoid", .preference = 50,
-    .offer = sigmoid_offer, .create = plain_create, .run = sigmoid_run, .destroy = destroy,
+    .name = "native.sigmoid",
+    .op = "sigmoid",
+    .preference = 50,
+    .offer = sigmoid_offer,
+    .create = plain_create,
+    .run = sigmoid_run,
+    .destroy = destroy,
 };
 
 /* ---- sigmoid_grad ---- */
@@ -162,8 +178,13 @@ static cvy_status sigmoid_grad_run(void *state, void *const *src, void *const *d
 }
 
 CVY_KERNEL_DEFINE(native_sigmoid_grad) = {
-    .name = "native.sigmoid_grad", .op = "sigmoid_grad", .preference = 50,
-    .offer = binary_offer, .create = plain_create, .run = sigmoid_grad_run, .destroy = destroy,
+    .name = "native.sigmoid_grad",
+    .op = "sigmoid_grad",
+    .preference = 50,
+    .offer = binary_offer,
+    .create = plain_create,
+    .run = sigmoid_grad_run,
+    .destroy = destroy,
 };
 
 /* ---- tanh ---- */
@@ -185,8 +206,13 @@ static cvy_status tanh_run(void *state, void *const *src, void *const *dst, void
 }
 
 CVY_KERNEL_DEFINE(native_tanh) = {
-    .name = "native.tanh", .op = "tanh", .preference = 50,
-    .offer = unary_offer, .create = plain_create, .run = tanh_run, .destroy = destroy,
+    .name = "native.tanh",
+    .op = "tanh",
+    .preference = 50,
+    .offer = unary_offer,
+    .create = plain_create,
+    .run = tanh_run,
+    .destroy = destroy,
 };
 
 /* ---- tanh_grad ---- */
@@ -208,8 +234,13 @@ static cvy_status tanh_grad_run(void *state, void *const *src, void *const *dst,
 }
 
 CVY_KERNEL_DEFINE(native_tanh_grad) = {
-    .name = "native.tanh_grad", .op = "tanh_grad", .preference = 50,
-    .offer = binary_offer, .create = plain_create, .run = tanh_grad_run, .destroy = destroy,
+    .name = "native.tanh_grad",
+    .op = "tanh_grad",
+    .preference = 50,
+    .offer = binary_offer,
+    .create = plain_create,
+    .run = tanh_grad_run,
+    .destroy = destroy,
 };
 
 /* ---- clip_value ---- */
@@ -231,6 +262,11 @@ static cvy_status clip_value_run(void *state, void *const *src, void *const *dst
 }
 
 CVY_KERNEL_DEFINE(native_clip_value) = {
-    .name = "native.clip_value", .op = "clip_value", .preference = 50,
-    .offer = unary_offer, .create = clip_value_create, .run = clip_value_run, .destroy = destroy,
+    .name = "native.clip_value",
+    .op = "clip_value",
+    .preference = 50,
+    .offer = unary_offer,
+    .create = clip_value_create,
+    .run = clip_value_run,
+    .destroy = destroy,
 };

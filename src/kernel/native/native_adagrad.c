@@ -1,5 +1,6 @@
 /*
- * native_adagrad.c: adagrad in one pass over weight, gradient and sum of squares; see src/optim/optim_adagrad.c for the formula.
+ * native_adagrad.c: adagrad in one pass over weight, gradient and sum of squares; see src/optim/optim_adagrad.c for the
+ * formula.
  */
 #include <math.h>
 
@@ -29,6 +30,11 @@ static cvy_status adagrad_run(void *state, void *const *src, void *const *dst, v
 }
 
 CVY_KERNEL_DEFINE(native_adagrad) = {
-    .name = "native.adagrad", .op = "adagrad", .preference = 50,
-    .offer = cvy_native_update_offer, .create = cvy_native_update_create, .run = adagrad_run, .destroy = cvy_native_update_destroy,
+    .name = "native.adagrad",
+    .op = "adagrad",
+    .preference = 50,
+    .offer = cvy_native_update_offer,
+    .create = cvy_native_update_create,
+    .run = adagrad_run,
+    .destroy = cvy_native_update_destroy,
 };

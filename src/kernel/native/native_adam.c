@@ -1,5 +1,6 @@
 /*
- * native_adam.c: adam and adamw in one pass over weight, gradient and moments; see src/optim/optim_adam.c for the formulas.
+ * native_adam.c: adam and adamw in one pass over weight, gradient and moments; see src/optim/optim_adam.c for the
+ * formulas.
  */
 #include <math.h>
 
@@ -55,11 +56,21 @@ static cvy_status adamw_run(void *state, void *const *src, void *const *dst, voi
 }
 
 CVY_KERNEL_DEFINE(native_adam) = {
-    .name = "native.adam", .op = "adam", .preference = 50,
-    .offer = cvy_native_update_offer, .create = cvy_native_update_create, .run = adam_run, .destroy = cvy_native_update_destroy,
+    .name = "native.adam",
+    .op = "adam",
+    .preference = 50,
+    .offer = cvy_native_update_offer,
+    .create = cvy_native_update_create,
+    .run = adam_run,
+    .destroy = cvy_native_update_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_adamw) = {
-    .name = "native.adamw", .op = "adamw", .preference = 50,
-    .offer = cvy_native_update_offer, .create = cvy_native_update_create, .run = adamw_run, .destroy = cvy_native_update_destroy,
+    .name = "native.adamw",
+    .op = "adamw",
+    .preference = 50,
+    .offer = cvy_native_update_offer,
+    .create = cvy_native_update_create,
+    .run = adamw_run,
+    .destroy = cvy_native_update_destroy,
 };

@@ -1,7 +1,7 @@
 /*
- * native_cross_entropy.c: softmax_cross_entropy and its gradient on plain layouts; see src/op/op_softmax_cross_entropy.c for the formulas.
- * In the step: the end of forward and the start of backward. A sample's loss is one number, and these are added in order, so the loss does not
- * depend on the number of threads.
+ * native_cross_entropy.c: softmax_cross_entropy and its gradient on plain layouts; see
+ * src/op/op_softmax_cross_entropy.c for the formulas. In the step: the end of forward and the start of backward. A
+ * sample's loss is one number, and these are added in order, so the loss does not depend on the number of threads.
  */
 #include "kernel/native/native_softmax.h"
 #include "op/op_loss.h"
@@ -11,11 +11,11 @@ struct cross_entropy {
     const struct cvy_cross_entropy *options;
     int64_t n, K, P;
     int threads;
-    double all;                        /* sum of class weights */
-    const float *x, *weight;           /* of the running call */
+    double all;              /* sum of class weights */
+    const float *x, *weight; /* of the running call */
     const int32_t *label;
     double norm, dloss;
-    double *loss;                      /* a sample each */
+    double *loss; /* a sample each */
     float *dx;
 };
 
@@ -24,12 +24,12 @@ struct cross_entropy {
 static cvy_status offer(cvy_kernel_ask *ask, int first)
 {
     const cvy_node *node = ask->node;
-    CVY_CHECK(node->src[first]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "native kernels compute in f32, the output is %s",
-              cvy_dtype_text(node->src[first]->dtype));
+    CVY_CHECK(node->src[first]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
+              "native kernels compute in f32, the output is %s", cvy_dtype_text(node->src[first]->dtype));
     CVY_CHECK(node->src[first + 1]->dtype == CVY_DTYPE_I32, CVY_NOT_APPLICABLE, "labels must be i32 here, they are %s",
               cvy_dtype_text(node->src[first + 1]->dtype));
-    CVY_CHECK(node->nsrc == first + 3 || node->src[first + 3]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "weights must be f32 here, they are %s",
-              cvy_dtype_text(node->src[first + 3]->dtype));
+    CVY_CHECK(node->nsrc == first + 3 || node->src[first + 3]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
+              "weights must be f32 here, they are %s", cvy_dtype_text(node->src[first + 3]->dtype));
     for (int i = 0; i < node->nsrc; i++)
         ask->src[i] = cvy_layout_plain();
     ask->dst[0] = cvy_layout_plain();
@@ -55,8 +55,12 @@ static cvy_status create(const cvy_kernel_ask *ask, int first, void **state_out)
     const cvy_shape *shape = &ask->node->src[first]->shape;
     struct cross_entropy *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = (struct cross_entropy){.node = ask->node, .options = ask->node->options, .threads = ask->threads, .n = shape->dim[0],
-                                .K = shape->dim[1], .P = 1};
+    *s = (struct cross_entropy){.node = ask->node,
+                                .options = ask->node->options,
+                                .threads = ask->threads,
+                                .n = shape->dim[0],
+                                .K = shape->dim[1],
+                                .P = 1};
     for (int d = 2; d < shape->ndim; d++)
         s->P *= shape->dim[d];
     const cvy_reals *c = &s->options->labels.class_weights;
@@ -164,14 +168,23 @@ static cvy_status forward_run(void *state, void *const *src, void *const *dst, v
 }
 
 CVY_KERNEL_DEFINE(native_softmax_cross_entropy) = {
-    .name = "native.softmax_cross_entropy", .op = "softmax_cross_entropy", .preference = 50,
-    .offer = forward_offer, .create = forward_create, .run = forward_run, .destroy = destroy,
+    .name = "native.softmax_cross_entropy",
+    .op = "softmax_cross_entropy",
+    .preference = 50,
+    .offer = forward_offer,
+    .create = forward_create,
+    .run = forward_run,
+    .destroy = destroy,
 };
 
-/* What the gradient of up to CVY_STRIP positions is made of: dx[k] = a * exp(x[k] - top) - b * c[k], and at the label once more - l. */
-typedef struct strip { float top[CVY_STRIP], a[CVY_STRIP], b[CVY_STRIP], l[CVY_STRIP]; } strip;
+/* What the gradient of up to CVY_STRIP positions is made of: dx[k] = a * exp(x[k] - top) - b * c[k], and at the label
+ * once more - l. */
+typedef struct strip {
+    float top[CVY_STRIP], a[CVY_STRIP], b[CVY_STRIP], l[CVY_STRIP];
+} strip;
 
-CVY_INLINE void prepare(const struct cross_entropy *s, const float *x, const int32_t *label, double f, int64_t p, int64_t count, strip *t)
+CVY_INLINE void prepare(const struct cross_entropy *s, const float *x, const int32_t *label, double f, int64_t p,
+                        int64_t count, strip *t)
 {
     const double smoothing = s->options->label_smoothing, even = smoothing / (double)s->K;
     float sum[CVY_STRIP];
@@ -246,6 +259,11 @@ static cvy_status backward_run(void *state, void *const *src, void *const *dst, 
 }
 
 CVY_KERNEL_DEFINE(native_softmax_cross_entropy_grad) = {
-    .name = "native.softmax_cross_entropy_grad", .op = "softmax_cross_entropy_grad", .preference = 50,
-    .offer = backward_offer, .create = backward_create, .run = backward_run, .destroy = destroy,
+    .name = "native.softmax_cross_entropy_grad",
+    .op = "softmax_cross_entropy_grad",
+    .preference = 50,
+    .offer = backward_offer,
+    .create = backward_create,
+    .run = backward_run,
+    .destroy = destroy,
 };

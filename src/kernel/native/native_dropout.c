@@ -1,6 +1,7 @@
 /*
- * native_dropout.c: dropout and its gradient, on plain layouts and on layouts blocked by channels, with the mask of the plain kernel.
- * In the step: before fully connected layers. Random words are made sixteen blocks at a time in vector lanes, a piece of a sample after the other.
+ * native_dropout.c: dropout and its gradient, on plain layouts and on layouts blocked by channels, with the mask of the
+ * plain kernel. In the step: before fully connected layers. Random words are made sixteen blocks at a time in vector
+ * lanes, a piece of a sample after the other.
  */
 #include "base/base_philox.h"
 #include "kernel/native/native_common.h"
@@ -9,14 +10,14 @@
 enum { PIECE = 1024, NBLOCK = PIECE / 4 };
 
 struct dropout {
-    int64_t each;                      /* elements of a sample, logical */
-    int64_t each_memory;               /* the same with padding lanes */
-    int64_t npieces;                   /* of a sample */
+    int64_t each;        /* elements of a sample, logical */
+    int64_t each_memory; /* the same with padding lanes */
+    int64_t npieces;     /* of a sample */
     int64_t n, channels, positions, block;
     int threads;
     uint64_t seed, layer, threshold;
     float scale;
-    const float *src;                  /* of the running call */
+    const float *src; /* of the running call */
     float *dst;
     const int64_t *id;
     int64_t step;
@@ -36,9 +37,16 @@ static cvy_status dropout_create(const cvy_kernel_ask *ask, void **state_out)
     const cvy_shape *shape = &ask->node->src[0]->shape;
     struct dropout *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = (struct dropout){.each = 1, .positions = 1, .block = 1, .n = shape->dim[0], .channels = shape->ndim > 1 ? shape->dim[1] : 1,
-                          .threads = ask->threads, .seed = ask->node->graph->seed, .layer = cvy_rng_name(ask->node->layer),
-                          .threshold = cvy_dropout_threshold(o->p), .scale = (float)cvy_dropout_scale(o->p)};
+    *s = (struct dropout){.each = 1,
+                          .positions = 1,
+                          .block = 1,
+                          .n = shape->dim[0],
+                          .channels = shape->ndim > 1 ? shape->dim[1] : 1,
+                          .threads = ask->threads,
+                          .seed = ask->node->graph->seed,
+                          .layer = cvy_rng_name(ask->node->layer),
+                          .threshold = cvy_dropout_threshold(o->p),
+                          .scale = (float)cvy_dropout_scale(o->p)};
     if (shape->ndim > 1)
         s->block = CVY_MAX(1, cvy_layout_channel_block(&ask->src[0], shape->ndim));
     for (int d = 1; d < shape->ndim; d++)
@@ -69,7 +77,7 @@ CVY_SIMD static void draw(const cvy_rng *stream, uint64_t first, uint32_t word[4
 CVY_SIMD static void factors(const struct dropout *s, const uint32_t word[4][NBLOCK], float *factor)
 {
     const float scale = s->scale;
-    if (s->threshold > UINT32_MAX) {                    /* p = 1: every word is below */
+    if (s->threshold > UINT32_MAX) { /* p = 1: every word is below */
         for (int i = 0; i < PIECE; i++)
             factor[i] = 0;
         return;
@@ -81,11 +89,14 @@ CVY_SIMD static void factors(const struct dropout *s, const uint32_t word[4][NBL
             factor[4 * j + k] = word[k][j] < threshold ? 0 : scale;
 }
 
-/* Elements first .. first + count - 1 of a sample, whose channels lie in blocks: runs of positions of one channel are `block` floats apart. */
-static void apply_blocked(const struct dropout *s, const float *src, float *dst, const float *factor, int64_t first, int64_t count)
+/* Elements first .. first + count - 1 of a sample, whose channels lie in blocks: runs of positions of one channel are
+ * `block` floats apart. */
+static void apply_blocked(const struct dropout *s, const float *src, float *dst, const float *factor, int64_t first,
+                          int64_t count)
 {
     for (int64_t i = 0; i < count;) {
-        const int64_t c = (first + i) / s->positions, p = (first + i) % s->positions, run = CVY_MIN(count - i, s->positions - p);
+        const int64_t c = (first + i) / s->positions, p = (first + i) % s->positions,
+                      run = CVY_MIN(count - i, s->positions - p);
         const int64_t at = (c / s->block * s->positions + p) * s->block + c % s->block;
         for (int64_t r = 0; r < run; r++)
             dst[at + r * s->block] = factor[i + r] == 0 ? 0 : src[at + r * s->block] * factor[i + r];
@@ -142,11 +153,21 @@ static cvy_status dropout_run(void *state, void *const *src, void *const *dst, v
 }
 
 CVY_KERNEL_DEFINE(native_dropout) = {
-    .name = "native.dropout", .op = "dropout", .preference = 50,
-    .offer = dropout_offer, .create = dropout_create, .run = dropout_run, .destroy = dropout_destroy,
+    .name = "native.dropout",
+    .op = "dropout",
+    .preference = 50,
+    .offer = dropout_offer,
+    .create = dropout_create,
+    .run = dropout_run,
+    .destroy = dropout_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_dropout_grad) = {
-    .name = "native.dropout_grad", .op = "dropout_grad", .preference = 50,
-    .offer = dropout_offer, .create = dropout_create, .run = dropout_run, .destroy = dropout_destroy,
+    .name = "native.dropout_grad",
+    .op = "dropout_grad",
+    .preference = 50,
+    .offer = dropout_offer,
+    .create = dropout_create,
+    .run = dropout_run,
+    .destroy = dropout_destroy,
 };

@@ -1,6 +1,7 @@
 /*
- * native_grad_norm2.c: the sum of squares of gradients, in whatever layouts they lie (padding lanes are zero and add nothing).
- * In the step: clipping by norm. Sums over pieces of fixed size are added in order, so the result does not depend on the number of threads.
+ * native_grad_norm2.c: the sum of squares of gradients, in whatever layouts they lie (padding lanes are zero and add
+ * nothing). In the step: clipping by norm. Sums over pieces of fixed size are added in order, so the result does not
+ * depend on the number of threads.
  */
 #include "kernel/native/native_common.h"
 
@@ -9,9 +10,9 @@ enum { PIECE = 8192 };
 struct grad_norm2 {
     int nsrc, threads;
     int64_t elems[CVY_NODE_SRC_MAX];
-    int64_t first[CVY_NODE_SRC_MAX + 1];        /* of each source's pieces */
-    void *const *src;                           /* of the running call */
-    double *sum;                                /* a piece each */
+    int64_t first[CVY_NODE_SRC_MAX + 1]; /* of each source's pieces */
+    void *const *src;                    /* of the running call */
+    double *sum;                         /* a piece each */
 };
 
 static cvy_status count_pieces(const cvy_kernel_ask *ask, struct grad_norm2 *s)
@@ -32,7 +33,8 @@ static cvy_status grad_norm2_offer(cvy_kernel_ask *ask)
     struct grad_norm2 s = {0};
     for (int i = 0; i < ask->node->nsrc; i++)
         if (ask->node->src[i]->dtype != CVY_DTYPE_F32)
-            return cvy_native_f32(ask->node) == CVY_OK ? cvy_error_set(CVY_NOT_APPLICABLE, "sources of several types") : CVY_NOT_APPLICABLE;
+            return cvy_native_f32(ask->node) == CVY_OK ? cvy_error_set(CVY_NOT_APPLICABLE, "sources of several types")
+                                                       : CVY_NOT_APPLICABLE;
     CVY_TRY(count_pieces(ask, &s));
     ask->scratch_bytes = sizeof(double) * (size_t)s.first[s.nsrc];
     return CVY_OK;
@@ -86,6 +88,11 @@ static cvy_status grad_norm2_run(void *state, void *const *src, void *const *dst
 }
 
 CVY_KERNEL_DEFINE(native_grad_norm2) = {
-    .name = "native.grad_norm2", .op = "grad_norm2", .preference = 50,
-    .offer = grad_norm2_offer, .create = grad_norm2_create, .run = grad_norm2_run, .destroy = grad_norm2_destroy,
+    .name = "native.grad_norm2",
+    .op = "grad_norm2",
+    .preference = 50,
+    .offer = grad_norm2_offer,
+    .create = grad_norm2_create,
+    .run = grad_norm2_run,
+    .destroy = grad_norm2_destroy,
 };

@@ -7,7 +7,8 @@ CVY_SIMD static void sgd_plain_range(int64_t first, int64_t end, void *arg)
 {
     const cvy_native_update *u = arg;
     const struct cvy_sgd *o = u->options;
-    const float *weight = u->weight, *gradient = u->gradient, scale = (float)u->now.scale, decay = (float)o->weight_decay, lr = (float)u->now.lr;
+    const float *weight = u->weight, *gradient = u->gradient, scale = (float)u->now.scale,
+                decay = (float)o->weight_decay, lr = (float)u->now.lr;
     float *out = u->weight_out;
 #pragma omp simd
     for (int64_t i = first; i < end; i++)
@@ -20,7 +21,8 @@ CVY_SIMD static void sgd_momentum_range(int64_t first, int64_t end, void *arg)
     const cvy_native_update *u = arg;
     const struct cvy_sgd *o = u->options;
     const float *weight = u->weight, *gradient = u->gradient, *state = u->state[0];
-    const float scale = (float)u->now.scale, decay = (float)o->weight_decay, lr = (float)u->now.lr, momentum = (float)o->momentum;
+    const float scale = (float)u->now.scale, decay = (float)o->weight_decay, lr = (float)u->now.lr,
+                momentum = (float)o->momentum;
     const float a = o->nesterov ? 1 : 0, b = o->nesterov ? momentum : 1;
     float *out = u->weight_out, *state_out = u->state_out[0];
 #pragma omp simd
@@ -36,10 +38,16 @@ static cvy_status sgd_run(void *state, void *const *src, void *const *dst, void 
     const struct cvy_sgd *o = ((cvy_native_update *)state)->options;
     const int has_momentum = o->momentum > 0;
     (void)scratch;
-    return cvy_native_update_run(state, o->lr_mult, has_momentum, src, dst, has_momentum ? sgd_momentum_range : sgd_plain_range);
+    return cvy_native_update_run(state, o->lr_mult, has_momentum, src, dst,
+                                 has_momentum ? sgd_momentum_range : sgd_plain_range);
 }
 
 CVY_KERNEL_DEFINE(native_sgd) = {
-    .name = "native.sgd", .op = "sgd", .preference = 50,
-    .offer = cvy_native_update_offer, .create = cvy_native_update_create, .run = sgd_run, .destroy = cvy_native_update_destroy,
+    .name = "native.sgd",
+    .op = "sgd",
+    .preference = 50,
+    .offer = cvy_native_update_offer,
+    .create = cvy_native_update_create,
+    .run = sgd_run,
+    .destroy = cvy_native_update_destroy,
 };

@@ -1,12 +1,13 @@
 /*
- * native_softmax.c: softmax, log_softmax and their gradients, on plain layouts. In the step: the output of a network, in prediction above all.
+ * native_softmax.c: softmax, log_softmax and their gradients, on plain layouts. In the step: the output of a network,
+ * in prediction above all.
  */
 #include "kernel/native/native_softmax.h"
 
 struct softmax {
-    int64_t n, K, P, nstrips;          /* strips of positions in a sample */
+    int64_t n, K, P, nstrips; /* strips of positions in a sample */
     int threads;
-    const float *a, *b;                /* sources of the running call */
+    const float *a, *b; /* sources of the running call */
     float *dst;
 };
 
@@ -43,7 +44,8 @@ static cvy_status run(struct softmax *s, void *const *src, int nsrc, void *const
     s->a = src[0];
     s->b = nsrc > 1 ? src[1] : NULL;
     s->dst = dst[0];
-    cvy_parallel_for(s->threads, s->n * s->nstrips, CVY_MAX(1, CVY_GRAIN / 8 / (s->K * CVY_MIN(s->P, CVY_STRIP))), range, s);
+    cvy_parallel_for(s->threads, s->n * s->nstrips, CVY_MAX(1, CVY_GRAIN / 8 / (s->K * CVY_MIN(s->P, CVY_STRIP))),
+                     range, s);
     return CVY_OK;
 }
 
@@ -91,8 +93,14 @@ CVY_INLINE void forward(const struct softmax *s, int64_t first, int64_t end, int
     }
 }
 
-CVY_SIMD static void softmax_range(int64_t first, int64_t end, void *arg) { forward(arg, first, end, 0); }
-CVY_SIMD static void log_softmax_range(int64_t first, int64_t end, void *arg) { forward(arg, first, end, 1); }
+CVY_SIMD static void softmax_range(int64_t first, int64_t end, void *arg)
+{
+    forward(arg, first, end, 0);
+}
+CVY_SIMD static void log_softmax_range(int64_t first, int64_t end, void *arg)
+{
+    forward(arg, first, end, 1);
+}
 
 static cvy_status softmax_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
@@ -107,13 +115,23 @@ static cvy_status log_softmax_run(void *state, void *const *src, void *const *ds
 }
 
 CVY_KERNEL_DEFINE(native_softmax) = {
-    .name = "native.softmax", .op = "softmax", .preference = 50,
-    .offer = offer, .create = create, .run = softmax_run, .destroy = destroy,
+    .name = "native.softmax",
+    .op = "softmax",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = softmax_run,
+    .destroy = destroy,
 };
 
 CVY_KERNEL_DEFINE(native_log_softmax) = {
-    .name = "native.log_softmax", .op = "log_softmax", .preference = 50,
-    .offer = offer, .create = create, .run = log_softmax_run, .destroy = destroy,
+    .name = "native.log_softmax",
+    .op = "log_softmax",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = log_softmax_run,
+    .destroy = destroy,
 };
 
 /* ---- gradients: ddst, dst -> dsrc; one position is a strip of one ---- */
@@ -133,12 +151,19 @@ CVY_INLINE void backward(const struct softmax *s, int64_t first, int64_t end, in
         for (int64_t k = 0; k < K; k++)
 #pragma omp simd
             for (int64_t j = 0; j < n; j++)
-                dx[k * P + j] = logarithm ? dy[k * P + j] - cvy_exp(y[k * P + j]) * sum[j] : y[k * P + j] * (dy[k * P + j] - sum[j]);
+                dx[k * P + j] = logarithm ? dy[k * P + j] - cvy_exp(y[k * P + j]) * sum[j]
+                                          : y[k * P + j] * (dy[k * P + j] - sum[j]);
     }
 }
 
-CVY_SIMD static void softmax_grad_range(int64_t first, int64_t end, void *arg) { backward(arg, first, end, 0); }
-CVY_SIMD static void log_softmax_grad_range(int64_t first, int64_t end, void *arg) { backward(arg, first, end, 1); }
+CVY_SIMD static void softmax_grad_range(int64_t first, int64_t end, void *arg)
+{
+    backward(arg, first, end, 0);
+}
+CVY_SIMD static void log_softmax_grad_range(int64_t first, int64_t end, void *arg)
+{
+    backward(arg, first, end, 1);
+}
 
 static cvy_status softmax_grad_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
@@ -153,11 +178,21 @@ static cvy_status log_softmax_grad_run(void *state, void *const *src, void *cons
 }
 
 CVY_KERNEL_DEFINE(native_softmax_grad) = {
-    .name = "native.softmax_grad", .op = "softmax_grad", .preference = 50,
-    .offer = offer, .create = create, .run = softmax_grad_run, .destroy = destroy,
+    .name = "native.softmax_grad",
+    .op = "softmax_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = softmax_grad_run,
+    .destroy = destroy,
 };
 
 CVY_KERNEL_DEFINE(native_log_softmax_grad) = {
-    .name = "native.log_softmax_grad", .op = "log_softmax_grad", .preference = 50,
-    .offer = offer, .create = create, .run = log_softmax_grad_run, .destroy = destroy,
+    .name = "native.log_softmax_grad",
+    .op = "log_softmax_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = log_softmax_grad_run,
+    .destroy = destroy,
 };

@@ -1,5 +1,6 @@
 /*
- * native_softmax.h: maximum and sum of exponentials over the classes, which softmax and its cross-entropy share. Plain layout [N, K, positions...].
+ * native_softmax.h: maximum and sum of exponentials over the classes, which softmax and its cross-entropy share. Plain
+ * layout [N, K, positions...].
  */
 #ifndef CVY_NATIVE_SOFTMAX_H
 #define CVY_NATIVE_SOFTMAX_H

@@ -1,5 +1,6 @@
 /*
- * native_update.c: what the fast optimisers share. In the step: the update phase, one pass over the memory of each weight.
+ * native_update.c: what the fast optimisers share. In the step: the update phase, one pass over the memory of each
+ * weight.
  */
 #include "kernel/native/native_update.h"
 
@@ -31,7 +32,8 @@ void cvy_native_update_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-cvy_status cvy_native_update_run(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst, cvy_range_fn range)
+cvy_status cvy_native_update_run(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst,
+                                 cvy_range_fn range)
 {
     u->now = cvy_update_read(src[CVY_UPDATE_LR], src[CVY_UPDATE_SCALE], src[CVY_UPDATE_STEP], lr_mult);
     u->weight = src[CVY_UPDATE_WEIGHT];
