@@ -9,14 +9,12 @@ cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
 {
     if (comm->nranks == 1)
         return mine;
-    /* The worst status, and the lowest rank that has it: two reductions of one number each. */
-    int64_t worst = mine;
-    CVY_TRY(comm->ops->allreduce(comm, &worst, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
-    if (worst >= 0) {
-        int64_t most = mine;
-        CVY_TRY(comm->ops->allreduce(comm, &most, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX));
-        return (cvy_status)most;
-    }
+    /* One reduction for the worst fault and the largest answer that is none; two more only where somebody failed. */
+    int64_t most[2] = {-(int64_t)mine, mine};
+    CVY_TRY(comm->ops->allreduce(comm, most, 2, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    const int64_t worst = -most[0];
+    if (worst >= 0)
+        return (cvy_status)most[1];
     int64_t who = mine == worst ? comm->rank : comm->nranks;
     CVY_TRY(comm->ops->allreduce(comm, &who, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
     char text[1024] = "";

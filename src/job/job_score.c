@@ -1,0 +1,174 @@
+/*
+ * job_score.c: a pass over a data set with forward steps: losses and metrics, every sample once, whatever the number of ranks.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "job/job_session.h"
+
+cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, int labelled, cvy_scorer *out)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(data);
+    cvy_scorer scorer = {.session = s, .data = data, .step_full = -1, .step_tail = -1, .labelled = labelled};
+    int64_t batch = 0;
+    CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, &batch));
+    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path);
+    scorer.order = cvy_order_make(info->nsamples, batch, 1, 0, 1, 0, s->context->comm);
+    const int64_t tail = info->nsamples % scorer.order.batch;
+    if (info->nsamples >= scorer.order.batch)
+        CVY_TRY(cvy_program_add_forward(s->program, model, scorer.order.batch, NULL, &scorer.step_full));
+    if (tail)
+        CVY_TRY(cvy_program_add_forward(s->program, model, tail, NULL, &scorer.step_tail));
+    *out = scorer;
+    return CVY_OK;
+}
+
+/* What the job names, or what suits the data. */
+static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output, cvy_metric **metric, cvy_score *score, int *count_out)
+{
+    const cvy_job *job = scorer->session->job;
+    const int64_t nclasses = cvy_dataset_describe(scorer->data)->nclasses;
+    static const char *const two[] = {"accuracy", "auc"}, *const many[] = {"accuracy"}, *const real[] = {"rmse", "r2"};
+    const char *const *fallback = nclasses == 2 ? two : nclasses > 2 ? many : real;
+    const int nfallback = nclasses == 2 ? 2 : nclasses > 2 ? 1 : 2;
+    const int count = job->train.nmetric ? job->train.nmetric : nfallback;
+    CVY_CHECK(count <= CVY_COUNT(((cvy_scores *)0)->at), CVY_E_CONFIG, "train.metrics: %d metrics, at most %d", count, CVY_COUNT(((cvy_scores *)0)->at));
+    for (*count_out = 0; *count_out < count; (*count_out)++) {
+        const int i = *count_out;
+        const char *name = job->train.nmetric ? job->train.metric[i].name : fallback[i];
+        CVY_TRY(cvy_metric_create(name, job->train.nmetric ? job->train.metric[i].options : NULL, output, &metric[i]));
+        const cvy_metric_def *def = cvy_metric_find(name);
+        score[i] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
+    }
+    return CVY_OK;
+}
+
+/* Rows of one forward step on this rank. */
+struct batch_view { cvy_span output, target; double *weight; };
+
+static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows *rows, struct batch_view *view)
+{
+    const cvy_program *p = scorer->session->program;
+    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const void *data = NULL;
+    cvy_shape shape;
+    CVY_TRY(cvy_program_output(p, step, p->step[step]->outputs[0], &data, &shape));
+    view->output = (cvy_span){.dtype = p->opts.dtype, .ndim = shape.ndim, .elems = cvy_shape_elems(&shape), .data = (void *)(uintptr_t)data};
+    memcpy(view->output.dim, shape.dim, sizeof shape.dim);
+    view->target = (cvy_span){0};
+    view->weight = rows->weight;
+    for (int f = 1; f < info->nfield; f++) {
+        const cvy_field *field = &info->field[f];
+        if (strcmp(field->name, "weight") == 0 && field->dtype == CVY_DTYPE_F32)
+            for (int64_t i = 0; i < rows->n; i++)
+                rows->weight[i] *= ((const float *)rows->field[f])[i];
+        else if (!view->target.data) {
+            view->target = (cvy_span){.dtype = field->dtype, .ndim = field->shape.ndim + 1, .data = rows->field[f]};
+            view->target.dim[0] = rows->n;
+            memcpy(view->target.dim + 1, field->shape.dim, sizeof *field->shape.dim * (size_t)field->shape.ndim);
+            view->target.elems = cvy_span_prod(&view->target, 0, view->target.ndim);
+        }
+    }
+    return CVY_OK;
+}
+
+/* Adds this rank's share of the step's loss times its normaliser; the normaliser itself is global, so rank 0 counts it. */
+static cvy_status add_losses(const cvy_scorer *scorer, int step, double *sum, double *norm)
+{
+    const cvy_program *p = scorer->session->program;
+    const cvy_program_step_info *info = p->step[step];
+    for (int i = 0; i < info->nloss; i++) {
+        char name[160];
+        double loss = 0;
+        CVY_TRY(cvy_program_loss(p, step, info->losses[i], &loss));
+        snprintf(name, sizeof name, "%s.norm", info->loss_value[i]);
+        const double *weights = cvy_plan_find(info->plan, name, 0);
+        const double n = weights ? *weights : (double)info->batch;
+        sum[i] += loss * n;
+        norm[i] += p->context->comm->rank == 0 ? n : 0;
+    }
+    return CVY_OK;
+}
+
+enum { LOSS_MAX = 16 };
+struct pass {
+    cvy_metric *metric[16];
+    int nmetric;
+    double loss[2 * LOSS_MAX];         /* sums, then normalisers */
+    int nloss;
+};
+
+static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, const cvy_rows *rows, cvy_output_fn output, void *user)
+{
+    cvy_session *s = scorer->session;
+    const int step = cvy_order_batch(&scorer->order, at) == scorer->order.batch && scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail;
+    struct batch_view view;
+    CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(scorer->data), rows));
+    CVY_TRY(cvy_program_step(s->program, step, 0));
+    CVY_TRY(view_batch(scorer, step, rows, &view));
+    const cvy_metric_rows metric_rows = {.n = rows->n, .output = &view.output, .target = &view.target, .weight = view.weight};
+    for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
+        CVY_TRY(cvy_metric_add(pass->metric[i], &metric_rows));
+    if (output)
+        CVY_TRY(output(user, rows, &view.output));
+    pass->nloss = s->program->step[step]->nloss;
+    return scorer->labelled ? add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX) : CVY_OK;
+}
+
+static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn output, void *user)
+{
+    const cvy_job *job = scorer->session->job;
+    const cvy_loader_opts opts = {.shuffle = 0, .threads = job->data.threads < 0 ? 1 : (int)job->data.threads, .depth = (int)CVY_MAX(job->data.prefetch, 1),
+                                  .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP, .share = cvy_order_share, .share_user = &scorer->order};
+    cvy_loader *loader = NULL;
+    CVY_TRY(cvy_loader_create(scorer->data, &opts, &loader));
+    cvy_status status = CVY_OK;
+    for (int64_t at = 0; at < scorer->order.last_step && status == CVY_OK; at++) {
+        const cvy_rows *rows = NULL;
+        double waited = 0;
+        status = cvy_comm_agree(scorer->session->context->comm, cvy_loader_get(loader, at, &rows, &waited));
+        if (status == CVY_OK)
+            status = run_step(scorer, pass, at, rows, output, user);
+        if (rows)
+            cvy_loader_release(loader, rows);
+    }
+    cvy_loader_destroy(&loader);
+    return status;
+}
+
+static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out, cvy_json *detail)
+{
+    cvy_comm *comm = scorer->session->context->comm;
+    CVY_TRY(comm->ops->allreduce(comm, pass->loss, CVY_COUNT(pass->loss), CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    out->loss = scorer->labelled && pass->nloss ? 0 : NAN;
+    for (int i = 0; i < pass->nloss && scorer->labelled; i++)
+        out->loss += pass->loss[LOSS_MAX + i] > 0 ? pass->loss[i] / pass->loss[LOSS_MAX + i] : 0;
+    for (int i = 0; i < pass->nmetric; i++)
+        CVY_TRY(cvy_metric_finish(pass->metric[i], comm, &out->at[i].value, comm->rank == 0 ? detail : NULL));
+    return CVY_OK;
+}
+
+cvy_status cvy_scorer_run(cvy_scorer *scorer, cvy_scores *out, cvy_json *detail, cvy_output_fn output, void *user)
+{
+    const cvy_program *p = scorer->session->program;
+    cvy_comm *comm = scorer->session->context->comm;
+    const int any = scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail;
+    const double start = cvy_clock_s();
+    struct pass pass = {0};
+    cvy_scores scores = {.nsamples = scorer->order.nsamples};
+    const cvy_value *value = cvy_graph_find(p->step[any]->plan->unit[0]->graph, p->step[any]->output_value[0]);
+    cvy_shape sample = cvy_shape_make(value->shape.ndim - 1, value->shape.dim + 1);
+    cvy_status status = scorer->labelled ? make_metrics(scorer, &sample, pass.metric, scores.at, &pass.nmetric) : CVY_OK;
+    scores.count = pass.nmetric;
+    status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK)
+        status = cvy_comm_agree(comm, run_pass(scorer, &pass, output, user));
+    if (status == CVY_OK)
+        status = finish(scorer, &pass, &scores, detail);
+    for (int i = 0; i < CVY_COUNT(pass.metric); i++)
+        cvy_metric_destroy(&pass.metric[i]);
+    scores.seconds = cvy_clock_s() - start;
+    if (status == CVY_OK)
+        *out = scores;
+    return status;
+}

@@ -1,0 +1,145 @@
+/*
+ * job_scoring.c: what test and predict share: see job_scoring.h.
+ */
+#include "job/job_scoring.h"
+
+#include <string.h>
+
+static int ends_with(const char *text, const char *tail)
+{
+    const size_t n = strlen(text), k = strlen(tail);
+    return n >= k && strcmp(text + n - k, tail) == 0;
+}
+
+/* Rank 0 looks for a sound set (the best, else the newest); all ranks take the same one. */
+static cvy_status find_set(cvy_scoring *s)
+{
+    cvy_comm *comm = s->session.context->comm;
+    char path[640], which[32] = "";
+    snprintf(path, sizeof path, "%s/checkpoints", s->run);
+    cvy_status status = CVY_OK;
+    if (comm->rank == 0) {
+        status = cvy_checkpoint_find(path, "best", &s->checkpoint);
+        if (status != CVY_OK) {
+            cvy_checkpoint_close(&s->checkpoint);
+            s->checkpoint = (cvy_checkpoint){0};
+            status = cvy_checkpoint_find(path, NULL, &s->checkpoint);
+        }
+        for (int i = 0; i < s->checkpoint.nmessage; i++)
+            cvy_log(s->session.context, CVY_LOG_WARN, "%s", s->checkpoint.message[i]);
+        if (status == CVY_END)
+            status = cvy_error_set(CVY_E_IO, "%s holds no checkpoint", s->run);
+        snprintf(which, sizeof which, "step-%lld", (long long)s->checkpoint.step);
+    }
+    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(comm->ops->broadcast(comm, which, sizeof which, 0));
+    return cvy_comm_agree(comm, comm->rank == 0 ? CVY_OK : cvy_checkpoint_find(path, which, &s->checkpoint));
+}
+
+static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_source *job)
+{
+    char path[640];
+    if (cvy_file_is_folder(target)) {
+        snprintf(path, sizeof path, "%s/job.resolved.yaml", target);
+        const cvy_job_source own = {.size = sizeof own, .path = path};
+        s->run = target;
+        CVY_TRY(cvy_session_open_job(s->session.context, job ? job : &own, &s->session));
+        return find_set(s);
+    }
+    CVY_CHECK(ends_with(target, ".safetensors"), CVY_E_ARGUMENT, "%s is neither a run folder nor a .safetensors file", target);
+    CVY_CHECK(job, CVY_E_ARGUMENT, "%s holds weights only: give the job file too, which says what network they are for", target);
+    return cvy_session_open_job(s->session.context, job, &s->session);
+}
+
+/* Unlabelled data does not know the classes: the checkpoint does, else the training data. */
+static cvy_status find_classes(cvy_scoring *s, cvy_dataset_info *info)
+{
+    const cvy_tree *classes = s->checkpoint.state ? cvy_tree_get(s->checkpoint.state, "classes") : NULL;
+    if (classes)
+        return cvy_tree_int(classes, &info->nclasses);
+    cvy_dataset *train = NULL;
+    CVY_TRY(cvy_dataset_open(s->session.job->data.train, s->session.job->data.augment, 0, 1, &train));
+    const cvy_dataset_info *known = cvy_dataset_describe(train);
+    info->nclasses = known->nclasses;
+    cvy_dataset_destroy(&train);
+    return CVY_OK;
+}
+
+static cvy_status make_program(cvy_scoring *s, int want_labels)
+{
+    cvy_session *session = &s->session;
+    cvy_dataset_info info = *cvy_dataset_describe(session->test);
+    cvy_program_opts opts;
+    s->labelled = info.nfield > 1;
+    CVY_CHECK(s->labelled || !want_labels, CVY_E_FORMAT, "%s has no labels to score against; use `convoy predict`", info.path);
+    if (info.nclasses == 0)
+        CVY_TRY(find_classes(s, &info));
+    s->nclasses = info.nclasses;
+    s->class_name = cvy_dataset_describe(session->test)->class_name;
+    CVY_TRY(cvy_job_model(session->job, &info, s->labelled, &session->model));
+    CVY_TRY(cvy_job_program_opts(session->job, NULL, &opts));
+    CVY_TRY(cvy_program_create(session->context, &opts, &session->program));
+    return cvy_scorer_add(session, session->test, session->model, s->labelled, &s->scorer);
+}
+
+static cvy_status load_weights(cvy_scoring *s, const char *target)
+{
+    if (s->run)
+        return cvy_checkpoint_load(&s->checkpoint, s->session.program->vars, 0);
+    return cvy_weights_load(target, s->session.program->vars, 0, NULL);
+}
+
+cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, int want_labels, cvy_scoring *out)
+{
+    cvy_comm *comm = context->comm;
+    out->session.context = context;
+    CVY_TRY(cvy_comm_agree(comm, open_job(out, target, job)));
+    CVY_TRY(cvy_session_open_test_data(&out->session, data));
+    CVY_TRY(cvy_session_compare(&out->session));
+    CVY_TRY(cvy_comm_agree(comm, make_program(out, want_labels)));
+    CVY_TRY(cvy_program_plan(out->session.program));
+    return cvy_comm_agree(comm, load_weights(out, target));
+}
+
+void cvy_scoring_close(cvy_scoring *s)
+{
+    cvy_checkpoint_close(&s->checkpoint);
+    cvy_session_close(&s->session);
+}
+
+/* ---- output rows, gathered ---- */
+
+cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_status (*sink)(void *, const float *, int64_t, int64_t), void *user, cvy_gathered *out)
+{
+    const cvy_program *p = s->session.program;
+    const int any = s->scorer.step_full >= 0 ? s->scorer.step_full : s->scorer.step_tail;
+    const cvy_value *v = cvy_graph_find(p->step[any]->plan->unit[0]->graph, p->step[any]->output_value[0]);
+    *out = (cvy_gathered){.comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .row_elems = 1};
+    for (int i = 1; i < v->shape.ndim; i++)
+        out->row_elems *= v->shape.dim[i];
+    CVY_TRY(cvy_mem_alloc(sizeof *out->bytes_of * (size_t)out->comm->nranks, &out->bytes_of));
+    /* Rank 0: the whole batch behind its own rows. */
+    return cvy_mem_alloc(2 * sizeof *out->block * (size_t)(s->scorer.order.batch * out->row_elems), &out->block);
+}
+
+cvy_status cvy_gathered_add(void *gathered, const cvy_rows *rows, const cvy_span *output)
+{
+    cvy_gathered *g = gathered;
+    const int64_t n = cvy_order_batch(&g->scorer->order, g->step++);
+    float *mine = g->block, *all = g->block + rows->n * g->row_elems;
+    for (int64_t i = 0; i < rows->n * g->row_elems; i++)
+        mine[i] = (float)cvy_get(output, i);
+    for (int r = 0; r < g->comm->nranks; r++)
+        g->bytes_of[r] = sizeof *mine * (size_t)(cvy_batch_share(n, r, g->comm->nranks).local_n * g->row_elems);
+    CVY_TRY(g->comm->ops->gatherv(g->comm, mine, g->bytes_of[g->comm->rank], all, g->bytes_of, 0));
+    if (g->comm->rank != 0)
+        return CVY_OK;
+    g->rows += n;
+    return g->sink(g->user, all, n, g->row_elems);
+}
+
+void cvy_gathered_end(cvy_gathered *g)
+{
+    cvy_mem_free(&g->block);
+    cvy_mem_free(&g->bytes_of);
+}

@@ -1,0 +1,153 @@
+/*
+ * job_session.c: opening a job on all ranks, with every fault agreed: nobody goes on alone.
+ */
+#include "job/job_session.h"
+
+#include <string.h>
+
+static cvy_status parse_job(const cvy_job_source *source, cvy_job **out)
+{
+    if (source->path)
+        return cvy_job_parse_file(source->path, source->sets, source->nsets, out);
+    CVY_CHECK(source->text, CVY_E_ARGUMENT, "a job needs a file or a text");
+    return cvy_job_parse_text("job", source->text, source->sets, source->nsets, out);
+}
+
+cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s)
+{
+    s->context = context;
+    return cvy_comm_agree(context->comm, parse_job(source, &s->job));
+}
+
+void cvy_session_close(cvy_session *s)
+{
+    cvy_program_destroy(&s->program);
+    cvy_model_destroy(&s->model);
+    cvy_dataset_destroy(&s->test);
+    cvy_dataset_destroy(&s->val);
+    cvy_dataset_destroy(&s->train);
+    cvy_dataset_destroy(&s->whole);
+    cvy_job_destroy(&s->job);
+}
+
+static int has_field(const cvy_dataset *d, const char *name)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    for (int i = 0; i < info->nfield; i++)
+        if (strcmp(info->field[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+static cvy_status open_training(cvy_session *s)
+{
+    const struct cvy_job_data *data = &s->job->data;
+    const uint64_t seed = (uint64_t)s->job->train.seed;
+    if (data->val_share > 0) {
+        /* One data set, opened twice: with random augmentation for training, without for validation. */
+        CVY_TRY(cvy_dataset_open(data->train, data->augment, 1, seed, &s->whole));
+        CVY_TRY(cvy_dataset_split(s->whole, data->val_share, seed, 0, &s->train));
+        CVY_TRY(cvy_dataset_open(data->train, data->augment, 0, seed, &s->test));
+        CVY_TRY(cvy_dataset_split(s->test, data->val_share, seed, 1, &s->val));
+    } else {
+        CVY_TRY(cvy_dataset_open(data->train, data->augment, 1, seed, &s->train));
+        if (data->val)
+            CVY_TRY(cvy_dataset_open(data->val, data->augment, 0, seed, &s->val));
+    }
+    s->weighs = has_field(s->train, "weight") || data->on_bad_sample == CVY_BAD_SAMPLE_SKIP;
+    return CVY_OK;
+}
+
+cvy_status cvy_session_open_training_data(cvy_session *s)
+{
+    return cvy_comm_agree(s->context->comm, open_training(s));
+}
+
+static cvy_status open_test(cvy_session *s, const char *source)
+{
+    const cvy_tree *tree = s->job->data.test;
+    cvy_tree *given = NULL;
+    if (source) {
+        CVY_TRY(cvy_tree_parse_text(s->job->pool, "data", source, strlen(source), &given));
+        tree = given;
+    }
+    CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score", s->job->file);
+    CVY_TRY(cvy_dataset_open(tree, s->job->data.augment, 0, (uint64_t)s->job->train.seed, &s->test));
+    s->weighs = has_field(s->test, "weight") || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
+    return CVY_OK;
+}
+
+cvy_status cvy_session_open_test_data(cvy_session *s, const char *source)
+{
+    return cvy_comm_agree(s->context->comm, open_test(s, source));
+}
+
+/* ---- do all ranks mean the same? ---- */
+
+struct identity { uint64_t version, endianness, job, train, val; };
+
+cvy_status cvy_session_compare(const cvy_session *s)
+{
+    static const char *const what[] = {"version of convoy", "byte order", "job", "training data", "validation data"};
+    cvy_comm *comm = s->context->comm;
+    const uint32_t one = 1;
+    struct identity mine = {.version = cvy_hash(cvy_version(), strlen(cvy_version())), .endianness = *(const unsigned char *)&one};
+    uint64_t *all = NULL;
+    cvy_status status = cvy_job_hash(s->job, &mine.job);
+    mine.train = s->train ? cvy_dataset_hash(s->train) : 0;
+    mine.val = s->val ? cvy_dataset_hash(s->val) : 0;
+    if (status == CVY_OK)
+        status = cvy_mem_alloc(sizeof mine * (size_t)comm->nranks, &all);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    status = comm->ops->allgather(comm, &mine, sizeof mine, all);
+    for (int r = 1; r < comm->nranks && status == CVY_OK; r++)
+        for (int i = 0; i < CVY_COUNT(what) && status == CVY_OK; i++)
+            if (all[(size_t)r * CVY_COUNT(what) + (size_t)i] != all[i])
+                status = cvy_error_set(CVY_E_DISAGREE, "rank %d was started with another %s than rank 0: start all ranks with the same command line and files",
+                                       r, what[i]);
+    cvy_mem_free(&all);
+    return status;
+}
+
+/* ---- rows into feeds ---- */
+
+/* Bytes where the dtypes are equal, else through double (f32 data in an f64 program). */
+static void copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n)
+{
+    if (from_dtype == to_dtype) {
+        memcpy(to, from, (size_t)n * cvy_dtype_bytes(to_dtype));
+        return;
+    }
+    const cvy_span src = {.dtype = from_dtype, .data = (void *)(uintptr_t)from}, dst = {.dtype = to_dtype, .data = to};
+    for (int64_t i = 0; i < n; i++)
+        cvy_set(&dst, i, cvy_get(&src, i));
+}
+
+/* A skipped sample weighs nothing; others weigh what the data says, or one. */
+static void fill_weights(const cvy_plan_feed *feed, const cvy_rows *rows, const void *own)
+{
+    const cvy_span dst = {.dtype = feed->dtype, .data = feed->data};
+    for (int64_t i = 0; i < rows->n; i++)
+        cvy_set(&dst, i, rows->weight[i] * (own ? ((const float *)own)[i] : 1.0));
+}
+
+cvy_status cvy_session_fill(const cvy_session *s, int step, const cvy_dataset_info *data, const cvy_rows *rows)
+{
+    cvy_plan *plan = s->program->step[step]->plan;
+    CVY_CHECK(rows->n == plan->rows, CVY_E_INTERNAL, "a step of %lld rows was given %lld", (long long)plan->rows, (long long)rows->n);
+    const void *own_weight = NULL;
+    for (int f = 0; f < data->nfield; f++) {
+        const cvy_field *field = &data->field[f];
+        cvy_plan_feed *feed = cvy_plan_find_feed(plan, field->name);
+        if (strcmp(field->name, "weight") == 0)
+            own_weight = field->dtype == CVY_DTYPE_F32 ? rows->field[f] : NULL;
+        else if (feed)
+            copy_elems(rows->field[f], field->dtype, feed->data, feed->dtype, rows->n * cvy_shape_elems(&field->shape));
+    }
+    cvy_plan_feed *weight = cvy_plan_find_feed(plan, "weight"), *id = cvy_plan_find_feed(plan, "sample_id");
+    if (weight)
+        fill_weights(weight, rows, own_weight);
+    if (id)
+        memcpy(id->data, rows->id, (size_t)rows->n * sizeof *rows->id);
+    return CVY_OK;
+}

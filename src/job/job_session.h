@@ -1,0 +1,72 @@
+/*
+ * job_session.h: what train, test and predict have in common: a job opened on all ranks: its data, its model, its program.
+ */
+#ifndef CVY_JOB_SESSION_H
+#define CVY_JOB_SESSION_H
+
+#include <convoy/run.h>
+
+#include "data/data.h"
+#include "job/job.h"
+#include "job/job_model.h"
+#include "metric/metric.h"
+#include "run/run_program.h"
+
+typedef struct cvy_session {
+    cvy_context *context;
+    cvy_job *job;
+    cvy_dataset *whole, *train, *val, *test;   /* whole: where val is a share of train; NULL where the job has none or it was not asked for */
+    cvy_model *model;
+    cvy_program *program;
+    int weighs;                                /* samples have weights: the data's own, or 0 for those skipped */
+} cvy_session;
+
+/* Reads the job on every rank and compares what must agree. Collective. */
+cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s);
+/* Opens train (random augmentation) and val, or one labelled or unlabelled source for scoring (source NULL: data.test). Collective. */
+cvy_status cvy_session_open_training_data(cvy_session *s);
+cvy_status cvy_session_open_test_data(cvy_session *s, const char *source);
+/* Ranks that were started with other jobs, data or versions are refused, each named. Collective. */
+cvy_status cvy_session_compare(const cvy_session *s);
+void cvy_session_close(cvy_session *s);
+
+/* Copies a step's rows into its feeds, converting to their dtype; field f of the data set feeds the input of its name, if the step has it. */
+cvy_status cvy_session_fill(const cvy_session *s, int step, const cvy_dataset_info *data, const cvy_rows *rows);
+
+/* ---- the order of samples: an epoch is cut into batches, a batch into micro-batches, a micro-batch into the ranks' shares ---- */
+typedef struct cvy_order {
+    int64_t nsamples, batch, accumulate;
+    int64_t steps_per_epoch;                   /* the tail batch included, unless it is dropped */
+    int64_t last_step;                         /* end of the run */
+    int rank, nranks;
+} cvy_order;
+cvy_order cvy_order_make(int64_t nsamples, int64_t batch, int64_t accumulate, int drop_tail, int64_t epochs_or_zero, int64_t steps, const cvy_comm *comm);
+int64_t cvy_order_batch(const cvy_order *o, int64_t step);                     /* global samples of this step */
+int64_t cvy_order_samples_before(const cvy_order *o, int64_t step);            /* global samples seen before it */
+cvy_status cvy_order_share(void *order, int64_t step, cvy_share *shares, int max, int *nshare_out);   /* a cvy_share_fn */
+
+/* ---- scoring a data set with forward steps ---- */
+typedef struct cvy_scorer {                    /* a pass over one data set with the program's forward steps */
+    cvy_session *session;
+    cvy_dataset *data;
+    cvy_order order;
+    int step_full, step_tail;                  /* of the program; -1: not needed */
+    int labelled;                              /* targets and losses are there */
+} cvy_scorer;
+/* Adds the forward steps; before the program is planned. model: with losses where the data is labelled, without otherwise. */
+cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, int labelled, cvy_scorer *out);
+
+typedef struct cvy_score { const char *name; double value; int higher_is_better; } cvy_score;
+typedef struct cvy_scores {
+    double loss;                               /* NaN where the data is not labelled */
+    cvy_score at[16];
+    int count;
+    int64_t nsamples;
+    double seconds;
+} cvy_scores;
+/* Gives each sample's output row, on its own rank, in order of places. */
+typedef cvy_status (*cvy_output_fn)(void *user, const cvy_rows *rows, const cvy_span *output);
+/* One pass, every sample once. detail (rank 0; may be NULL) gets each metric's members; output may be NULL. Collective. */
+cvy_status cvy_scorer_run(cvy_scorer *scorer, cvy_scores *out, cvy_json *detail, cvy_output_fn output, void *user);
+
+#endif

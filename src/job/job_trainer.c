@@ -1,0 +1,371 @@
+/*
+ * job_trainer.c: cvy_train(): the step loop from a job file into a run folder.
+ *
+ * One turn: rows from the loader, agreement of all ranks that they go on, rate from the schedule, one planned step, log, and at an epoch's end
+ * validation. What must survive (position, best score, sums of the epoch) is in the state of each checkpoint, so a resumed run repeats the bits.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "job/job_trainer.h"
+#include "optim/optim.h"
+#include "run/run_trace.h"
+
+/* ---- planning ---- */
+
+static cvy_status add_steps(cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    cvy_session *s = &t->session;
+    const cvy_dataset_info *info = cvy_dataset_describe(s->train);
+    int64_t batch = 0;
+    cvy_training_opts opts;
+    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path);
+    CVY_TRY(cvy_job_batch(job, s->context->comm->nranks, &batch));
+    CVY_TRY(cvy_job_training_opts(job, &opts));
+    const int drop = job->data.tail == CVY_TAIL_DROP;
+    t->order = cvy_order_make(info->nsamples, batch, job->train.accumulate, drop, 0, 0, s->context->comm);
+    t->order.last_step = job->train.steps ? job->train.steps : (int64_t)llround(job->train.epochs * (double)t->order.steps_per_epoch);
+    t->epochs = (double)t->order.last_step / (double)t->order.steps_per_epoch;
+    CVY_TRY(cvy_program_add_training(s->program, s->model, t->order.batch, &opts, &t->step_full));
+    const int64_t tail = drop ? 0 : info->nsamples % t->order.batch;
+    t->step_tail = -1;
+    if (tail) {
+        opts.accumulate = CVY_MIN(opts.accumulate, tail);
+        CVY_TRY(cvy_program_add_training(s->program, s->model, tail, &opts, &t->step_tail));
+    }
+    if (s->val)
+        CVY_TRY(cvy_scorer_add(s, s->val, s->model, 1, &t->val));
+    return CVY_OK;
+}
+
+static cvy_status make_program(cvy_trainer *t, const char *plan_file)
+{
+    cvy_session *s = &t->session;
+    cvy_program_opts opts;
+    CVY_TRY(cvy_job_model(s->job, cvy_dataset_describe(s->train), 1, &s->model));
+    CVY_TRY(cvy_job_program_opts(s->job, plan_file, &opts));
+    CVY_TRY(cvy_program_create(s->context, &opts, &s->program));
+    cvy_job_group_variables(s->job, s->program);
+    return add_steps(t);
+}
+
+/* The plan kept with a checkpoint is taken again, so that the resumed run computes the same bits. */
+static cvy_status take_plan(cvy_trainer *t, const char *plan_json)
+{
+    cvy_tree *tree = NULL;
+    cvy_program *p = t->session.program;
+    if (!plan_json || p->choices)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_parse_text(p->pool, "the checkpoint's plan", plan_json, strlen(plan_json), &tree));
+    p->choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
+    return CVY_OK;
+}
+
+/* ---- logging ---- */
+
+static void say(cvy_trainer *t, const char *event)
+{
+    const cvy_train_opts *o = t->opts;
+    const double now = cvy_clock_s(), run = now - t->start_s;
+    const int64_t done = t->step - t->first_step, left = t->order.last_step - t->step;
+    if (!o->progress || t->session.context->comm->rank != 0)
+        return;
+    const cvy_progress progress = {.size = sizeof progress, .step = t->step, .steps = t->order.last_step,
+                                   .epoch = (double)t->step / (double)t->order.steps_per_epoch, .epochs = t->epochs, .loss = t->last_loss,
+                                   .images_per_s = t->images_per_s, .elapsed_s = run, .left_s = done > 0 ? run / (double)done * (double)left : NAN, .event = event};
+    o->progress(o->user, &progress);
+}
+
+/* Sums since the last logged step. */
+static cvy_status log_step(cvy_trainer *t, double lr)
+{
+    cvy_json json = {0};
+    const double now = cvy_clock_s(), seconds = now - t->window.start_s;
+    t->images_per_s = seconds > 0 ? (double)t->window.samples / seconds : NAN;
+    cvy_json_open(&json, NULL, '{');
+    cvy_json_string(&json, "kind", "step");
+    cvy_json_int(&json, "step", t->step);
+    cvy_json_real(&json, "epoch", (double)t->step / (double)t->order.steps_per_epoch);
+    cvy_json_int(&json, "samples", cvy_order_samples_before(&t->order, t->step));
+    cvy_json_real(&json, "loss", t->last_loss);
+    cvy_json_real(&json, "learning_rate", lr);
+    cvy_json_real(&json, "images_per_s", t->images_per_s);
+    cvy_json_real(&json, "seconds_data", t->window.data_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_compute", (t->window.step_s - t->window.comm_s) / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_exposed_comm", t->window.comm_s / (double)t->window.steps);
+    cvy_json_close(&json, '}');
+    t->window = (struct cvy_window){.start_s = now};
+    return cvy_trainer_write_line(t, &json);
+}
+
+static cvy_status log_epoch(cvy_trainer *t, const cvy_scores *val)
+{
+    cvy_json json = {0};
+    char text[512];
+    const int64_t epoch = (t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch;
+    const double seconds = cvy_clock_s() - t->epoch_start_s;
+    int at = snprintf(text, sizeof text, "epoch %lld: train loss %.4f", (long long)epoch, t->state.epoch_loss / t->state.epoch_samples);
+    cvy_json_open(&json, NULL, '{');
+    cvy_json_string(&json, "kind", "epoch");
+    cvy_json_int(&json, "step", t->step);
+    cvy_json_int(&json, "epoch", epoch);
+    cvy_json_real(&json, "train_loss", t->state.epoch_loss / t->state.epoch_samples);
+    if (val) {
+        cvy_json_real(&json, "val_loss", val->loss);
+        at += snprintf(text + at, sizeof text - (size_t)at, ", val loss %.4f", val->loss);
+    }
+    for (int i = 0; val && i < val->count; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "val_%s", val->at[i].name);
+        cvy_json_real(&json, key, val->at[i].value);
+        if (at < (int)sizeof text)
+            at += snprintf(text + at, sizeof text - (size_t)at, ", val %s %.4f", val->at[i].name, val->at[i].value);
+    }
+    cvy_json_real(&json, "seconds", seconds);
+    cvy_json_real(&json, "images_per_s", t->epoch_train_s > 0 ? t->state.epoch_samples / t->epoch_train_s : NAN);
+    cvy_json_close(&json, '}');
+    say(t, text);
+    return cvy_trainer_write_line(t, &json);
+}
+
+/* ---- the end of an epoch ---- */
+
+static int find_score(const cvy_scores *scores, const char *metric, double *value_out, int *higher_out)
+{
+    if (strncmp(metric, "val_", 4) == 0)
+        metric += 4;
+    *value_out = scores->loss;
+    *higher_out = 0;
+    if (strcmp(metric, "loss") == 0)
+        return 1;
+    for (int i = 0; i < scores->count; i++)
+        if (strcmp(scores->at[i].name, metric) == 0) {
+            *value_out = scores->at[i].value;
+            *higher_out = scores->at[i].higher_is_better;
+            return 1;
+        }
+    return 0;
+}
+
+static int is_better(double value, double best, int higher)
+{
+    return isnan(best) || (higher ? value > best : value < best);
+}
+
+/* Decides on the best checkpoint and on stopping early, from scores that are equal on all ranks. */
+static cvy_status judge(cvy_trainer *t, const cvy_scores *val)
+{
+    const cvy_job *job = t->session.job;
+    double value = 0;
+    int higher = 0;
+    if (job->checkpoint.best) {
+        CVY_CHECK(find_score(val, job->checkpoint.best, &value, &higher), CVY_E_CONFIG, "checkpoint.best: validation has no score '%s'; name it in train.metrics",
+                  job->checkpoint.best);
+        if (is_better(value, t->state.best, higher)) {
+            t->state.best = value;
+            t->is_new_best = 1;
+        }
+    }
+    if (job->train.stop.patience > 0) {
+        CVY_CHECK(find_score(val, job->train.stop.metric, &value, &higher), CVY_E_CONFIG, "train.stop: validation has no score '%s'; name it in train.metrics",
+                  job->train.stop.metric);
+        higher = job->train.stop.mode == CVY_STOP_AUTO ? higher : job->train.stop.mode == CVY_STOP_MAX;
+        if (is_better(value, t->state.stop_best, higher)) {
+            t->state.stop_best = value;
+            t->state.stop_bad_epochs = 0;
+        } else if (++t->state.stop_bad_epochs >= job->train.stop.patience) {
+            t->stop_early = 1;
+        }
+    }
+    return CVY_OK;
+}
+
+static cvy_status end_epoch(cvy_trainer *t)
+{
+    cvy_scores val;
+    if (t->session.val) {
+        CVY_TRY(cvy_scorer_run(&t->val, &val, NULL, NULL, NULL));
+        CVY_TRY(judge(t, &val));
+    }
+    CVY_TRY(log_epoch(t, t->session.val ? &val : NULL));
+    t->state.epoch_loss = t->state.epoch_samples = 0;
+    t->epoch_train_s = 0;
+    t->epoch_start_s = t->window.start_s = cvy_clock_s();
+    return CVY_OK;
+}
+
+/* ---- the loop ---- */
+
+static int is_due(const cvy_trainer *t, const cvy_duration *every)
+{
+    const int64_t amount = (int64_t)llround(every->amount);
+    switch (every->unit) {
+    case CVY_DURATION_STEPS: return amount > 0 && t->step % amount == 0;
+    case CVY_DURATION_SAMPLES:
+        return amount > 0 && cvy_order_samples_before(&t->order, t->step) / amount != cvy_order_samples_before(&t->order, t->step - 1) / amount;
+    case CVY_DURATION_EPOCHS: {
+        const double spe = (double)t->order.steps_per_epoch * every->amount;
+        return spe > 0 && floor((double)t->step / spe) != floor((double)(t->step - 1) / spe);
+    }
+    default: return 0;
+    }
+}
+
+/* What the ranks tell each other before each step; the maximum counts. */
+enum { SAY_STOP, SAY_SAVE, SAY_COUNT };
+
+static cvy_status agree_to_go_on(cvy_trainer *t, cvy_status mine, int64_t said[SAY_COUNT])
+{
+    cvy_comm *comm = t->session.context->comm;
+    const cvy_duration *every = &t->session.job->checkpoint.every;
+    CVY_TRY(cvy_comm_agree(comm, mine));
+    said[SAY_STOP] = t->opts->stop && *t->opts->stop;
+    said[SAY_SAVE] = every->unit == CVY_DURATION_SECONDS && comm->rank == 0 && cvy_clock_s() - t->saved_s > every->amount;
+    return comm->ops->allreduce(comm, said, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX);
+}
+
+static cvy_status check_loss(const cvy_trainer *t)
+{
+    CVY_CHECK(isfinite(t->last_loss), CVY_E_NUMERIC,
+              "the loss of step %lld is %g: lower train.optimizer.lr, add a warm-up to train.schedule, or set train.clip_norm; the last checkpoint holds finite weights",
+              (long long)t->step, t->last_loss);
+    return CVY_OK;
+}
+
+static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited_s)
+{
+    cvy_session *s = &t->session;
+    const double begin = cvy_clock_s();
+    const int64_t n = cvy_order_batch(&t->order, t->step);
+    const int step = n == t->order.batch ? t->step_full : t->step_tail;
+    cvy_program_step_info *info = s->program->step[step];
+    CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(s->train), rows));
+    const double filled = cvy_clock_s(), lr = cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step));
+    info->count = t->step;
+    CVY_TRY(cvy_program_step(s->program, step, lr));
+    t->last_loss = 0;
+    for (int i = 0; i < info->nloss; i++) {
+        double loss = 0;
+        CVY_TRY(cvy_program_loss(s->program, step, info->losses[i], &loss));
+        t->last_loss += loss;
+    }
+    t->step++;
+    t->latest = step;
+    t->state.epoch_loss += t->last_loss * (double)n;
+    t->state.epoch_samples += (double)n;
+    t->window.steps++;
+    t->window.samples += n;
+    t->window.data_s += waited_s + filled - begin;
+    t->window.step_s += info->time.total;
+    t->window.comm_s += info->time.exposed_comm;
+    t->epoch_train_s += waited_s + cvy_clock_s() - begin;
+    CVY_TRY(check_loss(t));
+    if (t->step == t->first_step + 1) {
+        char text[96];
+        snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->start_s);
+        say(t, text);
+    }
+    return t->step % t->session.job->log.every == 0 || t->step == t->order.last_step ? log_step(t, lr) : CVY_OK;
+}
+
+/* One turn; *end_out when the run is over or was asked to stop. */
+static cvy_status turn(cvy_trainer *t, int *stopped_out)
+{
+    const cvy_rows *rows = NULL;
+    double waited = 0;
+    int64_t said[SAY_COUNT] = {0};
+    cvy_status status = agree_to_go_on(t, cvy_loader_get(t->loader, t->step, &rows, &waited), said);
+    if (status == CVY_OK && !said[SAY_STOP])
+        status = train_step(t, rows, waited);
+    if (rows)
+        cvy_loader_release(t->loader, rows);
+    CVY_TRY(status);
+    if (said[SAY_STOP]) {
+        *stopped_out = 1;
+        return CVY_OK;
+    }
+    if (t->step % t->order.steps_per_epoch == 0 || t->step == t->order.last_step)
+        CVY_TRY(end_epoch(t));
+    if (said[SAY_SAVE] || is_due(t, &t->session.job->checkpoint.every) || t->is_new_best)
+        CVY_TRY(cvy_trainer_save(t, 0));
+    say(t, NULL);
+    return CVY_OK;
+}
+
+static cvy_status loop(cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    const cvy_loader_opts opts = {.shuffle = job->data.shuffle, .seed = (uint64_t)job->train.seed, .threads = job->data.threads < 0 ? 1 : (int)job->data.threads,
+                                  .depth = (int)CVY_MAX(job->data.prefetch, 1), .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+                                  .first_step = t->step, .share = cvy_order_share, .share_user = &t->order};
+    int stopped = 0;
+    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->loader)));
+    t->epoch_start_s = t->window.start_s = t->saved_s = cvy_clock_s();
+    while (t->step < t->order.last_step && !stopped && !t->stop_early)
+        CVY_TRY(turn(t, &stopped));
+    if (cvy_loader_nbad(t->loader) > 0) {
+        char text[512];
+        cvy_loader_bad_text(t->loader, text, sizeof text);
+        cvy_log_local(t->session.context, CVY_LOG_WARN, "rank %d skipped %lld bad samples; the latest: %s", t->session.context->comm->rank,
+                      (long long)cvy_loader_nbad(t->loader), text);
+    }
+    if (t->saved_step != t->step)
+        CVY_TRY(cvy_trainer_save(t, 1));
+    if (job->log.trace && t->step > t->first_step)
+        CVY_TRY(cvy_trace_write(t->session.program, t->latest, job->log.trace));
+    return stopped ? CVY_STOPPED : CVY_OK;
+}
+
+static cvy_status initialise(cvy_trainer *t)
+{
+    const char *init = t->session.job->train.init;
+    cvy_text report = {0};
+    if (!init)
+        return CVY_OK;
+    const cvy_status status = cvy_weights_load(init, t->session.program->vars, 1, &report);
+    if (status == CVY_OK && report.bytes)
+        cvy_log(t->session.context, CVY_LOG_WARN, "train.init %s:\n%s", init, report.data);
+    cvy_text_free(&report);
+    return status;
+}
+
+static cvy_status prepare(cvy_trainer *t)
+{
+    cvy_session *s = &t->session;
+    const cvy_job *job = s->job;
+    cvy_comm *comm = s->context->comm;
+    CVY_TRY(cvy_session_open_training_data(s));
+    CVY_TRY(cvy_session_compare(s));
+    CVY_TRY(cvy_trainer_open_folder(t));
+    CVY_TRY(cvy_comm_agree(comm, make_program(t, t->opts->plan_file)));
+    CVY_TRY(cvy_comm_agree(comm, take_plan(t, t->resume.plan_json)));
+    CVY_TRY(cvy_program_plan(s->program));
+    CVY_TRY(cvy_comm_agree(comm, t->opts->resume ? cvy_trainer_restore(t) : initialise(t)));
+    CVY_TRY(cvy_comm_agree(comm, cvy_schedule_create(job->train.schedule, job->train.lr, (double)cvy_order_samples_before(&t->order, t->order.last_step),
+                                                     (double)cvy_order_samples_before(&t->order, t->order.steps_per_epoch), (double)t->order.batch, &t->schedule)));
+    return cvy_comm_agree(comm, cvy_trainer_write_head(t));
+}
+
+cvy_status cvy_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts, cvy_train_result *result_out)
+{
+    const cvy_train_opts none = {0};
+    cvy_trainer t = {.opts = opts ? opts : &none, .start_s = cvy_clock_s(), .last_loss = NAN, .images_per_s = NAN, .saved_step = -1};
+    t.state.best = t.state.stop_best = NAN;
+    cvy_status status = cvy_session_open_job(context, source, &t.session);
+    if (status == CVY_OK)
+        status = prepare(&t);
+    if (status == CVY_OK)
+        status = loop(&t);
+    cvy_trainer_end(&t, status);
+    if (result_out && status >= 0) {
+        *result_out = (cvy_train_result){.steps = t.step, .seconds = cvy_clock_s() - t.start_s, .train_loss = t.last_loss, .val_loss = NAN};
+        snprintf(result_out->out, sizeof result_out->out, "%s", t.out);
+    }
+    cvy_loader_destroy(&t.loader);
+    cvy_schedule_destroy(&t.schedule);
+    cvy_metrics_log_close(&t.log);
+    cvy_checkpoint_close(&t.resume);
+    cvy_session_close(&t.session);
+    return status;
+}

@@ -1,0 +1,60 @@
+/*
+ * job_trainer.h: a training run at work: between the step loop (job_trainer.c) and the run folder (job_folder.c).
+ */
+#ifndef CVY_JOB_TRAINER_H
+#define CVY_JOB_TRAINER_H
+
+#include "job/job_session.h"
+#include "optim/optim.h"
+#include "run/run_checkpoint.h"
+#include "run/run_metrics_log.h"
+
+struct cvy_window {                    /* sums since the last logged step */
+    double start_s, data_s, step_s, comm_s;
+    int64_t steps, samples;
+};
+
+struct cvy_trainer_state {             /* what a checkpoint keeps besides variables and position */
+    double epoch_loss, epoch_samples;  /* of the epoch so far: sum of loss times samples */
+    double best, stop_best;            /* NaN: none yet */
+    int64_t stop_bad_epochs;
+};
+
+typedef struct cvy_trainer {
+    cvy_session session;
+    const cvy_train_opts *opts;
+    cvy_order order;
+    double epochs;
+    int step_full, step_tail;          /* of the program */
+    cvy_scorer val;
+    cvy_schedule *schedule;
+    cvy_loader *loader;
+    int64_t step, first_step;          /* done; where this process began */
+    int latest;                        /* program step that ran last */
+    struct cvy_trainer_state state;
+    struct cvy_window window;
+    double last_loss, images_per_s, start_s, epoch_start_s, epoch_train_s;
+    int is_new_best, stop_early;
+    /* the run folder */
+    char out[512];
+    cvy_metrics_log *log;              /* rank 0 */
+    char *plan_json;
+    double saved_s;
+    int64_t saved_step;
+    cvy_checkpoint resume;
+} cvy_trainer;
+
+/* Makes or finds the run folder, and for a resume its newest sound checkpoint. Collective. */
+cvy_status cvy_trainer_open_folder(cvy_trainer *t);
+/* Variables, position and sums from the checkpoint that open_folder found. */
+cvy_status cvy_trainer_restore(cvy_trainer *t);
+/* job.resolved.yaml, plan.json, metrics.jsonl, STATUS; after planning. */
+cvy_status cvy_trainer_write_head(cvy_trainer *t);
+/* A line of metrics.jsonl on rank 0; frees the JSON. A disk that is full is a warning. */
+cvy_status cvy_trainer_write_line(cvy_trainer *t, cvy_json *json);
+/* Saves a checkpoint. A failed save is a warning while training goes on, and a fault where it is the last. Collective. */
+cvy_status cvy_trainer_save(cvy_trainer *t, int last);
+/* STATUS, and the report. */
+void cvy_trainer_end(cvy_trainer *t, cvy_status status);
+
+#endif
