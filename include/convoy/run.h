@@ -51,27 +51,27 @@ typedef struct cvy_train_result {
 } cvy_train_result;
 
 /**
- * cvy_train - train what a job file describes, into a run folder
+ * cvy_run_train - train what a job file describes, into a run folder
  *
  * Writes job.resolved.yaml, plan.json, metrics.jsonl, checkpoints/, STATUS and report.html. Collective: yes.
  * Errors: CVY_E_CONFIG, CVY_E_IO (an existing folder without resume; a disk that is full), CVY_E_FORMAT (data), CVY_E_SHAPE, CVY_E_DISAGREE (ranks were
  * started with different jobs), CVY_E_COMM, CVY_E_MEMORY, CVY_STOPPED (all is saved).
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_train(cvy_context *context, const cvy_job_source *job, const cvy_train_opts *opts, cvy_train_result *result_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *job, const cvy_train_opts *opts, cvy_train_result *result_out);
 
 /**
- * cvy_test - score a trained network on labelled data
+ * cvy_run_test - score a trained network on labelled data
  * @target: a run folder (its best checkpoint, else its newest) or a .safetensors file (then @job is needed)
  * @job: NULL for a run folder
  * @data: a data source (path or YAML map), or NULL for the job's data.test
  * @json_out: all scores as one JSON object (rank 0; NULL on others)
  *
- * For a run folder the scores are also written to test.json and the report is made anew. Collective: yes. Errors: as cvy_train().
+ * For a run folder the scores are also written to test.json and the report is made anew. Collective: yes. Errors: as cvy_run_train().
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_test(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, char **json_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, char **json_out);
 
-/** Writes the network's output for each sample of @data, in its order, labels not needed, to @out: .npy [N, K] f32 or .csv. As cvy_test() otherwise. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_predict(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, const char *out);
+/** Writes the network's output for each sample of @data, in its order, labels not needed, to @out: .npy [N, K] f32 or .csv. As cvy_run_test() otherwise. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_predict(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, const char *out);
 
 /** What to time. Zero-initialise, set size. */
 typedef struct cvy_bench_opts {
@@ -91,25 +91,23 @@ typedef struct cvy_bench_opts {
 } cvy_bench_opts;
 
 /**
- * cvy_bench - time training or forward steps on synthetic data, with the plan and executor of cvy_train() (SGD, momentum 0.9)
+ * cvy_run_bench - time training or forward steps on synthetic data, with the plan and executor of cvy_run_train() (SGD, momentum 0.9)
  * @json_out: one JSON object: model batch mode dtype threads ranks images_per_s images_per_s_best ms_median ms_sd gflop_per_s peak_rss_bytes
  *            exposed_comm_ms params arena_bytes (rank 0; NULL on others)
  *
  * Collective: yes. Errors: CVY_E_CONFIG, CVY_E_SHAPE, CVY_E_MEMORY.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_bench(cvy_context *context, const cvy_bench_opts *opts, char **json_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts, char **json_out);
 
 /** The plan of a job without training: @how "table" (layers, shapes, parameters, flop, memory to the byte), "json", "text", "dot" or "explain". Collective: yes; text on rank 0. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file, const char *how, char **text_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file, const char *how, char **text_out);
 
 /** Writes a data source (path or YAML map) as a packed set into folder @destination. @report_out: samples, classes, bytes, bad samples. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_pack(const char *source, const char *destination, int skip_bad, char **report_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_pack(const char *source, const char *destination, int skip_bad, char **report_out);
 /** Says what a data set, a checkpoint, a safetensors file or a run folder holds, as text. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_inspect(const char *path, char **text_out);
-/** Makes report.html of a run folder anew. Collective: no. Errors: CVY_E_IO. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_report(const char *run);
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, char **text_out);
 /** All keys of the job file with types, defaults and help, as text. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_job_keys(char **text_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_keys(char **text_out);
 
 #ifdef __cplusplus
 }

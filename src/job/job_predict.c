@@ -1,5 +1,5 @@
 /*
- * job_predict.c: cvy_predict(): the network's output for each sample, in the order of the data, as .npy or .csv.
+ * job_predict.c: cvy_run_predict(): the network's output for each sample, in the order of the data, as .npy or .csv.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static cvy_status open_table(const char *out, int64_t rows, int64_t row_elems, s
     return CVY_OK;
 }
 
-cvy_status cvy_predict(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, const char *out)
+cvy_status cvy_run_predict(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, const char *out)
 {
     cvy_scoring s = {0};
     cvy_gathered gathered = {0};
@@ -59,9 +59,9 @@ cvy_status cvy_predict(cvy_context *context, const char *target, const cvy_job_s
     cvy_status status = cvy_scoring_open(context, target, job, data, 0, &s);
     if (status == CVY_OK) {
         s.scorer.labelled = 0;         /* outputs only: targets need not make sense */
-        status = cvy_gathered_begin(&s, write_rows, &table, &gathered);
+        status = cvy_gathered_begin(&s, 0, write_rows, &table, &gathered);
         if (status == CVY_OK && context->comm->rank == 0) {
-            status = open_table(out, s.scorer.order.nsamples, gathered.row_elems, &table);
+            status = open_table(out, s.scorer.order.nsamples, gathered.output_elems, &table);
             is_open = status == CVY_OK;
         }
         status = cvy_comm_agree(context->comm, status);

@@ -23,23 +23,38 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     return CVY_OK;
 }
 
-/* What the job names, or what suits the data. */
-static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output, cvy_metric **metric, cvy_score *score, int *count_out)
+static cvy_status add_metric(cvy_metric **metric, cvy_score *score, int *count, const char *name, const cvy_tree *options, const cvy_shape *output)
+{
+    for (int i = 0; i < *count; i++)
+        if (strcmp(score[i].name, name) == 0)
+            return CVY_OK;
+    CVY_CHECK(*count < CVY_COUNT(((cvy_scores *)0)->at), CVY_E_CONFIG, "train.metrics: more than %d metrics", CVY_COUNT(((cvy_scores *)0)->at));
+    CVY_TRY(cvy_metric_create(name, options, output, &metric[*count]));
+    const cvy_metric_def *def = cvy_metric_find(name);
+    score[(*count)++] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
+    return CVY_OK;
+}
+
+/* What the job names, else what suits the data; a test asks for all that its page shows. */
+static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output, cvy_metric **metric, cvy_score *score, int *count)
 {
     const cvy_job *job = scorer->session->job;
     const int64_t nclasses = cvy_dataset_describe(scorer->data)->nclasses;
-    static const char *const two[] = {"accuracy", "auc"}, *const many[] = {"accuracy"}, *const real[] = {"rmse", "r2"};
-    const char *const *fallback = nclasses == 2 ? two : nclasses > 2 ? many : real;
-    const int nfallback = nclasses == 2 ? 2 : nclasses > 2 ? 1 : 2;
-    const int count = job->train.nmetric ? job->train.nmetric : nfallback;
-    CVY_CHECK(count <= CVY_COUNT(((cvy_scores *)0)->at), CVY_E_CONFIG, "train.metrics: %d metrics, at most %d", count, CVY_COUNT(((cvy_scores *)0)->at));
-    for (*count_out = 0; *count_out < count; (*count_out)++) {
-        const int i = *count_out;
-        const char *name = job->train.nmetric ? job->train.metric[i].name : fallback[i];
-        CVY_TRY(cvy_metric_create(name, job->train.nmetric ? job->train.metric[i].options : NULL, output, &metric[i]));
-        const cvy_metric_def *def = cvy_metric_find(name);
-        score[i] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
-    }
+    const int by_job = job->train.nmetric > 0, all = scorer->all_metrics;
+    for (int i = 0; i < job->train.nmetric; i++)
+        CVY_TRY(add_metric(metric, score, count, job->train.metric[i].name, job->train.metric[i].options, output));
+    const struct { const char *name; int wanted; } fallback[] = {
+        {"accuracy", nclasses > 1 && (!by_job || all)},
+        {"auc", nclasses == 2 && (!by_job || all)},
+        {"efficiency_at_fpr", nclasses == 2 && all},
+        {"confusion", nclasses > 1 && nclasses <= 100 && all},
+        {"rmse", nclasses == 0 && (!by_job || all)},
+        {"mae", nclasses == 0 && all},
+        {"r2", nclasses == 0 && (!by_job || all)},
+    };
+    for (int i = 0; i < CVY_COUNT(fallback); i++)
+        if (fallback[i].wanted)
+            CVY_TRY(add_metric(metric, score, count, fallback[i].name, NULL, output));
     return CVY_OK;
 }
 

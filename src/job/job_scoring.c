@@ -109,33 +109,37 @@ void cvy_scoring_close(cvy_scoring *s)
 
 /* ---- output rows, gathered ---- */
 
-cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_status (*sink)(void *, const float *, int64_t, int64_t), void *user, cvy_gathered *out)
+cvy_status cvy_gathered_begin(cvy_scoring *s, int with_target, cvy_gathered_fn sink, void *user, cvy_gathered *out)
 {
     const cvy_program *p = s->session.program;
+    const cvy_dataset_info *info = cvy_dataset_describe(s->scorer.data);
     const int any = s->scorer.step_full >= 0 ? s->scorer.step_full : s->scorer.step_tail;
     const cvy_value *v = cvy_graph_find(p->step[any]->plan->unit[0]->graph, p->step[any]->output_value[0]);
-    *out = (cvy_gathered){.comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .row_elems = 1};
+    *out = (cvy_gathered){.comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .output_elems = 1};
     for (int i = 1; i < v->shape.ndim; i++)
-        out->row_elems *= v->shape.dim[i];
+        out->output_elems *= v->shape.dim[i];
+    if (with_target && info->nfield > 1)
+        out->target_elems = cvy_shape_elems(&info->field[1].shape);
     CVY_TRY(cvy_mem_alloc(sizeof *out->bytes_of * (size_t)out->comm->nranks, &out->bytes_of));
-    /* Rank 0: the whole batch behind its own rows. */
-    return cvy_mem_alloc(2 * sizeof *out->block * (size_t)(s->scorer.order.batch * out->row_elems), &out->block);
+    return cvy_mem_alloc(2 * sizeof *out->block * (size_t)(s->scorer.order.batch * (out->output_elems + out->target_elems)), &out->block);
 }
 
 cvy_status cvy_gathered_add(void *gathered, const cvy_rows *rows, const cvy_span *output)
 {
     cvy_gathered *g = gathered;
-    const int64_t n = cvy_order_batch(&g->scorer->order, g->step++);
-    float *mine = g->block, *all = g->block + rows->n * g->row_elems;
-    for (int64_t i = 0; i < rows->n * g->row_elems; i++)
-        mine[i] = (float)cvy_get(output, i);
+    const int64_t n = cvy_order_batch(&g->scorer->order, g->step++), width = g->output_elems + g->target_elems;
+    const cvy_span target = {.dtype = cvy_dataset_describe(g->scorer->data)->field[1].dtype, .data = rows->field[1]};
+    float *mine = g->block, *all = g->block + rows->n * width;
+    for (int64_t i = 0; i < rows->n; i++) {
+        for (int64_t k = 0; k < g->output_elems; k++)
+            mine[i * width + k] = (float)cvy_get(output, i * g->output_elems + k);
+        for (int64_t k = 0; k < g->target_elems; k++)
+            mine[i * width + g->output_elems + k] = (float)cvy_get(&target, i * g->target_elems + k);
+    }
     for (int r = 0; r < g->comm->nranks; r++)
-        g->bytes_of[r] = sizeof *mine * (size_t)(cvy_batch_share(n, r, g->comm->nranks).local_n * g->row_elems);
+        g->bytes_of[r] = sizeof *mine * (size_t)(cvy_batch_share(n, r, g->comm->nranks).local_n * width);
     CVY_TRY(g->comm->ops->gatherv(g->comm, mine, g->bytes_of[g->comm->rank], all, g->bytes_of, 0));
-    if (g->comm->rank != 0)
-        return CVY_OK;
-    g->rows += n;
-    return g->sink(g->user, all, n, g->row_elems);
+    return g->comm->rank == 0 ? g->sink(g->user, all, n, width) : CVY_OK;
 }
 
 void cvy_gathered_end(cvy_gathered *g)

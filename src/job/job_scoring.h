@@ -21,18 +21,19 @@ typedef struct cvy_scoring {
 cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, int want_labels, cvy_scoring *out);
 void cvy_scoring_close(cvy_scoring *s);
 
-/* Output rows of all ranks, gathered on rank 0 in the order of the data. */
+/* Rows of all ranks, gathered on rank 0 batch by batch in the order of the data: the output, then (where asked for) the target. */
+typedef cvy_status (*cvy_gathered_fn)(void *user, const float *rows, int64_t n, int64_t row_elems);
 typedef struct cvy_gathered {
     cvy_comm *comm;
     const cvy_scorer *scorer;
-    int64_t row_elems, rows;           /* so far, on rank 0 */
-    float *block;                      /* one batch of output rows: rank 0 all, others their own */
+    int64_t output_elems, target_elems;
+    float *block;                      /* one batch of rows: this rank's, then on rank 0 all */
     size_t *bytes_of;
     int64_t step;
-    cvy_status (*sink)(void *user, const float *rows, int64_t n, int64_t row_elems);   /* rank 0 */
+    cvy_gathered_fn sink;              /* called on rank 0 */
     void *user;
 } cvy_gathered;
-cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_status (*sink)(void *, const float *, int64_t, int64_t), void *user, cvy_gathered *out);
+cvy_status cvy_gathered_begin(cvy_scoring *s, int with_target, cvy_gathered_fn sink, void *user, cvy_gathered *out);
 /* A cvy_output_fn. Collective. */
 cvy_status cvy_gathered_add(void *gathered, const cvy_rows *rows, const cvy_span *output);
 void cvy_gathered_end(cvy_gathered *g);

@@ -52,6 +52,7 @@ typedef struct cvy_scorer {                    /* a pass over one data set with 
     cvy_order order;
     int step_full, step_tail;                  /* of the program; -1: not needed */
     int labelled;                              /* targets and losses are there */
+    int all_metrics;                           /* also those that the job does not name but a report shows */
 } cvy_scorer;
 /* Adds the forward steps; before the program is planned. model: with losses where the data is labelled, without otherwise. */
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, int labelled, cvy_scorer *out);

@@ -1,5 +1,5 @@
 /*
- * job_trainer.c: cvy_train(): the step loop from a job file into a run folder.
+ * job_trainer.c: cvy_run_train(): the step loop from a job file into a run folder.
  *
  * One turn: rows from the loader, agreement of all ranks that they go on, rate from the schedule, one planned step, log, and at an epoch's end
  * validation. What must survive (position, best score, sums of the epoch) is in the state of each checkpoint, so a resumed run repeats the bits.
@@ -347,7 +347,7 @@ static cvy_status prepare(cvy_trainer *t)
     return cvy_comm_agree(comm, cvy_trainer_write_head(t));
 }
 
-cvy_status cvy_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts, cvy_train_result *result_out)
+cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts, cvy_train_result *result_out)
 {
     const cvy_train_opts none = {0};
     cvy_trainer t = {.opts = opts ? opts : &none, .start_s = cvy_clock_s(), .last_loss = NAN, .images_per_s = NAN, .saved_step = -1};

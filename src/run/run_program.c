@@ -157,7 +157,9 @@ static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy
     char *text = NULL, *name = NULL;
     CVY_TRY(cvy_pool_strdup(p->pool, o->optimizer ? o->optimizer : "sgd", &name));
     if (o->optimizer_options && *o->optimizer_options) {
-        CVY_TRY(cvy_pool_printf(p->pool, &text, o->optimizer_options[0] == '{' ? "%s" : "{%s}", o->optimizer_options));
+        /* Block YAML is taken as it is; a flow map may leave out its braces. */
+        const int is_block = o->optimizer_options[0] == '{' || strchr(o->optimizer_options, '\n') != NULL;
+        CVY_TRY(cvy_pool_printf(p->pool, &text, is_block ? "%s" : "{%s}", o->optimizer_options));
         CVY_TRY(cvy_tree_parse_text(p->pool, "optimizer_options", text, strlen(text), &tree));
     }
     s->optimise = (cvy_optimise_opts){name, tree, o->weight_decay, o->clip_norm, o->clip_value};

@@ -119,10 +119,10 @@ static void roc_points(void)
     EXPECT_OK(cvy_pool_create(&pool));
     EXPECT_OK(cvy_tree_parse_text(pool, "json", json.text.data, json.text.bytes, &tree));
     const cvy_tree *roc = cvy_tree_get(tree, "roc");
-    EXPECT_INT(cvy_tree_get(roc, "fpr")->count, 8);
+    EXPECT_INT(cvy_tree_get(roc, "false_positive_rate")->count, 8);
     EXPECT_INT(cvy_tree_get(roc, "threshold")->count, 8);
-    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "fpr")->child[3], &fpr));
-    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "tpr")->child[3], &tpr));
+    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "false_positive_rate")->child[3], &fpr));
+    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "true_positive_rate")->child[3], &tpr));
     EXPECT_NEAR(fpr, 0.27368421, 1e-8);
     EXPECT_NEAR(tpr, 0.55862069, 1e-8);
     cvy_pool_destroy(&pool);
