@@ -33,6 +33,7 @@ static const struct line lines[] = {
     {"hep-cnn", "16x128x112x112", "conv", "kernel: 3, channels: 128, pad: 1"},
     {"hep-cnn", "16x128x56x56", "conv", "kernel: 3, channels: 128, pad: 1"},
     {"hep-cnn", "16x128x28x28", "conv", "kernel: 3, channels: 128, pad: 1"},
+    {"hep-cnn", "16x128x14x14", "conv", "kernel: 3, channels: 128, pad: 1"},
     {"hep-cnn", "16x128x7x7", "global_avg_pool", ""},
     {"alexnet-v2", "64x3x224x224", "conv", "kernel: 11, channels: 64, stride: 4, pad: 2"},
     {"alexnet-v2", "64x64x55x55", "relu", ""},
@@ -55,6 +56,11 @@ static const struct line lines[] = {
     {"vgg-a", "16x512x28x28", "conv", "kernel: 3, channels: 512, pad: 1"},
     {"vgg-a", "16x512x14x14", "conv", "kernel: 3, channels: 512, pad: 1"},
     {"vgg-a", "16x512x7x7", "fc", "channels: 4096"},
+    {"resnet-20", "128x16x32x32", "conv", "kernel: 3, channels: 16, pad: 1, bias: false"},
+    {"resnet-20", "128x32x16x16", "conv", "kernel: 3, channels: 32, pad: 1, bias: false"},
+    {"resnet-20", "128x64x8x8", "conv", "kernel: 3, channels: 64, pad: 1, bias: false"},
+    {"resnet-20", "128x16x32x32", "batch_norm", ""},
+    {"resnet-20", "128x64x8x8", "batch_norm", ""},
     {"lrn", "64x96x27x27", "lrn", ""},
     {"batch-norm", "32x64x56x56", "batch_norm", ""},
 };
@@ -205,7 +211,7 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
                 ask.dst_fixed[i] = 1;
             }
     const cvy_status status = k->offer(&ask);
-    printf("    %-18s %-26s", node->op->name, k->name);
+    printf("    %-18s %-32s", node->op->name, k->name);
     if (status != CVY_OK) {
         printf(" declines: %s\n", cvy_error_text());
         return CVY_OK;

@@ -12,19 +12,21 @@
 #include "kernel/onednn/onednn_weight.h"
 #include "op/op_conv.h"
 
+enum { WINOGRAD_CHANNELS = 32 };
+
 /* A node as these kernels see it, whichever of the six operators it is. */
 struct layer {
     cvy_onednn_family family;
     cvy_onednn_pass pass;
     cvy_window w;                      /* of the convolution, or of the one that the deconvolution transposes */
     cvy_window_channels c;
-    int bias, relu;
+    int bias, relu, winograd;
     cvy_onednn_weight weight;
 };
 
-static cvy_status layer_of(const cvy_node *node, struct layer *out)
+static cvy_status layer_of(const cvy_node *node, int winograd, struct layer *out)
 {
-    struct layer l = {0};
+    struct layer l = {.winograd = winograd};
     const char *op = node->op->name;
     l.family = strncmp(op, "deconv", 6) == 0 ? CVY_ONEDNN_DECONV : CVY_ONEDNN_CONV;
     l.pass = strstr(op, "_grad_src") ? CVY_ONEDNN_GRAD_SRC : strstr(op, "_grad_weight") ? CVY_ONEDNN_GRAD_WEIGHT : CVY_ONEDNN_FORWARD;
@@ -79,7 +81,8 @@ static cvy_onednn_tensor weights(const struct layer *l)
 static cvy_onednn_problem problem_of(const struct layer *l, int threads)
 {
     const int deconv = l->family == CVY_ONEDNN_DECONV;
-    cvy_onednn_problem p = {.family = l->family, .pass = l->pass, .dtype = CVY_DTYPE_F32, .threads = threads, .relu = l->relu};
+    cvy_onednn_problem p = {.family = l->family, .pass = l->pass, .dtype = CVY_DTYPE_F32, .threads = threads, .relu = l->relu,
+                            .winograd = l->winograd};
     p.tensor[CVY_ONEDNN_SRC] = activation(l, !deconv);
     p.tensor[CVY_ONEDNN_DST] = activation(l, deconv);
     p.tensor[CVY_ONEDNN_WEIGHT] = weights(l);
@@ -91,6 +94,20 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
         p.pad_begin[d] = p.pad_end[d] = l->w.pad[d];
     }
     return p;
+}
+
+/* Winograd's F(4x4, 3x3) (Lavin and Gray 2016) needs a quarter of the multiplications, and pays where channels outweigh the transforms. In
+ * training oneDNN keeps its weights in the direct algorithm's layout and transforms them as it runs, in all three passes. */
+static cvy_status check_winograd(const struct layer *l)
+{
+    const cvy_window *w = &l->w;
+    int fits = w->nspace == 2 && l->c.groups == 1;
+    for (int d = 0; d < w->nspace; d++)
+        fits = fits && w->kernel[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1 && w->pad[d] <= 1;
+    CVY_CHECK(fits, CVY_NOT_APPLICABLE, "Winograd needs a 3x3 filter, stride 1, padding 0 or 1, no dilation, no groups");
+    CVY_CHECK(l->c.nsrc >= WINOGRAD_CHANNELS && l->c.ndst >= WINOGRAD_CHANNELS, CVY_NOT_APPLICABLE,
+              "Winograd pays from %d channels on, here are %lld and %lld", WINOGRAD_CHANNELS, (long long)l->c.nsrc, (long long)l->c.ndst);
+    return CVY_OK;
 }
 
 static cvy_status offer_from(const struct layer *l, const cvy_onednn_call *call, cvy_kernel_ask *ask)
@@ -128,10 +145,12 @@ static cvy_status offer_with(const struct layer *l, cvy_onednn_problem *p, const
     return status;
 }
 
-static cvy_status conv_offer(cvy_kernel_ask *ask)
+static cvy_status offer(cvy_kernel_ask *ask, int winograd)
 {
     struct layer l;
-    CVY_TRY(layer_of(ask->node, &l));
+    CVY_TRY(layer_of(ask->node, winograd, &l));
+    if (winograd)
+        CVY_TRY(check_winograd(&l));
     CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "oneDNN computes in f32, the source is %s",
               cvy_dtype_text(ask->node->src[0]->dtype));
     cvy_onednn_problem p = problem_of(&l, ask->threads);
@@ -148,10 +167,10 @@ static cvy_status conv_offer(cvy_kernel_ask *ask)
     return offer_call(&l, &p, ask);
 }
 
-static cvy_status conv_create(const cvy_kernel_ask *ask, void **state_out)
+static cvy_status create(const cvy_kernel_ask *ask, int winograd, void **state_out)
 {
     struct layer l;
-    CVY_TRY(layer_of(ask->node, &l));
+    CVY_TRY(layer_of(ask->node, winograd, &l));
     cvy_onednn_problem p = problem_of(&l, ask->threads);
     cvy_kernel_ask chosen = *ask;
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++) {
@@ -165,32 +184,67 @@ static cvy_status conv_create(const cvy_kernel_ask *ask, void **state_out)
     return cvy_onednn_layer_create(&p, state_out);
 }
 
+static cvy_status direct_offer(cvy_kernel_ask *ask)
+{
+    return offer(ask, 0);
+}
+
+static cvy_status winograd_offer(cvy_kernel_ask *ask)
+{
+    return offer(ask, 1);
+}
+
+static cvy_status direct_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, 0, state_out);
+}
+
+static cvy_status winograd_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, 1, state_out);
+}
+
 CVY_KERNEL_DEFINE(onednn_conv) = {
     .name = "onednn.conv", .op = "conv", .preference = 100,
-    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_conv_grad_src) = {
     .name = "onednn.conv_grad_src", .op = "conv_grad_src", .preference = 100,
-    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_conv_grad_weight) = {
     .name = "onednn.conv_grad_weight", .op = "conv_grad_weight", .preference = 100,
-    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_conv_winograd) = {
+    .name = "onednn.conv_winograd", .op = "conv", .preference = 120,
+    .offer = winograd_offer, .create = winograd_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_conv_winograd_grad_src) = {
+    .name = "onednn.conv_winograd_grad_src", .op = "conv_grad_src", .preference = 120,
+    .offer = winograd_offer, .create = winograd_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_conv_winograd_grad_weight) = {
+    .name = "onednn.conv_winograd_grad_weight", .op = "conv_grad_weight", .preference = 120,
+    .offer = winograd_offer, .create = winograd_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_deconv) = {
     .name = "onednn.deconv", .op = "deconv", .preference = 100,
-    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_deconv_grad_src) = {
     .name = "onednn.deconv_grad_src", .op = "deconv_grad_src", .preference = 100,
-    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_deconv_grad_weight) = {
     .name = "onednn.deconv_grad_weight", .op = "deconv_grad_weight", .preference = 100,
-    .offer = conv_offer, .create = conv_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
 };
