@@ -14,13 +14,15 @@
  * test.json, written by `train` at its end and by `test` (every member may be missing):
  *     {"checkpoint": "step-00004500", "data": "cifar10 test", "samples": 10000, "loss": 0.61,
  *      "metrics": {"accuracy": 0.809, "auc": 0.97},
- *      "roc": {"positive": "signal", "false_positive_rate": [..], "true_positive_rate": [..], "area": 0.97, "area_error": 0.001,
- *              "at_false_positive_rate": 0.01, "efficiency": 0.55, "efficiency_error": 0.004},
- *      "baselines": [{"name": "cuts", .. as in roc .., "area_gain": 0.08, "area_gain_error": 0.002, "efficiency_gain": .., "efficiency_gain_error": ..}],
- *      "confusion": {"labels": ["cat", ..], "counts": [[..], ..]},                                     a row for each true class
+ *      "classes": ["cat", ..], "positive": "signal",
+ *      "roc": {"fpr": [..], "tpr": [..]},                                                              as the metric auc writes it
+ *      "network": {"area": 0.97, "area_error": 0.001, "at_fpr": 0.01, "efficiency": 0.55, "efficiency_error": 0.004},
+ *      "baselines": [{"name": "cuts", "fpr": [..], "tpr": [..], .. as in network .., "area_gain": 0.08, "area_gain_error": 0.002,
+ *                     "efficiency_gain": .., "efficiency_gain_error": ..}],
+ *      "confusion": [[..], ..],                                                                        a row for each true class, as the metric confusion writes it
  *      "regression": [{"name": "u", "unit": "m/s", "truth": [..], "prediction": [..], "rmse": .., "mae": .., "r2": ..}],
  *      "histograms": [{"name": "H_T", "unit": "GeV", "edges": [n + 1 numbers], "classes": [{"name": "signal", "counts": [n numbers]}, ..]}]}
- *     Gains are of the network over the baseline, with paired errors. Curves of more than some thousand points should be thinned by the writer.
+ *     Gains are of the network over the baseline, with paired errors. What metrics write as details stands at the top level. Curves of more than some thousand points should be thinned by the writer.
  */
 #ifndef CVY_REPORT_H
 #define CVY_REPORT_H
@@ -67,6 +69,7 @@ void cvy_report_foot(cvy_report *r);
 
 /* ---- small helpers ---- */
 const char *cvy_report_model(const cvy_report *r);     /* the model's name in the job, or NULL */
+double cvy_report_area(const cvy_report *r);           /* under the network's ROC curve: network.area, else the metric auc */
 void cvy_html_escape(cvy_text *html, const char *text);
 /* 12345.6 -> "12,300"; 0.000123 -> "1.23e-4": `digits` significant digits; into text, which is returned. */
 typedef struct { char at[40]; } cvy_number;

@@ -47,6 +47,12 @@ const char *cvy_report_model(const cvy_report *r)
     return name ? name : cvy_tree_text_at(r->job, "model.name");
 }
 
+double cvy_report_area(const cvy_report *r)
+{
+    const double area = cvy_tree_real_at(r->test, "network.area");
+    return isfinite(area) ? area : cvy_tree_real_at(r->test, "metrics.auc");
+}
+
 static void run_name(const cvy_report *r, char *text, size_t room)
 {
     size_t n = strlen(r->folder);
@@ -90,8 +96,8 @@ static const cvy_tree *best_baseline(const cvy_report *r)
 
 static void say_roc(const cvy_report *r, cvy_text *t, double area)
 {
-    const char *positive = cvy_tree_text_at(r->test, "roc.positive");
-    const double error = cvy_tree_real_at(r->test, "roc.area_error");
+    const char *positive = cvy_tree_text_at(r->test, "positive");
+    const double error = cvy_tree_real_at(r->test, "network.area_error");
     const cvy_tree *baseline = best_baseline(r);
     cvy_text_add(t, "it picks out %s with an area under the ROC curve of %.4f", positive ? positive : "the positive class", area);
     if (isfinite(error))
@@ -112,7 +118,7 @@ static void say_roc(const cvy_report *r, cvy_text *t, double area)
 static void say_test(const cvy_report *r, cvy_text *t)
 {
     const double samples = cvy_tree_real_at(r->test, "samples"), accuracy = cvy_tree_real_at(r->test, "metrics.accuracy"),
-                 area = cvy_tree_real_at(r->test, "roc.area");
+                 area = cvy_report_area(r);
     const cvy_tree *regression = cvy_tree_at(r->test, "regression");
     const cvy_tree *target = regression && regression->kind == CVY_TREE_LIST && regression->count > 0 ? regression->child[0] : NULL;
     if (isfinite(samples))
@@ -182,7 +188,7 @@ static double find_params(const cvy_tree *plan)
 
 static void tiles(cvy_report *r)
 {
-    const double area = cvy_tree_real_at(r->test, "roc.area"), accuracy = cvy_tree_real_at(r->test, "metrics.accuracy"),
+    const double area = cvy_report_area(r), accuracy = cvy_tree_real_at(r->test, "metrics.accuracy"),
                  params = find_params(r->plan), seconds = sum_of(&r->epochs, "seconds"), samples = last_of(&r->steps, "samples");
     const int64_t val = best_row(&r->epochs, "val_accuracy", 1);
     const double *speed = cvy_frame_column(&r->steps, "images_per_s"), speed_sum = sum_of(&r->steps, "images_per_s");

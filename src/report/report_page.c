@@ -33,7 +33,7 @@ static const char *const style[] = {
     ".charts{display:grid;grid-template-columns:repeat(6,minmax(0,1fr));gap:18px}\n"
     "figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:10px;padding:16px 16px 10px;break-inside:avoid}\n"
     ".half{grid-column:span 3}.third{grid-column:span 2}\n"
-    "@media(max-width:820px){.half,.third{grid-column:span 6}h1{font-size:1.8rem}}\n"
+    "@media screen and (max-width:820px){.half,.third{grid-column:span 6}h1{font-size:1.8rem}}\n"
     "figcaption b{display:block;font-size:1rem}figcaption span{display:block;color:var(--soft);font-size:.84rem}figcaption{margin-bottom:8px}\n"
     "svg{display:block;width:100%;height:auto;font-family:inherit}\n",
     ".c0{--c:var(--c0)}.c1{--c:var(--c1)}.c2{--c:var(--c2)}.c3{--c:var(--c3)}.c4{--c:var(--c4)}.c5{--c:var(--c5)}.c6{--c:var(--c6)}.c7{--c:var(--c7)}"
@@ -58,7 +58,7 @@ static const char *const style[] = {
     "footer{margin-top:48px;color:var(--soft);font-size:.85rem}\n",
     "@media print{:root{--bg:#fff;--card:#fff;--ink:#111;--soft:#555;--line:#ccc;--grid:#e6e6e6;--accent:#1f6fb2;"
     "--c0:#1f6fb2;--c1:#d9722b;--c2:#17936d;--c3:#a8528f;--c4:#8c7a1e;--c5:#4fa3c7;--c6:#c0464b;--c7:#747c86}\n"
-    "main{max-width:none;padding:0}body{font-size:11pt;-webkit-print-color-adjust:exact;print-color-adjust:exact}h2{break-after:avoid}tr{break-inside:avoid}figure{border-color:#ddd}}\n",
+    "html{font-size:12px}main{max-width:none;padding:0}body{font-size:9.5pt;-webkit-print-color-adjust:exact;print-color-adjust:exact}h2,h3{break-after:avoid}.charts{gap:10px}figure{padding:8px 10px 4px}.compare td{white-space:nowrap}.compare thead td{white-space:normal}.layers{font-size:7.5pt}.layers td{padding:2px 6px}tr{break-inside:avoid}figure{border-color:#ddd}}\n",
 };
 
 /* ---- reading ---- */

@@ -14,18 +14,15 @@
 
 struct curve {
     char *name;
-    const cvy_tree *tree;
     double *x, *y;
     int64_t n;
 };
 
-static cvy_status read_curve(cvy_report *r, const char *name, const cvy_tree *tree, struct curve *c)
+static cvy_status read_curve(cvy_report *r, const char *name, double area, const cvy_tree *tree, struct curve *c)
 {
     int64_t nx = 0, ny = 0;
-    const double area = cvy_tree_real_at(tree, "area");
-    CVY_TRY(cvy_tree_reals(r->pool, cvy_tree_at(tree, "false_positive_rate"), &c->x, &nx));
-    CVY_TRY(cvy_tree_reals(r->pool, cvy_tree_at(tree, "true_positive_rate"), &c->y, &ny));
-    c->tree = tree;
+    CVY_TRY(cvy_tree_reals(r->pool, cvy_tree_at(tree, "fpr"), &c->x, &nx));
+    CVY_TRY(cvy_tree_reals(r->pool, cvy_tree_at(tree, "tpr"), &c->y, &ny));
     c->n = CVY_MIN(nx, ny);
     if (isfinite(area))
         return cvy_pool_printf(r->pool, &c->name, "%.34s%s, area %.4f", name, strlen(name) > 34 ? "…" : "", area);
@@ -36,11 +33,11 @@ static int read_curves(cvy_report *r, struct curve *curve)
 {
     const cvy_tree *roc = cvy_tree_at(r->test, "roc"), *baselines = cvy_tree_at(r->test, "baselines");
     int n = 0;
-    if (!roc || read_curve(r, cvy_report_model(r) ? cvy_report_model(r) : "network", roc, &curve[n]) != CVY_OK || curve[n++].n < 2)
+    if (!roc || read_curve(r, cvy_report_model(r) ? cvy_report_model(r) : "network", cvy_report_area(r), roc, &curve[n]) != CVY_OK || curve[n++].n < 2)
         return 0;
     for (int i = 0; baselines && baselines->kind == CVY_TREE_LIST && i < baselines->count && n < CURVES_MAX; i++) {
         const char *name = cvy_tree_text_at(baselines->child[i], "name");
-        if (read_curve(r, name ? name : "baseline", baselines->child[i], &curve[n]) == CVY_OK && curve[n].n >= 2)
+        if (read_curve(r, name ? name : "baseline", cvy_tree_real_at(baselines->child[i], "area"), baselines->child[i], &curve[n]) == CVY_OK && curve[n].n >= 2)
             n++;
     }
     return n;
@@ -67,10 +64,10 @@ static void roc(cvy_report *r)
     struct curve curve[CURVES_MAX];
     static const double unit[] = {0, 1};
     const int n = read_curves(r, curve);
-    const char *positive = cvy_tree_text_at(r->test, "roc.positive");
+    const char *positive = cvy_tree_text_at(r->test, "positive");
     char y_label[120] = "true positive rate", note[160] = "";
-    const double at = cvy_tree_real_at(r->test, "roc.at_false_positive_rate"), efficiency = cvy_tree_real_at(r->test, "roc.efficiency"),
-                 error = cvy_tree_real_at(r->test, "roc.efficiency_error");
+    const double at = cvy_tree_real_at(r->test, "network.at_fpr"), efficiency = cvy_tree_real_at(r->test, "network.efficiency"),
+                 error = cvy_tree_real_at(r->test, "network.efficiency_error");
     if (n == 0)
         return;
     if (positive)
@@ -129,9 +126,9 @@ static cvy_status read_confusion(cvy_report *r, const cvy_tree *counts, const cv
 
 static void confusion(cvy_report *r, struct confusion *m)
 {
-    const cvy_tree *counts = cvy_tree_at(r->test, "confusion.counts");
+    const cvy_tree *counts = cvy_tree_at(r->test, "confusion");
     if (!counts || counts->kind != CVY_TREE_LIST || counts->count == 0 || counts->count > CLASSES_MAX ||
-        read_confusion(r, counts, cvy_tree_at(r->test, "confusion.labels"), m) != CVY_OK)
+        read_confusion(r, counts, cvy_tree_at(r->test, "classes"), m) != CVY_OK)
         return;
     const char *const *name = (const char *const *)m->name;
     cvy_heatmap_write(&r->html, &(cvy_heatmap){.title = "Confusion matrix", .note = "rows: truth, columns: answer, shade: share of the row",
@@ -308,10 +305,10 @@ static void comparison_row(cvy_report *r, const char *name, const cvy_tree *tree
 /* The network and the baselines in one table, with paired gains. */
 static void comparison(cvy_report *r)
 {
-    const cvy_tree *baselines = cvy_tree_at(r->test, "baselines"), *network = cvy_tree_at(r->test, "roc");
+    const cvy_tree *baselines = cvy_tree_at(r->test, "baselines"), *network = cvy_tree_at(r->test, "network");
     if (!network || !baselines || baselines->kind != CVY_TREE_LIST || baselines->count == 0)
         return;
-    const double at = cvy_tree_real_at(network, "at_false_positive_rate");
+    const double at = cvy_tree_real_at(network, "at_fpr");
     cvy_text_add(&r->html, "<table class=\"compare\"><thead><tr><th></th><td>area under ROC</td><td>kept at %s false positives</td>"
                  "<td>network's gain in area</td><td>network's gain in kept</td><td>area gain in standard errors</td></tr></thead><tbody>\n",
                  isfinite(at) ? cvy_number_percent(at).at : "few");

@@ -117,11 +117,11 @@ static const char plan[] =
 
 static const char test[] =
     "{\"checkpoint\": \"step-00000020\", \"data\": \"x<y>\", \"samples\": 4000, \"loss\": 0.5, \"metrics\": {\"accuracy\": 0.75, \"<k>\": 1.5},"
-    "\"roc\": {\"positive\": \"signal\", \"false_positive_rate\": [0, 0.01, 0.5, 1], \"true_positive_rate\": [0, 0.5, 0.9, 1], \"area\": 0.85, "
-    "\"area_error\": 0.01, \"at_false_positive_rate\": 0.01, \"efficiency\": 0.5, \"efficiency_error\": 0.02},"
-    "\"baselines\": [{\"name\": \"cuts & <more>\", \"false_positive_rate\": [0, 0.5, 1], \"true_positive_rate\": [0, 0.6, 1], \"area\": 0.55, "
-    "\"area_error\": 0.01, \"area_gain\": 0.3, \"area_gain_error\": 0.02}, {\"name\": \"no curve\", \"area\": 0.5}],"
-    "\"confusion\": {\"labels\": [\"a\", \"b<i>\", \"c\"], \"counts\": [[10, 2, 0], [7, 20, 1], [0, 0, 5]]},"
+    "\"classes\": [\"a\", \"b<i>\", \"c\"], \"positive\": \"signal\", \"confusion\": [[10, 2, 0], [7, 20, 1], [0, 0, 5]],"
+    "\"roc\": {\"fpr\": [0, 0.01, 0.5, 1], \"tpr\": [0, 0.5, 0.9, 1], \"threshold\": [1, 0.9, 0.2, 0]},"
+    "\"network\": {\"area\": 0.85, \"area_error\": 0.01, \"at_fpr\": 0.01, \"efficiency\": 0.5, \"efficiency_error\": 0.02},"
+    "\"baselines\": [{\"name\": \"cuts & <more>\", \"fpr\": [0, 0.5, 1], \"tpr\": [0, 0.6, 1], \"area\": 0.55, \"area_error\": 0.01, "
+    "\"area_gain\": 0.3, \"area_gain_error\": 0.02}, {\"name\": \"no curve\", \"area\": 0.5}],"
     "\"regression\": [{\"name\": \"u\", \"unit\": \"m/s\", \"truth\": [1, 2, 3, null], \"prediction\": [1.1, 2.2, 2.9, 4], \"rmse\": 0.14, \"r2\": 0.97}],"
     "\"histograms\": [{\"name\": \"H_T\", \"unit\": \"GeV\", \"edges\": [0, 1, 2], \"classes\": [{\"name\": \"s\", \"counts\": [3, 1]}, {\"name\": \"broken\", \"counts\": [1]}]},"
     " {\"name\": \"nothing\"}]}";
@@ -171,7 +171,7 @@ static void missing_pieces(void **state)
     cvy_mem_free(&html);
 
     put("plan.json", "{\"layers\": [1, {}, {\"name\": {}}], \"memory\": 7, \"machine\": [1]}");
-    put("test.json", "{\"roc\": 1, \"baselines\": [2], \"confusion\": {\"counts\": [1, [2]]}, \"regression\": [[]], \"histograms\": [3], \"metrics\": []}");
+    put("test.json", "{\"roc\": 1, \"baselines\": [2], \"confusion\": [1, [2]], \"network\": 4, \"regression\": [[]], \"histograms\": [3], \"metrics\": []}");
     put("metrics.jsonl", "{\"kind\": \"epoch\", \"epoch\": 1, \"train_loss\": 0.5}\n{\"kind\": \"step\", \"step\": 1, \"loss\": 1e400}\n");
     html = page();
     says(html, "trained for 1 epoch.");
