@@ -68,7 +68,7 @@ struct cvy_job_train {
     const char *optimizer;             /* the operator */
     double lr;                         /* base rate, which the schedule multiplies */
     const cvy_tree *optimizer_options; /* without name and lr, or NULL */
-    cvy_job_loss *loss;
+    cvy_job_loss *loss;                /* none: what suits the data, unless the model has its own */
     int nloss;
     cvy_job_group *group;
     int ngroup;

@@ -1,14 +1,71 @@
 /*
- * job_model.c: see job_model.h.
+ * job_model.c: from a job and what its data are to a model with its losses, and to the options of a program.
+ *
+ * Before step 0. The network's input takes the shape of the data's x, its outputs are as many as there are classes, or numbers in the target.
  */
 #include "job/job_model.h"
 
 #include <fnmatch.h>
 #include <string.h>
 
-/* ---- the network ---- */
+#include "job/job_table.h"
 
-static int has_losses(const cvy_model *m)
+/* ---- what the data offer ---- */
+
+static const cvy_field *find_field(const cvy_dataset_info *data, const char *name)
+{
+    for (int i = 0; i < data->nfield; i++)
+        if (strcmp(data->field[i].name, name) == 0)
+            return &data->field[i];
+    return NULL;
+}
+
+static const char *source_of(const cvy_dataset_info *data)
+{
+    return data->path ? data->path : data->format;
+}
+
+/* The truth that losses are held against, if the job names no other: the first field after x that is no weight. NULL: the data have none. */
+static const char *main_target(const cvy_dataset_info *data)
+{
+    for (int i = 1; i < data->nfield; i++)
+        if (strcmp(data->field[i].name, "weight") != 0)
+            return data->field[i].name;
+    return NULL;
+}
+
+static int is_class(const cvy_dataset_info *data, const char *target)
+{
+    const cvy_field *field = target ? find_field(data, target) : NULL;
+    return !field || !(field->dtype == CVY_DTYPE_F32 || field->dtype == CVY_DTYPE_F64);
+}
+
+/* Outputs that the first loss needs; 0: the network's own number. */
+static int64_t count_outputs(const cvy_job *job, const cvy_dataset_info *data)
+{
+    const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
+    const char *target = loss && loss->target ? loss->target : main_target(data);
+    const cvy_field *field = target ? find_field(data, target) : NULL;
+    if (!field || (is_class(data, target) && (!loss || strcmp(loss->name, "softmax_cross_entropy") == 0)))
+        return data->nclasses;
+    return cvy_shape_elems(&field->shape);
+}
+
+/* Everything that layers may read besides x. */
+static int list_fields(const cvy_job *job, const cvy_dataset_info *data, cvy_model_input *field)
+{
+    static char weight[] = "weight";
+    int n = 0;
+    for (int i = 1; i < data->nfield; i++)
+        field[n++] = (cvy_model_input){data->field[i].name, data->field[i].dtype, data->field[i].shape};
+    if (job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP && !find_field(data, weight))
+        field[n++] = (cvy_model_input){weight, CVY_DTYPE_F32, {0}};
+    return n;
+}
+
+/* ---- losses ---- */
+
+static int has_loss(const cvy_model *m)
 {
     for (int i = 0; i < m->nlayer; i++)
         if (m->layer[i].op->flags & CVY_OP_LOSS)
@@ -24,81 +81,134 @@ static int has_input(const cvy_model *m, const char *name)
     return 0;
 }
 
-/* Outputs of the network: classes, or the numbers to be predicted. */
-static int64_t count_outputs(const cvy_dataset_info *data)
+/* An operator that is a loss, or a fault that names the nearest. */
+static cvy_status find_loss(const cvy_job *job, const char *name, const cvy_op_def **out)
 {
-    if (data->nclasses > 0)
-        return data->nclasses;
-    return data->nfield > 1 ? cvy_shape_elems(&data->field[1].shape) : 0;
+    int count = 0, n = 0;
+    const cvy_op_def *const *table = cvy_op_table(&count);
+    const char *names[32];
+    for (int i = 0; i < count && n < CVY_COUNT(names); i++)
+        if (table[i]->flags & CVY_OP_LOSS)
+            names[n++] = table[i]->name;
+    *out = cvy_op_find(name);
+    if (*out && (*out)->flags & CVY_OP_LOSS)
+        return CVY_OK;
+    const char *near = cvy_text_nearest(name, names, n);
+    return cvy_error_set(CVY_E_CONFIG, "%s: train.loss: there is no loss '%s'%s%s%s; `convoy models --layers` lists them",
+                         job->train.loss_tree ? cvy_tree_where(job->train.loss_tree) : job->file, name, near ? ", did you mean '" : "",
+                         near ? near : "", near ? "'?" : "");
 }
 
-static cvy_status add_fields(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m)
+/* The loss's own options with its factor, in the model's pool. */
+static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, cvy_tree **out)
 {
-    int weighs = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
-    for (int f = 0; f < data->nfield; f++) {
-        weighs |= strcmp(data->field[f].name, "weight") == 0;
-        if (strcmp(data->field[f].name, "weight") != 0 && !has_input(m, data->field[f].name))
-            CVY_TRY(cvy_model_add_input(m, data->field[f].name, data->field[f].dtype, &data->field[f].shape));
+    cvy_tree *map = NULL, *factor = NULL;
+    char number[40];
+    if (loss->options)
+        CVY_TRY(cvy_tree_copy(m->pool, loss->options, &map));
+    else
+        CVY_TRY(cvy_tree_new_map(m->pool, "train.loss", &map));
+    if (loss->weight != 1) {
+        snprintf(number, sizeof number, "%.17g", loss->weight);
+        CVY_TRY(cvy_tree_new_scalar(m->pool, "train.loss", number, &factor));
+        CVY_TRY(cvy_tree_set(m->pool, map, "loss_weight", factor));
     }
-    return weighs && !has_input(m, "weight") ? cvy_model_add_input(m, "weight", CVY_DTYPE_F32, &(cvy_shape){0}) : CVY_OK;
+    *out = map;
+    return CVY_OK;
 }
 
-static const char *target_field(const cvy_dataset_info *data)
+static cvy_status loss_name(cvy_model *m, const char *output, int nloss, char **name_out)
 {
-    for (int f = 1; f < data->nfield; f++)
-        if (strcmp(data->field[f].name, "weight") != 0)
-            return data->field[f].name;
-    return NULL;
+    if (nloss == 1)
+        return cvy_pool_strdup(m->pool, "loss", name_out);
+    CVY_TRY(cvy_pool_printf(m->pool, name_out, "%s_loss", output));
+    for (int again = 2, i = 0; i < m->nlayer; i++)
+        if (strcmp(m->layer[i].output, *name_out) == 0) {
+            CVY_TRY(cvy_pool_printf(m->pool, name_out, "%s_loss%d", output, again++));
+            i = -1;
+        }
+    return CVY_OK;
 }
 
-static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, const cvy_dataset_info *data, int alone, cvy_model *m)
+static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nloss, const char *target, cvy_model *m)
 {
+    static char weight[] = "weight";
+    const char *output = loss->output ? loss->output : cvy_model_output(m);
     const cvy_op_def *op = NULL;
     cvy_tree *options = NULL;
-    char *name = NULL, number[40];
-    const char *output = loss->output ? loss->output : cvy_model_output(m), *target = loss->target ? loss->target : target_field(data);
-    char *from[] = {(char *)(uintptr_t)output, (char *)(uintptr_t)target, (char *)(uintptr_t)"weight"};
-    CVY_CHECK(output && target, CVY_E_CONFIG, "%s: the loss %s needs a target, but %s has no labels", job->file, loss->name, data->path);
-    CVY_TRY(cvy_model_find_layer(loss->name, &op));
-    CVY_CHECK(op->flags & CVY_OP_LOSS, CVY_E_CONFIG, "%s: train.loss: '%s' is a layer, but not a loss", job->file, loss->name);
-    CVY_TRY(cvy_tree_new_map(m->pool, job->file, &options));
-    for (int i = 0; loss->options && i < loss->options->count; i++)
-        CVY_TRY(cvy_tree_set(m->pool, options, loss->options->key[i], loss->options->child[i]));
-    if (loss->weight != 1) {
-        cvy_tree *weight = NULL;
-        snprintf(number, sizeof number, "%.17g", loss->weight);
-        CVY_TRY(cvy_tree_new_scalar(m->pool, job->file, number, &weight));
-        CVY_TRY(cvy_tree_set(m->pool, options, "loss_weight", weight));
-    }
-    CVY_TRY(cvy_pool_printf(m->pool, &name, alone ? "loss" : "%s_loss", output));
-    return cvy_model_add_tree(m, op, name, options, NULL, from, has_input(m, "weight") ? 3 : 2);
+    char *name = NULL, *from[] = {(char *)(uintptr_t)output, (char *)(uintptr_t)(loss->target ? loss->target : target), weight};
+    CVY_TRY(find_loss(job, loss->name, &op));
+    CVY_CHECK(has_input(m, from[1]), CVY_E_CONFIG, "train.loss: %s is held against '%s', but the data have no such field; their truth is '%s'", loss->name,
+              from[1], target);
+    CVY_TRY(loss_options(m, loss, &options));
+    CVY_TRY(loss_name(m, output, nloss, &name));
+    return cvy_model_add_tree(m, op, name, options, NULL, from, has_input(m, weight) ? 3 : 2);
 }
 
-/* Classification by default; regression data without a named loss gets the mean squared error. */
 static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m)
 {
-    static const cvy_job_loss mse = {.name = "mse", .weight = 1};
-    const int is_default = job->train.nloss == 1 && strcmp(job->train.loss[0].name, "softmax_cross_entropy") == 0 && !job->train.loss[0].options;
-    if (has_losses(m))
+    const struct cvy_job_train *t = &job->train;
+    const char *target = main_target(data);
+    cvy_job_loss usual = {.name = is_class(data, target) ? "softmax_cross_entropy" : "mse", .weight = 1};
+    if (t->nloss == 0 && has_loss(m))
         return CVY_OK;
-    if (is_default && data->nclasses == 0)
-        return add_loss(job, &mse, data, 1, m);
-    for (int i = 0; i < job->train.nloss; i++)
-        CVY_TRY(add_loss(job, &job->train.loss[i], data, job->train.nloss == 1, m));
+    CVY_CHECK(target, CVY_E_CONFIG, "%s: a loss needs a target, but the data of %s have no labels", job->file, source_of(data));
+    if (t->nloss == 0)
+        return add_loss(job, &usual, 1, target, m);
+    for (int i = 0; i < t->nloss; i++)
+        CVY_TRY(add_loss(job, &t->loss[i], t->nloss, target, m));
     return CVY_OK;
+}
+
+/* ---- the model ---- */
+
+/* A network that declares its inputs itself must get them from the data. */
+static cvy_status check_inputs(const cvy_dataset_info *data, const cvy_model *m)
+{
+    for (int i = 0; i < m->ninput; i++) {
+        const cvy_model_input *input = &m->input[i];
+        const cvy_field *field = find_field(data, input->name);
+        if (!field) {
+            CVY_CHECK(strcmp(input->name, "weight") == 0, CVY_E_CONFIG, "the network reads '%s', but the data of %s have no such field", input->name,
+                      source_of(data));
+            continue;
+        }
+        CVY_CHECK(cvy_shape_equal(&input->sample_shape, &field->shape), CVY_E_SHAPE, "the network's input %s is %s, but the data of %s have %s",
+                  input->name, cvy_shape_text(&input->sample_shape), source_of(data), cvy_shape_text(&field->shape));
+    }
+    return CVY_OK;
+}
+
+/* Inputs that no layer reads would only take up feeds. */
+static void drop_unread(cvy_model *m)
+{
+    int kept = 0;
+    for (int i = 0; i < m->ninput; i++) {
+        int read = 0;
+        for (int k = 0; k < m->nlayer; k++)
+            for (int s = 0; s < m->layer[k].nfrom; s++)
+                read |= strcmp(m->layer[k].from[s], m->input[i].name) == 0;
+        if (read)
+            m->input[kept++] = m->input[i];
+    }
+    m->ninput = kept;
 }
 
 cvy_status cvy_job_model(const cvy_job *job, const cvy_dataset_info *data, int with_losses, cvy_model **out)
 {
+    cvy_model_input field[CVY_FIELD_MAX + 1];
     cvy_model *m = NULL;
-    CVY_TRY(cvy_model_from_tree(job->model, &data->field[0].shape, count_outputs(data), &m));
-    cvy_status status = add_fields(job, data, m);
-    if (status == CVY_OK && with_losses)
-        status = add_losses(job, data, m);
+    cvy_status status = CVY_OK;
+    const int nfield = list_fields(job, data, field);
+    CVY_TRY(cvy_model_from_fields(job->model, &data->field[0].shape, count_outputs(job, data), field, nfield, &m));
+    if (with_losses)
+        CVY_TRY_OUT(add_losses(job, data, m));
+    drop_unread(m);
+    CVY_TRY_OUT(check_inputs(data, m));
+    *out = m;
+out:
     if (status != CVY_OK)
         cvy_model_destroy(&m);
-    else
-        *out = m;
     return status;
 }
 
@@ -106,67 +216,123 @@ cvy_status cvy_job_model(const cvy_job *job, const cvy_dataset_info *data, int w
 
 static cvy_status passes_off(const cvy_job *job, const char **out)
 {
-    char *text = NULL;
-    for (int i = 0; i < job->plan.npass_off; i++)
-        CVY_TRY(cvy_pool_printf(job->pool, &text, "%s%s%s", text ? text : "", text ? ", " : "", job->plan.pass_off[i]));
-    if (!job->comm.overlap && !job->plan.passes_all_off)
-        CVY_TRY(cvy_pool_printf(job->pool, &text, "%s%soverlap", text ? text : "", text ? ", " : ""));
-    *out = job->plan.passes_all_off ? "all" : text;
+    const struct cvy_job_plan *p = &job->plan;
+    char *list = NULL;
+    if (p->passes_all_off) {
+        *out = "all";
+        return CVY_OK;
+    }
+    if (!job->comm.overlap)
+        CVY_TRY(cvy_pool_strdup(job->pool, "overlap", &list));
+    for (int i = 0; i < p->npass_off; i++)
+        CVY_TRY(cvy_pool_printf(job->pool, &list, "%s%s%s", list ? list : "", list ? ", " : "", p->pass_off[i]));
+    *out = list;
     return CVY_OK;
 }
 
 cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_program_opts *out)
 {
     static const char *const kernels[] = {"auto", "reference", "native", "onednn"};
+    const struct cvy_job_batch_norm *norm = &job->batch_norm;
     cvy_program_opts o = {.size = sizeof o, .dtype = job->train.dtype, .seed = (uint64_t)job->train.seed, .kernels = kernels[job->plan.kernels],
                           .bucket_bytes = job->comm.bucket_bytes, .plan_file = plan_file};
-    o.batch_norm_group = job->batch_norm.group_by == CVY_NORM_GROUP_BATCH ? -2 : job->batch_norm.group_by == CVY_NORM_GROUP_RANK ? -1 : job->batch_norm.group;
+    o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH ? -2 : norm->group_by == CVY_NORM_GROUP_RANK ? -1 : norm->group;
     CVY_TRY(passes_off(job, &o.passes_off));
     *out = o;
     return CVY_OK;
 }
 
-cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
+/* Optimisers are the operators that write variables and have a factor on the rate. */
+static int is_optimizer(const cvy_op_def *op)
 {
-    const struct cvy_job_train *train = &job->train;
-    cvy_training_opts o = {.size = sizeof o, .optimizer = train->optimizer, .clip_norm = train->clip_norm, .clip_value = train->clip_value,
-                           .accumulate = train->accumulate};
-    const cvy_tree *given = train->optimizer_options;
-    cvy_tree *own = NULL;
-    char *text = NULL, *copy = NULL;
-    CVY_TRY(cvy_tree_new_map(job->pool, job->file, &own));
-    for (int i = 0; given && i < given->count; i++)
-        if (strcmp(given->key[i], "weight_decay") == 0)
-            CVY_TRY(cvy_tree_real(given->child[i], &o.weight_decay));
-        else
-            CVY_TRY(cvy_tree_set(job->pool, own, given->key[i], given->child[i]));
-    if (own->count) {
-        CVY_TRY(cvy_tree_print(own, &text));
-        const cvy_status status = cvy_pool_strdup(job->pool, text, &copy);
-        cvy_mem_free(&text);
-        CVY_TRY(status);
-    }
-    o.optimizer_options = copy;
-    *out = o;
-    return CVY_OK;
+    if (op->flags & CVY_OP_ASSIGNS)
+        for (const cvy_option *row = op->options; row && row->name; row++)
+            if (strcmp(row->name, "lr_mult") == 0)
+                return 1;
+    return 0;
 }
 
-static void group_variable(void *user, cvy_variable *v)
+/* An operator that updates weights, or a fault that names the nearest. */
+static cvy_status find_optimizer(const cvy_job *job, const cvy_op_def **out)
 {
-    const cvy_job *job = user;
-    for (int i = 0; i < job->train.ngroup; i++) {
-        const cvy_job_group *group = &job->train.group[i];
-        if (v->role != CVY_ROLE_WEIGHT || fnmatch(group->match, v->name, 0) != 0)
-            continue;
-        v->lr_mult = group->lr_mult;
-        v->decay_mult = group->decay_mult;
-        v->frozen = group->frozen;
-        return;
-    }
+    int count = 0, n = 0;
+    const cvy_op_def *const *table = cvy_op_table(&count);
+    const char *names[32];
+    for (int i = 0; i < count && n < CVY_COUNT(names); i++)
+        if (is_optimizer(table[i]))
+            names[n++] = table[i]->name;
+    *out = cvy_op_find(job->train.optimizer);
+    if (*out && is_optimizer(*out))
+        return CVY_OK;
+    const char *near = cvy_text_nearest(job->train.optimizer, names, n);
+    cvy_text list = {0};
+    for (int i = 0; i < n; i++)
+        cvy_text_add(&list, "%s%s", i ? ", " : "", names[i]);
+    cvy_error_set(CVY_E_CONFIG, "%s: train.optimizer: there is no optimiser '%s'%s%s%s; there are %s", cvy_job_where(job, "train", "optimizer"),
+                  job->train.optimizer, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", list.data ? list.data : "none");
+    cvy_text_free(&list);
+    return CVY_E_CONFIG;
+}
+
+/* The optimiser's options are checked here, where their places in the file are known, and go on as text. */
+cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
+{
+    const struct cvy_job_train *t = &job->train;
+    const cvy_tree *tree = t->optimizer_options, *decay = tree ? cvy_tree_get(tree, "weight_decay") : NULL;
+    const cvy_op_def *op = NULL;
+    void *fields = NULL;
+    char *text = NULL, *options = NULL;
+    cvy_training_opts o = {.size = sizeof o, .optimizer = t->optimizer, .clip_norm = t->clip_norm, .clip_value = t->clip_value, .accumulate = t->accumulate};
+    CVY_TRY(find_optimizer(job, &op));
+    CVY_CHECK(!tree || !cvy_tree_get(tree, "lr_mult"), CVY_E_CONFIG, "%s: lr_mult belongs to a group of weights: train.groups: [{match: ..., lr_mult: ...}]",
+              cvy_job_where(job, "train", "optimizer"));
+    CVY_TRY(cvy_pool_alloc(job->pool, op->options_size, &fields));
+    CVY_TRY(cvy_options_parse(job->pool, op->name, op->options, tree, NULL, fields, op->options_size));
+    if (decay)
+        CVY_TRY(cvy_tree_real(decay, &o.weight_decay));
+    CVY_TRY(cvy_options_print(op->options, fields, &text));
+    const cvy_status status = cvy_pool_strdup(job->pool, text, &options);
+    cvy_mem_free(&text);
+    o.optimizer_options = options;
+    if (status == CVY_OK)
+        *out = o;
+    return status;
+}
+
+/* ---- groups of weights ---- */
+
+static void apply_group(void *user, cvy_variable *v)
+{
+    const struct cvy_job_train *t = &((const cvy_job *)user)->train;
+    for (int i = 0; i < t->ngroup && v->role == CVY_ROLE_WEIGHT; i++)
+        if (fnmatch(t->group[i].match, v->name, 0) == 0) {
+            v->lr_mult = t->group[i].lr_mult;
+            v->decay_mult = t->group[i].decay_mult;
+            v->frozen = t->group[i].frozen;
+            return;
+        }
 }
 
 void cvy_job_group_variables(const cvy_job *job, cvy_program *program)
 {
-    program->group = group_variable;
+    program->group = apply_group;
     program->group_user = (void *)(uintptr_t)job;
+}
+
+cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
+{
+    for (int i = 0; i < job->train.ngroup; i++) {
+        int matches = 0;
+        const char *example = "";
+        for (int k = 0; k < program->vars->count; k++) {
+            const cvy_variable *v = program->vars->at[k];
+            if (v->role != CVY_ROLE_WEIGHT)
+                continue;
+            example = v->name;
+            matches += fnmatch(job->train.group[i].match, v->name, 0) == 0;
+        }
+        CVY_CHECK(matches, CVY_E_CONFIG, "%s: train.groups: no weight is called '%s'; `convoy plan` lists their names, such as %s",
+                  cvy_job_where(job, "train", "groups"), job->train.group[i].match, example);
+    }
+    return CVY_OK;
 }

@@ -40,7 +40,7 @@ static const cvy_option train_rows[] = {
     {"dtype", CVY_TYPE_CHOICE, TRAIN(dtype_word), "f32", "f32|f64", "", "type of weights and activations; f64 is slow and for checking"},
     {"optimizer", CVY_TYPE_TREE, TRAIN(optimizer_tree), "{name: sgd, lr: 0.01, momentum: 0.9}", "", "", "a name or a map, see below"},
     {"schedule", CVY_TYPE_TREE, TRAIN(schedule), "constant", "", "", "how the learning rate goes: a name or a map {name: ..., warmup: ..., options}"},
-    {"loss", CVY_TYPE_TREE, TRAIN(loss_tree), "softmax_cross_entropy", "", "", "a name, a map or a list of maps, see below"},
+    {"loss", CVY_TYPE_TREE, TRAIN(loss_tree), "", "", "", "a name, a map or a list of maps, see below; if not given, softmax_cross_entropy for classes, mse for numbers"},
     {"accumulate", CVY_TYPE_INT, TRAIN(accumulate), "1", "1..4096", "", "micro-batches of a step; their gradients are added, to save memory"},
     {"clip_norm", CVY_TYPE_REAL, TRAIN(clip_norm), "0", "0..", "", "longest gradient over all weights; longer ones are scaled down; 0 is off"},
     {"clip_value", CVY_TYPE_REAL, TRAIN(clip_value), "0", "0..", "", "largest element of a gradient; larger ones are cut; 0 is off"},

@@ -112,6 +112,8 @@ static cvy_status parse_losses(cvy_job *job)
 {
     struct cvy_job_train *t = &job->train;
     t->nloss = item_count(t->loss_tree);
+    if (!t->loss_tree)
+        return CVY_OK;
     CVY_CHECK(t->nloss > 0, CVY_E_CONFIG, "%s: train.loss is an empty list, expected at least one loss",
               cvy_tree_where(t->loss_tree));
     CVY_TRY(cvy_pool_alloc(job->pool, (size_t)t->nloss * sizeof *t->loss, &t->loss));

@@ -61,5 +61,7 @@ const cvy_model_def *cvy_model_find(const char *name);
 const cvy_model_def *cvy_model_find_or_explain(const char *name);
 /* From the job file's `model`: a zoo name, a map {name: ..., options}, or {layers: [...], inputs: {...}}; input: the data's sample shape (NULL: the model's own). */
 cvy_status cvy_model_from_tree(const cvy_tree *tree, const cvy_shape *input, int64_t classes, cvy_model **out);
+/* The same with further inputs that layers may read (labels, targets, weights: the data's other fields), unless `inputs` names them itself. */
+cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_shape *input, int64_t classes, const cvy_model_input *field, int nfield, cvy_model **out);
 
 #endif

@@ -168,13 +168,29 @@ static cvy_status read_inputs(cvy_model *m, const cvy_tree *inputs, const cvy_sh
     return CVY_OK;
 }
 
-static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int64_t classes, cvy_model *m)
+/* What else the data have, as inputs, before the layers that may read them. */
+static cvy_status add_fields(cvy_model *m, const cvy_model_input *field, int nfield)
+{
+    for (int i = 0; i < nfield; i++) {
+        int declared = 0;
+        for (int k = 0; k < m->ninput; k++)
+            declared |= strcmp(m->input[k].name, field[i].name) == 0;
+        if (!declared)
+            CVY_TRY(cvy_model_add_input(m, field[i].name, field[i].dtype, &field[i].sample_shape));
+    }
+    return CVY_OK;
+}
+
+static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int64_t classes, const cvy_model_input *field, int nfield, cvy_model *m)
 {
     if (tree->kind == CVY_TREE_SCALAR || cvy_tree_get(tree, "name")) {
         const cvy_tree *name = tree->kind == CVY_TREE_SCALAR ? tree : cvy_tree_get(tree, "name");
         CVY_CHECK(name->text && *name->text, CVY_E_CONFIG, "%s: `model` needs the name of a network", cvy_tree_where(tree));
         const cvy_model_def *def = cvy_model_find_or_explain(name->text);
-        return def ? build_zoo(def, tree->kind == CVY_TREE_MAP ? tree : NULL, input, classes, m) : CVY_E_CONFIG;
+        if (!def)
+            return CVY_E_CONFIG;
+        CVY_TRY(build_zoo(def, tree->kind == CVY_TREE_MAP ? tree : NULL, input, classes, m));
+        return add_fields(m, field, nfield);
     }
     static const char *const known[] = {"inputs", "layers", "output", "name", NULL};
     const cvy_tree *layers = cvy_tree_get(tree, "layers"), *output = cvy_tree_get(tree, "output"), *inputs = cvy_tree_get(tree, "inputs");
@@ -188,6 +204,7 @@ static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int
     }
     CVY_CHECK(layers, CVY_E_CONFIG, "%s: `model` needs `name` (a network of the zoo) or `layers`", cvy_tree_where(tree));
     CVY_TRY(read_inputs(m, inputs, input));
+    CVY_TRY(add_fields(m, field, nfield));
     CVY_TRY(read_layers(m, layers, 0));
     if (output && output->text)
         CVY_TRY(cvy_pool_strdup(m->pool, output->text, &m->output));
@@ -196,10 +213,15 @@ static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int
 
 cvy_status cvy_model_from_tree(const cvy_tree *tree, const cvy_shape *input, int64_t classes, cvy_model **out)
 {
+    return cvy_model_from_fields(tree, input, classes, NULL, 0, out);
+}
+
+cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_shape *input, int64_t classes, const cvy_model_input *field, int nfield, cvy_model **out)
+{
     cvy_model *m = NULL;
     const cvy_tree *name = tree->kind == CVY_TREE_SCALAR ? tree : cvy_tree_get(tree, "name");
     CVY_TRY(cvy_model_create(name && name->text ? name->text : "network", &m));
-    const cvy_status status = at_tree(read_network(tree, input, classes, m), tree);
+    const cvy_status status = at_tree(read_network(tree, input, classes, field, nfield, m), tree);
     if (status != CVY_OK)
         cvy_model_destroy(&m);
     else

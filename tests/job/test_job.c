@@ -41,9 +41,7 @@ static void defaults(void)
     EXPECT(job->train.lr == 0.01);
     EXPECT_TEXT(cvy_tree_get(job->train.optimizer_options, "momentum")->text, "0.9");
     EXPECT_INT(job->train.optimizer_options->count, 1);
-    EXPECT_INT(job->train.nloss, 1);
-    EXPECT_TEXT(job->train.loss[0].name, "softmax_cross_entropy");
-    EXPECT(job->train.loss[0].weight == 1 && !job->train.loss[0].options);
+    EXPECT_INT(job->train.nloss, 0);
     EXPECT_INT(job->train.nmetric, 0);
     EXPECT_INT(job->train.ngroup, 0);
     EXPECT_INT(job->train.stop.patience, 0);
