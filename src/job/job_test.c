@@ -32,57 +32,16 @@ static void add_metrics(const cvy_scores *scores, cvy_json *json)
     cvy_json_close(json, '}');
 }
 
-static void add_reals(cvy_json *json, const char *key, const cvy_tree *list)
+static void add_classes(const cvy_scoring *s, cvy_json *json)
 {
-    cvy_json_open(json, key, '[');
-    for (int i = 0; list && i < list->count; i++) {
-        double x = NAN;
-        if (cvy_tree_real(list->child[i], &x) == CVY_OK)
-            cvy_json_real(json, NULL, x);
-    }
+    if (!s->class_name || s->nclasses < 1)
+        return;
+    cvy_json_open(json, "classes", '[');
+    for (int64_t i = 0; i < s->nclasses; i++)
+        cvy_json_string(json, NULL, s->class_name[i]);
     cvy_json_close(json, ']');
-}
-
-static double find_score(const cvy_scores *scores, const char *name)
-{
-    for (int i = 0; i < scores->count; i++)
-        if (strcmp(scores->at[i].name, name) == 0)
-            return scores->at[i].value;
-    return NAN;
-}
-
-/* What metrics tell beyond a number, in the page's words. */
-static cvy_status add_details(const cvy_scoring *s, const cvy_scores *scores, const cvy_json *detail, const cvy_baselines *baselines, cvy_json *json)
-{
-    cvy_pool *pool = s->session.job->pool;
-    cvy_tree *tree = NULL;
-    CVY_TRY(cvy_tree_parse_text(pool, "details", detail->text.data, detail->text.bytes, &tree));
-    const cvy_tree *roc = cvy_tree_get(tree, "roc"), *confusion = cvy_tree_get(tree, "confusion");
-    if (roc) {
-        cvy_json_open(json, "roc", '{');
-        cvy_json_string(json, "positive", s->class_name ? s->class_name[1] : "1");
-        add_reals(json, "false_positive_rate", cvy_tree_get(roc, "false_positive_rate"));
-        add_reals(json, "true_positive_rate", cvy_tree_get(roc, "true_positive_rate"));
-        cvy_json_real(json, "area", find_score(scores, "auc"));
-        cvy_baselines_add_network(baselines, json);
-        cvy_json_close(json, '}');
-    }
-    if (confusion) {
-        cvy_json_open(json, "confusion", '{');
-        cvy_json_open(json, "labels", '[');
-        for (int i = 0; i < confusion->count; i++) {
-            char number[24];
-            snprintf(number, sizeof number, "%d", i);
-            cvy_json_string(json, NULL, s->class_name ? s->class_name[i] : number);
-        }
-        cvy_json_close(json, ']');
-        cvy_json_open(json, "counts", '[');
-        for (int i = 0; i < confusion->count; i++)
-            add_reals(json, NULL, confusion->child[i]);
-        cvy_json_close(json, ']');
-        cvy_json_close(json, '}');
-    }
-    return CVY_OK;
+    if (s->nclasses == 2)
+        cvy_json_string(json, "positive", s->class_name[1]);
 }
 
 /* Truth against prediction of each output, thinned evenly. */
@@ -108,47 +67,35 @@ static void add_regression(const cvy_scoring *s, const struct collected *c, int6
     cvy_json_close(json, ']');
 }
 
-static cvy_status write_json(cvy_scoring *s, const cvy_scores *scores, const cvy_json *detail, const struct collected *c, int64_t output_elems,
-                             const cvy_baselines *baselines, cvy_json *json)
+/* On rank 0: what stands beside the metrics' details, which are in the object already. */
+static void add_scores(const cvy_scoring *s, const cvy_scores *scores, cvy_json *json)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(s->session.test);
     const char *slash = s->checkpoint.path ? strrchr(s->checkpoint.path, '/') : NULL;
-    cvy_json_open(json, NULL, '{');
     cvy_json_string(json, "checkpoint", slash ? slash + 1 : "weights");
     cvy_json_string(json, "data", info->path && *info->path ? info->path : info->format);
     cvy_json_int(json, "samples", scores->nsamples);
     cvy_json_real(json, "loss", scores->loss);
     cvy_json_real(json, "seconds", scores->seconds);
     add_metrics(scores, json);
-    CVY_TRY(add_details(s, scores, detail, baselines, json));
-    cvy_baselines_add(baselines, json);
-    add_regression(s, c, output_elems, json);
-    cvy_json_close(json, '}');
-    return json->text.status;
+    add_classes(s, json);
 }
 
-/* On rank 0: what only it has to do once the scores are there. */
-static cvy_status report(cvy_scoring *s, const cvy_scores *scores, cvy_json *detail, const struct collected *c, int64_t output_elems, char **json_out)
+static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct collected *c, int64_t output_elems, cvy_json *json, char **json_out)
 {
-    cvy_json json = {0};
-    cvy_baselines baselines = {0};
-    cvy_json_close(detail, '}');
-    cvy_status status = detail->text.status;
-    if (status == CVY_OK)
-        status = cvy_baselines_find(s, c->rows, c->n, c->row_elems, &baselines);
-    if (status == CVY_OK)
-        status = write_json(s, scores, detail, c, output_elems, &baselines, &json);
-    if (status == CVY_OK && s->run) {
+    add_scores(s, scores, json);
+    add_regression(s, c, output_elems, json);
+    CVY_TRY(cvy_baselines_add(s, c->rows, c->n, c->row_elems, json));
+    cvy_json_close(json, '}');
+    CVY_TRY(json->text.status);
+    if (s->run) {
         char path[640];
         snprintf(path, sizeof path, "%s/test.json", s->run);
-        status = cvy_file_replace(path, json.text.data, json.text.bytes);
+        CVY_TRY(cvy_file_replace(path, json->text.data, json->text.bytes));
     }
-    cvy_baselines_free(&baselines);
-    if (status == CVY_OK)
-        *json_out = json.text.data;
-    else
-        cvy_text_free(&json.text);
-    return status;
+    *json_out = json->text.data;
+    json->text = (cvy_text){0};
+    return CVY_OK;
 }
 
 cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, char **json_out)
@@ -157,9 +104,9 @@ cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_
     cvy_gathered gathered = {0};
     cvy_scores scores;
     struct collected collected = {0};
-    cvy_json detail = {0};
+    cvy_json json = {0};
     *json_out = NULL;
-    cvy_json_open(&detail, NULL, '{');
+    cvy_json_open(&json, NULL, '{');
     cvy_status status = cvy_scoring_open(context, target, job, data, 1, &s);
     if (status == CVY_OK) {
         s.scorer.all_metrics = 1;
@@ -170,10 +117,10 @@ cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_
         status = cvy_comm_agree(context->comm, status);
     }
     if (status == CVY_OK)
-        status = cvy_scorer_run(&s.scorer, &scores, &detail, cvy_gathered_add, &gathered);
+        status = cvy_scorer_run(&s.scorer, &scores, &json, cvy_gathered_add, &gathered);
     if (status == CVY_OK)
-        status = cvy_comm_agree(context->comm, context->comm->rank == 0 ? report(&s, &scores, &detail, &collected, gathered.output_elems, json_out) : CVY_OK);
-    cvy_text_free(&detail.text);
+        status = cvy_comm_agree(context->comm, context->comm->rank == 0 ? finish(&s, &scores, &collected, gathered.output_elems, &json, json_out) : CVY_OK);
+    cvy_text_free(&json.text);
     cvy_mem_free(&collected.rows);
     cvy_gathered_end(&gathered);
     cvy_scoring_close(&s);

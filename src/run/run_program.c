@@ -334,10 +334,27 @@ cvy_status cvy_program_load(cvy_program *p, const char *path)
 
 /* ---- printing ---- */
 
-static cvy_status print_json(const cvy_program_step_info *s, char **text_out)
+static void add_machine(const cvy_program *p, cvy_json *json)
+{
+    char cpu[128], number[24];
+    const struct { const char *key; int value; } counts[] = {
+        {"ranks", p->context->comm->nranks}, {"ranks of this node", p->context->comm->node_nranks}, {"threads of a rank", p->context->threads}};
+    cvy_json_open(json, "machine", '{');
+    cvy_machine_cpu(cpu, sizeof cpu);
+    cvy_json_string(json, "processor", cpu);
+    for (int i = 0; i < CVY_COUNT(counts); i++) {
+        snprintf(number, sizeof number, "%d", counts[i].value);
+        cvy_json_string(json, counts[i].key, number);
+    }
+    cvy_json_close(json, '}');
+}
+
+static cvy_status print_json(const cvy_program *p, const cvy_program_step_info *s, char **text_out)
 {
     cvy_json json = {0};
     cvy_json_open(&json, NULL, '{');
+    cvy_json_string(&json, "version", cvy_version());
+    add_machine(p, &json);
     cvy_plan_json(s->plan, &json);
     cvy_json_open(&json, "choices", '{');
     const cvy_unit *u = s->plan->unit[s->nmicro - 1];
@@ -358,7 +375,7 @@ cvy_status cvy_program_print(const cvy_program *p, int step, const char *how, ch
     if (strcmp(how, "dot") == 0)
         return cvy_graph_print_dot(u->graph, text_out);
     if (strcmp(how, "json") == 0)
-        return print_json(s, text_out);
+        return print_json(p, s, text_out);
     if (strcmp(how, "explain") == 0)
         return cvy_unit_explain(u, &s->plan->opts, text_out);
     CVY_CHECK(strcmp(how, "text") == 0, CVY_E_ARGUMENT, "print as text, dot, json or explain, not '%s'", how);
