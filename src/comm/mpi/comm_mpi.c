@@ -97,7 +97,7 @@ static cvy_status mpi_gatherv(cvy_comm *comm, const void *mine, size_t bytes, vo
     }
     char *to = all_out;
     for (int r = 0; r < comm->nranks; r++) {
-        if (r == root)
+        if (r == root && bytes > 0)
             memcpy(to, mine, bytes);
         for (size_t at = 0; r != root && at < bytes_of[r]; at += PIECE_ELEMS)
             TRY_MPI(MPI_Recv(to + at, (int)CVY_MIN(bytes_of[r] - at, (size_t)PIECE_ELEMS), MPI_BYTE, r, TAG, comm_of(comm), MPI_STATUS_IGNORE));
