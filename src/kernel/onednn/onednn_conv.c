@@ -136,13 +136,16 @@ static cvy_status offer_call(const struct layer *l, const cvy_onednn_problem *p,
     return status;
 }
 
-static cvy_status offer_with(const struct layer *l, cvy_onednn_problem *p, const cvy_layout *given, cvy_kernel_ask *ask)
+/* The gradients take the weights as the variable lies unless that costs the better implementation. */
+static cvy_status keep_given(const cvy_onednn_problem *given, cvy_onednn_problem *p)
 {
-    cvy_onednn_call *call = NULL;
-    CVY_TRY(cvy_onednn_describe_weight(p, given, &call));
-    const cvy_status status = offer_from(l, call, ask);
+    cvy_onednn_call *best = NULL, *call = NULL;
+    CVY_TRY(cvy_onednn_describe(p, &best));
+    if (cvy_onednn_describe(given, &call) == CVY_OK && strcmp(cvy_onednn_implementation(call), cvy_onednn_implementation(best)) == 0)
+        *p = *given;
     cvy_onednn_destroy(call);
-    return status;
+    cvy_onednn_destroy(best);
+    return CVY_OK;
 }
 
 static cvy_status offer(cvy_kernel_ask *ask, int winograd)
@@ -153,12 +156,21 @@ static cvy_status offer(cvy_kernel_ask *ask, int winograd)
         CVY_TRY(check_winograd(&l));
     CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "oneDNN computes in f32, the source is %s",
               cvy_dtype_text(ask->node->src[0]->dtype));
-    cvy_onednn_problem p = problem_of(&l, ask->threads);
-    cvy_layout given;
-    int is_given = l.pass == CVY_ONEDNN_FORWARD ? !ask->src_free[1] : l.pass == CVY_ONEDNN_GRAD_SRC || ask->dst_fixed[0];
-    is_given = is_given && cvy_onednn_weight_to(&l.weight, cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), &given) == CVY_OK;
-    const cvy_status status = offer_with(&l, &p, is_given ? &given : NULL, ask);
-    if (status != CVY_NOT_APPLICABLE)
+    cvy_onednn_problem p = problem_of(&l, ask->threads), given = p;
+    cvy_onednn_tensor *weight = &given.tensor[CVY_ONEDNN_WEIGHT];
+    const int is_free = l.pass == CVY_ONEDNN_FORWARD ? ask->src_free[1] : l.pass == CVY_ONEDNN_GRAD_WEIGHT && !ask->dst_fixed[0];
+    cvy_status status = CVY_OK;
+    weight->any = 0;
+    if (!is_free)
+        status = cvy_onednn_weight_to(&l.weight, cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), &weight->layout);
+    else if (l.pass == CVY_ONEDNN_FORWARD)
+        status = cvy_onednn_choose_weight(&p, cvy_onednn_typical_n(ask->node), &weight->layout);
+    else
+        weight->any = 1;
+    if (status == CVY_OK)
+        CVY_TRY(keep_given(&given, &p));
+    status = offer_call(&l, &p, ask);
+    if (status != CVY_NOT_APPLICABLE || winograd)
         return status;
     /* oneDNN's choice has no name, as happens to transposed weights: then plain ones. */
     const cvy_layout plain = cvy_layout_plain();

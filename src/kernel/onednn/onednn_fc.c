@@ -43,26 +43,54 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
     return p;
 }
 
+/* The layout of the weights is settled by the forward pass and kept by the others whatever it costs them: moving that much memory costs more. */
+static cvy_status settle_weight(const cvy_kernel_ask *ask, const struct layer *l, const cvy_layout *now, cvy_onednn_problem *p)
+{
+    cvy_onednn_tensor *weight = &p->tensor[CVY_ONEDNN_WEIGHT];
+    if (l->pass == CVY_ONEDNN_FORWARD && ask->src_free[1])
+        return cvy_onednn_choose_weight(p, cvy_onednn_typical_n(ask->node), &weight->layout);
+    weight->any = l->pass == CVY_ONEDNN_GRAD_WEIGHT && !ask->dst_fixed[0];
+    weight->layout = *now;
+    return CVY_OK;
+}
+
+static cvy_status describe(cvy_onednn_problem *p, cvy_onednn_call **out)
+{
+    cvy_status status = cvy_onednn_describe(p, out);
+    if (status == CVY_NOT_APPLICABLE && !p->tensor[CVY_ONEDNN_WEIGHT].any) {
+        p->tensor[CVY_ONEDNN_WEIGHT].any = 1;
+        status = cvy_onednn_describe(p, out);
+    }
+    return status;
+}
+
 static cvy_status fc_offer(cvy_kernel_ask *ask)
 {
     CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "oneDNN computes in f32, the source is %s",
               cvy_dtype_text(ask->node->src[0]->dtype));
     const struct layer l = layer_of(ask->node);
-    const cvy_onednn_problem p = problem_of(&l, ask->threads);
+    cvy_onednn_problem p = problem_of(&l, ask->threads);
     cvy_onednn_call *call = NULL;
-    CVY_TRY(cvy_onednn_describe(&p, &call));
+    cvy_layout *weight = cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), chosen;
+    CVY_TRY(settle_weight(ask, &l, weight, &p));
+    CVY_TRY(describe(&p, &call));
+    const cvy_status status = cvy_onednn_layout(call, CVY_ONEDNN_WEIGHT, &chosen);
     ask->scratch_bytes = cvy_onednn_scratch_bytes(call);
     cvy_onednn_destroy(call);
+    CVY_TRY(status);
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
         if (p.tensor[role].ndim)
             *cvy_onednn_ask_layout(ask, l.pass, role) = cvy_layout_plain();
+    *weight = chosen;
     return CVY_OK;
 }
 
 static cvy_status fc_create(const cvy_kernel_ask *ask, void **state_out)
 {
     const struct layer l = layer_of(ask->node);
-    const cvy_onednn_problem p = problem_of(&l, ask->threads);
+    cvy_onednn_problem p = problem_of(&l, ask->threads);
+    cvy_kernel_ask chosen = *ask;
+    p.tensor[CVY_ONEDNN_WEIGHT].layout = *cvy_onednn_ask_layout(&chosen, l.pass, CVY_ONEDNN_WEIGHT);
     return cvy_onednn_layer_create(&p, state_out);
 }
 

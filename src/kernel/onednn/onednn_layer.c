@@ -24,23 +24,22 @@ cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_onednn_pass pass, int
     return at < 0 ? &ask->dst[~at] : &ask->src[at];
 }
 
-cvy_status cvy_onednn_describe_weight(cvy_onednn_problem *problem, const cvy_layout *given, cvy_onednn_call **out)
+int64_t cvy_onednn_typical_n(const cvy_node *node)
 {
-    cvy_onednn_tensor *weight = &problem->tensor[CVY_ONEDNN_WEIGHT];
-    cvy_onednn_call *chosen = NULL, *with_given = NULL;
-    weight->any = 1;
-    CVY_TRY(cvy_onednn_describe(problem, &chosen));
-    if (given) {
-        weight->any = 0;
-        weight->layout = *given;
-        if (cvy_onednn_describe(problem, &with_given) == CVY_OK) {
-            const int as_good = strcmp(cvy_onednn_implementation(with_given), cvy_onednn_implementation(chosen)) == 0;
-            cvy_onednn_destroy(as_good ? chosen : with_given);
-            chosen = as_good ? with_given : chosen;
-        }
-    }
-    *out = chosen;
-    return CVY_OK;
+    const cvy_batch *batch = &node->graph->batch;
+    return CVY_MAX(1, (batch->global_n + batch->nranks - 1) / batch->nranks);
+}
+
+cvy_status cvy_onednn_choose_weight(const cvy_onednn_problem *problem, int64_t n, cvy_layout *out)
+{
+    cvy_onednn_call *call = NULL;
+    cvy_onednn_problem p = *problem;
+    p.tensor[CVY_ONEDNN_SRC].dim[0] = p.tensor[CVY_ONEDNN_DST].dim[0] = n;
+    p.tensor[CVY_ONEDNN_WEIGHT].any = 1;
+    CVY_TRY(cvy_onednn_describe(&p, &call));
+    const cvy_status status = cvy_onednn_layout(call, CVY_ONEDNN_WEIGHT, out);
+    cvy_onednn_destroy(call);
+    return status;
 }
 
 cvy_status cvy_onednn_layer_create(const cvy_onednn_problem *problem, void **state_out)

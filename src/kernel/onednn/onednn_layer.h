@@ -10,9 +10,10 @@
 /* The layout, in the ask, of the tensor in this role. The nodes are x (src, weight, bias -> dst), x_grad_src (ddst, weight -> dsrc) and
  * x_grad_weight (src, ddst -> dweight, dbias). */
 cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_onednn_pass pass, int role);
-/* Describes the problem once with oneDNN's choice of the weights' layout and, if `given`, once with that one; the given layout is taken if it
- * costs no better implementation. */
-cvy_status cvy_onednn_describe_weight(cvy_onednn_problem *problem, const cvy_layout *given, cvy_onednn_call **out);
+/* The samples that a rank has on average: what layouts of variables are chosen for, so that ranks whose shares differ by one choose alike. */
+int64_t cvy_onednn_typical_n(const cvy_node *node);
+/* The layout that oneDNN would choose for the weights of this forward problem if it had n samples. */
+cvy_status cvy_onednn_choose_weight(const cvy_onednn_problem *problem, int64_t n, cvy_layout *out);
 
 /* A kernel's create, run and destroy; problem: with its final layouts. */
 cvy_status cvy_onednn_layer_create(const cvy_onednn_problem *problem, void **state_out);
