@@ -15,7 +15,8 @@
 typedef struct cvy_session {
     cvy_context *context;
     cvy_job *job;
-    cvy_dataset *whole, *train, *val, *test;   /* whole: where val is a share of train; NULL where the job has none or it was not asked for */
+    cvy_dataset *train, *val, *test;           /* NULL where the job has none or it was not asked for */
+    cvy_dataset *whole[2];                     /* what train and val are shares of, with and without random augmentation */
     cvy_model *model;
     cvy_program *program;
     int weighs;                                /* samples have weights: the data's own, or 0 for those skipped */

@@ -34,9 +34,8 @@ static cvy_status add_steps(cvy_trainer *t)
         opts.accumulate = CVY_MIN(opts.accumulate, tail);
         CVY_TRY(cvy_program_add_training(s->program, s->model, tail, &opts, &t->step_tail));
     }
-    if (s->val)
-        CVY_TRY(cvy_scorer_add(s, s->val, s->model, 1, &t->val));
-    return CVY_OK;
+    t->scored = s->val ? "val" : s->test ? "test" : NULL;
+    return t->scored ? cvy_scorer_add(s, s->val ? s->val : s->test, s->model, 1, &t->score) : CVY_OK;
 }
 
 static cvy_status make_program(cvy_trainer *t, const char *plan_file)
@@ -99,33 +98,36 @@ static cvy_status log_step(cvy_trainer *t, double lr)
     return cvy_trainer_write_line(t, &json);
 }
 
-static cvy_status log_epoch(cvy_trainer *t, const cvy_scores *val)
+static void add_score(const cvy_trainer *t, const char *name, double value, cvy_json *json, cvy_text *text)
+{
+    char key[80];
+    snprintf(key, sizeof key, "%s_%s", t->scored, name);
+    cvy_json_real(json, key, value);
+    cvy_text_add(text, ", %s %s %.4f", t->scored, name, value);
+}
+
+static cvy_status log_epoch(cvy_trainer *t, const cvy_scores *scores)
 {
     cvy_json json = {0};
-    char text[512];
+    cvy_text text = {0};
     const int64_t epoch = (t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch;
-    const double seconds = cvy_clock_s() - t->epoch_start_s;
-    int at = snprintf(text, sizeof text, "epoch %lld: train loss %.4f", (long long)epoch, t->state.epoch_loss / t->state.epoch_samples);
+    const double seconds = cvy_clock_s() - t->epoch_start_s, loss = t->state.epoch_loss / t->state.epoch_samples;
+    cvy_text_add(&text, "epoch %lld: %.1f s, train loss %.4f", (long long)epoch, seconds, loss);
     cvy_json_open(&json, NULL, '{');
     cvy_json_string(&json, "kind", "epoch");
     cvy_json_int(&json, "step", t->step);
     cvy_json_int(&json, "epoch", epoch);
-    cvy_json_real(&json, "train_loss", t->state.epoch_loss / t->state.epoch_samples);
-    if (val) {
-        cvy_json_real(&json, "val_loss", val->loss);
-        at += snprintf(text + at, sizeof text - (size_t)at, ", val loss %.4f", val->loss);
-    }
-    for (int i = 0; val && i < val->count; i++) {
-        char key[64];
-        snprintf(key, sizeof key, "val_%s", val->at[i].name);
-        cvy_json_real(&json, key, val->at[i].value);
-        if (at < (int)sizeof text)
-            at += snprintf(text + at, sizeof text - (size_t)at, ", val %s %.4f", val->at[i].name, val->at[i].value);
-    }
+    cvy_json_real(&json, "train_loss", loss);
+    if (scores)
+        add_score(t, "loss", scores->loss, &json, &text);
+    for (int i = 0; scores && i < scores->count; i++)
+        add_score(t, scores->at[i].name, scores->at[i].value, &json, &text);
     cvy_json_real(&json, "seconds", seconds);
     cvy_json_real(&json, "images_per_s", t->epoch_train_s > 0 ? t->state.epoch_samples / t->epoch_train_s : NAN);
     cvy_json_close(&json, '}');
-    say(t, text);
+    if (text.status == CVY_OK)
+        say(t, text.data);
+    cvy_text_free(&text);
     return cvy_trainer_write_line(t, &json);
 }
 
@@ -183,12 +185,12 @@ static cvy_status judge(cvy_trainer *t, const cvy_scores *val)
 
 static cvy_status end_epoch(cvy_trainer *t)
 {
-    cvy_scores val;
-    if (t->session.val) {
-        CVY_TRY(cvy_scorer_run(&t->val, &val, NULL, NULL, NULL));
-        CVY_TRY(judge(t, &val));
-    }
-    CVY_TRY(log_epoch(t, t->session.val ? &val : NULL));
+    cvy_scores scores;
+    if (t->scored)
+        CVY_TRY(cvy_scorer_run(&t->score, &scores, NULL, NULL, NULL));
+    if (t->session.val)                /* test data never selects anything */
+        CVY_TRY(judge(t, &scores));
+    CVY_TRY(log_epoch(t, t->scored ? &scores : NULL));
     t->state.epoch_loss = t->state.epoch_samples = 0;
     t->epoch_train_s = 0;
     t->epoch_start_s = t->window.start_s = cvy_clock_s();

@@ -26,7 +26,8 @@ typedef struct cvy_trainer {
     cvy_order order;
     double epochs;
     int step_full, step_tail;          /* of the program */
-    cvy_scorer val;
+    cvy_scorer score;                  /* of validation data, or for the curve only of test data where there is none */
+    const char *scored;                /* "val", "test", or NULL: neither */
     cvy_schedule *schedule;
     cvy_loader *loader;
     int64_t step, first_step;          /* done; where this process began */
