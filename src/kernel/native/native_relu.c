@@ -24,10 +24,13 @@ static cvy_status relu_grad_offer(cvy_kernel_ask *ask)
 static cvy_status relu_create(const cvy_kernel_ask *ask, void **state_out)
 {
     struct relu *s = NULL;
+    int64_t elems;
+    CVY_TRY(cvy_native_dst_elems(ask, &elems));
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    s->elems = elems;
     s->threads = ask->threads;
     *state_out = s;
-    return cvy_native_dst_elems(ask, &s->elems);
+    return CVY_OK;
 }
 
 static void relu_destroy(void *state)
@@ -40,6 +43,7 @@ CVY_SIMD static void relu_range(int64_t first, int64_t end, void *arg)
     const struct relu *s = arg;
     const float *src = s->src;
     float *dst = s->dst;
+#pragma omp simd
     for (int64_t i = first; i < end; i++)
         dst[i] = src[i] > 0 ? src[i] : 0;
 }
