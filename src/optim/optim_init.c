@@ -34,6 +34,7 @@ static void fill(const cvy_init_def *def, const void *options, const cvy_variabl
 {
     const cvy_rng rng = cvy_rng_make(seed, v->name, 0, 0);
     const int64_t n = cvy_shape_elems(&v->shape);
+#pragma omp parallel for schedule(static) if (n > 65536)
     for (int64_t i = 0; i < n; i++) {
         const double x = def->value(options, &v->init, &rng, (uint64_t)i);
         if (v->dtype == CVY_DTYPE_F32)
