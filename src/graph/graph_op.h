@@ -101,6 +101,18 @@ typedef struct cvy_op_def {
     const cvy_sample *samples;         /* ends with {0}; NULL: tested elsewhere (say where in the file's head) */
 } cvy_op_def;
 
+/* What a node costs: the operator's own count, else one flop an element of its destinations. */
+static inline cvy_cost cvy_node_cost(const cvy_node *node)
+{
+    cvy_cost cost = {0};
+    if (node->op->cost)
+        node->op->cost(node, &cost);
+    else
+        for (int i = 0; i < node->ndst; i++)
+            cost.flop += node->dst[i] ? cvy_shape_elems(&node->dst[i]->shape) : 0;
+    return cost;
+}
+
 #define CVY_OP_DEFINE(op) const cvy_op_def cvy_op_##op##_def
 
 const cvy_op_def *cvy_op_find(const char *name);

@@ -38,7 +38,7 @@ static cvy_status add_steps(cvy_trainer *t)
     return t->scored ? cvy_scorer_add(s, s->val ? s->val : s->test, s->model, 1, &t->score) : CVY_OK;
 }
 
-static cvy_status make_program(cvy_trainer *t, const char *plan_file)
+cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
 {
     cvy_session *s = &t->session;
     cvy_program_opts opts;
@@ -340,7 +340,7 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_session_open_training_data(s));
     CVY_TRY(cvy_session_compare(s));
     CVY_TRY(cvy_trainer_open_folder(t));
-    CVY_TRY(cvy_comm_agree(comm, make_program(t, t->opts->plan_file)));
+    CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, t->opts->plan_file)));
     CVY_TRY(cvy_comm_agree(comm, take_plan(t, t->resume.plan_json)));
     CVY_TRY(cvy_program_plan(s->program));
     CVY_TRY(cvy_job_check_groups(job, s->program));

@@ -6,13 +6,8 @@
 static void add_layer(const cvy_unit *u, const cvy_call *call, cvy_json *json)
 {
     const cvy_node *node = call->node;
-    cvy_cost cost = {0};
+    const cvy_cost cost = cvy_node_cost(node);
     int64_t params = 0;
-    if (node->op->cost)
-        node->op->cost(node, &cost);
-    else
-        for (int i = 0; i < node->ndst; i++)
-            cost.flop += node->dst[i] ? cvy_shape_elems(&node->dst[i]->shape) : 0;
     for (int i = 0; i < node->nsrc; i++)
         if (node->src[i]->kind == CVY_VALUE_VARIABLE && !node->backward && node->phase == CVY_PHASE_MICRO)
             params += cvy_shape_elems(&node->src[i]->shape);

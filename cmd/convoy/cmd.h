@@ -1,0 +1,98 @@
+/*
+ * cmd.h: the command: one verb a file, each a row of the table in main.c, on nothing but the public headers of libconvoy.
+ *
+ * A verb's options are rows too: they make the parser and --help. All verbs share one struct of options, for none has two meanings.
+ */
+#ifndef CMD_H
+#define CMD_H
+
+#include <stdio.h>
+
+#include <convoy/convoy.h>
+
+enum { CMD_EXIT_FAULT = 1, CMD_EXIT_USAGE = 2, CMD_EXIT_STOPPED = 75 };
+
+#define CMD_ARGS_MAX 8
+#define CMD_SETS_MAX 256
+#define CMD_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+struct cmd_verb;
+
+typedef struct cmd_line {              /* what was typed */
+    const struct cmd_verb *verb;
+    const char *arg[CMD_ARGS_MAX];
+    int narg;
+    const char *set[CMD_SETS_MAX];
+    int nset;
+    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress;
+    cvy_shape input;
+    cvy_dtype dtype;
+    int64_t classes, batch, steps, warmup, threads;
+    int resume, json, layers, nodes, skip_bad, verbose;
+} cmd_line;
+
+typedef enum { CMD_FLAG, CMD_TEXT, CMD_NUMBER, CMD_SHAPE, CMD_DTYPE, CMD_SET, CMD_CHOICE } cmd_kind;
+
+typedef struct cmd_option {
+    const char *name;                  /* "--batch"; NULL ends the table */
+    const char *value;                 /* how --help calls it, "N"; of a choice its words, "train|forward"; NULL: a flag */
+    cmd_kind kind;
+    size_t offset;                     /* of the field in cmd_line */
+    const char *help;
+} cmd_option;
+
+#define CMD_FIELD(field) offsetof(cmd_line, field)
+
+typedef struct cmd_verb {
+    const char *name, *arguments, *summary;
+    const char *detail;                /* paragraphs for --help, or NULL */
+    const cmd_option *options;
+    int narg_min, narg_max;
+    int (*run)(const cmd_line *line);  /* gives the exit code */
+} cmd_verb;
+
+extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_plan, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report;
+
+/* Rows that several verbs have. */
+#define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file; may be given several times"}
+#define CMD_OPTION_THREADS {"--threads", "T", CMD_NUMBER, CMD_FIELD(threads), "compute threads of each rank; all cores that it may use if not given"}
+#define CMD_OPTION_VERBOSE {"--verbose", NULL, CMD_FLAG, CMD_FIELD(verbose), "says more about what is going on"}
+#define CMD_OPTION_JSON(what) {"--json", NULL, CMD_FLAG, CMD_FIELD(json), what}
+
+/* ---- cmd_options.c ---- */
+/* Fills line from the words behind the verb; 0, or the exit code after a message. */
+int cmd_parse(const cmd_verb *verb, int argc, char **argv, cmd_line *line);
+void cmd_help(const cmd_verb *verb);
+/* The nearest of n names, or NULL if none is near. */
+const char *cmd_nearest(const char *word, const char *const *names, int n);
+
+/* ---- cmd_say.c: what goes to the terminal, once, whatever the number of ranks ---- */
+/* "convoy: error: ..." */
+void cmd_error(const char *fmt, ...) CVY_PRINTF(1, 2);
+/* The message of the latest fault; gives the exit code. Positive answers are no faults. */
+int cmd_outcome(cvy_status status);
+/* Prints a text of the library's, and releases it. */
+int cmd_print(cvy_status status, char **text);
+/* Prints a JSON object for people: a line for each member, long lists by their length. */
+void cmd_print_json(const char *json);
+/* This process's place according to the launcher's environment, before MPI is there: 0 if alone. */
+int cmd_launch_rank(void);
+
+/* ---- cmd_ranks.c: MPI and the context ---- */
+/* Starts MPI and makes the context; then runs `body` on all ranks, and ends both. */
+int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *line, cvy_context *context));
+/* Whether the launcher started several processes that do not know of each other, and what to do, in text. */
+int cmd_is_split(int nranks, const char *library, char *text, size_t room);
+
+/* ---- cmd_progress.c ---- */
+typedef struct cmd_progress { int live, silent; double last_s; int dirty; } cmd_progress;
+cmd_progress cmd_progress_begin(const cmd_line *line);
+/* A cvy_progress_fn. */
+void cmd_progress_show(void *progress, const cvy_progress *p);
+void cmd_progress_end(cmd_progress *progress);
+
+/* The job of a verb: a file, or a text. */
+cvy_job_source cmd_job(const cmd_line *line, const char *path, const char *text);
+extern const char cmd_default_job[];   /* examples/collider.yaml, built in */
+
+#endif

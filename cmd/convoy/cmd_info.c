@@ -1,0 +1,79 @@
+/* cmd_info.c: `convoy info`: what was built in, which MPI is there, and what the machine offers. */
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <convoy/mpi.h>
+
+#include "cmd.h"
+
+/* The first line of what the MPI library says of itself; allowed before MPI_Init. */
+static void mpi_library(char *text)
+{
+    int length = 0;
+    text[0] = '\0';
+    MPI_Get_library_version(text, &length);
+    text[strcspn(text, "\n")] = '\0';
+}
+
+static void cpu_name(char *text, size_t room)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    snprintf(text, room, "unknown");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
+            const char *name = strchr(line, ':') + 1;
+            name += strspn(name, " \t");
+            snprintf(text, room, "%.*s", (int)strcspn(name, "\n"), name);
+            break;
+        }
+    if (file)
+        fclose(file);
+}
+
+static void print_pair(const char *key, size_t n, const char *value, int json, int first)
+{
+    if (!json) {
+        printf("%-12.*s  %s\n", (int)n, key, value);
+        return;
+    }
+    printf("%s\"%.*s\": \"", first ? "" : ", ", (int)n, key);
+    for (; *value; value++)
+        printf(*value == '"' || *value == '\\' ? "\\%c" : "%c", (unsigned char)*value < ' ' ? ' ' : *value);
+    putchar('"');
+}
+
+static int run(const cmd_line *line)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING], cpu[256], cores[64];
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    const int mine = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    int first = 1;
+    if (line->json)
+        putchar('{');
+    for (const char *at = cvy_build_info(); *at; first = 0) {
+        char value[256];
+        const size_t key = strcspn(at, " \n"), end = strcspn(at, "\n");
+        snprintf(value, sizeof value, "%.*s", (int)(end - key), at + key + (end > key));
+        value[strcspn(value, "\n")] = '\0';
+        print_pair(at, key, value, line->json, first);
+        at += end + (at[end] == '\n');
+    }
+    mpi_library(library);
+    cpu_name(cpu, sizeof cpu);
+    snprintf(cores, sizeof cores, "%d of %ld usable", mine, sysconf(_SC_NPROCESSORS_ONLN));
+    print_pair("mpi-library", 11, library, line->json, 0);
+    print_pair("cpu", 3, cpu, line->json, 0);
+    print_pair("cores", 5, cores, line->json, 0);
+    if (line->json)
+        printf("}\n");
+    return 0;
+}
+
+static const cmd_option options[] = {CMD_OPTION_JSON("prints one JSON object"), {0}};
+
+const cmd_verb cmd_info = {
+    .name = "info", .arguments = "[--json]", .summary = "says what was built in and what the machine offers", .options = options, .run = run,
+};

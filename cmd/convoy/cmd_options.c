@@ -1,0 +1,205 @@
+/*
+ * cmd_options.c: the words behind a verb, by the verb's rows; and --help from the same rows.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+
+/* ---- did you mean ---- */
+
+/* Edit distance of two short words: insert, delete, replace, swap of neighbours. */
+static int distance(const char *a, const char *b)
+{
+    enum { ROOM = 32 };
+    int row[3][ROOM + 1];
+    const int n = (int)strlen(a), m = (int)strlen(b);
+    if (n > ROOM || m > ROOM)
+        return ROOM;
+    for (int j = 0; j <= m; j++)
+        row[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        int *now = row[i % 3], *before = row[(i + 2) % 3], *earlier = row[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = before[j - 1] + (a[i - 1] != b[j - 1]);
+            best = before[j] + 1 < best ? before[j] + 1 : best;
+            best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && earlier[j - 2] + 1 < best)
+                best = earlier[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return row[n % 3][m];
+}
+
+const char *cmd_nearest(const char *word, const char *const *names, int n)
+{
+    const char *near = NULL;
+    int best = (int)strlen(word) / 3 + 2;
+    for (int i = 0; i < n; i++)
+        if (distance(word, names[i]) < best) {
+            best = distance(word, names[i]);
+            near = names[i];
+        }
+    return near;
+}
+
+/* ---- one option ---- */
+
+static int wrong_value(const cmd_option *option, const char *value, const char *expected)
+{
+    cmd_error("%s is '%s', expected %s", option->name, value, expected);
+    return CMD_EXIT_USAGE;
+}
+
+static int read_number(const cmd_option *option, const char *value, int64_t *out)
+{
+    char *end = NULL;
+    const long long x = strtoll(value, &end, 10);
+    if (end == value || *end || x < 1 || x > INT32_MAX)
+        return wrong_value(option, value, "a whole number above 0");
+    *out = x;
+    return 0;
+}
+
+/* "3,224,224" or "3x224x224". */
+static int read_shape(const cmd_option *option, const char *value, cvy_shape *out)
+{
+    cvy_shape shape = {0};
+    for (const char *at = value;; at++) {
+        char *end = NULL;
+        const long long x = strtoll(at, &end, 10);
+        if (end == at || x < 1 || shape.ndim + 1 >= CVY_NDIM_MAX || (*end && *end != ',' && *end != 'x'))
+            return wrong_value(option, value, "a sample's shape, channels first, such as 3,32,32");
+        shape.dim[shape.ndim++] = x;
+        at = end;
+        if (!*at)
+            break;
+    }
+    *out = shape;
+    return 0;
+}
+
+static int read_choice(const cmd_option *option, const char *value, const char **out)
+{
+    const size_t n = strlen(value);
+    for (const char *word = option->value; word; word = strchr(word, '|') ? strchr(word, '|') + 1 : NULL)
+        if (n == strcspn(word, "|") && strncmp(word, value, n) == 0) {
+            *out = value;
+            return 0;
+        }
+    return wrong_value(option, value, option->value);
+}
+
+static int read_set(const char *value, cmd_line *line)
+{
+    if (!strchr(value, '=') || line->nset == CMD_SETS_MAX) {
+        cmd_error(line->nset == CMD_SETS_MAX ? "--set is given too often, at '%s'" : "--set is '%s', expected KEY=VALUE such as train.batch=64", value);
+        return CMD_EXIT_USAGE;
+    }
+    line->set[line->nset++] = value;
+    return 0;
+}
+
+static int read_value(const cmd_option *option, const char *value, cmd_line *line)
+{
+    void *field = (char *)line + option->offset;
+    switch (option->kind) {
+    case CMD_TEXT: *(const char **)field = value; return 0;
+    case CMD_NUMBER: return read_number(option, value, field);
+    case CMD_SHAPE: return read_shape(option, value, field);
+    case CMD_CHOICE: return read_choice(option, value, field);
+    case CMD_SET: return read_set(value, line);
+    case CMD_DTYPE:
+        if (cvy_dtype_parse(value, field) == CVY_OK && (*(cvy_dtype *)field == CVY_DTYPE_F32 || *(cvy_dtype *)field == CVY_DTYPE_F64))
+            return 0;
+        return wrong_value(option, value, "f32 or f64");
+    case CMD_FLAG: break;
+    }
+    *(int *)field = 1;
+    return 0;
+}
+
+/* ---- the line ---- */
+
+/* "--batch" of "--batch=64", or the whole word. */
+static const cmd_option *find_option(const cmd_verb *verb, const char *word, size_t n)
+{
+    const char *names[32];
+    int count = 0;
+    for (const cmd_option *o = verb->options; o && o->name; o++) {
+        if (strlen(o->name) == n && strncmp(o->name, word, n) == 0)
+            return o;
+        names[count++] = o->name;
+    }
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)n, word);
+    const char *near = cmd_nearest(name, names, count);
+    cmd_error("`convoy %s` has no option %s%s%s%s `convoy %s --help` lists them", verb->name, name, near ? ", did you mean " : ";", near ? near : "",
+              near ? "?" : "", verb->name);
+    return NULL;
+}
+
+/* The option at argv[0]; *used_out: words that it took. */
+static int parse_option(const cmd_verb *verb, int argc, char **argv, cmd_line *line, int *used_out)
+{
+    const char *equals = strchr(argv[0], '=');
+    const cmd_option *option = find_option(verb, argv[0], equals ? (size_t)(equals - argv[0]) : strlen(argv[0]));
+    *used_out = 1;
+    if (!option)
+        return CMD_EXIT_USAGE;
+    if (option->kind == CMD_FLAG && equals)
+        return wrong_value(option, equals + 1, "no value");
+    if (option->kind == CMD_FLAG)
+        return read_value(option, NULL, line);
+    if (!equals && argc < 2) {
+        cmd_error("%s needs a value: %s", option->name, option->value);
+        return CMD_EXIT_USAGE;
+    }
+    *used_out = equals ? 1 : 2;
+    return read_value(option, equals ? equals + 1 : argv[1], line);
+}
+
+int cmd_parse(const cmd_verb *verb, int argc, char **argv, cmd_line *line)
+{
+    int only_args = 0;
+    line->verb = verb;
+    for (int i = 0, used = 1; i < argc; i += used, used = 1) {
+        if (!only_args && strcmp(argv[i], "--") == 0) {
+            only_args = 1;
+        } else if (!only_args && argv[i][0] == '-' && argv[i][1]) {
+            const int code = parse_option(verb, argc - i, argv + i, line, &used);
+            if (code)
+                return code;
+        } else if (line->narg < verb->narg_max) {
+            line->arg[line->narg++] = argv[i];
+        } else {
+            cmd_error("'%s' is one word too many; usage: convoy %s %s", argv[i], verb->name, verb->arguments);
+            return CMD_EXIT_USAGE;
+        }
+    }
+    if (line->narg < verb->narg_min) {
+        cmd_error("usage: convoy %s %s", verb->name, verb->arguments);
+        return CMD_EXIT_USAGE;
+    }
+    return 0;
+}
+
+void cmd_help(const cmd_verb *verb)
+{
+    printf("usage: convoy %s %s\n\n%s\n", verb->name, verb->arguments, verb->summary);
+    if (verb->detail)
+        printf("\n%s\n", verb->detail);
+    if (!verb->options || !verb->options->name)
+        return;
+    printf("\noptions:\n");
+    for (const cmd_option *o = verb->options; o->name; o++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        if (strlen(left) > 24)
+            printf("  %s\n  %-24s  %s\n", left, "", o->help);
+        else
+            printf("  %-24s  %s\n", left, o->help);
+    }
+}

@@ -1,0 +1,112 @@
+/*
+ * cmd_progress.c: how a training shows itself: one live line on a terminal, a plain line every 30 s in a batch log, events in both.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+#define LIVE_S 0.1
+#define PLAIN_S 30.0
+
+/* mpiexec stands between us and the terminal, and some let their children believe that a pipe is one: what counts is its own output. */
+static int launcher_has_terminal(void)
+{
+    char path[64], text[512], target[256];
+    long pid = (long)getppid();
+    for (int up = 0; up < 6 && pid > 1; up++) {
+        snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+        FILE *stat = fopen(path, "r");
+        const size_t n = stat ? fread(text, 1, sizeof text - 1, stat) : 0;
+        if (stat)
+            fclose(stat);
+        text[n] = '\0';
+        const char *name = strchr(text, '('), *end = strrchr(text, ')');
+        if (!name || !end)
+            return 0;
+        if (strncmp(name + 1, "mpiexec", 7) == 0 || strncmp(name + 1, "mpirun", 6) == 0 || strncmp(name + 1, "orterun", 7) == 0 ||
+            strncmp(name + 1, "prte", 4) == 0 || strncmp(name + 1, "srun", 4) == 0) {
+            snprintf(path, sizeof path, "/proc/%ld/fd/1", pid);
+            const ssize_t length = readlink(path, target, sizeof target - 1);
+            target[length > 0 ? length : 0] = '\0';
+            return strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0;
+        }
+        pid = strtol(end + 1 + strspn(end + 1, " ") + 1, NULL, 10);   /* "pid (name) state ppid" */
+    }
+    return 0;
+}
+
+static int is_launched(void)
+{
+    return getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE") || getenv("PMIX_RANK") || getenv("SLURM_PROCID");
+}
+
+cmd_progress cmd_progress_begin(const cmd_line *line)
+{
+    cmd_progress p = {0};
+    const char *how = line->progress ? line->progress : "auto";
+    p.silent = strcmp(how, "none") == 0;
+    p.live = strcmp(how, "live") == 0 || (strcmp(how, "auto") == 0 && (is_launched() ? launcher_has_terminal() : isatty(STDOUT_FILENO)));
+    return p;
+}
+
+/* "1 h 02 min", "3 min 20 s", "12 s". */
+static const char *duration(double seconds, char *text, size_t room)
+{
+    const long s = seconds > 0 && seconds < 1e9 ? lround(seconds) : 0;
+    if (s >= 3600)
+        snprintf(text, room, "%ld h %02ld min", s / 3600, s % 3600 / 60);
+    else if (s >= 60)
+        snprintf(text, room, "%ld min %02ld s", s / 60, s % 60);
+    else
+        snprintf(text, room, "%ld s", s);
+    return text;
+}
+
+static void print_state(const cvy_progress *p)
+{
+    char left[32];
+    printf("step %lld/%lld  epoch %.2f/%g", (long long)p->step, (long long)p->steps, p->epoch, p->epochs);
+    if (isfinite(p->loss))
+        printf("  loss %.4g", p->loss);
+    if (isfinite(p->images_per_s) && p->images_per_s > 0)
+        printf("  %.*f images/s", p->images_per_s < 10, p->images_per_s);
+    if (isfinite(p->left_s))
+        printf("  %s left", duration(p->left_s, left, sizeof left));
+}
+
+static void wipe(cmd_progress *progress)
+{
+    if (progress->dirty)
+        printf("\r\033[K");
+    progress->dirty = 0;
+}
+
+void cmd_progress_show(void *user, const cvy_progress *p)
+{
+    cmd_progress *progress = user;
+    if (p->event) {
+        wipe(progress);
+        printf("%s\n", p->event);
+        fflush(stdout);
+        return;
+    }
+    if (progress->silent || p->elapsed_s - progress->last_s < (progress->live ? LIVE_S : PLAIN_S))
+        return;
+    progress->last_s = p->elapsed_s;
+    wipe(progress);
+    print_state(p);
+    if (!progress->live)
+        putchar('\n');
+    progress->dirty = progress->live;
+    fflush(stdout);
+}
+
+void cmd_progress_end(cmd_progress *progress)
+{
+    wipe(progress);
+    fflush(stdout);
+}

@@ -1,0 +1,93 @@
+/*
+ * cmd_ranks.c: MPI and the context, for the verbs that run on ranks.
+ *
+ * A fault inside a step is known to one rank only, while the others wait for it in a sum: the hook ends them all. Every other fault is agreed over
+ * the ranks by the library, and printed once.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <convoy/mpi.h>
+
+#include "cmd.h"
+
+static void leave_together(void *user, cvy_status status, const char *text)
+{
+    int rank = 0, nranks = 1;
+    (void)user;
+    (void)status;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+    if (nranks == 1)
+        return;                        /* the fault comes back through the call, and is printed there */
+    fflush(stdout);
+    fprintf(stderr, "convoy: error: rank %d: %s\n", rank, text);
+    MPI_Abort(MPI_COMM_WORLD, CMD_EXIT_FAULT);
+}
+
+/* Processes that the launcher says it started together, 0 if it says nothing. */
+static int launched(const char **by_out)
+{
+    static const struct { const char *variable, *launcher; } known[] = {
+        {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpiexec"},
+        {"MV2_COMM_WORLD_SIZE", "MVAPICH's mpiexec"},
+        {"PMI_SIZE", "the mpiexec of MPICH or Intel MPI, or srun"},
+        {"SLURM_STEP_NUM_TASKS", "srun"},
+    };
+    for (int i = 0; i < CMD_COUNT(known); i++)
+        if (getenv(known[i].variable)) {
+            *by_out = known[i].launcher;
+            return atoi(getenv(known[i].variable));
+        }
+    return 0;
+}
+
+int cmd_is_split(int nranks, const char *library, char *text, size_t room)
+{
+    const char *by = NULL;
+    const int n = launched(&by);
+    if (nranks != 1 || n <= 1)
+        return 0;
+    snprintf(text, room,
+             "%s started %d processes, but each of them is alone: convoy is built with another MPI library (%.*s). Start it with that library's mpiexec"
+             " (or srun --mpi=pmix, srun --mpi=pmi2), or build convoy with the MPI of this launcher: cmake -DMPI_C_COMPILER=...",
+             by, n, (int)strcspn(library, "\n,"), library);
+    return 1;
+}
+
+static int check_launch(void)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "", text[1024];
+    int nranks = 1, length = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+    MPI_Get_library_version(library, &length);
+    if (!cmd_is_split(nranks, library, text, sizeof text))
+        return 0;
+    cmd_error("%s", text);
+    return CMD_EXIT_FAULT;
+}
+
+static int with_context(const cmd_line *line, int (*body)(const cmd_line *, cvy_context *))
+{
+    const cvy_context_opts opts = {.size = sizeof opts, .threads = (int)line->threads, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
+                                   .fatal = leave_together};
+    cvy_context *context = NULL;
+    const cvy_status status = cvy_context_create_mpi(MPI_COMM_WORLD, &opts, &context);
+    const int code = status == CVY_OK ? body(line, context) : cmd_outcome(status);
+    cvy_context_destroy(&context);
+    return code;
+}
+
+int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *, cvy_context *))
+{
+    int provided = 0;
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
+        cmd_error("MPI does not start");
+        return CMD_EXIT_FAULT;
+    }
+    const int split = check_launch(), code = split ? split : with_context(line, body);
+    fflush(stdout);
+    MPI_Finalize();
+    return code;
+}

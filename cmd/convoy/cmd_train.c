@@ -1,0 +1,85 @@
+/*
+ * cmd_train.c: `convoy train`. Signals ask for a stop at the end of the step: what was reached is saved, and the exit code says so.
+ */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cmd.h"
+
+static volatile sig_atomic_t asked;
+static volatile int stop;
+
+static void ask_to_stop(int signal_number)
+{
+    if (signal_number == SIGINT && asked)
+        raise(SIGKILL);                /* asked twice: at once */
+    asked = 1;
+    stop = 1;
+}
+
+static void listen_to_signals(void)
+{
+    static const int signals[] = {SIGUSR1, SIGTERM, SIGINT};
+    struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < CMD_COUNT(signals); i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+static void print_end(cvy_status status, const cvy_train_result *r)
+{
+    printf("%s after %lld steps, %.1f s", status == CVY_STOPPED ? "stopped" : "done", (long long)r->steps, r->seconds);
+    if (isfinite(r->train_loss))
+        printf("; train loss %.4g", r->train_loss);
+    if (isfinite(r->val_loss))
+        printf("; validation loss %.4g", r->val_loss);
+    if (status == CVY_STOPPED)
+        printf("\nall is saved in %s; go on with: convoy train ... --out %s --resume\n", r->out, r->out);
+    else
+        printf("\nthe run is in %s: report.html shows it; `convoy test %s` scores it\n", r->out, r->out);
+}
+
+static int train(const cmd_line *line, cvy_context *context)
+{
+    const cvy_job_source job = cmd_job(line, line->narg ? line->arg[0] : NULL, cmd_default_job);
+    cmd_progress progress = cmd_progress_begin(line);
+    const cvy_train_opts opts = {.size = sizeof opts, .out = line->out, .resume = line->resume, .plan_file = line->plan_file, .stop = &stop,
+                                 .progress = cmd_progress_show, .user = &progress};
+    cvy_train_result result = {.train_loss = NAN, .val_loss = NAN};
+    listen_to_signals();
+    const cvy_status status = cvy_run_train(context, &job, &opts, &result);
+    cmd_progress_end(&progress);
+    if (status >= 0 && cvy_context_rank(context) == 0)
+        print_end(status, &result);
+    return cmd_outcome(status);
+}
+
+static int run(const cmd_line *line)
+{
+    if (line->resume && !line->out) {
+        cmd_error("--resume needs --out: the folder of the run to go on with");
+        return CMD_EXIT_USAGE;
+    }
+    return cmd_on_ranks(line, train);
+}
+
+static const cmd_option options[] = {
+    CMD_OPTION_SET,
+    {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the run's folder; runs/<job>-NNN, the next free number, if not given"},
+    {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "goes on in --out from its newest sound checkpoint"},
+    {"--plan", "FILE", CMD_TEXT, CMD_FIELD(plan_file), "takes the kernels from this plan.json"},
+    {"--progress", "auto|live|plain|none", CMD_CHOICE, CMD_FIELD(progress), "one live line, or one every 30 s; auto: live on a terminal"},
+    CMD_OPTION_THREADS,
+    CMD_OPTION_VERBOSE,
+    {0},
+};
+
+const cmd_verb cmd_train = {
+    .name = "train", .arguments = "[JOB.yaml] [--set KEY=VALUE]... [--out FOLDER] [--resume]",
+    .summary = "trains what a job file describes, into a run folder",
+    .detail = "Without a job file it trains the example that is built in: HEP-CNN on generated collider events.\n"
+              "`convoy keys` lists the keys of a job file. SIGTERM, SIGUSR1 or Ctrl-C end the run after the step at hand with everything saved\n"
+              "(exit code 75); --resume then goes on as if nothing had happened.",
+    .options = options, .narg_max = 1, .run = run,
+};

@@ -1,0 +1,60 @@
+/*
+ * main.c: `convoy`: finds the verb and runs it. --help and --version need neither MPI nor a machine that could train.
+ */
+#include <string.h>
+
+#include "cmd.h"
+
+static const cmd_verb *const verbs[] = {
+    &cmd_train, &cmd_test, &cmd_predict, &cmd_bench, &cmd_plan, &cmd_pack, &cmd_inspect, &cmd_report, &cmd_models, &cmd_keys, &cmd_info,
+};
+
+static void help(void)
+{
+    printf("convoy %s: trains neural networks on clusters\n\n"
+           "usage: convoy VERB ...                 one process\n"
+           "       mpiexec -n N convoy VERB ...    N ranks; srun likewise\n\n", cvy_version());
+    for (int i = 0; i < CMD_COUNT(verbs); i++)
+        printf("  %-8s  %s\n", verbs[i]->name, verbs[i]->summary);
+    printf("\nconvoy VERB --help says more. Try: mpiexec -n 2 convoy train\n");
+}
+
+static const cmd_verb *find_verb(const char *name)
+{
+    const char *names[CMD_COUNT(verbs)];
+    for (int i = 0; i < CMD_COUNT(verbs); i++) {
+        names[i] = verbs[i]->name;
+        if (strcmp(name, names[i]) == 0)
+            return verbs[i];
+    }
+    const char *near = cmd_nearest(name, names, CMD_COUNT(verbs));
+    cmd_error("there is no verb '%s'%s%s%s `convoy --help` lists them", name, near ? ", did you mean '" : ";", near ? near : "", near ? "'?" : "");
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *first = argc > 1 ? argv[1] : "--help";
+    static cmd_line line;
+    const int asks = strcmp(first, "help") == 0 && argc > 2;
+    if (strcmp(first, "--version") == 0) {
+        printf("convoy %s\n", cvy_version());
+        return 0;
+    }
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || (strcmp(first, "help") == 0 && !asks)) {
+        if (cmd_launch_rank() == 0)
+            help();
+        return argc > 1 ? 0 : CMD_EXIT_USAGE;
+    }
+    const cmd_verb *verb = find_verb(asks ? argv[2] : first);
+    if (!verb)
+        return CMD_EXIT_USAGE;
+    for (int i = 2; i < argc; i++)
+        if (asks || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            if (cmd_launch_rank() == 0)
+                cmd_help(verb);
+            return 0;
+        }
+    const int code = cmd_parse(verb, argc - 2, argv + 2, &line);
+    return code ? code : verb->run(&line);
+}
