@@ -204,10 +204,10 @@ static cvy_status choose(cvy_unit *u, const cvy_node *node, const cvy_plan_opts 
     *kernel_out = NULL;
     if (named && strcmp(named, "reference") != 0) {
         const cvy_kernel_def *k = cvy_kernel_find(named);
-        CVY_CHECK(k && strcmp(k->op, node->op->name) == 0, CVY_E_CONFIG, "the plan file names the kernel '%s' for %s, which this build does not have: plan anew without it",
-                  named, node->name);
+        CVY_CHECK(k, CVY_E_CONFIG, "the plan file names the kernel '%s' for %s, which this build does not have: plan anew without it", named, node->name);
         CVY_TRY(fill_ask(u, node, opts->threads, ask));
-        if (k->offer(ask) == CVY_OK) {
+        /* Another graph may have a node of this name with another operator (batch norm in evaluation): the choice is not about that one. */
+        if (strcmp(k->op, node->op->name) == 0 && k->offer(ask) == CVY_OK) {
             *kernel_out = k;
             return CVY_OK;
         }

@@ -91,7 +91,7 @@ int main(void)
 
     const double begin = cvy_clock_s();
     EXPECT_INT(finish(start(whole, 0)), 0);
-    const double whole_s = cvy_clock_s() - begin;
+    double whole_s = cvy_clock_s() - begin;
 
     /* Killed again and again, sooner or later; what was not saved is done anew. */
     int kills = 0, resume = 0;
@@ -111,8 +111,12 @@ int main(void)
         const int64_t step = found.step;
         cvy_checkpoint_close(&found);
         resume = status == CVY_OK;
-        if (resume && step == 30)
+        if (resume && step == 30 && kills > 0)
             break;
+        if (resume && step == 30) {    /* the machine was slower while the whole run was timed: again, and kill sooner */
+            whole_s /= 2;
+            resume = 0;
+        }
         if (!resume)
             (void)!cvy_file_remove_tree(broken);
     }
