@@ -129,6 +129,7 @@ static cvy_status conv_reference(const cvy_node *node, const cvy_span *src, cons
 static const cvy_sample conv_samples[] = {
     {.src = "2x3x7x5", .options = "kernel: 3, channels: 4, pad: 1"},
     {.src = "1x1x1x1", .options = "kernel: 1, channels: 1"},
+    {.src = "4x1x12x12", .options = "kernel: 5, channels: 20"},
     {.src = "2x16x9x8", .options = "kernel: [3, 2], channels: 32, stride: 2, pad: [1, 0]"},
     {.src = "2x6x9x10", .options = "kernel: 3, channels: 4, groups: 2, dilation: 2, pad: 2, bias: false"},
     {.src = "1x8x6x6", .options = "kernel: 3, channels: 8, groups: 8, pad: 1"},

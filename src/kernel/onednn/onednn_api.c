@@ -399,12 +399,25 @@ static md_ref role_md(const cvy_onednn_call *c, int role)
     return dnnl_primitive_desc_query_md(c->desc, is_diff ? diff[role] : plain[role], role == CVY_ONEDNN_BIAS ? 1 : 0);
 }
 
-static int same_layout(md_ref md, int ndim, const int64_t *dim, dnnl_data_type_t dtype, dnnl_format_tag_t tag)
+static const dnnl_dim_t *md_strides(md_ref md)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    const dnnl_dims_t *strides = NULL;
+    return dnnl_memory_desc_query(md, dnnl_query_strides, &strides) == dnnl_success ? *strides : NULL;
+#else
+    return md->format_desc.blocking.strides;
+#endif
+}
+
+/* Layouts that differ only in the stride of a dimension of 1 are equal in memory, but not to oneDNN's choice of an implementation: `to_the_stride`. */
+static int same_layout(md_ref md, int ndim, const int64_t *dim, dnnl_data_type_t dtype, dnnl_format_tag_t tag, int to_the_stride)
 {
     md_handle candidate = NULL;
     if (md_create(ndim, dim, dtype, tag, &candidate) != CVY_OK)
         return 0;
-    const int same = dnnl_memory_desc_equal(md, candidate);
+    int same = dnnl_memory_desc_equal(md, candidate);
+    for (int d = 0; d < ndim && same && to_the_stride; d++)
+        same = md_strides(md)[d] == md_strides(candidate)[d];
     md_free(&candidate);
     return same;
 }
@@ -417,7 +430,7 @@ static int tag_ndim(const char *tag)
     return n;
 }
 
-cvy_status cvy_onednn_layout(const cvy_onednn_call *call, int role, cvy_layout *out)
+static int find_layout(const cvy_onednn_call *call, int role, int to_the_stride, cvy_layout *out)
 {
     static const char *const common[] = {"", "aBcd16b", "aBcd8b", "aBc16b", "aBcde16b"};
     md_ref md = role_md(call, role);
@@ -426,19 +439,26 @@ cvy_status cvy_onednn_layout(const cvy_onednn_call *call, int role, cvy_layout *
         const cvy_layout layout = cvy_layout_make(common[i]);
         dnnl_format_tag_t tag = dnnl_format_tag_undef;
         if ((i == 0 || tag_ndim(common[i]) == ndim) && tag_of(&layout, ndim, &tag) == CVY_OK
-            && same_layout(md, ndim, call->dim[role], dnnl_f32, tag)) {
+            && same_layout(md, ndim, call->dim[role], dnnl_f32, tag, to_the_stride)) {
             *out = layout;
-            return CVY_OK;
+            return 1;
         }
     }
     for (int tag = dnnl_a; tag < dnnl_format_tag_last; tag++) {
         const char *text = dnnl_fmt_tag2str((dnnl_format_tag_t)tag);
         if (tag_ndim(text) == ndim && strlen(text) < sizeof out->tag
-            && same_layout(md, ndim, call->dim[role], dnnl_f32, (dnnl_format_tag_t)tag)) {
+            && same_layout(md, ndim, call->dim[role], dnnl_f32, (dnnl_format_tag_t)tag, to_the_stride)) {
             *out = cvy_layout_make(text);
-            return CVY_OK;
+            return 1;
         }
     }
+    return 0;
+}
+
+cvy_status cvy_onednn_layout(const cvy_onednn_call *call, int role, cvy_layout *out)
+{
+    if (find_layout(call, role, 1, out) || find_layout(call, role, 0, out))
+        return CVY_OK;
     return cvy_error_set(CVY_NOT_APPLICABLE, "%s of oneDNN wants a layout that has no name", cvy_onednn_implementation(call));
 }
 
