@@ -9,8 +9,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 "$CMAKE" --install "$CONVOY_BUILD" --prefix "$work/prefix" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
-version=$(sed -n 's/^Version: //p' "$work"/prefix/lib*/pkgconfig/convoy.pc "$work"/prefix/lib/*/pkgconfig/convoy.pc 2>/dev/null)
-[ -n "$version" ] || { echo "convoy.pc was not installed"; exit 1; }
+pc=$(find "$work/prefix" -name convoy.pc)
+[ -n "$pc" ] || { echo "convoy.pc was not installed"; exit 1; }
+version=$(sed -n 's/^Version: //p' "$pc")
 
 check() {
     said=$($MPIEXEC_N 2 "$1" | sort -u) || { echo "$1 failed"; exit 1; }
@@ -21,7 +22,7 @@ check() {
     >"$work/cmake.log" 2>&1 && "$CMAKE" --build "$work/cmake" >>"$work/cmake.log" 2>&1 || { cat "$work/cmake.log"; exit 1; }
 check "$work/cmake/use"
 
-PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name convoy.pc)") make -C "$here/pkg-config" OUT="$work" MPICC="$MPICC" >"$work/make.log" 2>&1 ||
+PKG_CONFIG_PATH=$(dirname "$pc") make -C "$here/pkg-config" OUT="$work" MPICC="$MPICC" >"$work/make.log" 2>&1 ||
     { cat "$work/make.log"; exit 1; }
 check "$work/use"
 
