@@ -1,11 +1,25 @@
 /* cmd_test.c: `convoy test`: the scores of a trained network on labelled data. */
+#include <string.h>
+
+#include <convoy/report.h>
+
 #include "cmd.h"
+
+/* Weights alone have no page. */
+static void renew_report(const char *target)
+{
+    const char *dot = strrchr(target, '.');
+    if ((!dot || strcmp(dot, ".safetensors") != 0) && cvy_report_write(target) != CVY_OK)
+        fprintf(stderr, "convoy: warning: no report: %s\n", cvy_error_text());
+}
 
 static int test(const cmd_line *line, cvy_context *context)
 {
     const cvy_job_source job = cmd_job(line, line->job, NULL);
     char *json = NULL;
     const cvy_status status = cvy_run_test(context, line->arg[0], line->job ? &job : NULL, line->data, &json);
+    if (status == CVY_OK && cvy_context_rank(context) == 0)
+        renew_report(line->arg[0]);
     if (line->json || status != CVY_OK)
         return cmd_print(status, &json);
     if (json)

@@ -3,7 +3,9 @@
  */
 #include <math.h>
 #include <signal.h>
-#include <string.h>
+#include <unistd.h>
+
+#include <convoy/report.h>
 
 #include "cmd.h"
 
@@ -13,7 +15,7 @@ static volatile int stop;
 static void ask_to_stop(int signal_number)
 {
     if (signal_number == SIGINT && asked)
-        raise(SIGKILL);                /* asked twice: at once */
+        _exit(128 + SIGINT);           /* asked twice: at once */
     asked = 1;
     stop = 1;
 }
@@ -29,6 +31,8 @@ static void listen_to_signals(void)
 
 static void print_end(cvy_status status, const cvy_train_result *r)
 {
+    if (cvy_report_write(r->out) != CVY_OK)
+        fprintf(stderr, "convoy: warning: no report: %s\n", cvy_error_text());
     printf("%s after %lld steps, %.1f s", status == CVY_STOPPED ? "stopped" : "done", (long long)r->steps, r->seconds);
     if (isfinite(r->train_loss))
         printf("; train loss %.4g", r->train_loss);

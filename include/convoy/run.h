@@ -53,7 +53,7 @@ typedef struct cvy_train_result {
 /**
  * cvy_run_train - train what a job file describes, into a run folder
  *
- * Writes job.resolved.yaml, plan.json, metrics.jsonl, checkpoints/, STATUS and report.html. Collective: yes.
+ * Writes job.resolved.yaml, plan.json, metrics.jsonl, checkpoints/ and STATUS; cvy_report_write() makes the page of them. Collective: yes.
  * Errors: CVY_E_CONFIG, CVY_E_IO (an existing folder without resume; a disk that is full), CVY_E_FORMAT (data), CVY_E_SHAPE, CVY_E_DISAGREE (ranks were
  * started with different jobs), CVY_E_COMM, CVY_E_MEMORY, CVY_STOPPED (all is saved).
  */
@@ -66,7 +66,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_train(cvy_context *context, const cvy_
  * @data: a data source (path or YAML map), or NULL for the job's data.test
  * @json_out: all scores as one JSON object (rank 0; NULL on others)
  *
- * For a run folder the scores are also written to test.json and the report is made anew. Collective: yes. Errors: as cvy_run_train().
+ * For a run folder the scores are also written to test.json. Collective: yes. Errors: as cvy_run_train().
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, char **json_out);
 
