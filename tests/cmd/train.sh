@@ -1,0 +1,75 @@
+#!/bin/sh
+# minimal
+# train.sh: a small training from the command, on one rank and on two: the same result; test, predict, inspect, report; stop by a signal and resume.
+set -u
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "$*"; failed=1; }
+cd "$work" || exit 1
+
+cat >job.yaml <<END
+model: cifar-convnet
+data:
+  train: {format: synthetic, samples: 130, shape: [3, 12, 12]}
+  val: 20%
+  test: {format: synthetic, samples: 37, shape: [3, 12, 12]}
+train: {batch: 16, epochs: 2, optimizer: {name: adam, lr: 0.001}}
+log: {every: 1}
+END
+"$CONVOY" train job.yaml --threads 1 --out one --progress plain >log 2>&1 || fail "train fails: $(cat log)"
+grep -q '^done after 14 steps' log || fail "no closing line: $(cat log)"
+# shellcheck disable=SC2086
+$MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out two >log 2>&1 || fail "train fails on two ranks: $(cat log)"
+for file in job.resolved.yaml plan.json metrics.jsonl STATUS report.html; do
+    [ -s "one/$file" ] || fail "no $file"
+done
+last_loss() { grep '"kind": "step"' "$1/metrics.jsonl" | tail -n 1 | sed 's/.*"loss": \([0-9.e-]*\).*/\1/'; }
+awk -v a="$(last_loss one)" -v b="$(last_loss two)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-6) }' ||
+    fail "last loss $(last_loss one) on one rank, $(last_loss two) on two"
+
+"$CONVOY" train job.yaml --out one >log 2>&1 && fail "an existing folder is taken"
+grep -q 'one exists already' log || fail "the folder is not named: $(cat log)"
+(cd "$work" && "$CONVOY" train job.yaml --set train.steps=1 --set train.epochs= >log 2>&1 && [ -d runs/job-001 ]) || fail "no runs/job-001: $(cat log)"
+
+"$CONVOY" test one --json >score || fail "test fails"
+grep -q '"samples": 37' score || fail "not all samples are scored: $(cat score)"
+# shellcheck disable=SC2086
+$MPIEXEC_N 3 "$CONVOY" test one >log || fail "test fails on three ranks"
+grep -q '^samples  *37' log || fail "three ranks: $(cat log)"
+
+source='{format: synthetic, samples: 11, shape: [3, 12, 12]}'
+"$CONVOY" predict one --data "$source" --out a.csv || fail "predict fails"
+# shellcheck disable=SC2086
+$MPIEXEC_N 2 "$CONVOY" predict one --data "$source" --out b.csv || fail "predict fails on two ranks"
+[ "$(wc -l <a.csv)" = 11 ] || fail "not a row for each sample: $(cat a.csv)"
+paste -d, a.csv b.csv | awk -F, '{ for (i = 1; i <= 10; i++) if (($i - $(i + 10)) ^ 2 > 1e-8) exit 1 }' || fail "two ranks predict other values"
+"$CONVOY" predict one --data "$source" --out a.npy && [ "$(wc -c <a.npy)" = $((128 + 11 * 10 * 4)) ] || fail "the .npy has another size: $(wc -c <a.npy)"
+weights=$(ls -d one/checkpoints/step-*/ | tail -n 1)weights.safetensors
+"$CONVOY" predict "$weights" --job job.yaml --data "$source" --out c.csv && cmp -s a.csv c.csv || fail "weights alone predict other values"
+
+"$CONVOY" inspect one | grep -q 'newest sound checkpoint' || fail "inspect of a run"
+"$CONVOY" inspect "$weights" | grep -q 'conv1.weight  *F32  *32x3x5x5' || fail "inspect of weights"
+"$CONVOY" inspect "$(dirname "$weights")" | grep -q 'step 14, sound' || fail "inspect of a checkpoint"
+"$CONVOY" inspect "$source" | grep -q '11 samples' || fail "inspect of data"
+"$CONVOY" pack "$source" packed | grep -q '11 samples of 10 classes' || fail "pack"
+"$CONVOY" inspect packed | grep -q 'format pack' || fail "inspect of a packed set"
+"$CONVOY" predict one --data packed --out d.csv && cmp -s a.csv d.csv || fail "packed data give other values"
+rm one/report.html
+"$CONVOY" report one >/dev/null && [ -s one/report.html ] || fail "report"
+
+# A signal in mid-run: exit code 75, then --resume ends it.
+"$CONVOY" train job.yaml --threads 1 --set train.epochs=100000 --out stopped >log 2>&1 &
+pid=$!
+tries=0
+until grep -q 'first step' log || [ $tries -gt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+kill -TERM $pid
+wait $pid
+code=$?
+[ $code = 75 ] || fail "exit code $code after SIGTERM: $(cat log)"
+grep -q '^stopped' stopped/STATUS || fail "STATUS: $(cat stopped/STATUS)"
+at=$(sed -n 's/^stopped step \([0-9]*\) .*/\1/p' stopped/STATUS)
+"$CONVOY" train job.yaml --threads 1 --set train.epochs=100000 --set train.steps=$((at + 3)) --set train.epochs= --out stopped --resume >log 2>&1 ||
+    fail "resume fails: $(cat log)"
+grep -q "^done after $((at + 3)) steps" log || fail "resume: $(cat log)"
+exit $failed
