@@ -5,6 +5,8 @@
  *     dst   = max of src over the window; padding never wins; a NaN does
  *     index = where in the window, row-major (the first of equals)
  *     dsrc  = sum of ddst over the windows whose maximum lies here
+ *
+ * With relu: dst = max(dst, 0), and a window whose maximum is not above zero has no winner. So one index is the gradient of both.
  */
 #include <math.h>
 
@@ -15,6 +17,7 @@ static const cvy_option max_pool_rows[] = {
     {"stride", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, stride), "", "1..", "", "step of the window; the kernel if not given"},
     {"pad", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, pad), "0", "0..", "", "padding around the source, on each side"},
     {"ceil", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, ceil), "false", "", "", "let a last, partial window count"},
+    {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, relu), "false", "", "", "rectify the result; set where a relu before or behind it is fused in"},
     {0},
 };
 
@@ -89,13 +92,18 @@ static int64_t max_in_window(const cvy_window *w, const cvy_span *src, int64_t s
 
 static cvy_status max_pool_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
+    const cvy_pool_opts *opts = node->options;
     cvy_window w;
     CVY_TRY(cvy_pool_window("max_pool", node->options, cvy_node_src(node, 0), &w));
     for (int64_t o = 0; o < dst->elems; o++) {
         int64_t at[CVY_SPACE_MAX];
         double max;
         cvy_window_split(w.dst, o % w.dst_elems, at);
-        const int64_t winner = max_in_window(&w, src, o / w.dst_elems * w.src_elems, at, &max);
+        int64_t winner = max_in_window(&w, src, o / w.dst_elems * w.src_elems, at, &max);
+        if (opts->relu && max <= 0) {
+            max = 0;
+            winner = cvy_max_pool_nobody(dst[1].dtype);
+        }
         cvy_set(&dst[0], o, max);
         if (dst[1].data)
             cvy_set(&dst[1], o, (double)winner);
@@ -119,6 +127,9 @@ static const cvy_sample max_pool_samples[] = {
     {.src = "2x3x2x4", .options = "kernel: 3, stride: 2, ceil: true"},
     {.src = "1x2x5x4x6", .options = "kernel: 2, ceil: true"},
     {.src = "1x2x17x16", .options = "kernel: 16, stride: 1"},
+    {.src = "2x16x7x9", .options = "kernel: 3, stride: 2, pad: 1, relu: true"},
+    {.src = "2x3x4x18", .options = "kernel: [1, 2], relu: true"},
+    {.src = "1x2x17x16", .options = "kernel: 16, stride: 1, relu: true"},
     {.src = "64x64x55x55", .options = "kernel: 3, stride: 2", .flags = CVY_SAMPLE_TIMING},
     {0},
 };

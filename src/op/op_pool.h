@@ -17,6 +17,7 @@ typedef struct cvy_pool_opts {         /* of max_pool and avg_pool */
     cvy_ints kernel, stride, pad;      /* stride empty: the kernel */
     int ceil;
     int count_include_pad;             /* avg_pool: the divisor counts padding */
+    int relu;                          /* max_pool: the result is rectified, and where it is zero no position is the winner */
 } cvy_pool_opts;
 
 typedef struct cvy_pool_grad_opts {    /* of max_pool_grad and avg_pool_grad */
@@ -34,5 +35,10 @@ cvy_status cvy_pool_window(const char *op, const cvy_pool_opts *o, const cvy_sha
 int64_t cvy_avg_pool_divisor(const cvy_window *w, const int64_t at[CVY_SPACE_MAX], int count_include_pad);
 /* The dtype of max_pool's index: u8 where every position of the window fits, else i32. */
 cvy_dtype cvy_max_pool_index_dtype(const cvy_window *w);
+/* The index that no position of the window has: there is no winner, so no gradient. */
+static inline int32_t cvy_max_pool_nobody(cvy_dtype index)
+{
+    return index == CVY_DTYPE_U8 ? UINT8_MAX : -1;
+}
 
 #endif

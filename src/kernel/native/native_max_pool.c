@@ -13,7 +13,8 @@
 
 struct max_pool {
     cvy_pool_walk w;
-    int threads;
+    int threads, relu;
+    int32_t nobody;                    /* with relu: the index of a window whose maximum is not above zero */
     const float *src, *ddst;           /* of the running call */
     float *dst, *dsrc;
     void *index;
@@ -44,6 +45,7 @@ static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_ke
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->w = walk;
     s->w.wide = cvy_max_pool_index_dtype(w) != CVY_DTYPE_U8;
+    s->nobody = cvy_max_pool_nobody(cvy_max_pool_index_dtype(w));
     s->threads = ask->threads;
     *state_out = s;
     return CVY_OK;
@@ -52,8 +54,11 @@ static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_ke
 static cvy_status max_pool_create(const cvy_kernel_ask *ask, void **state_out)
 {
     cvy_window w;
-    CVY_TRY(cvy_pool_window("max_pool", ask->node->options, &ask->node->src[0]->shape, &w));
-    return create(&w, &ask->node->src[0]->shape, ask, state_out);
+    const cvy_pool_opts *o = ask->node->options;
+    CVY_TRY(cvy_pool_window("max_pool", o, &ask->node->src[0]->shape, &w));
+    CVY_TRY(create(&w, &ask->node->src[0]->shape, ask, state_out));
+    ((struct max_pool *)*state_out)->relu = o->relu;
+    return CVY_OK;
 }
 
 static cvy_status max_pool_grad_create(const cvy_kernel_ask *ask, void **state_out)
@@ -87,15 +92,17 @@ static void clear_padding(const struct max_pool *s, int64_t plane)
 /* Windows are taken in runs of one row whose results stay in the nearest cache while one tap after the other is seen. */
 enum { RUN_LANES = 1024 };
 
-/* Before the first tap: nothing is smaller, and the first tap inside the source wins if all are minus infinity. */
-CVY_INLINE void start_run(const cvy_pool_walk *w, const int64_t B, int64_t first, int64_t n, int64_t tap, float *restrict best, int32_t *restrict arg)
+/* Before the first tap: nothing is smaller, and the first tap inside the source wins if all are minus infinity. Rectified, zero is best and nobody has it. */
+CVY_INLINE void start_run(const struct max_pool *s, const int64_t B, int64_t first, int64_t n, int64_t tap, float *restrict best, int32_t *restrict arg)
 {
+    const float floor = s->relu ? 0 : -INFINITY;
     for (int64_t x = 0; x < n; x++) {
         int64_t x0, x1;
-        cvy_pool_taps(w, 2, first + x, &x0, &x1);
+        cvy_pool_taps(&s->w, 2, first + x, &x0, &x1);
+        const int32_t start = s->relu ? s->nobody : (int32_t)(tap + x0);
         for (int64_t l = 0; l < B; l++) {
-            best[x * B + l] = -INFINITY;
-            arg[x * B + l] = (int32_t)(tap + x0);
+            best[x * B + l] = floor;
+            arg[x * B + l] = start;
         }
     }
 }
@@ -112,12 +119,13 @@ CVY_INLINE void see_tap(const int64_t B, const float *restrict src, int64_t step
         }
 }
 
-CVY_INLINE void forward_run(const cvy_pool_walk *w, const int64_t B, const float *src, int64_t d, int64_t h, int64_t first, int64_t n, float *best,
+CVY_INLINE void forward_run(const struct max_pool *s, const int64_t B, const float *src, int64_t d, int64_t h, int64_t first, int64_t n, float *best,
                             int32_t *arg)
 {
+    const cvy_pool_walk *w = &s->w;
     int64_t d0, d1, h0, h1, x0, x1;
     const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1);
-    start_run(w, B, first, n, (d0 * w->kernel[1] + h0) * w->kernel[2], best, arg);
+    start_run(s, B, first, n, (d0 * w->kernel[1] + h0) * w->kernel[2], best, arg);
     for (int64_t i = d0; i < d1; i++)
         for (int64_t j = h0; j < h1; j++)
             for (int64_t k = 0; k < w->kernel[2]; k++) {
@@ -148,7 +156,7 @@ CVY_INLINE void forward_plane(const struct max_pool *s, const int64_t B, int64_t
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++)
         for (int64_t x = 0; x < w->dst[2]; x += RUN_LANES / B) {
             const int64_t n = CVY_MIN(RUN_LANES / B, w->dst[2] - x);
-            forward_run(w, B, src, row / w->dst[1], row % w->dst[1], x, n, s->dst + out, arg);
+            forward_run(s, B, src, row / w->dst[1], row % w->dst[1], x, n, s->dst + out, arg);
             store_index(s, out, arg, n * B);
             out += n * B;
         }
