@@ -32,7 +32,7 @@ void cvy_collider_event(const cvy_collider *c, int64_t number, float *image);
 /* ---- what an analysis without a network looks at ---- */
 enum {
     COLLIDER_HT, COLLIDER_NJET, COLLIDER_LEAD, COLLIDER_SECOND, COLLIDER_FOURTH, COLLIDER_MET, COLLIDER_EM_SHARE, COLLIDER_NTRACK,
-    COLLIDER_WIDTH, COLLIDER_SPHERICITY, COLLIDER_FEATURES
+    COLLIDER_DETA, COLLIDER_SPHERICITY, COLLIDER_FEATURES
 };
 extern const char *const cvy_collider_feature_name[COLLIDER_FEATURES];
 /* From an image [3, eta, phi] of any size. work: eta * phi floats. */

@@ -4,7 +4,7 @@
  * Jets: each cell that is the largest of its 3x3 neighbourhood and above 5 GeV is a seed; from the hardest on, a seed takes the energy of the
  * 5x5 cells round it (as far as no earlier jet took it), less the median level of pile-up there. Jets count from 30 GeV.
  * The features: total transverse energy, number of jets, transverse momenta of the first, second and fourth jet, missing transverse momentum,
- * electromagnetic share, number of tracks, width of the first jet, sphericity in the transverse plane.
+ * electromagnetic share, number of tracks, distance of the first two jets in eta, sphericity in the transverse plane.
  */
 #include "data/data_collider.h"
 
@@ -17,7 +17,7 @@
 enum { SEEDS_MAX = 64, REACH = 2 };
 
 const char *const cvy_collider_feature_name[COLLIDER_FEATURES] = {
-    "ht", "njet", "jet1_pt", "jet2_pt", "jet4_pt", "met", "em_share", "ntrack", "jet1_width", "sphericity",
+    "ht", "njet", "jet1_pt", "jet2_pt", "jet4_pt", "met", "em_share", "ntrack", "deta12", "sphericity",
 };
 
 struct seed { float et; int row, col; };
@@ -62,24 +62,20 @@ static int find_seeds(const float *et, int64_t neta, int64_t nphi, struct seed *
     return n;
 }
 
-struct jet { float pt, width; };
-
-/* Takes the cells round the seed out of et. */
-static struct jet take_jet(float *et, int64_t neta, int64_t nphi, const struct seed *s, float level)
+/* Takes the cells round the seed out of et: the jet's transverse momentum. */
+static float take_jet(float *et, int64_t neta, int64_t nphi, const struct seed *s, float level)
 {
-    float sum = 0, moment = 0;
+    float sum = 0;
     int cells = 0;
     for (int64_t y = CVY_MAX(s->row - REACH, 0); y <= CVY_MIN(s->row + REACH, neta - 1); y++) {
         for (int dx = -REACH; dx <= REACH; dx++) {
             float *cell = &et[y * nphi + wrap(s->col + dx, nphi)];
-            const float dy = (float)(y - s->row);
             sum += *cell;
-            moment += *cell * sqrtf(dy * dy + (float)(dx * dx));
             *cell = 0;
             cells++;
         }
     }
-    return (struct jet){.pt = sum - level * (float)cells, .width = sum > 0 ? moment / sum : 0};
+    return sum - level * (float)cells;
 }
 
 /* Sums over all cells. */
@@ -116,7 +112,7 @@ static void global_features(const float *image, int64_t neta, int64_t nphi, floa
 void cvy_collider_features_of(const float *image, int64_t neta, int64_t nphi, float *work, float *f)
 {
     struct seed seed[SEEDS_MAX];
-    float pt[SEEDS_MAX], width[SEEDS_MAX];
+    float pt[SEEDS_MAX], row[SEEDS_MAX];
     int njet = 0;
     global_features(image, neta, nphi, work, f);
     const int nseed = find_seeds(work, neta, nphi, seed);
@@ -126,20 +122,20 @@ void cvy_collider_features_of(const float *image, int64_t neta, int64_t nphi, fl
         level += fminf(work[i], 2);
     level /= (float)(neta * nphi);
     for (int i = 0; i < nseed; i++) {
-        const struct jet j = take_jet(work, neta, nphi, &seed[i], level);
-        if (j.pt < JET_GEV)
+        const float jet = take_jet(work, neta, nphi, &seed[i], level);
+        if (jet < JET_GEV)
             continue;
         int at = njet++;
-        for (; at > 0 && pt[at - 1] < j.pt; at--) {
+        for (; at > 0 && pt[at - 1] < jet; at--) {
             pt[at] = pt[at - 1];
-            width[at] = width[at - 1];
+            row[at] = row[at - 1];
         }
-        pt[at] = j.pt;
-        width[at] = j.width;
+        pt[at] = jet;
+        row[at] = (float)seed[i].row;
     }
     f[COLLIDER_NJET] = (float)njet;
     f[COLLIDER_LEAD] = njet > 0 ? pt[0] : 0;
     f[COLLIDER_SECOND] = njet > 1 ? pt[1] : 0;
     f[COLLIDER_FOURTH] = njet > 3 ? pt[3] : 0;
-    f[COLLIDER_WIDTH] = njet > 0 ? width[0] : 0;
+    f[COLLIDER_DETA] = njet > 1 ? fabsf(row[0] - row[1]) * (2 * COLLIDER_ETA_MAX) / (float)neta : 0;
 }

@@ -57,7 +57,7 @@ static void test_features(void)
     TRUE_THAT(fabs(f[COLLIDER_HT] - 160) < 0.01 && f[COLLIDER_NJET] == 2 && f[COLLIDER_NTRACK] == 4);
     TRUE_THAT(fabs(f[COLLIDER_LEAD] - 100) < 0.1 && fabs(f[COLLIDER_SECOND] - 60) < 0.1 && f[COLLIDER_FOURTH] == 0);
     TRUE_THAT(fabs(f[COLLIDER_MET] - 40) < 1 && fabs(f[COLLIDER_EM_SHARE] - 70.0 / 160) < 1e-5);
-    TRUE_THAT(fabs(f[COLLIDER_WIDTH] - 0.5) < 0.01 && f[COLLIDER_SPHERICITY] < 0.02);
+    TRUE_THAT(fabs(f[COLLIDER_DETA] - 1.0) < 0.01 && f[COLLIDER_SPHERICITY] < 0.02);
 }
 
 static double mean_of(const cvy_collider_table *t, int feature, int label, double *sd)

@@ -1,0 +1,164 @@
+/* The npy and IDX readers on small made-up files: types, byte orders, layouts of channels, targets, and damaged or strange files. */
+#include "test_data_support.h"
+
+#include <math.h>
+
+/* A version-1 .npy file. */
+static void put_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
+{
+    char head[128];
+    const int n = snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+    const int padded = (10 + n + 1 + 63) / 64 * 64;
+    memset(head + 10 + n, ' ', (size_t)(padded - 10 - n));
+    memcpy(head, "\x93NUMPY\x01\x00", 8);
+    head[8] = (char)(padded - 10);
+    head[9] = 0;
+    head[padded - 1] = '\n';
+    FILE *f = fopen(path, "wb");
+    TRUE_THAT(f && fwrite(head, 1, (size_t)padded, f) == (size_t)padded && fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0);
+}
+
+static void test_npy_regression(void)
+{
+    cvy_dataset *d = NULL;
+    const double x[] = {1, 2, 3, 4};
+    const float y[] = {0, -1, -2, -3}, weight[] = {1, 0.5f, 2, 0};
+    float got_x, got_y, got_w;
+    void *const field[] = {&got_x, &got_y, &got_w};
+    OK(cvy_file_make_folder(in_scratch("line")));
+    put_npy(in_scratch("line/x.npy"), "<f8", "4,", x, sizeof x);
+    put_npy(in_scratch("line/y.npy"), "<f4", "4,", y, sizeof y);
+    put_npy(in_scratch("line/weight.npy"), "<f4", "4,", weight, sizeof weight);
+    OK(open_text(in_scratch("line"), NULL, 0, &d));
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    TRUE_THAT(info->nsamples == 4 && info->nfield == 3 && info->nclasses == 0 && strcmp(info->format, "npy") == 0);
+    TRUE_THAT(strcmp(info->field[1].name, "y") == 0 && strcmp(cvy_shape_text(&info->field[1].shape), "1") == 0);
+    TRUE_THAT(strcmp(info->field[2].name, "weight") == 0 && info->field[2].shape.ndim == 0);
+    for (int i = 0; i < 4; i++) {
+        OK(cvy_dataset_read(d, i, 0, field));
+        TRUE_THAT(got_x == (float)x[i] && got_y == y[i] && got_w == weight[i]);
+    }
+    cvy_dataset_destroy(&d);
+}
+
+static void test_npy_pictures(void)
+{
+    enum { N = 3, H = 4, W = 5, C = 2 };
+    cvy_dataset *d = NULL;
+    uint8_t last[N][H][W][C];
+    const int64_t label[N] = {2, 0, 1};
+    static float x[C * H * W];
+    int32_t got = -1;
+    void *const field[] = {x, &got};
+    for (int i = 0; i < (int)sizeof last; i++)
+        ((uint8_t *)last)[i] = (uint8_t)(7 * i);
+    OK(cvy_file_make_folder(in_scratch("hwc")));
+    put_npy(in_scratch("hwc/x.npy"), "|u1", "3, 4, 5, 2", last, sizeof last);
+    put_npy(in_scratch("hwc/label.npy"), "<i8", "3,", label, sizeof label);
+    char text[512];
+    snprintf(text, sizeof text, "{path: \"%s\", channels: last}", in_scratch("hwc"));
+    OK(open_text(text, NULL, 0, &d));
+    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "2x4x5") == 0 && cvy_dataset_describe(d)->nclasses == 3);
+    OK(cvy_dataset_read(d, 1, 0, field));
+    TRUE_THAT(got == 0);
+    for (int c = 0; c < C; c++)
+        for (int y = 0; y < H; y++)
+            for (int i = 0; i < W; i++)
+                TRUE_THAT(x[(c * H + y) * W + i] == (float)last[1][y][i][c] * (1.0f / 255.0f));
+    cvy_dataset_destroy(&d);
+    /* Big-endian 16-bit grey pictures without an axis for channels, named one by one. */
+    uint8_t big[2][2][3][2] = {{{{1, 2}}}};
+    snprintf(text, sizeof text, "{format: npy, x: \"%s\", channels: none}", in_scratch("grey.npy"));
+    put_npy(in_scratch("grey.npy"), ">i2", "2, 2, 3", big, sizeof big);
+    OK(open_text(text, NULL, 0, &d));
+    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "1x2x3") == 0);
+    OK(cvy_dataset_read(d, 0, 0, field));
+    TRUE_THAT(x[0] == 258);
+    cvy_dataset_destroy(&d);
+}
+
+static void test_npy_damage(void)
+{
+    cvy_dataset *d = NULL;
+    const float x[6] = {0};
+    const int32_t label[3] = {0, 5, -1};
+    static float got[2];
+    int32_t l;
+    void *const field[] = {got, &l};
+    OK(cvy_file_make_folder(in_scratch("bad")));
+    put_npy(in_scratch("bad/x.npy"), "<f4", "3, 2", x, 20);
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "bad/x.npy: truncated in record 2");
+    put_npy(in_scratch("bad/x.npy"), "<c8", "3, 2", x, sizeof x);
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_UNSUPPORTED, "element type '<c8'");
+    put_npy(in_scratch("bad/x.npy"), "<f4", "3, 2", x, sizeof x);
+    put_npy(in_scratch("bad/label.npy"), "<i4", "2,", label, 8);
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "label.npy: 2 records, expected 3");
+    put_npy(in_scratch("bad/label.npy"), "<f4", "3,", x, 12);
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "labels are one integer a sample");
+    put_npy(in_scratch("bad/label.npy"), "<i4", "3,", label, sizeof label);
+    char text[512];
+    snprintf(text, sizeof text, "{path: \"%s\", classes: 4}", in_scratch("bad"));
+    OK(open_text(text, NULL, 0, &d));
+    OK(cvy_dataset_read(d, 0, 0, field));
+    FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_FORMAT, "bad/x.npy, record 1: label 5 is out of range, expected 0 .. 3");
+    FAILS(cvy_dataset_read(d, 2, 0, field), CVY_E_FORMAT, "record 2: label -1");
+    cvy_dataset_destroy(&d);
+    put_file(in_scratch("bad/x.npy"), "\x93NUMPY\x01\x00\xff\xff{'descr'", 18);
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "the header is damaged or truncated");
+    put_file(in_scratch("bad/x.npy"), "hello, world, hello", 19);
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "is not a .npy file");
+    FAILS(open_text("{format: npy}", NULL, 0, &d), CVY_E_CONFIG, "needs a path");
+}
+
+static void put_idx(const char *path, int ndim, const int *dim, const void *data, size_t bytes)
+{
+    uint8_t head[16] = {0, 0, 8, (uint8_t)ndim};
+    for (int i = 0; i < ndim; i++)
+        head[4 * i + 7] = (uint8_t)dim[i];
+    FILE *f = fopen(path, "wb");
+    const size_t lead = (size_t)(4 + 4 * ndim);
+    TRUE_THAT(f && fwrite(head, 1, lead, f) == lead && fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0);
+}
+
+static void test_idx(void)
+{
+    enum { N = 3, H = 4, W = 5 };
+    cvy_dataset *d = NULL;
+    uint8_t pixels[N * H * W], labels[N] = {7, 0, 3};
+    static float x[H * W];
+    int32_t got = -1;
+    void *const field[] = {x, &got};
+    for (int i = 0; i < N * H * W; i++)
+        pixels[i] = (uint8_t)(3 * i);
+    OK(cvy_file_make_folder(in_scratch("mnist")));
+    put_idx(in_scratch("mnist/train-images-idx3-ubyte"), 3, (int[]){N, H, W}, pixels, sizeof pixels);
+    put_idx(in_scratch("mnist/train-labels-idx1-ubyte"), 1, (int[]){N}, labels, sizeof labels);
+    OK(open_text(in_scratch("mnist"), NULL, 0, &d));
+    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "1x4x5") == 0 && cvy_dataset_describe(d)->nclasses == 8);
+    OK(cvy_dataset_read(d, 2, 0, field));
+    TRUE_THAT(got == 3 && x[7] == (float)pixels[2 * H * W + 7] * (1.0f / 255.0f));
+    cvy_dataset_destroy(&d);
+    OK(open_text(in_scratch("mnist/train-images-idx3-ubyte"), NULL, 0, &d));
+    TRUE_THAT(cvy_dataset_describe(d)->nclasses == 8);
+    cvy_dataset_destroy(&d);
+    char text[512];
+    snprintf(text, sizeof text, "{path: \"%s\", part: test}", in_scratch("mnist"));
+    FAILS(open_text(text, NULL, 0, &d), CVY_E_IO, "holds no t10k-images-idx3-ubyte");
+    put_idx(in_scratch("mnist/train-images-idx3-ubyte"), 3, (int[]){N, H, W}, pixels, sizeof pixels - 1);
+    FAILS(open_text(in_scratch("mnist"), NULL, 0, &d), CVY_E_FORMAT, "train-images-idx3-ubyte: truncated in record 2");
+    put_idx(in_scratch("mnist/train-images-idx3-ubyte"), 3, (int[]){N - 1, H, W}, pixels, sizeof pixels);
+    FAILS(open_text(in_scratch("mnist"), NULL, 0, &d), CVY_E_FORMAT, "3 labels for the 2 pictures");
+    put_file(in_scratch("mnist/train-images-idx3-ubyte"), "\x1f\x8b\x08\x00\x00", 5);
+    FAILS(open_text(in_scratch("mnist"), NULL, 0, &d), CVY_E_FORMAT, "is compressed");
+}
+
+int main(void)
+{
+    scratch_make();
+    test_npy_regression();
+    test_npy_pictures();
+    test_npy_damage();
+    test_idx();
+    scratch_remove();
+    return 0;
+}
