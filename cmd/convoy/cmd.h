@@ -73,10 +73,18 @@ void cmd_error(const char *fmt, ...) CVY_PRINTF(1, 2);
 int cmd_outcome(cvy_status status);
 /* Prints a text of the library's, and releases it. */
 int cmd_print(cvy_status status, char **text);
-/* Prints a JSON object for people: a line for each member, long lists by their length. */
-void cmd_print_json(const char *json);
 /* This process's place according to the launcher's environment, before MPI is there: 0 if alone. */
 int cmd_launch_rank(void);
+
+/* ---- cmd_json.c: values are pointers into the text that the library wrote; NULL where there is none ---- */
+const char *cmd_json_member(const char *object, const char *key);
+const char *cmd_json_item(const char *list, int i);
+/* Member i of an object, and its key. */
+const char *cmd_json_pair(const char *object, int i, char *key, size_t room);
+double cmd_json_number(const char *value);             /* NaN: none */
+const char *cmd_json_text(const char *value, char *text, size_t room);
+/* Prints an object for people: a line for each member, long lists by their length. */
+void cmd_print_json(const char *json);
 
 /* ---- cmd_ranks.c: MPI and the context ---- */
 /* Starts MPI and makes the context; then runs `body` on all ranks, and ends both. */

@@ -4,6 +4,7 @@
  * A fault inside a step is known to one rank only, while the others wait for it in a sum: the hook ends them all. Every other fault is agreed over
  * the ranks by the library, and printed once.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,11 +69,31 @@ static int check_launch(void)
     return CMD_EXIT_FAULT;
 }
 
+/* Open MPI ties each of few ranks to one core, and the others idle: the launcher, our parent, still has them all in its mask. */
+static void warn_of_idle_cores(void)
+{
+    cpu_set_t mine, all;
+    MPI_Comm node = MPI_COMM_NULL;
+    int rank = 0;
+    CPU_ZERO(&mine);
+    CPU_ZERO(&all);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!getenv("OMPI_COMM_WORLD_SIZE") || sched_getaffinity(0, sizeof mine, &mine) != 0)
+        return;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
+    MPI_Comm_free(&node);
+    if (rank == 0 && sched_getaffinity(getppid(), sizeof all, &all) == 0 && CPU_COUNT(&mine) < CPU_COUNT(&all))
+        fprintf(stderr, "convoy: warning: mpiexec ties the ranks of this node to %d of its %d cores; start it with --bind-to none to use all\n",
+                CPU_COUNT(&mine), CPU_COUNT(&all));
+}
+
 static int with_context(const cmd_line *line, int (*body)(const cmd_line *, cvy_context *))
 {
     const cvy_context_opts opts = {.size = sizeof opts, .threads = (int)line->threads, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
                                    .fatal = leave_together};
     cvy_context *context = NULL;
+    warn_of_idle_cores();
     const cvy_status status = cvy_context_create_mpi(MPI_COMM_WORLD, &opts, &context);
     const int code = status == CVY_OK ? body(line, context) : cmd_outcome(status);
     cvy_context_destroy(&context);

@@ -1,4 +1,5 @@
-/* cmd_test.c: `convoy test`: the scores of a trained network on labelled data. */
+/* cmd_test.c: `convoy test`: the scores of a trained network on labelled data; beside those of simpler methods, where the data offer them. */
+#include <math.h>
 #include <string.h>
 
 #include <convoy/report.h>
@@ -13,6 +14,89 @@ static void renew_report(const char *target)
         fprintf(stderr, "convoy: warning: no report: %s\n", cvy_error_text());
 }
 
+/* ---- the scores for people ---- */
+
+static void print_measure(double x, double error)
+{
+    char text[48] = "";
+    if (isfinite(x))
+        snprintf(text, sizeof text, isfinite(error) ? "%.4f +- %.4f" : "%.4f", x, error);
+    printf("  %-18s", text);
+}
+
+/* How far the network is ahead, in standard errors of the paired difference. */
+static void print_lead(double gain, double error)
+{
+    char text[48] = "";
+    if (isfinite(gain) && error > 0)
+        snprintf(text, sizeof text, "%+.4f (%+.1f se)", gain, gain / error);
+    printf("  %-18s", text);
+}
+
+static double number(const char *object, const char *key)
+{
+    return cmd_json_number(cmd_json_member(object, key));
+}
+
+static void print_method(const char *name, const char *m)
+{
+    printf("%-20s", name);
+    print_measure(number(m, "area"), number(m, "area_error"));
+    print_lead(number(m, "area_gain"), number(m, "area_gain_error"));
+    print_measure(number(m, "efficiency"), number(m, "efficiency_error"));
+    print_lead(number(m, "efficiency_gain"), number(m, "efficiency_gain_error"));
+    putchar('\n');
+}
+
+/* The network beside the baselines: what a physicist looks at. */
+static void print_methods(const char *json)
+{
+    const char *network = cmd_json_member(json, "network"), *baselines = cmd_json_member(json, "baselines");
+    char heading[64], name[64];
+    if (!network || !cmd_json_item(baselines, 0))
+        return;
+    snprintf(heading, sizeof heading, "efficiency at fpr %g", number(network, "at_fpr"));
+    printf("\n%-20s  %-18s  %-18s  %-18s  %s\n", "", "area under ROC", "network's lead", heading, "network's lead");
+    print_method("network", network);
+    for (int i = 0; cmd_json_item(baselines, i); i++)
+        print_method(cmd_json_text(cmd_json_member(cmd_json_item(baselines, i), "name"), name, sizeof name), cmd_json_item(baselines, i));
+}
+
+/* A row for each true class. */
+static void print_confusion(const char *json)
+{
+    enum { CLASSES_MAX = 20 };
+    const char *rows = cmd_json_member(json, "confusion"), *classes = cmd_json_member(json, "classes");
+    char text[64];
+    if (!cmd_json_item(rows, 0) || cmd_json_item(rows, CLASSES_MAX))
+        return;
+    printf("\ntrue class           predicted\n");
+    for (int i = 0; cmd_json_item(rows, i); i++) {
+        printf("%-20s", cmd_json_item(classes, i) ? cmd_json_text(cmd_json_item(classes, i), text, sizeof text) : "");
+        for (int k = 0; cmd_json_item(cmd_json_item(rows, i), k); k++)
+            printf(" %6s", cmd_json_text(cmd_json_item(cmd_json_item(rows, i), k), text, sizeof text));
+        putchar('\n');
+    }
+}
+
+static void print_scores(const char *json)
+{
+    char text[256], key[64];
+    const char *value = NULL;
+    printf("%s samples of ", cmd_json_text(cmd_json_member(json, "samples"), text, sizeof text));
+    printf("%s, ", cmd_json_text(cmd_json_member(json, "data"), text, sizeof text));
+    printf("%s\n", cmd_json_text(cmd_json_member(json, "checkpoint"), text, sizeof text));
+    if (isfinite(number(json, "loss")))
+        printf("%-20s  %.4f\n", "loss", number(json, "loss"));
+    for (int i = 0; (value = cmd_json_pair(cmd_json_member(json, "metrics"), i, key, sizeof key)); i++)
+        if (strcmp(key, "confusion") != 0)
+            printf("%-20s  %.4f\n", key, cmd_json_number(value));
+    print_confusion(json);
+    print_methods(json);
+}
+
+/* ---- the verb ---- */
+
 static int test(const cmd_line *line, cvy_context *context)
 {
     const cvy_job_source job = cmd_job(line, line->job, NULL);
@@ -23,7 +107,7 @@ static int test(const cmd_line *line, cvy_context *context)
     if (line->json || status != CVY_OK)
         return cmd_print(status, &json);
     if (json)
-        cmd_print_json(json);
+        print_scores(json);
     cvy_text_release(&json);
     return 0;
 }
