@@ -274,7 +274,7 @@ void cvy_plan_destroy(cvy_plan **plan)
         if (p->bucket[b].request)
             p->opts.comm->ops->request_destroy(&p->bucket[b].request);
     if (p->feed_memory)
-        cvy_mem_free_pages(p->feed_memory, CVY_MAX(p->feed_bytes, 64));
+        cvy_mem_free_pages(&p->feed_memory, CVY_MAX(p->feed_bytes, 64));
     cvy_mem_free(&p->unit);
     cvy_mem_free(&p->first_row);
     cvy_mem_free(&p->buffer);

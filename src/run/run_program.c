@@ -117,7 +117,7 @@ void cvy_program_destroy(cvy_program **program)
         destroy_step(p->step[i]);
     cvy_vars_destroy(&p->vars);
     if (p->arena)
-        cvy_mem_free_pages(p->arena, p->arena_bytes);
+        cvy_mem_free_pages(&p->arena, p->arena_bytes);
     cvy_pool_destroy(&p->pool);
     cvy_mem_free(program);
 }
