@@ -76,7 +76,12 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_plan(cvy_program *program);
 CVY_API int64_t cvy_program_rows(const cvy_program *program, int step);
 CVY_API int64_t cvy_program_first_row(const cvy_program *program, int step);
 
-/** Memory of an input on this rank, [rows, sample shape...], of the model's dtype (real inputs: the program's); filled in place before each step. NULL: no such input. */
+/**
+ * cvy_program_feed - memory of an input on this rank, [rows, sample shape...], of the model's dtype (real inputs: the program's), filled in place
+ *
+ * A model with dropout has the input "sample_id" too, i64 [rows], by which masks are drawn; unless filled it is each row's place in the global batch.
+ * Returns NULL where there is no such input.
+ */
 CVY_API void *cvy_program_feed(cvy_program *program, int step, const char *input);
 
 /**

@@ -244,7 +244,7 @@ static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited
     cvy_program_step_info *info = s->program->step[step];
     CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(s->train), rows));
     const double filled = cvy_clock_s(), lr = cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step));
-    info->count = t->step;
+    cvy_program_set_updates(s->program, step, t->step);
     CVY_TRY(cvy_program_step(s->program, step, lr));
     t->last_loss = 0;
     for (int i = 0; i < info->nloss; i++) {

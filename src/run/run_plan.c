@@ -41,6 +41,16 @@ static int trains(void *user, const cvy_variable *v)
     return 0;
 }
 
+static cvy_status check_trains(const cvy_program *p, cvy_program_step_info *s)
+{
+    int found = !s->trains;
+    for (int i = 0; i < p->vars->count && !found; i++)
+        found = trains(s->trains, p->vars->at[i]);
+    CVY_CHECK(found, CVY_E_ARGUMENT, "trains: no variable of the model matches '%s'; its first one is %s", s->trains,
+              p->vars->count ? p->vars->at[0]->name : "missing");
+    return CVY_OK;
+}
+
 static cvy_status note_names(cvy_program *p, cvy_value *const *value, int count, char **names)
 {
     for (int i = 0; i < count; i++) {
@@ -60,6 +70,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph
     for (int i = 0; p->group && i < p->vars->count; i++)
         p->group(p->group_user, p->vars->at[i]);
     if (s->training) {
+        CVY_TRY(check_trains(p, s));
         CVY_TRY(cvy_pass_autodiff(g, losses, s->nloss, s->trains ? trains : NULL, s->trains, &gradients));
         CVY_TRY(cvy_pass_reduce(g, p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->pass_overlap, &nbucket));
         CVY_TRY(cvy_pass_optimise(g, &gradients, &s->optimise));
@@ -150,6 +161,28 @@ static cvy_status plan_step(cvy_program *p, cvy_program_step_info *s)
     return CVY_OK;
 }
 
+/* Which training steps have an optimiser's state in common: they count their updates together. */
+static cvy_status find_shares(cvy_program *p)
+{
+    uint64_t *users = NULL;            /* of each variable: a bit for each step that writes it */
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *users * ((size_t)p->vars->count + 1), &users));
+    for (int collect = 1; collect >= 0; collect--)
+        for (int i = 0; i < p->nstep; i++) {
+            const cvy_graph *g = p->step[i]->graph[0];
+            p->step[i]->shares |= UINT64_C(1) << i;
+            for (int v = 0; v < g->nvalue; v++) {
+                const cvy_value *value = g->value[v];
+                if (value->kind != CVY_VALUE_VARIABLE || value->variable->role != CVY_ROLE_STATE)
+                    continue;
+                if (collect)
+                    users[value->variable->index] |= UINT64_C(1) << i;
+                else
+                    p->step[i]->shares |= users[value->variable->index];
+            }
+        }
+    return CVY_OK;
+}
+
 cvy_status cvy_program_prepare(cvy_program *p)
 {
     CVY_CHECK(!p->planned && p->nstep > 0, CVY_E_ARGUMENT, "a program is planned once, after at least one step was added");
@@ -157,6 +190,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
     cvy_status status = CVY_OK;
     for (int i = 0; i < p->nstep && status == CVY_OK; i++)
         status = plan_step(p, p->step[i]);
+    if (status == CVY_OK)
+        status = find_shares(p);
     cvy_team_leave(before);
     p->planned = 1;
     return cvy_comm_agree(p->context->comm, status);
@@ -198,10 +233,22 @@ cvy_status cvy_program_initialise(cvy_program *p)
     return CVY_OK;
 }
 
-static void *scalar_feed(cvy_plan *plan, const char *name)
+static void *feed_data(cvy_plan *plan, const char *name)
 {
     cvy_plan_feed *feed = cvy_plan_find_feed(plan, name);
     return feed ? feed->data : NULL;
+}
+
+/* Until the caller says better, a sample is known by its place in the global batch. */
+static void number_samples(const cvy_program_step_info *s)
+{
+    int64_t *id = feed_data(s->plan, "sample_id"), before = 0;
+    for (int m = 0; id && m < s->nmicro; m++) {
+        const cvy_batch *batch = &s->plan->unit[m]->graph->batch;
+        for (int64_t i = 0; i < batch->local_n; i++)
+            id[s->plan->first_row[m] + i] = before + batch->first + i;
+        before += batch->global_n;
+    }
 }
 
 static cvy_status allocate(cvy_program *p)
@@ -212,9 +259,10 @@ static cvy_status allocate(cvy_program *p)
     for (int i = 0; i < p->nstep; i++) {
         cvy_program_step_info *s = p->step[i];
         CVY_TRY(cvy_plan_bind(s->plan, p->arena));
-        s->lr = scalar_feed(s->plan, "lr");
-        s->norm = scalar_feed(s->plan, "norm");
-        s->step_number = scalar_feed(s->plan, "step");
+        s->lr = feed_data(s->plan, "lr");
+        s->norm = feed_data(s->plan, "norm");
+        s->step_number = feed_data(s->plan, "step");
+        number_samples(s);
     }
     return cvy_program_initialise(p);
 }

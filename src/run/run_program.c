@@ -236,6 +236,23 @@ void *cvy_program_feed(cvy_program *p, int step, const char *input)
     return feed ? feed->data : NULL;
 }
 
+/* Updates by the optimiser's state of a step, whichever step made them: the tail batch goes on where the full ones stand. */
+static int64_t updates_done(const cvy_program *p, const cvy_program_step_info *s)
+{
+    int64_t sum = 0;
+    for (int j = 0; j < p->nstep; j++)
+        sum += s->shares >> j & 1 ? p->step[j]->count : 0;
+    return sum;
+}
+
+void cvy_program_set_updates(cvy_program *p, int step, int64_t updates)
+{
+    for (int j = 0; j < p->nstep; j++)
+        if (p->step[step]->shares >> j & 1)
+            p->step[j]->count = 0;
+    p->step[step]->count = updates;
+}
+
 cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
 {
     cvy_program_step_info *s = find_step(p, step);
@@ -245,7 +262,7 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
     if (s->norm)
         *s->norm = (double)s->batch;
     if (s->step_number)
-        *s->step_number = s->count;
+        *s->step_number = updates_done(p, s);
     const int before = cvy_team_enter(p->context->threads);
     const cvy_status status = cvy_plan_execute(s->plan, &s->time);
     cvy_team_leave(before);

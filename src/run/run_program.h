@@ -29,7 +29,8 @@ typedef struct cvy_program_step_info {
     cvy_unit **unit;
     int nunit;
     cvy_plan *plan;
-    int64_t count;                     /* training steps done: the feed "step" */
+    int64_t count;                     /* training steps done; the feed "step" is the sum over `shares` */
+    uint64_t shares;                   /* bit j is set where step j works on the same optimiser state; its own bit too */
     double *lr, *norm;                 /* scalar feeds, NULL where the step has none */
     int64_t *step_number;
     cvy_step_time time;                /* of the latest run */
@@ -57,6 +58,8 @@ struct cvy_program {
 /* Planning without memory: what `convoy plan` needs. cvy_program_plan() is this and cvy_program_allocate(). */
 cvy_status cvy_program_prepare(cvy_program *program);
 cvy_status cvy_program_allocate(cvy_program *program);
+/* As if `updates` steps had been done on this one's optimiser state: a run that goes on. */
+void cvy_program_set_updates(cvy_program *program, int step, int64_t updates);
 /* Fills every variable that has an initialiser from the seed; others with zero. */
 cvy_status cvy_program_initialise(cvy_program *program);
 
