@@ -169,6 +169,7 @@ static cvy_status save_on_root(cvy_trainer *t)
 
 cvy_status cvy_trainer_save(cvy_trainer *t, int last)
 {
+    cvy_watchdog_kick(t->session.watchdog, t->step, "a checkpoint");
     const cvy_status status = cvy_comm_agree(t->session.context->comm, is_root(t) ? save_on_root(t) : CVY_OK);
     t->saved_s = cvy_clock_s();
     if (status == CVY_OK) {

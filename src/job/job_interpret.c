@@ -159,6 +159,9 @@ static cvy_status check_model(const cvy_job *job)
 
 cvy_status cvy_job_interpret(cvy_job *job)
 {
+    CVY_CHECK(!job->deterministic, CVY_E_CONFIG,
+              "%s: deterministic: true is not built yet; a run repeats its bits on the same number of ranks and threads, and agrees to rounding on others",
+              cvy_job_where(job, NULL, "deterministic"));
     CVY_TRY(check_model(job));
     CVY_TRY(interpret_data(job));
     CVY_TRY(cvy_job_interpret_train(job));

@@ -141,6 +141,7 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
     for (int64_t at = 0; at < scorer->order.last_step && status == CVY_OK; at++) {
         const cvy_rows *rows = NULL;
         double waited = 0;
+        cvy_watchdog_kick(scorer->session->watchdog, at, "scoring");
         status = cvy_comm_agree(scorer->session->context->comm, cvy_loader_get(loader, at, &rows, &waited));
         if (status == CVY_OK)
             status = run_step(scorer, pass, at, rows, output, user);

@@ -11,6 +11,7 @@
 #include "job/job_model.h"
 #include "metric/metric.h"
 #include "run/run_program.h"
+#include "run/run_watchdog.h"
 
 typedef struct cvy_session {
     cvy_context *context;
@@ -19,6 +20,7 @@ typedef struct cvy_session {
     cvy_dataset *whole[2];                     /* what train and val are shares of, with and without random augmentation */
     cvy_model *model;
     cvy_program *program;
+    cvy_watchdog *watchdog;                    /* NULL: off */
     int weighs;                                /* samples have weights: the data's own, or 0 for those skipped */
 } cvy_session;
 

@@ -11,7 +11,7 @@ const cvy_option cvy_job_top_rows[] = {
     {"model", CVY_TYPE_TREE, CVY_FIELD(cvy_job, model), NULL, "", "",
      "the network: a name from `convoy models`, a map {name: ..., options}, or a map with `layers`"},
     {"deterministic", CVY_TYPE_BOOL, CVY_FIELD(cvy_job, deterministic), "false", "", "",
-     "give the same bits at any number of threads and ranks, at some cost in speed"},
+     "reserved: the same bits at any number of threads and ranks; true is refused until it is built"},
     {"update", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job, update), "sync", "sync", "", "how ranks update the weights: all together, every step"},
     {0},
 };

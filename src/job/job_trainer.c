@@ -277,6 +277,7 @@ static cvy_status turn(cvy_trainer *t, int *stopped_out)
     const cvy_rows *rows = NULL;
     double waited = 0;
     int64_t said[SAY_COUNT] = {0};
+    cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
     cvy_status status = agree_to_go_on(t, cvy_loader_get(t->loader, t->step, &rows, &waited), said);
     if (status == CVY_OK && !said[SAY_STOP])
         status = train_step(t, rows, waited);
@@ -304,6 +305,7 @@ static cvy_status loop(cvy_trainer *t)
     int stopped = 0;
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->loader)));
     t->epoch_start_s = t->window.start_s = t->saved_s = cvy_clock_s();
+    CVY_TRY(cvy_watchdog_start(t->session.program, job->watchdog.timeout_s, &t->session.watchdog));
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
         CVY_TRY(turn(t, &stopped));
     if (cvy_loader_nbad(t->loader) > 0) {
@@ -365,6 +367,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         *result_out = (cvy_train_result){.steps = t.step, .seconds = cvy_clock_s() - t.start_s, .train_loss = t.last_loss, .val_loss = NAN};
         snprintf(result_out->out, sizeof result_out->out, "%s", t.out);
     }
+    cvy_watchdog_stop(&t.session.watchdog);
     cvy_loader_destroy(&t.loader);
     cvy_schedule_destroy(&t.schedule);
     cvy_metrics_log_close(&t.log);

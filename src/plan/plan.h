@@ -11,6 +11,8 @@
 #ifndef CVY_PLAN_H
 #define CVY_PLAN_H
 
+#include <stdatomic.h>
+
 #include "kernel/kernel.h"
 #include "pass/pass.h"
 
@@ -133,6 +135,7 @@ typedef struct cvy_plan {
     char *feed_memory;
     double *end_s;                     /* of each instruction of the latest step, and start in end_s[-1] */
     double *clock_memory;
+    atomic_int at;                     /* instruction that runs now, -1 between steps: for the watchdog */
 } cvy_plan;
 
 /* Schedule and memory, no allocation of tensor memory. units are borrowed and must outlive the plan; a unit may stand for several micro-batches. */

@@ -249,6 +249,7 @@ cvy_status cvy_plan_create(cvy_unit *const *unit, int nmicro, const cvy_plan_opt
     CVY_TRY(cvy_mem_alloc(sizeof *plan, &plan));
     plan->opts = *opts;
     plan->nmicro = nmicro;
+    atomic_init(&plan->at, -1);
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *plan->unit * (size_t)nmicro, &plan->unit));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *plan->first_row * (size_t)nmicro, &plan->first_row));
     for (int m = 0; m < nmicro; m++) {

@@ -31,6 +31,7 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
     end_s[-1] = cvy_clock_s();
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
+        atomic_store_explicit(&plan->at, i, memory_order_relaxed);
         const cvy_status status = instr->run(instr->state, instr->src, instr->dst, instr->scratch);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s", instr->call && instr->call->node ? instr->call->node->name : "step");
@@ -40,6 +41,7 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
         if (is_comm(instr->kind))
             exposed += end_s[i] - end_s[i - 1];
     }
+    atomic_store_explicit(&plan->at, -1, memory_order_relaxed);
     if (time_out)
         *time_out = (cvy_step_time){plan->ninstr ? end_s[plan->ninstr - 1] - end_s[-1] : 0, exposed};
     return CVY_OK;
