@@ -38,6 +38,8 @@ static void avg_pool_destroy(void *state)
     struct avg_pool *s = state;
     for (int d = 0; s && d < 3; d++)
         cvy_mem_free(&s->inverse[d]);
+    if (s)
+        cvy_pool_walk_free(&s->w);
     cvy_mem_free(&s);
 }
 
@@ -97,15 +99,15 @@ CVY_INLINE void add_tap(const int64_t B, const float *restrict src, int64_t step
 CVY_INLINE void forward_row(const struct avg_pool *s, const int64_t B, const float *src, int64_t d, int64_t h, float *restrict dst)
 {
     const cvy_pool_walk *w = &s->w;
-    int64_t d0, d1, h0, h1, x0, x1;
+    int64_t d0, d1, h0, h1;
     const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1);
     memset(dst, 0, (size_t)(w->dst[2] * B) * sizeof *dst);
     for (int64_t i = d0; i < d1; i++)
         for (int64_t j = h0; j < h1; j++)
             for (int64_t k = 0; k < w->kernel[2]; k++) {
-                cvy_pool_reach(w, 2, k, &x0, &x1);
-                const int64_t row = ((ds + i) * w->src[1] + hs + j) * w->src[2], at = x0 * w->stride[2] - w->pad[2] + k;
-                add_tap(B, src + (row + at) * B, w->stride[2] * B, x1 - x0, dst + x0 * B);
+                const struct cvy_pool_reach r = w->reach[k];
+                const int64_t at = ((ds + i) * w->src[1] + hs + j) * w->src[2] + r.start;
+                add_tap(B, src + at * B, w->stride[2] * B, r.end - r.first, dst + r.first * B);
             }
     const float inverse = s->inverse[0][d] * s->inverse[1][h];
     for (int64_t x = 0; x < w->dst[2]; x++)
@@ -158,15 +160,15 @@ CVY_INLINE void spread_tap(const int64_t B, const float *restrict ddst, const fl
 CVY_INLINE void backward_row(const struct avg_pool *s, const int64_t B, int64_t d, int64_t h, const float *ddst, float *dsrc)
 {
     const cvy_pool_walk *w = &s->w;
-    int64_t d0, d1, h0, h1, x0, x1;
+    int64_t d0, d1, h0, h1;
     const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1);
     const float inverse = s->inverse[0][d] * s->inverse[1][h];
     for (int64_t i = d0; i < d1; i++)
         for (int64_t j = h0; j < h1; j++)
             for (int64_t k = 0; k < w->kernel[2]; k++) {
-                cvy_pool_reach(w, 2, k, &x0, &x1);
-                const int64_t row = ((ds + i) * w->src[1] + hs + j) * w->src[2], at = x0 * w->stride[2] - w->pad[2] + k;
-                spread_tap(B, ddst + x0 * B, s->inverse[2] + x0, inverse, x1 - x0, w->stride[2] * B, dsrc + (row + at) * B);
+                const struct cvy_pool_reach r = w->reach[k];
+                const int64_t at = ((ds + i) * w->src[1] + hs + j) * w->src[2] + r.start;
+                spread_tap(B, ddst + r.first * B, s->inverse[2] + r.first, inverse, r.end - r.first, w->stride[2] * B, dsrc + at * B);
             }
 }
 

@@ -40,10 +40,12 @@ static cvy_status max_pool_grad_offer(cvy_kernel_ask *ask)
 static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_kernel_ask *ask, void **state_out)
 {
     struct max_pool *s = NULL;
-    cvy_pool_walk walk;
-    CVY_TRY(cvy_pool_walk_make(w, src, &ask->src[0], &walk));
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    s->w = walk;
+    const cvy_status status = cvy_pool_walk_make(w, src, &ask->src[0], &s->w);
+    if (status != CVY_OK) {
+        cvy_mem_free(&s);
+        return status;
+    }
     s->w.wide = cvy_max_pool_index_dtype(w) != CVY_DTYPE_U8;
     s->nobody = cvy_max_pool_nobody(cvy_max_pool_index_dtype(w));
     s->threads = ask->threads;
@@ -71,7 +73,10 @@ static cvy_status max_pool_grad_create(const cvy_kernel_ask *ask, void **state_o
 
 static void max_pool_destroy(void *state)
 {
-    cvy_mem_free(&state);
+    struct max_pool *s = state;
+    if (s)
+        cvy_pool_walk_free(&s->w);
+    cvy_mem_free(&s);
 }
 
 /* Padding lanes hold zeros: the values do already, an index may not. */
@@ -123,15 +128,13 @@ CVY_INLINE void forward_run(const struct max_pool *s, const int64_t B, const flo
                             int32_t *arg)
 {
     const cvy_pool_walk *w = &s->w;
-    int64_t d0, d1, h0, h1, x0, x1;
+    int64_t d0, d1, h0, h1;
     const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1);
     start_run(s, B, first, n, (d0 * w->kernel[1] + h0) * w->kernel[2], best, arg);
     for (int64_t i = d0; i < d1; i++)
         for (int64_t j = h0; j < h1; j++)
             for (int64_t k = 0; k < w->kernel[2]; k++) {
-                cvy_pool_reach(w, 2, k, &x0, &x1);
-                x0 = CVY_MAX(x0, first);
-                x1 = CVY_MIN(x1, first + n);
+                const int64_t x0 = CVY_MAX(w->reach[k].first, first), x1 = CVY_MIN(w->reach[k].end, first + n);
                 const int64_t row = ((ds + i) * w->src[1] + hs + j) * w->src[2], at = x0 * w->stride[2] - w->pad[2] + k;
                 see_tap(B, src + (row + at) * B, w->stride[2] * B, x1 - x0, (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k),
                         best + (x0 - first) * B, arg + (x0 - first) * B);
@@ -142,9 +145,11 @@ CVY_INLINE void store_index(const struct max_pool *s, int64_t at, const int32_t 
 {
     if (s->index && s->w.wide)
         memcpy((int32_t *)s->index + at, arg, (size_t)n * sizeof *arg);
-    else if (s->index)
+    else if (s->index) {
+        uint8_t *restrict index = (uint8_t *)s->index + at;
         for (int64_t l = 0; l < n; l++)
-            ((uint8_t *)s->index)[at + l] = (uint8_t)arg[l];
+            index[l] = (uint8_t)arg[l];
+    }
 }
 
 CVY_INLINE void forward_plane(const struct max_pool *s, const int64_t B, int64_t plane)
@@ -204,15 +209,15 @@ CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict 
 CVY_INLINE void backward_row(const struct max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h, int64_t in, float *dsrc)
 {
     const cvy_pool_walk *w = &s->w;
-    int64_t d0, d1, h0, h1, x0, x1;
+    int64_t d0, d1, h0, h1;
     const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1);
     for (int64_t i = d0; i < d1; i++)
         for (int64_t j = h0; j < h1; j++)
             for (int64_t k = 0; k < w->kernel[2]; k++) {
-                cvy_pool_reach(w, 2, k, &x0, &x1);
-                const int64_t row = ((ds + i) * w->src[1] + hs + j) * w->src[2], at = x0 * w->stride[2] - w->pad[2] + k, from = in + x0 * B;
+                const struct cvy_pool_reach r = w->reach[k];
+                const int64_t at = ((ds + i) * w->src[1] + hs + j) * w->src[2] + r.start, from = in + r.first * B;
                 add_wins(B, wide, s->ddst + from, (const char *)s->index_in + from * (wide ? 4 : 1), (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k),
-                         x1 - x0, w->stride[2] * B, dsrc + (row + at) * B);
+                         r.end - r.first, w->stride[2] * B, dsrc + at * B);
             }
 }
 

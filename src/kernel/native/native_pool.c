@@ -3,6 +3,20 @@
  */
 #include "kernel/native/native_pool.h"
 
+/* Window x touches source position x * stride - pad + tap. */
+static cvy_status make_reach(cvy_pool_walk *w)
+{
+    const int64_t stride = w->stride[2];
+    CVY_TRY(cvy_mem_alloc((size_t)w->kernel[2] * sizeof *w->reach, &w->reach));
+    for (int64_t tap = 0; tap < w->kernel[2]; tap++) {
+        const int64_t before = w->pad[2] - tap, room = w->src[2] + before;
+        const int64_t first = before > 0 ? (before + stride - 1) / stride : 0;
+        const int64_t end = room <= 0 ? 0 : CVY_MIN(w->dst[2], (room + stride - 1) / stride);
+        w->reach[tap] = (struct cvy_pool_reach){first, CVY_MAX(first, end), first * stride - before};
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_pool_walk_make(const cvy_window *w, const cvy_shape *src, const cvy_layout *layout, cvy_pool_walk *out)
 {
     cvy_pool_walk walk = {.planes = cvy_planes_make(src, layout), .src_elems = w->src_elems, .dst_elems = w->dst_elems};
@@ -17,6 +31,12 @@ cvy_status cvy_pool_walk_make(const cvy_window *w, const cvy_shape *src, const c
         walk.stride[d] = from < 0 ? 1 : w->stride[from];
         walk.pad[d] = from < 0 ? 0 : w->pad[from];
     }
+    CVY_TRY(make_reach(&walk));
     *out = walk;
     return CVY_OK;
+}
+
+void cvy_pool_walk_free(cvy_pool_walk *walk)
+{
+    cvy_mem_free(&walk->reach);
 }

@@ -14,10 +14,14 @@ typedef struct cvy_pool_walk {
     int64_t src[3], dst[3], kernel[3], stride[3], pad[3];
     int64_t src_elems, dst_elems;
     int wide;                                                                /* the index is i32, not u8 */
+    struct cvy_pool_reach {
+        int64_t first, end, start;     /* windows of a row that touch the source with this tap, and where the first of them does */
+    } *reach;                          /* of each tap of the last dimension */
 } cvy_pool_walk;
 
 /* The walk of a pooling from a source of this shape and layout. */
 cvy_status cvy_pool_walk_make(const cvy_window *w, const cvy_shape *src, const cvy_layout *layout, cvy_pool_walk *out);
+void cvy_pool_walk_free(cvy_pool_walk *walk);
 
 /* The taps first .. end-1 of the window at destination coordinate `at` that touch the source in dimension d, and the source coordinate of tap 0. */
 static inline int64_t cvy_pool_taps(const cvy_pool_walk *w, int d, int64_t at, int64_t *first_out, int64_t *end_out)
@@ -26,14 +30,6 @@ static inline int64_t cvy_pool_taps(const cvy_pool_walk *w, int d, int64_t at, i
     *first_out = start < 0 ? -start : 0;
     *end_out = start + w->kernel[d] > w->src[d] ? w->src[d] - start : w->kernel[d];
     return start;
-}
-
-/* The destination coordinates first .. end-1 whose tap `tap` touches the source in dimension d. */
-static inline void cvy_pool_reach(const cvy_pool_walk *w, int d, int64_t tap, int64_t *first_out, int64_t *end_out)
-{
-    const int64_t before = w->pad[d] - tap, room = w->src[d] + before;       /* 0 <= at * stride - before < src */
-    *first_out = before > 0 ? (before + w->stride[d] - 1) / w->stride[d] : 0;
-    *end_out = room <= 0 ? 0 : CVY_MIN(w->dst[d], (room + w->stride[d] - 1) / w->stride[d]);
 }
 
 /* Clears the rows of a source plane that destination row `row` is the first to touch, just before it does (so they are in the cache), and all that
