@@ -137,7 +137,7 @@ void cvy_job_destroy(cvy_job **job);
 
 /* The whole job with all defaults as YAML, which parses back to the same job; a string of its own. */
 cvy_status cvy_job_print(const cvy_job *job, char **text_out);
-/* Hash of what must agree over ranks: all but the log. */
+/* Hash of what must agree over ranks: all but the name and the log. */
 cvy_status cvy_job_hash(const cvy_job *job, uint64_t *hash_out);
 /* The global batch for so many ranks; CVY_E_CONFIG if a rank would have none of it. */
 cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out);

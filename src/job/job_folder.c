@@ -1,9 +1,13 @@
 /*
  * job_folder.c: the run folder: what a training run writes and what a resumed one reads. Only rank 0 writes.
  */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "job/job_table.h"
 #include "job/job_trainer.h"
 
 static int is_root(const cvy_trainer *t)
@@ -19,22 +23,33 @@ static cvy_status join_path(const cvy_trainer *t, const char *name, char path[64
 
 /* ---- making and finding it ---- */
 
-static cvy_status new_folder(cvy_trainer *t)
+/* The next free number; made at once, so that two jobs that start together do not share one. */
+static cvy_status new_numbered_folder(cvy_trainer *t)
 {
-    if (t->opts->out) {
-        CVY_CHECK(strlen(t->opts->out) < sizeof t->out, CVY_E_ARGUMENT, "the run folder's name is longer than %zu characters", sizeof t->out - 1);
-        snprintf(t->out, sizeof t->out, "%s", t->opts->out);
-        CVY_CHECK(!cvy_file_exists(t->out) || t->opts->resume, CVY_E_IO, "%s exists already: choose another --out, or go on in it with --resume", t->out);
-        CVY_CHECK(cvy_file_exists(t->out) || !t->opts->resume, CVY_E_IO, "%s does not exist, so there is nothing to resume", t->out);
-        return cvy_file_make_folder(t->out);
-    }
-    CVY_CHECK(!t->opts->resume, CVY_E_ARGUMENT, "to resume, name the run folder with --out");
+    CVY_TRY(cvy_file_make_folder("runs"));
     for (int n = 1; n < 1000000; n++) {
         snprintf(t->out, sizeof t->out, "runs/%.200s-%03d", t->session.job->name, n);
-        if (!cvy_file_exists(t->out))
-            return cvy_file_make_folder(t->out);
+        if (mkdir(t->out, 0777) == 0)
+            return CVY_OK;
+        CVY_CHECK(errno == EEXIST, CVY_E_IO, "%s: cannot make the folder: %s; name another with --out", t->out, strerror(errno));
     }
-    return cvy_error_set(CVY_E_IO, "runs/ is full of runs of %s", t->session.job->name);
+    return cvy_error_set(CVY_E_IO, "runs/ is full of runs of %s: name another folder with --out", t->session.job->name);
+}
+
+static cvy_status take_folder(cvy_trainer *t)
+{
+    const char *out = t->opts->out;
+    CVY_CHECK(out || !t->opts->resume, CVY_E_ARGUMENT, "to resume, name the run folder with --out");
+    if (!out) {
+        t->is_new_folder = 1;
+        return new_numbered_folder(t);
+    }
+    CVY_CHECK(strlen(out) < sizeof t->out, CVY_E_ARGUMENT, "the run folder's name is longer than %zu characters", sizeof t->out - 1);
+    CVY_CHECK(!cvy_file_exists(out) || t->opts->resume, CVY_E_IO, "%s exists already: choose another --out, or go on in it with --resume", out);
+    CVY_CHECK(cvy_file_exists(out) || !t->opts->resume, CVY_E_IO, "%s does not exist, so there is nothing to resume", out);
+    snprintf(t->out, sizeof t->out, "%s", out);
+    t->is_new_folder = !t->opts->resume;
+    return cvy_file_make_folder(out);
 }
 
 static cvy_status find_checkpoint(cvy_trainer *t, const char *which)
@@ -53,7 +68,7 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
     char which[32] = "";
-    cvy_status status = is_root(t) ? new_folder(t) : CVY_OK;
+    cvy_status status = is_root(t) ? take_folder(t) : CVY_OK;
     if (status == CVY_OK && is_root(t) && t->opts->resume)
         status = find_checkpoint(t, NULL);
     CVY_TRY(cvy_comm_agree(comm, status));
@@ -73,16 +88,44 @@ static cvy_status state_real(const cvy_tree *state, const char *key, double *out
     return !node || !node->text || cvy_tree_is_null(node) ? CVY_OK : cvy_tree_real(node, out);
 }
 
+/* What decides which samples a step sees; a checkpoint keeps it, and a resumed run must have the same. */
+struct course { int64_t samples, batch, accumulate, seed, shuffle; char data[24]; };
+
+static struct course course_of(const cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    struct course c = {t->order.nsamples, t->order.batch, t->order.accumulate, job->train.seed, job->data.shuffle, ""};
+    snprintf(c.data, sizeof c.data, "%016llx", (unsigned long long)cvy_dataset_hash(t->session.train));
+    return c;
+}
+
+static cvy_status check_course(const cvy_trainer *t)
+{
+    const struct course now = course_of(t);
+    const struct { const char *key, *what; int64_t now; } numbers[] = {
+        {"train_samples", "a number of training samples of", now.samples}, {"batch", "train.batch", now.batch}, {"accumulate", "train.accumulate", now.accumulate},
+        {"seed", "train.seed", now.seed}, {"shuffle", "data.shuffle", now.shuffle}};
+    const cvy_tree *data = cvy_tree_get(t->resume.state, "train_data");
+    for (int i = 0; i < CVY_COUNT(numbers); i++) {
+        const cvy_tree *node = cvy_tree_get(t->resume.state, numbers[i].key);
+        int64_t then = numbers[i].now;
+        if (node)
+            CVY_TRY(cvy_tree_int(node, &then));
+        CVY_CHECK(then == numbers[i].now, CVY_E_CONFIG, "%s was saved with %s %lld, this job has %lld: resume with the job as it was, or start anew with train.init: %s",
+                  t->resume.path, numbers[i].what, (long long)then, (long long)numbers[i].now, t->resume.weights_path);
+    }
+    CVY_CHECK(!data || !data->text || strcmp(data->text, now.data) == 0, CVY_E_CONFIG,
+              "%s was saved with other training data than this job has: resume with the data as they were, or start anew with train.init: %s", t->resume.path,
+              t->resume.weights_path);
+    return CVY_OK;
+}
+
 cvy_status cvy_trainer_restore(cvy_trainer *t)
 {
     const cvy_tree *state = t->resume.state;
-    double samples = 0;
+    CVY_TRY(check_course(t));
     CVY_TRY(cvy_checkpoint_load(&t->resume, t->session.program->vars, 1));
     t->step = t->first_step = t->saved_step = t->resume.step;
-    CVY_TRY(state_real(state, "samples", &samples));
-    CVY_CHECK((int64_t)samples == cvy_order_samples_before(&t->order, t->step), CVY_E_CONFIG,
-              "%s stands at %lld samples after step %lld, this job would have seen %lld: batch or data have changed; start anew with train.init: %s",
-              t->resume.path, (long long)samples, (long long)t->step, (long long)cvy_order_samples_before(&t->order, t->step), t->resume.weights_path);
     CVY_TRY(state_real(state, "epoch_loss", &t->state.epoch_loss));
     CVY_TRY(state_real(state, "epoch_samples", &t->state.epoch_samples));
     CVY_TRY(state_real(state, "best", &t->state.best));
@@ -129,26 +172,30 @@ cvy_status cvy_trainer_write_head(cvy_trainer *t)
     return status;
 }
 
-cvy_status cvy_trainer_write_line(cvy_trainer *t, cvy_json *json)
+void cvy_trainer_write_line(cvy_trainer *t, cvy_json *json)
 {
-    cvy_status status = json->text.status;
-    if (status == CVY_OK && t->log && cvy_metrics_log_add(t->log, json) != CVY_OK)
+    if (t->log && cvy_metrics_log_add(t->log, json) != CVY_OK)
         cvy_log(t->session.context, CVY_LOG_WARN, "%s", cvy_error_text());
     cvy_text_free(&json->text);
-    return status;
 }
 
 static cvy_status save_on_root(cvy_trainer *t)
 {
     char path[640], time[32];
     cvy_json json = {0};
+    const struct course course = course_of(t);
     cvy_clock_text(time);
     cvy_json_open(&json, NULL, '{');
     cvy_json_int(&json, "step", t->step);
     cvy_json_int(&json, "samples", cvy_order_samples_before(&t->order, t->step));
     cvy_json_real(&json, "epoch", (double)t->step / (double)t->order.steps_per_epoch);
     cvy_json_int(&json, "classes", cvy_dataset_describe(t->session.train)->nclasses);
-    cvy_json_int(&json, "seed", t->session.job->train.seed);
+    cvy_json_int(&json, "train_samples", course.samples);
+    cvy_json_int(&json, "batch", course.batch);
+    cvy_json_int(&json, "accumulate", course.accumulate);
+    cvy_json_int(&json, "seed", course.seed);
+    cvy_json_int(&json, "shuffle", course.shuffle);
+    cvy_json_string(&json, "train_data", course.data);
     cvy_json_real(&json, "epoch_loss", t->state.epoch_loss);
     cvy_json_real(&json, "epoch_samples", t->state.epoch_samples);
     cvy_json_real(&json, "best", t->state.best);
@@ -176,7 +223,7 @@ cvy_status cvy_trainer_save(cvy_trainer *t, int last)
         t->saved_step = t->step;
         t->is_new_best = 0;
         write_status(t, "running", NULL);
-    } else if (!last && t->step < t->order.last_step) {
+    } else if (!last && t->step < t->order.last_step && status != CVY_E_NUMERIC) {
         cvy_log(t->session.context, CVY_LOG_WARN, "checkpoint of step %lld failed, training goes on: %s", (long long)t->step, cvy_error_text());
         return CVY_OK;
     }
@@ -187,7 +234,9 @@ void cvy_trainer_end(cvy_trainer *t, cvy_status status)
 {
     char why[1024];
     snprintf(why, sizeof why, "%s", cvy_error_text());
-    if (t->session.job && (status >= 0 || t->plan_json))
+    if (t->is_new_folder && !t->plan_json)
+        rmdir(t->out);                 /* a job that did not begin leaves no trace */
+    else if (t->session.job && t->plan_json)
         write_status(t, status == CVY_OK ? "finished" : status == CVY_STOPPED ? "stopped" : "failed", status < 0 ? why : NULL);
     cvy_mem_free(&t->plan_json);
     if (status < 0)

@@ -5,13 +5,15 @@
 
 #include "job/job_table.h"
 
-cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int with_log, cvy_tree **out)
+cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int whole, cvy_tree **out)
 {
     cvy_tree *root = NULL;
-    CVY_TRY(cvy_options_tree(pool, cvy_job_top_rows, job, &root));
+    cvy_job top = *job;
+    top.name = whole ? job->name : NULL;
+    CVY_TRY(cvy_options_tree(pool, cvy_job_top_rows, &top, &root));
     for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
         cvy_tree *section = NULL;
-        if (!with_log && strcmp(s->name, "log") == 0)
+        if (!whole && strcmp(s->name, "log") == 0)
             continue;
         CVY_TRY(cvy_options_tree(pool, s->rows, (const char *)job + s->offset, &section));
         CVY_TRY(cvy_tree_set(pool, root, s->name, section));
@@ -20,12 +22,12 @@ cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int with_log, cvy_tr
     return CVY_OK;
 }
 
-static cvy_status print(const cvy_job *job, int with_log, char **text_out)
+static cvy_status print(const cvy_job *job, int whole, char **text_out)
 {
     cvy_pool *pool = NULL;
     cvy_tree *root = NULL;
     CVY_TRY(cvy_pool_create(&pool));
-    cvy_status status = cvy_job_tree(job, pool, with_log, &root);
+    cvy_status status = cvy_job_tree(job, pool, whole, &root);
     if (status == CVY_OK)
         status = cvy_tree_print(root, text_out);
     cvy_pool_destroy(&pool);

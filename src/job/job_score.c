@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job/job_session.h"
+#include "job/job_table.h"
 
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, int labelled, cvy_scorer *out)
 {
@@ -23,7 +24,32 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     return CVY_OK;
 }
 
-static cvy_status add_metric(cvy_metric **metric, cvy_score *score, int *count, const char *name, const cvy_tree *options, const cvy_shape *output)
+static int is_real(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
+}
+
+/* The field that metrics and losses compare with: the first after x that is no weight; NULL: there is none. */
+static const cvy_field *truth_of(const cvy_dataset_info *info)
+{
+    for (int f = 1; f < info->nfield; f++)
+        if (strcmp(info->field[f].name, "weight") != 0)
+            return &info->field[f];
+    return NULL;
+}
+
+static cvy_status check_truth(const cvy_scorer *scorer, const cvy_metric_def *def)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const cvy_field *truth = truth_of(info);
+    CVY_CHECK(truth && def->wants_labels != is_real(truth->dtype), CVY_E_CONFIG, "%s compares %s, but the truth in %s is %s; take %s", def->name,
+              def->wants_labels ? "labels of classes" : "numbers", info->path ? info->path : info->format,
+              !truth ? "missing" : is_real(truth->dtype) ? "numbers" : "labels of classes", def->wants_labels ? "rmse, mae or r2" : "accuracy, top_k or auc");
+    return CVY_OK;
+}
+
+static cvy_status add_metric(const cvy_scorer *scorer, cvy_metric **metric, cvy_score *score, int *count, const char *name,
+                             const cvy_tree *options, const cvy_shape *output)
 {
     for (int i = 0; i < *count; i++)
         if (strcmp(score[i].name, name) == 0)
@@ -32,7 +58,7 @@ static cvy_status add_metric(cvy_metric **metric, cvy_score *score, int *count, 
     CVY_TRY(cvy_metric_create(name, options, output, &metric[*count]));
     const cvy_metric_def *def = cvy_metric_find(name);
     score[(*count)++] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
-    return CVY_OK;
+    return check_truth(scorer, def);
 }
 
 /* What the job names, else what suits the data; a test asks for all that its page shows. */
@@ -41,8 +67,11 @@ static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output
     const cvy_job *job = scorer->session->job;
     const int64_t nclasses = cvy_dataset_describe(scorer->data)->nclasses;
     const int by_job = job->train.nmetric > 0, all = scorer->all_metrics;
-    for (int i = 0; i < job->train.nmetric; i++)
-        CVY_TRY(add_metric(metric, score, count, job->train.metric[i].name, job->train.metric[i].options, output));
+    for (int i = 0; i < job->train.nmetric; i++) {
+        const cvy_status status = add_metric(scorer, metric, score, count, job->train.metric[i].name, job->train.metric[i].options, output);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "%s: train.metrics", cvy_job_where(job, "train", "metrics"));
+    }
     const struct { const char *name; int wanted; } fallback[] = {
         {"accuracy", nclasses > 1 && (!by_job || all)},
         {"auc", nclasses == 2 && (!by_job || all)},
@@ -54,7 +83,7 @@ static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output
     };
     for (int i = 0; i < CVY_COUNT(fallback); i++)
         if (fallback[i].wanted)
-            CVY_TRY(add_metric(metric, score, count, fallback[i].name, NULL, output));
+            CVY_TRY(add_metric(scorer, metric, score, count, fallback[i].name, NULL, output));
     return CVY_OK;
 }
 
@@ -109,7 +138,7 @@ enum { LOSS_MAX = 16 };
 struct pass {
     cvy_metric *metric[16];
     int nmetric;
-    double loss[2 * LOSS_MAX];         /* sums, then normalisers */
+    double loss[2 * LOSS_MAX + 1];     /* sums, then normalisers, then the number of samples skipped */
     int nloss;
 };
 
@@ -130,26 +159,30 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     return scorer->labelled ? add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX) : CVY_OK;
 }
 
+/* Every fault of a rank is heard by all at the next agreement, so that nobody waits for one that has left. */
 static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn output, void *user)
 {
     const cvy_job *job = scorer->session->job;
+    cvy_comm *comm = scorer->session->context->comm;
     const cvy_loader_opts opts = {.shuffle = 0, .threads = job->data.threads < 0 ? 1 : (int)job->data.threads, .depth = (int)CVY_MAX(job->data.prefetch, 1),
                                   .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP, .share = cvy_order_share, .share_user = &scorer->order};
     cvy_loader *loader = NULL;
-    CVY_TRY(cvy_loader_create(scorer->data, &opts, &loader));
-    cvy_status status = CVY_OK;
-    for (int64_t at = 0; at < scorer->order.last_step && status == CVY_OK; at++) {
+    cvy_status mine = cvy_loader_create(scorer->data, &opts, &loader), all = CVY_OK;
+    for (int64_t at = 0; at < scorer->order.last_step && all == CVY_OK; at++) {
         const cvy_rows *rows = NULL;
-        double waited = 0;
         cvy_watchdog_kick(scorer->session->watchdog, at, "scoring");
-        status = cvy_comm_agree(scorer->session->context->comm, cvy_loader_get(loader, at, &rows, &waited));
-        if (status == CVY_OK)
-            status = run_step(scorer, pass, at, rows, output, user);
+        if (mine == CVY_OK)
+            mine = cvy_loader_get(loader, at, &rows, NULL);
+        all = cvy_comm_agree(comm, mine);
+        if (all == CVY_OK)
+            mine = run_step(scorer, pass, at, rows, output, user);
         if (rows)
             cvy_loader_release(loader, rows);
     }
+    if (loader)
+        pass->loss[2 * LOSS_MAX] = (double)cvy_loader_nbad(loader);
     cvy_loader_destroy(&loader);
-    return status;
+    return all == CVY_OK ? cvy_comm_agree(comm, mine) : all;
 }
 
 static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out, cvy_json *detail)
@@ -159,30 +192,54 @@ static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out,
     out->loss = scorer->labelled && pass->nloss ? 0 : NAN;
     for (int i = 0; i < pass->nloss && scorer->labelled; i++)
         out->loss += pass->loss[LOSS_MAX + i] > 0 ? pass->loss[i] / pass->loss[LOSS_MAX + i] : 0;
+    out->nskipped = (int64_t)pass->loss[2 * LOSS_MAX];
     for (int i = 0; i < pass->nmetric; i++)
         CVY_TRY(cvy_metric_finish(pass->metric[i], comm, &out->at[i].value, comm->rank == 0 ? detail : NULL));
     return CVY_OK;
 }
 
+/* The network's output for one sample. */
+static cvy_shape output_shape(const cvy_scorer *scorer)
+{
+    const cvy_program_step_info *step = scorer->session->program->step[scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail];
+    const cvy_value *value = cvy_graph_find(step->plan->unit[0]->graph, step->output_value[0]);
+    return cvy_shape_make(value->shape.ndim - 1, value->shape.dim + 1);
+}
+
+static cvy_status begin(const cvy_scorer *scorer, struct pass *pass, cvy_scores *scores)
+{
+    const cvy_shape sample = output_shape(scorer);
+    *scores = (cvy_scores){.nsamples = scorer->order.nsamples, .loss = NAN};
+    const cvy_status status = scorer->labelled ? make_metrics(scorer, &sample, pass->metric, scores->at, &pass->nmetric) : CVY_OK;
+    scores->count = pass->nmetric;
+    return status;
+}
+
+static void end(struct pass *pass)
+{
+    for (int i = 0; i < CVY_COUNT(pass->metric); i++)
+        cvy_metric_destroy(&pass->metric[i]);
+}
+
+cvy_status cvy_scorer_names(const cvy_scorer *scorer, cvy_scores *out)
+{
+    struct pass pass = {0};
+    const cvy_status status = begin(scorer, &pass, out);
+    end(&pass);
+    return status;
+}
+
 cvy_status cvy_scorer_run(cvy_scorer *scorer, cvy_scores *out, cvy_json *detail, cvy_output_fn output, void *user)
 {
-    const cvy_program *p = scorer->session->program;
-    cvy_comm *comm = scorer->session->context->comm;
-    const int any = scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail;
     const double start = cvy_clock_s();
     struct pass pass = {0};
-    cvy_scores scores = {.nsamples = scorer->order.nsamples};
-    const cvy_value *value = cvy_graph_find(p->step[any]->plan->unit[0]->graph, p->step[any]->output_value[0]);
-    cvy_shape sample = cvy_shape_make(value->shape.ndim - 1, value->shape.dim + 1);
-    cvy_status status = scorer->labelled ? make_metrics(scorer, &sample, pass.metric, scores.at, &pass.nmetric) : CVY_OK;
-    scores.count = pass.nmetric;
-    status = cvy_comm_agree(comm, status);
+    cvy_scores scores;
+    cvy_status status = cvy_comm_agree(scorer->session->context->comm, begin(scorer, &pass, &scores));
     if (status == CVY_OK)
-        status = cvy_comm_agree(comm, run_pass(scorer, &pass, output, user));
+        status = run_pass(scorer, &pass, output, user);
     if (status == CVY_OK)
         status = finish(scorer, &pass, &scores, detail);
-    for (int i = 0; i < CVY_COUNT(pass.metric); i++)
-        cvy_metric_destroy(&pass.metric[i]);
+    end(&pass);
     scores.seconds = cvy_clock_s() - start;
     if (status == CVY_OK)
         *out = scores;

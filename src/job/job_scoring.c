@@ -36,19 +36,23 @@ static cvy_status find_set(cvy_scoring *s)
     return cvy_comm_agree(comm, comm->rank == 0 ? CVY_OK : cvy_checkpoint_find(path, which, &s->checkpoint));
 }
 
+static cvy_status check_target(const cvy_scoring *s, const char *target, const cvy_job_source *job)
+{
+    CVY_CHECK(s->run || ends_with(target, ".safetensors"), CVY_E_ARGUMENT, "%s is neither a run folder nor a .safetensors file", target);
+    CVY_CHECK(s->run || job, CVY_E_ARGUMENT, "%s holds weights only: give the job file too, which says what network they are for", target);
+    return CVY_OK;
+}
+
 static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_source *job)
 {
     char path[640];
-    if (cvy_file_is_folder(target)) {
-        snprintf(path, sizeof path, "%s/job.resolved.yaml", target);
-        const cvy_job_source own = {.size = sizeof own, .path = path};
-        s->run = target;
-        CVY_TRY(cvy_session_open_job(s->session.context, job ? job : &own, &s->session));
-        return find_set(s);
-    }
-    CVY_CHECK(ends_with(target, ".safetensors"), CVY_E_ARGUMENT, "%s is neither a run folder nor a .safetensors file", target);
-    CVY_CHECK(job, CVY_E_ARGUMENT, "%s holds weights only: give the job file too, which says what network they are for", target);
-    return cvy_session_open_job(s->session.context, job, &s->session);
+    s->run = cvy_file_is_folder(target) ? target : NULL;
+    CVY_TRY(cvy_comm_agree(s->session.context->comm, check_target(s, target, job)));
+    CVY_TRY(cvy_session_same(&s->session, "network to score", cvy_hash(target, strlen(target)) + (s->run != NULL)));
+    snprintf(path, sizeof path, "%s/job.resolved.yaml", target);
+    const cvy_job_source own = {.size = sizeof own, .path = path};
+    CVY_TRY(cvy_session_open_job(s->session.context, job ? job : &own, &s->session));
+    return s->run ? find_set(s) : CVY_OK;
 }
 
 /* Unlabelled data does not know the classes: the checkpoint does, else the training data. */
@@ -93,7 +97,7 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
 {
     cvy_comm *comm = context->comm;
     out->session.context = context;
-    CVY_TRY(cvy_comm_agree(comm, open_job(out, target, job)));
+    CVY_TRY(open_job(out, target, job));
     CVY_TRY(cvy_session_open_test_data(&out->session, data));
     CVY_TRY(cvy_session_compare(&out->session));
     CVY_TRY(cvy_comm_agree(comm, make_program(out, want_labels)));

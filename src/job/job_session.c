@@ -5,6 +5,101 @@
 
 #include <string.h>
 
+#include "job/job_table.h"
+
+/* ---- do all ranks mean the same? ---- */
+
+cvy_status cvy_session_same(const cvy_session *s, const char *what, uint64_t value)
+{
+    cvy_comm *comm = s->context->comm;
+    uint64_t *all = NULL;
+    int other = 0;
+    cvy_status status = cvy_mem_alloc(sizeof *all * (size_t)comm->nranks, &all);
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    CVY_TRY_OUT(comm->ops->allgather(comm, &value, sizeof value, all));
+    for (int r = comm->nranks - 1; r > 0; r--)
+        if (all[r] != all[0])
+            other = r;
+    if (other)
+        CVY_FAIL_OUT(CVY_E_DISAGREE, "rank %d was started with another %s than rank 0: start all ranks with the same command line and files", other, what);
+out:
+    cvy_mem_free(&all);
+    return status;
+}
+
+/* The key, "train.batch", at which two resolved jobs part, with both values; a is without what may differ. Returns 0 where they are equal. */
+static int find_difference(const cvy_tree *a, const cvy_tree *b, const char *path, char *text, size_t room)
+{
+    const int nkey = a->kind == CVY_TREE_MAP && b->kind == CVY_TREE_MAP ? a->count + (*path ? b->count : 0) : 0;
+    const int nitem = a->kind == CVY_TREE_LIST && b->kind == CVY_TREE_LIST && a->count == b->count ? a->count : 0;
+    char below[160];
+    for (int i = 0; i < nkey; i++) {
+        const char *key = i < a->count ? a->key[i] : b->key[i - a->count];
+        const cvy_tree *x = cvy_tree_get(a, key), *y = cvy_tree_get(b, key);
+        snprintf(below, sizeof below, "%s%s%s", path, *path ? "." : "", key);
+        if (!x || !y)
+            return snprintf(text, room, "%s is given on %s only", below, x ? "this rank" : "rank 0");
+        if (find_difference(x, y, below, text, room))
+            return 1;
+    }
+    for (int i = 0; i < nitem; i++) {
+        snprintf(below, sizeof below, "%s[%d]", path, i);
+        if (find_difference(a->child[i], b->child[i], below, text, room))
+            return 1;
+    }
+    if (nkey || nitem || (a->kind == b->kind && a->kind != CVY_TREE_SCALAR && a->count == b->count))
+        return 0;
+    if (a->text && b->text && strcmp(a->text, b->text) == 0)
+        return 0;
+    return snprintf(text, room, "%s is %s here and %s on rank 0", path, a->text ? a->text : "another list or map", b->text ? b->text : "another list or map");
+}
+
+/* Rank 0's job comes as text; where it differs from this rank's, the fault says at which key. */
+static cvy_status compare_keys(const cvy_session *s)
+{
+    cvy_comm *comm = s->context->comm;
+    cvy_pool *pool = NULL;
+    cvy_tree *mine = NULL, *theirs = NULL;
+    char *text = NULL, what[512] = "";
+    uint64_t bytes = 0;
+    cvy_status status = comm->rank == 0 ? cvy_job_print(s->job, &text) : CVY_OK;
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    bytes = text ? strlen(text) + 1 : 0;
+    CVY_TRY_OUT(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
+    if (!text)
+        status = cvy_mem_alloc(bytes, &text);
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    CVY_TRY_OUT(comm->ops->broadcast(comm, text, bytes, 0));
+    status = cvy_pool_create(&pool);
+    if (status == CVY_OK)
+        status = cvy_tree_parse_text(pool, "rank 0's job", text, strlen(text), &theirs);
+    if (status == CVY_OK)
+        status = cvy_job_tree(s->job, pool, 0, &mine);
+    if (status == CVY_OK && find_difference(mine, theirs, "", what, sizeof what))
+        status = cvy_error_set(CVY_E_DISAGREE, "started with another job than rank 0: %s; start all ranks with the same command line and files", what);
+    status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK)                  /* the difference is one of text only */
+        status = cvy_error_set(CVY_E_DISAGREE, "the ranks were started with different jobs: start all with the same command line and files");
+out:
+    cvy_pool_destroy(&pool);
+    cvy_mem_free(&text);
+    return status;
+}
+
+static cvy_status compare_jobs(const cvy_session *s)
+{
+    const uint32_t one = 1;
+    const uint64_t order = *(const unsigned char *)&one;
+    uint64_t hash = 0;
+    CVY_TRY(cvy_session_same(s, "version of convoy", cvy_hash(cvy_version(), strlen(cvy_version()))));
+    CVY_TRY(cvy_session_same(s, "byte order of its processor", order));
+    CVY_TRY(cvy_comm_agree(s->context->comm, cvy_job_hash(s->job, &hash)));
+    const cvy_status status = cvy_session_same(s, "job", hash);
+    return status == CVY_E_DISAGREE ? compare_keys(s) : status;
+}
+
+/* ---- opening ---- */
+
 static cvy_status parse_job(const cvy_job_source *source, cvy_job **out)
 {
     if (source->path)
@@ -16,7 +111,8 @@ static cvy_status parse_job(const cvy_job_source *source, cvy_job **out)
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s)
 {
     s->context = context;
-    return cvy_comm_agree(context->comm, parse_job(source, &s->job));
+    CVY_TRY(cvy_comm_agree(context->comm, parse_job(source, &s->job)));
+    return context->comm->nranks > 1 ? compare_jobs(s) : CVY_OK;
 }
 
 void cvy_session_close(cvy_session *s)
@@ -85,31 +181,11 @@ cvy_status cvy_session_open_test_data(cvy_session *s, const char *source)
     return cvy_comm_agree(s->context->comm, open_test(s, source));
 }
 
-/* ---- do all ranks mean the same? ---- */
-
-struct identity { uint64_t version, endianness, job, train, val; };
-
 cvy_status cvy_session_compare(const cvy_session *s)
 {
-    static const char *const what[] = {"version of convoy", "byte order", "job", "training data", "validation data"};
-    cvy_comm *comm = s->context->comm;
-    const uint32_t one = 1;
-    struct identity mine = {.version = cvy_hash(cvy_version(), strlen(cvy_version())), .endianness = *(const unsigned char *)&one};
-    uint64_t *all = NULL;
-    cvy_status status = cvy_job_hash(s->job, &mine.job);
-    mine.train = s->train ? cvy_dataset_hash(s->train) : 0;
-    mine.val = s->val ? cvy_dataset_hash(s->val) : 0;
-    if (status == CVY_OK)
-        status = cvy_mem_alloc(sizeof mine * (size_t)comm->nranks, &all);
-    CVY_TRY(cvy_comm_agree(comm, status));
-    status = comm->ops->allgather(comm, &mine, sizeof mine, all);
-    for (int r = 1; r < comm->nranks && status == CVY_OK; r++)
-        for (int i = 0; i < CVY_COUNT(what) && status == CVY_OK; i++)
-            if (all[(size_t)r * CVY_COUNT(what) + (size_t)i] != all[i])
-                status = cvy_error_set(CVY_E_DISAGREE, "rank %d was started with another %s than rank 0: start all ranks with the same command line and files",
-                                       r, what[i]);
-    cvy_mem_free(&all);
-    return status;
+    CVY_TRY(cvy_session_same(s, "training data", s->train ? cvy_dataset_hash(s->train) : 0));
+    CVY_TRY(cvy_session_same(s, "validation data", s->val ? cvy_dataset_hash(s->val) : 0));
+    return cvy_session_same(s, "test data", s->test ? cvy_dataset_hash(s->test) : 0);
 }
 
 /* ---- rows into feeds ---- */

@@ -24,13 +24,15 @@ typedef struct cvy_session {
     int weighs;                                /* samples have weights: the data's own, or 0 for those skipped */
 } cvy_session;
 
-/* Reads the job on every rank and compares what must agree. Collective. */
+/* Reads the job on every rank and refuses ranks with another one, naming the first key that differs. Collective. */
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s);
 /* Opens train (random augmentation) and val, or one labelled or unlabelled source for scoring (source NULL: data.test). Collective. */
 cvy_status cvy_session_open_training_data(cvy_session *s);
 cvy_status cvy_session_open_test_data(cvy_session *s, const char *source);
-/* Ranks that were started with other jobs, data or versions are refused, each named. Collective. */
+/* Ranks that opened other data than rank 0 are refused, named. Collective. */
 cvy_status cvy_session_compare(const cvy_session *s);
+/* CVY_E_DISAGREE naming the rank where `value` is another than on rank 0. Collective. */
+cvy_status cvy_session_same(const cvy_session *s, const char *what, uint64_t value);
 void cvy_session_close(cvy_session *s);
 
 /* Copies a step's rows into its feeds, converting to their dtype; field f of the data set feeds the input of its name, if the step has it. */
@@ -65,9 +67,11 @@ typedef struct cvy_scores {
     double loss;                               /* NaN where the data is not labelled */
     cvy_score at[16];
     int count;
-    int64_t nsamples;
+    int64_t nsamples, nskipped;                /* skipped: bad samples, with data.on_bad_sample: skip */
     double seconds;
 } cvy_scores;
+/* Which scores a pass gives, without their values: so that a metric that does not fit is known before the training. After planning. */
+cvy_status cvy_scorer_names(const cvy_scorer *scorer, cvy_scores *out);
 /* Gives each sample's output row, on its own rank, in order of places. */
 typedef cvy_status (*cvy_output_fn)(void *user, const cvy_rows *rows, const cvy_span *output);
 /* One pass, every sample once. detail (rank 0; may be NULL) gets each metric's members; output may be NULL. Collective. */

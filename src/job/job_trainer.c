@@ -7,11 +7,23 @@
 #include <math.h>
 #include <string.h>
 
+#include "job/job_table.h"
 #include "job/job_trainer.h"
 #include "optim/optim.h"
 #include "run/run_trace.h"
 
 /* ---- planning ---- */
+
+/* Steps of the run; the samples that they see are counted in an int64_t too. */
+static cvy_status count_steps(cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    const double steps = job->train.steps ? (double)job->train.steps : job->train.epochs * (double)t->order.steps_per_epoch;
+    CVY_CHECK(steps * (double)t->order.batch < 9e15, CVY_E_CONFIG, "%s: train.%s: %.3g steps of %lld samples are more than can be counted (9e15 samples)",
+              cvy_job_where(job, "train", job->train.steps ? "steps" : "epochs"), job->train.steps ? "steps" : "epochs", steps, (long long)t->order.batch);
+    t->order.last_step = job->train.steps ? job->train.steps : CVY_MAX(llround(steps), 1);
+    return CVY_OK;
+}
 
 static cvy_status add_steps(cvy_trainer *t)
 {
@@ -25,8 +37,11 @@ static cvy_status add_steps(cvy_trainer *t)
     CVY_TRY(cvy_job_training_opts(job, &opts));
     const int drop = job->data.tail == CVY_TAIL_DROP;
     t->order = cvy_order_make(info->nsamples, batch, job->train.accumulate, drop, 0, 0, s->context->comm);
-    t->order.last_step = job->train.steps ? job->train.steps : (int64_t)llround(job->train.epochs * (double)t->order.steps_per_epoch);
+    CVY_TRY(count_steps(t));
     t->epochs = (double)t->order.last_step / (double)t->order.steps_per_epoch;
+    if (batch > info->nsamples)
+        cvy_log(s->context, CVY_LOG_WARN, "train.batch is %lld, but there are %lld samples to train on: every step takes all of them", (long long)batch,
+                (long long)info->nsamples);
     CVY_TRY(cvy_program_add_training(s->program, s->model, t->order.batch, &opts, &t->step_full));
     const int64_t tail = drop ? 0 : info->nsamples % t->order.batch;
     t->step_tail = -1;
@@ -77,7 +92,7 @@ static void say(cvy_trainer *t, const char *event)
 }
 
 /* Sums since the last logged step. */
-static cvy_status log_step(cvy_trainer *t, double lr)
+static void log_step(cvy_trainer *t, double lr)
 {
     cvy_json json = {0};
     const double now = cvy_clock_s(), seconds = now - t->window.start_s;
@@ -95,7 +110,7 @@ static cvy_status log_step(cvy_trainer *t, double lr)
     cvy_json_real(&json, "seconds_exposed_comm", t->window.comm_s / (double)t->window.steps);
     cvy_json_close(&json, '}');
     t->window = (struct cvy_window){.start_s = now};
-    return cvy_trainer_write_line(t, &json);
+    cvy_trainer_write_line(t, &json);
 }
 
 static void add_score(const cvy_trainer *t, const char *name, double value, cvy_json *json, cvy_text *text)
@@ -106,7 +121,7 @@ static void add_score(const cvy_trainer *t, const char *name, double value, cvy_
     cvy_text_add(text, ", %s %s %.4f", t->scored, name, value);
 }
 
-static cvy_status log_epoch(cvy_trainer *t, const cvy_scores *scores)
+static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
 {
     cvy_json json = {0};
     cvy_text text = {0};
@@ -122,13 +137,19 @@ static cvy_status log_epoch(cvy_trainer *t, const cvy_scores *scores)
         add_score(t, "loss", scores->loss, &json, &text);
     for (int i = 0; scores && i < scores->count; i++)
         add_score(t, scores->at[i].name, scores->at[i].value, &json, &text);
+    if (skipped > 0) {
+        cvy_json_int(&json, "train_skipped", skipped);
+        cvy_text_add(&text, ", %lld bad samples skipped", (long long)skipped);
+    }
+    if (scores && scores->nskipped > 0)
+        add_score(t, "skipped", (double)scores->nskipped, &json, &text);
     cvy_json_real(&json, "seconds", seconds);
     cvy_json_real(&json, "images_per_s", t->epoch_train_s > 0 ? t->state.epoch_samples / t->epoch_train_s : NAN);
     cvy_json_close(&json, '}');
     if (text.status == CVY_OK)
         say(t, text.data);
     cvy_text_free(&text);
-    return cvy_trainer_write_line(t, &json);
+    cvy_trainer_write_line(t, &json);
 }
 
 /* ---- the end of an epoch ---- */
@@ -155,23 +176,43 @@ static int is_better(double value, double best, int higher)
     return isnan(best) || (higher ? value > best : value < best);
 }
 
+/* What the job wants watched is among the scores: known before the first step. */
+static cvy_status check_scores(const cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    const struct { const char *section, *key, *metric; } watched[] = {
+        {"checkpoint", "best", job->checkpoint.best}, {"train", "stop", job->train.stop.patience > 0 ? job->train.stop.metric : NULL}};
+    cvy_scores scores;
+    double value = 0;
+    int higher = 0;
+    if (!t->scored)
+        return CVY_OK;
+    CVY_TRY(cvy_scorer_names(&t->score, &scores));
+    for (int i = 0; i < CVY_COUNT(watched); i++) {
+        const char *names[CVY_COUNT(scores.at) + 1] = {"loss"};
+        for (int k = 0; k < scores.count; k++)
+            names[k + 1] = scores.at[k].name;
+        if (!watched[i].metric || find_score(&scores, watched[i].metric, &value, &higher))
+            continue;
+        const char *near = cvy_text_nearest(watched[i].metric, names, scores.count + 1);
+        CVY_FAIL(CVY_E_CONFIG, "%s: %s.%s: validation has no score '%s'%s%s%s; other metrics are to be named in train.metrics",
+                 cvy_job_where(job, watched[i].section, watched[i].key), watched[i].section, watched[i].key, watched[i].metric,
+                 near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    }
+    return CVY_OK;
+}
+
 /* Decides on the best checkpoint and on stopping early, from scores that are equal on all ranks. */
-static cvy_status judge(cvy_trainer *t, const cvy_scores *val)
+static void judge(cvy_trainer *t, const cvy_scores *val)
 {
     const cvy_job *job = t->session.job;
     double value = 0;
     int higher = 0;
-    if (job->checkpoint.best) {
-        CVY_CHECK(find_score(val, job->checkpoint.best, &value, &higher), CVY_E_CONFIG, "checkpoint.best: validation has no score '%s'; name it in train.metrics",
-                  job->checkpoint.best);
-        if (is_better(value, t->state.best, higher)) {
-            t->state.best = value;
-            t->is_new_best = 1;
-        }
+    if (job->checkpoint.best && find_score(val, job->checkpoint.best, &value, &higher) && is_better(value, t->state.best, higher)) {
+        t->state.best = value;
+        t->is_new_best = 1;
     }
-    if (job->train.stop.patience > 0) {
-        CVY_CHECK(find_score(val, job->train.stop.metric, &value, &higher), CVY_E_CONFIG, "train.stop: validation has no score '%s'; name it in train.metrics",
-                  job->train.stop.metric);
+    if (job->train.stop.patience > 0 && find_score(val, job->train.stop.metric, &value, &higher)) {
         higher = job->train.stop.mode == CVY_STOP_AUTO ? higher : job->train.stop.mode == CVY_STOP_MAX;
         if (is_better(value, t->state.stop_best, higher)) {
             t->state.stop_best = value;
@@ -180,17 +221,34 @@ static cvy_status judge(cvy_trainer *t, const cvy_scores *val)
             t->stop_early = 1;
         }
     }
-    return CVY_OK;
+}
+
+/* Samples skipped since the last epoch's end, over all ranks; each rank names its latest. */
+static cvy_status count_skipped(cvy_trainer *t, int64_t *skipped_out)
+{
+    cvy_comm *comm = t->session.context->comm;
+    const int64_t bad = cvy_loader_nbad(t->loader);
+    *skipped_out = bad - t->nbad;
+    t->nbad = bad;
+    if (*skipped_out > 0) {
+        char text[512];
+        cvy_loader_bad_text(t->loader, text, sizeof text);
+        cvy_log_local(t->session.context, CVY_LOG_WARN, "rank %d skipped %lld bad samples in this epoch; the latest: %s", comm->rank, (long long)*skipped_out,
+                      text);
+    }
+    return comm->ops->allreduce(comm, skipped_out, 1, CVY_DTYPE_I64, CVY_REDUCE_SUM);
 }
 
 static cvy_status end_epoch(cvy_trainer *t)
 {
     cvy_scores scores;
+    int64_t skipped = 0;
+    CVY_TRY(count_skipped(t, &skipped));
     if (t->scored)
         CVY_TRY(cvy_scorer_run(&t->score, &scores, NULL, NULL, NULL));
     if (t->session.val)                /* test data never selects anything */
-        CVY_TRY(judge(t, &scores));
-    CVY_TRY(log_epoch(t, t->scored ? &scores : NULL));
+        judge(t, &scores);
+    log_epoch(t, t->scored ? &scores : NULL, skipped);
     t->state.epoch_loss = t->state.epoch_samples = 0;
     t->epoch_train_s = 0;
     t->epoch_start_s = t->window.start_s = cvy_clock_s();
@@ -227,11 +285,15 @@ static cvy_status agree_to_go_on(cvy_trainer *t, cvy_status mine, int64_t said[S
     return comm->ops->allreduce(comm, said, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX);
 }
 
+/* The loss is a sum over all ranks, so all of them stop here. */
 static cvy_status check_loss(const cvy_trainer *t)
 {
+    char saved[96] = "no checkpoint was saved yet";
+    if (t->saved_step >= 0)
+        snprintf(saved, sizeof saved, "the checkpoint of step %lld holds finite weights", (long long)t->saved_step);
     CVY_CHECK(isfinite(t->last_loss), CVY_E_NUMERIC,
-              "the loss of step %lld is %g: lower train.optimizer.lr, add a warm-up to train.schedule, or set train.clip_norm; the last checkpoint holds finite weights",
-              (long long)t->step, t->last_loss);
+              "the loss of step %lld is %s, expected a finite number: lower train.optimizer.lr, add a warm-up to train.schedule, or set train.clip_norm; %s",
+              (long long)t->step, isnan(t->last_loss) ? "nan" : "infinite", saved);
     return CVY_OK;
 }
 
@@ -268,7 +330,9 @@ static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited
         snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->start_s);
         say(t, text);
     }
-    return t->step % t->session.job->log.every == 0 || t->step == t->order.last_step ? log_step(t, lr) : CVY_OK;
+    if (t->step % t->session.job->log.every == 0 || t->step == t->order.last_step)
+        log_step(t, lr);
+    return CVY_OK;
 }
 
 /* One turn; *end_out when the run is over or was asked to stop. */
@@ -308,12 +372,6 @@ static cvy_status loop(cvy_trainer *t)
     CVY_TRY(cvy_watchdog_start(t->session.program, job->watchdog.timeout_s, &t->session.watchdog));
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
         CVY_TRY(turn(t, &stopped));
-    if (cvy_loader_nbad(t->loader) > 0) {
-        char text[512];
-        cvy_loader_bad_text(t->loader, text, sizeof text);
-        cvy_log_local(t->session.context, CVY_LOG_WARN, "rank %d skipped %lld bad samples; the latest: %s", t->session.context->comm->rank,
-                      (long long)cvy_loader_nbad(t->loader), text);
-    }
     if (t->saved_step != t->step)
         CVY_TRY(cvy_trainer_save(t, 1));
     if (job->log.trace && t->step > t->first_step)
@@ -334,11 +392,23 @@ static cvy_status initialise(cvy_trainer *t)
     return status;
 }
 
+/* Folder, resume and plan steer what the ranks say to each other. */
+static uint64_t hash_command(const cvy_train_opts *o)
+{
+    const char *const texts[] = {o->out ? o->out : "", o->resume ? "--resume" : "", o->plan_file ? o->plan_file : ""};
+    cvy_hasher h;
+    cvy_hash_begin(&h);
+    for (int i = 0; i < CVY_COUNT(texts); i++)
+        cvy_hash_add(&h, texts[i], strlen(texts[i]) + 1);
+    return cvy_hash_end(&h);
+}
+
 static cvy_status prepare(cvy_trainer *t)
 {
     cvy_session *s = &t->session;
     const cvy_job *job = s->job;
     cvy_comm *comm = s->context->comm;
+    CVY_TRY(cvy_session_same(s, "--out, --resume or --plan", hash_command(t->opts)));
     CVY_TRY(cvy_session_open_training_data(s));
     CVY_TRY(cvy_session_compare(s));
     CVY_TRY(cvy_trainer_open_folder(t));
@@ -346,6 +416,7 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_comm_agree(comm, take_plan(t, t->resume.plan_json)));
     CVY_TRY(cvy_program_plan(s->program));
     CVY_TRY(cvy_job_check_groups(job, s->program));
+    CVY_TRY(cvy_comm_agree(comm, check_scores(t)));
     CVY_TRY(cvy_comm_agree(comm, t->opts->resume ? cvy_trainer_restore(t) : initialise(t)));
     CVY_TRY(cvy_comm_agree(comm, cvy_schedule_create(job->train.schedule, job->train.lr, (double)cvy_order_samples_before(&t->order, t->order.last_step),
                                                      (double)cvy_order_samples_before(&t->order, t->order.steps_per_epoch), (double)t->order.batch, &t->schedule)));

@@ -30,6 +30,7 @@ typedef struct cvy_trainer {
     const char *scored;                /* "val", "test", or NULL: neither */
     cvy_schedule *schedule;
     cvy_loader *loader;
+    int64_t nbad;                      /* of it, reported */
     int64_t step, first_step;          /* done; where this process began */
     int latest;                        /* program step that ran last */
     struct cvy_trainer_state state;
@@ -38,6 +39,7 @@ typedef struct cvy_trainer {
     int is_new_best, stop_early;
     /* the run folder */
     char out[512];
+    int is_new_folder;                 /* made by this process */
     cvy_metrics_log *log;              /* rank 0 */
     char *plan_json;
     double saved_s;
@@ -53,8 +55,8 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t);
 cvy_status cvy_trainer_restore(cvy_trainer *t);
 /* job.resolved.yaml, plan.json, metrics.jsonl, STATUS; after planning. */
 cvy_status cvy_trainer_write_head(cvy_trainer *t);
-/* A line of metrics.jsonl on rank 0; frees the JSON. A disk that is full is a warning. */
-cvy_status cvy_trainer_write_line(cvy_trainer *t, cvy_json *json);
+/* A line of metrics.jsonl on rank 0; frees the JSON. Without room on the disk or in memory the line is lost, with a warning: the training goes on. */
+void cvy_trainer_write_line(cvy_trainer *t, cvy_json *json);
 /* Saves a checkpoint. A failed save is a warning while training goes on, and a fault where it is the last. Collective. */
 cvy_status cvy_trainer_save(cvy_trainer *t, int last);
 /* STATUS, and the report. */

@@ -18,7 +18,9 @@
 
 static cvy_status at_tree(cvy_status status, const cvy_tree *tree)
 {
-    return status == CVY_OK || strstr(cvy_error_text(), cvy_tree_where(tree)) ? status : cvy_error_prefix(status, "%s", cvy_tree_where(tree));
+    const size_t n = strlen(tree->file);
+    const int placed = strncmp(cvy_error_text(), tree->file, n) == 0 && cvy_error_text()[n] == ':';
+    return status == CVY_OK || placed ? status : cvy_error_prefix(status, "%s", cvy_tree_where(tree));
 }
 
 const cvy_model_def *cvy_model_find_or_explain(const char *name)
