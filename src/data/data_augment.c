@@ -381,13 +381,13 @@ static cvy_status check_channels(const cvy_augment *a, const struct step *s, con
 }
 
 /* Shape after the step, as far as it is known before a picture is seen. */
-static cvy_status follow_shape(cvy_augment *a, const struct step *s, int *known)
+static cvy_status follow_shape(cvy_augment *a, const struct step *s, const cvy_tree *at, int *known)
 {
     if (!s->def->fixes_size || s->o.size.count == 0)
         return CVY_OK;
     const int64_t H = cvy_ints_at(&s->o.size, 0, 0), W = cvy_ints_at(&s->o.size, 1, 0);
-    if (*known && s->def->apply != resize_apply)
-        CVY_TRY(crop_fits(s->def->name, a->shape.dim[1], a->shape.dim[2], s->o.pad, H, W));
+    if (*known && s->def->apply != resize_apply && crop_fits(s->def->name, a->shape.dim[1], a->shape.dim[2], s->o.pad, H, W) != CVY_OK)
+        return cvy_error_prefix(CVY_E_SHAPE, "%s", cvy_tree_where(at));
     a->shape.dim[1] = H;
     a->shape.dim[2] = W;
     *known = 1;
@@ -457,7 +457,7 @@ static cvy_status add_step(cvy_augment *a, const char *name, const cvy_tree *at,
     a->has_scale |= s->def->apply == scale_apply;
     CVY_TRY(name_stream(a, s));
     a->nstep++;
-    return follow_shape(a, s, known);
+    return follow_shape(a, s, at, known);
 }
 
 static cvy_status add_steps(cvy_augment *a, const cvy_tree *steps)

@@ -267,6 +267,7 @@ static void hash_into(const cvy_dataset *d, cvy_hasher *h)
         cvy_hash_add(h, &dtype, sizeof dtype);
         hash_shape(h, &f->shape);
     }
+    hash_shape(h, &d->stored.shape);
     cvy_hash_add(h, &d->info.nclasses, sizeof d->info.nclasses);
     for (int64_t i = 0; i < d->info.nclasses; i++)
         cvy_hash_add(h, d->info.class_name[i], strlen(d->info.class_name[i]) + 1);

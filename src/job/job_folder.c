@@ -179,11 +179,27 @@ void cvy_trainer_write_line(cvy_trainer *t, cvy_json *json)
     cvy_text_free(&json->text);
 }
 
+/* A run that has lost its way must not replace the weights that it had before. */
+static cvy_status check_finite(const cvy_vars *vars)
+{
+    for (int k = 0; k < vars->count; k++) {
+        const cvy_variable *v = vars->at[k];
+        const int64_t n = v->dtype == CVY_DTYPE_F32 || v->dtype == CVY_DTYPE_F64 ? (int64_t)(v->bytes / cvy_dtype_bytes(v->dtype)) : 0;
+        int finite = 1;
+        for (int64_t i = 0; i < n; i++)
+            finite &= isfinite(v->dtype == CVY_DTYPE_F64 ? ((const double *)v->data)[i] : ((const float *)v->data)[i]) != 0;
+        CVY_CHECK(finite, CVY_E_NUMERIC, "%s %s holds a number that is not finite, so it is not saved: lower train.optimizer.lr, or set train.clip_norm", v->name,
+                  cvy_shape_text(&v->shape));
+    }
+    return CVY_OK;
+}
+
 static cvy_status save_on_root(cvy_trainer *t)
 {
     char path[640], time[32];
     cvy_json json = {0};
     const struct course course = course_of(t);
+    CVY_TRY(check_finite(t->session.program->vars));
     cvy_clock_text(time);
     cvy_json_open(&json, NULL, '{');
     cvy_json_int(&json, "step", t->step);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "job/job_table.h"
+#include "op/op_loss.h"
 
 /* ---- what the data offer ---- */
 
@@ -333,6 +334,24 @@ cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
         }
         CVY_CHECK(matches, CVY_E_CONFIG, "%s: train.groups: no weight is called '%s'; `convoy plan` lists their names, such as %s",
                   cvy_job_where(job, "train", "groups"), job->train.group[i].match, example);
+    }
+    return CVY_OK;
+}
+
+/* ---- outputs ---- */
+
+cvy_status cvy_job_check_outputs(const cvy_dataset_info *data, const cvy_program *program, int step)
+{
+    const cvy_graph *g = program->step[step]->plan->unit[0]->graph;
+    for (int i = 0; i < g->nnode && data->nclasses > 0; i++) {
+        const cvy_node *n = g->node[i];
+        if (n->removed || strcmp(n->op->name, "softmax_cross_entropy") != 0 || strcmp(n->src[1]->name, "label") != 0)
+            continue;
+        const struct cvy_cross_entropy *o = n->options;
+        const int64_t outputs = n->src[0]->shape.dim[1];
+        CVY_CHECK(outputs >= data->nclasses || o->labels.ignore_label.count > 0, CVY_E_SHAPE,
+                  "layer %s gives %lld outputs for each sample, but the data have %lld classes: give it %lld, or name classes in the loss's ignore_label",
+                  n->src[0]->producer ? n->src[0]->producer->layer : n->src[0]->name, (long long)outputs, (long long)data->nclasses, (long long)data->nclasses);
     }
     return CVY_OK;
 }

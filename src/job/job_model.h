@@ -29,5 +29,7 @@ cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out);
 void cvy_job_group_variables(const cvy_job *job, cvy_program *program);
 /* After planning: CVY_E_CONFIG if a group matches no weight, which is a slip of the pen. */
 cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program);
+/* After planning: CVY_E_SHAPE if a network has fewer outputs than the data have classes; the layer is named. */
+cvy_status cvy_job_check_outputs(const cvy_dataset_info *data, const cvy_program *program, int step);
 
 #endif

@@ -416,6 +416,7 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_comm_agree(comm, take_plan(t, t->resume.plan_json)));
     CVY_TRY(cvy_program_plan(s->program));
     CVY_TRY(cvy_job_check_groups(job, s->program));
+    CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->step_full));
     CVY_TRY(cvy_comm_agree(comm, check_scores(t)));
     CVY_TRY(cvy_comm_agree(comm, t->opts->resume ? cvy_trainer_restore(t) : initialise(t)));
     CVY_TRY(cvy_comm_agree(comm, cvy_schedule_create(job->train.schedule, job->train.lr, (double)cvy_order_samples_before(&t->order, t->order.last_step),

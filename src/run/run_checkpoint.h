@@ -33,8 +33,7 @@ typedef struct cvy_checkpoint {        /* a set that was found sound; zero-initi
  *
  * Written aside, each file fsynced, the manifest last, then the folder is renamed, its parent fsynced, `latest` replaced, and only then older
  * sets are deleted. A set of the same step is replaced. Collective: no; call it on rank 0.
- * Errors: CVY_E_IO (path and errno named; what was written aside is removed, sets that were there are untouched), CVY_E_NUMERIC (a weight or state that
- * is not finite, named), CVY_E_MEMORY. A fault that
+ * Errors: CVY_E_IO (path and errno named; what was written aside is removed, sets that were there are untouched), CVY_E_MEMORY. A fault that
  * begins with "step-N is saved, but" came after the set was complete.
  */
 cvy_status cvy_checkpoint_save(const char *dir, int64_t step, const cvy_vars *vars, const char *state_json, const char *plan_json, int keep,
