@@ -24,7 +24,7 @@ typedef struct cmd_line {              /* what was typed */
     int narg;
     const char *set[CMD_SETS_MAX];
     int nset;
-    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress;
+    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features;
     cvy_shape input;
     cvy_dtype dtype;
     int64_t classes, batch, steps, warmup, threads;

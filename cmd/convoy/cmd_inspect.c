@@ -5,10 +5,16 @@ static int run(const cmd_line *line)
 {
     char *text = NULL;
     const cvy_status status = cvy_run_inspect(line->arg[0], &text);
-    return cmd_print(status, &text);
+    const int code = cmd_print(status, &text);
+    return code || !line->features ? code : cmd_outcome(cvy_run_features(line->arg[0], line->features));
 }
 
+static const cmd_option options[] = {
+    {"--features", "FILE", CMD_TEXT, CMD_FIELD(features), "of collider events: also writes their ten classic features to FILE, comma-separated"},
+    {0},
+};
+
 const cmd_verb cmd_inspect = {
-    .name = "inspect", .arguments = "PATH", .summary = "says what a data set, a checkpoint, a weights file or a run folder holds",
-    .narg_min = 1, .narg_max = 1, .run = run,
+    .name = "inspect", .arguments = "PATH [--features FILE]", .summary = "says what a data set, a checkpoint, a weights file or a run folder holds",
+    .options = options, .narg_min = 1, .narg_max = 1, .run = run,
 };

@@ -106,6 +106,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_plan(cvy_context *context, const cvy_j
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_pack(const char *source, const char *destination, int skip_bad, char **report_out);
 /** Says what a data set, a checkpoint, a safetensors file or a run folder holds, as text. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, char **text_out);
+/** Writes the ten classic features of each event of a collider data set to @file as comma-separated text, a head line first. Collective: no. Errors: CVY_E_ARGUMENT for other data, CVY_E_IO. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_features(const char *source, const char *file);
 /** All keys of the job file with types, defaults and help, as text. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_keys(char **text_out);
 

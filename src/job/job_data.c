@@ -1,11 +1,11 @@
 /*
- * job_data.c: cvy_run_pack(), cvy_run_inspect(), cvy_run_keys(): data sets and files by themselves, without ranks or a program.
+ * job_data.c: cvy_run_pack(), cvy_run_inspect(), cvy_run_features(), cvy_run_keys(): data sets and files by themselves, without ranks or a program.
  */
 #include <convoy/run.h>
 
 #include <string.h>
 
-#include "data/data.h"
+#include "data/data_collider.h"
 #include "job/job.h"
 #include "run/run_checkpoint.h"
 
@@ -185,6 +185,28 @@ cvy_status cvy_run_inspect(const char *path, char **text_out)
         cvy_text_free(&t);
     else
         *text_out = t.data;
+    return status;
+}
+
+static cvy_status features(cvy_pool *pool, const char *source, const char *file)
+{
+    cvy_dataset *d = NULL;
+    cvy_collider_table table = {0};
+    CVY_TRY(open_source(pool, source, &d));
+    cvy_status status = cvy_collider_table_make(d, 0, 1, &table);
+    if (status == CVY_OK)
+        status = cvy_collider_table_write(&table, file);
+    cvy_collider_table_free(&table);
+    cvy_dataset_destroy(&d);
+    return status;
+}
+
+cvy_status cvy_run_features(const char *source, const char *file)
+{
+    cvy_pool *pool = NULL;
+    CVY_TRY(cvy_pool_create(&pool));
+    const cvy_status status = features(pool, source, file);
+    cvy_pool_destroy(&pool);
     return status;
 }
 
