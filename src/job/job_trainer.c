@@ -369,7 +369,7 @@ static cvy_status loop(cvy_trainer *t)
     int stopped = 0;
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->loader)));
     t->epoch_start_s = t->window.start_s = t->saved_s = cvy_clock_s();
-    CVY_TRY(cvy_watchdog_start(t->session.program, job->watchdog.timeout_s, &t->session.watchdog));
+    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_watchdog_start(t->session.program, job->watchdog.timeout_s, &t->session.watchdog)));
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
         CVY_TRY(turn(t, &stopped));
     if (t->saved_step != t->step)

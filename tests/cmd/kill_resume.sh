@@ -1,0 +1,92 @@
+#!/bin/sh
+# kill_resume.sh: two ranks of which one is killed (kill -9) at any step, or told to stop by a signal: the job ends, and resumed it ends with the bits of
+# the run that was left alone. On another number of ranks it goes on with the same samples and the same losses but for rounding.
+. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+cat >job.yaml <<'END'
+model:
+  layers:
+    - conv: {channels: 8, kernel: 3, pad: 1, bias: false}
+    - batch_norm
+    - relu
+    - max_pool: {kernel: 2}
+    - dropout: {p: 0.3}
+    - fc: {channels: 4}
+data:
+  train: {format: synthetic, samples: 150, shape: [3, 16, 16], classes: 4}
+  val: 10%
+  augment: [mirror, {random_crop: {size: 16, pad: 1}}]
+train: {batch: 32, epochs: 60, optimizer: {name: adam, lr: 1e-3}, schedule: cosine, clip_norm: 1}
+checkpoint: {every: 7 steps, keep: 3}
+log: {every: 1}
+END
+last=step-00000300
+
+# As every rank starts it: notes its process, then trains in the folder.
+cat >rank.sh <<'END'
+echo $$ >pid-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+exec "$CONVOY" train job.yaml --threads 1 --progress none --out "$@"
+END
+
+# train RANKS FOLDER [--resume]: gives mpiexec's exit code; not later than a minute.
+train() {
+    ranks=$1
+    shift
+    # shellcheck disable=SC2086
+    timeout 60 $MPIEXEC_N $ranks sh rank.sh "$@" >"log-$1" 2>&1
+}
+
+# at_step N SIGNAL RANK FOLDER: trains on two ranks, sends the signal to one when the step is done; exit code of the job, which ends within 30 s.
+at_step() {
+    rm -f pid-*
+    train 2 "$4" &
+    job=$!
+    until grep -q "\"step\": *$1," "$4/metrics.jsonl" 2>/dev/null; do
+        kill -0 $job 2>/dev/null || { fail "the run ended before step $1"; cat "log-$4"; return 0; }
+        sleep 0.02
+    done
+    kill "-$2" "$(cat "pid-$3")"
+    from=$(date +%s)
+    wait $job
+    code=$?
+    [ $(($(date +%s) - from)) -le 30 ] || fail "the job outlives its rank $3 by more than 30 s"
+    return $code
+}
+
+same_end() {
+    for file in weights.safetensors state.safetensors; do
+        cmp -s "whole/checkpoints/$last/$file" "$1/checkpoints/$last/$file" || fail "$file of $1 is not that of the unbroken run"
+    done
+}
+
+train 2 whole || { fail "the unbroken run fails"; cat log-whole; exit 1; }
+step=$(awk -v seed=$$ 'BEGIN { srand(seed); print 20 + int(200 * rand()) }')
+
+at_step "$step" KILL $((step % 2)) killed && fail "the job ends well although a rank was killed at step $step"
+[ ! -e killed/checkpoints/$last ] || fail "the killed run came to its end: kill it earlier than step $step"
+cp -r killed one
+cp -r killed three
+train 2 killed --resume || { fail "the run that was killed at step $step does not resume"; cat log-killed; }
+same_end killed
+
+for signal in USR1 TERM; do
+    at_step "$step" $signal 1 told-$signal
+    code=$?
+    [ $code = 75 ] || { fail "exit code $code after SIG$signal at step $step, expected 75"; cat log-told-$signal; }
+    grep -q '^stopped step' told-$signal/STATUS || fail "STATUS after SIG$signal: $(cat told-$signal/STATUS)"
+    train 2 told-$signal --resume || { fail "the run that got SIG$signal at step $step does not resume"; cat log-told-$signal; }
+    same_end told-$signal
+done
+
+# Each step's loss, as "step loss".
+losses() { sed -n 's/.*"kind": *"step".*"step": *\([0-9]*\),.*"loss": *\([-0-9.e]*\),.*/\1 \2/p' "$1/metrics.jsonl"; }
+losses whole >whole.losses
+[ "$(wc -l <whole.losses)" = 300 ] || fail "the unbroken run has not 300 losses"
+for folder in one three; do
+    ranks=1
+    [ $folder = one ] || ranks=3
+    train $ranks $folder --resume || { fail "a run of two ranks does not resume on $ranks"; cat log-$folder; }
+    losses $folder | paste -d ' ' whole.losses - |
+        awk '{ d = $2 - $4; if ($1 != $3 || d > 1e-4 || d < -1e-4) { print "step " $1 ": loss " $2 " unbroken, " $4 " resumed as step " $3; exit 1 } }' ||
+        fail "resumed on $ranks ranks after step $step, the losses differ"
+done
+exit $failed
