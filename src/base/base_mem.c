@@ -75,6 +75,16 @@ cvy_status cvy_mem_grow(void *block, size_t old_bytes, size_t new_bytes)
     return CVY_OK;
 }
 
+cvy_status cvy_mem_reserve(void *array, int *room, int count, size_t elem_bytes)
+{
+    if (count < *room)
+        return CVY_OK;
+    const int more = *room ? 2 * *room : 32;
+    CVY_TRY(cvy_mem_grow(array, elem_bytes * (size_t)*room, elem_bytes * (size_t)more));
+    *room = more;
+    return CVY_OK;
+}
+
 void cvy_mem_free(void *block)
 {
     free(get_pointer(block));

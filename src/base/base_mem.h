@@ -10,6 +10,8 @@
 cvy_status cvy_mem_alloc(size_t bytes, void *out);  /* out: address of any object pointer */
 /* Grows a block made by cvy_mem_alloc to new_bytes, keeping old_bytes of content, zeroing the rest; *block is unchanged on failure. */
 cvy_status cvy_mem_grow(void *block, size_t old_bytes, size_t new_bytes);
+/* Room for one more element in a growing array: *array holds *room elements of elem_bytes, of which count are used; doubles where it is full. */
+cvy_status cvy_mem_reserve(void *array, int *room, int count, size_t elem_bytes);
 /* Frees the block that *block points to and sets it to NULL; NULL content is fine. block: address of any object pointer. */
 void cvy_mem_free(void *block);
 cvy_status cvy_mem_strdup(const char *text, char **out);

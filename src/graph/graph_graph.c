@@ -35,11 +35,7 @@ void cvy_graph_destroy(cvy_graph **graph)
 
 cvy_status cvy_graph_new_value(cvy_graph *g, const char *name, cvy_dtype dtype, const cvy_shape *shape, cvy_value **out)
 {
-    if (g->nvalue == g->value_room) {
-        const int room = g->value_room ? 2 * g->value_room : 256;
-        CVY_TRY(cvy_mem_grow(&g->value, sizeof *g->value * (size_t)g->value_room, sizeof *g->value * (size_t)room));
-        g->value_room = room;
-    }
+    CVY_TRY(cvy_mem_reserve(&g->value, &g->value_room, g->nvalue, sizeof *g->value));
     cvy_value *v = NULL;
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *v, &v));
     CVY_TRY(cvy_pool_strdup(g->pool, name, &v->name));
@@ -120,11 +116,7 @@ cvy_status cvy_graph_read_variable(cvy_graph *g, cvy_variable *variable, cvy_val
 
 static cvy_status append_node(cvy_graph *g, cvy_node *node)
 {
-    if (g->nnode == g->node_room) {
-        const int room = g->node_room ? 2 * g->node_room : 128;
-        CVY_TRY(cvy_mem_grow(&g->node, sizeof *g->node * (size_t)g->node_room, sizeof *g->node * (size_t)room));
-        g->node_room = room;
-    }
+    CVY_TRY(cvy_mem_reserve(&g->node, &g->node_room, g->nnode, sizeof *g->node));
     node->index = g->nnode;
     g->node[g->nnode++] = node;
     return CVY_OK;

@@ -47,11 +47,7 @@ cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy
         *out = v;
         return CVY_OK;
     }
-    if (vars->count == vars->room) {
-        const int room = vars->room ? 2 * vars->room : 64;
-        CVY_TRY(cvy_mem_grow(&vars->at, sizeof *vars->at * (size_t)vars->room, sizeof *vars->at * (size_t)room));
-        vars->room = room;
-    }
+    CVY_TRY(cvy_mem_reserve(&vars->at, &vars->room, vars->count, sizeof *vars->at));
     CVY_TRY(cvy_pool_alloc(vars->pool, sizeof *v, &v));
     CVY_TRY(cvy_pool_strdup(vars->pool, name, &v->name));
     *v = (cvy_variable){.name = v->name, .role = role, .dtype = dtype, .shape = *shape, .lr_mult = 1, .decay_mult = 1, .index = vars->count};

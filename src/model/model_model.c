@@ -47,11 +47,7 @@ cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, 
     CVY_CHECK(!is_known(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
     CVY_CHECK(sample_shape->ndim >= 0 && sample_shape->ndim < CVY_NDIM_MAX, CVY_E_SHAPE, "input %s: %d dimensions a sample, at most %d", name,
               sample_shape->ndim, CVY_NDIM_MAX - 1);
-    if (m->ninput == m->input_room) {
-        const int room = m->input_room ? 2 * m->input_room : 8;
-        CVY_TRY(cvy_mem_grow(&m->input, sizeof *m->input * (size_t)m->input_room, sizeof *m->input * (size_t)room));
-        m->input_room = room;
-    }
+    CVY_TRY(cvy_mem_reserve(&m->input, &m->input_room, m->ninput, sizeof *m->input));
     cvy_model_input *input = &m->input[m->ninput];
     CVY_TRY(cvy_pool_strdup(m->pool, name, &input->name));
     input->dtype = dtype;
@@ -90,11 +86,7 @@ static cvy_status default_name(cvy_model *m, const cvy_op_def *op, char **name_o
 cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *name, const cvy_tree *options, const char *output, char *const *from,
                               int nfrom)
 {
-    if (m->nlayer == m->layer_room) {
-        const int room = m->layer_room ? 2 * m->layer_room : 64;
-        CVY_TRY(cvy_mem_grow(&m->layer, sizeof *m->layer * (size_t)m->layer_room, sizeof *m->layer * (size_t)room));
-        m->layer_room = room;
-    }
+    CVY_TRY(cvy_mem_reserve(&m->layer, &m->layer_room, m->nlayer, sizeof *m->layer));
     cvy_layer layer = {.op = op, .options = options, .nfrom = nfrom};
     if (name)
         CVY_TRY(cvy_pool_strdup(m->pool, name, &layer.name));

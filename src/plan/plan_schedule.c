@@ -9,16 +9,6 @@
 
 #include "plan/plan.h"
 
-static cvy_status grow(void *array, int *room, int count, size_t size)
-{
-    if (count < *room)
-        return CVY_OK;
-    const int more = *room ? 2 * *room : 256;
-    CVY_TRY(cvy_mem_grow(array, size * (size_t)*room, size * (size_t)more));
-    *room = more;
-    return CVY_OK;
-}
-
 /* Working state: which buffer stands for loc i of the unit in micro-batch m. */
 struct schedule {
     cvy_plan *plan;
@@ -27,7 +17,7 @@ struct schedule {
 
 static cvy_status new_buffer(cvy_plan *plan, const cvy_buffer *like, int *out)
 {
-    CVY_TRY(grow(&plan->buffer, &plan->buffer_room, plan->nbuffer, sizeof *plan->buffer));
+    CVY_TRY(cvy_mem_reserve(&plan->buffer, &plan->buffer_room, plan->nbuffer, sizeof *plan->buffer));
     plan->buffer[plan->nbuffer] = *like;
     plan->buffer[plan->nbuffer].root = plan->nbuffer;
     plan->buffer[plan->nbuffer].first = plan->buffer[plan->nbuffer].last = -1;
@@ -105,7 +95,7 @@ static cvy_status buffer_for(struct schedule *s, int m, int loc, int *out)
 
 static cvy_status new_instr(cvy_plan *plan, cvy_call_kind kind, const cvy_call *call, int m, cvy_instr **out)
 {
-    CVY_TRY(grow(&plan->instr, &plan->instr_room, plan->ninstr, sizeof *plan->instr));
+    CVY_TRY(cvy_mem_reserve(&plan->instr, &plan->instr_room, plan->ninstr, sizeof *plan->instr));
     cvy_instr *instr = &plan->instr[plan->ninstr++];
     memset(instr, 0, sizeof *instr);
     instr->kind = kind;

@@ -8,16 +8,6 @@
 
 #include "plan/plan.h"
 
-static cvy_status grow(void *array, int *room, int count, size_t size)
-{
-    if (count < *room)
-        return CVY_OK;
-    const int more = *room ? 2 * *room : 64;
-    CVY_TRY(cvy_mem_grow(array, size * (size_t)*room, size * (size_t)more));
-    *room = more;
-    return CVY_OK;
-}
-
 static int find_loc(const cvy_unit *u, const cvy_value *v, const cvy_layout *layout)
 {
     for (int i = u->nloc - 1; i >= 0; i--)
@@ -30,7 +20,7 @@ static cvy_status new_loc(cvy_unit *u, cvy_value *v, const cvy_layout *layout, i
 {
     cvy_blocking b;
     CVY_TRY(cvy_blocking_make(layout, &v->shape, &b));
-    CVY_TRY(grow(&u->loc, &u->loc_room, u->nloc, sizeof *u->loc));
+    CVY_TRY(cvy_mem_reserve(&u->loc, &u->loc_room, u->nloc, sizeof *u->loc));
     u->loc[u->nloc] = (cvy_loc){.value = v, .layout = *layout, .home = home, .view_of = view_of, .elems = b.elems,
                                 .bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype)};
     *out = u->nloc++;
@@ -39,7 +29,7 @@ static cvy_status new_loc(cvy_unit *u, cvy_value *v, const cvy_layout *layout, i
 
 static cvy_status new_call(cvy_unit *u, cvy_call_kind kind, const cvy_node *node, cvy_phase phase, cvy_call **out)
 {
-    CVY_TRY(grow(&u->call, &u->call_room, u->ncall, sizeof *u->call));
+    CVY_TRY(cvy_mem_reserve(&u->call, &u->call_room, u->ncall, sizeof *u->call));
     cvy_call *call = &u->call[u->ncall++];
     *call = (cvy_call){.kind = kind, .node = node, .phase = phase};
     for (int i = 0; i < CVY_NODE_SRC_MAX; i++)
