@@ -30,6 +30,11 @@ awk -v a="$(last_loss one)" -v b="$(last_loss two)" 'BEGIN { exit !(a > 0 && (a 
 
 "$CONVOY" train job.yaml --out one >log 2>&1 && fail "an existing folder is taken"
 grep -q 'one exists already' log || fail "the folder is not named: $(cat log)"
+# A wrong job leaves no folder behind, so that the corrected one can have the name.
+for set in train.metrics=acc checkpoint.best=acurracy 'train.stop={metric: rmse, patience: 2}' model.name=lent 'train.groups=[{match: none}]'; do
+    "$CONVOY" train job.yaml --out wrong --set "$set" >log 2>&1 && fail "--set $set is accepted"
+    [ ! -e wrong ] || { fail "--set $set leaves a folder behind"; rm -rf wrong; }
+done
 (cd "$work" && "$CONVOY" train job.yaml --set train.steps=1 --set train.epochs= >log 2>&1 && [ -d runs/job-001 ]) || fail "no runs/job-001: $(cat log)"
 
 "$CONVOY" test one --json >score || fail "test fails"
