@@ -36,6 +36,17 @@ static cvy_value *next_reduced(const cvy_graph *g, cvy_dtype dtype, int *node_at
     return NULL;
 }
 
+/* Small networks would fit one bucket, and nothing would overlap: four at least, unless they would be tiny. */
+static size_t limit_bucket(const cvy_graph *g, size_t bucket_bytes)
+{
+    const size_t least = 64 << 10;
+    size_t total = 0;
+    int node_at = 0, dst_at = 0;
+    for (const cvy_value *v; (v = next_reduced(g, CVY_DTYPE_F32, &node_at, &dst_at)) != NULL;)
+        total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
+    return CVY_MIN(bucket_bytes, CVY_MAX(total / 4, least));
+}
+
 /* Assigns buckets; last[b] becomes the value of bucket b that is made last. Buckets hold one dtype. */
 static int assign_buckets(cvy_graph *g, size_t bucket_bytes, cvy_value **last)
 {
@@ -104,7 +115,7 @@ cvy_status cvy_pass_reduce(cvy_graph *g, int nranks, size_t bucket_bytes, int ov
 {
     cvy_value **last = NULL, **token = NULL;
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *last * ((size_t)g->nvalue + 1), &last));
-    const int nbucket = assign_buckets(g, bucket_bytes, last);
+    const int nbucket = assign_buckets(g, limit_bucket(g, bucket_bytes), last);
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *token * ((size_t)nbucket + 1), &token));
     *nbucket_out = nbucket;
     for (int b = 0; b < nbucket && nranks > 1; b++)

@@ -1,5 +1,5 @@
 /*
- * job_train.c: the trees of the section `train`: optimiser, losses, metrics, groups of weights, early stop.
+ * job_section_train.c: the trees of the section `train`: optimiser, losses, metrics, groups of weights, early stop.
  *
  * All but the groups are "a name, or a map with a name": the keys of ours are taken out, the rest is for the owner's
  * own table.
