@@ -118,9 +118,10 @@ CVY_INLINE void see_tap(const int64_t B, const float *restrict src, int64_t step
     for (int64_t x = 0; x < n; x++)
         for (int64_t l = 0; l < B; l++) {
             const float v = src[x * step + l], b = best[x * B + l];
+            const int32_t a = arg[x * B + l];
             const int wins = !(v <= b) & (b == b);
             best[x * B + l] = wins ? v : b;
-            arg[x * B + l] = wins ? tap : arg[x * B + l];
+            arg[x * B + l] = wins ? tap : a;
         }
 }
 

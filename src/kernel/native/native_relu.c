@@ -64,8 +64,10 @@ CVY_SIMD static void relu_grad_range(int64_t first, int64_t end, void *arg)
     const float *ddst = s->ddst, *y = s->src;
     float *dsrc = s->dst;
 #pragma omp simd
-    for (int64_t i = first; i < end; i++)
-        dsrc[i] = y[i] > 0 ? ddst[i] : 0;
+    for (int64_t i = first; i < end; i++) {
+        const float d = ddst[i];
+        dsrc[i] = y[i] > 0 ? d : 0;
+    }
 }
 
 static cvy_status relu_grad_run(void *state, void *const *src, void *const *dst, void *scratch)
