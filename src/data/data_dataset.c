@@ -7,6 +7,7 @@
  */
 #include "data/data_reader.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -388,12 +389,33 @@ static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, cvy_pictur
     return CVY_OK;
 }
 
+/* One number that is none would make every weight so, and nobody would know where it came from. */
+static cvy_status check_finite(const char *what, const float *x, int64_t n)
+{
+    int finite = 1;
+    for (int64_t i = 0; i < n; i++)
+        finite &= isfinite(x[i]) != 0;
+    CVY_CHECK(finite, CVY_E_FORMAT, "%s holds a value that is not a finite number", what);
+    return CVY_OK;
+}
+
+static cvy_status check_numbers(const cvy_dataset *d, const struct scratch *s, const cvy_picture *p)
+{
+    const cvy_reader_info *set = &d->stored;
+    if (p->dtype == CVY_DTYPE_F32)
+        CVY_TRY(check_finite("x", p->data, p->C * p->H * p->W));
+    if (set->has_y)
+        CVY_TRY(check_finite("y", (const float *)s->raw.y.data, cvy_shape_elems(&set->y_shape)));
+    return set->has_weight ? check_finite("weight", &s->raw.weight, 1) : CVY_OK;
+}
+
 static cvy_status read_fields(cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch, void *const *field_out)
 {
     cvy_picture picture = {0};
     const cvy_reader_info *set = &d->stored;
     int field = 0;
     CVY_TRY(name_sample(d, number, to_picture(d, s, &picture)));
+    CVY_TRY(name_sample(d, number, check_numbers(d, s, &picture)));
     CVY_TRY(name_sample(d, number, cvy_augment_apply(d->augment, picture, epoch, number, s->turn, field_out[field++])));
     if (set->has_label)
         memcpy(field_out[field++], &s->raw.label, sizeof s->raw.label);
