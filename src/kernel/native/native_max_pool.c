@@ -199,13 +199,18 @@ static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, 
 CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict ddst, const void *restrict index, int32_t tap, int64_t n, int64_t step,
                          float *restrict dsrc)
 {
-    for (int64_t x = 0; x < n; x++)
+    for (int64_t x = 0; x < n; x++) {
+        float won[16];
         for (int64_t l = 0; l < B; l++) {
             const int32_t winner = wide ? ((const int32_t *)index)[x * B + l] : ((const uint8_t *)index)[x * B + l];
             const float d = ddst[x * B + l];
-            dsrc[x * step + l] += winner == tap ? d : 0;
+            won[l] = winner == tap ? d : 0;
         }
+        for (int64_t l = 0; l < B; l++)
+            dsrc[x * step + l] += won[l];
+    }
 }
+
 
 CVY_INLINE void backward_row(const struct max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h, int64_t in, float *dsrc)
 {
