@@ -1,9 +1,11 @@
 /*
- * kernel.h: what a kernel is: an offer to run one operator on given shapes, dtypes and layouts, made at planning time, and a function that runs it.
+ * kernel.h: what a kernel is: an offer to run one operator on given shapes, dtypes and layouts, made at planning time,
+ * and a function that runs it.
  *
- * The planner goes through a graph in order. For each node it asks the kernels of the operator in the order of their preference; the first
- * that offers is taken (a plan file may name another). An offer fixes the layout of every source and destination; where a source lies
- * otherwise, the planner puts a reorder before it. Without an offer the operator's plain reference kernel runs, on plain layouts.
+ * The planner goes through a graph in order. For each node it asks the kernels of the operator in the order of their
+ * preference; the first that offers is taken (a plan file may name another). An offer fixes the layout of every source
+ * and destination; where a source lies otherwise, the planner puts a reorder before it. Without an offer the operator's
+ * plain reference kernel runs, on plain layouts.
  */
 #ifndef CVY_KERNEL_H
 #define CVY_KERNEL_H
@@ -13,39 +15,47 @@
 typedef struct cvy_kernel_ask {
     const cvy_node *node;
     int threads;
-    /* In: the layout in which each source lies now (a variable whose layout is not fixed yet: src_free[i] = 1). The offer overwrites it with what it wants. */
+    /* In: the layout in which each source lies now (a variable whose layout is not fixed yet: src_free[i] = 1). The
+     * offer overwrites it with what it wants. */
     cvy_layout src[CVY_NODE_SRC_MAX];
     int src_free[CVY_NODE_SRC_MAX];
-    /* Out: layouts of the destinations (plain on entry). For a destination that is an assigned variable or a variable's gradient see dst_fixed. */
+    /* Out: layouts of the destinations (plain on entry). For a destination that is an assigned variable or a variable's
+     * gradient see dst_fixed. */
     cvy_layout dst[CVY_NODE_DST_MAX];
-    int dst_fixed[CVY_NODE_DST_MAX];   /* in: dst[i] is given (the variable's own layout: gradients and states use the weight's); a kernel that cannot write
-                                          it may overwrite dst[i], the planner then reorders behind it */
-    size_t scratch_bytes;              /* out: of this call's scratch, 64-byte aligned, arena memory */
-    int inplace[CVY_NODE_DST_MAX];     /* out: 1 + index of the source whose memory dst[i] may take over if that source ends here; 0: none */
+    int dst_fixed[CVY_NODE_DST_MAX]; /* in: dst[i] is given (the variable's own layout: gradients and states use the
+                                        weight's); a kernel that cannot write it may overwrite dst[i], the planner then
+                                        reorders behind it */
+    size_t scratch_bytes;            /* out: of this call's scratch, 64-byte aligned, arena memory */
+    int inplace[CVY_NODE_DST_MAX]; /* out: 1 + index of the source whose memory dst[i] may take over if that source ends
+                                      here; 0: none */
 } cvy_kernel_ask;
 
 typedef struct cvy_kernel_def {
-    const char *name;                  /* "native.relu", "onednn.conv" */
-    const char *op;                    /* the operator that it runs */
-    int preference;                    /* higher is asked first; reference counts as 0 */
-    /* CVY_OK: offered, ask's out fields set. CVY_NOT_APPLICABLE: declined, the reason set by cvy_error_set (a sentence for `convoy plan --explain`). */
+    const char *name; /* "native.relu", "onednn.conv" */
+    const char *op;   /* the operator that it runs */
+    int preference;   /* higher is asked first; reference counts as 0 */
+    /* CVY_OK: offered, ask's out fields set. CVY_NOT_APPLICABLE: declined, the reason set by cvy_error_set (a sentence
+     * for `convoy plan --explain`). */
     cvy_status (*offer)(cvy_kernel_ask *ask);
-    /* Builds what run needs, once, with the final layouts in ask; state may stay NULL (then run gets the node's options through ask at create only). */
+    /* Builds what run needs, once, with the final layouts in ask; state may stay NULL (then run gets the node's options
+     * through ask at create only). */
     cvy_status (*create)(const cvy_kernel_ask *ask, void **state_out);
     /* src, dst in the node's order, NULL where the node has NULL. Allocates nothing. */
     cvy_status (*run)(void *state, void *const *src, void *const *dst, void *scratch);
     void (*destroy)(void *state);
 } cvy_kernel_def;
 
-#define CVY_KERNEL_DEFINE(id) const cvy_kernel_def cvy_kernel_##id##_def   /* id: native_relu, onednn_conv */
+#define CVY_KERNEL_DEFINE(id) const cvy_kernel_def cvy_kernel_##id##_def /* id: native_relu, onednn_conv */
 
 const cvy_kernel_def *const *cvy_kernel_table(int *count_out);
 const cvy_kernel_def *cvy_kernel_find(const char *name);
 
-/* Reorders between two layouts of one shape and dtype: the one kernel that belongs to no operator. Uses oneDNN where built in, else plain loops. */
+/* Reorders between two layouts of one shape and dtype: the one kernel that belongs to no operator. Uses oneDNN where
+ * built in, else plain loops. */
 typedef struct cvy_reorder cvy_reorder;
-cvy_status cvy_reorder_create(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to, int threads, cvy_reorder **out);
-void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst);   /* padding of dst becomes zero */
+cvy_status cvy_reorder_create(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to,
+                              int threads, cvy_reorder **out);
+void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst); /* padding of dst becomes zero */
 void cvy_reorder_destroy(cvy_reorder **r);
 
 /* Splits n items over the team and calls body(first, last, arg) in parallel; grain: least items worth a thread. */

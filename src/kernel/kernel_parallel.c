@@ -1,8 +1,9 @@
 /*
  * kernel_parallel.c: how a kernel spreads a loop over the compute team.
  *
- * In the step: every kernel of our own runs its loops through here, so the team is the one OpenMP team that oneDNN uses as well. A loop takes
- * either the whole team or the calling thread alone: a team that changes its size from loop to loop would start and end threads in the step.
+ * In the step: every kernel of our own runs its loops through here, so the team is the one OpenMP team that oneDNN uses
+ * as well. A loop takes either the whole team or the calling thread alone: a team that changes its size from loop to
+ * loop would start and end threads in the step.
  */
 #include "kernel/kernel.h"
 

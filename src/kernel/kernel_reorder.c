@@ -1,9 +1,10 @@
 /*
  * kernel_reorder.c: copies a tensor from one layout into another.
  *
- * In the step: where a kernel wants a source in another layout than it lies in; outside it: variables to and from files. Where oneDNN knows
- * both layouts its generated code is taken. The plain way rests on this: in a blocked layout the offset of an element is a sum of one
- * term per dimension, so a table per dimension and layout turns any pair of layouts into additions.
+ * In the step: where a kernel wants a source in another layout than it lies in; outside it: variables to and from
+ * files. Where oneDNN knows both layouts its generated code is taken. The plain way rests on this: in a blocked layout
+ * the offset of an element is a sum of one term per dimension, so a table per dimension and layout turns any pair of
+ * layouts into additions.
  */
 #include <string.h>
 
@@ -15,11 +16,11 @@
 struct cvy_reorder {
     size_t elem_bytes;
     int threads, ndim;
-    int same;                          /* equal layouts: a copy */
-    int64_t elems, to_elems, rows;     /* logical, of the target with padding, product of all dimensions but the last */
+    int same;                      /* equal layouts: a copy */
+    int64_t elems, to_elems, rows; /* logical, of the target with padding, product of all dimensions but the last */
     int64_t dim[CVY_NDIM_MAX];
     int64_t *from[CVY_NDIM_MAX], *to[CVY_NDIM_MAX];
-    const char *src;                   /* of the running call */
+    const char *src; /* of the running call */
     char *dst;
 #if CVY_HAVE_ONEDNN
     cvy_onednn_call *call;
@@ -40,7 +41,8 @@ static cvy_status make_tables(const cvy_layout *layout, const cvy_shape *shape, 
     return CVY_OK;
 }
 
-cvy_status cvy_reorder_create(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to, int threads, cvy_reorder **out)
+cvy_status cvy_reorder_create(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to,
+                              int threads, cvy_reorder **out)
 {
     cvy_status status = CVY_OK;
     cvy_reorder *r = NULL;
@@ -87,8 +89,8 @@ out:
 }
 
 /* One row is a run over the last dimension. */
-#define COPY_ROW(type)                                                                       \
-    for (int64_t i = 0; i < n; i++)                                                          \
+#define COPY_ROW(type)                                                                                                 \
+    for (int64_t i = 0; i < n; i++)                                                                                    \
         ((type *)r->dst)[to + last_to[i]] = ((const type *)r->src)[from + last_from[i]];
 
 static void copy_rows(int64_t first, int64_t end, void *arg)

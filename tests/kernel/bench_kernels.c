@@ -3,8 +3,10 @@
  *
  *   bench_kernels [--threads T] [--block B] [--check] [WORD]...
  *
- * A line per node and kernel: the best of several runs, arithmetic and memory rates by the operator's own cost, and the layouts. WORDs select
- * lines of the table below by their text. Sources of 16 channels and more lie in blocks of 16 (or as --block says). --check runs the operators' test samples instead and prints the largest difference from the reference.
+ * A line per node and kernel: the best of several runs, arithmetic and memory rates by the operator's own cost, and the
+ * layouts. WORDs select lines of the table below by their text. Sources of 16 channels and more lie in blocks of 16 (or
+ * as --block says). --check runs the operators' test samples instead and prints the largest difference from the
+ * reference.
  */
 #include <math.h>
 #include <stdio.h>
@@ -67,10 +69,10 @@ static const struct line lines[] = {
 
 struct options {
     int threads, check;
-    int64_t block;                     /* of the source's channels; 1: plain */
+    int64_t block; /* of the source's channels; 1: plain */
 };
 
-struct tensor {                        /* of one value: what kernels read, in plain layout, and where they leave it */
+struct tensor { /* of one value: what kernels read, in plain layout, and where they leave it */
     float *plain;
     cvy_layout layout;
     int known;
@@ -86,7 +88,8 @@ static cvy_status tensor_of(struct tensor *all, const cvy_value *v, struct tenso
     const cvy_span span = {.dtype = v->dtype, .data = t->plain};
     const cvy_rng rng = cvy_rng_make(7, v->name, 0, 0);
     for (int64_t i = 0; i < cvy_shape_elems(&v->shape); i++)
-        cvy_set(&span, i, v->dtype == CVY_DTYPE_F32 ? 2 * (double)cvy_rng_u32(&rng, (uint64_t)i) / 4294967296.0 - 1 : 1);
+        cvy_set(&span, i,
+                v->dtype == CVY_DTYPE_F32 ? 2 * (double)cvy_rng_u32(&rng, (uint64_t)i) / 4294967296.0 - 1 : 1);
     return CVY_OK;
 }
 
@@ -129,7 +132,8 @@ static int padding_clean(const cvy_value *v, const void *data, const cvy_layout 
     cvy_blocking b;
     if (cvy_blocking_make(layout, &v->shape, &b) != CVY_OK || b.elems == cvy_shape_elems(&v->shape))
         return 1;
-    const cvy_span got = {.dtype = v->dtype, .data = (void *)(size_t)data}, want = {.dtype = v->dtype, .data = (void *)(size_t)plain};
+    const cvy_span got = {.dtype = v->dtype, .data = (void *)(size_t)data},
+                   want = {.dtype = v->dtype, .data = (void *)(size_t)plain};
     double sum_got = 0, sum_want = 0;
     for (int64_t i = 0; i < b.elems; i++)
         sum_got += fabs(cvy_get(&got, i));
@@ -196,7 +200,8 @@ static void print_layouts(const cvy_kernel_ask *ask)
 }
 
 /* keep: this kernel's results and layouts become what the nodes behind it see. */
-static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, const cvy_node *node, struct tensor *all, float *const *want, int keep)
+static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, const cvy_node *node, struct tensor *all,
+                             float *const *want, int keep)
 {
     cvy_kernel_ask ask = {.node = node, .threads = o->threads};
     void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *scratch = NULL, *state = NULL;
@@ -233,7 +238,8 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
             bytes += (double)cvy_shape_elems(&node->dst[i]->shape) * (double)cvy_dtype_bytes(node->dst[i]->dtype);
-    printf(" %9.3f ms %7.1f GFLOP/s %6.1f GB/s  scratch %.1f MB ", 1e3 * s, 1e-9 * (double)cost.flop / s, 1e-9 * bytes / s, 1e-6 * (double)ask.scratch_bytes);
+    printf(" %9.3f ms %7.1f GFLOP/s %6.1f GB/s  scratch %.1f MB ", 1e3 * s, 1e-9 * (double)cost.flop / s,
+           1e-9 * bytes / s, 1e-6 * (double)ask.scratch_bytes);
     print_layouts(&ask);
     for (int i = 0; i < node->ndst; i++) {
         float *plain = NULL;
@@ -242,11 +248,13 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
         CVY_TRY(cvy_mem_alloc((size_t)cvy_shape_elems(&node->dst[i]->shape) * 8, &plain));
         CVY_TRY(take_back(node->dst[i], dst[i], &ask.dst[i], plain));
         if (o->check && want[i])
-            printf("  diff %.1e%s", difference(node->dst[i], plain, want[i]), padding_clean(node->dst[i], dst[i], &ask.dst[i], plain) ? "" : " PADDING");
+            printf("  diff %.1e%s", difference(node->dst[i], plain, want[i]),
+                   padding_clean(node->dst[i], dst[i], &ask.dst[i], plain) ? "" : " PADDING");
         struct tensor *t = NULL;
         CVY_TRY(tensor_of(all, node->dst[i], &t));
         if (keep) {
-            memcpy(t->plain, plain, (size_t)cvy_shape_elems(&node->dst[i]->shape) * cvy_dtype_bytes(node->dst[i]->dtype));
+            memcpy(t->plain, plain,
+                   (size_t)cvy_shape_elems(&node->dst[i]->shape) * cvy_dtype_bytes(node->dst[i]->dtype));
             t->layout = ask.dst[i];
         }
         cvy_mem_free(&plain);
@@ -288,7 +296,8 @@ static cvy_status run_node(const struct options *o, const cvy_node *node, struct
         if (want[i]) {
             struct tensor *t = NULL;
             CVY_TRY(tensor_of(all, node->dst[i], &t));
-            memcpy(t->plain, want[i], (size_t)cvy_shape_elems(&node->dst[i]->shape) * cvy_dtype_bytes(node->dst[i]->dtype));
+            memcpy(t->plain, want[i],
+                   (size_t)cvy_shape_elems(&node->dst[i]->shape) * cvy_dtype_bytes(node->dst[i]->dtype));
             cvy_mem_free(&want[i]);
         }
     return CVY_OK;
@@ -306,7 +315,8 @@ static cvy_status build(cvy_vars *vars, cvy_pool *pool, const struct line *line,
     cvy_graph *g = NULL;
     cvy_variable *x = NULL;
     cvy_value *source = NULL, *output = NULL, *target = NULL, *loss = NULL;
-    const cvy_graph_opts opts = {.name = "bench", .batch = cvy_batch_share(src.dim[0], 0, 1), .training = 1, .dtype = CVY_DTYPE_F32, .seed = 1};
+    const cvy_graph_opts opts = {
+        .name = "bench", .batch = cvy_batch_share(src.dim[0], 0, 1), .training = 1, .dtype = CVY_DTYPE_F32, .seed = 1};
     const cvy_init init = {"constant", "value: 0", 1, 1};
     CVY_TRY(cvy_graph_create(vars, &opts, &g));
     *out = g;
@@ -391,7 +401,8 @@ int main(int argc, char **argv)
         faults += bench_one(&o, &lines[i], words, nwords);
     const cvy_op_def *const *ops = cvy_op_table(&nops);
     for (int i = 0; o.check && i < nops; i++)
-        for (const cvy_sample *s = ops[i]->samples; s && s->src && !(ops[i]->flags & (CVY_OP_HIDDEN | CVY_OP_LOSS)); s++)
+        for (const cvy_sample *s = ops[i]->samples; s && s->src && !(ops[i]->flags & (CVY_OP_HIDDEN | CVY_OP_LOSS));
+             s++)
             if (!(s->flags & CVY_SAMPLE_TIMING) && !strpbrk(s->src, ",:")) {
                 const struct line line = {"sample", s->src, ops[i]->name, s->options};
                 faults += bench_one(&o, &line, words, nwords);

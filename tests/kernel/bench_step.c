@@ -3,7 +3,8 @@
  *
  *   bench_step MODEL BATCH [THREADS [KERNELS [forward]]]        KERNELS: auto, native, reference
  *
- * Prints, for the step whose total was the shortest of several, every instruction that took a hundredth of it or more, and the sums by kernel.
+ * Prints, for the step whose total was the shortest of several, every instruction that took a hundredth of it or more,
+ * and the sums by kernel.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static void report(const cvy_plan *plan, const double *seconds, double total)
         const char *what = call_name(in);
         if (seconds[i] > 0.01 * total)
             printf("%9.3f ms %5.1f%%  %-36s %-36s %s\n", 1e3 * seconds[i], 100 * seconds[i] / total,
-                   in->call && in->call->node ? in->call->node->name : "", what, layouts(in, plan->unit[in->micro], text));
+                   in->call && in->call->node ? in->call->node->name : "", what,
+                   layouts(in, plan->unit[in->micro], text));
         int k = 0;
         while (k < n && strcmp(name[k], what) != 0)
             k++;
@@ -69,8 +71,10 @@ static cvy_status run(const char *name, int64_t batch, int threads, const char *
     double *best = NULL, best_total = 1e9;
     int step = 0;
     const cvy_context_opts opts = {.size = sizeof opts, .threads = threads, .log_level = CVY_LOG_WARN};
-    const cvy_program_opts program_opts = {.size = sizeof program_opts, .seed = 1, .batch_norm_group = -2, .kernels = kernels};
-    const cvy_training_opts training = {.size = sizeof training, .optimizer = "sgd", .optimizer_options = "momentum: 0.9"};
+    const cvy_program_opts program_opts = {
+        .size = sizeof program_opts, .seed = 1, .batch_norm_group = -2, .kernels = kernels};
+    const cvy_training_opts training = {
+        .size = sizeof training, .optimizer = "sgd", .optimizer_options = "momentum: 0.9"};
     const cvy_shape label = {0};
     CVY_TRY(cvy_context_create(&opts, &context));
     CVY_TRY(cvy_model_zoo(name, NULL, NULL, 0, &model));
@@ -79,7 +83,8 @@ static cvy_status run(const char *name, int64_t batch, int threads, const char *
     CVY_TRY(cvy_model_add_input(model, "label", CVY_DTYPE_I32, &label));
     CVY_TRY(cvy_model_add(model, "softmax_cross_entropy", "loss", NULL, from));
     CVY_TRY(cvy_program_create(context, &program_opts, &program));
-    CVY_TRY(forward ? cvy_program_add_forward(program, model, batch, NULL, &step) : cvy_program_add_training(program, model, batch, &training, &step));
+    CVY_TRY(forward ? cvy_program_add_forward(program, model, batch, NULL, &step)
+                    : cvy_program_add_training(program, model, batch, &training, &step));
     const double start = cvy_clock_s();
     CVY_TRY(cvy_program_plan(program));
     const double planned = cvy_clock_s() - start;
@@ -101,8 +106,9 @@ static cvy_status run(const char *name, int64_t batch, int threads, const char *
         best_total = total < best_total ? total : best_total;
     }
     report(plan, best, best_total);
-    printf("%s batch %lld threads %d: %.2f ms, %.1f images/s; planned in %.3f s; arena %.1f MB\n", name, (long long)batch, threads, 1e3 * best_total,
-           (double)batch / best_total, planned, 1e-6 * (double)plan->arena_bytes);
+    printf("%s batch %lld threads %d: %.2f ms, %.1f images/s; planned in %.3f s; arena %.1f MB\n", name,
+           (long long)batch, threads, 1e3 * best_total, (double)batch / best_total, planned,
+           1e-6 * (double)plan->arena_bytes);
     cvy_mem_free(&best);
     cvy_program_destroy(&program);
     cvy_model_destroy(&model);

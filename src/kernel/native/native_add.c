@@ -8,8 +8,8 @@
 struct add {
     int64_t elems;
     int threads, nsrc;
-    float by;                          /* scale */
-    const float *src[CVY_NODE_SRC_MAX];   /* of the running call */
+    float by;                           /* scale */
+    const float *src[CVY_NODE_SRC_MAX]; /* of the running call */
     float *dst;
 };
 
@@ -96,11 +96,21 @@ static cvy_status scale_run(void *state, void *const *src, void *const *dst, voi
 }
 
 CVY_KERNEL_DEFINE(native_add) = {
-    .name = "native.add", .op = "add", .preference = 50,
-    .offer = add_offer, .create = add_create, .run = add_run, .destroy = add_destroy,
+    .name = "native.add",
+    .op = "add",
+    .preference = 50,
+    .offer = add_offer,
+    .create = add_create,
+    .run = add_run,
+    .destroy = add_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_scale) = {
-    .name = "native.scale", .op = "scale", .preference = 50,
-    .offer = add_offer, .create = scale_create, .run = scale_run, .destroy = add_destroy,
+    .name = "native.scale",
+    .op = "scale",
+    .preference = 50,
+    .offer = add_offer,
+    .create = scale_create,
+    .run = scale_run,
+    .destroy = add_destroy,
 };

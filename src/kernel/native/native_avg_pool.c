@@ -11,8 +11,8 @@
 struct avg_pool {
     cvy_pool_walk w;
     int threads;
-    float *inverse[3];                 /* 1 / positions that count, for each destination coordinate of a dimension */
-    const float *src;                  /* of the running call: forward's source, backward's ddst */
+    float *inverse[3]; /* 1 / positions that count, for each destination coordinate of a dimension */
+    const float *src;  /* of the running call: forward's source, backward's ddst */
     float *dst;
 };
 
@@ -43,7 +43,8 @@ static void avg_pool_destroy(void *state)
     cvy_mem_free(&s);
 }
 
-/* PyTorch's rule, see op_avg_pool.c: a window ends where the far padding does, and with count_include_pad what is left counts whole. */
+/* PyTorch's rule, see op_avg_pool.c: a window ends where the far padding does, and with count_include_pad what is left
+ * counts whole. */
 static cvy_status make_inverse(const cvy_pool_walk *w, int d, int count_include_pad, float **out)
 {
     float *inverse = NULL;
@@ -96,7 +97,8 @@ CVY_INLINE void add_tap(const int64_t B, const float *restrict src, int64_t step
             sum[x * B + l] += src[x * step + l];
 }
 
-CVY_INLINE void forward_row(const struct avg_pool *s, const int64_t B, const float *src, int64_t d, int64_t h, float *restrict dst)
+CVY_INLINE void forward_row(const struct avg_pool *s, const int64_t B, const float *src, int64_t d, int64_t h,
+                            float *restrict dst)
 {
     const cvy_pool_walk *w = &s->w;
     int64_t d0, d1, h0, h1;
@@ -120,7 +122,8 @@ CVY_INLINE void forward_plane(const struct avg_pool *s, const int64_t B, int64_t
     const cvy_pool_walk *w = &s->w;
     float *dst = s->dst + plane * w->dst_elems * B;
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++)
-        forward_row(s, B, s->src + plane * w->src_elems * B, row / w->dst[1], row % w->dst[1], dst + row * w->dst[2] * B);
+        forward_row(s, B, s->src + plane * w->src_elems * B, row / w->dst[1], row % w->dst[1],
+                    dst + row * w->dst[2] * B);
 }
 
 CVY_SIMD static void avg_pool_range(int64_t first, int64_t end, void *arg)
@@ -147,8 +150,8 @@ static cvy_status avg_pool_run(void *state, void *const *src, void *const *dst, 
 
 /* ---- backward ---- */
 
-CVY_INLINE void spread_tap(const int64_t B, const float *restrict ddst, const float *restrict inverse, float row_inverse, int64_t n, int64_t step,
-                           float *restrict dsrc)
+CVY_INLINE void spread_tap(const int64_t B, const float *restrict ddst, const float *restrict inverse,
+                           float row_inverse, int64_t n, int64_t step, float *restrict dsrc)
 {
     for (int64_t x = 0; x < n; x++) {
         const float f = row_inverse * inverse[x];
@@ -157,7 +160,8 @@ CVY_INLINE void spread_tap(const int64_t B, const float *restrict ddst, const fl
     }
 }
 
-CVY_INLINE void backward_row(const struct avg_pool *s, const int64_t B, int64_t d, int64_t h, const float *ddst, float *dsrc)
+CVY_INLINE void backward_row(const struct avg_pool *s, const int64_t B, int64_t d, int64_t h, const float *ddst,
+                             float *dsrc)
 {
     const cvy_pool_walk *w = &s->w;
     int64_t d0, d1, h0, h1;
@@ -168,7 +172,8 @@ CVY_INLINE void backward_row(const struct avg_pool *s, const int64_t B, int64_t 
             for (int64_t k = 0; k < w->kernel[2]; k++) {
                 const struct cvy_pool_reach r = w->reach[k];
                 const int64_t at = ((ds + i) * w->src[1] + hs + j) * w->src[2] + r.start;
-                spread_tap(B, ddst + r.first * B, s->inverse[2] + r.first, inverse, r.end - r.first, w->stride[2] * B, dsrc + at * B);
+                spread_tap(B, ddst + r.first * B, s->inverse[2] + r.first, inverse, r.end - r.first, w->stride[2] * B,
+                           dsrc + at * B);
             }
 }
 
@@ -177,7 +182,7 @@ CVY_INLINE void backward_plane(const struct avg_pool *s, const int64_t B, int64_
     const cvy_pool_walk *w = &s->w;
     float *dsrc = s->dst + plane * w->src_elems * B;
     const float *ddst = s->src + plane * w->dst_elems * B;
-    int64_t clear = 0;                 /* rows of the plane before it hold sums */
+    int64_t clear = 0; /* rows of the plane before it hold sums */
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++) {
         cvy_pool_clear(w, B, row, dsrc, &clear);
         backward_row(s, B, row / w->dst[1], row % w->dst[1], ddst + row * w->dst[2] * B, dsrc);
@@ -208,11 +213,21 @@ static cvy_status avg_pool_grad_run(void *state, void *const *src, void *const *
 }
 
 CVY_KERNEL_DEFINE(native_avg_pool) = {
-    .name = "native.avg_pool", .op = "avg_pool", .preference = 50,
-    .offer = avg_pool_offer, .create = avg_pool_create, .run = avg_pool_run, .destroy = avg_pool_destroy,
+    .name = "native.avg_pool",
+    .op = "avg_pool",
+    .preference = 50,
+    .offer = avg_pool_offer,
+    .create = avg_pool_create,
+    .run = avg_pool_run,
+    .destroy = avg_pool_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_avg_pool_grad) = {
-    .name = "native.avg_pool_grad", .op = "avg_pool_grad", .preference = 50,
-    .offer = avg_pool_grad_offer, .create = avg_pool_grad_create, .run = avg_pool_grad_run, .destroy = avg_pool_destroy,
+    .name = "native.avg_pool_grad",
+    .op = "avg_pool_grad",
+    .preference = 50,
+    .offer = avg_pool_grad_offer,
+    .create = avg_pool_grad_create,
+    .run = avg_pool_grad_run,
+    .destroy = avg_pool_destroy,
 };

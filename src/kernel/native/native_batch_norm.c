@@ -1,9 +1,10 @@
 /*
- * native_batch_norm.c: the passes of batch norm over activations: statistics, normalisation, the gradient's sums, the gradient.
- * In the step: see op_batch_norm.h for how the operators work together. All are bound by memory bandwidth.
+ * native_batch_norm.c: the passes of batch norm over activations: statistics, normalisation, the gradient's sums, the
+ * gradient. In the step: see op_batch_norm.h for how the operators work together. All are bound by memory bandwidth.
  *
- * Memory is walked in vectors of 16 floats: one position's block of channels, or neighbouring positions of one channel, whose 16 coefficients
- * are then equal. So one loop serves every layout. Sums are kept in double, as the statistics are: a variance is a small difference.
+ * Memory is walked in vectors of 16 floats: one position's block of channels, or neighbouring positions of one channel,
+ * whose 16 coefficients are then equal. So one loop serves every layout. Sums are kept in double, as the statistics
+ * are: a variance is a small difference.
  */
 #include <math.h>
 #include <string.h>
@@ -18,13 +19,13 @@ struct batch_norm {
     cvy_bn_groups groups;
     int threads, relu, scale_shift;
     double eps;
-    int64_t *group_of;                 /* row of the statistics of each sample */
+    int64_t *group_of; /* row of the statistics of each sample */
     /* of the running call */
     const float *x, *ddst, *scale, *shift;
     const double *stats, *gstats;
     double *sums;
     float *dst, *dscale, *dshift;
-    float *coef;                       /* in scratch: [G, 3, channels with padding] */
+    float *coef; /* in scratch: [G, 3, channels with padding] */
 };
 
 /* ---- coefficients of each group and channel, made before the walk ---- */
@@ -86,7 +87,8 @@ static void make_grad_coef(const struct batch_norm *s)
         const double n = (double)(cvy_bn_group_samples(&s->groups, g) * s->p.positions);
         double mean, inv_std;
         normaliser(s, g, c, &mean, &inv_std);
-        const double factor = (s->scale ? s->scale[c] : 1) * inv_std, slope = -factor * inv_std * s->gstats[(2 * g + 1) * C + c] / n;
+        const double factor = (s->scale ? s->scale[c] : 1) * inv_std,
+                     slope = -factor * inv_std * s->gstats[(2 * g + 1) * C + c] / n;
         coef_row(s, g, 0)[c] = (float)factor;
         coef_row(s, g, 1)[c] = (float)slope;
         coef_row(s, g, 2)[c] = (float)(-factor * s->gstats[2 * g * C + c] / n - slope * mean);
@@ -149,7 +151,8 @@ CVY_SIMD static void grad_apply_range(int64_t first, int64_t end, void *arg)
 }
 
 /* Adds lane by lane: sum[0] of a, sum[1] of a * (b - mean); a group's samples lie `step` floats apart. */
-CVY_INLINE void add_planes(const float *a, const float *b, const float *mean, int64_t samples, int64_t step, int64_t elems, double sum[2][LANES])
+CVY_INLINE void add_planes(const float *a, const float *b, const float *mean, int64_t samples, int64_t step,
+                           int64_t elems, double sum[2][LANES])
 {
     for (int64_t n = 0; n < samples; n++, a += step, b += step) {
         int64_t i = 0;
@@ -166,10 +169,12 @@ CVY_INLINE void add_planes(const float *a, const float *b, const float *mean, in
     }
 }
 
-/* Work item: one row of the statistics and one block of channels. sums [G, 2, C]; the second sum is multiplied by second[c] of its row. */
+/* Work item: one row of the statistics and one block of channels. sums [G, 2, C]; the second sum is multiplied by
+ * second[c] of its row. */
 CVY_INLINE void sum_item(const struct batch_norm *s, const float *a, const float *b, int centred, int64_t item)
 {
-    const int64_t block = s->p.block, C = s->p.channels, g = item / s->p.groups, part = item % s->p.groups, elems = s->p.positions * block;
+    const int64_t block = s->p.block, C = s->p.channels, g = item / s->p.groups, part = item % s->p.groups,
+                  elems = s->p.positions * block;
     int64_t first, last;
     float mean[LANES] = {0};
     double sum[2][LANES] = {{0}}, inv_std[LANES];
@@ -224,7 +229,8 @@ static cvy_status offer(cvy_kernel_ask *ask, int other, int dst_is_activation, i
         const cvy_planes p = cvy_planes_make(&ask->node->src[0]->shape, &layout);
         ask->dst[0] = layout;
         ask->inplace[0] = inplace + 1;
-        ask->scratch_bytes = (size_t)(CVY_MAX(1, cvy_bn_groups_make(ask->node->graph).count) * 3 * p.groups * p.block) * sizeof(float);
+        ask->scratch_bytes =
+            (size_t)(CVY_MAX(1, cvy_bn_groups_make(ask->node->graph).count) * 3 * p.groups * p.block) * sizeof(float);
     }
     return CVY_OK;
 }
@@ -299,7 +305,8 @@ static cvy_status infer_create(const cvy_kernel_ask *ask, void **state_out)
 
 static void walk_planes(struct batch_norm *s, cvy_range_fn body)
 {
-    cvy_parallel_for(s->threads, s->p.n * s->p.groups, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, s->p.positions * s->p.block)), body, s);
+    cvy_parallel_for(s->threads, s->p.n * s->p.groups, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, s->p.positions * s->p.block)),
+                     body, s);
 }
 
 static cvy_status stats_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -351,7 +358,7 @@ static cvy_status grad_stats_run(void *state, void *const *src, void *const *dst
     s->sums = dst[0];
     cvy_parallel_for(s->threads, s->groups.count * s->p.groups, 1, grad_stats_range, s);
     for (int k = 0; k < 2 && s->scale_shift; k++) {
-        float *sum = dst[2 - k];       /* row 0 of the sums is dshift, row 1 dscale */
+        float *sum = dst[2 - k]; /* row 0 of the sums is dshift, row 1 dscale */
         for (int64_t c = 0; sum && c < C; c++) {
             double total = 0;
             for (int64_t g = 0; g < s->groups.count; g++)
@@ -378,26 +385,51 @@ static cvy_status grad_apply_run(void *state, void *const *src, void *const *dst
 }
 
 CVY_KERNEL_DEFINE(native_bn_stats) = {
-    .name = "native.bn_stats", .op = "bn_stats", .preference = 50,
-    .offer = stats_offer, .create = create, .run = stats_run, .destroy = destroy,
+    .name = "native.bn_stats",
+    .op = "bn_stats",
+    .preference = 50,
+    .offer = stats_offer,
+    .create = create,
+    .run = stats_run,
+    .destroy = destroy,
 };
 
 CVY_KERNEL_DEFINE(native_bn_apply) = {
-    .name = "native.bn_apply", .op = "bn_apply", .preference = 50,
-    .offer = apply_offer, .create = create, .run = apply_run, .destroy = destroy,
+    .name = "native.bn_apply",
+    .op = "bn_apply",
+    .preference = 50,
+    .offer = apply_offer,
+    .create = create,
+    .run = apply_run,
+    .destroy = destroy,
 };
 
 CVY_KERNEL_DEFINE(native_bn_infer) = {
-    .name = "native.bn_infer", .op = "bn_infer", .preference = 50,
-    .offer = apply_offer, .create = infer_create, .run = infer_run, .destroy = destroy,
+    .name = "native.bn_infer",
+    .op = "bn_infer",
+    .preference = 50,
+    .offer = apply_offer,
+    .create = infer_create,
+    .run = infer_run,
+    .destroy = destroy,
 };
 
 CVY_KERNEL_DEFINE(native_bn_grad_stats) = {
-    .name = "native.bn_grad_stats", .op = "bn_grad_stats", .preference = 50,
-    .offer = grad_stats_offer, .create = create, .run = grad_stats_run, .destroy = destroy,
+    .name = "native.bn_grad_stats",
+    .op = "bn_grad_stats",
+    .preference = 50,
+    .offer = grad_stats_offer,
+    .create = create,
+    .run = grad_stats_run,
+    .destroy = destroy,
 };
 
 CVY_KERNEL_DEFINE(native_bn_grad_apply) = {
-    .name = "native.bn_grad_apply", .op = "bn_grad_apply", .preference = 50,
-    .offer = grad_apply_offer, .create = create, .run = grad_apply_run, .destroy = destroy,
+    .name = "native.bn_grad_apply",
+    .op = "bn_grad_apply",
+    .preference = 50,
+    .offer = grad_apply_offer,
+    .create = create,
+    .run = grad_apply_run,
+    .destroy = destroy,
 };

@@ -17,7 +17,8 @@ cvy_status cvy_native_f32(const cvy_node *node)
 {
     if (node->src[0]->dtype == CVY_DTYPE_F32)
         return CVY_OK;
-    return cvy_error_set(CVY_NOT_APPLICABLE, "native kernels compute in f32, the source is %s", cvy_dtype_text(node->src[0]->dtype));
+    return cvy_error_set(CVY_NOT_APPLICABLE, "native kernels compute in f32, the source is %s",
+                         cvy_dtype_text(node->src[0]->dtype));
 }
 
 cvy_layout cvy_native_channels(const cvy_kernel_ask *ask, int i)

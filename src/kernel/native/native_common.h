@@ -1,15 +1,17 @@
 /*
- * native_common.h: what our own f32 kernels share: the loops' instruction sets, the layouts that they accept, and elementwise offers.
+ * native_common.h: what our own f32 kernels share: the loops' instruction sets, the layouts that they accept, and
+ * elementwise offers.
  */
 #ifndef CVY_NATIVE_COMMON_H
 #define CVY_NATIVE_COMMON_H
 
 #include "kernel/kernel.h"
 
-/* Put before a function whose loops deserve wide vectors: it is compiled for several instruction sets, and the loader picks one. What such a
- * function calls must be inlined into it (CVY_INLINE) or be such a function itself. Its name is unique in the tree, although it is static:
- * clang makes the function that picks a global symbol. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* Put before a function whose loops deserve wide vectors: it is compiled for several instruction sets, and the loader
+ * picks one. What such a function calls must be inlined into it (CVY_INLINE) or be such a function itself. Its name is
+ * unique in the tree, although it is static: clang makes the function that picks a global symbol. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&            \
+    !defined(__SANITIZE_THREAD__)
 #define CVY_SIMD __attribute__((target_clones("avx512f", "fma", "default")))
 #else
 #define CVY_SIMD
@@ -23,10 +25,11 @@
 /* Elements below which a second thread costs more than it brings. */
 #define CVY_GRAIN 16384
 
-/* An activation [N, C, positions...] as memory: planes of `positions` x `block` floats, a plane per sample and channel (block of channels). */
+/* An activation [N, C, positions...] as memory: planes of `positions` x `block` floats, a plane per sample and channel
+ * (block of channels). */
 typedef struct cvy_planes {
-    int64_t n, channels;               /* logical */
-    int64_t groups;                    /* blocks of channels; the channels themselves in plain layout */
+    int64_t n, channels; /* logical */
+    int64_t groups;      /* blocks of channels; the channels themselves in plain layout */
     int64_t positions, block;
 } cvy_planes;
 
@@ -36,10 +39,11 @@ cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout);
 cvy_status cvy_native_f32(const cvy_node *node);
 /* A layout of planes for source i: as it lies if that is plain or blocked by channels, else plain. */
 cvy_layout cvy_native_channels(const cvy_kernel_ask *ask, int i);
-/* The layout that convolutions are likely to want of an activation of this shape: for kernels whose source does not tell. */
+/* The layout that convolutions are likely to want of an activation of this shape: for kernels whose source does not
+ * tell. */
 cvy_layout cvy_native_preferred(const cvy_shape *shape);
-/* An offer for elementwise kernels: f32, all of the first nsrc sources and dst[0] in one layout (a blocked one if a source has one),
- * dst[0] may take over the memory of source `inplace` (-1: of none). */
+/* An offer for elementwise kernels: f32, all of the first nsrc sources and dst[0] in one layout (a blocked one if a
+ * source has one), dst[0] may take over the memory of source `inplace` (-1: of none). */
 cvy_status cvy_native_offer_elementwise(cvy_kernel_ask *ask, int nsrc, int inplace);
 /* Elements in memory of dst[0], padding included. */
 cvy_status cvy_native_dst_elems(const cvy_kernel_ask *ask, int64_t *elems_out);

@@ -1,21 +1,22 @@
 /*
  * native_conv.c: convolution, deconvolution and their gradients as matrix products, for builds without oneDNN.
  *
- * A strip of destination rows is unfolded: a matrix with a row for each channel and tap of the filter, and a column for each position
- * (Chellapilla, Puri and Simard 2006). Threads take samples; a deconvolution is the same with its sides swapped. Plain layouts.
+ * A strip of destination rows is unfolded: a matrix with a row for each channel and tap of the filter, and a column for
+ * each position (Chellapilla, Puri and Simard 2006). Threads take samples; a deconvolution is the same with its sides
+ * swapped. Plain layouts.
  */
 #include <string.h>
 
 #include "kernel/native/native_gemm.h"
 #include "op/op_conv.h"
 
-enum sum { FORWARD, BACKWARD, WEIGHT };        /* of the convolution: window source -> destination, back, and their product */
+enum sum { FORWARD, BACKWARD, WEIGHT }; /* of the convolution: window source -> destination, back, and their product */
 
 struct conv {
     enum sum sum;
     int threads, relu, has_bias;
     cvy_window_channels c;
-    int64_t src[3], dst[3], kernel[3], stride[3], pad[3], dilation[3];      /* the row last */
+    int64_t src[3], dst[3], kernel[3], stride[3], pad[3], dilation[3]; /* the row last */
     int64_t src_elems, dst_elems, taps;
     int64_t unfolded;                  /* rows of the unfolded matrix of one group */
     int64_t strip;                     /* destination rows at a time */
@@ -27,9 +28,10 @@ struct conv {
 
 /* ---- unfolding ---- */
 
-/* Destination rows first .. first+n-1 of one sample, one channel, one tap: visits each as a run of positions that touch the source. */
+/* Destination rows first .. first+n-1 of one sample, one channel, one tap: visits each as a run of positions that touch
+ * the source. */
 struct run {
-    int64_t src, x0, x1;               /* source offset of position x0; none where x0 == x1 */
+    int64_t src, x0, x1; /* source offset of position x0; none where x0 == x1 */
 };
 
 CVY_INLINE struct run row_run(const struct conv *s, int64_t row, const int64_t tap[3])
@@ -96,9 +98,11 @@ CVY_SIMD static void fold(const struct conv *s, const float *col, int64_t first,
 
 /* ---- the three sums over one strip of one group of one sample ---- */
 
-static void strip_sum(const struct conv *s, int64_t sample, int64_t group, int64_t first, int64_t n, float *weight_sum, float *scratch)
+static void strip_sum(const struct conv *s, int64_t sample, int64_t group, int64_t first, int64_t n, float *weight_sum,
+                      float *scratch)
 {
-    const int64_t per_src = s->c.nsrc / s->c.groups, per_dst = s->c.ndst / s->c.groups, positions = n * s->dst[2], U = s->unfolded;
+    const int64_t per_src = s->c.nsrc / s->c.groups, per_dst = s->c.ndst / s->c.groups, positions = n * s->dst[2],
+                  U = s->unfolded;
     float *src = s->window_src + (sample * s->c.nsrc + group * per_src) * s->src_elems;
     float *dst = s->window_dst + (sample * s->c.ndst + group * per_dst) * s->dst_elems + first * s->dst[2];
     const int64_t weight_at = group * per_dst * U;
@@ -107,17 +111,46 @@ static void strip_sum(const struct conv *s, int64_t sample, int64_t group, int64
     if (s->sum != BACKWARD)
         unfold(s, src, first, n, col);
     switch (s->sum) {
-    case FORWARD:                      /* dst += weight col */
-        g = (cvy_gemm){.m = per_dst, .n = positions, .k = U, .a = s->weight + weight_at, .a_row = U, .a_col = 1, .b = col, .b_row = positions, .b_col = 1,
-                       .c = dst, .c_row = s->dst_elems, .add = 1};
+    case FORWARD: /* dst += weight col */
+        g = (cvy_gemm){.m = per_dst,
+                       .n = positions,
+                       .k = U,
+                       .a = s->weight + weight_at,
+                       .a_row = U,
+                       .a_col = 1,
+                       .b = col,
+                       .b_row = positions,
+                       .b_col = 1,
+                       .c = dst,
+                       .c_row = s->dst_elems,
+                       .add = 1};
         break;
-    case BACKWARD:                     /* col = weight^T dst */
-        g = (cvy_gemm){.m = U, .n = positions, .k = per_dst, .a = s->weight + weight_at, .a_row = 1, .a_col = U, .b = dst, .b_row = s->dst_elems, .b_col = 1,
-                       .c = col, .c_row = positions};
+    case BACKWARD: /* col = weight^T dst */
+        g = (cvy_gemm){.m = U,
+                       .n = positions,
+                       .k = per_dst,
+                       .a = s->weight + weight_at,
+                       .a_row = 1,
+                       .a_col = U,
+                       .b = dst,
+                       .b_row = s->dst_elems,
+                       .b_col = 1,
+                       .c = col,
+                       .c_row = positions};
         break;
-    case WEIGHT:                       /* weight += dst col^T */
-        g = (cvy_gemm){.m = per_dst, .n = U, .k = positions, .a = dst, .a_row = s->dst_elems, .a_col = 1, .b = col, .b_row = 1, .b_col = positions,
-                       .c = weight_sum + weight_at, .c_row = U, .add = 1};
+    case WEIGHT: /* weight += dst col^T */
+        g = (cvy_gemm){.m = per_dst,
+                       .n = U,
+                       .k = positions,
+                       .a = dst,
+                       .a_row = s->dst_elems,
+                       .a_col = 1,
+                       .b = col,
+                       .b_row = 1,
+                       .b_col = positions,
+                       .c = weight_sum + weight_at,
+                       .c_row = U,
+                       .add = 1};
         break;
     }
     cvy_gemm_run(&g, rest);
@@ -159,7 +192,8 @@ static void thread_range(int64_t first, int64_t end, void *arg)
     const struct conv *s = arg;
     const int64_t weights = s->c.ndst * s->unfolded;
     for (int64_t t = first; t < end; t++) {
-        float *scratch = s->scratch + t * s->thread_floats, *weight_sum = t == 0 ? s->weight_sum : scratch + s->thread_floats - weights;
+        float *scratch = s->scratch + t * s->thread_floats,
+              *weight_sum = t == 0 ? s->weight_sum : scratch + s->thread_floats - weights;
         if (s->sum == WEIGHT)
             memset(weight_sum, 0, (size_t)weights * sizeof *weight_sum);
         for (int64_t n = s->c.n * t / s->threads; n < s->c.n * (t + 1) / s->threads; n++)
@@ -183,7 +217,8 @@ CVY_SIMD static void add_thread_sums(int64_t first, int64_t end, void *arg)
 static cvy_status conv_geometry(const cvy_node *node, struct conv *s, cvy_window *w)
 {
     const char *op = node->op->name;
-    const int deconv = strncmp(op, "deconv", 6) == 0, grad_src = strstr(op, "_grad_src") != NULL, grad_weight = strstr(op, "_grad_weight") != NULL;
+    const int deconv = strncmp(op, "deconv", 6) == 0, grad_src = strstr(op, "_grad_src") != NULL,
+              grad_weight = strstr(op, "_grad_weight") != NULL;
     const int forward = !grad_src && !grad_weight;
     s->sum = grad_weight ? WEIGHT : forward == !deconv ? FORWARD : BACKWARD;
     if (deconv) {
@@ -223,11 +258,13 @@ static cvy_status fill_conv(const cvy_kernel_ask *ask, struct conv *s)
     s->dst_elems = w.dst_elems;
     s->taps = w.taps;
     s->unfolded = s->c.nsrc / s->c.groups * w.taps;
-    const int64_t rows = s->dst[0] * s->dst[1], fitting = (1 << 18) / CVY_MAX(1, s->unfolded * s->dst[2]);   /* a strip of a megabyte */
+    const int64_t rows = s->dst[0] * s->dst[1],
+                  fitting = (1 << 18) / CVY_MAX(1, s->unfolded * s->dst[2]); /* a strip of a megabyte */
     s->strip = CVY_MAX(1, CVY_MIN(rows, fitting));
     s->threads = (int)CVY_MAX(1, CVY_MIN(ask->threads, s->c.n));
     s->col_floats = whole_lines(s->unfolded * s->strip * s->dst[2]);
-    s->thread_floats = s->col_floats + whole_lines(cvy_gemm_scratch()) + (s->sum == WEIGHT ? whole_lines(s->c.ndst * s->unfolded) : 0);
+    s->thread_floats =
+        s->col_floats + whole_lines(cvy_gemm_scratch()) + (s->sum == WEIGHT ? whole_lines(s->c.ndst * s->unfolded) : 0);
     return CVY_OK;
 }
 
@@ -360,31 +397,61 @@ static cvy_status deconv_grad_weight_run(void *state, void *const *src, void *co
 }
 
 CVY_KERNEL_DEFINE(native_conv) = {
-    .name = "native.conv", .op = "conv", .preference = 50,
-    .offer = conv_offer, .create = conv_create, .run = conv_run, .destroy = conv_destroy,
+    .name = "native.conv",
+    .op = "conv",
+    .preference = 50,
+    .offer = conv_offer,
+    .create = conv_create,
+    .run = conv_run,
+    .destroy = conv_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_conv_grad_src) = {
-    .name = "native.conv_grad_src", .op = "conv_grad_src", .preference = 50,
-    .offer = conv_offer, .create = conv_create, .run = conv_grad_src_run, .destroy = conv_destroy,
+    .name = "native.conv_grad_src",
+    .op = "conv_grad_src",
+    .preference = 50,
+    .offer = conv_offer,
+    .create = conv_create,
+    .run = conv_grad_src_run,
+    .destroy = conv_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_conv_grad_weight) = {
-    .name = "native.conv_grad_weight", .op = "conv_grad_weight", .preference = 50,
-    .offer = conv_offer, .create = conv_create, .run = conv_grad_weight_run, .destroy = conv_destroy,
+    .name = "native.conv_grad_weight",
+    .op = "conv_grad_weight",
+    .preference = 50,
+    .offer = conv_offer,
+    .create = conv_create,
+    .run = conv_grad_weight_run,
+    .destroy = conv_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_deconv) = {
-    .name = "native.deconv", .op = "deconv", .preference = 50,
-    .offer = conv_offer, .create = conv_create, .run = deconv_run, .destroy = conv_destroy,
+    .name = "native.deconv",
+    .op = "deconv",
+    .preference = 50,
+    .offer = conv_offer,
+    .create = conv_create,
+    .run = deconv_run,
+    .destroy = conv_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_deconv_grad_src) = {
-    .name = "native.deconv_grad_src", .op = "deconv_grad_src", .preference = 50,
-    .offer = conv_offer, .create = conv_create, .run = deconv_grad_src_run, .destroy = conv_destroy,
+    .name = "native.deconv_grad_src",
+    .op = "deconv_grad_src",
+    .preference = 50,
+    .offer = conv_offer,
+    .create = conv_create,
+    .run = deconv_grad_src_run,
+    .destroy = conv_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_deconv_grad_weight) = {
-    .name = "native.deconv_grad_weight", .op = "deconv_grad_weight", .preference = 50,
-    .offer = conv_offer, .create = conv_create, .run = deconv_grad_weight_run, .destroy = conv_destroy,
+    .name = "native.deconv_grad_weight",
+    .op = "deconv_grad_weight",
+    .preference = 50,
+    .offer = conv_offer,
+    .create = conv_create,
+    .run = deconv_grad_weight_run,
+    .destroy = conv_destroy,
 };

@@ -2,8 +2,9 @@
  * native_copy.c: operators that only move data: concat, slice, pad_slice, pad, crop.
  * In the step: branches that meet, shortcuts, unequal padding.
  *
- * Each is one or several boxes, copied from a place in a source to a place in the destination, row by row. A layout with channels in blocks is kept
- * where the boxes' edges fall on the blocks' edges; then a block counts as one channel with longer rows.
+ * Each is one or several boxes, copied from a place in a source to a place in the destination, row by row. A layout
+ * with channels in blocks is kept where the boxes' edges fall on the blocks' edges; then a block counts as one channel
+ * with longer rows.
  */
 #include <string.h>
 
@@ -11,13 +12,13 @@
 #include "op/op_concat.h"
 #include "op/op_pad.h"
 
-struct box {                           /* in elements of memory; dimensions as in the layout, the last one contiguous on both sides */
-    int src;                           /* source that it is read from */
-    int64_t from[CVY_NDIM_MAX], to[CVY_NDIM_MAX], count[CVY_NDIM_MAX];       /* logical */
+struct box { /* in elements of memory; dimensions as in the layout, the last one contiguous on both sides */
+    int src; /* source that it is read from */
+    int64_t from[CVY_NDIM_MAX], to[CVY_NDIM_MAX], count[CVY_NDIM_MAX]; /* logical */
 };
 
 struct copy {
-    int threads, nbox, ndim, clear;    /* clear: the boxes do not cover the destination */
+    int threads, nbox, ndim, clear; /* clear: the boxes do not cover the destination */
     struct box box[CVY_NODE_SRC_MAX];
     int64_t block, dst_elems;
     int64_t dst_stride[CVY_NDIM_MAX], src_stride[CVY_NODE_SRC_MAX][CVY_NDIM_MAX];
@@ -86,7 +87,11 @@ static int boxes_of(const cvy_node *node, struct box *box)
     static const struct {
         const char *op;
         int (*boxes)(const cvy_node *node, struct box *box);
-    } table[] = {{"concat", concat_boxes}, {"slice", slice_boxes}, {"pad_slice", pad_slice_boxes}, {"pad", pad_boxes}, {"crop", crop_boxes}};
+    } table[] = {{"concat", concat_boxes},
+                 {"slice", slice_boxes},
+                 {"pad_slice", pad_slice_boxes},
+                 {"pad", pad_boxes},
+                 {"crop", crop_boxes}};
     for (int i = 0; i < CVY_COUNT(table); i++)
         if (strcmp(table[i].op, node->op->name) == 0)
             return table[i].boxes(node, box);
@@ -95,11 +100,13 @@ static int boxes_of(const cvy_node *node, struct box *box)
 
 /* ---- planning ---- */
 
-/* Whether blocks of channels can be copied whole: a box's last block may be partial only where both tensors end with it. */
+/* Whether blocks of channels can be copied whole: a box's last block may be partial only where both tensors end with
+ * it. */
 static int fits_blocks(const cvy_node *node, const struct box *box, int nbox, int64_t block)
 {
     for (int i = 0; i < nbox; i++) {
-        const int64_t src_end = node->src[box[i].src]->shape.dim[1], dst_end = node->dst[0]->shape.dim[1], count = box[i].count[1];
+        const int64_t src_end = node->src[box[i].src]->shape.dim[1], dst_end = node->dst[0]->shape.dim[1],
+                      count = box[i].count[1];
         const int ends = box[i].from[1] + count == src_end && box[i].to[1] + count == dst_end;
         if (box[i].from[1] % block != 0 || box[i].to[1] % block != 0 || (count % block != 0 && !ends))
             return 0;
@@ -206,32 +213,58 @@ static cvy_status copy_run(void *state, void *const *src, void *const *dst, void
             rows *= b->count[d];
         s->now = b;
         s->src = src[b->src];
-        cvy_parallel_for(s->threads, rows, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, b->count[s->ndim - 1] * s->block)), copy_rows, s);
+        cvy_parallel_for(s->threads, rows, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, b->count[s->ndim - 1] * s->block)),
+                         copy_rows, s);
     }
     return CVY_OK;
 }
 
 CVY_KERNEL_DEFINE(native_concat) = {
-    .name = "native.concat", .op = "concat", .preference = 50,
-    .offer = copy_offer, .create = copy_create, .run = copy_run, .destroy = copy_destroy,
+    .name = "native.concat",
+    .op = "concat",
+    .preference = 50,
+    .offer = copy_offer,
+    .create = copy_create,
+    .run = copy_run,
+    .destroy = copy_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_slice) = {
-    .name = "native.slice", .op = "slice", .preference = 50,
-    .offer = copy_offer, .create = copy_create, .run = copy_run, .destroy = copy_destroy,
+    .name = "native.slice",
+    .op = "slice",
+    .preference = 50,
+    .offer = copy_offer,
+    .create = copy_create,
+    .run = copy_run,
+    .destroy = copy_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_pad_slice) = {
-    .name = "native.pad_slice", .op = "pad_slice", .preference = 50,
-    .offer = copy_offer, .create = copy_create, .run = copy_run, .destroy = copy_destroy,
+    .name = "native.pad_slice",
+    .op = "pad_slice",
+    .preference = 50,
+    .offer = copy_offer,
+    .create = copy_create,
+    .run = copy_run,
+    .destroy = copy_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_pad) = {
-    .name = "native.pad", .op = "pad", .preference = 50,
-    .offer = copy_offer, .create = copy_create, .run = copy_run, .destroy = copy_destroy,
+    .name = "native.pad",
+    .op = "pad",
+    .preference = 50,
+    .offer = copy_offer,
+    .create = copy_create,
+    .run = copy_run,
+    .destroy = copy_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_crop) = {
-    .name = "native.crop", .op = "crop", .preference = 50,
-    .offer = copy_offer, .create = copy_create, .run = copy_run, .destroy = copy_destroy,
+    .name = "native.crop",
+    .op = "crop",
+    .preference = 50,
+    .offer = copy_offer,
+    .create = copy_create,
+    .run = copy_run,
+    .destroy = copy_destroy,
 };

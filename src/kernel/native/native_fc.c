@@ -1,5 +1,6 @@
 /*
- * native_fc.c: the fully connected layer and its gradients as matrix products, for builds without oneDNN. Plain layouts.
+ * native_fc.c: the fully connected layer and its gradients as matrix products, for builds without oneDNN. Plain
+ * layouts.
  *
  *     dst [N, K] = src [N, I] weight^T + bias      dsrc [N, I] = ddst weight      dweight [K, I] = ddst^T src
  *
@@ -11,10 +12,10 @@
 #include "op/op_fc.h"
 
 struct fc {
-    cvy_gemm g;                        /* all but the pointers */
+    cvy_gemm g; /* all but the pointers */
     int threads, has_bias;
     int64_t N, I, K;
-    const float *bias;                 /* of the running call */
+    const float *bias; /* of the running call */
     float *scratch;
 };
 
@@ -29,11 +30,14 @@ static struct fc fc_of(const cvy_kernel_ask *ask)
     for (int d = 1; d < src->ndim; d++)
         s.I *= src->dim[d];
     if (grad_src)
-        s.g = (cvy_gemm){.m = s.N, .n = s.I, .k = s.K, .a_row = s.K, .a_col = 1, .b_row = s.I, .b_col = 1, .c_row = s.I};
+        s.g =
+            (cvy_gemm){.m = s.N, .n = s.I, .k = s.K, .a_row = s.K, .a_col = 1, .b_row = s.I, .b_col = 1, .c_row = s.I};
     else if (grad_weight)
-        s.g = (cvy_gemm){.m = s.K, .n = s.I, .k = s.N, .a_row = 1, .a_col = s.K, .b_row = s.I, .b_col = 1, .c_row = s.I};
+        s.g =
+            (cvy_gemm){.m = s.K, .n = s.I, .k = s.N, .a_row = 1, .a_col = s.K, .b_row = s.I, .b_col = 1, .c_row = s.I};
     else
-        s.g = (cvy_gemm){.m = s.N, .n = s.K, .k = s.I, .a_row = s.I, .a_col = 1, .b_row = 1, .b_col = s.I, .c_row = s.K, .add = 1};
+        s.g = (cvy_gemm){
+            .m = s.N, .n = s.K, .k = s.I, .a_row = s.I, .a_col = 1, .b_row = 1, .b_col = s.I, .c_row = s.K, .add = 1};
     return s;
 }
 
@@ -120,16 +124,31 @@ static cvy_status fc_grad_weight_run(void *state, void *const *src, void *const 
 }
 
 CVY_KERNEL_DEFINE(native_fc) = {
-    .name = "native.fc", .op = "fc", .preference = 50,
-    .offer = fc_offer, .create = fc_create, .run = fc_run, .destroy = fc_destroy,
+    .name = "native.fc",
+    .op = "fc",
+    .preference = 50,
+    .offer = fc_offer,
+    .create = fc_create,
+    .run = fc_run,
+    .destroy = fc_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_fc_grad_src) = {
-    .name = "native.fc_grad_src", .op = "fc_grad_src", .preference = 50,
-    .offer = fc_offer, .create = fc_create, .run = fc_grad_src_run, .destroy = fc_destroy,
+    .name = "native.fc_grad_src",
+    .op = "fc_grad_src",
+    .preference = 50,
+    .offer = fc_offer,
+    .create = fc_create,
+    .run = fc_grad_src_run,
+    .destroy = fc_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_fc_grad_weight) = {
-    .name = "native.fc_grad_weight", .op = "fc_grad_weight", .preference = 50,
-    .offer = fc_offer, .create = fc_create, .run = fc_grad_weight_run, .destroy = fc_destroy,
+    .name = "native.fc_grad_weight",
+    .op = "fc_grad_weight",
+    .preference = 50,
+    .offer = fc_offer,
+    .create = fc_create,
+    .run = fc_grad_weight_run,
+    .destroy = fc_destroy,
 };

@@ -1,14 +1,15 @@
 /*
  * native_gemm.c: blocked matrix product, for builds and machines without oneDNN.
  *
- * Source: Goto and van de Geijn 2008, as BLIS has it: panels of b and a are packed so that the innermost loop reads both in order, and a tile of c
- * stays in registers. The tile's size is the instruction set's: three versions of the innermost function, chosen at run time.
+ * Source: Goto and van de Geijn 2008, as BLIS has it: panels of b and a are packed so that the innermost loop reads
+ * both in order, and a tile of c stays in registers. The tile's size is the instruction set's: three versions of the
+ * innermost function, chosen at run time.
  */
 #include "kernel/native/native_gemm.h"
 
 #include <string.h>
 
-enum { KC = 256, MC = 96, NC = 480, TILE_MAX = 8 * 32 };   /* blocks of k, m, n: multiples of every version's tile */
+enum { KC = 256, MC = 96, NC = 480, TILE_MAX = 8 * 32 }; /* blocks of k, m, n: multiples of every version's tile */
 
 /* c[mr, nr] (columns nr apart, a tile of its own) = packed a [k, mr] times packed b [k, nr]. */
 typedef void (*tile_fn)(int64_t k, const float *a, const float *b, float *c);
@@ -127,7 +128,8 @@ CVY_SIMD static void store(const float *tile, int64_t nr, int64_t m, int64_t n, 
 }
 
 /* One packed block of a times one packed panel of b. */
-static void block(const struct version *v, int64_t m, int64_t n, int64_t k, const float *a, const float *b, int add, float *c, int64_t c_row, float *tile)
+static void block(const struct version *v, int64_t m, int64_t n, int64_t k, const float *a, const float *b, int add,
+                  float *c, int64_t c_row, float *tile)
 {
     for (int64_t j = 0; j < n; j += v->nr)
         for (int64_t i = 0; i < m; i += v->mr) {

@@ -6,7 +6,8 @@
 
 #include "kernel/native/native_common.h"
 
-/* c[m, n] = a[m, k] b[k, n], or c += where `add` is set. Strides in elements, so that a transposed matrix is one with its strides swapped; c's columns are 1 apart. */
+/* c[m, n] = a[m, k] b[k, n], or c += where `add` is set. Strides in elements, so that a transposed matrix is one with
+ * its strides swapped; c's columns are 1 apart. */
 typedef struct cvy_gemm {
     int64_t m, n, k;
     const float *a, *b;

@@ -1,14 +1,15 @@
 /*
  * native_global_avg_pool.c: the mean of each channel's positions, and its gradient.
- * In the step: between the last convolution and the classifier. The result [N, C] is plain, whatever the source's layout.
+ * In the step: between the last convolution and the classifier. The result [N, C] is plain, whatever the source's
+ * layout.
  */
 #include "kernel/native/native_common.h"
 #include "op/op_pool.h"
 
 struct global_pool {
-    cvy_planes p;                      /* of the source */
+    cvy_planes p; /* of the source */
     int threads;
-    const float *src;                  /* of the running call: forward's source, backward's ddst */
+    const float *src; /* of the running call: forward's source, backward's ddst */
     float *dst;
 };
 
@@ -19,7 +20,8 @@ static cvy_status global_pool_offer(cvy_kernel_ask *ask)
     return CVY_OK;
 }
 
-/* The gradient's layout is the consumer's wish, which is not known here: blocks of 16 where there are channels for them and vectors for the blocks. */
+/* The gradient's layout is the consumer's wish, which is not known here: blocks of 16 where there are channels for them
+ * and vectors for the blocks. */
 static cvy_status global_pool_grad_offer(cvy_kernel_ask *ask)
 {
     const cvy_global_pool_grad_opts *o = ask->node->options;
@@ -54,7 +56,8 @@ static void global_pool_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* Sums over 16 lanes at a time: of one position where channels are in blocks, of neighbouring positions where they are not. */
+/* Sums over 16 lanes at a time: of one position where channels are in blocks, of neighbouring positions where they are
+ * not. */
 CVY_SIMD static void global_pool_range(int64_t first, int64_t end, void *arg)
 {
     const struct global_pool *s = arg;
@@ -103,7 +106,8 @@ static cvy_status run(struct global_pool *s, void *const *src, void *const *dst,
 {
     s->src = src[0];
     s->dst = dst[0];
-    cvy_parallel_for(s->threads, s->p.n * s->p.groups, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, s->p.positions * s->p.block)), body, s);
+    cvy_parallel_for(s->threads, s->p.n * s->p.groups, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, s->p.positions * s->p.block)),
+                     body, s);
     return CVY_OK;
 }
 
@@ -120,11 +124,21 @@ static cvy_status global_pool_grad_run(void *state, void *const *src, void *cons
 }
 
 CVY_KERNEL_DEFINE(native_global_avg_pool) = {
-    .name = "native.global_avg_pool", .op = "global_avg_pool", .preference = 50,
-    .offer = global_pool_offer, .create = global_pool_create, .run = global_pool_run, .destroy = global_pool_destroy,
+    .name = "native.global_avg_pool",
+    .op = "global_avg_pool",
+    .preference = 50,
+    .offer = global_pool_offer,
+    .create = global_pool_create,
+    .run = global_pool_run,
+    .destroy = global_pool_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_global_avg_pool_grad) = {
-    .name = "native.global_avg_pool_grad", .op = "global_avg_pool_grad", .preference = 50,
-    .offer = global_pool_grad_offer, .create = global_pool_grad_create, .run = global_pool_grad_run, .destroy = global_pool_destroy,
+    .name = "native.global_avg_pool_grad",
+    .op = "global_avg_pool_grad",
+    .preference = 50,
+    .offer = global_pool_grad_offer,
+    .create = global_pool_grad_create,
+    .run = global_pool_grad_run,
+    .destroy = global_pool_destroy,
 };

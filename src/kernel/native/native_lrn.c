@@ -2,9 +2,9 @@
  * native_lrn.c: local response normalisation across channels, and its gradient.
  * In the step: AlexNet, CaffeNet and GoogLeNet, between ReLU and pooling.
  *
- * A tile holds all channels of a few positions, `step` positions side by side, with `half` zero channels before and behind: the window of a
- * channel is then the same sum of shifted rows everywhere. Channels in blocks: tiles of one position, whose vectors run over channels; plain: of
- * sixteen positions, whose vectors run over these.
+ * A tile holds all channels of a few positions, `step` positions side by side, with `half` zero channels before and
+ * behind: the window of a channel is then the same sum of shifted rows everywhere. Channels in blocks: tiles of one
+ * position, whose vectors run over channels; plain: of sixteen positions, whose vectors run over these.
  */
 #include <math.h>
 #include <string.h>
@@ -18,9 +18,9 @@ struct lrn {
     cvy_planes p;
     cvy_lrn_opts o;
     int threads;
-    int64_t half, step, tiles;         /* tiles: of one sample */
+    int64_t half, step, tiles; /* tiles: of one sample */
     int64_t tile_floats;
-    const float *src, *ddst;           /* of the running call */
+    const float *src, *ddst; /* of the running call */
     float *dst, *scratch;
 };
 
@@ -32,7 +32,8 @@ CVY_INLINE void load(const struct lrn *s, const float *sample, int64_t tile, flo
     float *x = out + s->half * s->step;
     if (p->block > 1) {
         for (int64_t g = 0; g < p->groups; g++)
-            memcpy(x + g * p->block, sample + (g * p->positions + tile) * p->block, (size_t)CVY_MIN(p->block, p->channels - g * p->block) * sizeof *x);
+            memcpy(x + g * p->block, sample + (g * p->positions + tile) * p->block,
+                   (size_t)CVY_MIN(p->block, p->channels - g * p->block) * sizeof *x);
         return;
     }
     const int64_t first = tile * s->step, n = CVY_MIN(s->step, p->positions - first);
@@ -87,7 +88,8 @@ CVY_INLINE void power(const struct lrn *s, int64_t n, const float *restrict scal
 /* Work item: one tile of one sample. Tiles in scratch: x, squares or weighted gradients, scale, scale^-beta. */
 CVY_INLINE void forward_tile(const struct lrn *s, int64_t item, float *x, float *square, float *scale, float *factor)
 {
-    const int64_t sample = s->p.groups * s->p.block * s->p.positions, n = s->p.channels * s->step, at = s->half * s->step;
+    const int64_t sample = s->p.groups * s->p.block * s->p.positions, n = s->p.channels * s->step,
+                  at = s->half * s->step;
     const float k = (float)s->o.k, slope = (float)(s->o.alpha / (double)s->o.size);
     load(s, s->src + item / s->tiles * sample, item % s->tiles, x);
     for (int64_t i = 0; i < n; i++)
@@ -101,9 +103,11 @@ CVY_INLINE void forward_tile(const struct lrn *s, int64_t item, float *x, float 
 CVY_SIMD static void lrn_range(int64_t first, int64_t end, void *arg)
 {
     const struct lrn *s = arg;
-    const int64_t sample = s->p.groups * s->p.block * s->p.positions, n = s->p.channels * s->step, at = s->half * s->step;
+    const int64_t sample = s->p.groups * s->p.block * s->p.positions, n = s->p.channels * s->step,
+                  at = s->half * s->step;
     for (int64_t t = first; t < end; t++) {
-        float *x = s->scratch + t * TILES * s->tile_floats, *square = x + s->tile_floats, *scale = square + s->tile_floats, *factor = scale + s->tile_floats;
+        float *x = s->scratch + t * TILES * s->tile_floats, *square = x + s->tile_floats,
+              *scale = square + s->tile_floats, *factor = scale + s->tile_floats;
         memset(x, 0, (size_t)(TILES * s->tile_floats) * sizeof *x);
         const int64_t items = s->p.n * s->tiles;
         for (int64_t item = items * t / s->threads; item < items * (t + 1) / s->threads; item++) {
@@ -118,10 +122,12 @@ CVY_SIMD static void lrn_range(int64_t first, int64_t end, void *arg)
 CVY_SIMD static void lrn_grad_range(int64_t first, int64_t end, void *arg)
 {
     const struct lrn *s = arg;
-    const int64_t sample = s->p.groups * s->p.block * s->p.positions, n = s->p.channels * s->step, at = s->half * s->step;
+    const int64_t sample = s->p.groups * s->p.block * s->p.positions, n = s->p.channels * s->step,
+                  at = s->half * s->step;
     const float slope = (float)(2 * s->o.alpha * s->o.beta / (double)s->o.size);
     for (int64_t t = first; t < end; t++) {
-        float *x = s->scratch + t * (TILES + 1) * s->tile_floats, *ratio = x + s->tile_floats, *scale = ratio + s->tile_floats;
+        float *x = s->scratch + t * (TILES + 1) * s->tile_floats, *ratio = x + s->tile_floats,
+              *scale = ratio + s->tile_floats;
         float *factor = scale + s->tile_floats, *ddst = factor + s->tile_floats;
         memset(x, 0, (size_t)((TILES + 1) * s->tile_floats) * sizeof *x);
         const int64_t items = s->p.n * s->tiles;
@@ -144,7 +150,9 @@ CVY_SIMD static void lrn_grad_range(int64_t first, int64_t end, void *arg)
 
 static struct lrn lrn_of(const cvy_kernel_ask *ask, const cvy_layout *layout)
 {
-    struct lrn s = {.p = cvy_planes_make(&ask->node->src[0]->shape, layout), .o = *(const cvy_lrn_opts *)ask->node->options, .threads = ask->threads};
+    struct lrn s = {.p = cvy_planes_make(&ask->node->src[0]->shape, layout),
+                    .o = *(const cvy_lrn_opts *)ask->node->options,
+                    .threads = ask->threads};
     s.half = s.o.size / 2;
     s.step = s.p.block > 1 ? 1 : STEP_PLAIN;
     s.tiles = (s.p.positions + s.step - 1) / s.step;
@@ -199,11 +207,21 @@ static cvy_status lrn_grad_run(void *state, void *const *src, void *const *dst, 
 }
 
 CVY_KERNEL_DEFINE(native_lrn) = {
-    .name = "native.lrn", .op = "lrn", .preference = 50,
-    .offer = lrn_offer, .create = lrn_create, .run = lrn_run, .destroy = lrn_destroy,
+    .name = "native.lrn",
+    .op = "lrn",
+    .preference = 50,
+    .offer = lrn_offer,
+    .create = lrn_create,
+    .run = lrn_run,
+    .destroy = lrn_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_lrn_grad) = {
-    .name = "native.lrn_grad", .op = "lrn_grad", .preference = 50,
-    .offer = lrn_offer, .create = lrn_create, .run = lrn_grad_run, .destroy = lrn_destroy,
+    .name = "native.lrn_grad",
+    .op = "lrn_grad",
+    .preference = 50,
+    .offer = lrn_offer,
+    .create = lrn_create,
+    .run = lrn_grad_run,
+    .destroy = lrn_destroy,
 };

@@ -1,10 +1,12 @@
 /*
  * native_max_pool.c: max pooling and its gradient in one pass each over memory.
- * In the step: between convolutions; the index of the winners is a byte each, so backward reads neither source nor result of forward.
+ * In the step: between convolutions; the index of the winners is a byte each, so backward reads neither source nor
+ * result of forward.
  *
- * Windows are taken in runs of one row, and a run sees one tap after the other; with channels in blocks a vector is the block of one position.
- * Backward clears each row of the source just before the first window that touches it and adds while the row is in the cache; a plane
- * belongs to one thread, so nothing is atomic and the order of the sums is fixed.
+ * Windows are taken in runs of one row, and a run sees one tap after the other; with channels in blocks a vector is the
+ * block of one position. Backward clears each row of the source just before the first window that touches it and adds
+ * while the row is in the cache; a plane belongs to one thread, so nothing is atomic and the order of the sums is
+ * fixed.
  */
 #include <math.h>
 #include <string.h>
@@ -14,8 +16,8 @@
 struct max_pool {
     cvy_pool_walk w;
     int threads, relu;
-    int32_t nobody;                    /* with relu: the index of a window whose maximum is not above zero */
-    const float *src, *ddst;           /* of the running call */
+    int32_t nobody;          /* with relu: the index of a window whose maximum is not above zero */
+    const float *src, *ddst; /* of the running call */
     float *dst, *dsrc;
     void *index;
     const void *index_in;
@@ -94,11 +96,14 @@ static void clear_padding(const struct max_pool *s, int64_t plane)
 
 /* ---- forward ---- */
 
-/* Windows are taken in runs of one row whose results stay in the nearest cache while one tap after the other is seen. */
+/* Windows are taken in runs of one row whose results stay in the nearest cache while one tap after the other is seen.
+ */
 enum { RUN_LANES = 1024 };
 
-/* Before the first tap: nothing is smaller, and the first tap inside the source wins if all are minus infinity. Rectified, zero is best and nobody has it. */
-CVY_INLINE void start_run(const struct max_pool *s, const int64_t B, int64_t first, int64_t n, int64_t tap, float *restrict best, int32_t *restrict arg)
+/* Before the first tap: nothing is smaller, and the first tap inside the source wins if all are minus infinity.
+ * Rectified, zero is best and nobody has it. */
+CVY_INLINE void start_run(const struct max_pool *s, const int64_t B, int64_t first, int64_t n, int64_t tap,
+                          float *restrict best, int32_t *restrict arg)
 {
     const float floor = s->relu ? 0 : -INFINITY;
     for (int64_t x = 0; x < n; x++) {
@@ -112,8 +117,10 @@ CVY_INLINE void start_run(const struct max_pool *s, const int64_t B, int64_t fir
     }
 }
 
-/* One tap of n windows, `step` elements apart in the source. A value wins if it is larger than the best so far, or the first NaN. */
-CVY_INLINE void see_tap(const int64_t B, const float *restrict src, int64_t step, int64_t n, int32_t tap, float *restrict best, int32_t *restrict arg)
+/* One tap of n windows, `step` elements apart in the source. A value wins if it is larger than the best so far, or the
+ * first NaN. */
+CVY_INLINE void see_tap(const int64_t B, const float *restrict src, int64_t step, int64_t n, int32_t tap,
+                        float *restrict best, int32_t *restrict arg)
 {
     for (int64_t x = 0; x < n; x++)
         for (int64_t l = 0; l < B; l++) {
@@ -125,8 +132,8 @@ CVY_INLINE void see_tap(const int64_t B, const float *restrict src, int64_t step
         }
 }
 
-CVY_INLINE void forward_run(const struct max_pool *s, const int64_t B, const float *src, int64_t d, int64_t h, int64_t first, int64_t n, float *best,
-                            int32_t *arg)
+CVY_INLINE void forward_run(const struct max_pool *s, const int64_t B, const float *src, int64_t d, int64_t h,
+                            int64_t first, int64_t n, float *best, int32_t *arg)
 {
     const cvy_pool_walk *w = &s->w;
     int64_t d0, d1, h0, h1;
@@ -137,8 +144,9 @@ CVY_INLINE void forward_run(const struct max_pool *s, const int64_t B, const flo
             for (int64_t k = 0; k < w->kernel[2]; k++) {
                 const int64_t x0 = CVY_MAX(w->reach[k].first, first), x1 = CVY_MIN(w->reach[k].end, first + n);
                 const int64_t row = ((ds + i) * w->src[1] + hs + j) * w->src[2], at = x0 * w->stride[2] - w->pad[2] + k;
-                see_tap(B, src + (row + at) * B, w->stride[2] * B, x1 - x0, (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k),
-                        best + (x0 - first) * B, arg + (x0 - first) * B);
+                see_tap(B, src + (row + at) * B, w->stride[2] * B, x1 - x0,
+                        (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k), best + (x0 - first) * B,
+                        arg + (x0 - first) * B);
             }
 }
 
@@ -196,8 +204,8 @@ static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, 
 /* ---- backward ---- */
 
 /* One tap of n windows: what they won with it goes to the source, `step` elements apart. */
-CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict ddst, const void *restrict index, int32_t tap, int64_t n, int64_t step,
-                         float *restrict dsrc)
+CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict ddst, const void *restrict index,
+                         int32_t tap, int64_t n, int64_t step, float *restrict dsrc)
 {
     for (int64_t x = 0; x < n; x++) {
         float won[16];
@@ -211,8 +219,8 @@ CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict 
     }
 }
 
-
-CVY_INLINE void backward_row(const struct max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h, int64_t in, float *dsrc)
+CVY_INLINE void backward_row(const struct max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h,
+                             int64_t in, float *dsrc)
 {
     const cvy_pool_walk *w = &s->w;
     int64_t d0, d1, h0, h1;
@@ -222,8 +230,9 @@ CVY_INLINE void backward_row(const struct max_pool *s, const int64_t B, const in
             for (int64_t k = 0; k < w->kernel[2]; k++) {
                 const struct cvy_pool_reach r = w->reach[k];
                 const int64_t at = ((ds + i) * w->src[1] + hs + j) * w->src[2] + r.start, from = in + r.first * B;
-                add_wins(B, wide, s->ddst + from, (const char *)s->index_in + from * (wide ? 4 : 1), (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k),
-                         r.end - r.first, w->stride[2] * B, dsrc + at * B);
+                add_wins(B, wide, s->ddst + from, (const char *)s->index_in + from * (wide ? 4 : 1),
+                         (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k), r.end - r.first, w->stride[2] * B,
+                         dsrc + at * B);
             }
 }
 
@@ -231,7 +240,7 @@ CVY_INLINE void backward_plane(const struct max_pool *s, const int64_t B, const 
 {
     const cvy_pool_walk *w = &s->w;
     float *dsrc = s->dsrc + plane * w->src_elems * B;
-    int64_t clear = 0;                 /* rows of the plane before it hold sums */
+    int64_t clear = 0; /* rows of the plane before it hold sums */
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++) {
         cvy_pool_clear(w, B, row, dsrc, &clear);
         backward_row(s, B, wide, row / w->dst[1], row % w->dst[1], (plane * w->dst_elems + row * w->dst[2]) * B, dsrc);
@@ -264,11 +273,21 @@ static cvy_status max_pool_grad_run(void *state, void *const *src, void *const *
 }
 
 CVY_KERNEL_DEFINE(native_max_pool) = {
-    .name = "native.max_pool", .op = "max_pool", .preference = 50,
-    .offer = max_pool_offer, .create = max_pool_create, .run = max_pool_run, .destroy = max_pool_destroy,
+    .name = "native.max_pool",
+    .op = "max_pool",
+    .preference = 50,
+    .offer = max_pool_offer,
+    .create = max_pool_create,
+    .run = max_pool_run,
+    .destroy = max_pool_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_max_pool_grad) = {
-    .name = "native.max_pool_grad", .op = "max_pool_grad", .preference = 50,
-    .offer = max_pool_grad_offer, .create = max_pool_grad_create, .run = max_pool_grad_run, .destroy = max_pool_destroy,
+    .name = "native.max_pool_grad",
+    .op = "max_pool_grad",
+    .preference = 50,
+    .offer = max_pool_grad_offer,
+    .create = max_pool_grad_create,
+    .run = max_pool_grad_run,
+    .destroy = max_pool_destroy,
 };

@@ -7,7 +7,7 @@
 struct relu {
     int64_t elems;
     int threads;
-    const float *src, *ddst;           /* of the running call */
+    const float *src, *ddst; /* of the running call */
     float *dst;
 };
 
@@ -82,11 +82,21 @@ static cvy_status relu_grad_run(void *state, void *const *src, void *const *dst,
 }
 
 CVY_KERNEL_DEFINE(native_relu) = {
-    .name = "native.relu", .op = "relu", .preference = 50,
-    .offer = relu_offer, .create = relu_create, .run = relu_run, .destroy = relu_destroy,
+    .name = "native.relu",
+    .op = "relu",
+    .preference = 50,
+    .offer = relu_offer,
+    .create = relu_create,
+    .run = relu_run,
+    .destroy = relu_destroy,
 };
 
 CVY_KERNEL_DEFINE(native_relu_grad) = {
-    .name = "native.relu_grad", .op = "relu_grad", .preference = 50,
-    .offer = relu_grad_offer, .create = relu_create, .run = relu_grad_run, .destroy = relu_destroy,
+    .name = "native.relu_grad",
+    .op = "relu_grad",
+    .preference = 50,
+    .offer = relu_grad_offer,
+    .create = relu_create,
+    .run = relu_grad_run,
+    .destroy = relu_destroy,
 };

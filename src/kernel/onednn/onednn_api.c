@@ -1,9 +1,10 @@
 /*
  * onednn_api.c: oneDNN's C API behind the few words of onednn_api.h.
  *
- * Version 2 has operation descriptors and open memory descriptors, version 3 neither; both differences end in this file. Each call owns its
- * engine and stream (cheap on a CPU), so nothing is shared and nothing is global. oneDNN takes the size of the team from OpenMP's setting
- * of the calling thread, which is put back after each use: a guest program keeps its own.
+ * Version 2 has operation descriptors and open memory descriptors, version 3 neither; both differences end in this
+ * file. Each call owns its engine and stream (cheap on a CPU), so nothing is shared and nothing is global. oneDNN takes
+ * the size of the team from OpenMP's setting of the calling thread, which is put back after each use: a guest program
+ * keeps its own.
  */
 #include "kernel/onednn/onednn_api.h"
 
@@ -28,8 +29,8 @@ struct cvy_onednn_call {
     dnnl_stream_t stream;
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;
-    dnnl_memory_t memory[CVY_ONEDNN_ROLES + 1];        /* by role; the last is the scratchpad */
-    void *bound[CVY_ONEDNN_ROLES + 1];                 /* where each memory points now */
+    dnnl_memory_t memory[CVY_ONEDNN_ROLES + 1]; /* by role; the last is the scratchpad */
+    void *bound[CVY_ONEDNN_ROLES + 1];          /* where each memory points now */
     dnnl_exec_arg_t arg[CVY_ONEDNN_ROLES + 1];
     int narg, threads;
     cvy_onednn_family family;
@@ -94,7 +95,8 @@ static cvy_status dtype_of(cvy_dtype dtype, dnnl_data_type_t *out)
 /* oneDNN can print every tag that it knows, so its own list is the table. Plain first: it is the commonest. */
 static cvy_status tag_of(const cvy_layout *layout, int ndim, dnnl_format_tag_t *out)
 {
-    static const dnnl_format_tag_t plain[] = {dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
+    static const dnnl_format_tag_t plain[] = {
+        dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
     if (cvy_layout_is_plain(layout)) {
         *out = plain[ndim];
         return CVY_OK;
@@ -184,36 +186,39 @@ static void free_operation(struct operation *op)
 
 #if DNNL_VERSION_MAJOR >= 3
 
-static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass pass, const struct operation *o, dnnl_engine_t engine,
-                                    const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
+static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass pass, const struct operation *o,
+                                    dnnl_engine_t engine, const_dnnl_primitive_desc_t hint,
+                                    const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
 {
-    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS], dst = o->md[CVY_ONEDNN_DST];
+    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS],
+           dst = o->md[CVY_ONEDNN_DST];
     const dnnl_prop_kind_t training = dnnl_forward_training;
     switch (p->family * 3 + (int)pass) {
     case CVY_ONEDNN_CONV * 3 + CVY_ONEDNN_FORWARD:
-        return dnnl_convolution_forward_primitive_desc_create(out, engine, training, o->alg, src, weight, bias, dst, o->stride, o->dilation,
-                                                              o->pad_begin, o->pad_end, attr);
+        return dnnl_convolution_forward_primitive_desc_create(out, engine, training, o->alg, src, weight, bias, dst,
+                                                              o->stride, o->dilation, o->pad_begin, o->pad_end, attr);
     case CVY_ONEDNN_CONV * 3 + CVY_ONEDNN_GRAD_SRC:
-        return dnnl_convolution_backward_data_primitive_desc_create(out, engine, o->alg, src, weight, dst, o->stride, o->dilation,
-                                                                    o->pad_begin, o->pad_end, hint, attr);
+        return dnnl_convolution_backward_data_primitive_desc_create(out, engine, o->alg, src, weight, dst, o->stride,
+                                                                    o->dilation, o->pad_begin, o->pad_end, hint, attr);
     case CVY_ONEDNN_CONV * 3 + CVY_ONEDNN_GRAD_WEIGHT:
-        return dnnl_convolution_backward_weights_primitive_desc_create(out, engine, o->alg, src, weight, bias, dst, o->stride, o->dilation,
-                                                                       o->pad_begin, o->pad_end, hint, attr);
+        return dnnl_convolution_backward_weights_primitive_desc_create(
+            out, engine, o->alg, src, weight, bias, dst, o->stride, o->dilation, o->pad_begin, o->pad_end, hint, attr);
     case CVY_ONEDNN_DECONV * 3 + CVY_ONEDNN_FORWARD:
-        return dnnl_deconvolution_forward_primitive_desc_create(out, engine, training, o->alg, src, weight, bias, dst, o->stride,
-                                                                o->dilation, o->pad_begin, o->pad_end, attr);
+        return dnnl_deconvolution_forward_primitive_desc_create(out, engine, training, o->alg, src, weight, bias, dst,
+                                                                o->stride, o->dilation, o->pad_begin, o->pad_end, attr);
     case CVY_ONEDNN_DECONV * 3 + CVY_ONEDNN_GRAD_SRC:
-        return dnnl_deconvolution_backward_data_primitive_desc_create(out, engine, o->alg, src, weight, dst, o->stride, o->dilation,
-                                                                      o->pad_begin, o->pad_end, hint, attr);
+        return dnnl_deconvolution_backward_data_primitive_desc_create(
+            out, engine, o->alg, src, weight, dst, o->stride, o->dilation, o->pad_begin, o->pad_end, hint, attr);
     case CVY_ONEDNN_DECONV * 3 + CVY_ONEDNN_GRAD_WEIGHT:
-        return dnnl_deconvolution_backward_weights_primitive_desc_create(out, engine, o->alg, src, weight, bias, dst, o->stride, o->dilation,
-                                                                         o->pad_begin, o->pad_end, hint, attr);
+        return dnnl_deconvolution_backward_weights_primitive_desc_create(
+            out, engine, o->alg, src, weight, bias, dst, o->stride, o->dilation, o->pad_begin, o->pad_end, hint, attr);
     case CVY_ONEDNN_FC * 3 + CVY_ONEDNN_FORWARD:
         return dnnl_inner_product_forward_primitive_desc_create(out, engine, training, src, weight, bias, dst, attr);
     case CVY_ONEDNN_FC * 3 + CVY_ONEDNN_GRAD_SRC:
         return dnnl_inner_product_backward_data_primitive_desc_create(out, engine, src, weight, dst, hint, attr);
     case CVY_ONEDNN_FC * 3 + CVY_ONEDNN_GRAD_WEIGHT:
-        return dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, src, weight, bias, dst, hint, attr);
+        return dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, src, weight, bias, dst, hint,
+                                                                         attr);
     default: return dnnl_reorder_primitive_desc_create(out, src, engine, dst, engine, attr);
     }
 }
@@ -222,48 +227,53 @@ static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass
 
 static dnnl_status_t conv_desc(cvy_onednn_pass pass, const struct operation *o, dnnl_convolution_desc_t *d)
 {
-    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS], dst = o->md[CVY_ONEDNN_DST];
+    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS],
+           dst = o->md[CVY_ONEDNN_DST];
     switch (pass) {
     case CVY_ONEDNN_FORWARD:
-        return dnnl_dilated_convolution_forward_desc_init(d, dnnl_forward_training, o->alg, src, weight, bias, dst, o->stride, o->dilation,
-                                                          o->pad_begin, o->pad_end);
+        return dnnl_dilated_convolution_forward_desc_init(d, dnnl_forward_training, o->alg, src, weight, bias, dst,
+                                                          o->stride, o->dilation, o->pad_begin, o->pad_end);
     case CVY_ONEDNN_GRAD_SRC:
-        return dnnl_dilated_convolution_backward_data_desc_init(d, o->alg, src, weight, dst, o->stride, o->dilation, o->pad_begin,
-                                                                o->pad_end);
+        return dnnl_dilated_convolution_backward_data_desc_init(d, o->alg, src, weight, dst, o->stride, o->dilation,
+                                                                o->pad_begin, o->pad_end);
     default:
-        return dnnl_dilated_convolution_backward_weights_desc_init(d, o->alg, src, weight, bias, dst, o->stride, o->dilation, o->pad_begin,
-                                                                   o->pad_end);
+        return dnnl_dilated_convolution_backward_weights_desc_init(d, o->alg, src, weight, bias, dst, o->stride,
+                                                                   o->dilation, o->pad_begin, o->pad_end);
     }
 }
 
 static dnnl_status_t deconv_desc(cvy_onednn_pass pass, const struct operation *o, dnnl_deconvolution_desc_t *d)
 {
-    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS], dst = o->md[CVY_ONEDNN_DST];
+    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS],
+           dst = o->md[CVY_ONEDNN_DST];
     switch (pass) {
     case CVY_ONEDNN_FORWARD:
-        return dnnl_dilated_deconvolution_forward_desc_init(d, dnnl_forward_training, o->alg, src, weight, bias, dst, o->stride,
-                                                            o->dilation, o->pad_begin, o->pad_end);
+        return dnnl_dilated_deconvolution_forward_desc_init(d, dnnl_forward_training, o->alg, src, weight, bias, dst,
+                                                            o->stride, o->dilation, o->pad_begin, o->pad_end);
     case CVY_ONEDNN_GRAD_SRC:
-        return dnnl_dilated_deconvolution_backward_data_desc_init(d, o->alg, src, weight, dst, o->stride, o->dilation, o->pad_begin,
-                                                                  o->pad_end);
+        return dnnl_dilated_deconvolution_backward_data_desc_init(d, o->alg, src, weight, dst, o->stride, o->dilation,
+                                                                  o->pad_begin, o->pad_end);
     default:
-        return dnnl_dilated_deconvolution_backward_weights_desc_init(d, o->alg, src, weight, bias, dst, o->stride, o->dilation,
-                                                                     o->pad_begin, o->pad_end);
+        return dnnl_dilated_deconvolution_backward_weights_desc_init(d, o->alg, src, weight, bias, dst, o->stride,
+                                                                     o->dilation, o->pad_begin, o->pad_end);
     }
 }
 
 static dnnl_status_t fc_desc(cvy_onednn_pass pass, const struct operation *o, dnnl_inner_product_desc_t *d)
 {
-    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS], dst = o->md[CVY_ONEDNN_DST];
+    md_ref src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS],
+           dst = o->md[CVY_ONEDNN_DST];
     switch (pass) {
-    case CVY_ONEDNN_FORWARD: return dnnl_inner_product_forward_desc_init(d, dnnl_forward_training, src, weight, bias, dst);
+    case CVY_ONEDNN_FORWARD:
+        return dnnl_inner_product_forward_desc_init(d, dnnl_forward_training, src, weight, bias, dst);
     case CVY_ONEDNN_GRAD_SRC: return dnnl_inner_product_backward_data_desc_init(d, src, weight, dst);
     default: return dnnl_inner_product_backward_weights_desc_init(d, src, weight, bias, dst);
     }
 }
 
-static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass pass, const struct operation *o, dnnl_engine_t engine,
-                                    const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
+static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass pass, const struct operation *o,
+                                    dnnl_engine_t engine, const_dnnl_primitive_desc_t hint,
+                                    const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
 {
     union {
         dnnl_convolution_desc_t conv;
@@ -276,7 +286,8 @@ static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass
     case CVY_ONEDNN_DECONV: status = deconv_desc(pass, o, &d.deconv); break;
     case CVY_ONEDNN_FC: status = fc_desc(pass, o, &d.fc); break;
     default:
-        return dnnl_reorder_primitive_desc_create(out, o->md[CVY_ONEDNN_SRC], engine, o->md[CVY_ONEDNN_DST], engine, attr);
+        return dnnl_reorder_primitive_desc_create(out, o->md[CVY_ONEDNN_SRC], engine, o->md[CVY_ONEDNN_DST], engine,
+                                                  attr);
     }
     return status == dnnl_success ? dnnl_primitive_desc_create(out, &d, attr, engine, hint) : status;
 }
@@ -297,7 +308,8 @@ static cvy_status make_attr(const cvy_onednn_problem *p, dnnl_primitive_attr_t *
     cvy_status status = CVY_OK;
     dnnl_post_ops_t ops = NULL;
     TRY_DNNL(dnnl_primitive_attr_create(out), "attributes");
-    /* The scratch of all calls is one region of the arena. A reorder also runs outside of plans and needs next to none. */
+    /* The scratch of all calls is one region of the arena. A reorder also runs outside of plans and needs next to none.
+     */
     if (p->family != CVY_ONEDNN_REORDER)
         TRY_DNNL(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user), "attributes");
     if (!p->relu || p->pass != CVY_ONEDNN_FORWARD)
@@ -334,8 +346,8 @@ static const char *problem_text(const cvy_onednn_problem *p)
     const cvy_onednn_tensor *t = &p->tensor[CVY_ONEDNN_SRC];
     cvy_shape src = {.ndim = t->ndim};
     memcpy(src.dim, t->dim, sizeof src.dim);
-    snprintf(text, sizeof text, "a %s%s of %s, source %s", gradient[p->pass], family[p->family], cvy_dtype_text(p->dtype),
-             cvy_shape_text(&src));
+    snprintf(text, sizeof text, "a %s%s of %s, source %s", gradient[p->pass], family[p->family],
+             cvy_dtype_text(p->dtype), cvy_shape_text(&src));
     return text;
 }
 
@@ -377,7 +389,8 @@ cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_cal
     cvy_status status = build_desc(problem, c);
     team_leave(c->threads, before);
     if (status == CVY_OK && problem->family != CVY_ONEDNN_REORDER && strstr(cvy_onednn_implementation(c), "ref"))
-        status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has only a reference implementation for %s", problem_text(problem));
+        status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has only a reference implementation for %s",
+                               problem_text(problem));
     if (status != CVY_OK) {
         cvy_onednn_destroy(c);
         return status;
@@ -390,10 +403,11 @@ cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_cal
 
 static md_ref role_md(const cvy_onednn_call *c, int role)
 {
-    static const dnnl_query_t plain[] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_weights_md, dnnl_query_dst_md};
+    static const dnnl_query_t plain[] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_weights_md,
+                                         dnnl_query_dst_md};
     static const dnnl_query_t diff[] = {dnnl_query_diff_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_weights_md,
                                         dnnl_query_diff_dst_md};
-    const int is_diff = role == CVY_ONEDNN_DST     ? c->pass != CVY_ONEDNN_FORWARD
+    const int is_diff = role == CVY_ONEDNN_DST   ? c->pass != CVY_ONEDNN_FORWARD
                         : role == CVY_ONEDNN_SRC ? c->pass == CVY_ONEDNN_GRAD_SRC
                                                  : c->pass == CVY_ONEDNN_GRAD_WEIGHT;
     return dnnl_primitive_desc_query_md(c->desc, is_diff ? diff[role] : plain[role], role == CVY_ONEDNN_BIAS ? 1 : 0);
@@ -409,8 +423,10 @@ static const dnnl_dim_t *md_strides(md_ref md)
 #endif
 }
 
-/* Layouts that differ only in the stride of a dimension of 1 are equal in memory, but not to oneDNN's choice of an implementation: `to_the_stride`. */
-static int same_layout(md_ref md, int ndim, const int64_t *dim, dnnl_data_type_t dtype, dnnl_format_tag_t tag, int to_the_stride)
+/* Layouts that differ only in the stride of a dimension of 1 are equal in memory, but not to oneDNN's choice of an
+ * implementation: `to_the_stride`. */
+static int same_layout(md_ref md, int ndim, const int64_t *dim, dnnl_data_type_t dtype, dnnl_format_tag_t tag,
+                       int to_the_stride)
 {
     md_handle candidate = NULL;
     if (md_create(ndim, dim, dtype, tag, &candidate) != CVY_OK)
@@ -438,16 +454,16 @@ static int find_layout(const cvy_onednn_call *call, int role, int to_the_stride,
     for (int i = 0; i < CVY_COUNT(common); i++) {
         const cvy_layout layout = cvy_layout_make(common[i]);
         dnnl_format_tag_t tag = dnnl_format_tag_undef;
-        if ((i == 0 || tag_ndim(common[i]) == ndim) && tag_of(&layout, ndim, &tag) == CVY_OK
-            && same_layout(md, ndim, call->dim[role], dnnl_f32, tag, to_the_stride)) {
+        if ((i == 0 || tag_ndim(common[i]) == ndim) && tag_of(&layout, ndim, &tag) == CVY_OK &&
+            same_layout(md, ndim, call->dim[role], dnnl_f32, tag, to_the_stride)) {
             *out = layout;
             return 1;
         }
     }
     for (int tag = dnnl_a; tag < dnnl_format_tag_last; tag++) {
         const char *text = dnnl_fmt_tag2str((dnnl_format_tag_t)tag);
-        if (tag_ndim(text) == ndim && strlen(text) < sizeof out->tag
-            && same_layout(md, ndim, call->dim[role], dnnl_f32, (dnnl_format_tag_t)tag, to_the_stride)) {
+        if (tag_ndim(text) == ndim && strlen(text) < sizeof out->tag &&
+            same_layout(md, ndim, call->dim[role], dnnl_f32, (dnnl_format_tag_t)tag, to_the_stride)) {
             *out = cvy_layout_make(text);
             return 1;
         }
@@ -459,7 +475,8 @@ cvy_status cvy_onednn_layout(const cvy_onednn_call *call, int role, cvy_layout *
 {
     if (find_layout(call, role, 1, out) || find_layout(call, role, 0, out))
         return CVY_OK;
-    return cvy_error_set(CVY_NOT_APPLICABLE, "%s of oneDNN wants a layout that has no name", cvy_onednn_implementation(call));
+    return cvy_error_set(CVY_NOT_APPLICABLE, "%s of oneDNN wants a layout that has no name",
+                         cvy_onednn_implementation(call));
 }
 
 size_t cvy_onednn_scratch_bytes(const cvy_onednn_call *call)
@@ -470,7 +487,9 @@ size_t cvy_onednn_scratch_bytes(const cvy_onednn_call *call)
 const char *cvy_onednn_implementation(const cvy_onednn_call *call)
 {
     const char *text = NULL;
-    return dnnl_primitive_desc_query(call->desc, dnnl_query_impl_info_str, 0, (void *)&text) == dnnl_success && text ? text : "";
+    return dnnl_primitive_desc_query(call->desc, dnnl_query_impl_info_str, 0, (void *)&text) == dnnl_success && text
+               ? text
+               : "";
 }
 
 /* ---- the run ---- */
@@ -493,8 +512,9 @@ static cvy_status add_memory(cvy_onednn_call *c, int slot, md_ref md, int arg)
     return CVY_OK;
 }
 
-/* The cache of primitives in version 2.6 now and then hands out one whose code has been freed: one in twenty runs of a program that made the same
- * reorder twice died in it. It is emptied and passed by; a guest program that uses oneDNN too only has to fill it again. */
+/* The cache of primitives in version 2.6 now and then hands out one whose code has been freed: one in twenty runs of a
+ * program that made the same reorder twice died in it. It is emptied and passed by; a guest program that uses oneDNN
+ * too only has to fill it again. */
 static dnnl_status_t create_primitive(cvy_onednn_call *call)
 {
 #if DNNL_VERSION_MAJOR >= 3
@@ -519,12 +539,13 @@ cvy_status cvy_onednn_ready(cvy_onednn_call *call)
         if (call->present[i] && (i != CVY_ONEDNN_BIAS || call->pass != CVY_ONEDNN_GRAD_SRC))
             CVY_TRY(add_memory(call, i, role_md(call, i), exec_arg(call, i)));
     if (cvy_onednn_scratch_bytes(call) > 0)
-        CVY_TRY(add_memory(call, CVY_ONEDNN_ROLES, dnnl_primitive_desc_query_md(call->desc, dnnl_query_scratchpad_md, 0),
-                           DNNL_ARG_SCRATCHPAD));
+        CVY_TRY(add_memory(call, CVY_ONEDNN_ROLES,
+                           dnnl_primitive_desc_query_md(call->desc, dnnl_query_scratchpad_md, 0), DNNL_ARG_SCRATCHPAD));
     return CVY_OK;
 }
 
-/* Buffers keep their places from step to step: a handle is set only when it moves (version 2 clears padding at each setting). */
+/* Buffers keep their places from step to step: a handle is set only when it moves (version 2 clears padding at each
+ * setting). */
 static dnnl_status_t bind(cvy_onednn_call *c, int slot, void *data)
 {
     if (!c->memory[slot] || c->bound[slot] == data)
@@ -543,8 +564,8 @@ cvy_status cvy_onednn_run(cvy_onednn_call *call, void *const arg[CVY_ONEDNN_ROLE
         status = dnnl_primitive_execute(call->primitive, call->stream, call->narg, call->arg);
     team_leave(call->threads, before);
     return status == dnnl_success ? CVY_OK
-                                  : cvy_error_set(CVY_E_INTERNAL, "oneDNN: %s failed: %s", cvy_onednn_implementation(call),
-                                                  dnnl_status2str(status));
+                                  : cvy_error_set(CVY_E_INTERNAL, "oneDNN: %s failed: %s",
+                                                  cvy_onednn_implementation(call), dnnl_status2str(status));
 }
 
 void cvy_onednn_destroy(cvy_onednn_call *call)
@@ -565,8 +586,8 @@ void cvy_onednn_destroy(cvy_onednn_call *call)
     cvy_mem_free(&call);
 }
 
-cvy_status cvy_onednn_reorder(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to, int threads,
-                              cvy_onednn_call **out)
+cvy_status cvy_onednn_reorder(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to,
+                              int threads, cvy_onednn_call **out)
 {
     cvy_onednn_problem p = {.family = CVY_ONEDNN_REORDER, .dtype = dtype, .threads = threads};
     cvy_onednn_tensor *src = &p.tensor[CVY_ONEDNN_SRC], *dst = &p.tensor[CVY_ONEDNN_DST];

@@ -1,8 +1,10 @@
 /*
- * onednn_api.h: all that the kernels of this folder say to oneDNN, in the project's own words, the same for oneDNN 2.x and 3.x.
+ * onednn_api.h: all that the kernels of this folder say to oneDNN, in the project's own words, the same for oneDNN 2.x
+ * and 3.x.
  *
- * A problem (what is to be computed, on which shapes and layouts) is described; oneDNN answers with an implementation, its layouts and its
- * scratch; a ready call runs it. The vendor's headers and the differences between its versions stay inside onednn_api.c.
+ * A problem (what is to be computed, on which shapes and layouts) is described; oneDNN answers with an implementation,
+ * its layouts and its scratch; a ready call runs it. The vendor's headers and the differences between its versions stay
+ * inside onednn_api.c.
  */
 #ifndef CVY_ONEDNN_API_H
 #define CVY_ONEDNN_API_H
@@ -18,10 +20,10 @@ enum { CVY_ONEDNN_SRC, CVY_ONEDNN_WEIGHT, CVY_ONEDNN_BIAS, CVY_ONEDNN_DST, CVY_O
 #define CVY_ONEDNN_NDIM_MAX 6
 
 typedef struct cvy_onednn_tensor {
-    int ndim;                          /* 0: absent */
-    int64_t dim[CVY_ONEDNN_NDIM_MAX];  /* as oneDNN counts them: grouped weights are [G, K/G, C/G, positions...] */
-    int any;                           /* oneDNN chooses the layout */
-    cvy_layout layout;                 /* otherwise this one, of oneDNN's dimensions; "" is plain */
+    int ndim;                         /* 0: absent */
+    int64_t dim[CVY_ONEDNN_NDIM_MAX]; /* as oneDNN counts them: grouped weights are [G, K/G, C/G, positions...] */
+    int any;                          /* oneDNN chooses the layout */
+    cvy_layout layout;                /* otherwise this one, of oneDNN's dimensions; "" is plain */
 } cvy_onednn_tensor;
 
 typedef struct cvy_onednn_problem {
@@ -29,15 +31,16 @@ typedef struct cvy_onednn_problem {
     cvy_onednn_pass pass;
     cvy_dtype dtype;
     int threads;
-    int winograd;                      /* CONV: the algorithm of this name instead of the direct one */
-    int relu;                          /* FORWARD: dst = max(dst, 0) */
+    int winograd; /* CONV: the algorithm of this name instead of the direct one */
+    int relu;     /* FORWARD: dst = max(dst, 0) */
     cvy_onednn_tensor tensor[CVY_ONEDNN_ROLES];
-    int64_t stride[3], dilation[3], pad_begin[3], pad_end[3];   /* CONV, DECONV; dilation 1 is none */
+    int64_t stride[3], dilation[3], pad_begin[3], pad_end[3]; /* CONV, DECONV; dilation 1 is none */
 } cvy_onednn_problem;
 
 typedef struct cvy_onednn_call cvy_onednn_call;
 
-/* Asks for an implementation. CVY_NOT_APPLICABLE, with the reason as error text, if there is none but a plain reference one. */
+/* Asks for an implementation. CVY_NOT_APPLICABLE, with the reason as error text, if there is none but a plain reference
+ * one. */
 cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_call **out);
 /* The layout of one tensor; CVY_NOT_APPLICABLE if it cannot be written as a cvy_layout. */
 cvy_status cvy_onednn_layout(const cvy_onednn_call *call, int role, cvy_layout *out);
@@ -51,7 +54,7 @@ cvy_status cvy_onednn_run(cvy_onednn_call *call, void *const arg[CVY_ONEDNN_ROLE
 void cvy_onednn_destroy(cvy_onednn_call *call);
 
 /* A ready call from SRC to DST; CVY_NOT_APPLICABLE for layouts or dtypes that oneDNN does not know. */
-cvy_status cvy_onednn_reorder(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to, int threads,
-                              cvy_onednn_call **out);
+cvy_status cvy_onednn_reorder(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to,
+                              int threads, cvy_onednn_call **out);
 
 #endif

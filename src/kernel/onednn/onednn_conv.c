@@ -2,9 +2,9 @@
  * onednn_conv.c: convolution, deconvolution and their gradients by oneDNN.
  * In the step: most of the time of most networks.
  *
- * The forward kernel lets oneDNN choose all layouts and so fixes that of the weights. The gradient of the weights is written in the
- * variable's layout wherever an optimised implementation can; the gradient of the source may want another one, then the planner reorders the
- * weights, which is small beside the convolution.
+ * The forward kernel lets oneDNN choose all layouts and so fixes that of the weights. The gradient of the weights is
+ * written in the variable's layout wherever an optimised implementation can; the gradient of the source may want
+ * another one, then the planner reorders the weights, which is small beside the convolution.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ enum { WINOGRAD_CHANNELS = 32 };
 struct layer {
     cvy_onednn_family family;
     cvy_onednn_pass pass;
-    cvy_window w;                      /* of the convolution, or of the one that the deconvolution transposes */
+    cvy_window w; /* of the convolution, or of the one that the deconvolution transposes */
     cvy_window_channels c;
     int bias, relu, winograd;
     cvy_onednn_weight weight;
@@ -29,7 +29,9 @@ static cvy_status layer_of(const cvy_node *node, int winograd, struct layer *out
     struct layer l = {.winograd = winograd};
     const char *op = node->op->name;
     l.family = strncmp(op, "deconv", 6) == 0 ? CVY_ONEDNN_DECONV : CVY_ONEDNN_CONV;
-    l.pass = strstr(op, "_grad_src") ? CVY_ONEDNN_GRAD_SRC : strstr(op, "_grad_weight") ? CVY_ONEDNN_GRAD_WEIGHT : CVY_ONEDNN_FORWARD;
+    l.pass = strstr(op, "_grad_src")      ? CVY_ONEDNN_GRAD_SRC
+             : strstr(op, "_grad_weight") ? CVY_ONEDNN_GRAD_WEIGHT
+                                          : CVY_ONEDNN_FORWARD;
     const int forward = l.pass == CVY_ONEDNN_FORWARD;
     if (l.family == CVY_ONEDNN_CONV) {
         const cvy_conv_grad_opts *g = node->options;
@@ -43,8 +45,11 @@ static cvy_status layer_of(const cvy_node *node, int winograd, struct layer *out
         CVY_TRY(cvy_deconv_window(o, forward ? &node->src[0]->shape : &g->src, &l.w, &l.c));
         l.bias = o->bias;
     }
-    l.weight = (cvy_onednn_weight){.ndim = 2 + l.w.nspace, .groups = l.c.groups, .outer = l.c.ndst / l.c.groups,
-                                   .inner = l.c.nsrc / l.c.groups, .transposed = l.family == CVY_ONEDNN_DECONV};
+    l.weight = (cvy_onednn_weight){.ndim = 2 + l.w.nspace,
+                                   .groups = l.c.groups,
+                                   .outer = l.c.ndst / l.c.groups,
+                                   .inner = l.c.nsrc / l.c.groups,
+                                   .transposed = l.family == CVY_ONEDNN_DECONV};
     *out = l;
     return CVY_OK;
 }
@@ -81,7 +86,11 @@ static cvy_onednn_tensor weights(const struct layer *l)
 static cvy_onednn_problem problem_of(const struct layer *l, int threads)
 {
     const int deconv = l->family == CVY_ONEDNN_DECONV;
-    cvy_onednn_problem p = {.family = l->family, .pass = l->pass, .dtype = CVY_DTYPE_F32, .threads = threads, .relu = l->relu,
+    cvy_onednn_problem p = {.family = l->family,
+                            .pass = l->pass,
+                            .dtype = CVY_DTYPE_F32,
+                            .threads = threads,
+                            .relu = l->relu,
                             .winograd = l->winograd};
     p.tensor[CVY_ONEDNN_SRC] = activation(l, !deconv);
     p.tensor[CVY_ONEDNN_DST] = activation(l, deconv);
@@ -96,17 +105,20 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
     return p;
 }
 
-/* Winograd's F(4x4, 3x3) (Lavin and Gray 2016) needs a quarter of the multiplications, and pays where channels outweigh the transforms. In
- * training oneDNN keeps its weights in the direct algorithm's layout and transforms them as it runs, in all three passes. */
+/* Winograd's F(4x4, 3x3) (Lavin and Gray 2016) needs a quarter of the multiplications, and pays where channels outweigh
+ * the transforms. In training oneDNN keeps its weights in the direct algorithm's layout and transforms them as it runs,
+ * in all three passes. */
 static cvy_status check_winograd(const struct layer *l)
 {
     const cvy_window *w = &l->w;
     int fits = w->nspace == 2 && l->c.groups == 1;
     for (int d = 0; d < w->nspace; d++)
         fits = fits && w->kernel[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1 && w->pad[d] <= 1;
-    CVY_CHECK(fits, CVY_NOT_APPLICABLE, "Winograd needs a 3x3 filter, stride 1, padding 0 or 1, no dilation, no groups");
+    CVY_CHECK(fits, CVY_NOT_APPLICABLE,
+              "Winograd needs a 3x3 filter, stride 1, padding 0 or 1, no dilation, no groups");
     CVY_CHECK(l->c.nsrc >= WINOGRAD_CHANNELS && l->c.ndst >= WINOGRAD_CHANNELS, CVY_NOT_APPLICABLE,
-              "Winograd pays from %d channels on, here are %lld and %lld", WINOGRAD_CHANNELS, (long long)l->c.nsrc, (long long)l->c.ndst);
+              "Winograd pays from %d channels on, here are %lld and %lld", WINOGRAD_CHANNELS, (long long)l->c.nsrc,
+              (long long)l->c.ndst);
     return CVY_OK;
 }
 
@@ -141,7 +153,8 @@ static cvy_status keep_given(const cvy_onednn_problem *given, cvy_onednn_problem
 {
     cvy_onednn_call *best = NULL, *call = NULL;
     CVY_TRY(cvy_onednn_describe(p, &best));
-    if (cvy_onednn_describe(given, &call) == CVY_OK && strcmp(cvy_onednn_implementation(call), cvy_onednn_implementation(best)) == 0)
+    if (cvy_onednn_describe(given, &call) == CVY_OK &&
+        strcmp(cvy_onednn_implementation(call), cvy_onednn_implementation(best)) == 0)
         *p = *given;
     cvy_onednn_destroy(call);
     cvy_onednn_destroy(best);
@@ -158,11 +171,13 @@ static cvy_status offer(cvy_kernel_ask *ask, int winograd)
               cvy_dtype_text(ask->node->src[0]->dtype));
     cvy_onednn_problem p = problem_of(&l, ask->threads), given = p;
     cvy_onednn_tensor *weight = &given.tensor[CVY_ONEDNN_WEIGHT];
-    const int is_free = l.pass == CVY_ONEDNN_FORWARD ? ask->src_free[1] : l.pass == CVY_ONEDNN_GRAD_WEIGHT && !ask->dst_fixed[0];
+    const int is_free =
+        l.pass == CVY_ONEDNN_FORWARD ? ask->src_free[1] : l.pass == CVY_ONEDNN_GRAD_WEIGHT && !ask->dst_fixed[0];
     cvy_status status = CVY_OK;
     weight->any = 0;
     if (!is_free)
-        status = cvy_onednn_weight_to(&l.weight, cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), &weight->layout);
+        status =
+            cvy_onednn_weight_to(&l.weight, cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), &weight->layout);
     else if (l.pass == CVY_ONEDNN_FORWARD)
         status = cvy_onednn_choose_weight(&p, cvy_onednn_typical_n(ask->node), &weight->layout);
     else
@@ -217,46 +232,91 @@ static cvy_status winograd_create(const cvy_kernel_ask *ask, void **state_out)
 }
 
 CVY_KERNEL_DEFINE(onednn_conv) = {
-    .name = "onednn.conv", .op = "conv", .preference = 100,
-    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.conv",
+    .op = "conv",
+    .preference = 100,
+    .offer = direct_offer,
+    .create = direct_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_conv_grad_src) = {
-    .name = "onednn.conv_grad_src", .op = "conv_grad_src", .preference = 100,
-    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.conv_grad_src",
+    .op = "conv_grad_src",
+    .preference = 100,
+    .offer = direct_offer,
+    .create = direct_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_conv_grad_weight) = {
-    .name = "onednn.conv_grad_weight", .op = "conv_grad_weight", .preference = 100,
-    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.conv_grad_weight",
+    .op = "conv_grad_weight",
+    .preference = 100,
+    .offer = direct_offer,
+    .create = direct_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_conv_winograd) = {
-    .name = "onednn.conv_winograd", .op = "conv", .preference = 120,
-    .offer = winograd_offer, .create = winograd_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.conv_winograd",
+    .op = "conv",
+    .preference = 120,
+    .offer = winograd_offer,
+    .create = winograd_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_conv_winograd_grad_src) = {
-    .name = "onednn.conv_winograd_grad_src", .op = "conv_grad_src", .preference = 120,
-    .offer = winograd_offer, .create = winograd_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.conv_winograd_grad_src",
+    .op = "conv_grad_src",
+    .preference = 120,
+    .offer = winograd_offer,
+    .create = winograd_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_conv_winograd_grad_weight) = {
-    .name = "onednn.conv_winograd_grad_weight", .op = "conv_grad_weight", .preference = 120,
-    .offer = winograd_offer, .create = winograd_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.conv_winograd_grad_weight",
+    .op = "conv_grad_weight",
+    .preference = 120,
+    .offer = winograd_offer,
+    .create = winograd_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_deconv) = {
-    .name = "onednn.deconv", .op = "deconv", .preference = 100,
-    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.deconv",
+    .op = "deconv",
+    .preference = 100,
+    .offer = direct_offer,
+    .create = direct_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_deconv_grad_src) = {
-    .name = "onednn.deconv_grad_src", .op = "deconv_grad_src", .preference = 100,
-    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.deconv_grad_src",
+    .op = "deconv_grad_src",
+    .preference = 100,
+    .offer = direct_offer,
+    .create = direct_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_deconv_grad_weight) = {
-    .name = "onednn.deconv_grad_weight", .op = "deconv_grad_weight", .preference = 100,
-    .offer = direct_offer, .create = direct_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.deconv_grad_weight",
+    .op = "deconv_grad_weight",
+    .preference = 100,
+    .offer = direct_offer,
+    .create = direct_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };

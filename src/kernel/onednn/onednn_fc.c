@@ -1,6 +1,7 @@
 /*
  * onednn_fc.c: the fully connected layer and its gradients by oneDNN's inner product.
- * In the step: little arithmetic and much weight: AlexNet's three read 234 MB in each pass, so no pass may want the weights reordered.
+ * In the step: little arithmetic and much weight: AlexNet's three read 234 MB in each pass, so no pass may want the
+ * weights reordered.
  *
  * A source [N, C, positions...] is taken in plain layout, where it is the matrix [N, C * positions].
  */
@@ -19,7 +20,9 @@ static struct layer layer_of(const cvy_node *node)
 {
     const char *op = node->op->name;
     struct layer l = {0};
-    l.pass = strstr(op, "_grad_src") ? CVY_ONEDNN_GRAD_SRC : strstr(op, "_grad_weight") ? CVY_ONEDNN_GRAD_WEIGHT : CVY_ONEDNN_FORWARD;
+    l.pass = strstr(op, "_grad_src")      ? CVY_ONEDNN_GRAD_SRC
+             : strstr(op, "_grad_weight") ? CVY_ONEDNN_GRAD_WEIGHT
+                                          : CVY_ONEDNN_FORWARD;
     const cvy_fc_grad_opts *g = node->options;
     const cvy_fc_opts *o = l.pass == CVY_ONEDNN_FORWARD ? node->options : &g->fc;
     const cvy_shape *src = l.pass == CVY_ONEDNN_FORWARD ? &node->src[0]->shape : &g->src;
@@ -43,8 +46,10 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
     return p;
 }
 
-/* The layout of the weights is settled by the forward pass and kept by the others whatever it costs them: moving that much memory costs more. */
-static cvy_status settle_weight(const cvy_kernel_ask *ask, const struct layer *l, const cvy_layout *now, cvy_onednn_problem *p)
+/* The layout of the weights is settled by the forward pass and kept by the others whatever it costs them: moving that
+ * much memory costs more. */
+static cvy_status settle_weight(const cvy_kernel_ask *ask, const struct layer *l, const cvy_layout *now,
+                                cvy_onednn_problem *p)
 {
     cvy_onednn_tensor *weight = &p->tensor[CVY_ONEDNN_WEIGHT];
     if (l->pass == CVY_ONEDNN_FORWARD && ask->src_free[1])
@@ -95,16 +100,31 @@ static cvy_status fc_create(const cvy_kernel_ask *ask, void **state_out)
 }
 
 CVY_KERNEL_DEFINE(onednn_fc) = {
-    .name = "onednn.fc", .op = "fc", .preference = 100,
-    .offer = fc_offer, .create = fc_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.fc",
+    .op = "fc",
+    .preference = 100,
+    .offer = fc_offer,
+    .create = fc_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_fc_grad_src) = {
-    .name = "onednn.fc_grad_src", .op = "fc_grad_src", .preference = 100,
-    .offer = fc_offer, .create = fc_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.fc_grad_src",
+    .op = "fc_grad_src",
+    .preference = 100,
+    .offer = fc_offer,
+    .create = fc_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };
 
 CVY_KERNEL_DEFINE(onednn_fc_grad_weight) = {
-    .name = "onednn.fc_grad_weight", .op = "fc_grad_weight", .preference = 100,
-    .offer = fc_offer, .create = fc_create, .run = cvy_onednn_layer_run, .destroy = cvy_onednn_layer_destroy,
+    .name = "onednn.fc_grad_weight",
+    .op = "fc_grad_weight",
+    .preference = 100,
+    .offer = fc_offer,
+    .create = fc_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
 };

@@ -8,14 +8,17 @@
 /* Where a role stands in a node: i is source i, ~i destination i. */
 enum { NOWHERE = CVY_NODE_SRC_MAX };
 static const int place[3][CVY_ONEDNN_ROLES] = {
-    [CVY_ONEDNN_FORWARD] = {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = 2, [CVY_ONEDNN_DST] = ~0},
-    [CVY_ONEDNN_GRAD_SRC] = {[CVY_ONEDNN_SRC] = ~0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = NOWHERE, [CVY_ONEDNN_DST] = 0},
-    [CVY_ONEDNN_GRAD_WEIGHT] = {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = ~0, [CVY_ONEDNN_BIAS] = ~1, [CVY_ONEDNN_DST] = 1},
+    [CVY_ONEDNN_FORWARD] =
+        {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = 2, [CVY_ONEDNN_DST] = ~0},
+    [CVY_ONEDNN_GRAD_SRC] =
+        {[CVY_ONEDNN_SRC] = ~0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = NOWHERE, [CVY_ONEDNN_DST] = 0},
+    [CVY_ONEDNN_GRAD_WEIGHT] =
+        {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = ~0, [CVY_ONEDNN_BIAS] = ~1, [CVY_ONEDNN_DST] = 1},
 };
 
 struct layer {
     cvy_onednn_call *call;
-    int place[CVY_ONEDNN_ROLES];       /* NOWHERE for roles that the call does not have */
+    int place[CVY_ONEDNN_ROLES]; /* NOWHERE for roles that the call does not have */
 };
 
 cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_onednn_pass pass, int role)

@@ -1,16 +1,17 @@
 /*
- * onednn_layer.h: what the kernels of layers with weights (convolution, deconvolution, fully connected) share: where the tensors of a pass
- * stand among a node's sources and destinations, and the running of a ready call.
+ * onednn_layer.h: what the kernels of layers with weights (convolution, deconvolution, fully connected) share: where
+ * the tensors of a pass stand among a node's sources and destinations, and the running of a ready call.
  */
 #ifndef CVY_ONEDNN_LAYER_H
 #define CVY_ONEDNN_LAYER_H
 
 #include "kernel/onednn/onednn_api.h"
 
-/* The layout, in the ask, of the tensor in this role. The nodes are x (src, weight, bias -> dst), x_grad_src (ddst, weight -> dsrc) and
- * x_grad_weight (src, ddst -> dweight, dbias). */
+/* The layout, in the ask, of the tensor in this role. The nodes are x (src, weight, bias -> dst), x_grad_src (ddst,
+ * weight -> dsrc) and x_grad_weight (src, ddst -> dweight, dbias). */
 cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_onednn_pass pass, int role);
-/* The samples that a rank has on average: what layouts of variables are chosen for, so that ranks whose shares differ by one choose alike. */
+/* The samples that a rank has on average: what layouts of variables are chosen for, so that ranks whose shares differ
+ * by one choose alike. */
 int64_t cvy_onednn_typical_n(const cvy_node *node);
 /* The layout that oneDNN would choose for the weights of this forward problem if it had n samples. */
 cvy_status cvy_onednn_choose_weight(const cvy_onednn_problem *problem, int64_t n, cvy_layout *out);

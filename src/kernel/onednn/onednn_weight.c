@@ -54,7 +54,8 @@ static const int swap[] = {1, 0, 2, 3, 4, 5}, swap_grouped[] = {0, 2, 1, 3, 4, 5
 static const int up[] = {1, 2, 3, 4, 5, 6}, down[] = {0, 0, 1, 2, 3, 4};
 static const int depthwise_up[] = {0, 2, 3, 4, 5, 6}, depthwise_down[] = {0, 0, 1, 2, 3, 4};
 
-/* Adds the dimension of groups before the others, or, where a group is one channel, the dimension of the one channel behind the groups. */
+/* Adds the dimension of groups before the others, or, where a group is one channel, the dimension of the one channel
+ * behind the groups. */
 static void add_groups(const cvy_onednn_weight *w, char *tag)
 {
     const int depthwise = is_depthwise(w);
@@ -68,7 +69,8 @@ static int drop_groups(const cvy_onednn_weight *w, char *tag)
 {
     const int depthwise = is_depthwise(w);
     if (depthwise ? tolower((unsigned char)tag[0]) != 'a' || tag[1] != 'b' || block_of(tag, 1) != 1
-                  : tag[0] != 'a' || tolower((unsigned char)tag[1]) != 'b' || block_of(tag, 0) != 1 || w->outer % block_of(tag, 1) != 0)
+                  : tag[0] != 'a' || tolower((unsigned char)tag[1]) != 'b' || block_of(tag, 0) != 1 ||
+                        w->outer % block_of(tag, 1) != 0)
         return 0;
     memmove(tag + depthwise, tag + 1 + depthwise, strlen(tag + depthwise));
     rename_dims(tag, depthwise ? depthwise_down : down);
@@ -83,7 +85,8 @@ cvy_status cvy_onednn_weight_to(const cvy_onednn_weight *w, const cvy_layout *va
         plain_text(tag, w->ndim);
     if (w->groups > 1) {
         if (!is_depthwise(w) && (tolower((unsigned char)tag[0]) != 'a' || w->outer % block_of(tag, 0) != 0))
-            return cvy_error_set(CVY_NOT_APPLICABLE, "weights of %lld groups in layout %s mix the groups", (long long)w->groups, tag);
+            return cvy_error_set(CVY_NOT_APPLICABLE, "weights of %lld groups in layout %s mix the groups",
+                                 (long long)w->groups, tag);
         add_groups(w, tag);
     }
     if (w->transposed)
@@ -102,7 +105,8 @@ cvy_status cvy_onednn_weight_from(const cvy_onednn_weight *w, const cvy_layout *
     if (w->transposed)
         rename_dims(tag, w->groups > 1 ? swap_grouped : swap);
     if (w->groups > 1 && !drop_groups(w, tag))
-        return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN's layout %s of the weights is none of the variable's dimensions", onednn->tag);
+        return cvy_error_set(CVY_NOT_APPLICABLE,
+                             "oneDNN's layout %s of the weights is none of the variable's dimensions", onednn->tag);
     *out = canonical(tag, w->ndim);
     return CVY_OK;
 }
