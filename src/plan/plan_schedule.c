@@ -127,8 +127,9 @@ static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
         if (call->dst[i] < 0)
             continue;
         const cvy_value *v = u->loc[call->dst[i]].value;
-        int sent = v->kind == CVY_VALUE_ACCUMULATOR && m == 0;
-        for (int c = 0; c < u->ncall && !sent; c++)
+        const int adds_up = v->kind == CVY_VALUE_ACCUMULATOR;
+        int sent = adds_up && m == 0;  /* a later micro-batch adds nothing to the earlier ones */
+        for (int c = 0; c < u->ncall && !adds_up && !sent; c++)
             sent = u->call[c].kind == CVY_CALL_ALLREDUCE && u->call[c].node->src[0] == v;
         int buffer = -1;
         if (!sent)

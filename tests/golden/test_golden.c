@@ -1,14 +1,17 @@
 /* ranks: 1 2 3 */
 /* minimal */
 /*
- * test_golden.c: three whole networks, ten steps each, against files made with PyTorch in double precision (make_golden.py).
+ * test_golden.c: three whole networks, ten steps each, against files made with PyTorch in double precision
+ * (make_golden.py).
  *
- * What is compared: the losses of each step, the gradients of the first one, weights and running statistics after ten steps, and an evaluation with
- * them. Gradients are read through the public API: a second training step over the same variables, plain SGD without decay, is taken first and undone.
+ * What is compared: the losses of each step, the gradients of the first one, weights and running statistics after ten
+ * steps, and an evaluation with them. Gradients are read through the public API: a second training step over the same
+ * variables, plain SGD without decay, is taken first and undone.
  *
- * Tolerances are relative to the largest element of a tensor. The longest sum has 540 summands (a weight's gradient sums over samples and positions), each
- * layer's rounding is eps * sqrt(540) = 23 eps, six layers both ways and ten steps make some 23 * 12 * 10 eps: 6e-13 in f64 (eps 2e-16), where 1e-11 is
- * asked, and 2e-5 in f32 (eps 6e-8) with the fast kernels. Seen are 1e-15 and 1e-6.
+ * Tolerances are relative to the largest element of a tensor. The longest sum has 540 summands (a weight's gradient
+ * sums over samples and positions), each layer's rounding is eps * sqrt(540) = 23 eps, six layers both ways and ten
+ * steps make some 23 * 12 * 10 eps: 6e-13 in f64 (eps 2e-16), where 1e-11 is asked, and 2e-5 in f32 (eps 6e-8) with the
+ * fast kernels. Seen are 1e-15 and 1e-6.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -26,7 +29,11 @@ struct layer {
 
 struct network {
     const char *name;
-    struct { const char *name; cvy_dtype dtype; cvy_shape shape; } input[NAMES];
+    struct {
+        const char *name;
+        cvy_dtype dtype;
+        cvy_shape shape;
+    } input[NAMES];
     struct layer layer[20];
     const char *output, *losses[4];
     int64_t batch;
@@ -141,19 +148,20 @@ static double element(const void *data, cvy_dtype dtype, int64_t i)
     return dtype == CVY_DTYPE_F64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
 }
 
-static void compare(const struct run *r, const char *what, const char *name, const double *got, const double *expected, int64_t n)
+static void compare(const struct run *r, const char *what, const char *name, const double *got, const double *expected,
+                    int64_t n)
 {
     double worst = 0, largest = 0;
     for (int64_t i = 0; i < n; i++) {
         const double off = fabs(got[i] - expected[i]);
-        worst = off <= worst ? worst : off;                /* a NaN stays */
+        worst = off <= worst ? worst : off; /* a NaN stays */
         largest = fmax(largest, fabs(expected[i]));
     }
     test_checks++;
     if (!(worst <= r->tolerance * largest)) {
         test_failures++;
-        printf("%s %s, %s of %s: off by %.3g of %.3g, allowed are %.3g\n", r->net->name, cvy_dtype_text(r->dtype), what, name, worst, largest,
-               r->tolerance * largest);
+        printf("%s %s, %s of %s: off by %.3g of %.3g, allowed are %.3g\n", r->net->name, cvy_dtype_text(r->dtype), what,
+               name, worst, largest, r->tolerance * largest);
     }
 }
 
@@ -165,7 +173,7 @@ static double *get(const struct run *r, const char *name, int64_t n)
     EXPECT_OK(cvy_mem_alloc((size_t)n * sizeof *wide, &wide));
     EXPECT_OK(cvy_program_get(r->program, name, wide, n));
     for (int64_t i = n - 1; i >= 0 && r->dtype == CVY_DTYPE_F32; i--)
-        wide[i] = element(wide, r->dtype, i);              /* in place, from the end */
+        wide[i] = element(wide, r->dtype, i); /* in place, from the end */
     return wide;
 }
 
@@ -180,7 +188,8 @@ static void set(const struct run *r, const char *name, const double *wide, int64
 }
 
 /* Calls visit(r, name, elems) for each tensor of the file whose key begins with "<kind>.". */
-static void each(const struct run *r, const char *kind, void (*visit)(const struct run *r, const char *name, const double *golden, int64_t n))
+static void each(const struct run *r, const char *kind,
+                 void (*visit)(const struct run *r, const char *name, const double *golden, int64_t n))
 {
     const size_t length = strlen(kind);
     int count = 0;
@@ -209,7 +218,8 @@ static void check_final(const struct run *r, const char *name, const double *gol
     cvy_mem_free(&got);
 }
 
-/* The probe's rate is a power of two, large beside the weights, so that even in f32 the difference holds the gradient's digits. */
+/* The probe's rate is a power of two, large beside the weights, so that even in f32 the difference holds the gradient's
+ * digits. */
 #define PROBE_RATE 4096.0
 
 static void check_gradient(const struct run *r, const char *name, const double *golden, int64_t n)
@@ -234,7 +244,7 @@ static void fill(const struct run *r, int step, int b)
         void *feed = cvy_program_feed(r->program, step, r->net->input[i].name);
         const int64_t row = cvy_shape_elems(&r->net->input[i].shape);
         int64_t n = 0;
-        if (!feed)                                         /* an input that only the losses have */
+        if (!feed) /* an input that only the losses have */
             continue;
         double *all = read_golden(r, "in", r->net->input[i].name, &n);
         const int64_t nbatch = n / (row * r->net->batch);
@@ -278,9 +288,10 @@ static void evaluate(const struct run *r)
     EXPECT_OK(cvy_program_step(r->program, r->forward, 0));
     EXPECT_OK(cvy_program_output(r->program, r->forward, r->net->output, &data, &shape));
     double *golden = read_golden(r, "eval", "output", &n), *got = NULL;
-    const int64_t mine = cvy_shape_elems(&shape), first = cvy_program_first_row(r->program, r->forward) * (n / r->net->batch);
+    const int64_t mine = cvy_shape_elems(&shape),
+                  first = cvy_program_first_row(r->program, r->forward) * (n / r->net->batch);
     EXPECT_OK(cvy_mem_alloc((size_t)n * sizeof *got, &got));
-    memcpy(got, golden, (size_t)n * sizeof *got);          /* other ranks look at the rest */
+    memcpy(got, golden, (size_t)n * sizeof *got); /* other ranks look at the rest */
     for (int64_t i = 0; i < mine; i++)
         got[first + i] = element(data, r->dtype, i);
     compare(r, "evaluation", r->net->output, got, golden, n);
@@ -297,18 +308,24 @@ static void open_golden(struct run *r)
     if (source)
         snprintf(path, sizeof path, "%s/tests/golden/%s.safetensors", source, r->net->name);
     else
-        snprintf(path, sizeof path, "%.*stests/golden/%s.safetensors", here ? (int)(here - __FILE__) : 0, __FILE__, r->net->name);
+        snprintf(path, sizeof path, "%.*stests/golden/%s.safetensors", here ? (int)(here - __FILE__) : 0, __FILE__,
+                 r->net->name);
     EXPECT_OK(cvy_safetensors_open(path, &r->golden));
 }
 
 static void build(struct run *r)
 {
-    const cvy_program_opts program = {.size = sizeof program, .dtype = r->dtype, .batch_norm_group = -2, .bucket_bytes = 2048};
-    const cvy_training_opts train = {.size = sizeof train, .optimizer = r->net->optimizer, .optimizer_options = r->net->optimizer_options, .weight_decay = 0.01};
+    const cvy_program_opts program = {
+        .size = sizeof program, .dtype = r->dtype, .batch_norm_group = -2, .bucket_bytes = 2048};
+    const cvy_training_opts train = {.size = sizeof train,
+                                     .optimizer = r->net->optimizer,
+                                     .optimizer_options = r->net->optimizer_options,
+                                     .weight_decay = 0.01};
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &r->context));
     EXPECT_OK(cvy_model_create(r->net->name, &r->model));
     for (int i = 0; r->net->input[i].name; i++)
-        EXPECT_OK(cvy_model_add_input(r->model, r->net->input[i].name, r->net->input[i].dtype, &r->net->input[i].shape));
+        EXPECT_OK(
+            cvy_model_add_input(r->model, r->net->input[i].name, r->net->input[i].dtype, &r->net->input[i].shape));
     for (const struct layer *l = r->net->layer; l->op; l++)
         EXPECT_OK(cvy_model_add(r->model, l->op, l->name, l->options, l->from));
     EXPECT_OK(cvy_program_create(r->context, &program, &r->program));
@@ -341,12 +358,30 @@ static void check_network(const struct network *net, cvy_dtype dtype)
     cvy_safetensors_close(&r.golden);
 }
 
-static void plain_f64(void) { check_network(&networks[0], CVY_DTYPE_F64); }
-static void plain_f32(void) { check_network(&networks[0], CVY_DTYPE_F32); }
-static void residual_f64(void) { check_network(&networks[1], CVY_DTYPE_F64); }
-static void residual_f32(void) { check_network(&networks[1], CVY_DTYPE_F32); }
-static void regression_f64(void) { check_network(&networks[2], CVY_DTYPE_F64); }
-static void regression_f32(void) { check_network(&networks[2], CVY_DTYPE_F32); }
+static void plain_f64(void)
+{
+    check_network(&networks[0], CVY_DTYPE_F64);
+}
+static void plain_f32(void)
+{
+    check_network(&networks[0], CVY_DTYPE_F32);
+}
+static void residual_f64(void)
+{
+    check_network(&networks[1], CVY_DTYPE_F64);
+}
+static void residual_f32(void)
+{
+    check_network(&networks[1], CVY_DTYPE_F32);
+}
+static void regression_f64(void)
+{
+    check_network(&networks[2], CVY_DTYPE_F64);
+}
+static void regression_f32(void)
+{
+    check_network(&networks[2], CVY_DTYPE_F32);
+}
 
 int main(int argc, char **argv)
 {

@@ -2,12 +2,14 @@
 /*
  * test_ranks.c: the number of ranks does not change what a job computes, and neither do the optimising passes.
  *
- * Each job is trained for 20 steps on one rank and on all of them, and with all passes off and plain kernels. Losses of every step and weights and
- * statistics at the end are held against the one-rank run, which rank 0 makes in a context of its own. The jobs have what could differ: batch norm
- * whose groups span ranks, dropout, augmentation, tail batches, micro-batches, and shares of different sizes, down to ranks without a sample.
+ * Each job is trained for 20 steps on one rank and on all of them, and with all passes off and plain kernels. Losses of
+ * every step and weights and statistics at the end are held against the one-rank run, which rank 0 makes in a context
+ * of its own. The jobs have what could differ: batch norm whose groups span ranks, dropout, augmentation, tail batches,
+ * micro-batches, and shares of different sizes, down to ranks without a sample.
  *
- * Tolerances, relative: f64, whose kernels are the plain ones, 1e-10. f32 with fast kernels: 1e-5 for the first step (eps 6e-8, times the root of the
- * longest sum, a thousand); what differs then is amplified at learning rates that halve the loss in 20 steps: 1e-3 up to the twentieth.
+ * Tolerances, relative: f64, whose kernels are the plain ones, 1e-10. f32 with fast kernels: 1e-5 for the first step
+ * (eps 6e-8, times the root of the longest sum, a thousand); what differs then is amplified at learning rates that
+ * halve the loss in 20 steps: 1e-3 up to the twentieth.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -45,43 +47,44 @@ static const struct job jobs[] = {
      "batch_norm: {group: 4}\n"
      "comm: {bucket: 1 KiB}\n"},
     /* Batches of 4, 4 and 2: with three or four ranks some have nothing to do. */
-    {"few samples",
-     "model:\n"
-     "  layers:\n"
-     "    - conv: {channels: 8, kernel: 3, bias: false}\n"
-     "    - batch_norm\n"
-     "    - relu\n"
-     "    - avg_pool: {kernel: 2}\n"
-     "    - dropout: {p: 0.1}\n"
-     "    - fc: {channels: 2}\n"
-     "data:\n"
-     "  train: {format: synthetic, samples: 10, shape: [2, 6, 6], classes: 2}\n"
-     "  augment: [mirror]\n"
-     "train: {batch: 4, steps: 20, optimizer: {name: sgd, lr: 0.05, momentum: 0.5}}\n"
-     "batch_norm: {group: batch}\n"},
-    /* Two micro-batches of 7 and 6 samples, the tail of 4; Adam, clipping, a schedule; a loss with weights of samples. */
-    {"micro-batches",
-     "model:\n"
-     "  layers:\n"
-     "    - conv: {channels: 16, kernel: 3, stride: 2, pad: 1}\n"
-     "    - lrn: {size: 3}\n"
-     "    - leaky_relu\n"
-     "    - conv: {channels: 8, kernel: 3, pad: 1, groups: 2, bias: false}\n"
-     "    - batch_norm\n"
-     "    - tanh\n"
-     "    - dropout: {p: 0.1}\n"
-     "    - fc: {channels: 3}\n"
-     "data:\n"
-     "  train: {format: synthetic, samples: 43, shape: [3, 8, 8], targets: 3, noise: 0.2}\n"
-     "  on_bad_sample: skip\n"
-     "  shuffle: true\n"
-     "train: {batch: 13, accumulate: 2, steps: 20, optimizer: {name: adam, lr: 0.02, weight_decay: 0.001}, schedule: cosine, clip_norm: 5,\n"
-     "        loss: [{name: mse, weight: 0.8}, {name: mae, weight: 0.2}]}\n"
-     "batch_norm: {group: 3}\n"},
+    {"few samples", "model:\n"
+                    "  layers:\n"
+                    "    - conv: {channels: 8, kernel: 3, bias: false}\n"
+                    "    - batch_norm\n"
+                    "    - relu\n"
+                    "    - avg_pool: {kernel: 2}\n"
+                    "    - dropout: {p: 0.1}\n"
+                    "    - fc: {channels: 2}\n"
+                    "data:\n"
+                    "  train: {format: synthetic, samples: 10, shape: [2, 6, 6], classes: 2}\n"
+                    "  augment: [mirror]\n"
+                    "train: {batch: 4, steps: 20, optimizer: {name: sgd, lr: 0.05, momentum: 0.5}}\n"
+                    "batch_norm: {group: batch}\n"},
+    /* Two micro-batches of 7 and 6 samples, the tail of 4; Adam, clipping, a schedule; a loss with weights of samples.
+     */
+    {"micro-batches", "model:\n"
+                      "  layers:\n"
+                      "    - conv: {channels: 16, kernel: 3, stride: 2, pad: 1}\n"
+                      "    - lrn: {size: 3}\n"
+                      "    - leaky_relu\n"
+                      "    - conv: {channels: 8, kernel: 3, pad: 1, groups: 2, bias: false}\n"
+                      "    - batch_norm\n"
+                      "    - tanh\n"
+                      "    - dropout: {p: 0.1}\n"
+                      "    - fc: {channels: 3}\n"
+                      "data:\n"
+                      "  train: {format: synthetic, samples: 43, shape: [3, 8, 8], targets: 3, noise: 0.2}\n"
+                      "  on_bad_sample: skip\n"
+                      "  shuffle: true\n"
+                      "train: {batch: 13, accumulate: 2, steps: 20, optimizer: {name: adam, lr: 0.02, weight_decay: "
+                      "0.001}, schedule: cosine, clip_norm: 5,\n"
+                      "        loss: [{name: mse, weight: 0.8}, {name: mae, weight: 0.2}]}\n"
+                      "batch_norm: {group: 3}\n"},
 };
 
 static const char *const f64[] = {"train.dtype=f64"};
-static const char *const f64_off[] = {"train.dtype=f64", "plan.passes_off=all", "plan.kernels=reference", "comm.overlap=false"};
+static const char *const f64_off[] = {"train.dtype=f64", "plan.passes_off=all", "plan.kernels=reference",
+                                      "comm.overlap=false"};
 static const char *const f32_off[] = {"plan.passes_off=all", "plan.kernels=reference", "comm.overlap=false"};
 
 struct outcome {
@@ -90,7 +93,7 @@ struct outcome {
     cvy_safetensors *weights;
 };
 
-static char folder[64];                /* of all runs; known to every rank */
+static char folder[64]; /* of all runs; known to every rank */
 
 static void note_loss(void *user, const cvy_progress *p)
 {
@@ -102,7 +105,8 @@ static void note_loss(void *user, const cvy_progress *p)
 }
 
 /* Trains; rank 0 has the outcome. */
-static void train(cvy_context *context, const struct job *job, const char *const *sets, int nsets, const char *name, struct outcome *o)
+static void train(cvy_context *context, const struct job *job, const char *const *sets, int nsets, const char *name,
+                  struct outcome *o)
 {
     char out[128], path[192];
     memset(o, 0, sizeof *o);
@@ -115,7 +119,7 @@ static void train(cvy_context *context, const struct job *job, const char *const
     EXPECT_INT(o->steps, STEPS);
     snprintf(path, sizeof path, "%s/checkpoints/step-%08d/weights.safetensors", out, STEPS);
     EXPECT_OK(cvy_safetensors_open(path, &o->weights));
-    EXPECT_OK(cvy_file_remove_tree(out));                  /* the mapping stays */
+    EXPECT_OK(cvy_file_remove_tree(out)); /* the mapping stays */
 }
 
 static void train_alone(const struct job *job, const char *const *sets, int nsets, struct outcome *o)
@@ -155,7 +159,8 @@ static void compare(const char *what, const struct outcome *a, const struct outc
         test_checks++;
         if (!(off <= allowed)) {
             test_failures++;
-            printf("%s: loss of step %d is %.17g, on one rank %.17g: off by %.2g, allowed are %.2g\n", what, i + 1, a->loss[i], b->loss[i], off, allowed);
+            printf("%s: loss of step %d is %.17g, on one rank %.17g: off by %.2g, allowed are %.2g\n", what, i + 1,
+                   a->loss[i], b->loss[i], off, allowed);
         }
     }
     EXPECT_INT(cvy_safetensors_count(a->weights), cvy_safetensors_count(b->weights));
@@ -164,7 +169,8 @@ static void compare(const char *what, const struct outcome *a, const struct outc
         test_checks++;
         if (!(off <= rest)) {
             test_failures++;
-            printf("%s: %s after %d steps is off by %.2g, allowed are %.2g\n", what, cvy_safetensors_at(b->weights, i)->name, STEPS, off, rest);
+            printf("%s: %s after %d steps is off by %.2g, allowed are %.2g\n", what,
+                   cvy_safetensors_at(b->weights, i)->name, STEPS, off, rest);
         }
     }
 }
@@ -180,8 +186,8 @@ static void expect_halved(const struct outcome *o)
 }
 
 /* One way of training the job on all ranks, against the one-rank outcome that rank 0 holds. */
-static void check(cvy_context *all, const struct job *job, const char *way, const char *const *sets, int nsets, const struct outcome *alone, double first,
-                  double rest)
+static void check(cvy_context *all, const struct job *job, const char *way, const char *const *sets, int nsets,
+                  const struct outcome *alone, double first, double rest)
 {
     char what[128];
     struct outcome together;

@@ -1,8 +1,9 @@
 /* ranks: 2 3 */
 /*
- * test_overlap.c: sums over ranks go on while backward does. In the plan the first sum starts before the last backward node, and the trace of a real
- * step shows it so on every rank; with the pass "overlap" off all sums start behind the last backward node. The weights are the same to the bit, as
- * the buckets and the order of summation are. Prints the time of a step and the part of it spent in communication, both ways.
+ * test_overlap.c: sums over ranks go on while backward does. In the plan the first sum starts before the last backward
+ * node, and the trace of a real step shows it so on every rank; with the pass "overlap" off all sums start behind the
+ * last backward node. The weights are the same to the bit, as the buckets and the order of summation are. Prints the
+ * time of a step and the part of it spent in communication, both ways.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -65,7 +66,8 @@ static const char *word(const cvy_tree *event, const char *key)
     return value && value->text ? value->text : "";
 }
 
-/* From the file: whether on this rank the first sum starts before the last backward node begins, and every event lies within the step, in order. */
+/* From the file: whether on this rank the first sum starts before the last backward node begins, and every event lies
+ * within the step, in order. */
 static void check_trace(const cvy_tree *file, int rank, int overlap)
 {
     const cvy_tree *events = cvy_tree_get(file, "traceEvents");
@@ -111,7 +113,8 @@ static void check_trace_file(cvy_program *p, int step, int overlap)
 
 static void train(int overlap, float *weights)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .bucket_bytes = 8 << 10, .passes_off = overlap ? NULL : "overlap"};
+    const cvy_program_opts opts = {
+        .size = sizeof opts, .bucket_bytes = 8 << 10, .passes_off = overlap ? NULL : "overlap"};
     cvy_model *m = new_network();
     cvy_program *p = NULL;
     int step = 0, start, backward, wait, nstart;
@@ -133,8 +136,10 @@ static void train(int overlap, float *weights)
         exposed += i >= 2 ? p->step[step]->time.exposed_comm : 0;
     }
     if (cvy_context_rank(context) == 0)
-        printf("       overlap %-3s: %d buckets, first start %d, last backward node %d of %d; a step %.2f ms, exposed communication %.2f ms\n",
-               overlap ? "on" : "off", nstart, start, backward, p->step[step]->plan->ninstr, seconds * 1e3 / (STEPS - 2), exposed * 1e3 / (STEPS - 2));
+        printf("       overlap %-3s: %d buckets, first start %d, last backward node %d of %d; a step %.2f ms, exposed "
+               "communication %.2f ms\n",
+               overlap ? "on" : "off", nstart, start, backward, p->step[step]->plan->ninstr,
+               seconds * 1e3 / (STEPS - 2), exposed * 1e3 / (STEPS - 2));
     check_trace_file(p, step, overlap);
     EXPECT_OK(cvy_program_get(p, "conv2.weight", weights, WEIGHTS));
     cvy_program_destroy(&p);

@@ -1,7 +1,8 @@
 /* minimal */
 /*
- * test_program.c: the public program on one rank: two losses with their own trainable sets and optimisers over one set of variables; micro-batches;
- * feeds, outputs, variables, files; faults; and that nothing is left behind by a hundred programs. Numbers are held against plain C in double.
+ * test_program.c: the public program on one rank: two losses with their own trainable sets and optimisers over one set
+ * of variables; micro-batches; feeds, outputs, variables, files; faults; and that nothing is left behind by a hundred
+ * programs. Numbers are held against plain C in double.
  */
 #include <convoy/convoy.h>
 
@@ -12,7 +13,7 @@
 #include "run/run_program.h"
 #include "test_util.h"
 
-static cvy_context *context;           /* of the whole test */
+static cvy_context *context; /* of the whole test */
 
 static cvy_model *new_model(const char *name)
 {
@@ -48,16 +49,20 @@ static void fill(cvy_program *p, int step, const char *input, int64_t elems, uin
  *     critic: s = C tanh(B x + b) + c               hidden [4], s [1]
  *     loss    mean over samples of log(1 + exp(s)) - t s
  *
- * Three steps over the variables: "fool" trains G, g with SGD and momentum towards t = 1; "spot" trains the critic with Adam on made samples towards
- * t = 0; "know" trains it with the same Adam on real samples towards t = 1. Everything once more in plain C below.
+ * Three steps over the variables: "fool" trains G, g with SGD and momentum towards t = 1; "spot" trains the critic with
+ * Adam on made samples towards t = 0; "know" trains it with the same Adam on real samples towards t = 1. Everything
+ * once more in plain C below.
  */
 enum { Z = 3, X = 2, H = 4, BATCH = 5, REAL = 4 };
 
-struct gan {                           /* variables and gradients alike */
+struct gan { /* variables and gradients alike */
     double G[X][Z], g[X], B[H][X], b[H], C[1][H], c[1];
 };
 
-enum { GEN = X * Z + X, CRITIC = H * X + H + H + 1 };   /* numbers of the two sets; G, g and B, b, C, c lie one behind the other */
+enum {
+    GEN = X * Z + X,
+    CRITIC = H * X + H + H + 1
+}; /* numbers of the two sets; G, g and B, b, C, c lie one behind the other */
 
 static double critic(const struct gan *v, const double x[X], double hidden[H])
 {
@@ -81,7 +86,8 @@ static void generate(const struct gan *v, const double z[Z], double x[X])
     }
 }
 
-/* Adds one sample's share of the gradient of the mean over n, z may be NULL (a real x); returns its share of the loss. */
+/* Adds one sample's share of the gradient of the mean over n, z may be NULL (a real x); returns its share of the loss.
+ */
 static double backward(const struct gan *v, const double *z, const double x[X], double t, int n, struct gan *d)
 {
     double hidden[H], s = critic(v, x, hidden), ds = (1 / (1 + exp(-s)) - t) / n;
@@ -115,7 +121,10 @@ static double mean_loss(const struct gan *v, int made, const double *data, int n
     return loss;
 }
 
-struct moments { double m[sizeof(struct gan) / sizeof(double)], v[sizeof(struct gan) / sizeof(double)]; int t; };
+struct moments {
+    double m[sizeof(struct gan) / sizeof(double)], v[sizeof(struct gan) / sizeof(double)];
+    int t;
+};
 
 static void momentum_step(double *w, const double *d, int n, double lr, struct moments *s)
 {
@@ -135,9 +144,16 @@ static void adam_step(double *w, const double *d, int n, double lr, struct momen
     }
 }
 
-static const struct { const char *name; int64_t at, elems; } gan_variable[] = {
-    {"gen.weight", 0, X * Z},           {"gen.bias", X * Z, X},        {"hidden.weight", GEN, H * X},
-    {"hidden.bias", GEN + H * X, H},    {"score.weight", GEN + H * X + H, H}, {"score.bias", GEN + H * X + 2 * H, 1},
+static const struct {
+    const char *name;
+    int64_t at, elems;
+} gan_variable[] = {
+    {"gen.weight", 0, X *Z},
+    {"gen.bias", X *Z, X},
+    {"hidden.weight", GEN, H *X},
+    {"hidden.bias", GEN + H *X, H},
+    {"score.weight", GEN + H *X + H, H},
+    {"score.bias", GEN + H *X + 2 * H, 1},
 };
 
 static void read_gan(const cvy_program *p, struct gan *out)
@@ -153,15 +169,22 @@ static void add_critic(cvy_model *m, const char *from)
     EXPECT_OK(cvy_model_add(m, "fc", "score", "channels: 1", NULL));
 }
 
-struct gan_steps { int fool, spot, know, make; };
+struct gan_steps {
+    int fool, spot, know, make;
+};
 
 static cvy_program *new_gan(struct gan_steps *step)
 {
     cvy_model *made = new_model("made"), *real = new_model("real");
     cvy_program *p = NULL;
     const cvy_program_opts opts = {.size = sizeof opts, .dtype = CVY_DTYPE_F64, .seed = 3};
-    const cvy_training_opts sgd = {.size = sizeof sgd, .losses = "loss_fool", .trains = "gen.*", .optimizer_options = "momentum: 0.9"};
-    cvy_training_opts adam = {.size = sizeof adam, .losses = "loss_spot", .trains = "hidden.*, score.*", .optimizer = "adam", .optimizer_options = "beta1: 0.5, beta2: 0.9"};
+    const cvy_training_opts sgd = {
+        .size = sizeof sgd, .losses = "loss_fool", .trains = "gen.*", .optimizer_options = "momentum: 0.9"};
+    cvy_training_opts adam = {.size = sizeof adam,
+                              .losses = "loss_spot",
+                              .trains = "hidden.*, score.*",
+                              .optimizer = "adam",
+                              .optimizer_options = "beta1: 0.5, beta2: 0.9"};
     add_input(made, "z", Z);
     add_input(made, "wanted", 1);
     add_input(made, "truth", 1);
@@ -221,7 +244,8 @@ static void two_losses(void)
     set_all(p, step.know, "truth", REAL, 1);
     EXPECT(cvy_program_feed(p, step.fool, "truth") == NULL || step.fool != step.spot);
     for (int turn = 0; turn < 6; turn++) {
-        /* The critic sees real samples, then made ones, its moments going on; the generator's numbers stay to the bit. */
+        /* The critic sees real samples, then made ones, its moments going on; the generator's numbers stay to the bit.
+         */
         fill(p, step.know, "x", REAL * X, (uint64_t)turn * 3);
         double expected = mean_loss(&v, 0, cvy_program_feed(p, step.know, "x"), REAL, 1, &d);
         adam_step(&v.B[0][0], &d.B[0][0], CRITIC, 0.05, &judge);
@@ -277,7 +301,8 @@ static cvy_model *new_picture_model(void)
     EXPECT_OK(cvy_model_add(m, "max_pool", NULL, "kernel: 2", NULL));
     EXPECT_OK(cvy_model_add(m, "dropout", NULL, "p: 0.3", NULL));
     EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 3", NULL));
-    EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", "ignore_label: -1, class_weights: [1, 2, 0.5]", "fc, label, weight"));
+    EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", "ignore_label: -1, class_weights: [1, 2, 0.5]",
+                            "fc, label, weight"));
     return m;
 }
 
@@ -296,7 +321,11 @@ static void fill_pictures(cvy_program *p, int step, int64_t batch, uint64_t turn
 static void train_pictures(int64_t accumulate, double losses[5], double *weights)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .dtype = CVY_DTYPE_F64};
-    const cvy_training_opts train = {.size = sizeof train, .accumulate = accumulate, .optimizer_options = "momentum: 0.9", .weight_decay = 0.01, .clip_norm = 0.5};
+    const cvy_training_opts train = {.size = sizeof train,
+                                     .accumulate = accumulate,
+                                     .optimizer_options = "momentum: 0.9",
+                                     .weight_decay = 0.01,
+                                     .clip_norm = 0.5};
     cvy_model *m = new_picture_model();
     cvy_program *p = NULL;
     int step = 0;
@@ -316,7 +345,8 @@ static void train_pictures(int64_t accumulate, double losses[5], double *weights
     cvy_model_destroy(&m);
 }
 
-/* Weights of samples and classes, an ignored label, dropout: none of them sees where the batch is cut. (12 in 5: 3, 3, 2, 2, 2.) */
+/* Weights of samples and classes, an ignored label, dropout: none of them sees where the batch is cut. (12 in 5: 3, 3,
+ * 2, 2, 2.) */
 static void micro_batches(void)
 {
     static const int64_t pieces[] = {2, 3, 5};
@@ -376,7 +406,8 @@ static cvy_program *new_small(cvy_dtype dtype, int *train, int *forward)
 
 static void outputs_and_variables(void)
 {
-    static const float w1[12] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, -1}, b1[3] = {0, 0.5f, 0}, w2[6] = {1, 1, 0, 0, 0, 2}, b2[2] = {0, -1};
+    static const float w1[12] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, -1}, b1[3] = {0, 0.5f, 0}, w2[6] = {1, 1, 0, 0, 0, 2},
+                       b2[2] = {0, -1};
     int train = 0, forward = 0;
     float got[12];
     cvy_shape shape;
@@ -416,8 +447,10 @@ static void outputs_and_variables(void)
         count++;
     }
     EXPECT_INT(count, 4);
-    EXPECT_INT(cvy_program_bytes(p), (int64_t)p->arena_bytes + (int64_t)(p->step[0]->plan->feed_bytes + p->step[1]->plan->feed_bytes) +
-                                         (int64_t)(p->vars->at[0]->bytes + p->vars->at[1]->bytes + p->vars->at[2]->bytes + p->vars->at[3]->bytes));
+    EXPECT_INT(
+        cvy_program_bytes(p),
+        (int64_t)p->arena_bytes + (int64_t)(p->step[0]->plan->feed_bytes + p->step[1]->plan->feed_bytes) +
+            (int64_t)(p->vars->at[0]->bytes + p->vars->at[1]->bytes + p->vars->at[2]->bytes + p->vars->at[3]->bytes));
     cvy_program_destroy(&p);
 }
 
@@ -545,9 +578,11 @@ static void faults_of_models(void)
     /* A shape that does not fit names the layer and both shapes. */
     EXPECT_FAULT(plan_one(broken("add", "sum", NULL, "conv1, x"), 4, NULL, NULL), CVY_E_SHAPE, "sum");
     EXPECT(strstr(cvy_error_text(), "4x4x4x4") && strstr(cvy_error_text(), "4x2x6x6"));
-    EXPECT_FAULT(plan_one(broken("conv", "conv2", "channels: 4, kernel: 9", NULL), 4, NULL, NULL), CVY_E_SHAPE, "conv2");
+    EXPECT_FAULT(plan_one(broken("conv", "conv2", "channels: 4, kernel: 9", NULL), 4, NULL, NULL), CVY_E_SHAPE,
+                 "conv2");
     EXPECT(strstr(cvy_error_text(), "9") && strstr(cvy_error_text(), "4"));
-    EXPECT_FAULT(plan_one(broken("conv", "conv2", "channels: 4, kernel: 3, strid: 2", NULL), 4, NULL, NULL), CVY_E_CONFIG, "stride");
+    EXPECT_FAULT(plan_one(broken("conv", "conv2", "channels: 4, kernel: 3, strid: 2", NULL), 4, NULL, NULL),
+                 CVY_E_CONFIG, "stride");
     EXPECT(strstr(cvy_error_text(), "conv2"));
     m = sound();
     EXPECT_OK(cvy_model_add(m, "mse", "loss2", NULL, "conv1, y"));
@@ -567,12 +602,14 @@ static void faults_of_programs(void)
     EXPECT_FAULT(plan_one(sound(), 4, &(cvy_training_opts){.outputs = "nothing"}, NULL), CVY_E_ARGUMENT, "nothing");
     EXPECT_FAULT(plan_one(sound(), 4, &(cvy_training_opts){.trains = "deconv*"}, NULL), CVY_E_ARGUMENT, "deconv*");
     EXPECT_FAULT(plan_one(sound(), 4, &(cvy_training_opts){.optimizer = "adams"}, NULL), CVY_E_CONFIG, "adams");
-    EXPECT_FAULT(plan_one(sound(), 4, &(cvy_training_opts){.optimizer_options = "momentun: 0.9"}, NULL), CVY_E_CONFIG, "momentum");
+    EXPECT_FAULT(plan_one(sound(), 4, &(cvy_training_opts){.optimizer_options = "momentun: 0.9"}, NULL), CVY_E_CONFIG,
+                 "momentum");
     EXPECT_FAULT(plan_one(sound(), 4, &(cvy_training_opts){.accumulate = 5}, NULL), CVY_E_ARGUMENT, "5");
     EXPECT_FAULT(plan_one(sound(), 4, NULL, &(cvy_program_opts){.passes_off = "overlapp"}), CVY_E_CONFIG, "overlap");
     EXPECT_FAULT(plan_one(sound(), 4, NULL, &(cvy_program_opts){.kernels = "fast"}), CVY_E_CONFIG, "fast");
     EXPECT_FAULT(plan_one(sound(), 4, NULL, &(cvy_program_opts){.dtype = CVY_DTYPE_U8}), CVY_E_CONFIG, "u8");
-    EXPECT_FAULT(plan_one(sound(), 4, NULL, &(cvy_program_opts){.plan_file = "/nowhere/plan.json"}), CVY_E_IO, "/nowhere/plan.json");
+    EXPECT_FAULT(plan_one(sound(), 4, NULL, &(cvy_program_opts){.plan_file = "/nowhere/plan.json"}), CVY_E_IO,
+                 "/nowhere/plan.json");
 
     p = new_small(CVY_DTYPE_F32, &step, &forward);
     EXPECT_FAULT(cvy_program_loss(p, step, "los", &value), CVY_E_ARGUMENT, "los");
@@ -649,7 +686,8 @@ static void live_a_hundred_times(const char *kernels, int64_t allowed)
     for (int i = 0; i < 100; i++)
         one_life(kernels);
     const int64_t grown = (int64_t)mallinfo2().uordblks - (int64_t)heap, pages = resident_bytes() - resident;
-    printf("       a hundred programs, %s kernels: heap %+lld bytes, resident %+lld bytes\n", kernels, (long long)grown, (long long)pages);
+    printf("       a hundred programs, %s kernels: heap %+lld bytes, resident %+lld bytes\n", kernels, (long long)grown,
+           (long long)pages);
     EXPECT(grown <= allowed);
 #if !defined(__SANITIZE_ADDRESS__)
     EXPECT(pages < 1 << 20);

@@ -2,9 +2,10 @@
 /*
  * test_program_memory.c: the plan's memory is what is used, and nobody writes over what another still needs.
  *
- * The plan is not believed: its instructions are replayed on a map of the arena that notes which buffer each line of 64 bytes belongs to. A source must
- * be whole when it is read; gradients may not be touched between the start of their sum over ranks and its end; outputs must be whole at the end.
- * Then programs run in an arena full of NaN with a canary behind it, and must compute the same bits as in a clean one.
+ * The plan is not believed: its instructions are replayed on a map of the arena that notes which buffer each line of 64
+ * bytes belongs to. A source must be whole when it is read; gradients may not be touched between the start of their sum
+ * over ranks and its end; outputs must be whole at the end. Then programs run in an arena full of NaN with a canary
+ * behind it, and must compute the same bits as in a clean one.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -21,8 +22,8 @@ static cvy_context *context;
 
 struct replay {
     const cvy_plan *plan;
-    int *owner;                        /* of each line: the buffer last written there */
-    unsigned char *locked;             /* being summed over ranks */
+    int *owner;            /* of each line: the buffer last written there */
+    unsigned char *locked; /* being summed over ranks */
     int64_t nline;
     int faults;
 };
@@ -30,10 +31,12 @@ struct replay {
 static void fault(struct replay *r, int at, const char *what, int buffer, int other)
 {
     const cvy_instr *instr = at < r->plan->ninstr ? &r->plan->instr[at] : NULL;
-    const char *node = instr && instr->call && instr->call->node ? instr->call->node->name : instr ? "plan's own" : "end";
+    const char *node = instr && instr->call && instr->call->node ? instr->call->node->name
+                       : instr                                   ? "plan's own"
+                                                                 : "end";
     if (r->faults++ < 5)
-        printf("instruction %d (%s): %s %s%s%s\n", at, node, what, r->plan->buffer[buffer].name, other >= 0 ? ", there is " : "",
-               other >= 0 ? r->plan->buffer[other].name : "");
+        printf("instruction %d (%s): %s %s%s%s\n", at, node, what, r->plan->buffer[buffer].name,
+               other >= 0 ? ", there is " : "", other >= 0 ? r->plan->buffer[other].name : "");
 }
 
 static const cvy_buffer *root_of(const cvy_plan *plan, int buffer)
@@ -112,7 +115,8 @@ static void write_buffer(struct replay *r, int at, int buffer)
 static int overlap(const struct replay *r, int a, int b)
 {
     int64_t first_a, last_a, first_b, last_b;
-    return lines_of(r, a, &first_a, &last_a) && lines_of(r, b, &first_b, &last_b) && first_a <= last_b && first_b <= last_a;
+    return lines_of(r, a, &first_a, &last_a) && lines_of(r, b, &first_b, &last_b) && first_a <= last_b &&
+           first_b <= last_a;
 }
 
 /* Within an instruction only a source and its in-place destination may meet, where the kernel said so. */
@@ -124,8 +128,9 @@ static void check_apart(struct replay *r, int at)
             if (overlap(r, instr->dst_buffer[d], instr->dst_buffer[e]))
                 fault(r, at, "has two destinations in one place:", instr->dst_buffer[d], instr->dst_buffer[e]);
         for (int s = 0; s < instr->nsrc; s++)
-            if (overlap(r, instr->dst_buffer[d], instr->src_buffer[s]) && instr->kind != CVY_CALL_ALLREDUCE && instr->kind != CVY_CALL_ACCUMULATE &&
-                instr->kind != CVY_CALL_REDUCE_START && instr->kind != CVY_CALL_REDUCE_WAIT && (!instr->call || instr->call->ask.inplace[d] != s + 1))
+            if (overlap(r, instr->dst_buffer[d], instr->src_buffer[s]) && instr->kind != CVY_CALL_ALLREDUCE &&
+                instr->kind != CVY_CALL_ACCUMULATE && instr->kind != CVY_CALL_REDUCE_START &&
+                instr->kind != CVY_CALL_REDUCE_WAIT && (!instr->call || instr->call->ask.inplace[d] != s + 1))
                 fault(r, at, "writes over its own source:", instr->src_buffer[s], instr->dst_buffer[d]);
         if (overlap(r, instr->scratch_buffer, instr->dst_buffer[d]))
             fault(r, at, "has its scratch over its destination", instr->dst_buffer[d], NOBODY);
@@ -177,7 +182,8 @@ static void check_outputs(struct replay *r)
             continue;
         /* An output may lie in two layouts; the plain one is read. */
         const cvy_buffer *buffer = &r->plan->buffer[b];
-        if (buffer->region == CVY_REGION_ARENA && buffer->bytes != (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype))
+        if (buffer->region == CVY_REGION_ARENA &&
+            buffer->bytes != (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype))
             continue;
         read_buffer(r, r->plan->ninstr, b);
     }
@@ -195,7 +201,7 @@ static int replay(const cvy_plan *plan)
         replay_instruction(&r, i);
     check_outputs(&r);
     for (int64_t l = 0; l < r.nline; l++)
-        r.faults += r.locked[l];                           /* a sum that nobody waits for */
+        r.faults += r.locked[l]; /* a sum that nobody waits for */
     cvy_mem_free(&r.owner);
     cvy_mem_free(&r.locked);
     return r.faults;
@@ -233,9 +239,13 @@ static void check_plans(const cvy_program *p, const char *what)
 
 /* ---- plans of whole networks, without memory ---- */
 
-static const struct zoo { const char *name; cvy_shape input; int64_t batch; } zoo[] = {
-    {"lenet", {3, {1, 28, 28}}, 8},     {"cifar-convnet", {3, {3, 32, 32}}, 10}, {"resnet-20", {3, {3, 16, 16}}, 7},
-    {"hep-cnn", {3, {3, 64, 64}}, 4},   {"alexnet-v2", {3, {3, 224, 224}}, 2},   {"vgg-a", {3, {3, 64, 64}}, 3},
+static const struct zoo {
+    const char *name;
+    cvy_shape input;
+    int64_t batch;
+} zoo[] = {
+    {"lenet", {3, {1, 28, 28}}, 8},   {"cifar-convnet", {3, {3, 32, 32}}, 10}, {"resnet-20", {3, {3, 16, 16}}, 7},
+    {"hep-cnn", {3, {3, 64, 64}}, 4}, {"alexnet-v2", {3, {3, 224, 224}}, 2},   {"vgg-a", {3, {3, 64, 64}}, 3},
 };
 
 static void add_loss(cvy_model *m)
@@ -251,8 +261,14 @@ static void networks_of_the_zoo(void)
     static const char *const off[] = {NULL, "in-place", "memory-reuse", "all"};
     for (int i = 0; i < CVY_COUNT(zoo) * CVY_COUNT(off); i++) {
         const struct zoo *z = &zoo[i / CVY_COUNT(off)];
-        const cvy_program_opts opts = {.size = sizeof opts, .passes_off = off[i % CVY_COUNT(off)], .batch_norm_group = 4, .bucket_bytes = 64 << 10};
-        const cvy_training_opts train = {.size = sizeof train, .accumulate = i % 3 + 1 > z->batch ? 1 : i % 3 + 1, .clip_norm = i % 2, .optimizer = i % 2 ? "adam" : "sgd"};
+        const cvy_program_opts opts = {.size = sizeof opts,
+                                       .passes_off = off[i % CVY_COUNT(off)],
+                                       .batch_norm_group = 4,
+                                       .bucket_bytes = 64 << 10};
+        const cvy_training_opts train = {.size = sizeof train,
+                                         .accumulate = i % 3 + 1 > z->batch ? 1 : i % 3 + 1,
+                                         .clip_norm = i % 2,
+                                         .optimizer = i % 2 ? "adam" : "sgd"};
         cvy_model *m = NULL;
         cvy_program *p = NULL;
         int step = 0;
@@ -303,10 +319,16 @@ static void fill_rows(cvy_program *p, int step, int turn)
 }
 
 /* Trains and evaluates in turn; with poison before each step where asked for. The weights at the end. */
-static void run_branches(const char *off, const char *kernels, int64_t accumulate, int poison, float *weights, int64_t n, double *loss_out)
+static void run_branches(const char *off, const char *kernels, int64_t accumulate, int poison, float *weights,
+                         int64_t n, double *loss_out)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .passes_off = off, .kernels = kernels, .batch_norm_group = 3, .bucket_bytes = 1024};
-    const cvy_training_opts train = {.size = sizeof train, .accumulate = accumulate, .optimizer = "adam", .clip_norm = 1, .outputs = accumulate == 1 ? "fc, sum" : NULL};
+    const cvy_program_opts opts = {
+        .size = sizeof opts, .passes_off = off, .kernels = kernels, .batch_norm_group = 3, .bucket_bytes = 1024};
+    const cvy_training_opts train = {.size = sizeof train,
+                                     .accumulate = accumulate,
+                                     .optimizer = "adam",
+                                     .clip_norm = 1,
+                                     .outputs = accumulate == 1 ? "fc, sum" : NULL};
     cvy_model *m = new_branches();
     cvy_program *p = NULL;
     int step = 0, forward = 0, intact = 1;

@@ -1,11 +1,12 @@
 /* ranks: 1 2 */
 /*
- * test_steady.c: after planning, a step allocates nothing: no malloc, free, mmap or munmap in steps 3 to 10, on any thread.
+ * test_steady.c: after planning, a step allocates nothing: no malloc, free, mmap or munmap in steps 3 to 10, on any
+ * thread.
  *
- * This program's own malloc and its kin stand before the C library's and note who calls. Two libraries allocate inside their calls, and their APIs have
- * no way round it; what happens there is told apart by wrapping the calls:
- *   oneDNN   dnnl_primitive_execute() makes its list of arguments anew each time, a few small blocks. They must all be freed again, and nothing mapped.
- *   MPI      a library's collectives may make their schedules (Open MPI's do): not counted.
+ * This program's own malloc and its kin stand before the C library's and note who calls. Two libraries allocate inside
+ * their calls, and their APIs have no way round it; what happens there is told apart by wrapping the calls: oneDNN
+ * dnnl_primitive_execute() makes its list of arguments anew each time, a few small blocks. They must all be freed
+ * again, and nothing mapped. MPI      a library's collectives may make their schedules (Open MPI's do): not counted.
  * With plain kernels and one rank there is nothing to tell apart: the count is zero.
  */
 #include <convoy/convoy.h>
@@ -27,7 +28,7 @@
 #endif
 #endif
 #if defined(__SANITIZE_ADDRESS__) || !defined(__GLIBC__)
-#define NOT_MINE 1                     /* the allocator belongs to the sanitizer, or is called differently */
+#define NOT_MINE 1 /* the allocator belongs to the sanitizer, or is called differently */
 #endif
 
 #ifndef NOT_MINE
@@ -36,9 +37,12 @@
 
 enum place { OURS, ONEDNN, MPI };
 enum { CALLERS = 16 };
-static atomic_int counting, place;     /* place: where the calling thread of this program is */
-static atomic_int ncall[3], balance[3], nmap[3];   /* by place; balance: blocks taken less blocks given back */
-static struct { const char *function; void *from; } caller[CALLERS];
+static atomic_int counting, place;               /* place: where the calling thread of this program is */
+static atomic_int ncall[3], balance[3], nmap[3]; /* by place; balance: blocks taken less blocks given back */
+static struct {
+    const char *function;
+    void *from;
+} caller[CALLERS];
 
 static void note(const char *function, int blocks, void *from)
 {
@@ -55,7 +59,8 @@ static void note(const char *function, int blocks, void *from)
 }
 #define NOTE(function, blocks) note(function, blocks, __builtin_return_address(0))
 
-extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
+    *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 
 void *malloc(size_t n)
@@ -118,12 +123,12 @@ int munmap(void *at, size_t n)
 
 /* ---- calls of other libraries ---- */
 
-#define WITHIN(where, call)                 \
-    do {                                    \
-        atomic_store(&place, where);        \
-        const int status_ = (call);         \
-        atomic_store(&place, OURS);         \
-        return status_;                     \
+#define WITHIN(where, call)                                                                                            \
+    do {                                                                                                               \
+        atomic_store(&place, where);                                                                                   \
+        const int status_ = (call);                                                                                    \
+        atomic_store(&place, OURS);                                                                                    \
+        return status_;                                                                                                \
     } while (0)
 
 int dnnl_primitive_execute(const void *primitive, void *stream, int narg, const void *arg);
@@ -140,7 +145,8 @@ int MPI_Allreduce(const void *src, void *dst, int count, MPI_Datatype type, MPI_
     WITHIN(MPI, PMPI_Allreduce(src, dst, count, type, op, comm));
 }
 
-int MPI_Iallreduce(const void *src, void *dst, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+int MPI_Iallreduce(const void *src, void *dst, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request *request)
 {
     WITHIN(MPI, PMPI_Iallreduce(src, dst, count, type, op, comm, request));
 }
@@ -169,7 +175,8 @@ static void print_callers(void)
     for (int i = 0; i < ncall[OURS] && i < CALLERS; i++) {
         Dl_info info = {0};
         dladdr(caller[i].from, &info);
-        printf("    %s by %s in %s\n", caller[i].function, info.dli_sname ? info.dli_sname : "?", info.dli_fname ? info.dli_fname : "?");
+        printf("    %s by %s in %s\n", caller[i].function, info.dli_sname ? info.dli_sname : "?",
+               info.dli_fname ? info.dli_fname : "?");
     }
 }
 
@@ -191,18 +198,29 @@ static void interposer_counts(void)
 
 static cvy_model *new_network(void)
 {
-    static const struct { const char *op, *options; } layers[] = {
-        {"conv", "channels: 16, kernel: 3, pad: 1"}, {"relu", NULL},          {"lrn", "size: 3"},
-        {"max_pool", "kernel: 2"},                   {"dropout", "p: 0.2"},   {"conv", "channels: 32, kernel: 3, pad: 1, bias: false"},
-        {"batch_norm", NULL},                        {"relu", NULL},          {"avg_pool", "kernel: 2"},
-        {"conv", "channels: 12, kernel: 1"},         {"sigmoid", NULL},       {"fc", "channels: 10"},
+    static const struct {
+        const char *op, *options;
+    } layers[] = {
+        {"conv", "channels: 16, kernel: 3, pad: 1"},
+        {"relu", NULL},
+        {"lrn", "size: 3"},
+        {"max_pool", "kernel: 2"},
+        {"dropout", "p: 0.2"},
+        {"conv", "channels: 32, kernel: 3, pad: 1, bias: false"},
+        {"batch_norm", NULL},
+        {"relu", NULL},
+        {"avg_pool", "kernel: 2"},
+        {"conv", "channels: 12, kernel: 1"},
+        {"sigmoid", NULL},
+        {"fc", "channels: 10"},
     };
     cvy_model *m = NULL;
     EXPECT_OK(cvy_model_create("steady", &m));
     EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {3, 8, 8}}));
     EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
     for (int i = 0; i < CVY_COUNT(layers); i++)
-        EXPECT_OK(cvy_model_add(m, layers[i].op, i == CVY_COUNT(layers) - 1 ? "fc" : NULL, layers[i].options, i ? NULL : "x"));
+        EXPECT_OK(cvy_model_add(m, layers[i].op, i == CVY_COUNT(layers) - 1 ? "fc" : NULL, layers[i].options,
+                                i ? NULL : "x"));
     EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, "fc, label"));
     return m;
 }
@@ -210,8 +228,10 @@ static cvy_model *new_network(void)
 static void ten_steps(const char *kernels, int threads, const char *optimizer, int64_t accumulate)
 {
     const cvy_context_opts context_opts = {.size = sizeof context_opts, .threads = threads};
-    const cvy_program_opts program_opts = {.size = sizeof program_opts, .kernels = kernels, .batch_norm_group = 3, .bucket_bytes = 4096};
-    const cvy_training_opts train = {.size = sizeof train, .optimizer = optimizer, .accumulate = accumulate, .clip_norm = 5, .weight_decay = 1e-4};
+    const cvy_program_opts program_opts = {
+        .size = sizeof program_opts, .kernels = kernels, .batch_norm_group = 3, .bucket_bytes = 4096};
+    const cvy_training_opts train = {
+        .size = sizeof train, .optimizer = optimizer, .accumulate = accumulate, .clip_norm = 5, .weight_decay = 1e-4};
     cvy_context *context = NULL;
     cvy_model *m = new_network();
     cvy_program *p = NULL;
@@ -236,8 +256,9 @@ static void ten_steps(const char *kernels, int threads, const char *optimizer, i
         atomic_store(&counting, 0);
         EXPECT_INT(status, CVY_OK);
     }
-    printf("       %-9s kernels, %d threads, %-4s, %lld micro-batches: calls in steps 3 to 10: %d, inside oneDNN %d, inside MPI %d\n", kernels, threads, optimizer,
-           (long long)accumulate, ncall[OURS], ncall[ONEDNN], ncall[MPI]);
+    printf("       %-9s kernels, %d threads, %-4s, %lld micro-batches: calls in steps 3 to 10: %d, inside oneDNN %d, "
+           "inside MPI %d\n",
+           kernels, threads, optimizer, (long long)accumulate, ncall[OURS], ncall[ONEDNN], ncall[MPI]);
     print_callers();
     EXPECT_INT(ncall[OURS], 0);
     EXPECT_INT(balance[ONEDNN], 0);
