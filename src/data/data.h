@@ -1,9 +1,9 @@
 /*
  * data.h: data as the step loop sees it: a data set with fields and a loader that has each step's share ready in time.
  *
- * reader (one format a file) -> decode -> augment -> batch rows, in background threads. A sample is known by its number in the data set;
- * its place in an epoch is a seeded permutation that is computed, not stored; what augmentation does to it depends on (seed, epoch, number)
- * only. So every rank count sees the same pixels in the same order.
+ * reader (one format a file) -> decode -> augment -> batch rows, in background threads. A sample is known by its number
+ * in the data set; its place in an epoch is a seeded permutation that is computed, not stored; what augmentation does
+ * to it depends on (seed, epoch, number) only. So every rank count sees the same pixels in the same order.
  */
 #ifndef CVY_DATA_H
 #define CVY_DATA_H
@@ -12,23 +12,29 @@
 #include "graph/graph.h"
 
 #define CVY_FIELD_MAX 8
-typedef struct cvy_field { char *name; cvy_dtype dtype; cvy_shape shape; } cvy_field;      /* one sample's; "x" f32 [C, H, W], "label" i32 scalar, "y", "weight" */
+typedef struct cvy_field {
+    char *name;
+    cvy_dtype dtype;
+    cvy_shape shape;
+} cvy_field; /* one sample's; "x" f32 [C, H, W], "label" i32 scalar, "y", "weight" */
 
 typedef struct cvy_dataset cvy_dataset;
 
 typedef struct cvy_dataset_info {
     int64_t nsamples;
     int nfield;
-    cvy_field field[CVY_FIELD_MAX];    /* field[0] is the input "x" */
-    int64_t nclasses;                  /* 0: no classes (regression) */
-    const char *const *class_name;     /* nclasses names */
-    const char *format;                /* reader's name */
+    cvy_field field[CVY_FIELD_MAX]; /* field[0] is the input "x" */
+    int64_t nclasses;               /* 0: no classes (regression) */
+    const char *const *class_name;  /* nclasses names */
+    const char *format;             /* reader's name */
     const char *path;
 } cvy_dataset_info;
 
-/* source: a path (format found by looking) or a map {path: .., format: .., ...reader options}; augment: the job's data.augment list for training sets, with
- * random == 0 only its deterministic part (scale, mean, std, resize, centre crop). sample_shape: what x must become, or NULL. */
-cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed, cvy_dataset **out);
+/* source: a path (format found by looking) or a map {path: .., format: .., ...reader options}; augment: the job's
+ * data.augment list for training sets, with random == 0 only its deterministic part (scale, mean, std, resize, centre
+ * crop). */
+cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
+                            cvy_dataset **out);
 const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d);
 /* A seeded, stratified part: share 0.1 gives the tenth (part 1) or the rest (part 0). d stays open and is borrowed. */
 cvy_status cvy_dataset_split(cvy_dataset *d, double share, uint64_t seed, int part, cvy_dataset **out);
@@ -38,29 +44,36 @@ uint64_t cvy_dataset_hash(const cvy_dataset *d);
 cvy_status cvy_dataset_read(cvy_dataset *d, int64_t number, uint64_t epoch, void *const *field_out);
 void cvy_dataset_destroy(cvy_dataset **d);
 
-/* ---- the packed set: few large files with checksums and an index; reads as any other format (data_pack.c describes it) ---- */
+/* ---- the packed set: few large files with checksums and an index (data_pack.h describes it) ---- */
 typedef struct cvy_pack_opts {
-    int64_t part_bytes;                /* a new file is begun beyond this; 0: 1 GiB */
-    int64_t resize_h, resize_w;        /* 0: pictures stay as they are; else they are decoded, resized (cover) and stored as bytes */
-    int check;                         /* decode every picture, so that no damaged one is packed */
-    int skip_bad;                      /* leave damaged samples out and count them; else they are faults */
+    int64_t part_bytes;         /* a new file is begun beyond this; 0: 1 GiB */
+    int64_t resize_h, resize_w; /* 0: as they are; else decoded, resized (cover), stored as bytes */
+    int check;                  /* decode every picture, so that no damaged one is packed */
+    int skip_bad;               /* leave damaged samples out and count them; else they are faults */
 } cvy_pack_opts;
-typedef struct cvy_pack_report { int64_t nsamples, nbad, bytes; int nparts; } cvy_pack_report;
-/* Packs all samples of d, as stored (its augmentation is not applied), into the new or empty folder. On a fault what was written is removed. */
+typedef struct cvy_pack_report {
+    int64_t nsamples, nbad, bytes;
+    int nparts;
+} cvy_pack_report;
+/* Packs all samples of d, as stored (its augmentation is not applied), into the new or empty folder. On a fault what
+ * was written is removed. */
 cvy_status cvy_pack_write(cvy_dataset *d, const char *folder, const cvy_pack_opts *opts, cvy_pack_report *report_out);
 
 /* What this rank needs of one step: up to CVY_SHARE_MAX runs of places in one epoch's order (one run a micro-batch). */
-typedef struct cvy_share { int64_t epoch, first_place, n; } cvy_share;
-/* Pure function of step: fills shares, *nshare_out of them (at most max); CVY_END after the last step. Called from any thread. */
+typedef struct cvy_share {
+    int64_t epoch, first_place, n;
+} cvy_share;
+/* Pure function of step: fills shares, *nshare_out of them (at most max); CVY_END after the last step. Called from any
+ * thread. */
 typedef cvy_status (*cvy_share_fn)(void *user, int64_t step, cvy_share *shares, int max, int *nshare_out);
 #define CVY_SHARE_MAX 4096
 
 typedef struct cvy_loader_opts {
     int shuffle;
     uint64_t seed;
-    int threads;                       /* background threads; 0: the work runs inside cvy_loader_get */
-    int depth;                         /* ready steps kept ahead, at least 1 */
-    int skip_bad;                      /* data.on_bad_sample: skip: the row becomes zeros with weight 0 and is counted; else the step fails */
+    int threads;  /* background threads; 0: the work runs inside cvy_loader_get */
+    int depth;    /* ready steps kept ahead, at least 1 */
+    int skip_bad; /* the row becomes zeros with weight 0 and is counted; else the step fails */
     int64_t first_step;
     cvy_share_fn share;
     void *share_user;
@@ -68,21 +81,22 @@ typedef struct cvy_loader_opts {
 
 typedef struct cvy_loader cvy_loader;
 
-typedef struct cvy_rows {              /* a step's rows on this rank, all micro-batches one after the other */
+typedef struct cvy_rows { /* a step's rows on this rank, all micro-batches one after the other */
     int64_t n;
-    void *field[CVY_FIELD_MAX];        /* [n, shape...], in the data set's order of fields; valid until released */
-    int64_t *id;                       /* [n] sample numbers */
-    double *weight;                    /* [n]: 1, or 0 for a skipped bad sample (the data set's own "weight" field is separate) */
+    void *field[CVY_FIELD_MAX]; /* [n, shape...], in the data set's order of fields; valid until released */
+    int64_t *id;                /* [n] sample numbers */
+    double *weight; /* [n]: 1, or 0 for a skipped bad sample (the data set's own "weight" field is separate) */
     int64_t nbad;
 } cvy_rows;
 
 cvy_status cvy_loader_create(cvy_dataset *d, const cvy_loader_opts *opts, cvy_loader **out);
-/* Rows of `step` (asked for in order). Blocks until they are ready; *wait_s_out gets the seconds it waited. CVY_END after the last. */
+/* Rows of `step` (asked for in order). Blocks until they are ready; *wait_s_out gets the seconds it waited. CVY_END
+ * after the last. */
 cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out, double *wait_s_out);
 void cvy_loader_release(cvy_loader *l, const cvy_rows *rows);
 int64_t cvy_loader_nbad(const cvy_loader *l);
 /* The message of the latest sample that was skipped ("" if none), for the log. */
 void cvy_loader_bad_text(cvy_loader *l, char *text, size_t room);
-void cvy_loader_destroy(cvy_loader **l);   /* joins the threads */
+void cvy_loader_destroy(cvy_loader **l); /* joins the threads */
 
 #endif

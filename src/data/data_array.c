@@ -1,5 +1,6 @@
 /*
- * data_array.c: see data_array.h. Numbers of any usual type and byte order become f32 (or stay bytes), a record at a time.
+ * data_array.c: see data_array.h. Numbers of any usual type and byte order become f32 (or stay bytes), a record at a
+ * time.
  */
 #include "data/data_array.h"
 
@@ -40,7 +41,8 @@ cvy_status array_check(struct array *a)
     size_t bytes = kind_bytes(a->kind);
     for (int i = 0; i < a->shape.ndim; i++)
         CVY_TRY(cvy_size_mul(bytes, (size_t)a->shape.dim[i], &bytes));
-    CVY_CHECK(bytes > 0 && bytes < (size_t)1 << 40, CVY_E_FORMAT, "%s: records of shape %s", a->file.path, cvy_shape_text(&a->shape));
+    CVY_CHECK(bytes > 0 && bytes < (size_t)1 << 40, CVY_E_FORMAT, "%s: records of shape %s", a->file.path,
+              cvy_shape_text(&a->shape));
     a->record_bytes = bytes;
     const int64_t there = (a->file.bytes - a->offset) / (int64_t)bytes;
     CVY_CHECK(a->file.bytes >= a->offset && there >= a->count, CVY_E_FORMAT,
@@ -71,7 +73,8 @@ cvy_status array_read_labels(const struct array *a, cvy_pool *pool, int32_t **ou
     uint8_t block[AT_ONCE * 8];
     const size_t each = kind_bytes(a->kind);
     int32_t *label = NULL, largest = 0;
-    CVY_CHECK(a->kind <= ARRAY_I64 && a->record_bytes == each, CVY_E_FORMAT, "%s: labels are one integer a sample, these are %s of %s", a->file.path,
+    CVY_CHECK(a->kind <= ARRAY_I64 && a->record_bytes == each, CVY_E_FORMAT,
+              "%s: labels are one integer a sample, these are %s of %s", a->file.path,
               a->kind <= ARRAY_I64 ? "integers" : "reals", cvy_shape_text(&a->shape));
     CVY_TRY(cvy_pool_alloc(pool, (size_t)a->count * sizeof *label, &label));
     for (int64_t from = 0; from < a->count; from += AT_ONCE) {
@@ -79,8 +82,8 @@ cvy_status array_read_labels(const struct array *a, cvy_pool *pool, int32_t **ou
         CVY_TRY(cvy_pread_all(a->file.fd, block, (size_t)n * each, a->offset + from * (int64_t)each, a->file.path));
         for (int64_t k = 0; k < n; k++) {
             const double value = to_real(a->kind, load(block + (size_t)k * each, each, a->big_endian));
-            CVY_CHECK(value >= INT32_MIN && value <= INT32_MAX, CVY_E_FORMAT, "%s, record %lld: label %.0f is out of range", a->file.path,
-                      (long long)(from + k), value);
+            CVY_CHECK(value >= INT32_MIN && value <= INT32_MAX, CVY_E_FORMAT,
+                      "%s, record %lld: label %.0f is out of range", a->file.path, (long long)(from + k), value);
             label[from + k] = (int32_t)value;
             largest = CVY_MAX(largest, label[from + k]);
         }

@@ -1,10 +1,11 @@
 /*
  * data_augment.c: the job's `data.augment` list: what happens to a sample's x between the reader and the batch.
  *
- * In the step: in the loader's threads, after decoding. Every random choice is drawn from (seed, "augment.<step>", epoch, sample number), so
- * it does not depend on ranks, threads or order. For test sets (random 0) mirrors fall away and random crops become central.
- * Pictures of bytes are divided by 255 on their way to f32, unless the list has a `scale` step, which then sees 0 .. 255.
- * Resizing is the separable triangle filter, widened where it shrinks (as Pillow and torchvision with antialias do).
+ * In the step: in the loader's threads, after decoding. Every random choice is drawn from (seed, "augment.<step>",
+ * epoch, sample number), so it does not depend on ranks, threads or order. For test sets (random 0) mirrors fall away
+ * and random crops become central. Pictures of bytes are divided by 255 on their way to f32, unless the list has a
+ * `scale` step, which then sees 0 .. 255. Resizing is the separable triangle filter, widened where it shrinks (as
+ * Pillow and torchvision with antialias do).
  */
 #include "data/data_reader.h"
 
@@ -31,7 +32,8 @@ static const cvy_option mirror_opts[] = {
     {0},
 };
 static const cvy_option random_crop_opts[] = {
-    {"size", CVY_TYPE_INTS, CVY_FIELD(step_opts, size), "[]", "1..", "pixels", "height and width, one number for both; the picture's own by default"},
+    {"size", CVY_TYPE_INTS, CVY_FIELD(step_opts, size), "[]", "1..", "pixels",
+     "height and width, one number for both; the picture's own by default"},
     {"pad", CVY_TYPE_INT, CVY_FIELD(step_opts, pad), "0", "0..", "pixels", "zeros put round the picture before"},
     {0},
 };
@@ -41,7 +43,8 @@ static const cvy_option center_crop_opts[] = {
 };
 static const cvy_option resize_opts[] = {
     {"size", CVY_TYPE_INTS, CVY_FIELD(step_opts, size), NULL, "1..", "pixels", "height and width, one number for both"},
-    {"fit", CVY_TYPE_CHOICE, CVY_FIELD(step_opts, fit), "cover", "cover|stretch", "", "cover keeps proportions and cuts the overhang on both sides"},
+    {"fit", CVY_TYPE_CHOICE, CVY_FIELD(step_opts, fit), "cover", "cover|stretch", "",
+     "cover keeps proportions and cuts the overhang on both sides"},
     {0},
 };
 static const cvy_option scale_opts[] = {
@@ -67,10 +70,10 @@ static const cvy_option normalize_opts[] = {
 };
 
 struct step;
-struct work {                          /* a picture on its way */
+struct work { /* a picture on its way */
     const cvy_augment *a;
     cvy_picture pic;
-    cvy_bytes *scratch;                /* two; the picture lies in neither or in scratch[1 - turn] */
+    cvy_bytes *scratch; /* two; the picture lies in neither or in scratch[1 - turn] */
     int turn;
     uint64_t epoch;
     int64_t number;
@@ -80,10 +83,10 @@ typedef cvy_status (*step_fn)(const struct step *s, struct work *w);
 typedef struct step_def {
     const char *name;
     const cvy_option *options;
-    const char *short_key;             /* `resize: 64` means `resize: {size: 64}` */
-    int spatial;                       /* needs [C, H, W] */
-    int only_random;                   /* falls away for test sets */
-    int fixes_size;                    /* `size`, where given, is the picture's size afterwards */
+    const char *short_key; /* `resize: 64` means `resize: {size: 64}` */
+    int spatial;           /* needs [C, H, W] */
+    int only_random;       /* falls away for test sets */
+    int fixes_size;        /* `size`, where given, is the picture's size afterwards */
     step_fn apply;
 } step_def;
 
@@ -98,7 +101,7 @@ struct cvy_augment {
     struct step step[STEPS_MAX];
     int nstep, random, spatial, varying, has_scale;
     uint64_t seed;
-    cvy_shape shape;                   /* afterwards */
+    cvy_shape shape; /* afterwards */
 };
 
 /* ---- the picture's memory ---- */
@@ -176,7 +179,8 @@ static cvy_status mirror_apply(const struct step *s, struct work *w)
     CVY_TRY(fresh(w, p->dtype, p->H, p->W, 0, &turned));
     for (int64_t c = 0; c < p->C; c++)
         for (int64_t y = 0; y < p->H; y++)
-            memcpy((char *)turned.data + (size_t)(c * p->H + y) * row, (char *)p->data + (size_t)(c * p->H + p->H - 1 - y) * row, row);
+            memcpy((char *)turned.data + (size_t)(c * p->H + y) * row,
+                   (char *)p->data + (size_t)(c * p->H + p->H - 1 - y) * row, row);
     *p = turned;
     return CVY_OK;
 }
@@ -196,7 +200,8 @@ static cvy_status crop(struct work *w, int64_t top, int64_t left, int64_t H, int
             if (x0 > left || x1 < left + W || from_y < 0 || from_y >= from.H)
                 memset(row, 0, (size_t)W * elem);
             if (from_y >= 0 && from_y < from.H && x1 > x0)
-                memcpy(row + (size_t)(x0 - left) * elem, (char *)from.data + (size_t)((c * from.H + from_y) * from.W + x0) * elem,
+                memcpy(row + (size_t)(x0 - left) * elem,
+                       (char *)from.data + (size_t)((c * from.H + from_y) * from.W + x0) * elem,
                        (size_t)(x1 - x0) * elem);
         }
     }
@@ -207,8 +212,8 @@ static cvy_status crop(struct work *w, int64_t top, int64_t left, int64_t H, int
 static cvy_status crop_fits(const char *name, int64_t H, int64_t W, int64_t pad, int64_t h, int64_t wd)
 {
     CVY_CHECK(H + 2 * pad >= h && W + 2 * pad >= wd, CVY_E_SHAPE,
-              "%s of %lldx%lld does not fit into a picture of %lldx%lld with pad %lld: put a resize before it", name, (long long)h, (long long)wd,
-              (long long)H, (long long)W, (long long)pad);
+              "%s of %lldx%lld does not fit into a picture of %lldx%lld with pad %lld: put a resize before it", name,
+              (long long)h, (long long)wd, (long long)H, (long long)W, (long long)pad);
     return CVY_OK;
 }
 
@@ -234,8 +239,10 @@ static cvy_status center_crop_apply(const struct step *s, struct work *w)
     return crop(w, (w->pic.H - H) / 2, (w->pic.W - W) / 2, H, W);
 }
 
-/* The filter of one axis: for each of n results its first source and `taps` weights (sum 1), for a window of `span` sources from `start`. */
-static void triangle_weights(int64_t n, double start, double span, int64_t nsource, int64_t taps, int32_t *first, float *weight)
+/* The filter of one axis: for each of n results its first source and `taps` weights (sum 1), for a window of `span`
+ * sources from `start`. */
+static void triangle_weights(int64_t n, double start, double span, int64_t nsource, int64_t taps, int32_t *first,
+                             float *weight)
 {
     const double step = span / (double)n, width = CVY_MAX(step, 1.0);
     for (int64_t i = 0; i < n; i++) {
@@ -260,7 +267,8 @@ static int64_t triangle_taps(int64_t n, double span)
 }
 
 /* in [rows, width] -> out [rows, n], along the rows. */
-static void resize_rows(const float *in, int64_t rows, int64_t width, int64_t n, int64_t taps, const int32_t *first, const float *weight, float *out)
+static void resize_rows(const float *in, int64_t rows, int64_t width, int64_t n, int64_t taps, const int32_t *first,
+                        const float *weight, float *out)
 {
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < n; i++) {
@@ -275,8 +283,8 @@ static void resize_rows(const float *in, int64_t rows, int64_t width, int64_t n,
 }
 
 /* in [height, width] -> out [n, width], across the rows. */
-static void resize_columns(const float *in, int64_t height, int64_t width, int64_t n, int64_t taps, const int32_t *first, const float *weight,
-                           float *out)
+static void resize_columns(const float *in, int64_t height, int64_t width, int64_t n, int64_t taps,
+                           const int32_t *first, const float *weight, float *out)
 {
     memset(out, 0, (size_t)(n * width) * sizeof *out);
     for (int64_t i = 0; i < n; i++) {
@@ -313,7 +321,8 @@ static cvy_status resize_apply(const struct step *s, struct work *w)
     triangle_weights(h, ((double)H - span_y) / 2, span_y, H, taps_y, first, weight);
     CVY_TRY(fresh(w, CVY_DTYPE_F32, h, wd, 0, &full));
     for (int64_t c = 0; c < full.C; c++)
-        resize_columns((float *)half.data + c * H * wd, H, wd, h, taps_y, first, weight, (float *)full.data + c * h * wd);
+        resize_columns((float *)half.data + c * H * wd, H, wd, h, taps_y, first, weight,
+                       (float *)full.data + c * h * wd);
     w->pic = full;
     return CVY_OK;
 }
@@ -353,16 +362,36 @@ static cvy_status log_apply(const struct step *s, struct work *w)
     const int64_t n = w->pic.C * w->pic.H * w->pic.W;
     const float by = (float)(1 / s->o.by);
     for (int64_t i = 0; i < n; i++)
-        if (x[i] != 0)                  /* detector images are mostly empty */
+        if (x[i] != 0) /* detector images are mostly empty */
             x[i] = copysignf(log1pf(fabsf(x[i]) * by), x[i]);
     return CVY_OK;
 }
 
 static const step_def step_defs[] = {
-    {.name = "mirror", .options = mirror_opts, .short_key = "on", .spatial = 1, .only_random = 1, .apply = mirror_apply},
-    {.name = "random_crop", .options = random_crop_opts, .short_key = "size", .spatial = 1, .fixes_size = 1, .apply = random_crop_apply},
-    {.name = "center_crop", .options = center_crop_opts, .short_key = "size", .spatial = 1, .fixes_size = 1, .apply = center_crop_apply},
-    {.name = "resize", .options = resize_opts, .short_key = "size", .spatial = 1, .fixes_size = 1, .apply = resize_apply},
+    {.name = "mirror",
+     .options = mirror_opts,
+     .short_key = "on",
+     .spatial = 1,
+     .only_random = 1,
+     .apply = mirror_apply},
+    {.name = "random_crop",
+     .options = random_crop_opts,
+     .short_key = "size",
+     .spatial = 1,
+     .fixes_size = 1,
+     .apply = random_crop_apply},
+    {.name = "center_crop",
+     .options = center_crop_opts,
+     .short_key = "size",
+     .spatial = 1,
+     .fixes_size = 1,
+     .apply = center_crop_apply},
+    {.name = "resize",
+     .options = resize_opts,
+     .short_key = "size",
+     .spatial = 1,
+     .fixes_size = 1,
+     .apply = resize_apply},
     {.name = "scale", .options = scale_opts, .short_key = "by", .apply = scale_apply},
     {.name = "log", .options = log_opts, .short_key = "by", .apply = log_apply},
     {.name = "mean", .options = mean_opts, .short_key = "values", .apply = normalize_apply},
@@ -375,8 +404,9 @@ static const step_def step_defs[] = {
 static cvy_status check_channels(const cvy_augment *a, const struct step *s, const cvy_reals *list, const cvy_tree *at)
 {
     const int64_t channels = a->shape.ndim > 0 ? a->shape.dim[0] : 1;
-    CVY_CHECK(list->count <= 1 || list->count == channels, CVY_E_CONFIG, "%s: %s has %d values, expected 1 or %lld (one a channel)",
-              cvy_tree_where(at), s->def->name, list->count, (long long)channels);
+    CVY_CHECK(list->count <= 1 || list->count == channels, CVY_E_CONFIG,
+              "%s: %s has %d values, expected 1 or %lld (one a channel)", cvy_tree_where(at), s->def->name, list->count,
+              (long long)channels);
     return CVY_OK;
 }
 
@@ -386,7 +416,8 @@ static cvy_status follow_shape(cvy_augment *a, const struct step *s, const cvy_t
     if (!s->def->fixes_size || s->o.size.count == 0)
         return CVY_OK;
     const int64_t H = cvy_ints_at(&s->o.size, 0, 0), W = cvy_ints_at(&s->o.size, 1, 0);
-    if (*known && s->def->apply != resize_apply && crop_fits(s->def->name, a->shape.dim[1], a->shape.dim[2], s->o.pad, H, W) != CVY_OK)
+    if (*known && s->def->apply != resize_apply &&
+        crop_fits(s->def->name, a->shape.dim[1], a->shape.dim[2], s->o.pad, H, W) != CVY_OK)
         return cvy_error_prefix(CVY_E_SHAPE, "%s", cvy_tree_where(at));
     a->shape.dim[1] = H;
     a->shape.dim[2] = W;
@@ -419,7 +450,9 @@ static cvy_status find_step(const char *name, const cvy_tree *at, const step_def
         }
     }
     const char *near = cvy_text_nearest(name, names, CVY_COUNT(step_defs));
-    CVY_FAIL(CVY_E_CONFIG, "%s: unknown augmentation \"%s\"%s%s%s; known are mirror, random_crop, center_crop, resize, scale, log, mean, std, normalize",
+    CVY_FAIL(CVY_E_CONFIG,
+             "%s: unknown augmentation \"%s\"%s%s%s; known are mirror, random_crop, center_crop, resize, scale, log, "
+             "mean, std, normalize",
              cvy_tree_where(at), name, near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
@@ -443,13 +476,15 @@ static cvy_status add_step(cvy_augment *a, const char *name, const cvy_tree *at,
         map = made;
     }
     CVY_TRY(cvy_options_parse(a->pool, who, s->def->options, map, NULL, &s->o, sizeof s->o));
-    CVY_CHECK(!s->def->spatial || a->spatial, CVY_E_CONFIG, "%s: %s needs samples of the shape [C, H, W], these are %s", cvy_tree_where(at), name,
-              cvy_shape_text(&a->shape));
-    CVY_CHECK(s->o.size.count <= 2, CVY_E_CONFIG, "%s: %s takes a size of one or two numbers, got %d", cvy_tree_where(at), name, s->o.size.count);
-    CVY_CHECK(s->o.size.count == 0 || CVY_MAX(cvy_ints_at(&s->o.size, 0, 0), cvy_ints_at(&s->o.size, 1, 0)) <= CVY_PICTURE_SIDE_MAX, CVY_E_CONFIG,
-              "%s: %s to more than %d pixels a side", cvy_tree_where(at), name, CVY_PICTURE_SIDE_MAX);
-    CVY_CHECK(s->o.pad <= CVY_PICTURE_SIDE_MAX, CVY_E_CONFIG, "%s: %s with a pad of more than %d pixels", cvy_tree_where(at), name,
-              CVY_PICTURE_SIDE_MAX);
+    CVY_CHECK(!s->def->spatial || a->spatial, CVY_E_CONFIG, "%s: %s needs samples of the shape [C, H, W], these are %s",
+              cvy_tree_where(at), name, cvy_shape_text(&a->shape));
+    CVY_CHECK(s->o.size.count <= 2, CVY_E_CONFIG, "%s: %s takes a size of one or two numbers, got %d",
+              cvy_tree_where(at), name, s->o.size.count);
+    CVY_CHECK(s->o.size.count == 0 ||
+                  CVY_MAX(cvy_ints_at(&s->o.size, 0, 0), cvy_ints_at(&s->o.size, 1, 0)) <= CVY_PICTURE_SIDE_MAX,
+              CVY_E_CONFIG, "%s: %s to more than %d pixels a side", cvy_tree_where(at), name, CVY_PICTURE_SIDE_MAX);
+    CVY_CHECK(s->o.pad <= CVY_PICTURE_SIDE_MAX, CVY_E_CONFIG, "%s: %s with a pad of more than %d pixels",
+              cvy_tree_where(at), name, CVY_PICTURE_SIDE_MAX);
     CVY_TRY(check_channels(a, s, &s->o.mean, at));
     CVY_TRY(check_channels(a, s, &s->o.std, at));
     if (s->def->only_random && !a->random)
@@ -467,7 +502,8 @@ static cvy_status add_steps(cvy_augment *a, const cvy_tree *steps)
         return CVY_OK;
     if (steps->kind == CVY_TREE_MAP) {
         for (int i = 0; i < steps->count; i++)
-            CVY_TRY(add_step(a, steps->key[i], steps->key_at ? steps->key_at[i] : steps, cvy_tree_get(steps, steps->key[i]), &known));
+            CVY_TRY(add_step(a, steps->key[i], steps->key_at ? steps->key_at[i] : steps,
+                             cvy_tree_get(steps, steps->key[i]), &known));
     } else if (steps->kind == CVY_TREE_SCALAR) {
         CVY_TRY(add_step(a, steps->text, steps, NULL, &known));
     } else {
@@ -487,7 +523,8 @@ static cvy_status add_steps(cvy_augment *a, const cvy_tree *steps)
     return CVY_OK;
 }
 
-cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, const cvy_reader_info *info, cvy_augment **out)
+cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, const cvy_reader_info *info,
+                              cvy_augment **out)
 {
     cvy_augment *a = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
@@ -511,14 +548,16 @@ const cvy_shape *cvy_augment_shape(const cvy_augment *a)
     return &a->shape;
 }
 
-cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out)
+cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
+                             cvy_bytes scratch[2], float *x_out)
 {
     struct work w = {.a = a, .pic = picture, .scratch = scratch, .epoch = epoch, .number = number};
     for (int i = 0; i < a->nstep; i++)
         CVY_TRY(a->step[i].def->apply(&a->step[i], &w));
     if (a->spatial)
         CVY_CHECK(w.pic.C == a->shape.dim[0] && w.pic.H == a->shape.dim[1] && w.pic.W == a->shape.dim[2], CVY_E_SHAPE,
-                  "a picture of %lldx%lld after augmentation, the set's samples are %lldx%lld: add `resize: {size: N}`, or a crop, to data.augment",
+                  "a picture of %lldx%lld after augmentation, the set's samples are %lldx%lld: add `resize: {size: "
+                  "N}`, or a crop, to data.augment",
                   (long long)w.pic.H, (long long)w.pic.W, (long long)a->shape.dim[1], (long long)a->shape.dim[2]);
     if (w.pic.dtype == CVY_DTYPE_U8)
         bytes_to_reals(a, &w.pic, x_out);

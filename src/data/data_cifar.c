@@ -1,10 +1,11 @@
 /*
  * data_cifar.c: reads the binary files of CIFAR-10 and CIFAR-100.
  *
- * CIFAR-10: records of 1 label byte and 3072 picture bytes [3, 32, 32]; files data_batch_1.bin .. data_batch_5.bin and test_batch.bin.
- * CIFAR-100: records of a coarse (20) and a fine (100) label byte and the picture; files train.bin and test.bin. A path is the folder (with
- * `part`: train or test) or one file. Class names come from batches.meta.txt or fine_label_names.txt beside the data, where they exist.
- * Source: Krizhevsky 2009, "Learning multiple layers of features from tiny images", and the data's own page.
+ * CIFAR-10: records of 1 label byte and 3072 picture bytes [3, 32, 32]; files data_batch_1.bin .. data_batch_5.bin and
+ * test_batch.bin. CIFAR-100: records of a coarse (20) and a fine (100) label byte and the picture; files train.bin and
+ * test.bin. A path is the folder (with `part`: train or test) or one file. Class names come from batches.meta.txt or
+ * fine_label_names.txt beside the data, where they exist. Source: Krizhevsky 2009, "Learning multiple layers of
+ * features from tiny images", and the data's own page.
  */
 #include "data/data_reader.h"
 
@@ -19,9 +20,12 @@ struct cifar_opts {
 };
 
 static const cvy_option cifar_opts[] = {
-    {"part", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, part), "train", "train|test", "", "which files of a folder are read"},
-    {"kind", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, kind), "auto", "auto|cifar10|cifar100", "", "length of a record; auto looks at names and sizes"},
-    {"labels", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, coarse), "fine", "fine|coarse", "", "which label of CIFAR-100 is used"},
+    {"part", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, part), "train", "train|test", "",
+     "which files of a folder are read"},
+    {"kind", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, kind), "auto", "auto|cifar10|cifar100", "",
+     "length of a record; auto looks at names and sizes"},
+    {"labels", CVY_TYPE_CHOICE, CVY_FIELD(cifar_opts, coarse), "fine", "fine|coarse", "",
+     "which label of CIFAR-100 is used"},
     {0},
 };
 
@@ -30,13 +34,14 @@ static const cvy_option cifar_opts[] = {
 struct cifar {
     int nfile;
     cvy_data_file file[CIFAR_FILES_MAX];
-    int64_t first[CIFAR_FILES_MAX + 1];     /* number of each file's first record; the last is the sum */
+    int64_t first[CIFAR_FILES_MAX + 1]; /* number of each file's first record; the last is the sum */
     int64_t record_bytes, label_at, nclasses;
 };
 
 static int is_cifar10_name(const char *name)
 {
-    return cvy_data_has_suffix(name, ".bin") && (strncmp(name, "data_batch", 10) == 0 || strncmp(name, "test_batch", 10) == 0);
+    return cvy_data_has_suffix(name, ".bin") &&
+           (strncmp(name, "data_batch", 10) == 0 || strncmp(name, "test_batch", 10) == 0);
 }
 
 static int is_cifar100_folder(const char *folder)
@@ -82,7 +87,8 @@ static cvy_status add_folder(struct cifar *c, cvy_pool *pool, const char *folder
         return CVY_OK;
     }
     const char *single = part == PART_TRAIN ? "train.bin" : "test.bin";
-    CVY_CHECK(cvy_data_has_file(folder, single), CVY_E_IO, "%s: holds neither %s*.bin (CIFAR-10) nor %s (CIFAR-100)", folder, wanted, single);
+    CVY_CHECK(cvy_data_has_file(folder, single), CVY_E_IO, "%s: holds neither %s*.bin (CIFAR-10) nor %s (CIFAR-100)",
+              folder, wanted, single);
     CVY_TRY(cvy_data_path_join(pool, folder, single, &path));
     *kind = *kind == KIND_AUTO ? KIND_CIFAR100 : *kind;
     return add_file(c, pool, path);
@@ -92,9 +98,11 @@ static cvy_status count_records(struct cifar *c)
 {
     for (int i = 0; i < c->nfile; i++) {
         const int64_t whole = c->file[i].bytes / c->record_bytes, rest = c->file[i].bytes % c->record_bytes;
-        CVY_CHECK(rest == 0, CVY_E_FORMAT, "%s: truncated in record %lld: %lld bytes are not a multiple of the record's %lld", c->file[i].path,
+        CVY_CHECK(rest == 0, CVY_E_FORMAT,
+                  "%s: truncated in record %lld: %lld bytes are not a multiple of the record's %lld", c->file[i].path,
                   (long long)whole, (long long)c->file[i].bytes, (long long)c->record_bytes);
-        CVY_CHECK(whole > 0, CVY_E_FORMAT, "%s: is empty, expected records of %lld bytes", c->file[i].path, (long long)c->record_bytes);
+        CVY_CHECK(whole > 0, CVY_E_FORMAT, "%s: is empty, expected records of %lld bytes", c->file[i].path,
+                  (long long)c->record_bytes);
         c->first[i + 1] = c->first[i] + whole;
     }
     return CVY_OK;
@@ -111,7 +119,8 @@ static const char *const *class_names(cvy_pool *pool, const char *folder, const 
     if (!cvy_data_has_file(folder, file) || cvy_data_path_join(pool, folder, file, &path) != CVY_OK ||
         cvy_file_read(path, 1 << 16, &text, &bytes) != CVY_OK)
         return NULL;
-    if (cvy_pool_strdup(pool, text, &kept) == CVY_OK && cvy_pool_alloc(pool, (size_t)nclasses * sizeof *names, &names) == CVY_OK)
+    if (cvy_pool_strdup(pool, text, &kept) == CVY_OK &&
+        cvy_pool_alloc(pool, (size_t)nclasses * sizeof *names, &names) == CVY_OK)
         for (line = strtok_r(kept, "\r\n", &save); line && n < nclasses; line = strtok_r(NULL, "\r\n", &save))
             names[n++] = line;
     cvy_mem_free(&text);
@@ -126,7 +135,8 @@ static cvy_status find_kind(const struct cifar *c, int *kind)
     const int64_t bytes = c->file[0].bytes;
     const int as10 = bytes % (PICTURE_BYTES + 1) == 0, as100 = bytes % (PICTURE_BYTES + 2) == 0;
     *kind = is_cifar10_name(cvy_data_base_name(path)) || as10 ? KIND_CIFAR10 : KIND_CIFAR100;
-    CVY_CHECK(as10 || as100, CVY_E_FORMAT, "%s: %lld bytes are no whole number of CIFAR records (%d or %d bytes): truncated in record %lld?", path,
+    CVY_CHECK(as10 || as100, CVY_E_FORMAT,
+              "%s: %lld bytes are no whole number of CIFAR records (%d or %d bytes): truncated in record %lld?", path,
               (long long)bytes, PICTURE_BYTES + 1, PICTURE_BYTES + 2, (long long)(bytes / (PICTURE_BYTES + 1)));
     return CVY_OK;
 }
@@ -197,7 +207,8 @@ static cvy_status cifar_label(void *state, int64_t number, int32_t *label_out)
     const struct cifar *c = state;
     const int i = file_of(c, number);
     uint8_t label = 0;
-    CVY_TRY(cvy_pread_all(c->file[i].fd, &label, 1, (number - c->first[i]) * c->record_bytes + c->label_at, c->file[i].path));
+    CVY_TRY(cvy_pread_all(c->file[i].fd, &label, 1, (number - c->first[i]) * c->record_bytes + c->label_at,
+                          c->file[i].path));
     *label_out = label;
     return CVY_OK;
 }
@@ -212,7 +223,8 @@ static cvy_status cifar_read(void *state, int64_t number, cvy_raw *raw)
     raw->coding = CVY_CODING_PLAIN;
     raw->dtype = CVY_DTYPE_U8;
     raw->shape = (cvy_shape){3, {3, 32, 32}};
-    return cvy_pread_all(c->file[i].fd, raw->x.data, PICTURE_BYTES, (number - c->first[i]) * c->record_bytes + labels, c->file[i].path);
+    return cvy_pread_all(c->file[i].fd, raw->x.data, PICTURE_BYTES, (number - c->first[i]) * c->record_bytes + labels,
+                         c->file[i].path);
 }
 
 static void cifar_hash(void *state, cvy_hasher *h)
@@ -227,8 +239,15 @@ static void cifar_hash(void *state, cvy_hasher *h)
 }
 
 CVY_READER_DEFINE(cifar) = {
-    .name = "cifar", .summary = "binary files of CIFAR-10 and CIFAR-100",
-    .options = cifar_opts, .options_size = sizeof(struct cifar_opts),
-    .probe = cifar_probe, .open = cifar_open, .read = cifar_read, .label = cifar_label, .where = cifar_where, .hash = cifar_hash,
+    .name = "cifar",
+    .summary = "binary files of CIFAR-10 and CIFAR-100",
+    .options = cifar_opts,
+    .options_size = sizeof(struct cifar_opts),
+    .probe = cifar_probe,
+    .open = cifar_open,
+    .read = cifar_read,
+    .label = cifar_label,
+    .where = cifar_where,
+    .hash = cifar_hash,
     .close = cifar_close,
 };

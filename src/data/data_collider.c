@@ -1,18 +1,23 @@
 /*
- * data_collider.c: the reader of generated collider events, the embedded default data set: as many events as asked for, from a seed.
+ * data_collider.c: the reader of generated collider events, the embedded default data set: as many events as asked for,
+ * from a seed.
  *
- * In the step: below the data set; an event is made anew each time it is read, in the loader's threads (about 0.3 ms each). Images are in
- * GeV and counts: put `log` into data.augment. Training and test sets take different ranges of events (`first`) of one seed.
- * docs/collider.md states the physics and what each parameter does.
+ * In the step: below the data set; an event is made anew each time it is read, in the loader's threads (about 0.1 ms
+ * each). Images are in GeV and counts: put `log` into data.augment. Training and test sets take different ranges of
+ * events (`first`) of one seed. docs/collider.md states the physics and what each parameter does.
  */
 #include "data/data_collider.h"
 
 #include <string.h>
 
-#define ROW(key, type, fallback, valid, unit, help) {#key, type, CVY_FIELD(cvy_collider, key), fallback, valid, unit, help}
+#define ROW(key, type, fallback, valid, unit, help)                                                                    \
+    {                                                                                                                  \
+#key, type, CVY_FIELD(cvy_collider, key), fallback, valid, unit, help                                          \
+    }
 const cvy_option cvy_collider_opts[] = {
     ROW(events, CVY_TYPE_INT, "20000", "1..", "events", "number of events"),
-    ROW(first, CVY_TYPE_INT, "0", "0..", "", "number of the first event: sets of one seed with ranges apart share no event"),
+    ROW(first, CVY_TYPE_INT, "0", "0..", "",
+        "number of the first event: sets of one seed with ranges apart share no event"),
     ROW(cells, CVY_TYPE_INT, "64", "8..1024", "cells", "cells along eta (-3.2 to 3.2) and along phi (once round)"),
     ROW(seed, CVY_TYPE_INT, "1", "0..", "", "seed of all random numbers"),
     ROW(signal, CVY_TYPE_REAL, "0.5", "0..1", "", "share of signal events"),
@@ -20,14 +25,18 @@ const cvy_option cvy_collider_opts[] = {
     ROW(ht_max, CVY_TYPE_REAL, "4000", ">0", "GeV", "largest transverse energy of the hard scatter"),
     ROW(slope, CVY_TYPE_REAL, "5", "0..20", "", "power by which that energy falls"),
     ROW(emissions, CVY_TYPE_REAL, "3", "0..12", "", "mean number of hard emissions in the background: more jets there"),
-    ROW(cascade, CVY_TYPE_REAL, "0.7", "0..1", "", "chance that a leg of a gluino's decay is a light resonance of two quarks"),
-    ROW(resonance, CVY_TYPE_REAL, "0.08", "0.001..0.3", "gluino masses", "mass of that resonance: the angle between its quarks"),
-    ROW(boost, CVY_TYPE_REAL, "1.4", "0..20", "gluino masses", "mean transverse momentum of a gluino: larger means narrower decays, so fewer jets apart"),
+    ROW(cascade, CVY_TYPE_REAL, "0.7", "0..1", "",
+        "chance that a leg of a gluino's decay is a light resonance of two quarks"),
+    ROW(resonance, CVY_TYPE_REAL, "0.08", "0.001..0.3", "gluino masses",
+        "mass of that resonance: the angle between its quarks"),
+    ROW(boost, CVY_TYPE_REAL, "1.4", "0..20", "gluino masses",
+        "mean transverse momentum of a gluino: larger means narrower decays, so fewer jets apart"),
     ROW(gluons, CVY_TYPE_REAL, "0.85", "0..1", "", "share of gluon jets (wide, soft) in the background"),
     ROW(signal_gluons, CVY_TYPE_REAL, "0.05", "0..1", "", "share of gluon jets in the signal"),
     ROW(pileup, CVY_TYPE_REAL, "15", "0..200", "", "mean number of other interactions in a crossing"),
     ROW(pileup_jets, CVY_TYPE_REAL, "0.1", "0..1", "", "mean number of jets above 20 GeV in each of them"),
-    ROW(pileup_tracks, CVY_TYPE_REAL, "0.35", "0..1", "", "share of their tracks that pass for tracks of the hard scatter"),
+    ROW(pileup_tracks, CVY_TYPE_REAL, "0.35", "0..1", "",
+        "share of their tracks that pass for tracks of the hard scatter"),
     ROW(noise, CVY_TYPE_REAL, "120", "0..4096", "cells", "mean number of noisy cells in each calorimeter, of 64 x 64"),
     {0},
 };
@@ -48,7 +57,8 @@ static cvy_status collider_open(const cvy_reader_args *args, cvy_reader_info *in
     struct reader *r = NULL;
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *r, &r));
     r->c = *(const cvy_collider *)args->options;
-    CVY_CHECK(r->c.ht_min < r->c.ht_max, CVY_E_CONFIG, "collider events: ht_min %g is not below ht_max %g", r->c.ht_min, r->c.ht_max);
+    CVY_CHECK(r->c.ht_min < r->c.ht_max, CVY_E_CONFIG, "collider events: ht_min %g is not below ht_max %g", r->c.ht_min,
+              r->c.ht_max);
     r->shape = (cvy_shape){3, {COLLIDER_CHANNELS, r->c.cells, r->c.cells}};
     info->nsamples = r->c.events;
     info->dtype = CVY_DTYPE_F32;
@@ -91,8 +101,14 @@ static void collider_hash(void *state, cvy_hasher *h)
 }
 
 CVY_READER_DEFINE(collider) = {
-    .name = "collider", .summary = "generated collider events: many jets against few",
-    .options = cvy_collider_opts, .options_size = sizeof(cvy_collider),
-    .probe = collider_probe, .open = collider_open, .read = collider_read, .label = collider_label, .where = collider_where,
+    .name = "collider",
+    .summary = "generated collider events: many jets against few",
+    .options = cvy_collider_opts,
+    .options_size = sizeof(cvy_collider),
+    .probe = collider_probe,
+    .open = collider_open,
+    .read = collider_read,
+    .label = collider_label,
+    .where = collider_where,
     .hash = collider_hash,
 };

@@ -1,10 +1,11 @@
 /*
- * data_collider_baseline.c: the classic answers to "signal or background?": a selection by cuts, and linear classifiers.
+ * data_collider_baseline.c: the classic answers to "signal or background?": a selection by cuts, and linear
+ * classifiers.
  *
- * After training, on the test set, beside the network. The cuts are scanned over a grid (HT at least, jets at least, leading jet at most);
- * on the training events the selections are found that no other beats (more signal at no more background), and their envelope on the test
- * events is the ROC curve. The linear classifiers are logistic regressions (Newton's method, a trace of ridge) on the three features of the
- * cuts, and on all ten.
+ * After training, on the test set, beside the network. The cuts are scanned over a grid (HT at least, jets at least,
+ * leading jet at most); on the training events the selections are found that no other beats (more signal at no more
+ * background), and their envelope on the test events is the ROC curve. The linear classifiers are logistic regressions
+ * (Newton's method, a trace of ridge) on the three features of the cuts, and on all ten.
  */
 #include "data/data_collider_roc.h"
 
@@ -17,11 +18,11 @@
 enum { HT_CUTS = 24, NJET_CUTS = 16, LEAD_CUTS = 24, GRID = HT_CUTS * NJET_CUTS * LEAD_CUTS };
 
 struct cvy_cuts {
-    float ht[HT_CUTS], lead[LEAD_CUTS];        /* rising; ht[0] and the last lead pass everything */
-    int32_t chosen[GRID];                      /* selections that none beats on the training events */
+    float ht[HT_CUTS], lead[LEAD_CUTS]; /* rising; ht[0] and the last lead pass everything */
+    int32_t chosen[GRID];               /* selections that none beats on the training events */
     int nchosen;
     int64_t n;
-    int32_t *place;                            /* [n] of the test events: the tightest cut of each kind that they pass, as a grid index */
+    int32_t *place; /* [n] of the test events: the tightest cut of each kind that they pass, as a grid index */
     const int32_t *label;
 };
 
@@ -72,10 +73,13 @@ static cvy_status place_events(const struct cvy_cuts *k, const cvy_collider_tabl
     return CVY_OK;
 }
 
-struct passed { double signal[GRID], background[GRID]; };
+struct passed {
+    double signal[GRID], background[GRID];
+};
 
 /* What passes each selection: sums over events that are at least as tight in all three. */
-static void count_passed(const int32_t *place, const int32_t *label, const uint16_t *weight, int64_t n, struct passed *p)
+static void count_passed(const int32_t *place, const int32_t *label, const uint16_t *weight, int64_t n,
+                         struct passed *p)
 {
     memset(p, 0, sizeof *p);
     for (int64_t i = 0; i < n; i++)
@@ -87,20 +91,27 @@ static void count_passed(const int32_t *place, const int32_t *label, const uint1
                 for (int c = 0; c < LEAD_CUTS; c++) {
                     const int A = a + 1 < HT_CUTS, B = b + 1 < NJET_CUTS, C = c > 0;
                     double sum = x[grid_index(a, b, c)];
-                    sum += (A ? x[grid_index(a + 1, b, c)] : 0) + (B ? x[grid_index(a, b + 1, c)] : 0) + (C ? x[grid_index(a, b, c - 1)] : 0);
-                    sum -= (A && B ? x[grid_index(a + 1, b + 1, c)] : 0) + (A && C ? x[grid_index(a + 1, b, c - 1)] : 0) +
+                    sum += (A ? x[grid_index(a + 1, b, c)] : 0) + (B ? x[grid_index(a, b + 1, c)] : 0) +
+                           (C ? x[grid_index(a, b, c - 1)] : 0);
+                    sum -= (A && B ? x[grid_index(a + 1, b + 1, c)] : 0) +
+                           (A && C ? x[grid_index(a + 1, b, c - 1)] : 0) +
                            (B && C ? x[grid_index(a, b + 1, c - 1)] : 0);
                     x[grid_index(a, b, c)] = sum + (A && B && C ? x[grid_index(a + 1, b + 1, c - 1)] : 0);
                 }
     }
 }
 
-struct point { double fpr, tpr; int32_t selection; };
+struct point {
+    double fpr, tpr;
+    int32_t selection;
+};
 
 static int by_fpr(const void *a, const void *b)
 {
     const struct point *x = a, *y = b;
-    return x->fpr != y->fpr ? (x->fpr < y->fpr ? -1 : 1) : x->tpr != y->tpr ? (x->tpr > y->tpr ? -1 : 1) : x->selection - y->selection;
+    return x->fpr != y->fpr   ? (x->fpr < y->fpr ? -1 : 1)
+           : x->tpr != y->tpr ? (x->tpr > y->tpr ? -1 : 1)
+                              : x->selection - y->selection;
 }
 
 /* Keeps of the points, sorted by false positives, those with more signal than all before. */
@@ -119,8 +130,8 @@ static int envelope(struct point *p, int n)
 }
 
 /* The envelope of the chosen selections (all, where nchosen is 0) under weights. point: GRID of them. */
-static int cuts_points(const struct cvy_cuts *k, const int32_t *place, const int32_t *label, const uint16_t *weight, int64_t n, struct passed *passed,
-                       struct point *point)
+static int cuts_points(const struct cvy_cuts *k, const int32_t *place, const int32_t *label, const uint16_t *weight,
+                       int64_t n, struct passed *passed, struct point *point)
 {
     const int count = k->nchosen > 0 ? k->nchosen : GRID;
     const struct roc_totals all = roc_totals(label, weight, n);
@@ -214,10 +225,10 @@ out:
 enum { TERMS_MAX = COLLIDER_FEATURES + 1 };
 
 struct linear {
-    int n;                             /* features used */
+    int n; /* features used */
     int feature[COLLIDER_FEATURES];
     double mean[COLLIDER_FEATURES], sd[COLLIDER_FEATURES];
-    double weight[TERMS_MAX];          /* the last is the offset */
+    double weight[TERMS_MAX]; /* the last is the offset */
 };
 
 static void standardise(struct linear *l, const cvy_collider_table *t)
@@ -295,7 +306,8 @@ static void fit(struct linear *l, const cvy_collider_table *t)
     }
 }
 
-static cvy_status make_linear(const cvy_collider_table *train, const cvy_collider_table *test, const int *feature, int n, cvy_collider_baseline *out)
+static cvy_status make_linear(const cvy_collider_table *train, const cvy_collider_table *test, const int *feature,
+                              int n, cvy_collider_baseline *out)
 {
     struct linear l = {.n = n};
     double term[TERMS_MAX];
@@ -312,8 +324,9 @@ static cvy_status make_linear(const cvy_collider_table *train, const cvy_collide
 static cvy_status check_table(const cvy_collider_table *t, const char *which)
 {
     const struct roc_totals all = roc_totals(t->label, NULL, t->n);
-    CVY_CHECK(all.signal > 0 && all.background > 0, CVY_E_ARGUMENT, "the %s events of the baselines need both classes, got %.0f of signal and %.0f of background",
-              which, all.signal, all.background);
+    CVY_CHECK(all.signal > 0 && all.background > 0, CVY_E_ARGUMENT,
+              "the %s events of the baselines need both classes, got %.0f of signal and %.0f of background", which,
+              all.signal, all.background);
     return CVY_OK;
 }
 
@@ -339,7 +352,8 @@ static cvy_status make_all(const cvy_collider_table *train, const cvy_collider_t
     return make_linear(train, test, ten, COLLIDER_FEATURES, &b->at[COLLIDER_LINEAR10]);
 }
 
-cvy_status cvy_collider_baselines_make(const cvy_collider_table *train, const cvy_collider_table *test, cvy_collider_baselines *out)
+cvy_status cvy_collider_baselines_make(const cvy_collider_table *train, const cvy_collider_table *test,
+                                       cvy_collider_baselines *out)
 {
     cvy_collider_baselines b = {0};
     const cvy_status status = make_all(train, test, &b);
@@ -362,13 +376,14 @@ void cvy_collider_baselines_free(cvy_collider_baselines *b)
     cvy_mem_free(&b->label);
 }
 
-cvy_status cvy_collider_compare(const cvy_collider_baselines *b, int baseline, const float *network_score, int replicas, uint64_t seed, double fpr,
-                                cvy_comparison *out)
+cvy_status cvy_collider_compare(const cvy_collider_baselines *b, int baseline, const float *network_score, int replicas,
+                                uint64_t seed, double fpr, cvy_comparison *out)
 {
     struct roc_scores network = {.label = b->label};
     struct cuts_judge j = {0}, *at = &j;
     cvy_status status = CVY_OK;
-    CVY_CHECK(baseline >= 0 && baseline < COLLIDER_BASELINES, CVY_E_ARGUMENT, "baseline %d of %d", baseline, COLLIDER_BASELINES);
+    CVY_CHECK(baseline >= 0 && baseline < COLLIDER_BASELINES, CVY_E_ARGUMENT, "baseline %d of %d", baseline,
+              COLLIDER_BASELINES);
     if (baseline != COLLIDER_CUTS)
         return cvy_paired_bootstrap(network_score, b->at[baseline].score, b->label, b->ntest, replicas, seed, fpr, out);
     CVY_TRY_OUT(roc_order(network_score, b->ntest, &network.order));

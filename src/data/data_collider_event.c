@@ -1,14 +1,15 @@
 /*
  * data_collider_event.c: one generated collider event: from the hard scatter to the cells of the detector.
  *
- * Hard scatter: the scalar sum of transverse momenta follows one falling power law for both classes, so energy alone tells nothing.
- *   background  two partons back to back; hard emissions (dz/z, dR/R) split them further: few jets, mostly of gluons
- *   signal      two heavy particles (gluinos whose decays break R-parity) recoil against each other; each decays to three quarks, or to five
- *               by a cascade, flat in phase space: many jets, of quarks
- * Jets: partons become hadrons; their number grows with ln pT, more and softer for gluons; a hadron leaves the axis by jT / pT, so cores are
- * narrower at high pT. Then pile-up, a magnetic field that turns charged ones in phi, showers, resolution, noise, zero suppression.
- * Everything comes from the stream (seed, "collider", event number). A sketch of the real thing with its scales (Particle Data Group reviews;
- * ATLAS and CMS detector papers), not a Monte Carlo to publish with. docs/collider.md says what each parameter does.
+ * Hard scatter: the scalar sum of transverse momenta follows one falling power law for both classes, so energy alone
+ * tells nothing. background  two partons back to back; hard emissions (dz/z, dR/R) split them further: few jets, mostly
+ * of gluons signal      two heavy particles (gluinos whose decays break R-parity) recoil against each other; each
+ * decays to three quarks, or to five by a cascade, flat in phase space: many jets, of quarks Jets: partons become
+ * hadrons; their number grows with ln pT, more and softer for gluons; a hadron leaves the axis by jT / pT, so cores are
+ * narrower at high pT. Then pile-up, a magnetic field that turns charged ones in phi, showers, resolution, noise, zero
+ * suppression. Everything comes from the stream (seed, "collider", event number). A sketch of the real thing with its
+ * scales (Particle Data Group reviews; ATLAS and CMS detector papers), not a Monte Carlo to publish with.
+ * docs/collider.md says what each parameter does.
  */
 #include "data/data_collider.h"
 
@@ -25,7 +26,7 @@ struct draw {
     uint64_t block;
     uint32_t word[4];
     int left;
-    float spare;                       /* second normal of a pair */
+    float spare; /* second normal of a pair */
     int has_spare;
 };
 
@@ -107,7 +108,8 @@ struct event {
 static void add_parton(struct event *e, float pt, float eta, float phi, int gluon)
 {
     if (e->nparton < PARTONS_MAX)
-        e->parton[e->nparton++] = (struct parton){.px = pt * cosf(phi), .py = pt * sinf(phi), .eta = eta, .gluon = gluon};
+        e->parton[e->nparton++] =
+            (struct parton){.px = pt * cosf(phi), .py = pt * sinf(phi), .eta = eta, .gluon = gluon};
 }
 
 /* Takes the imbalance out of all partons, by their share of momentum, then scales their scalar sum to ht. */
@@ -149,7 +151,7 @@ static void background(struct event *e, float ht)
     add_parton(e, ht / 2, boost + star, phi, uniform(d) < e->c->gluons);
     add_parton(e, ht / 2, boost - star, phi + PI_F, uniform(d) < e->c->gluons);
     for (int n = poisson(d, (float)e->c->emissions); n > 0; n--) {
-        float at = ht * uniform(d);    /* who emits: by momentum */
+        float at = ht * uniform(d); /* who emits: by momentum */
         int i = 0;
         for (; i < e->nparton - 1; i++) {
             at -= hypotf(e->parton[i].px, e->parton[i].py);
@@ -161,11 +163,14 @@ static void background(struct event *e, float ht)
 }
 
 /* A four-momentum, of a massless particle where nothing else is said. */
-struct four { float E, x, y, z; };
+struct four {
+    float E, x, y, z;
+};
 
 static struct four isotropic(struct draw *d, float E, float mass)
 {
-    const float c = between(d, -1, 1), phi = 2 * PI_F * uniform(d), p = sqrtf(fmaxf(E * E - mass * mass, 0)), s = sqrtf(1 - c * c);
+    const float c = between(d, -1, 1), phi = 2 * PI_F * uniform(d), p = sqrtf(fmaxf(E * E - mass * mass, 0)),
+                s = sqrtf(1 - c * c);
     return (struct four){E, p * s * cosf(phi), p * s * sinf(phi), p * c};
 }
 
@@ -266,15 +271,15 @@ static void particle(struct event *e, float pt, float eta, float phi, int vertex
     if (charged) {
         if (vertex && fabsf(eta) < 2.5f && pt > 0.5f)
             deposit(e, e->tracks, 1, eta, phi);
-        phi += (draw_word(d) & 1 ? 0.5f : -0.5f) / fmaxf(pt, 0.5f);      /* the field's turn up to the calorimeter */
+        phi += (draw_word(d) & 1 ? 0.5f : -0.5f) / fmaxf(pt, 0.5f); /* the field's turn up to the calorimeter */
     }
-    if (!charged && kind < 0.88f) {                                       /* photons, mostly from neutral pions */
+    if (!charged && kind < 0.88f) { /* photons, mostly from neutral pions */
         deposit(e, e->em, measured(d, pt, 0.1f, 0.01f), eta, phi);
         return;
     }
     const float in_em = pt * 0.5f * uniform(d), in_had = measured(d, pt - in_em, 0.7f, 0.05f);
     deposit(e, e->em, in_em, eta, phi);
-    deposit(e, e->had, 0.7f * in_had, eta, phi);                          /* hadron showers are wide */
+    deposit(e, e->had, 0.7f * in_had, eta, phi); /* hadron showers are wide */
     deposit(e, e->had, 0.3f * in_had, eta + 0.08f * normal(d), phi + 0.08f * normal(d));
 }
 
@@ -283,26 +288,31 @@ static void fragment(struct event *e, float pt, float eta, float phi, int gluon,
 {
     struct draw *d = &e->draw;
     float share[96], sum = 0;
-    const float mean = (gluon ? 7.6f : 4.6f) * logf(fmaxf(pt, 8) / 5), spread = gluon ? 0.9f : 1.25f, jt = gluon ? 1.1f : 0.75f;
+    const float mean = (gluon ? 7.6f : 4.6f) * logf(fmaxf(pt, 8) / 5), spread = gluon ? 0.9f : 1.25f,
+                jt = gluon ? 1.1f : 0.75f;
     const int n = CVY_MIN(1 + poisson(d, mean), CVY_COUNT(share));
     for (int i = 0; i < n; i++)
         sum += share[i] = expf(spread * normal(d));
     for (int i = 0; i < n; i++) {
-        const float p = pt * share[i] / sum, r = fminf(jt * expf(0.7f * normal(d)) / p, 0.9f), turn = 2 * PI_F * uniform(d);
+        const float p = pt * share[i] / sum, r = fminf(jt * expf(0.7f * normal(d)) / p, 0.9f),
+                    turn = 2 * PI_F * uniform(d);
         if (p > 0.2f)
             particle(e, p, eta + r * cosf(turn), phi + r * sinf(turn), vertex);
     }
 }
 
-/* Other interactions of the same crossing: soft particles everywhere, now and then a jet. Their tracks point to other vertices. */
+/* Other interactions of the same crossing: soft particles everywhere, now and then a jet. Their tracks point to other
+ * vertices. */
 static void pile_up(struct event *e)
 {
     struct draw *d = &e->draw;
     const int extra = poisson(d, (float)e->c->pileup);
     for (int n = poisson(d, 20.0f * (float)extra); n > 0; n--)
-        particle(e, 0.2f + 0.6f * exponential(d), between(d, -COLLIDER_ETA_MAX, COLLIDER_ETA_MAX), 2 * PI_F * uniform(d), uniform(d) < e->c->pileup_tracks);
+        particle(e, 0.2f + 0.6f * exponential(d), between(d, -COLLIDER_ETA_MAX, COLLIDER_ETA_MAX),
+                 2 * PI_F * uniform(d), uniform(d) < e->c->pileup_tracks);
     for (int n = poisson(d, (float)e->c->pileup_jets * (float)extra); n > 0; n--)
-        fragment(e, power_law(d, 20, 200, 4), between(d, -COLLIDER_ETA_MAX, COLLIDER_ETA_MAX), 2 * PI_F * uniform(d), 1, 0);
+        fragment(e, power_law(d, 20, 200, 4), between(d, -COLLIDER_ETA_MAX, COLLIDER_ETA_MAX), 2 * PI_F * uniform(d), 1,
+                 0);
 }
 
 static void noise_and_suppression(struct event *e)
@@ -351,7 +361,8 @@ void cvy_collider_event(const cvy_collider *c, int64_t number, float *image)
         background(&e, ht);
     balance(&e, ht);
     for (int i = 0; i < e.nparton; i++)
-        fragment(&e, hypotf(e.parton[i].px, e.parton[i].py), e.parton[i].eta, atan2f(e.parton[i].py, e.parton[i].px), e.parton[i].gluon, 1);
+        fragment(&e, hypotf(e.parton[i].px, e.parton[i].py), e.parton[i].eta, atan2f(e.parton[i].py, e.parton[i].px),
+                 e.parton[i].gluon, 1);
     pile_up(&e);
     noise_and_suppression(&e);
 }

@@ -1,10 +1,12 @@
 /*
- * data_collider_features.c: what an analysis without a network computes from an event's image: jets by a simple cluster finder, and ten numbers.
+ * data_collider_features.c: what an analysis without a network computes from an event's image: jets by a simple cluster
+ * finder, and ten numbers.
  *
- * Jets: each cell that is the largest of its 3x3 neighbourhood and above 5 GeV is a seed; from the hardest on, a seed takes the energy of the
- * 5x5 cells round it (as far as no earlier jet took it), less the median level of pile-up there. Jets count from 30 GeV.
- * The features: total transverse energy, number of jets, transverse momenta of the first, second and fourth jet, missing transverse momentum,
- * electromagnetic share, number of tracks, distance of the first two jets in eta, sphericity in the transverse plane.
+ * Jets: each cell that is the largest of its 3x3 neighbourhood and above 5 GeV is a seed; from the hardest on, a seed
+ * takes the energy of the 5x5 cells round it (as far as no earlier jet took it), less the median level of pile-up
+ * there. Jets count from 30 GeV. The features: total transverse energy, number of jets, transverse momenta of the
+ * first, second and fourth jet, missing transverse momentum, electromagnetic share, number of tracks, distance of the
+ * first two jets in eta, sphericity in the transverse plane.
  */
 #include "data/data_collider.h"
 
@@ -20,7 +22,10 @@ const char *const cvy_collider_feature_name[COLLIDER_FEATURES] = {
     "ht", "njet", "jet1_pt", "jet2_pt", "jet4_pt", "met", "em_share", "ntrack", "deta12", "sphericity",
 };
 
-struct seed { float et; int row, col; };
+struct seed {
+    float et;
+    int row, col;
+};
 
 static int wrap(int64_t col, int64_t n)
 {

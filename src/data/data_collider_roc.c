@@ -1,9 +1,9 @@
 /*
  * data_collider_roc.c: ROC curves of scores, and paired bootstrap errors of two classifiers.
  *
- * After training: shows by how much a network beats the classic baselines, with errors. A resample is a weight for each event (how often it
- * was drawn); both classifiers see the same weights, so the error of their difference is that of a pair.
- * Source: Efron and Tibshirani 1993, "An introduction to the bootstrap".
+ * After training: shows by how much a network beats the classic baselines, with errors. A resample is a weight for each
+ * event (how often it was drawn); both classifiers see the same weights, so the error of their difference is that of a
+ * pair. Source: Efron and Tibshirani 1993, "An introduction to the bootstrap".
  */
 #include "data/data_collider_roc.h"
 
@@ -33,7 +33,10 @@ double cvy_curve_at(const cvy_curve *c, double fpr)
 
 /* ---- a classifier by scores: its events from the highest score on ---- */
 
-struct ranked { float score; int32_t event; };
+struct ranked {
+    float score;
+    int32_t event;
+};
 
 static int by_score(const void *a, const void *b)
 {
@@ -88,7 +91,8 @@ struct roc_totals roc_totals(const int32_t *label, const uint16_t *weight, int64
 }
 
 /* Walks down the scores; a tie is one straight piece of the curve. curve may be NULL. */
-struct roc_result roc_walk(const struct roc_order *o, const int32_t *label, const uint16_t *weight, double fpr, cvy_curve *curve)
+struct roc_result roc_walk(const struct roc_order *o, const int32_t *label, const uint16_t *weight, double fpr,
+                           cvy_curve *curve)
 {
     const struct roc_totals all = roc_totals(label, weight, o->n);
     struct roc_result r = {0};
@@ -122,12 +126,13 @@ struct roc_result roc_walk(const struct roc_order *o, const int32_t *label, cons
 
 cvy_status cvy_curve_of_scores(const float *score, const int32_t *label, int64_t n, cvy_curve *out)
 {
-    cvy_curve c = {.n = 1};            /* (0, 0) */
+    cvy_curve c = {.n = 1}; /* (0, 0) */
     struct roc_order order = {0};
     cvy_status status = CVY_OK;
     const struct roc_totals all = roc_totals(label, NULL, n);
-    CVY_CHECK(all.signal > 0 && all.background > 0, CVY_E_ARGUMENT, "a ROC curve needs events of both classes, got %.0f of signal and %.0f of background",
-              all.signal, all.background);
+    CVY_CHECK(all.signal > 0 && all.background > 0, CVY_E_ARGUMENT,
+              "a ROC curve needs events of both classes, got %.0f of signal and %.0f of background", all.signal,
+              all.background);
     CVY_TRY_OUT(roc_order(score, n, &order));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)(n + 1) * sizeof *c.fpr, &c.fpr));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)(n + 1) * sizeof *c.tpr, &c.tpr));
@@ -155,7 +160,9 @@ void roc_resample(int64_t n, uint64_t seed, int replica, uint16_t *weight)
 }
 
 /* Mean and spread of what the replicas gave. */
-struct spread { double sum, squares; };
+struct spread {
+    double sum, squares;
+};
 
 static void spread_add(struct spread *s, double x)
 {
@@ -169,17 +176,19 @@ static double spread_sd(const struct spread *s, int n)
     return n > 1 ? sqrt(fmax(s->squares - n * mean * mean, 0) / (n - 1)) : 0;
 }
 
-cvy_status roc_compare(roc_judge_fn a, const void *user_a, roc_judge_fn b, const void *user_b, const int32_t *label, int64_t n, int replicas, uint64_t seed,
-                       double fpr, cvy_comparison *out)
+cvy_status roc_compare(roc_judge_fn a, const void *user_a, roc_judge_fn b, const void *user_b, const int32_t *label,
+                       int64_t n, int replicas, uint64_t seed, double fpr, cvy_comparison *out)
 {
     uint16_t *weight = NULL;
     struct spread area[3] = {{0}}, eff[3] = {{0}};
     cvy_status status = CVY_OK;
     const struct roc_totals all = roc_totals(label, NULL, n);
-    CVY_CHECK(replicas >= 2 && replicas <= 1000000, CVY_E_ARGUMENT, "%d bootstrap replicas, expected 2 .. 1000000", replicas);
+    CVY_CHECK(replicas >= 2 && replicas <= 1000000, CVY_E_ARGUMENT, "%d bootstrap replicas, expected 2 .. 1000000",
+              replicas);
     CVY_CHECK(fpr > 0 && fpr < 1, CVY_E_ARGUMENT, "a false-positive rate of %g, expected between 0 and 1", fpr);
-    CVY_CHECK(all.signal > 0 && all.background > 0, CVY_E_ARGUMENT, "a comparison needs events of both classes, got %.0f of signal and %.0f of background",
-              all.signal, all.background);
+    CVY_CHECK(all.signal > 0 && all.background > 0, CVY_E_ARGUMENT,
+              "a comparison needs events of both classes, got %.0f of signal and %.0f of background", all.signal,
+              all.background);
     CVY_TRY_OUT(cvy_mem_alloc((size_t)n * sizeof *weight, &weight));
     for (int r = 0; r < replicas; r++) {
         roc_resample(n, seed, r, weight);
@@ -212,8 +221,8 @@ struct roc_result roc_judge_scores(const void *user, const uint16_t *weight, dou
     return roc_walk(&s->order, s->label, weight, fpr, NULL);
 }
 
-cvy_status cvy_paired_bootstrap(const float *score_a, const float *score_b, const int32_t *label, int64_t n, int replicas, uint64_t seed, double fpr,
-                                cvy_comparison *out)
+cvy_status cvy_paired_bootstrap(const float *score_a, const float *score_b, const int32_t *label, int64_t n,
+                                int replicas, uint64_t seed, double fpr, cvy_comparison *out)
 {
     struct roc_scores a = {.label = label}, b = {.label = label};
     cvy_status status = CVY_OK;

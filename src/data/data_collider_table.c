@@ -1,15 +1,15 @@
 /*
  * data_collider_table.c: the ten features of all events of a data set, in memory or as text.
  *
- * After training: input of the classic baselines (data_collider_baseline.c), of the report's histograms and of docs/collider_gbt.py.
- * Events are read as stored: the network's augmentation does not touch what the baselines see.
+ * After training: input of the classic baselines (data_collider_baseline.c), of the report's histograms and of
+ * docs/collider_gbt.py. Events are read as stored: the network's augmentation does not touch what the baselines see.
  */
 #include "data/data_collider.h"
 
 #include <pthread.h>
 #include <string.h>
 
-struct job {                           /* one thread's part: events thread, thread + nthread, .. */
+struct job { /* one thread's part: events thread, thread + nthread, .. */
     cvy_dataset *data;
     cvy_collider_table *table;
     int thread, nthread;
@@ -70,14 +70,16 @@ int cvy_collider_is(const cvy_dataset *d)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(d);
     const cvy_reader_info *stored = cvy_dataset_reader_info(d);
-    return info->nclasses == 2 && strcmp(info->class_name[0], "background") == 0 && strcmp(info->class_name[1], "signal") == 0 &&
-           stored->dtype == CVY_DTYPE_F32 && stored->shape.ndim == 3 && stored->shape.dim[0] == COLLIDER_CHANNELS;
+    return info->nclasses == 2 && strcmp(info->class_name[0], "background") == 0 &&
+           strcmp(info->class_name[1], "signal") == 0 && stored->dtype == CVY_DTYPE_F32 && stored->shape.ndim == 3 &&
+           stored->shape.dim[0] == COLLIDER_CHANNELS;
 }
 
 cvy_status cvy_collider_table_make(cvy_dataset *d, int64_t limit, int threads, cvy_collider_table *out)
 {
     cvy_collider_table t = {.n = cvy_dataset_describe(d)->nsamples};
-    CVY_CHECK(cvy_collider_is(d), CVY_E_ARGUMENT, "%s: no collider events (classes background and signal, images of 3 channels)",
+    CVY_CHECK(cvy_collider_is(d), CVY_E_ARGUMENT,
+              "%s: no collider events (classes background and signal, images of 3 channels)",
               cvy_dataset_describe(d)->format);
     if (limit > 0)
         t.n = CVY_MIN(t.n, limit);

@@ -1,8 +1,8 @@
 /*
  * data_dataset.c: a data set: a reader, decoding and augmentation behind one call that gives a sample by its number.
  *
- * In the step: below the loader, in its threads. A part (validation share) is a list of numbers over a whole set that stays open; the
- * augmentation of a sample is keyed by its number in the whole, so it does not change with the share.
+ * In the step: below the loader, in its threads. A part (validation share) is a list of numbers over a whole set that
+ * stays open; the augmentation of a sample is keyed by its number in the whole, so it does not change with the share.
  * Buffers of a read come from a list of idle ones: after the first reads of each thread nothing is allocated.
  */
 #include "data/data_reader.h"
@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
-struct scratch {                       /* what one read in progress needs */
+struct scratch { /* what one read in progress needs */
     cvy_raw raw;
     cvy_bytes decoded, rows, turn[2];
     struct scratch *next;
@@ -24,10 +24,10 @@ struct cvy_dataset {
     void *state;
     cvy_reader_info stored;
     cvy_augment *augment;
-    pthread_mutex_t lock;              /* of idle */
+    pthread_mutex_t lock; /* of idle */
     int lock_made;
     struct scratch *idle;
-    cvy_dataset *whole;                /* a part: the set that it is of, and its numbers there */
+    cvy_dataset *whole; /* a part: the set that it is of, and its numbers there */
     int64_t *number;
 };
 
@@ -87,13 +87,15 @@ static cvy_status open_source(cvy_dataset *d, const cvy_tree *source)
     const int is_map = source && source->kind == CVY_TREE_MAP;
     const cvy_tree *at = is_map ? cvy_tree_get(source, "path") : source;
     const cvy_tree *format = is_map ? cvy_tree_get(source, "format") : NULL;
-    CVY_CHECK(source && source->kind != CVY_TREE_LIST, CVY_E_CONFIG, "%s: a data source is a path or a map {path: .., format: .., options}",
+    CVY_CHECK(source && source->kind != CVY_TREE_LIST, CVY_E_CONFIG,
+              "%s: a data source is a path or a map {path: .., format: .., options}",
               source ? cvy_tree_where(source) : "data");
     char *path = NULL;
     if (at && at->kind == CVY_TREE_SCALAR && at->text && *at->text)
         CVY_TRY(cvy_pool_strdup(d->pool, at->text, &path));
     if (format) {
-        CVY_CHECK(format->kind == CVY_TREE_SCALAR && format->text, CVY_E_CONFIG, "%s: format is one word", cvy_tree_where(format));
+        CVY_CHECK(format->kind == CVY_TREE_SCALAR && format->text, CVY_E_CONFIG, "%s: format is one word",
+                  cvy_tree_where(format));
         const cvy_status status = cvy_reader_by_name(format->text, &d->reader);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s", cvy_tree_where(format));
@@ -106,8 +108,8 @@ static cvy_status open_source(cvy_dataset *d, const cvy_tree *source)
     snprintf(who, sizeof who, "data format %s", d->reader->name);
     CVY_TRY(cvy_pool_alloc(d->pool, d->reader->options_size, &options));
     static const cvy_option none[] = {{0}};
-    CVY_TRY(cvy_options_parse(d->pool, who, d->reader->options ? d->reader->options : none, is_map ? source : NULL, ours, options,
-                              d->reader->options_size));
+    CVY_TRY(cvy_options_parse(d->pool, who, d->reader->options ? d->reader->options : none, is_map ? source : NULL,
+                              ours, options, d->reader->options_size));
     d->info.path = path;
     d->stored.pool = d->pool;
     const cvy_reader_args args = {.path = path, .options = options};
@@ -129,7 +131,8 @@ static cvy_status make_empty(cvy_dataset **out)
     return CVY_OK;
 }
 
-cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed, cvy_dataset **out)
+cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
+                            cvy_dataset **out)
 {
     cvy_dataset *d = NULL;
     cvy_status status = CVY_OK;
@@ -170,7 +173,8 @@ void cvy_dataset_destroy(cvy_dataset **d)
 
 /* ---- parts ---- */
 
-/* How many of the first `count` samples belong to the share: rounding sums, so classes and the whole come out right at once. */
+/* How many of the first `count` samples belong to the share: rounding sums, so classes and the whole come out right at
+ * once. */
 static int64_t share_of(int64_t count, double share)
 {
     return (int64_t)((double)count * share + 0.5);
@@ -235,8 +239,8 @@ cvy_status cvy_dataset_split(cvy_dataset *d, double share, uint64_t seed, int pa
     CVY_TRY_OUT(cvy_mem_alloc((size_t)d->info.nsamples * sizeof *piece->number, &piece->number));
     CVY_TRY_OUT(choose(d, share, seed, part, piece->number, &piece->info.nsamples));
     if (piece->info.nsamples == 0)
-        CVY_FAIL_OUT(CVY_E_CONFIG, "%s: a share of %g leaves no sample of %lld on one side", d->info.path ? d->info.path : d->info.format, share,
-                     (long long)d->info.nsamples);
+        CVY_FAIL_OUT(CVY_E_CONFIG, "%s: a share of %g leaves no sample of %lld on one side",
+                     d->info.path ? d->info.path : d->info.format, share, (long long)d->info.nsamples);
     *out = piece;
     return CVY_OK;
 out:
@@ -297,7 +301,8 @@ static cvy_status name_sample(const cvy_dataset *d, int64_t number, cvy_status s
 
 static cvy_status check_number(const cvy_dataset *d, int64_t number)
 {
-    CVY_CHECK(number >= 0 && number < d->info.nsamples, CVY_E_ARGUMENT, "sample %lld is out of range, the data set %s has %lld", (long long)number,
+    CVY_CHECK(number >= 0 && number < d->info.nsamples, CVY_E_ARGUMENT,
+              "sample %lld is out of range, the data set %s has %lld", (long long)number,
               d->info.path ? d->info.path : d->info.format, (long long)d->info.nsamples);
     return CVY_OK;
 }
@@ -306,8 +311,9 @@ static cvy_status check_label(const cvy_dataset *d, int64_t number, int32_t labe
 {
     if (!d->stored.has_label || (label >= 0 && label < d->stored.nclasses))
         return CVY_OK;
-    return name_sample(d, number, cvy_error_set(CVY_E_FORMAT, "label %d is out of range, expected 0 .. %lld", label,
-                                                (long long)d->stored.nclasses - 1));
+    return name_sample(d, number,
+                       cvy_error_set(CVY_E_FORMAT, "label %d is out of range, expected 0 .. %lld", label,
+                                     (long long)d->stored.nclasses - 1));
 }
 
 /* The buffers of a read; the same few go round. */
@@ -373,13 +379,14 @@ static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, cvy_pictur
 {
     const cvy_reader_info *set = &d->stored;
     const cvy_raw *raw = &s->raw;
-    CVY_CHECK(raw->coding == CVY_CODING_PLAIN || set->shape.ndim == 3, CVY_E_FORMAT, "a picture among samples of the shape %s",
-              cvy_shape_text(&set->shape));
+    CVY_CHECK(raw->coding == CVY_CODING_PLAIN || set->shape.ndim == 3, CVY_E_FORMAT,
+              "a picture among samples of the shape %s", cvy_shape_text(&set->shape));
     if (raw->coding != CVY_CODING_PLAIN)
-        return cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, set->shape.dim[0], &s->decoded, &s->rows, out);
+        return cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, set->shape.dim[0], &s->decoded, &s->rows,
+                                  out);
     CVY_CHECK(raw->dtype == set->dtype && (set->varying || cvy_shape_equal(&raw->shape, &set->shape)), CVY_E_FORMAT,
-              "%s of %s, expected %s of %s as in the rest of the set", cvy_dtype_text(raw->dtype), cvy_shape_text(&raw->shape),
-              cvy_dtype_text(set->dtype), cvy_shape_text(&set->shape));
+              "%s of %s, expected %s of %s as in the rest of the set", cvy_dtype_text(raw->dtype),
+              cvy_shape_text(&raw->shape), cvy_dtype_text(set->dtype), cvy_shape_text(&set->shape));
     cvy_picture p = {.dtype = raw->dtype, .C = 1, .H = 1, .W = 1, .data = raw->x.data};
     p.C = raw->shape.ndim > 0 ? raw->shape.dim[0] : 1;
     p.H = raw->shape.ndim > 1 ? raw->shape.dim[1] : 1;

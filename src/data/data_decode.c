@@ -1,18 +1,19 @@
 /*
  * data_decode.c: JPEG (libjpeg-turbo) and PNG (libspng) to planes of bytes.
  *
- * In the step: in the loader's threads, between reader and augmentation. Files may be hostile: sides and pixels are bounded before memory is
- * taken, and what the libraries only warn of (a JPEG that ends early is filled with grey) is a fault here, because a network must not be
- * trained on half pictures unnoticed. Colour to grey is luma (ITU-R BT.601); an alpha channel is dropped.
+ * In the step: in the loader's threads, between reader and augmentation. Files may be hostile: sides and pixels are
+ * bounded before memory is taken, and what the libraries only warn of (a JPEG that ends early is filled with grey) is a
+ * fault here, because a network must not be trained on half pictures unnoticed. Colour to grey is luma (ITU-R BT.601);
+ * an alpha channel is dropped.
  */
 #include "data/data_reader.h"
 
 #include <string.h>
 
 #if CVY_HAVE_JPEG
-#include <setjmp.h>
-#include <jpeglib.h>
 #include <jerror.h>
+#include <jpeglib.h>
+#include <setjmp.h>
 #endif
 #if CVY_HAVE_SPNG
 #include <spng.h>
@@ -32,9 +33,10 @@ cvy_coding cvy_picture_coding(const void *bytes, size_t count)
 
 static cvy_status check_size(const char *kind, int64_t H, int64_t W)
 {
-    CVY_CHECK(H > 0 && W > 0 && H <= CVY_PICTURE_SIDE_MAX && W <= CVY_PICTURE_SIDE_MAX && H * W <= CVY_PICTURE_PIXELS_MAX, CVY_E_FORMAT,
-              "%s of %lldx%lld pixels, expected at most %d a side and %lld in all", kind, (long long)H, (long long)W, CVY_PICTURE_SIDE_MAX,
-              (long long)CVY_PICTURE_PIXELS_MAX);
+    CVY_CHECK(H > 0 && W > 0 && H <= CVY_PICTURE_SIDE_MAX && W <= CVY_PICTURE_SIDE_MAX &&
+                  H * W <= CVY_PICTURE_PIXELS_MAX,
+              CVY_E_FORMAT, "%s of %lldx%lld pixels, expected at most %d a side and %lld in all", kind, (long long)H,
+              (long long)W, CVY_PICTURE_SIDE_MAX, (long long)CVY_PICTURE_PIXELS_MAX);
     return CVY_OK;
 }
 
@@ -63,7 +65,7 @@ static cvy_status need_planes(int64_t channels, int64_t H, int64_t W, cvy_bytes 
 
 #if CVY_HAVE_JPEG
 struct jpeg_fault {
-    struct jpeg_error_mgr base;        /* first: libjpeg hands it back */
+    struct jpeg_error_mgr base; /* first: libjpeg hands it back */
     jmp_buf leave;
     char text[JMSG_LENGTH_MAX];
 };
@@ -99,8 +101,9 @@ static void jpeg_begin(struct jpeg_decompress_struct *cinfo, struct jpeg_fault *
 static cvy_status jpeg_check(const struct jpeg_decompress_struct *cinfo)
 {
     CVY_CHECK(cinfo->num_components == 1 || cinfo->num_components == 3, CVY_E_UNSUPPORTED,
-              "JPEG of %d components%s, expected grey or RGB: convert it first (for example `convert IN -colorspace sRGB OUT`)", cinfo->num_components,
-              cinfo->num_components == 4 ? " (CMYK)" : "");
+              "JPEG of %d components%s, expected grey or RGB: convert it first (for example `convert IN -colorspace "
+              "sRGB OUT`)",
+              cinfo->num_components, cinfo->num_components == 4 ? " (CMYK)" : "");
     return check_size("JPEG", cinfo->image_height, cinfo->image_width);
 }
 
@@ -127,7 +130,8 @@ static cvy_status jpeg_look(const void *bytes, size_t count, int64_t *C_out, int
 }
 
 /* All that may longjmp, so that no local outlives a jump half changed. */
-static cvy_status jpeg_rows(struct jpeg_decompress_struct *cinfo, int64_t channels, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out)
+static cvy_status jpeg_rows(struct jpeg_decompress_struct *cinfo, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
+                            cvy_picture *out)
 {
     jpeg_read_header(cinfo, TRUE);
     CVY_TRY(jpeg_check(cinfo));
@@ -146,7 +150,8 @@ static cvy_status jpeg_rows(struct jpeg_decompress_struct *cinfo, int64_t channe
     return CVY_OK;
 }
 
-static cvy_status jpeg_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out)
+static cvy_status jpeg_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
+                              cvy_picture *out)
 {
     struct jpeg_decompress_struct cinfo = {0};
     struct jpeg_fault fault;
@@ -165,9 +170,11 @@ static cvy_status jpeg_decode(const void *bytes, size_t count, int64_t channels,
 static cvy_status jpeg_look(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
 {
     (void)bytes, (void)count, (void)C_out, (void)H_out, (void)W_out;
-    CVY_FAIL(CVY_E_UNSUPPORTED, "a JPEG, and this build has no JPEG decoder: install libjpeg-turbo's headers and build again");
+    CVY_FAIL(CVY_E_UNSUPPORTED,
+             "a JPEG, and this build has no JPEG decoder: install libjpeg-turbo's headers and build again");
 }
-static cvy_status jpeg_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out)
+static cvy_status jpeg_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
+                              cvy_picture *out)
 {
     (void)channels, (void)room, (void)rows, (void)out;
     return jpeg_look(bytes, count, NULL, NULL, NULL);
@@ -224,7 +231,8 @@ static void rgb_to_luma(uint8_t *row, int64_t width)
 }
 
 /* Always decoded as 8-bit RGB: libspng gives that for every kind of PNG. */
-static cvy_status png_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out)
+static cvy_status png_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
+                             cvy_picture *out)
 {
     spng_ctx *ctx = NULL;
     struct spng_ihdr ihdr;
@@ -233,7 +241,8 @@ static cvy_status png_decode(const void *bytes, size_t count, int64_t channels, 
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_bytes_need(rows, (size_t)(3 * H * W)));
     CVY_TRY_OUT(png_check(spng_decode_image(ctx, rows->data, rows->bytes, SPNG_FMT_RGB8, 0)));
-    CVY_TRY_OUT(png_check(spng_decode_chunks(ctx)));          /* to the end: only this compares the last picture chunk's checksum */
+    CVY_TRY_OUT(
+        png_check(spng_decode_chunks(ctx))); /* to the end: only this compares the last picture chunk's checksum */
     CVY_TRY_OUT(need_planes(channels, H, W, room, out));
     for (int64_t y = 0; y < H; y++) {
         uint8_t *row = (uint8_t *)rows->data + 3 * y * W;
@@ -251,14 +260,16 @@ static cvy_status png_look(const void *bytes, size_t count, int64_t *C_out, int6
     (void)bytes, (void)count, (void)C_out, (void)H_out, (void)W_out;
     CVY_FAIL(CVY_E_UNSUPPORTED, "a PNG, and this build has no PNG decoder: install libspng's headers and build again");
 }
-static cvy_status png_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out)
+static cvy_status png_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
+                             cvy_picture *out)
 {
     (void)channels, (void)room, (void)rows, (void)out;
     return png_look(bytes, count, NULL, NULL, NULL);
 }
 #endif
 
-cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
+cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, int64_t *C_out, int64_t *H_out,
+                            int64_t *W_out)
 {
     switch (coding) {
     case CVY_CODING_JPEG: return jpeg_look(bytes, count, C_out, H_out, W_out);
@@ -267,10 +278,11 @@ cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, 
     }
 }
 
-cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
-                              cvy_picture *out)
+cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count, int64_t channels, cvy_bytes *room,
+                              cvy_bytes *rows, cvy_picture *out)
 {
-    CVY_CHECK(channels == 1 || channels == 3, CVY_E_UNSUPPORTED, "a picture cannot become %lld channels, only 1 or 3", (long long)channels);
+    CVY_CHECK(channels == 1 || channels == 3, CVY_E_UNSUPPORTED, "a picture cannot become %lld channels, only 1 or 3",
+              (long long)channels);
     switch (coding) {
     case CVY_CODING_JPEG: return jpeg_decode(bytes, count, channels, room, rows, out);
     case CVY_CODING_PNG: return png_decode(bytes, count, channels, room, rows, out);

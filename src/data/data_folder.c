@@ -1,9 +1,9 @@
 /*
  * data_folder.c: reads a folder of pictures (.jpg, .jpeg, .png): one sub-folder a class, or all in one without classes.
  *
- * Classes are the sub-folders in bytewise order of their names, samples the files in bytewise order within them; names that begin with a
- * dot are passed over. Only names are read at the start (and the header of one picture), so a set of a million files opens in the time
- * that listing takes. Pictures may vary in size: augmentation brings them to one.
+ * Classes are the sub-folders in bytewise order of their names, samples the files in bytewise order within them; names
+ * that begin with a dot are passed over. Only names are read at the start (and the header of one picture), so a set of
+ * a million files opens in the time that listing takes. Pictures may vary in size: augmentation brings them to one.
  */
 #include "data/data_reader.h"
 
@@ -20,8 +20,8 @@ static const cvy_option folder_opts[] = {
 };
 
 struct entry {
-    const char *name;                  /* of the file alone */
-    int32_t label;                     /* -1: no classes */
+    const char *name; /* of the file alone */
+    int32_t label;    /* -1: no classes */
 };
 
 struct folder {
@@ -35,7 +35,8 @@ struct folder {
 
 static int is_picture_name(const char *name)
 {
-    return name[0] != '.' && (cvy_data_has_suffix(name, ".jpg") || cvy_data_has_suffix(name, ".jpeg") || cvy_data_has_suffix(name, ".png"));
+    return name[0] != '.' && (cvy_data_has_suffix(name, ".jpg") || cvy_data_has_suffix(name, ".jpeg") ||
+                              cvy_data_has_suffix(name, ".png"));
 }
 
 /* ---- listing ---- */
@@ -62,8 +63,8 @@ static cvy_status list_class(struct folder *f, const char *name)
     for (int64_t i = 0; i < nfile; i++)
         if (is_picture_name(file[i]))
             CVY_TRY(add_entry(f, file[i], f->nclasses));
-    CVY_CHECK(f->count > before, CVY_E_FORMAT, "%s: class folder without a picture (*.jpg, *.jpeg, *.png) among its %lld files", path,
-              (long long)nfile);
+    CVY_CHECK(f->count > before, CVY_E_FORMAT,
+              "%s: class folder without a picture (*.jpg, *.jpeg, *.png) among its %lld files", path, (long long)nfile);
     f->class_name[f->nclasses++] = name;
     return CVY_OK;
 }
@@ -85,11 +86,14 @@ static cvy_status list_root(struct folder *f)
         CVY_TRY(cvy_data_path_join(f->pool, f->root, name[i], &path));
         if (!cvy_file_is_folder(path))
             continue;
-        CVY_CHECK(loose == 0, CVY_E_FORMAT, "%s: holds both pictures (%s, ..) and folders (%s, ..): either all pictures are in class folders or none",
-                  f->root, f->entry[0].name, name[i]);
+        CVY_CHECK(
+            loose == 0, CVY_E_FORMAT,
+            "%s: holds both pictures (%s, ..) and folders (%s, ..): either all pictures are in class folders or none",
+            f->root, f->entry[0].name, name[i]);
         CVY_TRY(list_class(f, name[i]));
     }
-    CVY_CHECK(f->count > 0, CVY_E_FORMAT, "%s: an empty data folder, expected pictures (*.jpg, *.jpeg, *.png) or one folder of them a class",
+    CVY_CHECK(f->count > 0, CVY_E_FORMAT,
+              "%s: an empty data folder, expected pictures (*.jpg, *.jpeg, *.png) or one folder of them a class",
               f->root);
     return CVY_OK;
 }
@@ -113,7 +117,7 @@ static int probe_with(cvy_pool *pool, const char *path)
             if (is_picture_name(inner[k]))
                 return 50;
     }
-    return n == 0;                     /* an empty folder: this reader has the best message */
+    return n == 0; /* an empty folder: this reader has the best message */
 }
 
 static int folder_probe(const char *path)
@@ -234,8 +238,15 @@ static void folder_hash(void *state, cvy_hasher *h)
 }
 
 CVY_READER_DEFINE(folder) = {
-    .name = "folder", .summary = "pictures (JPEG, PNG), one folder a class",
-    .options = folder_opts, .options_size = sizeof(struct folder_opts),
-    .probe = folder_probe, .open = folder_open, .read = folder_read, .label = folder_label, .where = folder_where, .hash = folder_hash,
+    .name = "folder",
+    .summary = "pictures (JPEG, PNG), one folder a class",
+    .options = folder_opts,
+    .options_size = sizeof(struct folder_opts),
+    .probe = folder_probe,
+    .open = folder_open,
+    .read = folder_read,
+    .label = folder_label,
+    .where = folder_where,
+    .hash = folder_hash,
     .close = folder_close,
 };

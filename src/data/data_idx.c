@@ -1,8 +1,9 @@
 /*
  * data_idx.c: reads IDX files, the format of MNIST and its kin: an array of pictures and one of labels, in two files.
  *
- * A path is the folder (with `part`: train or test) or the file of pictures; that of the labels is found by its name (images-idx3 ->
- * labels-idx1) or given. Pictures [N, H, W] become samples [1, H, W]. Source: LeCun, Cortes and Burges, the page of the MNIST data base.
+ * A path is the folder (with `part`: train or test) or the file of pictures; that of the labels is found by its name
+ * (images-idx3 -> labels-idx1) or given. Pictures [N, H, W] become samples [1, H, W]. Source: LeCun, Cortes and Burges,
+ * the page of the MNIST data base.
  */
 #include "data/data_array.h"
 
@@ -18,13 +19,15 @@ struct idx_opts {
 
 static const cvy_option idx_opts[] = {
     {"part", CVY_TYPE_CHOICE, CVY_FIELD(idx_opts, part), "train", "train|test", "", "which files of a folder are read"},
-    {"labels", CVY_TYPE_STRING, CVY_FIELD(idx_opts, labels), "", "", "", "file of the labels; found beside the pictures by default"},
-    {"classes", CVY_TYPE_INT, CVY_FIELD(idx_opts, classes), "0", "0..", "", "number of classes; 0 is the largest label and one"},
+    {"labels", CVY_TYPE_STRING, CVY_FIELD(idx_opts, labels), "", "", "",
+     "file of the labels; found beside the pictures by default"},
+    {"classes", CVY_TYPE_INT, CVY_FIELD(idx_opts, classes), "0", "0..", "",
+     "number of classes; 0 is the largest label and one"},
     {0},
 };
 
 struct idx {
-    struct array x, labels;            /* labels.fd -1: none */
+    struct array x, labels; /* labels.fd -1: none */
     int32_t *label;
     cvy_shape shape;
 };
@@ -50,25 +53,32 @@ static int idx_probe(const char *path)
         return find_images(path, PART_TRAIN) || find_images(path, PART_TEST) ? 90 : 0;
     if (cvy_data_peek(path, head, sizeof head) != sizeof head || head[0] || head[1])
         return 0;
-    return strstr(cvy_data_base_name(path), "idx") ? 90 : head[2] >= 0x08 && head[2] <= 0x0E && head[3] >= 3 && head[3] <= 4 ? 30 : 0;
+    return strstr(cvy_data_base_name(path), "idx")                              ? 90
+           : head[2] >= 0x08 && head[2] <= 0x0E && head[3] >= 3 && head[3] <= 4 ? 30
+                                                                                : 0;
 }
 
 static cvy_status read_header(struct array *a)
 {
-    static const int kinds[] = {ARRAY_U8, ARRAY_I8, -1, ARRAY_I16, ARRAY_I32, ARRAY_F32, ARRAY_F64};    /* of 0x08 to 0x0E */
+    static const int kinds[] = {ARRAY_U8,  ARRAY_I8,  -1,       ARRAY_I16,
+                                ARRAY_I32, ARRAY_F32, ARRAY_F64}; /* of 0x08 to 0x0E */
     uint8_t head[4], dim[4 * CVY_NDIM_MAX];
     int64_t dims[CVY_NDIM_MAX];
-    CVY_CHECK(a->file.bytes >= 4, CVY_E_FORMAT, "%s: %lld bytes, too short for an IDX file", a->file.path, (long long)a->file.bytes);
+    CVY_CHECK(a->file.bytes >= 4, CVY_E_FORMAT, "%s: %lld bytes, too short for an IDX file", a->file.path,
+              (long long)a->file.bytes);
     CVY_TRY(cvy_pread_all(a->file.fd, head, sizeof head, 0, a->file.path));
-    CVY_CHECK(head[0] != 0x1F || head[1] != 0x8B, CVY_E_FORMAT, "%s: is compressed; run gunzip on it first", a->file.path);
-    CVY_CHECK(head[0] == 0 && head[1] == 0 && head[2] >= 0x08 && head[2] <= 0x0E && kinds[head[2] - 0x08] >= 0 && head[3] >= 1 &&
-                  head[3] <= CVY_NDIM_MAX,
-              CVY_E_FORMAT, "%s: is not an IDX file (begins with %02x %02x %02x %02x)", a->file.path, head[0], head[1], head[2], head[3]);
+    CVY_CHECK(head[0] != 0x1F || head[1] != 0x8B, CVY_E_FORMAT, "%s: is compressed; run gunzip on it first",
+              a->file.path);
+    CVY_CHECK(head[0] == 0 && head[1] == 0 && head[2] >= 0x08 && head[2] <= 0x0E && kinds[head[2] - 0x08] >= 0 &&
+                  head[3] >= 1 && head[3] <= CVY_NDIM_MAX,
+              CVY_E_FORMAT, "%s: is not an IDX file (begins with %02x %02x %02x %02x)", a->file.path, head[0], head[1],
+              head[2], head[3]);
     a->offset = 4 + 4 * head[3];
     CVY_CHECK(a->file.bytes >= a->offset, CVY_E_FORMAT, "%s: truncated in its header", a->file.path);
     CVY_TRY(cvy_pread_all(a->file.fd, dim, 4 * (size_t)head[3], 4, a->file.path));
     for (int i = 0; i < head[3]; i++)
-        dims[i] = (int64_t)dim[4 * i] << 24 | (int64_t)dim[4 * i + 1] << 16 | (int64_t)dim[4 * i + 2] << 8 | dim[4 * i + 3];
+        dims[i] =
+            (int64_t)dim[4 * i] << 24 | (int64_t)dim[4 * i + 1] << 16 | (int64_t)dim[4 * i + 2] << 8 | dim[4 * i + 3];
     a->kind = (array_kind)kinds[head[2] - 0x08];
     a->big_endian = 1;
     a->count = dims[0];
@@ -81,7 +91,8 @@ static cvy_status labels_beside(cvy_pool *pool, const char *images, const char *
 {
     char *path = NULL;
     CVY_TRY(cvy_pool_strdup(pool, images, &path));
-    char *word = strstr((char *)cvy_data_base_name(path), "images"), *digit = strstr((char *)cvy_data_base_name(path), "idx3");
+    char *word = strstr((char *)cvy_data_base_name(path), "images"),
+         *digit = strstr((char *)cvy_data_base_name(path), "idx3");
     *out = NULL;
     if (!word || !digit)
         return CVY_OK;
@@ -104,7 +115,7 @@ static cvy_status idx_load(struct idx *x, const cvy_reader_args *args, cvy_reade
     CVY_TRY(cvy_data_file_open(info->pool, images, &x->x.file));
     CVY_TRY(read_header(&x->x));
     x->shape = x->x.shape;
-    if (x->shape.ndim <= 2)            /* one channel, which the file does not count */
+    if (x->shape.ndim <= 2) /* one channel, which the file does not count */
         x->shape = (cvy_shape){x->x.shape.ndim + 1, {1, x->x.shape.dim[0], x->x.shape.dim[1]}};
     if (!labels)
         CVY_TRY(labels_beside(info->pool, images, &labels));
@@ -115,8 +126,8 @@ static cvy_status idx_load(struct idx *x, const cvy_reader_args *args, cvy_reade
         return CVY_OK;
     CVY_TRY(cvy_data_file_open(info->pool, labels, &x->labels.file));
     CVY_TRY(read_header(&x->labels));
-    CVY_CHECK(x->labels.count == x->x.count, CVY_E_FORMAT, "%s: %lld labels for the %lld pictures of %s", labels, (long long)x->labels.count,
-              (long long)x->x.count, images);
+    CVY_CHECK(x->labels.count == x->x.count, CVY_E_FORMAT, "%s: %lld labels for the %lld pictures of %s", labels,
+              (long long)x->labels.count, (long long)x->x.count, images);
     CVY_TRY(array_read_labels(&x->labels, info->pool, &x->label, &largest));
     info->has_label = 1;
     info->nclasses = o->classes > 0 ? o->classes : (int64_t)largest + 1;
@@ -177,7 +188,15 @@ static void idx_hash(void *state, cvy_hasher *h)
 }
 
 CVY_READER_DEFINE(idx) = {
-    .name = "idx", .summary = "IDX files of MNIST and its kin",
-    .options = idx_opts, .options_size = sizeof(struct idx_opts),
-    .probe = idx_probe, .open = idx_open, .read = idx_read, .label = idx_label, .where = idx_where, .hash = idx_hash, .close = idx_close,
+    .name = "idx",
+    .summary = "IDX files of MNIST and its kin",
+    .options = idx_opts,
+    .options_size = sizeof(struct idx_opts),
+    .probe = idx_probe,
+    .open = idx_open,
+    .read = idx_read,
+    .label = idx_label,
+    .where = idx_where,
+    .hash = idx_hash,
+    .close = idx_close,
 };

@@ -1,10 +1,11 @@
 /*
  * data_loader.c: has each step's rows ready before the step asks for them.
  *
- * In the step: its first instruction is "wait for the rows of step s". Background threads fill a ring of slots, one slot a step; the rows of
- * the oldest unfinished slots are dealt out in small runs, so all threads work at the same step and steps are handed over in order. What a
- * row holds depends on its sample's number and epoch only, so threads, depth and ranks change nothing but the waiting time.
- * The slots' buffers are made at the start from the first steps' sizes and kept; a larger step grows its slot once.
+ * In the step: its first instruction is "wait for the rows of step s". Background threads fill a ring of slots, one
+ * slot a step; the rows of the oldest unfinished slots are dealt out in small runs, so all threads work at the same
+ * step and steps are handed over in order. What a row holds depends on its sample's number and epoch only, so threads,
+ * depth and ranks change nothing but the waiting time. The slots' buffers are made at the start from the first steps'
+ * sizes and kept; a larger step grows its slot once.
  */
 #include "data/data_reader.h"
 
@@ -16,12 +17,12 @@ enum { ERROR_TEXT = 1024 };
 enum { EMPTY, FILLING, READY, HELD };
 
 struct slot {
-    cvy_rows rows;                     /* first: cvy_loader_release() gets it back */
+    cvy_rows rows; /* first: cvy_loader_release() gets it back */
     int state;
-    int64_t step, room;                /* rows that the buffers hold */
-    uint64_t *epoch;                   /* [n] */
-    int64_t claimed, done;             /* rows given to threads; rows finished */
-    cvy_status status;                 /* of the lowest row that failed, or of preparing the step */
+    int64_t step, room;    /* rows that the buffers hold */
+    uint64_t *epoch;       /* [n] */
+    int64_t claimed, done; /* rows given to threads; rows finished */
+    cvy_status status;     /* of the lowest row that failed, or of preparing the step */
     int64_t failed_row;
     char error[ERROR_TEXT];
 };
@@ -32,19 +33,19 @@ struct cvy_loader {
     cvy_loader_opts o;
     int nfield;
     size_t row_bytes[CVY_FIELD_MAX];
-    cvy_share *share;                  /* [CVY_SHARE_MAX], used under the lock */
+    cvy_share *share; /* [CVY_SHARE_MAX], used under the lock */
     struct slot *slot;
     int nslot;
-    int64_t next_step;                 /* the next to be prepared */
+    int64_t next_step; /* the next to be prepared */
     int64_t next_get;
-    int64_t end_step;                  /* CVY_END was answered for it; INT64_MAX before */
+    int64_t end_step; /* CVY_END was answered for it; INT64_MAX before */
     int stopping;
     int64_t nbad;
     char bad_text[ERROR_TEXT];
     pthread_t *thread;
     int nthread;
     pthread_mutex_t lock;
-    pthread_cond_t work, ready;        /* for the threads: something to do; for the caller: its slot is ready */
+    pthread_cond_t work, ready; /* for the threads: something to do; for the caller: its slot is ready */
     int lock_made, work_made, ready_made;
 };
 
@@ -90,8 +91,8 @@ static cvy_status ask_share(cvy_loader *l, int64_t step, int *nshare_out, int64_
     for (int i = 0; i < nshare; i++) {
         const cvy_share *p = &l->share[i];
         CVY_CHECK(p->n >= 0 && p->first_place >= 0 && p->first_place + p->n <= l->data_n, CVY_E_INTERNAL,
-                  "step %lld asks for places %lld + %lld of %lld", (long long)step, (long long)p->first_place, (long long)p->n,
-                  (long long)l->data_n);
+                  "step %lld asks for places %lld + %lld of %lld", (long long)step, (long long)p->first_place,
+                  (long long)p->n, (long long)l->data_n);
         n += p->n;
     }
     *nshare_out = nshare;
@@ -128,7 +129,8 @@ static void keep_error(struct slot *s, cvy_status status, int64_t row)
     snprintf(s->error, sizeof s->error, "%s", cvy_error_text());
 }
 
-/* Makes the next step's slot ready to be filled. Under the lock. Anything but CVY_OK is kept for the caller who asks for the step. */
+/* Makes the next step's slot ready to be filled. Under the lock. Anything but CVY_OK is kept for the caller who asks
+ * for the step. */
 static void prepare(cvy_loader *l, struct slot *s)
 {
     const int64_t step = l->next_step;
@@ -207,7 +209,8 @@ static int64_t run_length(const cvy_loader *l, int64_t n)
     return CVY_MAX(n / (8 * CVY_MAX(l->nthread, 1)), 1);
 }
 
-/* The oldest slot with rows that nobody has, preparing further steps where the ring has room; NULL: nothing to do. Under the lock. */
+/* The oldest slot with rows that nobody has, preparing further steps where the ring has room; NULL: nothing to do.
+ * Under the lock. */
 static struct slot *find_work(cvy_loader *l)
 {
     for (int64_t step = l->next_get; step < l->next_step; step++) {
@@ -265,7 +268,8 @@ static cvy_status start_threads(cvy_loader *l)
         pthread_mutex_unlock(&l->lock);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    CVY_CHECK(!fault, CVY_E_MEMORY, "cannot start data thread %d of %d: %s; set data.threads lower", l->nthread + 1, l->o.threads, strerror(fault));
+    CVY_CHECK(!fault, CVY_E_MEMORY, "cannot start data thread %d of %d: %s; set data.threads lower", l->nthread + 1,
+              l->o.threads, strerror(fault));
     return CVY_OK;
 }
 
@@ -293,8 +297,9 @@ static cvy_status set_up(cvy_loader *l)
     l->data_n = info->nsamples;
     l->nfield = info->nfield;
     for (int f = 0; f < l->nfield; f++)
-        CVY_TRY(cvy_size_mul((size_t)cvy_shape_elems(&info->field[f].shape), cvy_dtype_bytes(info->field[f].dtype), &l->row_bytes[f]));
-    l->nslot = (l->o.threads > 0 ? l->o.depth : 0) + 1;       /* one more: the caller holds it while the others fill */
+        CVY_TRY(cvy_size_mul((size_t)cvy_shape_elems(&info->field[f].shape), cvy_dtype_bytes(info->field[f].dtype),
+                             &l->row_bytes[f]));
+    l->nslot = (l->o.threads > 0 ? l->o.depth : 0) + 1; /* one more: the caller holds it while the others fill */
     l->next_step = l->next_get = l->o.first_step;
     l->end_step = INT64_MAX;
     CVY_TRY(cvy_mem_alloc(CVY_SHARE_MAX * sizeof *l->share, &l->share));
@@ -310,8 +315,10 @@ static cvy_status set_up(cvy_loader *l)
 cvy_status cvy_loader_create(cvy_dataset *d, const cvy_loader_opts *opts, cvy_loader **out)
 {
     cvy_loader *l = NULL;
-    CVY_CHECK(opts->threads >= 0 && opts->threads <= 1024, CVY_E_CONFIG, "data.threads is %d, expected 0 .. 1024", opts->threads);
-    CVY_CHECK(opts->depth >= 1 && opts->depth <= 1024, CVY_E_CONFIG, "data.depth is %d, expected 1 .. 1024", opts->depth);
+    CVY_CHECK(opts->threads >= 0 && opts->threads <= 1024, CVY_E_CONFIG, "data.threads is %d, expected 0 .. 1024",
+              opts->threads);
+    CVY_CHECK(opts->depth >= 1 && opts->depth <= 1024, CVY_E_CONFIG, "data.depth is %d, expected 1 .. 1024",
+              opts->depth);
     CVY_TRY(cvy_mem_alloc(sizeof *l, &l));
     l->data = d;
     l->o = *opts;
@@ -373,7 +380,8 @@ static void wait_for(cvy_loader *l, int64_t step)
 cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out, double *wait_s_out)
 {
     const double start = cvy_clock_s();
-    CVY_CHECK(step == l->next_get, CVY_E_ARGUMENT, "the loader's next step is %lld, asked for %lld", (long long)l->next_get, (long long)step);
+    CVY_CHECK(step == l->next_get, CVY_E_ARGUMENT, "the loader's next step is %lld, asked for %lld",
+              (long long)l->next_get, (long long)step);
     pthread_mutex_lock(&l->lock);
     wait_for(l, step);
     struct slot *s = slot_of(l, step);
@@ -381,7 +389,8 @@ cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out
     if (step >= l->end_step)
         status = CVY_END;
     else if (s->state != READY || s->step != step)
-        status = cvy_error_set(CVY_E_ARGUMENT, "rows of an earlier step must be released before step %lld is asked for", (long long)step);
+        status = cvy_error_set(CVY_E_ARGUMENT, "rows of an earlier step must be released before step %lld is asked for",
+                               (long long)step);
     else if (s->status != CVY_OK)
         status = cvy_error_set(s->status, "%s", s->error);
     if (status == CVY_OK) {

@@ -1,8 +1,9 @@
 /*
  * data_npy.c: reads NumPy's .npy arrays: x.npy, and beside it y.npy (real targets), label.npy (classes), weight.npy.
  *
- * A path is x itself or a folder; each array may be named by an option. The first axis counts samples. Bytes are pictures (0 .. 255), all
- * other types become f32. Only arrays in C order are read. Source: NumPy enhancement proposal 1 (versions 1, 2 and 3 of the format).
+ * A path is x itself or a folder; each array may be named by an option. The first axis counts samples. Bytes are
+ * pictures (0 .. 255), all other types become f32. Only arrays in C order are read. Source: NumPy enhancement proposal
+ * 1 (versions 1, 2 and 3 of the format).
  */
 #include "data/data_array.h"
 
@@ -20,20 +21,24 @@ struct npy_opts {
 
 static const cvy_option npy_opts[] = {
     {"x", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[X]), "", "", "", "inputs; x.npy in the folder by default"},
-    {"y", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[Y]), "", "", "", "real targets; y.npy in the folder where it exists"},
-    {"label", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[LABEL]), "", "", "", "classes, integers; label.npy in the folder where it exists"},
-    {"weight", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[WEIGHT]), "", "", "", "weights of samples; weight.npy in the folder where it exists"},
+    {"y", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[Y]), "", "", "",
+     "real targets; y.npy in the folder where it exists"},
+    {"label", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[LABEL]), "", "", "",
+     "classes, integers; label.npy in the folder where it exists"},
+    {"weight", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[WEIGHT]), "", "", "",
+     "weights of samples; weight.npy in the folder where it exists"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, channels), "first", "first|last|none", "",
      "where x has its channels; none: an axis of one is put before the others"},
-    {"classes", CVY_TYPE_INT, CVY_FIELD(npy_opts, classes), "0", "0..", "", "number of classes; 0 is the largest label and one"},
+    {"classes", CVY_TYPE_INT, CVY_FIELD(npy_opts, classes), "0", "0..", "",
+     "number of classes; 0 is the largest label and one"},
     {0},
 };
 
 struct npy {
-    struct array array[NARRAY];        /* fd -1 where absent */
+    struct array array[NARRAY]; /* fd -1 where absent */
     int32_t *label;
     int channels;
-    cvy_shape shape;                   /* of x as given on */
+    cvy_shape shape; /* of x as given on */
 };
 
 static const char *const usual_name[NARRAY] = {"x.npy", "y.npy", "label.npy", "weight.npy"};
@@ -43,7 +48,9 @@ static int npy_probe(const char *path)
     if (cvy_file_is_folder(path))
         return cvy_data_has_file(path, "x.npy") ? 80 : 0;
     char magic[6];
-    return cvy_data_peek(path, magic, sizeof magic) == sizeof magic && memcmp(magic, "\x93NUMPY", sizeof magic) == 0 ? 80 : 0;
+    return cvy_data_peek(path, magic, sizeof magic) == sizeof magic && memcmp(magic, "\x93NUMPY", sizeof magic) == 0
+               ? 80
+               : 0;
 }
 
 /* ---- the header: a Python dictionary of three known keys ---- */
@@ -57,9 +64,13 @@ static const char *value_of(const char *header, const char *key)
 
 static cvy_status parse_type(struct array *a, const char *at)
 {
-    static const struct { char name[3]; array_kind kind; } kinds[] = {
-        {"u1", ARRAY_U8},  {"b1", ARRAY_U8},  {"i1", ARRAY_I8},  {"u2", ARRAY_U16}, {"i2", ARRAY_I16}, {"u4", ARRAY_U32},
-        {"i4", ARRAY_I32}, {"u8", ARRAY_U64}, {"i8", ARRAY_I64}, {"f4", ARRAY_F32}, {"f8", ARRAY_F64},
+    static const struct {
+        char name[3];
+        array_kind kind;
+    } kinds[] = {
+        {"u1", ARRAY_U8},  {"b1", ARRAY_U8},  {"i1", ARRAY_I8},  {"u2", ARRAY_U16},
+        {"i2", ARRAY_I16}, {"u4", ARRAY_U32}, {"i4", ARRAY_I32}, {"u8", ARRAY_U64},
+        {"i8", ARRAY_I64}, {"f4", ARRAY_F32}, {"f8", ARRAY_F64},
     };
     if (at && (*at == '\'' || *at == '"') && strchr("<>|=", at[1])) {
         a->big_endian = at[1] == '>';
@@ -70,7 +81,8 @@ static cvy_status parse_type(struct array *a, const char *at)
             }
         }
     }
-    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: element type %.8s, expected integers, f4 or f8", a->file.path, at ? at : "missing");
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: element type %.8s, expected integers, f4 or f8", a->file.path,
+             at ? at : "missing");
 }
 
 static cvy_status parse_shape(struct array *a, const char *at)
@@ -81,12 +93,13 @@ static cvy_status parse_shape(struct array *a, const char *at)
     for (at++; *at && *at != ')'; at += strspn(at, ", ")) {
         char *end = NULL;
         const long long d = strtoll(at, &end, 10);
-        CVY_CHECK(end != at && d >= 0 && n <= CVY_NDIM_MAX, CVY_E_FORMAT, "%s: the header's shape cannot be read (at most %d axes)", a->file.path,
-                  CVY_NDIM_MAX + 1);
+        CVY_CHECK(end != at && d >= 0 && n <= CVY_NDIM_MAX, CVY_E_FORMAT,
+                  "%s: the header's shape cannot be read (at most %d axes)", a->file.path, CVY_NDIM_MAX + 1);
         dim[n++] = d;
         at = end;
     }
-    CVY_CHECK(n >= 1, CVY_E_FORMAT, "%s: a single number, expected an array whose first axis counts samples", a->file.path);
+    CVY_CHECK(n >= 1, CVY_E_FORMAT, "%s: a single number, expected an array whose first axis counts samples",
+              a->file.path);
     a->count = dim[0];
     a->shape = cvy_shape_make(n - 1, dim + 1);
     return CVY_OK;
@@ -97,14 +110,16 @@ static cvy_status read_header(struct array *a)
     uint8_t lead[12] = {0};
     char *header = NULL;
     cvy_status status = CVY_OK;
-    CVY_CHECK(a->file.bytes >= (int64_t)sizeof lead, CVY_E_FORMAT, "%s: %lld bytes, too short for a .npy file", a->file.path, (long long)a->file.bytes);
+    CVY_CHECK(a->file.bytes >= (int64_t)sizeof lead, CVY_E_FORMAT, "%s: %lld bytes, too short for a .npy file",
+              a->file.path, (long long)a->file.bytes);
     CVY_TRY(cvy_pread_all(a->file.fd, lead, sizeof lead, 0, a->file.path));
     CVY_CHECK(memcmp(lead, "\x93NUMPY", 6) == 0, CVY_E_FORMAT, "%s: is not a .npy file", a->file.path);
     const int wide = lead[6] >= 2;
-    const uint32_t bytes = (uint32_t)lead[8] | (uint32_t)lead[9] << 8 | (wide ? (uint32_t)lead[10] << 16 | (uint32_t)lead[11] << 24 : 0);
+    const uint32_t bytes =
+        (uint32_t)lead[8] | (uint32_t)lead[9] << 8 | (wide ? (uint32_t)lead[10] << 16 | (uint32_t)lead[11] << 24 : 0);
     a->offset = (wide ? 12 : 10) + (int64_t)bytes;
-    CVY_CHECK(lead[6] >= 1 && lead[6] <= 3 && bytes < 1 << 20 && a->offset <= a->file.bytes, CVY_E_FORMAT, "%s: the header is damaged or truncated",
-              a->file.path);
+    CVY_CHECK(lead[6] >= 1 && lead[6] <= 3 && bytes < 1 << 20 && a->offset <= a->file.bytes, CVY_E_FORMAT,
+              "%s: the header is damaged or truncated", a->file.path);
     CVY_TRY(cvy_mem_alloc((size_t)bytes + 1, &header));
     CVY_TRY_OUT(cvy_pread_all(a->file.fd, header, bytes, a->offset - bytes, a->file.path));
     const char *order = value_of(header, "'fortran_order'");
@@ -120,7 +135,8 @@ out:
 
 /* ---- opening ---- */
 
-static cvy_status open_array(struct npy *n, int which, const struct npy_opts *o, const cvy_reader_args *args, cvy_pool *pool)
+static cvy_status open_array(struct npy *n, int which, const struct npy_opts *o, const cvy_reader_args *args,
+                             cvy_pool *pool)
 {
     const char *path = o->file[which];
     const int folder = args->path && cvy_file_is_folder(args->path);
@@ -134,8 +150,8 @@ static cvy_status open_array(struct npy *n, int which, const struct npy_opts *o,
     CVY_CHECK(path, CVY_E_CONFIG, "format npy needs a path (a folder with x.npy, or the file) or the option x");
     CVY_TRY(cvy_data_file_open(pool, path, &n->array[which].file));
     CVY_TRY(read_header(&n->array[which]));
-    CVY_CHECK(n->array[which].count == n->array[X].count, CVY_E_FORMAT, "%s: %lld records, expected %lld as in %s", path,
-              (long long)n->array[which].count, (long long)n->array[X].count, n->array[X].file.path);
+    CVY_CHECK(n->array[which].count == n->array[X].count, CVY_E_FORMAT, "%s: %lld records, expected %lld as in %s",
+              path, (long long)n->array[which].count, (long long)n->array[X].count, n->array[X].file.path);
     return CVY_OK;
 }
 
@@ -149,13 +165,15 @@ static cvy_status x_shape(struct npy *n)
         for (int i = 1; i < s->ndim; i++)
             x.dim[i] = s->dim[i - 1];
     } else if (n->channels == CHANNELS_NONE || s->ndim == 0) {
-        CVY_CHECK(s->ndim < CVY_NDIM_MAX - 1, CVY_E_SHAPE, "%s: samples of %d axes and one for channels", n->array[X].file.path, s->ndim);
+        CVY_CHECK(s->ndim < CVY_NDIM_MAX - 1, CVY_E_SHAPE, "%s: samples of %d axes and one for channels",
+                  n->array[X].file.path, s->ndim);
         x.ndim = s->ndim + 1;
         x.dim[0] = 1;
         for (int i = 1; i < x.ndim; i++)
             x.dim[i] = s->dim[i - 1];
     }
-    CVY_CHECK(x.ndim < CVY_NDIM_MAX, CVY_E_SHAPE, "%s: samples of %d axes, at most %d", n->array[X].file.path, x.ndim, CVY_NDIM_MAX - 1);
+    CVY_CHECK(x.ndim < CVY_NDIM_MAX, CVY_E_SHAPE, "%s: samples of %d axes, at most %d", n->array[X].file.path, x.ndim,
+              CVY_NDIM_MAX - 1);
     n->shape = x;
     return CVY_OK;
 }
@@ -175,8 +193,9 @@ static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reade
     info->has_y = n->array[Y].file.fd >= 0;
     info->y_shape = y->ndim == 0 ? (cvy_shape){1, {1}} : *y;
     info->has_weight = n->array[WEIGHT].file.fd >= 0;
-    CVY_CHECK(!info->has_weight || cvy_shape_elems(&n->array[WEIGHT].shape) == 1, CVY_E_SHAPE, "%s: weights of shape %s, expected one number a sample",
-              n->array[WEIGHT].file.path, cvy_shape_text(&n->array[WEIGHT].shape));
+    CVY_CHECK(!info->has_weight || cvy_shape_elems(&n->array[WEIGHT].shape) == 1, CVY_E_SHAPE,
+              "%s: weights of shape %s, expected one number a sample", n->array[WEIGHT].file.path,
+              cvy_shape_text(&n->array[WEIGHT].shape));
     info->has_label = n->array[LABEL].file.fd >= 0;
     if (info->has_label) {
         CVY_TRY(array_read_labels(&n->array[LABEL], info->pool, &n->label, &largest));
@@ -279,7 +298,15 @@ static void npy_hash(void *state, cvy_hasher *h)
 }
 
 CVY_READER_DEFINE(npy) = {
-    .name = "npy", .summary = "NumPy arrays: inputs, classes or real targets, weights",
-    .options = npy_opts, .options_size = sizeof(struct npy_opts),
-    .probe = npy_probe, .open = npy_open, .read = npy_read, .label = npy_label, .where = npy_where, .hash = npy_hash, .close = npy_close,
+    .name = "npy",
+    .summary = "NumPy arrays: inputs, classes or real targets, weights",
+    .options = npy_opts,
+    .options_size = sizeof(struct npy_opts),
+    .probe = npy_probe,
+    .open = npy_open,
+    .read = npy_read,
+    .label = npy_label,
+    .where = npy_where,
+    .hash = npy_hash,
+    .close = npy_close,
 };

@@ -1,8 +1,9 @@
 /*
  * data_pack.c: reads a packed set: few large files with checksums and an index; the recommended input.
  *
- * In the step: below the data set, in the loader's threads. Any number of ranks may have the set open: files are only read, by position.
- * The index is checked whole when the set is opened, each record when it is read. The layout stands in data_pack.h.
+ * In the step: below the data set, in the loader's threads. Any number of ranks may have the set open: files are only
+ * read, by position. The index is checked whole when the set is opened, each record when it is read. The layout stands
+ * in data_pack.h.
  */
 #include "data/data_pack.h"
 
@@ -55,8 +56,9 @@ static cvy_status read_shapes(struct pack *p, const cvy_tree *meta, const char *
     const char *text = NULL;
     cvy_tree *node = NULL;
     CVY_TRY(need_text(meta, path, "x_dtype", &text));
-    CVY_CHECK(cvy_dtype_parse(text, &info->dtype) == CVY_OK && (info->dtype == CVY_DTYPE_U8 || info->dtype == CVY_DTYPE_F32), CVY_E_FORMAT,
-              "%s: x_dtype is %s, expected u8 or f32", path, text);
+    CVY_CHECK(cvy_dtype_parse(text, &info->dtype) == CVY_OK &&
+                  (info->dtype == CVY_DTYPE_U8 || info->dtype == CVY_DTYPE_F32),
+              CVY_E_FORMAT, "%s: x_dtype is %s, expected u8 or f32", path, text);
     CVY_TRY(need_text(meta, path, "x_shape", &text));
     CVY_TRY(cvy_shape_parse(text, &info->shape));
     CVY_TRY(need_key(meta, path, "varying", &node));
@@ -106,7 +108,8 @@ static cvy_status open_parts(struct pack *p, const cvy_tree *meta, const char *p
         CVY_TRY(cvy_tree_int(list->child[i], &bytes));
         CVY_TRY(cvy_data_file_open(p->pool, part, &p->part[i]));
         p->nparts++;
-        CVY_CHECK(p->part[i].bytes == bytes, CVY_E_FORMAT, "%s: %lld bytes, expected %lld: %s", part, (long long)p->part[i].bytes, (long long)bytes,
+        CVY_CHECK(p->part[i].bytes == bytes, CVY_E_FORMAT, "%s: %lld bytes, expected %lld: %s", part,
+                  (long long)p->part[i].bytes, (long long)bytes,
                   p->part[i].bytes < bytes ? "truncated; copy or pack it again" : "of another set");
     }
     return CVY_OK;
@@ -120,14 +123,16 @@ static cvy_status read_index(struct pack *p, int64_t crc)
     CVY_TRY(cvy_data_path_join(p->pool, p->folder, PACK_INDEX, &path));
     CVY_TRY(cvy_size_mul((size_t)p->count, PACK_ENTRY_BYTES, &want));
     CVY_TRY(cvy_file_read(path, want + 1, (char **)&p->index, &bytes));
-    CVY_CHECK(bytes == want, CVY_E_FORMAT, "%s: %zu bytes, expected %zu for %lld samples: truncated or of another set", path, bytes, want,
-              (long long)p->count);
+    CVY_CHECK(bytes == want, CVY_E_FORMAT, "%s: %zu bytes, expected %zu for %lld samples: truncated or of another set",
+              path, bytes, want, (long long)p->count);
     p->index_crc = cvy_crc32c(0, p->index, bytes);
-    CVY_CHECK(p->index_crc == crc, CVY_E_FORMAT, "%s: checksum %08x, expected %08x: damaged; copy or pack the set again", path, p->index_crc,
+    CVY_CHECK(p->index_crc == crc, CVY_E_FORMAT,
+              "%s: checksum %08x, expected %08x: damaged; copy or pack the set again", path, p->index_crc,
               (unsigned)crc);
     for (int64_t i = 0; i < p->count; i++) {
         const struct pack_entry e = pack_entry_get(p->index + i * PACK_ENTRY_BYTES);
-        CVY_CHECK((int64_t)e.part < p->nparts && e.bytes >= PACK_HEAD_BYTES + p->y_bytes && e.offset <= (uint64_t)p->part[e.part].bytes &&
+        CVY_CHECK((int64_t)e.part < p->nparts && e.bytes >= PACK_HEAD_BYTES + p->y_bytes &&
+                      e.offset <= (uint64_t)p->part[e.part].bytes &&
                       e.bytes <= (uint64_t)p->part[e.part].bytes - e.offset,
                   CVY_E_FORMAT, "%s: entry %lld points outside its part", path, (long long)i);
     }
@@ -145,7 +150,8 @@ static cvy_status pack_load(struct pack *p, cvy_reader_info *info)
     CVY_TRY(need_text(meta, path, "format", &format));
     CVY_CHECK(strcmp(format, "convoy-pack") == 0, CVY_E_FORMAT, "%s: format is %s, expected convoy-pack", path, format);
     CVY_TRY(need_int(meta, path, "version", &version));
-    CVY_CHECK(version == PACK_VERSION, CVY_E_UNSUPPORTED, "%s: version %lld, this build reads version %d", path, (long long)version, PACK_VERSION);
+    CVY_CHECK(version == PACK_VERSION, CVY_E_UNSUPPORTED, "%s: version %lld, this build reads version %d", path,
+              (long long)version, PACK_VERSION);
     CVY_TRY(need_int(meta, path, "samples", &p->count));
     CVY_TRY(read_shapes(p, meta, path, info));
     CVY_TRY(read_classes(meta, path, info));
@@ -166,8 +172,9 @@ static void pack_close(void *state)
 static cvy_status pack_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
 {
     struct pack *p = NULL;
-    CVY_CHECK(args->path && pack_probe(args->path), CVY_E_IO, "%s: is no packed set (no %s in it; was packing cut off?)",
-              args->path ? args->path : "format pack", PACK_META);
+    CVY_CHECK(args->path && pack_probe(args->path), CVY_E_IO,
+              "%s: is no packed set (no %s in it; was packing cut off?)", args->path ? args->path : "format pack",
+              PACK_META);
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *p, &p));
     p->pool = info->pool;
     p->folder = args->path;
@@ -185,27 +192,34 @@ static void pack_where(void *state, int64_t number, char *text, size_t room)
 {
     const struct pack *p = state;
     const struct pack_entry e = pack_entry_get(p->index + number * PACK_ENTRY_BYTES);
-    snprintf(text, room, "%s, record %lld at byte %llu", p->part[e.part].path, (long long)number, (unsigned long long)e.offset);
+    snprintf(text, room, "%s, record %lld at byte %llu", p->part[e.part].path, (long long)number,
+             (unsigned long long)e.offset);
 }
 
 /* Of a record whose checksum was right: a fault here is a writer's. */
-static cvy_status read_head(const struct pack *p, const uint8_t *at, const struct pack_entry *e, int64_t number, struct pack_head *out)
+static cvy_status read_head(const struct pack *p, const uint8_t *at, const struct pack_entry *e, int64_t number,
+                            struct pack_head *out)
 {
-    struct pack_head h = {.coding = at[4], .dtype = at[5], .number = get_u64(at + 8), .label = (int32_t)get_u32(at + 16),
-                          .x_bytes = get_u32(at + 24), .y_bytes = get_u32(at + 28)};
+    struct pack_head h = {.coding = at[4],
+                          .dtype = at[5],
+                          .number = get_u64(at + 8),
+                          .label = (int32_t)get_u32(at + 16),
+                          .x_bytes = get_u32(at + 24),
+                          .y_bytes = get_u32(at + 28)};
     const uint32_t weight = get_u32(at + 20);
     memcpy(&h.weight, &weight, sizeof h.weight);
     h.shape.ndim = at[6];
-    CVY_CHECK(get_u32(at) == PACK_MAGIC && h.number == (uint64_t)number && h.coding <= CVY_CODING_PNG && h.dtype < CVY_DTYPE_COUNT &&
-                  h.shape.ndim <= CVY_NDIM_MAX && h.y_bytes == p->y_bytes && (uint64_t)PACK_HEAD_BYTES + h.x_bytes + h.y_bytes == e->bytes,
+    CVY_CHECK(get_u32(at) == PACK_MAGIC && h.number == (uint64_t)number && h.coding <= CVY_CODING_PNG &&
+                  h.dtype < CVY_DTYPE_COUNT && h.shape.ndim <= CVY_NDIM_MAX && h.y_bytes == p->y_bytes &&
+                  (uint64_t)PACK_HEAD_BYTES + h.x_bytes + h.y_bytes == e->bytes,
               CVY_E_FORMAT, "not the record that the index means: of another set?");
     size_t bytes = h.coding == CVY_CODING_PLAIN ? cvy_dtype_bytes(h.dtype) : h.x_bytes;
     for (int i = 0; i < h.shape.ndim; i++) {
         h.shape.dim[i] = get_u32(at + 32 + 4 * i);
         CVY_TRY(cvy_size_mul(bytes, (size_t)h.shape.dim[i], &bytes));
     }
-    CVY_CHECK(h.coding != CVY_CODING_PLAIN || bytes == h.x_bytes, CVY_E_FORMAT, "%u bytes for a sample of %s %s", h.x_bytes,
-              cvy_dtype_text(h.dtype), cvy_shape_text(&h.shape));
+    CVY_CHECK(h.coding != CVY_CODING_PLAIN || bytes == h.x_bytes, CVY_E_FORMAT, "%u bytes for a sample of %s %s",
+              h.x_bytes, cvy_dtype_text(h.dtype), cvy_shape_text(&h.shape));
     *out = h;
     return CVY_OK;
 }
@@ -220,7 +234,8 @@ static cvy_status pack_read(void *state, int64_t number, cvy_raw *raw)
     uint8_t *record = raw->x.data;
     CVY_TRY(cvy_pread_all(part->fd, record, e.bytes, (int64_t)e.offset, part->path));
     const uint32_t crc = cvy_crc32c(0, record, e.bytes);
-    CVY_CHECK(crc == e.crc, CVY_E_FORMAT, "checksum %08x, expected %08x: damaged; copy or pack the set again", crc, e.crc);
+    CVY_CHECK(crc == e.crc, CVY_E_FORMAT, "checksum %08x, expected %08x: damaged; copy or pack the set again", crc,
+              e.crc);
     CVY_TRY(read_head(p, record, &e, number, &h));
     CVY_TRY(cvy_bytes_need(&raw->y, h.y_bytes));
     if (h.y_bytes)
@@ -249,6 +264,13 @@ static void pack_hash(void *state, cvy_hasher *h)
 }
 
 CVY_READER_DEFINE(pack) = {
-    .name = "pack", .summary = "packed set: few large files with checksums and an index",
-    .probe = pack_probe, .open = pack_open, .read = pack_read, .label = pack_label, .where = pack_where, .hash = pack_hash, .close = pack_close,
+    .name = "pack",
+    .summary = "packed set: few large files with checksums and an index",
+    .probe = pack_probe,
+    .open = pack_open,
+    .read = pack_read,
+    .label = pack_label,
+    .where = pack_where,
+    .hash = pack_hash,
+    .close = pack_close,
 };

@@ -5,19 +5,20 @@
  *     index.bin          an entry of 32 bytes a sample
  *     part-00000.cvy ..  records, one after the other
  *
- * All numbers are little endian. A record is a head of 56 bytes, then y, then x as stored (JPEG and PNG stay encoded). The entry's CRC-32C
- * covers the whole record, and the head repeats the sample's number, so neither flipped bits nor swapped records go unnoticed.
+ * All numbers are little endian. A record is a head of 56 bytes, then y, then x as stored (JPEG and PNG stay encoded).
+ * The entry's CRC-32C covers the whole record, and the head repeats the sample's number, so neither flipped bits nor
+ * swapped records go unnoticed.
  */
 #ifndef CVY_DATA_PACK_H
 #define CVY_DATA_PACK_H
 
 #include "data/data_reader.h"
 
-enum { PACK_VERSION = 1, PACK_ENTRY_BYTES = 32, PACK_HEAD_BYTES = 56, PACK_MAGIC = 0x31525643 };   /* "CVR1" */
+enum { PACK_VERSION = 1, PACK_ENTRY_BYTES = 32, PACK_HEAD_BYTES = 56, PACK_MAGIC = 0x31525643 }; /* "CVR1" */
 #define PACK_META "pack.json"
 #define PACK_INDEX "index.bin"
 
-struct pack_entry {                    /* u64 offset, u32 bytes, u32 crc, u32 part, i32 label, u64 zero */
+struct pack_entry { /* u64 offset, u32 bytes, u32 crc, u32 part, i32 label, u64 zero */
     uint64_t offset;
     uint32_t bytes, crc, part;
     int32_t label;
@@ -57,11 +58,15 @@ static inline void pack_entry_put(uint8_t *at, const struct pack_entry *e)
 
 static inline struct pack_entry pack_entry_get(const uint8_t *at)
 {
-    return (struct pack_entry){.offset = get_u64(at), .bytes = get_u32(at + 8), .crc = get_u32(at + 12), .part = get_u32(at + 16),
+    return (struct pack_entry){.offset = get_u64(at),
+                               .bytes = get_u32(at + 8),
+                               .crc = get_u32(at + 12),
+                               .part = get_u32(at + 16),
                                .label = (int32_t)get_u32(at + 20)};
 }
 
-struct pack_head {                     /* magic, u8 coding, u8 dtype, u8 ndim, u8 zero, u64 number, i32 label, f32 weight, u32 x, u32 y, u32 dim[6] */
+struct pack_head { /* magic, u8 coding, u8 dtype, u8 ndim, u8 zero, u64 number, i32 label, f32 weight, u32 x, u32 y, u32
+                      dim[6] */
     cvy_coding coding;
     cvy_dtype dtype;
     cvy_shape shape;

@@ -1,8 +1,8 @@
 /*
  * data_pack_write.c: writes a packed set from any data set. `convoy pack` calls it, once, on one rank.
  *
- * pack.json comes last, whole or not at all: a folder without it is no packed set, so a run that was killed leaves nothing that could be
- * mistaken for one. The layout stands in data_pack.h.
+ * pack.json comes last, whole or not at all: a folder without it is no packed set, so a run that was killed leaves
+ * nothing that could be mistaken for one. The layout stands in data_pack.h.
  */
 #include "data/data_pack.h"
 
@@ -20,10 +20,10 @@ struct writer {
     cvy_pack_opts o;
     const char *folder;
     cvy_pool *pool;
-    cvy_augment *resize;               /* NULL: none */
+    cvy_augment *resize; /* NULL: none */
     cvy_raw raw;
-    cvy_bytes room[6];                 /* by the names below */
-    int fd;                            /* of the part under way, -1 for none */
+    cvy_bytes room[6]; /* by the names below */
+    int fd;            /* of the part under way, -1 for none */
     const char *part_path;
     int64_t part_bytes[65536];
     uint8_t *index;
@@ -52,7 +52,8 @@ static cvy_status part_end(struct writer *w)
 static cvy_status part_begin(struct writer *w)
 {
     CVY_TRY(part_end(w));
-    CVY_CHECK(w->done.nparts < CVY_COUNT(w->part_bytes), CVY_E_CONFIG, "more than %d parts: make them larger", CVY_COUNT(w->part_bytes));
+    CVY_CHECK(w->done.nparts < CVY_COUNT(w->part_bytes), CVY_E_CONFIG, "more than %d parts: make them larger",
+              CVY_COUNT(w->part_bytes));
     CVY_TRY(part_name(w, w->done.nparts, &w->part_path));
     w->fd = open(w->part_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     CVY_CHECK(w->fd >= 0, CVY_E_IO, "%s: cannot be made: %s", w->part_path, strerror(errno));
@@ -70,9 +71,14 @@ static cvy_status convert(struct writer *w)
     if (raw->coding == CVY_CODING_PLAIN && !w->resize)
         return CVY_OK;
     if (raw->coding == CVY_CODING_PLAIN)
-        p = (cvy_picture){.dtype = raw->dtype, .C = raw->shape.dim[0], .H = raw->shape.dim[1], .W = raw->shape.dim[2], .data = raw->x.data};
+        p = (cvy_picture){.dtype = raw->dtype,
+                          .C = raw->shape.dim[0],
+                          .H = raw->shape.dim[1],
+                          .W = raw->shape.dim[2],
+                          .data = raw->x.data};
     else if (w->o.check || w->resize)
-        CVY_TRY(cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, w->info->shape.dim[0], &w->room[DECODED], &w->room[ROWS], &p));
+        CVY_TRY(cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, w->info->shape.dim[0], &w->room[DECODED],
+                                   &w->room[ROWS], &p));
     if (!w->resize)
         return CVY_OK;
     const cvy_shape *shape = cvy_augment_shape(w->resize);
@@ -92,8 +98,8 @@ static cvy_status fill_record(struct writer *w, uint64_t number)
 {
     const cvy_raw *raw = &w->raw;
     const size_t y_bytes = w->info->has_y ? raw->y.bytes : 0, bytes = PACK_HEAD_BYTES + y_bytes + raw->x.bytes;
-    CVY_CHECK(bytes < UINT32_MAX, CVY_E_UNSUPPORTED, "sample %llu has %zu bytes, a packed record holds less than 4 GiB", (unsigned long long)number,
-              bytes);
+    CVY_CHECK(bytes < UINT32_MAX, CVY_E_UNSUPPORTED, "sample %llu has %zu bytes, a packed record holds less than 4 GiB",
+              (unsigned long long)number, bytes);
     CVY_TRY(cvy_bytes_need(&w->room[RECORD], bytes));
     uint8_t *at = w->room[RECORD].data;
     uint32_t weight = 0;
@@ -124,8 +130,11 @@ static cvy_status write_record(struct writer *w)
     if (w->fd < 0 || w->part_bytes[w->done.nparts - 1] + (int64_t)w->room[RECORD].bytes > limit)
         CVY_TRY(part_begin(w));
     int64_t *end = &w->part_bytes[w->done.nparts - 1];
-    const struct pack_entry e = {.offset = (uint64_t)*end, .bytes = (uint32_t)w->room[RECORD].bytes, .part = (uint32_t)w->done.nparts - 1,
-                                 .crc = cvy_crc32c(0, w->room[RECORD].data, w->room[RECORD].bytes), .label = w->raw.label};
+    const struct pack_entry e = {.offset = (uint64_t)*end,
+                                 .bytes = (uint32_t)w->room[RECORD].bytes,
+                                 .part = (uint32_t)w->done.nparts - 1,
+                                 .crc = cvy_crc32c(0, w->room[RECORD].data, w->room[RECORD].bytes),
+                                 .label = w->raw.label};
     CVY_TRY(cvy_write_all(w->fd, w->room[RECORD].data, w->room[RECORD].bytes, w->part_path));
     pack_entry_put(w->index + w->done.nsamples * PACK_ENTRY_BYTES, &e);
     *end += (int64_t)w->room[RECORD].bytes;
@@ -195,7 +204,8 @@ static cvy_status write_ends(struct writer *w)
     CVY_TRY(cvy_file_replace(index, w->index, (size_t)(w->done.nsamples * PACK_ENTRY_BYTES)));
     describe(w, &j);
     cvy_text_add(&j.text, "\n");
-    const cvy_status status = j.text.status == CVY_OK ? cvy_file_replace(meta, j.text.data, j.text.bytes) : j.text.status;
+    const cvy_status status =
+        j.text.status == CVY_OK ? cvy_file_replace(meta, j.text.data, j.text.bytes) : j.text.status;
     w->done.bytes += w->done.nsamples * PACK_ENTRY_BYTES + (int64_t)j.text.bytes;
     cvy_text_free(&j.text);
     return status;
@@ -218,9 +228,11 @@ static cvy_status begin(struct writer *w)
         return CVY_OK;
     char text[128];
     cvy_tree *steps = NULL;
-    CVY_CHECK(w->info->dtype == CVY_DTYPE_U8 && w->info->shape.ndim == 3, CVY_E_CONFIG, "only pictures of bytes can be resized, these samples are %s of %s",
-              cvy_dtype_text(w->info->dtype), cvy_shape_text(&w->info->shape));
-    snprintf(text, sizeof text, "[{scale: 1}, {resize: [%lld, %lld]}]", (long long)w->o.resize_h, (long long)w->o.resize_w);
+    CVY_CHECK(w->info->dtype == CVY_DTYPE_U8 && w->info->shape.ndim == 3, CVY_E_CONFIG,
+              "only pictures of bytes can be resized, these samples are %s of %s", cvy_dtype_text(w->info->dtype),
+              cvy_shape_text(&w->info->shape));
+    snprintf(text, sizeof text, "[{scale: 1}, {resize: [%lld, %lld]}]", (long long)w->o.resize_h,
+             (long long)w->o.resize_w);
     CVY_TRY(cvy_tree_parse_text(w->pool, "resize", text, strlen(text), &steps));
     return cvy_augment_create(steps, 0, 0, w->info, &w->resize);
 }

@@ -1,6 +1,6 @@
 /*
- * data_reader.c: finds the reader of a source, by name or by looking at it, and the small services that readers share: files read by
- * position, buffers that grow, path joining.
+ * data_reader.c: finds the reader of a source, by name or by looking at it, and the small services that readers share:
+ * files read by position, buffers that grow, path joining.
  *
  * Before the step: cvy_dataset_open() calls it. Nothing here is format specific.
  */
@@ -135,8 +135,8 @@ cvy_status cvy_reader_by_name(const char *name, const cvy_reader_def **out)
     char all[512];
     all_names(all, sizeof all);
     const char *near = cvy_text_nearest(name, known, nknown);
-    CVY_FAIL(CVY_E_CONFIG, "unknown data format \"%s\"%s%s%s; known are %s", name, near ? ", did you mean \"" : "", near ? near : "",
-             near ? "\"?" : "", all);
+    CVY_FAIL(CVY_E_CONFIG, "unknown data format \"%s\"%s%s%s; known are %s", name, near ? ", did you mean \"" : "",
+             near ? near : "", near ? "\"?" : "", all);
 }
 
 cvy_status cvy_reader_by_look(const char *path, const cvy_reader_def **out)
@@ -154,7 +154,8 @@ cvy_status cvy_reader_by_look(const char *path, const cvy_reader_def **out)
         return CVY_OK;
     char all[512];
     all_names(all, sizeof all);
-    CVY_CHECK(cvy_file_exists(path), CVY_E_IO, "%s: no such file or folder (and no generated data set of this name)", path);
+    CVY_CHECK(cvy_file_exists(path), CVY_E_IO, "%s: no such file or folder (and no generated data set of this name)",
+              path);
     CVY_FAIL(CVY_E_FORMAT, "%s: this %s is not in any format that is known (%s): %s", path,
              cvy_file_is_folder(path) ? "folder" : "file", all,
              cvy_file_is_folder(path) ? "an image folder holds *.jpg, *.jpeg or *.png, or one folder of them a class"

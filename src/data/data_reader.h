@@ -1,9 +1,10 @@
 /*
  * data_reader.h: what a reader is: one data format, one file, one descriptor at the file's end.
  *
- * In the step: below the data set. A reader knows where samples lie and hands each over as it is stored (encoded pictures stay encoded, so
- * that `convoy pack` can copy them); decoding and augmentation are the data set's. Samples are known by number, 0 .. nsamples-1, and may be
- * read in any order by several threads at once: read() keeps no position and puts everything into the caller's cvy_raw.
+ * In the step: below the data set. A reader knows where samples lie and hands each over as it is stored (encoded
+ * pictures stay encoded, so that `convoy pack` can copy them); decoding and augmentation are the data set's. Samples
+ * are known by number, 0 .. nsamples-1, and may be read in any order by several threads at once: read() keeps no
+ * position and puts everything into the caller's cvy_raw.
  */
 #ifndef CVY_DATA_READER_H
 #define CVY_DATA_READER_H
@@ -11,7 +12,10 @@
 #include "data/data.h"
 
 /* A block that only grows: the buffers of one thread. */
-typedef struct cvy_bytes { void *data; size_t bytes, room; } cvy_bytes;
+typedef struct cvy_bytes {
+    void *data;
+    size_t bytes, room;
+} cvy_bytes;
 /* Makes room for `bytes` and sets b->bytes; the content is not kept. */
 cvy_status cvy_bytes_need(cvy_bytes *b, size_t bytes);
 
@@ -20,38 +24,39 @@ typedef enum { CVY_CODING_PLAIN = 0, CVY_CODING_JPEG = 1, CVY_CODING_PNG = 2 } c
 
 /* One sample as it is stored. */
 typedef struct cvy_raw {
-    cvy_coding coding;                 /* of x */
-    cvy_dtype dtype;                   /* of a plain x: any */
-    cvy_shape shape;                   /* of a plain x */
+    cvy_coding coding; /* of x */
+    cvy_dtype dtype;   /* of a plain x: any */
+    cvy_shape shape;   /* of a plain x */
     cvy_bytes x;
-    cvy_bytes y;                       /* f32, info's y_shape */
+    cvy_bytes y; /* f32, info's y_shape */
     int32_t label;
     float weight;
 } cvy_raw;
 void cvy_raw_free(cvy_raw *raw);
 
 typedef struct cvy_reader_info {
-    cvy_pool *pool;                    /* given: holds what the rest points to, as long as the data set lives */
+    cvy_pool *pool; /* given: holds what the rest points to, as long as the data set lives */
     int64_t nsamples;
-    cvy_dtype dtype;                   /* of x before augmentation: u8 (a picture, 0 .. 255) or f32 (anything else, converted) */
-    cvy_shape shape;                   /* of x; where pictures vary in size, of the first one */
-    int varying;                       /* encoded pictures, sizes not known before they are decoded */
+    cvy_dtype dtype; /* of x before augmentation: u8 (a picture, 0 .. 255) or f32 (anything else, converted) */
+    cvy_shape shape; /* of x; where pictures vary in size, of the first one */
+    int varying;     /* encoded pictures, sizes not known before they are decoded */
     int has_label, has_y, has_weight;
     cvy_shape y_shape;
-    int64_t nclasses;                  /* with has_label */
-    const char *const *class_name;     /* NULL: "0", "1", ... */
+    int64_t nclasses;              /* with has_label */
+    const char *const *class_name; /* NULL: "0", "1", ... */
 } cvy_reader_info;
 
 typedef struct cvy_reader_args {
-    const char *path;                  /* NULL where the source has none */
-    const void *options;               /* filled from the table; strings live in info's pool */
+    const char *path;    /* NULL where the source has none */
+    const void *options; /* filled from the table; strings live in info's pool */
 } cvy_reader_args;
 
 typedef struct cvy_reader_def {
     const char *name, *summary;
-    const cvy_option *options;         /* NULL: none */
+    const cvy_option *options; /* NULL: none */
     size_t options_size;
-    /* How sure the reader is that path is its format: 0 no, 100 certain. A look at names and first bytes; never a fault. */
+    /* How sure the reader is that path is its format: 0 no, 100 certain. A look at names and first bytes; never a
+     * fault. */
     int (*probe)(const char *path);
     cvy_status (*open)(const cvy_reader_args *args, cvy_reader_info *info, void **state_out);
     cvy_status (*read)(void *state, int64_t number, cvy_raw *raw);
@@ -72,15 +77,20 @@ cvy_status cvy_reader_by_name(const char *name, const cvy_reader_def **out);
 cvy_status cvy_reader_by_look(const char *path, const cvy_reader_def **out);
 
 /* ---- services for readers ---- */
-typedef struct cvy_data_file { int fd; int64_t bytes; const char *path; } cvy_data_file;
-/* Opens a regular file for reading by position; path is copied into pool. pool NULL: path is borrowed, and messages leave it to the caller. */
+typedef struct cvy_data_file {
+    int fd;
+    int64_t bytes;
+    const char *path;
+} cvy_data_file;
+/* Opens a regular file for reading by position; path is copied into pool. pool NULL: path is borrowed, and messages
+ * leave it to the caller. */
 cvy_status cvy_data_file_open(cvy_pool *pool, const char *path, cvy_data_file *out);
-void cvy_data_file_close(cvy_data_file *f);          /* fd -1 is fine */
+void cvy_data_file_close(cvy_data_file *f); /* fd -1 is fine */
 cvy_status cvy_data_path_join(cvy_pool *pool, const char *folder, const char *name, const char **out);
 /* The folder that path lies in, "." where it names none. */
 cvy_status cvy_data_folder_of(cvy_pool *pool, const char *path, const char **out);
 const char *cvy_data_base_name(const char *path);
-int cvy_data_has_suffix(const char *name, const char *suffix);   /* letter case does not matter */
+int cvy_data_has_suffix(const char *name, const char *suffix); /* letter case does not matter */
 /* First bytes of a file, for probes: how many were read (0 on any fault). */
 size_t cvy_data_peek(const char *path, void *bytes, size_t count);
 /* Whether folder/name exists. */
@@ -95,19 +105,21 @@ cvy_status cvy_dataset_label(cvy_dataset *d, int64_t number, int32_t *label_out)
 const cvy_reader_info *cvy_dataset_reader_info(const cvy_dataset *d);
 
 /* ---- pictures and augmentation ---- */
-typedef struct cvy_picture {           /* planar, [C, H, W]; other shapes are carried as C = elements, H = W = 1 */
-    cvy_dtype dtype;                   /* u8 or f32 */
+typedef struct cvy_picture { /* planar, [C, H, W]; other shapes are carried as C = elements, H = W = 1 */
+    cvy_dtype dtype;         /* u8 or f32 */
     int64_t C, H, W;
-    void *data;                        /* in one of the thread's buffers, or the raw sample's */
+    void *data; /* in one of the thread's buffers, or the raw sample's */
 } cvy_picture;
 
 typedef struct cvy_augment cvy_augment;
 /* steps: the job's list, or NULL. random 0 keeps the deterministic part. dtype and shape: of x before. */
-cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, const cvy_reader_info *info, cvy_augment **out);
+cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, const cvy_reader_info *info,
+                              cvy_augment **out);
 /* Shape of x afterwards; varying pictures without a step that fixes their size keep info's shape. */
 const cvy_shape *cvy_augment_shape(const cvy_augment *a);
 /* Applies all steps and writes f32 of the final shape; CVY_E_SHAPE where the picture does not lead there. */
-cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number, cvy_bytes scratch[2], float *x_out);
+cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
+                             cvy_bytes scratch[2], float *x_out);
 void cvy_augment_destroy(cvy_augment **a);
 
 /* Limits on hostile files. */
@@ -116,9 +128,10 @@ void cvy_augment_destroy(cvy_augment **a);
 /* What the first bytes say: JPEG, PNG, or PLAIN for neither. */
 cvy_coding cvy_picture_coding(const void *bytes, size_t count);
 /* Size and channels (1 or 3) from the header. */
-cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out);
+cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, int64_t *C_out, int64_t *H_out,
+                            int64_t *W_out);
 /* Decodes to u8 planes; channels 1 or 3 (grey is spread, colour becomes luma). */
-cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
-                              cvy_picture *out);
+cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count, int64_t channels, cvy_bytes *room,
+                              cvy_bytes *rows, cvy_picture *out);
 
 #endif

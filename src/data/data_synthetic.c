@@ -1,9 +1,10 @@
 /*
  * data_synthetic.c: images made up on the spot, of any shape, for trials and benchmarks without a file.
  *
- * Sample i has class i mod classes; its x is the class's pattern (random values on a coarse grid, held constant between) plus noise, so a
- * network can learn it. With targets > 0 there are no classes: y is a fixed random linear map of the pattern's coarse values, which a
- * regression can learn. Everything is a function of (seed, number): nothing is stored but the patterns.
+ * Sample i has class i mod classes; its x is the class's pattern (random values on a coarse grid, held constant
+ * between) plus noise, so a network can learn it. With targets > 0 there are no classes: y is a fixed random linear map
+ * of the pattern's coarse values, which a regression can learn. Everything is a function of (seed, number): nothing is
+ * stored but the patterns.
  */
 #include "data/data_reader.h"
 
@@ -17,23 +18,26 @@ struct synthetic_opts {
 };
 
 static const cvy_option synthetic_opts[] = {
-    {"shape", CVY_TYPE_INTS, CVY_FIELD(synthetic_opts, shape), "[3, 32, 32]", "1..", "", "shape of a sample, channels first"},
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(synthetic_opts, shape), "[3, 32, 32]", "1..", "",
+     "shape of a sample, channels first"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, classes), "10", "1..", "", "number of classes"},
     {"samples", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, samples), "1024", "1..", "samples", "number of samples"},
     {"seed", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, seed), "1", "0..", "", "seed of patterns and noise"},
-    {"targets", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, targets), "0", "0..", "", "real targets a sample instead of a class, for regression"},
-    {"noise", CVY_TYPE_REAL, CVY_FIELD(synthetic_opts, noise), "0.5", "0..", "", "standard deviation of the noise; the patterns' is 1"},
+    {"targets", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, targets), "0", "0..", "",
+     "real targets a sample instead of a class, for regression"},
+    {"noise", CVY_TYPE_REAL, CVY_FIELD(synthetic_opts, noise), "0.5", "0..", "",
+     "standard deviation of the noise; the patterns' is 1"},
     {0},
 };
 
-enum { GRID = 4 };                     /* coarse cells along each spatial axis */
+enum { GRID = 4 }; /* coarse cells along each spatial axis */
 
 struct synthetic {
     struct synthetic_opts o;
     cvy_shape shape;
-    int64_t elems, ncell;              /* cells of one pattern */
-    float *cell;                       /* [classes or 64, ncell] */
-    float *map;                        /* [targets, ncell] */
+    int64_t elems, ncell; /* cells of one pattern */
+    float *cell;          /* [classes or 64, ncell] */
+    float *map;           /* [targets, ncell] */
 };
 
 static int synthetic_probe(const char *path)
@@ -51,8 +55,8 @@ static cvy_status synthetic_open(const cvy_reader_args *args, cvy_reader_info *i
     struct synthetic *s = NULL;
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *s, &s));
     s->o = *(const struct synthetic_opts *)args->options;
-    CVY_CHECK(s->o.shape.count >= 1 && s->o.shape.count < CVY_NDIM_MAX, CVY_E_CONFIG, "synthetic shape needs 1 to %d numbers, got %d",
-              CVY_NDIM_MAX - 1, s->o.shape.count);
+    CVY_CHECK(s->o.shape.count >= 1 && s->o.shape.count < CVY_NDIM_MAX, CVY_E_CONFIG,
+              "synthetic shape needs 1 to %d numbers, got %d", CVY_NDIM_MAX - 1, s->o.shape.count);
     s->shape = cvy_shape_make(s->o.shape.count, s->o.shape.at);
     s->ncell = s->shape.dim[0];
     for (int i = 1; i < s->shape.ndim; i++)
@@ -148,8 +152,14 @@ static void synthetic_hash(void *state, cvy_hasher *h)
 }
 
 CVY_READER_DEFINE(synthetic) = {
-    .name = "synthetic", .summary = "images made up on the spot, learnable",
-    .options = synthetic_opts, .options_size = sizeof(struct synthetic_opts),
-    .probe = synthetic_probe, .open = synthetic_open, .read = synthetic_read, .label = synthetic_label, .where = synthetic_where,
+    .name = "synthetic",
+    .summary = "images made up on the spot, learnable",
+    .options = synthetic_opts,
+    .options_size = sizeof(struct synthetic_opts),
+    .probe = synthetic_probe,
+    .open = synthetic_open,
+    .read = synthetic_read,
+    .label = synthetic_label,
+    .where = synthetic_where,
     .hash = synthetic_hash,
 };

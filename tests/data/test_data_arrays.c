@@ -1,4 +1,5 @@
-/* The npy and IDX readers on small made-up files: types, byte orders, layouts of channels, targets, and damaged or strange files. */
+/* The npy and IDX readers on small made-up files: types, byte orders, layouts of channels, targets, and damaged or
+ * strange files. */
 #include "test_data_support.h"
 
 #include <math.h>
@@ -7,7 +8,8 @@
 static void put_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
 {
     char head[128];
-    const int n = snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+    const int n =
+        snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
     const int padded = (10 + n + 1 + 63) / 64 * 64;
     memset(head + 10 + n, ' ', (size_t)(padded - 10 - n));
     memcpy(head, "\x93NUMPY\x01\x00", 8);
@@ -15,7 +17,8 @@ static void put_npy(const char *path, const char *type, const char *shape, const
     head[9] = 0;
     head[padded - 1] = '\n';
     FILE *f = fopen(path, "wb");
-    TRUE_THAT(f && fwrite(head, 1, (size_t)padded, f) == (size_t)padded && fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0);
+    TRUE_THAT(f && fwrite(head, 1, (size_t)padded, f) == (size_t)padded && fwrite(data, 1, bytes, f) == bytes &&
+              fclose(f) == 0);
 }
 
 static void test_npy_regression(void)
@@ -58,7 +61,8 @@ static void test_npy_pictures(void)
     char text[512];
     snprintf(text, sizeof text, "{path: \"%s\", channels: last}", in_scratch("hwc"));
     OK(open_text(text, NULL, 0, &d));
-    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "2x4x5") == 0 && cvy_dataset_describe(d)->nclasses == 3);
+    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "2x4x5") == 0 &&
+              cvy_dataset_describe(d)->nclasses == 3);
     OK(cvy_dataset_read(d, 1, 0, field));
     TRUE_THAT(got == 0);
     for (int c = 0; c < C; c++)
@@ -100,7 +104,8 @@ static void test_npy_damage(void)
     snprintf(text, sizeof text, "{path: \"%s\", classes: 4}", in_scratch("bad"));
     OK(open_text(text, NULL, 0, &d));
     OK(cvy_dataset_read(d, 0, 0, field));
-    FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_FORMAT, "bad/x.npy, record 1: label 5 is out of range, expected 0 .. 3");
+    FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_FORMAT,
+          "bad/x.npy, record 1: label 5 is out of range, expected 0 .. 3");
     FAILS(cvy_dataset_read(d, 2, 0, field), CVY_E_FORMAT, "record 2: label -1");
     cvy_dataset_destroy(&d);
     put_file(in_scratch("bad/x.npy"), "\x93NUMPY\x01\x00\xff\xff{'descr'", 18);
@@ -134,7 +139,8 @@ static void test_idx(void)
     put_idx(in_scratch("mnist/train-images-idx3-ubyte"), 3, (int[]){N, H, W}, pixels, sizeof pixels);
     put_idx(in_scratch("mnist/train-labels-idx1-ubyte"), 1, (int[]){N}, labels, sizeof labels);
     OK(open_text(in_scratch("mnist"), NULL, 0, &d));
-    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "1x4x5") == 0 && cvy_dataset_describe(d)->nclasses == 8);
+    TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "1x4x5") == 0 &&
+              cvy_dataset_describe(d)->nclasses == 8);
     OK(cvy_dataset_read(d, 2, 0, field));
     TRUE_THAT(got == 3 && x[7] == (float)pixels[2 * H * W + 7] * (1.0f / 255.0f));
     cvy_dataset_destroy(&d);

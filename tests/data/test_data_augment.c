@@ -1,4 +1,5 @@
-/* Augmentation: each step's arithmetic, that it depends on (seed, epoch, number) alone, the test set's part, and wrong lists. */
+/* Augmentation: each step's arithmetic, that it depends on (seed, epoch, number) alone, the test set's part, and wrong
+ * lists. */
 #include "test_data_support.h"
 
 #include <math.h>
@@ -158,7 +159,8 @@ static void test_wrong_lists(void)
     FAILS(make("[mirorr]", 1, &info, &a), CVY_E_CONFIG, "did you mean \"mirror\"");
     FAILS(make("[{random_crop: {size: 4, padd: 1}}]", 1, &info, &a), CVY_E_CONFIG, "pad");
     FAILS(make("[{mean: [1, 2, 3]}]", 1, &info, &a), CVY_E_CONFIG, "mean has 3 values, expected 1 or 2");
-    FAILS(make("[{random_crop: 9}]", 1, &info, &a), CVY_E_SHAPE, "random_crop of 9x9 does not fit into a picture of 5x7");
+    FAILS(make("[{random_crop: 9}]", 1, &info, &a), CVY_E_SHAPE,
+          "random_crop of 9x9 does not fit into a picture of 5x7");
     FAILS(make("[{std: 0}]", 1, &info, &a), CVY_E_CONFIG, "");
     FAILS(make("[mirror]", 1, &vector, &a), CVY_E_CONFIG, "mirror needs samples of the shape [C, H, W], these are 4");
     FAILS(make("[{mirror: true, resize: 3}]", 1, &info, &a), CVY_E_CONFIG, "one a list item");

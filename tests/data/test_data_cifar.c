@@ -65,7 +65,8 @@ static void test_damage(void)
     put_file(in_scratch("data_batch_9.bin"), bytes, sizeof bytes);
     OK(open_text(in_scratch("data_batch_9.bin"), NULL, 0, &d));
     OK(cvy_dataset_read(d, 0, 0, field));
-    FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_FORMAT, "data_batch_9.bin, record 1: label 200 is out of range, expected 0 .. 9");
+    FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_FORMAT,
+          "data_batch_9.bin, record 1: label 200 is out of range, expected 0 .. 9");
     cvy_dataset *part = NULL;
     FAILS(cvy_dataset_split(d, 0.5, 1, 0, &part), CVY_E_FORMAT, "record 1: label 200");
     cvy_dataset_destroy(&d);

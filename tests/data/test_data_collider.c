@@ -1,6 +1,6 @@
 /*
- * The generated events and the classic baselines: reproducible, shared energy spectra, baselines in their range, features that find jets where
- * jets were put, ROC and bootstrap against known answers.
+ * The generated events and the classic baselines: reproducible, shared energy spectra, baselines in their range,
+ * features that find jets where jets were put, ROC and bootstrap against known answers.
  */
 #include "data/data_collider.h"
 #include "test_data_support.h"
@@ -37,7 +37,8 @@ static void test_reproducible(void)
     OK(open_text("{format: collider, cells: 16, events: 3}", "[log]", 0, &small));
     OK(cvy_dataset_read(small, 2, 0, a));
     cvy_dataset_destroy(&small);
-    FAILS(open_text("{format: collider, ht_min: 900, ht_max: 800}", NULL, 0, &small), CVY_E_CONFIG, "ht_min 900 is not below ht_max 800");
+    FAILS(open_text("{format: collider, ht_min: 900, ht_max: 800}", NULL, 0, &small), CVY_E_CONFIG,
+          "ht_min 900 is not below ht_max 800");
     FAILS(open_text("{format: collider, pile_up: 3}", NULL, 0, &small), CVY_E_CONFIG, "pileup");
     cvy_dataset_destroy(&d);
 }
@@ -102,7 +103,8 @@ static void test_baselines(void)
     for (int i = 0; i < COLLIDER_BASELINES; i++) {
         const cvy_curve *curve = &b.at[i].curve;
         TRUE_THAT(curve->area > 0.75 && curve->area < 0.95);
-        TRUE_THAT(curve->fpr[0] == 0 && curve->tpr[0] == 0 && curve->fpr[curve->n - 1] == 1 && curve->tpr[curve->n - 1] == 1);
+        TRUE_THAT(curve->fpr[0] == 0 && curve->tpr[0] == 0 && curve->fpr[curve->n - 1] == 1 &&
+                  curve->tpr[curve->n - 1] == 1);
         for (int64_t k = 1; k < curve->n; k++)
             TRUE_THAT(curve->fpr[k] >= curve->fpr[k - 1] && curve->tpr[k] >= curve->tpr[k - 1]);
         /* Against a judge who knows the truth, with a little noise. */
@@ -111,7 +113,8 @@ static void test_baselines(void)
             oracle[k] = (float)b.label[k] * 3 + (float)(k % 97) / 40;
         OK(cvy_collider_compare(&b, i, oracle, 50, 1, 0.01, &c));
         TRUE_THAT(fabs(c.area[1].value - curve->area) < 1e-9 && c.area_difference.value > 10 * c.area_difference.se);
-        TRUE_THAT(fabs(c.efficiency[1].value - cvy_curve_at(curve, 0.01)) < 1e-6 && c.area[1].se > 0.002 && c.area[1].se < 0.02);
+        TRUE_THAT(fabs(c.efficiency[1].value - cvy_curve_at(curve, 0.01)) < 1e-6 && c.area[1].se > 0.002 &&
+                  c.area[1].se < 0.02);
         free(oracle);
     }
     TRUE_THAT(b.at[COLLIDER_LINEAR10].curve.area > b.at[COLLIDER_CUTS].curve.area);
@@ -151,7 +154,7 @@ static void test_roc(void)
     /* P(x + 0.2 > y) for uniforms: 1 - 0.8^2 / 2; the efficiency at 10 %: 0.1 + 0.2. */
     TRUE_THAT(fabs(cmp.area[0].value - 0.68) < 4 * cmp.area[0].se && cmp.area[0].se > 0.004 && cmp.area[0].se < 0.016);
     TRUE_THAT(fabs(cmp.efficiency[0].value - 0.3) < 4 * cmp.efficiency[0].se);
-    TRUE_THAT(cmp.area_difference.se < 0.1 * cmp.area[0].se);      /* nearly the same scores: the errors cancel */
+    TRUE_THAT(cmp.area_difference.se < 0.1 * cmp.area[0].se); /* nearly the same scores: the errors cancel */
     FAILS(cvy_paired_bootstrap(a, b, truth, N, 1, 1, 0.1, &cmp), CVY_E_ARGUMENT, "replicas");
     a[7] = NAN;
     FAILS(cvy_paired_bootstrap(a, b, truth, N, 10, 1, 0.1, &cmp), CVY_E_NUMERIC, "event 7");

@@ -13,7 +13,8 @@ static void check_pixels(int which, int H, int W, int channels, double tolerance
     for (int c = 0; c < 3; c++)
         for (int y = 0; y < H; y++)
             for (int i = 0; i < W; i++)
-                TRUE_THAT(fabs(x[(c * H + y) * W + i] * 255 - picture_value(which, channels == 1 ? 0 : c, y, i)) <= tolerance);
+                TRUE_THAT(fabs(x[(c * H + y) * W + i] * 255 - picture_value(which, channels == 1 ? 0 : c, y, i)) <=
+                          tolerance);
 }
 
 static void test_classes(void)
@@ -29,9 +30,12 @@ static void test_classes(void)
     put_file(in_scratch("set/README"), "hello", 5);
     OK(open_text(in_scratch("set"), NULL, 0, &d));
     const cvy_dataset_info *info = cvy_dataset_describe(d);
-    TRUE_THAT(info->nsamples == 5 && info->nclasses == 2 && strcmp(info->class_name[0], "cat") == 0 && strcmp(info->class_name[1], "dog") == 0);
+    TRUE_THAT(info->nsamples == 5 && info->nclasses == 2 && strcmp(info->class_name[0], "cat") == 0 &&
+              strcmp(info->class_name[1], "dog") == 0);
     TRUE_THAT(strcmp(cvy_shape_text(&info->field[0].shape), "3x12x16") == 0 && strcmp(info->format, "folder") == 0);
-    static const struct { int which, channels, label, tolerance; } want[] = {{0, 3, 0, 0}, {1, 3, 0, 6}, {4, 4, 0, 0}, {2, 1, 1, 2}, {3, 1, 1, 0}};
+    static const struct {
+        int which, channels, label, tolerance;
+    } want[] = {{0, 3, 0, 0}, {1, 3, 0, 6}, {4, 4, 0, 0}, {2, 1, 1, 2}, {3, 1, 1, 0}};
     for (int i = 0; i < 5; i++) {
         OK(cvy_dataset_read(d, i, 0, field));
         TRUE_THAT(label == want[i].label);
@@ -43,7 +47,8 @@ static void test_classes(void)
     OK(open_text(text, NULL, 0, &d));
     TRUE_THAT(cvy_dataset_describe(d)->field[0].shape.dim[0] == 1);
     OK(cvy_dataset_read(d, 0, 0, field));
-    const double luma = 0.299 * picture_value(0, 0, 5, 5) + 0.587 * picture_value(0, 1, 5, 5) + 0.114 * picture_value(0, 2, 5, 5);
+    const double luma =
+        0.299 * picture_value(0, 0, 5, 5) + 0.587 * picture_value(0, 1, 5, 5) + 0.114 * picture_value(0, 2, 5, 5);
     TRUE_THAT(fabs(x[5 * 16 + 5] * 255 - luma) <= 0.51);
     OK(cvy_dataset_read(d, 4, 0, field));
     TRUE_THAT(fabs(x[5 * 16 + 5] * 255 - picture_value(3, 0, 5, 5)) <= 0.01);
@@ -59,7 +64,8 @@ static void test_sizes(void)
     OK(open_text(in_scratch("sizes"), NULL, 0, &d));
     TRUE_THAT(cvy_dataset_describe(d)->nfield == 1 && cvy_dataset_describe(d)->nclasses == 0);
     OK(cvy_dataset_read(d, 0, 0, field));
-    FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_SHAPE, "sizes/b.png: a picture of 30x20 after augmentation, the set's samples are 8x8");
+    FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_SHAPE,
+          "sizes/b.png: a picture of 30x20 after augmentation, the set's samples are 8x8");
     cvy_dataset_destroy(&d);
     OK(open_text(in_scratch("sizes"), "[{resize: 10}]", 0, &d));
     TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "3x10x10") == 0);
@@ -68,7 +74,8 @@ static void test_sizes(void)
     TRUE_THAT(fabs(x[5 * 10 + 5] * 255 - (40 + 3 * (5 + 2 * 5 + 0.5) + 2 * (2 * 5 + 0.5))) < 0.01);
     cvy_dataset_destroy(&d);
     OK(open_text(in_scratch("sizes"), "[{random_crop: {size: [9, 9]}}]", 0, &d));
-    FAILS(cvy_dataset_read(d, 0, 0, field), CVY_E_SHAPE, "sizes/a.png: random_crop of 9x9 does not fit into a picture of 8x8");
+    FAILS(cvy_dataset_read(d, 0, 0, field), CVY_E_SHAPE,
+          "sizes/a.png: random_crop of 9x9 does not fit into a picture of 8x8");
     cvy_dataset_destroy(&d);
 }
 
@@ -114,7 +121,8 @@ static void test_damage(void)
     put_file(in_scratch("bad/b.png"), "", 0);
     damaged("b.png", CVY_E_FORMAT, "is neither a JPEG nor a PNG");
     OK(cvy_file_make_folder(in_scratch("bad/inner")));
-    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "holds both pictures (a.png, ..) and folders (inner, ..)");
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT,
+          "holds both pictures (a.png, ..) and folders (inner, ..)");
     OK(cvy_file_make_folder(in_scratch("half/full")));
     OK(cvy_file_make_folder(in_scratch("half/void")));
     put_png(in_scratch("half/full/a.png"), 0, 8, 8, 3);
@@ -136,6 +144,6 @@ int main(void)
 #else
 int main(void)
 {
-    return 0;       /* nothing to test: this build decodes no pictures */
+    return 0; /* nothing to test: this build decodes no pictures */
 }
 #endif

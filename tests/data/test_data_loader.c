@@ -1,16 +1,20 @@
 /*
- * The loader: what a step holds is the same for 1 to 4 ranks' shares, 0 to 3 threads and any depth; bad samples are skipped and counted or
- * fail the step with their name; the end; splits are stratified and seeded.
+ * The loader: what a step holds is the same for 1 to 4 ranks' shares, 0 to 3 threads and any depth; bad samples are
+ * skipped and counted or fail the step with their name; the end; splits are stratified and seeded.
  */
 #include "test_data_support.h"
 
-struct plan { int64_t n, batch, micro, epochs; int rank, nranks; };
+struct plan {
+    int64_t n, batch, micro, epochs;
+    int rank, nranks;
+};
 
 /* Steps of `batch` places in `micro` parts, each split over ranks; the tail is used. */
 static cvy_status share(void *user, int64_t step, cvy_share *out, int max, int *nshare_out)
 {
     const struct plan *p = user;
-    const int64_t per_epoch = (p->n + p->batch - 1) / p->batch, epoch = step / per_epoch, first = step % per_epoch * p->batch;
+    const int64_t per_epoch = (p->n + p->batch - 1) / p->batch, epoch = step / per_epoch,
+                  first = step % per_epoch * p->batch;
     if (epoch >= p->epochs)
         return CVY_END;
     const int64_t batch = CVY_MIN(p->batch, p->n - first);
@@ -30,7 +34,8 @@ static int64_t want_id[N * 2];
 
 static cvy_loader_opts options(struct plan *p, int threads, int depth)
 {
-    return (cvy_loader_opts){.shuffle = 1, .seed = 5, .threads = threads, .depth = depth, .share = share, .share_user = p};
+    return (cvy_loader_opts){
+        .shuffle = 1, .seed = 5, .threads = threads, .depth = depth, .share = share, .share_user = p};
 }
 
 /* One rank without threads, read directly: what everyone must see, by place in the run. */
@@ -84,7 +89,8 @@ static void check_run(cvy_dataset *d, int nranks, int rank, int64_t micro, int t
 static void test_equal(void)
 {
     cvy_dataset *d = NULL;
-    OK(open_text("{format: synthetic, shape: [3, 8, 8], samples: 53}", "[mirror, {random_crop: {pad: 2}}, {mean: [0.1, 0.2, 0.3]}]", 1, &d));
+    OK(open_text("{format: synthetic, shape: [3, 8, 8], samples: 53}",
+                 "[mirror, {random_crop: {pad: 2}}, {mean: [0.1, 0.2, 0.3]}]", 1, &d));
     make_truth(d);
     for (int nranks = 1; nranks <= 4; nranks++) {
         for (int64_t micro = 1; micro <= 3; micro += 2) {
@@ -100,7 +106,8 @@ static void test_equal(void)
     cvy_dataset_destroy(&d);
 }
 
-/* Starting in the middle gives the same as having come that far; dropping a loader with work under way is fine; steps go in order. */
+/* Starting in the middle gives the same as having come that far; dropping a loader with work under way is fine; steps
+ * go in order. */
 static void test_resume_and_misuse(void)
 {
     cvy_dataset *d = NULL;
@@ -169,7 +176,8 @@ static void test_no_allocation_in_the_step(void)
     cvy_loader *l = NULL;
     const cvy_rows *rows = NULL;
     struct plan p = {.n = N, .batch = BATCH, .micro = 1, .epochs = 2, .nranks = 1};
-    OK(open_text("{format: synthetic, shape: [3, 8, 8], samples: 53}", "[mirror, {random_crop: {pad: 2}}, {log: {}}]", 1, &d));
+    OK(open_text("{format: synthetic, shape: [3, 8, 8], samples: 53}", "[mirror, {random_crop: {pad: 2}}, {log: {}}]",
+                 1, &d));
     const cvy_loader_opts o = options(&p, 0, 1);
     OK(cvy_loader_create(d, &o, &l));
     int64_t before = 0;

@@ -1,4 +1,5 @@
-/* Packed sets: what is read back equals the source to the bit; flipped bits, truncation, strange indices and cut-off packing are named. */
+/* Packed sets: what is read back equals the source to the bit; flipped bits, truncation, strange indices and cut-off
+ * packing are named. */
 #include "test_data_pictures.h"
 
 enum { ELEMS = 3 * 8 * 8 };
@@ -12,7 +13,8 @@ static void check_same(cvy_dataset *a, cvy_dataset *b)
     for (int64_t c = 0; c < i->nclasses; c++)
         TRUE_THAT(strcmp(i->class_name[c], j->class_name[c]) == 0);
     for (int f = 0; f < i->nfield; f++)
-        TRUE_THAT(strcmp(i->field[f].name, j->field[f].name) == 0 && cvy_shape_equal(&i->field[f].shape, &j->field[f].shape));
+        TRUE_THAT(strcmp(i->field[f].name, j->field[f].name) == 0 &&
+                  cvy_shape_equal(&i->field[f].shape, &j->field[f].shape));
     for (int64_t n = 0; n < i->nsamples; n++) {
         for (int k = 0; k < 2; k++) {
             void *const field[] = {x[k], i->nclasses ? (void *)&label[k] : (void *)y[k]};
@@ -21,7 +23,8 @@ static void check_same(cvy_dataset *a, cvy_dataset *b)
             label[k] = 0;
             OK(cvy_dataset_read(k ? b : a, n, 2, field));
         }
-        TRUE_THAT(memcmp(x[0], x[1], sizeof x[0]) == 0 && memcmp(y[0], y[1], sizeof y[0]) == 0 && (!i->nclasses || label[0] == label[1]));
+        TRUE_THAT(memcmp(x[0], x[1], sizeof x[0]) == 0 && memcmp(y[0], y[1], sizeof y[0]) == 0 &&
+                  (!i->nclasses || label[0] == label[1]));
     }
 }
 
@@ -63,7 +66,8 @@ static void test_damage(void)
     FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_FORMAT, "index.bin: checksum");
     flip_byte(in_scratch("damage/index.bin"), 40);
     TRUE_THAT(truncate(in_scratch("damage/part-00002.cvy"), 100) == 0);
-    FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_FORMAT, "part-00002.cvy: 100 bytes, expected 824: truncated");
+    FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_FORMAT,
+          "part-00002.cvy: 100 bytes, expected 824: truncated");
     TRUE_THAT(truncate(in_scratch("damage/index.bin"), 100) == 0);
     TRUE_THAT(truncate(in_scratch("damage/part-00002.cvy"), 824) == 0);
     FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_FORMAT, "index.bin: 100 bytes, expected 160");
@@ -87,7 +91,8 @@ static void test_bad_source(void)
     cvy_pack_report report;
     cvy_pack_opts opts = {.check = 1};
     OK(open_text(in_scratch("data_batch_1.bin"), NULL, 0, &d));
-    FAILS(cvy_pack_write(d, in_scratch("stopped"), &opts, &report), CVY_E_FORMAT, "data_batch_1.bin, record 1: label 77");
+    FAILS(cvy_pack_write(d, in_scratch("stopped"), &opts, &report), CVY_E_FORMAT,
+          "data_batch_1.bin, record 1: label 77");
     FAILS(open_text(in_scratch("stopped"), NULL, 0, &p), CVY_E_FORMAT, "an empty data folder");
     opts.skip_bad = 1;
     OK(cvy_pack_write(d, in_scratch("stopped"), &opts, &report));
@@ -129,7 +134,8 @@ static void test_pictures(void)
 int main(void)
 {
     scratch_make();
-    round_trip("{format: synthetic, shape: [3, 8, 8], samples: 23}", "[{random_crop: {pad: 1}}]", in_scratch("p1"), 0, 1);
+    round_trip("{format: synthetic, shape: [3, 8, 8], samples: 23}", "[{random_crop: {pad: 1}}]", in_scratch("p1"), 0,
+               1);
     round_trip("{format: synthetic, shape: [3, 8, 8], samples: 23}", NULL, in_scratch("p2"), 4 * 824, 6);
     round_trip("{format: synthetic, shape: [9], samples: 4, targets: 3}", NULL, in_scratch("p3"), 1, 4);
     test_damage();

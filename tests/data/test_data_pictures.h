@@ -1,4 +1,5 @@
-/* test_data_pictures.h: writes small JPEG and PNG files for the tests, smooth enough that JPEG keeps them nearly as they are. */
+/* test_data_pictures.h: writes small JPEG and PNG files for the tests, smooth enough that JPEG keeps them nearly as
+ * they are. */
 #ifndef TEST_DATA_PICTURES_H
 #define TEST_DATA_PICTURES_H
 
@@ -45,12 +46,13 @@ static inline void put_jpeg(const char *path, int which, int H, int W, int compo
 
 static inline void put_png(const char *path, int which, int H, int W, int components)
 {
-    static const uint8_t type[] = {0, SPNG_COLOR_TYPE_GRAYSCALE, SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, SPNG_COLOR_TYPE_TRUECOLOR,
-                                   SPNG_COLOR_TYPE_TRUECOLOR_ALPHA};
+    static const uint8_t type[] = {0, SPNG_COLOR_TYPE_GRAYSCALE, SPNG_COLOR_TYPE_GRAYSCALE_ALPHA,
+                                   SPNG_COLOR_TYPE_TRUECOLOR, SPNG_COLOR_TYPE_TRUECOLOR_ALPHA};
     uint8_t *pixels = malloc((size_t)(H * W * components));
     for (int i = 0; i < H * W * components; i++)
         pixels[i] = picture_value(which, i % components, i / components / W, i / components % W);
-    struct spng_ihdr ihdr = {.width = (uint32_t)W, .height = (uint32_t)H, .bit_depth = 8, .color_type = type[components]};
+    struct spng_ihdr ihdr = {
+        .width = (uint32_t)W, .height = (uint32_t)H, .bit_depth = 8, .color_type = type[components]};
     spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);
     FILE *f = fopen(path, "wb");
     TRUE_THAT(f && spng_set_png_file(ctx, f) == 0 && spng_set_ihdr(ctx, &ihdr) == 0);

@@ -1,6 +1,6 @@
 /*
- * test_data_support.h: what the tests of src/data share: checks that say where they failed, a scratch folder, small files, sources as text.
- * Plain C, because the minimal build has no cmocka.
+ * test_data_support.h: what the tests of src/data share: checks that say where they failed, a scratch folder, small
+ * files, sources as text. Plain C, because the minimal build has no cmocka.
  */
 #ifndef TEST_DATA_SUPPORT_H
 #define TEST_DATA_SUPPORT_H
@@ -12,30 +12,30 @@
 
 #include "data/data_reader.h"
 
-#define OK(call)                                                                                               \
-    do {                                                                                                       \
-        const cvy_status status_ = (call);                                                                     \
-        if (status_ != CVY_OK) {                                                                               \
-            fprintf(stderr, "%s:%d: %s: status %d: %s\n", __FILE__, __LINE__, #call, status_, cvy_error_text()); \
-            exit(1);                                                                                           \
-        }                                                                                                      \
+#define OK(call)                                                                                                       \
+    do {                                                                                                               \
+        const cvy_status status_ = (call);                                                                             \
+        if (status_ != CVY_OK) {                                                                                       \
+            fprintf(stderr, "%s:%d: %s: status %d: %s\n", __FILE__, __LINE__, #call, status_, cvy_error_text());       \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
-#define TRUE_THAT(condition)                                                          \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);   \
-            exit(1);                                                                  \
-        }                                                                             \
+#define TRUE_THAT(condition)                                                                                           \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                                    \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 /* The call fails with this code, and its message holds these words. */
-#define FAILS(call, code, words)                                                                                        \
-    do {                                                                                                                \
-        const cvy_status status_ = (call);                                                                              \
-        if (status_ != (code) || !strstr(cvy_error_text(), (words))) {                                                  \
-            fprintf(stderr, "%s:%d: %s: status %d, expected %d; message \"%s\" should hold \"%s\"\n", __FILE__, __LINE__, \
-                    #call, status_, (int)(code), cvy_error_text(), (words));                                            \
-            exit(1);                                                                                                    \
-        }                                                                                                               \
+#define FAILS(call, code, words)                                                                                       \
+    do {                                                                                                               \
+        const cvy_status status_ = (call);                                                                             \
+        if (status_ != (code) || !strstr(cvy_error_text(), (words))) {                                                 \
+            fprintf(stderr, "%s:%d: %s: status %d, expected %d; message \"%s\" should hold \"%s\"\n", __FILE__,        \
+                    __LINE__, #call, status_, (int)(code), cvy_error_text(), (words));                                 \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 static char scratch_folder[256];
