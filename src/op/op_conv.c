@@ -135,6 +135,7 @@ static const cvy_sample conv_samples[] = {
     {.src = "1x8x6x6", .options = "kernel: 3, channels: 8, groups: 8, pad: 1"},
     {.src = "2x5x6x6", .options = "kernel: 3, channels: 17, relu: true"},
     {.src = "2x32x9x7", .options = "kernel: 3, channels: 48, pad: 1"},
+    {.src = "2x32x6x5", .options = "kernel: 3, channels: 64, groups: 2, pad: 1"},
     {.src = "3x4x11", .options = "kernel: 3, channels: 5, stride: 3, pad: 2"},
     {.src = "1x3x4x5x6", .options = "kernel: [2, 3, 3], channels: 2, stride: [1, 2, 1], pad: [0, 1, 1]"},
     {.src = "64x64x27x27", .options = "kernel: 5, channels: 192, pad: 2", .flags = CVY_SAMPLE_TIMING},
