@@ -15,3 +15,5 @@ export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export PRTE_MCA_hwloc_default_binding_policy=none
 # MPICH
 export HYDRA_BINDING=none
+# MPICH on UCX would replace mmap and munmap in the whole program, also in tests that count those calls
+export UCX_MEM_MMAP_HOOK_MODE=none
