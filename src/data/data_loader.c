@@ -317,7 +317,7 @@ cvy_status cvy_loader_create(cvy_dataset *d, const cvy_loader_opts *opts, cvy_lo
     cvy_loader *l = NULL;
     CVY_CHECK(opts->threads >= 0 && opts->threads <= 1024, CVY_E_CONFIG, "data.threads is %d, expected 0 .. 1024",
               opts->threads);
-    CVY_CHECK(opts->depth >= 1 && opts->depth <= 1024, CVY_E_CONFIG, "data.depth is %d, expected 1 .. 1024",
+    CVY_CHECK(opts->depth >= 1 && opts->depth <= 1024, CVY_E_CONFIG, "data.prefetch is %d, expected 1 .. 1024",
               opts->depth);
     CVY_TRY(cvy_mem_alloc(sizeof *l, &l));
     l->data = d;

@@ -147,11 +147,18 @@ static cvy_status new_node(cvy_graph *g, const cvy_op_def *op, const char *name,
     return CVY_OK;
 }
 
+/* A layer of several nodes is named once. */
+static cvy_status name_layer(cvy_status status, const char *layer, const char *op_name)
+{
+    const size_t n = strlen(layer);
+    const char *text = cvy_error_text();
+    const int named = strncmp(text, "layer ", 6) == 0 && strncmp(text + 6, layer, n) == 0 && text[6 + n] == ' ';
+    return status == CVY_OK || named ? status : cvy_error_prefix(status, "layer %s (%s)", layer, op_name);
+}
+
 static cvy_status infer_and_append(cvy_node *node, cvy_node **out)
 {
-    const cvy_status status = node->op->infer(node);
-    if (status != CVY_OK)
-        return cvy_error_prefix(status, "layer %s (%s)", node->layer, node->op->name);
+    CVY_TRY(name_layer(node->op->infer(node), node->layer, node->op->name));
     CVY_TRY(append_node(node->graph, node));
     *out = node;
     return CVY_OK;
@@ -186,10 +193,8 @@ cvy_status cvy_graph_layer(cvy_graph *g, const char *op_name, const char *name, 
 {
     const cvy_op_def *op = cvy_op_find(op_name);
     CVY_CHECK(op, CVY_E_ARGUMENT, "%s: there is no operator '%s'", name, op_name);
-    if (op->build) {
-        const cvy_status status = op->build(g, op, name, options, src, nsrc, dst_out);
-        return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "layer %s (%s)", name, op_name);
-    }
+    if (op->build)
+        return name_layer(op->build(g, op, name, options, src, nsrc, dst_out), name, op_name);
     cvy_node *node = NULL;
     CVY_TRY(new_node(g, op, name, name, src, nsrc, CVY_PHASE_MICRO, &node));
     if (op->options)

@@ -44,6 +44,7 @@ static cvy_status take_folder(cvy_trainer *t)
         t->is_new_folder = 1;
         return new_numbered_folder(t);
     }
+    CVY_CHECK(*out, CVY_E_ARGUMENT, "the run folder's name is empty");
     CVY_CHECK(strlen(out) < sizeof t->out, CVY_E_ARGUMENT, "the run folder's name is longer than %zu characters", sizeof t->out - 1);
     CVY_CHECK(!cvy_file_exists(out) || t->opts->resume, CVY_E_IO, "%s exists already: choose another --out, or go on in it with --resume", out);
     CVY_CHECK(cvy_file_exists(out) || !t->opts->resume, CVY_E_IO, "%s does not exist, so there is nothing to resume", out);
@@ -167,6 +168,8 @@ cvy_status cvy_trainer_write_head(cvy_trainer *t)
     join_path(t, "metrics.jsonl", path);
     if (status == CVY_OK)
         status = cvy_metrics_log_open(path, t->opts->resume ? t->step : -1, &t->log);
+    if (status == CVY_OK && t->session.job->log.trace)
+        status = cvy_file_replace(t->session.job->log.trace, "", 0);   /* that it cannot be written is known before the training */
     if (status == CVY_OK)
         write_status(t, "running", NULL);
     return status;

@@ -26,8 +26,8 @@ static const cvy_option data_rows[] = {
     {"tail", CVY_TYPE_CHOICE, DATA(tail), "keep", "keep|drop", "", "whether an epoch's last, smaller batch is used"},
     {"on_bad_sample", CVY_TYPE_CHOICE, DATA(on_bad_sample), "fail", "fail|skip", "",
      "what to do with a sample that cannot be read: stop, or count it and go on without it"},
-    {"threads", CVY_TYPE_INT, DATA(threads), "-1", "-1..", "", "threads that read and decode; -1 chooses, 0 works inside the step"},
-    {"prefetch", CVY_TYPE_INT, DATA(prefetch), "2", "1..", "steps", "steps kept ready ahead of the training"},
+    {"threads", CVY_TYPE_INT, DATA(threads), "-1", "-1..1024", "", "threads that read and decode; -1 chooses, 0 works inside the step"},
+    {"prefetch", CVY_TYPE_INT, DATA(prefetch), "2", "1..1024", "steps", "steps kept ready ahead of the training"},
     {0},
 };
 

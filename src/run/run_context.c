@@ -24,18 +24,19 @@ static int count_cores(cpu_set_t *mask_out)
 static cvy_status choose_threads(cvy_context *context)
 {
     cpu_set_t mine, all[64];
-    context->cores = count_cores(&mine);
-    if (context->opts.threads > 0) {
-        context->threads = context->opts.threads;
-        return CVY_OK;
-    }
     const cvy_comm *comm = context->comm;
-    if (comm->nranks == 1 || comm->nranks > CVY_COUNT(all)) {
-        context->threads = comm->node_nranks > 1 ? CVY_MAX(context->cores / comm->node_nranks, 1) : context->cores;
+    const int asked = context->opts.threads;
+    int sharing = 0;
+    context->cores = count_cores(&mine);
+    const int most = CVY_MAX(4 * context->cores, 256);             /* the runtime of OpenMP ends the process where it cannot start them */
+    const int exchange = comm->nranks > 1 && comm->nranks <= CVY_COUNT(all);
+    if (exchange)                      /* by all, whoever was told a number */
+        CVY_TRY(comm->ops->allgather(context->comm, &mine, sizeof mine, all));
+    CVY_CHECK(asked >= 0 && asked <= most, CVY_E_ARGUMENT, "%d compute threads a rank, expected 1 .. %d for %d cores, or 0 to choose", asked, most, context->cores);
+    if (asked > 0 || !exchange) {
+        context->threads = asked > 0 ? asked : comm->node_nranks > 1 ? CVY_MAX(context->cores / comm->node_nranks, 1) : context->cores;
         return CVY_OK;
     }
-    CVY_TRY(comm->ops->allgather(context->comm, &mine, sizeof mine, all));
-    int sharing = 0;
     for (int r = 0; r < comm->nranks; r++)
         sharing += CPU_EQUAL(&all[r], &mine) != 0;
     sharing = CVY_MIN(sharing, comm->node_nranks);

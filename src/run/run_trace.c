@@ -42,12 +42,11 @@ static cvy_status join(cvy_comm *comm, const cvy_json *mine, const char *path)
     char *all = NULL;
     cvy_text file = {0};
     cvy_status status = CVY_OK;
-    CVY_TRY_OUT(cvy_mem_alloc(sizeof *bytes_of * (size_t)comm->nranks, &bytes_of));
+    CVY_TRY_OUT(cvy_comm_agree(comm, cvy_mem_alloc(sizeof *bytes_of * (size_t)comm->nranks, &bytes_of)));
     CVY_TRY_OUT(comm->ops->allgather(comm, &bytes, sizeof bytes, bytes_of));
     for (int r = 0; r < comm->nranks; r++)
         total += bytes_of[r];
-    if (comm->rank == 0)
-        CVY_TRY_OUT(cvy_mem_alloc(total, &all));
+    CVY_TRY_OUT(cvy_comm_agree(comm, comm->rank == 0 ? cvy_mem_alloc(total, &all) : CVY_OK));
     CVY_TRY_OUT(comm->ops->gatherv(comm, mine->text.data, bytes, all, bytes_of, 0));
     if (comm->rank != 0)
         goto out;
@@ -79,7 +78,7 @@ cvy_status cvy_trace_write(cvy_program *program, int step, const char *path)
     cvy_json json = {0};
     double base = 0;
     CVY_TRY(common_base(comm, plan, &base));
-    cvy_status status = events_of_rank(plan, base, &json);
+    cvy_status status = cvy_comm_agree(comm, events_of_rank(plan, base, &json));
     if (status == CVY_OK)
         status = join(comm, &json, path);
     cvy_text_free(&json.text);
