@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "job/job_table.h"
 #include "job/job_trainer.h"
@@ -202,13 +201,18 @@ static cvy_status save_on_root(cvy_trainer *t)
     char path[640], time[32];
     cvy_json json = {0};
     const struct course course = course_of(t);
+    const cvy_dataset_info *train = cvy_dataset_describe(t->session.train);
     CVY_TRY(check_finite(t->session.program->vars));
     cvy_clock_text(time);
     cvy_json_open(&json, NULL, '{');
     cvy_json_int(&json, "step", t->step);
     cvy_json_int(&json, "samples", cvy_order_samples_before(&t->order, t->step));
     cvy_json_real(&json, "epoch", (double)t->step / (double)t->order.steps_per_epoch);
-    cvy_json_int(&json, "classes", cvy_dataset_describe(t->session.train)->nclasses);
+    cvy_json_int(&json, "classes", train->nclasses);
+    cvy_json_open(&json, "class_names", '[');
+    for (int64_t i = 0; i < train->nclasses && train->class_name; i++)
+        cvy_json_string(&json, NULL, train->class_name[i]);
+    cvy_json_close(&json, ']');
     cvy_json_int(&json, "train_samples", course.samples);
     cvy_json_int(&json, "batch", course.batch);
     cvy_json_int(&json, "accumulate", course.accumulate);
@@ -253,9 +257,9 @@ void cvy_trainer_end(cvy_trainer *t, cvy_status status)
 {
     char why[1024];
     snprintf(why, sizeof why, "%s", cvy_error_text());
-    if (t->is_new_folder && !t->plan_json)
-        rmdir(t->out);                 /* a job that did not begin leaves no trace */
-    else if (t->session.job && t->plan_json)
+    if (t->is_new_folder && !t->has_begun)
+        (void)!cvy_file_remove_tree(t->out);       /* a job that did not begin leaves no folder behind */
+    else if (t->session.job && t->has_begun)
         write_status(t, status == CVY_OK ? "finished" : status == CVY_STOPPED ? "stopped" : "failed", status < 0 ? why : NULL);
     cvy_mem_free(&t->plan_json);
     if (status < 0)

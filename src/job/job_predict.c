@@ -58,7 +58,6 @@ cvy_status cvy_run_predict(cvy_context *context, const char *target, const cvy_j
     int is_open = 0;
     cvy_status status = cvy_scoring_open(context, target, job, data, 0, &s);
     if (status == CVY_OK) {
-        s.scorer.labelled = 0;         /* outputs only: targets need not make sense */
         status = cvy_gathered_begin(&s, 0, write_rows, &table, &gathered);
         if (status == CVY_OK && context->comm->rank == 0) {
             status = open_table(out, s.scorer.order.nsamples, gathered.output_elems, &table);

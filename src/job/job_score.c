@@ -151,10 +151,10 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     CVY_TRY(cvy_program_step(s->program, step, 0));
     CVY_TRY(view_batch(scorer, step, rows, &view));
     const cvy_metric_rows metric_rows = {.n = rows->n, .output = &view.output, .target = &view.target, .weight = view.weight};
+    if (output)                        /* first, because it is collective and a metric's fault is this rank's own */
+        CVY_TRY(output(user, rows, &view.output));
     for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
         CVY_TRY(cvy_metric_add(pass->metric[i], &metric_rows));
-    if (output)
-        CVY_TRY(output(user, rows, &view.output));
     pass->nloss = s->program->step[step]->nloss;
     return scorer->labelled ? add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX) : CVY_OK;
 }

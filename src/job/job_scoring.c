@@ -55,16 +55,28 @@ static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_sou
     return s->run ? find_set(s) : CVY_OK;
 }
 
-/* Unlabelled data does not know the classes: the checkpoint does, else the training data. */
-static cvy_status find_classes(cvy_scoring *s, cvy_dataset_info *info)
+/* What the network was trained on: the checkpoint knows, else the training data. */
+static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
 {
-    const cvy_tree *classes = s->checkpoint.state ? cvy_tree_get(s->checkpoint.state, "classes") : NULL;
-    if (classes)
-        return cvy_tree_int(classes, &info->nclasses);
+    const cvy_tree *state = s->checkpoint.state, *classes = state ? cvy_tree_get(state, "classes") : NULL, *names = state ? cvy_tree_get(state, "class_names") : NULL;
+    if (classes) {
+        const char **known = NULL;
+        CVY_TRY(cvy_tree_int(classes, &s->nclasses));
+        if (names && names->kind == CVY_TREE_LIST && names->count == s->nclasses && s->nclasses > 0) {
+            CVY_TRY(cvy_pool_alloc(s->session.job->pool, sizeof *known * (size_t)names->count, &known));
+            for (int i = 0; i < names->count; i++)
+                known[i] = names->child[i]->text ? names->child[i]->text : "";
+        }
+        s->class_name = known;
+        return s->labelled ? cvy_session_check_classes(known, s->nclasses, data) : CVY_OK;
+    }
+    s->nclasses = data->nclasses;
+    s->class_name = data->class_name;
+    if (s->nclasses > 0)
+        return CVY_OK;
     cvy_dataset *train = NULL;
     CVY_TRY(cvy_dataset_open(s->session.job->data.train, s->session.job->data.augment, 0, 1, &train));
-    const cvy_dataset_info *known = cvy_dataset_describe(train);
-    info->nclasses = known->nclasses;
+    s->nclasses = cvy_dataset_describe(train)->nclasses;
     cvy_dataset_destroy(&train);
     return CVY_OK;
 }
@@ -74,12 +86,10 @@ static cvy_status make_program(cvy_scoring *s, int want_labels)
     cvy_session *session = &s->session;
     cvy_dataset_info info = *cvy_dataset_describe(session->test);
     cvy_program_opts opts;
-    s->labelled = info.nfield > 1;
+    s->labelled = want_labels && info.nfield > 1;      /* targets of data to predict need not make sense */
     CVY_CHECK(s->labelled || !want_labels, CVY_E_FORMAT, "%s has no labels to score against; use `convoy predict`", info.path);
-    if (info.nclasses == 0)
-        CVY_TRY(find_classes(s, &info));
-    s->nclasses = info.nclasses;
-    s->class_name = cvy_dataset_describe(session->test)->class_name;
+    CVY_TRY(find_classes(s, &info));
+    info.nclasses = s->nclasses;
     CVY_TRY(cvy_job_model(session->job, &info, s->labelled, &session->model));
     CVY_TRY(cvy_job_program_opts(session->job, NULL, &opts));
     CVY_TRY(cvy_program_create(session->context, &opts, &session->program));

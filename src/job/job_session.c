@@ -136,6 +136,36 @@ static int has_field(const cvy_dataset *d, const char *name)
     return 0;
 }
 
+/* Whether a class is named by its number, as readers do where the data have no names. */
+static int is_number_of(const char *name, int64_t i)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)i);
+    return strcmp(name, number) == 0;
+}
+
+cvy_status cvy_session_check_classes(const char *const *known, int64_t nknown, const cvy_dataset_info *data)
+{
+    const char *where = data->path && *data->path ? data->path : data->format;
+    CVY_CHECK((nknown > 0) == (data->nclasses > 0), CVY_E_CONFIG, "%s has %s, but the training data have %s", where, nknown > 0 ? "no classes" : "classes",
+              nknown > 0 ? "classes" : "none");
+    CVY_CHECK(data->nclasses <= nknown, CVY_E_CONFIG, "%s has %lld classes, but the training data have %lld", where, (long long)data->nclasses, (long long)nknown);
+    for (int64_t i = 0; i < data->nclasses && known && data->class_name; i++) {
+        const int unnamed = is_number_of(known[i], i) || is_number_of(data->class_name[i], i);
+        CVY_CHECK(unnamed || strcmp(known[i], data->class_name[i]) == 0, CVY_E_CONFIG,
+                  "class %lld is \"%s\" in %s, but \"%s\" in the training data: a folder must have all classes, by the same names", (long long)i,
+                  data->class_name[i], where, known[i]);
+    }
+    return CVY_OK;
+}
+
+static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_dataset **out)
+{
+    const cvy_dataset_info *train = cvy_dataset_describe(s->train);
+    CVY_TRY(cvy_dataset_open(source, s->job->data.augment, 0, (uint64_t)s->job->train.seed, out));
+    return cvy_session_check_classes(train->class_name, train->nclasses, cvy_dataset_describe(*out));
+}
+
 static cvy_status open_training(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
@@ -149,9 +179,9 @@ static cvy_status open_training(cvy_session *s)
     } else {
         CVY_TRY(cvy_dataset_open(data->train, data->augment, 1, seed, &s->train));
         if (data->val)
-            CVY_TRY(cvy_dataset_open(data->val, data->augment, 0, seed, &s->val));
+            CVY_TRY(open_further(s, data->val, &s->val));
         else if (data->test)
-            CVY_TRY(cvy_dataset_open(data->test, data->augment, 0, seed, &s->test));
+            CVY_TRY(open_further(s, data->test, &s->test));
     }
     s->weighs = has_field(s->train, "weight") || data->on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;

@@ -31,6 +31,8 @@ cvy_status cvy_session_open_training_data(cvy_session *s);
 cvy_status cvy_session_open_test_data(cvy_session *s, const char *source);
 /* Ranks that opened other data than rank 0 are refused, named. Collective. */
 cvy_status cvy_session_compare(const cvy_session *s);
+/* A set to score against that has other classes than the training data, or in another order, is refused: its labels would mean something else. */
+cvy_status cvy_session_check_classes(const char *const *known, int64_t nknown, const cvy_dataset_info *data);
 /* CVY_E_DISAGREE naming the rank where `value` is another than on rank 0. Collective. */
 cvy_status cvy_session_same(const cvy_session *s, const char *what, uint64_t value);
 void cvy_session_close(cvy_session *s);

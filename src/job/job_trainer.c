@@ -421,7 +421,9 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_comm_agree(comm, t->opts->resume ? cvy_trainer_restore(t) : initialise(t)));
     CVY_TRY(cvy_comm_agree(comm, cvy_schedule_create(job->train.schedule, job->train.lr, (double)cvy_order_samples_before(&t->order, t->order.last_step),
                                                      (double)cvy_order_samples_before(&t->order, t->order.steps_per_epoch), (double)t->order.batch, &t->schedule)));
-    return cvy_comm_agree(comm, cvy_trainer_write_head(t));
+    CVY_TRY(cvy_comm_agree(comm, cvy_trainer_write_head(t)));
+    t->has_begun = 1;
+    return CVY_OK;
 }
 
 cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts, cvy_train_result *result_out)

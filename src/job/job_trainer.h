@@ -39,7 +39,7 @@ typedef struct cvy_trainer {
     int is_new_best, stop_early;
     /* the run folder */
     char out[512];
-    int is_new_folder;                 /* made by this process */
+    int is_new_folder, has_begun;      /* made by this process; its head is written */
     cvy_metrics_log *log;              /* rank 0 */
     char *plan_json;
     double saved_s;
