@@ -42,14 +42,14 @@ refused 'cut.safetensors: tensor' "$CONVOY" test cut.safetensors --job job.yaml 
 
 # ---- damaged checkpoints: named, and the older one is taken; none sound: refused ----
 printf x >>run/checkpoints/step-00000006/weights.safetensors
-timeout 30 "$CONVOY" train job.yaml --out run --resume >log 2>&1 || fail "a damaged checkpoint ends the resume: $(cat log)"
+timeout 120 "$CONVOY" train job.yaml --out run --resume >log 2>&1 || fail "a damaged checkpoint ends the resume: $(cat log)"
 said log 'checkpoint step-00000006 is damaged and passed over: run/checkpoints/step-00000006/weights.safetensors' || fail "the damaged one is not named: $(cat log)"
 said run/STATUS 'finished step 6 of 6' || fail "the older checkpoint is not taken: $(cat run/STATUS)"
 for set in run/checkpoints/step-*; do printf x >>"$set/state.json"; done
 refused 'none of the 2 checkpoints is sound; the newest: ' "$CONVOY" train job.yaml --out run --resume
 
 # ---- numbers that run away: an end with a cause, and finite checkpoints ----
-timeout 30 "$CONVOY" train job.yaml --out wild --set train.optimizer.lr=1e30 --set 'checkpoint.every=1 steps' >out 2>err
+timeout 120 "$CONVOY" train job.yaml --out wild --set train.optimizer.lr=1e30 --set 'checkpoint.every=1 steps' >out 2>err
 [ $? = 1 ] || fail "a loss that is not finite does not end the run with code 1"
 said err 'holds a number that is not finite' || said err 'expected a finite number' || fail "no cause: $(cat err)"
 said wild/STATUS 'failed step' || fail "STATUS of a failed run: $(cat wild/STATUS)"

@@ -8,7 +8,7 @@
 (
     trap '' XFSZ
     ulimit -f 32768
-    timeout 60 "$CONVOY" train job.yaml --out small --set 'model.layers=[{fc: {channels: 30000}}, {fc: {channels: 4}}]' >out 2>err
+    timeout 200 "$CONVOY" train job.yaml --out small --set 'model.layers=[{fc: {channels: 30000}}, {fc: {channels: 4}}]' >out 2>err
     echo $? >code
 )
 [ "$(cat code)" = 1 ] || fail "exit code $(cat code) where nothing could be saved, expected 1"
@@ -28,7 +28,7 @@ trap 'umount -l "$work/disk"; rm -rf "$work"' EXIT
 "$CONVOY" train job.yaml --out whole --threads 1 --set train.epochs=300 >log 2>&1 || { fail "the run with room fails"; cat log; }
 
 # shellcheck disable=SC2086
-timeout 120 $MPIEXEC_N 2 "$CONVOY" train job.yaml --out disk/run --threads 1 --set train.epochs=300 --progress none >out 2>err &
+timeout 200 $MPIEXEC_N 2 "$CONVOY" train job.yaml --out disk/run --threads 1 --set train.epochs=300 --progress none >out 2>err &
 job=$!
 until [ -e disk/run/checkpoints/latest ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
 while kill -0 $job 2>/dev/null; do
@@ -45,6 +45,6 @@ grep -q '^newest sound checkpoint' log || fail "no sound checkpoint is left: $(c
 said log damaged && fail "a half-written checkpoint is left: $(cat log)"
 
 rm disk/filler
-timeout 60 "$CONVOY" train job.yaml --out disk/run --threads 1 --resume --set train.epochs=300 >log 2>&1 || fail "with room again it does not resume: $(cat log)"
+timeout 200 "$CONVOY" train job.yaml --out disk/run --threads 1 --resume --set train.epochs=300 >log 2>&1 || fail "with room again it does not resume: $(cat log)"
 [ -e disk/run/checkpoints/step-00000900 ] || fail "the resumed run did not come to its end"
 exit $failed
