@@ -1,11 +1,12 @@
 /*
  * linear_regression.c: the smallest use of libconvoy: fit y = W x + b to four points.
  *
- *     cc linear_regression.c $(pkg-config --cflags --libs convoy) -o linear_regression && ./linear_regression
+ *     cc linear_regression.c $(pkg-config --cflags --libs convoy) -lm -o linear_regression && ./linear_regression
  *
  * Prints W = -1.00000, b = 1.00000.
  */
 #include <convoy/convoy.h>
+#include <math.h>
 #include <stdio.h>
 
 #define CHECK(call)                                                                \
@@ -55,5 +56,5 @@ int main(void)
     cvy_program_destroy(&program);
     cvy_model_destroy(&model);
     cvy_context_destroy(&context);
-    return 0;
+    return fabsf(W + 1) < 1e-4f && fabsf(b - 1) < 1e-4f ? 0 : 1;
 }

@@ -14,7 +14,7 @@
 /* 2^n for n in -126 .. 127. */
 CVY_INLINE float cvy_exp2_int(int32_t n)
 {
-    const int32_t bits = (n + 127) * (1 << 23);
+    const uint32_t bits = (uint32_t)(n + 127) << 23; /* of a NaN's n nothing is asked but that it is no overflow */
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
