@@ -14,6 +14,7 @@ enum { CMD_EXIT_FAULT = 1, CMD_EXIT_USAGE = 2, CMD_EXIT_STOPPED = 75 };
 
 #define CMD_ARGS_MAX 8
 #define CMD_SETS_MAX 256
+#define CMD_BATCHES_MAX 32
 #define CMD_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 struct cmd_verb;
@@ -27,11 +28,12 @@ typedef struct cmd_line {              /* what was typed */
     const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features;
     cvy_shape input;
     cvy_dtype dtype;
-    int64_t classes, batch, steps, warmup, threads;
-    int resume, json, layers, nodes, skip_bad, verbose;
+    int64_t classes, batch[CMD_BATCHES_MAX], steps, warmup, threads;
+    int nbatch;
+    int resume, json, layers, skip_bad, verbose;
 } cmd_line;
 
-typedef enum { CMD_FLAG, CMD_TEXT, CMD_NUMBER, CMD_SHAPE, CMD_DTYPE, CMD_SET, CMD_CHOICE } cmd_kind;
+typedef enum { CMD_FLAG, CMD_TEXT, CMD_NUMBER, CMD_SHAPE, CMD_DTYPE, CMD_SET, CMD_CHOICE, CMD_BATCHES } cmd_kind;
 
 typedef struct cmd_option {
     const char *name;                  /* "--batch"; NULL ends the table */

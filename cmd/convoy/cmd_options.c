@@ -102,6 +102,22 @@ static int read_set(const char *value, cmd_line *line)
     return 0;
 }
 
+/* "16" or "1,4,16". */
+static int read_batches(const cmd_option *option, const char *value, cmd_line *line)
+{
+    line->nbatch = 0;
+    for (const char *at = value;; at++) {
+        char *end = NULL;
+        const long long x = strtoll(at, &end, 10);
+        if (end == at || x < 1 || x > INT32_MAX || (*end && *end != ',') || line->nbatch == CMD_BATCHES_MAX)
+            return wrong_value(option, value, "a whole number above 0, or a list of them such as 1,4,16");
+        line->batch[line->nbatch++] = x;
+        at = end;
+        if (!*at)
+            return 0;
+    }
+}
+
 static int read_value(const cmd_option *option, const char *value, cmd_line *line)
 {
     void *field = (char *)line + option->offset;
@@ -111,6 +127,7 @@ static int read_value(const cmd_option *option, const char *value, cmd_line *lin
     case CMD_SHAPE: return read_shape(option, value, field);
     case CMD_CHOICE: return read_choice(option, value, field);
     case CMD_SET: return read_set(value, line);
+    case CMD_BATCHES: return read_batches(option, value, line);
     case CMD_DTYPE:
         if (cvy_dtype_parse(value, field) == CVY_OK && (*(cvy_dtype *)field == CVY_DTYPE_F32 || *(cvy_dtype *)field == CVY_DTYPE_F64))
             return 0;

@@ -87,15 +87,16 @@ typedef struct cvy_bench_opts {
     int64_t steps, warmup;        /* timed steps, 0: as many as take 5 s, at least 5; steps before them, 0: 2 */
     const char *kernels, *passes_off;
     const char *trace;            /* file for a Chrome trace of the last step, or NULL */
-    int per_node;                 /* add "nodes": [{name, op, kernel, ms}] of the medians over the timed steps */
 } cvy_bench_opts;
 
 /**
  * cvy_run_bench - time training or forward steps on synthetic data, with the plan and executor of cvy_run_train() (SGD, momentum 0.9)
- * @json_out: one JSON object: model batch mode dtype threads ranks images_per_s images_per_s_best ms_median ms_sd gflop_per_s peak_rss_bytes
- *            exposed_comm_ms params arena_bytes (rank 0; NULL on others)
+ * @json_out: one JSON object (rank 0; NULL on others): model batch mode dtype threads ranks; images_per_s (mean) images_per_s_best ms_median ms_mean ms_sd
+ *            exposed_comm_ms; parameters, macs (multiply-adds of a sample's forward pass); gflop_per_s and peak_share, its share of a matrix product's
+ *            speed on the same ranks in the same run (f32 Winograd does fewer operations than are counted, so it may pass 1); loss_first loss_last;
+ *            peak_rss_bytes (sum over the ranks), arena_bytes
  *
- * Collective: yes. Errors: CVY_E_CONFIG, CVY_E_SHAPE, CVY_E_MEMORY.
+ * Collective: yes. Errors: CVY_E_CONFIG, CVY_E_SHAPE, CVY_E_MEMORY (what is needed and what batch would fit); another call may follow a fault.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts, char **json_out);
 

@@ -27,6 +27,12 @@ cvy_status cvy_mem_alloc_pages(size_t bytes, void *out);
 /* block: address of any object pointer, which becomes NULL; bytes as allocated. */
 void cvy_mem_free_pages(void *block, size_t bytes);
 
+/* Bytes that this process could still take by the system's own estimate and the limits of its control groups; -1: unknown. */
+int64_t cvy_mem_left(void);
+/* The most resident memory that the process has held since it began, or since the last reset (where the system allows one), in bytes. */
+int64_t cvy_mem_peak(void);
+void cvy_mem_peak_reset(void);
+
 /* A pool: many small objects that die together (a graph, a parsed file). */
 typedef struct cvy_pool cvy_pool;
 cvy_status cvy_pool_create(cvy_pool **out);

@@ -1,29 +1,17 @@
 /*
- * job_bench.c: cvy_run_bench(): times steps of the plan and executor that train uses, on made-up data.
+ * job_bench.c: a network set up on made-up data and timed: cvy_run_bench(), and what cvy_run_time() and cvy_run_check() begin with.
  *
- * What is timed is the whole step: forward, backward, sums over ranks, update. A step's time is that of the slowest rank. A network of the zoo is
- * timed as PyTorch's own benchmarks do it: SGD with momentum 0.9, batch-norm statistics over the rank's share.
+ * What is timed is the whole step of the plan and executor that train uses: forward, backward, sums over ranks, update. A step's time is that of the
+ * slowest rank. A network of the zoo is timed as PyTorch's own benchmarks do it: SGD with momentum 0.9, batch-norm statistics over the rank's share.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#include "job/job_session.h"
+#include "job/job_bench.h"
 #include "run/run_trace.h"
 
 #define SECONDS_DEFAULT 5.0
-#define NODE_STEPS_MAX 256             /* of how many steps single instructions are remembered */
-
-struct bench {
-    cvy_session session;
-    cvy_bench_opts opts;
-    cvy_dataset_info data;
-    cvy_program_step_info *step;
-    int number;                        /* of the step in the program */
-    int64_t batch, nclasses, steps, node_steps;
-    double plan_s, *step_s, *comm_s, *node_s;   /* node_s: [node_steps, instructions] */
-};
 
 /* ---- the job ---- */
 
@@ -53,7 +41,7 @@ static cvy_field field(char *name, cvy_dtype dtype, const cvy_shape *shape)
 }
 
 /* Images of this shape with a label. */
-static void describe(struct bench *b, const cvy_shape *input, int64_t classes)
+static void describe(cvy_bench *b, const cvy_shape *input, int64_t classes)
 {
     static char x[] = "x", label[] = "label";
     b->data = (cvy_dataset_info){.nfield = 2, .nclasses = classes, .format = "made-up data"};
@@ -62,7 +50,7 @@ static void describe(struct bench *b, const cvy_shape *input, int64_t classes)
 }
 
 /* What the data would be: as asked for, as the job's data are, or as the network likes them. */
-static cvy_status find_data(struct bench *b)
+static cvy_status find_data(cvy_bench *b)
 {
     const cvy_bench_opts *o = &b->opts;
     const cvy_job *job = b->session.job;
@@ -77,9 +65,12 @@ static cvy_status find_data(struct bench *b)
     return CVY_OK;
 }
 
-static cvy_status open_bench(cvy_context *context, struct bench *b)
+cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_bench *b)
 {
     const cvy_bench_opts *o = &b->opts;
+    *b = (cvy_bench){.peak_flop_per_s = NAN, .loss_first = NAN, .loss_last = NAN};
+    memcpy(&b->opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
+    cvy_mem_peak_reset();
     CVY_TRY(o->job ? cvy_session_open_job(context, o->job, &b->session) : zoo_job(context, o, &b->session));
     cvy_job *job = b->session.job;
     if (o->batch > 0)
@@ -89,27 +80,18 @@ static cvy_status open_bench(cvy_context *context, struct bench *b)
     return cvy_comm_agree(context->comm, find_data(b));
 }
 
-static cvy_status make_program(struct bench *b)
+void cvy_bench_close(cvy_bench *b)
 {
-    cvy_session *s = &b->session;
-    cvy_program_opts opts;
-    cvy_training_opts training;
-    CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, &b->batch));
-    CVY_TRY(cvy_job_model(s->job, &b->data, !b->opts.forward, &s->model));
-    CVY_TRY(cvy_job_program_opts(s->job, NULL, &opts));
-    CVY_TRY(cvy_job_training_opts(s->job, &training));
-    opts.kernels = b->opts.kernels ? b->opts.kernels : opts.kernels;
-    opts.passes_off = b->opts.passes_off ? b->opts.passes_off : opts.passes_off;
-    CVY_TRY(cvy_program_create(s->context, &opts, &s->program));
-    cvy_job_group_variables(s->job, s->program);
-    return b->opts.forward ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
-                           : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number);
+    cvy_mem_free(&b->step_s);
+    cvy_mem_free(&b->comm_s);
+    cvy_mem_free(&b->node_s);
+    cvy_session_close(&b->session);
 }
 
 /* ---- made-up rows ---- */
 
 /* Values of mean 0 and variance 1; labels below the number of classes; weights 1. The same rows whatever the number of ranks. */
-static void fill_feed(const struct bench *b, const cvy_plan_feed *feed, int64_t first_row)
+static void fill_feed(const cvy_bench *b, const cvy_plan_feed *feed, int64_t first_row)
 {
     const cvy_span span = {.dtype = feed->dtype, .data = feed->data};
     const cvy_rng rng = cvy_rng_make(1, feed->name, 0, 0);
@@ -127,7 +109,7 @@ static void fill_feed(const struct bench *b, const cvy_plan_feed *feed, int64_t 
     }
 }
 
-static void fill_feeds(const struct bench *b)
+static void fill_feeds(const cvy_bench *b)
 {
     cvy_plan *plan = b->step->plan;
     for (int i = 0; i < plan->nfeed; i++)
@@ -135,9 +117,39 @@ static void fill_feeds(const struct bench *b)
             fill_feed(b, &plan->feed[i], plan->unit[0]->graph->batch.first);
 }
 
-/* ---- timing ---- */
+/* ---- the program ---- */
 
-static cvy_status one_step(struct bench *b, double *seconds_out)
+static cvy_status make_program(cvy_bench *b, const char *kernels, const char *passes_off)
+{
+    cvy_session *s = &b->session;
+    cvy_program_opts opts;
+    cvy_training_opts training;
+    CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, &b->batch));
+    CVY_TRY(cvy_job_model(s->job, &b->data, !b->opts.forward, &s->model));
+    CVY_TRY(cvy_job_program_opts(s->job, NULL, &opts));
+    CVY_TRY(cvy_job_training_opts(s->job, &training));
+    opts.kernels = kernels ? kernels : b->opts.kernels ? b->opts.kernels : opts.kernels;
+    opts.passes_off = passes_off ? passes_off : b->opts.passes_off ? b->opts.passes_off : opts.passes_off;
+    CVY_TRY(cvy_program_create(s->context, &opts, &s->program));
+    cvy_job_group_variables(s->job, s->program);
+    return b->opts.forward ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
+                           : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number);
+}
+
+cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off)
+{
+    const double begin = cvy_clock_s();
+    CVY_TRY(cvy_comm_agree(b->session.context->comm, make_program(b, kernels, passes_off)));
+    CVY_TRY(cvy_program_plan(b->session.program));
+    b->plan_s = cvy_clock_s() - begin;
+    b->step = b->session.program->step[b->number];
+    fill_feeds(b);
+    return CVY_OK;
+}
+
+/* ---- steps ---- */
+
+cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
 {
     const double begin = cvy_clock_s();
     CVY_TRY(cvy_program_step(b->session.program, b->number, b->session.job->train.lr));
@@ -145,22 +157,36 @@ static cvy_status one_step(struct bench *b, double *seconds_out)
     return CVY_OK;
 }
 
-/* Warm-up; from its last step the number of timed ones, if it is not given, equal on all ranks. */
-static cvy_status warm_up(struct bench *b)
+cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
+{
+    double sum = b->opts.forward ? NAN : 0;
+    for (int i = 0; i < b->step->nloss && !b->opts.forward; i++) {
+        double loss = 0;
+        CVY_TRY(cvy_program_loss(b->session.program, b->number, b->step->losses[i], &loss));
+        sum += loss;
+    }
+    *loss_out = sum;
+    return CVY_OK;
+}
+
+/* Steps that are not timed; from the last of them the number of timed ones, if it is not given, equal on all ranks. */
+static cvy_status warm_up(cvy_bench *b)
 {
     cvy_comm *comm = b->session.context->comm;
     const int64_t warmup = b->opts.warmup > 0 ? b->opts.warmup : 2;
     double last = 0;
-    for (int64_t i = 0; i < warmup; i++)
-        CVY_TRY(one_step(b, &last));
+    for (int64_t i = 0; i < warmup; i++) {
+        CVY_TRY(cvy_bench_step(b, &last));
+        if (i == 0)
+            CVY_TRY(cvy_bench_loss(b, &b->loss_first));
+    }
     CVY_TRY(comm->ops->allreduce(comm, &last, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     const double fit = SECONDS_DEFAULT / CVY_MAX(last, 1e-6);
     b->steps = b->opts.steps > 0 ? b->opts.steps : (int64_t)CVY_MIN(CVY_MAX(ceil(fit), 5), 20000);
-    b->node_steps = b->opts.per_node ? CVY_MIN(b->steps, NODE_STEPS_MAX) : 0;
     return CVY_OK;
 }
 
-static cvy_status time_steps(struct bench *b)
+static cvy_status time_steps(cvy_bench *b)
 {
     cvy_comm *comm = b->session.context->comm;
     const cvy_plan *plan = b->step->plan;
@@ -169,13 +195,29 @@ static cvy_status time_steps(struct bench *b)
     CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)(b->node_steps * plan->ninstr), &b->node_s));
     CVY_TRY(comm->ops->barrier(comm));
     for (int64_t i = 0; i < b->steps; i++) {
-        CVY_TRY(one_step(b, &b->step_s[i]));
+        CVY_TRY(cvy_bench_step(b, &b->step_s[i]));
         b->comm_s[i] = b->step->time.exposed_comm;
         for (int k = 0; i < b->node_steps && k < plan->ninstr; k++)
             b->node_s[i * plan->ninstr + k] = plan->end_s[k] - plan->end_s[k - 1];
     }
+    CVY_TRY(cvy_bench_loss(b, &b->loss_last));
     CVY_TRY(comm->ops->allreduce(comm, b->step_s, b->steps, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     return comm->ops->allreduce(comm, b->comm_s, b->steps, CVY_DTYPE_F64, CVY_REDUCE_MAX);
+}
+
+/* The yardstick is taken before and behind the steps: the better counts, for other work on the machine can only slow it. */
+cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max)
+{
+    cvy_context *context = b->session.context;
+    const cvy_dtype dtype = b->session.program->opts.dtype;
+    double before = NAN, behind = NAN;
+    CVY_TRY(cvy_bench_peak(context, dtype, &before));
+    CVY_TRY(warm_up(b));
+    b->node_steps = CVY_MIN(b->steps, node_steps_max);
+    CVY_TRY(time_steps(b));
+    CVY_TRY(cvy_bench_peak(context, dtype, &behind));
+    b->peak_flop_per_s = CVY_MAX(before, behind);
+    return b->opts.trace ? cvy_trace_write(b->session.program, b->number, b->opts.trace) : CVY_OK;
 }
 
 /* ---- figures ---- */
@@ -186,70 +228,60 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts. */
-static double median(double *x, int64_t n)
+double cvy_median(double *x, int64_t n)
 {
     qsort(x, (size_t)n, sizeof *x, by_value);
     return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
 }
 
-/* Floating-point operations of this rank's step; views cost nothing. */
-static double step_flop(const cvy_plan *plan)
+int cvy_node_multiplies(const cvy_node *node)
 {
-    double flop = 0;
+    if (node->backward || node->phase != CVY_PHASE_MICRO)
+        return 0;
+    for (int i = 0; i < node->nsrc; i++) {
+        const cvy_value *v = node->src[i];
+        if (v && v->kind == CVY_VALUE_VARIABLE && v->variable->role == CVY_ROLE_WEIGHT && v->shape.ndim >= 2)
+            return 1;
+    }
+    return 0;
+}
+
+/* Views cost nothing. */
+cvy_work cvy_step_work(const cvy_plan *plan)
+{
+    cvy_work work = {0};
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_call *call = plan->instr[i].call;
-        if (call && (call->kind == CVY_CALL_KERNEL || call->kind == CVY_CALL_REFERENCE))
-            flop += (double)cvy_node_cost(call->node).flop;
+        if (!call || (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE))
+            continue;
+        const double flop = (double)cvy_node_cost(call->node).flop;
+        work.flop += flop;
+        work.macs += cvy_node_multiplies(call->node) ? 0.5 * flop : 0;
     }
-    return flop;
+    return work;
 }
 
-static double peak_rss_bytes(void)
+static int64_t count_parameters(const cvy_vars *vars)
 {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? 1024.0 * (double)usage.ru_maxrss : 0;
+    int64_t n = 0;
+    for (int i = 0; i < vars->count; i++)
+        n += vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&vars->at[i]->shape) : 0;
+    return n;
 }
 
-static const char *instr_kernel(const cvy_instr *instr)
+void cvy_bench_add_head(const cvy_bench *b, cvy_json *json)
 {
-    static const char *const words[] = {"kernel", "reference", "reorder", "view", "allreduce", "reduce_start", "reduce_wait", "absent", "accumulate", "zero"};
-    return instr->call && instr->call->kernel ? instr->call->kernel->name : words[instr->kind];
+    const cvy_session *s = &b->session;
+    cvy_json_string(json, "model", s->model->name);
+    cvy_json_int(json, "batch", b->batch);
+    cvy_json_string(json, "mode", b->opts.forward ? "forward" : "train");
+    cvy_json_string(json, "dtype", cvy_dtype_text(s->program->opts.dtype));
+    cvy_json_string(json, "input", cvy_shape_text(&b->data.field[0].shape));
+    cvy_json_int(json, "threads", s->context->threads);
+    cvy_json_int(json, "ranks", s->context->comm->nranks);
 }
 
-static void add_node(const struct bench *b, int i, double *column, cvy_json *json)
-{
-    const cvy_plan *plan = b->step->plan;
-    const cvy_instr *instr = &plan->instr[i];
-    const cvy_node *node = instr->call ? instr->call->node : NULL;
-    const cvy_unit *unit = plan->unit[instr->micro];
-    for (int64_t s = 0; s < b->node_steps; s++)
-        column[s] = b->node_s[s * plan->ninstr + i];
-    cvy_json_open(json, NULL, '{');
-    if (!node && instr->call && instr->call->src[0] >= 0)
-        cvy_json_string(json, "name", unit->loc[instr->call->src[0]].value->name);
-    else
-        cvy_json_string(json, "name", node ? node->name : "step");
-    cvy_json_string(json, "op", node ? node->op->name : instr_kernel(instr));
-    cvy_json_string(json, "kernel", instr_kernel(instr));
-    cvy_json_real(json, "ms", 1e3 * median(column, b->node_steps));
-    cvy_json_close(json, '}');
-}
-
-/* Medians of each instruction on rank 0, in the order of the plan. */
-static cvy_status add_nodes(const struct bench *b, cvy_json *json)
-{
-    double *column = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *column * (size_t)b->node_steps, &column));
-    cvy_json_open(json, "nodes", '[');
-    for (int i = 0; i < b->step->plan->ninstr; i++)
-        add_node(b, i, column, json);
-    cvy_json_close(json, ']');
-    cvy_mem_free(&column);
-    return CVY_OK;
-}
-
-static void add_times(const struct bench *b, double flop, cvy_json *json)
+void cvy_bench_add_times(const cvy_bench *b, double flop, cvy_json *json)
 {
     const int64_t n = b->steps;
     double sum = 0, squares = 0;
@@ -257,61 +289,52 @@ static void add_times(const struct bench *b, double flop, cvy_json *json)
         sum += b->step_s[i];
     for (int64_t i = 0; i < n; i++)
         squares += (b->step_s[i] - sum / (double)n) * (b->step_s[i] - sum / (double)n);
-    const double middle = median(b->step_s, n), best = b->step_s[0];
+    const double middle = cvy_median(b->step_s, n), best = b->step_s[0];
     cvy_json_real(json, "images_per_s", (double)(b->batch * n) / sum);
     cvy_json_real(json, "images_per_s_best", (double)b->batch / best);
     cvy_json_real(json, "ms_median", 1e3 * middle);
-    cvy_json_real(json, "ms_best", 1e3 * best);
+    cvy_json_real(json, "ms_mean", 1e3 * sum / (double)n);
     cvy_json_real(json, "ms_sd", n > 1 ? 1e3 * sqrt(squares / (double)(n - 1)) : 0);
+    cvy_json_real(json, "ms_best", 1e3 * best);
     cvy_json_int(json, "steps", n);
     cvy_json_real(json, "gflop", 1e-9 * flop);
     cvy_json_real(json, "gflop_per_s", 1e-9 * flop / middle);
-    cvy_json_real(json, "exposed_comm_ms", 1e3 * median(b->comm_s, n));
+    cvy_json_real(json, "peak_gflop_per_s", 1e-9 * b->peak_flop_per_s);
+    cvy_json_real(json, "peak_share", flop / middle / b->peak_flop_per_s);
+    cvy_json_real(json, "exposed_comm_ms", 1e3 * cvy_median(b->comm_s, n));
 }
 
-static cvy_status write_json(struct bench *b, double flop, double rss, double rss_max, cvy_json *json)
+/* ---- bench ---- */
+
+static cvy_status write_json(const cvy_bench *b, const cvy_work *work, double rss, double rss_max, cvy_json *json)
 {
-    const cvy_session *s = &b->session;
-    const cvy_program *p = s->program;
-    int64_t params = 0;
-    double loss = NAN;
-    for (int i = 0; i < p->vars->count; i++)
-        params += p->vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&p->vars->at[i]->shape) : 0;
-    if (!b->opts.forward)
-        CVY_TRY(cvy_program_loss(p, b->number, b->step->losses[0], &loss));
+    const cvy_program *p = b->session.program;
     cvy_json_open(json, NULL, '{');
-    cvy_json_string(json, "model", s->model->name);
-    cvy_json_int(json, "batch", b->batch);
-    cvy_json_string(json, "mode", b->opts.forward ? "forward" : "train");
-    cvy_json_string(json, "dtype", cvy_dtype_text(p->opts.dtype));
-    cvy_json_string(json, "input", cvy_shape_text(&b->data.field[0].shape));
-    cvy_json_int(json, "threads", s->context->threads);
-    cvy_json_int(json, "ranks", s->context->comm->nranks);
-    add_times(b, flop, json);
+    cvy_bench_add_head(b, json);
+    cvy_bench_add_times(b, work->flop, json);
+    cvy_json_int(json, "parameters", count_parameters(p->vars));
+    cvy_json_int(json, "macs", llround(work->macs / (double)b->batch));
+    cvy_json_real(json, "loss_first", b->loss_first);
+    cvy_json_real(json, "loss_last", b->loss_last);
     cvy_json_real(json, "peak_rss_bytes", rss);
     cvy_json_real(json, "peak_rss_bytes_largest_rank", rss_max);
-    cvy_json_int(json, "params", params);
     cvy_json_int(json, "arena_bytes", (int64_t)p->arena_bytes);
     cvy_json_real(json, "plan_s", b->plan_s);
-    cvy_json_real(json, "loss", loss);
-    if (b->node_steps)
-        CVY_TRY(add_nodes(b, json));
     cvy_json_close(json, '}');
     return json->text.status;
 }
 
-static cvy_status report(struct bench *b, char **json_out)
+static cvy_status report(const cvy_bench *b, char **json_out)
 {
     cvy_comm *comm = b->session.context->comm;
-    double sums[] = {step_flop(b->step->plan), peak_rss_bytes()}, largest = sums[1];
+    const cvy_work mine = cvy_step_work(b->step->plan);
+    double sums[] = {mine.flop, mine.macs, (double)cvy_mem_peak()}, largest = sums[2];
     cvy_json json = {0};
-    CVY_TRY(comm->ops->allreduce(comm, sums, 2, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    CVY_TRY(comm->ops->allreduce(comm, sums, CVY_COUNT(sums), CVY_DTYPE_F64, CVY_REDUCE_SUM));
     CVY_TRY(comm->ops->allreduce(comm, &largest, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
-    if (b->opts.trace)
-        CVY_TRY(cvy_trace_write(b->session.program, b->number, b->opts.trace));
     if (comm->rank != 0)
         return CVY_OK;
-    const cvy_status status = write_json(b, sums[0], sums[1], largest, &json);
+    const cvy_status status = write_json(b, &(cvy_work){sums[0], sums[1]}, sums[2], largest, &json);
     if (status != CVY_OK)
         cvy_text_free(&json.text);
     else
@@ -319,31 +342,17 @@ static cvy_status report(struct bench *b, char **json_out)
     return status;
 }
 
-static cvy_status run_bench(struct bench *b, char **json_out)
-{
-    cvy_comm *comm = b->session.context->comm;
-    const double begin = cvy_clock_s();
-    CVY_TRY(cvy_comm_agree(comm, make_program(b)));
-    CVY_TRY(cvy_program_plan(b->session.program));
-    b->plan_s = cvy_clock_s() - begin;
-    b->step = b->session.program->step[b->number];
-    fill_feeds(b);
-    CVY_TRY(warm_up(b));
-    CVY_TRY(time_steps(b));
-    return cvy_comm_agree(comm, report(b, json_out));
-}
-
 cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts, char **json_out)
 {
-    struct bench b = {0};
-    memcpy(&b.opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
+    cvy_bench b;
     *json_out = NULL;
-    cvy_status status = open_bench(context, &b);
+    cvy_status status = cvy_bench_open(context, opts, &b);
     if (status == CVY_OK)
-        status = run_bench(&b, json_out);
-    cvy_mem_free(&b.step_s);
-    cvy_mem_free(&b.comm_s);
-    cvy_mem_free(&b.node_s);
-    cvy_session_close(&b.session);
+        status = cvy_bench_plan(&b, NULL, NULL);
+    if (status == CVY_OK)
+        status = cvy_bench_measure(&b, 0);
+    if (status == CVY_OK)
+        status = cvy_comm_agree(context->comm, report(&b, json_out));
+    cvy_bench_close(&b);
     return status;
 }

@@ -269,6 +269,7 @@ static cvy_status allocate(cvy_program *p)
 
 cvy_status cvy_program_allocate(cvy_program *p)
 {
+    CVY_TRY(cvy_comm_agree(p->context->comm, cvy_program_check_memory(p)));
     const int before = cvy_team_enter(p->context->threads);
     const cvy_status status = allocate(p);
     cvy_team_leave(before);

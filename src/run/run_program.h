@@ -58,6 +58,8 @@ struct cvy_program {
 /* Planning without memory: what `convoy plan` needs. cvy_program_plan() is this and cvy_program_allocate(). */
 cvy_status cvy_program_prepare(cvy_program *program);
 cvy_status cvy_program_allocate(cvy_program *program);
+/* CVY_E_MEMORY, with what is needed and what batch would fit, where a planned program is larger than the memory that is left. */
+cvy_status cvy_program_check_memory(const cvy_program *program);
 /* As if `updates` steps had been done on this one's optimiser state: a run that goes on. */
 void cvy_program_set_updates(cvy_program *program, int step, int64_t updates);
 /* Fills every variable that has an initialiser from the seed; others with zero. */

@@ -1,0 +1,104 @@
+/*
+ * base_machine.c: memory as the system counts it: what could still be taken before a step is allocated, and the most that the process has held.
+ *
+ * Linux: /proc/meminfo, the limits of the process's control groups (cgroups v1 and v2, each group up to the root counts), VmHWM of /proc/self/status.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/base_mem.h"
+
+/* The number behind `key` at the head of a line, -1 without one. A key of "" takes the file's first word. */
+static int64_t read_number(const char *path, const char *key)
+{
+    char line[256];
+    int64_t value = -1;
+    FILE *file = fopen(path, "r");
+    while (file && value < 0 && fgets(line, sizeof line, file)) {
+        const size_t n = strlen(key);
+        char *end = NULL;
+        if (strncmp(line, key, n) != 0)
+            continue;
+        const long long x = strtoll(line + n, &end, 10);
+        value = end != line + n ? x : -1;
+        if (!*key)
+            break;
+    }
+    if (file)
+        fclose(file);
+    return value;
+}
+
+/* What one group leaves: its limit less what it holds, cached files aside, which the system gives up. -1: no limit. */
+static int64_t left_in_group(const char *folder, const char *limit_name, const char *used_name, const char *cached_name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, limit_name);
+    const int64_t limit = read_number(path, "");
+    snprintf(path, sizeof path, "%s/%s", folder, used_name);
+    const int64_t used = read_number(path, "");
+    snprintf(path, sizeof path, "%s/memory.stat", folder);
+    const int64_t cached = read_number(path, cached_name);
+    return limit < 0 || used < 0 ? -1 : CVY_MAX(limit - used + CVY_MAX(cached, 0), 0);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < 0 ? b : b < 0 ? a : CVY_MIN(a, b);
+}
+
+/* The tightest group from the process's own, a path below `mount`, up to the root. */
+static int64_t left_in_groups(const char *mount, const char *group, int is_v2)
+{
+    char folder[400];
+    int64_t left = -1;
+    snprintf(folder, sizeof folder, "%s%s", mount, group);
+    for (size_t n = strlen(folder); n >= strlen(mount); folder[--n] = '\0') {
+        left = smaller(left, is_v2 ? left_in_group(folder, "memory.max", "memory.current", "inactive_file ")
+                                   : left_in_group(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "));
+        while (n > strlen(mount) && folder[n - 1] != '/')
+            folder[--n] = '\0';
+        if (n <= strlen(mount))
+            break;
+    }
+    return left;
+}
+
+int64_t cvy_mem_left(void)
+{
+    char line[400];
+    const int64_t kib = read_number("/proc/meminfo", "MemAvailable:");
+    int64_t left = kib < 0 ? -1 : 1024 * kib;
+    FILE *file = fopen("/proc/self/cgroup", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        line[strcspn(line, "\n")] = '\0';
+        if (group && strncmp(controllers, "::", 2) == 0)
+            left = smaller(left, left_in_groups("/sys/fs/cgroup", group + 1, 1));
+        else if (group && strncmp(controllers, ":memory:", 8) == 0)
+            left = smaller(left, left_in_groups("/sys/fs/cgroup/memory", group + 1, 0));
+    }
+    if (file)
+        fclose(file);
+    return left;
+}
+
+void cvy_mem_peak_reset(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (file) {
+        fputs("5", file);
+        fclose(file);
+    }
+}
+
+int64_t cvy_mem_peak(void)
+{
+    struct rusage usage;
+    const int64_t kib = read_number("/proc/self/status", "VmHWM:");
+    if (kib >= 0)
+        return 1024 * kib;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? 1024 * (int64_t)usage.ru_maxrss : 0;
+}

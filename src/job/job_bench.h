@@ -1,0 +1,48 @@
+/*
+ * job_bench.h: a network set up to be timed on made-up data: what bench, time and check share.
+ */
+#ifndef CVY_JOB_BENCH_H
+#define CVY_JOB_BENCH_H
+
+#include "job/job_session.h"
+
+typedef struct cvy_bench {
+    cvy_session session;
+    cvy_bench_opts opts;
+    cvy_dataset_info data;
+    cvy_program_step_info *step;
+    int number;                        /* of the step in the program */
+    int64_t batch, steps, node_steps;  /* global; timed; timed of which single instructions are remembered */
+    double plan_s, peak_flop_per_s;    /* of a matrix product on all ranks; NaN: not measured */
+    double loss_first, loss_last;      /* of the first step at all, and of the last; NaN without losses */
+    double *step_s, *comm_s, *node_s;  /* node_s: [node_steps, instructions] */
+} cvy_bench;
+
+/* Opens the job or the zoo's network. Collective, as all below. End it with cvy_bench_close(), also after a fault. */
+cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_bench *b);
+/* Plans the step and fills its inputs; kernels and passes_off are the program's options, NULL: those of the bench. */
+cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off);
+/* One step; the time is this rank's. */
+cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out);
+/* The sum of the losses of the latest step; NaN for forward steps. */
+cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out);
+/* Warm-up, then the timed steps: fills all of the figures; step_s and comm_s are of the slowest rank. */
+cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max);
+void cvy_bench_close(cvy_bench *b);
+
+/* Members of an open object: what was timed, and how long steps took. */
+void cvy_bench_add_head(const cvy_bench *b, cvy_json *json);
+void cvy_bench_add_times(const cvy_bench *b, double flop, cvy_json *json);
+/* Sorts. */
+double cvy_median(double *x, int64_t n);
+
+/* Work of this rank's step: all operations, and multiply-adds of forward in operators with weights of two and more dimensions. */
+typedef struct cvy_work { double flop, macs; } cvy_work;
+cvy_work cvy_step_work(const cvy_plan *plan);
+/* Whether the node multiplies by a matrix of weights: convolutions and fully connected layers, forward. */
+int cvy_node_multiplies(const cvy_node *node);
+
+/* Operations a second of a large matrix product (a fully connected layer's forward step) on all ranks at once: the best of some tenths of a second. */
+cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_per_s_out);
+
+#endif
