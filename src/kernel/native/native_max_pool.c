@@ -3,25 +3,15 @@
  * In the step: between convolutions; the index of the winners is a byte each, so backward reads neither source nor
  * result of forward.
  *
- * Windows are taken in runs of one row, and a run sees one tap after the other; with channels in blocks a vector is the
- * block of one position. Backward clears each row of the source just before the first window that touches it and adds
- * while the row is in the cache; a plane belongs to one thread, so nothing is atomic and the order of the sums is
- * fixed.
+ * With channels in blocks and a byte for the index the loops are those of native_max_pool_simd.h. The loops here are for
+ * the plain layout and long windows: windows are taken in runs of one row, and a run sees one tap after the other.
+ * Backward clears each row of the source just before the first window that touches it and adds while the row is in the
+ * cache. A plane belongs to one thread, so nothing is atomic and the order of the sums is fixed.
  */
 #include <math.h>
 #include <string.h>
 
-#include "kernel/native/native_pool.h"
-
-struct max_pool {
-    cvy_pool_walk w;
-    int threads, relu;
-    int32_t nobody;          /* with relu: the index of a window whose maximum is not above zero */
-    const float *src, *ddst; /* of the running call */
-    float *dst, *dsrc;
-    void *index;
-    const void *index_in;
-};
+#include "kernel/native/native_max_pool.h"
 
 static cvy_status max_pool_offer(cvy_kernel_ask *ask)
 {
@@ -41,7 +31,7 @@ static cvy_status max_pool_grad_offer(cvy_kernel_ask *ask)
 
 static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_kernel_ask *ask, void **state_out)
 {
-    struct max_pool *s = NULL;
+    cvy_max_pool *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     const cvy_status status = cvy_pool_walk_make(w, src, &ask->src[0], &s->w);
     if (status != CVY_OK) {
@@ -50,6 +40,7 @@ static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_ke
     }
     s->w.wide = cvy_max_pool_index_dtype(w) != CVY_DTYPE_U8;
     s->nobody = cvy_max_pool_nobody(cvy_max_pool_index_dtype(w));
+    s->simd = s->w.wide ? NULL : cvy_simd_find(s->w.planes.block);
     s->threads = ask->threads;
     *state_out = s;
     return CVY_OK;
@@ -61,7 +52,7 @@ static cvy_status max_pool_create(const cvy_kernel_ask *ask, void **state_out)
     const cvy_pool_opts *o = ask->node->options;
     CVY_TRY(cvy_pool_window("max_pool", o, &ask->node->src[0]->shape, &w));
     CVY_TRY(create(&w, &ask->node->src[0]->shape, ask, state_out));
-    ((struct max_pool *)*state_out)->relu = o->relu;
+    ((cvy_max_pool *)*state_out)->relu = o->relu;
     return CVY_OK;
 }
 
@@ -75,14 +66,14 @@ static cvy_status max_pool_grad_create(const cvy_kernel_ask *ask, void **state_o
 
 static void max_pool_destroy(void *state)
 {
-    struct max_pool *s = state;
+    cvy_max_pool *s = state;
     if (s)
         cvy_pool_walk_free(&s->w);
     cvy_mem_free(&s);
 }
 
 /* Padding lanes hold zeros: the values do already, an index may not. */
-static void clear_padding(const struct max_pool *s, int64_t plane)
+static void clear_padding(const cvy_max_pool *s, int64_t plane)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t used = w->planes.channels % w->planes.block;
@@ -102,7 +93,7 @@ enum { RUN_LANES = 1024 };
 
 /* Before the first tap: nothing is smaller, and the first tap inside the source wins if all are minus infinity.
  * Rectified, zero is best and nobody has it. */
-CVY_INLINE void start_run(const struct max_pool *s, const int64_t B, int64_t first, int64_t n, int64_t tap,
+CVY_INLINE void start_run(const cvy_max_pool *s, const int64_t B, int64_t first, int64_t n, int64_t tap,
                           float *restrict best, int32_t *restrict arg)
 {
     const float floor = s->relu ? 0 : -INFINITY;
@@ -132,7 +123,7 @@ CVY_INLINE void see_tap(const int64_t B, const float *restrict src, int64_t step
         }
 }
 
-CVY_INLINE void forward_run(const struct max_pool *s, const int64_t B, const float *src, int64_t d, int64_t h,
+CVY_INLINE void forward_run(const cvy_max_pool *s, const int64_t B, const float *src, int64_t d, int64_t h,
                             int64_t first, int64_t n, float *best, int32_t *arg)
 {
     const cvy_pool_walk *w = &s->w;
@@ -150,7 +141,7 @@ CVY_INLINE void forward_run(const struct max_pool *s, const int64_t B, const flo
             }
 }
 
-CVY_INLINE void store_index(const struct max_pool *s, int64_t at, const int32_t *restrict arg, int64_t n)
+CVY_INLINE void store_index(const cvy_max_pool *s, int64_t at, const int32_t *restrict arg, int64_t n)
 {
     if (s->index && s->w.wide)
         memcpy((int32_t *)s->index + at, arg, (size_t)n * sizeof *arg);
@@ -161,7 +152,7 @@ CVY_INLINE void store_index(const struct max_pool *s, int64_t at, const int32_t 
     }
 }
 
-CVY_INLINE void forward_plane(const struct max_pool *s, const int64_t B, int64_t plane)
+CVY_INLINE void forward_plane(const cvy_max_pool *s, const int64_t B, int64_t plane)
 {
     const cvy_pool_walk *w = &s->w;
     const float *src = s->src + plane * w->src_elems * B;
@@ -176,28 +167,35 @@ CVY_INLINE void forward_plane(const struct max_pool *s, const int64_t B, int64_t
         }
 }
 
-CVY_SIMD static void max_pool_range(int64_t first, int64_t end, void *arg)
+CVY_SIMD static void max_pool_planes(int64_t first, int64_t end, void *arg)
 {
-    const struct max_pool *s = arg;
-    for (int64_t plane = first; plane < end; plane++) {
-        switch (s->w.planes.block) {
-        case 16: forward_plane(s, 16, plane); break;
-        case 8: forward_plane(s, 8, plane); break;
-        case 4: forward_plane(s, 4, plane); break;
-        default: forward_plane(s, 1, plane); break;
-        }
+    const cvy_max_pool *s = arg;
+    for (int64_t plane = first; plane < end; plane++)
+        if (s->w.planes.block == 1)
+            forward_plane(s, 1, plane);
+        else
+            forward_plane(s, s->w.planes.block, plane);
+}
+
+static void forward_range(int64_t first, int64_t end, void *arg)
+{
+    const cvy_max_pool *s = arg;
+    if (s->simd)
+        s->simd->max_pool_range(first, end, arg);
+    else
+        max_pool_planes(first, end, arg);
+    for (int64_t plane = first; plane < end; plane++)
         clear_padding(s, plane);
-    }
 }
 
 static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    struct max_pool *s = state;
+    cvy_max_pool *s = state;
     (void)scratch;
     s->src = src[0];
     s->dst = dst[0];
     s->index = dst[1];
-    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, max_pool_range, s);
+    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, forward_range, s);
     return CVY_OK;
 }
 
@@ -219,7 +217,7 @@ CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict 
     }
 }
 
-CVY_INLINE void backward_row(const struct max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h,
+CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h,
                              int64_t in, float *dsrc)
 {
     const cvy_pool_walk *w = &s->w;
@@ -236,7 +234,7 @@ CVY_INLINE void backward_row(const struct max_pool *s, const int64_t B, const in
             }
 }
 
-CVY_INLINE void backward_plane(const struct max_pool *s, const int64_t B, const int wide, int64_t plane)
+CVY_INLINE void backward_plane(const cvy_max_pool *s, const int64_t B, const int wide, int64_t plane)
 {
     const cvy_pool_walk *w = &s->w;
     float *dsrc = s->dsrc + plane * w->src_elems * B;
@@ -248,27 +246,24 @@ CVY_INLINE void backward_plane(const struct max_pool *s, const int64_t B, const 
     cvy_pool_clear(w, B, w->dst[0] * w->dst[1], dsrc, &clear);
 }
 
-CVY_SIMD static void max_pool_grad_range(int64_t first, int64_t end, void *arg)
+CVY_SIMD static void max_pool_grad_planes(int64_t first, int64_t end, void *arg)
 {
-    const struct max_pool *s = arg;
+    const cvy_max_pool *s = arg;
     for (int64_t plane = first; plane < end; plane++)
-        switch (s->w.wide ? 0 : s->w.planes.block) {
-        case 16: backward_plane(s, 16, 0, plane); break;
-        case 8: backward_plane(s, 8, 0, plane); break;
-        case 4: backward_plane(s, 4, 0, plane); break;
-        case 1: backward_plane(s, 1, 0, plane); break;
-        default: backward_plane(s, s->w.planes.block, 1, plane); break;
-        }
+        if (!s->w.wide && s->w.planes.block == 1)
+            backward_plane(s, 1, 0, plane);
+        else
+            backward_plane(s, s->w.planes.block, s->w.wide, plane);
 }
 
 static cvy_status max_pool_grad_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    struct max_pool *s = state;
+    cvy_max_pool *s = state;
     (void)scratch;
     s->ddst = src[0];
     s->index_in = src[1];
     s->dsrc = dst[0];
-    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, max_pool_grad_range, s);
+    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, s->simd ? s->simd->max_pool_grad_range : max_pool_grad_planes, s);
     return CVY_OK;
 }
 

@@ -1,0 +1,21 @@
+/*
+ * native_max_pool.h: what the loops of max pooling go by.
+ */
+#ifndef CVY_NATIVE_MAX_POOL_H
+#define CVY_NATIVE_MAX_POOL_H
+
+#include "kernel/native/native_pool.h"
+#include "kernel/native/native_simd.h"
+
+typedef struct cvy_max_pool {
+    cvy_pool_walk w;
+    const cvy_simd *simd; /* NULL: the loops for any layout and index */
+    int threads, relu;
+    int32_t nobody;          /* with relu: the index of a window whose maximum is not above zero */
+    const float *src, *ddst; /* of the running call */
+    float *dst, *dsrc;
+    void *index;
+    const void *index_in;
+} cvy_max_pool;
+
+#endif

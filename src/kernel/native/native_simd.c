@@ -1,0 +1,13 @@
+/*
+ * native_simd.c: the choice among the loops that are compiled for several kinds of vectors. At planning time only.
+ */
+#include "kernel/native/native_simd.h"
+
+const cvy_simd *cvy_simd_find(int64_t block)
+{
+    const cvy_simd *const table[] = {cvy_simd_avx512(), cvy_simd_avx2(), cvy_simd_plain()};
+    for (int i = 0; i < CVY_COUNT(table); i++)
+        if (table[i] && block % table[i]->lanes == 0)
+            return table[i];
+    return NULL;
+}

@@ -1,0 +1,26 @@
+/*
+ * native_simd.h: which loops our own kernels run on this CPU: tables of loops, compiled once for each kind of vectors.
+ *
+ * native_simd_<isa>.c includes the bodies native_<kernel>_simd.h; a kernel picks its table when it is created. This is
+ * for loops that compilers do not turn into good vector code from plain C; the others are marked CVY_SIMD
+ * (native_common.h).
+ */
+#ifndef CVY_NATIVE_SIMD_H
+#define CVY_NATIVE_SIMD_H
+
+#include "kernel/native/native_common.h"
+
+typedef struct cvy_simd {
+    int lanes;                                   /* floats of a vector */
+    cvy_range_fn max_pool_range, max_pool_grad_range;    /* of planes; arg: cvy_max_pool, whose block is a multiple of lanes, index u8 */
+} cvy_simd;
+
+/* NULL where the build or the CPU has no such vectors. */
+const cvy_simd *cvy_simd_avx512(void);
+const cvy_simd *cvy_simd_avx2(void);
+const cvy_simd *cvy_simd_plain(void);
+
+/* The widest whose vectors fill blocks of `block` floats; NULL if none does. */
+const cvy_simd *cvy_simd_find(int64_t block);
+
+#endif

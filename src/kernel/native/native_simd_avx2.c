@@ -1,0 +1,24 @@
+/*
+ * native_simd_avx2.c: the loops of native_simd.h on vectors of eight.
+ */
+#include "kernel/native/native_simd.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#define LANES 8
+#define TARGET __attribute__((target("avx2,fma")))
+#include "kernel/native/native_simd_loops.h"
+
+const cvy_simd *cvy_simd_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &simd : NULL;
+}
+
+#else
+
+const cvy_simd *cvy_simd_avx2(void)
+{
+    return NULL;
+}
+
+#endif

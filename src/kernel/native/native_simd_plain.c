@@ -1,0 +1,24 @@
+/*
+ * native_simd_plain.c: the loops of native_simd.h on vectors of four, which every CPU has.
+ */
+#include "kernel/native/native_simd.h"
+
+#if defined(__GNUC__)
+
+#define LANES 4
+#define TARGET
+#include "kernel/native/native_simd_loops.h"
+
+const cvy_simd *cvy_simd_plain(void)
+{
+    return &simd;
+}
+
+#else
+
+const cvy_simd *cvy_simd_plain(void)
+{
+    return NULL;
+}
+
+#endif
