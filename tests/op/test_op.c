@@ -395,7 +395,7 @@ static int try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_de
 
 static void check_kernels(struct bench *b)
 {
-    static const struct variant variants[] = {{1, 1, 0}, {1, 2, 1}, {16, 1, 0}, {8, 2, 0}};
+    static const struct variant variants[] = {{1, 1, 0}, {1, 2, 1}, {16, 1, 0}, {8, 2, 0}, {4, 3, 0}};
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     for (int n = 0; n < b->graph->nnode; n++)

@@ -217,8 +217,8 @@ CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict 
     }
 }
 
-CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h,
-                             int64_t in, float *dsrc)
+CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h, int64_t in,
+                             float *dsrc)
 {
     const cvy_pool_walk *w = &s->w;
     int64_t d0, d1, h0, h1;
@@ -263,7 +263,8 @@ static cvy_status max_pool_grad_run(void *state, void *const *src, void *const *
     s->ddst = src[0];
     s->index_in = src[1];
     s->dsrc = dst[0];
-    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, s->simd ? s->simd->max_pool_grad_range : max_pool_grad_planes, s);
+    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1,
+                     s->simd ? s->simd->max_pool_grad_range : max_pool_grad_planes, s);
     return CVY_OK;
 }
 

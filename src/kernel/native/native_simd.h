@@ -11,8 +11,9 @@
 #include "kernel/native/native_common.h"
 
 typedef struct cvy_simd {
-    int lanes;                                   /* floats of a vector */
-    cvy_range_fn max_pool_range, max_pool_grad_range;    /* of planes; arg: cvy_max_pool, whose block is a multiple of lanes, index u8 */
+    int lanes; /* floats of a vector */
+    cvy_range_fn max_pool_range,
+        max_pool_grad_range; /* of planes; arg: cvy_max_pool, whose block is a multiple of lanes, index u8 */
 } cvy_simd;
 
 /* NULL where the build or the CPU has no such vectors. */
