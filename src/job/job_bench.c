@@ -15,22 +15,47 @@
 
 /* ---- the job ---- */
 
+/* Those options under which the studies time the network that are not given otherwise. */
+static cvy_status add_bench_options(const cvy_model_def *def, const char *given, size_t length, cvy_text *text)
+{
+    char *flow = NULL;
+    cvy_tree *ours = NULL, *theirs = NULL;
+    cvy_pool *pool = NULL;
+    CVY_TRY(cvy_pool_create(&pool));
+    cvy_status status = cvy_pool_printf(pool, &flow, "{%s}", def->bench);
+    if (status == CVY_OK)
+        status = cvy_tree_parse_text(pool, def->name, flow, strlen(flow), &ours);
+    if (status == CVY_OK)
+        status = cvy_pool_printf(pool, &flow, "{%.*s}", (int)length, given);
+    if (status == CVY_OK)
+        status = cvy_tree_parse_text(pool, "--options", flow, strlen(flow), &theirs);
+    for (int i = 0; status == CVY_OK && i < ours->count; i++)
+        if (!cvy_tree_get(theirs, ours->key[i]))
+            cvy_text_add(text, ", %s: %s", ours->key[i], ours->child[i]->text);
+    cvy_pool_destroy(&pool);
+    return status;
+}
+
 /* A network of the zoo as the job that it stands for. */
 static cvy_status zoo_job(cvy_context *context, const cvy_bench_opts *o, cvy_session *s)
 {
     cvy_text text = {0};
+    cvy_status status = CVY_OK;
     const char *given = o->model_options ? o->model_options : "";
     const size_t skip = strspn(given, " {"), length = strcspn(given + skip, "}");
+    const cvy_model_def *def = NULL;
+    int64_t number = 0;
     CVY_CHECK(o->model, CVY_E_ARGUMENT, "name a network or a job to time");
-    if (!cvy_model_find_or_explain(o->model))
-        return CVY_E_CONFIG;
-    cvy_text_add(&text, "name: bench\nmodel: {name: %s%s%.*s}\ndata: {train: synthetic}\nbatch_norm: {group: rank}\n", o->model, length ? ", " : "",
-                 (int)length, given + skip);
+    CVY_TRY(cvy_model_resolve(o->model, &def, &number));
+    cvy_text_add(&text, "name: bench\nmodel: {name: %s%s%.*s", o->model, length ? ", " : "", (int)length, given + skip);
+    if (def->bench)
+        CVY_TRY_OUT(add_bench_options(def, given + skip, length, &text));
+    cvy_text_add(&text, "}\ndata: {train: synthetic}\nbatch_norm: {group: rank}\n");
     cvy_text_add(&text, "train: {optimizer: {name: sgd, lr: 0.001, momentum: 0.9}, steps: 1}\n");
+    CVY_TRY_OUT(text.status);
     const cvy_job_source source = {.size = sizeof source, .text = text.data};
-    cvy_status status = text.status;
-    if (status == CVY_OK)
-        status = cvy_session_open_job(context, &source, s);
+    CVY_TRY_OUT(cvy_session_open_job(context, &source, s));
+out:
     cvy_text_free(&text);
     return status;
 }
@@ -60,7 +85,10 @@ static cvy_status find_data(cvy_bench *b)
         b->data.nclasses = o->classes > 0 ? o->classes : b->data.nclasses;
         return CVY_OK;
     }
-    const cvy_model_def *def = o->model ? cvy_model_find(o->model) : NULL;
+    const cvy_model_def *def = NULL;
+    int64_t number = 0;
+    if (o->model)
+        CVY_TRY(cvy_model_resolve(o->model, &def, &number));
     describe(b, o->input.ndim || !def ? &o->input : &def->input, o->classes > 0 ? o->classes : def ? def->classes : 10);
     return CVY_OK;
 }

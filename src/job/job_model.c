@@ -101,7 +101,7 @@ static cvy_status find_loss(const cvy_job *job, const char *name, const cvy_op_d
 }
 
 /* The loss's own options with its factor, in the model's pool. */
-static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, cvy_tree **out)
+static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, double weight, cvy_tree **out)
 {
     cvy_tree *map = NULL, *factor = NULL;
     char number[40];
@@ -109,8 +109,8 @@ static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, cvy_tree 
         CVY_TRY(cvy_tree_copy(m->pool, loss->options, &map));
     else
         CVY_TRY(cvy_tree_new_map(m->pool, "train.loss", &map));
-    if (loss->weight != 1) {
-        snprintf(number, sizeof number, "%.17g", loss->weight);
+    if (weight != 1) {
+        snprintf(number, sizeof number, "%.17g", weight);
         CVY_TRY(cvy_tree_new_scalar(m->pool, "train.loss", number, &factor));
         CVY_TRY(cvy_tree_set(m->pool, map, "loss_weight", factor));
     }
@@ -118,9 +118,9 @@ static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, cvy_tree 
     return CVY_OK;
 }
 
-static cvy_status loss_name(cvy_model *m, const char *output, int nloss, char **name_out)
+static cvy_status loss_name(cvy_model *m, const char *output, int is_only, char **name_out)
 {
-    if (nloss == 1)
+    if (is_only)
         return cvy_pool_strdup(m->pool, "loss", name_out);
     CVY_TRY(cvy_pool_printf(m->pool, name_out, "%s_loss", output));
     for (int again = 2, i = 0; i < m->nlayer; i++)
@@ -131,19 +131,28 @@ static cvy_status loss_name(cvy_model *m, const char *output, int nloss, char **
     return CVY_OK;
 }
 
-static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nloss, const char *target, cvy_model *m)
+static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, const char *output, double weight, int is_only, const char *target,
+                              cvy_model *m)
 {
-    static char weight[] = "weight";
-    const char *output = loss->output ? loss->output : cvy_model_output(m);
+    static char sample_weight[] = "weight";
     const cvy_op_def *op = NULL;
     cvy_tree *options = NULL;
-    char *name = NULL, *from[] = {(char *)(uintptr_t)output, (char *)(uintptr_t)(loss->target ? loss->target : target), weight};
+    char *name = NULL, *from[] = {(char *)(uintptr_t)output, (char *)(uintptr_t)(loss->target ? loss->target : target), sample_weight};
     CVY_TRY(find_loss(job, loss->name, &op));
     CVY_CHECK(has_input(m, from[1]), CVY_E_CONFIG, "train.loss: %s is held against '%s', but the data have no such field; their truth is '%s'", loss->name,
               from[1], target);
-    CVY_TRY(loss_options(m, loss, &options));
-    CVY_TRY(loss_name(m, output, nloss, &name));
-    return cvy_model_add_tree(m, op, name, options, NULL, from, has_input(m, weight) ? 3 : 2);
+    CVY_TRY(loss_options(m, loss, weight, &options));
+    CVY_TRY(loss_name(m, output, is_only, &name));
+    return cvy_model_add_tree(m, op, name, options, NULL, from, has_input(m, sample_weight) ? 3 : 2);
+}
+
+/* A loss of the network's main output is one of its auxiliary heads too, with their weight. */
+static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nloss, const char *target, cvy_model *m)
+{
+    CVY_TRY(add_loss_on(job, loss, loss->output ? loss->output : cvy_model_output(m), loss->weight, nloss == 1, target, m));
+    for (int i = 0; !loss->output && i < m->naux; i++)
+        CVY_TRY(add_loss_on(job, loss, m->aux[i].output, loss->weight * m->aux[i].weight, 0, target, m));
+    return CVY_OK;
 }
 
 static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m)

@@ -4,9 +4,8 @@
  */
 #include "model/model.h"
 
-static cvy_status cifar_convnet_build(cvy_model *m, const void *options, const cvy_shape *input, int64_t classes)
+static cvy_status cifar_convnet_build(cvy_model *m, const cvy_model_ask *ask)
 {
-    (void)options, (void)input;
     CVY_TRY(cvy_model_add(m, "conv", "conv1", "channels: 32, kernel: 5, pad: 2", NULL));
     CVY_TRY(cvy_model_add(m, "max_pool", "pool1", "kernel: 3, stride: 2, ceil: true", NULL));
     CVY_TRY(cvy_model_add(m, "relu", "relu1", NULL, NULL));
@@ -17,7 +16,7 @@ static cvy_status cifar_convnet_build(cvy_model *m, const void *options, const c
     CVY_TRY(cvy_model_add(m, "relu", "relu3", NULL, NULL));
     CVY_TRY(cvy_model_add(m, "avg_pool", "pool3", "kernel: 3, stride: 2, ceil: true", NULL));
     CVY_TRY(cvy_model_add(m, "fc", "ip1", "channels: 64", NULL));
-    return cvy_model_addf(m, "fc", "ip2", NULL, "channels: %lld, init: xavier", (long long)classes);
+    return cvy_model_addf(m, "fc", "ip2", NULL, "channels: %lld, init: xavier", (long long)ask->classes);
 }
 
 CVY_MODEL_DEFINE(cifar_convnet) = {

@@ -12,12 +12,12 @@ static const cvy_option hep_cnn_opts[] = {
     {0},
 };
 
-static cvy_status hep_cnn_build(cvy_model *m, const void *options, const cvy_shape *input, int64_t classes)
+static cvy_status hep_cnn_build(cvy_model *m, const cvy_model_ask *ask)
 {
-    const struct hep_cnn *o = options;
+    const struct hep_cnn *o = ask->options;
     int64_t least = INT64_MAX;
-    for (int i = 1; i < input->ndim; i++)
-        least = CVY_MIN(least, input->dim[i]);
+    for (int i = 1; i < ask->input->ndim; i++)
+        least = CVY_MIN(least, ask->input->dim[i]);
     for (int64_t i = 1; i <= o->depth; i++) {
         char name[24];
         snprintf(name, sizeof name, "conv%lld", (long long)i);
@@ -27,7 +27,7 @@ static cvy_status hep_cnn_build(cvy_model *m, const void *options, const cvy_sha
             CVY_TRY(cvy_model_add(m, "max_pool", NULL, "kernel: 2", NULL));
     }
     CVY_TRY(cvy_model_add(m, "global_avg_pool", "pool", NULL, NULL));
-    return cvy_model_addf(m, "fc", "fc", NULL, "channels: %lld, init: xavier", (long long)classes);
+    return cvy_model_addf(m, "fc", "fc", NULL, "channels: %lld, init: xavier", (long long)ask->classes);
 }
 
 CVY_MODEL_DEFINE(hep_cnn) = {

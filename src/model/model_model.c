@@ -27,19 +27,22 @@ void cvy_model_destroy(cvy_model **model)
         return;
     cvy_mem_free(&(*model)->input);
     cvy_mem_free(&(*model)->layer);
+    cvy_index_free(&(*model)->layer_at);
     cvy_pool_destroy(&(*model)->pool);
     cvy_mem_free(model);
 }
 
-static int is_known(const cvy_model *m, const char *name)
+static int is_input(const cvy_model *m, const char *name)
 {
     for (int i = 0; i < m->ninput; i++)
         if (strcmp(m->input[i].name, name) == 0)
             return 1;
-    for (int i = 0; i < m->nlayer; i++)
-        if (strcmp(m->layer[i].output, name) == 0)
-            return 1;
     return 0;
+}
+
+static int is_known(const cvy_model *m, const char *name)
+{
+    return is_input(m, name) || cvy_index_find(&m->layer_at, name) >= 0;
 }
 
 cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
@@ -99,7 +102,10 @@ cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *na
     for (int i = 0; i < nfrom; i++) {
         CVY_CHECK(is_known(m, from[i]), CVY_E_ARGUMENT, "layer %s: there is no input and no earlier layer '%s'", layer.name, from[i]);
         CVY_TRY(cvy_pool_strdup(m->pool, from[i], &layer.from[i]));
+        const int at = cvy_index_find(&m->layer_at, from[i]);
+        layer.training_only |= at >= 0 && m->layer[at].training_only;
     }
+    CVY_TRY(cvy_index_add(&m->layer_at, layer.output, m->nlayer));
     m->layer[m->nlayer++] = layer;
     return CVY_OK;
 }
@@ -176,34 +182,30 @@ cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const 
 
 /* ---- a graph of it ---- */
 
-struct named { const char *name; cvy_value *value; };
-
-static cvy_value *find_named(const struct named *table, int count, const char *name)
+/* What a layer's output or an input is in the graph; value: of each layer. */
+static cvy_value *find_value(const cvy_model *m, const cvy_graph *g, cvy_value *const *value, const char *name)
 {
-    for (int i = count - 1; i >= 0; i--)
-        if (strcmp(table[i].name, name) == 0)
-            return table[i].value;
-    return NULL;
+    const int at = cvy_index_find(&m->layer_at, name);
+    return at >= 0 ? value[at] : is_input(m, name) ? cvy_graph_find(g, name) : NULL;
 }
 
-/* Declares the feeds that layers read, then the layers in order; what a layer makes is known by its output's name. */
-static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, struct named *table)
+/* Declares the feeds that layers read, then the layers in order. */
+static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, cvy_value **value)
 {
-    int count = 0;
     for (int i = 0; i < m->ninput; i++) {
         const cvy_model_input *input = &m->input[i];
         const cvy_dtype dtype = input->dtype == CVY_DTYPE_F32 || input->dtype == CVY_DTYPE_F64 ? g->dtype : input->dtype;
-        table[count] = (struct named){input->name, NULL};
-        CVY_TRY(cvy_graph_feed(g, input->name, dtype, &input->sample_shape, 0, &table[count].value));
-        count++;
+        cvy_value *feed = NULL;
+        CVY_TRY(cvy_graph_feed(g, input->name, dtype, &input->sample_shape, 0, &feed));
     }
     for (int i = 0; i < m->nlayer; i++) {
         const cvy_layer *layer = &m->layer[i];
-        cvy_value *src[CVY_NODE_SRC_MAX] = {0}, *dst = NULL;
+        cvy_value *src[CVY_NODE_SRC_MAX] = {0};
+        if (layer->training_only && !g->training)
+            continue;
         for (int k = 0; k < layer->nfrom; k++)
-            src[k] = find_named(table, count, layer->from[k]);
-        CVY_TRY(cvy_graph_layer(g, layer->op->name, layer->name, layer->options, src, layer->nfrom, &dst));
-        table[count++] = (struct named){layer->output, dst};
+            src[k] = find_value(m, g, value, layer->from[k]);
+        CVY_TRY(cvy_graph_layer(g, layer->op->name, layer->name, layer->options, src, layer->nfrom, &value[i]));
     }
     return CVY_OK;
 }
@@ -212,20 +214,21 @@ cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_g
                                  cvy_value **wanted_out, cvy_graph **out)
 {
     cvy_graph *g = NULL;
-    struct named *table = NULL;
+    cvy_value **value = NULL;
     cvy_status status = CVY_OK;
-    CVY_TRY(cvy_mem_alloc(sizeof *table * ((size_t)m->ninput + (size_t)m->nlayer + 1), &table));
+    CVY_TRY(cvy_mem_alloc(sizeof *value * ((size_t)m->nlayer + 1), &value));
     CVY_TRY_OUT(cvy_graph_create(vars, opts, &g));
-    CVY_TRY_OUT(fill_graph(m, g, table));
+    CVY_TRY_OUT(fill_graph(m, g, value));
     for (int i = 0; i < nwanted; i++) {
-        wanted_out[i] = find_named(table, m->ninput + m->nlayer, wanted[i]);
+        wanted_out[i] = find_value(m, g, value, wanted[i]);
         if (!wanted_out[i])
-            CVY_FAIL_OUT(CVY_E_ARGUMENT, "model %s has no input and no layer '%s'", m->name, wanted[i]);
+            CVY_FAIL_OUT(CVY_E_ARGUMENT, "model %s has no input and no layer '%s'%s", m->name, wanted[i],
+                         is_known(m, wanted[i]) ? " where it does not train: it belongs to an auxiliary head" : "");
     }
     CVY_TRY_OUT(cvy_graph_verify(g));
     *out = g;
 out:
-    cvy_mem_free(&table);
+    cvy_mem_free(&value);
     if (status != CVY_OK) {
         cvy_graph_destroy(&g);
         return cvy_error_prefix(status, "model %s", m->name);

@@ -12,6 +12,7 @@
  *
  * In a layer's map `name`, `from` and `output` belong to the model, all else to the operator.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/model.h"
@@ -23,50 +24,66 @@ static cvy_status at_tree(cvy_status status, const cvy_tree *tree)
     return status == CVY_OK || placed ? status : cvy_error_prefix(status, "%s", cvy_tree_where(tree));
 }
 
-const cvy_model_def *cvy_model_find_or_explain(const char *name)
+/* "resnet-110" against "resnet-N": 110, or -1. */
+static int64_t family_number(const cvy_model_def *def, const char *name)
 {
-    const cvy_model_def *def = cvy_model_find(name);
-    if (def)
-        return def;
+    const size_t n = strlen(def->name) - 1, digits = strspn(strlen(name) > n ? name + n : "", "0123456789");
+    if (!def->numbers || strncmp(def->name, name, n) != 0 || digits == 0 || digits > 9 || name[n + digits])
+        return -1;
+    return strtoll(name + n, NULL, 10);
+}
+
+cvy_status cvy_model_resolve(const char *name, const cvy_model_def **def_out, int64_t *number_out)
+{
     int count = 0;
     const cvy_model_def *const *table = cvy_model_table(&count);
     const char *names[128];
+    *number_out = 0;
+    if ((*def_out = cvy_model_find(name)) != NULL && !(*def_out)->numbers)
+        return CVY_OK;
+    for (int i = 0; i < count; i++)
+        if ((*number_out = family_number(table[i], name)) >= 0) {
+            *def_out = table[i];
+            return CVY_OK;
+        }
     for (int i = 0; i < count && i < CVY_COUNT(names); i++)
         names[i] = table[i]->name;
     const char *near = cvy_text_nearest(name, names, CVY_MIN(count, CVY_COUNT(names)));
-    cvy_error_set(CVY_E_CONFIG, "there is no network '%s'%s%s%s; `convoy models` lists them", name, near ? ", did you mean '" : "", near ? near : "",
-                  near ? "'?" : "");
-    return NULL;
+    return cvy_error_set(CVY_E_CONFIG, "there is no network '%s'%s%s%s; `convoy models` lists them", name, near ? ", did you mean '" : "", near ? near : "",
+                         near ? "'?" : "");
 }
 
-static cvy_status build_zoo(const cvy_model_def *def, const cvy_tree *options, const cvy_shape *input, int64_t classes, cvy_model *m)
+/* The network called `name` behind an input of this shape. */
+static cvy_status build_zoo(const char *name, const cvy_tree *options, const cvy_shape *input, int64_t classes, cvy_model *m)
 {
     static const char *const extra[] = {"name", "classes", "input", NULL};
     static const cvy_option none[] = {{0}};
+    const cvy_model_def *def = NULL;
+    cvy_model_ask ask = {0};
     void *fields = NULL;
-    const cvy_shape *shape = input ? input : &def->input;
+    CVY_TRY(cvy_model_resolve(name, &def, &ask.number));
     CVY_TRY(cvy_pool_alloc(m->pool, CVY_MAX(def->options_size, 1), &fields));
-    CVY_TRY(cvy_options_parse(m->pool, def->name, def->options ? def->options : none, options, extra, fields, def->options_size));
-    CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, shape));
-    const cvy_status status = def->build(m, fields, shape, classes > 0 ? classes : def->classes);
-    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "network %s", def->name);
+    CVY_TRY(cvy_options_parse(m->pool, name, def->options ? def->options : none, options, extra, fields, def->options_size));
+    ask.options = fields;
+    ask.input = input ? input : &def->input;
+    ask.classes = classes > 0 ? classes : def->classes;
+    CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, ask.input));
+    const cvy_status status = def->build(m, &ask);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "network %s", name);
 }
 
 cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input, int64_t classes, cvy_model **model_out)
 {
-    const cvy_model_def *def = cvy_model_find_or_explain(name);
     cvy_model *m = NULL;
     cvy_tree *tree = NULL;
     cvy_status status = CVY_OK;
-    if (!def)
-        return CVY_E_CONFIG;
     CVY_TRY(cvy_model_create(name, &m));
     if (options && *options) {
         char *text = NULL;
         CVY_TRY_OUT(cvy_pool_printf(m->pool, &text, options[0] == '{' ? "%s" : "{%s}", options));
         CVY_TRY_OUT(cvy_tree_parse_text(m->pool, name, text, strlen(text), &tree));
     }
-    CVY_TRY_OUT(build_zoo(def, tree, input, classes, m));
+    CVY_TRY_OUT(build_zoo(name, tree, input, classes, m));
     *model_out = m;
     return CVY_OK;
 out:
@@ -188,10 +205,7 @@ static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int
     if (tree->kind == CVY_TREE_SCALAR || cvy_tree_get(tree, "name")) {
         const cvy_tree *name = tree->kind == CVY_TREE_SCALAR ? tree : cvy_tree_get(tree, "name");
         CVY_CHECK(name->text && *name->text, CVY_E_CONFIG, "%s: `model` needs the name of a network", cvy_tree_where(tree));
-        const cvy_model_def *def = cvy_model_find_or_explain(name->text);
-        if (!def)
-            return CVY_E_CONFIG;
-        CVY_TRY(build_zoo(def, tree->kind == CVY_TREE_MAP ? tree : NULL, input, classes, m));
+        CVY_TRY(build_zoo(name->text, tree->kind == CVY_TREE_MAP ? tree : NULL, input, classes, m));
         return add_fields(m, field, nfield);
     }
     static const char *const known[] = {"inputs", "layers", "output", "name", NULL};
@@ -231,14 +245,42 @@ cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_shape *input, i
     return status;
 }
 
+/* "{dropout: 0.5, aux: true}": options with their defaults. */
+static void add_defaults(cvy_text *t, const cvy_option *rows)
+{
+    for (const cvy_option *row = rows; row && row->name; row++)
+        cvy_text_add(t, "%s%s: %s%s", row == rows ? " {" : ", ", row->name, row->fallback ? row->fallback : "required", row[1].name ? "" : "}");
+}
+
+/* What options of this name mean, once. */
+static void add_meanings(cvy_text *t, const cvy_model_def *const *table, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (const cvy_option *row = table[i]->options; row && row->name; row++) {
+            int seen = 0;
+            for (int k = 0; k < i; k++)
+                for (const cvy_option *other = table[k]->options; other && other->name; other++)
+                    seen |= strcmp(other->name, row->name) == 0;
+            if (!seen)
+                cvy_text_add(t, "  %-12s %s%s%s%s\n", row->name, row->help, *row->valid ? " (" : "", row->valid, *row->valid ? ")" : "");
+        }
+}
+
 cvy_status cvy_models_list(char **text_out)
 {
     cvy_text t = {0};
     int count = 0;
     const cvy_model_def *const *table = cvy_model_table(&count);
-    for (int i = 0; i < count; i++)
-        cvy_text_add(&t, "%-16s %-12s %6lld  %s (%s)\n", table[i]->name, cvy_shape_text(&table[i]->input), (long long)table[i]->classes,
-                     table[i]->summary, table[i]->source);
+    for (int i = 0; i < count; i++) {
+        cvy_text_add(&t, "%-14s %-10s %5lld  %s (%s)", table[i]->name, cvy_shape_text(&table[i]->input), (long long)table[i]->classes, table[i]->summary,
+                     table[i]->source);
+        add_defaults(&t, table[i]->options);
+        cvy_text_add(&t, "\n");
+        if (table[i]->numbers)
+            cvy_text_add(&t, "%14s N is %s\n", "", table[i]->numbers);
+    }
+    cvy_text_add(&t, "\noptions, as in `model: {name: NAME, option: value}`\n");
+    add_meanings(&t, table, count);
     *text_out = t.data;
     return t.status;
 }

@@ -166,10 +166,11 @@ static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy
     return CVY_OK;
 }
 
+/* All that the step's graphs have: auxiliary heads belong to training. */
 static cvy_status all_losses(cvy_program *p, const cvy_model *model, cvy_program_step_info *s)
 {
     for (int i = 0; i < model->nlayer; i++)
-        if (model->layer[i].op->flags & CVY_OP_LOSS) {
+        if ((model->layer[i].op->flags & CVY_OP_LOSS) && (s->training || !model->layer[i].training_only)) {
             CVY_CHECK(s->nloss < CVY_COUNT(s->losses), CVY_E_ARGUMENT, "model %s has more than %d losses", model->name, CVY_COUNT(s->losses));
             CVY_TRY(cvy_pool_strdup(p->pool, model->layer[i].output, &s->losses[s->nloss++]));
         }

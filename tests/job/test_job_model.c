@@ -99,6 +99,18 @@ static void what_the_network_says(void)
                   "reads 'mask'") != NULL);
 }
 
+/* A loss of the main output is one of the auxiliary heads too; one that names its output is not. */
+static void auxiliary_heads(void)
+{
+    cvy_dataset_info c = classes();
+    c.field[0].shape = (cvy_shape){3, {3, 80, 80}};
+    EXPECT_TEXT(losses_of("model: googlenet\ndata: {train: a}\n", &c, NULL),
+                "x label | loss=softmax_cross_entropy(fc,label) aux1_loss=softmax_cross_entropy(aux1,label) aux2_loss=softmax_cross_entropy(aux2,label)");
+    EXPECT_TEXT(losses_of("model: {name: googlenet, aux: false}\ndata: {train: a}\n", &c, NULL), "x label | loss=softmax_cross_entropy(fc,label)");
+    EXPECT_TEXT(losses_of("model: googlenet\ndata: {train: a}\ntrain: {loss: {name: softmax_cross_entropy, output: fc}}\n", &c, NULL),
+                "x label | loss=softmax_cross_entropy(fc,label)");
+}
+
 static void data_without_targets(void)
 {
     cvy_dataset_info d = classes();
@@ -146,6 +158,7 @@ int main(void)
     TEST(what_suits_the_data);
     TEST(what_the_job_says);
     TEST(what_the_network_says);
+    TEST(auxiliary_heads);
     TEST(data_without_targets);
     TEST(options);
     return test_end();

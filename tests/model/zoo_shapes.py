@@ -1,0 +1,220 @@
+"""Writes zoo_shapes.h: parameters, MAC and the output of every convolution and fully connected layer of the zoo's networks, from other hands.
+
+Needs PyTorch and torchvision; run by hand when a network is added: python3 zoo_shapes.py > zoo_shapes.h
+Networks that torchvision has are torchvision's. The others are written down here from their papers and Caffe's prototxt files.
+"""
+import torch
+import torch.nn as nn
+import torchvision.models as tv
+
+
+def conv(c_in, c_out, k, stride=1, pad=0, **kw):
+    return [nn.Conv2d(c_in, c_out, k, stride, pad, **kw), nn.ReLU()]
+
+
+def classifier(*widths):
+    return [nn.Flatten()] + [layer for a, b in zip(widths, widths[1:]) for layer in (nn.Linear(a, b), nn.ReLU())][:-1]
+
+
+def caffe_alexnet():
+    """models/bvlc_alexnet/deploy.prototxt; models/bvlc_reference_caffenet differs in the order of pooling and LRN only, neither of which has weights."""
+    return nn.Sequential(*conv(3, 96, 11, 4), nn.MaxPool2d(3, 2), *conv(96, 256, 5, 1, 2, groups=2), nn.MaxPool2d(3, 2), *conv(256, 384, 3, 1, 1),
+                         *conv(384, 384, 3, 1, 1, groups=2), *conv(384, 256, 3, 1, 1, groups=2), nn.MaxPool2d(3, 2), *classifier(9216, 4096, 4096, 1000))
+
+
+def overfeat():
+    """Sermanet et al. 2014, table 1."""
+    return nn.Sequential(*conv(3, 96, 11, 4), nn.MaxPool2d(2), *conv(96, 256, 5), nn.MaxPool2d(2), *conv(256, 512, 3, 1, 1),
+                         *conv(512, 1024, 3, 1, 1), *conv(1024, 1024, 3, 1, 1), nn.MaxPool2d(2), *classifier(36864, 3072, 4096, 1000))
+
+
+def cifar(full):
+    """Caffe's examples/cifar10/cifar10_{quick,full}.prototxt; pooling rounds up there."""
+    pool = lambda: nn.MaxPool2d(3, 2, ceil_mode=True)
+    return nn.Sequential(*conv(3, 32, 5, 1, 2), pool(), *conv(32, 32, 5, 1, 2), pool(), *conv(32, 64, 5, 1, 2), pool(),
+                         *(classifier(1024, 10) if full else [nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 10)]))
+
+
+def hep_cnn():
+    """Kurth et al. 2017, section III-A."""
+    layers = [layer for i in range(5) for layer in (*conv(3 if i == 0 else 128, 128, 3, 1, 1), nn.MaxPool2d(2))]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 2))
+
+
+class Join(nn.Module):
+    def __init__(self, *branches):
+        super().__init__()
+        self.branch = nn.ModuleList(b if isinstance(b, nn.Module) else nn.Sequential(*b) for b in branches)
+
+    def forward(self, x):
+        return torch.cat([b(x) for b in self.branch], 1)
+
+
+class PaperGoogLeNet(nn.Module):
+    """Szegedy et al. 2015, table 1; heads as in section 5."""
+    table = {"3a": (192, 64, 96, 128, 16, 32, 32), "3b": (256, 128, 128, 192, 32, 96, 64), "4a": (480, 192, 96, 208, 16, 48, 64),
+             "4b": (512, 160, 112, 224, 24, 64, 64), "4c": (512, 128, 128, 256, 24, 64, 64), "4d": (512, 112, 144, 288, 32, 64, 64),
+             "4e": (528, 256, 160, 320, 32, 128, 128), "5a": (832, 256, 160, 320, 32, 128, 128), "5b": (832, 384, 192, 384, 48, 128, 128)}
+
+    def __init__(self, aux):
+        super().__init__()
+        self.stem = nn.Sequential(*conv(3, 64, 7, 2, 3), nn.MaxPool2d(3, 2, ceil_mode=True), *conv(64, 64, 1), *conv(64, 192, 3, 1, 1),
+                                  nn.MaxPool2d(3, 2, ceil_mode=True))
+        self.module = nn.ModuleDict({name: Join(conv(c, a, 1), conv(c, b, 1) + conv(b, d, 3, 1, 1), conv(c, e, 1) + conv(e, f, 5, 1, 2),
+                                                [nn.MaxPool2d(3, 1, 1)] + conv(c, g, 1)) for name, (c, a, b, d, e, f, g) in self.table.items()})
+        self.heads = nn.ModuleDict({name: nn.Sequential(nn.AvgPool2d(5, 3), *conv(c, 128, 1), *classifier(2048, 1024, 1000))
+                                    for name, c in (("4a", 512), ("4d", 528)) if aux})
+        self.pool, self.fc = nn.MaxPool2d(3, 2, ceil_mode=True), nn.Linear(1024, 1000)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for name, module in self.module.items():
+            x = module(x)
+            if name in ("3b", "4e"):
+                x = self.pool(x)
+            if name in self.heads:
+                self.heads[name](x)
+        return self.fc(x.mean((2, 3)))
+
+
+class Beside(nn.Module):
+    def __init__(self, before, *last):
+        super().__init__()
+        self.before, self.last = nn.Sequential(*before), nn.ModuleList(last)
+
+    def forward(self, x):
+        x = self.before(x)
+        return torch.cat([last(x) for last in self.last], 1)
+
+
+def inception_v4():
+    """Szegedy et al. 2017, figures 3 to 9, table 1."""
+    def c(c_in, c_out, kernel, stride=1, valid=False):
+        kernel = (kernel, kernel) if isinstance(kernel, int) else kernel
+        return nn.Sequential(nn.Conv2d(c_in, c_out, kernel, stride, 0 if valid else tuple(k // 2 for k in kernel), bias=False), nn.BatchNorm2d(c_out))
+    half, avg = (lambda: nn.MaxPool2d(3, 2)), (lambda: nn.AvgPool2d(3, 1, 1))
+    r, k = (1, 7), (7, 1)
+    a = lambda: Join([avg(), c(384, 96, 1)], c(384, 96, 1), [c(384, 64, 1), c(64, 96, 3)], [c(384, 64, 1), c(64, 96, 3), c(96, 96, 3)])
+    b = lambda: Join([avg(), c(1024, 128, 1)], c(1024, 384, 1), [c(1024, 192, 1), c(192, 224, r), c(224, 256, k)],
+                     [c(1024, 192, 1), c(192, 192, r), c(192, 224, k), c(224, 224, r), c(224, 256, k)])
+    d = lambda: Join([avg(), c(1536, 256, 1)], c(1536, 256, 1), Beside([c(1536, 384, 1)], c(384, 256, (1, 3)), c(384, 256, (3, 1))),
+                     Beside([c(1536, 384, 1), c(384, 448, (1, 3)), c(448, 512, (3, 1))], c(512, 256, (3, 1)), c(512, 256, (1, 3))))
+    return nn.Sequential(
+        c(3, 32, 3, 2, True), c(32, 32, 3, 1, True), c(32, 64, 3), Join(half(), c(64, 96, 3, 2, True)),
+        Join([c(160, 64, 1), c(64, 96, 3, 1, True)], [c(160, 64, 1), c(64, 64, k), c(64, 64, r), c(64, 96, 3, 1, True)]),
+        Join(c(192, 192, 3, 2, True), half()), a(), a(), a(), a(),
+        Join(c(384, 384, 3, 2, True), [c(384, 192, 1), c(192, 224, 3), c(224, 256, 3, 2, True)], half()), b(), b(), b(), b(), b(), b(), b(),
+        Join([c(1024, 192, 1), c(192, 192, 3, 2, True)], [c(1024, 256, 1), c(256, 256, r), c(256, 320, k), c(320, 320, 3, 2, True)], half()),
+        d(), d(), d(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1536, 1000))
+
+
+class BasicBlock(nn.Module):
+    """He et al. 2016, section 4.2: the shortcut has no weights (option A)."""
+
+    def __init__(self, c_in, c_out, stride):
+        super().__init__()
+        self.path = nn.Sequential(nn.Conv2d(c_in, c_out, 3, stride, 1, bias=False), nn.BatchNorm2d(c_out), nn.Conv2d(c_out, c_out, 3, 1, 1, bias=False),
+                                  nn.BatchNorm2d(c_out))
+
+    def forward(self, x):
+        return self.path(x)
+
+
+class PreActBlock(nn.Module):
+    """He et al. 2016, Identity mappings, and resnet-1k-layers: a projection in the first unit of a stage."""
+
+    def __init__(self, c_in, width, stride):
+        super().__init__()
+        self.bn = nn.BatchNorm2d(c_in)
+        self.path = nn.Sequential(nn.Conv2d(c_in, width, 1, stride, bias=False), nn.BatchNorm2d(width), nn.Conv2d(width, width, 3, 1, 1, bias=False),
+                                  nn.BatchNorm2d(width), nn.Conv2d(width, 4 * width, 1, bias=False))
+        self.short = nn.Conv2d(c_in, 4 * width, 1, stride, bias=False) if c_in != 4 * width else nn.Identity()
+
+    def forward(self, x):
+        x = self.bn(x)
+        return self.path(x) + self.short(x)
+
+
+def cifar_resnet(layers, bottleneck):
+    blocks, c = [], 16
+    for stage in range(3):
+        for i in range((layers - 2) // (9 if bottleneck else 6)):
+            stride, width = (2 if stage and i == 0 else 1), 16 << stage
+            blocks.append(PreActBlock(c, width, stride) if bottleneck else BasicBlock(c, width, stride))
+            c = 4 * width if bottleneck else width
+    stem, tail = [nn.Conv2d(3, 16, 3, 1, 1, bias=False)], [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(c, 10)]
+    return nn.Sequential(*stem, *([] if bottleneck else [nn.BatchNorm2d(16)]), *blocks, *([nn.BatchNorm2d(c)] if bottleneck else []), *tail)
+
+
+def resnet_v1(net):
+    """Keras applications: the first 1x1 convolution of a bottleneck has the stride, convolutions have biases."""
+    for m in list(net.modules()):
+        if isinstance(m, tv.resnet.Bottleneck):
+            m.conv1.stride, m.conv2.stride = m.conv2.stride, (1, 1)
+        if isinstance(m, nn.Conv2d):
+            m.bias = nn.Parameter(torch.zeros(m.out_channels))
+    return net
+
+
+NETS = [  # name in the zoo, options, input, source, network
+    ("alexnet", "", 227, "Caffe's bvlc_alexnet", caffe_alexnet),
+    ("caffenet", "", 227, "Caffe's bvlc_reference_caffenet", caffe_alexnet),
+    ("alexnet-v2", "", 224, "torchvision alexnet", tv.alexnet),
+    ("overfeat", "", 231, "Sermanet et al. 2014, table 1", overfeat),
+    ("vgg-a", "", 224, "torchvision vgg11", tv.vgg11), ("vgg-16", "", 224, "torchvision vgg16", tv.vgg16), ("vgg-19", "", 224, "torchvision vgg19", tv.vgg19),
+    ("googlenet", "aux: false", 224, "Szegedy et al. 2015, table 1", lambda: PaperGoogLeNet(False)),
+    ("googlenet", "", 224, "Szegedy et al. 2015, table 1 and section 5", lambda: PaperGoogLeNet(True)),
+    ("googlenet-bn", "", 224, "torchvision googlenet", lambda: tv.googlenet(aux_logits=False, init_weights=False)),
+    ("googlenet-bn", "aux: true", 224, "torchvision googlenet", lambda: tv.googlenet(aux_logits=True, init_weights=False)),
+    ("inception-v3", "", 299, "torchvision inception_v3", lambda: tv.inception_v3(aux_logits=False, init_weights=False)),
+    ("inception-v3", "aux: true", 299, "torchvision inception_v3", lambda: tv.inception_v3(aux_logits=True, init_weights=False)),
+    ("inception-v4", "", 299, "Szegedy et al. 2017, figures 3 to 9", inception_v4),
+    ("resnet-18", "", 224, "torchvision resnet18", tv.resnet18), ("resnet-34", "", 224, "torchvision resnet34", tv.resnet34),
+    ("resnet-50", "", 224, "torchvision resnet50", tv.resnet50), ("resnet-101", "", 224, "torchvision resnet101", tv.resnet101),
+    ("resnet-152", "", 224, "torchvision resnet152", tv.resnet152),
+    ("resnet-50", "version: v1", 224, "Keras applications ResNet50", lambda: resnet_v1(tv.resnet50())),
+    ("resnet-20", "", 32, "He et al. 2016, section 4.2", lambda: cifar_resnet(20, False)),
+    ("resnet-110", "", 32, "He et al. 2016, section 4.2", lambda: cifar_resnet(110, False)),
+    ("resnet-29", "", 32, "He et al. 2016, Identity mappings", lambda: cifar_resnet(29, True)),
+    ("resnet-164", "", 32, "He et al. 2016, Identity mappings", lambda: cifar_resnet(164, True)),
+    ("cifar-convnet", "", 32, "Caffe's cifar10_quick", lambda: cifar(False)),
+    ("hep-cnn", "", 224, "Kurth et al. 2017, section III-A", hep_cnn),
+]
+
+
+def measure(net, size):
+    """Parameters, MAC and outputs of the layers with weights, for one sample, in the order in which they run."""
+    shapes, macs = [], 0
+
+    def hook(m, _, out):
+        nonlocal macs
+        shapes.append("x".join(map(str, out.shape[1:])))
+        macs += out.numel() * m.weight[0].numel()
+    for m in net.modules():
+        if isinstance(m, (nn.Conv2d, nn.Linear)):
+            m.register_forward_hook(hook)
+    net.train()
+    with torch.no_grad():
+        net(torch.zeros(2, 3, size, size, device="meta"))
+    return sum(p.numel() for p in net.parameters()), macs // 2, shapes
+
+
+def main():
+    print("/* zoo_shapes.h: parameters, MAC and layer outputs of the zoo's networks from other hands. Written by zoo_shapes.py. */")
+    print("static const struct reference { const char *name, *options, *source; int64_t params, macs; const char *shapes; } references[] = {")
+    for name, options, size, source, make in NETS:
+        with torch.device("meta"):
+            net = make()
+        params, macs, shapes = measure(net, size)
+        print(f'    {{"{name}", "{options}", "{source}", {params}, {macs},')
+        line = ""
+        for word in shapes:
+            if len(line) + len(word) > 125:
+                print(f'     "{line}"')
+                line = ""
+            line += word + " "
+        print(f'     "{line.rstrip()}"}},')
+    print("};")
+
+
+main()
