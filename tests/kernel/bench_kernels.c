@@ -1,17 +1,19 @@
 /*
  * bench_kernels.c: times every kernel of every node, forward and backward, of single layers of known networks.
  *
- *   bench_kernels [--threads T] [--block B] [--check] [WORD]...
+ *   bench_kernels [--threads T] [--block B] [--cpu] [--kernel PART] [--check] [WORD]...
  *
  * A line per node and kernel: the best of several runs, arithmetic and memory rates by the operator's own cost, and the
  * layouts. WORDs select lines of the table below by their text. Sources of 16 channels and more lie in blocks of 16 (or
- * as --block says). --check runs the operators' test samples instead and prints the largest difference from the
+ * as --block says). --cpu counts the processor's time, for one thread on a machine that is not idle.
+ * --kernel: only kernels with PART in their name and their node's, as "winograd4" or "grad_weight". --check runs the operators' test samples instead and prints the largest difference from the
  * reference.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernel/kernel.h"
 #include "pass/pass.h"
@@ -68,8 +70,9 @@ static const struct line lines[] = {
 };
 
 struct options {
-    int threads, check;
+    int threads, check, cpu;
     int64_t block; /* of the source's channels; 1: plain */
+    const char *kernel; /* part of the names that are timed; NULL: all */
 };
 
 struct tensor { /* of one value: what kernels read, in plain layout, and where they leave it */
@@ -175,14 +178,19 @@ static double difference(const cvy_value *v, float *got, float *want)
     return worst;
 }
 
-static double best_seconds(const cvy_kernel_def *k, void *state, void *const *src, void *const *dst, void *scratch)
+static double seconds(const struct options *o)
+{
+    return o->cpu ? (double)clock() / CLOCKS_PER_SEC : cvy_clock_s();
+}
+
+static double best_seconds(const struct options *o, const cvy_kernel_def *k, void *state, void *const *src, void *const *dst, void *scratch)
 {
     double best = 1e9, total = 0;
     for (int run = 0; run < 30 && (run < 4 || total < 1.0); run++) {
-        const double start = cvy_clock_s();
+        const double start = seconds(o);
         if (k->run(state, src, dst, scratch) != CVY_OK)
             return NAN;
-        const double s = cvy_clock_s() - start;
+        const double s = seconds(o) - start;
         best = s < best ? s : best;
         total += s;
     }
@@ -228,7 +236,7 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
         if (node->dst[i])
             CVY_TRY(lay_out(node->dst[i], NULL, &ask.dst[i], &dst[i]));
     CVY_TRY(cvy_mem_alloc_pages(ask.scratch_bytes + 64, &scratch));
-    const double s = best_seconds(k, state, src, dst, scratch);
+    const double s = best_seconds(o, k, state, src, dst, scratch);
     cvy_cost cost = {.flop = cvy_shape_elems(&node->dst[0]->shape)};
     if (node->op->cost)
         node->op->cost(node, &cost);
@@ -288,7 +296,8 @@ static cvy_status run_node(const struct options *o, const cvy_node *node, struct
         CVY_TRY(reference(node, all, want));
     for (int preference = 1000; preference > 0; preference--)
         for (int i = 0; i < count; i++)
-            if (table[i]->preference == preference && strcmp(table[i]->op, node->op->name) == 0) {
+            if (table[i]->preference == preference && strcmp(table[i]->op, node->op->name) == 0 &&
+                (!o->kernel || strstr(table[i]->name, o->kernel))) {
                 CVY_TRY(try_kernel(o, table[i], node, all, want, !kept));
                 kept = 1;
             }
@@ -392,6 +401,10 @@ int main(int argc, char **argv)
             o.threads = atoi(argv[++i]);
         else if (strcmp(argv[i], "--block") == 0 && i + 1 < argc)
             o.block = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--kernel") == 0 && i + 1 < argc)
+            o.kernel = argv[++i];
+        else if (strcmp(argv[i], "--cpu") == 0)
+            o.cpu = 1;
         else if (strcmp(argv[i], "--check") == 0)
             o.check = 1;
         else if (nwords < 8)

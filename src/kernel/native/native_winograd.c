@@ -1,0 +1,574 @@
+/*
+ * native_winograd.c: convolution and its gradients by Winograd's minimal filtering, for 3x3 and 5x5 filters of stride 1.
+ *
+ * In the step: most of the convolutions of most networks. Activations lie blocked by channels, a vector of the CPU a
+ * block; the weights as the variable lies, transformed anew in each call (they change with every step). Forward and the
+ * gradient of the source take tiles in chunks that stay in a core's cache from the source to the destination; the
+ * gradient of the weights takes chunks that all threads share. Mathematics and sources: native_winograd.h.
+ */
+#include <string.h>
+
+#include "kernel/native/native_winograd.h"
+#include "op/op_conv.h"
+
+enum pass { FORWARD, GRAD_SRC, GRAD_WEIGHT };
+enum {
+    CHUNK_FLOATS = 1 << 18, /* of one thread's transformed tiles: 1 MB, half of a core's cache */
+    PANEL_FLOATS = 3 << 16, /* of the weights of a panel that stay beside them */
+    WEIGHT_FLOATS = 1 << 22, /* of transformed weights: beyond, chunks are larger so that these are read less often */
+    SUM_TILES = 128,        /* of a chunk of GRAD_WEIGHT */
+    PIECE = 16,             /* tiles of one work item of its transforms */
+    LOCAL = CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_LANES_MAX
+};
+
+struct side { /* an activation: [samples, blocks, h, w, lanes] */
+    int64_t channels, blocks, h, w;
+};
+
+struct winograd {
+    const cvy_winograd_isa *isa;
+    const cvy_winograd_tile *tile;
+    enum pass pass;
+    int threads, relu, has_bias;
+    int64_t samples, pad; /* pad: of `in` */
+    struct side in, out;  /* the products sum over in's channels; GRAD_WEIGHT: src and ddst */
+    int n, points;        /* n x n points of a tile */
+    int64_t lanes, tiles_w, sample_tiles, tiles;
+    int64_t chunk, nchunk; /* tiles at a time */
+    int64_t panels;        /* of out's blocks, two each, the last may be one */
+    int64_t strips, group; /* strips of tiles and panels of channels between two transforms of the destination */
+    int64_t *in_at, *out_at, *tap_at; /* where a weight lies: the sum of the three; -1 for channels that pad a block */
+    int64_t weight_floats;            /* with padding */
+    /* Scratch, in floats: forward: u, then v and m of each thread; GRAD_WEIGHT: u, v, d, sums of ddst. */
+    int64_t u_floats, v_floats, m_floats, bias_floats;
+    /* of the running call */
+    const float *in_data, *weight, *bias;
+    float *out_data, *dweight, *dbias, *u, *rest;
+    int64_t chunk_first, chunk_tiles; /* GRAD_WEIGHT: the chunk that all threads work on */
+};
+
+/* ---- tiles ---- */
+
+struct place { /* of one tile */
+    int64_t sample, y, x; /* in tiles */
+};
+
+static struct place place_of(const struct winograd *s, int64_t tile)
+{
+    const int64_t in_sample = tile % s->sample_tiles;
+    return (struct place){tile / s->sample_tiles, in_sample / s->tiles_w, in_sample % s->tiles_w};
+}
+
+/* The n x n or m x m values of a tile at (y0, x0): in place where they all exist, else a copy in `local`. */
+static const float *tile_values(const struct winograd *s, const float *data, const struct side *side, int64_t sample,
+                                int64_t block, int64_t y0, int64_t x0, int n, float *local, int64_t *row_out)
+{
+    const float *plane = data + (sample * side->blocks + block) * side->h * side->w * s->lanes;
+    if (y0 >= 0 && x0 >= 0 && y0 + n <= side->h && x0 + n <= side->w) {
+        *row_out = side->w * s->lanes;
+        return plane + (y0 * side->w + x0) * s->lanes;
+    }
+    s->isa->load_edge(plane, side->h, side->w, y0, x0, n, local);
+    *row_out = n * s->lanes;
+    return local;
+}
+
+static void transform_in(const struct winograd *s, int64_t tile, int64_t block, float *to, int64_t step)
+{
+    const struct place p = place_of(s, tile);
+    float local[LOCAL];
+    int64_t row = 0;
+    const float *from = tile_values(s, s->in_data, &s->in, p.sample, block, p.y * s->tile->m - s->pad,
+                                    p.x * s->tile->m - s->pad, s->n, local, &row);
+    s->tile->src(from, row, s->lanes, to, step);
+}
+
+/* ---- weights ---- */
+
+static int64_t panel_blocks(const struct winograd *s, int64_t panel)
+{
+    return CVY_MIN(2, s->out.blocks - 2 * panel);
+}
+
+/* Where u of one block of out's channels begins for in's channel c; points are u_step apart. */
+static float *u_at(const struct winograd *s, int64_t block, int64_t c)
+{
+    const int64_t panel = block / 2, width = panel_blocks(s, panel) * s->lanes;
+    return s->u + panel * 2 * s->lanes * s->in.blocks * s->lanes + c * width + block % 2 * s->lanes;
+}
+
+static int64_t u_step(const struct winograd *s)
+{
+    return s->in.blocks * s->out.blocks * s->lanes * s->lanes;
+}
+
+/* Work item: one channel of in. */
+static void transform_weights(int64_t first, int64_t end, void *arg)
+{
+    const struct winograd *s = arg;
+    const int64_t lanes = s->lanes, taps = s->tile->r * s->tile->r;
+    float local[LOCAL];
+    for (int64_t c = first; c < end; c++)
+        for (int64_t block = 0; block < s->out.blocks; block++) {
+            const int64_t *out_at = s->out_at + block * lanes;
+            for (int64_t t = 0; t < taps; t++)
+                for (int64_t l = 0; l < lanes; l++)
+                    local[t * lanes + l] = s->in_at[c] < 0 || out_at[l] < 0
+                                               ? 0
+                                               : s->weight[s->in_at[c] + out_at[l] + s->tap_at[t]];
+            s->tile->weight(local, s->tile->r * lanes, lanes, u_at(s, block, c), u_step(s));
+        }
+}
+
+/* ---- forward and the gradient of the source: chunks of tiles, each from beginning to end on one thread ---- */
+
+/* v [strip of `rows` tiles][point][block][rows][lanes] */
+static void chunk_in(const struct winograd *s, int64_t first, int64_t count, float *v)
+{
+    const int64_t rows = s->isa->rows, lanes = s->lanes, step = s->in.blocks * rows * lanes, strip = s->points * step;
+    if (count % rows != 0)
+        memset(v + count / rows * strip, 0, (size_t)strip * sizeof *v);
+    for (int64_t block = 0; block < s->in.blocks; block++)
+        for (int64_t i = 0; i < count; i++)
+            transform_in(s, first + i, block, v + i / rows * strip + (block * rows + i % rows) * lanes, step);
+}
+
+/* m [panel][strip][point][rows][one or two vectors] of panels p0 .. p1-1 and the strips that v begins with */
+static void chunk_products(const struct winograd *s, int64_t p0, int64_t p1, int64_t strips, const float *v, float *m)
+{
+    const int64_t rows = s->isa->rows, lanes = s->lanes, step = s->in.blocks * rows * lanes,
+                  part = rows * 2 * lanes * s->points;
+    for (int64_t point = 0; point < s->points; point++)
+        for (int64_t p = p0; p < p1; p++) {
+            const int64_t blocks = panel_blocks(s, p);
+            const float *u = u_at(s, 2 * p, 0) + point * u_step(s);
+            for (int64_t strip = 0; strip < strips; strip++)
+                s->isa->product[blocks - 1](s->in.blocks, v + (strip * s->points + point) * step, u,
+                                            m + ((p - p0) * strips + strip) * part + point * rows * blocks * lanes);
+        }
+}
+
+static void chunk_out(const struct winograd *s, int64_t block, int64_t first, int64_t count, const float *m)
+{
+    const int64_t rows = s->isa->rows, lanes = s->lanes, width = panel_blocks(s, block / 2) * lanes,
+                  part = rows * 2 * lanes * s->points;
+    const float *bias = s->bias ? s->bias + block * lanes : NULL;
+    const int size = s->tile->m;
+    float local[LOCAL], padded[CVY_WINOGRAD_LANES_MAX] = {0};
+    if (bias && (block + 1) * lanes > s->out.channels) {
+        memcpy(padded, bias, (size_t)(s->out.channels - block * lanes) * sizeof *bias);
+        bias = padded;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const struct place p = place_of(s, first + i);
+        const int64_t y = p.y * size, x = p.x * size;
+        float *plane = s->out_data + (p.sample * s->out.blocks + block) * s->out.h * s->out.w * lanes;
+        s->tile->dst(m + i / rows * part + i % rows * width + block % 2 * lanes, s->n * rows * width, rows * width,
+                     local, lanes);
+        s->isa->store(local, size, (int)CVY_MIN(size, s->out.h - y), (int)CVY_MIN(size, s->out.w - x), bias, s->relu,
+                      plane + (y * s->out.w + x) * lanes, s->out.w);
+    }
+}
+
+static void one_chunk(const struct winograd *s, int64_t first, int64_t count, float *v, float *m)
+{
+    const int64_t rows = s->isa->rows, all = (count + rows - 1) / rows, width = 2 * s->lanes,
+                  strip_floats = s->points * s->in.blocks * rows * s->lanes;
+    chunk_in(s, first, count, v);
+    for (int64_t p = 0; p < s->panels; p += s->group)
+        for (int64_t strip = 0; strip < all; strip += s->strips) {
+            const int64_t p_end = CVY_MIN(s->panels, p + s->group), strips = CVY_MIN(s->strips, all - strip),
+                          tiles = CVY_MIN(count - strip * rows, strips * rows);
+            chunk_products(s, p, p_end, strips, v + strip * strip_floats, m);
+            for (int64_t block = 2 * p; block < CVY_MIN(2 * p_end, s->out.blocks); block++)
+                chunk_out(s, block, first + strip * rows, tiles, m + (block / 2 - p) * strips * rows * width * s->points);
+        }
+}
+
+/* Work item: one thread. */
+static void chunks_of_thread(int64_t begin, int64_t end, void *arg)
+{
+    const struct winograd *s = arg;
+    for (int64_t t = begin; t < end; t++) {
+        float *v = s->rest + t * (s->v_floats + s->m_floats), *m = v + s->v_floats;
+        for (int64_t c = s->nchunk * t / s->threads; c < s->nchunk * (t + 1) / s->threads; c++)
+            if (c * s->chunk < s->tiles)
+                one_chunk(s, c * s->chunk, CVY_MIN(s->chunk, s->tiles - c * s->chunk), v, m);
+    }
+}
+
+/* ---- the gradient of the weights: chunks of tiles that all threads share ---- */
+
+static int64_t pieces(const struct winograd *s)
+{
+    return (s->chunk_tiles + PIECE - 1) / PIECE;
+}
+
+/* ddst of one tile and block, and its sum into dbias's part. d [point][panel][tile][one or two vectors] */
+static void transform_ddst(const struct winograd *s, int64_t i, int64_t block, float *d, float *sum)
+{
+    const struct place p = place_of(s, s->chunk_first + i);
+    const int64_t lanes = s->lanes, panel = block / 2, width = panel_blocks(s, panel) * lanes;
+    const int m = s->tile->m;
+    float local[LOCAL];
+    const float *from = local;
+    int64_t row = m * lanes;
+    const float *plane = s->out_data + (p.sample * s->out.blocks + block) * s->out.h * s->out.w * lanes;
+    s->isa->load_edge(plane, s->out.h, s->out.w, p.y * m, p.x * m, m, local);
+    if (s->has_bias)
+        s->isa->add_up(local, m * m, sum);
+    s->tile->ddst(from, row, lanes, d + panel * 2 * lanes * s->chunk + i * width + block % 2 * lanes,
+                  s->out.blocks * lanes * s->chunk);
+}
+
+/* Work item: one block of in or out, one piece of the chunk. v [point][block][tile][lanes] */
+static void transform_piece(int64_t begin, int64_t end, void *arg)
+{
+    const struct winograd *s = arg;
+    const int64_t lanes = s->lanes, npieces = pieces(s);
+    float *v = s->rest, *d = v + s->v_floats, *sums = d + s->m_floats;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t block = item / npieces, piece = item % npieces, last = CVY_MIN(s->chunk_tiles, (piece + 1) * PIECE);
+        for (int64_t i = piece * PIECE; i < last; i++)
+            if (block < s->in.blocks)
+                transform_in(s, s->chunk_first + i, block, v + (block * s->chunk + i) * lanes,
+                             s->in.blocks * s->chunk * lanes);
+            else
+                transform_ddst(s, i, block - s->in.blocks, d,
+                               sums + (piece * s->out.blocks + block - s->in.blocks) * lanes);
+    }
+}
+
+/* Work item: one point, one panel. */
+static void sum_chunk(int64_t begin, int64_t end, void *arg)
+{
+    const struct winograd *s = arg;
+    const int64_t lanes = s->lanes, sum_rows = s->isa->sum_rows;
+    const float *v = s->rest, *d = v + s->v_floats;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t point = item / s->panels, panel = item % s->panels, blocks = panel_blocks(s, panel);
+        const float *b = d + (point * s->out.blocks + panel * 2) * lanes * s->chunk;
+        float *u = u_at(s, 2 * panel, 0) + point * u_step(s);
+        for (int64_t c = 0; c < s->in.blocks * lanes; c += sum_rows)
+            s->isa->sum[blocks - 1](s->chunk_tiles,
+                                    v + (point * s->in.blocks + c / lanes) * s->chunk * lanes + c % lanes, b,
+                                    s->chunk_first > 0, u + c * blocks * lanes);
+    }
+}
+
+/* Work item: one channel of in. */
+static void transform_dweight(int64_t first, int64_t end, void *arg)
+{
+    const struct winograd *s = arg;
+    const int64_t lanes = s->lanes, taps = s->tile->r * s->tile->r;
+    float local[LOCAL];
+    for (int64_t c = first; c < end; c++)
+        for (int64_t block = 0; block < s->out.blocks; block++) {
+            const int64_t *out_at = s->out_at + block * lanes;
+            s->tile->dweight(u_at(s, block, c), s->n * u_step(s), u_step(s), local, lanes);
+            for (int64_t t = 0; t < taps; t++)
+                for (int64_t l = 0; l < lanes; l++)
+                    if (out_at[l] >= 0)
+                        s->dweight[s->in_at[c] + out_at[l] + s->tap_at[t]] = local[t * lanes + l];
+        }
+}
+
+static void add_sums(const struct winograd *s, const float *sums)
+{
+    const int64_t padded = s->out.blocks * s->lanes;
+    for (int64_t k = 0; k < s->out.channels; k++) {
+        double total = 0;
+        for (int64_t at = k; at < s->bias_floats; at += padded)
+            total += sums[at];
+        s->dbias[k] = (float)total;
+    }
+}
+
+/* ---- planning ---- */
+
+static const cvy_winograd_isa *choose_isa(void)
+{
+    const cvy_winograd_isa *isa = cvy_winograd_avx512();
+    if (!isa)
+        isa = cvy_winograd_avx2();
+    return isa ? isa : cvy_winograd_plain();
+}
+
+static cvy_status geometry(const cvy_node *node, int m, struct winograd *s)
+{
+    const char *op = node->op->name;
+    cvy_window w;
+    cvy_window_channels c;
+    s->pass = strstr(op, "_grad_src") ? GRAD_SRC : strstr(op, "_grad_weight") ? GRAD_WEIGHT : FORWARD;
+    const cvy_conv_grad_opts *g = node->options;
+    const cvy_conv_opts *o = s->pass == FORWARD ? node->options : &g->conv;
+    CVY_TRY(cvy_conv_window(o, s->pass == FORWARD ? &node->src[0]->shape : &g->src, &w, &c));
+    int fits = w.nspace == 2 && c.groups == 1 && (w.kernel[0] == 3 || (w.kernel[0] == 5 && m == 4));
+    for (int d = 0; d < w.nspace; d++)
+        fits = fits && w.kernel[d] == w.kernel[0] && w.stride[d] == 1 && w.dilation[d] == 1 && w.pad[d] == w.pad[0] &&
+               w.pad[d] < w.kernel[d];
+    CVY_CHECK(fits, CVY_NOT_APPLICABLE, "this Winograd kernel needs a %s filter, stride 1, no dilation, no groups, the "
+              "same padding, below the filter's size, on all sides", m == 4 ? "3x3 or 5x5" : "3x3");
+    s->isa = choose_isa();
+    CVY_CHECK(s->isa, CVY_NOT_APPLICABLE, "Winograd needs a compiler with vectors: gcc or clang");
+    for (int i = 0; i < s->isa->ntile; i++)
+        if (s->isa->tile[i].m == m && s->isa->tile[i].r == w.kernel[0])
+            s->tile = &s->isa->tile[i];
+    CVY_CHECK(s->tile, CVY_E_INTERNAL, "no Winograd tile of %d", m);
+    s->lanes = s->isa->lanes;
+    CVY_CHECK(c.nsrc >= s->lanes && c.ndst >= s->lanes, CVY_NOT_APPLICABLE,
+              "Winograd pays from %lld channels on, here are %lld and %lld", (long long)s->lanes, (long long)c.nsrc,
+              (long long)c.ndst);
+    const struct side src = {c.nsrc, (c.nsrc + s->lanes - 1) / s->lanes, w.src[0], w.src[1]},
+                      dst = {c.ndst, (c.ndst + s->lanes - 1) / s->lanes, w.dst[0], w.dst[1]};
+    s->in = s->pass == GRAD_SRC ? dst : src;
+    s->out = s->pass == GRAD_SRC ? src : dst;
+    s->pad = s->pass == GRAD_SRC ? s->tile->r - 1 - w.pad[0] : w.pad[0];
+    s->samples = c.n;
+    s->relu = s->pass == FORWARD && o->relu;
+    s->has_bias = o->bias && s->pass != GRAD_SRC;
+    return CVY_OK;
+}
+
+/* How many tiles at a time. Forward and GRAD_SRC: where a panel of weights is small it stays in the cache of the core
+ * beside a chunk's source tiles, strip after strip is finished; else the products of all panels of one point follow each
+ * other, and the chunk's products are kept too. */
+static void measure(struct winograd *s)
+{
+    const int64_t rows = s->isa->rows;
+    s->n = s->tile->m + s->tile->r - 1;
+    s->points = s->n * s->n;
+    s->tiles_w = (s->out.w + s->tile->m - 1) / s->tile->m;
+    s->sample_tiles = s->tiles_w * ((s->out.h + s->tile->m - 1) / s->tile->m);
+    s->tiles = s->samples * s->sample_tiles;
+    s->panels = (s->out.blocks + 1) / 2;
+    s->u_floats = s->points * u_step(s);
+    const int64_t tile_floats = s->points * s->in.blocks * s->lanes;
+    if (s->pass == GRAD_WEIGHT) {
+        s->chunk = CVY_MIN(s->tiles, SUM_TILES);
+        s->nchunk = (s->tiles + s->chunk - 1) / s->chunk;
+        s->v_floats = tile_floats * s->chunk;
+        s->m_floats = s->points * s->out.blocks * s->lanes * s->chunk;
+        s->bias_floats = (s->chunk + PIECE - 1) / PIECE * s->out.blocks * s->lanes;
+        return;
+    }
+    const int64_t out_floats = s->points * s->out.blocks * s->lanes;
+    const int few = tile_floats * 2 * s->lanes <= PANEL_FLOATS;
+    const int64_t room = few ? CHUNK_FLOATS / tile_floats
+                             : (s->u_floats <= WEIGHT_FLOATS ? 2 : 16) * CHUNK_FLOATS / (tile_floats + out_floats),
+                  most = CVY_MAX(2 * rows, room / rows * rows), least = (s->tiles + most - 1) / most;
+    s->nchunk = (least + s->threads - 1) / s->threads * s->threads;
+    s->chunk = ((s->tiles + s->nchunk - 1) / s->nchunk + rows - 1) / rows * rows;
+    s->v_floats = tile_floats * s->chunk;
+    s->group = few ? 1 : s->panels;
+    s->strips = few ? 1 : s->chunk / rows;
+    s->m_floats = s->group * 2 * s->lanes * s->points * s->strips * rows;
+}
+
+static cvy_status fill_winograd(const cvy_kernel_ask *ask, int m, struct winograd *s)
+{
+    CVY_TRY(geometry(ask->node, m, s));
+    s->threads = CVY_MAX(1, ask->threads);
+    measure(s);
+    return CVY_OK;
+}
+
+static cvy_status winograd_offer(cvy_kernel_ask *ask, int m)
+{
+    struct winograd s = {0};
+    const cvy_node *node = ask->node;
+    CVY_TRY(cvy_native_f32(node));
+    CVY_TRY(fill_winograd(ask, m, &s));
+    const cvy_layout activation = cvy_layout_channels(4, s.lanes),
+                     weight = cvy_layout_make(s.lanes == 16 ? "ABcd16b16a" : "ABcd8b8a");
+    ask->src[0] = activation;
+    if (s.pass == GRAD_WEIGHT) {
+        ask->src[1] = activation;
+        if (!ask->dst_fixed[0])
+            ask->dst[0] = weight;
+    } else {
+        ask->dst[0] = activation;
+        if (ask->src_free[1])
+            ask->src[1] = weight;
+    }
+    if (s.pass == FORWARD && s.has_bias)
+        ask->src[2] = cvy_layout_plain();
+    if (s.pass == GRAD_WEIGHT && s.has_bias)
+        ask->dst[1] = cvy_layout_plain();
+    const int64_t each = s.pass == GRAD_WEIGHT ? 1 : s.threads;
+    ask->scratch_bytes = (size_t)(s.u_floats + each * (s.v_floats + s.m_floats) + s.bias_floats) * sizeof(float);
+    return CVY_OK;
+}
+
+/* Fills the tables that say where a weight lies; forward and GRAD_WEIGHT sum over C, GRAD_SRC over K with the filter
+ * turned by half a circle. */
+static cvy_status place_weights(const cvy_kernel_ask *ask, struct winograd *s)
+{
+    const int grad_weight = s->pass == GRAD_WEIGHT, in_dim = s->pass == GRAD_SRC ? 0 : 1;
+    const cvy_shape *shape = grad_weight ? cvy_node_dst(ask->node, 0) : cvy_node_src(ask->node, 1);
+    const int64_t in = s->in.blocks * s->lanes, out = s->out.blocks * s->lanes, r = s->tile->r;
+    cvy_blocking b;
+    CVY_TRY(cvy_blocking_make(grad_weight ? &ask->dst[0] : &ask->src[1], shape, &b));
+    CVY_TRY(cvy_mem_alloc((size_t)(in + out + r * r) * sizeof *s->in_at, &s->in_at));
+    s->out_at = s->in_at + in;
+    s->tap_at = s->out_at + out;
+    s->weight_floats = b.elems;
+    for (int64_t i = 0; i < in + out + r * r; i++) {
+        const int64_t tap = i - in - out, turned = s->pass == GRAD_SRC ? r * r - 1 - tap : tap;
+        int64_t at[CVY_NDIM_MAX] = {0};
+        if (i < in)
+            at[in_dim] = i;
+        else if (i < in + out)
+            at[1 - in_dim] = i - in;
+        else {
+            at[2] = turned / r;
+            at[3] = turned % r;
+        }
+        const int exists = at[0] < shape->dim[0] && at[1] < shape->dim[1];
+        s->in_at[i] = exists ? cvy_blocking_offset(&b, at) : -1;
+    }
+    return CVY_OK;
+}
+
+static void winograd_destroy(void *state)
+{
+    struct winograd *s = state;
+    if (s)
+        cvy_mem_free(&s->in_at);
+    cvy_mem_free(&s);
+}
+
+static cvy_status winograd_create(const cvy_kernel_ask *ask, int m, void **state_out)
+{
+    struct winograd *s = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    cvy_status status = fill_winograd(ask, m, s);
+    if (status == CVY_OK)
+        status = place_weights(ask, s);
+    if (status != CVY_OK) {
+        winograd_destroy(s);
+        return status;
+    }
+    *state_out = s;
+    return CVY_OK;
+}
+
+/* ---- running ---- */
+
+static cvy_status tiles_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct winograd *s = state;
+    s->in_data = src[0];
+    s->weight = src[1];
+    s->bias = s->has_bias ? src[2] : NULL;
+    s->out_data = dst[0];
+    s->u = scratch;
+    s->rest = s->u + s->u_floats;
+    cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_weights, s);
+    cvy_parallel_for(s->threads, s->threads, 1, chunks_of_thread, s);
+    return CVY_OK;
+}
+
+static cvy_status grad_weight_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct winograd *s = state;
+    s->in_data = src[0];
+    s->out_data = src[1];
+    s->dweight = dst[0];
+    s->dbias = s->has_bias ? dst[1] : NULL;
+    s->u = scratch;
+    s->rest = s->u + s->u_floats;
+    float *sums = s->rest + s->v_floats + s->m_floats;
+    memset(sums, 0, (size_t)s->bias_floats * sizeof *sums);
+    for (s->chunk_first = 0; s->chunk_first < s->tiles; s->chunk_first += s->chunk) {
+        s->chunk_tiles = CVY_MIN(s->chunk, s->tiles - s->chunk_first);
+        cvy_parallel_for(s->threads, (s->in.blocks + s->out.blocks) * pieces(s), 1, transform_piece, s);
+        cvy_parallel_for(s->threads, s->points * s->panels, 1, sum_chunk, s);
+    }
+    if (s->in.channels % s->lanes != 0 || s->out.channels % s->lanes != 0)
+        memset(s->dweight, 0, (size_t)s->weight_floats * sizeof *s->dweight);
+    cvy_parallel_for(s->threads, s->in.channels, 1, transform_dweight, s);
+    if (s->dbias)
+        add_sums(s, sums);
+    return CVY_OK;
+}
+
+static cvy_status offer_4(cvy_kernel_ask *ask)
+{
+    return winograd_offer(ask, 4);
+}
+
+static cvy_status offer_6(cvy_kernel_ask *ask)
+{
+    return winograd_offer(ask, 6);
+}
+
+static cvy_status create_4(const cvy_kernel_ask *ask, void **state_out)
+{
+    return winograd_create(ask, 4, state_out);
+}
+
+static cvy_status create_6(const cvy_kernel_ask *ask, void **state_out)
+{
+    return winograd_create(ask, 6, state_out);
+}
+
+CVY_KERNEL_DEFINE(native_conv_winograd4) = {
+    .name = "native.conv_winograd4",
+    .op = "conv",
+    .preference = 110,
+    .offer = offer_4,
+    .create = create_4,
+    .run = tiles_run,
+    .destroy = winograd_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_conv_winograd4_grad_src) = {
+    .name = "native.conv_winograd4_grad_src",
+    .op = "conv_grad_src",
+    .preference = 110,
+    .offer = offer_4,
+    .create = create_4,
+    .run = tiles_run,
+    .destroy = winograd_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_conv_winograd4_grad_weight) = {
+    .name = "native.conv_winograd4_grad_weight",
+    .op = "conv_grad_weight",
+    .preference = 110,
+    .offer = offer_4,
+    .create = create_4,
+    .run = grad_weight_run,
+    .destroy = winograd_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_conv_winograd6) = {
+    .name = "native.conv_winograd6",
+    .op = "conv",
+    .preference = 108,
+    .offer = offer_6,
+    .create = create_6,
+    .run = tiles_run,
+    .destroy = winograd_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_conv_winograd6_grad_src) = {
+    .name = "native.conv_winograd6_grad_src",
+    .op = "conv_grad_src",
+    .preference = 108,
+    .offer = offer_6,
+    .create = create_6,
+    .run = tiles_run,
+    .destroy = winograd_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_conv_winograd6_grad_weight) = {
+    .name = "native.conv_winograd6_grad_weight",
+    .op = "conv_grad_weight",
+    .preference = 108,
+    .offer = offer_6,
+    .create = create_6,
+    .run = grad_weight_run,
+    .destroy = winograd_destroy,
+};

@@ -1,0 +1,27 @@
+/*
+ * native_winograd_avx512.c: Winograd's transforms and products on vectors of sixteen: a product keeps 14 x 2 of the 32
+ * registers for its sums.
+ */
+#include "kernel/native/native_winograd.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#define LANES 16
+#define ROWS 14
+#define SUM_ROWS 8
+#define TARGET __attribute__((target("avx512f,avx512vl,fma")))
+#include "kernel/native/native_winograd_simd.h"
+
+const cvy_winograd_isa *cvy_winograd_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") ? &isa : NULL;
+}
+
+#else
+
+const cvy_winograd_isa *cvy_winograd_avx512(void)
+{
+    return NULL;
+}
+
+#endif
