@@ -25,15 +25,15 @@ typedef struct cmd_line {              /* what was typed */
     int narg;
     const char *set[CMD_SETS_MAX];
     int nset;
-    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features;
+    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning;
     cvy_shape input;
     cvy_dtype dtype;
     int64_t classes, batch[CMD_BATCHES_MAX], steps, warmup, threads;
     int nbatch;
-    int resume, json, layers, skip_bad, verbose;
+    int resume, json, layers, skip_bad, verbose, explain;
 } cmd_line;
 
-typedef enum { CMD_FLAG, CMD_TEXT, CMD_NUMBER, CMD_SHAPE, CMD_DTYPE, CMD_SET, CMD_CHOICE, CMD_BATCHES } cmd_kind;
+typedef enum { CMD_FLAG, CMD_TEXT, CMD_NUMBER, CMD_SHAPE, CMD_DTYPE, CMD_SET, CMD_CHOICE, CMD_BATCHES, CMD_PLANNING } cmd_kind;
 
 typedef struct cmd_option {
     const char *name;                  /* "--batch"; NULL ends the table */
@@ -57,6 +57,9 @@ extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_plan, cmd
 
 /* Rows that several verbs have. */
 #define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file; may be given several times"}
+#define CMD_PLANNING_WORDS "estimate|measure|patient"
+#define CMD_PLANNING_HELP "how kernels are chosen: by preference and known times, by timing the plausible ones, by timing all"
+#define CMD_OPTION_PLANNING {"--planning", CMD_PLANNING_WORDS, CMD_PLANNING, CMD_FIELD(planning), CMD_PLANNING_HELP}
 #define CMD_OPTION_THREADS {"--threads", "T", CMD_NUMBER, CMD_FIELD(threads), "compute threads of each rank; all cores that it may use if not given"}
 #define CMD_OPTION_VERBOSE {"--verbose", NULL, CMD_FLAG, CMD_FIELD(verbose), "says more about what is going on"}
 #define CMD_OPTION_JSON(what) {"--json", NULL, CMD_FLAG, CMD_FIELD(json), what}

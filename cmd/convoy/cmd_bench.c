@@ -36,6 +36,7 @@ static int bench_one(const cmd_line *line, cvy_context *context, const char *mod
         .size = sizeof opts, .job = line->narg ? &job : NULL, .model = model, .model_options = line->model_options, .input = line->input,
         .classes = line->classes, .batch = batch, .forward = line->mode && strcmp(line->mode, "forward") == 0, .dtype = line->dtype,
         .steps = line->steps, .warmup = line->warmup, .kernels = line->kernels, .passes_off = line->passes_off, .trace = line->trace,
+        .planning = line->planning,
     };
     char *json = NULL;
     const cvy_status status = cvy_run_bench(context, &opts, &json);
@@ -100,6 +101,7 @@ static const cmd_option options[] = {
     {"--warmup", "N", CMD_NUMBER, CMD_FIELD(warmup), "steps before them; 2 if not given"},
     {"--kernels", "auto|reference|native|onednn", CMD_CHOICE, CMD_FIELD(kernels), "which kernels may be used"},
     {"--passes-off", "LIST", CMD_TEXT, CMD_FIELD(passes_off), "optimising passes to leave out, such as fuse-relu; or all"},
+    {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(planning), CMD_PLANNING_HELP},
     {"--trace", "FILE", CMD_TEXT, CMD_FIELD(trace), "writes the last step of all ranks for chrome://tracing or Perfetto"},
     CMD_OPTION_SET,
     CMD_OPTION_JSON("prints a JSON object a line for each network and batch"),

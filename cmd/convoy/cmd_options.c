@@ -118,6 +118,17 @@ static int read_batches(const cmd_option *option, const char *value, cmd_line *l
     }
 }
 
+/* A key of the job that has an option of its own. */
+static int read_planning(const cmd_option *option, const char *value, cmd_line *line)
+{
+    static const char *const sets[] = {"plan.planning=estimate", "plan.planning=measure", "plan.planning=patient"};
+    const int code = read_choice(option, value, &line->planning);
+    for (int i = 0; !code && i < CMD_COUNT(sets); i++)
+        if (strcmp(strchr(sets[i], '=') + 1, value) == 0)
+            return read_set(sets[i], line);
+    return code;
+}
+
 static int read_value(const cmd_option *option, const char *value, cmd_line *line)
 {
     void *field = (char *)line + option->offset;
@@ -128,6 +139,7 @@ static int read_value(const cmd_option *option, const char *value, cmd_line *lin
     case CMD_CHOICE: return read_choice(option, value, field);
     case CMD_SET: return read_set(value, line);
     case CMD_BATCHES: return read_batches(option, value, line);
+    case CMD_PLANNING: return read_planning(option, value, line);
     case CMD_DTYPE:
         if (cvy_dtype_parse(value, field) == CVY_OK && (*(cvy_dtype *)field == CVY_DTYPE_F32 || *(cvy_dtype *)field == CVY_DTYPE_F64))
             return 0;

@@ -74,6 +74,7 @@ static const cmd_option options[] = {
     {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "goes on in --out from its newest sound checkpoint"},
     {"--plan", "FILE", CMD_TEXT, CMD_FIELD(plan_file), "takes the kernels from this plan.json"},
     {"--progress", "auto|live|plain|none", CMD_CHOICE, CMD_FIELD(progress), "one live line, or one every 30 s; auto: live on a terminal"},
+    CMD_OPTION_PLANNING,
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,
     {0},

@@ -32,6 +32,8 @@ typedef struct cvy_program_opts {
     const char *passes_off;   /* "all", or names: "fuse-relu, in-place, memory-reuse, overlap"; NULL: all on */
     int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: 4 MiB */
     const char *plan_file;    /* a plan.json whose kernel choices are taken again, or NULL */
+    const char *planning;     /* how kernels are chosen: "estimate" (NULL: by preference, and by what wisdom there is), "measure", "patient" */
+    const char *wisdom;       /* file of measured times, or "off"; NULL: $CONVOY_WISDOM, else a file of this machine in ~/.cache/convoy */
 } cvy_program_opts;
 
 /** Options of a training step; zero-initialise, set size. Equal on all ranks. */

@@ -87,6 +87,7 @@ typedef struct cvy_bench_opts {
     int64_t steps, warmup;        /* timed steps, 0: as many as take 5 s, at least 5; steps before them, 0: 2 */
     const char *kernels, *passes_off;
     const char *trace;            /* file for a Chrome trace of the last step, or NULL */
+    const char *planning;         /* "estimate", "measure" or "patient"; NULL: the job's */
 } cvy_bench_opts;
 
 /**
@@ -94,7 +95,7 @@ typedef struct cvy_bench_opts {
  * @json_out: one JSON object (rank 0; NULL on others): model batch mode dtype threads ranks; images_per_s (mean) images_per_s_best ms_median ms_mean ms_sd
  *            exposed_comm_ms; parameters, macs (multiply-adds of a sample's forward pass); gflop_per_s and peak_share, its share of a matrix product's
  *            speed on the same ranks in the same run (f32 Winograd does fewer operations than are counted, so it may pass 1); loss_first loss_last;
- *            peak_rss_bytes (sum over the ranks), arena_bytes
+ *            peak_rss_bytes (sum over the ranks), arena_bytes; predicted_ms where the times of all kernels are known
  *
  * Collective: yes. Errors: CVY_E_CONFIG, CVY_E_SHAPE, CVY_E_MEMORY (what is needed and what batch would fit); another call may follow a fault.
  */

@@ -93,7 +93,8 @@ struct cvy_job_batch_norm {
 enum { CVY_JOB_KERNELS_AUTO, CVY_JOB_KERNELS_REFERENCE, CVY_JOB_KERNELS_NATIVE, CVY_JOB_KERNELS_ONEDNN };
 struct cvy_job_plan {
     const cvy_tree *passes_off_tree;
-    int kernels;
+    int kernels, planning;
+    const char *wisdom;
     int passes_all_off;
     const char **pass_off;
     int npass_off;

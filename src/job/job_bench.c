@@ -157,6 +157,7 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     CVY_TRY(cvy_job_program_opts(s->job, NULL, &opts));
     CVY_TRY(cvy_job_training_opts(s->job, &training));
     opts.kernels = kernels ? kernels : b->opts.kernels ? b->opts.kernels : opts.kernels;
+    opts.planning = b->opts.planning ? b->opts.planning : opts.planning;
     opts.passes_off = passes_off ? passes_off : b->opts.passes_off ? b->opts.passes_off : opts.passes_off;
     CVY_TRY(cvy_program_create(s->context, &opts, &s->program));
     cvy_job_group_variables(s->job, s->program);
@@ -337,6 +338,8 @@ void cvy_bench_add_times(const cvy_bench *b, double flop, cvy_json *json)
 static cvy_status write_json(const cvy_bench *b, const cvy_work *work, double rss, double rss_max, cvy_json *json)
 {
     const cvy_program *p = b->session.program;
+    double predicted_ms = 0;
+    int nunknown = 0;
     cvy_json_open(json, NULL, '{');
     cvy_bench_add_head(b, json);
     cvy_bench_add_times(b, work->flop, json);
@@ -348,6 +351,8 @@ static cvy_status write_json(const cvy_bench *b, const cvy_work *work, double rs
     cvy_json_real(json, "peak_rss_bytes_largest_rank", rss_max);
     cvy_json_int(json, "arena_bytes", (int64_t)p->arena_bytes);
     cvy_json_real(json, "plan_s", b->plan_s);
+    if (cvy_program_predict(p, b->number, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
+        cvy_json_real(json, "predicted_ms", predicted_ms);
     cvy_json_close(json, '}');
     return json->text.status;
 }

@@ -165,6 +165,19 @@ static void add_head(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
                  (long long)tr->order.last_step, tr->epochs, s->job->train.optimizer, plan->nbucket, plan->nbucket == 1 ? "" : "s");
 }
 
+static void add_prediction(const cvy_program *p, int step, cvy_text *t)
+{
+    double ms = 0;
+    int nunknown = 0;
+    if (cvy_program_predict(p, step, &ms, &nunknown) != CVY_OK)
+        cvy_text_add(t, "the step's time is not known: nothing was measured here yet; --planning measure does\n");
+    else if (nunknown > 0)
+        cvy_text_add(t, "the step's time is not known: %d of %d calls were never measured here; --planning measure does\n", nunknown, p->tuning.ncall);
+    else
+        cvy_text_add(t, "%.4g ms a step predicted, %.4g samples/s on this rank: the sum of %d measured times, without communication and input\n", ms,
+                     1e3 * (double)p->step[step]->plan->rows / ms, p->tuning.ncall);
+}
+
 /* Other sizes that the run needs, all in the same arena. */
 static void add_steps(const cvy_program *p, cvy_text *t)
 {
@@ -187,6 +200,7 @@ static cvy_status print_table(const cvy_trainer *tr, char **text_out)
         cvy_text_add(&t, "\n%s flop a sample and training step (%s forward)\n",
                      short_count((sum.forward + sum.backward) * plan->nmicro / (double)plan->rows).text,
                      short_count(sum.forward * plan->nmicro / (double)plan->rows).text);
+    add_prediction(p, tr->step_full, &t);
     add_steps(p, &t);
     add_memory(p, tr->step_full, &t);
     *text_out = t.data;

@@ -92,6 +92,7 @@ static cvy_status make_program(cvy_scoring *s, int want_labels)
     info.nclasses = s->nclasses;
     CVY_TRY(cvy_job_model(session->job, &info, s->labelled, &session->model));
     CVY_TRY(cvy_job_program_opts(session->job, NULL, &opts));
+    opts.planning = "estimate";        /* one pass over the data does not pay for measuring */
     CVY_TRY(cvy_program_create(session->context, &opts, &session->program));
     return cvy_scorer_add(session, session->test, session->model, s->labelled, &s->scorer);
 }

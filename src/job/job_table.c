@@ -105,6 +105,10 @@ static const cvy_option batch_norm_rows[] = {
 static const cvy_option plan_rows[] = {
     {"passes_off", CVY_TYPE_TREE, CVY_FIELD(cvy_job_plan, passes_off_tree), "", "", "", "list of optimising passes to leave out, or all"},
     {"kernels", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_plan, kernels), "auto", "auto|reference|native|onednn", "", "which kernels may be used"},
+    {"planning", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_plan, planning), "estimate", "estimate|measure|patient", "",
+     "how a kernel is chosen for each node: by preference and known times, by timing the plausible ones, by timing all"},
+    {"wisdom", CVY_TYPE_STRING, CVY_FIELD(cvy_job_plan, wisdom), "", "", "",
+     "file of measured times, or off; if not given, that of the environment's CONVOY_WISDOM, else one for this machine in ~/.cache/convoy"},
     {0},
 };
 

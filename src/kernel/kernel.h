@@ -3,9 +3,12 @@
  * and a function that runs it.
  *
  * The planner goes through a graph in order. For each node it asks the kernels of the operator in the order of their
- * preference; the first that offers is taken (a plan file may name another). An offer fixes the layout of every source
- * and destination; where a source lies otherwise, the planner puts a reorder before it. Without an offer the operator's
- * plain reference kernel runs, on plain layouts.
+ * preference; the first that offers is taken (measured times or a plan file may name another). An offer fixes the layout
+ * of every source and destination; where a source lies otherwise, the planner puts a reorder before it. Without an offer
+ * the operator's plain reference kernel runs, on plain layouts.
+ *
+ * An offer rests on nothing but the operator, its options, shapes, dtypes, the batch and the layouts in the ask: nodes
+ * that are equal in these share one, and are timed once.
  */
 #ifndef CVY_KERNEL_H
 #define CVY_KERNEL_H

@@ -1,6 +1,7 @@
 /*
  * plan.h: the plan of one step: a flat list of instructions on known memory, made of graphs before step 0.
  *
+ *   tune      which kernel each node shall have, by measured times                            plan_tune.c
  *   select    a kernel and the layouts for each node, reorders where layouts meet             plan_select.c
  *   schedule  the flat list: prepare and micro-batch phases for each micro-batch, update once  plan_schedule.c
  *   memory    lifetimes, in-place, one arena                                                  plan_memory.c
@@ -34,6 +35,7 @@ typedef struct cvy_loc {               /* a value in one layout */
     int view_of;                       /* index of the loc whose memory it is, -1: its own */
     int64_t elems;                     /* with padding */
     size_t bytes;
+    int before;                        /* the value's loc that was made before this one, -1: none */
 } cvy_loc;
 
 typedef struct cvy_call {
@@ -41,21 +43,34 @@ typedef struct cvy_call {
     const cvy_node *node;              /* NULL for reorders */
     const cvy_kernel_def *kernel;
     cvy_kernel_ask ask;
+    int signature;                     /* KERNEL, REFERENCE: of the node, in the unit's offers */
+    struct cvy_offer *offer;           /* the one that was taken */
     int src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX];   /* indices of locs, -1: none */
     int nsrc, ndst;
     cvy_phase phase;
     void *state;                       /* of the kernel, reorder or reference; after binding */
 } cvy_call;
 
+/* What kernels have answered so far: plan_offers.h. A program's graphs share them. */
+typedef struct cvy_offers cvy_offers;
+cvy_status cvy_offers_create(cvy_offers **out);
+void cvy_offers_destroy(cvy_offers **offers);
+
 typedef struct cvy_unit {              /* one graph with its kernels chosen */
     cvy_graph *graph;
+    cvy_offers *offers;                /* borrowed, or its own: */
+    cvy_offers *own_offers;
     cvy_loc *loc;
     int nloc, loc_room;
+    int *newest;                       /* loc of each value of the graph, -1: none yet */
     cvy_call *call;
     int ncall, call_room;
 } cvy_unit;
 
 typedef enum { CVY_KERNELS_AUTO, CVY_KERNELS_REFERENCE, CVY_KERNELS_NATIVE, CVY_KERNELS_ONEDNN } cvy_kernels;
+
+/* Times measured on this machine: plan_wisdom.h. */
+typedef struct cvy_wisdom cvy_wisdom;
 
 typedef struct cvy_plan_opts {
     cvy_comm *comm;
@@ -63,15 +78,15 @@ typedef struct cvy_plan_opts {
     cvy_kernels kernels;
     int no_inplace;                    /* pass "in-place" switched off */
     int no_reuse;                      /* every buffer its own memory: pass "memory" switched off */
-    const cvy_tree *choices;           /* map node name -> kernel name, from a plan file; NULL: free */
+    const cvy_tree *choices;           /* map node name -> kernel name, from a plan file or measured; NULL: free */
+    cvy_offers *offers;                /* what kernels have answered; must outlive the units; NULL: a unit's own */
 } cvy_plan_opts;
 
 /* Chooses kernels and layouts; variables that have no layout yet get one. */
 cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit **out);
+/* The same with a kernel for each node by index, NULL where the order of preference decides; opts->choices is not looked at. */
+cvy_status cvy_unit_select(cvy_graph *graph, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick, cvy_unit **out);
 void cvy_unit_destroy(cvy_unit **unit);
-/* Why each candidate of a node was taken or not, a line each. */
-cvy_status cvy_unit_explain(const cvy_unit *unit, const cvy_plan_opts *opts, char **text_out);
-
 typedef enum { CVY_REGION_ARENA, CVY_REGION_VARIABLE, CVY_REGION_FEED, CVY_REGION_STEP } cvy_region;
 
 typedef struct cvy_buffer {
@@ -86,8 +101,10 @@ typedef struct cvy_buffer {
     void *data;                        /* after binding */
 } cvy_buffer;
 
+typedef cvy_status (*cvy_run_fn)(void *state, void *const *src, void *const *dst, void *scratch);
+
 typedef struct cvy_instr {
-    cvy_status (*run)(void *state, void *const *src, void *const *dst, void *scratch);
+    cvy_run_fn run;
     void *state;
     void *src[CVY_NODE_SRC_MAX], *dst[CVY_NODE_DST_MAX];
     void *scratch;
@@ -152,5 +169,9 @@ void cvy_plan_json(const cvy_plan *plan, cvy_json *json);
 /* ---- between the files of this folder ---- */
 cvy_status cvy_plan_schedule(cvy_plan *plan);
 cvy_status cvy_plan_memory(cvy_plan *plan);
+/* Makes what a call needs to run, if it is not there, and the function that runs it. */
+cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call *call);
+cvy_run_fn cvy_call_run(const cvy_call *call);
+void cvy_call_release(cvy_call *call);
 
 #endif

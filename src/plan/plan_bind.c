@@ -118,7 +118,7 @@ static cvy_status zero_run(void *state, void *const *src, void *const *dst, void
 
 /* ---- binding ---- */
 
-static cvy_status create_state(const cvy_plan *plan, const cvy_unit *u, cvy_call *call)
+cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call *call)
 {
     if (call->state)
         return CVY_OK;
@@ -131,18 +131,47 @@ static cvy_status create_state(const cvy_plan *plan, const cvy_unit *u, cvy_call
     case CVY_CALL_REORDER: {
         const cvy_loc *from = &u->loc[call->src[0]], *to = &u->loc[call->dst[0]];
         cvy_reorder *reorder = NULL;
-        CVY_TRY(cvy_reorder_create(from->value->dtype, &from->value->shape, &from->layout, &to->layout, plan->opts.threads, &reorder));
+        CVY_TRY(cvy_reorder_create(from->value->dtype, &from->value->shape, &from->layout, &to->layout, opts->threads, &reorder));
         call->state = reorder;
         return CVY_OK;
     }
     case CVY_CALL_ALLREDUCE: {
         struct allreduce *a = NULL;
         CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
-        *a = (struct allreduce){plan->opts.comm, u->loc[call->dst[0]].elems, u->loc[call->dst[0]].value->dtype};
+        *a = (struct allreduce){opts->comm, u->loc[call->dst[0]].elems, u->loc[call->dst[0]].value->dtype};
         call->state = a;
         return CVY_OK;
     }
     default: return CVY_OK;
+    }
+}
+
+void cvy_call_release(cvy_call *call)
+{
+    cvy_reorder *reorder = call->state;
+    if (!call->state)
+        return;
+    switch (call->kind) {
+    case CVY_CALL_KERNEL:
+        if (call->kernel->destroy)
+            call->kernel->destroy(call->state);
+        break;
+    case CVY_CALL_REORDER: cvy_reorder_destroy(&reorder); break;
+    case CVY_CALL_REFERENCE:
+    case CVY_CALL_ALLREDUCE: cvy_mem_free(&call->state); break;
+    default: break;
+    }
+    call->state = NULL;
+}
+
+cvy_run_fn cvy_call_run(const cvy_call *call)
+{
+    switch (call->kind) {
+    case CVY_CALL_KERNEL: return call->kernel->run;
+    case CVY_CALL_REFERENCE: return reference_run;
+    case CVY_CALL_REORDER: return reorder_run;
+    case CVY_CALL_ALLREDUCE: return allreduce_run;
+    default: return NULL;
     }
 }
 
@@ -156,7 +185,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
     cvy_call *call = (cvy_call *)(uintptr_t)instr->call;      /* the plan owns its units' states while it binds */
     if (call)
-        CVY_TRY(create_state(plan, plan->unit[instr->micro], call));
+        CVY_TRY(cvy_call_ready(&plan->opts, plan->unit[instr->micro], call));
     for (int i = 0; i < instr->nsrc; i++)
         instr->src[i] = instr->src_buffer[i] >= 0 ? plan->buffer[instr->src_buffer[i]].data : NULL;
     for (int i = 0; i < instr->ndst; i++)
@@ -164,10 +193,10 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     instr->scratch = instr->scratch_buffer >= 0 ? plan->buffer[instr->scratch_buffer].data : NULL;
     instr->state = call ? call->state : NULL;
     switch (instr->kind) {
-    case CVY_CALL_KERNEL: instr->run = call->kernel->run; break;
-    case CVY_CALL_REFERENCE: instr->run = reference_run; break;
-    case CVY_CALL_REORDER: instr->run = reorder_run; break;
-    case CVY_CALL_ALLREDUCE: instr->run = allreduce_run; break;
+    case CVY_CALL_KERNEL:
+    case CVY_CALL_REFERENCE:
+    case CVY_CALL_REORDER:
+    case CVY_CALL_ALLREDUCE: instr->run = cvy_call_run(call); break;
     case CVY_CALL_REDUCE_START:
         instr->run = start_run;
         instr->state = bucket_state(plan, call);

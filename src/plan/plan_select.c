@@ -1,19 +1,21 @@
 /*
  * plan_select.c: for each node of a graph a kernel, and for each value the layouts in which it is needed.
  *
- * Before the step. The graph is walked once in order. The kernels of an operator are asked by preference; the first offer is taken.
+ * Before the step. The graph is walked once in order. A node gets the kernel that was chosen for it (a plan file, plan_tune.c) or, where none
+ * was or that one declines, the first that offers in the order of preference.
  * Where a kernel wants a source in another layout than it lies in, a reorder is put before it, once for all who want the same.
  */
 #include <string.h>
 
-#include "plan/plan.h"
+#include "plan/plan_offers.h"
 
+/* The value's newest loc in this layout, or, for NULL, where its producer leaves it. */
 static int find_loc(const cvy_unit *u, const cvy_value *v, const cvy_layout *layout)
 {
-    for (int i = u->nloc - 1; i >= 0; i--)
-        if (u->loc[i].value == v && (!layout || cvy_layout_equal(&u->loc[i].layout, layout)) && (layout || u->loc[i].home))
-            return i;
-    return -1;
+    int i = u->newest[v->index];
+    while (i >= 0 && !(layout ? cvy_layout_equal(&u->loc[i].layout, layout) : u->loc[i].home))
+        i = u->loc[i].before;
+    return i;
 }
 
 static cvy_status new_loc(cvy_unit *u, cvy_value *v, const cvy_layout *layout, int home, int view_of, int *out)
@@ -22,7 +24,8 @@ static cvy_status new_loc(cvy_unit *u, cvy_value *v, const cvy_layout *layout, i
     CVY_TRY(cvy_blocking_make(layout, &v->shape, &b));
     CVY_TRY(cvy_mem_reserve(&u->loc, &u->loc_room, u->nloc, sizeof *u->loc));
     u->loc[u->nloc] = (cvy_loc){.value = v, .layout = *layout, .home = home, .view_of = view_of, .elems = b.elems,
-                                .bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype)};
+                                .bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype), .before = u->newest[v->index]};
+    u->newest[v->index] = u->nloc;
     *out = u->nloc++;
     return CVY_OK;
 }
@@ -123,109 +126,35 @@ static cvy_status fill_ask(cvy_unit *u, const cvy_node *node, int threads, cvy_k
     return CVY_OK;
 }
 
-static int allowed(const cvy_kernel_def *kernel, cvy_kernels kernels)
+/* The kernel that is picked, if it offers; else the first that does, by preference; else the operator's plain one. */
+static cvy_status choose(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick, int *signature_out,
+                         cvy_offer **out)
 {
-    switch (kernels) {
-    case CVY_KERNELS_REFERENCE: return 0;
-    case CVY_KERNELS_NATIVE: return strncmp(kernel->name, "native.", 7) == 0;
-    default: return 1;
-    }
-}
-
-/* Among the kernels of this operator, the next below (preference, place in the table); NULL when there is none. */
-static const cvy_kernel_def *next_candidate(const char *op, const cvy_kernel_def *after, cvy_kernels kernels)
-{
-    int count = 0, passed = after == NULL;
-    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
-    const cvy_kernel_def *best = NULL;
-    for (int i = 0; i < count; i++) {
-        const cvy_kernel_def *k = table[i];
-        if (k == after) {
-            passed = 1;
-            continue;
-        }
-        if (strcmp(k->op, op) != 0 || !allowed(k, kernels))
-            continue;
-        const int below = !after || k->preference < after->preference || (k->preference == after->preference && passed);
-        if (below && (!best || k->preference > best->preference))
-            best = k;
-    }
-    return best;
-}
-
-/* The plain kernel: any common layout for elementwise operators and updates (padding lanes are zeros), else plain. */
-static int reference_common_layout(const cvy_node *node, const cvy_kernel_ask *ask, cvy_layout *common_out)
-{
-    int found = 0;
-    if (!(node->op->flags & CVY_OP_ELEMENTWISE) && node->phase != CVY_PHASE_UPDATE)
-        return 0;
-    for (int i = 0; i < node->nsrc; i++) {
-        if (ask->src_free[i] || node->src[i]->shape.ndim == 0)
-            continue;
-        if (!found)
-            *common_out = ask->src[i];
-        else if (!cvy_layout_equal(&ask->src[i], common_out) && node->phase != CVY_PHASE_UPDATE)
-            return 0;
-        found = 1;
-    }
-    return found;
-}
-
-static void offer_reference(cvy_kernel_ask *ask)
-{
-    const cvy_node *node = ask->node;
-    cvy_layout common = cvy_layout_plain();
-    const int any = reference_common_layout(node, ask, &common);
-    for (int i = 0; i < node->nsrc; i++)
-        if (!any || (ask->src_free[i] && node->src[i]->shape.ndim))
-            ask->src[i] = any ? common : cvy_layout_plain();
-    for (int i = 0; i < node->ndst; i++)
-        if (node->dst[i]) {
-            if (!(any && ask->dst_fixed[i]))
-                ask->dst[i] = any && node->dst[i]->shape.ndim ? common : cvy_layout_plain();
-            ask->inplace[i] = i == 0 && (node->op->flags & CVY_OP_ELEMENTWISE) != 0;
-        }
-}
-
-static cvy_status choose(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, cvy_kernel_ask *ask, const cvy_kernel_def **kernel_out)
-{
-    const cvy_tree *choice = opts->choices ? cvy_tree_get(opts->choices, node->name) : NULL;
-    const char *named = choice && choice->text ? choice->text : NULL;
-    *kernel_out = NULL;
-    if (named && strcmp(named, "reference") != 0) {
-        const cvy_kernel_def *k = cvy_kernel_find(named);
-        CVY_CHECK(k, CVY_E_CONFIG, "the plan file names the kernel '%s' for %s, which this build does not have: plan anew without it", named, node->name);
-        CVY_TRY(fill_ask(u, node, opts->threads, ask));
-        /* Another graph may have a node of this name with another operator (batch norm in evaluation): the choice is not about that one. */
-        if (strcmp(k->op, node->op->name) == 0 && k->offer(ask) == CVY_OK) {
-            *kernel_out = k;
+    cvy_kernel_ask ask;
+    CVY_TRY(fill_ask(u, node, opts->threads, &ask));
+    CVY_TRY(cvy_offers_signature(u->offers, node, signature_out));
+    if (pick)
+        CVY_TRY(cvy_offers_ask(u->offers, *signature_out, pick, &ask, out));
+    if (pick && (*out)->status == CVY_OK)
+        return CVY_OK;
+    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(node->op->name, k, opts->kernels)) != NULL;) {
+        CVY_TRY(cvy_offers_ask(u->offers, *signature_out, k, &ask, out));
+        if ((*out)->status == CVY_OK)
             return CVY_OK;
-        }
-        named = NULL;                  /* declined for this batch size, as it was when the plan was made: go on as then */
     }
-    for (const cvy_kernel_def *k = NULL; !named && (k = next_candidate(node->op->name, k, opts->kernels)) != NULL;) {
-        CVY_TRY(fill_ask(u, node, opts->threads, ask));
-        const cvy_status status = k->offer(ask);
-        if (status == CVY_OK) {
-            *kernel_out = k;
-            return CVY_OK;
-        }
-        if (status < 0)
-            return cvy_error_prefix(status, "kernel %s for %s", k->name, node->name);
-    }
-    CVY_TRY(fill_ask(u, node, opts->threads, ask));
     CVY_CHECK(node->op->reference, CVY_E_INTERNAL, "%s: the operator %s has no kernel at all", node->name, node->op->name);
-    offer_reference(ask);
-    return CVY_OK;
+    return cvy_offers_ask(u->offers, *signature_out, &cvy_kernel_plain, &ask, out);
 }
 
 /* Sources first (reorders come before the call), then the call, then reorders of destinations that must lie otherwise. */
-static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts)
+static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick)
 {
-    const cvy_kernel_def *kernel = NULL;
-    cvy_kernel_ask ask;
-    int src[CVY_NODE_SRC_MAX];
-    CVY_TRY(choose(u, node, opts, &ask, &kernel));
+    cvy_offer *offer = NULL;
+    int src[CVY_NODE_SRC_MAX], signature = -1;
+    CVY_TRY(choose(u, node, opts, pick, &signature, &offer));
+    const cvy_kernel_def *kernel = offer->kernel == &cvy_kernel_plain ? NULL : offer->kernel;
+    cvy_kernel_ask ask = offer->out;
+    ask.node = node;
     for (int i = 0; i < node->nsrc; i++)
         CVY_TRY(source_loc(u, node->src[i], &ask.src[i], node->phase, &src[i]));
     cvy_call *call = NULL;
@@ -233,6 +162,8 @@ static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_
     const int me = u->ncall - 1;
     call->kernel = kernel;
     call->ask = ask;
+    call->signature = signature;
+    call->offer = offer;
     call->nsrc = node->nsrc;
     call->ndst = node->ndst;
     memcpy(call->src, src, sizeof *src * (size_t)node->nsrc);
@@ -290,7 +221,7 @@ static cvy_status add_special(cvy_unit *u, const cvy_node *node, cvy_call_kind k
     return CVY_OK;
 }
 
-static cvy_status add_node(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts)
+static cvy_status add_node(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick)
 {
     if (strcmp(node->op->name, "allreduce") == 0)
         return add_special(u, node, CVY_CALL_ALLREDUCE);
@@ -302,7 +233,7 @@ static cvy_status add_node(cvy_unit *u, const cvy_node *node, const cvy_plan_opt
         return add_special(u, node, CVY_CALL_ABSENT);
     if (node->op->flags & CVY_OP_VIEW)
         return add_special(u, node, CVY_CALL_VIEW);
-    return add_compute(u, node, opts);
+    return add_compute(u, node, opts, pick);
 }
 
 /* Outputs are read from outside in plain layout. */
@@ -318,23 +249,61 @@ static cvy_status add_outputs(cvy_unit *u)
     return CVY_OK;
 }
 
-cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit **out)
+static cvy_status select_all(cvy_unit *u, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick)
+{
+    const cvy_graph *graph = u->graph;
+    if (!u->offers)
+        CVY_TRY(cvy_offers_create(&u->own_offers));
+    u->offers = u->offers ? u->offers : u->own_offers;
+    CVY_TRY(cvy_mem_alloc(sizeof *u->newest * ((size_t)graph->nvalue + 1), &u->newest));
+    for (int v = 0; v < graph->nvalue; v++)
+        u->newest[v] = -1;
+    for (int n = 0; n < graph->nnode; n++)
+        if (!graph->node[n]->removed)
+            CVY_TRY(add_node(u, graph->node[n], opts, pick[n]));
+    return add_outputs(u);
+}
+
+cvy_status cvy_unit_select(cvy_graph *graph, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick, cvy_unit **out)
 {
     cvy_unit *u = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *u, &u));
     u->graph = graph;
+    u->offers = opts->offers;
+    const cvy_status status = select_all(u, opts, pick);
+    if (status != CVY_OK)
+        cvy_unit_destroy(&u);
+    else
+        *out = u;
+    return status;
+}
+
+/* Another graph may have a node of this name with another operator (batch norm in evaluation): the choice is not about that one. */
+static cvy_status named_kernel(const cvy_node *node, const cvy_tree *choices, const cvy_kernel_def **out)
+{
+    const cvy_tree *choice = choices ? cvy_tree_get(choices, node->name) : NULL;
+    const char *name = choice ? choice->text : NULL;
+    if (!name)
+        return CVY_OK;
+    const cvy_kernel_def *k = strcmp(name, cvy_kernel_plain.name) == 0 ? &cvy_kernel_plain : cvy_kernel_find(name);
+    CVY_CHECK(k, CVY_E_CONFIG, "the plan file names the kernel '%s' for %s, which this build does not have: plan anew without it", name, node->name);
+    if (k == &cvy_kernel_plain || strcmp(k->op, node->op->name) == 0)
+        *out = k;
+    return CVY_OK;
+}
+
+cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit **out)
+{
+    const cvy_kernel_def **pick = NULL;
     cvy_status status = CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof(void *) * ((size_t)graph->nnode + 1), &pick));
     for (int n = 0; n < graph->nnode && status == CVY_OK; n++)
         if (!graph->node[n]->removed)
-            status = add_node(u, graph->node[n], opts);
+            status = named_kernel(graph->node[n], opts->choices, &pick[n]);
     if (status == CVY_OK)
-        status = add_outputs(u);
-    if (status != CVY_OK) {
-        cvy_unit_destroy(&u);
-        return status;
-    }
-    *out = u;
-    return CVY_OK;
+        status = cvy_unit_select(graph, opts, pick, out);
+    cvy_mem_free(&pick);
+    return status;
 }
 
 void cvy_unit_destroy(cvy_unit **unit)
@@ -342,41 +311,11 @@ void cvy_unit_destroy(cvy_unit **unit)
     cvy_unit *u = *unit;
     if (!u)
         return;
-    for (int i = 0; i < u->ncall; i++) {
-        cvy_call *call = &u->call[i];
-        if (call->kind == CVY_CALL_KERNEL && call->kernel->destroy && call->state)
-            call->kernel->destroy(call->state);
-        else if (call->kind == CVY_CALL_REORDER) {
-            cvy_reorder *reorder = call->state;
-            if (reorder)
-                cvy_reorder_destroy(&reorder);
-        } else if (call->kind == CVY_CALL_REFERENCE || call->kind == CVY_CALL_ALLREDUCE) {
-            cvy_mem_free(&call->state);
-        }
-    }
+    for (int i = 0; i < u->ncall; i++)
+        cvy_call_release(&u->call[i]);
+    cvy_offers_destroy(&u->own_offers);
+    cvy_mem_free(&u->newest);
     cvy_mem_free(&u->loc);
     cvy_mem_free(&u->call);
     cvy_mem_free(unit);
-}
-
-cvy_status cvy_unit_explain(const cvy_unit *unit, const cvy_plan_opts *opts, char **text_out)
-{
-    cvy_text t = {0};
-    for (int i = 0; i < unit->ncall; i++) {
-        const cvy_call *call = &unit->call[i];
-        if (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE)
-            continue;
-        cvy_text_add(&t, "%s: %s\n", call->node->name, call->kernel ? call->kernel->name : "reference");
-        for (const cvy_kernel_def *k = NULL; (k = next_candidate(call->node->op->name, k, opts->kernels)) != NULL && k != call->kernel;) {
-            cvy_kernel_ask ask = call->ask;
-            const cvy_status status = k->offer(&ask);
-            cvy_text_add(&t, "    %s: %s\n", k->name, status == CVY_OK ? "offers" : cvy_error_text());
-        }
-    }
-    const cvy_status status = t.status;
-    if (status == CVY_OK)
-        *text_out = t.data;
-    else
-        cvy_text_free(&t);
-    return status;
 }

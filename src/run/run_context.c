@@ -101,23 +101,6 @@ int cvy_context_threads(const cvy_context *context)
     return context->threads;
 }
 
-void cvy_machine_cpu(char *text, size_t room)
-{
-    char line[256];
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    snprintf(text, room, "unknown");
-    while (file && fgets(line, sizeof line, file)) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(text, room, "%s", colon + 2);
-        break;
-    }
-    if (file)
-        fclose(file);
-}
-
 static void say(const cvy_context *context, cvy_log_level level, const char *fmt, va_list args)
 {
     char line[1024];

@@ -15,8 +15,6 @@ struct cvy_context {
 
 /* comm is taken over, also on failure. */
 cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out);
-/* The processor's own name, or "unknown". */
-void cvy_machine_cpu(char *text, size_t room);
 /* A line of the log: rank 0 only, unless the event is local to the rank. */
 void cvy_log(const cvy_context *context, cvy_log_level level, const char *fmt, ...) CVY_PRINTF(3, 4);
 void cvy_log_local(const cvy_context *context, cvy_log_level level, const char *fmt, ...) CVY_PRINTF(3, 4);

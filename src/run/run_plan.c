@@ -10,6 +10,7 @@
 #include "optim/optim.h"
 #include "run/run_program.h"
 #include "run/run_team.h"
+#include "run/run_tune.h"
 
 /* ---- micro-batches ---- */
 
@@ -102,7 +103,7 @@ static cvy_status build_graph(cvy_program *p, cvy_program_step_info *s, const cv
 static cvy_plan_opts plan_opts(const cvy_program *p)
 {
     return (cvy_plan_opts){.comm = p->context->comm, .threads = p->context->threads, .kernels = p->opts.dtype == CVY_DTYPE_F64 ? CVY_KERNELS_REFERENCE : p->kernels,
-                           .no_inplace = !p->pass_inplace, .no_reuse = !p->pass_reuse, .choices = p->choices};
+                           .no_inplace = !p->pass_inplace, .no_reuse = !p->pass_reuse, .choices = p->choices, .offers = p->offers};
 }
 
 /* The largest share of any rank, for its layouts. */
@@ -152,13 +153,26 @@ static cvy_status plan_step(cvy_program *p, cvy_program_step_info *s)
 {
     const cvy_plan_opts opts = plan_opts(p);
     cvy_unit **unit = NULL;
-    CVY_TRY(split_batch(p, s));
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *unit * (size_t)s->nmicro, &unit));
     for (int m = 0; m < s->nmicro; m++)
         CVY_TRY(unit_for(p, s, m, &unit[m]));
     CVY_TRY(cvy_plan_create(unit, s->nmicro, &opts, &s->plan));
     p->arena_bytes = CVY_MAX(p->arena_bytes, s->plan->arena_bytes);
     return CVY_OK;
+}
+
+/* The largest share of the first step: what its kernels are chosen for. Others take them by name, where they apply. */
+static cvy_status first_graph(cvy_program *p, cvy_graph **out)
+{
+    const int nranks = p->context->comm->nranks;
+    const cvy_batch largest = cvy_batch_share(p->step[0]->micro_n[0], nranks - 1, nranks);
+    return build_graph(p, p->step[0], &largest, out);
+}
+
+static cvy_status choose_kernels(cvy_program *p)
+{
+    const cvy_plan_opts opts = plan_opts(p);
+    return opts.kernels == CVY_KERNELS_REFERENCE ? CVY_OK : cvy_program_tune(p, &opts, first_graph);
 }
 
 /* Which training steps have an optimiser's state in common: they count their updates together. */
@@ -188,6 +202,11 @@ cvy_status cvy_program_prepare(cvy_program *p)
     CVY_CHECK(!p->planned && p->nstep > 0, CVY_E_ARGUMENT, "a program is planned once, after at least one step was added");
     const int before = cvy_team_enter(p->context->threads);
     cvy_status status = CVY_OK;
+    for (int i = 0; i < p->nstep && status == CVY_OK; i++)
+        status = split_batch(p, p->step[i]);
+    status = cvy_comm_agree(p->context->comm, status);
+    if (status == CVY_OK)
+        status = choose_kernels(p);
     for (int i = 0; i < p->nstep && status == CVY_OK; i++)
         status = plan_step(p, p->step[i]);
     if (status == CVY_OK)

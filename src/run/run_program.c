@@ -6,8 +6,10 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/base_processor.h"
 #include "run/run_checkpoint.h"
 #include "run/run_team.h"
+#include "run/run_tune.h"
 
 /* ---- describing ---- */
 
@@ -72,6 +74,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
               cvy_dtype_text(p->opts.dtype));
     CVY_TRY(check_passes(p->opts.passes_off));
     CVY_TRY(parse_kernels(p->opts.kernels, &p->kernels));
+    CVY_TRY(cvy_planning_parse(p->opts.planning, &p->planning));
     p->pass_fuse_relu = !pass_is_off(p->opts.passes_off, "fuse-relu");
     p->pass_inplace = !pass_is_off(p->opts.passes_off, "in-place");
     p->pass_reuse = !pass_is_off(p->opts.passes_off, "memory-reuse");
@@ -81,6 +84,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     if (p->opts.bucket_bytes <= 0)
         p->opts.bucket_bytes = 4 << 20;
     CVY_TRY(read_choices(p));
+    CVY_TRY(cvy_offers_create(&p->offers));
     return cvy_vars_create(&p->vars);
 }
 
@@ -115,6 +119,9 @@ void cvy_program_destroy(cvy_program **program)
         return;
     for (int i = 0; i < p->nstep; i++)
         destroy_step(p->step[i]);
+    cvy_offers_destroy(&p->offers);
+    cvy_wisdom_close(&p->wisdom);
+    cvy_mem_free(&p->tuning.choices);
     cvy_vars_destroy(&p->vars);
     if (p->arena)
         cvy_mem_free_pages(&p->arena, p->arena_bytes);
@@ -367,13 +374,18 @@ static void add_machine(const cvy_program *p, cvy_json *json)
     cvy_json_close(json, '}');
 }
 
-static cvy_status print_json(const cvy_program *p, const cvy_program_step_info *s, char **text_out)
+static cvy_status print_json(const cvy_program *p, int step, char **text_out)
 {
+    const cvy_program_step_info *s = p->step[step];
     cvy_json json = {0};
+    double predicted_ms = 0;
+    int nunknown = 0;
     cvy_json_open(&json, NULL, '{');
     cvy_json_string(&json, "version", cvy_version());
     add_machine(p, &json);
     cvy_plan_json(s->plan, &json);
+    if (cvy_program_predict(p, step, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
+        cvy_json_real(&json, "predicted_ms", predicted_ms);
     cvy_json_open(&json, "choices", '{');
     const cvy_unit *u = s->plan->unit[s->nmicro - 1];
     for (int i = 0; i < u->ncall; i++)
@@ -393,9 +405,9 @@ cvy_status cvy_program_print(const cvy_program *p, int step, const char *how, ch
     if (strcmp(how, "dot") == 0)
         return cvy_graph_print_dot(u->graph, text_out);
     if (strcmp(how, "json") == 0)
-        return print_json(p, s, text_out);
+        return print_json(p, step, text_out);
     if (strcmp(how, "explain") == 0)
-        return cvy_unit_explain(u, &s->plan->opts, text_out);
+        return cvy_plan_explain(u, &s->plan->opts, p->wisdom, text_out);
     CVY_CHECK(strcmp(how, "text") == 0, CVY_E_ARGUMENT, "print as text, dot, json or explain, not '%s'", how);
     return cvy_graph_print(u->graph, text_out);
 }

@@ -7,7 +7,7 @@
 #include <convoy/program.h>
 
 #include "model/model.h"
-#include "plan/plan.h"
+#include "plan/plan_tune.h"
 #include "run/run_context.h"
 #include "run/run_execute.h"
 
@@ -44,6 +44,11 @@ struct cvy_program {
     int pass_fuse_relu, pass_inplace, pass_reuse, pass_overlap;
     cvy_kernels kernels;
     const cvy_tree *choices;
+    cvy_offers *offers;
+    cvy_planning planning;
+    cvy_wisdom *wisdom;                /* rank 0, after planning */
+    cvy_tuning tuning;                 /* rank 0, of the first step; if tuned */
+    int tuned;
     cvy_vars *vars;
     cvy_program_step_info *step[64];
     int nstep;
@@ -60,6 +65,9 @@ cvy_status cvy_program_prepare(cvy_program *program);
 cvy_status cvy_program_allocate(cvy_program *program);
 /* CVY_E_MEMORY, with what is needed and what batch would fit, where a planned program is larger than the memory that is left. */
 cvy_status cvy_program_check_memory(const cvy_program *program);
+/* What a step will take by the times that are known, communication left out, and how many calls have none. CVY_NOT_APPLICABLE if nothing was
+ * ever measured; the first step only, on rank 0. */
+cvy_status cvy_program_predict(const cvy_program *program, int step, double *ms_out, int *nunknown_out);
 /* As if `updates` steps had been done on this one's optimiser state: a run that goes on. */
 void cvy_program_set_updates(cvy_program *program, int step, int64_t updates);
 /* Fills every variable that has an initialiser from the seed; others with zero. */

@@ -65,6 +65,15 @@ static void team_leave(int threads, int before)
 #endif
 }
 
+/* ---- the library ---- */
+
+void cvy_onednn_library(char *text, size_t room)
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, room, "oneDNN %d.%d.%d instructions 0x%x", v->major, v->minor, v->patch,
+             (unsigned)dnnl_get_effective_cpu_isa());
+}
+
 /* ---- faults ---- */
 
 static cvy_status answer(dnnl_status_t status, const char *what)

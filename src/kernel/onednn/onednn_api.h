@@ -53,6 +53,9 @@ cvy_status cvy_onednn_ready(cvy_onednn_call *call);
 cvy_status cvy_onednn_run(cvy_onednn_call *call, void *const arg[CVY_ONEDNN_ROLES], void *scratch);
 void cvy_onednn_destroy(cvy_onednn_call *call);
 
+/* "oneDNN 2.6.3 instructions 0x3ff": as loaded; the second says what the processor and ONEDNN_MAX_CPU_ISA allow. */
+void cvy_onednn_library(char *text, size_t room);
+
 /* A ready call from SRC to DST; CVY_NOT_APPLICABLE for layouts or dtypes that oneDNN does not know. */
 cvy_status cvy_onednn_reorder(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to,
                               int threads, cvy_onednn_call **out);

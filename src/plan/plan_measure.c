@@ -1,0 +1,193 @@
+/*
+ * plan_measure.c: times one kernel on its real shapes, layouts and threads.
+ *
+ * Before the step, in scratch memory: sources hold numbers of both signs that are far from 0 (what a network computes
+ * with; zeros, denormals and infinities may be faster or slower), integers hold 0, which is a valid label, index and
+ * sample number everywhere. A kernel that cannot be made, or fails, is slower than any other.
+ */
+#include "plan/plan_measure.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { RUNS_MIN = 2, RUNS_MAX = 10, PATIENT_RUNS_MIN = 5, PATIENT_RUNS_MAX = 40 };
+static const double measure_ms = 20, patient_ms = 200; /* a call is repeated for so long */
+
+typedef struct block {
+    char *data;
+    size_t bytes, used;
+} block;
+
+struct cvy_meter {
+    cvy_plan_opts opts;
+    int patient;
+    block source[CVY_DTYPE_COUNT]; /* filled with values of this dtype */
+    block destination, scratch;
+};
+
+cvy_status cvy_meter_create(const cvy_plan_opts *opts, int patient, cvy_meter **out)
+{
+    cvy_meter *m = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
+    m->opts = *opts;
+    m->patient = patient;
+    *out = m;
+    return CVY_OK;
+}
+
+static void free_block(block *b)
+{
+    if (b->data)
+        cvy_mem_free_pages(&b->data, b->bytes);
+    *b = (block){0};
+}
+
+void cvy_meter_destroy(cvy_meter **meter)
+{
+    cvy_meter *m = *meter;
+    if (!m)
+        return;
+    for (int i = 0; i < CVY_DTYPE_COUNT; i++)
+        free_block(&m->source[i]);
+    free_block(&m->destination);
+    free_block(&m->scratch);
+    cvy_mem_free(meter);
+}
+
+/* ---- memory ---- */
+
+/* +-1/4 .. +-1 without a pattern that a branch predictor could learn; drawn once and repeated. */
+static void fill(block *b, cvy_dtype dtype)
+{
+    enum { PATTERN_ELEMS = 4096 };
+    const cvy_rng rng = cvy_rng_make(1, "measure", 0, 0);
+    const cvy_span pattern = {.dtype = dtype, .data = b->data};
+    const size_t bytes = PATTERN_ELEMS * cvy_dtype_bytes(dtype);
+    if (dtype == CVY_DTYPE_I64 || dtype == CVY_DTYPE_I32 || dtype == CVY_DTYPE_U8)
+        return;
+    for (int64_t i = 0; i < PATTERN_ELEMS; i++) {
+        const uint32_t word = cvy_rng_u32(&rng, (uint64_t)i);
+        const double size = 0.25 + 0.75 * (double)(word >> 1) / 2147483648.0;
+        cvy_set(&pattern, i, word & 1 ? -size : size);
+    }
+    for (size_t at = bytes; at < b->bytes; at += bytes)
+        memcpy(b->data + at, b->data, CVY_MIN(bytes, b->bytes - at));
+}
+
+/* A whole number of patterns of any dtype. */
+static cvy_status make_room(block *b, size_t bytes)
+{
+    enum { STEP = 64 << 10 };
+    if (bytes <= b->bytes && b->data)
+        return CVY_OK;
+    free_block(b);
+    const size_t room = (bytes / STEP + 1) * STEP;
+    const int64_t left = cvy_mem_left();
+    CVY_CHECK(left < 0 || (int64_t)room < left, CVY_E_MEMORY, "%zu bytes to time a kernel in, %lld are left", room, (long long)left);
+    CVY_TRY(cvy_mem_alloc_pages(room, &b->data));
+    b->bytes = room;
+    return CVY_OK;
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+static void *carve(block *b, size_t bytes)
+{
+    char *data = b->data + b->used;
+    b->used += aligned(bytes);
+    return data;
+}
+
+static cvy_status make_rooms(cvy_meter *m, const cvy_unit *u, const cvy_call *call)
+{
+    size_t need[CVY_DTYPE_COUNT] = {0}, destination = 0;
+    for (int i = 0; i < call->nsrc; i++)
+        if (call->src[i] >= 0)
+            need[u->loc[call->src[i]].value->dtype] += aligned(u->loc[call->src[i]].bytes);
+    for (int i = 0; i < call->ndst; i++)
+        destination += call->dst[i] >= 0 ? aligned(u->loc[call->dst[i]].bytes) : 0;
+    for (int i = 0; i < CVY_DTYPE_COUNT; i++) {
+        const size_t before = m->source[i].bytes;
+        if (need[i])
+            CVY_TRY(make_room(&m->source[i], need[i]));
+        if (m->source[i].bytes != before)
+            fill(&m->source[i], (cvy_dtype)i);
+        m->source[i].used = 0;
+    }
+    m->destination.used = m->scratch.used = 0;
+    CVY_TRY(make_room(&m->destination, destination));
+    return make_room(&m->scratch, call->ask.scratch_bytes);
+}
+
+/* A variable that is assigned is read and written in one place, as in the step. */
+static void *assigned_place(const cvy_unit *u, const cvy_call *call, const cvy_value *dst, void *const *src)
+{
+    for (int i = 0; dst->kind == CVY_VALUE_VARIABLE && i < call->nsrc; i++)
+        if (call->src[i] >= 0 && u->loc[call->src[i]].value->kind == CVY_VALUE_VARIABLE &&
+            u->loc[call->src[i]].value->variable == dst->variable)
+            return src[i];
+    return NULL;
+}
+
+static void place(cvy_meter *m, const cvy_unit *u, const cvy_call *call, void **src, void **dst)
+{
+    for (int i = 0; i < call->nsrc; i++) {
+        int same = 0;
+        while (same < i && call->src[same] != call->src[i])
+            same++;
+        if (call->src[i] < 0)
+            continue;
+        const cvy_loc *loc = &u->loc[call->src[i]];
+        src[i] = same < i ? src[same] : carve(&m->source[loc->value->dtype], loc->bytes);
+    }
+    for (int i = 0; i < call->ndst; i++) {
+        if (call->dst[i] < 0)
+            continue;
+        const cvy_loc *loc = &u->loc[call->dst[i]];
+        void *at = assigned_place(u, call, loc->value, src);
+        dst[i] = at ? at : carve(&m->destination, loc->bytes);
+    }
+}
+
+/* ---- time ---- */
+
+static cvy_status run_once(const cvy_call *call, void *const *src, void *const *dst, void *scratch, double *ms_out)
+{
+    const double begin = cvy_clock_s();
+    CVY_TRY(cvy_call_run(call)(call->state, src, dst, scratch));
+    *ms_out = 1e3 * (cvy_clock_s() - begin);
+    return CVY_OK;
+}
+
+static cvy_status best_of(const cvy_meter *m, const cvy_call *call, void *const *src, void *const *dst, double hopeless_ms, double *ms_out)
+{
+    const int least = m->patient ? PATIENT_RUNS_MIN : RUNS_MIN, most = m->patient ? PATIENT_RUNS_MAX : RUNS_MAX;
+    double best = 0, sum = 0;
+    CVY_TRY(run_once(call, src, dst, m->scratch.data, &best));
+    for (int i = 0; best <= hopeless_ms && i < most && (i < least || sum < (m->patient ? patient_ms : measure_ms)); i++) {
+        double ms = 0;
+        CVY_TRY(run_once(call, src, dst, m->scratch.data, &ms));
+        best = CVY_MIN(best, ms);
+        sum += ms;
+    }
+    *ms_out = best;
+    return CVY_OK;
+}
+
+cvy_status cvy_meter_time(cvy_meter *m, cvy_unit *u, cvy_call *call, double hopeless_ms, double *ms_out)
+{
+    void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL};
+    double ms = 0;
+    if (make_rooms(m, u, call) != CVY_OK)
+        return cvy_error_prefix(CVY_NOT_APPLICABLE, "no memory to time it in");
+    place(m, u, call, src, dst);
+    cvy_status status = cvy_call_ready(&m->opts, u, call);
+    if (status == CVY_OK)
+        status = best_of(m, call, src, dst, hopeless_ms, &ms);
+    cvy_call_release(call);
+    *ms_out = status == CVY_OK ? ms : (double)INFINITY;
+    return CVY_OK;
+}

@@ -1,0 +1,254 @@
+/*
+ * plan_offers.c: the candidates for each node: every registered kernel of its operator, and the operator's plain one.
+ *
+ * Before the step. Asking a library for an implementation takes up to a millisecond, networks repeat their layers, and
+ * the planner tries many plans: so each question is put once. A question is the node's signature, the kernel, and the
+ * layouts in which the sources lie.
+ */
+#include "plan/plan_offers.h"
+
+#include <string.h>
+
+const cvy_kernel_def cvy_kernel_plain = {.name = "reference"};
+
+/* ---- signatures ---- */
+
+/* Of a struct of options what can change an answer or a time: not the texts, and of reals only whether they are 0. */
+static void hash_options(const cvy_op_def *op, const void *options, cvy_hasher *h)
+{
+    for (const cvy_option *row = op->options; row && row->name; row++) {
+        const char *field = (const char *)options + row->offset;
+        const cvy_ints *ints = (const void *)field;
+        int flag;
+        switch (row->type) {
+        case CVY_TYPE_INT: cvy_hash_add(h, field, sizeof(int64_t)); break;
+        case CVY_TYPE_BOOL:
+        case CVY_TYPE_CHOICE: cvy_hash_add(h, field, sizeof(int)); break;
+        case CVY_TYPE_INTS: cvy_hash_add(h, ints->at, sizeof *ints->at * (size_t)ints->count); break;
+        case CVY_TYPE_REAL:
+            flag = *(const double *)(const void *)field != 0;
+            cvy_hash_add(h, &flag, sizeof flag);
+            break;
+        case CVY_TYPE_REALS: cvy_hash_add(h, field, sizeof(int)); break;
+        case CVY_TYPE_STRING:
+        case CVY_TYPE_TREE: break;
+        }
+    }
+    if (!op->options && options)
+        cvy_hash_add(h, options, op->options_size);
+}
+
+/* A source that stands twice is one memory. */
+static int first_place(const cvy_node *node, int i)
+{
+    int j = 0;
+    while (node->src[j] != node->src[i])
+        j++;
+    return j;
+}
+
+static void add_value(cvy_text *t, const cvy_value *v)
+{
+    if (v)
+        cvy_text_add(t, " %s:%s", cvy_shape_text(&v->shape), cvy_dtype_text(v->dtype));
+    else
+        cvy_text_add(t, " -");
+}
+
+/* The samples of all ranks stand in front: kernels choose layouts of variables by them. */
+static void add_signature(cvy_text *t, const cvy_node *node)
+{
+    cvy_hasher h;
+    cvy_hash_begin(&h);
+    hash_options(node->op, node->options, &h);
+    cvy_text_add(t, "%lld/%d|%s#%08x", (long long)node->graph->batch.global_n, node->graph->batch.nranks, node->op->name,
+                 (unsigned)(cvy_hash_end(&h) & 0xffffffff));
+    for (int i = 0; i < node->nsrc; i++) {
+        const int same = first_place(node, i);
+        if (same < i)
+            cvy_text_add(t, " =%d", same);
+        else
+            add_value(t, node->src[i]);
+    }
+    cvy_text_add(t, " >");
+    for (int i = 0; i < node->ndst; i++)
+        add_value(t, node->dst[i]);
+}
+
+cvy_status cvy_offers_signature(cvy_offers *offers, const cvy_node *node, int *signature_out)
+{
+    cvy_text t = {0};
+    const int before = offers->signature.count;
+    add_signature(&t, node);
+    cvy_status status = t.status;
+    if (status == CVY_OK)
+        status = cvy_mem_reserve(&offers->first, &offers->room, before, sizeof *offers->first);
+    if (status == CVY_OK)
+        status = cvy_keys_add(&offers->signature, t.data, signature_out);
+    cvy_text_free(&t);
+    return status;
+}
+
+/* ---- the plain kernel ---- */
+
+/* Any common layout for elementwise operators and updates (padding lanes are zeros), else plain. */
+static int plain_common_layout(const cvy_node *node, const cvy_kernel_ask *ask, cvy_layout *common_out)
+{
+    int found = 0;
+    if (!(node->op->flags & CVY_OP_ELEMENTWISE) && node->phase != CVY_PHASE_UPDATE)
+        return 0;
+    for (int i = 0; i < node->nsrc; i++) {
+        if (ask->src_free[i] || node->src[i]->shape.ndim == 0)
+            continue;
+        if (!found)
+            *common_out = ask->src[i];
+        else if (!cvy_layout_equal(&ask->src[i], common_out) && node->phase != CVY_PHASE_UPDATE)
+            return 0;
+        found = 1;
+    }
+    return found;
+}
+
+static cvy_status offer_plain(cvy_kernel_ask *ask)
+{
+    const cvy_node *node = ask->node;
+    CVY_CHECK(node->op->reference, CVY_NOT_APPLICABLE, "the operator %s has no plain kernel", node->op->name);
+    cvy_layout common = cvy_layout_plain();
+    const int any = plain_common_layout(node, ask, &common);
+    for (int i = 0; i < node->nsrc; i++)
+        if (!any || (ask->src_free[i] && node->src[i]->shape.ndim))
+            ask->src[i] = any ? common : cvy_layout_plain();
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i]) {
+            if (!(any && ask->dst_fixed[i]))
+                ask->dst[i] = any && node->dst[i]->shape.ndim ? common : cvy_layout_plain();
+            ask->inplace[i] = i == 0 && (node->op->flags & CVY_OP_ELEMENTWISE) != 0;
+        }
+    return CVY_OK;
+}
+
+/* ---- asking ---- */
+
+static int equal_layouts(const cvy_layout *a, const cvy_layout *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!cvy_layout_equal(&a[i], &b[i]))
+            return 0;
+    return 1;
+}
+
+static int equal_ask(const cvy_kernel_ask *a, const cvy_kernel_ask *b)
+{
+    return a->threads == b->threads && equal_layouts(a->src, b->src, CVY_NODE_SRC_MAX) &&
+           equal_layouts(a->dst, b->dst, CVY_NODE_DST_MAX) && memcmp(a->src_free, b->src_free, sizeof a->src_free) == 0 &&
+           memcmp(a->dst_fixed, b->dst_fixed, sizeof a->dst_fixed) == 0;
+}
+
+static cvy_status ask_kernel(const cvy_kernel_def *kernel, const cvy_kernel_ask *in, cvy_offer *o)
+{
+    o->kernel = kernel;
+    o->in = o->out = *in;
+    o->ms = CVY_MS_UNKNOWN;
+    o->status = kernel == &cvy_kernel_plain ? offer_plain(&o->out) : kernel->offer(&o->out);
+    o->in.node = o->out.node = NULL;
+    if (o->status < 0)
+        return cvy_error_prefix(o->status, "kernel %s for %s", kernel->name, in->node->name);
+    return o->status == CVY_OK ? CVY_OK : cvy_mem_strdup(cvy_error_text(), &o->reason);
+}
+
+cvy_status cvy_offers_ask(cvy_offers *offers, int signature, const cvy_kernel_def *kernel, const cvy_kernel_ask *in,
+                          cvy_offer **out)
+{
+    cvy_offer **at = &offers->first[signature], *made = NULL;
+    for (; *at; at = &(*at)->next)
+        if ((*at)->kernel == kernel && equal_ask(&(*at)->in, in)) {
+            *out = *at;
+            return CVY_OK;
+        }
+    CVY_TRY(cvy_mem_alloc(sizeof *made, &made));
+    const cvy_status status = ask_kernel(kernel, in, made);
+    if (status != CVY_OK) {
+        cvy_mem_free(&made);
+        return status;
+    }
+    *out = *at = made;
+    return CVY_OK;
+}
+
+static int allowed(const cvy_kernel_def *kernel, cvy_kernels kernels)
+{
+    switch (kernels) {
+    case CVY_KERNELS_REFERENCE: return 0;
+    case CVY_KERNELS_NATIVE: return strncmp(kernel->name, "native.", 7) == 0;
+    default: return 1;
+    }
+}
+
+const cvy_kernel_def *cvy_kernel_below(const char *op, const cvy_kernel_def *after, cvy_kernels kernels)
+{
+    int count = 0, passed = after == NULL;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
+    const cvy_kernel_def *best = NULL;
+    for (int i = 0; i < count; i++) {
+        const cvy_kernel_def *k = table[i];
+        if (k == after) {
+            passed = 1;
+            continue;
+        }
+        if (strcmp(k->op, op) != 0 || !allowed(k, kernels))
+            continue;
+        const int below = !after || k->preference < after->preference || (k->preference == after->preference && passed);
+        if (below && (!best || k->preference > best->preference))
+            best = k;
+    }
+    return best;
+}
+
+cvy_status cvy_offers_create(cvy_offers **out)
+{
+    return cvy_mem_alloc(sizeof **out, out);
+}
+
+void cvy_offers_destroy(cvy_offers **offers)
+{
+    cvy_offers *o = *offers;
+    if (!o)
+        return;
+    for (int s = 0; s < o->signature.count; s++)
+        while (o->first[s]) {
+            cvy_offer *offer = o->first[s];
+            o->first[s] = offer->next;
+            cvy_mem_free(&offer->reason);
+            cvy_mem_free(&offer);
+        }
+    cvy_mem_free(&o->first);
+    cvy_keys_free(&o->signature);
+    cvy_mem_free(offers);
+}
+
+/* ---- the keys of times ---- */
+
+static void add_layout(cvy_text *t, const cvy_layout *layout)
+{
+    cvy_text_add(t, " %s", layout->tag[0] ? layout->tag : "plain");
+}
+
+void cvy_offer_key(const cvy_offers *offers, int signature, const cvy_node *node, const cvy_offer *offer, cvy_text *out)
+{
+    const char *text = strchr(offers->signature.text[signature], '|') + 1;
+    cvy_text_add(out, "%s by %s of %d:", text, offer->kernel->name, offer->in.threads);
+    for (int i = 0; i < node->nsrc; i++)
+        add_layout(out, &offer->out.src[i]);
+    cvy_text_add(out, " >");
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i])
+            add_layout(out, &offer->out.dst[i]);
+}
+
+void cvy_reorder_key(const cvy_loc *from, const cvy_loc *to, int threads, cvy_text *out)
+{
+    cvy_text_add(out, "reorder %s:%s of %d:", cvy_shape_text(&from->value->shape), cvy_dtype_text(from->value->dtype), threads);
+    add_layout(out, &from->layout);
+    cvy_text_add(out, " >");
+    add_layout(out, &to->layout);
+}

@@ -1,0 +1,376 @@
+/*
+ * plan_tune.c: the planner's choice by measurement.
+ *
+ * Before the step, on rank 0. The plan by preference is priced: the sum of the times of its calls, reorders included.
+ * Then, for one group of equal nodes after the other, the dearest first, each other kernel is tried in the whole plan:
+ * it stays where the plan gets cheaper, so what a layout costs its neighbours counts. A time is taken once for each
+ * (shapes, layouts, kernel) and kept as wisdom.
+ */
+#include "plan/plan_tune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan_measure.h"
+#include "plan/plan_offers.h"
+
+/* A kernel must be better by so much of the group's time, so that noise does not decide. */
+static const double gain_least = 0.03;
+/* Plain kernels are tried, by patient planning, where they cannot take long. */
+enum { PLAIN_FLOP_MAX = 1000000, HOPELESS = 2 };
+
+struct layout_of_variable {
+    cvy_layout layout;
+    int fixed;
+};
+
+struct price {
+    double ms, micro_ms, update_ms;
+    int ncall, nunknown;
+};
+
+struct tuner {
+    cvy_graph *graph;
+    cvy_plan_opts opts;
+    cvy_planning how;
+    cvy_wisdom *wisdom;
+    cvy_meter *meter;
+    cvy_tuning *result;
+    const cvy_kernel_def **pick;      /* by node */
+    struct layout_of_variable *saved; /* by variable */
+    cvy_offers *own_offers;
+    cvy_unit *unit;                   /* the best so far */
+    struct price price;
+};
+
+/* ---- prices ---- */
+
+static cvy_status measure(struct tuner *t, cvy_unit *u, cvy_call *call, double hopeless_ms, const char *key, double *ms_out)
+{
+    if (t->how == CVY_PLANNING_ESTIMATE)
+        return CVY_OK;
+    if (!t->meter)
+        CVY_TRY(cvy_meter_create(&t->opts, t->how == CVY_PLANNING_PATIENT, &t->meter));
+    const cvy_status status = cvy_meter_time(t->meter, u, call, hopeless_ms, ms_out);
+    if (status != CVY_OK)
+        return status == CVY_NOT_APPLICABLE ? CVY_OK : status;
+    t->result->nmeasured++;
+    return cvy_wisdom_add(t->wisdom, key, *ms_out);
+}
+
+static cvy_status price_by_key(struct tuner *t, cvy_unit *u, cvy_call *call, double hopeless_ms, double *ms_out)
+{
+    cvy_text key = {0};
+    if (call->kind == CVY_CALL_REORDER)
+        cvy_reorder_key(&u->loc[call->src[0]], &u->loc[call->dst[0]], t->opts.threads, &key);
+    else
+        cvy_offer_key(u->offers, call->signature, call->node, call->offer, &key);
+    cvy_status status = key.status;
+    if (status == CVY_OK) {
+        *ms_out = cvy_wisdom_find(t->wisdom, key.data);
+        if (*ms_out < 0)
+            status = measure(t, u, call, hopeless_ms, key.data, ms_out);
+    }
+    cvy_text_free(&key);
+    return status;
+}
+
+/* 0 for what takes no time or is not this machine's: views, communication. */
+static cvy_status price_call(struct tuner *t, cvy_unit *u, cvy_call *call, double hopeless_ms, double *ms_out)
+{
+    *ms_out = 0;
+    if (call->kind == CVY_CALL_REORDER)
+        return price_by_key(t, u, call, hopeless_ms, ms_out);
+    if (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE)
+        return CVY_OK;
+    if (call->offer->ms < 0)
+        CVY_TRY(price_by_key(t, u, call, hopeless_ms, &call->offer->ms));
+    *ms_out = call->offer->ms;
+    return CVY_OK;
+}
+
+static cvy_status price_unit(struct tuner *t, cvy_unit *u, struct price *out)
+{
+    struct price p = {0};
+    for (int i = 0; i < u->ncall; i++) {
+        cvy_call *call = &u->call[i];
+        double ms = 0;
+        CVY_TRY(price_call(t, u, call, (double)INFINITY, &ms));
+        p.ncall += call->kind == CVY_CALL_KERNEL || call->kind == CVY_CALL_REFERENCE || call->kind == CVY_CALL_REORDER;
+        p.nunknown += ms < 0;
+        *(call->phase == CVY_PHASE_UPDATE ? &p.update_ms : &p.micro_ms) += CVY_MAX(ms, 0);
+    }
+    p.ms = p.micro_ms + p.update_ms;
+    *out = p;
+    return CVY_OK;
+}
+
+/* ---- plans ---- */
+
+static void restore_layouts(const struct tuner *t)
+{
+    const cvy_vars *vars = t->graph->vars;
+    for (int i = 0; i < vars->count; i++) {
+        vars->at[i]->layout = t->saved[i].layout;
+        vars->at[i]->layout_fixed = t->saved[i].fixed;
+    }
+}
+
+static cvy_status select_anew(const struct tuner *t, cvy_unit **out)
+{
+    restore_layouts(t);
+    return cvy_unit_select(t->graph, &t->opts, t->pick, out);
+}
+
+/* What the nodes of one signature take together, and the reorders of what they read and write. */
+struct own {
+    double ms, reorder_ms;
+    int count, taken, unknown; /* nodes; of them with the kernel in question; without a known time */
+};
+
+static int touches(const cvy_node *node, const cvy_value *v)
+{
+    for (int i = 0; i < node->nsrc; i++)
+        if (node->src[i] == v)
+            return 1;
+    for (int i = 0; i < node->ndst; i++)
+        if (node->dst[i] == v)
+            return 1;
+    return 0;
+}
+
+static cvy_status price_own(struct tuner *t, cvy_unit *u, int signature, const cvy_kernel_def *kernel, double hopeless_ms, struct own *out)
+{
+    struct own own = {0};
+    for (int i = 0; i < u->ncall; i++) {
+        cvy_call *call = &u->call[i];
+        double ms = 0;
+        if ((call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE) || call->signature != signature)
+            continue;
+        CVY_TRY(price_call(t, u, call, hopeless_ms, &ms));
+        own.count++;
+        own.taken += call->offer->kernel == kernel;
+        own.unknown += ms < 0;
+        own.ms += CVY_MAX(ms, 0);
+    }
+    *out = own;
+    return CVY_OK;
+}
+
+static cvy_status price_reorders(struct tuner *t, cvy_unit *u, int signature, double *ms_out)
+{
+    double sum = 0;
+    for (int i = 0; i < u->ncall; i++) {
+        double ms = 0;
+        if (u->call[i].kind != CVY_CALL_REORDER)
+            continue;
+        const cvy_value *v = u->loc[u->call[i].src[0]].value;
+        for (int j = 0; j < u->ncall && ms <= 0; j++)
+            if (u->call[j].offer && u->call[j].signature == signature && touches(u->call[j].node, v))
+                CVY_TRY(price_call(t, u, &u->call[i], (double)INFINITY, &ms));
+        sum += CVY_MAX(ms, 0);
+    }
+    *ms_out = sum;
+    return CVY_OK;
+}
+
+/* Gives the kernel to all nodes of a signature. */
+static void pick_for(struct tuner *t, int signature, const cvy_kernel_def *kernel)
+{
+    for (int i = 0; i < t->unit->ncall; i++)
+        if (t->unit->call[i].offer && t->unit->call[i].signature == signature)
+            t->pick[t->unit->call[i].node->index] = kernel;
+}
+
+/* Prices the plan with one group's kernel replaced; what is cheaper becomes the best. */
+static cvy_status judge(struct tuner *t, int signature, const cvy_kernel_def *kernel, cvy_unit *trial, int *better_out)
+{
+    struct own before, own;
+    struct price price;
+    double reorders = 0;
+    *better_out = 0;
+    CVY_TRY(price_own(t, t->unit, signature, kernel, (double)INFINITY, &before));
+    const double hopeless = before.unknown ? (double)INFINITY : HOPELESS * before.ms / CVY_MAX(before.count, 1);
+    CVY_TRY(price_own(t, trial, signature, kernel, hopeless, &own));
+    if (own.taken == 0 || own.unknown || before.unknown)
+        return CVY_OK;
+    CVY_TRY(price_reorders(t, t->unit, signature, &reorders));
+    const double least = gain_least * before.ms;
+    if (own.ms > before.ms + reorders - least)
+        return CVY_OK;
+    CVY_TRY(price_unit(t, trial, &price));
+    if (price.nunknown > t->price.nunknown || price.ms > t->price.ms - least)
+        return CVY_OK;
+    t->price = price;
+    *better_out = 1;
+    return CVY_OK;
+}
+
+static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *call, const cvy_kernel_def *kernel, int *changed)
+{
+    const cvy_kernel_def *before = t->pick[call->node->index];
+    cvy_kernel_ask in = call->offer->in;
+    cvy_offer *offer = NULL;
+    cvy_unit *trial = NULL;
+    int better = 0;
+    in.node = call->node;
+    CVY_TRY(cvy_offers_ask(t->unit->offers, signature, kernel, &in, &offer));
+    if (offer->status != CVY_OK)
+        return CVY_OK;
+    pick_for(t, signature, kernel);
+    cvy_status status = select_anew(t, &trial);
+    if (status == CVY_OK)
+        status = judge(t, signature, kernel, trial, &better);
+    if (better) {
+        cvy_unit *old = t->unit;
+        t->unit = trial;
+        trial = old;
+        *changed = 1;
+    } else {
+        pick_for(t, signature, before);
+    }
+    cvy_unit_destroy(&trial);
+    return status;
+}
+
+/* The call that stands for its group in the best plan. */
+static const cvy_call *first_call(const struct tuner *t, int signature)
+{
+    for (int i = 0; i < t->unit->ncall; i++)
+        if (t->unit->call[i].offer && t->unit->call[i].signature == signature)
+            return &t->unit->call[i];
+    return NULL;
+}
+
+/* The plain kernel is made to be read, not to be fast. */
+static int plain_is_plausible(const struct tuner *t, const cvy_node *node)
+{
+    return t->how == CVY_PLANNING_PATIENT && node->op->reference && cvy_node_cost(node).flop < PLAIN_FLOP_MAX;
+}
+
+static cvy_status tune_group(struct tuner *t, int signature, int *changed)
+{
+    const cvy_call *call = first_call(t, signature);
+    const cvy_op_def *op = call->node->op;
+    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(op->name, k, t->opts.kernels)) != NULL;) {
+        call = first_call(t, signature);
+        if (k != call->offer->kernel)
+            CVY_TRY(try_kernel(t, signature, call, k, changed));
+    }
+    call = first_call(t, signature);
+    if (call->offer->kernel == &cvy_kernel_plain || !plain_is_plausible(t, call->node))
+        return CVY_OK;
+    return try_kernel(t, signature, call, &cvy_kernel_plain, changed);
+}
+
+/* ---- the search ---- */
+
+struct group {
+    int signature;
+    double ms;
+};
+
+static int dearest_first(const void *a, const void *b)
+{
+    const struct group *x = a, *y = b;
+    return x->ms != y->ms ? (x->ms < y->ms ? 1 : -1) : x->signature - y->signature;
+}
+
+static cvy_status tune_groups(struct tuner *t, struct group *group, int ngroup, int *changed)
+{
+    int n = 0;
+    for (int i = 0; i < ngroup; i++)
+        group[i] = (struct group){i, -1};
+    for (int i = 0; i < t->unit->ncall; i++) {
+        const cvy_call *call = &t->unit->call[i];
+        if (call->offer)
+            group[call->signature].ms = CVY_MAX(group[call->signature].ms, 0) + CVY_MAX(call->offer->ms, 0);
+    }
+    for (int i = 0; i < ngroup; i++)
+        if (group[i].ms >= 0)
+            group[n++] = group[i];
+    qsort(group, (size_t)n, sizeof *group, dearest_first);
+    for (int i = 0; i < n; i++)
+        CVY_TRY(tune_group(t, group[i].signature, changed));
+    return CVY_OK;
+}
+
+static cvy_status search(struct tuner *t)
+{
+    const int rounds = t->how == CVY_PLANNING_PATIENT ? 2 : 1, ngroup = t->unit->offers->signature.count;
+    struct group *group = NULL;
+    cvy_status status = CVY_OK;
+    int changed = 1;
+    CVY_TRY(cvy_mem_alloc(sizeof *group * ((size_t)ngroup + 1), &group));
+    for (int i = 0; i < rounds && changed && status == CVY_OK; i++) {
+        changed = 0;
+        status = tune_groups(t, group, ngroup, &changed);
+    }
+    cvy_mem_free(&group);
+    return status;
+}
+
+/* ---- the result ---- */
+
+static cvy_status print_choices(const struct tuner *t, cvy_tuning *out)
+{
+    cvy_json json = {0};
+    cvy_json_open(&json, NULL, '{');
+    for (int n = 0; n < t->graph->nnode; n++)
+        if (t->pick[n]) {
+            cvy_json_string(&json, t->graph->node[n]->name, t->pick[n]->name);
+            out->nchanged++;
+        }
+    cvy_json_close(&json, '}');
+    const cvy_status status = json.text.status;
+    if (out->nchanged && status == CVY_OK)
+        out->choices = json.text.data;
+    else
+        cvy_text_free(&json.text);
+    return status;
+}
+
+static cvy_status tune(struct tuner *t, cvy_tuning *out)
+{
+    const cvy_vars *vars = t->graph->vars;
+    CVY_TRY(cvy_mem_alloc(sizeof *t->saved * ((size_t)vars->count + 1), &t->saved));
+    CVY_TRY(cvy_mem_alloc(sizeof(void *) * ((size_t)t->graph->nnode + 1), &t->pick));
+    if (!t->opts.offers)
+        CVY_TRY(cvy_offers_create(&t->own_offers));
+    t->opts.offers = t->opts.offers ? t->opts.offers : t->own_offers;
+    for (int i = 0; i < vars->count; i++)
+        t->saved[i] = (struct layout_of_variable){vars->at[i]->layout, vars->at[i]->layout_fixed};
+    CVY_TRY(cvy_unit_create(t->graph, &t->opts, &t->unit));
+    CVY_TRY(price_unit(t, t->unit, &t->price));
+    if (!t->opts.choices) {
+        CVY_TRY(search(t));
+        CVY_TRY(print_choices(t, out));
+    }
+    out->micro_ms = t->price.micro_ms;
+    out->update_ms = t->price.update_ms;
+    out->ncall = t->price.ncall;
+    out->nunknown = t->price.nunknown;
+    return CVY_OK;
+}
+
+cvy_status cvy_plan_tune(cvy_graph *graph, const cvy_plan_opts *opts, cvy_planning how, cvy_wisdom *wisdom, cvy_tuning *out)
+{
+    cvy_tuning result = {0};
+    struct tuner t = {.graph = graph, .opts = *opts, .how = how, .wisdom = wisdom, .result = &result};
+    const double begin = cvy_clock_s();
+    const cvy_status status = tune(&t, &result);
+    if (t.saved)
+        restore_layouts(&t);
+    cvy_unit_destroy(&t.unit);
+    cvy_offers_destroy(&t.own_offers);
+    cvy_meter_destroy(&t.meter);
+    cvy_mem_free(&t.saved);
+    cvy_mem_free(&t.pick);
+    result.seconds = cvy_clock_s() - begin;
+    if (status != CVY_OK)
+        cvy_mem_free(&result.choices);
+    else
+        *out = result;
+    return status;
+}

@@ -1,0 +1,135 @@
+/*
+ * run_tune.c: rank 0 looks into the wisdom or measures, and tells all ranks what it chose: kernels decide the layouts of
+ * variables, which must lie alike everywhere.
+ *
+ * While it measures, the others sleep: ranks that poll would take the cores and the memory that are being measured.
+ */
+#include "run/run_tune.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+cvy_status cvy_planning_parse(const char *text, cvy_planning *out)
+{
+    static const char *const words[] = {"estimate", "measure", "patient"};
+    for (int i = 0; text && i < CVY_COUNT(words); i++)
+        if (strcmp(text, words[i]) == 0) {
+            *out = (cvy_planning)i;
+            return CVY_OK;
+        }
+    CVY_CHECK(!text, CVY_E_CONFIG, "planning: '%s' is none of estimate, measure, patient", text);
+    *out = CVY_PLANNING_ESTIMATE;
+    return CVY_OK;
+}
+
+static void say_result(const cvy_program *p)
+{
+    const cvy_tuning *t = &p->tuning;
+    if (t->nmeasured > 0)
+        cvy_log(p->context, CVY_LOG_INFO, "planning: %d times measured in %.1f s, %d nodes changed; wisdom: %s", t->nmeasured, t->seconds,
+                t->nchanged, p->wisdom->path ? p->wisdom->path : "kept in no file");
+}
+
+/* Times of a plan that is given are looked up, never taken. */
+static cvy_planning planning_of(const cvy_program *p)
+{
+    return p->choices ? CVY_PLANNING_ESTIMATE : p->planning;
+}
+
+static cvy_status tune_graph(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    cvy_graph *graph = NULL;
+    CVY_TRY(make(p, &graph));
+    const cvy_status status = cvy_plan_tune(graph, opts, planning_of(p), p->wisdom, &p->tuning);
+    cvy_graph_destroy(&graph);
+    p->tuned = status == CVY_OK;
+    return status;
+}
+
+/* Where there is nothing to look up and nothing to be measured it is the order of preference, at no cost. */
+static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    CVY_TRY(cvy_wisdom_open(p->opts.wisdom, &p->wisdom));
+    if (p->wisdom->warning)
+        cvy_log(p->context, CVY_LOG_WARN, "%s", p->wisdom->warning);
+    if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->wisdom->key.count == 0)
+        return CVY_OK;
+    CVY_TRY(tune_graph(p, opts, make));
+    if (cvy_wisdom_save(p->wisdom) != CVY_OK) /* planning goes on: it only has to be done again next time */
+        cvy_log(p->context, CVY_LOG_WARN, "wisdom is not kept: %s", cvy_error_text());
+    say_result(p);
+    return CVY_OK;
+}
+
+/* All are here when the request is done; whoever waits sleeps. */
+static cvy_status wait_asleep(const cvy_comm *comm, cvy_request *request)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    int done = 0;
+    CVY_TRY(comm->ops->request_start(request));
+    while (!done) {
+        CVY_TRY(comm->ops->request_test(request, &done));
+        if (!done)
+            nanosleep(&pause, NULL);
+    }
+    return CVY_OK;
+}
+
+static cvy_status tune_while_others_sleep(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    cvy_comm *comm = p->context->comm;
+    cvy_request *request = NULL;
+    double ready = 1;
+    CVY_TRY(cvy_comm_agree(comm, comm->ops->request_create(comm, &ready, 1, CVY_DTYPE_F64, &request)));
+    const cvy_status status = comm->rank == 0 ? tune_here(p, opts, make) : CVY_OK;
+    const cvy_status waited = wait_asleep(comm, request);
+    comm->ops->request_destroy(&request);
+    return status != CVY_OK ? status : waited;
+}
+
+static cvy_status parse_choices(cvy_program *p, const char *text)
+{
+    cvy_tree *tree = NULL;
+    CVY_TRY(cvy_tree_parse_text(p->pool, "choices of rank 0", text, strlen(text), &tree));
+    p->choices = tree;
+    return CVY_OK;
+}
+
+/* bytes with the NUL; 0: as preferred. */
+static cvy_status share_choices(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    uint64_t bytes = p->tuning.choices ? strlen(p->tuning.choices) + 1 : 0;
+    char *text = NULL;
+    if (comm->nranks > 1)
+        CVY_TRY(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
+    if (bytes == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_comm_agree(comm, cvy_pool_alloc(p->pool, bytes, &text)));
+    if (p->tuning.choices)
+        memcpy(text, p->tuning.choices, bytes);
+    if (comm->nranks > 1)
+        CVY_TRY(comm->ops->broadcast(comm, text, bytes, 0));
+    return parse_choices(p, text);
+}
+
+cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    cvy_comm *comm = p->context->comm;
+    cvy_status status = CVY_OK;
+    if (comm->nranks > 1 && planning_of(p) != CVY_PLANNING_ESTIMATE)
+        status = tune_while_others_sleep(p, opts, make);
+    else if (comm->rank == 0)
+        status = tune_here(p, opts, make);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    return p->choices ? CVY_OK : share_choices(p);
+}
+
+cvy_status cvy_program_predict(const cvy_program *p, int step, double *ms_out, int *nunknown_out)
+{
+    CVY_CHECK(p->tuned && step == 0, CVY_NOT_APPLICABLE, "nothing was measured");
+    *ms_out = p->step[step]->nmicro * p->tuning.micro_ms + p->tuning.update_ms;
+    *nunknown_out = p->tuning.nunknown;
+    return CVY_OK;
+}
