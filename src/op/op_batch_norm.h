@@ -12,6 +12,8 @@
  *     allreduce       gstats -> gstats
  *     bn_grad_apply   src, stats, gstats, ddst, scale -> dsrc
  *
+ * (bn_stats and bn_apply, and bn_grad_stats and bn_grad_apply, become one node each where no allreduce stands between: bn_train, bn_train_grad)
+ *
  * and in any other graph one node: bn_infer (src, scale, shift, running_mean, running_var -> dst). Without scale_shift there is no scale,
  * shift, dscale, dshift.
  */
@@ -23,7 +25,7 @@
 typedef struct cvy_batch_norm_opts {   /* of every operator above, but bn_stats (none) and bn_group_stats */
     double momentum, eps;
     int scale_shift;
-    int relu;                          /* set by the fusion pass, for bn_apply and bn_infer: dst = max(.., 0) */
+    int relu;                          /* set by the fusion passes: dst = max(.., 0) */
 } cvy_batch_norm_opts;
 
 extern const cvy_option cvy_batch_norm_rows[];
@@ -63,6 +65,19 @@ static inline int cvy_bn_group_is_mine(const cvy_bn_groups *b, int64_t g)
 {
     const int64_t at = b->begin + g * b->size;
     return at >= b->local_begin && at < b->local_end;
+}
+
+/* Whether a bn_train adds a residual, its source 1. */
+static inline int cvy_bn_train_has_residual(const cvy_node *node)
+{
+    return node->nsrc - (((const cvy_batch_norm_opts *)node->options)->scale_shift ? 2 : 0) == 2;
+}
+
+/* The source of a bn_train_grad that is bn_train's result: there with both residual and ReLU, else 0. */
+static inline int cvy_bn_train_grad_dst(const cvy_node *node)
+{
+    const int at = ((const cvy_batch_norm_opts *)node->options)->scale_shift ? 5 : 3;
+    return node->nsrc > at ? at : 0;
 }
 
 /* Positions of a channel of one sample [N, C, positions...]. */

@@ -39,6 +39,9 @@ cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const
 /* Folds a ReLU into the node before it where that operator has the option `relu` and nobody else reads its result. */
 cvy_status cvy_pass_fuse_relu(cvy_graph *g);
 
+/* Makes batch norm in training one node each way, with the addition of a residual and the ReLU behind it. Run it behind cvy_pass_fuse_relu. */
+cvy_status cvy_pass_fuse_batch_norm(cvy_graph *g);
+
 /* Removes nodes whose results nobody reads and that are neither outputs, accumulators nor writes. */
 cvy_status cvy_pass_prune(cvy_graph *g);
 

@@ -10,6 +10,7 @@
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+typedef double dvec __attribute__((vector_size(4 * LANES)));                             /* half as many */
 typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* wherever it lies */
 
 #define LEAF TARGET static inline __attribute__((always_inline))
@@ -17,6 +18,17 @@ typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_
 LEAF vec load(const float *p)
 {
     return *(const memory_vec *)p;
+}
+
+LEAF dvec load_doubles(const float *p)
+{
+#if LANES == 16
+    return (dvec)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+#elif LANES == 8
+    return (dvec)_mm256_cvtps_pd(_mm_loadu_ps(p));
+#else
+    return (dvec){p[0], p[1]};
+#endif
 }
 
 LEAF void store(float *p, vec v)
@@ -75,10 +87,12 @@ LEAF void store_bytes(uint8_t *p, ivec v)
 #endif
 }
 
+#include "kernel/native/native_bn_train_simd.h"
 #include "kernel/native/native_max_pool_simd.h"
 
 static const cvy_simd simd = {
     .lanes = LANES,
+    .bn = {bn_sums, bn_apply, bn_grad_sums, bn_grad_apply},
     .max_pool_range = max_pool_range,
     .max_pool_grad_range = max_pool_grad_range,
 };
