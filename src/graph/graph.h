@@ -7,6 +7,7 @@
 #ifndef CVY_GRAPH_H
 #define CVY_GRAPH_H
 
+#include "base/base_index.h"
 #include "base/base_option.h"
 #include "base/base_util.h"
 
@@ -77,6 +78,7 @@ typedef struct cvy_vars {              /* the one set of variables that several 
     cvy_pool *pool;
     cvy_variable **at;
     int count, room;
+    cvy_index place;                   /* in `at`, by name */
 } cvy_vars;
 
 cvy_status cvy_vars_create(cvy_vars **out);
@@ -162,6 +164,9 @@ typedef struct cvy_graph {
     int nnode, node_room;
     cvy_value **value;
     int nvalue, value_room;
+    cvy_index node_place, value_place; /* by name */
+    cvy_value **read;                  /* by the variable's index: the value that reads it, or NULL */
+    int nread, read_room;
 } cvy_graph;
 
 typedef struct cvy_graph_opts {

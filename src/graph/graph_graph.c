@@ -29,6 +29,9 @@ void cvy_graph_destroy(cvy_graph **graph)
     cvy_pool *pool = (*graph)->pool;
     cvy_mem_free(&(*graph)->node);
     cvy_mem_free(&(*graph)->value);
+    cvy_mem_free(&(*graph)->read);
+    cvy_index_free(&(*graph)->node_place);
+    cvy_index_free(&(*graph)->value_place);
     cvy_pool_destroy(&pool);
     *graph = NULL;
 }
@@ -43,6 +46,7 @@ cvy_status cvy_graph_new_value(cvy_graph *g, const char *name, cvy_dtype dtype, 
     v->dtype = dtype;
     v->shape = *shape;
     v->bucket = -1;
+    CVY_TRY(cvy_index_add(&g->value_place, v->name, g->nvalue));
     g->value[g->nvalue++] = v;
     *out = v;
     return CVY_OK;
@@ -50,10 +54,8 @@ cvy_status cvy_graph_new_value(cvy_graph *g, const char *name, cvy_dtype dtype, 
 
 cvy_value *cvy_graph_find(const cvy_graph *g, const char *value_name)
 {
-    for (int i = 0; i < g->nvalue; i++)
-        if (strcmp(g->value[i]->name, value_name) == 0)
-            return g->value[i];
-    return NULL;
+    const int at = cvy_index_find(&g->value_place, value_name);
+    return at >= 0 ? g->value[at] : NULL;
 }
 
 cvy_status cvy_graph_feed(cvy_graph *g, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape, int per_step, cvy_value **out)
@@ -99,24 +101,24 @@ cvy_status cvy_graph_norm(cvy_graph *g, cvy_value **out)
 
 cvy_status cvy_graph_read_variable(cvy_graph *g, cvy_variable *variable, cvy_value **out)
 {
-    for (int i = 0; i < g->nvalue; i++) {
-        cvy_value *v = g->value[i];
-        if (v->kind == CVY_VALUE_VARIABLE && v->variable == variable && !v->producer) {
-            *out = v;
-            return CVY_OK;
-        }
-    }
     cvy_value *v = NULL;
+    for (; g->nread <= variable->index; g->nread++)            /* zeroed by reserve */
+        CVY_TRY(cvy_mem_reserve(&g->read, &g->read_room, g->nread, sizeof *g->read));
+    if (g->read[variable->index]) {
+        *out = g->read[variable->index];
+        return CVY_OK;
+    }
     CVY_TRY(cvy_graph_new_value(g, variable->name, variable->dtype, &variable->shape, &v));
     v->kind = CVY_VALUE_VARIABLE;
     v->variable = variable;
-    *out = v;
+    *out = g->read[variable->index] = v;
     return CVY_OK;
 }
 
 static cvy_status append_node(cvy_graph *g, cvy_node *node)
 {
     CVY_TRY(cvy_mem_reserve(&g->node, &g->node_room, g->nnode, sizeof *g->node));
+    CVY_TRY(cvy_index_add(&g->node_place, node->name, g->nnode));
     node->index = g->nnode;
     g->node[g->nnode++] = node;
     return CVY_OK;

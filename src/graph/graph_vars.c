@@ -24,16 +24,15 @@ void cvy_vars_destroy(cvy_vars **vars)
     for (int i = 0; i < (*vars)->count; i++)
         cvy_mem_free_pages(&(*vars)->at[i]->data, (*vars)->at[i]->bytes);
     cvy_mem_free(&(*vars)->at);
+    cvy_index_free(&(*vars)->place);
     cvy_pool_destroy(&(*vars)->pool);
     cvy_mem_free(vars);
 }
 
 cvy_variable *cvy_vars_find(const cvy_vars *vars, const char *name)
 {
-    for (int i = 0; i < vars->count; i++)
-        if (strcmp(vars->at[i]->name, name) == 0)
-            return vars->at[i];
-    return NULL;
+    const int at = cvy_index_find(&vars->place, name);
+    return at >= 0 ? vars->at[at] : NULL;
 }
 
 cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy_dtype dtype, const cvy_shape *shape, const cvy_init *init,
@@ -58,6 +57,7 @@ cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy
             CVY_TRY(cvy_pool_strdup(vars->pool, init->options, &options));
         v->init = (cvy_init){.method = method, .options = options, .fan_in = init->fan_in, .fan_out = init->fan_out};
     }
+    CVY_TRY(cvy_index_add(&vars->place, v->name, vars->count));
     vars->at[vars->count++] = v;
     *out = v;
     return CVY_OK;

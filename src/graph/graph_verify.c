@@ -43,27 +43,41 @@ static cvy_status verify_destinations(const cvy_node *node)
     return CVY_OK;
 }
 
-/* A variable is written at most once, and nobody reads it afterwards in the same step. */
+/* A variable is written at most once, and nobody reads it afterwards in the same step. writer: by the variable's index. */
+static cvy_status find_writers(const cvy_graph *g, const cvy_node **writer)
+{
+    for (int n = 0; n < g->nnode; n++)
+        for (int i = 0; !g->node[n]->removed && i < g->node[n]->ndst; i++) {
+            const cvy_value *dst = g->node[n]->dst[i];
+            if (!dst || dst->kind != CVY_VALUE_VARIABLE)
+                continue;
+            const cvy_node **known = &writer[dst->variable->index];
+            VERIFY(!*known, g->node[n], "variable %s is written twice, first by %s", dst->variable->name, (*known)->name);
+            *known = g->node[n];
+        }
+    return CVY_OK;
+}
+
+static cvy_status verify_reads(const cvy_graph *g, const cvy_node *const *writer)
+{
+    for (int n = 0; n < g->nnode; n++)
+        for (int i = 0; !g->node[n]->removed && i < g->node[n]->nsrc; i++) {
+            const cvy_value *src = g->node[n]->src[i];
+            const cvy_node *by = src->kind == CVY_VALUE_VARIABLE ? writer[src->variable->index] : NULL;
+            VERIFY(!by || by->index >= n || src->producer == by, g->node[n], "variable %s is read after %s has written it", src->variable->name, by->name);
+        }
+    return CVY_OK;
+}
+
 static cvy_status verify_writes(const cvy_graph *g)
 {
-    for (int v = 0; v < g->nvalue; v++) {
-        const cvy_value *written = g->value[v];
-        if (written->kind != CVY_VALUE_VARIABLE || !written->producer || written->producer->removed)
-            continue;
-        const cvy_node *writer = written->producer;
-        for (int n = 0; n < g->nnode; n++) {
-            const cvy_node *node = g->node[n];
-            if (node->removed || node == writer)
-                continue;
-            for (int i = 0; i < node->ndst; i++)
-                VERIFY(!node->dst[i] || node->dst[i]->kind != CVY_VALUE_VARIABLE || node->dst[i]->variable != written->variable, node,
-                       "variable %s is written twice, first by %s", written->variable->name, writer->name);
-            for (int i = 0; i < node->nsrc && n > writer->index; i++)
-                VERIFY(node->src[i]->kind != CVY_VALUE_VARIABLE || node->src[i]->variable != written->variable || node->src[i] == written, node,
-                       "variable %s is read after %s has written it", written->variable->name, writer->name);
-        }
-    }
-    return CVY_OK;
+    const cvy_node **writer = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *writer * (size_t)(g->vars->count + 1), &writer));
+    cvy_status status = find_writers(g, writer);
+    if (status == CVY_OK)
+        status = verify_reads(g, writer);
+    cvy_mem_free(&writer);
+    return status;
 }
 
 cvy_status cvy_graph_verify(const cvy_graph *g)

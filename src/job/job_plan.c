@@ -42,18 +42,24 @@ static struct number short_count(double x)
 
 /* ---- layers ---- */
 
-/* Flop of backward that belong to this forward node: those of its layer, counted at the layer's first node that is in the plan. */
-static double backward_flop(const cvy_unit *u, int forward)
+/* Flop of backward by forward call: those of its layer, counted at the layer's first call. */
+static cvy_status backward_flop(const cvy_unit *u, double **flop_out)
 {
-    const cvy_node *node = u->call[forward].node;
-    double flop = 0;
-    for (int i = 0; i < forward; i++)
-        if (u->call[i].node && !u->call[i].node->backward && strcmp(u->call[i].node->layer, node->layer) == 0)
-            return 0;
-    for (int i = 0; i < u->ncall; i++)
-        if (u->call[i].node && u->call[i].node->backward && strcmp(u->call[i].node->layer, node->layer) == 0)
-            flop += (double)cvy_node_cost(u->call[i].node).flop;
-    return flop;
+    cvy_index first = {0};
+    cvy_status status = CVY_OK;
+    double *flop = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *flop * (size_t)(u->ncall + 1), &flop));
+    for (int i = 0; i < u->ncall && status == CVY_OK; i++)
+        if (u->call[i].node && !u->call[i].node->backward)
+            status = cvy_index_add(&first, u->call[i].node->layer, i);
+    for (int i = 0; i < u->ncall; i++) {
+        const int at = u->call[i].node && u->call[i].node->backward ? cvy_index_find(&first, u->call[i].node->layer) : -1;
+        if (at >= 0)
+            flop[at] += (double)cvy_node_cost(u->call[i].node).flop;
+    }
+    cvy_index_free(&first);
+    *flop_out = flop;
+    return status;
 }
 
 static int64_t node_params(const cvy_node *node)
@@ -76,7 +82,7 @@ static const char *call_kernel(const cvy_call *call)
     }
 }
 
-static void add_layer(const cvy_unit *u, int i, cvy_text *t)
+static void add_layer(const cvy_unit *u, int i, double backward, cvy_text *t)
 {
     const cvy_call *call = &u->call[i];
     const cvy_node *node = call->node;
@@ -84,7 +90,7 @@ static void add_layer(const cvy_unit *u, int i, cvy_text *t)
     const char *layout = call->dst[0] >= 0 ? u->loc[call->dst[0]].layout.tag : "";
     cvy_text_add(t, "%-20s %-22s %-18s %12s %9s %9s  %-24s %s\n", node->name, node->op->name, node->dst[0] ? cvy_shape_text(&node->dst[0]->shape) : "",
                  params ? with_commas(params).text : "", call->kind == CVY_CALL_VIEW ? "" : short_count((double)cvy_node_cost(node).flop).text,
-                 short_count(backward_flop(u, i)).text, call_kernel(call), *layout ? layout : "plain");
+                 short_count(backward).text, call_kernel(call), *layout ? layout : "plain");
 }
 
 struct totals { double forward, backward, update; int64_t params; };
@@ -93,6 +99,9 @@ struct totals { double forward, backward, update; int64_t params; };
 static struct totals add_layers(const cvy_unit *u, cvy_text *t)
 {
     struct totals sum = {0};
+    double *backward = NULL;
+    if ((t->status = backward_flop(u, &backward)) != CVY_OK)
+        return sum;
     cvy_text_add(t, "%-20s %-22s %-18s %12s %9s %9s  %-24s %s\n", "layer", "operator", "output", "params", "flop fwd", "flop bwd", "kernel", "layout");
     for (int i = 0; i < u->ncall; i++) {
         const cvy_node *node = u->call[i].node;
@@ -106,8 +115,9 @@ static struct totals add_layers(const cvy_unit *u, cvy_text *t)
         else
             sum.forward += flop;
         if (node->phase == CVY_PHASE_MICRO && !node->backward && !(node->op->flags & CVY_OP_COMM && node->op->flags & CVY_OP_HIDDEN))
-            add_layer(u, i, t);
+            add_layer(u, i, backward[i], t);
     }
+    cvy_mem_free(&backward);
     const cvy_vars *vars = u->graph->vars;
     for (int i = 0; i < vars->count; i++)
         sum.params += vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&vars->at[i]->shape) : 0;

@@ -15,6 +15,8 @@ struct cvy_grad {
     unsigned char *wanted;             /* by value index */
     cvy_value **sum;                   /* gradient that has arrived so far, by value index */
     unsigned char *shared;             /* the sum is somebody else's value too (passed through by `add`): never an accumulator itself */
+    unsigned char *given;              /* by index - nforward: the value is a sum already */
+    int ngiven, given_room;
     const cvy_node *fwd;               /* being differentiated */
 };
 
@@ -42,14 +44,6 @@ cvy_status cvy_grad_saved(cvy_grad *g, const cvy_node *fwd, int i, cvy_value **o
     return CVY_OK;
 }
 
-static int is_taken(const cvy_graph *graph, const char *name)
-{
-    for (int n = graph->nnode - 1; n >= 0; n--)
-        if (strcmp(graph->node[n]->name, name) == 0)
-            return 1;
-    return 0;
-}
-
 cvy_status cvy_grad_emit(cvy_grad *g, const cvy_node *fwd, const char *op_name, const void *options, cvy_value *const *src, int nsrc,
                          cvy_value **dst_out, int ndst_out)
 {
@@ -57,7 +51,7 @@ cvy_status cvy_grad_emit(cvy_grad *g, const cvy_node *fwd, const char *op_name, 
     CVY_CHECK(op, CVY_E_INTERNAL, "%s: its gradient needs the operator '%s', which does not exist", fwd->name, op_name);
     char *name = NULL;
     CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s", fwd->name, op_name));
-    for (int again = 2; is_taken(g->g, name); again++)        /* a concat has a slice for each source, a value with three readers two sums */
+    for (int again = 2; cvy_index_find(&g->g->node_place, name) >= 0; again++)        /* a concat has a slice for each source, a value with three readers two sums */
         CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s%d", fwd->name, op_name, again));
     cvy_node *node = NULL;
     CVY_TRY(cvy_graph_add_parsed(g->g, op, name, fwd->layer, options, src, nsrc, CVY_PHASE_MICRO, &node));
@@ -76,9 +70,12 @@ cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution)
     cvy_value **sum = &g->sum[target->index];
     if (!*sum) {
         /* Passed on untouched (by `add`): then several targets share one value. */
-        g->shared[target->index] = contribution->producer == NULL || contribution->index < g->nforward;
-        for (int i = 0; i < g->nforward && !g->shared[target->index]; i++)
-            g->shared[target->index] = g->sum[i] == contribution;
+        const int at = contribution->index - g->nforward;
+        for (; g->ngiven <= at; g->ngiven++)
+            CVY_TRY(cvy_mem_reserve(&g->given, &g->given_room, g->ngiven, sizeof *g->given));
+        g->shared[target->index] = contribution->producer == NULL || at < 0 || g->given[at];
+        if (at >= 0)
+            g->given[at] = 1;
         *sum = contribution;
         return CVY_OK;
     }
@@ -147,7 +144,7 @@ static cvy_status collect(cvy_grad *g, cvy_gradients *out)
 {
     cvy_graph *graph = g->g;
     CVY_TRY(cvy_pool_alloc(graph->pool, sizeof *out->at * (size_t)CVY_MAX(g->nforward, 1), &out->at));
-    for (int i = 0; i < g->nforward; i++) {
+    for (int i = g->nforward - 1; i >= 0; i--) {          /* backwards as well, so that little is moved */
         cvy_value *v = graph->value[i], *sum = g->sum[i];
         if (v->kind != CVY_VALUE_VARIABLE || !sum)
             continue;
@@ -159,7 +156,7 @@ static cvy_status collect(cvy_grad *g, cvy_gradients *out)
         sum->reduced = 1;
         sum->variable = v->variable;
         cvy_gradient *at = out->at + out->count++;
-        for (; at > out->at && at[-1].value->producer->index > sum->producer->index; at--)
+        for (; at > out->at && at[-1].value->producer->index >= sum->producer->index; at--)
             *at = at[-1];
         *at = (cvy_gradient){v->variable, sum};
     }
@@ -186,6 +183,7 @@ cvy_status cvy_pass_autodiff(cvy_graph *graph, cvy_value *const *loss, int nloss
 out:
     cvy_mem_free(&g.wanted);
     cvy_mem_free(&g.shared);
+    cvy_mem_free(&g.given);
     cvy_mem_free(&g.sum);
     return status;
 }

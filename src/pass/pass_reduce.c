@@ -89,26 +89,23 @@ static cvy_status add_wait(cvy_graph *g, int b, cvy_value *token)
 }
 
 /* Update nodes that stand in the graph already (running statistics) move behind the waits: they read what is reduced. */
-static void move_updates_back(cvy_graph *g)
+static cvy_status move_updates_back(cvy_graph *g)
 {
+    const cvy_op_def *wait = cvy_op_find("reduce_wait");
+    cvy_node **update = NULL;
     int kept = 0, moved = 0;
+    CVY_TRY(cvy_mem_alloc(sizeof *update * (size_t)(g->nnode + 1), &update));
     for (int n = 0; n < g->nnode; n++)
-        moved += g->node[n]->phase == CVY_PHASE_UPDATE && g->node[n]->op != cvy_op_find("reduce_wait");
-    for (int n = 0; n < g->nnode - kept && moved > 0;) {
-        cvy_node *node = g->node[n];
-        if (node->phase != CVY_PHASE_UPDATE || node->op == cvy_op_find("reduce_wait")) {
-            n++;
-            continue;
-        }
-        for (int i = n; i + 1 < g->nnode; i++) {
-            g->node[i] = g->node[i + 1];
-            g->node[i]->index = i;
-        }
-        g->node[g->nnode - 1] = node;
-        node->index = g->nnode - 1;
-        kept++;
-        moved--;
-    }
+        if (g->node[n]->phase == CVY_PHASE_UPDATE && g->node[n]->op != wait)
+            update[moved++] = g->node[n];
+        else
+            g->node[kept++] = g->node[n];
+    for (int i = 0; i < moved; i++)
+        g->node[kept + i] = update[i];
+    for (int n = 0; n < g->nnode; n++)
+        g->node[n]->index = n;
+    cvy_mem_free(&update);
+    return CVY_OK;
 }
 
 cvy_status cvy_pass_reduce(cvy_graph *g, int nranks, size_t bucket_bytes, int overlap, int *nbucket_out)
@@ -122,6 +119,6 @@ cvy_status cvy_pass_reduce(cvy_graph *g, int nranks, size_t bucket_bytes, int ov
         CVY_TRY(add_start(g, b, last[b], overlap ? last[b]->producer->index + 1 : g->nnode, &token[b]));
     for (int b = 0; b < nbucket && nranks > 1; b++)
         CVY_TRY(add_wait(g, b, token[b]));
-    move_updates_back(g);
+    CVY_TRY(move_updates_back(g));
     return cvy_graph_verify(g);
 }

@@ -81,33 +81,47 @@ static int by_size(const void *a, const void *b)
     return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x < y ? -1 : x > y);
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const cvy_buffer *x = *(const cvy_buffer *const *)a, *y = *(const cvy_buffer *const *)b;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
+struct extent { size_t offset, end; int first, last; };       /* of a placed buffer, in memory and in time */
 
-/* The lowest gap that is free during b's life; placed is sorted by offset. */
-static size_t lowest_gap(const cvy_buffer *b, cvy_buffer *const *placed, int nplaced, size_t from)
+/* The lowest gap that is free during b's life; placed: numbers of extents, sorted by offset. */
+static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const int *placed, int nplaced, size_t from)
 {
+    const size_t bytes = align64(b->bytes);
     size_t at = from;
     for (int i = 0; i < nplaced; i++) {
-        const cvy_buffer *p = placed[i];
+        const struct extent *p = &extent[placed[i]];
         if (p->last < b->first || b->last < p->first)
             continue;
-        if (at + align64(b->bytes) <= p->offset)
+        if (at + bytes <= p->offset)
             return at;
-        at = CVY_MAX(at, p->offset + align64(p->bytes));
+        at = CVY_MAX(at, p->end);
     }
     return at;
 }
 
+/* Puts extent n behind those of placed whose offset is not larger. */
+static void insert_placed(const struct extent *extent, int *placed, int n)
+{
+    int low = 0;
+    for (int high = n; low < high;) {
+        const int middle = low + (high - low) / 2;
+        if (extent[placed[middle]].offset <= extent[n].offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(&placed[low + 1], &placed[low], sizeof *placed * (size_t)(n - low));
+    placed[low] = n;
+}
+
 static cvy_status place_temporaries(cvy_plan *plan)
 {
-    cvy_buffer **order = NULL, **placed = NULL;
+    cvy_buffer **order = NULL;
+    struct extent *extent = NULL;
+    int *placed = NULL, count = 0;
     cvy_status status = CVY_OK;
-    int count = 0;
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *order * ((size_t)plan->nbuffer + 1), &order));
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *extent * ((size_t)plan->nbuffer + 1), &extent));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *placed * ((size_t)plan->nbuffer + 1), &placed));
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_ARENA && plan->buffer[i].root == i && plan->buffer[i].first >= 0)
@@ -115,18 +129,16 @@ static cvy_status place_temporaries(cvy_plan *plan)
     qsort(order, (size_t)count, sizeof *order, by_size);
     size_t end = plan->step_bytes;
     for (int i = 0; i < count; i++) {
-        order[i]->offset = plan->opts.no_reuse ? end : lowest_gap(order[i], placed, i, plan->step_bytes);
-        end = CVY_MAX(end, order[i]->offset + align64(order[i]->bytes));
-        placed[i] = order[i];
-        for (int at = i; at > 0 && by_offset(&placed[at], &placed[at - 1]) < 0; at--) {
-            cvy_buffer *swap = placed[at];
-            placed[at] = placed[at - 1];
-            placed[at - 1] = swap;
-        }
+        cvy_buffer *b = order[i];
+        b->offset = plan->opts.no_reuse ? end : lowest_gap(b, extent, placed, i, plan->step_bytes);
+        extent[i] = (struct extent){b->offset, b->offset + align64(b->bytes), b->first, b->last};
+        end = CVY_MAX(end, extent[i].end);
+        insert_placed(extent, placed, i);
     }
     plan->arena_bytes = end;
 out:
     cvy_mem_free(&order);
+    cvy_mem_free(&extent);
     cvy_mem_free(&placed);
     return status;
 }

@@ -13,6 +13,7 @@
 struct schedule {
     cvy_plan *plan;
     int **buffer_of;                   /* [micro][loc], -1: not yet */
+    cvy_index step_buffer;             /* by the value's name: micro-batches share it */
 };
 
 static cvy_status new_buffer(cvy_plan *plan, const cvy_buffer *like, int *out)
@@ -23,14 +24,6 @@ static cvy_status new_buffer(cvy_plan *plan, const cvy_buffer *like, int *out)
     plan->buffer[plan->nbuffer].first = plan->buffer[plan->nbuffer].last = -1;
     *out = plan->nbuffer++;
     return CVY_OK;
-}
-
-static int find_step_buffer(const cvy_plan *plan, const char *name)
-{
-    for (int i = 0; i < plan->nbuffer; i++)
-        if (plan->buffer[i].region == CVY_REGION_STEP && strcmp(plan->buffer[i].name, name) == 0)
-            return i;
-    return -1;
 }
 
 static cvy_status find_feed(cvy_plan *plan, const cvy_value *v, int *out)
@@ -80,10 +73,13 @@ static cvy_status buffer_for(struct schedule *s, int m, int loc, int *out)
     } else if (l->home && is_step_value(v)) {
         b.region = CVY_REGION_STEP;
         b.bucket = v->reduced ? v->bucket : -1;
-        *known = find_step_buffer(plan, v->name);
+        *known = cvy_index_find(&s->step_buffer, v->name);
     }
-    if (*known < 0)
+    if (*known < 0) {
         CVY_TRY(new_buffer(plan, &b, known));
+        if (b.region == CVY_REGION_STEP)
+            CVY_TRY(cvy_index_add(&s->step_buffer, v->name, *known));
+    }
     if (l->view_of >= 0) {
         int root = -1;
         CVY_TRY(buffer_for(s, m, l->view_of, &root));
@@ -253,5 +249,6 @@ cvy_status cvy_plan_schedule(cvy_plan *plan)
     for (int m = 0; m < plan->nmicro; m++)
         cvy_mem_free(&s.buffer_of[m]);
     cvy_mem_free(&s.buffer_of);
+    cvy_index_free(&s.step_buffer);
     return status;
 }

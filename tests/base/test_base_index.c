@@ -1,0 +1,58 @@
+/* The index of names: what was put in is found, the first number of a name stays, nothing else is found, and no memory is said. */
+/* minimal */
+#include <stdlib.h>
+
+#include "../test_util.h"
+#include "base/base_index.h"
+
+enum { COUNT = 5000 };
+
+static cvy_status fill(cvy_index *index, char (*names)[16])
+{
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "conv%d.bias", i);
+        CVY_TRY(cvy_index_add(index, names[i], 2 * i));
+    }
+    return CVY_OK;
+}
+
+static void finds_what_is_there(void)
+{
+    static char names[COUNT][16];
+    cvy_index index = {0};
+    int wrong = 0;
+    EXPECT_INT(cvy_index_find(&index, "conv0.bias"), -1);
+    EXPECT_OK(fill(&index, names));
+    for (int i = 0; i < COUNT; i++) {
+        char other[24];
+        snprintf(other, sizeof other, "conv%d.biased", i);
+        wrong += cvy_index_find(&index, names[i]) != 2 * i || cvy_index_find(&index, other) != -1;
+    }
+    EXPECT_INT(wrong, 0);
+    EXPECT_OK(cvy_index_add(&index, "conv7.bias", 1));
+    EXPECT_INT(cvy_index_find(&index, "conv7.bias"), 14);
+    EXPECT_INT(cvy_index_find(&index, ""), -1);
+    cvy_index_free(&index);
+    EXPECT_INT(cvy_index_find(&index, "conv7.bias"), -1);
+}
+
+static cvy_status fill_and_free(void)
+{
+    static char names[COUNT][16];
+    cvy_index index = {0};
+    const cvy_status status = fill(&index, names);
+    cvy_index_free(&index);
+    return status;
+}
+
+static void survives_no_memory(void)
+{
+    EXPECT_SURVIVES_NO_MEMORY(fill_and_free());
+}
+
+int main(void)
+{
+    TEST(finds_what_is_there);
+    TEST(survives_no_memory);
+    return test_end();
+}
