@@ -42,6 +42,9 @@ cvy_status cvy_pass_fuse_relu(cvy_graph *g);
 /* Makes batch norm in training one node each way, with the addition of a residual and the ReLU behind it. Run it behind cvy_pass_fuse_relu. */
 cvy_status cvy_pass_fuse_batch_norm(cvy_graph *g);
 
+/* Makes a sum of sums one sum, with the addends in the same order. */
+cvy_status cvy_pass_fuse_add(cvy_graph *g);
+
 /* Removes nodes whose results nobody reads and that are neither outputs, accumulators nor writes. */
 cvy_status cvy_pass_prune(cvy_graph *g);
 

@@ -77,6 +77,8 @@ static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph
         CVY_TRY(cvy_pass_optimise(g, &gradients, &s->optimise));
     }
     CVY_TRY(cvy_pass_prune(g));
+    if (p->pass_fuse_add)
+        CVY_TRY(cvy_pass_fuse_add(g));
     if (p->pass_fuse_relu)
         CVY_TRY(cvy_pass_fuse_relu(g));
     return p->pass_fuse_batch_norm ? cvy_pass_fuse_batch_norm(g) : CVY_OK;

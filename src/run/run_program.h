@@ -41,7 +41,7 @@ struct cvy_program {
     cvy_pool *pool;
     cvy_program_opts opts;
     int64_t bn_group;                  /* as graphs have it */
-    int pass_fuse_relu, pass_fuse_batch_norm, pass_inplace, pass_reuse, pass_overlap;
+    int pass_fuse_add, pass_fuse_relu, pass_fuse_batch_norm, pass_inplace, pass_reuse, pass_overlap;
     cvy_kernels kernels;
     const cvy_tree *choices;
     cvy_offers *offers;
