@@ -231,6 +231,69 @@ static cvy_status winograd_create(const cvy_kernel_ask *ask, void **state_out)
     return create(ask, 1, state_out);
 }
 
+/* ---- by a matrix product ----
+ *
+ * All in plain layouts. Slower than the direct algorithm on most shapes, but it wants no reorder between neighbours that
+ * lie plainly: chosen by measurement only. */
+
+static cvy_status offer_gemm(const struct layer *l, const cvy_onednn_problem *p, cvy_kernel_ask *ask)
+{
+    cvy_onednn_call *call = NULL;
+    CVY_TRY(cvy_onednn_describe(p, &call));
+    cvy_status status = CVY_OK;
+    if (!strstr(cvy_onednn_implementation(call), "gemm"))
+        status = cvy_error_set(CVY_NOT_APPLICABLE, "on plain layouts oneDNN takes %s, not a matrix product",
+                               cvy_onednn_implementation(call));
+    if (status == CVY_OK)
+        status = offer_from(l, call, ask);
+    cvy_onednn_destroy(call);
+    return status;
+}
+
+static cvy_status gemm_offer(cvy_kernel_ask *ask)
+{
+    struct layer l;
+    const cvy_layout plain = cvy_layout_plain();
+    CVY_TRY(layer_of(ask->node, 0, &l));
+    CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "matrix products are taken in f32 only, the source is %s",
+              cvy_dtype_text(ask->node->src[0]->dtype));
+    cvy_onednn_problem p = problem_of(&l, ask->threads);
+    p.tensor[CVY_ONEDNN_SRC].any = p.tensor[CVY_ONEDNN_DST].any = p.tensor[CVY_ONEDNN_WEIGHT].any = 0;
+    p.tensor[CVY_ONEDNN_SRC].layout = p.tensor[CVY_ONEDNN_DST].layout = plain;
+    CVY_TRY(cvy_onednn_weight_to(&l.weight, &plain, &p.tensor[CVY_ONEDNN_WEIGHT].layout));
+    return offer_gemm(&l, &p, ask);
+}
+
+CVY_KERNEL_DEFINE(onednn_conv_gemm) = {
+    .name = "onednn.conv_gemm",
+    .op = "conv",
+    .preference = 10,
+    .offer = gemm_offer,
+    .create = direct_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_conv_gemm_grad_src) = {
+    .name = "onednn.conv_gemm_grad_src",
+    .op = "conv_grad_src",
+    .preference = 10,
+    .offer = gemm_offer,
+    .create = direct_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
+};
+
+CVY_KERNEL_DEFINE(onednn_conv_gemm_grad_weight) = {
+    .name = "onednn.conv_gemm_grad_weight",
+    .op = "conv_grad_weight",
+    .preference = 10,
+    .offer = gemm_offer,
+    .create = direct_create,
+    .run = cvy_onednn_layer_run,
+    .destroy = cvy_onednn_layer_destroy,
+};
+
 CVY_KERNEL_DEFINE(onednn_conv) = {
     .name = "onednn.conv",
     .op = "conv",
