@@ -1,5 +1,6 @@
 /*
- * model_cifar_convnet.c: Caffe's "quick" network for CIFAR-10: three 5x5 convolutions with pooling, two fully connected layers.
+ * model_cifar_convnet.c: Caffe's networks for CIFAR-10: three 5x5 convolutions with pooling; "quick" ends in two fully connected layers, "full" in
+ * one, and has normalisation within channels behind its first two poolings.
  * Source: Krizhevsky's cuda-convnet, as Caffe's examples/cifar10 has it.
  */
 #include "model/model.h"
@@ -22,4 +23,25 @@ static cvy_status cifar_convnet_build(cvy_model *m, const cvy_model_ask *ask)
 CVY_MODEL_DEFINE(cifar_convnet) = {
     .name = "cifar-convnet", .summary = "CIFAR ConvNet, Caffe's quick", .source = "Krizhevsky 2012, cuda-convnet",
     .input = {3, {3, 32, 32}}, .classes = 10, .build = cifar_convnet_build,
+};
+
+static cvy_status cifar_full_build(cvy_model *m, const cvy_model_ask *ask)
+{
+    CVY_TRY(cvy_model_add(m, "conv", "conv1", "channels: 32, kernel: 5, pad: 2", NULL));
+    CVY_TRY(cvy_model_add(m, "max_pool", "pool1", "kernel: 3, stride: 2, ceil: true", NULL));
+    CVY_TRY(cvy_model_add(m, "relu", "relu1", NULL, NULL));
+    CVY_TRY(cvy_model_add(m, "lrn_within", "norm1", "size: 3, alpha: 5e-5, beta: 0.75", NULL));
+    CVY_TRY(cvy_model_add(m, "conv", "conv2", "channels: 32, kernel: 5, pad: 2", NULL));
+    CVY_TRY(cvy_model_add(m, "relu", "relu2", NULL, NULL));
+    CVY_TRY(cvy_model_add(m, "avg_pool", "pool2", "kernel: 3, stride: 2, ceil: true", NULL));
+    CVY_TRY(cvy_model_add(m, "lrn_within", "norm2", "size: 3, alpha: 5e-5, beta: 0.75", NULL));
+    CVY_TRY(cvy_model_add(m, "conv", "conv3", "channels: 64, kernel: 5, pad: 2", NULL));
+    CVY_TRY(cvy_model_add(m, "relu", "relu3", NULL, NULL));
+    CVY_TRY(cvy_model_add(m, "avg_pool", "pool3", "kernel: 3, stride: 2, ceil: true", NULL));
+    return cvy_model_addf(m, "fc", "ip1", NULL, "channels: %lld, init: xavier", (long long)ask->classes);
+}
+
+CVY_MODEL_DEFINE(cifar_full) = {
+    .name = "cifar-full", .summary = "CIFAR network with LRN, Caffe's full", .source = "Krizhevsky 2012, cuda-convnet",
+    .input = {3, {3, 32, 32}}, .classes = 10, .build = cifar_full_build,
 };

@@ -100,6 +100,7 @@ static const struct trial trials[] = {
     {"resnet-29", "", {3, {3, 8, 8}}, 1},
     {"resnet-110", "block: bottleneck", {3, {3, 4, 4}}, 1},
     {"cifar-convnet", "", {3, {3, 32, 32}}, 1},
+    {"cifar-full", "", {3, {3, 16, 16}}, 1},
     {"hep-cnn", "", {3, {3, 32, 32}}, 1},
     {"lenet", "", {3, {1, 28, 28}}, 1},
     {"linear", "", {3, {1, 8, 8}}, 1},

@@ -145,6 +145,8 @@ static const struct reference { const char *name, *options, *source; int64_t par
      "64x8x8 256x8x8 64x8x8 64x8x8 256x8x8 64x8x8 64x8x8 256x8x8 10"},
     {"cifar-convnet", "", "Caffe's cifar10_quick", 145578, 12354176,
      "32x32x32 32x16x16 64x8x8 64 10"},
+    {"cifar-full", "", "Caffe's cifar10_full", 89578, 12298240,
+     "32x32x32 32x16x16 64x8x8 10"},
     {"hep-cnn", "", "Kurth et al. 2017, section III-A", 594178, 2630025472,
      "128x224x224 128x112x112 128x56x56 128x28x28 128x14x14 2"},
 };

@@ -177,7 +177,7 @@ NETS = [  # name in the zoo, options, input, source, network
     ("resnet-110", "", 32, "He et al. 2016, section 4.2", lambda: cifar_resnet(110, False)),
     ("resnet-29", "", 32, "He et al. 2016, Identity mappings", lambda: cifar_resnet(29, True)),
     ("resnet-164", "", 32, "He et al. 2016, Identity mappings", lambda: cifar_resnet(164, True)),
-    ("cifar-convnet", "", 32, "Caffe's cifar10_quick", lambda: cifar(False)),
+    ("cifar-convnet", "", 32, "Caffe's cifar10_quick", lambda: cifar(False)), ("cifar-full", "", 32, "Caffe's cifar10_full", lambda: cifar(True)),
     ("hep-cnn", "", 224, "Kurth et al. 2017, section III-A", hep_cnn),
 ]
 
