@@ -96,7 +96,7 @@ static const cmd_option options[] = {
     {"--classes", "K", CMD_NUMBER, CMD_FIELD(classes), "number of outputs"},
     {"--batch", "N[,N...]", CMD_BATCHES, 0, "global batches, split over the ranks"},
     {"--mode", "train|forward", CMD_CHOICE, CMD_FIELD(mode), "whole training steps, or evaluation only"},
-    {"--dtype", "f32|f64", CMD_DTYPE, CMD_FIELD(dtype), "type of weights and activations"},
+    {"--dtype", "f32|bf16|f64", CMD_DTYPE, CMD_FIELD(dtype), "type of weights and activations"},
     {"--steps", "N", CMD_NUMBER, CMD_FIELD(steps), "timed steps; as many as take 5 s, at least 5, if not given"},
     {"--warmup", "N", CMD_NUMBER, CMD_FIELD(warmup), "steps before them; 2 if not given"},
     {"--kernels", "auto|reference|native|onednn", CMD_CHOICE, CMD_FIELD(kernels), "which kernels may be used"},

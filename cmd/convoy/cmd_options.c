@@ -129,6 +129,11 @@ static int read_planning(const cmd_option *option, const char *value, cmd_line *
     return code;
 }
 
+static int is_of_programs(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16 || dtype == CVY_DTYPE_F64;
+}
+
 static int read_value(const cmd_option *option, const char *value, cmd_line *line)
 {
     void *field = (char *)line + option->offset;
@@ -141,9 +146,9 @@ static int read_value(const cmd_option *option, const char *value, cmd_line *lin
     case CMD_BATCHES: return read_batches(option, value, line);
     case CMD_PLANNING: return read_planning(option, value, line);
     case CMD_DTYPE:
-        if (cvy_dtype_parse(value, field) == CVY_OK && (*(cvy_dtype *)field == CVY_DTYPE_F32 || *(cvy_dtype *)field == CVY_DTYPE_F64))
+        if (cvy_dtype_parse(value, field) == CVY_OK && is_of_programs(*(cvy_dtype *)field))
             return 0;
-        return wrong_value(option, value, "f32 or f64");
+        return wrong_value(option, value, "f32, bf16 or f64");
     case CMD_FLAG: break;
     }
     *(int *)field = 1;

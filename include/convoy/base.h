@@ -58,12 +58,13 @@ typedef enum cvy_dtype {
     CVY_DTYPE_I64,
     CVY_DTYPE_I32,
     CVY_DTYPE_U8,
+    CVY_DTYPE_BF16,
     CVY_DTYPE_COUNT
 } cvy_dtype;
 
 /** Bytes of one element. */
 CVY_API size_t cvy_dtype_bytes(cvy_dtype dtype);
-/** "f32", "f64", "i64", "i32", "u8". */
+/** "f32", "f64", "i64", "i32", "u8", "bf16". */
 CVY_API const char *cvy_dtype_text(cvy_dtype dtype);
 /** The inverse of cvy_dtype_text(); CVY_E_ARGUMENT for an unknown word. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_dtype_parse(const char *text, cvy_dtype *dtype_out);

@@ -25,7 +25,7 @@ typedef struct cvy_program cvy_program;
 /** Options of a program; zero-initialise, set size. Equal on all ranks. */
 typedef struct cvy_program_opts {
     size_t size;
-    cvy_dtype dtype;          /* CVY_DTYPE_F32 (0) or CVY_DTYPE_F64 */
+    cvy_dtype dtype;          /* CVY_DTYPE_F32 (0), CVY_DTYPE_BF16 (activations; weights, inputs and outputs are f32) or CVY_DTYPE_F64 */
     uint64_t seed;            /* of initial weights and dropout */
     int64_t batch_norm_group; /* samples; 0: 32; -1: the rank's share; -2: the whole batch */
     const char *kernels;      /* "auto" (NULL), "reference", "native", "onednn" */

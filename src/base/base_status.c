@@ -79,7 +79,7 @@ static const struct {
     size_t bytes;
 } dtypes[CVY_DTYPE_COUNT] = {
     [CVY_DTYPE_F32] = {"f32", 4}, [CVY_DTYPE_F64] = {"f64", 8}, [CVY_DTYPE_I64] = {"i64", 8},
-    [CVY_DTYPE_I32] = {"i32", 4}, [CVY_DTYPE_U8] = {"u8", 1},
+    [CVY_DTYPE_I32] = {"i32", 4}, [CVY_DTYPE_U8] = {"u8", 1},   [CVY_DTYPE_BF16] = {"bf16", 2},
 };
 
 static int dtype_is_known(cvy_dtype dtype)
@@ -99,11 +99,11 @@ const char *cvy_dtype_text(cvy_dtype dtype)
 
 cvy_status cvy_dtype_parse(const char *text, cvy_dtype *dtype_out)
 {
-    CVY_CHECK(text, CVY_E_ARGUMENT, "no dtype given, expected f32, f64, i64, i32 or u8");
+    CVY_CHECK(text, CVY_E_ARGUMENT, "no dtype given, expected f32, f64, i64, i32, u8 or bf16");
     for (int i = 0; i < CVY_DTYPE_COUNT; i++)
         if (strcmp(text, dtypes[i].text) == 0) {
             *dtype_out = (cvy_dtype)i;
             return CVY_OK;
         }
-    CVY_FAIL(CVY_E_ARGUMENT, "unknown dtype \"%s\", expected f32, f64, i64, i32 or u8", text);
+    CVY_FAIL(CVY_E_ARGUMENT, "unknown dtype \"%s\", expected f32, f64, i64, i32, u8 or bf16", text);
 }

@@ -47,6 +47,7 @@ cvy_layout cvy_layout_make(const char *tag);
 /* For activations [N, C, positions...]: block of C if the layout is "aBc..16b"-like, 1 if plain, 0 otherwise. What elementwise-by-channel kernels ask. */
 int64_t cvy_layout_channel_block(const cvy_layout *layout, int ndim);
 cvy_layout cvy_layout_channels(int ndim, int64_t block);                      /* the inverse: 16 -> "aBcd16b", 1 -> plain */
+cvy_layout cvy_layout_channels_last(int ndim);                                /* "acdb"; plain below three dimensions, where it is the same */
 
 /* ---- variables: weights, optimiser state, running statistics, counters. They belong to a cvy_vars and are the checkpoint ---- */
 typedef enum { CVY_ROLE_WEIGHT, CVY_ROLE_STATE, CVY_ROLE_STATISTIC } cvy_role;   /* trained; optimiser's; batch norm's running ones */
@@ -157,7 +158,7 @@ typedef struct cvy_graph {
     cvy_vars *vars;
     cvy_batch batch;
     int training;                      /* dropout drops, batch norm uses the batch's statistics */
-    cvy_dtype dtype;                   /* of activations and weights: f32 or f64 */
+    cvy_dtype dtype;                   /* of activations and their gradients: f32, f64 or bf16 */
     int64_t bn_group;                  /* batch_norm.group in samples; 0: the whole micro-batch; -1: the rank's share */
     uint64_t seed;
     cvy_node **node;
@@ -177,6 +178,9 @@ typedef struct cvy_graph_opts {
     int64_t bn_group;
     uint64_t seed;
 } cvy_graph_opts;
+
+/* The dtype of weights, statistics and their gradients: the graph's own, but f32 where activations are bf16. */
+cvy_dtype cvy_graph_weight_dtype(const cvy_graph *g);
 
 cvy_status cvy_graph_create(cvy_vars *vars, const cvy_graph_opts *opts, cvy_graph **out);
 void cvy_graph_destroy(cvy_graph **graph);

@@ -84,6 +84,11 @@ cvy_status cvy_graph_feed(cvy_graph *g, const char *name, cvy_dtype dtype, const
     return CVY_OK;
 }
 
+cvy_dtype cvy_graph_weight_dtype(const cvy_graph *g)
+{
+    return g->dtype == CVY_DTYPE_BF16 ? CVY_DTYPE_F32 : g->dtype;
+}
+
 cvy_status cvy_graph_sample_id(cvy_graph *g, cvy_value **out)
 {
     return cvy_graph_feed(g, "sample_id", CVY_DTYPE_I64, &(cvy_shape){0}, 0, out);
@@ -254,7 +259,7 @@ cvy_status cvy_node_param(cvy_node *node, const char *suffix, const cvy_shape *s
     snprintf(name, sizeof name, "%s.%s", node->layer, suffix);
     cvy_variable *v = NULL;
     const int known = cvy_vars_find(node->graph->vars, name) != NULL;
-    CVY_TRY(cvy_vars_declare(node->graph->vars, name, CVY_ROLE_WEIGHT, node->graph->dtype, shape, init, &v));
+    CVY_TRY(cvy_vars_declare(node->graph->vars, name, CVY_ROLE_WEIGHT, cvy_graph_weight_dtype(node->graph), shape, init, &v));
     if (!known)
         v->decay = decay;
     CVY_TRY(cvy_graph_read_variable(node->graph, v, &node->src[node->nsrc]));

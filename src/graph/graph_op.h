@@ -8,6 +8,7 @@
 #ifndef CVY_GRAPH_OP_H
 #define CVY_GRAPH_OP_H
 
+#include "base/base_bf16.h"
 #include "graph/graph.h"
 
 typedef struct cvy_cost {
@@ -15,7 +16,7 @@ typedef struct cvy_cost {
     int64_t read_elems, write_elems;
 } cvy_cost;
 
-/* A tensor as a plain kernel sees it: row-major, any dtype, read and written through double (f32 and f64 lose nothing; integers up to 2^53). */
+/* A tensor as a plain kernel sees it: row-major, any dtype, read and written through double (f32 and f64 lose nothing; integers up to 2^53; bf16 is rounded). */
 typedef struct cvy_span {
     cvy_dtype dtype;
     int ndim;
@@ -24,6 +25,12 @@ typedef struct cvy_span {
     void *data;                        /* NULL: value not wanted */
 } cvy_span;
 
+/* Numbers, not counts or labels. */
+static inline int cvy_dtype_is_real(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64 || dtype == CVY_DTYPE_BF16;
+}
+
 static inline double cvy_get(const cvy_span *s, int64_t i)
 {
     switch (s->dtype) {
@@ -31,6 +38,7 @@ static inline double cvy_get(const cvy_span *s, int64_t i)
     case CVY_DTYPE_F64: return ((const double *)s->data)[i];
     case CVY_DTYPE_I64: return (double)((const int64_t *)s->data)[i];
     case CVY_DTYPE_I32: return ((const int32_t *)s->data)[i];
+    case CVY_DTYPE_BF16: return cvy_bf16_get(((const cvy_bf16 *)s->data)[i]);
     default: return ((const uint8_t *)s->data)[i];
     }
 }
@@ -42,6 +50,7 @@ static inline void cvy_set(const cvy_span *s, int64_t i, double x)
     case CVY_DTYPE_F64: ((double *)s->data)[i] = x; break;
     case CVY_DTYPE_I64: ((int64_t *)s->data)[i] = (int64_t)x; break;
     case CVY_DTYPE_I32: ((int32_t *)s->data)[i] = (int32_t)x; break;
+    case CVY_DTYPE_BF16: ((cvy_bf16 *)s->data)[i] = cvy_bf16_of((float)x); break;
     default: ((uint8_t *)s->data)[i] = (uint8_t)x; break;
     }
 }

@@ -183,6 +183,18 @@ cvy_layout cvy_layout_channels(int ndim, int64_t block)
     return layout;
 }
 
+cvy_layout cvy_layout_channels_last(int ndim)
+{
+    cvy_layout layout = {""};
+    if (ndim < 3)
+        return layout;
+    layout.tag[0] = 'a';
+    for (int i = 2; i < ndim; i++)
+        layout.tag[i - 1] = (char)('a' + i);
+    layout.tag[ndim - 1] = 'b';
+    return layout;
+}
+
 cvy_batch cvy_batch_share(int64_t global_n, int rank, int nranks)
 {
     const int64_t first = global_n * rank / nranks, end = global_n * (rank + 1) / nranks;

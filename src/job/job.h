@@ -53,7 +53,7 @@ struct cvy_job_stop {
     int mode;
 };
 
-enum { CVY_TRAIN_F32, CVY_TRAIN_F64 };
+enum { CVY_TRAIN_F32, CVY_TRAIN_F64, CVY_TRAIN_BF16 };
 struct cvy_job_train {
     int64_t batch, batch_per_rank;     /* one of them is 0; cvy_job_batch() knows */
     double epochs;                     /* 0 where steps are given */

@@ -97,7 +97,7 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows 
     const void *data = NULL;
     cvy_shape shape;
     CVY_TRY(cvy_program_output(p, step, p->step[step]->outputs[0], &data, &shape));
-    view->output = (cvy_span){.dtype = p->opts.dtype, .ndim = shape.ndim, .elems = cvy_shape_elems(&shape), .data = (void *)(uintptr_t)data};
+    view->output = (cvy_span){.dtype = cvy_plan_outside_dtype(p->opts.dtype), .ndim = shape.ndim, .elems = cvy_shape_elems(&shape), .data = (void *)(uintptr_t)data};
     memcpy(view->output.dim, shape.dim, sizeof shape.dim);
     view->target = (cvy_span){0};
     view->weight = rows->weight;

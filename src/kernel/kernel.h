@@ -22,6 +22,10 @@ typedef struct cvy_kernel_ask {
      * offer overwrites it with what it wants. */
     cvy_layout src[CVY_NODE_SRC_MAX];
     int src_free[CVY_NODE_SRC_MAX];
+    /* In: the value's dtype. A kernel that wants bf16 of an f32 variable says so; then src[i] is the layout of that copy,
+     * made once a step, and src_home[i] the one in which a free variable itself shall lie. */
+    cvy_dtype src_dtype[CVY_NODE_SRC_MAX];
+    cvy_layout src_home[CVY_NODE_SRC_MAX];
     /* Out: layouts of the destinations (plain on entry). For a destination that is an assigned variable or a variable's
      * gradient see dst_fixed. */
     cvy_layout dst[CVY_NODE_DST_MAX];
@@ -53,11 +57,20 @@ typedef struct cvy_kernel_def {
 const cvy_kernel_def *const *cvy_kernel_table(int *count_out);
 const cvy_kernel_def *cvy_kernel_find(const char *name);
 
-/* Reorders between two layouts of one shape and dtype: the one kernel that belongs to no operator. Uses oneDNN where
- * built in, else plain loops. */
+/* CVY_E_UNSUPPORTED, with what is missing and what to do, where this CPU, or what the build may use of it, has no fast arithmetic in bf16. */
+cvy_status cvy_kernel_check_bf16(void);
+
+/* How one tensor lies on each side of a reorder. */
+typedef struct cvy_lie {
+    cvy_dtype dtype;
+    cvy_layout layout;
+} cvy_lie;
+
+/* Reorders between two layouts of one shape, and between f32 and bf16: the one kernel that belongs to no operator. Uses
+ * oneDNN where built in, else plain loops. */
 typedef struct cvy_reorder cvy_reorder;
-cvy_status cvy_reorder_create(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to,
-                              int threads, cvy_reorder **out);
+cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_lie *from, const cvy_lie *to, int threads,
+                              cvy_reorder **out);
 void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst); /* padding of dst becomes zero */
 void cvy_reorder_destroy(cvy_reorder **r);
 

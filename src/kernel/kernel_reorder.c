@@ -1,5 +1,5 @@
 /*
- * kernel_reorder.c: copies a tensor from one layout into another.
+ * kernel_reorder.c: copies a tensor from one layout into another, and between f32 and bf16.
  *
  * In the step: where a kernel wants a source in another layout than it lies in; outside it: variables to and from
  * files. Where oneDNN knows both layouts its generated code is taken. The plain way rests on this: in a blocked layout
@@ -8,15 +8,17 @@
  */
 #include <string.h>
 
+#include "base/base_bf16.h"
 #include "kernel/kernel.h"
 #if CVY_HAVE_ONEDNN
 #include "kernel/onednn/onednn_api.h"
 #endif
 
 struct cvy_reorder {
-    size_t elem_bytes;
+    size_t elem_bytes; /* of the target */
+    cvy_dtype from_dtype, to_dtype;
     int threads, ndim;
-    int same;                      /* equal layouts: a copy */
+    int same;                      /* equal layouts and dtypes: a copy */
     int64_t elems, to_elems, rows; /* logical, of the target with padding, product of all dimensions but the last */
     int64_t dim[CVY_NDIM_MAX];
     int64_t *from[CVY_NDIM_MAX], *to[CVY_NDIM_MAX];
@@ -41,16 +43,21 @@ static cvy_status make_tables(const cvy_layout *layout, const cvy_shape *shape, 
     return CVY_OK;
 }
 
-cvy_status cvy_reorder_create(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to,
-                              int threads, cvy_reorder **out)
+cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_lie *from, const cvy_lie *to, int threads,
+                              cvy_reorder **out)
 {
+    CVY_CHECK(from->dtype == to->dtype || (from->dtype == CVY_DTYPE_F32 && to->dtype == CVY_DTYPE_BF16) ||
+                  (from->dtype == CVY_DTYPE_BF16 && to->dtype == CVY_DTYPE_F32),
+              CVY_E_INTERNAL, "no reorder makes %s of %s", cvy_dtype_text(to->dtype), cvy_dtype_text(from->dtype));
     cvy_status status = CVY_OK;
     cvy_reorder *r = NULL;
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *r, &r));
     /* A scalar is treated as one element of one dimension, so that the loops have a last dimension. */
     const cvy_shape one = {.ndim = 1, .dim = {1}};
     const cvy_shape *s = shape->ndim == 0 ? &one : shape;
-    r->elem_bytes = cvy_dtype_bytes(dtype);
+    r->elem_bytes = cvy_dtype_bytes(to->dtype);
+    r->from_dtype = from->dtype;
+    r->to_dtype = to->dtype;
     r->threads = threads;
     r->ndim = s->ndim;
     r->elems = cvy_shape_elems(s);
@@ -58,15 +65,15 @@ cvy_status cvy_reorder_create(cvy_dtype dtype, const cvy_shape *shape, const cvy
     r->rows = 1;
     for (int d = 0; d + 1 < s->ndim; d++)
         r->rows *= s->dim[d];
-    r->same = cvy_layout_equal(from, to);
+    r->same = from->dtype == to->dtype && cvy_layout_equal(&from->layout, &to->layout);
     if (r->same) {
         cvy_blocking b;
-        CVY_TRY_OUT(cvy_blocking_make(to, s, &b));
+        CVY_TRY_OUT(cvy_blocking_make(&to->layout, s, &b));
         r->to_elems = b.elems;
     }
 #if CVY_HAVE_ONEDNN
     if (!r->same && r->elems > 0) {
-        status = cvy_onednn_reorder(dtype, s, from, to, threads, &r->call);
+        status = cvy_onednn_reorder(s, from, to, threads, &r->call);
         if (status < 0)
             goto out;
         status = CVY_OK;
@@ -78,8 +85,8 @@ cvy_status cvy_reorder_create(cvy_dtype dtype, const cvy_shape *shape, const cvy
 #endif
     if (!r->same) {
         int64_t from_elems;
-        CVY_TRY_OUT(make_tables(from, s, r->from, &from_elems));
-        CVY_TRY_OUT(make_tables(to, s, r->to, &r->to_elems));
+        CVY_TRY_OUT(make_tables(&from->layout, s, r->from, &from_elems));
+        CVY_TRY_OUT(make_tables(&to->layout, s, r->to, &r->to_elems));
     }
     *out = r;
     return CVY_OK;
@@ -93,6 +100,18 @@ out:
     for (int64_t i = 0; i < n; i++)                                                                                    \
         ((type *)r->dst)[to + last_to[i]] = ((const type *)r->src)[from + last_from[i]];
 
+static void convert_row(const cvy_reorder *r, int64_t from, int64_t to)
+{
+    const int last = r->ndim - 1;
+    const int64_t n = r->dim[last], *last_from = r->from[last], *last_to = r->to[last];
+    if (r->to_dtype == CVY_DTYPE_BF16)
+        for (int64_t i = 0; i < n; i++)
+            ((cvy_bf16 *)r->dst)[to + last_to[i]] = cvy_bf16_of(((const float *)r->src)[from + last_from[i]]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((float *)r->dst)[to + last_to[i]] = cvy_bf16_get(((const cvy_bf16 *)r->src)[from + last_from[i]]);
+}
+
 static void copy_rows(int64_t first, int64_t end, void *arg)
 {
     const cvy_reorder *r = arg;
@@ -105,8 +124,10 @@ static void copy_rows(int64_t first, int64_t end, void *arg)
             to += r->to[d][rest % r->dim[d]];
             rest /= r->dim[d];
         }
-        switch (r->elem_bytes) {
+        switch (r->from_dtype == r->to_dtype ? r->elem_bytes : 0) {
+        case 0: convert_row(r, from, to); break;
         case 1: COPY_ROW(uint8_t) break;
+        case 2: COPY_ROW(uint16_t) break;
         case 4: COPY_ROW(uint32_t) break;
         default: COPY_ROW(uint64_t) break;
         }

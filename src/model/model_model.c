@@ -189,12 +189,23 @@ static cvy_value *find_value(const cvy_model *m, const cvy_graph *g, cvy_value *
     return at >= 0 ? value[at] : is_input(m, name) ? cvy_graph_find(g, name) : NULL;
 }
 
+/* What only losses read, a target or a weight, keeps its digits where activations are bf16. */
+static int is_activation(const cvy_model *m, const cvy_model_input *input)
+{
+    for (int i = 0; i < m->nlayer; i++)
+        for (int k = 0; k < m->layer[i].nfrom; k++)
+            if (strcmp(m->layer[i].from[k], input->name) == 0 && !(m->layer[i].op->flags & CVY_OP_LOSS))
+                return 1;
+    return 0;
+}
+
 /* Declares the feeds that layers read, then the layers in order. */
 static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, cvy_value **value)
 {
     for (int i = 0; i < m->ninput; i++) {
         const cvy_model_input *input = &m->input[i];
-        const cvy_dtype dtype = input->dtype == CVY_DTYPE_F32 || input->dtype == CVY_DTYPE_F64 ? g->dtype : input->dtype;
+        const cvy_dtype real = is_activation(m, input) ? g->dtype : cvy_graph_weight_dtype(g);
+        const cvy_dtype dtype = cvy_dtype_is_real(input->dtype) ? real : input->dtype;
         cvy_value *feed = NULL;
         CVY_TRY(cvy_graph_feed(g, input->name, dtype, &input->sample_shape, 0, &feed));
     }

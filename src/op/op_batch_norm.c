@@ -77,7 +77,7 @@ static cvy_status append_statistic(cvy_node *node, const char *suffix, int64_t c
     const cvy_init init = {"constant", init_options, 1, 1};
     cvy_variable *v = NULL;
     CVY_EXPECT(node->nsrc < CVY_NODE_SRC_MAX);
-    CVY_TRY(cvy_vars_declare(node->graph->vars, name, CVY_ROLE_STATISTIC, node->graph->dtype, &shape, &init, &v));
+    CVY_TRY(cvy_vars_declare(node->graph->vars, name, CVY_ROLE_STATISTIC, cvy_graph_weight_dtype(node->graph), &shape, &init, &v));
     CVY_TRY(cvy_graph_read_variable(node->graph, v, &node->src[node->nsrc]));
     node->nsrc++;
     return CVY_OK;

@@ -94,7 +94,7 @@ static cvy_status bn_grad_stats_infer(cvy_node *node)
     const cvy_shape channels = {.ndim = 1, .dim = {cvy_node_src(node, 0)->dim[1]}};
     CVY_TRY(cvy_node_set_dst(node, 0, CVY_DTYPE_F64, cvy_node_src(node, 1)));
     for (int i = 1; i < 3 && o->scale_shift; i++)
-        CVY_TRY(cvy_node_set_dst(node, i, node->src[0]->dtype, &channels));
+        CVY_TRY(cvy_node_set_dst(node, i, cvy_graph_weight_dtype(node->graph), &channels));
     return CVY_OK;
 }
 

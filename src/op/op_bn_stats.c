@@ -63,7 +63,7 @@ static const cvy_option bn_group_stats_rows[] = {
 static cvy_status bn_group_stats_infer(cvy_node *node)
 {
     const cvy_shape sums = {.ndim = 1, .dim = {2 * cvy_node_src(node, 0)->dim[2] + 1}};
-    return cvy_node_set_accumulator(node, 0, node->graph->dtype, &sums, 1);
+    return cvy_node_set_accumulator(node, 0, cvy_graph_weight_dtype(node->graph), &sums, 1);
 }
 
 static cvy_status bn_group_stats_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)

@@ -198,8 +198,8 @@ static cvy_status conv_grad_weight_infer(cvy_node *node)
     cvy_window_channels c;
     CVY_TRY(cvy_conv_window(&o->conv, &o->src, &w, &c));
     const cvy_shape weight = conv_weight_shape(&w, &c), bias = {.ndim = 1, .dim = {c.ndst}};
-    CVY_TRY(cvy_node_set_dst(node, 0, node->src[0]->dtype, &weight));
-    return o->conv.bias ? cvy_node_set_dst(node, 1, node->src[0]->dtype, &bias) : CVY_OK;
+    CVY_TRY(cvy_node_set_dst(node, 0, cvy_graph_weight_dtype(node->graph), &weight));
+    return o->conv.bias ? cvy_node_set_dst(node, 1, cvy_graph_weight_dtype(node->graph), &bias) : CVY_OK;
 }
 
 static int64_t conv_grad_weight_summands(const cvy_node *node)

@@ -179,8 +179,8 @@ static cvy_status deconv_grad_weight_infer(cvy_node *node)
     cvy_window_channels c;
     CVY_TRY(cvy_deconv_window(&o->deconv, &o->src, &w, &c));
     const cvy_shape weight = deconv_weight_shape(&w, &c), bias = {.ndim = 1, .dim = {c.nsrc}};
-    CVY_TRY(cvy_node_set_dst(node, 0, node->src[0]->dtype, &weight));
-    return o->deconv.bias ? cvy_node_set_dst(node, 1, node->src[0]->dtype, &bias) : CVY_OK;
+    CVY_TRY(cvy_node_set_dst(node, 0, cvy_graph_weight_dtype(node->graph), &weight));
+    return o->deconv.bias ? cvy_node_set_dst(node, 1, cvy_graph_weight_dtype(node->graph), &bias) : CVY_OK;
 }
 
 static int64_t deconv_grad_weight_summands(const cvy_node *node)

@@ -157,8 +157,8 @@ static cvy_status fc_grad_weight_infer(cvy_node *node)
 {
     const cvy_fc_grad_opts *o = node->options;
     const cvy_shape weight = {.ndim = 2, .dim = {o->fc.channels, fc_sample_elems(&o->src)}}, bias = {.ndim = 1, .dim = {o->fc.channels}};
-    CVY_TRY(cvy_node_set_dst(node, 0, node->src[0]->dtype, &weight));
-    return o->fc.bias ? cvy_node_set_dst(node, 1, node->src[0]->dtype, &bias) : CVY_OK;
+    CVY_TRY(cvy_node_set_dst(node, 0, cvy_graph_weight_dtype(node->graph), &weight));
+    return o->fc.bias ? cvy_node_set_dst(node, 1, cvy_graph_weight_dtype(node->graph), &bias) : CVY_OK;
 }
 
 static int64_t fc_grad_weight_summands(const cvy_node *node)

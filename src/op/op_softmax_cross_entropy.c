@@ -44,7 +44,7 @@ static cvy_status check_labels(const cvy_node *node, int first)
     CVY_TRY(cvy_loss_check_norm(node, first + 2));
     CVY_CHECK(output->ndim >= 2, CVY_E_SHAPE, "the output must be [N, K, positions...], got %s",
               cvy_shape_text(output));
-    CVY_CHECK(dtype != CVY_DTYPE_F32 && dtype != CVY_DTYPE_F64, CVY_E_SHAPE,
+    CVY_CHECK(!cvy_dtype_is_real(dtype), CVY_E_SHAPE,
               "the target must be integer labels, %s is %s: is this a regression (mse)?", node->src[first + 1]->name,
               cvy_dtype_text(dtype));
     cvy_shape expected = {.ndim = output->ndim - 1, .dim = {output->dim[0]}};

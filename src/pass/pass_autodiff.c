@@ -101,7 +101,7 @@ static void find_wanted(cvy_grad *g, cvy_trains_fn trains, void *user)
         if (!any || node->phase != CVY_PHASE_MICRO)
             continue;
         for (int i = 0; i < node->ndst; i++)
-            if (node->dst[i] && (node->dst[i]->dtype == CVY_DTYPE_F32 || node->dst[i]->dtype == CVY_DTYPE_F64))
+            if (node->dst[i] && cvy_dtype_is_real(node->dst[i]->dtype))
                 g->wanted[node->dst[i]->index] = 1;
     }
 }

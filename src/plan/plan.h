@@ -28,10 +28,12 @@ typedef enum {
     CVY_CALL_ZERO,                     /* plan only: memory set to zero */
 } cvy_call_kind;
 
-typedef struct cvy_loc {               /* a value in one layout */
+typedef struct cvy_loc {               /* a value in one layout and dtype */
     cvy_value *value;
+    cvy_dtype dtype;                   /* the value's own, but f32 for what is outside of a bf16 step: feeds, outputs */
     cvy_layout layout;
     int home;                          /* the layout in which its producer (or the outside) leaves it */
+    int once;                          /* of a variable, another dtype: made at the head of the step for all micro-batches */
     int view_of;                       /* index of the loc whose memory it is, -1: its own */
     int64_t elems;                     /* with padding */
     size_t bytes;
@@ -167,6 +169,8 @@ void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro);
 void cvy_plan_json(const cvy_plan *plan, cvy_json *json);
 
 /* ---- between the files of this folder ---- */
+/* The dtype in which a value is filled or read from outside. */
+cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype);
 cvy_status cvy_plan_schedule(cvy_plan *plan);
 cvy_status cvy_plan_memory(cvy_plan *plan);
 /* Makes what a call needs to run, if it is not there, and the function that runs it. */

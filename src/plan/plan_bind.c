@@ -16,7 +16,7 @@ struct reference {
 /* Any common layout is seen as one flat row, padding included: only elementwise operators and updates are offered that. */
 static cvy_span make_span(const cvy_loc *loc)
 {
-    cvy_span span = {.dtype = loc->value->dtype, .ndim = loc->value->shape.ndim, .elems = loc->elems};
+    cvy_span span = {.dtype = loc->dtype, .ndim = loc->value->shape.ndim, .elems = loc->elems};
     memcpy(span.dim, loc->value->shape.dim, sizeof span.dim);
     if (!cvy_layout_is_plain(&loc->layout)) {
         span.ndim = 1;
@@ -131,7 +131,7 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call
     case CVY_CALL_REORDER: {
         const cvy_loc *from = &u->loc[call->src[0]], *to = &u->loc[call->dst[0]];
         cvy_reorder *reorder = NULL;
-        CVY_TRY(cvy_reorder_create(from->value->dtype, &from->value->shape, &from->layout, &to->layout, opts->threads, &reorder));
+        CVY_TRY(cvy_reorder_create(&from->value->shape, &(cvy_lie){from->dtype, from->layout}, &(cvy_lie){to->dtype, to->layout}, opts->threads, &reorder));
         call->state = reorder;
         return CVY_OK;
     }

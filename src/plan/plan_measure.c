@@ -106,7 +106,7 @@ static cvy_status make_rooms(cvy_meter *m, const cvy_unit *u, const cvy_call *ca
     size_t need[CVY_DTYPE_COUNT] = {0}, destination = 0;
     for (int i = 0; i < call->nsrc; i++)
         if (call->src[i] >= 0)
-            need[u->loc[call->src[i]].value->dtype] += aligned(u->loc[call->src[i]].bytes);
+            need[u->loc[call->src[i]].dtype] += aligned(u->loc[call->src[i]].bytes);
     for (int i = 0; i < call->ndst; i++)
         destination += call->dst[i] >= 0 ? aligned(u->loc[call->dst[i]].bytes) : 0;
     for (int i = 0; i < CVY_DTYPE_COUNT; i++) {
@@ -141,7 +141,7 @@ static void place(cvy_meter *m, const cvy_unit *u, const cvy_call *call, void **
         if (call->src[i] < 0)
             continue;
         const cvy_loc *loc = &u->loc[call->src[i]];
-        src[i] = same < i ? src[same] : carve(&m->source[loc->value->dtype], loc->bytes);
+        src[i] = same < i ? src[same] : carve(&m->source[loc->dtype], loc->bytes);
     }
     for (int i = 0; i < call->ndst; i++) {
         if (call->dst[i] < 0)

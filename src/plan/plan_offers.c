@@ -247,8 +247,8 @@ void cvy_offer_key(const cvy_offers *offers, int signature, const cvy_node *node
 
 void cvy_reorder_key(const cvy_loc *from, const cvy_loc *to, int threads, cvy_text *out)
 {
-    cvy_text_add(out, "reorder %s:%s of %d:", cvy_shape_text(&from->value->shape), cvy_dtype_text(from->value->dtype), threads);
+    cvy_text_add(out, "reorder %s:%s of %d:", cvy_shape_text(&from->value->shape), cvy_dtype_text(from->dtype), threads);
     add_layout(out, &from->layout);
-    cvy_text_add(out, " >");
+    cvy_text_add(out, " >%s", from->dtype == to->dtype ? "" : cvy_dtype_text(to->dtype));
     add_layout(out, &to->layout);
 }

@@ -35,11 +35,11 @@ static cvy_status find_feed(cvy_plan *plan, const cvy_value *v, int *out)
         }
     CVY_CHECK(plan->nfeed < CVY_COUNT(plan->feed), CVY_E_UNSUPPORTED, "a step has more than %d inputs", CVY_COUNT(plan->feed));
     cvy_plan_feed *feed = &plan->feed[plan->nfeed];
-    *feed = (cvy_plan_feed){.name = v->name, .dtype = v->dtype, .shape = v->shape, .per_step = v->per_step};
+    *feed = (cvy_plan_feed){.name = v->name, .dtype = cvy_plan_outside_dtype(v->dtype), .shape = v->shape, .per_step = v->per_step};
     int64_t row = 1;
     for (int i = v->per_step ? 0 : 1; i < v->shape.ndim; i++)
         row *= v->shape.dim[i];
-    feed->row_bytes = (size_t)row * cvy_dtype_bytes(v->dtype);
+    feed->row_bytes = (size_t)row * cvy_dtype_bytes(feed->dtype);
     if (!v->per_step)
         feed->shape.dim[0] = plan->rows;
     feed->bytes = feed->row_bytes * (size_t)(v->per_step ? 1 : plan->rows);
@@ -51,6 +51,19 @@ static cvy_status find_feed(cvy_plan *plan, const cvy_value *v, int *out)
 static int is_step_value(const cvy_value *v)
 {
     return v->kind == CVY_VALUE_ACCUMULATOR || (v->producer && v->producer->phase == CVY_PHASE_PREPARE && (v->producer->op->flags & CVY_OP_COMM));
+}
+
+/* The copy of a variable that an earlier micro-batch made already, in another graph's unit maybe; -1: none. */
+static int find_once(const struct schedule *s, int m, const cvy_loc *loc)
+{
+    for (int before = 0; before <= m; before++) {
+        const cvy_unit *u = s->plan->unit[before];
+        for (int l = 0; l < u->nloc; l++)
+            if (u->loc[l].once && s->buffer_of[before][l] >= 0 && u->loc[l].value->variable == loc->value->variable &&
+                u->loc[l].dtype == loc->dtype && cvy_layout_equal(&u->loc[l].layout, &loc->layout))
+                return s->buffer_of[before][l];
+    }
+    return -1;
 }
 
 static cvy_status buffer_for(struct schedule *s, int m, int loc, int *out)
@@ -74,6 +87,8 @@ static cvy_status buffer_for(struct schedule *s, int m, int loc, int *out)
         b.region = CVY_REGION_STEP;
         b.bucket = v->reduced ? v->bucket : -1;
         *known = cvy_index_find(&s->step_buffer, v->name);
+    } else if (l->once) {
+        *known = find_once(s, m, l);
     }
     if (*known < 0) {
         CVY_TRY(new_buffer(plan, &b, known));
@@ -203,6 +218,8 @@ static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
     for (int c = 0; c < u->ncall; c++) {
         const cvy_call *call = &u->call[c];
         if (call->phase != phase || call->kind == CVY_CALL_VIEW || (only_last(call) && m != plan->nmicro - 1))
+            continue;
+        if (call->kind == CVY_CALL_REORDER && u->loc[call->dst[0]].once && find_once(s, m, &u->loc[call->dst[0]]) >= 0)
             continue;
         if (call->kind == CVY_CALL_ABSENT)
             CVY_TRY(add_absent(s, m, call));

@@ -9,22 +9,36 @@
 
 #include "plan/plan_offers.h"
 
-/* The value's newest loc in this layout, or, for NULL, where its producer leaves it. */
-static int find_loc(const cvy_unit *u, const cvy_value *v, const cvy_layout *layout)
+cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_BF16 ? CVY_DTYPE_F32 : dtype;
+}
+
+/* The value's loc where its producer, or the outside, leaves it. */
+static int find_home(const cvy_unit *u, const cvy_value *v)
 {
     int i = u->newest[v->index];
-    while (i >= 0 && !(layout ? cvy_layout_equal(&u->loc[i].layout, layout) : u->loc[i].home))
+    while (i >= 0 && !u->loc[i].home)
         i = u->loc[i].before;
     return i;
 }
 
-static cvy_status new_loc(cvy_unit *u, cvy_value *v, const cvy_layout *layout, int home, int view_of, int *out)
+/* Its newest loc in this layout and dtype. */
+static int find_loc(const cvy_unit *u, const cvy_value *v, const cvy_lie *lie)
+{
+    int i = u->newest[v->index];
+    while (i >= 0 && !(cvy_layout_equal(&u->loc[i].layout, &lie->layout) && u->loc[i].dtype == lie->dtype))
+        i = u->loc[i].before;
+    return i;
+}
+
+static cvy_status new_loc(cvy_unit *u, cvy_value *v, const cvy_lie *lie, int home, int view_of, int *out)
 {
     cvy_blocking b;
-    CVY_TRY(cvy_blocking_make(layout, &v->shape, &b));
+    CVY_TRY(cvy_blocking_make(&lie->layout, &v->shape, &b));
     CVY_TRY(cvy_mem_reserve(&u->loc, &u->loc_room, u->nloc, sizeof *u->loc));
-    u->loc[u->nloc] = (cvy_loc){.value = v, .layout = *layout, .home = home, .view_of = view_of, .elems = b.elems,
-                                .bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype), .before = u->newest[v->index]};
+    u->loc[u->nloc] = (cvy_loc){.value = v, .dtype = lie->dtype, .layout = lie->layout, .home = home, .view_of = view_of, .elems = b.elems,
+                                .bytes = (size_t)b.elems * cvy_dtype_bytes(lie->dtype), .before = u->newest[v->index]};
     u->newest[v->index] = u->nloc;
     *out = u->nloc++;
     return CVY_OK;
@@ -55,7 +69,7 @@ static void settle_state(cvy_variable *v)
 /* The layout in which a source lies now; feeds and variables get their home loc on first sight. */
 static cvy_status current_layout(cvy_unit *u, cvy_value *v, cvy_layout *layout_out, int *free_out)
 {
-    const int at = find_loc(u, v, NULL);
+    const int at = find_home(u, v);
     *free_out = 0;
     if (at >= 0) {
         *layout_out = u->loc[at].layout;
@@ -72,22 +86,29 @@ static cvy_status current_layout(cvy_unit *u, cvy_value *v, cvy_layout *layout_o
     return CVY_OK;
 }
 
-/* The loc of a source in the wanted layout; a free variable takes that layout for good, else a reorder makes it. */
-static cvy_status source_loc(cvy_unit *u, cvy_value *v, const cvy_layout *wanted, cvy_phase phase, int *out)
+/* Feeds and variables get their home on first sight; a free variable takes the layout `free` for good. */
+static cvy_status home_loc(cvy_unit *u, cvy_value *v, const cvy_layout *free, int *out)
 {
-    int home = find_loc(u, v, NULL);
-    if (home < 0) {
-        cvy_layout layout = cvy_layout_plain();
-        if (v->kind == CVY_VALUE_VARIABLE) {
-            cvy_variable *variable = v->variable;
-            if (!variable->layout_fixed) {
-                variable->layout = *wanted;
-                variable->layout_fixed = 1;
-            }
-            layout = variable->layout;
+    cvy_lie lie = {v->kind == CVY_VALUE_FEED ? cvy_plan_outside_dtype(v->dtype) : v->dtype, cvy_layout_plain()};
+    *out = find_home(u, v);
+    if (*out >= 0)
+        return CVY_OK;
+    if (v->kind == CVY_VALUE_VARIABLE) {
+        if (!v->variable->layout_fixed) {
+            v->variable->layout = *free;
+            v->variable->layout_fixed = 1;
         }
-        CVY_TRY(new_loc(u, v, &layout, 1, -1, &home));
+        lie.layout = v->variable->layout;
     }
+    return new_loc(u, v, &lie, 1, -1, out);
+}
+
+/* The loc of a source as it is wanted; a reorder makes it where it lies otherwise. A variable's copy in another dtype is made once, at the head of
+ * the step. */
+static cvy_status source_loc(cvy_unit *u, cvy_value *v, const cvy_lie *wanted, const cvy_layout *free, cvy_phase phase, int *out)
+{
+    int home = -1;
+    CVY_TRY(home_loc(u, v, free, &home));
     const int have = find_loc(u, v, wanted);
     if (have >= 0) {
         *out = have;
@@ -96,7 +117,8 @@ static cvy_status source_loc(cvy_unit *u, cvy_value *v, const cvy_layout *wanted
     cvy_call *call = NULL;
     int made = -1;
     CVY_TRY(new_loc(u, v, wanted, 0, -1, &made));
-    CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, phase, &call));
+    u->loc[made].once = v->kind == CVY_VALUE_VARIABLE && wanted->dtype != v->dtype;
+    CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, u->loc[made].once ? CVY_PHASE_PREPARE : phase, &call));
     call->src[0] = home;
     call->dst[0] = made;
     call->nsrc = call->ndst = 1;
@@ -118,8 +140,10 @@ static cvy_status fill_ask(cvy_unit *u, const cvy_node *node, int threads, cvy_k
     memset(ask, 0, sizeof *ask);
     ask->node = node;
     ask->threads = threads;
-    for (int i = 0; i < node->nsrc; i++)
+    for (int i = 0; i < node->nsrc; i++) {
         CVY_TRY(current_layout(u, node->src[i], &ask->src[i], &ask->src_free[i]));
+        ask->src_dtype[i] = node->src[i]->dtype;
+    }
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
             ask->dst_fixed[i] = fixed_dst(node->dst[i], &ask->dst[i]);
@@ -156,7 +180,8 @@ static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_
     cvy_kernel_ask ask = offer->out;
     ask.node = node;
     for (int i = 0; i < node->nsrc; i++)
-        CVY_TRY(source_loc(u, node->src[i], &ask.src[i], node->phase, &src[i]));
+        CVY_TRY(source_loc(u, node->src[i], &(cvy_lie){ask.src_dtype[i], ask.src[i]},
+                           ask.src_dtype[i] == node->src[i]->dtype ? &ask.src[i] : &ask.src_home[i], node->phase, &src[i]));
     cvy_call *call = NULL;
     CVY_TRY(new_call(u, kernel ? CVY_CALL_KERNEL : CVY_CALL_REFERENCE, node, node->phase, &call));
     const int me = u->ncall - 1;
@@ -175,13 +200,13 @@ static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_
         const int fixed = fixed_dst(node->dst[i], &must) && !cvy_layout_equal(&must, &ask.dst[i]);
         CVY_CHECK(!fixed || node->dst[i]->kind != CVY_VALUE_VARIABLE, CVY_E_INTERNAL, "%s writes variable %s in the layout '%s', which is '%s'",
                   node->name, node->dst[i]->variable->name, ask.dst[i].tag, must.tag);
-        CVY_TRY(new_loc(u, node->dst[i], &ask.dst[i], !fixed, -1, &made));
+        CVY_TRY(new_loc(u, node->dst[i], &(cvy_lie){node->dst[i]->dtype, ask.dst[i]}, !fixed, -1, &made));
         u->call[me].dst[i] = made;
         if (!fixed)
             continue;
         cvy_call *reorder = NULL;
         CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, node->phase, &reorder));
-        CVY_TRY(new_loc(u, node->dst[i], &must, 1, -1, &reorder->dst[0]));
+        CVY_TRY(new_loc(u, node->dst[i], &(cvy_lie){node->dst[i]->dtype, must}, 1, -1, &reorder->dst[0]));
         reorder->src[0] = made;
         reorder->nsrc = reorder->ndst = 1;
     }
@@ -194,13 +219,13 @@ static cvy_status add_special(cvy_unit *u, const cvy_node *node, cvy_call_kind k
     const cvy_layout plain = cvy_layout_plain();
     int src[CVY_NODE_SRC_MAX];
     for (int i = 0; i < node->nsrc; i++) {
-        const cvy_layout *wanted = &plain;
-        const int home = find_loc(u, node->src[i], NULL);
+        cvy_lie wanted = {node->src[i]->dtype, plain};
+        const int home = find_home(u, node->src[i]);
         if (kind != CVY_CALL_VIEW && home >= 0)
-            wanted = &u->loc[home].layout;
+            wanted.layout = u->loc[home].layout;
         src[i] = -1;
         if (kind != CVY_CALL_ABSENT)
-            CVY_TRY(source_loc(u, node->src[i], wanted, node->phase, &src[i]));
+            CVY_TRY(source_loc(u, node->src[i], &wanted, &wanted.layout, node->phase, &src[i]));
     }
     cvy_call *call = NULL;
     CVY_TRY(new_call(u, kind, node, node->phase, &call));
@@ -215,7 +240,7 @@ static cvy_status add_special(cvy_unit *u, const cvy_node *node, cvy_call_kind k
         if (!node->dst[i])
             continue;
         fixed_dst(node->dst[i], &layout);
-        CVY_TRY(new_loc(u, node->dst[i], &layout, 1, kind == CVY_CALL_VIEW ? src[0] : -1, &made));
+        CVY_TRY(new_loc(u, node->dst[i], &(cvy_lie){node->dst[i]->dtype, layout}, 1, kind == CVY_CALL_VIEW ? src[0] : -1, &made));
         u->call[me].dst[i] = made;
     }
     return CVY_OK;
@@ -236,15 +261,15 @@ static cvy_status add_node(cvy_unit *u, const cvy_node *node, const cvy_plan_opt
     return add_compute(u, node, opts, pick);
 }
 
-/* Outputs are read from outside in plain layout. */
+/* Outputs are read from outside in plain layout, bf16 as f32. */
 static cvy_status add_outputs(cvy_unit *u)
 {
-    const cvy_layout plain = cvy_layout_plain();
     for (int v = 0; v < u->graph->nvalue; v++) {
         cvy_value *value = u->graph->value[v];
-        int at = find_loc(u, value, NULL);
-        if (value->is_output && value->kind == CVY_VALUE_TEMP && at >= 0 && !cvy_layout_is_plain(&u->loc[at].layout))
-            CVY_TRY(source_loc(u, value, &plain, CVY_PHASE_MICRO, &at));
+        const cvy_lie outside = {cvy_plan_outside_dtype(value->dtype), cvy_layout_plain()};
+        int at = find_home(u, value);
+        if (value->is_output && value->kind == CVY_VALUE_TEMP && at >= 0)
+            CVY_TRY(source_loc(u, value, &outside, &outside.layout, CVY_PHASE_MICRO, &at));
     }
     return CVY_OK;
 }

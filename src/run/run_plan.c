@@ -204,6 +204,8 @@ static cvy_status find_shares(cvy_program *p)
 cvy_status cvy_program_prepare(cvy_program *p)
 {
     CVY_CHECK(!p->planned && p->nstep > 0, CVY_E_ARGUMENT, "a program is planned once, after at least one step was added");
+    if (p->opts.dtype == CVY_DTYPE_BF16 && p->kernels != CVY_KERNELS_REFERENCE)
+        CVY_TRY(cvy_comm_agree(p->context->comm, cvy_kernel_check_bf16()));
     const int before = cvy_team_enter(p->context->threads);
     cvy_status status = CVY_OK;
     for (int i = 0; i < p->nstep && status == CVY_OK; i++)

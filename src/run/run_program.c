@@ -70,7 +70,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
 {
     if (opts)
         memcpy(&p->opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
-    CVY_CHECK(p->opts.dtype == CVY_DTYPE_F32 || p->opts.dtype == CVY_DTYPE_F64, CVY_E_CONFIG, "a program computes in f32 or f64, not in %s",
+    CVY_CHECK(cvy_dtype_is_real(p->opts.dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
               cvy_dtype_text(p->opts.dtype));
     CVY_TRY(check_passes(p->opts.passes_off));
     CVY_TRY(parse_kernels(p->opts.kernels, &p->kernels));

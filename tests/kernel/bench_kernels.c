@@ -106,7 +106,7 @@ static cvy_status lay_out(const cvy_value *v, const float *plain, const cvy_layo
     CVY_TRY(cvy_mem_alloc_pages((size_t)b.elems * cvy_dtype_bytes(v->dtype), out));
     if (!plain)
         return CVY_OK;
-    CVY_TRY(cvy_reorder_create(v->dtype, &v->shape, &from, layout, 1, &reorder));
+    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_lie){v->dtype, from}, &(cvy_lie){v->dtype, *layout}, 1, &reorder));
     cvy_reorder_run(reorder, plain, *out);
     cvy_reorder_destroy(&reorder);
     return CVY_OK;
@@ -116,7 +116,7 @@ static cvy_status take_back(const cvy_value *v, const void *data, const cvy_layo
 {
     cvy_reorder *reorder = NULL;
     const cvy_layout to = cvy_layout_plain();
-    CVY_TRY(cvy_reorder_create(v->dtype, &v->shape, layout, &to, 1, &reorder));
+    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_lie){v->dtype, *layout}, &(cvy_lie){v->dtype, to}, 1, &reorder));
     cvy_reorder_run(reorder, data, plain);
     cvy_reorder_destroy(&reorder);
     return CVY_OK;

@@ -138,7 +138,7 @@ static inline uint64_t test_random(uint64_t *state)
 static inline void test_fill(cvy_span *s, double low, int64_t bound, uint64_t *state)
 {
     const int64_t n = s->elems;
-    const int real = s->dtype == CVY_DTYPE_F32 || s->dtype == CVY_DTYPE_F64;
+    const int real = cvy_dtype_is_real(s->dtype);
     for (int64_t i = 0; i < n; i++)
         cvy_set(s, i, real ? low + (1 - low) * ((double)i + 0.5) / (double)n + (n % 2 ? 0.25 / (double)n : 0)
                            : (double)(test_random(state) % (uint64_t)bound));

@@ -4,7 +4,7 @@
  *
  *   gradients  in f64, what autodiff makes of the operator against central finite differences of its plain kernel
  *   kernels    every registered kernel that offers to run a node of that graph, backward nodes included, in every layout that it takes,
- *              against the plain kernel in the same dtype; with guard zones, and in place where the kernel says it can
+ *              against the plain kernel in the same dtype, f32 or bf16; with guard zones, and in place where the kernel says it can
  *
  * A tolerance is eps x number of summands x size of the values. Arguments name the operators to be tested; none: all.
  */
@@ -35,7 +35,7 @@ struct bench {
 
 static int is_real(cvy_dtype dtype)
 {
-    return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
+    return cvy_dtype_is_real(dtype);
 }
 
 /* ---- building ---- */
@@ -101,6 +101,9 @@ static void fill_values(struct bench *b)
             continue;
         const int variance = v->kind == CVY_VALUE_VARIABLE && v->variable->role != CVY_ROLE_WEIGHT;     /* and other states that must not be negative */
         test_fill(&b->e.at[i], variance ? 0.1 : low, bound, &state);
+        /* Kernels read weights rounded to bf16: let the plain kernel see the same ones. */
+        for (int64_t k = 0; b->dtype == CVY_DTYPE_BF16 && v->dtype == CVY_DTYPE_F32 && k < b->e.at[i].elems; k++)
+            cvy_set(&b->e.at[i], k, cvy_bf16_get(cvy_bf16_of((float)cvy_get(&b->e.at[i], k))));
     }
 }
 
@@ -226,9 +229,9 @@ static int memory_close(struct memory *m)
     return whole;
 }
 
-static cvy_span span_of(const cvy_value *v, void *data, int64_t elems)
+static cvy_span span_of(cvy_dtype dtype, void *data, int64_t elems)
 {
-    return (cvy_span){.dtype = v->dtype, .ndim = 1, .dim = {elems}, .elems = elems, .data = data};
+    return (cvy_span){.dtype = dtype, .ndim = 1, .dim = {elems}, .elems = elems, .data = data};
 }
 
 /* Offset in `b`'s memory of the plain element i. */
@@ -242,10 +245,10 @@ static int64_t placed(const cvy_blocking *b, const cvy_shape *shape, int64_t i)
     return cvy_blocking_offset(b, at);
 }
 
-static void pack(const cvy_value *v, const cvy_blocking *layout, const cvy_span *plain, void *data)
+static void pack(const cvy_value *v, cvy_dtype dtype, const cvy_blocking *layout, const cvy_span *plain, void *data)
 {
-    const cvy_span to = span_of(v, data, layout->elems);
-    memset(data, 0, (size_t)layout->elems * cvy_dtype_bytes(v->dtype));
+    const cvy_span to = span_of(dtype, data, layout->elems);
+    memset(data, 0, (size_t)layout->elems * cvy_dtype_bytes(dtype));
     for (int64_t i = 0; i < plain->elems; i++)
         cvy_set(&to, placed(layout, &v->shape, i), cvy_get(plain, i));
 }
@@ -275,7 +278,7 @@ static void check_destination(const struct trial *t, int i, const void *data)
 {
     const cvy_value *v = t->node->dst[i];
     const cvy_blocking *layout = &t->dst_layout[i];
-    const cvy_span *expected = eval_of(&t->b->e, v), got = span_of(v, (void *)(uintptr_t)data, layout->elems);
+    const cvy_span *expected = eval_of(&t->b->e, v), got = span_of(v->dtype, (void *)(uintptr_t)data, layout->elems);
     unsigned char *logical = NULL;
     char text[200];
     double scale = 1;
@@ -284,7 +287,9 @@ static void check_destination(const struct trial *t, int i, const void *data)
         scale = fmax(scale, fabs(cvy_get(expected, k)));
     const double eps = v->dtype == CVY_DTYPE_F64 && t->b->dtype == CVY_DTYPE_F64 ? 2.3e-16 : 1.2e-7;
     const double summands = (double)(t->node->op->summands ? t->node->op->summands(t->node) : 4);
-    const double tolerance = is_real(v->dtype) ? eps * (summands + 2) * scale : 0;
+    /* A bf16 result is rounded once more, or twice where a kernel keeps a part of it in f32 and the plain one does not. */
+    const double rounding = v->dtype == CVY_DTYPE_BF16 ? 2.0 / 256 : 0;
+    const double tolerance = is_real(v->dtype) ? (eps * (summands + 2) + rounding) * scale : 0;
     for (int64_t k = 0; k < expected->elems; k++) {
         const int64_t at = placed(layout, &v->shape, k);
         const double want = cvy_get(expected, k), is = cvy_get(&got, at);
@@ -317,8 +322,8 @@ static void run_trial(struct trial *t)
     void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *state = NULL;
     const int shared = inplace_source(t);
     for (int i = 0; i < t->node->nsrc; i++) {
-        memory_open(&t->src[i], (size_t)t->src_layout[i].elems * cvy_dtype_bytes(t->node->src[i]->dtype), 0);
-        pack(t->node->src[i], &t->src_layout[i], eval_of(&t->b->e, t->node->src[i]), t->src[i].data);
+        memory_open(&t->src[i], (size_t)t->src_layout[i].elems * cvy_dtype_bytes(t->ask.src_dtype[i]), 0);
+        pack(t->node->src[i], t->ask.src_dtype[i], &t->src_layout[i], eval_of(&t->b->e, t->node->src[i]), t->src[i].data);
         src[i] = t->src[i].data;
     }
     for (int i = 0; i < t->node->ndst; i++) {
@@ -368,6 +373,7 @@ static int try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_de
     struct trial t = {.b = b, .node = node, .kernel = kernel};
     t.ask = (cvy_kernel_ask){.node = node, .threads = variant->threads};
     for (int i = 0; i < node->nsrc; i++) {
+        t.ask.src_dtype[i] = node->src[i]->dtype;
         t.ask.src_free[i] = is_parameter(b, node->src[i]) && !variant->fixed;
         if (is_activation(b, node->src[i]))
             t.ask.src[i] = cvy_layout_channels(node->src[i]->shape.ndim, variant->block);
@@ -433,6 +439,7 @@ static int chosen(const char *name, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    static const cvy_dtype dtypes[] = {CVY_DTYPE_F64, CVY_DTYPE_F32, CVY_DTYPE_BF16};
     int count = 0;
     const cvy_op_def *const *table = cvy_op_table(&count);
     for (int i = 0; i < count; i++) {
@@ -441,9 +448,9 @@ int main(int argc, char **argv)
         if (!op->samples || !chosen(op->name, argc, argv))
             continue;
         for (const cvy_sample *s = op->samples; s->src; s++)
-            for (int mode = 0; mode < 4 && !(s->flags & CVY_SAMPLE_TIMING); mode++)
-                if (mode < 2 || op->build)      /* a layer of several nodes is another one where it does not train */
-                    check_sample(op, s, mode & 1 ? CVY_DTYPE_F32 : CVY_DTYPE_F64, mode < 2);
+            for (int mode = 0; mode < 2 * CVY_COUNT(dtypes) && !(s->flags & CVY_SAMPLE_TIMING); mode++)
+                if (mode < CVY_COUNT(dtypes) || op->build)      /* a layer of several nodes is another one where it does not train */
+                    check_sample(op, s, dtypes[mode % CVY_COUNT(dtypes)], mode < CVY_COUNT(dtypes));
         printf("%s %s\n", test_failures == failures ? "ok    " : "FAILED", op->name);
     }
     printf("%d derivatives, %d runs of kernels\n", gradients_checked, kernels_checked);

@@ -39,6 +39,12 @@ cvy_layout cvy_native_preferred(const cvy_shape *shape)
 cvy_status cvy_native_offer_elementwise(cvy_kernel_ask *ask, int nsrc, int inplace)
 {
     CVY_TRY(cvy_native_f32(ask->node));
+    cvy_native_common_layout(ask, nsrc, inplace);
+    return CVY_OK;
+}
+
+void cvy_native_common_layout(cvy_kernel_ask *ask, int nsrc, int inplace)
+{
     cvy_layout layout = ask->src[0];
     for (int i = 1; i < nsrc && cvy_layout_is_plain(&layout); i++)
         layout = ask->src[i];
@@ -46,7 +52,6 @@ cvy_status cvy_native_offer_elementwise(cvy_kernel_ask *ask, int nsrc, int inpla
         ask->src[i] = layout;
     ask->dst[0] = layout;
     ask->inplace[0] = inplace + 1;
-    return CVY_OK;
 }
 
 cvy_status cvy_native_dst_elems(const cvy_kernel_ask *ask, int64_t *elems_out)

@@ -45,6 +45,8 @@ cvy_layout cvy_native_preferred(const cvy_shape *shape);
 /* An offer for elementwise kernels: f32, all of the first nsrc sources and dst[0] in one layout (a blocked one if a
  * source has one), dst[0] may take over the memory of source `inplace` (-1: of none). */
 cvy_status cvy_native_offer_elementwise(cvy_kernel_ask *ask, int nsrc, int inplace);
+/* The layout part of that offer, for any dtype. */
+void cvy_native_common_layout(cvy_kernel_ask *ask, int nsrc, int inplace);
 /* Elements in memory of dst[0], padding included. */
 cvy_status cvy_native_dst_elems(const cvy_kernel_ask *ask, int64_t *elems_out);
 

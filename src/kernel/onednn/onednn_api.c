@@ -10,7 +10,10 @@
 
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/base_cpu.h"
 
 #if CVY_HAVE_OPENMP
 #include <omp.h>
@@ -38,6 +41,7 @@ struct cvy_onednn_call {
     int present[CVY_ONEDNN_ROLES];
     int ndim[CVY_ONEDNN_ROLES];
     int64_t dim[CVY_ONEDNN_ROLES][CVY_ONEDNN_NDIM_MAX];
+    cvy_dtype dtype[CVY_ONEDNN_ROLES];
 };
 
 /* ---- team ---- */
@@ -65,15 +69,6 @@ static void team_leave(int threads, int before)
 #endif
 }
 
-/* ---- the library ---- */
-
-void cvy_onednn_library(char *text, size_t room)
-{
-    const dnnl_version_t *v = dnnl_version();
-    snprintf(text, room, "oneDNN %d.%d.%d instructions 0x%x", v->major, v->minor, v->patch,
-             (unsigned)dnnl_get_effective_cpu_isa());
-}
-
 /* ---- faults ---- */
 
 static cvy_status answer(dnnl_status_t status, const char *what)
@@ -89,12 +84,52 @@ static cvy_status answer(dnnl_status_t status, const char *what)
 #define TRY_DNNL(call, what) CVY_TRY(answer((call), (what)))
 #define TRY_DNNL_OUT(call, what) CVY_TRY_OUT(answer((call), (what)))
 
+/* ---- instruction sets ---- */
+
+/* oneDNN 2.6 reads the geometry of tiles from CPUID; where a virtual machine hides that, it would configure none and die
+ * of an illegal instruction. It keeps to vectors then. oneDNN settles its instruction sets at the process's first use or
+ * first question, so this comes before each; what the user says in the environment stands. */
+static void shun_tiles(void)
+{
+    if (!cvy_cpu_describes_amx() && cvy_cpu_has_amx_bf16() && !getenv("ONEDNN_MAX_CPU_ISA") &&
+        !getenv("DNNL_MAX_CPU_ISA"))
+        dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
+}
+
+static int may_use(dnnl_cpu_isa_t isa)
+{
+    shun_tiles();
+    return ((int)dnnl_get_effective_cpu_isa() & (int)isa) == (int)isa;
+}
+
+int cvy_onednn_has_bf16(void)
+{
+    return may_use(dnnl_cpu_isa_avx512_core_bf16);
+}
+
+/* Where it was settled otherwise before. */
+static int tiles_would_crash(void)
+{
+    return !cvy_cpu_describes_amx() && may_use(dnnl_cpu_isa_avx512_core_amx);
+}
+
+/* ---- the library ---- */
+
+void cvy_onednn_library(char *text, size_t room)
+{
+    const dnnl_version_t *v = dnnl_version();
+    shun_tiles();
+    snprintf(text, room, "oneDNN %d.%d.%d instructions 0x%x", v->major, v->minor, v->patch,
+             (unsigned)dnnl_get_effective_cpu_isa());
+}
+
 /* ---- memory descriptors ---- */
 
 static cvy_status dtype_of(cvy_dtype dtype, dnnl_data_type_t *out)
 {
     switch (dtype) {
     case CVY_DTYPE_F32: *out = dnnl_f32; return CVY_OK;
+    case CVY_DTYPE_BF16: *out = dnnl_bf16; return CVY_OK;
     case CVY_DTYPE_I32: *out = dnnl_s32; return CVY_OK;
     case CVY_DTYPE_U8: *out = dnnl_u8; return CVY_OK;
     default: return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has no dtype %s", cvy_dtype_text(dtype));
@@ -173,13 +208,13 @@ static cvy_status make_operation(const cvy_onednn_problem *p, struct operation *
         op->pad_begin[i] = p->pad_begin[i];
         op->pad_end[i] = p->pad_end[i];
     }
-    dnnl_data_type_t dtype = dnnl_data_type_undef;
-    CVY_TRY(dtype_of(p->dtype, &dtype));
     for (int i = 0; i < CVY_ONEDNN_ROLES; i++) {
         const cvy_onednn_tensor *t = &p->tensor[i];
         if (t->ndim == 0)
             continue;
         dnnl_format_tag_t tag = dnnl_format_tag_any;
+        dnnl_data_type_t dtype = dnnl_data_type_undef;
+        CVY_TRY(dtype_of(t->dtype, &dtype));
         if (!t->any)
             CVY_TRY(tag_of(&t->layout, t->ndim, &tag));
         CVY_TRY(md_create(t->ndim, t->dim, dtype, tag, &op->md[i]));
@@ -340,6 +375,8 @@ static cvy_status forward_hint(const cvy_onednn_problem *p, dnnl_engine_t engine
     forward.winograd = 0;
     for (int i = 0; i < CVY_ONEDNN_ROLES; i++)
         forward.tensor[i].any = 1;
+    /* Gradients of weights and biases are f32 whatever the sources are. */
+    forward.tensor[CVY_ONEDNN_WEIGHT].dtype = p->tensor[CVY_ONEDNN_SRC].dtype;
     CVY_TRY_OUT(make_operation(&forward, &op));
     TRY_DNNL_OUT(operation_desc(&forward, CVY_ONEDNN_FORWARD, &op, engine, NULL, NULL, out), "the forward pass");
 out:
@@ -356,7 +393,7 @@ static const char *problem_text(const cvy_onednn_problem *p)
     cvy_shape src = {.ndim = t->ndim};
     memcpy(src.dim, t->dim, sizeof src.dim);
     snprintf(text, sizeof text, "a %s%s of %s, source %s", gradient[p->pass], family[p->family],
-             cvy_dtype_text(p->dtype), cvy_shape_text(&src));
+             cvy_dtype_text(t->dtype), cvy_shape_text(&src));
     return text;
 }
 
@@ -392,13 +429,18 @@ cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_cal
     for (int i = 0; i < CVY_ONEDNN_ROLES; i++) {
         c->present[i] = problem->tensor[i].ndim > 0;
         c->ndim[i] = problem->tensor[i].ndim;
+        c->dtype[i] = problem->tensor[i].dtype;
         memcpy(c->dim[i], problem->tensor[i].dim, sizeof c->dim[i]);
     }
+    shun_tiles();
     const int before = team_enter(c->threads);
     cvy_status status = build_desc(problem, c);
     team_leave(c->threads, before);
     if (status == CVY_OK && problem->family != CVY_ONEDNN_REORDER && strstr(cvy_onednn_implementation(c), "ref"))
         status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has only a reference implementation for %s",
+                               problem_text(problem));
+    if (status == CVY_OK && strstr(cvy_onednn_implementation(c), "amx") && tiles_would_crash())
+        status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN would use tiles for %s, which this machine does not describe",
                                problem_text(problem));
     if (status != CVY_OK) {
         cvy_onednn_destroy(c);
@@ -457,14 +499,17 @@ static int tag_ndim(const char *tag)
 
 static int find_layout(const cvy_onednn_call *call, int role, int to_the_stride, cvy_layout *out)
 {
-    static const char *const common[] = {"", "aBcd16b", "aBcd8b", "aBc16b", "aBcde16b"};
+    static const char *const common[] = {"", "aBcd16b", "acdb", "aBcd8b", "aBc16b", "aBcde16b"};
     md_ref md = role_md(call, role);
     const int ndim = call->ndim[role];
+    dnnl_data_type_t dtype = dnnl_f32;
+    if (dtype_of(call->dtype[role], &dtype) != CVY_OK)
+        return 0;
     for (int i = 0; i < CVY_COUNT(common); i++) {
         const cvy_layout layout = cvy_layout_make(common[i]);
         dnnl_format_tag_t tag = dnnl_format_tag_undef;
         if ((i == 0 || tag_ndim(common[i]) == ndim) && tag_of(&layout, ndim, &tag) == CVY_OK &&
-            same_layout(md, ndim, call->dim[role], dnnl_f32, tag, to_the_stride)) {
+            same_layout(md, ndim, call->dim[role], dtype, tag, to_the_stride)) {
             *out = layout;
             return 1;
         }
@@ -472,7 +517,7 @@ static int find_layout(const cvy_onednn_call *call, int role, int to_the_stride,
     for (int tag = dnnl_a; tag < dnnl_format_tag_last; tag++) {
         const char *text = dnnl_fmt_tag2str((dnnl_format_tag_t)tag);
         if (tag_ndim(text) == ndim && strlen(text) < sizeof out->tag &&
-            same_layout(md, ndim, call->dim[role], dnnl_f32, (dnnl_format_tag_t)tag, to_the_stride)) {
+            same_layout(md, ndim, call->dim[role], dtype, (dnnl_format_tag_t)tag, to_the_stride)) {
             *out = cvy_layout_make(text);
             return 1;
         }
@@ -595,16 +640,18 @@ void cvy_onednn_destroy(cvy_onednn_call *call)
     cvy_mem_free(&call);
 }
 
-cvy_status cvy_onednn_reorder(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to,
-                              int threads, cvy_onednn_call **out)
+cvy_status cvy_onednn_reorder(const cvy_shape *shape, const cvy_lie *from, const cvy_lie *to, int threads,
+                              cvy_onednn_call **out)
 {
-    cvy_onednn_problem p = {.family = CVY_ONEDNN_REORDER, .dtype = dtype, .threads = threads};
+    cvy_onednn_problem p = {.family = CVY_ONEDNN_REORDER, .threads = threads};
     cvy_onednn_tensor *src = &p.tensor[CVY_ONEDNN_SRC], *dst = &p.tensor[CVY_ONEDNN_DST];
     src->ndim = dst->ndim = shape->ndim;
     memcpy(src->dim, shape->dim, sizeof src->dim);
     memcpy(dst->dim, shape->dim, sizeof dst->dim);
-    src->layout = *from;
-    dst->layout = *to;
+    src->dtype = from->dtype;
+    dst->dtype = to->dtype;
+    src->layout = from->layout;
+    dst->layout = to->layout;
     cvy_onednn_call *call = NULL;
     CVY_TRY(cvy_onednn_describe(&p, &call));
     const cvy_status status = cvy_onednn_ready(call);

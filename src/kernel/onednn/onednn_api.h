@@ -20,6 +20,7 @@ enum { CVY_ONEDNN_SRC, CVY_ONEDNN_WEIGHT, CVY_ONEDNN_BIAS, CVY_ONEDNN_DST, CVY_O
 #define CVY_ONEDNN_NDIM_MAX 6
 
 typedef struct cvy_onednn_tensor {
+    cvy_dtype dtype;
     int ndim;                         /* 0: absent */
     int64_t dim[CVY_ONEDNN_NDIM_MAX]; /* as oneDNN counts them: grouped weights are [G, K/G, C/G, positions...] */
     int any;                          /* oneDNN chooses the layout */
@@ -29,7 +30,6 @@ typedef struct cvy_onednn_tensor {
 typedef struct cvy_onednn_problem {
     cvy_onednn_family family;
     cvy_onednn_pass pass;
-    cvy_dtype dtype;
     int threads;
     int winograd; /* CONV: the algorithm of this name instead of the direct one */
     int relu;     /* FORWARD: dst = max(dst, 0) */
@@ -57,7 +57,9 @@ void cvy_onednn_destroy(cvy_onednn_call *call);
 void cvy_onednn_library(char *text, size_t room);
 
 /* A ready call from SRC to DST; CVY_NOT_APPLICABLE for layouts or dtypes that oneDNN does not know. */
-cvy_status cvy_onednn_reorder(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *from, const cvy_layout *to,
-                              int threads, cvy_onednn_call **out);
+cvy_status cvy_onednn_reorder(const cvy_shape *shape, const cvy_lie *from, const cvy_lie *to, int threads,
+                              cvy_onednn_call **out);
+/* Whether oneDNN computes convolutions in bf16 on this CPU, as ONEDNN_MAX_CPU_ISA lets it. */
+int cvy_onednn_has_bf16(void);
 
 #endif

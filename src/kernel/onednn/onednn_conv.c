@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/base_cpu.h"
 #include "kernel/onednn/onednn_layer.h"
 #include "kernel/onednn/onednn_weight.h"
 #include "op/op_conv.h"
@@ -21,12 +22,13 @@ struct layer {
     cvy_window w; /* of the convolution, or of the one that the deconvolution transposes */
     cvy_window_channels c;
     int bias, relu, winograd;
+    cvy_dtype dtype; /* of the activations */
     cvy_onednn_weight weight;
 };
 
 static cvy_status layer_of(const cvy_node *node, int winograd, struct layer *out)
 {
-    struct layer l = {.winograd = winograd};
+    struct layer l = {.winograd = winograd, .dtype = node->src[0]->dtype};
     const char *op = node->op->name;
     l.family = strncmp(op, "deconv", 6) == 0 ? CVY_ONEDNN_DECONV : CVY_ONEDNN_CONV;
     l.pass = strstr(op, "_grad_src")      ? CVY_ONEDNN_GRAD_SRC
@@ -83,12 +85,23 @@ static cvy_onednn_tensor weights(const struct layer *l)
     return t;
 }
 
+/* With tiles, channels last: what oneDNN's tile kernels and ours take. */
+static void prefer_channels_last(const struct layer *l, cvy_onednn_problem *p)
+{
+    if (l->dtype != CVY_DTYPE_BF16 || !cvy_cpu_has_amx_bf16())
+        return;
+    static const int roles[] = {CVY_ONEDNN_SRC, CVY_ONEDNN_DST};
+    for (int i = 0; i < CVY_COUNT(roles); i++) {
+        p->tensor[roles[i]].any = 0;
+        p->tensor[roles[i]].layout = cvy_layout_channels_last(p->tensor[roles[i]].ndim);
+    }
+}
+
 static cvy_onednn_problem problem_of(const struct layer *l, int threads)
 {
     const int deconv = l->family == CVY_ONEDNN_DECONV;
     cvy_onednn_problem p = {.family = l->family,
                             .pass = l->pass,
-                            .dtype = CVY_DTYPE_F32,
                             .threads = threads,
                             .relu = l->relu,
                             .winograd = l->winograd};
@@ -102,6 +115,7 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
         p.dilation[d] = l->w.dilation[d];
         p.pad_begin[d] = p.pad_end[d] = l->w.pad[d];
     }
+    cvy_onednn_set_dtypes(&p, l->dtype);
     return p;
 }
 
@@ -114,6 +128,8 @@ static cvy_status check_winograd(const struct layer *l)
     int fits = w->nspace == 2 && l->c.groups == 1;
     for (int d = 0; d < w->nspace; d++)
         fits = fits && w->kernel[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1 && w->pad[d] <= 1;
+    CVY_CHECK(l->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "Winograd's transforms need f32, the source is %s",
+              cvy_dtype_text(l->dtype));
     CVY_CHECK(fits, CVY_NOT_APPLICABLE,
               "Winograd needs a 3x3 filter, stride 1, padding 0 or 1, no dilation, no groups");
     CVY_CHECK(l->c.nsrc >= WINOGRAD_CHANNELS && l->c.ndst >= WINOGRAD_CHANNELS, CVY_NOT_APPLICABLE,
@@ -161,15 +177,53 @@ static cvy_status keep_given(const cvy_onednn_problem *given, cvy_onednn_problem
     return CVY_OK;
 }
 
+/* A variable that only bf16 copies are read of lies as its gradient is written. */
+static cvy_status home_of_weight(const struct layer *l, cvy_kernel_ask *ask)
+{
+    struct layer grad = *l;
+    grad.pass = CVY_ONEDNN_GRAD_WEIGHT;
+    grad.relu = 0;
+    cvy_onednn_problem p = problem_of(&grad, ask->threads);
+    prefer_channels_last(&grad, &p);
+    p.tensor[CVY_ONEDNN_SRC].dim[0] = p.tensor[CVY_ONEDNN_DST].dim[0] = cvy_onednn_typical_n(ask->node);
+    cvy_onednn_call *call = NULL;
+    cvy_layout layout = cvy_layout_plain();
+    cvy_status status = cvy_onednn_describe(&p, &call);
+    if (status == CVY_OK)
+        status = cvy_onednn_layout(call, CVY_ONEDNN_WEIGHT, &layout);
+    if (status == CVY_OK)
+        status = cvy_onednn_weight_from(&l->weight, &layout, &layout);
+    cvy_onednn_destroy(call);
+    ask->src_home[1] = status == CVY_OK ? layout : cvy_layout_plain();
+    return status < 0 ? status : CVY_OK;
+}
+
+/* In bf16 the passes that read weights take a copy in whatever layout they like: it is made in any case. */
+static cvy_status offer_bf16(const struct layer *l, cvy_kernel_ask *ask)
+{
+    cvy_onednn_problem p = problem_of(l, ask->threads), any = p;
+    prefer_channels_last(l, &p);
+    cvy_status status = offer_call(l, &p, ask);
+    if (status == CVY_NOT_APPLICABLE)
+        status = offer_call(l, &any, ask);
+    if (status != CVY_OK)
+        return status;
+    ask->src_dtype[1] = CVY_DTYPE_BF16;
+    return ask->src_free[1] ? home_of_weight(l, ask) : CVY_OK;
+}
+
 static cvy_status offer(cvy_kernel_ask *ask, int winograd)
 {
     struct layer l;
     CVY_TRY(layer_of(ask->node, winograd, &l));
     if (winograd)
         CVY_TRY(check_winograd(&l));
-    CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "oneDNN computes in f32, the source is %s",
-              cvy_dtype_text(ask->node->src[0]->dtype));
-    cvy_onednn_problem p = problem_of(&l, ask->threads), given = p;
+    CVY_TRY(cvy_onednn_check_dtype(ask->node));
+    if (l.dtype == CVY_DTYPE_BF16 && l.pass != CVY_ONEDNN_GRAD_WEIGHT)
+        return offer_bf16(&l, ask);
+    cvy_onednn_problem p = problem_of(&l, ask->threads), given;
+    prefer_channels_last(&l, &p);
+    given = p;
     cvy_onednn_tensor *weight = &given.tensor[CVY_ONEDNN_WEIGHT];
     const int is_free =
         l.pass == CVY_ONEDNN_FORWARD ? ask->src_free[1] : l.pass == CVY_ONEDNN_GRAD_WEIGHT && !ask->dst_fixed[0];

@@ -13,6 +13,7 @@
 struct layer {
     cvy_onednn_pass pass;
     int64_t n, width, channels;
+    cvy_dtype dtype; /* of the activations */
     int bias;
 };
 
@@ -27,6 +28,7 @@ static struct layer layer_of(const cvy_node *node)
     const cvy_fc_opts *o = l.pass == CVY_ONEDNN_FORWARD ? node->options : &g->fc;
     const cvy_shape *src = l.pass == CVY_ONEDNN_FORWARD ? &node->src[0]->shape : &g->src;
     l.n = src->dim[0];
+    l.dtype = node->src[0]->dtype;
     l.width = 1;
     for (int d = 1; d < src->ndim; d++)
         l.width *= src->dim[d];
@@ -37,12 +39,13 @@ static struct layer layer_of(const cvy_node *node)
 
 static cvy_onednn_problem problem_of(const struct layer *l, int threads)
 {
-    cvy_onednn_problem p = {.family = CVY_ONEDNN_FC, .pass = l->pass, .dtype = CVY_DTYPE_F32, .threads = threads};
+    cvy_onednn_problem p = {.family = CVY_ONEDNN_FC, .pass = l->pass, .threads = threads};
     p.tensor[CVY_ONEDNN_SRC] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->n, l->width}};
     p.tensor[CVY_ONEDNN_WEIGHT] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->channels, l->width}};
     p.tensor[CVY_ONEDNN_DST] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->n, l->channels}};
     if (l->bias)
         p.tensor[CVY_ONEDNN_BIAS] = (cvy_onednn_tensor){.ndim = 1, .dim = {l->channels}};
+    cvy_onednn_set_dtypes(&p, l->dtype);
     return p;
 }
 
@@ -59,6 +62,28 @@ static cvy_status settle_weight(const cvy_kernel_ask *ask, const struct layer *l
     return CVY_OK;
 }
 
+/* In bf16 forward and the source's gradient read a copy in the layout they like; the variable lies as its gradient is
+ * written. */
+static cvy_status settle_bf16(cvy_kernel_ask *ask, const struct layer *l, cvy_onednn_problem *p)
+{
+    struct layer grad = *l;
+    cvy_onednn_call *call = NULL;
+    p->tensor[CVY_ONEDNN_WEIGHT].any = 1;
+    ask->src_dtype[1] = CVY_DTYPE_BF16;
+    ask->src_home[1] = cvy_layout_plain();
+    if (!ask->src_free[1])
+        return CVY_OK;
+    grad.pass = CVY_ONEDNN_GRAD_WEIGHT;
+    grad.n = cvy_onednn_typical_n(ask->node);
+    cvy_onednn_problem of_grad = problem_of(&grad, ask->threads);
+    of_grad.tensor[CVY_ONEDNN_WEIGHT].any = 1;
+    cvy_status status = cvy_onednn_describe(&of_grad, &call);
+    if (status == CVY_OK)
+        status = cvy_onednn_layout(call, CVY_ONEDNN_WEIGHT, &ask->src_home[1]);
+    cvy_onednn_destroy(call);
+    return status < 0 ? status : CVY_OK;
+}
+
 static cvy_status describe(cvy_onednn_problem *p, cvy_onednn_call **out)
 {
     cvy_status status = cvy_onednn_describe(p, out);
@@ -71,13 +96,15 @@ static cvy_status describe(cvy_onednn_problem *p, cvy_onednn_call **out)
 
 static cvy_status fc_offer(cvy_kernel_ask *ask)
 {
-    CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "oneDNN computes in f32, the source is %s",
-              cvy_dtype_text(ask->node->src[0]->dtype));
+    CVY_TRY(cvy_onednn_check_dtype(ask->node));
     const struct layer l = layer_of(ask->node);
     cvy_onednn_problem p = problem_of(&l, ask->threads);
     cvy_onednn_call *call = NULL;
     cvy_layout *weight = cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), chosen;
-    CVY_TRY(settle_weight(ask, &l, weight, &p));
+    if (l.dtype == CVY_DTYPE_BF16 && l.pass != CVY_ONEDNN_GRAD_WEIGHT)
+        CVY_TRY(settle_bf16(ask, &l, &p));
+    else
+        CVY_TRY(settle_weight(ask, &l, weight, &p));
     CVY_TRY(describe(&p, &call));
     const cvy_status status = cvy_onednn_layout(call, CVY_ONEDNN_WEIGHT, &chosen);
     ask->scratch_bytes = cvy_onednn_scratch_bytes(call);

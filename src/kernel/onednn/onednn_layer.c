@@ -45,6 +45,25 @@ cvy_status cvy_onednn_choose_weight(const cvy_onednn_problem *problem, int64_t n
     return status;
 }
 
+cvy_status cvy_onednn_check_dtype(const cvy_node *node)
+{
+    const cvy_dtype dtype = node->src[0]->dtype;
+    CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
+              "oneDNN computes in f32 and bf16, the source is %s", cvy_dtype_text(dtype));
+    CVY_CHECK(dtype == CVY_DTYPE_F32 || cvy_onednn_has_bf16(), CVY_NOT_APPLICABLE,
+              "oneDNN computes in bf16 with AVX512_BF16 only, which this CPU does not have or ONEDNN_MAX_CPU_ISA hides");
+    return CVY_OK;
+}
+
+void cvy_onednn_set_dtypes(cvy_onednn_problem *problem, cvy_dtype dtype)
+{
+    for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
+        problem->tensor[role].dtype = dtype;
+    problem->tensor[CVY_ONEDNN_BIAS].dtype = CVY_DTYPE_F32;
+    if (problem->pass == CVY_ONEDNN_GRAD_WEIGHT)
+        problem->tensor[CVY_ONEDNN_WEIGHT].dtype = CVY_DTYPE_F32;
+}
+
 cvy_status cvy_onednn_layer_create(const cvy_onednn_problem *problem, void **state_out)
 {
     struct layer *s = NULL;

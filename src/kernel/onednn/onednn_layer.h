@@ -16,6 +16,11 @@ int64_t cvy_onednn_typical_n(const cvy_node *node);
 /* The layout that oneDNN would choose for the weights of this forward problem if it had n samples. */
 cvy_status cvy_onednn_choose_weight(const cvy_onednn_problem *problem, int64_t n, cvy_layout *out);
 
+/* CVY_NOT_APPLICABLE unless a node's activations are f32, or bf16 on a CPU that has it. */
+cvy_status cvy_onednn_check_dtype(const cvy_node *node);
+/* Activations, and weights as they are read, are of `dtype`; gradients of weights, and biases, are f32. */
+void cvy_onednn_set_dtypes(cvy_onednn_problem *problem, cvy_dtype dtype);
+
 /* A kernel's create, run and destroy; problem: with its final layouts. */
 cvy_status cvy_onednn_layer_create(const cvy_onednn_problem *problem, void **state_out);
 cvy_status cvy_onednn_layer_run(void *state, void *const *src, void *const *dst, void *scratch);
