@@ -29,7 +29,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_model_create(const char *name, cvy_model *
  * @input: sample shape [C, positions...], or NULL for the network's own
  * @classes: number of outputs, 0 for the network's own
  *
- * The input is "x"; cvy_model_output() names the result. Errors: CVY_E_CONFIG (unknown name or option: the nearest is named), CVY_E_SHAPE, CVY_E_MEMORY.
+ * The input is "x"; cvy_model_output() names the result. Auxiliary heads, where the options ask for them, are the outputs "aux1" and "aux2": give each a
+ * loss of its own; steps that do not train go without them. Errors: CVY_E_CONFIG (unknown name or option: the nearest is named), CVY_E_SHAPE, CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input, int64_t classes, cvy_model **model_out);
 
@@ -55,7 +56,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_model_add(cvy_model *model, const char *op
 /** Name of the main output: the last layer that is not a loss. Borrowed. NULL for an empty model. */
 CVY_API const char *cvy_model_output(const cvy_model *model);
 
-/** All networks of the zoo, or all operators that a layer may name, as a table of text lines (name and summary). The caller frees with cvy_text_release(). */
+/** All networks of the zoo, or all operators that a layer may name, as a table of text lines (name, summary, options). The caller frees with cvy_text_release(). */
 CVY_API CVY_MUST_CHECK cvy_status cvy_models_list(char **text_out);
 CVY_API CVY_MUST_CHECK cvy_status cvy_layers_list(char **text_out);
 CVY_API void cvy_text_release(char **text);

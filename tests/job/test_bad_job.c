@@ -88,8 +88,8 @@ static const struct change values[] = {
     {"size: 8", "size: 100", "job:10:21: random_crop of 100x100 does not fit into a picture of 8x8 with pad 1"},
     {"kernel: 2", "kernel: 20", "layer max_pool1 (max_pool): max_pool: a window of 20 positions does not fit spatial dimension 0 of source 16x4x8x8"},
     {"- fc: {channels: 4}", "- fc: {channels: 3}", "gives 3 outputs for each sample, but the data have 4 classes"},
-    {"samples: 64, shape: [3, 8, 8], classes: 4}\n  val: 25%\n  augment: [mirror, {random_crop: {size: 8, pad: 1}}]\ntrain:\n  batch: 16", "samples: 4e12, shape: [3, 8, 8], classes: 4}\ntrain:\n  batch: 1e12", " bytes of tensor memory"},
-    {"channels: 4, kernel", "channels: 1e12, kernel", "memory of conv1.weight: cannot map 108000000000000 bytes of tensor memory"},
+    {"samples: 64, shape: [3, 8, 8], classes: 4}\n  val: 25%\n  augment: [mirror, {random_crop: {size: 8, pad: 1}}]\ntrain:\n  batch: 16", "samples: 4e12, shape: [3, 8, 8], classes: 4}\ntrain:\n  batch: 1e12", "network with a batch of 1000000000000 needs "},
+    {"channels: 4, kernel", "channels: 1e12, kernel", "not even a batch of one sample fits"},
     {"[3, 8, 8]", "[3000000, 3000000, 3000000]", "bytes is more than this machine can address"},
 };
 
