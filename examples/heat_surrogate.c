@@ -234,7 +234,7 @@ int main(int argc, char **argv)
                (double)plates.diffusivity, early, late);
     if (rank == 0)
         printf("%d contexts: resident memory grew by %.0f KiB after the first %d\n", LIVES, worst_kib, LIVES / 5);
-    const int good = late < 0.2 && late < early && worst_kib < 1024;
+    const int good = late < 0.2 && late < early && worst_kib < 4096; /* one context lost each time would be over 100,000 */
     for (int i = 0; i < memory.count; i++)
         free(memory.data[i]);
     MPI_Comm_free(&team);
