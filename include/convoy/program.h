@@ -29,11 +29,12 @@ typedef struct cvy_program_opts {
     uint64_t seed;            /* of initial weights and dropout */
     int64_t batch_norm_group; /* samples; 0: 32; -1: the rank's share; -2: the whole batch */
     const char *kernels;      /* "auto" (NULL), "reference", "native", "onednn" */
-    const char *passes_off;   /* "all", or names: "fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap"; NULL: all on */
+    const char *passes_off;   /* "all", or names: "fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute"; NULL: all on */
     int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: 4 MiB */
     const char *plan_file;    /* a plan.json whose kernel choices are taken again, or NULL */
     const char *planning;     /* how kernels are chosen: "estimate" (NULL: by preference, and by what wisdom there is), "measure", "patient" */
     const char *wisdom;       /* file of measured times, or "off"; NULL: $CONVOY_WISDOM, else a file of this machine in ~/.cache/convoy */
+    int64_t memory_limit;     /* bytes of tensor memory for this program on each rank, 0: none; see cvy_program_plan() */
 } cvy_program_opts;
 
 /** Options of a training step; zero-initialise, set size. Equal on all ranks. */
@@ -69,8 +70,9 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_add_forward(cvy_program *program, 
 /**
  * cvy_program_plan - infer shapes, differentiate, choose kernels, lay out memory, initialise the variables
  *
- * Called once, after all steps are added. Weights are filled from the seed, equal on all ranks. Errors: CVY_E_SHAPE, CVY_E_CONFIG (layer and option
- * named), CVY_E_MEMORY. Collective: yes (all ranks return the same status).
+ * Called once, after all steps are added. Weights are filled from the seed, equal on all ranks. Where the plan of any rank is larger than memory_limit, all
+ * ranks plan training again so that backward makes cheap values anew instead of keeping them; the results are the same bits. Errors: CVY_E_SHAPE,
+ * CVY_E_CONFIG (layer and option named), CVY_E_MEMORY (how much is needed, which batch would fit). Collective: yes (all ranks return the same status).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_plan(cvy_program *program);
 

@@ -202,6 +202,8 @@ cvy_status cvy_graph_add(cvy_graph *g, const char *op, const char *name, const c
                          cvy_node **out);
 cvy_status cvy_graph_add_parsed(cvy_graph *g, const struct cvy_op_def *op, const char *name, const char *layer, const void *options,
                                 cvy_value *const *src, int nsrc, cvy_phase phase, cvy_node **out);
+/* Adds a copy of a node, named "<name>.<suffix>", on other sources of the same shapes; saved destinations are left out. */
+cvy_status cvy_graph_add_copy(cvy_graph *g, const cvy_node *node, const char *suffix, cvy_value *const *src, cvy_node **out);
 /* Adds a layer as a model names it: op->build if it has one (batch norm, losses, dropout in evaluation), else one node. dst_out[0] is its output. */
 cvy_status cvy_graph_layer(cvy_graph *g, const char *op, const char *name, const cvy_tree *options, cvy_value *const *src, int nsrc, cvy_value **dst_out);
 

@@ -195,6 +195,37 @@ cvy_status cvy_graph_add_parsed(cvy_graph *g, const cvy_op_def *op, const char *
     return infer_and_append(node, out);
 }
 
+static cvy_status make_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape)
+{
+    CVY_EXPECT(i < node->ndst && i < CVY_NODE_DST_MAX);
+    char name[160];
+    if (i == 0)
+        snprintf(name, sizeof name, "%s", node->name);
+    else
+        snprintf(name, sizeof name, "%s:%d", node->name, i);
+    CVY_TRY(cvy_graph_new_value(node->graph, name, dtype, shape, &node->dst[i]));
+    node->dst[i]->producer = node;
+    node->dst[i]->per_step = node->phase == CVY_PHASE_UPDATE;
+    return CVY_OK;
+}
+
+cvy_status cvy_graph_add_copy(cvy_graph *g, const cvy_node *node, const char *suffix, cvy_value *const *src, cvy_node **out)
+{
+    cvy_node *copy = NULL;
+    CVY_TRY(cvy_pool_alloc(g->pool, sizeof *copy, &copy));
+    *copy = *node;
+    CVY_TRY(cvy_pool_printf(g->pool, &copy->name, "%s.%s", node->name, suffix));
+    memset(copy->dst, 0, sizeof copy->dst);
+    for (int i = 0; i < node->nsrc; i++)
+        copy->src[i] = src[i];
+    for (int i = 0; i < node->op->ndst - node->op->nsaved; i++)
+        if (node->dst[i])
+            CVY_TRY(make_dst(copy, i, node->dst[i]->dtype, &node->dst[i]->shape));
+    CVY_TRY(append_node(g, copy));
+    *out = copy;
+    return CVY_OK;
+}
+
 cvy_status cvy_graph_layer(cvy_graph *g, const char *op_name, const char *name, const cvy_tree *options, cvy_value *const *src, int nsrc,
                            cvy_value **dst_out)
 {
@@ -212,20 +243,6 @@ cvy_status cvy_graph_layer(cvy_graph *g, const char *op_name, const char *name, 
 }
 
 /* ---- for infer ---- */
-
-static cvy_status make_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape)
-{
-    CVY_EXPECT(i < node->ndst && i < CVY_NODE_DST_MAX);
-    char name[160];
-    if (i == 0)
-        snprintf(name, sizeof name, "%s", node->name);
-    else
-        snprintf(name, sizeof name, "%s:%d", node->name, i);
-    CVY_TRY(cvy_graph_new_value(node->graph, name, dtype, shape, &node->dst[i]));
-    node->dst[i]->producer = node;
-    node->dst[i]->per_step = node->phase == CVY_PHASE_UPDATE;
-    return CVY_OK;
-}
 
 cvy_status cvy_node_set_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape)
 {

@@ -87,6 +87,7 @@ enum {
     CVY_OP_HIDDEN = 32,      /* not for models: gradient, update and communication operators */
     CVY_OP_METRIC = 64,      /* sums with counts; no gradient */
     CVY_OP_ONCE = 256,       /* of the micro-batch phase, but runs with the last micro-batch only */
+    CVY_OP_CHEAP = 512,      /* about one pass over memory: may run again in backward rather than be kept (its saved destinations left out) */
     CVY_OP_RANDOM = 128,     /* uses graph->seed, node->layer, step number, sample ids */
 };
 

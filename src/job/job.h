@@ -92,6 +92,7 @@ struct cvy_job_batch_norm {
 
 enum { CVY_JOB_KERNELS_AUTO, CVY_JOB_KERNELS_REFERENCE, CVY_JOB_KERNELS_NATIVE, CVY_JOB_KERNELS_ONEDNN };
 struct cvy_job_plan {
+    int64_t memory_limit;              /* bytes a rank, 0: none */
     const cvy_tree *passes_off_tree;
     int kernels, planning;
     const char *wisdom;

@@ -152,6 +152,9 @@ static void add_memory(const cvy_program *p, int training, cvy_text *t)
     add_bytes(t, "running statistics", by_role[CVY_ROLE_STATISTIC]);
     add_bytes(t, "optimiser's state", by_role[CVY_ROLE_STATE]);
     add_bytes(t, "feeds: inputs and targets", feeds);
+    if (p->short_of_memory)
+        cvy_text_add(t, "  to stay within plan.memory_limit, backward makes %d values again: %s flop more a micro-batch\n", p->step[training]->recomputed.nodes,
+                     short_count((double)p->step[training]->recomputed.flop).text);
     add_bytes(t, "total", arena + by_role[0] + by_role[1] + by_role[2] + feeds);
     cvy_text_add(t, "  (%.1f MiB; besides these the libraries' own memory, and rows that are read ahead)\n",
                  (double)(arena + by_role[0] + by_role[1] + by_role[2] + feeds) / 1048576);

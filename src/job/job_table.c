@@ -109,6 +109,8 @@ static const cvy_option plan_rows[] = {
      "how a kernel is chosen for each node: by preference and known times, by timing the plausible ones, by timing all"},
     {"wisdom", CVY_TYPE_STRING, CVY_FIELD(cvy_job_plan, wisdom), "", "", "",
      "file of measured times, or off; if not given, that of the environment's CONVOY_WISDOM, else one for this machine in ~/.cache/convoy"},
+    {"memory_limit", CVY_TYPE_INT, CVY_FIELD(cvy_job_plan, memory_limit), "0", "0..", "bytes",
+     "tensor memory that a rank may have, such as 8 GiB; a plan that needs more makes cheap values again in the backward pass; 0 is no limit"},
     {0},
 };
 

@@ -54,7 +54,7 @@ static const cvy_sample add_samples[] = {
 CVY_OP_DEFINE(add) = {
     .name = "add", .summary = "sum of tensors of one shape",
     .nsrc_min = 2, .nsrc_max = 8, .ndst = 1,
-    .flags = CVY_OP_ELEMENTWISE,
+    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
     .infer = add_infer, .grad = add_grad, .cost = add_cost, .reference = add_reference, .summands = add_summands,
     .samples = add_samples,
 };

@@ -103,6 +103,7 @@ CVY_OP_DEFINE(avg_pool) = {
     .name = "avg_pool", .summary = "mean over a sliding window",
     .options = avg_pool_rows, .options_size = sizeof(cvy_pool_opts),
     .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
+    .flags = CVY_OP_CHEAP,
     .infer = avg_pool_infer, .grad = avg_pool_grad, .cost = avg_pool_cost, .reference = avg_pool_reference, .summands = avg_pool_summands,
     .samples = avg_pool_samples,
 };

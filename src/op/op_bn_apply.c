@@ -82,7 +82,7 @@ CVY_OP_DEFINE(bn_apply) = {
     .name = "bn_apply", .summary = "batch normalisation by the statistics of the micro-batch",
     .options = cvy_batch_norm_rows, .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 2, .nsrc_max = 2, .ndst = 1,
-    .flags = CVY_OP_HIDDEN,
+    .flags = CVY_OP_HIDDEN | CVY_OP_CHEAP,
     .infer = bn_apply_infer, .grad = bn_apply_grad, .cost = bn_apply_cost, .reference = bn_apply_reference,
 };
 

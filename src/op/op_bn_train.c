@@ -139,7 +139,7 @@ CVY_OP_DEFINE(bn_train) = {
     .name = "bn_train", .summary = "batch normalisation of a micro-batch, a residual added and rectified",
     .options = cvy_batch_norm_rows, .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 1, .nsrc_max = 2, .ndst = 2,
-    .flags = CVY_OP_HIDDEN,
+    .flags = CVY_OP_HIDDEN | CVY_OP_CHEAP,
     .infer = bn_train_infer, .grad = bn_train_grad_of, .cost = bn_train_cost, .reference = bn_train_reference, .summands = bn_train_summands,
     .samples = bn_train_samples,
 };

@@ -104,6 +104,7 @@ CVY_OP_DEFINE(concat) = {
     .name = "concat", .summary = "tensors side by side along one axis",
     .options = concat_rows, .options_size = sizeof(cvy_concat_opts),
     .nsrc_min = 1, .nsrc_max = 8, .ndst = 1,
+    .flags = CVY_OP_CHEAP,
     .infer = concat_infer, .grad = concat_grad, .cost = copy_cost, .reference = concat_reference, .summands = copy_summands,
     .samples = concat_samples,
 };

@@ -84,6 +84,7 @@ CVY_OP_DEFINE(lrn) = {
     .name = "lrn", .summary = "local response normalisation across channels",
     .options = lrn_rows, .options_size = sizeof(cvy_lrn_opts),
     .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
+    .flags = CVY_OP_CHEAP,
     .infer = lrn_infer, .grad = lrn_grad, .cost = lrn_cost, .reference = lrn_reference, .summands = lrn_summands,
     .samples = lrn_samples,
 };

@@ -138,6 +138,7 @@ CVY_OP_DEFINE(max_pool) = {
     .name = "max_pool", .summary = "maximum over a sliding window",
     .options = max_pool_rows, .options_size = sizeof(cvy_pool_opts),
     .nsrc_min = 1, .nsrc_max = 1, .ndst = 2, .nsaved = 1,
+    .flags = CVY_OP_CHEAP,
     .infer = max_pool_infer, .grad = max_pool_grad, .cost = max_pool_cost, .reference = max_pool_reference, .summands = max_pool_summands,
     .samples = max_pool_samples,
 };

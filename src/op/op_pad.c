@@ -101,6 +101,7 @@ CVY_OP_DEFINE(pad) = {
     .name = "pad", .summary = "zeros around the positions of each channel",
     .options = pad_rows, .options_size = sizeof(cvy_pad_opts),
     .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
+    .flags = CVY_OP_CHEAP,
     .infer = pad_infer, .grad = pad_grad, .cost = copy_cost, .reference = pad_reference, .summands = copy_summands,
     .samples = pad_samples,
 };

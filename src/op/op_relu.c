@@ -37,7 +37,7 @@ static const cvy_sample relu_samples[] = {{.src = "2x7x3x5"}, {.src = "1x1"}, {.
 CVY_OP_DEFINE(relu) = {
     .name = "relu", .summary = "rectified linear unit",
     .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
-    .flags = CVY_OP_ELEMENTWISE,
+    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
     .infer = relu_infer, .grad = relu_grad, .reference = relu_reference,
     .samples = relu_samples,
 };

@@ -42,7 +42,7 @@ CVY_OP_DEFINE(scale) = {
     .name = "scale", .summary = "multiplication by a constant",
     .options = scale_rows, .options_size = sizeof(cvy_scale_opts),
     .nsrc_min = 1, .nsrc_max = 1, .ndst = 1,
-    .flags = CVY_OP_ELEMENTWISE,
+    .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
     .infer = scale_infer, .grad = scale_grad, .reference = scale_reference,
     .samples = scale_samples,
 };

@@ -49,6 +49,7 @@ CVY_OP_DEFINE(sigmoid) = {
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,
+    .flags = CVY_OP_CHEAP,
     .infer = sigmoid_infer,
     .grad = sigmoid_grad,
     .cost = sigmoid_cost,

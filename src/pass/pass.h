@@ -1,7 +1,7 @@
 /*
  * pass.h: rewrites of a graph, one a file, run in this order; the verifier runs after each.
  *
- *   autodiff -> reduce -> optimise -> fuse
+ *   autodiff -> reduce -> optimise -> prune -> fuse (-> recompute, where memory is short)
  */
 #ifndef CVY_PASS_H
 #define CVY_PASS_H
@@ -47,6 +47,10 @@ cvy_status cvy_pass_fuse_add(cvy_graph *g);
 
 /* Removes nodes whose results nobody reads and that are neither outputs, accumulators nor writes. */
 cvy_status cvy_pass_prune(cvy_graph *g);
+
+typedef struct cvy_recomputed { int nodes; int64_t flop; } cvy_recomputed;
+/* Backward makes cheap values again instead of keeping them: less memory, more work, the same bits. Run it last. *done_out: what is run twice. */
+cvy_status cvy_pass_recompute(cvy_graph *g, cvy_recomputed *done_out);
 
 /* Moves a node that stands at the end of the graph to `index`, renumbering. For passes. */
 void cvy_pass_move(cvy_graph *g, cvy_node *node, int index);

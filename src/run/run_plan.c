@@ -81,7 +81,9 @@ static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph
         CVY_TRY(cvy_pass_fuse_add(g));
     if (p->pass_fuse_relu)
         CVY_TRY(cvy_pass_fuse_relu(g));
-    return p->pass_fuse_batch_norm ? cvy_pass_fuse_batch_norm(g) : CVY_OK;
+    if (p->pass_fuse_batch_norm)
+        CVY_TRY(cvy_pass_fuse_batch_norm(g));
+    return s->training && p->short_of_memory ? cvy_pass_recompute(g, &s->recomputed) : CVY_OK;
 }
 
 static cvy_status build_graph(cvy_program *p, cvy_program_step_info *s, const cvy_batch *batch, cvy_graph **out)
@@ -201,6 +203,27 @@ static cvy_status find_shares(cvy_program *p)
     return CVY_OK;
 }
 
+static cvy_status plan_steps(cvy_program *p)
+{
+    p->arena_bytes = 0;
+    for (int i = 0; i < p->nstep; i++) {
+        cvy_program_drop_plan(p->step[i]);
+        CVY_TRY(plan_step(p, p->step[i]));
+    }
+    return find_shares(p);
+}
+
+/* All ranks decide alike, as their plans must be alike. */
+static cvy_status fit_limit(cvy_program *p)
+{
+    int64_t need = cvy_program_need(p);
+    CVY_TRY(p->context->comm->ops->allreduce(p->context->comm, &need, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    if (need <= p->opts.memory_limit)
+        return CVY_OK;
+    p->short_of_memory = p->pass_recompute;
+    return p->short_of_memory ? plan_steps(p) : CVY_OK;
+}
+
 cvy_status cvy_program_prepare(cvy_program *p)
 {
     CVY_CHECK(!p->planned && p->nstep > 0, CVY_E_ARGUMENT, "a program is planned once, after at least one step was added");
@@ -213,10 +236,13 @@ cvy_status cvy_program_prepare(cvy_program *p)
     status = cvy_comm_agree(p->context->comm, status);
     if (status == CVY_OK)
         status = choose_kernels(p);
-    for (int i = 0; i < p->nstep && status == CVY_OK; i++)
-        status = plan_step(p, p->step[i]);
     if (status == CVY_OK)
-        status = find_shares(p);
+        status = cvy_comm_agree(p->context->comm, plan_steps(p));
+    if (status == CVY_OK && p->opts.memory_limit > 0) {
+        status = fit_limit(p);
+        if (status == CVY_OK)
+            status = cvy_program_check_limit(p);
+    }
     cvy_team_leave(before);
     p->planned = 1;
     return cvy_comm_agree(p->context->comm, status);

@@ -28,14 +28,14 @@ static int pass_is_off(const char *off, const char *name)
 
 static cvy_status check_passes(const char *off)
 {
-    static const char *const known[] = {"all", "fuse-add", "fuse-batch-norm", "fuse-relu", "in-place", "memory-reuse", "overlap"};
+    static const char *const known[] = {"all", "fuse-add", "fuse-batch-norm", "fuse-relu", "in-place", "memory-reuse", "overlap", "recompute"};
     for (const char *at = off; at && *at;) {
         at += strspn(at, ", ");
         const size_t n = strcspn(at, ", ");
         int found = n == 0;
         for (int i = 0; i < CVY_COUNT(known); i++)
             found |= strlen(known[i]) == n && strncmp(known[i], at, n) == 0;
-        CVY_CHECK(found, CVY_E_CONFIG, "there is no pass '%.*s' to switch off; the passes are fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, or all", (int)n, at);
+        CVY_CHECK(found, CVY_E_CONFIG, "there is no pass '%.*s' to switch off; the passes are fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute, or all", (int)n, at);
         at += n;
     }
     return CVY_OK;
@@ -81,6 +81,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     p->pass_inplace = !pass_is_off(p->opts.passes_off, "in-place");
     p->pass_reuse = !pass_is_off(p->opts.passes_off, "memory-reuse");
     p->pass_overlap = !pass_is_off(p->opts.passes_off, "overlap");
+    p->pass_recompute = !pass_is_off(p->opts.passes_off, "recompute");
     const int64_t group = p->opts.batch_norm_group;
     p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
     if (p->opts.bucket_bytes <= 0)
@@ -105,13 +106,14 @@ cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts
     return status;
 }
 
-static void destroy_step(cvy_program_step_info *s)
+void cvy_program_drop_plan(cvy_program_step_info *s)
 {
     cvy_plan_destroy(&s->plan);
     for (int i = 0; i < s->nunit; i++) {
         cvy_unit_destroy(&s->unit[i]);
         cvy_graph_destroy(&s->graph[i]);
     }
+    s->nunit = 0;
 }
 
 void cvy_program_destroy(cvy_program **program)
@@ -120,7 +122,7 @@ void cvy_program_destroy(cvy_program **program)
     if (!p)
         return;
     for (int i = 0; i < p->nstep; i++)
-        destroy_step(p->step[i]);
+        cvy_program_drop_plan(p->step[i]);
     cvy_offers_destroy(&p->offers);
     cvy_wisdom_close(&p->wisdom);
     cvy_mem_free(&p->tuning.choices);

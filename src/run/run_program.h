@@ -34,6 +34,7 @@ typedef struct cvy_program_step_info {
     double *lr, *norm;                 /* scalar feeds, NULL where the step has none */
     int64_t *step_number;
     cvy_step_time time;                /* of the latest run */
+    cvy_recomputed recomputed;         /* in backward of a micro-batch, where memory was short */
 } cvy_program_step_info;
 
 struct cvy_program {
@@ -41,7 +42,8 @@ struct cvy_program {
     cvy_pool *pool;
     cvy_program_opts opts;
     int64_t bn_group;                  /* as graphs have it */
-    int pass_fuse_add, pass_fuse_relu, pass_fuse_batch_norm, pass_inplace, pass_reuse, pass_overlap;
+    int pass_fuse_add, pass_fuse_relu, pass_fuse_batch_norm, pass_inplace, pass_reuse, pass_overlap, pass_recompute;
+    int short_of_memory;               /* the plan did not fit: training is planned with recomputation */
     cvy_kernels kernels;
     const cvy_tree *choices;
     cvy_offers *offers;
@@ -63,7 +65,12 @@ struct cvy_program {
 /* Planning without memory: what `convoy plan` needs. cvy_program_plan() is this and cvy_program_allocate(). */
 cvy_status cvy_program_prepare(cvy_program *program);
 cvy_status cvy_program_allocate(cvy_program *program);
-/* CVY_E_MEMORY, with what is needed and what batch would fit, where a planned program is larger than the memory that is left. */
+/* Graphs, units and plan of a step. */
+void cvy_program_drop_plan(cvy_program_step_info *step);
+/* Bytes of tensor memory that a planned program needs: arena, variables, feeds. */
+int64_t cvy_program_need(const cvy_program *program);
+/* CVY_E_MEMORY, with what is needed and what batch would fit: where that is larger than memory_limit; than the memory that is left on this node. */
+cvy_status cvy_program_check_limit(const cvy_program *program);
 cvy_status cvy_program_check_memory(const cvy_program *program);
 /* What a step will take by the times that are known, communication left out, and how many calls have none. CVY_NOT_APPLICABLE if nothing was
  * ever measured; the first step only, on rank 0. */

@@ -1,0 +1,125 @@
+/*
+ * pass_recompute.c: where memory is short, backward makes cheap values again instead of keeping them since forward.
+ *
+ * Run last, and only when a plan does not fit (plan.memory_limit). A value that an operator with CVY_OP_CHEAP made (activation, normalisation,
+ * addition, concatenation) and that backward reads is made again by a copy of its node just before the first backward node that reads it, if what it
+ * is made of is at hand then: a variable, a feed, something small, or a value that backward keeps anyway. It may itself be made again, up to CHAIN_MAX
+ * nodes back, so along a chain of residual blocks every few blocks one sum is kept. The copies compute the same bits.
+ * Source: Chen et al. 2016, Training deep nets with sublinear memory cost, section 3 (dropping the results of cheap operations).
+ */
+#include "pass/pass.h"
+
+enum {
+    CHAIN_MAX = 4,
+    NEVER = CHAIN_MAX + 1,
+    SMALL_PART = 8,                    /* a source of less than an eighth of the result: statistics, scales */
+};
+
+struct recompute {
+    cvy_graph *g;
+    unsigned char *chain;              /* by value: nodes to run to have it in backward; 0: at hand, NEVER: it is not */
+    unsigned char *read_back;          /* by value: backward reads it */
+    cvy_value **again;                 /* by value: its copy, once made */
+    int nvalue;                        /* of the graph as it was */
+    cvy_recomputed done;
+};
+
+static int at_least_small(const cvy_value *src, const cvy_value *dst)
+{
+    return cvy_shape_elems(&src->shape) * SMALL_PART > cvy_shape_elems(&dst->shape);
+}
+
+/* How many nodes make v again. */
+static int chain_of(const struct recompute *r, const cvy_node *node, const cvy_value *v)
+{
+    int longest = 0;
+    if (!(node->op->flags & CVY_OP_CHEAP) || v->kind != CVY_VALUE_TEMP || v->is_output || v != node->dst[0])
+        return NEVER;
+    for (int i = 0; i < node->nsrc; i++) {
+        const cvy_value *src = node->src[i];
+        if (src->kind == CVY_VALUE_TEMP && at_least_small(src, v))
+            longest = CVY_MAX(longest, r->chain[src->index]);
+        else if (src->kind == CVY_VALUE_TEMP && !r->read_back[src->index])
+            return NEVER;
+    }
+    return longest + 1;
+}
+
+static void find_chains(struct recompute *r)
+{
+    const cvy_graph *g = r->g;
+    for (int n = 0; n < g->nnode; n++)
+        for (int i = 0; g->node[n]->backward && !g->node[n]->removed && i < g->node[n]->nsrc; i++)
+            r->read_back[g->node[n]->src[i]->index] = 1;
+    for (int n = 0; n < g->nnode; n++) {
+        const cvy_node *node = g->node[n];
+        if (node->backward || node->removed || node->phase != CVY_PHASE_MICRO)
+            continue;
+        for (int i = 0; i < node->ndst; i++) {
+            const cvy_value *v = node->dst[i];
+            if (!v)
+                continue;
+            const int chain = chain_of(r, node, v);
+            r->chain[v->index] = (unsigned char)(chain <= CHAIN_MAX ? chain : r->read_back[v->index] ? 0 : NEVER);
+        }
+    }
+}
+
+/* The copy of a value, standing before node *at, which moves back by as many nodes as were put before it. */
+static cvy_status make_again(struct recompute *r, const cvy_value *v, int *at, cvy_value **out)
+{
+    const cvy_node *node = v->producer;
+    cvy_value *src[CVY_NODE_SRC_MAX];
+    if (r->again[v->index]) {
+        *out = r->again[v->index];
+        return CVY_OK;
+    }
+    for (int i = 0; i < node->nsrc; i++) {
+        src[i] = node->src[i];
+        if (src[i]->kind == CVY_VALUE_TEMP && at_least_small(src[i], v) && r->chain[src[i]->index] > 0)
+            CVY_TRY(make_again(r, node->src[i], at, &src[i]));
+    }
+    cvy_node *copy = NULL;
+    CVY_TRY(cvy_graph_add_copy(r->g, node, "again", src, &copy));
+    copy->backward = 1;
+    cvy_pass_move(r->g, copy, (*at)++);
+    r->done.nodes++;
+    r->done.flop += cvy_node_cost(copy).flop;
+    *out = r->again[v->index] = copy->dst[0];
+    return CVY_OK;
+}
+
+static cvy_status replace_sources(struct recompute *r)
+{
+    for (int n = 0; n < r->g->nnode; n++) {
+        cvy_node *node = r->g->node[n];
+        if (!node->backward || node->removed)
+            continue;
+        for (int i = 0; i < node->nsrc; i++) {
+            const cvy_value *v = node->src[i];
+            const int chain = v->index < r->nvalue ? r->chain[v->index] : 0;
+            if (chain > 0 && chain <= CHAIN_MAX)
+                CVY_TRY(make_again(r, v, &n, &node->src[i]));
+        }
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_pass_recompute(cvy_graph *g, cvy_recomputed *done_out)
+{
+    struct recompute r = {.g = g, .nvalue = g->nvalue};
+    cvy_status status = CVY_OK;
+    const size_t n = (size_t)g->nvalue + 1;
+    CVY_TRY_OUT(cvy_mem_alloc(n, &r.chain));
+    CVY_TRY_OUT(cvy_mem_alloc(n, &r.read_back));
+    CVY_TRY_OUT(cvy_mem_alloc(n * sizeof *r.again, &r.again));
+    find_chains(&r);
+    CVY_TRY_OUT(replace_sources(&r));
+    CVY_TRY_OUT(cvy_graph_verify(g));
+    *done_out = r.done;
+out:
+    cvy_mem_free(&r.chain);
+    cvy_mem_free(&r.read_back);
+    cvy_mem_free(&r.again);
+    return status;
+}
