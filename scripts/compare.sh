@@ -1,40 +1,126 @@
 #!/bin/sh
-# compare.sh PEER [ROUNDS [MODEL:BATCH ...]]: convoy bench and another trainer's benchmark in turns, with the ratio round by round.
+# compare.sh: convoy and other trainers on the same networks, in turns, on this machine: the table of figures in README.md.
 #
-# PEER is a command in which NET and BATCH stand for the network and the batch, and which prints JSON with "images_per_s_mean", for example
-#     sh scripts/compare.sh 'python3 pytorch_bench.py --net NET --batch BATCH' 5 hep-cnn:16 vgg-a:16
-# Prints a row for each round, then the medians with the least and largest ratio. Run nothing else meanwhile.
+#     sh scripts/compare.sh --pytorch PYTHON [--tensorflow PYTHON] [--rounds 5] [--mode train|forward] [--dtype f32|bf16] [NET:BATCH ...]
+#
+# PYTHON is an interpreter that has the package (scripts/peer_pytorch.py, scripts/peer_tensorflow.py). --variants 'eager channels_last' names what of
+# PyTorch is tried, the fastest counts; --peer 'COMMAND' adds one more trainer, with NET, BATCH, MODE, DTYPE and THREADS in it to be replaced, which
+# prints JSON as those scripts do; --threads T, --seconds S for each run, --build DIR of convoy.
+#
+# In each round every trainer runs each network once, so that all see the same machine. A row has the medians of the rounds, and the ratio of convoy to
+# the fastest peer, taken round by round: median, least and largest. A peer whose parameters or multiply-adds are more than 1 % from convoy's did other
+# work: it is named, and gets no ratio. Run nothing else meanwhile.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_env.sh
-peer=${1:?usage: compare.sh 'PEER COMMAND with NET and BATCH' [ROUNDS [MODEL:BATCH ...]]}
-rounds=${2:-3}
-[ $# -gt 2 ] && shift 2 || set -- cifar-convnet:128 hep-cnn:16 alexnet-v2:64 vgg-a:16
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+
+rounds=3 mode=train dtype=f32 seconds=6 build=build/release variants='eager channels_last'
 threads=${OMP_NUM_THREADS:-$(getconf _NPROCESSORS_ONLN)}
+pytorch= tensorflow= peer=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --rounds | --mode | --dtype | --seconds | --build | --variants | --threads | --pytorch | --tensorflow | --peer)
+        [ $# -ge 2 ] || usage
+        name=${1#--}
+        eval "$name=\$2"
+        shift 2 ;;
+    -*) usage ;;
+    *) break ;;
+    esac
+done
+[ -n "$pytorch$tensorflow$peer" ] || usage
+[ $# -gt 0 ] || set -- hep-cnn:16 vgg-a:16 overfeat:32 googlenet-bn:32 inception-v3:16 resnet-50:16 alexnet-v2:64 cifar-convnet:128
+[ -x "$build/convoy" ] || { echo "compare: there is no $build/convoy; build it, or name its folder with --build" >&2; exit 1; }
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 
-# The number behind "KEY": in JSON on standard input.
-field() { sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p" | head -n 1; }
+# The number behind "KEY": in JSON; 0 where there is none.
+field() {
+    value=$(printf '%s\n' "$2" | sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p" | tail -n 1)
+    echo "${value:-0}"
+}
+
+# run WHO COMMAND...: one row: round, network, batch, who, images/s, parameters, multiply-adds, peak memory in GB.
+run() {
+    who=$1
+    shift
+    if ! json=$("$@" 2>/dev/null); then
+        echo "compare: $who fails on $net, batch $batch: $*" >&2
+        return 0
+    fi
+    speed=$(field images_per_s_mean "$json")
+    [ "$speed" != 0 ] || speed=$(field images_per_s "$json")
+    memory=$(field peak_rss_gb "$json")
+    [ "$memory" != 0 ] || memory=$(field peak_rss_bytes "$json" | awk '{ print $1 / 1e9 }')
+    echo "$round $net $batch $who $speed $(field parameters "$json") $(field macs "$json") $memory" >>"$rows"
+    echo "round $round: $net batch $batch: $who $speed images/s" >&2
+}
+
+# What convoy does by itself: as many steps as take five seconds.
+ours() {
+    "$build/convoy" bench --model "$net" --batch "$batch" --mode "$mode" --dtype "$dtype" --threads "$threads" --json
+}
 
 round=1
 while [ "$round" -le "$rounds" ]; do
     for job in "$@"; do
         net=${job%:*} batch=${job#*:}
-        ours=$(build/release/convoy bench --model "$net" --batch "$batch" --threads "$threads" --json | field images_per_s)
-        theirs=$(sh -c "$(printf '%s' "$peer" | sed "s/NET/$net/g; s/BATCH/$batch/g")" 2>/dev/null | field images_per_s_mean)
-        echo "$net $batch $ours $theirs" | awk '{printf "%-16s batch %4d   convoy %9.2f   peer %9.2f   ratio %.2f\n", $1, $2, $3, $4, $3 / $4}'
-        echo "$net $batch $ours $theirs" >>"$rows"
+        common="--net $net --batch $batch --mode $mode --dtype $dtype --threads $threads --seconds $seconds"
+        run convoy ours
+        for variant in ${pytorch:+$variants}; do
+            # shellcheck disable=SC2086
+            run pytorch "$pytorch" scripts/peer_pytorch.py $common --variant "$variant"
+        done
+        # shellcheck disable=SC2086
+        [ -z "$tensorflow" ] || run tensorflow "$tensorflow" scripts/peer_tensorflow.py $common
+        [ -z "$peer" ] || run peer sh -c "$(printf '%s' "$peer" | sed "s/NET/$net/g; s/BATCH/$batch/g; s/MODE/$mode/g; s/DTYPE/$dtype/g; s/THREADS/$threads/g")"
     done
     round=$((round + 1))
 done
 
-echo
+printf '%s, %s, %s threads: images/s, medians of %s rounds in turns\n\n' "$mode" "$dtype" "$threads" "$rounds"
+printf '| network, batch | convoy | pytorch | tensorflow | peer | ratio (range) | M parameters | M multiply-adds | peak GB |\n|---|---|---|---|---|---|---|---|---|\n'
 for job in "$@"; do
-    awk -v net="${job%:*}" '
-        function median(a, n,   i, j, t) { for (i = 2; i <= n; i++) for (j = i; j > 1 && a[j] < a[j-1]; j--) { t = a[j]; a[j] = a[j-1]; a[j-1] = t }
-                                           return n % 2 ? a[(n + 1) / 2] : (a[n / 2] + a[n / 2 + 1]) / 2 }
-        $1 == net { n++; x[n] = $3; y[n] = $4; r[n] = $3 / $4; batch = $2 }
-        END { printf "%-16s batch %4d   convoy %9.2f   peer %9.2f   ratio %.2f", net, batch, median(x, n), median(y, n), median(r, n)
-              printf " (%.2f to %.2f in %d rounds)\n", r[1], r[n], n }' "$rows"
+    awk -v net="${job%:*}" -v batch="${job#*:}" '
+        function median(a, n,   i, j, t) {
+            for (i = 2; i <= n; i++) for (j = i; j > 1 && a[j] < a[j - 1]; j--) { t = a[j]; a[j] = a[j - 1]; a[j - 1] = t }
+            return n % 2 ? a[(n + 1) / 2] : (a[n / 2] + a[n / 2 + 1]) / 2
+        }
+        function middle(who,   i, n, list) {
+            for (i = 1; i <= rounds; i++) if ((i, who) in speed) list[++n] = speed[i, who]
+            return n ? sprintf("%.4g", median(list, n)) : "-"
+        }
+        function apart(a, b) { return a > 0 && b > 0 && (a > 1.01 * b || b > 1.01 * a) }
+        $2 == net && $3 == batch {
+            if ($1 > rounds) rounds = $1
+            if (!(($1, $4) in speed) || $5 > speed[$1, $4]) speed[$1, $4] = $5
+            params[$4] = $6; macs[$4] = $7
+            if ($8 > memory[$4]) memory[$4] = $8
+        }
+        END {
+            split("pytorch tensorflow peer", peer, " ")
+            for (k = 1; k <= 3; k++) {
+                who = peer[k]
+                if (!(who in params)) continue
+                if (apart(params["convoy"], params[who]) || apart(macs["convoy"], macs[who])) note = note "; " who " did other work"
+                else fair[who] = 1
+                if (params[who] == 0) note = note "; work of " who " is not told"
+            }
+            for (i = 1; i <= rounds; i++) {
+                best = 0
+                for (who in fair) if ((i, who) in speed && speed[i, who] > best) { best = speed[i, who]; winner = who }
+                if (best > 0 && (i, "convoy") in speed) ratio[++n] = speed[i, "convoy"] / best
+            }
+            text = "-"
+            if (n) { m = median(ratio, n); text = sprintf("%.2f (%.2f to %.2f)", m, ratio[1], ratio[n]) }
+            printf "| `%s` %s | %s | %s | %s | %s | %s%s |", net, batch, middle("convoy"), middle("pytorch"), middle("tensorflow"), middle("peer"), text, note
+            printf " %.2f", params["convoy"] / 1e6
+            for (k = 1; k <= 3; k++) if (params[peer[k]] > 0) printf ", %.2f", params[peer[k]] / 1e6
+            printf " | %.1f", macs["convoy"] / 1e6
+            for (k = 1; k <= 3; k++) if (macs[peer[k]] > 0) printf ", %.1f", macs[peer[k]] / 1e6
+            printf " | %.2f", memory["convoy"]
+            for (k = 1; k <= 3; k++) if (memory[peer[k]] > 0) printf ", %.2f", memory[peer[k]]
+            print " |"
+        }' "$rows"
 done

@@ -20,17 +20,19 @@ enum { CMD_EXIT_FAULT = 1, CMD_EXIT_USAGE = 2, CMD_EXIT_STOPPED = 75 };
 struct cmd_verb;
 
 typedef struct cmd_line {              /* what was typed */
+    int argc;
+    char **argv;                       /* all of it */
     const struct cmd_verb *verb;
     const char *arg[CMD_ARGS_MAX];
     int narg;
     const char *set[CMD_SETS_MAX];
     int nset;
-    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning;
+    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against;
     cvy_shape input;
     cvy_dtype dtype;
     int64_t classes, batch[CMD_BATCHES_MAX], steps, warmup, threads;
     int nbatch;
-    int resume, json, layers, skip_bad, verbose, explain;
+    int resume, json, layers, skip_bad, verbose, explain, check, sweep;
 } cmd_line;
 
 typedef enum { CMD_FLAG, CMD_TEXT, CMD_NUMBER, CMD_SHAPE, CMD_DTYPE, CMD_SET, CMD_CHOICE, CMD_BATCHES, CMD_PLANNING } cmd_kind;
@@ -53,7 +55,7 @@ typedef struct cmd_verb {
     int (*run)(const cmd_line *line);  /* gives the exit code */
 } cmd_verb;
 
-extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_plan, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report;
+extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report;
 
 /* Rows that several verbs have. */
 #define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file; may be given several times"}
@@ -96,6 +98,16 @@ void cmd_print_json(const char *json);
 int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *line, cvy_context *context));
 /* Whether the launcher started several processes that do not know of each other, and what to do, in text. */
 int cmd_is_split(int nranks, const char *library, char *text, size_t room);
+
+/* ---- cmd_bench.c, cmd_sweep.c ---- */
+/* The head of bench's table, and a row of it (or, with --json, the line). */
+void cmd_bench_head(void);
+void cmd_bench_row(const cmd_line *line, const char *json);
+/* Times every network with every batch that the line names, and gives each one's JSON to `row` on rank 0. Gives the exit code. */
+typedef void (*cmd_row_fn)(void *user, const char *json);
+int cmd_bench_each(const cmd_line *line, cvy_context *context, cmd_row_fn row, void *user);
+/* `bench --sweep`. */
+int cmd_sweep(const cmd_line *line);
 
 /* ---- cmd_progress.c ---- */
 typedef struct cmd_progress { int live, silent; double last_s; int dirty; } cmd_progress;

@@ -1,35 +1,53 @@
-/* cmd_bench.c: `convoy bench`: times training or forward steps on made-up data, for a list of networks and batches in one go. */
+/* cmd_bench.c: `convoy bench`: times training or forward steps on made-up data, for a list of networks and batches in one go; or checks them. */
 #include <string.h>
 
 #include "cmd.h"
 
-static void add_row(const char *json)
+/* ---- the table ---- */
+
+static double number(const char *json, const char *key)
 {
-    char text[64];
-    const double peak = cmd_json_number(cmd_json_member(json, "peak_share")), mib = cmd_json_number(cmd_json_member(json, "peak_rss_bytes")) / 1048576;
-    printf("%-16s", cmd_json_text(cmd_json_member(json, "model"), text, sizeof text));
-    printf(" %6.0f", cmd_json_number(cmd_json_member(json, "batch")));
-    printf(" %10.2f", cmd_json_number(cmd_json_member(json, "images_per_s")));
-    printf(" %10.2f", cmd_json_number(cmd_json_member(json, "images_per_s_best")));
-    printf(" %10.3f", cmd_json_number(cmd_json_member(json, "ms_median")));
-    printf(" %8.3f", cmd_json_number(cmd_json_member(json, "ms_sd")));
-    printf(" %9.1f", cmd_json_number(cmd_json_member(json, "gflop_per_s")));
-    printf(" %6.0f", 100 * peak);
-    printf(" %8.2f", 1e-6 * cmd_json_number(cmd_json_member(json, "parameters")));
-    printf(" %9.1f", 1e-6 * cmd_json_number(cmd_json_member(json, "macs")));
-    printf(" %9.0f", mib);
-    printf(" %9.4g\n", cmd_json_number(cmd_json_member(json, "loss_last")));
+    return cmd_json_number(cmd_json_member(json, key));
+}
+
+void cmd_bench_head(void)
+{
+    printf("%-16s %6s %7s %10s %10s %10s %8s %9s %6s %8s %9s %9s %9s\n", "network", "batch", "ranks x", "images/s", "best", "ms median", "ms sd", "GFLOP/s",
+           "% peak", "M params", "M MAC", "MiB peak", "loss");
+}
+
+void cmd_bench_row(const cmd_line *line, const char *json)
+{
+    char model[64], split[32];
+    if (line->json) {
+        printf("%s\n", json);
+    } else {
+        snprintf(split, sizeof split, "%.0fx%.0f", number(json, "ranks"), number(json, "threads"));
+        printf("%-16s %6.0f %7s %10.2f %10.2f %10.3f %8.3f %9.1f %6.0f %8.2f %9.1f %9.0f %9.4g\n",
+               cmd_json_text(cmd_json_member(json, "model"), model, sizeof model), number(json, "batch"), split, number(json, "images_per_s"),
+               number(json, "images_per_s_best"), number(json, "ms_median"), number(json, "ms_sd"), number(json, "gflop_per_s"),
+               100 * number(json, "peak_share"), 1e-6 * number(json, "parameters"), 1e-6 * number(json, "macs"), number(json, "peak_rss_bytes") / 1048576,
+               number(json, "loss_last"));
+    }
     fflush(stdout);
 }
 
-static void add_head(void)
+/* ---- networks and batches ---- */
+
+static int is_list(const cmd_line *line)
 {
-    printf("%-16s %6s %10s %10s %10s %8s %9s %6s %8s %9s %9s %9s\n", "network", "batch", "images/s", "best", "ms median", "ms sd", "GFLOP/s", "% peak",
-           "M params", "M MAC", "MiB peak", "loss");
+    return line->nbatch > 1 || (line->model && strchr(line->model, ',')) || line->sweep;
 }
 
-/* One network at one batch; as one of several it is a row, and a fault of its own does not end the rest. */
-static int bench_one(const cmd_line *line, cvy_context *context, const char *model, int64_t batch, int is_one_of_many)
+/* Of a check: 1 where the plans disagree. */
+static int disagrees(const char *json)
+{
+    char agrees[8] = "";
+    return json && strcmp(cmd_json_text(cmd_json_member(json, "agrees"), agrees, sizeof agrees), "false") == 0;
+}
+
+/* One network at one batch. A fault is said with its name where it is one of several, so that the rest goes on. */
+static int bench_one(const cmd_line *line, cvy_context *context, const char *model, int64_t batch, cmd_row_fn row, void *user)
 {
     const cvy_job_source job = cmd_job(line, line->narg ? line->arg[0] : NULL, NULL);
     const cvy_bench_opts opts = {
@@ -39,41 +57,54 @@ static int bench_one(const cmd_line *line, cvy_context *context, const char *mod
         .planning = line->planning,
     };
     char *json = NULL;
-    const cvy_status status = cvy_run_bench(context, &opts, &json);
-    if (status != CVY_OK && is_one_of_many && status < 0) {
+    const cvy_status status = line->check ? cvy_run_check(context, &opts, line->against, &json) : cvy_run_bench(context, &opts, &json);
+    int code = 0;
+    if (status != CVY_OK && is_list(line) && status < 0) {
         cmd_error("%s, batch %lld: %s", model ? model : line->arg[0], (long long)batch, cvy_error_text());
-        cvy_text_release(&json);
-        return CMD_EXIT_FAULT;
+        code = CMD_EXIT_FAULT;
+    } else if (status != CVY_OK) {
+        code = cmd_outcome(status);
+    } else if (json) {
+        row(user, json);
+        code = disagrees(json) ? CMD_EXIT_FAULT : 0;
     }
-    if (line->json || status != CVY_OK)
-        return cmd_print(status, &json);
-    if (json && is_one_of_many)
-        add_row(json);
-    else if (json)
-        cmd_print_json(json);
     cvy_text_release(&json);
-    return 0;
+    return code;
 }
 
-/* Every network with every batch. The last row's fault is the exit code's. */
-static int bench(const cmd_line *line, cvy_context *context)
+int cmd_bench_each(const cmd_line *line, cvy_context *context, cmd_row_fn row, void *user)
 {
     const char *at = line->model;
-    const int nbatch = line->nbatch ? line->nbatch : 1, many = nbatch > 1 || (at && strchr(at, ','));
+    const int nbatch = line->nbatch ? line->nbatch : 1;
     int code = 0;
-    if (many && !line->json && cvy_context_rank(context) == 0)
-        add_head();
     do {
         char name[128];
         const size_t n = at ? strcspn(at, ",") : 0;
         snprintf(name, sizeof name, "%.*s", (int)n, at ? at : "");
         for (int i = 0; i < nbatch; i++) {
-            const int one = bench_one(line, context, at ? name : NULL, line->batch[i], many);
+            const int one = bench_one(line, context, at ? name : NULL, line->batch[i], row, user);
             code = one ? one : code;
         }
         at = at && at[n] ? at + n + 1 : NULL;
     } while (at);
     return code;
+}
+
+/* Several as rows, a single one with all that is known of it. */
+static void show(void *user, const char *json)
+{
+    const cmd_line *line = user;
+    if (line->json || (is_list(line) && !line->check))
+        cmd_bench_row(line, json);
+    else
+        cmd_print_json(json);
+}
+
+static int bench(const cmd_line *line, cvy_context *context)
+{
+    if (is_list(line) && !line->json && !line->check && cvy_context_rank(context) == 0)
+        cmd_bench_head();
+    return cmd_bench_each(line, context, show, (void *)(uintptr_t)line);
 }
 
 static int run(const cmd_line *line)
@@ -86,7 +117,11 @@ static int run(const cmd_line *line)
         cmd_error("--set overrides keys of a job file: give one; --options sets a network's own");
         return CMD_EXIT_USAGE;
     }
-    return cmd_on_ranks(line, bench);
+    if (line->sweep && (line->threads || line->check || line->trace)) {
+        cmd_error("--sweep tries ranks and threads by itself: leave out %s", line->threads ? "--threads" : line->check ? "--check" : "--trace");
+        return CMD_EXIT_USAGE;
+    }
+    return line->sweep ? cmd_sweep(line) : cmd_on_ranks(line, bench);
 }
 
 static const cmd_option options[] = {
@@ -99,10 +134,13 @@ static const cmd_option options[] = {
     {"--dtype", "f32|bf16|f64", CMD_DTYPE, CMD_FIELD(dtype), "type of weights and activations"},
     {"--steps", "N", CMD_NUMBER, CMD_FIELD(steps), "timed steps; as many as take 5 s, at least 5, if not given"},
     {"--warmup", "N", CMD_NUMBER, CMD_FIELD(warmup), "steps before them; 2 if not given"},
-    {"--kernels", "auto|reference|native|onednn", CMD_CHOICE, CMD_FIELD(kernels), "which kernels may be used"},
+    {"--kernels", "auto|reference|native|onednn|direct", CMD_CHOICE, CMD_FIELD(kernels), "which kernels may be used"},
     {"--passes-off", "LIST", CMD_TEXT, CMD_FIELD(passes_off), "optimising passes to leave out, such as fuse-relu; or all"},
     {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(planning), CMD_PLANNING_HELP},
     {"--trace", "FILE", CMD_TEXT, CMD_FIELD(trace), "writes the last step of all ranks for chrome://tracing or Perfetto"},
+    {"--check", NULL, CMD_FLAG, CMD_FIELD(check), "compares three training steps with the plain plan, all passes off; exit code 1 if they differ by more than rounding"},
+    {"--against", "direct|native|onednn|reference", CMD_CHOICE, CMD_FIELD(against), "kernels of the plain plan; direct, which is all but Winograd, if not given"},
+    {"--sweep", NULL, CMD_FLAG, CMD_FIELD(sweep), "tries every split of the cores into ranks and threads and names the fastest"},
     CMD_OPTION_SET,
     CMD_OPTION_JSON("prints a JSON object a line for each network and batch"),
     CMD_OPTION_THREADS,
@@ -116,6 +154,7 @@ const cmd_verb cmd_bench = {
     .detail = "The plan and the executor are those of `convoy train`; a step includes all gradients, the sums over ranks and the update.\n"
               "images_per_s counts the global batch, over all timed steps; a step takes as long as its slowest rank. peak_share is the speed beside that\n"
               "of a large matrix product in the same run. Of several networks or batches each is a row; one that fails is named, and the next goes on.\n"
+              "--sweep runs under mpiexec with a rank a core (alone it starts mpiexec, or what CONVOY_MPIEXEC names): R ranks of T threads work, the others sleep.\n"
               "`convoy time` shows where a step's time goes.",
     .options = options, .narg_max = 1, .run = run,
 };

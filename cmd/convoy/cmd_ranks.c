@@ -11,7 +11,7 @@
 
 #include <convoy/mpi.h>
 
-#include "cmd.h"
+#include "cmd_mpi.h"
 
 static void leave_together(void *user, cvy_status status, const char *text)
 {
@@ -27,8 +27,7 @@ static void leave_together(void *user, cvy_status status, const char *text)
     MPI_Abort(MPI_COMM_WORLD, CMD_EXIT_FAULT);
 }
 
-/* Processes that the launcher says it started together, 0 if it says nothing. */
-static int launched(const char **by_out)
+int cmd_launched(const char **by_out)
 {
     static const struct { const char *variable, *launcher; } known[] = {
         {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpiexec"},
@@ -47,7 +46,7 @@ static int launched(const char **by_out)
 int cmd_is_split(int nranks, const char *library, char *text, size_t room)
 {
     const char *by = NULL;
-    const int n = launched(&by);
+    const int n = cmd_launched(&by);
     if (nranks != 1 || n <= 1)
         return 0;
     snprintf(text, room,
@@ -88,26 +87,44 @@ static void warn_of_idle_cores(void)
                 CPU_COUNT(&mine), CPU_COUNT(&all));
 }
 
-static int with_context(const cmd_line *line, int (*body)(const cmd_line *, cvy_context *))
+int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, cmd_body_fn body, void *user)
 {
-    const cvy_context_opts opts = {.size = sizeof opts, .threads = (int)line->threads, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
+    const cvy_context_opts opts = {.size = sizeof opts, .threads = threads, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
                                    .fatal = leave_together};
     cvy_context *context = NULL;
-    warn_of_idle_cores();
-    const cvy_status status = cvy_context_create_mpi(MPI_COMM_WORLD, &opts, &context);
-    const int code = status == CVY_OK ? body(line, context) : cmd_outcome(status);
+    const cvy_status status = cvy_context_create_mpi(comm, &opts, &context);
+    const int code = status == CVY_OK ? body(line, context, user) : cmd_outcome(status);
     cvy_context_destroy(&context);
     return code;
 }
 
+struct plain { int (*body)(const cmd_line *line, cvy_context *context); };
+
+static int run_plain(const cmd_line *line, cvy_context *context, void *plain)
+{
+    return ((const struct plain *)plain)->body(line, context);
+}
+
+static int run_in_world(const cmd_line *line, void *plain)
+{
+    warn_of_idle_cores();
+    return cmd_on_comm(line, MPI_COMM_WORLD, (int)line->threads, run_plain, plain);
+}
+
 int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *, cvy_context *))
+{
+    struct plain plain = {body};
+    return cmd_in_mpi(line, run_in_world, &plain);
+}
+
+int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *user), void *user)
 {
     int provided = 0;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
         cmd_error("MPI does not start");
         return CMD_EXIT_FAULT;
     }
-    const int split = check_launch(), code = split ? split : with_context(line, body);
+    const int split = check_launch(), code = split ? split : body(line, user);
     fflush(stdout);
     MPI_Finalize();
     return code;

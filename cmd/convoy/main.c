@@ -6,7 +6,7 @@
 #include "cmd.h"
 
 static const cmd_verb *const verbs[] = {
-    &cmd_train, &cmd_test, &cmd_predict, &cmd_bench, &cmd_plan, &cmd_pack, &cmd_inspect, &cmd_report, &cmd_models, &cmd_keys, &cmd_info,
+    &cmd_train, &cmd_test, &cmd_predict, &cmd_bench, &cmd_time, &cmd_plan, &cmd_pack, &cmd_inspect, &cmd_report, &cmd_models, &cmd_keys, &cmd_info,
 };
 
 static void help(void)
@@ -55,6 +55,8 @@ int main(int argc, char **argv)
                 cmd_help(verb);
             return 0;
         }
+    line.argc = argc;
+    line.argv = argv;
     const int code = cmd_parse(verb, argc - 2, argv + 2, &line);
     return code ? code : verb->run(&line);
 }

@@ -1,5 +1,5 @@
 /*
- * convoy/run.h: whole runs from a job file, as the command makes them: train, test, predict, bench, plan; and data: pack, inspect; and the report.
+ * convoy/run.h: whole runs from a job file, as the command makes them: train, test, predict, bench, time, plan; and data: pack, inspect; and the report.
  *
  * Each call is what the command's verb of the same name does, so a C program can do all that the command can. Texts that a call returns are released
  * with cvy_text_release(). Collective calls are made by all ranks of the context with equal arguments; all return the same status.
@@ -100,6 +100,24 @@ typedef struct cvy_bench_opts {
  * Collective: yes. Errors: CVY_E_CONFIG, CVY_E_SHAPE, CVY_E_MEMORY (what is needed and what batch would fit); another call may follow a fault.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts, char **json_out);
+
+/**
+ * cvy_run_time - where a step's time goes, layer by layer; arguments and steps as cvy_run_bench()
+ * @how: "table" or "json" (layers, totals by operator, and each instruction of the plan)
+ * @text_out: medians over the timed steps, of rank 0 (NULL on others)
+ *
+ * Collective: yes. Errors: as cvy_run_bench().
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_time(cvy_context *context, const cvy_bench_opts *opts, const char *how, char **text_out);
+
+/**
+ * cvy_run_check - compare three training steps with those of the plain plan: every pass off, one kind of kernels
+ * @against: "direct" (NULL: all but Winograd), "native", "onednn" or "reference": the plain plan's kernels
+ * @json_out: largest relative differences of a loss, of all weights, and of their change over the steps, each with its bound; "agrees" (rank 0; NULL on others)
+ *
+ * That the plans disagree is no fault of the call. Collective: yes. Errors: as cvy_run_bench(), CVY_E_ARGUMENT for forward steps.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_check(cvy_context *context, const cvy_bench_opts *opts, const char *against, char **json_out);
 
 /** The plan of a job without training: @how "table" (layers, shapes, parameters, flop, memory to the byte), "json", "text", "dot" or "explain". Collective: yes; text on rank 0. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file, const char *how, char **text_out);

@@ -4,7 +4,8 @@
  * Sample i has class i mod classes; its x is the class's pattern (random values on a coarse grid, held constant
  * between) plus noise, so a network can learn it. With targets > 0 there are no classes: y is a fixed random linear map
  * of the pattern's coarse values, which a regression can learn. Everything is a function of (seed, number): nothing is
- * stored but the patterns.
+ * stored but the patterns and a stretch of noise, from which each row of a sample takes a piece at a place of its own, so
+ * that making a sample costs little more than writing it and a training step is not held up.
  */
 #include "data/data_reader.h"
 
@@ -30,14 +31,20 @@ static const cvy_option synthetic_opts[] = {
     {0},
 };
 
-enum { GRID = 4 }; /* coarse cells along each spatial axis */
+enum {
+    GRID = 4,      /* coarse cells along each spatial axis */
+    NOISE = 65536, /* places in the stretch of noise */
+};
 
 struct synthetic {
     struct synthetic_opts o;
     cvy_shape shape;
-    int64_t elems, ncell; /* cells of one pattern */
-    float *cell;          /* [classes or 64, ncell] */
-    float *map;           /* [targets, ncell] */
+    int64_t elems, ncell;  /* cells of one pattern */
+    int64_t nrow, row;     /* a sample's rows along its last axis, and their length */
+    int32_t *cell_in_row;  /* [row]: position -> cell, counted from the row's first */
+    float *cell;           /* [classes or 64, ncell] */
+    float *map;            /* [targets, ncell] */
+    float *noise;          /* [NOISE + row], uniform: a network cannot tell it from a Gaussian */
 };
 
 static int synthetic_probe(const char *path)
@@ -48,6 +55,27 @@ static int synthetic_probe(const char *path)
 static int64_t npattern(const struct synthetic *s)
 {
     return s->o.targets ? 64 : s->o.classes;
+}
+
+/* Where a row's positions lie in the pattern, and the noise. */
+static cvy_status make_rows(struct synthetic *s, cvy_pool *pool)
+{
+    const cvy_rng rng = cvy_rng_make((uint64_t)s->o.seed, "synthetic.noise", 0, 0);
+    const double width = s->o.noise * sqrt(12.0);
+    const int is_vector = s->shape.ndim == 1;
+    s->row = s->shape.dim[s->shape.ndim - 1];
+    s->nrow = s->elems / s->row;
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)s->row * sizeof *s->cell_in_row, &s->cell_in_row));
+    CVY_TRY(cvy_pool_alloc(pool, ((size_t)NOISE + (size_t)s->row) * sizeof *s->noise, &s->noise));
+    for (int64_t i = 0; i < s->row; i++)
+        s->cell_in_row[i] = (int32_t)(is_vector ? i : i * GRID / s->row);
+    uint32_t word[4] = {0};
+    for (int64_t i = 0; i < NOISE + s->row; i++) {
+        if (i % 4 == 0)
+            cvy_rng_block(&rng, (uint64_t)(i / 4), word);
+        s->noise[i] = (float)(width * ((double)(word[i % 4] >> 8) * 0x1p-24 - 0.5));
+    }
+    return CVY_OK;
 }
 
 static cvy_status synthetic_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
@@ -65,6 +93,9 @@ static cvy_status synthetic_open(const cvy_reader_args *args, cvy_reader_info *i
     for (int i = 0; i < s->shape.ndim; i++)
         CVY_TRY(cvy_size_mul(bytes, (size_t)s->shape.dim[i], &bytes));
     s->elems = cvy_shape_elems(&s->shape);
+    CVY_CHECK(s->shape.dim[s->shape.ndim - 1] <= INT32_MAX / 2, CVY_E_CONFIG, "synthetic shape ends in %lld, expected at most %d",
+              (long long)s->shape.dim[s->shape.ndim - 1], INT32_MAX / 2);
+    CVY_TRY(make_rows(s, info->pool));
     CVY_TRY(cvy_size_mul((size_t)npattern(s) * sizeof(float), (size_t)s->ncell, &bytes));
     CVY_TRY(cvy_pool_alloc(info->pool, bytes, &s->cell));
     const cvy_rng rng = cvy_rng_make((uint64_t)s->o.seed, "synthetic.pattern", 0, 0);
@@ -92,18 +123,16 @@ static cvy_status synthetic_label(void *state, int64_t number, int32_t *label_ou
     return CVY_OK;
 }
 
-/* The coarse pattern spread over the sample: element -> cell, axis by axis. */
-static void spread(const struct synthetic *s, const float *cell, float *x)
+/* The first cell of a row of the pattern: all axes but the last, innermost first. A vector is one row of as many cells. */
+static int64_t first_cell(const struct synthetic *s, int64_t row)
 {
-    for (int64_t i = 0; i < s->elems; i++) {
-        int64_t rest = i, at = 0, weight = 1;
-        for (int d = s->shape.ndim - 1; d > 0; d--) {
-            at += rest % s->shape.dim[d] * GRID / s->shape.dim[d] * weight;
-            weight *= GRID;
-            rest /= s->shape.dim[d];
-        }
-        x[i] = cell[rest * weight + at];
+    int64_t at = 0, weight = s->shape.ndim > 1 ? GRID : 1;
+    for (int d = s->shape.ndim - 2; d > 0; d--) {
+        at += row % s->shape.dim[d] * GRID / s->shape.dim[d] * weight;
+        weight *= GRID;
+        row /= s->shape.dim[d];
     }
+    return row * weight + at;
 }
 
 static cvy_status synthetic_read(void *state, int64_t number, cvy_raw *raw)
@@ -118,15 +147,11 @@ static cvy_status synthetic_read(void *state, int64_t number, cvy_raw *raw)
     raw->label = pattern;
     const float *cell = s->cell + pattern * s->ncell;
     float *x = raw->x.data;
-    spread(s, cell, x);
-    /* Uniform noise: four words a block of the generator, and a network cannot tell it from a Gaussian. */
     const cvy_rng rng = cvy_rng_make((uint64_t)s->o.seed, "synthetic.noise", 0, (uint64_t)number);
-    const float width = (float)(s->o.noise * sqrt(12.0));
-    uint32_t word[4];
-    for (int64_t i = 0; i < s->elems; i++) {
-        if (i % 4 == 0)
-            cvy_rng_block(&rng, (uint64_t)(i / 4), word);
-        x[i] += width * ((float)(word[i % 4] >> 8) * 0x1p-24f - 0.5f);
+    for (int64_t r = 0; r < s->nrow; r++, x += s->row) {
+        const float *base = cell + first_cell(s, r), *noise = s->noise + cvy_rng_u32(&rng, (uint64_t)r) % NOISE;
+        for (int64_t i = 0; i < s->row; i++)
+            x[i] = base[s->cell_in_row[i]] + noise[i];
     }
     CVY_TRY(cvy_bytes_need(&raw->y, (size_t)s->o.targets * sizeof(float)));
     for (int64_t t = 0; t < s->o.targets; t++) {

@@ -69,7 +69,7 @@ typedef struct cvy_unit {              /* one graph with its kernels chosen */
     int ncall, call_room;
 } cvy_unit;
 
-typedef enum { CVY_KERNELS_AUTO, CVY_KERNELS_REFERENCE, CVY_KERNELS_NATIVE, CVY_KERNELS_ONEDNN } cvy_kernels;
+typedef enum { CVY_KERNELS_AUTO, CVY_KERNELS_REFERENCE, CVY_KERNELS_NATIVE, CVY_KERNELS_ONEDNN, CVY_KERNELS_DIRECT } cvy_kernels;
 
 /* Times measured on this machine: plan_wisdom.h. */
 typedef struct cvy_wisdom cvy_wisdom;

@@ -179,6 +179,7 @@ static int allowed(const cvy_kernel_def *kernel, cvy_kernels kernels)
 {
     switch (kernels) {
     case CVY_KERNELS_REFERENCE: return 0;
+    case CVY_KERNELS_DIRECT: return !strstr(kernel->name, "winograd");
     case CVY_KERNELS_NATIVE: return strncmp(kernel->name, "native.", 7) == 0;
     default: return 1;
     }

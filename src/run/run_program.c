@@ -43,7 +43,7 @@ static cvy_status check_passes(const char *off)
 
 static cvy_status parse_kernels(const char *text, cvy_kernels *out)
 {
-    static const char *const names[] = {"auto", "reference", "native", "onednn"};
+    static const char *const names[] = {"auto", "reference", "native", "onednn", "direct"};
     *out = CVY_KERNELS_AUTO;
     if (!text)
         return CVY_OK;
@@ -52,7 +52,7 @@ static cvy_status parse_kernels(const char *text, cvy_kernels *out)
             *out = (cvy_kernels)i;
             return CVY_OK;
         }
-    return cvy_error_set(CVY_E_CONFIG, "kernels: '%s' is none of auto, reference, native, onednn", text);
+    return cvy_error_set(CVY_E_CONFIG, "kernels: '%s' is none of auto, reference, native, onednn, direct", text);
 }
 
 static cvy_status read_choices(cvy_program *p)

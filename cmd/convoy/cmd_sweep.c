@@ -1,0 +1,177 @@
+/*
+ * cmd_sweep.c: `convoy bench --sweep`: how many ranks with how many threads are fastest on these nodes, found by trying.
+ *
+ * One mpiexec starts as many ranks as a node has cores. For each split of the cores, R ranks a node take part in a communicator of their own with the
+ * threads that are then theirs; the others sleep. Started without a launcher it starts mpiexec in its place, before MPI is there.
+ */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd_mpi.h"
+
+#define RESULTS_MAX 256
+
+struct result { char model[64]; double batch, ranks, threads, images_per_s; };
+
+struct sweep {
+    const cmd_line *line;
+    struct result result[RESULTS_MAX];
+    int count;
+};
+
+/* ---- starting ---- */
+
+/* Becomes mpiexec with as many ranks as there are cores. Comes back with 0 where one process is all that it takes, or with a fault. */
+static int launch(const cmd_line *line)
+{
+    enum { WORDS_MAX = 1024 };
+    static const char *const unbound[] = {"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy", "HYDRA_BINDING"};
+    const char *launcher = getenv("CONVOY_MPIEXEC") ? getenv("CONVOY_MPIEXEC") : "mpiexec", *word[WORDS_MAX + 8];
+    char self[1024], cores[16];
+    cpu_set_t mine;
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    int count = 0;
+    CPU_ZERO(&mine);
+    if (n <= 0 || line->argc > WORDS_MAX || sched_getaffinity(0, sizeof mine, &mine) != 0 || CPU_COUNT(&mine) < 2)
+        return 0;
+    self[n] = '\0';
+    snprintf(cores, sizeof cores, "%d", CPU_COUNT(&mine));
+    const char *const head[] = {launcher, "-n", cores, self};
+    for (int i = 0; i < CMD_COUNT(head); i++)
+        word[count++] = head[i];
+    for (int i = 1; i < line->argc; i++)
+        word[count++] = line->argv[i];
+    word[count] = NULL;
+    for (int i = 0; i < CMD_COUNT(unbound); i++)       /* ranks move as the sweep wants, whatever the launcher would tie them to */
+        setenv(unbound[i], "none", 0);
+    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);   /* it counts cores, we count hardware threads */
+    execvp(launcher, (char *const *)word);
+    cmd_error("%s does not start: give the sweep its ranks yourself, one a core: mpiexec -n %s convoy bench --sweep ..., or name a launcher in"
+              " CONVOY_MPIEXEC", launcher, cores);
+    return CMD_EXIT_FAULT;
+}
+
+/* ---- ranks that sleep ---- */
+
+/* A barrier that does not spin: who waits leaves the cores to those who work. */
+static void meet(MPI_Comm all)
+{
+    const struct timespec nap = {.tv_nsec = 2000000};
+    MPI_Request request;
+    int done = 0;
+    MPI_Ibarrier(all, &request);
+    for (MPI_Test(&request, &done, MPI_STATUS_IGNORE); !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE))
+        nanosleep(&nap, NULL);
+}
+
+/* Every rank may use all cores that the launcher gave to the node's ranks. Returns their number, the smallest of all nodes. */
+static int share_cores(MPI_Comm node)
+{
+    cpu_set_t mine;
+    int cores = 1;
+    CPU_ZERO(&mine);
+    if (sched_getaffinity(0, sizeof mine, &mine) == 0) {
+        MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
+        if (sched_setaffinity(0, sizeof mine, &mine) == 0)
+            cores = CPU_COUNT(&mine);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &cores, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return cores;
+}
+
+/* ---- results ---- */
+
+static void add_result(void *user, const char *json)
+{
+    struct sweep *s = user;
+    struct result r = {.batch = cmd_json_number(cmd_json_member(json, "batch")), .ranks = cmd_json_number(cmd_json_member(json, "ranks")),
+                       .threads = cmd_json_number(cmd_json_member(json, "threads"))};
+    cmd_json_text(cmd_json_member(json, "model"), r.model, sizeof r.model);
+    r.images_per_s = 1e3 * r.batch / cmd_json_number(cmd_json_member(json, "ms_median"));
+    if (s->count < RESULTS_MAX)
+        s->result[s->count++] = r;
+    cmd_bench_row(s->line, json);
+}
+
+/* The fastest split of each network and batch, with the others behind it. */
+static void print_best(const struct sweep *s)
+{
+    for (int i = 0; i < s->count; i++) {
+        const struct result *first = &s->result[i], *best = first;
+        int seen = 0;
+        for (int k = 0; k < s->count; k++) {
+            const struct result *r = &s->result[k];
+            const int same = strcmp(r->model, first->model) == 0 && r->batch == first->batch;
+            seen |= same && k < i;
+            best = same && r->images_per_s > best->images_per_s ? r : best;
+        }
+        if (seen)
+            continue;
+        if (s->line->json)
+            printf("{\"model\": \"%s\", \"batch\": %.0f, \"best_ranks\": %.0f, \"best_threads\": %.0f, \"images_per_s\": %.6g}\n", best->model, best->batch,
+                   best->ranks, best->threads, best->images_per_s);
+        else
+            printf("best for %s, batch %.0f: %.0f rank%s of %.0f thread%s, %.2f images/s\n", best->model, best->batch, best->ranks, best->ranks > 1 ? "s" : "",
+                   best->threads, best->threads > 1 ? "s" : "", best->images_per_s);
+    }
+}
+
+/* ---- the sweep ---- */
+
+static int bench(const cmd_line *line, cvy_context *context, void *sweep)
+{
+    return cmd_bench_each(line, context, add_result, sweep);
+}
+
+/* One split: ranks whose place on their node is below nranks take part. */
+static int try_split(struct sweep *s, int node_rank, int nranks, int threads)
+{
+    const int takes_part = node_rank < nranks;
+    MPI_Comm part = MPI_COMM_NULL;
+    int code = 0, rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, rank, &part);
+    if (takes_part) {
+        code = cmd_on_comm(s->line, part, threads, bench, s);
+        MPI_Comm_free(&part);
+    }
+    meet(MPI_COMM_WORLD);
+    return code;
+}
+
+static int sweep(const cmd_line *line, void *user)
+{
+    static struct sweep s;
+    MPI_Comm node = MPI_COMM_NULL;
+    int rank = 0, node_rank = 0, node_size = 1, code = 0;
+    (void)user;
+    s = (struct sweep){.line = line};
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &node_rank);
+    MPI_Comm_size(node, &node_size);
+    MPI_Allreduce(MPI_IN_PLACE, &node_size, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    const int cores = share_cores(node);
+    if (rank == 0 && !line->json)
+        cmd_bench_head();
+    for (int n = 1; n <= node_size && n <= cores; n++)
+        if (cores % n == 0) {
+            const int one = try_split(&s, node_rank, n, cores / n);
+            code = one ? one : code;
+        }
+    if (rank == 0)
+        print_best(&s);
+    MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Comm_free(&node);
+    return code;
+}
+
+int cmd_sweep(const cmd_line *line)
+{
+    const char *by = NULL;
+    const int code = cmd_launched(&by) ? 0 : launch(line);
+    return code ? code : cmd_in_mpi(line, sweep, NULL);
+}

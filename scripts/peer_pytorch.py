@@ -1,0 +1,142 @@
+"""PyTorch on the networks that convoy is measured on: the peer's side of scripts/compare.sh.
+
+Needs PyTorch and torchvision in an environment of their own; convoy neither builds with them nor is tested by this.
+usage: peer_pytorch.py --net NAME --batch N [--mode train|forward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
+Prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
+fully connected layers in a sample's forward pass.
+"""
+import argparse, json, resource, time
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+def conv_relu(c_in, c_out, k, stride=1, pad=0):
+    return [nn.Conv2d(c_in, c_out, k, stride, pad), nn.ReLU(True)]
+
+
+def classifier(c_in, *widths):
+    layers = []
+    for i, w in enumerate(widths):
+        layers.append(nn.Linear(c_in, w))
+        if i + 1 < len(widths):
+            layers.append(nn.ReLU(True))
+        c_in = w
+    return layers
+
+
+def alexnet_v2():
+    return nn.Sequential(*conv_relu(3, 64, 11, 4, 2), nn.MaxPool2d(3, 2), *conv_relu(64, 192, 5, 1, 2), nn.MaxPool2d(3, 2),
+                         *conv_relu(192, 384, 3, 1, 1), *conv_relu(384, 256, 3, 1, 1), *conv_relu(256, 256, 3, 1, 1), nn.MaxPool2d(3, 2),
+                         nn.Flatten(), *classifier(9216, 4096, 4096, 1000)), (3, 224, 224), 1000
+
+
+def overfeat():
+    return nn.Sequential(*conv_relu(3, 96, 11, 4), nn.MaxPool2d(2, 2), *conv_relu(96, 256, 5), nn.MaxPool2d(2, 2),
+                         *conv_relu(256, 512, 3, 1, 1), *conv_relu(512, 1024, 3, 1, 1), *conv_relu(1024, 1024, 3, 1, 1), nn.MaxPool2d(2, 2),
+                         nn.Flatten(), *classifier(1024 * 36, 3072, 4096, 1000)), (3, 231, 231), 1000
+
+
+def vgg(plan):
+    layers, c = [], 3
+    for width in plan:
+        if width == "M":
+            layers.append(nn.MaxPool2d(2, 2))
+        else:
+            layers += conv_relu(c, width, 3, 1, 1)
+            c = width
+    return nn.Sequential(*layers, nn.Flatten(), *classifier(512 * 49, 4096, 4096, 1000)), (3, 224, 224), 1000
+
+
+def cifar_convnet():
+    return nn.Sequential(nn.Conv2d(3, 32, 5, 1, 2), nn.MaxPool2d(3, 2, ceil_mode=True), nn.ReLU(True),
+                         *conv_relu(32, 32, 5, 1, 2), nn.AvgPool2d(3, 2, ceil_mode=True),
+                         *conv_relu(32, 64, 5, 1, 2), nn.AvgPool2d(3, 2, ceil_mode=True),
+                         nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 10)), (3, 32, 32), 10
+
+
+def hep_cnn():
+    layers, c = [], 3
+    for _ in range(5):
+        layers += conv_relu(c, 128, 3, 1, 1) + [nn.MaxPool2d(2, 2)]
+        c = 128
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 2)), (3, 224, 224), 2
+
+
+def torchvision_net(name, size, **kw):
+    import torchvision
+    return getattr(torchvision.models, name)(**kw), (3, size, size), 1000
+
+
+M = "M"
+NETS = {
+    "alexnet-v2": alexnet_v2, "overfeat": overfeat, "cifar-convnet": cifar_convnet, "hep-cnn": hep_cnn,
+    "vgg-a": lambda: vgg([64, M, 128, M, 256, 256, M, 512, 512, M, 512, 512, M]),
+    "vgg-19": lambda: vgg([64, 64, M, 128, 128, M] + [256] * 4 + [M] + [512] * 4 + [M] + [512] * 4 + [M]),
+    "resnet-50": lambda: torchvision_net("resnet50", 224), "resnet-101": lambda: torchvision_net("resnet101", 224),
+    "resnet-152": lambda: torchvision_net("resnet152", 224),
+    "googlenet-bn": lambda: torchvision_net("googlenet", 224, aux_logits=False, init_weights=False),
+    "inception-v3": lambda: torchvision_net("inception_v3", 299, aux_logits=False, init_weights=False),
+}
+
+
+def count_macs(net, shape):
+    total = [0]
+
+    def hook(layer, _, out):
+        per_output = layer.weight[0].numel()
+        total[0] += per_output * out[0].numel()
+
+    hooks = [m.register_forward_hook(hook) for m in net.modules() if isinstance(m, (nn.Conv2d, nn.Linear))]
+    net.eval()
+    with torch.no_grad():
+        net(torch.zeros(1, *shape))
+    for h in hooks:
+        h.remove()
+    return total[0]
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--net", required=True, choices=sorted(NETS))
+    p.add_argument("--batch", type=int, required=True)
+    p.add_argument("--mode", choices=["train", "forward"], default="train")
+    p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    p.add_argument("--variant", choices=["eager", "channels_last", "compile"], default="channels_last")
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--seconds", type=float, default=6)
+    a = p.parse_args()
+    torch.set_num_threads(a.threads)
+    net, shape, classes = NETS[a.net]()
+    parameters, macs = sum(w.numel() for w in net.parameters()), count_macs(net, shape)
+    x, y = torch.randn(a.batch, *shape), torch.randint(0, classes, (a.batch,))
+    if a.variant != "eager":
+        net, x = net.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    net.train(a.mode == "train")
+    opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, foreach=True)
+    run = torch.compile(net) if a.variant == "compile" else net
+
+    def step():
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.dtype == "bf16"):
+            if a.mode == "forward":
+                with torch.no_grad():
+                    run(x)
+                return
+            out = run(x)
+        opt.zero_grad(set_to_none=True)
+        F.cross_entropy(out.float(), y).backward()
+        opt.step()
+
+    step(), step()
+    times, start = [], time.perf_counter()
+    while len(times) < 3 or time.perf_counter() - start < a.seconds:
+        t = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - t)
+    print(json.dumps({"peer": "pytorch " + torch.__version__, **vars(a), "images_per_s_mean": round(a.batch * len(times) / sum(times), 2),
+                      "images_per_s_best": round(a.batch / min(times), 2),
+                      "peak_rss_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 3),
+                      "parameters": parameters, "macs": macs}))
+
+
+main()
