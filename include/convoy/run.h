@@ -113,7 +113,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_time(cvy_context *context, const cvy_b
 /**
  * cvy_run_check - compare three training steps with those of the plain plan: every pass off, one kind of kernels
  * @against: "direct" (NULL: all but Winograd), "native", "onednn" or "reference": the plain plan's kernels
- * @json_out: largest relative differences of a loss, of all weights, and of their change over the steps, each with its bound; "agrees" (rank 0; NULL on others)
+ * @json_out: relative differences of the first step: its loss, all weights, and their change, each with its bound; of the later losses; "agrees" (rank 0; NULL on others)
  *
  * That the plans disagree is no fault of the call. Collective: yes. Errors: as cvy_run_bench(), CVY_E_ARGUMENT for forward steps.
  */

