@@ -33,6 +33,7 @@ typedef struct cvy_program_opts {
     int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: 4 MiB */
     const char *plan_file;    /* a plan.json whose kernel choices are taken again, or NULL */
     const char *planning;     /* how kernels are chosen: "estimate" (NULL: by preference, and by what wisdom there is), "measure", "patient" */
+    int precise;              /* 1: no algorithm that rounds more than the plain sum: no Winograd convolutions */
     const char *wisdom;       /* file of measured times, or "off"; NULL: $CONVOY_WISDOM, else a file of this machine in ~/.cache/convoy */
     int64_t memory_limit;     /* bytes of tensor memory for this program on each rank, 0: none; see cvy_program_plan() */
 } cvy_program_opts;

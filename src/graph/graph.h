@@ -160,6 +160,7 @@ typedef struct cvy_graph {
     int training;                      /* dropout drops, batch norm uses the batch's statistics */
     cvy_dtype dtype;                   /* of activations and their gradients: f32, f64 or bf16 */
     int64_t bn_group;                  /* batch_norm.group in samples; 0: the whole micro-batch; -1: the rank's share */
+    int precise;                       /* no kernel that rounds more than the plain sum does */
     uint64_t seed;
     cvy_node **node;
     int nnode, node_room;
@@ -176,6 +177,7 @@ typedef struct cvy_graph_opts {
     int training;
     cvy_dtype dtype;
     int64_t bn_group;
+    int precise;
     uint64_t seed;
 } cvy_graph_opts;
 

@@ -13,7 +13,7 @@ cvy_status cvy_graph_create(cvy_vars *vars, const cvy_graph_opts *opts, cvy_grap
     CVY_TRY(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_pool_alloc(pool, sizeof *g, &g));
     *g = (cvy_graph){.pool = pool, .vars = vars, .batch = opts->batch, .training = opts->training, .dtype = opts->dtype,
-                     .bn_group = opts->bn_group, .seed = opts->seed};
+                     .bn_group = opts->bn_group, .precise = opts->precise, .seed = opts->seed};
     CVY_TRY_OUT(cvy_pool_strdup(pool, opts->name ? opts->name : "graph", &g->name));
     *out = g;
     return CVY_OK;

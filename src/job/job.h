@@ -59,7 +59,7 @@ struct cvy_job_train {
     double epochs;                     /* 0 where steps are given */
     int64_t steps;                     /* 0 where epochs are given */
     int64_t seed, accumulate;
-    int dtype_word;
+    int dtype_word, precise;
     const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree;
     double clip_norm, clip_value;
     const char *init;

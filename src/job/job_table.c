@@ -38,6 +38,7 @@ static const cvy_option train_rows[] = {
     {"steps", CVY_TYPE_INT, TRAIN(steps), "", "1..", "", "updates of the weights, in place of `epochs`"},
     {"seed", CVY_TYPE_INT, TRAIN(seed), "1", "0..", "", "all random numbers come from this"},
     {"dtype", CVY_TYPE_CHOICE, TRAIN(dtype_word), "f32", "f32|f64|bf16", "", "type of activations; bf16: with weights, sums and statistics in f32, needs AMX or AVX512_BF16; f64 is slow and for checking"},
+    {"precise", CVY_TYPE_BOOL, TRAIN(precise), "false", "", "", "no algorithm that rounds more than the plain sum does: no Winograd convolutions"},
     {"optimizer", CVY_TYPE_TREE, TRAIN(optimizer_tree), "{name: sgd, lr: 0.01, momentum: 0.9}", "", "", "a name or a map, see below"},
     {"schedule", CVY_TYPE_TREE, TRAIN(schedule), "constant", "", "", "how the learning rate goes: a name or a map {name: ..., warmup: ..., options}"},
     {"loss", CVY_TYPE_TREE, TRAIN(loss_tree), "", "", "", "a name, a map or a list of maps, see below; if not given, softmax_cross_entropy for classes, mse for numbers"},

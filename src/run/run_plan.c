@@ -89,7 +89,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph
 static cvy_status build_graph(cvy_program *p, cvy_program_step_info *s, const cvy_batch *batch, cvy_graph **out)
 {
     const cvy_graph_opts opts = {.name = s->model->name, .batch = *batch, .training = s->training, .dtype = p->opts.dtype, .bn_group = p->bn_group,
-                                 .seed = p->opts.seed};
+                                 .precise = p->opts.precise, .seed = p->opts.seed};
     const char *wanted[32];
     cvy_value *value[32] = {0};
     cvy_graph *g = NULL;

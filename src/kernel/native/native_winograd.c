@@ -13,11 +13,11 @@
 
 enum pass { FORWARD, GRAD_SRC, GRAD_WEIGHT };
 enum {
-    CHUNK_FLOATS = 1 << 18, /* of one thread's transformed tiles: 1 MB, half of a core's cache */
-    PANEL_FLOATS = 3 << 16, /* of the weights of a panel that stay beside them */
+    CHUNK_FLOATS = 1 << 18,  /* of one thread's transformed tiles: 1 MB, half of a core's cache */
+    PANEL_FLOATS = 3 << 16,  /* of the weights of a panel that stay beside them */
     WEIGHT_FLOATS = 1 << 22, /* of transformed weights: beyond, chunks are larger so that these are read less often */
-    SUM_TILES = 128,        /* of a chunk of GRAD_WEIGHT */
-    PIECE = 16,             /* tiles of one work item of its transforms */
+    SUM_TILES = 64,          /* of a chunk of GRAD_WEIGHT; twice as many where the weights are large */
+    PIECE = 16,              /* tiles of one work item of its transforms */
     LOCAL = CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_LANES_MAX
 };
 
@@ -49,7 +49,7 @@ struct winograd {
 
 /* ---- tiles ---- */
 
-struct place { /* of one tile */
+struct place {            /* of one tile */
     int64_t sample, y, x; /* in tiles */
 };
 
@@ -90,6 +90,23 @@ static int64_t panel_blocks(const struct winograd *s, int64_t panel)
     return CVY_MIN(2, s->out.blocks - 2 * panel);
 }
 
+/* Distances between points, in floats: an odd number of vectors, so that the points of one tile fall into different sets
+ * of a cache. Of u; of a strip of source tiles; of a chunk of GRAD_WEIGHT's source or ddst tiles. */
+static int64_t u_step(const struct winograd *s)
+{
+    return s->in.blocks * s->out.blocks * s->lanes * s->lanes + s->lanes;
+}
+
+static int64_t strip_step(const struct winograd *s)
+{
+    return (s->in.blocks * s->isa->rows | 1) * s->lanes;
+}
+
+static int64_t chunk_step(const struct winograd *s, const struct side *side)
+{
+    return (side->blocks * s->chunk | 1) * s->lanes;
+}
+
 /* Where u of one block of out's channels begins for in's channel c; points are u_step apart. */
 static float *u_at(const struct winograd *s, int64_t block, int64_t c)
 {
@@ -97,25 +114,28 @@ static float *u_at(const struct winograd *s, int64_t block, int64_t c)
     return s->u + panel * 2 * s->lanes * s->in.blocks * s->lanes + c * width + block % 2 * s->lanes;
 }
 
-static int64_t u_step(const struct winograd *s)
+/* The taps of one channel of in and a block of out, a vector each. */
+static void load_weights(const struct winograd *s, int64_t c, const int64_t *out_at, float *to)
 {
-    return s->in.blocks * s->out.blocks * s->lanes * s->lanes;
+    const int64_t lanes = s->lanes, taps = s->tile->r * s->tile->r, in_at = s->in_at[c];
+    const int side_by_side = in_at >= 0 && out_at[lanes - 1] == out_at[0] + lanes - 1;
+    for (int64_t t = 0; t < taps; t++, to += lanes)
+        if (side_by_side)
+            memcpy(to, s->weight + in_at + out_at[0] + s->tap_at[t], (size_t)lanes * sizeof *to);
+        else
+            for (int64_t l = 0; l < lanes; l++)
+                to[l] = in_at < 0 || out_at[l] < 0 ? 0 : s->weight[in_at + out_at[l] + s->tap_at[t]];
 }
 
 /* Work item: one channel of in. */
 static void transform_weights(int64_t first, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
-    const int64_t lanes = s->lanes, taps = s->tile->r * s->tile->r;
+    const int64_t lanes = s->lanes;
     float local[LOCAL];
     for (int64_t c = first; c < end; c++)
         for (int64_t block = 0; block < s->out.blocks; block++) {
-            const int64_t *out_at = s->out_at + block * lanes;
-            for (int64_t t = 0; t < taps; t++)
-                for (int64_t l = 0; l < lanes; l++)
-                    local[t * lanes + l] = s->in_at[c] < 0 || out_at[l] < 0
-                                               ? 0
-                                               : s->weight[s->in_at[c] + out_at[l] + s->tap_at[t]];
+            load_weights(s, c, s->out_at + block * lanes, local);
             s->tile->weight(local, s->tile->r * lanes, lanes, u_at(s, block, c), u_step(s));
         }
 }
@@ -125,7 +145,7 @@ static void transform_weights(int64_t first, int64_t end, void *arg)
 /* v [strip of `rows` tiles][point][block][rows][lanes] */
 static void chunk_in(const struct winograd *s, int64_t first, int64_t count, float *v)
 {
-    const int64_t rows = s->isa->rows, lanes = s->lanes, step = s->in.blocks * rows * lanes, strip = s->points * step;
+    const int64_t rows = s->isa->rows, lanes = s->lanes, step = strip_step(s), strip = s->points * step;
     if (count % rows != 0)
         memset(v + count / rows * strip, 0, (size_t)strip * sizeof *v);
     for (int64_t block = 0; block < s->in.blocks; block++)
@@ -136,8 +156,7 @@ static void chunk_in(const struct winograd *s, int64_t first, int64_t count, flo
 /* m [panel][strip][point][rows][one or two vectors] of panels p0 .. p1-1 and the strips that v begins with */
 static void chunk_products(const struct winograd *s, int64_t p0, int64_t p1, int64_t strips, const float *v, float *m)
 {
-    const int64_t rows = s->isa->rows, lanes = s->lanes, step = s->in.blocks * rows * lanes,
-                  part = rows * 2 * lanes * s->points;
+    const int64_t rows = s->isa->rows, lanes = s->lanes, step = strip_step(s), part = rows * 2 * lanes * s->points;
     for (int64_t point = 0; point < s->points; point++)
         for (int64_t p = p0; p < p1; p++) {
             const int64_t blocks = panel_blocks(s, p);
@@ -173,7 +192,7 @@ static void chunk_out(const struct winograd *s, int64_t block, int64_t first, in
 static void one_chunk(const struct winograd *s, int64_t first, int64_t count, float *v, float *m)
 {
     const int64_t rows = s->isa->rows, all = (count + rows - 1) / rows, width = 2 * s->lanes,
-                  strip_floats = s->points * s->in.blocks * rows * s->lanes;
+                  strip_floats = s->points * strip_step(s);
     chunk_in(s, first, count, v);
     for (int64_t p = 0; p < s->panels; p += s->group)
         for (int64_t strip = 0; strip < all; strip += s->strips) {
@@ -181,7 +200,8 @@ static void one_chunk(const struct winograd *s, int64_t first, int64_t count, fl
                           tiles = CVY_MIN(count - strip * rows, strips * rows);
             chunk_products(s, p, p_end, strips, v + strip * strip_floats, m);
             for (int64_t block = 2 * p; block < CVY_MIN(2 * p_end, s->out.blocks); block++)
-                chunk_out(s, block, first + strip * rows, tiles, m + (block / 2 - p) * strips * rows * width * s->points);
+                chunk_out(s, block, first + strip * rows, tiles,
+                          m + (block / 2 - p) * strips * rows * width * s->points);
         }
 }
 
@@ -211,14 +231,12 @@ static void transform_ddst(const struct winograd *s, int64_t i, int64_t block, f
     const int64_t lanes = s->lanes, panel = block / 2, width = panel_blocks(s, panel) * lanes;
     const int m = s->tile->m;
     float local[LOCAL];
-    const float *from = local;
-    int64_t row = m * lanes;
-    const float *plane = s->out_data + (p.sample * s->out.blocks + block) * s->out.h * s->out.w * lanes;
-    s->isa->load_edge(plane, s->out.h, s->out.w, p.y * m, p.x * m, m, local);
+    int64_t row = 0;
+    const float *from = tile_values(s, s->out_data, &s->out, p.sample, block, p.y * m, p.x * m, m, local, &row);
     if (s->has_bias)
-        s->isa->add_up(local, m * m, sum);
+        s->isa->add_up(from, row, m, sum);
     s->tile->ddst(from, row, lanes, d + panel * 2 * lanes * s->chunk + i * width + block % 2 * lanes,
-                  s->out.blocks * lanes * s->chunk);
+                  chunk_step(s, &s->out));
 }
 
 /* Work item: one block of in or out, one piece of the chunk. v [point][block][tile][lanes] */
@@ -228,11 +246,11 @@ static void transform_piece(int64_t begin, int64_t end, void *arg)
     const int64_t lanes = s->lanes, npieces = pieces(s);
     float *v = s->rest, *d = v + s->v_floats, *sums = d + s->m_floats;
     for (int64_t item = begin; item < end; item++) {
-        const int64_t block = item / npieces, piece = item % npieces, last = CVY_MIN(s->chunk_tiles, (piece + 1) * PIECE);
+        const int64_t block = item / npieces, piece = item % npieces,
+                      last = CVY_MIN(s->chunk_tiles, (piece + 1) * PIECE);
         for (int64_t i = piece * PIECE; i < last; i++)
             if (block < s->in.blocks)
-                transform_in(s, s->chunk_first + i, block, v + (block * s->chunk + i) * lanes,
-                             s->in.blocks * s->chunk * lanes);
+                transform_in(s, s->chunk_first + i, block, v + (block * s->chunk + i) * lanes, chunk_step(s, &s->in));
             else
                 transform_ddst(s, i, block - s->in.blocks, d,
                                sums + (piece * s->out.blocks + block - s->in.blocks) * lanes);
@@ -247,12 +265,12 @@ static void sum_chunk(int64_t begin, int64_t end, void *arg)
     const float *v = s->rest, *d = v + s->v_floats;
     for (int64_t item = begin; item < end; item++) {
         const int64_t point = item / s->panels, panel = item % s->panels, blocks = panel_blocks(s, panel);
-        const float *b = d + (point * s->out.blocks + panel * 2) * lanes * s->chunk;
+        const float *a = v + point * chunk_step(s, &s->in),
+                    *b = d + point * chunk_step(s, &s->out) + panel * 2 * lanes * s->chunk;
         float *u = u_at(s, 2 * panel, 0) + point * u_step(s);
         for (int64_t c = 0; c < s->in.blocks * lanes; c += sum_rows)
-            s->isa->sum[blocks - 1](s->chunk_tiles,
-                                    v + (point * s->in.blocks + c / lanes) * s->chunk * lanes + c % lanes, b,
-                                    s->chunk_first > 0, u + c * blocks * lanes);
+            s->isa->sum[blocks - 1](s->chunk_tiles, a + c / lanes * s->chunk * lanes + c % lanes, b, s->chunk_first > 0,
+                                    u + c * blocks * lanes);
     }
 }
 
@@ -286,19 +304,23 @@ static void add_sums(const struct winograd *s, const float *sums)
 
 /* ---- planning ---- */
 
-static const cvy_winograd_isa *choose_isa(void)
+/* The widest vectors, but those of the source's blocks where it lies in blocks of eight (a library held to AVX2 leaves
+ * them so). */
+static const cvy_winograd_isa *choose_isa(const cvy_layout *src)
 {
-    const cvy_winograd_isa *isa = cvy_winograd_avx512();
+    const cvy_winograd_isa *isa = cvy_layout_channel_block(src, 4) == 8 ? NULL : cvy_winograd_avx512();
     if (!isa)
         isa = cvy_winograd_avx2();
     return isa ? isa : cvy_winograd_plain();
 }
 
-static cvy_status geometry(const cvy_node *node, int m, struct winograd *s)
+static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
 {
+    const cvy_node *node = ask->node;
     const char *op = node->op->name;
     cvy_window w;
     cvy_window_channels c;
+    CVY_CHECK(!node->graph->precise, CVY_NOT_APPLICABLE, "train.precise: Winograd rounds more than the plain sum");
     s->pass = strstr(op, "_grad_src") ? GRAD_SRC : strstr(op, "_grad_weight") ? GRAD_WEIGHT : FORWARD;
     const cvy_conv_grad_opts *g = node->options;
     const cvy_conv_opts *o = s->pass == FORWARD ? node->options : &g->conv;
@@ -307,9 +329,11 @@ static cvy_status geometry(const cvy_node *node, int m, struct winograd *s)
     for (int d = 0; d < w.nspace; d++)
         fits = fits && w.kernel[d] == w.kernel[0] && w.stride[d] == 1 && w.dilation[d] == 1 && w.pad[d] == w.pad[0] &&
                w.pad[d] < w.kernel[d];
-    CVY_CHECK(fits, CVY_NOT_APPLICABLE, "this Winograd kernel needs a %s filter, stride 1, no dilation, no groups, the "
-              "same padding, below the filter's size, on all sides", m == 4 ? "3x3 or 5x5" : "3x3");
-    s->isa = choose_isa();
+    CVY_CHECK(fits, CVY_NOT_APPLICABLE,
+              "this Winograd kernel needs a %s filter, stride 1, no dilation, no groups, the "
+              "same padding, below the filter's size, on all sides",
+              m == 4 ? "3x3 or 5x5" : "3x3");
+    s->isa = choose_isa(&ask->src[0]);
     CVY_CHECK(s->isa, CVY_NOT_APPLICABLE, "Winograd needs a compiler with vectors: gcc or clang");
     for (int i = 0; i < s->isa->ntile; i++)
         if (s->isa->tile[i].m == m && s->isa->tile[i].r == w.kernel[0])
@@ -345,21 +369,21 @@ static void measure(struct winograd *s)
     s->u_floats = s->points * u_step(s);
     const int64_t tile_floats = s->points * s->in.blocks * s->lanes;
     if (s->pass == GRAD_WEIGHT) {
-        s->chunk = CVY_MIN(s->tiles, SUM_TILES);
+        s->chunk = CVY_MIN(s->tiles, s->u_floats > WEIGHT_FLOATS ? 2 * SUM_TILES : SUM_TILES);
         s->nchunk = (s->tiles + s->chunk - 1) / s->chunk;
-        s->v_floats = tile_floats * s->chunk;
-        s->m_floats = s->points * s->out.blocks * s->lanes * s->chunk;
+        s->v_floats = s->points * chunk_step(s, &s->in);
+        s->m_floats = s->points * chunk_step(s, &s->out);
         s->bias_floats = (s->chunk + PIECE - 1) / PIECE * s->out.blocks * s->lanes;
         return;
     }
     const int64_t out_floats = s->points * s->out.blocks * s->lanes;
     const int few = tile_floats * 2 * s->lanes <= PANEL_FLOATS;
     const int64_t room = few ? CHUNK_FLOATS / tile_floats
-                             : (s->u_floats <= WEIGHT_FLOATS ? 2 : 16) * CHUNK_FLOATS / (tile_floats + out_floats),
+                             : (s->u_floats <= WEIGHT_FLOATS ? 2 : 20) * CHUNK_FLOATS / (tile_floats + out_floats),
                   most = CVY_MAX(2 * rows, room / rows * rows), least = (s->tiles + most - 1) / most;
     s->nchunk = (least + s->threads - 1) / s->threads * s->threads;
     s->chunk = ((s->tiles + s->nchunk - 1) / s->nchunk + rows - 1) / rows * rows;
-    s->v_floats = tile_floats * s->chunk;
+    s->v_floats = s->points * strip_step(s) * (s->chunk / rows);
     s->group = few ? 1 : s->panels;
     s->strips = few ? 1 : s->chunk / rows;
     s->m_floats = s->group * 2 * s->lanes * s->points * s->strips * rows;
@@ -367,7 +391,7 @@ static void measure(struct winograd *s)
 
 static cvy_status fill_winograd(const cvy_kernel_ask *ask, int m, struct winograd *s)
 {
-    CVY_TRY(geometry(ask->node, m, s));
+    CVY_TRY(geometry(ask, m, s));
     s->threads = CVY_MAX(1, ask->threads);
     measure(s);
     return CVY_OK;
@@ -516,7 +540,7 @@ static cvy_status create_6(const cvy_kernel_ask *ask, void **state_out)
 CVY_KERNEL_DEFINE(native_conv_winograd4) = {
     .name = "native.conv_winograd4",
     .op = "conv",
-    .preference = 110,
+    .preference = 125,
     .offer = offer_4,
     .create = create_4,
     .run = tiles_run,
@@ -526,7 +550,7 @@ CVY_KERNEL_DEFINE(native_conv_winograd4) = {
 CVY_KERNEL_DEFINE(native_conv_winograd4_grad_src) = {
     .name = "native.conv_winograd4_grad_src",
     .op = "conv_grad_src",
-    .preference = 110,
+    .preference = 125,
     .offer = offer_4,
     .create = create_4,
     .run = tiles_run,
@@ -536,7 +560,7 @@ CVY_KERNEL_DEFINE(native_conv_winograd4_grad_src) = {
 CVY_KERNEL_DEFINE(native_conv_winograd4_grad_weight) = {
     .name = "native.conv_winograd4_grad_weight",
     .op = "conv_grad_weight",
-    .preference = 110,
+    .preference = 125,
     .offer = offer_4,
     .create = create_4,
     .run = grad_weight_run,

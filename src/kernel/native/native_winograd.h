@@ -44,7 +44,7 @@ typedef struct cvy_winograd_isa {
      * and columns with bias (may be NULL) and ReLU; the sum of a tile's vectors, added to `sum`. */
     void (*load_edge)(const float *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, int n, float *to);
     void (*store)(const float *tile, int m, int rows, int cols, const float *bias, int relu, float *to, int64_t w);
-    void (*add_up)(const float *tile, int vecs, float *sum);
+    void (*add_up)(const float *tile, int64_t row, int m, float *sum);
 } cvy_winograd_isa;
 
 /* NULL where the build or the CPU has no such vectors. */

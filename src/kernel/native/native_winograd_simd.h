@@ -141,8 +141,11 @@ LEAF void transform(enum kind kind, int m, int r, const float *from, int64_t row
     for (int j = 0; j < in; j++) {
         vec x[N], y[N];
 #pragma GCC unroll 8
-        for (int i = 0; i < in; i++)
+        for (int i = 0; i < in; i++) {
             x[i] = *(const memory_vec *)(from + i * row + j * col);
+            if ((kind == SRC && j >= n - m) || kind == DDST)
+                __builtin_prefetch(from + i * row + (j + m) * col);
+        }
         apply(kind, pairs, m, r, x, y);
 #pragma GCC unroll 8
         for (int i = 0; i < out; i++)
@@ -161,9 +164,9 @@ LEAF void transform(enum kind kind, int m, int r, const float *from, int64_t row
 }
 
 #define TRANSFORM(name, kind, m, r)                                                                                    \
-    TARGET static void name##_##m##_##r(const float *from, int64_t row, int64_t col, float *to, int64_t step)         \
+    TARGET static void name##_##m##_##r(const float *from, int64_t row, int64_t col, float *to, int64_t step)          \
     {                                                                                                                  \
-        transform(kind, m, r, from, row, col, to, step);                                                              \
+        transform(kind, m, r, from, row, col, to, step);                                                               \
     }
 #define TRANSFORMS(m, r)                                                                                               \
     TRANSFORM(src, SRC, m, r)                                                                                          \
@@ -171,7 +174,10 @@ LEAF void transform(enum kind kind, int m, int r, const float *from, int64_t row
     TRANSFORM(dst, DST, m, r)                                                                                          \
     TRANSFORM(ddst, DDST, m, r)                                                                                        \
     TRANSFORM(dweight, DWEIGHT, m, r)
-#define TILE(m, r) {m, r, src_##m##_##r, weight_##m##_##r, dst_##m##_##r, ddst_##m##_##r, dweight_##m##_##r}
+#define TILE(m, r)                                                                                                     \
+    {                                                                                                                  \
+        m, r, src_##m##_##r, weight_##m##_##r, dst_##m##_##r, ddst_##m##_##r, dweight_##m##_##r                        \
+    }
 
 TRANSFORMS(4, 3)
 TRANSFORMS(6, 3)
@@ -195,7 +201,8 @@ TARGET static void load_edge(const float *plane, int64_t h, int64_t w, int64_t y
 }
 
 /* Writes rows x cols of a tile m wide into a plane w wide, adds the bias if there is one, rectifies. */
-TARGET static void store(const float *tile, int m, int rows, int cols, const float *bias, int relu, float *to, int64_t w)
+TARGET static void store(const float *tile, int m, int rows, int cols, const float *bias, int relu, float *to,
+                         int64_t w)
 {
     const vec zero = {0};
     vec add = zero;
@@ -210,18 +217,21 @@ TARGET static void store(const float *tile, int m, int rows, int cols, const flo
         }
 }
 
-/* sum += all vectors of a tile. */
-TARGET static void add_up(const float *tile, int vecs, float *sum)
+/* sum += all vectors of a tile m x m. */
+TARGET static void add_up(const float *tile, int64_t row, int m, float *sum)
 {
     vec total = *(const memory_vec *)sum;
-    for (int i = 0; i < vecs; i++)
-        total += *(const memory_vec *)(tile + i * LANES);
+    for (int y = 0; y < m; y++)
+        for (int x = 0; x < m; x++)
+            total += *(const memory_vec *)(tile + y * row + x * LANES);
     *(memory_vec *)sum = total;
 }
 
 /* ---- products ---- */
 
-enum { AHEAD = 32 }; /* vectors from now, those that are fetched from the outer caches; beyond the end it does no harm */
+enum {
+    AHEAD = 32
+}; /* vectors from now, those that are fetched from the outer caches; beyond the end it does no harm */
 
 LEAF void product(int w, int64_t blocks, const float *a, const float *b, float *c)
 {

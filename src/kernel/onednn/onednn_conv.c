@@ -122,9 +122,10 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
 /* Winograd's F(4x4, 3x3) (Lavin and Gray 2016) needs a quarter of the multiplications, and pays where channels outweigh
  * the transforms. In training oneDNN keeps its weights in the direct algorithm's layout and transforms them as it runs,
  * in all three passes. */
-static cvy_status check_winograd(const struct layer *l)
+static cvy_status check_winograd(const cvy_node *node, const struct layer *l)
 {
     const cvy_window *w = &l->w;
+    CVY_CHECK(!node->graph->precise, CVY_NOT_APPLICABLE, "train.precise: Winograd rounds more than the plain sum");
     int fits = w->nspace == 2 && l->c.groups == 1;
     for (int d = 0; d < w->nspace; d++)
         fits = fits && w->kernel[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1 && w->pad[d] <= 1;
@@ -217,7 +218,7 @@ static cvy_status offer(cvy_kernel_ask *ask, int winograd)
     struct layer l;
     CVY_TRY(layer_of(ask->node, winograd, &l));
     if (winograd)
-        CVY_TRY(check_winograd(&l));
+        CVY_TRY(check_winograd(ask->node, &l));
     CVY_TRY(cvy_onednn_check_dtype(ask->node));
     if (l.dtype == CVY_DTYPE_BF16 && l.pass != CVY_ONEDNN_GRAD_WEIGHT)
         return offer_bf16(&l, ask);
