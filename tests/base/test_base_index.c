@@ -7,7 +7,7 @@
 
 enum { COUNT = 5000 };
 
-static cvy_status fill(cvy_index *index, char (*names)[16])
+static cvy_status fill(cvy_index *index, char (*names)[24])
 {
     for (int i = 0; i < COUNT; i++) {
         snprintf(names[i], sizeof names[i], "conv%d.bias", i);
@@ -18,13 +18,13 @@ static cvy_status fill(cvy_index *index, char (*names)[16])
 
 static void finds_what_is_there(void)
 {
-    static char names[COUNT][16];
+    static char names[COUNT][24];
     cvy_index index = {0};
     int wrong = 0;
     EXPECT_INT(cvy_index_find(&index, "conv0.bias"), -1);
     EXPECT_OK(fill(&index, names));
     for (int i = 0; i < COUNT; i++) {
-        char other[24];
+        char other[32];
         snprintf(other, sizeof other, "conv%d.biased", i);
         wrong += cvy_index_find(&index, names[i]) != 2 * i || cvy_index_find(&index, other) != -1;
     }
