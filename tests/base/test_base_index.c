@@ -38,7 +38,7 @@ static void finds_what_is_there(void)
 
 static cvy_status fill_and_free(void)
 {
-    static char names[COUNT][16];
+    static char names[COUNT][24];
     cvy_index index = {0};
     const cvy_status status = fill(&index, names);
     cvy_index_free(&index);

@@ -113,7 +113,7 @@ enum { WRITERS = 2, SAVES = 25 };
 static int write_many(int writer)
 {
     for (int i = 0; i < SAVES; i++) {
-        char key[32];
+        char key[48];
         snprintf(key, sizeof key, "writer %d save %d", writer, i);
         add_and_save(key, writer * 100 + i);
     }
