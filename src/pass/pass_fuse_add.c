@@ -14,22 +14,25 @@ static int is_sum(const cvy_node *node)
     return node && !node->removed && strcmp(node->op->name, "add") == 0;
 }
 
-static int count_readers(const cvy_graph *g, const cvy_value *v)
+/* Of each value, by its index: how many sources of nodes it is. Taking a sum in only moves sources from one node to another, so it stays true. */
+static cvy_status count_readers(const cvy_graph *g, int **out)
 {
-    int readers = 0;
+    int *readers = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *readers * ((size_t)g->nvalue + 1), &readers));
     for (int n = 0; n < g->nnode; n++)
         for (int i = 0; !g->node[n]->removed && i < g->node[n]->nsrc; i++)
-            readers += g->node[n]->src[i] == v;
-    return readers;
+            readers[g->node[n]->src[i]->index]++;
+    *out = readers;
+    return CVY_OK;
 }
 
 /* The addend of a sum that is a sum itself and can be taken in; -1: none. A chain goes on in one addend; where both are sums one is kept. */
-static int inner_sum(const cvy_graph *g, const cvy_node *sum)
+static int inner_sum(const int *readers, const cvy_node *sum)
 {
     for (int i = 0; i < sum->nsrc; i++) {
         const cvy_value *v = sum->src[i];
         if (is_sum(v->producer) && v->producer->phase == sum->phase && v->kind == CVY_VALUE_TEMP && !v->is_output &&
-            v->producer->nsrc + sum->nsrc - 1 <= sum->op->nsrc_max && (i == 0 || sum->nsrc == 2) && count_readers(g, v) == 1)
+            v->producer->nsrc + sum->nsrc - 1 <= sum->op->nsrc_max && (i == 0 || sum->nsrc == 2) && readers[v->index] == 1)
             return i;
     }
     return -1;
@@ -53,8 +56,11 @@ static void take_in(cvy_node *sum, int at)
 
 cvy_status cvy_pass_fuse_add(cvy_graph *g)
 {
+    int *readers = NULL;
+    CVY_TRY(count_readers(g, &readers));
     for (int n = 0; n < g->nnode; n++)
-        for (int at; is_sum(g->node[n]) && (at = inner_sum(g, g->node[n])) >= 0;)
+        for (int at; is_sum(g->node[n]) && (at = inner_sum(readers, g->node[n])) >= 0;)
             take_in(g->node[n], at);
+    cvy_mem_free(&readers);
     return cvy_graph_verify(g);
 }
