@@ -56,7 +56,9 @@ static cvy_status measure(struct tuner *t, cvy_unit *u, cvy_call *call, double h
     if (status != CVY_OK)
         return status == CVY_NOT_APPLICABLE ? CVY_OK : status;
     t->result->nmeasured++;
-    return cvy_wisdom_add(t->wisdom, key, *ms_out);
+    CVY_TRY(cvy_wisdom_add(t->wisdom, key, *ms_out));
+    *ms_out = cvy_wisdom_find(t->wisdom, key); /* as a later run will read it */
+    return CVY_OK;
 }
 
 static cvy_status price_by_key(struct tuner *t, cvy_unit *u, cvy_call *call, double hopeless_ms, double *ms_out)

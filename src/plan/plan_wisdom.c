@@ -81,9 +81,10 @@ static cvy_status put(cvy_wisdom *w, const char *key, double ms, int replace)
     return CVY_OK;
 }
 
+/* Kept in whole nanoseconds: then the decimals of the file give the same number back, and with it the same choices. */
 cvy_status cvy_wisdom_add(cvy_wisdom *w, const char *key, double ms)
 {
-    CVY_TRY(put(w, key, ms, 1));
+    CVY_TRY(put(w, key, rint(ms * 1e6) / 1e6, 1));
     w->nfresh++;
     return CVY_OK;
 }
@@ -205,7 +206,7 @@ static void print_times(const cvy_wisdom *w, const char *const *sorted, cvy_text
     for (int i = 0; i < w->key.count; i++) {
         const double ms = cvy_wisdom_find(w, sorted[i]);
         char number[32];
-        snprintf(number, sizeof number, "%.5g", ms);
+        snprintf(number, sizeof number, "%.6f", ms);
         const char *text = ms < (double)INFINITY ? number : COULD_NOT_RUN;
         cvy_text_add(t, "%s\n  ", i ? "," : "");
         cvy_text_add_quoted(t, sorted[i]);
