@@ -7,39 +7,22 @@
  */
 #include <string.h>
 
-#include "pass/pass.h"
-
-static int is_sum(const cvy_node *node)
-{
-    return node && !node->removed && strcmp(node->op->name, "add") == 0;
-}
-
-/* Of each value, by its index: how many sources of nodes it is. Taking a sum in only moves sources from one node to another, so it stays true. */
-static cvy_status count_readers(const cvy_graph *g, int **out)
-{
-    int *readers = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *readers * ((size_t)g->nvalue + 1), &readers));
-    for (int n = 0; n < g->nnode; n++)
-        for (int i = 0; !g->node[n]->removed && i < g->node[n]->nsrc; i++)
-            readers[g->node[n]->src[i]->index]++;
-    *out = readers;
-    return CVY_OK;
-}
+#include "pass/pass_readers.h"
 
 /* The addend of a sum that is a sum itself and can be taken in; -1: none. A chain goes on in one addend; where both are sums one is kept. */
-static int inner_sum(const int *readers, const cvy_node *sum)
+static int inner_sum(const cvy_readers *r, const cvy_node *sum)
 {
     for (int i = 0; i < sum->nsrc; i++) {
         const cvy_value *v = sum->src[i];
-        if (is_sum(v->producer) && v->producer->phase == sum->phase && v->kind == CVY_VALUE_TEMP && !v->is_output &&
-            v->producer->nsrc + sum->nsrc - 1 <= sum->op->nsrc_max && (i == 0 || sum->nsrc == 2) && readers[v->index] == 1)
+        if (cvy_pass_is_op(v->producer, "add") && v->producer->phase == sum->phase && cvy_readers_is_between(r, v) &&
+            v->producer->nsrc + sum->nsrc - 1 <= sum->op->nsrc_max && (i == 0 || sum->nsrc == 2))
             return i;
     }
     return -1;
 }
 
 /* The inner sum's addends first: it was made before the others were added. */
-static void take_in(cvy_node *sum, int at)
+static void take_in(cvy_readers *r, cvy_node *sum, int at)
 {
     cvy_node *inner = sum->src[at]->producer;
     cvy_value *src[CVY_NODE_SRC_MAX];
@@ -49,18 +32,20 @@ static void take_in(cvy_node *sum, int at)
     for (int i = 0; i < sum->nsrc; i++)
         if (i != at)
             src[nsrc++] = sum->src[i];
+    cvy_readers_remove(r, inner);
+    cvy_readers_forget(r, sum);
     memcpy(sum->src, src, sizeof *src * (size_t)nsrc);
     sum->nsrc = nsrc;
-    inner->removed = 1;
+    cvy_readers_note(r, sum);
 }
 
 cvy_status cvy_pass_fuse_add(cvy_graph *g)
 {
-    int *readers = NULL;
-    CVY_TRY(count_readers(g, &readers));
+    cvy_readers r;
+    CVY_TRY(cvy_readers_create(g, &r));
     for (int n = 0; n < g->nnode; n++)
-        for (int at; is_sum(g->node[n]) && (at = inner_sum(readers, g->node[n])) >= 0;)
-            take_in(g->node[n], at);
-    cvy_mem_free(&readers);
+        for (int at; cvy_pass_is_op(g->node[n], "add") && (at = inner_sum(&r, g->node[n])) >= 0;)
+            take_in(&r, g->node[n], at);
+    cvy_readers_free(&r);
     return cvy_graph_verify(g);
 }

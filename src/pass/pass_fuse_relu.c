@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "pass/pass.h"
+#include "pass/pass_readers.h"
 
 static int *relu_option(const cvy_node *node)
 {
@@ -17,41 +17,9 @@ static int *relu_option(const cvy_node *node)
     return NULL;
 }
 
-/* Of each value, by its index: how many sources of nodes it is, and the node that was seen last among them. */
-struct reader { int count; cvy_node *last; };
-struct fusion { cvy_graph *g; struct reader *reader; };
-
-static void count_readers(struct fusion *f, cvy_node *node, int by)
+static void remove_node(cvy_readers *r, cvy_node *node)
 {
-    for (int i = 0; !node->removed && i < node->nsrc; i++) {
-        f->reader[node->src[i]->index].count += by;
-        f->reader[node->src[i]->index].last = node;
-    }
-}
-
-static int is_op(const cvy_node *node, const char *name)
-{
-    return node && !node->removed && strcmp(node->op->name, name) == 0;
-}
-
-static int is_between(const struct fusion *f, const cvy_value *v)
-{
-    return v->kind == CVY_VALUE_TEMP && !v->is_output && f->reader[v->index].count == 1;
-}
-
-static cvy_node *only_reader(const struct fusion *f, const cvy_value *v)
-{
-    cvy_node *node = is_between(f, v) ? f->reader[v->index].last : NULL;
-    for (int i = 0; node && !node->removed && i < node->nsrc; i++)
-        if (node->src[i] == v)
-            return node;
-    return NULL;
-}
-
-static void remove_node(struct fusion *f, cvy_node *node)
-{
-    count_readers(f, node, -1);
-    node->removed = 1;
+    cvy_readers_remove(r, node);
     node->dst[0] = NULL;
 }
 
@@ -59,70 +27,68 @@ static void remove_node(struct fusion *f, cvy_node *node)
 static cvy_node *pool_of(const cvy_node *pool_grad)
 {
     cvy_node *pool = pool_grad->src[1]->producer;
-    return is_op(pool, "max_pool") ? pool : NULL;
+    return cvy_pass_is_op(pool, "max_pool") ? pool : NULL;
 }
 
 /* y = relu(..), pool(y): the ReLU's gradient follows the pooling's. */
-static void drop_behind_pool_grad(struct fusion *f, cvy_node *relu_grad)
+static void drop_behind_pool_grad(cvy_readers *r, cvy_node *relu_grad)
 {
     cvy_value *between = relu_grad->src[0];
-    cvy_node *pool_grad = between->producer, *pool = is_op(pool_grad, "max_pool_grad") ? pool_of(pool_grad) : NULL;
-    if (!pool || pool->src[0] != relu_grad->src[1] || !is_between(f, between))
+    cvy_node *pool_grad = between->producer, *pool = cvy_pass_is_op(pool_grad, "max_pool_grad") ? pool_of(pool_grad) : NULL;
+    if (!pool || pool->src[0] != relu_grad->src[1] || !cvy_readers_is_between(r, between))
         return;
     *relu_option(pool) = 1;
     pool_grad->dst[0] = relu_grad->dst[0];
     pool_grad->dst[0]->producer = pool_grad;
-    remove_node(f, relu_grad);
+    remove_node(r, relu_grad);
 }
 
 /* y = pool(x) with the ReLU in it: the ReLU's gradient comes before the pooling's. */
-static void drop_before_pool_grad(struct fusion *f, cvy_node *relu_grad)
+static void drop_before_pool_grad(cvy_readers *r, cvy_node *relu_grad)
 {
-    cvy_node *pool_grad = only_reader(f, relu_grad->dst[0]), *pool = is_op(pool_grad, "max_pool_grad") ? pool_of(pool_grad) : NULL;
+    cvy_node *pool_grad = cvy_readers_only(r, relu_grad->dst[0]), *pool = cvy_pass_is_op(pool_grad, "max_pool_grad") ? pool_of(pool_grad) : NULL;
     if (!pool || pool->dst[0] != relu_grad->src[1] || !*relu_option(pool) || pool_grad->src[0] != relu_grad->dst[0])
         return;
-    count_readers(f, pool_grad, -1);
+    cvy_readers_forget(r, pool_grad);
     pool_grad->src[0] = relu_grad->src[0];
-    remove_node(f, relu_grad);
-    count_readers(f, pool_grad, 1);
+    remove_node(r, relu_grad);
+    cvy_readers_note(r, pool_grad);
 }
 
-static void drop_relu_grads(struct fusion *f)
+static void drop_relu_grads(cvy_readers *r)
 {
-    for (int n = 0; n < f->g->nnode; n++) {
-        if (is_op(f->g->node[n], "relu_grad"))
-            drop_behind_pool_grad(f, f->g->node[n]);
-        if (is_op(f->g->node[n], "relu_grad"))
-            drop_before_pool_grad(f, f->g->node[n]);
+    for (int n = 0; n < r->graph->nnode; n++) {
+        if (cvy_pass_is_op(r->graph->node[n], "relu_grad"))
+            drop_behind_pool_grad(r, r->graph->node[n]);
+        if (cvy_pass_is_op(r->graph->node[n], "relu_grad"))
+            drop_before_pool_grad(r, r->graph->node[n]);
     }
 }
 
-static void fuse_relus(struct fusion *f)
+static void fuse_relus(cvy_readers *r)
 {
-    for (int n = 0; n < f->g->nnode; n++) {
-        cvy_node *relu = f->g->node[n];
-        if (!is_op(relu, "relu"))
+    for (int n = 0; n < r->graph->nnode; n++) {
+        cvy_node *relu = r->graph->node[n];
+        if (!cvy_pass_is_op(relu, "relu"))
             continue;
         cvy_value *between = relu->src[0];
         cvy_node *before = between->producer;
         int *option = before && before->dst[0] == between ? relu_option(before) : NULL;
-        if (!option || *option || !is_between(f, between))
+        if (!option || *option || !cvy_readers_is_between(r, between))
             continue;
         *option = 1;
         before->dst[0] = relu->dst[0];
         before->dst[0]->producer = before;
-        remove_node(f, relu);
+        remove_node(r, relu);
     }
 }
 
 cvy_status cvy_pass_fuse_relu(cvy_graph *g)
 {
-    struct fusion f = {.g = g};
-    CVY_TRY(cvy_mem_alloc(sizeof *f.reader * (size_t)(g->nvalue + 1), &f.reader));
-    for (int n = 0; n < g->nnode; n++)
-        count_readers(&f, g->node[n], 1);
-    fuse_relus(&f);
-    drop_relu_grads(&f);
-    cvy_mem_free(&f.reader);
+    cvy_readers r;
+    CVY_TRY(cvy_readers_create(g, &r));
+    fuse_relus(&r);
+    drop_relu_grads(&r);
+    cvy_readers_free(&r);
     return cvy_graph_verify(g);
 }
