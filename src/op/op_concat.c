@@ -95,6 +95,7 @@ static const cvy_sample concat_samples[] = {
     {.src = "2x3x4x5,2x2x4x5"},
     {.src = "2x16x3x3,2x32x3x3,2x16x3x3"},
     {.src = "2x3x4,2x3x1", .options = "axis: 2"},
+    {.src = "2x24x40x40,2x24x40x40"},
     {.src = "3x2,3x5"},
     {.src = "2x7"},
     {0},

@@ -253,7 +253,7 @@ static void pack(const cvy_value *v, cvy_dtype dtype, const cvy_blocking *layout
         cvy_set(&to, placed(layout, &v->shape, i), cvy_get(plain, i));
 }
 
-/* How the sources lie when a kernel is asked. */
+/* How the sources lie when a kernel is asked; block 1: plain, 0: channels last. */
 struct variant { int64_t block; int threads, fixed; };
 
 struct trial {
@@ -377,7 +377,8 @@ static int try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_de
         t.ask.src_dtype[i] = node->src[i]->dtype;
         t.ask.src_free[i] = is_parameter(b, node->src[i]) && !variant->fixed;
         if (is_activation(b, node->src[i]))
-            t.ask.src[i] = cvy_layout_channels(node->src[i]->shape.ndim, variant->block);
+            t.ask.src[i] = variant->block ? cvy_layout_channels(node->src[i]->shape.ndim, variant->block)
+                                          : cvy_layout_channels_last(node->src[i]->shape.ndim);
     }
     for (int i = 0; i < node->ndst; i++)
         t.ask.dst_fixed[i] = variant->fixed && node->dst[i] && node->dst[i]->variable;
@@ -402,7 +403,7 @@ static int try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_de
 
 static void check_kernels(struct bench *b)
 {
-    static const struct variant variants[] = {{1, 1, 0}, {1, 2, 1}, {16, 1, 0}, {8, 2, 0}, {4, 3, 0}};
+    static const struct variant variants[] = {{1, 1, 0}, {1, 2, 1}, {16, 1, 0}, {8, 2, 0}, {4, 3, 0}, {0, 2, 0}};
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     for (int n = 0; n < b->graph->nnode; n++)

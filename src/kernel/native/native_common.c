@@ -21,10 +21,25 @@ cvy_status cvy_native_f32(const cvy_node *node)
                          cvy_dtype_text(node->src[0]->dtype));
 }
 
+cvy_status cvy_native_f32_or_bf16(const cvy_node *node)
+{
+    if (node->src[0]->dtype == CVY_DTYPE_F32 || node->src[0]->dtype == CVY_DTYPE_BF16)
+        return CVY_OK;
+    return cvy_error_set(CVY_NOT_APPLICABLE, "native kernels take f32 and bf16, the source is %s",
+                         cvy_dtype_text(node->src[0]->dtype));
+}
+
 cvy_layout cvy_native_channels(const cvy_kernel_ask *ask, int i)
 {
     const int ndim = ask->node->src[i]->shape.ndim;
     return ndim >= 2 && cvy_layout_channel_block(&ask->src[i], ndim) > 0 ? ask->src[i] : cvy_layout_plain();
+}
+
+cvy_layout cvy_native_activation(const cvy_kernel_ask *ask, int i)
+{
+    const int ndim = ask->node->src[i]->shape.ndim;
+    const cvy_layout last = cvy_layout_channels_last(ndim);
+    return cvy_layout_equal(&ask->src[i], &last) ? last : cvy_native_channels(ask, i);
 }
 
 cvy_layout cvy_native_preferred(const cvy_shape *shape)

@@ -37,8 +37,12 @@ typedef struct cvy_planes {
 cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout);
 /* CVY_OK if value i of a node is f32. */
 cvy_status cvy_native_f32(const cvy_node *node);
+/* CVY_OK if value 0 of a node is f32 or bf16. */
+cvy_status cvy_native_f32_or_bf16(const cvy_node *node);
 /* A layout of planes for source i: as it lies if that is plain or blocked by channels, else plain. */
 cvy_layout cvy_native_channels(const cvy_kernel_ask *ask, int i);
+/* The same, and channels last stay as they lie. */
+cvy_layout cvy_native_activation(const cvy_kernel_ask *ask, int i);
 /* The layout that convolutions are likely to want of an activation of this shape: for kernels whose source does not
  * tell. */
 cvy_layout cvy_native_preferred(const cvy_shape *shape);

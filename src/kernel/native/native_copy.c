@@ -2,9 +2,9 @@
  * native_copy.c: operators that only move data: concat, slice, pad_slice, pad, crop.
  * In the step: branches that meet, shortcuts, unequal padding.
  *
- * Each is one or several boxes, copied from a place in a source to a place in the destination, row by row. A layout
- * with channels in blocks is kept where the boxes' edges fall on the blocks' edges; then a block counts as one channel
- * with longer rows.
+ * Each is one or several boxes, copied from a place in a source to a place in the destination, row by row, whatever the
+ * elements are. Layouts are kept: channels last are one more order of dimensions, and channels in blocks count as one
+ * channel with longer rows where the boxes' edges fall on the blocks' edges.
  */
 #include <string.h>
 
@@ -12,20 +12,22 @@
 #include "op/op_concat.h"
 #include "op/op_pad.h"
 
-struct box { /* in elements of memory; dimensions as in the layout, the last one contiguous on both sides */
-    int src; /* source that it is read from */
-    int64_t from[CVY_NDIM_MAX], to[CVY_NDIM_MAX], count[CVY_NDIM_MAX]; /* logical */
+enum { LONG_ROW = 1024 }; /* elements; a longer row is left to several threads */
+
+struct box { /* logical when an operator makes it; then in elements of memory, dimensions as they lie, rows last */
+    int src, ndim;
+    int64_t from[CVY_NDIM_MAX], to[CVY_NDIM_MAX], count[CVY_NDIM_MAX];
+    int64_t src_stride[CVY_NDIM_MAX], dst_stride[CVY_NDIM_MAX];
 };
 
 struct copy {
-    int threads, nbox, ndim, clear; /* clear: the boxes do not cover the destination */
+    int threads, nbox, clear; /* clear: the boxes do not cover the destination */
     struct box box[CVY_NODE_SRC_MAX];
-    int64_t block, dst_elems;
-    int64_t dst_stride[CVY_NDIM_MAX], src_stride[CVY_NODE_SRC_MAX][CVY_NDIM_MAX];
+    size_t bytes, dst_bytes; /* of an element; of the destination */
     /* of the running call */
     const struct box *now;
-    const float *src;
-    float *dst;
+    const char *src;
+    char *dst;
 };
 
 /* ---- the boxes of each operator ---- */
@@ -118,11 +120,11 @@ static cvy_status copy_offer(cvy_kernel_ask *ask)
 {
     const cvy_node *node = ask->node;
     struct box box[CVY_NODE_SRC_MAX];
-    CVY_TRY(cvy_native_f32(node));
+    CVY_TRY(cvy_native_f32_or_bf16(node));
     const int nbox = boxes_of(node, box);
-    cvy_layout layout = cvy_native_channels(ask, 0);
+    cvy_layout layout = cvy_native_activation(ask, 0);
     for (int i = 1; i < node->nsrc && cvy_layout_is_plain(&layout); i++)
-        layout = cvy_native_channels(ask, i);
+        layout = cvy_native_activation(ask, i);
     const int64_t block = cvy_layout_channel_block(&layout, node->dst[0]->shape.ndim);
     if (block > 1 && !fits_blocks(node, box, nbox, block))
         layout = cvy_layout_plain();
@@ -132,40 +134,87 @@ static cvy_status copy_offer(cvy_kernel_ask *ask)
     return CVY_OK;
 }
 
-/* Strides of whole blocks, outermost first; returns the elements of all. */
-static int64_t strides_of(const cvy_shape *shape, int64_t block, int64_t stride[CVY_NDIM_MAX])
+/* Dimension d in memory, outermost first, is dimension order[d] of the shape. */
+static void order_of(const cvy_layout *layout, int ndim, int order[CVY_NDIM_MAX])
 {
-    int64_t step = block;
-    for (int d = shape->ndim - 1; d >= 0; d--) {
-        stride[d] = step;
-        step *= d == 1 ? (shape->dim[d] + block - 1) / block : shape->dim[d];
+    const cvy_layout last = cvy_layout_channels_last(ndim);
+    const int channels_last = !cvy_layout_is_plain(layout) && cvy_layout_equal(layout, &last);
+    for (int d = 0; d < ndim; d++)
+        order[d] = channels_last && d > 0 ? d % (ndim - 1) + 1 : d;
+}
+
+/* The extents of a shape as they lie, in whole blocks. */
+static void extents_of(const cvy_shape *shape, const int order[CVY_NDIM_MAX], int64_t block, int64_t extent[CVY_NDIM_MAX])
+{
+    for (int d = 0; d < shape->ndim; d++)
+        extent[d] = order[d] == 1 ? (shape->dim[1] + block - 1) / block : shape->dim[order[d]];
+}
+
+/* Turns a logical box into one of memory, and makes one dimension of two where the inner one is copied whole. */
+static void settle_box(struct box *b, const cvy_shape *src, const cvy_shape *dst, const cvy_layout *layout, int64_t block)
+{
+    const struct box logical = *b;
+    int order[CVY_NDIM_MAX];
+    int64_t src_extent[CVY_NDIM_MAX], dst_extent[CVY_NDIM_MAX], src_step = block, dst_step = block;
+    order_of(layout, dst->ndim, order);
+    extents_of(src, order, block, src_extent);
+    extents_of(dst, order, block, dst_extent);
+    b->ndim = dst->ndim;
+    for (int d = dst->ndim - 1; d >= 0; d--) {
+        const int64_t unit = order[d] == 1 ? block : 1;
+        b->from[d] = logical.from[order[d]] / unit;
+        b->to[d] = logical.to[order[d]] / unit;
+        b->count[d] = (logical.count[order[d]] + unit - 1) / unit;
+        b->src_stride[d] = src_step;
+        b->dst_stride[d] = dst_step;
+        src_step *= src_extent[d];
+        dst_step *= dst_extent[d];
     }
-    return step;
+    for (int d = dst->ndim - 1; d > 0; d--) {
+        const int64_t n = b->count[d];
+        const int long_row = d == b->ndim - 1 && n * b->dst_stride[d] >= LONG_ROW;
+        if (n != src_extent[d] || n != dst_extent[d] || long_row)
+            continue;
+        b->from[d - 1] *= n;
+        b->to[d - 1] *= n;
+        b->count[d - 1] *= n;
+        b->src_stride[d - 1] = b->src_stride[d];
+        b->dst_stride[d - 1] = b->dst_stride[d];
+        src_extent[d - 1] *= n;
+        dst_extent[d - 1] *= n;
+        b->ndim--;
+        for (int k = d; k < b->ndim; k++) {
+            b->from[k] = b->from[k + 1];
+            b->to[k] = b->to[k + 1];
+            b->count[k] = b->count[k + 1];
+            b->src_stride[k] = b->src_stride[k + 1];
+            b->dst_stride[k] = b->dst_stride[k + 1];
+        }
+    }
 }
 
 static cvy_status copy_create(const cvy_kernel_ask *ask, void **state_out)
 {
     const cvy_node *node = ask->node;
+    const cvy_shape *dst = &node->dst[0]->shape;
+    const int64_t block = CVY_MAX(1, cvy_layout_channel_block(&ask->dst[0], dst->ndim));
     struct copy *s = NULL;
+    int64_t elems, covered = 0;
+    CVY_TRY(cvy_native_dst_elems(ask, &elems));
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->threads = ask->threads;
-    s->ndim = node->dst[0]->shape.ndim;
-    s->block = CVY_MAX(1, cvy_layout_channel_block(&ask->dst[0], s->ndim));
+    s->bytes = cvy_dtype_bytes(node->dst[0]->dtype);
+    s->dst_bytes = (size_t)elems * s->bytes;
     s->nbox = boxes_of(node, s->box);
-    s->dst_elems = strides_of(&node->dst[0]->shape, s->block, s->dst_stride);
-    int64_t covered = 0;
     for (int i = 0; i < s->nbox; i++) {
         struct box *b = &s->box[i];
-        strides_of(&node->src[b->src]->shape, s->block, s->src_stride[b->src]);
-        b->from[1] /= s->block;
-        b->to[1] /= s->block;
-        b->count[1] = (b->count[1] + s->block - 1) / s->block;
-        int64_t elems = s->block;
-        for (int d = 0; d < s->ndim; d++)
-            elems *= b->count[d];
-        covered += elems;
+        settle_box(b, &node->src[b->src]->shape, dst, &ask->dst[0], block);
+        int64_t part = block;
+        for (int d = 0; d < b->ndim; d++)
+            part *= b->count[d];
+        covered += part;
     }
-    s->clear = covered != s->dst_elems;
+    s->clear = covered != elems;
     *state_out = s;
     return CVY_OK;
 }
@@ -180,23 +229,23 @@ static void copy_rows(int64_t first, int64_t end, void *arg)
 {
     const struct copy *s = arg;
     const struct box *b = s->now;
-    const int last = s->ndim - 1;
-    const int64_t *src_stride = s->src_stride[b->src];
+    const int last = b->ndim - 1;
+    const size_t row_bytes = (size_t)(b->count[last] * b->dst_stride[last]) * s->bytes;
     for (int64_t row = first; row < end; row++) {
-        int64_t rest = row, from = b->from[last] * src_stride[last], to = b->to[last] * s->dst_stride[last];
+        int64_t rest = row, from = b->from[last] * b->src_stride[last], to = b->to[last] * b->dst_stride[last];
         for (int d = last - 1; d >= 0; d--) {
-            from += (b->from[d] + rest % b->count[d]) * src_stride[d];
-            to += (b->to[d] + rest % b->count[d]) * s->dst_stride[d];
+            from += (b->from[d] + rest % b->count[d]) * b->src_stride[d];
+            to += (b->to[d] + rest % b->count[d]) * b->dst_stride[d];
             rest /= b->count[d];
         }
-        memcpy(s->dst + to, s->src + from, (size_t)(b->count[last] * s->block) * sizeof(float));
+        memcpy(s->dst + (size_t)to * s->bytes, s->src + (size_t)from * s->bytes, row_bytes);
     }
 }
 
 static void clear_range(int64_t first, int64_t end, void *arg)
 {
     const struct copy *s = arg;
-    memset(s->dst + first, 0, (size_t)(end - first) * sizeof(float));
+    memset(s->dst + first, 0, (size_t)(end - first));
 }
 
 static cvy_status copy_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -205,16 +254,16 @@ static cvy_status copy_run(void *state, void *const *src, void *const *dst, void
     (void)scratch;
     s->dst = dst[0];
     if (s->clear)
-        cvy_parallel_for(s->threads, s->dst_elems, CVY_GRAIN, clear_range, s);
+        cvy_parallel_for(s->threads, (int64_t)s->dst_bytes, 4 * CVY_GRAIN, clear_range, s);
     for (int i = 0; i < s->nbox; i++) {
         const struct box *b = &s->box[i];
+        const int64_t row = b->count[b->ndim - 1] * b->dst_stride[b->ndim - 1];
         int64_t rows = 1;
-        for (int d = 0; d + 1 < s->ndim; d++)
+        for (int d = 0; d + 1 < b->ndim; d++)
             rows *= b->count[d];
         s->now = b;
         s->src = src[b->src];
-        cvy_parallel_for(s->threads, rows, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, b->count[s->ndim - 1] * s->block)),
-                         copy_rows, s);
+        cvy_parallel_for(s->threads, rows, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, row)), copy_rows, s);
     }
     return CVY_OK;
 }
