@@ -1,0 +1,297 @@
+/*
+ * native_amx.c: products of tiles of bf16, and the shuffles that make tiles.
+ *
+ * In the step: all arithmetic of our own bf16 convolutions. Each function stands behind a pointer, so that what its
+ * tiles read is in memory before it begins. What it does: native_amx.h.
+ */
+#include "kernel/native/native_amx.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base_cpu.h"
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
+
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
+#define LEAF TARGET static inline __attribute__((always_inline))
+
+enum { TILES = 8, TILE_ROW_BYTES = 64, PALETTE = 1, ROWS = CVY_AMX_ROWS, BLOCK = CVY_AMX_BLOCK };
+
+/* All eight tiles whole. Constant, not made on the stack: compilers do not see that the instruction reads 64 bytes. */
+static const struct {
+    uint8_t palette, start_row, zero[14];
+    uint16_t row_bytes[TILES + 8];
+    uint8_t rows[TILES + 8];
+} whole_tiles = {.palette = PALETTE,
+                 .row_bytes = {TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES,
+                               TILE_ROW_BYTES, TILE_ROW_BYTES},
+                 .rows = {ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS}};
+
+TARGET static void begin(void)
+{
+    _tile_loadconfig(&whole_tiles);
+}
+
+TARGET static void end(void)
+{
+    _tile_release();
+}
+
+/* ---- sums over channels and taps ---- */
+
+LEAF void add_products(int two_rows, int two_columns)
+{
+    _tile_dpbf16ps(0, 4, 6);
+    if (two_columns)
+        _tile_dpbf16ps(1, 4, 7);
+    if (two_rows)
+        _tile_dpbf16ps(2, 5, 6);
+    if (two_rows && two_columns)
+        _tile_dpbf16ps(3, 5, 7);
+}
+
+LEAF void sum_positions(int two_rows, int two_columns, const cvy_amx_sum *s, float *c)
+{
+    const int64_t row_bytes = s->a_row * (int64_t)sizeof *s->a;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t i = 0; i < s->blocks; i++)
+        for (int64_t t = 0; t < s->taps; t++) {
+            const cvy_bf16 *a = s->a + i * CVY_AMX_DEPTH + s->tap[t].a, *b = s->b + i * s->b_block + s->tap[t].b;
+            _tile_loadd(4, a, row_bytes);
+            _tile_loadd(6, b, TILE_ROW_BYTES);
+            if (two_columns)
+                _tile_loadd(7, b + s->b_column, TILE_ROW_BYTES);
+            if (two_rows)
+                _tile_loadd(5, a + ROWS * s->a_row, row_bytes);
+            add_products(two_rows, two_columns);
+        }
+    _tile_stored(0, c, BLOCK * sizeof *c);
+    if (two_columns)
+        _tile_stored(1, c + ROWS, BLOCK * sizeof *c);
+    if (two_rows)
+        _tile_stored(2, c + ROWS * BLOCK, BLOCK * sizeof *c);
+    if (two_rows && two_columns)
+        _tile_stored(3, c + ROWS * BLOCK + ROWS, BLOCK * sizeof *c);
+}
+
+LEAF __mmask16 first_lanes(int64_t count)
+{
+    return (__mmask16)(count >= ROWS ? 0xffff : (1 << CVY_MAX(count, 0)) - 1);
+}
+
+LEAF void store_positions(int two_columns, const cvy_amx_store *s, int64_t y, int64_t x, int64_t count, const float *c)
+{
+    const __mmask16 low = first_lanes(s->channels), high = first_lanes(s->channels - ROWS);
+    const __mmask32 mask = (__mmask32)low | (__mmask32)high << ROWS;
+    const __m512 zero = _mm512_setzero_ps(), floor = _mm512_set1_ps(s->relu ? 0 : -INFINITY);
+    const __m512 bias[2] = {s->bias ? _mm512_maskz_loadu_ps(low, s->bias) : zero,
+                            s->bias && high ? _mm512_maskz_loadu_ps(high, s->bias + ROWS) : zero};
+    for (int64_t i = 0; i < count; i++, c += BLOCK) {
+        if (x < s->width) {
+            const __m512 v0 = _mm512_add_ps(_mm512_load_ps(c), bias[0]),
+                         v1 = two_columns ? _mm512_add_ps(_mm512_load_ps(c + ROWS), bias[1]) : zero;
+            const __m512bh v = _mm512_cvtne2ps_pbh(_mm512_max_ps(floor, v1), _mm512_max_ps(floor, v0));
+            _mm512_mask_storeu_epi16(s->to + y * s->row + x * s->position, mask, (__m512i)v);
+        }
+        if (++x == s->pitch) {
+            x = 0;
+            y++;
+        }
+    }
+}
+
+TARGET static void positions(const cvy_amx_sum *s, const cvy_amx_store *to, int64_t y, int64_t x, int64_t count)
+{
+    float c[BLOCK * BLOCK] __attribute__((aligned(64)));
+    const int two_rows = count > ROWS, two_columns = to->channels > ROWS;
+    if (two_rows && two_columns)
+        sum_positions(1, 1, s, c);
+    else if (two_rows)
+        sum_positions(1, 0, s, c);
+    else if (two_columns)
+        sum_positions(0, 1, s, c);
+    else
+        sum_positions(0, 0, s, c);
+    if (two_columns)
+        store_positions(1, to, y, x, count, c);
+    else
+        store_positions(0, to, y, x, count, c);
+}
+
+/* ---- sums over positions ---- */
+
+LEAF void sum_outer(int two_rows, int two_columns, const cvy_amx_outer *s)
+{
+    const int64_t row_bytes = s->a_row * (int64_t)sizeof *s->a;
+    float *c = s->c;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    if (s->add) {
+        _tile_loadd(0, c, TILE_ROW_BYTES);
+        if (two_columns)
+            _tile_loadd(1, c + s->c_column, TILE_ROW_BYTES);
+        if (two_rows)
+            _tile_loadd(2, c + s->c_row, TILE_ROW_BYTES);
+        if (two_rows && two_columns)
+            _tile_loadd(3, c + s->c_row + s->c_column, TILE_ROW_BYTES);
+    }
+    for (int64_t p = 0; p < s->parts; p++) {
+        const cvy_bf16 *a = s->a + p * s->a_part, *b = s->b + p * s->b_part;
+        for (int64_t i = 0; i < s->steps; i++, a += CVY_AMX_DEPTH, b += CVY_AMX_TILE) {
+            _tile_loadd(4, a, row_bytes);
+            _tile_loadd(6, b, TILE_ROW_BYTES);
+            if (two_columns)
+                _tile_loadd(7, b + s->b_column, TILE_ROW_BYTES);
+            if (two_rows)
+                _tile_loadd(5, a + ROWS * s->a_row, row_bytes);
+            add_products(two_rows, two_columns);
+        }
+    }
+    _tile_stored(0, c, TILE_ROW_BYTES);
+    if (two_columns)
+        _tile_stored(1, c + s->c_column, TILE_ROW_BYTES);
+    if (two_rows)
+        _tile_stored(2, c + s->c_row, TILE_ROW_BYTES);
+    if (two_rows && two_columns)
+        _tile_stored(3, c + s->c_row + s->c_column, TILE_ROW_BYTES);
+}
+
+TARGET static void outer(const cvy_amx_outer *s)
+{
+    if (s->rows > 1 && s->columns > 1)
+        sum_outer(1, 1, s);
+    else if (s->rows > 1)
+        sum_outer(1, 0, s);
+    else if (s->columns > 1)
+        sum_outer(0, 1, s);
+    else
+        sum_outer(0, 0, s);
+}
+
+/* ---- shuffles ---- */
+
+/* Positions 2 i and 2 i + 1 of 32 channels: [16 channels][2] of the lower half, of the upper one. */
+LEAF void interleave(const cvy_bf16 *from, __m512i *lower, __m512i *upper)
+{
+    const __m512i order = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5,
+                                           36, 4, 35, 3, 34, 2, 33, 1, 32, 0),
+                  half = _mm512_set1_epi16(16);
+    const __m512i even = _mm512_loadu_si512(from), odd = _mm512_loadu_si512(from + BLOCK);
+    *lower = _mm512_permutex2var_epi16(even, order, odd);
+    *upper = _mm512_permutex2var_epi16(even, _mm512_add_epi16(order, half), odd);
+}
+
+TARGET static void pair(const cvy_bf16 *from, cvy_bf16 *to, int64_t column)
+{
+    for (int i = 0; i < ROWS; i++) {
+        __m512i lower, upper;
+        interleave(from + 2 * i * BLOCK, &lower, &upper);
+        _mm512_storeu_si512(to + i * BLOCK, lower);
+        _mm512_storeu_si512(to + column + i * BLOCK, upper);
+    }
+}
+
+/* The transpose of 16 x 16 pairs: columns become rows, `row` elements apart. */
+LEAF void store_turned(const __m512i *v, cvy_bf16 *to, int64_t row)
+{
+    __m512i a[ROWS], b[ROWS];
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i += 2) {
+        a[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+        a[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < ROWS; i += 4) {
+        b[i] = _mm512_unpacklo_epi64(a[i], a[i + 2]);
+        b[i + 1] = _mm512_unpackhi_epi64(a[i], a[i + 2]);
+        b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
+        b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
+    }
+    /* b[4 g + k]: rows 4 g .. 4 g + 3 of columns k, 4 + k, 8 + k, 12 + k, a quarter each. */
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        const __m512i p = _mm512_shuffle_i32x4(b[k], b[4 + k], 0x88), q = _mm512_shuffle_i32x4(b[8 + k], b[12 + k], 0x88),
+                      r = _mm512_shuffle_i32x4(b[k], b[4 + k], 0xdd), t = _mm512_shuffle_i32x4(b[8 + k], b[12 + k], 0xdd);
+        _mm512_storeu_si512(to + k * row, _mm512_shuffle_i32x4(p, q, 0x88));
+        _mm512_storeu_si512(to + (8 + k) * row, _mm512_shuffle_i32x4(p, q, 0xdd));
+        _mm512_storeu_si512(to + (4 + k) * row, _mm512_shuffle_i32x4(r, t, 0x88));
+        _mm512_storeu_si512(to + (12 + k) * row, _mm512_shuffle_i32x4(r, t, 0xdd));
+    }
+}
+
+TARGET static void turn(const cvy_bf16 *from, cvy_bf16 *to, int64_t row)
+{
+    __m512i lower[ROWS], upper[ROWS];
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; i++)
+        interleave(from + 2 * i * BLOCK, &lower[i], &upper[i]);
+    store_turned(lower, to, row);
+    store_turned(upper, to + ROWS * row, row);
+}
+
+TARGET static void sum(const cvy_bf16 *from, float *sums)
+{
+    __m512 low = _mm512_loadu_ps(sums), high = _mm512_loadu_ps(sums + ROWS);
+    for (int i = 0; i < BLOCK; i++, from += BLOCK) {
+        const __m512i v = _mm512_loadu_si512(from);
+        low = _mm512_add_ps(
+            low, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(v)), 16)));
+        high = _mm512_add_ps(
+            high, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(v, 1)), 16)));
+    }
+    _mm512_storeu_ps(sums, low);
+    _mm512_storeu_ps(sums + ROWS, high);
+}
+
+TARGET static void gather(const cvy_bf16 *from, int64_t from_row, int64_t rows, int64_t count, cvy_bf16 *to, int64_t width)
+{
+    const cvy_bf16 *last = to + width;
+    for (int64_t r = 0; r < rows; r++, to += count)
+        for (int64_t i = 0; i < count; i += BLOCK) {
+            const __mmask32 mask = count - i >= BLOCK ? 0xffffffffu : (1u << (count - i)) - 1;
+            _mm512_mask_storeu_epi16(to + i, mask, _mm512_maskz_loadu_epi16(mask, from + r * from_row + i));
+        }
+    for (; to < last; to += BLOCK) {
+        const __mmask32 mask = last - to >= BLOCK ? 0xffffffffu : (1u << (last - to)) - 1;
+        _mm512_mask_storeu_epi16(to, mask, _mm512_setzero_si512());
+    }
+}
+
+static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, gather};
+
+/* The environment that limits oneDNN's instructions limits ours: words with AMX in them allow tiles, and so do those that set no limit. */
+static int allowed(const char *variable)
+{
+    const char *limit = getenv(variable);
+    return !limit || !*limit || strstr(limit, "AMX") || strstr(limit, "amx") || strcmp(limit, "ALL") == 0 ||
+           strcmp(limit, "DEFAULT") == 0;
+}
+
+cvy_status cvy_amx_get(const cvy_amx **out)
+{
+    CVY_CHECK(cvy_cpu_has_amx_bf16() && cvy_cpu_has_avx512_bf16(), CVY_NOT_APPLICABLE,
+              "products of tiles need a CPU with AMX-BF16 and AVX512_BF16 and the system's leave to use tiles");
+    CVY_CHECK(allowed("ONEDNN_MAX_CPU_ISA") && allowed("DNNL_MAX_CPU_ISA"), CVY_NOT_APPLICABLE,
+              "products of tiles (AMX) are hidden by ONEDNN_MAX_CPU_ISA");
+    *out = &amx;
+    return CVY_OK;
+}
+
+#else
+
+cvy_status cvy_amx_get(const cvy_amx **out)
+{
+    (void)out;
+    return cvy_error_set(CVY_NOT_APPLICABLE, "products of tiles (AMX) need Linux on x86-64, and gcc or clang");
+}
+
+#endif

@@ -1,0 +1,220 @@
+/*
+ * native_amx_window.c: the geometry of native_amx_window.h, and the copies that stage a band.
+ * In the step: once for each band of each convolution.
+ */
+#include "kernel/native/native_amx_window.h"
+
+#include <string.h>
+
+/* ---- geometry ---- */
+
+/* One spatial dimension: where each tap reads. */
+struct axis {
+    int64_t step, base, dst_step, count; /* count: positions of the largest phase */
+    int nplane, nphase, reach;
+    int plane_of[CVY_AMX_TAPS_MAX], phase_of[CVY_AMX_TAPS_MAX], shift[CVY_AMX_TAPS_MAX];
+};
+
+/* Tap r touches y stride - pad + r dilation: row y + shift of the plane of its remainder. */
+static void forward_axis(const cvy_window *w, int d, struct axis *a)
+{
+    const int64_t stride = w->stride[d];
+    *a = (struct axis){.step = stride, .base = -w->pad[d], .dst_step = 1, .count = w->dst[d], .nphase = 1};
+    for (int64_t r = 0; r < w->kernel[d]; r++) {
+        a->plane_of[r] = (int)(r * w->dilation[d] % stride);
+        a->shift[r] = (int)(r * w->dilation[d] / stride);
+        a->reach = CVY_MAX(a->reach, a->shift[r]);
+        a->nplane = CVY_MAX(a->nplane, a->plane_of[r] + 1);
+    }
+}
+
+/* Row y = q stride + phase of the source is touched by tap r from row q + (phase + pad - r dilation) / stride, where that divides. */
+static void backward_axis(const cvy_window *w, int d, struct axis *a)
+{
+    const int64_t stride = w->stride[d], count = (w->src[d] + stride - 1) / stride;
+    *a = (struct axis){.step = 1, .dst_step = stride, .count = count, .nplane = 1, .nphase = (int)stride};
+    int64_t from[CVY_AMX_TAPS_MAX], least = INT64_MAX;
+    for (int64_t r = 0; r < w->kernel[d]; r++) {
+        const int64_t offset = w->pad[d] - r * w->dilation[d], phase = ((-offset) % stride + stride) % stride;
+        a->phase_of[r] = (int)phase;
+        from[r] = (phase + offset) / stride;
+        least = CVY_MIN(least, from[r]);
+    }
+    a->base = least;
+    for (int64_t r = 0; r < w->kernel[d]; r++) {
+        a->shift[r] = (int)(from[r] - least);
+        a->reach = CVY_MAX(a->reach, a->shift[r]);
+    }
+}
+
+static void combine(const cvy_window *w, const struct axis *y, const struct axis *x, cvy_amx_window *out)
+{
+    out->nplane = y->nplane * x->nplane;
+    for (int p = 0; p < out->nplane; p++) {
+        out->plane[p].y = p / x->nplane;
+        out->plane[p].x = p % x->nplane;
+    }
+    out->nphase = y->nphase * x->nphase;
+    for (int p = 0; p < out->nphase; p++) {
+        cvy_amx_phase *phase = &out->phase[p];
+        const int64_t at_y = p / x->nphase, at_x = p % x->nphase;
+        *phase = (cvy_amx_phase){.y = at_y, .x = at_x, .tap = out->ntap,
+                                 .h = (out->dst_h - at_y + y->dst_step - 1) / y->dst_step,
+                                 .w = (out->dst_w - at_x + x->dst_step - 1) / x->dst_step};
+        for (int r = 0; r < w->kernel[0]; r++)
+            for (int s = 0; s < w->kernel[1]; s++)
+                if (y->phase_of[r] == at_y && x->phase_of[s] == at_x)
+                    out->tap[out->ntap++] = (cvy_amx_tap){y->plane_of[r] * x->nplane + x->plane_of[s], y->shift[r],
+                                                          x->shift[s], r * w->kernel[1] + s};
+        phase->ntap = out->ntap - phase->tap;
+    }
+    out->src_step = y->step;
+    out->src_step_x = x->step;
+    out->src_base = y->base;
+    out->src_base_x = x->base;
+    out->dst_step = y->dst_step;
+    out->dst_step_x = x->dst_step;
+    out->h = y->count;
+    out->w = x->count;
+    out->reach = y->reach;
+    out->pitch = x->count + x->reach;
+}
+
+cvy_status cvy_amx_window_make(const cvy_window *w, const cvy_window_channels *c, int backward, cvy_amx_window *out)
+{
+    CVY_CHECK(w->nspace == 2 && c->groups == 1, CVY_NOT_APPLICABLE,
+              "tiles convolve in two dimensions without groups, here are %d and %lld groups", w->nspace,
+              (long long)c->groups);
+    CVY_CHECK(w->stride[0] * w->stride[1] <= CVY_AMX_PLANES_MAX && w->taps <= CVY_AMX_TAPS_MAX, CVY_NOT_APPLICABLE,
+              "tiles convolve with up to %d taps and strides of a product up to %d, here are %lld and %lld",
+              CVY_AMX_TAPS_MAX, CVY_AMX_PLANES_MAX, (long long)w->taps, (long long)(w->stride[0] * w->stride[1]));
+    struct axis y, x;
+    cvy_window plain = *w;
+    *out = (cvy_amx_window){.n = c->n};
+    if (w->taps == 1 && w->stride[0] * w->stride[1] == 1 && w->pad[0] + w->pad[1] == 0) {
+        plain.src[0] = plain.dst[0] = c->n * w->src_elems;
+        plain.src[1] = plain.dst[1] = 1;
+        out->n = 1;
+    }
+    const int64_t *src = backward ? plain.dst : plain.src, *dst = backward ? plain.src : plain.dst;
+    out->src_h = src[0];
+    out->src_w = src[1];
+    out->src_channels = backward ? c->ndst : c->nsrc;
+    out->dst_h = dst[0];
+    out->dst_w = dst[1];
+    out->dst_channels = backward ? c->nsrc : c->ndst;
+    (backward ? backward_axis : forward_axis)(&plain, 0, &y);
+    (backward ? backward_axis : forward_axis)(&plain, 1, &x);
+    combine(&plain, &y, &x, out);
+    cvy_amx_window_bands(out, INT64_MAX, 1);
+    return CVY_OK;
+}
+
+void cvy_amx_window_bands(cvy_amx_window *w, int64_t positions, int64_t least)
+{
+    const int64_t most = CVY_MAX(1, positions / (w->nplane * w->pitch) - w->reach), n = CVY_MAX(1, w->n);
+    w->bands = (w->h + most - 1) / most;
+    w->bands = CVY_MAX(w->bands, CVY_MIN(w->h, (least + n - 1) / n));
+    w->bands = CVY_MAX(1, w->bands);
+    w->rows = (w->h + w->bands - 1) / w->bands;
+    w->bands = w->rows ? (w->h + w->rows - 1) / w->rows : 0;
+}
+
+int64_t cvy_amx_window_staged(const cvy_amx_window *w)
+{
+    return w->nplane * (w->rows + w->reach) * w->pitch;
+}
+
+int64_t cvy_amx_window_shift(const cvy_amx_window *w, const cvy_amx_tap *tap)
+{
+    return (tap->plane * (w->rows + w->reach) + tap->y) * w->pitch + tap->x;
+}
+
+/* ---- staging ---- */
+
+/* `count` positions, `step` apart in the source, of `have` channels, which become `lanes`. */
+static void copy_positions(const cvy_bf16 *from, int64_t step, int64_t count, int64_t have, int64_t lanes, cvy_bf16 *to)
+{
+    if (step == lanes && have == lanes) {
+        memcpy(to, from, (size_t)(count * lanes) * sizeof *to);
+        return;
+    }
+    if (have == CVY_AMX_BLOCK && lanes == CVY_AMX_BLOCK) {
+        for (int64_t i = 0; i < count; i++, from += step, to += CVY_AMX_BLOCK)
+            memcpy(to, from, CVY_AMX_BLOCK * sizeof *to);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++, from += step, to += lanes) {
+        memcpy(to, from, (size_t)have * sizeof *to);
+        memset(to + have, 0, (size_t)(lanes - have) * sizeof *to);
+    }
+}
+
+void cvy_amx_stage(const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band, int64_t first,
+                   int64_t lanes, cvy_bf16 *to)
+{
+    const int64_t c = w->src_channels, have = CVY_MIN(lanes, c - first);
+    for (int p = 0; p < w->nplane; p++) {
+        const int64_t x0 = w->src_base_x + w->plane[p].x, step = w->src_step_x;
+        const int64_t begin = CVY_MIN(w->pitch, x0 >= 0 ? 0 : (-x0 + step - 1) / step),
+                      end = CVY_MIN(w->pitch, CVY_MAX(begin, (w->src_w - x0 + step - 1) / step));
+        for (int64_t i = 0; i < w->rows + w->reach; i++, to += w->pitch * lanes) {
+            const int64_t y = (band * w->rows + i) * w->src_step + w->plane[p].y + w->src_base;
+            if (y < 0 || y >= w->src_h || begin >= end) {
+                memset(to, 0, (size_t)(w->pitch * lanes) * sizeof *to);
+                continue;
+            }
+            const cvy_bf16 *row = src + ((sample * w->src_h + y) * w->src_w + x0 + begin * step) * c + first;
+            memset(to, 0, (size_t)(begin * lanes) * sizeof *to);
+            copy_positions(row, step * c, end - begin, have, lanes, to + begin * lanes);
+            memset(to + end * lanes, 0, (size_t)((w->pitch - end) * lanes) * sizeof *to);
+        }
+    }
+}
+
+/* ---- patches ---- */
+
+void cvy_amx_window_patch(const cvy_window *w, cvy_amx_window *out)
+{
+    out->n *= out->dst_h * out->dst_w / w->dst_elems; /* a filter of one tap has made rows of all samples */
+    out->h = out->dst_h = w->dst[0];
+    out->w = out->dst_w = out->pitch = w->dst[1];
+    out->src_channels *= w->taps;
+    out->nplane = out->nphase = out->ntap = 1;
+    out->reach = 0;
+    out->phase[0] = (cvy_amx_phase){.h = out->h, .w = out->w, .ntap = 1};
+    out->tap[0] = (cvy_amx_tap){0};
+}
+
+/* Element by element, zeros outside of the source. */
+static void edge_patch(const cvy_window *w, int64_t c, const cvy_bf16 *plane, int64_t y, int64_t x, cvy_bf16 *to)
+{
+    for (int64_t r = 0; r < w->kernel[0]; r++)
+        for (int64_t s = 0; s < w->kernel[1]; s++, to += c) {
+            const int64_t from_y = cvy_window_touch(w, 0, y, r), from_x = cvy_window_touch(w, 1, x, s);
+            if (from_y >= 0 && from_x >= 0)
+                memcpy(to, plane + (from_y * w->src[1] + from_x) * c, (size_t)c * sizeof *to);
+            else
+                memset(to, 0, (size_t)c * sizeof *to);
+        }
+}
+
+void cvy_amx_stage_patches(const cvy_amx *amx, const cvy_window *w, int64_t channels, const cvy_amx_window *patch,
+                           const cvy_bf16 *src, int64_t sample, int64_t band, int64_t lanes, cvy_bf16 *to)
+{
+    const cvy_bf16 *plane = src + sample * w->src_elems * channels;
+    const int64_t first = band * patch->rows, row = w->src[1] * channels, have = patch->src_channels;
+    for (int64_t y = first; y < CVY_MIN(patch->h, first + patch->rows); y++)
+        for (int64_t x = 0; x < patch->w; x++, to += lanes) {
+            const int64_t y0 = y * w->stride[0] - w->pad[0], x0 = x * w->stride[1] - w->pad[1];
+            const int inside = y0 >= 0 && x0 >= 0 && y0 + (w->kernel[0] - 1) * w->dilation[0] < w->src[0] &&
+                               x0 + w->kernel[1] <= w->src[1] && w->dilation[1] == 1;
+            if (inside) {
+                amx->gather(plane + y0 * row + x0 * channels, w->dilation[0] * row, w->kernel[0],
+                            w->kernel[1] * channels, to, lanes);
+                continue;
+            }
+            edge_patch(w, channels, plane, y, x, to);
+            memset(to + have, 0, (size_t)(lanes - have) * sizeof *to);
+        }
+}
