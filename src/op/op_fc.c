@@ -1,6 +1,6 @@
 /*
  * fc: fully connected layer; the source is flattened implicitly.
- * In the step: the end of most networks, and all of a linear model.
+ * In the step: the end of most networks, and all of a linear model; the fusion pass takes the ReLU behind it in.
  *
  *     dst[n,k]  = bias[k] + sum over i of src[n,i] * weight[k,i]          i: row-major within the logical sample
  *     dsrc[n,i] = sum over k of ddst[n,k] * weight[k,i]
@@ -13,6 +13,7 @@ static const cvy_option fc_rows[] = {
     {"bias", CVY_TYPE_BOOL, CVY_FIELD(cvy_fc_opts, bias), "true", "", "", "add a learned number to each output"},
     {"init", CVY_TYPE_STRING, CVY_FIELD(cvy_fc_opts, init), "he", "", "", "initialiser of the weight"},
     {"init_options", CVY_TYPE_STRING, CVY_FIELD(cvy_fc_opts, init_options), "", "", "", "options of the initialiser, as `std: 0.01`"},
+    {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_fc_opts, relu), "false", "", "", "rectify the result; set where a relu behind it is fused in"},
     {0},
 };
 
@@ -46,6 +47,10 @@ static cvy_status fc_grad(cvy_grad *g, const cvy_node *fwd)
     cvy_value *ddst = cvy_grad_of(g, fwd->dst[0]);
     if (!ddst)
         return CVY_OK;
+    if (o->relu) {
+        cvy_value *const from[] = {ddst, fwd->dst[0]};
+        CVY_TRY(cvy_grad_emit(g, fwd, "relu_grad", NULL, from, 2, &ddst, 1));
+    }
     const cvy_fc_grad_opts opts = {*o, *cvy_node_src(fwd, 0)};
     if (cvy_grad_wanted(g, fwd->src[1]) || (o->bias && cvy_grad_wanted(g, fwd->src[2]))) {
         cvy_value *const from[] = {fwd->src[0], ddst};
@@ -89,7 +94,7 @@ static cvy_status fc_reference(const cvy_node *node, const cvy_span *src, const 
         double sum = o->bias ? cvy_get(&src[2], k) : 0;
         for (int64_t i = 0; i < width; i++)
             sum += cvy_get(&src[0], n * width + i) * cvy_get(&src[1], k * width + i);
-        cvy_set(dst, e, sum);
+        cvy_set(dst, e, o->relu && sum < 0 ? 0 : sum);
     }
     return CVY_OK;
 }
@@ -101,6 +106,8 @@ static const cvy_sample fc_samples[] = {
     {.src = "4x16x2x3", .options = "channels: 32"},
     {.src = "3x2x5", .options = "channels: 4, bias: false"},
     {.src = "5x16", .options = "channels: 10"},
+    {.src = "6x32", .options = "channels: 24, relu: true"},
+    {.src = "4x3x2", .options = "channels: 7, bias: false, relu: true"},
     {.src = "64x4096", .options = "channels: 4096", .flags = CVY_SAMPLE_TIMING},
     {0},
 };

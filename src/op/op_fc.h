@@ -16,6 +16,7 @@ typedef struct cvy_fc_opts {
     int64_t channels;                  /* K */
     int bias;
     const char *init, *init_options;
+    int relu;                          /* set by the fusion pass: dst = max(fc, 0). The gradient operators ignore it */
 } cvy_fc_opts;
 
 typedef struct cvy_fc_grad_opts {      /* of fc_grad_src and fc_grad_weight */

@@ -13,7 +13,7 @@
 
 struct fc {
     cvy_gemm g; /* all but the pointers */
-    int threads, has_bias;
+    int threads, has_bias, relu;
     int64_t N, I, K;
     const float *bias; /* of the running call */
     float *scratch;
@@ -26,7 +26,12 @@ static struct fc fc_of(const cvy_kernel_ask *ask)
     const cvy_fc_grad_opts *go = ask->node->options;
     const cvy_fc_opts *o = grad_src || grad_weight ? &go->fc : ask->node->options;
     const cvy_shape *src = grad_src || grad_weight ? &go->src : &ask->node->src[0]->shape;
-    struct fc s = {.threads = ask->threads, .N = src->dim[0], .I = 1, .K = o->channels, .has_bias = o->bias};
+    struct fc s = {.threads = ask->threads,
+                   .N = src->dim[0],
+                   .I = 1,
+                   .K = o->channels,
+                   .has_bias = o->bias,
+                   .relu = o->relu && !grad_src && !grad_weight};
     for (int d = 1; d < src->ndim; d++)
         s.I *= src->dim[d];
     if (grad_src)
@@ -80,6 +85,9 @@ static void fc_range(int64_t first, int64_t end, void *arg)
             for (int64_t j = 0; j < g.n; j++)
                 g.c[i * g.c_row + j] = s->bias ? s->bias[from + j] : 0;
         cvy_gemm_run(&g, s->scratch + t * cvy_gemm_scratch());
+        for (int64_t i = 0; s->relu && i < g.m; i++)
+            for (int64_t j = 0; j < g.n; j++)
+                g.c[i * g.c_row + j] = g.c[i * g.c_row + j] > 0 ? g.c[i * g.c_row + j] : 0;
     }
 }
 

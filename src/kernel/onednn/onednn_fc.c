@@ -14,7 +14,7 @@ struct layer {
     cvy_onednn_pass pass;
     int64_t n, width, channels;
     cvy_dtype dtype; /* of the activations */
-    int bias;
+    int bias, relu;
 };
 
 static struct layer layer_of(const cvy_node *node)
@@ -34,12 +34,13 @@ static struct layer layer_of(const cvy_node *node)
         l.width *= src->dim[d];
     l.channels = o->channels;
     l.bias = o->bias && l.pass != CVY_ONEDNN_GRAD_SRC;
+    l.relu = o->relu && l.pass == CVY_ONEDNN_FORWARD;
     return l;
 }
 
 static cvy_onednn_problem problem_of(const struct layer *l, int threads)
 {
-    cvy_onednn_problem p = {.family = CVY_ONEDNN_FC, .pass = l->pass, .threads = threads};
+    cvy_onednn_problem p = {.family = CVY_ONEDNN_FC, .pass = l->pass, .threads = threads, .relu = l->relu};
     p.tensor[CVY_ONEDNN_SRC] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->n, l->width}};
     p.tensor[CVY_ONEDNN_WEIGHT] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->channels, l->width}};
     p.tensor[CVY_ONEDNN_DST] = (cvy_onednn_tensor){.ndim = 2, .dim = {l->n, l->channels}};
@@ -74,6 +75,7 @@ static cvy_status settle_bf16(cvy_kernel_ask *ask, const struct layer *l, cvy_on
     if (!ask->src_free[1])
         return CVY_OK;
     grad.pass = CVY_ONEDNN_GRAD_WEIGHT;
+    grad.relu = 0;
     grad.n = cvy_onednn_typical_n(ask->node);
     cvy_onednn_problem of_grad = problem_of(&grad, ask->threads);
     of_grad.tensor[CVY_ONEDNN_WEIGHT].any = 1;
