@@ -100,6 +100,24 @@ int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *line, cvy_con
 int cmd_is_split(int nranks, const char *library, char *text, size_t room);
 
 /* ---- cmd_bench.c, cmd_sweep.c ---- */
+/* What bench and time share: rows of their option tables, what the library is asked for, and a mistake that both refuse. */
+#define CMD_OPTIONS_STEP(batches, batch_help)                                                                                       \
+    {"--options", "TEXT", CMD_TEXT, CMD_FIELD(model_options), "the network's own options, such as 'filters: 64'"},                  \
+    {"--input", "C,H,W", CMD_SHAPE, CMD_FIELD(input), "shape of a sample; the network's or the job's own if not given"},            \
+    {"--classes", "K", CMD_NUMBER, CMD_FIELD(classes), "number of outputs"},                                                        \
+    {"--batch", batches, CMD_BATCHES, 0, batch_help},                                                                               \
+    {"--mode", "train|forward", CMD_CHOICE, CMD_FIELD(mode), "whole training steps, or evaluation only"},                           \
+    {"--dtype", "f32|bf16|f64", CMD_DTYPE, CMD_FIELD(dtype), "type of activations; with bf16, weights are f32"},                    \
+    {"--steps", "N", CMD_NUMBER, CMD_FIELD(steps), "timed steps; as many as take 5 s, at least 5, if not given"},                   \
+    {"--warmup", "N", CMD_NUMBER, CMD_FIELD(warmup), "steps before them; 2 if not given"},                                          \
+    {"--kernels", "auto|reference|native|onednn|direct", CMD_CHOICE, CMD_FIELD(kernels), "which kernels may be used"},              \
+    {"--passes-off", "LIST", CMD_TEXT, CMD_FIELD(passes_off), "optimising passes to leave out, such as fuse-relu; or all"},         \
+    {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(planning), CMD_PLANNING_HELP},                                         \
+    {"--trace", "FILE", CMD_TEXT, CMD_FIELD(trace), "writes the last step of all ranks for chrome://tracing or Perfetto"}
+/* job: NULL where a network of the zoo is named. */
+cvy_bench_opts cmd_bench_opts(const cmd_line *line, const cvy_job_source *job, const char *model, int64_t batch);
+/* --set without a job file: says so, 1. */
+int cmd_set_without_job(const cmd_line *line, int has_job);
 /* The head of bench's table, and a row of it (or, with --json, the line). */
 void cmd_bench_head(void);
 void cmd_bench_row(const cmd_line *line, const char *json);

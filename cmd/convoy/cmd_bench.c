@@ -46,16 +46,29 @@ static int disagrees(const char *json)
     return json && strcmp(cmd_json_text(cmd_json_member(json, "agrees"), agrees, sizeof agrees), "false") == 0;
 }
 
-/* One network at one batch. A fault is said with its name where it is one of several, so that the rest goes on. */
-static int bench_one(const cmd_line *line, cvy_context *context, const char *model, int64_t batch, cmd_row_fn row, void *user)
+cvy_bench_opts cmd_bench_opts(const cmd_line *line, const cvy_job_source *job, const char *model, int64_t batch)
 {
-    const cvy_job_source job = cmd_job(line, line->narg ? line->arg[0] : NULL, NULL);
-    const cvy_bench_opts opts = {
-        .size = sizeof opts, .job = line->narg ? &job : NULL, .model = model, .model_options = line->model_options, .input = line->input,
+    return (cvy_bench_opts){
+        .size = sizeof(cvy_bench_opts), .job = job, .model = model, .model_options = line->model_options, .input = line->input,
         .classes = line->classes, .batch = batch, .forward = line->mode && strcmp(line->mode, "forward") == 0, .dtype = line->dtype,
         .steps = line->steps, .warmup = line->warmup, .kernels = line->kernels, .passes_off = line->passes_off, .trace = line->trace,
         .planning = line->planning,
     };
+}
+
+int cmd_set_without_job(const cmd_line *line, int has_job)
+{
+    if (!line->nset || has_job)
+        return 0;
+    cmd_error("--set overrides keys of a job file: give one; --options sets a network's own");
+    return 1;
+}
+
+/* One network at one batch. A fault is said with its name where it is one of several, so that the rest goes on. */
+static int bench_one(const cmd_line *line, cvy_context *context, const char *model, int64_t batch, cmd_row_fn row, void *user)
+{
+    const cvy_job_source job = cmd_job(line, line->narg ? line->arg[0] : NULL, NULL);
+    const cvy_bench_opts opts = cmd_bench_opts(line, line->narg ? &job : NULL, model, batch);
     char *json = NULL;
     const cvy_status status = line->check ? cvy_run_check(context, &opts, line->against, &json) : cvy_run_bench(context, &opts, &json);
     int code = 0;
@@ -113,10 +126,8 @@ static int run(const cmd_line *line)
         cmd_error("give a job file, or --model with networks of the zoo (`convoy models` lists them)");
         return CMD_EXIT_USAGE;
     }
-    if (line->nset && !line->narg) {
-        cmd_error("--set overrides keys of a job file: give one; --options sets a network's own");
+    if (cmd_set_without_job(line, line->narg))
         return CMD_EXIT_USAGE;
-    }
     if (line->sweep && (line->threads || line->check || line->trace)) {
         cmd_error("--sweep tries ranks and threads by itself: leave out %s", line->threads ? "--threads" : line->check ? "--check" : "--trace");
         return CMD_EXIT_USAGE;
@@ -126,18 +137,7 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     {"--model", "NAME[,NAME...]", CMD_TEXT, CMD_FIELD(model), "networks of the zoo, in place of a job file"},
-    {"--options", "TEXT", CMD_TEXT, CMD_FIELD(model_options), "the network's own options, such as 'filters: 64'"},
-    {"--input", "C,H,W", CMD_SHAPE, CMD_FIELD(input), "shape of a sample; the network's or the job's own if not given"},
-    {"--classes", "K", CMD_NUMBER, CMD_FIELD(classes), "number of outputs"},
-    {"--batch", "N[,N...]", CMD_BATCHES, 0, "global batches, split over the ranks"},
-    {"--mode", "train|forward", CMD_CHOICE, CMD_FIELD(mode), "whole training steps, or evaluation only"},
-    {"--dtype", "f32|bf16|f64", CMD_DTYPE, CMD_FIELD(dtype), "type of weights and activations"},
-    {"--steps", "N", CMD_NUMBER, CMD_FIELD(steps), "timed steps; as many as take 5 s, at least 5, if not given"},
-    {"--warmup", "N", CMD_NUMBER, CMD_FIELD(warmup), "steps before them; 2 if not given"},
-    {"--kernels", "auto|reference|native|onednn|direct", CMD_CHOICE, CMD_FIELD(kernels), "which kernels may be used"},
-    {"--passes-off", "LIST", CMD_TEXT, CMD_FIELD(passes_off), "optimising passes to leave out, such as fuse-relu; or all"},
-    {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(planning), CMD_PLANNING_HELP},
-    {"--trace", "FILE", CMD_TEXT, CMD_FIELD(trace), "writes the last step of all ranks for chrome://tracing or Perfetto"},
+    CMD_OPTIONS_STEP("N[,N...]", "global batches, split over the ranks"),
     {"--check", NULL, CMD_FLAG, CMD_FIELD(check), "compares three training steps with the plain plan, all passes off; exit code 1 if they differ by more than rounding"},
     {"--against", "direct|native|onednn|reference", CMD_CHOICE, CMD_FIELD(against), "kernels of the plain plan; direct, which is all but Winograd, if not given"},
     {"--sweep", NULL, CMD_FLAG, CMD_FIELD(sweep), "tries every split of the cores into ranks and threads and names the fastest"},

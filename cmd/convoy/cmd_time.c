@@ -13,12 +13,7 @@ static int time_layers(const cmd_line *line, cvy_context *context)
 {
     const int file = is_file(line->arg[0]);
     const cvy_job_source job = cmd_job(line, file ? line->arg[0] : NULL, NULL);
-    const cvy_bench_opts opts = {
-        .size = sizeof opts, .job = file ? &job : NULL, .model = file ? NULL : line->arg[0], .model_options = line->model_options, .input = line->input,
-        .classes = line->classes, .batch = line->batch[0], .forward = line->mode && strcmp(line->mode, "forward") == 0, .dtype = line->dtype,
-        .steps = line->steps, .warmup = line->warmup, .kernels = line->kernels, .passes_off = line->passes_off, .trace = line->trace,
-        .planning = line->planning,
-    };
+    const cvy_bench_opts opts = cmd_bench_opts(line, file ? &job : NULL, file ? NULL : line->arg[0], line->batch[0]);
     char *text = NULL;
     const cvy_status status = cvy_run_time(context, &opts, line->json ? "json" : "table", &text);
     return cmd_print(status, &text);
@@ -26,10 +21,8 @@ static int time_layers(const cmd_line *line, cvy_context *context)
 
 static int run(const cmd_line *line)
 {
-    if (line->nset && !is_file(line->arg[0])) {
-        cmd_error("--set overrides keys of a job file: give one; --options sets a network's own");
+    if (cmd_set_without_job(line, is_file(line->arg[0])))
         return CMD_EXIT_USAGE;
-    }
     if (line->nbatch > 1) {
         cmd_error("--batch lists %d batches, expected one; `convoy bench` takes lists", line->nbatch);
         return CMD_EXIT_USAGE;
@@ -38,18 +31,7 @@ static int run(const cmd_line *line)
 }
 
 static const cmd_option options[] = {
-    {"--options", "TEXT", CMD_TEXT, CMD_FIELD(model_options), "the network's own options, such as 'filters: 64'"},
-    {"--input", "C,H,W", CMD_SHAPE, CMD_FIELD(input), "shape of a sample; the network's or the job's own if not given"},
-    {"--classes", "K", CMD_NUMBER, CMD_FIELD(classes), "number of outputs"},
-    {"--batch", "N", CMD_BATCHES, 0, "global batch, split over the ranks"},
-    {"--mode", "train|forward", CMD_CHOICE, CMD_FIELD(mode), "whole training steps, or evaluation only"},
-    {"--dtype", "f32|f64", CMD_DTYPE, CMD_FIELD(dtype), "type of weights and activations"},
-    {"--steps", "N", CMD_NUMBER, CMD_FIELD(steps), "timed steps; as many as take 5 s, at least 5, if not given"},
-    {"--warmup", "N", CMD_NUMBER, CMD_FIELD(warmup), "steps before them; 2 if not given"},
-    {"--kernels", "auto|reference|native|onednn|direct", CMD_CHOICE, CMD_FIELD(kernels), "which kernels may be used"},
-    {"--passes-off", "LIST", CMD_TEXT, CMD_FIELD(passes_off), "optimising passes to leave out, such as fuse-relu; or all"},
-    {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(planning), CMD_PLANNING_HELP},
-    {"--trace", "FILE", CMD_TEXT, CMD_FIELD(trace), "writes the last step of all ranks for chrome://tracing or Perfetto"},
+    CMD_OPTIONS_STEP("N", "global batch, split over the ranks"),
     CMD_OPTION_SET,
     CMD_OPTION_JSON("prints one JSON object: the layers, the totals, and each instruction of the plan"),
     CMD_OPTION_THREADS,

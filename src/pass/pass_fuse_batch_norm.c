@@ -61,9 +61,6 @@ static void fuse_sum(cvy_readers *r, cvy_node *train)
 static void fuse_forward(cvy_readers *r, cvy_node *apply)
 {
     cvy_node *stats = apply->src[1]->producer;
-    /* Activations in bf16 have fast kernels for the separate nodes only. */
-    if (apply->src[0]->dtype == CVY_DTYPE_BF16)
-        return;
     if (!cvy_pass_is_op(stats, "bn_stats") || stats->src[0] != apply->src[0] || apply->src[0]->shape.ndim < 3)
         return;
     apply->op = cvy_op_find("bn_train");

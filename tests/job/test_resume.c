@@ -1,6 +1,6 @@
 /*
  * test_resume.c: a run that is killed at any moment, or stopped, and resumed ends with the same bits as one that was not: weights, optimiser state and
- * running statistics, with shuffle, augmentation, dropout, batch norm, a schedule, a tail batch and Adam. (R1, R10 in part: one rank, one thread team.)
+ * running statistics, with shuffle, augmentation, dropout, batch norm, a schedule, a tail batch and Adam; in f32, and in bf16 where the CPU has it. (R1, R10 in part: one rank, one thread team.)
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include <convoy/run.h>
 
 #include "base/base_util.h"
+#include "kernel/kernel.h"
 #include "run/run_checkpoint.h"
 #include "test_util.h"
 
@@ -32,7 +33,7 @@ static const char job_text[] =
     "checkpoint: {every: 3 steps, keep: 3, best: accuracy}\n";
 
 /* In a process of its own: trains into out. */
-static pid_t start(const char *out, int resume)
+static pid_t start(const char *dtype, const char *out, int resume)
 {
     fflush(NULL);
     const pid_t pid = fork();
@@ -40,7 +41,8 @@ static pid_t start(const char *out, int resume)
         return pid;
     cvy_context *context = NULL;
     const cvy_context_opts opts = {.size = sizeof opts, .threads = 1};
-    const cvy_job_source job = {.size = sizeof job, .text = job_text};
+    const char *const sets[] = {dtype};
+    const cvy_job_source job = {.size = sizeof job, .text = job_text, .sets = sets, .nsets = 1};
     const cvy_train_opts train = {.size = sizeof train, .out = out, .resume = resume};
     cvy_status status = cvy_context_create(&opts, &context);
     if (status == CVY_OK)
@@ -81,7 +83,8 @@ static int same_end(const char *a, const char *b)
     return same;
 }
 
-int main(void)
+/* dtype: as an override of the job. */
+static void check_resume(const char *dtype)
 {
     char folder[] = "/tmp/convoy-resume-XXXXXX", whole[64], broken[64], sets[96];
     EXPECT(mkdtemp(folder) != NULL);
@@ -90,14 +93,14 @@ int main(void)
     snprintf(sets, sizeof sets, "%s/checkpoints", broken);
 
     const double begin = cvy_clock_s();
-    EXPECT_INT(finish(start(whole, 0)), 0);
+    EXPECT_INT(finish(start(dtype, whole, 0)), 0);
     double whole_s = cvy_clock_s() - begin;
 
     /* Killed again and again, sooner or later; what was not saved is done anew. */
     int kills = 0, resume = 0;
     srand(1);
     for (int tries = 0; tries < 40; tries++) {
-        const pid_t pid = start(broken, resume);
+        const pid_t pid = start(dtype, broken, resume);
         usleep((useconds_t)(whole_s * 1e6 * (0.2 + 0.6 * rand() / RAND_MAX)));
         if (tries < 12 && waitpid(pid, NULL, WNOHANG) == 0) {
             kill(pid, SIGKILL);
@@ -123,5 +126,12 @@ int main(void)
     EXPECT(kills > 0);
     EXPECT(same_end(whole, broken));
     (void)!cvy_file_remove_tree(folder);
+}
+
+int main(void)
+{
+    check_resume("train.dtype=f32");
+    if (cvy_kernel_check_bf16() == CVY_OK)
+        check_resume("train.dtype=bf16");
     return test_end();
 }

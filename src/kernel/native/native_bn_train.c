@@ -1,11 +1,14 @@
 /*
- * native_bn_train.c: bn_train and bn_train_grad: two walks over memory each way, the second while a block of channels is
- * still in the cache.
+ * native_bn_train.c: bn_train and bn_train_grad on f32 and bf16: two walks over memory each way, the second while a
+ * block of channels is still in the cache.
  * In the step: see op_bn_train.c. Bound by memory bandwidth.
  *
- * An item is a block of channels in one group of samples; it is cut into parts, runs of samples. Where there are items
- * enough for all threads, a part is an item and a thread walks it twice. Else all parts are summed, then all are
- * applied.
+ * An item is a block of channels (with channels last: all of them) in one group of samples; it is cut into parts, runs
+ * of samples. Where there are items enough for all threads, a part is an item and a thread walks it twice. Else all
+ * parts are summed, then all are applied.
+ *
+ * A sample of an item is a plane of memory that repeats after `step` elements, the least multiple of both the block and
+ * the lanes: `cols` columns of sixteen lanes, a channel to each lane. Blocks of up to sixteen have one column.
  */
 #include <math.h>
 #include <string.h>
@@ -14,22 +17,27 @@
 #include "kernel/native/native_simd.h"
 #include "op/op_batch_norm.h"
 
+enum { TILE_ROWS = 16, TILE_ELEMS = 4096 }; /* of a tile: at least so many rows, about so many elements */
+
 struct bn_train {
     cvy_planes p;
     cvy_bn_groups groups;
     const cvy_bn_loops *loops;
+    size_t bytes; /* of an element */
+    int64_t step, cols, rows; /* rows: of a tile, whose columns are walked one after the other */
     int threads, relu, scale_shift;
     int residual;  /* bn_train: its source 1 is one; bn_train_grad: the source that is bn_train's result, else 0 */
     int64_t items; /* groups.count * p.groups */
     int64_t parts; /* of an item */
     double eps;
     /* of the running call */
-    const float *x, *other, *ddst, *scale, *shift; /* other: residual or bn_train's result */
+    const char *x, *other, *ddst; /* other: residual or bn_train's result */
+    const float *scale, *shift;
     const double *stats_in;
     double *stats;
-    float *dst, *dres;
-    cvy_bn_coef *coef; /* of each item; in scratch */
-    cvy_bn_sums *sums; /* of each part; in scratch */
+    char *dst, *dres;
+    cvy_bn_coef *coef; /* of each item and column; in scratch */
+    cvy_bn_sums *sums; /* of each part and column; in scratch */
 };
 
 /* The samples of a part. */
@@ -47,10 +55,35 @@ static int64_t plane_elems(const struct bn_train *s)
     return s->p.positions * s->p.block;
 }
 
-/* Where an item's plane of sample n begins. */
-static int64_t plane_at(const struct bn_train *s, int64_t item, int64_t n)
+/* Where an item's plane of sample n begins, in bytes. */
+static size_t plane_at(const struct bn_train *s, int64_t item, int64_t n)
 {
-    return (n * s->p.groups + item % s->p.groups) * plane_elems(s);
+    return (size_t)((n * s->p.groups + item % s->p.groups) * plane_elems(s)) * s->bytes;
+}
+
+/* One column of one tile of a plane: `at` bytes into the plane lie `elems` elements up to its end. */
+struct column { int64_t col, elems; size_t at; };
+
+/* The columns of a plane, tile by tile, so that a tile stays in the cache; i counts them. 0 behind the last. */
+static int next_column(const struct bn_train *s, int64_t *i, struct column *out)
+{
+    const int64_t all = plane_elems(s);
+    for (;; (*i)++) {
+        const int64_t row = *i / s->cols * s->rows, col = *i % s->cols, first = row * s->step + col * CVY_BN_LANES;
+        const int64_t end = CVY_MIN((row + s->rows) * s->step, all);
+        if (row * s->step >= all)
+            return 0;
+        if (first >= end)
+            continue;
+        *out = (struct column){col, end - first, (size_t)first * s->bytes};
+        (*i)++;
+        return 1;
+    }
+}
+
+static const void *place(const char *base, size_t at)
+{
+    return base ? base + at : NULL;
 }
 
 /* The sums of channel `lane` of an item over its parts. */
@@ -58,9 +91,10 @@ static void total(const struct bn_train *s, int64_t item, int64_t lane, double o
 {
     out[0] = out[1] = 0;
     for (int64_t part = item * s->parts; part < (item + 1) * s->parts; part++)
-        for (int64_t l = lane; l < CVY_BN_LANES; l += s->p.block) {
-            out[0] += s->sums[part][0][l];
-            out[1] += s->sums[part][1][l];
+        for (int64_t l = lane; l < s->step; l += s->p.block) {
+            const cvy_bn_sums *sums = &s->sums[part * s->cols + l / CVY_BN_LANES];
+            out[0] += (*sums)[0][l % CVY_BN_LANES];
+            out[1] += (*sums)[1][l % CVY_BN_LANES];
         }
 }
 
@@ -87,28 +121,43 @@ static double set_normaliser(const struct bn_train *s, int64_t item, int64_t lan
     const double n = (double)item_count(s, item), mean = stats[stats_at(s, item, 0, c)] / n;
     const double variance = fmax(stats[stats_at(s, item, 1, c)] / n - mean * mean, 0);
     const double inv_std = 1 / sqrt(variance + s->eps);
-    for (int64_t l = lane; l < CVY_BN_LANES; l += s->p.block) {
-        s->coef[item].mean[l] = (float)mean;
-        s->coef[item].factor[l] = (float)(s->scale ? s->scale[c] * inv_std : inv_std);
-        s->coef[item].shift[l] = s->shift ? s->shift[c] : 0;
+    for (int64_t l = lane; l < s->step; l += s->p.block) {
+        cvy_bn_coef *coef = &s->coef[item * s->cols + l / CVY_BN_LANES];
+        coef->mean[l % CVY_BN_LANES] = (float)mean;
+        coef->factor[l % CVY_BN_LANES] = (float)(s->scale ? s->scale[c] * inv_std : inv_std);
+        coef->shift[l % CVY_BN_LANES] = s->shift ? s->shift[c] : 0;
     }
     return inv_std;
 }
 
 /* ---- forward ---- */
 
+static void clear_sums(const struct bn_train *s, int64_t part)
+{
+    memset(s->sums[part * s->cols], 0, (size_t)s->cols * sizeof *s->sums);
+}
+
+static void clear_coef(const struct bn_train *s, int64_t item)
+{
+    memset(&s->coef[item * s->cols], 0, (size_t)s->cols * sizeof *s->coef);
+}
+
 static void sum_part(const struct bn_train *s, int64_t part)
 {
     int64_t first, last;
+    struct column c;
     part_samples(s, part, &first, &last);
-    memset(s->sums[part], 0, sizeof s->sums[part]);
-    for (int64_t n = first; n < last; n++)
-        s->loops->sums(s->x + plane_at(s, part / s->parts, n), plane_elems(s), s->sums[part]);
+    clear_sums(s, part);
+    for (int64_t n = first; n < last; n++) {
+        const size_t plane = plane_at(s, part / s->parts, n);
+        for (int64_t i = 0; next_column(s, &i, &c);)
+            s->loops->sums(s->x + plane + c.at, c.elems, s->step, s->sums[part * s->cols + c.col]);
+    }
 }
 
 static void settle(const struct bn_train *s, int64_t item)
 {
-    memset(&s->coef[item], 0, sizeof s->coef[item]);
+    clear_coef(s, item);
     for (int64_t lane = 0; lane < s->p.block; lane++) {
         const int64_t c = lane_channel(s, item, lane);
         double sums[2];
@@ -123,20 +172,22 @@ static void settle(const struct bn_train *s, int64_t item)
 
 static void apply_part(const struct bn_train *s, int64_t part)
 {
+    const cvy_bn_coef *coef = &s->coef[part / s->parts * s->cols];
     int64_t first, last;
+    struct column c;
     part_samples(s, part, &first, &last);
-    for (int64_t n = first; n < last; n++) {
-        const int64_t at = plane_at(s, part / s->parts, n);
-        s->loops->apply(s->x + at, s->other ? s->other + at : NULL, &s->coef[part / s->parts], s->relu, plane_elems(s),
-                        s->dst + at);
-    }
+    for (int64_t n = first; n < last; n++)
+        for (int64_t i = 0; next_column(s, &i, &c);) {
+            const size_t at = plane_at(s, part / s->parts, n) + c.at;
+            s->loops->apply(s->x + at, place(s->other, at), &coef[c.col], s->relu, c.elems, s->step, s->dst + at);
+        }
 }
 
 /* ---- backward ---- */
 
 static void prepare_grad(const struct bn_train *s, int64_t item)
 {
-    memset(&s->coef[item], 0, sizeof s->coef[item]);
+    clear_coef(s, item);
     for (int64_t lane = 0; lane < s->p.block; lane++) {
         const int64_t c = lane_channel(s, item, lane);
         if (c >= 0)
@@ -148,13 +199,15 @@ static void grad_sum_part(const struct bn_train *s, int64_t part)
 {
     const int64_t item = part / s->parts;
     int64_t first, last;
+    struct column c;
     part_samples(s, part, &first, &last);
-    memset(s->sums[part], 0, sizeof s->sums[part]);
-    for (int64_t n = first; n < last; n++) {
-        const int64_t at = plane_at(s, item, n);
-        s->loops->grad_sums(s->x + at, s->ddst + at, s->other ? s->other + at : NULL, &s->coef[item], s->relu,
-                            plane_elems(s), s->dres ? s->dres + at : NULL, s->sums[part]);
-    }
+    clear_sums(s, part);
+    for (int64_t n = first; n < last; n++)
+        for (int64_t i = 0; next_column(s, &i, &c);) {
+            const size_t at = plane_at(s, item, n) + c.at;
+            s->loops->grad_sums(s->x + at, s->ddst + at, place(s->other, at), &s->coef[item * s->cols + c.col], s->relu,
+                                c.elems, s->step, s->dres ? s->dres + at : NULL, s->sums[part * s->cols + c.col]);
+        }
 }
 
 /* The coefficients of dsrc; the totals go to `stats` as sums of d and d * xhat. */
@@ -171,9 +224,10 @@ static void grad_settle(const struct bn_train *s, int64_t item)
                      mean = s->stats_in[stats_at(s, item, 0, c)] / n;
         const double factor = s->scale ? s->scale[c] * inv_std : inv_std,
                      slope = -factor * inv_std * inv_std * sums[1] / n;
-        for (int64_t l = lane; l < CVY_BN_LANES; l += s->p.block) {
-            s->coef[item].slope[l] = (float)slope;
-            s->coef[item].offset[l] = (float)(-factor * sums[0] / n - slope * mean);
+        for (int64_t l = lane; l < s->step; l += s->p.block) {
+            cvy_bn_coef *coef = &s->coef[item * s->cols + l / CVY_BN_LANES];
+            coef->slope[l % CVY_BN_LANES] = (float)slope;
+            coef->offset[l % CVY_BN_LANES] = (float)(-factor * sums[0] / n - slope * mean);
         }
         s->stats[stats_at(s, item, 0, c)] = sums[0];
         s->stats[stats_at(s, item, 1, c)] = sums[1] * inv_std;
@@ -182,14 +236,16 @@ static void grad_settle(const struct bn_train *s, int64_t item)
 
 static void grad_apply_part(const struct bn_train *s, int64_t part)
 {
-    const float *d = s->dres ? s->dres : s->ddst;
+    const char *d = s->dres ? s->dres : s->ddst;
+    const cvy_bn_coef *coef = &s->coef[part / s->parts * s->cols];
     int64_t first, last;
+    struct column c;
     part_samples(s, part, &first, &last);
-    for (int64_t n = first; n < last; n++) {
-        const int64_t at = plane_at(s, part / s->parts, n);
-        s->loops->grad_apply(s->x + at, d + at, &s->coef[part / s->parts], s->relu && !s->dres, plane_elems(s),
-                             s->dst + at);
-    }
+    for (int64_t n = first; n < last; n++)
+        for (int64_t i = 0; next_column(s, &i, &c);) {
+            const size_t at = plane_at(s, part / s->parts, n) + c.at;
+            s->loops->grad_apply(s->x + at, d + at, &coef[c.col], s->relu && !s->dres, c.elems, s->step, s->dst + at);
+        }
 }
 
 /* ---- both ---- */
@@ -241,7 +297,7 @@ static void grad_apply_parts(int64_t first, int64_t end, void *arg)
 static void place_scratch(struct bn_train *s, void *scratch)
 {
     s->coef = scratch;
-    s->sums = (cvy_bn_sums *)(s->coef + s->items);
+    s->sums = (cvy_bn_sums *)(s->coef + s->items * s->cols);
 }
 
 static cvy_status forward_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -288,7 +344,7 @@ static cvy_status grad_run(void *state, void *const *src, void *const *dst, void
     s->dst = dst[0];
     s->dres = dst[3];
     place_scratch(s, scratch);
-    s->stats = (double *)(s->sums + s->items * s->parts);
+    s->stats = (double *)(s->sums + s->items * s->parts * s->cols);
     if (s->parts == 1) {
         cvy_parallel_for(s->threads, s->items, 1, grad_items, s);
     } else {
@@ -308,6 +364,15 @@ static cvy_status grad_run(void *state, void *const *src, void *const *dst, void
 
 /* ---- offers ---- */
 
+/* Elements after which a plane's channels and lanes repeat. */
+static int64_t step_of(const cvy_planes *p)
+{
+    int64_t step = CVY_BN_LANES;
+    while (step % p->block != 0)
+        step += CVY_BN_LANES;
+    return step;
+}
+
 static int64_t count_items(const cvy_kernel_ask *ask, const cvy_planes *p)
 {
     return cvy_bn_groups_make(ask->node->graph).count * p->groups;
@@ -324,20 +389,20 @@ static int64_t count_parts(const cvy_kernel_ask *ask, const cvy_planes *p)
 static cvy_status offer(cvy_kernel_ask *ask, int other, unsigned activations)
 {
     const cvy_node *node = ask->node;
-    CVY_TRY(cvy_native_f32(node));
+    CVY_TRY(cvy_native_f32_or_bf16(node));
     if (!cvy_simd_find(CVY_BN_LANES))
         return cvy_error_set(CVY_NOT_APPLICABLE, "the compiler has no vectors");
-    cvy_layout layout = cvy_native_channels(ask, 0);
+    cvy_layout layout = cvy_native_activation(ask, 0);
     if (other && cvy_layout_is_plain(&layout))
-        layout = cvy_native_channels(ask, other);
+        layout = cvy_native_activation(ask, other);
     const cvy_planes p = cvy_planes_make(&node->src[0]->shape, &layout);
-    if (CVY_BN_LANES % p.block != 0)
-        return cvy_error_set(CVY_NOT_APPLICABLE, "blocks of %lld channels", (long long)p.block);
+    const int64_t cols = step_of(&p) / CVY_BN_LANES;
     for (int i = 0; i < node->nsrc; i++)
         ask->src[i] = activations >> i & 1 ? layout : cvy_layout_plain();
     ask->dst[0] = layout;
     ask->scratch_bytes =
-        (size_t)count_items(ask, &p) * (sizeof(cvy_bn_coef) + (size_t)count_parts(ask, &p) * sizeof(cvy_bn_sums)) +
+        (size_t)(count_items(ask, &p) * cols) *
+            (sizeof(cvy_bn_coef) + (size_t)count_parts(ask, &p) * sizeof(cvy_bn_sums)) +
         (size_t)(cvy_bn_groups_make(node->graph).count * 2 * p.channels) * sizeof(double);
     return CVY_OK;
 }
@@ -366,7 +431,11 @@ static cvy_status create(const cvy_kernel_ask *ask, int residual, void **state_o
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->p = cvy_planes_make(&ask->node->src[0]->shape, &ask->src[0]);
     s->groups = cvy_bn_groups_make(ask->node->graph);
-    s->loops = &cvy_simd_find(CVY_BN_LANES)->bn;
+    s->loops = &cvy_simd_find(CVY_BN_LANES)->bn[ask->node->src[0]->dtype == CVY_DTYPE_BF16];
+    s->bytes = cvy_dtype_bytes(ask->node->src[0]->dtype);
+    s->step = step_of(&s->p);
+    s->cols = s->step / CVY_BN_LANES;
+    s->rows = s->cols == 1 ? CVY_MAX(1, s->p.positions) : CVY_MAX(TILE_ROWS, TILE_ELEMS / s->step);
     s->threads = ask->threads;
     s->relu = o->relu;
     s->scale_shift = o->scale_shift;

@@ -1,7 +1,8 @@
 /*
- * native_bn_train.h: what the loops of bn_train and bn_train_grad go by. They walk planes of `elems` floats in runs of
- * sixteen: one position's block of channels, blocks of neighbouring positions, or neighbouring positions of one channel.
- * So sums and coefficients have sixteen lanes in every layout.
+ * native_bn_train.h: what the loops of bn_train and bn_train_grad go by. They walk f32 or bf16 in runs of sixteen: one
+ * position's block of channels, blocks of neighbouring positions, neighbouring positions of one channel, or with
+ * channels last sixteen channels of one position after the other. So sums and coefficients have sixteen lanes in every
+ * layout.
  */
 #ifndef CVY_NATIVE_BN_TRAIN_H
 #define CVY_NATIVE_BN_TRAIN_H
@@ -18,18 +19,21 @@ typedef struct cvy_bn_coef {
 
 typedef double cvy_bn_sums[2][CVY_BN_LANES];
 
+/* Of one dtype. A walk begins at element 0; its runs lie `step` elements apart, and before `elems`, which may cut off
+ * the last one. */
 typedef struct cvy_bn_loops {
     /* Adds x and x^2 to the sums, lane by lane. */
-    void (*sums)(const float *x, int64_t elems, cvy_bn_sums sums);
+    void (*sums)(const void *x, int64_t elems, int64_t step, cvy_bn_sums sums);
     /* y, plus residual (may be NULL, may be dst), rectified with relu. */
-    void (*apply)(const float *x, const float *residual, const cvy_bn_coef *coef, int relu, int64_t elems, float *dst);
+    void (*apply)(const void *x, const void *residual, const cvy_bn_coef *coef, int relu, int64_t elems, int64_t step,
+                  void *dst);
     /* Adds d and d * (x - mean) to the sums. d: ddst, where y > 0 if `y` is given (then it is stored to dres, which may
      * be ddst), where the normalised x is > 0 if relu is set. */
-    void (*grad_sums)(const float *x, const float *ddst, const float *y, const cvy_bn_coef *coef, int relu,
-                      int64_t elems, float *dres, cvy_bn_sums sums);
+    void (*grad_sums)(const void *x, const void *ddst, const void *y, const cvy_bn_coef *coef, int relu, int64_t elems,
+                      int64_t step, void *dres, cvy_bn_sums sums);
     /* dsrc, which may be ddst. */
-    void (*grad_apply)(const float *x, const float *ddst, const cvy_bn_coef *coef, int relu, int64_t elems,
-                       float *dsrc);
+    void (*grad_apply)(const void *x, const void *ddst, const cvy_bn_coef *coef, int relu, int64_t elems, int64_t step,
+                       void *dsrc);
 } cvy_bn_loops;
 
 #endif

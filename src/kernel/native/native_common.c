@@ -6,7 +6,10 @@
 cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout)
 {
     cvy_planes p = {.n = shape->dim[0], .channels = shape->dim[1], .positions = 1};
+    const cvy_layout last = cvy_layout_channels_last(shape->ndim);
     p.block = CVY_MAX(1, cvy_layout_channel_block(layout, shape->ndim));
+    if (shape->ndim > 2 && cvy_layout_equal(layout, &last))
+        p.block = p.channels;
     p.groups = (p.channels + p.block - 1) / p.block;
     for (int d = 2; d < shape->ndim; d++)
         p.positions *= shape->dim[d];

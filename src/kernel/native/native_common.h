@@ -5,6 +5,9 @@
 #ifndef CVY_NATIVE_COMMON_H
 #define CVY_NATIVE_COMMON_H
 
+#include <string.h>
+
+#include "base/base_bf16.h"
 #include "kernel/kernel.h"
 
 /* Put before a function whose loops deserve wide vectors: it is compiled for several instruction sets, and the loader
@@ -22,10 +25,31 @@
 #define CVY_INLINE static inline
 #endif
 
+/* n elements of f32, or of bf16 where half is set, from index `at` on: to floats, and back. */
+CVY_INLINE void cvy_floats_load(int half, const void *src, int64_t at, int64_t n, float *restrict out)
+{
+    const cvy_bf16 *narrow = (const cvy_bf16 *)src + at;
+    if (!half)
+        memcpy(out, (const float *)src + at, (size_t)n * sizeof *out);
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = cvy_bf16_get(narrow[i]);
+}
+
+CVY_INLINE void cvy_floats_store(int half, const float *restrict x, int64_t n, void *dst, int64_t at)
+{
+    cvy_bf16 *narrow = (cvy_bf16 *)dst + at;
+    if (!half)
+        memcpy((float *)dst + at, x, (size_t)n * sizeof *x);
+    else
+        for (int64_t i = 0; i < n; i++)
+            narrow[i] = cvy_bf16_of(x[i]);
+}
+
 /* Elements below which a second thread costs more than it brings. */
 #define CVY_GRAIN 16384
 
-/* An activation [N, C, positions...] as memory: planes of `positions` x `block` floats, a plane per sample and channel
+/* An activation [N, C, positions...] as memory: planes of `positions` x `block` elements, a plane per sample and channel
  * (block of channels). */
 typedef struct cvy_planes {
     int64_t n, channels; /* logical */
@@ -33,7 +57,7 @@ typedef struct cvy_planes {
     int64_t positions, block;
 } cvy_planes;
 
-/* layout: plain or blocked by channels. */
+/* layout: plain, blocked by channels, or channels last, which is one block. */
 cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout);
 /* CVY_OK if value i of a node is f32. */
 cvy_status cvy_native_f32(const cvy_node *node);

@@ -2,6 +2,7 @@
  * native_cross_entropy.c: softmax_cross_entropy and its gradient on plain layouts; see
  * src/op/op_softmax_cross_entropy.c for the formulas. In the step: the end of forward and the start of backward. A
  * sample's loss is one number, and these are added in order, so the loss does not depend on the number of threads.
+ * A sample of bf16 is made f32 in scratch, where the gradient takes its place before it is rounded.
  */
 #include "kernel/native/native_softmax.h"
 #include "op/op_loss.h"
@@ -10,13 +11,15 @@ struct cross_entropy {
     const cvy_node *node;
     const struct cvy_cross_entropy *options;
     int64_t n, K, P;
-    int threads;
-    double all;              /* sum of class weights */
-    const float *x, *weight; /* of the running call */
+    int threads, bf16;
+    double all;    /* sum of class weights */
+    const void *x; /* of the running call */
+    float *wide;   /* bf16: [N, K, P] of f32 */
+    const float *weight;
     const int32_t *label;
     double norm, dloss;
     double *loss; /* a sample each */
-    float *dx;
+    void *dx;
 };
 
 /* ---- planning ---- */
@@ -24,8 +27,9 @@ struct cross_entropy {
 static cvy_status offer(cvy_kernel_ask *ask, int first)
 {
     const cvy_node *node = ask->node;
-    CVY_CHECK(node->src[first]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
-              "native kernels compute in f32, the output is %s", cvy_dtype_text(node->src[first]->dtype));
+    const cvy_dtype dtype = node->src[first]->dtype;
+    CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
+              "native kernels take f32 and bf16, the output is %s", cvy_dtype_text(dtype));
     CVY_CHECK(node->src[first + 1]->dtype == CVY_DTYPE_I32, CVY_NOT_APPLICABLE, "labels must be i32 here, they are %s",
               cvy_dtype_text(node->src[first + 1]->dtype));
     CVY_CHECK(node->nsrc == first + 3 || node->src[first + 3]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
@@ -36,16 +40,28 @@ static cvy_status offer(cvy_kernel_ask *ask, int first)
     return CVY_OK;
 }
 
+static size_t wide_bytes(const cvy_value *x)
+{
+    return x->dtype == CVY_DTYPE_BF16 ? sizeof(float) * (size_t)cvy_shape_elems(&x->shape) : 0;
+}
+
+static size_t loss_bytes(const cvy_value *x)
+{
+    return sizeof(double) * (size_t)x->shape.dim[0];
+}
+
 static cvy_status forward_offer(cvy_kernel_ask *ask)
 {
+    const cvy_value *x = ask->node->src[0];
     CVY_TRY(offer(ask, 0));
-    ask->scratch_bytes = sizeof(double) * (size_t)ask->node->src[0]->shape.dim[0];
+    ask->scratch_bytes = loss_bytes(x) + wide_bytes(x);
     return CVY_OK;
 }
 
 static cvy_status backward_offer(cvy_kernel_ask *ask)
 {
     CVY_TRY(offer(ask, 1));
+    ask->scratch_bytes = wide_bytes(ask->node->src[1]);
     ask->inplace[0] = 2;
     return CVY_OK;
 }
@@ -58,6 +74,7 @@ static cvy_status create(const cvy_kernel_ask *ask, int first, void **state_out)
     *s = (struct cross_entropy){.node = ask->node,
                                 .options = ask->node->options,
                                 .threads = ask->threads,
+                                .bf16 = ask->node->src[first]->dtype == CVY_DTYPE_BF16,
                                 .n = shape->dim[0],
                                 .K = shape->dim[1],
                                 .P = 1};
@@ -107,6 +124,16 @@ static double factor(const struct cross_entropy *s, int64_t n)
     return s->norm > 0 ? (s->weight ? s->weight[n] : 1) / s->norm : 0;
 }
 
+/* Sample n in f32. */
+CVY_INLINE const float *sample_of(const struct cross_entropy *s, int64_t n)
+{
+    const int64_t each = s->K * s->P;
+    if (!s->bf16)
+        return (const float *)s->x + n * each;
+    cvy_floats_load(1, s->x, n * each, each, s->wide + n * each);
+    return s->wide + n * each;
+}
+
 /* Maximum and sum of exponentials of positions p .. p + count - 1 of a sample. */
 CVY_INLINE void reduce(const struct cross_entropy *s, const float *x, int64_t p, int64_t count, float *top, float *sum)
 {
@@ -131,7 +158,7 @@ CVY_SIMD static void forward_range(int64_t first, int64_t end, void *arg)
     const double smoothing = s->options->label_smoothing;
     float top[CVY_STRIP], sum[CVY_STRIP];
     for (int64_t n = first; n < end; n++) {
-        const float *x = s->x + n * s->K * s->P;
+        const float *x = sample_of(s, n);
         double loss = 0;
         for (int64_t p = 0; p < s->P; p += CVY_STRIP) {
             const int64_t count = CVY_MIN(CVY_STRIP, s->P - p);
@@ -159,6 +186,7 @@ static cvy_status forward_run(void *state, void *const *src, void *const *dst, v
     s->norm = *(const double *)src[2];
     s->weight = s->node->nsrc > 3 ? src[3] : NULL;
     s->loss = scratch;
+    s->wide = (float *)(s->loss + s->n);
     CVY_TRY(check_labels(s));
     cvy_parallel_for(s->threads, s->n, CVY_MAX(1, CVY_GRAIN / 8 / (s->K * s->P)), forward_range, s);
     for (int64_t n = 0; n < s->n; n++)
@@ -225,8 +253,8 @@ CVY_SIMD static void backward_range(int64_t first, int64_t end, void *arg)
     const int64_t K = s->K, P = s->P;
     strip t;
     for (int64_t n = first; n < end; n++) {
-        const float *x = s->x + n * K * P;
-        float *dx = s->dx + n * K * P;
+        const float *x = sample_of(s, n);
+        float *dx = (s->bf16 ? s->wide : (float *)s->dx) + n * K * P;
         const double f = s->dloss * factor(s, n) / (double)P;
         for (int64_t p = 0; p < P; p += CVY_STRIP) {
             const int64_t count = CVY_MIN(CVY_STRIP, P - p);
@@ -240,13 +268,15 @@ CVY_SIMD static void backward_range(int64_t first, int64_t end, void *arg)
                 if (t.l[j] != 0)
                     dx[label[j] * P + p + j] -= t.l[j];
         }
+        if (s->bf16)
+            cvy_floats_store(1, dx, K * P, s->dx, n * K * P);
     }
 }
 
 static cvy_status backward_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct cross_entropy *s = state;
-    (void)scratch;
+    s->wide = scratch;
     s->dloss = s->options->loss_weight * *(const double *)src[0];
     s->x = src[1];
     s->label = src[2];

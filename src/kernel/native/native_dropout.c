@@ -1,6 +1,6 @@
 /*
- * native_dropout.c: dropout and its gradient, on plain layouts and on layouts blocked by channels, with the mask of the
- * plain kernel. In the step: before fully connected layers. Random words are made sixteen blocks at a time in vector
+ * native_dropout.c: dropout and its gradient of f32 and bf16, on plain layouts, on layouts blocked by channels and with
+ * channels last, with the mask of the plain kernel. In the step: before fully connected layers. Random words are made sixteen blocks at a time in vector
  * lanes, a piece of a sample after the other.
  */
 #include "base/base_philox.h"
@@ -14,19 +14,19 @@ struct dropout {
     int64_t each_memory; /* the same with padding lanes */
     int64_t npieces;     /* of a sample */
     int64_t n, channels, positions, block;
-    int threads;
+    int threads, bf16;
     uint64_t seed, layer, threshold;
     float scale;
-    const float *src; /* of the running call */
-    float *dst;
+    const void *src; /* of the running call */
+    void *dst;
     const int64_t *id;
     int64_t step;
 };
 
 static cvy_status dropout_offer(cvy_kernel_ask *ask)
 {
-    CVY_TRY(cvy_native_f32(ask->node));
-    ask->src[0] = ask->dst[0] = cvy_native_channels(ask, 0);
+    CVY_TRY(cvy_native_f32_or_bf16(ask->node));
+    ask->src[0] = ask->dst[0] = cvy_native_activation(ask, 0);
     ask->inplace[0] = 1;
     return CVY_OK;
 }
@@ -43,12 +43,13 @@ static cvy_status dropout_create(const cvy_kernel_ask *ask, void **state_out)
                           .n = shape->dim[0],
                           .channels = shape->ndim > 1 ? shape->dim[1] : 1,
                           .threads = ask->threads,
+                          .bf16 = ask->node->src[0]->dtype == CVY_DTYPE_BF16,
                           .seed = ask->node->graph->seed,
                           .layer = cvy_rng_name(ask->node->layer),
                           .threshold = cvy_dropout_threshold(o->p),
                           .scale = (float)cvy_dropout_scale(o->p)};
     if (shape->ndim > 1)
-        s->block = CVY_MAX(1, cvy_layout_channel_block(&ask->src[0], shape->ndim));
+        s->block = cvy_planes_make(shape, &ask->src[0]).block;
     for (int d = 1; d < shape->ndim; d++)
         s->each *= shape->dim[d];
     for (int d = 2; d < shape->ndim; d++)
@@ -89,33 +90,55 @@ CVY_SIMD static void factors(const struct dropout *s, const uint32_t word[4][NBL
             factor[4 * j + k] = word[k][j] < threshold ? 0 : scale;
 }
 
-/* Elements first .. first + count - 1 of a sample, whose channels lie in blocks: runs of positions of one channel are
- * `block` floats apart. */
-static void apply_blocked(const struct dropout *s, const float *src, float *dst, const float *factor, int64_t first,
-                          int64_t count)
+/* A dropped element is zero, whatever it was. */
+CVY_INLINE float kept(float x, float factor)
+{
+    return factor == 0 ? 0 : x * factor;
+}
+
+/* `run` elements from index `at` on, `step` apart. */
+CVY_SIMD static void dropout_stretch(const struct dropout *s, const float *factor, int64_t at, const int64_t step,
+                               int64_t run)
+{
+    if (s->bf16) {
+        const cvy_bf16 *src = (const cvy_bf16 *)s->src + at;
+        cvy_bf16 *dst = (cvy_bf16 *)s->dst + at;
+#pragma omp simd
+        for (int64_t r = 0; r < run; r++)
+            dst[r * step] = cvy_bf16_of(kept(cvy_bf16_get(src[r * step]), factor[r]));
+    } else if (step == 1) {
+        const float *src = (const float *)s->src + at;
+        float *dst = (float *)s->dst + at;
+#pragma omp simd
+        for (int64_t r = 0; r < run; r++)
+            dst[r] = kept(src[r], factor[r]);
+    } else {
+        const float *src = (const float *)s->src + at;
+        float *dst = (float *)s->dst + at;
+        for (int64_t r = 0; r < run; r++)
+            dst[r * step] = kept(src[r * step], factor[r]);
+    }
+}
+
+/* Elements first .. first + count - 1 of the sample at `base`, whose channels lie in blocks: runs of positions of one
+ * channel are `block` elements apart. */
+static void apply_blocked(const struct dropout *s, const float *factor, int64_t base, int64_t first, int64_t count)
 {
     for (int64_t i = 0; i < count;) {
         const int64_t c = (first + i) / s->positions, p = (first + i) % s->positions,
                       run = CVY_MIN(count - i, s->positions - p);
-        const int64_t at = (c / s->block * s->positions + p) * s->block + c % s->block;
-        for (int64_t r = 0; r < run; r++)
-            dst[at + r * s->block] = factor[i + r] == 0 ? 0 : src[at + r * s->block] * factor[i + r];
+        dropout_stretch(s, factor + i, base + (c / s->block * s->positions + p) * s->block + c % s->block, s->block, run);
         i += run;
     }
 }
 
-CVY_SIMD static void apply_plain(const float *src, float *dst, const float *factor, int64_t count)
+static void clear_padding(const struct dropout *s, int64_t base)
 {
-#pragma omp simd
-    for (int64_t i = 0; i < count; i++)
-        dst[i] = factor[i] == 0 ? 0 : src[i] * factor[i];
-}
-
-static void clear_padding(const struct dropout *s, float *dst)
-{
+    const float zero = 0;
     for (int64_t c = s->channels; c % s->block; c++)
         for (int64_t p = 0; p < s->positions; p++)
-            dst[(c / s->block * s->positions + p) * s->block + c % s->block] = 0;
+            cvy_floats_store(s->bf16, &zero, 1, s->dst,
+                             base + (c / s->block * s->positions + p) * s->block + c % s->block);
 }
 
 /* Items are pieces of samples: every thread draws its own words. */
@@ -129,14 +152,13 @@ static void dropout_range(int64_t first, int64_t end, void *arg)
         const cvy_rng stream = cvy_dropout_stream(s->seed, s->layer, s->step, s->id[n]);
         draw(&stream, (uint64_t)from / 4, word);
         factors(s, (const uint32_t(*)[NBLOCK])word, factor);
-        const float *src = s->src + n * s->each_memory;
-        float *dst = s->dst + n * s->each_memory;
+        const int64_t base = n * s->each_memory;
         if (s->block == 1)
-            apply_plain(src + from, dst + from, factor, count);
+            dropout_stretch(s, factor, base + from, 1, count);
         else
-            apply_blocked(s, src, dst, factor, from, count);
+            apply_blocked(s, factor, base, from, count);
         if (from + count == s->each)
-            clear_padding(s, dst);
+            clear_padding(s, base);
     }
 }
 

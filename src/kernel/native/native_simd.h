@@ -14,7 +14,7 @@ typedef struct cvy_simd {
     int lanes; /* floats of a vector */
     cvy_range_fn max_pool_range,
         max_pool_grad_range; /* of planes; arg: cvy_max_pool, whose block is a multiple of lanes, index u8 */
-    cvy_bn_loops bn;         /* of bn_train and bn_train_grad, any block that divides 16 */
+    cvy_bn_loops bn[2]; /* of bn_train and bn_train_grad on f32, on bf16 */
 } cvy_simd;
 
 /* NULL where the build or the CPU has no such vectors. */

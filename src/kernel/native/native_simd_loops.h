@@ -8,8 +8,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_bf16.h"
+
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
 typedef double dvec __attribute__((vector_size(4 * LANES)));                             /* half as many */
 typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* wherever it lies */
 
@@ -62,6 +65,65 @@ LEAF vec keep(ivec mask, vec a)
     return (vec)((ivec)a & mask);
 }
 
+/* ---- f32 or bf16: functions with `half`, a constant where they are inlined, take elements i .. of either ---- */
+
+LEAF float get_as(const int half, const void *p, int64_t i)
+{
+    return half ? cvy_bf16_get(((const cvy_bf16 *)p)[i]) : ((const float *)p)[i];
+}
+
+LEAF vec load_as(const int half, const void *p, int64_t i)
+{
+    if (!half)
+        return load((const float *)p + i);
+    const cvy_bf16 *at = (const cvy_bf16 *)p + i;
+#if LANES == 16
+    return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)at)), 16);
+#elif LANES == 8
+    return (vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)at)), 16);
+#else
+    return (vec)((uvec){at[0], at[1], at[2], at[3]} << 16);
+#endif
+}
+
+/* As many as a dvec holds. */
+LEAF dvec load_doubles_as(const int half, const void *p, int64_t i)
+{
+    if (!half)
+        return load_doubles((const float *)p + i);
+    const cvy_bf16 *at = (const cvy_bf16 *)p + i;
+#if LANES == 16
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)at));
+    return (dvec)_mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
+#elif LANES == 8
+    const __m128i wide = _mm_cvtepu16_epi32(_mm_loadl_epi64((const void *)at));
+    return (dvec)_mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(wide, 16)));
+#else
+    return (dvec){cvy_bf16_get(at[0]), cvy_bf16_get(at[1])};
+#endif
+}
+
+/* Rounded as cvy_bf16_of does. */
+LEAF void store_as(const int half, void *p, int64_t i, vec v)
+{
+    if (!half) {
+        store((float *)p + i, v);
+        return;
+    }
+    cvy_bf16 *at = (cvy_bf16 *)p + i;
+    const uvec bits = (uvec)v, rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    const ivec r = choose_int(v == v, (ivec)rounded, (ivec)(bits >> 16 | 0x40));
+#if LANES == 16
+    _mm256_storeu_si256((void *)at, _mm512_cvtepi32_epi16((__m512i)r));
+#elif LANES == 8
+    const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)r, (__m256i)r), 0xd8);
+    _mm_storeu_si128((void *)at, _mm256_castsi256_si128(shorts));
+#else
+    for (int l = 0; l < LANES; l++)
+        at[l] = (cvy_bf16)r[l];
+#endif
+}
+
 LEAF ivec load_bytes(const uint8_t *p)
 {
 #if LANES == 16
@@ -92,7 +154,8 @@ LEAF void store_bytes(uint8_t *p, ivec v)
 
 static const cvy_simd simd = {
     .lanes = LANES,
-    .bn = {bn_sums, bn_apply, bn_grad_sums, bn_grad_apply},
+    .bn = {{bn_sums_f32, bn_apply_f32, bn_grad_sums_f32, bn_grad_apply_f32},
+           {bn_sums_bf16, bn_apply_bf16, bn_grad_sums_bf16, bn_grad_apply_bf16}},
     .max_pool_range = max_pool_range,
     .max_pool_grad_range = max_pool_grad_range,
 };
