@@ -1,13 +1,22 @@
 /*
- * base_cpu.h: what this CPU can do in bf16, asked at planning time.
+ * base_cpu.h: which instructions kernels may use, asked at planning time: those that the CPU and the system have, and the
+ * user's environment allows.
  */
 #ifndef CVY_BASE_CPU_H
 #define CVY_BASE_CPU_H
 
-/* Products of pairs of bf16 in vectors (AVX512_BF16), with AVX-512 BW, DQ and VL. */
-int cvy_cpu_has_avx512_bf16(void);
-/* Products of tiles of bf16 (AMX-BF16), with AVX-512; asks the kernel for the leave to use tiles, which is given to the whole process. */
-int cvy_cpu_has_amx_bf16(void);
+typedef enum cvy_isa { /* in the order of ONEDNN_MAX_CPU_ISA */
+    CVY_ISA_AVX2,        /* with FMA */
+    CVY_ISA_AVX512F,
+    CVY_ISA_AVX512,      /* F, BW, DQ, VL */
+    CVY_ISA_AVX512_BF16, /* products of pairs of bf16 in vectors */
+    CVY_ISA_AMX_BF16     /* products of tiles of bf16; asks Linux for the leave to use tiles, for the whole process */
+} cvy_isa;
+
+/* What the CPU and the system have. */
+int cvy_cpu_has(cvy_isa isa);
+/* That, and the environment allows it: oneDNN's own limit, the variable ONEDNN_MAX_CPU_ISA (or DNNL_MAX_CPU_ISA), holds for all of our kernels too. */
+int cvy_cpu_may_use(cvy_isa isa);
 /* Whether CPUID describes the tiles (leaf 0x1D). Some virtual machines cut it off, although tiles work. */
 int cvy_cpu_describes_amx(void);
 

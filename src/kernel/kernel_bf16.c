@@ -7,13 +7,19 @@
 #include "kernel/onednn/onednn_api.h"
 #endif
 
+static int allowed(void)
+{
+#if CVY_HAVE_ONEDNN
+    if (!cvy_onednn_has_bf16())
+        return 0;
+#endif
+    return cvy_cpu_may_use(CVY_ISA_AVX512_BF16);
+}
+
 cvy_status cvy_kernel_check_bf16(void)
 {
-    CVY_CHECK(cvy_cpu_has_amx_bf16() || cvy_cpu_has_avx512_bf16(), CVY_E_UNSUPPORTED,
-              "dtype bf16 needs a CPU with AMX-BF16 or AVX512_BF16, and this one has neither: use dtype f32");
-#if CVY_HAVE_ONEDNN
-    CVY_CHECK(cvy_onednn_has_bf16(), CVY_E_UNSUPPORTED,
-              "dtype bf16 needs AMX-BF16 or AVX512_BF16, which ONEDNN_MAX_CPU_ISA hides: unset it, or use dtype f32");
-#endif
+    CVY_CHECK(cvy_cpu_has(CVY_ISA_AVX512_BF16), CVY_E_UNSUPPORTED,
+              "dtype bf16 needs a CPU with AVX512_BF16, which this one does not have: use dtype f32");
+    CVY_CHECK(allowed(), CVY_E_UNSUPPORTED, "dtype bf16 needs AVX512_BF16, which ONEDNN_MAX_CPU_ISA hides: unset it, or use dtype f32");
     return CVY_OK;
 }

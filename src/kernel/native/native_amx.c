@@ -7,8 +7,6 @@
 #include "kernel/native/native_amx.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/base_cpu.h"
 
@@ -268,20 +266,11 @@ TARGET static void gather(const cvy_bf16 *from, int64_t from_row, int64_t rows, 
 
 static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, gather};
 
-/* The environment that limits oneDNN's instructions limits ours: words with AMX in them allow tiles, and so do those that set no limit. */
-static int allowed(const char *variable)
-{
-    const char *limit = getenv(variable);
-    return !limit || !*limit || strstr(limit, "AMX") || strstr(limit, "amx") || strcmp(limit, "ALL") == 0 ||
-           strcmp(limit, "DEFAULT") == 0;
-}
-
 cvy_status cvy_amx_get(const cvy_amx **out)
 {
-    CVY_CHECK(cvy_cpu_has_amx_bf16() && cvy_cpu_has_avx512_bf16(), CVY_NOT_APPLICABLE,
+    CVY_CHECK(cvy_cpu_has(CVY_ISA_AMX_BF16), CVY_NOT_APPLICABLE,
               "products of tiles need a CPU with AMX-BF16 and AVX512_BF16 and the system's leave to use tiles");
-    CVY_CHECK(allowed("ONEDNN_MAX_CPU_ISA") && allowed("DNNL_MAX_CPU_ISA"), CVY_NOT_APPLICABLE,
-              "products of tiles (AMX) are hidden by ONEDNN_MAX_CPU_ISA");
+    CVY_CHECK(cvy_cpu_may_use(CVY_ISA_AMX_BF16), CVY_NOT_APPLICABLE, "products of tiles (AMX) are hidden by ONEDNN_MAX_CPU_ISA");
     *out = &amx;
     return CVY_OK;
 }

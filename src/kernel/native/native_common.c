@@ -1,6 +1,7 @@
 /*
  * native_common.c: offers and views that our own kernels share. At planning time only.
  */
+#include "base/base_cpu.h"
 #include "kernel/native/native_common.h"
 
 cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout)
@@ -49,7 +50,7 @@ cvy_layout cvy_native_preferred(const cvy_shape *shape)
 {
     int64_t block = 1;
 #if CVY_HAVE_ONEDNN && defined(__x86_64__) && defined(__GNUC__)
-    block = __builtin_cpu_supports("avx512f") ? 16 : 8;
+    block = cvy_cpu_may_use(CVY_ISA_AVX512F) ? 16 : 8;
 #endif
     return shape->ndim > 2 && shape->dim[1] >= block ? cvy_layout_channels(shape->ndim, block) : cvy_layout_plain();
 }

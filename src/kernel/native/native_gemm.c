@@ -5,6 +5,7 @@
  * both in order, and a tile of c stays in registers. The tile's size is the instruction set's: three versions of the
  * innermost function, chosen at run time.
  */
+#include "base/base_cpu.h"
 #include "kernel/native/native_gemm.h"
 
 #include <string.h>
@@ -72,9 +73,9 @@ __attribute__((target("fma"))) static void tile_fma(int64_t k, const float *a, c
 static struct version choose(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f"))
+    if (cvy_cpu_may_use(CVY_ISA_AVX512F))
         return (struct version){8, 32, tile_avx512};
-    if (__builtin_cpu_supports("fma"))
+    if (cvy_cpu_may_use(CVY_ISA_AVX2))
         return (struct version){6, 16, tile_fma};
 #endif
     return (struct version){6, 16, tile_plain};

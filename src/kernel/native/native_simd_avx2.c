@@ -1,6 +1,7 @@
 /*
  * native_simd_avx2.c: the loops of native_simd.h on vectors of eight.
  */
+#include "base/base_cpu.h"
 #include "kernel/native/native_simd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -11,7 +12,7 @@
 
 const cvy_simd *cvy_simd_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &simd : NULL;
+    return cvy_cpu_may_use(CVY_ISA_AVX2) ? &simd : NULL;
 }
 
 #else

@@ -2,6 +2,7 @@
  * native_winograd_avx2.c: Winograd's transforms and products on vectors of eight: a product keeps 6 x 2 of the 16
  * registers for its sums.
  */
+#include "base/base_cpu.h"
 #include "kernel/native/native_winograd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -14,7 +15,7 @@
 
 const cvy_winograd_isa *cvy_winograd_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &isa : NULL;
+    return cvy_cpu_may_use(CVY_ISA_AVX2) ? &isa : NULL;
 }
 
 #else

@@ -2,6 +2,7 @@
  * native_winograd_avx512.c: Winograd's transforms and products on vectors of sixteen: a product keeps 14 x 2 of the 32
  * registers for its sums.
  */
+#include "base/base_cpu.h"
 #include "kernel/native/native_winograd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -14,7 +15,7 @@
 
 const cvy_winograd_isa *cvy_winograd_avx512(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") ? &isa : NULL;
+    return cvy_cpu_may_use(CVY_ISA_AVX512) ? &isa : NULL;
 }
 
 #else

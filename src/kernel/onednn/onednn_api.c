@@ -91,7 +91,7 @@ static cvy_status answer(dnnl_status_t status, const char *what)
  * first question, so this comes before each; what the user says in the environment stands. */
 static void shun_tiles(void)
 {
-    if (!cvy_cpu_describes_amx() && cvy_cpu_has_amx_bf16() && !getenv("ONEDNN_MAX_CPU_ISA") &&
+    if (!cvy_cpu_describes_amx() && cvy_cpu_may_use(CVY_ISA_AMX_BF16) && !getenv("ONEDNN_MAX_CPU_ISA") &&
         !getenv("DNNL_MAX_CPU_ISA"))
         dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
 }

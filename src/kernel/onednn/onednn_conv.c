@@ -88,7 +88,7 @@ static cvy_onednn_tensor weights(const struct layer *l)
 /* With tiles, channels last: what oneDNN's tile kernels and ours take. */
 static void prefer_channels_last(const struct layer *l, cvy_onednn_problem *p)
 {
-    if (l->dtype != CVY_DTYPE_BF16 || !cvy_cpu_has_amx_bf16())
+    if (l->dtype != CVY_DTYPE_BF16 || !cvy_cpu_may_use(CVY_ISA_AMX_BF16))
         return;
     static const int roles[] = {CVY_ONEDNN_SRC, CVY_ONEDNN_DST};
     for (int i = 0; i < CVY_COUNT(roles); i++) {
