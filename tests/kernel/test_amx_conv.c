@@ -221,7 +221,7 @@ int main(void)
         cvy_graph_destroy(&g);
         cvy_vars_destroy(&vars);
     }
-    for (int pass = 0; pass < 2; pass++)
+    for (int pass = 0; pass < CVY_COUNT(ran); pass++)
         EXPECT_INT(ran[pass], THREADS_MAX * CVY_COUNT(layers));
     return test_end();
 }

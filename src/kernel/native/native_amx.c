@@ -178,12 +178,12 @@ TARGET static void outer(const cvy_amx_outer *s)
 /* ---- shuffles ---- */
 
 /* Positions 2 i and 2 i + 1 of 32 channels: [16 channels][2] of the lower half, of the upper one. */
-LEAF void interleave(const cvy_bf16 *from, __m512i *lower, __m512i *upper)
+LEAF void interleave(const cvy_bf16 *from, int64_t row, __m512i *lower, __m512i *upper)
 {
     const __m512i order = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5,
                                            36, 4, 35, 3, 34, 2, 33, 1, 32, 0),
                   half = _mm512_set1_epi16(16);
-    const __m512i even = _mm512_loadu_si512(from), odd = _mm512_loadu_si512(from + BLOCK);
+    const __m512i even = _mm512_loadu_si512(from), odd = _mm512_loadu_si512(from + row);
     *lower = _mm512_permutex2var_epi16(even, order, odd);
     *upper = _mm512_permutex2var_epi16(even, _mm512_add_epi16(order, half), odd);
 }
@@ -192,7 +192,7 @@ TARGET static void pair(const cvy_bf16 *from, cvy_bf16 *to, int64_t column)
 {
     for (int i = 0; i < ROWS; i++) {
         __m512i lower, upper;
-        interleave(from + 2 * i * BLOCK, &lower, &upper);
+        interleave(from + 2 * i * BLOCK, BLOCK, &lower, &upper);
         _mm512_storeu_si512(to + i * BLOCK, lower);
         _mm512_storeu_si512(to + column + i * BLOCK, upper);
     }
@@ -226,12 +226,12 @@ LEAF void store_turned(const __m512i *v, cvy_bf16 *to, int64_t row)
     }
 }
 
-TARGET static void turn(const cvy_bf16 *from, cvy_bf16 *to, int64_t row)
+TARGET static void turn(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t row)
 {
     __m512i lower[ROWS], upper[ROWS];
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; i++)
-        interleave(from + 2 * i * BLOCK, &lower[i], &upper[i]);
+        interleave(from + 2 * i * from_row, from_row, &lower[i], &upper[i]);
     store_turned(lower, to, row);
     store_turned(upper, to + ROWS * row, row);
 }

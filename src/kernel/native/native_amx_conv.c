@@ -28,7 +28,7 @@ struct amx_conv {
     int64_t pairs, group, ngroup; /* pairs of columns, those of a group */
     int64_t staged_elems, weight_elems; /* scratch: of each thread; of patched weights */
     cvy_amx_shift shift[CVY_AMX_TAPS_MAX];
-    int64_t *weight_at; /* patched: where element k of the filter of channel 0 lies, then where channels begin */
+    int64_t *weight_at; /* patched: see cvy_amx_place_patched */
     /* of the running call */
     const cvy_bf16 *src, *weight;
     const float *bias, *plain_weight;
@@ -208,29 +208,13 @@ static void amx_destroy(void *state)
     cvy_mem_free(&s);
 }
 
-/* Where the elements of patched weights lie: the sum of one entry for the tap and channel, one for the filter. */
-static cvy_status place_patched(const cvy_kernel_ask *ask, struct amx_conv *s)
-{
-    const int64_t taps = s->plain.taps, have = s->w.src_channels;
-    cvy_blocking b;
-    CVY_TRY(cvy_blocking_make(&ask->src[1], cvy_node_src(ask->node, 1), &b));
-    CVY_TRY(cvy_mem_alloc((size_t)(have + s->w.dst_channels) * sizeof *s->weight_at, &s->weight_at));
-    for (int64_t i = 0; i < taps * s->channels; i++) {
-        const int64_t tap = i / s->channels, at[CVY_NDIM_MAX] = {0, i % s->channels, tap / s->plain.kernel[1], tap % s->plain.kernel[1]};
-        s->weight_at[i] = cvy_blocking_offset(&b, at);
-    }
-    for (int64_t i = 0; i < s->w.dst_channels; i++)
-        s->weight_at[have + i] = cvy_blocking_offset(&b, (const int64_t[CVY_NDIM_MAX]){i});
-    return CVY_OK;
-}
-
 static cvy_status amx_create(const cvy_kernel_ask *ask, void **state_out)
 {
     struct amx_conv *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     cvy_status status = fill_amx(ask, s);
     if (status == CVY_OK && s->patched)
-        status = place_patched(ask, s);
+        status = cvy_amx_place_patched(&ask->src[1], cvy_node_src(ask->node, 1), &s->weight_at);
     if (status != CVY_OK) {
         amx_destroy(s);
         return status;

@@ -218,3 +218,21 @@ void cvy_amx_stage_patches(const cvy_amx *amx, const cvy_window *w, int64_t chan
             memset(to + have, 0, (size_t)(lanes - have) * sizeof *to);
         }
 }
+
+cvy_status cvy_amx_place_patched(const cvy_layout *layout, const cvy_shape *weight, int64_t **at_out)
+{
+    const int64_t filters = weight->dim[0], channels = weight->dim[1], have = cvy_shape_elems(weight) / filters;
+    int64_t *at = NULL;
+    cvy_blocking b;
+    CVY_TRY(cvy_blocking_make(layout, weight, &b));
+    CVY_TRY(cvy_mem_alloc((size_t)(have + filters) * sizeof *at, &at));
+    for (int64_t i = 0; i < have; i++) {
+        const int64_t tap = i / channels;
+        at[i] = cvy_blocking_offset(
+            &b, (const int64_t[CVY_NDIM_MAX]){0, i % channels, tap / weight->dim[3], tap % weight->dim[3]});
+    }
+    for (int64_t i = 0; i < filters; i++)
+        at[have + i] = cvy_blocking_offset(&b, (const int64_t[CVY_NDIM_MAX]){i});
+    *at_out = at;
+    return CVY_OK;
+}

@@ -74,5 +74,7 @@ void cvy_amx_window_patch(const cvy_window *w, cvy_amx_window *out);
 /* Stages a band as [row][w][lanes]; src_channels of the window is the patch's size. */
 void cvy_amx_stage_patches(const cvy_amx *amx, const cvy_window *w, int64_t channels, const cvy_amx_window *patch,
                            const cvy_bf16 *src, int64_t sample, int64_t band, int64_t lanes, cvy_bf16 *to);
+/* Where patched weights lie in a layout: for element k of a patch its offset in filter 0, behind them the offset of each filter. */
+cvy_status cvy_amx_place_patched(const cvy_layout *layout, const cvy_shape *weight, int64_t **at_out);
 
 #endif
