@@ -1,63 +1,25 @@
 /*
- * native_bf16_pool.c: max, average and global average pooling on bf16, and their gradients.
+ * native_bf16_pool.c: average pooling on bf16, and its gradient.
  * In the step: between convolutions. Work is split over samples and parts of channels; a window's channels are the vector.
  *
  * Backward is gathered: each source position asks the windows that cover it, so its sum is formed in f32 and rounded and stored once, nothing is
  * cleared, and no two threads meet.
  */
-#include <math.h>
-
 #include "kernel/native/native_bf16.h"
 #include "kernel/native/native_pool.h"
 
 struct pool {
     cvy_pool_walk w;      /* its geometry only */
     cvy_strips src, dst;
-    int threads, relu;
-    int32_t nobody;       /* max, with relu: the index of a window whose maximum is not above zero */
-    float *inverse[3];    /* average: 1 / positions that count, for each destination coordinate of a dimension */
-    const cvy_bf16 *in;   /* of the running call */
+    int threads;
+    float *inverse[3];  /* 1 / positions that count, for each destination coordinate of a dimension */
+    const cvy_bf16 *in; /* of the running call */
     cvy_bf16 *out;
-    const uint8_t *index_in;
-    uint8_t *index;
 };
 
 /* ---- planning ---- */
 
-static cvy_status forward_offer(cvy_kernel_ask *ask)
-{
-    CVY_TRY(cvy_native_bf16(ask->node, 0));
-    ask->src[0] = ask->dst[0] = ask->dst[1] = cvy_native_strips(ask, 0);
-    return CVY_OK;
-}
-
-static cvy_status check_small_window(const cvy_window *w)
-{
-    CVY_CHECK(cvy_max_pool_index_dtype(w) == CVY_DTYPE_U8, CVY_NOT_APPLICABLE, "a window of %lld positions needs a wide index",
-              (long long)w->taps);
-    return CVY_OK;
-}
-
-static cvy_status max_pool_offer(cvy_kernel_ask *ask)
-{
-    cvy_window w;
-    CVY_TRY(cvy_pool_window("max_pool", ask->node->options, &ask->node->src[0]->shape, &w));
-    CVY_TRY(check_small_window(&w));
-    return forward_offer(ask);
-}
-
-static cvy_status max_pool_grad_offer(cvy_kernel_ask *ask)
-{
-    const cvy_pool_grad_opts *o = ask->node->options;
-    cvy_window w;
-    CVY_TRY(cvy_native_bf16(ask->node, 0));
-    CVY_TRY(cvy_pool_window("max_pool", &o->pool, &o->src, &w));
-    CVY_TRY(check_small_window(&w));
-    ask->src[0] = ask->src[1] = ask->dst[0] = cvy_native_strips(ask, 1); /* as forward left the index */
-    return CVY_OK;
-}
-
-static cvy_status backward_offer(cvy_kernel_ask *ask)
+static cvy_status pool_offer(cvy_kernel_ask *ask)
 {
     CVY_TRY(cvy_native_bf16(ask->node, 0));
     ask->src[0] = ask->dst[0] = cvy_native_strips(ask, 0);
@@ -74,12 +36,12 @@ static void destroy(void *state)
     cvy_mem_free(&s);
 }
 
-static cvy_status make(const char *op, const cvy_pool_opts *o, const cvy_shape *src, const cvy_kernel_ask *ask, struct pool **out)
+static cvy_status make(const cvy_pool_opts *o, const cvy_shape *src, const cvy_kernel_ask *ask, struct pool **out)
 {
     struct pool *s = NULL;
     cvy_window w;
     const cvy_layout plain = cvy_layout_plain();
-    CVY_TRY(cvy_pool_window(op, o, src, &w));
+    CVY_TRY(cvy_pool_window("avg_pool", o, src, &w));
     const cvy_shape dst = cvy_window_dst_shape(&w, src->dim[0], src->dim[1]);
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     const cvy_status status = cvy_pool_walk_make(&w, src, &plain, &s->w);
@@ -90,21 +52,8 @@ static cvy_status make(const char *op, const cvy_pool_opts *o, const cvy_shape *
     s->src = cvy_strips_make(src, &ask->dst[0]);
     s->dst = cvy_strips_make(&dst, &ask->dst[0]);
     s->threads = ask->threads;
-    s->relu = o->relu;
-    s->nobody = cvy_max_pool_nobody(CVY_DTYPE_U8);
     *out = s;
     return CVY_OK;
-}
-
-static cvy_status max_pool_create(const cvy_kernel_ask *ask, void **state_out)
-{
-    return make("max_pool", ask->node->options, &ask->node->src[0]->shape, ask, (struct pool **)state_out);
-}
-
-static cvy_status max_pool_grad_create(const cvy_kernel_ask *ask, void **state_out)
-{
-    const cvy_pool_grad_opts *o = ask->node->options;
-    return make("max_pool", &o->pool, &o->src, ask, (struct pool **)state_out);
 }
 
 /* The divisor of op_avg_pool.c is a product of one count for each dimension. */
@@ -126,7 +75,7 @@ static cvy_status avg_create(const cvy_pool_opts *o, const cvy_shape *src, const
 {
     cvy_status status = CVY_OK;
     struct pool *s = NULL;
-    CVY_TRY(make("avg_pool", o, src, ask, &s));
+    CVY_TRY(make(o, src, ask, &s));
     for (int d = 0; d < 3; d++)
         CVY_TRY_OUT(make_inverse(&s->w, d, o->count_include_pad, &s->inverse[d]));
     *state_out = s;
@@ -162,35 +111,6 @@ CVY_INLINE struct window window_at(const cvy_pool_walk *w, int64_t place)
     return at;
 }
 
-CVY_INLINE void max_window(const struct pool *s, const struct window *at, const cvy_bf16 *src, cvy_bf16 *dst, uint8_t *index, const int64_t width)
-{
-    const cvy_pool_walk *w = &s->w;
-    float best[CVY_STRIP_LANES];
-    int32_t arg[CVY_STRIP_LANES];
-    const int32_t start = (int32_t)((at->first[0] * w->kernel[1] + at->first[1]) * w->kernel[2] + at->first[2]);
-    for (int64_t l = 0; l < width; l++) {
-        best[l] = s->relu ? 0 : -INFINITY;
-        arg[l] = s->relu ? s->nobody : start;
-    }
-    for (int64_t i = at->first[0]; i < at->end[0]; i++)
-        for (int64_t j = at->first[1]; j < at->end[1]; j++)
-            for (int64_t k = at->first[2]; k < at->end[2]; k++) {
-                const int64_t place = ((at->start[0] + i) * w->src[1] + at->start[1] + j) * w->src[2] + at->start[2] + k;
-                const int32_t tap = (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k);
-                const cvy_bf16 *x = src + place * s->src.position;
-                for (int64_t l = 0; l < width; l++) {
-                    const float v = cvy_bf16_get(x[l]), b = best[l];
-                    const int wins = !(v <= b) & (b == b); /* larger, or the first NaN */
-                    best[l] = wins ? v : b;
-                    arg[l] = wins ? tap : arg[l];
-                }
-            }
-    for (int64_t l = 0; l < width; l++)
-        dst[l] = cvy_bf16_of(best[l]);
-    for (int64_t l = 0; index && l < width; l++)
-        index[l] = (uint8_t)arg[l];
-}
-
 CVY_INLINE void avg_window(const struct pool *s, const struct window *at, const cvy_bf16 *src, cvy_bf16 *dst, float by, const int64_t width)
 {
     const cvy_pool_walk *w = &s->w;
@@ -220,28 +140,15 @@ CVY_INLINE void forward_item(const struct pool *s, int64_t item, const int64_t w
     for (int64_t place = 0; place < s->dst.positions; place++) {
         const int64_t to = n * s->dst.sample + p * s->dst.part + place * s->dst.position;
         const struct window at = window_at(&s->w, place);
-        if (s->inverse[0])
-            avg_window(s, &at, src, s->out + to, inverse_at(s, place), width);
-        else
-            max_window(s, &at, src, s->out + to, s->index ? s->index + to : NULL, width);
+        avg_window(s, &at, src, s->out + to, inverse_at(s, place), width);
     }
-}
-
-/* Padding lanes hold zeros: the values do already, an index may not. */
-static void clear_padding(const struct pool *s, int64_t item)
-{
-    const int64_t n = item / s->dst.parts, p = item % s->dst.parts, used = s->dst.channels - p * s->dst.lanes, lanes = cvy_strip_width(&s->dst, p);
-    for (int64_t place = 0; s->index && used < lanes && place < s->dst.positions; place++)
-        memset(s->index + n * s->dst.sample + p * s->dst.part + place * s->dst.position + used, 0, (size_t)(lanes - used));
 }
 
 CVY_SIMD static void pool_bf16_range(int64_t first, int64_t end, void *arg)
 {
     const struct pool *s = arg;
-    for (int64_t item = first; item < end; item++) {
+    for (int64_t item = first; item < end; item++)
         CVY_BY_WIDTH(cvy_strip_width(&s->src, item % s->src.parts), forward_item, s, item);
-        clear_padding(s, item);
-    }
 }
 
 static cvy_status forward_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -250,7 +157,6 @@ static cvy_status forward_run(void *state, void *const *src, void *const *dst, v
     (void)scratch;
     s->in = src[0];
     s->out = dst[0];
-    s->index = s->inverse[0] ? NULL : dst[1];
     cvy_parallel_for(s->threads, s->src.n * s->src.parts, 1, pool_bf16_range, s);
     return CVY_OK;
 }
@@ -278,17 +184,9 @@ CVY_INLINE void backward_position(const struct pool *s, int64_t place, int64_t i
             for (int64_t k = first[2]; k < end[2]; k++) {
                 const int64_t from = (i * w->dst[1] + j) * w->dst[2] + k;
                 const cvy_bf16 *ddst = s->in + in + from * s->dst.position;
-                if (s->inverse[0]) {
-                    const float by = inverse_at(s, from);
-                    for (int64_t l = 0; l < width; l++)
-                        sum[l] += by * cvy_bf16_get(ddst[l]);
-                } else {
-                    const uint8_t *index = s->index_in + in + from * s->dst.position;
-                    const uint8_t tap = (uint8_t)(((at[0] - i * w->stride[0] + w->pad[0]) * w->kernel[1] + at[1] - j * w->stride[1] + w->pad[1]) * w->kernel[2] +
-                                                  at[2] - k * w->stride[2] + w->pad[2]);
-                    for (int64_t l = 0; l < width; l++)
-                        sum[l] += cvy_bf16_get(index[l] == tap ? ddst[l] : 0);
-                }
+                const float by = inverse_at(s, from);
+                for (int64_t l = 0; l < width; l++)
+                    sum[l] += by * cvy_bf16_get(ddst[l]);
             }
     for (int64_t l = 0; l < width; l++)
         dsrc[l] = cvy_bf16_of(sum[l]);
@@ -314,37 +212,16 @@ static cvy_status backward_run(void *state, void *const *src, void *const *dst, 
     struct pool *s = state;
     (void)scratch;
     s->in = src[0];
-    s->index_in = s->inverse[0] ? NULL : src[1];
     s->out = dst[0];
     cvy_parallel_for(s->threads, s->src.n * s->src.parts, 1, pool_grad_bf16_range, s);
     return CVY_OK;
 }
 
-CVY_KERNEL_DEFINE(native_max_pool_bf16) = {
-    .name = "native.max_pool_bf16",
-    .op = "max_pool",
-    .preference = 50,
-    .offer = max_pool_offer,
-    .create = max_pool_create,
-    .run = forward_run,
-    .destroy = destroy,
-};
-
-CVY_KERNEL_DEFINE(native_max_pool_grad_bf16) = {
-    .name = "native.max_pool_grad_bf16",
-    .op = "max_pool_grad",
-    .preference = 50,
-    .offer = max_pool_grad_offer,
-    .create = max_pool_grad_create,
-    .run = backward_run,
-    .destroy = destroy,
-};
-
 CVY_KERNEL_DEFINE(native_avg_pool_bf16) = {
     .name = "native.avg_pool_bf16",
     .op = "avg_pool",
     .preference = 50,
-    .offer = forward_offer,
+    .offer = pool_offer,
     .create = avg_pool_create,
     .run = forward_run,
     .destroy = destroy,
@@ -354,7 +231,7 @@ CVY_KERNEL_DEFINE(native_avg_pool_grad_bf16) = {
     .name = "native.avg_pool_grad_bf16",
     .op = "avg_pool_grad",
     .preference = 50,
-    .offer = backward_offer,
+    .offer = pool_offer,
     .create = avg_pool_grad_create,
     .run = backward_run,
     .destroy = destroy,

@@ -53,24 +53,18 @@ LEAF vec normalised(const struct bn_vecs *c, int v, vec x)
     return (x - c->mean[v]) * c->factor[v] + c->shift[v];
 }
 
-/* Elements i .. of a walk: bytes of either dtype. */
-LEAF size_t offset_as(const int half, int64_t i)
-{
-    return (size_t)i * (half ? sizeof(cvy_bf16) : sizeof(float));
-}
-
 /* The last, short run of a walk, elements i .. i + n - 1, is worked on in a copy. */
 LEAF const void *tail_of(const int half, const void *x, int64_t i, int64_t n, float copy[CVY_BN_LANES])
 {
     memset(copy, 0, CVY_BN_LANES * sizeof *copy);
     if (x)
-        memcpy(copy, (const char *)x + offset_as(half, i), offset_as(half, n));
+        memcpy(copy, (const char *)x + offset_as(half, i), (size_t)offset_as(half, n));
     return copy;
 }
 
 LEAF void put_tail(const int half, void *x, int64_t i, int64_t n, const float copy[CVY_BN_LANES])
 {
-    memcpy((char *)x + offset_as(half, i), copy, offset_as(half, n));
+    memcpy((char *)x + offset_as(half, i), copy, (size_t)offset_as(half, n));
 }
 
 LEAF void apply_run(const int half, const struct bn_vecs *c, const void *x, const void *residual, int64_t i,

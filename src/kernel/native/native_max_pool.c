@@ -1,10 +1,10 @@
 /*
- * native_max_pool.c: max pooling and its gradient in one pass each over memory.
+ * native_max_pool.c: max pooling of f32 and bf16, and its gradient, in one pass each over memory.
  * In the step: between convolutions; the index of the winners is a byte each, so backward reads neither source nor
  * result of forward.
  *
- * With channels in blocks and a byte for the index the loops are those of native_max_pool_simd.h. The loops here are for
- * the plain layout and long windows: windows are taken in runs of one row, and a run sees one tap after the other.
+ * With channels in blocks or last and a byte for the index the loops are those of native_max_pool_simd.h. The loops here
+ * are for the plain layout and long windows of f32: windows are taken in runs of one row, and a run sees one tap after the other.
  * Backward clears each row of the source just before the first window that touches it and adds while the row is in the
  * cache. A plane belongs to one thread, so nothing is atomic and the order of the sums is fixed.
  */
@@ -13,19 +13,43 @@
 
 #include "kernel/native/native_max_pool.h"
 
+/* The layout as source i lies; for bf16 always one with channels for the vectors. */
+static cvy_status offer(const cvy_kernel_ask *ask, int i, const cvy_window *w, cvy_layout *layout_out)
+{
+    const cvy_shape *shape = &ask->node->src[i]->shape;
+    cvy_layout layout = cvy_native_activation(ask, i);
+    CVY_TRY(cvy_native_f32_or_bf16(ask->node));
+    if (ask->node->src[0]->dtype == CVY_DTYPE_BF16) {
+        if (cvy_layout_is_plain(&layout))
+            layout = cvy_layout_channels_last(shape->ndim);
+        CVY_CHECK(cvy_max_pool_index_dtype(w) == CVY_DTYPE_U8, CVY_NOT_APPLICABLE,
+                  "in bf16 a window of %lld positions needs a wide index", (long long)w->taps);
+        CVY_CHECK(cvy_simd_find(cvy_planes_make(shape, &layout).block), CVY_NOT_APPLICABLE,
+                  "%lld channels of bf16 are fewer than a vector has lanes", (long long)shape->dim[1]);
+    } else if (cvy_planes_make(shape, &layout).block > 16) {
+        layout = cvy_layout_plain();
+    }
+    *layout_out = layout;
+    return CVY_OK;
+}
+
 static cvy_status max_pool_offer(cvy_kernel_ask *ask)
 {
-    CVY_TRY(cvy_native_f32(ask->node));
-    ask->src[0] = ask->dst[0] = ask->dst[1] = cvy_native_channels(ask, 0);
+    cvy_window w;
+    CVY_TRY(cvy_pool_window("max_pool", ask->node->options, &ask->node->src[0]->shape, &w));
+    CVY_TRY(offer(ask, 0, &w, &ask->src[0]));
+    ask->dst[0] = ask->dst[1] = ask->src[0];
     return CVY_OK;
 }
 
 static cvy_status max_pool_grad_offer(cvy_kernel_ask *ask)
 {
-    CVY_TRY(cvy_native_f32(ask->node));
+    const cvy_pool_grad_opts *o = ask->node->options;
+    cvy_window w;
+    CVY_TRY(cvy_pool_window("max_pool", &o->pool, &o->src, &w));
     /* The index lies as forward left it, and moving it costs least where it does not move. */
-    const cvy_layout layout = cvy_native_channels(ask, 1);
-    ask->src[0] = ask->src[1] = ask->dst[0] = layout;
+    CVY_TRY(offer(ask, 1, &w, &ask->src[1]));
+    ask->src[0] = ask->dst[0] = ask->src[1];
     return CVY_OK;
 }
 
@@ -41,6 +65,7 @@ static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_ke
     s->w.wide = cvy_max_pool_index_dtype(w) != CVY_DTYPE_U8;
     s->nobody = cvy_max_pool_nobody(cvy_max_pool_index_dtype(w));
     s->simd = s->w.wide ? NULL : cvy_simd_find(s->w.planes.block);
+    s->bf16 = ask->node->src[0]->dtype == CVY_DTYPE_BF16;
     s->threads = ask->threads;
     *state_out = s;
     return CVY_OK;
@@ -155,13 +180,13 @@ CVY_INLINE void store_index(const cvy_max_pool *s, int64_t at, const int32_t *re
 CVY_INLINE void forward_plane(const cvy_max_pool *s, const int64_t B, int64_t plane)
 {
     const cvy_pool_walk *w = &s->w;
-    const float *src = s->src + plane * w->src_elems * B;
+    const float *src = (const float *)s->src + plane * w->src_elems * B;
     int64_t out = plane * w->dst_elems * B;
     int32_t arg[RUN_LANES];
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++)
         for (int64_t x = 0; x < w->dst[2]; x += RUN_LANES / B) {
             const int64_t n = CVY_MIN(RUN_LANES / B, w->dst[2] - x);
-            forward_run(s, B, src, row / w->dst[1], row % w->dst[1], x, n, s->dst + out, arg);
+            forward_run(s, B, src, row / w->dst[1], row % w->dst[1], x, n, (float *)s->dst + out, arg);
             store_index(s, out, arg, n * B);
             out += n * B;
         }
@@ -177,15 +202,16 @@ CVY_SIMD static void max_pool_planes(int64_t first, int64_t end, void *arg)
             forward_plane(s, s->w.planes.block, plane);
 }
 
-static void forward_range(int64_t first, int64_t end, void *arg)
+static void clear_planes(int64_t first, int64_t end, void *arg)
 {
-    const cvy_max_pool *s = arg;
-    if (s->simd)
-        s->simd->max_pool_range(first, end, arg);
-    else
-        max_pool_planes(first, end, arg);
     for (int64_t plane = first; plane < end; plane++)
-        clear_padding(s, plane);
+        clear_padding(arg, plane);
+}
+
+/* Rows of windows, or of the source, that are worth a thread. */
+static int64_t row_grain(const cvy_max_pool *s)
+{
+    return CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, s->w.src[2] * s->w.planes.block));
 }
 
 static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -195,7 +221,14 @@ static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, 
     s->src = src[0];
     s->dst = dst[0];
     s->index = dst[1];
-    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, forward_range, s);
+    const int64_t planes = s->w.planes.n * s->w.planes.groups;
+    if (s->simd)
+        cvy_parallel_for(s->threads, planes * s->w.dst[0] * s->w.dst[1], row_grain(s), s->simd->max_pool_range[s->bf16],
+                         s);
+    else
+        cvy_parallel_for(s->threads, planes, 1, max_pool_planes, s);
+    if (s->index && s->w.planes.channels % s->w.planes.block)
+        cvy_parallel_for(s->threads, planes, 1, clear_planes, s);
     return CVY_OK;
 }
 
@@ -228,7 +261,7 @@ CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int w
             for (int64_t k = 0; k < w->kernel[2]; k++) {
                 const struct cvy_pool_reach r = w->reach[k];
                 const int64_t at = ((ds + i) * w->src[1] + hs + j) * w->src[2] + r.start, from = in + r.first * B;
-                add_wins(B, wide, s->ddst + from, (const char *)s->index_in + from * (wide ? 4 : 1),
+                add_wins(B, wide, (const float *)s->ddst + from, (const char *)s->index_in + from * (wide ? 4 : 1),
                          (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k), r.end - r.first, w->stride[2] * B,
                          dsrc + at * B);
             }
@@ -237,7 +270,7 @@ CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int w
 CVY_INLINE void backward_plane(const cvy_max_pool *s, const int64_t B, const int wide, int64_t plane)
 {
     const cvy_pool_walk *w = &s->w;
-    float *dsrc = s->dsrc + plane * w->src_elems * B;
+    float *dsrc = (float *)s->dsrc + plane * w->src_elems * B;
     int64_t clear = 0; /* rows of the plane before it hold sums */
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++) {
         cvy_pool_clear(w, B, row, dsrc, &clear);
@@ -263,8 +296,12 @@ static cvy_status max_pool_grad_run(void *state, void *const *src, void *const *
     s->ddst = src[0];
     s->index_in = src[1];
     s->dsrc = dst[0];
-    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1,
-                     s->simd ? s->simd->max_pool_grad_range : max_pool_grad_planes, s);
+    const int64_t planes = s->w.planes.n * s->w.planes.groups;
+    if (s->simd)
+        cvy_parallel_for(s->threads, planes * s->w.src[0] * s->w.src[1], row_grain(s),
+                         s->simd->max_pool_grad_range[s->bf16], s);
+    else
+        cvy_parallel_for(s->threads, planes, 1, max_pool_grad_planes, s);
     return CVY_OK;
 }
 

@@ -10,10 +10,10 @@
 typedef struct cvy_max_pool {
     cvy_pool_walk w;
     const cvy_simd *simd; /* NULL: the loops for any layout and index */
-    int threads, relu;
-    int32_t nobody;          /* with relu: the index of a window whose maximum is not above zero */
-    const float *src, *ddst; /* of the running call */
-    float *dst, *dsrc;
+    int threads, relu, bf16;
+    int32_t nobody;         /* with relu: the index of a window whose maximum is not above zero */
+    const void *src, *ddst; /* of the running call */
+    void *dst, *dsrc;
     void *index;
     const void *index_in;
 } cvy_max_pool;

@@ -12,8 +12,8 @@
 
 typedef struct cvy_simd {
     int lanes; /* floats of a vector */
-    cvy_range_fn max_pool_range,
-        max_pool_grad_range; /* of planes; arg: cvy_max_pool, whose block is a multiple of lanes, index u8 */
+    cvy_range_fn max_pool_range[2], max_pool_grad_range[2]; /* of rows, of f32, of bf16; arg: cvy_max_pool with a block
+                                                               of at least `lanes`, index u8 */
     cvy_bn_loops bn[2]; /* of bn_train and bn_train_grad on f32, on bf16 */
 } cvy_simd;
 
@@ -22,7 +22,7 @@ const cvy_simd *cvy_simd_avx512(void);
 const cvy_simd *cvy_simd_avx2(void);
 const cvy_simd *cvy_simd_plain(void);
 
-/* The widest whose vectors fill blocks of `block` floats; NULL if none does. */
+/* The widest whose vectors are not longer than `block`; NULL if all are. */
 const cvy_simd *cvy_simd_find(int64_t block);
 
 #endif

@@ -67,6 +67,12 @@ LEAF vec keep(ivec mask, vec a)
 
 /* ---- f32 or bf16: functions with `half`, a constant where they are inlined, take elements i .. of either ---- */
 
+/* Bytes of i elements. */
+LEAF int64_t offset_as(const int half, int64_t i)
+{
+    return i * (half ? 2 : 4);
+}
+
 LEAF float get_as(const int half, const void *p, int64_t i)
 {
     return half ? cvy_bf16_get(((const cvy_bf16 *)p)[i]) : ((const float *)p)[i];
@@ -156,6 +162,6 @@ static const cvy_simd simd = {
     .lanes = LANES,
     .bn = {{bn_sums_f32, bn_apply_f32, bn_grad_sums_f32, bn_grad_apply_f32},
            {bn_sums_bf16, bn_apply_bf16, bn_grad_sums_bf16, bn_grad_apply_bf16}},
-    .max_pool_range = max_pool_range,
-    .max_pool_grad_range = max_pool_grad_range,
+    .max_pool_range = {max_pool_f32, max_pool_bf16},
+    .max_pool_grad_range = {max_pool_grad_f32, max_pool_grad_bf16},
 };
