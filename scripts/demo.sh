@@ -16,9 +16,6 @@ if ! { cmake --preset release && cmake --build --preset release -j "$jobs"; } >b
     exit 1
 fi
 
-# Two ranks share the cores, each with its part of the threads.
-OMP_NUM_THREADS=$(( jobs > 1 ? jobs / 2 : 1 ))
-export OMP_NUM_THREADS
 rm -rf "$run"
 start=$(date +%s)
 mpiexec -n 2 build/release/convoy train examples/collider.yaml --out "$run"
