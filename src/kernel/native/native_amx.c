@@ -188,11 +188,11 @@ LEAF void interleave(const cvy_bf16 *from, int64_t row, __m512i *lower, __m512i 
     *upper = _mm512_permutex2var_epi16(even, _mm512_add_epi16(order, half), odd);
 }
 
-TARGET static void pair(const cvy_bf16 *from, cvy_bf16 *to, int64_t column)
+TARGET static void pair(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t column)
 {
     for (int i = 0; i < ROWS; i++) {
         __m512i lower, upper;
-        interleave(from + 2 * i * BLOCK, BLOCK, &lower, &upper);
+        interleave(from + 2 * i * from_row, from_row, &lower, &upper);
         _mm512_storeu_si512(to + i * BLOCK, lower);
         _mm512_storeu_si512(to + column + i * BLOCK, upper);
     }
@@ -236,10 +236,10 @@ TARGET static void turn(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, in
     store_turned(upper, to + ROWS * row, row);
 }
 
-TARGET static void sum(const cvy_bf16 *from, float *sums)
+TARGET static void sum(const cvy_bf16 *from, int64_t from_row, float *sums)
 {
     __m512 low = _mm512_loadu_ps(sums), high = _mm512_loadu_ps(sums + ROWS);
-    for (int i = 0; i < BLOCK; i++, from += BLOCK) {
+    for (int i = 0; i < BLOCK; i++, from += from_row) {
         const __m512i v = _mm512_loadu_si512(from);
         low = _mm512_add_ps(
             low, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(v)), 16)));

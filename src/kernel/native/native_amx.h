@@ -61,12 +61,11 @@ typedef struct cvy_amx {
     /* Up to 32 positions beginning with (y, x) by up to 32 channels. */
     void (*positions)(const cvy_amx_sum *s, const cvy_amx_store *to, int64_t y, int64_t x, int64_t count);
     void (*outer)(const cvy_amx_outer *s);
-    /* from: 32 positions of 32 channels; of `turn` they are from_row elements apart, else 32. turn: to 32 rows of 32
-     * positions, `row` elements apart; pair: to two tiles of 16 channels, `column` elements apart; sum: adds the positions
-     * to 32 sums. */
+    /* from: 32 positions of 32 channels, from_row elements apart. turn: to 32 rows of 32 positions, `row` elements apart;
+     * pair: to two tiles of 16 channels, `column` elements apart; sum: adds the positions to 32 sums. */
     void (*turn)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t row);
-    void (*pair)(const cvy_bf16 *from, cvy_bf16 *to, int64_t column);
-    void (*sum)(const cvy_bf16 *from, float *sums);
+    void (*pair)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t column);
+    void (*sum)(const cvy_bf16 *from, int64_t from_row, float *sums);
     /* Copies `rows` runs of `count` elements, from_row apart, side by side, and zeros up to `width`. */
     void (*gather)(const cvy_bf16 *from, int64_t from_row, int64_t rows, int64_t count, cvy_bf16 *to, int64_t width);
 } cvy_amx;

@@ -192,7 +192,7 @@ static cvy_status amx_offer(cvy_kernel_ask *ask)
         ask->src_dtype[1] = CVY_DTYPE_BF16;
         ask->src[1] = cvy_layout_make(s.backward ? "ABcd16a16b2a" : "ABcd16b16a2b");
         if (ask->src_free[1])
-            ask->src_home[1] = cvy_layout_make("ABcd16b16a");
+            ask->src_home[1] = cvy_layout_make("ABcd16a16b");
     }
     if (s.has_bias)
         ask->src[2] = cvy_layout_plain();

@@ -1,21 +1,40 @@
 /*
  * native_amx_conv_weight.c: the gradient of a convolution's weights and bias in bf16 on tiles (AMX).
  *
- * In the step: a third of a bf16 network's arithmetic. The sum runs over positions, so these must lie side by side: the
- * source is turned, [channel][position], and ddst lies in tiles of pairs of positions. Both are made for a chunk of bands
- * (native_amx_window.h) by all threads; then each thread sums the weights that it owns over the chunk, so the result does
- * not depend on the number of threads. A tap's source is the same rows begun some positions later; positions of a row
- * that do not exist have ddst 0. The tiles of sums are those of the variable's layout, [16 c][16 k].
+ * In the step: a third of a bf16 network's arithmetic. The sum runs over positions, so these must lie side by side: ddst
+ * is turned, [channel][position], and the source lies in tiles of pairs of positions, both made for a chunk of bands
+ * (native_amx_window.h) at a time. A tap's source is the same pairs begun later; there is a second set of pairs, begun one
+ * position later, for taps that are an odd number of positions away, so every tile lies in whole cache lines (with the
+ * source turned instead, tiles across lines made 3x3 filters half as fast). Positions of a row that do not exist have ddst
+ * 0. The tiles of sums are those of the variable's layout, [16 k][16 c].
+ *
+ * Where the weights are small each thread makes and sums the chunks of bands of its own, and the threads' sums are added
+ * in order: nothing moves between cores but these. Where they are large all threads share a chunk, and each owns a part
+ * of the weights. Either way a result depends on nothing but the number of threads.
  */
 #include <string.h>
 
 #include "kernel/native/native_amx_window.h"
 
 enum {
-    BAND_POSITIONS = 1 << 11, /* staged, of a band: 128 KB of 32 channels */
-    CHUNK_ELEMS_MIN = 1 << 19, /* of a chunk: 1 MB, half of a core's second cache */
-    CHUNK_ELEMS_MAX = 1 << 23, /* 16 MB, where the weights are as large */
-    LINE = 32                  /* bf16 of a cache line */
+    BAND_POSITIONS = 1 << 10,    /* staged, of a band: 256 KB of a strip */
+    STRIP = 4 * CVY_AMX_BLOCK,   /* channels that are staged together */
+    CHUNK_ELEMS_MIN = 1 << 18,   /* of a chunk: 512 KB, a quarter of a core's second cache */
+    CHUNK_ELEMS_MAX = 1 << 23,   /* 16 MB, where the weights are as large */
+    OWN_FLOATS = 1 << 18,        /* of weights of which each thread has sums of its own: 1 MB */
+    LINE = 32                    /* bf16 of a cache line */
+};
+
+struct amx_weight;
+
+/* Bands begin .. end - 1, and the sums over them. */
+struct part {
+    const struct amx_weight *s;
+    int64_t begin, end;
+    int64_t first, count; /* those of the chunk */
+    cvy_bf16 *turned, *pairs;
+    float *sums, *packed; /* of ddst, of each band of the chunk; of the weights */
+    double *total;        /* of ddst */
 };
 
 struct amx_weight {
@@ -24,165 +43,274 @@ struct amx_weight {
     cvy_window plain;
     int64_t channels;
     int threads, has_bias, patched;
+    int x_direct, d_direct;       /* positions of a band follow each other as they lie */
     int64_t x_lanes, d_lanes;     /* channels in whole blocks of 32 */
     int64_t x_each, d_each;       /* positions of a band, in whole blocks of 32 */
-    int64_t rows, columns;        /* of tiles of sums */
+    int64_t rows, columns;        /* of tiles of sums: of ddst's channels, of the source's */
     int64_t taps, chunk, bands;   /* bands of a chunk; all of them */
-    int64_t x_row;                /* elements between channels of the turned source */
-    int64_t staged_elems, x_elems, d_elems, sum_floats, weight_floats; /* scratch, in this order */
+    int64_t sets;                 /* of pairs: 2 where a tap may be an odd number of positions away */
+    int64_t d_row, x_set;         /* elements between channels of turned ddst; between sets of a column of pairs */
+    int64_t staged_elems, x_elems, d_elems, sum_floats, weight_floats; /* scratch: of a thread, the others of a part */
     int64_t shift[CVY_AMX_TAPS_MAX];
     int64_t *weight_at; /* patched: see cvy_amx_place_patched */
+    int nparts;
+    struct part *part;
     /* of the running call */
     const cvy_bf16 *src, *ddst;
-    float *dweight, *dbias, *sums, *packed;
-    double *total;
-    cvy_bf16 *staged, *turned, *pairs;
-    int64_t first, count; /* bands of the chunk */
+    float *dweight;
+    cvy_bf16 *staged;
 };
 
 /* ---- a chunk's tiles ---- */
 
-/* 32 channels of one band of the source, or of all channels of its patches. */
-static void turn_band(const struct amx_weight *s, int64_t i, int64_t block, cvy_bf16 *staged)
+/* Channels first .. first + lanes - 1 of a band, whose first `held` positions exist, `row` elements apart. */
+struct strip {
+    const cvy_bf16 *from;
+    int64_t row, held;
+};
+
+static struct strip strip_of(const cvy_amx_window *w, int direct, const cvy_bf16 *src, int64_t band, int64_t first,
+                             int64_t lanes, cvy_bf16 *staged)
 {
-    const int64_t band = s->first + i, lanes = s->patched ? s->x_lanes : CVY_AMX_BLOCK;
-    const int64_t held = cvy_amx_window_staged(&s->x);
+    const int64_t sample = band / w->bands, y = band % w->bands * w->rows;
+    if (direct)
+        return (struct strip){src + (sample * w->src_h + y) * w->src_w * w->src_channels + first, w->src_channels,
+                              CVY_MIN(w->rows, w->src_h - y) * w->src_w};
+    cvy_amx_stage(w, src, sample, band % w->bands, first, lanes, staged);
+    return (struct strip){staged, lanes, cvy_amx_window_staged(w)};
+}
+
+/* The 32 positions from p on; a copy with zeros behind it where fewer exist. */
+static const cvy_bf16 *positions_of(const struct strip *v, int64_t p, int64_t channel, cvy_bf16 *copy, int64_t *row_out)
+{
+    const int64_t have = CVY_MAX(0, CVY_MIN(CVY_AMX_BLOCK, v->held - p));
+    *row_out = have == CVY_AMX_BLOCK ? v->row : CVY_AMX_BLOCK;
+    if (have == CVY_AMX_BLOCK)
+        return v->from + p * v->row + channel;
+    for (int64_t i = 0; i < have; i++)
+        memcpy(copy + i * CVY_AMX_BLOCK, v->from + (p + i) * v->row + channel, CVY_AMX_BLOCK * sizeof *copy);
+    memset(copy + have * CVY_AMX_BLOCK, 0, (size_t)((CVY_AMX_BLOCK - have) * CVY_AMX_BLOCK) * sizeof *copy);
+    return copy;
+}
+
+/* A strip of ddst, and its sums. */
+static void turn_strip(const struct part *part, int64_t i, int64_t first, int64_t lanes, cvy_bf16 *staged)
+{
+    const struct amx_weight *s = part->s;
+    const struct strip v = strip_of(&s->d, s->d_direct, s->ddst, part->first + i, first, lanes, staged);
+    cvy_bf16 copy[CVY_AMX_BLOCK * CVY_AMX_BLOCK], *to = part->turned + first * s->d_row + i * s->d_each;
+    float *sums = part->sums + i * s->d_lanes + first;
+    memset(sums, 0, (size_t)lanes * sizeof *sums);
+    for (int64_t p = 0; p < s->d_each; p += CVY_AMX_BLOCK)
+        for (int64_t c = 0; c < lanes; c += CVY_AMX_BLOCK) {
+            int64_t row = 0;
+            const cvy_bf16 *from = positions_of(&v, p, c, copy, &row);
+            s->amx->turn(from, row, to + c * s->d_row + p, s->d_row);
+            if (s->has_bias)
+                s->amx->sum(from, row, sums + c);
+        }
+}
+
+/* A strip of the source, or all of its patches. Tiles: [column][set][band][step]. */
+static void pair_strip(const struct part *part, int64_t i, int64_t first, int64_t lanes, cvy_bf16 *staged)
+{
+    const struct amx_weight *s = part->s;
+    const int64_t band = part->first + i, column = s->sets * s->x_set;
+    cvy_bf16 copy[CVY_AMX_BLOCK * CVY_AMX_BLOCK],
+        *to = part->pairs + first / CVY_AMX_ROWS * column + i * s->x_each * CVY_AMX_ROWS;
+    struct strip v = {staged, lanes, CVY_MIN(s->x.rows, s->x.h - band % s->x.bands * s->x.rows) * s->x.pitch};
     if (s->patched)
         cvy_amx_stage_patches(s->amx, &s->plain, s->channels, &s->x, s->src, band / s->x.bands, band % s->x.bands, lanes,
                               staged);
     else
-        cvy_amx_stage(&s->x, s->src, band / s->x.bands, band % s->x.bands, block * CVY_AMX_BLOCK, lanes, staged);
-    memset(staged + held * lanes, 0, (size_t)((s->x_each - held) * lanes) * sizeof *staged);
-    cvy_bf16 *to = s->turned + block * CVY_AMX_BLOCK * s->x_row + i * s->x_each;
+        v = strip_of(&s->x, s->x_direct, s->src, band, first, lanes, staged);
     for (int64_t p = 0; p < s->x_each; p += CVY_AMX_BLOCK)
         for (int64_t c = 0; c < lanes; c += CVY_AMX_BLOCK)
-            s->amx->turn(staged + p * lanes + c, lanes, to + c * s->x_row + p, s->x_row);
+            for (int64_t set = 0; set < s->sets; set++) {
+                int64_t row = 0;
+                const cvy_bf16 *from = positions_of(&v, p + set, c, copy, &row);
+                s->amx->pair(from, row, to + c / CVY_AMX_ROWS * column + set * s->x_set + p * CVY_AMX_ROWS, column);
+            }
 }
 
-/* 32 channels of one band of ddst, and their sums. Tiles: [column][band][step]. */
-static void pair_band(const struct amx_weight *s, int64_t i, int64_t block, cvy_bf16 *staged)
+static int64_t strips(int64_t lanes)
 {
-    const int64_t band = s->first + i, held = cvy_amx_window_staged(&s->d), column = s->chunk * s->d_each * CVY_AMX_ROWS;
-    float *sums = s->sums + i * s->d_lanes + block * CVY_AMX_BLOCK;
-    cvy_amx_stage(&s->d, s->ddst, band / s->x.bands, band % s->x.bands, block * CVY_AMX_BLOCK, CVY_AMX_BLOCK, staged);
-    memset(staged + held * CVY_AMX_BLOCK, 0, (size_t)((s->d_each - held) * CVY_AMX_BLOCK) * sizeof *staged);
-    memset(sums, 0, CVY_AMX_BLOCK * sizeof *sums);
-    cvy_bf16 *to = s->pairs + 2 * block * column + i * s->d_each * CVY_AMX_ROWS;
-    for (int64_t p = 0; p < s->d_each; p += CVY_AMX_BLOCK) {
-        s->amx->pair(staged + p * CVY_AMX_BLOCK, to + p * CVY_AMX_ROWS, column);
-        if (s->has_bias)
-            s->amx->sum(staged + p * CVY_AMX_BLOCK, sums);
+    return (lanes + STRIP - 1) / STRIP;
+}
+
+static int64_t strips_of_chunk(const struct part *part)
+{
+    const struct amx_weight *s = part->s;
+    return part->count * ((s->patched ? 1 : strips(s->x_lanes)) + strips(s->d_lanes));
+}
+
+/* Strips begin .. end - 1 of a chunk, by one thread. */
+static void make_strips(const struct part *part, int64_t begin, int64_t end, cvy_bf16 *staged)
+{
+    const struct amx_weight *s = part->s;
+    const int64_t of_x = s->patched ? 1 : strips(s->x_lanes), each = of_x + strips(s->d_lanes);
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t i = item / each, x = item % each, d = (x - of_x) * STRIP;
+        if (x < of_x)
+            pair_strip(part, i, x * STRIP, s->patched ? s->x_lanes : CVY_MIN(STRIP, s->x_lanes - x * STRIP), staged);
+        else
+            turn_strip(part, i, d, CVY_MIN(STRIP, s->d_lanes - d), staged);
     }
 }
 
-static int64_t turns_of_band(const struct amx_weight *s)
-{
-    return s->patched ? 1 : s->x_lanes / CVY_AMX_BLOCK;
-}
-
 /* Work item: one thread. */
-static void bands_of_thread(int64_t begin, int64_t end, void *arg)
+static void strips_of_thread(int64_t begin, int64_t end, void *arg)
 {
-    const struct amx_weight *s = arg;
-    const int64_t turns = turns_of_band(s), each = turns + s->d_lanes / CVY_AMX_BLOCK, items = s->count * each;
+    const struct part *part = arg;
+    const struct amx_weight *s = part->s;
+    const int64_t items = strips_of_chunk(part);
     for (int64_t t = begin; t < end; t++)
-        for (int64_t item = items * t / s->threads; item < items * (t + 1) / s->threads; item++) {
-            cvy_bf16 *staged = s->staged + t * s->staged_elems;
-            if (item % each < turns)
-                turn_band(s, item / each, item % each, staged);
-            else
-                pair_band(s, item / each, item % each - turns, staged);
-        }
+        make_strips(part, items * t / s->threads, items * (t + 1) / s->threads, s->staged + t * s->staged_elems);
 }
 
 /* ---- a chunk's sums ---- */
 
+static int64_t sums_of_chunk(const struct amx_weight *s)
+{
+    return (s->rows + 1) / 2 * ((s->columns + 1) / 2) * s->taps;
+}
+
 /* Work item: a block of 32 x 32 channels, one tap; taps follow each other, for they share what they read. */
 static void sum_chunk(int64_t begin, int64_t end, void *arg)
 {
-    const struct amx_weight *s = arg;
+    const struct part *part = arg;
+    const struct amx_weight *s = part->s;
     const int64_t across = (s->columns + 1) / 2, tile = CVY_AMX_ROWS * CVY_AMX_ROWS;
     s->amx->begin();
     for (int64_t item = begin; item < end; item++) {
         const int64_t tap = item % s->taps, row = item / s->taps / across, column = item / s->taps % across;
         const cvy_amx_outer sum = {
-            .a = s->turned + row * CVY_AMX_BLOCK * s->x_row + s->shift[tap],
-            .b = s->pairs + 2 * column * s->chunk * s->d_each * CVY_AMX_ROWS,
-            .a_row = s->x_row,
-            .b_column = s->chunk * s->d_each * CVY_AMX_ROWS,
-            .parts = s->count,
-            .a_part = s->x_each,
-            .b_part = s->d_each * CVY_AMX_ROWS,
+            .a = part->turned + row * CVY_AMX_BLOCK * s->d_row,
+            .b = part->pairs + 2 * column * s->sets * s->x_set + s->shift[tap],
+            .a_row = s->d_row,
+            .b_column = s->sets * s->x_set,
+            .parts = part->count,
+            .a_part = s->d_each,
+            .b_part = s->x_each * CVY_AMX_ROWS,
             .steps = s->d_each / CVY_AMX_DEPTH,
-            .c = s->packed + ((2 * column * s->rows + 2 * row) * s->taps + tap) * tile,
-            .c_row = s->taps * tile,
-            .c_column = s->rows * s->taps * tile,
+            .c = part->packed + ((2 * row * s->columns + 2 * column) * s->taps + tap) * tile,
+            .c_row = s->columns * s->taps * tile,
+            .c_column = s->taps * tile,
             .rows = (int)CVY_MIN(2, s->rows - 2 * row),
             .columns = (int)CVY_MIN(2, s->columns - 2 * column),
-            .add = s->first > 0,
+            .add = part->first > part->begin,
         };
         s->amx->outer(&sum);
     }
     s->amx->end();
 }
 
-static void add_bias_sums(const struct amx_weight *s)
+static void add_bias_sums(const struct part *part)
 {
-    for (int64_t i = 0; i < s->count; i++)
+    const struct amx_weight *s = part->s;
+    for (int64_t i = 0; i < part->count; i++)
         for (int64_t k = 0; k < s->d.src_channels; k++)
-            s->total[k] = (s->first + i ? s->total[k] : 0) + (double)s->sums[i * s->d_lanes + k];
+            part->total[k] =
+                (part->first + i > part->begin ? part->total[k] : 0) + (double)part->sums[i * s->d_lanes + k];
 }
 
-/* Work item: a column of tiles of patched weights, to where the variable's elements lie. */
+/* ---- running ---- */
+
+static int next_chunk(struct part *part)
+{
+    part->first = part->count ? part->first + part->count : part->begin;
+    part->count = CVY_MIN(part->s->chunk, part->end - part->first);
+    return part->count > 0;
+}
+
+static void run_shared(struct part *part)
+{
+    const struct amx_weight *s = part->s;
+    while (next_chunk(part)) {
+        cvy_parallel_for(s->threads, s->threads, 1, strips_of_thread, part);
+        cvy_parallel_for(s->threads, sums_of_chunk(s), 1, sum_chunk, part);
+        add_bias_sums(part);
+    }
+}
+
+/* Work item: a part. */
+static void run_parts(int64_t begin, int64_t end, void *arg)
+{
+    const struct amx_weight *s = arg;
+    for (int64_t t = begin; t < end; t++)
+        for (struct part *part = &s->part[t]; next_chunk(part);) {
+            make_strips(part, 0, strips_of_chunk(part), s->staged + t * s->staged_elems);
+            sum_chunk(0, sums_of_chunk(s), part);
+            add_bias_sums(part);
+        }
+}
+
+/* Work item: an element of the weights. */
+static void add_parts(int64_t begin, int64_t end, void *arg)
+{
+    const struct amx_weight *s = arg;
+    float *to = s->part[0].packed;
+    for (int p = 1; p < s->nparts; p++)
+        for (int64_t i = begin; i < end; i++)
+            to[i] += s->part[p].packed[i];
+}
+
+/* Work item: a row of tiles of patched weights, to where the variable's elements lie. */
 static void unpack_patched(int64_t begin, int64_t end, void *arg)
 {
     const struct amx_weight *s = arg;
     const int64_t have = s->x.src_channels, *channel_at = s->weight_at + have;
-    for (int64_t column = begin; column < end; column++)
-        for (int64_t k = 0; k < have; k++)
-            for (int64_t i = 0; i < CVY_MIN(CVY_AMX_ROWS, s->d.src_channels - column * CVY_AMX_ROWS); i++)
-                s->dweight[s->weight_at[k] + channel_at[column * CVY_AMX_ROWS + i]] =
-                    s->packed[(column * s->rows * CVY_AMX_ROWS + k) * CVY_AMX_ROWS + i];
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t i = 0; i < CVY_MIN(CVY_AMX_ROWS, s->d.src_channels - row * CVY_AMX_ROWS); i++)
+            for (int64_t k = 0; k < have; k++)
+                s->dweight[s->weight_at[k] + channel_at[row * CVY_AMX_ROWS + i]] =
+                    s->part[0].packed[((row * s->columns + k / CVY_AMX_ROWS) * CVY_AMX_ROWS + i) * CVY_AMX_ROWS +
+                                      k % CVY_AMX_ROWS];
 }
-
-/* ---- running ---- */
 
 static void share_scratch(struct amx_weight *s, void *scratch)
 {
     char *at = scratch;
     s->staged = scratch;
     at += (size_t)(s->threads * s->staged_elems) * sizeof *s->staged;
-    s->turned = (cvy_bf16 *)at;
-    at += (size_t)s->x_elems * sizeof *s->turned;
-    s->pairs = (cvy_bf16 *)at;
-    at += (size_t)s->d_elems * sizeof *s->pairs;
-    s->total = (double *)at;
-    at += (size_t)s->d_lanes * sizeof *s->total;
-    s->sums = (float *)at;
-    at += (size_t)s->sum_floats * sizeof *s->sums;
-    s->packed = s->patched ? (float *)at : s->dweight;
+    for (int p = 0; p < s->nparts; p++) {
+        struct part *part = &s->part[p];
+        *part = (struct part){.s = s, .begin = s->bands * p / s->nparts, .end = s->bands * (p + 1) / s->nparts};
+        part->turned = (cvy_bf16 *)at;
+        at += (size_t)s->d_elems * sizeof *part->turned;
+        part->pairs = (cvy_bf16 *)at;
+        at += (size_t)s->x_elems * sizeof *part->pairs;
+        part->total = (double *)at;
+        at += (size_t)s->d_lanes * sizeof *part->total;
+        part->sums = (float *)at;
+        at += (size_t)s->sum_floats * sizeof *part->sums;
+        part->packed = s->patched || p > 0 ? (float *)at : s->dweight;
+        at += part->packed == s->dweight ? 0 : (size_t)s->weight_floats * sizeof *part->packed;
+    }
 }
 
 static cvy_status weight_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct amx_weight *s = state;
-    const int64_t blocks = (s->rows + 1) / 2 * ((s->columns + 1) / 2);
+    float *dbias = s->has_bias ? dst[1] : NULL;
     s->src = src[0];
     s->ddst = src[1];
     s->dweight = dst[0];
-    s->dbias = s->has_bias ? dst[1] : NULL;
     share_scratch(s, scratch);
-    for (s->first = 0; s->first < s->bands; s->first += s->chunk) {
-        s->count = CVY_MIN(s->chunk, s->bands - s->first);
-        cvy_parallel_for(s->threads, s->threads, 1, bands_of_thread, s);
-        cvy_parallel_for(s->threads, blocks * s->taps, 1, sum_chunk, s);
-        if (s->dbias)
-            add_bias_sums(s);
+    if (s->nparts > 1) {
+        cvy_parallel_for(s->threads, s->nparts, 1, run_parts, s);
+        cvy_parallel_for(s->threads, s->weight_floats, 1 << 12, add_parts, s);
+    } else {
+        run_shared(&s->part[0]);
     }
     if (s->patched)
-        cvy_parallel_for(s->threads, s->columns, 1, unpack_patched, s);
-    for (int64_t k = 0; s->dbias && k < s->d.src_channels; k++)
-        s->dbias[k] = (float)s->total[k];
+        cvy_parallel_for(s->threads, s->rows, 1, unpack_patched, s);
+    for (int64_t k = 0; dbias && k < s->d.src_channels; k++) {
+        double total = 0;
+        for (int p = 0; p < s->nparts; p++)
+            total += s->part[p].total[k];
+        dbias[k] = (float)total;
+    }
     return CVY_OK;
 }
 
@@ -212,24 +340,34 @@ static void window_of_ddst(const cvy_amx_window *x, cvy_amx_window *d)
 static void divide_work(struct amx_weight *s)
 {
     cvy_amx_window *x = &s->x;
-    cvy_amx_window_bands(x, BAND_POSITIONS, 1);
+    cvy_amx_window_bands(x, BAND_POSITIONS, s->threads);
     window_of_ddst(x, &s->d);
     s->bands = x->n * x->bands;
+    s->weight_floats = s->rows * s->columns * s->taps * CVY_AMX_ROWS * CVY_AMX_ROWS;
+    s->nparts = s->weight_floats <= OWN_FLOATS ? (int)CVY_MIN(s->threads, s->bands) : 1;
     s->d_each = whole_blocks(x->rows * x->pitch);
     s->x_each = whole_blocks(cvy_amx_window_staged(x) + CVY_AMX_BLOCK + x->pitch - x->w);
-    const int64_t each = s->x_lanes * s->x_each + s->d_lanes * s->d_each, weights = s->x_lanes * s->d_lanes * s->taps,
-                  room = CVY_MAX(CHUNK_ELEMS_MIN, CVY_MIN(CHUNK_ELEMS_MAX, 4 * weights)) / each;
-    const int64_t nchunk = CVY_MAX(1, (s->bands + CVY_MAX(1, room) - 1) / CVY_MAX(1, room));
-    s->chunk = CVY_MAX(1, (s->bands + nchunk - 1) / nchunk);
+    s->sets = s->taps > 1 ? 2 : 1;
+    const int64_t each = s->sets * s->x_lanes * s->x_each + s->d_lanes * s->d_each, bands = (s->bands + s->nparts - 1) / s->nparts,
+                  least = CHUNK_ELEMS_MIN * (s->nparts > 1 ? 1 : s->threads),
+                  room = CVY_MAX(1, CVY_MAX(least, CVY_MIN(CHUNK_ELEMS_MAX, 4 * s->weight_floats)) / each);
+    const int64_t nchunk = (bands + room - 1) / room;
+    s->chunk = CVY_MAX(1, (bands + nchunk - 1) / nchunk);
+    s->x_set = s->chunk * s->x_each * CVY_AMX_ROWS;
     /* An odd number of cache lines, so that the rows of a tile fall into different sets of a cache. */
-    s->x_row = s->chunk * s->x_each / LINE % 2 ? s->chunk * s->x_each : s->chunk * s->x_each + LINE;
-    s->staged_elems = CVY_MAX(s->x_each * (s->patched ? s->x_lanes : CVY_AMX_BLOCK), s->d_each * CVY_AMX_BLOCK);
-    s->x_elems = s->x_lanes * s->x_row;
-    s->d_elems = s->d_lanes * s->chunk * s->d_each;
+    s->d_row = s->chunk * s->d_each / LINE % 2 ? s->chunk * s->d_each : s->chunk * s->d_each + LINE;
+    s->staged_elems = s->patched ? CVY_MAX(s->x_each * s->x_lanes, s->d_each * STRIP) : CVY_MAX(s->x_each, s->d_each) * STRIP;
+    s->x_elems = s->x_lanes / CVY_AMX_ROWS * s->sets * s->x_set;
+    s->d_elems = s->d_lanes * s->d_row;
     s->sum_floats = s->chunk * s->d_lanes;
-    s->weight_floats = s->patched ? s->rows * s->columns * CVY_AMX_ROWS * CVY_AMX_ROWS : 0;
-    for (int t = 0; t < x->ntap; t++)
-        s->shift[x->tap[t].weight] = cvy_amx_window_shift(x, &x->tap[t]);
+    s->d_direct = x->pitch == s->d.src_w && s->d_lanes == s->d.src_channels;
+    s->x_direct = !s->patched && x->nplane == 1 && x->ntap == 1 && x->pitch == x->src_w && x->src_h == x->h &&
+                  x->src_step == 1 && x->src_step_x == 1 && x->src_base == 0 && x->src_base_x == 0 &&
+                  s->x_lanes == x->src_channels;
+    for (int t = 0; t < x->ntap; t++) {
+        const int64_t away = cvy_amx_window_shift(x, &x->tap[t]), odd = away % 2;
+        s->shift[x->tap[t].weight] = odd * s->x_set + (away - odd) * CVY_AMX_ROWS;
+    }
 }
 
 static cvy_status fill_weight(const cvy_kernel_ask *ask, struct amx_weight *s)
@@ -252,8 +390,8 @@ static cvy_status fill_weight(const cvy_kernel_ask *ask, struct amx_weight *s)
     s->taps = s->x.ntap;
     s->x_lanes = whole_blocks(s->x.src_channels);
     s->d_lanes = whole_blocks(c.ndst);
-    s->rows = (s->x.src_channels + CVY_AMX_ROWS - 1) / CVY_AMX_ROWS;
-    s->columns = (c.ndst + CVY_AMX_ROWS - 1) / CVY_AMX_ROWS;
+    s->rows = (c.ndst + CVY_AMX_ROWS - 1) / CVY_AMX_ROWS;
+    s->columns = (s->x.src_channels + CVY_AMX_ROWS - 1) / CVY_AMX_ROWS;
     divide_work(s);
     return CVY_OK;
 }
@@ -263,19 +401,23 @@ static cvy_status weight_offer(cvy_kernel_ask *ask)
     struct amx_weight s = {0};
     CVY_TRY(fill_weight(ask, &s));
     ask->src[0] = ask->src[1] = cvy_layout_channels_last(4);
-    ask->dst[0] = cvy_layout_make(s.patched ? "" : "ABcd16b16a");
+    ask->dst[0] = cvy_layout_make(s.patched ? "" : "ABcd16a16b");
     if (s.has_bias)
         ask->dst[1] = cvy_layout_plain();
-    ask->scratch_bytes = (size_t)(s.threads * s.staged_elems + s.x_elems + s.d_elems) * sizeof(cvy_bf16) +
-                         (size_t)s.d_lanes * sizeof(double) + (size_t)(s.sum_floats + s.weight_floats) * sizeof(float);
+    const size_t part = (size_t)(s.x_elems + s.d_elems) * sizeof(cvy_bf16) + (size_t)s.d_lanes * sizeof(double) +
+                        (size_t)s.sum_floats * sizeof(float);
+    ask->scratch_bytes = (size_t)(s.threads * s.staged_elems) * sizeof(cvy_bf16) + (size_t)s.nparts * part +
+                         (size_t)((s.nparts - !s.patched) * s.weight_floats) * sizeof(float);
     return CVY_OK;
 }
 
 static void weight_destroy(void *state)
 {
     struct amx_weight *s = state;
-    if (s)
+    if (s) {
         cvy_mem_free(&s->weight_at);
+        cvy_mem_free(&s->part);
+    }
     cvy_mem_free(&s);
 }
 
@@ -284,6 +426,8 @@ static cvy_status weight_create(const cvy_kernel_ask *ask, void **state_out)
     struct amx_weight *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     cvy_status status = fill_weight(ask, s);
+    if (status == CVY_OK)
+        status = cvy_mem_alloc((size_t)s->nparts * sizeof *s->part, &s->part);
     if (status == CVY_OK && s->patched)
         status = cvy_amx_place_patched(&ask->dst[0], cvy_node_dst(ask->node, 0), &s->weight_at);
     if (status != CVY_OK) {
