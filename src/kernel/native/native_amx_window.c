@@ -106,7 +106,8 @@ cvy_status cvy_amx_window_make(const cvy_window *w, const cvy_window_channels *c
     (backward ? backward_axis : forward_axis)(&plain, 0, &y);
     (backward ? backward_axis : forward_axis)(&plain, 1, &x);
     combine(&plain, &y, &x, out);
-    cvy_amx_window_bands(out, INT64_MAX, 1);
+    out->bands = 1;
+    out->rows = out->h;
     return CVY_OK;
 }
 
