@@ -1,21 +1,24 @@
 /*
- * native_add.c: the sum of two to eight tensors, and the product with a number, in one pass over memory each.
+ * native_add.c: the sum of two to eight tensors, and the product with a number, of f32 and bf16, in one pass over memory
+ * each. Sums of bf16 are formed in f32 and rounded once.
  * In the step: residual connections, and gradients that arrive from several consumers.
  */
 #include "kernel/native/native_common.h"
 #include "op/op_scale.h"
 
 struct add {
-    int64_t elems;
-    int threads, nsrc;
-    float by;                           /* scale */
-    const float *src[CVY_NODE_SRC_MAX]; /* of the running call */
-    float *dst;
+    int64_t elems, grain;
+    int threads, nsrc, bf16;
+    float by;                          /* scale */
+    const void *src[CVY_NODE_SRC_MAX]; /* of the running call */
+    void *dst;
 };
 
 static cvy_status add_offer(cvy_kernel_ask *ask)
 {
-    return cvy_native_offer_elementwise(ask, ask->node->nsrc, 0);
+    CVY_TRY(cvy_native_f32_or_bf16(ask->node));
+    cvy_native_common_layout(ask, ask->node->nsrc, 0);
+    return CVY_OK;
 }
 
 static cvy_status add_create(const cvy_kernel_ask *ask, void **state_out)
@@ -27,6 +30,8 @@ static cvy_status add_create(const cvy_kernel_ask *ask, void **state_out)
     s->elems = elems;
     s->threads = ask->threads;
     s->nsrc = ask->node->nsrc;
+    s->bf16 = ask->node->src[0]->dtype == CVY_DTYPE_BF16;
+    s->grain = s->bf16 ? 2 * CVY_GRAIN : CVY_GRAIN;
     *state_out = s;
     return CVY_OK;
 }
@@ -50,17 +55,34 @@ CVY_SIMD static void add_range(int64_t first, int64_t end, void *arg)
     const struct add *s = arg;
     for (int64_t at = first; at < end; at += TILE) {
         const int64_t n = CVY_MIN(TILE, end - at);
-        const float *a = s->src[0] + at, *b = s->src[1] + at;
-        float *dst = s->dst + at;
+        const float *a = (const float *)s->src[0] + at, *b = (const float *)s->src[1] + at;
+        float *dst = (float *)s->dst + at;
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             dst[i] = a[i] + b[i];
         for (int k = 2; k < s->nsrc; k++) {
-            const float *c = s->src[k] + at;
+            const float *c = (const float *)s->src[k] + at;
 #pragma omp simd
             for (int64_t i = 0; i < n; i++)
                 dst[i] += c[i];
         }
+    }
+}
+
+CVY_SIMD static void add_bf16_range(int64_t first, int64_t end, void *arg)
+{
+    enum { TILE = 1024 };
+    const struct add *s = arg;
+    float sum[TILE];
+    for (int64_t at = first; at < end; at += TILE) {
+        const int64_t n = CVY_MIN(TILE, end - at);
+        cvy_floats_load(1, s->src[0], at, n, sum);
+        for (int k = 1; k < s->nsrc; k++) {
+            const cvy_bf16 *c = (const cvy_bf16 *)s->src[k] + at;
+            for (int64_t i = 0; i < n; i++)
+                sum[i] += cvy_bf16_get(c[i]);
+        }
+        cvy_floats_store(1, sum, n, s->dst, at);
     }
 }
 
@@ -74,25 +96,38 @@ CVY_SIMD static void scale_range(int64_t first, int64_t end, void *arg)
         dst[i] = by * src[i];
 }
 
+CVY_SIMD static void scale_bf16_range(int64_t first, int64_t end, void *arg)
+{
+    const struct add *s = arg;
+    const cvy_bf16 *src = s->src[0];
+    const float by = s->by;
+    cvy_bf16 *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = cvy_bf16_of(by * cvy_bf16_get(src[i]));
+}
+
 static cvy_status run(struct add *s, void *const *src, void *const *dst, cvy_range_fn body)
 {
     for (int i = 0; i < s->nsrc; i++)
         s->src[i] = src[i];
     s->dst = dst[0];
-    cvy_parallel_for(s->threads, s->elems, CVY_GRAIN, body, s);
+    cvy_parallel_for(s->threads, s->elems, s->grain, body, s);
     return CVY_OK;
 }
 
 static cvy_status add_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
+    struct add *s = state;
     (void)scratch;
-    return run(state, src, dst, add_range);
+    return run(s, src, dst, s->bf16 ? add_bf16_range : add_range);
 }
 
 static cvy_status scale_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
+    struct add *s = state;
     (void)scratch;
-    return run(state, src, dst, scale_range);
+    return run(s, src, dst, s->bf16 ? scale_bf16_range : scale_range);
 }
 
 CVY_KERNEL_DEFINE(native_add) = {

@@ -39,10 +39,3 @@ cvy_layout cvy_native_strips(const cvy_kernel_ask *ask, int i)
     const int ndim = ask->node->src[i]->shape.ndim;
     return cvy_layout_channel_block(&ask->src[i], ndim) > 1 ? ask->src[i] : cvy_layout_channels_last(ndim);
 }
-
-cvy_status cvy_native_bf16_elementwise(cvy_kernel_ask *ask, int nsrc, int inplace)
-{
-    CVY_TRY(cvy_native_bf16(ask->node, 0));
-    cvy_native_common_layout(ask, nsrc, inplace);
-    return CVY_OK;
-}

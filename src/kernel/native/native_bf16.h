@@ -26,8 +26,6 @@ cvy_strips cvy_strips_make(const cvy_shape *shape, const cvy_layout *layout);
 cvy_status cvy_native_bf16(const cvy_node *node, int i);
 /* A layout of strips for source i: as it lies where that is one, else channels last. */
 cvy_layout cvy_native_strips(const cvy_kernel_ask *ask, int i);
-/* cvy_native_offer_elementwise, for bf16. */
-cvy_status cvy_native_bf16_elementwise(cvy_kernel_ask *ask, int nsrc, int inplace);
 
 /* Lanes of part p. */
 static inline int64_t cvy_strip_width(const cvy_strips *s, int64_t p)

@@ -1,24 +1,21 @@
 /*
- * native_relu.c: relu and relu_grad in one pass over memory, in place where the plan allows.
+ * native_relu.c: relu and relu_grad of f32 and bf16 in one pass over memory, in place where the plan allows.
  * In the step: where no convolution took the relu in; relu_grad behind every relu. Both are bound by memory bandwidth.
  */
 #include "kernel/native/native_common.h"
 
 struct relu {
-    int64_t elems;
-    int threads;
-    const float *src, *ddst; /* of the running call */
-    float *dst;
+    int64_t elems, grain;
+    int threads, bf16;
+    const void *src, *ddst; /* of the running call */
+    void *dst;
 };
 
 static cvy_status relu_offer(cvy_kernel_ask *ask)
 {
-    return cvy_native_offer_elementwise(ask, 1, 0);
-}
-
-static cvy_status relu_grad_offer(cvy_kernel_ask *ask)
-{
-    return cvy_native_offer_elementwise(ask, 2, 0);
+    CVY_TRY(cvy_native_f32_or_bf16(ask->node));
+    cvy_native_common_layout(ask, ask->node->nsrc, 0);
+    return CVY_OK;
 }
 
 static cvy_status relu_create(const cvy_kernel_ask *ask, void **state_out)
@@ -29,6 +26,8 @@ static cvy_status relu_create(const cvy_kernel_ask *ask, void **state_out)
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->elems = elems;
     s->threads = ask->threads;
+    s->bf16 = ask->node->src[0]->dtype == CVY_DTYPE_BF16;
+    s->grain = s->bf16 ? 2 * CVY_GRAIN : CVY_GRAIN;
     *state_out = s;
     return CVY_OK;
 }
@@ -36,6 +35,12 @@ static cvy_status relu_create(const cvy_kernel_ask *ask, void **state_out)
 static void relu_destroy(void *state)
 {
     cvy_mem_free(&state);
+}
+
+/* All bits where a bf16 is above zero: it has no sign bit, some other bit, and is no NaN. */
+CVY_INLINE cvy_bf16 positive(cvy_bf16 x)
+{
+    return (cvy_bf16)(x - 1) < 0x7f80 ? 0xffff : 0;
 }
 
 CVY_SIMD static void relu_range(int64_t first, int64_t end, void *arg)
@@ -48,13 +53,23 @@ CVY_SIMD static void relu_range(int64_t first, int64_t end, void *arg)
         dst[i] = src[i] > 0 ? src[i] : 0;
 }
 
+CVY_SIMD static void relu_bf16_range(int64_t first, int64_t end, void *arg)
+{
+    const struct relu *s = arg;
+    const cvy_bf16 *src = s->src;
+    cvy_bf16 *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = src[i] & positive(src[i]);
+}
+
 static cvy_status relu_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct relu *s = state;
     (void)scratch;
     s->src = src[0];
     s->dst = dst[0];
-    cvy_parallel_for(s->threads, s->elems, CVY_GRAIN, relu_range, s);
+    cvy_parallel_for(s->threads, s->elems, s->grain, s->bf16 ? relu_bf16_range : relu_range, s);
     return CVY_OK;
 }
 
@@ -70,6 +85,16 @@ CVY_SIMD static void relu_grad_range(int64_t first, int64_t end, void *arg)
     }
 }
 
+CVY_SIMD static void relu_grad_bf16_range(int64_t first, int64_t end, void *arg)
+{
+    const struct relu *s = arg;
+    const cvy_bf16 *ddst = s->ddst, *y = s->src;
+    cvy_bf16 *dsrc = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dsrc[i] = ddst[i] & positive(y[i]);
+}
+
 static cvy_status relu_grad_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct relu *s = state;
@@ -77,7 +102,7 @@ static cvy_status relu_grad_run(void *state, void *const *src, void *const *dst,
     s->ddst = src[0];
     s->src = src[1];
     s->dst = dst[0];
-    cvy_parallel_for(s->threads, s->elems, CVY_GRAIN, relu_grad_range, s);
+    cvy_parallel_for(s->threads, s->elems, s->grain, s->bf16 ? relu_grad_bf16_range : relu_grad_range, s);
     return CVY_OK;
 }
 
@@ -95,7 +120,7 @@ CVY_KERNEL_DEFINE(native_relu_grad) = {
     .name = "native.relu_grad",
     .op = "relu_grad",
     .preference = 50,
-    .offer = relu_grad_offer,
+    .offer = relu_offer,
     .create = relu_create,
     .run = relu_grad_run,
     .destroy = relu_destroy,
