@@ -29,7 +29,7 @@ typedef struct cvy_program_opts {
     uint64_t seed;            /* of initial weights and dropout */
     int64_t batch_norm_group; /* samples; 0: 32; -1: the rank's share; -2: the whole batch */
     const char *kernels;      /* "auto" (NULL), "reference", "native", "onednn", "direct" (all but Winograd) */
-    const char *passes_off;   /* "all", or names: "fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute"; NULL: all on */
+    const char *passes_off;   /* "all", or names: "fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute, slices"; NULL: all on */
     int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: 4 MiB */
     const char *plan_file;    /* a plan.json whose kernel choices are taken again, or NULL */
     const char *planning;     /* how kernels are chosen: "estimate" (NULL: by preference, and by what wisdom there is), "measure", "patient" */

@@ -35,7 +35,7 @@ typedef struct cvy_blocking {          /* a layout applied to a shape */
     int block_dim[4];                  /* inner blocks, outermost first */
     int64_t block_size[4];
     int64_t dim_block[CVY_NDIM_MAX];   /* product of the dimension's blocks, 1 where not blocked */
-    int64_t elems;                     /* with padding: what the buffer holds */
+    int64_t elems;                     /* with padding: what the buffer holds; of a slice, what the tensor that it lies in holds */
 } cvy_blocking;
 
 cvy_status cvy_blocking_make(const cvy_layout *layout, const cvy_shape *shape, cvy_blocking *out);
@@ -48,6 +48,10 @@ cvy_layout cvy_layout_make(const char *tag);
 int64_t cvy_layout_channel_block(const cvy_layout *layout, int ndim);
 cvy_layout cvy_layout_channels(int ndim, int64_t block);                      /* the inverse: 16 -> "aBcd16b", 1 -> plain */
 cvy_layout cvy_layout_channels_last(int ndim);                                /* "acdb"; plain below three dimensions, where it is the same */
+/* A tensor may lie as a slice of the channels of one that has `whole` of them: "aBcd16b/480" has the strides of the 480. Only kernels that say so
+ * are given such layouts (kernel.h: slice_src, slice_dst). For the other functions here a slice is blocked as what it is cut from. */
+cvy_layout cvy_layout_slice(const cvy_layout *of, int64_t whole);
+int64_t cvy_layout_whole(const cvy_layout *layout);                           /* 480; 0: not a slice */
 
 /* ---- variables: weights, optimiser state, running statistics, counters. They belong to a cvy_vars and are the checkpoint ---- */
 typedef enum { CVY_ROLE_WEIGHT, CVY_ROLE_STATE, CVY_ROLE_STATISTIC } cvy_role;   /* trained; optimiser's; batch norm's running ones */

@@ -93,18 +93,28 @@ int cvy_layout_equal(const cvy_layout *a, const cvy_layout *b)
     return strcmp(a->tag, b->tag) == 0;
 }
 
+/* What a slice is cut from lies so. */
+static cvy_layout base_of(const cvy_layout *layout)
+{
+    cvy_layout base = *layout;
+    base.tag[strcspn(base.tag, "/")] = '\0';
+    return base;
+}
+
 /* Order of the outer dimensions, then the inner blocks, from a tag. */
 static cvy_status parse_tag(const char *tag, int ndim, int order[CVY_NDIM_MAX], cvy_blocking *b)
 {
     int n = 0;
     const char *at = tag;
+    if (*at == '/')
+        return CVY_OK;
     for (; isalpha((unsigned char)*at); at++) {
         const int d = tolower((unsigned char)*at) - 'a';
         CVY_CHECK(d < ndim && n < ndim, CVY_E_INTERNAL, "layout '%s' does not fit %d dimensions", tag, ndim);
         order[n++] = d;
     }
     CVY_CHECK(n == ndim, CVY_E_INTERNAL, "layout '%s' does not fit %d dimensions", tag, ndim);
-    while (*at) {
+    while (*at && *at != '/') {
         char *end = NULL;
         const long size = strtol(at, &end, 10);
         const int d = *end ? *end - 'a' : -1;
@@ -128,6 +138,7 @@ cvy_status cvy_blocking_make(const cvy_layout *layout, const cvy_shape *shape, c
     }
     if (!cvy_layout_is_plain(layout))
         CVY_TRY(parse_tag(layout->tag, shape->ndim, order, &b));
+    const int64_t whole = cvy_layout_whole(layout);
     int64_t stride = 1;
     for (int i = 0; i < b.nblock; i++)
         stride *= b.block_size[i];
@@ -136,7 +147,7 @@ cvy_status cvy_blocking_make(const cvy_layout *layout, const cvy_shape *shape, c
         const int64_t outer = (b.dim[d] + b.dim_block[d] - 1) / b.dim_block[d];
         b.padded[d] = outer * b.dim_block[d];
         b.stride[d] = stride;
-        stride *= outer;
+        stride *= d == 1 && whole > 0 ? whole / b.dim_block[d] : outer;
     }
     b.elems = stride;
     *out = b;
@@ -159,8 +170,22 @@ int64_t cvy_blocking_offset(const cvy_blocking *b, const int64_t *at)
     return offset;
 }
 
-int64_t cvy_layout_channel_block(const cvy_layout *layout, int ndim)
+cvy_layout cvy_layout_slice(const cvy_layout *of, int64_t whole)
 {
+    cvy_layout layout = {""};
+    snprintf(layout.tag, sizeof layout.tag, "%.*s/%d", (int)strcspn(of->tag, "/"), of->tag, (int)whole);
+    return layout;
+}
+
+int64_t cvy_layout_whole(const cvy_layout *layout)
+{
+    const char *at = strchr(layout->tag, '/');
+    return at ? strtoll(at + 1, NULL, 10) : 0;
+}
+
+int64_t cvy_layout_channel_block(const cvy_layout *sliced, int ndim)
+{
+    const cvy_layout base = base_of(sliced), *layout = &base;
     if (cvy_layout_is_plain(layout))
         return 1;
     static const int64_t sizes[] = {16, 8, 4};

@@ -131,16 +131,22 @@ static cvy_status row_for(struct table *t, const char *name, const char *op, str
     return CVY_OK;
 }
 
-/* Bytes of the tensors that a call reads and writes, padding included. */
+/* Padding included; of a slice, which has none, without what lies beside it. */
+static double bytes_of_loc(const cvy_loc *loc)
+{
+    return cvy_layout_whole(&loc->layout) ? (double)cvy_shape_elems(&loc->value->shape) * (double)cvy_dtype_bytes(loc->dtype) : (double)loc->bytes;
+}
+
+/* Bytes of the tensors that a call reads and writes. */
 static double bytes_of(const cvy_plan *plan, const cvy_instr *instr)
 {
     const cvy_unit *u = plan->unit[instr->micro];
     const cvy_call *call = instr->call;
     double bytes = 0;
     for (int i = 0; call && i < call->nsrc; i++)
-        bytes += call->src[i] >= 0 ? (double)u->loc[call->src[i]].bytes : 0;
+        bytes += call->src[i] >= 0 ? bytes_of_loc(&u->loc[call->src[i]]) : 0;
     for (int i = 0; call && i < call->ndst; i++)
-        bytes += call->dst[i] >= 0 ? (double)u->loc[call->dst[i]].bytes : 0;
+        bytes += call->dst[i] >= 0 ? bytes_of_loc(&u->loc[call->dst[i]]) : 0;
     return bytes;
 }
 

@@ -41,6 +41,9 @@ typedef struct cvy_kernel_def {
     const char *name; /* "native.relu", "onednn.conv" */
     const char *op;   /* the operator that it runs */
     int preference;   /* higher is asked first; reference counts as 0 */
+    /* Bit i: source i, destination i may lie as a slice of the channels of another tensor (cvy_layout_slice). An offer
+     * never sees that: it is settled behind the choice of kernels, and `create` finds it in the ask's layouts. */
+    unsigned slice_src, slice_dst;
     /* CVY_OK: offered, ask's out fields set. CVY_NOT_APPLICABLE: declined, the reason set by cvy_error_set (a sentence
      * for `convoy plan --explain`). */
     cvy_status (*offer)(cvy_kernel_ask *ask);

@@ -3,6 +3,7 @@
  *
  *   tune      which kernel each node shall have, by measured times                            plan_tune.c
  *   select    a kernel and the layouts for each node, reorders where layouts meet             plan_select.c
+ *   slices    branches written into the memory of their concat, gradients read from there     plan_slices.c
  *   schedule  the flat list: prepare and micro-batch phases for each micro-batch, update once  plan_schedule.c
  *   memory    lifetimes, in-place, one arena                                                  plan_memory.c
  *   bind      kernels created, pointers resolved                                              plan_bind.c
@@ -35,6 +36,7 @@ typedef struct cvy_loc {               /* a value in one layout and dtype */
     int home;                          /* the layout in which its producer (or the outside) leaves it */
     int once;                          /* of a variable, another dtype: made at the head of the step for all micro-batches */
     int view_of;                       /* index of the loc whose memory it is, -1: its own */
+    size_t view_at;                    /* bytes behind the start of that loc: a slice of its channels */
     int64_t elems;                     /* with padding */
     size_t bytes;
     int before;                        /* the value's loc that was made before this one, -1: none */
@@ -79,6 +81,7 @@ typedef struct cvy_plan_opts {
     int threads;
     cvy_kernels kernels;
     int no_inplace;                    /* pass "in-place" switched off */
+    int no_slices;                     /* pass "slices" switched off */
     int no_reuse;                      /* every buffer its own memory: pass "memory" switched off */
     const cvy_tree *choices;           /* map node name -> kernel name, from a plan file or measured; NULL: free */
     cvy_offers *offers;                /* what kernels have answered; must outlive the units; NULL: a unit's own */
@@ -98,6 +101,8 @@ typedef struct cvy_buffer {
     size_t bytes, offset;              /* in its region; FEED: into the feed's memory */
     int first, last;                   /* instructions between which it lives */
     int root;                          /* buffer whose memory it shares (views, in-place), itself if its own */
+    size_t at;                         /* bytes behind the start of the root */
+    int slice;                         /* lies with another tensor's strides: never taken over in place */
     int feed;                          /* FEED: index of the plan's feed */
     int bucket;                        /* STEP: gradient bucket, -1 none */
     void *data;                        /* after binding */
@@ -171,6 +176,8 @@ void cvy_plan_json(const cvy_plan *plan, cvy_json *json);
 /* ---- between the files of this folder ---- */
 /* The dtype in which a value is filled or read from outside. */
 cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype);
+/* Takes copies out of a unit: concat and slice of channels, where the kernels around them can work on slices. */
+cvy_status cvy_unit_place_slices(cvy_unit *unit);
 cvy_status cvy_plan_schedule(cvy_plan *plan);
 cvy_status cvy_plan_memory(cvy_plan *plan);
 /* Makes what a call needs to run, if it is not there, and the function that runs it. */

@@ -247,6 +247,7 @@ static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
             CVY_CHECK(b->data, CVY_E_INTERNAL, "variable %s has no memory", root->value->variable->name);
             break;
         }
+        b->data = (char *)b->data + b->at;
     }
     return CVY_OK;
 }

@@ -105,6 +105,12 @@ static cvy_status add_call(struct explanation *e, const cvy_call *call)
     return add_candidate(e, call, &cvy_kernel_plain);
 }
 
+/* A concat whose sources lie in it, a slice that lies in its source. */
+static void add_view(struct explanation *e, const cvy_call *call)
+{
+    cvy_text_add(&e->text, "%s: %s\n  * %-34s%12s  nothing is copied: the parts lie where they belong\n", call->node->name, call->node->op->name, "(view)", "-");
+}
+
 static void add_reorder(struct explanation *e, const cvy_call *call)
 {
     const cvy_loc *from = &e->unit->loc[call->src[0]], *to = &e->unit->loc[call->dst[0]];
@@ -122,6 +128,8 @@ static cvy_status explain(struct explanation *e)
         const cvy_call *call = &e->unit->call[i];
         if (call->kind == CVY_CALL_REORDER)
             add_reorder(e, call);
+        else if (call->offer && call->kind == CVY_CALL_VIEW)
+            add_view(e, call);
         else if (call->offer)
             CVY_TRY(add_call(e, call));
     }

@@ -58,7 +58,8 @@ static void share_in_place(cvy_plan *plan)
             continue;
         for (int d = 0; d < instr->ndst; d++) {
             const int s = instr->call->ask.inplace[d] - 1;
-            if (s < 0 || instr->dst_buffer[d] < 0 || instr->src_buffer[s] < 0)
+            if (s < 0 || instr->dst_buffer[d] < 0 || instr->src_buffer[s] < 0 || plan->buffer[instr->dst_buffer[d]].slice ||
+                plan->buffer[instr->src_buffer[s]].slice)
                 continue;
             cvy_buffer *to = root_of(plan, instr->dst_buffer[d]), *from = root_of(plan, instr->src_buffer[s]);
             int twice = 0;

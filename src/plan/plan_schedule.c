@@ -98,7 +98,10 @@ static cvy_status buffer_for(struct schedule *s, int m, int loc, int *out)
     if (l->view_of >= 0) {
         int root = -1;
         CVY_TRY(buffer_for(s, m, l->view_of, &root));
-        plan->buffer[s->buffer_of[m][loc]].root = plan->buffer[root].root;
+        cvy_buffer *view = &plan->buffer[s->buffer_of[m][loc]];
+        view->root = plan->buffer[root].root;
+        view->at = plan->buffer[root].at + l->view_at;
+        view->slice = cvy_layout_whole(&l->layout) > 0;
     }
     *out = s->buffer_of[m][loc];
     return CVY_OK;

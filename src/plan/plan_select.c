@@ -286,7 +286,8 @@ static cvy_status select_all(cvy_unit *u, const cvy_plan_opts *opts, const cvy_k
     for (int n = 0; n < graph->nnode; n++)
         if (!graph->node[n]->removed)
             CVY_TRY(add_node(u, graph->node[n], opts, pick[n]));
-    return add_outputs(u);
+    CVY_TRY(add_outputs(u));
+    return opts->no_slices ? CVY_OK : cvy_unit_place_slices(u);
 }
 
 cvy_status cvy_unit_select(cvy_graph *graph, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick, cvy_unit **out)

@@ -109,7 +109,7 @@ static cvy_status build_graph(cvy_program *p, cvy_program_step_info *s, const cv
 static cvy_plan_opts plan_opts(const cvy_program *p)
 {
     return (cvy_plan_opts){.comm = p->context->comm, .threads = p->context->threads, .kernels = p->opts.dtype == CVY_DTYPE_F64 ? CVY_KERNELS_REFERENCE : p->kernels,
-                           .no_inplace = !p->pass_inplace, .no_reuse = !p->pass_reuse, .choices = p->choices, .offers = p->offers};
+                           .no_inplace = !p->pass_inplace, .no_reuse = !p->pass_reuse, .no_slices = !p->pass_slices, .choices = p->choices, .offers = p->offers};
 }
 
 /* The largest share of any rank, for its layouts. */

@@ -28,14 +28,14 @@ static int pass_is_off(const char *off, const char *name)
 
 static cvy_status check_passes(const char *off)
 {
-    static const char *const known[] = {"all", "fuse-add", "fuse-batch-norm", "fuse-relu", "in-place", "memory-reuse", "overlap", "recompute"};
+    static const char *const known[] = {"all", "fuse-add", "fuse-batch-norm", "fuse-relu", "in-place", "memory-reuse", "overlap", "recompute", "slices"};
     for (const char *at = off; at && *at;) {
         at += strspn(at, ", ");
         const size_t n = strcspn(at, ", ");
         int found = n == 0;
         for (int i = 0; i < CVY_COUNT(known); i++)
             found |= strlen(known[i]) == n && strncmp(known[i], at, n) == 0;
-        CVY_CHECK(found, CVY_E_CONFIG, "there is no pass '%.*s' to switch off; the passes are fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute, or all", (int)n, at);
+        CVY_CHECK(found, CVY_E_CONFIG, "there is no pass '%.*s' to switch off; the passes are fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute, slices, or all", (int)n, at);
         at += n;
     }
     return CVY_OK;
@@ -80,6 +80,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     p->pass_fuse_batch_norm = !pass_is_off(p->opts.passes_off, "fuse-batch-norm");
     p->pass_inplace = !pass_is_off(p->opts.passes_off, "in-place");
     p->pass_reuse = !pass_is_off(p->opts.passes_off, "memory-reuse");
+    p->pass_slices = !pass_is_off(p->opts.passes_off, "slices");
     p->pass_overlap = !pass_is_off(p->opts.passes_off, "overlap");
     p->pass_recompute = !pass_is_off(p->opts.passes_off, "recompute");
     const int64_t group = p->opts.batch_norm_group;

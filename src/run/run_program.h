@@ -42,7 +42,7 @@ struct cvy_program {
     cvy_pool *pool;
     cvy_program_opts opts;
     int64_t bn_group;                  /* as graphs have it */
-    int pass_fuse_add, pass_fuse_relu, pass_fuse_batch_norm, pass_inplace, pass_reuse, pass_overlap, pass_recompute;
+    int pass_fuse_add, pass_fuse_relu, pass_fuse_batch_norm, pass_inplace, pass_reuse, pass_slices, pass_overlap, pass_recompute;
     int short_of_memory;               /* the plan did not fit: training is planned with recomputation */
     cvy_kernels kernels;
     const cvy_tree *choices;

@@ -4,7 +4,8 @@
  *
  *   gradients  in f64, what autodiff makes of the operator against central finite differences of its plain kernel
  *   kernels    every registered kernel that offers to run a node of that graph, backward nodes included, in every layout that it takes,
- *              against the plain kernel in the same dtype, f32 or bf16; with guard zones, and in place where the kernel says it can
+ *              against the plain kernel in the same dtype, f32 or bf16; with guard zones, in place where the kernel says it can, on slices
+ *              of wider tensors where it says so
  *
  * A tolerance is eps x number of summands x size of the values. Winograd has a wider one. Arguments name the operators to be tested; none: all.
  */
@@ -245,12 +246,12 @@ static int64_t placed(const cvy_blocking *b, const cvy_shape *shape, int64_t i)
     return cvy_blocking_offset(b, at);
 }
 
-static void pack(const cvy_value *v, cvy_dtype dtype, const cvy_blocking *layout, const cvy_span *plain, void *data)
+static void pack(const cvy_value *v, cvy_dtype dtype, const cvy_blocking *layout, int64_t first, const cvy_span *plain, void *data)
 {
     const cvy_span to = span_of(dtype, data, layout->elems);
     memset(data, 0, (size_t)layout->elems * cvy_dtype_bytes(dtype));
     for (int64_t i = 0; i < plain->elems; i++)
-        cvy_set(&to, placed(layout, &v->shape, i), cvy_get(plain, i));
+        cvy_set(&to, first + placed(layout, &v->shape, i), cvy_get(plain, i));
 }
 
 /* How the sources lie when a kernel is asked; block 1: plain, 0: channels last. */
@@ -263,6 +264,7 @@ struct trial {
     cvy_kernel_ask ask;
     struct memory src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX], scratch;
     cvy_blocking src_layout[CVY_NODE_SRC_MAX], dst_layout[CVY_NODE_DST_MAX];
+    int64_t src_first[CVY_NODE_SRC_MAX], dst_first[CVY_NODE_DST_MAX];      /* where it begins in the tensor that it is a slice of */
     int inplace;
 };
 
@@ -292,7 +294,7 @@ static void check_destination(const struct trial *t, int i, const void *data)
     const double rounding = v->dtype == CVY_DTYPE_BF16 ? 2.0 / 256 : 0;
     const double tolerance = is_real(v->dtype) ? (eps * (summands + 2) + rounding) * scale : 0;
     for (int64_t k = 0; k < expected->elems; k++) {
-        const int64_t at = placed(layout, &v->shape, k);
+        const int64_t at = t->dst_first[i] + placed(layout, &v->shape, k);
         const double want = cvy_get(expected, k), is = cvy_get(&got, at);
         logical[at] = 1;
         if (fabs(is - want) <= tolerance || (isnan(is) && isnan(want)) || is == want)
@@ -302,9 +304,11 @@ static void check_destination(const struct trial *t, int i, const void *data)
         trial_complain(t, text);
         goto out;
     }
+    /* Beside a slice lies what it was filled with. */
+    const int sliced = cvy_layout_whole(&t->ask.dst[i]) > 0;
     for (int64_t k = 0; k < layout->elems; k++)
-        if (!logical[k] && cvy_get(&got, k) != 0) {
-            trial_complain(t, "a padding lane is not zero");
+        if (!logical[k] && (sliced ? !isnan(cvy_get(&got, k)) : cvy_get(&got, k) != 0)) {
+            trial_complain(t, sliced ? "wrote beside its slice" : "a padding lane is not zero");
             goto out;
         }
 out:
@@ -324,14 +328,14 @@ static void run_trial(struct trial *t)
     const int shared = inplace_source(t);
     for (int i = 0; i < t->node->nsrc; i++) {
         memory_open(&t->src[i], (size_t)t->src_layout[i].elems * cvy_dtype_bytes(t->ask.src_dtype[i]), 0);
-        pack(t->node->src[i], t->ask.src_dtype[i], &t->src_layout[i], eval_of(&t->b->e, t->node->src[i]), t->src[i].data);
-        src[i] = t->src[i].data;
+        pack(t->node->src[i], t->ask.src_dtype[i], &t->src_layout[i], t->src_first[i], eval_of(&t->b->e, t->node->src[i]), t->src[i].data);
+        src[i] = (char *)t->src[i].data + (size_t)t->src_first[i] * cvy_dtype_bytes(t->ask.src_dtype[i]);
     }
     for (int i = 0; i < t->node->ndst; i++) {
         if (!t->node->dst[i])
             continue;
         memory_open(&t->dst[i], (size_t)t->dst_layout[i].elems * cvy_dtype_bytes(t->node->dst[i]->dtype), 0xff);
-        dst[i] = i == 0 && shared >= 0 ? src[shared] : t->dst[i].data;
+        dst[i] = i == 0 && shared >= 0 ? src[shared] : (char *)t->dst[i].data + (size_t)t->dst_first[i] * cvy_dtype_bytes(t->node->dst[i]->dtype);
     }
     memory_open(&t->scratch, t->ask.scratch_bytes, 0xff);
     cvy_status status = t->kernel->create ? t->kernel->create(&t->ask, &state) : CVY_OK;
@@ -341,7 +345,7 @@ static void run_trial(struct trial *t)
         trial_complain(t, cvy_error_text());
     for (int i = 0; i < t->node->ndst && status == CVY_OK; i++)
         if (dst[i])
-            check_destination(t, i, dst[i]);
+            check_destination(t, i, i == 0 && shared >= 0 ? dst[i] : t->dst[i].data);
     if (state && t->kernel->destroy)
         t->kernel->destroy(state);
     int whole = memory_close(&t->scratch);
@@ -366,6 +370,32 @@ static int is_parameter(const struct bench *b, const cvy_value *v)
 static int is_activation(const struct bench *b, const cvy_value *v)
 {
     return v->shape.ndim >= 3 && !is_parameter(b, v) && (v->dtype == b->dtype || v->dtype == CVY_DTYPE_U8 || v->dtype == CVY_DTYPE_I32);
+}
+
+/* Lays a value as the third block of channels and what follows of a wider tensor, where it can lie so. */
+static int lay_as_slice(const cvy_value *v, cvy_layout *layout, cvy_blocking *blocking, int64_t *first)
+{
+    const int64_t block = v->shape.ndim < 2 ? 0 : cvy_layout_channel_block(layout, v->shape.ndim);
+    if (block == 0 || v->shape.dim[1] % block != 0)
+        return 0;
+    *layout = cvy_layout_slice(layout, v->shape.dim[1] + 3 * block);
+    EXPECT_OK(cvy_blocking_make(layout, &v->shape, blocking));
+    *first = 2 * blocking->stride[1];
+    return 1;
+}
+
+static void try_slices(struct trial *t)
+{
+    int any = 0;
+    for (int i = 0; i < t->node->nsrc; i++)
+        if (t->kernel->slice_src >> i & 1)
+            any += lay_as_slice(t->node->src[i], &t->ask.src[i], &t->src_layout[i], &t->src_first[i]);
+    for (int i = 0; i < t->node->ndst; i++)
+        if (t->kernel->slice_dst >> i & 1 && t->node->dst[i])
+            any += lay_as_slice(t->node->dst[i], &t->ask.dst[i], &t->dst_layout[i], &t->dst_first[i]);
+    t->inplace = 0;
+    if (any)
+        run_trial(t);
 }
 
 /* Returns whether the kernel offered. */
@@ -398,6 +428,7 @@ static int try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_de
     t.inplace = 1;
     if (inplace_source(&t) >= 0)
         run_trial(&t);
+    try_slices(&t);
     return 1;
 }
 

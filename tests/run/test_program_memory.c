@@ -59,6 +59,34 @@ static int lines_of(const struct replay *r, int buffer, int64_t *first_out, int6
     return *last_out >= *first_out;
 }
 
+/* Of a slice, whether a line belongs to it: whole, or with `touched` in part. Lines may be shared with its neighbours. */
+static int in_slice(const struct replay *r, int buffer, int64_t line, int touched)
+{
+    const cvy_buffer *b = &r->plan->buffer[buffer];
+    if (!b->slice)
+        return 1;
+    const int64_t n = b->value->shape.dim[0], sample = (int64_t)b->bytes / n;
+    const int64_t piece = cvy_shape_elems(&b->value->shape) / n * (int64_t)cvy_dtype_bytes(b->value->dtype);
+    const int64_t from = line * LINE - (int64_t)root_of(r->plan, buffer)->offset - (int64_t)b->at;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t first = CVY_MAX(i * sample, from), last = CVY_MIN(i * sample + piece, from + LINE);
+        if (last - first >= (touched ? 1 : LINE))
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether v is a piece of w that lies in it. */
+static int is_piece(const cvy_value *v, const cvy_value *w)
+{
+    int found = 0;
+    if (v->producer && strcmp(v->producer->op->name, "slice") == 0)
+        found = v->producer->src[0] == w;
+    for (int i = 0; w->producer && strcmp(w->producer->op->name, "concat") == 0 && i < w->producer->nsrc; i++)
+        found |= w->producer->src[i] == v;
+    return found;
+}
+
 /* The value whose memory a value is: views are followed. */
 static const cvy_value *base_of(const cvy_value *v)
 {
@@ -73,7 +101,9 @@ static int is_content(const struct replay *r, int owner, int buffer)
         return 1;
     if (owner < 0 || root_of(r->plan, owner) != root_of(r->plan, buffer))
         return 0;
-    const cvy_value *v = r->plan->buffer[buffer].value;
+    const cvy_value *v = r->plan->buffer[buffer].value, *w = r->plan->buffer[owner].value;
+    if (v && w && (r->plan->buffer[owner].slice || r->plan->buffer[buffer].slice))
+        return is_piece(v, w) || is_piece(w, v);
     return v && base_of(v) != v && base_of(v) == base_of(r->plan->buffer[owner].value);
 }
 
@@ -83,6 +113,8 @@ static void read_buffer(struct replay *r, int at, int buffer)
     if (!lines_of(r, buffer, &first, &last))
         return;
     for (int64_t l = first; l <= last; l++) {
+        if (!in_slice(r, buffer, l, 0))
+            continue;
         if (!is_content(r, r->owner[l], buffer)) {
             fault(r, at, "reads what is not there any more:", buffer, r->owner[l]);
             return;
@@ -104,6 +136,8 @@ static void write_buffer(struct replay *r, int at, int buffer)
         return;
     }
     for (int64_t l = first; l <= last; l++) {
+        if (!in_slice(r, buffer, l, 1))
+            continue;
         if (r->locked[l]) {
             fault(r, at, "writes during the sum over ranks:", buffer, r->owner[l]);
             return;
@@ -245,6 +279,7 @@ static const struct zoo {
     int64_t batch;
 } zoo[] = {
     {"lenet", {3, {1, 28, 28}}, 8},   {"cifar-convnet", {3, {3, 32, 32}}, 10}, {"resnet-20", {3, {3, 16, 16}}, 7},
+    {"googlenet-bn", {3, {3, 32, 32}}, 3},
     {"hep-cnn", {3, {3, 64, 64}}, 4}, {"alexnet-v2", {3, {3, 224, 224}}, 2},   {"vgg-a", {3, {3, 64, 64}}, 3},
 };
 
@@ -258,7 +293,7 @@ static void add_loss(cvy_model *m)
 
 static void networks_of_the_zoo(void)
 {
-    static const char *const off[] = {NULL, "in-place", "memory-reuse", "all"};
+    static const char *const off[] = {NULL, "in-place", "memory-reuse", "slices", "all"};
     for (int i = 0; i < CVY_COUNT(zoo) * CVY_COUNT(off); i++) {
         const struct zoo *z = &zoo[i / CVY_COUNT(off)];
         const cvy_program_opts opts = {.size = sizeof opts,

@@ -20,6 +20,7 @@ struct batch_norm {
     int threads, relu, scale_shift;
     double eps;
     int64_t *group_of; /* row of the statistics of each sample */
+    int64_t pitch;     /* of what may lie in a slice: the result, in the gradients what comes back */
     /* of the running call */
     const float *x, *ddst, *scale, *shift;
     const double *stats, *gstats;
@@ -113,7 +114,7 @@ CVY_SIMD static void apply_range(int64_t first, int64_t end, void *arg)
     const float floor = s->relu ? 0 : -INFINITY;
     for (int64_t plane = first; plane < end; plane++) {
         const float *x = s->x + plane * elems;
-        float *dst = s->dst + plane * elems, coef[3][LANES];
+        float *dst = s->dst + cvy_plane_in(&s->p, s->pitch, plane) * elems, coef[3][LANES];
         spread_coef(s, s->group_of[plane / s->p.groups], plane, coef);
         int64_t i = 0;
         for (; i + LANES <= elems; i += LANES)
@@ -135,7 +136,7 @@ CVY_SIMD static void grad_apply_range(int64_t first, int64_t end, void *arg)
     const struct batch_norm *s = arg;
     const int64_t elems = s->p.positions * s->p.block;
     for (int64_t plane = first; plane < end; plane++) {
-        const float *x = s->x + plane * elems, *ddst = s->ddst + plane * elems;
+        const float *x = s->x + plane * elems, *ddst = s->ddst + cvy_plane_in(&s->p, s->pitch, plane) * elems;
         float *dst = s->dst + plane * elems, coef[3][LANES];
         spread_coef(s, s->group_of[plane / s->p.groups], plane, coef);
         int64_t i = 0;
@@ -150,11 +151,11 @@ CVY_SIMD static void grad_apply_range(int64_t first, int64_t end, void *arg)
     }
 }
 
-/* Adds lane by lane: sum[0] of a, sum[1] of a * (b - mean); a group's samples lie `step` floats apart. */
-CVY_INLINE void add_planes(const float *a, const float *b, const float *mean, int64_t samples, int64_t step,
-                           int64_t elems, double sum[2][LANES])
+/* Adds lane by lane: sum[0] of a, sum[1] of a * (b - mean); a group's samples lie a_step and b_step floats apart. */
+CVY_INLINE void add_planes(const float *a, int64_t a_step, const float *b, int64_t b_step, const float *mean,
+                           int64_t samples, int64_t elems, double sum[2][LANES])
 {
-    for (int64_t n = 0; n < samples; n++, a += step, b += step) {
+    for (int64_t n = 0; n < samples; n++, a += a_step, b += b_step) {
         int64_t i = 0;
         for (; i + LANES <= elems; i += LANES)
 #pragma omp simd
@@ -187,8 +188,9 @@ CVY_INLINE void sum_item(const struct batch_norm *s, const float *a, const float
         mean[l] = (float)m;
     }
     cvy_bn_group_local(&s->groups, g, &first, &last);
-    const int64_t at = (first * s->p.groups + part) * elems;
-    add_planes(a + at, b + at, mean, last - first, s->p.groups * elems, elems, sum);
+    const int64_t pitch = centred ? s->pitch : s->p.groups;
+    add_planes(a + (first * pitch + part) * elems, pitch * elems, b + (first * s->p.groups + part) * elems,
+               s->p.groups * elems, mean, last - first, elems, sum);
     for (int64_t l = 0; l < block && part * block + l < C; l++) {
         double total[2] = {0, 0};
         for (int64_t k = l; k < LANES; k += block) {
@@ -265,13 +267,15 @@ static void destroy(void *state)
     cvy_mem_free(&s);
 }
 
-static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
+/* sliced: the layout of what may lie in a slice. */
+static cvy_status create(const cvy_kernel_ask *ask, const cvy_layout *sliced, void **state_out)
 {
     const cvy_batch_norm_opts *o = ask->node->options;
     cvy_status status = CVY_OK;
     struct batch_norm *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->p = cvy_planes_make(&ask->node->src[0]->shape, &ask->src[0]);
+    s->pitch = cvy_planes_make(&ask->node->src[0]->shape, sliced).pitch;
     s->groups = cvy_bn_groups_make(ask->node->graph);
     s->threads = ask->threads;
     CVY_TRY_OUT(cvy_mem_alloc((size_t)s->p.n * sizeof *s->group_of, &s->group_of));
@@ -293,10 +297,30 @@ out:
     return status;
 }
 
+static cvy_status stats_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, &ask->src[0], state_out);
+}
+
+static cvy_status apply_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, &ask->dst[0], state_out);
+}
+
+static cvy_status grad_stats_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, &ask->src[2], state_out);
+}
+
+static cvy_status grad_apply_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, &ask->src[3], state_out);
+}
+
 /* The running statistics are one row for all samples. */
 static cvy_status infer_create(const cvy_kernel_ask *ask, void **state_out)
 {
-    CVY_TRY(create(ask, state_out));
+    CVY_TRY(apply_create(ask, state_out));
     struct batch_norm *s = *state_out;
     memset(s->group_of, 0, (size_t)s->p.n * sizeof *s->group_of);
     s->groups.count = 1;
@@ -389,7 +413,7 @@ CVY_KERNEL_DEFINE(native_bn_stats) = {
     .op = "bn_stats",
     .preference = 50,
     .offer = stats_offer,
-    .create = create,
+    .create = stats_create,
     .run = stats_run,
     .destroy = destroy,
 };
@@ -398,8 +422,9 @@ CVY_KERNEL_DEFINE(native_bn_apply) = {
     .name = "native.bn_apply",
     .op = "bn_apply",
     .preference = 50,
+    .slice_dst = 1,
     .offer = apply_offer,
-    .create = create,
+    .create = apply_create,
     .run = apply_run,
     .destroy = destroy,
 };
@@ -408,6 +433,7 @@ CVY_KERNEL_DEFINE(native_bn_infer) = {
     .name = "native.bn_infer",
     .op = "bn_infer",
     .preference = 50,
+    .slice_dst = 1,
     .offer = apply_offer,
     .create = infer_create,
     .run = infer_run,
@@ -418,8 +444,9 @@ CVY_KERNEL_DEFINE(native_bn_grad_stats) = {
     .name = "native.bn_grad_stats",
     .op = "bn_grad_stats",
     .preference = 50,
+    .slice_src = 1 << 2,
     .offer = grad_stats_offer,
-    .create = create,
+    .create = grad_stats_create,
     .run = grad_stats_run,
     .destroy = destroy,
 };
@@ -428,8 +455,9 @@ CVY_KERNEL_DEFINE(native_bn_grad_apply) = {
     .name = "native.bn_grad_apply",
     .op = "bn_grad_apply",
     .preference = 50,
+    .slice_src = 1 << 3,
     .offer = grad_apply_offer,
-    .create = create,
+    .create = grad_apply_create,
     .run = grad_apply_run,
     .destroy = destroy,
 };

@@ -29,6 +29,7 @@ struct bn_train {
     int residual;  /* bn_train: its source 1 is one; bn_train_grad: the source that is bn_train's result, else 0 */
     int64_t items; /* groups.count * p.groups */
     int64_t parts; /* of an item */
+    int64_t pitch; /* of what may lie in a slice: the result, in the gradient what comes back */
     double eps;
     /* of the running call */
     const char *x, *other, *ddst; /* other: residual or bn_train's result */
@@ -59,6 +60,12 @@ static int64_t plane_elems(const struct bn_train *s)
 static size_t plane_at(const struct bn_train *s, int64_t item, int64_t n)
 {
     return (size_t)((n * s->p.groups + item % s->p.groups) * plane_elems(s)) * s->bytes;
+}
+
+/* The same of what may lie in a slice. */
+static size_t slice_at(const struct bn_train *s, int64_t item, int64_t n)
+{
+    return (size_t)((n * s->pitch + item % s->p.groups) * plane_elems(s)) * s->bytes;
 }
 
 /* One column of one tile of a plane: `at` bytes into the plane lie `elems` elements up to its end. */
@@ -178,8 +185,8 @@ static void apply_part(const struct bn_train *s, int64_t part)
     part_samples(s, part, &first, &last);
     for (int64_t n = first; n < last; n++)
         for (int64_t i = 0; next_column(s, &i, &c);) {
-            const size_t at = plane_at(s, part / s->parts, n) + c.at;
-            s->loops->apply(s->x + at, place(s->other, at), &coef[c.col], s->relu, c.elems, s->step, s->dst + at);
+            const size_t at = plane_at(s, part / s->parts, n) + c.at, to = slice_at(s, part / s->parts, n) + c.at;
+            s->loops->apply(s->x + at, place(s->other, at), &coef[c.col], s->relu, c.elems, s->step, s->dst + to);
         }
 }
 
@@ -205,7 +212,7 @@ static void grad_sum_part(const struct bn_train *s, int64_t part)
     for (int64_t n = first; n < last; n++)
         for (int64_t i = 0; next_column(s, &i, &c);) {
             const size_t at = plane_at(s, item, n) + c.at;
-            s->loops->grad_sums(s->x + at, s->ddst + at, place(s->other, at), &s->coef[item * s->cols + c.col], s->relu,
+            s->loops->grad_sums(s->x + at, s->ddst + slice_at(s, item, n) + c.at, place(s->other, at), &s->coef[item * s->cols + c.col], s->relu,
                                 c.elems, s->step, s->dres ? s->dres + at : NULL, s->sums[part * s->cols + c.col]);
         }
 }
@@ -236,7 +243,6 @@ static void grad_settle(const struct bn_train *s, int64_t item)
 
 static void grad_apply_part(const struct bn_train *s, int64_t part)
 {
-    const char *d = s->dres ? s->dres : s->ddst;
     const cvy_bn_coef *coef = &s->coef[part / s->parts * s->cols];
     int64_t first, last;
     struct column c;
@@ -244,7 +250,8 @@ static void grad_apply_part(const struct bn_train *s, int64_t part)
     for (int64_t n = first; n < last; n++)
         for (int64_t i = 0; next_column(s, &i, &c);) {
             const size_t at = plane_at(s, part / s->parts, n) + c.at;
-            s->loops->grad_apply(s->x + at, d + at, &coef[c.col], s->relu && !s->dres, c.elems, s->step, s->dst + at);
+            const char *d = s->dres ? s->dres + at : s->ddst + slice_at(s, part / s->parts, n) + c.at;
+            s->loops->grad_apply(s->x + at, d, &coef[c.col], s->relu && !s->dres, c.elems, s->step, s->dst + at);
         }
 }
 
@@ -424,7 +431,7 @@ static cvy_status grad_offer(cvy_kernel_ask *ask)
     return CVY_OK;
 }
 
-static cvy_status create(const cvy_kernel_ask *ask, int residual, void **state_out)
+static cvy_status create(const cvy_kernel_ask *ask, int residual, const cvy_layout *sliced, void **state_out)
 {
     const cvy_batch_norm_opts *o = ask->node->options;
     struct bn_train *s = NULL;
@@ -443,18 +450,19 @@ static cvy_status create(const cvy_kernel_ask *ask, int residual, void **state_o
     s->residual = residual;
     s->items = count_items(ask, &s->p);
     s->parts = count_parts(ask, &s->p);
+    s->pitch = cvy_planes_make(&ask->node->src[0]->shape, sliced).pitch;
     *state_out = s;
     return CVY_OK;
 }
 
 static cvy_status forward_create(const cvy_kernel_ask *ask, void **state_out)
 {
-    return create(ask, cvy_bn_train_has_residual(ask->node), state_out);
+    return create(ask, cvy_bn_train_has_residual(ask->node), &ask->dst[0], state_out);
 }
 
 static cvy_status grad_create(const cvy_kernel_ask *ask, void **state_out)
 {
-    return create(ask, cvy_bn_train_grad_dst(ask->node), state_out);
+    return create(ask, cvy_bn_train_grad_dst(ask->node), &ask->src[2], state_out);
 }
 
 static void destroy(void *state)
@@ -466,6 +474,7 @@ CVY_KERNEL_DEFINE(native_bn_train) = {
     .name = "native.bn_train",
     .op = "bn_train",
     .preference = 50,
+    .slice_dst = 1,
     .offer = forward_offer,
     .create = forward_create,
     .run = forward_run,
@@ -476,6 +485,7 @@ CVY_KERNEL_DEFINE(native_bn_train_grad) = {
     .name = "native.bn_train_grad",
     .op = "bn_train_grad",
     .preference = 50,
+    .slice_src = 1 << 2,
     .offer = grad_offer,
     .create = grad_create,
     .run = grad_run,

@@ -12,6 +12,7 @@ cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout)
     if (shape->ndim > 2 && cvy_layout_equal(layout, &last))
         p.block = p.channels;
     p.groups = (p.channels + p.block - 1) / p.block;
+    p.pitch = cvy_layout_whole(layout) > 0 ? cvy_layout_whole(layout) / p.block : p.groups;
     for (int d = 2; d < shape->ndim; d++)
         p.positions *= shape->dim[d];
     return p;

@@ -55,10 +55,16 @@ typedef struct cvy_planes {
     int64_t n, channels; /* logical */
     int64_t groups;      /* blocks of channels; the channels themselves in plain layout */
     int64_t positions, block;
+    int64_t pitch; /* planes from one sample to the next: groups, or more where it is a slice of another tensor */
 } cvy_planes;
 
-/* layout: plain, blocked by channels, or channels last, which is one block. */
+/* layout: plain, blocked by channels, maybe a slice, or channels last, which is one block. */
 cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout);
+/* Number of the plane, counted in the tensor that a slice of this pitch lies in; the plane itself where it is none. */
+CVY_INLINE int64_t cvy_plane_in(const cvy_planes *p, int64_t pitch, int64_t plane)
+{
+    return pitch == p->groups ? plane : plane / p->groups * pitch + plane % p->groups;
+}
 /* CVY_OK if value i of a node is f32. */
 cvy_status cvy_native_f32(const cvy_node *node);
 /* CVY_OK if value 0 of a node is f32 or bf16. */

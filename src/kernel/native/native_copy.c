@@ -21,7 +21,7 @@ struct box { /* logical when an operator makes it; then in elements of memory, d
 };
 
 struct copy {
-    int threads, nbox, clear; /* clear: the boxes do not cover the destination */
+    int threads, nbox, clear; /* clear: the boxes do not cover the destination; those of concat and slice always do */
     struct box box[CVY_NODE_SRC_MAX];
     size_t bytes, dst_bytes; /* of an element; of the destination */
     /* of the running call */
@@ -143,22 +143,24 @@ static void order_of(const cvy_layout *layout, int ndim, int order[CVY_NDIM_MAX]
         order[d] = channels_last && d > 0 ? d % (ndim - 1) + 1 : d;
 }
 
-/* The extents of a shape as they lie, in whole blocks. */
-static void extents_of(const cvy_shape *shape, const int order[CVY_NDIM_MAX], int64_t block, int64_t extent[CVY_NDIM_MAX])
+/* The extents of a shape as they lie, in whole blocks; of a slice those of what it lies in. */
+static void extents_of(const cvy_shape *shape, const cvy_layout *layout, const int order[CVY_NDIM_MAX], int64_t block, int64_t extent[CVY_NDIM_MAX])
 {
+    const int64_t channels = CVY_MAX(cvy_layout_whole(layout), shape->dim[1]);
     for (int d = 0; d < shape->ndim; d++)
-        extent[d] = order[d] == 1 ? (shape->dim[1] + block - 1) / block : shape->dim[order[d]];
+        extent[d] = order[d] == 1 ? (channels + block - 1) / block : shape->dim[order[d]];
 }
 
 /* Turns a logical box into one of memory, and makes one dimension of two where the inner one is copied whole. */
-static void settle_box(struct box *b, const cvy_shape *src, const cvy_shape *dst, const cvy_layout *layout, int64_t block)
+static void settle_box(struct box *b, const cvy_kernel_ask *ask, int64_t block)
 {
+    const cvy_shape *src = &ask->node->src[b->src]->shape, *dst = &ask->node->dst[0]->shape;
     const struct box logical = *b;
     int order[CVY_NDIM_MAX];
     int64_t src_extent[CVY_NDIM_MAX], dst_extent[CVY_NDIM_MAX], src_step = block, dst_step = block;
-    order_of(layout, dst->ndim, order);
-    extents_of(src, order, block, src_extent);
-    extents_of(dst, order, block, dst_extent);
+    order_of(&ask->dst[0], dst->ndim, order);
+    extents_of(src, &ask->src[b->src], order, block, src_extent);
+    extents_of(dst, &ask->dst[0], order, block, dst_extent);
     b->ndim = dst->ndim;
     for (int d = dst->ndim - 1; d >= 0; d--) {
         const int64_t unit = order[d] == 1 ? block : 1;
@@ -208,13 +210,13 @@ static cvy_status copy_create(const cvy_kernel_ask *ask, void **state_out)
     s->nbox = boxes_of(node, s->box);
     for (int i = 0; i < s->nbox; i++) {
         struct box *b = &s->box[i];
-        settle_box(b, &node->src[b->src]->shape, dst, &ask->dst[0], block);
+        settle_box(b, ask, block);
         int64_t part = block;
         for (int d = 0; d < b->ndim; d++)
             part *= b->count[d];
         covered += part;
     }
-    s->clear = covered != elems;
+    s->clear = covered != elems && !cvy_layout_whole(&ask->dst[0]);
     *state_out = s;
     return CVY_OK;
 }
@@ -272,6 +274,8 @@ CVY_KERNEL_DEFINE(native_concat) = {
     .name = "native.concat",
     .op = "concat",
     .preference = 50,
+    .slice_src = ~0U,
+    .slice_dst = 1,
     .offer = copy_offer,
     .create = copy_create,
     .run = copy_run,
@@ -282,6 +286,8 @@ CVY_KERNEL_DEFINE(native_slice) = {
     .name = "native.slice",
     .op = "slice",
     .preference = 50,
+    .slice_src = 1,
+    .slice_dst = 1,
     .offer = copy_offer,
     .create = copy_create,
     .run = copy_run,

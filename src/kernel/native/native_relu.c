@@ -7,6 +7,8 @@
 struct relu {
     int64_t elems, grain;
     int threads, bf16;
+    cvy_planes p; /* relu_grad where a source lies in a slice: by planes */
+    int64_t ddst_pitch, y_pitch;
     const void *src, *ddst; /* of the running call */
     void *dst;
 };
@@ -95,6 +97,35 @@ CVY_SIMD static void relu_grad_bf16_range(int64_t first, int64_t end, void *arg)
         dsrc[i] = ddst[i] & positive(y[i]);
 }
 
+static void relu_grad_planes(int64_t first, int64_t end, void *arg)
+{
+    const struct relu *s = arg;
+    const int64_t elems = s->p.positions * s->p.block, bytes = elems * (s->bf16 ? 2 : 4);
+    for (int64_t plane = first; plane < end; plane++) {
+        struct relu one = *s;
+        one.ddst = (const char *)s->ddst + cvy_plane_in(&s->p, s->ddst_pitch, plane) * bytes;
+        one.src = (const char *)s->src + cvy_plane_in(&s->p, s->y_pitch, plane) * bytes;
+        one.dst = (char *)s->dst + plane * bytes;
+        if (s->bf16)
+            relu_grad_bf16_range(0, elems, &one);
+        else
+            relu_grad_range(0, elems, &one);
+    }
+}
+
+static cvy_status relu_grad_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    const cvy_shape *shape = &ask->node->dst[0]->shape;
+    CVY_TRY(relu_create(ask, state_out));
+    struct relu *s = *state_out;
+    if (!cvy_layout_whole(&ask->src[0]) && !cvy_layout_whole(&ask->src[1]))
+        return CVY_OK;
+    s->p = cvy_planes_make(shape, &ask->dst[0]);
+    s->ddst_pitch = cvy_planes_make(shape, &ask->src[0]).pitch;
+    s->y_pitch = cvy_planes_make(shape, &ask->src[1]).pitch;
+    return CVY_OK;
+}
+
 static cvy_status relu_grad_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct relu *s = state;
@@ -102,7 +133,10 @@ static cvy_status relu_grad_run(void *state, void *const *src, void *const *dst,
     s->ddst = src[0];
     s->src = src[1];
     s->dst = dst[0];
-    cvy_parallel_for(s->threads, s->elems, s->grain, s->bf16 ? relu_grad_bf16_range : relu_grad_range, s);
+    if (s->p.block)
+        cvy_parallel_for(s->threads, s->p.n * s->p.groups, CVY_MAX(1, s->grain / CVY_MAX(1, s->p.positions * s->p.block)), relu_grad_planes, s);
+    else
+        cvy_parallel_for(s->threads, s->elems, s->grain, s->bf16 ? relu_grad_bf16_range : relu_grad_range, s);
     return CVY_OK;
 }
 
@@ -120,8 +154,9 @@ CVY_KERNEL_DEFINE(native_relu_grad) = {
     .name = "native.relu_grad",
     .op = "relu_grad",
     .preference = 50,
+    .slice_src = 3,
     .offer = relu_offer,
-    .create = relu_create,
+    .create = relu_grad_create,
     .run = relu_grad_run,
     .destroy = relu_destroy,
 };
