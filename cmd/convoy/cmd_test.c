@@ -89,8 +89,7 @@ static void print_scores(const char *json)
     if (isfinite(number(json, "loss")))
         printf("%-20s  %.4f\n", "loss", number(json, "loss"));
     for (int i = 0; (value = cmd_json_pair(cmd_json_member(json, "metrics"), i, key, sizeof key)); i++)
-        if (strcmp(key, "confusion") != 0)
-            printf("%-20s  %.4f\n", key, cmd_json_number(value));
+        printf("%-20s  %.4f\n", key, cmd_json_number(value));
     print_confusion(json);
     print_methods(json);
 }

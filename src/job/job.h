@@ -137,6 +137,8 @@ cvy_status cvy_job_parse_file(const char *path, const char *const *sets, int nse
 cvy_status cvy_job_parse_text(const char *name, const char *text, const char *const *sets, int nsets, cvy_job **out);
 void cvy_job_destroy(cvy_job **job);
 
+/* Adds in what `job`, as cvy_job_print gives it, differs from the file `path` ("train.epochs: 1 -> 32, .."); nothing where they are equal. */
+cvy_status cvy_job_changes(const char *path, const char *job, cvy_text *out);
 /* The whole job with all defaults as YAML, which parses back to the same job; a string of its own. */
 cvy_status cvy_job_print(const cvy_job *job, char **text_out);
 /* Hash of what must agree over ranks: all but the name and the log. */

@@ -153,6 +153,17 @@ static void write_status(const cvy_trainer *t, const char *word, const char *why
         cvy_log(t->session.context, CVY_LOG_WARN, "%s", cvy_error_text());
 }
 
+/* Before job.resolved.yaml is replaced. A folder without a readable one says nothing. */
+static void warn_of_changes(const cvy_trainer *t, const char *job)
+{
+    char path[640];
+    cvy_text changes = {0};
+    join_path(t, "job.resolved.yaml", path);
+    if (t->opts->resume && cvy_job_changes(path, job, &changes) == CVY_OK && changes.bytes > 0)
+        cvy_log(t->session.context, CVY_LOG_WARN, "%s was begun with another job, and goes on with this one: %s", t->out, changes.data);
+    cvy_text_free(&changes);
+}
+
 cvy_status cvy_trainer_write_head(cvy_trainer *t)
 {
     char *job = NULL, path[640];
@@ -160,6 +171,7 @@ cvy_status cvy_trainer_write_head(cvy_trainer *t)
     if (!is_root(t))
         return CVY_OK;
     CVY_TRY(cvy_job_print(t->session.job, &job));
+    warn_of_changes(t, job);
     cvy_status status = write_text(t, "job.resolved.yaml", job);
     cvy_mem_free(&job);
     if (status == CVY_OK)

@@ -290,6 +290,7 @@ cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
 {
     const struct cvy_job_train *t = &job->train;
     const cvy_tree *tree = t->optimizer_options, *decay = tree ? cvy_tree_get(tree, "weight_decay") : NULL;
+    static const char *const also[] = {"lr", NULL}; /* of any optimiser; taken out before */
     const cvy_op_def *op = NULL;
     void *fields = NULL;
     char *text = NULL, *options = NULL;
@@ -298,7 +299,7 @@ cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
     CVY_CHECK(!tree || !cvy_tree_get(tree, "lr_mult"), CVY_E_CONFIG, "%s: lr_mult belongs to a group of weights: train.groups: [{match: ..., lr_mult: ...}]",
               cvy_job_where(job, "train", "optimizer"));
     CVY_TRY(cvy_pool_alloc(job->pool, op->options_size, &fields));
-    CVY_TRY(cvy_options_parse(job->pool, op->name, op->options, tree, NULL, fields, op->options_size));
+    CVY_TRY(cvy_options_parse(job->pool, op->name, op->options, tree, also, fields, op->options_size));
     if (decay)
         CVY_TRY(cvy_tree_real(decay, &o.weight_decay));
     CVY_TRY(cvy_options_print(op->options, fields, &text));

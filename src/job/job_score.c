@@ -76,7 +76,7 @@ static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output
         {"accuracy", nclasses > 1 && (!by_job || all)},
         {"auc", nclasses == 2 && (!by_job || all)},
         {"efficiency_at_fpr", nclasses == 2 && all},
-        {"confusion", nclasses > 1 && nclasses <= 100 && all},
+        {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
         {"rmse", nclasses == 0 && (!by_job || all)},
         {"mae", nclasses == 0 && all},
         {"r2", nclasses == 0 && (!by_job || all)},

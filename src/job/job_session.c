@@ -183,6 +183,12 @@ static cvy_status open_training(cvy_session *s)
         else if (data->test)
             CVY_TRY(open_further(s, data->test, &s->test));
     }
+    if (data->test && !s->test) { /* for `convoy test` afterwards: that it is not there, or does not fit, is said now */
+        cvy_dataset *test = NULL;
+        const cvy_status status = open_further(s, data->test, &test);
+        cvy_dataset_destroy(&test);
+        CVY_TRY(status);
+    }
     s->weighs = has_field(s->train, "weight") || data->on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;
 }

@@ -165,7 +165,8 @@ static cvy_status add_instr(struct table *t, int i)
     r->kernel[part] = r->kernel[part] ? r->kernel[part] : kernel_of(instr);
     if (node && part == FORWARD) {
         r->multiplies |= cvy_node_multiplies(node);
-        r->output = node->dst[0];
+        if (!r->output || cvy_shape_elems(&node->dst[0]->shape) > cvy_shape_elems(&r->output->shape)) /* of batch norm not its statistics */
+            r->output = node->dst[0];
     }
     t->ms[part] += t->instr_ms[i];
     t->all_ms += t->instr_ms[i];

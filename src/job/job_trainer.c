@@ -329,7 +329,9 @@ static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited
     CVY_TRY(check_loss(t));
     if (t->step == t->first_step + 1) {
         char text[96];
-        snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->start_s);
+        int n = snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->start_s);
+        if (t->first_step > 0)
+            snprintf(text + n, sizeof text - (size_t)n, ", resumed behind step %lld of %lld", (long long)t->first_step, (long long)t->order.last_step);
         say(t, text);
     }
     if (t->step % t->session.job->log.every == 0 || t->step == t->order.last_step)

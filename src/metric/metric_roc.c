@@ -147,7 +147,7 @@ static void points(const float *rows, int64_t nrows, int what, cvy_json *json)
     const double apart = 2.0 / 990;
     curve c = curve_begin(rows, nrows);
     double written = 0;
-    static const char *const keys[] = {"false_positive_rate", "true_positive_rate", "threshold"};
+    static const char *const keys[] = {"fpr", "tpr", "threshold"};
     cvy_json_open(json, keys[what], '[');
     cvy_json_real(json, NULL, what == THRESHOLD ? 1 : 0);
     while (curve_step(&c)) {

@@ -17,6 +17,11 @@ refused 'with train.batch 16, this job has 8' "$CONVOY" train job.yaml --out run
 refused 'with train.seed 1, this job has 3' "$CONVOY" train job.yaml --out run --resume --set train.seed=3
 refused 'with a number of training samples of 48, this job has 60' "$CONVOY" train job.yaml --out run --resume --set data.train.samples=80
 refused 'with other training data than this job has' "$CONVOY" train job.yaml --out run --resume --set 'data.train.shape=[3, 10, 10]'
+refused 'unknown key "learning_rate", expected one of: momentum, nesterov, weight_decay, lr_mult, lr' "$CONVOY" train job.yaml --out bad --set 'train.optimizer={name: sgd, learning_rate: 0.1}'
+"$CONVOY" train job.yaml --out run --resume --set train.optimizer.lr=0.5 >log 2>&1 || fail "a resume with another learning rate fails: $(cat log)"
+said log 'run was begun with another job, and goes on with this one: train.optimizer.lr: ' || fail "the change is not named: $(cat log)"
+"$CONVOY" train job.yaml --out run --resume >log 2>&1 && said log 'train.optimizer.lr: 0.5 -> ' || fail "the change back is not named: $(cat log)"
+"$CONVOY" train job.yaml --out run --resume >log 2>&1 && ! said log 'another job' || fail "a change where there is none: $(cat log)"
 refused 'lacks fc1.weight.exp_avg' "$CONVOY" train job.yaml --out run --resume --set train.optimizer=adam
 refused 'conv1.weight is f32 8x3x3x3 in this job and F32 4x3x3x3 in run' "$CONVOY" train job.yaml --out run --resume --set train.epochs=4 --set 'model.layers=[{conv: {channels: 8, kernel: 3}}, {fc: {channels: 4}}]'
 said run/STATUS 'finished step 6 of 6' || fail "a refused resume changes STATUS: $(cat run/STATUS)"
@@ -34,6 +39,7 @@ refused 'synthetic has 5 classes, but the training data have 4' "$CONVOY" test r
 refused 'synthetic has no classes, but the training data have classes' "$CONVOY" test run --data "{$set, targets: 4}"
 refused 'random_crop of 8x8 does not fit into a picture of 1x8 with pad 1' "$CONVOY" test run --data '{format: synthetic, samples: 20, shape: [3, 1, 8], classes: 4}'
 refused 'synthetic has 5 classes, but the training data have 4' "$CONVOY" train job.yaml --out bad --set "data.val={$set, classes: 5}"
+refused 'synthetic has 5 classes, but the training data have 4' "$CONVOY" train job.yaml --out bad --set data.val=10% --set "data.test={$set, classes: 5}"
 "$CONVOY" predict run --data "{$set, targets: 4}" --out rows.csv >log 2>&1 && [ "$(wc -l <rows.csv)" = 20 ] || fail "predict looks at targets: $(cat log)"
 refused 'rows.txt: predictions are written as .npy or .csv' "$CONVOY" predict run --data "{$set, classes: 4}" --out rows.txt
 refused 'nowhere is neither a run folder nor a .safetensors file' "$CONVOY" test nowhere

@@ -60,6 +60,15 @@ weights=$(ls -d one/checkpoints/step-*/ | tail -n 1)weights.safetensors
 "$CONVOY" pack "$source" packed | grep -q '11 samples of 10 classes' || fail "pack"
 "$CONVOY" inspect packed | grep -q 'format pack' || fail "inspect of a packed set"
 "$CONVOY" predict one --data packed --out d.csv && cmp -s a.csv d.csv || fail "packed data give other values"
+
+# Two classes: what the test writes is what the page draws.
+"$CONVOY" train job.yaml --threads 1 --out pair --set data.val= --set 'data.train={format: synthetic, samples: 48, shape: [3, 12, 12], classes: 2}' \
+    --set 'data.test={format: synthetic, samples: 40, shape: [3, 12, 12], classes: 2}' >log 2>&1 || fail "two classes: $(cat log)"
+grep -q '<b>ROC' pair/report.html && fail "a curve from nowhere"
+"$CONVOY" test pair >log || fail "test fails for two classes"
+grep -q '^balanced_accuracy ' log || fail "no balanced accuracy: $(cat log)"
+grep -q '<b>ROC' pair/report.html || fail "the page lacks the ROC curve"
+
 rm one/report.html
 "$CONVOY" report one >/dev/null && [ -s one/report.html ] || fail "report"
 

@@ -119,10 +119,10 @@ static void roc_points(void)
     EXPECT_OK(cvy_pool_create(&pool));
     EXPECT_OK(cvy_tree_parse_text(pool, "json", json.text.data, json.text.bytes, &tree));
     const cvy_tree *roc = cvy_tree_get(tree, "roc");
-    EXPECT_INT(cvy_tree_get(roc, "false_positive_rate")->count, 8);
+    EXPECT_INT(cvy_tree_get(roc, "fpr")->count, 8);
     EXPECT_INT(cvy_tree_get(roc, "threshold")->count, 8);
-    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "false_positive_rate")->child[3], &fpr));
-    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "true_positive_rate")->child[3], &tpr));
+    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "fpr")->child[3], &fpr));
+    EXPECT_OK(cvy_tree_real(cvy_tree_get(roc, "tpr")->child[3], &tpr));
     EXPECT_NEAR(fpr, 0.27368421, 1e-8);
     EXPECT_NEAR(tpr, 0.55862069, 1e-8);
     cvy_pool_destroy(&pool);
@@ -179,9 +179,9 @@ static void classes(void)
     expect("top_k", "k: 3", &d, 0.58);
     expect("top_k", "k: 1", &d, 0.18);
     expect("top_k", "k: 6", &d, 1);
-    expect("confusion", "{}", &d, 0.19419191919191917);
+    expect("balanced_accuracy", "{}", &d, 0.19419191919191917);
     cvy_json_open(&json, NULL, '{');
-    EXPECT_OK(measure("confusion", "{}", &d, 1000, &value, &json));
+    EXPECT_OK(measure("balanced_accuracy", "{}", &d, 1000, &value, &json));
     cvy_json_close(&json, '}');
     EXPECT(json.text.data && strstr(json.text.data, "[3, 3, 2, 2, 1, 1]"));
     cvy_text_free(&json.text);

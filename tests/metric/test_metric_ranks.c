@@ -43,7 +43,7 @@ static double measure(const char *name, cvy_comm *comm, int first, int end)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"accuracy", "top_k", "confusion", "auc", "efficiency_at_fpr"};
+    static const char *const names[] = {"accuracy", "top_k", "balanced_accuracy", "auc", "efficiency_at_fpr"};
     cvy_comm *all = NULL, *self = NULL;
     MPI_Init(&argc, &argv);
     make_rows();

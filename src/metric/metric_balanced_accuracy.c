@@ -1,6 +1,5 @@
 /*
- * metric confusion: how often each class is taken for each other one. The scalar is the mean recall of the classes that
- * occur (balanced accuracy). After the forward of each validation or test step. An output that is not a number counts
+ * metric balanced_accuracy: the mean recall of the classes that occur, and how often each class is taken for each other one. After the forward of each validation or test step. An output that is not a number counts
  * as no class: it is missing from its row.
  *
  * Detail: "confusion" [[...]], rows are true classes, columns guesses; "recall" and "precision" for each class, null
@@ -10,17 +9,17 @@
 
 #include "metric/metric_labels.h"
 
-static const cvy_option confusion_opts[] = {CVY_IGNORE_LABEL_ROW, {0}};
+static const cvy_option balanced_opts[] = {CVY_IGNORE_LABEL_ROW, {0}};
 
 /* The matrix, then the weight of each true class (a row may miss guesses that were not numbers). */
-static int64_t confusion_nsums(const void *options, const cvy_shape *output)
+static int64_t balanced_nsums(const void *options, const cvy_shape *output)
 {
     const int64_t K = cvy_metric_classes(output);
     (void)options;
     return K * K + K;
 }
 
-static void confusion_add(const void *options, const cvy_metric_rows *rows, double *sums)
+static void balanced_add(const void *options, const cvy_metric_rows *rows, double *sums)
 {
     const int64_t P = cvy_rows_positions(rows), K = CVY_MAX(cvy_rows_outputs(rows), 2);
     for (int64_t i = 0; i < rows->n; i++)
@@ -47,7 +46,7 @@ static double precision(const double *sums, int64_t K, int64_t k)
     return guessed > 0 ? sums[k * K + k] / guessed : NAN;
 }
 
-static double confusion_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+static double balanced_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                                int64_t nrows)
 {
     const int64_t K = cvy_metric_classes(output);
@@ -63,7 +62,7 @@ static double confusion_finish(const void *options, const cvy_shape *output, con
     return sum / present;
 }
 
-static void confusion_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+static void balanced_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                              int64_t nrows, cvy_json *json)
 {
     const int64_t K = cvy_metric_classes(output);
@@ -88,15 +87,15 @@ static void confusion_detail(const void *options, const cvy_shape *output, const
     cvy_json_close(json, ']');
 }
 
-CVY_METRIC_DEFINE(confusion) = {
-    .name = "confusion",
-    .summary = "confusion matrix; the scalar is the mean recall of the classes",
-    .options = confusion_opts,
+CVY_METRIC_DEFINE(balanced_accuracy) = {
+    .name = "balanced_accuracy",
+    .summary = "mean recall of the classes, with the confusion matrix",
+    .options = balanced_opts,
     .options_size = sizeof(cvy_metric_labels),
     .higher_is_better = 1,
     .wants_labels = 1,
-    .nsums = confusion_nsums,
-    .add = confusion_add,
-    .finish = confusion_finish,
-    .detail = confusion_detail,
+    .nsums = balanced_nsums,
+    .add = balanced_add,
+    .finish = balanced_finish,
+    .detail = balanced_detail,
 };

@@ -1,0 +1,65 @@
+/*
+ * job_changes.c: in what a resumed run's job differs from the one that its folder was begun with, for the log. Before the
+ * first step, on rank 0.
+ */
+#include <string.h>
+
+#include "base/base_tree.h"
+#include "job/job.h"
+
+enum { CHANGES_MAX = 12, PATH_ROOM = 200 };
+
+static const char *word(const cvy_tree *node)
+{
+    return cvy_tree_is_null(node) ? "nothing" : node->kind == CVY_TREE_SCALAR ? node->text : node->kind == CVY_TREE_LIST ? "a list" : "a map";
+}
+
+/* Lists and mixed kinds as their text. */
+static int same_text(const cvy_tree *a, const cvy_tree *b)
+{
+    char *left = NULL, *right = NULL;
+    const int same = cvy_tree_print(a, &left) == CVY_OK && cvy_tree_print(b, &right) == CVY_OK && strcmp(left, right) == 0;
+    cvy_mem_free(&left);
+    cvy_mem_free(&right);
+    return same;
+}
+
+/* `key` of either map. */
+static cvy_status compare(const cvy_tree *before, const cvy_tree *now, const char *path, int *count, cvy_text *out)
+{
+    if (before && now && before->kind == CVY_TREE_MAP && now->kind == CVY_TREE_MAP) {
+        const cvy_tree *const side[] = {now, before};
+        for (int s = 0; s < CVY_COUNT(side); s++)
+            for (int i = 0; i < side[s]->count; i++) {
+                char below[PATH_ROOM];
+                const char *key = side[s]->key[i];
+                if (s == 1 && cvy_tree_get(now, key))
+                    continue;
+                snprintf(below, sizeof below, "%s%s%s", path, *path ? "." : "", key);
+                CVY_TRY(compare(cvy_tree_get(before, key), cvy_tree_get(now, key), below, count, out));
+            }
+        return CVY_OK;
+    }
+    if ((cvy_tree_is_null(before) && cvy_tree_is_null(now)) || (before && now && same_text(before, now)))
+        return CVY_OK;
+    if (++*count <= CHANGES_MAX)
+        cvy_text_add(out, "%s%s: %s -> %s", *count > 1 ? ", " : "", path, word(before), word(now));
+    return out->status;
+}
+
+cvy_status cvy_job_changes(const char *path, const char *job, cvy_text *out)
+{
+    cvy_pool *pool = NULL;
+    cvy_tree *before = NULL, *now = NULL;
+    int count = 0;
+    CVY_TRY(cvy_pool_create(&pool));
+    cvy_status status = cvy_tree_parse_file(pool, path, &before);
+    if (status == CVY_OK)
+        status = cvy_tree_parse_text(pool, "this job", job, strlen(job), &now);
+    if (status == CVY_OK)
+        status = compare(before, now, "", &count, out);
+    if (status == CVY_OK && count > CHANGES_MAX)
+        cvy_text_add(out, ", and %d more", count - CHANGES_MAX);
+    cvy_pool_destroy(&pool);
+    return status;
+}
