@@ -53,10 +53,10 @@ cvy_status cvy_model_resolve(const char *name, const cvy_model_def **def_out, in
                          near ? "'?" : "");
 }
 
-/* The network called `name` behind an input of this shape. */
+/* The network called `name` behind an input of this shape; its outputs as many as its option `classes` says, else `classes`. */
 static cvy_status build_zoo(const char *name, const cvy_tree *options, const cvy_shape *input, int64_t classes, cvy_model *m)
 {
-    static const char *const extra[] = {"name", "classes", "input", NULL};
+    static const char *const extra[] = {"name", "classes", NULL};
     static const cvy_option none[] = {{0}};
     const cvy_model_def *def = NULL;
     cvy_model_ask ask = {0};
@@ -67,6 +67,11 @@ static cvy_status build_zoo(const char *name, const cvy_tree *options, const cvy
     ask.options = fields;
     ask.input = input ? input : &def->input;
     ask.classes = classes > 0 ? classes : def->classes;
+    const cvy_tree *given = options ? cvy_tree_get(options, "classes") : NULL;
+    if (!cvy_tree_is_null(given)) {
+        CVY_TRY(cvy_tree_int(given, &ask.classes));
+        CVY_CHECK(ask.classes > 0, CVY_E_CONFIG, "%s: %lld classes, expected at least 1", cvy_tree_where(given), (long long)ask.classes);
+    }
     CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, ask.input));
     const cvy_status status = def->build(m, &ask);
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "network %s", name);

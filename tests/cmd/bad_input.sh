@@ -9,6 +9,8 @@ refused 'nowhere.yaml: cannot open: No such file' "$CONVOY" train nowhere.yaml -
 refused 'job.yaml: not a plan: the map `choices` is missing' "$CONVOY" train job.yaml --out bad --plan job.yaml
 refused '100000 compute threads a rank, expected 1 .. ' "$CONVOY" train job.yaml --out bad --threads 100000
 [ ! -e bad ] || fail "a refused job leaves its folder"
+refused 'layer ip2 gives 3 outputs for each sample, but the data have 4 classes' "$CONVOY" train job.yaml --out bad --set 'model={name: cifar-convnet, classes: 3}'
+refused '0 classes, expected at least 1' "$CONVOY" train job.yaml --out bad --set 'model={name: cifar-convnet, classes: 0}'
 "$CONVOY" train job.yaml --out run >log 2>&1 || { fail "a sound job fails"; cat log; }
 refused 'run exists already: choose another --out, or go on in it with --resume' "$CONVOY" train job.yaml --out run
 refused 'bad does not exist, so there is nothing to resume' "$CONVOY" train job.yaml --out bad --resume
