@@ -228,7 +228,7 @@ static cvy_status plan(cvy_trainer *t, const char *plan_file)
     CVY_TRY(cvy_session_compare(s));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, plan_file)));
     CVY_TRY(cvy_program_prepare(s->program));
-    return cvy_job_check_groups(s->job, s->program);
+    return cvy_trainer_check(t);
 }
 
 cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file, const char *how, char **text_out)
@@ -241,6 +241,7 @@ cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const c
     if (status == CVY_OK && context->comm->rank == 0)
         status = strcmp(how, "table") == 0 ? print_table(&t, text_out) : cvy_program_print(t.session.program, t.step_full, how, text_out);
     status = cvy_comm_agree(context->comm, status);
+    cvy_schedule_destroy(&t.schedule);
     cvy_session_close(&t.session);
     return status;
 }

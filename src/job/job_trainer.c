@@ -407,10 +407,21 @@ static uint64_t hash_command(const cvy_train_opts *o)
     return cvy_hash_end(&h);
 }
 
-static cvy_status prepare(cvy_trainer *t)
+cvy_status cvy_trainer_check(cvy_trainer *t)
 {
     cvy_session *s = &t->session;
     const cvy_job *job = s->job;
+    CVY_TRY(cvy_job_check_groups(job, s->program));
+    CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->step_full));
+    CVY_TRY(cvy_comm_agree(s->context->comm, check_scores(t)));
+    return cvy_comm_agree(s->context->comm,
+                          cvy_schedule_create(job->train.schedule, job->train.lr, (double)cvy_order_samples_before(&t->order, t->order.last_step),
+                                              (double)cvy_order_samples_before(&t->order, t->order.steps_per_epoch), (double)t->order.batch, &t->schedule));
+}
+
+static cvy_status prepare(cvy_trainer *t)
+{
+    cvy_session *s = &t->session;
     cvy_comm *comm = s->context->comm;
     CVY_TRY(cvy_session_same(s, "--out, --resume or --plan", hash_command(t->opts)));
     CVY_TRY(cvy_session_open_training_data(s));
@@ -419,12 +430,8 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, t->opts->plan_file)));
     CVY_TRY(cvy_comm_agree(comm, take_plan(t, t->resume.plan_json)));
     CVY_TRY(cvy_program_plan(s->program));
-    CVY_TRY(cvy_job_check_groups(job, s->program));
-    CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->step_full));
-    CVY_TRY(cvy_comm_agree(comm, check_scores(t)));
+    CVY_TRY(cvy_trainer_check(t));
     CVY_TRY(cvy_comm_agree(comm, t->opts->resume ? cvy_trainer_restore(t) : initialise(t)));
-    CVY_TRY(cvy_comm_agree(comm, cvy_schedule_create(job->train.schedule, job->train.lr, (double)cvy_order_samples_before(&t->order, t->order.last_step),
-                                                     (double)cvy_order_samples_before(&t->order, t->order.steps_per_epoch), (double)t->order.batch, &t->schedule)));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_write_head(t)));
     t->has_begun = 1;
     return CVY_OK;

@@ -49,6 +49,8 @@ typedef struct cvy_trainer {
 
 /* The model and the program with all its steps: training, its tail, validation; not yet planned. The session's job and training data are open. */
 cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file);
+/* What the job says of groups of weights, outputs, scores and the schedule, against the planned program; makes the schedule. */
+cvy_status cvy_trainer_check(cvy_trainer *t);
 /* Makes or finds the run folder, and for a resume its newest sound checkpoint. Collective. */
 cvy_status cvy_trainer_open_folder(cvy_trainer *t);
 /* Variables, position and sums from the checkpoint that open_folder found. */

@@ -30,8 +30,13 @@ static cvy_status unknown(const char *name)
     for (int i = 0; i < count; i++)
         names[i] = table[i]->name;
     const char *near = cvy_text_nearest(name, names, count);
-    return cvy_error_set(CVY_E_CONFIG, "there is no metric '%s'%s%s%s", name, near ? "; did you mean '" : "",
-                         near ? near : "", near ? "'?" : "");
+    cvy_text list = {0};
+    for (int i = 0; i < count; i++)
+        cvy_text_add(&list, "%s%s", i ? ", " : "", names[i]);
+    cvy_error_set(CVY_E_CONFIG, "there is no metric '%s'%s%s%s; there are %s", name, near ? ", did you mean '" : "",
+                  near ? near : "", near ? "'?" : "", list.data ? list.data : "none");
+    cvy_text_free(&list);
+    return CVY_E_CONFIG;
 }
 
 cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample,

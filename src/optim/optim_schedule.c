@@ -110,8 +110,13 @@ static cvy_status find_schedule(const cvy_tree *name, const cvy_schedule_def **o
         }
     }
     const char *near = cvy_text_nearest(wanted, names, count);
-    CVY_FAIL(CVY_E_CONFIG, "%s: there is no schedule '%s'%s%s%s", name ? cvy_tree_where(name) : "(default)", wanted,
-             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    cvy_text list = {0};
+    for (int i = 0; i < count; i++)
+        cvy_text_add(&list, "%s%s", i ? ", " : "", names[i]);
+    cvy_error_set(CVY_E_CONFIG, "%s: there is no schedule '%s'%s%s%s; there are %s", name ? cvy_tree_where(name) : "(default)", wanted,
+                  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", list.data ? list.data : "none");
+    cvy_text_free(&list);
+    return CVY_E_CONFIG;
 }
 
 static cvy_status parse(cvy_schedule *s, const units *u, const cvy_tree *tree)
