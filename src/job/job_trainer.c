@@ -376,6 +376,8 @@ static cvy_status loop(cvy_trainer *t)
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_watchdog_start(t->session.program, job->watchdog.timeout_s, &t->session.watchdog)));
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
         CVY_TRY(turn(t, &stopped));
+    if (t->window.steps > 0)           /* stopped between two lines */
+        log_step(t, cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step - 1)));
     if (t->saved_step != t->step)
         CVY_TRY(cvy_trainer_save(t, 1));
     if (job->log.trace && t->step > t->first_step)

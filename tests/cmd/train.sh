@@ -73,7 +73,7 @@ rm one/report.html
 "$CONVOY" report one >/dev/null && [ -s one/report.html ] || fail "report"
 
 # A signal in mid-run: exit code 75, then --resume ends it.
-"$CONVOY" train job.yaml --threads 1 --set train.epochs=100000 --out stopped >log 2>&1 &
+"$CONVOY" train job.yaml --threads 1 --set train.epochs=100000 --set log.every=50 --out stopped >log 2>&1 &
 pid=$!
 tries=0
 until grep -q 'first step' log || [ $tries -gt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
@@ -83,6 +83,7 @@ code=$?
 [ $code = 75 ] || fail "exit code $code after SIGTERM: $(cat log)"
 grep -q '^stopped' stopped/STATUS || fail "STATUS: $(cat stopped/STATUS)"
 at=$(sed -n 's/^stopped step \([0-9]*\) .*/\1/p' stopped/STATUS)
+grep '"kind": "step"' stopped/metrics.jsonl | tail -n 1 | grep -q "\"step\": $at," || fail "step $at, the last one, has no line: $(tail -n 2 stopped/metrics.jsonl)"
 "$CONVOY" train job.yaml --threads 1 --set train.epochs=100000 --set train.steps=$((at + 3)) --set train.epochs= --out stopped --resume >log 2>&1 ||
     fail "resume fails: $(cat log)"
 grep -q "^done after $((at + 3)) steps" log || fail "resume: $(cat log)"
