@@ -343,7 +343,7 @@ cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
             example = v->name;
             matches += fnmatch(job->train.group[i].match, v->name, 0) == 0;
         }
-        CVY_CHECK(matches, CVY_E_CONFIG, "%s: train.groups: no weight is called '%s'; `convoy plan` lists their names, such as %s",
+        CVY_CHECK(matches, CVY_E_CONFIG, "%s: train.groups: no weight is called '%s'; `convoy plan --format text` lists their names, such as %s",
                   cvy_job_where(job, "train", "groups"), job->train.group[i].match, example);
     }
     return CVY_OK;
