@@ -11,7 +11,7 @@ static const struct {
     const char *path, *help, *others;
     const cvy_option *rows;
 } parts[] = {
-    {"train.optimizer", "a name, or a map", "the optimiser's own, such as momentum, betas, weight_decay",
+    {"train.optimizer", "a name, or a map", "the optimiser's own, such as momentum, beta1, weight_decay",
      cvy_job_optimizer_rows},
     {"train.loss", "a name, a map, or a list of maps whose losses are added", "the loss's own, such as label_smoothing",
      cvy_job_loss_rows},
@@ -85,7 +85,9 @@ static const char introduction[] =
     "\n"
     "Numbers may be written `1_000`, `64k`, `4 MiB`, `1e-3`. The batch is the global one: the number of ranks does not "
     "change what is computed.\n"
-    "Bounds read: `1..` at least 1, `0..1` between, `>0` above, `odd` an odd number.\n";
+    "Bounds read: `1..` at least 1, `0..1` between, `>0` above, `odd` an odd number.\n"
+    "\n"
+    "[job-guide.md](job-guide.md) shows how a network of your own is written, and lists optimisers, schedules, metrics and the rest by name.\n";
 
 /* The bar would end the cell, a brace or a star is nothing to Markdown within backquotes. */
 static void add_cell(cvy_text *t, const char *text)

@@ -20,7 +20,7 @@ static const cvy_option data_rows[] = {
     {"train", CVY_TYPE_TREE, DATA(train), NULL, "", "", "training data: a path, or a map {path: ..., format: ..., options of the reader}"},
     {"val", CVY_TYPE_TREE, DATA(val), "", "", "",
      "validation data: a source like `train`, or the share of `train` to set apart: 10% or 0.1, drawn by class and seed"},
-    {"test", CVY_TYPE_TREE, DATA(test), "", "", "", "test data: a source like `train`; it never selects anything"},
+    {"test", CVY_TYPE_TREE, DATA(test), "", "", "", "test data: a source like `train`; it never selects anything; without `val` it is scored after every epoch"},
     {"augment", CVY_TYPE_TREE, DATA(augment), "", "", "", "list of what is done to each sample, in order, such as [{random_crop: {pad: 4}}, mirror]"},
     {"shuffle", CVY_TYPE_BOOL, DATA(shuffle), "true", "", "", "a new order every epoch"},
     {"tail", CVY_TYPE_CHOICE, DATA(tail), "keep", "keep|drop", "", "whether an epoch's last, smaller batch is used"},
@@ -91,7 +91,7 @@ const cvy_option cvy_job_stop_rows[] = {
 };
 
 static const cvy_option checkpoint_rows[] = {
-    {"every", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, every_text), "1 epoch", "", "", "how often to save: N steps, epochs, min or h"},
+    {"every", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, every_text), "1 epoch", "", "", "how often to save: N steps, samples, epochs, s, min or h"},
     {"keep", CVY_TYPE_INT, CVY_FIELD(cvy_job_checkpoint, keep), "2", "1..", "", "newest checkpoints that stay, besides the best"},
     {"best", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, best), "", "", "", "metric on the validation data whose best checkpoint stays, and is taken by `test` and `predict`"},
     {0},
