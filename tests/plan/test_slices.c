@@ -73,8 +73,12 @@ static void nothing_is_moved(void)
         for (int64_t group = 2; group <= 4; group += 2) {
             int concats, slices, reorders, reorders_without;
             count_moves(nets[i].name, nets[i].side, NULL, group, &concats, &slices, &reorders);
+#if CVY_HAVE_ONEDNN
             EXPECT_INT(concats, 2 * nets[i].left);
             EXPECT_INT(slices, nets[i].left);
+#else
+            EXPECT(concats <= 2 * nets[i].concats && slices < nets[i].slices); /* convolutions of 1x1 and 5x5 have plain layouts only */
+#endif
             count_moves(nets[i].name, nets[i].side, "slices", group, &concats, &slices, &reorders_without);
             EXPECT_INT(concats, 2 * nets[i].concats);
             EXPECT_INT(slices, nets[i].slices);
