@@ -14,6 +14,7 @@ enum sum { FORWARD, BACKWARD, WEIGHT }; /* of the convolution: window source -> 
 
 struct conv {
     enum sum sum;
+    const cvy_gemm_tile *tile;
     int threads, relu, has_bias;
     cvy_window_channels c;
     int64_t src[3], dst[3], kernel[3], stride[3], pad[3], dilation[3]; /* the row last */
@@ -153,6 +154,7 @@ static void strip_sum(const struct conv *s, int64_t sample, int64_t group, int64
                        .add = 1};
         break;
     }
+    g.tile = s->tile;
     cvy_gemm_run(&g, rest);
     if (s->sum == BACKWARD)
         fold(s, col, first, n, src);
@@ -244,6 +246,7 @@ static cvy_status fill_conv(const cvy_kernel_ask *ask, struct conv *s)
 {
     cvy_window w;
     CVY_TRY(conv_geometry(ask->node, s, &w));
+    s->tile = cvy_gemm_choose();
     const int shift = 3 - w.nspace;
     for (int d = 0; d < 3; d++) {
         const int from = d - shift;

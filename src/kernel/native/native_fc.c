@@ -43,6 +43,7 @@ static struct fc fc_of(const cvy_kernel_ask *ask)
     else
         s.g = (cvy_gemm){
             .m = s.N, .n = s.K, .k = s.I, .a_row = s.I, .a_col = 1, .b_row = 1, .b_col = s.I, .c_row = s.K, .add = 1};
+    s.g.tile = cvy_gemm_choose();
     return s;
 }
 

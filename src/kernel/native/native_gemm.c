@@ -3,7 +3,7 @@
  *
  * Source: Goto and van de Geijn 2008, as BLIS has it: panels of b and a are packed so that the innermost loop reads
  * both in order, and a tile of c stays in registers. The tile's size is the instruction set's: three versions of the
- * innermost function, chosen at run time.
+ * innermost function, one of them chosen at planning time.
  */
 #include "base/base_cpu.h"
 #include "kernel/native/native_gemm.h"
@@ -15,9 +15,9 @@ enum { KC = 256, MC = 96, NC = 480, TILE_MAX = 8 * 32 }; /* blocks of k, m, n: m
 /* c[mr, nr] (columns nr apart, a tile of its own) = packed a [k, mr] times packed b [k, nr]. */
 typedef void (*tile_fn)(int64_t k, const float *a, const float *b, float *c);
 
-struct version {
+struct cvy_gemm_tile {
     int mr, nr;
-    tile_fn tile;
+    tile_fn run;
 };
 
 #if defined(__GNUC__)
@@ -70,15 +70,17 @@ __attribute__((target("fma"))) static void tile_fma(int64_t k, const float *a, c
 
 #endif
 
-static struct version choose(void)
+const cvy_gemm_tile *cvy_gemm_choose(void)
 {
+    static const cvy_gemm_tile plain = {6, 16, tile_plain};
 #if defined(__x86_64__)
+    static const cvy_gemm_tile avx512 = {8, 32, tile_avx512}, fma = {6, 16, tile_fma};
     if (cvy_cpu_may_use(CVY_ISA_AVX512F))
-        return (struct version){8, 32, tile_avx512};
+        return &avx512;
     if (cvy_cpu_may_use(CVY_ISA_AVX2))
-        return (struct version){6, 16, tile_fma};
+        return &fma;
 #endif
-    return (struct version){6, 16, tile_plain};
+    return &plain;
 }
 
 #else
@@ -92,9 +94,10 @@ static void tile_plain(int64_t k, const float *a, const float *b, float *c)
                 c[i * 16 + j] += a[i] * b[j];
 }
 
-static struct version choose(void)
+const cvy_gemm_tile *cvy_gemm_choose(void)
 {
-    return (struct version){6, 16, tile_plain};
+    static const cvy_gemm_tile plain = {6, 16, tile_plain};
+    return &plain;
 }
 
 #endif
@@ -129,28 +132,28 @@ CVY_SIMD static void store(const float *tile, int64_t nr, int64_t m, int64_t n, 
 }
 
 /* One packed block of a times one packed panel of b. */
-static void block(const struct version *v, int64_t m, int64_t n, int64_t k, const float *a, const float *b, int add,
+static void block(const cvy_gemm_tile *v, int64_t m, int64_t n, int64_t k, const float *a, const float *b, int add,
                   float *c, int64_t c_row, float *tile)
 {
     for (int64_t j = 0; j < n; j += v->nr)
         for (int64_t i = 0; i < m; i += v->mr) {
-            v->tile(k, a + i * k, b + j * k, tile);
+            v->run(k, a + i * k, b + j * k, tile);
             store(tile, v->nr, CVY_MIN(v->mr, m - i), CVY_MIN(v->nr, n - j), add, c + i * c_row + j, c_row);
         }
 }
 
 void cvy_gemm_run(const cvy_gemm *g, float *scratch)
 {
-    const struct version v = choose();
+    const cvy_gemm_tile *v = g->tile;
     float *panel = scratch, *part = panel + KC * NC, *tile = part + KC * MC;
     for (int64_t j = 0; j < g->n; j += NC)
         for (int64_t p = 0; p < g->k; p += KC) {
             const int64_t n = CVY_MIN(NC, g->n - j), k = CVY_MIN(KC, g->k - p);
-            pack(g->b + p * g->b_row + j * g->b_col, g->b_col, g->b_row, n, k, v.nr, panel);
+            pack(g->b + p * g->b_row + j * g->b_col, g->b_col, g->b_row, n, k, v->nr, panel);
             for (int64_t i = 0; i < g->m; i += MC) {
                 const int64_t m = CVY_MIN(MC, g->m - i);
-                pack(g->a + i * g->a_row + p * g->a_col, g->a_row, g->a_col, m, k, v.mr, part);
-                block(&v, m, n, k, part, panel, g->add || p > 0, g->c + i * g->c_row + j, g->c_row, tile);
+                pack(g->a + i * g->a_row + p * g->a_col, g->a_row, g->a_col, m, k, v->mr, part);
+                block(v, m, n, k, part, panel, g->add || p > 0, g->c + i * g->c_row + j, g->c_row, tile);
             }
         }
 }
