@@ -41,8 +41,24 @@ TARGET static void end(void)
 
 /* ---- sums over channels and taps ---- */
 
-LEAF void add_products(int two_rows, int two_columns)
+LEAF void zero_sums(void)
 {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+}
+
+/* Two tiles of a, rows a_row elements apart, by two of b, b_column apart. */
+LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, int64_t a_row, const cvy_bf16 *b, int64_t b_column)
+{
+    const int64_t row_bytes = a_row * (int64_t)sizeof *a;
+    _tile_loadd(4, a, row_bytes);
+    _tile_loadd(6, b, TILE_ROW_BYTES);
+    if (two_columns)
+        _tile_loadd(7, b + b_column, TILE_ROW_BYTES);
+    if (two_rows)
+        _tile_loadd(5, a + ROWS * a_row, row_bytes);
     _tile_dpbf16ps(0, 4, 6);
     if (two_columns)
         _tile_dpbf16ps(1, 4, 7);
@@ -54,21 +70,11 @@ LEAF void add_products(int two_rows, int two_columns)
 
 LEAF void sum_positions(int two_rows, int two_columns, const cvy_amx_sum *s, float *c)
 {
-    const int64_t row_bytes = s->a_row * (int64_t)sizeof *s->a;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    zero_sums();
     for (int64_t i = 0; i < s->blocks; i++)
         for (int64_t t = 0; t < s->taps; t++) {
             const cvy_bf16 *a = s->a + i * CVY_AMX_DEPTH + s->tap[t].a, *b = s->b + i * s->b_block + s->tap[t].b;
-            _tile_loadd(4, a, row_bytes);
-            _tile_loadd(6, b, TILE_ROW_BYTES);
-            if (two_columns)
-                _tile_loadd(7, b + s->b_column, TILE_ROW_BYTES);
-            if (two_rows)
-                _tile_loadd(5, a + ROWS * s->a_row, row_bytes);
-            add_products(two_rows, two_columns);
+            add_products(two_rows, two_columns, a, s->a_row, b, s->b_column);
         }
     _tile_stored(0, c, BLOCK * sizeof *c);
     if (two_columns)
@@ -127,12 +133,8 @@ TARGET static void positions(const cvy_amx_sum *s, const cvy_amx_store *to, int6
 
 LEAF void sum_outer(int two_rows, int two_columns, const cvy_amx_outer *s)
 {
-    const int64_t row_bytes = s->a_row * (int64_t)sizeof *s->a;
     float *c = s->c;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    zero_sums();
     if (s->add) {
         _tile_loadd(0, c, TILE_ROW_BYTES);
         if (two_columns)
@@ -145,13 +147,7 @@ LEAF void sum_outer(int two_rows, int two_columns, const cvy_amx_outer *s)
     for (int64_t p = 0; p < s->parts; p++) {
         const cvy_bf16 *a = s->a + p * s->a_part, *b = s->b + p * s->b_part;
         for (int64_t i = 0; i < s->steps; i++, a += CVY_AMX_DEPTH, b += CVY_AMX_TILE) {
-            _tile_loadd(4, a, row_bytes);
-            _tile_loadd(6, b, TILE_ROW_BYTES);
-            if (two_columns)
-                _tile_loadd(7, b + s->b_column, TILE_ROW_BYTES);
-            if (two_rows)
-                _tile_loadd(5, a + ROWS * s->a_row, row_bytes);
-            add_products(two_rows, two_columns);
+            add_products(two_rows, two_columns, a, s->a_row, b, s->b_column);
         }
     }
     _tile_stored(0, c, TILE_ROW_BYTES);
