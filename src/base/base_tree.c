@@ -341,3 +341,15 @@ const char *cvy_text_nearest(const char *word, const char *const *names, int cou
             best = names[i];
     return best;
 }
+
+void cvy_text_add_known(cvy_text *t, const char *word, const char *const *names, int count)
+{
+    const char *near = cvy_text_nearest(word, names, count);
+    if (near)
+        cvy_text_add(t, ", did you mean '%s'?", near);
+    cvy_text_add(t, "; there are ");
+    for (int i = 0; i < count; i++)
+        cvy_text_add(t, "%s%s", i ? ", " : "", names[i]);
+    if (count == 0)
+        cvy_text_add(t, "none");
+}

@@ -7,7 +7,7 @@
 #ifndef CVY_BASE_TREE_H
 #define CVY_BASE_TREE_H
 
-#include "base/base_mem.h"
+#include "base/base_util.h"
 
 typedef enum { CVY_TREE_SCALAR, CVY_TREE_LIST, CVY_TREE_MAP } cvy_tree_kind;
 
@@ -50,6 +50,8 @@ cvy_status cvy_text_int(const char *text, int64_t *out);
 cvy_status cvy_text_real(const char *text, double *out);
 /* The nearest name by edit distance, or NULL if none is near. */
 const char *cvy_text_nearest(const char *word, const char *const *names, int count);
+/* Adds ", did you mean 'near'?; there are one, two" for a word that is none of the names. */
+void cvy_text_add_known(cvy_text *t, const char *word, const char *const *names, int count);
 /* Writes the tree as block YAML (for job.resolved.yaml) into a string of its own (cvy_mem_free). */
 cvy_status cvy_tree_print(const cvy_tree *node, char **text_out);
 

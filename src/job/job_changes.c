@@ -24,7 +24,7 @@ static int same_text(const cvy_tree *a, const cvy_tree *b)
     return same;
 }
 
-/* `key` of either map. */
+/* Of one place in both jobs; in one of them it may be missing. */
 static cvy_status compare(const cvy_tree *before, const cvy_tree *now, const char *path, int *count, cvy_text *out)
 {
     if (before && now && before->kind == CVY_TREE_MAP && now->kind == CVY_TREE_MAP) {

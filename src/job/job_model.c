@@ -275,13 +275,11 @@ static cvy_status find_optimizer(const cvy_job *job, const cvy_op_def **out)
     *out = cvy_op_find(job->train.optimizer);
     if (*out && is_optimizer(*out))
         return CVY_OK;
-    const char *near = cvy_text_nearest(job->train.optimizer, names, n);
-    cvy_text list = {0};
-    for (int i = 0; i < n; i++)
-        cvy_text_add(&list, "%s%s", i ? ", " : "", names[i]);
-    cvy_error_set(CVY_E_CONFIG, "%s: train.optimizer: there is no optimiser '%s'%s%s%s; there are %s", cvy_job_where(job, "train", "optimizer"),
-                  job->train.optimizer, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", list.data ? list.data : "none");
-    cvy_text_free(&list);
+    cvy_text known = {0};
+    cvy_text_add_known(&known, job->train.optimizer, names, n);
+    cvy_error_set(CVY_E_CONFIG, "%s: train.optimizer: there is no optimiser '%s'%s", cvy_job_where(job, "train", "optimizer"), job->train.optimizer,
+                  known.data ? known.data : "");
+    cvy_text_free(&known);
     return CVY_E_CONFIG;
 }
 

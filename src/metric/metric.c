@@ -29,13 +29,10 @@ static cvy_status unknown(const char *name)
     count = CVY_MIN(count, CVY_COUNT(names));
     for (int i = 0; i < count; i++)
         names[i] = table[i]->name;
-    const char *near = cvy_text_nearest(name, names, count);
-    cvy_text list = {0};
-    for (int i = 0; i < count; i++)
-        cvy_text_add(&list, "%s%s", i ? ", " : "", names[i]);
-    cvy_error_set(CVY_E_CONFIG, "there is no metric '%s'%s%s%s; there are %s", name, near ? ", did you mean '" : "",
-                  near ? near : "", near ? "'?" : "", list.data ? list.data : "none");
-    cvy_text_free(&list);
+    cvy_text known = {0};
+    cvy_text_add_known(&known, name, names, count);
+    cvy_error_set(CVY_E_CONFIG, "there is no metric '%s'%s", name, known.data ? known.data : "");
+    cvy_text_free(&known);
     return CVY_E_CONFIG;
 }
 

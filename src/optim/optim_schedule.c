@@ -109,13 +109,10 @@ static cvy_status find_schedule(const cvy_tree *name, const cvy_schedule_def **o
             return CVY_OK;
         }
     }
-    const char *near = cvy_text_nearest(wanted, names, count);
-    cvy_text list = {0};
-    for (int i = 0; i < count; i++)
-        cvy_text_add(&list, "%s%s", i ? ", " : "", names[i]);
-    cvy_error_set(CVY_E_CONFIG, "%s: there is no schedule '%s'%s%s%s; there are %s", name ? cvy_tree_where(name) : "(default)", wanted,
-                  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", list.data ? list.data : "none");
-    cvy_text_free(&list);
+    cvy_text known = {0};
+    cvy_text_add_known(&known, wanted, names, count);
+    cvy_error_set(CVY_E_CONFIG, "%s: there is no schedule '%s'%s", name ? cvy_tree_where(name) : "(default)", wanted, known.data ? known.data : "");
+    cvy_text_free(&known);
     return CVY_E_CONFIG;
 }
 
