@@ -3,39 +3,15 @@
  * test_fuse_batch_norm.c: batch norm in one node each way computes what the nodes it stands for compute, in f64 to the last few bits: with a
  * ReLU, with a residual that is there before, with one that is normalised too, with sums that others read as well, before a pooling.
  */
-#include "graph_eval.h"
-#include "pass/pass.h"
+#include "fuse_net.h"
 
 enum { N = 6, GROUP = 4 };
-
-struct net {
-    cvy_vars *vars;
-    cvy_graph *graph;
-    cvy_gradients gradients;
-    cvy_value *loss;
-    eval e;
-};
-
-static cvy_value *layer(struct net *net, const char *op, const char *name, const char *text, cvy_value *a, cvy_value *b)
-{
-    cvy_value *const src[] = {a, b};
-    cvy_value *dst = NULL;
-    cvy_tree *options = NULL;
-    EXPECT_OK(test_options(net->graph->pool, text, &options));
-    EXPECT_OK(cvy_graph_layer(net->graph, op, name, options, src, b ? 2 : 1, &dst));
-    return dst;
-}
 
 static void open_net(int nranks, int64_t group, struct net *net)
 {
     const cvy_shape sample = {.ndim = 3, .dim = {3, 4, 6}};
     const cvy_graph_opts opts = {.name = "net", .batch = cvy_batch_share(N, 0, nranks), .training = 1, .dtype = CVY_DTYPE_F64, .bn_group = group};
-    cvy_value *x = NULL, *from[2] = {NULL};
-    cvy_node *loss = NULL;
-    *net = (struct net){0};
-    EXPECT_OK(cvy_vars_create(&net->vars));
-    EXPECT_OK(cvy_graph_create(net->vars, &opts, &net->graph));
-    EXPECT_OK(cvy_graph_feed(net->graph, "x", CVY_DTYPE_F64, &sample, 0, &x));
+    cvy_value *x = begin_net(net, &opts, &sample);
     x = layer(net, "relu", "relu0", NULL, layer(net, "batch_norm", "bn0", NULL, x, NULL), NULL);
     /* A residual that is there before. */
     cvy_value *y = layer(net, "batch_norm", "bn1", "scale_shift: false", layer(net, "tanh", "tanh1", NULL, x, NULL), NULL);
@@ -52,35 +28,8 @@ static void open_net(int nranks, int64_t group, struct net *net)
     z = layer(net, "relu", "relu6", NULL, layer(net, "add", "add6", NULL, layer(net, "batch_norm", "bn6", NULL, y, NULL), x), NULL);
     x = layer(net, "add", "add7", NULL, z, x);
     x = layer(net, "relu", "relu8", NULL, layer(net, "batch_norm", "bn8", NULL, x, NULL), NULL);
-    from[0] = layer(net, "max_pool", "pool", "kernel: 2", x, NULL);
-    const cvy_shape target = cvy_shape_make(3, from[0]->shape.dim + 1);
-    EXPECT_OK(cvy_graph_feed(net->graph, "weights", CVY_DTYPE_F64, &target, 0, &from[1]));
-    EXPECT_OK(cvy_graph_add_parsed(net->graph, &weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &loss));
-    net->loss = loss->dst[0];
-    net->loss->is_output = 1;
-    EXPECT_OK(cvy_pass_autodiff(net->graph, &net->loss, 1, NULL, NULL, &net->gradients));
+    end_net(net, layer(net, "max_pool", "pool", "kernel: 2", x, NULL));
     EXPECT_OK(cvy_pass_prune(net->graph));
-}
-
-static void close_net(struct net *net)
-{
-    eval_destroy(&net->e);
-    cvy_graph_destroy(&net->graph);
-    cvy_vars_destroy(&net->vars);
-}
-
-static void run(struct net *net)
-{
-    EXPECT_OK(eval_create(net->graph, &net->e));
-    for (int v = 0; v < net->graph->nvalue; v++) {
-        const cvy_value *value = net->graph->value[v];
-        uint64_t state = 1;
-        for (const char *at = value->name; *at; at++) /* the same for the same name in both graphs */
-            state = state * 31 + (uint64_t)*at;
-        if (!value->producer)
-            test_fill(eval_of(&net->e, value), value->kind == CVY_VALUE_VARIABLE ? 0.1 : -1, 2, &state);
-    }
-    EXPECT_OK(eval_run(&net->e, 1));
 }
 
 static int count(const cvy_graph *g, const char *op)
@@ -112,8 +61,8 @@ static void same_results(int relu_too)
     EXPECT_INT(count(fused.graph, "bn_grad_stats"), 1);
     EXPECT_INT(count(fused.graph, "bn_apply") + count(fused.graph, "bn_stats") + count(fused.graph, "bn_grad_apply"), 0);
     EXPECT_INT(count(fused.graph, "relu"), relu_too ? 0 : 3);
-    run(&plain);
-    run(&fused);
+    run_net(&plain, 0.1, 2);
+    run_net(&fused, 0.1, 2);
     EXPECT(fabs(cvy_get(eval_of(&plain.e, plain.loss), 0)) > 1e-3);
     EXPECT_NEAR(cvy_get(eval_of(&fused.e, fused.loss), 0), cvy_get(eval_of(&plain.e, plain.loss), 0), 1e-12);
     for (int i = 0; i < plain.gradients.count; i++) {
