@@ -10,9 +10,8 @@
  */
 #include <stdlib.h>
 
+#include "kernel/conv_graph.h"
 #include "kernel/kernel.h"
-#include "op/graph_eval.h"
-#include "pass/pass.h"
 
 struct layer {
     const char *net, *src;
@@ -100,25 +99,8 @@ static cvy_status try_kernel(const eval *e, const struct layer *l, const cvy_nod
 
 static cvy_status try_layer(const struct layer *l, cvy_vars *vars, cvy_graph **g, eval *e)
 {
-    cvy_shape shape;
-    cvy_variable *x = NULL;
-    cvy_value *source[2] = {NULL}, *loss = NULL;
-    cvy_node *node = NULL;
-    cvy_gradients gradients;
-    const cvy_init init = {"constant", "value: 0", 1, 1};
     uint64_t state = 99;
-    CVY_TRY(cvy_shape_parse(l->src, &shape));
-    const cvy_graph_opts opts = {
-        .name = l->net, .batch = cvy_batch_share(shape.dim[0], 0, 1), .training = 1, .seed = 1};
-    CVY_TRY(cvy_graph_create(vars, &opts, g));
-    CVY_TRY(cvy_vars_declare(vars, "x", CVY_ROLE_WEIGHT, CVY_DTYPE_F32, &shape, &init, &x));
-    CVY_TRY(cvy_graph_read_variable(*g, x, &source[0]));
-    CVY_TRY(cvy_graph_add(*g, "conv", "layer", "layer", l->options, source, 1, &node));
-    source[0] = node->dst[0];
-    CVY_TRY(cvy_graph_feed(*g, "ddst", CVY_DTYPE_F32, &node->dst[0]->shape, 1, &source[1]));
-    CVY_TRY(cvy_graph_add_parsed(*g, &weighted_sum_op, "loss", "loss", NULL, source, 2, CVY_PHASE_MICRO, &node));
-    loss = node->dst[0];
-    CVY_TRY(cvy_pass_autodiff(*g, &loss, 1, NULL, NULL, &gradients));
+    CVY_TRY(conv_graph(l->net, CVY_DTYPE_F32, l->src, l->options, vars, g));
     CVY_TRY(eval_create(*g, e));
     for (int i = 0; i < (*g)->nvalue; i++)
         if (!(*g)->value[i]->producer)
