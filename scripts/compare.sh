@@ -5,7 +5,9 @@
 #
 # PYTHON is an interpreter that has the package (scripts/peer_pytorch.py, scripts/peer_tensorflow.py). --variants 'eager channels_last' names what of
 # PyTorch is tried, the fastest counts; --peer 'COMMAND' adds one more trainer, with NET, BATCH, MODE, DTYPE and THREADS in it to be replaced, which
-# prints JSON as those scripts do; --threads T, --seconds S for each run, --build DIR of convoy.
+# prints JSON as those scripts do; --threads T, --seconds S for each run, --build DIR of convoy. --peer-env 'NAME=VALUE ...' is set for the peers only:
+# ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 where their bf16 dies of an illegal instruction, as it does on virtual machines that hide the geometry of tiles.
+# To hold all sides to AVX2, set ONEDNN_MAX_CPU_ISA=AVX2 and ATEN_CPU_CAPABILITY=avx2 before the command.
 #
 # In each round every trainer runs each network once, so that all see the same machine. A row has the medians of the rounds, and the ratio of convoy to
 # the fastest peer, taken round by round: median, least and largest. A peer whose parameters or multiply-adds are more than 1 % from convoy's did other
@@ -13,16 +15,16 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_env.sh
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 rounds=3 mode=train dtype=f32 seconds=6 build=build/release variants='eager channels_last'
 threads=${OMP_NUM_THREADS:-$(getconf _NPROCESSORS_ONLN)}
-pytorch= tensorflow= peer=
+pytorch= tensorflow= peer= peer_env=
 while [ $# -gt 0 ]; do
     case $1 in
-    --rounds | --mode | --dtype | --seconds | --build | --variants | --threads | --pytorch | --tensorflow | --peer)
+    --rounds | --mode | --dtype | --seconds | --build | --variants | --threads | --pytorch | --tensorflow | --peer | --peer-env)
         [ $# -ge 2 ] || usage
-        name=${1#--}
+        name=$(printf '%s' "${1#--}" | tr - _)
         eval "$name=\$2"
         shift 2 ;;
     -*) usage ;;
@@ -70,11 +72,11 @@ while [ "$round" -le "$rounds" ]; do
         run convoy ours
         for variant in ${pytorch:+$variants}; do
             # shellcheck disable=SC2086
-            run pytorch "$pytorch" scripts/peer_pytorch.py $common --variant "$variant"
+            run pytorch env $peer_env "$pytorch" scripts/peer_pytorch.py $common --variant "$variant"
         done
         # shellcheck disable=SC2086
-        [ -z "$tensorflow" ] || run tensorflow "$tensorflow" scripts/peer_tensorflow.py $common
-        [ -z "$peer" ] || run peer sh -c "$(printf '%s' "$peer" | sed "s/NET/$net/g; s/BATCH/$batch/g; s/MODE/$mode/g; s/DTYPE/$dtype/g; s/THREADS/$threads/g")"
+        [ -z "$tensorflow" ] || run tensorflow env $peer_env "$tensorflow" scripts/peer_tensorflow.py $common
+        [ -z "$peer" ] || run peer env $peer_env sh -c "$(printf '%s' "$peer" | sed "s/NET/$net/g; s/BATCH/$batch/g; s/MODE/$mode/g; s/DTYPE/$dtype/g; s/THREADS/$threads/g")"
     done
     round=$((round + 1))
 done

@@ -33,6 +33,47 @@ def vgg(plan):
     return [pool() if w == "M" else conv(w, 3) for w in plan] + dense(4096, 4096, 1000)
 
 
+def conv_bn(x, width, k, stride=1, relu=True):
+    """Padded as the other trainers pad, (k - 1) / 2 on each side, which TensorFlow's "same" is not where the stride is 2."""
+    if stride > 1 and k > 1:
+        x, pad = L.ZeroPadding2D((k - 1) // 2)(x), "valid"
+    else:
+        pad = "same"
+    x = L.BatchNormalization()(L.Conv2D(width, k, strides=stride, padding=pad, use_bias=False)(x))
+    return L.ReLU()(x) if relu else x
+
+
+def resnet_50():
+    """Version 1.5: the stride in the 3x3 convolution. Keras' own has it in the 1x1 before it, which is less work."""
+    x = image = L.Input((224, 224, 3))
+    x = L.MaxPool2D(3, 2)(L.ZeroPadding2D(1)(conv_bn(x, 64, 7, 2)))
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        width = 64 << stage
+        for block in range(blocks):
+            stride = 2 if stage > 0 and block == 0 else 1
+            short = conv_bn(x, 4 * width, 1, stride, relu=False) if block == 0 else x
+            x = conv_bn(conv_bn(conv_bn(x, width, 1), width, 3, stride), 4 * width, 1, relu=False)
+            x = L.ReLU()(L.Add()([x, short]))
+    return tf.keras.Model(image, L.Dense(1000)(L.GlobalAveragePooling2D()(x))), (224, 224, 3)
+
+
+def googlenet_bn():
+    """torchvision's layers: batch norm, 3x3 where the paper has 5x5, no auxiliary heads."""
+    x = image = L.Input((224, 224, 3))
+    x = L.MaxPool2D(3, 2, "same")(conv_bn(x, 64, 7, 2))
+    x = L.MaxPool2D(3, 2, "same")(conv_bn(conv_bn(x, 64, 1), 192, 3))
+    for module in ((64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64), 3, (192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64),
+                   (128, 128, 256, 24, 64, 64), (112, 144, 288, 32, 64, 64), (256, 160, 320, 32, 128, 128), 2,
+                   (256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128)):
+        if isinstance(module, int):
+            x = L.MaxPool2D(module, 2, "same")(x)
+            continue
+        one, three_in, three, five_in, five, pooled = module
+        x = L.Concatenate()([conv_bn(x, one, 1), conv_bn(conv_bn(x, three_in, 1), three, 3), conv_bn(conv_bn(x, five_in, 1), five, 3),
+                             conv_bn(L.MaxPool2D(3, 1, "same")(x), pooled, 1)])
+    return tf.keras.Model(image, L.Dense(1000)(L.GlobalAveragePooling2D()(x))), (224, 224, 3)
+
+
 M = "M"
 NETS = {
     "alexnet-v2": lambda: sequential((224, 224, 3), [L.ZeroPadding2D(2), conv(64, 11, 4, "valid"), pool(3), conv(192, 5), pool(3),
@@ -45,6 +86,7 @@ NETS = {
                                                       L.AvgPool2D(3, 2, padding="same"), conv(64, 5), L.AvgPool2D(3, 2, padding="same"),
                                                       L.Flatten(), L.Dense(64), L.Dense(10)]),
     "hep-cnn": lambda: sequential((224, 224, 3), [x for _ in range(5) for x in (conv(128, 3), pool())] + [L.GlobalAveragePooling2D(), L.Dense(2)]),
+    "resnet-50": resnet_50, "googlenet-bn": googlenet_bn,
     "resnet-50-v1": lambda: (tf.keras.applications.ResNet50(weights=None, classifier_activation=None), (224, 224, 3)),
     "resnet-152-v1": lambda: (tf.keras.applications.ResNet152(weights=None, classifier_activation=None), (224, 224, 3)),
     "inception-v3": lambda: (tf.keras.applications.InceptionV3(weights=None, classifier_activation=None), (299, 299, 3)),
