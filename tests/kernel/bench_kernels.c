@@ -1,11 +1,11 @@
 /*
  * bench_kernels.c: times every kernel of every node, forward and backward, of single layers of known networks.
  *
- *   bench_kernels [--threads T] [--block B] [--cpu] [--kernel PART] [--check] [WORD]...
+ *   bench_kernels [--threads T] [--block B] [--dtype f32|bf16] [--cpu] [--kernel PART] [--check] [WORD]...
  *
  * A line per node and kernel: the best of several runs, arithmetic and memory rates by the operator's own cost, and the
  * layouts. WORDs select lines of the table below by their text. Sources of 16 channels and more lie in blocks of 16 (or
- * as --block says). --cpu counts the processor's time, for one thread on a machine that is not idle.
+ * as --block says), in bf16 with channels last; weights stay f32, kernels that want them in bf16 get a copy. --cpu counts the processor's time, for one thread on a machine that is not idle.
  * --kernel: only kernels with PART in their name and their node's, as "winograd4" or "grad_weight". --check runs the operators' test samples instead and prints the largest difference from the
  * reference.
  */
@@ -73,6 +73,7 @@ struct options {
     int threads, check, cpu;
     int64_t block; /* of the source's channels; 1: plain */
     const char *kernel; /* part of the names that are timed; NULL: all */
+    cvy_dtype dtype;    /* of activations */
 };
 
 struct tensor { /* of one value: what kernels read, in plain layout, and where they leave it */
@@ -92,21 +93,21 @@ static cvy_status tensor_of(struct tensor *all, const cvy_value *v, struct tenso
     const cvy_rng rng = cvy_rng_make(7, v->name, 0, 0);
     for (int64_t i = 0; i < cvy_shape_elems(&v->shape); i++)
         cvy_set(&span, i,
-                v->dtype == CVY_DTYPE_F32 ? 2 * (double)cvy_rng_u32(&rng, (uint64_t)i) / 4294967296.0 - 1 : 1);
+                v->dtype == CVY_DTYPE_F32 || v->dtype == CVY_DTYPE_BF16 ? 2 * (double)cvy_rng_u32(&rng, (uint64_t)i) / 4294967296.0 - 1 : 1);
     return CVY_OK;
 }
 
 /* A copy of `plain` in the layout, or an empty buffer of that layout. */
-static cvy_status lay_out(const cvy_value *v, const float *plain, const cvy_layout *layout, void **out)
+static cvy_status lay_out(const cvy_value *v, const float *plain, const cvy_lie *to, void **out)
 {
     cvy_blocking b;
     cvy_reorder *reorder = NULL;
-    const cvy_layout from = cvy_layout_plain();
-    CVY_TRY(cvy_blocking_make(layout, &v->shape, &b));
-    CVY_TRY(cvy_mem_alloc_pages((size_t)b.elems * cvy_dtype_bytes(v->dtype), out));
+    const cvy_lie from = {v->dtype, cvy_layout_plain()};
+    CVY_TRY(cvy_blocking_make(&to->layout, &v->shape, &b));
+    CVY_TRY(cvy_mem_alloc_pages((size_t)b.elems * cvy_dtype_bytes(to->dtype), out));
     if (!plain)
         return CVY_OK;
-    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_lie){v->dtype, from}, &(cvy_lie){v->dtype, *layout}, 1, &reorder));
+    CVY_TRY(cvy_reorder_create(&v->shape, &from, to, 1, &reorder));
     cvy_reorder_run(reorder, plain, *out);
     cvy_reorder_destroy(&reorder);
     return CVY_OK;
@@ -122,11 +123,11 @@ static cvy_status take_back(const cvy_value *v, const void *data, const cvy_layo
     return CVY_OK;
 }
 
-static void free_laid(const cvy_value *v, void *data, const cvy_layout *layout)
+static void free_laid(const cvy_value *v, void *data, const cvy_lie *lie)
 {
     cvy_blocking b;
-    if (data && cvy_blocking_make(layout, &v->shape, &b) == CVY_OK)
-        cvy_mem_free_pages(data, (size_t)b.elems * cvy_dtype_bytes(v->dtype));
+    if (data && cvy_blocking_make(&lie->layout, &v->shape, &b) == CVY_OK)
+        cvy_mem_free_pages(data, (size_t)b.elems * cvy_dtype_bytes(lie->dtype));
 }
 
 /* Padding lanes must be zero: 1 if they are. */
@@ -215,6 +216,7 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
     void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *scratch = NULL, *state = NULL;
     for (int i = 0; i < node->nsrc; i++) {
         ask.src[i] = all[node->src[i]->index].layout;
+        ask.src_dtype[i] = node->src[i]->dtype;
         ask.src_free[i] = node->src[i]->variable && !all[node->src[i]->index].known;
     }
     for (int i = 0; i < node->ndst; i++)
@@ -231,10 +233,10 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
     }
     CVY_TRY(k->create(&ask, &state));
     for (int i = 0; i < node->nsrc; i++)
-        CVY_TRY(lay_out(node->src[i], all[node->src[i]->index].plain, &ask.src[i], &src[i]));
+        CVY_TRY(lay_out(node->src[i], all[node->src[i]->index].plain, &(cvy_lie){ask.src_dtype[i], ask.src[i]}, &src[i]));
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
-            CVY_TRY(lay_out(node->dst[i], NULL, &ask.dst[i], &dst[i]));
+            CVY_TRY(lay_out(node->dst[i], NULL, &(cvy_lie){node->dst[i]->dtype, ask.dst[i]}, &dst[i]));
     CVY_TRY(cvy_mem_alloc_pages(ask.scratch_bytes + 64, &scratch));
     const double s = best_seconds(o, k, state, src, dst, scratch);
     cvy_cost cost = {.flop = cvy_shape_elems(&node->dst[0]->shape)};
@@ -269,15 +271,15 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
     }
     for (int i = 0; keep && i < node->nsrc; i++)
         if (node->src[i]->variable && !all[node->src[i]->index].known) {
-            all[node->src[i]->index].layout = ask.src[i];
+            all[node->src[i]->index].layout = ask.src_dtype[i] == node->src[i]->dtype ? ask.src[i] : ask.src_home[i];
             all[node->src[i]->index].known = 1;
         }
     printf("\n");
     for (int i = 0; i < node->nsrc; i++)
-        free_laid(node->src[i], src[i], &ask.src[i]);
+        free_laid(node->src[i], src[i], &(cvy_lie){ask.src_dtype[i], ask.src[i]});
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
-            free_laid(node->dst[i], dst[i], &ask.dst[i]);
+            free_laid(node->dst[i], dst[i], &(cvy_lie){node->dst[i]->dtype, ask.dst[i]});
     cvy_mem_free_pages(scratch, ask.scratch_bytes + 64);
     if (k->destroy)
         k->destroy(state);
@@ -313,7 +315,7 @@ static cvy_status run_node(const struct options *o, const cvy_node *node, struct
 }
 
 /* The layer between a trained variable as its source and a loss, so that every gradient is wanted. */
-static cvy_status build(cvy_vars *vars, cvy_pool *pool, const struct line *line, cvy_graph **out)
+static cvy_status build(cvy_vars *vars, cvy_pool *pool, cvy_dtype dtype, const struct line *line, cvy_graph **out)
 {
     cvy_shape src;
     cvy_tree *options = NULL;
@@ -325,15 +327,15 @@ static cvy_status build(cvy_vars *vars, cvy_pool *pool, const struct line *line,
     cvy_variable *x = NULL;
     cvy_value *source = NULL, *output = NULL, *target = NULL, *loss = NULL;
     const cvy_graph_opts opts = {
-        .name = "bench", .batch = cvy_batch_share(src.dim[0], 0, 1), .training = 1, .dtype = CVY_DTYPE_F32, .seed = 1};
+        .name = "bench", .batch = cvy_batch_share(src.dim[0], 0, 1), .training = 1, .dtype = dtype, .seed = 1};
     const cvy_init init = {"constant", "value: 0", 1, 1};
     CVY_TRY(cvy_graph_create(vars, &opts, &g));
     *out = g;
-    CVY_TRY(cvy_vars_declare(vars, "x", CVY_ROLE_WEIGHT, CVY_DTYPE_F32, &src, &init, &x));
+    CVY_TRY(cvy_vars_declare(vars, "x", CVY_ROLE_WEIGHT, dtype, &src, &init, &x));
     CVY_TRY(cvy_graph_read_variable(g, x, &source));
     CVY_TRY(cvy_graph_layer(g, line->op, "layer", options, &source, 1, &output));
     const cvy_shape sample = cvy_shape_make(output->shape.ndim - 1, output->shape.dim + 1);
-    CVY_TRY(cvy_graph_feed(g, "target", CVY_DTYPE_F32, &sample, 0, &target));
+    CVY_TRY(cvy_graph_feed(g, "target", output->dtype, &sample, 0, &target));
     cvy_value *const pair[] = {output, target};
     CVY_TRY(cvy_graph_layer(g, "mse", "loss", NULL, pair, 2, &loss));
     cvy_gradients gradients;
@@ -350,11 +352,12 @@ static cvy_status run_line(const struct options *o, const struct line *line)
     printf("%s: %s %s {%s}\n", line->net, line->src, line->op, line->options ? line->options : "");
     CVY_TRY_OUT(cvy_vars_create(&vars));
     CVY_TRY_OUT(cvy_pool_create(&pool));
-    CVY_TRY_OUT(build(vars, pool, line, &g));
+    CVY_TRY_OUT(build(vars, pool, o->dtype, line, &g));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)g->nvalue * sizeof *all, &all));
     cvy_value *x = g->node[0]->src[0];
     if (x->shape.ndim > 2 && (o->check || x->shape.dim[1] >= 16)) {
-        all[x->index].layout = cvy_layout_channels(x->shape.ndim, o->block);
+        all[x->index].layout = o->dtype == CVY_DTYPE_BF16 ? cvy_layout_channels_last(x->shape.ndim)
+                                                          : cvy_layout_channels(x->shape.ndim, o->block);
         all[x->index].known = 1;
     }
     for (int i = 0; i < g->nnode; i++)
@@ -393,7 +396,7 @@ static int bench_one(const struct options *o, const struct line *line, char **wo
 
 int main(int argc, char **argv)
 {
-    struct options o = {.threads = 2, .block = 16};
+    struct options o = {.threads = 2, .block = 16, .dtype = CVY_DTYPE_F32};
     int nwords = 0, faults = 0, nops = 0;
     char *words[8];
     for (int i = 1; i < argc; i++) {
@@ -403,6 +406,8 @@ int main(int argc, char **argv)
             o.block = atoi(argv[++i]);
         else if (strcmp(argv[i], "--kernel") == 0 && i + 1 < argc)
             o.kernel = argv[++i];
+        else if (strcmp(argv[i], "--dtype") == 0 && i + 1 < argc)
+            o.dtype = strcmp(argv[++i], "bf16") == 0 ? CVY_DTYPE_BF16 : CVY_DTYPE_F32;
         else if (strcmp(argv[i], "--cpu") == 0)
             o.cpu = 1;
         else if (strcmp(argv[i], "--check") == 0)
