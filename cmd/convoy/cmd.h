@@ -114,6 +114,8 @@ int cmd_is_split(int nranks, const char *library, char *text, size_t room);
     {"--passes-off", "LIST", CMD_TEXT, CMD_FIELD(passes_off), "optimising passes to leave out, such as fuse-relu; or all"},         \
     {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(planning), CMD_PLANNING_HELP},                                         \
     {"--trace", "FILE", CMD_TEXT, CMD_FIELD(trace), "writes the last step of all ranks for chrome://tracing or Perfetto"}
+/* A word with a dot or a slash is a job file; another one is a network of the zoo. */
+int cmd_is_file(const char *word);
 /* job: NULL where a network of the zoo is named. */
 cvy_bench_opts cmd_bench_opts(const cmd_line *line, const cvy_job_source *job, const char *model, int64_t batch);
 /* --set without a job file: says so, 1. */

@@ -46,6 +46,11 @@ static int disagrees(const char *json)
     return json && strcmp(cmd_json_text(cmd_json_member(json, "agrees"), agrees, sizeof agrees), "false") == 0;
 }
 
+int cmd_is_file(const char *word)
+{
+    return strpbrk(word, "./") != NULL;
+}
+
 cvy_bench_opts cmd_bench_opts(const cmd_line *line, const cvy_job_source *job, const char *model, int64_t batch)
 {
     return (cvy_bench_opts){

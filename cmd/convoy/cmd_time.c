@@ -1,17 +1,9 @@
 /* cmd_time.c: `convoy time`: where a step's time goes, a row for each layer. */
-#include <string.h>
-
 #include "cmd.h"
-
-/* A word with a dot or a slash is a job file; another one is a network of the zoo. */
-static int is_file(const char *word)
-{
-    return strpbrk(word, "./") != NULL;
-}
 
 static int time_layers(const cmd_line *line, cvy_context *context)
 {
-    const int file = is_file(line->arg[0]);
+    const int file = cmd_is_file(line->arg[0]);
     const cvy_job_source job = cmd_job(line, file ? line->arg[0] : NULL, NULL);
     const cvy_bench_opts opts = cmd_bench_opts(line, file ? &job : NULL, file ? NULL : line->arg[0], line->batch[0]);
     char *text = NULL;
@@ -21,7 +13,7 @@ static int time_layers(const cmd_line *line, cvy_context *context)
 
 static int run(const cmd_line *line)
 {
-    if (cmd_set_without_job(line, is_file(line->arg[0])))
+    if (cmd_set_without_job(line, cmd_is_file(line->arg[0])))
         return CMD_EXIT_USAGE;
     if (line->nbatch > 1) {
         cmd_error("--batch lists %d batches, expected one; `convoy bench` takes lists", line->nbatch);

@@ -122,6 +122,9 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_check(cvy_context *context, const cvy_
 /** The plan of a job without training: @how "table" (layers, shapes, parameters, flop, memory to the byte), "json", "text", "dot" or "explain". Collective: yes; text on rank 0. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file, const char *how, char **text_out);
 
+/** The plan of a step that cvy_run_bench() would time, without running it; @how as cvy_run_plan(). Collective: yes; text on rank 0. Errors: as cvy_run_bench(). */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, const char *how, char **text_out);
+
 /** Writes a data source (path or YAML map) as a packed set into folder @destination. @report_out: samples, classes, bytes, bad samples. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_pack(const char *source, const char *destination, int skip_bad, char **report_out);
 /** Says what a data set, a checkpoint, a safetensors file or a run folder holds, as text. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */

@@ -147,7 +147,7 @@ static void fill_feeds(const cvy_bench *b)
 
 /* ---- the program ---- */
 
-static cvy_status make_program(cvy_bench *b, const char *kernels, const char *passes_off)
+cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off)
 {
     cvy_session *s = &b->session;
     cvy_program_opts opts;
@@ -168,7 +168,7 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
 cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off)
 {
     const double begin = cvy_clock_s();
-    CVY_TRY(cvy_comm_agree(b->session.context->comm, make_program(b, kernels, passes_off)));
+    CVY_TRY(cvy_comm_agree(b->session.context->comm, cvy_bench_make_program(b, kernels, passes_off)));
     CVY_TRY(cvy_program_plan(b->session.program));
     b->plan_s = cvy_clock_s() - begin;
     b->step = b->session.program->step[b->number];

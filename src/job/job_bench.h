@@ -20,7 +20,9 @@ typedef struct cvy_bench {
 
 /* Opens the job or the zoo's network. Collective, as all below. End it with cvy_bench_close(), also after a fault. */
 cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_bench *b);
-/* Plans the step and fills its inputs; kernels and passes_off are the program's options, NULL: those of the bench. */
+/* The model and the program with its one step, not yet planned; kernels and passes_off are the program's options, NULL: those of the bench. */
+cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off);
+/* Makes the program, plans the step and fills its inputs. */
 cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off);
 /* One step; the time is this rank's. */
 cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out);

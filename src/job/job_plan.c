@@ -1,10 +1,12 @@
 /*
- * job_plan.c: cvy_run_plan(): what a job would do, without doing it: layers, shapes, parameters, flop, kernels, and memory to the byte.
+ * job_plan.c: cvy_run_plan() and cvy_run_bench_plan(): what a job would do, without doing it: layers, shapes, parameters, flop, kernels, and memory to
+ * the byte.
  *
- * The program is made as cvy_run_train() makes it, with all its steps, and planned, but no tensor memory is allocated and no weight filled.
+ * The program is made as cvy_run_train() or cvy_run_bench() makes it, with all its steps, and planned, but no tensor memory is allocated and no weight filled.
  */
 #include <string.h>
 
+#include "job/job_bench.h"
 #include "job/job_trainer.h"
 
 /* ---- numbers ---- */
@@ -162,18 +164,28 @@ static void add_memory(const cvy_program *p, int training, cvy_text *t)
 
 /* ---- the table ---- */
 
-static void add_head(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
+static void add_network(const cvy_session *s, const cvy_dataset_info *data, const char *samples, cvy_text *t)
+{
+    cvy_text_add(t, "network %s, %s, on %s of %s", s->model->name, cvy_dtype_text(s->program->opts.dtype), samples, cvy_shape_text(&data->field[0].shape));
+    if (data->nclasses)
+        cvy_text_add(t, ", %lld classes", (long long)data->nclasses);
+}
+
+static void add_batch(const cvy_session *s, int64_t batch, const cvy_plan *plan, cvy_text *t)
+{
+    const int nranks = s->context->comm->nranks;
+    cvy_text_add(t, "\nbatch %lld over %d rank%s: %lld rows on this rank, %d micro-batch%s; %d thread%s a rank\n", (long long)batch, nranks,
+                 nranks > 1 ? "s" : "", (long long)plan->rows, plan->nmicro, plan->nmicro > 1 ? "es" : "", s->context->threads,
+                 s->context->threads > 1 ? "s" : "");
+}
+
+static void add_run(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
 {
     const cvy_session *s = &tr->session;
     const cvy_dataset_info *data = cvy_dataset_describe(s->train);
-    const int nranks = s->context->comm->nranks;
-    cvy_text_add(t, "network %s, %s, on %s: %s samples of %s", s->model->name, cvy_dtype_text(s->program->opts.dtype),
-                 data->path && *data->path ? data->path : data->format, with_commas(data->nsamples).text, cvy_shape_text(&data->field[0].shape));
-    if (data->nclasses)
-        cvy_text_add(t, ", %lld classes", (long long)data->nclasses);
-    cvy_text_add(t, "\nbatch %lld over %d rank%s: %lld rows on this rank, %d micro-batch%s; %d thread%s a rank\n", (long long)tr->order.batch, nranks,
-                 nranks > 1 ? "s" : "", (long long)plan->rows, plan->nmicro, plan->nmicro > 1 ? "es" : "", s->context->threads,
-                 s->context->threads > 1 ? "s" : "");
+    const cvy_label samples = cvy_labelf("%s: %s samples", data->path && *data->path ? data->path : data->format, with_commas(data->nsamples).text);
+    add_network(s, data, samples.text, t);
+    add_batch(s, tr->order.batch, plan, t);
     cvy_text_add(t, "%lld steps an epoch, %lld in all (%g epochs); optimiser %s, %d bucket%s of gradients\n\n", (long long)tr->order.steps_per_epoch,
                  (long long)tr->order.last_step, tr->epochs, s->job->train.optimizer, plan->nbucket, plan->nbucket == 1 ? "" : "s");
 }
@@ -202,23 +214,31 @@ static void add_steps(const cvy_program *p, cvy_text *t)
     }
 }
 
-static cvy_status print_table(const cvy_trainer *tr, char **text_out)
+/* All below the head, which text holds already. */
+static cvy_status print_table(const cvy_program *p, int step, cvy_text *t, char **text_out)
 {
-    const cvy_program *p = tr->session.program;
-    const cvy_plan *plan = p->step[tr->step_full]->plan;
-    cvy_text t = {0};
-    add_head(tr, plan, &t);
-    const struct totals sum = add_layers(plan->unit[plan->nmicro - 1], &t);
+    const cvy_plan *plan = p->step[step]->plan;
+    const struct totals sum = add_layers(plan->unit[plan->nmicro - 1], t);
     if (plan->rows > 0)
-        cvy_text_add(&t, "\n%s flop a sample and training step (%s forward)\n",
-                     short_count((sum.forward + sum.backward) * plan->nmicro / (double)plan->rows).text,
+        cvy_text_add(t, "\n%s flop a sample and %s step (%s forward)\n",
+                     short_count((sum.forward + sum.backward) * plan->nmicro / (double)plan->rows).text, p->step[step]->training ? "training" : "forward",
                      short_count(sum.forward * plan->nmicro / (double)plan->rows).text);
-    add_prediction(p, tr->step_full, &t);
-    add_steps(p, &t);
-    add_memory(p, tr->step_full, &t);
-    *text_out = t.data;
-    return t.status;
+    add_prediction(p, step, t);
+    add_steps(p, t);
+    add_memory(p, step, t);
+    *text_out = t->data;
+    return t->status;
 }
+
+static cvy_status print(const cvy_program *p, int step, const char *how, cvy_text *head, char **text_out)
+{
+    if (strcmp(how, "table") == 0)
+        return print_table(p, step, head, text_out);
+    cvy_text_free(head);
+    return cvy_program_print(p, step, how, text_out);
+}
+
+/* ---- of a job ---- */
 
 static cvy_status plan(cvy_trainer *t, const char *plan_file)
 {
@@ -238,10 +258,40 @@ cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const c
     cvy_status status = cvy_session_open_job(context, job, &t.session);
     if (status == CVY_OK)
         status = plan(&t, plan_file);
-    if (status == CVY_OK && context->comm->rank == 0)
-        status = strcmp(how, "table") == 0 ? print_table(&t, text_out) : cvy_program_print(t.session.program, t.step_full, how, text_out);
+    if (status == CVY_OK && context->comm->rank == 0) {
+        cvy_text head = {0};
+        add_run(&t, t.session.program->step[t.step_full]->plan, &head);
+        status = print(t.session.program, t.step_full, how, &head, text_out);
+    }
     status = cvy_comm_agree(context->comm, status);
     cvy_schedule_destroy(&t.schedule);
     cvy_session_close(&t.session);
+    return status;
+}
+
+/* ---- of a network on made-up data ---- */
+
+static cvy_status plan_bench(cvy_bench *b)
+{
+    CVY_TRY(cvy_comm_agree(b->session.context->comm, cvy_bench_make_program(b, NULL, NULL)));
+    return cvy_program_prepare(b->session.program);
+}
+
+cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, const char *how, char **text_out)
+{
+    cvy_bench b;
+    *text_out = NULL;
+    cvy_status status = cvy_bench_open(context, opts, &b);
+    if (status == CVY_OK)
+        status = plan_bench(&b);
+    if (status == CVY_OK && context->comm->rank == 0) {
+        cvy_text head = {0};
+        add_network(&b.session, &b.data, "made-up samples", &head);
+        add_batch(&b.session, b.batch, b.session.program->step[b.number]->plan, &head);
+        cvy_text_add(&head, "\n");
+        status = print(b.session.program, b.number, how, &head, text_out);
+    }
+    status = cvy_comm_agree(context->comm, status);
+    cvy_bench_close(&b);
     return status;
 }

@@ -34,6 +34,14 @@ grep -q "\"arena_bytes\": $arena," run/plan.json || fail "the run's plan.json ha
 "$CONVOY" plan job.yaml --plan run/plan.json >/dev/null || fail "a plan file is refused"
 "$CONVOY" plan job.yaml --plan job.yaml >log 2>&1 && fail "a job is taken for a plan"
 
+# A network of the zoo: the step of bench, to the byte.
+arena=$("$CONVOY" plan cifar-convnet --batch 6 --threads 1 | sed -n 's/^  arena: .* \([0-9,]*\)$/\1/p' | tr -d ,)
+"$CONVOY" bench --model cifar-convnet --batch 6 --threads 1 --steps 1 --json | grep -q "\"arena_bytes\": $arena," || fail "bench has another arena than $arena"
+"$CONVOY" plan cifar-convnet --batch 6 --mode forward --planning estimate --explain | grep -q 'ip2' || fail "no explanation of a network's forward step"
+"$CONVOY" plan cifar-convnet --set train.batch=6 2>log && fail "--set without a job is taken"
+"$CONVOY" plan job.yaml --batch 6 2>log && fail "--batch with a job is taken"
+grep -q 'train.batch' log || fail "--batch with a job: $(cat log)"
+
 # shellcheck disable=SC2086
 $MPIEXEC_N 3 "$CONVOY" plan job.yaml --threads 1 >three || fail "plan fails on three ranks"
 grep -q 'batch 16 over 3 ranks: 5 rows on this rank' three || fail "three ranks: $(cat three)"
