@@ -1,6 +1,6 @@
 /*
- * conv_graph.h: one convolution with all its gradients, whose source is a variable and whose result's gradient is fed: what the tests of
- * convolution kernels run.
+ * conv_graph.h: one layer, a convolution mostly, with all its gradients, whose source is a variable and whose result's gradient is fed: what
+ * the tests of its kernels run.
  */
 #ifndef CVY_TEST_CONV_GRAPH_H
 #define CVY_TEST_CONV_GRAPH_H
@@ -9,7 +9,8 @@
 #include "pass/pass.h"
 
 /* src: "2x64x27x27"; options: the layer's. The graph's name and dtype come from the caller. */
-static inline cvy_status conv_graph(const char *name, cvy_dtype dtype, const char *src, const char *options, cvy_vars *vars, cvy_graph **g)
+static inline cvy_status layer_graph(const char *op, const char *name, cvy_dtype dtype, const char *src, const char *options, cvy_vars *vars,
+                                     cvy_graph **g)
 {
     cvy_shape shape;
     cvy_variable *x = NULL;
@@ -22,12 +23,17 @@ static inline cvy_status conv_graph(const char *name, cvy_dtype dtype, const cha
     CVY_TRY(cvy_graph_create(vars, &opts, g));
     CVY_TRY(cvy_vars_declare(vars, "x", CVY_ROLE_WEIGHT, dtype, &shape, &init, &x));
     CVY_TRY(cvy_graph_read_variable(*g, x, &source[0]));
-    CVY_TRY(cvy_graph_add(*g, "conv", "layer", "layer", options, source, 1, &node));
+    CVY_TRY(cvy_graph_add(*g, op, "layer", "layer", options, source, 1, &node));
     source[0] = node->dst[0];
     CVY_TRY(cvy_graph_feed(*g, "ddst", node->dst[0]->dtype, &node->dst[0]->shape, 1, &source[1]));
     CVY_TRY(cvy_graph_add_parsed(*g, &weighted_sum_op, "loss", "loss", NULL, source, 2, CVY_PHASE_MICRO, &node));
     loss = node->dst[0];
     return cvy_pass_autodiff(*g, &loss, 1, NULL, NULL, &gradients);
+}
+
+static inline cvy_status conv_graph(const char *name, cvy_dtype dtype, const char *src, const char *options, cvy_vars *vars, cvy_graph **g)
+{
+    return layer_graph("conv", name, dtype, src, options, vars, g);
 }
 
 #endif

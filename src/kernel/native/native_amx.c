@@ -1,7 +1,7 @@
 /*
  * native_amx.c: products of tiles of bf16, and the shuffles that make tiles.
  *
- * In the step: all arithmetic of our own bf16 convolutions. Each function stands behind a pointer, so that what its
+ * In the step: all arithmetic of our own bf16 convolutions and fully connected layers. Each function stands behind a pointer, so that what its
  * tiles read is in memory before it begins. What it does: native_amx.h.
  */
 #include "kernel/native/native_amx.h"
@@ -37,6 +37,7 @@ TARGET static void begin(void)
 TARGET static void end(void)
 {
     _tile_release();
+    _mm_sfence();
 }
 
 /* ---- sums over channels and taps ---- */
@@ -68,6 +69,18 @@ LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, int64_t
         _tile_dpbf16ps(3, 5, 7);
 }
 
+/* Sums as a block [32][32]. */
+LEAF void store_block(int two_rows, int two_columns, float *c)
+{
+    _tile_stored(0, c, BLOCK * sizeof *c);
+    if (two_columns)
+        _tile_stored(1, c + ROWS, BLOCK * sizeof *c);
+    if (two_rows)
+        _tile_stored(2, c + ROWS * BLOCK, BLOCK * sizeof *c);
+    if (two_rows && two_columns)
+        _tile_stored(3, c + ROWS * BLOCK + ROWS, BLOCK * sizeof *c);
+}
+
 LEAF void sum_positions(int two_rows, int two_columns, const cvy_amx_sum *s, float *c)
 {
     zero_sums();
@@ -76,13 +89,7 @@ LEAF void sum_positions(int two_rows, int two_columns, const cvy_amx_sum *s, flo
             const cvy_bf16 *a = s->a + i * CVY_AMX_DEPTH + s->tap[t].a, *b = s->b + i * s->b_block + s->tap[t].b;
             add_products(two_rows, two_columns, a, s->a_row, b, s->b_column);
         }
-    _tile_stored(0, c, BLOCK * sizeof *c);
-    if (two_columns)
-        _tile_stored(1, c + ROWS, BLOCK * sizeof *c);
-    if (two_rows)
-        _tile_stored(2, c + ROWS * BLOCK, BLOCK * sizeof *c);
-    if (two_rows && two_columns)
-        _tile_stored(3, c + ROWS * BLOCK + ROWS, BLOCK * sizeof *c);
+    store_block(two_rows, two_columns, c);
 }
 
 LEAF __mmask16 first_lanes(int64_t count)
@@ -171,6 +178,47 @@ TARGET static void outer(const cvy_amx_outer *s)
         sum_outer(0, 0, s);
 }
 
+/* ---- sums over blocks ---- */
+
+TARGET static void fetch(const cvy_bf16 *block)
+{
+    for (int i = 0; i < BLOCK; i++)
+        _mm_prefetch((const char *)(block + i * BLOCK), _MM_HINT_T0);
+}
+
+LEAF void sum_blocks(int two_rows, int two_columns, const cvy_amx_blocks *s)
+{
+    zero_sums();
+    if (s->add) {
+        _tile_loadd(0, s->c, BLOCK * sizeof *s->c);
+        if (two_columns)
+            _tile_loadd(1, s->c + ROWS, BLOCK * sizeof *s->c);
+        if (two_rows)
+            _tile_loadd(2, s->c + ROWS * BLOCK, BLOCK * sizeof *s->c);
+        if (two_rows && two_columns)
+            _tile_loadd(3, s->c + ROWS * BLOCK + ROWS, BLOCK * sizeof *s->c);
+    }
+    const cvy_bf16 *a = s->a, *b = s->b;
+    for (int64_t i = 0; i < s->steps; i++, a += s->a_step, b += s->b_step) {
+        if (s->ahead)
+            fetch(a + s->ahead * s->a_step);
+        add_products(two_rows, two_columns, a, CVY_AMX_DEPTH, b, CVY_AMX_TILE);
+    }
+    store_block(two_rows, two_columns, s->c);
+}
+
+TARGET static void blocks(const cvy_amx_blocks *s)
+{
+    if (s->rows > 1 && s->columns > 1)
+        sum_blocks(1, 1, s);
+    else if (s->rows > 1)
+        sum_blocks(1, 0, s);
+    else if (s->columns > 1)
+        sum_blocks(0, 1, s);
+    else
+        sum_blocks(0, 0, s);
+}
+
 /* ---- shuffles ---- */
 
 /* Positions 2 i and 2 i + 1 of 32 channels: [16 channels][2] of the lower half, of the upper one. */
@@ -232,6 +280,35 @@ TARGET static void turn(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, in
     store_turned(upper, to + ROWS * row, row);
 }
 
+TARGET static void turn_pairs(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to)
+{
+    __m512i v[ROWS];
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; i++)
+        v[i] = _mm512_loadu_si512(from + i * from_row);
+    store_turned(v, to, BLOCK);
+}
+
+TARGET static void store(const float *c, int turned, int64_t count, const cvy_amx_store *to)
+{
+    float turn_back[BLOCK * BLOCK] __attribute__((aligned(64)));
+    for (int tile = 0; turned && tile < 4; tile++) {
+        __m512i v[ROWS];
+        const int upper = tile / 2 * ROWS, left = tile % 2 * ROWS;
+#pragma GCC unroll 16
+        for (int i = 0; i < ROWS; i++)
+            v[i] = _mm512_load_si512(c + (upper + i) * BLOCK + left);
+        store_turned(v, (cvy_bf16 *)(turn_back + left * BLOCK + upper), 2 * BLOCK);
+    }
+    store_positions(to->channels > ROWS, to, 0, 0, count, turned ? turn_back : c);
+}
+
+TARGET static void stream(const float *c, float *to)
+{
+    for (int i = 0; i < BLOCK * BLOCK; i += ROWS)
+        _mm512_stream_ps(to + i, _mm512_load_ps(c + i));
+}
+
 TARGET static void sum(const cvy_bf16 *from, int64_t from_row, float *sums)
 {
     __m512 low = _mm512_loadu_ps(sums), high = _mm512_loadu_ps(sums + ROWS);
@@ -260,7 +337,7 @@ TARGET static void gather(const cvy_bf16 *from, int64_t from_row, int64_t rows, 
     }
 }
 
-static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, gather};
+static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, gather, blocks, turn_pairs, store, stream, fetch};
 
 cvy_status cvy_amx_get(const cvy_amx **out)
 {

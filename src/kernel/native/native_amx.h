@@ -1,5 +1,6 @@
 /*
- * native_amx.h: products of tiles of bf16 (AMX), the parts of our own bf16 convolutions that are made for one CPU.
+ * native_amx.h: products of tiles of bf16 (AMX), the parts of our own bf16 convolutions and fully connected layers
+ * that are made for one CPU.
  *
  * A tile is 16 rows of 64 bytes. One product takes 16 x 32 bf16 by 32 x 16 bf16 into 16 x 16 f32 sums; of the right side
  * two rows lie interleaved, so a tile is [16 pairs][16 columns][2]. Four of the eight tiles hold sums, 32 x 32, so each
@@ -54,8 +55,19 @@ typedef struct cvy_amx_outer {
     int add;                         /* to what c holds */
 } cvy_amx_outer;
 
+/* Sums over blocks: c [32][32] of f32, a blocks of 32 rows of 32 summands, b two tiles that follow each other. */
+typedef struct cvy_amx_blocks {
+    const cvy_bf16 *a, *b;
+    int64_t a_step, b_step; /* elements between successive blocks */
+    int64_t steps;
+    int64_t ahead;          /* blocks of a that are asked for before they are needed; 0: none */
+    float *c;
+    int rows, columns;      /* of tiles: 1 or 2 */
+    int add;                /* to what c holds */
+} cvy_amx_blocks;
+
 typedef struct cvy_amx {
-    /* Brackets around a thread's products: configures its tiles, releases them. */
+    /* Brackets around a thread's work: configures its tiles; releases them and lets others see what was streamed. */
     void (*begin)(void);
     void (*end)(void);
     /* Up to 32 positions beginning with (y, x) by up to 32 channels. */
@@ -68,6 +80,15 @@ typedef struct cvy_amx {
     void (*sum)(const cvy_bf16 *from, int64_t from_row, float *sums);
     /* Copies `rows` runs of `count` elements, from_row apart, side by side, and zeros up to `width`. */
     void (*gather)(const cvy_bf16 *from, int64_t from_row, int64_t rows, int64_t count, cvy_bf16 *to, int64_t width);
+    void (*blocks)(const cvy_amx_blocks *s);
+    /* 16 positions of 32 channels, from_row elements apart, to a tile of 16 pairs of channels. */
+    void (*turn_pairs)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to);
+    /* The first `count` positions of a block of sums [position][channel], or [channel][position] where turned. */
+    void (*store)(const float *c, int turned, int64_t count, const cvy_amx_store *to);
+    /* A block of sums as it lies, past the caches. */
+    void (*stream)(const float *c, float *to);
+    /* Asks for a block of 32 x 32 that is needed soon. */
+    void (*fetch)(const cvy_bf16 *block);
 } cvy_amx;
 
 /* CVY_NOT_APPLICABLE, with the reason, where the build, the CPU, the system or the user's environment has no tiles. */
