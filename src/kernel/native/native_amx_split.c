@@ -1,0 +1,266 @@
+/*
+ * native_amx_split.c: sums of products of f32 values on tiles of bf16, and the cuts that make the tiles.
+ *
+ * In the step: all arithmetic of our f32 convolutions other than Winograd's. What it does: native_amx_split.h.
+ */
+#include "kernel/native/native_amx_split.h"
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
+
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
+#define LEAF TARGET static inline __attribute__((always_inline))
+
+enum { ROWS = CVY_AMX_ROWS, TILE = CVY_AMX_TILE, TILE_ROW_BYTES = 64 };
+
+/* ---- sums ---- */
+
+LEAF void load_sums(int two_rows, int two_columns, const float *c, int64_t line, int64_t row, int64_t column)
+{
+    const int64_t bytes = line * (int64_t)sizeof *c;
+    _tile_loadd(0, c, bytes);
+    if (two_columns)
+        _tile_loadd(1, c + column, bytes);
+    if (two_rows)
+        _tile_loadd(2, c + row, bytes);
+    if (two_rows && two_columns)
+        _tile_loadd(3, c + row + column, bytes);
+}
+
+LEAF void begin_sums(int two_rows, int two_columns, const cvy_split_sum *s)
+{
+    if (s->add) {
+        load_sums(two_rows, two_columns, s->c, s->c_line, s->c_row, s->c_column);
+    } else if (s->begin) {
+        load_sums(two_rows, two_columns, s->begin, 0, 0, ROWS);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+}
+
+LEAF void store_sums(int two_rows, int two_columns, const cvy_split_sum *s)
+{
+    const int64_t bytes = s->c_line * (int64_t)sizeof *s->c;
+    _tile_stored(0, s->c, bytes);
+    if (two_columns)
+        _tile_stored(1, s->c + s->c_column, bytes);
+    if (two_rows)
+        _tile_stored(2, s->c + s->c_row, bytes);
+    if (two_rows && two_columns)
+        _tile_stored(3, s->c + s->c_row + s->c_column, bytes);
+}
+
+LEAF void load_rows(int two_rows, const cvy_bf16 *a, int64_t row)
+{
+    _tile_loadd(4, a, TILE_ROW_BYTES);
+    if (two_rows)
+        _tile_loadd(5, a + row, TILE_ROW_BYTES);
+}
+
+LEAF void load_columns(int two_columns, const cvy_bf16 *b, int64_t column)
+{
+    _tile_loadd(6, b, TILE_ROW_BYTES);
+    if (two_columns)
+        _tile_loadd(7, b + column, TILE_ROW_BYTES);
+}
+
+LEAF void multiply(int two_rows, int two_columns, const cvy_split_sum *s, const float **ahead)
+{
+    for (int i = 0; i < s->ahead_count; i++, *ahead += s->ahead_step)
+        _mm_prefetch((const char *)*ahead, _MM_HINT_T1);
+    _tile_dpbf16ps(0, 4, 6);
+    if (two_columns)
+        _tile_dpbf16ps(1, 4, 7);
+    if (two_rows)
+        _tile_dpbf16ps(2, 5, 6);
+    if (two_rows && two_columns)
+        _tile_dpbf16ps(3, 5, 7);
+}
+
+/* The six products, in an order in which each but one needs only one side loaded. */
+LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, const cvy_bf16 *b, const cvy_split_sum *s, const float **ahead)
+{
+    const cvy_bf16 *a_m = a + s->a_part, *a_l = a_m + s->a_part, *b_m = b + s->b_part, *b_l = b_m + s->b_part;
+    load_rows(two_rows, a, s->a_row);
+    load_columns(two_columns, b_l, s->b_column);
+    multiply(two_rows, two_columns, s, ahead);
+    load_columns(two_columns, b_m, s->b_column);
+    multiply(two_rows, two_columns, s, ahead);
+    load_rows(two_rows, a_m, s->a_row);
+    multiply(two_rows, two_columns, s, ahead);
+    load_columns(two_columns, b, s->b_column);
+    multiply(two_rows, two_columns, s, ahead);
+    load_rows(two_rows, a_l, s->a_row);
+    multiply(two_rows, two_columns, s, ahead);
+    load_rows(two_rows, a, s->a_row);
+    multiply(two_rows, two_columns, s, ahead);
+}
+
+LEAF void sum(int two_rows, int two_columns, const cvy_split_sum *s)
+{
+    const float *ahead = s->ahead;
+    begin_sums(two_rows, two_columns, s);
+    for (int64_t i = 0; i < s->blocks; i++)
+        for (int64_t t = 0; t < s->taps; t++)
+            add_products(two_rows, two_columns, s->a + i * s->a_block + s->tap[t].a, s->b + i * s->b_block + s->tap[t].b, s, &ahead);
+    store_sums(two_rows, two_columns, s);
+}
+
+TARGET static void products(const cvy_split_sum *s)
+{
+    if (s->rows > 1 && s->columns > 1)
+        sum(1, 1, s);
+    else if (s->rows > 1)
+        sum(1, 0, s);
+    else if (s->columns > 1)
+        sum(0, 1, s);
+    else
+        sum(0, 0, s);
+}
+
+/* ---- cuts ---- */
+
+LEAF __m512 upper_half(__m512 x)
+{
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32((int)0xffff0000u)));
+}
+
+/* Nothing is left of an infinity. */
+LEAF __m512 rest_of(__m512 x)
+{
+    const __mmask16 infinite = _mm512_fpclass_ps_mask(x, 0x18);
+    return _mm512_maskz_sub_ps((__mmask16)~infinite, x, upper_half(x));
+}
+
+LEAF void store_pairs(__m512 low, __m512 high, cvy_bf16 *to)
+{
+    const __m512i l = _mm512_srli_epi32(_mm512_castps_si512(low), 16);
+    _mm512_storeu_si512(to, _mm512_mask_blend_epi16(0xaaaaaaaau, l, _mm512_castps_si512(high)));
+}
+
+LEAF void split_pair(__m512 low, __m512 high, cvy_bf16 *to, int64_t part)
+{
+    store_pairs(low, high, to);
+    low = rest_of(low);
+    high = rest_of(high);
+    store_pairs(low, high, to + part);
+    store_pairs(_mm512_sub_ps(low, upper_half(low)), _mm512_sub_ps(high, upper_half(high)), to + 2 * part);
+}
+
+TARGET static void split(const float *low, const float *high, int64_t step, int64_t count, cvy_bf16 *to, int64_t part)
+{
+    for (int64_t i = 0; i < count; i++, to += CVY_AMX_DEPTH)
+        split_pair(_mm512_loadu_ps(low + i * step), high ? _mm512_loadu_ps(high + i * step) : _mm512_setzero_ps(), to, part);
+}
+
+TARGET static void turn(const void *from, int64_t from_row, void *to, int64_t to_row)
+{
+    __m512i v[ROWS], a[ROWS], b[ROWS];
+    const float *row = from;
+    float *out = to;
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; i++)
+        v[i] = _mm512_loadu_si512(row + i * from_row);
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i += 2) {
+        a[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+        a[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < ROWS; i += 4) {
+        b[i] = _mm512_unpacklo_epi64(a[i], a[i + 2]);
+        b[i + 1] = _mm512_unpackhi_epi64(a[i], a[i + 2]);
+        b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
+        b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
+    }
+    /* b[4 g + k]: rows 4 g .. 4 g + 3 of columns k, 4 + k, 8 + k, 12 + k, a quarter each. */
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        const __m512i p = _mm512_shuffle_i32x4(b[k], b[4 + k], 0x88), q = _mm512_shuffle_i32x4(b[8 + k], b[12 + k], 0x88),
+                      r = _mm512_shuffle_i32x4(b[k], b[4 + k], 0xdd), t = _mm512_shuffle_i32x4(b[8 + k], b[12 + k], 0xdd);
+        _mm512_storeu_si512(out + k * to_row, _mm512_shuffle_i32x4(p, q, 0x88));
+        _mm512_storeu_si512(out + (8 + k) * to_row, _mm512_shuffle_i32x4(p, q, 0xdd));
+        _mm512_storeu_si512(out + (4 + k) * to_row, _mm512_shuffle_i32x4(r, t, 0x88));
+        _mm512_storeu_si512(out + (12 + k) * to_row, _mm512_shuffle_i32x4(r, t, 0xdd));
+    }
+}
+
+LEAF void store_all(const float *from, int64_t from_line, int64_t count, int relu, int past, float *to, int64_t to_line)
+{
+    for (int64_t i = 0; i < count; i++, to += to_line) {
+        __m512 v = _mm512_loadu_ps(from + i * from_line);
+        /* The maximum's second operand is what a NaN leaves. */
+        if (relu)
+            v = _mm512_max_ps(_mm512_setzero_ps(), v);
+        if (past)
+            _mm512_stream_ps(to, v);
+        else
+            _mm512_storeu_ps(to, v);
+    }
+}
+
+TARGET static void store(const float *from, int64_t from_line, int64_t count, int relu, int past, float *to, int64_t to_line)
+{
+    if (past)
+        store_all(from, from_line, count, relu, 1, to, to_line);
+    else
+        store_all(from, from_line, count, relu, 0, to, to_line);
+}
+
+static const cvy_split table = {products, split, turn, store};
+
+cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out)
+{
+    CVY_TRY(cvy_amx_get(tiles_out));
+    *out = &table;
+    return CVY_OK;
+}
+
+#else
+
+cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out)
+{
+    (void)out;
+    return cvy_amx_get(tiles_out);
+}
+
+#endif
+
+/* ---- geometry ---- */
+
+cvy_split_side cvy_split_side_make(const cvy_shape *shape, const cvy_layout *layout, const cvy_window *w)
+{
+    cvy_split_side s = {.channels = shape->dim[1], .blocks = (shape->dim[1] + CVY_AMX_ROWS - 1) / CVY_AMX_ROWS, .positions = shape->dim[2] * shape->dim[3]};
+    const int64_t whole = cvy_layout_whole(layout);
+    s.plane = s.positions * CVY_AMX_ROWS;
+    s.sample = (whole > 0 ? whole / CVY_AMX_ROWS : s.blocks) * s.plane;
+    s.flat = w->taps == 1 && w->stride[0] * w->stride[1] == 1 && w->pad[0] + w->pad[1] == 0;
+    return s;
+}
+
+static cvy_split_run flat_run(const cvy_amx_window *w, const cvy_split_side *side, int64_t position)
+{
+    if (position >= w->src_h)
+        return (cvy_split_run){.count = INT64_MAX, .from = -1};
+    const int64_t in_sample = position % side->positions;
+    return (cvy_split_run){side->positions - in_sample, position / side->positions * side->sample + in_sample * CVY_AMX_ROWS, CVY_AMX_ROWS};
+}
+
+cvy_split_run cvy_split_run_at(const cvy_amx_window *w, const cvy_split_side *side, int64_t sample, int64_t band, int64_t at)
+{
+    if (side->flat)
+        return flat_run(w, side, band * w->rows + at);
+    const int64_t row = at / w->pitch, x = at % w->pitch, rows = w->rows + w->reach, p = row / rows, step = w->src_step_x;
+    const int64_t from_y = (band * w->rows + row % rows) * w->src_step + w->plane[p].y + w->src_base, x0 = w->src_base_x + w->plane[p].x;
+    const int64_t begin = CVY_MIN(w->pitch, x0 >= 0 ? 0 : (-x0 + step - 1) / step),
+                  end = CVY_MIN(w->pitch, CVY_MAX(begin, (w->src_w - x0 + step - 1) / step));
+    if (from_y < 0 || from_y >= w->src_h || x >= end)
+        return (cvy_split_run){.count = w->pitch - x, .from = -1};
+    if (x < begin)
+        return (cvy_split_run){.count = begin - x, .from = -1};
+    return (cvy_split_run){end - x, sample * side->sample + (from_y * w->src_w + x0 + x * step) * CVY_AMX_ROWS, step * CVY_AMX_ROWS};
+}
