@@ -95,6 +95,8 @@ cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy
 /* Copies to and from plain layout, row-major, of the variable's dtype. */
 cvy_status cvy_variable_read(const cvy_variable *v, void *plain_out);
 cvy_status cvy_variable_write(cvy_variable *v, const void *plain);
+/* Elements [first, first + n). */
+cvy_status cvy_variable_write_part(cvy_variable *v, int64_t first, int64_t n, const void *plain);
 
 /* ---- the batch that a graph is built for ---- */
 typedef struct cvy_batch {             /* one micro-batch, and this rank's consecutive share of it */

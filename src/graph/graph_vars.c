@@ -63,35 +63,87 @@ cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy
     return CVY_OK;
 }
 
-/* Visits every logical element in row-major order and copies it between the variable's layout and plain. */
-static cvy_status copy_plain(const cvy_variable *v, char *plain, int to_plain)
+/* Where a layout puts an element: the sum of one offset for each dimension, from tables that lie one behind the other. */
+static cvy_status make_offsets(const cvy_variable *v, int64_t **offset_out)
+{
+    cvy_blocking b;
+    int64_t n = 0, *offset = NULL;
+    CVY_TRY(cvy_blocking_make(&v->layout, &v->shape, &b));
+    for (int d = 0; d < v->shape.ndim; d++)
+        n += v->shape.dim[d];
+    CVY_TRY(cvy_mem_alloc(sizeof *offset * (size_t)n, &offset));
+    *offset_out = offset;
+    for (int d = 0; d < v->shape.ndim; d++)
+        for (int64_t i = 0; i < v->shape.dim[d]; i++) {
+            int64_t at[CVY_NDIM_MAX] = {0};
+            at[d] = i;
+            *offset++ = cvy_blocking_offset(&b, at);
+        }
+    return CVY_OK;
+}
+
+/* Elements of 4 and 8 bytes; `inside` is that of the variable at the other dimensions' place. */
+static void copy_run(char *inside, const int64_t *offset, char *plain, int64_t n, size_t size, int to_plain)
+{
+    for (int64_t i = 0; i < n; i++) {
+        char *at = inside + (size_t)offset[i] * size, *outside = plain + (size_t)i * size;
+        if (size == 4)
+            memcpy(to_plain ? outside : at, to_plain ? at : outside, 4);
+        else
+            memcpy(to_plain ? outside : at, to_plain ? at : outside, size);
+    }
+}
+
+/* Elements [first, first + n) in row-major order, between the variable's layout and plain. */
+static cvy_status copy_plain(const cvy_variable *v, int64_t first, int64_t n, char *plain, int to_plain)
 {
     CVY_CHECK(v->data, CVY_E_INTERNAL, "variable %s has no memory yet: plan the program first", v->name);
     const size_t size = cvy_dtype_bytes(v->dtype);
-    const int64_t n = cvy_shape_elems(&v->shape);
     char *data = v->data;
     if (cvy_layout_is_plain(&v->layout)) {
+        data += (size_t)first * size;
         memcpy(to_plain ? plain : data, to_plain ? data : plain, (size_t)n * size);
         return CVY_OK;
     }
-    cvy_blocking b;
-    CVY_TRY(cvy_blocking_make(&v->layout, &v->shape, &b));
-    int64_t at[CVY_NDIM_MAX] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        char *inside = data + (size_t)cvy_blocking_offset(&b, at) * size, *outside = plain + (size_t)i * size;
-        memcpy(to_plain ? outside : inside, to_plain ? inside : outside, size);
-        for (int d = v->shape.ndim - 1; d >= 0 && ++at[d] == v->shape.dim[d]; d--)
-            at[d] = 0;
+    int64_t *offset = NULL, at[CVY_NDIM_MAX] = {0}, rest = first;
+    const int last = v->shape.ndim - 1;
+    const int64_t *of[CVY_NDIM_MAX] = {0};
+    CVY_TRY(make_offsets(v, &offset));
+    for (int d = 0; d <= last; d++)
+        of[d] = d ? of[d - 1] + v->shape.dim[d - 1] : offset;
+    for (int d = last; d >= 0; d--) {
+        at[d] = rest % v->shape.dim[d];
+        rest /= v->shape.dim[d];
     }
+    while (n > 0) {
+        const int64_t run = CVY_MIN(n, v->shape.dim[last] - at[last]);
+        int64_t base = 0;
+        for (int d = 0; d < last; d++)
+            base += of[d][at[d]];
+        copy_run(data + (size_t)base * size, of[last] + at[last], plain, run, size, to_plain);
+        plain += (size_t)run * size;
+        n -= run;
+        at[last] += run;
+        for (int d = last; d > 0 && at[d] == v->shape.dim[d]; d--) {
+            at[d] = 0;
+            at[d - 1]++;
+        }
+    }
+    cvy_mem_free(&offset);
     return CVY_OK;
 }
 
 cvy_status cvy_variable_read(const cvy_variable *v, void *plain_out)
 {
-    return copy_plain(v, plain_out, 1);
+    return copy_plain(v, 0, cvy_shape_elems(&v->shape), plain_out, 1);
 }
 
 cvy_status cvy_variable_write(cvy_variable *v, const void *plain)
 {
-    return copy_plain(v, (char *)(uintptr_t)plain, 0);
+    return copy_plain(v, 0, cvy_shape_elems(&v->shape), (char *)(uintptr_t)plain, 0);
+}
+
+cvy_status cvy_variable_write_part(cvy_variable *v, int64_t first, int64_t n, const void *plain)
+{
+    return copy_plain(v, first, n, (char *)(uintptr_t)plain, 0);
 }

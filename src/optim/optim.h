@@ -46,7 +46,7 @@ typedef struct cvy_init_def {
 } cvy_init_def;
 #define CVY_INIT_DEFINE(id) const cvy_init_def cvy_init_##id##_def
 const cvy_init_def *const *cvy_init_table(int *count_out);
-/* Fills plain (row-major, v's dtype) from (seed, v->name, element): equal on every rank without communication. */
-cvy_status cvy_init_fill(const cvy_variable *v, uint64_t seed, void *plain);
+/* Fills plain (v's dtype) with elements [first, first + n) in row-major order, from (seed, v->name, element): equal on every rank without communication. */
+cvy_status cvy_init_fill(const cvy_variable *v, uint64_t seed, int64_t first, int64_t n, void *plain);
 
 #endif

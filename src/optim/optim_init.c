@@ -30,13 +30,12 @@ static cvy_status unknown(const cvy_variable *v)
                          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-static void fill(const cvy_init_def *def, const void *options, const cvy_variable *v, uint64_t seed, void *plain)
+static void fill(const cvy_init_def *def, const void *options, const cvy_variable *v, uint64_t seed, int64_t first, int64_t n, void *plain)
 {
     const cvy_rng rng = cvy_rng_make(seed, v->name, 0, 0);
-    const int64_t n = cvy_shape_elems(&v->shape);
 #pragma omp parallel for schedule(static) if (n > 65536)
     for (int64_t i = 0; i < n; i++) {
-        const double x = def->value(options, &v->init, &rng, (uint64_t)i);
+        const double x = def->value(options, &v->init, &rng, (uint64_t)(first + i));
         if (v->dtype == CVY_DTYPE_F32)
             ((float *)plain)[i] = (float)x;
         else
@@ -44,10 +43,10 @@ static void fill(const cvy_init_def *def, const void *options, const cvy_variabl
     }
 }
 
-cvy_status cvy_init_fill(const cvy_variable *v, uint64_t seed, void *plain)
+cvy_status cvy_init_fill(const cvy_variable *v, uint64_t seed, int64_t first, int64_t n, void *plain)
 {
     if (!v->init.method) {
-        memset(plain, 0, (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype));
+        memset(plain, 0, (size_t)n * cvy_dtype_bytes(v->dtype));
         return CVY_OK;
     }
     const cvy_init_def *def = find(v->init.method);
@@ -65,7 +64,7 @@ cvy_status cvy_init_fill(const cvy_variable *v, uint64_t seed, void *plain)
     CVY_TRY(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_pool_alloc(pool, def->options_size, &options));
     CVY_TRY_OUT(cvy_options_parse_text(pool, v->name, def->options, v->init.options, options, def->options_size));
-    fill(def, options, v, seed, plain);
+    fill(def, options, v, seed, first, n, plain);
 out:
     cvy_pool_destroy(&pool);
     return status;

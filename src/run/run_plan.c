@@ -250,6 +250,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
 
 /* ---- memory and first values ---- */
 
+enum { INIT_PIECE = 1 << 18 }; /* elements */
+
 static cvy_status allocate_variables(cvy_vars *vars)
 {
     for (int i = 0; i < vars->count; i++) {
@@ -267,21 +269,26 @@ static cvy_status allocate_variables(cvy_vars *vars)
     return CVY_OK;
 }
 
-cvy_status cvy_program_initialise(cvy_program *p)
+/* In pieces: a plain copy of the largest variable would be a part of the process's peak memory. */
+static cvy_status initialise(const cvy_program *p, cvy_variable *v, void *piece)
 {
-    for (int i = 0; i < p->vars->count; i++) {
-        cvy_variable *v = p->vars->at[i];
-        void *plain = NULL;
-        if (!v->init.method)
-            continue;
-        CVY_TRY(cvy_mem_alloc((size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype), &plain));
-        cvy_status status = cvy_init_fill(v, p->opts.seed, plain);
-        if (status == CVY_OK)
-            status = cvy_variable_write(v, plain);
-        cvy_mem_free(&plain);
-        CVY_TRY(status);
+    const int64_t n = cvy_shape_elems(&v->shape);
+    for (int64_t i = 0; i < n && v->init.method; i += INIT_PIECE) {
+        const int64_t count = CVY_MIN(INIT_PIECE, n - i);
+        CVY_TRY(cvy_init_fill(v, p->opts.seed, i, count, piece));
+        CVY_TRY(cvy_variable_write_part(v, i, count, piece));
     }
     return CVY_OK;
+}
+
+cvy_status cvy_program_initialise(cvy_program *p)
+{
+    void *piece = NULL;
+    cvy_status status = cvy_mem_alloc(INIT_PIECE * sizeof(double), &piece);
+    for (int i = 0; i < p->vars->count && status == CVY_OK; i++)
+        status = initialise(p, p->vars->at[i], piece);
+    cvy_mem_free(&piece);
+    return status;
 }
 
 static void *feed_data(cvy_plan *plan, const char *name)

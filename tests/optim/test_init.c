@@ -23,7 +23,7 @@ static void expect_moments(const char *method, const char *options, double mean,
     static double x[ELEMS];
     const cvy_variable v = variable("conv1.weight", method, options);
     double sum = 0, squares = 0, largest = 0;
-    EXPECT_OK(cvy_init_fill(&v, 7, x));
+    EXPECT_OK(cvy_init_fill(&v, 7, 0, ELEMS, x));
     for (int i = 0; i < ELEMS; i++)
         sum += x[i];
     for (int i = 0; i < ELEMS; i++) {
@@ -54,33 +54,35 @@ static void values_depend_on_name_and_seed(void)
     static double a[ELEMS], b[ELEMS];
     static float f[ELEMS];
     cvy_variable v = variable("conv1.weight", "he", NULL);
-    EXPECT_OK(cvy_init_fill(&v, 7, a));
-    EXPECT_OK(cvy_init_fill(&v, 7, b));
+    EXPECT_OK(cvy_init_fill(&v, 7, 0, ELEMS, a));
+    EXPECT_OK(cvy_init_fill(&v, 7, 0, ELEMS, b));
     EXPECT(memcmp(a, b, sizeof a) == 0);
-    EXPECT_OK(cvy_init_fill(&v, 8, b));
+    EXPECT_OK(cvy_init_fill(&v, 8, 0, ELEMS, b));
     EXPECT(a[0] != b[0] && a[777] != b[777]);
     v = variable("conv2.weight", "he", NULL);
-    EXPECT_OK(cvy_init_fill(&v, 7, b));
+    EXPECT_OK(cvy_init_fill(&v, 7, 0, ELEMS, b));
     EXPECT(a[0] != b[0] && a[777] != b[777]);
     v = variable("conv1.weight", "he", NULL);
     v.dtype = CVY_DTYPE_F32;
-    EXPECT_OK(cvy_init_fill(&v, 7, f));
+    EXPECT_OK(cvy_init_fill(&v, 7, 0, ELEMS, f));
     EXPECT(f[777] == (float)a[777]);
+    EXPECT_OK(cvy_init_fill(&v, 7, 700, 100, f));
+    EXPECT(f[77] == (float)a[777]);
 }
 
 static void mistakes_are_named(void)
 {
     static double x[ELEMS];
     cvy_variable v = variable("conv1.weight", "xaver", NULL);
-    EXPECT_FAULT(cvy_init_fill(&v, 7, x), CVY_E_CONFIG, "did you mean 'xavier'?");
+    EXPECT_FAULT(cvy_init_fill(&v, 7, 0, ELEMS, x), CVY_E_CONFIG, "did you mean 'xavier'?");
     v = variable("conv1.weight", "he", "fan: both");
-    EXPECT_FAULT(cvy_init_fill(&v, 7, x), CVY_E_CONFIG, "fan");
+    EXPECT_FAULT(cvy_init_fill(&v, 7, 0, ELEMS, x), CVY_E_CONFIG, "fan");
     v = variable("bn1.scale", "he", NULL);
     v.init.fan_in = 0;
-    EXPECT_FAULT(cvy_init_fill(&v, 7, x), CVY_E_CONFIG, "bn1.scale");
+    EXPECT_FAULT(cvy_init_fill(&v, 7, 0, ELEMS, x), CVY_E_CONFIG, "bn1.scale");
     v.init.method = NULL;
     x[0] = 1;
-    EXPECT_OK(cvy_init_fill(&v, 7, x));
+    EXPECT_OK(cvy_init_fill(&v, 7, 0, ELEMS, x));
     EXPECT(x[0] == 0);
 }
 
