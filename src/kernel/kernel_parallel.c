@@ -23,9 +23,11 @@ static unsigned flush_begin(void)
     return before;
 }
 
+/* And what was stored past the cache is there before other threads go on. */
 static void flush_end(unsigned before)
 {
     _mm_setcsr(before);
+    _mm_sfence();
 }
 #else
 static unsigned flush_begin(void)

@@ -1,12 +1,12 @@
 /*
  * bench_kernels.c: times every kernel of every node, forward and backward, of single layers of known networks.
  *
- *   bench_kernels [--threads T] [--block B] [--dtype f32|bf16] [--cpu] [--kernel PART] [--check] [WORD]...
+ *   bench_kernels [--threads T] [--block B] [--dtype f32|bf16] [--cpu] [--cold] [--kernel PART] [--check] [WORD]...
  *
  * A line per node and kernel: the best of several runs, arithmetic and memory rates by the operator's own cost, and the
  * layouts. WORDs select lines of the table below by their text. Sources of 16 channels and more lie in blocks of 16 (or
  * as --block says), in bf16 with channels last; weights stay f32, kernels that want them in bf16 get a copy. --cpu counts the processor's time, for one thread on a machine that is not idle.
- * --kernel: only kernels with PART in their name and their node's, as "winograd4" or "grad_weight". --check runs the operators' test samples instead and prints the largest difference from the
+ * --cold: caches are emptied before each run. --kernel: only kernels with PART in their name and their node's, as "winograd4" or "grad_weight". --check runs the operators' test samples instead and prints the largest difference from the
  * reference.
  */
 #include <math.h>
@@ -76,10 +76,20 @@ static const struct line lines[] = {
     {"resnet-20", "128x64x8x8", "batch_norm", ""},
     {"lrn", "64x96x27x27", "lrn", ""},
     {"batch-norm", "32x64x56x56", "batch_norm", ""},
+    {"resnet-50", "16x64x112x112", "batch_norm relu", ""},
+    {"resnet-50", "16x64x112x112", "max_pool", "kernel: 3, stride: 2, pad: 1"},
+    {"resnet-50", "16x256x56x56", "batch_norm add relu", ""},
+    {"resnet-50", "16x128x28x28", "batch_norm relu", ""},
+    {"resnet-50", "16x1024x14x14", "batch_norm add relu", ""},
+    {"resnet-50", "16x256x14x14", "batch_norm relu", ""},
+    {"googlenet-bn", "32x16x28x28", "batch_norm relu", ""},
+    {"googlenet-bn", "32x96x28x28", "batch_norm relu", ""},
+    {"googlenet-bn", "32x192x28x28", "max_pool", "kernel: 3, stride: 1, pad: 1"},
+    {"googlenet-bn", "32x192x56x56", "max_pool", "kernel: 3, stride: 2, ceil: true"},
 };
 
 struct options {
-    int threads, check, cpu;
+    int threads, check, cpu, cold;
     int64_t block; /* of the source's channels; 1: plain */
     const char *kernel; /* part of the names that are timed; NULL: all */
     cvy_dtype dtype;    /* of activations */
@@ -193,10 +203,23 @@ static double seconds(const struct options *o)
     return o->cpu ? (double)clock() / CLOCKS_PER_SEC : cvy_clock_s();
 }
 
+/* Writes a good deal more than the caches hold. */
+static void empty_caches(void)
+{
+    enum { BYTES = 320 << 20 };
+    static char *memory;
+    static int fill;
+    if (!memory && cvy_mem_alloc_pages(BYTES, &memory) != CVY_OK)
+        return;
+    memset(memory, ++fill, BYTES);
+}
+
 static double best_seconds(const struct options *o, const cvy_kernel_def *k, void *state, void *const *src, void *const *dst, void *scratch)
 {
     double best = 1e9, total = 0;
     for (int run = 0; run < 30 && (run < 4 || total < 1.0); run++) {
+        if (o->cold)
+            empty_caches();
         const double start = seconds(o);
         if (k->run(state, src, dst, scratch) != CVY_OK)
             return NAN;
@@ -323,7 +346,21 @@ static cvy_status run_node(const struct options *o, const cvy_node *node, struct
     return CVY_OK;
 }
 
-/* The layer between a trained variable as its source and a loss, so that every gradient is wanted. */
+/* The layers of a line's `op`, one behind the other, the options for the first; `add` adds another trained variable. */
+static cvy_status add_layers(cvy_graph *g, const struct line *line, const cvy_tree *options, cvy_value *other, cvy_value *source, cvy_value **out)
+{
+    char op[64], name[80];
+    int n = 0;
+    for (const char *at = line->op; sscanf(at, "%63s%n", op, &n) == 1; at += n) {
+        cvy_value *const src[] = {source, other};
+        snprintf(name, sizeof name, "layer_%s", op);
+        CVY_TRY(cvy_graph_layer(g, op, name, at == line->op ? options : NULL, src, strcmp(op, "add") == 0 ? 2 : 1, &source));
+    }
+    *out = source;
+    return CVY_OK;
+}
+
+/* The layers between a trained variable as their source and a loss, so that every gradient is wanted, fused as in a step. */
 static cvy_status build(cvy_vars *vars, cvy_pool *pool, cvy_dtype dtype, const struct line *line, cvy_graph **out)
 {
     cvy_shape src;
@@ -333,8 +370,8 @@ static cvy_status build(cvy_vars *vars, cvy_pool *pool, cvy_dtype dtype, const s
     snprintf(text, sizeof text, "{%s}", line->options ? line->options : "");
     CVY_TRY(cvy_tree_parse_text(pool, "options", text, strlen(text), &options));
     cvy_graph *g = NULL;
-    cvy_variable *x = NULL;
-    cvy_value *source = NULL, *output = NULL, *target = NULL, *loss = NULL;
+    cvy_variable *x = NULL, *residual = NULL;
+    cvy_value *source = NULL, *other = NULL, *output = NULL, *target = NULL, *loss = NULL;
     const cvy_graph_opts opts = {
         .name = "bench", .batch = cvy_batch_share(src.dim[0], 0, 1), .training = 1, .dtype = dtype, .seed = 1};
     const cvy_init init = {"constant", "value: 0", 1, 1};
@@ -342,13 +379,19 @@ static cvy_status build(cvy_vars *vars, cvy_pool *pool, cvy_dtype dtype, const s
     *out = g;
     CVY_TRY(cvy_vars_declare(vars, "x", CVY_ROLE_WEIGHT, dtype, &src, &init, &x));
     CVY_TRY(cvy_graph_read_variable(g, x, &source));
-    CVY_TRY(cvy_graph_layer(g, line->op, "layer", options, &source, 1, &output));
+    if (strstr(line->op, " add")) {
+        CVY_TRY(cvy_vars_declare(vars, "residual", CVY_ROLE_WEIGHT, dtype, &src, &init, &residual));
+        CVY_TRY(cvy_graph_read_variable(g, residual, &other));
+    }
+    CVY_TRY(add_layers(g, line, options, other, source, &output));
     const cvy_shape sample = cvy_shape_make(output->shape.ndim - 1, output->shape.dim + 1);
     CVY_TRY(cvy_graph_feed(g, "target", output->dtype, &sample, 0, &target));
     cvy_value *const pair[] = {output, target};
     CVY_TRY(cvy_graph_layer(g, "mse", "loss", NULL, pair, 2, &loss));
     cvy_gradients gradients;
-    return cvy_pass_autodiff(g, &loss, 1, NULL, NULL, &gradients);
+    CVY_TRY(cvy_pass_autodiff(g, &loss, 1, NULL, NULL, &gradients));
+    CVY_TRY(cvy_pass_fuse_relu(g));
+    return cvy_pass_fuse_batch_norm(g);
 }
 
 static cvy_status run_line(const struct options *o, const struct line *line)
@@ -419,6 +462,8 @@ int main(int argc, char **argv)
             o.dtype = strcmp(argv[++i], "bf16") == 0 ? CVY_DTYPE_BF16 : CVY_DTYPE_F32;
         else if (strcmp(argv[i], "--cpu") == 0)
             o.cpu = 1;
+        else if (strcmp(argv[i], "--cold") == 0)
+            o.cold = 1;
         else if (strcmp(argv[i], "--check") == 0)
             o.check = 1;
         else if (nwords < 8)

@@ -1,14 +1,16 @@
 /*
  * native_bn_train.c: bn_train and bn_train_grad on f32 and bf16: two walks over memory each way, the second while a
  * block of channels is still in the cache.
- * In the step: see op_bn_train.c. Bound by memory bandwidth.
+ * In the step: see op_bn_train.c. Bound by memory bandwidth: a
+ * result that the cache cannot hold is stored past it, without reading what was there.
  *
  * An item is a block of channels (with channels last: all of them) in one group of samples; it is cut into parts, runs
  * of samples. Where there are items enough for all threads, a part is an item and a thread walks it twice. Else all
  * parts are summed, then all are applied.
  *
  * A sample of an item is a plane of memory that repeats after `step` elements, the least multiple of both the block and
- * the lanes: `cols` columns of sixteen lanes, a channel to each lane. Blocks of up to sixteen have one column.
+ * the run of the loops: `cols` columns of runs. It is walked in tiles of some rows of `step` elements each. The second
+ * walk goes backwards: what the first one saw last is still near.
  */
 #include <math.h>
 #include <string.h>
@@ -17,14 +19,20 @@
 #include "kernel/native/native_simd.h"
 #include "op/op_batch_norm.h"
 
-enum { TILE_ROWS = 16, TILE_ELEMS = 4096 }; /* of a tile: at least so many rows, about so many elements */
+enum {
+    SUM_ROWS = 128,         /* of a tile that is summed */
+    APPLY_BYTES = 128 << 10, /* of one that is written: long, so that what is fetched ahead is used */
+    PAST_BYTES = 4 << 20,   /* results from this size on go past the cache */
+    LINE_BYTES = 64
+};
 
 struct bn_train {
     cvy_planes p;
     cvy_bn_groups groups;
     const cvy_bn_loops *loops;
     size_t bytes; /* of an element */
-    int64_t step, cols, rows; /* rows: of a tile, whose columns are walked one after the other */
+    int64_t step, cols;
+    int64_t sum_tile, apply_tile; /* elements */
     int threads, relu, scale_shift;
     int residual;  /* bn_train: its source 1 is one; bn_train_grad: the source that is bn_train's result, else 0 */
     int64_t items; /* groups.count * p.groups */
@@ -37,6 +45,7 @@ struct bn_train {
     const double *stats_in;
     double *stats;
     char *dst, *dres;
+    int past;
     cvy_bn_coef *coef; /* of each item and column; in scratch */
     cvy_bn_sums *sums; /* of each part and column; in scratch */
 };
@@ -68,29 +77,32 @@ static size_t slice_at(const struct bn_train *s, int64_t item, int64_t n)
     return (size_t)((n * s->pitch + item % s->p.groups) * plane_elems(s)) * s->bytes;
 }
 
-/* One column of one tile of a plane: `at` bytes into the plane lie `elems` elements up to its end. */
-struct column { int64_t col, elems; size_t at; };
-
-/* The columns of a plane, tile by tile, so that a tile stays in the cache; i counts them. 0 behind the last. */
-static int next_column(const struct bn_train *s, int64_t *i, struct column *out)
+/* The tile that begins at element `first` of a plane, as far as memory goes that is not in a slice. */
+static cvy_bn_tile tile_at(const struct bn_train *s, int64_t item, int64_t n, int64_t first, int64_t elems)
 {
-    const int64_t all = plane_elems(s);
-    for (;; (*i)++) {
-        const int64_t row = *i / s->cols * s->rows, col = *i % s->cols, first = row * s->step + col * CVY_BN_LANES;
-        const int64_t end = CVY_MIN((row + s->rows) * s->step, all);
-        if (row * s->step >= all)
-            return 0;
-        if (first >= end)
-            continue;
-        *out = (struct column){col, end - first, (size_t)first * s->bytes};
-        (*i)++;
-        return 1;
-    }
+    const size_t at = plane_at(s, item, n) + (size_t)first * s->bytes;
+    return (cvy_bn_tile){
+        .elems = CVY_MIN(elems, plane_elems(s) - first),
+        .step = s->step,
+        .pitch = s->step,
+        .x = s->x + at,
+        .other = s->other ? s->other + at : NULL,
+        .dres = s->dres ? s->dres + at : NULL,
+        .relu = s->relu,
+        .past = s->past,
+    };
 }
 
-static const void *place(const char *base, size_t at)
+/* Bytes to the same element in the slice. */
+static size_t far_at(const struct bn_train *s, int64_t item, int64_t n, int64_t first)
 {
-    return base ? base + at : NULL;
+    return slice_at(s, item, n) + (size_t)first * s->bytes;
+}
+
+/* Where the last tile of a plane begins that is written. */
+static int64_t last_tile(const struct bn_train *s)
+{
+    return CVY_MAX(0, plane_elems(s) - 1) / s->apply_tile * s->apply_tile;
 }
 
 /* The sums of channel `lane` of an item over its parts. */
@@ -99,9 +111,10 @@ static void total(const struct bn_train *s, int64_t item, int64_t lane, double o
     out[0] = out[1] = 0;
     for (int64_t part = item * s->parts; part < (item + 1) * s->parts; part++)
         for (int64_t l = lane; l < s->step; l += s->p.block) {
-            const cvy_bn_sums *sums = &s->sums[part * s->cols + l / CVY_BN_LANES];
-            out[0] += (*sums)[0][l % CVY_BN_LANES];
-            out[1] += (*sums)[1][l % CVY_BN_LANES];
+            const cvy_bn_sums *sums = &s->sums[part * s->cols + l / s->loops->run];
+            const int64_t at = cvy_bn_lane(s->loops, l % s->loops->run);
+            out[0] += (*sums)[0][at];
+            out[1] += (*sums)[1][at];
         }
 }
 
@@ -129,10 +142,11 @@ static double set_normaliser(const struct bn_train *s, int64_t item, int64_t lan
     const double variance = fmax(stats[stats_at(s, item, 1, c)] / n - mean * mean, 0);
     const double inv_std = 1 / sqrt(variance + s->eps);
     for (int64_t l = lane; l < s->step; l += s->p.block) {
-        cvy_bn_coef *coef = &s->coef[item * s->cols + l / CVY_BN_LANES];
-        coef->mean[l % CVY_BN_LANES] = (float)mean;
-        coef->factor[l % CVY_BN_LANES] = (float)(s->scale ? s->scale[c] * inv_std : inv_std);
-        coef->shift[l % CVY_BN_LANES] = s->shift ? s->shift[c] : 0;
+        cvy_bn_coef *coef = &s->coef[item * s->cols + l / s->loops->run];
+        const int64_t at = cvy_bn_lane(s->loops, l % s->loops->run);
+        coef->mean[at] = (float)mean;
+        coef->factor[at] = (float)(s->scale ? s->scale[c] * inv_std : inv_std);
+        coef->shift[at] = s->shift ? s->shift[c] : 0;
     }
     return inv_std;
 }
@@ -151,15 +165,15 @@ static void clear_coef(const struct bn_train *s, int64_t item)
 
 static void sum_part(const struct bn_train *s, int64_t part)
 {
-    int64_t first, last;
-    struct column c;
-    part_samples(s, part, &first, &last);
+    const int64_t item = part / s->parts;
+    int64_t begin, end;
+    part_samples(s, part, &begin, &end);
     clear_sums(s, part);
-    for (int64_t n = first; n < last; n++) {
-        const size_t plane = plane_at(s, part / s->parts, n);
-        for (int64_t i = 0; next_column(s, &i, &c);)
-            s->loops->sums(s->x + plane + c.at, c.elems, s->step, s->sums[part * s->cols + c.col]);
-    }
+    for (int64_t n = begin; n < end; n++)
+        for (int64_t first = 0; first < plane_elems(s); first += s->sum_tile) {
+            const cvy_bn_tile t = tile_at(s, item, n, first, s->sum_tile);
+            s->loops->sums(&t, &s->sums[part * s->cols]);
+        }
 }
 
 static void settle(const struct bn_train *s, int64_t item)
@@ -179,14 +193,14 @@ static void settle(const struct bn_train *s, int64_t item)
 
 static void apply_part(const struct bn_train *s, int64_t part)
 {
-    const cvy_bn_coef *coef = &s->coef[part / s->parts * s->cols];
-    int64_t first, last;
-    struct column c;
-    part_samples(s, part, &first, &last);
-    for (int64_t n = first; n < last; n++)
-        for (int64_t i = 0; next_column(s, &i, &c);) {
-            const size_t at = plane_at(s, part / s->parts, n) + c.at, to = slice_at(s, part / s->parts, n) + c.at;
-            s->loops->apply(s->x + at, place(s->other, at), &coef[c.col], s->relu, c.elems, s->step, s->dst + to);
+    const int64_t item = part / s->parts;
+    int64_t begin, end;
+    part_samples(s, part, &begin, &end);
+    for (int64_t n = end - 1; n >= begin; n--)
+        for (int64_t first = last_tile(s); first >= 0; first -= s->apply_tile) {
+            cvy_bn_tile t = tile_at(s, item, n, first, s->apply_tile);
+            t.dst = s->dst + far_at(s, item, n, first);
+            s->loops->apply(&t, &s->coef[item * s->cols]);
         }
 }
 
@@ -205,15 +219,14 @@ static void prepare_grad(const struct bn_train *s, int64_t item)
 static void grad_sum_part(const struct bn_train *s, int64_t part)
 {
     const int64_t item = part / s->parts;
-    int64_t first, last;
-    struct column c;
-    part_samples(s, part, &first, &last);
+    int64_t begin, end;
+    part_samples(s, part, &begin, &end);
     clear_sums(s, part);
-    for (int64_t n = first; n < last; n++)
-        for (int64_t i = 0; next_column(s, &i, &c);) {
-            const size_t at = plane_at(s, item, n) + c.at;
-            s->loops->grad_sums(s->x + at, s->ddst + slice_at(s, item, n) + c.at, place(s->other, at), &s->coef[item * s->cols + c.col], s->relu,
-                                c.elems, s->step, s->dres ? s->dres + at : NULL, s->sums[part * s->cols + c.col]);
+    for (int64_t n = begin; n < end; n++)
+        for (int64_t first = 0; first < plane_elems(s); first += s->sum_tile) {
+            cvy_bn_tile t = tile_at(s, item, n, first, s->sum_tile);
+            t.ddst = s->ddst + far_at(s, item, n, first);
+            s->loops->grad_sums(&t, &s->coef[item * s->cols], &s->sums[part * s->cols]);
         }
 }
 
@@ -232,9 +245,10 @@ static void grad_settle(const struct bn_train *s, int64_t item)
         const double factor = s->scale ? s->scale[c] * inv_std : inv_std,
                      slope = -factor * inv_std * inv_std * sums[1] / n;
         for (int64_t l = lane; l < s->step; l += s->p.block) {
-            cvy_bn_coef *coef = &s->coef[item * s->cols + l / CVY_BN_LANES];
-            coef->slope[l % CVY_BN_LANES] = (float)slope;
-            coef->offset[l % CVY_BN_LANES] = (float)(-factor * sums[0] / n - slope * mean);
+            cvy_bn_coef *coef = &s->coef[item * s->cols + l / s->loops->run];
+            const int64_t at = cvy_bn_lane(s->loops, l % s->loops->run);
+            coef->slope[at] = (float)slope;
+            coef->offset[at] = (float)(-factor * sums[0] / n - slope * mean);
         }
         s->stats[stats_at(s, item, 0, c)] = sums[0];
         s->stats[stats_at(s, item, 1, c)] = sums[1] * inv_std;
@@ -243,15 +257,16 @@ static void grad_settle(const struct bn_train *s, int64_t item)
 
 static void grad_apply_part(const struct bn_train *s, int64_t part)
 {
-    const cvy_bn_coef *coef = &s->coef[part / s->parts * s->cols];
-    int64_t first, last;
-    struct column c;
-    part_samples(s, part, &first, &last);
-    for (int64_t n = first; n < last; n++)
-        for (int64_t i = 0; next_column(s, &i, &c);) {
-            const size_t at = plane_at(s, part / s->parts, n) + c.at;
-            const char *d = s->dres ? s->dres + at : s->ddst + slice_at(s, part / s->parts, n) + c.at;
-            s->loops->grad_apply(s->x + at, d, &coef[c.col], s->relu && !s->dres, c.elems, s->step, s->dst + at);
+    const int64_t item = part / s->parts;
+    int64_t begin, end;
+    part_samples(s, part, &begin, &end);
+    for (int64_t n = end - 1; n >= begin; n--)
+        for (int64_t first = last_tile(s); first >= 0; first -= s->apply_tile) {
+            cvy_bn_tile t = tile_at(s, item, n, first, s->apply_tile);
+            t.ddst = s->dres ? t.dres : s->ddst + far_at(s, item, n, first);
+            t.dst = s->dst + plane_at(s, item, n) + (size_t)first * s->bytes;
+            t.relu = s->relu && !s->dres;
+            s->loops->grad_apply(&t, &s->coef[item * s->cols]);
         }
 }
 
@@ -300,9 +315,18 @@ static void grad_apply_parts(int64_t first, int64_t end, void *arg)
         grad_apply_part(arg, part);
 }
 
+/* Whether the result goes past the cache: it is large, in no source's memory, and all of its rows begin at whole lines. */
+static int goes_past(const struct bn_train *s)
+{
+    const size_t plane = (size_t)plane_elems(s) * s->bytes, planes = (size_t)(s->p.n * s->p.groups);
+    return plane * planes >= PAST_BYTES && plane % LINE_BYTES == 0 && (uintptr_t)s->dst % LINE_BYTES == 0 &&
+           s->dst != s->x && s->dst != s->other && s->dst != s->ddst && s->dst != s->dres;
+}
+
 /* Scratch: coefficients, sums, and for the gradient its totals [G, 2, C]. */
 static void place_scratch(struct bn_train *s, void *scratch)
 {
+    s->past = goes_past(s);
     s->coef = scratch;
     s->sums = (cvy_bn_sums *)(s->coef + s->items * s->cols);
 }
@@ -372,12 +396,17 @@ static cvy_status grad_run(void *state, void *const *src, void *const *dst, void
 /* ---- offers ---- */
 
 /* Elements after which a plane's channels and lanes repeat. */
-static int64_t step_of(const cvy_planes *p)
+static int64_t step_of(const cvy_planes *p, int64_t run)
 {
-    int64_t step = CVY_BN_LANES;
+    int64_t step = run;
     while (step % p->block != 0)
-        step += CVY_BN_LANES;
+        step += run;
     return step;
+}
+
+static const cvy_bn_loops *loops_of(const cvy_node *node)
+{
+    return &cvy_simd_find(CVY_BN_RUN_F32)->bn[node->src[0]->dtype == CVY_DTYPE_BF16];
 }
 
 static int64_t count_items(const cvy_kernel_ask *ask, const cvy_planes *p)
@@ -397,13 +426,13 @@ static cvy_status offer(cvy_kernel_ask *ask, int other, unsigned activations)
 {
     const cvy_node *node = ask->node;
     CVY_TRY(cvy_native_f32_or_bf16(node));
-    if (!cvy_simd_find(CVY_BN_LANES))
+    if (!cvy_simd_find(CVY_BN_RUN_F32))
         return cvy_error_set(CVY_NOT_APPLICABLE, "the compiler has no vectors");
     cvy_layout layout = cvy_native_activation(ask, 0);
     if (other && cvy_layout_is_plain(&layout))
         layout = cvy_native_activation(ask, other);
     const cvy_planes p = cvy_planes_make(&node->src[0]->shape, &layout);
-    const int64_t cols = step_of(&p) / CVY_BN_LANES;
+    const int64_t run = loops_of(node)->run, cols = step_of(&p, run) / run;
     for (int i = 0; i < node->nsrc; i++)
         ask->src[i] = activations >> i & 1 ? layout : cvy_layout_plain();
     ask->dst[0] = layout;
@@ -438,11 +467,12 @@ static cvy_status create(const cvy_kernel_ask *ask, int residual, const cvy_layo
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     s->p = cvy_planes_make(&ask->node->src[0]->shape, &ask->src[0]);
     s->groups = cvy_bn_groups_make(ask->node->graph);
-    s->loops = &cvy_simd_find(CVY_BN_LANES)->bn[ask->node->src[0]->dtype == CVY_DTYPE_BF16];
+    s->loops = loops_of(ask->node);
     s->bytes = cvy_dtype_bytes(ask->node->src[0]->dtype);
-    s->step = step_of(&s->p);
-    s->cols = s->step / CVY_BN_LANES;
-    s->rows = s->cols == 1 ? CVY_MAX(1, s->p.positions) : CVY_MAX(TILE_ROWS, TILE_ELEMS / s->step);
+    s->step = step_of(&s->p, s->loops->run);
+    s->cols = s->step / s->loops->run;
+    s->sum_tile = SUM_ROWS * s->step;
+    s->apply_tile = CVY_MAX(1, APPLY_BYTES / (s->step * (int64_t)s->bytes)) * s->step;
     s->threads = ask->threads;
     s->relu = o->relu;
     s->scale_shift = o->scale_shift;

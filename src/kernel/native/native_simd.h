@@ -18,6 +18,7 @@ typedef struct cvy_simd {
 } cvy_simd;
 
 /* NULL where the build or the CPU has no such vectors. */
+const cvy_simd *cvy_simd_avx512_bf16(void);
 const cvy_simd *cvy_simd_avx512(void);
 const cvy_simd *cvy_simd_avx2(void);
 const cvy_simd *cvy_simd_plain(void);

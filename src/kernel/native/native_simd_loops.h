@@ -1,6 +1,6 @@
 /*
  * native_simd_loops.h: vectors of LANES floats and what the loops do with them, and the table of the loops. The
- * including file defines LANES and TARGET, the attribute of every function.
+ * including file defines LANES and TARGET, the attribute of every function, and ROUNDS_BF16 where an instruction does.
  */
 #if LANES > 4
 #include <immintrin.h>
@@ -73,11 +73,6 @@ LEAF int64_t offset_as(const int half, int64_t i)
     return i * (half ? 2 : 4);
 }
 
-LEAF float get_as(const int half, const void *p, int64_t i)
-{
-    return half ? cvy_bf16_get(((const cvy_bf16 *)p)[i]) : ((const float *)p)[i];
-}
-
 LEAF vec load_as(const int half, const void *p, int64_t i)
 {
     if (!half)
@@ -92,23 +87,6 @@ LEAF vec load_as(const int half, const void *p, int64_t i)
 #endif
 }
 
-/* As many as a dvec holds. */
-LEAF dvec load_doubles_as(const int half, const void *p, int64_t i)
-{
-    if (!half)
-        return load_doubles((const float *)p + i);
-    const cvy_bf16 *at = (const cvy_bf16 *)p + i;
-#if LANES == 16
-    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)at));
-    return (dvec)_mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
-#elif LANES == 8
-    const __m128i wide = _mm_cvtepu16_epi32(_mm_loadl_epi64((const void *)at));
-    return (dvec)_mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(wide, 16)));
-#else
-    return (dvec){cvy_bf16_get(at[0]), cvy_bf16_get(at[1])};
-#endif
-}
-
 /* Rounded as cvy_bf16_of does. */
 LEAF void store_as(const int half, void *p, int64_t i, vec v)
 {
@@ -117,6 +95,9 @@ LEAF void store_as(const int half, void *p, int64_t i, vec v)
         return;
     }
     cvy_bf16 *at = (cvy_bf16 *)p + i;
+#ifdef ROUNDS_BF16
+    _mm256_storeu_si256((void *)at, (__m256i)_mm512_cvtneps_pbh(v));
+#else
     const uvec bits = (uvec)v, rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     const ivec r = choose_int(v == v, (ivec)rounded, (ivec)(bits >> 16 | 0x40));
 #if LANES == 16
@@ -128,6 +109,55 @@ LEAF void store_as(const int half, void *p, int64_t i, vec v)
     for (int l = 0; l < LANES; l++)
         at[l] = (cvy_bf16)r[l];
 #endif
+#endif
+}
+
+typedef uint32_t memory_uvec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+/* Twice as many elements of bf16 as a vec holds, the even and the odd ones: half the work of load_as. */
+LEAF void load_even_odd(const cvy_bf16 *p, vec *even, vec *odd)
+{
+    const uvec pairs = *(const memory_uvec *)(const void *)p;
+    *even = (vec)(pairs << 16);
+    *odd = (vec)(pairs & 0xffff0000u);
+}
+
+/* v, whose upper half is the bf16 nearest to it, as cvy_bf16_of rounds. */
+LEAF uvec rounded_up(vec v)
+{
+    const uvec bits = (uvec)v;
+    return (uvec)choose_int(v == v, (ivec)(bits + 0x7fff + (bits >> 16 & 1)), (ivec)(bits | 0x400000));
+}
+
+/* What load_even_odd took apart. exact: both are bf16 already. */
+LEAF uvec merge_even_odd(const int exact, vec even, vec odd)
+{
+#ifdef ROUNDS_BF16
+    /* The even ones lie in the lower half. */
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4,
+                                           19, 3, 18, 2, 17, 1, 16, 0);
+    if (!exact)
+        return (uvec)_mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
+#endif
+    return exact ? (uvec)even >> 16 | (uvec)odd : rounded_up(even) >> 16 | (rounded_up(odd) & 0xffff0000u);
+}
+
+/* past: past the cache, without reading what was there; the place must be aligned to the vector. */
+LEAF void store_words(const int past, void *p, uvec v)
+{
+#if LANES == 16
+    if (past) {
+        _mm512_stream_si512(p, (__m512i)v);
+        return;
+    }
+#elif LANES == 8
+    if (past) {
+        _mm256_stream_si256(p, (__m256i)v);
+        return;
+    }
+#endif
+    (void)past;
+    *(memory_uvec *)p = v;
 }
 
 LEAF ivec load_bytes(const uint8_t *p)
@@ -160,8 +190,8 @@ LEAF void store_bytes(uint8_t *p, ivec v)
 
 static const cvy_simd simd = {
     .lanes = LANES,
-    .bn = {{bn_sums_f32, bn_apply_f32, bn_grad_sums_f32, bn_grad_apply_f32},
-           {bn_sums_bf16, bn_apply_bf16, bn_grad_sums_bf16, bn_grad_apply_bf16}},
+    .bn = {{bn_sums_f32, bn_apply_f32, bn_grad_sums_f32, bn_grad_apply_f32, CVY_BN_RUN_F32, LANES},
+           {bn_sums_bf16, bn_apply_bf16, bn_grad_sums_bf16, bn_grad_apply_bf16, CVY_BN_RUN_BF16, LANES}},
     .max_pool_range = {max_pool_f32, max_pool_bf16},
     .max_pool_grad_range = {max_pool_grad_f32, max_pool_grad_bf16},
 };
