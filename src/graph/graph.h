@@ -76,6 +76,9 @@ typedef struct cvy_variable {
     const struct cvy_variable *of;     /* STATE: the weight that it belongs to */
     void *data;                        /* NULL until cvy_vars_allocate; page memory; in `layout` */
     size_t bytes;                      /* of data, padding included */
+    int keeps_rounded;                 /* a plan reads a copy in bf16 that lies in `layout` too: it is kept from step to step */
+    void *rounded;                     /* that copy; NULL until cvy_vars_allocate */
+    uint64_t written, rounded_of;      /* how often data was written; which of these the copy was made of, 0: none. Equal: the copy is fresh */
     int index;                         /* in its cvy_vars */
 } cvy_variable;
 
@@ -92,6 +95,9 @@ cvy_variable *cvy_vars_find(const cvy_vars *vars, const char *name);
 /* Finds by name (shape, dtype and role must agree: CVY_E_SHAPE names both) or makes. Texts are copied. */
 cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy_dtype dtype, const cvy_shape *shape, const cvy_init *init,
                             cvy_variable **out);
+/* Tensor memory of a variable in its layout, padding and copy included; 0 where the layout does not fit. */
+size_t cvy_variable_bytes(const cvy_variable *v);
+size_t cvy_variable_rounded_bytes(const cvy_variable *v);   /* of the copy alone */
 /* Copies to and from plain layout, row-major, of the variable's dtype. */
 cvy_status cvy_variable_read(const cvy_variable *v, void *plain_out);
 cvy_status cvy_variable_write(cvy_variable *v, const void *plain);

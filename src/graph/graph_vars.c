@@ -21,8 +21,10 @@ void cvy_vars_destroy(cvy_vars **vars)
 {
     if (!*vars)
         return;
-    for (int i = 0; i < (*vars)->count; i++)
+    for (int i = 0; i < (*vars)->count; i++) {
         cvy_mem_free_pages(&(*vars)->at[i]->data, (*vars)->at[i]->bytes);
+        cvy_mem_free_pages(&(*vars)->at[i]->rounded, cvy_variable_rounded_bytes((*vars)->at[i]));
+    }
     cvy_mem_free(&(*vars)->at);
     cvy_index_free(&(*vars)->place);
     cvy_pool_destroy(&(*vars)->pool);
@@ -49,7 +51,7 @@ cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy
     CVY_TRY(cvy_mem_reserve(&vars->at, &vars->room, vars->count, sizeof *vars->at));
     CVY_TRY(cvy_pool_alloc(vars->pool, sizeof *v, &v));
     CVY_TRY(cvy_pool_strdup(vars->pool, name, &v->name));
-    *v = (cvy_variable){.name = v->name, .role = role, .dtype = dtype, .shape = *shape, .lr_mult = 1, .decay_mult = 1, .index = vars->count};
+    *v = (cvy_variable){.name = v->name, .role = role, .dtype = dtype, .shape = *shape, .lr_mult = 1, .decay_mult = 1, .written = 1, .index = vars->count};
     if (init) {
         char *method = NULL, *options = NULL;
         CVY_TRY(cvy_pool_strdup(vars->pool, init->method, &method));
@@ -61,6 +63,20 @@ cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy
     vars->at[vars->count++] = v;
     *out = v;
     return CVY_OK;
+}
+
+size_t cvy_variable_rounded_bytes(const cvy_variable *v)
+{
+    cvy_blocking b;
+    return v->keeps_rounded && cvy_blocking_make(&v->layout, &v->shape, &b) == CVY_OK ? (size_t)b.elems * cvy_dtype_bytes(CVY_DTYPE_BF16) : 0;
+}
+
+size_t cvy_variable_bytes(const cvy_variable *v)
+{
+    cvy_blocking b;
+    if (cvy_blocking_make(&v->layout, &v->shape, &b) != CVY_OK)
+        return 0;
+    return (size_t)b.elems * cvy_dtype_bytes(v->dtype) + cvy_variable_rounded_bytes(v);
 }
 
 /* Where a layout puts an element: the sum of one offset for each dimension, from tables that lie one behind the other. */
@@ -140,10 +156,12 @@ cvy_status cvy_variable_read(const cvy_variable *v, void *plain_out)
 
 cvy_status cvy_variable_write(cvy_variable *v, const void *plain)
 {
+    v->written++;
     return copy_plain(v, 0, cvy_shape_elems(&v->shape), (char *)(uintptr_t)plain, 0);
 }
 
 cvy_status cvy_variable_write_part(cvy_variable *v, int64_t first, int64_t n, const void *plain)
 {
+    v->written++;
     return copy_plain(v, first, n, (char *)(uintptr_t)plain, 0);
 }

@@ -19,7 +19,8 @@ struct row {                           /* a layer, or what belongs to none */
     const cvy_value *output;           /* of its last forward node; NULL: none */
     int place, multiplies;             /* in the network, 2 x its layer; a convolution or fully connected layer */
     double ms[NPART], flop[NPART], bytes[NPART];
-    const char *kernel[NPART];         /* of the first instruction of the part */
+    const char *kernel[NPART];         /* of the longest instruction of the part */
+    double longest_ms[NPART];
 };
 
 struct table {
@@ -158,11 +159,16 @@ static cvy_status add_instr(struct table *t, int i)
     const int part = part_of(plan, instr), computes = instr->kind == CVY_CALL_KERNEL || instr->kind == CVY_CALL_REFERENCE;
     const char *op = NULL, *name = name_of(plan, instr, &op);
     struct row *r = NULL;
+    if (!cvy_instr_runs(instr))        /* a copy that the last step's update has left fresh */
+        return CVY_OK;
     CVY_TRY(row_for(t, name, op, &r));
     r->ms[part] += t->instr_ms[i];
     r->flop[part] += computes ? (double)cvy_node_cost(node).flop : 0;
     r->bytes[part] += bytes_of(plan, instr);
-    r->kernel[part] = r->kernel[part] ? r->kernel[part] : kernel_of(instr);
+    if (!r->kernel[part] || t->instr_ms[i] > r->longest_ms[part]) {
+        r->kernel[part] = kernel_of(instr);
+        r->longest_ms[part] = t->instr_ms[i];
+    }
     if (node && part == FORWARD) {
         r->multiplies |= cvy_node_multiplies(node);
         if (!r->output || cvy_shape_elems(&node->dst[0]->shape) > cvy_shape_elems(&r->output->shape)) /* of batch norm not its statistics */

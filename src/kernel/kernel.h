@@ -35,6 +35,7 @@ typedef struct cvy_kernel_ask {
     size_t scratch_bytes;            /* out: of this call's scratch, 64-byte aligned, arena memory */
     int inplace[CVY_NODE_DST_MAX]; /* out: 1 + index of the source whose memory dst[i] may take over if that source ends
                                       here; 0: none */
+    int rounds; /* in, at create only: see the kernel's `rounds` */
 } cvy_kernel_ask;
 
 typedef struct cvy_kernel_def {
@@ -44,6 +45,9 @@ typedef struct cvy_kernel_def {
     /* Bit i: source i, destination i may lie as a slice of the channels of another tensor (cvy_layout_slice). An offer
      * never sees that: it is settled behind the choice of kernels, and `create` finds it in the ask's layouts. */
     unsigned slice_src, slice_dst;
+    /* Set for an update that, where the ask says so at create, writes what it assigns to dst[0] once more behind the
+     * node's destinations, rounded to bf16, element for element as they lie: the copy that the next step reads. */
+    int rounds;
     /* CVY_OK: offered, ask's out fields set. CVY_NOT_APPLICABLE: declined, the reason set by cvy_error_set (a sentence
      * for `convoy plan --explain`). */
     cvy_status (*offer)(cvy_kernel_ask *ask);

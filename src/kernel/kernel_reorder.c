@@ -18,7 +18,7 @@ struct cvy_reorder {
     size_t elem_bytes; /* of the target */
     cvy_dtype from_dtype, to_dtype;
     int threads, ndim;
-    int same;                      /* equal layouts and dtypes: a copy */
+    int same, rounds;              /* equal layouts, and dtypes: a copy; from f32 to bf16: element by element */
     int64_t elems, to_elems, rows; /* logical, of the target with padding, product of all dimensions but the last */
     int64_t dim[CVY_NDIM_MAX];
     int64_t *from[CVY_NDIM_MAX], *to[CVY_NDIM_MAX];
@@ -66,13 +66,14 @@ cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_lie *from, const
     for (int d = 0; d + 1 < s->ndim; d++)
         r->rows *= s->dim[d];
     r->same = from->dtype == to->dtype && cvy_layout_equal(&from->layout, &to->layout);
-    if (r->same) {
+    r->rounds = cvy_layout_equal(&from->layout, &to->layout) && from->dtype == CVY_DTYPE_F32 && to->dtype == CVY_DTYPE_BF16;
+    if (r->same || r->rounds) {
         cvy_blocking b;
         CVY_TRY_OUT(cvy_blocking_make(&to->layout, s, &b));
         r->to_elems = b.elems;
     }
 #if CVY_HAVE_ONEDNN
-    if (!r->same && r->elems > 0) {
+    if (!r->same && !r->rounds && r->elems > 0) {
         status = cvy_onednn_reorder(s, from, to, threads, &r->call);
         if (status < 0)
             goto out;
@@ -83,7 +84,7 @@ cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_lie *from, const
         return CVY_OK;
     }
 #endif
-    if (!r->same) {
+    if (!r->same && !r->rounds) {
         int64_t from_elems;
         CVY_TRY_OUT(make_tables(&from->layout, s, r->from, &from_elems));
         CVY_TRY_OUT(make_tables(&to->layout, s, r->to, &r->to_elems));
@@ -140,6 +141,16 @@ static void copy_bytes(int64_t first, int64_t end, void *arg)
     memcpy(r->dst + first, r->src + first, (size_t)(end - first));
 }
 
+/* As the optimisers round that keep such a copy, to the bit. */
+static void round_elems(int64_t first, int64_t end, void *arg)
+{
+    const cvy_reorder *r = arg;
+    const float *src = (const float *)(const void *)r->src;
+    cvy_bf16 *dst = (cvy_bf16 *)(void *)r->dst;
+    for (int64_t i = first; i < end; i++)
+        dst[i] = cvy_bf16_of(src[i]);
+}
+
 void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
 {
 #if CVY_HAVE_ONEDNN
@@ -153,6 +164,10 @@ void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
     r->dst = dst;
     if (r->same) {
         cvy_parallel_for(r->threads, r->to_elems * (int64_t)r->elem_bytes, 1 << 18, copy_bytes, r);
+        return;
+    }
+    if (r->rounds) {
+        cvy_parallel_for(r->threads, r->to_elems, 1 << 16, round_elems, r);
         return;
     }
     if (r->to_elems != r->elems)

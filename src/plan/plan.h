@@ -35,6 +35,7 @@ typedef struct cvy_loc {               /* a value in one layout and dtype */
     cvy_layout layout;
     int home;                          /* the layout in which its producer (or the outside) leaves it */
     int once;                          /* of a variable, another dtype: made at the head of the step for all micro-batches */
+    int kept;                          /* and lies as the variable does: kept with it, made only where it is stale */
     int view_of;                       /* index of the loc whose memory it is, -1: its own */
     size_t view_at;                    /* bytes behind the start of that loc: a slice of its channels */
     int64_t elems;                     /* with padding */
@@ -92,7 +93,7 @@ cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit
 /* The same with a kernel for each node by index, NULL where the order of preference decides; opts->choices is not looked at. */
 cvy_status cvy_unit_select(cvy_graph *graph, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick, cvy_unit **out);
 void cvy_unit_destroy(cvy_unit **unit);
-typedef enum { CVY_REGION_ARENA, CVY_REGION_VARIABLE, CVY_REGION_FEED, CVY_REGION_STEP } cvy_region;
+typedef enum { CVY_REGION_ARENA, CVY_REGION_VARIABLE, CVY_REGION_ROUNDED, CVY_REGION_FEED, CVY_REGION_STEP } cvy_region;
 
 typedef struct cvy_buffer {
     cvy_region region;                 /* STEP: accumulators and what is shared by micro-batches; whole step, head of the arena */
@@ -118,9 +119,17 @@ typedef struct cvy_instr {
     cvy_call_kind kind;
     const cvy_call *call;              /* NULL for ACCUMULATE and ZERO */
     int micro;
+    cvy_variable *weight;              /* that it writes, or whose copy in bf16 it makes: NULL mostly */
+    int rounds;                        /* it leaves that copy fresh */
     int src_buffer[CVY_NODE_SRC_MAX], dst_buffer[CVY_NODE_DST_MAX], scratch_buffer;
     int nsrc, ndst;
 } cvy_instr;
+
+/* 0: it makes a copy that is kept from step to step and that is fresh. */
+static inline int cvy_instr_runs(const cvy_instr *instr)
+{
+    return instr->kind != CVY_CALL_REORDER || !instr->weight || instr->weight->rounded_of != instr->weight->written;
+}
 
 typedef struct cvy_plan_feed {
     const char *name;

@@ -181,6 +181,19 @@ static void *bucket_state(cvy_plan *plan, const cvy_call *call)
     return options->bucket < plan->nbucket ? &plan->bucket[options->bucket] : NULL;
 }
 
+/* Which weight an instruction writes, and whether the copy in bf16 that is kept beside it follows. */
+static void bind_weight(const cvy_plan *plan, cvy_instr *instr)
+{
+    for (int i = 0; i < instr->ndst; i++) {
+        const cvy_buffer *b = instr->dst_buffer[i] >= 0 ? &plan->buffer[instr->dst_buffer[i]] : NULL;
+        if (!b || (b->region != CVY_REGION_ROUNDED && b->region != CVY_REGION_VARIABLE))
+            continue;
+        if (b->region == CVY_REGION_ROUNDED || b->value->variable->role == CVY_ROLE_WEIGHT)
+            instr->weight = b->value->variable;
+        instr->rounds |= b->region == CVY_REGION_ROUNDED;
+    }
+}
+
 static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
     cvy_call *call = (cvy_call *)(uintptr_t)instr->call;      /* the plan owns its units' states while it binds */
@@ -190,6 +203,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
         instr->src[i] = instr->src_buffer[i] >= 0 ? plan->buffer[instr->src_buffer[i]].data : NULL;
     for (int i = 0; i < instr->ndst; i++)
         instr->dst[i] = instr->dst_buffer[i] >= 0 ? plan->buffer[instr->dst_buffer[i]].data : NULL;
+    bind_weight(plan, instr);
     instr->scratch = instr->scratch_buffer >= 0 ? plan->buffer[instr->scratch_buffer].data : NULL;
     instr->state = call ? call->state : NULL;
     switch (instr->kind) {
@@ -241,6 +255,10 @@ static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
         switch (root->region) {
         case CVY_REGION_ARENA:
         case CVY_REGION_STEP: b->data = arena + root->offset; break;
+        case CVY_REGION_ROUNDED:
+            b->data = root->value->variable->rounded;
+            CVY_CHECK(b->data, CVY_E_INTERNAL, "the copy of variable %s has no memory", root->value->variable->name);
+            break;
         case CVY_REGION_FEED: b->data = (char *)plan->feed[root->feed].data + root->offset; break;
         case CVY_REGION_VARIABLE:
             b->data = root->value->variable->data;

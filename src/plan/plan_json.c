@@ -29,10 +29,7 @@ static void add_memory(const cvy_plan *plan, cvy_json *json)
     const cvy_vars *vars = plan->unit[0]->graph->vars;
     size_t weights = 0, states = 0;
     for (int i = 0; i < vars->count; i++) {
-        cvy_blocking b;
-        if (cvy_blocking_make(&vars->at[i]->layout, &vars->at[i]->shape, &b) != CVY_OK)
-            continue;
-        *(vars->at[i]->role == CVY_ROLE_STATE ? &states : &weights) += (size_t)b.elems * cvy_dtype_bytes(vars->at[i]->dtype);
+        *(vars->at[i]->role == CVY_ROLE_STATE ? &states : &weights) += cvy_variable_bytes(vars->at[i]);
     }
     cvy_json_open(json, "memory", '{');
     cvy_json_int(json, "arena_bytes", (int64_t)plan->arena_bytes);

@@ -147,7 +147,7 @@ static void place(cvy_meter *m, const cvy_unit *u, const cvy_call *call, void **
         if (call->dst[i] < 0)
             continue;
         const cvy_loc *loc = &u->loc[call->dst[i]];
-        void *at = assigned_place(u, call, loc->value, src);
+        void *at = loc->dtype == loc->value->dtype ? assigned_place(u, call, loc->value, src) : NULL;
         dst[i] = at ? at : carve(&m->destination, loc->bytes);
     }
 }

@@ -89,6 +89,10 @@ static cvy_status buffer_for(struct schedule *s, int m, int loc, int *out)
         *known = cvy_index_find(&s->step_buffer, v->name);
     } else if (l->once) {
         *known = find_once(s, m, l);
+        if (l->kept) {
+            b.region = CVY_REGION_ROUNDED;
+            v->variable->keeps_rounded = 1;
+        }
     }
     if (*known < 0) {
         CVY_TRY(new_buffer(plan, &b, known));

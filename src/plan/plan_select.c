@@ -118,6 +118,7 @@ static cvy_status source_loc(cvy_unit *u, cvy_value *v, const cvy_lie *wanted, c
     int made = -1;
     CVY_TRY(new_loc(u, v, wanted, 0, -1, &made));
     u->loc[made].once = v->kind == CVY_VALUE_VARIABLE && wanted->dtype != v->dtype;
+    u->loc[made].kept = u->loc[made].once && wanted->dtype == CVY_DTYPE_BF16 && cvy_layout_equal(&u->loc[home].layout, &wanted->layout);
     CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, u->loc[made].once ? CVY_PHASE_PREPARE : phase, &call));
     call->src[0] = home;
     call->dst[0] = made;
@@ -170,6 +171,21 @@ static cvy_status choose(cvy_unit *u, const cvy_node *node, const cvy_plan_opts 
     return cvy_offers_ask(u->offers, *signature_out, &cvy_kernel_plain, &ask, out);
 }
 
+/* An update that can do so writes the copy in bf16 that forward reads, too, where one is kept: the next step need not make it. */
+static void round_update(const cvy_unit *u, cvy_call *call)
+{
+    const cvy_node *node = call->node;
+    if (!call->kernel || !call->kernel->rounds || node->src[0]->variable != node->dst[0]->variable)
+        return;
+    int copy = u->newest[node->src[0]->index];
+    while (copy >= 0 && !u->loc[copy].kept)
+        copy = u->loc[copy].before;
+    if (copy < 0)
+        return;
+    call->ask.rounds = 1;
+    call->dst[call->ndst++] = copy;
+}
+
 /* Sources first (reorders come before the call), then the call, then reorders of destinations that must lie otherwise. */
 static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick)
 {
@@ -210,6 +226,7 @@ static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_
         reorder->src[0] = made;
         reorder->nsrc = reorder->ndst = 1;
     }
+    round_update(u, &u->call[me]);
     return CVY_OK;
 }
 

@@ -78,10 +78,12 @@ static cvy_status price_by_key(struct tuner *t, cvy_unit *u, cvy_call *call, dou
     return status;
 }
 
-/* 0 for what takes no time or is not this machine's: views, communication. */
+/* 0 for what takes no time or is not this machine's: views, communication, copies that are kept from step to step. */
 static cvy_status price_call(struct tuner *t, cvy_unit *u, cvy_call *call, double hopeless_ms, double *ms_out)
 {
     *ms_out = 0;
+    if (call->kind == CVY_CALL_REORDER && u->loc[call->dst[0]].kept)
+        return CVY_OK;
     if (call->kind == CVY_CALL_REORDER)
         return price_by_key(t, u, call, hopeless_ms, ms_out);
     if (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE)

@@ -25,6 +25,21 @@ static int is_comm(cvy_call_kind kind)
     return kind == CVY_CALL_ALLREDUCE || kind == CVY_CALL_REDUCE_START || kind == CVY_CALL_REDUCE_WAIT;
 }
 
+/* What writes a weight makes the copy that is kept of it stale, unless it writes that too; and one that is fresh is not made again. The weight
+ * counts as written before it is, so that after a fault in the middle nobody reads a copy of something else. */
+static cvy_status run_instr(const cvy_instr *instr)
+{
+    cvy_variable *weight = instr->weight;
+    if (!cvy_instr_runs(instr))
+        return CVY_OK;
+    if (weight && instr->kind != CVY_CALL_REORDER)
+        weight->written++;
+    const cvy_status status = instr->run(instr->state, instr->src, instr->dst, instr->scratch);
+    if (status == CVY_OK && instr->rounds)
+        weight->rounded_of = weight->written;
+    return status;
+}
+
 cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
 {
     double *end_s = plan->end_s, exposed = 0;
@@ -32,7 +47,7 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
         atomic_store_explicit(&plan->at, i, memory_order_relaxed);
-        const cvy_status status = instr->run(instr->state, instr->src, instr->dst, instr->scratch);
+        const cvy_status status = run_instr(instr);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s", instr->call && instr->call->node ? instr->call->node->name : "step");
         if (plan->opts.comm->nranks > 1 && !is_comm(instr->kind))

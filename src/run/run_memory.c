@@ -21,10 +21,7 @@ static struct need needed(const cvy_program *p)
     const size_t step_bytes = largest_step(p)->plan->step_bytes, arena = CVY_MAX(p->arena_bytes, 64);
     struct need n = {(double)step_bytes, (double)(arena - CVY_MIN(arena, step_bytes))};
     for (int i = 0; i < p->vars->count; i++) {
-        const cvy_variable *v = p->vars->at[i];
-        cvy_blocking b;
-        if (cvy_blocking_make(&v->layout, &v->shape, &b) == CVY_OK)
-            n.fixed += (double)b.elems * (double)cvy_dtype_bytes(v->dtype);
+        n.fixed += (double)cvy_variable_bytes(p->vars->at[i]);
     }
     for (int i = 0; i < p->nstep; i++)
         n.by_batch += (double)p->step[i]->plan->feed_bytes;

@@ -265,6 +265,8 @@ static cvy_status allocate_variables(cvy_vars *vars)
         const cvy_status status = cvy_mem_alloc_pages(v->bytes, &v->data);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "memory of %s", v->name);
+        if (v->keeps_rounded)
+            CVY_TRY(cvy_mem_alloc_pages(cvy_variable_rounded_bytes(v), &v->rounded));
     }
     return CVY_OK;
 }

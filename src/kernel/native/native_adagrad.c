@@ -33,6 +33,7 @@ CVY_KERNEL_DEFINE(native_adagrad) = {
     .name = "native.adagrad",
     .op = "adagrad",
     .preference = 50,
+    .rounds = 1,
     .offer = cvy_native_update_offer,
     .create = cvy_native_update_create,
     .run = adagrad_run,

@@ -66,6 +66,7 @@ CVY_KERNEL_DEFINE(native_rmsprop) = {
     .name = "native.rmsprop",
     .op = "rmsprop",
     .preference = 50,
+    .rounds = 1,
     .offer = cvy_native_update_offer,
     .create = cvy_native_update_create,
     .run = rmsprop_run,

@@ -15,6 +15,9 @@ typedef struct cvy_native_update {
     cvy_update_scalars now; /* of the running call, as are the pointers */
     const float *weight, *gradient, *state[3];
     float *weight_out, *state_out[3];
+    cvy_range_fn range;
+    int rounded_at;      /* destination that is the weight's copy in bf16, 0: none */
+    cvy_bf16 *rounded;
 } cvy_native_update;
 
 cvy_status cvy_native_update_offer(cvy_kernel_ask *ask);
