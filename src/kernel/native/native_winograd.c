@@ -16,6 +16,7 @@ enum {
     CHUNK_FLOATS = 1 << 18,  /* of one thread's transformed tiles: 1 MB, half of a core's cache */
     PANEL_FLOATS = 3 << 16,  /* of the weights of a panel that stay beside them */
     WEIGHT_FLOATS = 1 << 22, /* of transformed weights: beyond, chunks are larger so that these are read less often */
+    HELD_FLOATS = 1 << 25,   /* of transformed weights at a time: beyond, source tiles are rather transformed again */
     SUM_TILES = 64,          /* of a chunk of GRAD_WEIGHT; twice as many where the weights are large */
     PIECE = 16,              /* tiles of one work item of its transforms */
     LOCAL = CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_LANES_MAX
@@ -37,6 +38,7 @@ struct winograd {
     int64_t chunk, nchunk; /* tiles at a time */
     int64_t panels;        /* of out's blocks, two each, the last may be one */
     int64_t strips, group; /* strips of tiles and panels of channels between two transforms of the destination */
+    int64_t u_panels;      /* that u has room for: a call goes over its panels so many at a time */
     int64_t *in_at, *out_at, *tap_at; /* where a weight lies: the sum of the three; -1 for channels that pad a block */
     int64_t weight_floats;            /* with padding */
     /* Scratch, in floats: forward: u, then v and m of each thread; GRAD_WEIGHT: u, v, d, sums of ddst. */
@@ -45,6 +47,7 @@ struct winograd {
     const float *in_data, *weight, *bias;
     float *out_data, *dweight, *dbias, *u, *rest;
     int64_t chunk_first, chunk_tiles; /* GRAD_WEIGHT: the chunk that all threads work on */
+    int64_t panel_first, panel_end;   /* the panels whose u there is */
 };
 
 /* ---- tiles ---- */
@@ -94,7 +97,8 @@ static int64_t panel_blocks(const struct winograd *s, int64_t panel)
  * of a cache. Of u; of a strip of source tiles; of a chunk of GRAD_WEIGHT's source or ddst tiles. */
 static int64_t u_step(const struct winograd *s)
 {
-    return s->in.blocks * s->out.blocks * s->lanes * s->lanes + s->lanes;
+    const int64_t blocks = CVY_MIN(2 * s->u_panels, s->out.blocks);
+    return s->in.blocks * blocks * s->lanes * s->lanes + s->lanes;
 }
 
 static int64_t strip_step(const struct winograd *s)
@@ -111,7 +115,7 @@ static int64_t chunk_step(const struct winograd *s, const struct side *side)
 static float *u_at(const struct winograd *s, int64_t block, int64_t c)
 {
     const int64_t panel = block / 2, width = panel_blocks(s, panel) * s->lanes;
-    return s->u + panel * 2 * s->lanes * s->in.blocks * s->lanes + c * width + block % 2 * s->lanes;
+    return s->u + (panel - s->panel_first) * 2 * s->lanes * s->in.blocks * s->lanes + c * width + block % 2 * s->lanes;
 }
 
 /* The taps of one channel of in and a block of out, a vector each. */
@@ -127,14 +131,14 @@ static void load_weights(const struct winograd *s, int64_t c, const int64_t *out
                 to[l] = in_at < 0 || out_at[l] < 0 ? 0 : s->weight[in_at + out_at[l] + s->tap_at[t]];
 }
 
-/* Work item: one channel of in. */
+/* Work item: one channel of in, and the panels at hand. */
 static void transform_weights(int64_t first, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
-    const int64_t lanes = s->lanes;
+    const int64_t lanes = s->lanes, last = CVY_MIN(2 * s->panel_end, s->out.blocks);
     float local[LOCAL];
     for (int64_t c = first; c < end; c++)
-        for (int64_t block = 0; block < s->out.blocks; block++) {
+        for (int64_t block = 2 * s->panel_first; block < last; block++) {
             load_weights(s, c, s->out_at + block * lanes, local);
             s->tile->weight(local, s->tile->r * lanes, lanes, u_at(s, block, c), u_step(s));
         }
@@ -194,9 +198,9 @@ static void one_chunk(const struct winograd *s, int64_t first, int64_t count, fl
     const int64_t rows = s->isa->rows, all = (count + rows - 1) / rows, width = 2 * s->lanes,
                   strip_floats = s->points * strip_step(s);
     chunk_in(s, first, count, v);
-    for (int64_t p = 0; p < s->panels; p += s->group)
+    for (int64_t p = s->panel_first; p < s->panel_end; p += s->group)
         for (int64_t strip = 0; strip < all; strip += s->strips) {
-            const int64_t p_end = CVY_MIN(s->panels, p + s->group), strips = CVY_MIN(s->strips, all - strip),
+            const int64_t p_end = CVY_MIN(s->panel_end, p + s->group), strips = CVY_MIN(s->strips, all - strip),
                           tiles = CVY_MIN(count - strip * rows, strips * rows);
             chunk_products(s, p, p_end, strips, v + strip * strip_floats, m);
             for (int64_t block = 2 * p; block < CVY_MIN(2 * p_end, s->out.blocks); block++)
@@ -205,7 +209,7 @@ static void one_chunk(const struct winograd *s, int64_t first, int64_t count, fl
         }
 }
 
-/* Work item: one thread. */
+/* Work item: one thread, and the panels at hand. */
 static void chunks_of_thread(int64_t begin, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
@@ -257,14 +261,14 @@ static void transform_piece(int64_t begin, int64_t end, void *arg)
     }
 }
 
-/* Work item: one point, one panel. */
+/* Work item: one point, one panel of those at hand. */
 static void sum_chunk(int64_t begin, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
-    const int64_t lanes = s->lanes, sum_rows = s->isa->sum_rows;
+    const int64_t lanes = s->lanes, sum_rows = s->isa->sum_rows, panels = s->panel_end - s->panel_first;
     const float *v = s->rest, *d = v + s->v_floats;
     for (int64_t item = begin; item < end; item++) {
-        const int64_t point = item / s->panels, panel = item % s->panels, blocks = panel_blocks(s, panel);
+        const int64_t point = item / panels, panel = s->panel_first + item % panels, blocks = panel_blocks(s, panel);
         const float *a = v + point * chunk_step(s, &s->in),
                     *b = d + point * chunk_step(s, &s->out) + panel * 2 * lanes * s->chunk;
         float *u = u_at(s, 2 * panel, 0) + point * u_step(s);
@@ -274,14 +278,14 @@ static void sum_chunk(int64_t begin, int64_t end, void *arg)
     }
 }
 
-/* Work item: one channel of in. */
+/* Work item: one channel of in, and the panels at hand. */
 static void transform_dweight(int64_t first, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
-    const int64_t lanes = s->lanes, taps = s->tile->r * s->tile->r;
+    const int64_t lanes = s->lanes, taps = s->tile->r * s->tile->r, last = CVY_MIN(2 * s->panel_end, s->out.blocks);
     float local[LOCAL];
     for (int64_t c = first; c < end; c++)
-        for (int64_t block = 0; block < s->out.blocks; block++) {
+        for (int64_t block = 2 * s->panel_first; block < last; block++) {
             const int64_t *out_at = s->out_at + block * lanes;
             s->tile->dweight(u_at(s, block, c), s->n * u_step(s), u_step(s), local, lanes);
             for (int64_t t = 0; t < taps; t++)
@@ -354,6 +358,29 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
     return CVY_OK;
 }
 
+/* Room for as many panels of u as about `floats` hold, in equal parts of all. */
+static void hold_panels(struct winograd *s, int64_t floats)
+{
+    const int64_t parts = (s->u_floats + floats - 1) / floats;
+    s->u_panels = (s->panels + parts - 1) / parts;
+    s->u_floats = s->points * u_step(s);
+}
+
+/* Where the transformed weights are large beside all transformed tiles, these are made once, and sums are finished a few
+ * panels after the other; else the tiles come in chunks, and the sums of all panels grow from chunk to chunk. */
+static void measure_grad_weight(struct winograd *s, int64_t tile_floats)
+{
+    const int large = s->u_floats > WEIGHT_FLOATS, whole = large && 2 * s->tiles * tile_floats <= 3 * s->u_floats;
+    s->chunk = CVY_MIN(s->tiles, whole ? s->tiles : large ? 2 * SUM_TILES : SUM_TILES);
+    s->nchunk = (s->tiles + s->chunk - 1) / s->chunk;
+    if (whole) {
+        hold_panels(s, WEIGHT_FLOATS);
+    }
+    s->v_floats = s->points * chunk_step(s, &s->in);
+    s->m_floats = s->points * chunk_step(s, &s->out);
+    s->bias_floats = (s->chunk + PIECE - 1) / PIECE * s->out.blocks * s->lanes;
+}
+
 /* How many tiles at a time. Forward and GRAD_SRC: where a panel of weights is small it stays in the cache of the core
  * beside a chunk's source tiles, strip after strip is finished; else the products of all panels of one point follow each
  * other, and the chunk's products are kept too. */
@@ -366,17 +393,13 @@ static void measure(struct winograd *s)
     s->sample_tiles = s->tiles_w * ((s->out.h + s->tile->m - 1) / s->tile->m);
     s->tiles = s->samples * s->sample_tiles;
     s->panels = (s->out.blocks + 1) / 2;
+    s->u_panels = s->panels;
     s->u_floats = s->points * u_step(s);
-    const int64_t tile_floats = s->points * s->in.blocks * s->lanes;
+    const int64_t tile_floats = s->points * s->in.blocks * s->lanes, out_floats = s->points * s->out.blocks * s->lanes;
     if (s->pass == GRAD_WEIGHT) {
-        s->chunk = CVY_MIN(s->tiles, s->u_floats > WEIGHT_FLOATS ? 2 * SUM_TILES : SUM_TILES);
-        s->nchunk = (s->tiles + s->chunk - 1) / s->chunk;
-        s->v_floats = s->points * chunk_step(s, &s->in);
-        s->m_floats = s->points * chunk_step(s, &s->out);
-        s->bias_floats = (s->chunk + PIECE - 1) / PIECE * s->out.blocks * s->lanes;
+        measure_grad_weight(s, tile_floats + out_floats);
         return;
     }
-    const int64_t out_floats = s->points * s->out.blocks * s->lanes;
     const int few = tile_floats * 2 * s->lanes <= PANEL_FLOATS;
     const int64_t room = few ? CHUNK_FLOATS / tile_floats
                              : (s->u_floats <= WEIGHT_FLOATS ? 2 : 20) * CHUNK_FLOATS / (tile_floats + out_floats),
@@ -384,7 +407,8 @@ static void measure(struct winograd *s)
     s->nchunk = (least + s->threads - 1) / s->threads * s->threads;
     s->chunk = ((s->tiles + s->nchunk - 1) / s->nchunk + rows - 1) / rows * rows;
     s->v_floats = s->points * strip_step(s) * (s->chunk / rows);
-    s->group = few ? 1 : s->panels;
+    hold_panels(s, HELD_FLOATS);
+    s->group = few ? 1 : s->u_panels;
     s->strips = few ? 1 : s->chunk / rows;
     s->m_floats = s->group * 2 * s->lanes * s->points * s->strips * rows;
 }
@@ -488,8 +512,11 @@ static cvy_status tiles_run(void *state, void *const *src, void *const *dst, voi
     s->out_data = dst[0];
     s->u = scratch;
     s->rest = s->u + s->u_floats;
-    cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_weights, s);
-    cvy_parallel_for(s->threads, s->threads, 1, chunks_of_thread, s);
+    for (s->panel_first = 0; s->panel_first < s->panels; s->panel_first += s->u_panels) {
+        s->panel_end = CVY_MIN(s->panels, s->panel_first + s->u_panels);
+        cvy_parallel_for(s->threads, s->in.blocks * s->lanes, 1, transform_weights, s);
+        cvy_parallel_for(s->threads, s->threads, 1, chunks_of_thread, s);
+    }
     return CVY_OK;
 }
 
@@ -504,14 +531,18 @@ static cvy_status grad_weight_run(void *state, void *const *src, void *const *ds
     s->rest = s->u + s->u_floats;
     float *sums = s->rest + s->v_floats + s->m_floats;
     memset(sums, 0, (size_t)s->bias_floats * sizeof *sums);
+    if (s->in.channels % s->lanes != 0 || s->out.channels % s->lanes != 0)
+        memset(s->dweight, 0, (size_t)s->weight_floats * sizeof *s->dweight);
     for (s->chunk_first = 0; s->chunk_first < s->tiles; s->chunk_first += s->chunk) {
         s->chunk_tiles = CVY_MIN(s->chunk, s->tiles - s->chunk_first);
         cvy_parallel_for(s->threads, (s->in.blocks + s->out.blocks) * pieces(s), 1, transform_piece, s);
-        cvy_parallel_for(s->threads, s->points * s->panels, 1, sum_chunk, s);
+        for (s->panel_first = 0; s->panel_first < s->panels; s->panel_first += s->u_panels) {
+            s->panel_end = CVY_MIN(s->panels, s->panel_first + s->u_panels);
+            cvy_parallel_for(s->threads, s->points * (s->panel_end - s->panel_first), 1, sum_chunk, s);
+            if (s->chunk_first + s->chunk >= s->tiles)
+                cvy_parallel_for(s->threads, s->in.channels, 1, transform_dweight, s);
+        }
     }
-    if (s->in.channels % s->lanes != 0 || s->out.channels % s->lanes != 0)
-        memset(s->dweight, 0, (size_t)s->weight_floats * sizeof *s->dweight);
-    cvy_parallel_for(s->threads, s->in.channels, 1, transform_dweight, s);
     if (s->dbias)
         add_sums(s, sums);
     return CVY_OK;
@@ -537,62 +568,15 @@ static cvy_status create_6(const cvy_kernel_ask *ask, void **state_out)
     return winograd_create(ask, 6, state_out);
 }
 
-CVY_KERNEL_DEFINE(native_conv_winograd4) = {
-    .name = "native.conv_winograd4",
-    .op = "conv",
-    .preference = 125,
-    .offer = offer_4,
-    .create = create_4,
-    .run = tiles_run,
-    .destroy = winograd_destroy,
-};
+#define WINOGRAD(pass, m, order, how)                                                                                  \
+    {                                                                                                                  \
+        .name = "native.conv_winograd" #m pass, .op = "conv" pass, .preference = order, .offer = offer_##m,            \
+        .create = create_##m, .run = how, .destroy = winograd_destroy                                                  \
+    }
 
-CVY_KERNEL_DEFINE(native_conv_winograd4_grad_src) = {
-    .name = "native.conv_winograd4_grad_src",
-    .op = "conv_grad_src",
-    .preference = 125,
-    .offer = offer_4,
-    .create = create_4,
-    .run = tiles_run,
-    .destroy = winograd_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_conv_winograd4_grad_weight) = {
-    .name = "native.conv_winograd4_grad_weight",
-    .op = "conv_grad_weight",
-    .preference = 125,
-    .offer = offer_4,
-    .create = create_4,
-    .run = grad_weight_run,
-    .destroy = winograd_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_conv_winograd6) = {
-    .name = "native.conv_winograd6",
-    .op = "conv",
-    .preference = 108,
-    .offer = offer_6,
-    .create = create_6,
-    .run = tiles_run,
-    .destroy = winograd_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_conv_winograd6_grad_src) = {
-    .name = "native.conv_winograd6_grad_src",
-    .op = "conv_grad_src",
-    .preference = 108,
-    .offer = offer_6,
-    .create = create_6,
-    .run = tiles_run,
-    .destroy = winograd_destroy,
-};
-
-CVY_KERNEL_DEFINE(native_conv_winograd6_grad_weight) = {
-    .name = "native.conv_winograd6_grad_weight",
-    .op = "conv_grad_weight",
-    .preference = 108,
-    .offer = offer_6,
-    .create = create_6,
-    .run = grad_weight_run,
-    .destroy = winograd_destroy,
-};
+CVY_KERNEL_DEFINE(native_conv_winograd4) = WINOGRAD("", 4, 125, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd4_grad_src) = WINOGRAD("_grad_src", 4, 125, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd4_grad_weight) = WINOGRAD("_grad_weight", 4, 125, grad_weight_run);
+CVY_KERNEL_DEFINE(native_conv_winograd6) = WINOGRAD("", 6, 108, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd6_grad_src) = WINOGRAD("_grad_src", 6, 108, tiles_run);
+CVY_KERNEL_DEFINE(native_conv_winograd6_grad_weight) = WINOGRAD("_grad_weight", 6, 108, grad_weight_run);
