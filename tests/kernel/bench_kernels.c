@@ -219,7 +219,7 @@ static void empty_caches(void)
 static double best_seconds(const struct options *o, const cvy_kernel_def *k, void *state, void *const *src, void *const *dst, void *scratch)
 {
     double best = 1e9, total = 0;
-    for (int run = 0; run < 30 && (run < 4 || total < 1.0); run++) {
+    for (int run = 0; run < 300 && (run < 4 || total < 1.0); run++) {
         if (o->cold)
             empty_caches();
         const double start = seconds(o);

@@ -30,6 +30,8 @@ static const amx_layer layers[] = {
     {"3x64x1x1", "kernel: 3, channels: 64, pad: 1"},
     {"1x288x4x3", "kernel: 3, channels: 288, pad: 1"},
     {"2x32x40x41", "kernel: 3, channels: 32, pad: 1"},
+    {"1x96x30x23", "kernel: 5, channels: 112, pad: 4, dilation: 2, relu: true"}, /* several runs of positions by several pairs of columns */
+    {"5x64x11x13", "kernel: 1, channels: 144, relu: true"},
 };
 
 int main(void)

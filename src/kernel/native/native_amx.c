@@ -7,6 +7,7 @@
 #include "kernel/native/native_amx.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/base_cpu.h"
 
@@ -42,6 +43,11 @@ TARGET static void end(void)
 
 /* ---- sums over channels and taps ---- */
 
+enum {
+    SUMS = BLOCK * BLOCK, /* of a block of positions: 4 KB */
+    RUN = 8               /* blocks of positions */
+};
+
 LEAF void zero_sums(void)
 {
     _tile_zero(0);
@@ -50,90 +56,134 @@ LEAF void zero_sums(void)
     _tile_zero(3);
 }
 
+LEAF void load_sums(int two_rows, int two_columns, const float *c, int64_t row, int64_t column, int64_t row_bytes)
+{
+    _tile_loadd(0, c, row_bytes);
+    if (two_columns)
+        _tile_loadd(1, c + column, row_bytes);
+    if (two_rows)
+        _tile_loadd(2, c + row, row_bytes);
+    if (two_rows && two_columns)
+        _tile_loadd(3, c + row + column, row_bytes);
+}
+
+LEAF void store_sums(int two_rows, int two_columns, float *c, int64_t row, int64_t column, int64_t row_bytes)
+{
+    _tile_stored(0, c, row_bytes);
+    if (two_columns)
+        _tile_stored(1, c + column, row_bytes);
+    if (two_rows)
+        _tile_stored(2, c + row, row_bytes);
+    if (two_rows && two_columns)
+        _tile_stored(3, c + row + column, row_bytes);
+}
+
 /* Two tiles of a, rows a_row elements apart, by two of b, b_column apart. */
 LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, int64_t a_row, const cvy_bf16 *b, int64_t b_column)
 {
     const int64_t row_bytes = a_row * (int64_t)sizeof *a;
     _tile_loadd(4, a, row_bytes);
     _tile_loadd(6, b, TILE_ROW_BYTES);
-    if (two_columns)
-        _tile_loadd(7, b + b_column, TILE_ROW_BYTES);
-    if (two_rows)
-        _tile_loadd(5, a + ROWS * a_row, row_bytes);
     _tile_dpbf16ps(0, 4, 6);
-    if (two_columns)
+    if (two_columns) {
+        _tile_loadd(7, b + b_column, TILE_ROW_BYTES);
         _tile_dpbf16ps(1, 4, 7);
-    if (two_rows)
+    }
+    if (two_rows) {
+        _tile_loadd(5, a + ROWS * a_row, row_bytes);
         _tile_dpbf16ps(2, 5, 6);
+    }
     if (two_rows && two_columns)
         _tile_dpbf16ps(3, 5, 7);
 }
 
-/* Sums as a block [32][32]. */
-LEAF void store_block(int two_rows, int two_columns, float *c)
-{
-    _tile_stored(0, c, BLOCK * sizeof *c);
-    if (two_columns)
-        _tile_stored(1, c + ROWS, BLOCK * sizeof *c);
-    if (two_rows)
-        _tile_stored(2, c + ROWS * BLOCK, BLOCK * sizeof *c);
-    if (two_rows && two_columns)
-        _tile_stored(3, c + ROWS * BLOCK + ROWS, BLOCK * sizeof *c);
-}
-
-LEAF void sum_positions(int two_rows, int two_columns, const cvy_amx_sum *s, float *c)
-{
-    zero_sums();
-    for (int64_t i = 0; i < s->blocks; i++)
-        for (int64_t t = 0; t < s->taps; t++) {
-            const cvy_bf16 *a = s->a + i * CVY_AMX_DEPTH + s->tap[t].a, *b = s->b + i * s->b_block + s->tap[t].b;
-            add_products(two_rows, two_columns, a, s->a_row, b, s->b_column);
-        }
-    store_block(two_rows, two_columns, c);
-}
+/* Finished sums of a block of positions on their way to memory: they leave a few rows at a time between the products of
+ * the block behind, which hide them. */
+struct leaving {
+    const float *c;
+    cvy_bf16 *to;
+    const float *bias;
+    int64_t x, left; /* positions */
+    __mmask16 low, high;
+};
 
 LEAF __mmask16 first_lanes(int64_t count)
 {
     return (__mmask16)(count >= ROWS ? 0xffff : (1 << CVY_MAX(count, 0)) - 1);
 }
 
-LEAF void store_positions(int two_columns, const cvy_amx_store *s, int64_t y, int64_t x, int64_t count, const float *c)
+LEAF struct leaving leave(const float *c, const cvy_amx_store *s, int64_t position, int64_t channel, int64_t count)
 {
-    const __mmask16 low = first_lanes(s->channels), high = first_lanes(s->channels - ROWS);
-    const __mmask32 mask = (__mmask32)low | (__mmask32)high << ROWS;
+    const int64_t y = position / s->pitch, x = position % s->pitch;
+    return (struct leaving){.c = c, .to = s->to + y * s->row + x * s->position + channel, .bias = s->bias ? s->bias + channel : NULL,
+                            .x = x, .left = count, .low = first_lanes(s->channels - channel),
+                            .high = first_lanes(s->channels - channel - ROWS)};
+}
+
+LEAF void leave_rows(struct leaving *l, const cvy_amx_store *s, int64_t rows)
+{
+    const __mmask32 mask = (__mmask32)l->low | (__mmask32)l->high << ROWS;
     const __m512 zero = _mm512_setzero_ps(), floor = _mm512_set1_ps(s->relu ? 0 : -INFINITY);
-    const __m512 bias[2] = {s->bias ? _mm512_maskz_loadu_ps(low, s->bias) : zero,
-                            s->bias && high ? _mm512_maskz_loadu_ps(high, s->bias + ROWS) : zero};
-    for (int64_t i = 0; i < count; i++, c += BLOCK) {
+    const __m512 low = l->bias ? _mm512_maskz_loadu_ps(l->low, l->bias) : zero,
+                 high = l->bias && l->high ? _mm512_maskz_loadu_ps(l->high, l->bias + ROWS) : zero;
+    const float *c = l->c;
+    cvy_bf16 *to = l->to;
+    int64_t x = l->x;
+    rows = CVY_MIN(rows, l->left);
+    for (int64_t i = 0; i < rows; i++, c += BLOCK, to += s->position) {
         if (x < s->width) {
-            const __m512 v0 = _mm512_add_ps(_mm512_load_ps(c), bias[0]),
-                         v1 = two_columns ? _mm512_add_ps(_mm512_load_ps(c + ROWS), bias[1]) : zero;
+            const __m512 v0 = _mm512_add_ps(_mm512_load_ps(c), low), v1 = _mm512_add_ps(_mm512_load_ps(c + ROWS), high);
             const __m512bh v = _mm512_cvtne2ps_pbh(_mm512_max_ps(floor, v1), _mm512_max_ps(floor, v0));
-            _mm512_mask_storeu_epi16(s->to + y * s->row + x * s->position, mask, (__m512i)v);
+            _mm512_mask_storeu_epi16(to, mask, (__m512i)v);
         }
         if (++x == s->pitch) {
             x = 0;
-            y++;
+            to += s->row - s->pitch * s->position;
         }
     }
+    l->c = c;
+    l->to = to;
+    l->x = x;
+    l->left -= rows;
 }
 
-TARGET static void positions(const cvy_amx_sum *s, const cvy_amx_store *to, int64_t y, int64_t x, int64_t count)
+LEAF void sum_block(int two_rows, int two_columns, const cvy_amx_sum *s, const cvy_bf16 *a, const cvy_bf16 *b, float *c,
+                    const cvy_amx_store *to, struct leaving *l)
 {
-    float c[BLOCK * BLOCK] __attribute__((aligned(64)));
-    const int two_rows = count > ROWS, two_columns = to->channels > ROWS;
-    if (two_rows && two_columns)
-        sum_positions(1, 1, s, c);
-    else if (two_rows)
-        sum_positions(1, 0, s, c);
-    else if (two_columns)
-        sum_positions(0, 1, s, c);
-    else
-        sum_positions(0, 0, s, c);
-    if (two_columns)
-        store_positions(1, to, y, x, count, c);
-    else
-        store_positions(0, to, y, x, count, c);
+    const int64_t steps = CVY_MAX(1, s->blocks * s->taps), rows = (l->left + steps - 1) / steps;
+    zero_sums();
+    for (int64_t i = 0; i < s->blocks; i++, a += s->a_block, b += s->b_block)
+        for (int64_t t = 0; t < s->taps; t++) {
+            add_products(two_rows, two_columns, a + s->tap[t].a, s->a_row, b + s->tap[t].b, s->b_column);
+            leave_rows(l, to, rows);
+        }
+    store_sums(two_rows, two_columns, c, ROWS * BLOCK, ROWS, BLOCK * sizeof *c);
+}
+
+/* For a run of positions one pair of columns after the other: few weights then come from the first cache. */
+TARGET static void positions(const cvy_amx_sum *s, const cvy_amx_store *to, int64_t count)
+{
+    float c[2 * SUMS] __attribute__((aligned(64))), *sums = c;
+    struct leaving l = {0};
+    memset(c, 0, sizeof c); /* columns that do not exist are read as well */
+    for (int64_t run = 0; run < count; run += RUN * BLOCK)
+        for (int64_t first = 0; first < to->channels; first += BLOCK)
+            for (int64_t i = run; i < CVY_MIN(count, run + RUN * BLOCK); i += BLOCK) {
+                const cvy_bf16 *a = s->a + i * s->a_row, *b = s->b + first / ROWS * s->b_column;
+                const int two_rows = count - i > ROWS, two_columns = to->channels - first > ROWS;
+                sums = sums == c ? c + SUMS : c;
+                if (two_rows && two_columns)
+                    sum_block(1, 1, s, a, b, sums, to, &l);
+                else if (two_rows)
+                    sum_block(1, 0, s, a, b, sums, to, &l);
+                else if (two_columns)
+                    sum_block(0, 1, s, a, b, sums, to, &l);
+                else
+                    sum_block(0, 0, s, a, b, sums, to, &l);
+                leave_rows(&l, to, l.left);
+                l = leave(sums, to, i, first, CVY_MIN(BLOCK, count - i));
+            }
+    leave_rows(&l, to, l.left);
 }
 
 /* ---- sums over positions ---- */
@@ -141,29 +191,17 @@ TARGET static void positions(const cvy_amx_sum *s, const cvy_amx_store *to, int6
 LEAF void sum_outer(int two_rows, int two_columns, const cvy_amx_outer *s)
 {
     float *c = s->c;
-    zero_sums();
-    if (s->add) {
-        _tile_loadd(0, c, TILE_ROW_BYTES);
-        if (two_columns)
-            _tile_loadd(1, c + s->c_column, TILE_ROW_BYTES);
-        if (two_rows)
-            _tile_loadd(2, c + s->c_row, TILE_ROW_BYTES);
-        if (two_rows && two_columns)
-            _tile_loadd(3, c + s->c_row + s->c_column, TILE_ROW_BYTES);
-    }
+    if (s->add)
+        load_sums(two_rows, two_columns, c, s->c_row, s->c_column, TILE_ROW_BYTES);
+    else
+        zero_sums();
     for (int64_t p = 0; p < s->parts; p++) {
         const cvy_bf16 *a = s->a + p * s->a_part, *b = s->b + p * s->b_part;
         for (int64_t i = 0; i < s->steps; i++, a += CVY_AMX_DEPTH, b += CVY_AMX_TILE) {
             add_products(two_rows, two_columns, a, s->a_row, b, s->b_column);
         }
     }
-    _tile_stored(0, c, TILE_ROW_BYTES);
-    if (two_columns)
-        _tile_stored(1, c + s->c_column, TILE_ROW_BYTES);
-    if (two_rows)
-        _tile_stored(2, c + s->c_row, TILE_ROW_BYTES);
-    if (two_rows && two_columns)
-        _tile_stored(3, c + s->c_row + s->c_column, TILE_ROW_BYTES);
+    store_sums(two_rows, two_columns, c, s->c_row, s->c_column, TILE_ROW_BYTES);
 }
 
 TARGET static void outer(const cvy_amx_outer *s)
@@ -188,23 +226,17 @@ TARGET static void fetch(const cvy_bf16 *block)
 
 LEAF void sum_blocks(int two_rows, int two_columns, const cvy_amx_blocks *s)
 {
-    zero_sums();
-    if (s->add) {
-        _tile_loadd(0, s->c, BLOCK * sizeof *s->c);
-        if (two_columns)
-            _tile_loadd(1, s->c + ROWS, BLOCK * sizeof *s->c);
-        if (two_rows)
-            _tile_loadd(2, s->c + ROWS * BLOCK, BLOCK * sizeof *s->c);
-        if (two_rows && two_columns)
-            _tile_loadd(3, s->c + ROWS * BLOCK + ROWS, BLOCK * sizeof *s->c);
-    }
+    if (s->add)
+        load_sums(two_rows, two_columns, s->c, ROWS * BLOCK, ROWS, BLOCK * sizeof *s->c);
+    else
+        zero_sums();
     const cvy_bf16 *a = s->a, *b = s->b;
     for (int64_t i = 0; i < s->steps; i++, a += s->a_step, b += s->b_step) {
         if (s->ahead)
             fetch(a + s->ahead * s->a_step);
         add_products(two_rows, two_columns, a, CVY_AMX_DEPTH, b, CVY_AMX_TILE);
     }
-    store_block(two_rows, two_columns, s->c);
+    store_sums(two_rows, two_columns, s->c, ROWS * BLOCK, ROWS, BLOCK * sizeof *s->c);
 }
 
 TARGET static void blocks(const cvy_amx_blocks *s)
@@ -300,7 +332,8 @@ TARGET static void store(const float *c, int turned, int64_t count, const cvy_am
             v[i] = _mm512_load_si512(c + (upper + i) * BLOCK + left);
         store_turned(v, (cvy_bf16 *)(turn_back + left * BLOCK + upper), 2 * BLOCK);
     }
-    store_positions(to->channels > ROWS, to, 0, 0, count, turned ? turn_back : c);
+    struct leaving l = leave(turned ? turn_back : c, to, 0, 0, count);
+    leave_rows(&l, to, count);
 }
 
 TARGET static void stream(const float *c, float *to)
@@ -337,7 +370,16 @@ TARGET static void gather(const cvy_bf16 *from, int64_t from_row, int64_t rows, 
     }
 }
 
-static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, gather, blocks, turn_pairs, store, stream, fetch};
+TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to, int64_t block)
+{
+    for (int64_t i = 0; i < count; i++, from += from_row, to += BLOCK)
+        for (int64_t c = 0; c < channels; c += BLOCK) {
+            const __mmask32 mask = channels - c >= BLOCK ? 0xffffffffu : (1u << (channels - c)) - 1;
+            _mm512_storeu_si512(to + c / BLOCK * block, _mm512_maskz_loadu_epi16(mask, from + c));
+        }
+}
+
+static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, gather, blocks, turn_pairs, store, stream, fetch, deal};
 
 cvy_status cvy_amx_get(const cvy_amx **out)
 {

@@ -25,10 +25,11 @@ typedef struct cvy_amx_shift {
     int64_t a, b; /* elements from the beginning of each side */
 } cvy_amx_shift;
 
-/* Sums over blocks of 32 channels and over taps: a [positions][channels], b tiles. */
+/* Sums over blocks of 32 channels and over taps: a [blocks][positions][32] or [positions][channels], b tiles. */
 typedef struct cvy_amx_sum {
     const cvy_bf16 *a, *b;
-    int64_t a_row, b_block, b_column; /* elements between positions of a, between blocks and columns of tiles of b */
+    int64_t a_row, a_block;    /* elements between positions, between blocks of a */
+    int64_t b_block, b_column; /* elements between blocks, between columns of tiles of b */
     int64_t blocks, taps;
     const cvy_amx_shift *tap;
 } cvy_amx_sum;
@@ -38,7 +39,7 @@ typedef struct cvy_amx_store {
     cvy_bf16 *to;          /* of row 0, position 0 */
     int64_t row, position; /* elements between rows, between positions */
     int64_t pitch, width;
-    int64_t channels;  /* 1 to 32 */
+    int64_t channels;
     const float *bias; /* may be NULL */
     int relu;
 } cvy_amx_store;
@@ -70,8 +71,8 @@ typedef struct cvy_amx {
     /* Brackets around a thread's work: configures its tiles; releases them and lets others see what was streamed. */
     void (*begin)(void);
     void (*end)(void);
-    /* Up to 32 positions beginning with (y, x) by up to 32 channels. */
-    void (*positions)(const cvy_amx_sum *s, const cvy_amx_store *to, int64_t y, int64_t x, int64_t count);
+    /* The first `count` positions; a is read up to a whole block of 32. */
+    void (*positions)(const cvy_amx_sum *s, const cvy_amx_store *to, int64_t count);
     void (*outer)(const cvy_amx_outer *s);
     /* from: 32 positions of 32 channels, from_row elements apart. turn: to 32 rows of 32 positions, `row` elements apart;
      * pair: to two tiles of 16 channels, `column` elements apart; sum: adds the positions to 32 sums. */
@@ -89,6 +90,8 @@ typedef struct cvy_amx {
     void (*stream)(const float *c, float *to);
     /* Asks for a block of 32 x 32 that is needed soon. */
     void (*fetch)(const cvy_bf16 *block);
+    /* Copies the channels of `count` positions, from_row apart, to blocks of 32, `block` elements apart; zeros behind them. */
+    void (*deal)(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to, int64_t block);
 } cvy_amx;
 
 /* CVY_NOT_APPLICABLE, with the reason, where the build, the CPU, the system or the user's environment has no tiles. */

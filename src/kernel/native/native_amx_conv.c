@@ -3,8 +3,9 @@
  *
  * In the step: with the gradient of the weights (native_amx_conv_weight.c) nearly all arithmetic of a network in bf16.
  * Activations lie with channels last, so a row of a tile is 32 channels of one position as they lie. Weights are read as
- * a bf16 copy that consists of tiles. A work item is a band of rows, staged in the core's cache (native_amx_window.h),
- * by a group of channels of the result whose weights stay there as well; a filter of one tap needs no staging. The
+ * a bf16 copy that consists of tiles. A work item is a band of rows, staged in the core's cache (native_amx_window.h) in
+ * blocks of 32 channels, so that the rows of a tile follow each other and fall into different sets of the first cache,
+ * by a group of channels of the result whose weights stay near as well; a filter of one tap needs no staging. The
  * gradient of the source is the same sum over ddst with the channels exchanged.
  */
 #include <string.h>
@@ -37,30 +38,24 @@ struct amx_conv {
 
 /* ---- running ---- */
 
-static void one_band(const struct amx_conv *s, const cvy_bf16 *staged, int64_t row, int64_t sample, int64_t band,
-                     int64_t group)
+/* a_row, a_block: elements between positions, between blocks of 32 channels of what is staged. */
+static void one_band(const struct amx_conv *s, const cvy_bf16 *staged, int64_t a_row, int64_t a_block, int64_t sample,
+                     int64_t band, int64_t group)
 {
     const cvy_amx_window *w = &s->w;
-    const int64_t c = w->dst_channels, q = band * w->rows, pair_end = CVY_MIN(s->pairs, (group + 1) * s->group);
+    const int64_t c = w->dst_channels, q = band * w->rows, first = group * s->group * CVY_AMX_BLOCK;
     for (int p = 0; p < w->nphase; p++) {
         const cvy_amx_phase *phase = &w->phase[p];
         const int64_t rows = CVY_MIN(w->rows, phase->h - q), count = rows > 0 ? (rows - 1) * w->pitch + phase->w : 0;
         const int64_t y = q * w->dst_step + phase->y, x = phase->x;
-        cvy_bf16 *to = s->dst + ((sample * w->dst_h + y) * w->dst_w + x) * c;
-        cvy_amx_sum sum = {.a_row = row, .b_block = s->b_block, .b_column = s->b_column,
-                           .blocks = s->lanes / CVY_AMX_DEPTH, .taps = phase->ntap, .tap = s->shift + phase->tap};
-        cvy_amx_store store = {.row = w->dst_step * w->dst_w * c, .position = w->dst_step_x * c, .pitch = w->pitch,
-                               .width = phase->w, .relu = s->relu};
-        for (int64_t i = 0; i < count; i += CVY_AMX_BLOCK)
-            for (int64_t pair = group * s->group; pair < pair_end; pair++) {
-                const int64_t first = pair * CVY_AMX_BLOCK;
-                sum.a = staged + i * row;
-                sum.b = s->weight + 2 * pair * s->b_column;
-                store.to = to + first;
-                store.channels = CVY_MIN(CVY_AMX_BLOCK, c - first);
-                store.bias = s->bias ? s->bias + first : NULL;
-                s->amx->positions(&sum, &store, i / w->pitch, i % w->pitch, CVY_MIN(CVY_AMX_BLOCK, count - i));
-            }
+        const cvy_amx_sum sum = {.a = staged, .b = s->weight + first / CVY_AMX_ROWS * s->b_column, .a_row = a_row, .a_block = a_block,
+                                 .b_block = s->b_block, .b_column = s->b_column, .blocks = s->lanes / CVY_AMX_DEPTH,
+                                 .taps = phase->ntap, .tap = s->shift + phase->tap};
+        const cvy_amx_store store = {.to = s->dst + ((sample * w->dst_h + y) * w->dst_w + x) * c + first,
+                                     .row = w->dst_step * w->dst_w * c, .position = w->dst_step_x * c, .pitch = w->pitch,
+                                     .width = phase->w, .channels = CVY_MIN(s->group * CVY_AMX_BLOCK, c - first),
+                                     .bias = s->bias ? s->bias + first : NULL, .relu = s->relu};
+        s->amx->positions(&sum, &store, count);
     }
 }
 
@@ -70,14 +65,14 @@ static void one_item(const struct amx_conv *s, int64_t item, cvy_bf16 *staged)
     const int64_t all = w->n * w->bands, group = item / all, sample = item % all / w->bands, band = item % w->bands;
     const int whole = (band + 1) * w->rows <= w->h;
     if (s->direct && whole) {
-        one_band(s, s->src + band * w->rows * s->lanes, s->lanes, sample, band, group);
-        return;
-    }
-    if (s->patched)
+        one_band(s, s->src + band * w->rows * s->lanes, s->lanes, CVY_AMX_DEPTH, sample, band, group);
+    } else if (s->patched) {
         cvy_amx_stage_patches(s->amx, &s->plain, s->channels, w, s->src, sample, band, s->lanes, staged);
-    else
-        cvy_amx_stage(w, s->src, sample, band, 0, s->lanes, staged);
-    one_band(s, staged, s->lanes, sample, band, group);
+        one_band(s, staged, s->lanes, CVY_AMX_DEPTH, sample, band, group);
+    } else {
+        cvy_amx_stage_blocks(s->amx, w, s->src, sample, band, staged);
+        one_band(s, staged, CVY_AMX_DEPTH, cvy_amx_window_staged(w) * CVY_AMX_DEPTH, sample, band, group);
+    }
 }
 
 /* Work item: one thread. Its items are neighbours, so their weights are the same ones. */
@@ -176,7 +171,7 @@ static cvy_status fill_amx(const cvy_kernel_ask *ask, struct amx_conv *s)
                 w->src_h == w->h && w->src_w == 1 && w->src_base == 0 && w->rows % CVY_AMX_BLOCK == 0 &&
                 s->lanes == w->src_channels;
     for (int t = 0; t < w->ntap; t++)
-        s->shift[t] = (cvy_amx_shift){cvy_amx_window_shift(w, &w->tap[t]) * s->lanes, w->tap[t].weight * CVY_AMX_TILE};
+        s->shift[t] = (cvy_amx_shift){cvy_amx_window_shift(w, &w->tap[t]) * CVY_AMX_DEPTH, w->tap[t].weight * CVY_AMX_TILE};
     return CVY_OK;
 }
 

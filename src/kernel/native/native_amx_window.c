@@ -151,26 +151,55 @@ static void copy_positions(const cvy_bf16 *from, int64_t step, int64_t count, in
     }
 }
 
+/* A staged row: `begin` positions of zeros, those of the source up to `end`, zeros again. from is NULL where all are. */
+struct staged_row {
+    const cvy_bf16 *from;
+    int64_t begin, end, step; /* step: elements between positions of the source */
+};
+
+static struct staged_row row_of(const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band, int plane, int64_t i)
+{
+    const int64_t x0 = w->src_base_x + w->plane[plane].x, step = w->src_step_x;
+    const int64_t y = (band * w->rows + i) * w->src_step + w->plane[plane].y + w->src_base;
+    struct staged_row row = {.step = step * w->src_channels};
+    row.begin = CVY_MIN(w->pitch, x0 >= 0 ? 0 : (-x0 + step - 1) / step);
+    row.end = CVY_MIN(w->pitch, CVY_MAX(row.begin, (w->src_w - x0 + step - 1) / step));
+    if (y >= 0 && y < w->src_h && row.begin < row.end)
+        row.from = src + ((sample * w->src_h + y) * w->src_w + x0 + row.begin * step) * w->src_channels;
+    else
+        row.begin = row.end = 0;
+    return row;
+}
+
 void cvy_amx_stage(const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band, int64_t first,
                    int64_t lanes, cvy_bf16 *to)
 {
-    const int64_t c = w->src_channels, have = CVY_MIN(lanes, c - first);
-    for (int p = 0; p < w->nplane; p++) {
-        const int64_t x0 = w->src_base_x + w->plane[p].x, step = w->src_step_x;
-        const int64_t begin = CVY_MIN(w->pitch, x0 >= 0 ? 0 : (-x0 + step - 1) / step),
-                      end = CVY_MIN(w->pitch, CVY_MAX(begin, (w->src_w - x0 + step - 1) / step));
+    const int64_t have = CVY_MIN(lanes, w->src_channels - first);
+    for (int p = 0; p < w->nplane; p++)
         for (int64_t i = 0; i < w->rows + w->reach; i++, to += w->pitch * lanes) {
-            const int64_t y = (band * w->rows + i) * w->src_step + w->plane[p].y + w->src_base;
-            if (y < 0 || y >= w->src_h || begin >= end) {
-                memset(to, 0, (size_t)(w->pitch * lanes) * sizeof *to);
-                continue;
-            }
-            const cvy_bf16 *row = src + ((sample * w->src_h + y) * w->src_w + x0 + begin * step) * c + first;
-            memset(to, 0, (size_t)(begin * lanes) * sizeof *to);
-            copy_positions(row, step * c, end - begin, have, lanes, to + begin * lanes);
-            memset(to + end * lanes, 0, (size_t)((w->pitch - end) * lanes) * sizeof *to);
+            const struct staged_row row = row_of(w, src, sample, band, p, i);
+            memset(to, 0, (size_t)(row.begin * lanes) * sizeof *to);
+            if (row.from)
+                copy_positions(row.from + first, row.step, row.end - row.begin, have, lanes, to + row.begin * lanes);
+            memset(to + row.end * lanes, 0, (size_t)((w->pitch - row.end) * lanes) * sizeof *to);
         }
-    }
+}
+
+void cvy_amx_stage_blocks(const cvy_amx *amx, const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band,
+                          cvy_bf16 *to)
+{
+    const int64_t block = cvy_amx_window_staged(w) * CVY_AMX_BLOCK;
+    for (int p = 0; p < w->nplane; p++)
+        for (int64_t i = 0; i < w->rows + w->reach; i++, to += w->pitch * CVY_AMX_BLOCK) {
+            const struct staged_row row = row_of(w, src, sample, band, p, i);
+            for (int64_t c = 0; c * CVY_AMX_BLOCK < w->src_channels; c++) {
+                memset(to + c * block, 0, (size_t)(row.begin * CVY_AMX_BLOCK) * sizeof *to);
+                memset(to + c * block + row.end * CVY_AMX_BLOCK, 0,
+                       (size_t)((w->pitch - row.end) * CVY_AMX_BLOCK) * sizeof *to);
+            }
+            if (row.from)
+                amx->deal(row.from, row.step, row.end - row.begin, w->src_channels, to + row.begin * CVY_AMX_BLOCK, block);
+        }
 }
 
 /* ---- patches ---- */

@@ -58,6 +58,9 @@ int64_t cvy_amx_window_shift(const cvy_amx_window *w, const cvy_amx_tap *tap);
 /* Stages channels [first, first + lanes) of a band's planes: [plane][row][pitch][lanes], zeros where there is nothing. */
 void cvy_amx_stage(const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band, int64_t first,
                    int64_t lanes, cvy_bf16 *to);
+/* Stages all channels of a band's planes in blocks of 32: [block][plane][row][pitch][32]. */
+void cvy_amx_stage_blocks(const cvy_amx *amx, const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band,
+                          cvy_bf16 *to);
 
 /* ---- few channels: all taps of all channels side by side ---- */
 
