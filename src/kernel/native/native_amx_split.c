@@ -157,6 +157,18 @@ TARGET static void split(const float *low, const float *high, int64_t step, int6
         split_pair(_mm512_loadu_ps(low + i * step), high ? _mm512_loadu_ps(high + i * step) : _mm512_setzero_ps(), to, part);
 }
 
+TARGET static void add_up(const float *from, int64_t step, int64_t count, float *sums)
+{
+    __m512 sum[4] = {_mm512_loadu_ps(sums), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        for (int k = 0; k < 4; k++)
+            sum[k] = _mm512_add_ps(sum[k], _mm512_loadu_ps(from + (i + k) * step));
+    for (; i < count; i++)
+        sum[0] = _mm512_add_ps(sum[0], _mm512_loadu_ps(from + i * step));
+    _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_add_ps(sum[0], sum[1]), _mm512_add_ps(sum[2], sum[3])));
+}
+
 TARGET static void turn(const void *from, int64_t from_row, void *to, int64_t to_row)
 {
     __m512i v[ROWS], a[ROWS], b[ROWS];
@@ -211,7 +223,7 @@ TARGET static void store(const float *from, int64_t from_line, int64_t count, in
         store_all(from, from_line, count, relu, 0, to, to_line);
 }
 
-static const cvy_split table = {products, split, turn, store};
+static const cvy_split table = {products, split, add_up, turn, store};
 
 cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out)
 {
@@ -229,38 +241,3 @@ cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out)
 }
 
 #endif
-
-/* ---- geometry ---- */
-
-cvy_split_side cvy_split_side_make(const cvy_shape *shape, const cvy_layout *layout, const cvy_window *w)
-{
-    cvy_split_side s = {.channels = shape->dim[1], .blocks = (shape->dim[1] + CVY_AMX_ROWS - 1) / CVY_AMX_ROWS, .positions = shape->dim[2] * shape->dim[3]};
-    const int64_t whole = cvy_layout_whole(layout);
-    s.plane = s.positions * CVY_AMX_ROWS;
-    s.sample = (whole > 0 ? whole / CVY_AMX_ROWS : s.blocks) * s.plane;
-    s.flat = w->taps == 1 && w->stride[0] * w->stride[1] == 1 && w->pad[0] + w->pad[1] == 0;
-    return s;
-}
-
-static cvy_split_run flat_run(const cvy_amx_window *w, const cvy_split_side *side, int64_t position)
-{
-    if (position >= w->src_h)
-        return (cvy_split_run){.count = INT64_MAX, .from = -1};
-    const int64_t in_sample = position % side->positions;
-    return (cvy_split_run){side->positions - in_sample, position / side->positions * side->sample + in_sample * CVY_AMX_ROWS, CVY_AMX_ROWS};
-}
-
-cvy_split_run cvy_split_run_at(const cvy_amx_window *w, const cvy_split_side *side, int64_t sample, int64_t band, int64_t at)
-{
-    if (side->flat)
-        return flat_run(w, side, band * w->rows + at);
-    const int64_t row = at / w->pitch, x = at % w->pitch, rows = w->rows + w->reach, p = row / rows, step = w->src_step_x;
-    const int64_t from_y = (band * w->rows + row % rows) * w->src_step + w->plane[p].y + w->src_base, x0 = w->src_base_x + w->plane[p].x;
-    const int64_t begin = CVY_MIN(w->pitch, x0 >= 0 ? 0 : (-x0 + step - 1) / step),
-                  end = CVY_MIN(w->pitch, CVY_MAX(begin, (w->src_w - x0 + step - 1) / step));
-    if (from_y < 0 || from_y >= w->src_h || x >= end)
-        return (cvy_split_run){.count = w->pitch - x, .from = -1};
-    if (x < begin)
-        return (cvy_split_run){.count = begin - x, .from = -1};
-    return (cvy_split_run){end - x, sample * side->sample + (from_y * w->src_w + x0 + x * step) * CVY_AMX_ROWS, step * CVY_AMX_ROWS};
-}

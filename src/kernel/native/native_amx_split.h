@@ -42,6 +42,8 @@ typedef struct cvy_split {
     /* Rows 0 .. count - 1 of tiles, 32 elements each, from vectors of 16 values `step` floats apart: lane l becomes the pair (low[l], high[l]); high may be
      * NULL: zeros. The parts are `part` elements apart. */
     void (*split)(const float *low, const float *high, int64_t step, int64_t count, cvy_bf16 *to, int64_t part);
+    /* Adds `count` vectors of 16 values, step floats apart, to 16 sums. */
+    void (*add_up)(const float *from, int64_t step, int64_t count, float *sums);
     /* 16 x 16 words of 32 bits, rows and columns exchanged. */
     void (*turn)(const void *from, int64_t from_row, void *to, int64_t to_row);
     /* Copies `count` vectors of 16 values, from_line and to_line floats apart; with relu, what is negative becomes zero. past: straight to memory, `to` on
@@ -52,7 +54,7 @@ typedef struct cvy_split {
 /* CVY_NOT_APPLICABLE, with the reason, where cvy_amx_get says so. */
 cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out);
 
-/* ---- geometry: activations that lie in blocks of 16 channels ---- */
+/* ---- geometry (native_amx_split_side.c): activations that lie in blocks of 16 channels ---- */
 
 /* Where positions of one block of 16 channels lie, in floats. */
 typedef struct cvy_split_side {
@@ -69,5 +71,14 @@ typedef struct cvy_split_run {
     int64_t count, from, step; /* from: in floats, behind channel 0 of sample 0, -1: zeros; step: floats between positions */
 } cvy_split_run;
 cvy_split_run cvy_split_run_at(const cvy_amx_window *w, const cvy_split_side *side, int64_t sample, int64_t band, int64_t at);
+
+/* Where a weight lies in a variable: the sum of the three. k and c are in whole blocks of 32, -1 where there is no such channel. k is what is freed. */
+typedef struct cvy_split_places {
+    int64_t *k, *c, *tap;
+    int64_t floats; /* of the variable, with padding */
+} cvy_split_places;
+cvy_status cvy_split_place(const cvy_layout *layout, const cvy_shape *weight, cvy_split_places *out);
+/* Whether 16 places that exist follow each other at one distance. */
+int cvy_split_is_even(const int64_t *at, int64_t *step_out);
 
 #endif

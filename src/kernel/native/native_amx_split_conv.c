@@ -35,7 +35,7 @@ struct split_conv {
     int64_t staged, units, nunit;   /* positions of a band; bands of an item; all of them */
     int64_t part;                   /* elements between parts of a staged block */
     int64_t weight_elems, bias_floats, staged_elems, sum_floats; /* scratch; the last two of each thread */
-    int64_t *in_at, *out_at, *tap_at; /* where a weight lies: the sum of the three; -1 for channels that pad a block */
+    cvy_split_places at;
     cvy_amx_shift shift[CVY_AMX_TAPS_MAX];
     /* of the running call */
     const float *src_data, *weight, *bias;
@@ -48,20 +48,16 @@ struct split_conv {
 /* 16 x 16 weights of one tap, a row for each channel of the source: in place where they lie so, else a copy in `local`. */
 static const float *weight_rows(const struct split_conv *s, int64_t in, int64_t out, int64_t tap, float *local, int64_t *row_out)
 {
-    const int64_t *in_at = s->in_at + in, *out_at = s->out_at + out;
-    const float *from = s->weight + s->tap_at[tap];
-    const int64_t row = in_at[1] - in_at[0], column = out_at[1] - out_at[0];
-    int even = 1, exist = 1;
-    for (int i = 0; i < ROWS; i++) {
-        exist &= in_at[i] >= 0 && out_at[i] >= 0;
-        even &= in_at[i] == in_at[0] + i * row && out_at[i] == out_at[0] + i * column;
-    }
+    const int64_t *in_at = (s->backward ? s->at.k : s->at.c) + in, *out_at = (s->backward ? s->at.c : s->at.k) + out;
+    const float *from = s->weight + s->at.tap[tap];
+    int64_t row = 0, column = 0;
+    const int even = cvy_split_is_even(in_at, &row) & cvy_split_is_even(out_at, &column);
     *row_out = ROWS;
-    if (exist && even && column == 1) {
+    if (even && column == 1) {
         *row_out = row;
         return from + in_at[0] + out_at[0];
     }
-    if (exist && even && row == 1) {
+    if (even && row == 1) {
         s->split->turn(from + in_at[0] + out_at[0], column, local, ROWS);
         return local;
     }
@@ -389,37 +385,11 @@ static cvy_status split_offer(cvy_kernel_ask *ask)
     return CVY_OK;
 }
 
-/* Fills the tables that say where a weight lies. */
-static cvy_status place_weights(const cvy_kernel_ask *ask, struct split_conv *s)
-{
-    const int in_dim = s->backward ? 0 : 1;
-    const cvy_shape *shape = cvy_node_src(ask->node, 1);
-    const int64_t in = s->blocks * BLOCK, out = s->pairs * BLOCK;
-    cvy_blocking b;
-    CVY_TRY(cvy_blocking_make(&ask->src[1], shape, &b));
-    CVY_TRY(cvy_mem_alloc((size_t)(in + out + s->taps) * sizeof *s->in_at, &s->in_at));
-    s->out_at = s->in_at + in;
-    s->tap_at = s->out_at + out;
-    for (int64_t i = 0; i < in + out + s->taps; i++) {
-        int64_t at[CVY_NDIM_MAX] = {0};
-        if (i < in)
-            at[in_dim] = i;
-        else if (i < in + out)
-            at[1 - in_dim] = i - in;
-        else {
-            at[2] = (i - in - out) / shape->dim[3];
-            at[3] = (i - in - out) % shape->dim[3];
-        }
-        s->in_at[i] = at[0] < shape->dim[0] && at[1] < shape->dim[1] ? cvy_blocking_offset(&b, at) : -1;
-    }
-    return CVY_OK;
-}
-
 static void split_destroy(void *state)
 {
     struct split_conv *s = state;
     if (s)
-        cvy_mem_free(&s->in_at);
+        cvy_mem_free(&s->at.k);
     cvy_mem_free(&s);
 }
 
@@ -429,7 +399,7 @@ static cvy_status split_create(const cvy_kernel_ask *ask, void **state_out)
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     cvy_status status = geometry(ask, s);
     if (status == CVY_OK)
-        status = place_weights(ask, s);
+        status = cvy_split_place(&ask->src[1], cvy_node_src(ask->node, 1), &s->at);
     if (status != CVY_OK) {
         split_destroy(s);
         return status;
