@@ -32,6 +32,9 @@ static const amx_layer layers[] = {
     {"2x32x40x41", "kernel: 3, channels: 32, pad: 1"},
     {"1x96x30x23", "kernel: 5, channels: 112, pad: 4, dilation: 2, relu: true"}, /* several runs of positions by several pairs of columns */
     {"5x64x11x13", "kernel: 1, channels: 144, relu: true"},
+    {"1x1x256x256", "kernel: 1, channels: 32"}, /* so large that the result is stored past the caches */
+    {"2x1x12x19", "kernel: 7, channels: 32, pad: 3"}, /* many rows of a filter in a line of a patch */
+    {"2x15x9x11", "kernel: [3, 2], channels: 40, stride: [1, 2], pad: 1, dilation: [2, 3]"},
 };
 
 int main(void)

@@ -134,7 +134,10 @@ LEAF void leave_rows(struct leaving *l, const cvy_amx_store *s, int64_t rows)
         if (x < s->width) {
             const __m512 v0 = _mm512_add_ps(_mm512_load_ps(c), low), v1 = _mm512_add_ps(_mm512_load_ps(c + ROWS), high);
             const __m512bh v = _mm512_cvtne2ps_pbh(_mm512_max_ps(floor, v1), _mm512_max_ps(floor, v0));
-            _mm512_mask_storeu_epi16(to, mask, (__m512i)v);
+            if (s->stream)
+                _mm512_stream_si512((void *)to, (__m512i)v);
+            else
+                _mm512_mask_storeu_epi16(to, mask, (__m512i)v);
         }
         if (++x == s->pitch) {
             x = 0;
@@ -356,17 +359,24 @@ TARGET static void sum(const cvy_bf16 *from, int64_t from_row, float *sums)
     _mm512_storeu_ps(sums + ROWS, high);
 }
 
-TARGET static void gather(const cvy_bf16 *from, int64_t from_row, int64_t rows, int64_t count, cvy_bf16 *to, int64_t width)
+/* n constant where it is small. */
+LEAF void patch_pieces(int n, const cvy_amx_piece *piece, const cvy_bf16 *from, int64_t step, int64_t count, cvy_bf16 *to, int64_t row)
 {
-    const cvy_bf16 *last = to + width;
-    for (int64_t r = 0; r < rows; r++, to += count)
-        for (int64_t i = 0; i < count; i += BLOCK) {
-            const __mmask32 mask = count - i >= BLOCK ? 0xffffffffu : (1u << (count - i)) - 1;
-            _mm512_mask_storeu_epi16(to + i, mask, _mm512_maskz_loadu_epi16(mask, from + r * from_row + i));
-        }
-    for (; to < last; to += BLOCK) {
-        const __mmask32 mask = last - to >= BLOCK ? 0xffffffffu : (1u << (last - to)) - 1;
-        _mm512_mask_storeu_epi16(to, mask, _mm512_setzero_si512());
+    for (int64_t i = 0; i < count; i++, from += step, to += row) {
+        __m512i v = _mm512_setzero_si512();
+        for (int k = 0; k < n; k++)
+            v = _mm512_mask_loadu_epi16(v, piece[k].lanes, from + piece[k].from);
+        _mm512_storeu_si512(to, v);
+    }
+}
+
+TARGET static void patch(const cvy_amx_piece *piece, int n, const cvy_bf16 *from, int64_t step, int64_t count, cvy_bf16 *to, int64_t row)
+{
+    switch (n) {
+    case 1: patch_pieces(1, piece, from, step, count, to, row); break;
+    case 2: patch_pieces(2, piece, from, step, count, to, row); break;
+    case 3: patch_pieces(3, piece, from, step, count, to, row); break;
+    default: patch_pieces(n, piece, from, step, count, to, row); break;
     }
 }
 
@@ -379,7 +389,7 @@ TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, i
         }
 }
 
-static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, gather, blocks, turn_pairs, store, stream, fetch, deal};
+static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, patch, blocks, turn_pairs, store, stream, fetch, deal};
 
 cvy_status cvy_amx_get(const cvy_amx **out)
 {

@@ -42,6 +42,7 @@ typedef struct cvy_amx_store {
     int64_t channels;
     const float *bias; /* may be NULL */
     int relu;
+    int stream; /* past the caches: all channels are whole blocks, and lie in whole cache lines */
 } cvy_amx_store;
 
 /* Sums over positions: c [16 rows of a][16 columns of b] tiles of f32, a [channels][positions], b tiles. */
@@ -67,6 +68,12 @@ typedef struct cvy_amx_blocks {
     int add;                /* to what c holds */
 } cvy_amx_blocks;
 
+/* Lanes of a line of 32, as they lie in memory: lane i comes from `from` + i. */
+typedef struct cvy_amx_piece {
+    int64_t from;
+    uint32_t lanes; /* one bit each */
+} cvy_amx_piece;
+
 typedef struct cvy_amx {
     /* Brackets around a thread's work: configures its tiles; releases them and lets others see what was streamed. */
     void (*begin)(void);
@@ -79,8 +86,8 @@ typedef struct cvy_amx {
     void (*turn)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t row);
     void (*pair)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t column);
     void (*sum)(const cvy_bf16 *from, int64_t from_row, float *sums);
-    /* Copies `rows` runs of `count` elements, from_row apart, side by side, and zeros up to `width`. */
-    void (*gather)(const cvy_bf16 *from, int64_t from_row, int64_t rows, int64_t count, cvy_bf16 *to, int64_t width);
+    /* `count` lines, `row` apart, each of n pieces and zeros; their sources begin `step` apart. */
+    void (*patch)(const cvy_amx_piece *piece, int n, const cvy_bf16 *from, int64_t step, int64_t count, cvy_bf16 *to, int64_t row);
     void (*blocks)(const cvy_amx_blocks *s);
     /* 16 positions of 32 channels, from_row elements apart, to a tile of 16 pairs of channels. */
     void (*turn_pairs)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to);

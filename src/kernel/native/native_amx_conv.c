@@ -10,11 +10,13 @@
  */
 #include <string.h>
 
-#include "kernel/native/native_amx_window.h"
+#include "kernel/native/native_amx_patch.h"
 
 enum {
     STAGED_ELEMS = 1 << 18,  /* of a band: 512 KB */
     WEIGHT_ELEMS = 1 << 19,  /* of a group: 1 MB */
+    STREAM_ELEMS = 1 << 21,  /* of a result: 4 MB */
+    LINE_BYTES = 64,
     ITEMS_PER_THREAD = 4
 };
 
@@ -22,18 +24,21 @@ struct amx_conv {
     const cvy_amx *amx;
     cvy_amx_window w;
     cvy_window plain; /* as the operator sees it */
-    int64_t channels; /* of the source; of the window a patch where patched */
+    cvy_amx_patches patches;
     int backward, threads, relu, has_bias, patched, direct;
+    int streamable; /* the result is larger than the cores' caches, and consists of whole lines */
     int64_t lanes, columns;     /* staged channels; tiles that hold those of the result */
     int64_t b_block, b_column;  /* elements between tiles of weights */
     int64_t pairs, group, ngroup; /* pairs of columns, those of a group */
     int64_t staged_elems, weight_elems; /* scratch: of each thread; of patched weights */
+    int64_t padded_elems;               /* of the staged ones, behind the others, where patched */
     cvy_amx_shift shift[CVY_AMX_TAPS_MAX];
     int64_t *weight_at; /* patched: see cvy_amx_place_patched */
     /* of the running call */
     const cvy_bf16 *src, *weight;
     const float *bias, *plain_weight;
     cvy_bf16 *dst, *scratch;
+    int stream;
 };
 
 /* ---- running ---- */
@@ -54,7 +59,7 @@ static void one_band(const struct amx_conv *s, const cvy_bf16 *staged, int64_t a
         const cvy_amx_store store = {.to = s->dst + ((sample * w->dst_h + y) * w->dst_w + x) * c + first,
                                      .row = w->dst_step * w->dst_w * c, .position = w->dst_step_x * c, .pitch = w->pitch,
                                      .width = phase->w, .channels = CVY_MIN(s->group * CVY_AMX_BLOCK, c - first),
-                                     .bias = s->bias ? s->bias + first : NULL, .relu = s->relu};
+                                     .bias = s->bias ? s->bias + first : NULL, .relu = s->relu, .stream = s->stream};
         s->amx->positions(&sum, &store, count);
     }
 }
@@ -67,7 +72,7 @@ static void one_item(const struct amx_conv *s, int64_t item, cvy_bf16 *staged)
     if (s->direct && whole) {
         one_band(s, s->src + band * w->rows * s->lanes, s->lanes, CVY_AMX_DEPTH, sample, band, group);
     } else if (s->patched) {
-        cvy_amx_stage_patches(s->amx, &s->plain, s->channels, w, s->src, sample, band, s->lanes, staged);
+        cvy_amx_stage_patches(s->amx, &s->patches, w, s->src, sample, band, staged + s->staged_elems - s->padded_elems, staged);
         one_band(s, staged, s->lanes, CVY_AMX_DEPTH, sample, band, group);
     } else {
         cvy_amx_stage_blocks(s->amx, w, s->src, sample, band, staged);
@@ -111,6 +116,7 @@ static cvy_status amx_run(void *state, void *const *src, void *const *dst, void 
     s->bias = s->has_bias ? src[2] : NULL;
     s->dst = dst[0];
     s->scratch = scratch;
+    s->stream = s->streamable && (uintptr_t)s->dst % LINE_BYTES == 0;
     if (s->patched)
         cvy_parallel_for(s->threads, s->columns, 1, pack_patched, s);
     cvy_parallel_for(s->threads, s->threads, 1, items_of_thread, s);
@@ -137,7 +143,8 @@ static void divide_work(struct amx_conv *s)
     s->ngroup = (s->pairs + s->group - 1) / s->group;
     /* The last block of positions reads on behind the last position. */
     const int64_t behind = CVY_AMX_BLOCK + w->pitch;
-    s->staged_elems = (cvy_amx_window_staged(w) + behind) * s->lanes;
+    s->padded_elems = s->patched ? cvy_amx_patches_padded(&s->patches, w) : 0;
+    s->staged_elems = (cvy_amx_window_staged(w) + behind) * s->lanes + s->padded_elems;
 }
 
 static cvy_status fill_amx(const cvy_kernel_ask *ask, struct amx_conv *s)
@@ -156,9 +163,8 @@ static cvy_status fill_amx(const cvy_kernel_ask *ask, struct amx_conv *s)
     s->relu = !s->backward && o->relu;
     s->has_bias = !s->backward && o->bias;
     s->patched = !s->backward && cvy_amx_is_patched(&c);
-    s->channels = s->w.src_channels;
     if (s->patched)
-        cvy_amx_window_patch(&s->plain, &s->w);
+        cvy_amx_patches_make(&s->plain, &c, &s->patches, &s->w);
     cvy_amx_window *w = &s->w;
     s->lanes = (w->src_channels + CVY_AMX_DEPTH - 1) / CVY_AMX_DEPTH * CVY_AMX_DEPTH;
     s->columns = (w->dst_channels + CVY_AMX_ROWS - 1) / CVY_AMX_ROWS;
@@ -167,6 +173,7 @@ static cvy_status fill_amx(const cvy_kernel_ask *ask, struct amx_conv *s)
     s->b_column = s->backward ? tiles : blocks * tiles;
     s->weight_elems = s->patched ? s->columns * s->b_column : 0;
     divide_work(s);
+    s->streamable = w->dst_channels % CVY_AMX_BLOCK == 0 && w->n * w->dst_h * w->dst_w * w->dst_channels >= STREAM_ELEMS;
     s->direct = !s->patched && w->pitch == 1 && s->plain.taps == 1 && w->src_step == 1 && w->dst_step == 1 &&
                 w->src_h == w->h && w->src_w == 1 && w->src_base == 0 && w->rows % CVY_AMX_BLOCK == 0 &&
                 s->lanes == w->src_channels;

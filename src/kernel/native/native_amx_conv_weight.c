@@ -14,7 +14,7 @@
  */
 #include <string.h>
 
-#include "kernel/native/native_amx_window.h"
+#include "kernel/native/native_amx_patch.h"
 
 enum {
     BAND_POSITIONS = 1 << 10,    /* staged, of a band: 256 KB of a strip */
@@ -41,7 +41,7 @@ struct amx_weight {
     const cvy_amx *amx;
     cvy_amx_window x, d; /* of the source; of ddst, without taps */
     cvy_window plain;
-    int64_t channels;
+    cvy_amx_patches patches;
     int threads, has_bias, patched;
     int x_direct, d_direct;       /* positions of a band follow each other as they lie */
     int64_t x_lanes, d_lanes;     /* channels in whole blocks of 32 */
@@ -120,8 +120,8 @@ static void pair_strip(const struct part *part, int64_t i, int64_t first, int64_
         *to = part->pairs + first / CVY_AMX_ROWS * column + i * s->x_each * CVY_AMX_ROWS;
     struct strip v = {staged, lanes, CVY_MIN(s->x.rows, s->x.h - band % s->x.bands * s->x.rows) * s->x.pitch};
     if (s->patched)
-        cvy_amx_stage_patches(s->amx, &s->plain, s->channels, &s->x, s->src, band / s->x.bands, band % s->x.bands, lanes,
-                              staged);
+        cvy_amx_stage_patches(s->amx, &s->patches, &s->x, s->src, band / s->x.bands, band % s->x.bands,
+                              staged + s->staged_elems - cvy_amx_patches_padded(&s->patches, &s->x), staged);
     else
         v = strip_of(&s->x, s->x_direct, s->src, band, first, lanes, staged);
     for (int64_t p = 0; p < s->x_each; p += CVY_AMX_BLOCK)
@@ -356,7 +356,8 @@ static void divide_work(struct amx_weight *s)
     s->x_set = s->chunk * s->x_each * CVY_AMX_ROWS;
     /* An odd number of cache lines, so that the rows of a tile fall into different sets of a cache. */
     s->d_row = s->chunk * s->d_each / LINE % 2 ? s->chunk * s->d_each : s->chunk * s->d_each + LINE;
-    s->staged_elems = s->patched ? CVY_MAX(s->x_each * s->x_lanes, s->d_each * STRIP) : CVY_MAX(s->x_each, s->d_each) * STRIP;
+    s->staged_elems = s->patched ? CVY_MAX(s->x_each * s->x_lanes + cvy_amx_patches_padded(&s->patches, x), s->d_each * STRIP)
+                                 : CVY_MAX(s->x_each, s->d_each) * STRIP;
     s->x_elems = s->x_lanes / CVY_AMX_ROWS * s->sets * s->x_set;
     s->d_elems = s->d_lanes * s->d_row;
     s->sum_floats = s->chunk * s->d_lanes;
@@ -384,9 +385,8 @@ static cvy_status fill_weight(const cvy_kernel_ask *ask, struct amx_weight *s)
     s->threads = CVY_MAX(1, ask->threads);
     s->has_bias = g->conv.bias;
     s->patched = cvy_amx_is_patched(&c);
-    s->channels = c.nsrc;
     if (s->patched)
-        cvy_amx_window_patch(&s->plain, &s->x);
+        cvy_amx_patches_make(&s->plain, &c, &s->patches, &s->x);
     s->taps = s->x.ntap;
     s->x_lanes = whole_blocks(s->x.src_channels);
     s->d_lanes = whole_blocks(c.ndst);

@@ -62,22 +62,4 @@ void cvy_amx_stage(const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample,
 void cvy_amx_stage_blocks(const cvy_amx *amx, const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band,
                           cvy_bf16 *to);
 
-/* ---- few channels: all taps of all channels side by side ---- */
-
-enum { CVY_AMX_PATCH_CHANNELS = 15 };
-
-/* Whether a convolution from so few channels is done on patches: one tap, [row][column][channel] of a filter as channels. */
-static inline int cvy_amx_is_patched(const cvy_window_channels *c)
-{
-    return c->nsrc <= CVY_AMX_PATCH_CHANNELS;
-}
-
-/* The window of patches in place of the one that was made forward. */
-void cvy_amx_window_patch(const cvy_window *w, cvy_amx_window *out);
-/* Stages a band as [row][w][lanes]; src_channels of the window is the patch's size. */
-void cvy_amx_stage_patches(const cvy_amx *amx, const cvy_window *w, int64_t channels, const cvy_amx_window *patch,
-                           const cvy_bf16 *src, int64_t sample, int64_t band, int64_t lanes, cvy_bf16 *to);
-/* Where patched weights lie in a layout: for element k of a patch its offset in filter 0, behind them the offset of each filter. */
-cvy_status cvy_amx_place_patched(const cvy_layout *layout, const cvy_shape *weight, int64_t **at_out);
-
 #endif
