@@ -96,7 +96,7 @@ void cvy_unit_destroy(cvy_unit **unit);
 typedef enum { CVY_REGION_ARENA, CVY_REGION_VARIABLE, CVY_REGION_ROUNDED, CVY_REGION_FEED, CVY_REGION_STEP } cvy_region;
 
 typedef struct cvy_buffer {
-    cvy_region region;                 /* STEP: accumulators and what is shared by micro-batches; whole step, head of the arena */
+    cvy_region region;                 /* STEP: accumulators and what is shared by micro-batches; from the first write to the step's end, head of the arena */
     const cvy_value *value;            /* NULL: scratch */
     const char *name;
     size_t bytes, offset;              /* in its region; FEED: into the feed's memory */
@@ -162,7 +162,7 @@ typedef struct cvy_plan {
     int nfeed;
     cvy_bucket *bucket;
     int nbucket;
-    size_t step_bytes;                 /* head of the arena */
+    size_t step_bytes;                 /* head of the arena, where STEP buffers lie */
     size_t arena_bytes;                /* all of it: what `convoy plan` prints, and what is used */
     size_t feed_bytes;
     char *feed_memory;

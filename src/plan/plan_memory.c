@@ -1,8 +1,9 @@
 /*
  * plan_memory.c: lifetimes from the schedule, in-place where a kernel permits it, one arena.
  *
- * The head of the arena holds what lives through the step: gradients bucket by bucket in the order of backward, then other accumulators. Behind
- * it temporary buffers share memory when their lifetimes do not meet: largest first, each at the lowest offset that is free for its time.
+ * The head of the arena holds what stays to the end of the step: gradients bucket by bucket in the order of backward, then other accumulators.
+ * Temporary buffers share memory when their lifetimes do not meet, also with what stays, before it is first written: largest first, each at the
+ * lowest offset that is free for its time.
  * Source: Pisarchyk and Lee 2020, Efficient memory management for deep neural net inference (greedy by size).
  */
 #include <stdlib.h>
@@ -85,10 +86,10 @@ static int by_size(const void *a, const void *b)
 struct extent { size_t offset, end; int first, last; };       /* of a placed buffer, in memory and in time */
 
 /* The lowest gap that is free during b's life; placed: numbers of extents, sorted by offset. */
-static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const int *placed, int nplaced, size_t from)
+static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const int *placed, int nplaced)
 {
     const size_t bytes = align64(b->bytes);
-    size_t at = from;
+    size_t at = 0;
     for (int i = 0; i < nplaced; i++) {
         const struct extent *p = &extent[placed[i]];
         if (p->last < b->first || b->last < p->first)
@@ -100,13 +101,14 @@ static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const
     return at;
 }
 
-/* Puts extent n behind those of placed whose offset is not larger. */
-static void insert_placed(const struct extent *extent, int *placed, int n)
+/* Extent n is b's; into placed behind those whose offset is not larger. */
+static void place(const cvy_buffer *b, int last, struct extent *extent, int *placed, int n)
 {
     int low = 0;
+    extent[n] = (struct extent){b->offset, b->offset + align64(b->bytes), b->first, last};
     for (int high = n; low < high;) {
         const int middle = low + (high - low) / 2;
-        if (extent[placed[middle]].offset <= extent[n].offset)
+        if (extent[placed[middle]].offset <= b->offset)
             low = middle + 1;
         else
             high = middle;
@@ -129,12 +131,15 @@ static cvy_status place_temporaries(cvy_plan *plan)
             order[count++] = &plan->buffer[i];
     qsort(order, (size_t)count, sizeof *order, by_size);
     size_t end = plan->step_bytes;
+    int n = 0;
+    for (int i = 0; i < plan->nbuffer; i++)
+        if (plan->buffer[i].region == CVY_REGION_STEP)
+            place(&plan->buffer[i], plan->ninstr, extent, placed, n++);
     for (int i = 0; i < count; i++) {
         cvy_buffer *b = order[i];
-        b->offset = plan->opts.no_reuse ? end : lowest_gap(b, extent, placed, i, plan->step_bytes);
-        extent[i] = (struct extent){b->offset, b->offset + align64(b->bytes), b->first, b->last};
-        end = CVY_MAX(end, extent[i].end);
-        insert_placed(extent, placed, i);
+        b->offset = plan->opts.no_reuse ? end : lowest_gap(b, extent, placed, n);
+        end = CVY_MAX(end, b->offset + align64(b->bytes));
+        place(b, b->last, extent, placed, n++);
     }
     plan->arena_bytes = end;
 out:
