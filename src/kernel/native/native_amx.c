@@ -221,12 +221,6 @@ TARGET static void outer(const cvy_amx_outer *s)
 
 /* ---- sums over blocks ---- */
 
-TARGET static void fetch(const cvy_bf16 *block)
-{
-    for (int i = 0; i < BLOCK; i++)
-        _mm_prefetch((const char *)(block + i * BLOCK), _MM_HINT_T0);
-}
-
 LEAF void sum_blocks(int two_rows, int two_columns, const cvy_amx_blocks *s)
 {
     if (s->add)
@@ -235,8 +229,8 @@ LEAF void sum_blocks(int two_rows, int two_columns, const cvy_amx_blocks *s)
         zero_sums();
     const cvy_bf16 *a = s->a, *b = s->b;
     for (int64_t i = 0; i < s->steps; i++, a += s->a_step, b += s->b_step) {
-        if (s->ahead)
-            fetch(a + s->ahead * s->a_step);
+        for (int row = s->next_row; s->next && row < s->next_end; row++)
+            _mm_prefetch((const char *)(s->next + i * s->next_step + row * BLOCK), _MM_HINT_T1);
         add_products(two_rows, two_columns, a, CVY_AMX_DEPTH, b, CVY_AMX_TILE);
     }
     store_sums(two_rows, two_columns, s->c, ROWS * BLOCK, ROWS, BLOCK * sizeof *s->c);
@@ -389,7 +383,7 @@ TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, i
         }
 }
 
-static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, patch, blocks, turn_pairs, store, stream, fetch, deal};
+static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, patch, blocks, turn_pairs, store, stream, deal};
 
 cvy_status cvy_amx_get(const cvy_amx **out)
 {

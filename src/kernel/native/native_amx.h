@@ -62,7 +62,9 @@ typedef struct cvy_amx_blocks {
     const cvy_bf16 *a, *b;
     int64_t a_step, b_step; /* elements between successive blocks */
     int64_t steps;
-    int64_t ahead;          /* blocks of a that are asked for before they are needed; 0: none */
+    const cvy_bf16 *next;   /* memory asked for meanwhile, a block of 32 x 32 a step, its rows next_row .. next_end - 1; NULL: none */
+    int64_t next_step;
+    int next_row, next_end;
     float *c;
     int rows, columns;      /* of tiles: 1 or 2 */
     int add;                /* to what c holds */
@@ -95,8 +97,6 @@ typedef struct cvy_amx {
     void (*store)(const float *c, int turned, int64_t count, const cvy_amx_store *to);
     /* A block of sums as it lies, past the caches. */
     void (*stream)(const float *c, float *to);
-    /* Asks for a block of 32 x 32 that is needed soon. */
-    void (*fetch)(const cvy_bf16 *block);
     /* Copies the channels of `count` positions, from_row apart, to blocks of 32, `block` elements apart; zeros behind them. */
     void (*deal)(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to, int64_t block);
 } cvy_amx;

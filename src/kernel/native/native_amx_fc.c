@@ -23,7 +23,6 @@ enum {
     AREA = CVY_AMX_BLOCK * CVY_AMX_BLOCK, /* elements of a block */
     STAY_BLOCKS = 256,   /* of bf16 that stay in a core's second cache: 512 KB */
     DEEP = 8,            /* blocks of channels that grad_src pairs together: 16 KB */
-    AHEAD = 4,           /* blocks of weights that forward asks for early: 8 KB */
     STREAM_BYTES = 1 << 22,    /* gradients larger than this go past the caches */
     ALONE = 1 << 20      /* products that one thread does before another is there */
 };
@@ -142,6 +141,16 @@ static int tiles_of(int64_t count)
     return count > CVY_AMX_ROWS ? 2 : 1;
 }
 
+/* The weights that come next, a share of them in each of `parts` sums: memory works while tiles do. Where one sum follows what lies
+ * behind the other the processor sees that by itself. Behind the last weights nothing happens. */
+static void ask_for(cvy_amx_blocks *sum, const cvy_bf16 *next, int64_t step, int64_t parts, int64_t part)
+{
+    sum->next = next;
+    sum->next_step = step;
+    sum->next_row = (int)(BLOCK * part / parts);
+    sum->next_end = (int)(BLOCK * (part + 1) / parts);
+}
+
 static void forward_block(const struct amx_fc *s, int64_t channel, int64_t chunk)
 {
     _Alignas(64) float own[AREA];
@@ -149,13 +158,13 @@ static void forward_block(const struct amx_fc *s, int64_t channel, int64_t chunk
     for (int64_t b = 0; b < s->nn; b++) {
         const int64_t count = CVY_MIN(BLOCK, s->n - b * BLOCK);
         float *c = s->nchunk > 1 ? s->sums + (channel * s->nn + b) * AREA : own;
-        const cvy_amx_blocks sum = {.a = s->weight + (channel * s->nw + first) * AREA,
-                                    .b = s->right + (b * s->nw + first) * AREA,
-                                    .a_step = AREA, .b_step = AREA, .steps = steps, .ahead = b == 0 ? AHEAD : 0,
-                                    .c = c, .rows = 2, .columns = tiles_of(count), .add = chunk > 0};
+        cvy_amx_blocks sum = {.a = s->weight + (channel * s->nw + first) * AREA, .b = s->right + (b * s->nw + first) * AREA,
+                              .a_step = AREA, .b_step = AREA, .steps = steps, .c = c, .rows = 2, .columns = tiles_of(count),
+                              .add = chunk > 0};
         const cvy_amx_store store = {.to = s->to + b * BLOCK * s->channels + channel * BLOCK, .position = s->channels,
                                      .pitch = BLOCK, .width = BLOCK, .channels = CVY_MIN(BLOCK, s->channels - channel * BLOCK),
                                      .bias = s->bias ? s->bias + channel * BLOCK : NULL, .relu = s->relu};
+        ask_for(&sum, s->nn > 1 ? sum.a + s->nw * AREA : NULL, AREA, s->nn, b);
         s->amx->blocks(&sum);
         if (chunk == s->nchunk - 1)
             s->amx->store(c, 1, count, &store);
@@ -174,19 +183,15 @@ static void forward(const struct amx_fc *s, int64_t begin, int64_t end)
 static void grad_src_block(const struct amx_fc *s, int64_t input, int64_t channel, cvy_bf16 *pairs, float *sums)
 {
     const int64_t deep = CVY_MIN(DEEP, s->nc - channel);
-    for (int64_t d = 0; d < deep; d++) {
-        const cvy_bf16 *from = s->weight + ((channel + d) * s->nw + input) * AREA;
-        if (input + 1 < s->nw)
-            s->amx->fetch(from + AREA);
-        s->amx->pair(from, BLOCK, pairs + d * AREA, CVY_AMX_TILE);
-    }
+    for (int64_t d = 0; d < deep; d++)
+        s->amx->pair(s->weight + ((channel + d) * s->nw + input) * AREA, BLOCK, pairs + d * AREA, CVY_AMX_TILE);
     for (int64_t b = 0; b < s->nn; b++) {
         const int64_t count = CVY_MIN(BLOCK, s->n - b * BLOCK);
-        const cvy_amx_blocks sum = {.a = s->left + (b * s->nc + channel) * AREA, .b = pairs, .a_step = AREA, .b_step = AREA,
-                                    .steps = deep, .c = sums + b * AREA, .rows = tiles_of(count), .columns = 2,
-                                    .add = channel > 0};
+        cvy_amx_blocks sum = {.a = s->left + (b * s->nc + channel) * AREA, .b = pairs, .a_step = AREA, .b_step = AREA,
+                              .steps = deep, .c = sums + b * AREA, .rows = tiles_of(count), .columns = 2, .add = channel > 0};
         const cvy_amx_store store = {.to = s->to + b * BLOCK * s->width + input * BLOCK, .position = s->width, .pitch = BLOCK,
                                      .width = BLOCK, .channels = CVY_MIN(BLOCK, s->width - input * BLOCK)};
+        ask_for(&sum, s->weight + (channel * s->nw + input + 1) * AREA, s->nw * AREA, s->nn, b);
         s->amx->blocks(&sum);
         if (channel + deep == s->nc)
             s->amx->store(sum.c, 0, count, &store);
