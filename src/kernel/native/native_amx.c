@@ -200,9 +200,8 @@ LEAF void sum_outer(int two_rows, int two_columns, const cvy_amx_outer *s)
         zero_sums();
     for (int64_t p = 0; p < s->parts; p++) {
         const cvy_bf16 *a = s->a + p * s->a_part, *b = s->b + p * s->b_part;
-        for (int64_t i = 0; i < s->steps; i++, a += CVY_AMX_DEPTH, b += CVY_AMX_TILE) {
+        for (int64_t i = 0; i < s->steps; i++, a += s->a_step, b += CVY_AMX_TILE)
             add_products(two_rows, two_columns, a, s->a_row, b, s->b_column);
-        }
     }
     store_sums(two_rows, two_columns, c, s->c_row, s->c_column, TILE_ROW_BYTES);
 }
@@ -339,18 +338,22 @@ TARGET static void stream(const float *c, float *to)
         _mm512_stream_ps(to + i, _mm512_load_ps(c + i));
 }
 
+/* Even and odd channels apart, for a value is the upper half of its float; two rows at a time, for adding takes its time. */
 TARGET static void sum(const cvy_bf16 *from, int64_t from_row, float *sums)
 {
-    __m512 low = _mm512_loadu_ps(sums), high = _mm512_loadu_ps(sums + ROWS);
-    for (int i = 0; i < BLOCK; i++, from += from_row) {
-        const __m512i v = _mm512_loadu_si512(from);
-        low = _mm512_add_ps(
-            low, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(v)), 16)));
-        high = _mm512_add_ps(
-            high, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(v, 1)), 16)));
-    }
-    _mm512_storeu_ps(sums, low);
-    _mm512_storeu_ps(sums + ROWS, high);
+    const __m512i upper = _mm512_set1_epi32((int)0xffff0000u),
+                  order = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0), half = _mm512_set1_epi32(8);
+    __m512 even[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()}, odd[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    for (int i = 0; i < BLOCK; i += 2)
+        for (int k = 0; k < 2; k++, from += from_row) {
+            const __m512i v = _mm512_loadu_si512(from);
+            even[k] = _mm512_add_ps(even[k], _mm512_castsi512_ps(_mm512_slli_epi32(v, 16)));
+            odd[k] = _mm512_add_ps(odd[k], _mm512_castsi512_ps(_mm512_and_si512(v, upper)));
+        }
+    const __m512 e = _mm512_add_ps(even[0], even[1]), o = _mm512_add_ps(odd[0], odd[1]);
+    _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_loadu_ps(sums), _mm512_permutex2var_ps(e, order, o)));
+    _mm512_storeu_ps(sums + ROWS, _mm512_add_ps(_mm512_loadu_ps(sums + ROWS),
+                                                _mm512_permutex2var_ps(e, _mm512_add_epi32(order, half), o)));
 }
 
 /* n constant where it is small. */
@@ -374,6 +377,13 @@ TARGET static void patch(const cvy_amx_piece *piece, int n, const cvy_bf16 *from
     }
 }
 
+TARGET static void fetch(const cvy_bf16 *from, int64_t row, int64_t elems)
+{
+    for (int i = 0; i < BLOCK; i++, from += row)
+        for (int64_t k = 0; k < elems; k += BLOCK)
+            _mm_prefetch((const char *)(from + k), _MM_HINT_T0);
+}
+
 TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to, int64_t block)
 {
     for (int64_t i = 0; i < count; i++, from += from_row, to += BLOCK)
@@ -383,7 +393,7 @@ TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, i
         }
 }
 
-static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, patch, blocks, turn_pairs, store, stream, deal};
+static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, patch, blocks, turn_pairs, store, stream, fetch, deal};
 
 cvy_status cvy_amx_get(const cvy_amx **out)
 {

@@ -48,7 +48,8 @@ typedef struct cvy_amx_store {
 /* Sums over positions: c [16 rows of a][16 columns of b] tiles of f32, a [channels][positions], b tiles. */
 typedef struct cvy_amx_outer {
     const cvy_bf16 *a, *b;
-    int64_t a_row, b_column;         /* elements between rows of a, between columns of tiles of b */
+    int64_t a_row, a_step;           /* elements between rows of a, between steps */
+    int64_t b_column;                /* elements between columns of tiles of b */
     int64_t parts, a_part, b_part;   /* runs of positions, elements between them */
     int64_t steps;                   /* of 32 positions in each */
     float *c;
@@ -97,6 +98,8 @@ typedef struct cvy_amx {
     void (*store)(const float *c, int turned, int64_t count, const cvy_amx_store *to);
     /* A block of sums as it lies, past the caches. */
     void (*stream)(const float *c, float *to);
+    /* Asks for 32 rows of elements, in whole blocks of 32, that are needed soon. */
+    void (*fetch)(const cvy_bf16 *from, int64_t row, int64_t elems);
     /* Copies the channels of `count` positions, from_row apart, to blocks of 32, `block` elements apart; zeros behind them. */
     void (*deal)(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to, int64_t block);
 } cvy_amx;

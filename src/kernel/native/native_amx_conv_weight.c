@@ -2,8 +2,8 @@
  * native_amx_conv_weight.c: the gradient of a convolution's weights and bias in bf16 on tiles (AMX).
  *
  * In the step: a third of a bf16 network's arithmetic. The sum runs over positions, so these must lie side by side: ddst
- * is turned, [channel][position], and the source lies in tiles of pairs of positions, both made for a chunk of bands
- * (native_amx_window.h) at a time. A tap's source is the same pairs begun later; there is a second set of pairs, begun one
+ * is turned, blocks of [32 channels][32 positions], and the source lies in tiles of pairs of positions, both made for a
+ * chunk of bands (native_amx_window.h) at a time. A tap's source is the same pairs begun later; there is a second set of pairs, begun one
  * position later, for taps that are an odd number of positions away, so every tile lies in whole cache lines (with the
  * source turned instead, tiles across lines made 3x3 filters half as fast). Positions of a row that do not exist have ddst
  * 0. The tiles of sums are those of the variable's layout, [16 k][16 c].
@@ -21,8 +21,7 @@ enum {
     STRIP = 4 * CVY_AMX_BLOCK,   /* channels that are staged together */
     CHUNK_ELEMS_MIN = 1 << 18,   /* of a chunk: 512 KB, a quarter of a core's second cache */
     CHUNK_ELEMS_MAX = 1 << 23,   /* 16 MB, where the weights are as large */
-    OWN_FLOATS = 1 << 18,        /* of weights of which each thread has sums of its own: 1 MB */
-    LINE = 32                    /* bf16 of a cache line */
+    OWN_FLOATS = 1 << 18         /* of weights of which each thread has sums of its own: 1 MB */
 };
 
 struct amx_weight;
@@ -49,7 +48,7 @@ struct amx_weight {
     int64_t rows, columns;        /* of tiles of sums: of ddst's channels, of the source's */
     int64_t taps, chunk, bands;   /* bands of a chunk; all of them */
     int64_t sets;                 /* of pairs: 2 where a tap may be an odd number of positions away */
-    int64_t d_row, x_set;         /* elements between channels of turned ddst; between sets of a column of pairs */
+    int64_t d_block, x_set;       /* elements between blocks of channels of turned ddst; between sets of a column of pairs */
     int64_t staged_elems, x_elems, d_elems, sum_floats, weight_floats; /* scratch: of a thread, the others of a part */
     int64_t shift[CVY_AMX_TAPS_MAX];
     int64_t *weight_at; /* patched: see cvy_amx_place_patched */
@@ -93,22 +92,33 @@ static const cvy_bf16 *positions_of(const struct strip *v, int64_t p, int64_t ch
     return copy;
 }
 
+/* Positions of a strip that lies as it does in the network are asked for a block ahead: their rows are too far apart for
+ * the core to foresee them. */
+static void ask_ahead(const struct amx_weight *s, const struct strip *v, int64_t p, int64_t lanes)
+{
+    if (p + 2 * CVY_AMX_BLOCK <= v->held)
+        s->amx->fetch(v->from + (p + CVY_AMX_BLOCK) * v->row, v->row, lanes);
+}
+
 /* A strip of ddst, and its sums. */
 static void turn_strip(const struct part *part, int64_t i, int64_t first, int64_t lanes, cvy_bf16 *staged)
 {
     const struct amx_weight *s = part->s;
     const struct strip v = strip_of(&s->d, s->d_direct, s->ddst, part->first + i, first, lanes, staged);
-    cvy_bf16 copy[CVY_AMX_BLOCK * CVY_AMX_BLOCK], *to = part->turned + first * s->d_row + i * s->d_each;
+    cvy_bf16 copy[CVY_AMX_BLOCK * CVY_AMX_BLOCK], *to = part->turned + first / CVY_AMX_BLOCK * s->d_block + i * s->d_each * CVY_AMX_BLOCK;
     float *sums = part->sums + i * s->d_lanes + first;
     memset(sums, 0, (size_t)lanes * sizeof *sums);
-    for (int64_t p = 0; p < s->d_each; p += CVY_AMX_BLOCK)
+    for (int64_t p = 0; p < s->d_each; p += CVY_AMX_BLOCK) {
+        if (s->d_direct)
+            ask_ahead(s, &v, p, lanes);
         for (int64_t c = 0; c < lanes; c += CVY_AMX_BLOCK) {
             int64_t row = 0;
             const cvy_bf16 *from = positions_of(&v, p, c, copy, &row);
-            s->amx->turn(from, row, to + c * s->d_row + p, s->d_row);
+            s->amx->turn(from, row, to + c / CVY_AMX_BLOCK * s->d_block + p * CVY_AMX_BLOCK, CVY_AMX_BLOCK);
             if (s->has_bias)
                 s->amx->sum(from, row, sums + c);
         }
+    }
 }
 
 /* A strip of the source, or all of its patches. Tiles: [column][set][band][step]. */
@@ -124,13 +134,16 @@ static void pair_strip(const struct part *part, int64_t i, int64_t first, int64_
                               staged + s->staged_elems - cvy_amx_patches_padded(&s->patches, &s->x), staged);
     else
         v = strip_of(&s->x, s->x_direct, s->src, band, first, lanes, staged);
-    for (int64_t p = 0; p < s->x_each; p += CVY_AMX_BLOCK)
+    for (int64_t p = 0; p < s->x_each; p += CVY_AMX_BLOCK) {
+        if (s->x_direct)
+            ask_ahead(s, &v, p, lanes);
         for (int64_t c = 0; c < lanes; c += CVY_AMX_BLOCK)
             for (int64_t set = 0; set < s->sets; set++) {
                 int64_t row = 0;
                 const cvy_bf16 *from = positions_of(&v, p + set, c, copy, &row);
                 s->amx->pair(from, row, to + c / CVY_AMX_ROWS * column + set * s->x_set + p * CVY_AMX_ROWS, column);
             }
+    }
 }
 
 static int64_t strips(int64_t lanes)
@@ -185,12 +198,13 @@ static void sum_chunk(int64_t begin, int64_t end, void *arg)
     for (int64_t item = begin; item < end; item++) {
         const int64_t tap = item % s->taps, row = item / s->taps / across, column = item / s->taps % across;
         const cvy_amx_outer sum = {
-            .a = part->turned + row * CVY_AMX_BLOCK * s->d_row,
+            .a = part->turned + row * s->d_block,
             .b = part->pairs + 2 * column * s->sets * s->x_set + s->shift[tap],
-            .a_row = s->d_row,
+            .a_row = CVY_AMX_DEPTH,
+            .a_step = CVY_AMX_BLOCK * CVY_AMX_DEPTH,
             .b_column = s->sets * s->x_set,
             .parts = part->count,
-            .a_part = s->d_each,
+            .a_part = s->d_each * CVY_AMX_BLOCK,
             .b_part = s->x_each * CVY_AMX_ROWS,
             .steps = s->d_each / CVY_AMX_DEPTH,
             .c = part->packed + ((2 * row * s->columns + 2 * column) * s->taps + tap) * tile,
@@ -354,12 +368,11 @@ static void divide_work(struct amx_weight *s)
     const int64_t nchunk = (bands + room - 1) / room;
     s->chunk = CVY_MAX(1, (bands + nchunk - 1) / nchunk);
     s->x_set = s->chunk * s->x_each * CVY_AMX_ROWS;
-    /* An odd number of cache lines, so that the rows of a tile fall into different sets of a cache. */
-    s->d_row = s->chunk * s->d_each / LINE % 2 ? s->chunk * s->d_each : s->chunk * s->d_each + LINE;
+    s->d_block = s->chunk * s->d_each * CVY_AMX_BLOCK;
     s->staged_elems = s->patched ? CVY_MAX(s->x_each * s->x_lanes + cvy_amx_patches_padded(&s->patches, x), s->d_each * STRIP)
                                  : CVY_MAX(s->x_each, s->d_each) * STRIP;
     s->x_elems = s->x_lanes / CVY_AMX_ROWS * s->sets * s->x_set;
-    s->d_elems = s->d_lanes * s->d_row;
+    s->d_elems = s->d_lanes / CVY_AMX_BLOCK * s->d_block;
     s->sum_floats = s->chunk * s->d_lanes;
     s->d_direct = x->pitch == s->d.src_w && s->d_lanes == s->d.src_channels;
     s->x_direct = !s->patched && x->nplane == 1 && x->ntap == 1 && x->pitch == x->src_w && x->src_h == x->h &&
