@@ -38,6 +38,8 @@ typedef struct cvy_kernel_ask {
     int rounds; /* in, at create only: see the kernel's `rounds` */
 } cvy_kernel_ask;
 
+enum { CVY_SLICE_LAST = 32 };
+
 typedef struct cvy_kernel_def {
     const char *name; /* "native.relu", "onednn.conv" */
     const char *op;   /* the operator that it runs */
@@ -45,6 +47,7 @@ typedef struct cvy_kernel_def {
     /* Bit i: source i, destination i may lie as a slice of the channels of another tensor (cvy_layout_slice). An offer
      * never sees that: it is settled behind the choice of kernels, and `create` finds it in the ask's layouts. */
     unsigned slice_src, slice_dst;
+    int slice_last; /* so with channels last too, where positions lie further apart: in whole CVY_SLICE_LAST of channels */
     /* Set for an update that, where the ask says so at create, writes what it assigns to dst[0] once more behind the
      * node's destinations, rounded to bf16, element for element as they lie: the copy that the next step reads. */
     int rounds;

@@ -2,8 +2,8 @@
  * plan_slices.c: concat and slice of channels without a copy: a branch is written where its concat wants it, its gradient is read where it lies.
  *
  * Before the step, behind the choice of kernels. Memory has samples outermost, then channels (or blocks of them), so a run of channels is one
- * piece of each sample: a tensor that lies like any other, but with the samples of a wider one apart (cvy_layout_slice). Kernels say which of their
- * tensors may lie so. A concat all of whose sources are written and read by such kernels becomes a view of which the sources are parts; a slice that
+ * piece of each sample: a tensor that lies like any other, but with the samples of a wider one apart (cvy_layout_slice). With channels last it is one
+ * piece of each position. Kernels say which of their tensors may lie so. A concat all of whose sources are written and read by such kernels becomes a view of which the sources are parts; a slice that
  * only such kernels read becomes a part of its source. All others stay copies.
  *
  * The other way would be to give kernels slices while they are chosen. But the producer comes before the concat, and a kernel that declined would
@@ -52,11 +52,18 @@ static int is_copy(const cvy_call *call, const char *op)
 
 /* ---- who can work on a slice ---- */
 
+static int takes_slices(const cvy_kernel_def *kernel, unsigned which, int i, const cvy_loc *loc)
+{
+    const cvy_layout last = cvy_layout_channels_last(loc->value->shape.ndim);
+    return (which >> i & 1) && (kernel->slice_last || !cvy_layout_equal(&loc->layout, &last));
+}
+
 static int readers_take_slices(const struct slices *s, int loc, const cvy_call *but)
 {
     for (int at = s->first[loc]; at > 0; at = s->next[at - 1]) {
         const cvy_call *reader = &s->u->call[(at - 1) / CVY_NODE_SRC_MAX];
-        if (reader != but && (reader->kind != CVY_CALL_KERNEL || !(reader->kernel->slice_src >> (at - 1) % CVY_NODE_SRC_MAX & 1)))
+        const int i = (at - 1) % CVY_NODE_SRC_MAX;
+        if (reader != but && (reader->kind != CVY_CALL_KERNEL || !takes_slices(reader->kernel, reader->kernel->slice_src, i, &s->u->loc[loc])))
             return 0;
     }
     return 1;
@@ -67,14 +74,22 @@ static int writer_takes_slices(const struct slices *s, int loc)
     const cvy_call *writer = s->writer[loc] >= 0 ? &s->u->call[s->writer[loc]] : NULL;
     for (int i = 0; writer && writer->kind == CVY_CALL_KERNEL && i < writer->ndst; i++)
         if (writer->dst[i] == loc)
-            return writer->kernel->slice_dst >> i & 1;
+            return takes_slices(writer->kernel, writer->kernel->slice_dst, i, &s->u->loc[loc]);
     return 0;
+}
+
+/* Channels in which slices of tensors that lie so are cut; 0: none are. */
+static int64_t slice_block(const cvy_loc *base)
+{
+    const int ndim = base->value->shape.ndim;
+    const cvy_layout last = cvy_layout_channels_last(ndim), is = cvy_layout_slice(&base->layout, 1), as = cvy_layout_slice(&last, 1);
+    return ndim > 2 && cvy_layout_equal(&is, &as) ? CVY_SLICE_LAST : cvy_layout_channel_block(&base->layout, ndim);
 }
 
 /* A tensor with memory of its own that lies as `base` does, in whole blocks of channels from `first` on. */
 static int may_be_part(const cvy_loc *part, const cvy_loc *base, int64_t first)
 {
-    const int64_t block = cvy_layout_channel_block(&base->layout, base->value->shape.ndim);
+    const int64_t block = slice_block(base);
     const cvy_layout as = cvy_layout_slice(&base->layout, 1), is = cvy_layout_slice(&part->layout, 1);
     return block > 0 && first % block == 0 && part->value->shape.dim[1] % block == 0 && base->value->shape.dim[1] % block == 0 &&
            part->view_of < 0 && cvy_layout_whole(&part->layout) == 0 && cvy_layout_equal(&as, &is) && part->dtype == base->dtype &&

@@ -373,14 +373,16 @@ static int is_activation(const struct bench *b, const cvy_value *v)
 }
 
 /* Lays a value as the third block of channels and what follows of a wider tensor, where it can lie so. */
-static int lay_as_slice(const cvy_value *v, cvy_layout *layout, cvy_blocking *blocking, int64_t *first)
+static int lay_as_slice(const cvy_kernel_def *kernel, const cvy_value *v, cvy_layout *layout, cvy_blocking *blocking, int64_t *first)
 {
-    const int64_t block = v->shape.ndim < 2 ? 0 : cvy_layout_channel_block(layout, v->shape.ndim);
+    const cvy_layout last_of_all = cvy_layout_channels_last(v->shape.ndim);
+    const int last = v->shape.ndim > 2 && cvy_layout_equal(layout, &last_of_all) && kernel->slice_last;
+    const int64_t block = v->shape.ndim < 2 ? 0 : last ? CVY_SLICE_LAST : cvy_layout_channel_block(layout, v->shape.ndim);
     if (block == 0 || v->shape.dim[1] % block != 0)
         return 0;
     *layout = cvy_layout_slice(layout, v->shape.dim[1] + 3 * block);
     EXPECT_OK(cvy_blocking_make(layout, &v->shape, blocking));
-    *first = 2 * blocking->stride[1];
+    *first = 2 * block / blocking->dim_block[1] * blocking->stride[1];
     return 1;
 }
 
@@ -389,10 +391,10 @@ static void try_slices(struct trial *t)
     int any = 0;
     for (int i = 0; i < t->node->nsrc; i++)
         if (t->kernel->slice_src >> i & 1)
-            any += lay_as_slice(t->node->src[i], &t->ask.src[i], &t->src_layout[i], &t->src_first[i]);
+            any += lay_as_slice(t->kernel, t->node->src[i], &t->ask.src[i], &t->src_layout[i], &t->src_first[i]);
     for (int i = 0; i < t->node->ndst; i++)
         if (t->kernel->slice_dst >> i & 1 && t->node->dst[i])
-            any += lay_as_slice(t->node->dst[i], &t->ask.dst[i], &t->dst_layout[i], &t->dst_first[i]);
+            any += lay_as_slice(t->kernel, t->node->dst[i], &t->ask.dst[i], &t->dst_layout[i], &t->dst_first[i]);
     t->inplace = 0;
     if (any)
         run_trial(t);

@@ -22,8 +22,6 @@
 enum {
     SUM_ROWS = 128,         /* of a tile that is summed */
     APPLY_BYTES = 128 << 10, /* of one that is written: long, so that what is fetched ahead is used */
-    PAST_BYTES = 4 << 20,   /* results from this size on go past the cache */
-    LINE_BYTES = 64
 };
 
 struct bn_train {
@@ -37,7 +35,7 @@ struct bn_train {
     int residual;  /* bn_train: its source 1 is one; bn_train_grad: the source that is bn_train's result, else 0 */
     int64_t items; /* groups.count * p.groups */
     int64_t parts; /* of an item */
-    int64_t pitch; /* of what may lie in a slice: the result, in the gradient what comes back */
+    int64_t pitch, far_step; /* of what may lie in a slice (the result, in the gradient what comes back): see cvy_planes */
     double eps;
     /* of the running call */
     const char *x, *other, *ddst; /* other: residual or bn_train's result */
@@ -71,12 +69,6 @@ static size_t plane_at(const struct bn_train *s, int64_t item, int64_t n)
     return (size_t)((n * s->p.groups + item % s->p.groups) * plane_elems(s)) * s->bytes;
 }
 
-/* The same of what may lie in a slice. */
-static size_t slice_at(const struct bn_train *s, int64_t item, int64_t n)
-{
-    return (size_t)((n * s->pitch + item % s->p.groups) * plane_elems(s)) * s->bytes;
-}
-
 /* The tile that begins at element `first` of a plane, as far as memory goes that is not in a slice. */
 static cvy_bn_tile tile_at(const struct bn_train *s, int64_t item, int64_t n, int64_t first, int64_t elems)
 {
@@ -84,7 +76,7 @@ static cvy_bn_tile tile_at(const struct bn_train *s, int64_t item, int64_t n, in
     return (cvy_bn_tile){
         .elems = CVY_MIN(elems, plane_elems(s) - first),
         .step = s->step,
-        .pitch = s->step,
+        .pitch = s->far_step,
         .x = s->x + at,
         .other = s->other ? s->other + at : NULL,
         .dres = s->dres ? s->dres + at : NULL,
@@ -93,10 +85,12 @@ static cvy_bn_tile tile_at(const struct bn_train *s, int64_t item, int64_t n, in
     };
 }
 
-/* Bytes to the same element in the slice. */
+/* Bytes to the same element of what may lie in a slice. */
 static size_t far_at(const struct bn_train *s, int64_t item, int64_t n, int64_t first)
 {
-    return slice_at(s, item, n) + (size_t)first * s->bytes;
+    if (s->far_step == s->step)
+        return (size_t)((n * s->pitch + item % s->p.groups) * plane_elems(s) + first) * s->bytes;
+    return (size_t)((n * s->p.positions + first / s->step) * s->far_step) * s->bytes; /* a row is a position */
 }
 
 /* Where the last tile of a plane begins that is written. */
@@ -264,6 +258,7 @@ static void grad_apply_part(const struct bn_train *s, int64_t part)
         for (int64_t first = last_tile(s); first >= 0; first -= s->apply_tile) {
             cvy_bn_tile t = tile_at(s, item, n, first, s->apply_tile);
             t.ddst = s->dres ? t.dres : s->ddst + far_at(s, item, n, first);
+            t.pitch = s->dres ? s->step : s->far_step;
             t.dst = s->dst + plane_at(s, item, n) + (size_t)first * s->bytes;
             t.relu = s->relu && !s->dres;
             s->loops->grad_apply(&t, &s->coef[item * s->cols]);
@@ -319,7 +314,8 @@ static void grad_apply_parts(int64_t first, int64_t end, void *arg)
 static int goes_past(const struct bn_train *s)
 {
     const size_t plane = (size_t)plane_elems(s) * s->bytes, planes = (size_t)(s->p.n * s->p.groups);
-    return plane * planes >= PAST_BYTES && plane % LINE_BYTES == 0 && (uintptr_t)s->dst % LINE_BYTES == 0 &&
+    return plane * planes >= CVY_PAST_BYTES && plane % CVY_LINE_BYTES == 0 &&
+           (size_t)s->far_step * s->bytes % CVY_LINE_BYTES == 0 && (uintptr_t)s->dst % CVY_LINE_BYTES == 0 &&
            s->dst != s->x && s->dst != s->other && s->dst != s->ddst && s->dst != s->dres;
 }
 
@@ -480,7 +476,9 @@ static cvy_status create(const cvy_kernel_ask *ask, int residual, const cvy_layo
     s->residual = residual;
     s->items = count_items(ask, &s->p);
     s->parts = count_parts(ask, &s->p);
-    s->pitch = cvy_planes_make(&ask->node->src[0]->shape, sliced).pitch;
+    const cvy_planes far = cvy_planes_make(&ask->node->src[0]->shape, sliced);
+    s->pitch = far.pitch;
+    s->far_step = far.step == far.block ? s->step : far.step;
     *state_out = s;
     return CVY_OK;
 }
@@ -505,6 +503,7 @@ CVY_KERNEL_DEFINE(native_bn_train) = {
     .op = "bn_train",
     .preference = 50,
     .slice_dst = 1,
+    .slice_last = 1,
     .offer = forward_offer,
     .create = forward_create,
     .run = forward_run,
@@ -516,6 +515,7 @@ CVY_KERNEL_DEFINE(native_bn_train_grad) = {
     .op = "bn_train_grad",
     .preference = 50,
     .slice_src = 1 << 2,
+    .slice_last = 1,
     .offer = grad_offer,
     .create = grad_create,
     .run = grad_run,

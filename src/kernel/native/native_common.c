@@ -4,15 +4,22 @@
 #include "base/base_cpu.h"
 #include "kernel/native/native_common.h"
 
+/* So it lies, or a slice of what does. */
+static int is_channels_last(const cvy_layout *layout, int ndim)
+{
+    const cvy_layout last = cvy_layout_channels_last(ndim), a = cvy_layout_slice(&last, 1), b = cvy_layout_slice(layout, 1);
+    return ndim > 2 && cvy_layout_equal(&a, &b);
+}
+
 cvy_planes cvy_planes_make(const cvy_shape *shape, const cvy_layout *layout)
 {
     cvy_planes p = {.n = shape->dim[0], .channels = shape->dim[1], .positions = 1};
-    const cvy_layout last = cvy_layout_channels_last(shape->ndim);
-    p.block = CVY_MAX(1, cvy_layout_channel_block(layout, shape->ndim));
-    if (shape->ndim > 2 && cvy_layout_equal(layout, &last))
-        p.block = p.channels;
+    const int64_t whole = cvy_layout_whole(layout);
+    const int last = is_channels_last(layout, shape->ndim);
+    p.block = last ? p.channels : CVY_MAX(1, cvy_layout_channel_block(layout, shape->ndim));
     p.groups = (p.channels + p.block - 1) / p.block;
-    p.pitch = cvy_layout_whole(layout) > 0 ? cvy_layout_whole(layout) / p.block : p.groups;
+    p.pitch = whole > 0 && !last ? whole / p.block : p.groups;
+    p.step = whole > 0 && last ? whole : p.block;
     for (int d = 2; d < shape->ndim; d++)
         p.positions *= shape->dim[d];
     return p;

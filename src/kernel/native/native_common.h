@@ -49,6 +49,9 @@ CVY_INLINE void cvy_floats_store(int half, const float *restrict x, int64_t n, v
 /* Elements below which a second thread costs more than it brings. */
 #define CVY_GRAIN 16384
 
+/* Results from so many bytes on are stored past the cache, in whole lines: they would not stay there. */
+enum { CVY_PAST_BYTES = 4 << 20, CVY_LINE_BYTES = 64 };
+
 /* An activation [N, C, positions...] as memory: planes of `positions` x `block` elements, a plane per sample and channel
  * (block of channels). */
 typedef struct cvy_planes {
@@ -56,6 +59,7 @@ typedef struct cvy_planes {
     int64_t groups;      /* blocks of channels; the channels themselves in plain layout */
     int64_t positions, block;
     int64_t pitch; /* planes from one sample to the next: groups, or more where it is a slice of another tensor */
+    int64_t step;  /* elements from one position to the next: block, or more where it is a slice with channels last */
 } cvy_planes;
 
 /* layout: plain, blocked by channels, maybe a slice, or channels last, which is one block. */

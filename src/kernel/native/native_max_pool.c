@@ -53,11 +53,14 @@ static cvy_status max_pool_grad_offer(cvy_kernel_ask *ask)
     return CVY_OK;
 }
 
-static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_kernel_ask *ask, void **state_out)
+/* pooled: shape and layout of the result, or of what comes back to it. */
+static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_shape *pooled, const cvy_layout *layout,
+                         const cvy_kernel_ask *ask, void **state_out)
 {
+    const cvy_planes far = cvy_planes_make(pooled, layout);
     cvy_max_pool *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    const cvy_status status = cvy_pool_walk_make(w, src, &ask->src[0], &s->w);
+    const cvy_status status = cvy_pool_walk_make(w, src, layout, &s->w);
     if (status != CVY_OK) {
         cvy_mem_free(&s);
         return status;
@@ -66,6 +69,8 @@ static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_ke
     s->nobody = cvy_max_pool_nobody(cvy_max_pool_index_dtype(w));
     s->simd = s->w.wide ? NULL : cvy_simd_find(s->w.planes.block);
     s->bf16 = ask->node->src[0]->dtype == CVY_DTYPE_BF16;
+    s->far_pitch = far.pitch;
+    s->far_step = far.step;
     s->threads = ask->threads;
     *state_out = s;
     return CVY_OK;
@@ -76,7 +81,7 @@ static cvy_status max_pool_create(const cvy_kernel_ask *ask, void **state_out)
     cvy_window w;
     const cvy_pool_opts *o = ask->node->options;
     CVY_TRY(cvy_pool_window("max_pool", o, &ask->node->src[0]->shape, &w));
-    CVY_TRY(create(&w, &ask->node->src[0]->shape, ask, state_out));
+    CVY_TRY(create(&w, &ask->node->src[0]->shape, &ask->node->dst[0]->shape, &ask->dst[0], ask, state_out));
     ((cvy_max_pool *)*state_out)->relu = o->relu;
     return CVY_OK;
 }
@@ -86,7 +91,7 @@ static cvy_status max_pool_grad_create(const cvy_kernel_ask *ask, void **state_o
     const cvy_pool_grad_opts *o = ask->node->options;
     cvy_window w;
     CVY_TRY(cvy_pool_window("max_pool", &o->pool, &o->src, &w));
-    return create(&w, &o->src, ask, state_out);
+    return create(&w, &o->src, &ask->node->src[0]->shape, &ask->src[0], ask, state_out);
 }
 
 static void max_pool_destroy(void *state)
@@ -181,14 +186,15 @@ CVY_INLINE void forward_plane(const cvy_max_pool *s, const int64_t B, int64_t pl
 {
     const cvy_pool_walk *w = &s->w;
     const float *src = (const float *)s->src + plane * w->src_elems * B;
-    int64_t out = plane * w->dst_elems * B;
+    int64_t out = plane * w->dst_elems * B, to = cvy_plane_in(&w->planes, s->far_pitch, plane) * w->dst_elems * B;
     int32_t arg[RUN_LANES];
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++)
         for (int64_t x = 0; x < w->dst[2]; x += RUN_LANES / B) {
             const int64_t n = CVY_MIN(RUN_LANES / B, w->dst[2] - x);
-            forward_run(s, B, src, row / w->dst[1], row % w->dst[1], x, n, (float *)s->dst + out, arg);
+            forward_run(s, B, src, row / w->dst[1], row % w->dst[1], x, n, (float *)s->dst + to, arg);
             store_index(s, out, arg, n * B);
             out += n * B;
+            to += n * B;
         }
 }
 
@@ -214,6 +220,15 @@ static int64_t row_grain(const cvy_max_pool *s)
     return CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, s->w.src[2] * s->w.planes.block));
 }
 
+/* Whether a result of so many positions goes past the cache: it is large, and the loops' vectors fill its lines. */
+static int goes_past(const cvy_max_pool *s, const void *dst, int64_t positions, int64_t step)
+{
+    const int64_t bytes = s->bf16 ? 2 : 4;
+    return positions * s->w.planes.n * s->w.planes.groups * s->w.planes.block * bytes >= CVY_PAST_BYTES &&
+           s->w.planes.block * bytes % CVY_LINE_BYTES == 0 && step * bytes % CVY_LINE_BYTES == 0 &&
+           (uintptr_t)dst % CVY_LINE_BYTES == 0 && (uintptr_t)s->index % CVY_LINE_BYTES == 0;
+}
+
 static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     cvy_max_pool *s = state;
@@ -221,6 +236,7 @@ static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, 
     s->src = src[0];
     s->dst = dst[0];
     s->index = dst[1];
+    s->past = goes_past(s, s->dst, s->w.dst_elems, s->far_step);
     const int64_t planes = s->w.planes.n * s->w.planes.groups;
     if (s->simd)
         cvy_parallel_for(s->threads, planes * s->w.dst[0] * s->w.dst[1], row_grain(s), s->simd->max_pool_range[s->bf16],
@@ -250,8 +266,9 @@ CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict 
     }
 }
 
-CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h, int64_t in,
-                             float *dsrc)
+/* ddst_in, in: elements of ddst and of the index where the row begins. */
+CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h,
+                             int64_t ddst_in, int64_t in, float *dsrc)
 {
     const cvy_pool_walk *w = &s->w;
     int64_t d0, d1, h0, h1;
@@ -261,7 +278,7 @@ CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int w
             for (int64_t k = 0; k < w->kernel[2]; k++) {
                 const struct cvy_pool_reach r = w->reach[k];
                 const int64_t at = ((ds + i) * w->src[1] + hs + j) * w->src[2] + r.start, from = in + r.first * B;
-                add_wins(B, wide, (const float *)s->ddst + from, (const char *)s->index_in + from * (wide ? 4 : 1),
+                add_wins(B, wide, (const float *)s->ddst + ddst_in + r.first * B, (const char *)s->index_in + from * (wide ? 4 : 1),
                          (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k), r.end - r.first, w->stride[2] * B,
                          dsrc + at * B);
             }
@@ -271,10 +288,12 @@ CVY_INLINE void backward_plane(const cvy_max_pool *s, const int64_t B, const int
 {
     const cvy_pool_walk *w = &s->w;
     float *dsrc = (float *)s->dsrc + plane * w->src_elems * B;
+    const int64_t from = cvy_plane_in(&w->planes, s->far_pitch, plane);
     int64_t clear = 0; /* rows of the plane before it hold sums */
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++) {
         cvy_pool_clear(w, B, row, dsrc, &clear);
-        backward_row(s, B, wide, row / w->dst[1], row % w->dst[1], (plane * w->dst_elems + row * w->dst[2]) * B, dsrc);
+        backward_row(s, B, wide, row / w->dst[1], row % w->dst[1], (from * w->dst_elems + row * w->dst[2]) * B,
+                     (plane * w->dst_elems + row * w->dst[2]) * B, dsrc);
     }
     cvy_pool_clear(w, B, w->dst[0] * w->dst[1], dsrc, &clear);
 }
@@ -296,6 +315,7 @@ static cvy_status max_pool_grad_run(void *state, void *const *src, void *const *
     s->ddst = src[0];
     s->index_in = src[1];
     s->dsrc = dst[0];
+    s->past = goes_past(s, s->dsrc, s->w.src_elems, s->w.planes.block);
     const int64_t planes = s->w.planes.n * s->w.planes.groups;
     if (s->simd)
         cvy_parallel_for(s->threads, planes * s->w.src[0] * s->w.src[1], row_grain(s),
@@ -309,6 +329,8 @@ CVY_KERNEL_DEFINE(native_max_pool) = {
     .name = "native.max_pool",
     .op = "max_pool",
     .preference = 50,
+    .slice_dst = 1,
+    .slice_last = 1,
     .offer = max_pool_offer,
     .create = max_pool_create,
     .run = max_pool_run,
@@ -319,6 +341,8 @@ CVY_KERNEL_DEFINE(native_max_pool_grad) = {
     .name = "native.max_pool_grad",
     .op = "max_pool_grad",
     .preference = 50,
+    .slice_src = 1,
+    .slice_last = 1,
     .offer = max_pool_grad_offer,
     .create = max_pool_grad_create,
     .run = max_pool_grad_run,

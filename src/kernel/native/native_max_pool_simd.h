@@ -4,9 +4,60 @@
  *
  * A window's maximum and winner stay in registers while its taps are seen. Backward gathers: each position of the source
  * takes from all windows that touch it, in f32, and is stored once; nothing is cleared. Windows of 2 and 3 taps a row
- * are unrolled. Where the channels do not fill the vectors, the last one overlaps the one before.
+ * are unrolled. Where the channels do not fill the vectors, the last one overlaps the one before. Results that the cache
+ * cannot hold are stored past it.
  */
 #include "kernel/native/native_max_pool.h"
+
+/* ---- what is taken at once ---- */
+
+/* A vector of f32, one of bf16, or two of bf16: the even and the odd elements. */
+enum pool_kind { POOL_F32, POOL_BF16, POOL_PAIRS };
+
+LEAF int pool_vecs(const enum pool_kind kind)
+{
+    return kind == POOL_PAIRS ? 2 : 1;
+}
+
+LEAF void pool_load(const enum pool_kind kind, const void *p, int64_t i, vec x[2])
+{
+    if (kind == POOL_PAIRS)
+        load_even_odd((const cvy_bf16 *)p + i, &x[0], &x[1]);
+    else
+        x[0] = load_as(kind == POOL_BF16, p, i);
+}
+
+LEAF void pool_store(const enum pool_kind kind, const int past, const int exact, const vec x[2], void *p, int64_t i)
+{
+    if (kind == POOL_PAIRS)
+        store_words(past, (cvy_bf16 *)p + i, merge_even_odd(exact, x[0], x[1]));
+    else if (kind == POOL_BF16)
+        store_as(1, p, i, x[0]);
+    else
+        store_words(past, (float *)p + i, (uvec)x[0]);
+}
+
+LEAF void pool_load_index(const enum pool_kind kind, const uint8_t *p, ivec x[2])
+{
+    if (kind == POOL_PAIRS)
+        load_bytes_even_odd(p, &x[0], &x[1]);
+    else
+        x[0] = load_bytes(p);
+}
+
+LEAF void pool_store_index(const enum pool_kind kind, const int past, const ivec x[2], uint8_t *p)
+{
+    if (kind == POOL_PAIRS)
+        store_bytes_even_odd(past, p, x[0], x[1]);
+    else
+        store_bytes(p, x[0]);
+}
+
+/* Where those begin that begin with element i of a block. */
+LEAF int64_t lane_of(const enum pool_kind kind, int64_t i, int64_t B)
+{
+    return CVY_MIN(i, B - pool_vecs(kind) * LANES);
+}
 
 /* ---- forward ---- */
 
@@ -24,15 +75,12 @@ struct tap_rows {
     int64_t origin;         /* element where the row of tap 0, 0 begins, which may lie outside */
 };
 
-/* Where vector i of a block begins. */
-LEAF int64_t lane_of(int64_t i, int64_t B)
-{
-    return CVY_MIN(i, B - LANES);
-}
+/* Where a row of windows lies: element of the result, of the index. */
+struct pool_out { int64_t dst, index; };
 
 /* Windows first .. end-1 of a row. taps: of a row of the window, if all of them touch the source, else 0. */
-LEAF void pool_windows(const int half, const cvy_max_pool *s, const int64_t taps, const struct tap_rows *rows,
-                       int64_t first, int64_t end, int64_t out)
+LEAF void pool_windows(const enum pool_kind kind, const int past, const cvy_max_pool *s, const int64_t taps,
+                       const struct tap_rows *rows, int64_t first, int64_t end, struct pool_out out)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t B = w->planes.block, row_elems = w->src[2] * B;
@@ -41,66 +89,89 @@ LEAF void pool_windows(const int half, const cvy_max_pool *s, const int64_t taps
         const int64_t start = taps ? x * w->stride[2] - w->pad[2] : cvy_pool_taps(w, 2, x, &k0, &k1);
         const int32_t nobody =
             s->relu ? s->nobody : (int32_t)((rows->d0 * w->kernel[1] + rows->h0) * w->kernel[2] + k0);
-        for (int64_t v = 0; v < B; v += LANES) {
-            const int64_t l = lane_of(v, B);
-            vec best = spread(s->relu ? 0 : -INFINITY);
-            ivec winner = spread_int(nobody);
+        for (int64_t v = 0; v < B; v += pool_vecs(kind) * LANES) {
+            const int64_t l = lane_of(kind, v, B);
+            const float floor = s->relu ? 0 : -INFINITY;
+            vec best[2] = {spread(floor), spread(floor)}, value[2];
+            ivec winner[2] = {spread_int(nobody), spread_int(nobody)};
             for (int64_t i = rows->d0; i < rows->d1; i++)
                 for (int64_t j = rows->h0; j < rows->h1; j++) {
                     const int64_t row = rows->origin + (i * w->src[1] + j) * row_elems + start * B + l;
                     const int64_t tap = (i * w->kernel[1] + j) * w->kernel[2];
 #pragma GCC unroll 4
-                    for (int64_t k = k0; k < k1; k++)
-                        see(load_as(half, s->src, row + k * B), (int32_t)(tap + k), &best, &winner);
+                    for (int64_t k = k0; k < k1; k++) {
+                        pool_load(kind, s->src, row + k * B, value);
+                        for (int p = 0; p < pool_vecs(kind); p++)
+                            see(value[p], (int32_t)(tap + k), &best[p], &winner[p]);
+                    }
                 }
-            store_as(half, s->dst, out + x * B + l, best);
+            pool_store(kind, past, 1, best, s->dst, out.dst + x * s->far_step + l);
             if (s->index)
-                store_bytes((uint8_t *)s->index + out + x * B + l, winner);
+                pool_store_index(kind, past, winner, (uint8_t *)s->index + out.index + x * B + l);
         }
     }
 }
 
 /* The first and the last windows of a row may hang over the edge. */
-LEAF void pool_row(const int half, const cvy_max_pool *s, const int64_t taps, const struct tap_rows *rows, int64_t out)
+LEAF void pool_row(const enum pool_kind kind, const int past, const cvy_max_pool *s, const int64_t taps,
+                   const struct tap_rows *rows, struct pool_out out)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t end = CVY_MAX(0, w->reach[w->kernel[2] - 1].end), first = CVY_MIN(w->reach[0].first, end);
-    pool_windows(half, s, 0, rows, 0, first, out);
-    pool_windows(half, s, taps, rows, first, end, out);
-    pool_windows(half, s, 0, rows, end, w->dst[2], out);
+    pool_windows(kind, past, s, 0, rows, 0, first, out);
+    pool_windows(kind, past, s, taps, rows, first, end, out);
+    pool_windows(kind, past, s, 0, rows, end, w->dst[2], out);
 }
 
-LEAF void pool_rows(const int half, const cvy_max_pool *s, int64_t first, int64_t last)
+/* Element of row `row` of the plane in what may be a slice. */
+LEAF int64_t far_row(const cvy_max_pool *s, int64_t plane, int64_t row)
+{
+    return (cvy_plane_in(&s->w.planes, s->far_pitch, plane) * s->w.dst_elems + row * s->w.dst[2]) * s->far_step;
+}
+
+LEAF void pool_rows(const enum pool_kind kind, const int past, const cvy_max_pool *s, int64_t first, int64_t last)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t B = w->planes.block, nrow = w->dst[0] * w->dst[1];
     for (int64_t row = first; row < last; row++) {
-        const int64_t plane = row / nrow, d = row % nrow / w->dst[1], h = row % w->dst[1], out = row * w->dst[2] * B;
+        const int64_t plane = row / nrow, d = row % nrow / w->dst[1], h = row % w->dst[1];
+        const struct pool_out out = {far_row(s, plane, row % nrow), row * w->dst[2] * B};
         struct tap_rows rows;
         const int64_t ds = cvy_pool_taps(w, 0, d, &rows.d0, &rows.d1), hs = cvy_pool_taps(w, 1, h, &rows.h0, &rows.h1);
         rows.origin = (plane * w->src_elems + (ds * w->src[1] + hs) * w->src[2]) * B;
         switch (w->kernel[2]) {
-        case 2: pool_row(half, s, 2, &rows, out); break;
-        case 3: pool_row(half, s, 3, &rows, out); break;
-        default: pool_row(half, s, w->kernel[2], &rows, out); break;
+        case 2: pool_row(kind, past, s, 2, &rows, out); break;
+        case 3: pool_row(kind, past, s, 3, &rows, out); break;
+        default: pool_row(kind, past, s, w->kernel[2], &rows, out); break;
         }
     }
 }
 
 TARGET static void max_pool_f32(int64_t first, int64_t last, void *arg)
 {
-    pool_rows(0, arg, first, last);
+    const cvy_max_pool *s = arg;
+    if (s->past)
+        pool_rows(POOL_F32, 1, s, first, last);
+    else
+        pool_rows(POOL_F32, 0, s, first, last);
 }
 
 TARGET static void max_pool_bf16(int64_t first, int64_t last, void *arg)
 {
-    pool_rows(1, arg, first, last);
+    const cvy_max_pool *s = arg;
+    if (s->w.planes.block < 2 * LANES)
+        pool_rows(POOL_BF16, 0, s, first, last);
+    else if (s->past)
+        pool_rows(POOL_PAIRS, 1, s, first, last);
+    else
+        pool_rows(POOL_PAIRS, 0, s, first, last);
 }
 
 /* ---- backward ---- */
 
-/* A row of windows that touches a row of the source, in elements, and where its row of taps that touches begins. */
-struct touch { int64_t at, tap; };
+/* A row of windows that touches a row of the source, in elements of ddst and of the index, and where its row of taps
+ * that touches begins. */
+struct touch { int64_t ddst, index, tap; };
 
 /* All of one row of the source, in order. A window of at most 255 taps touches it with fewer. */
 struct touches {
@@ -110,34 +181,37 @@ struct touches {
 
 /* Source position q * stride + phase - pad takes from the windows q, q-1, ... with the taps phase, phase + stride, ...
  */
-LEAF void gather_position(const int half, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
-                          const struct touch *touch, const int64_t count, int64_t q, int64_t phase, int64_t out,
-                          const int inside)
+LEAF void gather_position(const enum pool_kind kind, const int past, const cvy_max_pool *s, const int64_t taps,
+                          const int64_t stride, const struct touch *touch, const int64_t count, int64_t q,
+                          int64_t phase, int64_t out, const int inside)
 {
     const cvy_pool_walk *w = &s->w;
     const uint8_t *index = s->index_in;
     const int64_t B = w->planes.block, x = q * stride + phase - w->pad[2];
     if (!inside && (x < 0 || x >= w->src[2]))
         return;
-    for (int64_t v = 0; v < B; v += LANES) {
-        const int64_t l = lane_of(v, B), here = q * B + l;
-        vec sum = spread(0);
+    for (int64_t v = 0; v < B; v += pool_vecs(kind) * LANES) {
+        const int64_t l = lane_of(kind, v, B);
+        vec sum[2] = {spread(0), spread(0)}, d[2];
+        ivec winner[2];
 #pragma GCC unroll 2
         for (int64_t k = 0; k < count; k++)
 #pragma GCC unroll 4
             for (int64_t i = 0; phase + i * stride < taps; i++) {
                 if (!inside && (q - i < 0 || q - i >= w->dst[2]))
                     continue;
-                const int64_t from = touch[k].at + here - i * B;
                 const ivec tap = spread_int((int32_t)(touch[k].tap + phase + i * stride));
-                sum += keep(load_bytes(index + from) == tap, load_as(half, s->ddst, from));
+                pool_load_index(kind, index + touch[k].index + (q - i) * B + l, winner);
+                pool_load(kind, s->ddst, touch[k].ddst + (q - i) * s->far_step + l, d);
+                for (int p = 0; p < pool_vecs(kind); p++)
+                    sum[p] += keep(winner[p] == tap, d[p]);
             }
-        store_as(half, s->dsrc, out + x * B + l, sum);
+        pool_store(kind, past, 0, sum, s->dsrc, out + x * B + l);
     }
 }
 
-LEAF void gather_row(const int half, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
-                     const struct touch *touch, const int64_t count, int64_t out)
+LEAF void gather_row(const enum pool_kind kind, const int past, const cvy_max_pool *s, const int64_t taps,
+                     const int64_t stride, const struct touch *touch, const int64_t count, int64_t out)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t pad = w->pad[2], all = (w->src[2] - 1 + pad) / stride + 1;
@@ -145,14 +219,14 @@ LEAF void gather_row(const int half, const cvy_max_pool *s, const int64_t taps, 
                   end = CVY_MAX(first, CVY_MIN(w->dst[2], (w->src[2] + pad) / stride));
     for (int64_t q = 0; q < first; q++)
         for (int64_t phase = 0; phase < stride; phase++)
-            gather_position(half, s, taps, stride, touch, count, q, phase, out, 0);
+            gather_position(kind, past, s, taps, stride, touch, count, q, phase, out, 0);
     for (int64_t q = first; q < end; q++)
 #pragma GCC unroll 4
         for (int64_t phase = 0; phase < stride; phase++)
-            gather_position(half, s, taps, stride, touch, count, q, phase, out, 1);
+            gather_position(kind, past, s, taps, stride, touch, count, q, phase, out, 1);
     for (int64_t q = end; q < all; q++)
         for (int64_t phase = 0; phase < stride; phase++)
-            gather_position(half, s, taps, stride, touch, count, q, phase, out, 0);
+            gather_position(kind, past, s, taps, stride, touch, count, q, phase, out, 0);
 }
 
 /* The windows first .. end-1 whose taps in dimension d touch source coordinate `at`. */
@@ -175,13 +249,14 @@ LEAF void find_touches(const cvy_max_pool *s, int64_t plane, int64_t z, int64_t 
     for (int64_t d = d0; d < d1; d++)
         for (int64_t h = h0; h < h1; h++, t->count++) {
             const int64_t tap_d = z + w->pad[0] - d * w->stride[0], tap_h = y + w->pad[1] - h * w->stride[1];
-            const int64_t at = (plane * w->dst_elems + (d * w->dst[1] + h) * w->dst[2]) * B;
-            t->touch[t->count] = (struct touch){at, (tap_d * w->kernel[1] + tap_h) * w->kernel[2]};
+            const int64_t row = d * w->dst[1] + h, index = (plane * w->dst_elems + row * w->dst[2]) * B;
+            t->touch[t->count] =
+                (struct touch){far_row(s, plane, row), index, (tap_d * w->kernel[1] + tap_h) * w->kernel[2]};
         }
     t->out = (plane * w->src_elems + (z * w->src[1] + y) * w->src[2]) * B;
 }
 
-LEAF void gather_rows(const int half, const cvy_max_pool *s, int64_t first, int64_t last)
+LEAF void gather_rows(const enum pool_kind kind, const int past, const cvy_max_pool *s, int64_t first, int64_t last)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t nrow = w->src[0] * w->src[1], taps = w->kernel[2], stride = w->stride[2];
@@ -191,24 +266,34 @@ LEAF void gather_rows(const int half, const cvy_max_pool *s, int64_t first, int6
         /* One or two of them lie in registers. */
         const struct touch few[2] = {t.touch[0], t.touch[1]};
         if (taps == 2 && stride == 2 && t.count == 1)
-            gather_row(half, s, 2, 2, few, 1, t.out);
+            gather_row(kind, past, s, 2, 2, few, 1, t.out);
         else if (taps == 3 && stride == 2 && t.count == 1)
-            gather_row(half, s, 3, 2, few, 1, t.out);
+            gather_row(kind, past, s, 3, 2, few, 1, t.out);
         else if (taps == 3 && stride == 2 && t.count == 2)
-            gather_row(half, s, 3, 2, few, 2, t.out);
+            gather_row(kind, past, s, 3, 2, few, 2, t.out);
         else if (taps == 3 && stride == 1)
-            gather_row(half, s, 3, 1, t.touch, t.count, t.out);
+            gather_row(kind, past, s, 3, 1, t.touch, t.count, t.out);
         else
-            gather_row(half, s, taps, stride, t.touch, t.count, t.out);
+            gather_row(kind, past, s, taps, stride, t.touch, t.count, t.out);
     }
 }
 
 TARGET static void max_pool_grad_f32(int64_t first, int64_t last, void *arg)
 {
-    gather_rows(0, arg, first, last);
+    const cvy_max_pool *s = arg;
+    if (s->past)
+        gather_rows(POOL_F32, 1, s, first, last);
+    else
+        gather_rows(POOL_F32, 0, s, first, last);
 }
 
 TARGET static void max_pool_grad_bf16(int64_t first, int64_t last, void *arg)
 {
-    gather_rows(1, arg, first, last);
+    const cvy_max_pool *s = arg;
+    if (s->w.planes.block < 2 * LANES)
+        gather_rows(POOL_BF16, 0, s, first, last);
+    else if (s->past)
+        gather_rows(POOL_PAIRS, 1, s, first, last);
+    else
+        gather_rows(POOL_PAIRS, 0, s, first, last);
 }

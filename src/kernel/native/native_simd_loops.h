@@ -185,6 +185,41 @@ LEAF void store_bytes(uint8_t *p, ivec v)
 #endif
 }
 
+/* Twice as many, each 0 to 255, in the order of load_even_odd. */
+LEAF void load_bytes_even_odd(const uint8_t *p, ivec *even, ivec *odd)
+{
+#if LANES == 16
+    const ivec pairs = (ivec)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p));
+#elif LANES == 8
+    const ivec pairs = (ivec)_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p));
+#else
+    const ivec pairs = {p[0] | p[1] << 8, p[2] | p[3] << 8, p[4] | p[5] << 8, p[6] | p[7] << 8};
+#endif
+    *even = pairs & 0xff;
+    *odd = pairs >> 8;
+}
+
+LEAF void store_bytes_even_odd(const int past, uint8_t *p, ivec even, ivec odd)
+{
+#if LANES == 16
+    const __m256i bytes = _mm512_cvtepi32_epi16((__m512i)(even | odd << 8));
+    if (past)
+        _mm256_stream_si256((void *)p, bytes);
+    else
+        _mm256_storeu_si256((void *)p, bytes);
+#elif LANES == 8
+    const __m256i pairs = (__m256i)(even | odd << 8);
+    const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packus_epi32(pairs, pairs), 0xd8);
+    _mm_storeu_si128((void *)p, _mm256_castsi256_si128(shorts));
+#else
+    for (int l = 0; l < LANES; l++) {
+        p[2 * l] = (uint8_t)even[l];
+        p[2 * l + 1] = (uint8_t)odd[l];
+    }
+#endif
+    (void)past;
+}
+
 #include "kernel/native/native_bn_train_simd.h"
 #include "kernel/native/native_max_pool_simd.h"
 
