@@ -60,6 +60,7 @@ static const struct line lines[] = {
     {"vgg-a", "16x512x28x28", "conv", "kernel: 3, channels: 512, pad: 1"},
     {"vgg-a", "16x512x14x14", "conv", "kernel: 3, channels: 512, pad: 1"},
     {"vgg-a", "16x512x7x7", "fc", "channels: 4096"},
+    {"matrix product", "768x768", "fc", "channels: 768, bias: false"},
     {"overfeat", "32x512x12x12", "conv", "kernel: 3, channels: 1024, pad: 1"},
     {"overfeat", "32x1024x12x12", "conv", "kernel: 3, channels: 1024, pad: 1"},
     {"resnet-50", "16x64x56x56", "conv", "kernel: 1, channels: 256, bias: false"},

@@ -22,6 +22,7 @@ enum {
     BLOCK = CVY_AMX_BLOCK,
     AREA = CVY_AMX_BLOCK * CVY_AMX_BLOCK, /* elements of a block */
     STAY_BLOCKS = 256,   /* of bf16 that stay in a core's second cache: 512 KB */
+    LONG = 32,           /* blocks of a sum in forward at least: it is read and written once in each chunk */
     DEEP = 8,            /* blocks of channels that grad_src pairs together: 16 KB */
     STREAM_BYTES = 1 << 22,    /* gradients larger than this go past the caches */
     ALONE = 1 << 20      /* products that one thread does before another is there */
@@ -267,9 +268,9 @@ static cvy_status amx_run(void *state, void *const *src, void *const *dst, void 
 
 static void divide_work(struct amx_fc *s)
 {
-    const int64_t most = CVY_MAX(1, STAY_BLOCKS / s->nn);
+    const int64_t stay = STAY_BLOCKS / s->nn, most = CVY_MAX(s->pass == FORWARD ? LONG : 1, stay);
     if (s->pass == GRAD_SRC) {
-        s->chunk = CVY_MAX(1, CVY_MIN(most / 2, (s->nw + s->threads - 1) / s->threads));
+        s->chunk = CVY_MAX(1, CVY_MIN(stay / 2, (s->nw + s->threads - 1) / s->threads));
         s->left_elems = s->nn * s->nc * AREA;
         s->sum_floats = s->threads * s->chunk * s->nn * AREA;
         s->staged_elems = DEEP * AREA;
