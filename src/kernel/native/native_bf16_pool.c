@@ -171,22 +171,20 @@ CVY_INLINE void cover(const cvy_pool_walk *w, int d, int64_t at, int64_t *first_
     *end_out = CVY_MIN(w->dst[d], (at + w->pad[d]) / stride + 1);
 }
 
-CVY_INLINE void backward_position(const struct pool *s, int64_t place, int64_t in, cvy_bf16 *dsrc, const int64_t width)
+/* The windows that cover one source position: first .. end - 1 in each dimension. */
+struct covers { int64_t first[3], end[3]; };
+
+CVY_INLINE void backward_position(const struct pool *s, const struct covers *c, const cvy_bf16 *ddst, cvy_bf16 *dsrc, const int64_t width)
 {
     const cvy_pool_walk *w = &s->w;
-    const int64_t at[3] = {place / w->src[2] / w->src[1], place / w->src[2] % w->src[1], place % w->src[2]};
-    int64_t first[3], end[3];
     float sum[CVY_STRIP_LANES] = {0};
-    for (int d = 0; d < 3; d++)
-        cover(w, d, at[d], &first[d], &end[d]);
-    for (int64_t i = first[0]; i < end[0]; i++)
-        for (int64_t j = first[1]; j < end[1]; j++)
-            for (int64_t k = first[2]; k < end[2]; k++) {
-                const int64_t from = (i * w->dst[1] + j) * w->dst[2] + k;
-                const cvy_bf16 *ddst = s->in + in + from * s->dst.position;
-                const float by = inverse_at(s, from);
+    for (int64_t i = c->first[0]; i < c->end[0]; i++)
+        for (int64_t j = c->first[1]; j < c->end[1]; j++)
+            for (int64_t k = c->first[2]; k < c->end[2]; k++) {
+                const cvy_bf16 *d = ddst + ((i * w->dst[1] + j) * w->dst[2] + k) * s->dst.position;
+                const float by = s->inverse[0][i] * s->inverse[1][j] * s->inverse[2][k];
                 for (int64_t l = 0; l < width; l++)
-                    sum[l] += by * cvy_bf16_get(ddst[l]);
+                    sum[l] += by * cvy_bf16_get(d[l]);
             }
     for (int64_t l = 0; l < width; l++)
         dsrc[l] = cvy_bf16_of(sum[l]);
@@ -194,10 +192,21 @@ CVY_INLINE void backward_position(const struct pool *s, int64_t place, int64_t i
 
 CVY_INLINE void backward_item(const struct pool *s, int64_t item, const int64_t width)
 {
+    const cvy_pool_walk *w = &s->w;
     const int64_t n = item / s->src.parts, p = item % s->src.parts;
+    const cvy_bf16 *ddst = s->in + n * s->dst.sample + p * s->dst.part;
     cvy_bf16 *dsrc = s->out + n * s->src.sample + p * s->src.part;
-    for (int64_t place = 0; place < s->src.positions; place++)
-        backward_position(s, place, n * s->dst.sample + p * s->dst.part, dsrc + place * s->src.position, width);
+    struct covers c;
+    for (int64_t z = 0; z < w->src[0]; z++) {
+        cover(w, 0, z, &c.first[0], &c.end[0]);
+        for (int64_t y = 0; y < w->src[1]; y++) {
+            cover(w, 1, y, &c.first[1], &c.end[1]);
+            for (int64_t x = 0; x < w->src[2]; x++, dsrc += s->src.position) {
+                cover(w, 2, x, &c.first[2], &c.end[2]);
+                backward_position(s, &c, ddst, dsrc, width);
+            }
+        }
+    }
 }
 
 CVY_SIMD static void pool_grad_bf16_range(int64_t first, int64_t end, void *arg)
