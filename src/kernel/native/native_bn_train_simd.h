@@ -256,7 +256,7 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const int
         const int64_t n = CVY_MIN(CHUNK, cols - first);
         struct bn_place at = {.t = &mine};
 #define COLUMN(c)                                                                                                      \
-    (at.col = (first + (c)) * run, at.coef = coef + first + (c), at.near = near[c], at.sums = sums ? sums[first + (c)] : NULL)
+    (at.col = (first + (c)) * run, at.coef = coef ? coef + first + (c) : NULL, at.near = near[c], at.sums = sums ? sums[first + (c)] : NULL)
         if (adds)
             memset(near, 0, (size_t)n * sizeof *near);
         for (; at.row + SIDE_BY_SIDE <= rows; at.row += SIDE_BY_SIDE)

@@ -112,7 +112,7 @@ LEAF void store_as(const int half, void *p, int64_t i, vec v)
 #endif
 }
 
-typedef uint32_t memory_uvec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint32_t memory_uvec __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
 
 /* Twice as many elements of bf16 as a vec holds, the even and the odd ones: half the work of load_as. */
 LEAF void load_even_odd(const cvy_bf16 *p, vec *even, vec *odd)
