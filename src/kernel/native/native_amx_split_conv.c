@@ -411,7 +411,7 @@ static cvy_status split_create(const cvy_kernel_ask *ask, void **state_out)
 CVY_KERNEL_DEFINE(native_conv_split) = {
     .name = "native.conv_split",
     .op = "conv",
-    .preference = 115,
+    .preference = 90,
     .slice_src = 1,
     .slice_dst = 1,
     .offer = split_offer,
@@ -423,7 +423,7 @@ CVY_KERNEL_DEFINE(native_conv_split) = {
 CVY_KERNEL_DEFINE(native_conv_split_grad_src) = {
     .name = "native.conv_split_grad_src",
     .op = "conv_grad_src",
-    .preference = 115,
+    .preference = 90,
     .slice_src = 1,
     .slice_dst = 1,
     .offer = split_offer,

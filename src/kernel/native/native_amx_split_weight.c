@@ -580,7 +580,7 @@ static cvy_status weight_create(const cvy_kernel_ask *ask, void **state_out)
 CVY_KERNEL_DEFINE(native_conv_split_grad_weight) = {
     .name = "native.conv_split_grad_weight",
     .op = "conv_grad_weight",
-    .preference = 115,
+    .preference = 90,
     .slice_src = 3,
     .offer = weight_offer,
     .create = weight_create,
