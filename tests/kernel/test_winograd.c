@@ -26,7 +26,7 @@ static const struct layer layers[] = {
     {"vgg-a conv8", "1x512x14x14", "kernel: 3, channels: 16, pad: 1"},
     {"hep-cnn conv5", "4x128x14x14", "kernel: 3, channels: 16, pad: 1"},
     {"inception-v3 5x5", "1x48x35x35", "kernel: 5, channels: 16, pad: 2"},
-    {"overfeat conv5", "1x1024x5x4", "kernel: 3, channels: 944, pad: 1"}, /* its weights are transformed in parts */
+    {"overfeat conv5", "1x1024x1x5", "kernel: 3, channels: 944, pad: 1"}, /* its weights are transformed in parts */
 };
 
 static int measured;

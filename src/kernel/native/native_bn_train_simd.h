@@ -62,8 +62,8 @@ LEAF void store_run(const int half, const int past, const int exact, const vec *
     if (!half)
         EACH_VEC(v, 0) store_words(past, (float *)p + i + v * LANES, (uvec)x[v]);
     else
-        EACH_VEC(v, 1) if (v % 2 == 0)
-            store_words(past, (cvy_bf16 *)p + i + v * LANES, merge_even_odd(exact, x[v], x[v + 1]));
+        EACH_VEC(v, 1)
+        if (v % 2 == 0) store_words(past, (cvy_bf16 *)p + i + v * LANES, merge_even_odd(exact, x[v], x[v + 1]));
 }
 
 LEAF void load_lanes(const int half, const float *p, vec *out)
@@ -81,11 +81,11 @@ LEAF void sums_f32(const struct bn_place *at, const int rows)
     memcpy(squares, at->sums[1], sizeof squares);
     EACH_ROW(r, rows)
 #pragma GCC unroll 8
-        for (int h = 0; h < HALVES; h++) {
-            const dvec v = load_doubles((const float *)at->t->x + (at->row + r) * at->t->step + at->col + h * WIDTH);
-            sum[h] += v;
-            squares[h] += v * v;
-        }
+    for (int h = 0; h < HALVES; h++) {
+        const dvec v = load_doubles((const float *)at->t->x + (at->row + r) * at->t->step + at->col + h * WIDTH);
+        sum[h] += v;
+        squares[h] += v * v;
+    }
     memcpy(at->sums[0], sum, sizeof sum);
     memcpy(at->sums[1], squares, sizeof squares);
 }
@@ -95,14 +95,17 @@ LEAF void sums_bf16(const struct bn_place *at, const int rows)
     vec sum[RUN_VECS_MAX], squares[RUN_VECS_MAX], x[RUN_VECS_MAX];
     load_lanes(1, at->near[0], sum);
     load_lanes(1, at->near[1], squares);
-    EACH_ROW(r, rows) {
+    EACH_ROW(r, rows)
+    {
         load_row(1, rows, at->t->x, (at->row + r) * at->t->step + at->col, x);
-        EACH_VEC(v, 1) {
+        EACH_VEC(v, 1)
+        {
             sum[v] += x[v];
             squares[v] += x[v] * x[v];
         }
     }
-    EACH_VEC(v, 1) {
+    EACH_VEC(v, 1)
+    {
         store(at->near[0] + v * LANES, sum[v]);
         store(at->near[1] + v * LANES, squares[v]);
     }
@@ -113,25 +116,27 @@ LEAF vec normalised(vec x, vec mean, vec factor, vec shift)
     return (x - mean) * factor + shift;
 }
 
-LEAF void apply(const int half, const int how, const int past, const struct bn_place *at, const int rows)
+LEAF void apply(const int half, const int how, const struct bn_place *at, const int rows)
 {
     vec mean[RUN_VECS_MAX], factor[RUN_VECS_MAX], shift[RUN_VECS_MAX], x[RUN_VECS_MAX], y[RUN_VECS_MAX];
     load_lanes(half, at->coef->mean, mean);
     load_lanes(half, at->coef->factor, factor);
     load_lanes(half, at->coef->shift, shift);
-    EACH_ROW(r, rows) {
+    EACH_ROW(r, rows)
+    {
         const int64_t i = (at->row + r) * at->t->step + at->col;
         load_row(half, rows, at->t->x, i, x);
         if (how & APPLY_ADD)
             load_row(half, rows, at->t->other, i, y);
-        EACH_VEC(v, half) {
+        EACH_VEC(v, half)
+        {
             x[v] = normalised(x[v], mean[v], factor[v], shift[v]);
             if (how & APPLY_ADD)
                 x[v] += y[v];
             if (how & APPLY_RELU)
                 x[v] = choose(x[v] < spread(0), spread(0), x[v]);
         }
-        store_run(half, past, 0, x, at->t->dst, (at->row + r) * at->t->pitch + at->col);
+        store_run(half, at->t->past, 0, x, at->t->dst, (at->row + r) * at->t->pitch + at->col);
     }
 }
 
@@ -146,28 +151,32 @@ LEAF void grad_sums(const int half, const int how, const struct bn_place *at, co
     load_lanes(half, at->coef->shift, shift);
     load_lanes(half, at->near[0], sum);
     load_lanes(half, at->near[1], product);
-    EACH_ROW(r, rows) {
+    EACH_ROW(r, rows)
+    {
         const int64_t i = (at->row + r) * at->t->step + at->col;
         load_row(half, rows, at->t->x, i, x);
         load_row(half, rows, at->t->ddst, (at->row + r) * at->t->pitch + at->col, d);
         if (how == PASS_BY_Y)
             load_row(half, rows, at->t->other, i, y);
-        EACH_VEC(v, half) {
+        EACH_VEC(v, half)
+        {
             if (how != PASS_ALL)
-                d[v] = keep((how == PASS_BY_Y ? y[v] : normalised(x[v], mean[v], factor[v], shift[v])) > spread(0), d[v]);
+                d[v] =
+                    keep((how == PASS_BY_Y ? y[v] : normalised(x[v], mean[v], factor[v], shift[v])) > spread(0), d[v]);
             sum[v] += d[v];
             product[v] += d[v] * (x[v] - mean[v]);
         }
         if (how == PASS_BY_Y)
             store_run(half, 0, 1, d, at->t->dres, i);
     }
-    EACH_VEC(v, half) {
+    EACH_VEC(v, half)
+    {
         store(at->near[0] + v * LANES, sum[v]);
         store(at->near[1] + v * LANES, product[v]);
     }
 }
 
-LEAF void grad_apply(const int half, const int how, const int past, const struct bn_place *at, const int rows)
+LEAF void grad_apply(const int half, const int how, const struct bn_place *at, const int rows)
 {
     enum { V = RUN_VECS_MAX };
     vec mean[V], factor[V], shift[V], slope[V], offset[V], x[V], d[V];
@@ -176,29 +185,30 @@ LEAF void grad_apply(const int half, const int how, const int past, const struct
     load_lanes(half, at->coef->shift, shift);
     load_lanes(half, at->coef->slope, slope);
     load_lanes(half, at->coef->offset, offset);
-    EACH_ROW(r, rows) {
+    EACH_ROW(r, rows)
+    {
         const int64_t i = (at->row + r) * at->t->step + at->col;
         load_row(half, rows, at->t->x, i, x);
         load_row(half, rows, at->t->ddst, (at->row + r) * at->t->pitch + at->col, d);
-        EACH_VEC(v, half) {
+        EACH_VEC(v, half)
+        {
             if (how == PASS_BY_X)
                 d[v] = keep(normalised(x[v], mean[v], factor[v], shift[v]) > spread(0), d[v]);
             d[v] = factor[v] * d[v] + (slope[v] * x[v] + offset[v]);
         }
-        store_run(half, past, 0, d, at->t->dst, i);
+        store_run(half, at->t->past, 0, d, at->t->dst, i);
     }
 }
 
 /* ---- walking over a tile ---- */
 
-LEAF void column(const int half, const enum bn_what what, const int how, const int past, const struct bn_place *at,
-                 const int rows)
+LEAF void column(const int half, const enum bn_what what, const int how, const struct bn_place *at, const int rows)
 {
     switch (what) {
     case BN_SUMS: half ? sums_bf16(at, rows) : sums_f32(at, rows); break;
-    case BN_APPLY: apply(half, how, past, at, rows); break;
+    case BN_APPLY: apply(half, how, at, rows); break;
     case BN_GRAD_SUMS: grad_sums(half, how, at, rows); break;
-    case BN_GRAD_APPLY: grad_apply(half, how, past, at, rows); break;
+    case BN_GRAD_APPLY: grad_apply(half, how, at, rows); break;
     }
 }
 
@@ -227,7 +237,7 @@ LEAF void tail(const int half, const enum bn_what what, const int how, const str
     struct bn_place at = *from;
     at.t = &copy;
     at.row = at.col = 0;
-    column(half, what, how, 0, &at, 1);
+    column(half, what, how, &at, 1);
     if (what == BN_APPLY || what == BN_GRAD_APPLY)
         memcpy(t->dst + offset_as(half, what == BN_APPLY ? far : i), dst, (size_t)offset_as(half, n));
     if (what == BN_GRAD_SUMS && how == PASS_BY_Y)
@@ -245,8 +255,8 @@ LEAF void add_up(const int half, const float near[2][CVY_BN_LANES], cvy_bn_sums 
         }
 }
 
-LEAF void walk(const int half, const enum bn_what what, const int how, const int past, const cvy_bn_tile *t,
-               const cvy_bn_coef *coef, cvy_bn_sums *sums)
+LEAF void walk(const int half, const enum bn_what what, const int how, const cvy_bn_tile *t, const cvy_bn_coef *coef,
+               cvy_bn_sums *sums)
 {
     const int run = run_elems(half), adds = what == BN_GRAD_SUMS || (what == BN_SUMS && half);
     const int64_t rows = t->elems / t->step, rest = t->elems % t->step, cols = t->step / run;
@@ -256,20 +266,21 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const int
         const int64_t n = CVY_MIN(CHUNK, cols - first);
         struct bn_place at = {.t = &mine};
 #define COLUMN(c)                                                                                                      \
-    (at.col = (first + (c)) * run, at.coef = coef ? coef + first + (c) : NULL, at.near = near[c], at.sums = sums ? sums[first + (c)] : NULL)
+    (at.col = (first + (c)) * run, at.coef = coef ? coef + first + (c) : NULL, at.near = near[c],                      \
+     at.sums = sums ? sums[first + (c)] : NULL)
         if (adds)
             memset(near, 0, (size_t)n * sizeof *near);
         for (; at.row + SIDE_BY_SIDE <= rows; at.row += SIDE_BY_SIDE)
             for (int64_t c = 0; c < n; c++) {
                 COLUMN(c);
-                column(half, what, how, past, &at, SIDE_BY_SIDE);
+                column(half, what, how, &at, SIDE_BY_SIDE);
             }
         for (; at.row <= rows; at.row++) /* the last one is `rest` long */
             for (int64_t c = 0; c < n; c++) {
                 const int64_t left = at.row < rows ? run : rest - (first + c) * run;
                 COLUMN(c);
                 if (left >= run)
-                    column(half, what, how, past, &at, 1);
+                    column(half, what, how, &at, 1);
                 else if (left > 0)
                     tail(half, what, how, &at, left);
             }
@@ -283,43 +294,35 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const int
 
 LEAF void bn_apply(const int half, const cvy_bn_tile *t, const cvy_bn_coef *coef)
 {
-    switch ((t->other ? APPLY_ADD : 0) | (t->relu ? APPLY_RELU : 0) | (t->past ? 4 : 0)) {
-    case 0: walk(half, BN_APPLY, 0, 0, t, coef, NULL); break;
-    case 1: walk(half, BN_APPLY, 1, 0, t, coef, NULL); break;
-    case 2: walk(half, BN_APPLY, 2, 0, t, coef, NULL); break;
-    case 3: walk(half, BN_APPLY, 3, 0, t, coef, NULL); break;
-    case 4: walk(half, BN_APPLY, 0, 1, t, coef, NULL); break;
-    case 5: walk(half, BN_APPLY, 1, 1, t, coef, NULL); break;
-    case 6: walk(half, BN_APPLY, 2, 1, t, coef, NULL); break;
-    default: walk(half, BN_APPLY, 3, 1, t, coef, NULL); break;
+    switch ((t->other ? APPLY_ADD : 0) | (t->relu ? APPLY_RELU : 0)) {
+    case 0: walk(half, BN_APPLY, 0, t, coef, NULL); break;
+    case 1: walk(half, BN_APPLY, 1, t, coef, NULL); break;
+    case 2: walk(half, BN_APPLY, 2, t, coef, NULL); break;
+    default: walk(half, BN_APPLY, 3, t, coef, NULL); break;
     }
 }
 
 LEAF void bn_grad_sums(const int half, const cvy_bn_tile *t, const cvy_bn_coef *coef, cvy_bn_sums *sums)
 {
     if (t->other)
-        walk(half, BN_GRAD_SUMS, PASS_BY_Y, 0, t, coef, sums);
+        walk(half, BN_GRAD_SUMS, PASS_BY_Y, t, coef, sums);
     else if (t->relu)
-        walk(half, BN_GRAD_SUMS, PASS_BY_X, 0, t, coef, sums);
+        walk(half, BN_GRAD_SUMS, PASS_BY_X, t, coef, sums);
     else
-        walk(half, BN_GRAD_SUMS, PASS_ALL, 0, t, coef, sums);
+        walk(half, BN_GRAD_SUMS, PASS_ALL, t, coef, sums);
 }
 
 LEAF void bn_grad_apply(const int half, const cvy_bn_tile *t, const cvy_bn_coef *coef)
 {
-    if (t->relu && t->past)
-        walk(half, BN_GRAD_APPLY, PASS_BY_X, 1, t, coef, NULL);
-    else if (t->relu)
-        walk(half, BN_GRAD_APPLY, PASS_BY_X, 0, t, coef, NULL);
-    else if (t->past)
-        walk(half, BN_GRAD_APPLY, PASS_ALL, 1, t, coef, NULL);
+    if (t->relu)
+        walk(half, BN_GRAD_APPLY, PASS_BY_X, t, coef, NULL);
     else
-        walk(half, BN_GRAD_APPLY, PASS_ALL, 0, t, coef, NULL);
+        walk(half, BN_GRAD_APPLY, PASS_ALL, t, coef, NULL);
 }
 
 TARGET static void bn_sums_f32(const cvy_bn_tile *t, cvy_bn_sums *sums)
 {
-    walk(0, BN_SUMS, 0, 0, t, NULL, sums);
+    walk(0, BN_SUMS, 0, t, NULL, sums);
 }
 
 TARGET static void bn_apply_f32(const cvy_bn_tile *t, const cvy_bn_coef *coef)
@@ -339,7 +342,7 @@ TARGET static void bn_grad_apply_f32(const cvy_bn_tile *t, const cvy_bn_coef *co
 
 TARGET static void bn_sums_bf16(const cvy_bn_tile *t, cvy_bn_sums *sums)
 {
-    walk(1, BN_SUMS, 0, 0, t, NULL, sums);
+    walk(1, BN_SUMS, 0, t, NULL, sums);
 }
 
 TARGET static void bn_apply_bf16(const cvy_bn_tile *t, const cvy_bn_coef *coef)

@@ -76,10 +76,12 @@ struct tap_rows {
 };
 
 /* Where a row of windows lies: element of the result, of the index. */
-struct pool_out { int64_t dst, index; };
+struct pool_out {
+    int64_t dst, index;
+};
 
 /* Windows first .. end-1 of a row. taps: of a row of the window, if all of them touch the source, else 0. */
-LEAF void pool_windows(const enum pool_kind kind, const int past, const cvy_max_pool *s, const int64_t taps,
+LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps,
                        const struct tap_rows *rows, int64_t first, int64_t end, struct pool_out out)
 {
     const cvy_pool_walk *w = &s->w;
@@ -105,22 +107,44 @@ LEAF void pool_windows(const enum pool_kind kind, const int past, const cvy_max_
                             see(value[p], (int32_t)(tap + k), &best[p], &winner[p]);
                     }
                 }
-            pool_store(kind, past, 1, best, s->dst, out.dst + x * s->far_step + l);
+            pool_store(kind, s->past, 1, best, s->dst, out.dst + x * s->far_step + l);
             if (s->index)
-                pool_store_index(kind, past, winner, (uint8_t *)s->index + out.index + x * B + l);
+                pool_store_index(kind, s->past, winner, (uint8_t *)s->index + out.index + x * B + l);
         }
     }
 }
 
-/* The first and the last windows of a row may hang over the edge. */
-LEAF void pool_row(const enum pool_kind kind, const int past, const cvy_max_pool *s, const int64_t taps,
-                   const struct tap_rows *rows, struct pool_out out)
+/* Windows that may hang over the edge: one function for each kind, for they are few. */
+#define EDGE TARGET static __attribute__((noinline))
+#define POOL_EDGE(name, kind)                                                                                          \
+    EDGE void name(const cvy_max_pool *s, const struct tap_rows *rows, int64_t first, int64_t end,                     \
+                   struct pool_out out)                                                                                \
+    {                                                                                                                  \
+        pool_windows(kind, s, 0, rows, first, end, out);                                                               \
+    }
+
+POOL_EDGE(pool_edge_f32, POOL_F32)
+POOL_EDGE(pool_edge_bf16, POOL_BF16)
+POOL_EDGE(pool_edge_pairs, POOL_PAIRS)
+
+LEAF void pool_edge(const enum pool_kind kind, const cvy_max_pool *s, const struct tap_rows *rows, int64_t first,
+                    int64_t end, struct pool_out out)
+{
+    switch (kind) {
+    case POOL_F32: pool_edge_f32(s, rows, first, end, out); break;
+    case POOL_BF16: pool_edge_bf16(s, rows, first, end, out); break;
+    case POOL_PAIRS: pool_edge_pairs(s, rows, first, end, out); break;
+    }
+}
+
+LEAF void pool_row(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const struct tap_rows *rows,
+                   struct pool_out out)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t end = CVY_MAX(0, w->reach[w->kernel[2] - 1].end), first = CVY_MIN(w->reach[0].first, end);
-    pool_windows(kind, past, s, 0, rows, 0, first, out);
-    pool_windows(kind, past, s, taps, rows, first, end, out);
-    pool_windows(kind, past, s, 0, rows, end, w->dst[2], out);
+    pool_edge(kind, s, rows, 0, first, out);
+    pool_windows(kind, s, taps, rows, first, end, out);
+    pool_edge(kind, s, rows, end, w->dst[2], out);
 }
 
 /* Element of row `row` of the plane in what may be a slice. */
@@ -129,7 +153,7 @@ LEAF int64_t far_row(const cvy_max_pool *s, int64_t plane, int64_t row)
     return (cvy_plane_in(&s->w.planes, s->far_pitch, plane) * s->w.dst_elems + row * s->w.dst[2]) * s->far_step;
 }
 
-LEAF void pool_rows(const enum pool_kind kind, const int past, const cvy_max_pool *s, int64_t first, int64_t last)
+LEAF void pool_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t first, int64_t last)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t B = w->planes.block, nrow = w->dst[0] * w->dst[1];
@@ -140,9 +164,9 @@ LEAF void pool_rows(const enum pool_kind kind, const int past, const cvy_max_poo
         const int64_t ds = cvy_pool_taps(w, 0, d, &rows.d0, &rows.d1), hs = cvy_pool_taps(w, 1, h, &rows.h0, &rows.h1);
         rows.origin = (plane * w->src_elems + (ds * w->src[1] + hs) * w->src[2]) * B;
         switch (w->kernel[2]) {
-        case 2: pool_row(kind, past, s, 2, &rows, out); break;
-        case 3: pool_row(kind, past, s, 3, &rows, out); break;
-        default: pool_row(kind, past, s, w->kernel[2], &rows, out); break;
+        case 2: pool_row(kind, s, 2, &rows, out); break;
+        case 3: pool_row(kind, s, 3, &rows, out); break;
+        default: pool_row(kind, s, w->kernel[2], &rows, out); break;
         }
     }
 }
@@ -150,28 +174,25 @@ LEAF void pool_rows(const enum pool_kind kind, const int past, const cvy_max_poo
 TARGET static void max_pool_f32(int64_t first, int64_t last, void *arg)
 {
     const cvy_max_pool *s = arg;
-    if (s->past)
-        pool_rows(POOL_F32, 1, s, first, last);
-    else
-        pool_rows(POOL_F32, 0, s, first, last);
+    pool_rows(POOL_F32, s, first, last);
 }
 
 TARGET static void max_pool_bf16(int64_t first, int64_t last, void *arg)
 {
     const cvy_max_pool *s = arg;
     if (s->w.planes.block < 2 * LANES)
-        pool_rows(POOL_BF16, 0, s, first, last);
-    else if (s->past)
-        pool_rows(POOL_PAIRS, 1, s, first, last);
+        pool_rows(POOL_BF16, s, first, last);
     else
-        pool_rows(POOL_PAIRS, 0, s, first, last);
+        pool_rows(POOL_PAIRS, s, first, last);
 }
 
 /* ---- backward ---- */
 
 /* A row of windows that touches a row of the source, in elements of ddst and of the index, and where its row of taps
  * that touches begins. */
-struct touch { int64_t ddst, index, tap; };
+struct touch {
+    int64_t ddst, index, tap;
+};
 
 /* All of one row of the source, in order. A window of at most 255 taps touches it with fewer. */
 struct touches {
@@ -181,9 +202,9 @@ struct touches {
 
 /* Source position q * stride + phase - pad takes from the windows q, q-1, ... with the taps phase, phase + stride, ...
  */
-LEAF void gather_position(const enum pool_kind kind, const int past, const cvy_max_pool *s, const int64_t taps,
-                          const int64_t stride, const struct touch *touch, const int64_t count, int64_t q,
-                          int64_t phase, int64_t out, const int inside)
+LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
+                          const struct touch *touch, const int64_t count, int64_t q, int64_t phase, int64_t out,
+                          const int inside)
 {
     const cvy_pool_walk *w = &s->w;
     const uint8_t *index = s->index_in;
@@ -206,27 +227,48 @@ LEAF void gather_position(const enum pool_kind kind, const int past, const cvy_m
                 for (int p = 0; p < pool_vecs(kind); p++)
                     sum[p] += keep(winner[p] == tap, d[p]);
             }
-        pool_store(kind, past, 0, sum, s->dsrc, out + x * B + l);
+        pool_store(kind, s->past, 0, sum, s->dsrc, out + x * B + l);
     }
 }
 
-LEAF void gather_row(const enum pool_kind kind, const int past, const cvy_max_pool *s, const int64_t taps,
-                     const int64_t stride, const struct touch *touch, const int64_t count, int64_t out)
+/* Positions of the windows first .. end-1 that may hang over the edge. */
+#define GATHER_EDGE(name, kind)                                                                                        \
+    EDGE void name(const cvy_max_pool *s, const struct touch *touch, int64_t count, int64_t first, int64_t end,        \
+                   int64_t out)                                                                                        \
+    {                                                                                                                  \
+        const int64_t taps = s->w.kernel[2], stride = s->w.stride[2];                                                  \
+        for (int64_t q = first; q < end; q++)                                                                          \
+            for (int64_t phase = 0; phase < stride; phase++)                                                           \
+                gather_position(kind, s, taps, stride, touch, count, q, phase, out, 0);                                \
+    }
+
+GATHER_EDGE(gather_edge_f32, POOL_F32)
+GATHER_EDGE(gather_edge_bf16, POOL_BF16)
+GATHER_EDGE(gather_edge_pairs, POOL_PAIRS)
+
+LEAF void gather_edge(const enum pool_kind kind, const cvy_max_pool *s, const struct touch *touch, int64_t count,
+                      int64_t first, int64_t end, int64_t out)
+{
+    switch (kind) {
+    case POOL_F32: gather_edge_f32(s, touch, count, first, end, out); break;
+    case POOL_BF16: gather_edge_bf16(s, touch, count, first, end, out); break;
+    case POOL_PAIRS: gather_edge_pairs(s, touch, count, first, end, out); break;
+    }
+}
+
+LEAF void gather_row(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
+                     const struct touch *touch, const int64_t count, int64_t out)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t pad = w->pad[2], all = (w->src[2] - 1 + pad) / stride + 1;
     const int64_t first = CVY_MIN(all, CVY_MAX((taps - 1) / stride, (pad + stride - 1) / stride)),
                   end = CVY_MAX(first, CVY_MIN(w->dst[2], (w->src[2] + pad) / stride));
-    for (int64_t q = 0; q < first; q++)
-        for (int64_t phase = 0; phase < stride; phase++)
-            gather_position(kind, past, s, taps, stride, touch, count, q, phase, out, 0);
+    gather_edge(kind, s, touch, count, 0, first, out);
     for (int64_t q = first; q < end; q++)
 #pragma GCC unroll 4
         for (int64_t phase = 0; phase < stride; phase++)
-            gather_position(kind, past, s, taps, stride, touch, count, q, phase, out, 1);
-    for (int64_t q = end; q < all; q++)
-        for (int64_t phase = 0; phase < stride; phase++)
-            gather_position(kind, past, s, taps, stride, touch, count, q, phase, out, 0);
+            gather_position(kind, s, taps, stride, touch, count, q, phase, out, 1);
+    gather_edge(kind, s, touch, count, end, all, out);
 }
 
 /* The windows first .. end-1 whose taps in dimension d touch source coordinate `at`. */
@@ -256,7 +298,7 @@ LEAF void find_touches(const cvy_max_pool *s, int64_t plane, int64_t z, int64_t 
     t->out = (plane * w->src_elems + (z * w->src[1] + y) * w->src[2]) * B;
 }
 
-LEAF void gather_rows(const enum pool_kind kind, const int past, const cvy_max_pool *s, int64_t first, int64_t last)
+LEAF void gather_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t first, int64_t last)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t nrow = w->src[0] * w->src[1], taps = w->kernel[2], stride = w->stride[2];
@@ -266,34 +308,29 @@ LEAF void gather_rows(const enum pool_kind kind, const int past, const cvy_max_p
         /* One or two of them lie in registers. */
         const struct touch few[2] = {t.touch[0], t.touch[1]};
         if (taps == 2 && stride == 2 && t.count == 1)
-            gather_row(kind, past, s, 2, 2, few, 1, t.out);
+            gather_row(kind, s, 2, 2, few, 1, t.out);
         else if (taps == 3 && stride == 2 && t.count == 1)
-            gather_row(kind, past, s, 3, 2, few, 1, t.out);
+            gather_row(kind, s, 3, 2, few, 1, t.out);
         else if (taps == 3 && stride == 2 && t.count == 2)
-            gather_row(kind, past, s, 3, 2, few, 2, t.out);
+            gather_row(kind, s, 3, 2, few, 2, t.out);
         else if (taps == 3 && stride == 1)
-            gather_row(kind, past, s, 3, 1, t.touch, t.count, t.out);
+            gather_row(kind, s, 3, 1, t.touch, t.count, t.out);
         else
-            gather_row(kind, past, s, taps, stride, t.touch, t.count, t.out);
+            gather_row(kind, s, taps, stride, t.touch, t.count, t.out);
     }
 }
 
 TARGET static void max_pool_grad_f32(int64_t first, int64_t last, void *arg)
 {
     const cvy_max_pool *s = arg;
-    if (s->past)
-        gather_rows(POOL_F32, 1, s, first, last);
-    else
-        gather_rows(POOL_F32, 0, s, first, last);
+    gather_rows(POOL_F32, s, first, last);
 }
 
 TARGET static void max_pool_grad_bf16(int64_t first, int64_t last, void *arg)
 {
     const cvy_max_pool *s = arg;
     if (s->w.planes.block < 2 * LANES)
-        gather_rows(POOL_BF16, 0, s, first, last);
-    else if (s->past)
-        gather_rows(POOL_PAIRS, 1, s, first, last);
+        gather_rows(POOL_BF16, s, first, last);
     else
-        gather_rows(POOL_PAIRS, 0, s, first, last);
+        gather_rows(POOL_PAIRS, s, first, last);
 }
