@@ -13,12 +13,9 @@
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
 
-#include <immintrin.h>
+#include "kernel/native/native_amx_tiles.h"
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
-#define LEAF TARGET static inline __attribute__((always_inline))
-
-enum { TILES = 8, TILE_ROW_BYTES = 64, PALETTE = 1, ROWS = CVY_AMX_ROWS, BLOCK = CVY_AMX_BLOCK };
+enum { TILES = 8, PALETTE = 1, BLOCK = CVY_AMX_BLOCK };
 
 /* All eight tiles whole. Constant, not made on the stack: compilers do not see that the instruction reads 64 bytes. */
 static const struct {
@@ -26,8 +23,8 @@ static const struct {
     uint16_t row_bytes[TILES + 8];
     uint8_t rows[TILES + 8];
 } whole_tiles = {.palette = PALETTE,
-                 .row_bytes = {TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES,
-                               TILE_ROW_BYTES, TILE_ROW_BYTES},
+                 .row_bytes = {TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES,
+                               TILE_ROW_BYTES, TILE_ROW_BYTES, TILE_ROW_BYTES},
                  .rows = {ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS}};
 
 TARGET static void begin(void)
@@ -48,38 +45,9 @@ enum {
     RUN = 8               /* blocks of positions */
 };
 
-LEAF void zero_sums(void)
-{
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-}
-
-LEAF void load_sums(int two_rows, int two_columns, const float *c, int64_t row, int64_t column, int64_t row_bytes)
-{
-    _tile_loadd(0, c, row_bytes);
-    if (two_columns)
-        _tile_loadd(1, c + column, row_bytes);
-    if (two_rows)
-        _tile_loadd(2, c + row, row_bytes);
-    if (two_rows && two_columns)
-        _tile_loadd(3, c + row + column, row_bytes);
-}
-
-LEAF void store_sums(int two_rows, int two_columns, float *c, int64_t row, int64_t column, int64_t row_bytes)
-{
-    _tile_stored(0, c, row_bytes);
-    if (two_columns)
-        _tile_stored(1, c + column, row_bytes);
-    if (two_rows)
-        _tile_stored(2, c + row, row_bytes);
-    if (two_rows && two_columns)
-        _tile_stored(3, c + row + column, row_bytes);
-}
-
 /* Two tiles of a, rows a_row elements apart, by two of b, b_column apart. */
-LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, int64_t a_row, const cvy_bf16 *b, int64_t b_column)
+LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, int64_t a_row, const cvy_bf16 *b,
+                       int64_t b_column)
 {
     const int64_t row_bytes = a_row * (int64_t)sizeof *a;
     _tile_loadd(4, a, row_bytes);
@@ -115,8 +83,12 @@ LEAF __mmask16 first_lanes(int64_t count)
 LEAF struct leaving leave(const float *c, const cvy_amx_store *s, int64_t position, int64_t channel, int64_t count)
 {
     const int64_t y = position / s->pitch, x = position % s->pitch;
-    return (struct leaving){.c = c, .to = s->to + y * s->row + x * s->position + channel, .bias = s->bias ? s->bias + channel : NULL,
-                            .x = x, .left = count, .low = first_lanes(s->channels - channel),
+    return (struct leaving){.c = c,
+                            .to = s->to + y * s->row + x * s->position + channel,
+                            .bias = s->bias ? s->bias + channel : NULL,
+                            .x = x,
+                            .left = count,
+                            .low = first_lanes(s->channels - channel),
                             .high = first_lanes(s->channels - channel - ROWS)};
 }
 
@@ -252,8 +224,8 @@ TARGET static void blocks(const cvy_amx_blocks *s)
 /* Positions 2 i and 2 i + 1 of 32 channels: [16 channels][2] of the lower half, of the upper one. */
 LEAF void interleave(const cvy_bf16 *from, int64_t row, __m512i *lower, __m512i *upper)
 {
-    const __m512i order = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5,
-                                           36, 4, 35, 3, 34, 2, 33, 1, 32, 0),
+    const __m512i order = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
+                                           37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0),
                   half = _mm512_set1_epi16(16);
     const __m512i even = _mm512_loadu_si512(from), odd = _mm512_loadu_si512(from + row);
     *lower = _mm512_permutex2var_epi16(even, order, odd);
@@ -270,63 +242,27 @@ TARGET static void pair(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, in
     }
 }
 
-/* The transpose of 16 x 16 pairs: columns become rows, `row` elements apart. */
-LEAF void store_turned(const __m512i *v, cvy_bf16 *to, int64_t row)
-{
-    __m512i a[ROWS], b[ROWS];
-#pragma GCC unroll 8
-    for (int i = 0; i < ROWS; i += 2) {
-        a[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-        a[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < ROWS; i += 4) {
-        b[i] = _mm512_unpacklo_epi64(a[i], a[i + 2]);
-        b[i + 1] = _mm512_unpackhi_epi64(a[i], a[i + 2]);
-        b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
-        b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
-    }
-    /* b[4 g + k]: rows 4 g .. 4 g + 3 of columns k, 4 + k, 8 + k, 12 + k, a quarter each. */
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) {
-        const __m512i p = _mm512_shuffle_i32x4(b[k], b[4 + k], 0x88), q = _mm512_shuffle_i32x4(b[8 + k], b[12 + k], 0x88),
-                      r = _mm512_shuffle_i32x4(b[k], b[4 + k], 0xdd), t = _mm512_shuffle_i32x4(b[8 + k], b[12 + k], 0xdd);
-        _mm512_storeu_si512(to + k * row, _mm512_shuffle_i32x4(p, q, 0x88));
-        _mm512_storeu_si512(to + (8 + k) * row, _mm512_shuffle_i32x4(p, q, 0xdd));
-        _mm512_storeu_si512(to + (4 + k) * row, _mm512_shuffle_i32x4(r, t, 0x88));
-        _mm512_storeu_si512(to + (12 + k) * row, _mm512_shuffle_i32x4(r, t, 0xdd));
-    }
-}
-
 TARGET static void turn(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t row)
 {
     __m512i lower[ROWS], upper[ROWS];
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; i++)
         interleave(from + 2 * i * from_row, from_row, &lower[i], &upper[i]);
-    store_turned(lower, to, row);
-    store_turned(upper, to + ROWS * row, row);
+    store_turned(lower, to, row * (int64_t)sizeof *to);
+    store_turned(upper, to + ROWS * row, row * (int64_t)sizeof *to);
 }
 
 TARGET static void turn_pairs(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to)
 {
-    __m512i v[ROWS];
-#pragma GCC unroll 16
-    for (int i = 0; i < ROWS; i++)
-        v[i] = _mm512_loadu_si512(from + i * from_row);
-    store_turned(v, to, BLOCK);
+    turn_words(from, from_row * (int64_t)sizeof *from, to, TILE_ROW_BYTES);
 }
 
 TARGET static void store(const float *c, int turned, int64_t count, const cvy_amx_store *to)
 {
     float turn_back[BLOCK * BLOCK] __attribute__((aligned(64)));
     for (int tile = 0; turned && tile < 4; tile++) {
-        __m512i v[ROWS];
         const int upper = tile / 2 * ROWS, left = tile % 2 * ROWS;
-#pragma GCC unroll 16
-        for (int i = 0; i < ROWS; i++)
-            v[i] = _mm512_load_si512(c + (upper + i) * BLOCK + left);
-        store_turned(v, (cvy_bf16 *)(turn_back + left * BLOCK + upper), 2 * BLOCK);
+        turn_words(c + upper * BLOCK + left, BLOCK * sizeof *c, turn_back + left * BLOCK + upper, BLOCK * sizeof *c);
     }
     struct leaving l = leave(turned ? turn_back : c, to, 0, 0, count);
     leave_rows(&l, to, count);
@@ -342,7 +278,8 @@ TARGET static void stream(const float *c, float *to)
 TARGET static void sum(const cvy_bf16 *from, int64_t from_row, float *sums)
 {
     const __m512i upper = _mm512_set1_epi32((int)0xffff0000u),
-                  order = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0), half = _mm512_set1_epi32(8);
+                  order = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0),
+                  half = _mm512_set1_epi32(8);
     __m512 even[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()}, odd[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
     for (int i = 0; i < BLOCK; i += 2)
         for (int k = 0; k < 2; k++, from += from_row) {
@@ -357,7 +294,8 @@ TARGET static void sum(const cvy_bf16 *from, int64_t from_row, float *sums)
 }
 
 /* n constant where it is small. */
-LEAF void patch_pieces(int n, const cvy_amx_piece *piece, const cvy_bf16 *from, int64_t step, int64_t count, cvy_bf16 *to, int64_t row)
+LEAF void patch_pieces(int n, const cvy_amx_piece *piece, const cvy_bf16 *from, int64_t step, int64_t count,
+                       cvy_bf16 *to, int64_t row)
 {
     for (int64_t i = 0; i < count; i++, from += step, to += row) {
         __m512i v = _mm512_setzero_si512();
@@ -367,7 +305,8 @@ LEAF void patch_pieces(int n, const cvy_amx_piece *piece, const cvy_bf16 *from, 
     }
 }
 
-TARGET static void patch(const cvy_amx_piece *piece, int n, const cvy_bf16 *from, int64_t step, int64_t count, cvy_bf16 *to, int64_t row)
+TARGET static void patch(const cvy_amx_piece *piece, int n, const cvy_bf16 *from, int64_t step, int64_t count,
+                         cvy_bf16 *to, int64_t row)
 {
     switch (n) {
     case 1: patch_pieces(1, piece, from, step, count, to, row); break;
@@ -384,7 +323,8 @@ TARGET static void fetch(const cvy_bf16 *from, int64_t row, int64_t elems)
             _mm_prefetch((const char *)(from + k), _MM_HINT_T0);
 }
 
-TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to, int64_t block)
+TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to,
+                        int64_t block)
 {
     for (int64_t i = 0; i < count; i++, from += from_row, to += BLOCK)
         for (int64_t c = 0; c < channels; c += BLOCK) {
@@ -393,13 +333,15 @@ TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, i
         }
 }
 
-static const cvy_amx amx = {begin, end, positions, outer, turn, pair, sum, patch, blocks, turn_pairs, store, stream, fetch, deal};
+static const cvy_amx amx = {begin, end,    positions,  outer, turn,   pair,  sum,
+                            patch, blocks, turn_pairs, store, stream, fetch, deal};
 
 cvy_status cvy_amx_get(const cvy_amx **out)
 {
     CVY_CHECK(cvy_cpu_has(CVY_ISA_AMX_BF16), CVY_NOT_APPLICABLE,
               "products of tiles need a CPU with AMX-BF16 and AVX512_BF16 and the system's leave to use tiles");
-    CVY_CHECK(cvy_cpu_may_use(CVY_ISA_AMX_BF16), CVY_NOT_APPLICABLE, "products of tiles (AMX) are hidden by ONEDNN_MAX_CPU_ISA");
+    CVY_CHECK(cvy_cpu_may_use(CVY_ISA_AMX_BF16), CVY_NOT_APPLICABLE,
+              "products of tiles (AMX) are hidden by ONEDNN_MAX_CPU_ISA");
     *out = &amx;
     return CVY_OK;
 }

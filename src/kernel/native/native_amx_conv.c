@@ -13,9 +13,9 @@
 #include "kernel/native/native_amx_patch.h"
 
 enum {
-    STAGED_ELEMS = 1 << 18,  /* of a band: 512 KB */
-    WEIGHT_ELEMS = 1 << 19,  /* of a group: 1 MB */
-    STREAM_ELEMS = 1 << 21,  /* of a result: 4 MB */
+    STAGED_ELEMS = 1 << 18, /* of a band: 512 KB */
+    WEIGHT_ELEMS = 1 << 19, /* of a group: 1 MB */
+    STREAM_ELEMS = 1 << 21, /* of a result: 4 MB */
     LINE_BYTES = 64,
     ITEMS_PER_THREAD = 4
 };
@@ -26,10 +26,10 @@ struct amx_conv {
     cvy_window plain; /* as the operator sees it */
     cvy_amx_patches patches;
     int backward, threads, relu, has_bias, patched, direct;
-    int streamable; /* the result is larger than the cores' caches, and consists of whole lines */
-    int64_t lanes, columns;     /* staged channels; tiles that hold those of the result */
-    int64_t b_block, b_column;  /* elements between tiles of weights */
-    int64_t pairs, group, ngroup; /* pairs of columns, those of a group */
+    int streamable;                     /* the result is larger than the cores' caches, and consists of whole lines */
+    int64_t lanes, columns;             /* staged channels; tiles that hold those of the result */
+    int64_t b_block, b_column;          /* elements between tiles of weights */
+    int64_t pairs, group, ngroup;       /* pairs of columns, those of a group */
     int64_t staged_elems, weight_elems; /* scratch: of each thread; of patched weights */
     int64_t padded_elems;               /* of the staged ones, behind the others, where patched */
     cvy_amx_shift shift[CVY_AMX_TAPS_MAX];
@@ -53,13 +53,24 @@ static void one_band(const struct amx_conv *s, const cvy_bf16 *staged, int64_t a
         const cvy_amx_phase *phase = &w->phase[p];
         const int64_t rows = CVY_MIN(w->rows, phase->h - q), count = rows > 0 ? (rows - 1) * w->pitch + phase->w : 0;
         const int64_t y = q * w->dst_step + phase->y, x = phase->x;
-        const cvy_amx_sum sum = {.a = staged, .b = s->weight + first / CVY_AMX_ROWS * s->b_column, .a_row = a_row, .a_block = a_block,
-                                 .b_block = s->b_block, .b_column = s->b_column, .blocks = s->lanes / CVY_AMX_DEPTH,
-                                 .taps = phase->ntap, .tap = s->shift + phase->tap};
+        const cvy_amx_sum sum = {.a = staged,
+                                 .b = s->weight + first / CVY_AMX_ROWS * s->b_column,
+                                 .a_row = a_row,
+                                 .a_block = a_block,
+                                 .b_block = s->b_block,
+                                 .b_column = s->b_column,
+                                 .blocks = s->lanes / CVY_AMX_DEPTH,
+                                 .taps = phase->ntap,
+                                 .tap = s->shift + phase->tap};
         const cvy_amx_store store = {.to = s->dst + ((sample * w->dst_h + y) * w->dst_w + x) * c + first,
-                                     .row = w->dst_step * w->dst_w * c, .position = w->dst_step_x * c, .pitch = w->pitch,
-                                     .width = phase->w, .channels = CVY_MIN(s->group * CVY_AMX_BLOCK, c - first),
-                                     .bias = s->bias ? s->bias + first : NULL, .relu = s->relu, .stream = s->stream};
+                                     .row = w->dst_step * w->dst_w * c,
+                                     .position = w->dst_step_x * c,
+                                     .pitch = w->pitch,
+                                     .width = phase->w,
+                                     .channels = CVY_MIN(s->group * CVY_AMX_BLOCK, c - first),
+                                     .bias = s->bias ? s->bias + first : NULL,
+                                     .relu = s->relu,
+                                     .stream = s->stream};
         s->amx->positions(&sum, &store, count);
     }
 }
@@ -72,7 +83,8 @@ static void one_item(const struct amx_conv *s, int64_t item, cvy_bf16 *staged)
     if (s->direct && whole) {
         one_band(s, s->src + band * w->rows * s->lanes, s->lanes, CVY_AMX_DEPTH, sample, band, group);
     } else if (s->patched) {
-        cvy_amx_stage_patches(s->amx, &s->patches, w, s->src, sample, band, staged + s->staged_elems - s->padded_elems, staged);
+        cvy_amx_stage_patches(s->amx, &s->patches, w, s->src, sample, band, staged + s->staged_elems - s->padded_elems,
+                              staged);
         one_band(s, staged, s->lanes, CVY_AMX_DEPTH, sample, band, group);
     } else {
         cvy_amx_stage_blocks(s->amx, w, s->src, sample, band, staged);
@@ -130,10 +142,7 @@ static void divide_work(struct amx_conv *s)
 {
     cvy_amx_window *w = &s->w;
     cvy_amx_window_bands(w, STAGED_ELEMS / s->lanes, ITEMS_PER_THREAD * (int64_t)s->threads);
-    if (w->pitch == 1 && w->h > CVY_AMX_BLOCK) {
-        w->rows = (w->rows + CVY_AMX_BLOCK - 1) / CVY_AMX_BLOCK * CVY_AMX_BLOCK;
-        w->bands = (w->h + w->rows - 1) / w->rows;
-    }
+    cvy_amx_window_whole_blocks(w);
     const int64_t taps = s->patched ? 1 : s->plain.taps, items = CVY_MAX(1, w->n * w->bands),
                   pair_elems = 2 * s->lanes / CVY_AMX_DEPTH * taps * CVY_AMX_TILE,
                   most = CVY_MAX(1, WEIGHT_ELEMS / pair_elems);
@@ -173,12 +182,14 @@ static cvy_status fill_amx(const cvy_kernel_ask *ask, struct amx_conv *s)
     s->b_column = s->backward ? tiles : blocks * tiles;
     s->weight_elems = s->patched ? s->columns * s->b_column : 0;
     divide_work(s);
-    s->streamable = w->dst_channels % CVY_AMX_BLOCK == 0 && w->n * w->dst_h * w->dst_w * w->dst_channels >= STREAM_ELEMS;
+    s->streamable =
+        w->dst_channels % CVY_AMX_BLOCK == 0 && w->n * w->dst_h * w->dst_w * w->dst_channels >= STREAM_ELEMS;
     s->direct = !s->patched && w->pitch == 1 && s->plain.taps == 1 && w->src_step == 1 && w->dst_step == 1 &&
                 w->src_h == w->h && w->src_w == 1 && w->src_base == 0 && w->rows % CVY_AMX_BLOCK == 0 &&
                 s->lanes == w->src_channels;
     for (int t = 0; t < w->ntap; t++)
-        s->shift[t] = (cvy_amx_shift){cvy_amx_window_shift(w, &w->tap[t]) * CVY_AMX_DEPTH, w->tap[t].weight * CVY_AMX_TILE};
+        s->shift[t] =
+            (cvy_amx_shift){cvy_amx_window_shift(w, &w->tap[t]) * CVY_AMX_DEPTH, w->tap[t].weight * CVY_AMX_TILE};
     return CVY_OK;
 }
 

@@ -17,11 +17,11 @@
 #include "kernel/native/native_amx_patch.h"
 
 enum {
-    BAND_POSITIONS = 1 << 10,    /* staged, of a band: 256 KB of a strip */
-    STRIP = 4 * CVY_AMX_BLOCK,   /* channels that are staged together */
-    CHUNK_ELEMS_MIN = 1 << 18,   /* of a chunk: 512 KB, a quarter of a core's second cache */
-    CHUNK_ELEMS_MAX = 1 << 23,   /* 16 MB, where the weights are as large */
-    OWN_FLOATS = 1 << 18         /* of weights of which each thread has sums of its own: 1 MB */
+    BAND_POSITIONS = 1 << 10,  /* staged, of a band: 256 KB of a strip */
+    STRIP = 4 * CVY_AMX_BLOCK, /* channels that are staged together */
+    CHUNK_ELEMS_MIN = 1 << 18, /* of a chunk: 512 KB, a quarter of a core's second cache */
+    CHUNK_ELEMS_MAX = 1 << 23, /* 16 MB, where the weights are as large */
+    OWN_FLOATS = 1 << 18       /* of weights of which each thread has sums of its own: 1 MB */
 };
 
 struct amx_weight;
@@ -42,13 +42,13 @@ struct amx_weight {
     cvy_window plain;
     cvy_amx_patches patches;
     int threads, has_bias, patched;
-    int x_direct, d_direct;       /* positions of a band follow each other as they lie */
-    int64_t x_lanes, d_lanes;     /* channels in whole blocks of 32 */
-    int64_t x_each, d_each;       /* positions of a band, in whole blocks of 32 */
-    int64_t rows, columns;        /* of tiles of sums: of ddst's channels, of the source's */
-    int64_t taps, chunk, bands;   /* bands of a chunk; all of them */
-    int64_t sets;                 /* of pairs: 2 where a tap may be an odd number of positions away */
-    int64_t d_block, x_set;       /* elements between blocks of channels of turned ddst; between sets of a column of pairs */
+    int x_direct, d_direct;     /* positions of a band follow each other as they lie */
+    int64_t x_lanes, d_lanes;   /* channels in whole blocks of 32 */
+    int64_t x_each, d_each;     /* positions of a band, in whole blocks of 32 */
+    int64_t rows, columns;      /* of tiles of sums: of ddst's channels, of the source's */
+    int64_t taps, chunk, bands; /* bands of a chunk; all of them */
+    int64_t sets;               /* of pairs: 2 where a tap may be an odd number of positions away */
+    int64_t d_block, x_set; /* elements between blocks of channels of turned ddst; between sets of a column of pairs */
     int64_t staged_elems, x_elems, d_elems, sum_floats, weight_floats; /* scratch: of a thread, the others of a part */
     int64_t shift[CVY_AMX_TAPS_MAX];
     int64_t *weight_at; /* patched: see cvy_amx_place_patched */
@@ -105,7 +105,8 @@ static void turn_strip(const struct part *part, int64_t i, int64_t first, int64_
 {
     const struct amx_weight *s = part->s;
     const struct strip v = strip_of(&s->d, s->d_direct, s->ddst, part->first + i, first, lanes, staged);
-    cvy_bf16 copy[CVY_AMX_BLOCK * CVY_AMX_BLOCK], *to = part->turned + first / CVY_AMX_BLOCK * s->d_block + i * s->d_each * CVY_AMX_BLOCK;
+    cvy_bf16 copy[CVY_AMX_BLOCK * CVY_AMX_BLOCK],
+        *to = part->turned + first / CVY_AMX_BLOCK * s->d_block + i * s->d_each * CVY_AMX_BLOCK;
     float *sums = part->sums + i * s->d_lanes + first;
     memset(sums, 0, (size_t)lanes * sizeof *sums);
     for (int64_t p = 0; p < s->d_each; p += CVY_AMX_BLOCK) {
@@ -330,47 +331,30 @@ static cvy_status weight_run(void *state, void *const *src, void *const *dst, vo
 
 /* ---- planning ---- */
 
-static int64_t whole_blocks(int64_t count)
-{
-    return (count + CVY_AMX_BLOCK - 1) / CVY_AMX_BLOCK * CVY_AMX_BLOCK;
-}
-
-/* ddst as a window onto itself whose rows and bands are those of the source's. */
-static void window_of_ddst(const cvy_amx_window *x, cvy_amx_window *d)
-{
-    *d = *x;
-    d->src_h = x->dst_h;
-    d->src_w = x->dst_w;
-    d->src_channels = x->dst_channels;
-    d->src_step = d->src_step_x = 1;
-    d->src_base = d->src_base_x = 0;
-    d->reach = 0;
-    d->nplane = 1;
-    d->plane[0].y = d->plane[0].x = 0;
-}
-
 /* A chunk's tiles stay in the caches; but the weights' sums are read and written once in each, so there are few chunks
  * where these are large. */
 static void divide_work(struct amx_weight *s)
 {
     cvy_amx_window *x = &s->x;
     cvy_amx_window_bands(x, BAND_POSITIONS, s->threads);
-    window_of_ddst(x, &s->d);
+    cvy_amx_window_of_ddst(x, &s->d);
     s->bands = x->n * x->bands;
     s->weight_floats = s->rows * s->columns * s->taps * CVY_AMX_ROWS * CVY_AMX_ROWS;
     s->nparts = s->weight_floats <= OWN_FLOATS ? (int)CVY_MIN(s->threads, s->bands) : 1;
-    s->d_each = whole_blocks(x->rows * x->pitch);
-    s->x_each = whole_blocks(cvy_amx_window_staged(x) + CVY_AMX_BLOCK + x->pitch - x->w);
+    s->d_each = cvy_amx_whole_blocks(x->rows * x->pitch);
+    s->x_each = cvy_amx_whole_blocks(cvy_amx_window_staged(x) + CVY_AMX_BLOCK + x->pitch - x->w);
     s->sets = s->taps > 1 ? 2 : 1;
-    const int64_t each = s->sets * s->x_lanes * s->x_each + s->d_lanes * s->d_each, bands = (s->bands + s->nparts - 1) / s->nparts,
+    const int64_t each = s->sets * s->x_lanes * s->x_each + s->d_lanes * s->d_each,
+                  bands = (s->bands + s->nparts - 1) / s->nparts,
                   least = CHUNK_ELEMS_MIN * (s->nparts > 1 ? 1 : s->threads),
                   room = CVY_MAX(1, CVY_MAX(least, CVY_MIN(CHUNK_ELEMS_MAX, 4 * s->weight_floats)) / each);
     const int64_t nchunk = (bands + room - 1) / room;
     s->chunk = CVY_MAX(1, (bands + nchunk - 1) / nchunk);
     s->x_set = s->chunk * s->x_each * CVY_AMX_ROWS;
     s->d_block = s->chunk * s->d_each * CVY_AMX_BLOCK;
-    s->staged_elems = s->patched ? CVY_MAX(s->x_each * s->x_lanes + cvy_amx_patches_padded(&s->patches, x), s->d_each * STRIP)
-                                 : CVY_MAX(s->x_each, s->d_each) * STRIP;
+    s->staged_elems = s->patched
+                          ? CVY_MAX(s->x_each * s->x_lanes + cvy_amx_patches_padded(&s->patches, x), s->d_each * STRIP)
+                          : CVY_MAX(s->x_each, s->d_each) * STRIP;
     s->x_elems = s->x_lanes / CVY_AMX_ROWS * s->sets * s->x_set;
     s->d_elems = s->d_lanes / CVY_AMX_BLOCK * s->d_block;
     s->sum_floats = s->chunk * s->d_lanes;
@@ -401,8 +385,8 @@ static cvy_status fill_weight(const cvy_kernel_ask *ask, struct amx_weight *s)
     if (s->patched)
         cvy_amx_patches_make(&s->plain, &c, &s->patches, &s->x);
     s->taps = s->x.ntap;
-    s->x_lanes = whole_blocks(s->x.src_channels);
-    s->d_lanes = whole_blocks(c.ndst);
+    s->x_lanes = cvy_amx_whole_blocks(s->x.src_channels);
+    s->d_lanes = cvy_amx_whole_blocks(c.ndst);
     s->rows = (c.ndst + CVY_AMX_ROWS - 1) / CVY_AMX_ROWS;
     s->columns = (s->x.src_channels + CVY_AMX_ROWS - 1) / CVY_AMX_ROWS;
     divide_work(s);

@@ -7,51 +7,18 @@
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
 
-#include <immintrin.h>
-
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
-#define LEAF TARGET static inline __attribute__((always_inline))
-
-enum { ROWS = CVY_AMX_ROWS, TILE = CVY_AMX_TILE, TILE_ROW_BYTES = 64 };
+#include "kernel/native/native_amx_tiles.h"
 
 /* ---- sums ---- */
 
-LEAF void load_sums(int two_rows, int two_columns, const float *c, int64_t line, int64_t row, int64_t column)
-{
-    const int64_t bytes = line * (int64_t)sizeof *c;
-    _tile_loadd(0, c, bytes);
-    if (two_columns)
-        _tile_loadd(1, c + column, bytes);
-    if (two_rows)
-        _tile_loadd(2, c + row, bytes);
-    if (two_rows && two_columns)
-        _tile_loadd(3, c + row + column, bytes);
-}
-
 LEAF void begin_sums(int two_rows, int two_columns, const cvy_split_sum *s)
 {
-    if (s->add) {
-        load_sums(two_rows, two_columns, s->c, s->c_line, s->c_row, s->c_column);
-    } else if (s->begin) {
-        load_sums(two_rows, two_columns, s->begin, 0, 0, ROWS);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
-}
-
-LEAF void store_sums(int two_rows, int two_columns, const cvy_split_sum *s)
-{
-    const int64_t bytes = s->c_line * (int64_t)sizeof *s->c;
-    _tile_stored(0, s->c, bytes);
-    if (two_columns)
-        _tile_stored(1, s->c + s->c_column, bytes);
-    if (two_rows)
-        _tile_stored(2, s->c + s->c_row, bytes);
-    if (two_rows && two_columns)
-        _tile_stored(3, s->c + s->c_row + s->c_column, bytes);
+    if (s->add)
+        load_sums(two_rows, two_columns, s->c, s->c_row, s->c_column, s->c_line * (int64_t)sizeof *s->c);
+    else if (s->begin)
+        load_sums(two_rows, two_columns, s->begin, 0, ROWS, 0);
+    else
+        zero_sums();
 }
 
 LEAF void load_rows(int two_rows, const cvy_bf16 *a, int64_t row)
@@ -82,7 +49,8 @@ LEAF void multiply(int two_rows, int two_columns, const cvy_split_sum *s, const 
 }
 
 /* The six products, in an order in which each but one needs only one side loaded. */
-LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, const cvy_bf16 *b, const cvy_split_sum *s, const float **ahead)
+LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, const cvy_bf16 *b, const cvy_split_sum *s,
+                       const float **ahead)
 {
     const cvy_bf16 *a_m = a + s->a_part, *a_l = a_m + s->a_part, *b_m = b + s->b_part, *b_l = b_m + s->b_part;
     load_rows(two_rows, a, s->a_row);
@@ -106,8 +74,9 @@ LEAF void sum(int two_rows, int two_columns, const cvy_split_sum *s)
     begin_sums(two_rows, two_columns, s);
     for (int64_t i = 0; i < s->blocks; i++)
         for (int64_t t = 0; t < s->taps; t++)
-            add_products(two_rows, two_columns, s->a + i * s->a_block + s->tap[t].a, s->b + i * s->b_block + s->tap[t].b, s, &ahead);
-    store_sums(two_rows, two_columns, s);
+            add_products(two_rows, two_columns, s->a + i * s->a_block + s->tap[t].a,
+                         s->b + i * s->b_block + s->tap[t].b, s, &ahead);
+    store_sums(two_rows, two_columns, s->c, s->c_row, s->c_column, s->c_line * (int64_t)sizeof *s->c);
 }
 
 TARGET static void products(const cvy_split_sum *s)
@@ -154,7 +123,8 @@ LEAF void split_pair(__m512 low, __m512 high, cvy_bf16 *to, int64_t part)
 TARGET static void split(const float *low, const float *high, int64_t step, int64_t count, cvy_bf16 *to, int64_t part)
 {
     for (int64_t i = 0; i < count; i++, to += CVY_AMX_DEPTH)
-        split_pair(_mm512_loadu_ps(low + i * step), high ? _mm512_loadu_ps(high + i * step) : _mm512_setzero_ps(), to, part);
+        split_pair(_mm512_loadu_ps(low + i * step), high ? _mm512_loadu_ps(high + i * step) : _mm512_setzero_ps(), to,
+                   part);
 }
 
 TARGET static void add_up(const float *from, int64_t step, int64_t count, float *sums)
@@ -171,34 +141,7 @@ TARGET static void add_up(const float *from, int64_t step, int64_t count, float 
 
 TARGET static void turn(const void *from, int64_t from_row, void *to, int64_t to_row)
 {
-    __m512i v[ROWS], a[ROWS], b[ROWS];
-    const float *row = from;
-    float *out = to;
-#pragma GCC unroll 16
-    for (int i = 0; i < ROWS; i++)
-        v[i] = _mm512_loadu_si512(row + i * from_row);
-#pragma GCC unroll 8
-    for (int i = 0; i < ROWS; i += 2) {
-        a[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-        a[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < ROWS; i += 4) {
-        b[i] = _mm512_unpacklo_epi64(a[i], a[i + 2]);
-        b[i + 1] = _mm512_unpackhi_epi64(a[i], a[i + 2]);
-        b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
-        b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
-    }
-    /* b[4 g + k]: rows 4 g .. 4 g + 3 of columns k, 4 + k, 8 + k, 12 + k, a quarter each. */
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) {
-        const __m512i p = _mm512_shuffle_i32x4(b[k], b[4 + k], 0x88), q = _mm512_shuffle_i32x4(b[8 + k], b[12 + k], 0x88),
-                      r = _mm512_shuffle_i32x4(b[k], b[4 + k], 0xdd), t = _mm512_shuffle_i32x4(b[8 + k], b[12 + k], 0xdd);
-        _mm512_storeu_si512(out + k * to_row, _mm512_shuffle_i32x4(p, q, 0x88));
-        _mm512_storeu_si512(out + (8 + k) * to_row, _mm512_shuffle_i32x4(p, q, 0xdd));
-        _mm512_storeu_si512(out + (4 + k) * to_row, _mm512_shuffle_i32x4(r, t, 0x88));
-        _mm512_storeu_si512(out + (12 + k) * to_row, _mm512_shuffle_i32x4(r, t, 0xdd));
-    }
+    turn_words(from, from_row * (int64_t)sizeof(float), to, to_row * (int64_t)sizeof(float));
 }
 
 LEAF void store_all(const float *from, int64_t from_line, int64_t count, int relu, int past, float *to, int64_t to_line)
@@ -215,7 +158,8 @@ LEAF void store_all(const float *from, int64_t from_line, int64_t count, int rel
     }
 }
 
-TARGET static void store(const float *from, int64_t from_line, int64_t count, int relu, int past, float *to, int64_t to_line)
+TARGET static void store(const float *from, int64_t from_line, int64_t count, int relu, int past, float *to,
+                         int64_t to_line)
 {
     if (past)
         store_all(from, from_line, count, relu, 1, to, to_line);

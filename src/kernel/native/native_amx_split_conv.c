@@ -16,7 +16,7 @@ enum {
     STAGED_VALUES = 1 << 17, /* of an item: 768 KB */
     DEPTH_BLOCKS = 32,       /* of 32 channels, summed at a time: where there are more, the result is added to */
     ITEMS_PER_THREAD = 4,
-    PAST_BYTES = 1 << 24,    /* of a result that no cache keeps until it is read */
+    PAST_BYTES = 1 << 24, /* of a result that no cache keeps until it is read */
     ROWS = CVY_AMX_ROWS,
     BLOCK = CVY_AMX_BLOCK,
     SUMS = BLOCK * BLOCK,
@@ -29,11 +29,11 @@ struct split_conv {
     cvy_amx_window w;
     cvy_split_side src, dst;
     int backward, threads, relu, has_bias, past;
-    int64_t taps;                   /* of the filter */
-    int64_t blocks, depth;          /* of 32 channels of the source; those of a step */
+    int64_t taps;                          /* of the filter */
+    int64_t blocks, depth;                 /* of 32 channels of the source; those of a step */
     int64_t columns, pairs, group, ngroup; /* of 16 channels of the result; of 32; those of an item */
-    int64_t staged, units, nunit;   /* positions of a band; bands of an item; all of them */
-    int64_t part;                   /* elements between parts of a staged block */
+    int64_t staged, units, nunit;          /* positions of a band; bands of an item; all of them */
+    int64_t part;                          /* elements between parts of a staged block */
     int64_t weight_elems, bias_floats, staged_elems, sum_floats; /* scratch; the last two of each thread */
     cvy_split_places at;
     cvy_amx_shift shift[CVY_AMX_TAPS_MAX];
@@ -46,7 +46,8 @@ struct split_conv {
 /* ---- weights ---- */
 
 /* 16 x 16 weights of one tap, a row for each channel of the source: in place where they lie so, else a copy in `local`. */
-static const float *weight_rows(const struct split_conv *s, int64_t in, int64_t out, int64_t tap, float *local, int64_t *row_out)
+static const float *weight_rows(const struct split_conv *s, int64_t in, int64_t out, int64_t tap, float *local,
+                                int64_t *row_out)
 {
     const int64_t *in_at = (s->backward ? s->at.k : s->at.c) + in, *out_at = (s->backward ? s->at.c : s->at.k) + out;
     const float *from = s->weight + s->at.tap[tap];
@@ -87,7 +88,9 @@ static void pack_weights(int64_t first, int64_t end, void *arg)
                     high = high_local;
                     low_row = ROWS;
                 }
-                s->split->split(low, high, low_row, ROWS, s->packed + (item * s->taps + tap) * PACKED + column * CVY_AMX_TILE, (int64_t)2 * CVY_AMX_TILE);
+                s->split->split(low, high, low_row, ROWS,
+                                s->packed + (item * s->taps + tap) * PACKED + column * CVY_AMX_TILE,
+                                (int64_t)2 * CVY_AMX_TILE);
             }
     }
 }
@@ -105,7 +108,8 @@ static void stage(const struct split_conv *s, int64_t unit, int64_t first, int64
             cvy_bf16 *tiles = to + i * CVY_SPLIT_PARTS * s->part + at * BLOCK;
             const float *low = s->src_data + run.from + 2 * (first + i) * s->src.plane;
             if (run.from >= 0)
-                s->split->split(low, 2 * (first + i) + 1 < s->src.blocks ? low + s->src.plane : NULL, run.step, run.count, tiles, s->part);
+                s->split->split(low, 2 * (first + i) + 1 < s->src.blocks ? low + s->src.plane : NULL, run.step,
+                                run.count, tiles, s->part);
             else
                 for (int p = 0; p < CVY_SPLIT_PARTS; p++)
                     memset(tiles + p * s->part, 0, (size_t)(run.count * BLOCK) * sizeof *tiles);
@@ -116,9 +120,10 @@ static void stage(const struct split_conv *s, int64_t unit, int64_t first, int64
 
 /* Positions of the result that follow a phase's first one of a band. */
 struct place {
-    float *to;                            /* of row 0, position 0, block 0 */
-    int64_t row, position, pitch, width;  /* floats between rows, between positions; positions of a row, those that exist */
-    int64_t y, x;                         /* the next one */
+    float *to; /* of row 0, position 0, block 0 */
+    int64_t row, position, pitch,
+        width;    /* floats between rows, between positions; positions of a row, those that exist */
+    int64_t y, x; /* the next one */
 };
 
 /* Whether the next 32 positions lie evenly. */
@@ -128,14 +133,16 @@ static int is_even(const struct place *p)
 }
 
 /* What is not stored in place goes through `sums`, tile by tile. */
-static void store_sums(const struct split_conv *s, const struct place *p, int64_t count, const float *sums, float *to, int64_t column)
+static void store_sums(const struct split_conv *s, const struct place *p, int64_t count, const float *sums, float *to,
+                       int64_t column)
 {
     int64_t y = p->y, x = p->x;
     for (int64_t i = 0; i < count;) {
-        const int64_t run = CVY_MIN(count - i, CVY_MIN(p->pitch - x, ROWS - i % ROWS)), have = CVY_MIN(run, p->width - x);
+        const int64_t run = CVY_MIN(count - i, CVY_MIN(p->pitch - x, ROWS - i % ROWS)),
+                      have = CVY_MIN(run, p->width - x);
         if (have > 0)
-            s->split->store(sums + (i / ROWS * 2 + column) * ROWS * ROWS + i % ROWS * ROWS, ROWS, have, s->relu, s->past, to + y * p->row + x * p->position,
-                            p->position);
+            s->split->store(sums + (i / ROWS * 2 + column) * ROWS * ROWS + i % ROWS * ROWS, ROWS, have, s->relu,
+                            s->past, to + y * p->row + x * p->position, p->position);
         i += run;
         x += run;
         if (x == p->pitch) {
@@ -189,30 +196,30 @@ static void look_ahead(const struct split_conv *s, struct ahead *a, cvy_split_su
     }
 }
 
-static void one_block(const struct split_conv *s, struct step *step, const struct place *place, const cvy_amx_phase *phase, int64_t position,
-                      int64_t count, int64_t pair, float *sums)
+static void one_block(const struct split_conv *s, struct step *step, const struct place *place,
+                      const cvy_amx_phase *phase, int64_t position, int64_t count, int64_t pair, float *sums)
 {
     float *to = place->to + 2 * pair * s->dst.plane;
     const int direct = !s->relu && !s->past && count == BLOCK && is_even(place);
     cvy_split_sum sum = {.a = step->staged + position * BLOCK,
-                               .b = s->packed + (pair * s->blocks + step->first) * s->taps * PACKED,
-                               .a_block = CVY_SPLIT_PARTS * s->part,
-                               .a_part = s->part,
-                               .a_row = CVY_AMX_TILE,
-                               .b_block = s->taps * PACKED,
-                               .b_part = (int64_t)2 * CVY_AMX_TILE,
-                               .b_column = CVY_AMX_TILE,
-                               .blocks = step->count,
-                               .taps = phase->ntap,
-                               .tap = s->shift + phase->tap,
-                               .c = direct ? to + place->y * place->row + place->x * place->position : sums,
-                               .c_line = direct ? place->position : ROWS,
-                               .c_row = direct ? ROWS * place->position : 2 * ROWS * ROWS,
-                               .c_column = direct ? s->dst.plane : ROWS * ROWS,
-                               .rows = count > ROWS ? 2 : 1,
-                               .columns = (int)CVY_MIN(2, s->columns - 2 * pair),
-                               .add = step->first > 0,
-                               .begin = s->bias ? s->bias + pair * BLOCK : NULL};
+                         .b = s->packed + (pair * s->blocks + step->first) * s->taps * PACKED,
+                         .a_block = CVY_SPLIT_PARTS * s->part,
+                         .a_part = s->part,
+                         .a_row = CVY_AMX_TILE,
+                         .b_block = s->taps * PACKED,
+                         .b_part = (int64_t)2 * CVY_AMX_TILE,
+                         .b_column = CVY_AMX_TILE,
+                         .blocks = step->count,
+                         .taps = phase->ntap,
+                         .tap = s->shift + phase->tap,
+                         .c = direct ? to + place->y * place->row + place->x * place->position : sums,
+                         .c_line = direct ? place->position : ROWS,
+                         .c_row = direct ? ROWS * place->position : 2 * ROWS * ROWS,
+                         .c_column = direct ? s->dst.plane : ROWS * ROWS,
+                         .rows = count > ROWS ? 2 : 1,
+                         .columns = (int)CVY_MIN(2, s->columns - 2 * pair),
+                         .add = step->first > 0,
+                         .begin = s->bias ? s->bias + pair * BLOCK : NULL};
     look_ahead(s, &step->ahead, &sum);
     s->split->products(&sum);
     for (int64_t column = 0; !direct && step->first + step->count == s->blocks && column < sum.columns; column++)
@@ -224,14 +231,23 @@ static struct place place_of(const struct split_conv *s, int64_t unit, const cvy
     const cvy_amx_window *w = &s->w;
     const int64_t sample = unit / w->bands, q = unit % w->bands * w->rows, y = q * w->dst_step + phase->y;
     if (s->dst.flat)
-        return (struct place){.to = s->dst_data, .row = s->dst.sample, .position = ROWS, .pitch = s->dst.positions, .width = s->dst.positions,
-                              .y = q / s->dst.positions, .x = q % s->dst.positions};
-    return (struct place){.to = s->dst_data + sample * s->dst.sample + (y * w->dst_w + phase->x) * ROWS, .row = w->dst_step * w->dst_w * ROWS,
-                          .position = w->dst_step_x * ROWS, .pitch = w->pitch, .width = phase->w};
+        return (struct place){.to = s->dst_data,
+                              .row = s->dst.sample,
+                              .position = ROWS,
+                              .pitch = s->dst.positions,
+                              .width = s->dst.positions,
+                              .y = q / s->dst.positions,
+                              .x = q % s->dst.positions};
+    return (struct place){.to = s->dst_data + sample * s->dst.sample + (y * w->dst_w + phase->x) * ROWS,
+                          .row = w->dst_step * w->dst_w * ROWS,
+                          .position = w->dst_step_x * ROWS,
+                          .pitch = w->pitch,
+                          .width = phase->w};
 }
 
 /* A pair of columns of one band: all its positions. Returns behind the sums that it has used. */
-static float *one_unit(const struct split_conv *s, struct step *step, int64_t unit, int64_t at, int64_t pair, float *sums)
+static float *one_unit(const struct split_conv *s, struct step *step, int64_t unit, int64_t at, int64_t pair,
+                       float *sums)
 {
     const cvy_amx_window *w = &s->w;
     const int64_t q = unit % w->bands * w->rows, kept = s->depth < s->blocks ? SUMS : 0;
@@ -252,7 +268,8 @@ static float *one_unit(const struct split_conv *s, struct step *step, int64_t un
 /* Behind blocks `first` .. of an item: its next blocks, or the next item's first ones. */
 static struct ahead ahead_of(const struct split_conv *s, int64_t item, int64_t end, int64_t first)
 {
-    const int64_t runs = (s->nunit + s->units - 1) / s->units, next = first + s->depth < s->blocks ? first + s->depth : 0;
+    const int64_t runs = (s->nunit + s->units - 1) / s->units,
+                  next = first + s->depth < s->blocks ? first + s->depth : 0;
     const int64_t unit = (next ? item : item + 1) % runs * s->units;
     struct ahead a = {.unit = unit, .end = CVY_MIN(s->nunit, unit + s->units), .first = 2 * next, .block = 2 * next};
     if (!next && item + 1 == end)
@@ -267,7 +284,8 @@ static void one_item(const struct split_conv *s, int64_t item, int64_t end, cvy_
     const int64_t runs = (s->nunit + s->units - 1) / s->units, group = item / runs, unit = item % runs * s->units;
     const int64_t units = CVY_MIN(s->units, s->nunit - unit), pair_end = CVY_MIN(s->pairs, (group + 1) * s->group);
     for (int64_t first = 0; first < s->blocks; first += s->depth) {
-        struct step step = {first, CVY_MIN(s->depth, s->blocks - first), staged, .ahead = ahead_of(s, item, end, first)};
+        struct step step = {first, CVY_MIN(s->depth, s->blocks - first), staged,
+                            .ahead = ahead_of(s, item, end, first)};
         float *next = sums;
         for (int64_t u = 0; u < units; u++)
             stage(s, unit + u, first, step.count, staged + u * s->staged * BLOCK);
@@ -320,10 +338,7 @@ static void divide_work(struct split_conv *s)
     s->depth = CVY_MIN(s->blocks, DEPTH_BLOCKS);
     const int64_t room = STAGED_VALUES / (s->depth * BLOCK);
     cvy_amx_window_bands(w, room, ITEMS_PER_THREAD * threads);
-    if (w->pitch == 1 && w->h > BLOCK) {
-        w->rows = (w->rows + BLOCK - 1) / BLOCK * BLOCK;
-        w->bands = (w->h + w->rows - 1) / w->rows;
-    }
+    cvy_amx_window_whole_blocks(w);
     s->nunit = w->n * w->bands;
     s->staged = cvy_amx_window_staged(w);
     s->units = CVY_MAX(1, CVY_MIN(room / CVY_MAX(1, s->staged), s->nunit / threads));
@@ -352,8 +367,9 @@ static cvy_status geometry(const cvy_kernel_ask *ask, struct split_conv *s)
     CVY_TRY(cvy_split_get(&s->tiles, &s->split));
     CVY_TRY(cvy_conv_window(o, s->backward ? &g->src : &node->src[0]->shape, &plain, &c));
     CVY_TRY(cvy_amx_window_make(&plain, &c, s->backward, &s->w));
-    CVY_CHECK(c.nsrc >= ROWS && c.ndst >= ROWS, CVY_NOT_APPLICABLE, "split tiles hold blocks of %d channels, here are %lld and %lld", ROWS,
-              (long long)c.nsrc, (long long)c.ndst);
+    CVY_CHECK(c.nsrc >= ROWS && c.ndst >= ROWS, CVY_NOT_APPLICABLE,
+              "split tiles hold blocks of %d channels, here are %lld and %lld", ROWS, (long long)c.nsrc,
+              (long long)c.ndst);
     s->src = cvy_split_side_make(&node->src[0]->shape, &ask->src[0], &plain);
     s->dst = cvy_split_side_make(&node->dst[0]->shape, &ask->dst[0], &plain);
     s->threads = CVY_MAX(1, ask->threads);
@@ -381,7 +397,9 @@ static cvy_status split_offer(cvy_kernel_ask *ask)
         ask->src[1] = cvy_layout_make("ABcd16b16a");
     if (s.has_bias)
         ask->src[2] = cvy_layout_plain();
-    ask->scratch_bytes = (size_t)(2 * s.bias_floats + s.weight_elems + s.threads * (s.staged_elems + 2 * s.sum_floats)) * sizeof(cvy_bf16);
+    ask->scratch_bytes =
+        (size_t)(2 * s.bias_floats + s.weight_elems + s.threads * (s.staged_elems + 2 * s.sum_floats)) *
+        sizeof(cvy_bf16);
     return CVY_OK;
 }
 

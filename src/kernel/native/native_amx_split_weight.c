@@ -18,11 +18,11 @@
 #include "kernel/native/native_common.h"
 
 enum {
-    TURNED_VALUES = 1 << 17, /* of a chunk: 768 KB, a third of a core's second cache */
-    PAIRED_VALUES = 3 << 15, /* of a group: 576 KB */
-    CHUNK_POSITIONS = 64,    /* at least: the weights' sums are read and written once in each */
+    TURNED_VALUES = 1 << 17,   /* of a chunk: 768 KB, a third of a core's second cache */
+    PAIRED_VALUES = 3 << 15,   /* of a group: 576 KB */
+    CHUNK_POSITIONS = 64,      /* at least: the weights' sums are read and written once in each */
     CHUNK_POSITIONS_MAX = 512, /* so that a strip stays in the first cache */
-    OWN_FLOATS = 1 << 18,    /* of weights of which each thread has sums of its own: 1 MB */
+    OWN_FLOATS = 1 << 18,      /* of weights of which each thread has sums of its own: 1 MB */
     PARTS = CVY_SPLIT_PARTS,
     ROWS = CVY_AMX_ROWS,
     BLOCK = CVY_AMX_BLOCK,
@@ -36,34 +36,34 @@ struct split_weight;
 struct part {
     const struct split_weight *s;
     int64_t begin, end;
-    int64_t first, count;   /* those of the chunk */
+    int64_t first, count; /* those of the chunk */
     cvy_bf16 *turned;
-    float *sums, *bias;     /* of the weights; of each band of the chunk */
-    double *total;          /* of ddst */
+    float *sums, *bias; /* of the weights; of each band of the chunk */
+    double *total;      /* of ddst */
 };
 
 /* An activation as one of the two sides. */
 struct operand {
     cvy_amx_window w; /* of ddst: without taps */
     cvy_split_side side;
-    int64_t each;     /* positions of a band, in whole blocks of 32 */
+    int64_t each; /* positions of a band, in whole blocks of 32 */
     const float *data;
 };
 
 struct split_weight {
     const cvy_amx *tiles;
     const cvy_split *split;
-    struct operand x, d;       /* the source; ddst */
-    int turns_x;               /* the turned side is the source, else ddst */
+    struct operand x, d; /* the source; ddst */
+    int turns_x;         /* the turned side is the source, else ddst */
     int threads, has_bias, nparts;
-    int64_t taps, chunk, bands; /* bands of a chunk; all of them */
-    int64_t sets;               /* of pairs: 2 where a tap may be an odd number of positions away */
-    int64_t group;              /* pairs of blocks of the paired side that are made together */
-    int64_t a_part, b_set, b_part;          /* elements between parts of a turned block; sets, parts of a paired one */
+    int64_t taps, chunk, bands;    /* bands of a chunk; all of them */
+    int64_t sets;                  /* of pairs: 2 where a tap may be an odd number of positions away */
+    int64_t group;                 /* pairs of blocks of the paired side that are made together */
+    int64_t a_part, b_set, b_part; /* elements between parts of a turned block; sets, parts of a paired one */
     int64_t strip_floats, paired_elems, weight_floats; /* scratch: of a thread; of a part */
     cvy_split_places at;
-    int64_t shift[CVY_AMX_TAPS_MAX];        /* by the tap's place in the filter */
-    cvy_amx_shift band[CVY_AMX_TAPS_MAX];   /* of the chunk: where it begins on each side */
+    int64_t shift[CVY_AMX_TAPS_MAX];      /* by the tap's place in the filter */
+    cvy_amx_shift band[CVY_AMX_TAPS_MAX]; /* of the chunk: where it begins on each side */
     struct part *part;
     /* of the running call */
     float *dweight, *strips;
@@ -91,7 +91,8 @@ static const struct operand *paired_side(const struct split_weight *s)
 }
 
 /* A block of 16 channels of a band, and one position more: in place where its positions follow each other, else a copy with zeros between and behind them. */
-static const float *strip_of(const struct split_weight *s, const struct operand *o, int64_t band, int64_t block, float *copy)
+static const float *strip_of(const struct split_weight *s, const struct operand *o, int64_t band, int64_t block,
+                             float *copy)
 {
     const int64_t staged = cvy_amx_window_staged(&o->w);
     for (int64_t at = 0; at < staged;) {
@@ -114,7 +115,8 @@ static const float *strip_of(const struct split_weight *s, const struct operand 
 static void turn_block(const struct part *part, int64_t i, int64_t block, const float *from)
 {
     const struct split_weight *s = part->s;
-    cvy_bf16 pairs[PARTS * TILE] __attribute__((aligned(64))), *to = part->turned + block * PARTS * s->a_part + s->band[i].a;
+    cvy_bf16 pairs[PARTS * TILE] __attribute__((aligned(64))),
+        *to = part->turned + block * PARTS * s->a_part + s->band[i].a;
     for (int64_t p = 0; p < turned_side(s)->each; p += BLOCK, from += BLOCK * ROWS, to += TILE) {
         s->split->split(from, from + ROWS, (int64_t)2 * ROWS, ROWS, pairs, TILE);
         for (int k = 0; k < PARTS; k++)
@@ -127,8 +129,8 @@ static void pair_block(const struct part *part, int64_t i, const float *from, cv
 {
     const struct split_weight *s = part->s;
     for (int64_t set = 0; set < s->sets; set++)
-        s->split->split(from + set * ROWS, from + (set + 1) * ROWS, (int64_t)2 * ROWS, paired_side(s)->each / 2, to + s->band[i].b + set * s->b_set,
-                        s->b_part);
+        s->split->split(from + set * ROWS, from + (set + 1) * ROWS, (int64_t)2 * ROWS, paired_side(s)->each / 2,
+                        to + s->band[i].b + set * s->b_set, s->b_part);
 }
 
 /* A strip of either side; ddst's is also summed, for the bias, by the first of those that make it. */
@@ -185,7 +187,8 @@ static void look_ahead(struct ahead *a, int64_t quota, cvy_split_sum *sum)
     const int64_t height = side->flat ? side->positions : w->src_h, row = band % w->bands * w->rows + w->src_base;
     const int64_t sample = side->flat ? row / height : band / w->bands, y = CVY_MAX(0, side->flat ? row % height : row);
     /* Rows without steps follow each other in memory, so a strip's are one run of vectors; those with steps are left to the processor. */
-    const int64_t width = side->flat ? 1 : w->src_w, have = w->src_step == 1 ? CVY_MIN(height - y, w->rows + w->reach) * width - a->at : 0;
+    const int64_t width = side->flat ? 1 : w->src_w,
+                  have = w->src_step == 1 ? CVY_MIN(height - y, w->rows + w->reach) * width - a->at : 0;
     const int64_t count = CVY_MIN(have, quota), products = 6 * sum->blocks * sum->taps;
     if (count > 0) {
         sum->ahead = a->o->data + sample * side->sample + block * side->plane + (y * width + a->at) * ROWS;
@@ -204,7 +207,8 @@ static void plan_ahead(const struct worker *w, int64_t end, struct ahead *a)
 {
     const struct part *part = w->part;
     const struct split_weight *s = part->s;
-    const int64_t next = part->first + part->count, count = CVY_MIN(s->chunk, part->end - next), blocks = paired_side(s)->side.blocks;
+    const int64_t next = part->first + part->count, count = CVY_MIN(s->chunk, part->end - next),
+                  blocks = paired_side(s)->side.blocks;
     a[0] = (struct ahead){.o = turned_side(s), .first = next, .count = count};
     a[1] = (struct ahead){.o = paired_side(s), .first = part->first, .count = part->count};
     int64_t column = end;
@@ -257,11 +261,14 @@ static void sum_groups(const struct worker *w)
     const struct split_weight *s = w->part->s;
     s->tiles->begin();
     for (int64_t group = w->column; group < w->column_end; group += s->group) {
-        const int64_t end = CVY_MIN(group + s->group, w->column_end), sums = (end - group) * (w->row_end - w->row) * s->taps;
+        const int64_t end = CVY_MIN(group + s->group, w->column_end),
+                      sums = (end - group) * (w->row_end - w->row) * s->taps;
         struct ahead ahead[2];
         plan_ahead(w, end, ahead);
-        const int64_t quota =
-            ((ahead[0].end - ahead[0].strip) * turned_side(s)->each + (ahead[1].end - ahead[1].strip) * paired_side(s)->each) / CVY_MAX(1, sums) + 1;
+        const int64_t quota = ((ahead[0].end - ahead[0].strip) * turned_side(s)->each +
+                               (ahead[1].end - ahead[1].strip) * paired_side(s)->each) /
+                                  CVY_MAX(1, sums) +
+                              1;
         pair_group(w, group, end);
         for (int64_t row = w->row; row < w->row_end; row++)
             for (int64_t column = group; column < end; column++)
@@ -298,8 +305,9 @@ static int next_chunk(struct part *part)
 static struct worker worker_of(const struct part *part, int64_t t, int64_t threads)
 {
     const struct split_weight *s = part->s;
-    const int64_t columns = pairs_of(paired_side(s)), rows = pairs_of(turned_side(s)), across = CVY_MIN(threads, columns), down = threads / across,
-                  x = t % across, y = t / across, strips = part->count * turned_side(s)->side.blocks;
+    const int64_t columns = pairs_of(paired_side(s)), rows = pairs_of(turned_side(s)),
+                  across = CVY_MIN(threads, columns), down = threads / across, x = t % across, y = t / across,
+                  strips = part->count * turned_side(s)->side.blocks;
     struct worker w = {.part = part, .turn = strips * t / threads, .turn_end = strips * (t + 1) / threads};
     if (y < down) {
         w.column = columns * x / across;
@@ -457,25 +465,6 @@ static cvy_status weight_run(void *state, void *const *src, void *const *dst, vo
 
 /* ---- planning ---- */
 
-static int64_t whole_blocks(int64_t count)
-{
-    return (count + BLOCK - 1) / BLOCK * BLOCK;
-}
-
-/* ddst as a window onto itself whose rows and bands are those of the source's. */
-static void window_of_ddst(const cvy_amx_window *x, cvy_amx_window *d)
-{
-    *d = *x;
-    d->src_h = x->dst_h;
-    d->src_w = x->dst_w;
-    d->src_channels = x->dst_channels;
-    d->src_step = d->src_step_x = 1;
-    d->src_base = d->src_base_x = 0;
-    d->reach = 0;
-    d->nplane = 1;
-    d->plane[0].y = d->plane[0].x = 0;
-}
-
 /* A chunk's turned side and a group of its paired one stay in a core's second cache. */
 static void divide_work(struct split_weight *s)
 {
@@ -484,25 +473,26 @@ static void divide_work(struct split_weight *s)
     s->sets = s->taps > 1 ? 2 : 1;
     const int own = s->weight_floats <= OWN_FLOATS && s->threads > 1;
     const int64_t each = s->sets * (s->turns_x ? 1 : x->nplane) * BLOCK, turned = turned_side(s)->side.blocks * ROWS,
-                  room = CVY_MAX(CHUNK_POSITIONS, CVY_MIN(CHUNK_POSITIONS_MAX, CVY_MIN(TURNED_VALUES / turned, PAIRED_VALUES / each) / BLOCK * BLOCK));
+                  room = CVY_MAX(CHUNK_POSITIONS,
+                                 CVY_MIN(CHUNK_POSITIONS_MAX,
+                                         CVY_MIN(TURNED_VALUES / turned, PAIRED_VALUES / each) / BLOCK * BLOCK));
     cvy_amx_window_bands(x, (room + x->reach * x->pitch) * x->nplane, s->threads);
-    if (x->pitch == 1 && x->h > BLOCK) {
-        x->rows = whole_blocks(x->rows);
-        x->bands = (x->h + x->rows - 1) / x->rows;
-    }
-    window_of_ddst(x, &s->d.w);
+    cvy_amx_window_whole_blocks(x);
+    cvy_amx_window_of_ddst(x, &s->d.w);
     s->bands = x->n * x->bands;
     s->nparts = own ? (int)CVY_MIN(s->threads, s->bands) : 1;
-    s->d.each = whole_blocks(x->rows * x->pitch);
-    s->x.each = s->taps > 1 ? whole_blocks(cvy_amx_window_staged(x) + BLOCK + x->pitch - x->w) : s->d.each;
-    const int64_t bands = (s->bands + s->nparts - 1) / s->nparts, most = CVY_MAX(1, CVY_MIN(CVY_AMX_TAPS_MAX, room / s->d.each)),
-                  nchunk = (bands + most - 1) / most;
+    s->d.each = cvy_amx_whole_blocks(x->rows * x->pitch);
+    s->x.each = s->taps > 1 ? cvy_amx_whole_blocks(cvy_amx_window_staged(x) + BLOCK + x->pitch - x->w) : s->d.each;
+    const int64_t bands = (s->bands + s->nparts - 1) / s->nparts,
+                  most = CVY_MAX(1, CVY_MIN(CVY_AMX_TAPS_MAX, room / s->d.each)), nchunk = (bands + most - 1) / most;
     s->chunk = CVY_MAX(1, (bands + nchunk - 1) / nchunk);
     s->a_part = s->chunk * turned_side(s)->each * ROWS;
     s->b_set = s->chunk * paired_side(s)->each * ROWS;
     s->b_part = s->sets * s->b_set;
-    const int64_t across = own ? 1 : CVY_MIN(s->threads, pairs_of(paired_side(s))), pairs = (pairs_of(paired_side(s)) + across - 1) / across,
-                  most_pairs = CVY_MAX(1, PAIRED_VALUES / (2 * s->b_part)), ngroup = (pairs + most_pairs - 1) / most_pairs;
+    const int64_t across = own ? 1 : CVY_MIN(s->threads, pairs_of(paired_side(s))),
+                  pairs = (pairs_of(paired_side(s)) + across - 1) / across,
+                  most_pairs = CVY_MAX(1, PAIRED_VALUES / (2 * s->b_part)),
+                  ngroup = (pairs + most_pairs - 1) / most_pairs;
     s->group = (pairs + ngroup - 1) / ngroup;
     s->paired_elems = 2 * s->group * PARTS * s->b_part;
     s->strip_floats = (CVY_MAX(s->x.each, s->d.each) + 1) * ROWS;
@@ -524,8 +514,9 @@ static cvy_status fill_weight(const cvy_kernel_ask *ask, struct split_weight *s)
     CVY_TRY(cvy_split_get(&s->tiles, &s->split));
     CVY_TRY(cvy_conv_window(&g->conv, &g->src, &plain, &c));
     CVY_TRY(cvy_amx_window_make(&plain, &c, 0, &s->x.w));
-    CVY_CHECK(c.nsrc >= ROWS && c.ndst >= ROWS, CVY_NOT_APPLICABLE, "split tiles hold blocks of %d channels, here are %lld and %lld", ROWS,
-              (long long)c.nsrc, (long long)c.ndst);
+    CVY_CHECK(c.nsrc >= ROWS && c.ndst >= ROWS, CVY_NOT_APPLICABLE,
+              "split tiles hold blocks of %d channels, here are %lld and %lld", ROWS, (long long)c.nsrc,
+              (long long)c.ndst);
     CVY_CHECK(c.n > 0, CVY_NOT_APPLICABLE, "no samples here");
     s->x.side = cvy_split_side_make(&node->src[0]->shape, &ask->src[0], &plain);
     s->d.side = cvy_split_side_make(&node->src[1]->shape, &ask->src[1], &plain);

@@ -58,7 +58,9 @@ static void combine(const cvy_window *w, const struct axis *y, const struct axis
     for (int p = 0; p < out->nphase; p++) {
         cvy_amx_phase *phase = &out->phase[p];
         const int64_t at_y = p / x->nphase, at_x = p % x->nphase;
-        *phase = (cvy_amx_phase){.y = at_y, .x = at_x, .tap = out->ntap,
+        *phase = (cvy_amx_phase){.y = at_y,
+                                 .x = at_x,
+                                 .tap = out->ntap,
                                  .h = (out->dst_h - at_y + y->dst_step - 1) / y->dst_step,
                                  .w = (out->dst_w - at_x + x->dst_step - 1) / x->dst_step};
         for (int r = 0; r < w->kernel[0]; r++)
@@ -121,6 +123,27 @@ void cvy_amx_window_bands(cvy_amx_window *w, int64_t positions, int64_t least)
     w->bands = w->rows ? (w->h + w->rows - 1) / w->rows : 0;
 }
 
+void cvy_amx_window_whole_blocks(cvy_amx_window *w)
+{
+    if (w->pitch != 1 || w->h <= CVY_AMX_BLOCK)
+        return;
+    w->rows = cvy_amx_whole_blocks(w->rows);
+    w->bands = (w->h + w->rows - 1) / w->rows;
+}
+
+void cvy_amx_window_of_ddst(const cvy_amx_window *source, cvy_amx_window *out)
+{
+    *out = *source;
+    out->src_h = source->dst_h;
+    out->src_w = source->dst_w;
+    out->src_channels = source->dst_channels;
+    out->src_step = out->src_step_x = 1;
+    out->src_base = out->src_base_x = 0;
+    out->reach = 0;
+    out->nplane = 1;
+    out->plane[0].y = out->plane[0].x = 0;
+}
+
 int64_t cvy_amx_window_staged(const cvy_amx_window *w)
 {
     return w->nplane * (w->rows + w->reach) * w->pitch;
@@ -157,7 +180,8 @@ struct staged_row {
     int64_t begin, end, step; /* step: elements between positions of the source */
 };
 
-static struct staged_row row_of(const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band, int plane, int64_t i)
+static struct staged_row row_of(const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band, int plane,
+                                int64_t i)
 {
     const int64_t x0 = w->src_base_x + w->plane[plane].x, step = w->src_step_x;
     const int64_t y = (band * w->rows + i) * w->src_step + w->plane[plane].y + w->src_base;
@@ -185,8 +209,8 @@ void cvy_amx_stage(const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample,
         }
 }
 
-void cvy_amx_stage_blocks(const cvy_amx *amx, const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band,
-                          cvy_bf16 *to)
+void cvy_amx_stage_blocks(const cvy_amx *amx, const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample,
+                          int64_t band, cvy_bf16 *to)
 {
     const int64_t block = cvy_amx_window_staged(w) * CVY_AMX_BLOCK;
     for (int p = 0; p < w->nplane; p++)
@@ -198,6 +222,7 @@ void cvy_amx_stage_blocks(const cvy_amx *amx, const cvy_amx_window *w, const cvy
                        (size_t)((w->pitch - row.end) * CVY_AMX_BLOCK) * sizeof *to);
             }
             if (row.from)
-                amx->deal(row.from, row.step, row.end - row.begin, w->src_channels, to + row.begin * CVY_AMX_BLOCK, block);
+                amx->deal(row.from, row.step, row.end - row.begin, w->src_channels, to + row.begin * CVY_AMX_BLOCK,
+                          block);
         }
 }

@@ -51,6 +51,15 @@ typedef struct cvy_amx_window {
 cvy_status cvy_amx_window_make(const cvy_window *w, const cvy_window_channels *c, int backward, cvy_amx_window *out);
 /* Bands of which one channel takes about `positions` staged positions, n times bands of them at least `least`. */
 void cvy_amx_window_bands(cvy_amx_window *w, int64_t positions, int64_t least);
+/* Where all positions of all samples are rows of one: bands of whole blocks of positions. */
+void cvy_amx_window_whole_blocks(cvy_amx_window *w);
+/* The result's gradient as a window onto itself, whose rows and bands are those of the source's window. */
+void cvy_amx_window_of_ddst(const cvy_amx_window *source, cvy_amx_window *out);
+/* `count` rounded up to whole blocks. */
+static inline int64_t cvy_amx_whole_blocks(int64_t count)
+{
+    return (count + CVY_AMX_BLOCK - 1) / CVY_AMX_BLOCK * CVY_AMX_BLOCK;
+}
 /* Positions that a band's planes hold. */
 int64_t cvy_amx_window_staged(const cvy_amx_window *w);
 /* Where a tap begins, in staged positions. */
@@ -59,7 +68,7 @@ int64_t cvy_amx_window_shift(const cvy_amx_window *w, const cvy_amx_tap *tap);
 void cvy_amx_stage(const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band, int64_t first,
                    int64_t lanes, cvy_bf16 *to);
 /* Stages all channels of a band's planes in blocks of 32: [block][plane][row][pitch][32]. */
-void cvy_amx_stage_blocks(const cvy_amx *amx, const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample, int64_t band,
-                          cvy_bf16 *to);
+void cvy_amx_stage_blocks(const cvy_amx *amx, const cvy_amx_window *w, const cvy_bf16 *src, int64_t sample,
+                          int64_t band, cvy_bf16 *to);
 
 #endif
