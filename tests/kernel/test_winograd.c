@@ -6,7 +6,8 @@
  *
  * The products of S channels (or tiles) are added one after the other, so the error grows with the square root of S as
  * that of a plain sum; the transforms count as 64 summands more. Their factors amplify it, by about as much as the
- * search over interpolation points found: bound = 1.3 eps sqrt(S + 64) for 6 points a side, 5 eps sqrt(S + 64) for 8.
+ * search over interpolation points found: bound = 1.3 eps sqrt(S + 64) for 6 points a side, 5 eps sqrt(S + 64) for 8,
+ * and for 12 along a filter of one row or column.
  */
 #include <stdlib.h>
 
@@ -26,6 +27,10 @@ static const struct layer layers[] = {
     {"vgg-a conv8", "1x512x14x14", "kernel: 3, channels: 16, pad: 1"},
     {"hep-cnn conv5", "4x128x14x14", "kernel: 3, channels: 16, pad: 1"},
     {"inception-v3 5x5", "1x48x35x35", "kernel: 5, channels: 16, pad: 2"},
+    {"inception-v3 1x7", "1x192x17x17", "kernel: [1, 7], channels: 16, pad: [0, 3]"},
+    {"inception-v3 7x1", "1x128x17x17", "kernel: [7, 1], channels: 32, pad: [3, 0]"},
+    {"inception-v3 1x3", "2x384x8x8", "kernel: [1, 3], channels: 16, pad: [0, 1]"},
+    {"inception-v3 3x1", "1x384x8x8", "kernel: [3, 1], channels: 16, pad: [1, 0]"},
     {"overfeat conv5", "1x1024x1x5", "kernel: 3, channels: 944, pad: 1"}, /* its weights are transformed in parts */
 };
 

@@ -1,5 +1,6 @@
 /*
- * native_winograd.c: convolution and its gradients by Winograd's minimal filtering, for 3x3 and 5x5 filters of stride 1.
+ * native_winograd.c: convolution and its gradients by Winograd's minimal filtering, for 3x3, 5x5, 1x3, 3x1, 1x7 and 7x1
+ * filters of stride 1.
  *
  * In the step: most of the convolutions of most networks. Activations lie blocked by channels, a vector of the CPU a
  * block; the weights as the variable lies, transformed anew in each call (they change with every step). Forward and the
@@ -17,7 +18,8 @@ enum {
     PANEL_FLOATS = 3 << 16,  /* of the weights of a panel that stay beside them */
     WEIGHT_FLOATS = 1 << 22, /* of transformed weights: beyond, chunks are larger so that these are read less often */
     HELD_FLOATS = 1 << 25,   /* of transformed weights at a time: beyond, source tiles are rather transformed again */
-    SUM_TILES = 64,          /* of a chunk of GRAD_WEIGHT; twice as many where the weights are large */
+    SUM_TILES = 64,          /* of a chunk of GRAD_WEIGHT; twice as many where the weights are large, */
+    SUM_POINTS = 64 * 36,    /* and more where they have few points */
     PIECE = 16,              /* tiles of one work item of its transforms */
     LOCAL = CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_LANES_MAX
 };
@@ -31,9 +33,9 @@ struct winograd {
     const cvy_winograd_tile *tile;
     enum pass pass;
     int threads, relu, has_bias;
-    int64_t samples, pad; /* pad: of `in` */
+    int64_t samples, pad[2]; /* pad: of `in` */
     struct side in, out;  /* the products sum over in's channels; GRAD_WEIGHT: src and ddst */
-    int n, points;        /* n x n points of a tile */
+    int n[2], points;     /* of a tile: rows and columns of points, all of them */
     int64_t lanes, tiles_w, sample_tiles, tiles;
     int64_t chunk, nchunk; /* tiles at a time */
     int64_t panels;        /* of out's blocks, two each, the last may be one */
@@ -62,17 +64,18 @@ static struct place place_of(const struct winograd *s, int64_t tile)
     return (struct place){tile / s->sample_tiles, in_sample / s->tiles_w, in_sample % s->tiles_w};
 }
 
-/* The n x n or m x m values of a tile at (y0, x0): in place where they all exist, else a copy in `local`. */
+/* The n[0] x n[1] values of a tile at (y0, x0): in place where they all exist, else a copy in `local`. */
 static const float *tile_values(const struct winograd *s, const float *data, const struct side *side, int64_t sample,
-                                int64_t block, int64_t y0, int64_t x0, int n, float *local, int64_t *row_out)
+                                int64_t block, int64_t y0, int64_t x0, const int *n, float *local,
+                                int64_t *row_out)
 {
     const float *plane = data + (sample * side->blocks + block) * side->h * side->w * s->lanes;
-    if (y0 >= 0 && x0 >= 0 && y0 + n <= side->h && x0 + n <= side->w) {
+    if (y0 >= 0 && x0 >= 0 && y0 + n[0] <= side->h && x0 + n[1] <= side->w) {
         *row_out = side->w * s->lanes;
         return plane + (y0 * side->w + x0) * s->lanes;
     }
     s->isa->load_edge(plane, side->h, side->w, y0, x0, n, local);
-    *row_out = n * s->lanes;
+    *row_out = n[1] * s->lanes;
     return local;
 }
 
@@ -81,8 +84,8 @@ static void transform_in(const struct winograd *s, int64_t tile, int64_t block, 
     const struct place p = place_of(s, tile);
     float local[LOCAL];
     int64_t row = 0;
-    const float *from = tile_values(s, s->in_data, &s->in, p.sample, block, p.y * s->tile->m - s->pad,
-                                    p.x * s->tile->m - s->pad, s->n, local, &row);
+    const float *from = tile_values(s, s->in_data, &s->in, p.sample, block, p.y * s->tile->m[0] - s->pad[0],
+                                    p.x * s->tile->m[1] - s->pad[1], s->n, local, &row);
     s->tile->src(from, row, s->lanes, to, step);
 }
 
@@ -121,7 +124,7 @@ static float *u_at(const struct winograd *s, int64_t block, int64_t c)
 /* The taps of one channel of in and a block of out, a vector each. */
 static void load_weights(const struct winograd *s, int64_t c, const int64_t *out_at, float *to)
 {
-    const int64_t lanes = s->lanes, taps = s->tile->r * s->tile->r, in_at = s->in_at[c];
+    const int64_t lanes = s->lanes, taps = s->tile->r[0] * s->tile->r[1], in_at = s->in_at[c];
     const int side_by_side = in_at >= 0 && out_at[lanes - 1] == out_at[0] + lanes - 1;
     for (int64_t t = 0; t < taps; t++, to += lanes)
         if (side_by_side)
@@ -140,7 +143,7 @@ static void transform_weights(int64_t first, int64_t end, void *arg)
     for (int64_t c = first; c < end; c++)
         for (int64_t block = 2 * s->panel_first; block < last; block++) {
             load_weights(s, c, s->out_at + block * lanes, local);
-            s->tile->weight(local, s->tile->r * lanes, lanes, u_at(s, block, c), u_step(s));
+            s->tile->weight(local, s->tile->r[1] * lanes, lanes, u_at(s, block, c), u_step(s));
         }
 }
 
@@ -176,7 +179,7 @@ static void chunk_out(const struct winograd *s, int64_t block, int64_t first, in
     const int64_t rows = s->isa->rows, lanes = s->lanes, width = panel_blocks(s, block / 2) * lanes,
                   part = rows * 2 * lanes * s->points;
     const float *bias = s->bias ? s->bias + block * lanes : NULL;
-    const int size = s->tile->m;
+    const int *size = s->tile->m;
     float local[LOCAL], padded[CVY_WINOGRAD_LANES_MAX] = {0};
     if (bias && (block + 1) * lanes > s->out.channels) {
         memcpy(padded, bias, (size_t)(s->out.channels - block * lanes) * sizeof *bias);
@@ -184,11 +187,11 @@ static void chunk_out(const struct winograd *s, int64_t block, int64_t first, in
     }
     for (int64_t i = 0; i < count; i++) {
         const struct place p = place_of(s, first + i);
-        const int64_t y = p.y * size, x = p.x * size;
+        const int64_t y = p.y * size[0], x = p.x * size[1];
         float *plane = s->out_data + (p.sample * s->out.blocks + block) * s->out.h * s->out.w * lanes;
-        s->tile->dst(m + i / rows * part + i % rows * width + block % 2 * lanes, s->n * rows * width, rows * width,
+        s->tile->dst(m + i / rows * part + i % rows * width + block % 2 * lanes, s->n[1] * rows * width, rows * width,
                      local, lanes);
-        s->isa->store(local, size, (int)CVY_MIN(size, s->out.h - y), (int)CVY_MIN(size, s->out.w - x), bias, s->relu,
+        s->isa->store(local, size[1], (int)CVY_MIN(size[0], s->out.h - y), (int)CVY_MIN(size[1], s->out.w - x), bias, s->relu,
                       plane + (y * s->out.w + x) * lanes, s->out.w);
     }
 }
@@ -233,10 +236,10 @@ static void transform_ddst(const struct winograd *s, int64_t i, int64_t block, f
 {
     const struct place p = place_of(s, s->chunk_first + i);
     const int64_t lanes = s->lanes, panel = block / 2, width = panel_blocks(s, panel) * lanes;
-    const int m = s->tile->m;
+    const int *m = s->tile->m;
     float local[LOCAL];
     int64_t row = 0;
-    const float *from = tile_values(s, s->out_data, &s->out, p.sample, block, p.y * m, p.x * m, m, local, &row);
+    const float *from = tile_values(s, s->out_data, &s->out, p.sample, block, p.y * m[0], p.x * m[1], m, local, &row);
     if (s->has_bias)
         s->isa->add_up(from, row, m, sum);
     s->tile->ddst(from, row, lanes, d + panel * 2 * lanes * s->chunk + i * width + block % 2 * lanes,
@@ -282,12 +285,12 @@ static void sum_chunk(int64_t begin, int64_t end, void *arg)
 static void transform_dweight(int64_t first, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
-    const int64_t lanes = s->lanes, taps = s->tile->r * s->tile->r, last = CVY_MIN(2 * s->panel_end, s->out.blocks);
+    const int64_t lanes = s->lanes, taps = s->tile->r[0] * s->tile->r[1], last = CVY_MIN(2 * s->panel_end, s->out.blocks);
     float local[LOCAL];
     for (int64_t c = first; c < end; c++)
         for (int64_t block = 2 * s->panel_first; block < last; block++) {
             const int64_t *out_at = s->out_at + block * lanes;
-            s->tile->dweight(u_at(s, block, c), s->n * u_step(s), u_step(s), local, lanes);
+            s->tile->dweight(u_at(s, block, c), s->n[1] * u_step(s), u_step(s), local, lanes);
             for (int64_t t = 0; t < taps; t++)
                 for (int64_t l = 0; l < lanes; l++)
                     if (out_at[l] >= 0)
@@ -318,6 +321,17 @@ static const cvy_winograd_isa *choose_isa(const cvy_layout *src)
     return isa ? isa : cvy_winograd_plain();
 }
 
+/* F(m x m, ..) for square filters; for those of one row or column m results along it. */
+static const cvy_winograd_tile *choose_tile(const cvy_winograd_isa *isa, const cvy_window *w, int m)
+{
+    for (int i = 0; i < isa->ntile; i++) {
+        const cvy_winograd_tile *tile = &isa->tile[i];
+        if (CVY_MAX(tile->m[0], tile->m[1]) == m && tile->r[0] == w->kernel[0] && tile->r[1] == w->kernel[1])
+            return tile;
+    }
+    return NULL;
+}
+
 static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
 {
     const cvy_node *node = ask->node;
@@ -329,20 +343,16 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
     const cvy_conv_grad_opts *g = node->options;
     const cvy_conv_opts *o = s->pass == FORWARD ? node->options : &g->conv;
     CVY_TRY(cvy_conv_window(o, s->pass == FORWARD ? &node->src[0]->shape : &g->src, &w, &c));
-    int fits = w.nspace == 2 && c.groups == 1 && (w.kernel[0] == 3 || (w.kernel[0] == 5 && m == 4));
-    for (int d = 0; d < w.nspace; d++)
-        fits = fits && w.kernel[d] == w.kernel[0] && w.stride[d] == 1 && w.dilation[d] == 1 && w.pad[d] == w.pad[0] &&
-               w.pad[d] < w.kernel[d];
-    CVY_CHECK(fits, CVY_NOT_APPLICABLE,
-              "this Winograd kernel needs a %s filter, stride 1, no dilation, no groups, the "
-              "same padding, below the filter's size, on all sides",
-              m == 4 ? "3x3 or 5x5" : "3x3");
     s->isa = choose_isa(&ask->src[0]);
     CVY_CHECK(s->isa, CVY_NOT_APPLICABLE, "Winograd needs a compiler with vectors: gcc or clang");
-    for (int i = 0; i < s->isa->ntile; i++)
-        if (s->isa->tile[i].m == m && s->isa->tile[i].r == w.kernel[0])
-            s->tile = &s->isa->tile[i];
-    CVY_CHECK(s->tile, CVY_E_INTERNAL, "no Winograd tile of %d", m);
+    s->tile = w.nspace == 2 ? choose_tile(s->isa, &w, m) : NULL;
+    int fits = s->tile && c.groups == 1;
+    for (int d = 0; d < w.nspace; d++)
+        fits = fits && w.stride[d] == 1 && w.dilation[d] == 1 && w.pad[d] < w.kernel[d];
+    CVY_CHECK(fits, CVY_NOT_APPLICABLE,
+              "this Winograd kernel needs a %s filter, stride 1, no dilation, no groups, a padding below the filter's "
+              "size",
+              m == 4 ? "3x3, 5x5, 1x3 or 3x1" : "3x3, 1x7 or 7x1");
     s->lanes = s->isa->lanes;
     CVY_CHECK(c.nsrc >= s->lanes && c.ndst >= s->lanes, CVY_NOT_APPLICABLE,
               "Winograd pays from %lld channels on, here are %lld and %lld", (long long)s->lanes, (long long)c.nsrc,
@@ -351,7 +361,10 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
                       dst = {c.ndst, (c.ndst + s->lanes - 1) / s->lanes, w.dst[0], w.dst[1]};
     s->in = s->pass == GRAD_SRC ? dst : src;
     s->out = s->pass == GRAD_SRC ? src : dst;
-    s->pad = s->pass == GRAD_SRC ? s->tile->r - 1 - w.pad[0] : w.pad[0];
+    for (int d = 0; d < 2; d++) {
+        s->n[d] = s->tile->m[d] + s->tile->r[d] - 1;
+        s->pad[d] = s->pass == GRAD_SRC ? s->tile->r[d] - 1 - w.pad[d] : w.pad[d];
+    }
     s->samples = c.n;
     s->relu = s->pass == FORWARD && o->relu;
     s->has_bias = o->bias && s->pass != GRAD_SRC;
@@ -371,11 +384,11 @@ static void hold_panels(struct winograd *s, int64_t floats)
 static void measure_grad_weight(struct winograd *s, int64_t tile_floats)
 {
     const int large = s->u_floats > WEIGHT_FLOATS, whole = large && 2 * s->tiles * tile_floats <= 3 * s->u_floats;
-    s->chunk = CVY_MIN(s->tiles, whole ? s->tiles : large ? 2 * SUM_TILES : SUM_TILES);
+    const int64_t some = CVY_MAX(SUM_TILES, SUM_POINTS / s->points);
+    s->chunk = CVY_MIN(s->tiles, whole ? s->tiles : large ? 2 * some : some);
     s->nchunk = (s->tiles + s->chunk - 1) / s->chunk;
-    if (whole) {
+    if (whole)
         hold_panels(s, WEIGHT_FLOATS);
-    }
     s->v_floats = s->points * chunk_step(s, &s->in);
     s->m_floats = s->points * chunk_step(s, &s->out);
     s->bias_floats = (s->chunk + PIECE - 1) / PIECE * s->out.blocks * s->lanes;
@@ -387,10 +400,10 @@ static void measure_grad_weight(struct winograd *s, int64_t tile_floats)
 static void measure(struct winograd *s)
 {
     const int64_t rows = s->isa->rows;
-    s->n = s->tile->m + s->tile->r - 1;
-    s->points = s->n * s->n;
-    s->tiles_w = (s->out.w + s->tile->m - 1) / s->tile->m;
-    s->sample_tiles = s->tiles_w * ((s->out.h + s->tile->m - 1) / s->tile->m);
+    const int *m = s->tile->m;
+    s->points = s->n[0] * s->n[1];
+    s->tiles_w = (s->out.w + m[1] - 1) / m[1];
+    s->sample_tiles = s->tiles_w * ((s->out.h + m[0] - 1) / m[0]);
     s->tiles = s->samples * s->sample_tiles;
     s->panels = (s->out.blocks + 1) / 2;
     s->u_panels = s->panels;
@@ -454,23 +467,24 @@ static cvy_status place_weights(const cvy_kernel_ask *ask, struct winograd *s)
 {
     const int grad_weight = s->pass == GRAD_WEIGHT, in_dim = s->pass == GRAD_SRC ? 0 : 1;
     const cvy_shape *shape = grad_weight ? cvy_node_dst(ask->node, 0) : cvy_node_src(ask->node, 1);
-    const int64_t in = s->in.blocks * s->lanes, out = s->out.blocks * s->lanes, r = s->tile->r;
+    const int64_t in = s->in.blocks * s->lanes, out = s->out.blocks * s->lanes,
+                  taps = s->tile->r[0] * s->tile->r[1];
     cvy_blocking b;
     CVY_TRY(cvy_blocking_make(grad_weight ? &ask->dst[0] : &ask->src[1], shape, &b));
-    CVY_TRY(cvy_mem_alloc((size_t)(in + out + r * r) * sizeof *s->in_at, &s->in_at));
+    CVY_TRY(cvy_mem_alloc((size_t)(in + out + taps) * sizeof *s->in_at, &s->in_at));
     s->out_at = s->in_at + in;
     s->tap_at = s->out_at + out;
     s->weight_floats = b.elems;
-    for (int64_t i = 0; i < in + out + r * r; i++) {
-        const int64_t tap = i - in - out, turned = s->pass == GRAD_SRC ? r * r - 1 - tap : tap;
+    for (int64_t i = 0; i < in + out + taps; i++) {
+        const int64_t tap = i - in - out, turned = s->pass == GRAD_SRC ? taps - 1 - tap : tap;
         int64_t at[CVY_NDIM_MAX] = {0};
         if (i < in)
             at[in_dim] = i;
         else if (i < in + out)
             at[1 - in_dim] = i - in;
         else {
-            at[2] = turned / r;
-            at[3] = turned % r;
+            at[2] = turned / s->tile->r[1];
+            at[3] = turned % s->tile->r[1];
         }
         const int exists = at[0] < shape->dim[0] && at[1] < shape->dim[1];
         s->in_at[i] = exists ? cvy_blocking_offset(&b, at) : -1;

@@ -10,22 +10,23 @@
  * The sums are n x n independent matrix products, each with m^2 r^2 / n^2 times less multiplications than the direct
  * sum. The gradient of the source is a forward convolution of ddst with the turned filter. The interpolation points 0,
  * +-p and infinity are those with the smallest rounding error found by a search over multiples of 1/8: +-5/8, +-3/2
- * for n = 6, +-1/2, +-1, +-2 for n = 8.
+ * for n = 6, +-1/2, +-1, +-2 for n = 8, +-3/8, +-5/8, +-1, +-3/2, +-23/8 for n = 12. Filters of one row or column are
+ * transformed along it alone: an error amplified once, so that n = 12 there is no worse than n = 8 in two dimensions.
  */
 #ifndef CVY_NATIVE_WINOGRAD_H
 #define CVY_NATIVE_WINOGRAD_H
 
 #include "kernel/native/native_common.h"
 
-enum { CVY_WINOGRAD_LANES_MAX = 16, CVY_WINOGRAD_N_MAX = 8 };
+enum { CVY_WINOGRAD_LANES_MAX = 16, CVY_WINOGRAD_N_MAX = 12 };
 
 /* One tile of one block of channels. from: rows and columns of vectors `row` and `col` floats apart; to: the vectors of
  * the result, row by row, `step` floats apart. */
 typedef void (*cvy_winograd_transform)(const float *from, int64_t row, int64_t col, float *to, int64_t step);
 
-/* F(m x m, r x r). */
+/* F(m[0] x m[1], r[0] x r[1]). */
 typedef struct cvy_winograd_tile {
-    int m, r;
+    int m[2], r[2];
     cvy_winograd_transform src, weight, dst; /* B^T x B, G x G^T, A^T x A */
     cvy_winograd_transform ddst, dweight;    /* A x A^T, G^T x G */
 } cvy_winograd_tile;
@@ -42,9 +43,10 @@ typedef struct cvy_winograd_isa {
     void (*sum[2])(int64_t k, const float *a, const float *b, int add, float *c);
     /* Between tiles and planes [h, w] of vectors: a tile n x n at (y0, x0) that hangs over the edge; a tile's first rows
      * and columns with bias (may be NULL) and ReLU; the sum of a tile's vectors, added to `sum`. */
-    void (*load_edge)(const float *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, int n, float *to);
+    void (*load_edge)(const float *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n,
+                      float *to);
     void (*store)(const float *tile, int m, int rows, int cols, const float *bias, int relu, float *to, int64_t w);
-    void (*add_up)(const float *tile, int64_t row, int m, float *sum);
+    void (*add_up)(const float *tile, int64_t row, const int *m, float *sum);
 } cvy_winograd_isa;
 
 /* NULL where the build or the CPU has no such vectors. */

@@ -15,12 +15,14 @@ typedef int mask __attribute__((vector_size(4 * LANES)));
 
 #define LEAF TARGET static inline __attribute__((always_inline))
 
-/* Of the pair k of 2 (n = 6) or 3 (n = 8). */
+/* Of the pair k of 2 (n = 6), 3 (n = 8) or 5 (n = 12). */
 LEAF float point(int pairs, int k)
 {
     if (pairs == 2)
         return k == 0 ? 0.625F : 1.5F;
-    return k == 0 ? 0.5F : k == 1 ? 1 : 2;
+    if (pairs == 3)
+        return k == 0 ? 0.5F : k == 1 ? 1 : 2;
+    return k == 0 ? 0.375F : k == 1 ? 0.625F : k == 2 ? 1 : k == 3 ? 1.5F : 2.875F;
 }
 
 LEAF float square(int pairs, int k)
@@ -41,39 +43,54 @@ LEAF float power(int pairs, int k, int j)
 LEAF float scale(int pairs, int k)
 {
     float others = k < 0 ? 1 : 2 * square(pairs, k);
-#pragma GCC unroll 4
+#pragma GCC unroll 5
     for (int i = 0; i < pairs; i++)
         if (i != k)
             others *= k < 0 ? -square(pairs, i) : square(pairs, k) - square(pairs, i);
     return 1 / others;
 }
 
+/* The coefficients, but for their signs, of the product of (t - square) over all pairs but `skip`: e[i] of t^(pairs - i). */
+LEAF void expand(int pairs, int skip, float *e)
+{
+    e[0] = 1;
+    e[1] = e[2] = e[3] = e[4] = e[5] = 0;
+#pragma GCC unroll 5
+    for (int k = 0; k < pairs; k++) {
+        const float p = k == skip ? 0 : square(pairs, k);
+        e[5] += p * e[4];
+        e[4] += p * e[3];
+        e[3] += p * e[2];
+        e[2] += p * e[1];
+        e[1] += p;
+    }
+}
+
+/* y = x[2 count - 2] - e[1] x[2 count - 4] + e[2] x[2 count - 6] - ... */
+LEAF void alternate(int count, const float *e, const vec *x, vec *y)
+{
+    vec sum = x[2 * count - 2];
+#pragma GCC unroll 6
+    for (int i = 1; i < count; i++)
+        sum += (i % 2 ? -e[i] : e[i]) * x[2 * (count - 1 - i)];
+    *y = sum;
+}
+
 /* B^T x. x is scaled by the polynomials whose roots are all points but one. */
 LEAF void interpolate(int pairs, const vec *x, vec *y)
 {
-    const float a = square(pairs, 0), b = square(pairs, 1);
-    if (pairs == 2) {
-        y[0] = x[4] - (a + b) * x[2] + a * b * x[0];
-        y[5] = x[5] - (a + b) * x[3] + a * b * x[1];
-#pragma GCC unroll 2
-        for (int k = 0; k < 2; k++) {
-            const float other = square(pairs, 1 - k);
-            const vec even = x[4] - other * x[2], odd = point(pairs, k) * (x[3] - other * x[1]);
-            y[1 + 2 * k] = even + odd;
-            y[2 + 2 * k] = even - odd;
-        }
-        return;
-    }
-    const float c = square(pairs, 2), one = a + b + c, two = a * b + b * c + a * c, three = a * b * c;
-    y[0] = x[6] - one * x[4] + two * x[2] - three * x[0];
-    y[7] = x[7] - one * x[5] + two * x[3] - three * x[1];
-#pragma GCC unroll 3
-    for (int k = 0; k < 3; k++) {
-        const float p = square(pairs, (k + 1) % 3), q = square(pairs, (k + 2) % 3);
-        const vec even = x[6] - (p + q) * x[4] + p * q * x[2],
-                  odd = point(pairs, k) * (x[5] - (p + q) * x[3] + p * q * x[1]);
-        y[1 + 2 * k] = even + odd;
-        y[2 + 2 * k] = even - odd;
+    float e[6];
+    expand(pairs, -1, e);
+    alternate(pairs + 1, e, x, &y[0]);
+    alternate(pairs + 1, e, x + 1, &y[2 * pairs + 1]);
+#pragma GCC unroll 5
+    for (int k = 0; k < pairs; k++) {
+        vec even, odd;
+        expand(pairs, k, e);
+        alternate(pairs, e, x + 2, &even);
+        alternate(pairs, e, x + 1, &odd);
+        y[1 + 2 * k] = even + point(pairs, k) * odd;
+        y[2 + 2 * k] = even - point(pairs, k) * odd;
     }
 }
 
@@ -82,11 +99,11 @@ LEAF void evaluate(int pairs, int count, int scaled, const vec *x, vec *y)
 {
     y[0] = (scaled ? scale(pairs, -1) : 1) * x[0];
     y[2 * pairs + 1] = x[count - 1];
-#pragma GCC unroll 3
+#pragma GCC unroll 5
     for (int k = 0; k < pairs; k++) {
         const float s = scaled ? scale(pairs, k) : 1;
         vec even = s * x[0], odd = s * power(pairs, k, 1) * x[1];
-#pragma GCC unroll 6
+#pragma GCC unroll 8
         for (int j = 2; j < count; j++)
             if (j % 2 == 0)
                 even += s * power(pairs, k, j) * x[j];
@@ -100,17 +117,17 @@ LEAF void evaluate(int pairs, int count, int scaled, const vec *x, vec *y)
 /* A^T x, or G^T x where scaled: the transpose of evaluate. */
 LEAF void collect(int pairs, int count, int scaled, const vec *x, vec *y)
 {
-    vec even[3], odd[3];
-#pragma GCC unroll 3
+    vec even[5], odd[5];
+#pragma GCC unroll 5
     for (int k = 0; k < pairs; k++) {
         const float s = scaled ? scale(pairs, k) : 1;
         even[k] = s * (x[1 + 2 * k] + x[2 + 2 * k]);
         odd[k] = s * (x[1 + 2 * k] - x[2 + 2 * k]);
     }
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int j = 0; j < count; j++) {
         y[j] = power(pairs, 0, j) * (j % 2 == 0 ? even[0] : odd[0]);
-#pragma GCC unroll 3
+#pragma GCC unroll 5
         for (int k = 1; k < pairs; k++)
             y[j] += power(pairs, k, j) * (j % 2 == 0 ? even[k] : odd[k]);
     }
@@ -120,8 +137,14 @@ LEAF void collect(int pairs, int count, int scaled, const vec *x, vec *y)
 
 enum kind { SRC, WEIGHT, DST, DDST, DWEIGHT };
 
-LEAF void apply(enum kind kind, int pairs, int m, int r, const vec *x, vec *y)
+/* Along one dimension: m results, r taps; a single one of both needs no transform. */
+LEAF void apply(enum kind kind, int m, int r, const vec *x, vec *y)
 {
+    const int pairs = (m + r - 1) / 2 - 1;
+    if (m + r == 2) {
+        y[0] = x[0];
+        return;
+    }
     switch (kind) {
     case SRC: interpolate(pairs, x, y); break;
     case WEIGHT: evaluate(pairs, r, 1, x, y); break;
@@ -131,68 +154,88 @@ LEAF void apply(enum kind kind, int pairs, int m, int r, const vec *x, vec *y)
     }
 }
 
-/* Columns, then rows. */
-LEAF void transform(enum kind kind, int m, int r, const float *from, int64_t row, int64_t col, float *to, int64_t step)
+LEAF int extent_in(enum kind kind, int m, int r)
+{
+    return kind == WEIGHT ? r : kind == DDST ? m : m + r - 1;
+}
+
+LEAF int extent_out(enum kind kind, int m, int r)
+{
+    return kind == DST ? m : kind == DWEIGHT ? r : m + r - 1;
+}
+
+/* Columns (mh results, rh taps each), then rows. */
+LEAF void transform(enum kind kind, int mh, int mw, int rh, int rw, const float *from, int64_t row, int64_t col,
+                    float *to, int64_t step)
 {
     enum { N = CVY_WINOGRAD_N_MAX };
-    const int n = m + r - 1, pairs = n / 2 - 1;
-    const int in = kind == WEIGHT ? r : kind == DDST ? m : n, out = kind == DST ? m : kind == DWEIGHT ? r : n;
+    const int in_h = extent_in(kind, mh, rh), in_w = extent_in(kind, mw, rw), out_h = extent_out(kind, mh, rh),
+              out_w = extent_out(kind, mw, rw);
     vec half[N][N];
-    for (int j = 0; j < in; j++) {
+    for (int j = 0; j < in_w; j++) {
         vec x[N], y[N];
-#pragma GCC unroll 8
-        for (int i = 0; i < in; i++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < in_h; i++) {
             x[i] = *(const memory_vec *)(from + i * row + j * col);
-            if ((kind == SRC && j >= n - m) || kind == DDST)
-                __builtin_prefetch(from + i * row + (j + m) * col);
+            if ((kind == SRC && j >= in_w - mw) || kind == DDST)
+                __builtin_prefetch(from + i * row + (j + mw) * col);
         }
-        apply(kind, pairs, m, r, x, y);
-#pragma GCC unroll 8
-        for (int i = 0; i < out; i++)
+        apply(kind, mh, rh, x, y);
+#pragma GCC unroll 12
+        for (int i = 0; i < out_h; i++)
             half[i][j] = y[i];
     }
-    for (int i = 0; i < out; i++) {
+    for (int i = 0; i < out_h; i++) {
         vec x[N], y[N];
-#pragma GCC unroll 8
-        for (int j = 0; j < in; j++)
+#pragma GCC unroll 12
+        for (int j = 0; j < in_w; j++)
             x[j] = half[i][j];
-        apply(kind, pairs, m, r, x, y);
-#pragma GCC unroll 8
-        for (int j = 0; j < out; j++)
-            *(memory_vec *)(to + (i * out + j) * step) = y[j];
+        apply(kind, mw, rw, x, y);
+#pragma GCC unroll 12
+        for (int j = 0; j < out_w; j++)
+            *(memory_vec *)(to + (i * out_w + j) * step) = y[j];
     }
 }
 
-#define TRANSFORM(name, kind, m, r)                                                                                    \
-    TARGET static void name##_##m##_##r(const float *from, int64_t row, int64_t col, float *to, int64_t step)          \
+#define TRANSFORM(name, kind, mh, mw, rh, rw)                                                                          \
+    TARGET static void name##_##mh##mw##_##rh##rw(const float *from, int64_t row, int64_t col, float *to,              \
+                                                  int64_t step)                                                        \
     {                                                                                                                  \
-        transform(kind, m, r, from, row, col, to, step);                                                               \
+        transform(kind, mh, mw, rh, rw, from, row, col, to, step);                                                     \
     }
-#define TRANSFORMS(m, r)                                                                                               \
-    TRANSFORM(src, SRC, m, r)                                                                                          \
-    TRANSFORM(weight, WEIGHT, m, r)                                                                                    \
-    TRANSFORM(dst, DST, m, r)                                                                                          \
-    TRANSFORM(ddst, DDST, m, r)                                                                                        \
-    TRANSFORM(dweight, DWEIGHT, m, r)
-#define TILE(m, r)                                                                                                     \
+#define TRANSFORMS(mh, mw, rh, rw)                                                                                     \
+    TRANSFORM(src, SRC, mh, mw, rh, rw)                                                                                \
+    TRANSFORM(weight, WEIGHT, mh, mw, rh, rw)                                                                          \
+    TRANSFORM(dst, DST, mh, mw, rh, rw)                                                                                \
+    TRANSFORM(ddst, DDST, mh, mw, rh, rw)                                                                              \
+    TRANSFORM(dweight, DWEIGHT, mh, mw, rh, rw)
+#define TILE(mh, mw, rh, rw)                                                                                           \
     {                                                                                                                  \
-        m, r, src_##m##_##r, weight_##m##_##r, dst_##m##_##r, ddst_##m##_##r, dweight_##m##_##r                        \
+        {mh, mw}, {rh, rw}, src_##mh##mw##_##rh##rw, weight_##mh##mw##_##rh##rw, dst_##mh##mw##_##rh##rw,              \
+            ddst_##mh##mw##_##rh##rw, dweight_##mh##mw##_##rh##rw                                                      \
     }
 
-TRANSFORMS(4, 3)
-TRANSFORMS(6, 3)
-TRANSFORMS(4, 5)
+TRANSFORMS(4, 4, 3, 3)
+TRANSFORMS(6, 6, 3, 3)
+TRANSFORMS(4, 4, 5, 5)
+TRANSFORMS(1, 4, 1, 3)
+TRANSFORMS(4, 1, 3, 1)
+TRANSFORMS(1, 6, 1, 7)
+TRANSFORMS(6, 1, 7, 1)
 
-static const cvy_winograd_tile tiles[] = {TILE(4, 3), TILE(6, 3), TILE(4, 5)};
+static const cvy_winograd_tile tiles[] = {
+    TILE(4, 4, 3, 3), TILE(6, 6, 3, 3), TILE(4, 4, 5, 5), TILE(1, 4, 1, 3),
+    TILE(4, 1, 3, 1), TILE(1, 6, 1, 7), TILE(6, 1, 7, 1),
+};
 
 /* ---- tiles in memory ---- */
 
 /* Copies a tile that hangs over the edge of the plane [h, w], and zeros where there is nothing. */
-TARGET static void load_edge(const float *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, int n, float *to)
+TARGET static void load_edge(const float *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n, float *to)
 {
     const vec zero = {0};
-    for (int64_t y = y0; y < y0 + n; y++)
-        for (int64_t x = x0; x < x0 + n; x++, to += LANES) {
+    for (int64_t y = y0; y < y0 + n[0]; y++)
+        for (int64_t x = x0; x < x0 + n[1]; x++, to += LANES) {
             const int inside = y >= 0 && y < h && x >= 0 && x < w;
             *(memory_vec *)to = zero;
             if (inside)
@@ -217,12 +260,12 @@ TARGET static void store(const float *tile, int m, int rows, int cols, const flo
         }
 }
 
-/* sum += all vectors of a tile m x m. */
-TARGET static void add_up(const float *tile, int64_t row, int m, float *sum)
+/* sum += all vectors of a tile. */
+TARGET static void add_up(const float *tile, int64_t row, const int *m, float *sum)
 {
     vec total = *(const memory_vec *)sum;
-    for (int y = 0; y < m; y++)
-        for (int x = 0; x < m; x++)
+    for (int y = 0; y < m[0]; y++)
+        for (int x = 0; x < m[1]; x++)
             total += *(const memory_vec *)(tile + y * row + x * LANES);
     *(memory_vec *)sum = total;
 }
