@@ -1,8 +1,11 @@
 /*
  * native_avg_pool.c: average pooling and its gradient in one pass each over memory.
- * In the step: between convolutions. The walk over memory is that of native_max_pool.c.
+ * In the step: between convolutions.
  *
- * The divisor is a product of one count for each dimension, so its inverses are three small tables.
+ * A mean over a window is a mean over its rows, then along them: the rows under a row of windows are added up first, in
+ * the nearest cache, and the windows slide over their sum. Backward turns this round: what comes back to all windows over
+ * a row of the source is added up, and each position takes from those that cover it; nothing is cleared. The divisor is a
+ * product of one count for each dimension, so its inverses are three small tables.
  */
 #include <string.h>
 
@@ -11,16 +14,36 @@
 struct avg_pool {
     cvy_pool_walk w;
     int threads;
-    float *inverse[3]; /* 1 / positions that count, for each destination coordinate of a dimension */
-    const float *src;  /* of the running call: forward's source, backward's ddst */
-    float *dst;
+    float *inverse[3];    /* 1 / positions that count, for each destination coordinate of a dimension */
+    struct cover *cover[3]; /* for each source coordinate of a dimension */
+    const float *src;     /* of the running call: forward's source, backward's ddst */
+    float *dst, *rows;    /* rows: one of sums for each thread */
 };
+
+struct cover { /* the windows first .. end-1 cover a coordinate */
+    int64_t first, end;
+};
+
+static int64_t row_floats(const cvy_pool_walk *w)
+{
+    return CVY_MAX(w->src[2], w->dst[2]) * w->planes.block;
+}
+
+/* Scratch: a row of sums for each thread. */
+static cvy_status need_rows(const cvy_pool_opts *o, const cvy_shape *src, cvy_kernel_ask *ask)
+{
+    cvy_window w;
+    CVY_TRY(cvy_pool_window("avg_pool", o, src, &w));
+    const int64_t wide = CVY_MAX(w.src[w.nspace - 1], w.dst[w.nspace - 1]) * cvy_planes_make(src, &ask->src[0]).block;
+    ask->scratch_bytes = (size_t)(CVY_MAX(1, ask->threads) * wide) * sizeof(float);
+    return CVY_OK;
+}
 
 static cvy_status avg_pool_offer(cvy_kernel_ask *ask)
 {
     CVY_TRY(cvy_native_f32(ask->node));
     ask->src[0] = ask->dst[0] = cvy_native_channels(ask, 0);
-    return CVY_OK;
+    return need_rows(ask->node->options, &ask->node->src[0]->shape, ask);
 }
 
 /* A plain ddst, as from a fully connected layer, is small: better to move it than to leave the larger dsrc plain. */
@@ -30,14 +53,16 @@ static cvy_status avg_pool_grad_offer(cvy_kernel_ask *ask)
     CVY_TRY(cvy_native_f32(ask->node));
     const cvy_layout now = cvy_native_channels(ask, 0);
     ask->src[0] = ask->dst[0] = cvy_layout_is_plain(&now) ? cvy_native_preferred(&o->src) : now;
-    return CVY_OK;
+    return need_rows(&o->pool, &o->src, ask);
 }
 
 static void avg_pool_destroy(void *state)
 {
     struct avg_pool *s = state;
-    for (int d = 0; s && d < 3; d++)
+    for (int d = 0; s && d < 3; d++) {
         cvy_mem_free(&s->inverse[d]);
+        cvy_mem_free(&s->cover[d]);
+    }
     if (s)
         cvy_pool_walk_free(&s->w);
     cvy_mem_free(&s);
@@ -59,6 +84,18 @@ static cvy_status make_inverse(const cvy_pool_walk *w, int d, int count_include_
     return CVY_OK;
 }
 
+static cvy_status make_cover(const cvy_pool_walk *w, int d, struct cover **out)
+{
+    struct cover *cover = NULL;
+    CVY_TRY(cvy_mem_alloc((size_t)w->src[d] * sizeof *cover, &cover));
+    for (int64_t at = 0; at < w->src[d]; at++) {
+        const int64_t from = at + w->pad[d] - w->kernel[d] + 1, first = from <= 0 ? 0 : (from + w->stride[d] - 1) / w->stride[d];
+        cover[at] = (struct cover){first, CVY_MAX(first, CVY_MIN(w->dst[d], (at + w->pad[d]) / w->stride[d] + 1))};
+    }
+    *out = cover;
+    return CVY_OK;
+}
+
 static cvy_status create(const cvy_pool_opts *o, const cvy_shape *src, const cvy_kernel_ask *ask, void **state_out)
 {
     cvy_status status = CVY_OK;
@@ -69,7 +106,9 @@ static cvy_status create(const cvy_pool_opts *o, const cvy_shape *src, const cvy
     CVY_TRY_OUT(cvy_pool_walk_make(&w, src, &ask->src[0], &s->w));
     for (int d = 0; d < 3; d++)
         CVY_TRY_OUT(make_inverse(&s->w, d, o->count_include_pad, &s->inverse[d]));
-    s->threads = ask->threads;
+    for (int d = 0; d < 3; d++)
+        CVY_TRY_OUT(make_cover(&s->w, d, &s->cover[d]));
+    s->threads = CVY_MAX(1, ask->threads);
     *state_out = s;
     return CVY_OK;
 out:
@@ -88,128 +127,121 @@ static cvy_status avg_pool_grad_create(const cvy_kernel_ask *ask, void **state_o
     return create(&o->pool, &o->src, ask, state_out);
 }
 
-/* ---- forward ---- */
+/* ---- rows ---- */
 
-CVY_INLINE void add_tap(const int64_t B, const float *restrict src, int64_t step, int64_t n, float *restrict sum)
+/* sum = f * row, or += where `add` is set */
+CVY_INLINE void add_row(const float *restrict row, float f, int add, int64_t n, float *restrict sum)
 {
-    for (int64_t x = 0; x < n; x++)
+    for (int64_t i = 0; i < n; i++)
+        sum[i] = (add ? sum[i] : 0) + f * row[i];
+}
+
+/* out = f times the sum of n vectors of B that lie side by side */
+CVY_INLINE void add_along(const int64_t B, const float *restrict from, int64_t n, float f, float *restrict out)
+{
+    float sum[16] = {0};
+    for (int64_t k = 0; k < n; k++)
         for (int64_t l = 0; l < B; l++)
-            sum[x * B + l] += src[x * step + l];
+            sum[l] += from[k * B + l];
+    for (int64_t l = 0; l < B; l++)
+        out[l] = f * sum[l];
 }
 
 CVY_INLINE void forward_row(const struct avg_pool *s, const int64_t B, const float *src, int64_t d, int64_t h,
-                            float *restrict dst)
+                            float *restrict rows, float *restrict dst)
 {
     const cvy_pool_walk *w = &s->w;
-    int64_t d0, d1, h0, h1;
-    const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1);
-    memset(dst, 0, (size_t)(w->dst[2] * B) * sizeof *dst);
+    int64_t d0, d1, h0, h1, k0, k1;
+    const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1), n = w->src[2] * B;
     for (int64_t i = d0; i < d1; i++)
         for (int64_t j = h0; j < h1; j++)
-            for (int64_t k = 0; k < w->kernel[2]; k++) {
-                const struct cvy_pool_reach r = w->reach[k];
-                const int64_t at = ((ds + i) * w->src[1] + hs + j) * w->src[2] + r.start;
-                add_tap(B, src + at * B, w->stride[2] * B, r.end - r.first, dst + r.first * B);
-            }
+            add_row(src + ((ds + i) * w->src[1] + hs + j) * n, 1, i > d0 || j > h0, n, rows);
     const float inverse = s->inverse[0][d] * s->inverse[1][h];
-    for (int64_t x = 0; x < w->dst[2]; x++)
-        for (int64_t l = 0; l < B; l++)
-            dst[x * B + l] *= inverse * s->inverse[2][x];
+    for (int64_t x = 0; x < w->dst[2]; x++) {
+        const int64_t start = cvy_pool_taps(w, 2, x, &k0, &k1);
+        add_along(B, rows + (start + k0) * B, k1 - k0, inverse * s->inverse[2][x], dst + x * B);
+    }
 }
 
-CVY_INLINE void forward_plane(const struct avg_pool *s, const int64_t B, int64_t plane)
+CVY_INLINE void forward_plane(const struct avg_pool *s, const int64_t B, int64_t plane, float *rows)
 {
     const cvy_pool_walk *w = &s->w;
     float *dst = s->dst + plane * w->dst_elems * B;
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++)
-        forward_row(s, B, s->src + plane * w->src_elems * B, row / w->dst[1], row % w->dst[1],
+        forward_row(s, B, s->src + plane * w->src_elems * B, row / w->dst[1], row % w->dst[1], rows,
                     dst + row * w->dst[2] * B);
 }
 
-CVY_SIMD static void avg_pool_range(int64_t first, int64_t end, void *arg)
+CVY_INLINE void backward_row(const struct avg_pool *s, const int64_t B, const float *ddst, int64_t z, int64_t y,
+                             float *restrict rows, float *restrict dsrc)
 {
-    const struct avg_pool *s = arg;
-    for (int64_t plane = first; plane < end; plane++)
-        switch (s->w.planes.block) {
-        case 16: forward_plane(s, 16, plane); break;
-        case 8: forward_plane(s, 8, plane); break;
-        case 4: forward_plane(s, 4, plane); break;
-        default: forward_plane(s, 1, plane); break;
-        }
+    const cvy_pool_walk *w = &s->w;
+    const struct cover cz = s->cover[0][z], cy = s->cover[1][y];
+    const int64_t n = w->dst[2] * B;
+    if (cz.first >= cz.end || cy.first >= cy.end)
+        memset(rows, 0, (size_t)n * sizeof *rows);
+    for (int64_t d = cz.first; d < cz.end; d++)
+        for (int64_t h = cy.first; h < cy.end; h++)
+            add_row(ddst + (d * w->dst[1] + h) * n, s->inverse[0][d] * s->inverse[1][h], d > cz.first || h > cy.first, n,
+                    rows);
+    for (int64_t x = 0; x < w->dst[2]; x++)
+        for (int64_t l = 0; l < B; l++)
+            rows[x * B + l] *= s->inverse[2][x];
+    for (int64_t x = 0; x < w->src[2]; x++) {
+        const struct cover c = s->cover[2][x];
+        add_along(B, rows + c.first * B, c.end - c.first, 1, dsrc + x * B);
+    }
+}
+
+CVY_INLINE void backward_plane(const struct avg_pool *s, const int64_t B, int64_t plane, float *rows)
+{
+    const cvy_pool_walk *w = &s->w;
+    float *dsrc = s->dst + plane * w->src_elems * B;
+    for (int64_t row = 0; row < w->src[0] * w->src[1]; row++)
+        backward_row(s, B, s->src + plane * w->dst_elems * B, row / w->src[1], row % w->src[1], rows,
+                     dsrc + row * w->src[2] * B);
+}
+
+/* ---- running: each thread takes its part of the planes ---- */
+
+#define PLANES(name, do_plane)                                                                                         \
+    CVY_SIMD static void name(int64_t begin, int64_t end, void *arg)                                                   \
+    {                                                                                                                  \
+        const struct avg_pool *s = arg;                                                                                \
+        const int64_t planes = s->w.planes.n * s->w.planes.groups;                                                     \
+        for (int64_t t = begin; t < end; t++)                                                                          \
+            for (int64_t plane = planes * t / s->threads; plane < planes * (t + 1) / s->threads; plane++) {            \
+                float *rows = s->rows + t * row_floats(&s->w);                                                         \
+                switch (s->w.planes.block) {                                                                           \
+                case 16: do_plane(s, 16, plane, rows); break;                                                          \
+                case 8: do_plane(s, 8, plane, rows); break;                                                            \
+                case 4: do_plane(s, 4, plane, rows); break;                                                            \
+                default: do_plane(s, 1, plane, rows); break;                                                           \
+                }                                                                                                      \
+            }                                                                                                          \
+    }
+
+PLANES(forward_planes, forward_plane)
+PLANES(backward_planes, backward_plane)
+
+static cvy_status run(void *state, void *const *src, void *const *dst, void *scratch, cvy_range_fn planes)
+{
+    struct avg_pool *s = state;
+    s->src = src[0];
+    s->dst = dst[0];
+    s->rows = scratch;
+    cvy_parallel_for(s->threads, s->threads, 1, planes, s);
+    return CVY_OK;
 }
 
 static cvy_status avg_pool_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    struct avg_pool *s = state;
-    (void)scratch;
-    s->src = src[0];
-    s->dst = dst[0];
-    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, avg_pool_range, s);
-    return CVY_OK;
-}
-
-/* ---- backward ---- */
-
-CVY_INLINE void spread_tap(const int64_t B, const float *restrict ddst, const float *restrict inverse,
-                           float row_inverse, int64_t n, int64_t step, float *restrict dsrc)
-{
-    for (int64_t x = 0; x < n; x++) {
-        const float f = row_inverse * inverse[x];
-        for (int64_t l = 0; l < B; l++)
-            dsrc[x * step + l] += f * ddst[x * B + l];
-    }
-}
-
-CVY_INLINE void backward_row(const struct avg_pool *s, const int64_t B, int64_t d, int64_t h, const float *ddst,
-                             float *dsrc)
-{
-    const cvy_pool_walk *w = &s->w;
-    int64_t d0, d1, h0, h1;
-    const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1);
-    const float inverse = s->inverse[0][d] * s->inverse[1][h];
-    for (int64_t i = d0; i < d1; i++)
-        for (int64_t j = h0; j < h1; j++)
-            for (int64_t k = 0; k < w->kernel[2]; k++) {
-                const struct cvy_pool_reach r = w->reach[k];
-                const int64_t at = ((ds + i) * w->src[1] + hs + j) * w->src[2] + r.start;
-                spread_tap(B, ddst + r.first * B, s->inverse[2] + r.first, inverse, r.end - r.first, w->stride[2] * B,
-                           dsrc + at * B);
-            }
-}
-
-CVY_INLINE void backward_plane(const struct avg_pool *s, const int64_t B, int64_t plane)
-{
-    const cvy_pool_walk *w = &s->w;
-    float *dsrc = s->dst + plane * w->src_elems * B;
-    const float *ddst = s->src + plane * w->dst_elems * B;
-    int64_t clear = 0; /* rows of the plane before it hold sums */
-    for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++) {
-        cvy_pool_clear(w, B, row, dsrc, &clear);
-        backward_row(s, B, row / w->dst[1], row % w->dst[1], ddst + row * w->dst[2] * B, dsrc);
-    }
-    cvy_pool_clear(w, B, w->dst[0] * w->dst[1], dsrc, &clear);
-}
-
-CVY_SIMD static void avg_pool_grad_range(int64_t first, int64_t end, void *arg)
-{
-    const struct avg_pool *s = arg;
-    for (int64_t plane = first; plane < end; plane++)
-        switch (s->w.planes.block) {
-        case 16: backward_plane(s, 16, plane); break;
-        case 8: backward_plane(s, 8, plane); break;
-        case 4: backward_plane(s, 4, plane); break;
-        default: backward_plane(s, 1, plane); break;
-        }
+    return run(state, src, dst, scratch, forward_planes);
 }
 
 static cvy_status avg_pool_grad_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    struct avg_pool *s = state;
-    (void)scratch;
-    s->src = src[0];
-    s->dst = dst[0];
-    cvy_parallel_for(s->threads, s->w.planes.n * s->w.planes.groups, 1, avg_pool_grad_range, s);
-    return CVY_OK;
+    return run(state, src, dst, scratch, backward_planes);
 }
 
 CVY_KERNEL_DEFINE(native_avg_pool) = {
