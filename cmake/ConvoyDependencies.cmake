@@ -12,7 +12,7 @@ target_link_libraries(convoy_dependencies INTERFACE MPI::MPI_C Threads::Threads 
 
 # convoy_find(NAME header library...): makes convoy_<NAME>; sets <NAME>_LIBRARY, empty if not found.
 function(convoy_find name header)
-    find_path(${name}_INCLUDE_DIR ${header})
+    find_path(${name}_INCLUDE_DIR ${header} PATH_SUFFIXES hdf5/serial)
     find_library(${name}_LIBRARY NAMES ${ARGN})
     mark_as_advanced(${name}_INCLUDE_DIR ${name}_LIBRARY)
     if(${name}_INCLUDE_DIR AND ${name}_LIBRARY)
@@ -43,6 +43,8 @@ endmacro()
 convoy_optional(ONEDNN oneapi/dnnl/dnnl.h dnnl)
 convoy_optional(JPEG jpeglib.h jpeg)
 convoy_optional(SPNG spng.h spng)
+convoy_optional(LMDB lmdb.h lmdb)
+convoy_optional(HDF5 hdf5.h hdf5_serial hdf5)
 convoy_optional(XXHASH xxhash.h xxhash)
 convoy_optional(HWLOC hwloc.h hwloc)
 

@@ -16,7 +16,8 @@ model model/model.h
 schedule optim/optim.h
 init optim/optim.h
 metric metric/metric.h
-reader data/data_reader.h'
+reader data/data_reader.h
+writer data/data_writer.h'
 
 emit_kind() {
     kind=$1 ids=$2 header=$3

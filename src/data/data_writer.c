@@ -1,0 +1,74 @@
+/*
+ * data_writer.c: the writers by name, and files that get their name when they are whole.
+ */
+#include "data/data_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+cvy_status cvy_writer_by_name(const char *name, const cvy_writer_def **out)
+{
+    int count = 0;
+    const cvy_writer_def *const *table = cvy_writer_table(&count);
+    const char *known[64];
+    char all[512];
+    int nknown = 0;
+    size_t at = 0;
+    all[0] = 0;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(table[i]->name, name) == 0) {
+            *out = table[i];
+            return CVY_OK;
+        }
+        if (nknown < CVY_COUNT(known))
+            known[nknown++] = table[i]->name;
+        if (at < sizeof all)
+            at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", table[i]->name);
+    }
+    const char *near = cvy_text_nearest(name, known, nknown);
+    CVY_FAIL(CVY_E_CONFIG, "cannot write the data format \"%s\"%s%s%s; those that can be written are %s", name,
+             near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "", all);
+}
+
+cvy_status cvy_new_file_begin(cvy_pool *pool, const char *path, cvy_new_file *out)
+{
+    char *copy = NULL, *partial = NULL;
+    out->fd = -1;
+    CVY_TRY(cvy_pool_strdup(pool, path, &copy));
+    CVY_TRY(cvy_pool_printf(pool, &partial, "%s.partial", path));
+    out->path = copy;
+    out->partial = partial;
+    out->bytes = 0;
+    out->fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    CVY_CHECK(out->fd >= 0, CVY_E_IO, "%s: cannot be made: %s", partial, strerror(errno));
+    return CVY_OK;
+}
+
+cvy_status cvy_new_file_write(cvy_new_file *f, const void *data, size_t bytes)
+{
+    CVY_TRY(cvy_write_all(f->fd, data, bytes, f->partial));
+    f->bytes += (int64_t)bytes;
+    return CVY_OK;
+}
+
+cvy_status cvy_new_file_end(cvy_new_file *f)
+{
+    const int bad = fsync(f->fd) != 0, cause = errno, worse = close(f->fd) != 0;
+    f->fd = -1;
+    CVY_CHECK(!bad && !worse, CVY_E_IO, "%s: cannot be written to the disk: %s", f->partial,
+              strerror(bad ? cause : errno));
+    CVY_CHECK(rename(f->partial, f->path) == 0, CVY_E_IO, "%s: cannot be renamed to %s: %s", f->partial, f->path,
+              strerror(errno));
+    return CVY_OK;
+}
+
+void cvy_new_file_drop(cvy_new_file *f)
+{
+    if (f->fd < 0 || !f->partial)
+        return;
+    close(f->fd);
+    f->fd = -1;
+    unlink(f->partial);
+}
