@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "base/base.h"
+#include "base/base_util.h"
 
 typedef enum { CVY_WIRE_VARINT = 0, CVY_WIRE_64 = 1, CVY_WIRE_BYTES = 2, CVY_WIRE_32 = 5 } cvy_wire_kind;
 

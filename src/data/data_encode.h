@@ -1,0 +1,13 @@
+/*
+ * data_encode.h: pictures to JPEG.
+ */
+#ifndef CVY_DATA_ENCODE_H
+#define CVY_DATA_ENCODE_H
+
+#include "data/data_reader.h"
+
+/* Planes of u8, grey or RGB; quality 1 to 100 as cjpeg counts it, colour at half resolution. CVY_E_UNSUPPORTED where
+ * this build has no JPEG. */
+cvy_status cvy_picture_encode_jpeg(const cvy_picture *picture, int quality, cvy_bytes *out);
+
+#endif
