@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static size_t kind_bytes(array_kind kind)
+size_t array_kind_bytes(array_kind kind)
 {
     static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
     return bytes[kind];
@@ -36,9 +36,16 @@ static double to_real(array_kind kind, uint64_t bits)
     }
 }
 
+void array_to_f32(array_kind kind, int big_endian, const void *from, int64_t n, float *out)
+{
+    const size_t each = array_kind_bytes(kind);
+    for (int64_t k = 0; k < n; k++)
+        out[k] = (float)to_real(kind, load((const uint8_t *)from + (size_t)k * each, each, big_endian));
+}
+
 cvy_status array_check(struct array *a)
 {
-    size_t bytes = kind_bytes(a->kind);
+    size_t bytes = array_kind_bytes(a->kind);
     for (int i = 0; i < a->shape.ndim; i++)
         CVY_TRY(cvy_size_mul(bytes, (size_t)a->shape.dim[i], &bytes));
     CVY_CHECK(bytes > 0 && bytes < (size_t)1 << 40, CVY_E_FORMAT, "%s: records of shape %s", a->file.path,
@@ -58,12 +65,9 @@ cvy_status array_read_u8(const struct array *a, int64_t i, uint8_t *out)
 
 cvy_status array_read_f32(const struct array *a, int64_t i, cvy_bytes *work, float *out)
 {
-    const int64_t n = cvy_shape_elems(&a->shape);
-    const size_t each = kind_bytes(a->kind);
     CVY_TRY(cvy_bytes_need(work, a->record_bytes));
     CVY_TRY(array_read_u8(a, i, work->data));
-    for (int64_t k = 0; k < n; k++)
-        out[k] = (float)to_real(a->kind, load((const uint8_t *)work->data + (size_t)k * each, each, a->big_endian));
+    array_to_f32(a->kind, a->big_endian, work->data, cvy_shape_elems(&a->shape), out);
     return CVY_OK;
 }
 
@@ -71,7 +75,7 @@ cvy_status array_read_labels(const struct array *a, cvy_pool *pool, int32_t **ou
 {
     enum { AT_ONCE = 4096 };
     uint8_t block[AT_ONCE * 8];
-    const size_t each = kind_bytes(a->kind);
+    const size_t each = array_kind_bytes(a->kind);
     int32_t *label = NULL, largest = 0;
     CVY_CHECK(a->kind <= ARRAY_I64 && a->record_bytes == each, CVY_E_FORMAT,
               "%s: labels are one integer a sample, these are %s of %s", a->file.path,

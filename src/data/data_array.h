@@ -32,6 +32,9 @@ struct array {
 /* file, kind, offset, count and shape are set: checks that the file holds all records. CVY_E_FORMAT names the first
  * that is missing. */
 cvy_status array_check(struct array *a);
+size_t array_kind_bytes(array_kind kind);
+/* n elements that lie in memory. */
+void array_to_f32(array_kind kind, int big_endian, const void *from, int64_t n, float *out);
 /* Record i as f32, through work; or its bytes as they are (U8). */
 cvy_status array_read_f32(const struct array *a, int64_t i, cvy_bytes *work, float *out);
 cvy_status array_read_u8(const struct array *a, int64_t i, uint8_t *out);

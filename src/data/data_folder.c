@@ -5,7 +5,7 @@
  * that begin with a dot are passed over. Only names are read at the start (and the header of one picture), so a set of
  * a million files opens in the time that listing takes. Pictures may vary in size: augmentation brings them to one.
  */
-#include "data/data_reader.h"
+#include "data/data_index.h"
 
 #include <string.h>
 
@@ -151,20 +151,8 @@ static cvy_status folder_read(void *state, int64_t number, cvy_raw *raw)
     const struct folder *f = state;
     char path[4096];
     path_of(f, number, path, sizeof path);
-    cvy_data_file file;
-    CVY_TRY(cvy_data_file_open(NULL, path, &file));
-    cvy_status status = CVY_OK;
-    if (file.bytes > (int64_t)1 << 30)
-        CVY_FAIL_OUT(CVY_E_FORMAT, "a picture file of %lld bytes, expected at most 1 GiB", (long long)file.bytes);
-    CVY_TRY_OUT(cvy_bytes_need(&raw->x, (size_t)file.bytes));
-    CVY_TRY_OUT(cvy_pread_all(file.fd, raw->x.data, (size_t)file.bytes, 0, "the file"));
-    raw->coding = cvy_picture_coding(raw->x.data, raw->x.bytes);
     raw->label = f->entry[number].label;
-    if (raw->coding == CVY_CODING_PLAIN)
-        CVY_FAIL_OUT(CVY_E_FORMAT, "is neither a JPEG nor a PNG (%lld bytes)", (long long)file.bytes);
-out:
-    cvy_data_file_close(&file);
-    return status;
+    return cvy_data_read_picture(path, raw);
 }
 
 static cvy_status folder_label(void *state, int64_t number, int32_t *label_out)
@@ -177,29 +165,6 @@ static void folder_close(void *state)
 {
     struct folder *f = state;
     cvy_mem_free(&f->entry);
-}
-
-/* Shape of the first picture that can be read: a damaged first file is the loader's to report or skip. */
-static cvy_status look_at_first(struct folder *f, int channels, cvy_reader_info *info)
-{
-    cvy_raw raw = {0};
-    cvy_status status = CVY_OK;
-    int64_t C = 0, H = 0, W = 0, at = 0;
-    for (; at < CVY_MIN(f->count, 32); at++) {
-        status = folder_read(f, at, &raw);
-        if (status == CVY_OK)
-            status = cvy_picture_look(raw.coding, raw.x.data, raw.x.bytes, &C, &H, &W);
-        if (status == CVY_OK)
-            break;
-    }
-    cvy_raw_free(&raw);
-    if (status != CVY_OK) {
-        char where[4096];
-        path_of(f, at - 1, where, sizeof where);
-        return cvy_error_prefix(status, "%s", where);
-    }
-    info->shape = (cvy_shape){3, {channels == 1 ? 1 : channels == 2 ? 3 : C, H, W}};
-    return CVY_OK;
 }
 
 static cvy_status folder_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
@@ -216,10 +181,9 @@ static cvy_status folder_open(const cvy_reader_args *args, cvy_reader_info *info
     f->pool = info->pool;
     f->root = root;
     CVY_TRY_OUT(list_root(f));
-    CVY_TRY_OUT(look_at_first(f, ((const struct folder_opts *)args->options)->channels, info));
+    CVY_TRY_OUT(cvy_data_look_at_first(folder_read, folder_where, f, f->count,
+                                       ((const struct folder_opts *)args->options)->channels, info));
     info->nsamples = f->count;
-    info->dtype = CVY_DTYPE_U8;
-    info->varying = 1;
     info->has_label = f->nclasses > 0;
     info->nclasses = f->nclasses;
     info->class_name = f->class_name;

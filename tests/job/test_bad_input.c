@@ -10,6 +10,8 @@
 
 #include "../data/test_data_pictures.h"
 #include "test_util.h"
+#include "data/data_example.h"
+#include "data/data_tfrecord.h"
 
 static int rank;
 static cvy_context *alone, *together;
@@ -280,6 +282,63 @@ static void packed(void)
     refused(source, CVY_E_FORMAT, "set.pack");
 }
 
+/* ---- records and lines ---- */
+
+static void put_records(void)
+{
+    static uint8_t file[N * 256];
+    size_t at = 0;
+    for (int i = 0; i < N; i++) {
+        const float x[] = {(float)i / N, 1, -1, 0.5f};
+        const int64_t label = i % 4;
+        const cvy_new_feature f[] = {{"x", CVY_FEATURE_FLOATS, x, 4}, {"label", CVY_FEATURE_INTS, &label, 1}};
+        const size_t bytes = cvy_example_bytes(f, 2);
+        cvy_tfrecord_put(file + at, bytes, 8);
+        cvy_tfrecord_put(file + at + 8, cvy_tfrecord_crc(file + at, 8), 4);
+        cvy_example_put(f, 2, file + at + 12);
+        cvy_tfrecord_put(file + at + 12 + bytes, cvy_tfrecord_crc(file + at + 12, bytes), 4);
+        at += bytes + 16;
+    }
+    put_file(in_scratch("set.tfrecord"), file, at);
+}
+
+static void records(void)
+{
+    char source[600];
+    snprintf(source, sizeof source, "{path: %s, classes: 4}", in_scratch("set.tfrecord"));
+    MAKE(put_records(); flip_byte(in_scratch("set.tfrecord"), -10));
+    damaged(source, "set.tfrecord, record 15 at byte", 1);
+    MAKE(put_records(); flip_byte(in_scratch("set.tfrecord"), 20));
+    damaged(source, "set.tfrecord, record 0 at byte 0", 1);
+    MAKE(put_records(); cut_file(in_scratch("set.tfrecord"), 5));
+    refused(source, CVY_E_FORMAT, "set.tfrecord, record 15 at byte");
+    MAKE(put_records(); flip_byte(in_scratch("set.tfrecord"), 1));
+    refused(source, CVY_E_FORMAT, "set.tfrecord, record 0 at byte 0");
+}
+
+/* A table in which the label of line 5 and a number of line 8 may be something else. */
+static void put_table(const char *label, const char *number)
+{
+    FILE *f = fopen(in_scratch("table.csv"), "w");
+    TRUE_THAT(f);
+    fprintf(f, "a,b,label\n");
+    for (int line = 2; line < N + 2; line++)
+        fprintf(f, "%d.5,%s,%s\n", line % 7, line == 8 ? number : "1", line == 5 ? label : line % 2 ? "3" : "1");
+    fclose(f);
+}
+
+static void lines(void)
+{
+    char source[600];
+    snprintf(source, sizeof source, "%s", in_scratch("table.csv"));
+    MAKE(put_table("1", "one"));
+    damaged(source, "table.csv, line 8: column 2 (b): \"one\" is not a number", 1);
+    MAKE(put_table("x", ""));
+    damaged(source, "table.csv, line ", 2);
+    MAKE(put_table("-1", "1"));
+    damaged(source, "table.csv, line 5: label -1 is out of range", 1);
+}
+
 /* ---- a step of nothing but skipped samples ---- */
 
 static void nothing_left(void)
@@ -317,6 +376,8 @@ int main(int argc, char **argv)
     TEST(npy);
     TEST(idx);
     TEST(packed);
+    TEST(records);
+    TEST(lines);
     TEST(nothing_left);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
