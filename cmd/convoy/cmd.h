@@ -27,10 +27,10 @@ typedef struct cmd_line {              /* what was typed */
     int narg;
     const char *set[CMD_SETS_MAX];
     int nset;
-    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against;
+    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *augment;
     cvy_shape input;
     cvy_dtype dtype;
-    int64_t classes, batch[CMD_BATCHES_MAX], steps, warmup, threads;
+    int64_t classes, batch[CMD_BATCHES_MAX], steps, warmup, threads, seconds;
     int nbatch;
     int resume, json, layers, skip_bad, verbose, explain, check, sweep;
 } cmd_line;

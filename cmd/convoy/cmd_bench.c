@@ -125,8 +125,31 @@ static int bench(const cmd_line *line, cvy_context *context)
     return cmd_bench_each(line, context, show, (void *)(uintptr_t)line);
 }
 
+/* The loader alone. */
+static int bench_data(const cmd_line *line)
+{
+    const cvy_bench_data_opts opts = {.size = sizeof opts, .source = line->data, .augment = line->augment, .threads = (int)line->threads,
+                                      .batch = line->nbatch ? line->batch[0] : 0, .seconds = (double)line->seconds};
+    char *json = NULL;
+    const cvy_status status = cvy_run_bench_data(&opts, &json);
+    if (status != CVY_OK)
+        return cmd_outcome(status);
+    if (line->json)
+        printf("%s\n", json);
+    else
+        cmd_print_json(json);
+    cvy_text_release(&json);
+    return 0;
+}
+
 static int run(const cmd_line *line)
 {
+    if (line->data && !line->model && !line->narg && !line->nset && line->nbatch < 2)
+        return bench_data(line);
+    if (line->data || line->augment || line->seconds) {
+        cmd_error(line->data ? "--data times a data source alone: leave out the network, --set and lists of batches" : "--augment and --seconds belong to --data");
+        return CMD_EXIT_USAGE;
+    }
     if (!line->model == !line->narg) {
         cmd_error("give a job file, or --model with networks of the zoo (`convoy models` lists them)");
         return CMD_EXIT_USAGE;
@@ -142,6 +165,9 @@ static int run(const cmd_line *line)
 
 static const cmd_option options[] = {
     {"--model", "NAME[,NAME...]", CMD_TEXT, CMD_FIELD(model), "networks of the zoo, in place of a job file"},
+    {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data), "times reading, decoding and augmenting this data source, without a network"},
+    {"--augment", "LIST", CMD_TEXT, CMD_FIELD(augment), "of --data: what is done to each sample, as data.augment, such as '[{random_resized_crop: 224}, mirror]'"},
+    {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds), "of --data: how long; 5 if not given"},
     CMD_OPTIONS_STEP("N[,N...]", "global batches, split over the ranks"),
     {"--check", NULL, CMD_FLAG, CMD_FIELD(check), "compares three training steps with the plain plan, all passes off; exit code 1 if they differ by more than rounding"},
     {"--against", "direct|native|onednn|reference", CMD_CHOICE, CMD_FIELD(against), "kernels of the plain plan; direct, which is all but Winograd, if not given"},
@@ -154,12 +180,14 @@ static const cmd_option options[] = {
 };
 
 const cmd_verb cmd_bench = {
-    .name = "bench", .arguments = "JOB.yaml | --model NAME[,NAME...] [--batch N[,N...]] [--mode train|forward] [--json]",
-    .summary = "times training or forward steps on made-up data",
+    .name = "bench", .arguments = "JOB.yaml | --model NAME[,NAME...] [--batch N[,N...]] [--mode train|forward] [--json] | --data SOURCE [--augment LIST]",
+    .summary = "times training or forward steps on made-up data; or a data source alone",
     .detail = "The plan and the executor are those of `convoy train`; a step includes all gradients, the sums over ranks and the update.\n"
               "images_per_s counts the global batch, over all timed steps; a step takes as long as its slowest rank. peak_share is the speed beside that\n"
               "of a large matrix product in the same run. Of several networks or batches each is a row; one that fails is named, and the next goes on.\n"
               "--sweep runs under mpiexec with a rank a core (alone it starts mpiexec, or what CONVOY_MPIEXEC names): R ranks of T threads work, the others sleep.\n"
-              "`convoy time` shows where a step's time goes.",
+              "`convoy time` shows where a step's time goes.\n"
+              "--data needs no network and no MPI: the loader's threads (--threads, all cores if not given) read in random order, decode and augment; the set is\n"
+              "read once before, so that its files are in memory.",
     .options = options, .narg_max = 1, .run = run,
 };

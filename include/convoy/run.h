@@ -125,6 +125,25 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_plan(cvy_context *context, const cvy_j
 /** The plan of a step that cvy_run_bench() would time, without running it; @how as cvy_run_plan(). Collective: yes; text on rank 0. Errors: as cvy_run_bench(). */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, const char *how, char **text_out);
 
+/** What cvy_run_bench_data() times. Zero-initialise, set size. */
+typedef struct cvy_bench_data_opts {
+    size_t size;
+    const char *source;           /* a path, or a map in YAML */
+    const char *augment;          /* a list in YAML as data.augment, or NULL */
+    int threads;                  /* that read and decode; 0: as many as the affinity mask allows */
+    int64_t batch;                /* 0: 32, at most the data set */
+    double seconds;               /* 0: 5; before them comes one round through the set, at most as long */
+} cvy_bench_data_opts;
+
+/**
+ * cvy_run_bench_data - how fast samples come: read in random order, decoded and augmented by background threads as in training, without a network
+ * @json_out: one JSON object: data format samples shape threads batch seconds images; images_per_s, stored_mb_per_s (bytes of x as they are stored),
+ *            output_mb_per_s (f32 after augmentation)
+ *
+ * Collective: no. Errors: CVY_E_CONFIG, CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE, CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_data(const cvy_bench_data_opts *opts, char **json_out);
+
 /** Writes a data source (path or YAML map) as a packed set into folder @destination. @report_out: samples, classes, bytes, bad samples. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_pack(const char *source, const char *destination, int skip_bad, char **report_out);
 /** Says what a data set, a checkpoint, a safetensors file or a run folder holds, as text. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */

@@ -374,16 +374,29 @@ cvy_status cvy_dataset_label(cvy_dataset *d, int64_t number, int32_t *label_out)
     return status;
 }
 
-/* The stored x as a picture of the set's dtype and channels. */
-static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, cvy_picture *out)
+struct sample { /* which picture the decoder is at, for what the augmentation wants of it */
+    const cvy_augment *augment;
+    uint64_t epoch;
+    int64_t number;
+};
+
+static int ask_augment(void *user, int64_t H, int64_t W, cvy_window *out)
+{
+    const struct sample *s = user;
+    return cvy_augment_want(s->augment, s->epoch, s->number, H, W, out);
+}
+
+/* The stored x as a picture of the set's dtype and channels: of encoded ones what this epoch's augmentation needs. */
+static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch, cvy_picture *out)
 {
     const cvy_reader_info *set = &d->stored;
     const cvy_raw *raw = &s->raw;
+    struct sample sample = {d->augment, epoch, number};
     CVY_CHECK(raw->coding == CVY_CODING_PLAIN || set->shape.ndim == 3, CVY_E_FORMAT,
               "a picture among samples of the shape %s", cvy_shape_text(&set->shape));
     if (raw->coding != CVY_CODING_PLAIN)
-        return cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, set->shape.dim[0], &s->decoded, &s->rows,
-                                  out);
+        return cvy_picture_decode_part(raw->coding, raw->x.data, raw->x.bytes, set->shape.dim[0], ask_augment, &sample,
+                                       &s->decoded, &s->rows, out);
     CVY_CHECK(raw->dtype == set->dtype && (set->varying || cvy_shape_equal(&raw->shape, &set->shape)), CVY_E_FORMAT,
               "%s of %s, expected %s of %s as in the rest of the set", cvy_dtype_text(raw->dtype),
               cvy_shape_text(&raw->shape), cvy_dtype_text(set->dtype), cvy_shape_text(&set->shape));
@@ -421,7 +434,7 @@ static cvy_status read_fields(cvy_dataset *d, struct scratch *s, int64_t number,
     cvy_picture picture = {0};
     const cvy_reader_info *set = &d->stored;
     int field = 0;
-    CVY_TRY(name_sample(d, number, to_picture(d, s, &picture)));
+    CVY_TRY(name_sample(d, number, to_picture(d, s, number, epoch, &picture)));
     CVY_TRY(name_sample(d, number, check_numbers(d, s, &picture)));
     CVY_TRY(name_sample(d, number, cvy_augment_apply(d->augment, picture, epoch, number, s->turn, field_out[field++])));
     if (set->has_label)

@@ -1,20 +1,16 @@
 /*
- * data_decode.c: JPEG (libjpeg-turbo) and PNG (libspng) to planes of bytes.
+ * data_decode.c: encoded pictures to planes of bytes: which decoder, the limits, and PNG by libspng. JPEG is in
+ * data_decode_jpeg.c.
  *
  * In the step: in the loader's threads, between reader and augmentation. Files may be hostile: sides and pixels are
  * bounded before memory is taken, and what the libraries only warn of (a JPEG that ends early is filled with grey) is a
  * fault here, because a network must not be trained on half pictures unnoticed. Colour to grey is luma (ITU-R BT.601);
- * an alpha channel is dropped.
+ * an alpha channel is dropped; of 16 bits the upper 8 are taken.
  */
-#include "data/data_reader.h"
+#include "data/data_decode.h"
 
 #include <string.h>
 
-#if CVY_HAVE_JPEG
-#include <jerror.h>
-#include <jpeglib.h>
-#include <setjmp.h>
-#endif
 #if CVY_HAVE_SPNG
 #include <spng.h>
 #endif
@@ -29,9 +25,7 @@ cvy_coding cvy_picture_coding(const void *bytes, size_t count)
     return CVY_CODING_PLAIN;
 }
 
-#if CVY_HAVE_JPEG || CVY_HAVE_SPNG
-
-static cvy_status check_size(const char *kind, int64_t H, int64_t W)
+cvy_status cvy_picture_check_size(const char *kind, int64_t H, int64_t W)
 {
     CVY_CHECK(H > 0 && W > 0 && H <= CVY_PICTURE_SIDE_MAX && W <= CVY_PICTURE_SIDE_MAX &&
                   H * W <= CVY_PICTURE_PIXELS_MAX,
@@ -40,146 +34,12 @@ static cvy_status check_size(const char *kind, int64_t H, int64_t W)
     return CVY_OK;
 }
 
-/* Interleaved rows to planes. */
-static void to_planes(const uint8_t *row, int64_t channels, int64_t width, int64_t plane, uint8_t *out)
+cvy_status cvy_picture_need_planes(const cvy_decode *d, int64_t H, int64_t W, cvy_picture *out)
 {
-    if (channels == 3) {
-        for (int64_t i = 0; i < width; i++) {
-            out[i] = row[3 * i];
-            out[plane + i] = row[3 * i + 1];
-            out[2 * plane + i] = row[3 * i + 2];
-        }
-    } else {
-        memcpy(out, row, (size_t)width);
-    }
-}
-
-static cvy_status need_planes(int64_t channels, int64_t H, int64_t W, cvy_bytes *room, cvy_picture *out)
-{
-    CVY_TRY(cvy_bytes_need(room, (size_t)(channels * H * W)));
-    *out = (cvy_picture){.dtype = CVY_DTYPE_U8, .C = channels, .H = H, .W = W, .data = room->data};
+    CVY_TRY(cvy_bytes_need(d->room, (size_t)(d->channels * H * W)));
+    *out = (cvy_picture){.dtype = CVY_DTYPE_U8, .C = d->channels, .H = H, .W = W, .data = d->room->data};
     return CVY_OK;
 }
-
-#endif
-
-#if CVY_HAVE_JPEG
-struct jpeg_fault {
-    struct jpeg_error_mgr base; /* first: libjpeg hands it back */
-    jmp_buf leave;
-    char text[JMSG_LENGTH_MAX];
-};
-
-static void jpeg_leave(j_common_ptr cinfo)
-{
-    struct jpeg_fault *fault = (struct jpeg_fault *)cinfo->err;
-    cinfo->err->format_message(cinfo, fault->text);
-    longjmp(fault->leave, 1);
-}
-
-/* Level -1 is a warning: damaged data that libjpeg would paper over. The harmless one is unknown Adobe data. */
-static void jpeg_message(j_common_ptr cinfo, int level)
-{
-    if (level < 0 && cinfo->err->msg_code != JWRN_ADOBE_XFORM)
-        jpeg_leave(cinfo);
-}
-
-static void jpeg_silent(j_common_ptr cinfo)
-{
-    (void)cinfo;
-}
-
-static void jpeg_begin(struct jpeg_decompress_struct *cinfo, struct jpeg_fault *fault)
-{
-    cinfo->err = jpeg_std_error(&fault->base);
-    fault->base.error_exit = jpeg_leave;
-    fault->base.emit_message = jpeg_message;
-    fault->base.output_message = jpeg_silent;
-    fault->text[0] = 0;
-}
-
-static cvy_status jpeg_check(const struct jpeg_decompress_struct *cinfo)
-{
-    CVY_CHECK(cinfo->num_components == 1 || cinfo->num_components == 3, CVY_E_UNSUPPORTED,
-              "JPEG of %d components%s, expected grey or RGB: convert it first (for example `convert IN -colorspace "
-              "sRGB OUT`)",
-              cinfo->num_components, cinfo->num_components == 4 ? " (CMYK)" : "");
-    return check_size("JPEG", cinfo->image_height, cinfo->image_width);
-}
-
-static cvy_status jpeg_look(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
-{
-    struct jpeg_decompress_struct cinfo = {0};
-    struct jpeg_fault fault;
-    jpeg_begin(&cinfo, &fault);
-    if (setjmp(fault.leave)) {
-        jpeg_destroy_decompress(&cinfo);
-        CVY_FAIL(CVY_E_FORMAT, "damaged JPEG: %s", fault.text);
-    }
-    jpeg_create_decompress(&cinfo);
-    jpeg_mem_src(&cinfo, bytes, (unsigned long)count);
-    jpeg_read_header(&cinfo, TRUE);
-    const cvy_status status = jpeg_check(&cinfo);
-    if (status == CVY_OK) {
-        *C_out = cinfo.num_components;
-        *H_out = cinfo.image_height;
-        *W_out = cinfo.image_width;
-    }
-    jpeg_destroy_decompress(&cinfo);
-    return status;
-}
-
-/* All that may longjmp, so that no local outlives a jump half changed. */
-static cvy_status jpeg_rows(struct jpeg_decompress_struct *cinfo, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
-                            cvy_picture *out)
-{
-    jpeg_read_header(cinfo, TRUE);
-    CVY_TRY(jpeg_check(cinfo));
-    cinfo->out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    jpeg_start_decompress(cinfo);
-    const int64_t H = cinfo->output_height, W = cinfo->output_width;
-    CVY_TRY(need_planes(channels, H, W, room, out));
-    CVY_TRY(cvy_bytes_need(rows, (size_t)(channels * W)));
-    while (cinfo->output_scanline < cinfo->output_height) {
-        const int64_t y = cinfo->output_scanline;
-        JSAMPROW row = rows->data;
-        jpeg_read_scanlines(cinfo, &row, 1);
-        to_planes(row, channels, W, H * W, (uint8_t *)room->data + y * W);
-    }
-    jpeg_finish_decompress(cinfo);
-    return CVY_OK;
-}
-
-static cvy_status jpeg_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
-                              cvy_picture *out)
-{
-    struct jpeg_decompress_struct cinfo = {0};
-    struct jpeg_fault fault;
-    jpeg_begin(&cinfo, &fault);
-    if (setjmp(fault.leave)) {
-        jpeg_destroy_decompress(&cinfo);
-        CVY_FAIL(CVY_E_FORMAT, "damaged JPEG: %s", fault.text);
-    }
-    jpeg_create_decompress(&cinfo);
-    jpeg_mem_src(&cinfo, bytes, (unsigned long)count);
-    const cvy_status status = jpeg_rows(&cinfo, channels, room, rows, out);
-    jpeg_destroy_decompress(&cinfo);
-    return status;
-}
-#else
-static cvy_status jpeg_look(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
-{
-    (void)bytes, (void)count, (void)C_out, (void)H_out, (void)W_out;
-    CVY_FAIL(CVY_E_UNSUPPORTED,
-             "a JPEG, and this build has no JPEG decoder: install libjpeg-turbo's headers and build again");
-}
-static cvy_status jpeg_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
-                              cvy_picture *out)
-{
-    (void)channels, (void)room, (void)rows, (void)out;
-    return jpeg_look(bytes, count, NULL, NULL, NULL);
-}
-#endif
 
 #if CVY_HAVE_SPNG
 static cvy_status png_check(int code)
@@ -199,7 +59,7 @@ static cvy_status png_begin(const void *bytes, size_t count, spng_ctx **out, str
     if (status == CVY_OK)
         status = png_check(spng_get_ihdr(ctx, ihdr));
     if (status == CVY_OK)
-        status = check_size("PNG", ihdr->height, ihdr->width);
+        status = cvy_picture_check_size("PNG", ihdr->height, ihdr->width);
     if (status == CVY_OK)
         *out = ctx;
     else
@@ -224,32 +84,33 @@ static cvy_status png_look(const void *bytes, size_t count, int64_t *C_out, int6
     return CVY_OK;
 }
 
-static void rgb_to_luma(uint8_t *row, int64_t width)
+static void png_row_to_planes(const uint8_t *row, int64_t channels, int64_t width, int64_t plane, uint8_t *out)
 {
-    for (int64_t i = 0; i < width; i++)
-        row[i] = (uint8_t)((299 * row[3 * i] + 587 * row[3 * i + 1] + 114 * row[3 * i + 2] + 500) / 1000);
+    for (int64_t i = 0; i < width && channels == 3; i++) {
+        out[i] = row[3 * i];
+        out[plane + i] = row[3 * i + 1];
+        out[2 * plane + i] = row[3 * i + 2];
+    }
+    for (int64_t i = 0; i < width && channels == 1; i++)
+        out[i] = (uint8_t)((299 * row[3 * i] + 587 * row[3 * i + 1] + 114 * row[3 * i + 2] + 500) / 1000);
 }
 
 /* Always decoded as 8-bit RGB: libspng gives that for every kind of PNG. */
-static cvy_status png_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
-                             cvy_picture *out)
+static cvy_status png_decode(const cvy_decode *d, cvy_picture *out)
 {
     spng_ctx *ctx = NULL;
     struct spng_ihdr ihdr;
-    CVY_TRY(png_begin(bytes, count, &ctx, &ihdr));
+    CVY_TRY(png_begin(d->bytes, d->count, &ctx, &ihdr));
     const int64_t H = ihdr.height, W = ihdr.width;
     cvy_status status = CVY_OK;
-    CVY_TRY_OUT(cvy_bytes_need(rows, (size_t)(3 * H * W)));
-    CVY_TRY_OUT(png_check(spng_decode_image(ctx, rows->data, rows->bytes, SPNG_FMT_RGB8, 0)));
-    CVY_TRY_OUT(
-        png_check(spng_decode_chunks(ctx))); /* to the end: only this compares the last picture chunk's checksum */
-    CVY_TRY_OUT(need_planes(channels, H, W, room, out));
-    for (int64_t y = 0; y < H; y++) {
-        uint8_t *row = (uint8_t *)rows->data + 3 * y * W;
-        if (channels == 1)
-            rgb_to_luma(row, W);
-        to_planes(row, channels, W, H * W, (uint8_t *)room->data + y * W);
-    }
+    CVY_TRY_OUT(cvy_bytes_need(d->rows, (size_t)(3 * H * W)));
+    CVY_TRY_OUT(png_check(spng_decode_image(ctx, d->rows->data, d->rows->bytes, SPNG_FMT_RGB8, 0)));
+    /* To the end: only this compares the last picture chunk's checksum. */
+    CVY_TRY_OUT(png_check(spng_decode_chunks(ctx)));
+    CVY_TRY_OUT(cvy_picture_need_planes(d, H, W, out));
+    for (int64_t y = 0; y < H; y++)
+        png_row_to_planes((const uint8_t *)d->rows->data + 3 * y * W, d->channels, W, H * W,
+                          (uint8_t *)out->data + y * W);
 out:
     spng_ctx_free(ctx);
     return status;
@@ -260,11 +121,11 @@ static cvy_status png_look(const void *bytes, size_t count, int64_t *C_out, int6
     (void)bytes, (void)count, (void)C_out, (void)H_out, (void)W_out;
     CVY_FAIL(CVY_E_UNSUPPORTED, "a PNG, and this build has no PNG decoder: install libspng's headers and build again");
 }
-static cvy_status png_decode(const void *bytes, size_t count, int64_t channels, cvy_bytes *room, cvy_bytes *rows,
-                             cvy_picture *out)
+
+static cvy_status png_decode(const cvy_decode *d, cvy_picture *out)
 {
-    (void)channels, (void)room, (void)rows, (void)out;
-    return png_look(bytes, count, NULL, NULL, NULL);
+    (void)d, (void)out;
+    return png_look(NULL, 0, NULL, NULL, NULL);
 }
 #endif
 
@@ -272,8 +133,21 @@ cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, 
                             int64_t *W_out)
 {
     switch (coding) {
-    case CVY_CODING_JPEG: return jpeg_look(bytes, count, C_out, H_out, W_out);
+    case CVY_CODING_JPEG: return cvy_jpeg_look(bytes, count, C_out, H_out, W_out);
     case CVY_CODING_PNG: return png_look(bytes, count, C_out, H_out, W_out);
+    default: CVY_FAIL(CVY_E_FORMAT, "is neither a JPEG nor a PNG");
+    }
+}
+
+cvy_status cvy_picture_decode_part(cvy_coding coding, const void *bytes, size_t count, int64_t channels,
+                                   cvy_want_fn want, void *user, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out)
+{
+    const cvy_decode d = {bytes, count, channels, want, user, room, rows};
+    CVY_CHECK(channels == 1 || channels == 3, CVY_E_UNSUPPORTED, "a picture cannot become %lld channels, only 1 or 3",
+              (long long)channels);
+    switch (coding) {
+    case CVY_CODING_JPEG: return cvy_jpeg_decode(&d, out);
+    case CVY_CODING_PNG: return png_decode(&d, out);
     default: CVY_FAIL(CVY_E_FORMAT, "is neither a JPEG nor a PNG");
     }
 }
@@ -281,11 +155,5 @@ cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, 
 cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count, int64_t channels, cvy_bytes *room,
                               cvy_bytes *rows, cvy_picture *out)
 {
-    CVY_CHECK(channels == 1 || channels == 3, CVY_E_UNSUPPORTED, "a picture cannot become %lld channels, only 1 or 3",
-              (long long)channels);
-    switch (coding) {
-    case CVY_CODING_JPEG: return jpeg_decode(bytes, count, channels, room, rows, out);
-    case CVY_CODING_PNG: return png_decode(bytes, count, channels, room, rows, out);
-    default: CVY_FAIL(CVY_E_FORMAT, "is neither a JPEG nor a PNG");
-    }
+    return cvy_picture_decode_part(coding, bytes, count, channels, NULL, NULL, room, rows, out);
 }

@@ -109,7 +109,17 @@ typedef struct cvy_picture { /* planar, [C, H, W]; other shapes are carried as C
     cvy_dtype dtype;         /* u8 or f32 */
     int64_t C, H, W;
     void *data; /* in one of the thread's buffers, or the raw sample's */
+    /* Decoded in part: the pixels from (top, left) on of a picture of whole_h x whole_w at eighths / 8 of its size.
+     * eighths 0: the picture itself. */
+    int64_t whole_h, whole_w, top, left;
+    int eighths;
 } cvy_picture;
+
+/* What is wanted of an encoded picture: the pixels of a window, at `scale` of their size or more. */
+typedef struct cvy_window {
+    int64_t top, left, height, width;
+    double scale;
+} cvy_window;
 
 typedef struct cvy_augment cvy_augment;
 /* steps: the job's list, or NULL. random 0 keeps the deterministic part. dtype and shape: of x before. */
@@ -117,7 +127,10 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
                               cvy_augment **out);
 /* Shape of x afterwards; varying pictures without a step that fixes their size keep info's shape. */
 const cvy_shape *cvy_augment_shape(const cvy_augment *a);
-/* Applies all steps and writes f32 of the final shape; CVY_E_SHAPE where the picture does not lead there. */
+/* What the steps will use of a picture of H x W, a pure function of its arguments; 0: all of it. */
+int cvy_augment_want(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W, cvy_window *out);
+/* Applies all steps and writes f32 of the final shape; CVY_E_SHAPE where the picture does not lead there. The picture
+ * is whole, or what cvy_augment_want() asked for; its data are left as they are. */
 cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
                              cvy_bytes scratch[2], float *x_out);
 void cvy_augment_destroy(cvy_augment **a);
@@ -133,5 +146,11 @@ cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, 
 /* Decodes to u8 planes; channels 1 or 3 (grey is spread, colour becomes luma). */
 cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count, int64_t channels, cvy_bytes *room,
                               cvy_bytes *rows, cvy_picture *out);
+/* Asked when the size is known; 0: the whole picture is wanted. */
+typedef int (*cvy_want_fn)(void *user, int64_t H, int64_t W, cvy_window *out);
+/* The same for what `want` asks for; more may come, the whole picture too. What lies behind the window in the file is
+ * not looked at, so damage there stays unnoticed. */
+cvy_status cvy_picture_decode_part(cvy_coding coding, const void *bytes, size_t count, int64_t channels,
+                                   cvy_want_fn want, void *user, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out);
 
 #endif

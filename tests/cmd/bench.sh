@@ -64,4 +64,15 @@ has "$work/own" parameters 38
 
 "$CONVOY" bench --model lenet --batch 64 --passes-off everything >"$work/log" 2>&1 && fail "an unknown pass is accepted"
 grep -q "no pass 'everything'" "$work/log" || fail "an unknown pass is not named: $(cat "$work/log")"
+
+# A data source alone.
+source='{format: synthetic, shape: [3, 20, 20], samples: 50}'
+"$CONVOY" bench --data "$source" --augment '[{random_resized_crop: 12}, mirror]' --threads 1 --batch 8 --seconds 1 --json >"$work/data" || fail "bench --data fails"
+has "$work/data" shape '"3x12x12"'
+has "$work/data" batch 8
+grep -q '"images_per_s": [1-9]' "$work/data" || fail "no speed: $(cat "$work/data")"
+"$CONVOY" bench --data "$source" --augment '[mirorr]' >"$work/log" 2>&1 && fail "an unknown augmentation is accepted"
+grep -q 'did you mean "mirror"' "$work/log" || fail "an unknown augmentation is not named: $(cat "$work/log")"
+"$CONVOY" bench --data "$source" --model lenet >"$work/log" 2>&1 && fail "a network with --data is accepted"
+"$CONVOY" bench --model lenet --augment '[mirror]' >"$work/log" 2>&1 && fail "--augment without --data is accepted"
 exit $failed

@@ -30,6 +30,7 @@ static void run(const char *text, int random, uint64_t epoch, int64_t number, fl
     OK(make(text, random, &info, &a));
     const cvy_picture p = {.dtype = CVY_DTYPE_U8, .C = C, .H = H, .W = W, .data = copy};
     OK(cvy_augment_apply(a, p, epoch, number, turn, out));
+    TRUE_THAT(memcmp(copy, bytes, sizeof copy) == 0);
     cvy_augment_destroy(&a);
 }
 
@@ -152,6 +153,212 @@ static void test_resize(void)
     cvy_augment_destroy(&a);
 }
 
+/* ---- steps with windows ---- */
+
+enum { S = 64 };
+
+/* Channel 0 holds each pixel's column, channel 1 its row, so that a result says where it was taken. */
+static cvy_picture places(void)
+{
+    static float in[2 * S * S];
+    for (int i = 0; i < S * S; i++) {
+        in[i] = (float)(i % S) + 0.5f;
+        in[S * S + i] = (float)(i / S) + 0.5f;
+    }
+    return (cvy_picture){.dtype = CVY_DTYPE_F32, .C = 2, .H = S, .W = S, .data = in};
+}
+
+static const cvy_reader_info of_places = {.dtype = CVY_DTYPE_F32, .shape = {3, {2, S, S}}};
+
+static void run_places(const char *text, int random, uint64_t epoch, int64_t number, float *out)
+{
+    cvy_augment *a = NULL;
+    OK(make(text, random, &of_places, &a));
+    OK(cvy_augment_apply(a, places(), epoch, number, turn, out));
+    cvy_augment_destroy(&a);
+}
+
+/* Windows of whole pixels inside the picture, areas and ratios as asked for, and all of them spread out. */
+static void test_random_resized_crop(void)
+{
+    enum { OUT = 16 };
+    static float x[2 * OUT * OUT], again[2 * OUT * OUT];
+    double area_sum = 0, area_least = 1, area_most = 0, left_sum = 0;
+    for (int64_t number = 0; number < 400; number++) {
+        run_places("[{random_resized_crop: {size: 16, filter: bilinear}}]", 1, 2, number, x);
+        const float *columns = x + 5 * OUT, *lines = x + OUT * OUT + 5;
+        const double step_x = columns[9] - columns[8], step_y = lines[9 * OUT] - lines[8 * OUT];
+        const double left = columns[8] - 8.5 * step_x, top = lines[8 * OUT] - 8.5 * step_y;
+        const double area = step_x * step_y * OUT * OUT / (S * S), ratio = step_x / step_y;
+        TRUE_THAT(fabs(left - nearbyint(left)) < 1e-3 && fabs(top - nearbyint(top)) < 1e-3);
+        TRUE_THAT(left > -1e-3 && top > -1e-3 && left + OUT * step_x < S + 1e-3 && top + OUT * step_y < S + 1e-3);
+        TRUE_THAT(area > 0.07 && ratio > 0.7 && ratio < 1.43);
+        area_sum += area;
+        area_least = fmin(area_least, area);
+        area_most = fmax(area_most, area);
+        left_sum += left / fmax(S - OUT * step_x, 1);
+        run_places("[{random_resized_crop: {size: 16, filter: bilinear}}]", 1, 2, number, again);
+        TRUE_THAT(memcmp(x, again, sizeof x) == 0);
+        run_places("[{random_resized_crop: {size: 16, filter: bilinear}}]", 1, 3, number, again);
+        TRUE_THAT(memcmp(x, again, sizeof x) != 0);
+    }
+    /* Areas that do not fit are drawn again, so their mean lies below (0.08 + 1) / 2. */
+    TRUE_THAT(area_sum > 0.42 * 400 && area_sum < 0.56 * 400 && area_least < 0.12 && area_most > 0.85);
+    TRUE_THAT(left_sum > 0.38 * 400 && left_sum < 0.55 * 400);
+    run_places("[{random_resized_crop: {size: 16, scale: 0.25, ratio: 1}}]", 1, 0, 7, x);
+    TRUE_THAT(fabs(x[9] - x[8] - 2) < 1e-3);
+    /* Without chance: the middle 7/8. */
+    run_places("[{random_resized_crop: 16}]", 0, 5, 9, x);
+    TRUE_THAT(fabs(x[8 * OUT + 8] - x[8 * OUT + 7] - 3.5) < 0.02 && near(x[8 * OUT + 8] + x[8 * OUT + 7], S));
+    /* No window of this ratio fits: the middle, as wide as it can be. */
+    run_places("[{random_resized_crop: {size: 16, scale: 1, ratio: 4}}]", 1, 0, 0, x);
+    TRUE_THAT(fabs(x[9] - x[8] - 4) < 1e-3 && fabs(x[OUT * OUT + 9 * OUT] - x[OUT * OUT + 8 * OUT] - 1) < 1e-3);
+}
+
+/* A crop behind a resize is a window of it. */
+static void test_joined(void)
+{
+    static float all[2 * 40 * 40], x[2 * 24 * 30];
+    run_places("[{resize: 40}, {scale: 1}]", 1, 0, 0, all);
+    run_places("[{resize: 40}, {center_crop: [24, 30]}, {scale: 1}]", 1, 0, 0, x);
+    for (int i = 0; i < 2 * 24 * 30; i++)
+        TRUE_THAT(near(x[i], all[(i / 720 * 40 + 8 + i / 30 % 24) * 40 + 5 + i % 30]));
+    int differ = 0;
+    for (int64_t number = 0; number < 20; number++) {
+        run_places("[{resize: 40}, {random_crop: [24, 30]}, {scale: 1}]", 1, 0, number, x);
+        const int left = (int)lrint((x[15] - all[15]) / 1.6), top = (int)lrint((x[720 + 300] - all[1600 + 400]) / 1.6);
+        TRUE_THAT(left >= 0 && left <= 10 && top >= 0 && top <= 16);
+        differ += left != 5 || top != 8;
+        for (int i = 0; i < 2 * 24 * 30; i++)
+            TRUE_THAT(near(x[i], all[(i / 720 * 40 + top + i / 30 % 24) * 40 + left + i % 30]));
+    }
+    TRUE_THAT(differ > 10);
+}
+
+/* What is asked of the decoder holds all that the step then uses, and is no larger than it must be. */
+static void test_want(void)
+{
+    cvy_augment *a = NULL;
+    cvy_window w;
+    OK(make("[{random_resized_crop: 20}, mirror]", 1, &of_places, &a));
+    for (int64_t number = 0; number < 100; number++) {
+        TRUE_THAT(cvy_augment_want(a, 1, number, 400, 300, &w));
+        TRUE_THAT(w.top >= 0 && w.left >= 0 && w.top + w.height <= 400 && w.left + w.width <= 300);
+        TRUE_THAT(near((float)w.scale, fmax(20.0 / (double)w.height, 20.0 / (double)w.width)));
+    }
+    cvy_augment_destroy(&a);
+    OK(make("[{resize: 50}, {center_crop: 40}]", 0, &of_places, &a));
+    TRUE_THAT(cvy_augment_want(a, 0, 0, 200, 300, &w) && near((float)w.scale, 0.25));
+    TRUE_THAT(w.top <= 20 && w.top >= 10 && w.left <= 70 && w.left >= 60 && w.top + w.height >= 180 &&
+              w.left + w.width >= 230 && w.width <= 180);
+    cvy_augment_destroy(&a);
+    OK(make("[{random_crop: {size: 32, pad: 4}}]", 1, &of_places, &a));
+    TRUE_THAT(cvy_augment_want(a, 0, 0, 32, 32, &w) && w.height >= 28 && w.height <= 32 && w.scale == 1);
+    TRUE_THAT(!cvy_augment_want(a, 0, 0, 20, 90, &w)); /* does not fit: the step itself says so */
+    cvy_augment_destroy(&a);
+    static const char *const all[] = {"[]", "[mirror, {resize: 9}]", "[{resize: {size: 9, decode: full}}]"};
+    for (int i = 0; i < CVY_COUNT(all); i++) {
+        OK(make(all[i], 1, &of_places, &a));
+        TRUE_THAT(!cvy_augment_want(a, 0, 0, 90, 90, &w));
+        cvy_augment_destroy(&a);
+    }
+}
+
+static void test_rotate90(void)
+{
+    static float x[2 * S * S], plain[N], y[N];
+    int seen[4] = {0}, turned = 0;
+    for (int64_t number = 0; number < 120; number++) {
+        run_places("[rotate90]", 1, 0, number, x);
+        const int corner = (int)x[0] + (int)x[S * S]; /* column and row of what lies in the corner */
+        const int k = corner == 0 ? 0 : corner == 2 * (S - 1) ? 2 : x[0] > x[S * S] ? 1 : 3;
+        seen[k]++;
+        for (int i = 0; i < S * S; i++) {
+            const int row = i / S, col = i % S;
+            const int from_row[] = {row, col, S - 1 - row, S - 1 - col};
+            const int from_col[] = {col, S - 1 - row, S - 1 - col, row};
+            TRUE_THAT((int)x[i] == from_col[k] && (int)x[S * S + i] == from_row[k]);
+        }
+    }
+    for (int k = 0; k < 4; k++)
+        TRUE_THAT(seen[k] > 12);
+    run("[]", 1, 0, 0, plain);
+    for (int64_t number = 0; number < 60; number++) { /* not square: by 180 degrees or not at all */
+        run("[{rotate90: {share: 0.5}}]", 1, 0, number, y);
+        int same = 1;
+        for (int i = 0; i < N; i++)
+            same &= y[i] == plain[i / (H * W) * H * W + H * W - 1 - i % (H * W)];
+        turned += same;
+        TRUE_THAT(same || memcmp(y, plain, sizeof y) == 0);
+    }
+    TRUE_THAT(turned > 15 && turned < 45);
+    run("[rotate90]", 0, 0, 1, y);
+    TRUE_THAT(memcmp(y, plain, sizeof y) == 0);
+}
+
+static void test_cutout(void)
+{
+    static float plain[2 * S * S], x[2 * S * S], again[2 * S * S];
+    int whole = 0, first = -1, moved = 0;
+    run_places("[]", 1, 0, 0, plain);
+    for (int64_t number = 0; number < 50; number++) {
+        run_places("[{cutout: {size: [10, 6], value: -3}}]", 1, 0, number, x);
+        run_places("[{cutout: {size: [10, 6], value: -3}}]", 1, 0, number, again);
+        TRUE_THAT(memcmp(x, again, sizeof x) == 0);
+        int count = 0, at = -1;
+        for (int i = 0; i < S * S; i++) {
+            TRUE_THAT((x[i] == -3 && x[S * S + i] == -3) || (x[i] == plain[i] && x[S * S + i] == plain[S * S + i]));
+            at = x[i] == -3 && at < 0 ? i : at;
+            count += x[i] == -3;
+        }
+        TRUE_THAT(count >= 15 && count <= 60);
+        whole += count == 60;
+        moved += first >= 0 && at != first;
+        first = at;
+    }
+    TRUE_THAT(whole > 25 && moved > 40);
+    /* Zeros in bytes, and after a mean the step's own units. */
+    float b[N];
+    run("[{cutout: 3}]", 1, 0, 4, b);
+    int zeros = 0;
+    for (int i = 0; i < H * W; i++)
+        zeros += b[i] == 0 && b[H * W + i] == 0;
+    TRUE_THAT(zeros >= 1 && zeros <= 9);
+    run("[{mean: 0.5}, {cutout: {size: 99, value: 0.25}}, {std: 2}]", 1, 0, 0, b);
+    for (int i = 0; i < N; i++)
+        TRUE_THAT(near(b[i], 0.125) || near(b[i], (bytes[i] / 255.0 - 0.5) / 2));
+    run("[{cutout: 99}]", 0, 0, 0, b);
+    TRUE_THAT(near(b[11], bytes[11] / 255.0));
+}
+
+/* Linear steps are gathered into one; what is not linear, and what puts zeros in, sees them all done. */
+static void test_order_of_values(void)
+{
+    float x[C * 11 * 11];
+    run("[{mean: 0.25}, {scale: 4}, {mean: [0.5, 1]}, {std: [2, 8]}]", 1, 0, 0, x);
+    TRUE_THAT(near(x[5], ((bytes[5] - 0.25) * 4 - 0.5) / 2) && near(x[N - 2], ((bytes[N - 2] - 0.25) * 4 - 1) / 8));
+    run("[{std: 0.5}, {asinh: [3, 5]}, {mean: 1}]", 1, 0, 0, x);
+    TRUE_THAT(near(x[5], asinh(bytes[5] / 255.0 / 0.5 / 3) - 1));
+    TRUE_THAT(near(x[N - 2], asinh(bytes[N - 2] / 255.0 / 0.5 / 5) - 1));
+    run("[{scale: 2}, {log: [1, 4]}]", 1, 0, 0, x);
+    TRUE_THAT(near(x[5], log1p(bytes[5] * 2.0)) && near(x[N - 2], log1p(bytes[N - 2] * 2.0 / 4)));
+    run("[{scale: 0}, {mean: 3}]", 1, 0, 0, x);
+    TRUE_THAT(x[0] == -3 && x[N - 1] == -3);
+    run("[{mean: 0.5}, {random_crop: {size: 11, pad: 3}}, {std: 0.5}]", 0, 0, 0, x);
+    TRUE_THAT(x[0] == 0 && near(x[3 * 11 + 2], (bytes[0] / 255.0 - 0.5) / 0.5));
+    run("[{mean: 0.5}, {mirror: {share: 1}}]", 1, 0, 0, x);
+    TRUE_THAT(near(x[0], bytes[W - 1] / 255.0 - 0.5));
+    /* Reals far from zero keep their small differences. */
+    float far[] = {1000000.25f, 1000001.5f, 999999, 1000000}, y[4];
+    const cvy_reader_info vector = {.dtype = CVY_DTYPE_F32, .shape = {1, {4}}};
+    const cvy_picture p = {.dtype = CVY_DTYPE_F32, .C = 4, .H = 1, .W = 1, .data = far};
+    cvy_augment *a = NULL;
+    OK(make("[{mean: 1e6}, {std: 2}]", 1, &vector, &a));
+    OK(cvy_augment_apply(a, p, 0, 0, turn, y));
+    TRUE_THAT(y[0] == 0.125f && y[1] == 0.75f && y[2] == -0.5f && y[3] == 0 && far[0] == 1000000.25f);
+    cvy_augment_destroy(&a);
+}
+
 static void test_wrong_lists(void)
 {
     cvy_augment *a = NULL;
@@ -161,6 +368,12 @@ static void test_wrong_lists(void)
     FAILS(make("[{mean: [1, 2, 3]}]", 1, &info, &a), CVY_E_CONFIG, "mean has 3 values, expected 1 or 2");
     FAILS(make("[{random_crop: 9}]", 1, &info, &a), CVY_E_SHAPE,
           "random_crop of 9x9 does not fit into a picture of 5x7");
+    FAILS(make("[{random_resized_crop: {size: 4, scale: [1, 0.5]}}]", 1, &info, &a), CVY_E_CONFIG,
+          "scale of random_resized_crop is one number, or the least and the largest");
+    FAILS(make("[{random_resized_crop: {size: 4, scale: 2}}]", 1, &info, &a), CVY_E_CONFIG, "scale");
+    FAILS(make("[{asinh: [1, 2, 3]}]", 1, &info, &a), CVY_E_CONFIG, "asinh has 3 values, expected 1 or 2");
+    FAILS(make("[{resize: {size: 4, filter: lanczos}}]", 1, &info, &a), CVY_E_CONFIG, "triangle|bilinear|area");
+    FAILS(make("[{resize: 6}, {center_crop: 7}]", 1, &info, &a), CVY_E_SHAPE, "center_crop of 7x7 does not fit");
     FAILS(make("[{std: 0}]", 1, &info, &a), CVY_E_CONFIG, "");
     FAILS(make("[mirror]", 1, &vector, &a), CVY_E_CONFIG, "mirror needs samples of the shape [C, H, W], these are 4");
     FAILS(make("[{mirror: true, resize: 3}]", 1, &info, &a), CVY_E_CONFIG, "one a list item");
@@ -177,6 +390,12 @@ int main(void)
     test_random_crop();
     test_reproducible();
     test_resize();
+    test_random_resized_crop();
+    test_joined();
+    test_want();
+    test_rotate90();
+    test_cutout();
+    test_order_of_values();
     test_wrong_lists();
     cvy_mem_free(&turn[0].data);
     cvy_mem_free(&turn[1].data);

@@ -1,0 +1,147 @@
+/*
+ * job_bench_data.c: cvy_run_bench_data(): how fast samples come from a source, read, decoded and augmented by the
+ * loader that a training has, without a network.
+ */
+#include <convoy/run.h>
+
+#include <sched.h>
+#include <string.h>
+
+#include "data/data_reader.h"
+
+enum { LOOKED_AT = 256 }; /* samples whose stored size is looked at */
+
+struct course { /* a cvy_share_fn's */
+    int64_t nsamples, batch;
+};
+
+/* Whole batches only, so that all steps do the same work. */
+static cvy_status next_batch(void *user, int64_t step, cvy_share *shares, int max, int *nshare_out)
+{
+    const struct course *c = user;
+    const int64_t steps = c->nsamples / c->batch;
+    (void)max;
+    shares[0] = (cvy_share){.epoch = step / steps, .first_place = step % steps * c->batch, .n = c->batch};
+    *nshare_out = 1;
+    return CVY_OK;
+}
+
+/* Bytes of x as it is stored, on average over some samples. */
+static cvy_status stored_bytes(cvy_dataset *d, int64_t n, double *out)
+{
+    const int64_t every = CVY_MAX(n / LOOKED_AT, 1);
+    cvy_raw raw = {0};
+    cvy_status status = CVY_OK;
+    int64_t count = 0;
+    double sum = 0;
+    for (int64_t i = 0; i < n && status == CVY_OK; i += every) {
+        status = cvy_dataset_read_raw(d, i, &raw);
+        sum += status == CVY_OK ? (double)raw.x.bytes : 0;
+        count += status == CVY_OK;
+    }
+    cvy_raw_free(&raw);
+    *out = count > 0 ? sum / (double)count : 0;
+    return status;
+}
+
+/* Steps until `seconds` are over and at least `least` are done. */
+static cvy_status run_for(cvy_loader *l, double seconds, int64_t least, int64_t *step, double *took_out)
+{
+    const double start = cvy_clock_s();
+    const int64_t first = *step;
+    do {
+        const cvy_rows *rows = NULL;
+        CVY_TRY(cvy_loader_get(l, *step, &rows, NULL));
+        cvy_loader_release(l, rows);
+        (*step)++;
+    } while (cvy_clock_s() - start < seconds || *step - first < least);
+    *took_out = cvy_clock_s() - start;
+    return CVY_OK;
+}
+
+static cvy_status time_loader(cvy_dataset *d, const struct course *course, int threads, double seconds, double *took_out,
+                              int64_t *steps_out)
+{
+    const cvy_loader_opts opts = {
+        .shuffle = 1, .seed = 1, .threads = threads, .depth = 4, .share = next_batch, .share_user = (void *)course};
+    cvy_loader *l = NULL;
+    int64_t step = 0, warm = 0;
+    double took = 0;
+    CVY_TRY(cvy_loader_create(d, &opts, &l));
+    /* Once through the set, so that its files are in memory; no longer than what is timed. */
+    cvy_status status = CVY_OK;
+    const double start = cvy_clock_s();
+    do
+        status = run_for(l, 0, 1, &step, &took);
+    while (status == CVY_OK && step < course->nsamples / course->batch && cvy_clock_s() - start < seconds);
+    warm = step;
+    if (status == CVY_OK)
+        status = run_for(l, seconds, 1, &step, &took);
+    cvy_loader_destroy(&l);
+    *took_out = took;
+    *steps_out = step - warm;
+    return status;
+}
+
+static int allowed_cores(void)
+{
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+static cvy_status bench(cvy_pool *pool, const cvy_bench_data_opts *opts, char **json_out)
+{
+    cvy_tree *source = NULL, *augment = NULL;
+    cvy_dataset *d = NULL;
+    cvy_status status = CVY_OK;
+    double took = 0, stored = 0;
+    int64_t steps = 0;
+    CVY_TRY(cvy_tree_parse_text(pool, "source", opts->source, strlen(opts->source), &source));
+    if (opts->augment)
+        CVY_TRY(cvy_tree_parse_text(pool, "augment", opts->augment, strlen(opts->augment), &augment));
+    CVY_TRY(cvy_dataset_open(source, augment, 1, 1, &d));
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    const cvy_shape *shape = &info->field[0].shape;
+    const int64_t batch = CVY_MIN(opts->batch > 0 ? opts->batch : 32, info->nsamples);
+    const int threads = opts->threads > 0 ? opts->threads : allowed_cores();
+    const double seconds = opts->seconds > 0 ? opts->seconds : 5;
+    const struct course course = {info->nsamples, batch};
+    CVY_TRY_OUT(time_loader(d, &course, threads, seconds, &took, &steps));
+    CVY_TRY_OUT(stored_bytes(d, info->nsamples, &stored));
+    const double per_s = (double)(steps * batch) / took;
+    cvy_json j = {0};
+    cvy_json_open(&j, NULL, '{');
+    cvy_json_string(&j, "data", opts->source);
+    cvy_json_string(&j, "format", info->format);
+    cvy_json_int(&j, "samples", info->nsamples);
+    cvy_json_string(&j, "shape", cvy_shape_text(shape));
+    cvy_json_int(&j, "threads", threads);
+    cvy_json_int(&j, "batch", batch);
+    cvy_json_real(&j, "seconds", took);
+    cvy_json_int(&j, "images", steps * batch);
+    cvy_json_real(&j, "images_per_s", per_s);
+    cvy_json_real(&j, "stored_mb_per_s", 1e-6 * per_s * stored);
+    cvy_json_real(&j, "output_mb_per_s", 1e-6 * per_s * (double)cvy_shape_elems(shape) * sizeof(float));
+    cvy_json_close(&j, '}');
+    status = j.text.status;
+    if (status == CVY_OK)
+        *json_out = j.text.data;
+    else
+        cvy_text_free(&j.text);
+out:
+    cvy_dataset_destroy(&d);
+    return status;
+}
+
+cvy_status cvy_run_bench_data(const cvy_bench_data_opts *opts, char **json_out)
+{
+    cvy_pool *pool = NULL;
+    cvy_bench_data_opts o = {0};
+    *json_out = NULL;
+    memcpy(&o, opts, CVY_MIN(opts->size ? opts->size : sizeof o, sizeof o));
+    CVY_CHECK(o.source, CVY_E_ARGUMENT, "no data source to time");
+    CVY_TRY(cvy_pool_create(&pool));
+    const cvy_status status = bench(pool, &o, json_out);
+    cvy_pool_destroy(&pool);
+    return status;
+}
