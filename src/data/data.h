@@ -30,12 +30,16 @@ typedef struct cvy_dataset_info {
     const char *path;
 } cvy_dataset_info;
 
-/* source: a path (format found by looking) or a map {path: .., format: .., ...reader options}; augment: the job's
+/* source: a path (format found by looking), a map {path: .., format: .., range: .., limit: .., ...reader options}, a
+ * list of these, or a map {sources: list, classes: same or union, range: .., limit: ..}; augment: the job's
  * data.augment list for training sets, with random == 0 only its deterministic part (scale, mean, std, resize, centre
  * crop). */
 cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
                             cvy_dataset **out);
 const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d);
+/* The same samples with another augmentation, opened once. d is a set that was opened, no part or view; it stays open
+ * and is borrowed. */
+cvy_status cvy_dataset_view(cvy_dataset *d, const cvy_tree *augment, int random, uint64_t seed, cvy_dataset **out);
 /* A seeded, stratified part: share 0.1 gives the tenth (part 1) or the rest (part 0). d stays open and is borrowed. */
 cvy_status cvy_dataset_split(cvy_dataset *d, double share, uint64_t seed, int part, cvy_dataset **out);
 /* A hash of what the data set is (format, count, fields, index): ranks compare it. */

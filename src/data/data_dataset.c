@@ -5,7 +5,7 @@
  * stays open; the augmentation of a sample is keyed by its number in the whole, so it does not change with the share.
  * Buffers of a read come from a list of idle ones: after the first reads of each thread nothing is allocated.
  */
-#include "data/data_reader.h"
+#include "data/data_sources.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -23,6 +23,7 @@ struct cvy_dataset {
     const cvy_reader_def *reader;
     void *state;
     cvy_reader_info stored;
+    int borrows; /* a view: reader and state are another data set's */
     cvy_augment *augment;
     pthread_mutex_t lock; /* of idle */
     int lock_made;
@@ -80,40 +81,15 @@ static cvy_status describe(cvy_dataset *d)
     return CVY_OK;
 }
 
-/* path and format from the source, then the reader's own options. */
 static cvy_status open_source(cvy_dataset *d, const cvy_tree *source)
 {
-    static const char *const ours[] = {"path", "format", NULL};
-    const int is_map = source && source->kind == CVY_TREE_MAP;
-    const cvy_tree *at = is_map ? cvy_tree_get(source, "path") : source;
-    const cvy_tree *format = is_map ? cvy_tree_get(source, "format") : NULL;
-    CVY_CHECK(source && source->kind != CVY_TREE_LIST, CVY_E_CONFIG,
-              "%s: a data source is a path or a map {path: .., format: .., options}",
-              source ? cvy_tree_where(source) : "data");
-    char *path = NULL;
-    if (at && at->kind == CVY_TREE_SCALAR && at->text && *at->text)
-        CVY_TRY(cvy_pool_strdup(d->pool, at->text, &path));
-    if (format) {
-        CVY_CHECK(format->kind == CVY_TREE_SCALAR && format->text, CVY_E_CONFIG, "%s: format is one word",
-                  cvy_tree_where(format));
-        const cvy_status status = cvy_reader_by_name(format->text, &d->reader);
-        if (status != CVY_OK)
-            return cvy_error_prefix(status, "%s", cvy_tree_where(format));
-    } else {
-        CVY_CHECK(path, CVY_E_CONFIG, "%s: a data source needs a path or a format", cvy_tree_where(source));
-        CVY_TRY(cvy_reader_by_look(path, &d->reader));
-    }
-    char who[64];
-    void *options = NULL;
-    snprintf(who, sizeof who, "data format %s", d->reader->name);
-    CVY_TRY(cvy_pool_alloc(d->pool, d->reader->options_size, &options));
-    static const cvy_option none[] = {{0}};
-    CVY_TRY(cvy_options_parse(d->pool, who, d->reader->options ? d->reader->options : none, is_map ? source : NULL,
-                              ours, options, d->reader->options_size));
-    d->info.path = path;
-    d->stored.pool = d->pool;
-    const cvy_reader_args args = {.path = path, .options = options};
-    return d->reader->open(&args, &d->stored, &d->state);
+    cvy_source s;
+    CVY_TRY(cvy_source_open(d->pool, source, &s));
+    d->reader = s.reader;
+    d->state = s.state;
+    d->stored = s.info;
+    d->info.path = s.path;
+    return CVY_OK;
 }
 
 static cvy_status make_empty(cvy_dataset **out)
@@ -147,12 +123,32 @@ out:
     return status;
 }
 
+cvy_status cvy_dataset_view(cvy_dataset *d, const cvy_tree *augment, int random, uint64_t seed, cvy_dataset **out)
+{
+    cvy_dataset *view = NULL;
+    cvy_status status = CVY_OK;
+    CVY_EXPECT(!d->whole);
+    CVY_TRY_OUT(make_empty(&view));
+    view->borrows = 1;
+    view->reader = d->reader;
+    view->state = d->state;
+    view->stored = d->stored;
+    view->info.path = d->info.path;
+    CVY_TRY_OUT(cvy_augment_create(augment, random, seed, &view->stored, &view->augment));
+    CVY_TRY_OUT(describe(view));
+    *out = view;
+    return CVY_OK;
+out:
+    cvy_dataset_destroy(&view);
+    return status;
+}
+
 void cvy_dataset_destroy(cvy_dataset **d)
 {
     cvy_dataset *x = *d;
     if (!x)
         return;
-    if (x->state && x->reader->close)
+    if (x->state && x->reader->close && !x->borrows)
         x->reader->close(x->state);
     for (struct scratch *s = x->idle, *next; s; s = next) {
         next = s->next;
@@ -198,10 +194,10 @@ static cvy_status sort_by_class(cvy_dataset *d, int64_t nclasses, int64_t *sorte
     return CVY_OK;
 }
 
-static cvy_status choose(cvy_dataset *d, double share, uint64_t seed, int part, int64_t *number, int64_t *count_out)
+static cvy_status choose(cvy_dataset *d, double share, uint64_t seed, int part, int64_t **number_out, int64_t *count_out)
 {
     const int64_t n = d->info.nsamples, nclasses = CVY_MAX(d->info.nclasses, 1);
-    int64_t *sorted = NULL, *first = NULL, count = 0;
+    int64_t *sorted = NULL, *first = NULL, *number = NULL, count = 0, at = 0;
     int32_t *label = NULL;
     uint8_t *chosen = NULL;
     cvy_status status = CVY_OK;
@@ -217,8 +213,12 @@ static cvy_status choose(cvy_dataset *d, double share, uint64_t seed, int part, 
             chosen[sorted[first[c] + (int64_t)cvy_permutation_at(&p, (uint64_t)i)]] = 1;
     }
     for (int64_t i = 0; i < n; i++)
+        count += chosen[i] == (part != 0);
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)count * sizeof *number, &number));
+    for (int64_t i = 0; i < n; i++)
         if (chosen[i] == (part != 0))
-            number[count++] = i;
+            number[at++] = i;
+    *number_out = number;
     *count_out = count;
 out:
     cvy_mem_free(&sorted);
@@ -236,8 +236,7 @@ cvy_status cvy_dataset_split(cvy_dataset *d, double share, uint64_t seed, int pa
     CVY_TRY_OUT(make_empty(&piece));
     piece->whole = d;
     piece->info = d->info;
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)d->info.nsamples * sizeof *piece->number, &piece->number));
-    CVY_TRY_OUT(choose(d, share, seed, part, piece->number, &piece->info.nsamples));
+    CVY_TRY_OUT(choose(d, share, seed, part, &piece->number, &piece->info.nsamples));
     if (piece->info.nsamples == 0)
         CVY_FAIL_OUT(CVY_E_CONFIG, "%s: a share of %g leaves no sample of %lld on one side",
                      d->info.path ? d->info.path : d->info.format, share, (long long)d->info.nsamples);

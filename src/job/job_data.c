@@ -9,11 +9,12 @@
 #include "job/job.h"
 #include "run/run_checkpoint.h"
 
-/* A path, or a map in YAML: "{path: ..., format: ...}". */
+/* A path, or in YAML a map "{path: ..., format: ...}" or a list of sources. */
 static cvy_status open_source(cvy_pool *pool, const char *source, cvy_dataset **out)
 {
     cvy_tree *tree = NULL;
-    if (source[strspn(source, " ")] == '{')
+    const char first = source[strspn(source, " ")];
+    if (first == '{' || first == '[')
         CVY_TRY(cvy_tree_parse_text(pool, "source", source, strlen(source), &tree));
     else
         CVY_TRY(cvy_tree_new_scalar(pool, "source", source, &tree));

@@ -107,8 +107,8 @@ static cvy_status interpret_val(cvy_job *job)
 
 static cvy_status check_source(const char *key, const cvy_tree *source)
 {
-    CVY_CHECK(!source || source->kind != CVY_TREE_LIST, CVY_E_CONFIG,
-              "%s: data.%s is a list, expected a path or a map {path: ...}", cvy_tree_where(source), key);
+    CVY_CHECK(!source || source->kind != CVY_TREE_LIST || source->count > 0, CVY_E_CONFIG,
+              "%s: data.%s is an empty list, expected sources: paths or maps {path: ...}", cvy_tree_where(source), key);
     return CVY_OK;
 }
 

@@ -122,8 +122,8 @@ void cvy_session_close(cvy_session *s)
     cvy_dataset_destroy(&s->test);
     cvy_dataset_destroy(&s->val);
     cvy_dataset_destroy(&s->train);
-    cvy_dataset_destroy(&s->whole[0]);
     cvy_dataset_destroy(&s->whole[1]);
+    cvy_dataset_destroy(&s->whole[0]);
     cvy_job_destroy(&s->job);
 }
 
@@ -171,10 +171,10 @@ static cvy_status open_training(cvy_session *s)
     const struct cvy_job_data *data = &s->job->data;
     const uint64_t seed = (uint64_t)s->job->train.seed;
     if (data->val_share > 0) {
-        /* One data set, opened twice: with random augmentation for training, without for validation. */
+        /* One data set, seen twice: with random augmentation for training, without for validation. */
         CVY_TRY(cvy_dataset_open(data->train, data->augment, 1, seed, &s->whole[0]));
         CVY_TRY(cvy_dataset_split(s->whole[0], data->val_share, seed, 0, &s->train));
-        CVY_TRY(cvy_dataset_open(data->train, data->augment, 0, seed, &s->whole[1]));
+        CVY_TRY(cvy_dataset_view(s->whole[0], data->augment, 0, seed, &s->whole[1]));
         CVY_TRY(cvy_dataset_split(s->whole[1], data->val_share, seed, 1, &s->val));
     } else {
         CVY_TRY(cvy_dataset_open(data->train, data->augment, 1, seed, &s->train));

@@ -17,7 +17,7 @@ const cvy_option cvy_job_top_rows[] = {
 };
 
 static const cvy_option data_rows[] = {
-    {"train", CVY_TYPE_TREE, DATA(train), NULL, "", "", "training data: a path, or a map {path: ..., format: ..., options of the reader}"},
+    {"train", CVY_TYPE_TREE, DATA(train), NULL, "", "", "training data: a path, a map {path: ..., format: ..., range: ..., limit: ..., options of the reader}, or a list of these, one behind the other"},
     {"val", CVY_TYPE_TREE, DATA(val), "", "", "",
      "validation data: a source like `train`, or the share of `train` to set apart: 10% or 0.1, drawn by class and seed"},
     {"test", CVY_TYPE_TREE, DATA(test), "", "", "", "test data: a source like `train`; it never selects anything; without `val` it is scored after every epoch"},

@@ -260,7 +260,7 @@ static void errors_of_the_whole(void)
     EXPECT_FAULT(parse("data: {train: a}\n", &job), CVY_E_CONFIG, "the key \"model\" is missing");
     EXPECT_FAULT(parse("model: lenet\n", &job), CVY_E_CONFIG, "job.yaml: data: the key \"train\" is missing");
     EXPECT_FAULT(parse("model: [a]\ndata: {train: a}\n", &job), CVY_E_CONFIG, "job.yaml:1:8: model is a list");
-    EXPECT_FAULT(parse("model: a\ndata: {train: [a]}\n", &job), CVY_E_CONFIG, "job.yaml:2:15: data.train is a list");
+    EXPECT_FAULT(parse("model: a\ndata: {train: []}\n", &job), CVY_E_CONFIG, "job.yaml:2:15: data.train is an empty list");
     EXPECT_FAULT(parse("model: a\ndata: {train: a, val: 1.5}\n", &job), CVY_E_CONFIG, "job.yaml:2:23: data.val is 1.5, expected a share");
     EXPECT_FAULT(parse("model: a\ndata: {train: a, val: 100%}\n", &job), CVY_E_CONFIG, "data.val is 100%, expected a share");
     EXPECT_FAULT(parse("model: a\ndata: {train: a, augment: mirror}\n", &job), CVY_E_CONFIG, "data.augment is no list");

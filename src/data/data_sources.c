@@ -1,0 +1,436 @@
+/*
+ * data_sources.c: what a source of the job file names: one reader's samples, a range of them, or several sources one
+ * behind the other that are used as one.
+ *
+ * Before the step: cvy_dataset_open() calls it. A whole source is its reader itself; anything else is a reader that
+ * stands before others and knows runs of their samples. So the data set above sees one reader, whatever was given, and
+ * the formats know nothing of ranges and lists.
+ */
+#include "data/data_sources.h"
+
+#include <string.h>
+
+#include "base/base_index.h"
+
+enum { CLASSES_SAME, CLASSES_UNION };
+
+struct run { /* consecutive samples of one source */
+    cvy_source from;
+    int64_t first, count; /* which of its samples */
+    int64_t begin;        /* the number of the first in the whole */
+    int32_t *label;       /* of each of its classes, the class in the whole; NULL: they are the same */
+};
+
+struct joined {
+    cvy_reader_def def;
+    struct run *run;
+    int nrun;
+};
+
+static const char *name_of(const cvy_source *s)
+{
+    return s->path ? s->path : s->reader->name;
+}
+
+void cvy_source_close(cvy_source *s)
+{
+    if (s->state && s->reader->close)
+        s->reader->close(s->state);
+    *s = (cvy_source){0};
+}
+
+/* ---- the reader before readers ---- */
+
+static const struct run *find_run(const struct joined *j, int64_t number, int64_t *own_out)
+{
+    int low = 0, high = j->nrun - 1;
+    while (low < high) {
+        const int middle = (low + high + 1) / 2;
+        if (j->run[middle].begin <= number)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    *own_out = number - j->run[low].begin + j->run[low].first;
+    return &j->run[low];
+}
+
+static cvy_status to_whole(const struct run *r, int32_t *label)
+{
+    CVY_CHECK(*label >= 0 && *label < r->from.info.nclasses, CVY_E_FORMAT,
+              "label %d is out of range, expected 0 .. %lld", *label, (long long)r->from.info.nclasses - 1);
+    if (r->label)
+        *label = r->label[*label];
+    return CVY_OK;
+}
+
+static cvy_status joined_read(void *state, int64_t number, cvy_raw *raw)
+{
+    int64_t own = 0;
+    const struct run *r = find_run(state, number, &own);
+    CVY_TRY(r->from.reader->read(r->from.state, own, raw));
+    return r->from.info.has_label ? to_whole(r, &raw->label) : CVY_OK;
+}
+
+static cvy_status joined_label(void *state, int64_t number, int32_t *label_out)
+{
+    int64_t own = 0;
+    int32_t label = 0;
+    const struct run *r = find_run(state, number, &own);
+    CVY_TRY(r->from.reader->label(r->from.state, own, &label));
+    CVY_TRY(to_whole(r, &label));
+    *label_out = label;
+    return CVY_OK;
+}
+
+static void joined_where(void *state, int64_t number, char *text, size_t room)
+{
+    int64_t own = 0;
+    const struct run *r = find_run(state, number, &own);
+    r->from.reader->where(r->from.state, own, text, room);
+}
+
+static void joined_hash(void *state, cvy_hasher *h)
+{
+    const struct joined *j = state;
+    for (int i = 0; i < j->nrun; i++) {
+        const struct run *r = &j->run[i];
+        cvy_hash_add(h, r->from.reader->name, strlen(r->from.reader->name) + 1);
+        cvy_hash_add(h, &r->first, sizeof r->first);
+        cvy_hash_add(h, &r->count, sizeof r->count);
+        if (r->from.reader->hash)
+            r->from.reader->hash(r->from.state, h);
+    }
+}
+
+static void joined_close(void *state)
+{
+    struct joined *j = state;
+    for (int i = 0; i < j->nrun; i++)
+        cvy_source_close(&j->run[i].from);
+}
+
+/* ---- do they fit together? ---- */
+
+static int is_picture(const cvy_reader_info *i)
+{
+    return i->dtype == CVY_DTYPE_U8 && i->shape.ndim == 3;
+}
+
+static cvy_status check_field(const cvy_source *a, const cvy_source *b, const char *what, int in_a, int in_b)
+{
+    CVY_CHECK(in_a == in_b, CVY_E_CONFIG,
+              "%s has %s and %s has none: sources of one data set must have the same fields", name_of(in_a ? a : b),
+              what, name_of(in_a ? b : a));
+    return CVY_OK;
+}
+
+/* b goes behind a; whole->varying is set where pictures differ in size. */
+static cvy_status check_fits(const cvy_source *a, const cvy_source *b, cvy_reader_info *whole)
+{
+    const cvy_reader_info *i = &a->info, *k = &b->info;
+    const int sizes_may_differ = is_picture(i) && is_picture(k) && i->shape.dim[0] == k->shape.dim[0];
+    const int same = i->dtype == k->dtype && cvy_shape_equal(&i->shape, &k->shape);
+    CVY_CHECK(same || sizes_may_differ, CVY_E_CONFIG,
+              "x is %s of %s in %s, but %s of %s in %s: sources of one data set must have the same fields",
+              cvy_dtype_text(i->dtype), cvy_shape_text(&i->shape), name_of(a), cvy_dtype_text(k->dtype),
+              cvy_shape_text(&k->shape), name_of(b));
+    whole->varying |= k->varying || !same;
+    CVY_TRY(check_field(a, b, "labels", i->has_label, k->has_label));
+    CVY_TRY(check_field(a, b, "y", i->has_y, k->has_y));
+    CVY_TRY(check_field(a, b, "weights", i->has_weight, k->has_weight));
+    CVY_CHECK(!i->has_y || cvy_shape_equal(&i->y_shape, &k->y_shape), CVY_E_CONFIG,
+              "y is %s in %s, but %s in %s: sources of one data set must have the same fields",
+              cvy_shape_text(&i->y_shape), name_of(a), cvy_shape_text(&k->y_shape), name_of(b));
+    return CVY_OK;
+}
+
+/* ---- classes ---- */
+
+/* Classes without names are called by their numbers. */
+static cvy_status class_names(cvy_pool *pool, const cvy_reader_info *info, const char *const **out)
+{
+    const char **name = NULL;
+    if (info->class_name) {
+        *out = info->class_name;
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)info->nclasses * sizeof *name, &name));
+    for (int64_t c = 0; c < info->nclasses; c++) {
+        char *text = NULL;
+        CVY_TRY(cvy_pool_printf(pool, &text, "%lld", (long long)c));
+        name[c] = text;
+    }
+    *out = name;
+    return CVY_OK;
+}
+
+/* The whole's number of each class of a run; classes that are new there are added, if they may. */
+static cvy_status add_classes(cvy_pool *pool, const struct joined *j, int i, int by, cvy_index *index,
+                              const char **names)
+{
+    struct run *r = &j->run[i];
+    const int64_t n = r->from.info.nclasses;
+    const char *const *own = NULL;
+    int other = 0;
+    CVY_TRY(class_names(pool, &r->from.info, &own));
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)n * sizeof *r->label, &r->label));
+    for (int64_t c = 0; c < n; c++) {
+        int at = cvy_index_find(index, own[c]);
+        if (at < 0) {
+            CVY_CHECK(i == 0 || by == CLASSES_UNION, CVY_E_CONFIG,
+                      "%s has the class \"%s\" and %s has not: write {sources: [..], classes: union} to take those of "
+                      "all sources",
+                      name_of(&r->from), own[c], name_of(&j->run[0].from));
+            at = index->count;
+            CVY_TRY(cvy_index_add(index, own[c], at));
+            names[at] = own[c];
+        }
+        r->label[c] = at;
+        other |= at != (int)c;
+    }
+    CVY_CHECK(by == CLASSES_UNION || n == index->count, CVY_E_CONFIG,
+              "%s has %lld classes and %s has %d: write {sources: [..], classes: union} to take those of all sources",
+              name_of(&r->from), (long long)n, name_of(&j->run[0].from), index->count);
+    if (!other)
+        r->label = NULL;
+    return CVY_OK;
+}
+
+static cvy_status join_classes(cvy_pool *pool, const struct joined *j, int by, cvy_reader_info *whole)
+{
+    const char **names = NULL;
+    cvy_index index = {0};
+    int64_t most = 0;
+    if (!whole->has_label)
+        return CVY_OK;
+    for (int i = 0; i < j->nrun; i++)
+        most += j->run[i].from.info.nclasses;
+    CVY_CHECK(most < INT32_MAX, CVY_E_FORMAT, "%lld classes in all sources, more than labels can name",
+              (long long)most);
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)most * sizeof *names, &names));
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < j->nrun && status == CVY_OK; i++)
+        status = add_classes(pool, j, i, by, &index, names);
+    whole->nclasses = index.count;
+    whole->class_name = names;
+    cvy_index_free(&index);
+    return status;
+}
+
+/* ---- making the whole of its runs ---- */
+
+static cvy_status name_whole(cvy_pool *pool, const struct joined *j, cvy_source *whole)
+{
+    char *path = NULL;
+    const cvy_source *first = &j->run[0].from;
+    whole->path = first->path;
+    if (j->nrun == 1)
+        return CVY_OK;
+    if (j->nrun == 2)
+        CVY_TRY(cvy_pool_printf(pool, &path, "%s + %s", name_of(first), name_of(&j->run[1].from)));
+    else
+        CVY_TRY(cvy_pool_printf(pool, &path, "%s + %d more", name_of(first), j->nrun - 1));
+    whole->path = path;
+    return CVY_OK;
+}
+
+static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source *whole)
+{
+    cvy_reader_info info = j->run[0].from.info;
+    j->def = (cvy_reader_def){.name = j->run[0].from.reader->name,
+                              .summary = "several sources, or a range of one",
+                              .read = joined_read,
+                              .label = joined_label,
+                              .where = joined_where,
+                              .hash = joined_hash,
+                              .close = joined_close};
+    info.nsamples = 0;
+    for (int i = 0; i < j->nrun; i++) {
+        struct run *r = &j->run[i];
+        CVY_CHECK(r->count > 0, CVY_E_FORMAT, "%s: holds no samples", name_of(&r->from));
+        CVY_TRY(check_fits(&j->run[0].from, &r->from, &info));
+        r->begin = info.nsamples;
+        info.nsamples += r->count;
+        info.window_block = CVY_MAX(info.window_block, r->from.info.window_block);
+        if (!r->from.reader->label) /* reading whole samples is left to the data set, which has the buffers */
+            j->def.label = NULL;
+        if (strcmp(r->from.reader->name, j->def.name) != 0)
+            j->def.name = "several";
+    }
+    if (j->nrun > 1)
+        CVY_TRY(join_classes(pool, j, by, &info));
+    whole->info = info;
+    return name_whole(pool, j, whole);
+}
+
+/* Takes the runs' sources, on success only. */
+static cvy_status join(cvy_pool *pool, struct run *run, int nrun, int by, cvy_source *out)
+{
+    struct joined *j = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *j, &j));
+    j->run = run;
+    j->nrun = nrun;
+    cvy_source whole = {.reader = &j->def, .state = j};
+    CVY_TRY(describe(pool, j, by, &whole));
+    *out = whole;
+    return CVY_OK;
+}
+
+/* ---- ranges ---- */
+
+/* One end of a range: a count, a share of the set, or nothing. */
+static cvy_status parse_end(const cvy_tree *at, const char *text, size_t length, int64_t count, int64_t fallback,
+                            int64_t *out)
+{
+    char word[32];
+    double share = 0;
+    while (length > 0 && text[0] == ' ')
+        text++, length--;
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    *out = fallback;
+    if (length == 0)
+        return CVY_OK;
+    const int percent = text[length - 1] == '%';
+    snprintf(word, sizeof word, "%.*s", (int)CVY_MIN(length - (size_t)percent, sizeof word - 1), text);
+    cvy_status status = percent ? cvy_text_real(word, &share) : cvy_text_int(word, out);
+    if (percent)
+        *out = share >= 0 && share <= 100 ? (int64_t)((double)count * share / 100 + 0.5) : -1;
+    CVY_CHECK(status == CVY_OK && *out >= 0, CVY_E_CONFIG,
+              "%s: range: \"%.*s\" is neither a number of samples nor a share between 0%% and 100%%",
+              cvy_tree_where(at), (int)length, text);
+    return CVY_OK;
+}
+
+cvy_status cvy_source_range(const cvy_tree *at, int64_t count, int64_t *first_out, int64_t *end_out)
+{
+    const char *text = at->kind == CVY_TREE_SCALAR && at->text ? at->text : "", *colon = strchr(text, ':');
+    int64_t first = 0, end = count;
+    CVY_CHECK(colon && !strchr(colon + 1, ':'), CVY_E_CONFIG,
+              "%s: range is \"%s\", expected \"first:end\" in samples or percent, such as \"0:90%%\" or \"1000:5000\"",
+              cvy_tree_where(at), text);
+    CVY_TRY(parse_end(at, text, (size_t)(colon - text), count, 0, &first));
+    CVY_TRY(parse_end(at, colon + 1, strlen(colon + 1), count, count, &end));
+    CVY_CHECK(first < end && end <= count, CVY_E_CONFIG,
+              "%s: range \"%s\" is samples %lld to %lld of a set of %lld: nothing, or more than there is",
+              cvy_tree_where(at), text, (long long)first, (long long)end, (long long)count);
+    *first_out = first;
+    *end_out = end;
+    return CVY_OK;
+}
+
+/* The map's `range`, then its `limit`; *s becomes the reader of them. */
+static cvy_status narrow(cvy_pool *pool, const cvy_tree *map, cvy_source *s)
+{
+    const cvy_tree *range = cvy_tree_get(map, "range"), *limit = cvy_tree_get(map, "limit");
+    struct run *run = NULL;
+    int64_t first = 0, end = s->info.nsamples, most = end;
+    if (range)
+        CVY_TRY(cvy_source_range(range, end, &first, &end));
+    if (limit) {
+        CVY_CHECK(cvy_tree_int(limit, &most) == CVY_OK && most > 0, CVY_E_CONFIG,
+                  "%s: limit is a number of samples, at least 1", cvy_tree_where(limit));
+        end = CVY_MIN(end, first + CVY_MIN(most, end - first));
+    }
+    if (first == 0 && end == s->info.nsamples)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *run, &run));
+    *run = (struct run){.from = *s, .first = first, .count = end - first};
+    return join(pool, run, 1, CLASSES_SAME, s);
+}
+
+/* ---- opening ---- */
+
+static cvy_status find_reader(const cvy_tree *source, const char *path, const cvy_tree *format,
+                              const cvy_reader_def **out)
+{
+    if (!format) {
+        CVY_CHECK(path, CVY_E_CONFIG, "%s: a data source needs a path or a format", cvy_tree_where(source));
+        return cvy_reader_by_look(path, out);
+    }
+    CVY_CHECK(format->kind == CVY_TREE_SCALAR && format->text, CVY_E_CONFIG, "%s: format is one word",
+              cvy_tree_where(format));
+    const cvy_status status = cvy_reader_by_name(format->text, out);
+    return status == CVY_OK ? status : cvy_error_prefix(status, "%s", cvy_tree_where(format));
+}
+
+/* path and format, then the reader's own options. */
+static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source *out)
+{
+    static const char *const ours[] = {"path", "format", "range", "limit", NULL};
+    static const cvy_option none[] = {{0}};
+    const int is_map = source && source->kind == CVY_TREE_MAP;
+    const cvy_tree *at = is_map ? cvy_tree_get(source, "path") : source;
+    CVY_CHECK(source, CVY_E_CONFIG, "data: a data source is a path, a map {path: .., format: .., options}, or a list");
+    cvy_source s = {.info = {.pool = pool}};
+    char *path = NULL, who[64];
+    void *options = NULL;
+    if (at && at->kind == CVY_TREE_SCALAR && at->text && *at->text)
+        CVY_TRY(cvy_pool_strdup(pool, at->text, &path));
+    CVY_TRY(find_reader(source, path, is_map ? cvy_tree_get(source, "format") : NULL, &s.reader));
+    snprintf(who, sizeof who, "data format %s", s.reader->name);
+    CVY_TRY(cvy_pool_alloc(pool, s.reader->options_size, &options));
+    CVY_TRY(cvy_options_parse(pool, who, s.reader->options ? s.reader->options : none, is_map ? source : NULL, ours,
+                              options, s.reader->options_size));
+    s.path = path;
+    const cvy_reader_args args = {.path = path, .options = options};
+    CVY_TRY(s.reader->open(&args, &s.info, &s.state));
+    *out = s;
+    return CVY_OK;
+}
+
+static cvy_status open_several(cvy_pool *pool, const cvy_tree *list, int by, cvy_source *out)
+{
+    struct run *run = NULL;
+    int n = 0;
+    CVY_CHECK(list->kind == CVY_TREE_LIST && list->count > 0, CVY_E_CONFIG,
+              "%s: expected a list of data sources with at least one", cvy_tree_where(list));
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)list->count * sizeof *run, &run));
+    cvy_status status = CVY_OK;
+    for (; n < list->count && status == CVY_OK; n++) {
+        list->child[n]->used = 1;
+        status = cvy_source_open(pool, list->child[n], &run[n].from);
+        run[n].count = run[n].from.info.nsamples;
+    }
+    if (status == CVY_OK)
+        status = join(pool, run, n, by, out);
+    for (int i = 0; i < n && status != CVY_OK; i++)
+        cvy_source_close(&run[i].from);
+    return status;
+}
+
+static cvy_status open_map_of_several(cvy_pool *pool, const cvy_tree *map, cvy_source *out)
+{
+    struct list_opts {
+        const cvy_tree *sources;
+        int classes;
+    } o;
+    static const char *const ours[] = {"range", "limit", NULL};
+    static const cvy_option rows[] = {
+        {"sources", CVY_TYPE_TREE, CVY_FIELD(list_opts, sources), NULL, "", "", "list of data sources"},
+        {"classes", CVY_TYPE_CHOICE, CVY_FIELD(list_opts, classes), "same", "same|union", "",
+         "whether all must have the same classes, or those of all are taken together"},
+        {0},
+    };
+    CVY_TRY(cvy_options_parse(pool, "data source", rows, map, ours, &o, sizeof o));
+    return open_several(pool, o.sources, o.classes, out);
+}
+
+cvy_status cvy_source_open(cvy_pool *pool, const cvy_tree *source, cvy_source *out)
+{
+    cvy_source s = {0};
+    const int is_map = source && source->kind == CVY_TREE_MAP;
+    if (source && source->kind == CVY_TREE_LIST)
+        CVY_TRY(open_several(pool, source, CLASSES_SAME, &s));
+    else if (is_map && cvy_tree_get(source, "sources"))
+        CVY_TRY(open_map_of_several(pool, source, &s));
+    else
+        CVY_TRY(open_reader(pool, source, &s));
+    const cvy_status status = is_map ? narrow(pool, source, &s) : CVY_OK;
+    if (status != CVY_OK)
+        cvy_source_close(&s);
+    else
+        *out = s;
+    return status;
+}
