@@ -63,9 +63,23 @@ typedef struct cvy_pack_report {
  * was written is removed. */
 cvy_status cvy_pack_write(cvy_dataset *d, const char *folder, const cvy_pack_opts *opts, cvy_pack_report *report_out);
 
+/* ---- the order of an epoch (data_order.h) ---- */
+typedef enum cvy_shuffle { /* the values stand in checkpoints */
+    CVY_SHUFFLE_NONE = 0,
+    CVY_SHUFFLE_ALL = 1,
+    CVY_SHUFFLE_WINDOW = 2
+} cvy_shuffle;
+typedef struct cvy_order_opts {
+    cvy_shuffle shuffle;
+    int balance;    /* classes are equally frequent: an epoch is as long as before, samples repeat or are left out */
+    int64_t window; /* samples of a block of a window shuffle, in whole blocks of the format; 0: the format's, or 256 */
+    uint64_t seed;
+} cvy_order_opts;
+
 /* What this rank needs of one step: up to CVY_SHARE_MAX runs of places in one epoch's order (one run a micro-batch). */
 typedef struct cvy_share {
     int64_t epoch, first_place, n;
+    int64_t batch_first, batch_n; /* places of the micro-batch that the run is a part of; batch_n 0: of the run itself */
 } cvy_share;
 /* Pure function of step: fills shares, *nshare_out of them (at most max); CVY_END after the last step. Called from any
  * thread. */
@@ -73,7 +87,9 @@ typedef cvy_status (*cvy_share_fn)(void *user, int64_t step, cvy_share *shares, 
 #define CVY_SHARE_MAX 4096
 
 typedef struct cvy_loader_opts {
-    int shuffle;
+    cvy_shuffle shuffle; /* these four: as in cvy_order_opts */
+    int balance;
+    int64_t window;
     uint64_t seed;
     int threads;  /* background threads; 0: the work runs inside cvy_loader_get */
     int depth;    /* ready steps kept ahead, at least 1 */

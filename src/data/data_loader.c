@@ -7,28 +7,35 @@
  * depth and ranks change nothing but the waiting time. The slots' buffers are made at the start from the first steps'
  * sizes and kept; a larger step grows its slot once.
  */
-#include "data/data_reader.h"
+#include "data/data_order.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ERROR_TEXT = 1024 };
 enum { EMPTY, FILLING, READY, HELD };
+
+struct turn { /* rows are filled in the order of their samples, so that reading goes forward through the files */
+    int64_t number, row;
+};
 
 struct slot {
     cvy_rows rows; /* first: cvy_loader_release() gets it back */
     int state;
     int64_t step, room;    /* rows that the buffers hold */
     uint64_t *epoch;       /* [n] */
-    int64_t claimed, done; /* rows given to threads; rows finished */
-    cvy_status status;     /* of the lowest row that failed, or of preparing the step */
-    int64_t failed_row;
+    struct turn *turn;     /* [n] */
+    int64_t claimed, done; /* turns given to threads; turns finished */
+    cvy_status status;     /* of the first turn that failed, or of preparing the step */
+    int64_t failed_turn;
     char error[ERROR_TEXT];
 };
 
 struct cvy_loader {
     cvy_dataset *data;
+    cvy_epoch_order *order;
     int64_t data_n;
     cvy_loader_opts o;
     int nfield;
@@ -63,6 +70,7 @@ static void free_buffers(cvy_loader *l, struct slot *s)
     cvy_mem_free(&s->rows.id);
     cvy_mem_free(&s->rows.weight);
     cvy_mem_free(&s->epoch);
+    cvy_mem_free(&s->turn);
     s->room = 0;
 }
 
@@ -79,6 +87,7 @@ static cvy_status need_room(cvy_loader *l, struct slot *s, int64_t n)
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->rows.id, &s->rows.id));
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->rows.weight, &s->rows.weight));
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->epoch, &s->epoch));
+    CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->turn, &s->turn));
     s->room = n;
     return CVY_OK;
 }
@@ -90,7 +99,9 @@ static cvy_status ask_share(cvy_loader *l, int64_t step, int *nshare_out, int64_
     CVY_TRY(l->o.share(l->o.share_user, step, l->share, CVY_SHARE_MAX, &nshare));
     for (int i = 0; i < nshare; i++) {
         const cvy_share *p = &l->share[i];
-        CVY_CHECK(p->n >= 0 && p->first_place >= 0 && p->first_place + p->n <= l->data_n, CVY_E_INTERNAL,
+        const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_place;
+        const int64_t end = p->batch_n > 0 ? first + p->batch_n : p->first_place + p->n;
+        CVY_CHECK(p->n >= 0 && first >= 0 && first <= p->first_place && p->first_place + p->n <= end && end <= l->data_n, CVY_E_INTERNAL,
                   "step %lld asks for places %lld + %lld of %lld", (long long)step, (long long)p->first_place,
                   (long long)p->n, (long long)l->data_n);
         n += p->n;
@@ -98,6 +109,12 @@ static cvy_status ask_share(cvy_loader *l, int64_t step, int *nshare_out, int64_
     *nshare_out = nshare;
     *n_out = n;
     return CVY_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    return x->number != y->number ? (x->number > y->number ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
 /* Places become sample numbers. */
@@ -109,23 +126,25 @@ static cvy_status fill_ids(cvy_loader *l, struct slot *s, int64_t step)
     CVY_TRY(need_room(l, s, n));
     for (int i = 0; i < nshare; i++) {
         const cvy_share *p = &l->share[i];
-        const cvy_permutation order = cvy_permutation_make(l->o.seed, (uint64_t)p->epoch, (uint64_t)l->data_n);
-        for (int64_t k = 0; k < p->n; k++, row++) {
-            const uint64_t place = (uint64_t)(p->first_place + k);
-            s->rows.id[row] = (int64_t)(l->o.shuffle ? cvy_permutation_at(&order, place) : place);
+        const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_place, all = p->batch_n > 0 ? p->batch_n : p->n;
+        cvy_epoch_order_get(l->order, (uint64_t)p->epoch, first, all, p->first_place - first, p->n, s->rows.id + row);
+        for (const int64_t end = row + p->n; row < end; row++) {
             s->epoch[row] = (uint64_t)p->epoch;
+            s->turn[row] = (struct turn){s->rows.id[row], row};
         }
     }
+    if (l->o.shuffle != CVY_SHUFFLE_NONE && n > 1)
+        qsort(s->turn, (size_t)n, sizeof *s->turn, by_number);
     s->rows.n = n;
     return CVY_OK;
 }
 
-static void keep_error(struct slot *s, cvy_status status, int64_t row)
+static void keep_error(struct slot *s, cvy_status status, int64_t turn)
 {
-    if (s->status != CVY_OK && row >= s->failed_row)
+    if (s->status != CVY_OK && turn >= s->failed_turn)
         return;
     s->status = status;
-    s->failed_row = row;
+    s->failed_turn = turn;
     snprintf(s->error, sizeof s->error, "%s", cvy_error_text());
 }
 
@@ -179,14 +198,14 @@ static cvy_status fill_row(cvy_loader *l, struct slot *s, int64_t row)
     return CVY_NOT_APPLICABLE;
 }
 
-/* Fills rows from .. to-1 without the lock, then counts them in. Called with the lock held, returns with it held. */
+/* Fills the rows of turns from .. to-1 without the lock, then counts them in. Called with the lock held, returns with it held. */
 static void fill_run(cvy_loader *l, struct slot *s, int64_t from, int64_t to)
 {
     pthread_mutex_unlock(&l->lock);
     cvy_status fault = CVY_OK;
     int64_t at = from, nbad = 0;
     for (; at < to && fault >= CVY_OK; at++) {
-        const cvy_status status = fill_row(l, s, at);
+        const cvy_status status = fill_row(l, s, s->turn[at].row);
         nbad += status == CVY_NOT_APPLICABLE;
         fault = status < CVY_OK ? status : fault;
     }
@@ -295,6 +314,9 @@ static cvy_status set_up(cvy_loader *l)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(l->data);
     l->data_n = info->nsamples;
+    const cvy_order_opts order = {
+        .shuffle = l->o.shuffle, .balance = l->o.balance, .window = l->o.window, .seed = l->o.seed};
+    CVY_TRY(cvy_epoch_order_create(l->data, &order, &l->order));
     l->nfield = info->nfield;
     for (int f = 0; f < l->nfield; f++)
         CVY_TRY(cvy_size_mul((size_t)cvy_shape_elems(&info->field[f].shape), cvy_dtype_bytes(info->field[f].dtype),
@@ -351,6 +373,7 @@ void cvy_loader_destroy(cvy_loader **loader)
         pthread_cond_destroy(&l->work);
     if (l->ready_made)
         pthread_cond_destroy(&l->ready);
+    cvy_epoch_order_destroy(&l->order);
     cvy_mem_free(&l->thread);
     cvy_mem_free(&l->slot);
     cvy_mem_free(&l->share);

@@ -44,7 +44,7 @@ typedef struct cvy_reader_info {
     cvy_shape y_shape;
     int64_t nclasses;              /* with has_label */
     const char *const *class_name; /* NULL: "0", "1", ... */
-    int64_t window_block; /* consecutive samples that are stored together, so that a window shuffle keeps them together; 0: any */
+    int64_t window_block;          /* samples stored together, which a window shuffle keeps together; 0: any */
 } cvy_reader_info;
 
 typedef struct cvy_reader_args {

@@ -20,10 +20,14 @@ cvy_status cvy_duration_parse(const char *text, cvy_duration *out);
 /* ---- sections; the fields without comment are explained by their rows ---- */
 
 enum { CVY_TAIL_KEEP, CVY_TAIL_DROP };
+enum { CVY_BALANCE_NONE, CVY_BALANCE_CLASS };
 enum { CVY_BAD_SAMPLE_FAIL, CVY_BAD_SAMPLE_SKIP };
 struct cvy_job_data {
     const cvy_tree *train, *val, *test, *augment;
-    int shuffle, tail, on_bad_sample;
+    const char *shuffle_text;
+    int shuffle;                       /* a cvy_shuffle, by shuffle_text */
+    int64_t window;
+    int balance, tail, on_bad_sample;
     int64_t threads, prefetch;
     double val_share;                  /* val is this part of train; 0: val is a source of its own, or NULL */
 };

@@ -89,12 +89,12 @@ static cvy_status state_real(const cvy_tree *state, const char *key, double *out
 }
 
 /* What decides which samples a step sees; a checkpoint keeps it, and a resumed run must have the same. */
-struct course { int64_t samples, batch, accumulate, seed, shuffle; char data[24]; };
+struct course { int64_t samples, batch, accumulate, seed, shuffle, window, balance; char data[24]; };
 
 static struct course course_of(const cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
-    struct course c = {t->order.nsamples, t->order.batch, t->order.accumulate, job->train.seed, job->data.shuffle, ""};
+    struct course c = {t->order.nsamples, t->order.batch, t->order.accumulate, job->train.seed, job->data.shuffle, job->data.window, job->data.balance, ""};
     snprintf(c.data, sizeof c.data, "%016llx", (unsigned long long)cvy_dataset_hash(t->session.train));
     return c;
 }
@@ -104,7 +104,8 @@ static cvy_status check_course(const cvy_trainer *t)
     const struct course now = course_of(t);
     const struct { const char *key, *what; int64_t now; } numbers[] = {
         {"train_samples", "a number of training samples of", now.samples}, {"batch", "train.batch", now.batch}, {"accumulate", "train.accumulate", now.accumulate},
-        {"seed", "train.seed", now.seed}, {"shuffle", "data.shuffle", now.shuffle}};
+        {"seed", "train.seed", now.seed}, {"shuffle", "data.shuffle (0 false, 1 true, 2 window)", now.shuffle},
+        {"window", "data.window", now.window}, {"balance", "data.balance (0 none, 1 class)", now.balance}};
     const cvy_tree *data = cvy_tree_get(t->resume.state, "train_data");
     for (int i = 0; i < CVY_COUNT(numbers); i++) {
         const cvy_tree *node = cvy_tree_get(t->resume.state, numbers[i].key);
@@ -230,6 +231,8 @@ static cvy_status save_on_root(cvy_trainer *t)
     cvy_json_int(&json, "accumulate", course.accumulate);
     cvy_json_int(&json, "seed", course.seed);
     cvy_json_int(&json, "shuffle", course.shuffle);
+    cvy_json_int(&json, "window", course.window);
+    cvy_json_int(&json, "balance", course.balance);
     cvy_json_string(&json, "train_data", course.data);
     cvy_json_real(&json, "epoch_loss", t->state.epoch_loss);
     cvy_json_real(&json, "epoch_samples", t->state.epoch_samples);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "data/data.h"
 #include "job/job_table.h"
 
 /* ---- durations ---- */
@@ -112,12 +113,35 @@ static cvy_status check_source(const char *key, const cvy_tree *source)
     return CVY_OK;
 }
 
+static cvy_status interpret_shuffle(cvy_job *job)
+{
+    struct cvy_job_data *d = &job->data;
+    static const char *const words[][3] = {{"false", "no", "off"}, {"true", "yes", "on"}, {"window", "window", "window"}};
+    static const int shuffles[] = {CVY_SHUFFLE_NONE, CVY_SHUFFLE_ALL, CVY_SHUFFLE_WINDOW};
+    const char *text = d->shuffle_text ? d->shuffle_text : "";
+    d->shuffle = -1;
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        for (int k = 0; k < CVY_COUNT(words[i]); k++)
+            if (strcmp(text, words[i][k]) == 0)
+                d->shuffle = shuffles[i];
+    CVY_CHECK(d->shuffle >= 0, CVY_E_CONFIG, "%s: data.shuffle is \"%s\", expected true, false or window",
+              cvy_job_where(job, "data", "shuffle"), text);
+    CVY_CHECK(d->window == 0 || d->shuffle == CVY_SHUFFLE_WINDOW, CVY_E_CONFIG,
+              "%s: data.window goes with data.shuffle: window, which is %s", cvy_job_where(job, "data", "window"),
+              text);
+    CVY_CHECK(d->balance == CVY_BALANCE_NONE || d->shuffle == CVY_SHUFFLE_ALL, CVY_E_CONFIG,
+              "%s: data.balance: class draws samples from everywhere, so it goes with data.shuffle: true only, which is %s",
+              cvy_job_where(job, "data", "balance"), text);
+    return CVY_OK;
+}
+
 static cvy_status interpret_data(cvy_job *job)
 {
     const struct cvy_job_data *d = &job->data;
     CVY_TRY(check_source("train", d->train));
     CVY_TRY(check_source("val", d->val));
     CVY_TRY(check_source("test", d->test));
+    CVY_TRY(interpret_shuffle(job));
     CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG,
               "%s: data.augment is no list, expected one such as [mirror]", cvy_tree_where(d->augment));
     return interpret_val(job);

@@ -35,7 +35,7 @@ cvy_status cvy_order_share(void *order, int64_t step, cvy_share *shares, int max
     for (int64_t m = 0; m < nmicro; m++) {
         const int64_t micro_n = n / nmicro + (m < n % nmicro);
         const cvy_batch share = cvy_batch_share(micro_n, o->rank, o->nranks);
-        shares[m] = (cvy_share){.epoch = step / o->steps_per_epoch, .first_place = place + share.first, .n = share.local_n};
+        shares[m] = (cvy_share){.epoch = step / o->steps_per_epoch, .first_place = place + share.first, .n = share.local_n, .batch_first = place, .batch_n = micro_n};
         place += micro_n;
     }
     *nshare_out = (int)nmicro;

@@ -367,7 +367,8 @@ static cvy_status turn(cvy_trainer *t, int *stopped_out)
 static cvy_status loop(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
-    const cvy_loader_opts opts = {.shuffle = job->data.shuffle, .seed = (uint64_t)job->train.seed, .threads = job->data.threads < 0 ? 1 : (int)job->data.threads,
+    const cvy_loader_opts opts = {.shuffle = (cvy_shuffle)job->data.shuffle, .balance = job->data.balance == CVY_BALANCE_CLASS, .window = job->data.window,
+                                  .seed = (uint64_t)job->train.seed, .threads = job->data.threads < 0 ? 1 : (int)job->data.threads,
                                   .depth = (int)CVY_MAX(job->data.prefetch, 1), .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
                                   .first_step = t->step, .share = cvy_order_share, .share_user = &t->order};
     int stopped = 0;

@@ -1,0 +1,248 @@
+/*
+ * The order of an epoch, for every kind of shuffle: each sample once, whether the numbers divide or not; the same global
+ * batches for any number of ranks; other epochs and seeds other orders. A window shuffle: how far samples of a block
+ * part, how many blocks a rank reads of a step. A balanced epoch: classes equally frequent, samples used evenly.
+ */
+/* minimal */
+#include "data/data_order.h"
+#include "test_data_support.h"
+
+static cvy_dataset *open_numbers(int64_t n)
+{
+    cvy_dataset *d = NULL;
+    char text[128];
+    snprintf(text, sizeof text, "{format: synthetic, shape: [1, 1, 1], samples: %lld}", (long long)n);
+    OK(open_text(text, NULL, 0, &d));
+    return d;
+}
+
+/* An epoch in batches, each dealt out over ranks. */
+static void get_epoch(const cvy_epoch_order *o, uint64_t epoch, int64_t n, int64_t batch, int nranks, int64_t *out)
+{
+    for (int64_t from = 0; from < n; from += batch) {
+        const int64_t count = CVY_MIN(batch, n - from);
+        for (int r = 0; r < nranks; r++) {
+            const int64_t a = count * r / nranks, b = count * (r + 1) / nranks;
+            cvy_epoch_order_get(o, epoch, from, count, a, b - a, out + from + a);
+        }
+    }
+}
+
+static int64_t *numbers(int64_t n)
+{
+    int64_t *x = calloc((size_t)n, sizeof *x);
+    TRUE_THAT(x);
+    return x;
+}
+
+static void expect_each_once(const int64_t *number, int64_t n)
+{
+    char *seen = calloc((size_t)n, 1);
+    TRUE_THAT(seen);
+    for (int64_t i = 0; i < n; i++) {
+        TRUE_THAT(number[i] >= 0 && number[i] < n && !seen[number[i]]);
+        seen[number[i]] = 1;
+    }
+    free(seen);
+}
+
+static void check_order(int64_t n, cvy_shuffle shuffle, int64_t window, int64_t batch, int most_ranks)
+{
+    cvy_dataset *d = open_numbers(n);
+    cvy_epoch_order *o = NULL, *other = NULL;
+    int64_t *one = numbers(n), *many = numbers(n), *next = numbers(n);
+    OK(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = shuffle, .window = window, .seed = 3}, &o));
+    OK(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = shuffle, .window = window, .seed = 4}, &other));
+    get_epoch(o, 2, n, batch, 1, one);
+    expect_each_once(one, n);
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
+        get_epoch(o, 2, n, batch, nranks, many);
+        TRUE_THAT(memcmp(one, many, (size_t)n * sizeof *one) == 0);
+    }
+    get_epoch(o, 3, n, batch, 1, next);
+    expect_each_once(next, n);
+    get_epoch(other, 2, n, batch, 1, many);
+    if (shuffle != CVY_SHUFFLE_NONE && n >= 100) { /* of fewer, two orders may be equal by chance */
+        TRUE_THAT(memcmp(one, next, (size_t)n * sizeof *one) != 0);
+        TRUE_THAT(memcmp(one, many, (size_t)n * sizeof *one) != 0);
+    }
+    for (int64_t i = 0; i < n && shuffle == CVY_SHUFFLE_NONE; i++)
+        TRUE_THAT(one[i] == i);
+    cvy_epoch_order_destroy(&o);
+    cvy_epoch_order_destroy(&other);
+    cvy_dataset_destroy(&d);
+    free(one);
+    free(many);
+    free(next);
+}
+
+static void test_once(void)
+{
+    static const int64_t n[] = {1, 2, 7, 16, 100, 1000, 4097}, window[] = {1, 3, 8, 64, 100000}, batch[] = {1, 5, 32, 300};
+    for (int i = 0; i < CVY_COUNT(n); i++)
+        for (int b = 0; b < CVY_COUNT(batch); b++) {
+            check_order(n[i], CVY_SHUFFLE_NONE, 0, batch[b], 4);
+            check_order(n[i], CVY_SHUFFLE_ALL, 0, batch[b], 4);
+            for (int w = 0; w < CVY_COUNT(window); w++)
+                check_order(n[i], CVY_SHUFFLE_WINDOW, window[w], batch[b], 4);
+        }
+}
+
+/* Nothing is stored, so a million samples are as good as ten. */
+static void test_million(void)
+{
+    check_order(1000000, CVY_SHUFFLE_ALL, 0, 4096, 1);
+    check_order(1000003, CVY_SHUFFLE_WINDOW, 64, 4096, 1);
+}
+
+enum { BLOCK = 64, NBLOCK = 512, SPAN = 16 * BLOCK, BATCH = 256, RANKS = 4 };
+
+static int64_t distinct_blocks(const int64_t *number, int64_t n)
+{
+    char seen[NBLOCK] = {0};
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        count += !seen[number[i] / BLOCK];
+        seen[number[i] / BLOCK] = 1;
+    }
+    return count;
+}
+
+static void test_window(void)
+{
+    const int64_t n = (int64_t)BLOCK * NBLOCK;
+    cvy_dataset *d = open_numbers(n);
+    cvy_epoch_order *o = NULL;
+    int64_t *number = numbers(n), low[NBLOCK], high[NBLOCK], blocks = 0, moved = 0;
+    OK(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_WINDOW, .window = BLOCK, .seed = 1}, &o));
+    TRUE_THAT(cvy_epoch_order_block(o) == BLOCK);
+    get_epoch(o, 0, n, BATCH, 1, number);
+    for (int b = 0; b < NBLOCK; b++)
+        low[b] = n, high[b] = -1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t b = number[i] / BLOCK;
+        low[b] = CVY_MIN(low[b], i);
+        high[b] = CVY_MAX(high[b], i);
+        moved += llabs(number[i] - i);
+    }
+    for (int b = 0; b < NBLOCK; b++) /* within one window, and not side by side in it */
+        TRUE_THAT(low[b] / SPAN == high[b] / SPAN && high[b] - low[b] > SPAN / 2);
+    TRUE_THAT(moved / n > n / 4 && moved / n < n * 5 / 12); /* n / 3 where places are independent */
+    for (int64_t from = 0; from < n; from += BATCH) {
+        TRUE_THAT(distinct_blocks(number + from, BATCH) >= 12); /* a batch is drawn from the whole window */
+        for (int r = 0; r < RANKS; r++) {
+            const int64_t own = distinct_blocks(number + from + r * (BATCH / RANKS), BATCH / RANKS);
+            TRUE_THAT(own <= 12);
+            blocks += own;
+        }
+    }
+    TRUE_THAT(blocks <= n / BATCH * RANKS * 8); /* on average within two of four lanes of four blocks */
+    cvy_epoch_order_destroy(&o);
+    cvy_dataset_destroy(&d);
+    free(number);
+}
+
+/* ---- balance ---- */
+
+enum { PIXELS = 3072, COUNT = 60 };
+
+/* In CIFAR's format: 2 samples of class 3, 10 of class 5, 48 of class 7, mixed. */
+static void put_skewed(void)
+{
+    static uint8_t record[COUNT][PIXELS + 1];
+    for (int i = 0; i < COUNT; i++)
+        record[i][0] = (uint8_t)(i % 30 == 4 ? 3 : i % 6 == 1 ? 5 : 7);
+    put_file(in_scratch("data_batch_1.bin"), record, sizeof record);
+}
+
+static void test_balance(void)
+{
+    cvy_dataset *d = NULL;
+    cvy_epoch_order *o = NULL;
+    int64_t one[COUNT], many[COUNT], next[COUNT];
+    put_skewed();
+    OK(open_text(in_scratch("data_batch_1.bin"), NULL, 0, &d));
+    OK(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_ALL, .balance = 1, .seed = 1}, &o));
+    get_epoch(o, 0, COUNT, 16, 1, one);
+    get_epoch(o, 0, COUNT, 16, 3, many);
+    get_epoch(o, 1, COUNT, 16, 1, next);
+    TRUE_THAT(memcmp(one, many, sizeof one) == 0 && memcmp(one, next, sizeof one) != 0);
+    int used[COUNT] = {0}, of_class[10] = {0};
+    for (int i = 0; i < COUNT; i++) {
+        int32_t label = -1;
+        OK(cvy_dataset_label(d, one[i], &label));
+        used[one[i]]++;
+        of_class[label]++;
+    }
+    TRUE_THAT(of_class[3] == 20 && of_class[5] == 20 && of_class[7] == 20);
+    for (int i = 0; i < COUNT; i++) {
+        int32_t label = -1;
+        OK(cvy_dataset_label(d, i, &label));
+        TRUE_THAT(label == 3 ? used[i] == 10 : label == 5 ? used[i] == 2 : used[i] <= 1);
+    }
+    cvy_epoch_order_destroy(&o);
+    FAILS(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_WINDOW, .balance = 1}, &o), CVY_E_CONFIG,
+          "goes with data.shuffle: true only");
+    cvy_dataset_destroy(&d);
+    OK(open_text("{format: synthetic, targets: 1}", NULL, 0, &d));
+    FAILS(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_ALL, .balance = 1}, &o), CVY_E_CONFIG,
+          "has no classes");
+    cvy_dataset_destroy(&d);
+}
+
+/* The loader hands over what the order says, in the order's places, although it reads in that of the files. */
+static cvy_status share(void *user, int64_t step, cvy_share *out, int max, int *nshare_out)
+{
+    const int rank = *(int *)user, nranks = 2;
+    const int64_t n = 100, from = step * 32, count = CVY_MIN(32, n - from);
+    if (from >= n || max < 1)
+        return CVY_END;
+    const int64_t a = count * rank / nranks, b = count * (rank + 1) / nranks;
+    out[0] = (cvy_share){.first_place = from + a, .n = b - a, .batch_first = from, .batch_n = count};
+    *nshare_out = 1;
+    return CVY_OK;
+}
+
+static void test_loader(void)
+{
+    cvy_dataset *d = open_numbers(100);
+    cvy_epoch_order *o = NULL;
+    int64_t want[100], got = 0;
+    OK(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_WINDOW, .window = 4, .seed = 9}, &o));
+    get_epoch(o, 0, 100, 32, 1, want);
+    for (int rank = 0; rank < 2; rank++) {
+        cvy_loader *l = NULL;
+        const cvy_rows *rows = NULL;
+        const cvy_loader_opts opts = {.shuffle = CVY_SHUFFLE_WINDOW, .window = 4, .seed = 9, .threads = 1, .depth = 2,
+                                      .share = share, .share_user = &rank};
+        OK(cvy_loader_create(d, &opts, &l));
+        for (int64_t step = 0; step * 32 < 100; step++) {
+            const int64_t count = CVY_MIN(32, 100 - step * 32), a = count * rank / 2;
+            OK(cvy_loader_get(l, step, &rows, NULL));
+            for (int64_t i = 0; i < rows->n; i++, got++) {
+                float x = 0;
+                int32_t label = 0;
+                OK(cvy_dataset_read(d, rows->id[i], 0, (void *const[]){&x, &label}));
+                TRUE_THAT(rows->id[i] == want[step * 32 + a + i]);
+                TRUE_THAT(((float *)rows->field[0])[i] == x && ((int32_t *)rows->field[1])[i] == label);
+            }
+            cvy_loader_release(l, rows);
+        }
+        cvy_loader_destroy(&l);
+    }
+    TRUE_THAT(got == 100);
+    cvy_epoch_order_destroy(&o);
+    cvy_dataset_destroy(&d);
+}
+
+int main(void)
+{
+    scratch_make();
+    test_once();
+    test_million();
+    test_window();
+    test_balance();
+    test_loader();
+    scratch_remove();
+    return 0;
+}
