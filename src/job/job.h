@@ -23,7 +23,10 @@ enum { CVY_TAIL_KEEP, CVY_TAIL_DROP };
 enum { CVY_BALANCE_NONE, CVY_BALANCE_CLASS };
 enum { CVY_BAD_SAMPLE_FAIL, CVY_BAD_SAMPLE_SKIP };
 struct cvy_job_data {
-    const cvy_tree *train, *val, *test, *augment;
+    const cvy_tree *train, *val, *test, *augment, *normalize;
+    int64_t normalize_samples;
+    int normalize_auto;                /* the numbers are still to be found */
+    const cvy_tree *steps;             /* augment, with the normalisation behind it */
     const char *shuffle_text;
     int shuffle;                       /* a cvy_shuffle, by shuffle_text */
     int64_t window;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "job/job_normalize.h"
 #include "job/job_table.h"
 #include "job/job_trainer.h"
 
@@ -234,6 +235,7 @@ static cvy_status save_on_root(cvy_trainer *t)
     cvy_json_int(&json, "window", course.window);
     cvy_json_int(&json, "balance", course.balance);
     cvy_json_string(&json, "train_data", course.data);
+    cvy_job_add_normalize(t->session.job, &json);
     cvy_json_real(&json, "epoch_loss", t->state.epoch_loss);
     cvy_json_real(&json, "epoch_samples", t->state.epoch_samples);
     cvy_json_real(&json, "best", t->state.best);

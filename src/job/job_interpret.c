@@ -144,6 +144,7 @@ static cvy_status interpret_data(cvy_job *job)
     CVY_TRY(interpret_shuffle(job));
     CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG,
               "%s: data.augment is no list, expected one such as [mirror]", cvy_tree_where(d->augment));
+    CVY_TRY(cvy_job_interpret_normalize(job));
     return interpret_val(job);
 }
 

@@ -244,7 +244,7 @@ static cvy_status plan(cvy_trainer *t, const char *plan_file)
 {
     cvy_session *s = &t->session;
     cvy_comm *comm = s->context->comm;
-    CVY_TRY(cvy_session_open_training_data(s));
+    CVY_TRY(cvy_session_open_training_data(s, 0));
     CVY_TRY(cvy_session_compare(s));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, plan_file)));
     CVY_TRY(cvy_program_prepare(s->program));

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "job/job_normalize.h"
+
 static int ends_with(const char *text, const char *tail)
 {
     const size_t n = strlen(text), k = strlen(tail);
@@ -109,6 +111,7 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
     cvy_comm *comm = context->comm;
     out->session.context = context;
     CVY_TRY(open_job(out, target, job));
+    CVY_TRY(cvy_comm_agree(comm, cvy_job_take_normalize(out->session.job, out->checkpoint.state)));
     CVY_TRY(cvy_session_open_test_data(&out->session, data));
     CVY_TRY(cvy_session_compare(&out->session));
     CVY_TRY(cvy_comm_agree(comm, make_program(out, want_labels)));

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "job/job_normalize.h"
 #include "job/job_table.h"
 
 /* ---- do all ranks mean the same? ---- */
@@ -124,6 +125,7 @@ void cvy_session_close(cvy_session *s)
     cvy_dataset_destroy(&s->train);
     cvy_dataset_destroy(&s->whole[1]);
     cvy_dataset_destroy(&s->whole[0]);
+    cvy_dataset_destroy(&s->base);
     cvy_job_destroy(&s->job);
 }
 
@@ -162,27 +164,38 @@ cvy_status cvy_session_check_classes(const char *const *known, int64_t nknown, c
 static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_dataset **out)
 {
     const cvy_dataset_info *train = cvy_dataset_describe(s->train);
-    CVY_TRY(cvy_dataset_open(source, s->job->data.augment, 0, (uint64_t)s->job->train.seed, out));
+    CVY_TRY(cvy_dataset_open(source, s->job->data.steps, 0, (uint64_t)s->job->train.seed, out));
     return cvy_session_check_classes(train->class_name, train->nclasses, cvy_dataset_describe(*out));
+}
+
+/* The samples of data.train: opened once, seen by all below with augmentations of their own. */
+static cvy_status open_base(cvy_session *s)
+{
+    const struct cvy_job_data *data = &s->job->data;
+    return cvy_dataset_open(data->train, data->augment, 0, (uint64_t)s->job->train.seed, &s->base);
+}
+
+/* A view of the base, or the part of it that is trained on (part 0) or set apart (part 1). */
+static cvy_status open_part(cvy_session *s, int random, int part, cvy_dataset **whole, cvy_dataset **out)
+{
+    const struct cvy_job_data *data = &s->job->data;
+    const uint64_t seed = (uint64_t)s->job->train.seed;
+    if (data->val_share == 0)
+        return cvy_dataset_view(s->base, data->steps, random, seed, out);
+    CVY_TRY(cvy_dataset_view(s->base, data->steps, random, seed, whole));
+    return cvy_dataset_split(*whole, data->val_share, seed, part, out);
 }
 
 static cvy_status open_training(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
-    const uint64_t seed = (uint64_t)s->job->train.seed;
-    if (data->val_share > 0) {
-        /* One data set, seen twice: with random augmentation for training, without for validation. */
-        CVY_TRY(cvy_dataset_open(data->train, data->augment, 1, seed, &s->whole[0]));
-        CVY_TRY(cvy_dataset_split(s->whole[0], data->val_share, seed, 0, &s->train));
-        CVY_TRY(cvy_dataset_view(s->whole[0], data->augment, 0, seed, &s->whole[1]));
-        CVY_TRY(cvy_dataset_split(s->whole[1], data->val_share, seed, 1, &s->val));
-    } else {
-        CVY_TRY(cvy_dataset_open(data->train, data->augment, 1, seed, &s->train));
-        if (data->val)
-            CVY_TRY(open_further(s, data->val, &s->val));
-        else if (data->test)
-            CVY_TRY(open_further(s, data->test, &s->test));
-    }
+    CVY_TRY(open_part(s, 1, 0, &s->whole[0], &s->train));
+    if (data->val_share > 0)
+        CVY_TRY(open_part(s, 0, 1, &s->whole[1], &s->val));
+    else if (data->val)
+        CVY_TRY(open_further(s, data->val, &s->val));
+    else if (data->test)
+        CVY_TRY(open_further(s, data->test, &s->test));
     if (data->test && !s->test) { /* for `convoy test` afterwards: that it is not there, or does not fit, is said now */
         cvy_dataset *test = NULL;
         const cvy_status status = open_further(s, data->test, &test);
@@ -193,8 +206,25 @@ static cvy_status open_training(cvy_session *s)
     return CVY_OK;
 }
 
-cvy_status cvy_session_open_training_data(cvy_session *s)
+/* Of the training samples only, without chance. */
+static cvy_status find_normalize(cvy_session *s)
 {
+    cvy_comm *comm = s->context->comm;
+    cvy_dataset *whole = NULL, *part = NULL;
+    CVY_TRY(cvy_session_same(s, "training data", cvy_dataset_hash(s->base)));
+    cvy_status status = cvy_comm_agree(comm, open_part(s, 0, 0, &whole, &part));
+    if (status == CVY_OK)
+        status = cvy_job_normalize(s->job, part, s->context);
+    cvy_dataset_destroy(&part);
+    cvy_dataset_destroy(&whole);
+    return status;
+}
+
+cvy_status cvy_session_open_training_data(cvy_session *s, int reads)
+{
+    CVY_TRY(cvy_comm_agree(s->context->comm, open_base(s)));
+    if (reads && s->job->data.normalize_auto)
+        CVY_TRY(find_normalize(s));
     return cvy_comm_agree(s->context->comm, open_training(s));
 }
 
@@ -207,7 +237,7 @@ static cvy_status open_test(cvy_session *s, const char *source)
         tree = given;
     }
     CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score", s->job->file);
-    CVY_TRY(cvy_dataset_open(tree, s->job->data.augment, 0, (uint64_t)s->job->train.seed, &s->test));
+    CVY_TRY(cvy_dataset_open(tree, s->job->data.steps, 0, (uint64_t)s->job->train.seed, &s->test));
     s->weighs = has_field(s->test, "weight") || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;
 }

@@ -17,7 +17,8 @@ typedef struct cvy_session {
     cvy_context *context;
     cvy_job *job;
     cvy_dataset *train, *val, *test;           /* NULL where the job has none or it was not asked for */
-    cvy_dataset *whole[2];                     /* what train and val are shares of, with and without random augmentation */
+    cvy_dataset *base;                         /* data.train, opened once */
+    cvy_dataset *whole[2];                     /* views of it that train and val are shares of, with and without random augmentation */
     cvy_model *model;
     cvy_program *program;
     cvy_watchdog *watchdog;                    /* NULL: off */
@@ -26,8 +27,9 @@ typedef struct cvy_session {
 
 /* Reads the job on every rank and refuses ranks with another one, naming the first key that differs. Collective. */
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s);
-/* Opens train (random augmentation) and val, or one labelled or unlabelled source for scoring (source NULL: data.test). Collective. */
-cvy_status cvy_session_open_training_data(cvy_session *s);
+/* Opens train (random augmentation) and val, or one labelled or unlabelled source for scoring (source NULL: data.test). reads 0: nothing will be read,
+ * so what data.normalize: auto stands for is not looked for. Collective. */
+cvy_status cvy_session_open_training_data(cvy_session *s, int reads);
 cvy_status cvy_session_open_test_data(cvy_session *s, const char *source);
 /* Ranks that opened other data than rank 0 are refused, named. Collective. */
 cvy_status cvy_session_compare(const cvy_session *s);

@@ -29,6 +29,7 @@ const char *cvy_job_where(const cvy_job *job, const char *section, const char *k
 /* Fills in what the trees and texts of the sections mean, and checks what one row alone cannot. */
 cvy_status cvy_job_interpret(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
+cvy_status cvy_job_interpret_normalize(cvy_job *job);
 /* The resolved job as a tree, whole or without its name and the log, which may differ over ranks. */
 cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int whole, cvy_tree **out);
 

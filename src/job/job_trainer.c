@@ -427,7 +427,7 @@ static cvy_status prepare(cvy_trainer *t)
     cvy_session *s = &t->session;
     cvy_comm *comm = s->context->comm;
     CVY_TRY(cvy_session_same(s, "--out, --resume or --plan", hash_command(t->opts)));
-    CVY_TRY(cvy_session_open_training_data(s));
+    CVY_TRY(cvy_session_open_training_data(s, 1));
     CVY_TRY(cvy_session_compare(s));
     CVY_TRY(cvy_trainer_open_folder(t));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, t->opts->plan_file)));

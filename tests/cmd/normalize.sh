@@ -1,0 +1,68 @@
+#!/bin/sh
+# normalize.sh: data.normalize: auto: the same numbers on one rank and on two, of the training part only, those that the data have; they are kept with
+# the run, and test, predict and resume take them. data.balance and data.shuffle: window on two ranks are as on one.
+set -u
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "$*"; failed=1; }
+cd "$work" || exit 1
+
+cat >job.yaml <<END
+model: {layers: [{fc: {channels: 10}}]}
+data:
+  train: {format: synthetic, samples: 203, shape: [3, 4, 4]}
+  val: 20%
+  augment: [{scale: 3}, {mean: [-5, 0, 7]}]
+  normalize: auto
+train: {batch: 16, epochs: 1, optimizer: {name: sgd, lr: 0.01}, precise: true}
+log: {every: 1}
+END
+"$CONVOY" train job.yaml --threads 1 --out one >log 2>&1 || fail "train fails: $(cat log)"
+# shellcheck disable=SC2086
+$MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out two >log 2>&1 || fail "train fails on two ranks: $(cat log)"
+section() { sed -n '/^  normalize:/,/^  normalize_samples:/p' "$1/job.resolved.yaml"; }
+numbers() { section "$1" | grep -v normalize_samples | grep -Eo '[-]?[0-9][0-9.]*(e[-+]?[0-9]+)?' | tr '\n' ' '; }
+section one | grep -q mean: || fail "no numbers in the resolved job: $(cat one/job.resolved.yaml)"
+[ "$(section one)" = "$(section two)" ] || fail "other numbers on two ranks: $(section one), $(section two)"
+state=$(ls -d one/checkpoints/step-*/ | tail -n 1)
+grep -rq '"normalize": *{"mean": *\[' "$state" || fail "the checkpoint lacks the numbers: $(ls "$state")"
+
+# Behind these numbers the training part has mean 0 and standard deviation 1.
+# shellcheck disable=SC2046
+set -- $(numbers one)
+[ $# = 6 ] || fail "expected three means and three deviations, got: $*"
+"$CONVOY" train job.yaml --threads 1 --out again --set "data.augment=[{scale: 3}, {mean: [-5, 0, 7]}, {normalize: {mean: [$1, $2, $3], std: [$4, $5, $6]}}]" >log 2>&1 ||
+    fail "the numbers given by hand: $(cat log)"
+numbers again | tr ' ' '\n' | awk 'NR <= 3 && $1 ^ 2 > 1e-10 { exit 1 } NR > 3 && NF && ($1 - 1) ^ 2 > 1e-8 { exit 1 }' || fail "not mean 0 and deviation 1: $(section again)"
+
+# Given as numbers, the same training; the same scores from the run, from weights with the resolved job, and a resume finds them again.
+last_loss() { grep '"kind": "step"' "$1/metrics.jsonl" | tail -n 1 | sed 's/.*"loss": \([0-9.e-]*\).*/\1/'; }
+"$CONVOY" train job.yaml --threads 1 --out given --set "data.normalize={mean: [$1, $2, $3], std: [$4, $5, $6]}" >log 2>&1 || fail "given numbers: $(cat log)"
+[ "$(last_loss one)" = "$(last_loss given)" ] || fail "loss $(last_loss one) by itself, $(last_loss given) with the numbers given"
+source='{format: synthetic, samples: 11, shape: [3, 4, 4]}'
+"$CONVOY" predict one --data "$source" --out a.csv >log 2>&1 || fail "predict fails: $(cat log)"
+"$CONVOY" predict one --job job.yaml --data "$source" --out b.csv >log 2>&1 && cmp -s a.csv b.csv || fail "the run with its first job predicts other values: $(cat log)"
+"$CONVOY" predict "${state}weights.safetensors" --job one/job.resolved.yaml --data "$source" --out c.csv >log 2>&1 && cmp -s a.csv c.csv || fail "weights alone: $(cat log)"
+"$CONVOY" predict "${state}weights.safetensors" --job job.yaml --data "$source" --out d.csv >log 2>&1 && fail "weights without numbers are taken"
+grep -q 'data.normalize is auto, but the numbers' log || fail "no cause: $(cat log)"
+"$CONVOY" predict one --job job.yaml --set data.normalize=none --data "$source" --out d.csv >log 2>&1 && cmp -s a.csv d.csv && fail "normalize: none is as auto"
+"$CONVOY" train job.yaml --threads 1 --out one --resume --set train.epochs=2 >log 2>&1 || fail "resume fails: $(cat log)"
+grep -q 'data.normalize' log && fail "the numbers changed with the resume: $(cat log)"
+"$CONVOY" train job.yaml --out bad --set data.normalize=always >log 2>&1 && fail "a wrong word is accepted"
+grep -q 'neither auto, none nor a map' log || fail "no cause: $(cat log)"
+
+# Other orders, on one rank and on two.
+for order in 'data.balance=class' 'data.shuffle=window'; do
+    rm -rf one two
+    window=$([ "$order" = data.shuffle=window ] && echo '--set data.window=4')
+    # shellcheck disable=SC2086
+    "$CONVOY" train job.yaml --threads 1 --out one --set "$order" $window >log 2>&1 || fail "$order: $(cat log)"
+    # shellcheck disable=SC2086
+    $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out two --set "$order" $window >log 2>&1 || fail "$order on two ranks: $(cat log)"
+    awk -v a="$(last_loss one)" -v b="$(last_loss two)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-8) }' ||
+        fail "$order: last loss $(last_loss one) on one rank, $(last_loss two) on two"
+done
+"$CONVOY" train job.yaml --out bad --set data.window=4 >log 2>&1 && fail "a window without its shuffle is accepted"
+grep -q 'data.window goes with data.shuffle: window' log || fail "no cause: $(cat log)"
+exit $failed
