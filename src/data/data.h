@@ -48,6 +48,18 @@ uint64_t cvy_dataset_hash(const cvy_dataset *d);
 cvy_status cvy_dataset_read(cvy_dataset *d, int64_t number, uint64_t epoch, void *const *field_out);
 void cvy_dataset_destroy(cvy_dataset **d);
 
+/* ---- samples kept in memory (data_cache.c) ---- */
+typedef struct cvy_cache_room cvy_cache_room; /* what a rank's data sets may hold together */
+typedef struct cvy_cache_state {
+    int64_t limit, bytes, samples;
+    int full; /* something did not fit */
+} cvy_cache_state;
+cvy_status cvy_cache_room_create(int64_t limit_bytes, cvy_cache_room **out);
+cvy_cache_state cvy_cache_room_state(cvy_cache_room *room);
+void cvy_cache_room_destroy(cvy_cache_room **room); /* after the data sets */
+/* Keeps what d reads from now on, as stored or decoded. Before views and parts of d are made. */
+cvy_status cvy_dataset_cache(cvy_dataset *d, cvy_cache_room *room, int decoded);
+
 /* ---- the packed set: few large files with checksums and an index (data_pack.h describes it) ---- */
 typedef struct cvy_pack_opts {
     int64_t part_bytes;         /* a new file is begun beyond this; 0: 1 GiB */
@@ -113,6 +125,8 @@ cvy_status cvy_loader_create(cvy_dataset *d, const cvy_loader_opts *opts, cvy_lo
 /* Rows of `step` (asked for in order). Blocks until they are ready; *wait_s_out gets the seconds it waited. CVY_END
  * after the last. */
 cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out, double *wait_s_out);
+/* How full the ring is: steps that are ready and were not asked for yet. */
+int cvy_loader_ready(cvy_loader *l);
 void cvy_loader_release(cvy_loader *l, const cvy_rows *rows);
 int64_t cvy_loader_nbad(const cvy_loader *l);
 /* The message of the latest sample that was skipped ("" if none), for the log. */

@@ -5,6 +5,7 @@
  * stays open; the augmentation of a sample is keyed by its number in the whole, so it does not change with the share.
  * Buffers of a read come from a list of idle ones: after the first reads of each thread nothing is allocated.
  */
+#include "data/data_cache.h"
 #include "data/data_sources.h"
 
 #include <math.h>
@@ -141,6 +142,12 @@ cvy_status cvy_dataset_view(cvy_dataset *d, const cvy_tree *augment, int random,
 out:
     cvy_dataset_destroy(&view);
     return status;
+}
+
+cvy_status cvy_dataset_cache(cvy_dataset *d, cvy_cache_room *room, int decoded)
+{
+    CVY_EXPECT(!d->whole && !d->borrows);
+    return cvy_cache_wrap(&d->stored, room, decoded, &d->reader, &d->state);
 }
 
 void cvy_dataset_destroy(cvy_dataset **d)

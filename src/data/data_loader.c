@@ -428,6 +428,16 @@ cvy_status cvy_loader_get(cvy_loader *l, int64_t step, const cvy_rows **rows_out
     return status;
 }
 
+int cvy_loader_ready(cvy_loader *l)
+{
+    int ready = 0;
+    pthread_mutex_lock(&l->lock);
+    for (int i = 0; i < l->nslot; i++)
+        ready += l->slot[i].state == READY;
+    pthread_mutex_unlock(&l->lock);
+    return ready;
+}
+
 void cvy_loader_release(cvy_loader *l, const cvy_rows *rows)
 {
     struct slot *s = (struct slot *)rows;

@@ -1,0 +1,207 @@
+/*
+ * data_cache.c: `data.cache`: samples that were read once stay in memory, as stored or decoded, as long as there is room.
+ *
+ * In the step: a reader that stands before the data set's own, in the loader's threads. A sample is kept by whoever
+ * reads it first; what does not fit is read anew each time, so a set that is too large still gains its share. The room
+ * belongs to the rank and is shared by its data sets. Augmentation comes behind it, so samples are the same with it.
+ */
+#include "data/data_cache.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+struct cvy_cache_room {
+    int64_t limit;
+    _Atomic int64_t used, samples;
+    _Atomic int full; /* something did not fit */
+};
+
+struct kept {
+    cvy_coding coding;
+    cvy_dtype dtype;
+    cvy_shape shape;
+    int32_t label;
+    float weight;
+    size_t x_bytes, y_bytes;
+    unsigned char data[]; /* x, then y */
+};
+
+struct cache {
+    cvy_reader_def def;
+    const cvy_reader_def *reader; /* behind it */
+    void *state;
+    cvy_cache_room *room;
+    int decoded, has_y;
+    int64_t nsamples, channels;
+    struct kept *_Atomic *at; /* [nsamples]; NULL: not kept */
+};
+
+/* ---- the room ---- */
+
+cvy_status cvy_cache_room_create(int64_t limit_bytes, cvy_cache_room **out)
+{
+    cvy_cache_room *room = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *room, &room));
+    room->limit = limit_bytes;
+    *out = room;
+    return CVY_OK;
+}
+
+void cvy_cache_room_destroy(cvy_cache_room **room)
+{
+    cvy_mem_free(room);
+}
+
+cvy_cache_state cvy_cache_room_state(cvy_cache_room *room)
+{
+    return (cvy_cache_state){.limit = room->limit, .bytes = room->used, .samples = room->samples, .full = room->full};
+}
+
+static int take_room(cvy_cache_room *room, int64_t bytes)
+{
+    if (atomic_fetch_add(&room->used, bytes) + bytes <= room->limit)
+        return 1;
+    atomic_fetch_sub(&room->used, bytes);
+    room->full = 1;
+    return 0;
+}
+
+/* ---- samples ---- */
+
+/* An encoded picture becomes its bytes. */
+static cvy_status decode(const struct cache *c, cvy_raw *raw)
+{
+    cvy_bytes planes = {0}, rows = {0};
+    cvy_picture p;
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, c->channels, &planes, &rows, &p));
+    const size_t bytes = (size_t)(p.C * p.H * p.W) * cvy_dtype_bytes(p.dtype);
+    CVY_TRY_OUT(cvy_bytes_need(&raw->x, bytes));
+    memcpy(raw->x.data, p.data, bytes);
+    raw->coding = CVY_CODING_PLAIN;
+    raw->dtype = p.dtype;
+    raw->shape = cvy_shape_make(3, (const int64_t[]){p.C, p.H, p.W});
+out:
+    cvy_mem_free(&planes.data);
+    cvy_mem_free(&rows.data);
+    return status;
+}
+
+/* Where there is no memory or no room, the sample is simply not kept. */
+static void keep(struct cache *c, int64_t number, const cvy_raw *raw)
+{
+    struct kept *k = NULL, *none = NULL;
+    const size_t y_bytes = c->has_y ? raw->y.bytes : 0, bytes = sizeof *k + raw->x.bytes + y_bytes;
+    if (!take_room(c->room, (int64_t)bytes))
+        return;
+    if (cvy_mem_alloc(bytes, &k) != CVY_OK) {
+        atomic_fetch_sub(&c->room->used, (int64_t)bytes);
+        return;
+    }
+    k->coding = raw->coding;
+    k->dtype = raw->dtype;
+    k->shape = raw->shape;
+    k->label = raw->label;
+    k->weight = raw->weight;
+    k->x_bytes = raw->x.bytes;
+    k->y_bytes = y_bytes;
+    memcpy(k->data, raw->x.data, k->x_bytes);
+    if (y_bytes > 0)
+        memcpy(k->data + k->x_bytes, raw->y.data, y_bytes);
+    if (atomic_compare_exchange_strong(&c->at[number], &none, k)) {
+        atomic_fetch_add(&c->room->samples, 1);
+        return;
+    }
+    atomic_fetch_sub(&c->room->used, (int64_t)bytes); /* another thread was first */
+    cvy_mem_free(&k);
+}
+
+static cvy_status take(const struct kept *k, cvy_raw *raw)
+{
+    CVY_TRY(cvy_bytes_need(&raw->x, k->x_bytes));
+    CVY_TRY(cvy_bytes_need(&raw->y, k->y_bytes));
+    raw->coding = k->coding;
+    raw->dtype = k->dtype;
+    raw->shape = k->shape;
+    raw->label = k->label;
+    raw->weight = k->weight;
+    memcpy(raw->x.data, k->data, k->x_bytes);
+    if (k->y_bytes > 0)
+        memcpy(raw->y.data, k->data + k->x_bytes, k->y_bytes);
+    return CVY_OK;
+}
+
+/* ---- the reader before the reader ---- */
+
+static cvy_status cache_read(void *state, int64_t number, cvy_raw *raw)
+{
+    struct cache *c = state;
+    const struct kept *k = c->at[number];
+    if (k)
+        return take(k, raw);
+    CVY_TRY(c->reader->read(c->state, number, raw));
+    if (c->decoded && raw->coding != CVY_CODING_PLAIN)
+        CVY_TRY(decode(c, raw));
+    keep(c, number, raw);
+    return CVY_OK;
+}
+
+static cvy_status cache_label(void *state, int64_t number, int32_t *label_out)
+{
+    const struct cache *c = state;
+    return c->reader->label(c->state, number, label_out);
+}
+
+static void cache_where(void *state, int64_t number, char *text, size_t room)
+{
+    const struct cache *c = state;
+    c->reader->where(c->state, number, text, room);
+}
+
+static void cache_hash(void *state, cvy_hasher *h)
+{
+    const struct cache *c = state;
+    c->reader->hash(c->state, h);
+}
+
+static void cache_close(void *state)
+{
+    struct cache *c = state;
+    if (c->reader->close)
+        c->reader->close(c->state);
+    for (int64_t i = 0; c->at && i < c->nsamples; i++) {
+        struct kept *k = c->at[i];
+        cvy_mem_free(&k);
+    }
+    cvy_mem_free(&c->at);
+    cvy_mem_free(&c);
+}
+
+cvy_status cvy_cache_wrap(const cvy_reader_info *info, cvy_cache_room *room, int decoded, const cvy_reader_def **reader,
+                          void **state)
+{
+    struct cache *c = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *c, &c));
+    const cvy_status status = cvy_mem_alloc((size_t)info->nsamples * sizeof *c->at, &c->at);
+    if (status != CVY_OK) {
+        cvy_mem_free(&c);
+        return status;
+    }
+    c->def = (cvy_reader_def){.name = (*reader)->name,
+                              .summary = "samples kept in memory",
+                              .read = cache_read,
+                              .label = (*reader)->label ? cache_label : NULL,
+                              .where = cache_where,
+                              .hash = (*reader)->hash ? cache_hash : NULL,
+                              .close = cache_close};
+    c->reader = *reader;
+    c->state = *state;
+    c->room = room;
+    c->decoded = decoded;
+    c->has_y = info->has_y;
+    c->nsamples = info->nsamples;
+    c->channels = info->shape.ndim > 0 ? info->shape.dim[0] : 1;
+    *reader = &c->def;
+    *state = c;
+    return CVY_OK;
+}

@@ -1,0 +1,486 @@
+/*
+ * data_stage.c: `data.stage`: each node copies the files of a source to a folder of its own, once, before they are opened.
+ *
+ * Rank 0 of the run lists the files, so the shared file system is asked once; all ranks of a node then copy slices of
+ * 64 MiB in turn, reading back what they wrote. A copy is FOLDER/convoy-HASH:
+ *     manifest     the source, and size, time and name of each file; written last, so a copy without it is no copy
+ *     lock         held shared by each run that uses the copy, exclusively by the one that makes or removes it
+ *     data/NAME    the files
+ * A run that finds the manifest that it would write itself uses the copy as it is.
+ */
+#include "data/data_stage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "data/data_reader.h"
+
+enum { COPIES_MAX = 64, DEPTH_MAX = 32, WAIT_S = 600 };
+#define SLICE_BYTES ((int64_t)64 << 20)
+#define PIECE_BYTES ((int64_t)4 << 20)
+
+struct copy {   /* of one source, on this node */
+    char *root; /* FOLDER/convoy-HASH */
+    int lock;   /* of the node's first rank; -1 */
+};
+
+struct cvy_stage {
+    cvy_comm *comm;
+    cvy_pool *pool;
+    const char *folder;
+    int keep, ncopy;
+    struct copy copy[COPIES_MAX + 1];
+};
+
+struct file {
+    int64_t bytes;
+    const char *name; /* below the source's and the copy's root */
+};
+
+struct listing {      /* what one source's files are; equal on all ranks */
+    char *text;       /* the manifest */
+    const char *path; /* as given, for messages */
+    const char *from; /* the root that names are below */
+    struct file *file;
+    int64_t nfile, bytes;
+};
+
+static int leads_node(const cvy_stage *s)
+{
+    return s->comm->node_rank == 0;
+}
+
+/* ---- listing, on rank 0 ---- */
+
+static cvy_status list_path(cvy_pool *pool, const char *path, const char *name, int depth, cvy_text *t)
+{
+    struct stat st;
+    CVY_CHECK(stat(path, &st) == 0, CVY_E_IO, "%s: cannot be staged: %s", path, strerror(errno));
+    if (S_ISREG(st.st_mode)) {
+        CVY_CHECK(!strchr(name, '\n'), CVY_E_UNSUPPORTED, "%s: a name with a line break cannot be staged", path);
+        cvy_text_add(t, "%lld %lld.%09ld %s\n", (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+                     name);
+        return t->status;
+    }
+    CVY_CHECK(depth < DEPTH_MAX, CVY_E_UNSUPPORTED, "%s: folders are nested more than %d deep", path, DEPTH_MAX);
+    char **child = NULL;
+    int64_t n = 0;
+    if (S_ISDIR(st.st_mode))
+        CVY_TRY(cvy_file_list(pool, path, &child, &n));
+    for (int64_t i = 0; i < n; i++) {
+        char *below = NULL, *below_name = NULL;
+        CVY_TRY(cvy_pool_printf(pool, &below, "%s/%s", path, child[i]));
+        CVY_TRY(cvy_pool_printf(pool, &below_name, "%s/%s", name, child[i]));
+        CVY_TRY(list_path(pool, below, below_name, depth + 1, t));
+    }
+    return CVY_OK;
+}
+
+static cvy_status list_pattern(cvy_pool *pool, const char *root, const char *pattern, cvy_text *t)
+{
+    glob_t found;
+    const int fault = glob(pattern, 0, NULL, &found);
+    CVY_CHECK(fault == 0, CVY_E_IO, "%s: no file to stage has such a name", pattern);
+    cvy_status status = CVY_OK;
+    for (size_t i = 0; i < found.gl_pathc && status == CVY_OK; i++)
+        status = list_path(pool, found.gl_pathv[i], found.gl_pathv[i] + strlen(root) + 1, 0, t);
+    globfree(&found);
+    return status;
+}
+
+/* The manifest's text: the source's absolute path, then a line for each file. */
+static cvy_status list_source(const char *root, const char *rest, cvy_text *t)
+{
+    cvy_pool *pool = NULL;
+    char *path = NULL, *full = realpath(root, NULL);
+    cvy_status status = CVY_OK;
+    if (!full)
+        CVY_FAIL_OUT(CVY_E_IO, "%s: cannot be staged: %s", root, strerror(errno));
+    cvy_text_add(t, "convoy stage 1\n%s/%s\n", full, rest);
+    CVY_TRY_OUT(cvy_pool_create(&pool));
+    CVY_TRY_OUT(cvy_pool_printf(pool, &path, "%s/%s", root, rest));
+    status = cvy_file_exists(path) ? list_path(pool, path, rest, 0, t) : list_pattern(pool, root, path, t);
+out:
+    free(full);
+    cvy_pool_destroy(&pool);
+    return status == CVY_OK ? t->status : status;
+}
+
+/* Rank 0's text comes to all; status: how rank 0 fared with it. */
+static cvy_status share_text(cvy_comm *comm, cvy_status status, const cvy_text *mine, char **out)
+{
+    uint64_t bytes = comm->rank == 0 ? mine->bytes + 1 : 0;
+    char *text = NULL;
+    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
+    CVY_TRY_OUT(cvy_comm_agree(comm, cvy_mem_alloc(bytes, &text)));
+    if (comm->rank == 0)
+        memcpy(text, mine->data, bytes);
+    CVY_TRY_OUT(comm->ops->broadcast(comm, text, bytes, 0));
+    *out = text;
+    return CVY_OK;
+out:
+    cvy_mem_free(&text);
+    return status;
+}
+
+/* The files of the manifest; names are copied, because the text is compared later. */
+static cvy_status read_listing(cvy_pool *pool, struct listing *l)
+{
+    const char *line = l->text;
+    for (const char *c = l->text; *c; c++)
+        l->nfile += *c == '\n';
+    l->nfile -= 2;
+    CVY_CHECK(l->nfile > 0, CVY_E_IO, "%s: there is no file to stage", l->path);
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)l->nfile * sizeof *l->file, &l->file));
+    for (int skip = 0; skip < 2; skip++)
+        line = strchr(line, '\n') + 1;
+    for (int64_t i = 0; i < l->nfile; i++) {
+        char *end = NULL, *name = NULL;
+        l->file[i].bytes = strtoll(line, &end, 10);
+        const char *begin = strchr(end + 1, ' ') + 1, *stop = strchr(begin, '\n');
+        CVY_TRY(cvy_pool_printf(pool, &name, "%.*s", (int)(stop - begin), begin));
+        l->file[i].name = name;
+        l->bytes += l->file[i].bytes;
+        line = stop + 1;
+    }
+    return CVY_OK;
+}
+
+/* ---- the copy's place ---- */
+
+static int has_manifest(const struct copy *c, const struct listing *l)
+{
+    char path[4200], *text = NULL;
+    size_t bytes = 0;
+    snprintf(path, sizeof path, "%s/manifest", c->root);
+    if (!cvy_file_exists(path) || cvy_file_read(path, strlen(l->text) + 1, &text, &bytes) != CVY_OK)
+        return 0;
+    const int same = strcmp(text, l->text) == 0;
+    cvy_mem_free(&text);
+    return same;
+}
+
+/* One try for the lock of the folder as it is now; -1: try again. */
+static cvy_status try_lock(const char *root, int *lock_out, int *alone_out)
+{
+    char path[4200];
+    struct stat mine, there;
+    CVY_TRY(cvy_file_make_folder(root));
+    snprintf(path, sizeof path, "%s/lock", root);
+    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    CVY_CHECK(fd >= 0 || errno == ENOENT, CVY_E_IO, "%s: cannot be made: %s", path, strerror(errno));
+    *lock_out = -1;
+    if (fd < 0)
+        return CVY_OK;
+    *alone_out = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    const int locked = *alone_out || flock(fd, LOCK_SH | LOCK_NB) == 0;
+    /* the folder may have been removed by its last user, with the lock that was opened */
+    if (locked && fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino)
+        *lock_out = fd;
+    else
+        close(fd);
+    return CVY_OK;
+}
+
+/* On the node's first rank: afterwards the copy is there, or this run is alone with the place where it shall be. */
+static cvy_status take_place(const cvy_stage *s, struct copy *c, const struct listing *l)
+{
+    int alone = 0;
+    char path[4200];
+    const double start = cvy_clock_s();
+    while (c->lock < 0) {
+        CVY_TRY(try_lock(c->root, &c->lock, &alone));
+        CVY_CHECK(c->lock >= 0 || cvy_clock_s() - start < WAIT_S, CVY_E_IO,
+                  "%s: has been locked by another run for %d s; data.stage must be a folder of each node's own",
+                  c->root, WAIT_S);
+        if (c->lock < 0)
+            nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    if (has_manifest(c, l)) {
+        flock(c->lock, LOCK_SH); /* others may use it too */
+        return CVY_OK;
+    }
+    CVY_CHECK(alone, CVY_E_IO, "%s: is used by another run and holds another state of %s: name another data.stage",
+              c->root, l->path);
+    snprintf(path, sizeof path, "%s/manifest", c->root);
+    CVY_CHECK(unlink(path) == 0 || errno == ENOENT, CVY_E_IO, "%s: %s", path, strerror(errno));
+    snprintf(path, sizeof path, "%s/data", c->root);
+    if (cvy_file_exists(path))
+        CVY_TRY(cvy_file_remove_tree(path));
+    struct statvfs fs;
+    CVY_CHECK(statvfs(s->folder, &fs) == 0, CVY_E_IO, "%s: %s", s->folder, strerror(errno));
+    const double room = (double)fs.f_bavail * (double)fs.f_frsize;
+    CVY_CHECK(room >= (double)l->bytes, CVY_E_IO,
+              "data.stage: %s has %.1f MB free and %s needs %.1f MB: free some, name another folder, or do without",
+              s->folder, 1e-6 * room, l->path, 1e-6 * (double)l->bytes);
+    return CVY_OK;
+}
+
+/* ---- copying ---- */
+
+static cvy_status pwrite_all(int fd, const void *data, size_t bytes, int64_t offset, const char *path)
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t n = pwrite(fd, (const char *)data + done, bytes - done, offset + (int64_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        CVY_CHECK(n > 0, CVY_E_IO, "%s: cannot write at byte %lld: %s", path, (long long)offset + (long long)done,
+                  n < 0 ? strerror(errno) : "nothing was written");
+        done += (size_t)n;
+    }
+    return CVY_OK;
+}
+
+static cvy_status copy_range(int from, const char *from_path, int to, const char *to_path, int64_t offset, int64_t end,
+                             void *room)
+{
+    for (int64_t at = offset; at < end; at += PIECE_BYTES) {
+        const size_t bytes = (size_t)CVY_MIN(PIECE_BYTES, end - at);
+        CVY_TRY(cvy_pread_all(from, room, bytes, at, from_path));
+        const uint32_t crc = cvy_crc32c(0, room, bytes);
+        CVY_TRY(pwrite_all(to, room, bytes, at, to_path));
+        CVY_TRY(cvy_pread_all(to, room, bytes, at, to_path));
+        CVY_CHECK(cvy_crc32c(0, room, bytes) == crc, CVY_E_IO,
+                  "%s: bytes %lld to %lld read back differently from what was written", to_path, (long long)at,
+                  (long long)at + (long long)bytes - 1);
+    }
+    return CVY_OK;
+}
+
+static cvy_status copy_slice(const struct listing *l, const struct copy *c, const struct file *f, int64_t offset,
+                             void *room)
+{
+    char from_path[4200], to_path[4200], folder[4200];
+    snprintf(from_path, sizeof from_path, "%s/%s", l->from, f->name);
+    const int length = snprintf(to_path, sizeof to_path, "%s/data/%s", c->root, f->name);
+    CVY_CHECK(length < (int)sizeof to_path, CVY_E_IO, "%s: the path is too long to be staged", f->name);
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(to_path, '/') - to_path), to_path);
+    CVY_TRY(cvy_file_make_folder(folder));
+    const int from = open(from_path, O_RDONLY | O_CLOEXEC);
+    CVY_CHECK(from >= 0, CVY_E_IO, "%s: cannot be opened: %s", from_path, strerror(errno));
+    const int to = open(to_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    cvy_status status = CVY_OK;
+    if (to < 0)
+        status = cvy_error_set(CVY_E_IO, "%s: cannot be made: %s", to_path, strerror(errno));
+    else
+        status = copy_range(from, from_path, to, to_path, offset, CVY_MIN(offset + SLICE_BYTES, f->bytes), room);
+    close(from);
+    if (to >= 0 && close(to) != 0 && status == CVY_OK)
+        status = cvy_error_set(CVY_E_IO, "%s: cannot be written: %s", to_path, strerror(errno));
+    return status;
+}
+
+/* This rank's slices: every node_nranks-th of all files'. An empty file has one. */
+static cvy_status copy_share(const cvy_stage *s, const struct listing *l, const struct copy *c)
+{
+    void *room = NULL;
+    int64_t turn = 0;
+    cvy_status status = cvy_mem_alloc((size_t)PIECE_BYTES, &room);
+    for (int64_t i = 0; i < l->nfile; i++)
+        for (int64_t offset = 0; (offset == 0 || offset < l->file[i].bytes) && status == CVY_OK; offset += SLICE_BYTES)
+            if (turn++ % s->comm->node_nranks == s->comm->node_rank)
+                status = copy_slice(l, c, &l->file[i], offset, room);
+    cvy_mem_free(&room);
+    return status;
+}
+
+static cvy_status finish_copy(const struct listing *l, const struct copy *c)
+{
+    char path[4200];
+    struct stat st;
+    for (int64_t i = 0; i < l->nfile; i++) {
+        snprintf(path, sizeof path, "%s/data/%s", c->root, l->file[i].name);
+        CVY_CHECK(stat(path, &st) == 0 && st.st_size == l->file[i].bytes, CVY_E_IO,
+                  "%s: was staged with another size than %lld bytes", path, (long long)l->file[i].bytes);
+    }
+    snprintf(path, sizeof path, "%s/manifest", c->root);
+    CVY_TRY(cvy_file_replace(path, l->text, strlen(l->text)));
+    flock(c->lock, LOCK_SH);
+    return CVY_OK;
+}
+
+/* Place, copy, manifest: a barrier between them, as all ranks agree that they did well. */
+static cvy_status make_copy(cvy_stage *s, struct copy *c, const struct listing *l, cvy_text *report)
+{
+    cvy_comm *comm = s->comm;
+    CVY_TRY(cvy_comm_agree(comm, leads_node(s) ? take_place(s, c, l) : CVY_OK));
+    const int is_there = has_manifest(c, l);
+    int64_t anywhere = !is_there;
+    const double start = cvy_clock_s();
+    CVY_TRY(comm->ops->allreduce(comm, &anywhere, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    if (!anywhere) {
+        cvy_text_add(report, "data.stage: %s is in %s already, %.1f MB\n", l->path, c->root, 1e-6 * (double)l->bytes);
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_comm_agree(comm, is_there ? CVY_OK : copy_share(s, l, c)));
+    CVY_TRY(cvy_comm_agree(comm, leads_node(s) && !is_there ? finish_copy(l, c) : CVY_OK));
+    const double seconds = cvy_clock_s() - start;
+    cvy_text_add(report,
+                 "data.stage: %s copied to %s: %lld file%s, %.1f MB in %.2f s, %.0f MB/s a node with %d rank%s, read "
+                 "back and found equal\n",
+                 l->path, c->root, (long long)l->nfile, l->nfile == 1 ? "" : "s", 1e-6 * (double)l->bytes, seconds,
+                 1e-6 * (double)l->bytes / CVY_MAX(seconds, 1e-9), comm->node_nranks,
+                 comm->node_nranks == 1 ? "" : "s");
+    return CVY_OK;
+}
+
+/* ---- sources ---- */
+
+/* The part of a path that is staged as a whole: of "data/x?.h5" the root is "data", the rest "x?.h5". */
+static cvy_status cut_path(cvy_pool *pool, const char *path, const char **root_out, const char **rest_out)
+{
+    char *copy = NULL;
+    CVY_TRY(cvy_pool_strdup(pool, path, &copy));
+    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
+        copy[n - 1] = 0;
+    size_t cut = cvy_file_exists(copy) ? strlen(copy) : strcspn(copy, "*?[");
+    while (cut > 0 && copy[cut - 1] != '/')
+        cut--;
+    *rest_out = copy + cut;
+    *root_out = cut == 0 ? "." : cut == 1 ? "/" : copy;
+    if (cut > 1)
+        copy[cut - 1] = 0;
+    CVY_CHECK(**rest_out && strcmp(*rest_out, "..") != 0 && strcmp(*rest_out, ".") != 0, CVY_E_CONFIG,
+              "%s: data.stage needs a path that ends in a name", path);
+    return CVY_OK;
+}
+
+/* Formats whose files name others, or expect some beside them, cannot be copied by their path alone. */
+static cvy_status check_format(const cvy_tree *at, const char *path, const char *format)
+{
+    static const char *const alone[] = {"tfrecord", "hdf5", "lmdb", "pack", "csv"};
+    const cvy_reader_def *reader = NULL;
+    if (!format && cvy_file_exists(path) && cvy_reader_by_look(path, &reader) == CVY_OK)
+        format = reader->name;
+    if (!format)
+        return CVY_OK; /* opening it will say what is wrong */
+    int fits = cvy_file_is_folder(path);
+    for (int i = 0; i < CVY_COUNT(alone); i++)
+        fits |= strcmp(format, alone[i]) == 0;
+    CVY_CHECK(fits && strcmp(format, "list") != 0, CVY_E_CONFIG,
+              "%s: data.stage copies folders, and files of the formats tfrecord, hdf5, lmdb and csv; %s as %s needs "
+              "others with it: convert it, or stage its folder",
+              cvy_tree_where(at), path, format);
+    return CVY_OK;
+}
+
+/* Files, root and path of a copy; the root is named after the user and the source's absolute path. */
+static cvy_status name_copy(cvy_stage *s, cvy_pool *pool, struct listing *l, const char *rest, char **root_out,
+                            char **path_out)
+{
+    const char *full = strchr(l->text, '\n') + 1;
+    char *key = NULL;
+    CVY_TRY(read_listing(pool, l));
+    CVY_CHECK(s->ncopy < COPIES_MAX, CVY_E_CONFIG, "data.stage: more than %d sources", COPIES_MAX);
+    CVY_TRY(cvy_pool_printf(pool, &key, "%d %.*s", (int)getuid(), (int)strcspn(full, "\n"), full));
+    CVY_TRY(cvy_pool_printf(s->pool, root_out, "%s/convoy-%016llx", s->folder,
+                            (unsigned long long)cvy_hash(key, strlen(key))));
+    return cvy_pool_printf(pool, path_out, "%s/data/%s", *root_out, rest);
+}
+
+static cvy_status stage_listed(cvy_stage *s, cvy_pool *pool, struct listing *l, const char *rest, cvy_text *report,
+                               char **path_out)
+{
+    struct copy *c = &s->copy[s->ncopy];
+    c->lock = -1;
+    CVY_TRY(cvy_comm_agree(s->comm, name_copy(s, pool, l, rest, &c->root, path_out)));
+    s->ncopy++;
+    return make_copy(s, c, l, report);
+}
+
+static cvy_status stage_path(cvy_stage *s, cvy_pool *pool, const cvy_tree *at, const char *path, const char *format,
+                             cvy_text *report, char **path_out)
+{
+    cvy_comm *comm = s->comm;
+    struct listing l = {.path = path};
+    const char *rest = NULL;
+    cvy_text text = {0};
+    cvy_status status = cut_path(pool, path, &l.from, &rest);
+    if (status == CVY_OK && comm->rank == 0) {
+        status = check_format(at, path, format);
+        if (status == CVY_OK)
+            status = list_source(l.from, rest, &text);
+    }
+    status = share_text(comm, status, &text, &l.text);
+    cvy_text_free(&text);
+    if (status == CVY_OK)
+        status = stage_listed(s, pool, &l, rest, report, path_out);
+    cvy_mem_free(&l.text);
+    return status;
+}
+
+/* Replaces the paths in a tree that is ours. */
+static cvy_status stage_tree(cvy_stage *s, cvy_pool *pool, cvy_tree *at, cvy_text *report)
+{
+    const int is_map = at->kind == CVY_TREE_MAP;
+    cvy_tree *several = is_map ? cvy_tree_get(at, "sources") : at->kind == CVY_TREE_LIST ? at : NULL;
+    cvy_tree *path = is_map ? cvy_tree_get(at, "path") : at, *format = is_map ? cvy_tree_get(at, "format") : NULL;
+    for (int i = 0; several && i < several->count; i++)
+        CVY_TRY(stage_tree(s, pool, several->child[i], report));
+    if (several || !path || path->kind != CVY_TREE_SCALAR || !path->text || !*path->text)
+        return CVY_OK;
+    char *staged = NULL;
+    CVY_TRY(stage_path(s, pool, path, path->text, format ? format->text : NULL, report, &staged));
+    path->text = staged;
+    return CVY_OK;
+}
+
+cvy_status cvy_stage_source(cvy_stage *s, cvy_pool *pool, const cvy_tree *source, const cvy_tree **out,
+                            cvy_text *report)
+{
+    cvy_tree *copy = NULL;
+    CVY_TRY(cvy_comm_agree(s->comm, cvy_tree_copy(pool, source, &copy)));
+    CVY_TRY(stage_tree(s, pool, copy, report));
+    *out = copy;
+    return CVY_OK;
+}
+
+/* ---- life ---- */
+
+cvy_status cvy_stage_create(cvy_comm *comm, const char *folder, int keep, cvy_stage **out)
+{
+    cvy_stage *s = NULL;
+    char *copy = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    s->comm = comm;
+    s->keep = keep;
+    cvy_status status = cvy_pool_create(&s->pool);
+    if (status == CVY_OK)
+        status = cvy_pool_strdup(s->pool, folder, &copy);
+    if (status == CVY_OK && strlen(folder) > 3000)
+        status = cvy_error_set(CVY_E_CONFIG, "data.stage: the folder's name is longer than 3000 characters");
+    s->folder = copy;
+    if (status == CVY_OK)
+        status = cvy_file_make_folder(folder);
+    if (status != CVY_OK)
+        cvy_stage_destroy(&s);
+    else
+        *out = s;
+    return status;
+}
+
+void cvy_stage_destroy(cvy_stage **stage)
+{
+    cvy_stage *s = *stage;
+    if (!s)
+        return;
+    for (int i = 0; i < s->ncopy; i++) {
+        const struct copy *c = &s->copy[i];
+        if (c->lock < 0)
+            continue;
+        if (!s->keep && flock(c->lock, LOCK_EX | LOCK_NB) == 0)
+            (void)!cvy_file_remove_tree(c->root);
+        close(c->lock);
+    }
+    cvy_pool_destroy(&s->pool);
+    cvy_mem_free(stage);
+}
