@@ -21,17 +21,21 @@ cvy_status cvy_duration_parse(const char *text, cvy_duration *out);
 
 enum { CVY_TAIL_KEEP, CVY_TAIL_DROP };
 enum { CVY_BALANCE_NONE, CVY_BALANCE_CLASS };
+enum { CVY_CACHE_NONE, CVY_CACHE_MEMORY, CVY_CACHE_DECODED };
 enum { CVY_BAD_SAMPLE_FAIL, CVY_BAD_SAMPLE_SKIP };
 struct cvy_job_data {
     const cvy_tree *train, *val, *test, *augment, *normalize;
     int64_t normalize_samples;
     int normalize_auto;                /* the numbers are still to be found */
     const cvy_tree *steps;             /* augment, with the normalisation behind it */
-    const char *shuffle_text;
+    const char *shuffle_text, *threads_text;
     int shuffle;                       /* a cvy_shuffle, by shuffle_text */
     int64_t window;
     int balance, tail, on_bad_sample;
-    int64_t threads, prefetch;
+    int64_t threads;                   /* -1: auto */
+    int64_t prefetch, cache_limit;
+    int cache, stage_keep;
+    const char *stage;                 /* NULL: read where the files are */
     double val_share;                  /* val is this part of train; 0: val is a source of its own, or NULL */
 };
 

@@ -135,6 +135,18 @@ static cvy_status interpret_shuffle(cvy_job *job)
     return CVY_OK;
 }
 
+static cvy_status interpret_threads(cvy_job *job)
+{
+    struct cvy_job_data *d = &job->data;
+    const char *text = d->threads_text ? d->threads_text : "";
+    d->threads = -1;
+    CVY_CHECK(strcmp(text, "auto") == 0 ||
+                  (cvy_text_int(text, &d->threads) == CVY_OK && d->threads >= -1 && d->threads <= 1024),
+              CVY_E_CONFIG, "%s: data.threads is \"%s\", expected auto or a number 0 .. 1024",
+              cvy_job_where(job, "data", "threads"), text);
+    return CVY_OK;
+}
+
 static cvy_status interpret_data(cvy_job *job)
 {
     const struct cvy_job_data *d = &job->data;
@@ -142,6 +154,7 @@ static cvy_status interpret_data(cvy_job *job)
     CVY_TRY(check_source("val", d->val));
     CVY_TRY(check_source("test", d->test));
     CVY_TRY(interpret_shuffle(job));
+    CVY_TRY(interpret_threads(job));
     CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG,
               "%s: data.augment is no list, expected one such as [mirror]", cvy_tree_where(d->augment));
     CVY_TRY(cvy_job_interpret_normalize(job));

@@ -164,7 +164,7 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
 {
     const cvy_job *job = scorer->session->job;
     cvy_comm *comm = scorer->session->context->comm;
-    const cvy_loader_opts opts = {.shuffle = 0, .threads = job->data.threads < 0 ? 1 : (int)job->data.threads, .depth = (int)CVY_MAX(job->data.prefetch, 1),
+    const cvy_loader_opts opts = {.shuffle = 0, .threads = cvy_session_data_threads(scorer->session), .depth = (int)CVY_MAX(job->data.prefetch, 1),
                                   .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP, .share = cvy_order_share, .share_user = &scorer->order};
     cvy_loader *loader = NULL;
     cvy_status mine = cvy_loader_create(scorer->data, &opts, &loader), all = CVY_OK;

@@ -126,6 +126,9 @@ void cvy_session_close(cvy_session *s)
     cvy_dataset_destroy(&s->whole[1]);
     cvy_dataset_destroy(&s->whole[0]);
     cvy_dataset_destroy(&s->base);
+    cvy_cache_room_destroy(&s->cache);
+    cvy_stage_destroy(&s->stage);
+    cvy_text_free(&s->notes);
     cvy_job_destroy(&s->job);
 }
 
@@ -161,6 +164,50 @@ cvy_status cvy_session_check_classes(const char *const *known, int64_t nknown, c
     return CVY_OK;
 }
 
+/* ---- where samples come from: the job's sources or copies near by; and those that stay in memory ---- */
+
+/* Sources that will be read: those of the job, or where the node has them. */
+static cvy_status stage_sources(cvy_session *s, int reads)
+{
+    const struct cvy_job_data *d = &s->job->data;
+    cvy_comm *comm = s->context->comm;
+    cvy_pool *pool = s->job->pool;
+    s->from[CVY_SOURCE_TRAIN] = d->train;
+    s->from[CVY_SOURCE_VAL] = d->val_share > 0 ? NULL : d->val;
+    s->from[CVY_SOURCE_TEST] = d->test;
+    if (!d->stage || !reads)
+        return CVY_OK;
+    CVY_TRY(cvy_comm_agree(comm, cvy_stage_create(comm, d->stage, d->stage_keep, &s->stage)));
+    for (int i = 0; i < CVY_SOURCE_COUNT; i++) {
+        const int scored = i != CVY_SOURCE_TEST || !d->val; /* what is only for `convoy test` stays where it is */
+        if (s->from[i] && scored)
+            CVY_TRY(cvy_stage_source(s->stage, pool, s->from[i], &s->from[i], &s->notes));
+    }
+    return s->notes.status;
+}
+
+static cvy_status make_cache(cvy_session *s)
+{
+    const struct cvy_job_data *d = &s->job->data;
+    const int nranks = CVY_MAX(s->context->comm->node_nranks, 1);
+    int64_t limit = d->cache_limit;
+    if (d->cache == CVY_CACHE_NONE)
+        return CVY_OK;
+    if (limit == 0)
+        limit = cvy_mem_left() > 0 ? cvy_mem_left() / 2 / nranks : (int64_t)1 << 30;
+    cvy_text_add(&s->notes, "data.cache: samples stay in memory%s, up to %.1f MB on each of this node's %d rank%s\n",
+                 d->cache == CVY_CACHE_DECODED ? " decoded" : "", 1e-6 * (double)limit, nranks, nranks == 1 ? "" : "s");
+    CVY_TRY(s->notes.status);
+    return cvy_cache_room_create(limit, &s->cache);
+}
+
+static cvy_status cache(const cvy_session *s, cvy_dataset *d)
+{
+    return s->cache ? cvy_dataset_cache(d, s->cache, s->job->data.cache == CVY_CACHE_DECODED) : CVY_OK;
+}
+
+/* ---- training data ---- */
+
 static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_dataset **out)
 {
     const cvy_dataset_info *train = cvy_dataset_describe(s->train);
@@ -172,7 +219,8 @@ static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_datas
 static cvy_status open_base(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
-    return cvy_dataset_open(data->train, data->augment, 0, (uint64_t)s->job->train.seed, &s->base);
+    CVY_TRY(cvy_dataset_open(s->from[CVY_SOURCE_TRAIN], data->augment, 0, (uint64_t)s->job->train.seed, &s->base));
+    return cache(s, s->base);
 }
 
 /* A view of the base, or the part of it that is trained on (part 0) or set apart (part 1). */
@@ -192,10 +240,12 @@ static cvy_status open_training(cvy_session *s)
     CVY_TRY(open_part(s, 1, 0, &s->whole[0], &s->train));
     if (data->val_share > 0)
         CVY_TRY(open_part(s, 0, 1, &s->whole[1], &s->val));
-    else if (data->val)
-        CVY_TRY(open_further(s, data->val, &s->val));
+    else if (s->from[CVY_SOURCE_VAL])
+        CVY_TRY(open_further(s, s->from[CVY_SOURCE_VAL], &s->val));
     else if (data->test)
-        CVY_TRY(open_further(s, data->test, &s->test));
+        CVY_TRY(open_further(s, s->from[CVY_SOURCE_TEST], &s->test));
+    if (data->val_share == 0 && (s->val || s->test))
+        CVY_TRY(cache(s, s->val ? s->val : s->test));
     if (data->test && !s->test) { /* for `convoy test` afterwards: that it is not there, or does not fit, is said now */
         cvy_dataset *test = NULL;
         const cvy_status status = open_further(s, data->test, &test);
@@ -222,6 +272,8 @@ static cvy_status find_normalize(cvy_session *s)
 
 cvy_status cvy_session_open_training_data(cvy_session *s, int reads)
 {
+    CVY_TRY(stage_sources(s, reads));
+    CVY_TRY(cvy_comm_agree(s->context->comm, reads ? make_cache(s) : CVY_OK));
     CVY_TRY(cvy_comm_agree(s->context->comm, open_base(s)));
     if (reads && s->job->data.normalize_auto)
         CVY_TRY(find_normalize(s));
@@ -252,6 +304,13 @@ cvy_status cvy_session_compare(const cvy_session *s)
     CVY_TRY(cvy_session_same(s, "training data", s->train ? cvy_dataset_hash(s->train) : 0));
     CVY_TRY(cvy_session_same(s, "validation data", s->val ? cvy_dataset_hash(s->val) : 0));
     return cvy_session_same(s, "test data", s->test ? cvy_dataset_hash(s->test) : 0);
+}
+
+int cvy_session_data_threads(const cvy_session *s)
+{
+    const cvy_context *c = s->context;
+    const int left = c->cores_each - c->threads;
+    return s->job->data.threads >= 0 ? (int)s->job->data.threads : CVY_MAX(CVY_MIN(left, 8), 1);
 }
 
 /* ---- rows into feeds ---- */

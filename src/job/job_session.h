@@ -7,11 +7,14 @@
 #include <convoy/run.h>
 
 #include "data/data.h"
+#include "data/data_stage.h"
 #include "job/job.h"
 #include "job/job_model.h"
 #include "metric/metric.h"
 #include "run/run_program.h"
 #include "run/run_watchdog.h"
+
+enum { CVY_SOURCE_TRAIN, CVY_SOURCE_VAL, CVY_SOURCE_TEST, CVY_SOURCE_COUNT };
 
 typedef struct cvy_session {
     cvy_context *context;
@@ -19,6 +22,10 @@ typedef struct cvy_session {
     cvy_dataset *train, *val, *test;           /* NULL where the job has none or it was not asked for */
     cvy_dataset *base;                         /* data.train, opened once */
     cvy_dataset *whole[2];                     /* views of it that train and val are shares of, with and without random augmentation */
+    const cvy_tree *from[CVY_SOURCE_COUNT];    /* the job's sources, or copies of them on this node; NULL: none of its own */
+    cvy_stage *stage;                          /* NULL: nothing is copied */
+    cvy_cache_room *cache;                     /* NULL: nothing is kept */
+    cvy_text notes;                            /* a line each: what was done with the data, for the log */
     cvy_model *model;
     cvy_program *program;
     cvy_watchdog *watchdog;                    /* NULL: off */
@@ -31,6 +38,8 @@ cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *sour
  * so what data.normalize: auto stands for is not looked for. Collective. */
 cvy_status cvy_session_open_training_data(cvy_session *s, int reads);
 cvy_status cvy_session_open_test_data(cvy_session *s, const char *source);
+/* Threads of a loader: as the job says, or the cores that compute threads leave, 1 .. 8. */
+int cvy_session_data_threads(const cvy_session *s);
 /* Ranks that opened other data than rank 0 are refused, named. Collective. */
 cvy_status cvy_session_compare(const cvy_session *s);
 /* A set to score against that has other classes than the training data, or in another order, is refused: its labels would mean something else. */

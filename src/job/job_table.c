@@ -35,8 +35,16 @@ static const cvy_option data_rows[] = {
     {"tail", CVY_TYPE_CHOICE, DATA(tail), "keep", "keep|drop", "", "whether an epoch's last, smaller batch is used"},
     {"on_bad_sample", CVY_TYPE_CHOICE, DATA(on_bad_sample), "fail", "fail|skip", "",
      "what to do with a sample that cannot be read: stop, or count it and go on without it"},
-    {"threads", CVY_TYPE_INT, DATA(threads), "-1", "-1..1024", "", "threads that read and decode; -1 chooses, 0 works inside the step"},
+    {"threads", CVY_TYPE_STRING, DATA(threads_text), "auto", "", "",
+     "threads that read and decode: a number, auto takes the cores that the compute threads leave, one at least; 0 works inside the step"},
     {"prefetch", CVY_TYPE_INT, DATA(prefetch), "2", "1..1024", "steps", "steps kept ready ahead of the training"},
+    {"cache", CVY_TYPE_CHOICE, DATA(cache), "none", "none|memory|decoded", "",
+     "keep samples that were read in memory, as they are stored or with pictures decoded, while there is room"},
+    {"cache_limit", CVY_TYPE_INT, DATA(cache_limit), "0", "0..", "bytes",
+     "room for `cache` on each rank; 0: half of the node's free memory, shared by its ranks"},
+    {"stage", CVY_TYPE_STRING, DATA(stage), "", "", "",
+     "folder on each node, such as a local disk or /dev/shm: the files of `train` and `val` are copied there first, by all ranks of the node, and read from there"},
+    {"stage_keep", CVY_TYPE_BOOL, DATA(stage_keep), "false", "", "", "leave the copies for the next run, which finds them"},
     {0},
 };
 

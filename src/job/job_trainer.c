@@ -106,6 +106,8 @@ static void log_step(cvy_trainer *t, double lr)
     cvy_json_real(&json, "learning_rate", lr);
     cvy_json_real(&json, "images_per_s", t->images_per_s);
     cvy_json_real(&json, "seconds_data", t->window.data_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_data_wait", t->window.wait_s / (double)t->window.steps);
+    cvy_json_real(&json, "steps_ready", (double)t->window.ready / (double)t->window.steps);
     cvy_json_real(&json, "seconds_compute", (t->window.step_s - t->window.comm_s) / (double)t->window.steps);
     cvy_json_real(&json, "seconds_exposed_comm", t->window.comm_s / (double)t->window.steps);
     cvy_json_close(&json, '}');
@@ -140,6 +142,12 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
     if (skipped > 0) {
         cvy_json_int(&json, "train_skipped", skipped);
         cvy_text_add(&text, ", %lld bad samples skipped", (long long)skipped);
+    }
+    if (t->session.cache) {
+        const cvy_cache_state kept = cvy_cache_room_state(t->session.cache);
+        cvy_json_int(&json, "cached_samples", kept.samples);
+        cvy_json_int(&json, "cached_bytes", kept.bytes);
+        cvy_text_add(&text, ", %lld samples in memory (%.1f MB%s)", (long long)kept.samples, 1e-6 * (double)kept.bytes, kept.full ? ", no room for more" : "");
     }
     if (scores && scores->nskipped > 0)
         add_score(t, "skipped", (double)scores->nskipped, &json, &text);
@@ -299,7 +307,7 @@ static cvy_status check_loss(const cvy_trainer *t)
     return CVY_OK;
 }
 
-static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited_s)
+static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready)
 {
     cvy_session *s = &t->session;
     const double begin = cvy_clock_s();
@@ -322,10 +330,17 @@ static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited
     t->state.epoch_samples += (double)n;
     t->window.steps++;
     t->window.samples += n;
+    t->window.wait_s += waited_s;
+    t->window.ready += ready;
     t->window.data_s += waited_s + filled - begin;
     t->window.step_s += info->time.total;
     t->window.comm_s += info->time.exposed_comm;
-    t->epoch_train_s += waited_s + cvy_clock_s() - begin;
+    const double seconds = waited_s + cvy_clock_s() - begin;
+    t->epoch_train_s += seconds;
+    if (t->step > t->first_step + 1) { /* the first one waits for the loader to begin */
+        t->waited_s += waited_s;
+        t->looped_s += seconds;
+    }
     CVY_TRY(check_loss(t));
     if (t->step == t->first_step + 1) {
         char text[96];
@@ -346,9 +361,10 @@ static cvy_status turn(cvy_trainer *t, int *stopped_out)
     double waited = 0;
     int64_t said[SAY_COUNT] = {0};
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
+    const int ready = cvy_loader_ready(t->loader);
     cvy_status status = agree_to_go_on(t, cvy_loader_get(t->loader, t->step, &rows, &waited), said);
     if (status == CVY_OK && !said[SAY_STOP])
-        status = train_step(t, rows, waited);
+        status = train_step(t, rows, waited, ready);
     if (rows)
         cvy_loader_release(t->loader, rows);
     CVY_TRY(status);
@@ -364,15 +380,40 @@ static cvy_status turn(cvy_trainer *t, int *stopped_out)
     return CVY_OK;
 }
 
+/* What was done with the data before the first step, a line each. */
+static void say_notes(cvy_trainer *t)
+{
+    char *line = t->session.notes.data;
+    for (char *end; line && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        *end = 0;
+        say(t, line);
+    }
+}
+
+/* One line where the slowest rank waited for samples more than a little of its time. */
+static cvy_status hint_at_data(cvy_trainer *t)
+{
+    cvy_comm *comm = t->session.context->comm;
+    double seconds[] = {t->waited_s, t->looped_s};
+    CVY_TRY(comm->ops->allreduce(comm, seconds, CVY_COUNT(seconds), CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    if (seconds[0] > 0.03 * seconds[1] && seconds[0] > 0.1)
+        cvy_log(t->session.context, CVY_LOG_WARN,
+                "data is the bottleneck: steps waited %.0f %% of their time for samples; try more data.threads (now %d%s), data.cache: memory, or a packed set (convoy convert)",
+                100 * seconds[0] / seconds[1], cvy_session_data_threads(&t->session),
+                t->session.context->threads >= t->session.context->cores_each ? "; --threads leaves them no core" : "");
+    return CVY_OK;
+}
+
 static cvy_status loop(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
     const cvy_loader_opts opts = {.shuffle = (cvy_shuffle)job->data.shuffle, .balance = job->data.balance == CVY_BALANCE_CLASS, .window = job->data.window,
-                                  .seed = (uint64_t)job->train.seed, .threads = job->data.threads < 0 ? 1 : (int)job->data.threads,
+                                  .seed = (uint64_t)job->train.seed, .threads = cvy_session_data_threads(&t->session),
                                   .depth = (int)CVY_MAX(job->data.prefetch, 1), .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
                                   .first_step = t->step, .share = cvy_order_share, .share_user = &t->order};
     int stopped = 0;
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->loader)));
+    say_notes(t);
     t->epoch_start_s = t->window.start_s = t->saved_s = cvy_clock_s();
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_watchdog_start(t->session.program, job->watchdog.timeout_s, &t->session.watchdog)));
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
@@ -383,6 +424,7 @@ static cvy_status loop(cvy_trainer *t)
         CVY_TRY(cvy_trainer_save(t, 1));
     if (job->log.trace && t->step > t->first_step)
         CVY_TRY(cvy_trace_write(t->session.program, t->latest, job->log.trace));
+    CVY_TRY(hint_at_data(t));
     return stopped ? CVY_STOPPED : CVY_OK;
 }
 

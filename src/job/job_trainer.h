@@ -10,7 +10,8 @@
 #include "run/run_metrics_log.h"
 
 struct cvy_window {                    /* sums since the last logged step */
-    double start_s, data_s, step_s, comm_s;
+    double start_s, data_s, wait_s, step_s, comm_s;
+    int64_t ready;                     /* sum of the steps that were ready when theirs was asked for */
     int64_t steps, samples;
 };
 
@@ -36,6 +37,7 @@ typedef struct cvy_trainer {
     struct cvy_trainer_state state;
     struct cvy_window window;
     double last_loss, images_per_s, start_s, epoch_start_s, epoch_train_s;
+    double waited_s, looped_s;         /* for samples; in all steps but the first */
     int is_new_best, stop_early;
     /* the run folder */
     char out[512];

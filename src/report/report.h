@@ -3,9 +3,10 @@
  *
  * metrics.jsonl, a line each (keys that do not exist are left out):
  *     {"kind": "step", "step": 200, "epoch": 1.6, "samples": 25600, "loss": 1.2, "learning_rate": 0.1, "images_per_s": 900,
- *      "seconds_data": 0.001, "seconds_compute": 0.12, "seconds_exposed_comm": 0.004}                 seconds: of one step, averaged since the last line
+ *      "seconds_data": 0.001, "seconds_data_wait": 0.0005, "steps_ready": 1.9, "seconds_compute": 0.12, "seconds_exposed_comm": 0.004}
+ *         seconds: of one step, averaged since the last line; data: waiting for samples and copying them; steps_ready: how many the ring had
  *     {"kind": "epoch", "step": 391, "epoch": 1, "train_loss": .., "val_loss": .., "val_accuracy": .., "test_loss": .., "test_accuracy": ..,
- *      "seconds": 48.1, "images_per_s": 920, "val_<metric>": .., "test_<metric>": ..}
+ *      "seconds": 48.1, "images_per_s": 920, "val_<metric>": .., "test_<metric>": .., "cached_samples": .., "cached_bytes": ..}
  *
  * plan.json: {"layers": [{"name", "layer", "op", "phase", "out_shape", "params", "flop", "kernel", "layout"}], "params": n, "memory": {"arena_bytes", ...},
  *     "version": "..", "machine": {"<what>": "<text>"}}. Layers with a phase other than "forward" only add to their layer's flop. If the object has no

@@ -231,8 +231,9 @@ static void notes(cvy_report *r)
     int n = 0;
     const int64_t low = best_row(&r->epochs, "val_loss", -1), last = r->epochs.nrow - 1;
     const double *val = cvy_frame_column(&r->epochs, "val_loss"), last_val = last_of(&r->epochs, "val_loss");
-    const double data = sum_of(&r->steps, "seconds_data"), comm = sum_of(&r->steps, "seconds_exposed_comm"),
-                 all = data + comm + sum_of(&r->steps, "seconds_compute");
+    const double spent = sum_of(&r->steps, "seconds_data"), comm = sum_of(&r->steps, "seconds_exposed_comm"),
+                 all = spent + comm + sum_of(&r->steps, "seconds_compute");
+    const double data = cvy_frame_column(&r->steps, "seconds_data_wait") ? sum_of(&r->steps, "seconds_data_wait") : spent;
     if (val && last >= 4 && low < (last * 4) / 5 && last_val > 1.08 * val[low]) {
         snprintf(text, sizeof text, "The validation loss has risen since epoch %s, from %s to %s, while training went on: the network learns its training set by heart. "
                  "More data, augmentation, weight decay or an earlier stop would help.", cvy_number_count(epoch_at(r, low)).at, cvy_number_text(val[low], 3).at,
@@ -240,8 +241,8 @@ static void notes(cvy_report *r)
         note(r, &n, text);
     } else if (val && last >= 4 && low == last && val[last] < 0.97 * val[last - CVY_MAX(1, last / 8)])
         note(r, &n, "The validation loss was still falling at the end: more epochs would probably help.");
-    if (all > 0 && data > 0.1 * all) {
-        snprintf(text, sizeof text, "Steps wait for data %s of their time: packed data (convoy pack) or more data threads would make the run faster.",
+    if (all > 0 && data > 0.03 * all) {
+        snprintf(text, sizeof text, "Steps wait for data %s of their time: more data threads (data.threads), samples kept in memory (data.cache) or a packed set (convoy convert) would make the run faster.",
                  cvy_number_percent(data / all).at);
         note(r, &n, text);
     }

@@ -212,6 +212,10 @@ static void step_split(cvy_report *r)
         return;
     snprintf(note, sizeof note, "compute %s, exposed communication %s, waiting for data %s", cvy_number_percent(share[0] / all).at,
              cvy_number_percent(share[1] / all).at, cvy_number_percent(share[2] / all).at);
+    if (cvy_frame_column(&r->steps, "steps_ready")) {
+        const size_t n = strlen(note);
+        snprintf(note + n, sizeof note - n, "; %s steps of samples ready ahead", cvy_number_text(mean(cvy_frame_column(&r->steps, "steps_ready"), r->steps.nrow), 2).at);
+    }
     for (int i = 0; i < 3; i++) {
         const double *y = cvy_frame_column(&r->steps, column[i]);
         struct binned b;

@@ -26,21 +26,21 @@ static cvy_status choose_threads(cvy_context *context)
     cpu_set_t mine, all[64];
     const cvy_comm *comm = context->comm;
     const int asked = context->opts.threads;
-    int sharing = 0;
+    int sharing = comm->node_nranks;
     context->cores = count_cores(&mine);
     const int most = CVY_MAX(4 * context->cores, 256);             /* the runtime of OpenMP ends the process where it cannot start them */
     const int exchange = comm->nranks > 1 && comm->nranks <= CVY_COUNT(all);
     if (exchange)                      /* by all, whoever was told a number */
         CVY_TRY(comm->ops->allgather(context->comm, &mine, sizeof mine, all));
     CVY_CHECK(asked >= 0 && asked <= most, CVY_E_ARGUMENT, "%d compute threads a rank, expected 1 .. %d for %d cores, or 0 to choose", asked, most, context->cores);
-    if (asked > 0 || !exchange) {
-        context->threads = asked > 0 ? asked : comm->node_nranks > 1 ? CVY_MAX(context->cores / comm->node_nranks, 1) : context->cores;
-        return CVY_OK;
+    if (exchange) {
+        sharing = 0;
+        for (int r = 0; r < comm->nranks; r++)
+            sharing += CPU_EQUAL(&all[r], &mine) != 0;
+        sharing = CVY_MIN(sharing, comm->node_nranks);
     }
-    for (int r = 0; r < comm->nranks; r++)
-        sharing += CPU_EQUAL(&all[r], &mine) != 0;
-    sharing = CVY_MIN(sharing, comm->node_nranks);
-    context->threads = CVY_MAX(context->cores / CVY_MAX(sharing, 1), 1);
+    context->cores_each = CVY_MAX(context->cores / CVY_MAX(sharing, 1), 1);
+    context->threads = asked > 0 ? asked : context->cores_each;
     return CVY_OK;
 }
 

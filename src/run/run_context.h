@@ -10,6 +10,7 @@ struct cvy_context {
     cvy_comm *comm;
     int threads;
     int cores;                         /* in this rank's affinity mask */
+    int cores_each;                    /* of these, for each of the ranks that have the same mask */
     cvy_context_opts opts;
 };
 

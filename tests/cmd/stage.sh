@@ -1,0 +1,73 @@
+#!/bin/sh
+# stage.sh: data.stage on one rank and on two: the same training as from where the data lie, nothing left behind, copies kept and found again, made anew
+# when the source changes, refused where there is no room or the format needs more files; data.cache: the same training; the ring in metrics.jsonl.
+set -u
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "$*"; failed=1; }
+cd "$work" || exit 1
+
+"$CONVOY" pack '{format: synthetic, samples: 90, shape: [3, 6, 6]}' packed >/dev/null || fail "pack"
+"$CONVOY" pack '{format: synthetic, samples: 30, shape: [3, 6, 6], seed: 2}' more/packed >/dev/null || fail "pack"
+cat >job.yaml <<END
+model: {layers: [{fc: {channels: 10}}]}
+data:
+  train: [{path: packed, range: "0:80%"}, more/packed]
+  val: {path: packed, range: "80%:"}
+train: {batch: 16, epochs: 3, optimizer: {name: sgd, lr: 0.01}, precise: true}
+log: {every: 1}
+END
+losses() { sed -n 's/.*"loss": \([0-9.e-]*\).*/\1/p; s/.*"val_loss": \([0-9.e-]*\).*/\1/p' "$1/metrics.jsonl"; }
+train() { out=$1; shift; "$CONVOY" train job.yaml --threads 1 --progress plain --out "$out" "$@" >log 2>&1 || fail "$*: $(cat log)"; }
+train plain
+[ -n "$(losses plain)" ] || fail "no losses"
+grep -q '"seconds_data_wait": [0-9].*"steps_ready": [0-9]' plain/metrics.jsonl || fail "the ring is not in metrics.jsonl: $(tail -n 3 plain/metrics.jsonl)"
+same() { [ "$(losses "$1")" = "$(losses plain)" ] || fail "$1: other losses than without: $(losses "$1"), $(losses plain)"; }
+
+train staged --set data.stage=near
+same staged
+grep -q 'data.stage: packed copied to near/convoy-.*: 3 files, .* read back and found equal' log || fail "the copy is not reported: $(cat log)"
+grep -q 'data.stage: packed is in near/convoy-' log || fail "val does not find train's copy: $(cat log)"
+[ -z "$(ls near)" ] || fail "copies are left behind: $(ls near)"
+
+# shellcheck disable=SC2086
+$MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --progress plain --out two --set data.stage=near --set data.stage_keep=true >log 2>&1 || fail "two ranks: $(cat log)"
+grep -q 'with 2 ranks, read back' log || fail "both ranks should help: $(cat log)"
+# shellcheck disable=SC2086
+$MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out two-plain >log 2>&1 || fail "two ranks: $(cat log)"
+[ "$(losses two)" = "$(losses two-plain)" ] || fail "two ranks: other losses from the copy"
+for copy in near/convoy-*/data/packed; do
+    cmp -s "$copy/part-00000.cvy" packed/part-00000.cvy || cmp -s "$copy/part-00000.cvy" more/packed/part-00000.cvy || fail "$copy differs"
+done
+[ "$(ls -d near/convoy-*/ | wc -l)" = 2 ] || fail "two copies should have stayed: $(ls near)"
+
+train kept --set data.stage=near --set data.stage_keep=true
+same kept
+grep -q 'copied to' log && fail "a copy that is there is made again: $(cat log)"
+touch -d '2001-02-03' packed/pack.json
+train newer --set data.stage=near --set data.stage_keep=true
+same newer
+grep -q 'data.stage: packed copied to' log || fail "a changed source is not copied again: $(cat log)"
+train last --set data.stage=near
+[ -z "$(ls near)" ] || fail "the last run leaves copies: $(ls near)"
+
+head -c 3073 /dev/zero >data_batch_1.bin
+"$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=data_batch_1.bin >log 2>&1 && fail "a file that needs others is staged"
+grep -q 'stage its folder' log || fail "no cause: $(cat log)"
+"$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=nowhere >log 2>&1 && fail "nothing is staged"
+grep -q 'nowhere' log || fail "no cause: $(cat log)"
+"$CONVOY" train job.yaml --out bad --set data.stage=job.yaml >log 2>&1 && fail "a file is taken for a folder"
+[ ! -e bad ] || fail "a refused job leaves its folder"
+
+# From memory: the same; too little room keeps a part.
+for cache in memory decoded; do
+    train "$cache" --set "data.cache=$cache"
+    same "$cache"
+    grep -q 'data.cache: samples stay in memory' log || fail "$cache is not reported: $(cat log)"
+    grep '"kind": "epoch"' "$cache/metrics.jsonl" | tail -n 1 | grep -q '"cached_samples": 120,' || fail "$cache: $(tail -n 1 "$cache/metrics.jsonl")"
+done
+train little --set data.cache=memory --set data.cache_limit=8000
+same little
+grep -q 'no room for more' log || fail "a full cache is not reported: $(cat log)"
+exit $failed
