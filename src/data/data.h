@@ -77,9 +77,9 @@ cvy_status cvy_pack_write(cvy_dataset *d, const char *folder, const cvy_pack_opt
 
 /* ---- the order of an epoch (data_order.h) ---- */
 typedef enum cvy_shuffle { /* the values stand in checkpoints */
-    CVY_SHUFFLE_NONE = 0,
-    CVY_SHUFFLE_ALL = 1,
-    CVY_SHUFFLE_WINDOW = 2
+                           CVY_SHUFFLE_NONE = 0,
+                           CVY_SHUFFLE_ALL = 1,
+                           CVY_SHUFFLE_WINDOW = 2
 } cvy_shuffle;
 typedef struct cvy_order_opts {
     cvy_shuffle shuffle;
@@ -91,7 +91,8 @@ typedef struct cvy_order_opts {
 /* What this rank needs of one step: up to CVY_SHARE_MAX runs of places in one epoch's order (one run a micro-batch). */
 typedef struct cvy_share {
     int64_t epoch, first_place, n;
-    int64_t batch_first, batch_n; /* places of the micro-batch that the run is a part of; batch_n 0: of the run itself */
+    int64_t batch_first,
+        batch_n; /* places of the micro-batch that the run is a part of; batch_n 0: of the run itself */
 } cvy_share;
 /* Pure function of step: fills shares, *nshare_out of them (at most max); CVY_END after the last step. Called from any
  * thread. */

@@ -201,7 +201,8 @@ static cvy_status sort_by_class(cvy_dataset *d, int64_t nclasses, int64_t *sorte
     return CVY_OK;
 }
 
-static cvy_status choose(cvy_dataset *d, double share, uint64_t seed, int part, int64_t **number_out, int64_t *count_out)
+static cvy_status choose(cvy_dataset *d, double share, uint64_t seed, int part, int64_t **number_out,
+                         int64_t *count_out)
 {
     const int64_t n = d->info.nsamples, nclasses = CVY_MAX(d->info.nclasses, 1);
     int64_t *sorted = NULL, *first = NULL, *number = NULL, count = 0, at = 0;

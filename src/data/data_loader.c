@@ -101,9 +101,10 @@ static cvy_status ask_share(cvy_loader *l, int64_t step, int *nshare_out, int64_
         const cvy_share *p = &l->share[i];
         const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_place;
         const int64_t end = p->batch_n > 0 ? first + p->batch_n : p->first_place + p->n;
-        CVY_CHECK(p->n >= 0 && first >= 0 && first <= p->first_place && p->first_place + p->n <= end && end <= l->data_n, CVY_E_INTERNAL,
-                  "step %lld asks for places %lld + %lld of %lld", (long long)step, (long long)p->first_place,
-                  (long long)p->n, (long long)l->data_n);
+        CVY_CHECK(p->n >= 0 && first >= 0 && first <= p->first_place && p->first_place + p->n <= end &&
+                      end <= l->data_n,
+                  CVY_E_INTERNAL, "step %lld asks for places %lld + %lld of %lld", (long long)step,
+                  (long long)p->first_place, (long long)p->n, (long long)l->data_n);
         n += p->n;
     }
     *nshare_out = nshare;
@@ -126,7 +127,8 @@ static cvy_status fill_ids(cvy_loader *l, struct slot *s, int64_t step)
     CVY_TRY(need_room(l, s, n));
     for (int i = 0; i < nshare; i++) {
         const cvy_share *p = &l->share[i];
-        const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_place, all = p->batch_n > 0 ? p->batch_n : p->n;
+        const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_place,
+                      all = p->batch_n > 0 ? p->batch_n : p->n;
         cvy_epoch_order_get(l->order, (uint64_t)p->epoch, first, all, p->first_place - first, p->n, s->rows.id + row);
         for (const int64_t end = row + p->n; row < end; row++) {
             s->epoch[row] = (uint64_t)p->epoch;

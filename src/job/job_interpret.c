@@ -116,7 +116,8 @@ static cvy_status check_source(const char *key, const cvy_tree *source)
 static cvy_status interpret_shuffle(cvy_job *job)
 {
     struct cvy_job_data *d = &job->data;
-    static const char *const words[][3] = {{"false", "no", "off"}, {"true", "yes", "on"}, {"window", "window", "window"}};
+    static const char *const words[][3] = {
+        {"false", "no", "off"}, {"true", "yes", "on"}, {"window", "window", "window"}};
     static const int shuffles[] = {CVY_SHUFFLE_NONE, CVY_SHUFFLE_ALL, CVY_SHUFFLE_WINDOW};
     const char *text = d->shuffle_text ? d->shuffle_text : "";
     d->shuffle = -1;
@@ -129,9 +130,10 @@ static cvy_status interpret_shuffle(cvy_job *job)
     CVY_CHECK(d->window == 0 || d->shuffle == CVY_SHUFFLE_WINDOW, CVY_E_CONFIG,
               "%s: data.window goes with data.shuffle: window, which is %s", cvy_job_where(job, "data", "window"),
               text);
-    CVY_CHECK(d->balance == CVY_BALANCE_NONE || d->shuffle == CVY_SHUFFLE_ALL, CVY_E_CONFIG,
-              "%s: data.balance: class draws samples from everywhere, so it goes with data.shuffle: true only, which is %s",
-              cvy_job_where(job, "data", "balance"), text);
+    CVY_CHECK(
+        d->balance == CVY_BALANCE_NONE || d->shuffle == CVY_SHUFFLE_ALL, CVY_E_CONFIG,
+        "%s: data.balance: class draws samples from everywhere, so it goes with data.shuffle: true only, which is %s",
+        cvy_job_where(job, "data", "balance"), text);
     return CVY_OK;
 }
 
@@ -198,7 +200,8 @@ static cvy_status check_model(const cvy_job *job)
 cvy_status cvy_job_interpret(cvy_job *job)
 {
     CVY_CHECK(!job->deterministic, CVY_E_CONFIG,
-              "%s: deterministic: true is not built yet; a run repeats its bits on the same number of ranks and threads, and agrees to rounding on others",
+              "%s: deterministic: true is not built yet; a run repeats its bits on the same number of ranks and "
+              "threads, and agrees to rounding on others",
               cvy_job_where(job, NULL, "deterministic"));
     CVY_TRY(check_model(job));
     CVY_TRY(interpret_data(job));

@@ -70,4 +70,12 @@ done
 train little --set data.cache=memory --set data.cache_limit=8000
 same little
 grep -q 'no room for more' log || fail "a full cache is not reported: $(cat log)"
+
+# Work on the data inside the step: the run says what it waits for.
+train slow --set data.threads=0 --set data.val= --set 'data.train={format: synthetic, samples: 6000, shape: [3, 64, 64]}'
+grep -q 'data is the bottleneck: steps waited [0-9]* % of their time' log || fail "no hint: $(cat log)"
+for threads in many -2 2000; do
+    "$CONVOY" train job.yaml --out bad --set data.threads=$threads >log 2>&1 && fail "data.threads=$threads is accepted"
+    grep -q 'expected auto or a number 0 .. 1024' log || fail "no cause: $(cat log)"
+done
 exit $failed

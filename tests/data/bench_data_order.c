@@ -23,7 +23,8 @@ int main(int argc, char **argv)
     if (share > 0)
         OK(cvy_dataset_split(whole, share, 1, 0, &part));
     cvy_dataset *d = part ? part : whole;
-    const cvy_order_opts opts = {.shuffle = argc > 3 ? CVY_SHUFFLE_WINDOW : CVY_SHUFFLE_ALL, .window = argc > 3 ? atoll(argv[3]) : 0, .seed = 1};
+    const cvy_order_opts opts = {
+        .shuffle = argc > 3 ? CVY_SHUFFLE_WINDOW : CVY_SHUFFLE_ALL, .window = argc > 3 ? atoll(argv[3]) : 0, .seed = 1};
     const int64_t n = cvy_dataset_describe(d)->nsamples;
     OK(cvy_epoch_order_create(d, &opts, &order));
     for (int64_t at = 0; at < n; at += CVY_COUNT(number)) {
@@ -33,8 +34,9 @@ int main(int argc, char **argv)
             sum += number[i];
     }
     const double end = cvy_clock_s();
-    printf("%lld samples: opened in %.3f s, split and shuffled in %.3f s, %.1f MB more at the most (before: %.1f MB); sum of numbers %lld\n", (long long)n,
-           opened - start, end - opened, peak_mb() - base, base, (long long)sum);
+    printf("%lld samples: opened in %.3f s, split and shuffled in %.3f s, %.1f MB more at the most (before: %.1f MB); "
+           "sum of numbers %lld\n",
+           (long long)n, opened - start, end - opened, peak_mb() - base, base, (long long)sum);
     cvy_epoch_order_destroy(&order);
     cvy_dataset_destroy(&part);
     cvy_dataset_destroy(&whole);
