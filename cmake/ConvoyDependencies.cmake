@@ -45,6 +45,7 @@ convoy_optional(JPEG jpeglib.h jpeg)
 convoy_optional(SPNG spng.h spng)
 convoy_optional(LMDB lmdb.h lmdb)
 convoy_optional(HDF5 hdf5.h hdf5_serial hdf5)
+convoy_optional(ZLIB zlib.h z)
 convoy_optional(XXHASH xxhash.h xxhash)
 convoy_optional(HWLOC hwloc.h hwloc)
 

@@ -2,7 +2,7 @@
 message(STATUS "convoy ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
 message(STATUS "  MPI      ${MPI_C_LIBRARIES}")
 message(STATUS "  YAML     ${YAML_LIBRARY}")
-foreach(name IN ITEMS ONEDNN OPENMP JPEG SPNG XXHASH HWLOC)
+foreach(name IN ITEMS ONEDNN OPENMP JPEG SPNG LMDB HDF5 ZLIB XXHASH HWLOC)
     if(NOT CONVOY_WITH_${name})
         set(answer "off")
     elseif(NOT CVY_HAVE_${name})

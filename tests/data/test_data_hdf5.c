@@ -1,0 +1,721 @@
+/* minimal */
+/* The HDF5 reader and writer: kinds of numbers, layouts, orders of axes, several files, conditions, damaged files; what the
+ * writer wrote is read back; a file made by h5py (files/make_hdf5.py) is read. */
+#include "test_data_support.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "data/data_writer.h"
+
+#if CVY_HAVE_HDF5
+#include <hdf5.h>
+
+/* What a data set is to be; chunk[0] 0: contiguous. */
+struct layout {
+    hid_t type;
+    int ndim;
+    hsize_t dim[6], chunk[6];
+    int shuffle, level;
+};
+
+static hid_t half(void)
+{
+    const hid_t t = H5Tcopy(H5T_IEEE_F32LE);
+    TRUE_THAT(H5Tset_fields(t, 15, 10, 5, 0, 10) >= 0 && H5Tset_size(t, 2) >= 0 && H5Tset_ebias(t, 15) >= 0);
+    return t;
+}
+
+static hid_t truth(void)
+{
+    const hid_t t = H5Tenum_create(H5T_STD_I8LE);
+    const int8_t no = 0, yes = 1;
+    TRUE_THAT(H5Tenum_insert(t, "FALSE", &no) >= 0 && H5Tenum_insert(t, "TRUE", &yes) >= 0);
+    return t;
+}
+
+/* Values come as doubles, which the library converts. */
+static hid_t put_set(hid_t file, const char *name, struct layout l, const double *value)
+{
+    const hid_t space = H5Screate_simple(l.ndim, l.dim, NULL), list = H5Pcreate(H5P_DATASET_CREATE);
+    if (l.chunk[0]) {
+        H5Pset_chunk(list, l.ndim, l.chunk);
+        if (l.shuffle)
+            H5Pset_shuffle(list);
+        if (l.level)
+            H5Pset_deflate(list, (unsigned)l.level);
+    }
+    const hid_t set = H5Dcreate2(file, name, l.type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    TRUE_THAT(set >= 0);
+    if (H5Tget_class(l.type) == H5T_ENUM) {
+        const hssize_t n = H5Sget_simple_extent_npoints(space);
+        int8_t *byte = malloc((size_t)n);
+        for (hssize_t i = 0; i < n; i++)
+            byte[i] = value[i] != 0;
+        TRUE_THAT(H5Dwrite(set, l.type, H5S_ALL, H5S_ALL, H5P_DEFAULT, byte) >= 0);
+        free(byte);
+    } else {
+        TRUE_THAT(H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0);
+    }
+    H5Pclose(list);
+    H5Sclose(space);
+    return set;
+}
+
+static void add_set(hid_t file, const char *name, struct layout l, const double *value)
+{
+    H5Dclose(put_set(file, name, l, value));
+}
+
+static hid_t new_file(const char *name)
+{
+    const hid_t file = H5Fcreate(in_scratch(name), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    TRUE_THAT(file >= 0);
+    return file;
+}
+
+/* Whole numbers that every kind holds, no two rows alike. */
+static double value_at(int64_t i)
+{
+    return (double)((i * 7 + i / 13) % 101);
+}
+
+static double *values(int64_t n)
+{
+    double *v = malloc((size_t)n * sizeof *v);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = value_at(i);
+    return v;
+}
+
+static cvy_status open_in(const char *name, const char *options, cvy_dataset **out)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "{path: \"%s\", format: hdf5%s%s}", in_scratch(name), *options ? ", " : "", options);
+    return open_text(text, NULL, 0, out);
+}
+
+static const char *shape_of(const cvy_dataset *d)
+{
+    return cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape);
+}
+
+/* x of sample i: elems numbers. */
+static void read_x(cvy_dataset *d, int64_t i, float *x)
+{
+    static float rest[CVY_FIELD_MAX][64];
+    void *field[CVY_FIELD_MAX] = {x};
+    for (int k = 1; k < CVY_FIELD_MAX; k++)
+        field[k] = rest[k];
+    OK(cvy_dataset_read(d, i, 0, field));
+}
+
+/* ---- numbers and layouts ---- */
+
+enum { N = 21, ROW = 2 * 4 * 6 };
+
+static void check_rows(const char *name)
+{
+    cvy_dataset *d = NULL;
+    float x[ROW];
+    OK(open_in(name, "", &d));
+    TRUE_THAT(strcmp(shape_of(d), "2x4x6") == 0 && cvy_dataset_describe(d)->nsamples == N);
+    for (int64_t k = 0; k < 2 * N; k++) {
+        const int64_t i = k * 8 % N;
+        read_x(d, i, x);
+        for (int e = 0; e < ROW; e++)
+            TRUE_THAT(x[e] == (float)value_at(i * ROW + e));
+    }
+    cvy_dataset_destroy(&d);
+}
+
+static void test_numbers(void)
+{
+    double *v = values(N * ROW);
+    const hid_t f16 = half();
+    const hid_t type[] = {H5T_STD_I8LE,   H5T_STD_U16LE,  H5T_STD_I16BE,  H5T_STD_U32LE,  H5T_STD_I32BE, H5T_STD_U64LE,
+                          H5T_STD_I64LE, H5T_IEEE_F32LE, H5T_IEEE_F32BE, H5T_IEEE_F64LE, H5T_IEEE_F64BE, f16};
+    const struct layout layout[] = {
+        {.ndim = 4, .dim = {N, 2, 4, 6}},
+        {.ndim = 4, .dim = {N, 2, 4, 6}, .chunk = {4, 2, 4, 6}},
+        {.ndim = 4, .dim = {N, 2, 4, 6}, .chunk = {4, 2, 4, 6}, .level = 4},
+        {.ndim = 4, .dim = {N, 2, 4, 6}, .chunk = {5, 2, 4, 6}, .level = 1, .shuffle = 1},
+        {.ndim = 4, .dim = {N, 2, 4, 6}, .chunk = {5, 1, 3, 4}, .level = 1, .shuffle = 1},
+        {.ndim = 4, .dim = {N, 2, 4, 6}, .chunk = {1, 2, 4, 6}, .shuffle = 1},
+    };
+    for (int t = 0; t < CVY_COUNT(type); t++)
+        for (int k = 0; k < CVY_COUNT(layout); k++) {
+            struct layout l = layout[k];
+            l.type = type[t];
+            const hid_t file = new_file("one.h5");
+            add_set(file, "x", l, v);
+            H5Fclose(file);
+            check_rows("one.h5");
+        }
+    H5Tclose(f16);
+    free(v);
+}
+
+static void test_half(void)
+{
+    static const double v[] = {0, -0.0, 1, -2.5, 65504, 6.103515625e-05, 5.9604644775390625e-08, -3.0 / (1 << 24), 0.333251953125};
+    float x[CVY_COUNT(v)];
+    cvy_dataset *d = NULL;
+    const hid_t file = new_file("half.h5"), f16 = half();
+    add_set(file, "x", (struct layout){.type = f16, .ndim = 2, .dim = {1, CVY_COUNT(v)}}, v);
+    H5Fclose(file);
+    H5Tclose(f16);
+    OK(open_in("half.h5", "", &d));
+    read_x(d, 0, x);
+    for (int i = 0; i < CVY_COUNT(v); i++)
+        TRUE_THAT(x[i] == (float)v[i] && signbit(x[i]) == signbit(v[i]));
+    cvy_dataset_destroy(&d);
+}
+
+/* A cache that holds a third of the chunks; sizes beyond it come back right, read by several threads at once. */
+static void *read_many(void *user)
+{
+    cvy_dataset *d = user;
+    float *x = malloc(64 * 64 * sizeof *x);
+    void *const field[] = {x};
+    for (int64_t k = 0; k < 150; k++) {
+        const int64_t i = k * 37 % 200;
+        OK(cvy_dataset_read(d, i, 0, field));
+        for (int e = 0; e < 64 * 64; e += 97)
+            TRUE_THAT(x[e] == (float)value_at(i * 64 * 64 + e));
+    }
+    free(x);
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    double *v = values(200 * 64 * 64);
+    cvy_dataset *d = NULL;
+    pthread_t thread[3];
+    const hid_t file = new_file("large.h5");
+    add_set(file, "x", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 4, .dim = {200, 1, 64, 64}, .chunk = {8, 1, 64, 64}, .level = 1}, v);
+    H5Fclose(file);
+    OK(open_in("large.h5", "cache_mb: 1", &d));
+    TRUE_THAT(cvy_dataset_reader_info(d)->window_block == 8);
+    for (int i = 0; i < 3; i++)
+        TRUE_THAT(pthread_create(&thread[i], NULL, read_many, d) == 0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+    cvy_dataset_destroy(&d);
+    free(v);
+}
+
+/* ---- axes ---- */
+
+static void test_axes(void)
+{
+    double *v = values(6 * 5 * 4 * 3);
+    float x[60];
+    cvy_dataset *d = NULL;
+    hid_t file = new_file("axes.h5");
+    const hid_t u8 = H5T_STD_U8LE, f32 = H5T_IEEE_F32LE;
+    add_set(file, "nhwc", (struct layout){.type = f32, .ndim = 4, .dim = {6, 5, 4, 3}}, v);
+    add_set(file, "hwn", (struct layout){.type = f32, .ndim = 3, .dim = {5, 4, 6}}, v);
+    add_set(file, "hwnc", (struct layout){.type = f32, .ndim = 4, .dim = {5, 4, 6, 3}, .chunk = {2, 4, 4, 2}, .level = 1}, v);
+    add_set(file, "nhw", (struct layout){.type = u8, .ndim = 3, .dim = {6, 5, 4}}, v);
+    add_set(file, "nwh", (struct layout){.type = u8, .ndim = 3, .dim = {6, 4, 5}}, v);
+    add_set(file, "flat", (struct layout){.type = f32, .ndim = 1, .dim = {6}}, v);
+    H5Fclose(file);
+    OK(open_in("axes.h5", "x: nhwc", &d)); /* three channels last behind five rows: guessed */
+    TRUE_THAT(strcmp(shape_of(d), "3x5x4") == 0);
+    read_x(d, 2, x);
+    for (int e = 0; e < 60; e++) /* e is c, h, w */
+        TRUE_THAT(x[e] == (float)value_at(2 * 60 + (e % 20) * 3 + e / 20));
+    cvy_dataset_destroy(&d);
+    OK(open_in("axes.h5", "x: nhwc, axes: NCHW", &d));
+    TRUE_THAT(strcmp(shape_of(d), "5x4x3") == 0);
+    cvy_dataset_destroy(&d);
+    OK(open_in("axes.h5", "x: hwn, axes: HWN", &d));
+    TRUE_THAT(strcmp(shape_of(d), "1x5x4") == 0 && cvy_dataset_describe(d)->nsamples == 6);
+    read_x(d, 4, x);
+    for (int e = 0; e < 20; e++)
+        TRUE_THAT(x[e] == (float)value_at(e * 6 + 4));
+    cvy_dataset_destroy(&d);
+    OK(open_in("axes.h5", "x: hwnc, axes: HWNC", &d));
+    TRUE_THAT(strcmp(shape_of(d), "3x5x4") == 0);
+    read_x(d, 5, x);
+    for (int e = 0; e < 60; e++)
+        TRUE_THAT(x[e] == (float)value_at((e % 20) * 18 + 5 * 3 + e / 20));
+    cvy_dataset_destroy(&d);
+    OK(open_in("axes.h5", "x: nhw", &d));
+    TRUE_THAT(strcmp(shape_of(d), "1x5x4") == 0 && cvy_dataset_reader_info(d)->dtype == CVY_DTYPE_U8);
+    read_x(d, 1, x);
+    TRUE_THAT(x[7] == (float)value_at(27) * (1.0f / 255.0f));
+    cvy_dataset_destroy(&d);
+    OK(open_in("axes.h5", "x: nwh, axes: NWH", &d));
+    TRUE_THAT(strcmp(shape_of(d), "1x5x4") == 0);
+    read_x(d, 1, x);
+    TRUE_THAT(x[7] == (float)value_at(20 + 3 * 5 + 1) * (1.0f / 255.0f)); /* h 1, w 3 */
+    cvy_dataset_destroy(&d);
+    OK(open_in("axes.h5", "x: flat", &d));
+    TRUE_THAT(strcmp(shape_of(d), "1") == 0);
+    cvy_dataset_destroy(&d);
+    FAILS(open_in("axes.h5", "x: nhwc, axes: NHW", &d), CVY_E_SHAPE, "data set nhwc is 6x5x4x3: 4 axes, but axes is NHW");
+    FAILS(open_in("axes.h5", "x: nhwc, axes: NHWQ", &d), CVY_E_CONFIG, "axes: NHWQ: \"Q\"");
+    FAILS(open_in("axes.h5", "x: nhwc, axes: CHWD", &d), CVY_E_CONFIG, "one axis must be N");
+    FAILS(open_in("axes.h5", "", &d), CVY_E_CONFIG, "which data set is the input?");
+    free(v);
+}
+
+/* ---- several data sets, several files ---- */
+
+/* Files a, b and c of 4, 0 and 3 rows: pictures of two channels, one more channel, two features, targets, labels. */
+static void make_runs(void)
+{
+    static const int rows[] = {4, 0, 3};
+    const hid_t yes = truth();
+    int64_t row = 0;
+    OK(cvy_file_make_folder(in_scratch("runs")));
+    for (int f = 0; f < 3; f++) {
+        char name[32];
+        double v[4 * 2 * 3 * 3], met[4], label[4], keep[4], y[8];
+        const hsize_t n = (hsize_t)rows[f];
+        snprintf(name, sizeof name, "runs/%c.h5", 'a' + f);
+        for (int i = 0; i < (int)CVY_COUNT(v); i++)
+            v[i] = (double)(row * 18 + i);
+        for (int i = 0; i < 4; i++) {
+            met[i] = (double)((row + i) * 10);
+            label[i] = (double)((row + i) % 3);
+            keep[i] = (row + i) % 2 == 0;
+            y[2 * i] = (double)(row + i);
+            y[2 * i + 1] = -(double)(row + i);
+        }
+        const hid_t file = new_file(name);
+        H5Gclose(H5Gcreate2(file, "events", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+        add_set(file, "x", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 4, .dim = {n, 2, 3, 3}, .chunk = {n ? 2 : 0, 2, 3, 3}, .level = 1}, v);
+        add_set(file, "events/more", (struct layout){.type = H5T_STD_I16LE, .ndim = 3, .dim = {n, 3, 3}}, v);
+        add_set(file, "events/met", (struct layout){.type = H5T_IEEE_F64LE, .ndim = 1, .dim = {n}}, met);
+        add_set(file, "events/keep", (struct layout){.type = yes, .ndim = 1, .dim = {n}}, keep);
+        add_set(file, "pair", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {n, 2}}, y);
+        add_set(file, "third", (struct layout){.type = H5T_STD_I64LE, .ndim = 2, .dim = {n, 1}}, met);
+        add_set(file, "w", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 1, .dim = {n}, .chunk = {n ? 3 : 0}}, met);
+        const hid_t labels = put_set(file, "label", (struct layout){.type = H5T_STD_I64LE, .ndim = 1, .dim = {n}, .chunk = {n ? 2 : 0}, .level = 1}, label);
+        const char *const names[] = {"photon", "pion", "k\xc3\xa4on"};
+        const hid_t text = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &(hsize_t){3}, NULL);
+        H5Tset_size(text, H5T_VARIABLE);
+        const hid_t at = H5Acreate2(labels, "class_names", text, space, H5P_DEFAULT, H5P_DEFAULT);
+        TRUE_THAT(H5Awrite(at, text, names) >= 0);
+        H5Aclose(at);
+        H5Sclose(space);
+        H5Tclose(text);
+        H5Dclose(labels);
+        H5Fclose(file);
+        row += rows[f];
+    }
+    H5Tclose(yes);
+}
+
+static void test_columns(void)
+{
+    cvy_dataset *d = NULL;
+    float x[27], y[3], weight;
+    int32_t label;
+    void *const field[] = {x, &label, y, &weight};
+    OK(open_in("runs", "x: [x, events/more], y: [pair, third], weight: w", &d));
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    TRUE_THAT(info->nsamples == 7 && strcmp(shape_of(d), "3x3x3") == 0 && info->nclasses == 3 && info->nfield == 4 &&
+              strcmp(info->class_name[2], "k\xc3\xa4on") == 0 && strcmp(cvy_shape_text(&info->field[2].shape), "3") == 0);
+    for (int i = 0; i < 7; i++) {
+        OK(cvy_dataset_read(d, i, 0, field));
+        for (int e = 0; e < 18; e++)
+            TRUE_THAT(x[e] == (float)(i * 18 + e));
+        for (int e = 0; e < 9; e++) /* `more` of a file begins with its row's number times 18 */
+            TRUE_THAT(x[18 + e] == (float)((i < 4 ? 0 : 72) + (i < 4 ? i : i - 4) * 9 + e));
+        TRUE_THAT(label == i % 3 && y[0] == (float)i && y[1] == (float)-i && y[2] == (float)(10 * i) && weight == (float)(10 * i));
+    }
+    FAILS(cvy_dataset_read(d, 7, 0, field), CVY_E_ARGUMENT, "out of range");
+    cvy_dataset_destroy(&d);
+}
+
+static void test_files(void)
+{
+    cvy_dataset *d = NULL;
+    int32_t label = -1;
+    OK(open_in("runs/[ac].h5", "label: none", &d)); /* a pattern */
+    TRUE_THAT(cvy_dataset_describe(d)->nsamples == 7 && cvy_dataset_describe(d)->nclasses == 0);
+    cvy_dataset_destroy(&d);
+    OK(open_in("runs", "class_per_file: true, y: pair", &d));
+    TRUE_THAT(cvy_dataset_describe(d)->nclasses == 3 && strcmp(cvy_dataset_describe(d)->class_name[2], "c") == 0);
+    OK(cvy_dataset_label(d, 5, &label));
+    TRUE_THAT(label == 2);
+    cvy_dataset_destroy(&d);
+    FAILS(open_in("runs/*.hdf5", "", &d), CVY_E_IO, "no file has a name of this pattern");
+    FAILS(open_in("runs/z.h5", "", &d), CVY_E_IO, "no such file or folder");
+    OK(open_text(in_scratch("runs"), NULL, 0, &d)); /* the format is found by looking */
+    TRUE_THAT(strcmp(cvy_dataset_describe(d)->format, "hdf5") == 0);
+    cvy_dataset_destroy(&d);
+}
+
+static void test_conditions(void)
+{
+    cvy_dataset *d = NULL;
+    float x[18];
+    int32_t label = -1;
+    OK(open_in("runs", "where: \"events/met >= 20 and not events/met == 40\", mask: events/keep", &d));
+    TRUE_THAT(cvy_dataset_describe(d)->nsamples == 2); /* rows 2 and 6 of 0, 2, 4, 6 */
+    read_x(d, 1, x);
+    OK(cvy_dataset_label(d, 1, &label));
+    TRUE_THAT(x[0] == 6 * 18 && label == 0);
+    cvy_dataset_destroy(&d);
+    FAILS(open_in("runs", "where: events/met > 1000", &d), CVY_E_FORMAT, "no row of 7 is kept by where: events/met > 1000");
+    FAILS(open_in("runs", "where: met > 1", &d), CVY_E_CONFIG, "a.h5: has no data set \"met\" that can be read; it holds events/keep 4 bool");
+    FAILS(open_in("runs", "where: met >", &d), CVY_E_CONFIG, "condition \"met >\"");
+    FAILS(open_in("runs", "where: pair > 1", &d), CVY_E_SHAPE, "data set pair has 2 axes and 2 numbers a sample, expected one");
+}
+
+/* ---- what is wrong ---- */
+
+static void test_faults(void)
+{
+    cvy_dataset *d = NULL;
+    double *v = values(400);
+    const hid_t text = H5Tcopy(H5T_C_S1), f32 = H5T_IEEE_F32LE;
+    H5Tset_size(text, 8);
+    hid_t file = new_file("bad.h5");
+    add_set(file, "x", (struct layout){.type = f32, .ndim = 2, .dim = {10, 3}}, v);
+    add_set(file, "short", (struct layout){.type = f32, .ndim = 1, .dim = {9}}, v);
+    add_set(file, "half", (struct layout){.type = f32, .ndim = 1, .dim = {10}}, (double[]){0, 1, 2.5, 0, 0, 0, 0, 0, 0, 0});
+    add_set(file, "class", (struct layout){.type = f32, .ndim = 1, .dim = {10}}, (double[]){0, 1, 2, 0, 0, 0, 0, 0, 0, -1});
+    add_set(file, "wide", (struct layout){.type = f32, .ndim = 3, .dim = {10, 2, 2}}, v);
+    const hid_t space = H5Screate_simple(1, &(hsize_t){10}, NULL), one = H5Screate(H5S_SCALAR);
+    H5Dclose(H5Dcreate2(file, "names", text, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    H5Dclose(H5Dcreate2(file, "single", f32, one, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    H5Sclose(space);
+    H5Sclose(one);
+    H5Tclose(text);
+    H5Fclose(file);
+    FAILS(open_in("bad.h5", "x: nothing", &d), CVY_E_CONFIG, "bad.h5: has no data set \"nothing\" that can be read; it holds class 10 float32, half 10 float32, names 10 text");
+    FAILS(open_in("bad.h5", "weight: short", &d), CVY_E_SHAPE, "data set short is 9: 9 samples, but x has 10");
+    FAILS(open_in("bad.h5", "label: short", &d), CVY_E_SHAPE, "data set short has 9 numbers for 10 samples");
+    FAILS(open_in("bad.h5", "label: half", &d), CVY_E_FORMAT, "data set half, row 2: 2.5 is no number of a class");
+    FAILS(open_in("bad.h5", "weight: x", &d), CVY_E_SHAPE, "data set x has 3 numbers a sample, expected one");
+    FAILS(open_in("bad.h5", "y: names", &d), CVY_E_UNSUPPORTED, "data set names holds text, expected numbers");
+    FAILS(open_in("bad.h5", "x: single", &d), CVY_E_SHAPE, "data set single has 0 axes");
+    FAILS(open_in("bad.h5", "x: [x, wide]", &d), CVY_E_SHAPE, "they cannot be joined as channels");
+    FAILS(open_in("bad.h5", "x: []", &d), CVY_E_CONFIG, "x is an empty list");
+    FAILS(open_in("bad.h5", "label: class, class_per_file: true", &d), CVY_E_CONFIG, "exclude each other");
+    OK(open_in("bad.h5", "label: class, classes: 2", &d));
+    float x[3];
+    int32_t label;
+    void *const field[] = {x, &label};
+    FAILS(cvy_dataset_read(d, 2, 0, field), CVY_E_FORMAT, "bad.h5, row 2: label 2 is out of range, expected 0 .. 1");
+    FAILS(cvy_dataset_read(d, 9, 0, field), CVY_E_FORMAT, "bad.h5, row 9: label -1");
+    cvy_dataset_destroy(&d);
+    /* Files of one set must be alike. */
+    OK(cvy_file_make_folder(in_scratch("mixed")));
+    file = new_file("mixed/a.h5");
+    add_set(file, "x", (struct layout){.type = f32, .ndim = 2, .dim = {10, 3}}, v);
+    H5Fclose(file);
+    file = new_file("mixed/b.h5");
+    add_set(file, "x", (struct layout){.type = f32, .ndim = 2, .dim = {10, 4}}, v);
+    H5Fclose(file);
+    FAILS(open_in("mixed", "", &d), CVY_E_SHAPE, "mixed/b.h5: data set x is 10x4, other samples than the 10x3 of");
+    file = new_file("mixed/b.h5");
+    add_set(file, "x", (struct layout){.type = H5T_STD_U8LE, .ndim = 2, .dim = {10, 3}}, v);
+    H5Fclose(file);
+    FAILS(open_in("mixed", "", &d), CVY_E_FORMAT, "mixed/b.h5: data set x holds uint8, but other numbers in");
+    put_file(in_scratch("mixed/b.h5"), "hello", 5);
+    FAILS(open_in("mixed", "", &d), CVY_E_FORMAT, "mixed/b.h5: cannot be opened as an HDF5 file (HDF5: ");
+    free(v);
+}
+
+/* A link into another file, and numbers kept there, stay within the folder. */
+static void test_links(void)
+{
+    cvy_dataset *d = NULL;
+    double *v = values(30);
+    float x[3];
+    OK(cvy_file_make_folder(in_scratch("links")));
+    hid_t file = new_file("links/there.h5");
+    add_set(file, "x", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+    H5Fclose(file);
+    file = new_file("outside.h5");
+    add_set(file, "x", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+    H5Fclose(file);
+    file = new_file("links/here.h5");
+    H5Lcreate_external("there.h5", "x", file, "near", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external("../outside.h5", "x", file, "far", H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(file);
+    OK(open_in("links/here.h5", "x: near", &d));
+    read_x(d, 4, x);
+    TRUE_THAT(x[1] == (float)value_at(13));
+    cvy_dataset_destroy(&d);
+    FAILS(open_in("links/here.h5", "x: far", &d), CVY_E_CONFIG, "has no data set \"far\" that can be read");
+    free(v);
+}
+
+/* ---- the writer ---- */
+
+static void write_pieces(const char *folder, const cvy_reader_info *info, const char *const *names, int64_t compress,
+                         cvy_raw *raw, int64_t n, int64_t npieces)
+{
+    const cvy_writer_def *def = NULL;
+    cvy_pool *pool = NULL;
+    void *state = NULL;
+    int64_t samples = 0, bytes = 0;
+    OK(cvy_writer_by_name("hdf5", &def));
+    OK(cvy_pool_create(&pool));
+    OK(cvy_file_make_folder(folder));
+    const cvy_writer_args args = {.pool = pool, .path = folder, .options = &compress, .npieces = npieces, .info = info, .class_name = names};
+    OK(def->open(&args, &state));
+    for (int64_t p = 0; p < npieces; p++) {
+        const int64_t first = p * n / npieces, end = (p + 1) * n / npieces;
+        TRUE_THAT(!def->has_piece(state, p));
+        OK(def->begin_piece(state, p, end - first + 1)); /* one is left out */
+        TRUE_THAT(!def->has_piece(state, p));
+        for (int64_t i = first; i < end; i++)
+            OK(def->write(state, i, &raw[i]));
+        OK(def->end_piece(state));
+        TRUE_THAT(def->has_piece(state, p));
+    }
+    OK(def->finish(state, &samples, &bytes));
+    TRUE_THAT(samples == n && bytes > 0);
+    def->close(state);
+    cvy_pool_destroy(&pool);
+}
+
+static void fill(cvy_raw *raw, int64_t i, cvy_dtype dtype, cvy_shape shape)
+{
+    const int64_t elems = cvy_shape_elems(&shape);
+    *raw = (cvy_raw){.dtype = dtype, .shape = shape, .label = (int32_t)(i % 2), .weight = 0.5f * (float)i};
+    OK(cvy_bytes_need(&raw->x, (size_t)elems * cvy_dtype_bytes(dtype)));
+    OK(cvy_bytes_need(&raw->y, 3 * sizeof(float)));
+    for (int64_t e = 0; e < elems; e++) {
+        if (dtype == CVY_DTYPE_U8)
+            ((uint8_t *)raw->x.data)[e] = (uint8_t)(i * 31 + e);
+        else
+            ((float *)raw->x.data)[e] = (float)(i * 1000 + e) / 8;
+    }
+    for (int e = 0; e < 3; e++)
+        ((float *)raw->y.data)[e] = (float)(10 * i + e);
+}
+
+static void check_same(cvy_dataset *d, const cvy_raw *raw, int64_t n)
+{
+    cvy_raw got = {0};
+    for (int64_t i = n - 1; i >= 0; i--) {
+        OK(cvy_dataset_read_raw(d, i, &got));
+        TRUE_THAT(got.coding == raw[i].coding && got.x.bytes == raw[i].x.bytes &&
+                  memcmp(got.x.data, raw[i].x.data, got.x.bytes) == 0);
+        TRUE_THAT(got.label == raw[i].label && got.weight == raw[i].weight && memcmp(got.y.data, raw[i].y.data, 12) == 0);
+        if (got.coding == CVY_CODING_PLAIN)
+            TRUE_THAT(got.dtype == raw[i].dtype && cvy_shape_equal(&got.shape, &raw[i].shape));
+    }
+    cvy_raw_free(&got);
+}
+
+static void test_writer(void)
+{
+    enum { M = 11 };
+    static const char *const names[] = {"cat", "dog"};
+    cvy_raw raw[M];
+    cvy_dataset *d = NULL;
+    for (int turn = 0; turn < 3; turn++) {
+        const cvy_dtype dtype = turn == 1 ? CVY_DTYPE_F32 : CVY_DTYPE_U8;
+        const cvy_shape shape = {3, {3, 70, 80}};
+        const cvy_reader_info info = {.nsamples = M, .dtype = dtype, .shape = shape, .varying = turn == 2, .has_label = 1, .has_y = 1,
+                                      .has_weight = 1, .y_shape = {1, {3}}, .nclasses = 2};
+        char name[32];
+        snprintf(name, sizeof name, "written%d", turn);
+        for (int64_t i = 0; i < M; i++) {
+            const cvy_shape own = {3, {3, 5 + i, 7}};
+            fill(&raw[i], i, dtype, turn == 2 ? own : shape);
+            if (turn == 2 && i % 2 == 0) { /* the beginning of a JPEG is enough to be copied as one */
+                raw[i].coding = CVY_CODING_JPEG;
+                memcpy(raw[i].x.data, "\xff\xd8\xff\xe0", 4);
+            }
+        }
+        write_pieces(in_scratch(name), &info, names, turn, raw, M, 3);
+        OK(open_text(in_scratch(name), NULL, 0, &d));
+        const cvy_dataset_info *got = cvy_dataset_describe(d);
+        TRUE_THAT(got->nsamples == M && got->nclasses == 2 && strcmp(got->class_name[1], "dog") == 0 && got->nfield == 4);
+        check_same(d, raw, M);
+        cvy_dataset_destroy(&d);
+        for (int i = 0; i < M; i++)
+            cvy_raw_free(&raw[i]);
+    }
+    TRUE_THAT(unlink(in_scratch("written0/convoy-00001-of-00003.h5")) == 0);
+    FAILS(open_text(in_scratch("written0"), NULL, 0, &d), CVY_E_FORMAT, "holds 2 of 3 pieces");
+}
+
+/* What is closed with a piece under way leaves nothing behind. */
+static void test_writer_stops(void)
+{
+    const cvy_writer_def *def = NULL;
+    cvy_pool *pool = NULL;
+    void *state = NULL;
+    cvy_raw raw, other;
+    char **name = NULL;
+    int64_t n = -1, compress = 0;
+    const cvy_reader_info info = {.nsamples = 4, .shape = {1, {5}}};
+    OK(cvy_writer_by_name("hdf5", &def));
+    OK(cvy_pool_create(&pool));
+    OK(cvy_file_make_folder(in_scratch("stopped")));
+    fill(&raw, 0, CVY_DTYPE_F32, (cvy_shape){1, {5}});
+    fill(&other, 1, CVY_DTYPE_F32, (cvy_shape){1, {6}});
+    const cvy_writer_args args = {.pool = pool, .path = in_scratch("stopped"), .options = &compress, .npieces = 1, .info = &info};
+    OK(def->open(&args, &state));
+    OK(def->begin_piece(state, 0, 4));
+    OK(def->write(state, 0, &raw));
+    FAILS(def->write(state, 1, &other), CVY_E_UNSUPPORTED, "sample 1 is f32 of 6, expected f32 of 5");
+    def->close(state);
+    OK(cvy_file_list(pool, in_scratch("stopped"), &name, &n));
+    TRUE_THAT(n == 0);
+    cvy_raw_free(&raw);
+    cvy_raw_free(&other);
+    cvy_pool_destroy(&pool);
+}
+
+/* ---- damage ---- */
+
+/* Opens and reads all that can be read; never mind how it ends, if only it ends. */
+static void try_all(const char *path)
+{
+    cvy_dataset *d = NULL;
+    char text[600];
+    float x[ROW];
+    float rest[8];
+    void *const field[] = {x, rest, rest, rest};
+    snprintf(text, sizeof text, "{path: \"%s\", format: hdf5}", path);
+    if (open_text(text, NULL, 0, &d) != CVY_OK)
+        return;
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    const int fits = info->nsamples <= 1000 && cvy_shape_elems(&info->field[0].shape) <= ROW && info->nfield <= 2;
+    for (int64_t i = 0; i < info->nsamples && fits; i++)
+        (void)!cvy_dataset_read(d, i, 0, field);
+    cvy_dataset_destroy(&d);
+}
+
+/* The library itself does not survive every damaged header, so this is a process of its own. */
+static int survives(const char *path)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    TRUE_THAT(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        try_all(path);
+        _exit(0);
+    }
+    int code = -1;
+    TRUE_THAT(waitpid(child, &code, 0) == child);
+    return WIFEXITED(code) && WEXITSTATUS(code) == 0;
+}
+
+static void test_damage(void)
+{
+    double *v = values(N * ROW);
+    hid_t file = new_file("whole.h5");
+    add_set(file, "x", (struct layout){.type = H5T_STD_I16LE, .ndim = 4, .dim = {N, 2, 4, 6}, .chunk = {4, 2, 4, 6}, .level = 4}, v);
+    add_set(file, "w", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 1, .dim = {N}}, v);
+    H5Fclose(file);
+    char *data = NULL;
+    size_t bytes = 0;
+    cvy_dataset *d = NULL;
+    OK(cvy_file_read(in_scratch("whole.h5"), 1 << 20, &data, &bytes));
+    for (size_t cut = 0; cut < bytes; cut += 97) {
+        put_file(in_scratch("cut.h5"), data, cut);
+        TRUE_THAT(open_in("cut.h5", "", &d) < 0);
+    }
+    for (size_t at = 0; at < bytes; at += bytes / 60) {
+        data[at] ^= 0x41;
+        put_file(in_scratch("flip.h5"), data, bytes);
+        if (!survives(in_scratch("flip.h5")))
+            fprintf(stderr, "the byte %zu changed: the process did not survive\n", at);
+        data[at] ^= 0x41;
+    }
+    /* Within a chunk: named. */
+    uint8_t *chunk = memmem(data, bytes, "\x78\x5e", 2); /* a zlib stream of level 4 */
+    TRUE_THAT(chunk != NULL);
+    for (int i = 8; i < 24; i++)
+        chunk[i] ^= 0xff;
+    put_file(in_scratch("torn.h5"), data, bytes);
+    OK(open_in("torn.h5", "", &d));
+    float x[ROW];
+    void *const field[] = {x};
+    int failed = 0;
+    for (int64_t i = 0; i < N; i++)
+        if (cvy_dataset_read(d, i, 0, field) != CVY_OK) {
+            TRUE_THAT(strstr(cvy_error_text(), "torn.h5, row ") && strstr(cvy_error_text(), "data set x"));
+            failed++;
+        }
+    TRUE_THAT(failed == N); /* such small chunks are read by several */
+    cvy_dataset_destroy(&d);
+    cvy_mem_free(&data);
+    free(v);
+}
+
+/* ---- files of others ---- */
+
+static void test_h5py(void)
+{
+    const char *source = getenv("CONVOY_SOURCE");
+    char text[1024];
+    cvy_dataset *d = NULL;
+    float x[24];
+    if (!source)
+        return;
+    snprintf(text, sizeof text, "{path: \"%s/tests/data/files/h5py.h5\", x: images, y: targets, weight: none, label: kind}", source);
+    OK(open_text(text, NULL, 0, &d));
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    TRUE_THAT(info->nsamples == 10 && strcmp(shape_of(d), "2x3x4") == 0 && info->nclasses == 3 && strcmp(info->class_name[1], "muon") == 0);
+    float y[3];
+    int32_t label;
+    void *const field[] = {x, &label, y};
+    for (int i = 0; i < 10; i++) {
+        OK(cvy_dataset_read(d, i, 0, field));
+        for (int e = 0; e < 24; e++)
+            TRUE_THAT(x[e] == (float)(i * 24 + e - 100) / 8);
+        TRUE_THAT(label == i % 3 && y[0] == (float)i && y[1] == (float)i / 2 && y[2] == (float)-i);
+    }
+    cvy_dataset_destroy(&d);
+    snprintf(text, sizeof text, "{path: \"%s/tests/data/files/h5py.h5\", x: rgb, label: none, mask: good, where: \"met > 30\"}", source);
+    OK(open_text(text, NULL, 0, &d)); /* met is 10 times the row, every other row is good: 4, 6, 8 */
+    TRUE_THAT(cvy_dataset_describe(d)->nsamples == 3 && strcmp(shape_of(d), "3x5x6") == 0);
+    float rgb[90];
+    read_x(d, 1, rgb);
+    TRUE_THAT(rgb[31] == (float)((6 * 90 + 1 * 3 + 1) % 256) * (1.0f / 255.0f)); /* channel 1, position 1 */
+    cvy_dataset_destroy(&d);
+}
+
+int main(void)
+{
+    scratch_make();
+    test_numbers();
+    test_half();
+    test_threads();
+    test_axes();
+    make_runs();
+    test_columns();
+    test_files();
+    test_conditions();
+    test_faults();
+    test_links();
+    test_writer();
+    test_writer_stops();
+    test_damage();
+    test_h5py();
+    scratch_remove();
+    return 0;
+}
+
+#else
+
+int main(void)
+{
+    cvy_dataset *d = NULL;
+    scratch_make();
+    put_file(in_scratch("x.h5"), "\x89HDF\r\n\x1a\n", 8);
+    FAILS(open_text(in_scratch("x.h5"), NULL, 0, &d), CVY_E_UNSUPPORTED, "HDF5 is left out of this build");
+    scratch_remove();
+    return 0;
+}
+
+#endif
