@@ -23,7 +23,7 @@ def small(path):
         f.create_dataset("targets", data=np.stack([i, i / 2, -i], axis=1).astype(">f8"))
         kind = f.create_dataset("kind", data=i % 3)
         kind.attrs["class_names"] = ["electron", "muon", "photon"]
-        f.create_dataset("rgb", data=(np.arange(n * 90) % 256).astype(np.uint8).reshape(n, 5, 6, 3), chunks=True, compression="lzf")
+        f.create_dataset("rgb", data=(np.arange(n * 90) % 256).astype(np.uint8).reshape(n, 5, 6, 3), chunks=(3, 5, 6, 2), compression="gzip", fletcher32=True)
         f.create_dataset("met", data=(10 * i).astype(np.float32), maxshape=(None,))
         f.create_dataset("good", data=i % 2 == 0)
 
