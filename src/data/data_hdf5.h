@@ -32,6 +32,8 @@ void cvy_h5_enter(void);
 void cvy_h5_leave(void);
 /* Records our message with the library's innermost one behind it. Between enter and leave. */
 cvy_status cvy_h5_fault(cvy_status code, const char *fmt, ...) CVY_PRINTF(2, 3);
+/* Closes a property list and keeps the message of the call before. */
+void cvy_h5_close_list(hid_t list);
 /* How files are opened: without locks, which shared file systems often refuse. The caller closes it. */
 hid_t cvy_h5_access(void);
 /* A data set, opened without leaving the folder of its file; negative on a fault. */

@@ -55,6 +55,13 @@ cvy_status cvy_h5_fault(cvy_status code, const char *fmt, ...)
     return cvy_error_set(code, "%s%s%s%s", ours, *theirs ? " (HDF5: " : "", theirs, *theirs ? ")" : "");
 }
 
+void cvy_h5_close_list(hid_t list)
+{
+    const hid_t message = H5Eget_current_stack(); /* each call of the library forgets the one before */
+    H5Pclose(list);
+    H5Eset_current_stack(message);
+}
+
 hid_t cvy_h5_access(void)
 {
     const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
@@ -84,7 +91,7 @@ hid_t cvy_h5_open_set(hid_t file, const char *name)
     const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     H5Pset_elink_cb(access, follow_link, NULL);
     const hid_t set = H5Dopen2(file, name, access);
-    H5Pclose(access);
+    cvy_h5_close_list(access);
     return set;
 }
 
@@ -392,7 +399,7 @@ hid_t cvy_h5_file_id(cvy_h5_file *f)
     if (f->id < 0) {
         const hid_t access = cvy_h5_access();
         f->id = H5Fopen(f->path, H5F_ACC_RDONLY, access);
-        H5Pclose(access);
+        cvy_h5_close_list(access);
     }
     return f->id;
 }

@@ -101,9 +101,10 @@ static cvy_status make_set(struct hdf5_writer *w, struct out_set *s, const char 
         CVY_TRY(cvy_mem_alloc((size_t)s->chunk_rows * s->row_bytes, &s->rows));
     const hid_t space = H5Screate_simple(s->ndim, s->dim, NULL), list = layout(w, s, is_list);
     s->id = H5Dcreate2(w->file, name, stored, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    const cvy_status status = s->id >= 0 ? CVY_OK : fault(w, name);
     H5Pclose(list);
     H5Sclose(space);
-    return s->id >= 0 ? CVY_OK : fault(w, name);
+    return status;
 }
 
 static cvy_status write_rows(const struct hdf5_writer *w, struct out_set *s, const char *name, int64_t n,
@@ -220,8 +221,8 @@ static hid_t make_file(const char *path)
 #endif
     H5Pset_obj_track_times(made, 0);
     const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, made, access);
-    H5Pclose(made);
-    H5Pclose(access);
+    cvy_h5_close_list(made);
+    cvy_h5_close_list(access);
     return file;
 }
 
@@ -375,7 +376,7 @@ static int64_t count_rows(const char *path, const char *name)
         H5Dclose(set);
     if (file >= 0)
         H5Fclose(file);
-    H5Pclose(access);
+    cvy_h5_close_list(access);
     return rows;
 }
 

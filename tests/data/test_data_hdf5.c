@@ -169,7 +169,7 @@ static void test_half(void)
     OK(open_in("half.h5", "", &d));
     read_x(d, 0, x);
     for (int i = 0; i < CVY_COUNT(v); i++)
-        TRUE_THAT(x[i] == (float)v[i] && signbit(x[i]) == signbit(v[i]));
+        TRUE_THAT(x[i] == (float)v[i] && !signbit(x[i]) == !signbit(v[i]));
     cvy_dataset_destroy(&d);
 }
 
@@ -627,8 +627,7 @@ static void test_damage(void)
     for (size_t at = 0; at < bytes; at += bytes / 60) {
         data[at] ^= 0x41;
         put_file(in_scratch("flip.h5"), data, bytes);
-        if (!survives(in_scratch("flip.h5")))
-            fprintf(stderr, "the byte %zu changed: the process did not survive\n", at);
+        TRUE_THAT(survives(in_scratch("flip.h5")));
         data[at] ^= 0x41;
     }
     /* Within a chunk: named. */
