@@ -190,6 +190,36 @@ CVY_OP_DEFINE(conv_grad_src) = {
     .infer = conv_grad_src_infer, .cost = conv_grad_cost, .reference = conv_grad_src_reference, .summands = conv_grad_src_summands,
 };
 
+/* conv_grad_src_add: ddst, weight, sum -> sum + dsrc: what fusing makes of conv_grad_src and the add behind it. */
+static cvy_status conv_grad_src_add_infer(cvy_node *node)
+{
+    const cvy_shape *src = &((const cvy_conv_grad_opts *)node->options)->src;
+    CVY_CHECK(cvy_shape_equal(src, cvy_node_src(node, 2)), CVY_E_SHAPE, "conv_grad_src_add: a gradient of %s cannot be added to %s",
+              cvy_shape_text(src), cvy_shape_text(cvy_node_src(node, 2)));
+    return conv_grad_src_infer(node);
+}
+
+static int64_t conv_grad_src_add_summands(const cvy_node *node)
+{
+    return conv_grad_src_summands(node) + 1;
+}
+
+static cvy_status conv_grad_src_add_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    CVY_TRY(conv_grad_src_reference(node, src, dst));
+    for (int64_t i = 0; i < dst->elems; i++)
+        cvy_set(dst, i, cvy_get(dst, i) + cvy_get(&src[2], i));
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(conv_grad_src_add) = {
+    .name = "conv_grad_src_add", .summary = "gradient of conv for its source, added to another gradient",
+    .options = conv_rows, .options_size = sizeof(cvy_conv_grad_opts),
+    .nsrc_min = 3, .nsrc_max = 3, .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .infer = conv_grad_src_add_infer, .cost = conv_grad_cost, .reference = conv_grad_src_add_reference, .summands = conv_grad_src_add_summands,
+};
+
 /* conv_grad_weight: src, ddst -> dweight, and dbias if there is a bias. */
 static cvy_status conv_grad_weight_infer(cvy_node *node)
 {

@@ -1,12 +1,14 @@
 /*
- * pass_fuse_add.c: a sum of sums becomes one node.
+ * pass_fuse_add.c: a gradient of a convolution is added as it is made; a sum of sums becomes one node.
  *
  * A value that several nodes read (the input of an inception module, a shortcut) gets its gradient as a chain of sums of two, in the order in which
  * backward makes them. One sum reads each of its addends once and writes once: with four addends 5 walks over memory in place of 9. It adds in
- * the chain's order, so the result is the same to the last bit.
+ * the chain's order, so the result is the same to the last bit. Where an addend is the gradient of a convolution with a filter of one position
+ * (the 1x1 layers of those modules), the convolution takes the other addend in and writes their sum: no walk of its own is left.
  */
 #include <string.h>
 
+#include "op/op_conv.h"
 #include "pass/pass_readers.h"
 
 /* The addend of a sum that is a sum itself and can be taken in; -1: none. A chain goes on in one addend; where both are sums one is kept. */
@@ -39,10 +41,55 @@ static void take_in(cvy_readers *r, cvy_node *sum, int at)
     cvy_readers_note(r, sum);
 }
 
+static int all_are(const cvy_ints *list, int64_t x)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i] != x)
+            return 0;
+    return 1;
+}
+
+static int is_pointwise(const cvy_conv_opts *o)
+{
+    return o->groups == 1 && all_are(&o->kernel, 1) && all_are(&o->stride, 1) && all_are(&o->pad, 0);
+}
+
+/* The addend that such a convolution makes, the later one first; -1: none. */
+static int conv_addend(const cvy_readers *r, const cvy_node *sum)
+{
+    for (int i = 1; i >= 0 && sum->nsrc == 2; i--) {
+        const cvy_value *v = sum->src[i];
+        if (cvy_pass_is_op(v->producer, "conv_grad_src") && v->producer->phase == sum->phase && v->dtype == CVY_DTYPE_F32 &&
+            cvy_readers_is_between(r, v) && is_pointwise(&((const cvy_conv_grad_opts *)v->producer->options)->conv))
+            return i;
+    }
+    return -1;
+}
+
+/* The convolution moves to the place of the sum, where the other addend is there too. */
+static void add_in_conv(cvy_readers *r, cvy_node *sum, int at)
+{
+    cvy_node *conv = sum->src[at]->producer;
+    cvy_value *other = sum->src[1 - at];
+    cvy_readers_forget(r, sum);
+    cvy_readers_remove(r, conv);
+    sum->op = cvy_op_find("conv_grad_src_add");
+    sum->options = conv->options;
+    sum->layer = conv->layer;
+    sum->src[0] = conv->src[0];
+    sum->src[1] = conv->src[1];
+    sum->src[2] = other;
+    sum->nsrc = 3;
+    cvy_readers_note(r, sum);
+}
+
 cvy_status cvy_pass_fuse_add(cvy_graph *g)
 {
     cvy_readers r;
     CVY_TRY(cvy_readers_create(g, &r));
+    for (int n = 0, at; n < g->nnode; n++)
+        if (cvy_pass_is_op(g->node[n], "add") && (at = conv_addend(&r, g->node[n])) >= 0)
+            add_in_conv(&r, g->node[n], at);
     for (int n = 0; n < g->nnode; n++)
         for (int at; cvy_pass_is_op(g->node[n], "add") && (at = inner_sum(&r, g->node[n])) >= 0;)
             take_in(&r, g->node[n], at);

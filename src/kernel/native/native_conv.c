@@ -24,6 +24,8 @@ struct conv {
     int64_t col_floats, thread_floats; /* of scratch: the unfolded strip, and all of one thread */
     /* of the running call; src and dst are of the window, whichever of them is read */
     float *window_src, *window_dst, *weight, *weight_sum, *bias;
+    const float *sum_to; /* BACKWARD: what the result is added to; NULL: nothing, or it lies in window_src already */
+    int adds;            /* window_src holds it, or gets it first */
     float *scratch;
 };
 
@@ -179,8 +181,11 @@ static void sum_sample(const struct conv *s, int64_t n, float *weight_sum, float
     float *dst = s->window_dst + n * s->c.ndst * s->dst_elems;
     if (s->sum == FORWARD)
         fill_channels(dst, s->bias, s->c.ndst, s->dst_elems);
-    if (s->sum == BACKWARD)
-        fill_channels(s->window_src + n * s->c.nsrc * s->src_elems, s->bias, s->c.nsrc, s->src_elems);
+    const int64_t sample = s->c.nsrc * s->src_elems;
+    if (s->sum == BACKWARD && !s->adds)
+        fill_channels(s->window_src + n * sample, s->bias, s->c.nsrc, s->src_elems);
+    else if (s->sum == BACKWARD && s->sum_to)
+        memcpy(s->window_src + n * sample, s->sum_to + n * sample, (size_t)sample * sizeof *s->window_src);
     for (int64_t group = 0; group < s->c.groups; group++)
         for (int64_t first = 0; first < rows; first += s->strip)
             strip_sum(s, n, group, first, CVY_MIN(s->strip, rows - first), weight_sum, scratch);
@@ -284,6 +289,12 @@ static cvy_status conv_offer(cvy_kernel_ask *ask)
     return CVY_OK;
 }
 
+static cvy_status conv_grad_src_add_offer(cvy_kernel_ask *ask)
+{
+    ask->inplace[0] = 3;
+    return conv_offer(ask);
+}
+
 static cvy_status conv_create(const cvy_kernel_ask *ask, void **state_out)
 {
     struct conv *s = NULL, filled = {0};
@@ -326,6 +337,14 @@ static cvy_status conv_grad_src_run(void *state, void *const *src, void *const *
     s->window_src = dst[0];
     run_samples(s, scratch);
     return CVY_OK;
+}
+
+static cvy_status conv_grad_src_add_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct conv *s = state;
+    s->adds = 1;
+    s->sum_to = src[2] == dst[0] ? NULL : src[2];
+    return conv_grad_src_run(state, src, dst, scratch);
 }
 
 static cvy_status deconv_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -416,6 +435,16 @@ CVY_KERNEL_DEFINE(native_conv_grad_src) = {
     .offer = conv_offer,
     .create = conv_create,
     .run = conv_grad_src_run,
+    .destroy = conv_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_conv_grad_src_add) = {
+    .name = "native.conv_grad_src_add",
+    .op = "conv_grad_src_add",
+    .preference = 50,
+    .offer = conv_grad_src_add_offer,
+    .create = conv_create,
+    .run = conv_grad_src_add_run,
     .destroy = conv_destroy,
 };
 

@@ -347,6 +347,15 @@ static dnnl_status_t append_relu(dnnl_post_ops_t ops)
 #endif
 }
 
+static dnnl_status_t append_sum(dnnl_post_ops_t ops)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
+#else
+    return dnnl_post_ops_append_sum(ops, 1.0f);
+#endif
+}
+
 static cvy_status make_attr(const cvy_onednn_problem *p, dnnl_primitive_attr_t *out)
 {
     cvy_status status = CVY_OK;
@@ -356,11 +365,14 @@ static cvy_status make_attr(const cvy_onednn_problem *p, dnnl_primitive_attr_t *
      */
     if (p->family != CVY_ONEDNN_REORDER)
         TRY_DNNL(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user), "attributes");
-    if (!p->relu || p->pass != CVY_ONEDNN_FORWARD)
+    if (!(p->relu || p->sum) || p->pass != CVY_ONEDNN_FORWARD)
         return CVY_OK;
-    TRY_DNNL(dnnl_post_ops_create(&ops), "a fused relu");
-    TRY_DNNL_OUT(append_relu(ops), "a fused relu");
-    TRY_DNNL_OUT(dnnl_primitive_attr_set_post_ops(*out, ops), "a fused relu");
+    TRY_DNNL(dnnl_post_ops_create(&ops), "a fused operation");
+    if (p->sum)
+        TRY_DNNL_OUT(append_sum(ops), "a fused sum");
+    if (p->relu)
+        TRY_DNNL_OUT(append_relu(ops), "a fused relu");
+    TRY_DNNL_OUT(dnnl_primitive_attr_set_post_ops(*out, ops), "a fused operation");
 out:
     dnnl_post_ops_destroy(ops);
     return status;

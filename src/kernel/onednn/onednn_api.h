@@ -32,7 +32,8 @@ typedef struct cvy_onednn_problem {
     cvy_onednn_pass pass;
     int threads;
     int winograd; /* CONV: the algorithm of this name instead of the direct one */
-    int relu;     /* FORWARD: dst = max(dst, 0) */
+    int sum;      /* FORWARD: the result is added to what dst holds */
+    int relu;     /* FORWARD: dst = max(dst, 0), behind the sum */
     cvy_onednn_tensor tensor[CVY_ONEDNN_ROLES];
     int64_t stride[3], dilation[3], pad_begin[3], pad_end[3]; /* CONV, DECONV; dilation 1 is none */
 } cvy_onednn_problem;

@@ -13,7 +13,7 @@
 #include "kernel/onednn/onednn_weight.h"
 #include "op/op_conv.h"
 
-enum { WINOGRAD_CHANNELS = 32 };
+enum { WINOGRAD_CHANNELS = 32, COPY_GRAIN = 1 << 16 };
 
 /* A node as these kernels see it, whichever of the six operators it is. */
 struct layer {
@@ -21,7 +21,7 @@ struct layer {
     cvy_onednn_pass pass;
     cvy_window w; /* of the convolution, or of the one that the deconvolution transposes */
     cvy_window_channels c;
-    int bias, relu, winograd;
+    int bias, relu, winograd, sum;
     cvy_dtype dtype; /* of the activations */
     cvy_onednn_weight weight;
 };
@@ -73,13 +73,13 @@ static cvy_onednn_tensor activation(const struct layer *l, int of_window_src)
 
 static cvy_onednn_tensor weights(const struct layer *l)
 {
-    const int grouped = l->c.groups > 1, deconv = l->family == CVY_ONEDNN_DECONV;
+    const int grouped = l->c.groups > 1, turned = l->weight.transposed;
     cvy_onednn_tensor t = {.ndim = 2 + grouped + l->w.nspace, .any = 1};
     int64_t *dim = t.dim;
     if (grouped)
         *dim++ = l->c.groups;
-    *dim++ = deconv ? l->weight.inner : l->weight.outer;
-    *dim++ = deconv ? l->weight.outer : l->weight.inner;
+    *dim++ = turned ? l->weight.inner : l->weight.outer;
+    *dim++ = turned ? l->weight.outer : l->weight.inner;
     for (int d = 0; d < l->w.nspace; d++)
         *dim++ = l->w.kernel[d];
     return t;
@@ -104,6 +104,7 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
                             .pass = l->pass,
                             .threads = threads,
                             .relu = l->relu,
+                            .sum = l->sum,
                             .winograd = l->winograd};
     p.tensor[CVY_ONEDNN_SRC] = activation(l, !deconv);
     p.tensor[CVY_ONEDNN_DST] = activation(l, deconv);
@@ -249,21 +250,26 @@ static cvy_status offer(cvy_kernel_ask *ask, int winograd)
     return offer_call(&l, &p, ask);
 }
 
-static cvy_status create(const cvy_kernel_ask *ask, int winograd, void **state_out)
+static cvy_status create_layer(const struct layer *l, const cvy_kernel_ask *ask, void **state_out)
 {
-    struct layer l;
-    CVY_TRY(layer_of(ask->node, winograd, &l));
-    cvy_onednn_problem p = problem_of(&l, ask->threads);
+    cvy_onednn_problem p = problem_of(l, ask->threads);
     cvy_kernel_ask chosen = *ask;
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++) {
         cvy_onednn_tensor *t = &p.tensor[role];
         t->any = 0;
         if (t->ndim)
-            t->layout = *cvy_onednn_ask_layout(&chosen, l.pass, role);
+            t->layout = *cvy_onednn_ask_layout(&chosen, l->pass, role);
     }
     cvy_layout *weight = &p.tensor[CVY_ONEDNN_WEIGHT].layout;
-    CVY_TRY(cvy_onednn_weight_to(&l.weight, weight, weight));
+    CVY_TRY(cvy_onednn_weight_to(&l->weight, weight, weight));
     return cvy_onednn_layer_create(&p, state_out);
+}
+
+static cvy_status create(const cvy_kernel_ask *ask, int winograd, void **state_out)
+{
+    struct layer l;
+    CVY_TRY(layer_of(ask->node, winograd, &l));
+    return create_layer(&l, ask, state_out);
 }
 
 static cvy_status direct_offer(cvy_kernel_ask *ask)
@@ -285,6 +291,102 @@ static cvy_status winograd_create(const cvy_kernel_ask *ask, void **state_out)
 {
     return create(ask, 1, state_out);
 }
+
+/* ---- the gradient of the source added to another one ----
+ *
+ * oneDNN's gradients add nothing, its forward convolution does. With a filter of one position the one is the other, the
+ * weights transposed. */
+
+struct sum_layer {
+    void *layer;
+    size_t bytes; /* of the sum */
+    int threads;
+    const char *from; /* of the running call */
+    char *to;
+};
+
+static cvy_status sum_layer_of(const cvy_node *node, struct layer *out)
+{
+    struct layer l;
+    CVY_TRY(layer_of(node, 0, &l));
+    int fits = l.c.groups == 1;
+    for (int d = 0; d < l.w.nspace; d++)
+        fits = fits && l.w.kernel[d] == 1 && l.w.stride[d] == 1 && l.w.pad[d] == 0;
+    CVY_CHECK(fits && l.dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "oneDNN adds gradients of f32 behind filters of one position and stride 1");
+    const int64_t nsrc = l.c.nsrc;
+    l.c.nsrc = l.c.ndst;
+    l.c.ndst = nsrc;
+    l.pass = CVY_ONEDNN_FORWARD;
+    l.weight.transposed = l.sum = 1;
+    l.bias = 0;
+    *out = l;
+    return CVY_OK;
+}
+
+static cvy_status sum_offer(cvy_kernel_ask *ask)
+{
+    struct layer l;
+    CVY_TRY(sum_layer_of(ask->node, &l));
+    CVY_TRY(cvy_onednn_check_dtype(ask->node));
+    cvy_onednn_problem p = problem_of(&l, ask->threads);
+    const cvy_status status = offer_call(&l, &p, ask);
+    ask->src[2] = ask->dst[0];
+    ask->inplace[0] = 3;
+    return status;
+}
+
+static void sum_destroy(void *state)
+{
+    struct sum_layer *s = state;
+    if (s && s->layer)
+        cvy_onednn_layer_destroy(s->layer);
+    cvy_mem_free(&s);
+}
+
+static cvy_status sum_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    struct layer l;
+    struct sum_layer *s = NULL;
+    cvy_blocking b;
+    CVY_TRY(sum_layer_of(ask->node, &l));
+    CVY_TRY(cvy_blocking_make(&ask->dst[0], &ask->node->dst[0]->shape, &b));
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    s->bytes = (size_t)b.elems * sizeof(float);
+    s->threads = ask->threads;
+    const cvy_status status = create_layer(&l, ask, &s->layer);
+    if (status == CVY_OK)
+        *state_out = s;
+    else
+        sum_destroy(s);
+    return status;
+}
+
+static void copy_range(int64_t first, int64_t end, void *arg)
+{
+    const struct sum_layer *s = arg;
+    memcpy(s->to + first, s->from + first, (size_t)(end - first));
+}
+
+/* The sum lies where the result goes, unless somebody else still needs it there. */
+static cvy_status sum_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct sum_layer *s = state;
+    s->from = src[2];
+    s->to = dst[0];
+    if (s->from != s->to)
+        cvy_parallel_for(s->threads, (int64_t)s->bytes, COPY_GRAIN, copy_range, s);
+    return cvy_onednn_layer_run(s->layer, src, dst, scratch);
+}
+
+CVY_KERNEL_DEFINE(onednn_conv_grad_src_add) = {
+    .name = "onednn.conv_grad_src_add",
+    .op = "conv_grad_src_add",
+    .preference = 100,
+    .offer = sum_offer,
+    .create = sum_create,
+    .run = sum_run,
+    .destroy = sum_destroy,
+};
 
 /* ---- by a matrix product ----
  *
