@@ -36,6 +36,7 @@ struct winograd {
     int64_t samples, pad[2]; /* pad: of `in` */
     struct side in, out;  /* the products sum over in's channels; GRAD_WEIGHT: src and ddst */
     int n[2], points;     /* of a tile: rows and columns of points, all of them */
+    int64_t rows; /* tiles that one product takes */
     int64_t lanes, tiles_w, sample_tiles, tiles;
     int64_t chunk, nchunk; /* tiles at a time */
     int64_t panels;        /* of out's blocks, two each, the last may be one */
@@ -106,7 +107,7 @@ static int64_t u_step(const struct winograd *s)
 
 static int64_t strip_step(const struct winograd *s)
 {
-    return (s->in.blocks * s->isa->rows | 1) * s->lanes;
+    return (s->in.blocks * s->rows | 1) * s->lanes;
 }
 
 static int64_t chunk_step(const struct winograd *s, const struct side *side)
@@ -152,7 +153,7 @@ static void transform_weights(int64_t first, int64_t end, void *arg)
 /* v [strip of `rows` tiles][point][block][rows][lanes] */
 static void chunk_in(const struct winograd *s, int64_t first, int64_t count, float *v)
 {
-    const int64_t rows = s->isa->rows, lanes = s->lanes, step = strip_step(s), strip = s->points * step;
+    const int64_t rows = s->rows, lanes = s->lanes, step = strip_step(s), strip = s->points * step;
     if (count % rows != 0)
         memset(v + count / rows * strip, 0, (size_t)strip * sizeof *v);
     for (int64_t block = 0; block < s->in.blocks; block++)
@@ -163,20 +164,20 @@ static void chunk_in(const struct winograd *s, int64_t first, int64_t count, flo
 /* m [panel][strip][point][rows][one or two vectors] of panels p0 .. p1-1 and the strips that v begins with */
 static void chunk_products(const struct winograd *s, int64_t p0, int64_t p1, int64_t strips, const float *v, float *m)
 {
-    const int64_t rows = s->isa->rows, lanes = s->lanes, step = strip_step(s), part = rows * 2 * lanes * s->points;
+    const int64_t rows = s->rows, lanes = s->lanes, step = strip_step(s), part = rows * 2 * lanes * s->points;
     for (int64_t point = 0; point < s->points; point++)
         for (int64_t p = p0; p < p1; p++) {
             const int64_t blocks = panel_blocks(s, p);
             const float *u = u_at(s, 2 * p, 0) + point * u_step(s);
             for (int64_t strip = 0; strip < strips; strip++)
-                s->isa->product[blocks - 1](s->in.blocks, v + (strip * s->points + point) * step, u,
+                s->isa->products[s->rows - s->isa->rows_least][blocks - 1](s->in.blocks, v + (strip * s->points + point) * step, u,
                                             m + ((p - p0) * strips + strip) * part + point * rows * blocks * lanes);
         }
 }
 
 static void chunk_out(const struct winograd *s, int64_t block, int64_t first, int64_t count, const float *m)
 {
-    const int64_t rows = s->isa->rows, lanes = s->lanes, width = panel_blocks(s, block / 2) * lanes,
+    const int64_t rows = s->rows, lanes = s->lanes, width = panel_blocks(s, block / 2) * lanes,
                   part = rows * 2 * lanes * s->points;
     const float *bias = s->bias ? s->bias + block * lanes : NULL;
     const int *size = s->tile->m;
@@ -198,7 +199,7 @@ static void chunk_out(const struct winograd *s, int64_t block, int64_t first, in
 
 static void one_chunk(const struct winograd *s, int64_t first, int64_t count, float *v, float *m)
 {
-    const int64_t rows = s->isa->rows, all = (count + rows - 1) / rows, width = 2 * s->lanes,
+    const int64_t rows = s->rows, all = (count + rows - 1) / rows, width = 2 * s->lanes,
                   strip_floats = s->points * strip_step(s);
     chunk_in(s, first, count, v);
     for (int64_t p = s->panel_first; p < s->panel_end; p += s->group)
@@ -394,25 +395,12 @@ static void measure_grad_weight(struct winograd *s, int64_t tile_floats)
     s->bias_floats = (s->chunk + PIECE - 1) / PIECE * s->out.blocks * s->lanes;
 }
 
-/* How many tiles at a time. Forward and GRAD_SRC: where a panel of weights is small it stays in the cache of the core
- * beside a chunk's source tiles, strip after strip is finished; else the products of all panels of one point follow each
- * other, and the chunk's products are kept too. */
-static void measure(struct winograd *s)
+/* How many tiles at a time. Where a panel of weights is small it stays in the cache of the core beside a chunk's source
+ * tiles, strip after strip is finished; else the products of all panels of one point follow each other, and the chunk's
+ * products are kept too. */
+static void measure_tiles(struct winograd *s, int64_t tile_floats, int64_t out_floats)
 {
-    const int64_t rows = s->isa->rows;
-    const int *m = s->tile->m;
-    s->points = s->n[0] * s->n[1];
-    s->tiles_w = (s->out.w + m[1] - 1) / m[1];
-    s->sample_tiles = s->tiles_w * ((s->out.h + m[0] - 1) / m[0]);
-    s->tiles = s->samples * s->sample_tiles;
-    s->panels = (s->out.blocks + 1) / 2;
-    s->u_panels = s->panels;
-    s->u_floats = s->points * u_step(s);
-    const int64_t tile_floats = s->points * s->in.blocks * s->lanes, out_floats = s->points * s->out.blocks * s->lanes;
-    if (s->pass == GRAD_WEIGHT) {
-        measure_grad_weight(s, tile_floats + out_floats);
-        return;
-    }
+    const int64_t rows = s->rows;
     const int few = tile_floats * 2 * s->lanes <= PANEL_FLOATS;
     const int64_t room = few ? CHUNK_FLOATS / tile_floats
                              : (s->u_floats <= WEIGHT_FLOATS ? 2 : 20) * CHUNK_FLOATS / (tile_floats + out_floats),
@@ -424,6 +412,46 @@ static void measure(struct winograd *s)
     s->group = few ? 1 : s->u_panels;
     s->strips = few ? 1 : s->chunk / rows;
     s->m_floats = s->group * 2 * s->lanes * s->points * s->strips * rows;
+}
+
+/* Tiles, with those that fill up the last rows, of the thread that has most of them. */
+static int64_t busiest(const struct winograd *s)
+{
+    int64_t most = 0;
+    for (int64_t t = 0; t < s->threads; t++) {
+        const int64_t first = CVY_MIN(s->tiles, s->nchunk * t / s->threads * s->chunk),
+                      end = CVY_MIN(s->tiles, s->nchunk * (t + 1) / s->threads * s->chunk), whole = (end - first) / s->chunk,
+                      rest = (end - first) % s->chunk;
+        most = CVY_MAX(most, whole * s->chunk + (rest + s->rows - 1) / s->rows * s->rows);
+    }
+    return most;
+}
+
+static void measure(struct winograd *s)
+{
+    const int *m = s->tile->m;
+    s->points = s->n[0] * s->n[1];
+    s->tiles_w = (s->out.w + m[1] - 1) / m[1];
+    s->sample_tiles = s->tiles_w * ((s->out.h + m[0] - 1) / m[0]);
+    s->tiles = s->samples * s->sample_tiles;
+    s->panels = (s->out.blocks + 1) / 2;
+    s->u_panels = s->panels;
+    s->u_floats = s->points * u_step(s);
+    const int64_t tile_floats = s->points * s->in.blocks * s->lanes, out_floats = s->points * s->out.blocks * s->lanes;
+    s->rows = s->isa->rows_most;
+    if (s->pass == GRAD_WEIGHT) {
+        measure_grad_weight(s, tile_floats + out_floats);
+        return;
+    }
+    /* As many rows as leave the busiest thread the least to do; the more the better where it is the same. */
+    struct winograd best = {0};
+    for (; s->rows >= s->isa->rows_least; s->rows--) {
+        struct winograd trial = *s;
+        measure_tiles(&trial, tile_floats, out_floats);
+        if (!best.chunk || busiest(&trial) < busiest(&best))
+            best = trial;
+    }
+    *s = best;
 }
 
 static cvy_status fill_winograd(const cvy_kernel_ask *ask, int m, struct winograd *s)

@@ -31,14 +31,16 @@ typedef struct cvy_winograd_tile {
     cvy_winograd_transform ddst, dweight;    /* A x A^T, G^T x G */
 } cvy_winograd_tile;
 
+/* c [rows, w] = a [blocks, rows, lanes] b [blocks * lanes, w]: channels summed. [0]: w = one vector, [1]: two. */
+typedef void (*cvy_winograd_products[2])(int64_t blocks, const float *a, const float *b, float *c);
+
 typedef struct cvy_winograd_isa {
     int lanes;    /* of a vector: the block of channels */
-    int rows;     /* tiles that one product takes */
+    int rows_least, rows_most; /* tiles that one product takes */
     int sum_rows; /* channels that one sum over tiles takes; divides lanes */
     const cvy_winograd_tile *tile;
     int ntile;
-    /* c [rows, w] = a [blocks, rows, lanes] b [blocks * lanes, w]: channels summed. [0]: w = one vector, [1]: two. */
-    void (*product[2])(int64_t blocks, const float *a, const float *b, float *c);
+    const cvy_winograd_products *products; /* by rows, from rows_least on */
     /* c [sum_rows, w] = (or += where add is set) a [k, lanes]^T b [k, w]: tiles summed; a's first sum_rows columns. */
     void (*sum[2])(int64_t k, const float *a, const float *b, int add, float *c);
     /* Between tiles and planes [h, w] of vectors: a tile n x n at (y0, x0) that hangs over the edge; a tile's first rows

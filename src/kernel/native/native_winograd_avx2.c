@@ -9,6 +9,7 @@
 
 #define LANES 8
 #define ROWS 6
+#define EACH_ROWS(X) X(4) X(5) X(6)
 #define SUM_ROWS 4
 #define TARGET __attribute__((target("avx2,fma")))
 #include "kernel/native/native_winograd_simd.h"

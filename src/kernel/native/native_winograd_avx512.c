@@ -9,6 +9,7 @@
 
 #define LANES 16
 #define ROWS 14
+#define EACH_ROWS(X) X(10) X(11) X(12) X(13) X(14)
 #define SUM_ROWS 8
 #define TARGET __attribute__((target("avx512f,avx512vl,fma")))
 #include "kernel/native/native_winograd_simd.h"

@@ -8,6 +8,7 @@
 
 #define LANES 8
 #define ROWS 4
+#define EACH_ROWS(X) X(3) X(4)
 #define SUM_ROWS 4
 #define TARGET
 #include "kernel/native/native_winograd_simd.h"

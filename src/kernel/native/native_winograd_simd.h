@@ -1,6 +1,6 @@
 /*
  * native_winograd_simd.h: the body of native_winograd_<isa>.c, compiled for one kind of vectors. The including file
- * defines LANES, ROWS, SUM_ROWS and TARGET (the attribute of every function).
+ * defines LANES, ROWS, EACH_ROWS (of one more each, up to ROWS), SUM_ROWS and TARGET (the attribute of every function).
  *
  * Points come in pairs +-p, so a transform is an even and an odd part, their sum and their difference. Loops over
  * points have constant bounds and unroll; all factors are constants of the compiler.
@@ -276,25 +276,25 @@ enum {
     AHEAD = 32
 }; /* vectors from now, those that are fetched from the outer caches; beyond the end it does no harm */
 
-LEAF void product(int w, int64_t blocks, const float *a, const float *b, float *c)
+LEAF void product(const int rows, const int w, int64_t blocks, const float *a, const float *b, float *c)
 {
     vec sum[ROWS][2];
     memset(sum, 0, sizeof sum);
-    for (int64_t p = 0; p < blocks; p++, a += ROWS * LANES)
+    for (int64_t p = 0; p < blocks; p++, a += rows * LANES)
         for (int l = 0; l < LANES; l++, b += w * LANES) {
             const vec b0 = *(const memory_vec *)b, b1 = *(const memory_vec *)(b + (w - 1) * LANES);
             __builtin_prefetch(b + AHEAD * w * LANES);
             __builtin_prefetch(b + AHEAD * w * LANES + (w - 1) * LANES);
-            __builtin_prefetch(a + (2 * ROWS + l) * LANES);
+            __builtin_prefetch(a + (2 * rows + l) * LANES);
 #pragma GCC unroll 16
-            for (int i = 0; i < ROWS; i++) {
+            for (int i = 0; i < rows; i++) {
                 sum[i][0] += a[i * LANES + l] * b0;
                 if (w > 1)
                     sum[i][1] += a[i * LANES + l] * b1;
             }
         }
 #pragma GCC unroll 16
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int j = 0; j < w; j++)
             *(memory_vec *)(c + (i * w + j) * LANES) = sum[i][j];
@@ -327,15 +327,20 @@ LEAF void sum_tiles(int w, int64_t k, const float *a, const float *b, int add, f
         }
 }
 
-TARGET static void product_1(int64_t blocks, const float *a, const float *b, float *c)
-{
-    product(1, blocks, a, b, c);
-}
+#define PRODUCTS(rows)                                                                                                 \
+    TARGET static void product_1_##rows(int64_t blocks, const float *a, const float *b, float *c)                      \
+    {                                                                                                                  \
+        product(rows, 1, blocks, a, b, c);                                                                             \
+    }                                                                                                                  \
+    TARGET static void product_2_##rows(int64_t blocks, const float *a, const float *b, float *c)                      \
+    {                                                                                                                  \
+        product(rows, 2, blocks, a, b, c);                                                                             \
+    }
+#define PRODUCTS_OF(rows) {product_1_##rows, product_2_##rows},
 
-TARGET static void product_2(int64_t blocks, const float *a, const float *b, float *c)
-{
-    product(2, blocks, a, b, c);
-}
+EACH_ROWS(PRODUCTS)
+
+static const cvy_winograd_products products[] = {EACH_ROWS(PRODUCTS_OF)};
 
 TARGET static void sum_1(int64_t k, const float *a, const float *b, int add, float *c)
 {
@@ -349,11 +354,12 @@ TARGET static void sum_2(int64_t k, const float *a, const float *b, int add, flo
 
 static const cvy_winograd_isa isa = {
     .lanes = LANES,
-    .rows = ROWS,
+    .rows_most = ROWS,
+    .rows_least = ROWS + 1 - CVY_COUNT(products),
     .sum_rows = SUM_ROWS,
     .tile = tiles,
     .ntile = CVY_COUNT(tiles),
-    .product = {product_1, product_2},
+    .products = products,
     .sum = {sum_1, sum_2},
     .load_edge = load_edge,
     .store = store,
