@@ -59,7 +59,7 @@ static int conv_addend(const cvy_readers *r, const cvy_node *sum)
 {
     for (int i = 1; i >= 0 && sum->nsrc == 2; i--) {
         const cvy_value *v = sum->src[i];
-        if (cvy_pass_is_op(v->producer, "conv_grad_src") && v->producer->phase == sum->phase && v->dtype == CVY_DTYPE_F32 &&
+        if (cvy_pass_is_op(v->producer, "conv_grad_src") && v->producer->phase == sum->phase && v->dtype != CVY_DTYPE_BF16 &&
             cvy_readers_is_between(r, v) && is_pointwise(&((const cvy_conv_grad_opts *)v->producer->options)->conv))
             return i;
     }

@@ -1,10 +1,12 @@
 /* minimal */
 /*
  * test_fuse_add.c: a chain of sums becomes one sum with the same addends in the same order: equal to the last bit. A sum that others read stays,
- * and no sum gets more addends than the operator takes.
+ * and no sum gets more addends than the operator takes. Gradients behind filters of one position are added where they are made.
  */
-#include "graph_eval.h"
-#include "pass/pass.h"
+#include <math.h>
+
+#include "fuse_net.h"
+#include "pass/pass_readers.h"
 
 enum { LEAVES = 11 };
 
@@ -111,9 +113,60 @@ static void read_by_others(void)
     close_sums(&s);
 }
 
+/* One source, three convolutions: two of one position, which add their gradients to the third's. */
+static void open_branches(struct net *net, const char *stride)
+{
+    const cvy_shape sample = {.ndim = 3, .dim = {2, 4, 4}};
+    const cvy_graph_opts opts = {.name = "branches", .batch = cvy_batch_share(3, 0, 1), .training = 1, .dtype = CVY_DTYPE_F64};
+    char wide[64], point[64];
+    snprintf(wide, sizeof wide, "kernel: 3, channels: 5, pad: 1, stride: %s", stride);
+    snprintf(point, sizeof point, "kernel: 1, channels: 5, stride: %s", stride);
+    cvy_value *x = begin_net(net, &opts, &sample), *stem = layer(net, "conv", "stem", "kernel: 3, channels: 3, pad: 1", x, NULL);
+    cvy_value *a = layer(net, "conv", "a", point, stem, NULL), *b = layer(net, "conv", "b", point, stem, NULL);
+    cvy_value *c = layer(net, "conv", "c", wide, stem, NULL);
+    end_net(net, layer(net, "add", "all", NULL, layer(net, "add", "some", NULL, a, b), c));
+}
+
+static int count_op(const cvy_graph *g, const char *op)
+{
+    int found = 0;
+    for (int n = 0; n < g->nnode; n++)
+        found += cvy_pass_is_op(g->node[n], op);
+    return found;
+}
+
+static void same_gradients(const struct net *a, const struct net *b)
+{
+    EXPECT_INT(a->gradients.count, b->gradients.count);
+    for (int i = 0; i < a->gradients.count; i++) {
+        const cvy_span *x = eval_of(&a->e, a->gradients.at[i].value), *y = eval_of(&b->e, b->gradients.at[i].value);
+        for (int64_t k = 0; k < x->elems; k++)
+            EXPECT(fabs(cvy_get(x, k) - cvy_get(y, k)) <= 1e-12 * (1 + fabs(cvy_get(x, k))));
+    }
+}
+
+static void behind_one_position(void)
+{
+    for (int stride = 1; stride <= 2; stride++) {
+        struct net plain, fused;
+        open_branches(&plain, stride == 1 ? "1" : "2");
+        open_branches(&fused, stride == 1 ? "1" : "2");
+        EXPECT_OK(cvy_pass_fuse_add(fused.graph));
+        /* The forward sums become one; with a stride the gradient of one position touches some only, and a sum stays. */
+        EXPECT_INT(count_op(fused.graph, "conv_grad_src_add"), stride == 1 ? 2 : 0);
+        EXPECT_INT(count_op(fused.graph, "add"), stride == 1 ? 1 : 2);
+        run_net(&plain, -1, 4);
+        run_net(&fused, -1, 4);
+        same_gradients(&plain, &fused);
+        close_net(&plain);
+        close_net(&fused);
+    }
+}
+
 int main(void)
 {
     TEST(chains);
     TEST(read_by_others);
+    TEST(behind_one_position);
     return test_end();
 }
