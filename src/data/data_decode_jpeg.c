@@ -29,10 +29,12 @@
 #else
 #define CAN_SKIP 0
 #endif
-/* Four bytes a pixel are taken apart faster than three. */
-#ifdef JCS_EXTENSIONS
+/* Four bytes a pixel are taken apart faster than three, and as words fastest. */
+#if defined(JCS_EXTENSIONS) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define COLOURS_IN_WORDS 1
 enum { COLOUR_BYTES = 4, COLOUR_SPACE = JCS_EXT_RGBX };
 #else
+#define COLOURS_IN_WORDS 0
 enum { COLOUR_BYTES = 3, COLOUR_SPACE = JCS_RGB };
 #endif
 
@@ -189,11 +191,21 @@ static void go_to(struct jpeg_decompress_struct *cinfo, const struct area *a, in
 CVY_VECTOR static void jpeg_colours_to_planes(const uint8_t *restrict row, int64_t width, uint8_t *restrict r,
                                               uint8_t *restrict g, uint8_t *restrict b)
 {
+#if COLOURS_IN_WORDS
+    for (int64_t i = 0; i < width; i++) {
+        uint32_t word;
+        memcpy(&word, row + 4 * i, sizeof word);
+        r[i] = (uint8_t)word;
+        g[i] = (uint8_t)(word >> 8);
+        b[i] = (uint8_t)(word >> 16);
+    }
+#else
     for (int64_t i = 0; i < width; i++) {
         r[i] = row[COLOUR_BYTES * i];
         g[i] = row[COLOUR_BYTES * i + 1];
         b[i] = row[COLOUR_BYTES * i + 2];
     }
+#endif
 }
 
 /* After the area's rows: to the end of the whole picture, with all its checks; else that the file has an end. */
@@ -226,8 +238,9 @@ static cvy_status decode(struct jpeg_decompress_struct *cinfo, struct fault *fau
     const int64_t H = a.y1 - a.y0, W = a.x1 - a.x0, plane = H * W;
     go_to(cinfo, &a, &skip);
     CVY_TRY(cvy_picture_need_planes(d, H, W, out));
-    CVY_TRY(cvy_bytes_need(d->rows, (size_t)(pixel * cinfo->output_width)));
-    JSAMPROW row = d->rows->data;
+    /* Not aligned: into aligned rows libjpeg-turbo stores past the caches, but these are read at once. */
+    CVY_TRY(cvy_bytes_need(d->rows, (size_t)(pixel * cinfo->output_width) + COLOUR_BYTES));
+    JSAMPROW row = (JSAMPROW)d->rows->data + COLOUR_BYTES;
     for (int64_t y = 0; y < H; y++) {
         uint8_t *to = (uint8_t *)out->data + y * W;
         jpeg_read_scanlines(cinfo, &row, 1);
