@@ -27,4 +27,8 @@ static inline float cvy_half_get(uint16_t half)
     return value;
 }
 
+/* Many at once; fast: what cvy_half_is_fast() answered, once, for asking takes long. */
+int cvy_half_is_fast(void);
+void cvy_half_to_f32(const uint16_t *half, int64_t n, int fast, float *restrict out);
+
 #endif

@@ -57,6 +57,7 @@ typedef enum {
 typedef struct cvy_h5_number {
     cvy_h5_kind kind;
     int bytes, big_endian;
+    int fast_half;
     int is_byte; /* a plain u8, no truth and no enumeration: pictures are made of them */
 } cvy_h5_number;
 /* 0: not a number, or one of a strange form. */

@@ -13,9 +13,7 @@
 #if CVY_HAVE_HDF5
 #include <string.h>
 
-#if CVY_HAVE_ZLIB
-#include <zlib.h>
-#endif
+#include "data/data_inflate.h"
 
 struct cvy_h5_block {
     int64_t file, number;
@@ -32,20 +30,6 @@ struct cvy_h5_scratch { /* of a thread that makes a block */
 };
 
 /* ---- unpacking ---- */
-
-static cvy_status inflate_chunk(const cvy_bytes *packed, void *out, size_t bytes)
-{
-#if CVY_HAVE_ZLIB
-    uLongf got = (uLongf)bytes;
-    const int code = uncompress(out, &got, packed->data, (uLong)packed->bytes);
-    CVY_CHECK(code == Z_OK && got == bytes, CVY_E_FORMAT, "a chunk of %zu bytes does not unpack to %zu (zlib: %s)",
-              packed->bytes, bytes, code == Z_OK ? "too short" : zError(code));
-    return CVY_OK;
-#else
-    (void)packed, (void)out, (void)bytes;
-    CVY_FAIL(CVY_E_INTERNAL, "deflated chunks are the library's to read");
-#endif
-}
 
 /* The shuffle filter put the first bytes of all numbers first, then the second ones, and so on. */
 static void unshuffle(const uint8_t *in, int64_t count, int bytes, uint8_t *restrict out)
@@ -132,10 +116,10 @@ static cvy_status read_chunk(const struct chunk_job *j, const int64_t *at, void 
     if (!p->deflated) {
         unshuffle(s->packed.data, j->elems, j->column->number.bytes, out);
     } else if (!p->shuffled) {
-        CVY_TRY(inflate_chunk(&s->packed, out, j->bytes));
+        CVY_TRY(cvy_inflate(s->packed.data, stored, out, j->bytes));
     } else {
         CVY_TRY(cvy_bytes_need(&s->plain, j->bytes));
-        CVY_TRY(inflate_chunk(&s->packed, s->plain.data, j->bytes));
+        CVY_TRY(cvy_inflate(s->packed.data, stored, s->plain.data, j->bytes));
         unshuffle(s->plain.data, j->elems, j->column->number.bytes, out);
     }
     return CVY_OK;

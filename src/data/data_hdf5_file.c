@@ -220,6 +220,7 @@ int cvy_h5_number_of(hid_t type, cvy_h5_number *out)
     } else if (class == H5T_FLOAT) {
         known = float_kind(type, n.bytes, &n.kind);
     }
+    n.fast_half = known && n.kind == CVY_H5_F16 && cvy_half_is_fast();
     const H5T_order_t order = known && n.bytes > 1 ? H5Tget_order(type) : H5T_ORDER_LE;
     n.big_endian = order == H5T_ORDER_BE;
     *out = n;
@@ -296,10 +297,7 @@ static void integers_to_f32(cvy_h5_kind kind, const void *in, int64_t count, flo
 void cvy_h5_to_f32(const cvy_h5_number *n, const void *in, int64_t count, float *restrict out)
 {
     switch (n->kind) {
-    case CVY_H5_F16:
-        for (int64_t i = 0; i < count; i++)
-            out[i] = cvy_half_get(((const uint16_t *)in)[i]);
-        break;
+    case CVY_H5_F16: cvy_half_to_f32(in, count, n->fast_half, out); break;
     case CVY_H5_BF16:
         for (int64_t i = 0; i < count; i++)
             out[i] = cvy_bf16_get(((const cvy_bf16 *)in)[i]);

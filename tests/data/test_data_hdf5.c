@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#include "data/data_half.h"
+#include "data/data_inflate.h"
 #include "data/data_writer.h"
 
 #if CVY_HAVE_HDF5
@@ -155,6 +157,44 @@ static void test_numbers(void)
         }
     H5Tclose(f16);
     free(v);
+}
+
+/* Against the definition, one byte at a time. */
+static void test_checksum(void)
+{
+    enum { MOST = 20000 };
+    static uint8_t data[MOST];
+    for (int i = 0; i < MOST; i++)
+        data[i] = i < 12000 ? 255 : (uint8_t)(i * i >> 3);
+    for (int n = 0; n < MOST; n = n < 100 ? n + 1 : n * 9 / 7) {
+        uint32_t first = 1, second = 0;
+        for (int i = 0; i < n; i++) {
+            first = (first + data[i + MOST - n]) % 65521;
+            second = (second + first) % 65521;
+        }
+        TRUE_THAT(cvy_adler32(1, data + MOST - n, (size_t)n) == (second << 16 | first));
+    }
+    uint32_t first = 1, second = 0;
+    for (int i = 0; i < 12000; i++) {
+        first = (first + 255) % 65521;
+        second = (second + first) % 65521;
+    }
+    TRUE_THAT(cvy_adler32(cvy_adler32(1, data, 7001), data + 7001, 4999) == (second << 16 | first));
+}
+
+/* Both ways give the same for all bits; the instruction may choose another NaN. */
+static void test_half_bits(void)
+{
+    enum { ALL = 65536 };
+    static uint16_t half_bits[ALL];
+    static float fast[ALL], slow[ALL];
+    for (int i = 0; i < ALL; i++)
+        half_bits[i] = (uint16_t)i;
+    cvy_half_to_f32(half_bits, ALL - 3, cvy_half_is_fast(), fast);
+    cvy_half_to_f32(half_bits, ALL - 3, 0, slow);
+    for (int i = 0; i < ALL - 3; i++)
+        TRUE_THAT(isnan(slow[i]) ? isnan(fast[i]) : memcmp(&fast[i], &slow[i], sizeof fast[i]) == 0);
+    TRUE_THAT(slow[1] == 0x1p-24f && slow[0x3c00] == 1 && slow[0x7bff] == 65504 && isinf(slow[0x7c00]) && isnan(slow[0x7c01]));
 }
 
 static void test_half(void)
@@ -688,6 +728,8 @@ int main(void)
 {
     scratch_make();
     test_numbers();
+    test_checksum();
+    test_half_bits();
     test_half();
     test_threads();
     test_axes();
