@@ -148,9 +148,12 @@ static cvy_status set_choice(const setting *s, int *out)
 
 static cvy_status set_string(const setting *s, const char **out)
 {
+    char *copy = NULL;
     if (s->node->kind != CVY_TREE_SCALAR)
         return explain(s, "a word or text");
-    *out = s->node->text[0] ? s->node->text : NULL;
+    if (s->node->text[0])
+        CVY_TRY(cvy_pool_strdup(s->pool, s->node->text, &copy)); /* the map may be gone before the options are */
+    *out = copy;
     return CVY_OK;
 }
 

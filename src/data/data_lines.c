@@ -108,8 +108,8 @@ static cvy_status refill(cvy_lines *l)
 static cvy_status next_line(cvy_lines *l, cvy_span *out, int64_t *offset_out)
 {
     for (;;) {
-        const char *begin = (const char *)l->room.data + l->at;
         const size_t left = l->room.bytes - l->at;
+        const char *begin = left > 0 ? (const char *)l->room.data + l->at : "";
         const char *end = left > 0 ? memchr(begin, '\n', left) : NULL;
         const int whole = l->from + (int64_t)l->room.bytes >= l->file->bytes;
         if (!end && whole && left == 0)
