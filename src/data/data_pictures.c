@@ -77,6 +77,12 @@ static int below(struct draw *d, int bound)
     return (int)((uint64_t)draw_word(d) * (uint64_t)bound >> 32);
 }
 
+/* fminf() and fmaxf() are calls where NaN must be heeded. */
+static inline float clamp(float x, float most)
+{
+    return x < 0 ? 0 : x > most ? most : x;
+}
+
 /* ---- what is in a picture ---- */
 
 struct colour {
@@ -102,7 +108,7 @@ static struct colour from_hue(float hue, float saturation, float value)
     struct colour c;
     for (int k = 0; k < 3; k++) {
         const float turn = fmodf(hue * 6 + (float)(k == 0 ? 5 : k == 1 ? 3 : 1), 6);
-        c.rgb[k] = 255 * value * (1 - saturation * fmaxf(0, fminf(fminf(turn, 4 - turn), 1)));
+        c.rgb[k] = 255 * value * (1 - saturation * clamp(fminf(turn, 4 - turn), 1));
     }
     return c;
 }
@@ -219,7 +225,7 @@ static void paint(struct draw *d, const struct scene *s, int64_t H, int64_t W, i
             for (int p = 0; p < 3; p++) {
                 const float spread = ((float)(word >> 8 * p & 255) - 127.5f) * (1 / 127.5f);
                 const float value = light * c.rgb[p] + (float)noise * spread;
-                x[(p * H + i) * W + k] = (uint8_t)fmaxf(0, fminf(255, value));
+                x[(p * H + i) * W + k] = (uint8_t)clamp(value, 255);
             }
         }
     }
