@@ -107,8 +107,10 @@ static int is_none(const char *name)
 
 static cvy_status add_column(cvy_hdf5 *h, const char *name, int *number_out)
 {
+    char *copy = NULL;
     CVY_CHECK(h->ncolumn < CVY_H5_COLUMNS, CVY_E_CONFIG, "more than %d data sets are named", CVY_H5_COLUMNS);
-    h->column[h->ncolumn] = (cvy_h5_column){.name = name};
+    CVY_TRY(cvy_pool_strdup(h->pool, name, &copy)); /* names in the job's map do not live as long */
+    h->column[h->ncolumn] = (cvy_h5_column){.name = copy};
     if (number_out)
         *number_out = h->ncolumn;
     h->ncolumn++;

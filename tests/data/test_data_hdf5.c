@@ -679,7 +679,7 @@ static void test_damage(void)
     for (int i = 8; i < 24; i++)
         chunk[i] ^= 0xff;
     put_file(in_scratch("torn.h5"), data, bytes);
-    OK(open_in("torn.h5", "", &d));
+    OK(open_in("torn.h5", "x: [x]", &d));
     float x[ROW];
     void *const field[] = {x};
     int failed = 0;
