@@ -27,12 +27,12 @@ typedef struct cmd_line {              /* what was typed */
     int narg;
     const char *set[CMD_SETS_MAX];
     int nset;
-    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *augment;
-    cvy_shape input;
+    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment;
+    cvy_shape input, resize;
     cvy_dtype dtype;
-    int64_t classes, batch[CMD_BATCHES_MAX], steps, warmup, threads, seconds;
+    int64_t classes, batch[CMD_BATCHES_MAX], steps, warmup, threads, parts, seconds;
     int nbatch;
-    int resume, json, layers, skip_bad, verbose, explain, check, sweep;
+    int resume, json, layers, skip_bad, unchecked, stats, verbose, explain, check, sweep;
 } cmd_line;
 
 typedef enum { CMD_FLAG, CMD_TEXT, CMD_NUMBER, CMD_SHAPE, CMD_DTYPE, CMD_SET, CMD_CHOICE, CMD_BATCHES, CMD_PLANNING } cmd_kind;
@@ -55,7 +55,7 @@ typedef struct cmd_verb {
     int (*run)(const cmd_line *line);  /* gives the exit code */
 } cmd_verb;
 
-extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report;
+extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report;
 
 /* Rows that several verbs have. */
 #define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file; may be given several times"}

@@ -4,17 +4,18 @@
 static int run(const cmd_line *line)
 {
     char *text = NULL;
-    const cvy_status status = cvy_run_inspect(line->arg[0], &text);
+    const cvy_status status = cvy_run_inspect(line->arg[0], line->stats, &text);
     const int code = cmd_print(status, &text);
     return code || !line->features ? code : cmd_outcome(cvy_run_features(line->arg[0], line->features));
 }
 
 static const cmd_option options[] = {
+    {"--stats", NULL, CMD_FLAG, CMD_FIELD(stats), "of a data set: reads it all; samples of each class, mean, standard deviation and range of each channel"},
     {"--features", "FILE", CMD_TEXT, CMD_FIELD(features), "of collider events: also writes their ten classic features to FILE, comma-separated"},
     {0},
 };
 
 const cmd_verb cmd_inspect = {
-    .name = "inspect", .arguments = "PATH [--features FILE]", .summary = "says what a data set, a checkpoint, a weights file or a run folder holds",
+    .name = "inspect", .arguments = "PATH [--stats] [--features FILE]", .summary = "says what a data set, a checkpoint, a weights file or a run folder holds",
     .options = options, .narg_min = 1, .narg_max = 1, .run = run,
 };

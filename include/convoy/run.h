@@ -1,5 +1,5 @@
 /*
- * convoy/run.h: whole runs from a job file, as the command makes them: train, test, predict, bench, time, plan; and data: pack, inspect; and the report.
+ * convoy/run.h: whole runs from a job file, as the command makes them: train, test, predict, bench, time, plan; and data: convert, inspect; and the report.
  *
  * Each call is what the command's verb of the same name does, so a C program can do all that the command can. Texts that a call returns are released
  * with cvy_text_release(). Collective calls are made by all ranks of the context with equal arguments; all return the same status.
@@ -144,10 +144,33 @@ typedef struct cvy_bench_data_opts {
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_data(const cvy_bench_data_opts *opts, char **json_out);
 
-/** Writes a data source (path or YAML map) as a packed set into folder @destination. @report_out: samples, classes, bytes, bad samples. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_pack(const char *source, const char *destination, int skip_bad, char **report_out);
-/** Says what a data set, a checkpoint, a safetensors file or a run folder holds, as text. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, char **text_out);
+/** What to convert into what. Zero-initialise, set size. */
+typedef struct cvy_convert_request {
+    size_t size;
+    const char *source;           /* a path, or a map in YAML: {path: ..., format: ..., options} */
+    const char *destination;      /* a folder that is new, empty, or holds the beginning of the same conversion; a file where the format is one */
+    const char *format;           /* "pack" (also NULL), "tfrecord", "lmdb", "hdf5", "folder" ... */
+    const char *options;          /* the format's own, YAML text; or NULL */
+    int64_t parts;                /* files; 0: as the size asks for */
+    int64_t height, width;        /* pictures are resized to it; 0: as they are */
+    int unchecked;                /* 1: pictures are not decoded to see whether they are sound */
+    int skip_bad;                 /* 1: damaged samples are left out and counted; 0: they are faults */
+    void (*progress)(void *user, int64_t done, int64_t of);    /* rank 0, now and then, of its own samples; or NULL */
+    void *user;
+} cvy_convert_request;
+
+/**
+ * cvy_run_convert - write a data set in another format
+ * @report_out: a line: samples, classes, bytes, parts, damaged samples, time (rank 0; NULL on others)
+ *
+ * Encoded pictures stay encoded, so nothing is lost and nothing grows. The parts are dealt out over the ranks and do not depend on their number. A
+ * conversion that was cut off goes on where it was when it is asked for again. Collective: yes. Errors: CVY_E_CONFIG, CVY_E_IO, CVY_E_FORMAT,
+ * CVY_E_UNSUPPORTED (what the format cannot hold).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_convert(cvy_context *context, const cvy_convert_request *request, char **report_out);
+/** Says what a data set, a checkpoint, a safetensors file or a run folder holds, as text. @statistics: of a data set also the samples of each class, mean,
+ * standard deviation and range of each channel, for which all of it is read. Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, int statistics, char **text_out);
 /** Writes the ten classic features of each event of a collider data set to @file as comma-separated text, a head line first. Collective: no. Errors: CVY_E_ARGUMENT for other data, CVY_E_IO. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_features(const char *source, const char *file);
 /** All keys of the job file with types, defaults and help, as text. */

@@ -60,21 +60,6 @@ void cvy_cache_room_destroy(cvy_cache_room **room); /* after the data sets */
 /* Keeps what d reads from now on, as stored or decoded. Before views and parts of d are made. */
 cvy_status cvy_dataset_cache(cvy_dataset *d, cvy_cache_room *room, int decoded);
 
-/* ---- the packed set: few large files with checksums and an index (data_pack.h describes it) ---- */
-typedef struct cvy_pack_opts {
-    int64_t part_bytes;         /* a new file is begun beyond this; 0: 1 GiB */
-    int64_t resize_h, resize_w; /* 0: as they are; else decoded, resized (cover), stored as bytes */
-    int check;                  /* decode every picture, so that no damaged one is packed */
-    int skip_bad;               /* leave damaged samples out and count them; else they are faults */
-} cvy_pack_opts;
-typedef struct cvy_pack_report {
-    int64_t nsamples, nbad, bytes;
-    int nparts;
-} cvy_pack_report;
-/* Packs all samples of d, as stored (its augmentation is not applied), into the new or empty folder. On a fault what
- * was written is removed. */
-cvy_status cvy_pack_write(cvy_dataset *d, const char *folder, const cvy_pack_opts *opts, cvy_pack_report *report_out);
-
 /* ---- the order of an epoch (data_order.h) ---- */
 typedef enum cvy_shuffle { /* the values stand in checkpoints */
                            CVY_SHUFFLE_NONE = 0,

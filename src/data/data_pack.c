@@ -12,7 +12,7 @@
 struct pack {
     cvy_pool *pool;
     const char *folder;
-    int nparts;
+    int nparts, version;
     cvy_data_file *part;
     int64_t count;
     uint8_t *index;
@@ -150,8 +150,9 @@ static cvy_status pack_load(struct pack *p, cvy_reader_info *info)
     CVY_TRY(need_text(meta, path, "format", &format));
     CVY_CHECK(strcmp(format, "convoy-pack") == 0, CVY_E_FORMAT, "%s: format is %s, expected convoy-pack", path, format);
     CVY_TRY(need_int(meta, path, "version", &version));
-    CVY_CHECK(version == PACK_VERSION, CVY_E_UNSUPPORTED, "%s: version %lld, this build reads version %d", path,
-              (long long)version, PACK_VERSION);
+    CVY_CHECK(version >= 1 && version <= PACK_VERSION, CVY_E_UNSUPPORTED,
+              "%s: version %lld, this build reads versions 1 to %d", path, (long long)version, PACK_VERSION);
+    p->version = (int)version;
     CVY_TRY(need_int(meta, path, "samples", &p->count));
     CVY_TRY(read_shapes(p, meta, path, info));
     CVY_TRY(read_classes(meta, path, info));
@@ -209,7 +210,7 @@ static cvy_status read_head(const struct pack *p, const uint8_t *at, const struc
     const uint32_t weight = get_u32(at + 20);
     memcpy(&h.weight, &weight, sizeof h.weight);
     h.shape.ndim = at[6];
-    CVY_CHECK(get_u32(at) == PACK_MAGIC && h.number == (uint64_t)number && h.coding <= CVY_CODING_PNG &&
+    CVY_CHECK(get_u32(at) == PACK_MAGIC && h.number == (p->version == 1 ? (uint64_t)number : e->number) && h.coding <= CVY_CODING_PNG &&
                   h.dtype < CVY_DTYPE_COUNT && h.shape.ndim <= CVY_NDIM_MAX && h.y_bytes == p->y_bytes &&
                   (uint64_t)PACK_HEAD_BYTES + h.x_bytes + h.y_bytes == e->bytes,
               CVY_E_FORMAT, "not the record that the index means: of another set?");

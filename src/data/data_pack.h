@@ -7,19 +7,19 @@
  *
  * All numbers are little endian. A record is a head of 56 bytes, then y, then x as stored (JPEG and PNG stay encoded).
  * The entry's CRC-32C covers the whole record, and the head repeats the sample's number, so neither flipped bits nor
- * swapped records go unnoticed.
+ * swapped records go unnoticed. Samples that were left out leave gaps in these numbers.
  */
 #ifndef CVY_DATA_PACK_H
 #define CVY_DATA_PACK_H
 
 #include "data/data_reader.h"
 
-enum { PACK_VERSION = 1, PACK_ENTRY_BYTES = 32, PACK_HEAD_BYTES = 56, PACK_MAGIC = 0x31525643 }; /* "CVR1" */
+enum { PACK_VERSION = 2, PACK_ENTRY_BYTES = 32, PACK_HEAD_BYTES = 56, PACK_MAGIC = 0x31525643 }; /* "CVR1" */
 #define PACK_META "pack.json"
 #define PACK_INDEX "index.bin"
 
-struct pack_entry { /* u64 offset, u32 bytes, u32 crc, u32 part, i32 label, u64 zero */
-    uint64_t offset;
+struct pack_entry { /* u64 offset, u32 bytes, u32 crc, u32 part, i32 label, u64 number in the source (version 1: zero) */
+    uint64_t offset, number;
     uint32_t bytes, crc, part;
     int32_t label;
 };
@@ -53,7 +53,7 @@ static inline void pack_entry_put(uint8_t *at, const struct pack_entry *e)
     put_u32(at + 12, e->crc);
     put_u32(at + 16, e->part);
     put_u32(at + 20, (uint32_t)e->label);
-    put_u64(at + 24, 0);
+    put_u64(at + 24, e->number);
 }
 
 static inline struct pack_entry pack_entry_get(const uint8_t *at)
@@ -62,7 +62,8 @@ static inline struct pack_entry pack_entry_get(const uint8_t *at)
                                .bytes = get_u32(at + 8),
                                .crc = get_u32(at + 12),
                                .part = get_u32(at + 16),
-                               .label = (int32_t)get_u32(at + 20)};
+                               .label = (int32_t)get_u32(at + 20),
+                               .number = get_u64(at + 24)};
 }
 
 struct pack_head { /* magic, u8 coding, u8 dtype, u8 ndim, u8 zero, u64 number, i32 label, f32 weight, u32 x, u32 y, u32

@@ -1,107 +1,78 @@
 /*
- * data_pack_write.c: writes a packed set from any data set. `convoy pack` calls it, once, on one rank.
+ * data_pack_write.c: writes a packed set: a part for each piece, then the index and the description.
  *
- * pack.json comes last, whole or not at all: a folder without it is no packed set, so a run that was killed leaves
- * nothing that could be mistaken for one. The layout stands in data_pack.h.
+ * Beside a part lies its share of the index until the set is closed. pack.json comes last, whole or not at all: a folder
+ * without it is no packed set, so a conversion that was killed leaves nothing that could be mistaken for one. The layout
+ * stands in data_pack.h.
  */
 #include "data/data_pack.h"
+#include "data/data_writer.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { DECODED, ROWS, TURN, TURN2, REAL, RECORD };
-
-struct writer {
-    cvy_dataset *from;
-    const cvy_reader_info *info;
-    cvy_pack_opts o;
-    const char *folder;
+struct pack_writer {
     cvy_pool *pool;
-    cvy_augment *resize; /* NULL: none */
-    cvy_raw raw;
-    cvy_bytes room[6]; /* by the names below */
-    int fd;            /* of the part under way, -1 for none */
-    const char *part_path;
-    int64_t part_bytes[65536];
-    uint8_t *index;
-    cvy_pack_report done;
+    const char *folder;
+    const cvy_reader_info *info;
+    const char *const *class_name;
+    int64_t npieces;
+    cvy_bytes record;
+    /* of the piece under way */
+    int64_t piece, count;
+    cvy_new_file part;
+    uint8_t *entries;
 };
 
-/* ---- parts ---- */
-
-static cvy_status part_name(struct writer *w, int part, const char **out)
+static cvy_status part_path(struct pack_writer *w, int64_t piece, const char *suffix, const char **out)
 {
-    char name[32];
-    snprintf(name, sizeof name, "part-%05d.cvy", part);
+    char name[40];
+    snprintf(name, sizeof name, "part-%05lld.%s", (long long)piece, suffix);
     return cvy_data_path_join(w->pool, w->folder, name, out);
 }
 
-static cvy_status part_end(struct writer *w)
+static cvy_status pack_writer_open(const cvy_writer_args *args, void **state_out)
 {
-    if (w->fd < 0)
-        return CVY_OK;
-    const int bad = fsync(w->fd) != 0, worse = close(w->fd) != 0;
-    w->fd = -1;
-    CVY_CHECK(!bad && !worse, CVY_E_IO, "%s: cannot be written to the disk: %s", w->part_path, strerror(errno));
+    struct pack_writer *w = NULL;
+    CVY_CHECK(!args->info->has_y || args->info->y_shape.ndim <= CVY_NDIM_MAX, CVY_E_UNSUPPORTED, "targets of the shape %s",
+              cvy_shape_text(&args->info->y_shape));
+    CVY_TRY(cvy_pool_alloc(args->pool, sizeof *w, &w));
+    w->pool = args->pool;
+    w->folder = args->path;
+    w->info = args->info;
+    w->class_name = args->class_name;
+    w->npieces = args->npieces;
+    w->part.fd = -1;
+    *state_out = w;
     return CVY_OK;
 }
 
-static cvy_status part_begin(struct writer *w)
+/* The index's share gets its name after the part. */
+static int pack_has_piece(void *state, int64_t piece)
 {
-    CVY_TRY(part_end(w));
-    CVY_CHECK(w->done.nparts < CVY_COUNT(w->part_bytes), CVY_E_CONFIG, "more than %d parts: make them larger",
-              CVY_COUNT(w->part_bytes));
-    CVY_TRY(part_name(w, w->done.nparts, &w->part_path));
-    w->fd = open(w->part_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    CVY_CHECK(w->fd >= 0, CVY_E_IO, "%s: cannot be made: %s", w->part_path, strerror(errno));
-    w->done.nparts++;
-    return CVY_OK;
+    const char *path = NULL;
+    return part_path(state, piece, "index", &path) == CVY_OK && cvy_file_exists(path);
 }
 
-/* ---- samples ---- */
-
-/* Decoded where that is asked for; resized x replaces the encoded one. */
-static cvy_status convert(struct writer *w)
+static cvy_status pack_begin_piece(void *state, int64_t piece, int64_t count)
 {
-    cvy_picture p;
-    cvy_raw *raw = &w->raw;
-    if (raw->coding == CVY_CODING_PLAIN && !w->resize)
-        return CVY_OK;
-    if (raw->coding == CVY_CODING_PLAIN)
-        p = (cvy_picture){.dtype = raw->dtype,
-                          .C = raw->shape.dim[0],
-                          .H = raw->shape.dim[1],
-                          .W = raw->shape.dim[2],
-                          .data = raw->x.data};
-    else if (w->o.check || w->resize)
-        CVY_TRY(cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, w->info->shape.dim[0], &w->room[DECODED],
-                                   &w->room[ROWS], &p));
-    if (!w->resize)
-        return CVY_OK;
-    const cvy_shape *shape = cvy_augment_shape(w->resize);
-    const int64_t n = cvy_shape_elems(shape);
-    CVY_TRY(cvy_bytes_need(&w->room[REAL], (size_t)n * sizeof(float)));
-    CVY_TRY(cvy_augment_apply(w->resize, p, 0, 0, &w->room[TURN], w->room[REAL].data));
-    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)n));
-    for (int64_t i = 0; i < n; i++)
-        ((uint8_t *)raw->x.data)[i] = (uint8_t)lrintf(CVY_MIN(CVY_MAX(((float *)w->room[REAL].data)[i], 0), 255));
-    raw->coding = CVY_CODING_PLAIN;
-    raw->dtype = CVY_DTYPE_U8;
-    raw->shape = *shape;
-    return CVY_OK;
+    struct pack_writer *w = state;
+    const char *path = NULL;
+    w->piece = piece;
+    w->count = 0;
+    CVY_TRY(cvy_mem_alloc((size_t)count * PACK_ENTRY_BYTES, &w->entries));
+    CVY_TRY(part_path(w, piece, "cvy", &path));
+    return cvy_new_file_begin(w->pool, path, &w->part);
 }
 
-static cvy_status fill_record(struct writer *w, uint64_t number)
+static cvy_status fill_record(struct pack_writer *w, int64_t number, const cvy_raw *raw)
 {
-    const cvy_raw *raw = &w->raw;
     const size_t y_bytes = w->info->has_y ? raw->y.bytes : 0, bytes = PACK_HEAD_BYTES + y_bytes + raw->x.bytes;
-    CVY_CHECK(bytes < UINT32_MAX, CVY_E_UNSUPPORTED, "sample %llu has %zu bytes, a packed record holds less than 4 GiB",
-              (unsigned long long)number, bytes);
-    CVY_TRY(cvy_bytes_need(&w->room[RECORD], bytes));
-    uint8_t *at = w->room[RECORD].data;
+    CVY_CHECK(bytes < UINT32_MAX, CVY_E_UNSUPPORTED, "sample %lld has %zu bytes, a packed record holds less than 4 GiB",
+              (long long)number, bytes);
+    CVY_TRY(cvy_bytes_need(&w->record, bytes));
+    uint8_t *at = w->record.data;
     uint32_t weight = 0;
     memset(at, 0, PACK_HEAD_BYTES);
     memcpy(&weight, &raw->weight, sizeof weight);
@@ -113,7 +84,7 @@ static cvy_status fill_record(struct writer *w, uint64_t number)
         for (int i = 0; i < raw->shape.ndim; i++)
             put_u32(at + 32 + 4 * i, (uint32_t)raw->shape.dim[i]);
     }
-    put_u64(at + 8, number);
+    put_u64(at + 8, (uint64_t)number);
     put_u32(at + 16, (uint32_t)raw->label);
     put_u32(at + 20, weight);
     put_u32(at + 24, (uint32_t)raw->x.bytes);
@@ -124,153 +95,145 @@ static cvy_status fill_record(struct writer *w, uint64_t number)
     return CVY_OK;
 }
 
-static cvy_status write_record(struct writer *w)
+static cvy_status pack_write(void *state, int64_t number, const cvy_raw *raw)
 {
-    const int64_t limit = w->o.part_bytes > 0 ? w->o.part_bytes : (int64_t)1 << 30;
-    if (w->fd < 0 || w->part_bytes[w->done.nparts - 1] + (int64_t)w->room[RECORD].bytes > limit)
-        CVY_TRY(part_begin(w));
-    int64_t *end = &w->part_bytes[w->done.nparts - 1];
-    const struct pack_entry e = {.offset = (uint64_t)*end,
-                                 .bytes = (uint32_t)w->room[RECORD].bytes,
-                                 .part = (uint32_t)w->done.nparts - 1,
-                                 .crc = cvy_crc32c(0, w->room[RECORD].data, w->room[RECORD].bytes),
-                                 .label = w->raw.label};
-    CVY_TRY(cvy_write_all(w->fd, w->room[RECORD].data, w->room[RECORD].bytes, w->part_path));
-    pack_entry_put(w->index + w->done.nsamples * PACK_ENTRY_BYTES, &e);
-    *end += (int64_t)w->room[RECORD].bytes;
-    w->done.bytes += (int64_t)w->room[RECORD].bytes;
-    w->done.nsamples++;
+    struct pack_writer *w = state;
+    CVY_TRY(fill_record(w, number, raw));
+    const struct pack_entry e = {.offset = (uint64_t)w->part.bytes,
+                                 .bytes = (uint32_t)w->record.bytes,
+                                 .part = (uint32_t)w->piece,
+                                 .crc = cvy_crc32c(0, w->record.data, w->record.bytes),
+                                 .label = raw->label,
+                                 .number = (uint64_t)number};
+    CVY_TRY(cvy_new_file_write(&w->part, w->record.data, w->record.bytes));
+    pack_entry_put(w->entries + w->count++ * PACK_ENTRY_BYTES, &e);
     return CVY_OK;
 }
 
-static cvy_status write_samples(struct writer *w)
+static cvy_status pack_end_piece(void *state)
 {
-    const int64_t n = cvy_dataset_describe(w->from)->nsamples;
-    for (int64_t i = 0; i < n; i++) {
-        cvy_status status = cvy_dataset_read_raw(w->from, i, &w->raw);
-        if (status == CVY_OK) {
-            status = convert(w);
-            if (status != CVY_OK)
-                cvy_dataset_name_sample(w->from, i, status);
-        }
-        if (status < CVY_OK && w->o.skip_bad && status != CVY_E_MEMORY && status != CVY_E_INTERNAL) {
-            w->done.nbad++;
-            continue;
-        }
-        CVY_TRY(status);
-        CVY_TRY(fill_record(w, (uint64_t)w->done.nsamples));
-        CVY_TRY(write_record(w));
-    }
-    CVY_CHECK(w->done.nsamples > 0, CVY_E_FORMAT, "%s: no good sample among %lld", w->folder, (long long)n);
-    return part_end(w);
+    struct pack_writer *w = state;
+    const char *path = NULL;
+    CVY_TRY(cvy_new_file_end(&w->part));
+    CVY_TRY(part_path(w, w->piece, "index", &path));
+    CVY_TRY(cvy_file_replace(path, w->entries, (size_t)w->count * PACK_ENTRY_BYTES));
+    cvy_mem_free(&w->entries);
+    return CVY_OK;
 }
 
-/* ---- the set's description ---- */
+/* ---- the set's index and description ---- */
 
-static void describe(const struct writer *w, cvy_json *j)
+struct whole {
+    cvy_bytes index;
+    int64_t *part_bytes, nsamples, bytes;
+};
+
+static cvy_status gather_piece(struct pack_writer *w, int64_t piece, struct whole *all)
+{
+    const char *path = NULL;
+    char *entries = NULL;
+    size_t bytes = 0;
+    struct stat st;
+    CVY_TRY(part_path(w, piece, "cvy", &path));
+    CVY_CHECK(stat(path, &st) == 0, CVY_E_IO, "%s: is missing, though it had been written", path);
+    all->part_bytes[piece] = (int64_t)st.st_size;
+    all->bytes += (int64_t)st.st_size;
+    CVY_TRY(part_path(w, piece, "index", &path));
+    CVY_TRY(cvy_file_read(path, SIZE_MAX / 2, &entries, &bytes));
+    const size_t before = all->index.bytes, need = before + bytes, room = CVY_MAX(need, 2 * all->index.room);
+    cvy_status status = CVY_OK;
+    if (need > all->index.room) {
+        status = cvy_mem_grow(&all->index.data, all->index.room, room);
+        all->index.room = status == CVY_OK ? room : all->index.room;
+    }
+    if (status == CVY_OK) {
+        memcpy((char *)all->index.data + before, entries, bytes);
+        all->index.bytes = need;
+        all->nsamples += (int64_t)(bytes / PACK_ENTRY_BYTES);
+    }
+    cvy_mem_free(&entries);
+    return status;
+}
+
+static void describe(const struct pack_writer *w, const struct whole *all, cvy_json *j)
 {
     const cvy_reader_info *info = w->info;
     cvy_json_open(j, NULL, '{');
     cvy_json_string(j, "format", "convoy-pack");
     cvy_json_int(j, "version", PACK_VERSION);
-    cvy_json_string(j, "source", cvy_dataset_describe(w->from)->format);
-    cvy_json_int(j, "samples", w->done.nsamples);
+    cvy_json_int(j, "samples", all->nsamples);
     cvy_json_string(j, "x_dtype", cvy_dtype_text(info->dtype));
-    cvy_json_string(j, "x_shape", cvy_shape_text(w->resize ? cvy_augment_shape(w->resize) : &info->shape));
-    cvy_json_bool(j, "varying", info->varying && !w->resize);
+    cvy_json_string(j, "x_shape", cvy_shape_text(&info->shape));
+    cvy_json_bool(j, "varying", info->varying);
     cvy_json_bool(j, "weight", info->has_weight);
     if (info->has_y)
         cvy_json_string(j, "y_shape", cvy_shape_text(&info->y_shape));
     if (info->has_label) {
         cvy_json_open(j, "classes", '[');
         for (int64_t i = 0; i < info->nclasses; i++)
-            cvy_json_string(j, NULL, cvy_dataset_describe(w->from)->class_name[i]);
+            cvy_json_string(j, NULL, w->class_name[i]);
         cvy_json_close(j, ']');
     }
-    cvy_json_int(j, "index_crc32c", cvy_crc32c(0, w->index, (size_t)(w->done.nsamples * PACK_ENTRY_BYTES)));
+    cvy_json_int(j, "index_crc32c", cvy_crc32c(0, all->index.data, all->index.bytes));
     cvy_json_open(j, "part_bytes", '[');
-    for (int i = 0; i < w->done.nparts; i++)
-        cvy_json_int(j, NULL, w->part_bytes[i]);
+    for (int64_t i = 0; i < w->npieces; i++)
+        cvy_json_int(j, NULL, all->part_bytes[i]);
     cvy_json_close(j, ']');
     cvy_json_close(j, '}');
+    cvy_text_add(&j->text, "\n");
 }
 
-static cvy_status write_ends(struct writer *w)
-{
-    const char *index = NULL, *meta = NULL;
-    cvy_json j = {0};
-    CVY_TRY(cvy_data_path_join(w->pool, w->folder, PACK_INDEX, &index));
-    CVY_TRY(cvy_data_path_join(w->pool, w->folder, PACK_META, &meta));
-    CVY_TRY(cvy_file_replace(index, w->index, (size_t)(w->done.nsamples * PACK_ENTRY_BYTES)));
-    describe(w, &j);
-    cvy_text_add(&j.text, "\n");
-    const cvy_status status =
-        j.text.status == CVY_OK ? cvy_file_replace(meta, j.text.data, j.text.bytes) : j.text.status;
-    w->done.bytes += w->done.nsamples * PACK_ENTRY_BYTES + (int64_t)j.text.bytes;
-    cvy_text_free(&j.text);
-    return status;
-}
-
-/* ---- the whole ---- */
-
-static cvy_status begin(struct writer *w)
-{
-    char **name = NULL;
-    int64_t n = 0;
-    w->fd = -1;
-    w->info = cvy_dataset_reader_info(w->from);
-    CVY_TRY(cvy_pool_create(&w->pool));
-    CVY_TRY(cvy_file_make_folder(w->folder));
-    CVY_TRY(cvy_file_list(w->pool, w->folder, &name, &n));
-    CVY_CHECK(n == 0, CVY_E_CONFIG, "%s: is not empty (%s, ..): pack into a new folder", w->folder, name[0]);
-    CVY_TRY(cvy_mem_alloc((size_t)cvy_dataset_describe(w->from)->nsamples * PACK_ENTRY_BYTES, &w->index));
-    if (w->o.resize_h <= 0 && w->o.resize_w <= 0)
-        return CVY_OK;
-    char text[128];
-    cvy_tree *steps = NULL;
-    CVY_CHECK(w->info->dtype == CVY_DTYPE_U8 && w->info->shape.ndim == 3, CVY_E_CONFIG,
-              "only pictures of bytes can be resized, these samples are %s of %s", cvy_dtype_text(w->info->dtype),
-              cvy_shape_text(&w->info->shape));
-    snprintf(text, sizeof text, "[{scale: 1}, {resize: [%lld, %lld]}]", (long long)w->o.resize_h,
-             (long long)w->o.resize_w);
-    CVY_TRY(cvy_tree_parse_text(w->pool, "resize", text, strlen(text), &steps));
-    return cvy_augment_create(steps, 0, 0, w->info, &w->resize);
-}
-
-/* After a fault: our own files go, the folder stays. */
-static void remove_parts(struct writer *w)
+static cvy_status write_ends(struct pack_writer *w, struct whole *all)
 {
     const char *path = NULL;
-    for (int i = 0; i < w->done.nparts; i++)
-        if (part_name(w, i, &path) == CVY_OK)
-            unlink(path);
-    if (w->pool && cvy_data_path_join(w->pool, w->folder, PACK_INDEX, &path) == CVY_OK && w->done.nparts > 0)
+    cvy_json j = {0};
+    for (int64_t p = 0; p < w->npieces; p++)
+        CVY_TRY(gather_piece(w, p, all));
+    CVY_TRY(cvy_data_path_join(w->pool, w->folder, PACK_INDEX, &path));
+    CVY_TRY(cvy_file_replace(path, all->index.data, all->index.bytes));
+    CVY_TRY(cvy_data_path_join(w->pool, w->folder, PACK_META, &path));
+    describe(w, all, &j);
+    const cvy_status status = j.text.status == CVY_OK && all->nsamples > 0 ? cvy_file_replace(path, j.text.data, j.text.bytes)
+                                                                            : j.text.status;
+    all->bytes += (int64_t)(all->index.bytes + j.text.bytes);
+    cvy_text_free(&j.text);
+    CVY_TRY(status);
+    for (int64_t p = 0; p < w->npieces; p++) {
+        CVY_TRY(part_path(w, p, "index", &path));
         unlink(path);
+    }
+    return CVY_OK;
 }
 
-cvy_status cvy_pack_write(cvy_dataset *d, const char *folder, const cvy_pack_opts *opts, cvy_pack_report *report_out)
+static cvy_status pack_finish(void *state, int64_t *nsamples_out, int64_t *bytes_out)
 {
-    struct writer *w = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
-    w->from = d;
-    w->folder = folder;
-    w->o = *opts;
-    cvy_status status = CVY_OK;
-    CVY_TRY_OUT(begin(w));
-    CVY_TRY_OUT(write_samples(w));
-    CVY_TRY_OUT(write_ends(w));
-    *report_out = w->done;
-out:
-    if (w->fd >= 0)
-        close(w->fd);
-    if (status != CVY_OK)
-        remove_parts(w);
-    cvy_raw_free(&w->raw);
-    for (int i = 0; i < CVY_COUNT(w->room); i++)
-        cvy_mem_free(&w->room[i].data);
-    cvy_mem_free(&w->index);
-    cvy_augment_destroy(&w->resize);
-    cvy_pool_destroy(&w->pool);
-    cvy_mem_free(&w);
+    struct pack_writer *w = state;
+    struct whole all = {0};
+    CVY_TRY(cvy_mem_alloc((size_t)w->npieces * sizeof *all.part_bytes, &all.part_bytes));
+    const cvy_status status = write_ends(w, &all);
+    *nsamples_out = all.nsamples;
+    *bytes_out = all.bytes;
+    cvy_mem_free(&all.part_bytes);
+    cvy_mem_free(&all.index.data);
     return status;
 }
+
+static void pack_writer_close(void *state)
+{
+    struct pack_writer *w = state;
+    cvy_new_file_drop(&w->part);
+    cvy_mem_free(&w->entries);
+    cvy_mem_free(&w->record.data);
+}
+
+CVY_WRITER_DEFINE(pack) = {
+    .name = "pack",
+    .summary = "packed set: few large files with checksums and an index",
+    .open = pack_writer_open,
+    .has_piece = pack_has_piece,
+    .begin_piece = pack_begin_piece,
+    .write = pack_write,
+    .end_piece = pack_end_piece,
+    .finish = pack_finish,
+    .close = pack_writer_close,
+};

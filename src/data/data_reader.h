@@ -153,5 +153,7 @@ typedef int (*cvy_want_fn)(void *user, int64_t H, int64_t W, cvy_window *out);
  * not looked at, so damage there stays unnoticed. */
 cvy_status cvy_picture_decode_part(cvy_coding coding, const void *bytes, size_t count, int64_t channels,
                                    cvy_want_fn want, void *user, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out);
+/* The other way: a PNG of 1 or 3 planes of bytes. rows: working space. */
+cvy_status cvy_picture_encode(const cvy_picture *picture, cvy_bytes *rows, cvy_bytes *out);
 
 #endif

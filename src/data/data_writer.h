@@ -37,7 +37,7 @@ typedef struct cvy_writer_def {
     cvy_status (*write)(void *state, int64_t number, const cvy_raw *raw);
     /* Makes the piece durable and gives it its name. */
     cvy_status (*end_piece)(void *state);
-    /* On one rank, when all pieces are there; NULL where there is nothing to do. nsamples: all that were written. */
+    /* On one rank, when all pieces are there. nsamples: all that were written. */
     cvy_status (*finish)(void *state, int64_t *nsamples_out, int64_t *bytes_out);
     /* Also after a fault, with a piece under way: what has no name yet is removed. */
     void (*close)(void *state);

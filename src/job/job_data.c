@@ -1,16 +1,19 @@
 /*
- * job_data.c: cvy_run_pack(), cvy_run_inspect(), cvy_run_features(), cvy_run_keys(): data sets and files by themselves, without ranks or a program.
+ * job_data.c: cvy_run_inspect(), cvy_run_features(), cvy_run_keys(): data sets and files by themselves, without ranks or a program.
  */
 #include <convoy/run.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "data/data_collider.h"
+#include "data/data_reader.h"
 #include "job/job.h"
+#include "job/job_source.h"
 #include "run/run_checkpoint.h"
 
 /* A path, or in YAML a map "{path: ..., format: ...}" or a list of sources. */
-static cvy_status open_source(cvy_pool *pool, const char *source, cvy_dataset **out)
+cvy_status cvy_job_open_source(cvy_pool *pool, const char *source, cvy_dataset **out)
 {
     cvy_tree *tree = NULL;
     const char first = source[strspn(source, " ")];
@@ -19,30 +22,6 @@ static cvy_status open_source(cvy_pool *pool, const char *source, cvy_dataset **
     else
         CVY_TRY(cvy_tree_new_scalar(pool, "source", source, &tree));
     return cvy_dataset_open(tree, NULL, 0, 0, out);
-}
-
-static cvy_status pack(cvy_pool *pool, const char *source, const char *destination, int skip_bad, char **report_out)
-{
-    const cvy_pack_opts opts = {.skip_bad = skip_bad, .check = 1};
-    cvy_dataset *d = NULL;
-    cvy_pack_report r = {0};
-    CVY_TRY(open_source(pool, source, &d));
-    const int64_t nclasses = cvy_dataset_describe(d)->nclasses;
-    cvy_status status = cvy_pack_write(d, destination, &opts, &r);
-    cvy_dataset_destroy(&d);
-    CVY_TRY(status);
-    return cvy_mem_printf(report_out, "%s: %lld samples of %lld classes in %d file%s, %.1f MB, %lld bad samples left out\n", destination,
-                          (long long)r.nsamples, (long long)nclasses, r.nparts, r.nparts == 1 ? "" : "s", 1e-6 * (double)r.bytes, (long long)r.nbad);
-}
-
-cvy_status cvy_run_pack(const char *source, const char *destination, int skip_bad, char **report_out)
-{
-    cvy_pool *pool = NULL;
-    *report_out = NULL;
-    CVY_TRY(cvy_pool_create(&pool));
-    const cvy_status status = pack(pool, source, destination, skip_bad, report_out);
-    cvy_pool_destroy(&pool);
-    return status;
 }
 
 /* ---- inspect ---- */
@@ -145,24 +124,130 @@ static cvy_status inspect_run(cvy_pool *pool, const char *path, cvy_text *t)
     return add_file(pool, path, "job.resolved.yaml", t);
 }
 
-static cvy_status inspect_data(cvy_pool *pool, const char *path, cvy_text *t)
+/* Classes by name; with their samples where every sample is looked at. */
+static void add_classes(const cvy_dataset_info *info, const int64_t *count, cvy_text *t)
+{
+    enum { SHOWN = 20, SHOWN_COUNTED = 1000 };
+    if (info->nclasses <= 0)
+        return;
+    cvy_text_add(t, "%lld classes:%s", (long long)info->nclasses, count ? "\n" : "");
+    for (int64_t i = 0; i < CVY_MIN(info->nclasses, count ? SHOWN_COUNTED : SHOWN); i++)
+        if (count)
+            cvy_text_add(t, "  %-24s %lld\n", info->class_name[i], (long long)count[i]);
+        else
+            cvy_text_add(t, " %s", info->class_name[i]);
+    if (info->nclasses > (count ? SHOWN_COUNTED : SHOWN))
+        cvy_text_add(t, count ? "  ...\n" : " ...");
+    cvy_text_add(t, count ? "" : "\n");
+}
+
+struct moments { /* of one channel of x */
+    double sum, square, least, most;
+    int64_t n;
+};
+
+static void add_values(struct moments *m, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        m->sum += x[i];
+        m->square += (double)x[i] * x[i];
+        m->least = CVY_MIN(m->least, x[i]);
+        m->most = CVY_MAX(m->most, x[i]);
+    }
+    m->n += n;
+}
+
+/* A sample as it is stored: pictures as 0 to 255, decoded whatever their size. */
+struct look {
+    cvy_raw raw;
+    cvy_bytes decoded, rows, real;
+};
+
+static cvy_status look_at(cvy_dataset *d, int64_t number, struct look *l, cvy_picture *out)
+{
+    cvy_raw *raw = &l->raw;
+    CVY_TRY(cvy_dataset_read_raw(d, number, raw));
+    if (raw->coding != CVY_CODING_PLAIN) {
+        const cvy_status status = cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, cvy_dataset_reader_info(d)->shape.dim[0], &l->decoded,
+                                                     &l->rows, out);
+        return status == CVY_OK ? CVY_OK : cvy_dataset_name_sample(d, number, status);
+    }
+    const int64_t n = cvy_shape_elems(&raw->shape), C = raw->shape.ndim > 1 ? raw->shape.dim[0] : 1;
+    *out = (cvy_picture){.dtype = raw->dtype, .C = C, .H = 1, .W = n / CVY_MAX(1, C), .data = raw->x.data};
+    return CVY_OK;
+}
+
+static cvy_status measure(cvy_dataset *d, struct look *l, struct moments *of, int64_t channels, int64_t *count)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    for (int64_t i = 0; i < info->nsamples; i++) {
+        cvy_picture p = {0};
+        CVY_TRY(look_at(d, i, l, &p));
+        if (count && l->raw.label >= 0 && l->raw.label < info->nclasses)
+            count[l->raw.label]++;
+        const int64_t plane = p.H * p.W;
+        CVY_TRY(cvy_bytes_need(&l->real, (size_t)plane * sizeof(float)));
+        for (int64_t c = 0; c < CVY_MIN(p.C, channels); c++) {
+            float *x = l->real.data;
+            for (int64_t k = 0; k < plane; k++)
+                x[k] = p.dtype == CVY_DTYPE_U8 ? ((const uint8_t *)p.data)[c * plane + k] : ((const float *)p.data)[c * plane + k];
+            add_values(&of[c], x, plane);
+        }
+    }
+    return CVY_OK;
+}
+
+/* Every sample is read: counts of classes, and what the values of each channel are like. */
+static cvy_status add_statistics(cvy_dataset *d, cvy_text *t)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    const cvy_shape *shape = &cvy_dataset_reader_info(d)->shape;
+    const int64_t channels = shape->ndim > 1 ? shape->dim[0] : 1;
+    struct moments *of = NULL;
+    struct look l = {0};
+    int64_t *count = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)channels * sizeof *of, &of));
+    for (int64_t c = 0; c < channels; c++)
+        of[c] = (struct moments){.least = INFINITY, .most = -INFINITY};
+    if (info->nclasses > 0)
+        CVY_TRY_OUT(cvy_mem_alloc((size_t)info->nclasses * sizeof *count, &count));
+    CVY_TRY_OUT(measure(d, &l, of, channels, count));
+    add_classes(info, count, t);
+    cvy_text_add(t, "values of x as stored:\n  channel         mean           sd          min          max\n");
+    for (int64_t c = 0; c < CVY_MIN(channels, 64); c++) {
+        const double n = (double)CVY_MAX(1, of[c].n), mean = of[c].sum / n;
+        cvy_text_add(t, "  %-7lld %12.6g %12.6g %12.6g %12.6g\n", (long long)c, mean, sqrt(CVY_MAX(0, of[c].square / n - mean * mean)), of[c].least,
+                     of[c].most);
+    }
+out:
+    cvy_raw_free(&l.raw);
+    cvy_mem_free(&l.decoded.data);
+    cvy_mem_free(&l.rows.data);
+    cvy_mem_free(&l.real.data);
+    cvy_mem_free(&of);
+    cvy_mem_free(&count);
+    return status;
+}
+
+static cvy_status inspect_data(cvy_pool *pool, const char *path, int statistics, cvy_text *t)
 {
     cvy_dataset *d = NULL;
-    CVY_TRY(open_source(pool, path, &d));
+    CVY_TRY(cvy_job_open_source(pool, path, &d));
     const cvy_dataset_info *info = cvy_dataset_describe(d);
     cvy_text_add(t, "%s: data set, format %s, %lld samples\n", path, info->format, (long long)info->nsamples);
     for (int i = 0; i < info->nfield; i++)
         cvy_text_add(t, "  %-10s %-4s %s\n", info->field[i].name, cvy_dtype_text(info->field[i].dtype), cvy_shape_text(&info->field[i].shape));
-    if (info->nclasses > 0)
-        cvy_text_add(t, "%lld classes:", (long long)info->nclasses);
-    for (int64_t i = 0; i < CVY_MIN(info->nclasses, 20) && info->class_name; i++)
-        cvy_text_add(t, " %s", info->class_name[i]);
-    cvy_text_add(t, info->nclasses > 20 ? " ...\n" : info->nclasses > 0 ? "\n" : "");
+    cvy_status status = CVY_OK;
+    if (statistics)
+        status = add_statistics(d, t);
+    else
+        add_classes(info, NULL, t);
     cvy_dataset_destroy(&d);
-    return CVY_OK;
+    return status;
 }
 
-static cvy_status inspect(cvy_pool *pool, const char *path, cvy_text *t)
+static cvy_status inspect(cvy_pool *pool, const char *path, int statistics, cvy_text *t)
 {
     if (ends_with(path, ".safetensors"))
         return inspect_weights(path, t);
@@ -170,16 +255,16 @@ static cvy_status inspect(cvy_pool *pool, const char *path, cvy_text *t)
         return inspect_run(pool, path, t);
     if (cvy_file_is_folder(path) && holds(pool, path, "manifest.json") && holds(pool, path, "weights.safetensors"))
         return inspect_checkpoint(pool, path, t);
-    return inspect_data(pool, path, t);
+    return inspect_data(pool, path, statistics, t);
 }
 
-cvy_status cvy_run_inspect(const char *path, char **text_out)
+cvy_status cvy_run_inspect(const char *path, int statistics, char **text_out)
 {
     cvy_pool *pool = NULL;
     cvy_text t = {0};
     *text_out = NULL;
     CVY_TRY(cvy_pool_create(&pool));
-    cvy_status status = inspect(pool, path, &t);
+    cvy_status status = inspect(pool, path, statistics, &t);
     cvy_pool_destroy(&pool);
     status = status == CVY_OK ? t.status : status;
     if (status != CVY_OK)
@@ -193,7 +278,7 @@ static cvy_status features(cvy_pool *pool, const char *source, const char *file)
 {
     cvy_dataset *d = NULL;
     cvy_collider_table table = {0};
-    CVY_TRY(open_source(pool, source, &d));
+    CVY_TRY(cvy_job_open_source(pool, source, &d));
     cvy_status status = cvy_collider_table_make(d, 0, 1, &table);
     if (status == CVY_OK)
         status = cvy_collider_table_write(&table, file);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job/job_baseline.h"
+#include "job/job_mistakes.h"
 #include "job/job_scoring.h"
 
 enum { SCATTER_MAX = 2000 };           /* points of truth against prediction: more say no more */
@@ -85,6 +86,7 @@ static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct 
 {
     add_scores(s, scores, json);
     add_regression(s, c, output_elems, json);
+    CVY_TRY(cvy_mistakes_add(s, c->rows, c->n, c->row_elems, output_elems, json));
     CVY_TRY(cvy_baselines_add(s, c->rows, c->n, c->row_elems, json));
     cvy_json_close(json, '}');
     CVY_TRY(json->text.status);

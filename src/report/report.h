@@ -21,6 +21,7 @@
  *      "baselines": [{"name": "cuts", "fpr": [..], "tpr": [..], .. as in network .., "area_gain": 0.08, "area_gain_error": 0.002,
  *                     "efficiency_gain": .., "efficiency_gain_error": ..}],
  *      "confusion": [[..], ..],                                                                        a row for each true class, as the metric balanced_accuracy writes it
+ *      "mistakes": [{"sample": 17, "truth": "cat", "answer": "dog", "share": 0.98, "picture": "data:image/png;base64,.."}, ..],   the worst first
  *      "regression": [{"name": "u", "unit": "m/s", "truth": [..], "prediction": [..], "rmse": .., "mae": .., "r2": ..}],
  *      "histograms": [{"name": "H_T", "unit": "GeV", "edges": [n + 1 numbers], "classes": [{"name": "signal", "counts": [n numbers]}, ..]}]}
  *     Gains are of the network over the baseline, with paired errors. What metrics write as details stands at the top level. Curves of more than some thousand points should be thinned by the writer.

@@ -48,6 +48,7 @@ static const char *const style[] = {
     ".cell{fill:var(--c1);stroke:var(--grid)}.cell.hit{fill:var(--c0)}.in{fill:var(--ink);font-size:11.5px}.in.dark{fill:var(--card);font-weight:600}\n",
     "table{border-collapse:collapse;font-size:.88rem}th{font-weight:500;text-align:left}td{text-align:right}td,th{padding:5px 12px;border-bottom:1px solid var(--line)}\n"
     "thead td{color:var(--soft);font-size:.8rem;vertical-align:bottom}.t{text-align:left}.compare{width:100%;margin:0 0 22px}.compare thead td{max-width:11em}\n"
+    ".pictures{display:flex;flex-wrap:wrap;gap:10px}.pictures figure{padding:8px;max-width:180px;font-size:.85rem}.pictures img{display:block;max-width:160px;min-width:96px;image-rendering:auto;margin-bottom:4px}\n"
     ".scores{width:100%;margin:4px 0 10px;font-size:1rem}.wide{overflow-x:auto}.layers{width:100%;white-space:nowrap}.share{min-width:90px;text-align:left}\n"
     ".share i{display:block;height:9px;border-radius:3px;background:var(--c0);min-width:0}\n"
     ".bar{display:flex;height:22px;border-radius:6px;overflow:hidden}.bar i{display:block}.keys{font-size:.85rem;color:var(--soft)}.keys span{margin-right:18px;white-space:nowrap}\n"

@@ -159,6 +159,35 @@ static void mistakes(cvy_report *r, struct confusion *m)
     cvy_text_add(&r->html, "</tbody></table>\n");
 }
 
+/* ---- pictures that the network is most wrong about ---- */
+
+static void worst_pictures(cvy_report *r)
+{
+    const cvy_tree *list = cvy_tree_at(r->test, "mistakes");
+    if (!list || list->kind != CVY_TREE_LIST || list->count == 0)
+        return;
+    cvy_text_add(&r->html, "<h3>Worst-classified pictures</h3>\n<p class=\"note\">surest wrong answers first</p>\n<div class=\"pictures\">\n");
+    for (int i = 0; i < list->count; i++) {
+        const cvy_tree *m = list->child[i];
+        const char *picture = cvy_tree_text_at(m, "picture"), *truth = cvy_tree_text_at(m, "truth"), *answer = cvy_tree_text_at(m, "answer");
+        if (!truth || !answer)
+            continue;
+        cvy_text_add(&r->html, "<figure>");
+        if (picture && strncmp(picture, "data:image/png;base64,", 22) == 0) {
+            cvy_text_add(&r->html, "<img alt=\"\" src=\"");
+            cvy_html_escape(&r->html, picture);
+            cvy_text_add(&r->html, "\">");
+        }
+        cvy_text_add(&r->html, "<figcaption>");
+        cvy_html_escape(&r->html, truth);
+        cvy_text_add(&r->html, " taken for ");
+        cvy_html_escape(&r->html, answer);
+        cvy_text_add(&r->html, ", %s<br>sample %s</figcaption></figure>\n", cvy_number_percent(cvy_tree_real_at(m, "share")).at,
+                     cvy_number_count(cvy_tree_real_at(m, "sample")).at);
+    }
+    cvy_text_add(&r->html, "</div>\n");
+}
+
 /* ---- regression ---- */
 
 static void scatter(cvy_report *r, const cvy_tree *tree)
@@ -336,6 +365,7 @@ void cvy_report_test(cvy_report *r)
         scatter(r, regression->child[i]);
     scores(r, &matrix);
     cvy_text_add(&r->html, "</div>\n");
+    worst_pictures(r);
     if (histograms && histograms->kind == CVY_TREE_LIST && histograms->count > 0) {
         cvy_text_add(&r->html, "<h3>Features of the test events, each class by its own sum</h3>\n<div class=\"charts\">\n");
         for (int i = 0; i < histograms->count && i < 60; i++)

@@ -250,7 +250,9 @@ static void put_pack(void)
 {
     char *report = NULL;
     OK(cvy_file_remove_tree(in_scratch("set.pack")));
-    OK(cvy_run_pack("{format: synthetic, samples: 16, shape: [2, 4, 4], classes: 4}", in_scratch("set.pack"), 0, &report));
+    const cvy_convert_request request = {.size = sizeof request, .source = "{format: synthetic, samples: 16, shape: [2, 4, 4], classes: 4}",
+                                         .destination = in_scratch("set.pack")};
+    OK(cvy_run_convert(alone, &request, &report));
     cvy_mem_free(&report);
 }
 

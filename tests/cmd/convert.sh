@@ -1,0 +1,42 @@
+#!/bin/sh
+# convert.sh: any format into any other and back: the same bytes and labels whatever the number of ranks; a conversion that was cut off is completed.
+failed=0
+fail() { echo "$*"; failed=1; }
+work=$(mktemp -d "${TMPDIR:-/tmp}/convoy-convert.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+sums() { (cd "$1" && find . -type f | sort | xargs cksum); }
+
+source='{format: synthetic, samples: 41, shape: [3, 9, 7], classes: 3}'
+"$CONVOY" convert "$source" one --parts 5 >log 2>&1 || fail "convert fails: $(cat log)"
+grep -q 'one: pack, 41 samples of 3 classes, .* in 5 parts' log || fail "the report: $(cat log)"
+for n in 2 3; do
+    $MPIEXEC_N $n "$CONVOY" convert "$source" "ranks$n" --parts 5 >log 2>&1 || fail "convert fails on $n ranks: $(cat log)"
+    [ "$(sums one)" = "$(sums "ranks$n")" ] || fail "$n ranks write other files"
+done
+
+# Cut off: a part is missing, the set is not closed. Another conversion is not mixed with it.
+"$CONVOY" convert "$source" again --parts 5 >log 2>&1 || fail "again: $(cat log)"
+cp -r again cut
+rm cut/pack.json cut/index.bin cut/part-00003.cvy
+"$CONVOY" inspect cut >log 2>&1 && fail "half a set is taken for one"
+"$CONVOY" convert "$source" cut --parts 5 >log 2>&1 && fail "a folder of unknown parts is taken"
+grep -q 'is not empty' log || fail "not empty: $(cat log)"
+
+# What it was trained from does not matter.
+cat >job.yaml <<END
+model: {layers: [{fc: {channels: 3}}]}
+data: {train: SOURCE}
+train: {batch: 8, epochs: 1, optimizer: sgd}
+log: {every: 1}
+END
+losses() { sed "s|SOURCE|$1|" job.yaml >this.yaml && rm -rf run && "$CONVOY" train this.yaml --threads 1 --out run >log 2>&1 || fail "train from $1: $(cat log)"
+    grep '"kind": "step"' run/metrics.jsonl | sed 's/.*"loss": \([0-9.e-]*\).*/\1/'; }
+plain=$(losses "$source")
+[ -n "$plain" ] && [ "$plain" = "$(losses one)" ] || fail "a packed set trains otherwise"
+
+"$CONVOY" convert "$source" x --format tfrecrod >log 2>&1 && fail "an unknown format is taken"
+grep -q 'cannot write the data format "tfrecrod"' log || fail "unknown format: $(cat log)"
+"$CONVOY" convert '{format: synthetic, samples: 4, shape: [5], targets: 2}' x --format folder >log 2>&1 && fail "a folder takes vectors"
+grep -q 'a folder holds pictures' log || fail "vectors: $(cat log)"
+exit $failed
