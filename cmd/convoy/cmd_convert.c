@@ -1,5 +1,6 @@
 /* cmd_convert.c: `convoy convert` and its shorthand `convoy pack`: a data set into another format. */
 #include <time.h>
+#include <unistd.h>
 
 #include "cmd.h"
 
@@ -12,7 +13,7 @@ static void show(void *user, int64_t done, int64_t of)
 {
     struct progress *p = user;
     const time_t now = time(NULL);
-    if (now == p->shown && done < of)
+    if (!isatty(STDERR_FILENO) || (now == p->shown && done < of))
         return;
     p->shown = now;
     p->any = 1;

@@ -15,6 +15,21 @@ for n in 2 3; do
     [ "$(sums one)" = "$(sums "ranks$n")" ] || fail "$n ranks write other files"
 done
 
+# Every format and back: encoded pictures stay what they are, to the bit.
+if "$CONVOY" info | grep -q 'jpeg yes'; then
+    pictures='{format: pictures, size: [20, 34], classes: 4, samples: 31, encode: jpeg}'
+else
+    pictures='{format: pictures, size: 20, classes: 4, samples: 31}'
+fi
+"$CONVOY" convert "$pictures" pack --parts 3 >log 2>&1 || fail "pictures: $(cat log)"
+for format in tfrecord lmdb hdf5 folder; do
+    $MPIEXEC_N 2 "$CONVOY" convert "$pictures" "$format" --format "$format" --parts 3 >log 2>&1 || { fail "to $format: $(cat log)"; continue; }
+    "$CONVOY" inspect "$format" >log 2>&1 && grep -q '31 samples' log || fail "inspect of $format: $(cat log)"
+    [ $format = folder ] && continue # sorted by class
+    $MPIEXEC_N 2 "$CONVOY" convert "$format" "back.$format" --parts 3 >log 2>&1 || fail "from $format: $(cat log)"
+    [ "$(cksum <pack/part-00001.cvy)" = "$(cksum <"back.$format/part-00001.cvy")" ] && cmp -s pack/index.bin "back.$format/index.bin" || fail "$format gives other bytes"
+done
+
 # Cut off: a part is missing, the set is not closed. Another conversion is not mixed with it.
 "$CONVOY" convert "$source" again --parts 5 >log 2>&1 || fail "again: $(cat log)"
 cp -r again cut
