@@ -31,7 +31,8 @@ count() {
          END { print p + 0, f + 0, s + 0 }' "$1"
 }
 
-# row NAME configure-argument...: configures, builds and tests build/NAME.
+# row NAME configure-argument...: configures, builds and tests build/NAME; of the tests those that match $only, all where it is empty.
+only=
 row() {
     name=$1 log=$logs/$1 start=$(date +%s)
     shift
@@ -41,7 +42,7 @@ row() {
         failed=$((failed + 1))
         return
     fi
-    ctest --test-dir "build/$name" -j "$jobs" --output-on-failure >"$log.test" 2>&1
+    ctest --test-dir "build/$name" -j "$jobs" -R "$only" --output-on-failure >"$log.test" 2>&1
     set -- $(count "$log.test")
     if [ $(($1 + $2 + $3)) -eq 0 ]; then
         echo "== $name: ctest ran nothing, see $log.test"
@@ -77,23 +78,27 @@ if [ -z "$all" ]; then
 else
     strict=-DCONVOY_WERROR=ON
     row release --preset release $strict
+    only='_n[0-9]+$|^cmd_|^job_' # what speaks MPI
     if command -v mpicc.mpich >/dev/null && command -v mpiexec.mpich >/dev/null; then
         row mpich --preset release $strict -DMPI_C_COMPILER=mpicc.mpich -DMPIEXEC_EXECUTABLE="$(command -v mpiexec.mpich)"
     else
         skip_row mpich "there is no mpicc.mpich with mpiexec.mpich"
     fi
+    only=
     if command -v clang >/dev/null; then
         row clang --preset release $strict -DCMAKE_C_COMPILER=clang
     else
         skip_row clang "there is no clang"
     fi
     row asan --preset asan $strict
+    only='test_(op|zoo|golden|steady|winograd|grad_add|amx|bf16|fuse|wisdom|tune|recompute|slices|program|rounded|batch_norm)|cmd_(plan|bench|bf16|time|train)' # what oneDNN has a part in
     prefix=$(onednn3_prefix)
     if [ -n "$prefix" ]; then
         row onednn3 --preset release $strict -DCMAKE_PREFIX_PATH="$prefix"
     else
         skip_row onednn3 "pip could not install oneDNN 3, see $logs/onednn3.setup"
     fi
+    only=
     if command -v clang >/dev/null && echo "int LLVMFuzzerTestOneInput(void) { return 0; }" | clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null; then
         row fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang -DCONVOY_FUZZ=ON
     else
