@@ -31,8 +31,8 @@ count() {
          END { print p + 0, f + 0, s + 0 }' "$1"
 }
 
-# row NAME configure-argument...: configures, builds and tests build/NAME; of the tests those that match $only, all where it is empty.
-only=
+# row NAME configure-argument...: configures, builds and tests build/NAME; of the tests those that match $only.
+only=.
 row() {
     name=$1 log=$logs/$1 start=$(date +%s)
     shift
@@ -84,7 +84,7 @@ else
     else
         skip_row mpich "there is no mpicc.mpich with mpiexec.mpich"
     fi
-    only=
+    only=.
     if command -v clang >/dev/null; then
         row clang --preset release $strict -DCMAKE_C_COMPILER=clang
     else
@@ -98,7 +98,7 @@ else
     else
         skip_row onednn3 "pip could not install oneDNN 3, see $logs/onednn3.setup"
     fi
-    only=
+    only=.
     row minimal -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Release $strict $minimal
 fi
 
