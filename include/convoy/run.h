@@ -148,7 +148,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_data(const cvy_bench_data_opts *
 typedef struct cvy_convert_request {
     size_t size;
     const char *source;           /* a path, or a map in YAML: {path: ..., format: ..., options} */
-    const char *destination;      /* a folder that is new, empty, or holds the beginning of the same conversion; a file where the format is one */
+    const char *destination;      /* a folder that is new, empty, or holds the beginning of the same conversion */
     const char *format;           /* "pack" (also NULL), "tfrecord", "lmdb", "hdf5", "folder" ... */
     const char *options;          /* the format's own, YAML text; or NULL */
     int64_t parts;                /* files; 0: as the size asks for */

@@ -45,6 +45,19 @@ cvy_status cvy_pread_all(int fd, void *data, size_t bytes, int64_t offset, const
     return CVY_OK;
 }
 
+cvy_status cvy_pwrite_all(int fd, const void *data, size_t bytes, int64_t offset, const char *path)
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t n = pwrite(fd, (const char *)data + done, bytes - done, offset + (int64_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        CVY_CHECK(n > 0, CVY_E_IO, "%s: cannot write at byte %lld: %s", path, (long long)offset + (long long)done,
+                  n < 0 ? strerror(errno) : "nothing was written");
+        done += (size_t)n;
+    }
+    return CVY_OK;
+}
+
 /* Reads to the end, not to the size in the inode: pipes and /proc files have none. */
 static cvy_status read_to_end(int fd, const char *path, size_t limit_bytes, char **data, size_t *bytes)
 {
@@ -129,7 +142,7 @@ static cvy_status sync_folder_of(const char *path)
     return status;
 }
 
-static cvy_status sync_and_rename(int *fd, const char *aside, const char *path)
+cvy_status cvy_file_settle(int *fd, const char *aside, const char *path)
 {
     CVY_CHECK(fsync(*fd) == 0, CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
     const int closed = close(*fd);
@@ -146,7 +159,7 @@ cvy_status cvy_file_replace(const char *path, const void *data, size_t bytes)
     CVY_TRY(open_aside(path, &aside, &fd));
     cvy_status status = cvy_write_all(fd, data, bytes, path);
     if (status == CVY_OK)
-        status = sync_and_rename(&fd, aside, path);
+        status = cvy_file_settle(&fd, aside, path);
     drop_aside(fd, &aside); /* after the rename there is nothing of that name to remove */
     return status;
 }

@@ -49,6 +49,8 @@ typedef struct cvy_file_aside { FILE *stream; char *path, *aside; } cvy_file_asi
 cvy_status cvy_file_aside_open(const char *path, cvy_file_aside *out);
 cvy_status cvy_file_aside_commit(cvy_file_aside *file);
 void cvy_file_aside_drop(cvy_file_aside *file);
+/* What was written as `aside` is made durable and gets its name: fsync, close (*fd becomes -1), rename, fsync of the folder. */
+cvy_status cvy_file_settle(int *fd, const char *aside, const char *path);
 cvy_status cvy_file_make_folder(const char *path);                             /* with parents; an existing folder is fine */
 cvy_status cvy_file_sync_folder(const char *path);
 cvy_status cvy_file_remove_tree(const char *path);                             /* does not follow links */
@@ -57,6 +59,7 @@ int cvy_file_is_folder(const char *path);
 /* Names in a folder, sorted bytewise, without . and ..; all in pool. */
 cvy_status cvy_file_list(cvy_pool *pool, const char *path, char ***names_out, int64_t *count_out);
 cvy_status cvy_write_all(int fd, const void *data, size_t bytes, const char *path);
+cvy_status cvy_pwrite_all(int fd, const void *data, size_t bytes, int64_t offset, const char *path);
 cvy_status cvy_pread_all(int fd, void *data, size_t bytes, int64_t offset, const char *path);   /* short file: CVY_E_FORMAT naming offset and size */
 
 /* ---- text buffer and JSON writer ---- */

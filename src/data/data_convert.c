@@ -40,16 +40,6 @@ struct convert {
 
 /* ---- one sample ---- */
 
-static cvy_status decode(struct convert *c, cvy_picture *out)
-{
-    const cvy_raw *raw = &c->raw;
-    if (raw->coding != CVY_CODING_PLAIN)
-        return cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, c->info.shape.dim[0], &c->decoded, &c->rows,
-                                  out);
-    *out = (cvy_picture){.dtype = raw->dtype, .C = raw->shape.dim[0], .H = raw->shape.dim[1], .W = raw->shape.dim[2], .data = raw->x.data};
-    return CVY_OK;
-}
-
 /* Decoded where that is asked for; resized x replaces the encoded one. */
 static cvy_status prepare(struct convert *c)
 {
@@ -57,7 +47,7 @@ static cvy_status prepare(struct convert *c)
     cvy_raw *raw = &c->raw;
     if (!c->resize && (raw->coding == CVY_CODING_PLAIN || !c->o->check))
         return CVY_OK;
-    CVY_TRY(decode(c, &p));
+    CVY_TRY(cvy_raw_picture(raw, c->info.shape.dim[0], &c->decoded, &c->rows, &p));
     if (!c->resize)
         return CVY_OK;
     const cvy_shape *shape = cvy_augment_shape(c->resize);
@@ -182,7 +172,7 @@ static cvy_status count_pieces(struct convert *c)
               (long long)c->o->pieces, MOST_PIECES);
     CVY_TRY(estimate_bytes(c, &bytes));
     const double enough = CVY_MAX(bytes / PIECE_BYTES, CVY_MIN(bytes / LEAST_BYTES, GOOD_PIECES));
-    const int64_t wanted = c->def->one_file ? 1 : c->o->pieces ? c->o->pieces : (int64_t)ceil(enough);
+    const int64_t wanted = c->o->pieces ? c->o->pieces : (int64_t)ceil(enough);
     c->npieces = CVY_MAX(1, CVY_MIN(CVY_MIN(wanted, MOST_PIECES), c->nsource));
     return CVY_OK;
 }
@@ -266,8 +256,6 @@ static cvy_status finish(struct convert *c, cvy_convert_report *r)
     const char *mark = NULL;
     CVY_TRY(c->def->finish(c->writer, &r->nsamples, &r->bytes));
     CVY_CHECK(r->nsamples > 0, CVY_E_FORMAT, "%s: no good sample among %lld", c->path, (long long)c->nsource);
-    if (c->def->one_file)
-        return CVY_OK;
     CVY_TRY(cvy_data_path_join(c->pool, c->path, MARK, &mark));
     unlink(mark);
     return cvy_file_sync_folder(c->path);
@@ -291,7 +279,7 @@ cvy_status cvy_convert(cvy_dataset *d, cvy_comm *comm, const char *path, const c
     cvy_status status = cvy_comm_agree(comm, begin(&c));
     memset(report_out, 0, sizeof *report_out);
     if (status == CVY_OK)
-        status = cvy_comm_agree(comm, comm->rank == 0 && !c.def->one_file ? claim_folder(&c) : CVY_OK);
+        status = cvy_comm_agree(comm, comm->rank == 0 ? claim_folder(&c) : CVY_OK);
     if (status == CVY_OK)
         status = cvy_comm_agree(comm, write_pieces(&c));
     if (status == CVY_OK)

@@ -22,8 +22,8 @@ typedef struct cvy_convert_report {
     int64_t npieces, nkept; /* kept: there already, from a conversion that was cut off */
 } cvy_convert_report;
 
-/* Writes all samples of d, as stored (its augmentation is not applied), to the folder or file `path`, all ranks helping.
- * The folder must be new, empty, or hold the beginning of the same conversion, which is then completed. After a fault
+/* Writes all samples of d, as stored (its augmentation is not applied), to the folder `path`, all ranks helping.
+ * It must be new, empty, or hold the beginning of the same conversion, which is then completed. After a fault
  * finished pieces stay, for the next try. Collective; the same status and report on all ranks. */
 cvy_status cvy_convert(cvy_dataset *d, cvy_comm *comm, const char *path, const cvy_convert_opts *opts,
                        cvy_convert_report *report_out);

@@ -407,12 +407,7 @@ static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, int64_t nu
     CVY_CHECK(raw->dtype == set->dtype && (set->varying || cvy_shape_equal(&raw->shape, &set->shape)), CVY_E_FORMAT,
               "%s of %s, expected %s of %s as in the rest of the set", cvy_dtype_text(raw->dtype),
               cvy_shape_text(&raw->shape), cvy_dtype_text(set->dtype), cvy_shape_text(&set->shape));
-    cvy_picture p = {.dtype = raw->dtype, .C = 1, .H = 1, .W = 1, .data = raw->x.data};
-    p.C = raw->shape.ndim > 0 ? raw->shape.dim[0] : 1;
-    p.H = raw->shape.ndim > 1 ? raw->shape.dim[1] : 1;
-    for (int i = 2; i < raw->shape.ndim; i++)
-        p.W *= raw->shape.dim[i];
-    *out = p;
+    *out = cvy_raw_planes(raw);
     return CVY_OK;
 }
 

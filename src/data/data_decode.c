@@ -157,3 +157,21 @@ cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count
 {
     return cvy_picture_decode_part(coding, bytes, count, channels, NULL, NULL, room, rows, out);
 }
+
+cvy_picture cvy_raw_planes(const cvy_raw *raw)
+{
+    cvy_picture p = {.dtype = raw->dtype, .C = 1, .H = 1, .W = 1, .data = raw->x.data};
+    p.C = raw->shape.ndim > 0 ? raw->shape.dim[0] : 1;
+    p.H = raw->shape.ndim > 1 ? raw->shape.dim[1] : 1;
+    for (int i = 2; i < raw->shape.ndim; i++)
+        p.W *= raw->shape.dim[i];
+    return p;
+}
+
+cvy_status cvy_raw_picture(const cvy_raw *raw, int64_t channels, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out)
+{
+    if (raw->coding != CVY_CODING_PLAIN)
+        return cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, channels, room, rows, out);
+    *out = cvy_raw_planes(raw);
+    return CVY_OK;
+}

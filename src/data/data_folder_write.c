@@ -4,6 +4,7 @@
  * JPEG and PNG are written as they came, bytes as PNG, which loses nothing. A file is named after its number in the
  * source, so within a class the order stays. A piece is done when its mark lies in the folder; marks go at the end.
  */
+#include "data/data_encode.h"
 #include "data/data_writer.h"
 
 #include <errno.h>
@@ -93,8 +94,8 @@ static cvy_status folder_write(void *state, int64_t number, const cvy_raw *raw)
               "label %d of %lld classes", raw->label, (long long)w->info->nclasses);
     if (raw->coding != CVY_CODING_PLAIN)
         return put_file(w, number, raw, raw->coding == CVY_CODING_JPEG ? "jpg" : "png", raw->x.data, raw->x.bytes);
-    const cvy_picture p = {.dtype = raw->dtype, .C = raw->shape.dim[0], .H = raw->shape.dim[1], .W = raw->shape.dim[2], .data = raw->x.data};
-    CVY_TRY(cvy_picture_encode(&p, &w->rows, &w->png));
+    const cvy_picture p = cvy_raw_planes(raw);
+    CVY_TRY(cvy_picture_encode_png(&p, &w->rows, &w->png));
     return put_file(w, number, raw, "png", w->png.data, w->png.bytes);
 }
 

@@ -341,12 +341,12 @@ static cvy_status hdf5_end_piece(void *state)
     cvy_h5_leave();
     CVY_TRY(status);
     CVY_TRY(close_piece(w));
-    const int fd = open(w->partial, O_RDONLY | O_CLOEXEC), bad = fd < 0 || fsync(fd) != 0, cause = errno;
+    int fd = open(w->partial, O_RDONLY | O_CLOEXEC);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be opened again: %s", w->partial, strerror(errno));
+    status = cvy_file_settle(&fd, w->partial, w->path);
     if (fd >= 0)
         close(fd);
-    CVY_CHECK(!bad, CVY_E_IO, "%s: cannot be written to the disk: %s", w->partial, strerror(cause));
-    CVY_CHECK(rename(w->partial, w->path) == 0, CVY_E_IO, "%s: cannot be renamed to %s: %s", w->partial, w->path,
-              strerror(errno));
+    CVY_TRY(status);
     cvy_mem_free(&w->partial);
     return CVY_OK;
 }

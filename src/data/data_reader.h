@@ -153,7 +153,9 @@ typedef int (*cvy_want_fn)(void *user, int64_t H, int64_t W, cvy_window *out);
  * not looked at, so damage there stays unnoticed. */
 cvy_status cvy_picture_decode_part(cvy_coding coding, const void *bytes, size_t count, int64_t channels,
                                    cvy_want_fn want, void *user, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out);
-/* The other way: a PNG of 1 or 3 planes of bytes. rows: working space. */
-cvy_status cvy_picture_encode(const cvy_picture *picture, cvy_bytes *rows, cvy_bytes *out);
+/* A plain sample as planes, in the raw sample's memory. */
+cvy_picture cvy_raw_planes(const cvy_raw *raw);
+/* Any stored sample as planes: plain ones in place, encoded ones decoded whole. */
+cvy_status cvy_raw_picture(const cvy_raw *raw, int64_t channels, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out);
 
 #endif

@@ -227,19 +227,6 @@ static cvy_status take_place(const cvy_stage *s, struct copy *c, const struct li
 
 /* ---- copying ---- */
 
-static cvy_status pwrite_all(int fd, const void *data, size_t bytes, int64_t offset, const char *path)
-{
-    for (size_t done = 0; done < bytes;) {
-        const ssize_t n = pwrite(fd, (const char *)data + done, bytes - done, offset + (int64_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        CVY_CHECK(n > 0, CVY_E_IO, "%s: cannot write at byte %lld: %s", path, (long long)offset + (long long)done,
-                  n < 0 ? strerror(errno) : "nothing was written");
-        done += (size_t)n;
-    }
-    return CVY_OK;
-}
-
 static cvy_status copy_range(int from, const char *from_path, int to, const char *to_path, int64_t offset, int64_t end,
                              void *room)
 {
@@ -247,7 +234,7 @@ static cvy_status copy_range(int from, const char *from_path, int to, const char
         const size_t bytes = (size_t)CVY_MIN(PIECE_BYTES, end - at);
         CVY_TRY(cvy_pread_all(from, room, bytes, at, from_path));
         const uint32_t crc = cvy_crc32c(0, room, bytes);
-        CVY_TRY(pwrite_all(to, room, bytes, at, to_path));
+        CVY_TRY(cvy_pwrite_all(to, room, bytes, at, to_path));
         CVY_TRY(cvy_pread_all(to, room, bytes, at, to_path));
         CVY_CHECK(cvy_crc32c(0, room, bytes) == crc, CVY_E_IO,
                   "%s: bytes %lld to %lld read back differently from what was written", to_path, (long long)at,

@@ -13,10 +13,7 @@ cvy_status cvy_writer_by_name(const char *name, const cvy_writer_def **out)
     int count = 0;
     const cvy_writer_def *const *table = cvy_writer_table(&count);
     const char *known[64];
-    char all[512];
     int nknown = 0;
-    size_t at = 0;
-    all[0] = 0;
     for (int i = 0; i < count; i++) {
         if (strcmp(table[i]->name, name) == 0) {
             *out = table[i];
@@ -24,12 +21,13 @@ cvy_status cvy_writer_by_name(const char *name, const cvy_writer_def **out)
         }
         if (nknown < CVY_COUNT(known))
             known[nknown++] = table[i]->name;
-        if (at < sizeof all)
-            at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", table[i]->name);
     }
-    const char *near = cvy_text_nearest(name, known, nknown);
-    CVY_FAIL(CVY_E_CONFIG, "cannot write the data format \"%s\"%s%s%s; those that can be written are %s", name,
-             near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "", all);
+    cvy_text text = {0};
+    cvy_text_add_known(&text, name, known, nknown);
+    const cvy_status status =
+        cvy_error_set(CVY_E_CONFIG, "cannot write the data format \"%s\"%s", name, text.data ? text.data : "");
+    cvy_text_free(&text);
+    return status;
 }
 
 cvy_status cvy_new_file_begin(cvy_pool *pool, const char *path, cvy_new_file *out)
@@ -55,13 +53,7 @@ cvy_status cvy_new_file_write(cvy_new_file *f, const void *data, size_t bytes)
 
 cvy_status cvy_new_file_end(cvy_new_file *f)
 {
-    const int bad = fsync(f->fd) != 0, cause = errno, worse = close(f->fd) != 0;
-    f->fd = -1;
-    CVY_CHECK(!bad && !worse, CVY_E_IO, "%s: cannot be written to the disk: %s", f->partial,
-              strerror(bad ? cause : errno));
-    CVY_CHECK(rename(f->partial, f->path) == 0, CVY_E_IO, "%s: cannot be renamed to %s: %s", f->partial, f->path,
-              strerror(errno));
-    return CVY_OK;
+    return cvy_file_settle(&f->fd, f->partial, f->path);
 }
 
 void cvy_new_file_drop(cvy_new_file *f)

@@ -13,7 +13,7 @@
 
 typedef struct cvy_writer_args {
     cvy_pool *pool;      /* lives until close() */
-    const char *path;    /* the folder, which exists; or the file, where the writer makes one file */
+    const char *path;    /* the folder, which exists when the first piece begins */
     const void *options; /* filled from the table; strings live in the pool */
     int64_t npieces;
     /* Of the samples to come: shapes, kinds, classes. nsamples is an upper bound: bad ones may be left out. */
@@ -25,7 +25,6 @@ typedef struct cvy_writer_def {
     const char *name, *summary;
     const cvy_option *options; /* NULL: none */
     size_t options_size;
-    int one_file; /* path is a file and there is one piece only; else a folder */
     int in_turn;  /* one rank writes all pieces, in their order (a data base has one writer); else any rank any piece */
     /* On every rank, before anything is written: refuses what the format cannot hold (naming it), touches no file. */
     cvy_status (*open)(const cvy_writer_args *args, void **state_out);

@@ -157,37 +157,25 @@ static void add_values(struct moments *m, const float *x, int64_t n)
     m->n += n;
 }
 
-/* A sample as it is stored: pictures as 0 to 255, decoded whatever their size. */
-struct look {
+struct look { /* buffers */
     cvy_raw raw;
     cvy_bytes decoded, rows, real;
 };
-
-static cvy_status look_at(cvy_dataset *d, int64_t number, struct look *l, cvy_picture *out)
-{
-    cvy_raw *raw = &l->raw;
-    CVY_TRY(cvy_dataset_read_raw(d, number, raw));
-    if (raw->coding != CVY_CODING_PLAIN) {
-        const cvy_status status = cvy_picture_decode(raw->coding, raw->x.data, raw->x.bytes, cvy_dataset_reader_info(d)->shape.dim[0], &l->decoded,
-                                                     &l->rows, out);
-        return status == CVY_OK ? CVY_OK : cvy_dataset_name_sample(d, number, status);
-    }
-    const int64_t n = cvy_shape_elems(&raw->shape), C = raw->shape.ndim > 1 ? raw->shape.dim[0] : 1;
-    *out = (cvy_picture){.dtype = raw->dtype, .C = C, .H = 1, .W = n / CVY_MAX(1, C), .data = raw->x.data};
-    return CVY_OK;
-}
 
 static cvy_status measure(cvy_dataset *d, struct look *l, struct moments *of, int64_t channels, int64_t *count)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(d);
     for (int64_t i = 0; i < info->nsamples; i++) {
         cvy_picture p = {0};
-        CVY_TRY(look_at(d, i, l, &p));
+        CVY_TRY(cvy_dataset_read_raw(d, i, &l->raw));
+        const cvy_status status = cvy_raw_picture(&l->raw, channels, &l->decoded, &l->rows, &p);
+        if (status != CVY_OK)
+            return cvy_dataset_name_sample(d, i, status);
         if (count && l->raw.label >= 0 && l->raw.label < info->nclasses)
             count[l->raw.label]++;
-        const int64_t plane = p.H * p.W;
+        const int64_t plane = p.C * p.H * p.W / channels; /* of pictures, H W; vectors are one channel */
         CVY_TRY(cvy_bytes_need(&l->real, (size_t)plane * sizeof(float)));
-        for (int64_t c = 0; c < CVY_MIN(p.C, channels); c++) {
+        for (int64_t c = 0; c < channels; c++) {
             float *x = l->real.data;
             for (int64_t k = 0; k < plane; k++)
                 x[k] = p.dtype == CVY_DTYPE_U8 ? ((const uint8_t *)p.data)[c * plane + k] : ((const float *)p.data)[c * plane + k];
@@ -197,7 +185,7 @@ static cvy_status measure(cvy_dataset *d, struct look *l, struct moments *of, in
     return CVY_OK;
 }
 
-/* Every sample is read: counts of classes, and what the values of each channel are like. */
+/* Every sample is read as it is stored, pictures as 0 to 255: counts of classes, and what the values of each channel are like. */
 static cvy_status add_statistics(cvy_dataset *d, cvy_text *t)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(d);

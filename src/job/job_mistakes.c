@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/data_reader.h"
+#include "data/data_encode.h"
 
 enum { SHOWN = 12, SIDE = 160 }; /* pictures, and the longer side that they are reduced to */
 
@@ -72,16 +72,6 @@ struct picture_text {
     cvy_bytes decoded, rows, small, png;
 };
 
-static cvy_status load(cvy_dataset *d, int64_t sample, struct picture_text *t, cvy_picture *out)
-{
-    const cvy_reader_info *info = cvy_dataset_reader_info(d);
-    CVY_TRY(cvy_dataset_read_raw(d, sample, &t->raw));
-    if (t->raw.coding != CVY_CODING_PLAIN)
-        return cvy_picture_decode(t->raw.coding, t->raw.x.data, t->raw.x.bytes, info->shape.dim[0], &t->decoded, &t->rows, out);
-    *out = (cvy_picture){.dtype = t->raw.dtype, .C = t->raw.shape.dim[0], .H = t->raw.shape.dim[1], .W = t->raw.shape.dim[2], .data = t->raw.x.data};
-    return CVY_OK;
-}
-
 /* Means of blocks of pixels, so many that no side is longer than SIDE. */
 static cvy_status reduce(struct picture_text *t, cvy_picture *p)
 {
@@ -118,9 +108,10 @@ static cvy_status add_picture(cvy_dataset *d, int64_t sample, struct picture_tex
 {
     cvy_picture p = {0};
     cvy_text text = {0};
-    CVY_TRY(load(d, sample, t, &p));
+    CVY_TRY(cvy_dataset_read_raw(d, sample, &t->raw));
+    CVY_TRY(cvy_raw_picture(&t->raw, cvy_dataset_reader_info(d)->shape.dim[0], &t->decoded, &t->rows, &p));
     CVY_TRY(reduce(t, &p));
-    CVY_TRY(cvy_picture_encode(&p, &t->rows, &t->png));
+    CVY_TRY(cvy_picture_encode_png(&p, &t->rows, &t->png));
     cvy_text_add(&text, "data:image/png;base64,");
     add_base64(&text, t->png.data, t->png.bytes);
     const cvy_status status = text.status;

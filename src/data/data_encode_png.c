@@ -1,7 +1,7 @@
 /*
- * data_encode.c: planes of bytes to PNG (libspng): for folders of pictures, and the pictures on a run's page.
+ * data_encode_png.c: planes of bytes to PNG (libspng): for folders of pictures, and the pictures on a run's page.
  */
-#include "data/data_reader.h"
+#include "data/data_encode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static cvy_status encode(spng_ctx *png, const cvy_picture *p, const uint8_t *row
     return status;
 }
 
-cvy_status cvy_picture_encode(const cvy_picture *p, cvy_bytes *rows, cvy_bytes *out)
+cvy_status cvy_picture_encode_png(const cvy_picture *p, cvy_bytes *rows, cvy_bytes *out)
 {
     const int64_t plane = p->H * p->W;
     const uint8_t *from = p->data;
@@ -53,7 +53,7 @@ cvy_status cvy_picture_encode(const cvy_picture *p, cvy_bytes *rows, cvy_bytes *
 
 #else
 
-cvy_status cvy_picture_encode(const cvy_picture *p, cvy_bytes *rows, cvy_bytes *out)
+cvy_status cvy_picture_encode_png(const cvy_picture *p, cvy_bytes *rows, cvy_bytes *out)
 {
     (void)p, (void)rows, (void)out;
     CVY_FAIL(CVY_E_UNSUPPORTED, "this build has no libspng, so it cannot write PNG");
