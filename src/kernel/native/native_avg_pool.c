@@ -14,7 +14,6 @@
 struct avg_pool {
     cvy_pool_walk w;
     int threads;
-    float *inverse[3];    /* 1 / positions that count, for each destination coordinate of a dimension */
     struct cover *cover[3]; /* for each source coordinate of a dimension */
     const float *src;     /* of the running call: forward's source, backward's ddst */
     float *dst, *rows;    /* rows: one of sums for each thread */
@@ -59,29 +58,11 @@ static cvy_status avg_pool_grad_offer(cvy_kernel_ask *ask)
 static void avg_pool_destroy(void *state)
 {
     struct avg_pool *s = state;
-    for (int d = 0; s && d < 3; d++) {
-        cvy_mem_free(&s->inverse[d]);
+    for (int d = 0; s && d < 3; d++)
         cvy_mem_free(&s->cover[d]);
-    }
     if (s)
         cvy_pool_walk_free(&s->w);
     cvy_mem_free(&s);
-}
-
-/* PyTorch's rule, see op_avg_pool.c: a window ends where the far padding does, and with count_include_pad what is left
- * counts whole. */
-static cvy_status make_inverse(const cvy_pool_walk *w, int d, int count_include_pad, float **out)
-{
-    float *inverse = NULL;
-    CVY_TRY(cvy_mem_alloc((size_t)w->dst[d] * sizeof *inverse, &inverse));
-    for (int64_t at = 0; at < w->dst[d]; at++) {
-        int64_t first, end;
-        const int64_t start = cvy_pool_taps(w, d, at, &first, &end);
-        const int64_t whole = CVY_MIN(start + w->kernel[d], w->src[d] + w->pad[d]) - start;
-        inverse[at] = 1.0f / (float)(count_include_pad ? whole : end - first);
-    }
-    *out = inverse;
-    return CVY_OK;
 }
 
 static cvy_status make_cover(const cvy_pool_walk *w, int d, struct cover **out)
@@ -89,8 +70,8 @@ static cvy_status make_cover(const cvy_pool_walk *w, int d, struct cover **out)
     struct cover *cover = NULL;
     CVY_TRY(cvy_mem_alloc((size_t)w->src[d] * sizeof *cover, &cover));
     for (int64_t at = 0; at < w->src[d]; at++) {
-        const int64_t from = at + w->pad[d] - w->kernel[d] + 1, first = from <= 0 ? 0 : (from + w->stride[d] - 1) / w->stride[d];
-        cover[at] = (struct cover){first, CVY_MAX(first, CVY_MIN(w->dst[d], (at + w->pad[d]) / w->stride[d] + 1))};
+        cvy_pool_windows_over(w, d, at, &cover[at].first, &cover[at].end);
+        cover[at].end = CVY_MAX(cover[at].first, cover[at].end);
     }
     *out = cover;
     return CVY_OK;
@@ -104,8 +85,7 @@ static cvy_status create(const cvy_pool_opts *o, const cvy_shape *src, const cvy
     CVY_TRY(cvy_pool_window("avg_pool", o, src, &w));
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     CVY_TRY_OUT(cvy_pool_walk_make(&w, src, &ask->src[0], &s->w));
-    for (int d = 0; d < 3; d++)
-        CVY_TRY_OUT(make_inverse(&s->w, d, o->count_include_pad, &s->inverse[d]));
+    CVY_TRY_OUT(cvy_pool_walk_average(&s->w, o->count_include_pad));
     for (int d = 0; d < 3; d++)
         CVY_TRY_OUT(make_cover(&s->w, d, &s->cover[d]));
     s->threads = CVY_MAX(1, ask->threads);
@@ -156,10 +136,10 @@ CVY_INLINE void forward_row(const struct avg_pool *s, const int64_t B, const flo
     for (int64_t i = d0; i < d1; i++)
         for (int64_t j = h0; j < h1; j++)
             add_row(src + ((ds + i) * w->src[1] + hs + j) * n, 1, i > d0 || j > h0, n, rows);
-    const float inverse = s->inverse[0][d] * s->inverse[1][h];
+    const float inverse = w->inverse[0][d] * w->inverse[1][h];
     for (int64_t x = 0; x < w->dst[2]; x++) {
         const int64_t start = cvy_pool_taps(w, 2, x, &k0, &k1);
-        add_along(B, rows + (start + k0) * B, k1 - k0, inverse * s->inverse[2][x], dst + x * B);
+        add_along(B, rows + (start + k0) * B, k1 - k0, inverse * w->inverse[2][x], dst + x * B);
     }
 }
 
@@ -182,11 +162,11 @@ CVY_INLINE void backward_row(const struct avg_pool *s, const int64_t B, const fl
         memset(rows, 0, (size_t)n * sizeof *rows);
     for (int64_t d = cz.first; d < cz.end; d++)
         for (int64_t h = cy.first; h < cy.end; h++)
-            add_row(ddst + (d * w->dst[1] + h) * n, s->inverse[0][d] * s->inverse[1][h], d > cz.first || h > cy.first, n,
+            add_row(ddst + (d * w->dst[1] + h) * n, w->inverse[0][d] * w->inverse[1][h], d > cz.first || h > cy.first, n,
                     rows);
     for (int64_t x = 0; x < w->dst[2]; x++)
         for (int64_t l = 0; l < B; l++)
-            rows[x * B + l] *= s->inverse[2][x];
+            rows[x * B + l] *= w->inverse[2][x];
     for (int64_t x = 0; x < w->src[2]; x++) {
         const struct cover c = s->cover[2][x];
         add_along(B, rows + c.first * B, c.end - c.first, 1, dsrc + x * B);

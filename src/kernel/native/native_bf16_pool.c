@@ -12,7 +12,6 @@ struct pool {
     cvy_pool_walk w;      /* its geometry only */
     cvy_strips src, dst;
     int threads;
-    float *inverse[3];  /* 1 / positions that count, for each destination coordinate of a dimension */
     const cvy_bf16 *in; /* of the running call */
     cvy_bf16 *out;
 };
@@ -29,55 +28,25 @@ static cvy_status pool_offer(cvy_kernel_ask *ask)
 static void destroy(void *state)
 {
     struct pool *s = state;
-    for (int d = 0; s && d < 3; d++)
-        cvy_mem_free(&s->inverse[d]);
     if (s)
         cvy_pool_walk_free(&s->w);
     cvy_mem_free(&s);
 }
 
-static cvy_status make(const cvy_pool_opts *o, const cvy_shape *src, const cvy_kernel_ask *ask, struct pool **out)
+static cvy_status create(const cvy_pool_opts *o, const cvy_shape *src, const cvy_kernel_ask *ask, void **state_out)
 {
+    cvy_status status = CVY_OK;
     struct pool *s = NULL;
     cvy_window w;
     const cvy_layout plain = cvy_layout_plain();
     CVY_TRY(cvy_pool_window("avg_pool", o, src, &w));
     const cvy_shape dst = cvy_window_dst_shape(&w, src->dim[0], src->dim[1]);
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    const cvy_status status = cvy_pool_walk_make(&w, src, &plain, &s->w);
-    if (status != CVY_OK) {
-        destroy(s);
-        return status;
-    }
+    CVY_TRY_OUT(cvy_pool_walk_make(&w, src, &plain, &s->w));
+    CVY_TRY_OUT(cvy_pool_walk_average(&s->w, o->count_include_pad));
     s->src = cvy_strips_make(src, &ask->dst[0]);
     s->dst = cvy_strips_make(&dst, &ask->dst[0]);
     s->threads = ask->threads;
-    *out = s;
-    return CVY_OK;
-}
-
-/* The divisor of op_avg_pool.c is a product of one count for each dimension. */
-static cvy_status make_inverse(const cvy_pool_walk *w, int d, int count_include_pad, float **out)
-{
-    float *inverse = NULL;
-    CVY_TRY(cvy_mem_alloc((size_t)w->dst[d] * sizeof *inverse, &inverse));
-    for (int64_t at = 0; at < w->dst[d]; at++) {
-        int64_t first, end;
-        const int64_t start = cvy_pool_taps(w, d, at, &first, &end);
-        const int64_t whole = CVY_MIN(start + w->kernel[d], w->src[d] + w->pad[d]) - start;
-        inverse[at] = 1.0f / (float)(count_include_pad ? whole : end - first);
-    }
-    *out = inverse;
-    return CVY_OK;
-}
-
-static cvy_status avg_create(const cvy_pool_opts *o, const cvy_shape *src, const cvy_kernel_ask *ask, void **state_out)
-{
-    cvy_status status = CVY_OK;
-    struct pool *s = NULL;
-    CVY_TRY(make(o, src, ask, &s));
-    for (int d = 0; d < 3; d++)
-        CVY_TRY_OUT(make_inverse(&s->w, d, o->count_include_pad, &s->inverse[d]));
     *state_out = s;
     return CVY_OK;
 out:
@@ -87,13 +56,13 @@ out:
 
 static cvy_status avg_pool_create(const cvy_kernel_ask *ask, void **state_out)
 {
-    return avg_create(ask->node->options, &ask->node->src[0]->shape, ask, state_out);
+    return create(ask->node->options, &ask->node->src[0]->shape, ask, state_out);
 }
 
 static cvy_status avg_pool_grad_create(const cvy_kernel_ask *ask, void **state_out)
 {
     const cvy_pool_grad_opts *o = ask->node->options;
-    return avg_create(&o->pool, &o->src, ask, state_out);
+    return create(&o->pool, &o->src, ask, state_out);
 }
 
 /* ---- forward ---- */
@@ -130,7 +99,7 @@ CVY_INLINE void avg_window(const struct pool *s, const struct window *at, const 
 CVY_INLINE float inverse_at(const struct pool *s, int64_t place)
 {
     const cvy_pool_walk *w = &s->w;
-    return s->inverse[0][place / w->dst[2] / w->dst[1]] * s->inverse[1][place / w->dst[2] % w->dst[1]] * s->inverse[2][place % w->dst[2]];
+    return w->inverse[0][place / w->dst[2] / w->dst[1]] * w->inverse[1][place / w->dst[2] % w->dst[1]] * w->inverse[2][place % w->dst[2]];
 }
 
 CVY_INLINE void forward_item(const struct pool *s, int64_t item, const int64_t width)
@@ -163,14 +132,6 @@ static cvy_status forward_run(void *state, void *const *src, void *const *dst, v
 
 /* ---- backward ---- */
 
-/* The windows first .. end - 1 that cover source coordinate `at` in dimension d. */
-CVY_INLINE void cover(const cvy_pool_walk *w, int d, int64_t at, int64_t *first_out, int64_t *end_out)
-{
-    const int64_t from = at + w->pad[d] - w->kernel[d] + 1, stride = w->stride[d];
-    *first_out = from <= 0 ? 0 : (from + stride - 1) / stride;
-    *end_out = CVY_MIN(w->dst[d], (at + w->pad[d]) / stride + 1);
-}
-
 /* The windows that cover one source position: first .. end - 1 in each dimension. */
 struct covers { int64_t first[3], end[3]; };
 
@@ -182,7 +143,7 @@ CVY_INLINE void backward_position(const struct pool *s, const struct covers *c, 
         for (int64_t j = c->first[1]; j < c->end[1]; j++)
             for (int64_t k = c->first[2]; k < c->end[2]; k++) {
                 const cvy_bf16 *d = ddst + ((i * w->dst[1] + j) * w->dst[2] + k) * s->dst.position;
-                const float by = s->inverse[0][i] * s->inverse[1][j] * s->inverse[2][k];
+                const float by = w->inverse[0][i] * w->inverse[1][j] * w->inverse[2][k];
                 for (int64_t l = 0; l < width; l++)
                     sum[l] += by * cvy_bf16_get(d[l]);
             }
@@ -198,11 +159,11 @@ CVY_INLINE void backward_item(const struct pool *s, int64_t item, const int64_t 
     cvy_bf16 *dsrc = s->out + n * s->src.sample + p * s->src.part;
     struct covers c;
     for (int64_t z = 0; z < w->src[0]; z++) {
-        cover(w, 0, z, &c.first[0], &c.end[0]);
+        cvy_pool_windows_over(w, 0, z, &c.first[0], &c.end[0]);
         for (int64_t y = 0; y < w->src[1]; y++) {
-            cover(w, 1, y, &c.first[1], &c.end[1]);
+            cvy_pool_windows_over(w, 1, y, &c.first[1], &c.end[1]);
             for (int64_t x = 0; x < w->src[2]; x++, dsrc += s->src.position) {
-                cover(w, 2, x, &c.first[2], &c.end[2]);
+                cvy_pool_windows_over(w, 2, x, &c.first[2], &c.end[2]);
                 backward_position(s, &c, ddst, dsrc, width);
             }
         }

@@ -266,6 +266,21 @@ CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict 
     }
 }
 
+/* Clears the rows of a source plane that destination row `row` is the first to touch, just before it does (so they are
+ * in the cache), and all that are left once row is the number of rows. *clear: rows that have been cleared. */
+CVY_INLINE void clear_rows(const cvy_pool_walk *w, int64_t block, int64_t row, float *dsrc, int64_t *clear)
+{
+    const int64_t d = row / w->dst[1], h = row % w->dst[1], row_elems = w->src[2] * block;
+    int64_t touched = w->src[0] * w->src[1];
+    if (row < w->dst[0] * w->dst[1])
+        touched = (CVY_MIN(d * w->stride[0] - w->pad[0] + w->kernel[0], w->src[0]) - 1) * w->src[1] +
+                  CVY_MIN(h * w->stride[1] - w->pad[1] + w->kernel[1], w->src[1]);
+    if (touched > *clear) {
+        memset(dsrc + *clear * row_elems, 0, (size_t)((touched - *clear) * row_elems) * sizeof *dsrc);
+        *clear = touched;
+    }
+}
+
 /* ddst_in, in: elements of ddst and of the index where the row begins. */
 CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h,
                              int64_t ddst_in, int64_t in, float *dsrc)
@@ -291,11 +306,11 @@ CVY_INLINE void backward_plane(const cvy_max_pool *s, const int64_t B, const int
     const int64_t from = cvy_plane_in(&w->planes, s->far_pitch, plane);
     int64_t clear = 0; /* rows of the plane before it hold sums */
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++) {
-        cvy_pool_clear(w, B, row, dsrc, &clear);
+        clear_rows(w, B, row, dsrc, &clear);
         backward_row(s, B, wide, row / w->dst[1], row % w->dst[1], (from * w->dst_elems + row * w->dst[2]) * B,
                      (plane * w->dst_elems + row * w->dst[2]) * B, dsrc);
     }
-    cvy_pool_clear(w, B, w->dst[0] * w->dst[1], dsrc, &clear);
+    clear_rows(w, B, w->dst[0] * w->dst[1], dsrc, &clear);
 }
 
 CVY_SIMD static void max_pool_grad_planes(int64_t first, int64_t end, void *arg)

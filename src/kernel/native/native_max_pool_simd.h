@@ -271,22 +271,14 @@ LEAF void gather_row(const enum pool_kind kind, const cvy_max_pool *s, const int
     gather_edge(kind, s, touch, count, end, all, out);
 }
 
-/* The windows first .. end-1 whose taps in dimension d touch source coordinate `at`. */
-LEAF void windows_over(const cvy_pool_walk *w, int d, int64_t at, int64_t *first_out, int64_t *end_out)
-{
-    const int64_t from = at + w->pad[d] - w->kernel[d] + 1;
-    *first_out = from <= 0 ? 0 : (from + w->stride[d] - 1) / w->stride[d];
-    *end_out = CVY_MIN(w->dst[d], (at + w->pad[d]) / w->stride[d] + 1);
-}
-
 /* The rows of windows over row z, y of a plane of the source. */
 LEAF void find_touches(const cvy_max_pool *s, int64_t plane, int64_t z, int64_t y, struct touches *t)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t B = w->planes.block;
     int64_t d0, d1, h0, h1;
-    windows_over(w, 0, z, &d0, &d1);
-    windows_over(w, 1, y, &h0, &h1);
+    cvy_pool_windows_over(w, 0, z, &d0, &d1);
+    cvy_pool_windows_over(w, 1, y, &h0, &h1);
     t->count = 0;
     for (int64_t d = d0; d < d1; d++)
         for (int64_t h = h0; h < h1; h++, t->count++) {

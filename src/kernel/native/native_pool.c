@@ -35,7 +35,25 @@ cvy_status cvy_pool_walk_make(const cvy_window *w, const cvy_shape *src, const c
     return CVY_OK;
 }
 
+/* PyTorch's rule, see op_avg_pool.c: a window ends where the far padding does, and with count_include_pad what is left
+ * counts whole. */
+cvy_status cvy_pool_walk_average(cvy_pool_walk *w, int count_include_pad)
+{
+    for (int d = 0; d < 3; d++) {
+        CVY_TRY(cvy_mem_alloc((size_t)w->dst[d] * sizeof *w->inverse[d], &w->inverse[d]));
+        for (int64_t at = 0; at < w->dst[d]; at++) {
+            int64_t first, end;
+            const int64_t start = cvy_pool_taps(w, d, at, &first, &end);
+            const int64_t whole = CVY_MIN(start + w->kernel[d], w->src[d] + w->pad[d]) - start;
+            w->inverse[d][at] = 1.0f / (float)(count_include_pad ? whole : end - first);
+        }
+    }
+    return CVY_OK;
+}
+
 void cvy_pool_walk_free(cvy_pool_walk *walk)
 {
+    for (int d = 0; d < 3; d++)
+        cvy_mem_free(&walk->inverse[d]);
     cvy_mem_free(&walk->reach);
 }

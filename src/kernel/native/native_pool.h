@@ -4,8 +4,6 @@
 #ifndef CVY_NATIVE_POOL_H
 #define CVY_NATIVE_POOL_H
 
-#include <string.h>
-
 #include "kernel/native/native_common.h"
 #include "op/op_pool.h"
 
@@ -17,11 +15,14 @@ typedef struct cvy_pool_walk {
     struct cvy_pool_reach {
         int64_t first, end,
             start; /* windows of a row that touch the source with this tap, and where the first of them does */
-    } * reach;     /* of each tap of the last dimension */
+    } * reach;         /* of each tap of the last dimension */
+    float *inverse[3]; /* of an average: 1 / positions that count, for each destination coordinate of a dimension */
 } cvy_pool_walk;
 
 /* The walk of a pooling from a source of this shape and layout. */
 cvy_status cvy_pool_walk_make(const cvy_window *w, const cvy_shape *src, const cvy_layout *layout, cvy_pool_walk *out);
+/* Adds the inverses of an average; their product over the dimensions is the divisor's. */
+cvy_status cvy_pool_walk_average(cvy_pool_walk *walk, int count_include_pad);
 void cvy_pool_walk_free(cvy_pool_walk *walk);
 
 /* The taps first .. end-1 of the window at destination coordinate `at` that touch the source in dimension d, and the
@@ -34,19 +35,12 @@ static inline int64_t cvy_pool_taps(const cvy_pool_walk *w, int d, int64_t at, i
     return start;
 }
 
-/* Clears the rows of a source plane that destination row `row` is the first to touch, just before it does (so they are
- * in the cache), and all that are left once row is the number of rows. *clear: rows that have been cleared. */
-CVY_INLINE void cvy_pool_clear(const cvy_pool_walk *w, int64_t block, int64_t row, float *dsrc, int64_t *clear)
+/* The windows first .. end-1 whose taps in dimension d touch source coordinate `at`; none where end <= first. */
+CVY_INLINE void cvy_pool_windows_over(const cvy_pool_walk *w, int d, int64_t at, int64_t *first_out, int64_t *end_out)
 {
-    const int64_t d = row / w->dst[1], h = row % w->dst[1], row_elems = w->src[2] * block;
-    int64_t touched = w->src[0] * w->src[1];
-    if (row < w->dst[0] * w->dst[1])
-        touched = (CVY_MIN(d * w->stride[0] - w->pad[0] + w->kernel[0], w->src[0]) - 1) * w->src[1] +
-                  CVY_MIN(h * w->stride[1] - w->pad[1] + w->kernel[1], w->src[1]);
-    if (touched > *clear) {
-        memset(dsrc + *clear * row_elems, 0, (size_t)((touched - *clear) * row_elems) * sizeof *dsrc);
-        *clear = touched;
-    }
+    const int64_t from = at + w->pad[d] - w->kernel[d] + 1, stride = w->stride[d];
+    *first_out = from <= 0 ? 0 : (from + stride - 1) / stride;
+    *end_out = CVY_MIN(w->dst[d], (at + w->pad[d]) / stride + 1);
 }
 
 #endif
