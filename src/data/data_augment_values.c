@@ -131,7 +131,8 @@ cvy_status cvy_normalize_apply(const cvy_step *s, cvy_work *w)
 
 /* ---- steps that need the reals ---- */
 
-cvy_status cvy_log_apply(const cvy_step *s, cvy_work *w)
+/* x becomes curve(x / by), where curve(0) is 0. */
+static inline cvy_status bend(const cvy_step *s, cvy_work *w, float (*curve)(float))
 {
     CVY_TRY(cvy_work_reals(w));
     const int64_t plane = w->pic.H * w->pic.W;
@@ -140,23 +141,24 @@ cvy_status cvy_log_apply(const cvy_step *s, cvy_work *w)
         const float by = (float)(1 / value_at(&s->o.by, c, 1));
         for (int64_t i = 0; i < plane; i++)
             if (x[i] != 0) /* detector images are mostly empty */
-                x[i] = copysignf(log1pf(fabsf(x[i]) * by), x[i]);
+                x[i] = curve(x[i] * by);
     }
     return CVY_OK;
 }
 
+static float signed_log(float x)
+{
+    return copysignf(log1pf(fabsf(x)), x);
+}
+
+cvy_status cvy_log_apply(const cvy_step *s, cvy_work *w)
+{
+    return bend(s, w, signed_log);
+}
+
 cvy_status cvy_asinh_apply(const cvy_step *s, cvy_work *w)
 {
-    CVY_TRY(cvy_work_reals(w));
-    const int64_t plane = w->pic.H * w->pic.W;
-    for (int64_t c = 0; c < w->pic.C; c++) {
-        float *x = (float *)w->pic.data + c * plane;
-        const float by = (float)(1 / value_at(&s->o.by, c, 1));
-        for (int64_t i = 0; i < plane; i++)
-            if (x[i] != 0)
-                x[i] = asinhf(x[i] * by);
-    }
-    return CVY_OK;
+    return bend(s, w, asinhf);
 }
 
 /* Holes centred anywhere in the picture, cut off at its edges (DeVries and Taylor 2017). Zeros in bytes stay bytes. */

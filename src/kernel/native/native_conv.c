@@ -24,8 +24,7 @@ struct conv {
     int64_t col_floats, thread_floats; /* of scratch: the unfolded strip, and all of one thread */
     /* of the running call; src and dst are of the window, whichever of them is read */
     float *window_src, *window_dst, *weight, *weight_sum, *bias;
-    const float *sum_to; /* BACKWARD: what the result is added to; NULL: nothing, or it lies in window_src already */
-    int adds;            /* window_src holds it, or gets it first */
+    const float *sum_to; /* BACKWARD: what the result is added to, window_src itself or gets it first; NULL: nothing */
     float *scratch;
 };
 
@@ -182,9 +181,9 @@ static void sum_sample(const struct conv *s, int64_t n, float *weight_sum, float
     if (s->sum == FORWARD)
         fill_channels(dst, s->bias, s->c.ndst, s->dst_elems);
     const int64_t sample = s->c.nsrc * s->src_elems;
-    if (s->sum == BACKWARD && !s->adds)
+    if (s->sum == BACKWARD && !s->sum_to)
         fill_channels(s->window_src + n * sample, s->bias, s->c.nsrc, s->src_elems);
-    else if (s->sum == BACKWARD && s->sum_to)
+    else if (s->sum == BACKWARD && s->sum_to != s->window_src)
         memcpy(s->window_src + n * sample, s->sum_to + n * sample, (size_t)sample * sizeof *s->window_src);
     for (int64_t group = 0; group < s->c.groups; group++)
         for (int64_t first = 0; first < rows; first += s->strip)
@@ -342,8 +341,7 @@ static cvy_status conv_grad_src_run(void *state, void *const *src, void *const *
 static cvy_status conv_grad_src_add_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct conv *s = state;
-    s->adds = 1;
-    s->sum_to = src[2] == dst[0] ? NULL : src[2];
+    s->sum_to = src[2];
     return conv_grad_src_run(state, src, dst, scratch);
 }
 
