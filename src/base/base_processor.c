@@ -1,8 +1,9 @@
 /*
- * base_processor.c: the processor's name, from Linux's /proc: for plan.json, and for what measured times hold.
+ * base_processor.c: the processor's name, from Linux's /proc: for plan.json, and for what measured times hold; its cores.
  */
 #include "base/base_processor.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,4 +22,10 @@ void cvy_machine_cpu(char *text, size_t room)
     }
     if (file)
         fclose(file);
+}
+
+int cvy_machine_cores(void)
+{
+    cpu_set_t mask;
+    return sched_getaffinity(0, sizeof mask, &mask) == 0 && CPU_COUNT(&mask) > 0 ? CPU_COUNT(&mask) : 1;
 }

@@ -147,21 +147,10 @@ static cvy_status make_resize(struct convert *c)
 /* Bytes of all samples, estimated from some. */
 static cvy_status estimate_bytes(struct convert *c, double *out)
 {
-    double sum = 0;
-    int count = 0;
-    if (c->resize || !c->info.varying) {
-        *out = (double)c->nsource * (double)cvy_shape_elems(&c->info.shape) * (double)cvy_dtype_bytes(c->info.dtype);
-        return CVY_OK;
-    }
-    for (int64_t k = 0; k < PROBES; k++) {
-        const cvy_status status = cvy_dataset_read_raw(c->from, k * c->nsource / PROBES, &c->raw);
-        CVY_CHECK(status != CVY_E_MEMORY, status, "%s", cvy_error_text());
-        if (status != CVY_OK)
-            continue; /* met again, and dealt with, when it is written */
-        sum += (double)c->raw.x.bytes;
-        count++;
-    }
-    *out = count ? sum / count * (double)c->nsource : 0;
+    double each = (double)cvy_shape_elems(&c->info.shape) * (double)cvy_dtype_bytes(c->info.dtype);
+    if (!c->resize && c->info.varying)
+        CVY_TRY(cvy_dataset_stored_bytes(c->from, PROBES, &each));
+    *out = each * (double)c->nsource;
     return CVY_OK;
 }
 

@@ -360,6 +360,25 @@ cvy_status cvy_dataset_name_sample(const cvy_dataset *d, int64_t number, cvy_sta
     return d->whole ? cvy_dataset_name_sample(d->whole, d->number[number], status) : name_sample(d, number, status);
 }
 
+cvy_status cvy_dataset_stored_bytes(cvy_dataset *d, int64_t probes, double *mean_out)
+{
+    const int64_t nsamples = cvy_dataset_describe(d)->nsamples, n = CVY_MIN(probes, nsamples);
+    cvy_raw raw = {0};
+    cvy_status status = CVY_OK;
+    int64_t count = 0;
+    double sum = 0;
+    for (int64_t k = 0; k < n && status != CVY_E_MEMORY; k++) {
+        status = cvy_dataset_read_raw(d, k * nsamples / n, &raw);
+        sum += status == CVY_OK ? (double)raw.x.bytes : 0;
+        count += status == CVY_OK;
+    }
+    cvy_raw_free(&raw);
+    if (status == CVY_E_MEMORY)
+        return status;
+    *mean_out = count > 0 ? sum / (double)count : 0;
+    return CVY_OK;
+}
+
 cvy_status cvy_dataset_label(cvy_dataset *d, int64_t number, int32_t *label_out)
 {
     struct scratch *s = NULL;

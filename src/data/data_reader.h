@@ -100,6 +100,8 @@ int cvy_data_has_file(const char *folder, const char *name);
 /* ---- between the files of this folder ---- */
 /* One sample as its reader stores it, whatever parts lie between; faults name file and record. */
 cvy_status cvy_dataset_read_raw(cvy_dataset *d, int64_t number, cvy_raw *raw);
+/* Bytes of x as it is stored, on average over `probes` samples; damaged ones are passed by. */
+cvy_status cvy_dataset_stored_bytes(cvy_dataset *d, int64_t probes, double *mean_out);
 /* Puts file and record before the message of a fault found with a raw sample. */
 cvy_status cvy_dataset_name_sample(const cvy_dataset *d, int64_t number, cvy_status status);
 cvy_status cvy_dataset_label(cvy_dataset *d, int64_t number, int32_t *label_out);

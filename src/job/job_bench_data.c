@@ -4,10 +4,11 @@
  */
 #include <convoy/run.h>
 
-#include <sched.h>
 #include <string.h>
 
+#include "base/base_processor.h"
 #include "data/data_reader.h"
+#include "job/job_source.h"
 
 enum { LOOKED_AT = 256 }; /* samples whose stored size is looked at */
 
@@ -24,24 +25,6 @@ static cvy_status next_batch(void *user, int64_t step, cvy_share *shares, int ma
     shares[0] = (cvy_share){.epoch = step / steps, .first_place = step % steps * c->batch, .n = c->batch};
     *nshare_out = 1;
     return CVY_OK;
-}
-
-/* Bytes of x as it is stored, on average over some samples. */
-static cvy_status stored_bytes(cvy_dataset *d, int64_t n, double *out)
-{
-    const int64_t every = CVY_MAX(n / LOOKED_AT, 1);
-    cvy_raw raw = {0};
-    cvy_status status = CVY_OK;
-    int64_t count = 0;
-    double sum = 0;
-    for (int64_t i = 0; i < n && status == CVY_OK; i += every) {
-        status = cvy_dataset_read_raw(d, i, &raw);
-        sum += status == CVY_OK ? (double)raw.x.bytes : 0;
-        count += status == CVY_OK;
-    }
-    cvy_raw_free(&raw);
-    *out = count > 0 ? sum / (double)count : 0;
-    return status;
 }
 
 /* Steps until `seconds` are over and at least `least` are done. */
@@ -83,12 +66,6 @@ static cvy_status time_loader(cvy_dataset *d, const struct course *course, int t
     return status;
 }
 
-static int allowed_cores(void)
-{
-    cpu_set_t cores;
-    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
 static cvy_status bench(cvy_pool *pool, const cvy_bench_data_opts *opts, char **json_out)
 {
     cvy_tree *source = NULL, *augment = NULL;
@@ -96,18 +73,18 @@ static cvy_status bench(cvy_pool *pool, const cvy_bench_data_opts *opts, char **
     cvy_status status = CVY_OK;
     double took = 0, stored = 0;
     int64_t steps = 0;
-    CVY_TRY(cvy_tree_parse_text(pool, "source", opts->source, strlen(opts->source), &source));
+    CVY_TRY(cvy_job_parse_source(pool, opts->source, &source));
     if (opts->augment)
         CVY_TRY(cvy_tree_parse_text(pool, "augment", opts->augment, strlen(opts->augment), &augment));
     CVY_TRY(cvy_dataset_open(source, augment, 1, 1, &d));
     const cvy_dataset_info *info = cvy_dataset_describe(d);
     const cvy_shape *shape = &info->field[0].shape;
     const int64_t batch = CVY_MIN(opts->batch > 0 ? opts->batch : 32, info->nsamples);
-    const int threads = opts->threads > 0 ? opts->threads : allowed_cores();
+    const int threads = opts->threads > 0 ? opts->threads : cvy_machine_cores();
     const double seconds = opts->seconds > 0 ? opts->seconds : 5;
     const struct course course = {info->nsamples, batch};
     CVY_TRY_OUT(time_loader(d, &course, threads, seconds, &took, &steps));
-    CVY_TRY_OUT(stored_bytes(d, info->nsamples, &stored));
+    CVY_TRY_OUT(cvy_dataset_stored_bytes(d, LOOKED_AT, &stored));
     const double per_s = (double)(steps * batch) / took;
     cvy_json j = {0};
     cvy_json_open(&j, NULL, '{');

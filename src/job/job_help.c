@@ -2,6 +2,8 @@
  * job_help.c: the option tables as text for --help and as the page docs/job-file.md. tests/job/test_job.c keeps the
  * page up to date.
  */
+#include <convoy/run.h>
+
 #include <string.h>
 
 #include "job/job_table.h"
@@ -52,6 +54,11 @@ cvy_status cvy_job_help(char **text_out)
     for (int i = 0; i < CVY_COUNT(parts); i++)
         help_of(&t, parts[i].path, parts[i].help, parts[i].rows);
     return finish(&t, text_out);
+}
+
+cvy_status cvy_run_keys(char **text_out)
+{
+    return cvy_job_help(text_out);
 }
 
 /* ---- the page ---- */

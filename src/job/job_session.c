@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "job/job_normalize.h"
+#include "job/job_source.h"
 #include "job/job_table.h"
 
 /* ---- do all ranks mean the same? ---- */
@@ -285,7 +286,7 @@ static cvy_status open_test(cvy_session *s, const char *source)
     const cvy_tree *tree = s->job->data.test;
     cvy_tree *given = NULL;
     if (source) {
-        CVY_TRY(cvy_tree_parse_text(s->job->pool, "data", source, strlen(source), &given));
+        CVY_TRY(cvy_job_parse_source(s->job->pool, source, &given));
         tree = given;
     }
     CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score", s->job->file);

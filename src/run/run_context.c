@@ -9,16 +9,9 @@
 #include <string.h>
 
 #include "base/base_mem.h"
+#include "base/base_processor.h"
 #include "comm/mpi/comm_mpi.h"
 #include <convoy/mpi.h>
-
-static int count_cores(cpu_set_t *mask_out)
-{
-    CPU_ZERO(mask_out);
-    if (sched_getaffinity(0, sizeof *mask_out, mask_out) != 0)
-        return 1;
-    return CVY_MAX(CPU_COUNT(mask_out), 1);
-}
 
 /* Threads of this rank: the union of the masks of the node's ranks, divided by the ranks that share it. A mask of its own is taken whole. */
 static cvy_status choose_threads(cvy_context *context)
@@ -27,7 +20,9 @@ static cvy_status choose_threads(cvy_context *context)
     const cvy_comm *comm = context->comm;
     const int asked = context->opts.threads;
     int sharing = comm->node_nranks;
-    context->cores = count_cores(&mine);
+    CPU_ZERO(&mine);
+    (void)!sched_getaffinity(0, sizeof mine, &mine);               /* without an answer it is empty, as that of others is */
+    context->cores = cvy_machine_cores();
     const int most = CVY_MAX(4 * context->cores, 256);             /* the runtime of OpenMP ends the process where it cannot start them */
     const int exchange = comm->nranks > 1 && comm->nranks <= CVY_COUNT(all);
     if (exchange)                      /* by all, whoever was told a number */

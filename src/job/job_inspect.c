@@ -1,5 +1,6 @@
 /*
- * job_data.c: cvy_run_inspect(), cvy_run_features(), cvy_run_keys(): data sets and files by themselves, without ranks or a program.
+ * job_inspect.c: cvy_run_inspect(), cvy_run_features(): what data sets, weights, checkpoints and run folders hold, without
+ * ranks or a program.
  */
 #include <convoy/run.h>
 
@@ -8,40 +9,8 @@
 
 #include "data/data_collider.h"
 #include "data/data_reader.h"
-#include "job/job.h"
 #include "job/job_source.h"
 #include "run/run_checkpoint.h"
-
-/* A path, or in YAML a map "{path: ..., format: ...}" or a list of sources. */
-cvy_status cvy_job_open_source(cvy_pool *pool, const char *source, cvy_dataset **out)
-{
-    cvy_tree *tree = NULL;
-    const char first = source[strspn(source, " ")];
-    if (first == '{' || first == '[')
-        CVY_TRY(cvy_tree_parse_text(pool, "source", source, strlen(source), &tree));
-    else
-        CVY_TRY(cvy_tree_new_scalar(pool, "source", source, &tree));
-    return cvy_dataset_open(tree, NULL, 0, 0, out);
-}
-
-/* ---- inspect ---- */
-
-static cvy_status join(cvy_pool *pool, const char *folder, const char *name, char **out)
-{
-    return cvy_pool_printf(pool, out, "%s/%s", folder, name);
-}
-
-static int holds(cvy_pool *pool, const char *folder, const char *name)
-{
-    char *path = NULL;
-    return join(pool, folder, name, &path) == CVY_OK && cvy_file_exists(path);
-}
-
-static int ends_with(const char *text, const char *tail)
-{
-    const size_t n = strlen(text), k = strlen(tail);
-    return n >= k && strcmp(text + n - k, tail) == 0;
-}
 
 static cvy_status inspect_weights(const char *path, cvy_text *t)
 {
@@ -70,18 +39,14 @@ static void add_state(const cvy_tree *state, cvy_text *t)
 static cvy_status inspect_checkpoint(cvy_pool *pool, const char *path, cvy_text *t)
 {
     cvy_checkpoint c = {0};
-    char *dir = NULL;
-    const size_t n = strlen(path);
-    size_t end = n;
+    const char *dir = NULL;
+    char *whole = NULL;
+    size_t end = strlen(path);
     while (end > 0 && path[end - 1] == '/')
         end--;
-    size_t slash = end;
-    while (slash > 0 && path[slash - 1] != '/')
-        slash--;
-    char *name = NULL;
-    CVY_TRY(cvy_pool_printf(pool, &dir, "%.*s", slash > 1 ? (int)slash - 1 : 1, slash ? path : "."));
-    CVY_TRY(cvy_pool_printf(pool, &name, "%.*s", (int)(end - slash), path + slash));
-    cvy_status status = cvy_checkpoint_find(dir, name, &c);
+    CVY_TRY(cvy_pool_printf(pool, &whole, "%.*s", (int)end, path));
+    CVY_TRY(cvy_data_folder_of(pool, whole, &dir));
+    cvy_status status = cvy_checkpoint_find(dir, cvy_data_base_name(whole), &c);
     if (status == CVY_OK) {
         cvy_text_add(t, "%s: checkpoint of step %lld, sound\n", path, (long long)c.step);
         add_state(c.state, t);
@@ -93,9 +58,10 @@ static cvy_status inspect_checkpoint(cvy_pool *pool, const char *path, cvy_text 
 
 static cvy_status add_file(cvy_pool *pool, const char *folder, const char *name, cvy_text *t)
 {
-    char *path = NULL, *data = NULL;
+    const char *path = NULL;
+    char *data = NULL;
     size_t bytes = 0;
-    CVY_TRY(join(pool, folder, name, &path));
+    CVY_TRY(cvy_data_path_join(pool, folder, name, &path));
     if (!cvy_file_exists(path))
         return CVY_OK;
     CVY_TRY(cvy_file_read(path, 1 << 20, &data, &bytes));
@@ -106,9 +72,9 @@ static cvy_status add_file(cvy_pool *pool, const char *folder, const char *name,
 
 static cvy_status inspect_run(cvy_pool *pool, const char *path, cvy_text *t)
 {
-    char *sets = NULL;
+    const char *sets = NULL;
     cvy_checkpoint c = {0};
-    CVY_TRY(join(pool, path, "checkpoints", &sets));
+    CVY_TRY(cvy_data_path_join(pool, path, "checkpoints", &sets));
     cvy_text_add(t, "%s: run folder\n", path);
     const cvy_status status = cvy_checkpoint_find(sets, NULL, &c);
     for (int i = 0; i < c.nmessage; i++)
@@ -237,11 +203,11 @@ static cvy_status inspect_data(cvy_pool *pool, const char *path, int statistics,
 
 static cvy_status inspect(cvy_pool *pool, const char *path, int statistics, cvy_text *t)
 {
-    if (ends_with(path, ".safetensors"))
+    if (cvy_data_has_suffix(path, ".safetensors"))
         return inspect_weights(path, t);
-    if (cvy_file_is_folder(path) && (holds(pool, path, "checkpoints") || holds(pool, path, "job.resolved.yaml")))
+    if (cvy_file_is_folder(path) && (cvy_data_has_file(path, "checkpoints") || cvy_data_has_file(path, "job.resolved.yaml")))
         return inspect_run(pool, path, t);
-    if (cvy_file_is_folder(path) && holds(pool, path, "manifest.json") && holds(pool, path, "weights.safetensors"))
+    if (cvy_file_is_folder(path) && cvy_data_has_file(path, "manifest.json") && cvy_data_has_file(path, "weights.safetensors"))
         return inspect_checkpoint(pool, path, t);
     return inspect_data(pool, path, statistics, t);
 }
@@ -282,9 +248,4 @@ cvy_status cvy_run_features(const char *source, const char *file)
     const cvy_status status = features(pool, source, file);
     cvy_pool_destroy(&pool);
     return status;
-}
-
-cvy_status cvy_run_keys(char **text_out)
-{
-    return cvy_job_help(text_out);
 }
