@@ -27,7 +27,7 @@ typedef struct cmd_line {              /* what was typed */
     int narg;
     const char *set[CMD_SETS_MAX];
     int nset;
-    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment;
+    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment, *shuffle;
     cvy_shape input, resize;
     cvy_dtype dtype;
     int64_t classes, batch[CMD_BATCHES_MAX], steps, warmup, threads, parts, seconds;

@@ -129,7 +129,7 @@ static int bench(const cmd_line *line, cvy_context *context)
 static int bench_data(const cmd_line *line)
 {
     const cvy_bench_data_opts opts = {.size = sizeof opts, .source = line->data, .augment = line->augment, .threads = (int)line->threads,
-                                      .batch = line->nbatch ? line->batch[0] : 0, .seconds = (double)line->seconds};
+                                      .batch = line->nbatch ? line->batch[0] : 0, .seconds = (double)line->seconds, .shuffle = line->shuffle};
     char *json = NULL;
     const cvy_status status = cvy_run_bench_data(&opts, &json);
     if (status != CVY_OK)
@@ -146,8 +146,8 @@ static int run(const cmd_line *line)
 {
     if (line->data && !line->model && !line->narg && !line->nset && line->nbatch < 2)
         return bench_data(line);
-    if (line->data || line->augment || line->seconds) {
-        cmd_error(line->data ? "--data times a data source alone: leave out the network, --set and lists of batches" : "--augment and --seconds belong to --data");
+    if (line->data || line->augment || line->seconds || line->shuffle) {
+        cmd_error(line->data ? "--data times a data source alone: leave out the network, --set and lists of batches" : "--augment, --shuffle and --seconds belong to --data");
         return CMD_EXIT_USAGE;
     }
     if (!line->model == !line->narg) {
@@ -167,6 +167,7 @@ static const cmd_option options[] = {
     {"--model", "NAME[,NAME...]", CMD_TEXT, CMD_FIELD(model), "networks of the zoo, in place of a job file"},
     {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data), "times reading, decoding and augmenting this data source, without a network"},
     {"--augment", "LIST", CMD_TEXT, CMD_FIELD(augment), "of --data: what is done to each sample, as data.augment, such as '[{random_resized_crop: 224}, mirror]'"},
+    {"--shuffle", "true|window|false", CMD_CHOICE, CMD_FIELD(shuffle), "of --data: the order of the samples, as data.shuffle; true if not given"},
     {"--seconds", "S", CMD_NUMBER, CMD_FIELD(seconds), "of --data: how long; 5 if not given"},
     CMD_OPTIONS_STEP("N[,N...]", "global batches, split over the ranks"),
     {"--check", NULL, CMD_FLAG, CMD_FIELD(check), "compares three training steps with the plain plan, all passes off; exit code 1 if they differ by more than rounding"},
@@ -180,14 +181,14 @@ static const cmd_option options[] = {
 };
 
 const cmd_verb cmd_bench = {
-    .name = "bench", .arguments = "JOB.yaml | --model NAME[,NAME...] [--batch N[,N...]] [--mode train|forward] [--json] | --data SOURCE [--augment LIST]",
+    .name = "bench", .arguments = "JOB.yaml | --model NAME[,NAME...] [--batch N[,N...]] [--mode train|forward] [--json] | --data SOURCE [--augment LIST] [--shuffle ORDER]",
     .summary = "times training or forward steps on made-up data; or a data source alone",
     .detail = "The plan and the executor are those of `convoy train`; a step includes all gradients, the sums over ranks and the update.\n"
               "images_per_s counts the global batch, over all timed steps; a step takes as long as its slowest rank. peak_share is the speed beside that\n"
               "of a large matrix product in the same run. Of several networks or batches each is a row; one that fails is named, and the next goes on.\n"
               "--sweep runs under mpiexec with a rank a core (alone it starts mpiexec, or what CONVOY_MPIEXEC names): R ranks of T threads work, the others sleep.\n"
               "`convoy time` shows where a step's time goes.\n"
-              "--data needs no network and no MPI: the loader's threads (--threads, all cores if not given) read in random order, decode and augment; the set is\n"
+              "--data needs no network and no MPI: the loader's threads (--threads, all cores if not given) read, decode and augment; the set is\n"
               "read once before, so that its files are in memory.",
     .options = options, .narg_max = 1, .run = run,
 };

@@ -133,11 +133,12 @@ typedef struct cvy_bench_data_opts {
     int threads;                  /* that read and decode; 0: as many as the affinity mask allows */
     int64_t batch;                /* 0: 32, at most the data set */
     double seconds;               /* 0: 5; before them comes one round through the set, at most as long */
+    const char *shuffle;          /* the order, as data.shuffle: "true" (also NULL), "window" or "false" */
 } cvy_bench_data_opts;
 
 /**
- * cvy_run_bench_data - how fast samples come: read in random order, decoded and augmented by background threads as in training, without a network
- * @json_out: one JSON object: data format samples shape threads batch seconds images; images_per_s, stored_mb_per_s (bytes of x as they are stored),
+ * cvy_run_bench_data - how fast samples come: read, in random order if not told otherwise, decoded and augmented by background threads as in training, without a network
+ * @json_out: one JSON object: data format samples shape shuffle threads batch seconds images; images_per_s, stored_mb_per_s (bytes of x as they are stored),
  *            output_mb_per_s (f32 after augmentation)
  *
  * Collective: no. Errors: CVY_E_CONFIG, CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE, CVY_E_MEMORY.

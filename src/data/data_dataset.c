@@ -255,6 +255,33 @@ out:
     return status;
 }
 
+static int64_t number_in_source(const cvy_dataset *d, int64_t number)
+{
+    for (; d->whole; d = d->whole)
+        number = d->number[number];
+    return number;
+}
+
+/* Numbers of a part ascend with those of the whole: a block of the whole is one of the part, with fewer samples. */
+cvy_status cvy_dataset_blocks(const cvy_dataset *d, cvy_blocks *out)
+{
+    const cvy_blocks *stored = &cvy_dataset_reader_info(d)->blocks;
+    cvy_blocks b = {0};
+    *out = b;
+    if (stored->count == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc((size_t)stored->count * sizeof *b.first, &b.first));
+    for (int64_t i = 0, k = 0; i < d->info.nsamples && k < stored->count; i++) {
+        const int64_t number = number_in_source(d, i);
+        if (number >= stored->first[k])
+            cvy_blocks_add(&b, i);
+        while (k < stored->count && number >= stored->first[k])
+            k++;
+    }
+    *out = b;
+    return CVY_OK;
+}
+
 /* ---- identity ---- */
 
 static void hash_shape(cvy_hasher *h, const cvy_shape *s)

@@ -532,21 +532,54 @@ static cvy_status join_columns(cvy_hdf5 *h, cvy_reader_info *info)
     return CVY_OK;
 }
 
-/* What a window shuffle should keep together, and the memory for it: 16 such blocks are read at a time. Where a file does
- * not end with a block, blocks by number straddle one more, so they are made larger. */
-static void advise(cvy_hdf5 *h, cvy_reader_info *info)
+/* What a window shuffle keeps whole: the rows of a file that are read together, as far as they are samples. */
+static cvy_status find_blocks(const cvy_hdf5 *h, cvy_blocks *out)
 {
-    const int64_t rows = h->file[0].place[0].block_rows;
-    size_t bytes = 0, least = (size_t)64 << 20, most = (size_t)512 << 20;
-    int aligned = h->nsamples == h->nrows;
-    for (int i = 0; i < h->ncolumn; i++)
-        bytes += (size_t)h->file[0].place[i].block_rows * h->column[i].row_bytes;
-    for (int64_t i = 0; i + 1 < h->nfile && rows > 0; i++)
-        aligned &= h->file[i].rows % rows == 0;
-    const size_t wanted = bytes * (aligned ? 18 : 50);
-    h->limit = h->o->cache_mb > 0 ? (size_t)h->o->cache_mb << 20 : CVY_MIN(CVY_MAX(wanted, least), most);
-    if (rows > 1 && h->nrows > 0)
-        info->window_block = CVY_MAX((aligned ? rows : 2 * rows) * h->nsamples / h->nrows, 1);
+    int64_t room = 0, number = 0, largest = 0;
+    for (int64_t i = 0; i < h->nfile; i++) {
+        const int64_t rows = h->file[i].place[0].block_rows;
+        largest = CVY_MAX(largest, rows);
+        room += h->file[i].rows / (rows > 1 ? rows : CVY_BLOCK_USUAL) + 1;
+    }
+    if (largest <= 1)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(h->pool, (size_t)room * sizeof *out->first, &out->first));
+    for (int64_t i = 0; i < h->nfile; i++) {
+        const cvy_h5_file *f = &h->file[i];
+        const int64_t rows = f->place[0].block_rows > 1 ? f->place[0].block_rows : CVY_BLOCK_USUAL;
+        for (int64_t row = 0; row < f->rows; row += rows) {
+            while (number < h->nsamples && (h->kept ? h->kept[number] : number) < f->first + row)
+                number++;
+            if (number < h->nsamples)
+                cvy_blocks_add(out, number);
+        }
+    }
+    return CVY_OK;
+}
+
+/* What is unpacked of a column for one block of x. */
+static size_t block_bytes(const cvy_h5_column *c, const cvy_h5_place *x, const cvy_h5_place *p)
+{
+    const int64_t rows = CVY_MAX(x->block_rows, 1), own = p->block_rows;
+    if (own == 0)
+        return 0;
+    const int borders_meet = own > rows ? own % rows == 0 : rows % own == 0;
+    return (size_t)((rows + own - 1) / own + !borders_meet) * (size_t)own * c->row_bytes;
+}
+
+/* Memory for the blocks of two windows of 16, as a batch may be of both, and of two more that threads are at. */
+static void limit_memory(cvy_hdf5 *h)
+{
+    const size_t least = (size_t)64 << 20, most = (size_t)512 << 20;
+    size_t largest = 0;
+    for (int64_t f = 0; f < h->nfile; f++) {
+        const cvy_h5_place *place = h->file[f].place;
+        size_t bytes = 0;
+        for (int i = 0; i < h->ncolumn; i++)
+            bytes += block_bytes(&h->column[i], &place[0], &place[i]);
+        largest = CVY_MAX(largest, bytes);
+    }
+    h->limit = h->o->cache_mb > 0 ? (size_t)h->o->cache_mb << 20 : CVY_MIN(CVY_MAX(34 * largest, least), most);
 }
 
 cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
@@ -563,8 +596,8 @@ cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
     CVY_TRY(join_columns(h, info));
     CVY_TRY(cvy_h5_index(h, n->label, info));
     info->nsamples = h->nsamples;
-    advise(h, info);
-    return CVY_OK;
+    limit_memory(h);
+    return find_blocks(h, &info->blocks);
 }
 
 #endif

@@ -4,27 +4,36 @@
  * In the step: under the loader, when it prepares a step. Each order is computed from (seed, epoch, place); the numbers
  * of ranks and threads are not in it.
  *
- * A window shuffle is for storage that is read well in pieces only: spinning disks, compressed chunks. The set is cut
- * into blocks of consecutive samples and the blocks are permuted; then samples are permuted within windows of
- * WINDOW_BLOCKS blocks. So a block may go anywhere, and its samples stay within one window of each other (two, where
- * the set's last, shorter block has moved it over a border). A batch is drawn from all blocks of its window, but its
- * rows stand lane by lane, a lane being a quarter of the window's blocks: a rank's share of a batch, which is a run of
- * its rows, then touches few blocks, and from step to step the same ones. The batch is the same set of samples in the
- * same order for any number of ranks.
+ * A window shuffle is for storage that is read well in pieces only: spinning disks, compressed chunks. The set is a row
+ * of blocks, those of the format, which may differ in length (the last chunk of a file, chunks of which a condition took
+ * some samples); the blocks are permuted, and samples are permuted within windows of WINDOW_BLOCKS blocks. So a block may
+ * go anywhere, and its samples stay within one window. A batch is drawn from all blocks of its window, but its rows stand
+ * lane by lane, a lane being a quarter of the window's blocks: a rank's share of a batch, which is a run of its rows, then
+ * touches few blocks, and from step to step the same ones. The batch is the same set of samples in the same order for any
+ * number of ranks. Kept are 8 bytes for each block, and for each window of the epoch at hand.
  *
  * A balanced epoch deals its places out to the classes in turn, through a permutation; a class gives its samples in
  * rounds, each a permutation of its own: a sample is not drawn again before all of its class were.
  */
 #include "data/data_order.h"
 
+#include <pthread.h>
+
 #include "data/data_reader.h"
 
-enum { WINDOW_BLOCKS = 16, WINDOW_LANES = 4, WINDOW_BLOCK = 256 };
+enum { WINDOW_BLOCKS = 16, WINDOW_LANES = 4, LANE_BLOCKS = WINDOW_BLOCKS / WINDOW_LANES };
 
 struct cvy_epoch_order {
     cvy_order_opts o;
-    int64_t nsamples, block;
+    int64_t nsamples;
     uint64_t window_stream, class_stream;
+    /* of a window shuffle: */
+    cvy_blocks blocks;
+    pthread_mutex_t lock; /* of the rest: */
+    int lock_made, has_epoch;
+    uint64_t epoch;
+    cvy_permutation place; /* of blocks in that epoch */
+    int64_t nwindow, *end; /* [nwindow]: where each window ends */
     /* of a balanced order: */
     int64_t nclasses; /* that have samples */
     int64_t *first;   /* [nclasses + 1] */
@@ -40,64 +49,129 @@ static cvy_permutation keyed_permutation(uint64_t seed, uint64_t stream, uint64_
 
 /* ---- windows ---- */
 
-struct blocks { /* an epoch's row of blocks */
-    cvy_permutation full;
-    int64_t block, nfull, rest; /* samples of the last, shorter block */
-    int64_t rest_at;            /* where it begins in the row */
+struct window {
+    int64_t begin, length;
+    int64_t first[WINDOW_BLOCKS], end[WINDOW_BLOCKS]; /* of its blocks: first sample, and where they end in the window */
 };
 
-static struct blocks make_blocks(const cvy_epoch_order *o, uint64_t epoch)
+static int64_t block_length(const cvy_epoch_order *o, int64_t block)
 {
-    const cvy_rng rng = cvy_rng_make_hashed(o->o.seed, o->window_stream, epoch, 0);
-    struct blocks b = {.block = o->block, .nfull = o->nsamples / o->block, .rest = o->nsamples % o->block};
-    b.full = cvy_permutation_make(o->o.seed, epoch, (uint64_t)b.nfull);
-    b.rest_at = (int64_t)cvy_rng_below(&rng, 0, (uint64_t)b.nfull + 1) * b.block;
-    return b;
+    const int64_t end = block + 1 < o->blocks.count ? o->blocks.first[block + 1] : o->nsamples;
+    return end - o->blocks.first[block];
 }
 
-/* The sample that stands at a position of the row. */
-static int64_t number_at(const struct blocks *b, int64_t at)
+/* Where the windows of an epoch end depends on which blocks are in them: one pass over the blocks. */
+static void enter_epoch(cvy_epoch_order *o, uint64_t epoch)
 {
-    if (b->rest > 0 && at >= b->rest_at) {
-        if (at < b->rest_at + b->rest)
-            return b->nfull * b->block + at - b->rest_at;
-        at -= b->rest;
+    int64_t sum = 0;
+    if (o->has_epoch && o->epoch == epoch)
+        return;
+    o->place = cvy_permutation_make(o->o.seed, epoch, (uint64_t)o->blocks.count);
+    for (int64_t i = 0; i < o->blocks.count; i++) {
+        sum += block_length(o, (int64_t)cvy_permutation_at(&o->place, (uint64_t)i));
+        o->end[i / WINDOW_BLOCKS] = sum;
     }
-    return (int64_t)cvy_permutation_at(&b->full, (uint64_t)(at / b->block)) * b->block + at % b->block;
+    o->epoch = epoch;
+    o->has_epoch = 1;
 }
 
-/* Of a batch, what lies in one window: lane by lane, within a lane by place. *row counts the batch's rows. */
-static void get_window(const cvy_epoch_order *o, uint64_t epoch, const struct blocks *b, int64_t from, int64_t to,
-                       int64_t first, int64_t end, int64_t *row, int64_t *number_out)
+static int64_t find_window(const cvy_epoch_order *o, int64_t place)
 {
-    const int64_t span = o->block * WINDOW_BLOCKS, window = from / span, begin = window * span;
-    const int64_t length = CVY_MIN(span, o->nsamples - begin), lane_length = span / WINDOW_LANES;
-    const cvy_permutation p = keyed_permutation(o->o.seed, o->window_stream, epoch, (uint64_t)window + 1, length);
+    int64_t low = 0, high = o->nwindow - 1; /* the first that ends behind place */
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (o->end[middle] > place)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static struct window make_window(const cvy_epoch_order *o, int64_t number)
+{
+    struct window w = {.begin = number > 0 ? o->end[number - 1] : 0};
+    for (int64_t i = 0; i < WINDOW_BLOCKS; i++) {
+        const int64_t at = number * WINDOW_BLOCKS + i;
+        if (at < o->blocks.count) {
+            const int64_t block = (int64_t)cvy_permutation_at(&o->place, (uint64_t)at);
+            w.first[i] = o->blocks.first[block];
+            w.length += block_length(o, block);
+        }
+        w.end[i] = w.length;
+    }
+    return w;
+}
+
+/* The sample at a position of the window, which lies in the lane. */
+static int64_t number_at(const struct window *w, int64_t lane, int64_t at)
+{
+    int64_t i = lane * LANE_BLOCKS;
+    while (at >= w->end[i])
+        i++;
+    return w->first[i] + at - (i > 0 ? w->end[i - 1] : 0);
+}
+
+/* Of a batch, what lies in one window: lane by lane, within a lane by place. Rows first .. end - 1 are wanted; *row counts
+ * the batch's. */
+static void get_window(const cvy_epoch_order *o, int64_t number, int64_t from, int64_t to, int64_t first, int64_t end,
+                       int64_t *row, int64_t *number_out)
+{
     if (*row >= end || *row + to - from <= first) {
         *row += to - from;
         return;
     }
-    for (int64_t lane = 0; lane < WINDOW_LANES; lane++)
+    const struct window w = make_window(o, number);
+    const cvy_permutation p =
+        keyed_permutation(o->o.seed, o->window_stream, o->epoch, (uint64_t)number + 1, w.length);
+    for (int64_t lane = 0, lane_begin = 0, lane_end; lane < WINDOW_LANES; lane++, lane_begin = lane_end) {
+        lane_end = w.end[(lane + 1) * LANE_BLOCKS - 1];
         for (int64_t place = from; place < to; place++) {
-            const int64_t at = (int64_t)cvy_permutation_at(&p, (uint64_t)(place - begin));
-            if (at / lane_length != lane)
+            const int64_t at = (int64_t)cvy_permutation_at(&p, (uint64_t)(place - w.begin));
+            if (at < lane_begin || at >= lane_end)
                 continue;
             if (*row >= first && *row < end)
-                number_out[*row - first] = number_at(b, begin + at);
+                number_out[*row - first] = number_at(&w, lane, at);
             ++*row;
         }
+    }
 }
 
-static void get_windows(const cvy_epoch_order *o, uint64_t epoch, int64_t batch_first, int64_t batch_n, int64_t first,
-                        int64_t n, int64_t *number_out)
+static void get_windows(cvy_epoch_order *o, uint64_t epoch, int64_t batch_first, int64_t batch_n, int64_t first, int64_t n,
+                        int64_t *number_out)
 {
-    const struct blocks b = make_blocks(o, epoch);
-    const int64_t span = o->block * WINDOW_BLOCKS, end = batch_first + batch_n;
+    const int64_t end = batch_first + batch_n;
     int64_t row = 0;
-    for (int64_t from = batch_first, to; from < end; from = to) {
-        to = CVY_MIN((from / span + 1) * span, end);
-        get_window(o, epoch, &b, from, to, first, first + n, &row, number_out);
+    pthread_mutex_lock(&o->lock);
+    enter_epoch(o, epoch);
+    for (int64_t from = batch_first, to, number = find_window(o, from); from < end; from = to, number++) {
+        to = CVY_MIN(o->end[number], end);
+        get_window(o, number, from, to, first, first + n, &row, number_out);
     }
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* What the format stores together, several where the job asks for larger blocks; or even blocks. */
+static cvy_status prepare_windows(cvy_epoch_order *o, cvy_dataset *d)
+{
+    const int64_t n = o->nsamples, asked = CVY_MIN(CVY_MAX(o->o.window, 0), n);
+    cvy_blocks stored = {0};
+    CVY_TRY(cvy_dataset_blocks(d, &stored));
+    o->blocks.first = stored.first;
+    for (int64_t i = 0; i < stored.count; i++) /* in place: those that are kept are no more than were looked at */
+        if (i == 0 || stored.first[i] - o->blocks.first[o->blocks.count - 1] >= asked)
+            cvy_blocks_add(&o->blocks, stored.first[i]);
+    if (stored.count == 0) {
+        const int64_t each = asked > 0 ? asked : CVY_BLOCK_USUAL;
+        CVY_TRY(cvy_mem_alloc((size_t)((n + each - 1) / each) * sizeof *o->blocks.first, &o->blocks.first));
+        for (int64_t at = 0; at < n; at += each)
+            cvy_blocks_add(&o->blocks, at);
+    }
+    o->nwindow = (o->blocks.count + WINDOW_BLOCKS - 1) / WINDOW_BLOCKS;
+    CVY_TRY(cvy_mem_alloc((size_t)o->nwindow * sizeof *o->end, &o->end));
+    o->lock_made = pthread_mutex_init(&o->lock, NULL) == 0;
+    CVY_CHECK(o->lock_made, CVY_E_MEMORY, "cannot make a lock for an order");
+    return CVY_OK;
 }
 
 /* ---- classes ---- */
@@ -155,10 +229,10 @@ out:
 
 /* ---- the order ---- */
 
-void cvy_epoch_order_get(const cvy_epoch_order *o, uint64_t epoch, int64_t batch_first, int64_t batch_n, int64_t first,
+void cvy_epoch_order_get(cvy_epoch_order *o, uint64_t epoch, int64_t batch_first, int64_t batch_n, int64_t first,
                          int64_t n, int64_t *number_out)
 {
-    if (o->block > 0) {
+    if (o->nwindow > 0) {
         get_windows(o, epoch, batch_first, batch_n, first, n, number_out);
         return;
     }
@@ -173,19 +247,6 @@ void cvy_epoch_order_get(const cvy_epoch_order *o, uint64_t epoch, int64_t batch
     }
 }
 
-int64_t cvy_epoch_order_block(const cvy_epoch_order *o)
-{
-    return o->block;
-}
-
-/* What the job gives, in whole blocks of the format. */
-static int64_t choose_block(int64_t asked, int64_t stored)
-{
-    if (asked <= 0)
-        return stored > 0 ? stored : WINDOW_BLOCK;
-    return stored > 0 ? (asked + stored - 1) / stored * stored : asked;
-}
-
 cvy_status cvy_epoch_order_create(cvy_dataset *d, const cvy_order_opts *opts, cvy_epoch_order **out)
 {
     cvy_epoch_order *o = NULL;
@@ -194,10 +255,9 @@ cvy_status cvy_epoch_order_create(cvy_dataset *d, const cvy_order_opts *opts, cv
     o->nsamples = cvy_dataset_describe(d)->nsamples;
     o->window_stream = cvy_rng_name("order.window");
     o->class_stream = cvy_rng_name("order.class");
-    if (opts->shuffle == CVY_SHUFFLE_WINDOW)
-        o->block = CVY_MIN(choose_block(CVY_MIN(opts->window, o->nsamples), cvy_dataset_reader_info(d)->window_block),
-                           o->nsamples);
-    const cvy_status status = opts->balance ? prepare_balance(o, d) : CVY_OK;
+    const cvy_status status = opts->balance                            ? prepare_balance(o, d)
+                              : opts->shuffle == CVY_SHUFFLE_WINDOW ? prepare_windows(o, d)
+                                                                    : CVY_OK;
     if (status != CVY_OK)
         cvy_epoch_order_destroy(&o);
     else
@@ -209,6 +269,10 @@ void cvy_epoch_order_destroy(cvy_epoch_order **o)
 {
     if (!*o)
         return;
+    if ((*o)->lock_made)
+        pthread_mutex_destroy(&(*o)->lock);
+    cvy_mem_free(&(*o)->blocks.first);
+    cvy_mem_free(&(*o)->end);
     cvy_mem_free(&(*o)->first);
     cvy_mem_free(&(*o)->number);
     cvy_mem_free(o);

@@ -34,6 +34,20 @@ typedef struct cvy_raw {
 } cvy_raw;
 void cvy_raw_free(cvy_raw *raw);
 
+/* Runs of samples that are stored together, such as in a chunk: reading one is reading all. */
+typedef struct cvy_blocks {
+    int64_t *first; /* [count]: the number of each block's first sample, ascending from 0 */
+    int64_t count;  /* 0: samples lie by themselves */
+} cvy_blocks;
+enum { CVY_BLOCK_USUAL = 256 }; /* samples of a block where the format has none */
+
+/* A block begins at this sample; first has room. Of blocks that begin at the same one, all but the last are empty. */
+static inline void cvy_blocks_add(cvy_blocks *b, int64_t number)
+{
+    if (b->count == 0 || number > b->first[b->count - 1])
+        b->first[b->count++] = number;
+}
+
 typedef struct cvy_reader_info {
     cvy_pool *pool; /* given: holds what the rest points to, as long as the data set lives */
     int64_t nsamples;
@@ -44,7 +58,7 @@ typedef struct cvy_reader_info {
     cvy_shape y_shape;
     int64_t nclasses;              /* with has_label */
     const char *const *class_name; /* NULL: "0", "1", ... */
-    int64_t window_block;          /* samples stored together, which a window shuffle keeps together; 0: any */
+    cvy_blocks blocks;             /* which a window shuffle keeps whole; in pool */
 } cvy_reader_info;
 
 typedef struct cvy_reader_args {
@@ -106,6 +120,8 @@ cvy_status cvy_dataset_stored_bytes(cvy_dataset *d, int64_t probes, double *mean
 cvy_status cvy_dataset_name_sample(const cvy_dataset *d, int64_t number, cvy_status status);
 cvy_status cvy_dataset_label(cvy_dataset *d, int64_t number, int32_t *label_out);
 const cvy_reader_info *cvy_dataset_reader_info(const cvy_dataset *d);
+/* The reader's blocks, by the numbers of d, which may be a part; out->first is the caller's to free. */
+cvy_status cvy_dataset_blocks(const cvy_dataset *d, cvy_blocks *out);
 
 /* ---- pictures and augmentation ---- */
 typedef struct cvy_picture { /* planar, [C, H, W]; other shapes are carried as C = elements, H = W = 1 */

@@ -218,6 +218,38 @@ static cvy_status join_classes(cvy_pool *pool, const struct joined *j, int by, c
     return status;
 }
 
+/* ---- blocks ---- */
+
+static int64_t count_blocks(const struct run *r)
+{
+    const int64_t stored = r->from.info.blocks.count;
+    return stored > 0 ? stored : (r->count + CVY_BLOCK_USUAL - 1) / CVY_BLOCK_USUAL;
+}
+
+/* Blocks end where a run does. Where some source has blocks and another none, the latter is cut into usual ones. */
+static cvy_status join_blocks(cvy_pool *pool, const struct joined *j, cvy_blocks *out)
+{
+    int64_t room = 0, known = 0;
+    *out = (cvy_blocks){0};
+    for (int i = 0; i < j->nrun; i++) {
+        room += count_blocks(&j->run[i]);
+        known += j->run[i].from.info.blocks.count;
+    }
+    if (known == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)room * sizeof *out->first, &out->first));
+    for (int i = 0; i < j->nrun; i++) {
+        const struct run *r = &j->run[i];
+        const cvy_blocks *own = &r->from.info.blocks;
+        for (int64_t k = 0; k < count_blocks(r); k++) {
+            const int64_t first = own->count > 0 ? own->first[k] - r->first : k * CVY_BLOCK_USUAL;
+            if (first < r->count)
+                cvy_blocks_add(out, r->begin + CVY_MAX(first, 0));
+        }
+    }
+    return CVY_OK;
+}
+
 /* ---- making the whole of its runs ---- */
 
 static cvy_status name_whole(cvy_pool *pool, const struct joined *j, cvy_source *whole)
@@ -252,12 +284,12 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
         CVY_TRY(check_fits(&j->run[0].from, &r->from, &info));
         r->begin = info.nsamples;
         info.nsamples += r->count;
-        info.window_block = CVY_MAX(info.window_block, r->from.info.window_block);
         if (!r->from.reader->label) /* reading whole samples is left to the data set, which has the buffers */
             j->def.label = NULL;
         if (strcmp(r->from.reader->name, j->def.name) != 0)
             j->def.name = "several";
     }
+    CVY_TRY(join_blocks(pool, j, &info.blocks));
     if (j->nrun > 1)
         CVY_TRY(join_classes(pool, j, by, &info));
     whole->info = info;

@@ -42,11 +42,21 @@ static cvy_status run_for(cvy_loader *l, double seconds, int64_t least, int64_t 
     return CVY_OK;
 }
 
-static cvy_status time_loader(cvy_dataset *d, const struct course *course, int threads, double seconds, double *took_out,
-                              int64_t *steps_out)
+static cvy_status parse_shuffle(const char *text, cvy_shuffle *out)
+{
+    *out = !text || strcmp(text, "true") == 0 ? CVY_SHUFFLE_ALL
+           : strcmp(text, "window") == 0      ? CVY_SHUFFLE_WINDOW
+                                              : CVY_SHUFFLE_NONE;
+    CVY_CHECK(*out != CVY_SHUFFLE_NONE || strcmp(text, "false") == 0, CVY_E_CONFIG,
+              "the order is \"%s\", expected true, window or false", text);
+    return CVY_OK;
+}
+
+static cvy_status time_loader(cvy_dataset *d, const struct course *course, cvy_shuffle shuffle, int threads,
+                              double seconds, double *took_out, int64_t *steps_out)
 {
     const cvy_loader_opts opts = {
-        .shuffle = 1, .seed = 1, .threads = threads, .depth = 4, .share = next_batch, .share_user = (void *)course};
+        .shuffle = shuffle, .seed = 1, .threads = threads, .depth = 4, .share = next_batch, .share_user = (void *)course};
     cvy_loader *l = NULL;
     int64_t step = 0, warm = 0;
     double took = 0;
@@ -73,6 +83,8 @@ static cvy_status bench(cvy_pool *pool, const cvy_bench_data_opts *opts, char **
     cvy_status status = CVY_OK;
     double took = 0, stored = 0;
     int64_t steps = 0;
+    cvy_shuffle shuffle = CVY_SHUFFLE_ALL;
+    CVY_TRY(parse_shuffle(opts->shuffle, &shuffle));
     CVY_TRY(cvy_job_parse_source(pool, opts->source, &source));
     if (opts->augment)
         CVY_TRY(cvy_tree_parse_text(pool, "augment", opts->augment, strlen(opts->augment), &augment));
@@ -83,7 +95,7 @@ static cvy_status bench(cvy_pool *pool, const cvy_bench_data_opts *opts, char **
     const int threads = opts->threads > 0 ? opts->threads : cvy_machine_cores();
     const double seconds = opts->seconds > 0 ? opts->seconds : 5;
     const struct course course = {info->nsamples, batch};
-    CVY_TRY_OUT(time_loader(d, &course, threads, seconds, &took, &steps));
+    CVY_TRY_OUT(time_loader(d, &course, shuffle, threads, seconds, &took, &steps));
     CVY_TRY_OUT(cvy_dataset_stored_bytes(d, LOOKED_AT, &stored));
     const double per_s = (double)(steps * batch) / took;
     cvy_json j = {0};
@@ -92,6 +104,7 @@ static cvy_status bench(cvy_pool *pool, const cvy_bench_data_opts *opts, char **
     cvy_json_string(&j, "format", info->format);
     cvy_json_int(&j, "samples", info->nsamples);
     cvy_json_string(&j, "shape", cvy_shape_text(shape));
+    cvy_json_string(&j, "shuffle", opts->shuffle ? opts->shuffle : "true");
     cvy_json_int(&j, "threads", threads);
     cvy_json_int(&j, "batch", batch);
     cvy_json_real(&j, "seconds", took);

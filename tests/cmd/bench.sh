@@ -73,6 +73,12 @@ has "$work/data" batch 8
 grep -q '"images_per_s": [1-9]' "$work/data" || fail "no speed: $(cat "$work/data")"
 "$CONVOY" bench --data "$source" --augment '[mirorr]' >"$work/log" 2>&1 && fail "an unknown augmentation is accepted"
 grep -q 'did you mean "mirror"' "$work/log" || fail "an unknown augmentation is not named: $(cat "$work/log")"
+for order in window false; do
+    "$CONVOY" bench --data "$source" --shuffle $order --threads 1 --batch 8 --seconds 1 --json >"$work/data" || fail "bench --data --shuffle $order fails"
+    has "$work/data" shuffle "\"$order\""
+done
+"$CONVOY" bench --data "$source" --shuffle sorted >"$work/log" 2>&1 && fail "an unknown order is accepted"
+"$CONVOY" bench --model lenet --shuffle window >"$work/log" 2>&1 && fail "--shuffle without --data is accepted"
 "$CONVOY" bench --data "$source" --model lenet >"$work/log" 2>&1 && fail "a network with --data is accepted"
 "$CONVOY" bench --model lenet --augment '[mirror]' >"$work/log" 2>&1 && fail "--augment without --data is accepted"
 exit $failed

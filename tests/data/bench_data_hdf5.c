@@ -6,6 +6,7 @@
  *     bench_data_hdf5 read FOLDER THREADS SECONDS        the library in order, 64 rows at a time, as h5py does; then the
  *                                                        reader in windows of shuffled samples, by so many threads
  */
+#include "data/data_order.h"
 #include "test_data_support.h"
 
 #include <math.h>
@@ -158,36 +159,28 @@ static double in_order(const char *folder, double seconds)
 
 struct run {
     cvy_dataset *d;
+    cvy_epoch_order *order;
     pthread_mutex_t lock;
-    int64_t next, block, window;
+    int64_t next;
     double until;
 };
 
-/* Place in the epoch -> sample: blocks in a random order, samples at random within windows of them. */
-static int64_t sample_at(const struct run *r, int64_t place)
-{
-    const int64_t n = cvy_dataset_describe(r->d)->nsamples / r->block, per = r->window / r->block;
-    const int64_t window = place / r->window, blocks = CVY_MIN(per, n - window * per);
-    const cvy_permutation outer = cvy_permutation_make(3, 0, (uint64_t)n),
-                          inner = cvy_permutation_make(4, (uint64_t)window, (uint64_t)(blocks * r->block));
-    const int64_t at = (int64_t)cvy_permutation_at(&inner, (uint64_t)(place % r->window));
-    return (int64_t)cvy_permutation_at(&outer, (uint64_t)(window * per + at / r->block)) * r->block + at % r->block;
-}
-
 static void *read_windows(void *user)
 {
+    enum { BATCH = 256 };
     struct run *r = user;
-    static _Thread_local float y[8], w;
-    float *x = malloc(CELLS * sizeof *x);
+    float y[8], w, *x = malloc(CELLS * sizeof *x);
     void *const field[] = {x, y, &w};
-    const int64_t n = cvy_dataset_describe(r->d)->nsamples / r->block * r->block;
+    const int64_t n = cvy_dataset_describe(r->d)->nsamples;
+    int64_t number = 0;
     while (cvy_clock_s() < r->until) {
         pthread_mutex_lock(&r->lock);
-        const int64_t place = r->next++;
+        const int64_t place = r->next++, first = place / BATCH * BATCH;
         pthread_mutex_unlock(&r->lock);
         if (place >= n)
             break;
-        OK(cvy_dataset_read(r->d, sample_at(r, place), 0, field));
+        cvy_epoch_order_get(r->order, 0, first, CVY_MIN(BATCH, n - first), place - first, 1, &number);
+        OK(cvy_dataset_read(r->d, number, 0, field));
     }
     free(x);
     return NULL;
@@ -200,9 +193,7 @@ static double in_windows(const char *folder, int threads, double seconds)
     char text[4200];
     snprintf(text, sizeof text, "{path: \"%s\", format: hdf5}", folder);
     OK(open_text(text, NULL, 0, &r.d));
-    const cvy_reader_info *info = cvy_dataset_reader_info(r.d);
-    r.block = CVY_MAX(info->window_block, 1);
-    r.window = 16 * r.block; /* as data.shuffle: window does */
+    OK(cvy_epoch_order_create(r.d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_WINDOW, .seed = 1}, &r.order));
     const double began = cvy_clock_s();
     r.until = began + seconds;
     for (int i = 0; i < threads; i++)
@@ -210,7 +201,8 @@ static double in_windows(const char *folder, int threads, double seconds)
     for (int i = 0; i < threads; i++)
         pthread_join(thread[i], NULL);
     const double speed = (double)r.next / (cvy_clock_s() - began);
-    printf("blocks of %lld samples in windows of %lld\n", (long long)r.block, (long long)r.window);
+    printf("%lld blocks\n", (long long)cvy_dataset_reader_info(r.d)->blocks.count);
+    cvy_epoch_order_destroy(&r.order);
     cvy_dataset_destroy(&r.d);
     return speed;
 }

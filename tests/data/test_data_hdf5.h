@@ -1,0 +1,112 @@
+/*
+ * test_data_hdf5.h: makes HDF5 files for the tests, data set by data set, and opens what was made.
+ */
+#ifndef TEST_DATA_HDF5_H
+#define TEST_DATA_HDF5_H
+
+#include "test_data_support.h"
+
+#if CVY_HAVE_HDF5
+#include <hdf5.h>
+
+/* What a data set is to be; chunk[0] 0: contiguous. */
+struct layout {
+    hid_t type;
+    int ndim;
+    hsize_t dim[6], chunk[6];
+    int shuffle, level;
+};
+
+static inline hid_t half(void)
+{
+    const hid_t t = H5Tcopy(H5T_IEEE_F32LE);
+    TRUE_THAT(H5Tset_fields(t, 15, 10, 5, 0, 10) >= 0 && H5Tset_size(t, 2) >= 0 && H5Tset_ebias(t, 15) >= 0);
+    return t;
+}
+
+static inline hid_t truth(void)
+{
+    const hid_t t = H5Tenum_create(H5T_STD_I8LE);
+    const int8_t no = 0, yes = 1;
+    TRUE_THAT(H5Tenum_insert(t, "FALSE", &no) >= 0 && H5Tenum_insert(t, "TRUE", &yes) >= 0);
+    return t;
+}
+
+/* Values come as doubles, which the library converts. */
+static inline hid_t put_set(hid_t file, const char *name, struct layout l, const double *value)
+{
+    const hid_t space = H5Screate_simple(l.ndim, l.dim, NULL), list = H5Pcreate(H5P_DATASET_CREATE);
+    if (l.chunk[0]) {
+        H5Pset_chunk(list, l.ndim, l.chunk);
+        if (l.shuffle)
+            H5Pset_shuffle(list);
+        if (l.level)
+            H5Pset_deflate(list, (unsigned)l.level);
+    }
+    const hid_t set = H5Dcreate2(file, name, l.type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    TRUE_THAT(set >= 0);
+    if (H5Tget_class(l.type) == H5T_ENUM) {
+        const hssize_t n = H5Sget_simple_extent_npoints(space);
+        int8_t *byte = malloc((size_t)n);
+        for (hssize_t i = 0; i < n; i++)
+            byte[i] = value[i] != 0;
+        TRUE_THAT(H5Dwrite(set, l.type, H5S_ALL, H5S_ALL, H5P_DEFAULT, byte) >= 0);
+        free(byte);
+    } else {
+        TRUE_THAT(H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0);
+    }
+    H5Pclose(list);
+    H5Sclose(space);
+    return set;
+}
+
+static inline void add_set(hid_t file, const char *name, struct layout l, const double *value)
+{
+    H5Dclose(put_set(file, name, l, value));
+}
+
+static inline hid_t new_file(const char *name)
+{
+    const hid_t file = H5Fcreate(in_scratch(name), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    TRUE_THAT(file >= 0);
+    return file;
+}
+
+/* Whole numbers that every kind holds, no two rows alike. */
+static inline double value_at(int64_t i)
+{
+    return (double)((i * 7 + i / 13) % 101);
+}
+
+static inline double *values(int64_t n)
+{
+    double *v = malloc((size_t)n * sizeof *v);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = value_at(i);
+    return v;
+}
+
+static inline cvy_status open_in(const char *name, const char *options, cvy_dataset **out)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "{path: \"%s\", format: hdf5%s%s}", in_scratch(name), *options ? ", " : "", options);
+    return open_text(text, NULL, 0, out);
+}
+
+static inline const char *shape_of(const cvy_dataset *d)
+{
+    return cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape);
+}
+
+/* x of sample i: elems numbers. */
+static inline void read_x(cvy_dataset *d, int64_t i, float *x)
+{
+    static float rest[CVY_FIELD_MAX][64];
+    void *field[CVY_FIELD_MAX] = {x};
+    for (int k = 1; k < CVY_FIELD_MAX; k++)
+        field[k] = rest[k];
+    OK(cvy_dataset_read(d, i, 0, field));
+}
+
+#endif
+#endif
