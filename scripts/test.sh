@@ -2,7 +2,7 @@
 # test.sh [--all]: installs what is missing, builds and runs the tests; the last line counts them.
 #
 # Without arguments: the release build with the system's MPI. --all, which continuous integration runs, treats warnings as errors and
-# adds MPICH, clang, the sanitizers, oneDNN 3 and the minimal build. A row that does not build counts as one failed test; one that
+# adds MPICH, clang, the sanitizers, oneDNN 3, short fuzzing and the minimal build. A row that does not build counts as one failed test; one that
 # cannot be built here (an MPI or a library that is not to be had) as one skipped, with the reason. Exit code 0: nothing failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -97,6 +97,12 @@ else
         row onednn3 --preset release $strict -DCMAKE_PREFIX_PATH="$prefix"
     else
         skip_row onednn3 "pip could not install oneDNN 3, see $logs/onednn3.setup"
+    fi
+    only='^fuzz_'
+    if command -v clang >/dev/null && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize=fuzzer -o "$logs/libfuzzer" - 2>"$logs/fuzz.setup"; then
+        row fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug $strict -DCMAKE_C_COMPILER=clang -DCONVOY_FUZZ=ON -DCONVOY_FUZZ_SECONDS=10 -DCONVOY_FUZZ_SEED=1
+    else
+        skip_row fuzz "there is no clang with libFuzzer"
     fi
     only=.
     row minimal -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Release $strict $minimal

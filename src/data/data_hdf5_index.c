@@ -10,9 +10,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/data_index.h"
 #include "data/data_where.h"
 
-enum { PIECE_ROWS = 16384, FLAT_MAX = 40 };
+enum { PIECE_ROWS = 16384, FLAT_MAX = 40, TEXTS_BYTES_MAX = 1 << 26 };
 
 /* A data set of one number a row, in the file that is being read. */
 struct flat {
@@ -194,7 +195,7 @@ static cvy_status read_texts(cvy_pool *pool, hid_t attribute, const char ***text
     const char **text = NULL;
     cvy_status status = CVY_OK;
     *count_out = 0;
-    if (!is_text || count <= 0 || count > 1 << 24 || each > 1 << 16)
+    if (!is_text || count <= 0 || count > CVY_CLASSES_MAX || each > (size_t)TEXTS_BYTES_MAX / (size_t)count)
         goto out;
     CVY_TRY_OUT(cvy_mem_alloc((size_t)count * each, &raw));
     CVY_TRY_OUT(cvy_pool_alloc(pool, (size_t)count * sizeof *text, &text));
@@ -269,7 +270,7 @@ static cvy_status set_classes(const struct index_pass *p, const char *label, cvy
     else
         CVY_TRY(names_of_files(h, &name));
     info->has_label = 1;
-    info->nclasses = h->o->classes > 0 ? h->o->classes : CVY_MAX(count, p->largest + 1);
+    CVY_TRY(cvy_classes_count(h->o->classes, CVY_MAX(count - 1, p->largest), h->file[0].path, &info->nclasses));
     info->class_name = count == info->nclasses ? name : NULL;
     return CVY_OK;
 }

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "data/data_index.h"
+
 enum { PART_TRAIN, PART_TEST };
 
 struct idx_opts {
@@ -130,8 +132,7 @@ static cvy_status idx_load(struct idx *x, const cvy_reader_args *args, cvy_reade
               (long long)x->labels.count, (long long)x->x.count, images);
     CVY_TRY(array_read_labels(&x->labels, info->pool, &x->label, &largest));
     info->has_label = 1;
-    info->nclasses = o->classes > 0 ? o->classes : (int64_t)largest + 1;
-    return CVY_OK;
+    return cvy_classes_count(o->classes, largest, labels, &info->nclasses);
 }
 
 static void idx_close(void *state)

@@ -88,6 +88,8 @@ cvy_status cvy_classes_number(cvy_classes *c, const char *text, size_t bytes, in
  * many as turned up. */
 cvy_status cvy_classes_settle(cvy_classes *c, int64_t asked, cvy_entries *e, cvy_reader_info *info);
 void cvy_classes_free(cvy_classes *c);
+/* Of labels that are numbers and read already: as many as asked for, or up to the largest, which stands in path. */
+cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, int64_t *count_out);
 
 /* ---- samples ---- */
 

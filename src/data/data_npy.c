@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/data_index.h"
+
 enum { CHANNELS_FIRST, CHANNELS_LAST, CHANNELS_NONE };
 enum { X, Y, LABEL, WEIGHT, NARRAY };
 
@@ -199,7 +201,7 @@ static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reade
     info->has_label = n->array[LABEL].file.fd >= 0;
     if (info->has_label) {
         CVY_TRY(array_read_labels(&n->array[LABEL], info->pool, &n->label, &largest));
-        info->nclasses = o->classes > 0 ? o->classes : (int64_t)largest + 1;
+        CVY_TRY(cvy_classes_count(o->classes, largest, n->array[LABEL].file.path, &info->nclasses));
     }
     return CVY_OK;
 }

@@ -51,6 +51,15 @@ static cvy_status need_int(const cvy_tree *meta, const char *path, const char *k
     return CVY_OK;
 }
 
+/* A record counts the bytes of x and of y in 32 bits. */
+static cvy_status read_shape(const char *text, cvy_dtype dtype, const char *path, cvy_shape *out)
+{
+    CVY_TRY(cvy_shape_parse(text, out));
+    CVY_CHECK(cvy_shape_elems(out) <= UINT32_MAX / (int64_t)cvy_dtype_bytes(dtype), CVY_E_FORMAT,
+              "%s: %s of the shape %s, expected less than 4 GiB a sample", path, cvy_dtype_text(dtype), text);
+    return CVY_OK;
+}
+
 static cvy_status read_shapes(struct pack *p, const cvy_tree *meta, const char *path, cvy_reader_info *info)
 {
     const char *text = NULL;
@@ -60,7 +69,7 @@ static cvy_status read_shapes(struct pack *p, const cvy_tree *meta, const char *
                   (info->dtype == CVY_DTYPE_U8 || info->dtype == CVY_DTYPE_F32),
               CVY_E_FORMAT, "%s: x_dtype is %s, expected u8 or f32", path, text);
     CVY_TRY(need_text(meta, path, "x_shape", &text));
-    CVY_TRY(cvy_shape_parse(text, &info->shape));
+    CVY_TRY(read_shape(text, info->dtype, path, &info->shape));
     CVY_TRY(need_key(meta, path, "varying", &node));
     CVY_TRY(cvy_tree_bool(node, &info->varying));
     CVY_CHECK(!info->varying || info->shape.ndim == 3, CVY_E_FORMAT, "%s: pictures of the shape %s", path, text);
@@ -69,7 +78,7 @@ static cvy_status read_shapes(struct pack *p, const cvy_tree *meta, const char *
     info->has_y = cvy_tree_get(meta, "y_shape") != NULL;
     if (info->has_y) {
         CVY_TRY(need_text(meta, path, "y_shape", &text));
-        CVY_TRY(cvy_shape_parse(text, &info->y_shape));
+        CVY_TRY(read_shape(text, CVY_DTYPE_F32, path, &info->y_shape));
         p->y_bytes = (size_t)cvy_shape_elems(&info->y_shape) * sizeof(float);
     }
     return CVY_OK;

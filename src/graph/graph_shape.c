@@ -53,6 +53,7 @@ const char *cvy_shape_text(const cvy_shape *s)
 cvy_status cvy_shape_parse(const char *text, cvy_shape *out)
 {
     cvy_shape s = {0};
+    int64_t elems = 1;
     if (strcmp(text, "scalar") == 0 || strcmp(text, "") == 0) {
         *out = s;
         return CVY_OK;
@@ -62,6 +63,8 @@ cvy_status cvy_shape_parse(const char *text, cvy_shape *out)
         const long long n = strtoll(at, &end, 10);
         CVY_CHECK(end != at && n >= 0 && s.ndim < CVY_NDIM_MAX && (*end == 'x' || *end == '\0'), CVY_E_ARGUMENT,
                   "shape '%s': expected up to %d sizes joined by x, like 32x3x224x224", text, CVY_NDIM_MAX);
+        CVY_CHECK(n == 0 || elems <= (INT64_MAX >> 6) / n, CVY_E_ARGUMENT, "shape '%s': more elements than can be counted", text);
+        elems *= n;
         s.dim[s.ndim++] = n;
         if (*end == '\0')
             break;

@@ -108,6 +108,9 @@ static void test_npy_damage(void)
           "bad/x.npy, record 1: label 5 is out of range, expected 0 .. 3");
     FAILS(cvy_dataset_read(d, 2, 0, field), CVY_E_FORMAT, "record 2: label -1");
     cvy_dataset_destroy(&d);
+    const int32_t huge[3] = {0, INT32_MAX, 1};
+    put_npy(in_scratch("bad/label.npy"), "<i4", "3,", huge, sizeof huge);
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "label.npy: holds a label 2147483647, expected less than");
     put_file(in_scratch("bad/x.npy"), "\x93NUMPY\x01\x00\xff\xff{'descr'", 18);
     FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "the header is damaged or truncated");
     put_file(in_scratch("bad/x.npy"), "hello, world, hello", 19);

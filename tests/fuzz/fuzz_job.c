@@ -1,0 +1,43 @@
+/*
+ * fuzz_job.c: job files as libFuzzer makes them up: YAML, the option tables, durations. A job that is taken prints as a text that is taken again and
+ * prints the same, for that is what a run keeps.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/job.h"
+#include "run/run_context.h"
+
+/* What the parser's neighbours would say in a run, which is not built here. */
+void cvy_log(const cvy_context *context, cvy_log_level level, const char *fmt, ...)
+{
+    (void)context, (void)level, (void)fmt;
+}
+
+static int parse(const char *text, cvy_job **out)
+{
+    const cvy_status status = cvy_job_parse_text("job.yaml", text, NULL, 0, out);
+    if (status < CVY_OK && !cvy_error_text()[0])
+        abort();
+    return status == CVY_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = NULL, *printed = NULL, *again = NULL;
+    cvy_job *job = NULL, *same = NULL;
+    if (cvy_mem_alloc(size + 1, &text) != CVY_OK)
+        return 0;
+    memcpy(text, data, size);
+    if (parse(text, &job) && cvy_job_print(job, &printed) == CVY_OK)
+        if (!parse(printed, &same) || cvy_job_print(same, &again) != CVY_OK || strcmp(printed, again) != 0) {
+            fprintf(stderr, "%s\n---- printed:\n%s\n---- and again:\n%s\n", cvy_error_text(), printed, again ? again : "(not taken)");
+            abort();
+        }
+    cvy_job_destroy(&job);
+    cvy_job_destroy(&same);
+    cvy_mem_free(&text);
+    cvy_mem_free(&printed);
+    cvy_mem_free(&again);
+    return 0;
+}
