@@ -1,4 +1,4 @@
-/* cmd_info.c: `convoy info`: what was built in, which MPI is there, and what the machine offers. */
+/* cmd_info.c: `convoy info`: what was built in, which data it reads and writes, which MPI is there, and what the machine offers. */
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,23 +44,34 @@ static void print_pair(const char *key, size_t n, const char *value, int json, i
     putchar('"');
 }
 
-static int run(const cmd_line *line)
+/* A pair a line of text: "key value". */
+static void print_pairs(const char *text, int json, int first)
 {
-    char library[MPI_MAX_LIBRARY_VERSION_STRING], cpu[256], cores[64];
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    const int mine = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
-    int first = 1;
-    if (line->json)
-        putchar('{');
-    for (const char *at = cvy_build_info(); *at; first = 0) {
+    for (const char *at = text; *at; first = 0) {
         char value[256];
         const size_t key = strcspn(at, " \n"), end = strcspn(at, "\n");
         snprintf(value, sizeof value, "%.*s", (int)(end - key), at + key + (end > key));
         value[strcspn(value, "\n")] = '\0';
-        print_pair(at, key, value, line->json, first);
+        print_pair(at, key, value, json, first);
         at += end + (at[end] == '\n');
     }
+}
+
+static int run(const cmd_line *line)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING], cpu[256], cores[64];
+    char *formats = NULL;
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    const int mine = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+    const cvy_status status = cvy_run_formats(&formats);
+    if (status != CVY_OK)
+        return cmd_outcome(status);
+    if (line->json)
+        putchar('{');
+    print_pairs(cvy_build_info(), line->json, 1);
+    print_pairs(formats, line->json, 0);
+    cvy_text_release(&formats);
     mpi_library(library);
     cpu_name(cpu, sizeof cpu);
     snprintf(cores, sizeof cores, "%d of %ld usable", mine, sysconf(_SC_NPROCESSORS_ONLN));

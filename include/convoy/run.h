@@ -176,6 +176,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, int statisti
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_features(const char *source, const char *file);
 /** All keys of the job file with types, defaults and help, as text. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_keys(char **text_out);
+/** The data formats that this build reads and writes: two lines, "reads" and "writes", each with the names behind it. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_formats(char **text_out);
 
 #ifdef __cplusplus
 }

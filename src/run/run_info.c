@@ -18,6 +18,7 @@ const char *cvy_build_info(void)
            "openmp " WORD(CVY_HAVE_OPENMP) "\n"
            "jpeg " WORD(CVY_HAVE_JPEG) "\n"
            "png " WORD(CVY_HAVE_SPNG) "\n"
+           "lmdb " WORD(CVY_HAVE_LMDB) "\n"
            "hdf5 " WORD(CVY_HAVE_HDF5) "\n"
            "zlib " WORD(CVY_HAVE_ZLIB) "\n"
            "xxhash " WORD(CVY_HAVE_XXHASH) "\n"

@@ -29,6 +29,7 @@ says 0 'hep-cnn' models
 says 0 'softmax_cross_entropy' models --layers
 says 0 'optimizer' keys
 says 0 '^version' info
+says 0 '^reads .* csv .* tfrecord' info
 says 0 '^{"version": ".*"}$' info --json
 unset OMPI_MCA_pml
 
