@@ -16,6 +16,7 @@ model model/model.h
 schedule optim/optim.h
 init optim/optim.h
 metric metric/metric.h
+sum comm/comm_sum.h
 reader data/data_reader.h
 writer data/data_writer.h'
 

@@ -31,6 +31,9 @@ typedef struct cvy_program_opts {
     const char *kernels;      /* "auto" (NULL), "reference", "native", "onednn", "direct" (all but Winograd) */
     const char *passes_off;   /* "all", or names: "fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute, slices"; NULL: all on */
     int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: 4 MiB */
+    const char *reduce;       /* how they are summed: "auto" (NULL), "library" (MPI_Iallreduce), "ring", "halving", "doubling" */
+    cvy_dtype reduce_wire;    /* CVY_DTYPE_BF16: f32 travels between nodes in half the bytes; CVY_DTYPE_F32 (0): as it is */
+    int reduce_no_node;       /* 1: ranks of a node send messages too, and do not sum in memory that they share */
     const char *plan_file;    /* a plan.json whose kernel choices are taken again, or NULL */
     const char *planning;     /* how kernels are chosen: "estimate" (NULL: by preference, and by what wisdom there is), "measure", "patient" */
     int precise;              /* 1: no algorithm that rounds more than the plain sum: no Winograd convolutions */

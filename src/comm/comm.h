@@ -22,16 +22,29 @@ typedef struct cvy_comm_ops {
     cvy_status (*allreduce)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op);        /* in place, blocking */
     cvy_status (*allgather)(cvy_comm *comm, const void *mine, size_t bytes, void *all_out);                    /* bytes from each, by rank */
     cvy_status (*gatherv)(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root);
-    /* Non-blocking sum, in place: start, then progress now and then, then wait. One request serves one buffer range for the life of a plan. */
+    /* The first bytes of memory from cvy_mem_alloc_pages become memory that the ranks of the node share, where the system allows it; what was
+     * in it is lost. Sums of ranges in it then need no messages inside the node. Collective. unshare: before the memory is freed. */
+    cvy_status (*share)(cvy_comm *comm, void *memory, size_t bytes);
+    void (*unshare)(cvy_comm *comm, const void *memory);
+    /* Non-blocking sum, in place, as comm->sums says: start, then test now and then until it is done. One request serves one range for the life of a
+     * plan. All ranks create their requests in one order and start them in one order; tests of any, as often as one likes. A rank that waits for one
+     * tests all that it has started: another rank may need its part in them. */
     cvy_status (*request_create)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out);
     cvy_status (*request_start)(cvy_request *r);
     cvy_status (*request_test)(cvy_request *r, int *done_out);                                                  /* also makes progress */
-    cvy_status (*request_wait)(cvy_request *r);
     void (*request_destroy)(cvy_request **r);
 } cvy_comm_ops;
 
+/* How gradients are summed, the same on all ranks; set before the first request. */
+typedef struct cvy_comm_sums {
+    const char *algorithm;             /* "library", a name of comm_sum.h, or NULL: by size */
+    int no_node;                       /* the node's shared memory is not used */
+    cvy_dtype wire;                    /* of f32 between nodes: BF16, or anything else: as it is */
+} cvy_comm_sums;
+
 struct cvy_comm {
     const cvy_comm_ops *ops;
+    cvy_comm_sums sums;
     int rank, nranks;
     int node_rank, node_nranks;        /* among the ranks of this node */
     void *impl;

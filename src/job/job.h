@@ -112,7 +112,7 @@ struct cvy_job_plan {
     int npass_off;
 };
 
-struct cvy_job_comm { int64_t bucket_bytes; int overlap; };
+struct cvy_job_comm { int64_t bucket_bytes; int overlap, wire, node_memory; const char *algorithm; };
 struct cvy_job_parallel { int strategy; };
 struct cvy_job_watchdog { const char *timeout_text; double timeout_s; };  /* 0: off */
 struct cvy_job_log { int64_t every; const char *trace; };

@@ -135,6 +135,11 @@ static const cvy_option plan_rows[] = {
 static const cvy_option comm_rows[] = {
     {"bucket", CVY_TYPE_INT, CVY_FIELD(cvy_job_comm, bucket_bytes), "4 MiB", "1..", "bytes", "gradients are reduced in pieces of about this size"},
     {"overlap", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, overlap), "true", "", "", "reduce while the backward pass goes on"},
+    {"algorithm", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, algorithm), "auto", "", "",
+     "how ranks sum gradients: auto, library (MPI_Iallreduce), ring, halving or doubling; see scaling.md"},
+    {"wire", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_comm, wire), "f32", "f32|bf16", "", "gradients between nodes: as they are, or in half the bytes, rounded"},
+    {"node_memory", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, node_memory), "true", "", "",
+     "ranks of a node sum in memory that they share; if false, by messages as between nodes"},
     {0},
 };
 

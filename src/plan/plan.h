@@ -144,7 +144,7 @@ typedef struct cvy_bucket {            /* a range of the STEP region, summed ove
     size_t offset, bytes;
     cvy_dtype dtype;
     cvy_request *request;              /* NULL with one rank */
-    const cvy_comm_ops *request_ops;
+    struct cvy_plan *plan;             /* that it belongs to */
     int active;                        /* started, and not known to be done */
 } cvy_bucket;
 
@@ -175,6 +175,8 @@ typedef struct cvy_plan {
 cvy_status cvy_plan_create(cvy_unit *const *unit, int nmicro, const cvy_plan_opts *opts, cvy_plan **out);
 /* Creates kernels and resolves pointers into arena (at least arena_bytes, shared with other plans) and the variables' memory, which must be there. */
 cvy_status cvy_plan_bind(cvy_plan *plan, void *arena);
+/* Pushes on all sums that have been started: MPI libraries without a progress thread, and our own sums, move only when they are called. */
+cvy_status cvy_plan_progress(cvy_plan *plan);
 void cvy_plan_destroy(cvy_plan **plan);
 cvy_plan_feed *cvy_plan_find_feed(cvy_plan *plan, const char *name);
 /* The memory of a value that lives through the step (an accumulator or an output) in micro-batch m; NULL if there is none. */

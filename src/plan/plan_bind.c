@@ -1,6 +1,7 @@
 /*
  * plan_bind.c: from a schedule on numbered buffers to instructions that run: kernels are created, every pointer is resolved.
  */
+#include <sched.h>
 #include <string.h>
 
 #include "op/op_reduce.h"
@@ -60,6 +61,8 @@ static cvy_status reorder_run(void *state, void *const *src, void *const *dst, v
     return CVY_OK;
 }
 
+enum { PATIENT_TURNS = 1000 };         /* of waiting, before other processes are let in */
+
 struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; };
 
 static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -76,15 +79,33 @@ static cvy_status start_run(void *state, void *const *src, void *const *dst, voi
     cvy_bucket *bucket = state;
     (void)src, (void)dst, (void)scratch;
     bucket->active = bucket->request != NULL;
-    return bucket->request ? bucket->request_ops->request_start(bucket->request) : CVY_OK;
+    return bucket->request ? bucket->plan->opts.comm->ops->request_start(bucket->request) : CVY_OK;
+}
+
+cvy_status cvy_plan_progress(cvy_plan *plan)
+{
+    const cvy_comm_ops *ops = plan->opts.comm->ops;
+    for (int b = 0; b < plan->nbucket; b++) {
+        cvy_bucket *bucket = &plan->bucket[b];
+        int done = 0;
+        if (!bucket->active)
+            continue;
+        CVY_TRY(ops->request_test(bucket->request, &done));
+        bucket->active = !done;
+    }
+    return CVY_OK;
 }
 
 static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    cvy_bucket *bucket = state;
+    const cvy_bucket *bucket = state;
     (void)src, (void)dst, (void)scratch;
-    bucket->active = 0;
-    return bucket->request ? bucket->request_ops->request_wait(bucket->request) : CVY_OK;
+    for (int turn = 0; bucket->active; turn++) {
+        CVY_TRY(cvy_plan_progress(bucket->plan));
+        if (turn >= PATIENT_TURNS)
+            sched_yield(); /* the rank that is waited for may need this very core */
+    }
+    return CVY_OK;
 }
 
 static cvy_status accumulate_f32(void *state, void *const *src, void *const *dst, void *scratch)
@@ -277,7 +298,7 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     CVY_TRY(resolve_buffers(plan, arena));
     for (int b = 0; b < plan->nbucket && plan->opts.comm->nranks > 1; b++) {
         cvy_bucket *bucket = &plan->bucket[b];
-        bucket->request_ops = ops;
+        bucket->plan = plan;
         CVY_TRY(ops->request_create(plan->opts.comm, (char *)arena + bucket->offset, (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype)),
                                     bucket->dtype, &bucket->request));
     }

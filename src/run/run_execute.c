@@ -4,22 +4,6 @@
  */
 #include "run/run_execute.h"
 
-/* One poll of the sums under way: MPI libraries without a progress thread move only when they are called. */
-static cvy_status progress(cvy_plan *plan)
-{
-    for (int b = 0; b < plan->nbucket; b++) {
-        cvy_bucket *bucket = &plan->bucket[b];
-        int done = 0;
-        if (!bucket->active)
-            continue;
-        CVY_TRY(bucket->request_ops->request_test(bucket->request, &done));
-        bucket->active = !done;
-        if (!done)
-            break;
-    }
-    return CVY_OK;
-}
-
 static int is_comm(cvy_call_kind kind)
 {
     return kind == CVY_CALL_ALLREDUCE || kind == CVY_CALL_REDUCE_START || kind == CVY_CALL_REDUCE_WAIT;
@@ -51,7 +35,7 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s", instr->call && instr->call->node ? instr->call->node->name : "step");
         if (plan->opts.comm->nranks > 1 && !is_comm(instr->kind))
-            CVY_TRY(progress(plan));
+            CVY_TRY(cvy_plan_progress(plan));
         end_s[i] = cvy_clock_s();
         if (is_comm(instr->kind))
             exposed += end_s[i] - end_s[i - 1];

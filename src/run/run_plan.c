@@ -311,11 +311,26 @@ static void number_samples(const cvy_program_step_info *s)
     }
 }
 
+/* Gradients lie at the head of the arena, at the same place on all ranks: memory of the node, where there are several ranks on one. */
+static cvy_status share_gradients(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    size_t bytes = 0;
+    comm->sums = (cvy_comm_sums){.no_node = p->opts.reduce_no_node, .wire = p->opts.reduce_wire};
+    if (p->opts.reduce && strcmp(p->opts.reduce, "auto") != 0)
+        comm->sums.algorithm = p->opts.reduce;
+    for (int i = 0; i < p->nstep; i++)
+        if (p->step[i]->plan->nbucket > 0)
+            bytes = CVY_MAX(bytes, p->step[i]->plan->step_bytes);
+    return comm->nranks > 1 && bytes > 0 && !comm->sums.no_node ? comm->ops->share(comm, p->arena, bytes) : CVY_OK;
+}
+
 static cvy_status allocate(cvy_program *p)
 {
     CVY_TRY(allocate_variables(p->vars));
     CVY_TRY(cvy_mem_alloc_pages(CVY_MAX(p->arena_bytes, 64), &p->arena));
     p->arena_bytes = CVY_MAX(p->arena_bytes, 64);
+    CVY_TRY(share_gradients(p));
     for (int i = 0; i < p->nstep; i++) {
         cvy_program_step_info *s = p->step[i];
         CVY_TRY(cvy_plan_bind(s->plan, p->arena));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base_processor.h"
+#include "comm/comm_sum.h"
 #include "run/run_checkpoint.h"
 #include "run/run_team.h"
 #include "run/run_tune.h"
@@ -66,6 +67,23 @@ static cvy_status read_choices(cvy_program *p)
     return CVY_OK;
 }
 
+static cvy_status check_reduce(const char *name)
+{
+    const char *known[16] = {"auto", "library"};
+    int nknown = 2, count = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    for (int i = 0; i < count && nknown < CVY_COUNT(known); i++)
+        known[nknown++] = def[i]->name;
+    for (int i = 0; i < nknown; i++)
+        if (!name || strcmp(name, known[i]) == 0)
+            return CVY_OK;
+    cvy_text text = {0};
+    cvy_text_add_known(&text, name, known, nknown);
+    const cvy_status status = cvy_error_set(CVY_E_CONFIG, "no algorithm \"%s\" to sum gradients%s", name, text.data ? text.data : "");
+    cvy_text_free(&text);
+    return status;
+}
+
 static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
 {
     if (opts)
@@ -87,6 +105,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
     if (p->opts.bucket_bytes <= 0)
         p->opts.bucket_bytes = 4 << 20;
+    CVY_TRY(check_reduce(p->opts.reduce));
     CVY_TRY(read_choices(p));
     CVY_TRY(cvy_offers_create(&p->offers));
     return cvy_vars_create(&p->vars);
@@ -128,8 +147,10 @@ void cvy_program_destroy(cvy_program **program)
     cvy_wisdom_close(&p->wisdom);
     cvy_mem_free(&p->tuning.choices);
     cvy_vars_destroy(&p->vars);
-    if (p->arena)
+    if (p->arena) {
+        p->context->comm->ops->unshare(p->context->comm, p->arena);
         cvy_mem_free_pages(&p->arena, p->arena_bytes);
+    }
     cvy_pool_destroy(&p->pool);
     cvy_mem_free(program);
 }

@@ -45,6 +45,17 @@ static cvy_status self_gatherv(cvy_comm *comm, const void *mine, size_t bytes, v
     return self_allgather(comm, mine, bytes, all_out);
 }
 
+static cvy_status self_share(cvy_comm *comm, void *memory, size_t bytes)
+{
+    (void)comm, (void)memory, (void)bytes;
+    return CVY_OK;
+}
+
+static void self_unshare(cvy_comm *comm, const void *memory)
+{
+    (void)comm, (void)memory;
+}
+
 static cvy_status self_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out)
 {
     (void)comm, (void)data, (void)count, (void)dtype;
@@ -77,10 +88,11 @@ static const cvy_comm_ops self_ops = {
     .allreduce = self_allreduce,
     .allgather = self_allgather,
     .gatherv = self_gatherv,
+    .share = self_share,
+    .unshare = self_unshare,
     .request_create = self_request_create,
     .request_start = self_request_start,
     .request_test = self_request_test,
-    .request_wait = self_request_start,
     .request_destroy = self_request_destroy,
 };
 

@@ -1,0 +1,55 @@
+/*
+ * comm_sum.c: lists of moves: making, freeing, and what one costs.
+ */
+#include "comm/comm_sum.h"
+
+enum { LINE_ELEMS = 16 };              /* of f32 in a cache line: parts begin where lines do */
+
+cvy_status cvy_sum_build(const cvy_sum_def *def, int rank, int nranks, int64_t count, cvy_sum *out)
+{
+    cvy_sum sum = {0};
+    const cvy_status status = nranks > 1 && count > 0 ? def->build(rank, nranks, count, &sum) : CVY_OK;
+    if (status != CVY_OK)
+        cvy_sum_free(&sum);
+    else
+        *out = sum;
+    return status;
+}
+
+void cvy_sum_free(cvy_sum *sum)
+{
+    cvy_mem_free(&sum->move);
+    *sum = (cvy_sum){0};
+}
+
+cvy_status cvy_sum_move(cvy_sum *sum, cvy_move_kind kind, int round, int peer, int64_t at, int64_t count)
+{
+    if (count == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_reserve(&sum->move, &sum->room, sum->nmove, sizeof *sum->move));
+    sum->move[sum->nmove++] = (cvy_move){kind, round, peer, at, count};
+    return CVY_OK;
+}
+
+int64_t cvy_sum_part(int64_t count, int i, int n)
+{
+    const int64_t lines = (count + LINE_ELEMS - 1) / LINE_ELEMS;
+    return CVY_MIN(count, (lines / n * i + CVY_MIN(i, lines % n)) * LINE_ELEMS);
+}
+
+double cvy_sum_cost(const cvy_sum *sum, size_t elem_bytes, const cvy_link *link)
+{
+    double cost = 0;
+    for (int m = 0; m < sum->nmove;) {
+        const int round = sum->move[m].round;
+        double out = 0, in = 0, added = 0;
+        for (; m < sum->nmove && sum->move[m].round == round; m++) {
+            const double bytes = (double)sum->move[m].count * (double)elem_bytes;
+            out += sum->move[m].kind == CVY_MOVE_SEND ? bytes : 0;
+            in += sum->move[m].kind == CVY_MOVE_SEND ? 0 : bytes;
+            added += sum->move[m].kind == CVY_MOVE_ADD ? bytes : 0;
+        }
+        cost += link->alpha_s + CVY_MAX(in, out) * link->beta_s + added * link->gamma_s;
+    }
+    return cost;
+}

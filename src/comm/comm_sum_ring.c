@@ -1,0 +1,32 @@
+/*
+ * sum ring: each rank passes one part on to its neighbour, n - 1 times to add and n - 1 times to spread. Least bytes, most messages: for long
+ * buffers on few ranks, where every link of the ring carries at the same time.
+ *
+ *     time = 2 (n - 1) alpha + 2 (n - 1)/n bytes beta + (n - 1)/n bytes gamma
+ *
+ * Part p is added up in the order p, p + 1, ..., p + n - 1 (modulo n). Source: Patarasuk and Yuan 2009.
+ */
+#include "comm/comm_sum.h"
+
+static cvy_status pass_on(cvy_sum *sum, int rank, int n, int64_t count, int round, int send, cvy_move_kind kind)
+{
+    const int out = (send % n + n) % n, in = (out + n - 1) % n;
+    const int64_t out_at = cvy_sum_part(count, out, n), in_at = cvy_sum_part(count, in, n);
+    CVY_TRY(cvy_sum_move(sum, CVY_MOVE_SEND, round, (rank + 1) % n, out_at, cvy_sum_part(count, out + 1, n) - out_at));
+    return cvy_sum_move(sum, kind, round, (rank + n - 1) % n, in_at, cvy_sum_part(count, in + 1, n) - in_at);
+}
+
+static cvy_status ring_build(int rank, int n, int64_t count, cvy_sum *sum)
+{
+    for (int i = 0; i < n - 1; i++)
+        CVY_TRY(pass_on(sum, rank, n, count, i, rank - i, CVY_MOVE_ADD));
+    for (int i = 0; i < n - 1; i++)
+        CVY_TRY(pass_on(sum, rank, n, count, n - 1 + i, rank + 1 - i, CVY_MOVE_RECV));
+    return CVY_OK;
+}
+
+CVY_SUM_DEFINE(ring) = {
+    .name = "ring",
+    .summary = "parts go round a ring twice: least bytes, a message for every rank",
+    .build = ring_build,
+};

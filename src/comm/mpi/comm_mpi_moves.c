@@ -1,0 +1,220 @@
+/*
+ * comm_mpi_moves.c: a list of moves over MPI_Isend and MPI_Irecv, as a machine that is pushed on between kernels and never waits.
+ *
+ * Each move of the present round is a lane. Its range goes in segments, some of them under way at once; what is to be added comes into memory
+ * aside. In bf16 on the wire both sides round: what was sent is what the sender goes on with, so that all ranks end with the same bits.
+ */
+#include <string.h>
+
+#include "base/base_bf16.h"
+#include "comm/mpi/comm_mpi_impl.h"
+
+enum { TAGS = 32000 };                 /* MPI promises 32767 */
+
+struct lane {
+    const cvy_move *move;
+    const struct lane *after;          /* sends the same range: a segment is changed when it is out */
+    char *aside;                       /* room for CVY_SEGMENTS; NULL: straight from or to the buffer */
+    int64_t nsegments, posted, done;
+    MPI_Request request[CVY_SEGMENTS];
+};
+
+struct cvy_moves {
+    struct cvy_mpi *mpi;
+    cvy_sum sum;
+    const int *rank_of;
+    char *data;
+    cvy_dtype dtype, wire;
+    int64_t segment_elems;
+    int tag, next, place;              /* next: first move of the round behind this one; place: -1 without */
+    struct lane lane[CVY_ROUND_MOVES];
+    int nlane;
+};
+
+static size_t place_bytes(void)
+{
+    return (size_t)2 * CVY_SEGMENTS * CVY_SEGMENT_BYTES;
+}
+
+/* Places are made with the first sum that may need one: nothing is allocated in a step. */
+static cvy_status need_places(struct cvy_mpi *mpi)
+{
+    for (int i = 0; i < CVY_PLACES; i++)
+        if (!mpi->place[i])
+            CVY_TRY(cvy_mem_alloc(place_bytes(), &mpi->place[i]));
+    return CVY_OK;
+}
+
+cvy_status cvy_moves_create(struct cvy_mpi *mpi, const cvy_moves_opts *opts, cvy_moves **out)
+{
+    cvy_moves *m = NULL;
+    CVY_TRY(need_places(mpi));
+    CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
+    *m = (cvy_moves){.mpi = mpi, .rank_of = opts->rank_of, .data = opts->data, .dtype = opts->dtype, .wire = opts->wire, .place = -1};
+    m->segment_elems = CVY_SEGMENT_BYTES / (int64_t)cvy_dtype_bytes(opts->dtype);
+    m->tag = mpi->next_tag++ % TAGS;
+    const cvy_status status = cvy_sum_build(opts->def, opts->me, opts->n, opts->count, &m->sum);
+    if (status != CVY_OK)
+        cvy_mem_free(&m);
+    else
+        *out = m;
+    return status;
+}
+
+void cvy_moves_destroy(cvy_moves **m)
+{
+    if (*m)
+        cvy_sum_free(&(*m)->sum);
+    cvy_mem_free(m);
+}
+
+/* ---- segments ---- */
+
+static int64_t segment_count(const cvy_moves *m, const struct lane *lane, int64_t segment)
+{
+    return CVY_MIN(m->segment_elems, lane->move->count - segment * m->segment_elems);
+}
+
+static char *segment_data(const cvy_moves *m, const struct lane *lane, int64_t segment)
+{
+    return m->data + (size_t)(lane->move->at + segment * m->segment_elems) * cvy_dtype_bytes(m->dtype);
+}
+
+static char *segment_aside(const struct lane *lane, int64_t segment)
+{
+    return lane->aside + (size_t)(segment % CVY_SEGMENTS) * CVY_SEGMENT_BYTES;
+}
+
+static void round_to_wire(float *x, cvy_bf16 *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = cvy_bf16_of(x[i]);
+        x[i] = cvy_bf16_get(out[i]);
+    }
+}
+
+static cvy_status post(cvy_moves *m, struct lane *lane)
+{
+    const int64_t n = segment_count(m, lane, lane->posted);
+    char *data = segment_data(m, lane, lane->posted), *buffer = lane->aside ? segment_aside(lane, lane->posted) : data;
+    MPI_Request *request = &lane->request[lane->posted % CVY_SEGMENTS];
+    const int peer = m->rank_of ? m->rank_of[lane->move->peer] : lane->move->peer, bytes = (int)((size_t)n * cvy_dtype_bytes(m->wire));
+    if (lane->move->kind != CVY_MOVE_SEND) {
+        CVY_TRY_MPI(MPI_Irecv(buffer, bytes, MPI_BYTE, peer, m->tag, m->mpi->moves, request));
+    } else {
+        if (m->wire != m->dtype)
+            round_to_wire((float *)data, (cvy_bf16 *)buffer, n);
+        CVY_TRY_MPI(MPI_Isend(buffer, bytes, MPI_BYTE, peer, m->tag, m->mpi->moves, request));
+    }
+    lane->posted++;
+    return CVY_OK;
+}
+
+static void take_in(const cvy_moves *m, const struct lane *lane)
+{
+    const int64_t n = segment_count(m, lane, lane->done);
+    const int adds = lane->move->kind == CVY_MOVE_ADD;
+    float *x = (float *)segment_data(m, lane, lane->done);
+    if (!lane->aside || lane->move->kind == CVY_MOVE_SEND)
+        return;
+    const char *came = segment_aside(lane, lane->done);
+    if (m->wire != m->dtype) {
+        const cvy_bf16 *y = (const cvy_bf16 *)came;
+        for (int64_t i = 0; i < n; i++)
+            x[i] = adds ? x[i] + cvy_bf16_get(y[i]) : cvy_bf16_get(y[i]);
+    } else if (m->dtype == CVY_DTYPE_F64) {
+        double *to = (double *)segment_data(m, lane, lane->done);
+        for (int64_t i = 0; i < n; i++)
+            to[i] += ((const double *)came)[i];
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            x[i] += ((const float *)came)[i];
+    }
+}
+
+static cvy_status push_lane(cvy_moves *m, struct lane *lane, int *moved)
+{
+    while (lane->done < lane->posted) {
+        int there = 0;
+        if (lane->after && lane->after->done <= lane->done)
+            break;
+        CVY_TRY_MPI(MPI_Test(&lane->request[lane->done % CVY_SEGMENTS], &there, MPI_STATUS_IGNORE));
+        if (!there)
+            break;
+        take_in(m, lane);
+        lane->done++;
+        *moved = 1;
+    }
+    while (lane->posted < lane->nsegments && lane->posted - lane->done < CVY_SEGMENTS) {
+        CVY_TRY(post(m, lane));
+        *moved = 1;
+    }
+    return CVY_OK;
+}
+
+/* ---- rounds ---- */
+
+static void begin_round(cvy_moves *m)
+{
+    char *aside = m->mpi->place[m->place];
+    const int round = m->next < m->sum.nmove ? m->sum.move[m->next].round : 0;
+    m->nlane = 0;
+    for (; m->next < m->sum.nmove && m->sum.move[m->next].round == round; m->next++) {
+        struct lane *lane = &m->lane[m->nlane++];
+        *lane = (struct lane){.move = &m->sum.move[m->next]};
+        lane->nsegments = (lane->move->count + m->segment_elems - 1) / m->segment_elems;
+        if (lane->move->kind == CVY_MOVE_ADD || m->wire != m->dtype) {
+            lane->aside = aside;
+            aside += (size_t)CVY_SEGMENTS * CVY_SEGMENT_BYTES;
+        }
+        for (int i = 0; i < CVY_SEGMENTS; i++)
+            lane->request[i] = MPI_REQUEST_NULL;
+        for (int before = 0; before < m->nlane - 1; before++)
+            if (m->lane[before].move->kind == CVY_MOVE_SEND && m->lane[before].move->at == lane->move->at && lane->move->kind == CVY_MOVE_ADD)
+                lane->after = &m->lane[before];
+    }
+}
+
+static int take_place(cvy_moves *m)
+{
+    for (int i = 0; i < CVY_PLACES && m->place < 0; i++)
+        if (!m->mpi->holder[i]) {
+            m->mpi->holder[i] = m;
+            m->place = i;
+        }
+    return m->place >= 0;
+}
+
+void cvy_moves_start(cvy_moves *m)
+{
+    m->next = m->nlane = 0;
+}
+
+cvy_status cvy_moves_progress(cvy_moves *m, int *done_out)
+{
+    *done_out = 0;
+    if (m->place < 0) {
+        if (!take_place(m))
+            return CVY_OK;
+        begin_round(m);
+    }
+    for (int moved = 1; moved;) {
+        int open = 0;
+        moved = 0;
+        for (int i = 0; i < m->nlane; i++) {
+            CVY_TRY(push_lane(m, &m->lane[i], &moved));
+            open += m->lane[i].done < m->lane[i].nsegments;
+        }
+        if (open)
+            continue;
+        if (m->next == m->sum.nmove) {
+            m->mpi->holder[m->place] = NULL;
+            m->place = -1;
+            *done_out = 1;
+            return CVY_OK;
+        }
+        begin_round(m);
+        moved = 1;
+    }
+    return CVY_OK;
+}

@@ -1,0 +1,167 @@
+/*
+ * comm_mpi_node.c: a sum through the memory that the ranks of a node share, and by moves between nodes: the two-level sum.
+ *
+ *     posted    a rank says that its numbers lie ready
+ *     gather    each leader of the node adds up its part of the range, over all ranks of the node, reading where they lie
+ *     across    leaders with the same part sum it over the nodes, by moves                          (one node: nothing)
+ *     spread    each leader writes its part to all ranks of the node
+ *     done      a rank says that it reads and writes no more; when all have, the sum is there and the memory is its owner's again
+ *
+ * On one node all ranks are leaders, and gather and spread are one pass over memory in pieces that stay in cache: each number is read once and
+ * written once. The order of addition is that of the ranks on the node.
+ */
+#include <string.h>
+
+#include "comm/mpi/comm_mpi_impl.h"
+
+enum { PIECE = 2048 };                 /* elements: of all ranks of a node in the caches, the sum on the stack */
+
+enum phase { WAIT_POSTED, ACROSS, WAIT_DONE };
+
+struct cvy_node_sum {
+    cvy_window *window;
+    size_t at;                         /* bytes, in everybody's memory */
+    int64_t first, end;                /* elements: this rank's part */
+    cvy_dtype dtype;
+    int slot;
+    uint64_t number;                   /* of the sum that is under way: 1, 2, ... */
+    enum phase phase;
+    cvy_moves *across;                 /* NULL: one node, or no part */
+};
+
+cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, const cvy_sum_def *across,
+                               cvy_node_sum **out)
+{
+    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_node_sum *s = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    *s = (cvy_node_sum){.window = window, .at = (size_t)((char *)data - window->memory), .dtype = dtype, .slot = window->nslots++};
+    if (window->rank < mpi->leaders) {
+        s->first = cvy_sum_part(count, window->rank, mpi->leaders);
+        s->end = cvy_sum_part(count, window->rank + 1, mpi->leaders);
+    }
+    const cvy_moves_opts opts = {.def = across, .me = mpi->my_node, .n = mpi->nnodes, .rank_of = mpi->leader + (size_t)window->rank % (size_t)mpi->leaders * (size_t)mpi->nnodes,
+                                 .data = (char *)data + (size_t)s->first * cvy_dtype_bytes(dtype), .count = s->end - s->first, .dtype = dtype, .wire = wire};
+    const cvy_status status = mpi->nnodes > 1 && s->end > s->first ? cvy_moves_create(mpi, &opts, &s->across) : CVY_OK;
+    if (mpi->nnodes > 1 && s->end == s->first)
+        mpi->next_tag++; /* a tag stands for the same sum everywhere */
+    if (status != CVY_OK)
+        cvy_mem_free(&s);
+    else
+        *out = s;
+    return status;
+}
+
+void cvy_node_sum_destroy(cvy_node_sum **s)
+{
+    if (*s)
+        cvy_moves_destroy(&(*s)->across);
+    cvy_mem_free(s);
+}
+
+/* ---- adding up and spreading ---- */
+
+static void add_f32(float *restrict sum, const float *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static void add_f64(double *restrict sum, const double *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static char *of_rank(const cvy_node_sum *s, int rank, int64_t elem)
+{
+    return s->window->of[rank] + s->at + (size_t)elem * cvy_dtype_bytes(s->dtype);
+}
+
+/* To all ranks of the node; but: the one whose memory it comes from, -1: none. */
+static void spread_piece(const cvy_node_sum *s, const void *from, int64_t elem, size_t bytes, int but)
+{
+    for (int r = 0; r < s->window->nranks; r++)
+        if (r != but)
+            memcpy(of_rank(s, r, elem), from, bytes);
+}
+
+static void gather(const cvy_node_sum *s, int spreads)
+{
+    union { float f32[PIECE]; double f64[PIECE]; } sum;
+    for (int64_t at = s->first; at < s->end; at += PIECE) {
+        const int64_t n = CVY_MIN(PIECE, s->end - at);
+        const size_t bytes = (size_t)n * cvy_dtype_bytes(s->dtype);
+        memcpy(&sum, of_rank(s, 0, at), bytes);
+        for (int r = 1; r < s->window->nranks; r++)
+            if (s->dtype == CVY_DTYPE_F64)
+                add_f64(sum.f64, (const double *)of_rank(s, r, at), n);
+            else
+                add_f32(sum.f32, (const float *)of_rank(s, r, at), n);
+        if (spreads)
+            spread_piece(s, &sum, at, bytes, -1);
+        else
+            memcpy(of_rank(s, s->window->rank, at), &sum, bytes);
+    }
+}
+
+/* ---- the machine ---- */
+
+static struct cvy_flag *flag_of(const cvy_node_sum *s, int rank)
+{
+    return &s->window->flag[rank][s->slot];
+}
+
+void cvy_node_sum_start(cvy_node_sum *s)
+{
+    s->number++;
+    s->phase = WAIT_POSTED;
+    atomic_store_explicit(&flag_of(s, s->window->rank)->posted, s->number, memory_order_release);
+}
+
+static int all_posted(const cvy_node_sum *s)
+{
+    int all = 1;
+    for (int r = 0; r < s->window->nranks && all; r++)
+        all = atomic_load_explicit(&flag_of(s, r)->posted, memory_order_acquire) >= s->number;
+    return all;
+}
+
+static int all_done(const cvy_node_sum *s)
+{
+    int all = 1;
+    for (int r = 0; r < s->window->nranks && all; r++)
+        all = atomic_load_explicit(&flag_of(s, r)->done, memory_order_acquire) >= s->number;
+    return all;
+}
+
+static void finish_part(cvy_node_sum *s)
+{
+    s->phase = WAIT_DONE;
+    atomic_store_explicit(&flag_of(s, s->window->rank)->done, s->number, memory_order_release);
+}
+
+cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out)
+{
+    *done_out = 0;
+    if (s->phase == WAIT_POSTED && all_posted(s)) {
+        gather(s, !s->across);
+        if (s->across) {
+            cvy_moves_start(s->across);
+            s->phase = ACROSS;
+        } else {
+            finish_part(s);
+        }
+    }
+    if (s->phase == ACROSS) {
+        int there = 0;
+        CVY_TRY(cvy_moves_progress(s->across, &there));
+        if (there) {
+            const size_t bytes = (size_t)(s->end - s->first) * cvy_dtype_bytes(s->dtype);
+            spread_piece(s, of_rank(s, s->window->rank, s->first), s->first, bytes, s->window->rank);
+            finish_part(s);
+        }
+    }
+    *done_out = s->phase == WAIT_DONE && all_done(s);
+    return CVY_OK;
+}

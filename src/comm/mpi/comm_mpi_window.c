@@ -1,0 +1,153 @@
+/*
+ * comm_mpi_window.c: memory that the ranks of a node share: anonymous memory files that each rank opens through /proc.
+ *
+ * They have no name and no place on a disk: whatever ends a rank, nothing stays behind, and no limit of /dev/shm applies. Where a rank cannot
+ * open another's (separate containers, a hardened /proc), nobody shares, and sums go by messages.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "comm/mpi/comm_mpi_impl.h"
+
+struct card { int64_t pid, fd, bytes, device, file; };        /* what the others need to open it, and to know that it is the right one */
+
+static const size_t flags_bytes = sizeof(struct cvy_flag) * CVY_WINDOW_SLOTS;
+
+static size_t whole_pages(size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+static void *map_file(void *at, size_t bytes, int fd, size_t offset)
+{
+    void *p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | (at ? MAP_FIXED : 0), fd, (off_t)offset);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* A file of the right size in place of the memory; its flags behind it. -1: not here. */
+static int put_file(cvy_window *w, struct card *card)
+{
+    const size_t room = whole_pages(w->bytes);
+    struct stat st;
+    const int fd = memfd_create("convoy", MFD_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (ftruncate(fd, (off_t)(room + flags_bytes)) != 0 || fstat(fd, &st) != 0 || !(w->flag[w->rank] = map_file(NULL, flags_bytes, fd, room)) ||
+        !map_file(w->memory, room, fd, 0)) {
+        close(fd);
+        return -1;
+    }
+    w->of[w->rank] = w->memory;
+    *card = (struct card){getpid(), fd, (int64_t)room, (int64_t)st.st_dev, (int64_t)st.st_ino};
+    return fd;
+}
+
+static int map_other(cvy_window *w, int rank, const struct card *card)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)card->pid, (long long)card->fd);
+    const int fd = card->fd < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, &st) == 0 && (int64_t)st.st_dev == card->device && (int64_t)st.st_ino == card->file) {
+        w->of[rank] = map_file(NULL, (size_t)card->bytes, fd, 0);
+        w->flag[rank] = map_file(NULL, flags_bytes, fd, (size_t)card->bytes);
+    }
+    close(fd);
+    return w->of[rank] && w->flag[rank];
+}
+
+/* This rank's own memory stays what it is: its owner unmaps it. */
+static void window_free(cvy_window *w)
+{
+    const size_t room = whole_pages(w->bytes);
+    for (int r = 0; r < w->nranks; r++) {
+        if (w->flag && w->flag[r])
+            munmap(w->flag[r], flags_bytes);
+        if (w->of && w->of[r] && r != w->rank)
+            munmap(w->of[r], room);
+    }
+    cvy_mem_free(&w->flag);
+    cvy_mem_free(&w->of);
+    cvy_mem_free(&w);
+}
+
+static cvy_status window_alloc(cvy_comm *comm, void *memory, size_t bytes, cvy_window **out)
+{
+    cvy_window *w = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
+    *w = (cvy_window){.memory = memory, .bytes = bytes, .nranks = comm->node_nranks, .rank = comm->node_rank};
+    cvy_status status = cvy_mem_alloc(sizeof *w->of * (size_t)w->nranks, &w->of);
+    if (status == CVY_OK)
+        status = cvy_mem_alloc(sizeof *w->flag * (size_t)w->nranks, &w->flag);
+    if (status != CVY_OK)
+        window_free(w);
+    else
+        *out = w;
+    return status;
+}
+
+/* Opens what the others have made. All ranks of the communicator say whether it worked; the files stay open until they have. */
+static cvy_status exchange(cvy_comm *comm, cvy_window *w, const struct card *mine, struct card *all, int64_t *shared_out)
+{
+    int64_t shared = 1;
+    CVY_TRY_MPI(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *all, MPI_BYTE, cvy_mpi_of(comm)->node));
+    for (int r = 0; r < w->nranks; r++)
+        shared = shared && all[r].fd >= 0 && all[r].bytes == all[w->rank].bytes && (r == w->rank || map_other(w, r, &all[r]));
+    *shared_out = shared;
+    return comm->ops->allreduce(comm, shared_out, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN);
+}
+
+cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes)
+{
+    cvy_window *w = NULL;
+    struct card mine = {.fd = -1}, *all = NULL;
+    int64_t shared = 0;
+    cvy_status status = window_alloc(comm, memory, bytes, &w);
+    if (status == CVY_OK)
+        status = cvy_mem_alloc(sizeof *all * (size_t)comm->node_nranks, &all);
+    status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK) {
+        const int fd = put_file(w, &mine);
+        status = cvy_comm_agree(comm, exchange(comm, w, &mine, all, &shared));
+        if (fd >= 0)
+            close(fd);
+    }
+    cvy_mem_free(&all);
+    if (status == CVY_OK && shared) {
+        w->next = cvy_mpi_of(comm)->window;
+        cvy_mpi_of(comm)->window = w;
+    } else if (w) {
+        window_free(w);
+    }
+    return status;
+}
+
+void cvy_mpi_unshare(cvy_comm *comm, const void *memory)
+{
+    for (cvy_window **at = &cvy_mpi_of(comm)->window; *at; at = &(*at)->next)
+        if ((*at)->memory == memory) {
+            cvy_window *w = *at;
+            *at = w->next;
+            window_free(w);
+            return;
+        }
+}
+
+cvy_window *cvy_window_find(const struct cvy_mpi *mpi, const void *data, size_t bytes)
+{
+    cvy_window *w = mpi->window;
+    while (w && ((const char *)data < w->memory || (const char *)data + bytes > w->memory + w->bytes))
+        w = w->next;
+    return w;
+}

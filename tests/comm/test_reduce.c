@@ -1,0 +1,163 @@
+/*
+ * Non-blocking sums over MPI: by each algorithm and by the library, by messages and through the memory of the node, in f32, f64 and with bf16 on
+ * the wire, several at once, again and again: the sum of all ranks, with the same bits everywhere.
+ */
+/* ranks: 2 3 4 */
+#include <mpi.h>
+#include <stdlib.h>
+
+#include "comm/comm_sum.h"
+#include "comm/mpi/comm_mpi.h"
+
+#include "test_util.h"
+
+enum { ROUNDS = 3, SUMS = 7 };
+
+static cvy_comm *comm;
+
+/* Elements of each of the sums that go on at once: more than there are places, one longer than several segments. */
+static const int64_t counts[SUMS] = {1, 37, 5000, 700001, 16, 131072, 80000};
+
+static double value_of(int rank, int round, int64_t i)
+{
+    return (double)((rank * 37 + round * 5 + i * 11) % 101) / 8;
+}
+
+static void put(void *data, int64_t i, cvy_dtype dtype, double x)
+{
+    if (dtype == CVY_DTYPE_F64)
+        ((double *)data)[i] = x;
+    else
+        ((float *)data)[i] = (float)x;
+}
+
+static double get(const void *data, int64_t i, cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_F64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
+}
+
+/* The hash of rank 0 must be everybody's. */
+static int same_bits(const void *data, size_t bytes)
+{
+    uint64_t hash = 1469598103934665603U, first = 0;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ ((const unsigned char *)data)[i]) * 1099511628211U;
+    first = hash;
+    EXPECT_OK(comm->ops->broadcast(comm, &first, sizeof first, 0));
+    return first == hash;
+}
+
+static void run_round(cvy_request **request, char *const *data, cvy_dtype dtype, double tolerance, int round)
+{
+    int open = SUMS;
+    for (int s = 0; s < SUMS; s++) {
+        for (int64_t i = 0; i < counts[s]; i++)
+            put(data[s], i, dtype, value_of(comm->rank, round, i));
+        EXPECT_OK(comm->ops->request_start(request[s]));
+    }
+    for (int done[SUMS] = {0}; open;)
+        for (int s = 0; s < SUMS; s++)
+            if (!done[s]) {
+                EXPECT_OK(comm->ops->request_test(request[s], &done[s]));
+                open -= done[s];
+            }
+    for (int s = 0; s < SUMS; s++) {
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < counts[s]; i++) {
+            double sum = 0;
+            for (int r = 0; r < comm->nranks; r++)
+                sum += value_of(r, round, i);
+            wrong += fabs(get(data[s], i, dtype) - sum) > tolerance * sum;
+        }
+        EXPECT_INT(wrong, 0);
+        EXPECT(same_bits(data[s], (size_t)counts[s] * cvy_dtype_bytes(dtype)));
+    }
+}
+
+static void run(cvy_dtype dtype, int shared, double tolerance)
+{
+    char *memory = NULL, *data[SUMS];
+    cvy_request *request[SUMS] = {0};
+    size_t bytes = 0;
+    for (int s = 0; s < SUMS; s++)
+        bytes += ((size_t)counts[s] * cvy_dtype_bytes(dtype) + 63) / 64 * 64;
+    EXPECT_OK(cvy_mem_alloc_pages(bytes, &memory));
+    if (shared)
+        EXPECT_OK(comm->ops->share(comm, memory, bytes));
+    bytes = 0;
+    for (int s = 0; s < SUMS; s++) {
+        data[s] = memory + bytes;
+        bytes += ((size_t)counts[s] * cvy_dtype_bytes(dtype) + 63) / 64 * 64;
+        EXPECT_OK(comm->ops->request_create(comm, data[s], counts[s], dtype, &request[s]));
+    }
+    for (int round = 0; round < ROUNDS; round++)
+        run_round(request, data, dtype, tolerance, round);
+    for (int s = 0; s < SUMS; s++)
+        comm->ops->request_destroy(&request[s]);
+    comm->ops->unshare(comm, memory);
+    cvy_mem_free_pages(&memory, bytes);
+}
+
+static void test_algorithms(void)
+{
+    int count = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    for (int i = -1; i < count; i++) {
+        comm->sums = (cvy_comm_sums){.algorithm = i < 0 ? "library" : def[i]->name};
+        run(CVY_DTYPE_F32, 0, 1e-6);
+        run(CVY_DTYPE_F64, 0, 1e-14);
+    }
+}
+
+static void test_half_the_bytes(void)
+{
+    int count = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    for (int i = 0; i < count; i++) {
+        comm->sums = (cvy_comm_sums){.algorithm = def[i]->name, .wire = CVY_DTYPE_BF16};
+        run(CVY_DTYPE_F32, 0, 0.02);
+        run(CVY_DTYPE_F64, 0, 1e-14);
+    }
+}
+
+static void test_memory_of_the_node(void)
+{
+    comm->sums = (cvy_comm_sums){0};
+    run(CVY_DTYPE_F32, 1, 1e-6);
+    run(CVY_DTYPE_F64, 1, 1e-14);
+}
+
+/* Nodes of one, two and three ranks, also where the last one has fewer: only the first so many of each lead. */
+static void test_two_levels(void)
+{
+    static const char *const sizes[] = {"1", "2", "3"};
+    int count = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    comm->ops->destroy(comm);
+    for (int n = 0; n < CVY_COUNT(sizes); n++) {
+        setenv("CONVOY_NODE_RANKS", sizes[n], 1);
+        EXPECT_OK(cvy_comm_create_mpi(MPI_COMM_WORLD, &comm));
+        for (int i = 0; i < count; i++) {
+            comm->sums = (cvy_comm_sums){.algorithm = def[i]->name};
+            run(CVY_DTYPE_F32, 1, 1e-6);
+            comm->sums.wire = CVY_DTYPE_BF16;
+            run(CVY_DTYPE_F32, 1, 0.02);
+        }
+        comm->ops->destroy(comm);
+    }
+    unsetenv("CONVOY_NODE_RANKS");
+    EXPECT_OK(cvy_comm_create_mpi(MPI_COMM_WORLD, &comm));
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    EXPECT_OK(cvy_comm_create_mpi(MPI_COMM_WORLD, &comm));
+    TEST(test_algorithms);
+    TEST(test_half_the_bytes);
+    TEST(test_memory_of_the_node);
+    TEST(test_two_levels);
+    comm->ops->destroy(comm);
+    MPI_Finalize();
+    return test_end();
+}
