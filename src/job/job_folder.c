@@ -2,9 +2,13 @@
  * job_folder.c: the run folder: what a training run writes and what a resumed one reads. Only rank 0 writes.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "job/job_normalize.h"
 #include "job/job_table.h"
@@ -22,6 +26,22 @@ static cvy_status join_path(const cvy_trainer *t, const char *name, char path[64
 }
 
 /* ---- making and finding it ---- */
+
+/* Two runs would mix in one folder: a job that was submitted again while the first goes on. The first may be about to end: it gets three seconds. The
+ * lock ends with the process. Where the file system knows no locks, nothing is refused. */
+static cvy_status lock_folder(cvy_trainer *t)
+{
+    enum { TRIES = 30 };
+    const struct timespec pause = {0, 100 * 1000 * 1000};
+    t->lock = open(t->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; t->lock >= 0 && flock(t->lock, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (errno != EWOULDBLOCK)
+            return CVY_OK;
+        CVY_CHECK(i < TRIES, CVY_E_IO, "%s: another run is at work in this folder; wait for its end, or name another --out", t->out);
+        nanosleep(&pause, NULL);
+    }
+    return CVY_OK;
+}
 
 /* The next free number; made at once, so that two jobs that start together do not share one. */
 static cvy_status new_numbered_folder(cvy_trainer *t)
@@ -70,6 +90,8 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t)
     cvy_comm *comm = t->session.context->comm;
     char which[32] = "";
     cvy_status status = is_root(t) ? take_folder(t) : CVY_OK;
+    if (status == CVY_OK && is_root(t))
+        status = lock_folder(t);
     if (status == CVY_OK && is_root(t) && t->opts->resume)
         status = find_checkpoint(t, NULL);
     CVY_TRY(cvy_comm_agree(comm, status));
@@ -278,6 +300,8 @@ void cvy_trainer_end(cvy_trainer *t, cvy_status status)
         (void)!cvy_file_remove_tree(t->out);       /* a job that did not begin leaves no folder behind */
     else if (t->session.job && t->has_begun)
         write_status(t, status == CVY_OK ? "finished" : status == CVY_STOPPED ? "stopped" : "failed", status < 0 ? why : NULL);
+    if (t->lock >= 0)
+        close(t->lock);
     cvy_mem_free(&t->plan_json);
     if (status < 0)
         cvy_error_set(status, "%s", why);

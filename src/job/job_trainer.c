@@ -485,7 +485,7 @@ static cvy_status prepare(cvy_trainer *t)
 cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts, cvy_train_result *result_out)
 {
     const cvy_train_opts none = {0};
-    cvy_trainer t = {.opts = opts ? opts : &none, .start_s = cvy_clock_s(), .last_loss = NAN, .images_per_s = NAN, .saved_step = -1};
+    cvy_trainer t = {.opts = opts ? opts : &none, .start_s = cvy_clock_s(), .last_loss = NAN, .images_per_s = NAN, .saved_step = -1, .lock = -1};
     t.state.best = t.state.stop_best = NAN;
     cvy_status status = cvy_session_open_job(context, source, &t.session);
     if (status == CVY_OK)

@@ -41,6 +41,7 @@ typedef struct cvy_trainer {
     int is_new_best, stop_early;
     /* the run folder */
     char out[512];
+    int lock;                          /* of the folder, on rank 0; -1: none */
     int is_new_folder, has_begun;      /* made by this process; its head is written */
     cvy_metrics_log *log;              /* rank 0 */
     char *plan_json;

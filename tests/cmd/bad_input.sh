@@ -16,6 +16,11 @@ for set in train.schedule=foo train.metrics=[foo] 'model.layers=[{fc: {channels:
 done
 "$CONVOY" train job.yaml --out run >log 2>&1 || { fail "a sound job fails"; cat log; }
 refused 'run exists already: choose another --out, or go on in it with --resume' "$CONVOY" train job.yaml --out run
+if command -v flock >/dev/null; then # as a run that is at work does
+    exec 9<run && flock -x 9
+    refused 'run: another run is at work in this folder' "$CONVOY" train job.yaml --out run --resume
+    exec 9<&-
+fi
 refused 'bad does not exist, so there is nothing to resume' "$CONVOY" train job.yaml --out bad --resume
 refused 'empty holds no checkpoint, so there is nothing to resume' "$CONVOY" train job.yaml --out empty --resume
 refused 'with train.batch 16, this job has 8' "$CONVOY" train job.yaml --out run --resume --set train.batch=8
