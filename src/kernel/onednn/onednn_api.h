@@ -4,7 +4,7 @@
  *
  * A problem (what is to be computed, on which shapes and layouts) is described; oneDNN answers with an implementation,
  * its layouts and its scratch; a ready call runs it. The vendor's headers and the differences between its versions stay
- * inside onednn_api.c.
+ * inside onednn_api.c and onednn_desc.c.
  */
 #ifndef CVY_ONEDNN_API_H
 #define CVY_ONEDNN_API_H
