@@ -3,28 +3,17 @@
  * or lists of numbers.
  *
  * A path is a file, a folder of *.tfrecord, *.tfrecords and NAME-00000-of-00010, or a glob. Opening passes over all
- * files once, to learn where records lie and their labels (where there are none, from head to head only); reading is by
- * position. Checksums of lengths are checked in the first pass, for nothing behind a wrong one can be found; that of a
+ * files once, to learn where records lie and their labels (where there are none, from head to head only), unless
+ * data_tfrecord_index.c kept that from an earlier run; reading is by position. Checksums of lengths are checked in the first pass, for nothing behind a wrong one can be found; that of a
  * record when it is read. What a record's features mean stands in data_tfrecord_sample.c.
  */
 #include "data/data_tfrecord.h"
 
 #include <string.h>
 
-#include "data/data_tfrecord_sample.h"
+#include "data/data_tfrecord_index.h"
 
 enum { OPEN_MAX = 512 }; /* files kept open; those beyond are opened for each read */
-
-struct tf {
-    cvy_pool *pool;
-    struct tf_fields is;
-    cvy_data_file *file; /* fd -1: opened when it is read */
-    int64_t nfile;
-    int64_t *first; /* [nfile + 1]: number of each file's first sample */
-    cvy_entries entries;
-    cvy_classes classes;
-    int x_varies;
-};
 
 /* ---- names ---- */
 
@@ -86,13 +75,20 @@ static cvy_status check_shards(const char *const *path, int64_t n)
     return CVY_OK;
 }
 
+/* "NAME.tfrecord.gz", for opening it says what to do. */
+static int is_packed(const char *path)
+{
+    return cvy_data_has_suffix(path, ".tfrecord.gz") || cvy_data_has_suffix(path, ".tfrecords.gz");
+}
+
 static int probe_file(const char *path)
 {
     uint8_t head[CVY_TFRECORD_HEAD];
     const size_t got = cvy_data_peek(path, head, sizeof head);
     if (got == sizeof head && cvy_tfrecord_crc(head, 8) == cvy_wire_little(head + 8, 4))
         return 95;
-    return is_ours(cvy_data_base_name(path)) && cvy_file_exists(path) ? 60 : 0;
+    const int may_be = is_ours(cvy_data_base_name(path)) || is_packed(path);
+    return may_be && cvy_file_exists(path) ? 60 : 0;
 }
 
 static int tf_probe(const char *path)
@@ -114,6 +110,14 @@ static int tf_probe(const char *path)
 
 /* ---- records ---- */
 
+/* What TFRecordOptions calls GZIP and ZLIB, by the first bytes. */
+static const char *compression_of(const uint8_t *head)
+{
+    if (head[0] == 0x1F && head[1] == 0x8B)
+        return "gzip";
+    return head[0] == 0x78 && (head[0] * 256 + head[1]) % 31 == 0 ? "zlib" : NULL;
+}
+
 cvy_status cvy_tfrecord_look(cvy_scan *scan, int64_t at, int64_t record, uint32_t *bytes_out)
 {
     const char *path = scan->file->path;
@@ -125,8 +129,11 @@ cvy_status cvy_tfrecord_look(cvy_scan *scan, int64_t at, int64_t record, uint32_
     CVY_TRY(cvy_scan_at(scan, at, CVY_TFRECORD_HEAD, &head));
     const uint64_t bytes = cvy_wire_little(head, 8);
     const uint32_t want = (uint32_t)cvy_wire_little(head + 8, 4), crc = cvy_tfrecord_crc(head, 8);
-    CVY_CHECK(record > 0 || crc == want || head[0] != 0x1F || head[1] != 0x8B, CVY_E_FORMAT,
-              "%s: is compressed; run gunzip on it first", path);
+    const char *packing = record == 0 && crc != want ? compression_of(head) : NULL;
+    CVY_CHECK(!packing, CVY_E_UNSUPPORTED,
+              "%s: is compressed by %s, and records of such a file cannot be read by position; unpack it (%s) or write "
+              "it without compression",
+              path, packing, *packing == 'g' ? "gunzip" : "pigz -dz");
     CVY_CHECK(
         crc == want, CVY_E_FORMAT,
         "%s, record %lld at byte %lld: checksum of the length is %08x, expected %08x: damaged, or no TFRecord file",
@@ -214,17 +221,21 @@ static cvy_status index_file(struct tf *t, cvy_scan *scan)
     return CVY_OK;
 }
 
-static cvy_status index_files(struct tf *t, const char *const *path)
+static cvy_status index_files(struct tf *t)
 {
     cvy_scan scan = {0};
     cvy_status status = CVY_OK;
     for (int64_t i = 0; i < t->nfile; i++) {
-        CVY_TRY_OUT(cvy_data_file_open(t->pool, path[i], &t->file[i]));
-        cvy_scan_begin(&scan, &t->file[i], 0);
-        CVY_TRY_OUT(index_file(t, &scan));
+        cvy_data_file file = t->file[i];
+        if (file.fd < 0)
+            CVY_TRY_OUT(cvy_data_file_open(NULL, t->file[i].path, &file));
+        file.path = t->file[i].path;
+        cvy_scan_begin(&scan, &file, 0);
+        status = index_file(t, &scan);
+        if (t->file[i].fd < 0)
+            cvy_data_file_close(&file);
+        CVY_TRY_OUT(status);
         t->first[i + 1] = t->entries.count;
-        if (i >= OPEN_MAX)
-            cvy_data_file_close(&t->file[i]);
     }
 out:
     cvy_scan_end(&scan);
@@ -304,6 +315,48 @@ static void tf_hash(void *state, cvy_hasher *h)
 
 /* ---- opening ---- */
 
+/* All are opened, for their sizes and whether they are there; the first stay so. */
+static cvy_status open_files(struct tf *t, const char *const *path)
+{
+    for (int64_t i = 0; i < t->nfile; i++) {
+        CVY_TRY(cvy_data_file_open(t->pool, path[i], &t->file[i]));
+        if (i >= OPEN_MAX)
+            cvy_data_file_close(&t->file[i]);
+    }
+    return CVY_OK;
+}
+
+/* The first good record says what features there are, which the first pass learns on its way. */
+static cvy_status resolve(struct tf *t)
+{
+    cvy_bytes room = {0};
+    cvy_status status = CVY_OK;
+    for (int64_t i = 0; i < t->entries.count && !t->is.resolved && status == CVY_OK; i++) {
+        const cvy_entry *e = cvy_entries_at(&t->entries, i);
+        CVY_TRY_OUT(cvy_bytes_need(&room, (size_t)e->bytes + CVY_TFRECORD_FOOT));
+        CVY_TRY_OUT(read_bytes(&t->file[file_of(t, i)], (int64_t)e->offset + CVY_TFRECORD_HEAD, room.data, room.bytes));
+        struct tf_sample s = {.record = room.data, .bytes = e->bytes};
+        if (check_record(s.record, s.bytes) == CVY_OK && cvy_tf_find(&t->is, &s) == CVY_OK)
+            status = cvy_tf_resolve(&t->is, t->pool, &s);
+    }
+out:
+    cvy_mem_free(&room.data);
+    return status;
+}
+
+static cvy_status find_records(struct tf *t)
+{
+    cvy_tf_kept kept;
+    if (!t->is.o.index)
+        return index_files(t);
+    CVY_TRY(cvy_tf_kept_find(t, &kept));
+    const cvy_status status = cvy_tf_kept_load(&kept, t);
+    if (status != CVY_NOT_APPLICABLE)
+        return status == CVY_OK ? resolve(t) : status;
+    CVY_TRY(index_files(t));
+    return cvy_tf_kept_save(&kept, t);
+}
+
 static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
 {
     const char **file = NULL, *folder = NULL;
@@ -315,7 +368,8 @@ static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
     CVY_TRY(cvy_pool_alloc(t->pool, (size_t)t->nfile * sizeof *t->file, &t->file));
     for (int64_t i = 0; i < t->nfile; i++)
         t->file[i].fd = -1;
-    CVY_TRY(index_files(t, file));
+    CVY_TRY(open_files(t, file));
+    CVY_TRY(find_records(t));
     info->nsamples = t->entries.count;
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", path);
     CVY_TRY(cvy_data_look_at_first(tf_read, tf_where, t, info->nsamples, t->is.o.channels, info));

@@ -32,6 +32,8 @@ const cvy_option cvy_tfrecord_options[] = {
      "the smallest label, which becomes class 0: 1 where 0 means background"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(tf_opts, classes), "0", "0..1000000", "",
      "number of classes; 0 is the largest label and one"},
+    {"index", CVY_TYPE_STRING, CVY_FIELD(tf_opts, index), "", "", "",
+     "folder that keeps where records lie and their labels, so that later runs need not read all files first; none"},
     {0},
 };
 

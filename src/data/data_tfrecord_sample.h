@@ -28,7 +28,7 @@ enum {
 };
 
 struct tf_opts {
-    const char *name[TF_WEIGHT + 1];
+    const char *name[TF_WEIGHT + 1], *index;
     cvy_ints shape;
     int dtype, channels;
     int64_t first_label, classes;
