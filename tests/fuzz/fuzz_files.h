@@ -14,7 +14,7 @@
 #include "base/base_util.h"
 
 #define FUZZ_CUT "\n--8<--\n"
-enum { FUZZ_CUT_BYTES = sizeof FUZZ_CUT - 1, FUZZ_FILES = 4 };
+enum { FUZZ_CUT_BYTES = sizeof FUZZ_CUT - 1, FUZZ_FILES = 5 };
 
 static char fuzz_folder[256];
 

@@ -2,8 +2,8 @@
  * fuzz_source.c: files of the data format FORMAT, as libFuzzer makes them up: opened, and samples read from them in every way that training and
  * `convoy convert` do. Whatever is in them, there is an answer or a fault with a message; the sanitizers see to the rest.
  *
- * hdf5 is run by hand only: libhdf5 reads the headers, and its 1.10.8 asks for gigabytes (H5T_copy of a compound type whose count of members is damaged),
- * which no check of ours can come before.
+ * hdf5 is run by hand only: libhdf5 reads the headers, and in version 1.10.8 a few wrong bytes make it ask for gigabytes (H5T_copy below H5Oopen), read beyond a
+ * message of an object's head (H5D_open) or go over a chunk at a time of sets that are huge by their head. No check of ours can come before that.
  *
  * A format of several files has them in one input, see fuzz_files.h.
  */

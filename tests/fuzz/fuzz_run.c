@@ -1,0 +1,37 @@
+/*
+ * fuzz_run.c: what a run leaves in its folder, as libFuzzer makes it up: the page is made of it, the log is taken up again as by a resumed run, the list of
+ * a checkpoint's files is checked.
+ */
+#include "fuzz_files.h"
+
+#include <convoy/report.h>
+
+#include "run/run_manifest.h"
+#include "run/run_metrics_log.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    fuzz_make_folder();
+    return 0;
+}
+
+static void expect_message(cvy_status status)
+{
+    if (status < CVY_OK && !cvy_error_text()[0])
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const file[FUZZ_FILES + 1] = {"metrics.jsonl", "test.json", "job.resolved.yaml", "plan.json", CVY_MANIFEST_NAME};
+    char path[512];
+    cvy_metrics_log *log = NULL;
+    fuzz_put_files(file, data, size);
+    expect_message(cvy_report_write(fuzz_folder));
+    expect_message(cvy_manifest_verify(fuzz_folder, 12, (const char *const[]){"test.json", NULL}));
+    snprintf(path, sizeof path, "%s/metrics.jsonl", fuzz_folder);
+    expect_message(cvy_metrics_log_open(path, 3, &log));
+    cvy_metrics_log_close(&log);
+    return 0;
+}
