@@ -2,11 +2,13 @@
 
 Needs PyTorch and torchvision in an environment of their own; convoy neither builds with them nor is tested by this.
 usage: peer_pytorch.py --net NAME --batch N [--mode train|forward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
+       [--rank R --ranks N --rendezvous FILE]
 Prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
 fully connected layers in a sample's forward pass.
 """
 import argparse, json, resource, time
 import torch
+import torch.distributed
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -96,6 +98,14 @@ def count_macs(net, shape):
     return total[0]
 
 
+def goes_on(a, steps, seconds):
+    """All ranks must do the same number of steps: rank 0 decides."""
+    more = torch.tensor(float(steps < 3 or seconds < a.seconds))
+    if a.ranks > 1:
+        torch.distributed.broadcast(more, 0)
+    return bool(more)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--net", required=True, choices=sorted(NETS))
@@ -105,6 +115,9 @@ def main():
     p.add_argument("--variant", choices=["eager", "channels_last", "compile"], default="channels_last")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=6)
+    p.add_argument("--rank", type=int, default=0)
+    p.add_argument("--ranks", type=int, default=1, help="more than one: DistributedDataParallel on gloo; each prints what it does itself")
+    p.add_argument("--rendezvous", help="a file that does not exist yet, for the ranks to find each other")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
     net, shape, classes = NETS[a.net]()
@@ -113,6 +126,9 @@ def main():
     if a.variant != "eager":
         net, x = net.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     net.train(a.mode == "train")
+    if a.ranks > 1:
+        torch.distributed.init_process_group("gloo", init_method="file://" + a.rendezvous, rank=a.rank, world_size=a.ranks)
+        net = nn.parallel.DistributedDataParallel(net)
     opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, foreach=True)
     run = torch.compile(net) if a.variant == "compile" else net
 
@@ -129,7 +145,7 @@ def main():
 
     step(), step()
     times, start = [], time.perf_counter()
-    while len(times) < 3 or time.perf_counter() - start < a.seconds:
+    while goes_on(a, len(times), time.perf_counter() - start):
         t = time.perf_counter()
         step()
         times.append(time.perf_counter() - t)

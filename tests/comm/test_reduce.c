@@ -109,6 +109,13 @@ static void test_algorithms(void)
     }
 }
 
+static void test_the_measured_choice(void)
+{
+    comm->sums = (cvy_comm_sums){.no_node = 1};
+    run(CVY_DTYPE_F32, 1, 1e-6);
+    run(CVY_DTYPE_F64, 0, 1e-14);
+}
+
 static void test_half_the_bytes(void)
 {
     int count = 0;
@@ -143,6 +150,8 @@ static void test_two_levels(void)
             comm->sums.wire = CVY_DTYPE_BF16;
             run(CVY_DTYPE_F32, 1, 0.02);
         }
+        comm->sums = (cvy_comm_sums){0};
+        run(CVY_DTYPE_F32, 1, 1e-6);
         comm->ops->destroy(comm);
     }
     unsetenv("CONVOY_NODE_RANKS");
@@ -154,6 +163,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     EXPECT_OK(cvy_comm_create_mpi(MPI_COMM_WORLD, &comm));
     TEST(test_algorithms);
+    TEST(test_the_measured_choice);
     TEST(test_half_the_bytes);
     TEST(test_memory_of_the_node);
     TEST(test_two_levels);

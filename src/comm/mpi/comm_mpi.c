@@ -41,7 +41,7 @@ static MPI_Op op_of(cvy_reduce op)
 static void mpi_destroy(cvy_comm *comm)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
-    MPI_Comm *const all[] = {&mpi->comm, &mpi->moves, &mpi->node};
+    MPI_Comm *const all[] = {&mpi->comm, &mpi->node, &mpi->all.comm, &mpi->across.comm};
     int finalized = 0;
     MPI_Finalized(&finalized);
     for (int i = 0; i < CVY_COUNT(all) && !finalized; i++)
@@ -49,7 +49,6 @@ static void mpi_destroy(cvy_comm *comm)
             MPI_Comm_free(all[i]);
     for (int i = 0; i < CVY_PLACES; i++)
         cvy_mem_free(&mpi->place[i]);
-    cvy_mem_free(&mpi->leader);
     cvy_mem_free(&mpi);
     cvy_mem_free(&comm);
 }
@@ -118,34 +117,6 @@ static const cvy_comm_ops mpi_ops = {
     .request_destroy = cvy_mpi_request_destroy,
 };
 
-/* Who leads: the first ranks of each node, as many as the smallest node has. root: rank in comm of the first rank of its node. */
-static cvy_status find_leaders(cvy_comm *comm, const int (*place)[2])
-{
-    enum { ROOT, PLACE };
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
-    int smallest = comm->nranks;
-    for (int r = 0; r < comm->nranks; r++) {
-        int here = 0;
-        for (int other = 0; other < comm->nranks && place[r][PLACE] == 0; other++)
-            here += place[other][ROOT] == r;
-        if (place[r][PLACE] == 0) {
-            mpi->nnodes++;
-            mpi->my_node += r < place[comm->rank][ROOT];
-            smallest = CVY_MIN(smallest, here);
-        }
-    }
-    mpi->leaders = smallest;
-    CVY_TRY(cvy_mem_alloc(sizeof *mpi->leader * (size_t)smallest * (size_t)mpi->nnodes, &mpi->leader));
-    for (int r = 0; r < comm->nranks; r++) {
-        int node = 0;
-        for (int before = 0; before < place[r][ROOT]; before++)
-            node += place[before][PLACE] == 0;
-        if (place[r][PLACE] < smallest)
-            mpi->leader[place[r][PLACE] * mpi->nnodes + node] = r;
-    }
-    return CVY_OK;
-}
-
 /* CONVOY_NODE_RANKS: so many ranks in a row count as a node, however many there are here: two levels on one machine, for trials and tests. */
 static cvy_status split_by_node(cvy_comm *comm)
 {
@@ -163,22 +134,22 @@ static cvy_status split_by_node(cvy_comm *comm)
     return CVY_OK;
 }
 
-/* Ranks of this node, this rank's place among them, and who leads. */
+/* Ranks of this node, this rank's place among them, and who leads: the first ranks of each node, as many as the smallest node has. */
 static cvy_status find_node(cvy_comm *comm)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
-    int mine[2] = {comm->rank, 0}, (*place)[2] = NULL;
     CVY_TRY(split_by_node(comm));
     CVY_TRY_MPI(MPI_Comm_rank(mpi->node, &comm->node_rank));
     CVY_TRY_MPI(MPI_Comm_size(mpi->node, &comm->node_nranks));
-    CVY_TRY_MPI(MPI_Bcast(&mine[0], 1, MPI_INT, 0, mpi->node));
-    mine[1] = comm->node_rank;
-    CVY_TRY(cvy_mem_alloc(sizeof *place * (size_t)comm->nranks, &place));
-    cvy_status status = cvy_mpi_check(MPI_Allgather(mine, 2, MPI_INT, place, 2, MPI_INT, mpi->comm), "MPI_Allgather");
-    if (status == CVY_OK)
-        status = find_leaders(comm, (const int (*)[2])place);
-    cvy_mem_free(&place);
-    return status;
+    const int first = comm->node_rank == 0;
+    CVY_TRY_MPI(MPI_Allreduce(&first, &mpi->nnodes, 1, MPI_INT, MPI_SUM, mpi->comm));
+    CVY_TRY_MPI(MPI_Allreduce(&comm->node_nranks, &mpi->leaders, 1, MPI_INT, MPI_MIN, mpi->comm));
+    CVY_TRY_MPI(MPI_Comm_split(mpi->comm, CVY_MIN(comm->node_rank, mpi->leaders), comm->rank, &mpi->across.comm));
+    CVY_TRY_MPI(MPI_Comm_rank(mpi->across.comm, &mpi->across.me));
+    CVY_TRY_MPI(MPI_Comm_size(mpi->across.comm, &mpi->across.n));
+    mpi->all.me = comm->rank;
+    mpi->all.n = comm->nranks;
+    return CVY_OK;
 }
 
 static cvy_status start(cvy_comm *comm, MPI_Comm user)
@@ -186,7 +157,7 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     CVY_TRY_MPI(MPI_Comm_dup(user, &mpi->comm));
     CVY_TRY_MPI(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN));
-    CVY_TRY_MPI(MPI_Comm_dup(mpi->comm, &mpi->moves));
+    CVY_TRY_MPI(MPI_Comm_dup(mpi->comm, &mpi->all.comm));
     CVY_TRY_MPI(MPI_Comm_rank(mpi->comm, &comm->rank));
     CVY_TRY_MPI(MPI_Comm_size(mpi->comm, &comm->nranks));
     return find_node(comm);
@@ -200,7 +171,7 @@ cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out)
     struct cvy_mpi *mpi = NULL;
     cvy_comm *comm = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *mpi, &mpi));
-    mpi->comm = mpi->moves = mpi->node = MPI_COMM_NULL;
+    mpi->comm = mpi->node = mpi->all.comm = mpi->across.comm = MPI_COMM_NULL;
     cvy_status status = cvy_mem_alloc(sizeof *comm, &comm);
     if (status != CVY_OK) {
         cvy_mem_free(&mpi);

@@ -3,6 +3,7 @@
  *
  *   comm_mpi.c           making and freeing; blocking collectives for setup
  *   comm_mpi_request.c   non-blocking sums of gradients: by the library, by moves, or through the node's memory
+ *   comm_mpi_group.c     the ranks that sum by messages: by which algorithm, measured, and the sum by moves or by the library
  *   comm_mpi_moves.c     a list of moves (comm/comm_sum.h) over MPI_Isend and MPI_Irecv
  *   comm_mpi_window.c    memory that the ranks of a node share
  *   comm_mpi_node.c      a sum through that memory, and by moves between nodes
@@ -24,16 +25,25 @@ enum { CVY_PLACES = 4 };
 
 typedef struct cvy_window cvy_window;
 
+/* Ranks that sum by messages: all of them, or the leaders of the nodes with the same part. */
+enum { CVY_GROUP_SIZES = 7, CVY_GROUP_WAYS = 8 };
+struct cvy_group {
+    MPI_Comm comm;                     /* in the order of the places */
+    int me, n;                         /* place, of how many */
+    int next_tag;                      /* its ranks make the same sums in the same order */
+    int measured;
+    int best[CVY_GROUP_SIZES];         /* way for cvy_group_size(i) bytes: index into the table of algorithms, or the library behind it */
+    double seconds[CVY_GROUP_SIZES][CVY_GROUP_WAYS];      /* of the slowest rank, as measured */
+};
+
 struct cvy_mpi {
-    MPI_Comm comm;                     /* setup, and sums by the library */
-    MPI_Comm moves;                    /* our own messages: no tag of theirs meets one of the above */
+    MPI_Comm comm;                     /* setup */
     MPI_Comm node;                     /* the ranks of this node, in the order of comm */
-    int nnodes, my_node, leaders;      /* leaders: of each node, so many ranks sum a part of their own across nodes */
-    int *leader;                       /* rank in comm of leader k of node n, [k * nnodes + n] */
+    struct cvy_group all, across;      /* across: the ranks with this place on their node, where leaders */
+    int nnodes, leaders;               /* leaders: of each node, so many ranks sum a part of their own across nodes */
     cvy_window *window;                /* all that there are */
     void *place[CVY_PLACES];           /* memory for segments, CVY_SEGMENTS for each of two peers */
     const void *holder[CVY_PLACES];    /* the sum that has it now */
-    int next_tag;
 };
 
 static inline struct cvy_mpi *cvy_mpi_of(const cvy_comm *comm)
@@ -50,8 +60,7 @@ MPI_Datatype cvy_mpi_type(cvy_dtype dtype);
 typedef struct cvy_moves cvy_moves;
 typedef struct cvy_moves_opts {
     const cvy_sum_def *def;
-    int me, n;                         /* place among those who sum */
-    const int *rank_of;                /* their ranks in the communicator; borrowed; NULL: place is rank */
+    struct cvy_group *group;           /* those who sum; borrowed */
     void *data;
     int64_t count;
     cvy_dtype dtype, wire;             /* F32 or F64; wire: the same, or BF16 for F32 */
@@ -61,6 +70,22 @@ void cvy_moves_start(cvy_moves *m);
 /* Goes as far as it can without waiting. */
 cvy_status cvy_moves_progress(cvy_moves *m, int *done_out);
 void cvy_moves_destroy(cvy_moves **m);
+
+/* ---- a group's sums ---- */
+typedef struct cvy_group_sum cvy_group_sum;
+/* Bytes of the i-th size at which ways are compared. */
+static inline int64_t cvy_group_size(int i)
+{
+    return (int64_t)1 << (10 + 2 * i); /* 1 KiB to 4 MiB */
+}
+/* Which way is the fastest at each size, by trial; at most about a second. Collective over comm, also for ranks that are in no such group. */
+cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_part);
+/* name of a way: an algorithm, "library", or NULL: as measured for this size. */
+cvy_status cvy_group_sum_create(struct cvy_mpi *mpi, struct cvy_group *group, const char *name, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire,
+                                cvy_group_sum **out);
+cvy_status cvy_group_sum_start(cvy_group_sum *s);
+cvy_status cvy_group_sum_progress(cvy_group_sum *s, int *done_out);
+void cvy_group_sum_destroy(cvy_group_sum **s);
 
 /* ---- the node's memory ---- */
 enum { CVY_WINDOW_SLOTS = 1024 };      /* sums that a window serves */
@@ -84,9 +109,8 @@ void cvy_mpi_unshare(cvy_comm *comm, const void *memory);
 
 /* ---- a sum through it ---- */
 typedef struct cvy_node_sum cvy_node_sum;
-/* Takes a slot of the window. across: the algorithm between nodes. */
-cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, const cvy_sum_def *across,
-                               cvy_node_sum **out);
+/* Takes a slot of the window. */
+cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, cvy_node_sum **out);
 void cvy_node_sum_start(cvy_node_sum *s);
 cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out);
 void cvy_node_sum_destroy(cvy_node_sum **s);

@@ -22,7 +22,7 @@ struct lane {
 struct cvy_moves {
     struct cvy_mpi *mpi;
     cvy_sum sum;
-    const int *rank_of;
+    const struct cvy_group *group;
     char *data;
     cvy_dtype dtype, wire;
     int64_t segment_elems;
@@ -50,10 +50,10 @@ cvy_status cvy_moves_create(struct cvy_mpi *mpi, const cvy_moves_opts *opts, cvy
     cvy_moves *m = NULL;
     CVY_TRY(need_places(mpi));
     CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
-    *m = (cvy_moves){.mpi = mpi, .rank_of = opts->rank_of, .data = opts->data, .dtype = opts->dtype, .wire = opts->wire, .place = -1};
+    *m = (cvy_moves){.mpi = mpi, .group = opts->group, .data = opts->data, .dtype = opts->dtype, .wire = opts->wire, .place = -1};
     m->segment_elems = CVY_SEGMENT_BYTES / (int64_t)cvy_dtype_bytes(opts->dtype);
-    m->tag = mpi->next_tag++ % TAGS;
-    const cvy_status status = cvy_sum_build(opts->def, opts->me, opts->n, opts->count, &m->sum);
+    m->tag = opts->group->next_tag++ % TAGS;
+    const cvy_status status = cvy_sum_build(opts->def, opts->group->me, opts->group->n, opts->count, &m->sum);
     if (status != CVY_OK)
         cvy_mem_free(&m);
     else
@@ -98,13 +98,13 @@ static cvy_status post(cvy_moves *m, struct lane *lane)
     const int64_t n = segment_count(m, lane, lane->posted);
     char *data = segment_data(m, lane, lane->posted), *buffer = lane->aside ? segment_aside(lane, lane->posted) : data;
     MPI_Request *request = &lane->request[lane->posted % CVY_SEGMENTS];
-    const int peer = m->rank_of ? m->rank_of[lane->move->peer] : lane->move->peer, bytes = (int)((size_t)n * cvy_dtype_bytes(m->wire));
+    const int peer = lane->move->peer, bytes = (int)((size_t)n * cvy_dtype_bytes(m->wire));
     if (lane->move->kind != CVY_MOVE_SEND) {
-        CVY_TRY_MPI(MPI_Irecv(buffer, bytes, MPI_BYTE, peer, m->tag, m->mpi->moves, request));
+        CVY_TRY_MPI(MPI_Irecv(buffer, bytes, MPI_BYTE, peer, m->tag, m->group->comm, request));
     } else {
         if (m->wire != m->dtype)
             round_to_wire((float *)data, (cvy_bf16 *)buffer, n);
-        CVY_TRY_MPI(MPI_Isend(buffer, bytes, MPI_BYTE, peer, m->tag, m->mpi->moves, request));
+        CVY_TRY_MPI(MPI_Isend(buffer, bytes, MPI_BYTE, peer, m->tag, m->group->comm, request));
     }
     lane->posted++;
     return CVY_OK;

@@ -26,11 +26,10 @@ struct cvy_node_sum {
     int slot;
     uint64_t number;                   /* of the sum that is under way: 1, 2, ... */
     enum phase phase;
-    cvy_moves *across;                 /* NULL: one node, or no part */
+    cvy_group_sum *across;             /* NULL: one node, or no part */
 };
 
-cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, const cvy_sum_def *across,
-                               cvy_node_sum **out)
+cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, cvy_node_sum **out)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     cvy_node_sum *s = NULL;
@@ -40,11 +39,10 @@ cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, i
         s->first = cvy_sum_part(count, window->rank, mpi->leaders);
         s->end = cvy_sum_part(count, window->rank + 1, mpi->leaders);
     }
-    const cvy_moves_opts opts = {.def = across, .me = mpi->my_node, .n = mpi->nnodes, .rank_of = mpi->leader + (size_t)window->rank % (size_t)mpi->leaders * (size_t)mpi->nnodes,
-                                 .data = (char *)data + (size_t)s->first * cvy_dtype_bytes(dtype), .count = s->end - s->first, .dtype = dtype, .wire = wire};
-    const cvy_status status = mpi->nnodes > 1 && s->end > s->first ? cvy_moves_create(mpi, &opts, &s->across) : CVY_OK;
-    if (mpi->nnodes > 1 && s->end == s->first)
-        mpi->next_tag++; /* a tag stands for the same sum everywhere */
+    cvy_status status = CVY_OK;
+    if (mpi->nnodes > 1 && s->end > s->first)
+        status = cvy_group_sum_create(mpi, &mpi->across, comm->sums.algorithm, (char *)data + (size_t)s->first * cvy_dtype_bytes(dtype), s->end - s->first,
+                                      dtype, wire, &s->across);
     if (status != CVY_OK)
         cvy_mem_free(&s);
     else
@@ -55,7 +53,7 @@ cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, i
 void cvy_node_sum_destroy(cvy_node_sum **s)
 {
     if (*s)
-        cvy_moves_destroy(&(*s)->across);
+        cvy_group_sum_destroy(&(*s)->across);
     cvy_mem_free(s);
 }
 
@@ -147,7 +145,7 @@ cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out)
     if (s->phase == WAIT_POSTED && all_posted(s)) {
         gather(s, !s->across);
         if (s->across) {
-            cvy_moves_start(s->across);
+            CVY_TRY(cvy_group_sum_start(s->across));
             s->phase = ACROSS;
         } else {
             finish_part(s);
@@ -155,7 +153,7 @@ cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out)
     }
     if (s->phase == ACROSS) {
         int there = 0;
-        CVY_TRY(cvy_moves_progress(s->across, &there));
+        CVY_TRY(cvy_group_sum_progress(s->across, &there));
         if (there) {
             const size_t bytes = (size_t)(s->end - s->first) * cvy_dtype_bytes(s->dtype);
             spread_piece(s, of_rank(s, s->window->rank, s->first), s->first, bytes, s->window->rank);

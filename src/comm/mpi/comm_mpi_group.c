@@ -1,0 +1,146 @@
+/*
+ * comm_mpi_group.c: sums by messages among a group of ranks: by moves of our own, or by the library's MPI_Iallreduce, whichever was the faster one
+ * for a range of this size when it was tried on this very network, before the first step.
+ */
+#include <string.h>
+
+#include "base/base_util.h"
+#include "comm/mpi/comm_mpi_impl.h"
+
+enum { PIECES_MAX = 8, TRIALS = 5 };
+
+struct cvy_group_sum {
+    cvy_moves *moves;                  /* NULL: the library */
+    const struct cvy_group *group;
+    char *data;
+    int64_t count;
+    cvy_dtype dtype;
+    int npieces;
+    MPI_Request piece[PIECES_MAX];
+};
+
+/* ---- one sum ---- */
+
+static cvy_status by_library(cvy_group_sum *s)
+{
+    const int64_t npieces = (s->count + CVY_PIECE_ELEMS - 1) / CVY_PIECE_ELEMS;
+    CVY_CHECK(npieces <= PIECES_MAX, CVY_E_UNSUPPORTED, "a bucket of %lld elements; at most %lld: set comm.bucket lower", (long long)s->count,
+              (long long)CVY_PIECE_ELEMS * PIECES_MAX);
+    s->npieces = (int)npieces;
+    for (int i = 0; i < PIECES_MAX; i++)
+        s->piece[i] = MPI_REQUEST_NULL;
+    return CVY_OK;
+}
+
+/* The way that won at the nearest size below; NULL: the library. */
+static const cvy_sum_def *way_for(const struct cvy_group *group, int64_t bytes)
+{
+    int count = 0, size = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    while (size + 1 < CVY_GROUP_SIZES && bytes * 2 > cvy_group_size(size + 1))
+        size++;
+    return group->best[size] < count ? def[group->best[size]] : NULL;
+}
+
+cvy_status cvy_group_sum_create(struct cvy_mpi *mpi, struct cvy_group *group, const char *name, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire,
+                                cvy_group_sum **out)
+{
+    cvy_group_sum *s = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    *s = (cvy_group_sum){.group = group, .data = data, .count = count, .dtype = dtype};
+    const cvy_sum_def *def = name ? cvy_sum_find(name) : way_for(group, count * (int64_t)cvy_dtype_bytes(wire));
+    const cvy_moves_opts opts = {.def = def, .group = group, .data = data, .count = count, .dtype = dtype, .wire = wire};
+    const cvy_status status = def ? cvy_moves_create(mpi, &opts, &s->moves) : by_library(s);
+    if (status != CVY_OK)
+        cvy_mem_free(&s);
+    else
+        *out = s;
+    return status;
+}
+
+cvy_status cvy_group_sum_start(cvy_group_sum *s)
+{
+    if (s->moves)
+        cvy_moves_start(s->moves);
+    for (int i = 0; i < s->npieces; i++) {
+        const int64_t at = (int64_t)i * CVY_PIECE_ELEMS;
+        CVY_TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, s->data + (size_t)at * cvy_dtype_bytes(s->dtype), (int)CVY_MIN(s->count - at, (int64_t)CVY_PIECE_ELEMS),
+                                   cvy_mpi_type(s->dtype), MPI_SUM, s->group->comm, &s->piece[i]));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_group_sum_progress(cvy_group_sum *s, int *done_out)
+{
+    if (s->moves)
+        return cvy_moves_progress(s->moves, done_out);
+    CVY_TRY_MPI(MPI_Testall(s->npieces, s->piece, done_out, MPI_STATUSES_IGNORE));
+    return CVY_OK;
+}
+
+void cvy_group_sum_destroy(cvy_group_sum **s)
+{
+    if (*s)
+        cvy_moves_destroy(&(*s)->moves);
+    cvy_mem_free(s);
+}
+
+/* ---- trials ---- */
+
+static cvy_status run_once(cvy_group_sum *s, double *seconds_out)
+{
+    int done = 0;
+    CVY_TRY_MPI(MPI_Barrier(s->group->comm));
+    const double start_s = cvy_clock_s();
+    CVY_TRY(cvy_group_sum_start(s));
+    while (!done)
+        CVY_TRY(cvy_group_sum_progress(s, &done));
+    *seconds_out = cvy_clock_s() - start_s;
+    return CVY_OK;
+}
+
+/* The best of some trials: what else the machine does only adds to it. */
+static cvy_status try_way(struct cvy_mpi *mpi, struct cvy_group *group, const char *name, float *data, int64_t bytes, double *seconds_out)
+{
+    cvy_group_sum *s = NULL;
+    double best = 0;
+    CVY_TRY(cvy_group_sum_create(mpi, group, name, data, bytes / (int64_t)sizeof *data, CVY_DTYPE_F32, CVY_DTYPE_F32, &s));
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < TRIALS && status == CVY_OK; i++) {
+        double seconds = 0;
+        status = run_once(s, &seconds);
+        best = i == 0 || seconds < best ? seconds : best;
+    }
+    *seconds_out = best;
+    cvy_group_sum_destroy(&s);
+    return status;
+}
+
+static cvy_status try_all(struct cvy_mpi *mpi, struct cvy_group *group)
+{
+    int count = 0;
+    float *data = NULL;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    cvy_status status = cvy_mem_alloc((size_t)cvy_group_size(CVY_GROUP_SIZES - 1), &data);
+    for (int i = 0; i < CVY_GROUP_SIZES; i++)
+        for (int way = 0; way <= CVY_MIN(count, CVY_GROUP_WAYS - 1) && status == CVY_OK; way++)
+            status = try_way(mpi, group, way < count ? def[way]->name : "library", data, cvy_group_size(i), &group->seconds[i][way]);
+    cvy_mem_free(&data);
+    return status;
+}
+
+cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_part)
+{
+    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    int count = 0;
+    cvy_sum_table(&count);
+    const cvy_status status = takes_part && group->n > 1 ? try_all(mpi, group) : CVY_OK;
+    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(comm->ops->allreduce(comm, group->seconds, CVY_GROUP_SIZES * CVY_GROUP_WAYS, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    for (int i = 0; i < CVY_GROUP_SIZES; i++)
+        for (int way = 1; way <= CVY_MIN(count, CVY_GROUP_WAYS - 1); way++)
+            if (group->seconds[i][way] < group->seconds[i][group->best[i]])
+                group->best[i] = way;
+    group->measured = 1;
+    return CVY_OK;
+}
