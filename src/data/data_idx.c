@@ -88,8 +88,8 @@ static cvy_status read_header(struct array *a)
     return array_check(a);
 }
 
-/* "../train-images-idx3-ubyte" -> "../train-labels-idx1-ubyte", or NULL where the name has no such parts. */
-static cvy_status labels_beside(cvy_pool *pool, const char *images, const char **out)
+/* "../train-images-idx3-ubyte" -> "../train-labels-idx1-ubyte" */
+cvy_status cvy_idx_labels_beside(cvy_pool *pool, const char *images, const char **out)
 {
     char *path = NULL;
     CVY_TRY(cvy_pool_strdup(pool, images, &path));
@@ -120,7 +120,7 @@ static cvy_status idx_load(struct idx *x, const cvy_reader_args *args, cvy_reade
     if (x->shape.ndim <= 2) /* one channel, which the file does not count */
         x->shape = (cvy_shape){x->x.shape.ndim + 1, {1, x->x.shape.dim[0], x->x.shape.dim[1]}};
     if (!labels)
-        CVY_TRY(labels_beside(info->pool, images, &labels));
+        CVY_TRY(cvy_idx_labels_beside(info->pool, images, &labels));
     info->nsamples = x->x.count;
     info->dtype = x->x.kind == ARRAY_U8 ? CVY_DTYPE_U8 : CVY_DTYPE_F32;
     info->shape = x->shape;

@@ -112,6 +112,8 @@ size_t cvy_data_peek(const char *path, void *bytes, size_t count);
 int cvy_data_has_file(const char *folder, const char *name);
 
 /* ---- between the files of this folder ---- */
+/* The file of the labels beside an IDX file of pictures, by its name; NULL where there is none. */
+cvy_status cvy_idx_labels_beside(cvy_pool *pool, const char *images, const char **out);
 /* One sample as its reader stores it, whatever parts lie between; faults name file and record. */
 cvy_status cvy_dataset_read_raw(cvy_dataset *d, int64_t number, cvy_raw *raw);
 /* Bytes of x as it is stored, on average over `probes` samples; damaged ones are passed by. */

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,24 @@ static cvy_status list_pattern(cvy_pool *pool, const char *root, const char *pat
     return status;
 }
 
+/* Where a source is files of one folder: what readers look for beside them. */
+static cvy_status list_beside(cvy_pool *pool, const char *root, const char *rest, const char *path, cvy_text *t)
+{
+    static const char *const usual[] = {"labels.txt", "batches.meta.txt", "fine_label_names.txt",
+                                        "coarse_label_names.txt"};
+    const char *labels = NULL;
+    CVY_TRY(cvy_idx_labels_beside(pool, path, &labels));
+    if (labels)
+        CVY_TRY(list_path(pool, labels, cvy_data_base_name(labels), 0, t));
+    for (int i = 0; i < CVY_COUNT(usual); i++) {
+        const char *beside = NULL;
+        CVY_TRY(cvy_data_path_join(pool, root, usual[i], &beside));
+        if (fnmatch(rest, usual[i], 0) != 0 && cvy_file_exists(beside) && !cvy_file_is_folder(beside))
+            CVY_TRY(list_path(pool, beside, usual[i], 0, t));
+    }
+    return CVY_OK;
+}
+
 /* The manifest's text: the source's absolute path, then a line for each file. */
 static cvy_status list_source(const char *root, const char *rest, cvy_text *t)
 {
@@ -107,7 +126,9 @@ static cvy_status list_source(const char *root, const char *rest, cvy_text *t)
     cvy_text_add(t, "convoy stage 1\n%s/%s\n", full, rest);
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_pool_printf(pool, &path, "%s/%s", root, rest));
-    status = cvy_file_exists(path) ? list_path(pool, path, rest, 0, t) : list_pattern(pool, root, path, t);
+    CVY_TRY_OUT(cvy_file_exists(path) ? list_path(pool, path, rest, 0, t) : list_pattern(pool, root, path, t));
+    if (!cvy_file_is_folder(path) && !strchr(rest, '/'))
+        status = list_beside(pool, root, rest, path, t);
 out:
     free(full);
     cvy_pool_destroy(&pool);
@@ -341,23 +362,16 @@ static cvy_status cut_path(cvy_pool *pool, const char *path, const char **root_o
     return CVY_OK;
 }
 
-/* Formats whose files name others, or expect some beside them, cannot be copied by their path alone. */
+/* A list names files that lie anywhere. */
 static cvy_status check_format(const cvy_tree *at, const char *path, const char *format)
 {
-    static const char *const alone[] = {"tfrecord", "hdf5", "lmdb", "pack", "csv"};
     const cvy_reader_def *reader = NULL;
     if (!format && cvy_file_exists(path) && cvy_reader_by_look(path, &reader) == CVY_OK)
         format = reader->name;
-    if (!format)
-        return CVY_OK; /* opening it will say what is wrong */
-    int fits = cvy_file_is_folder(path);
-    for (int i = 0; i < CVY_COUNT(alone); i++)
-        fits |= strcmp(format, alone[i]) == 0;
-    CVY_CHECK(fits && strcmp(format, "list") != 0, CVY_E_CONFIG,
-              "%s: data.stage copies folders, and files of the formats tfrecord, hdf5, lmdb and csv; %s as %s needs "
-              "others with it: convert it, or stage its folder",
-              cvy_tree_where(at), path, format);
-    return CVY_OK;
+    CVY_CHECK(!format || strcmp(format, "list") != 0, CVY_E_CONFIG,
+              "%s: data.stage copies files and folders, and %s as list needs the pictures that it names: convert it",
+              cvy_tree_where(at), path);
+    return CVY_OK; /* where there is no such source, opening it will say what is wrong */
 }
 
 /* Files, root and path of a copy; the root is named after the user and the source's absolute path. */

@@ -52,9 +52,37 @@ grep -q 'data.stage: packed copied to' log || fail "a changed source is not copi
 train last --set data.stage=near
 [ -z "$(ls near)" ] || fail "the last run leaves copies: $(ls near)"
 
-head -c 3073 /dev/zero >data_batch_1.bin
-"$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=data_batch_1.bin >log 2>&1 && fail "a file that needs others is staged"
-grep -q 'stage its folder' log || fail "no cause: $(cat log)"
+# Single files, with what belongs to them.
+mkdir files
+for i in 1 3 0 2 1 3 0 2; do
+    printf "\\00$i"
+    head -c 3072 /dev/zero
+done >files/data_batch_1.bin
+printf '%s\n' zero one two three >files/batches.meta.txt
+printf '\0\0\010\003\0\0\0\004\0\0\0\001\0\0\0\002abcdefgh' >files/my-images-idx3-ubyte
+printf '\0\0\010\001\0\0\0\004\001\003\001\002' >files/my-labels-idx1-ubyte
+printf 'a,b,label\n0,1,2\n3,4,0\n' >files/table.csv
+single() {
+    file=$1 beside=$2 count=$3
+    for stage in '' "--set data.stage=near --set data.stage_keep=true"; do
+        # shellcheck disable=SC2086
+        "$CONVOY" train job.yaml --threads 1 --progress plain --out "single-$file${stage:+-staged}" --set data.val= --set "data.train=$file" \
+            --set train.batch=2 $stage >log 2>&1 || fail "$file: $(cat log)"
+    done
+    [ -n "$(losses "single-$file")" ] && [ "$(losses "single-$file")" = "$(losses "single-$file-staged")" ] || fail "$file: other losses from the copy"
+    grep -q "data.stage: $file copied to" log || fail "$file is not staged: $(cat log)"
+    copy=$(ls -d near/convoy-*/data)
+    [ "$(ls "$copy" | wc -l)" = "$count" ] && [ -e "$copy/$file" ] || fail "$file: the copy holds $(ls "$copy")"
+    [ -z "$beside" ] || cmp -s "$beside" "$copy/$beside" || fail "$file: $beside is not with it"
+    rm -rf near
+}
+cp files/* .
+single data_batch_1.bin batches.meta.txt 2
+single my-images-idx3-ubyte my-labels-idx1-ubyte 3
+single table.csv '' 2
+printf 'a.png 0\n' >list.txt
+"$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=list.txt >log 2>&1 && fail "a list is staged"
+grep -q 'list.txt as list needs the pictures that it names' log || fail "no cause: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=nowhere >log 2>&1 && fail "nothing is staged"
 grep -q 'nowhere' log || fail "no cause: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=job.yaml >log 2>&1 && fail "a file is taken for a folder"
