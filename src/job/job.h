@@ -65,19 +65,25 @@ struct cvy_job_stop {
 };
 
 enum { CVY_TRAIN_F32, CVY_TRAIN_F64, CVY_TRAIN_BF16 };
+enum { CVY_LR_NONE, CVY_LR_LINEAR, CVY_LR_SQRT };
+enum { CVY_DECAY_WEIGHTS, CVY_DECAY_ALL };
 struct cvy_job_train {
+    const char *preset;
     int64_t batch, batch_per_rank;     /* one of them is 0; cvy_job_batch() knows */
     double epochs;                     /* 0 where steps are given */
     int64_t steps;                     /* 0 where epochs are given */
     int64_t seed, accumulate;
     int dtype_word, precise;
     const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree;
+    int lr_rule;
+    int64_t base_batch;                /* 0 without an lr_rule */
     double clip_norm, clip_value;
     const char *init;
     /* made from the trees: */
     cvy_dtype dtype;
     const char *optimizer;             /* the operator */
     double lr;                         /* base rate, which the schedule multiplies */
+    int decay_on;
     const cvy_tree *optimizer_options; /* without name and lr, or NULL */
     cvy_job_loss *loss;                /* none: what suits the data, unless the model has its own */
     int nloss;
@@ -156,6 +162,8 @@ cvy_status cvy_job_print(const cvy_job *job, char **text_out);
 cvy_status cvy_job_hash(const cvy_job *job, uint64_t *hash_out);
 /* The global batch for so many ranks; CVY_E_CONFIG if a rank would have none of it. */
 cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out);
+/* What a global batch makes of the base rate by train.lr_rule; 0 without one. */
+double cvy_job_lr_factor(const cvy_job *job, int64_t batch);
 
 /* All keys: as text for --help, as the page docs/job-file.md. */
 cvy_status cvy_job_help(char **text_out);

@@ -2,6 +2,7 @@
  * job_interpret.c: what one row alone cannot say: durations, groups, a share for validation, keys that exclude or need
  * each other.
  */
+#include <math.h>
 #include <string.h>
 
 #include "data/data.h"
@@ -221,4 +222,14 @@ cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out)
               (long long)batch, nranks);
     *batch_out = batch;
     return CVY_OK;
+}
+
+/* Linear: Goyal et al. 2017, arXiv:1706.02677; the square root keeps the variance of a step (Krizhevsky 2014, arXiv:1404.5997). */
+double cvy_job_lr_factor(const cvy_job *job, int64_t batch)
+{
+    const struct cvy_job_train *t = &job->train;
+    if (t->lr_rule == CVY_LR_NONE)
+        return 0;
+    const double times = (double)batch / (double)t->base_batch;
+    return t->lr_rule == CVY_LR_LINEAR ? times : sqrt(times);
 }

@@ -315,7 +315,11 @@ cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
 static void apply_group(void *user, cvy_variable *v)
 {
     const struct cvy_job_train *t = &((const cvy_job *)user)->train;
-    for (int i = 0; i < t->ngroup && v->role == CVY_ROLE_WEIGHT; i++)
+    if (v->role != CVY_ROLE_WEIGHT)
+        return;
+    if (t->decay_on == CVY_DECAY_ALL)
+        v->decay = 1;
+    for (int i = 0; i < t->ngroup; i++)
         if (fnmatch(t->group[i].match, v->name, 0) == 0) {
             v->lr_mult = t->group[i].lr_mult;
             v->decay_mult = t->group[i].decay_mult;

@@ -25,7 +25,7 @@ cvy_status cvy_job_model(const cvy_job *job, const cvy_dataset_info *data, int w
 /* Texts that the options point to live in the job's pool; plan_file may be NULL. A wrong option of the optimiser is named with its place in the file. */
 cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_program_opts *out);
 cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out);
-/* train.groups: applied to each variable before the passes see it. The job must outlive the program's planning. */
+/* train.groups and what weight decay pulls at: applied to each variable before the passes see it. The job must outlive the program's planning. */
 void cvy_job_group_variables(const cvy_job *job, cvy_program *program);
 /* After planning: CVY_E_CONFIG if a group matches no weight, which is a slip of the pen. */
 cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program);

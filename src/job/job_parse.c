@@ -81,6 +81,7 @@ static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, in
               "%s: a job file is a map with keys such as model, data and train", cvy_tree_where(root));
     for (int i = 0; i < nsets; i++)
         CVY_TRY(apply_set(job, root, sets[i]));
+    CVY_TRY(cvy_job_apply_preset(job->pool, root));
     job->given = root;
     CVY_TRY(parse_sections(job, root));
     if (!job->name)

@@ -72,20 +72,16 @@ static const cvy_tree *item_at(const cvy_tree *node, int i)
 
 /* ---- optimiser ---- */
 
-/* Writes the rate back into the tree, so that the resolved file shows what was used. */
+static double usual_lr(const char *optimizer)
+{
+    return strncmp(optimizer, "adam", 4) == 0 ? 0.001 : strcmp(optimizer, "lars") == 0 ? 1 : 0.01;
+}
+
+/* Writes the defaults back into the tree, so that the resolved file shows what was used. */
 static cvy_status resolve_optimizer(cvy_job *job, const struct cvy_job_optimizer *o)
 {
-    cvy_tree *map = NULL, *name = NULL, *lr = NULL;
-    cvy_text text = {0};
-    CVY_TRY(cvy_tree_new_map(job->pool, job->file, &map));
-    CVY_TRY(cvy_tree_new_scalar(job->pool, job->file, o->name, &name));
-    cvy_text_add_real(&text, o->lr);
-    const cvy_status status =
-        text.status == CVY_OK ? cvy_tree_new_scalar(job->pool, job->file, text.data, &lr) : text.status;
-    cvy_text_free(&text);
-    CVY_TRY(status);
-    CVY_TRY(cvy_tree_set(job->pool, map, "name", name));
-    CVY_TRY(cvy_tree_set(job->pool, map, "lr", lr));
+    cvy_tree *map = NULL;
+    CVY_TRY(cvy_options_tree(job->pool, cvy_job_optimizer_rows, o, &map));
     const cvy_tree *theirs = job->train.optimizer_options;
     for (int i = 0; theirs && i < theirs->count; i++)
         CVY_TRY(cvy_tree_set(job->pool, map, theirs->key[i], theirs->child[i]));
@@ -100,9 +96,10 @@ static cvy_status parse_optimizer(cvy_job *job)
     CVY_TRY(parse_named(job->pool, "train.optimizer", cvy_job_optimizer_rows, t->optimizer_tree, &o, sizeof o,
                         &t->optimizer_options));
     if (o.lr == 0)
-        o.lr = strncmp(o.name, "adam", 4) == 0 ? 0.001 : 0.01;
+        o.lr = usual_lr(o.name);
     t->optimizer = o.name;
     t->lr = o.lr;
+    t->decay_on = o.decay_on;
     return resolve_optimizer(job, &o);
 }
 
@@ -188,12 +185,25 @@ static cvy_status check_extent(cvy_job *job)
     return CVY_OK;
 }
 
+static cvy_status check_lr_rule(cvy_job *job)
+{
+    struct cvy_job_train *t = &job->train;
+    CVY_CHECK(!t->base_batch || t->lr_rule != CVY_LR_NONE, CVY_E_CONFIG,
+              "%s: train.base_batch is %lld, but without a train.lr_rule the rate does not follow the batch; add "
+              "lr_rule: linear (or sqrt), or leave base_batch out",
+              cvy_job_where(job, "train", "base_batch"), (long long)t->base_batch);
+    if (t->lr_rule != CVY_LR_NONE && !t->base_batch)
+        t->base_batch = 256;
+    return CVY_OK;
+}
+
 cvy_status cvy_job_interpret_train(cvy_job *job)
 {
     const cvy_tree *schedule = job->train.schedule;
     CVY_CHECK(schedule->kind != CVY_TREE_LIST, CVY_E_CONFIG,
               "%s: train.schedule is a list, expected a name or a map {name: ...}", cvy_tree_where(schedule));
     CVY_TRY(check_extent(job));
+    CVY_TRY(check_lr_rule(job));
     CVY_TRY(parse_optimizer(job));
     CVY_TRY(parse_losses(job));
     CVY_TRY(parse_metrics(job));

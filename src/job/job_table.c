@@ -49,6 +49,8 @@ static const cvy_option data_rows[] = {
 };
 
 static const cvy_option train_rows[] = {
+    {"preset", CVY_TYPE_STRING, TRAIN(preset), "", "", "",
+     "a published recipe for large batches, which fills in what `train` leaves open: goyal2017 or you2017, see below"},
     {"batch", CVY_TYPE_INT, TRAIN(batch), "", "1..", "samples", "global batch, split over the ranks; 128 if neither this nor batch_per_rank is given"},
     {"batch_per_rank", CVY_TYPE_INT, TRAIN(batch_per_rank), "", "1..", "samples", "batch of each rank, in place of `batch`; results then depend on the ranks"},
     {"epochs", CVY_TYPE_REAL, TRAIN(epochs), "", ">0", "", "passes over the training data; 1 if neither this nor steps is given"},
@@ -58,6 +60,10 @@ static const cvy_option train_rows[] = {
     {"precise", CVY_TYPE_BOOL, TRAIN(precise), "false", "", "", "no algorithm that rounds more than the plain sum does: no Winograd convolutions"},
     {"optimizer", CVY_TYPE_TREE, TRAIN(optimizer_tree), "{name: sgd, lr: 0.01, momentum: 0.9}", "", "", "a name or a map, see below"},
     {"schedule", CVY_TYPE_TREE, TRAIN(schedule), "constant", "", "", "how the learning rate goes: a name or a map {name: ..., warmup: ..., options}"},
+    {"lr_rule", CVY_TYPE_CHOICE, TRAIN(lr_rule), "none", "none|linear|sqrt", "",
+     "what a larger global batch does to the learning rate: multiplies it by batch / base_batch, or by the square root of that; a warm-up then begins at the rate for base_batch"},
+    {"base_batch", CVY_TYPE_INT, TRAIN(base_batch), "", "1..", "samples",
+     "with an lr_rule, the global batch that the optimiser's lr is meant for; 256 if not given"},
     {"loss", CVY_TYPE_TREE, TRAIN(loss_tree), "", "", "", "a name, a map or a list of maps, see below; if not given, softmax_cross_entropy for classes, mse for numbers"},
     {"accumulate", CVY_TYPE_INT, TRAIN(accumulate), "1", "1..4096", "", "micro-batches of a step; their gradients are added, to save memory"},
     {"clip_norm", CVY_TYPE_REAL, TRAIN(clip_norm), "0", "0..", "", "longest gradient over all weights; longer ones are scaled down; 0 is off"},
@@ -71,7 +77,9 @@ static const cvy_option train_rows[] = {
 
 const cvy_option cvy_job_optimizer_rows[] = {
     {"name", CVY_TYPE_STRING, CVY_FIELD(cvy_job_optimizer, name), NULL, "", "", "the optimiser"},
-    {"lr", CVY_TYPE_REAL, CVY_FIELD(cvy_job_optimizer, lr), "", ">0", "", "learning rate before the schedule; 0.001 for adam and adamw, else 0.01, if not given"},
+    {"lr", CVY_TYPE_REAL, CVY_FIELD(cvy_job_optimizer, lr), "", ">0", "",
+     "learning rate before the schedule; 0.001 for adam and adamw, 1 for lars, else 0.01, if not given"},
+    {"decay_on", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_optimizer, decay_on), "weights", "weights|all", "", "what weight_decay pulls at: not at biases and norms, or at all that is learnt"},
     {0},
 };
 

@@ -22,7 +22,7 @@ extern const cvy_option cvy_job_metric_rows[];     /* of cvy_job_metric; other k
 extern const cvy_option cvy_job_group_rows[];
 extern const cvy_option cvy_job_stop_rows[];
 
-struct cvy_job_optimizer { const char *name; double lr; };
+struct cvy_job_optimizer { const char *name; double lr; int decay_on; };
 
 /* Where section.key was given, or the file if it was not. */
 const char *cvy_job_where(const cvy_job *job, const char *section, const char *key);
@@ -30,6 +30,10 @@ const char *cvy_job_where(const cvy_job *job, const char *section, const char *k
 cvy_status cvy_job_interpret(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
 cvy_status cvy_job_interpret_normalize(cvy_job *job);
+/* Fills what `train` leaves open in the job as it was given from the preset that train.preset names. */
+cvy_status cvy_job_apply_preset(cvy_pool *pool, const cvy_tree *given);
+/* The presets, for the page docs/job-file.md. */
+void cvy_job_add_presets(cvy_text *t);
 /* The resolved job as a tree, whole or without its name and the log, which may differ over ranks. */
 cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int whole, cvy_tree **out);
 

@@ -452,6 +452,22 @@ static uint64_t hash_command(const cvy_train_opts *o)
     return cvy_hash_end(&h);
 }
 
+static cvy_status make_schedule(cvy_trainer *t)
+{
+    const struct cvy_job_train *train = &t->session.job->train;
+    const cvy_order *o = &t->order;
+    const cvy_schedule_run run = {.lr = train->lr,
+                                  .batch_factor = cvy_job_lr_factor(t->session.job, o->batch),
+                                  .total_samples = (double)cvy_order_samples_before(o, o->last_step),
+                                  .epoch_samples = (double)cvy_order_samples_before(o, o->steps_per_epoch),
+                                  .batch = (double)o->batch};
+    CVY_TRY(cvy_schedule_create(train->schedule, &run, &t->schedule));
+    if (run.batch_factor > 0)
+        cvy_text_add(&t->session.notes, "learning rate %g for a batch of %lld: %g for %lld, times %.4g (train.lr_rule: %s)\n", train->lr * run.batch_factor,
+                     (long long)o->batch, train->lr, (long long)train->base_batch, run.batch_factor, train->lr_rule == CVY_LR_LINEAR ? "linear" : "sqrt");
+    return t->session.notes.status;
+}
+
 cvy_status cvy_trainer_check(cvy_trainer *t)
 {
     cvy_session *s = &t->session;
@@ -459,9 +475,7 @@ cvy_status cvy_trainer_check(cvy_trainer *t)
     CVY_TRY(cvy_job_check_groups(job, s->program));
     CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->step_full));
     CVY_TRY(cvy_comm_agree(s->context->comm, check_scores(t)));
-    return cvy_comm_agree(s->context->comm,
-                          cvy_schedule_create(job->train.schedule, job->train.lr, (double)cvy_order_samples_before(&t->order, t->order.last_step),
-                                              (double)cvy_order_samples_before(&t->order, t->order.steps_per_epoch), (double)t->order.batch, &t->schedule));
+    return cvy_comm_agree(s->context->comm, make_schedule(t));
 }
 
 static cvy_status prepare(cvy_trainer *t)

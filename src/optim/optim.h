@@ -28,10 +28,14 @@ typedef struct cvy_schedule_def {
 } cvy_schedule_def;
 #define CVY_SCHEDULE_DEFINE(id) const cvy_schedule_def cvy_schedule_##id##_def
 const cvy_schedule_def *const *cvy_schedule_table(int *count_out);
+typedef struct cvy_schedule_run {
+    double lr;                         /* base rate */
+    double batch_factor;               /* what the global batch makes of it; the warm-up then begins at lr. 0: nothing, and it begins at 0 */
+    double total_samples, epoch_samples, batch;
+} cvy_schedule_run;
 /* tree: "cosine", or {name: step, every: 10 epochs, factor: 0.1, warmup: 5 epochs, warmup_from: 0.1}; NULL: constant.
  * Durations: "N samples|epochs|steps" or a bare number of samples; steps are turned into samples by `batch`. */
-cvy_status cvy_schedule_create(const cvy_tree *tree, double base_lr, double total_samples, double epoch_samples,
-                               double batch, cvy_schedule **out);
+cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run, cvy_schedule **out);
 double cvy_schedule_lr(const cvy_schedule *s, double samples);
 void cvy_schedule_destroy(cvy_schedule **s);
 

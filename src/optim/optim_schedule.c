@@ -3,8 +3,11 @@
  * over it. Before each step: the step loop asks for the rate and feeds it to the updates. Everything counts samples:
  * the rate does not change with the batch.
  *
- *     lr = base_lr * factor(samples) * ramp,   ramp from warmup_from up to 1 over the warm-up's samples (Goyal et al.
- * 2017), 1 afterwards
+ *     lr = base_lr * batch_factor * factor(samples) * ramp
+ *
+ * ramp goes in a straight line from warmup_from up to 1 over the warm-up's samples, and is 1 afterwards. Where the
+ * batch has multiplied the rate, warmup_from is by default what undoes that: the warm-up begins at the rate that suits
+ * the base batch (Goyal et al. 2017, section 2.2).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,8 @@ struct warmup {
 
 static const cvy_option warmup_opts[] = {
     {"warmup", CVY_TYPE_REAL, CVY_FIELD(warmup, warmup), "0", "0..", "samples", "length of the linear warm-up"},
-    {"warmup_from", CVY_TYPE_REAL, CVY_FIELD(warmup, warmup_from), "0", "0..1", "", "share of the rate at its start"},
+    {"warmup_from", CVY_TYPE_REAL, CVY_FIELD(warmup, warmup_from), "", "0..1", "",
+     "share of the rate at its start; 0 if not given, with an lr_rule the rate for base_batch"},
     {0},
 };
 
@@ -26,7 +30,7 @@ struct cvy_schedule {
     const cvy_schedule_def *def;
     void *options;
     struct warmup ramp;
-    double base_lr, total, epoch;
+    double lr, total, epoch;
 };
 
 typedef struct units {
@@ -116,7 +120,7 @@ static cvy_status find_schedule(const cvy_tree *name, const cvy_schedule_def **o
     return CVY_E_CONFIG;
 }
 
-static cvy_status parse(cvy_schedule *s, const units *u, const cvy_tree *tree)
+static cvy_status parse(cvy_schedule *s, const units *u, double batch_factor, const cvy_tree *tree)
 {
     const int is_map = tree && tree->kind == CVY_TREE_MAP;
     const cvy_tree *name = is_map ? cvy_tree_get(tree, "name") : tree;
@@ -133,24 +137,25 @@ static cvy_status parse(cvy_schedule *s, const units *u, const cvy_tree *tree)
     if (is_map)
         CVY_TRY(sort_keys(s, u, tree, warmup, own));
     CVY_TRY(cvy_options_parse(s->pool, "schedule", warmup_opts, warmup, NULL, &s->ramp, sizeof s->ramp));
+    if (batch_factor > 0 && cvy_tree_is_null(cvy_tree_get(warmup, "warmup_from")))
+        s->ramp.warmup_from = CVY_MIN(1, 1 / batch_factor);
     CVY_TRY(cvy_pool_alloc(s->pool, s->def->options_size, &s->options));
     return cvy_options_parse(s->pool, "schedule", s->def->options, own, NULL, s->options, s->def->options_size);
 }
 
-cvy_status cvy_schedule_create(const cvy_tree *tree, double base_lr, double total_samples, double epoch_samples,
-                               double batch, cvy_schedule **out)
+cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run, cvy_schedule **out)
 {
     cvy_schedule *s = NULL;
     cvy_status status = CVY_OK;
-    const units u = {epoch_samples, batch};
+    const units u = {run->epoch_samples, run->batch};
     if (cvy_tree_is_null(tree))
         tree = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    s->base_lr = base_lr;
-    s->total = total_samples;
-    s->epoch = epoch_samples;
+    s->lr = run->lr * (run->batch_factor > 0 ? run->batch_factor : 1);
+    s->total = run->total_samples;
+    s->epoch = run->epoch_samples;
     CVY_TRY_OUT(cvy_pool_create(&s->pool));
-    CVY_TRY_OUT(parse(s, &u, tree));
+    CVY_TRY_OUT(parse(s, &u, run->batch_factor, tree));
     *out = s;
     return CVY_OK;
 out:
@@ -162,7 +167,7 @@ double cvy_schedule_lr(const cvy_schedule *s, double samples)
 {
     const double factor = s->def->factor(s->options, samples, s->total, s->epoch), from = s->ramp.warmup_from;
     const double ramp = samples < s->ramp.warmup ? from + (1 - from) * samples / s->ramp.warmup : 1;
-    return s->base_lr * factor * ramp;
+    return s->lr * factor * ramp;
 }
 
 void cvy_schedule_destroy(cvy_schedule **s)

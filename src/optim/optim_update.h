@@ -2,8 +2,8 @@
  * optim_update.h: option structs of the optimisers, which their fast kernels read too, and what all of them share.
  *
  * Sources 0 .. 4 of an update: weight, gradient, lr, scale, step; from 5 on the states. Destination 0 is the weight, 1
- * + k the k-th state. Every update is elementwise, and leaves zero where weight, gradient and states are zero: padding
- * lanes stay zero in any layout.
+ * + k the k-th state. Every update leaves zero where weight, gradient and states are zero: padding lanes stay zero in
+ * any layout. All but lars are elementwise; lars needs the lengths of the whole weight and gradient first.
  */
 #ifndef CVY_OPTIM_UPDATE_H
 #define CVY_OPTIM_UPDATE_H
@@ -34,6 +34,11 @@ struct cvy_adagrad {
     double weight_decay, lr_mult;
 };
 
+struct cvy_lars {
+    double momentum, trust_coefficient;
+    double weight_decay, lr_mult;
+};
+
 /* clang-format off */
 #define CVY_UPDATE_ROWS(type)                                                                                          \
     {"weight_decay", CVY_TYPE_REAL, CVY_FIELD(type, weight_decay), "0", "0..", "", "pull of weights towards zero"},    \
@@ -56,6 +61,14 @@ static inline cvy_update_scalars cvy_update_read(const void *lr, const void *sca
 static inline cvy_update_scalars cvy_update_read_spans(const cvy_span *src, double lr_mult)
 {
     return cvy_update_read(src[CVY_UPDATE_LR].data, src[CVY_UPDATE_SCALE].data, src[CVY_UPDATE_STEP].data, lr_mult);
+}
+
+/* The factor on the rate of a weight, from the sums of squares of it and of its scaled gradient. */
+double cvy_lars_trust(const struct cvy_lars *o, double weight_squares, double gradient_squares);
+/* Whether the weight has that factor: biases and norms, whose decay is off, have 1. */
+static inline int cvy_lars_adapts(const cvy_node *update)
+{
+    return update->src[CVY_UPDATE_WEIGHT]->variable->decay;
 }
 
 #endif

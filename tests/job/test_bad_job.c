@@ -70,6 +70,10 @@ static const struct change keys[] = {
 static const struct change values[] = {
     {"batch: 16", "batch: -4", "job:12:10: train: batch is \"-4\", expected 1.. (samples)"},
     {"batch: 16", "batch: 0", "job:12:10: train: batch is \"0\", expected 1.. (samples)"},
+    {"loss: softmax_cross_entropy", "loss: {name: softmax_cross_entropy, label_smoothing: 1.5}", "job:16:56: loss: label_smoothing is \"1.5\", expected 0..1"},
+    {"name: sgd, lr: 0.01", "name: lars, trust_coefficient: 0", "job:14:46: lars: trust_coefficient is \"0\", expected >0"},
+    {"name: sgd, lr: 0.01", "name: lars, nesterov: true", "job:14:27: lars: unknown key \"nesterov\""},
+    {"batch: 16", "batch: 16\n  preset: you2017\n  lr_rule: sqrtt", "job:14:12: train: lr_rule is \"sqrtt\", expected none|linear|sqrt; did you mean \"sqrt\"?"},
     {"epochs: 2", "epochs: 0", "job:13:11: train: epochs is \"0\", expected >0"},
     {"epochs: 2", "epochs: 1e300", "job:13:11: train.epochs: "},
     {"lr: 0.01", "lr: -1", "job:14:30: train.optimizer: lr is \"-1\", expected >0"},

@@ -112,7 +112,11 @@ static void everything(void)
 
 static void resolved_parses_back(void)
 {
-    const char *const texts[] = {head, full};
+    const char *const texts[] = {
+        head, full, "model: a\ndata: {train: b}\ntrain: {preset: goyal2017, optimizer: {lr: 0.2}, batch: 1k}\n",
+        "model: a\ndata: {train: b}\ntrain: {preset: you2017, steps: 7, schedule: cosine, lr_rule: none}\n",
+        "model: a\ndata: {train: b}\ntrain: {preset: you2017, optimizer: {name: adam, decay_on: all}, base_batch: 64}\n",
+    };
     for (int i = 0; i < CVY_COUNT(texts); i++) {
         char *once = NULL, *twice = NULL;
         uint64_t hash = 0, hash_again = 1;
@@ -129,6 +133,66 @@ static void resolved_parses_back(void)
         cvy_mem_free(&once);
         cvy_mem_free(&twice);
     }
+}
+
+static const char *option(const cvy_tree *map, const char *key)
+{
+    const cvy_tree *value = map ? cvy_tree_get(map, key) : NULL;
+    return value && value->text ? value->text : "(none)";
+}
+
+/* A preset gives what the job leaves open, key by key; what the job names otherwise stands alone. */
+static void presets_fill_in(void)
+{
+    cvy_job *job = must_parse("model: a\ndata: {train: b}\ntrain: {preset: goyal2017, optimizer: {lr: 0.2}, batch: 1k}\n");
+    EXPECT(job->train.epochs == 90 && job->train.lr == 0.2);
+    EXPECT_INT(job->train.batch, 1000);
+    EXPECT_TEXT(job->train.optimizer, "sgd");
+    EXPECT_TEXT(option(job->train.optimizer_options, "nesterov"), "true");
+    EXPECT_TEXT(option(job->train.optimizer_options, "weight_decay"), "1e-4");
+    EXPECT_TEXT(option(job->train.schedule, "name"), "multi_step");
+    EXPECT_TEXT(option(job->train.schedule, "warmup"), "5 epochs");
+    EXPECT_INT(job->train.lr_rule, CVY_LR_LINEAR);
+    EXPECT_INT(job->train.base_batch, 256);
+    EXPECT_INT(job->train.decay_on, CVY_DECAY_WEIGHTS);
+    EXPECT(cvy_job_lr_factor(job, 8192) == 32 && cvy_job_lr_factor(job, 64) == 0.25);
+    cvy_job_destroy(&job);
+    job = must_parse("model: a\ndata: {train: b}\ntrain: {preset: you2017, batch: 4096, schedule: {warmup: 2 epochs}}\n");
+    EXPECT_TEXT(job->train.optimizer, "lars");
+    EXPECT(job->train.lr == 2 && cvy_job_lr_factor(job, 4096) == 4);
+    EXPECT_TEXT(option(job->train.optimizer_options, "trust_coefficient"), "0.001");
+    EXPECT_TEXT(option(job->train.schedule, "name"), "polynomial");
+    EXPECT_TEXT(option(job->train.schedule, "power"), "2");
+    EXPECT_TEXT(option(job->train.schedule, "warmup"), "2 epochs");
+    cvy_job_destroy(&job);
+    job = must_parse("model: a\ndata: {train: b}\ntrain: {preset: you2017, steps: 7, optimizer: adam, schedule: {name: cosine}, lr_rule: none}\n");
+    EXPECT(job->train.epochs == 0);
+    EXPECT_INT(job->train.steps, 7);
+    EXPECT_TEXT(job->train.optimizer, "adam");
+    EXPECT(!job->train.optimizer_options && job->train.lr == 0.001);
+    EXPECT_INT(job->train.schedule->count, 1);
+    EXPECT(job->train.base_batch == 0 && cvy_job_lr_factor(job, 4096) == 0);
+    cvy_job_destroy(&job);
+    job = must_parse("model: a\ndata: {train: b}\ntrain: {optimizer: lars, lr_rule: sqrt, base_batch: 64}\n");
+    EXPECT(job->train.lr == 1 && cvy_job_lr_factor(job, 1024) == 4);
+    cvy_job_destroy(&job);
+}
+
+/* The resolved job shows the whole recipe. */
+static void presets_are_printed(void)
+{
+    static const char *const lines[] = {"  preset: goyal2017\n", "  epochs: 90\n", "    lr: 0.1\n", "    momentum: 0.9\n", "    decay_on: weights\n",
+                                        "    warmup: 5 epochs\n", "  lr_rule: linear\n", "  base_batch: 256\n"};
+    char *text = NULL;
+    cvy_job *job = must_parse("model: a\ndata: {train: b}\ntrain: {preset: goyal2017}\n");
+    EXPECT_OK(cvy_job_print(job, &text));
+    for (int i = 0; i < CVY_COUNT(lines); i++) {
+        EXPECT(text && strstr(text, lines[i]));
+        if (text && !strstr(text, lines[i]))
+            printf("there is no line \"%s\" in:\n%s", lines[i], text);
+    }
+    cvy_mem_free(&text);
+    cvy_job_destroy(&job);
 }
 
 static uint64_t hash_with(const char *set)
@@ -206,6 +270,12 @@ static void errors(void)
         {"train: {seed: -1}", "seed is \"-1\", expected 0.."},
         {"train: {dtype: f16}", "dtype is \"f16\", expected f32|f64"},
         {"train: {batch: 4, accumulate: 8}", "job.yaml:3:31: train.accumulate is 8, expected at most the batch, 4"},
+        {"train: {lr_rule: linaer}", "job.yaml:3:18: train: lr_rule is \"linaer\", expected none|linear|sqrt; did you mean \"linear\"?"},
+        {"train: {lr_rule: linear, base_batch: 0}", "job.yaml:3:38: train: base_batch is \"0\", expected 1.. (samples)"},
+        {"train: {base_batch: 64}", "job.yaml:3:21: train.base_batch is 64, but without a train.lr_rule the rate does not follow the batch"},
+        {"train: {preset: goyal2018}", "job.yaml:3:17: train.preset: there is no preset 'goyal2018', did you mean 'goyal2017'?; there are goyal2017, you2017"},
+        {"train: {preset: [goyal2017]}", "job.yaml:3:17: train: preset is a list, expected a word or text"},
+        {"train: {optimizer: {name: sgd, decay_on: bias}}", "job.yaml:3:42: train.optimizer: decay_on is \"bias\", expected weights|all"},
         {"train: {clip_norm: -1}", "clip_norm is \"-1\", expected 0.."},
         {"train: {optimizer: [sgd]}", "job.yaml:3:20: train.optimizer: expected a name or a map"},
         {"train: {optimizer: {lr: 1}}", "job.yaml:3:20: train.optimizer: the key \"name\" is missing"},
@@ -413,6 +483,8 @@ int main(int argc, char **argv)
     TEST(defaults);
     TEST(everything);
     TEST(resolved_parses_back);
+    TEST(presets_fill_in);
+    TEST(presets_are_printed);
     TEST(hash_is_of_what_counts);
     TEST(overrides);
     TEST(bad_overrides);

@@ -153,6 +153,35 @@ static void options(void)
     cvy_job_destroy(&job);
 }
 
+/* What the job of this section `train` makes of a variable that is declared without weight decay. */
+static cvy_variable after_groups(const char *train, cvy_role role)
+{
+    char text[256], name[] = "fc.bias";
+    cvy_program program = {0};
+    cvy_variable v = {.name = name, .role = role, .lr_mult = 1, .decay_mult = 1};
+    snprintf(text, sizeof text, "model: linear\ndata: {train: a}\ntrain: {%s}\n", train);
+    cvy_job *job = must_parse(text);
+    cvy_job_group_variables(job, &program);
+    program.group(program.group_user, &v);
+    cvy_job_destroy(&job);
+    v.name = NULL;
+    return v;
+}
+
+static void groups_of_variables(void)
+{
+    EXPECT_INT(after_groups("epochs: 1", CVY_ROLE_WEIGHT).decay, 0);
+    EXPECT_INT(after_groups("optimizer: {name: sgd, decay_on: weights}", CVY_ROLE_WEIGHT).decay, 0);
+    EXPECT_INT(after_groups("optimizer: {name: sgd, decay_on: all}", CVY_ROLE_WEIGHT).decay, 1);
+    EXPECT_INT(after_groups("optimizer: {name: sgd, decay_on: all}", CVY_ROLE_STATISTIC).decay, 0);
+    const cvy_variable v = after_groups("optimizer: {name: sgd, decay_on: all}, groups: [{match: 'conv*', lr_mult: 2}, "
+                                        "{match: '*.bias', lr_mult: 3, decay_mult: 0.5}, {match: '*', frozen: true}]",
+                                        CVY_ROLE_WEIGHT);
+    EXPECT_INT(v.decay, 1);
+    EXPECT(v.lr_mult == 3 && v.decay_mult == 0.5 && !v.frozen);
+    EXPECT(after_groups("groups: [{match: '*', lr_mult: 3}]", CVY_ROLE_STATISTIC).lr_mult == 1);
+}
+
 int main(void)
 {
     TEST(what_suits_the_data);
@@ -161,5 +190,6 @@ int main(void)
     TEST(auxiliary_heads);
     TEST(data_without_targets);
     TEST(options);
+    TEST(groups_of_variables);
     return test_end();
 }

@@ -80,6 +80,19 @@ static const struct job jobs[] = {
                       "0.001}, schedule: cosine, clip_norm: 5,\n"
                       "        loss: [{name: mse, weight: 0.8}, {name: mae, weight: 0.2}]}\n"
                       "batch_norm: {group: 3}\n"},
+    /* A rate for each layer from the lengths of whole weights, and for the batch: neither may know of ranks. */
+    {"rates of layers", "model:\n"
+                        "  layers:\n"
+                        "    - conv: {channels: 8, kernel: 3, pad: 1, bias: false}\n"
+                        "    - batch_norm\n"
+                        "    - relu\n"
+                        "    - max_pool: {kernel: 2}\n"
+                        "    - fc: {channels: 4}\n"
+                        "data:\n"
+                        "  train: {format: synthetic, samples: 44, shape: [3, 8, 8], classes: 4, noise: 0.2}\n"
+                        "train: {preset: you2017, batch: 12, steps: 20, base_batch: 3, schedule: {warmup: 1 epoch},\n"
+                        "        optimizer: {lr: 1, trust_coefficient: 0.05, momentum: 0.5, decay_on: all}}\n"
+                        "batch_norm: {group: 4}\n"},
 };
 
 static const char *const f64[] = {"train.dtype=f64"};

@@ -11,23 +11,30 @@
 
 enum { BATCH = 8, EPOCH = 80, TOTAL = 800 };
 
-static cvy_status create(const char *text, cvy_schedule **out)
+static cvy_status create_for(const char *text, double batch_factor, cvy_schedule **out)
 {
     cvy_pool *pool = NULL;
     cvy_tree *tree = NULL;
     cvy_status status = cvy_pool_create(&pool);
     if (status == CVY_OK && text)
         status = cvy_tree_parse_text(pool, "job.yaml", text, strlen(text), &tree);
+    const cvy_schedule_run run = {
+        .lr = 0.1, .batch_factor = batch_factor, .total_samples = TOTAL, .epoch_samples = EPOCH, .batch = BATCH};
     if (status == CVY_OK)
-        status = cvy_schedule_create(tree, 0.1, TOTAL, EPOCH, BATCH, out);
+        status = cvy_schedule_create(tree, &run, out);
     cvy_pool_destroy(&pool);
     return status;
 }
 
-static void expect(const char *text, double steps, double lr)
+static cvy_status create(const char *text, cvy_schedule **out)
+{
+    return create_for(text, 0, out);
+}
+
+static void expect_for(const char *text, double batch_factor, double steps, double lr)
 {
     cvy_schedule *s = NULL;
-    EXPECT_OK(create(text, &s));
+    EXPECT_OK(create_for(text, batch_factor, &s));
     if (!s)
         return;
     test_checks++;
@@ -38,6 +45,11 @@ static void expect(const char *text, double steps, double lr)
     }
     cvy_schedule_destroy(&s);
     EXPECT(s == NULL);
+}
+
+static void expect(const char *text, double steps, double lr)
+{
+    expect_for(text, 0, steps, lr);
 }
 
 static void schedules_equal_pytorch(void)
@@ -93,6 +105,22 @@ static void warm_up_is_linear(void)
     expect("{name: step, every: 1 epoch, factor: 0.5, warmup: 2 epochs}", 15, 0.1 * 0.5 * 0.75);
 }
 
+/* Goyal et al. 2017: from the rate of the base batch to that of the large one, which the schedule then multiplies. */
+static void large_batches_begin_at_the_base_rate(void)
+{
+    const char *text = "{name: multi_step, at: 7 epochs, factor: 0.1, warmup: 5 epochs}";
+    expect_for(text, 4, 0, 0.1);
+    expect_for(text, 4, 25, 0.25);
+    expect_for(text, 4, 50, 0.4);
+    expect_for(text, 4, 70, 0.04);
+    expect_for("{name: constant, warmup: 5 epochs, warmup_from: 0}", 4, 0, 0);
+    expect_for("{name: constant, warmup: 5 epochs, warmup_from: 0.5}", 4, 25, 0.3);
+    expect_for("{name: constant, warmup: 5 epochs}", 1, 0, 0.1);   /* the base batch itself */
+    expect_for("{name: constant, warmup: 5 epochs}", 0.5, 0, 0.05); /* a smaller one: nothing to warm up to */
+    expect_for("{name: constant, warmup: 5 epochs}", 0.5, 25, 0.05);
+    expect_for("cosine", 4, 50, 0.2);
+}
+
 static void mistakes_are_named(void)
 {
     cvy_schedule *s = NULL;
@@ -126,6 +154,7 @@ int main(void)
     TEST(one_cycle_equals_pytorch);
     TEST(other_schedules);
     TEST(warm_up_is_linear);
+    TEST(large_batches_begin_at_the_base_rate);
     TEST(mistakes_are_named);
     TEST(survives_no_memory);
     return test_end();

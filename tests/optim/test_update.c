@@ -5,7 +5,8 @@
  *
  * The numbers were made with PyTorch 2.15 in f64: weight[i] = sin(i + 1), gradient[i] = 2 cos(0.7 i + t) at step t = 0,
  * 1, 2 with scale 0.5, lr 0.02, for i = 0 .. 14; the optimiser of the same name with the options given (lr_mult: lr
- * times it). Elements 0, 7 and 14 are kept.
+ * times it). Elements 0, 7 and 14 are kept. PyTorch has no lars: its numbers are of algorithm 1 of its paper, by
+ * tensors of PyTorch in f64; without decay (a bias) it is PyTorch's SGD.
  */
 #include "kernel/kernel.h"
 #include "op/graph_eval.h"
@@ -36,6 +37,21 @@ static const struct row rows[] = {
     {"rmsprop", "centered: true, momentum: 0.5", {0.414815140012887, 0.208797814027781, 0.942487220054731}},
     {"adagrad", "", {0.818839989439303, 0.93669044033263, 0.662295903645676}},
     {"adagrad", "lr_decay: 0.1, weight_decay: 0.1", {0.816730959984536, 0.941001331664122, 0.66178071688629}},
+    {"lars", "", {0.841404575253009, 0.98929398565479, 0.650330278780977}},
+    {"lars",
+     "momentum: 0, trust_coefficient: 0.5, weight_decay: 0.1",
+     {0.828923234350958, 0.968410169014322, 0.651891049353054}},
+    {"lars",
+     "momentum: 0.5, trust_coefficient: 1, weight_decay: 0.1, lr_mult: 2",
+     {0.750557399683312, 0.879015672417581, 0.682470894834051}},
+};
+
+/* Of a variable without weight decay. */
+static const struct row bias_rows[] = {
+    {"lars",
+     "momentum: 0.9, trust_coefficient: 0.3, weight_decay: 0.1",
+     {0.765810811069681, 0.916674416162645, 0.68625995817283}},
+    {"lars", "momentum: 0", {0.818987875421477, 0.950763928617542, 0.658374314148502}},
 };
 
 enum { ROWS = 5, COLUMNS = 3, ELEMS = 15, STEPS = 3 };
@@ -43,12 +59,14 @@ static const cvy_shape shape = {2, {ROWS, COLUMNS}};
 
 /* One update node on a variable "layer.weight" of the dtype. */
 struct bench {
+    int is_bias;
     cvy_vars *vars;
     cvy_graph *graph;
     cvy_node *node;
 };
 
-static cvy_status open_bench(struct bench *b, const struct row *row, cvy_dtype dtype)
+static cvy_status open_bench_of(struct bench *b, const struct row *row, cvy_dtype dtype,
+                                const cvy_shape *weight_shape)
 {
     const cvy_op_def *op = cvy_op_find(row->op);
     const cvy_init zeros = {.method = "constant"};
@@ -58,9 +76,10 @@ static cvy_status open_bench(struct bench *b, const struct row *row, cvy_dtype d
     void *options = NULL;
     CVY_TRY(cvy_vars_create(&b->vars));
     CVY_TRY(cvy_graph_create(b->vars, &opts, &b->graph));
-    CVY_TRY(cvy_vars_declare(b->vars, "layer.weight", CVY_ROLE_WEIGHT, dtype, &shape, &zeros, &weight));
+    CVY_TRY(cvy_vars_declare(b->vars, "layer.weight", CVY_ROLE_WEIGHT, dtype, weight_shape, &zeros, &weight));
+    weight->decay = !b->is_bias;
     CVY_TRY(cvy_graph_read_variable(b->graph, weight, &src[0]));
-    CVY_TRY(cvy_graph_feed(b->graph, "gradient", dtype, &shape, 1, &src[1]));
+    CVY_TRY(cvy_graph_feed(b->graph, "gradient", dtype, weight_shape, 1, &src[1]));
     CVY_TRY(cvy_graph_feed(b->graph, "lr", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &src[2]));
     CVY_TRY(cvy_graph_feed(b->graph, "scale", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &src[3]));
     CVY_TRY(cvy_graph_step_number(b->graph, &src[4]));
@@ -69,6 +88,11 @@ static cvy_status open_bench(struct bench *b, const struct row *row, cvy_dtype d
     CVY_TRY(cvy_graph_add_parsed(b->graph, op, "layer.update", "layer.weight", options, src, 5, CVY_PHASE_UPDATE,
                                  &b->node));
     return cvy_graph_verify(b->graph);
+}
+
+static cvy_status open_bench(struct bench *b, const struct row *row, cvy_dtype dtype)
+{
+    return open_bench_of(b, row, dtype, &shape);
 }
 
 static void close_bench(struct bench *b)
@@ -99,9 +123,9 @@ static void check(const struct row *row, const char *by, const double *weight, d
 }
 
 /* The plain kernel in f64; destinations are the sources' own memory, as in a plan. */
-static void plain_kernel(const struct row *row)
+static void plain_kernel(const struct row *row, int is_bias)
 {
-    struct bench b = {0};
+    struct bench b = {.is_bias = is_bias};
     EXPECT_OK(open_bench(&b, row, CVY_DTYPE_F64));
     double memory[CVY_NODE_SRC_MAX][ELEMS] = {{0}}, lr = 0.02, scale = 0.5;
     int64_t step = 0;
@@ -133,15 +157,15 @@ static int64_t place(const cvy_blocking *layout, int i)
     return cvy_blocking_offset(layout, at);
 }
 
-static void fast_kernel(const struct row *row, const cvy_kernel_def *kernel, const char *tag)
+static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def *kernel, const char *tag)
 {
     enum { ROOM = 256 };
-    struct bench b = {0};
+    struct bench b = {.is_bias = is_bias};
     cvy_blocking layout;
     cvy_kernel_ask ask = {.threads = 2};
     static float memory[CVY_NODE_SRC_MAX][ROOM];
     void *state = NULL, *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL};
-    double lr = 0.02, scale = 0.5, result[ELEMS];
+    double lr = 0.02, scale = 0.5, result[ELEMS], scratch[8];
     int64_t step = 0;
     EXPECT_OK(open_bench(&b, row, CVY_DTYPE_F32));
     ask.node = b.node;
@@ -159,6 +183,7 @@ static void fast_kernel(const struct row *row, const cvy_kernel_def *kernel, con
     src[4] = &step;
     EXPECT_OK(cvy_blocking_make(&ask.src[0], &shape, &layout));
     EXPECT(layout.elems <= ROOM);
+    EXPECT(ask.scratch_bytes <= sizeof scratch);
     memset(memory, 0, sizeof memory);
     for (int i = 0; i < ELEMS; i++)
         memory[0][place(&layout, i)] = (float)weight_at(i);
@@ -166,7 +191,7 @@ static void fast_kernel(const struct row *row, const cvy_kernel_def *kernel, con
     for (; step < STEPS; step++) {
         for (int i = 0; i < ELEMS; i++)
             memory[1][place(&layout, i)] = (float)gradient_at(i, (int)step);
-        EXPECT_OK(kernel->run(state, src, dst, NULL));
+        EXPECT_OK(kernel->run(state, src, dst, scratch));
     }
     kernel->destroy(state);
     for (int i = 0; i < ELEMS; i++)
@@ -181,20 +206,98 @@ static void fast_kernel(const struct row *row, const cvy_kernel_def *kernel, con
     close_bench(&b);
 }
 
-static void updates_equal_pytorch(void)
+static void compare_all(const struct row *row, int count, int is_bias)
 {
-    int count = 0, found = 0;
-    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
-    for (int i = 0; i < CVY_COUNT(rows); i++) {
-        plain_kernel(&rows[i]);
-        for (int k = 0; k < count; k++)
-            if (strcmp(table[k]->op, rows[i].op) == 0) {
-                fast_kernel(&rows[i], table[k], "");
-                fast_kernel(&rows[i], table[k], "AB4b8a");
+    int nkernel = 0, found = 0;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&nkernel);
+    for (int i = 0; i < count; i++) {
+        plain_kernel(&row[i], is_bias);
+        for (int k = 0; k < nkernel; k++)
+            if (strcmp(table[k]->op, row[i].op) == 0) {
+                fast_kernel(&row[i], is_bias, table[k], "");
+                fast_kernel(&row[i], is_bias, table[k], "AB4b8a");
                 found++;
             }
     }
-    EXPECT(found >= CVY_COUNT(rows));
+    EXPECT(found >= count);
+}
+
+static void updates_equal_pytorch(void)
+{
+    compare_all(rows, CVY_COUNT(rows), 0);
+    compare_all(bias_rows, CVY_COUNT(bias_rows), 1);
+}
+
+/* ---- a weight of many pieces ---- */
+
+enum { LARGE = 50021 }; /* six pieces and a part of one */
+static const cvy_shape large = {1, {LARGE}};
+
+/* Two steps on a large weight; kernel NULL: the plain one, in f32. */
+static void run_large(const struct row *row, const cvy_kernel_def *kernel, int threads, float *weight)
+{
+    struct bench b = {0};
+    cvy_kernel_ask ask = {.threads = threads};
+    static float gradient[LARGE], momentum[LARGE];
+    double lr = 0.5, scale = 0.25, scratch[64];
+    int64_t step = 0;
+    void *state = NULL, *src[] = {weight, gradient, &lr, &scale, &step, momentum}, *dst[] = {weight, momentum};
+    cvy_span from[CVY_COUNT(src)] = {{0}}, to[CVY_COUNT(dst)] = {{0}};
+    EXPECT_OK(open_bench_of(&b, row, CVY_DTYPE_F32, &large));
+    ask.node = b.node;
+    for (int i = 0; i < CVY_COUNT(src); i++)
+        from[i] = (cvy_span){.dtype = CVY_DTYPE_F32, .ndim = 1, .dim = {LARGE}, .elems = LARGE, .data = src[i]};
+    to[0] = from[0];
+    to[1] = from[CVY_COUNT(src) - 1];
+    if (kernel) {
+        EXPECT_OK(kernel->offer(&ask));
+        EXPECT(ask.scratch_bytes <= sizeof scratch);
+        EXPECT_OK(kernel->create(&ask, &state));
+    }
+    memset(momentum, 0, sizeof momentum);
+    for (int i = 0; i < LARGE; i++)
+        weight[i] = (float)weight_at(i);
+    for (; step < 2; step++) {
+        for (int i = 0; i < LARGE; i++)
+            gradient[i] = (float)gradient_at(i, (int)step);
+        EXPECT_OK(kernel ? kernel->run(state, src, dst, scratch) : b.node->op->reference(b.node, from, to));
+    }
+    if (kernel)
+        kernel->destroy(state);
+    close_bench(&b);
+}
+
+/* The lengths are the same bits at any number of threads, and so is the update but for the last bit of elements beside
+ * the end of a thread's range, which are left over from whole vectors; and it is that of the plain kernel. */
+static void lars_sums_in_a_fixed_order(void)
+{
+    static const struct row row = {.op = "lars", .options = "trust_coefficient: 0.3, weight_decay: 0.01"};
+    static float plain[LARGE], one[LARGE], more[LARGE];
+    const cvy_kernel_def *kernel = NULL;
+    int count = 0;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
+    for (int i = 0; i < count; i++)
+        if (strcmp(table[i]->op, "lars") == 0)
+            kernel = table[i];
+    EXPECT(kernel != NULL);
+    if (!kernel)
+        return;
+    run_large(&row, NULL, 1, plain);
+    run_large(&row, kernel, 1, one);
+    double worst = 0;
+    for (int i = 0; i < LARGE; i++)
+        worst = fmax(worst, fabs((double)one[i] - plain[i]));
+    EXPECT(worst <= 1e-6);
+    EXPECT(fabs(plain[2] - weight_at(2)) > 1e-2); /* it moved */
+    for (int threads = 2; threads <= 4; threads++) {
+        run_large(&row, kernel, threads, more);
+        int differ = 0;
+        for (int i = 0; i < LARGE; i++) {
+            differ += one[i] != more[i];
+            EXPECT(fabs((double)one[i] - more[i]) <= 1.2e-7);
+        }
+        EXPECT(differ < 16 * threads);
+    }
 }
 
 /* A state is named after its weight, belongs to it, and is found again by the next graph over the same variables. */
@@ -222,6 +325,7 @@ static void states_belong_to_weights(void)
 int main(void)
 {
     TEST(updates_equal_pytorch);
+    TEST(lars_sums_in_a_fixed_order);
     TEST(states_belong_to_weights);
     return test_end();
 }

@@ -1,0 +1,88 @@
+/*
+ * lars: layer-wise adaptive rate scaling, for large batches: each weight tensor has a rate of its own, in proportion to
+ * its length over that of its gradient, so that no layer is moved by more than a small share of itself. In the step:
+ * the update phase, once for each weight. Source: You, Gitman and Ginsburg 2017, arXiv:1708.03888, algorithm 1: the
+ * rate stands inside the momentum.
+ *
+ *     g = scale * gradient
+ *     trust = trust_coefficient * |weight| / (|g| + weight_decay * |weight|),  1 where that is no number
+ *     m = momentum * m + lr * trust * (g + weight_decay * weight)
+ *     weight -= m
+ *
+ * Lengths are Euclidean, over the whole variable, and added up in f64. Biases and norms (variables without decay) have
+ * a trust of 1, as in the authors' later work and in MLPerf: theirs begin at 0, where a rate in proportion would hold
+ * them.
+ *
+ * Tested by tests/optim, which holds it against numbers of the formula above made with numpy, and without decay against
+ * PyTorch's SGD.
+ */
+#include <math.h>
+
+#include "optim/optim_update.h"
+
+static const cvy_option lars_opts[] = {
+    {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_lars, momentum), "0.9", "0.. <1", "",
+     "share of the last step that is kept"},
+    {"trust_coefficient", CVY_TYPE_REAL, CVY_FIELD(cvy_lars, trust_coefficient), "0.001", ">0", "",
+     "share of its length that a weight moves by at lr 1"},
+    CVY_UPDATE_ROWS(cvy_lars),
+    {0},
+};
+
+double cvy_lars_trust(const struct cvy_lars *o, double weight_squares, double gradient_squares)
+{
+    const double weight = sqrt(weight_squares), below = sqrt(gradient_squares) + o->weight_decay * weight;
+    return weight > 0 && below > 0 ? o->trust_coefficient * weight / below : 1;
+}
+
+static cvy_status lars_infer(cvy_node *node)
+{
+    static const char *const states[] = {"momentum", NULL};
+    return cvy_update_infer(node, states);
+}
+
+/* Weight and gradient are read once more, for their lengths. */
+static void lars_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    cvy_update_cost(node, cost_out, 12);
+    cost_out->read_elems += 2 * cvy_shape_elems(cvy_node_src(node, CVY_UPDATE_WEIGHT));
+}
+
+static double trust_of(const cvy_node *node, const cvy_span *src, double scale)
+{
+    double weight = 0, gradient = 0;
+    for (int64_t i = 0; i < src[CVY_UPDATE_WEIGHT].elems; i++) {
+        const double w = cvy_get(&src[CVY_UPDATE_WEIGHT], i), g = scale * cvy_get(&src[CVY_UPDATE_GRADIENT], i);
+        weight += w * w;
+        gradient += g * g;
+    }
+    return cvy_lars_trust(node->options, weight, gradient);
+}
+
+static cvy_status lars_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const struct cvy_lars *o = node->options;
+    const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
+    const double rate = u.lr * (cvy_lars_adapts(node) ? trust_of(node, src, u.scale) : 1);
+    for (int64_t i = 0; i < dst->elems; i++) {
+        const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
+        const double m = o->momentum * cvy_get(&src[CVY_UPDATE_STATE], i) + rate * g;
+        cvy_set(&dst[1], i, m);
+        cvy_set(&dst[0], i, w - m);
+    }
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(lars) = {
+    .name = "lars",
+    .summary = "SGD with momentum and a rate for each layer, for large batches",
+    .options = lars_opts,
+    .options_size = sizeof(struct cvy_lars),
+    .nsrc_min = 5,
+    .nsrc_max = 5,
+    .ndst = 2,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .infer = lars_infer,
+    .cost = lars_cost,
+    .reference = lars_reference,
+};
