@@ -12,6 +12,8 @@
 typedef struct cvy_comm cvy_comm;
 typedef struct cvy_request cvy_request;        /* of a collective under way; made at planning time, used again every step */
 
+typedef struct cvy_part { int64_t first, end; } cvy_part;
+
 typedef enum { CVY_REDUCE_SUM, CVY_REDUCE_MAX, CVY_REDUCE_MIN } cvy_reduce;
 
 typedef struct cvy_comm_ops {
@@ -22,14 +24,24 @@ typedef struct cvy_comm_ops {
     cvy_status (*allreduce)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op);        /* in place, blocking */
     cvy_status (*allgather)(cvy_comm *comm, const void *mine, size_t bytes, void *all_out);                    /* bytes from each, by rank */
     cvy_status (*gatherv)(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root);
-    /* The first bytes of memory from cvy_mem_alloc_pages become memory that the ranks of the node share, where the system allows it; what was
-     * in it is lost. Sums of ranges in it then need no messages inside the node. Collective. unshare: before the memory is freed. */
-    cvy_status (*share)(cvy_comm *comm, void *memory, size_t bytes);
+    /* The first bytes of memory from cvy_mem_alloc_pages become memory that the ranks of the node share, where the system allows it (*shared_out, the
+     * same on all ranks); what was in it is lost. Sums of ranges in it then need no messages inside the node. Collective. unshare: before the memory
+     * is freed. */
+    cvy_status (*share)(cvy_comm *comm, void *memory, size_t bytes, int *shared_out);
     void (*unshare)(cvy_comm *comm, const void *memory);
+    /* Zeroed memory that exists once on the node, at an address of each rank's own; NULL where that cannot be, then on all ranks. Collective. Ends with
+     * common_free on each rank. */
+    cvy_status (*common)(cvy_comm *comm, size_t bytes, void **memory_out);
+    void (*common_free)(cvy_comm *comm, void **memory, size_t bytes);
+    /* A meeting of the node's ranks, by shared memory: arrive, then all_arrived until it says so. */
+    void (*arrive)(cvy_comm *comm, const void *memory);
+    int (*all_arrived)(cvy_comm *comm, const void *memory);
     /* Non-blocking sum, in place, as comm->sums says: start, then test now and then until it is done. One request serves one range for the life of a
      * plan. All ranks create their requests in one order and start them in one order; tests of any, as often as one likes. A rank that waits for one
-     * tests all that it has started: another rank may need its part in them. */
-    cvy_status (*request_create)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out);
+     * tests all that it has started: another rank may need its part in them.
+     * part: elements first to end of the sums are wanted here, and the rest by the other ranks of the node (in memory that they share); the memory may be
+     * written again when they have all met. NULL: all of it. */
+    cvy_status (*request_create)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out);
     cvy_status (*request_start)(cvy_request *r);
     cvy_status (*request_test)(cvy_request *r, int *done_out);                                                  /* also makes progress */
     void (*request_destroy)(cvy_request **r);
@@ -40,6 +52,7 @@ typedef struct cvy_comm_sums {
     const char *algorithm;             /* "library", a name of comm_sum.h, or NULL: by size */
     int no_node;                       /* the node's shared memory is not used */
     cvy_dtype wire;                    /* of f32 between nodes: BF16, or anything else: as it is */
+    int threads;                       /* that add up, 0: one */
 } cvy_comm_sums;
 
 struct cvy_comm {
@@ -47,6 +60,7 @@ struct cvy_comm {
     cvy_comm_sums sums;
     int rank, nranks;
     int node_rank, node_nranks;        /* among the ranks of this node */
+    int shares_nodes;                  /* some node has several ranks */
     void *impl;
 };
 

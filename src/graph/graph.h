@@ -78,6 +78,7 @@ typedef struct cvy_variable {
     size_t bytes;                      /* of data, padding included */
     int keeps_rounded;                 /* a plan reads a copy in bf16 that lies in `layout` too: it is kept from step to step */
     void *rounded;                     /* that copy; NULL until cvy_vars_allocate */
+    int in_common;                     /* both lie in memory that all ranks of the node have in common, which the program frees */
     uint64_t written, rounded_of;      /* how often data was written; which of these the copy was made of, 0: none. Equal: the copy is fresh */
     int index;                         /* in its cvy_vars */
 } cvy_variable;

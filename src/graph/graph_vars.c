@@ -22,6 +22,8 @@ void cvy_vars_destroy(cvy_vars **vars)
     if (!*vars)
         return;
     for (int i = 0; i < (*vars)->count; i++) {
+        if ((*vars)->at[i]->in_common)
+            continue;
         cvy_mem_free_pages(&(*vars)->at[i]->data, (*vars)->at[i]->bytes);
         cvy_mem_free_pages(&(*vars)->at[i]->rounded, cvy_variable_rounded_bytes((*vars)->at[i]));
     }

@@ -40,12 +40,12 @@ static double row_ms(const struct row *r)
 
 static int is_reduce(const cvy_instr *instr)
 {
-    return instr->kind == CVY_CALL_REDUCE_START || instr->kind == CVY_CALL_REDUCE_WAIT;
+    return instr->kind == CVY_CALL_REDUCE_START || instr->kind == CVY_CALL_REDUCE_WAIT || instr->kind == CVY_CALL_MEET;
 }
 
 static const char *kernel_of(const cvy_instr *instr)
 {
-    static const char *const words[] = {"kernel", "reference", "reorder", "view", "allreduce", "reduce_start", "reduce_wait", "absent", "accumulate", "zero"};
+    static const char *const words[] = {"kernel", "reference", "reorder", "view", "allreduce", "reduce_start", "reduce_wait", "absent", "accumulate", "zero", "meet"};
     return instr->call && instr->call->kernel ? instr->call->kernel->name : words[instr->kind];
 }
 

@@ -36,6 +36,7 @@ typedef struct cvy_kernel_ask {
     int inplace[CVY_NODE_DST_MAX]; /* out: 1 + index of the source whose memory dst[i] may take over if that source ends
                                       here; 0: none */
     int rounds; /* in, at create only: see the kernel's `rounds` */
+    int64_t part_elems; /* in, at create only: see the kernel's `in_parts`; 0: all of it */
 } cvy_kernel_ask;
 
 enum { CVY_SLICE_LAST = 32 };
@@ -51,6 +52,9 @@ typedef struct cvy_kernel_def {
     /* Set for an update that, where the ask says so at create, writes what it assigns to dst[0] once more behind the
      * node's destinations, rounded to bf16, element for element as they lie: the copy that the next step reads. */
     int rounds;
+    /* Set for an update that works element by element on one flat range: where the ask says so at create, on part_elems
+     * elements behind the pointers that run is given. */
+    int in_parts;
     /* CVY_OK: offered, ask's out fields set. CVY_NOT_APPLICABLE: declined, the reason set by cvy_error_set (a sentence
      * for `convoy plan --explain`). */
     cvy_status (*offer)(cvy_kernel_ask *ask);

@@ -6,6 +6,7 @@
  *   slices    branches written into the memory of their concat, gradients read from there     plan_slices.c
  *   schedule  the flat list: prepare and micro-batch phases for each micro-batch, update once  plan_schedule.c
  *   memory    lifetimes, in-place, one arena                                                  plan_memory.c
+ *   parts     whether the ranks of a node can share the update of the weights                 plan_parts.c
  *   bind      kernels created, pointers resolved                                              plan_bind.c
  *
  * After binding, a step allocates nothing and looks nothing up: src/run/run_execute.c walks the list.
@@ -27,6 +28,7 @@ typedef enum {
     CVY_CALL_ABSENT,                   /* a node of a rank without samples: what others wait for is zeroed, nothing runs */
     CVY_CALL_ACCUMULATE,               /* plan only: an accumulator takes up a later micro-batch's part */
     CVY_CALL_ZERO,                     /* plan only: memory set to zero */
+    CVY_CALL_MEET,                     /* plan only: the ranks of a node wait for each other, where they update weights in parts */
 } cvy_call_kind;
 
 typedef struct cvy_loc {               /* a value in one layout and dtype */
@@ -146,6 +148,7 @@ typedef struct cvy_bucket {            /* a range of the STEP region, summed ove
     cvy_request *request;              /* NULL with one rank */
     struct cvy_plan *plan;             /* that it belongs to */
     int active;                        /* started, and not known to be done */
+    cvy_part part;                     /* after binding, where the plan is in_parts: elements of the bucket whose sums are here */
 } cvy_bucket;
 
 typedef struct cvy_plan {
@@ -166,6 +169,8 @@ typedef struct cvy_plan {
     size_t arena_bytes;                /* all of it: what `convoy plan` prints, and what is used */
     size_t feed_bytes;
     char *feed_memory;
+    int in_parts;                      /* set before binding: weights lie once on the node, and each of its ranks updates a part of them */
+    const void *meeting;               /* the shared memory by which these ranks meet, after binding; NULL: nobody meets */
     double *end_s;                     /* of each instruction of the latest step, and start in end_s[-1] */
     double *clock_memory;
     atomic_int at;                     /* instruction that runs now, -1 between steps: for the watchdog */
@@ -175,6 +180,12 @@ typedef struct cvy_plan {
 cvy_status cvy_plan_create(cvy_unit *const *unit, int nmicro, const cvy_plan_opts *opts, cvy_plan **out);
 /* Creates kernels and resolves pointers into arena (at least arena_bytes, shared with other plans) and the variables' memory, which must be there. */
 cvy_status cvy_plan_bind(cvy_plan *plan, void *arena);
+/* Whether every f32 gradient that is summed serves nothing but updates that can be done in parts. */
+int cvy_plan_can_part(const cvy_plan *plan);
+/* Calls back with each variable (weights and states) that these updates write. */
+void cvy_plan_each_parted(const cvy_plan *plan, void (*body)(cvy_variable *variable, void *arg), void *arg);
+/* Of an instruction: its gradient's buffer where it is an update that is done in parts, else NULL. */
+const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr);
 /* Pushes on all sums that have been started: MPI libraries without a progress thread, and our own sums, move only when they are called. */
 cvy_status cvy_plan_progress(cvy_plan *plan);
 void cvy_plan_destroy(cvy_plan **plan);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/op_reduce.h"
+#include "optim/optim_update.h"
 #include "plan/plan.h"
 
 /* ---- the plain kernels of operators ---- */
@@ -105,6 +106,27 @@ static cvy_status wait_run(void *state, void *const *src, void *const *dst, void
         if (turn >= PATIENT_TURNS)
             sched_yield(); /* the rank that is waited for may need this very core */
     }
+    return CVY_OK;
+}
+
+static cvy_status meet_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_plan *plan = state;
+    (void)src, (void)dst, (void)scratch;
+    if (!plan->meeting)
+        return CVY_OK;
+    plan->opts.comm->ops->arrive(plan->opts.comm, plan->meeting);
+    for (int turn = 0; !plan->opts.comm->ops->all_arrived(plan->opts.comm, plan->meeting); turn++) {
+        CVY_TRY(cvy_plan_progress(plan));
+        if (turn >= PATIENT_TURNS)
+            sched_yield();
+    }
+    return CVY_OK;
+}
+
+static cvy_status nothing_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    (void)state, (void)src, (void)dst, (void)scratch;
     return CVY_OK;
 }
 
@@ -215,9 +237,44 @@ static void bind_weight(const cvy_plan *plan, cvy_instr *instr)
     }
 }
 
+static void move_on(void **pointer, int64_t elems, size_t elem_bytes)
+{
+    if (*pointer)
+        *pointer = (char *)*pointer + (size_t)elems * elem_bytes;
+}
+
+/* The elements of an update's weight that this rank has the sums of. */
+static cvy_part part_of(const cvy_plan *plan, const cvy_buffer *gradient)
+{
+    const cvy_bucket *bucket = &plan->bucket[gradient->bucket];
+    const int64_t at = (int64_t)((gradient->offset - bucket->offset) / sizeof(float)), n = (int64_t)(gradient->bytes / sizeof(float));
+    const int64_t first = CVY_MAX(bucket->part.first - at, 0), end = CVY_MIN(bucket->part.end - at, n);
+    return (cvy_part){first, CVY_MAX(first, end)};
+}
+
+/* Behind bind_instr's pointers: they move to the part. Scalars among the sources stay where they are. */
+static void bind_part(const cvy_plan *plan, cvy_instr *instr, cvy_part part)
+{
+    move_on(&instr->src[CVY_UPDATE_WEIGHT], part.first, sizeof(float));
+    move_on(&instr->src[CVY_UPDATE_GRADIENT], part.first, sizeof(float));
+    for (int s = CVY_UPDATE_STATE; s < instr->nsrc; s++)
+        move_on(&instr->src[s], part.first, sizeof(float));
+    for (int d = 0; d < instr->ndst; d++)
+        if (instr->dst_buffer[d] >= 0)
+            move_on(&instr->dst[d], part.first, plan->buffer[instr->dst_buffer[d]].region == CVY_REGION_ROUNDED ? sizeof(uint16_t) : sizeof(float));
+    if (part.end == part.first)
+        instr->run = nothing_run;
+}
+
 static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
     cvy_call *call = (cvy_call *)(uintptr_t)instr->call;      /* the plan owns its units' states while it binds */
+    const cvy_buffer *parted = plan->in_parts ? cvy_instr_parted(plan, instr) : NULL;
+    const cvy_part part = parted ? part_of(plan, parted) : (cvy_part){0, 0};
+    if (parted) {
+        cvy_call_release(call); /* measuring may have made it for all of the weight */
+        call->ask.part_elems = part.end - part.first;
+    }
     if (call)
         CVY_TRY(cvy_call_ready(&plan->opts, plan->unit[instr->micro], call));
     for (int i = 0; i < instr->nsrc; i++)
@@ -248,8 +305,14 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
         instr->run = zero_run;
         instr->state = (void *)(uintptr_t)plan->buffer[instr->dst_buffer[0]].bytes;
         break;
+    case CVY_CALL_MEET:
+        instr->run = meet_run;
+        instr->state = plan;
+        break;
     default: return cvy_error_set(CVY_E_INTERNAL, "an instruction of kind %d cannot run", (int)instr->kind);
     }
+    if (parted)
+        bind_part(plan, instr, part);
     CVY_CHECK(instr->run && (instr->state || instr->kind != CVY_CALL_REDUCE_START), CVY_E_INTERNAL, "instruction of %s cannot run",
               call ? call->node->name : "the plan");
     return CVY_OK;
@@ -296,11 +359,13 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     const cvy_comm_ops *ops = plan->opts.comm->ops;
     CVY_TRY(place_feeds(plan));
     CVY_TRY(resolve_buffers(plan, arena));
+    plan->meeting = plan->in_parts ? arena : NULL;
     for (int b = 0; b < plan->nbucket && plan->opts.comm->nranks > 1; b++) {
         cvy_bucket *bucket = &plan->bucket[b];
+        const int in_parts = plan->in_parts && bucket->dtype == CVY_DTYPE_F32;
         bucket->plan = plan;
         CVY_TRY(ops->request_create(plan->opts.comm, (char *)arena + bucket->offset, (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype)),
-                                    bucket->dtype, &bucket->request));
+                                    bucket->dtype, in_parts ? &bucket->part : NULL, &bucket->request));
     }
     for (int i = 0; i < plan->ninstr; i++)
         CVY_TRY(bind_instr(plan, &plan->instr[i]));

@@ -236,6 +236,13 @@ static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
     return CVY_OK;
 }
 
+/* It does nothing where binding finds that the ranks need not meet. */
+static cvy_status add_meeting(cvy_plan *plan)
+{
+    cvy_instr *instr = NULL;
+    return plan->opts.comm->node_nranks > 1 ? new_instr(plan, CVY_CALL_MEET, NULL, plan->nmicro - 1, &instr) : CVY_OK;
+}
+
 /* Prepare of all micro-batches, then each in turn, then the update. */
 static cvy_status run_phases(struct schedule *s)
 {
@@ -244,7 +251,9 @@ static cvy_status run_phases(struct schedule *s)
         CVY_TRY(add_phase(s, m, CVY_PHASE_PREPARE));
     for (int m = 0; m < plan->nmicro; m++)
         CVY_TRY(add_phase(s, m, CVY_PHASE_MICRO));
-    return add_phase(s, plan->nmicro - 1, CVY_PHASE_UPDATE);
+    CVY_TRY(add_meeting(plan));
+    CVY_TRY(add_phase(s, plan->nmicro - 1, CVY_PHASE_UPDATE));
+    return add_meeting(plan);
 }
 
 static cvy_status schedule(struct schedule *s)

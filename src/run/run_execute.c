@@ -6,7 +6,7 @@
 
 static int is_comm(cvy_call_kind kind)
 {
-    return kind == CVY_CALL_ALLREDUCE || kind == CVY_CALL_REDUCE_START || kind == CVY_CALL_REDUCE_WAIT;
+    return kind == CVY_CALL_ALLREDUCE || kind == CVY_CALL_REDUCE_START || kind == CVY_CALL_REDUCE_WAIT || kind == CVY_CALL_MEET;
 }
 
 /* What writes a weight makes the copy that is kept of it stale, unless it writes that too; and one that is fresh is not made again. The weight
@@ -52,6 +52,7 @@ static const char *instr_text(const cvy_instr *instr)
     case CVY_CALL_REORDER: return "reorder";
     case CVY_CALL_ACCUMULATE: return "accumulate";
     case CVY_CALL_ZERO: return "zero";
+    case CVY_CALL_MEET: return "meet";
     default: return instr->call->node->name;
     }
 }

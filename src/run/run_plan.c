@@ -252,16 +252,28 @@ cvy_status cvy_program_prepare(cvy_program *p)
 
 enum { INIT_PIECE = 1 << 18 }; /* elements */
 
-static cvy_status allocate_variables(cvy_vars *vars)
+static size_t common_bytes(const cvy_variable *v)
 {
-    for (int i = 0; i < vars->count; i++) {
-        cvy_variable *v = vars->at[i];
+    return (cvy_variable_bytes(v) + 127) & ~(size_t)63; /* the copy in bf16 begins on a line of its own */
+}
+
+static cvy_status allocate_variables(const cvy_program *p)
+{
+    char *common = p->common;
+    for (int i = 0; i < p->vars->count; i++) {
+        cvy_variable *v = p->vars->at[i];
         cvy_blocking b;
         if (v->data)
             continue;
         CVY_TRY(cvy_blocking_make(&v->layout, &v->shape, &b));
         v->layout_fixed = 1;
         v->bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype);
+        if (v->in_common) {
+            v->data = common;
+            v->rounded = v->keeps_rounded ? common + ((v->bytes + 63) & ~(size_t)63) : NULL;
+            common += common_bytes(v);
+            continue;
+        }
         const cvy_status status = cvy_mem_alloc_pages(v->bytes, &v->data);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "memory of %s", v->name);
@@ -312,25 +324,62 @@ static void number_samples(const cvy_program_step_info *s)
 }
 
 /* Gradients lie at the head of the arena, at the same place on all ranks: memory of the node, where there are several ranks on one. */
-static cvy_status share_gradients(cvy_program *p)
+static cvy_status share_gradients(cvy_program *p, int *shared_out)
 {
     cvy_comm *comm = p->context->comm;
     size_t bytes = 0;
-    comm->sums = (cvy_comm_sums){.no_node = p->opts.reduce_no_node, .wire = p->opts.reduce_wire};
+    comm->sums = (cvy_comm_sums){.no_node = p->opts.reduce_no_node, .wire = p->opts.reduce_wire, .threads = p->context->threads};
     if (p->opts.reduce && strcmp(p->opts.reduce, "auto") != 0)
         comm->sums.algorithm = p->opts.reduce;
     for (int i = 0; i < p->nstep; i++)
         if (p->step[i]->plan->nbucket > 0)
             bytes = CVY_MAX(bytes, p->step[i]->plan->step_bytes);
-    return comm->nranks > 1 && bytes > 0 && !comm->sums.no_node ? comm->ops->share(comm, p->arena, bytes) : CVY_OK;
+    *shared_out = 0;
+    return comm->shares_nodes && bytes > 0 && !comm->sums.no_node ? comm->ops->share(comm, p->arena, bytes, shared_out) : CVY_OK;
+}
+
+static void count_common(cvy_variable *v, void *arg)
+{
+    size_t *bytes = arg;
+    *bytes += v->in_common ? 0 : common_bytes(v);
+    v->in_common = 1;
+}
+
+/* Weights that the ranks of a node update in parts lie once on the node. All training steps of the program do so, or none. */
+static cvy_status make_common(cvy_program *p, int shared)
+{
+    cvy_comm *comm = p->context->comm;
+    size_t bytes = 0;
+    int training = 0, can = shared;
+    for (int i = 0; i < p->nstep; i++)
+        if (p->step[i]->plan->nbucket > 0) {
+            training++;
+            can = can && cvy_plan_can_part(p->step[i]->plan);
+        }
+    int64_t all = can && training > 0;
+    if (comm->nranks > 1)
+        CVY_TRY(comm->ops->allreduce(comm, &all, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
+    for (int i = 0; i < p->nstep && all; i++)
+        if (p->step[i]->plan->nbucket > 0)
+            cvy_plan_each_parted(p->step[i]->plan, count_common, &bytes);
+    p->common_bytes = bytes;
+    if (all)
+        CVY_TRY(comm->ops->common(comm, bytes, &p->common));
+    for (int i = 0; i < p->vars->count && !p->common; i++)
+        p->vars->at[i]->in_common = 0;
+    for (int i = 0; i < p->nstep; i++)
+        p->step[i]->plan->in_parts = p->common && p->step[i]->plan->nbucket > 0;
+    return CVY_OK;
 }
 
 static cvy_status allocate(cvy_program *p)
 {
-    CVY_TRY(allocate_variables(p->vars));
+    int shared = 0;
     CVY_TRY(cvy_mem_alloc_pages(CVY_MAX(p->arena_bytes, 64), &p->arena));
     p->arena_bytes = CVY_MAX(p->arena_bytes, 64);
-    CVY_TRY(share_gradients(p));
+    CVY_TRY(share_gradients(p, &shared));
+    CVY_TRY(make_common(p, shared));
+    CVY_TRY(allocate_variables(p));
     for (int i = 0; i < p->nstep; i++) {
         cvy_program_step_info *s = p->step[i];
         CVY_TRY(cvy_plan_bind(s->plan, p->arena));

@@ -147,6 +147,8 @@ void cvy_program_destroy(cvy_program **program)
     cvy_wisdom_close(&p->wisdom);
     cvy_mem_free(&p->tuning.choices);
     cvy_vars_destroy(&p->vars);
+    if (p->common)
+        p->context->comm->ops->common_free(p->context->comm, &p->common, p->common_bytes);
     if (p->arena) {
         p->context->comm->ops->unshare(p->context->comm, p->arena);
         cvy_mem_free_pages(&p->arena, p->arena_bytes);

@@ -56,6 +56,8 @@ struct cvy_program {
     int nstep;
     void *arena;
     size_t arena_bytes;
+    void *common;                      /* weights and states that lie once on the node; NULL: every rank has its own */
+    size_t common_bytes;
     int planned, allocated;
     /* Called for each new variable before the passes see it: the job's parameter groups. */
     void (*group)(void *user, cvy_variable *v);

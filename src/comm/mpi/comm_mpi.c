@@ -111,6 +111,10 @@ static const cvy_comm_ops mpi_ops = {
     .gatherv = mpi_gatherv,
     .share = cvy_mpi_share,
     .unshare = cvy_mpi_unshare,
+    .common = cvy_mpi_common,
+    .common_free = cvy_mpi_common_free,
+    .arrive = cvy_mpi_arrive,
+    .all_arrived = cvy_mpi_all_arrived,
     .request_create = cvy_mpi_request_create,
     .request_start = cvy_mpi_request_start,
     .request_test = cvy_mpi_request_test,
@@ -142,8 +146,11 @@ static cvy_status find_node(cvy_comm *comm)
     CVY_TRY_MPI(MPI_Comm_rank(mpi->node, &comm->node_rank));
     CVY_TRY_MPI(MPI_Comm_size(mpi->node, &comm->node_nranks));
     const int first = comm->node_rank == 0;
+    int most = 0;
     CVY_TRY_MPI(MPI_Allreduce(&first, &mpi->nnodes, 1, MPI_INT, MPI_SUM, mpi->comm));
     CVY_TRY_MPI(MPI_Allreduce(&comm->node_nranks, &mpi->leaders, 1, MPI_INT, MPI_MIN, mpi->comm));
+    CVY_TRY_MPI(MPI_Allreduce(&comm->node_nranks, &most, 1, MPI_INT, MPI_MAX, mpi->comm));
+    comm->shares_nodes = most > 1;
     CVY_TRY_MPI(MPI_Comm_split(mpi->comm, CVY_MIN(comm->node_rank, mpi->leaders), comm->rank, &mpi->across.comm));
     CVY_TRY_MPI(MPI_Comm_rank(mpi->across.comm, &mpi->across.me));
     CVY_TRY_MPI(MPI_Comm_size(mpi->across.comm, &mpi->across.n));

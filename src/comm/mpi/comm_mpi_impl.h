@@ -88,7 +88,7 @@ cvy_status cvy_group_sum_progress(cvy_group_sum *s, int *done_out);
 void cvy_group_sum_destroy(cvy_group_sum **s);
 
 /* ---- the node's memory ---- */
-enum { CVY_WINDOW_SLOTS = 1024 };      /* sums that a window serves */
+enum { CVY_WINDOW_SLOTS = 4096 };      /* sums that a window serves; slot 0 is for meetings */
 struct cvy_flag {                      /* of one rank in one sum; a cache line, written by its owner only */
     _Alignas(64) _Atomic uint64_t posted;   /* number of the sum whose part lies ready */
     _Atomic uint64_t done;             /* ... and up to which this rank has read and written what it had to */
@@ -103,20 +103,25 @@ struct cvy_window {
 };
 /* The window that holds this range, or NULL. */
 cvy_window *cvy_window_find(const struct cvy_mpi *mpi, const void *data, size_t bytes);
-/* cvy_comm_ops: share, unshare. */
-cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes);
+/* cvy_comm_ops of these names. */
+cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes, int *shared_out);
 void cvy_mpi_unshare(cvy_comm *comm, const void *memory);
+cvy_status cvy_mpi_common(cvy_comm *comm, size_t bytes, void **memory_out);
+void cvy_mpi_common_free(cvy_comm *comm, void **memory, size_t bytes);
+void cvy_mpi_arrive(cvy_comm *comm, const void *memory);
+int cvy_mpi_all_arrived(cvy_comm *comm, const void *memory);
 
 /* ---- a sum through it ---- */
 typedef struct cvy_node_sum cvy_node_sum;
-/* Takes a slot of the window. */
-cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, cvy_node_sum **out);
+/* Takes a slot of the window. part_out: see cvy_comm_ops.request_create. */
+cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, cvy_part *part_out,
+                               cvy_node_sum **out);
 void cvy_node_sum_start(cvy_node_sum *s);
 cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out);
 void cvy_node_sum_destroy(cvy_node_sum **s);
 
 /* ---- requests: cvy_comm_ops ---- */
-cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out);
+cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out);
 cvy_status cvy_mpi_request_start(cvy_request *r);
 cvy_status cvy_mpi_request_test(cvy_request *r, int *done_out);
 void cvy_mpi_request_destroy(cvy_request **r);

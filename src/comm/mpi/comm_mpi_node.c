@@ -7,6 +7,8 @@
  *     spread    each leader writes its part to all ranks of the node
  *     done      a rank says that it reads and writes no more; when all have, the sum is there and the memory is its owner's again
  *
+ * A sum in parts ends where spread would begin: each rank of the node goes on with its own part, and they meet before they write that memory again.
+ *
  * On one node all ranks are leaders, and gather and spread are one pass over memory in pieces that stay in cache: each number is read once and
  * written once. The order of addition is that of the ranks on the node.
  */
@@ -23,23 +25,27 @@ struct cvy_node_sum {
     size_t at;                         /* bytes, in everybody's memory */
     int64_t first, end;                /* elements: this rank's part */
     cvy_dtype dtype;
-    int slot;
+    int threads, slot, in_parts;                /* in_parts: nothing is spread, and nobody waits for the others' done */
     uint64_t number;                   /* of the sum that is under way: 1, 2, ... */
     enum phase phase;
     cvy_group_sum *across;             /* NULL: one node, or no part */
 };
 
-cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, cvy_node_sum **out)
+cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, cvy_part *part_out,
+                               cvy_node_sum **out)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     cvy_node_sum *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = (cvy_node_sum){.window = window, .at = (size_t)((char *)data - window->memory), .dtype = dtype, .slot = window->nslots++};
+    *s = (cvy_node_sum){.window = window, .at = (size_t)((char *)data - window->memory), .dtype = dtype, .slot = window->nslots++, .in_parts = part_out != NULL,
+                         .threads = CVY_MAX(comm->sums.threads, 1)};
     if (window->rank < mpi->leaders) {
         s->first = cvy_sum_part(count, window->rank, mpi->leaders);
         s->end = cvy_sum_part(count, window->rank + 1, mpi->leaders);
     }
     cvy_status status = CVY_OK;
+    if (part_out)
+        *part_out = (cvy_part){s->first, s->end};
     if (mpi->nnodes > 1 && s->end > s->first)
         status = cvy_group_sum_create(mpi, &mpi->across, comm->sums.algorithm, (char *)data + (size_t)s->first * cvy_dtype_bytes(dtype), s->end - s->first,
                                       dtype, wire, &s->across);
@@ -79,28 +85,35 @@ static char *of_rank(const cvy_node_sum *s, int rank, int64_t elem)
 /* To all ranks of the node; but: the one whose memory it comes from, -1: none. */
 static void spread_piece(const cvy_node_sum *s, const void *from, int64_t elem, size_t bytes, int but)
 {
-    for (int r = 0; r < s->window->nranks; r++)
+    for (int r = 0; r < s->window->nranks && bytes > 0; r++)
         if (r != but)
             memcpy(of_rank(s, r, elem), from, bytes);
 }
 
-static void gather(const cvy_node_sum *s, int spreads)
+static void gather_piece(const cvy_node_sum *s, int64_t at, int spreads)
 {
     union { float f32[PIECE]; double f64[PIECE]; } sum;
-    for (int64_t at = s->first; at < s->end; at += PIECE) {
-        const int64_t n = CVY_MIN(PIECE, s->end - at);
-        const size_t bytes = (size_t)n * cvy_dtype_bytes(s->dtype);
-        memcpy(&sum, of_rank(s, 0, at), bytes);
-        for (int r = 1; r < s->window->nranks; r++)
-            if (s->dtype == CVY_DTYPE_F64)
-                add_f64(sum.f64, (const double *)of_rank(s, r, at), n);
-            else
-                add_f32(sum.f32, (const float *)of_rank(s, r, at), n);
-        if (spreads)
-            spread_piece(s, &sum, at, bytes, -1);
+    const int64_t n = CVY_MIN(PIECE, s->end - at);
+    const size_t bytes = (size_t)n * cvy_dtype_bytes(s->dtype);
+    memcpy(&sum, of_rank(s, 0, at), bytes);
+    for (int r = 1; r < s->window->nranks; r++)
+        if (s->dtype == CVY_DTYPE_F64)
+            add_f64(sum.f64, (const double *)of_rank(s, r, at), n);
         else
-            memcpy(of_rank(s, s->window->rank, at), &sum, bytes);
-    }
+            add_f32(sum.f32, (const float *)of_rank(s, r, at), n);
+    if (spreads)
+        spread_piece(s, &sum, at, bytes, -1);
+    else
+        memcpy(of_rank(s, s->window->rank, at), &sum, bytes);
+}
+
+/* Single numbers are added by one thread in one order, so any number of threads gives the same bits. */
+static void gather(const cvy_node_sum *s, int spreads)
+{
+    const int64_t npieces = (s->end - s->first + PIECE - 1) / PIECE;
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1 && npieces >= 4 * s->threads)
+    for (int64_t i = 0; i < npieces; i++)
+        gather_piece(s, s->first + i * PIECE, spreads);
 }
 
 /* ---- the machine ---- */
@@ -143,7 +156,7 @@ cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out)
 {
     *done_out = 0;
     if (s->phase == WAIT_POSTED && all_posted(s)) {
-        gather(s, !s->across);
+        gather(s, !s->across && !s->in_parts);
         if (s->across) {
             CVY_TRY(cvy_group_sum_start(s->across));
             s->phase = ACROSS;
@@ -155,11 +168,11 @@ cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out)
         int there = 0;
         CVY_TRY(cvy_group_sum_progress(s->across, &there));
         if (there) {
-            const size_t bytes = (size_t)(s->end - s->first) * cvy_dtype_bytes(s->dtype);
+            const size_t bytes = s->in_parts ? 0 : (size_t)(s->end - s->first) * cvy_dtype_bytes(s->dtype);
             spread_piece(s, of_rank(s, s->window->rank, s->first), s->first, bytes, s->window->rank);
             finish_part(s);
         }
     }
-    *done_out = s->phase == WAIT_DONE && all_done(s);
+    *done_out = s->phase == WAIT_DONE && (s->in_parts || all_done(s));
     return CVY_OK;
 }

@@ -8,24 +8,25 @@ struct cvy_request {
     cvy_group_sum *all;
 };
 
-static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request *r)
+static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request *r)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     const cvy_dtype wire = dtype == CVY_DTYPE_F32 && comm->sums.wire == CVY_DTYPE_BF16 ? CVY_DTYPE_BF16 : dtype;
     cvy_window *window = comm->sums.no_node ? NULL : cvy_window_find(mpi, data, (size_t)count * cvy_dtype_bytes(dtype));
     const int by_node = window && window->nslots < CVY_WINDOW_SLOTS;
+    CVY_CHECK(by_node || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
     struct cvy_group *group = by_node ? &mpi->across : &mpi->all;
     if (!comm->sums.algorithm && !group->measured && (!by_node || mpi->nnodes > 1))
         CVY_TRY(cvy_group_measure(comm, group, !by_node || comm->node_rank < mpi->leaders));
-    return by_node ? cvy_node_sum_create(comm, window, data, count, dtype, wire, &r->node)
+    return by_node ? cvy_node_sum_create(comm, window, data, count, dtype, wire, part_out, &r->node)
                    : cvy_group_sum_create(mpi, group, comm->sums.algorithm, data, count, dtype, wire, &r->all);
 }
 
-cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out)
+cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out)
 {
     cvy_request *r = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
-    const cvy_status status = choose(comm, data, count, dtype, r);
+    const cvy_status status = choose(comm, data, count, dtype, part_out, r);
     if (status != CVY_OK)
         cvy_mem_free(&r);
     else

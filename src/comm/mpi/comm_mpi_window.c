@@ -33,36 +33,57 @@ static void *map_file(void *at, size_t bytes, int fd, size_t offset)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* A file of the right size in place of the memory; its flags behind it. -1: not here. */
-static int put_file(cvy_window *w, struct card *card)
+static int new_file(size_t bytes, struct card *card)
 {
-    const size_t room = whole_pages(w->bytes);
     struct stat st;
     const int fd = memfd_create("convoy", MFD_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    if (ftruncate(fd, (off_t)(room + flags_bytes)) != 0 || fstat(fd, &st) != 0 || !(w->flag[w->rank] = map_file(NULL, flags_bytes, fd, room)) ||
-        !map_file(w->memory, room, fd, 0)) {
+    if (fd >= 0 && (ftruncate(fd, (off_t)bytes) != 0 || fstat(fd, &st) != 0)) {
         close(fd);
         return -1;
     }
-    w->of[w->rank] = w->memory;
-    *card = (struct card){getpid(), fd, (int64_t)room, (int64_t)st.st_dev, (int64_t)st.st_ino};
+    *card = fd < 0 ? (struct card){.fd = -1} : (struct card){getpid(), fd, (int64_t)bytes, (int64_t)st.st_dev, (int64_t)st.st_ino};
     return fd;
 }
 
-static int map_other(cvy_window *w, int rank, const struct card *card)
+/* Another rank's file, -1: it cannot be opened here, or is not the one. */
+static int open_file(const struct card *card)
 {
     char path[64];
     struct stat st;
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)card->pid, (long long)card->fd);
     const int fd = card->fd < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    if (fstat(fd, &st) == 0 && (int64_t)st.st_dev == card->device && (int64_t)st.st_ino == card->file) {
-        w->of[rank] = map_file(NULL, (size_t)card->bytes, fd, 0);
-        w->flag[rank] = map_file(NULL, flags_bytes, fd, (size_t)card->bytes);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || (int64_t)st.st_dev != card->device || (int64_t)st.st_ino != card->file)) {
+        close(fd);
+        return -1;
     }
+    return fd;
+}
+
+/* A file in place of the memory; its flags behind it. -1: not here. */
+static int put_file(cvy_window *w, struct card *card)
+{
+    const size_t room = whole_pages(w->bytes);
+    const int fd = new_file(room + flags_bytes, card);
+    if (fd < 0)
+        return -1;
+    w->flag[w->rank] = map_file(NULL, flags_bytes, fd, room);
+    w->of[w->rank] = w->flag[w->rank] ? map_file(w->memory, room, fd, 0) : NULL;
+    if (!w->of[w->rank])
+        card->fd = -1;
+    return fd;
+}
+
+static int map_other(cvy_window *w, int rank, const struct card *card)
+{
+    const int fd = open_file(card);
+    const size_t room = whole_pages(w->bytes);
+    if (fd < 0 || card->bytes != (int64_t)(room + flags_bytes)) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    w->of[rank] = map_file(NULL, room, fd, 0);
+    w->flag[rank] = map_file(NULL, flags_bytes, fd, room);
     close(fd);
     return w->of[rank] && w->flag[rank];
 }
@@ -86,7 +107,7 @@ static cvy_status window_alloc(cvy_comm *comm, void *memory, size_t bytes, cvy_w
 {
     cvy_window *w = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
-    *w = (cvy_window){.memory = memory, .bytes = bytes, .nranks = comm->node_nranks, .rank = comm->node_rank};
+    *w = (cvy_window){.memory = memory, .bytes = bytes, .nranks = comm->node_nranks, .rank = comm->node_rank, .nslots = 1};
     cvy_status status = cvy_mem_alloc(sizeof *w->of * (size_t)w->nranks, &w->of);
     if (status == CVY_OK)
         status = cvy_mem_alloc(sizeof *w->flag * (size_t)w->nranks, &w->flag);
@@ -103,12 +124,12 @@ static cvy_status exchange(cvy_comm *comm, cvy_window *w, const struct card *min
     int64_t shared = 1;
     CVY_TRY_MPI(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *all, MPI_BYTE, cvy_mpi_of(comm)->node));
     for (int r = 0; r < w->nranks; r++)
-        shared = shared && all[r].fd >= 0 && all[r].bytes == all[w->rank].bytes && (r == w->rank || map_other(w, r, &all[r]));
+        shared = shared && all[r].fd >= 0 && (r == w->rank || map_other(w, r, &all[r]));
     *shared_out = shared;
     return comm->ops->allreduce(comm, shared_out, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN);
 }
 
-cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes)
+cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes, int *shared_out)
 {
     cvy_window *w = NULL;
     struct card mine = {.fd = -1}, *all = NULL;
@@ -130,6 +151,7 @@ cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes)
     } else if (w) {
         window_free(w);
     }
+    *shared_out = (int)shared;
     return status;
 }
 
@@ -150,4 +172,52 @@ cvy_window *cvy_window_find(const struct cvy_mpi *mpi, const void *data, size_t 
     while (w && ((const char *)data < w->memory || (const char *)data + bytes > w->memory + w->bytes))
         w = w->next;
     return w;
+}
+
+/* ---- memory that exists once ---- */
+
+cvy_status cvy_mpi_common(cvy_comm *comm, size_t bytes, void **memory_out)
+{
+    struct card card = {.fd = -1};
+    int fd = comm->node_rank == 0 ? new_file(whole_pages(bytes), &card) : -1;
+    const int code = MPI_Bcast(&card, sizeof card, MPI_BYTE, 0, cvy_mpi_of(comm)->node);
+    if (comm->node_rank != 0)
+        fd = open_file(&card);
+    void *memory = fd >= 0 ? map_file(NULL, whole_pages(bytes), fd, 0) : NULL;
+    int64_t there = memory != NULL;
+    cvy_status status = cvy_comm_agree(comm, cvy_mpi_check(code, "MPI_Bcast"));
+    if (status == CVY_OK)
+        status = comm->ops->allreduce(comm, &there, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN); /* until then the file stays open */
+    if (fd >= 0)
+        close(fd);
+    if (memory && (status != CVY_OK || !there))
+        cvy_mpi_common_free(comm, &memory, bytes);
+    *memory_out = memory;
+    return status;
+}
+
+void cvy_mpi_common_free(cvy_comm *comm, void **memory, size_t bytes)
+{
+    (void)comm;
+    if (*memory)
+        munmap(*memory, whole_pages(bytes));
+    *memory = NULL;
+}
+
+/* ---- meetings ---- */
+
+void cvy_mpi_arrive(cvy_comm *comm, const void *memory)
+{
+    const cvy_window *w = cvy_window_find(cvy_mpi_of(comm), memory, 1);
+    atomic_fetch_add_explicit(&w->flag[w->rank]->posted, 1, memory_order_release);
+}
+
+int cvy_mpi_all_arrived(cvy_comm *comm, const void *memory)
+{
+    const cvy_window *w = cvy_window_find(cvy_mpi_of(comm), memory, 1);
+    const uint64_t mine = atomic_load_explicit(&w->flag[w->rank]->posted, memory_order_relaxed);
+    int all = 1;
+    for (int r = 0; r < w->nranks && all; r++)
+        all = atomic_load_explicit(&w->flag[r]->posted, memory_order_acquire) >= mine;
+    return all;
 }

@@ -45,9 +45,10 @@ static cvy_status self_gatherv(cvy_comm *comm, const void *mine, size_t bytes, v
     return self_allgather(comm, mine, bytes, all_out);
 }
 
-static cvy_status self_share(cvy_comm *comm, void *memory, size_t bytes)
+static cvy_status self_share(cvy_comm *comm, void *memory, size_t bytes, int *shared_out)
 {
     (void)comm, (void)memory, (void)bytes;
+    *shared_out = 0;
     return CVY_OK;
 }
 
@@ -56,9 +57,29 @@ static void self_unshare(cvy_comm *comm, const void *memory)
     (void)comm, (void)memory;
 }
 
-static cvy_status self_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out)
+static cvy_status self_common(cvy_comm *comm, size_t bytes, void **memory_out)
 {
-    (void)comm, (void)data, (void)count, (void)dtype;
+    (void)comm, (void)bytes;
+    *memory_out = NULL;
+    return CVY_OK;
+}
+
+static void self_common_free(cvy_comm *comm, void **memory, size_t bytes)
+{
+    (void)comm, (void)memory, (void)bytes;
+}
+
+static int self_all_arrived(cvy_comm *comm, const void *memory)
+{
+    (void)comm, (void)memory;
+    return 1;
+}
+
+static cvy_status self_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out)
+{
+    (void)comm, (void)data, (void)dtype;
+    if (part_out)
+        *part_out = (cvy_part){0, count};
     return cvy_mem_alloc(sizeof **out, out);
 }
 
@@ -90,6 +111,10 @@ static const cvy_comm_ops self_ops = {
     .gatherv = self_gatherv,
     .share = self_share,
     .unshare = self_unshare,
+    .common = self_common,
+    .common_free = self_common_free,
+    .arrive = self_unshare,
+    .all_arrived = self_all_arrived,
     .request_create = self_request_create,
     .request_start = self_request_start,
     .request_test = self_request_test,

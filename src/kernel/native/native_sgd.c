@@ -47,6 +47,7 @@ CVY_KERNEL_DEFINE(native_sgd) = {
     .op = "sgd",
     .preference = 50,
     .rounds = 1,
+    .in_parts = 1,
     .offer = cvy_native_update_offer,
     .create = cvy_native_update_create,
     .run = sgd_run,

@@ -25,7 +25,10 @@ cvy_status cvy_native_update_create(const cvy_kernel_ask *ask, void **state_out)
     u->threads = ask->threads;
     u->rounded_at = ask->rounds ? ask->node->ndst : 0;
     *state_out = u;
-    return cvy_native_dst_elems(ask, &u->elems);
+    CVY_TRY(cvy_native_dst_elems(ask, &u->elems));
+    if (ask->part_elems)
+        u->elems = ask->part_elems;
+    return CVY_OK;
 }
 
 void cvy_native_update_destroy(void *state)

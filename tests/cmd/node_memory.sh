@@ -1,0 +1,61 @@
+#!/bin/sh
+# node_memory.sh: ranks of a node that sum in memory they share, and update the weights in parts, train exactly as ranks that send messages; so do ranks of
+# pretended nodes, resumed runs, bf16, Adam, and a last batch that is smaller. Where the update cannot be shared (clipping by the norm), it is not.
+failed=0
+fail() { echo "$*"; failed=1; }
+work=$(mktemp -d "${TMPDIR:-/tmp}/convoy-node.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+cat >job.yaml <<'END'
+model:
+  layers:
+    - conv: {channels: 12, kernel: 3, pad: 1}
+    - batch_norm
+    - relu
+    - max_pool: {kernel: 2}
+    - fc: {channels: 70}
+    - relu
+    - fc: {channels: 5}
+data: {train: {format: synthetic, samples: 90, shape: [3, 8, 8], classes: 5}}
+train: {batch: 16, epochs: 2, precise: true, optimizer: {name: sgd, lr: 0.05, momentum: 0.9}}
+comm: {bucket: 4096}
+log: {every: 1}
+END
+# losses NAME RANKS OPTIONS...: of all steps, to the last digit
+losses() {
+    name=$1 ranks=$2
+    shift 2
+    $MPIEXEC_N "$ranks" "$CONVOY" train job.yaml --threads 1 --out "$name" "$@" >"$name.log" 2>&1 || fail "$name fails: $(cat "$name.log")"
+    grep '"kind": "step"' "$name/metrics.jsonl" | sed 's/.*"loss": \([0-9.e-]*\).*/\1/'
+}
+same() { # same NAME OPTIONS...: two ranks, by memory and by messages
+    name=$1
+    shift
+    by_memory=$(losses "$name.memory" 2 "$@")
+    by_message=$(losses "$name.message" 2 "$@" --set comm.node_memory=false --set comm.algorithm=doubling)
+    [ -n "$by_memory" ] && [ "$by_memory" = "$by_message" ] || fail "$name: other losses by memory than by messages: $by_memory; $by_message"
+    for file in weights.safetensors state.safetensors; do
+        ours=$(find "$name.memory" -name "$file" | sort | tail -n 1)
+        [ -z "$ours" ] || cmp -s "$ours" "$name.message/${ours#*/}" || fail "$name: another $file"
+    done
+}
+same sgd
+same adam --set 'train.optimizer={name: adam, lr: 0.01}'
+same accumulated --set train.accumulate=2
+same clipped --set train.clip_norm=0.5
+! "$CONVOY" info 2>/dev/null | grep -q 'bf16 *yes' || same bf16 --set train.dtype=bf16
+
+# Three ranks, then nodes of two and one: other orders of addition, so other last digits only.
+for nodes in 0 1 2; do
+    last=$(CONVOY_NODE_RANKS=$nodes losses "three.$nodes" 3 | tail -n 1)
+    one=${one:-$last}
+    [ -n "$last" ] && awk -v a="$last" -v b="$one" 'BEGIN { d = a - b; exit !(d < 1e-3 * b && -d < 1e-3 * b) }' || fail "nodes of $nodes ranks: loss $last, expected $one"
+done
+
+# Cut in two, and gone on with.
+whole=$(losses whole 2)
+losses cut 2 --set train.epochs=1 >/dev/null
+rest=$(losses cut 2 --resume | tail -n 6)
+[ "$(echo "$whole" | tail -n 6)" = "$rest" ] || fail "a resumed run: $rest; expected $(echo "$whole" | tail -n 6)"
+exit $failed
