@@ -1,7 +1,7 @@
 #!/bin/sh
 # compare_ranks.sh: what summing gradients costs on one node: ranks that train together beside as many processes that train alone at the same time.
 #
-#     sh scripts/compare_ranks.sh [--pytorch PYTHON] [--ranks 2] [--rounds 3] [--seconds 5] [--set KEY=VALUE] [--build build/release] [NETWORK:BATCH...]
+#     sh scripts/compare_ranks.sh [--pytorch PYTHON] [--ranks 2] [--rounds 3] [--seconds 5] [--build build/release] [NETWORK:BATCH...]
 #
 # BATCH is each rank's. Every process has one thread and a core of its own. A row has, for convoy and for PyTorch (DistributedDataParallel on gloo,
 # scripts/peer_pytorch.py), the images/s of all together, the images/s of all alone, and their ratio as median, least and largest of the rounds.
@@ -9,16 +9,12 @@
 set -eu
 usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
-rounds=3 seconds=5 ranks=2 build=build/release pytorch= sets=
+rounds=3 seconds=5 ranks=2 build=build/release pytorch=
 while [ $# -gt 0 ]; do
     case $1 in
     --rounds | --seconds | --ranks | --build | --pytorch)
         [ $# -ge 2 ] || usage
         eval "${1#--}=\$2"
-        shift 2 ;;
-    --set)
-        [ $# -ge 2 ] || usage
-        sets="$sets --set $2"
         shift 2 ;;
     -*) usage ;;
     *) break ;;
@@ -53,8 +49,7 @@ alone() {
 }
 
 ours_together() {
-    # shellcheck disable=SC2086
-    mpiexec -n "$ranks" "$build/convoy" bench --model "$net" --batch $((batch * ranks)) --threads 1 $sets --json >"$work/pair" 2>"$work/err" || cat "$work/err" >&2
+    mpiexec -n "$ranks" "$build/convoy" bench --model "$net" --batch $((batch * ranks)) --threads 1 --json >"$work/pair" 2>"$work/err" || cat "$work/err" >&2
     total images_per_s "$work/pair"
 }
 

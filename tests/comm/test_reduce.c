@@ -81,14 +81,15 @@ static void run(cvy_dtype dtype, int shared, double tolerance)
     size_t bytes = 0;
     for (int s = 0; s < SUMS; s++)
         bytes += ((size_t)counts[s] * cvy_dtype_bytes(dtype) + 63) / 64 * 64;
+    int is_shared = 0;
     EXPECT_OK(cvy_mem_alloc_pages(bytes, &memory));
     if (shared)
-        EXPECT_OK(comm->ops->share(comm, memory, bytes));
+        EXPECT_OK(comm->ops->share(comm, memory, bytes, &is_shared));
     bytes = 0;
     for (int s = 0; s < SUMS; s++) {
         data[s] = memory + bytes;
         bytes += ((size_t)counts[s] * cvy_dtype_bytes(dtype) + 63) / 64 * 64;
-        EXPECT_OK(comm->ops->request_create(comm, data[s], counts[s], dtype, &request[s]));
+        EXPECT_OK(comm->ops->request_create(comm, data[s], counts[s], dtype, NULL, &request[s]));
     }
     for (int round = 0; round < ROUNDS; round++)
         run_round(request, data, dtype, tolerance, round);
@@ -134,6 +135,66 @@ static void test_memory_of_the_node(void)
     run(CVY_DTYPE_F64, 1, 1e-14);
 }
 
+static void meet(const void *memory)
+{
+    comm->ops->arrive(comm, memory);
+    while (!comm->ops->all_arrived(comm, memory)) {
+    }
+}
+
+/* Each rank of the node gets the sums of a part, the parts make the whole, and the memory is written again after a meeting. */
+static void check_parts(float *data, int64_t count)
+{
+    cvy_request *request = NULL;
+    cvy_part part = {-1, -1};
+    EXPECT_OK(comm->ops->request_create(comm, data, count, CVY_DTYPE_F32, &part, &request));
+    for (int round = 0; round < ROUNDS; round++) {
+        int done = 0;
+        int64_t wrong = 0, elems = part.end - part.first;
+        for (int64_t i = 0; i < count; i++)
+            data[i] = (float)value_of(comm->rank, round, i);
+        EXPECT_OK(comm->ops->request_start(request));
+        while (!done)
+            EXPECT_OK(comm->ops->request_test(request, &done));
+        for (int64_t i = part.first; i < part.end; i++) {
+            double sum = 0;
+            for (int r = 0; r < comm->nranks; r++)
+                sum += value_of(r, round, i);
+            wrong += fabs((double)data[i] - sum) > 1e-6 * sum;
+        }
+        EXPECT_INT(wrong, 0);
+        EXPECT_OK(comm->ops->allreduce(comm, &elems, 1, CVY_DTYPE_I64, CVY_REDUCE_SUM));
+        EXPECT_INT(elems, count);
+        meet(data);
+    }
+    comm->ops->request_destroy(&request);
+}
+
+static void test_parts_and_what_is_common(void)
+{
+    enum { COUNT = 100000 };
+    float *data = NULL;
+    int shared = 0, *one = NULL;
+    comm->sums = (cvy_comm_sums){0};
+    EXPECT_OK(cvy_mem_alloc_pages(COUNT * sizeof *data, &data));
+    EXPECT_OK(comm->ops->share(comm, data, COUNT * sizeof *data, &shared));
+    EXPECT_OK(comm->ops->common(comm, 4096, (void **)&one));
+    if (shared)
+        check_parts(data, COUNT);
+    if (shared && one) {
+        one[comm->rank] = comm->rank + 1;
+        meet(data);
+        for (int r = 0; r < comm->nranks; r++)
+            EXPECT_INT(one[r], r + 1);
+        meet(data);
+    }
+    if (!shared || !one)
+        printf("the ranks of this node cannot share memory\n");
+    comm->ops->common_free(comm, (void **)&one, 4096);
+    comm->ops->unshare(comm, data);
+    cvy_mem_free_pages(&data, COUNT * sizeof *data);
+}
+
 /* Nodes of one, two and three ranks, also where the last one has fewer: only the first so many of each lead. */
 static void test_two_levels(void)
 {
@@ -166,6 +227,7 @@ int main(int argc, char **argv)
     TEST(test_the_measured_choice);
     TEST(test_half_the_bytes);
     TEST(test_memory_of_the_node);
+    TEST(test_parts_and_what_is_common);
     TEST(test_two_levels);
     comm->ops->destroy(comm);
     MPI_Finalize();
