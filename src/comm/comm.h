@@ -24,9 +24,10 @@ typedef struct cvy_comm_ops {
     cvy_status (*allreduce)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op);        /* in place, blocking */
     cvy_status (*allgather)(cvy_comm *comm, const void *mine, size_t bytes, void *all_out);                    /* bytes from each, by rank */
     cvy_status (*gatherv)(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root);
-    /* The first bytes of memory from cvy_mem_alloc_pages become memory that the ranks of the node share, where the system allows it (*shared_out, the
-     * same on all ranks); what was in it is lost. Sums of ranges in it then need no messages inside the node. Collective. unshare: before the memory
-     * is freed. */
+    /* To be called before requests are created, for what comm->sums says: finds out which way to sum is fast on this network, and the first bytes of
+     * memory from cvy_mem_alloc_pages become memory that the ranks of the node share, where the system allows it (*shared_out, the
+     * same on all ranks); what was in it is lost. Sums of ranges in it then need no messages inside the node. Collective; agreed. unshare: before the memory is
+     * freed. */
     cvy_status (*share)(cvy_comm *comm, void *memory, size_t bytes, int *shared_out);
     void (*unshare)(cvy_comm *comm, const void *memory);
     /* Zeroed memory that exists once on the node, at an address of each rank's own; NULL where that cannot be, then on all ranks. Collective. Ends with

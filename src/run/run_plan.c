@@ -335,7 +335,7 @@ static cvy_status share_gradients(cvy_program *p, int *shared_out)
         if (p->step[i]->plan->nbucket > 0)
             bytes = CVY_MAX(bytes, p->step[i]->plan->step_bytes);
     *shared_out = 0;
-    return comm->shares_nodes && bytes > 0 && !comm->sums.no_node ? comm->ops->share(comm, p->arena, bytes, shared_out) : CVY_OK;
+    return comm->nranks > 1 && bytes > 0 ? comm->ops->share(comm, p->arena, bytes, shared_out) : CVY_OK;
 }
 
 static void count_common(cvy_variable *v, void *arg)
@@ -374,12 +374,13 @@ static cvy_status make_common(cvy_program *p, int shared)
 
 static cvy_status allocate(cvy_program *p)
 {
+    cvy_comm *comm = p->context->comm;
     int shared = 0;
-    CVY_TRY(cvy_mem_alloc_pages(CVY_MAX(p->arena_bytes, 64), &p->arena));
     p->arena_bytes = CVY_MAX(p->arena_bytes, 64);
+    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc_pages(p->arena_bytes, &p->arena)));
     CVY_TRY(share_gradients(p, &shared));
     CVY_TRY(make_common(p, shared));
-    CVY_TRY(allocate_variables(p));
+    CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
     for (int i = 0; i < p->nstep; i++) {
         cvy_program_step_info *s = p->step[i];
         CVY_TRY(cvy_plan_bind(s->plan, p->arena));

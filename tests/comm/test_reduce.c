@@ -85,6 +85,7 @@ static void run(cvy_dtype dtype, int shared, double tolerance)
     EXPECT_OK(cvy_mem_alloc_pages(bytes, &memory));
     if (shared)
         EXPECT_OK(comm->ops->share(comm, memory, bytes, &is_shared));
+    EXPECT(!is_shared || !comm->sums.no_node);
     bytes = 0;
     for (int s = 0; s < SUMS; s++) {
         data[s] = memory + bytes;

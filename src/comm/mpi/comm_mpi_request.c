@@ -16,8 +16,6 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
     const int by_node = window && window->nslots < CVY_WINDOW_SLOTS;
     CVY_CHECK(by_node || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
     struct cvy_group *group = by_node ? &mpi->across : &mpi->all;
-    if (!comm->sums.algorithm && !group->measured && (!by_node || mpi->nnodes > 1))
-        CVY_TRY(cvy_group_measure(comm, group, !by_node || comm->node_rank < mpi->leaders));
     return by_node ? cvy_node_sum_create(comm, window, data, count, dtype, wire, part_out, &r->node)
                    : cvy_group_sum_create(mpi, group, comm->sums.algorithm, data, count, dtype, wire, &r->all);
 }

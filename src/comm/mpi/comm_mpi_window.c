@@ -129,7 +129,7 @@ static cvy_status exchange(cvy_comm *comm, cvy_window *w, const struct card *min
     return comm->ops->allreduce(comm, shared_out, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN);
 }
 
-cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes, int *shared_out)
+static cvy_status make_window(cvy_comm *comm, void *memory, size_t bytes, int *shared_out)
 {
     cvy_window *w = NULL;
     struct card mine = {.fd = -1}, *all = NULL;
@@ -145,14 +145,26 @@ cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes, int *shared
             close(fd);
     }
     cvy_mem_free(&all);
-    if (status == CVY_OK && shared) {
+    *shared_out = status == CVY_OK && shared;
+    if (*shared_out) {
         w->next = cvy_mpi_of(comm)->window;
         cvy_mpi_of(comm)->window = w;
     } else if (w) {
         window_free(w);
     }
-    *shared_out = (int)shared;
     return status;
+}
+
+cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes, int *shared_out)
+{
+    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    *shared_out = 0;
+    if (comm->shares_nodes && !comm->sums.no_node)
+        CVY_TRY(make_window(comm, memory, bytes, shared_out));
+    struct cvy_group *group = *shared_out ? &mpi->across : &mpi->all;
+    if (comm->sums.algorithm || group->measured || (*shared_out && mpi->nnodes == 1))
+        return CVY_OK;
+    return cvy_group_measure(comm, group, !*shared_out || comm->node_rank < mpi->leaders);
 }
 
 void cvy_mpi_unshare(cvy_comm *comm, const void *memory)
