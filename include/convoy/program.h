@@ -34,6 +34,10 @@ typedef struct cvy_program_opts {
     const char *reduce;       /* how they are summed: "auto" (NULL), "library" (MPI_Iallreduce), "ring", "halving", "doubling" */
     cvy_dtype reduce_wire;    /* CVY_DTYPE_BF16: f32 travels between nodes in half the bytes; CVY_DTYPE_F32 (0): as it is */
     int reduce_no_node;       /* 1: ranks of a node send messages too, and do not sum in memory that they share */
+    int share_weights;        /* 1: where it is possible, weights and the optimiser's state lie once on a node and its ranks update them in parts: faster,
+                               * in less memory. cvy_program_set() on one rank then changes them for all ranks of the node: between its calls and the
+                               * next use of a weight, and between the last use and the calls, the program must see to it that the ranks wait for each
+                               * other. Steps do so themselves. */
     const char *plan_file;    /* a plan.json whose kernel choices are taken again, or NULL */
     const char *planning;     /* how kernels are chosen: "estimate" (NULL: by preference, and by what wisdom there is), "measure", "patient" */
     int precise;              /* 1: no algorithm that rounds more than the plain sum: no Winograd convolutions */

@@ -350,7 +350,7 @@ static cvy_status make_common(cvy_program *p, int shared)
 {
     cvy_comm *comm = p->context->comm;
     size_t bytes = 0;
-    int training = 0, can = shared;
+    int training = 0, can = shared && p->opts.share_weights;
     for (int i = 0; i < p->nstep; i++)
         if (p->step[i]->plan->nbucket > 0) {
             training++;
