@@ -5,6 +5,7 @@
 #include <convoy/base.h>
 #include <convoy/model.h>
 #include <convoy/program.h>
+#include <convoy/reducer.h>
 #include <convoy/run.h>
 
 #endif

@@ -1,7 +1,11 @@
 /*
- * comm_sum.c: lists of moves: making, freeing, and what one costs.
+ * comm_sum.c: lists of moves: making, freeing, what one costs, and the names of those who make them.
  */
 #include "comm/comm_sum.h"
+
+#include <string.h>
+
+#include "base/base_tree.h"
 
 enum { LINE_ELEMS = 16 };              /* of f32 in a cache line: parts begin where lines do */
 
@@ -52,4 +56,21 @@ double cvy_sum_cost(const cvy_sum *sum, size_t elem_bytes, const cvy_link *link)
         cost += link->alpha_s + CVY_MAX(in, out) * link->beta_s + added * link->gamma_s;
     }
     return cost;
+}
+
+cvy_status cvy_sum_check_name(const char *name)
+{
+    const char *known[16] = {"auto", "library"};
+    int nknown = 2, count = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    for (int i = 0; i < count && nknown < CVY_COUNT(known); i++)
+        known[nknown++] = def[i]->name;
+    for (int i = 0; i < nknown; i++)
+        if (!name || strcmp(name, known[i]) == 0)
+            return CVY_OK;
+    cvy_text text = {0};
+    cvy_text_add_known(&text, name, known, nknown);
+    const cvy_status status = cvy_error_set(CVY_E_CONFIG, "no algorithm \"%s\" to sum gradients%s", name, text.data ? text.data : "");
+    cvy_text_free(&text);
+    return status;
 }

@@ -38,6 +38,8 @@ typedef struct cvy_sum_def {
 #define CVY_SUM_DEFINE(id) const cvy_sum_def cvy_sum_##id##_def
 const cvy_sum_def *const *cvy_sum_table(int *count_out);
 const cvy_sum_def *cvy_sum_find(const char *name);
+/* CVY_E_CONFIG, naming the nearest, unless it is an algorithm, "library", "auto" or NULL. */
+cvy_status cvy_sum_check_name(const char *name);
 
 /* One rank's moves; one rank alone has none. Frees with cvy_sum_free. */
 cvy_status cvy_sum_build(const cvy_sum_def *def, int rank, int nranks, int64_t count, cvy_sum *out);

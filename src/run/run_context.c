@@ -81,6 +81,12 @@ void cvy_context_destroy(cvy_context **context)
     cvy_mem_free(context);
 }
 
+cvy_status cvy_context_check_idle(const cvy_context *context)
+{
+    CVY_CHECK(!context->summing, CVY_E_ARGUMENT, "sums of a reducer are under way on this context: wait for them first (cvy_reducer_wait), or make another context");
+    return CVY_OK;
+}
+
 int cvy_context_rank(const cvy_context *context)
 {
     return context->comm->rank;

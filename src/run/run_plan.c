@@ -404,6 +404,7 @@ cvy_status cvy_program_allocate(cvy_program *p)
 
 cvy_status cvy_program_plan(cvy_program *p)
 {
+    CVY_TRY(cvy_context_check_idle(p->context));
     CVY_TRY(cvy_program_prepare(p));
     return cvy_program_allocate(p);
 }

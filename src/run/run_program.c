@@ -67,23 +67,6 @@ static cvy_status read_choices(cvy_program *p)
     return CVY_OK;
 }
 
-static cvy_status check_reduce(const char *name)
-{
-    const char *known[16] = {"auto", "library"};
-    int nknown = 2, count = 0;
-    const cvy_sum_def *const *def = cvy_sum_table(&count);
-    for (int i = 0; i < count && nknown < CVY_COUNT(known); i++)
-        known[nknown++] = def[i]->name;
-    for (int i = 0; i < nknown; i++)
-        if (!name || strcmp(name, known[i]) == 0)
-            return CVY_OK;
-    cvy_text text = {0};
-    cvy_text_add_known(&text, name, known, nknown);
-    const cvy_status status = cvy_error_set(CVY_E_CONFIG, "no algorithm \"%s\" to sum gradients%s", name, text.data ? text.data : "");
-    cvy_text_free(&text);
-    return status;
-}
-
 static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
 {
     if (opts)
@@ -105,7 +88,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
     if (p->opts.bucket_bytes <= 0)
         p->opts.bucket_bytes = 4 << 20;
-    CVY_TRY(check_reduce(p->opts.reduce));
+    CVY_TRY(cvy_sum_check_name(p->opts.reduce));
     CVY_TRY(read_choices(p));
     CVY_TRY(cvy_offers_create(&p->offers));
     return cvy_vars_create(&p->vars);
@@ -293,6 +276,7 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
 {
     cvy_program_step_info *s = find_step(p, step);
     CVY_CHECK(s && p->allocated, CVY_E_ARGUMENT, "step %d is not planned", step);
+    CVY_TRY(cvy_context_check_idle(p->context));
     if (s->lr)
         *s->lr = learning_rate;
     if (s->norm)

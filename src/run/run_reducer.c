@@ -1,0 +1,488 @@
+/*
+ * run_reducer.c: sums over ranks for programs with their own gradients (convoy/reducer.h), on the requests that a plan's buckets use too.
+ *
+ * Sums are numbered through, step * buckets + bucket, and begin in this order on all ranks, in whatever order the buffers are started: those before
+ * `oldest` are done, those from `next` on have not begun. Each of the `depth` sets of buffers has its requests, so a ring of depth * buckets serves all
+ * steps. A buffer is counted by how often it was started and waited for: the set of its next round is the number of starts, modulo depth.
+ */
+#include <convoy/reducer.h>
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/base_util.h"
+#include "comm/comm_sum.h"
+#include "run/run_context.h"
+
+enum { DEPTH_MAX = 16, LINE_BYTES = 64, PATIENT_TURNS = 100, BUCKET_BYTES = 4 << 20, LEAST_BYTES = 64 << 10 };
+
+struct buffer {
+    char *name;
+    cvy_dtype dtype;
+    int64_t count;
+    int bucket;
+    size_t offset;                     /* in a set */
+    int64_t started, waited;           /* how often; at most depth apart */
+};
+
+struct bucket {                        /* neighbours of one dtype, and zeros where lines end */
+    cvy_dtype dtype;
+    int nbuffer;
+    size_t offset, bytes;              /* in a set */
+};
+
+struct sum {                           /* of one bucket in one set */
+    cvy_request *request;
+    int nstarted;                      /* of its buffers, for its next round */
+    int active;                        /* begun, and not known to be done */
+};
+
+struct cvy_reducer {
+    cvy_context *context;
+    cvy_pool *pool;                    /* names */
+    cvy_reducer_opts opts;
+    double factor;
+    struct buffer *buffer;
+    struct bucket *bucket;
+    struct sum *sum;                   /* sum number q is at q % nsum */
+    int nbuffer, buffer_room, nbucket, nsum;
+    int64_t oldest, next;
+    int64_t open;                      /* starts that have not been waited for */
+    char *arena;                       /* set after set */
+    size_t set_bytes;
+    int ready;
+};
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+}
+
+static size_t buffer_bytes(const struct buffer *b)
+{
+    return (size_t)b->count * cvy_dtype_bytes(b->dtype);
+}
+
+static size_t arena_bytes(const cvy_reducer *r)
+{
+    return r->set_bytes * (size_t)r->opts.depth;
+}
+
+/* ---- describing ---- */
+
+static cvy_status set_up(cvy_reducer *r, const cvy_reducer_opts *opts)
+{
+    cvy_reducer_opts *o = &r->opts;
+    char *algorithm = NULL;
+    if (opts)
+        memcpy(o, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
+    CVY_TRY(cvy_sum_check_name(o->algorithm));
+    CVY_CHECK(o->wire == CVY_DTYPE_F32 || o->wire == CVY_DTYPE_BF16, CVY_E_CONFIG, "%s on the wire between nodes; a reducer sends f32 as f32 or bf16",
+              cvy_dtype_text(o->wire));
+    CVY_CHECK(o->bucket_bytes >= 0, CVY_E_CONFIG, "buckets of %lld bytes; a reducer needs more than none, or 0 for %d", (long long)o->bucket_bytes, BUCKET_BYTES);
+    CVY_CHECK(o->depth >= 0 && o->depth <= DEPTH_MAX, CVY_E_CONFIG, "%d sets of buffers (depth); a reducer has 1 .. %d", o->depth, DEPTH_MAX);
+    CVY_CHECK(isfinite(o->factor), CVY_E_CONFIG, "a reducer cannot multiply by a factor of %g", o->factor);
+    if (o->algorithm && strcmp(o->algorithm, "auto") != 0)
+        CVY_TRY(cvy_pool_strdup(r->pool, o->algorithm, &algorithm));
+    o->algorithm = algorithm;
+    o->bucket_bytes = o->bucket_bytes ? o->bucket_bytes : BUCKET_BYTES;
+    o->depth = CVY_MAX(o->depth, 1);
+    r->factor = (o->factor != 0 ? o->factor : 1) / (o->average ? r->context->comm->nranks : 1);
+    return CVY_OK;
+}
+
+cvy_status cvy_reducer_create(cvy_context *context, const cvy_reducer_opts *opts, cvy_reducer **reducer_out)
+{
+    cvy_reducer *r = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    r->context = context;
+    cvy_status status = cvy_pool_create(&r->pool);
+    if (status == CVY_OK)
+        status = set_up(r, opts);
+    if (status != CVY_OK)
+        cvy_reducer_destroy(&r);
+    else
+        *reducer_out = r;
+    return status;
+}
+
+/* What cvy_reducer_ready made. */
+static void drop_memory(cvy_reducer *r)
+{
+    cvy_comm *comm = r->context->comm;
+    for (int i = 0; i < r->nsum && r->sum; i++)
+        if (r->sum[i].request)
+            comm->ops->request_destroy(&r->sum[i].request);
+    if (r->arena) {
+        comm->ops->unshare(comm, r->arena);
+        cvy_mem_free_pages(&r->arena, arena_bytes(r));
+    }
+    cvy_mem_free(&r->sum);
+    cvy_mem_free(&r->bucket);
+    r->nsum = r->nbucket = 0;
+    r->set_bytes = 0;
+}
+
+void cvy_reducer_destroy(cvy_reducer **reducer)
+{
+    cvy_reducer *r = *reducer;
+    if (!r)
+        return;
+    if (r->context->summing == r)
+        r->context->summing = NULL;
+    drop_memory(r);
+    cvy_mem_free(&r->buffer);
+    cvy_pool_destroy(&r->pool);
+    cvy_mem_free(reducer);
+}
+
+cvy_status cvy_reducer_add(cvy_reducer *r, const char *name, int64_t count, cvy_dtype dtype, int *index_out)
+{
+    struct buffer b = {.dtype = dtype, .count = count};
+    size_t before = 0;
+    CVY_CHECK(!r->ready, CVY_E_ARGUMENT, "buffer '%s' comes too late: add all buffers before cvy_reducer_ready", name ? name : "");
+    CVY_CHECK(name && *name, CVY_E_ARGUMENT, "buffer %d of a reducer has no name", r->nbuffer);
+    CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64, CVY_E_ARGUMENT, "buffer '%s' is of %s; a reducer sums f32 and f64", name, cvy_dtype_text(dtype));
+    CVY_CHECK(count >= 1, CVY_E_ARGUMENT, "buffer '%s' has %lld elements; at least 1 is needed", name, (long long)count);
+    for (int i = 0; i < r->nbuffer; i++) {
+        CVY_CHECK(strcmp(r->buffer[i].name, name) != 0, CVY_E_ARGUMENT, "two buffers, %d and %d, are named '%s'", i, r->nbuffer, name);
+        before += whole_lines(buffer_bytes(&r->buffer[i]));
+    }
+    const size_t most = SIZE_MAX / 4 / DEPTH_MAX, room = before < most ? most - before : 0;
+    CVY_CHECK((uint64_t)count <= room / sizeof(double), CVY_E_MEMORY, "buffer '%s' of %lld elements is larger than any memory", name, (long long)count);
+    CVY_TRY(cvy_mem_reserve(&r->buffer, &r->buffer_room, r->nbuffer, sizeof *r->buffer));
+    CVY_TRY(cvy_pool_strdup(r->pool, name, &b.name));
+    r->buffer[r->nbuffer] = b;
+    *index_out = r->nbuffer++;
+    return CVY_OK;
+}
+
+/* ---- ready: the same on all ranks ---- */
+
+/* All that must agree, a line each: the options, then buffer by buffer. */
+static void describe(const cvy_reducer *r, cvy_text *t)
+{
+    const cvy_reducer_opts *o = &r->opts;
+    cvy_text_add(t, "bucket_bytes %lld, algorithm %s, wire %s, no_node %d, depth %d, average %d, factor %.17g\n", (long long)o->bucket_bytes,
+                 o->algorithm ? o->algorithm : "auto", cvy_dtype_text(o->wire), o->no_node != 0, o->depth, o->average != 0, o->factor);
+    for (int i = 0; i < r->nbuffer; i++)
+        cvy_text_add(t, "'%s', %lld elements of %s\n", r->buffer[i].name, (long long)r->buffer[i].count, cvy_dtype_text(r->buffer[i].dtype));
+}
+
+/* Two descriptions, line by line. */
+static cvy_status compare(const char *mine, const char *first)
+{
+    for (int line = 0; *mine || *first; line++) {
+        const int m = (int)strcspn(mine, "\n"), f = (int)strcspn(first, "\n");
+        const int same = m == f && memcmp(mine, first, (size_t)m) == 0;
+        CVY_CHECK(same || line > 0, CVY_E_DISAGREE, "a reducer has the options %.*s here, but %.*s on rank 0", m, mine, f, first);
+        CVY_CHECK(same, CVY_E_DISAGREE, "buffer %d of a reducer is %.*s here, but %.*s on rank 0: add the same buffers in the same order on all ranks", line - 1,
+                  m ? m : 9, m ? mine : "not there", f ? f : 9, f ? first : "not there");
+        mine += m + (mine[m] != '\0');
+        first += f + (first[f] != '\0');
+    }
+    return CVY_OK;
+}
+
+static cvy_status check_same(const cvy_reducer *r)
+{
+    cvy_comm *comm = r->context->comm;
+    cvy_text mine = {0};
+    char *first = NULL;
+    describe(r, &mine);
+    int64_t bytes = (int64_t)mine.bytes + 1;
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(cvy_comm_agree(comm, mine.status));
+    CVY_TRY_OUT(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
+    CVY_TRY_OUT(cvy_comm_agree(comm, cvy_mem_alloc((size_t)bytes, &first)));
+    if (comm->rank == 0)
+        memcpy(first, mine.data, (size_t)bytes);
+    CVY_TRY_OUT(comm->ops->broadcast(comm, first, (size_t)bytes, 0));
+    CVY_TRY_OUT(cvy_comm_agree(comm, compare(mine.data, first)));
+out:
+    cvy_mem_free(&first);
+    cvy_text_free(&mine);
+    return status;
+}
+
+/* ---- ready: memory and requests ---- */
+
+/* As a plan cuts its own gradients (pass_reduce.c): a bucket is closed when it is large enough, and there are four at least unless all are tiny. */
+static cvy_status fill_buckets(cvy_reducer *r)
+{
+    size_t total = 0;
+    int open = 0;
+    CVY_TRY(cvy_mem_alloc(sizeof *r->bucket * (size_t)r->nbuffer, &r->bucket));
+    for (int i = 0; i < r->nbuffer; i++)
+        total += buffer_bytes(&r->buffer[i]);
+    const size_t enough = CVY_MIN((size_t)r->opts.bucket_bytes, CVY_MAX(total / 4, (size_t)LEAST_BYTES));
+    for (int i = 0; i < r->nbuffer; i++) {
+        struct buffer *b = &r->buffer[i];
+        if (!open || r->bucket[r->nbucket - 1].dtype != b->dtype)
+            r->bucket[r->nbucket++] = (struct bucket){.dtype = b->dtype, .offset = r->set_bytes};
+        struct bucket *bucket = &r->bucket[r->nbucket - 1];
+        b->bucket = r->nbucket - 1;
+        b->offset = r->set_bytes;
+        r->set_bytes += whole_lines(buffer_bytes(b));
+        bucket->bytes = r->set_bytes - bucket->offset;
+        bucket->nbuffer++;
+        open = bucket->bytes < enough;
+    }
+    return CVY_OK;
+}
+
+static cvy_status take_memory(cvy_reducer *r)
+{
+    CVY_TRY(fill_buckets(r));
+    CVY_TRY(cvy_mem_alloc(sizeof *r->sum * (size_t)r->nbucket * (size_t)r->opts.depth, &r->sum));
+    r->nsum = r->nbucket * r->opts.depth;
+    const double left = (double)cvy_mem_left(), all = (double)arena_bytes(r) * r->context->comm->node_nranks, gib = 1073741824.0;
+    CVY_CHECK(left < 0 || all <= left, CVY_E_MEMORY, "the buffers of a reducer need %.2f GiB on this node (%d ranks, %d sets), but %.2f GiB are free", all / gib,
+              r->context->comm->node_nranks, r->opts.depth, left / gib);
+    return cvy_mem_alloc_pages(arena_bytes(r), &r->arena);
+}
+
+static struct sum *sum_at(const cvy_reducer *r, int64_t number)
+{
+    return &r->sum[number % r->nsum];
+}
+
+static const struct bucket *bucket_at(const cvy_reducer *r, int64_t number)
+{
+    return &r->bucket[number % r->nbucket];
+}
+
+static char *data_at(const cvy_reducer *r, int64_t number)
+{
+    return r->arena + (size_t)(number / r->nbucket % r->opts.depth) * r->set_bytes + bucket_at(r, number)->offset;
+}
+
+static int64_t elems_at(const cvy_reducer *r, int64_t number)
+{
+    return (int64_t)(bucket_at(r, number)->bytes / cvy_dtype_bytes(bucket_at(r, number)->dtype));
+}
+
+/* Shares the memory, which also finds out how to sum on this network, and makes the requests. */
+static cvy_status prepare_sums(cvy_reducer *r)
+{
+    cvy_comm *comm = r->context->comm;
+    int shared = 0;
+    if (comm->nranks > 1)
+        CVY_TRY(comm->ops->share(comm, r->arena, arena_bytes(r), &shared));
+    cvy_status status = CVY_OK;
+    for (int q = 0; q < r->nsum && status == CVY_OK; q++)
+        status = comm->ops->request_create(comm, data_at(r, q), elems_at(r, q), bucket_at(r, q)->dtype, NULL, &r->sum[q].request);
+    return cvy_comm_agree(comm, status);
+}
+
+static cvy_status check_ready(const cvy_reducer *r)
+{
+    CVY_CHECK(!r->ready, CVY_E_ARGUMENT, "a reducer is made ready once");
+    CVY_CHECK(r->nbuffer > 0, CVY_E_ARGUMENT, "a reducer without buffers: add them before cvy_reducer_ready");
+    return cvy_context_check_idle(r->context);
+}
+
+static cvy_status make_ready(cvy_reducer *r)
+{
+    cvy_comm *comm = r->context->comm;
+    CVY_TRY(cvy_comm_agree(comm, check_ready(r)));
+    CVY_TRY(check_same(r));
+    CVY_TRY(cvy_comm_agree(comm, take_memory(r)));
+    const cvy_comm_sums before = comm->sums;
+    comm->sums = (cvy_comm_sums){.algorithm = r->opts.algorithm, .no_node = r->opts.no_node, .wire = r->opts.wire, .threads = r->context->threads};
+    const cvy_status status = prepare_sums(r);
+    comm->sums = before;               /* whoever sums next says how */
+    return status;
+}
+
+cvy_status cvy_reducer_ready(cvy_reducer *r)
+{
+    const int was_ready = r->ready;
+    const cvy_status status = make_ready(r);
+    if (status == CVY_OK)
+        r->ready = 1;
+    else if (!was_ready)
+        drop_memory(r);
+    return status;
+}
+
+/* ---- buffers ---- */
+
+static cvy_status find(const cvy_reducer *r, int index, struct buffer **out)
+{
+    CVY_CHECK(r->ready, CVY_E_ARGUMENT, "a reducer is used before cvy_reducer_ready");
+    CVY_CHECK(index >= 0 && index < r->nbuffer, CVY_E_ARGUMENT, "there is no buffer %d; this reducer has 0 .. %d", index, r->nbuffer - 1);
+    *out = &r->buffer[index];
+    return CVY_OK;
+}
+
+/* A buffer that has a set to write, or to read. */
+static cvy_status find_idle(const cvy_reducer *r, int index, struct buffer **out)
+{
+    CVY_TRY(find(r, index, out));
+    const struct buffer *b = *out;
+    CVY_CHECK(b->started - b->waited < r->opts.depth, CVY_E_ARGUMENT, "'%s' (buffer %d) was started and is being summed: wait for it first", b->name, index);
+    return CVY_OK;
+}
+
+static void *data_of(const cvy_reducer *r, const struct buffer *b, int64_t round)
+{
+    return r->arena + (size_t)(round % r->opts.depth) * r->set_bytes + b->offset;
+}
+
+void *cvy_reducer_buffer(cvy_reducer *r, int index)
+{
+    struct buffer *b = NULL;
+    return find_idle(r, index, &b) == CVY_OK ? data_of(r, b, b->started) : NULL;
+}
+
+void *cvy_reducer_sum(cvy_reducer *r, int index)
+{
+    struct buffer *b = NULL;
+    if (find_idle(r, index, &b) != CVY_OK)
+        return NULL;
+    if (b->waited > 0)
+        return data_of(r, b, b->waited - 1);
+    cvy_error_set(CVY_E_ARGUMENT, "'%s' (buffer %d) has not been summed yet", b->name, index);
+    return NULL;
+}
+
+/* ---- sums ---- */
+
+static void multiply(const cvy_reducer *r, int64_t number)
+{
+    const int64_t n = elems_at(r, number);
+    const double factor = r->factor;
+    const int is_f64 = bucket_at(r, number)->dtype == CVY_DTYPE_F64;
+    float *f32 = is_f64 ? NULL : (float *)data_at(r, number);
+    double *f64 = is_f64 ? (double *)data_at(r, number) : NULL;
+    if (factor == 1)
+        return;
+#pragma omp parallel for num_threads(r->context->threads) if (r->context->threads > 1 && n >= 1 << 16)
+    for (int64_t i = 0; i < n; i++)
+        if (is_f64)
+            f64[i] *= factor;
+        else
+            f32[i] = (float)(f32[i] * factor);
+}
+
+/* Tests all sums under way, the oldest first: another rank may wait for this one's part in any of them. */
+static cvy_status push(cvy_reducer *r)
+{
+    for (int64_t q = r->oldest; q < r->next; q++) {
+        struct sum *s = sum_at(r, q);
+        int done = 0;
+        if (!s->active)
+            continue;
+        CVY_TRY(r->context->comm->ops->request_test(s->request, &done));
+        if (done) {
+            multiply(r, q);
+            s->active = 0;
+        }
+    }
+    while (r->oldest < r->next && !sum_at(r, r->oldest)->active)
+        r->oldest++;
+    return CVY_OK;
+}
+
+/* Begins the next sums, as long as all their buffers have been started. */
+static cvy_status begin(cvy_reducer *r)
+{
+    for (struct sum *s; (s = sum_at(r, r->next))->nstarted == bucket_at(r, r->next)->nbuffer; r->next++) {
+        CVY_TRY(r->context->comm->ops->request_start(s->request));
+        s->nstarted = 0;
+        s->active = 1;
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_reducer_start(cvy_reducer *r, int index)
+{
+    struct buffer *b = NULL;
+    CVY_TRY(find_idle(r, index, &b));
+    if (r->context->summing != r)
+        CVY_TRY(cvy_context_check_idle(r->context));
+    r->context->summing = r;
+    r->open++;
+    const int64_t number = b->started++ * r->nbucket + b->bucket;
+    sum_at(r, number)->nstarted++;
+    CVY_TRY(begin(r));
+    return push(r);
+}
+
+cvy_status cvy_reducer_progress(cvy_reducer *r)
+{
+    return push(r);
+}
+
+static int64_t awaited(const cvy_reducer *r, const struct buffer *b)
+{
+    return b->waited * r->nbucket + b->bucket;
+}
+
+/* A wait must have an end: the sum has begun, or the buffer is named that keeps it back. */
+static cvy_status check_begun(const cvy_reducer *r, const struct buffer *b)
+{
+    const int index = (int)(b - r->buffer);
+    CVY_CHECK(b->started > b->waited, CVY_E_ARGUMENT, "'%s' (buffer %d) is waited for, but has not been started", b->name, index);
+    for (int i = 0; i < r->nbuffer && awaited(r, b) >= r->next; i++) {
+        const struct buffer *late = &r->buffer[i];
+        CVY_CHECK(late->bucket != r->next % r->nbucket || late->started > r->next / r->nbucket, CVY_E_ARGUMENT,
+                  "'%s' (buffer %d) is waited for, but its sum begins behind '%s' (buffer %d), which has not been started", b->name, index, late->name, i);
+    }
+    return CVY_OK;
+}
+
+static cvy_status finish(cvy_reducer *r, struct buffer *b)
+{
+    const int64_t number = awaited(r, b);
+    for (int turn = 0; number >= r->oldest && sum_at(r, number)->active; turn++) {
+        CVY_TRY(push(r));
+        if (turn >= PATIENT_TURNS)
+            sched_yield();             /* the rank that is waited for may need this very core */
+    }
+    b->waited++;
+    if (--r->open == 0)
+        r->context->summing = NULL;
+    return CVY_OK;
+}
+
+cvy_status cvy_reducer_wait(cvy_reducer *r, int index)
+{
+    struct buffer *b = NULL;
+    CVY_TRY(find(r, index == CVY_REDUCER_ALL ? 0 : index, &b));
+    const int first = index == CVY_REDUCER_ALL ? 0 : index, end = index == CVY_REDUCER_ALL ? r->nbuffer : index + 1;
+    int64_t step = b->waited;
+    for (int i = first; i < end; i++)
+        step = CVY_MIN(step, r->buffer[i].waited);
+    for (int i = first; i < end; i++)
+        if (r->buffer[i].waited == step)
+            CVY_TRY(check_begun(r, &r->buffer[i]));
+    for (int i = first; i < end; i++)
+        if (r->buffer[i].waited == step)
+            CVY_TRY(finish(r, &r->buffer[i]));
+    return CVY_OK;
+}
+
+/* ---- broadcasts ---- */
+
+cvy_status cvy_reducer_broadcast(cvy_reducer *r, int root)
+{
+    struct buffer *b = NULL;
+    CVY_TRY(find(r, 0, &b));
+    CVY_TRY(cvy_context_check_idle(r->context));
+    for (int i = 0; i < r->nbuffer; i++) {
+        b = &r->buffer[i];
+        CVY_TRY(cvy_context_broadcast(r->context, data_of(r, b, b->started), buffer_bytes(b), root));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_context_broadcast(cvy_context *context, void *data, size_t bytes, int root)
+{
+    cvy_comm *comm = context->comm;
+    CVY_CHECK(root >= 0 && root < comm->nranks, CVY_E_ARGUMENT, "there is no rank %d to send from; the ranks are 0 .. %d", root, comm->nranks - 1);
+    CVY_CHECK(data || bytes == 0, CVY_E_ARGUMENT, "%zu bytes to send, but no memory", bytes);
+    return comm->ops->broadcast(comm, data, bytes, root);
+}
