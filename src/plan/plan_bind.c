@@ -62,7 +62,7 @@ static cvy_status reorder_run(void *state, void *const *src, void *const *dst, v
     return CVY_OK;
 }
 
-enum { PATIENT_TURNS = 1000 };         /* of waiting, before other processes are let in */
+enum { PATIENT_TURNS = 100 };          /* of waiting, before other processes are let in */
 
 struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; };
 
