@@ -27,7 +27,7 @@ typedef struct cmd_line {              /* what was typed */
     int narg;
     const char *set[CMD_SETS_MAX];
     int nset;
-    const char *out, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment, *shuffle;
+    const char *out, *max, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment, *shuffle;
     cvy_shape input, resize;
     cvy_dtype dtype;
     int64_t classes, batch[CMD_BATCHES_MAX], steps, warmup, threads, parts, seconds;
@@ -55,7 +55,7 @@ typedef struct cmd_verb {
     int (*run)(const cmd_line *line);  /* gives the exit code */
 } cmd_verb;
 
-extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report;
+extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report, cmd_doctor;
 
 /* Rows that several verbs have. */
 #define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file; may be given several times"}

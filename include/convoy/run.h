@@ -1,5 +1,5 @@
 /*
- * convoy/run.h: whole runs from a job file, as the command makes them: train, test, predict, bench, time, plan; and data: convert, inspect; and the report.
+ * convoy/run.h: whole runs from a job file, as the command makes them: train, test, predict, bench, time, plan, doctor; data: convert, inspect; the report.
  *
  * Each call is what the command's verb of the same name does, so a C program can do all that the command can. Texts that a call returns are released
  * with cvy_text_release(). Collective calls are made by all ranks of the context with equal arguments; all return the same status.
@@ -144,6 +144,23 @@ typedef struct cvy_bench_data_opts {
  * Collective: no. Errors: CVY_E_CONFIG, CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE, CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_data(const cvy_bench_data_opts *opts, char **json_out);
+
+/** What cvy_run_doctor() measures. Zero-initialise, set size. */
+typedef struct cvy_doctor_opts {
+    size_t size;
+    const char *max;              /* the longest sum, such as "64MiB"; NULL: 256 MiB */
+    double seconds;               /* for all measurements, about; longer sums are left out where they do not fit. 0: 30 */
+} cvy_doctor_opts;
+
+/**
+ * cvy_run_doctor - what the ranks run on and how fast their network is, and what of that is wrong
+ * @how: "table" or "json"
+ * @text_out: nodes, ranks, threads and cores; the MPI library; alpha and beta of single messages, inside a node and between nodes; sums from 1 KiB on by every
+ *            way there is, checked and timed, the one marked that a training takes (comm.algorithm: auto); findings (rank 0; NULL on others)
+ *
+ * A finding is no fault of the call. Needs memory for the longest sum on each rank. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_MEMORY, CVY_E_COMM.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, const char *how, char **text_out);
 
 /** What to convert into what. Zero-initialise, set size. */
 typedef struct cvy_convert_request {

@@ -16,6 +16,11 @@ typedef struct cvy_part { int64_t first, end; } cvy_part;
 
 typedef enum { CVY_REDUCE_SUM, CVY_REDUCE_MAX, CVY_REDUCE_MIN } cvy_reduce;
 
+typedef struct cvy_comm_about {
+    char library[192];                 /* the first line of what the MPI library says of itself, "" without one */
+    const char *threads;               /* its thread level: "single", "funneled", "serialized", "multiple"; "" */
+} cvy_comm_about;
+
 typedef struct cvy_comm_ops {
     const char *name;
     void (*destroy)(cvy_comm *comm);
@@ -46,6 +51,12 @@ typedef struct cvy_comm_ops {
     cvy_status (*request_start)(cvy_request *r);
     cvy_status (*request_test)(cvy_request *r, int *done_out);                                                  /* also makes progress */
     void (*request_destroy)(cvy_request **r);
+    /* For who wants to know the network. choice: by which way a sum of so many bytes goes where no algorithm is set, by messages among all ranks, or
+     * (across) between the nodes for a sum that goes through their memory; tried out with the first question, collective. ping: half of the time there
+     * and back between this rank and another, called by these two; the lower one's time counts. */
+    void (*about)(const cvy_comm *comm, cvy_comm_about *out);
+    cvy_status (*choice)(cvy_comm *comm, int across, int64_t bytes, const char **name_out);
+    cvy_status (*ping)(cvy_comm *comm, int other, void *data, size_t bytes, double *seconds_out);
 } cvy_comm_ops;
 
 /* How gradients are summed, the same on all ranks; set before the first request. */
@@ -61,6 +72,7 @@ struct cvy_comm {
     cvy_comm_sums sums;
     int rank, nranks;
     int node_rank, node_nranks;        /* among the ranks of this node */
+    int node, nnodes;                  /* which one, of how many */
     int shares_nodes;                  /* some node has several ranks */
     void *impl;
 };

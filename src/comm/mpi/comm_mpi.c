@@ -119,6 +119,9 @@ static const cvy_comm_ops mpi_ops = {
     .request_start = cvy_mpi_request_start,
     .request_test = cvy_mpi_request_test,
     .request_destroy = cvy_mpi_request_destroy,
+    .about = cvy_mpi_about,
+    .choice = cvy_mpi_choice,
+    .ping = cvy_mpi_ping,
 };
 
 /* CONVOY_NODE_RANKS: so many ranks in a row count as a node, however many there are here: two levels on one machine, for trials and tests. */
@@ -146,8 +149,11 @@ static cvy_status find_node(cvy_comm *comm)
     CVY_TRY_MPI(MPI_Comm_rank(mpi->node, &comm->node_rank));
     CVY_TRY_MPI(MPI_Comm_size(mpi->node, &comm->node_nranks));
     const int first = comm->node_rank == 0;
-    int most = 0;
-    CVY_TRY_MPI(MPI_Allreduce(&first, &mpi->nnodes, 1, MPI_INT, MPI_SUM, mpi->comm));
+    int most = 0, upto = 0;
+    CVY_TRY_MPI(MPI_Scan(&first, &upto, 1, MPI_INT, MPI_SUM, mpi->comm));
+    comm->node = upto - 1;             /* of a node's first rank; it tells the others */
+    CVY_TRY_MPI(MPI_Bcast(&comm->node, 1, MPI_INT, 0, mpi->node));
+    CVY_TRY_MPI(MPI_Allreduce(&first, &comm->nnodes, 1, MPI_INT, MPI_SUM, mpi->comm));
     CVY_TRY_MPI(MPI_Allreduce(&comm->node_nranks, &mpi->leaders, 1, MPI_INT, MPI_MIN, mpi->comm));
     CVY_TRY_MPI(MPI_Allreduce(&comm->node_nranks, &most, 1, MPI_INT, MPI_MAX, mpi->comm));
     comm->shares_nodes = most > 1;

@@ -2,12 +2,14 @@
  * comm_mpi_group.c: sums by messages among a group of ranks: by moves of our own, or by the library's MPI_Iallreduce, whichever was the faster one
  * for a range of this size when it was tried on this very network, before the first step.
  */
-#include <string.h>
+#include <math.h>
+#include <sched.h>
 
 #include "base/base_util.h"
 #include "comm/mpi/comm_mpi_impl.h"
 
-enum { PIECES_MAX = 8, TRIALS = 5, SHORT_BYTES = 16 << 10 };
+enum { PIECES_MAX = 8, WAYS = 8, TRIALS = 7, LEAST_TRIALS = 2, PATIENT_TURNS = 1000, SHORT_BYTES = 16 << 10 };
+#define PATIENCE_S 0.15                /* of the trials of one size */
 
 struct cvy_group_sum {
     cvy_moves *moves;                  /* NULL: the library */
@@ -89,6 +91,8 @@ void cvy_group_sum_destroy(cvy_group_sum **s)
 
 /* ---- trials ---- */
 
+struct trials { double seconds[CVY_GROUP_SIZES][WAYS][TRIALS]; };       /* INFINITY: not done */
+
 /* Whether all of the group have come so far: a rank that has failed must not be waited for. */
 static cvy_status all_well(const struct cvy_group *group, cvy_status mine)
 {
@@ -97,59 +101,104 @@ static cvy_status all_well(const struct cvy_group *group, cvy_status mine)
     return all || mine != CVY_OK ? mine : cvy_error_set(CVY_E_COMM, "another rank has failed");
 }
 
+static int count_ways(void)
+{
+    int count = 0;
+    cvy_sum_table(&count);
+    return CVY_MIN(count + 1, WAYS);   /* the library behind the algorithms */
+}
+
 static cvy_status run_once(cvy_group_sum *s, double *seconds_out)
 {
     int done = 0;
     CVY_TRY_MPI(MPI_Barrier(s->group->comm));
     const double start_s = cvy_clock_s();
     CVY_TRY(cvy_group_sum_start(s));
-    while (!done)
+    for (int turn = 0; !done; turn++) {
         CVY_TRY(cvy_group_sum_progress(s, &done));
+        if (turn >= PATIENT_TURNS)
+            sched_yield();             /* the rank that is waited for may need this very core */
+    }
     *seconds_out = cvy_clock_s() - start_s;
     return CVY_OK;
 }
 
-/* The best of some trials: what else the machine does only adds to it. */
-static cvy_status try_way(struct cvy_mpi *mpi, struct cvy_group *group, const char *name, float *data, int64_t bytes, double *seconds_out)
+/* All ways in turns, so that what else the machine does meets all of them. Stops early where sums take long; the group's ranks stop together. */
+static cvy_status try_in_turns(cvy_group_sum *const *sum, int nways, double (*seconds)[TRIALS])
 {
-    cvy_group_sum *s = NULL;
-    double best = 0;
-    cvy_status status = all_well(group, cvy_group_sum_create(mpi, group, name, data, bytes / (int64_t)sizeof *data, CVY_DTYPE_F32, CVY_DTYPE_F32, &s));
-    for (int i = 0; i < TRIALS && status == CVY_OK; i++) {
-        double seconds = 0;
-        status = run_once(s, &seconds);
-        best = i == 0 || seconds < best ? seconds : best;
+    double spent = 0;
+    for (int turn = 0; turn < TRIALS && (turn < LEAST_TRIALS || spent < PATIENCE_S); turn++) {
+        for (int way = 0; way < nways; way++) {
+            CVY_TRY(run_once(sum[way], &seconds[way][turn]));
+            spent += seconds[way][turn];
+        }
+        CVY_TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, &spent, 1, MPI_DOUBLE, MPI_MAX, sum[0]->group->comm));
     }
-    *seconds_out = best;
-    cvy_group_sum_destroy(&s);
+    return CVY_OK;
+}
+
+static cvy_status try_size(struct cvy_mpi *mpi, struct cvy_group *group, float *data, int64_t bytes, double (*seconds)[TRIALS])
+{
+    int count = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    cvy_group_sum *sum[WAYS] = {NULL};
+    const int nways = count_ways();
+    cvy_status status = CVY_OK;
+    for (int way = 0; way < nways && status == CVY_OK; way++)
+        status = cvy_group_sum_create(mpi, group, way < count ? def[way]->name : "library", data, bytes / (int64_t)sizeof *data, CVY_DTYPE_F32,
+                                      CVY_DTYPE_F32, &sum[way]);
+    status = all_well(group, status);
+    if (status == CVY_OK)
+        status = try_in_turns(sum, nways, seconds);
+    for (int way = 0; way < nways; way++)
+        cvy_group_sum_destroy(&sum[way]);
     return status;
 }
 
-static cvy_status try_all(struct cvy_mpi *mpi, struct cvy_group *group)
+static cvy_status try_all(struct cvy_mpi *mpi, struct cvy_group *group, struct trials *trials)
 {
-    int count = 0;
     float *data = NULL;
-    const cvy_sum_def *const *def = cvy_sum_table(&count);
     cvy_status status = all_well(group, cvy_mem_alloc((size_t)cvy_group_size(CVY_GROUP_SIZES - 1), &data));
-    for (int i = 0; i < CVY_GROUP_SIZES; i++)
-        for (int way = 0; way <= CVY_MIN(count, CVY_GROUP_WAYS - 1) && status == CVY_OK; way++)
-            status = try_way(mpi, group, way < count ? def[way]->name : "library", data, cvy_group_size(i), &group->seconds[i][way]);
+    for (int i = 0; i < CVY_GROUP_SIZES && status == CVY_OK; i++)
+        status = try_size(mpi, group, data, cvy_group_size(i), trials->seconds[i]);
     cvy_mem_free(&data);
     return status;
 }
 
+static double best_of(const double *seconds)
+{
+    double best = INFINITY;
+    for (int i = 0; i < TRIALS; i++)
+        best = CVY_MIN(best, seconds[i]);
+    return best;
+}
+
+/* The best of the trials, each as long as its slowest rank took: what else the machine does only adds to it. */
 cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_part)
 {
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
-    int count = 0;
-    cvy_sum_table(&count);
-    const cvy_status status = takes_part && group->n > 1 ? try_all(mpi, group) : CVY_OK;
-    CVY_TRY(cvy_comm_agree(comm, status));
-    CVY_TRY(comm->ops->allreduce(comm, group->seconds, CVY_GROUP_SIZES * CVY_GROUP_WAYS, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    struct trials trials;
+    double *all = &trials.seconds[0][0][0];
+    const int is_group = takes_part && group->n > 1, n = (int)(sizeof trials / sizeof *all);
+    if (group->measured)
+        return CVY_OK;
+    for (int i = 0; i < n; i++)
+        all[i] = is_group ? INFINITY : 0;
+    CVY_TRY(cvy_comm_agree(comm, is_group ? try_all(cvy_mpi_of(comm), group, &trials) : CVY_OK));
+    CVY_TRY(comm->ops->allreduce(comm, all, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     for (int i = 0; i < CVY_GROUP_SIZES; i++)
-        for (int way = 1; way <= CVY_MIN(count, CVY_GROUP_WAYS - 1); way++)
-            if (group->seconds[i][way] < group->seconds[i][group->best[i]])
+        for (int way = 1; way < count_ways(); way++)
+            if (best_of(trials.seconds[i][way]) < best_of(trials.seconds[i][group->best[i]]))
                 group->best[i] = way;
     group->measured = 1;
+    return CVY_OK;
+}
+
+cvy_status cvy_mpi_choice(cvy_comm *comm, int across, int64_t bytes, const char **name_out)
+{
+    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    struct cvy_group *group = across ? &mpi->across : &mpi->all;
+    CVY_TRY(cvy_group_measure(comm, group, !across || comm->node_rank < mpi->leaders));
+    const cvy_sum_def *def = way_for(group, across ? bytes / mpi->leaders : bytes);
+    *name_out = def ? def->name : "library";
     return CVY_OK;
 }

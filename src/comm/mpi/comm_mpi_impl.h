@@ -7,6 +7,7 @@
  *   comm_mpi_moves.c     a list of moves (comm/comm_sum.h) over MPI_Isend and MPI_Irecv
  *   comm_mpi_window.c    memory that the ranks of a node share
  *   comm_mpi_node.c      a sum through that memory, and by moves between nodes
+ *   comm_mpi_about.c     what the library says of itself, and single messages timed
  */
 #ifndef CVY_COMM_MPI_IMPL_H
 #define CVY_COMM_MPI_IMPL_H
@@ -26,21 +27,20 @@ enum { CVY_PLACES = 4 };
 typedef struct cvy_window cvy_window;
 
 /* Ranks that sum by messages: all of them, or the leaders of the nodes with the same part. */
-enum { CVY_GROUP_SIZES = 7, CVY_GROUP_WAYS = 8 };
+enum { CVY_GROUP_SIZES = 7 };
 struct cvy_group {
     MPI_Comm comm;                     /* in the order of the places */
     int me, n;                         /* place, of how many */
     int next_tag;                      /* its ranks make the same sums in the same order */
     int measured;
     int best[CVY_GROUP_SIZES];         /* way for cvy_group_size(i) bytes: index into the table of algorithms, or the library behind it */
-    double seconds[CVY_GROUP_SIZES][CVY_GROUP_WAYS];      /* of the slowest rank, as measured */
 };
 
 struct cvy_mpi {
     MPI_Comm comm;                     /* setup */
     MPI_Comm node;                     /* the ranks of this node, in the order of comm */
     struct cvy_group all, across;      /* across: the ranks with this place on their node, where leaders */
-    int nnodes, leaders;               /* leaders: of each node, so many ranks sum a part of their own across nodes */
+    int leaders;                       /* leaders: of each node, so many ranks sum a part of their own across nodes */
     cvy_window *window;                /* all that there are */
     void *place[CVY_PLACES];           /* memory for segments, CVY_SEGMENTS for each of two peers */
     const void *holder[CVY_PLACES];    /* the sum that has it now */
@@ -78,7 +78,8 @@ static inline int64_t cvy_group_size(int i)
 {
     return (int64_t)1 << (10 + 2 * i); /* 1 KiB to 4 MiB */
 }
-/* Which way is the fastest at each size, by trial; at most about a second. Collective over comm, also for ranks that are in no such group. */
+/* Which way is the fastest at each size, by trial, if that is not known yet; about a second. Collective over comm, also for ranks that are in no such
+ * group. */
 cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_part);
 /* name of a way: an algorithm, "library", or NULL: as measured for this size. */
 cvy_status cvy_group_sum_create(struct cvy_mpi *mpi, struct cvy_group *group, const char *name, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire,
@@ -86,6 +87,8 @@ cvy_status cvy_group_sum_create(struct cvy_mpi *mpi, struct cvy_group *group, co
 cvy_status cvy_group_sum_start(cvy_group_sum *s);
 cvy_status cvy_group_sum_progress(cvy_group_sum *s, int *done_out);
 void cvy_group_sum_destroy(cvy_group_sum **s);
+/* cvy_comm_ops.choice */
+cvy_status cvy_mpi_choice(cvy_comm *comm, int across, int64_t bytes, const char **name_out);
 
 /* ---- the node's memory ---- */
 enum { CVY_WINDOW_SLOTS = 4096 };      /* sums that a window serves; slot 0 is for meetings */
@@ -125,5 +128,9 @@ cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy
 cvy_status cvy_mpi_request_start(cvy_request *r);
 cvy_status cvy_mpi_request_test(cvy_request *r, int *done_out);
 void cvy_mpi_request_destroy(cvy_request **r);
+
+/* ---- questions: cvy_comm_ops ---- */
+void cvy_mpi_about(const cvy_comm *comm, cvy_comm_about *out);
+cvy_status cvy_mpi_ping(cvy_comm *comm, int other, void *data, size_t bytes, double *seconds_out);
 
 #endif

@@ -46,7 +46,7 @@ cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, i
     cvy_status status = CVY_OK;
     if (part_out)
         *part_out = (cvy_part){s->first, s->end};
-    if (mpi->nnodes > 1 && s->end > s->first)
+    if (comm->nnodes > 1 && s->end > s->first)
         status = cvy_group_sum_create(mpi, &mpi->across, comm->sums.algorithm, (char *)data + (size_t)s->first * cvy_dtype_bytes(dtype), s->end - s->first,
                                       dtype, wire, &s->across);
     if (status != CVY_OK)

@@ -101,6 +101,25 @@ static void self_request_destroy(cvy_request **r)
     cvy_mem_free(r);
 }
 
+static void self_about(const cvy_comm *comm, cvy_comm_about *out)
+{
+    (void)comm;
+    *out = (cvy_comm_about){.threads = ""};
+}
+
+static cvy_status self_choice(cvy_comm *comm, int across, int64_t bytes, const char **name_out)
+{
+    (void)comm, (void)across, (void)bytes;
+    *name_out = "self";
+    return CVY_OK;
+}
+
+static cvy_status self_ping(cvy_comm *comm, int other, void *data, size_t bytes, double *seconds_out)
+{
+    (void)comm, (void)data, (void)bytes, (void)seconds_out;
+    CVY_FAIL(CVY_E_ARGUMENT, "a message to rank %d, where there is one rank", other);
+}
+
 static const cvy_comm_ops self_ops = {
     .name = "self",
     .destroy = self_destroy,
@@ -119,13 +138,16 @@ static const cvy_comm_ops self_ops = {
     .request_start = self_request_start,
     .request_test = self_request_test,
     .request_destroy = self_request_destroy,
+    .about = self_about,
+    .choice = self_choice,
+    .ping = self_ping,
 };
 
 cvy_status cvy_comm_create_self(cvy_comm **out)
 {
     cvy_comm *comm = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *comm, &comm));
-    *comm = (cvy_comm){.ops = &self_ops, .rank = 0, .nranks = 1, .node_rank = 0, .node_nranks = 1};
+    *comm = (cvy_comm){.ops = &self_ops, .rank = 0, .nranks = 1, .node_rank = 0, .node_nranks = 1, .nnodes = 1};
     *out = comm;
     return CVY_OK;
 }
