@@ -17,7 +17,7 @@
 
 #define MAX_DEFAULT "256 MiB"
 #define SECONDS_DEFAULT 30.0
-/* How much slower than the fastest way the chosen one may measure, from so many bytes on and below: beyond that it is more than chance. */
+/* How much slower than the fastest way the chosen one may measure, best and median, from so many bytes on and below: beyond that it is no chance. */
 #define FAR_BYTES (64 << 10)
 #define FAR_LONG 1.15
 #define FAR_SHORT 1.5
@@ -156,7 +156,7 @@ static void judge_sums(cvy_doctor *d)
     for (int i = 0; i < d->nsize; i++) {
         const cvy_doctor_size *size = &d->size[i];
         const int fastest = cvy_doctor_fastest(d, size);
-        const double ratio = size->best_s[size->chosen] / size->best_s[fastest];
+        const double ratio = CVY_MIN(size->best_s[size->chosen] / size->best_s[fastest], size->median_s[size->chosen] / size->median_s[fastest]);
         for (int w = 0; w < d->nway; w++)
             if (size->wrong[w])
                 find(d, "sums of %lld bytes by %s have %lld wrong numbers: keep away from it with comm.algorithm, and report it", (long long)size->bytes,
