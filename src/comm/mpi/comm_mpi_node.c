@@ -107,11 +107,16 @@ static void gather_piece(const cvy_node_sum *s, int64_t at, int spreads)
         memcpy(of_rank(s, s->window->rank, at), &sum, bytes);
 }
 
-/* Single numbers are added by one thread in one order, so any number of threads gives the same bits. */
+/* Single numbers are added by one thread in one order, so any number of threads gives the same bits. A team of one would cost an allocation. */
 static void gather(const cvy_node_sum *s, int spreads)
 {
     const int64_t npieces = (s->end - s->first + PIECE - 1) / PIECE;
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1 && npieces >= 4 * s->threads)
+    if (s->threads == 1 || npieces < 4 * s->threads) {
+        for (int64_t i = 0; i < npieces; i++)
+            gather_piece(s, s->first + i * PIECE, spreads);
+        return;
+    }
+#pragma omp parallel for num_threads(s->threads)
     for (int64_t i = 0; i < npieces; i++)
         gather_piece(s, s->first + i * PIECE, spreads);
 }
