@@ -13,6 +13,7 @@
 
 #include "base/base_util.h"
 #include "comm/comm_sum.h"
+#include "kernel/kernel.h"
 #include "run/run_context.h"
 
 enum { DEPTH_MAX = 16, LINE_BYTES = 64, PATIENT_TURNS = 100, BUCKET_BYTES = 4 << 20, LEAST_BYTES = 64 << 10 };
@@ -350,21 +351,26 @@ void *cvy_reducer_sum(cvy_reducer *r, int index)
 
 /* ---- sums ---- */
 
+struct scaling { float *f32; double *f64, factor; };
+
+static void scale_range(int64_t first, int64_t last, void *arg)
+{
+    const struct scaling *s = arg;
+    for (int64_t i = first; i < last; i++)
+        if (s->f64)
+            s->f64[i] *= s->factor;
+        else
+            s->f32[i] = (float)(s->f32[i] * s->factor);
+}
+
 static void multiply(const cvy_reducer *r, int64_t number)
 {
-    const int64_t n = elems_at(r, number);
-    const double factor = r->factor;
+    enum { GRAIN = 1 << 14 };
     const int is_f64 = bucket_at(r, number)->dtype == CVY_DTYPE_F64;
-    float *f32 = is_f64 ? NULL : (float *)data_at(r, number);
-    double *f64 = is_f64 ? (double *)data_at(r, number) : NULL;
-    if (factor == 1)
-        return;
-#pragma omp parallel for num_threads(r->context->threads) if (r->context->threads > 1 && n >= 1 << 16)
-    for (int64_t i = 0; i < n; i++)
-        if (is_f64)
-            f64[i] *= factor;
-        else
-            f32[i] = (float)(f32[i] * factor);
+    void *data = data_at(r, number);
+    struct scaling s = {is_f64 ? NULL : data, is_f64 ? data : NULL, r->factor};
+    if (r->factor != 1)
+        cvy_parallel_for(r->context->threads, elems_at(r, number), GRAIN, scale_range, &s);
 }
 
 /* Tests all sums under way, the oldest first: another rank may wait for this one's part in any of them. */
