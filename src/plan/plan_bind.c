@@ -97,15 +97,21 @@ cvy_status cvy_plan_progress(cvy_plan *plan)
     return CVY_OK;
 }
 
+/* One turn of waiting for other ranks: whatever they may need of this one goes on meanwhile. */
+static cvy_status wait_turn(cvy_plan *plan, int turn)
+{
+    CVY_TRY(cvy_plan_progress(plan));
+    if (turn >= PATIENT_TURNS)
+        sched_yield(); /* the rank that is waited for may need this very core */
+    return CVY_OK;
+}
+
 static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     const cvy_bucket *bucket = state;
     (void)src, (void)dst, (void)scratch;
-    for (int turn = 0; bucket->active; turn++) {
-        CVY_TRY(cvy_plan_progress(bucket->plan));
-        if (turn >= PATIENT_TURNS)
-            sched_yield(); /* the rank that is waited for may need this very core */
-    }
+    for (int turn = 0; bucket->active; turn++)
+        CVY_TRY(wait_turn(bucket->plan, turn));
     return CVY_OK;
 }
 
@@ -116,11 +122,8 @@ static cvy_status meet_run(void *state, void *const *src, void *const *dst, void
     if (!plan->meeting)
         return CVY_OK;
     plan->opts.comm->ops->arrive(plan->opts.comm, plan->meeting);
-    for (int turn = 0; !plan->opts.comm->ops->all_arrived(plan->opts.comm, plan->meeting); turn++) {
-        CVY_TRY(cvy_plan_progress(plan));
-        if (turn >= PATIENT_TURNS)
-            sched_yield();
-    }
+    for (int turn = 0; !plan->opts.comm->ops->all_arrived(plan->opts.comm, plan->meeting); turn++)
+        CVY_TRY(wait_turn(plan, turn));
     return CVY_OK;
 }
 

@@ -106,6 +106,8 @@ struct cvy_window {
 };
 /* The window that holds this range, or NULL. */
 cvy_window *cvy_window_find(const struct cvy_mpi *mpi, const void *data, size_t bytes);
+/* Whether every rank of the node has posted this number in this slot. */
+int cvy_window_all_posted(const cvy_window *w, int slot, uint64_t number);
 /* cvy_comm_ops of these names. */
 cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes, int *shared_out);
 void cvy_mpi_unshare(cvy_comm *comm, const void *memory);

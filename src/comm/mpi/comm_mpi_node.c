@@ -135,14 +135,6 @@ void cvy_node_sum_start(cvy_node_sum *s)
     atomic_store_explicit(&flag_of(s, s->window->rank)->posted, s->number, memory_order_release);
 }
 
-static int all_posted(const cvy_node_sum *s)
-{
-    int all = 1;
-    for (int r = 0; r < s->window->nranks && all; r++)
-        all = atomic_load_explicit(&flag_of(s, r)->posted, memory_order_acquire) >= s->number;
-    return all;
-}
-
 static int all_done(const cvy_node_sum *s)
 {
     int all = 1;
@@ -160,7 +152,7 @@ static void finish_part(cvy_node_sum *s)
 cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out)
 {
     *done_out = 0;
-    if (s->phase == WAIT_POSTED && all_posted(s)) {
+    if (s->phase == WAIT_POSTED && cvy_window_all_posted(s->window, s->slot, s->number)) {
         gather(s, !s->across && !s->in_parts);
         if (s->across) {
             CVY_TRY(cvy_group_sum_start(s->across));

@@ -224,12 +224,16 @@ void cvy_mpi_arrive(cvy_comm *comm, const void *memory)
     atomic_fetch_add_explicit(&w->flag[w->rank]->posted, 1, memory_order_release);
 }
 
+int cvy_window_all_posted(const cvy_window *w, int slot, uint64_t number)
+{
+    int all = 1;
+    for (int r = 0; r < w->nranks && all; r++)
+        all = atomic_load_explicit(&w->flag[r][slot].posted, memory_order_acquire) >= number;
+    return all;
+}
+
 int cvy_mpi_all_arrived(cvy_comm *comm, const void *memory)
 {
     const cvy_window *w = cvy_window_find(cvy_mpi_of(comm), memory, 1);
-    const uint64_t mine = atomic_load_explicit(&w->flag[w->rank]->posted, memory_order_relaxed);
-    int all = 1;
-    for (int r = 0; r < w->nranks && all; r++)
-        all = atomic_load_explicit(&w->flag[r]->posted, memory_order_acquire) >= mine;
-    return all;
+    return cvy_window_all_posted(w, 0, atomic_load_explicit(&w->flag[w->rank]->posted, memory_order_relaxed));
 }
