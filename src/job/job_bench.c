@@ -112,6 +112,10 @@ void cvy_bench_close(cvy_bench *b)
 {
     cvy_mem_free(&b->step_s);
     cvy_mem_free(&b->comm_s);
+    cvy_mem_free(&b->hidden_s);
+    cvy_mem_free(&b->busy_s);
+    cvy_mem_free(&b->busy_min_s);
+    cvy_mem_free(&b->slowest_s);
     cvy_mem_free(&b->node_s);
     cvy_session_close(&b->session);
 }
@@ -215,23 +219,41 @@ static cvy_status warm_up(cvy_bench *b)
     return CVY_OK;
 }
 
+/* Ranks leave a step together: who was busy for less time than the slowest has waited for it. */
+static cvy_status compare_ranks(cvy_bench *b)
+{
+    cvy_comm *comm = b->session.context->comm;
+    const int64_t n = b->steps;
+    CVY_TRY(comm->ops->allreduce(comm, b->step_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->comm_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->hidden_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->busy_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->busy_min_s, n, CVY_DTYPE_F64, CVY_REDUCE_MIN));
+    CVY_TRY(comm->ops->allreduce(comm, b->slowest_s, n, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    for (int64_t i = 0; i < n; i++)    /* the sum of all busy times so far */
+        b->slowest_s[i] = b->busy_s[i] - b->slowest_s[i] / comm->nranks;
+    return CVY_OK;
+}
+
 static cvy_status time_steps(cvy_bench *b)
 {
     cvy_comm *comm = b->session.context->comm;
     const cvy_plan *plan = b->step->plan;
-    CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)b->steps, &b->step_s));
-    CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)b->steps, &b->comm_s));
+    double **const figures[] = {&b->step_s, &b->comm_s, &b->hidden_s, &b->busy_s, &b->busy_min_s, &b->slowest_s};
+    for (int i = 0; i < CVY_COUNT(figures); i++)
+        CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)b->steps, figures[i]));
     CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)(b->node_steps * plan->ninstr), &b->node_s));
     CVY_TRY(comm->ops->barrier(comm));
     for (int64_t i = 0; i < b->steps; i++) {
         CVY_TRY(cvy_bench_step(b, &b->step_s[i]));
         b->comm_s[i] = b->step->time.exposed_comm;
+        b->hidden_s[i] = b->step->time.hidden_comm;
+        b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->step->time.total - b->step->time.exposed_comm;
         for (int k = 0; i < b->node_steps && k < plan->ninstr; k++)
             b->node_s[i * plan->ninstr + k] = plan->end_s[k] - plan->end_s[k - 1];
     }
     CVY_TRY(cvy_bench_loss(b, &b->loss_last));
-    CVY_TRY(comm->ops->allreduce(comm, b->step_s, b->steps, CVY_DTYPE_F64, CVY_REDUCE_MAX));
-    return comm->ops->allreduce(comm, b->comm_s, b->steps, CVY_DTYPE_F64, CVY_REDUCE_MAX);
+    return compare_ranks(b);
 }
 
 /* The yardstick is taken before and behind the steps: the better counts, for other work on the machine can only slow it. */
@@ -331,6 +353,11 @@ void cvy_bench_add_times(const cvy_bench *b, double flop, cvy_json *json)
     cvy_json_real(json, "peak_gflop_per_s", 1e-9 * b->peak_flop_per_s);
     cvy_json_real(json, "peak_share", flop / middle / b->peak_flop_per_s);
     cvy_json_real(json, "exposed_comm_ms", 1e3 * cvy_median(b->comm_s, n));
+    cvy_json_real(json, "hidden_comm_ms", 1e3 * cvy_median(b->hidden_s, n));
+    cvy_json_real(json, "wait_slowest_ms", 1e3 * cvy_median(b->slowest_s, n));
+    for (int64_t i = 0; i < n; i++)
+        b->busy_s[i] -= b->busy_min_s[i];
+    cvy_json_real(json, "spread_ms", 1e3 * cvy_median(b->busy_s, n));
 }
 
 /* ---- bench ---- */

@@ -15,7 +15,9 @@ typedef struct cvy_bench {
     int64_t batch, steps, node_steps;  /* global; timed; timed of which single instructions are remembered */
     double plan_s, peak_flop_per_s;    /* of a matrix product on all ranks; NaN: not measured */
     double loss_first, loss_last;      /* of the first step at all, and of the last; NaN without losses */
-    double *step_s, *comm_s, *node_s;  /* node_s: [node_steps, instructions] */
+    double *step_s, *comm_s, *hidden_s, *node_s;           /* node_s: [node_steps, instructions] */
+    double *busy_s, *busy_min_s;       /* a step without exposed communication: of the slowest rank, and of the fastest */
+    double *slowest_s;                 /* mean over the ranks: until the slowest had come */
 } cvy_bench;
 
 /* Opens the job or the zoo's network. Collective, as all below. End it with cvy_bench_close(), also after a fault. */
@@ -28,7 +30,7 @@ cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_
 cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out);
 /* The sum of the losses of the latest step; NaN for forward steps. */
 cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out);
-/* Warm-up, then the timed steps: fills all of the figures; step_s and comm_s are of the slowest rank. */
+/* Warm-up, then the timed steps: fills all of the figures; step_s and comm_s are of the slowest rank, hidden_s of the one that hid most. */
 cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max);
 void cvy_bench_close(cvy_bench *b);
 

@@ -108,8 +108,11 @@ static void log_step(cvy_trainer *t, double lr)
     cvy_json_real(&json, "seconds_data", t->window.data_s / (double)t->window.steps);
     cvy_json_real(&json, "seconds_data_wait", t->window.wait_s / (double)t->window.steps);
     cvy_json_real(&json, "steps_ready", (double)t->window.ready / (double)t->window.steps);
-    cvy_json_real(&json, "seconds_compute", (t->window.step_s - t->window.comm_s) / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_compute", t->window.compute_s / (double)t->window.steps);
     cvy_json_real(&json, "seconds_exposed_comm", t->window.comm_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_hidden_comm", t->window.hidden_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_wait_slowest", t->window.slowest_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_spread", t->window.spread_s / (double)t->window.steps);
     cvy_json_close(&json, '}');
     t->window = (struct cvy_window){.start_s = now};
     cvy_trainer_write_line(t, &json);
@@ -283,16 +286,32 @@ static int is_due(const cvy_trainer *t, const cvy_duration *every)
 }
 
 /* What the ranks tell each other before each step; the maximum counts. */
-enum { SAY_STOP, SAY_SAVE, SAY_COUNT };
+enum { SAY_STOP, SAY_SAVE, SAY_SLOWEST, SAY_FASTEST, SAY_COUNT };
+
+/* Ranks leave a step together, so who was busy for less time than the slowest has waited for it, in the step's sums or here. */
+static void note_slowest(cvy_trainer *t, const int64_t said[SAY_COUNT])
+{
+    const double slowest_s = 1e-9 * (double)said[SAY_SLOWEST], fastest_s = -1e-9 * (double)said[SAY_FASTEST];
+    t->window.slowest_s += CVY_MIN(CVY_MAX(slowest_s - t->busy_s, 0), t->met_s);
+    t->window.spread_s += slowest_s - fastest_s;
+}
 
 static cvy_status agree_to_go_on(cvy_trainer *t, cvy_status mine, int64_t said[SAY_COUNT])
 {
     cvy_comm *comm = t->session.context->comm;
     const cvy_duration *every = &t->session.job->checkpoint.every;
+    const double begin = cvy_clock_s();
     CVY_TRY(cvy_comm_agree(comm, mine));
     said[SAY_STOP] = t->opts->stop && *t->opts->stop;
     said[SAY_SAVE] = every->unit == CVY_DURATION_SECONDS && comm->rank == 0 && cvy_clock_s() - t->saved_s > every->amount;
-    return comm->ops->allreduce(comm, said, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX);
+    said[SAY_SLOWEST] = llround(1e9 * t->busy_s);
+    said[SAY_FASTEST] = -said[SAY_SLOWEST];
+    CVY_TRY(comm->ops->allreduce(comm, said, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    const double met_s = cvy_clock_s() - begin;
+    t->met_s += met_s;
+    t->window.comm_s += met_s;
+    note_slowest(t, said);
+    return CVY_OK;
 }
 
 /* The loss is a sum over all ranks, so all of them stop here. */
@@ -333,8 +352,11 @@ static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited
     t->window.wait_s += waited_s;
     t->window.ready += ready;
     t->window.data_s += waited_s + filled - begin;
-    t->window.step_s += info->time.total;
+    t->window.compute_s += info->time.total - info->time.exposed_comm;
     t->window.comm_s += info->time.exposed_comm;
+    t->window.hidden_s += info->time.hidden_comm;
+    t->met_s = info->time.exposed_comm;
+    t->busy_s = waited_s + filled - begin + info->time.total - info->time.exposed_comm;
     const double seconds = waited_s + cvy_clock_s() - begin;
     t->epoch_train_s += seconds;
     if (t->step > t->first_step + 1) { /* the first one waits for the loader to begin */

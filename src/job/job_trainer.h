@@ -10,7 +10,10 @@
 #include "run/run_metrics_log.h"
 
 struct cvy_window {                    /* sums since the last logged step */
-    double start_s, data_s, wait_s, step_s, comm_s;
+    double start_s, data_s, wait_s;
+    double compute_s;                  /* in steps, without what is exposed of communication */
+    double comm_s, hidden_s;           /* exposed, with the agreement before each step; hidden behind computing */
+    double slowest_s, spread_s;        /* of comm_s: until the slowest rank had come; between the slowest and the fastest */
     int64_t ready;                     /* sum of the steps that were ready when theirs was asked for */
     int64_t steps, samples;
 };
@@ -37,6 +40,7 @@ typedef struct cvy_trainer {
     struct cvy_trainer_state state;
     struct cvy_window window;
     double last_loss, images_per_s, start_s, epoch_start_s, epoch_train_s;
+    double busy_s, met_s;              /* of the latest step: this rank's own time, and that in which it met others */
     double waited_s, looped_s;         /* for samples; in all steps but the first */
     int is_new_best, stop_early;
     /* the run folder */

@@ -49,10 +49,14 @@ cvy_status cvy_pass_fuse_add(cvy_graph *g);
 cvy_status cvy_pass_prune(cvy_graph *g);
 
 typedef struct cvy_recomputed { int nodes; int64_t flop; } cvy_recomputed;
+/* Moves each wait to the first node that reads what it waits for: updates of one bucket are done while the sums of the next go on. Behind
+ * cvy_pass_optimise. */
+cvy_status cvy_pass_late_waits(cvy_graph *g);
+
 /* Backward makes cheap values again instead of keeping them: less memory, more work, the same bits. Run it last. *done_out: what is run twice. */
 cvy_status cvy_pass_recompute(cvy_graph *g, cvy_recomputed *done_out);
 
-/* Moves a node that stands at the end of the graph to `index`, renumbering. For passes. */
+/* Moves a node to `index`, renumbering. For passes. */
 void cvy_pass_move(cvy_graph *g, cvy_node *node, int index);
 
 #endif

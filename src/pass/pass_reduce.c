@@ -9,8 +9,9 @@
 
 void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
 {
-    for (int i = node->index; i > index; i--) {
-        g->node[i] = g->node[i - 1];
+    const int way = index < node->index ? -1 : 1;
+    for (int i = node->index; i != index; i += way) {
+        g->node[i] = g->node[i + way];
         g->node[i]->index = i;
     }
     g->node[index] = node;
@@ -120,5 +121,29 @@ cvy_status cvy_pass_reduce(cvy_graph *g, int nranks, size_t bucket_bytes, int ov
     for (int b = 0; b < nbucket && nranks > 1; b++)
         CVY_TRY(add_wait(g, b, token[b]));
     CVY_TRY(move_updates_back(g));
+    return cvy_graph_verify(g);
+}
+
+static int reads_bucket(const cvy_node *node, int bucket)
+{
+    int reads = 0;
+    for (int i = 0; i < node->nsrc; i++)
+        reads |= node->src[i] && node->src[i]->kind == CVY_VALUE_ACCUMULATOR && node->src[i]->bucket == bucket;
+    return reads;
+}
+
+cvy_status cvy_pass_late_waits(cvy_graph *g)
+{
+    const cvy_op_def *wait = cvy_op_find("reduce_wait");
+    for (int n = g->nnode - 1; n >= 0; n--) {
+        cvy_node *node = g->node[n];
+        const struct cvy_reduce_options *options = node->options;
+        int reader = n + 1;
+        if (node->op != wait)
+            continue;
+        while (reader < g->nnode && !reads_bucket(g->node[reader], options->bucket))
+            reader++;
+        cvy_pass_move(g, node, reader - 1);
+    }
     return cvy_graph_verify(g);
 }

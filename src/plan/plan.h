@@ -148,6 +148,7 @@ typedef struct cvy_bucket {            /* a range of the STEP region, summed ove
     cvy_request *request;              /* NULL with one rank */
     struct cvy_plan *plan;             /* that it belongs to */
     int active;                        /* started, and not known to be done */
+    double start_s, end_s;             /* of the latest sum: when it was started, and first known to be done */
     cvy_part part;                     /* after binding, where the plan is in_parts: elements of the bucket whose sums are here */
 } cvy_bucket;
 
@@ -164,7 +165,7 @@ typedef struct cvy_plan {
     cvy_plan_feed feed[32];
     int nfeed;
     cvy_bucket *bucket;
-    int nbucket;
+    int nbucket, nactive;              /* nactive: sums under way */
     size_t step_bytes;                 /* head of the arena, where STEP buffers lie */
     size_t arena_bytes;                /* all of it: what `convoy plan` prints, and what is used */
     size_t feed_bytes;

@@ -79,8 +79,12 @@ static cvy_status start_run(void *state, void *const *src, void *const *dst, voi
 {
     cvy_bucket *bucket = state;
     (void)src, (void)dst, (void)scratch;
-    bucket->active = bucket->request != NULL;
-    return bucket->request ? bucket->plan->opts.comm->ops->request_start(bucket->request) : CVY_OK;
+    if (!bucket->request)
+        return CVY_OK;
+    bucket->active = 1;
+    bucket->plan->nactive++;
+    bucket->start_s = cvy_clock_s();
+    return bucket->plan->opts.comm->ops->request_start(bucket->request);
 }
 
 cvy_status cvy_plan_progress(cvy_plan *plan)
@@ -92,7 +96,11 @@ cvy_status cvy_plan_progress(cvy_plan *plan)
         if (!bucket->active)
             continue;
         CVY_TRY(ops->request_test(bucket->request, &done));
-        bucket->active = !done;
+        if (!done)
+            continue;
+        bucket->active = 0;
+        plan->nactive--;
+        bucket->end_s = cvy_clock_s();
     }
     return CVY_OK;
 }

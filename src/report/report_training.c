@@ -204,7 +204,7 @@ static void step_split(cvy_report *r)
     const double *step = cvy_frame_column(&r->steps, "step");
     double share[3], all = 0;
     struct binned below = {0};
-    char note[200];
+    char note[320];
     cvy_chart chart = {.title = "Where the time of a step goes", .note = note, .x_label = "step", .y_label = "ms per step", .from_zero = 1};
     for (int i = 0; i < 3; i++)
         all += share[i] = mean(cvy_frame_column(&r->steps, column[i]), r->steps.nrow);
@@ -215,6 +215,12 @@ static void step_split(cvy_report *r)
     if (cvy_frame_column(&r->steps, "steps_ready")) {
         const size_t n = strlen(note);
         snprintf(note + n, sizeof note - n, "; %s steps of samples ready ahead", cvy_number_text(mean(cvy_frame_column(&r->steps, "steps_ready"), r->steps.nrow), 2).at);
+    }
+    if (mean(cvy_frame_column(&r->steps, "seconds_hidden_comm"), r->steps.nrow) > 0) {
+        const size_t n = strlen(note);
+        snprintf(note + n, sizeof note - n, "; of the compute %s hides communication, of the exposed part %s waits for the slowest rank",
+                 cvy_number_percent(mean(cvy_frame_column(&r->steps, "seconds_hidden_comm"), r->steps.nrow) / share[0]).at,
+                 cvy_number_percent(share[1] > 0 ? mean(cvy_frame_column(&r->steps, "seconds_wait_slowest"), r->steps.nrow) / share[1] : 0).at);
     }
     for (int i = 0; i < 3; i++) {
         const double *y = cvy_frame_column(&r->steps, column[i]);

@@ -26,10 +26,11 @@ static cvy_status run_instr(const cvy_instr *instr)
 
 cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
 {
-    double *end_s = plan->end_s, exposed = 0;
+    double *end_s = plan->end_s, exposed = 0, hidden = 0;
     end_s[-1] = cvy_clock_s();
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
+        const int summing = plan->nactive > 0;
         atomic_store_explicit(&plan->at, i, memory_order_relaxed);
         const cvy_status status = run_instr(instr);
         if (status != CVY_OK)
@@ -39,10 +40,12 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
         end_s[i] = cvy_clock_s();
         if (is_comm(instr->kind))
             exposed += end_s[i] - end_s[i - 1];
+        else if (summing)
+            hidden += end_s[i] - end_s[i - 1];
     }
     atomic_store_explicit(&plan->at, -1, memory_order_relaxed);
     if (time_out)
-        *time_out = (cvy_step_time){plan->ninstr ? end_s[plan->ninstr - 1] - end_s[-1] : 0, exposed};
+        *time_out = (cvy_step_time){plan->ninstr ? end_s[plan->ninstr - 1] - end_s[-1] : 0, exposed, hidden};
     return CVY_OK;
 }
 
@@ -54,6 +57,26 @@ static const char *instr_text(const cvy_instr *instr)
     case CVY_CALL_ZERO: return "zero";
     case CVY_CALL_MEET: return "meet";
     default: return instr->call->node->name;
+    }
+}
+
+/* Sums have a place of their own: they begin in one instruction and end in another. */
+static void trace_sums(const cvy_plan *plan, double base_s, cvy_json *json)
+{
+    for (int b = 0; b < plan->nbucket; b++) {
+        const cvy_bucket *bucket = &plan->bucket[b];
+        char name[64];
+        snprintf(name, sizeof name, "sum %d, %.1f MB", b, 1e-6 * (double)bucket->bytes);
+        for (int end = 0; end < 2 && bucket->start_s > 0; end++) {
+            cvy_json_open(json, NULL, '{');
+            cvy_json_string(json, "name", name);
+            cvy_json_string(json, "cat", "sums");
+            cvy_json_string(json, "ph", end ? "e" : "b");
+            cvy_json_real(json, "ts", ((end ? bucket->end_s : bucket->start_s) - base_s) * 1e6);
+            cvy_json_int(json, "pid", plan->opts.comm->rank);
+            cvy_json_int(json, "id", b);
+            cvy_json_close(json, '}');
+        }
     }
 }
 
@@ -76,4 +99,5 @@ void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json)
         cvy_json_close(json, '}');
         cvy_json_close(json, '}');
     }
+    trace_sums(plan, base_s, json);
 }

@@ -5,7 +5,9 @@
 #include "plan/plan.h"
 
 typedef struct cvy_step_time {         /* of the latest step, seconds */
-    double total, exposed_comm;
+    double total;
+    double exposed_comm;               /* spent in waits, meetings and blocking sums */
+    double hidden_comm;                /* spent in computing while sums were under way */
 } cvy_step_time;
 
 /* Runs every instruction of a bound plan once. Allocates nothing. A fault names the node. */

@@ -75,6 +75,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph
         CVY_TRY(cvy_pass_autodiff(g, losses, s->nloss, s->trains ? trains : NULL, s->trains, &gradients));
         CVY_TRY(cvy_pass_reduce(g, p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->pass_overlap, &nbucket));
         CVY_TRY(cvy_pass_optimise(g, &gradients, &s->optimise));
+        CVY_TRY(cvy_pass_late_waits(g));
     }
     CVY_TRY(cvy_pass_prune(g));
     if (p->pass_fuse_add)
