@@ -22,6 +22,21 @@ extern "C" {
 
 typedef struct cvy_program cvy_program;
 
+/** How ranks update the weights: docs/scaling.md says when to take which. */
+typedef enum cvy_update_mode {
+    CVY_UPDATE_SYNC,             /* all together, every step */
+    CVY_UPDATE_PIPELINED,        /* the sums of a step have the next step to get through, and are applied behind it */
+    CVY_UPDATE_LOCAL,            /* each rank by its own gradients; now and then all take the average */
+    CVY_UPDATE_PARAMETER_SERVER, /* by ranks that hold the weights and train nothing */
+    CVY_UPDATE_SHARDED           /* as sync, each rank a part of the weights; it alone keeps the optimiser's state of that part */
+} cvy_update_mode;
+
+typedef struct cvy_update {      /* zero is sync */
+    cvy_update_mode mode;
+    int64_t servers;             /* PARAMETER_SERVER: the last so many ranks, at least 1 */
+    int64_t staleness;           /* PARAMETER_SERVER: steps that a worker may be ahead of the slowest; -1: any number */
+} cvy_update;
+
 /** Options of a program; zero-initialise, set size. Equal on all ranks. */
 typedef struct cvy_program_opts {
     size_t size;
@@ -43,6 +58,7 @@ typedef struct cvy_program_opts {
     int precise;              /* 1: no algorithm that rounds more than the plain sum: no Winograd convolutions */
     const char *wisdom;       /* file of measured times, or "off"; NULL: $CONVOY_WISDOM, else a file of this machine in ~/.cache/convoy */
     int64_t memory_limit;     /* bytes of tensor memory for this program on each rank, 0: none; see cvy_program_plan() */
+    cvy_update update;        /* how ranks update the weights; zero: all together, every step */
 } cvy_program_opts;
 
 /** Options of a training step; zero-initialise, set size. Equal on all ranks. */

@@ -119,6 +119,17 @@ struct cvy_job_plan {
 };
 
 struct cvy_job_comm { int64_t bucket_bytes; int overlap, wire, node_memory; const char *algorithm; };
+/* A part of a run: "20 %" of it, or so many steps or epochs. */
+typedef struct cvy_stretch { double share; cvy_duration length; } cvy_stretch;     /* length counts where share is negative */
+struct cvy_job_update {                /* of keys that the mode does not have, the defaults of those that do */
+    int mode;                          /* a cvy_update_mode */
+    const char *warm_up_text, *cool_down_text, *staleness_text;
+    cvy_stretch warm_up, cool_down;    /* pipelined: trained in sync at the start and at the end */
+    int64_t every;                     /* local: steps from one averaging to the next */
+    int64_t servers;                   /* parameter_server: ranks, the last ones */
+    int64_t staleness;                 /* parameter_server: steps that a worker may be ahead of the slowest; -1: any number */
+};
+
 struct cvy_job_parallel { int strategy; };
 struct cvy_job_watchdog { const char *timeout_text; double timeout_s; };  /* 0: off */
 struct cvy_job_log { int64_t every; const char *trace; };
@@ -129,7 +140,9 @@ typedef struct cvy_job {
     const cvy_tree *given;             /* the file with its overrides, before defaults: for the places in messages */
     const cvy_tree *model;
     const char *name;                  /* the file's, if not given: "cifar10" of "examples/cifar10.yaml" */
-    int deterministic, update;
+    int deterministic;
+    const cvy_tree *update_tree;
+    struct cvy_job_update update;
     struct cvy_job_data data;
     struct cvy_job_train train;
     struct cvy_job_checkpoint checkpoint;
@@ -162,6 +175,8 @@ cvy_status cvy_job_print(const cvy_job *job, char **text_out);
 cvy_status cvy_job_hash(const cvy_job *job, uint64_t *hash_out);
 /* The global batch for so many ranks; CVY_E_CONFIG if a rank would have none of it. */
 cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out);
+/* Steps of a part of a run that has `steps`, rounded. */
+int64_t cvy_stretch_steps(const cvy_stretch *s, int64_t steps, int64_t steps_per_epoch);
 /* What a global batch makes of the base rate by train.lr_rule; 0 without one. */
 double cvy_job_lr_factor(const cvy_job *job, int64_t batch);
 

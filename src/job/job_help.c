@@ -53,6 +53,11 @@ cvy_status cvy_job_help(char **text_out)
         help_of(&t, s->name, s->help, s->rows);
     for (int i = 0; i < CVY_COUNT(parts); i++)
         help_of(&t, parts[i].path, parts[i].help, parts[i].rows);
+    for (const cvy_job_mode *m = cvy_job_modes; m->name; m++) {
+        char name[48];
+        snprintf(name, sizeof name, "update, mode %s", m->name);
+        help_of(&t, name, m->help, m->rows + 1);
+    }
     return finish(&t, text_out);
 }
 
@@ -130,11 +135,25 @@ static void add_table(cvy_text *t, const cvy_option *rows)
         add_row(t, rows);
 }
 
+static void add_modes(cvy_text *t)
+{
+    cvy_text_add(t, "\n### `update`: a word, or a map `{mode: ..., keys of the mode}`\n\nWhen to take which: [scaling.md](scaling.md#ways-to-update).\n\n");
+    for (const cvy_job_mode *m = cvy_job_modes; m->name; m++)
+        cvy_text_add(t, "- `%s`: %s\n", m->name, m->help);
+    for (const cvy_job_mode *m = cvy_job_modes; m->name; m++) {
+        if (!m->rows[1].name)
+            continue;
+        cvy_text_add(t, "\nWith `mode: %s`:\n", m->name);
+        add_table(t, m->rows + 1);
+    }
+}
+
 cvy_status cvy_job_manual(char **text_out)
 {
     cvy_text t = {0};
     cvy_text_add(&t, "%s\n## At the top\n", introduction);
     add_table(&t, cvy_job_top_rows);
+    add_modes(&t);
     for (const cvy_job_section *s = cvy_job_sections; s->name; s++) {
         cvy_text_add(&t, "\n## `%s`: %s\n", s->name, s->help);
         add_table(&t, s->rows);

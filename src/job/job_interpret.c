@@ -210,6 +210,7 @@ cvy_status cvy_job_interpret(cvy_job *job)
     CVY_TRY(interpret_checkpoint(job));
     CVY_TRY(interpret_batch_norm(job));
     CVY_TRY(interpret_plan(job));
+    CVY_TRY(cvy_job_interpret_update(job));
     return interpret_watchdog(job);
 }
 

@@ -12,7 +12,8 @@ const cvy_option cvy_job_top_rows[] = {
      "the network: a name from `convoy models`, a map {name: ..., options}, or a map with `layers`"},
     {"deterministic", CVY_TYPE_BOOL, CVY_FIELD(cvy_job, deterministic), "false", "", "",
      "reserved: the same bits at any number of threads and ranks; true is refused until it is built"},
-    {"update", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job, update), "sync", "sync", "", "how ranks update the weights: all together, every step"},
+    {"update", CVY_TYPE_TREE, CVY_FIELD(cvy_job, update_tree), "sync", "", "",
+     "how ranks update the weights: sync (all together, every step), or another way by name or as a map, see below"},
     {0},
 };
 

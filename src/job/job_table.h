@@ -22,6 +22,12 @@ extern const cvy_option cvy_job_metric_rows[];     /* of cvy_job_metric; other k
 extern const cvy_option cvy_job_group_rows[];
 extern const cvy_option cvy_job_stop_rows[];
 
+typedef struct cvy_job_mode {                      /* a way to update */
+    const char *name, *help;
+    const cvy_option *rows;                        /* of struct cvy_job_update; the first is `mode` */
+} cvy_job_mode;
+extern const cvy_job_mode cvy_job_modes[];         /* by cvy_update_mode; the last has no name */
+
 struct cvy_job_optimizer { const char *name; double lr; int decay_on; };
 
 /* Where section.key was given, or the file if it was not. */
@@ -30,6 +36,7 @@ const char *cvy_job_where(const cvy_job *job, const char *section, const char *k
 cvy_status cvy_job_interpret(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
 cvy_status cvy_job_interpret_normalize(cvy_job *job);
+cvy_status cvy_job_interpret_update(cvy_job *job);
 /* Fills what `train` leaves open in the job as it was given from the preset that train.preset names. */
 cvy_status cvy_job_apply_preset(cvy_pool *pool, const cvy_tree *given);
 /* The presets, for the page docs/job-file.md. */

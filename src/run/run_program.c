@@ -73,6 +73,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
         memcpy(&p->opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
     CVY_CHECK(cvy_dtype_is_real(p->opts.dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
               cvy_dtype_text(p->opts.dtype));
+    CVY_CHECK(p->opts.update.mode == CVY_UPDATE_SYNC, CVY_E_UNSUPPORTED, "a program updates in sync; no other way is built yet");
     CVY_TRY(check_passes(p->opts.passes_off));
     CVY_TRY(parse_kernels(p->opts.kernels, &p->kernels));
     CVY_TRY(cvy_planning_parse(p->opts.planning, &p->planning));
