@@ -45,7 +45,7 @@ typedef struct cvy_program_opts {
     int64_t batch_norm_group; /* samples; 0: 32; -1: the rank's share; -2: the whole batch */
     const char *kernels;      /* "auto" (NULL), "reference", "native", "onednn", "direct" (all but Winograd) */
     const char *passes_off;   /* "all", or names: "fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute, slices"; NULL: all on */
-    int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: 4 MiB */
+    int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: by what sums cost on this network */
     const char *reduce;       /* how they are summed: "auto" (NULL), "library" (MPI_Iallreduce), "ring", "halving", "doubling" */
     cvy_dtype reduce_wire;    /* CVY_DTYPE_BF16: f32 travels between nodes in half the bytes; CVY_DTYPE_F32 (0): as it is */
     int reduce_no_node;       /* 1: ranks of a node send messages too, and do not sum in memory that they share */

@@ -21,6 +21,11 @@ typedef struct cvy_comm_about {
     const char *threads;               /* its thread level: "single", "funneled", "serialized", "multiple"; "" */
 } cvy_comm_about;
 
+/* Seconds of a sum of no length, and of each byte more, on the slowest rank. */
+typedef struct cvy_comm_cost { double alpha_s, beta_s; } cvy_comm_cost;
+
+enum { CVY_COMM_WAYS_TEXT = 256 };
+
 typedef struct cvy_comm_ops {
     const char *name;
     void (*destroy)(cvy_comm *comm);
@@ -56,6 +61,12 @@ typedef struct cvy_comm_ops {
      * and back between this rank and another, called by these two; the lower one's time counts. */
     void (*about)(const cvy_comm *comm, cvy_comm_about *out);
     cvy_status (*choice)(cvy_comm *comm, int across, int64_t bytes, const char **name_out);
+    /* What sums cost as comm->sums says, for sizing them: tried out with the first question. Collective. */
+    cvy_status (*cost)(cvy_comm *comm, cvy_comm_cost *out);
+    /* Which way sums of each size go, as the trials have found it (CVY_COMM_WAYS_TEXT bytes; "" without trials), and such a text taken in their place:
+     * the next sums then add in the same order. Of other numbers of ranks it is not taken. Call take_ways on all ranks. */
+    void (*ways)(const cvy_comm *comm, char *text);
+    void (*take_ways)(cvy_comm *comm, const char *text);
     cvy_status (*ping)(cvy_comm *comm, int other, void *data, size_t bytes, double *seconds_out);
 } cvy_comm_ops;
 

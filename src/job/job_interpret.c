@@ -164,6 +164,17 @@ static cvy_status interpret_data(cvy_job *job)
     return interpret_val(job);
 }
 
+/* ---- comm ---- */
+
+static cvy_status interpret_comm(cvy_job *job)
+{
+    struct cvy_job_comm *c = &job->comm;
+    const char *text = c->bucket_text ? c->bucket_text : "";
+    CVY_CHECK(strcmp(text, "auto") == 0 || (cvy_text_int(text, &c->bucket_bytes) == CVY_OK && c->bucket_bytes > 0), CVY_E_CONFIG,
+              "%s: comm.bucket is \"%s\", expected auto or a size of at least one byte, such as 4 MiB", cvy_job_where(job, "comm", "bucket"), text);
+    return CVY_OK;
+}
+
 /* ---- plan ---- */
 
 static cvy_status interpret_plan(cvy_job *job)
@@ -210,6 +221,7 @@ cvy_status cvy_job_interpret(cvy_job *job)
     CVY_TRY(interpret_checkpoint(job));
     CVY_TRY(interpret_batch_norm(job));
     CVY_TRY(interpret_plan(job));
+    CVY_TRY(interpret_comm(job));
     CVY_TRY(cvy_job_interpret_update(job));
     return interpret_watchdog(job);
 }

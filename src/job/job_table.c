@@ -142,7 +142,8 @@ static const cvy_option plan_rows[] = {
 };
 
 static const cvy_option comm_rows[] = {
-    {"bucket", CVY_TYPE_INT, CVY_FIELD(cvy_job_comm, bucket_bytes), "4 MiB", "1..", "bytes", "gradients are reduced in pieces of about this size"},
+    {"bucket", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, bucket_text), "auto", "", "bytes",
+     "gradients are summed in pieces of about this size, such as 4 MiB; auto: by what sums cost on this network"},
     {"overlap", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, overlap), "true", "", "", "reduce while the backward pass goes on"},
     {"algorithm", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, algorithm), "auto", "", "",
      "how ranks sum gradients: auto, library (MPI_Iallreduce), ring, halving or doubling; see scaling.md"},

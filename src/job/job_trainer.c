@@ -73,6 +73,7 @@ static cvy_status take_plan(cvy_trainer *t, const char *plan_json)
         return CVY_OK;
     CVY_TRY(cvy_tree_parse_text(p->pool, "the checkpoint's plan", plan_json, strlen(plan_json), &tree));
     p->choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
+    p->kept_sums = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "sums") : NULL;
     return CVY_OK;
 }
 

@@ -22,10 +22,16 @@ typedef int (*cvy_trains_fn)(void *user, const cvy_variable *v);
  * that the losses depend on. The gradients become accumulators with reduced = 1. CVY_E_ARGUMENT if nothing is trained, or an operator on the way has no gradient. */
 cvy_status cvy_pass_autodiff(cvy_graph *g, cvy_value *const *loss, int nloss, cvy_trains_fn trains, void *user, cvy_gradients *out);
 
-/* Groups the reduced accumulators of the micro-batch phase into buckets of at least bucket_bytes in the order in which they are ready, and adds for each
+typedef struct cvy_reduce_opts {
+    int nranks;
+    size_t bucket_bytes;               /* 0: by what sums cost: */
+    double alpha_s, beta_s;            /* seconds of a sum of no length, and of each byte; 0: not known */
+    int overlap;
+} cvy_reduce_opts;
+/* Groups the reduced accumulators of the micro-batch phase into buckets of at least such bytes in the order in which they are ready, and adds for each
  * a `reduce_start` behind the last node that writes into it and a `reduce_wait` at the head of the update phase. With one rank it only assigns buckets.
  * overlap 0: all starts stand behind the last backward node. Run it before cvy_pass_optimise. *nbucket_out: buckets are numbered from 0. */
-cvy_status cvy_pass_reduce(cvy_graph *g, int nranks, size_t bucket_bytes, int overlap, int *nbucket_out);
+cvy_status cvy_pass_reduce(cvy_graph *g, const cvy_reduce_opts *opts, int *nbucket_out);
 
 typedef struct cvy_optimise_opts {
     const char *op;                    /* "sgd", "adam", ... */

@@ -4,6 +4,8 @@
  *
  * Source: Li et al. 2020, PyTorch Distributed, section 3.2 (bucketing, overlap).
  */
+#include <math.h>
+
 #include "op/op_reduce.h"
 #include "pass/pass.h"
 
@@ -37,15 +39,27 @@ static cvy_value *next_reduced(const cvy_graph *g, cvy_dtype dtype, int *node_at
     return NULL;
 }
 
-/* Small networks would fit one bucket, and nothing would overlap: four at least, unless they would be tiny. */
-static size_t limit_bucket(const cvy_graph *g, size_t bucket_bytes)
+enum { BUCKET_LEAST = 64 << 10, BUCKET_MOST = 64 << 20, BUCKET_USUAL = 4 << 20 };
+
+/* The power of two next to where a sum's fixed part, paid for each bucket, and the time of the last bucket, which nothing hides, are least together. */
+static size_t bucket_by_cost(double total, double alpha_s, double beta_s)
 {
-    const size_t least = 64 << 10;
+    const double best = beta_s > 0 ? sqrt(alpha_s * total / beta_s) : BUCKET_USUAL;
+    size_t bytes = BUCKET_LEAST;
+    while (bytes < BUCKET_MOST && 1.5 * (double)bytes < best)
+        bytes *= 2;
+    return bytes;
+}
+
+/* Small networks would fit one bucket, and nothing would overlap: four at least, unless they would be tiny. */
+static size_t bucket_size(const cvy_graph *g, const cvy_reduce_opts *opts)
+{
     size_t total = 0;
     int node_at = 0, dst_at = 0;
     for (const cvy_value *v; (v = next_reduced(g, CVY_DTYPE_F32, &node_at, &dst_at)) != NULL;)
         total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
-    return CVY_MIN(bucket_bytes, CVY_MAX(total / 4, least));
+    const size_t bytes = opts->bucket_bytes ? opts->bucket_bytes : bucket_by_cost((double)total, opts->alpha_s, opts->beta_s);
+    return CVY_MIN(bytes, CVY_MAX(total / 4, (size_t)BUCKET_LEAST));
 }
 
 /* Assigns buckets; last[b] becomes the value of bucket b that is made last. Buckets hold one dtype. */
@@ -109,16 +123,16 @@ static cvy_status move_updates_back(cvy_graph *g)
     return CVY_OK;
 }
 
-cvy_status cvy_pass_reduce(cvy_graph *g, int nranks, size_t bucket_bytes, int overlap, int *nbucket_out)
+cvy_status cvy_pass_reduce(cvy_graph *g, const cvy_reduce_opts *opts, int *nbucket_out)
 {
     cvy_value **last = NULL, **token = NULL;
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *last * ((size_t)g->nvalue + 1), &last));
-    const int nbucket = assign_buckets(g, limit_bucket(g, bucket_bytes), last);
+    const int nbucket = assign_buckets(g, bucket_size(g, opts), last);
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *token * ((size_t)nbucket + 1), &token));
     *nbucket_out = nbucket;
-    for (int b = 0; b < nbucket && nranks > 1; b++)
-        CVY_TRY(add_start(g, b, last[b], overlap ? last[b]->producer->index + 1 : g->nnode, &token[b]));
-    for (int b = 0; b < nbucket && nranks > 1; b++)
+    for (int b = 0; b < nbucket && opts->nranks > 1; b++)
+        CVY_TRY(add_start(g, b, last[b], opts->overlap ? last[b]->producer->index + 1 : g->nnode, &token[b]));
+    for (int b = 0; b < nbucket && opts->nranks > 1; b++)
         CVY_TRY(add_wait(g, b, token[b]));
     CVY_TRY(move_updates_back(g));
     return cvy_graph_verify(g);

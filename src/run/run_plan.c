@@ -73,7 +73,8 @@ static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph
     if (s->training) {
         CVY_TRY(check_trains(p, s));
         CVY_TRY(cvy_pass_autodiff(g, losses, s->nloss, s->trains ? trains : NULL, s->trains, &gradients));
-        CVY_TRY(cvy_pass_reduce(g, p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->pass_overlap, &nbucket));
+        const cvy_reduce_opts reduce = {p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->cost.alpha_s, p->cost.beta_s, p->pass_overlap};
+        CVY_TRY(cvy_pass_reduce(g, &reduce, &nbucket));
         CVY_TRY(cvy_pass_optimise(g, &gradients, &s->optimise));
         CVY_TRY(cvy_pass_late_waits(g));
     }
@@ -236,6 +237,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
         status = split_batch(p, p->step[i]);
     status = cvy_comm_agree(p->context->comm, status);
     if (status == CVY_OK)
+        status = cvy_program_size_buckets(p);
+    if (status == CVY_OK)
         status = choose_kernels(p);
     if (status == CVY_OK)
         status = cvy_comm_agree(p->context->comm, plan_steps(p));
@@ -329,9 +332,7 @@ static cvy_status share_gradients(cvy_program *p, int *shared_out)
 {
     cvy_comm *comm = p->context->comm;
     size_t bytes = 0;
-    comm->sums = (cvy_comm_sums){.no_node = p->opts.reduce_no_node, .wire = p->opts.reduce_wire, .threads = p->context->threads};
-    if (p->opts.reduce && strcmp(p->opts.reduce, "auto") != 0)
-        comm->sums.algorithm = p->opts.reduce;
+    cvy_program_say_sums(p);
     for (int i = 0; i < p->nstep; i++)
         if (p->step[i]->plan->nbucket > 0)
             bytes = CVY_MAX(bytes, p->step[i]->plan->step_bytes);

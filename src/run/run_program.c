@@ -64,6 +64,7 @@ static cvy_status read_choices(cvy_program *p)
     CVY_TRY(cvy_tree_parse_file(p->pool, p->opts.plan_file, &tree));
     p->choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
     CVY_CHECK(p->choices && p->choices->kind == CVY_TREE_MAP, CVY_E_FORMAT, "%s: not a plan: the map `choices` is missing", p->opts.plan_file);
+    p->kept_sums = cvy_tree_get(tree, "sums");
     return CVY_OK;
 }
 
@@ -87,8 +88,6 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     p->pass_recompute = !pass_is_off(p->opts.passes_off, "recompute");
     const int64_t group = p->opts.batch_norm_group;
     p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
-    if (p->opts.bucket_bytes <= 0)
-        p->opts.bucket_bytes = 4 << 20;
     CVY_TRY(cvy_sum_check_name(p->opts.reduce));
     CVY_TRY(read_choices(p));
     CVY_TRY(cvy_offers_create(&p->offers));
@@ -396,6 +395,7 @@ static cvy_status print_json(const cvy_program *p, int step, char **text_out)
     cvy_json_open(&json, NULL, '{');
     cvy_json_string(&json, "version", cvy_version());
     add_machine(p, &json);
+    cvy_program_sums_json(p, &json);
     cvy_plan_json(s->plan, &json);
     if (cvy_program_predict(p, step, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
         cvy_json_real(&json, "predicted_ms", predicted_ms);

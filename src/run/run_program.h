@@ -45,7 +45,8 @@ struct cvy_program {
     int pass_fuse_add, pass_fuse_relu, pass_fuse_batch_norm, pass_inplace, pass_reuse, pass_slices, pass_overlap, pass_recompute;
     int short_of_memory;               /* the plan did not fit: training is planned with recomputation */
     cvy_kernels kernels;
-    const cvy_tree *choices;
+    const cvy_tree *choices, *kept_sums;       /* of an earlier plan, NULL: free */
+    cvy_comm_cost cost;                /* of sums over ranks; zeros where nobody asked */
     cvy_offers *offers;
     cvy_planning planning;
     cvy_wisdom *wisdom;                /* rank 0, after planning */
@@ -69,6 +70,12 @@ cvy_status cvy_program_prepare(cvy_program *program);
 cvy_status cvy_program_allocate(cvy_program *program);
 /* Graphs, units and plan of a step. */
 void cvy_program_drop_plan(cvy_program_step_info *step);
+/* Tells the communicator how this program sums. */
+void cvy_program_say_sums(const cvy_program *program);
+/* The cost of a sum, where buckets are to be sized by it. Collective; before graphs are made. */
+cvy_status cvy_program_size_buckets(cvy_program *program);
+/* A member of an open JSON object: what a later run needs to sum as this one does. */
+void cvy_program_sums_json(const cvy_program *program, cvy_json *json);
 /* Bytes of tensor memory that a planned program needs: arena, variables, feeds. */
 int64_t cvy_program_need(const cvy_program *program);
 /* CVY_E_MEMORY, with what is needed and what batch would fit: where that is larger than memory_limit; than the memory that is left on this node. */

@@ -58,4 +58,14 @@ whole=$(losses whole 2)
 losses cut 2 --set train.epochs=1 >/dev/null
 rest=$(losses cut 2 --resume | tail -n 6)
 [ "$(echo "$whole" | tail -n 6)" = "$rest" ] || fail "a resumed run: $rest; expected $(echo "$whole" | tail -n 6)"
+
+# What the trials found between nodes is kept, to the last digit, so that a resumed run sums as before; on other ranks it is found anew.
+sums() { sed -n '/"sums"/,/}/p' tried/plan.json; }
+CONVOY_NODE_RANKS=1 losses tried 3 --set comm.bucket=auto --set train.epochs=1 >/dev/null
+kept=$(sums)
+CONVOY_NODE_RANKS=1 losses tried 3 --set comm.bucket=auto --resume >/dev/null
+[ -n "$kept" ] && [ "$kept" = "$(sums)" ] || fail "another way to sum after a resume: $(sums); expected $kept"
+case $kept in *'"ways": "all 3: '*) ;; *) fail "no trials in the plan: $kept" ;; esac
+CONVOY_NODE_RANKS=1 losses tried 2 --set comm.bucket=auto --set train.epochs=3 --resume >/dev/null
+case $(sums) in *'"ways": "all 2: '*) ;; *) fail "trials of another number of ranks: $(sums)" ;; esac
 exit $failed

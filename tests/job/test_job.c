@@ -48,7 +48,7 @@ static void defaults(void)
     EXPECT(job->checkpoint.every.amount == 1 && job->checkpoint.every.unit == CVY_DURATION_EPOCHS);
     EXPECT_INT(job->checkpoint.keep, 2);
     EXPECT_INT(job->batch_norm.group, 32);
-    EXPECT_INT(job->comm.bucket_bytes, 4 << 20);
+    EXPECT_INT(job->comm.bucket_bytes, 0);
     EXPECT_INT(job->comm.overlap, 1);
     EXPECT(job->watchdog.timeout_s == 0);
     EXPECT_INT(job->log.every, 50);
@@ -302,7 +302,7 @@ static void errors(void)
         {"plan: {passes_off: {a: b}}", "plan.passes_off is a map"},
         {"plan: {passes_off: [[a]]}", "plan.passes_off: expected the name of a pass"},
         {"plan: {kernels: onednm}", "did you mean \"onednn\"?"},
-        {"comm: {bucket: 0}", "bucket is \"0\", expected 1.. (bytes)"},
+        {"comm: {bucket: 0}", "bucket is \"0\", expected auto or a size"},
         {"update: async", "job.yaml:3:9: update: mode is \"async\", expected sync|pipelined|local|parameter_server|sharded; did you mean \"sync\"?"},
         {"update: [sync]", "job.yaml:3:9: update is a list, expected a word or a map {mode: ...}"},
         {"update: {every: 8}", "job.yaml:3:9: update: the key \"mode\" is missing"},

@@ -121,6 +121,9 @@ static const cvy_comm_ops mpi_ops = {
     .request_destroy = cvy_mpi_request_destroy,
     .about = cvy_mpi_about,
     .choice = cvy_mpi_choice,
+    .cost = cvy_mpi_cost,
+    .ways = cvy_mpi_ways,
+    .take_ways = cvy_mpi_take_ways,
     .ping = cvy_mpi_ping,
 };
 

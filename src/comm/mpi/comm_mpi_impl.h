@@ -3,7 +3,8 @@
  *
  *   comm_mpi.c           making and freeing; blocking collectives for setup
  *   comm_mpi_request.c   non-blocking sums of gradients: by the library, by moves, or through the node's memory
- *   comm_mpi_group.c     the ranks that sum by messages: by which algorithm, measured, and the sum by moves or by the library
+ *   comm_mpi_group.c     the ranks that sum by messages, and a sum by moves or by the library
+ *   comm_mpi_trials.c    by which of them: tried out before the first step
  *   comm_mpi_moves.c     a list of moves (comm/comm_sum.h) over MPI_Isend and MPI_Irecv
  *   comm_mpi_window.c    memory that the ranks of a node share
  *   comm_mpi_node.c      a sum through that memory, and by moves between nodes
@@ -27,13 +28,14 @@ enum { CVY_PLACES = 4 };
 typedef struct cvy_window cvy_window;
 
 /* Ranks that sum by messages: all of them, or the leaders of the nodes with the same part. */
-enum { CVY_GROUP_SIZES = 7 };
+enum { CVY_GROUP_SIZES = 7, CVY_GROUP_WAYS = 8 };
 struct cvy_group {
     MPI_Comm comm;                     /* in the order of the places */
     int me, n;                         /* place, of how many */
     int next_tag;                      /* its ranks make the same sums in the same order */
-    int measured;
-    int best[CVY_GROUP_SIZES];         /* way for cvy_group_size(i) bytes: index into the table of algorithms, or the library behind it */
+    int tried[CVY_GROUP_WAYS];         /* ways: those of the table of algorithms, and the library behind them */
+    double seconds[CVY_GROUP_SIZES][CVY_GROUP_WAYS];       /* of a sum of cvy_group_size(i) bytes, of those that were tried */
+    int is_taken, taken[CVY_GROUP_SIZES];                  /* ways that an earlier run's trials found: they count in place of this run's */
 };
 
 struct cvy_mpi {
@@ -78,17 +80,22 @@ static inline int64_t cvy_group_size(int i)
 {
     return (int64_t)1 << (10 + 2 * i); /* 1 KiB to 4 MiB */
 }
-/* Which way is the fastest at each size, by trial, if that is not known yet; about a second. Collective over comm, also for ranks that are in no such
- * group. */
-cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_part);
+/* How long each way takes at each size, or this one, by trial, if that is not known yet; about a second. Collective over comm, also for ranks that
+ * are in no such group. */
+cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_part, const char *only);
 /* name of a way: an algorithm, "library", or NULL: as measured for this size. */
 cvy_status cvy_group_sum_create(struct cvy_mpi *mpi, struct cvy_group *group, const char *name, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire,
                                 cvy_group_sum **out);
 cvy_status cvy_group_sum_start(cvy_group_sum *s);
 cvy_status cvy_group_sum_progress(cvy_group_sum *s, int *done_out);
 void cvy_group_sum_destroy(cvy_group_sum **s);
-/* cvy_comm_ops.choice */
+/* Name of the way that is taken for so many bytes. */
+const char *cvy_group_way(const struct cvy_group *group, int64_t bytes);
+/* cvy_comm_ops of these names. */
 cvy_status cvy_mpi_choice(cvy_comm *comm, int across, int64_t bytes, const char **name_out);
+cvy_status cvy_mpi_cost(cvy_comm *comm, cvy_comm_cost *out);
+void cvy_mpi_ways(const cvy_comm *comm, char *text);
+void cvy_mpi_take_ways(cvy_comm *comm, const char *text);
 
 /* ---- the node's memory ---- */
 enum { CVY_WINDOW_SLOTS = 4096 };      /* sums that a window serves; slot 0 is for meetings */

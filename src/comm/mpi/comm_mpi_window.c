@@ -162,9 +162,9 @@ cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes, int *shared
     if (comm->shares_nodes && !comm->sums.no_node)
         CVY_TRY(make_window(comm, memory, bytes, shared_out));
     struct cvy_group *group = *shared_out ? &mpi->across : &mpi->all;
-    if (comm->sums.algorithm || (*shared_out && comm->nnodes == 1))
+    if (comm->sums.algorithm || group->is_taken || (*shared_out && comm->nnodes == 1))
         return CVY_OK;
-    return cvy_group_measure(comm, group, !*shared_out || comm->node_rank < mpi->leaders);
+    return cvy_group_measure(comm, group, !*shared_out || comm->node_rank < mpi->leaders, NULL);
 }
 
 void cvy_mpi_unshare(cvy_comm *comm, const void *memory)

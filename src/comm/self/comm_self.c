@@ -114,6 +114,24 @@ static cvy_status self_choice(cvy_comm *comm, int across, int64_t bytes, const c
     return CVY_OK;
 }
 
+static cvy_status self_cost(cvy_comm *comm, cvy_comm_cost *out)
+{
+    (void)comm;
+    *out = (cvy_comm_cost){0, 0};
+    return CVY_OK;
+}
+
+static void self_ways(const cvy_comm *comm, char *text)
+{
+    (void)comm;
+    text[0] = 0;
+}
+
+static void self_take_ways(cvy_comm *comm, const char *text)
+{
+    (void)comm, (void)text;
+}
+
 static cvy_status self_ping(cvy_comm *comm, int other, void *data, size_t bytes, double *seconds_out)
 {
     (void)comm, (void)data, (void)bytes, (void)seconds_out;
@@ -140,6 +158,9 @@ static const cvy_comm_ops self_ops = {
     .request_destroy = self_request_destroy,
     .about = self_about,
     .choice = self_choice,
+    .cost = self_cost,
+    .ways = self_ways,
+    .take_ways = self_take_ways,
     .ping = self_ping,
 };
 
