@@ -58,7 +58,7 @@ typedef struct cmd_verb {
 extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report, cmd_doctor;
 
 /* Rows that several verbs have. */
-#define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file; may be given several times"}
+#define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file, or of the job that a network stands for; may be given several times"}
 #define CMD_PLANNING_WORDS "estimate|measure|patient"
 #define CMD_PLANNING_HELP "how kernels are chosen: by preference and known times, by timing the plausible ones, by timing all"
 #define CMD_OPTION_PLANNING {"--planning", CMD_PLANNING_WORDS, CMD_PLANNING, CMD_FIELD(planning), CMD_PLANNING_HELP}
@@ -100,7 +100,7 @@ int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *line, cvy_con
 int cmd_is_split(int nranks, const char *library, char *text, size_t room);
 
 /* ---- cmd_bench.c, cmd_sweep.c ---- */
-/* What bench and time share: rows of their option tables, what the library is asked for, and a mistake that both refuse. */
+/* What bench and time share: rows of their option tables, and what the library is asked for. */
 #define CMD_OPTIONS_STEP(batches, batch_help)                                                                                       \
     {"--options", "TEXT", CMD_TEXT, CMD_FIELD(model_options), "the network's own options, such as 'filters: 64'"},                  \
     {"--input", "C,H,W", CMD_SHAPE, CMD_FIELD(input), "shape of a sample; the network's or the job's own if not given"},            \
@@ -110,7 +110,7 @@ int cmd_is_split(int nranks, const char *library, char *text, size_t room);
     {"--dtype", "f32|bf16|f64", CMD_DTYPE, CMD_FIELD(dtype), "type of activations; with bf16, weights are f32"},                    \
     {"--steps", "N", CMD_NUMBER, CMD_FIELD(steps), "timed steps; as many as take 5 s, at least 5, if not given"},                   \
     {"--warmup", "N", CMD_NUMBER, CMD_FIELD(warmup), "steps before them; 2 if not given"},                                          \
-    {"--kernels", "auto|reference|native|onednn|direct", CMD_CHOICE, CMD_FIELD(kernels), "which kernels may be used"},              \
+    {"--kernels", "auto|reference|native|onednn|direct|clock", CMD_CHOICE, CMD_FIELD(kernels), "which kernels may be used; clock: none, a step only waits for their measured times"}, \
     {"--passes-off", "LIST", CMD_TEXT, CMD_FIELD(passes_off), "optimising passes to leave out, such as fuse-relu; or all"},         \
     {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(planning), CMD_PLANNING_HELP},                                         \
     {"--trace", "FILE", CMD_TEXT, CMD_FIELD(trace), "writes the last step of all ranks for chrome://tracing or Perfetto"}
@@ -118,8 +118,6 @@ int cmd_is_split(int nranks, const char *library, char *text, size_t room);
 int cmd_is_file(const char *word);
 /* job: NULL where a network of the zoo is named. */
 cvy_bench_opts cmd_bench_opts(const cmd_line *line, const cvy_job_source *job, const char *model, int64_t batch);
-/* --set without a job file: says so, 1. */
-int cmd_set_without_job(const cmd_line *line, int has_job);
 /* The head of bench's table, and a row of it (or, with --json, the line). */
 void cmd_bench_head(void);
 void cmd_bench_row(const cmd_line *line, const char *json);

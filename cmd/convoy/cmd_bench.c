@@ -57,16 +57,8 @@ cvy_bench_opts cmd_bench_opts(const cmd_line *line, const cvy_job_source *job, c
         .size = sizeof(cvy_bench_opts), .job = job, .model = model, .model_options = line->model_options, .input = line->input,
         .classes = line->classes, .batch = batch, .forward = line->mode && strcmp(line->mode, "forward") == 0, .dtype = line->dtype,
         .steps = line->steps, .warmup = line->warmup, .kernels = line->kernels, .passes_off = line->passes_off, .trace = line->trace,
-        .planning = line->planning,
+        .planning = line->planning, .sets = line->set, .nsets = line->nset,
     };
-}
-
-int cmd_set_without_job(const cmd_line *line, int has_job)
-{
-    if (!line->nset || has_job)
-        return 0;
-    cmd_error("--set overrides keys of a job file: give one; --options sets a network's own");
-    return 1;
 }
 
 /* One network at one batch. A fault is said with its name where it is one of several, so that the rest goes on. */
@@ -154,8 +146,6 @@ static int run(const cmd_line *line)
         cmd_error("give a job file, or --model with networks of the zoo (`convoy models` lists them)");
         return CMD_EXIT_USAGE;
     }
-    if (cmd_set_without_job(line, line->narg))
-        return CMD_EXIT_USAGE;
     if (line->sweep && (line->threads || line->check || line->trace)) {
         cmd_error("--sweep tries ranks and threads by itself: leave out %s", line->threads ? "--threads" : line->check ? "--check" : "--trace");
         return CMD_EXIT_USAGE;

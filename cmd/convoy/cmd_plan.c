@@ -32,9 +32,6 @@ static int run(const cmd_line *line)
         cmd_error("--plan is for a job, %s is a network", line->arg[0]);
         return CMD_EXIT_USAGE;
     }
-    /* --planning has set a key of the job that there may be. */
-    if (line->nset > (line->planning != NULL) && cmd_set_without_job(line, !is_network(line)))
-        return CMD_EXIT_USAGE;
     return cmd_on_ranks(line, plan);
 }
 

@@ -13,8 +13,6 @@ static int time_layers(const cmd_line *line, cvy_context *context)
 
 static int run(const cmd_line *line)
 {
-    if (cmd_set_without_job(line, cmd_is_file(line->arg[0])))
-        return CMD_EXIT_USAGE;
     if (line->nbatch > 1) {
         cmd_error("--batch lists %d batches, expected one; `convoy bench` takes lists", line->nbatch);
         return CMD_EXIT_USAGE;

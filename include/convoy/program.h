@@ -43,7 +43,8 @@ typedef struct cvy_program_opts {
     cvy_dtype dtype;          /* CVY_DTYPE_F32 (0), CVY_DTYPE_BF16 (activations; weights, inputs and outputs are f32) or CVY_DTYPE_F64 */
     uint64_t seed;            /* of initial weights and dropout */
     int64_t batch_norm_group; /* samples; 0: 32; -1: the rank's share; -2: the whole batch */
-    const char *kernels;      /* "auto" (NULL), "reference", "native", "onednn", "direct" (all but Winograd) */
+    const char *kernels;      /* "auto" (NULL), "reference", "native", "onednn", "direct" (all but Winograd); "clock": nothing is computed, a step only waits
+                               * for as long as its kernels were measured to take, and sums over ranks are made; losses are then NaN, memory is not touched */
     const char *passes_off;   /* "all", or names: "fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute, slices"; NULL: all on */
     int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: by what sums cost on this network */
     const char *reduce;       /* how they are summed: "auto" (NULL), "library" (MPI_Iallreduce), "ring", "halving", "doubling" */
@@ -59,6 +60,9 @@ typedef struct cvy_program_opts {
     const char *wisdom;       /* file of measured times, or "off"; NULL: $CONVOY_WISDOM, else a file of this machine in ~/.cache/convoy */
     int64_t memory_limit;     /* bytes of tensor memory for this program on each rank, 0: none; see cvy_program_plan() */
     cvy_update update;        /* how ranks update the weights; zero: all together, every step */
+    double clock_scale;       /* with kernels "clock": on all times; 0: 1 */
+    double clock_noise;       /* with kernels "clock": times of a step vary so much, as a share (normal, standard deviation), by seed, rank and step */
+    int reduce_blocking;      /* 1: each sum is waited for where it starts: for comparison */
 } cvy_program_opts;
 
 /** Options of a training step; zero-initialise, set size. Equal on all ranks. */

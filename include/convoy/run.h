@@ -88,6 +88,8 @@ typedef struct cvy_bench_opts {
     const char *kernels, *passes_off;
     const char *trace;            /* file for a Chrome trace of the last step, or NULL */
     const char *planning;         /* "estimate", "measure" or "patient"; NULL: the job's */
+    const char *const *sets;      /* with model: keys of the job that it stands for, as in cvy_job_source */
+    int nsets;
 } cvy_bench_opts;
 
 /**

@@ -12,6 +12,14 @@ double cvy_clock_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void cvy_clock_sleep(double seconds)
+{
+    struct timespec left = {.tv_sec = (time_t)seconds};
+    left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+    if (seconds > 0)
+        nanosleep(&left, NULL);
+}
+
 void cvy_clock_text(char text[32])
 {
     struct tm utc;

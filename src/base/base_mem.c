@@ -133,7 +133,7 @@ static void *map_aligned(size_t room)
     return wide + before;
 }
 
-cvy_status cvy_mem_alloc_pages(size_t bytes, void *out)
+cvy_status cvy_mem_map_pages(size_t bytes, void *out)
 {
     const size_t room = round_to_pages(bytes);
     char *p = must_fail() || room < bytes || room > SIZE_MAX - HUGE_BYTES ? NULL : map_aligned(room);
@@ -142,10 +142,16 @@ cvy_status cvy_mem_alloc_pages(size_t bytes, void *out)
     if (room >= HUGE_BYTES)
         madvise(p, room, MADV_HUGEPAGE); /* a wish; without it the memory is only slower */
 #endif
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (size_t at = 0; at < room; at += page)
-        *(volatile char *)(p + at) = 0;
     put_pointer(out, p);
+    return CVY_OK;
+}
+
+cvy_status cvy_mem_alloc_pages(size_t bytes, void *out)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    CVY_TRY(cvy_mem_map_pages(bytes, out));
+    for (size_t at = 0; at < round_to_pages(bytes); at += page)
+        *((volatile char *)get_pointer(out) + at) = 0;
     return CVY_OK;
 }
 

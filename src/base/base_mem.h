@@ -24,6 +24,8 @@ int64_t cvy_mem_count(void);
 
 /* Tensor memory: large, 2 MiB aligned with huge pages asked for where the system allows, zeroed (so that pages are faulted in before the first step). */
 cvy_status cvy_mem_alloc_pages(size_t bytes, void *out);
+/* The same, taken page by page when it is first written: for who mostly does not. */
+cvy_status cvy_mem_map_pages(size_t bytes, void *out);
 /* block: address of any object pointer, which becomes NULL; bytes as allocated. */
 void cvy_mem_free_pages(void *block, size_t bytes);
 

@@ -107,18 +107,19 @@ struct cvy_job_batch_norm {
     int64_t group;                     /* samples, where group_by is SAMPLES */
 };
 
-enum { CVY_JOB_KERNELS_AUTO, CVY_JOB_KERNELS_REFERENCE, CVY_JOB_KERNELS_NATIVE, CVY_JOB_KERNELS_ONEDNN };
+enum { CVY_JOB_KERNELS_AUTO, CVY_JOB_KERNELS_REFERENCE, CVY_JOB_KERNELS_NATIVE, CVY_JOB_KERNELS_ONEDNN, CVY_JOB_KERNELS_CLOCK };
 struct cvy_job_plan {
     int64_t memory_limit;              /* bytes a rank, 0: none */
     const cvy_tree *passes_off_tree;
     int kernels, planning;
+    double clock_scale, clock_noise;
     const char *wisdom;
     int passes_all_off;
     const char **pass_off;
     int npass_off;
 };
 
-struct cvy_job_comm { const char *bucket_text; int64_t bucket_bytes; int overlap, wire, node_memory; const char *algorithm; };    /* bucket_bytes 0: auto */
+struct cvy_job_comm { const char *bucket_text; int64_t bucket_bytes; int overlap, blocking, wire, node_memory; const char *algorithm; };    /* bucket_bytes 0: auto */
 /* A part of a run: "20 %" of it, or so many steps or epochs. */
 typedef struct cvy_stretch { double share; cvy_duration length; } cvy_stretch;     /* length counts where share is negative */
 struct cvy_job_update {                /* of keys that the mode does not have, the defaults of those that do */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "job/job_normalize.h"
+#include "job/job_table.h"
 
 static int ends_with(const char *text, const char *tail)
 {
@@ -93,6 +94,8 @@ static cvy_status make_program(cvy_scoring *s, int want_labels)
     CVY_TRY(find_classes(s, &info));
     info.nclasses = s->nclasses;
     CVY_TRY(cvy_job_model(session->job, &info, s->labelled, &session->model));
+    CVY_CHECK(session->job->plan.kernels != CVY_JOB_KERNELS_CLOCK, CVY_E_CONFIG, "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
+              cvy_job_where(session->job, "plan", "kernels"));
     CVY_TRY(cvy_job_program_opts(session->job, NULL, &opts));
     opts.planning = "estimate";        /* one pass over the data does not pay for measuring */
     CVY_TRY(cvy_program_create(session->context, &opts, &session->program));

@@ -131,7 +131,11 @@ static const cvy_option batch_norm_rows[] = {
 
 static const cvy_option plan_rows[] = {
     {"passes_off", CVY_TYPE_TREE, CVY_FIELD(cvy_job_plan, passes_off_tree), "", "", "", "list of optimising passes to leave out, or all"},
-    {"kernels", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_plan, kernels), "auto", "auto|reference|native|onednn", "", "which kernels may be used"},
+    {"kernels", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_plan, kernels), "auto", "auto|reference|native|onednn|clock", "",
+     "which kernels may be used; clock (for `convoy bench`): none, a step only waits for the measured times of its kernels"},
+    {"clock_scale", CVY_TYPE_REAL, CVY_FIELD(cvy_job_plan, clock_scale), "1", ">0", "", "with kernels: clock, a factor on all times"},
+    {"clock_noise", CVY_TYPE_REAL, CVY_FIELD(cvy_job_plan, clock_noise), "0", "0..", "",
+     "with kernels: clock, how much a step's times vary, by rank and step: standard deviation as a share, such as 0.005"},
     {"planning", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_plan, planning), "estimate", "estimate|measure|patient", "",
      "how a kernel is chosen for each node: by preference and known times, by timing the plausible ones, by timing all"},
     {"wisdom", CVY_TYPE_STRING, CVY_FIELD(cvy_job_plan, wisdom), "", "", "",
@@ -145,6 +149,7 @@ static const cvy_option comm_rows[] = {
     {"bucket", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, bucket_text), "auto", "", "bytes",
      "gradients are summed in pieces of about this size, such as 4 MiB; auto: by what sums cost on this network"},
     {"overlap", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, overlap), "true", "", "", "reduce while the backward pass goes on"},
+    {"blocking", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, blocking), "false", "", "", "for comparison: each sum is waited for where it starts"},
     {"algorithm", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, algorithm), "auto", "", "",
      "how ranks sum gradients: auto, library (MPI_Iallreduce), ring, halving or doubling; see scaling.md"},
     {"wire", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_comm, wire), "f32", "f32|bf16", "", "gradients between nodes: as they are, or in half the bytes, rounded"},

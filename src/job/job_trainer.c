@@ -58,6 +58,8 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
     cvy_session *s = &t->session;
     cvy_program_opts opts;
     CVY_TRY(cvy_job_model(s->job, cvy_dataset_describe(s->train), 1, &s->model));
+    CVY_CHECK(s->job->plan.kernels != CVY_JOB_KERNELS_CLOCK, CVY_E_CONFIG, "%s: plan.kernels is clock, which computes nothing, so nothing would be learnt:"
+              " it is for convoy bench", cvy_job_where(s->job, "plan", "kernels"));
     CVY_TRY(cvy_job_program_opts(s->job, plan_file, &opts));
     CVY_TRY(cvy_program_create(s->context, &opts, &s->program));
     cvy_job_group_variables(s->job, s->program);

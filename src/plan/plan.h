@@ -16,6 +16,7 @@
 
 #include <stdatomic.h>
 
+#include "kernel/clock/clock.h"
 #include "kernel/kernel.h"
 #include "pass/pass.h"
 
@@ -79,6 +80,9 @@ typedef enum { CVY_KERNELS_AUTO, CVY_KERNELS_REFERENCE, CVY_KERNELS_NATIVE, CVY_
 /* Times measured on this machine: plan_wisdom.h. */
 typedef struct cvy_wisdom cvy_wisdom;
 
+/* In place of kernels: what they would take, and the clock that waits so long. */
+typedef struct cvy_plan_clock { cvy_clock clock; const cvy_wisdom *times; } cvy_plan_clock;
+
 typedef struct cvy_plan_opts {
     cvy_comm *comm;
     int threads;
@@ -88,6 +92,8 @@ typedef struct cvy_plan_opts {
     int no_reuse;                      /* every buffer its own memory: pass "memory" switched off */
     const cvy_tree *choices;           /* map node name -> kernel name, from a plan file or measured; NULL: free */
     cvy_offers *offers;                /* what kernels have answered; must outlive the units; NULL: a unit's own */
+    cvy_plan_clock *clock;             /* kernels only wait; NULL: they compute */
+    int blocking;                      /* each sum is waited for where it is started */
 } cvy_plan_opts;
 
 /* Chooses kernels and layouts; variables that have no layout yet get one. */
@@ -174,6 +180,7 @@ typedef struct cvy_plan {
     const void *meeting;               /* the shared memory by which these ranks meet, after binding; NULL: nobody meets */
     double *end_s;                     /* of each instruction of the latest step, and start in end_s[-1] */
     double *clock_memory;
+    cvy_clock_wait *wait;              /* of each instruction, where kernels only wait */
     atomic_int at;                     /* instruction that runs now, -1 between steps: for the watchdog */
 } cvy_plan;
 
@@ -207,5 +214,9 @@ cvy_status cvy_plan_memory(cvy_plan *plan);
 cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call *call);
 cvy_run_fn cvy_call_run(const cvy_call *call);
 void cvy_call_release(cvy_call *call);
+/* Kernels, reorders and what the plan does to memory; not communication. */
+int cvy_instr_computes(const cvy_instr *instr);
+/* Makes it wait for this share of its time. A time that is not known is a fault that says how to measure it. */
+cvy_status cvy_instr_bind_clock(cvy_plan *plan, cvy_instr *instr, double share);
 
 #endif

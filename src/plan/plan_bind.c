@@ -75,18 +75,6 @@ static cvy_status allreduce_run(void *state, void *const *src, void *const *dst,
     return a->comm->ops->allreduce(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM);
 }
 
-static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
-{
-    cvy_bucket *bucket = state;
-    (void)src, (void)dst, (void)scratch;
-    if (!bucket->request)
-        return CVY_OK;
-    bucket->active = 1;
-    bucket->plan->nactive++;
-    bucket->start_s = cvy_clock_s();
-    return bucket->plan->opts.comm->ops->request_start(bucket->request);
-}
-
 cvy_status cvy_plan_progress(cvy_plan *plan)
 {
     const cvy_comm_ops *ops = plan->opts.comm->ops;
@@ -114,13 +102,30 @@ static cvy_status wait_turn(cvy_plan *plan, int turn)
     return CVY_OK;
 }
 
-static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
+static cvy_status wait_for(const cvy_bucket *bucket)
 {
-    const cvy_bucket *bucket = state;
-    (void)src, (void)dst, (void)scratch;
     for (int turn = 0; bucket->active; turn++)
         CVY_TRY(wait_turn(bucket->plan, turn));
     return CVY_OK;
+}
+
+static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_bucket *bucket = state;
+    (void)src, (void)dst, (void)scratch;
+    if (!bucket->request)
+        return CVY_OK;
+    bucket->active = 1;
+    bucket->plan->nactive++;
+    bucket->start_s = cvy_clock_s();
+    CVY_TRY(bucket->plan->opts.comm->ops->request_start(bucket->request));
+    return bucket->plan->opts.blocking ? wait_for(bucket) : CVY_OK;
+}
+
+static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    (void)src, (void)dst, (void)scratch;
+    return wait_for(state);
 }
 
 static cvy_status meet_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -282,6 +287,10 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     cvy_call *call = (cvy_call *)(uintptr_t)instr->call;      /* the plan owns its units' states while it binds */
     const cvy_buffer *parted = plan->in_parts ? cvy_instr_parted(plan, instr) : NULL;
     const cvy_part part = parted ? part_of(plan, parted) : (cvy_part){0, 0};
+    if (plan->opts.clock && cvy_instr_computes(instr)) {
+        bind_weight(plan, instr);
+        return cvy_instr_bind_clock(plan, instr, parted ? (double)(part.end - part.first) * sizeof(float) / (double)parted->bytes : 1);
+    }
     if (parted) {
         cvy_call_release(call); /* measuring may have made it for all of the weight */
         call->ask.part_elems = part.end - part.first;
@@ -331,7 +340,8 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 
 static cvy_status place_feeds(cvy_plan *plan)
 {
-    CVY_TRY(cvy_mem_alloc_pages(CVY_MAX(plan->feed_bytes, 64), &plan->feed_memory));
+    const size_t bytes = CVY_MAX(plan->feed_bytes, 64);
+    CVY_TRY(plan->opts.clock ? cvy_mem_map_pages(bytes, &plan->feed_memory) : cvy_mem_alloc_pages(bytes, &plan->feed_memory));
     size_t at = 0;
     for (int i = 0; i < plan->nfeed; i++) {
         plan->feed[i].data = plan->feed_memory + at;
@@ -378,6 +388,8 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
         CVY_TRY(ops->request_create(plan->opts.comm, (char *)arena + bucket->offset, (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype)),
                                     bucket->dtype, in_parts ? &bucket->part : NULL, &bucket->request));
     }
+    if (plan->opts.clock)
+        CVY_TRY(cvy_mem_alloc(sizeof *plan->wait * (size_t)plan->ninstr, &plan->wait));
     for (int i = 0; i < plan->ninstr; i++)
         CVY_TRY(bind_instr(plan, &plan->instr[i]));
     CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1), &plan->clock_memory));
@@ -427,6 +439,7 @@ void cvy_plan_destroy(cvy_plan **plan)
     cvy_mem_free(&p->instr);
     cvy_mem_free(&p->bucket);
     cvy_mem_free(&p->clock_memory);
+    cvy_mem_free(&p->wait);
     cvy_mem_free(plan);
 }
 

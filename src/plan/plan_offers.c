@@ -253,3 +253,11 @@ void cvy_reorder_key(const cvy_loc *from, const cvy_loc *to, int threads, cvy_te
     cvy_text_add(out, " >%s", from->dtype == to->dtype ? "" : cvy_dtype_text(to->dtype));
     add_layout(out, &to->layout);
 }
+
+void cvy_call_key(const cvy_unit *u, const cvy_call *call, int threads, cvy_text *out)
+{
+    if (call->kind == CVY_CALL_REORDER)
+        cvy_reorder_key(&u->loc[call->src[0]], &u->loc[call->dst[0]], threads, out);
+    else
+        cvy_offer_key(u->offers, call->signature, call->node, call->offer, out);
+}

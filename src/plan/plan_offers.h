@@ -37,6 +37,7 @@ cvy_status cvy_offers_ask(cvy_offers *offers, int signature, const cvy_kernel_de
 const cvy_kernel_def *cvy_kernel_below(const char *op, const cvy_kernel_def *after, cvy_kernels kernels);
 /* What a time is remembered by: threads, operator, options, shapes, dtypes, layouts, kernel. */
 void cvy_offer_key(const cvy_offers *offers, int signature, const cvy_node *node, const cvy_offer *offer, cvy_text *out);
+void cvy_call_key(const cvy_unit *u, const cvy_call *call, int threads, cvy_text *out);
 void cvy_reorder_key(const cvy_loc *from, const cvy_loc *to, int threads, cvy_text *out);
 
 #endif

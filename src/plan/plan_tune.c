@@ -64,10 +64,7 @@ static cvy_status measure(struct tuner *t, cvy_unit *u, cvy_call *call, double h
 static cvy_status price_by_key(struct tuner *t, cvy_unit *u, cvy_call *call, double hopeless_ms, double *ms_out)
 {
     cvy_text key = {0};
-    if (call->kind == CVY_CALL_REORDER)
-        cvy_reorder_key(&u->loc[call->src[0]], &u->loc[call->dst[0]], t->opts.threads, &key);
-    else
-        cvy_offer_key(u->offers, call->signature, call->node, call->offer, &key);
+    cvy_call_key(u, call, t->opts.threads, &key);
     cvy_status status = key.status;
     if (status == CVY_OK) {
         *ms_out = cvy_wisdom_find(t->wisdom, key.data);

@@ -70,6 +70,16 @@ double cvy_wisdom_find(const cvy_wisdom *w, const char *key)
     return at < 0 ? CVY_MS_UNKNOWN : w->ms[at];
 }
 
+cvy_status cvy_wisdom_find_call(const cvy_wisdom *w, const cvy_unit *u, const cvy_call *call, int threads, double *ms_out)
+{
+    cvy_text key = {0};
+    cvy_call_key(u, call, threads, &key);
+    const cvy_status status = key.status;
+    *ms_out = status == CVY_OK ? cvy_wisdom_find(w, key.data) : CVY_MS_UNKNOWN;
+    cvy_text_free(&key);
+    return status;
+}
+
 static cvy_status put(cvy_wisdom *w, const char *key, double ms, int replace)
 {
     const int before = w->key.count;

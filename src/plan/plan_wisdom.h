@@ -26,6 +26,8 @@ struct cvy_wisdom {
 cvy_status cvy_wisdom_open(const char *where, cvy_wisdom **out);
 /* CVY_MS_UNKNOWN where there is none. */
 double cvy_wisdom_find(const cvy_wisdom *w, const char *key);
+/* The same for a call that computes, CVY_CALL_KERNEL, REFERENCE or REORDER. */
+cvy_status cvy_wisdom_find_call(const cvy_wisdom *w, const cvy_unit *u, const cvy_call *call, int threads, double *ms_out);
 cvy_status cvy_wisdom_add(cvy_wisdom *w, const char *key, double ms);
 /* Brings what is new into the file. Does nothing where nothing is new or there is no file. */
 cvy_status cvy_wisdom_save(cvy_wisdom *w);

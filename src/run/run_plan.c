@@ -108,10 +108,11 @@ static cvy_status build_graph(cvy_program *p, cvy_program_step_info *s, const cv
     return status;
 }
 
-static cvy_plan_opts plan_opts(const cvy_program *p)
+static cvy_plan_opts plan_opts(cvy_program *p)
 {
     return (cvy_plan_opts){.comm = p->context->comm, .threads = p->context->threads, .kernels = p->opts.dtype == CVY_DTYPE_F64 ? CVY_KERNELS_REFERENCE : p->kernels,
-                           .no_inplace = !p->pass_inplace, .no_reuse = !p->pass_reuse, .no_slices = !p->pass_slices, .choices = p->choices, .offers = p->offers};
+                           .no_inplace = !p->pass_inplace, .no_reuse = !p->pass_reuse, .no_slices = !p->pass_slices, .choices = p->choices, .offers = p->offers,
+                           .clock = p->by_clock ? &p->clock : NULL, .blocking = p->opts.reduce_blocking};
 }
 
 /* The largest share of any rank, for its layouts. */
@@ -261,6 +262,12 @@ static size_t common_bytes(const cvy_variable *v)
     return (cvy_variable_bytes(v) + 127) & ~(size_t)63; /* the copy in bf16 begins on a line of its own */
 }
 
+/* Tensor memory. A clock has no use for it, and so it stays virtual. */
+static cvy_status take_pages(const cvy_program *p, size_t bytes, void *out)
+{
+    return p->by_clock ? cvy_mem_map_pages(bytes, out) : cvy_mem_alloc_pages(bytes, out);
+}
+
 static cvy_status allocate_variables(const cvy_program *p)
 {
     char *common = p->common;
@@ -278,11 +285,11 @@ static cvy_status allocate_variables(const cvy_program *p)
             common += common_bytes(v);
             continue;
         }
-        const cvy_status status = cvy_mem_alloc_pages(v->bytes, &v->data);
+        const cvy_status status = take_pages(p, v->bytes, &v->data);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "memory of %s", v->name);
         if (v->keeps_rounded)
-            CVY_TRY(cvy_mem_alloc_pages(cvy_variable_rounded_bytes(v), &v->rounded));
+            CVY_TRY(take_pages(p, cvy_variable_rounded_bytes(v), &v->rounded));
     }
     return CVY_OK;
 }
@@ -379,7 +386,7 @@ static cvy_status allocate(cvy_program *p)
     cvy_comm *comm = p->context->comm;
     int shared = 0;
     p->arena_bytes = CVY_MAX(p->arena_bytes, 64);
-    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc_pages(p->arena_bytes, &p->arena)));
+    CVY_TRY(cvy_comm_agree(comm, take_pages(p, p->arena_bytes, &p->arena)));
     CVY_TRY(share_gradients(p, &shared));
     CVY_TRY(make_common(p, shared));
     CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
@@ -391,12 +398,13 @@ static cvy_status allocate(cvy_program *p)
         s->step_number = feed_data(s->plan, "step");
         number_samples(s);
     }
-    return cvy_program_initialise(p);
+    return p->by_clock ? CVY_OK : cvy_program_initialise(p);
 }
 
 cvy_status cvy_program_allocate(cvy_program *p)
 {
-    CVY_TRY(cvy_comm_agree(p->context->comm, cvy_program_check_memory(p)));
+    if (!p->by_clock)
+        CVY_TRY(cvy_comm_agree(p->context->comm, cvy_program_check_memory(p)));
     const int before = cvy_team_enter(p->context->threads);
     const cvy_status status = allocate(p);
     cvy_team_leave(before);

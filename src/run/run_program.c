@@ -4,6 +4,7 @@
 #include "run/run_program.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/base_processor.h"
@@ -42,18 +43,30 @@ static cvy_status check_passes(const char *off)
     return CVY_OK;
 }
 
-static cvy_status parse_kernels(const char *text, cvy_kernels *out)
+/* "clock" chooses as auto does; the kernels then only wait. */
+static cvy_status parse_kernels(const char *text, cvy_kernels *out, int *by_clock_out)
 {
     static const char *const names[] = {"auto", "reference", "native", "onednn", "direct"};
     *out = CVY_KERNELS_AUTO;
-    if (!text)
+    *by_clock_out = text && strcmp(text, "clock") == 0;
+    if (!text || *by_clock_out)
         return CVY_OK;
     for (int i = 0; i < CVY_COUNT(names); i++)
         if (strcmp(text, names[i]) == 0) {
             *out = (cvy_kernels)i;
             return CVY_OK;
         }
-    return cvy_error_set(CVY_E_CONFIG, "kernels: '%s' is none of auto, reference, native, onednn, direct", text);
+    return cvy_error_set(CVY_E_CONFIG, "kernels: '%s' is none of auto, reference, native, onednn, direct, clock", text);
+}
+
+static cvy_status set_clock(cvy_program *p)
+{
+    const cvy_program_opts *o = &p->opts;
+    CVY_CHECK(o->clock_scale >= 0 && o->clock_noise >= 0 && o->clock_noise < 1, CVY_E_CONFIG,
+              "a clock with a scale of %g and noise of %g, expected a scale above 0 and noise from 0 to below 1", o->clock_scale, o->clock_noise);
+    CVY_CHECK(!p->by_clock || o->dtype != CVY_DTYPE_F64, CVY_E_CONFIG, "kernels: clock, in f64: plain kernels are not measured; take f32 or bf16");
+    p->clock.clock = (cvy_clock){.scale = o->clock_scale > 0 ? o->clock_scale : 1, .noise = o->clock_noise, .seed = o->seed, .rank = p->context->comm->rank};
+    return CVY_OK;
 }
 
 static cvy_status read_choices(cvy_program *p)
@@ -76,7 +89,8 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
               cvy_dtype_text(p->opts.dtype));
     CVY_CHECK(p->opts.update.mode == CVY_UPDATE_SYNC, CVY_E_UNSUPPORTED, "a program updates in sync; no other way is built yet");
     CVY_TRY(check_passes(p->opts.passes_off));
-    CVY_TRY(parse_kernels(p->opts.kernels, &p->kernels));
+    CVY_TRY(parse_kernels(p->opts.kernels, &p->kernels, &p->by_clock));
+    CVY_TRY(set_clock(p));
     CVY_TRY(cvy_planning_parse(p->opts.planning, &p->planning));
     p->pass_fuse_relu = !pass_is_off(p->opts.passes_off, "fuse-relu");
     p->pass_fuse_add = !pass_is_off(p->opts.passes_off, "fuse-add");
@@ -301,7 +315,7 @@ cvy_status cvy_program_loss(const cvy_program *p, int step, const char *loss, do
         if (strcmp(s->losses[i], loss) == 0)
             value = cvy_plan_find(s->plan, s->loss_value[i], 0);
     CVY_CHECK(value, CVY_E_ARGUMENT, "step %d has no loss '%s'", step, loss);
-    *value_out = *value;
+    *value_out = p->by_clock ? (double)NAN : *value;
     return CVY_OK;
 }
 

@@ -47,6 +47,8 @@ struct cvy_program {
     cvy_kernels kernels;
     const cvy_tree *choices, *kept_sums;       /* of an earlier plan, NULL: free */
     cvy_comm_cost cost;                /* of sums over ranks; zeros where nobody asked */
+    int by_clock;                      /* kernels only wait */
+    cvy_plan_clock clock;
     cvy_offers *offers;
     cvy_planning planning;
     cvy_wisdom *wisdom;                /* rank 0, after planning */

@@ -7,6 +7,7 @@
 #include "run/run_tune.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -118,6 +119,49 @@ static cvy_status share_choices(cvy_program *p)
     return parse_choices(p, text);
 }
 
+/* A clock needs the times on all ranks: those of rank 0, whatever files another one could read. As text: each key, a NUL, its time, a NUL. */
+static cvy_status pack_times(const cvy_wisdom *w, cvy_text *out)
+{
+    for (int i = 0; i < w->key.count; i++) {
+        cvy_text_add_bytes(out, w->key.text[i], strlen(w->key.text[i]) + 1);
+        cvy_text_add(out, "%.17g", w->ms[i]);
+        cvy_text_add_bytes(out, "", 1);
+    }
+    return out->status;
+}
+
+static cvy_status unpack_times(cvy_program *p, const char *text, size_t bytes)
+{
+    CVY_TRY(cvy_wisdom_open("off", &p->wisdom));
+    for (const char *at = text; at < text + bytes;) {
+        const char *key = at, *ms = key + strlen(key) + 1;
+        CVY_TRY(cvy_wisdom_add(p->wisdom, key, strtod(ms, NULL)));
+        at = ms + strlen(ms) + 1;
+    }
+    return CVY_OK;
+}
+
+static cvy_status share_times(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    cvy_text packed = {0};
+    char *text = NULL;
+    CVY_TRY(cvy_comm_agree(comm, comm->rank == 0 ? pack_times(p->wisdom, &packed) : CVY_OK));
+    uint64_t bytes = packed.bytes;
+    cvy_status status = comm->ops->broadcast(comm, &bytes, sizeof bytes, 0);
+    if (status == CVY_OK && comm->rank != 0)
+        status = cvy_mem_alloc(bytes + 1, &text);
+    status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK)
+        status = comm->ops->broadcast(comm, comm->rank == 0 ? packed.data : text, bytes, 0);
+    if (status == CVY_OK && comm->rank != 0)
+        status = unpack_times(p, text, bytes);
+    cvy_text_free(&packed);
+    cvy_mem_free(&text);
+    p->clock.times = p->wisdom;
+    return cvy_comm_agree(comm, status);
+}
+
 cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
 {
     cvy_comm *comm = p->context->comm;
@@ -127,6 +171,8 @@ cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     else if (comm->rank == 0)
         status = tune_here(p, opts, make);
     CVY_TRY(cvy_comm_agree(comm, status));
+    if (p->by_clock)
+        CVY_TRY(share_times(p));
     return p->choices ? CVY_OK : share_choices(p);
 }
 

@@ -1,0 +1,31 @@
+/*
+ * clock.c: waiting in place of computing. A sleep lasts some tens of microseconds longer than it was asked to, many
+ * kernels are shorter than that: what is owed is carried from one to the next, so that a step adds up right.
+ */
+#include "kernel/clock/clock.h"
+
+#define SLEEP_LEAST_S 50e-6 /* what the system adds to a sleep: shorter ones wait until they are worth one */
+
+static void begin_step(cvy_clock *c)
+{
+    const cvy_rng rng = cvy_rng_make(c->seed, "clock", (uint64_t)c->rank, c->step++);
+    const double noise = c->noise > 0 ? c->noise * cvy_rng_normal(&rng, 0) : 0;
+    c->factor = c->scale * CVY_MAX(1 + noise, 0.0);
+    c->owed_s = CVY_MAX(c->owed_s, -SLEEP_LEAST_S); /* a step that was held up does not make the next one shorter */
+}
+
+cvy_status cvy_clock_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const cvy_clock_wait *wait = state;
+    cvy_clock *c = wait->clock;
+    (void)src, (void)dst, (void)scratch;
+    if (wait->begins_step)
+        begin_step(c);
+    c->owed_s += wait->seconds * c->factor;
+    if (c->owed_s < SLEEP_LEAST_S)
+        return CVY_OK;
+    const double begin = cvy_clock_s();
+    cvy_clock_sleep(c->owed_s);
+    c->owed_s -= cvy_clock_s() - begin;
+    return CVY_OK;
+}

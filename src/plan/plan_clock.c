@@ -1,0 +1,63 @@
+/*
+ * plan_clock.c: a plan whose kernels only wait (src/kernel/clock): what each instruction would take, from the wisdom,
+ * in place of the kernel itself, which is never made.
+ *
+ * Sums over ranks and meetings stay what they are.
+ */
+#include <math.h>
+
+#include "plan/plan_offers.h"
+#include "plan/plan_wisdom.h"
+
+static cvy_status fail_unknown(const cvy_unit *u, const cvy_call *call, int threads)
+{
+    const cvy_graph *g = u->graph;
+    const char *what = call->node ? call->node->name : u->loc[call->src[0]].value->name;
+    const char *kernel = call->node ? call->offer->kernel->name : "reorder";
+    return cvy_error_set(CVY_E_CONFIG,
+                         "%s (%s, %lld samples, threads %d): its time was never measured here, so the clock cannot wait for it. Measure it"
+                         " first: convoy bench --model %s --batch %lld --threads %d --planning measure; or let this run do so: --planning measure",
+                         what, kernel, (long long)g->batch.local_n, threads, g->name, (long long)g->batch.local_n, threads);
+}
+
+/* Zeroing and adding up micro-batches is not measured and counts as nothing; so do copies that are kept from step to step. */
+static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, double *seconds_out)
+{
+    const cvy_unit *u = plan->unit[instr->micro];
+    double ms = 0;
+    *seconds_out = 0;
+    if (!instr->call || (instr->kind == CVY_CALL_REORDER && u->loc[instr->call->dst[0]].kept))
+        return CVY_OK;
+    CVY_TRY(cvy_wisdom_find_call(plan->opts.clock->times, u, instr->call, plan->opts.threads, &ms));
+    if (ms < 0 || isinf(ms))
+        return fail_unknown(u, instr->call, plan->opts.threads);
+    *seconds_out = 1e-3 * ms;
+    return CVY_OK;
+}
+
+int cvy_instr_computes(const cvy_instr *instr)
+{
+    switch (instr->kind) {
+    case CVY_CALL_KERNEL:
+    case CVY_CALL_REFERENCE:
+    case CVY_CALL_REORDER:
+    case CVY_CALL_ACCUMULATE:
+    case CVY_CALL_ZERO: return 1;
+    default: return 0;
+    }
+}
+
+cvy_status cvy_instr_bind_clock(cvy_plan *plan, cvy_instr *instr, double share)
+{
+    cvy_clock_wait *wait = &plan->wait[instr - plan->instr];
+    const cvy_instr *first = plan->instr;
+    while (!cvy_instr_computes(first))
+        first++;
+    wait->clock = &plan->opts.clock->clock;
+    wait->begins_step = instr == first;
+    CVY_TRY(find_seconds(plan, instr, &wait->seconds));
+    wait->seconds *= share;
+    instr->run = cvy_clock_run;
+    instr->state = wait;
+    return CVY_OK;
+}
