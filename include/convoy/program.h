@@ -49,6 +49,7 @@ typedef struct cvy_program_opts {
     int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: by what sums cost on this network */
     const char *reduce;       /* how they are summed: "auto" (NULL), "library" (MPI_Iallreduce), "ring", "halving", "doubling" */
     cvy_dtype reduce_wire;    /* CVY_DTYPE_BF16: f32 travels between nodes in half the bytes; CVY_DTYPE_F32 (0): as it is */
+    const char *reduce_progress; /* what moves sums while kernels run: "poll" (NULL: this thread, between kernels), "thread" (one of its own), "mpi" (the library) */
     int reduce_no_node;       /* 1: ranks of a node send messages too, and do not sum in memory that they share */
     int share_weights;        /* 1: where it is possible, weights and the optimiser's state lie once on a node and its ranks update them in parts: faster,
                                * in less memory. cvy_program_set() on one rank then changes them for all ranks of the node: between its calls and the

@@ -70,12 +70,20 @@ typedef struct cvy_comm_ops {
     cvy_status (*ping)(cvy_comm *comm, int other, void *data, size_t bytes, double *seconds_out);
 } cvy_comm_ops;
 
+/* Who pushes sums on while the caller computes. */
+typedef enum {
+    CVY_PROGRESS_POLL,                 /* the caller, by tests between kernels */
+    CVY_PROGRESS_THREAD,               /* a thread of its own: MPI_THREAD_SERIALIZED is needed, and a core for it pays */
+    CVY_PROGRESS_MPI,                  /* the MPI library: the caller tests only when it waits */
+} cvy_progress_by;
+
 /* How gradients are summed, the same on all ranks; set before the first request. */
 typedef struct cvy_comm_sums {
     const char *algorithm;             /* "library", a name of comm_sum.h, or NULL: by size */
     int no_node;                       /* the node's shared memory is not used */
     cvy_dtype wire;                    /* of f32 between nodes: BF16, or anything else: as it is */
     int threads;                       /* that add up, 0: one */
+    cvy_progress_by progress;
 } cvy_comm_sums;
 
 struct cvy_comm {

@@ -119,7 +119,12 @@ struct cvy_job_plan {
     int npass_off;
 };
 
-struct cvy_job_comm { const char *bucket_text; int64_t bucket_bytes; int overlap, blocking, wire, node_memory; const char *algorithm; };    /* bucket_bytes 0: auto */
+struct cvy_job_comm {                  /* bucket_bytes 0: auto */
+    const char *bucket_text;
+    int64_t bucket_bytes;
+    int overlap, blocking, wire, node_memory;
+    const char *algorithm, *progress;
+};
 /* A part of a run: "20 %" of it, or so many steps or epochs. */
 typedef struct cvy_stretch { double share; cvy_duration length; } cvy_stretch;     /* length counts where share is negative */
 struct cvy_job_update {                /* of keys that the mode does not have, the defaults of those that do */

@@ -152,6 +152,8 @@ static const cvy_option comm_rows[] = {
     {"blocking", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, blocking), "false", "", "", "for comparison: each sum is waited for where it starts"},
     {"algorithm", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, algorithm), "auto", "", "",
      "how ranks sum gradients: auto, library (MPI_Iallreduce), ring, halving or doubling; see scaling.md"},
+    {"progress", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, progress), "poll", "", "",
+     "what moves sums while kernels run: poll (the rank itself, whenever a kernel ends), thread (one of its own, which wants a core) or mpi (the library)"},
     {"wire", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_comm, wire), "f32", "f32|bf16", "", "gradients between nodes: as they are, or in half the bytes, rounded"},
     {"node_memory", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, node_memory), "true", "", "",
      "ranks of a node sum in memory that they share; if false, by messages as between nodes"},

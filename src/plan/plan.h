@@ -87,6 +87,7 @@ typedef struct cvy_plan_opts {
     cvy_comm *comm;
     int threads;
     cvy_kernels kernels;
+    int no_push;                       /* sums are not pushed on between kernels */
     int no_inplace;                    /* pass "in-place" switched off */
     int no_slices;                     /* pass "slices" switched off */
     int no_reuse;                      /* every buffer its own memory: pass "memory" switched off */

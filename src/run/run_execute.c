@@ -35,7 +35,7 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
         const cvy_status status = run_instr(instr);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "%s", instr->call && instr->call->node ? instr->call->node->name : "step");
-        if (plan->opts.comm->nranks > 1 && !is_comm(instr->kind))
+        if (plan->nactive > 0 && !plan->opts.no_push && !is_comm(instr->kind))
             CVY_TRY(cvy_plan_progress(plan));
         end_s[i] = cvy_clock_s();
         if (is_comm(instr->kind))

@@ -112,7 +112,7 @@ static cvy_plan_opts plan_opts(cvy_program *p)
 {
     return (cvy_plan_opts){.comm = p->context->comm, .threads = p->context->threads, .kernels = p->opts.dtype == CVY_DTYPE_F64 ? CVY_KERNELS_REFERENCE : p->kernels,
                            .no_inplace = !p->pass_inplace, .no_reuse = !p->pass_reuse, .no_slices = !p->pass_slices, .choices = p->choices, .offers = p->offers,
-                           .clock = p->by_clock ? &p->clock : NULL, .blocking = p->opts.reduce_blocking};
+                           .clock = p->by_clock ? &p->clock : NULL, .blocking = p->opts.reduce_blocking, .no_push = p->progress == CVY_PROGRESS_MPI};
 }
 
 /* The largest share of any rank, for its layouts. */

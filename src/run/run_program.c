@@ -103,6 +103,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     const int64_t group = p->opts.batch_norm_group;
     p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
     CVY_TRY(cvy_sum_check_name(p->opts.reduce));
+    CVY_TRY(cvy_program_read_progress(p));
     CVY_TRY(read_choices(p));
     CVY_TRY(cvy_offers_create(&p->offers));
     return cvy_vars_create(&p->vars);

@@ -46,6 +46,7 @@ struct cvy_program {
     int short_of_memory;               /* the plan did not fit: training is planned with recomputation */
     cvy_kernels kernels;
     const cvy_tree *choices, *kept_sums;       /* of an earlier plan, NULL: free */
+    cvy_progress_by progress;
     cvy_comm_cost cost;                /* of sums over ranks; zeros where nobody asked */
     int by_clock;                      /* kernels only wait */
     cvy_plan_clock clock;
@@ -72,6 +73,8 @@ cvy_status cvy_program_prepare(cvy_program *program);
 cvy_status cvy_program_allocate(cvy_program *program);
 /* Graphs, units and plan of a step. */
 void cvy_program_drop_plan(cvy_program_step_info *step);
+/* Checks the option. */
+cvy_status cvy_program_read_progress(cvy_program *program);
 /* Tells the communicator how this program sums. */
 void cvy_program_say_sums(const cvy_program *program);
 /* The cost of a sum, where buckets are to be sized by it. Collective; before graphs are made. */

@@ -9,11 +9,28 @@
 
 #include "run/run_program.h"
 
+cvy_status cvy_program_read_progress(cvy_program *p)
+{
+    static const char *const names[] = {"poll", "thread", "mpi"};
+    const char *text = p->opts.reduce_progress ? p->opts.reduce_progress : "poll", *way = p->opts.reduce ? p->opts.reduce : "auto";
+    int found = -1;
+    for (int i = 0; i < CVY_COUNT(names); i++)
+        found = strcmp(names[i], text) == 0 ? i : found;
+    CVY_CHECK(found >= 0, CVY_E_CONFIG, "comm.progress: '%s' is none of poll, thread, mpi", text);
+    p->progress = (cvy_progress_by)found;
+    CVY_CHECK(p->progress != CVY_PROGRESS_MPI || strcmp(way, "auto") == 0 || strcmp(way, "library") == 0, CVY_E_CONFIG,
+              "comm.progress: mpi leaves sums to the MPI library, so comm.algorithm must be auto or library, not %s", way);
+    return CVY_OK;
+}
+
 void cvy_program_say_sums(const cvy_program *p)
 {
-    const char *name = p->opts.reduce;
-    p->context->comm->sums = (cvy_comm_sums){.algorithm = name && strcmp(name, "auto") != 0 ? name : NULL, .no_node = p->opts.reduce_no_node,
-                                             .wire = p->opts.reduce_wire, .threads = p->context->threads};
+    const char *name = p->progress == CVY_PROGRESS_MPI ? "library" : p->opts.reduce;
+    p->context->comm->sums = (cvy_comm_sums){.algorithm = name && strcmp(name, "auto") != 0 ? name : NULL,
+                                             .no_node = p->opts.reduce_no_node || p->progress == CVY_PROGRESS_MPI,
+                                             .wire = p->opts.reduce_wire,
+                                             .threads = p->progress == CVY_PROGRESS_THREAD ? 1 : p->context->threads,
+                                             .progress = p->progress};
 }
 
 static double real_of(const cvy_tree *map, const char *key)

@@ -44,6 +44,7 @@ same sgd
 same adam --set 'train.optimizer={name: adam, lr: 0.01}'
 same accumulated --set train.accumulate=2
 same clipped --set train.clip_norm=0.5
+same threaded --set comm.progress=thread
 ! "$CONVOY" info 2>/dev/null | grep -q 'bf16 *yes' || same bf16 --set train.dtype=bf16
 
 # Three ranks, then nodes of two and one: other orders of addition, so other last digits only.

@@ -4,6 +4,7 @@
  */
 /* ranks: 2 3 4 */
 #include <mpi.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "comm/comm_sum.h"
@@ -55,7 +56,10 @@ static void run_round(cvy_request **request, char *const *data, cvy_dtype dtype,
             put(data[s], i, dtype, value_of(comm->rank, round, i));
         EXPECT_OK(comm->ops->request_start(request[s]));
     }
-    for (int done[SUMS] = {0}; open;)
+    double one = 1;                    /* other calls may come between */
+    EXPECT_OK(comm->ops->allreduce(comm, &one, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    EXPECT_NEAR(one, (double)comm->nranks, 0);
+    for (int done[SUMS] = {0}; open; sched_yield())
         for (int s = 0; s < SUMS; s++)
             if (!done[s]) {
                 EXPECT_OK(comm->ops->request_test(request[s], &done[s]));
@@ -196,6 +200,18 @@ static void test_parts_and_what_is_common(void)
     cvy_mem_free_pages(&data, COUNT * sizeof *data);
 }
 
+static void test_a_thread_of_its_own(void)
+{
+    int count = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    for (int i = -1; i < count; i++) {
+        comm->sums = (cvy_comm_sums){.algorithm = i < 0 ? "library" : def[i]->name, .progress = CVY_PROGRESS_THREAD};
+        run(CVY_DTYPE_F32, 0, 1e-6);
+    }
+    comm->sums = (cvy_comm_sums){.progress = CVY_PROGRESS_THREAD};
+    run(CVY_DTYPE_F32, 1, 1e-6);
+}
+
 /* Nodes of one, two and three ranks, also where the last one has fewer: only the first so many of each lead. */
 static void test_two_levels(void)
 {
@@ -222,13 +238,16 @@ static void test_two_levels(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
+    int level = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+    EXPECT(level >= MPI_THREAD_SERIALIZED);
     EXPECT_OK(cvy_comm_create_mpi(MPI_COMM_WORLD, &comm));
     TEST(test_algorithms);
     TEST(test_the_measured_choice);
     TEST(test_half_the_bytes);
     TEST(test_memory_of_the_node);
     TEST(test_parts_and_what_is_common);
+    TEST(test_a_thread_of_its_own);
     TEST(test_two_levels);
     comm->ops->destroy(comm);
     MPI_Finalize();

@@ -43,6 +43,7 @@ static void mpi_destroy(cvy_comm *comm)
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     MPI_Comm *const all[] = {&mpi->comm, &mpi->node, &mpi->all.comm, &mpi->across.comm};
     int finalized = 0;
+    cvy_pusher_free(mpi);
     MPI_Finalized(&finalized);
     for (int i = 0; i < CVY_COUNT(all) && !finalized; i++)
         if (*all[i] != MPI_COMM_NULL)
@@ -53,20 +54,20 @@ static void mpi_destroy(cvy_comm *comm)
     cvy_mem_free(&comm);
 }
 
-static cvy_status mpi_barrier(cvy_comm *comm)
+static cvy_status barrier_now(cvy_comm *comm)
 {
     CVY_TRY_MPI(MPI_Barrier(comm_of(comm)));
     return CVY_OK;
 }
 
-static cvy_status mpi_broadcast(cvy_comm *comm, void *data, size_t bytes, int root)
+static cvy_status broadcast_now(cvy_comm *comm, void *data, size_t bytes, int root)
 {
     for (size_t at = 0; at < bytes; at += CVY_PIECE_ELEMS)
         CVY_TRY_MPI(MPI_Bcast((char *)data + at, (int)CVY_MIN(bytes - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE, root, comm_of(comm)));
     return CVY_OK;
 }
 
-static cvy_status mpi_allreduce(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op)
+static cvy_status allreduce_now(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op)
 {
     for (int64_t at = 0; at < count; at += CVY_PIECE_ELEMS)
         CVY_TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, (char *)data + (size_t)at * cvy_dtype_bytes(dtype), (int)CVY_MIN(count - at, (int64_t)CVY_PIECE_ELEMS),
@@ -74,7 +75,7 @@ static cvy_status mpi_allreduce(cvy_comm *comm, void *data, int64_t count, cvy_d
     return CVY_OK;
 }
 
-static cvy_status mpi_allgather(cvy_comm *comm, const void *mine, size_t bytes, void *all_out)
+static cvy_status allgather_now(cvy_comm *comm, const void *mine, size_t bytes, void *all_out)
 {
     CVY_CHECK(bytes <= CVY_PIECE_ELEMS, CVY_E_ARGUMENT, "allgather of %zu bytes a rank; at most %d", bytes, (int)CVY_PIECE_ELEMS);
     CVY_TRY_MPI(MPI_Allgather(mine, (int)bytes, MPI_BYTE, all_out, (int)bytes, MPI_BYTE, comm_of(comm)));
@@ -82,7 +83,7 @@ static cvy_status mpi_allgather(cvy_comm *comm, const void *mine, size_t bytes, 
 }
 
 /* Point to point in rank order: sizes may differ widely, and the root receives straight into place. */
-static cvy_status mpi_gatherv(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root)
+static cvy_status gatherv_now(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root)
 {
     enum { TAG = 7 };
     if (comm->rank != root) {
@@ -99,6 +100,47 @@ static cvy_status mpi_gatherv(cvy_comm *comm, const void *mine, size_t bytes, vo
         to += r == root ? bytes : bytes_of[r];
     }
     return CVY_OK;
+}
+
+/* The same, with nobody else in MPI. */
+static cvy_status mpi_barrier(cvy_comm *comm)
+{
+    cvy_mpi_enter(cvy_mpi_of(comm));
+    const cvy_status status = barrier_now(comm);
+    cvy_mpi_leave(cvy_mpi_of(comm));
+    return status;
+}
+
+static cvy_status mpi_broadcast(cvy_comm *comm, void *data, size_t bytes, int root)
+{
+    cvy_mpi_enter(cvy_mpi_of(comm));
+    const cvy_status status = broadcast_now(comm, data, bytes, root);
+    cvy_mpi_leave(cvy_mpi_of(comm));
+    return status;
+}
+
+static cvy_status mpi_allreduce(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op)
+{
+    cvy_mpi_enter(cvy_mpi_of(comm));
+    const cvy_status status = allreduce_now(comm, data, count, dtype, op);
+    cvy_mpi_leave(cvy_mpi_of(comm));
+    return status;
+}
+
+static cvy_status mpi_allgather(cvy_comm *comm, const void *mine, size_t bytes, void *all_out)
+{
+    cvy_mpi_enter(cvy_mpi_of(comm));
+    const cvy_status status = allgather_now(comm, mine, bytes, all_out);
+    cvy_mpi_leave(cvy_mpi_of(comm));
+    return status;
+}
+
+static cvy_status mpi_gatherv(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root)
+{
+    cvy_mpi_enter(cvy_mpi_of(comm));
+    const cvy_status status = gatherv_now(comm, mine, bytes, all_out, bytes_of, root);
+    cvy_mpi_leave(cvy_mpi_of(comm));
+    return status;
 }
 
 static const cvy_comm_ops mpi_ops = {

@@ -5,6 +5,7 @@
  *   comm_mpi_request.c   non-blocking sums of gradients: by the library, by moves, or through the node's memory
  *   comm_mpi_group.c     the ranks that sum by messages, and a sum by moves or by the library
  *   comm_mpi_trials.c    by which of them: tried out before the first step
+ *   comm_mpi_thread.c    requests pushed on by a thread of their own
  *   comm_mpi_moves.c     a list of moves (comm/comm_sum.h) over MPI_Isend and MPI_Irecv
  *   comm_mpi_window.c    memory that the ranks of a node share
  *   comm_mpi_node.c      a sum through that memory, and by moves between nodes
@@ -44,6 +45,7 @@ struct cvy_mpi {
     struct cvy_group all, across;      /* across: the ranks with this place on their node, where leaders */
     int leaders;                       /* leaders: of each node, so many ranks sum a part of their own across nodes */
     cvy_window *window;                /* all that there are */
+    struct cvy_pusher *pusher;         /* NULL: requests move when they are tested */
     void *place[CVY_PLACES];           /* memory for segments, CVY_SEGMENTS for each of two peers */
     const void *holder[CVY_PLACES];    /* the sum that has it now */
 };
@@ -132,7 +134,27 @@ void cvy_node_sum_start(cvy_node_sum *s);
 cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out);
 void cvy_node_sum_destroy(cvy_node_sum **s);
 
-/* ---- requests: cvy_comm_ops ---- */
+/* ---- requests ---- */
+enum { CVY_REQUEST_DONE, CVY_REQUEST_HANDED, CVY_REQUEST_UNDER_WAY };
+struct cvy_request {
+    cvy_node_sum *node;                /* one of these two */
+    cvy_group_sum *all;
+    struct cvy_pusher *pusher;         /* who pushes it on, NULL: the caller */
+    cvy_request *next;                 /* of those handed over */
+    atomic_int state;
+};
+cvy_status cvy_mpi_request_start_now(cvy_request *r);
+cvy_status cvy_mpi_request_test_now(cvy_request *r, int *done_out);
+
+/* The thread, made with the first request that needs it; and the lock for who else calls MPI while it may: between enter and leave. */
+cvy_status cvy_pusher_need(struct cvy_mpi *mpi);
+void cvy_pusher_free(struct cvy_mpi *mpi);
+void cvy_pusher_hand(struct cvy_pusher *p, cvy_request *r);
+cvy_status cvy_pusher_look(struct cvy_pusher *p, const cvy_request *r, int *done_out);
+void cvy_mpi_enter(struct cvy_mpi *mpi);
+void cvy_mpi_leave(struct cvy_mpi *mpi);
+
+/* cvy_comm_ops of these names. */
 cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out);
 cvy_status cvy_mpi_request_start(cvy_request *r);
 cvy_status cvy_mpi_request_test(cvy_request *r, int *done_out);

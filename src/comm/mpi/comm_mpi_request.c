@@ -3,11 +3,6 @@
  */
 #include "comm/mpi/comm_mpi_impl.h"
 
-struct cvy_request {
-    cvy_node_sum *node;                /* one of these two */
-    cvy_group_sum *all;
-};
-
 static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request *r)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
@@ -16,6 +11,9 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
     const int by_node = window && window->nslots < CVY_WINDOW_SLOTS;
     CVY_CHECK(by_node || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
     struct cvy_group *group = by_node ? &mpi->across : &mpi->all;
+    if (comm->sums.progress == CVY_PROGRESS_THREAD)
+        CVY_TRY(cvy_pusher_need(mpi));
+    r->pusher = comm->sums.progress == CVY_PROGRESS_THREAD ? mpi->pusher : NULL;
     return by_node ? cvy_node_sum_create(comm, window, data, count, dtype, wire, part_out, &r->node)
                    : cvy_group_sum_create(mpi, group, comm->sums.algorithm, data, count, dtype, wire, &r->all);
 }
@@ -32,16 +30,29 @@ cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy
     return status;
 }
 
-cvy_status cvy_mpi_request_start(cvy_request *r)
+cvy_status cvy_mpi_request_start_now(cvy_request *r)
 {
     if (r->node)
         cvy_node_sum_start(r->node);
     return r->all ? cvy_group_sum_start(r->all) : CVY_OK;
 }
 
-cvy_status cvy_mpi_request_test(cvy_request *r, int *done_out)
+cvy_status cvy_mpi_request_test_now(cvy_request *r, int *done_out)
 {
     return r->node ? cvy_node_sum_progress(r->node, done_out) : cvy_group_sum_progress(r->all, done_out);
+}
+
+cvy_status cvy_mpi_request_start(cvy_request *r)
+{
+    if (!r->pusher)
+        return cvy_mpi_request_start_now(r);
+    cvy_pusher_hand(r->pusher, r);
+    return CVY_OK;
+}
+
+cvy_status cvy_mpi_request_test(cvy_request *r, int *done_out)
+{
+    return r->pusher ? cvy_pusher_look(r->pusher, r, done_out) : cvy_mpi_request_test_now(r, done_out);
 }
 
 void cvy_mpi_request_destroy(cvy_request **r)

@@ -1,0 +1,175 @@
+/*
+ * comm_mpi_thread.c: sums pushed on by a thread of their own (comm.progress: thread), so that they move while a long kernel runs.
+ *
+ * The thread starts the requests that are handed to it, in their order, and tests all of them until they are done; the caller only looks at a flag.
+ * MPI sees one thread at a time (MPI_THREAD_SERIALIZED): whoever calls it has the lock, and the thread steps aside for the other. With
+ * nothing under way it sleeps.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+
+#include "comm/mpi/comm_mpi_impl.h"
+
+struct cvy_pusher {
+    struct cvy_mpi *mpi;
+    pthread_t thread;
+    pthread_mutex_t mpi_lock;          /* who may call MPI */
+    atomic_int wanted;                 /* others that wait for it */
+    pthread_mutex_t lock;              /* of all below */
+    pthread_cond_t wake;
+    cvy_request *first, *last;         /* handed over, in the order of their starts */
+    int stop;
+    cvy_status status;                 /* of the first fault: all later sums have it */
+    char text[512];
+};
+
+/* ---- who may call MPI ---- */
+
+void cvy_mpi_enter(struct cvy_mpi *mpi)
+{
+    if (!mpi->pusher)
+        return;
+    atomic_fetch_add(&mpi->pusher->wanted, 1);
+    pthread_mutex_lock(&mpi->pusher->mpi_lock);
+    atomic_fetch_sub(&mpi->pusher->wanted, 1);
+}
+
+void cvy_mpi_leave(struct cvy_mpi *mpi)
+{
+    if (mpi->pusher)
+        pthread_mutex_unlock(&mpi->pusher->mpi_lock);
+}
+
+/* ---- the thread ---- */
+
+static void fail(struct cvy_pusher *p, cvy_status status)
+{
+    pthread_mutex_lock(&p->lock);
+    if (p->status == CVY_OK) {
+        p->status = status;
+        snprintf(p->text, sizeof p->text, "%s", cvy_error_text());
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* One look at each, with the lock of MPI. What is done leaves the list. */
+static cvy_status push_all(struct cvy_pusher *p, cvy_request *first)
+{
+    for (cvy_request *r = first, *next; r; r = next) {
+        int done = 0;
+        pthread_mutex_lock(&p->lock);
+        next = r->next;                /* who hands over writes it */
+        pthread_mutex_unlock(&p->lock);
+        if (atomic_load_explicit(&r->state, memory_order_relaxed) == CVY_REQUEST_HANDED) {
+            CVY_TRY(cvy_mpi_request_start_now(r));
+            atomic_store_explicit(&r->state, CVY_REQUEST_UNDER_WAY, memory_order_relaxed);
+        }
+        CVY_TRY(cvy_mpi_request_test_now(r, &done));
+        if (!done)
+            continue;
+        pthread_mutex_lock(&p->lock);
+        cvy_request **at = &p->first, *before = NULL;
+        for (; *at != r; at = &(*at)->next)
+            before = *at;
+        *at = r->next;
+        p->last = p->last == r ? before : p->last;
+        next = r->next;
+        pthread_mutex_unlock(&p->lock);
+        atomic_store_explicit(&r->state, CVY_REQUEST_DONE, memory_order_release); /* from here on the caller may start it again */
+    }
+    return CVY_OK;
+}
+
+static cvy_request *wait_for_work(struct cvy_pusher *p)
+{
+    pthread_mutex_lock(&p->lock);
+    while (!p->stop && (!p->first || p->status != CVY_OK))
+        pthread_cond_wait(&p->wake, &p->lock);
+    cvy_request *first = p->stop ? NULL : p->first;
+    pthread_mutex_unlock(&p->lock);
+    return first;
+}
+
+static void *run(void *arg)
+{
+    struct cvy_pusher *p = arg;
+    for (cvy_request *first; (first = wait_for_work(p)) != NULL;) {
+        pthread_mutex_lock(&p->mpi_lock);
+        const cvy_status status = push_all(p, first);
+        pthread_mutex_unlock(&p->mpi_lock);
+        if (status != CVY_OK)
+            fail(p, status);
+        do
+            sched_yield();             /* ranks may share this core, and a lock that is let go is not handed on by itself */
+        while (atomic_load(&p->wanted) > 0);
+    }
+    return NULL;
+}
+
+/* ---- making and freeing ---- */
+
+cvy_status cvy_pusher_need(struct cvy_mpi *mpi)
+{
+    int level = MPI_THREAD_SINGLE;
+    struct cvy_pusher *p = NULL;
+    if (mpi->pusher)
+        return CVY_OK;
+    MPI_Query_thread(&level);
+    CVY_CHECK(level >= MPI_THREAD_SERIALIZED, CVY_E_UNSUPPORTED,
+              "comm.progress: thread needs MPI to be started with MPI_THREAD_SERIALIZED or more (MPI_Init_thread); take comm.progress: poll");
+    CVY_TRY(cvy_mem_alloc(sizeof *p, &p));
+    p->mpi = mpi;
+    pthread_mutex_init(&p->mpi_lock, NULL);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    if (pthread_create(&p->thread, NULL, run, p) != 0) {
+        cvy_mem_free(&p);
+        CVY_FAIL(CVY_E_MEMORY, "the system gives no thread for comm.progress: thread; take comm.progress: poll");
+    }
+    mpi->pusher = p;
+    return CVY_OK;
+}
+
+void cvy_pusher_free(struct cvy_mpi *mpi)
+{
+    struct cvy_pusher *p = mpi->pusher;
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->stop = 1;
+    pthread_cond_signal(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    pthread_join(p->thread, NULL);
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->mpi_lock);
+    cvy_mem_free(&mpi->pusher);
+}
+
+/* ---- requests ---- */
+
+void cvy_pusher_hand(struct cvy_pusher *p, cvy_request *r)
+{
+    r->next = NULL;
+    atomic_store_explicit(&r->state, CVY_REQUEST_HANDED, memory_order_relaxed);
+    pthread_mutex_lock(&p->lock);
+    if (p->last)
+        p->last->next = r;
+    else
+        p->first = r;
+    p->last = r;
+    pthread_cond_signal(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+}
+
+cvy_status cvy_pusher_look(struct cvy_pusher *p, const cvy_request *r, int *done_out)
+{
+    *done_out = atomic_load_explicit(&r->state, memory_order_acquire) == CVY_REQUEST_DONE;
+    if (*done_out)
+        return CVY_OK;
+    pthread_mutex_lock(&p->lock);
+    const cvy_status status = p->status == CVY_OK ? CVY_OK : cvy_error_set(p->status, "%s", p->text);
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
