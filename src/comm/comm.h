@@ -14,6 +14,10 @@ typedef struct cvy_request cvy_request;        /* of a collective under way; mad
 
 typedef struct cvy_part { int64_t first, end; } cvy_part;
 
+typedef struct cvy_message cvy_message;        /* from one rank to another; made at planning time, used again every step */
+typedef struct cvy_range { void *data; size_t bytes; } cvy_range;
+enum { CVY_ANY_RANK = -1, CVY_TAGS = 16000 };
+
 typedef enum { CVY_REDUCE_SUM, CVY_REDUCE_MAX, CVY_REDUCE_MIN } cvy_reduce;
 
 typedef struct cvy_comm_about {
@@ -56,6 +60,15 @@ typedef struct cvy_comm_ops {
     cvy_status (*request_start)(cvy_request *r);
     cvy_status (*request_test)(cvy_request *r, int *done_out);                                                  /* also makes progress */
     void (*request_destroy)(cvy_request **r);
+    /* A non-blocking message of some ranges of memory, in this order, as one; the other side may have as many bytes in other ranges, or room for more.
+     * It goes one way at a time: send or receive, then test until it is done, when it may be used again. tag: 0 .. CVY_TAGS - 1; those of the same two
+     * ranks and tag arrive in the order in which they were sent. from: CVY_ANY_RANK takes what comes, and test tells from whom. */
+    cvy_status (*message_create)(cvy_comm *comm, const cvy_range *range, int nrange, cvy_message **out);
+    cvy_status (*message_send)(cvy_message *m, int to, int tag);
+    cvy_status (*message_receive)(cvy_message *m, int from, int tag);
+    cvy_status (*message_test)(cvy_message *m, int *done_out, int *from_out);                                   /* done where nothing is under way; from_out may be NULL */
+    cvy_status (*message_cancel)(cvy_message *m);                                                               /* a receive for which nothing will come */
+    void (*message_destroy)(cvy_message **m);
     /* For who wants to know the network. choice: by which way a sum of so many bytes goes where no algorithm is set, by messages among all ranks, or
      * (across) between the nodes for a sum that goes through their memory; tried out with the first question, collective. ping: half of the time there
      * and back between this rank and another, called by these two; the lower one's time counts. */

@@ -112,7 +112,7 @@ typedef struct cvy_batch {             /* one micro-batch, and this rank's conse
     int nranks, rank;
 } cvy_batch;
 
-/* Rank's share of n samples: floor(n r / R) .. floor(n (r+1) / R). */
+/* Rank's share of n samples: floor(n r / R) .. floor(n (r+1) / R). A rank behind these R, which only serves, has none. */
 cvy_batch cvy_batch_share(int64_t global_n, int rank, int nranks);
 
 /* ---- values and nodes ---- */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "job/job_bench.h"
+#include "run/run_server.h"
 #include "run/run_trace.h"
 
 #define SECONDS_DEFAULT 5.0
@@ -156,7 +157,6 @@ cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char 
     cvy_session *s = &b->session;
     cvy_program_opts opts;
     cvy_training_opts training;
-    CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, &b->batch));
     CVY_TRY(cvy_job_model(s->job, &b->data, !b->opts.forward, &s->model));
     CVY_TRY(cvy_job_program_opts(s->job, NULL, &opts));
     CVY_TRY(cvy_job_training_opts(s->job, &training));
@@ -164,6 +164,7 @@ cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char 
     opts.planning = b->opts.planning ? b->opts.planning : opts.planning;
     opts.passes_off = passes_off ? passes_off : b->opts.passes_off ? b->opts.passes_off : opts.passes_off;
     CVY_TRY(cvy_program_create(s->context, &opts, &s->program));
+    CVY_TRY(cvy_job_batch(s->job, b->opts.forward ? s->context->comm->nranks : cvy_program_nworkers(s->program), &b->batch));
     cvy_job_group_variables(s->job, s->program);
     return b->opts.forward ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
                            : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number);

@@ -13,6 +13,7 @@
 #include "job/job_normalize.h"
 #include "job/job_table.h"
 #include "job/job_trainer.h"
+#include "run/run_server.h"
 
 static int is_root(const cvy_trainer *t)
 {
@@ -279,6 +280,8 @@ static cvy_status save_on_root(cvy_trainer *t)
 cvy_status cvy_trainer_save(cvy_trainer *t, int last)
 {
     cvy_watchdog_kick(t->session.watchdog, t->step, "a checkpoint");
+    if (t->session.program->server)
+        CVY_TRY(cvy_server_collect(t->session.program->server));
     const cvy_status status = cvy_comm_agree(t->session.context->comm, is_root(t) ? save_on_root(t) : CVY_OK);
     t->saved_s = cvy_clock_s();
     if (status == CVY_OK) {

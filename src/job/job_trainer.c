@@ -10,6 +10,7 @@
 #include "job/job_table.h"
 #include "job/job_trainer.h"
 #include "optim/optim.h"
+#include "run/run_server.h"
 #include "run/run_trace.h"
 
 /* ---- planning ---- */
@@ -33,10 +34,11 @@ static cvy_status add_steps(cvy_trainer *t)
     int64_t batch = 0;
     cvy_training_opts opts;
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path);
-    CVY_TRY(cvy_job_batch(job, s->context->comm->nranks, &batch));
+    CVY_TRY(cvy_job_batch(job, cvy_program_nworkers(s->program), &batch));
     CVY_TRY(cvy_job_training_opts(job, &opts));
     const int drop = job->data.tail == CVY_TAIL_DROP;
     t->order = cvy_order_make(info->nsamples, batch, job->train.accumulate, drop, 0, 0, s->context->comm);
+    t->order.nranks = cvy_program_nworkers(s->program);
     CVY_TRY(count_steps(t));
     t->epochs = (double)t->order.last_step / (double)t->order.steps_per_epoch;
     if (batch > info->nsamples)

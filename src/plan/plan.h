@@ -159,6 +159,13 @@ typedef struct cvy_bucket {            /* a range of the STEP region, summed ove
     cvy_part part;                     /* after binding, where the plan is in_parts: elements of the bucket whose sums are here */
 } cvy_bucket;
 
+/* Where buckets go that are not summed over ranks: called in place of a request's functions. */
+typedef struct cvy_exchange {
+    cvy_status (*start)(void *user, int bucket);
+    cvy_status (*test)(void *user, int bucket, int *done_out);
+    void *user;
+} cvy_exchange;
+
 typedef struct cvy_plan {
     cvy_plan_opts opts;
     cvy_unit **unit;                   /* of each micro-batch; several may be the same */
@@ -178,6 +185,7 @@ typedef struct cvy_plan {
     size_t feed_bytes;
     char *feed_memory;
     int in_parts;                      /* set before binding: weights lie once on the node, and each of its ranks updates a part of them */
+    const cvy_exchange *exchange;      /* set before binding: takes the place of sums over ranks; NULL: they are summed */
     const void *meeting;               /* the shared memory by which these ranks meet, after binding; NULL: nobody meets */
     double *end_s;                     /* of each instruction of the latest step, and start in end_s[-1] */
     double *clock_memory;

@@ -83,7 +83,7 @@ cvy_status cvy_plan_progress(cvy_plan *plan)
         int done = 0;
         if (!bucket->active)
             continue;
-        CVY_TRY(ops->request_test(bucket->request, &done));
+        CVY_TRY(plan->exchange ? plan->exchange->test(plan->exchange->user, b, &done) : ops->request_test(bucket->request, &done));
         if (!done)
             continue;
         bucket->active = 0;
@@ -112,12 +112,15 @@ static cvy_status wait_for(const cvy_bucket *bucket)
 static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     cvy_bucket *bucket = state;
+    const cvy_exchange *exchange = bucket->plan ? bucket->plan->exchange : NULL;
     (void)src, (void)dst, (void)scratch;
-    if (!bucket->request)
+    if (!bucket->request && !exchange)
         return CVY_OK;
     bucket->active = 1;
     bucket->plan->nactive++;
     bucket->start_s = cvy_clock_s();
+    if (exchange)
+        return exchange->start(exchange->user, (int)(bucket - bucket->plan->bucket));
     CVY_TRY(bucket->plan->opts.comm->ops->request_start(bucket->request));
     return bucket->plan->opts.blocking ? wait_for(bucket) : CVY_OK;
 }
@@ -385,6 +388,8 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
         cvy_bucket *bucket = &plan->bucket[b];
         const int in_parts = plan->in_parts && bucket->dtype == CVY_DTYPE_F32;
         bucket->plan = plan;
+        if (plan->exchange)
+            continue;
         CVY_TRY(ops->request_create(plan->opts.comm, (char *)arena + bucket->offset, (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype)),
                                     bucket->dtype, in_parts ? &bucket->part : NULL, &bucket->request));
     }

@@ -24,6 +24,14 @@ static cvy_status run_instr(const cvy_instr *instr)
     return status;
 }
 
+cvy_status cvy_plan_run(cvy_plan *plan, int i)
+{
+    const cvy_instr *instr = &plan->instr[i];
+    atomic_store_explicit(&plan->at, i, memory_order_relaxed);
+    const cvy_status status = run_instr(instr);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", instr->call && instr->call->node ? instr->call->node->name : "step");
+}
+
 cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
 {
     double *end_s = plan->end_s, exposed = 0, hidden = 0;
@@ -31,10 +39,7 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
         const int summing = plan->nactive > 0;
-        atomic_store_explicit(&plan->at, i, memory_order_relaxed);
-        const cvy_status status = run_instr(instr);
-        if (status != CVY_OK)
-            return cvy_error_prefix(status, "%s", instr->call && instr->call->node ? instr->call->node->name : "step");
+        CVY_TRY(cvy_plan_run(plan, i));
         if (plan->nactive > 0 && !plan->opts.no_push && !is_comm(instr->kind))
             CVY_TRY(cvy_plan_progress(plan));
         end_s[i] = cvy_clock_s();

@@ -12,6 +12,8 @@ typedef struct cvy_step_time {         /* of the latest step, seconds */
 
 /* Runs every instruction of a bound plan once. Allocates nothing. A fault names the node. */
 cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out);
+/* Runs one instruction of it, as that does: for who runs a part of a plan. */
+cvy_status cvy_plan_run(cvy_plan *plan, int instr);
 /* Chrome trace events of the latest step ("X" events, microseconds since base_s), as members of an open JSON list; pid is the rank. */
 void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json);
 

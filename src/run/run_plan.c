@@ -9,6 +9,7 @@
 
 #include "optim/optim.h"
 #include "run/run_program.h"
+#include "run/run_server.h"
 #include "run/run_team.h"
 #include "run/run_tune.h"
 
@@ -23,6 +24,13 @@ static cvy_status split_batch(cvy_program *p, cvy_program_step_info *s)
         s->micro_n[m] = s->batch / s->nmicro + (m < s->batch % s->nmicro);
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->graph * (size_t)s->nmicro, &s->graph));
     return cvy_pool_alloc(p->pool, sizeof *s->unit * (size_t)s->nmicro, &s->unit);
+}
+
+/* Samples of a micro-batch that this rank has, or the largest share of any. */
+static cvy_batch share_of(const cvy_program *p, const cvy_program_step_info *s, int64_t global_n, int largest)
+{
+    const int nranks = s->training ? cvy_program_nworkers(p) : p->context->comm->nranks;
+    return cvy_batch_share(global_n, largest ? nranks - 1 : p->context->comm->rank, nranks);
 }
 
 /* ---- one graph ---- */
@@ -118,8 +126,7 @@ static cvy_plan_opts plan_opts(cvy_program *p)
 /* The largest share of any rank, for its layouts. */
 static cvy_status settle_layouts(cvy_program *p, cvy_program_step_info *s, int64_t global_n)
 {
-    const int nranks = p->context->comm->nranks;
-    const cvy_batch largest = cvy_batch_share(global_n, nranks - 1, nranks), mine = cvy_batch_share(global_n, p->context->comm->rank, nranks);
+    const cvy_batch largest = share_of(p, s, global_n, 1), mine = share_of(p, s, global_n, 0);
     const cvy_plan_opts opts = plan_opts(p);
     cvy_graph *g = NULL;
     cvy_unit *u = NULL;
@@ -138,7 +145,7 @@ static cvy_status settle_layouts(cvy_program *p, cvy_program_step_info *s, int64
 /* Micro-batches of one size on this rank share graph and unit, if their batch-norm groups lie alike: the global size and the share are then equal too. */
 static cvy_status unit_for(cvy_program *p, cvy_program_step_info *s, int m, cvy_unit **out)
 {
-    const cvy_batch batch = cvy_batch_share(s->micro_n[m], p->context->comm->rank, p->context->comm->nranks);
+    const cvy_batch batch = share_of(p, s, s->micro_n[m], 0);
     const cvy_plan_opts opts = plan_opts(p);
     for (int i = 0; i < s->nunit; i++)
         if (s->graph[i]->batch.global_n == batch.global_n) {
@@ -173,8 +180,7 @@ static cvy_status plan_step(cvy_program *p, cvy_program_step_info *s)
 /* The largest share of the first step: what its kernels are chosen for. Others take them by name, where they apply. */
 static cvy_status first_graph(cvy_program *p, cvy_graph **out)
 {
-    const int nranks = p->context->comm->nranks;
-    const cvy_batch largest = cvy_batch_share(p->step[0]->micro_n[0], nranks - 1, nranks);
+    const cvy_batch largest = share_of(p, p->step[0], p->step[0]->micro_n[0], 1);
     return build_graph(p, p->step[0], &largest, out);
 }
 
@@ -344,7 +350,7 @@ static cvy_status share_gradients(cvy_program *p, int *shared_out)
         if (p->step[i]->plan->nbucket > 0)
             bytes = CVY_MAX(bytes, p->step[i]->plan->step_bytes);
     *shared_out = 0;
-    return comm->nranks > 1 && bytes > 0 ? comm->ops->share(comm, p->arena, bytes, shared_out) : CVY_OK;
+    return comm->nranks > 1 && bytes > 0 && !p->server ? comm->ops->share(comm, p->arena, bytes, shared_out) : CVY_OK;
 }
 
 static void count_common(cvy_variable *v, void *arg)
@@ -387,6 +393,7 @@ static cvy_status allocate(cvy_program *p)
     int shared = 0;
     p->arena_bytes = CVY_MAX(p->arena_bytes, 64);
     CVY_TRY(cvy_comm_agree(comm, take_pages(p, p->arena_bytes, &p->arena)));
+    CVY_TRY(cvy_comm_agree(comm, cvy_server_create(p)));
     CVY_TRY(share_gradients(p, &shared));
     CVY_TRY(make_common(p, shared));
     CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
@@ -398,6 +405,8 @@ static cvy_status allocate(cvy_program *p)
         s->step_number = feed_data(s->plan, "step");
         number_samples(s);
     }
+    if (p->server)
+        CVY_TRY(cvy_comm_agree(comm, cvy_server_connect(p->server)));
     return p->by_clock ? CVY_OK : cvy_program_initialise(p);
 }
 

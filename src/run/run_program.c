@@ -10,6 +10,7 @@
 #include "base/base_processor.h"
 #include "comm/comm_sum.h"
 #include "run/run_checkpoint.h"
+#include "run/run_server.h"
 #include "run/run_team.h"
 #include "run/run_tune.h"
 
@@ -87,7 +88,8 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
         memcpy(&p->opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
     CVY_CHECK(cvy_dtype_is_real(p->opts.dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
               cvy_dtype_text(p->opts.dtype));
-    CVY_CHECK(p->opts.update.mode == CVY_UPDATE_SYNC, CVY_E_UNSUPPORTED, "a program updates in sync; no other way is built yet");
+    CVY_CHECK(p->opts.update.mode == CVY_UPDATE_SYNC || p->opts.update.mode == CVY_UPDATE_PARAMETER_SERVER, CVY_E_UNSUPPORTED,
+              "a program updates in sync or by parameter servers; no other way is built yet");
     CVY_TRY(check_passes(p->opts.passes_off));
     CVY_TRY(parse_kernels(p->opts.kernels, &p->kernels, &p->by_clock));
     CVY_TRY(set_clock(p));
@@ -139,6 +141,7 @@ void cvy_program_destroy(cvy_program **program)
     cvy_program *p = *program;
     if (!p)
         return;
+    cvy_server_destroy(&p->server);
     for (int i = 0; i < p->nstep; i++)
         cvy_program_drop_plan(p->step[i]);
     cvy_offers_destroy(&p->offers);
@@ -228,6 +231,7 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
     if (o.trains)
         CVY_TRY(cvy_pool_strdup(p->pool, o.trains, &s->trains));
     CVY_TRY(read_optimizer(p, &o, s));
+    CVY_TRY(cvy_server_check(p, &s->optimise));
     *step_out = p->nstep;
     p->step[p->nstep++] = s;
     return CVY_OK;
@@ -298,8 +302,10 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
         *s->norm = (double)s->batch;
     if (s->step_number)
         *s->step_number = updates_done(p, s);
+    if (p->server && !s->training)
+        CVY_TRY(cvy_server_collect(p->server));
     const int before = cvy_team_enter(p->context->threads);
-    const cvy_status status = cvy_plan_execute(s->plan, &s->time);
+    const cvy_status status = p->server && s->training ? cvy_server_step(p->server, step, learning_rate) : cvy_plan_execute(s->plan, &s->time);
     cvy_team_leave(before);
     if (status == CVY_OK)
         s->count++;

@@ -11,6 +11,8 @@
 #include "run/run_context.h"
 #include "run/run_execute.h"
 
+typedef struct cvy_server cvy_server;  /* run_server.h */
+
 typedef struct cvy_program_step_info {
     int training;
     const cvy_model *model;
@@ -62,6 +64,7 @@ struct cvy_program {
     size_t arena_bytes;
     void *common;                      /* weights and states that lie once on the node; NULL: every rank has its own */
     size_t common_bytes;
+    cvy_server *server;                /* NULL: weights are updated by all ranks */
     int planned, allocated;
     /* Called for each new variable before the passes see it: the job's parameter groups. */
     void (*group)(void *user, cvy_variable *v);

@@ -9,6 +9,7 @@
  *   comm_mpi_moves.c     a list of moves (comm/comm_sum.h) over MPI_Isend and MPI_Irecv
  *   comm_mpi_window.c    memory that the ranks of a node share
  *   comm_mpi_node.c      a sum through that memory, and by moves between nodes
+ *   comm_mpi_message.c   messages between two ranks
  *   comm_mpi_about.c     what the library says of itself, and single messages timed
  */
 #ifndef CVY_COMM_MPI_IMPL_H
@@ -159,6 +160,14 @@ cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy
 cvy_status cvy_mpi_request_start(cvy_request *r);
 cvy_status cvy_mpi_request_test(cvy_request *r, int *done_out);
 void cvy_mpi_request_destroy(cvy_request **r);
+
+/* ---- messages: cvy_comm_ops ---- */
+cvy_status cvy_mpi_message_create(cvy_comm *comm, const cvy_range *range, int nrange, cvy_message **out);
+cvy_status cvy_mpi_message_send(cvy_message *m, int to, int tag);
+cvy_status cvy_mpi_message_receive(cvy_message *m, int from, int tag);
+cvy_status cvy_mpi_message_test(cvy_message *m, int *done_out, int *from_out);
+cvy_status cvy_mpi_message_cancel(cvy_message *m);
+void cvy_mpi_message_destroy(cvy_message **m);
 
 /* ---- questions: cvy_comm_ops ---- */
 void cvy_mpi_about(const cvy_comm *comm, cvy_comm_about *out);

@@ -101,6 +101,37 @@ static void self_request_destroy(cvy_request **r)
     cvy_mem_free(r);
 }
 
+/* There is nobody to send to. */
+static cvy_status self_message_create(cvy_comm *comm, const cvy_range *range, int nrange, cvy_message **out)
+{
+    (void)comm, (void)range, (void)out;
+    CVY_FAIL(CVY_E_ARGUMENT, "a message of %d ranges to another rank, where there is one rank", nrange);
+}
+
+static cvy_status self_message_start(cvy_message *m, int other, int tag)
+{
+    (void)m, (void)tag;
+    CVY_FAIL(CVY_E_ARGUMENT, "a message of rank %d, where there is one rank", other);
+}
+
+static cvy_status self_message_test(cvy_message *m, int *done_out, int *from_out)
+{
+    (void)m, (void)from_out;
+    *done_out = 1;
+    return CVY_OK;
+}
+
+static cvy_status self_message_cancel(cvy_message *m)
+{
+    (void)m;
+    return CVY_OK;
+}
+
+static void self_message_destroy(cvy_message **m)
+{
+    *m = NULL;
+}
+
 static void self_about(const cvy_comm *comm, cvy_comm_about *out)
 {
     (void)comm;
@@ -156,6 +187,12 @@ static const cvy_comm_ops self_ops = {
     .request_start = self_request_start,
     .request_test = self_request_test,
     .request_destroy = self_request_destroy,
+    .message_create = self_message_create,
+    .message_send = self_message_start,
+    .message_receive = self_message_start,
+    .message_test = self_message_test,
+    .message_cancel = self_message_cancel,
+    .message_destroy = self_message_destroy,
     .about = self_about,
     .choice = self_choice,
     .cost = self_cost,

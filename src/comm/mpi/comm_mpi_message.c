@@ -1,0 +1,108 @@
+/*
+ * comm_mpi_message.c: messages between two ranks, made of ranges of memory that lie apart: gradients to a parameter server, weights back.
+ *
+ * The ranges become one datatype of absolute addresses, so MPI gathers and scatters them itself and nothing is copied here.
+ */
+#include "comm/mpi/comm_mpi_impl.h"
+
+enum { FIRST_TAG = 64 };               /* below are those of gatherv and ping on the same communicator */
+
+struct cvy_message {
+    MPI_Comm comm;
+    MPI_Datatype type;
+    MPI_Request request;
+    int from;                          /* of the latest receive */
+};
+
+/* Pieces of a range that an int can count. */
+static int64_t pieces_of(const cvy_range *range)
+{
+    return (int64_t)((range->bytes + CVY_PIECE_ELEMS - 1) / CVY_PIECE_ELEMS);
+}
+
+static cvy_status list_pieces(const cvy_range *range, int nrange, int *length, MPI_Aint *at)
+{
+    int64_t n = 0;
+    for (int i = 0; i < nrange; i++)
+        for (size_t done = 0; done < range[i].bytes; done += CVY_PIECE_ELEMS, n++) {
+            length[n] = (int)CVY_MIN(range[i].bytes - done, (size_t)CVY_PIECE_ELEMS);
+            CVY_TRY_MPI(MPI_Get_address((char *)range[i].data + done, &at[n]));
+        }
+    return CVY_OK;
+}
+
+static cvy_status make_type(const cvy_range *range, int nrange, MPI_Datatype *out)
+{
+    int64_t count = 0;
+    int *length = NULL;
+    MPI_Aint *at = NULL;
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < nrange; i++)
+        count += pieces_of(&range[i]);
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *length * (size_t)count, &length));
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *at * (size_t)count, &at));
+    CVY_TRY_OUT(list_pieces(range, nrange, length, at));
+    CVY_TRY_OUT(cvy_mpi_check(MPI_Type_create_hindexed((int)count, length, at, MPI_BYTE, out), "MPI_Type_create_hindexed"));
+    CVY_TRY_OUT(cvy_mpi_check(MPI_Type_commit(out), "MPI_Type_commit"));
+out:
+    cvy_mem_free(&length);
+    cvy_mem_free(&at);
+    return status;
+}
+
+cvy_status cvy_mpi_message_create(cvy_comm *comm, const cvy_range *range, int nrange, cvy_message **out)
+{
+    cvy_message *m = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
+    *m = (struct cvy_message){.comm = cvy_mpi_of(comm)->comm, .type = MPI_DATATYPE_NULL, .request = MPI_REQUEST_NULL};
+    const cvy_status status = make_type(range, nrange, &m->type);
+    if (status != CVY_OK)
+        cvy_mpi_message_destroy(&m);
+    else
+        *out = m;
+    return status;
+}
+
+cvy_status cvy_mpi_message_send(cvy_message *m, int to, int tag)
+{
+    CVY_TRY_MPI(MPI_Isend(MPI_BOTTOM, 1, m->type, to, FIRST_TAG + tag, m->comm, &m->request));
+    return CVY_OK;
+}
+
+cvy_status cvy_mpi_message_receive(cvy_message *m, int from, int tag)
+{
+    CVY_TRY_MPI(MPI_Irecv(MPI_BOTTOM, 1, m->type, from == CVY_ANY_RANK ? MPI_ANY_SOURCE : from, FIRST_TAG + tag, m->comm, &m->request));
+    return CVY_OK;
+}
+
+cvy_status cvy_mpi_message_test(cvy_message *m, int *done_out, int *from_out)
+{
+    *done_out = 1;
+    if (m->request != MPI_REQUEST_NULL) {
+        MPI_Status status;
+        CVY_TRY_MPI(MPI_Test(&m->request, done_out, &status));
+        if (*done_out)
+            m->from = status.MPI_SOURCE;
+    }
+    if (from_out)
+        *from_out = m->from;
+    return CVY_OK;
+}
+
+cvy_status cvy_mpi_message_cancel(cvy_message *m)
+{
+    if (m->request == MPI_REQUEST_NULL)
+        return CVY_OK;
+    CVY_TRY_MPI(MPI_Cancel(&m->request));
+    CVY_TRY_MPI(MPI_Wait(&m->request, MPI_STATUS_IGNORE));
+    return CVY_OK;
+}
+
+void cvy_mpi_message_destroy(cvy_message **m)
+{
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (*m && (*m)->type != MPI_DATATYPE_NULL && !finalized)
+        MPI_Type_free(&(*m)->type);
+    cvy_mem_free(m);
+}

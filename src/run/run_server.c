@@ -1,0 +1,340 @@
+/*
+ * run_server.c: making what parameter servers need, before the first step: who owns which buckets, and all messages; collecting weights and states.
+ */
+#include "run/run_server_impl.h"
+
+#include <string.h>
+
+/* ---- does it fit? ---- */
+
+static int serves(const cvy_program *p)
+{
+    return p->opts.update.mode == CVY_UPDATE_PARAMETER_SERVER;
+}
+
+int cvy_program_nworkers(const cvy_program *p)
+{
+    const int nranks = p->context->comm->nranks;
+    return serves(p) ? nranks - (int)CVY_MIN(CVY_MAX(p->opts.update.servers, 1), nranks - 1) : nranks;
+}
+
+cvy_status cvy_server_check(const cvy_program *p, const cvy_optimise_opts *optimise)
+{
+    const int nranks = p->context->comm->nranks;
+    const long long servers = (long long)p->opts.update.servers;
+    if (!serves(p))
+        return CVY_OK;
+    CVY_CHECK(nranks > 1, CVY_E_CONFIG, "update: parameter_server needs a rank that trains and one that serves, but there is one rank: start 2 or more (mpiexec -n), or take update: sync");
+    CVY_CHECK(servers >= 1 && servers < nranks, CVY_E_CONFIG,
+              "update: parameter_server: servers is %lld of %d ranks, and one at least has to train: expected 1 .. %d", servers, nranks, nranks - 1);
+    CVY_CHECK(p->opts.update.staleness == 0, CVY_E_CONFIG, "update: parameter_server: staleness is not 0, but only servers for which all workers wait for each other are built; set staleness: 0");
+    CVY_CHECK(!(optimise->clip_norm > 0), CVY_E_CONFIG,
+              "update: parameter_server does not go with clip_norm, which needs all gradients at once where a server has a part of them: take clip_value, or update: sync");
+    CVY_CHECK(p->opts.reduce_wire != CVY_DTYPE_BF16, CVY_E_CONFIG,
+              "update: parameter_server sends gradients and weights as they are, and comm.wire is bf16: leave comm.wire out, or take update: sync");
+    return CVY_OK;
+}
+
+/* ---- who owns what ---- */
+
+/* Buckets in turn to servers, so that each has about as many bytes; none goes without. */
+static void share_out(cvy_server_plan *sp)
+{
+    const cvy_server *s = sp->server;
+    const int n = sp->plan->nbucket;
+    double all = 0, before = 0;
+    int server = 0, has = 0;
+    for (int b = 0; b < n; b++)
+        all += (double)sp->bucket[b].place.bytes;
+    for (int b = 0; b < n; b++) {
+        const double middle = before + 0.5 * (double)sp->bucket[b].place.bytes;
+        const int left = s->nservers - 1 - server;
+        if (has && left > 0 && (n - b <= left || middle * s->nservers > all * (server + 1))) {
+            server++;
+            has = 0;
+        }
+        sp->bucket[b].owner = s->nworkers + server;
+        before += (double)sp->bucket[b].place.bytes;
+        has = 1;
+    }
+}
+
+/* A step that trains what another one trains too (the tail of an epoch) leaves it where it is. */
+static cvy_status follow_owners(cvy_server_plan *sp)
+{
+    const cvy_server *s = sp->server;
+    for (int b = 0; b < sp->plan->nbucket; b++) {
+        cvy_server_bucket *bucket = &sp->bucket[b];
+        int owner = -1;
+        for (int w = 0; w < bucket->nweight; w++) {
+            const int known = s->owner[bucket->weight[w]->index];
+            CVY_CHECK(known < 0 || owner < 0 || known == owner, CVY_E_UNSUPPORTED,
+                      "update: parameter_server: %s and another weight of its bucket lie on two servers: take one server, or the same weights in all training steps",
+                      bucket->weight[w]->name);
+            owner = known >= 0 ? known : owner;
+        }
+        bucket->owner = owner >= 0 ? owner : bucket->owner;
+    }
+    return CVY_OK;
+}
+
+static void note_owners(const cvy_server_plan *sp)
+{
+    const cvy_server *s = sp->server;
+    for (int b = 0; b < sp->plan->nbucket; b++) {
+        const cvy_server_bucket *bucket = &sp->bucket[b];
+        for (int w = 0; w < bucket->nweight; w++)
+            s->owner[bucket->weight[w]->index] = bucket->owner;
+    }
+}
+
+static void note_states(const cvy_server *s)
+{
+    const cvy_vars *vars = s->program->vars;
+    for (int i = 0; i < vars->count; i++)
+        if (vars->at[i]->role == CVY_ROLE_STATE && vars->at[i]->of)
+            s->owner[i] = s->owner[vars->at[i]->of->index];
+}
+
+/* ---- making it ---- */
+
+static cvy_status create_plan(cvy_server *s, int step)
+{
+    cvy_program *p = s->program;
+    cvy_server_plan *sp = NULL;
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *sp, &sp));
+    sp->server = s;
+    sp->step = p->step[step];
+    sp->plan = p->step[step]->plan;
+    sp->exchange = (cvy_exchange){cvy_worker_start, cvy_worker_test, sp};
+    sp->plan->exchange = &sp->exchange;
+    s->plan[step] = sp;
+    return CVY_OK;
+}
+
+cvy_status cvy_server_create(cvy_program *p)
+{
+    cvy_server *s = NULL;
+    int training = 0;
+    for (int i = 0; i < p->nstep; i++)
+        training += p->step[i]->training;
+    if (!serves(p) || !training)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    p->server = s;
+    *s = (cvy_server){.program = p, .comm = p->context->comm, .nworkers = cvy_program_nworkers(p)};
+    s->nservers = s->comm->nranks - s->nworkers;
+    atomic_init(&s->waits_bucket, -1);
+    atomic_init(&s->waits_rank, -1);
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->owner * ((size_t)p->vars->count + 1), &s->owner));
+    for (int i = 0; i < p->vars->count; i++)
+        s->owner[i] = -1;
+    for (int i = 0; i < p->nstep; i++)
+        if (p->step[i]->training)
+            CVY_TRY(create_plan(s, i));
+    return CVY_OK;
+}
+
+/* ---- messages ---- */
+
+/* Weights, for a worker, then sums. */
+static cvy_status make_answer(const cvy_server_plan *sp, const cvy_server_bucket *b, int to_worker, cvy_message **out)
+{
+    cvy_range *range = NULL;
+    int n = 0;
+    CVY_TRY(cvy_mem_alloc(sizeof *range * (size_t)(b->nweight + b->nsum + 1), &range));
+    for (int w = 0; w < b->nweight && to_worker; w++)
+        range[n++] = (cvy_range){b->weight[w]->data, b->weight[w]->bytes};
+    for (int i = 0; i < b->nsum; i++)
+        range[n++] = b->sum[i];
+    const cvy_status status = n || to_worker ? sp->server->comm->ops->message_create(sp->server->comm, range, n, out) : CVY_OK;
+    cvy_mem_free(&range);
+    return status;
+}
+
+static cvy_status connect_bucket(cvy_server_plan *sp, int number)
+{
+    cvy_server *s = sp->server;
+    cvy_comm *comm = s->comm;
+    cvy_server_bucket *b = &sp->bucket[number];
+    if (cvy_server_is_worker(s))
+        CVY_TRY(comm->ops->message_create(comm, &b->place, 1, &b->gradient));
+    if (b->owner != comm->rank)
+        return make_answer(sp, b, cvy_server_is_worker(s), &b->answer);
+    sp->mine.at[sp->mine.count++] = number;
+    s->slot_bytes = CVY_MAX(s->slot_bytes, b->place.bytes);
+    CVY_TRY(comm->ops->message_create(comm, &b->place, 1, &b->first));
+    CVY_TRY(cvy_pool_alloc(s->program->pool, sizeof(cvy_message *) * (size_t)comm->nranks, &b->to));
+    for (int r = 0; r < comm->nranks; r++)
+        if (r != comm->rank)
+            CVY_TRY(make_answer(sp, b, r < s->nworkers, &b->to[r]));
+    return CVY_OK;
+}
+
+/* A worker leaves to the owner what makes new weights. */
+static cvy_status left_to_owner(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    (void)state, (void)src, (void)dst, (void)scratch;
+    return CVY_OK;
+}
+
+static void leave_updates(const cvy_server_plan *sp)
+{
+    for (int b = 0; b < sp->plan->nbucket; b++)
+        for (int i = 0; i < sp->bucket[b].update.count; i++) {
+            cvy_instr *instr = &sp->plan->instr[sp->bucket[b].update.at[i]];
+            instr->run = left_to_owner;
+            instr->weight = NULL;
+        }
+}
+
+static cvy_status connect_plan(cvy_server_plan *sp)
+{
+    cvy_server *s = sp->server;
+    cvy_pool *pool = s->program->pool;
+    cvy_plan *plan = sp->plan;
+    const int n = CVY_MAX(plan->nbucket, 1);
+    CVY_CHECK(plan->nbucket >= s->nservers, CVY_E_CONFIG,
+              "update: parameter_server: gradients lie in %d bucket%s, too few for %d servers: take fewer servers, or set comm.bucket lower",
+              plan->nbucket, plan->nbucket == 1 ? "" : "s", s->nservers);
+    CVY_CHECK(plan->nbucket < CVY_TAGS, CVY_E_CONFIG, "gradients lie in %d buckets, more than %d: set comm.bucket higher", plan->nbucket, CVY_TAGS - 1);
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *sp->bucket * (size_t)n, &sp->bucket));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *sp->mine.at * (size_t)n, &sp->mine.at));
+    for (int b = 0; b < plan->nbucket; b++) {
+        sp->bucket[b].place = (cvy_range){(char *)s->program->arena + plan->bucket[b].offset, plan->bucket[b].bytes};
+        sp->bucket[b].dtype = plan->bucket[b].dtype;
+    }
+    CVY_TRY(cvy_server_split(sp, pool));
+    share_out(sp);
+    CVY_TRY(follow_owners(sp));
+    note_owners(sp);
+    for (int b = 0; b < plan->nbucket; b++)
+        CVY_TRY(connect_bucket(sp, b));
+    if (cvy_server_is_worker(s))
+        leave_updates(sp);
+    return CVY_OK;
+}
+
+static cvy_status make_slots(cvy_server *s)
+{
+    for (int i = 0; i < CVY_SERVER_SLOTS && s->nworkers > 1 && s->slot_bytes > 0; i++) {
+        CVY_TRY(cvy_mem_alloc_pages(s->slot_bytes, &s->slot[i]));
+        const cvy_range range = {s->slot[i], s->slot_bytes};
+        CVY_TRY(s->comm->ops->message_create(s->comm, &range, 1, &s->into[i]));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_server_connect(cvy_server *s)
+{
+    for (int i = 0; i < s->program->nstep; i++)
+        if (s->plan[i])
+            CVY_TRY(connect_plan(s->plan[i]));
+    note_states(s);
+    return make_slots(s);
+}
+
+static void disconnect_plan(const cvy_server_plan *sp)
+{
+    const cvy_comm *comm = sp->server->comm;
+    for (int b = 0; sp->bucket && b < sp->plan->nbucket; b++) {
+        cvy_server_bucket *bucket = &sp->bucket[b];
+        comm->ops->message_destroy(&bucket->gradient);
+        comm->ops->message_destroy(&bucket->answer);
+        comm->ops->message_destroy(&bucket->first);
+        for (int r = 0; bucket->to && r < comm->nranks; r++)
+            comm->ops->message_destroy(&bucket->to[r]);
+    }
+}
+
+void cvy_server_destroy(cvy_server **server)
+{
+    cvy_server *s = *server;
+    if (!s)
+        return;
+    for (int i = 0; i < CVY_COUNT(s->plan); i++)
+        if (s->plan[i])
+            disconnect_plan(s->plan[i]);
+    for (int i = 0; i < CVY_SERVER_SLOTS; i++) {
+        s->comm->ops->message_destroy(&s->into[i]);
+        cvy_mem_free_pages(&s->slot[i], s->slot_bytes);
+    }
+    cvy_mem_free(server);
+}
+
+/* ---- steps ---- */
+
+cvy_status cvy_server_step(cvy_server *s, int step, double learning_rate)
+{
+    cvy_server_plan *sp = s->plan[step];
+    (void)learning_rate;
+    s->collected = 0;
+    return cvy_server_is_worker(s) ? cvy_plan_execute(sp->plan, &sp->step->time) : cvy_server_serve_step(sp);
+}
+
+/* ---- collecting ---- */
+
+/* From its owner to all ranks. */
+static cvy_status spread(const cvy_server *s, cvy_variable *v, int owner)
+{
+    v->written += s->comm->rank != owner;
+    return s->comm->ops->broadcast(s->comm, v->data, v->bytes, owner);
+}
+
+static cvy_status collect(const cvy_server *s, size_t *bytes_of)
+{
+    const int rank = s->comm->rank;
+    for (int i = 0; i < s->program->vars->count; i++) {
+        cvy_variable *v = s->program->vars->at[i];
+        const int owner = s->owner[i];
+        if (v->role == CVY_ROLE_STATISTIC)
+            CVY_TRY(spread(s, v, 0));
+        else if (owner >= 0 && v->role == CVY_ROLE_WEIGHT)
+            CVY_TRY(spread(s, v, owner));
+        else if (owner >= 0) {
+            bytes_of[owner] = v->bytes;
+            CVY_TRY(s->comm->ops->gatherv(s->comm, v->data, rank == owner ? v->bytes : 0, v->data, bytes_of, 0));
+            bytes_of[owner] = 0;
+        }
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_server_collect(cvy_server *s)
+{
+    size_t *bytes_of = NULL;
+    if (s->collected)
+        return CVY_OK;
+    CVY_TRY(cvy_comm_agree(s->comm, cvy_mem_alloc(sizeof *bytes_of * (size_t)s->comm->nranks, &bytes_of)));
+    const cvy_status status = collect(s, bytes_of);
+    s->collected = status == CVY_OK;
+    cvy_mem_free(&bytes_of);
+    return status;
+}
+
+/* ---- for the watchdog ---- */
+
+/* The bucket whose new weights a worker waits for, with its owner; 0: none. */
+static int worker_waits(const cvy_server *s, int *bucket_out, int *owner_out)
+{
+    for (int i = 0; i < s->program->nstep; i++) {
+        const cvy_server_plan *sp = s->plan[i];
+        const int at = sp ? atomic_load_explicit(&sp->plan->at, memory_order_relaxed) : -1;
+        if (at < 0 || sp->plan->instr[at].kind != CVY_CALL_REDUCE_WAIT)
+            continue;
+        *bucket_out = (int)((const cvy_bucket *)sp->plan->instr[at].state - sp->plan->bucket);
+        *owner_out = sp->bucket[*bucket_out].owner;
+        return 1;
+    }
+    return 0;
+}
+
+void cvy_server_waits_for(const cvy_server *s, char *text, size_t room)
+{
+    int bucket = atomic_load_explicit(&s->waits_bucket, memory_order_relaxed), rank = atomic_load_explicit(&s->waits_rank, memory_order_relaxed);
+    *text = '\0';
+    if (bucket >= 0)
+        snprintf(text, room, ", waiting for the gradients of bucket %d from rank %d", bucket, rank);
+    else if (cvy_server_is_worker(s) && worker_waits(s, &bucket, &rank))
+        snprintf(text, room, ", waiting for the weights of bucket %d from rank %d", bucket, rank);
+}

@@ -1,0 +1,33 @@
+/*
+ * run_server.h: parameter servers: the last ranks hold weights and optimiser's state, the others make gradients of their share of the batch.
+ *
+ * In the step: a worker sends each bucket of gradients to the server that owns it where a sum over ranks would start, and waits for the new weights where
+ * it would wait for the sum. A server adds up, runs the update instructions of its own weights, and answers.
+ *
+ * Source: Li et al. 2014, Scaling Distributed Machine Learning with the Parameter Server; Ho et al. 2013, More Effective Distributed ML via a Stale
+ * Synchronous Parallel Parameter Server (the bound).
+ */
+#ifndef CVY_RUN_SERVER_H
+#define CVY_RUN_SERVER_H
+
+#include "run/run_program.h"
+
+/* Ranks that have samples in training steps: the first so many. */
+int cvy_program_nworkers(const cvy_program *program);
+/* Whether options and ranks suit each other: before a training step is added. CVY_E_CONFIG says what would work. */
+cvy_status cvy_server_check(const cvy_program *program, const cvy_optimise_opts *optimise);
+
+/* Before the plans are bound: which buckets are whose; makes program->server. */
+cvy_status cvy_server_create(cvy_program *program);
+/* Behind it: the messages. */
+cvy_status cvy_server_connect(cvy_server *server);
+void cvy_server_destroy(cvy_server **server);
+
+/* One training step of this rank, worker or server. */
+cvy_status cvy_server_step(cvy_server *server, int step, double learning_rate);
+/* Weights and statistics as they are now to all ranks, the optimiser's states to rank 0. All workers have done the same steps. Collective. */
+cvy_status cvy_server_collect(cvy_server *server);
+/* What this rank waits for, into text: "gradients of bucket 3 from rank 1"; empty where it does not wait. For the watchdog's thread. */
+void cvy_server_waits_for(const cvy_server *server, char *text, size_t room);
+
+#endif

@@ -1,0 +1,99 @@
+#!/bin/sh
+# server.sh: parameter servers from the job file: the losses of training in sync, however many workers and servers; a run that is killed or stopped, a
+# server or a worker, ends and goes on with the same bits; what does not fit is said.
+. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+cat >job.yaml <<'Y'
+model:
+  layers:
+    - conv: {channels: 8, kernel: 3, pad: 1, bias: false}
+    - batch_norm
+    - relu
+    - max_pool: {kernel: 2}
+    - dropout: {p: 0.3}
+    - fc: {channels: 4}
+data:
+  train: {format: synthetic, samples: 150, shape: [3, 12, 12], classes: 4, noise: 0.5}
+  val: 10%
+  augment: [mirror, {random_crop: {size: 12, pad: 1}}]
+train: {batch: 32, epochs: 12, optimizer: {name: sgd, lr: 0.01, momentum: 0.8}, schedule: cosine}
+checkpoint: {every: 7 steps, keep: 3}
+comm: {bucket: 1 KiB}
+log: {every: 1}
+Y
+last=step-00000060
+served='update={mode: parameter_server, servers: 1}'
+
+# As every rank starts it: notes its process, then trains in the folder.
+cat >rank.sh <<'Y'
+echo $$ >pid-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+exec "$CONVOY" train job.yaml --threads 1 --progress none --out "$@"
+Y
+
+# train RANKS FOLDER [options]: gives mpiexec's exit code; a hang is cut off.
+train() {
+    ranks=$1
+    shift
+    # shellcheck disable=SC2086
+    timeout 100 $MPIEXEC_N $ranks sh rank.sh "$@" >"log-$1" 2>&1
+}
+
+losses() {
+    sed -n 's/.*"kind": *"step".*"loss": *\([^,]*\),.*/\1/p' "$1/metrics.jsonl" | head -n 20
+}
+
+# The first 20 losses differ by rounding only, and so do the scores of validation.
+same_losses() {
+    losses "$1" >a
+    losses "$2" >b
+    [ "$(wc -l <a)" -eq 20 ] || fail "$1 has no 20 losses"
+    paste a b | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4 * $1) bad = 1 } END { exit bad }' || { fail "losses of $1 and $2"; paste a b; }
+}
+
+train 2 sync || fail "sync: $(tail -n 3 log-sync)"
+train 3 whole --set "$served" || fail "server: $(tail -n 3 log-whole)"
+train 4 two --set 'update={mode: parameter_server, servers: 2}' || fail "two servers: $(tail -n 3 log-two)"
+same_losses sync whole
+same_losses sync two
+
+same_end() {
+    for file in weights.safetensors state.safetensors; do
+        cmp -s "whole/checkpoints/$last/$file" "$1/checkpoints/$last/$file" || fail "$file of $1 is not that of the unbroken run"
+    done
+}
+
+# at_step N SIGNAL RANK FOLDER: sends the signal to one of three ranks when the step is done; exit code of the job, which ends soon after.
+at_step() {
+    rm -f pid-*
+    train 3 "$4" --set "$served" &
+    job=$!
+    until grep -q "\"step\": *$1," "$4/metrics.jsonl" 2>/dev/null; do
+        kill -0 $job 2>/dev/null || { fail "the run ended before step $1"; cat "log-$4"; return 0; }
+        sleep 0.02
+    done
+    kill "-$2" "$(cat "pid-$3")"
+    wait $job
+}
+
+for victim in 2 1; do
+    at_step $((15 * victim)) KILL $victim broken$victim && fail "rank $victim is killed, but the job does not fail"
+    train 3 broken$victim --set "$served" --resume || fail "resumed: $(tail -n 3 log-broken$victim)"
+    same_end broken$victim
+done
+at_step 25 TERM 1 stopped
+[ $? -eq 75 ] || fail "stopped by a signal to a worker: $(tail -n 3 log-stopped)"
+train 3 stopped --set "$served" --resume || fail "resumed: $(tail -n 3 log-stopped)"
+same_end stopped
+
+# refuse RANKS WORDS options
+refuse() {
+    ranks=$1 words=$2
+    shift 2
+    # shellcheck disable=SC2086
+    refused "$words" $MPIEXEC_N $ranks "$CONVOY" train job.yaml --threads 1 --out bad "$@"
+}
+refuse 1 'there is one rank: start 2 or more' --set "$served"
+refuse 2 'servers is 2 of 2 ranks' --set 'update={mode: parameter_server, servers: 2}'
+refuse 2 'expected 1..' --set 'update={mode: parameter_server, servers: 0}'
+refuse 2 'leave comm.wire out' --set "$served" --set comm.wire=bf16
+refuse 2 'take clip_value' --set "$served" --set train.clip_norm=1
+exit $failed

@@ -1,0 +1,208 @@
+/* ranks: 2 3 4 */
+/*
+ * test_server.c: parameter servers, whose workers go on together, give the losses and weights of one rank alone: with one server and with two, with
+ * micro-batches, batch norm over ranks, weighted losses, dropout, several optimisers, workers without samples and a tail batch of its own plan. And
+ * what does not fit is refused.
+ *
+ * Tolerances as in test_program_ranks.c: f64 1e-12 for the first loss and 1e-10 behind, f32 1e-5 and 1e-3.
+ */
+#include <convoy/convoy.h>
+#include <convoy/mpi.h>
+
+#include "run/run_program.h"
+#include "run/run_server.h"
+#include "test_util.h"
+
+enum { CONV = 8 * 2 * 9, FC = 3 * 8 * 4, WEIGHTS = CONV + FC + 8, STEPS = 9 };
+
+static cvy_context *all, *alone;
+
+static cvy_model *new_model(void)
+{
+    cvy_model *m = NULL;
+    EXPECT_OK(cvy_model_create("served", &m));
+    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {2, 4, 4}}));
+    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    EXPECT_OK(cvy_model_add_input(m, "weight", CVY_DTYPE_F32, &(cvy_shape){0}));
+    EXPECT_OK(cvy_model_add(m, "conv", "conv", "channels: 8, kernel: 3, pad: 1, bias: false", "x"));
+    EXPECT_OK(cvy_model_add(m, "batch_norm", "bn", NULL, NULL));
+    EXPECT_OK(cvy_model_add(m, "relu", NULL, NULL, NULL));
+    EXPECT_OK(cvy_model_add(m, "max_pool", "pool", "kernel: 2", NULL));
+    EXPECT_OK(cvy_model_add(m, "dropout", "drop", "p: 0.1", NULL));
+    EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 3, bias: false", NULL));
+    EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "classes", "class_weights: [1, 0.5, 2]", "fc, label, weight"));
+    return m;
+}
+
+static double wave(int64_t i)
+{
+    return sin(0.7 * (double)i + 0.3 * (double)(i * i % 101));
+}
+
+/* Sample n of a batch is the same whoever has it; its class shows in x. */
+static void fill(cvy_program *p, int step, cvy_dtype dtype)
+{
+    const int64_t rows = cvy_program_rows(p, step);
+    const int64_t *id = cvy_program_feed(p, step, "sample_id");
+    const cvy_span x = {.dtype = dtype, .data = cvy_program_feed(p, step, "x")},
+                   weight = {.dtype = dtype, .data = cvy_program_feed(p, step, "weight")};
+    int32_t *label = cvy_program_feed(p, step, "label");
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t n = id ? id[r] : cvy_program_first_row(p, step) + r, class = n % 3;
+        for (int64_t i = 0; i < 32; i++)
+            cvy_set(&x, r * 32 + i, wave(n * 32 + i) + (i % 3 == class ? 2 : 0));
+        cvy_set(&weight, r, 1 + 0.25 * (double)(n % 2));
+        label[r] = (int32_t) class;
+    }
+}
+
+struct way {
+    int64_t batch, tail, accumulate, group;
+    const char *optimizer, *options;
+    double lr, clip_value;
+};
+
+static const struct way ways[] = {
+    {13, 5, 1, 4, "sgd", "momentum: 0.8", 0.05, 0},    /* groups of batch norm span ranks; every third step is a tail of 5 */
+    {13, 0, 2, -2, "adam", NULL, 0.02, 0},             /* micro-batches of 7 and 6 */
+    {2, 0, 1, -2, "rmsprop", NULL, 0.01, 0.1},         /* with three workers one has nothing */
+    {12, 0, 1, -2, "lars", "trust_coefficient: 0.05, momentum: 0.5", 1, 0},
+};
+
+struct outcome {
+    double loss[STEPS + 1];            /* the last: of a forward step, over all ranks */
+    double weights[WEIGHTS];
+};
+
+static void read_wide(const cvy_program *p, const char *name, cvy_dtype dtype, double *out, int64_t n)
+{
+    static double raw[CONV + FC];
+    const cvy_span span = {.dtype = dtype, .data = raw};
+    EXPECT_OK(cvy_program_get(p, name, raw, n));
+    for (int64_t i = 0; i < n; i++)
+        out[i] = cvy_get(&span, i);
+}
+
+static void train(cvy_context *context, const struct way *w, cvy_update update, cvy_dtype dtype, struct outcome *o)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .dtype = dtype, .batch_norm_group = w->group, .bucket_bytes = 256, .update = update};
+    const cvy_training_opts training = {.size = sizeof training, .optimizer = w->optimizer, .optimizer_options = w->options, .accumulate = w->accumulate,
+                                        .weight_decay = 1e-3, .clip_value = w->clip_value};
+    cvy_model *m = new_model();
+    cvy_program *p = NULL;
+    int step = 0, tail = 0, forward = 0;
+    EXPECT_OK(cvy_program_create(context, &opts, &p));
+    EXPECT_OK(cvy_program_add_training(p, m, w->batch, &training, &step));
+    tail = step;
+    if (w->tail)
+        EXPECT_OK(cvy_program_add_training(p, m, w->tail, &training, &tail));
+    EXPECT_OK(cvy_program_add_forward(p, m, 11, NULL, &forward));
+    EXPECT_OK(cvy_program_plan(p));
+    fill(p, step, dtype);
+    fill(p, tail, dtype);
+    fill(p, forward, dtype);
+    for (int i = 0; i < STEPS; i++) {
+        const int now = i % 3 == 2 ? tail : step;
+        EXPECT_OK(cvy_program_step(p, now, w->lr));
+        EXPECT_OK(cvy_program_loss(p, now, "classes", &o->loss[i]));
+    }
+    /* Weights that every rank reads are those of the servers. */
+    EXPECT_OK(cvy_program_step(p, forward, 0));
+    EXPECT_OK(cvy_program_loss(p, forward, "classes", &o->loss[STEPS]));
+    EXPECT_OK(context->comm->ops->allreduce(context->comm, &o->loss[STEPS], 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    read_wide(p, "conv.weight", dtype, o->weights, CONV);
+    read_wide(p, "fc.weight", dtype, o->weights + CONV, FC);
+    read_wide(p, "bn.running_var", dtype, o->weights + CONV + FC, 8);
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+}
+
+static void compare(const struct outcome *got, const struct outcome *expected, double first, double rest)
+{
+    EXPECT_NEAR(got->loss[0], expected->loss[0], first * fabs(expected->loss[0]));
+    for (int i = 1; i <= STEPS; i++)
+        EXPECT_NEAR(got->loss[i], expected->loss[i], rest * fabs(expected->loss[0]));
+    for (int i = 0; i < WEIGHTS; i++)
+        EXPECT_NEAR(got->weights[i], expected->weights[i], rest);
+}
+
+static void together(void)
+{
+    static struct outcome one, many;
+    for (int servers = 1; servers <= 2 && servers < cvy_context_nranks(all); servers++)
+        for (int i = 0; i < CVY_COUNT(ways); i++)
+            for (int d = i > 0; d < 2; d++) {
+                const cvy_dtype dtype = d ? CVY_DTYPE_F64 : CVY_DTYPE_F32;
+                train(alone, &ways[i], (cvy_update){0}, dtype, &one);
+                train(all, &ways[i], (cvy_update){CVY_UPDATE_PARAMETER_SERVER, servers, 0}, dtype, &many);
+                compare(&many, &one, d ? 1e-12 : 1e-5, d ? 1e-10 : 1e-3);
+                EXPECT(one.loss[STEPS - 1] < 0.95 * one.loss[0]);
+            }
+}
+
+/* Which weights are trained where, and that a server has no samples. */
+static void shares(void)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .update = {CVY_UPDATE_PARAMETER_SERVER, 1, 0}};
+    cvy_model *m = new_model();
+    cvy_program *p = NULL;
+    int step = 0;
+    const int rank = cvy_context_rank(all), nranks = cvy_context_nranks(all);
+    EXPECT_OK(cvy_program_create(all, &opts, &p));
+    EXPECT_INT(cvy_program_nworkers(p), nranks - 1);
+    EXPECT_OK(cvy_program_add_training(p, m, 11, NULL, &step));
+    EXPECT_OK(cvy_program_plan(p));
+    int64_t rows = cvy_program_rows(p, step), sum = rows;
+    EXPECT_OK(all->comm->ops->allreduce(all->comm, &sum, 1, CVY_DTYPE_I64, CVY_REDUCE_SUM));
+    EXPECT_INT(sum, 11);
+    EXPECT_INT(rows, rank == nranks - 1 ? 0 : 11 * (rank + 1) / (nranks - 1) - 11 * rank / (nranks - 1));
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+}
+
+/* Adds a training step and plans it; the message of what fails. */
+static void refused(cvy_context *context, cvy_update update, cvy_training_opts training, int64_t bucket, const char *words)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .update = update, .bucket_bytes = bucket};
+    cvy_model *m = new_model();
+    cvy_program *p = NULL;
+    int step = 0;
+    training.size = sizeof training;
+    EXPECT_OK(cvy_program_create(context, &opts, &p));
+    cvy_status status = cvy_program_add_training(p, m, 8, &training, &step);
+    if (status == CVY_OK)
+        status = cvy_program_plan(p);
+    EXPECT_INT(status, CVY_E_CONFIG);
+    if (!strstr(cvy_error_text(), words))
+        fprintf(stderr, "expected '%s' in: %s\n", words, cvy_error_text());
+    EXPECT(strstr(cvy_error_text(), words) != NULL);
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+}
+
+static void bad_input(void)
+{
+    const int nranks = cvy_context_nranks(all);
+    const cvy_training_opts plain = {0}, clips = {.clip_norm = 1};
+    refused(alone, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, plain, 0, "there is one rank: start 2 or more");
+    refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, nranks, 0}, plain, 0, "one at least has to train: expected 1 ..");
+    refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 0, 0}, plain, 0, "servers is 0");
+    refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, clips, 0, "take clip_value");
+    if (nranks > 3) /* f32 and f64: two buckets */
+        refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 3, 0}, plain, 0, "too few for 3 servers: take fewer servers, or set comm.bucket lower");
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &all));
+    EXPECT_OK(cvy_context_create(NULL, &alone));
+    TEST(together);
+    TEST(shares);
+    TEST(bad_input);
+    cvy_context_destroy(&alone);
+    cvy_context_destroy(&all);
+    const int failed = test_end();
+    MPI_Finalize();
+    return failed;
+}
