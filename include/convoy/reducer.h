@@ -39,9 +39,10 @@ enum { CVY_REDUCER_ALL = -1 };
 /** Options of a reducer; zero-initialise, set size. Equal on all ranks. */
 typedef struct cvy_reducer_opts {
     size_t size;
-    int64_t bucket_bytes;     /* buffers are summed together in buckets of about so many bytes, 0: 4 MiB, smaller where all are small */
+    int64_t bucket_bytes;     /* buffers are summed together in buckets of about so many bytes, 0: by what sums cost on this network */
     const char *algorithm;    /* how they are summed: "auto" (NULL), "library" (MPI_Iallreduce), "ring", "halving", "doubling" */
     cvy_dtype wire;           /* CVY_DTYPE_BF16: f32 travels between nodes in half the bytes; CVY_DTYPE_F32 (0): as it is */
+    const char *progress;     /* what moves sums between this program's calls: "poll" (NULL: nobody), "thread" (one of the reducer's own), "mpi" (the library) */
     int no_node;              /* 1: ranks of a node send messages too, and do not sum in memory that they share */
     int average;              /* 1: sums are divided by the number of ranks */
     double factor;            /* and multiplied by this, 0: 1; either costs a pass over memory that a factor in the learning rate does not */

@@ -90,6 +90,9 @@ typedef enum {
     CVY_PROGRESS_MPI,                  /* the MPI library: the caller tests only when it waits */
 } cvy_progress_by;
 
+/* By its name; NULL: poll. */
+cvy_status cvy_progress_parse(const char *name, cvy_progress_by *out);
+
 /* How gradients are summed, the same on all ranks; set before the first request. */
 typedef struct cvy_comm_sums {
     const char *algorithm;             /* "library", a name of comm_sum.h, or NULL: by size */

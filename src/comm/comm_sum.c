@@ -3,6 +3,7 @@
  */
 #include "comm/comm_sum.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/base_tree.h"
@@ -73,4 +74,28 @@ cvy_status cvy_sum_check_name(const char *name)
     const cvy_status status = cvy_error_set(CVY_E_CONFIG, "no algorithm \"%s\" to sum gradients%s", name, text.data ? text.data : "");
     cvy_text_free(&text);
     return status;
+}
+
+enum { BUCKET_LEAST = 64 << 10, BUCKET_MOST = 64 << 20, BUCKET_USUAL = 4 << 20 };
+
+/* Pieces of s bytes of S in all pay S/s times for the fixed part of a sum, and at the end the last one is still to come, which nothing hides: what is least of
+ * alpha S/s + beta s is at s = sqrt(alpha S / beta). It is flat there, so powers of two will do, which noise in the measured figures rarely changes. */
+size_t cvy_sum_bucket(size_t total, size_t asked, const cvy_comm_cost *cost)
+{
+    const double best = cost->beta_s > 0 ? sqrt(cost->alpha_s * (double)total / cost->beta_s) : BUCKET_USUAL;
+    size_t bytes = BUCKET_LEAST;
+    while (bytes < BUCKET_MOST && 1.5 * (double)bytes < best)
+        bytes *= 2;
+    return CVY_MIN(asked ? asked : bytes, CVY_MAX(total / 4, (size_t)BUCKET_LEAST));
+}
+
+cvy_status cvy_progress_parse(const char *name, cvy_progress_by *out)
+{
+    static const char *const names[] = {"poll", "thread", "mpi"};
+    int found = name ? -1 : 0;
+    for (int i = 0; name && i < CVY_COUNT(names); i++)
+        found = strcmp(names[i], name) == 0 ? i : found;
+    CVY_CHECK(found >= 0, CVY_E_CONFIG, "comm.progress: '%s' is none of poll, thread, mpi", name);
+    *out = (cvy_progress_by)found;
+    return CVY_OK;
 }

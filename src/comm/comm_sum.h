@@ -9,6 +9,7 @@
 #define CVY_COMM_SUM_H
 
 #include "base/base_mem.h"
+#include "comm/comm.h"
 
 typedef enum {
     CVY_MOVE_SEND,
@@ -48,6 +49,10 @@ void cvy_sum_free(cvy_sum *sum);
 cvy_status cvy_sum_move(cvy_sum *sum, cvy_move_kind kind, int round, int peer, int64_t at, int64_t count);
 /* Where part i of n begins: parts differ by one line of 16 elements at most, and part n begins at count. */
 int64_t cvy_sum_part(int64_t count, int i, int n);
+
+/* How large the pieces shall be in which `total` bytes are summed: as asked for, or (0) by what sums cost; four at least, for the first ones to
+ * overlap with the making of the others, unless they would be tiny. */
+size_t cvy_sum_bucket(size_t total, size_t asked, const cvy_comm_cost *cost);
 
 /* Seconds of one message of no length, of a byte on the wire, and of adding a byte to what is there. */
 typedef struct cvy_link { double alpha_s, beta_s, gamma_s; } cvy_link;

@@ -25,7 +25,7 @@ cvy_status cvy_pass_autodiff(cvy_graph *g, cvy_value *const *loss, int nloss, cv
 typedef struct cvy_reduce_opts {
     int nranks;
     size_t bucket_bytes;               /* 0: by what sums cost: */
-    double alpha_s, beta_s;            /* seconds of a sum of no length, and of each byte; 0: not known */
+    cvy_comm_cost cost;                /* beta 0: not known */
     int overlap;
 } cvy_reduce_opts;
 /* Groups the reduced accumulators of the micro-batch phase into buckets of at least such bytes in the order in which they are ready, and adds for each

@@ -4,8 +4,7 @@
  *
  * Source: Li et al. 2020, PyTorch Distributed, section 3.2 (bucketing, overlap).
  */
-#include <math.h>
-
+#include "comm/comm_sum.h"
 #include "op/op_reduce.h"
 #include "pass/pass.h"
 
@@ -39,27 +38,13 @@ static cvy_value *next_reduced(const cvy_graph *g, cvy_dtype dtype, int *node_at
     return NULL;
 }
 
-enum { BUCKET_LEAST = 64 << 10, BUCKET_MOST = 64 << 20, BUCKET_USUAL = 4 << 20 };
-
-/* The power of two next to where a sum's fixed part, paid for each bucket, and the time of the last bucket, which nothing hides, are least together. */
-static size_t bucket_by_cost(double total, double alpha_s, double beta_s)
-{
-    const double best = beta_s > 0 ? sqrt(alpha_s * total / beta_s) : BUCKET_USUAL;
-    size_t bytes = BUCKET_LEAST;
-    while (bytes < BUCKET_MOST && 1.5 * (double)bytes < best)
-        bytes *= 2;
-    return bytes;
-}
-
-/* Small networks would fit one bucket, and nothing would overlap: four at least, unless they would be tiny. */
 static size_t bucket_size(const cvy_graph *g, const cvy_reduce_opts *opts)
 {
     size_t total = 0;
     int node_at = 0, dst_at = 0;
     for (const cvy_value *v; (v = next_reduced(g, CVY_DTYPE_F32, &node_at, &dst_at)) != NULL;)
         total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
-    const size_t bytes = opts->bucket_bytes ? opts->bucket_bytes : bucket_by_cost((double)total, opts->alpha_s, opts->beta_s);
-    return CVY_MIN(bytes, CVY_MAX(total / 4, (size_t)BUCKET_LEAST));
+    return cvy_sum_bucket(total, opts->bucket_bytes, &opts->cost);
 }
 
 /* Assigns buckets; last[b] becomes the value of bucket b that is made last. Buckets hold one dtype. */

@@ -81,7 +81,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph
     if (s->training) {
         CVY_TRY(check_trains(p, s));
         CVY_TRY(cvy_pass_autodiff(g, losses, s->nloss, s->trains ? trains : NULL, s->trains, &gradients));
-        const cvy_reduce_opts reduce = {p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->cost.alpha_s, p->cost.beta_s, p->pass_overlap};
+        const cvy_reduce_opts reduce = {p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->cost, p->pass_overlap};
         CVY_TRY(cvy_pass_reduce(g, &reduce, &nbucket));
         CVY_TRY(cvy_pass_optimise(g, &gradients, &s->optimise));
         CVY_TRY(cvy_pass_late_waits(g));

@@ -16,7 +16,7 @@
 #include "kernel/kernel.h"
 #include "run/run_context.h"
 
-enum { DEPTH_MAX = 16, LINE_BYTES = 64, PATIENT_TURNS = 100, BUCKET_BYTES = 4 << 20, LEAST_BYTES = 64 << 10 };
+enum { DEPTH_MAX = 16, LINE_BYTES = 64, PATIENT_TURNS = 100 };
 
 struct buffer {
     char *name;
@@ -43,6 +43,8 @@ struct cvy_reducer {
     cvy_context *context;
     cvy_pool *pool;                    /* names */
     cvy_reducer_opts opts;
+    cvy_progress_by progress;
+    cvy_comm_cost cost;                /* by which buckets are sized, where the caller did not */
     double factor;
     struct buffer *buffer;
     struct bucket *bucket;
@@ -81,13 +83,13 @@ static cvy_status set_up(cvy_reducer *r, const cvy_reducer_opts *opts)
     CVY_TRY(cvy_sum_check_name(o->algorithm));
     CVY_CHECK(o->wire == CVY_DTYPE_F32 || o->wire == CVY_DTYPE_BF16, CVY_E_CONFIG, "%s on the wire between nodes; a reducer sends f32 as f32 or bf16",
               cvy_dtype_text(o->wire));
-    CVY_CHECK(o->bucket_bytes >= 0, CVY_E_CONFIG, "buckets of %lld bytes; a reducer needs more than none, or 0 for %d", (long long)o->bucket_bytes, BUCKET_BYTES);
+    CVY_CHECK(o->bucket_bytes >= 0, CVY_E_CONFIG, "buckets of %lld bytes; a reducer needs more than none, or 0 for what suits the network", (long long)o->bucket_bytes);
+    CVY_TRY(cvy_progress_parse(o->progress, &r->progress));
     CVY_CHECK(o->depth >= 0 && o->depth <= DEPTH_MAX, CVY_E_CONFIG, "%d sets of buffers (depth); a reducer has 1 .. %d", o->depth, DEPTH_MAX);
     CVY_CHECK(isfinite(o->factor), CVY_E_CONFIG, "a reducer cannot multiply by a factor of %g", o->factor);
     if (o->algorithm && strcmp(o->algorithm, "auto") != 0)
         CVY_TRY(cvy_pool_strdup(r->pool, o->algorithm, &algorithm));
     o->algorithm = algorithm;
-    o->bucket_bytes = o->bucket_bytes ? o->bucket_bytes : BUCKET_BYTES;
     o->depth = CVY_MAX(o->depth, 1);
     r->factor = (o->factor != 0 ? o->factor : 1) / (o->average ? r->context->comm->nranks : 1);
     return CVY_OK;
@@ -165,8 +167,8 @@ cvy_status cvy_reducer_add(cvy_reducer *r, const char *name, int64_t count, cvy_
 static void describe(const cvy_reducer *r, cvy_text *t)
 {
     const cvy_reducer_opts *o = &r->opts;
-    cvy_text_add(t, "bucket_bytes %lld, algorithm %s, wire %s, no_node %d, depth %d, average %d, factor %.17g\n", (long long)o->bucket_bytes,
-                 o->algorithm ? o->algorithm : "auto", cvy_dtype_text(o->wire), o->no_node != 0, o->depth, o->average != 0, o->factor);
+    cvy_text_add(t, "bucket_bytes %lld, algorithm %s, progress %d, wire %s, no_node %d, depth %d, average %d, factor %.17g\n", (long long)o->bucket_bytes,
+                 o->algorithm ? o->algorithm : "auto", (int)r->progress, cvy_dtype_text(o->wire), o->no_node != 0, o->depth, o->average != 0, o->factor);
     for (int i = 0; i < r->nbuffer; i++)
         cvy_text_add(t, "'%s', %lld elements of %s\n", r->buffer[i].name, (long long)r->buffer[i].count, cvy_dtype_text(r->buffer[i].dtype));
 }
@@ -217,7 +219,7 @@ static cvy_status fill_buckets(cvy_reducer *r)
     CVY_TRY(cvy_mem_alloc(sizeof *r->bucket * (size_t)r->nbuffer, &r->bucket));
     for (int i = 0; i < r->nbuffer; i++)
         total += buffer_bytes(&r->buffer[i]);
-    const size_t enough = CVY_MIN((size_t)r->opts.bucket_bytes, CVY_MAX(total / 4, (size_t)LEAST_BYTES));
+    const size_t enough = cvy_sum_bucket(total, (size_t)r->opts.bucket_bytes, &r->cost);
     for (int i = 0; i < r->nbuffer; i++) {
         struct buffer *b = &r->buffer[i];
         if (!open || r->bucket[r->nbucket - 1].dtype != b->dtype)
@@ -289,10 +291,15 @@ static cvy_status make_ready(cvy_reducer *r)
     cvy_comm *comm = r->context->comm;
     CVY_TRY(cvy_comm_agree(comm, check_ready(r)));
     CVY_TRY(check_same(r));
-    CVY_TRY(cvy_comm_agree(comm, take_memory(r)));
     const cvy_comm_sums before = comm->sums;
-    comm->sums = (cvy_comm_sums){.algorithm = r->opts.algorithm, .no_node = r->opts.no_node, .wire = r->opts.wire, .threads = r->context->threads};
-    const cvy_status status = prepare_sums(r);
+    comm->sums = (cvy_comm_sums){.algorithm = r->progress == CVY_PROGRESS_MPI ? "library" : r->opts.algorithm,
+                                 .no_node = r->opts.no_node || r->progress == CVY_PROGRESS_MPI, .wire = r->opts.wire,
+                                 .threads = r->progress == CVY_PROGRESS_THREAD ? 1 : r->context->threads, .progress = r->progress};
+    cvy_status status = comm->nranks > 1 && !r->opts.bucket_bytes ? comm->ops->cost(comm, &r->cost) : CVY_OK;
+    if (status == CVY_OK)
+        status = cvy_comm_agree(comm, take_memory(r));
+    if (status == CVY_OK)
+        status = prepare_sums(r);
     comm->sums = before;               /* whoever sums next says how */
     return status;
 }

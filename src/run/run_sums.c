@@ -1,9 +1,7 @@
 /*
  * run_sums.c: how a program sums its gradients over ranks: what the communicator is told, how large buckets are, and what of it a plan keeps.
  *
- * Buckets of s bytes of S in all cost S/s times the fixed part of a sum, and at the end of backward the last one is still to come, which costs
- * about the whole of one sum. What is least of alpha S/s + beta s is at s = sqrt(alpha S / beta); it is flat there, so powers of two will do, which
- * noise in the measured figures rarely changes. The figures are kept in the plan, so that a run that goes on sums as it did.
+ * What the trials on this network have found is kept in the plan, so that a run that goes on sums as it did.
  */
 #include <string.h>
 
@@ -11,13 +9,8 @@
 
 cvy_status cvy_program_read_progress(cvy_program *p)
 {
-    static const char *const names[] = {"poll", "thread", "mpi"};
-    const char *text = p->opts.reduce_progress ? p->opts.reduce_progress : "poll", *way = p->opts.reduce ? p->opts.reduce : "auto";
-    int found = -1;
-    for (int i = 0; i < CVY_COUNT(names); i++)
-        found = strcmp(names[i], text) == 0 ? i : found;
-    CVY_CHECK(found >= 0, CVY_E_CONFIG, "comm.progress: '%s' is none of poll, thread, mpi", text);
-    p->progress = (cvy_progress_by)found;
+    const char *way = p->opts.reduce ? p->opts.reduce : "auto";
+    CVY_TRY(cvy_progress_parse(p->opts.reduce_progress, &p->progress));
     CVY_CHECK(p->progress != CVY_PROGRESS_MPI || strcmp(way, "auto") == 0 || strcmp(way, "library") == 0, CVY_E_CONFIG,
               "comm.progress: mpi leaves sums to the MPI library, so comm.algorithm must be auto or library, not %s", way);
     return CVY_OK;

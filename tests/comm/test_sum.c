@@ -183,10 +183,23 @@ static void test_cost(void)
     EXPECT(cvy_sum_find("no such") == NULL);
 }
 
+/* sqrt(alpha S / beta), to the next power of two; at most a quarter; as asked. */
+static void test_buckets(void)
+{
+    const cvy_comm_cost slow = {60e-6, 8.4e-9}, fast = {28e-6, 1.6e-10}, unknown = {0, 0};
+    EXPECT_INT(cvy_sum_bucket(250000000, 0, &slow), 1 << 20);          /* 1.3 MB */
+    EXPECT_INT(cvy_sum_bucket(100000000, 0, &fast), 4 << 20);          /* 4.2 MB */
+    EXPECT_INT(cvy_sum_bucket(100000000, 0, &unknown), 4 << 20);
+    EXPECT_INT(cvy_sum_bucket(1000000, 0, &fast), 250000);
+    EXPECT_INT(cvy_sum_bucket(1000, 0, &fast), 64 << 10);
+    EXPECT_INT(cvy_sum_bucket(100000000, 12345, &slow), 12345);
+}
+
 int main(void)
 {
     TEST(test_all_ranks_get_the_sum);
     TEST(test_bytes_are_as_stated);
     TEST(test_cost);
+    TEST(test_buckets);
     return test_end();
 }

@@ -71,11 +71,20 @@ static const char *word(const cvy_tree *event, const char *key)
 static void check_trace(const cvy_tree *file, int rank, int overlap)
 {
     const cvy_tree *events = cvy_tree_get(file, "traceEvents");
-    double first_start = NAN, last_backward = NAN, end = -INFINITY;
-    int count = 0;
+    double first_start = NAN, last_backward = NAN, end = -INFINITY, begun[64] = {0};
+    int count = 0, sums = 0;
     for (int i = 0; events && i < events->count; i++) {
         const cvy_tree *e = events->child[i];
-        if ((int)number(e, "pid") != rank || strcmp(word(e, "ph"), "X") != 0)
+        if ((int)number(e, "pid") != rank)
+            continue;
+        if (strcmp(word(e, "cat"), "sums") == 0) {
+            double *at = &begun[(int)number(e, "id") % 64];
+            const int ends = strcmp(word(e, "ph"), "e") == 0;
+            EXPECT(ends ? *at > 0 && number(e, "ts") >= *at : *at == 0);
+            *at = number(e, "ts");
+            sums += ends;
+        }
+        if (strcmp(word(e, "ph"), "X") != 0)
             continue;
         const double begin = number(e, "ts");
         EXPECT(begin >= end - 1e-3);
@@ -86,7 +95,7 @@ static void check_trace(const cvy_tree *file, int rank, int overlap)
         if (strcmp(word(e, "cat"), "backward") == 0)
             last_backward = begin;
     }
-    EXPECT(count > 10);
+    EXPECT(count > 10 && sums >= 3);
     EXPECT(overlap ? first_start < last_backward : first_start > last_backward);
 }
 
@@ -118,7 +127,7 @@ static void train(int overlap, float *weights)
     cvy_model *m = new_network();
     cvy_program *p = NULL;
     int step = 0, start, backward, wait, nstart;
-    double seconds = 0, exposed = 0;
+    double seconds = 0, exposed = 0, hidden = 0;
     EXPECT_OK(cvy_program_create(context, &opts, &p));
     EXPECT_OK(cvy_program_add_training(p, m, BATCH, NULL, &step));
     EXPECT_OK(cvy_program_plan(p));
@@ -134,12 +143,14 @@ static void train(int overlap, float *weights)
         EXPECT_OK(cvy_program_step(p, step, 0.01));
         seconds += i >= 2 ? p->step[step]->time.total : 0;
         exposed += i >= 2 ? p->step[step]->time.exposed_comm : 0;
+        hidden += p->step[step]->time.hidden_comm;
     }
     if (cvy_context_rank(context) == 0)
         printf("       overlap %-3s: %d buckets, first start %d, last backward node %d of %d; a step %.2f ms, exposed "
                "communication %.2f ms\n",
                overlap ? "on" : "off", nstart, start, backward, p->step[step]->plan->ninstr,
                seconds * 1e3 / (STEPS - 2), exposed * 1e3 / (STEPS - 2));
+    EXPECT(!overlap || hidden > 0);
     check_trace_file(p, step, overlap);
     EXPECT_OK(cvy_program_get(p, "conv2.weight", weights, WEIGHTS));
     cvy_program_destroy(&p);
