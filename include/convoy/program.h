@@ -126,6 +126,14 @@ CVY_API void *cvy_program_feed(cvy_program *program, int step, const char *input
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int step, double learning_rate);
 
+/**
+ * cvy_program_settle - bring the weights up to date
+ *
+ * PIPELINED: a step's update is applied behind the next training step, or by this call; until then the weights lack it. A step that is settled at once is
+ * one in sync, so calls of it warm up and cool down. Other modes: nothing to do. Errors: as of cvy_program_step(). Collective: yes.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_settle(cvy_program *program);
+
 /** Value of a loss after a step: training: over the global batch, equal on all ranks; forward: this rank's share of it (add over ranks). Errors: CVY_E_ARGUMENT. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_loss(const cvy_program *program, int step, const char *loss, double *value_out);
 /** Rows of an output layer on this rank after a step, plain layout, of the program's dtype; valid until the program's next step. @shape_out may be NULL. */

@@ -95,7 +95,7 @@ typedef struct cvy_bench_opts {
 /**
  * cvy_run_bench - time training or forward steps on synthetic data, with the plan and executor of cvy_run_train() (SGD, momentum 0.9)
  * @json_out: one JSON object (rank 0; NULL on others): model batch mode dtype threads ranks; images_per_s (mean) images_per_s_best ms_median ms_mean ms_sd
- *            exposed_comm_ms hidden_comm_ms wait_slowest_ms spread_ms (docs/timing.md); parameters, macs (multiply-adds of a sample's forward pass); gflop_per_s and peak_share, its share of a matrix product's
+ *            update bytes_wire exposed_comm_ms hidden_comm_ms wait_slowest_ms spread_ms (docs/timing.md); parameters, macs (multiply-adds of a sample's forward pass); gflop_per_s and peak_share, its share of a matrix product's
  *            speed on the same ranks in the same run (f32 Winograd does fewer operations than are counted, so it may pass 1); loss_first loss_last;
  *            peak_rss_bytes (sum over the ranks), arena_bytes; predicted_ms where the times of all kernels are known
  *

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "job/job_bench.h"
+#include "job/job_table.h"
 #include "run/run_server.h"
 #include "run/run_trace.h"
 
@@ -246,6 +247,7 @@ static cvy_status time_steps(cvy_bench *b)
         CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)b->steps, figures[i]));
     CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)(b->node_steps * plan->ninstr), &b->node_s));
     CVY_TRY(comm->ops->barrier(comm));
+    const int64_t sent_bytes = comm->sent_bytes;
     for (int64_t i = 0; i < b->steps; i++) {
         CVY_TRY(cvy_bench_step(b, &b->step_s[i]));
         b->comm_s[i] = b->step->time.exposed_comm;
@@ -254,6 +256,8 @@ static cvy_status time_steps(cvy_bench *b)
         for (int k = 0; i < b->node_steps && k < plan->ninstr; k++)
             b->node_s[i * plan->ninstr + k] = plan->end_s[k] - plan->end_s[k - 1];
     }
+    b->bytes_wire = (double)(comm->sent_bytes - sent_bytes) / (double)b->steps;
+    CVY_TRY(comm->ops->allreduce(comm, &b->bytes_wire, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     CVY_TRY(cvy_bench_loss(b, &b->loss_last));
     return compare_ranks(b);
 }
@@ -273,6 +277,7 @@ cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max)
     if (!by_clock)
         CVY_TRY(cvy_bench_peak(context, dtype, &behind));
     b->peak_flop_per_s = by_clock ? NAN : CVY_MAX(before, behind);
+    CVY_TRY(cvy_program_settle(b->session.program));
     return b->opts.trace ? cvy_trace_write(b->session.program, b->number, b->opts.trace) : CVY_OK;
 }
 
@@ -359,6 +364,8 @@ void cvy_bench_add_times(const cvy_bench *b, double flop, cvy_json *json)
     cvy_json_real(json, "gflop_per_s", 1e-9 * flop / middle);
     cvy_json_real(json, "peak_gflop_per_s", 1e-9 * b->peak_flop_per_s);
     cvy_json_real(json, "peak_share", flop / middle / b->peak_flop_per_s);
+    cvy_json_string(json, "update", cvy_job_modes[b->session.job->update.mode].name);
+    cvy_json_real(json, "bytes_wire", b->bytes_wire);
     cvy_json_real(json, "exposed_comm_ms", 1e3 * cvy_median(b->comm_s, n));
     cvy_json_real(json, "hidden_comm_ms", 1e3 * cvy_median(b->hidden_s, n));
     cvy_json_real(json, "wait_slowest_ms", 1e3 * cvy_median(b->slowest_s, n));

@@ -14,6 +14,7 @@ typedef struct cvy_bench {
     int number;                        /* of the step in the program */
     int64_t batch, steps, node_steps;  /* global; timed; timed of which single instructions are remembered */
     double plan_s, peak_flop_per_s;    /* of a matrix product on all ranks; NaN: not measured */
+    double bytes_wire;                 /* sent by a rank in a timed step; the rank that sends most */
     double loss_first, loss_last;      /* of the first step at all, and of the last; NaN without losses */
     double *step_s, *comm_s, *hidden_s, *node_s;           /* node_s: [node_steps, instructions] */
     double *busy_s, *busy_min_s;       /* a step without exposed communication: of the slowest rank, and of the fastest */

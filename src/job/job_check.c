@@ -151,6 +151,7 @@ static cvy_status check(cvy_bench *b, const char *against, struct outcome *fast,
 {
     cvy_comm *comm = b->session.context->comm;
     CVY_CHECK(!b->opts.forward, CVY_E_ARGUMENT, "a check compares training steps: leave out the forward mode");
+    b->session.job->update.mode = CVY_UPDATE_SYNC;     /* kernels are checked, step by step */
     CVY_TRY(run(b, NULL, NULL, fast));
     cvy_program_destroy(&b->session.program);
     cvy_model_destroy(&b->session.model);

@@ -156,7 +156,9 @@ cvy_status cvy_trainer_restore(cvy_trainer *t)
     CVY_TRY(state_real(state, "best", &t->state.best));
     CVY_TRY(state_real(state, "stop_best", &t->state.stop_best));
     const cvy_tree *bad = cvy_tree_get(state, "stop_bad_epochs");
-    return bad ? cvy_tree_int(bad, &t->state.stop_bad_epochs) : CVY_OK;
+    if (bad)
+        CVY_TRY(cvy_tree_int(bad, &t->state.stop_bad_epochs));
+    return cvy_trainer_restore_pending(t);
 }
 
 /* ---- writing ---- */
@@ -233,13 +235,15 @@ static cvy_status check_finite(const cvy_vars *vars)
     return CVY_OK;
 }
 
-static cvy_status save_on_root(cvy_trainer *t)
+static cvy_status save_on_root(cvy_trainer *t, const cvy_vars *pending)
 {
     char path[640], time[32];
     cvy_json json = {0};
     const struct course course = course_of(t);
     const cvy_dataset_info *train = cvy_dataset_describe(t->session.train);
     CVY_TRY(check_finite(t->session.program->vars));
+    if (pending)
+        CVY_TRY(check_finite(pending));
     cvy_clock_text(time);
     cvy_json_open(&json, NULL, '{');
     cvy_json_int(&json, "step", t->step);
@@ -264,13 +268,15 @@ static cvy_status save_on_root(cvy_trainer *t)
     cvy_json_real(&json, "best", t->state.best);
     cvy_json_real(&json, "stop_best", t->state.stop_best);
     cvy_json_int(&json, "stop_bad_epochs", t->state.stop_bad_epochs);
+    cvy_trainer_add_pending(t, &json);
     cvy_json_string(&json, "version", cvy_version());
     cvy_json_string(&json, "time", time);
     cvy_json_close(&json, '}');
     join_path(t, "checkpoints", path);
     cvy_status status = json.text.status;
     if (status == CVY_OK)
-        status = cvy_checkpoint_save(path, t->step, t->session.program->vars, json.text.data, t->plan_json, (int)t->session.job->checkpoint.keep, NULL);
+        status = cvy_checkpoint_save(path, t->step, t->session.program->vars, pending, json.text.data, t->plan_json,
+                                     (int)t->session.job->checkpoint.keep, NULL);
     if (status == CVY_OK && t->is_new_best)
         status = cvy_checkpoint_mark_best(path, t->step);
     cvy_text_free(&json.text);
@@ -280,9 +286,14 @@ static cvy_status save_on_root(cvy_trainer *t)
 cvy_status cvy_trainer_save(cvy_trainer *t, int last)
 {
     cvy_watchdog_kick(t->session.watchdog, t->step, "a checkpoint");
+    cvy_comm *comm = t->session.context->comm;
+    cvy_vars *pending = NULL;
     if (t->session.program->server)
         CVY_TRY(cvy_server_collect(t->session.program->server));
-    const cvy_status status = cvy_comm_agree(t->session.context->comm, is_root(t) ? save_on_root(t) : CVY_OK);
+    cvy_status status = cvy_comm_agree(comm, cvy_pipeline_save(t->session.program, &pending));
+    if (status == CVY_OK)
+        status = cvy_comm_agree(comm, is_root(t) ? save_on_root(t, pending) : CVY_OK);
+    cvy_vars_destroy(&pending);
     t->saved_s = cvy_clock_s();
     if (status == CVY_OK) {
         t->saved_step = t->step;

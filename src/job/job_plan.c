@@ -149,7 +149,7 @@ static void add_memory(const cvy_program *p, int training, cvy_text *t)
     const int64_t arena = (int64_t)CVY_MAX(p->arena_bytes, 64);
     cvy_text_add(t, "\nmemory of this rank, bytes\n");
     add_bytes(t, "arena: activations and gradients of a step", arena);
-    add_bytes(t, "  of it gradients and losses", (int64_t)p->step[training]->plan->step_bytes);
+    add_bytes(t, "  of it gradients and losses", (int64_t)cvy_plan_head_bytes(p->step[training]->plan));
     add_bytes(t, "weights", by_role[CVY_ROLE_WEIGHT]);
     add_bytes(t, "running statistics", by_role[CVY_ROLE_STATISTIC]);
     add_bytes(t, "optimiser's state", by_role[CVY_ROLE_STATE]);

@@ -434,6 +434,8 @@ cvy_status cvy_run_time(cvy_context *context, const cvy_bench_opts *opts, const 
     *text_out = NULL;
     cvy_status status = cvy_bench_open(context, opts, &b);
     if (status == CVY_OK)
+        b.session.job->update.mode = CVY_UPDATE_SYNC;  /* a row is one step's, from its forward to its update */
+    if (status == CVY_OK)
         status = cvy_bench_plan(&b, NULL, NULL);
     if (status == CVY_OK)
         status = cvy_bench_measure(&b, NODE_STEPS_MAX);

@@ -109,6 +109,7 @@ static void log_step(cvy_trainer *t, double lr)
     cvy_json_int(&json, "samples", cvy_order_samples_before(&t->order, t->step));
     cvy_json_real(&json, "loss", t->last_loss);
     cvy_json_real(&json, "learning_rate", lr);
+    cvy_json_string(&json, "update", cvy_trainer_mode(t, t->step - 1));
     cvy_json_real(&json, "images_per_s", t->images_per_s);
     cvy_json_real(&json, "seconds_data", t->window.data_s / (double)t->window.steps);
     cvy_json_real(&json, "seconds_data_wait", t->window.wait_s / (double)t->window.steps);
@@ -118,8 +119,9 @@ static void log_step(cvy_trainer *t, double lr)
     cvy_json_real(&json, "seconds_hidden_comm", t->window.hidden_s / (double)t->window.steps);
     cvy_json_real(&json, "seconds_wait_slowest", t->window.slowest_s / (double)t->window.steps);
     cvy_json_real(&json, "seconds_spread", t->window.spread_s / (double)t->window.steps);
+    cvy_json_real(&json, "bytes_wire", (double)(t->session.context->comm->sent_bytes - t->window.sent_bytes) / (double)t->window.steps);
     cvy_json_close(&json, '}');
-    t->window = (struct cvy_window){.start_s = now};
+    t->window = (struct cvy_window){.start_s = now, .sent_bytes = t->session.context->comm->sent_bytes};
     cvy_trainer_write_line(t, &json);
 }
 
@@ -342,6 +344,7 @@ static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited
     const double filled = cvy_clock_s(), lr = cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step));
     cvy_program_set_updates(s->program, step, t->step);
     CVY_TRY(cvy_program_step(s->program, step, lr));
+    CVY_TRY(cvy_trainer_settle(t, t->step));
     t->last_loss = 0;
     for (int i = 0; i < info->nloss; i++) {
         double loss = 0;
@@ -401,6 +404,8 @@ static cvy_status turn(cvy_trainer *t, int *stopped_out)
     }
     if (t->step % t->order.steps_per_epoch == 0 || t->step == t->order.last_step)
         CVY_TRY(end_epoch(t));
+    if (t->stop_early)
+        CVY_TRY(cvy_program_settle(t->session.program));
     if (said[SAY_SAVE] || is_due(t, &t->session.job->checkpoint.every) || t->is_new_best)
         CVY_TRY(cvy_trainer_save(t, 0));
     say(t, NULL);
@@ -440,7 +445,9 @@ static cvy_status loop(cvy_trainer *t)
                                   .first_step = t->step, .share = cvy_order_share, .share_user = &t->order};
     int stopped = 0;
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->loader)));
+    cvy_trainer_say_mode(t);
     say_notes(t);
+    t->window.sent_bytes = t->session.context->comm->sent_bytes;
     t->epoch_start_s = t->window.start_s = t->saved_s = cvy_clock_s();
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_watchdog_start(t->session.program, job->watchdog.timeout_s, &t->session.watchdog)));
     while (t->step < t->order.last_step && !stopped && !t->stop_early)

@@ -16,6 +16,7 @@ struct cvy_window {                    /* sums since the last logged step */
     double slowest_s, spread_s;        /* of comm_s: until the slowest rank had come; between the slowest and the fastest */
     int64_t ready;                     /* sum of the steps that were ready when theirs was asked for */
     int64_t steps, samples;
+    int64_t sent_bytes;                /* of the communicator, when it began */
 };
 
 struct cvy_trainer_state {             /* what a checkpoint keeps besides variables and position */
@@ -64,6 +65,17 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t);
 cvy_status cvy_trainer_restore(cvy_trainer *t);
 /* job.resolved.yaml, plan.json, metrics.jsonl, STATUS; after planning. */
 cvy_status cvy_trainer_write_head(cvy_trainer *t);
+/* ---- job_settle.c: ways to update that are not in sync all the time ---- */
+/* Behind the step of this number, counted from 0: brings the weights up to date where the mode wants that now. */
+cvy_status cvy_trainer_settle(cvy_trainer *t, int64_t step);
+/* The way in which a step updates: a word for the log. */
+const char *cvy_trainer_mode(const cvy_trainer *t, int64_t step);
+/* What the mode does in this run, a line among the notes. */
+void cvy_trainer_say_mode(cvy_trainer *t);
+/* What a checkpoint keeps of an update that is pending, and the other way round. */
+void cvy_trainer_add_pending(const cvy_trainer *t, cvy_json *json);
+cvy_status cvy_trainer_restore_pending(cvy_trainer *t);
+
 /* A line of metrics.jsonl on rank 0; frees the JSON. Without room on the disk or in memory the line is lost, with a warning: the training goes on. */
 void cvy_trainer_write_line(cvy_trainer *t, cvy_json *json);
 /* Saves a checkpoint. A failed save is a warning while training goes on, and a fault where it is the last. Collective. */

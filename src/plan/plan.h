@@ -95,6 +95,7 @@ typedef struct cvy_plan_opts {
     cvy_offers *offers;                /* what kernels have answered; must outlive the units; NULL: a unit's own */
     cvy_plan_clock *clock;             /* kernels only wait; NULL: they compute */
     int blocking;                      /* each sum is waited for where it is started */
+    int sets;                          /* of gradients at the head of the arena, 0: one; a plan works on one of them and leaves the others alone */
 } cvy_plan_opts;
 
 /* Chooses kernels and layouts; variables that have no layout yet get one. */
@@ -152,6 +153,7 @@ typedef struct cvy_plan_feed {
 typedef struct cvy_bucket {            /* a range of the STEP region, summed over ranks */
     size_t offset, bytes;
     cvy_dtype dtype;
+    void *data;                        /* after binding */
     cvy_request *request;              /* NULL with one rank */
     struct cvy_plan *plan;             /* that it belongs to */
     int active;                        /* started, and not known to be done */
@@ -176,11 +178,15 @@ typedef struct cvy_plan {
     int nbuffer, buffer_room;
     cvy_instr *instr;
     int ninstr, instr_room;
+    int update_at;                     /* the first of the update phase; only what is in the STEP region comes so far */
     cvy_plan_feed feed[32];
     int nfeed;
     cvy_bucket *bucket;
     int nbucket, nactive;              /* nactive: sums under way */
-    size_t step_bytes;                 /* head of the arena, where STEP buffers lie */
+    size_t step_bytes;                 /* head of the arena, where STEP buffers lie; of one set */
+    int set;                           /* set before binding: which of opts.sets is this plan's */
+    struct cvy_plan *twin;             /* set before binding: a plan of the same units on another set, bound before: inputs are the same memory */
+    struct cvy_plan *beside;           /* whose sums are under way too while this one runs, and which began before; NULL: none */
     size_t arena_bytes;                /* all of it: what `convoy plan` prints, and what is used */
     size_t feed_bytes;
     char *feed_memory;
@@ -203,7 +209,15 @@ int cvy_plan_can_part(const cvy_plan *plan);
 void cvy_plan_each_parted(const cvy_plan *plan, void (*body)(cvy_variable *variable, void *arg), void *arg);
 /* Of an instruction: its gradient's buffer where it is an update that is done in parts, else NULL. */
 const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr);
-/* Pushes on all sums that have been started: MPI libraries without a progress thread, and our own sums, move only when they are called. */
+/* Bytes of all sets at the head of the arena. */
+static inline size_t cvy_plan_head_bytes(const cvy_plan *plan)
+{
+    return plan->step_bytes * (size_t)(plan->opts.sets > 1 ? plan->opts.sets : 1);
+}
+/* Until the sums of a bucket are there; of all buckets. */
+cvy_status cvy_plan_wait(cvy_plan *plan, const cvy_bucket *bucket);
+cvy_status cvy_plan_wait_all(cvy_plan *plan);
+/* Pushes on all sums that have been started, those of the plan beside it too: MPI libraries without a progress thread, and our own sums, move only when they are called. */
 cvy_status cvy_plan_progress(cvy_plan *plan);
 void cvy_plan_destroy(cvy_plan **plan);
 cvy_plan_feed *cvy_plan_find_feed(cvy_plan *plan, const char *name);

@@ -75,7 +75,7 @@ static cvy_status allreduce_run(void *state, void *const *src, void *const *dst,
     return a->comm->ops->allreduce(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM);
 }
 
-cvy_status cvy_plan_progress(cvy_plan *plan)
+static cvy_status push_sums(cvy_plan *plan)
 {
     const cvy_comm_ops *ops = plan->opts.comm->ops;
     for (int b = 0; b < plan->nbucket; b++) {
@@ -93,6 +93,13 @@ cvy_status cvy_plan_progress(cvy_plan *plan)
     return CVY_OK;
 }
 
+cvy_status cvy_plan_progress(cvy_plan *plan)
+{
+    if (plan->beside)
+        CVY_TRY(push_sums(plan->beside));
+    return push_sums(plan);
+}
+
 /* One turn of waiting for other ranks: whatever they may need of this one goes on meanwhile. */
 static cvy_status wait_turn(cvy_plan *plan, int turn)
 {
@@ -102,10 +109,17 @@ static cvy_status wait_turn(cvy_plan *plan, int turn)
     return CVY_OK;
 }
 
-static cvy_status wait_for(const cvy_bucket *bucket)
+cvy_status cvy_plan_wait(cvy_plan *plan, const cvy_bucket *bucket)
 {
     for (int turn = 0; bucket->active; turn++)
-        CVY_TRY(wait_turn(bucket->plan, turn));
+        CVY_TRY(wait_turn(plan, turn));
+    return CVY_OK;
+}
+
+cvy_status cvy_plan_wait_all(cvy_plan *plan)
+{
+    for (int b = 0; b < plan->nbucket; b++)
+        CVY_TRY(cvy_plan_wait(plan, &plan->bucket[b]));
     return CVY_OK;
 }
 
@@ -122,13 +136,14 @@ static cvy_status start_run(void *state, void *const *src, void *const *dst, voi
     if (exchange)
         return exchange->start(exchange->user, (int)(bucket - bucket->plan->bucket));
     CVY_TRY(bucket->plan->opts.comm->ops->request_start(bucket->request));
-    return bucket->plan->opts.blocking ? wait_for(bucket) : CVY_OK;
+    return bucket->plan->opts.blocking ? cvy_plan_wait(bucket->plan, bucket) : CVY_OK;
 }
 
 static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
+    const cvy_bucket *bucket = state;
     (void)src, (void)dst, (void)scratch;
-    return wait_for(state);
+    return cvy_plan_wait(bucket->plan, bucket);
 }
 
 static cvy_status meet_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -294,7 +309,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
         bind_weight(plan, instr);
         return cvy_instr_bind_clock(plan, instr, parted ? (double)(part.end - part.first) * sizeof(float) / (double)parted->bytes : 1);
     }
-    if (parted) {
+    if (parted && call->ask.part_elems != part.end - part.first) {
         cvy_call_release(call); /* measuring may have made it for all of the weight */
         call->ask.part_elems = part.end - part.first;
     }
@@ -344,6 +359,10 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 static cvy_status place_feeds(cvy_plan *plan)
 {
     const size_t bytes = CVY_MAX(plan->feed_bytes, 64);
+    for (int i = 0; plan->twin && i < plan->nfeed; i++)
+        plan->feed[i].data = plan->twin->feed[i].data;
+    if (plan->twin)
+        return CVY_OK;
     CVY_TRY(plan->opts.clock ? cvy_mem_map_pages(bytes, &plan->feed_memory) : cvy_mem_alloc_pages(bytes, &plan->feed_memory));
     size_t at = 0;
     for (int i = 0; i < plan->nfeed; i++) {
@@ -351,6 +370,12 @@ static cvy_status place_feeds(cvy_plan *plan)
         at += (plan->feed[i].bytes + 63) & ~(size_t)63;
     }
     return CVY_OK;
+}
+
+/* A place in the arena as it was planned, in this plan's own set of gradients. */
+static char *in_arena(const cvy_plan *plan, void *arena, size_t offset)
+{
+    return (char *)arena + offset + (offset < plan->step_bytes ? plan->step_bytes * (size_t)plan->set : 0);
 }
 
 static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
@@ -362,7 +387,7 @@ static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
             root = &plan->buffer[root->root];
         switch (root->region) {
         case CVY_REGION_ARENA:
-        case CVY_REGION_STEP: b->data = arena + root->offset; break;
+        case CVY_REGION_STEP: b->data = in_arena(plan, arena, root->offset); break;
         case CVY_REGION_ROUNDED:
             b->data = root->value->variable->rounded;
             CVY_CHECK(b->data, CVY_E_INTERNAL, "the copy of variable %s has no memory", root->value->variable->name);
@@ -384,13 +409,16 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     CVY_TRY(place_feeds(plan));
     CVY_TRY(resolve_buffers(plan, arena));
     plan->meeting = plan->in_parts ? arena : NULL;
+    for (int b = 0; b < plan->nbucket; b++) {
+        plan->bucket[b].data = in_arena(plan, arena, plan->bucket[b].offset);
+        plan->bucket[b].plan = plan;
+    }
     for (int b = 0; b < plan->nbucket && plan->opts.comm->nranks > 1; b++) {
         cvy_bucket *bucket = &plan->bucket[b];
         const int in_parts = plan->in_parts && bucket->dtype == CVY_DTYPE_F32;
-        bucket->plan = plan;
         if (plan->exchange)
             continue;
-        CVY_TRY(ops->request_create(plan->opts.comm, (char *)arena + bucket->offset, (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype)),
+        CVY_TRY(ops->request_create(plan->opts.comm, bucket->data, (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype)),
                                     bucket->dtype, in_parts ? &bucket->part : NULL, &bucket->request));
     }
     if (plan->opts.clock)

@@ -130,11 +130,13 @@ static cvy_status place_temporaries(cvy_plan *plan)
         if (plan->buffer[i].region == CVY_REGION_ARENA && plan->buffer[i].root == i && plan->buffer[i].first >= 0)
             order[count++] = &plan->buffer[i];
     qsort(order, (size_t)count, sizeof *order, by_size);
-    size_t end = plan->step_bytes;
+    size_t end = cvy_plan_head_bytes(plan);
     int n = 0;
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP)
             place(&plan->buffer[i], plan->ninstr, extent, placed, n++);
+    if (end > plan->step_bytes)        /* the other sets are never this plan's */
+        place(&(cvy_buffer){.offset = plan->step_bytes, .bytes = end - plan->step_bytes}, plan->ninstr, extent, placed, n++);
     for (int i = 0; i < count; i++) {
         cvy_buffer *b = order[i];
         b->offset = plan->opts.no_reuse ? end : lowest_gap(b, extent, placed, n);
@@ -179,11 +181,32 @@ static cvy_status place_step_values(cvy_plan *plan)
     return CVY_OK;
 }
 
+/* It carries the order of things, and no data; or it is a later micro-batch's part of a loss, which has been added up. */
+static int is_spent(const cvy_value *v)
+{
+    const unsigned token = CVY_OP_COMM | CVY_OP_ONCE;
+    return v && (v->kind == CVY_VALUE_ACCUMULATOR || (v->producer && (v->producer->op->flags & token) == token));
+}
+
+/* Where another plan's step comes between the phases, they may have nothing but accumulators in common. */
+static cvy_status check_crossing(const cvy_plan *plan)
+{
+    for (int i = 0; i < plan->nbuffer; i++) {
+        const cvy_buffer *b = &plan->buffer[i];
+        const int crosses = b->region == CVY_REGION_ARENA && b->root == i && b->first >= 0 && b->first < plan->update_at && b->last >= plan->update_at;
+        CVY_CHECK(!crosses || is_spent(b->value), CVY_E_UNSUPPORTED,
+                  "%s is made in forward or backward and read by the update or by the caller; pipelined updates keep gradients and losses only", b->name);
+    }
+    return CVY_OK;
+}
+
 cvy_status cvy_plan_memory(cvy_plan *plan)
 {
     find_lifetimes(plan);
     if (!plan->opts.no_inplace && !plan->opts.no_reuse)
         share_in_place(plan);
+    if (plan->opts.sets > 1)
+        CVY_TRY(check_crossing(plan));
     CVY_TRY(place_step_values(plan));
     CVY_TRY(place_temporaries(plan));
     for (int i = 0; i < plan->nfeed; i++)

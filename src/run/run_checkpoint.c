@@ -13,7 +13,7 @@
 #include "run/run_manifest.h"
 
 #define SETS_MIN 2             /* verified sets that always stay */
-#define FILES_MAX 4
+#define FILES_MAX 5
 
 struct saver {
     cvy_pool *pool;
@@ -99,13 +99,15 @@ static cvy_status save_text(struct saver *s, const char *name, const char *text)
     return cvy_file_replace(path, text, file->bytes);
 }
 
-static cvy_status write_set(struct saver *s, const cvy_vars *vars, const char *state_json, const char *plan_json)
+static cvy_status write_set(struct saver *s, const cvy_vars *vars, const cvy_vars *pending, const char *state_json, const char *plan_json)
 {
     CVY_TRY(cvy_file_make_folder(s->dir));
     CVY_TRY(cvy_file_remove_tree(s->aside));
     CVY_TRY(cvy_file_make_folder(s->aside));
     CVY_TRY(save_variables(s, CVY_SET_WEIGHTS, vars, 0));
     CVY_TRY(save_variables(s, CVY_SET_STATES, vars, 1));
+    if (pending)
+        CVY_TRY(save_variables(s, CVY_SET_PENDING, pending, 1));
     CVY_TRY(save_text(s, CVY_SET_STATE, state_json));
     if (plan_json)
         CVY_TRY(save_text(s, CVY_SET_PLAN, plan_json));
@@ -215,8 +217,8 @@ static cvy_status give_up(struct saver *s, cvy_status status)
     return cvy_error_set(status, "checkpoint of step %lld is not saved, earlier ones are untouched: %s", (long long)s->step, fault);
 }
 
-cvy_status cvy_checkpoint_save(const char *dir, int64_t step, const cvy_vars *vars, const char *state_json, const char *plan_json, int keep,
-                               const char *protect)
+cvy_status cvy_checkpoint_save(const char *dir, int64_t step, const cvy_vars *vars, const cvy_vars *pending, const char *state_json, const char *plan_json,
+                               int keep, const char *protect)
 {
     cvy_status status = CVY_OK;
     struct saver s = {.dir = dir, .step = step};
@@ -225,7 +227,7 @@ cvy_status cvy_checkpoint_save(const char *dir, int64_t step, const cvy_vars *va
     CVY_TRY_OUT(cvy_set_name(s.pool, step, &s.name));
     CVY_TRY_OUT(cvy_pool_printf(s.pool, &s.path, "%s/%s", dir, s.name));
     CVY_TRY_OUT(cvy_pool_printf(s.pool, &s.aside, "%s.aside", s.path));
-    status = write_set(&s, vars, state_json, plan_json);
+    status = write_set(&s, vars, pending, state_json, plan_json);
     if (status == CVY_OK)
         status = put_in_place(&s);
     if (status != CVY_OK) {

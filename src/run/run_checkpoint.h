@@ -26,6 +26,7 @@ typedef struct cvy_checkpoint {        /* a set that was found sound; zero-initi
  * @dir: the folder of sets, made if it is not there; one writer at a time
  * @step: steps done; names the set
  * @vars: roles WEIGHT and STATISTIC go to weights.safetensors, STATE to state.safetensors, all in plain layout
+ * @pending: sums of gradients that are not applied yet, to pending.safetensors; NULL: none are
  * @state_json: a JSON object: step, samples, epoch, place in the data, schedule, best metric, seed, ... (whatever the caller needs to go on)
  * @plan_json: the plan's choices, or NULL
  * @keep: number of newest sets that stay; at least two sound ones always do; 0 keeps all
@@ -36,8 +37,8 @@ typedef struct cvy_checkpoint {        /* a set that was found sound; zero-initi
  * Errors: CVY_E_IO (path and errno named; what was written aside is removed, sets that were there are untouched), CVY_E_MEMORY. A fault that
  * begins with "step-N is saved, but" came after the set was complete.
  */
-cvy_status cvy_checkpoint_save(const char *dir, int64_t step, const cvy_vars *vars, const char *state_json, const char *plan_json, int keep,
-                               const char *protect);
+cvy_status cvy_checkpoint_save(const char *dir, int64_t step, const cvy_vars *vars, const cvy_vars *pending, const char *state_json, const char *plan_json,
+                               int keep, const char *protect);
 
 /**
  * cvy_checkpoint_find - find and verify a set
@@ -54,6 +55,8 @@ void cvy_checkpoint_close(cvy_checkpoint *c);
 /* Fills vars (allocated) from the set, bit by bit. Every variable must be there with its shape and dtype, else CVY_E_SHAPE or CVY_E_FORMAT names it and
  * nothing is changed. with_state: optimiser states too, and then the set may hold nothing that vars lacks. */
 cvy_status cvy_checkpoint_load(const cvy_checkpoint *c, cvy_vars *vars, int with_state);
+/* The same of the pending sums, which must be just these. */
+cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_vars *pending);
 
 /* Fills weights and statistics from any safetensors file, real dtypes converted. partial: takes what agrees in name and shape (at least one), else all must.
  * report (may be NULL) gets a line for each variable that was not found, was found with another shape, and each tensor that was not used. */

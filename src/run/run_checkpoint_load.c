@@ -84,6 +84,23 @@ out:
     return status;
 }
 
+cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_vars *pending)
+{
+    cvy_status status = CVY_OK;
+    cvy_safetensors *sums = NULL;
+    char *take = NULL, *path = NULL;
+    CVY_TRY_OUT(cvy_mem_printf(&path, "%s/%s", c->path, CVY_SET_PENDING));
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)pending->count, &take));
+    CVY_TRY_OUT(cvy_safetensors_open(path, &sums));
+    CVY_TRY_OUT(check_all(sums, path, pending, PART_STATES, 1, take));
+    CVY_TRY_OUT(fill(sums, pending, take));
+out:
+    cvy_safetensors_close(&sums);
+    cvy_mem_free(&take);
+    cvy_mem_free(&path);
+    return status;
+}
+
 /* ---- weights alone ---- */
 
 static int converts(const char *from, cvy_dtype to)

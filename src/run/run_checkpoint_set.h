@@ -8,6 +8,7 @@
 
 #define CVY_SET_WEIGHTS "weights.safetensors"
 #define CVY_SET_STATES "state.safetensors"
+#define CVY_SET_PENDING "pending.safetensors"
 #define CVY_SET_STATE "state.json"
 #define CVY_SET_PLAN "plan.json"
 

@@ -32,15 +32,20 @@ cvy_status cvy_plan_run(cvy_plan *plan, int i)
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", instr->call && instr->call->node ? instr->call->node->name : "step");
 }
 
-cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
+static int is_summing(const cvy_plan *plan)
+{
+    return plan->nactive > 0 || (plan->beside && plan->beside->nactive > 0);
+}
+
+cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *time)
 {
     double *end_s = plan->end_s, exposed = 0, hidden = 0;
-    end_s[-1] = cvy_clock_s();
-    for (int i = 0; i < plan->ninstr; i++) {
+    end_s[first - 1] = cvy_clock_s();
+    for (int i = first; i < end; i++) {
         const cvy_instr *instr = &plan->instr[i];
-        const int summing = plan->nactive > 0;
+        const int summing = is_summing(plan);
         CVY_TRY(cvy_plan_run(plan, i));
-        if (plan->nactive > 0 && !plan->opts.no_push && !is_comm(instr->kind))
+        if (is_summing(plan) && !plan->opts.no_push && !is_comm(instr->kind))
             CVY_TRY(cvy_plan_progress(plan));
         end_s[i] = cvy_clock_s();
         if (is_comm(instr->kind))
@@ -49,9 +54,16 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
             hidden += end_s[i] - end_s[i - 1];
     }
     atomic_store_explicit(&plan->at, -1, memory_order_relaxed);
-    if (time_out)
-        *time_out = (cvy_step_time){plan->ninstr ? end_s[plan->ninstr - 1] - end_s[-1] : 0, exposed, hidden};
+    time->total += end_s[CVY_MAX(end, first) - 1] - end_s[first - 1];
+    time->exposed_comm += exposed;
+    time->hidden_comm += hidden;
     return CVY_OK;
+}
+
+cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
+{
+    *time_out = (cvy_step_time){0};
+    return cvy_plan_run_part(plan, 0, plan->ninstr, time_out);
 }
 
 static const char *instr_text(const cvy_instr *instr)

@@ -18,7 +18,7 @@ static const cvy_program_step_info *largest_step(const cvy_program *p)
 
 static struct need needed(const cvy_program *p)
 {
-    const size_t step_bytes = largest_step(p)->plan->step_bytes, arena = CVY_MAX(p->arena_bytes, 64);
+    const size_t step_bytes = cvy_plan_head_bytes(largest_step(p)->plan), arena = CVY_MAX(p->arena_bytes, 64);
     struct need n = {(double)step_bytes, (double)(arena - CVY_MIN(arena, step_bytes))};
     for (int i = 0; i < p->vars->count; i++) {
         n.fixed += (double)cvy_variable_bytes(p->vars->at[i]);

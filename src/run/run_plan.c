@@ -167,14 +167,23 @@ static cvy_status unit_for(cvy_program *p, cvy_program_step_info *s, int m, cvy_
 
 static cvy_status plan_step(cvy_program *p, cvy_program_step_info *s)
 {
-    const cvy_plan_opts opts = plan_opts(p);
+    cvy_plan_opts opts = plan_opts(p);
     cvy_unit **unit = NULL;
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *unit * (size_t)s->nmicro, &unit));
+    opts.sets = s->training && p->opts.update.mode == CVY_UPDATE_PIPELINED ? 2 : 1;
     for (int m = 0; m < s->nmicro; m++)
         CVY_TRY(unit_for(p, s, m, &unit[m]));
     CVY_TRY(cvy_plan_create(unit, s->nmicro, &opts, &s->plan));
-    p->arena_bytes = CVY_MAX(p->arena_bytes, s->plan->arena_bytes);
-    return CVY_OK;
+    return opts.sets > 1 ? cvy_plan_create(unit, s->nmicro, &opts, &s->twin) : CVY_OK;
+}
+
+/* All steps use the same memory, one after the other. But gradients that wait for their update stay where they are: evaluation begins behind them. */
+static size_t place_of(const cvy_program *p, const cvy_program_step_info *s)
+{
+    size_t head = 0;
+    for (int i = 0; i < p->nstep && !s->training; i++)
+        head = CVY_MAX(head, p->step[i]->twin ? cvy_plan_head_bytes(p->step[i]->plan) : 0);
+    return head;
 }
 
 /* The largest share of the first step: what its kernels are chosen for. Others take them by name, where they apply. */
@@ -219,6 +228,9 @@ static cvy_status plan_steps(cvy_program *p)
         cvy_program_drop_plan(p->step[i]);
         CVY_TRY(plan_step(p, p->step[i]));
     }
+    for (int i = 0; i < p->nstep; i++)
+        p->arena_bytes = CVY_MAX(p->arena_bytes, place_of(p, p->step[i]) + p->step[i]->plan->arena_bytes);
+    CVY_TRY(cvy_pipeline_check(p));
     return find_shares(p);
 }
 
@@ -348,7 +360,7 @@ static cvy_status share_gradients(cvy_program *p, int *shared_out)
     cvy_program_say_sums(p);
     for (int i = 0; i < p->nstep; i++)
         if (p->step[i]->plan->nbucket > 0)
-            bytes = CVY_MAX(bytes, p->step[i]->plan->step_bytes);
+            bytes = CVY_MAX(bytes, cvy_plan_head_bytes(p->step[i]->plan));
     *shared_out = 0;
     return comm->nranks > 1 && bytes > 0 && !p->server ? comm->ops->share(comm, p->arena, bytes, shared_out) : CVY_OK;
 }
@@ -382,8 +394,11 @@ static cvy_status make_common(cvy_program *p, int shared)
         CVY_TRY(comm->ops->common(comm, bytes, &p->common));
     for (int i = 0; i < p->vars->count && !p->common; i++)
         p->vars->at[i]->in_common = 0;
-    for (int i = 0; i < p->nstep; i++)
-        p->step[i]->plan->in_parts = p->common && p->step[i]->plan->nbucket > 0;
+    for (int i = 0; i < p->nstep; i++) {
+        cvy_plan *const plans[] = {p->step[i]->plan, p->step[i]->twin};
+        for (int k = 0; k < CVY_COUNT(plans) && plans[k]; k++)
+            plans[k]->in_parts = p->common && plans[k]->nbucket > 0;
+    }
     return CVY_OK;
 }
 
@@ -399,7 +414,12 @@ static cvy_status allocate(cvy_program *p)
     CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
     for (int i = 0; i < p->nstep; i++) {
         cvy_program_step_info *s = p->step[i];
-        CVY_TRY(cvy_plan_bind(s->plan, p->arena));
+        CVY_TRY(cvy_plan_bind(s->plan, (char *)p->arena + place_of(p, s)));
+        if (s->twin) {
+            s->twin->set = 1;
+            s->twin->twin = s->plan;
+            CVY_TRY(cvy_plan_bind(s->twin, p->arena));
+        }
         s->lr = feed_data(s->plan, "lr");
         s->norm = feed_data(s->plan, "norm");
         s->step_number = feed_data(s->plan, "step");

@@ -88,8 +88,8 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
         memcpy(&p->opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
     CVY_CHECK(cvy_dtype_is_real(p->opts.dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
               cvy_dtype_text(p->opts.dtype));
-    CVY_CHECK(p->opts.update.mode == CVY_UPDATE_SYNC || p->opts.update.mode == CVY_UPDATE_PARAMETER_SERVER, CVY_E_UNSUPPORTED,
-              "a program updates in sync or by parameter servers; no other way is built yet");
+    CVY_CHECK(p->opts.update.mode != CVY_UPDATE_LOCAL && p->opts.update.mode != CVY_UPDATE_SHARDED, CVY_E_UNSUPPORTED,
+              "a program updates in sync, pipelined or by parameter servers; no other way is built yet");
     CVY_TRY(check_passes(p->opts.passes_off));
     CVY_TRY(parse_kernels(p->opts.kernels, &p->kernels, &p->by_clock));
     CVY_TRY(set_clock(p));
@@ -128,6 +128,7 @@ cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts
 
 void cvy_program_drop_plan(cvy_program_step_info *s)
 {
+    cvy_plan_destroy(&s->twin);
     cvy_plan_destroy(&s->plan);
     for (int i = 0; i < s->nunit; i++) {
         cvy_unit_destroy(&s->unit[i]);
@@ -291,6 +292,14 @@ void cvy_program_set_updates(cvy_program *p, int step, int64_t updates)
     p->step[step]->count = updates;
 }
 
+/* In the middle of a step there is no way back, and the other ranks wait. */
+static cvy_status report_fault(const cvy_program *p, cvy_status status)
+{
+    if (status != CVY_OK && p->context->opts.fatal)
+        p->context->opts.fatal(p->context->opts.fatal_user, status, cvy_error_text());
+    return status;
+}
+
 cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
 {
     cvy_program_step_info *s = find_step(p, step);
@@ -305,13 +314,24 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
     if (p->server && !s->training)
         CVY_TRY(cvy_server_collect(p->server));
     const int before = cvy_team_enter(p->context->threads);
-    const cvy_status status = p->server && s->training ? cvy_server_step(p->server, step, learning_rate) : cvy_plan_execute(s->plan, &s->time);
+    s->plan->beside = p->pending.plan; /* its sums go on while validation runs */
+    const cvy_status status = s->twin                       ? cvy_pipeline_step(p, s, learning_rate)
+                              : p->server && s->training ? cvy_server_step(p->server, step, learning_rate)
+                                                         : cvy_plan_execute(s->plan, &s->time);
     cvy_team_leave(before);
     if (status == CVY_OK)
         s->count++;
-    else if (p->context->opts.fatal)
-        p->context->opts.fatal(p->context->opts.fatal_user, status, cvy_error_text());
-    return status;
+    return report_fault(p, status);
+}
+
+cvy_status cvy_program_settle(cvy_program *p)
+{
+    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
+    CVY_TRY(cvy_context_check_idle(p->context));
+    const int before = cvy_team_enter(p->context->threads);
+    const cvy_status status = cvy_pipeline_settle(p);
+    cvy_team_leave(before);
+    return report_fault(p, status);
 }
 
 cvy_status cvy_program_loss(const cvy_program *p, int step, const char *loss, double *value_out)
@@ -320,7 +340,7 @@ cvy_status cvy_program_loss(const cvy_program *p, int step, const char *loss, do
     const double *value = NULL;
     for (int i = 0; s && i < s->nloss; i++)
         if (strcmp(s->losses[i], loss) == 0)
-            value = cvy_plan_find(s->plan, s->loss_value[i], 0);
+            value = cvy_plan_find(s->latest ? s->latest : s->plan, s->loss_value[i], 0);
     CVY_CHECK(value, CVY_E_ARGUMENT, "step %d has no loss '%s'", step, loss);
     *value_out = p->by_clock ? (double)NAN : *value;
     return CVY_OK;

@@ -31,6 +31,9 @@ typedef struct cvy_program_step_info {
     cvy_unit **unit;
     int nunit;
     cvy_plan *plan;
+    cvy_plan *twin;                    /* pipelined: on the other set of gradients; else NULL */
+    const cvy_plan *latest;            /* of the two, the one that ran last; NULL: neither */
+    int loss_bucket[16];               /* pipelined: which sum holds a loss, -1: none */
     int64_t count;                     /* training steps done; the feed "step" is the sum over `shares` */
     uint64_t shares;                   /* bit j is set where step j works on the same optimiser state; its own bit too */
     double *lr, *norm;                 /* scalar feeds, NULL where the step has none */
@@ -38,6 +41,14 @@ typedef struct cvy_program_step_info {
     cvy_step_time time;                /* of the latest run */
     cvy_recomputed recomputed;         /* in backward of a micro-batch, where memory was short */
 } cvy_program_step_info;
+
+/* Gradients that have been made and are not applied yet: run_pipeline.c. */
+typedef struct cvy_pending {
+    cvy_program_step_info *step;
+    cvy_plan *plan;                    /* NULL: none are */
+    double lr;
+    int64_t number;                    /* of the step that made them, for the optimiser */
+} cvy_pending;
 
 struct cvy_program {
     cvy_context *context;
@@ -66,6 +77,7 @@ struct cvy_program {
     size_t common_bytes;
     cvy_server *server;                /* NULL: weights are updated by all ranks */
     int planned, allocated;
+    cvy_pending pending;
     /* Called for each new variable before the passes see it: the job's parameter groups. */
     void (*group)(void *user, cvy_variable *v);
     void *group_user;
@@ -94,6 +106,17 @@ cvy_status cvy_program_check_memory(const cvy_program *program);
 cvy_status cvy_program_predict(const cvy_program *program, int step, double *ms_out, int *nunknown_out);
 /* As if `updates` steps had been done on this one's optimiser state: a run that goes on. */
 void cvy_program_set_updates(cvy_program *program, int step, int64_t updates);
+/* ---- pipelined: run_pipeline.c ---- */
+/* After planning: what the plans must be like, and where the losses are. Does nothing for a program that is not pipelined, like settle. */
+cvy_status cvy_pipeline_check(cvy_program *program);
+cvy_status cvy_pipeline_step(cvy_program *program, cvy_program_step_info *step, double lr);
+cvy_status cvy_pipeline_settle(cvy_program *program);
+/* For a checkpoint: waits for the sums that are pending, and gives them as variables, complete on rank 0; NULL where none are. The variables lie in the
+ * arena: save them before the next step, and destroy them. Collective. */
+cvy_status cvy_pipeline_save(cvy_program *program, cvy_vars **out);
+/* For a resumed run, on every rank: as if `step` had been run and were pending; the variables are to be filled with its sums. */
+cvy_status cvy_pipeline_resume(cvy_program *program, int step, double lr, int64_t number, cvy_vars **out);
+
 /* Fills every variable that has an initialiser from the seed; others with zero. */
 cvy_status cvy_program_initialise(cvy_program *program);
 

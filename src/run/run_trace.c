@@ -74,7 +74,7 @@ out:
 cvy_status cvy_trace_write(cvy_program *program, int step, const char *path)
 {
     cvy_comm *comm = program->context->comm;
-    const cvy_plan *plan = program->step[step]->plan;
+    const cvy_plan *plan = program->step[step]->latest ? program->step[step]->latest : program->step[step]->plan;
     cvy_json json = {0};
     double base = 0;
     CVY_TRY(common_base(comm, plan, &base));

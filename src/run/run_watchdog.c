@@ -24,8 +24,8 @@ struct cvy_watchdog {
 /* The node whose instruction runs now, or NULL between steps. */
 static const char *running_node(const cvy_program *p)
 {
-    for (int i = 0; i < p->nstep; i++) {
-        const cvy_plan *plan = p->step[i]->plan;
+    for (int i = 0; i < 2 * p->nstep; i++) {
+        const cvy_plan *plan = i % 2 ? p->step[i / 2]->twin : p->step[i / 2]->plan;
         const int at = plan ? atomic_load_explicit(&plan->at, memory_order_relaxed) : -1;
         if (at >= 0 && at < plan->ninstr)
             return plan->instr[at].call && plan->instr[at].call->node ? plan->instr[at].call->node->name : "a reorder";

@@ -122,7 +122,7 @@ static cvy_status save(int64_t step, int keep)
     char state[64];
     cvy_vars *vars = make_vars((int)step, CVY_COUNT(rows), 5);
     snprintf(state, sizeof state, "{\"step\": %lld, \"epoch\": 1}", (long long)step);
-    const cvy_status status = cvy_checkpoint_save(dir, step, vars, state, "{\"choices\": []}", keep, NULL);
+    const cvy_status status = cvy_checkpoint_save(dir, step, vars, NULL, state, "{\"choices\": []}", keep, NULL);
     cvy_vars_destroy(&vars);
     return status;
 }
@@ -459,7 +459,7 @@ static void out_of_memory(void **state)
     assert_int_equal(save(1, 2), CVY_OK);
     for (cvy_status status = CVY_E_MEMORY; status != CVY_OK && k < 500; k++) {
         cvy_mem_fail_at(k, 0);
-        status = cvy_checkpoint_save(dir, 2, vars, "{}", NULL, 2, NULL);
+        status = cvy_checkpoint_save(dir, 2, vars, NULL, "{}", NULL, 2, NULL);
         cvy_mem_fail_at(0, 0);
         assert_true(status == CVY_OK || status == CVY_E_MEMORY);
     }

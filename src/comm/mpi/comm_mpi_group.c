@@ -62,6 +62,12 @@ cvy_status cvy_group_sum_progress(cvy_group_sum *s, int *done_out)
     return CVY_OK;
 }
 
+int64_t cvy_group_sum_sent(const cvy_group_sum *s)
+{
+    const int n = s->group->n;
+    return s->moves ? cvy_moves_sent(s->moves) : 2 * s->count * (int64_t)cvy_dtype_bytes(s->dtype) * (n - 1) / n;
+}
+
 void cvy_group_sum_destroy(cvy_group_sum **s)
 {
     if (*s)

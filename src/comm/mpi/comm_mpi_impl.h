@@ -75,6 +75,7 @@ void cvy_moves_start(cvy_moves *m);
 /* Goes as far as it can without waiting. */
 cvy_status cvy_moves_progress(cvy_moves *m, int *done_out);
 void cvy_moves_destroy(cvy_moves **m);
+int64_t cvy_moves_sent(const cvy_moves *m);
 
 /* ---- a group's sums ---- */
 typedef struct cvy_group_sum cvy_group_sum;
@@ -92,6 +93,8 @@ cvy_status cvy_group_sum_create(struct cvy_mpi *mpi, struct cvy_group *group, co
 cvy_status cvy_group_sum_start(cvy_group_sum *s);
 cvy_status cvy_group_sum_progress(cvy_group_sum *s, int *done_out);
 void cvy_group_sum_destroy(cvy_group_sum **s);
+/* Bytes that this rank sends for one sum; of the library's own, whose way is not known, the least that any way sends to all. */
+int64_t cvy_group_sum_sent(const cvy_group_sum *s);
 /* Name of the way that is taken for so many bytes. */
 const char *cvy_group_way(const struct cvy_group *group, int64_t bytes);
 /* cvy_comm_ops of these names. */
@@ -134,6 +137,7 @@ cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, i
 void cvy_node_sum_start(cvy_node_sum *s);
 cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out);
 void cvy_node_sum_destroy(cvy_node_sum **s);
+int64_t cvy_node_sum_sent(const cvy_node_sum *s);
 
 /* ---- requests ---- */
 enum { CVY_REQUEST_DONE, CVY_REQUEST_HANDED, CVY_REQUEST_UNDER_WAY };
@@ -143,6 +147,8 @@ struct cvy_request {
     struct cvy_pusher *pusher;         /* who pushes it on, NULL: the caller */
     cvy_request *next;                 /* of those handed over */
     atomic_int state;
+    cvy_comm *comm;
+    int64_t sent_bytes;                /* by one sum */
 };
 cvy_status cvy_mpi_request_start_now(cvy_request *r);
 cvy_status cvy_mpi_request_test_now(cvy_request *r, int *done_out);

@@ -8,6 +8,8 @@
 enum { FIRST_TAG = 64 };               /* below are those of gatherv and ping on the same communicator */
 
 struct cvy_message {
+    cvy_comm *owner;
+    int64_t bytes;
     MPI_Comm comm;
     MPI_Datatype type;
     MPI_Request request;
@@ -55,6 +57,9 @@ cvy_status cvy_mpi_message_create(cvy_comm *comm, const cvy_range *range, int nr
     cvy_message *m = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
     *m = (struct cvy_message){.comm = cvy_mpi_of(comm)->comm, .type = MPI_DATATYPE_NULL, .request = MPI_REQUEST_NULL};
+    m->owner = comm;
+    for (int i = 0; i < nrange; i++)
+        m->bytes += (int64_t)range[i].bytes;
     const cvy_status status = make_type(range, nrange, &m->type);
     if (status != CVY_OK)
         cvy_mpi_message_destroy(&m);
@@ -65,6 +70,7 @@ cvy_status cvy_mpi_message_create(cvy_comm *comm, const cvy_range *range, int nr
 
 cvy_status cvy_mpi_message_send(cvy_message *m, int to, int tag)
 {
+    m->owner->sent_bytes += m->bytes;
     CVY_TRY_MPI(MPI_Isend(MPI_BOTTOM, 1, m->type, to, FIRST_TAG + tag, m->comm, &m->request));
     return CVY_OK;
 }

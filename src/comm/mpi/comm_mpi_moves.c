@@ -68,6 +68,14 @@ void cvy_moves_destroy(cvy_moves **m)
     cvy_mem_free(m);
 }
 
+int64_t cvy_moves_sent(const cvy_moves *m)
+{
+    int64_t elems = 0;
+    for (int i = 0; i < m->sum.nmove; i++)
+        elems += m->sum.move[i].kind == CVY_MOVE_SEND ? m->sum.move[i].count : 0;
+    return elems * (int64_t)cvy_dtype_bytes(m->wire);
+}
+
 /* ---- segments ---- */
 
 static int64_t segment_count(const cvy_moves *m, const struct lane *lane, int64_t segment)

@@ -63,6 +63,11 @@ void cvy_node_sum_destroy(cvy_node_sum **s)
     cvy_mem_free(s);
 }
 
+int64_t cvy_node_sum_sent(const cvy_node_sum *s)
+{
+    return s->across ? cvy_group_sum_sent(s->across) : 0;
+}
+
 /* ---- adding up and spreading ---- */
 
 static void add_f32(float *restrict sum, const float *restrict x, int64_t n)

@@ -23,11 +23,14 @@ cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy
     cvy_request *r = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
     const cvy_status status = choose(comm, data, count, dtype, part_out, r);
-    if (status != CVY_OK)
+    if (status != CVY_OK) {
         cvy_mem_free(&r);
-    else
-        *out = r;
-    return status;
+        return status;
+    }
+    r->comm = comm;
+    r->sent_bytes = r->node ? cvy_node_sum_sent(r->node) : cvy_group_sum_sent(r->all);
+    *out = r;
+    return CVY_OK;
 }
 
 cvy_status cvy_mpi_request_start_now(cvy_request *r)
@@ -44,6 +47,7 @@ cvy_status cvy_mpi_request_test_now(cvy_request *r, int *done_out)
 
 cvy_status cvy_mpi_request_start(cvy_request *r)
 {
+    r->comm->sent_bytes += r->sent_bytes;
     if (!r->pusher)
         return cvy_mpi_request_start_now(r);
     cvy_pusher_hand(r->pusher, r);

@@ -1,0 +1,86 @@
+/*
+ * job_settle.c: ways to update that are not in sync all the time: when a training run brings its weights up to date, and what a checkpoint keeps
+ * of an update that is still to come.
+ *
+ * In the step: behind it. A pipelined run begins in sync (weights change most at first) and cools down in sync (a gradient that is a step late keeps the
+ * loss from settling).
+ */
+#include <convoy/program.h>
+
+#include "job/job_table.h"
+#include "job/job_trainer.h"
+
+static int is_pipelined(const cvy_trainer *t, int64_t step)
+{
+    const struct cvy_job_update *u = &t->session.job->update;
+    const int64_t steps = t->order.last_step, epoch = t->order.steps_per_epoch;
+    return u->mode == CVY_UPDATE_PIPELINED && step >= cvy_stretch_steps(&u->warm_up, steps, epoch) && step < steps - cvy_stretch_steps(&u->cool_down, steps, epoch);
+}
+
+/* An update waits for the next step only where both are pipelined. */
+cvy_status cvy_trainer_settle(cvy_trainer *t, int64_t step)
+{
+    const int waits = is_pipelined(t, step) && is_pipelined(t, step + 1) && step + 1 < t->order.last_step;
+    return waits ? CVY_OK : cvy_program_settle(t->session.program);
+}
+
+const char *cvy_trainer_mode(const cvy_trainer *t, int64_t step)
+{
+    const int mode = t->session.job->update.mode;
+    return cvy_job_modes[mode == CVY_UPDATE_PIPELINED && !is_pipelined(t, step) ? CVY_UPDATE_SYNC : mode].name;
+}
+
+void cvy_trainer_say_mode(cvy_trainer *t)
+{
+    const struct cvy_job_update *u = &t->session.job->update;
+    const int64_t steps = t->order.last_step, epoch = t->order.steps_per_epoch;
+    const int64_t warm = cvy_stretch_steps(&u->warm_up, steps, epoch), cool = cvy_stretch_steps(&u->cool_down, steps, epoch);
+    if (u->mode != CVY_UPDATE_PIPELINED)
+        return;
+    cvy_text_add(&t->session.notes, "update: pipelined in %lld of %lld steps: the first %lld and the last %lld are in sync%s\n",
+                 (long long)CVY_MAX(steps - warm - cool, 0), (long long)steps, (long long)warm, (long long)cool,
+                 steps - warm - cool > 0 ? "" : ", which leaves none");
+}
+
+/* ---- checkpoints ---- */
+
+void cvy_trainer_add_pending(const cvy_trainer *t, cvy_json *json)
+{
+    const cvy_pending *pending = &t->session.program->pending;
+    if (!pending->plan)
+        return;
+    cvy_json_open(json, "pending", '{');
+    cvy_json_real(json, "learning_rate", pending->lr);
+    cvy_json_int(json, "number", pending->number);
+    cvy_json_bool(json, "tail", t->step_tail >= 0 && pending->step == t->session.program->step[t->step_tail]);
+    cvy_json_close(json, '}');
+}
+
+static cvy_status read_pending(const cvy_tree *node, double *lr, int64_t *number, int *tail)
+{
+    const cvy_tree *const at[] = {cvy_tree_get(node, "learning_rate"), cvy_tree_get(node, "number"), cvy_tree_get(node, "tail")};
+    CVY_CHECK(at[0] && at[1] && at[2], CVY_E_FORMAT, "%s: `pending` lacks learning_rate, number or tail", cvy_tree_where(node));
+    CVY_TRY(cvy_tree_real(at[0], lr));
+    CVY_TRY(cvy_tree_int(at[1], number));
+    return cvy_tree_bool(at[2], tail);
+}
+
+cvy_status cvy_trainer_restore_pending(cvy_trainer *t)
+{
+    const cvy_tree *node = cvy_tree_get(t->resume.state, "pending");
+    double lr = 0;
+    int64_t number = 0;
+    int tail = 0;
+    cvy_vars *sums = NULL;
+    if (!node || node->kind != CVY_TREE_MAP)
+        return CVY_OK;
+    CVY_CHECK(t->session.job->update.mode == CVY_UPDATE_PIPELINED, CVY_E_CONFIG,
+              "%s was saved with an update pending, but this job is not pipelined: resume with update: pipelined, which may cool down at once "
+              "(cool_down: 100 %%), or start anew with train.init: %s", t->resume.path, t->resume.weights_path);
+    CVY_TRY(read_pending(node, &lr, &number, &tail));
+    CVY_CHECK(!tail || t->step_tail >= 0, CVY_E_FORMAT, "%s: an update of a tail batch is pending, but this job has none", cvy_tree_where(node));
+    CVY_TRY(cvy_pipeline_resume(t->session.program, tail ? t->step_tail : t->step_full, lr, number, &sums));
+    const cvy_status status = cvy_checkpoint_load_pending(&t->resume, sums);
+    cvy_vars_destroy(&sums);
+    return status;
+}
