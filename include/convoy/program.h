@@ -130,7 +130,9 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int ste
  * cvy_program_settle - bring the weights up to date
  *
  * PIPELINED: a step's update is applied behind the next training step, or by this call; until then the weights lack it. A step that is settled at once is
- * one in sync, so calls of it warm up and cool down. Other modes: nothing to do. Errors: as of cvy_program_step(). Collective: yes.
+ * one in sync, so calls of it warm up and cool down. PARAMETER_SERVER: all ranks get the servers' weights, and rank 0 the optimiser's state; forward steps see to
+ * it too. With a staleness other than 0 training steps of a server do nothing and it serves in here, until all workers, which must have run the same
+ * steps, have come; so call it before the program is destroyed. Other modes: nothing to do. Errors: as of cvy_program_step(). Collective: yes.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_settle(cvy_program *program);
 

@@ -164,6 +164,8 @@ cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char 
     opts.kernels = kernels ? kernels : b->opts.kernels ? b->opts.kernels : opts.kernels;
     opts.planning = b->opts.planning ? b->opts.planning : opts.planning;
     opts.passes_off = passes_off ? passes_off : b->opts.passes_off ? b->opts.passes_off : opts.passes_off;
+    CVY_CHECK(b->opts.forward || opts.update.mode != CVY_UPDATE_PARAMETER_SERVER || opts.update.staleness == 0, CVY_E_CONFIG,
+              "%s: bench times steps that all ranks take together: set update.staleness to 0", s->job->file);
     CVY_TRY(cvy_program_create(s->context, &opts, &s->program));
     CVY_TRY(cvy_job_batch(s->job, b->opts.forward ? s->context->comm->nranks : cvy_program_nworkers(s->program), &b->batch));
     cvy_job_group_variables(s->job, s->program);

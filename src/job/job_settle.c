@@ -21,7 +21,7 @@ static int is_pipelined(const cvy_trainer *t, int64_t step)
 cvy_status cvy_trainer_settle(cvy_trainer *t, int64_t step)
 {
     const int waits = is_pipelined(t, step) && is_pipelined(t, step + 1) && step + 1 < t->order.last_step;
-    return waits ? CVY_OK : cvy_program_settle(t->session.program);
+    return waits || t->session.job->update.mode != CVY_UPDATE_PIPELINED ? CVY_OK : cvy_program_settle(t->session.program);
 }
 
 const char *cvy_trainer_mode(const cvy_trainer *t, int64_t step)

@@ -83,7 +83,7 @@ static cvy_status take_plan(cvy_trainer *t, const char *plan_json)
 
 /* ---- logging ---- */
 
-static void say(cvy_trainer *t, const char *event)
+void cvy_trainer_say(cvy_trainer *t, const char *event)
 {
     const cvy_train_opts *o = t->opts;
     const double now = cvy_clock_s(), run = now - t->start_s;
@@ -120,6 +120,13 @@ static void log_step(cvy_trainer *t, double lr)
     cvy_json_real(&json, "seconds_wait_slowest", t->window.slowest_s / (double)t->window.steps);
     cvy_json_real(&json, "seconds_spread", t->window.spread_s / (double)t->window.steps);
     cvy_json_real(&json, "bytes_wire", (double)(t->session.context->comm->sent_bytes - t->window.sent_bytes) / (double)t->window.steps);
+    if (cvy_server_runs_free(t->session.program->server)) {
+        double mean = 0;
+        int64_t most = 0;
+        cvy_server_staleness(t->session.program->server, &mean, &most);
+        cvy_json_real(&json, "staleness_mean", mean);
+        cvy_json_int(&json, "staleness_max", most);
+    }
     cvy_json_close(&json, '}');
     t->window = (struct cvy_window){.start_s = now, .sent_bytes = t->session.context->comm->sent_bytes};
     cvy_trainer_write_line(t, &json);
@@ -165,7 +172,7 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
     cvy_json_real(&json, "images_per_s", t->epoch_train_s > 0 ? t->state.epoch_samples / t->epoch_train_s : NAN);
     cvy_json_close(&json, '}');
     if (text.status == CVY_OK)
-        say(t, text.data);
+        cvy_trainer_say(t, text.data);
     cvy_text_free(&text);
     cvy_trainer_write_line(t, &json);
 }
@@ -333,7 +340,7 @@ static cvy_status check_loss(const cvy_trainer *t)
     return CVY_OK;
 }
 
-static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready)
+cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready)
 {
     cvy_session *s = &t->session;
     const double begin = cvy_clock_s();
@@ -377,38 +384,61 @@ static cvy_status train_step(cvy_trainer *t, const cvy_rows *rows, double waited
         int n = snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->start_s);
         if (t->first_step > 0)
             snprintf(text + n, sizeof text - (size_t)n, ", resumed behind step %lld of %lld", (long long)t->first_step, (long long)t->order.last_step);
-        say(t, text);
+        cvy_trainer_say(t, text);
     }
     if (t->step % t->session.job->log.every == 0 || t->step == t->order.last_step)
         log_step(t, lr);
     return CVY_OK;
 }
 
-/* One turn; *end_out when the run is over or was asked to stop. */
-static cvy_status turn(cvy_trainer *t, int *stopped_out)
+static int ends_epoch(const cvy_trainer *t)
+{
+    return t->step % t->order.steps_per_epoch == 0 || t->step == t->order.last_step;
+}
+
+int cvy_trainer_meets(const cvy_trainer *t)
+{
+    return ends_epoch(t) || is_due(t, &t->session.job->checkpoint.every);
+}
+
+int cvy_trainer_wishes(const cvy_trainer *t)
+{
+    const cvy_duration *every = &t->session.job->checkpoint.every;
+    return (t->opts->stop && *t->opts->stop) ||
+           (every->unit == CVY_DURATION_SECONDS && t->session.context->comm->rank == 0 && cvy_clock_s() - t->saved_s > every->amount);
+}
+
+/* The next step, if all agree that there is one. */
+static cvy_status one_step(cvy_trainer *t, int64_t said[SAY_COUNT])
 {
     const cvy_rows *rows = NULL;
     double waited = 0;
-    int64_t said[SAY_COUNT] = {0};
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
     const int ready = cvy_loader_ready(t->loader);
     cvy_status status = agree_to_go_on(t, cvy_loader_get(t->loader, t->step, &rows, &waited), said);
     if (status == CVY_OK && !said[SAY_STOP])
-        status = train_step(t, rows, waited, ready);
+        status = cvy_trainer_step(t, rows, waited, ready);
     if (rows)
         cvy_loader_release(t->loader, rows);
-    CVY_TRY(status);
-    if (said[SAY_STOP]) {
-        *stopped_out = 1;
+    return status;
+}
+
+/* One turn: a step, or where workers do not wait for each other the steps up to their next meeting; *stopped_out when the run was asked to stop. */
+static cvy_status turn(cvy_trainer *t, int *stopped_out)
+{
+    int64_t said[SAY_COUNT] = {0};
+    const int free = cvy_server_runs_free(t->session.program->server);
+    CVY_TRY(free ? agree_to_go_on(t, cvy_trainer_run_free(t), said) : one_step(t, said));
+    *stopped_out = said[SAY_STOP] != 0;
+    if (*stopped_out && !free)
         return CVY_OK;
-    }
-    if (t->step % t->order.steps_per_epoch == 0 || t->step == t->order.last_step)
+    if (ends_epoch(t))
         CVY_TRY(end_epoch(t));
     if (t->stop_early)
         CVY_TRY(cvy_program_settle(t->session.program));
     if (said[SAY_SAVE] || is_due(t, &t->session.job->checkpoint.every) || t->is_new_best)
         CVY_TRY(cvy_trainer_save(t, 0));
-    say(t, NULL);
+    cvy_trainer_say(t, NULL);
     return CVY_OK;
 }
 
@@ -418,7 +448,7 @@ static void say_notes(cvy_trainer *t)
     char *line = t->session.notes.data;
     for (char *end; line && (end = strchr(line, '\n')) != NULL; line = end + 1) {
         *end = 0;
-        say(t, line);
+        cvy_trainer_say(t, line);
     }
 }
 

@@ -59,6 +59,15 @@ typedef struct cvy_trainer {
 cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file);
 /* What the job says of groups of weights, outputs, scores and the schedule, against the planned program; makes the schedule. */
 cvy_status cvy_trainer_check(cvy_trainer *t);
+/* Where the run stands, with an event or NULL, to the caller's progress function; rank 0. */
+void cvy_trainer_say(cvy_trainer *t, const char *event);
+/* One training step with these rows, and its lines in the log. */
+cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready);
+/* Whether all ranks come together behind the latest step in any case; whether this rank wants them to, since it was told to stop or a checkpoint is due. */
+int cvy_trainer_meets(const cvy_trainer *t);
+int cvy_trainer_wishes(const cvy_trainer *t);
+/* job_trainer_free.c: the steps from one meeting of all ranks to the next. */
+cvy_status cvy_trainer_run_free(cvy_trainer *t);
 /* Makes or finds the run folder, and for a resume its newest sound checkpoint. Collective. */
 cvy_status cvy_trainer_open_folder(cvy_trainer *t);
 /* Variables, position and sums from the checkpoint that open_folder found. */

@@ -329,7 +329,7 @@ cvy_status cvy_program_settle(cvy_program *p)
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
     CVY_TRY(cvy_context_check_idle(p->context));
     const int before = cvy_team_enter(p->context->threads);
-    const cvy_status status = cvy_pipeline_settle(p);
+    const cvy_status status = p->server ? cvy_server_collect(p->server) : cvy_pipeline_settle(p);
     cvy_team_leave(before);
     return report_fault(p, status);
 }

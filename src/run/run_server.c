@@ -27,7 +27,8 @@ cvy_status cvy_server_check(const cvy_program *p, const cvy_optimise_opts *optim
     CVY_CHECK(nranks > 1, CVY_E_CONFIG, "update: parameter_server needs a rank that trains and one that serves, but there is one rank: start 2 or more (mpiexec -n), or take update: sync");
     CVY_CHECK(servers >= 1 && servers < nranks, CVY_E_CONFIG,
               "update: parameter_server: servers is %lld of %d ranks, and one at least has to train: expected 1 .. %d", servers, nranks, nranks - 1);
-    CVY_CHECK(p->opts.update.staleness == 0, CVY_E_CONFIG, "update: parameter_server: staleness is not 0, but only servers for which all workers wait for each other are built; set staleness: 0");
+    CVY_CHECK(p->opts.update.staleness >= -1, CVY_E_CONFIG, "update: parameter_server: staleness is %lld, expected a number of steps, 0 or more, or -1 for any",
+              (long long)p->opts.update.staleness);
     CVY_CHECK(!(optimise->clip_norm > 0), CVY_E_CONFIG,
               "update: parameter_server does not go with clip_norm, which needs all gradients at once where a server has a part of them: take clip_value, or update: sync");
     CVY_CHECK(p->opts.reduce_wire != CVY_DTYPE_BF16, CVY_E_CONFIG,
@@ -122,10 +123,11 @@ cvy_status cvy_server_create(cvy_program *p)
         return CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     p->server = s;
-    *s = (cvy_server){.program = p, .comm = p->context->comm, .nworkers = cvy_program_nworkers(p)};
+    *s = (cvy_server){.program = p, .comm = p->context->comm, .nworkers = cvy_program_nworkers(p), .staleness = p->opts.update.staleness, .met = 1};
     s->nservers = s->comm->nranks - s->nworkers;
     atomic_init(&s->waits_bucket, -1);
     atomic_init(&s->waits_rank, -1);
+    atomic_init(&s->moved, 0);
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->owner * ((size_t)p->vars->count + 1), &s->owner));
     for (int i = 0; i < p->vars->count; i++)
         s->owner[i] = -1;
@@ -137,17 +139,32 @@ cvy_status cvy_server_create(cvy_program *p)
 
 /* ---- messages ---- */
 
-/* Weights, for a worker, then sums. */
-static cvy_status make_answer(const cvy_server_plan *sp, const cvy_server_bucket *b, int to_worker, cvy_message **out)
+/* Where a rank has the sums of a bucket: in place, or, where an owner's workers do not wait for each other, aside. */
+static int add_sums(const cvy_server_bucket *b, cvy_range *range)
 {
+    char *aside = b->served ? b->served->total : NULL;
+    for (int i = 0; i < b->nsum; i++) {
+        range[i] = (cvy_range){aside ? aside : b->sum[i].data, b->sum[i].bytes};
+        aside += aside ? b->sum[i].bytes : 0;
+    }
+    return b->nsum;
+}
+
+/* What comes back for a bucket, as this rank has it: weights, for a worker; sums; and a note, where workers do not wait for each other. */
+static cvy_status make_answer(const cvy_server_plan *sp, const cvy_server_bucket *b, int to, cvy_message **out)
+{
+    const cvy_server *s = sp->server;
+    const int to_worker = to < s->nworkers;
     cvy_range *range = NULL;
     int n = 0;
     CVY_TRY(cvy_mem_alloc(sizeof *range * (size_t)(b->nweight + b->nsum + 1), &range));
     for (int w = 0; w < b->nweight && to_worker; w++)
         range[n++] = (cvy_range){b->weight[w]->data, b->weight[w]->bytes};
-    for (int i = 0; i < b->nsum; i++)
-        range[n++] = b->sum[i];
-    const cvy_status status = n || to_worker ? sp->server->comm->ops->message_create(sp->server->comm, range, n, out) : CVY_OK;
+    if (to_worker || !cvy_server_is_free(s))
+        n += add_sums(b, range + n);
+    if (to_worker && b->note)
+        range[n++] = (cvy_range){b->served ? &b->note[to] : b->note, sizeof *b->note};
+    const cvy_status status = n || to_worker ? s->comm->ops->message_create(s->comm, range, n, out) : CVY_OK;
     cvy_mem_free(&range);
     return status;
 }
@@ -159,15 +176,17 @@ static cvy_status connect_bucket(cvy_server_plan *sp, int number)
     cvy_server_bucket *b = &sp->bucket[number];
     if (cvy_server_is_worker(s))
         CVY_TRY(comm->ops->message_create(comm, &b->place, 1, &b->gradient));
+    if (cvy_server_is_free(s))
+        CVY_TRY(cvy_server_free_bucket(sp, b));
     if (b->owner != comm->rank)
-        return make_answer(sp, b, cvy_server_is_worker(s), &b->answer);
+        return make_answer(sp, b, comm->rank, &b->answer);
     sp->mine.at[sp->mine.count++] = number;
     s->slot_bytes = CVY_MAX(s->slot_bytes, b->place.bytes);
     CVY_TRY(comm->ops->message_create(comm, &b->place, 1, &b->first));
     CVY_TRY(cvy_pool_alloc(s->program->pool, sizeof(cvy_message *) * (size_t)comm->nranks, &b->to));
     for (int r = 0; r < comm->nranks; r++)
         if (r != comm->rank)
-            CVY_TRY(make_answer(sp, b, r < s->nworkers, &b->to[r]));
+            CVY_TRY(make_answer(sp, b, r, &b->to[r]));
     return CVY_OK;
 }
 
@@ -186,6 +205,32 @@ static void leave_updates(const cvy_server_plan *sp)
             instr->run = left_to_owner;
             instr->weight = NULL;
         }
+}
+
+/* Where workers do not wait for each other, one may be in a full step and another in the tail of an epoch, and nobody may need all in one step. */
+static cvy_status check_free(const cvy_server_plan *sp, const cvy_server_plan *first)
+{
+    const cvy_plan *plan = sp->plan;
+    int alike = plan->nbucket == first->plan->nbucket;
+    for (int i = 0; i < plan->ninstr; i++)
+        CVY_CHECK(plan->instr[i].kind != CVY_CALL_ALLREDUCE, CVY_E_CONFIG,
+                  "update: parameter_server: %s is a sum over all workers within a step, but with staleness other than 0 they do not wait for each other: for batch norm set "
+                  "batch_norm.group to samples that divide a worker's share, or to rank; losses must go without weights; or set staleness: 0",
+                  plan->instr[i].call->node->name);
+    for (int b = 0; b < plan->nbucket && alike; b++)
+        alike = sp->bucket[b].place.bytes == first->bucket[b].place.bytes && sp->bucket[b].owner == first->bucket[b].owner &&
+                sp->bucket[b].nweight == first->bucket[b].nweight && sp->bucket[b].nsum == first->bucket[b].nsum;
+    CVY_CHECK(alike, CVY_E_UNSUPPORTED, "update: parameter_server: gradients of two training steps lie in other buckets, which does not go with staleness other than 0: "
+              "leave out the tail of an epoch (data.tail: drop), or set staleness: 0");
+    return CVY_OK;
+}
+
+cvy_server_plan *cvy_server_first(const cvy_server *s)
+{
+    int i = 0;
+    while (!s->plan[i])
+        i++;
+    return s->plan[i];
 }
 
 static cvy_status connect_plan(cvy_server_plan *sp)
@@ -208,6 +253,8 @@ static cvy_status connect_plan(cvy_server_plan *sp)
     share_out(sp);
     CVY_TRY(follow_owners(sp));
     note_owners(sp);
+    if (cvy_server_is_free(s))
+        CVY_TRY(check_free(sp, cvy_server_first(s)));
     for (int b = 0; b < plan->nbucket; b++)
         CVY_TRY(connect_bucket(sp, b));
     if (cvy_server_is_worker(s))
@@ -231,6 +278,8 @@ cvy_status cvy_server_connect(cvy_server *s)
         if (s->plan[i])
             CVY_TRY(connect_plan(s->plan[i]));
     note_states(s);
+    if (cvy_server_is_free(s))
+        return cvy_server_free_connect(s);
     return make_slots(s);
 }
 
@@ -255,6 +304,7 @@ void cvy_server_destroy(cvy_server **server)
     for (int i = 0; i < CVY_COUNT(s->plan); i++)
         if (s->plan[i])
             disconnect_plan(s->plan[i]);
+    cvy_server_free_destroy(s);
     for (int i = 0; i < CVY_SERVER_SLOTS; i++) {
         s->comm->ops->message_destroy(&s->into[i]);
         cvy_mem_free_pages(&s->slot[i], s->slot_bytes);
@@ -264,12 +314,35 @@ void cvy_server_destroy(cvy_server **server)
 
 /* ---- steps ---- */
 
+/* A worker's gradients are the mean over its own share, for the server applies them alone. */
+static cvy_status free_step(cvy_server_plan *sp, double rate)
+{
+    cvy_server *s = sp->server;
+    CVY_TRY(cvy_worker_say(s, &(cvy_server_word){.wishes = s->wishes, .rate = rate}));
+    if (sp->step->norm)
+        *sp->step->norm = (double)sp->step->batch / s->nworkers;
+    CVY_TRY(cvy_plan_execute(sp->plan, &sp->step->time));
+    cvy_worker_note(sp);
+    return CVY_OK;
+}
+
 cvy_status cvy_server_step(cvy_server *s, int step, double learning_rate)
 {
     cvy_server_plan *sp = s->plan[step];
-    (void)learning_rate;
-    s->collected = 0;
-    return cvy_server_is_worker(s) ? cvy_plan_execute(sp->plan, &sp->step->time) : cvy_server_serve_step(sp);
+    s->collected = s->met = 0;
+    if (!cvy_server_is_worker(s))
+        return cvy_server_is_free(s) ? CVY_OK : cvy_server_serve_step(sp); /* a free server serves when all meet */
+    return cvy_server_is_free(s) ? free_step(sp, learning_rate) : cvy_plan_execute(sp->plan, &sp->step->time);
+}
+
+static cvy_status meet(cvy_server *s)
+{
+    int64_t steps = 0;
+    for (int i = 0; i < s->program->nstep; i++)
+        steps += s->program->step[i]->training ? s->program->step[i]->count : 0;
+    if (cvy_server_is_worker(s))
+        return cvy_server_leave(s, steps);
+    return cvy_server_serve(s, &s->steps_met);
 }
 
 /* ---- collecting ---- */
@@ -305,6 +378,8 @@ cvy_status cvy_server_collect(cvy_server *s)
     size_t *bytes_of = NULL;
     if (s->collected)
         return CVY_OK;
+    if (cvy_server_is_free(s) && !s->met)
+        CVY_TRY(meet(s));
     CVY_TRY(cvy_comm_agree(s->comm, cvy_mem_alloc(sizeof *bytes_of * (size_t)s->comm->nranks, &bytes_of)));
     const cvy_status status = collect(s, bytes_of);
     s->collected = status == CVY_OK;

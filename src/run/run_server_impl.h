@@ -5,6 +5,7 @@
  *   run_server_split.c    which instructions and memory of a plan belong to which bucket
  *   run_server_worker.c   a worker's side of a step
  *   run_server_sync.c     a server's side where all workers go on together
+ *   run_server_free.c     ... and where they do not wait for each other, or only so far
  */
 #ifndef CVY_RUN_SERVER_IMPL_H
 #define CVY_RUN_SERVER_IMPL_H
@@ -17,6 +18,20 @@ typedef struct cvy_list {              /* of instructions or buckets */
     int *at;
     int count;
 } cvy_list;
+
+/* A worker's word to each server, where workers do not wait for each other. */
+typedef struct cvy_server_word {
+    int64_t leaves;                    /* it goes to a meeting; else it begins a step */
+    int64_t step;                      /* steps done */
+    int64_t wishes;                    /* it wants all to meet soon */
+    double rate;                       /* of the step that it begins */
+} cvy_server_word;
+
+/* A server's word to a worker with each answer, then. Sums are of all answers of this server since the program was made. */
+typedef struct cvy_server_note {
+    int64_t meeting;                   /* all meet behind the step of this number; 0: not known */
+    int64_t answers, ahead, most_ahead;    /* steps that workers were ahead of the slowest when they were answered: sum, and most */
+} cvy_server_note;
 
 /* One bucket of gradients of one plan. What comes back for it: its weights, and the sums of what else lies in it. */
 typedef struct cvy_server_bucket {
@@ -35,9 +50,23 @@ typedef struct cvy_server_bucket {
     /* of all but its owner */
     cvy_message *answer;               /* weights and sums; of another server: sums, NULL where there are none */
     /* of its owner */
-    cvy_message *first;                /* gradients of the first worker, straight into place */
+    cvy_message *first;                /* gradients of the first worker, or of any, straight into place */
     cvy_message **to;                  /* answers, to each rank: workers get weights and sums, other servers sums */
+    /* where workers do not wait for each other */
+    cvy_server_note *note;             /* that comes with the answer; of its owner: one for each worker */
+    struct cvy_served *served;         /* of its owner: run_server_free.c */
 } cvy_server_bucket;
+
+/* A bucket of an owner whose workers do not wait for each other. */
+typedef struct cvy_served {
+    int receiving, from;               /* gradients are awaited in place; or are there, from this worker, -1: none */
+    int64_t *taken;                    /* gradients of each worker since the latest meeting */
+    int64_t applied;                   /* of all */
+    char *owed, *sending, *heard;      /* of each worker: it is to be answered; it is being answered; its sums are known */
+    int nsending;
+    size_t sum_bytes;
+    char *total, *latest;              /* sums of the latest step of each worker, over all, and of each */
+} cvy_served;
 
 typedef struct cvy_server_plan {       /* of one training step */
     cvy_server *server;
@@ -61,6 +90,21 @@ struct cvy_server {
     cvy_message *into[CVY_SERVER_SLOTS];
     size_t slot_bytes;
     int collected;                     /* since the latest training step */
+    double busy_s;                     /* of a server's step, in which it did not wait */
+    atomic_llong moved;                /* gradients taken: for the watchdog */
+    /* where workers do not wait for each other */
+    int64_t staleness;                 /* 0: they do; -1: never; else by so many steps */
+    cvy_server_word word;              /* a worker's own, or what came from one */
+    cvy_message **words;               /* a worker's: to each server */
+    cvy_message *hears;                /* a server's, from any worker */
+    int64_t *begun;                    /* of each worker: steps since the meeting */
+    double *rate;
+    char *left;
+    int64_t left_step;                 /* the most steps of any that has left */
+    int wishes;                        /* a worker's, for its next word */
+    int met;                           /* no step since the latest meeting */
+    int64_t steps_met;                 /* done then, where the program's caller runs steps */
+    cvy_server_note note;              /* what this server tells, or the worker was told */
     atomic_int waits_bucket, waits_rank;   /* -1: it does not wait */
 };
 
@@ -74,6 +118,12 @@ static inline int cvy_server_tag(int bucket)
     return 1 + bucket;
 }
 
+/* Whether workers do not wait for each other in every step. */
+static inline int cvy_server_is_free(const cvy_server *s)
+{
+    return s->staleness != 0;
+}
+
 /* Fills lists, weights, sums and ready of all buckets, and the plan's lists. Owners are told afterwards. */
 cvy_status cvy_server_split(cvy_server_plan *sp, cvy_pool *pool);
 
@@ -85,5 +135,15 @@ cvy_status cvy_server_run_list(cvy_plan *plan, const cvy_list *list);
 /* One turn of waiting, of so many in a row in which nothing moved. */
 void cvy_server_pause(int turn);
 cvy_status cvy_server_serve_step(cvy_server_plan *sp);
+
+/* The plan of the first training step: a free server updates by it, whichever step a worker is in. */
+cvy_server_plan *cvy_server_first(const cvy_server *s);
+/* Memory and messages that are needed only then; the bucket's answers go out of that memory. */
+cvy_status cvy_server_free_bucket(cvy_server_plan *sp, cvy_server_bucket *bucket);
+cvy_status cvy_server_free_connect(cvy_server *s);
+void cvy_server_free_destroy(cvy_server *s);
+/* A worker's word, when the one before is out. */
+cvy_status cvy_worker_say(cvy_server *s, const cvy_server_word *word);
+void cvy_worker_note(cvy_server_plan *sp);
 
 #endif

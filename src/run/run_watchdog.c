@@ -17,6 +17,7 @@ struct cvy_watchdog {
     pthread_cond_t wake;
     int stop;
     double kicked_s;
+    long long moved;                   /* by a server, when it was looked at last */
     int64_t step;
     const char *what;
 };
@@ -48,6 +49,17 @@ static void bark(const cvy_watchdog *w)
         cvy_log_local(context, CVY_LOG_ERROR, "%s", cvy_error_text());
 }
 
+/* A server is in one piece of work from one meeting to the next: it is alive while it takes gradients. */
+static int server_moves(cvy_watchdog *w)
+{
+    const long long moved = w->program->server ? cvy_server_moved(w->program->server) : 0, before = w->moved;
+    w->moved = moved;
+    if (moved == before)
+        return 0;
+    w->kicked_s = cvy_clock_s();
+    return 1;
+}
+
 static void *watch(void *arg)
 {
     cvy_watchdog *w = arg;
@@ -55,6 +67,8 @@ static void *watch(void *arg)
     while (!w->stop) {
         struct timespec until;
         const double left = w->kicked_s + w->timeout_s - cvy_clock_s();
+        if (left <= 0 && server_moves(w))
+            continue;
         if (left <= 0) {
             bark(w);
             break;

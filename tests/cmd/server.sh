@@ -21,6 +21,7 @@ comm: {bucket: 1 KiB}
 log: {every: 1}
 Y
 last=step-00000060
+extra=
 served='update={mode: parameter_server, servers: 1}'
 
 # As every rank starts it: notes its process, then trains in the folder.
@@ -64,7 +65,8 @@ same_end() {
 # at_step N SIGNAL RANK FOLDER: sends the signal to one of three ranks when the step is done; exit code of the job, which ends soon after.
 at_step() {
     rm -f pid-*
-    train 3 "$4" --set "$served" &
+    # shellcheck disable=SC2086
+    train 3 "$4" --set "$served" $extra &
     job=$!
     until grep -q "\"step\": *$1," "$4/metrics.jsonl" 2>/dev/null; do
         kill -0 $job 2>/dev/null || { fail "the run ended before step $1"; cat "log-$4"; return 0; }
@@ -83,6 +85,23 @@ at_step 25 TERM 1 stopped
 [ $? -eq 75 ] || fail "stopped by a signal to a worker: $(tail -n 3 log-stopped)"
 train 3 stopped --set "$served" --resume || fail "resumed: $(tail -n 3 log-stopped)"
 same_end stopped
+
+# Workers that do not wait for each other: they learn, nobody is further ahead than the bound, and the run stops, goes on, and ends where one worker's
+# loss is lost.
+free() { echo "update={mode: parameter_server, servers: $1, staleness: $2}"; }
+train 4 bound --set "$(free 2 1)" --set batch_norm.group=rank || fail "bound: $(tail -n 3 log-bound)"
+most=$(sed -n 's/.*"staleness_max": *\([0-9]*\).*/\1/p' bound/metrics.jsonl | sort -n | tail -n 1)
+[ "${most:-2}" -le 1 ] || fail "a worker was ${most:-?} steps ahead of the slowest, with a bound of 1"
+losses bound | awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(last < 0.5 * first) }' || fail "without waiting nothing is learnt: $(losses bound)"
+served=$(free 1 none)
+extra="--set batch_norm.group=rank"
+at_step 12 TERM 1 free
+[ $? -eq 75 ] || fail "stopped by a signal to a free worker: $(tail -n 3 log-free)"
+train 3 free --set "$served" $extra --resume || fail "resumed: $(tail -n 3 log-free)"
+[ -d "free/checkpoints/$last" ] || fail "the resumed run did not reach its end"
+train 3 lost --set "$served" $extra --set train.optimizer.lr=1e30 && fail "a loss that is not finite is no end"
+grep -q 'expected a finite number' log-lost || fail "no word of the lost loss: $(tail -n 3 log-lost)"
+served='update={mode: parameter_server, servers: 1}'
 
 # refuse RANKS WORDS options
 refuse() {
