@@ -26,7 +26,7 @@ typedef struct cvy_program cvy_program;
 typedef enum cvy_update_mode {
     CVY_UPDATE_SYNC,             /* all together, every step */
     CVY_UPDATE_PIPELINED,        /* the sums of a step have the next step to get through, and are applied behind it */
-    CVY_UPDATE_LOCAL,            /* each rank by its own gradients; now and then all take the average */
+    CVY_UPDATE_LOCAL,            /* each rank by its own gradients, until cvy_program_settle(), when all take the average */
     CVY_UPDATE_PARAMETER_SERVER, /* by ranks that hold the weights and train nothing */
     CVY_UPDATE_SHARDED           /* as sync, each rank a part of the weights; it alone keeps the optimiser's state of that part */
 } cvy_update_mode;
@@ -121,7 +121,7 @@ CVY_API void *cvy_program_feed(cvy_program *program, int step, const char *input
  * cvy_program_step - run one step
  * @learning_rate: of this step; ignored by forward steps
  *
- * Allocates nothing. The weights of all ranks are equal after it. Errors: CVY_E_COMM, CVY_E_FORMAT (a label out of range); then weights may be partly
+ * Allocates nothing. The weights of all ranks are equal after it, in any mode but LOCAL. Errors: CVY_E_COMM, CVY_E_FORMAT (a label out of range); then weights may be partly
  * updated. Collective: yes.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int step, double learning_rate);
@@ -130,9 +130,11 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int ste
  * cvy_program_settle - bring the weights up to date
  *
  * PIPELINED: a step's update is applied behind the next training step, or by this call; until then the weights lack it. A step that is settled at once is
- * one in sync, so calls of it warm up and cool down. PARAMETER_SERVER: all ranks get the servers' weights, and rank 0 the optimiser's state; forward steps see to
- * it too. With a staleness other than 0 training steps of a server do nothing and it serves in here, until all workers, which must have run the same
- * steps, have come; so call it before the program is destroyed. Other modes: nothing to do. Errors: as of cvy_program_step(). Collective: yes.
+ * one in sync, so calls of it warm up and cool down. LOCAL: all ranks take the average of weights, optimiser state and running statistics; call it every few
+ * steps, and before weights are read; it may write over the outputs of the latest step. PARAMETER_SERVER: all ranks get the servers' weights, and rank 0 the
+ * optimiser's state; forward steps see to it too. With a staleness other than 0 training steps of a server do nothing and it serves in here, until all workers,
+ * which must have run the same steps, have come; so call it before the program is destroyed. Other modes: nothing to do. Errors: as of cvy_program_step().
+ * Collective: yes.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_settle(cvy_program *program);
 

@@ -148,7 +148,7 @@ static void fill_feeds(const cvy_bench *b)
     cvy_plan *plan = b->step->plan;
     for (int i = 0; i < plan->nfeed; i++)
         if (!plan->feed[i].per_step)
-            fill_feed(b, &plan->feed[i], plan->unit[0]->graph->batch.first);
+            fill_feed(b, &plan->feed[i], b->step->first_row);
 }
 
 /* ---- the program ---- */
@@ -190,7 +190,10 @@ cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_
 cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
 {
     const double begin = cvy_clock_s();
+    const struct cvy_job_update *update = &b->session.job->update;
     CVY_TRY(cvy_program_step(b->session.program, b->number, b->session.job->train.lr));
+    if (update->mode == CVY_UPDATE_LOCAL && ++b->nstep % update->every == 0)
+        CVY_TRY(cvy_program_settle(b->session.program));
     *seconds_out = cvy_clock_s() - begin;
     return CVY_OK;
 }

@@ -12,6 +12,7 @@ typedef struct cvy_bench {
     cvy_dataset_info data;
     cvy_program_step_info *step;
     int number;                        /* of the step in the program */
+    int64_t nstep;                     /* all so far */
     int64_t batch, steps, node_steps;  /* global; timed; timed of which single instructions are remembered */
     double plan_s, peak_flop_per_s;    /* of a matrix product on all ranks; NaN: not measured */
     double bytes_wire;                 /* sent by a rank in a timed step; the rank that sends most */

@@ -17,11 +17,19 @@ static int is_pipelined(const cvy_trainer *t, int64_t step)
     return u->mode == CVY_UPDATE_PIPELINED && step >= cvy_stretch_steps(&u->warm_up, steps, epoch) && step < steps - cvy_stretch_steps(&u->cool_down, steps, epoch);
 }
 
-/* An update waits for the next step only where both are pipelined. */
+/* An update waits for the next step only where both are pipelined; local steps count from the start of an epoch. */
 cvy_status cvy_trainer_settle(cvy_trainer *t, int64_t step)
 {
-    const int waits = is_pipelined(t, step) && is_pipelined(t, step + 1) && step + 1 < t->order.last_step;
-    return waits || t->session.job->update.mode != CVY_UPDATE_PIPELINED ? CVY_OK : cvy_program_settle(t->session.program);
+    const struct cvy_job_update *u = &t->session.job->update;
+    const int64_t in_epoch = step % t->order.steps_per_epoch + 1;
+    int waits = step + 1 != t->order.last_step;
+    if (u->mode == CVY_UPDATE_LOCAL)
+        waits = waits && in_epoch % u->every != 0 && in_epoch != t->order.steps_per_epoch;
+    else if (u->mode == CVY_UPDATE_PIPELINED)
+        waits = waits && is_pipelined(t, step) && is_pipelined(t, step + 1);
+    else
+        waits = 1;                     /* there is nothing to do, or it is not due behind each step */
+    return waits ? CVY_OK : cvy_program_settle(t->session.program);
 }
 
 const char *cvy_trainer_mode(const cvy_trainer *t, int64_t step)
@@ -35,6 +43,8 @@ void cvy_trainer_say_mode(cvy_trainer *t)
     const struct cvy_job_update *u = &t->session.job->update;
     const int64_t steps = t->order.last_step, epoch = t->order.steps_per_epoch;
     const int64_t warm = cvy_stretch_steps(&u->warm_up, steps, epoch), cool = cvy_stretch_steps(&u->cool_down, steps, epoch);
+    if (u->mode == CVY_UPDATE_LOCAL)
+        cvy_text_add(&t->session.notes, "update: local: ranks take their average every %lld steps and at each epoch's end; results depend on the number of ranks\n", (long long)u->every);
     if (u->mode != CVY_UPDATE_PIPELINED)
         return;
     cvy_text_add(&t->session.notes, "update: pipelined in %lld of %lld steps: the first %lld and the last %lld are in sync%s\n",

@@ -416,6 +416,8 @@ static cvy_status one_step(cvy_trainer *t, int64_t said[SAY_COUNT])
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
     const int ready = cvy_loader_ready(t->loader);
     cvy_status status = agree_to_go_on(t, cvy_loader_get(t->loader, t->step, &rows, &waited), said);
+    if (!cvy_program_is_settled(t->session.program))
+        said[SAY_STOP] = 0;            /* not yet: there is nothing to save that all ranks agree on */
     if (status == CVY_OK && !said[SAY_STOP])
         status = cvy_trainer_step(t, rows, waited, ready);
     if (rows)
@@ -436,8 +438,11 @@ static cvy_status turn(cvy_trainer *t, int *stopped_out)
         CVY_TRY(end_epoch(t));
     if (t->stop_early)
         CVY_TRY(cvy_program_settle(t->session.program));
-    if (said[SAY_SAVE] || is_due(t, &t->session.job->checkpoint.every) || t->is_new_best)
+    t->save_waits |= said[SAY_SAVE] || is_due(t, &t->session.job->checkpoint.every) || t->is_new_best;
+    if (t->save_waits && cvy_program_is_settled(t->session.program)) {
         CVY_TRY(cvy_trainer_save(t, 0));
+        t->save_waits = 0;
+    }
     cvy_trainer_say(t, NULL);
     return CVY_OK;
 }

@@ -44,6 +44,7 @@ typedef struct cvy_trainer {
     double busy_s, met_s;              /* of the latest step: this rank's own time, and that in which it met others */
     double waited_s, looped_s;         /* for samples; in all steps but the first */
     int is_new_best, stop_early;
+    int save_waits;                    /* a checkpoint is due, and the ranks' weights differ */
     /* the run folder */
     char out[512];
     int lock;                          /* of the folder, on rank 0; -1: none */

@@ -33,6 +33,15 @@ static cvy_batch share_of(const cvy_program *p, const cvy_program_step_info *s, 
     return cvy_batch_share(global_n, largest ? nranks - 1 : p->context->comm->rank, nranks);
 }
 
+/* The same as a graph is built for it: of a rank that trains on its own it is all that there is. */
+static cvy_batch batch_of(const cvy_program *p, const cvy_program_step_info *s, int64_t global_n, int largest)
+{
+    const cvy_batch share = share_of(p, s, global_n, largest);
+    if (!p->alone || !s->training)
+        return share;
+    return share.local_n > 0 ? cvy_batch_share(share.local_n, 0, 1) : cvy_batch_share(1, 0, 2);
+}
+
 /* ---- one graph ---- */
 
 static int trains(void *user, const cvy_variable *v)
@@ -81,7 +90,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph
     if (s->training) {
         CVY_TRY(check_trains(p, s));
         CVY_TRY(cvy_pass_autodiff(g, losses, s->nloss, s->trains ? trains : NULL, s->trains, &gradients));
-        const cvy_reduce_opts reduce = {p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->cost, p->pass_overlap};
+        const cvy_reduce_opts reduce = {p->alone ? 1 : p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->cost, p->pass_overlap};
         CVY_TRY(cvy_pass_reduce(g, &reduce, &nbucket));
         CVY_TRY(cvy_pass_optimise(g, &gradients, &s->optimise));
         CVY_TRY(cvy_pass_late_waits(g));
@@ -123,11 +132,19 @@ static cvy_plan_opts plan_opts(cvy_program *p)
                            .clock = p->by_clock ? &p->clock : NULL, .blocking = p->opts.reduce_blocking, .no_push = p->progress == CVY_PROGRESS_MPI};
 }
 
+static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_step_info *s)
+{
+    cvy_plan_opts opts = plan_opts(p);
+    opts.comm = p->alone && s->training ? p->alone : opts.comm;
+    opts.sets = s->training && p->opts.update.mode == CVY_UPDATE_PIPELINED ? 2 : 1;
+    return opts;
+}
+
 /* The largest share of any rank, for its layouts. */
 static cvy_status settle_layouts(cvy_program *p, cvy_program_step_info *s, int64_t global_n)
 {
-    const cvy_batch largest = share_of(p, s, global_n, 1), mine = share_of(p, s, global_n, 0);
-    const cvy_plan_opts opts = plan_opts(p);
+    const cvy_batch largest = batch_of(p, s, global_n, 1), mine = batch_of(p, s, global_n, 0);
+    const cvy_plan_opts opts = step_opts(p, s);
     cvy_graph *g = NULL;
     cvy_unit *u = NULL;
     int settled = 1;
@@ -145,10 +162,10 @@ static cvy_status settle_layouts(cvy_program *p, cvy_program_step_info *s, int64
 /* Micro-batches of one size on this rank share graph and unit, if their batch-norm groups lie alike: the global size and the share are then equal too. */
 static cvy_status unit_for(cvy_program *p, cvy_program_step_info *s, int m, cvy_unit **out)
 {
-    const cvy_batch batch = share_of(p, s, s->micro_n[m], 0);
-    const cvy_plan_opts opts = plan_opts(p);
+    const cvy_batch batch = batch_of(p, s, s->micro_n[m], 0);
+    const cvy_plan_opts opts = step_opts(p, s);
     for (int i = 0; i < s->nunit; i++)
-        if (s->graph[i]->batch.global_n == batch.global_n) {
+        if (s->graph[i]->batch.global_n == batch.global_n && s->graph[i]->batch.local_n == batch.local_n) {
             *out = s->unit[i];
             return CVY_OK;
         }
@@ -167,12 +184,12 @@ static cvy_status unit_for(cvy_program *p, cvy_program_step_info *s, int m, cvy_
 
 static cvy_status plan_step(cvy_program *p, cvy_program_step_info *s)
 {
-    cvy_plan_opts opts = plan_opts(p);
+    const cvy_plan_opts opts = step_opts(p, s);
     cvy_unit **unit = NULL;
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *unit * (size_t)s->nmicro, &unit));
-    opts.sets = s->training && p->opts.update.mode == CVY_UPDATE_PIPELINED ? 2 : 1;
     for (int m = 0; m < s->nmicro; m++)
         CVY_TRY(unit_for(p, s, m, &unit[m]));
+    s->first_row = share_of(p, s, s->micro_n[0], 0).first;
     CVY_TRY(cvy_plan_create(unit, s->nmicro, &opts, &s->plan));
     return opts.sets > 1 ? cvy_plan_create(unit, s->nmicro, &opts, &s->twin) : CVY_OK;
 }
@@ -189,7 +206,7 @@ static size_t place_of(const cvy_program *p, const cvy_program_step_info *s)
 /* The largest share of the first step: what its kernels are chosen for. Others take them by name, where they apply. */
 static cvy_status first_graph(cvy_program *p, cvy_graph **out)
 {
-    const cvy_batch largest = share_of(p, p->step[0], p->step[0]->micro_n[0], 1);
+    const cvy_batch largest = batch_of(p, p->step[0], p->step[0]->micro_n[0], 1);
     return build_graph(p, p->step[0], &largest, out);
 }
 
@@ -341,14 +358,14 @@ static void *feed_data(cvy_plan *plan, const char *name)
 }
 
 /* Until the caller says better, a sample is known by its place in the global batch. */
-static void number_samples(const cvy_program_step_info *s)
+static void number_samples(const cvy_program *p, const cvy_program_step_info *s)
 {
     int64_t *id = feed_data(s->plan, "sample_id"), before = 0;
     for (int m = 0; id && m < s->nmicro; m++) {
-        const cvy_batch *batch = &s->plan->unit[m]->graph->batch;
-        for (int64_t i = 0; i < batch->local_n; i++)
-            id[s->plan->first_row[m] + i] = before + batch->first + i;
-        before += batch->global_n;
+        const cvy_batch share = share_of(p, s, s->micro_n[m], 0);
+        for (int64_t i = 0; i < share.local_n; i++)
+            id[s->plan->first_row[m] + i] = before + share.first + i;
+        before += share.global_n;
     }
 }
 
@@ -377,7 +394,7 @@ static cvy_status make_common(cvy_program *p, int shared)
 {
     cvy_comm *comm = p->context->comm;
     size_t bytes = 0;
-    int training = 0, can = shared && p->opts.share_weights;
+    int training = 0, can = shared && p->opts.share_weights && !p->alone;
     for (int i = 0; i < p->nstep; i++)
         if (p->step[i]->plan->nbucket > 0) {
             training++;
@@ -423,10 +440,12 @@ static cvy_status allocate(cvy_program *p)
         s->lr = feed_data(s->plan, "lr");
         s->norm = feed_data(s->plan, "norm");
         s->step_number = feed_data(s->plan, "step");
-        number_samples(s);
+        number_samples(p, s);
     }
     if (p->server)
         CVY_TRY(cvy_comm_agree(comm, cvy_server_connect(p->server)));
+    if (p->alone)
+        CVY_TRY(cvy_average_create(p));
     return p->by_clock ? CVY_OK : cvy_program_initialise(p);
 }
 

@@ -88,8 +88,11 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
         memcpy(&p->opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
     CVY_CHECK(cvy_dtype_is_real(p->opts.dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
               cvy_dtype_text(p->opts.dtype));
-    CVY_CHECK(p->opts.update.mode != CVY_UPDATE_LOCAL && p->opts.update.mode != CVY_UPDATE_SHARDED, CVY_E_UNSUPPORTED,
-              "a program updates in sync, pipelined or by parameter servers; no other way is built yet");
+    CVY_CHECK(p->opts.update.mode != CVY_UPDATE_SHARDED, CVY_E_UNSUPPORTED, "sharded updates are not built yet");
+    if (p->opts.update.mode == CVY_UPDATE_LOCAL)
+        CVY_TRY(cvy_comm_create_self(&p->alone));
+    if (p->alone)
+        p->alone->rank = p->context->comm->rank; /* for traces */
     CVY_TRY(check_passes(p->opts.passes_off));
     CVY_TRY(parse_kernels(p->opts.kernels, &p->kernels, &p->by_clock));
     CVY_TRY(set_clock(p));
@@ -143,12 +146,15 @@ void cvy_program_destroy(cvy_program **program)
     if (!p)
         return;
     cvy_server_destroy(&p->server);
+    cvy_average_destroy(&p->average);
     for (int i = 0; i < p->nstep; i++)
         cvy_program_drop_plan(p->step[i]);
     cvy_offers_destroy(&p->offers);
     cvy_wisdom_close(&p->wisdom);
     cvy_mem_free(&p->tuning.choices);
     cvy_vars_destroy(&p->vars);
+    if (p->alone)
+        p->alone->ops->destroy(p->alone);
     if (p->common)
         p->context->comm->ops->common_free(p->context->comm, &p->common, p->common_bytes);
     if (p->arena) {
@@ -265,7 +271,7 @@ int64_t cvy_program_rows(const cvy_program *p, int step)
 int64_t cvy_program_first_row(const cvy_program *p, int step)
 {
     const cvy_program_step_info *s = find_step(p, step);
-    return s ? s->plan->unit[0]->graph->batch.first : 0;
+    return s ? s->first_row : 0;
 }
 
 void *cvy_program_feed(cvy_program *p, int step, const char *input)
@@ -315,8 +321,9 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
         CVY_TRY(cvy_server_collect(p->server));
     const int before = cvy_team_enter(p->context->threads);
     s->plan->beside = p->pending.plan; /* its sums go on while validation runs */
-    const cvy_status status = s->twin                       ? cvy_pipeline_step(p, s, learning_rate)
+    const cvy_status status = s->twin                    ? cvy_pipeline_step(p, s, learning_rate)
                               : p->server && s->training ? cvy_server_step(p->server, step, learning_rate)
+                              : p->alone && s->training  ? cvy_average_step(p, s)
                                                          : cvy_plan_execute(s->plan, &s->time);
     cvy_team_leave(before);
     if (status == CVY_OK)
@@ -329,7 +336,7 @@ cvy_status cvy_program_settle(cvy_program *p)
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
     CVY_TRY(cvy_context_check_idle(p->context));
     const int before = cvy_team_enter(p->context->threads);
-    const cvy_status status = p->server ? cvy_server_collect(p->server) : cvy_pipeline_settle(p);
+    const cvy_status status = p->server ? cvy_server_collect(p->server) : p->average ? cvy_average_settle(p) : cvy_pipeline_settle(p);
     cvy_team_leave(before);
     return report_fault(p, status);
 }
@@ -340,7 +347,7 @@ cvy_status cvy_program_loss(const cvy_program *p, int step, const char *loss, do
     const double *value = NULL;
     for (int i = 0; s && i < s->nloss; i++)
         if (strcmp(s->losses[i], loss) == 0)
-            value = cvy_plan_find(s->latest ? s->latest : s->plan, s->loss_value[i], 0);
+            value = p->alone && s->training ? &s->loss_mean[i] : cvy_plan_find(s->latest ? s->latest : s->plan, s->loss_value[i], 0);
     CVY_CHECK(value, CVY_E_ARGUMENT, "step %d has no loss '%s'", step, loss);
     *value_out = p->by_clock ? (double)NAN : *value;
     return CVY_OK;

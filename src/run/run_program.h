@@ -12,6 +12,7 @@
 #include "run/run_execute.h"
 
 typedef struct cvy_server cvy_server;  /* run_server.h */
+typedef struct cvy_average cvy_average;
 
 typedef struct cvy_program_step_info {
     int training;
@@ -33,6 +34,8 @@ typedef struct cvy_program_step_info {
     cvy_plan *plan;
     cvy_plan *twin;                    /* pipelined: on the other set of gradients; else NULL */
     const cvy_plan *latest;            /* of the two, the one that ran last; NULL: neither */
+    int64_t first_row;                 /* of this rank in the global batch, or its first micro-batch */
+    double loss_mean[16];              /* local: over all ranks */
     int loss_bucket[16];               /* pipelined: which sum holds a loss, -1: none */
     int64_t count;                     /* training steps done; the feed "step" is the sum over `shares` */
     uint64_t shares;                   /* bit j is set where step j works on the same optimiser state; its own bit too */
@@ -76,6 +79,8 @@ struct cvy_program {
     void *common;                      /* weights and states that lie once on the node; NULL: every rank has its own */
     size_t common_bytes;
     cvy_server *server;                /* NULL: weights are updated by all ranks */
+    cvy_comm *alone;                   /* local: of this rank, as which training steps are planned; else NULL */
+    cvy_average *average;
     int planned, allocated;
     cvy_pending pending;
     /* Called for each new variable before the passes see it: the job's parameter groups. */
@@ -116,6 +121,17 @@ cvy_status cvy_pipeline_settle(cvy_program *program);
 cvy_status cvy_pipeline_save(cvy_program *program, cvy_vars **out);
 /* For a resumed run, on every rank: as if `step` had been run and were pending; the variables are to be filled with its sums. */
 cvy_status cvy_pipeline_resume(cvy_program *program, int step, double lr, int64_t number, cvy_vars **out);
+
+/* ---- local: run_average.c ---- */
+/* Behind the plans and the memory of variables. Collective. */
+cvy_status cvy_average_create(cvy_program *program);
+void cvy_average_destroy(cvy_average **average);
+/* A training step of this rank's share, and the losses of all ranks. */
+cvy_status cvy_average_step(cvy_program *program, cvy_program_step_info *step);
+/* All ranks take the average of what training changes. Nothing is done where they have it already. */
+cvy_status cvy_average_settle(cvy_program *program);
+/* Whether all ranks have the same weights. */
+int cvy_program_is_settled(const cvy_program *program);
 
 /* Fills every variable that has an initialiser from the seed; others with zero. */
 cvy_status cvy_program_initialise(cvy_program *program);

@@ -48,6 +48,7 @@ struct mode {
 static const struct mode modes[] = {
     {"update={mode: pipelined, warm_up: 2 steps, cool_down: 4 steps}", "train.dtype=f64"},
     {"update={mode: pipelined, warm_up: 0 %, cool_down: 0 %}", "train.dtype=f64"},
+    {"update={mode: local, every: 3}", NULL},
 };
 
 static cvy_context *all;
@@ -135,7 +136,8 @@ static void resumes(const char *const *sets, int nsets)
     EXPECT_OK(train(all, sets, nsets, "whole", 0, 0));
     for (int i = 0; i < CVY_COUNT(stops); i++) {
         test_checks++;
-        EXPECT_INT(train(all, sets, nsets, "broken", stops[i], 0), CVY_STOPPED);
+        const cvy_status status = train(all, sets, nsets, "broken", stops[i], 0);
+        EXPECT(status == CVY_STOPPED || status == CVY_OK);  /* local stops where the ranks meet next, which may be the end */
         EXPECT_OK(train(all, sets, nsets, "broken", 0, 1));
         if (root && !(same_file("whole", "broken", "weights.safetensors") && same_file("whole", "broken", "state.safetensors"))) {
             test_failures++;
