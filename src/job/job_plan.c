@@ -8,6 +8,7 @@
 
 #include "job/job_bench.h"
 #include "job/job_trainer.h"
+#include "run/run_server.h"
 
 /* ---- numbers ---- */
 
@@ -173,9 +174,11 @@ static void add_network(const cvy_session *s, const cvy_dataset_info *data, cons
 
 static void add_batch(const cvy_session *s, int64_t batch, const cvy_plan *plan, cvy_text *t)
 {
-    const int nranks = s->context->comm->nranks;
-    cvy_text_add(t, "\nbatch %lld over %d rank%s: %lld rows on this rank, %d micro-batch%s; %d thread%s a rank\n", (long long)batch, nranks,
-                 nranks > 1 ? "s" : "", (long long)plan->rows, plan->nmicro, plan->nmicro > 1 ? "es" : "", s->context->threads,
+    const int nranks = cvy_program_nworkers(s->program), nservers = s->context->comm->nranks - nranks;
+    cvy_text_add(t, "\nbatch %lld over %d rank%s", (long long)batch, nranks, nranks > 1 ? "s" : "");
+    if (nservers > 0)
+        cvy_text_add(t, ", whose weights %d other%s hold%s", nservers, nservers > 1 ? "s" : "", nservers > 1 ? "" : "s");
+    cvy_text_add(t, ": %lld rows on this rank, %d micro-batch%s; %d thread%s a rank\n", (long long)plan->rows, plan->nmicro, plan->nmicro > 1 ? "es" : "", s->context->threads,
                  s->context->threads > 1 ? "s" : "");
 }
 

@@ -303,6 +303,12 @@ static cvy_status take_pages(const cvy_program *p, size_t bytes, void *out)
     return p->by_clock ? cvy_mem_map_pages(bytes, out) : cvy_mem_alloc_pages(bytes, out);
 }
 
+/* The optimiser's state of who leaves updates to servers: virtual too, until a checkpoint is read, or written by rank 0. */
+static int is_left_to_servers(const cvy_program *p, const cvy_variable *v)
+{
+    return v->role == CVY_ROLE_STATE && p->server && !cvy_server_serves(p->server);
+}
+
 static cvy_status allocate_variables(const cvy_program *p)
 {
     char *common = p->common;
@@ -320,7 +326,7 @@ static cvy_status allocate_variables(const cvy_program *p)
             common += common_bytes(v);
             continue;
         }
-        const cvy_status status = take_pages(p, v->bytes, &v->data);
+        const cvy_status status = is_left_to_servers(p, v) ? cvy_mem_map_pages(v->bytes, &v->data) : take_pages(p, v->bytes, &v->data);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "memory of %s", v->name);
         if (v->keeps_rounded)
@@ -333,7 +339,7 @@ static cvy_status allocate_variables(const cvy_program *p)
 static cvy_status initialise(const cvy_program *p, cvy_variable *v, void *piece)
 {
     const int64_t n = cvy_shape_elems(&v->shape);
-    for (int64_t i = 0; i < n && v->init.method; i += INIT_PIECE) {
+    for (int64_t i = 0; i < n && v->init.method && !is_left_to_servers(p, v); i += INIT_PIECE) {
         const int64_t count = CVY_MIN(INIT_PIECE, n - i);
         CVY_TRY(cvy_init_fill(v, p->opts.seed, i, count, piece));
         CVY_TRY(cvy_variable_write_part(v, i, count, piece));
