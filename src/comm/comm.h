@@ -100,6 +100,7 @@ typedef struct cvy_comm_sums {
     cvy_dtype wire;                    /* of f32 between nodes: BF16, or anything else: as it is */
     int threads;                       /* that add up, 0: one */
     cvy_progress_by progress;
+    int newest_first;                  /* the sum that was started last goes before all but the oldest: what backward makes last, forward needs first */
 } cvy_comm_sums;
 
 struct cvy_comm {

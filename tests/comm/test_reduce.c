@@ -60,11 +60,13 @@ static void run_round(cvy_request **request, char *const *data, cvy_dtype dtype,
     EXPECT_OK(comm->ops->allreduce(comm, &one, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
     EXPECT_NEAR(one, (double)comm->nranks, 0);
     for (int done[SUMS] = {0}; open; sched_yield())
-        for (int s = 0; s < SUMS; s++)
-            if (!done[s]) {
-                EXPECT_OK(comm->ops->request_test(request[s], &done[s]));
-                open -= done[s];
-            }
+        for (int i = 0; i < SUMS; i++) {
+            const int s = (i + 3 * comm->rank) % SUMS;     /* each rank looks in an order of its own */
+            if (done[s])
+                continue;
+            EXPECT_OK(comm->ops->request_test(request[s], &done[s]));
+            open -= done[s];
+        }
     for (int s = 0; s < SUMS; s++) {
         int64_t wrong = 0;
         for (int64_t i = 0; i < counts[s]; i++) {
@@ -200,6 +202,16 @@ static void test_parts_and_what_is_common(void)
     cvy_mem_free_pages(&data, COUNT * sizeof *data);
 }
 
+static void test_newest_first(void)
+{
+    int count = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    for (int i = 0; i < count; i++) {
+        comm->sums = (cvy_comm_sums){.algorithm = def[i]->name, .newest_first = 1};
+        run(CVY_DTYPE_F32, 0, 1e-6);
+    }
+}
+
 static void test_a_thread_of_its_own(void)
 {
     int count = 0;
@@ -247,6 +259,7 @@ int main(int argc, char **argv)
     TEST(test_half_the_bytes);
     TEST(test_memory_of_the_node);
     TEST(test_parts_and_what_is_common);
+    TEST(test_newest_first);
     TEST(test_a_thread_of_its_own);
     TEST(test_two_levels);
     comm->ops->destroy(comm);

@@ -24,7 +24,8 @@
 enum { CVY_PIECE_ELEMS = 1 << 28 };
 /* Messages are cut into segments, so that one is added while the next is on its way; so many are under way at once for each peer. */
 enum { CVY_SEGMENT_BYTES = 256 << 10, CVY_SEGMENTS = 4 };
-/* Sums by moves that are under way at the same time; further ones wait for a place. All ranks start them in one order, so the oldest has one. */
+/* Sums by moves that are under way at the same time; further ones wait for a place. The oldest always gets one: all ranks start them in one order, so
+ * some sum goes on everywhere, whichever others are pushed first. */
 enum { CVY_PLACES = 4 };
 
 typedef struct cvy_window cvy_window;
@@ -49,6 +50,8 @@ struct cvy_mpi {
     struct cvy_pusher *pusher;         /* NULL: requests move when they are tested */
     void *place[CVY_PLACES];           /* memory for segments, CVY_SEGMENTS for each of two peers */
     const void *holder[CVY_PLACES];    /* the sum that has it now */
+    int newest_first;                  /* of requests that are made now */
+    struct cvy_moves *oldest;          /* of those that are started and not done: a list in the order of their starts */
 };
 
 static inline struct cvy_mpi *cvy_mpi_of(const cvy_comm *comm)

@@ -27,6 +27,8 @@ struct cvy_moves {
     cvy_dtype dtype, wire;
     int64_t segment_elems;
     int tag, next, place;              /* next: first move of the round behind this one; place: -1 without */
+    int newest_first;
+    cvy_moves *younger;                /* started next, of those that are not done */
     struct lane lane[CVY_ROUND_MOVES];
     int nlane;
 };
@@ -50,7 +52,8 @@ cvy_status cvy_moves_create(struct cvy_mpi *mpi, const cvy_moves_opts *opts, cvy
     cvy_moves *m = NULL;
     CVY_TRY(need_places(mpi));
     CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
-    *m = (cvy_moves){.mpi = mpi, .group = opts->group, .data = opts->data, .dtype = opts->dtype, .wire = opts->wire, .place = -1};
+    *m = (cvy_moves){.mpi = mpi, .group = opts->group, .data = opts->data, .dtype = opts->dtype, .wire = opts->wire, .place = -1,
+                       .newest_first = mpi->newest_first};
     m->segment_elems = CVY_SEGMENT_BYTES / (int64_t)cvy_dtype_bytes(opts->dtype);
     m->tag = opts->group->next_tag++ % TAGS;
     const cvy_status status = cvy_sum_build(opts->def, opts->group->me, opts->group->n, opts->count, &m->sum);
@@ -61,10 +64,31 @@ cvy_status cvy_moves_create(struct cvy_mpi *mpi, const cvy_moves_opts *opts, cvy
     return status;
 }
 
+/* Where the list has it, or its end. */
+static cvy_moves **find_started(struct cvy_mpi *mpi, const cvy_moves *m)
+{
+    cvy_moves **at = &mpi->oldest;
+    while (*at && *at != m)
+        at = &(*at)->younger;
+    return at;
+}
+
+static void forget(cvy_moves *m)
+{
+    cvy_moves **at = find_started(m->mpi, m);
+    if (*at)
+        *at = m->younger;
+    if (m->place >= 0)
+        m->mpi->holder[m->place] = NULL;
+    m->place = -1;
+}
+
 void cvy_moves_destroy(cvy_moves **m)
 {
-    if (*m)
+    if (*m) {
+        forget(*m);
         cvy_sum_free(&(*m)->sum);
+    }
     cvy_mem_free(m);
 }
 
@@ -183,19 +207,38 @@ static void begin_round(cvy_moves *m)
     }
 }
 
+static int is_newest_waiting(const cvy_moves *m)
+{
+    const cvy_moves *y = m->younger;
+    while (y && y->place >= 0)
+        y = y->younger;
+    return !y;
+}
+
+/* The last free one is for the oldest, where that has none. */
 static int take_place(cvy_moves *m)
 {
-    for (int i = 0; i < CVY_PLACES && m->place < 0; i++)
+    const cvy_moves *oldest = m->mpi->oldest;
+    int nfree = 0, last = -1;
+    if (m != oldest && m->newest_first && !is_newest_waiting(m))
+        return 0;
+    for (int i = 0; i < CVY_PLACES; i++)
         if (!m->mpi->holder[i]) {
-            m->mpi->holder[i] = m;
-            m->place = i;
+            nfree++;
+            last = i;
         }
-    return m->place >= 0;
+    if (nfree == 0 || (nfree == 1 && m != oldest && oldest->place < 0))
+        return 0;
+    m->mpi->holder[last] = m;
+    m->place = last;
+    return 1;
 }
 
 void cvy_moves_start(cvy_moves *m)
 {
     m->next = m->nlane = 0;
+    m->younger = NULL;
+    *find_started(m->mpi, m) = m;
 }
 
 cvy_status cvy_moves_progress(cvy_moves *m, int *done_out)
@@ -216,8 +259,7 @@ cvy_status cvy_moves_progress(cvy_moves *m, int *done_out)
         if (open)
             continue;
         if (m->next == m->sum.nmove) {
-            m->mpi->holder[m->place] = NULL;
-            m->place = -1;
+            forget(m);
             *done_out = 1;
             return CVY_OK;
         }

@@ -11,6 +11,7 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
     const int by_node = window && window->nslots < CVY_WINDOW_SLOTS;
     CVY_CHECK(by_node || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
     struct cvy_group *group = by_node ? &mpi->across : &mpi->all;
+    mpi->newest_first = comm->sums.newest_first;
     if (comm->sums.progress == CVY_PROGRESS_THREAD)
         CVY_TRY(cvy_pusher_need(mpi));
     r->pusher = comm->sums.progress == CVY_PROGRESS_THREAD ? mpi->pusher : NULL;
