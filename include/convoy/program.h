@@ -51,6 +51,8 @@ typedef struct cvy_program_opts {
     cvy_dtype reduce_wire;    /* CVY_DTYPE_BF16: f32 travels between nodes in half the bytes; CVY_DTYPE_F32 (0): as it is */
     const char *reduce_progress; /* what moves sums while kernels run: "poll" (NULL: this thread, between kernels), "thread" (one of its own), "mpi" (the library) */
     int reduce_no_node;       /* 1: ranks of a node send messages too, and do not sum in memory that they share */
+    int overlap_forward;      /* 1: sums have the next step's forward pass too: updates are done when it needs them. As sync, to the bit; weights that are read
+                               * otherwise (get, save) want cvy_program_settle() first, and there are two sets of gradients. share_weights is then off */
     int share_weights;        /* 1: where it is possible, weights and the optimiser's state lie once on a node and its ranks update them in parts: faster,
                                * in less memory. cvy_program_set() on one rank then changes them for all ranks of the node: between its calls and the
                                * next use of a weight, and between the last use and the calls, the program must see to it that the ranks wait for each
@@ -133,8 +135,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int ste
  * one in sync, so calls of it warm up and cool down. LOCAL: all ranks take the average of weights, optimiser state and running statistics; call it every few
  * steps, and before weights are read; it may write over the outputs of the latest step. PARAMETER_SERVER: all ranks get the servers' weights, and rank 0 the
  * optimiser's state; forward steps see to it too. With a staleness other than 0 training steps of a server do nothing and it serves in here, until all workers,
- * which must have run the same steps, have come; so call it before the program is destroyed. Other modes: nothing to do. Errors: as of cvy_program_step().
- * Collective: yes.
+ * which must have run the same steps, have come; so call it before the program is destroyed. overlap_forward: the update is done while the next
+ * step runs, or by this call. Else nothing to do. Errors: as of cvy_program_step(). Collective: yes.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_settle(cvy_program *program);
 

@@ -122,7 +122,9 @@ struct cvy_job_plan {
 struct cvy_job_comm {                  /* bucket_bytes 0: auto */
     const char *bucket_text;
     int64_t bucket_bytes;
-    int overlap, blocking, wire, node_memory;
+    const char *overlap_text;
+    int overlap, forward;              /* with backward, and with the next forward too */
+    int blocking, wire, node_memory;
     const char *algorithm, *progress;
 };
 /* A part of a run: "20 %" of it, or so many steps or epochs. */

@@ -288,6 +288,8 @@ cvy_status cvy_trainer_save(cvy_trainer *t, int last)
     cvy_watchdog_kick(t->session.watchdog, t->step, "a checkpoint");
     cvy_comm *comm = t->session.context->comm;
     cvy_vars *pending = NULL;
+    if (t->session.program->late)
+        CVY_TRY(cvy_program_settle(t->session.program));
     if (t->session.program->server)
         CVY_TRY(cvy_server_collect(t->session.program->server));
     cvy_status status = cvy_comm_agree(comm, cvy_pipeline_save(t->session.program, &pending));

@@ -169,6 +169,15 @@ static cvy_status interpret_data(cvy_job *job)
 static cvy_status interpret_comm(cvy_job *job)
 {
     struct cvy_job_comm *c = &job->comm;
+    static const char *const no[] = {"false", "no", "off"}, *const yes[] = {"true", "yes", "on", "forward"};
+    const char *overlap = c->overlap_text ? c->overlap_text : "";
+    int known = 0;
+    for (int i = 0; i < CVY_COUNT(no); i++)
+        known |= strcmp(overlap, no[i]) == 0;
+    for (int i = 0; i < CVY_COUNT(yes); i++)
+        c->overlap |= strcmp(overlap, yes[i]) == 0;
+    c->forward = strcmp(overlap, "forward") == 0;
+    CVY_CHECK(known || c->overlap, CVY_E_CONFIG, "%s: comm.overlap is \"%s\", expected true, false or forward", cvy_job_where(job, "comm", "overlap"), overlap);
     const char *text = c->bucket_text ? c->bucket_text : "";
     CVY_CHECK(strcmp(text, "auto") == 0 || (cvy_text_int(text, &c->bucket_bytes) == CVY_OK && c->bucket_bytes > 0), CVY_E_CONFIG,
               "%s: comm.bucket is \"%s\", expected auto or a size of at least one byte, such as 4 MiB", cvy_job_where(job, "comm", "bucket"), text);

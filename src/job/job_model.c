@@ -245,7 +245,7 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
     static const char *const kernels[] = {"auto", "reference", "native", "onednn", "clock"}, *const planning[] = {"estimate", "measure", "patient"};
     const struct cvy_job_batch_norm *norm = &job->batch_norm;
     cvy_program_opts o = {.size = sizeof o, .dtype = job->train.dtype, .precise = job->train.precise, .seed = (uint64_t)job->train.seed, .kernels = kernels[job->plan.kernels],
-                          .bucket_bytes = job->comm.bucket_bytes, .reduce = job->comm.algorithm, .reduce_progress = job->comm.progress,
+                          .bucket_bytes = job->comm.bucket_bytes, .reduce = job->comm.algorithm, .reduce_progress = job->comm.progress, .overlap_forward = job->comm.forward,
                           .reduce_wire = job->comm.wire ? CVY_DTYPE_BF16 : CVY_DTYPE_F32, .reduce_no_node = !job->comm.node_memory, .share_weights = job->comm.node_memory,
                           .update = {(cvy_update_mode)job->update.mode, job->update.servers, job->update.staleness},
                           .plan_file = plan_file, .planning = planning[job->plan.planning],

@@ -148,7 +148,8 @@ static const cvy_option plan_rows[] = {
 static const cvy_option comm_rows[] = {
     {"bucket", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, bucket_text), "auto", "", "bytes",
      "gradients are summed in pieces of about this size, such as 4 MiB; auto: by what sums cost on this network"},
-    {"overlap", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, overlap), "true", "", "", "reduce while the backward pass goes on"},
+    {"overlap", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, overlap_text), "true", "true|false|forward", "",
+     "sum while the backward pass goes on; forward: and while the next step's forward pass does, each update just before it is needed"},
     {"blocking", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_comm, blocking), "false", "", "", "for comparison: each sum is waited for where it starts"},
     {"algorithm", CVY_TYPE_STRING, CVY_FIELD(cvy_job_comm, algorithm), "auto", "", "",
      "how ranks sum gradients: auto, library (MPI_Iallreduce), ring, halving or doubling; see scaling.md"},

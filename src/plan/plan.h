@@ -5,6 +5,7 @@
  *   select    a kernel and the layouts for each node, reorders where layouts meet             plan_select.c
  *   slices    branches written into the memory of their concat, gradients read from there     plan_slices.c
  *   schedule  the flat list: prepare and micro-batch phases for each micro-batch, update once  plan_schedule.c
+ *   late      updates in the order in which the next forward pass needs them                 plan_late.c
  *   memory    lifetimes, in-place, one arena                                                  plan_memory.c
  *   parts     whether the ranks of a node can share the update of the weights                 plan_parts.c
  *   bind      kernels created, pointers resolved                                              plan_bind.c
@@ -95,6 +96,7 @@ typedef struct cvy_plan_opts {
     cvy_offers *offers;                /* what kernels have answered; must outlive the units; NULL: a unit's own */
     cvy_plan_clock *clock;             /* kernels only wait; NULL: they compute */
     int blocking;                      /* each sum is waited for where it is started */
+    int late;                          /* the update phase is run in pieces between the next step's instructions: plan_late.c */
     int sets;                          /* of gradients at the head of the arena, 0: one; a plan works on one of them and leaves the others alone */
 } cvy_plan_opts;
 
@@ -178,6 +180,7 @@ typedef struct cvy_plan {
     int nbuffer, buffer_room;
     cvy_instr *instr;
     int ninstr, instr_room;
+    int *need;                         /* late: of each instruction of the update phase: before which of a next step's it must have run; ascending */
     int update_at;                     /* the first of the update phase; only what is in the STEP region comes so far */
     cvy_plan_feed feed[32];
     int nfeed;
@@ -233,6 +236,8 @@ cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype);
 cvy_status cvy_unit_place_slices(cvy_unit *unit);
 cvy_status cvy_plan_schedule(cvy_plan *plan);
 cvy_status cvy_plan_memory(cvy_plan *plan);
+/* Between the two. */
+cvy_status cvy_plan_order_late(cvy_plan *plan);
 /* Makes what a call needs to run, if it is not there, and the function that runs it. */
 cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call *call);
 cvy_run_fn cvy_call_run(const cvy_call *call);

@@ -448,6 +448,8 @@ cvy_status cvy_plan_create(cvy_unit *const *unit, int nmicro, const cvy_plan_opt
         plan->rows += unit[m]->graph->batch.local_n;
     }
     CVY_TRY_OUT(cvy_plan_schedule(plan));
+    if (opts->late)
+        CVY_TRY_OUT(cvy_plan_order_late(plan));
     CVY_TRY_OUT(cvy_plan_memory(plan));
     *out = plan;
     return CVY_OK;
@@ -470,6 +472,7 @@ void cvy_plan_destroy(cvy_plan **plan)
     cvy_mem_free(&p->first_row);
     cvy_mem_free(&p->buffer);
     cvy_mem_free(&p->instr);
+    cvy_mem_free(&p->need);
     cvy_mem_free(&p->bucket);
     cvy_mem_free(&p->clock_memory);
     cvy_mem_free(&p->wait);

@@ -203,10 +203,15 @@ static cvy_status check_crossing(const cvy_plan *plan)
 cvy_status cvy_plan_memory(cvy_plan *plan)
 {
     find_lifetimes(plan);
-    if (!plan->opts.no_inplace && !plan->opts.no_reuse)
-        share_in_place(plan);
     if (plan->opts.sets > 1)
         CVY_TRY(check_crossing(plan));
+    for (int i = 0; plan->opts.late && i < plan->nbuffer; i++)
+        if (plan->buffer[i].region == CVY_REGION_ARENA && plan->buffer[i].first >= plan->update_at) {
+            plan->buffer[i].first = 0; /* it lives between another step's activations, which lie as this one's do */
+            plan->buffer[i].last = plan->ninstr;
+        }
+    if (!plan->opts.no_inplace && !plan->opts.no_reuse)
+        share_in_place(plan);
     CVY_TRY(place_step_values(plan));
     CVY_TRY(place_temporaries(plan));
     for (int i = 0; i < plan->nfeed; i++)

@@ -46,18 +46,22 @@ cvy_status cvy_pipeline_check(cvy_program *p)
 
 /* ---- steps ---- */
 
-static cvy_status update(const cvy_pending *late, cvy_step_time *time)
+void cvy_pending_feeds(const cvy_pending *late)
 {
     const cvy_program_step_info *s = late->step;
     if (s->lr)
         *s->lr = late->lr;
     if (s->step_number)
         *s->step_number = late->number;
+}
+
+static cvy_status update(const cvy_pending *late, cvy_step_time *time)
+{
+    cvy_pending_feeds(late);
     return cvy_plan_run_part(late->plan, late->plan->update_at, late->plan->ninstr, time);
 }
 
-/* A loss is told with its step. Its sum began in forward, so it is here, unless another rank is late by a whole backward pass. */
-static cvy_status wait_for_losses(const cvy_program_step_info *s, cvy_plan *plan, cvy_step_time *time)
+cvy_status cvy_pipeline_wait_losses(const cvy_program_step_info *s, cvy_plan *plan, cvy_step_time *time)
 {
     const double begin = cvy_clock_s();
     for (int i = 0; i < s->nloss; i++)
@@ -77,7 +81,7 @@ cvy_status cvy_pipeline_step(cvy_program *p, cvy_program_step_info *s, double lr
     s->time = (cvy_step_time){0};
     plan->beside = late.plan;
     CVY_TRY(cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
-    CVY_TRY(wait_for_losses(s, plan, &s->time));
+    CVY_TRY(cvy_pipeline_wait_losses(s, plan, &s->time));
     if (late.plan) {
         late.plan->beside = plan;
         CVY_TRY(update(&late, &s->time));

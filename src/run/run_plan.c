@@ -136,7 +136,8 @@ static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_step_info *s)
 {
     cvy_plan_opts opts = plan_opts(p);
     opts.comm = p->alone && s->training ? p->alone : opts.comm;
-    opts.sets = s->training && p->opts.update.mode == CVY_UPDATE_PIPELINED ? 2 : 1;
+    opts.late = s->training && p->late;
+    opts.sets = opts.late || (s->training && p->opts.update.mode == CVY_UPDATE_PIPELINED) ? 2 : 1;
     return opts;
 }
 
@@ -400,7 +401,7 @@ static cvy_status make_common(cvy_program *p, int shared)
 {
     cvy_comm *comm = p->context->comm;
     size_t bytes = 0;
-    int training = 0, can = shared && p->opts.share_weights && !p->alone;
+    int training = 0, can = shared && p->opts.share_weights && !p->alone && !p->late;
     for (int i = 0; i < p->nstep; i++)
         if (p->step[i]->plan->nbucket > 0) {
             training++;

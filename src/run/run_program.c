@@ -109,6 +109,9 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
     CVY_TRY(cvy_sum_check_name(p->opts.reduce));
     CVY_TRY(cvy_program_read_progress(p));
+    CVY_CHECK(!p->opts.overlap_forward || (p->opts.update.mode == CVY_UPDATE_SYNC && p->pass_overlap), CVY_E_CONFIG,
+              "comm.overlap: forward goes with update: sync and the pass overlap");
+    p->late = p->opts.overlap_forward && p->context->comm->nranks > 1;
     CVY_TRY(read_choices(p));
     CVY_TRY(cvy_offers_create(&p->offers));
     return cvy_vars_create(&p->vars);
@@ -317,11 +320,14 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
         *s->norm = (double)s->batch;
     if (s->step_number)
         *s->step_number = updates_done(p, s);
+    if (p->late && !s->training)
+        CVY_TRY(cvy_program_settle(p));
     if (p->server && !s->training)
         CVY_TRY(cvy_server_collect(p->server));
     const int before = cvy_team_enter(p->context->threads);
     s->plan->beside = p->pending.plan; /* its sums go on while validation runs */
-    const cvy_status status = s->twin                    ? cvy_pipeline_step(p, s, learning_rate)
+    const cvy_status status = s->twin && p->late       ? cvy_late_step(p, s, learning_rate)
+                              : s->twin                  ? cvy_pipeline_step(p, s, learning_rate)
                               : p->server && s->training ? cvy_server_step(p->server, step, learning_rate)
                               : p->alone && s->training  ? cvy_average_step(p, s)
                                                          : cvy_plan_execute(s->plan, &s->time);

@@ -83,6 +83,7 @@ struct cvy_program {
     cvy_average *average;
     int planned, allocated;
     cvy_pending pending;
+    int late;                          /* updates are done when the next step needs them, and pending until then */
     /* Called for each new variable before the passes see it: the job's parameter groups. */
     void (*group)(void *user, cvy_variable *v);
     void *group_user;
@@ -116,6 +117,12 @@ void cvy_program_set_updates(cvy_program *program, int step, int64_t updates);
 cvy_status cvy_pipeline_check(cvy_program *program);
 cvy_status cvy_pipeline_step(cvy_program *program, cvy_program_step_info *step, double lr);
 cvy_status cvy_pipeline_settle(cvy_program *program);
+/* A loss is told with its step. Its sum began in forward, so it is here, unless another rank is late by a whole backward pass. */
+cvy_status cvy_pipeline_wait_losses(const cvy_program_step_info *step, cvy_plan *plan, cvy_step_time *time);
+/* What belongs to gradients that are applied now. */
+void cvy_pending_feeds(const cvy_pending *late);
+/* The same step in sync, its update done when the next step needs it: run_late.c. */
+cvy_status cvy_late_step(cvy_program *program, cvy_program_step_info *step, double lr);
 /* For a checkpoint: waits for the sums that are pending, and gives them as variables, complete on rank 0; NULL where none are. The variables lie in the
  * arena: save them before the next step, and destroy them. Collective. */
 cvy_status cvy_pipeline_save(cvy_program *program, cvy_vars **out);

@@ -23,7 +23,7 @@ void cvy_program_say_sums(const cvy_program *p)
                                              .no_node = p->opts.reduce_no_node || p->progress == CVY_PROGRESS_MPI,
                                              .wire = p->opts.reduce_wire,
                                              .threads = p->progress == CVY_PROGRESS_THREAD ? 1 : p->context->threads,
-                                             .progress = p->progress};
+                                             .progress = p->progress, .newest_first = p->late};
 }
 
 static double real_of(const cvy_tree *map, const char *key)

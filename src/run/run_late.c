@@ -1,0 +1,55 @@
+/*
+ * run_late.c: sums that are hidden behind the next step's forward pass too (comm.overlap: forward). An update is done just before the next step
+ * reads the weight, so the results are those of `sync`, to the bit, and sums have all that time.
+ *
+ * A training step has two plans on two sets of gradients, as where updates are pipelined (run_pipeline.c): here the update phase of one runs in pieces between
+ * the instructions of the other, as plan_late.c has ordered it. Who reads weights otherwise settles first.
+ */
+#include "run/run_program.h"
+
+/* The pieces of the update that the plan's instruction `at` and those before it need. */
+static cvy_status update_upto(cvy_plan *late, int *done, int at, cvy_step_time *time)
+{
+    int end = *done;
+    while (end < late->ninstr && late->need[end - late->update_at] <= at)
+        end++;
+    if (end > *done)
+        CVY_TRY(cvy_plan_run_part(late, *done, end, time));
+    *done = end;
+    return CVY_OK;
+}
+
+static cvy_status run_both(cvy_plan *plan, cvy_plan *late, cvy_step_time *time)
+{
+    int done = late->update_at;
+    for (int at = 0, next; at < plan->update_at; at = next) {
+        CVY_TRY(update_upto(late, &done, at, time));
+        next = done < late->ninstr ? CVY_MIN(late->need[done - late->update_at], plan->update_at) : plan->update_at;
+        CVY_TRY(cvy_plan_run_part(plan, at, next, time));
+    }
+    return update_upto(late, &done, plan->update_at, time);
+}
+
+cvy_status cvy_late_step(cvy_program *p, cvy_program_step_info *s, double lr)
+{
+    const int64_t number = s->step_number ? *s->step_number : 0;
+    if (p->pending.plan && p->pending.step != s)
+        CVY_TRY(cvy_pipeline_settle(p)); /* another batch's plan reads weights in another order */
+    const cvy_pending late = p->pending;
+    cvy_plan *plan = late.plan && late.plan->set == 0 ? s->twin : s->plan;
+    s->time = (cvy_step_time){0};
+    plan->beside = late.plan;
+    if (late.plan) {
+        late.plan->beside = plan;
+        cvy_pending_feeds(&late);
+        CVY_TRY(run_both(plan, late.plan, &s->time));
+        late.plan->beside = NULL;
+        plan->beside = NULL;
+    } else {
+        CVY_TRY(cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
+    }
+    CVY_TRY(cvy_pipeline_wait_losses(s, plan, &s->time));
+    s->latest = plan;
+    p->pending = (cvy_pending){s, plan, lr, number};
+    return CVY_OK;
+}
