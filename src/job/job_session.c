@@ -341,6 +341,8 @@ cvy_status cvy_session_fill(const cvy_session *s, int step, const cvy_dataset_in
     cvy_plan *plan = s->program->step[step]->plan;
     CVY_CHECK(rows->n == plan->rows, CVY_E_INTERNAL, "a step of %lld rows was given %lld", (long long)plan->rows, (long long)rows->n);
     const void *own_weight = NULL;
+    if (rows->n == 0)                  /* of a rank that never has any, there is no memory */
+        return CVY_OK;
     for (int f = 0; f < data->nfield; f++) {
         const cvy_field *field = &data->field[f];
         cvy_plan_feed *feed = cvy_plan_find_feed(plan, field->name);
