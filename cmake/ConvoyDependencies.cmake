@@ -3,12 +3,15 @@
 # Required: MPI, libyaml, the threads and mathematics of the C library. Everything else is optional: CVY_HAVE_<NAME> becomes 1 where it is
 # wanted and found, else 0, and the library does without it. Libraries are looked up as one header and one library file, the one form in
 # which all of them come, whether from a distribution, a module system or a folder named in CMAKE_PREFIX_PATH.
+# What is not MPI is in convoy_libraries too, for the simulated build, which has an MPI of its own.
 add_library(convoy_dependencies INTERFACE)
+add_library(convoy_libraries INTERFACE)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(MPI REQUIRED COMPONENTS C)
-target_link_libraries(convoy_dependencies INTERFACE MPI::MPI_C Threads::Threads m)
+target_link_libraries(convoy_libraries INTERFACE Threads::Threads m)
+target_link_libraries(convoy_dependencies INTERFACE MPI::MPI_C convoy_libraries)
 
 # convoy_find(NAME header library...): makes convoy_<NAME>; sets <NAME>_LIBRARY, empty if not found.
 function(convoy_find name header)
@@ -26,7 +29,7 @@ convoy_find(YAML yaml.h yaml)
 if(NOT TARGET convoy_YAML)
     message(FATAL_ERROR "libyaml is required (Debian: libyaml-dev). If it lies in a folder of yours, name that in CMAKE_PREFIX_PATH.")
 endif()
-target_link_libraries(convoy_dependencies INTERFACE convoy_YAML)
+target_link_libraries(convoy_libraries INTERFACE convoy_YAML)
 
 # convoy_optional(NAME header library...): the same for a dependency that can be left out with CONVOY_WITH_<NAME>=OFF.
 macro(convoy_optional name header)
@@ -35,7 +38,7 @@ macro(convoy_optional name header)
         convoy_find(${name} ${header} ${ARGN})
         if(TARGET convoy_${name})
             set(CVY_HAVE_${name} 1)
-            target_link_libraries(convoy_dependencies INTERFACE convoy_${name})
+            target_link_libraries(convoy_libraries INTERFACE convoy_${name})
         endif()
     endif()
 endmacro()
@@ -54,7 +57,18 @@ if(CONVOY_WITH_OPENMP)
     find_package(OpenMP COMPONENTS C)
     if(OpenMP_C_FOUND)
         set(CVY_HAVE_OPENMP 1)
-        target_link_libraries(convoy_dependencies INTERFACE OpenMP::OpenMP_C)
+        target_link_libraries(convoy_libraries INTERFACE OpenMP::OpenMP_C)
+    endif()
+endif()
+
+# SimGrid is another MPI library, which only the simulated command is built with.
+set(CVY_HAVE_SIMGRID 0)
+if(CONVOY_WITH_SIMGRID AND NOT CONVOY_SANITIZE)
+    convoy_find(SIMGRID smpi/smpi.h simgrid)
+    find_program(CONVOY_SMPIRUN smpirun)
+    mark_as_advanced(CONVOY_SMPIRUN)
+    if(TARGET convoy_SIMGRID AND CONVOY_SMPIRUN)
+        set(CVY_HAVE_SIMGRID 1)
     endif()
 endif()
 

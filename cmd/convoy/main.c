@@ -35,7 +35,7 @@ static const cmd_verb *find_verb(const char *name)
 int main(int argc, char **argv)
 {
     const char *first = argc > 1 ? argv[1] : "--help";
-    static cmd_line line;
+    cmd_line line = {0};
     const int asks = strcmp(first, "help") == 0 && argc > 2;
     if (strcmp(first, "--version") == 0) {
         printf("convoy %s\n", cvy_version());

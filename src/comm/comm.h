@@ -69,6 +69,8 @@ typedef struct cvy_comm_ops {
     cvy_status (*message_test)(cvy_message *m, int *done_out, int *from_out);                                   /* done where nothing is under way; from_out may be NULL */
     cvy_status (*message_cancel)(cvy_message *m);                                                               /* a receive for which nothing will come */
     void (*message_destroy)(cvy_message **m);
+    /* Between two rounds of tests by a rank that waits: turn counts them. */
+    cvy_status (*rest)(cvy_comm *comm, int turn);
     /* For who wants to know the network. choice: by which way a sum of so many bytes goes where no algorithm is set, by messages among all ranks, or
      * (across) between the nodes for a sum that goes through their memory; tried out with the first question, collective. ping: half of the time there
      * and back between this rank and another, called by these two; the lower one's time counts. */

@@ -1,7 +1,6 @@
 /*
  * plan_bind.c: from a schedule on numbered buffers to instructions that run: kernels are created, every pointer is resolved.
  */
-#include <sched.h>
 #include <string.h>
 
 #include "op/op_reduce.h"
@@ -62,8 +61,6 @@ static cvy_status reorder_run(void *state, void *const *src, void *const *dst, v
     return CVY_OK;
 }
 
-enum { PATIENT_TURNS = 100 };          /* of waiting, before other processes are let in */
-
 struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; };
 
 static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -100,19 +97,14 @@ cvy_status cvy_plan_progress(cvy_plan *plan)
     return push_sums(plan);
 }
 
-/* One turn of waiting for other ranks: whatever they may need of this one goes on meanwhile. */
-static cvy_status wait_turn(cvy_plan *plan, int turn)
-{
-    CVY_TRY(cvy_plan_progress(plan));
-    if (turn >= PATIENT_TURNS)
-        sched_yield(); /* the rank that is waited for may need this very core */
-    return CVY_OK;
-}
-
+/* Whatever other ranks may need of this one goes on while it waits. */
 cvy_status cvy_plan_wait(cvy_plan *plan, const cvy_bucket *bucket)
 {
-    for (int turn = 0; bucket->active; turn++)
-        CVY_TRY(wait_turn(plan, turn));
+    for (int turn = 0; bucket->active; turn++) {
+        CVY_TRY(cvy_plan_progress(plan));
+        if (bucket->active)
+            CVY_TRY(plan->opts.comm->ops->rest(plan->opts.comm, turn));
+    }
     return CVY_OK;
 }
 
@@ -149,12 +141,15 @@ static cvy_status wait_run(void *state, void *const *src, void *const *dst, void
 static cvy_status meet_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     cvy_plan *plan = state;
+    cvy_comm *comm = plan->opts.comm;
     (void)src, (void)dst, (void)scratch;
     if (!plan->meeting)
         return CVY_OK;
-    plan->opts.comm->ops->arrive(plan->opts.comm, plan->meeting);
-    for (int turn = 0; !plan->opts.comm->ops->all_arrived(plan->opts.comm, plan->meeting); turn++)
-        CVY_TRY(wait_turn(plan, turn));
+    comm->ops->arrive(comm, plan->meeting);
+    for (int turn = 0; !comm->ops->all_arrived(comm, plan->meeting); turn++) {
+        CVY_TRY(cvy_plan_progress(plan));
+        CVY_TRY(comm->ops->rest(comm, turn));
+    }
     return CVY_OK;
 }
 

@@ -3,6 +3,7 @@
  *
  * Never touches the world communicator and never assumes who initialised MPI. Large counts are cut into pieces that an int can count.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,8 +51,19 @@ static void mpi_destroy(cvy_comm *comm)
             MPI_Comm_free(all[i]);
     for (int i = 0; i < CVY_PLACES; i++)
         cvy_mem_free(&mpi->place[i]);
+    cvy_simulated_end(mpi);
     cvy_mem_free(&mpi);
     cvy_mem_free(&comm);
+}
+
+static cvy_status mpi_rest(cvy_comm *comm, int turn)
+{
+    enum { PATIENT_TURNS = 100 };
+    if (cvy_mpi_of(comm)->folded)
+        return cvy_moves_wait(cvy_mpi_of(comm));
+    if (turn >= PATIENT_TURNS)
+        sched_yield();                 /* the rank that is waited for may need this very core */
+    return CVY_OK;
 }
 
 static cvy_status barrier_now(cvy_comm *comm)
@@ -167,6 +179,7 @@ static const cvy_comm_ops mpi_ops = {
     .message_test = cvy_mpi_message_test,
     .message_cancel = cvy_mpi_message_cancel,
     .message_destroy = cvy_mpi_message_destroy,
+    .rest = mpi_rest,
     .about = cvy_mpi_about,
     .choice = cvy_mpi_choice,
     .cost = cvy_mpi_cost,
@@ -213,6 +226,7 @@ static cvy_status find_node(cvy_comm *comm)
     CVY_TRY_MPI(MPI_Comm_size(mpi->across.comm, &mpi->across.n));
     mpi->all.me = comm->rank;
     mpi->all.n = comm->nranks;
+    cvy_simulated_begin(mpi, CVY_PLACE_BYTES);
     return CVY_OK;
 }
 

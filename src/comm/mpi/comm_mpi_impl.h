@@ -10,6 +10,7 @@
  *   comm_mpi_window.c    memory that the ranks of a node share
  *   comm_mpi_node.c      a sum through that memory, and by moves between nodes
  *   comm_mpi_message.c   messages between two ranks
+ *   comm_mpi_simulated.c what is different where MPI is a simulator
  *   comm_mpi_about.c     what the library says of itself, and single messages timed
  */
 #ifndef CVY_COMM_MPI_IMPL_H
@@ -24,11 +25,13 @@
 enum { CVY_PIECE_ELEMS = 1 << 28 };
 /* Messages are cut into segments, so that one is added while the next is on its way; so many are under way at once for each peer. */
 enum { CVY_SEGMENT_BYTES = 256 << 10, CVY_SEGMENTS = 4 };
+enum { CVY_PLACE_BYTES = 2 * CVY_SEGMENTS * CVY_SEGMENT_BYTES };        /* for segments of two peers */
 /* Sums by moves that are under way at the same time; further ones wait for a place. The oldest always gets one: all ranks start them in one order, so
  * some sum goes on everywhere, whichever others are pushed first. */
 enum { CVY_PLACES = 4 };
 
 typedef struct cvy_window cvy_window;
+typedef struct cvy_moves cvy_moves;
 
 /* Ranks that sum by messages: all of them, or the leaders of the nodes with the same part. */
 enum { CVY_GROUP_SIZES = 7, CVY_GROUP_WAYS = 8 };
@@ -48,10 +51,14 @@ struct cvy_mpi {
     int leaders;                       /* leaders: of each node, so many ranks sum a part of their own across nodes */
     cvy_window *window;                /* all that there are */
     struct cvy_pusher *pusher;         /* NULL: requests move when they are tested */
+    int add_threads;                   /* that add up what messages bring */
     void *place[CVY_PLACES];           /* memory for segments, CVY_SEGMENTS for each of two peers */
-    const void *holder[CVY_PLACES];    /* the sum that has it now */
+    cvy_moves *holder[CVY_PLACES];     /* the sum that has it now */
     int newest_first;                  /* of requests that are made now */
     struct cvy_moves *oldest;          /* of those that are started and not done: a list in the order of their starts */
+    void *folded;                      /* under a simulator: memory without meaning for all messages; else NULL */
+    double add_s;                      /* ... what adding a byte takes */
+    MPI_Request tick;                  /* ... and a message to oneself */
 };
 
 static inline struct cvy_mpi *cvy_mpi_of(const cvy_comm *comm)
@@ -65,7 +72,6 @@ cvy_status cvy_mpi_check(int code, const char *call);
 MPI_Datatype cvy_mpi_type(cvy_dtype dtype);
 
 /* ---- moves ---- */
-typedef struct cvy_moves cvy_moves;
 typedef struct cvy_moves_opts {
     const cvy_sum_def *def;
     struct cvy_group *group;           /* those who sum; borrowed */
@@ -79,6 +85,17 @@ void cvy_moves_start(cvy_moves *m);
 cvy_status cvy_moves_progress(cvy_moves *m, int *done_out);
 void cvy_moves_destroy(cvy_moves **m);
 int64_t cvy_moves_sent(const cvy_moves *m);
+/* Under a simulator: waits until one of the messages under way is there. */
+cvy_status cvy_moves_wait(struct cvy_mpi *mpi);
+
+/* ---- under a simulator ---- */
+/* Sets mpi->folded, of so many bytes, and add_s where there is one. */
+void cvy_simulated_begin(struct cvy_mpi *mpi, size_t bytes);
+void cvy_simulated_end(struct cvy_mpi *mpi);
+/* Sets mpi->tick to a message to oneself: who waits for it or for others sees whether others are there. */
+cvy_status cvy_simulated_tick(struct cvy_mpi *mpi);
+/* In place of trials. */
+cvy_status cvy_simulated_measure(cvy_comm *comm, struct cvy_group *group);
 
 /* ---- a group's sums ---- */
 typedef struct cvy_group_sum cvy_group_sum;

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/base_bf16.h"
+#include "base/base_util.h"
 #include "comm/mpi/comm_mpi_impl.h"
 
+enum { PIECE_ELEMS = 8192 };           /* that are worth a thread */
 enum { TAGS = 32000 };                 /* MPI promises 32767 */
 
 struct lane {
@@ -33,17 +35,12 @@ struct cvy_moves {
     int nlane;
 };
 
-static size_t place_bytes(void)
-{
-    return (size_t)2 * CVY_SEGMENTS * CVY_SEGMENT_BYTES;
-}
-
 /* Places are made with the first sum that may need one: nothing is allocated in a step. */
 static cvy_status need_places(struct cvy_mpi *mpi)
 {
     for (int i = 0; i < CVY_PLACES; i++)
-        if (!mpi->place[i])
-            CVY_TRY(cvy_mem_alloc(place_bytes(), &mpi->place[i]));
+        if (!mpi->place[i] && !mpi->folded)
+            CVY_TRY(cvy_mem_alloc(CVY_PLACE_BYTES, &mpi->place[i]));
     return CVY_OK;
 }
 
@@ -130,11 +127,13 @@ static cvy_status post(cvy_moves *m, struct lane *lane)
     const int64_t n = segment_count(m, lane, lane->posted);
     char *data = segment_data(m, lane, lane->posted), *buffer = lane->aside ? segment_aside(lane, lane->posted) : data;
     MPI_Request *request = &lane->request[lane->posted % CVY_SEGMENTS];
+    if (m->mpi->folded)
+        data = buffer = m->mpi->folded;
     const int peer = lane->move->peer, bytes = (int)((size_t)n * cvy_dtype_bytes(m->wire));
     if (lane->move->kind != CVY_MOVE_SEND) {
         CVY_TRY_MPI(MPI_Irecv(buffer, bytes, MPI_BYTE, peer, m->tag, m->group->comm, request));
     } else {
-        if (m->wire != m->dtype)
+        if (m->wire != m->dtype && !m->mpi->folded)
             round_to_wire((float *)data, (cvy_bf16 *)buffer, n);
         CVY_TRY_MPI(MPI_Isend(buffer, bytes, MPI_BYTE, peer, m->tag, m->group->comm, request));
     }
@@ -142,35 +141,58 @@ static cvy_status post(cvy_moves *m, struct lane *lane)
     return CVY_OK;
 }
 
-static void take_in(const cvy_moves *m, const struct lane *lane)
+/* adds, or in bf16 only takes over. */
+static void add_range(const cvy_moves *m, char *to, const char *came, int adds, int64_t n)
 {
-    const int64_t n = segment_count(m, lane, lane->done);
-    const int adds = lane->move->kind == CVY_MOVE_ADD;
-    float *x = (float *)segment_data(m, lane, lane->done);
-    if (!lane->aside || lane->move->kind == CVY_MOVE_SEND)
-        return;
-    const char *came = segment_aside(lane, lane->done);
+    float *x = (float *)(void *)to;
     if (m->wire != m->dtype) {
-        const cvy_bf16 *y = (const cvy_bf16 *)came;
+        const cvy_bf16 *y = (const cvy_bf16 *)(const void *)came;
         for (int64_t i = 0; i < n; i++)
             x[i] = adds ? x[i] + cvy_bf16_get(y[i]) : cvy_bf16_get(y[i]);
     } else if (m->dtype == CVY_DTYPE_F64) {
-        double *to = (double *)segment_data(m, lane, lane->done);
+        double *z = (double *)(void *)to;
         for (int64_t i = 0; i < n; i++)
-            to[i] += ((const double *)came)[i];
+            z[i] += ((const double *)(const void *)came)[i];
     } else {
         for (int64_t i = 0; i < n; i++)
-            x[i] += ((const float *)came)[i];
+            x[i] += ((const float *)(const void *)came)[i];
+    }
+}
+
+/* Single numbers are added by one thread, so any number of threads gives the same bits. */
+static void take_in(const cvy_moves *m, const struct lane *lane)
+{
+    const int64_t n = segment_count(m, lane, lane->done), npieces = (n + PIECE_ELEMS - 1) / PIECE_ELEMS;
+    const int adds = lane->move->kind == CVY_MOVE_ADD;
+    const size_t elem = cvy_dtype_bytes(m->dtype), wire_elem = cvy_dtype_bytes(m->wire);
+    if (!lane->aside || lane->move->kind == CVY_MOVE_SEND)
+        return;
+    if (m->mpi->folded) {
+        cvy_clock_sleep((double)n * (double)elem * m->mpi->add_s);
+        return;
+    }
+    char *to = segment_data(m, lane, lane->done);
+    const char *came = segment_aside(lane, lane->done);
+    if (m->mpi->add_threads <= 1 || npieces < 2) { /* a team of one would cost an allocation */
+        add_range(m, to, came, adds, n);
+        return;
+    }
+#pragma omp parallel for num_threads(m->mpi->add_threads)
+    for (int64_t p = 0; p < npieces; p++) {
+        const int64_t at = p * PIECE_ELEMS;
+        add_range(m, to + (size_t)at * elem, came + (size_t)at * wire_elem, adds, CVY_MIN(PIECE_ELEMS, n - at));
     }
 }
 
 static cvy_status push_lane(cvy_moves *m, struct lane *lane, int *moved)
 {
     while (lane->done < lane->posted) {
-        int there = 0;
+        MPI_Request *request = &lane->request[lane->done % CVY_SEGMENTS];
+        int there = *request == MPI_REQUEST_NULL; /* a simulator has waited for it */
         if (lane->after && lane->after->done <= lane->done)
             break;
-        CVY_TRY_MPI(MPI_Test(&lane->request[lane->done % CVY_SEGMENTS], &there, MPI_STATUS_IGNORE));
+        if (!m->mpi->folded)
+            CVY_TRY_MPI(MPI_Test(request, &there, MPI_STATUS_IGNORE));
         if (!there)
             break;
         take_in(m, lane);
@@ -188,7 +210,7 @@ static cvy_status push_lane(cvy_moves *m, struct lane *lane, int *moved)
 
 static void begin_round(cvy_moves *m)
 {
-    char *aside = m->mpi->place[m->place];
+    char *aside = m->mpi->folded ? m->mpi->folded : m->mpi->place[m->place];
     const int round = m->next < m->sum.nmove ? m->sum.move[m->next].round : 0;
     m->nlane = 0;
     for (; m->next < m->sum.nmove && m->sum.move[m->next].round == round; m->next++) {
@@ -241,6 +263,56 @@ void cvy_moves_start(cvy_moves *m)
     *find_started(m->mpi, m) = m;
 }
 
+/* ---- under a simulator: no tests, see comm_mpi_simulated.c ---- */
+
+#define LOOK_AGAIN_S 1e-6
+enum { REQUESTS_MAX = CVY_PLACES * CVY_ROUND_MOVES * CVY_SEGMENTS + 1 };
+
+static int add_requests(cvy_moves *m, MPI_Request **from, int n)
+{
+    for (int l = 0; l < m->nlane; l++)
+        for (int64_t s = m->lane[l].done; s < m->lane[l].posted; s++)
+            from[n++] = &m->lane[l].request[s % CVY_SEGMENTS];
+    return n;
+}
+
+/* Waits for one of them, which becomes null. */
+static cvy_status wait_any(MPI_Request **from, int n, int *which_out)
+{
+    MPI_Request all[REQUESTS_MAX];
+    for (int i = 0; i < n; i++)
+        all[i] = *from[i];
+    CVY_TRY_MPI(MPI_Waitany(n, all, which_out, MPI_STATUS_IGNORE));
+    if (*which_out != MPI_UNDEFINED)
+        *from[*which_out] = all[*which_out];
+    return CVY_OK;
+}
+
+static cvy_status look(cvy_moves *m)
+{
+    MPI_Request *from[REQUESTS_MAX];
+    const int n = add_requests(m, from, 0);
+    CVY_TRY(cvy_simulated_tick(m->mpi));
+    from[n] = &m->mpi->tick;
+    for (int which = 0; which < n;)
+        CVY_TRY(wait_any(from, n + 1, &which));
+    return CVY_OK;
+}
+
+cvy_status cvy_moves_wait(struct cvy_mpi *mpi)
+{
+    MPI_Request *from[REQUESTS_MAX];
+    int n = 0, which = 0;
+    for (int i = 0; i < CVY_PLACES; i++)
+        if (mpi->holder[i])
+            n = add_requests(mpi->holder[i], from, n);
+    if (n == 0)
+        cvy_clock_sleep(LOOK_AGAIN_S); /* for something else than sums */
+    return n > 0 ? wait_any(from, n, &which) : CVY_OK;
+}
+
+/* ---- all of it ---- */
+
 cvy_status cvy_moves_progress(cvy_moves *m, int *done_out)
 {
     *done_out = 0;
@@ -249,6 +321,8 @@ cvy_status cvy_moves_progress(cvy_moves *m, int *done_out)
             return CVY_OK;
         begin_round(m);
     }
+    if (m->mpi->folded)
+        CVY_TRY(look(m));
     for (int moved = 1; moved;) {
         int open = 0;
         moved = 0;

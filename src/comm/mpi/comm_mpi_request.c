@@ -12,8 +12,10 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
     CVY_CHECK(by_node || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
     struct cvy_group *group = by_node ? &mpi->across : &mpi->all;
     mpi->newest_first = comm->sums.newest_first;
+    CVY_CHECK(!mpi->folded || comm->sums.progress != CVY_PROGRESS_THREAD, CVY_E_CONFIG, "comm.progress: thread, in a simulation, whose ranks have one thread: take poll");
     if (comm->sums.progress == CVY_PROGRESS_THREAD)
         CVY_TRY(cvy_pusher_need(mpi));
+    mpi->add_threads = comm->sums.progress == CVY_PROGRESS_THREAD ? 1 : comm->sums.threads;
     r->pusher = comm->sums.progress == CVY_PROGRESS_THREAD ? mpi->pusher : NULL;
     return by_node ? cvy_node_sum_create(comm, window, data, count, dtype, wire, part_out, &r->node)
                    : cvy_group_sum_create(mpi, group, comm->sums.algorithm, data, count, dtype, wire, &r->all);

@@ -132,6 +132,12 @@ static void self_message_destroy(cvy_message **m)
     *m = NULL;
 }
 
+static cvy_status self_rest(cvy_comm *comm, int turn)
+{
+    (void)comm, (void)turn;
+    return CVY_OK;
+}
+
 static void self_about(const cvy_comm *comm, cvy_comm_about *out)
 {
     (void)comm;
@@ -193,6 +199,7 @@ static const cvy_comm_ops self_ops = {
     .message_test = self_message_test,
     .message_cancel = self_message_cancel,
     .message_destroy = self_message_destroy,
+    .rest = self_rest,
     .about = self_about,
     .choice = self_choice,
     .cost = self_cost,
