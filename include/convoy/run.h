@@ -147,6 +147,28 @@ typedef struct cvy_bench_data_opts {
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_data(const cvy_bench_data_opts *opts, char **json_out);
 
+/** A machine that is not there, for a simulation. Zero-initialise, set size. */
+typedef struct cvy_platform_opts {
+    size_t size;
+    const char *file;             /* YAML: topology, links, what a node does (docs/simulate.md); or NULL: */
+    const char *name, *text;      /* its text, and what messages call it */
+    const char *model;            /* a network whose rate is looked for, or NULL */
+    double latency_factor, bandwidth_factor;   /* on those of all links; 0: 1 */
+} cvy_platform_opts;
+
+typedef struct cvy_platform {
+    int64_t nodes;                /* hosts node0, node1 ..: one rank each */
+    double images_per_s;          /* that a node trains the network with; 0: the file does not say */
+    double gflop_per_s;           /* ... and any other network */
+    double add_bytes_per_s;       /* of sums */
+    double message_s;             /* that a node is busy with a message */
+    char summary[160];
+    char *xml;                    /* a platform of SimGrid; released with cvy_text_release() */
+} cvy_platform;
+
+/** cvy_run_platform - read a platform file and write it as SimGrid reads it. Collective: no. Errors: CVY_E_IO, CVY_E_CONFIG with file, line and column. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_platform(const cvy_platform_opts *opts, cvy_platform *out);
+
 /** What cvy_run_doctor() measures. Zero-initialise, set size. */
 typedef struct cvy_doctor_opts {
     size_t size;

@@ -310,9 +310,19 @@ static int is_left_to_servers(const cvy_program *p, const cvy_variable *v)
     return v->role == CVY_ROLE_STATE && p->server && !cvy_server_serves(p->server);
 }
 
+/* All variables of a clock in one piece, never touched: a thousand simulated ranks would need more mappings than a process may have. */
+static cvy_status map_idle(cvy_program *p)
+{
+    for (int i = 0; i < p->vars->count; i++) {
+        p->vars->at[i]->in_common = 1;
+        p->idle_bytes += common_bytes(p->vars->at[i]);
+    }
+    return cvy_mem_map_pages(p->idle_bytes, &p->idle);
+}
+
 static cvy_status allocate_variables(const cvy_program *p)
 {
-    char *common = p->common;
+    char *common = p->common ? p->common : p->idle;
     for (int i = 0; i < p->vars->count; i++) {
         cvy_variable *v = p->vars->at[i];
         cvy_blocking b;
@@ -435,6 +445,8 @@ static cvy_status allocate(cvy_program *p)
     CVY_TRY(cvy_comm_agree(comm, cvy_server_create(p)));
     CVY_TRY(share_gradients(p, &shared));
     CVY_TRY(make_common(p, shared));
+    if (p->by_clock && !p->common)
+        CVY_TRY(map_idle(p));
     CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
     for (int i = 0; i < p->nstep; i++) {
         cvy_program_step_info *s = p->step[i];

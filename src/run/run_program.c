@@ -160,6 +160,8 @@ void cvy_program_destroy(cvy_program **program)
         p->alone->ops->destroy(p->alone);
     if (p->common)
         p->context->comm->ops->common_free(p->context->comm, &p->common, p->common_bytes);
+    if (p->idle)
+        cvy_mem_free_pages(&p->idle, p->idle_bytes);
     if (p->arena) {
         p->context->comm->ops->unshare(p->context->comm, p->arena);
         cvy_mem_free_pages(&p->arena, p->arena_bytes);

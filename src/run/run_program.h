@@ -78,6 +78,8 @@ struct cvy_program {
     size_t arena_bytes;
     void *common;                      /* weights and states that lie once on the node; NULL: every rank has its own */
     size_t common_bytes;
+    void *idle;                        /* variables of a clock */
+    size_t idle_bytes;
     cvy_server *server;                /* NULL: weights are updated by all ranks */
     cvy_comm *alone;                   /* local: of this rank, as which training steps are planned; else NULL */
     cvy_average *average;

@@ -46,7 +46,7 @@ static void mpi_destroy(cvy_comm *comm)
     int finalized = 0;
     cvy_pusher_free(mpi);
     MPI_Finalized(&finalized);
-    for (int i = 0; i < CVY_COUNT(all) && !finalized; i++)
+    for (int i = 0; i < CVY_COUNT(all) && !finalized && !mpi->folded; i++)
         if (*all[i] != MPI_COMM_NULL)
             MPI_Comm_free(all[i]);
     for (int i = 0; i < CVY_PLACES; i++)
@@ -90,6 +90,10 @@ static cvy_status allreduce_now(cvy_comm *comm, void *data, int64_t count, cvy_d
 static cvy_status allgather_now(cvy_comm *comm, const void *mine, size_t bytes, void *all_out)
 {
     CVY_CHECK(bytes <= CVY_PIECE_ELEMS, CVY_E_ARGUMENT, "allgather of %zu bytes a rank; at most %d", bytes, (int)CVY_PIECE_ELEMS);
+    if (cvy_mpi_of(comm)->folded) {    /* SMPI's MPI_Allgather sends a message from each to each */
+        CVY_TRY_MPI(MPI_Gather(mine, (int)bytes, MPI_BYTE, all_out, (int)bytes, MPI_BYTE, 0, comm_of(comm)));
+        return broadcast_now(comm, all_out, bytes * (size_t)comm->nranks, 0);
+    }
     CVY_TRY_MPI(MPI_Allgather(mine, (int)bytes, MPI_BYTE, all_out, (int)bytes, MPI_BYTE, comm_of(comm)));
     return CVY_OK;
 }
@@ -226,13 +230,28 @@ static cvy_status find_node(cvy_comm *comm)
     CVY_TRY_MPI(MPI_Comm_size(mpi->across.comm, &mpi->across.n));
     mpi->all.me = comm->rank;
     mpi->all.n = comm->nranks;
-    cvy_simulated_begin(mpi, CVY_PLACE_BYTES);
+    return CVY_OK;
+}
+
+/* A rank a node. The user's communicator itself is taken: to copy or to split it takes SMPI minutes among a thousand ranks. */
+static cvy_status start_simulated(cvy_comm *comm, MPI_Comm user)
+{
+    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    CVY_TRY_MPI(MPI_Comm_rank(user, &comm->rank));
+    CVY_TRY_MPI(MPI_Comm_size(user, &comm->nranks));
+    mpi->comm = mpi->all.comm = mpi->across.comm = user;
+    mpi->all.me = mpi->across.me = comm->node = comm->rank;
+    mpi->all.n = mpi->across.n = comm->nnodes = comm->nranks;
+    comm->node_nranks = mpi->leaders = 1;
     return CVY_OK;
 }
 
 static cvy_status start(cvy_comm *comm, MPI_Comm user)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_simulated_begin(mpi, CVY_PLACE_BYTES);
+    if (mpi->folded)
+        return start_simulated(comm, user);
     CVY_TRY_MPI(MPI_Comm_dup(user, &mpi->comm));
     CVY_TRY_MPI(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN));
     CVY_TRY_MPI(MPI_Comm_dup(mpi->comm, &mpi->all.comm));

@@ -1,0 +1,505 @@
+/*
+ * cmd_simulate.c: `convoy simulate`: a training step on a machine that is not there, for one number of ranks after the other.
+ *
+ * A node's step is priced here, by the times that its kernels were measured to take, and scaled to what a full node does. Then smpirun (SimGrid)
+ * runs convoy-sim, which is this command over simulated MPI: `bench --kernels clock` on so many ranks.
+ */
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+enum { COUNTS_MAX = 64, WORDS_MAX = 512, PATH_ROOM = 1024 };
+
+extern const char cmd_platform_stampede2[], cmd_platform_cori[], cmd_platform_ethernet[];
+
+static const struct { const char *name, *text; } shipped[] = {
+    {"stampede2-like", cmd_platform_stampede2}, {"cori-like", cmd_platform_cori}, {"ethernet-1g", cmd_platform_ethernet},
+};
+
+struct simulation {
+    const cmd_line *line;
+    int64_t ranks[COUNTS_MAX];
+    int nranks;
+    double noise, latency_factor, bandwidth_factor, rate;
+    const char *overlap;
+    char folder[64], sim[PATH_ROOM];
+    cvy_platform platform;
+    char model[128];
+    int64_t batch;                     /* a node's, or with --global-batch all of it */
+    double scale, node_rate;           /* on kernel times; images/s of a node alone */
+};
+
+/* ---- what was typed ---- */
+
+static int wrong(const char *option, const char *value, const char *expected)
+{
+    cmd_error("%s is '%s', expected %s", option, value, expected);
+    return CMD_EXIT_USAGE;
+}
+
+static int add_count(struct simulation *s, int64_t n)
+{
+    if (s->nranks == COUNTS_MAX)
+        return CMD_EXIT_USAGE;
+    s->ranks[s->nranks++] = n;
+    return 0;
+}
+
+/* "1,2,8..1024": dots double. */
+static int read_counts(struct simulation *s, const char *text)
+{
+    static const char expected[] = "numbers of ranks above 0, such as 1,8,128 or 1..1024 (which doubles)";
+    for (const char *at = text;;) {
+        char *end = NULL;
+        long long first = strtoll(at, &end, 10), last = first;
+        if (end == at || first < 1 || first > INT32_MAX)
+            return wrong("--ranks", text, expected);
+        if (end[0] == '.' && end[1] == '.') {
+            at = end + 2;
+            last = strtoll(at, &end, 10);
+            if (end == at || last < first || last > INT32_MAX)
+                return wrong("--ranks", text, expected);
+        }
+        for (; first <= last; first *= 2)
+            if (add_count(s, first))
+                return wrong("--ranks", text, "at most 64 numbers of ranks");
+        if (!*end)
+            return 0;
+        if (*end != ',')
+            return wrong("--ranks", text, expected);
+        at = end + 1;
+    }
+}
+
+/* A number, or a share in percent. */
+static int read_real(const char *option, const char *text, double least, double *out)
+{
+    char *end = NULL;
+    if (!text)
+        return 0;
+    *out = strtod(text, &end);
+    const int percent = *end == '%' && !end[1];
+    *out *= percent ? 0.01 : 1;
+    return end == text || (*end && !percent) || !(*out >= least) || isinf(*out) ? wrong(option, text, least > 0 ? "a number above 0" : "a number, or a share such as 0.5%") : 0;
+}
+
+static int read_line(const cmd_line *line, struct simulation *s)
+{
+    s->latency_factor = s->bandwidth_factor = 1;
+    int code = read_counts(s, line->ranks ? line->ranks : "1..1024");
+    code = code ? code : read_real("--noise", line->noise, 0, &s->noise);
+    code = code ? code : read_real("--latency-factor", line->latency_factor, 1e-9, &s->latency_factor);
+    code = code ? code : read_real("--bandwidth-factor", line->bandwidth_factor, 1e-9, &s->bandwidth_factor);
+    code = code ? code : read_real("--rate", line->rate, 1e-9, &s->rate);
+    if (!code && (line->nbatch > 1 || (line->nbatch && line->global_batch))) {
+        cmd_error("--batch is the batch of a node, one number; --global-batch is that of all nodes: give one of them");
+        code = CMD_EXIT_USAGE;
+    }
+    for (int i = 0; !code && line->global_batch && i < s->nranks; i++)
+        if (s->ranks[i] > line->global_batch) {
+            cmd_error("--global-batch %lld on %lld ranks: some would have no sample", (long long)line->global_batch, (long long)s->ranks[i]);
+            code = CMD_EXIT_USAGE;
+        }
+    return code;
+}
+
+/* ---- the node ---- */
+
+static void fill_platform_opts(const struct simulation *s, cvy_platform_opts *o)
+{
+    const char *name = s->line->platform ? s->line->platform : shipped[0].name;
+    *o = (cvy_platform_opts){.size = sizeof *o, .file = name, .model = s->model[0] ? s->model : NULL, .latency_factor = s->latency_factor, .bandwidth_factor = s->bandwidth_factor};
+    for (int i = 0; i < CMD_COUNT(shipped); i++)
+        if (strcmp(shipped[i].name, name) == 0) {
+            o->file = NULL;
+            o->name = shipped[i].name;
+            o->text = shipped[i].text;
+        }
+}
+
+static int find_platform(struct simulation *s)
+{
+    cvy_platform_opts o;
+    fill_platform_opts(s, &o);
+    cvy_text_release(&s->platform.xml);
+    if (o.file && !cmd_is_file(o.file)) {
+        cmd_error("there is no platform '%s': take stampede2-like, cori-like or ethernet-1g, or name a file", o.file);
+        return CMD_EXIT_FAULT;
+    }
+    const cvy_status status = cvy_run_platform(&o, &s->platform);
+    return status == CVY_OK ? 0 : cmd_outcome(status);
+}
+
+/* One node, alone: what a step of so many samples takes by the known times, in this process. *ms_out, and gflop. */
+static int price_node(struct simulation *s, cvy_context *context, int64_t batch, double *ms_out, double *gflop_out, double *batch_out)
+{
+    const cmd_line *line = s->line;
+    const int is_file = cmd_is_file(line->arg[0]);
+    const cvy_job_source job = cmd_job(line, is_file ? line->arg[0] : NULL, NULL);
+    cvy_bench_opts opts = cmd_bench_opts(line, is_file ? &job : NULL, is_file ? NULL : line->arg[0], batch);
+    char *json = NULL;
+    opts.kernels = "clock";
+    opts.steps = opts.warmup = 1;
+    opts.trace = NULL;
+    const cvy_status status = cvy_run_bench(context, &opts, &json);
+    if (status != CVY_OK)
+        return cmd_outcome(status);
+    cmd_json_text(cmd_json_member(json, "model"), s->model, sizeof s->model);
+    *ms_out = cmd_json_number(cmd_json_member(json, "predicted_ms"));
+    *gflop_out = cmd_json_number(cmd_json_member(json, "gflop"));
+    *batch_out = cmd_json_number(cmd_json_member(json, "batch"));
+    cvy_text_release(&json);
+    return 0;
+}
+
+/* Prices the share of the smallest number of ranks, and from it the factor; then the other shares, so that all times are there before anything is simulated. */
+static int price(struct simulation *s, cvy_context *context)
+{
+    const cmd_line *line = s->line;
+    double ms = 0, gflop = 0, batch = 0;
+    const int64_t first = line->global_batch ? (line->global_batch + s->ranks[0] - 1) / s->ranks[0] : line->nbatch ? line->batch[0] : 0;
+    int code = price_node(s, context, first, &ms, &gflop, &batch);
+    s->batch = line->global_batch ? line->global_batch : (int64_t)batch;
+    for (int i = 0; !code && line->global_batch && i < s->nranks; i++) {
+        double other_ms = 0, other_gflop = 0, other_batch = 0;
+        const int64_t n = s->ranks[i], share = line->global_batch / n;
+        for (int64_t b = share; !code && b <= share + (line->global_batch % n != 0); b++)
+            code = price_node(s, context, b, &other_ms, &other_gflop, &other_batch);
+    }
+    code = code ? code : find_platform(s);
+    if (code)
+        return code;
+    const double by_flop = batch * s->platform.gflop_per_s / gflop;
+    s->node_rate = s->rate > 0 ? s->rate : s->platform.images_per_s > 0 ? s->platform.images_per_s : by_flop;
+    s->scale = 1e3 * batch / s->node_rate / ms;
+    return 0;
+}
+
+/* ---- the simulator ---- */
+
+static int write_text(const struct simulation *s, const char *name, const char *text)
+{
+    char path[PATH_ROOM];
+    snprintf(path, sizeof path, "%s/%s", s->folder, name);
+    FILE *file = fopen(path, "w");
+    const int bad = !file || fputs(text, file) < 0;
+    if ((file && fclose(file)) || bad) {
+        cmd_error("%s cannot be written", path);
+        return CMD_EXIT_FAULT;
+    }
+    return 0;
+}
+
+static int write_hosts(const struct simulation *s, int64_t ranks)
+{
+    const size_t room = (size_t)ranks * 24 + 1;
+    char *text = malloc(room);
+    size_t n = 0;
+    for (int64_t i = 0; text && i < ranks; i++)
+        n += (size_t)snprintf(text + n, room - n, "node%lld\n", (long long)i);
+    const int code = text ? write_text(s, "hosts", text) : CMD_EXIT_FAULT;
+    free(text);
+    return code;
+}
+
+struct words { char text[32][PATH_ROOM]; const char *at[WORDS_MAX]; int ntext, n; };
+
+static void add(struct words *w, const char *word)
+{
+    if (w->n < WORDS_MAX - 1)
+        w->at[w->n++] = word;
+}
+
+static void add_text(struct words *w, const char *fmt, const char *a, double b)
+{
+    char *text = w->text[w->ntext++];
+    if (a)
+        snprintf(text, PATH_ROOM, fmt, a);
+    else
+        snprintf(text, PATH_ROOM, fmt, b);
+    add(w, text);
+}
+
+static void add_pair(struct words *w, const char *option, const char *value)
+{
+    if (value) {
+        add(w, option);
+        add(w, value);
+    }
+}
+
+/* Simulated time moves by messages, waits and what the files of the platform charge; what the simulation itself takes is not counted. */
+static void add_simgrid(const struct simulation *s, struct words *w, int64_t ranks)
+{
+    static const char *const fixed[] = {
+        "--log=root.thres:critical", "--cfg=smpi/privatization:no", "--cfg=smpi/simulate-computation:no", "--cfg=smpi/grow-injected-times:no",
+        "--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:no", "--cfg=smpi/wtime:0", "--cfg=smpi/test:1e-7",
+        "--cfg=smpi/shared-malloc-blocksize:2097152", "--cfg=contexts/stack-size:256", "--cfg=smpi/host-speed:1Gf",
+    };
+    add(w, "smpirun");
+    add(w, "-np");
+    add_text(w, "%.0f", NULL, (double)ranks);
+    add(w, "-platform");
+    add_text(w, "%s/platform.xml", s->folder, 0);
+    add(w, "-hostfile");
+    add_text(w, "%s/hosts", s->folder, 0);
+    for (int i = 0; i < CMD_COUNT(fixed); i++)
+        add(w, fixed[i]);
+    if (s->platform.message_s > 0) {
+        add_text(w, "--cfg=smpi/os:0:%.9g:0", NULL, s->platform.message_s);
+        add_text(w, "--cfg=smpi/ois:0:%.9g:0", NULL, s->platform.message_s);
+        add_text(w, "--cfg=smpi/or:0:%.9g:0", NULL, s->platform.message_s);
+    }
+    add(w, s->sim);
+}
+
+static void add_bench(const struct simulation *s, struct words *w, int64_t ranks)
+{
+    const cmd_line *line = s->line;
+    const int is_file = cmd_is_file(line->arg[0]);
+    add(w, "bench");
+    if (is_file)
+        add(w, line->arg[0]);
+    else
+        add_pair(w, "--model", line->arg[0]);
+    add_pair(w, "--options", line->model_options);
+    add(w, "--batch");
+    add_text(w, "%.0f", NULL, (double)(line->global_batch ? s->batch : s->batch * ranks));
+    add_pair(w, "--threads", "1");
+    add_pair(w, "--kernels", "clock");
+    add(w, "--json");
+    add(w, "--warmup");
+    add_text(w, "%.0f", NULL, line->warmup ? (double)line->warmup : 1);
+    add(w, "--steps");
+    add_text(w, "%.0f", NULL, line->steps ? (double)line->steps : 2);
+    add_pair(w, "--dtype", line->dtype == CVY_DTYPE_BF16 ? "bf16" : NULL);
+    for (int i = 0; i < line->nset; i++)
+        add_pair(w, "--set", line->set[i]);
+    add(w, "--set");
+    add_text(w, "plan.clock_scale=%.12g", NULL, s->scale);
+    add(w, "--set");
+    add_text(w, "plan.clock_noise=%.12g", NULL, s->noise);
+    if (line->overlap) {
+        add(w, "--set");
+        add_text(w, "comm.overlap=%s", line->overlap, 0);
+    }
+    add_pair(w, "--set", line->blocking ? "comm.blocking=true" : NULL);
+}
+
+/* The line of the child's output that is an object; what else it says stays in the file `said`. */
+static char *run_child(const struct simulation *s, const struct words *w, int *status_out)
+{
+    char path[PATH_ROOM];
+    int ends[2];
+    *status_out = -1;
+    snprintf(path, sizeof path, "%s/said", s->folder);
+    if (pipe(ends) != 0)
+        return NULL;
+    const pid_t child = fork();
+    if (child == 0) {
+        const int said = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(said, STDERR_FILENO);
+        close(ends[0]);
+        execvp(w->at[0], (char *const *)(uintptr_t)w->at);
+        _exit(127);
+    }
+    close(ends[1]);
+    FILE *from = fdopen(ends[0], "r");
+    char *line = NULL, *object = NULL;
+    size_t room = 0;
+    while (child > 0 && from && getline(&line, &room, from) > 0)
+        if (line[0] == '{' && !object)
+            object = strdup(line);
+    free(line);
+    if (from)
+        fclose(from);
+    if (child > 0)
+        waitpid(child, status_out, 0);
+    return object;
+}
+
+/* The first fault that a rank has said, or the first line at all. */
+static void say_why(const struct simulation *s, int64_t ranks, int status)
+{
+    char path[PATH_ROOM], line[PATH_ROOM] = "", first[PATH_ROOM] = "";
+    snprintf(path, sizeof path, "%s/said", s->folder);
+    FILE *said = fopen(path, "r");
+    int found = 0;
+    while (said && !found && fgets(line, sizeof line, said)) {
+        line[strcspn(line, "\n")] = 0;
+        found = strstr(line, "convoy: error: ") != NULL;
+        if (!first[0] || found)
+            snprintf(first, sizeof first, "%s", found ? strstr(line, "convoy: error: ") + strlen("convoy: error: ") : line);
+    }
+    if (said)
+        fclose(said);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        cmd_error("smpirun does not start: install SimGrid (Debian: simgrid, libsimgrid-dev)");
+    else
+        cmd_error("the simulation of %lld ranks fails: %s", (long long)ranks, first[0] ? first : "it said nothing");
+}
+
+static char *simulate(const struct simulation *s, int64_t ranks)
+{
+    static struct words w;
+    int status = 0;
+    w.n = w.ntext = 0;
+    if (write_hosts(s, ranks))
+        return NULL;
+    add_simgrid(s, &w, ranks);
+    add_bench(s, &w, ranks);
+    w.at[w.n] = NULL;
+    char *json = run_child(s, &w, &status);
+    if (!json)
+        say_why(s, ranks, status);
+    return json;
+}
+
+/* ---- the table ---- */
+
+static double number(const char *json, const char *key)
+{
+    return cmd_json_number(cmd_json_member(json, key));
+}
+
+static void show(const struct simulation *s, int64_t ranks, const char *json)
+{
+    const double ms = number(json, "ms_mean"), batch = number(json, "batch"), rate = 1e3 * batch / ms;
+    const double efficiency = 100 * rate / ((double)ranks * s->node_rate);
+    if (s->line->json)
+        printf("{\"model\": \"%s\", \"ranks\": %lld, \"batch\": %.0f, \"step_ms\": %.9g, \"images_per_s\": %.9g, \"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
+               " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, \"node_images_per_s\": %.9g}\n",
+               s->model, (long long)ranks, batch, ms, rate, efficiency, number(json, "exposed_comm_ms"), number(json, "hidden_comm_ms"),
+               number(json, "wait_slowest_ms"), number(json, "spread_ms"), s->scale, s->node_rate);
+    else
+        printf("%7lld %9.0f %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f\n", (long long)ranks, batch, ms, efficiency, rate, number(json, "exposed_comm_ms"),
+               number(json, "hidden_comm_ms"), number(json, "wait_slowest_ms"), number(json, "spread_ms"));
+    fflush(stdout);
+}
+
+static void show_head(const struct simulation *s)
+{
+    if (s->line->json)
+        return;
+    printf("%s on %s: %s\n", s->model, s->line->platform ? s->line->platform : shipped[0].name, s->platform.summary);
+    printf("a node alone trains %.1f images/s: measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n", s->node_rate, s->scale, 100 * s->noise,
+           (long long)s->batch, s->line->global_batch ? "in all" : "a node");
+    printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s\n", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed", "hidden", "slowest", "spread");
+}
+
+/* ---- all of it ---- */
+
+static int find_sim(struct simulation *s)
+{
+    const char *named = getenv("CONVOY_SIM");
+    ssize_t n = readlink("/proc/self/exe", s->sim, sizeof s->sim - 16);
+    if (named)
+        snprintf(s->sim, sizeof s->sim, "%s", named);
+    else
+        snprintf(s->sim + (n > 0 ? n : 0), 8, "-sim");
+    if (access(s->sim, R_OK) == 0)
+        return 0;
+    cmd_error("%s is not there: this convoy was built without SimGrid (Debian: simgrid, libsimgrid-dev); install it and build again", s->sim);
+    return CMD_EXIT_FAULT;
+}
+
+static int run_all(struct simulation *s)
+{
+    char rate[32];
+    int code = 0;
+    for (int i = 0; i < s->nranks; i++)
+        if (s->ranks[i] > s->platform.nodes) {
+            cmd_error("--ranks %lld, but the platform has %lld nodes", (long long)s->ranks[i], (long long)s->platform.nodes);
+            return CMD_EXIT_USAGE;
+        }
+    snprintf(rate, sizeof rate, "%.9g", s->platform.add_bytes_per_s);
+    setenv("CONVOY_SIMULATED_ADD", rate, 1);
+    code = write_text(s, "platform.xml", s->platform.xml);
+    if (!code)
+        show_head(s);
+    for (int i = 0; i < s->nranks && !code; i++) {
+        char *json = simulate(s, s->ranks[i]);
+        if (json)
+            show(s, s->ranks[i], json);
+        code = json ? 0 : CMD_EXIT_FAULT;
+        free(json);
+    }
+    return code;
+}
+
+static void clean(const struct simulation *s)
+{
+    static const char *const names[] = {"platform.xml", "hosts", "said"};
+    char path[PATH_ROOM];
+    for (int i = 0; i < CMD_COUNT(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", s->folder, names[i]);
+        remove(path);
+    }
+    rmdir(s->folder);
+}
+
+static int run(const cmd_line *line)
+{
+    struct simulation s = {.line = line};
+    const char *tmp = getenv("TMPDIR");
+    const cvy_context_opts opts = {.size = sizeof opts, .threads = 1, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN};
+    cvy_context *context = NULL;
+    int code = read_line(line, &s);
+    code = code ? code : find_platform(&s);
+    code = code ? code : find_sim(&s);
+    if (code)
+        return code;
+    const cvy_status status = cvy_context_create(&opts, &context);
+    if (status != CVY_OK)
+        return cmd_outcome(status);
+    code = price(&s, context);
+    cvy_context_destroy(&context);
+    snprintf(s.folder, sizeof s.folder, "%.40s/convoy-sim.XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+    if (!code && !mkdtemp(s.folder)) {
+        cmd_error("%s cannot be made", s.folder);
+        code = CMD_EXIT_FAULT;
+    }
+    if (!code) {
+        code = run_all(&s);
+        clean(&s);
+    }
+    cvy_text_release(&s.platform.xml);
+    return code;
+}
+
+static const cmd_option options[] = {
+    {"--platform", "NAME|FILE", CMD_TEXT, CMD_FIELD(platform), "stampede2-like (if not given), cori-like, ethernet-1g, or a YAML file"},
+    {"--ranks", "LIST", CMD_TEXT, CMD_FIELD(ranks), "numbers of ranks, one a node, such as 1,8,128 or 1..1024, which doubles and is taken if not given"},
+    {"--batch", "N", CMD_BATCHES, 0, "batch of a node; the job's or the network's own if not given"},
+    {"--global-batch", "N", CMD_NUMBER, CMD_FIELD(global_batch), "strong scaling: the batch of all nodes together"},
+    {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise), "how much the time of a step varies, by rank and step: standard deviation, such as 0.5%; 0 if not given"},
+    {"--overlap", "true|false", CMD_CHOICE, CMD_FIELD(overlap), "whether sums go on while backward does"},
+    {"--blocking", NULL, CMD_FLAG, CMD_FIELD(blocking), "each sum is waited for where it starts"},
+    {"--latency-factor", "X", CMD_TEXT, CMD_FIELD(latency_factor), "on the platform's latency"},
+    {"--bandwidth-factor", "X", CMD_TEXT, CMD_FIELD(bandwidth_factor), "on the platform's bandwidth"},
+    {"--rate", "X", CMD_TEXT, CMD_FIELD(rate), "images/s that a node trains alone; the platform's if not given"},
+    {"--steps", "N", CMD_NUMBER, CMD_FIELD(steps), "steps that count; 2 if not given"},
+    {"--warmup", "N", CMD_NUMBER, CMD_FIELD(warmup), "steps before them; 1 if not given"},
+    {"--options", "TEXT", CMD_TEXT, CMD_FIELD(model_options), "the network's own options, such as 'filters: 64'"},
+    {"--dtype", "f32|bf16", CMD_DTYPE, CMD_FIELD(dtype), "type of activations"},
+    {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(planning), "measure: kernels without a known time are timed first, on this machine"},
+    CMD_OPTION_SET,
+    CMD_OPTION_JSON("prints a JSON object a line for each number of ranks"),
+    CMD_OPTION_VERBOSE,
+    {0},
+};
+
+const cmd_verb cmd_simulate = {
+    .name = "simulate", .arguments = "JOB.yaml | MODEL [--platform NAME|FILE] [--ranks 1..1024] [--global-batch N] [--noise 0.5%]",
+    .summary = "predicts training steps on machines that are not there",
+    .detail = "Kernels take the times that were measured here (--planning measure), scaled to what a full node trains; sums over ranks are those of any training, over\n"
+              "a network that SimGrid simulates. Weak scaling, unless --global-batch is given. A row for each number of ranks: the step, its efficiency beside a\n"
+              "node alone, and of it communication that stayed exposed, computing that hid some, the wait for the slowest rank and the spread between ranks, in ms.",
+    .options = options, .narg_min = 1, .narg_max = 1, .run = run,
+};

@@ -1,0 +1,74 @@
+#!/bin/sh
+# simulate.sh: `convoy simulate`: a small network on simulated machines; what is simulated is exact, so it is compared exactly. Bad platforms and rank counts.
+set -u
+[ -e "$CONVOY-sim" ] || { echo "skipped: built without SimGrid"; exit 77; }
+command -v smpirun >/dev/null || { echo "skipped: no smpirun"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "$*"; failed=1; }
+cd "$work" || exit 1
+export CONVOY_WISDOM="$work/wisdom.json" TMPDIR="$work"
+
+# 16000 weights in one layer: a bucket of 64 KB, the bias and the loss with it.
+cat >job.yaml <<END
+model: {layers: [{fc: {channels: 16, bias: false}}]}
+data: {train: {format: synthetic, samples: 40, shape: [1000], classes: 16}}
+train: {batch: 8, steps: 3, optimizer: {name: sgd, lr: 0.1}}
+comm: {algorithm: halving, bucket: 1 MiB}
+END
+cat >slow.yaml <<END
+topology: star
+nodes: 16
+bandwidth: 1e6
+latency: 1e-3
+add: 1e9
+gflop_per_s: 100
+rates: {network: 100}
+END
+simulate() { "$CONVOY" simulate job.yaml --json "$@"; }
+value() { sed -n "s/.*\"$1\": \\([^,}]*\\).*/\\1/p" "$2"; }
+# near FILE KEY WANTED SHARE
+near() {
+    awk -v x="$(value "$2" "$1")" -v want="$3" -v by="$4" 'BEGIN { d = x - want; exit !(d * d <= by * by * want * want) }' ||
+        fail "$2 is $(value "$2" "$1"), expected $3 within $4: $(cat "$1")"
+}
+
+simulate --platform slow.yaml --ranks 1 >out 2>err && fail "times from nowhere"
+grep -q 'was never measured here' err || fail "what is missing is not said: $(cat err)"
+simulate --platform slow.yaml --ranks 1 --planning measure >one 2>err || fail "one rank fails: $(cat err)"
+near one step_ms 80 0.001       # 8 samples at 100 images/s
+near one efficiency 100 0.001
+
+# Halving on two ranks: two messages of half of the bytes each way, one after the other; a link is a latency up and one down.
+# 64000 bytes of gradient: 2 x (2 ms + 32 ms), and the loss behind it, 2 x 2 ms.
+simulate --platform slow.yaml --ranks 2 --blocking >two 2>err || fail "two ranks fail: $(cat err)"
+near two exposed_comm_ms 72 0.04
+simulate --platform slow.yaml --ranks 2 --blocking --bandwidth-factor 2 >fast 2>err || fail "a faster network fails: $(cat err)"
+near fast exposed_comm_ms 40 0.06
+simulate --platform slow.yaml --ranks 8 >eight 2>err || fail "eight ranks fail: $(cat err)"
+simulate --platform slow.yaml --ranks 8 >again 2>err
+cmp -s eight again || fail "the same simulation differs: $(diff eight again)"
+simulate --platform stampede2-like --ranks 2,8 --noise 1% >tree 2>err || fail "a fat tree fails: $(cat err)"
+[ "$(grep -c '"ranks"' tree)" -eq 2 ] || fail "not two rows: $(cat tree)"
+simulate --platform cori-like --ranks 8 >fly 2>err || fail "a dragonfly fails: $(cat err)"
+
+refused() { # MESSAGE ARGUMENTS
+    message=$1; shift
+    simulate "$@" >out 2>err && fail "accepted: $*"
+    grep -q "$message" err || fail "'$message' is not said of $*: $(cat err)"
+}
+refused "there is no platform 'stampede'" --platform stampede
+refused "\-\-ranks is '0'" --ranks 0
+refused "\-\-ranks is '4..2'" --ranks 4..2
+refused "the platform has 16 nodes" --platform slow.yaml --ranks 32
+refused "some would have no sample" --platform slow.yaml --ranks 16 --global-batch 8
+refused "none.yaml" --platform none.yaml
+sed 's/bandwidth/bandwith/' slow.yaml >bad.yaml
+refused 'bad.yaml:3:1:.*bandwith' --platform bad.yaml
+sed 's/star/fat_tree/' slow.yaml >bad.yaml
+refused 'a fat_tree has lists down, up and parallel' --platform bad.yaml
+sed 's/1e6/-1/' slow.yaml >bad.yaml
+refused 'bad.yaml:3:.*bandwidth' --platform bad.yaml
+ls "$work" | grep -q '^convoy-sim\.' && fail "a folder is left behind: $(ls "$work")"
+exit $failed
