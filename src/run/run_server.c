@@ -204,6 +204,7 @@ static void leave_updates(const cvy_server_plan *sp)
             cvy_instr *instr = &sp->plan->instr[sp->bucket[b].update.at[i]];
             instr->run = left_to_owner;
             instr->weight = NULL;
+            instr->rounds = 0;
         }
 }
 

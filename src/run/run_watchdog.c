@@ -41,8 +41,8 @@ static void bark(const cvy_watchdog *w)
     char waits[96] = "";
     if (w->program->server)
         cvy_server_waits_for(w->program->server, waits, sizeof waits);
-    cvy_error_set(CVY_E_COMM, "rank %d stood still for %.0f s at step %lld, in %s%s%s%s (watchdog.timeout is %.0f s): another rank may be dead or late",
-                  context->comm->rank, cvy_clock_s() - w->kicked_s, (long long)w->step, w->what, node ? ", node " : "", node ? node : "", waits, w->timeout_s);
+    cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s%s%s%s (watchdog.timeout is %.0f s): another rank may be dead or late",
+                  cvy_clock_s() - w->kicked_s, (long long)w->step, w->what, node ? ", node " : "", node ? node : "", waits, w->timeout_s);
     if (context->opts.fatal)
         context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());
     else

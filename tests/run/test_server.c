@@ -87,9 +87,10 @@ static void read_wide(const cvy_program *p, const char *name, cvy_dtype dtype, d
         out[i] = cvy_get(&span, i);
 }
 
-static void train(cvy_context *context, const struct way *w, cvy_update update, cvy_dtype dtype, struct outcome *o)
+static void train(cvy_context *context, const struct way *w, cvy_update update, cvy_dtype program_dtype, struct outcome *o)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .dtype = dtype, .batch_norm_group = w->group, .bucket_bytes = 256, .update = update};
+    const cvy_dtype dtype = program_dtype == CVY_DTYPE_F64 ? CVY_DTYPE_F64 : CVY_DTYPE_F32;  /* of feeds and weights */
+    const cvy_program_opts opts = {.size = sizeof opts, .dtype = program_dtype, .batch_norm_group = w->group, .bucket_bytes = 256, .update = update};
     const cvy_training_opts training = {.size = sizeof training, .optimizer = w->optimizer, .optimizer_options = w->options, .accumulate = w->accumulate,
                                         .weight_decay = 1e-3, .clip_value = w->clip_value};
     cvy_model *m = new_model();
@@ -142,6 +143,17 @@ static void together(void)
                 compare(&many, &one, d ? 1e-12 : 1e-5, d ? 1e-10 : 1e-3);
                 EXPECT(one.loss[STEPS - 1] < 0.95 * one.loss[0]);
             }
+}
+
+/* Copies of the weights in bf16 follow what comes from the servers. */
+static void rounded(void)
+{
+    static struct outcome one, many;
+    if (cvy_kernel_check_bf16() != CVY_OK)
+        return;
+    train(alone, &ways[1], (cvy_update){0}, CVY_DTYPE_BF16, &one);
+    train(all, &ways[1], (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, CVY_DTYPE_BF16, &many);
+    compare(&many, &one, 1e-3, 3e-2);
 }
 
 /* ---- workers that do not wait for each other ---- */
@@ -321,6 +333,7 @@ int main(int argc, char **argv)
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &all));
     EXPECT_OK(cvy_context_create(NULL, &alone));
     TEST(together);
+    TEST(rounded);
     TEST(apart);
     TEST(shares);
     TEST(bad_input);
