@@ -155,6 +155,13 @@ cvy_status cvy_mem_alloc_pages(size_t bytes, void *out)
     return CVY_OK;
 }
 
+void cvy_mem_drop_pages(void *data, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)data + page - 1) / page * page, end = ((uintptr_t)data + bytes) / page * page;
+    if (end > first)
+        madvise((char *)data + (first - (uintptr_t)data), end - first, MADV_DONTNEED);
+}
+
 void cvy_mem_free_pages(void *block, size_t bytes)
 {
     void *p = get_pointer(block);

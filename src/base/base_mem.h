@@ -26,6 +26,8 @@ int64_t cvy_mem_count(void);
 cvy_status cvy_mem_alloc_pages(size_t bytes, void *out);
 /* The same, taken page by page when it is first written: for who mostly does not. */
 cvy_status cvy_mem_map_pages(size_t bytes, void *out);
+/* Gives back the pages that lie wholly in a range of such memory; they are zero from then on. */
+void cvy_mem_drop_pages(void *data, size_t bytes);
 /* block: address of any object pointer, which becomes NULL; bytes as allocated. */
 void cvy_mem_free_pages(void *block, size_t bytes);
 

@@ -57,6 +57,9 @@ typedef struct cvy_comm_ops {
      * part: elements first to end of the sums are wanted here, and the rest by the other ranks of the node (in memory that they share); the memory may be
      * written again when they have all met. NULL: all of it. */
     cvy_status (*request_create)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out);
+    /* The other half of a sum that sums.halves has cut: each rank's part, the one that request_create gave for as many elements, to all ranks; never in
+     * bf16. Started, tested and destroyed like a sum. */
+    cvy_status (*gather_create)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out);
     cvy_status (*request_start)(cvy_request *r);
     cvy_status (*request_test)(cvy_request *r, int *done_out);                                                  /* also makes progress */
     void (*request_destroy)(cvy_request **r);
@@ -99,6 +102,7 @@ cvy_status cvy_progress_parse(const char *name, cvy_progress_by *out);
 typedef struct cvy_comm_sums {
     const char *algorithm;             /* "library", a name of comm_sum.h, or NULL: by size */
     int no_node;                       /* the node's shared memory is not used */
+    int halves;                        /* with no_node: a sum of which a part is asked for ends with one part on each rank of all */
     cvy_dtype wire;                    /* of f32 between nodes: BF16, or anything else: as it is */
     int threads;                       /* that add up, 0: one */
     cvy_progress_by progress;

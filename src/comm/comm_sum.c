@@ -21,6 +21,21 @@ cvy_status cvy_sum_build(const cvy_sum_def *def, int rank, int nranks, int64_t c
     return status;
 }
 
+cvy_status cvy_sum_build_half(const cvy_sum_def *def, int rank, int nranks, int64_t count, cvy_part *part_out, cvy_sum *out)
+{
+    cvy_sum sum = {0};
+    cvy_status status = CVY_OK;
+    if (part_out)
+        *part_out = (cvy_part){0, count};
+    if (nranks > 1 && count > 0)
+        status = part_out ? def->scatter(rank, nranks, count, &sum, part_out) : def->gather(rank, nranks, count, &sum);
+    if (status != CVY_OK)
+        cvy_sum_free(&sum);
+    else
+        *out = sum;
+    return status;
+}
+
 void cvy_sum_free(cvy_sum *sum)
 {
     cvy_mem_free(&sum->move);

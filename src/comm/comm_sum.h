@@ -35,6 +35,9 @@ typedef struct cvy_sum_def {
     const char *name, *summary;
     /* Appends the moves of `rank` in the sum of `count` elements over nranks >= 2 ranks. */
     cvy_status (*build)(int rank, int nranks, int64_t count, cvy_sum *out);
+    /* The same in two halves, where there are any: at the end of the first this rank has one part of the sums, *part_out; by the second all ranks get all parts. */
+    cvy_status (*scatter)(int rank, int nranks, int64_t count, cvy_sum *out, cvy_part *part_out);
+    cvy_status (*gather)(int rank, int nranks, int64_t count, cvy_sum *out);
 } cvy_sum_def;
 #define CVY_SUM_DEFINE(id) const cvy_sum_def cvy_sum_##id##_def
 const cvy_sum_def *const *cvy_sum_table(int *count_out);
@@ -44,6 +47,8 @@ cvy_status cvy_sum_check_name(const char *name);
 
 /* One rank's moves; one rank alone has none. Frees with cvy_sum_free. */
 cvy_status cvy_sum_build(const cvy_sum_def *def, int rank, int nranks, int64_t count, cvy_sum *out);
+/* One half of it; part_out NULL: the second. One rank alone has all. */
+cvy_status cvy_sum_build_half(const cvy_sum_def *def, int rank, int nranks, int64_t count, cvy_part *part_out, cvy_sum *out);
 void cvy_sum_free(cvy_sum *sum);
 /* Empty ranges are left out. For the build functions. */
 cvy_status cvy_sum_move(cvy_sum *sum, cvy_move_kind kind, int round, int peer, int64_t at, int64_t count);

@@ -33,17 +33,37 @@ static cvy_status pair_up(const struct place *w, int rank, int64_t count, cvy_su
     return cvy_sum_move(sum, CVY_MOVE_RECV, 1, rank + 1, half, count - half);
 }
 
-static cvy_status halving_build(int rank, int n, int64_t count, cvy_sum *sum)
+static struct place place_of(int n)
 {
     struct place w = {.n = n, .p = 1};
     while (2 * w.p <= n)
         w.p *= 2;
     w.extra = n - w.p;
+    return w;
+}
+
+/* Of the odd one of a pair nothing more is wanted until the end. */
+static int stands_aside(const struct place *w, int rank)
+{
+    return rank < 2 * w->extra && rank % 2;
+}
+
+static int virtual_rank(const struct place *w, int rank)
+{
+    return rank < 2 * w->extra ? rank / 2 : rank - w->extra;
+}
+
+/* Parts low to low + width are this rank's to add up; one is left. */
+static cvy_status halving_scatter(int rank, int n, int64_t count, cvy_sum *sum, cvy_part *part_out)
+{
+    const struct place w = place_of(n);
+    const int me = virtual_rank(&w, rank);
+    int round = 2, low = 0;
     CVY_TRY(pair_up(&w, rank, count, sum));
-    const int stands_aside = rank < 2 * w.extra && rank % 2;
-    const int me = rank < 2 * w.extra ? rank / 2 : rank - w.extra;
-    int round = 2, low = 0, width = w.p; /* parts low to low + width are this rank's to add up */
-    for (; width > 1 && !stands_aside; width /= 2, round++) {
+    *part_out = (cvy_part){0, 0};
+    if (stands_aside(&w, rank))
+        return CVY_OK;
+    for (int width = w.p; width > 1; width /= 2, round++) {
         const int upper = me & width / 2, keep = upper ? low + width / 2 : low, give = upper ? low : low + width / 2;
         const int64_t keep_at = cvy_sum_part(count, keep, w.p), give_at = cvy_sum_part(count, give, w.p);
         const int peer = real_rank(&w, me ^ width / 2);
@@ -51,7 +71,21 @@ static cvy_status halving_build(int rank, int n, int64_t count, cvy_sum *sum)
         CVY_TRY(cvy_sum_move(sum, CVY_MOVE_ADD, round, peer, keep_at, cvy_sum_part(count, keep + width / 2, w.p) - keep_at));
         low = keep;
     }
-    for (; width < w.p && !stands_aside; width *= 2, round++) {
+    *part_out = (cvy_part){cvy_sum_part(count, low, w.p), cvy_sum_part(count, low + 1, w.p)};
+    return CVY_OK;
+}
+
+/* The same partners in the other order. The part that a rank has is the one of its own number: each of its bits has chosen a half. */
+static cvy_status halving_gather(int rank, int n, int64_t count, cvy_sum *sum)
+{
+    const struct place w = place_of(n);
+    const int me = virtual_rank(&w, rank);
+    int round = 2, low = me;
+    for (int width = w.p; width > 1; width /= 2)
+        round++;
+    if (stands_aside(&w, rank))
+        return cvy_sum_move(sum, CVY_MOVE_RECV, 2, rank - 1, 0, count);
+    for (int width = 1; width < w.p; width *= 2, round++) {
         const int upper = me & width, other = upper ? low - width : low + width;
         const int64_t at = cvy_sum_part(count, low, w.p), other_at = cvy_sum_part(count, other, w.p);
         const int peer = real_rank(&w, me ^ width);
@@ -59,13 +93,20 @@ static cvy_status halving_build(int rank, int n, int64_t count, cvy_sum *sum)
         CVY_TRY(cvy_sum_move(sum, CVY_MOVE_RECV, round, peer, other_at, cvy_sum_part(count, other + width, w.p) - other_at));
         low = CVY_MIN(low, other);
     }
-    if (rank >= 2 * w.extra)
-        return CVY_OK;
-    return stands_aside ? cvy_sum_move(sum, CVY_MOVE_RECV, 2, rank - 1, 0, count) : cvy_sum_move(sum, CVY_MOVE_SEND, round, rank + 1, 0, count);
+    return rank < 2 * w.extra ? cvy_sum_move(sum, CVY_MOVE_SEND, round, rank + 1, 0, count) : CVY_OK;
+}
+
+static cvy_status halving_build(int rank, int n, int64_t count, cvy_sum *sum)
+{
+    cvy_part mine;
+    CVY_TRY(halving_scatter(rank, n, count, sum, &mine));
+    return halving_gather(rank, n, count, sum);
 }
 
 CVY_SUM_DEFINE(halving) = {
     .name = "halving",
     .summary = "halves exchanged and added, then doubled back: least bytes in few rounds",
     .build = halving_build,
+    .scatter = halving_scatter,
+    .gather = halving_gather,
 };

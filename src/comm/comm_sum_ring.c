@@ -16,17 +16,33 @@ static cvy_status pass_on(cvy_sum *sum, int rank, int n, int64_t count, int roun
     return cvy_sum_move(sum, kind, round, (rank + n - 1) % n, in_at, cvy_sum_part(count, in + 1, n) - in_at);
 }
 
-static cvy_status ring_build(int rank, int n, int64_t count, cvy_sum *sum)
+static cvy_status ring_scatter(int rank, int n, int64_t count, cvy_sum *sum, cvy_part *part_out)
 {
+    const int mine = (rank + 1) % n;
     for (int i = 0; i < n - 1; i++)
         CVY_TRY(pass_on(sum, rank, n, count, i, rank - i, CVY_MOVE_ADD));
+    *part_out = (cvy_part){cvy_sum_part(count, mine, n), cvy_sum_part(count, mine + 1, n)};
+    return CVY_OK;
+}
+
+static cvy_status ring_gather(int rank, int n, int64_t count, cvy_sum *sum)
+{
     for (int i = 0; i < n - 1; i++)
         CVY_TRY(pass_on(sum, rank, n, count, n - 1 + i, rank + 1 - i, CVY_MOVE_RECV));
     return CVY_OK;
+}
+
+static cvy_status ring_build(int rank, int n, int64_t count, cvy_sum *sum)
+{
+    cvy_part mine;
+    CVY_TRY(ring_scatter(rank, n, count, sum, &mine));
+    return ring_gather(rank, n, count, sum);
 }
 
 CVY_SUM_DEFINE(ring) = {
     .name = "ring",
     .summary = "parts go round a ring twice: least bytes, a message for every rank",
     .build = ring_build,
+    .scatter = ring_scatter,
+    .gather = ring_gather,
 };

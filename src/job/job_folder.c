@@ -150,6 +150,7 @@ cvy_status cvy_trainer_restore(cvy_trainer *t)
     const cvy_tree *state = t->resume.state;
     CVY_TRY(check_course(t));
     CVY_TRY(cvy_checkpoint_load(&t->resume, t->session.program->vars, 1));
+    cvy_shard_drop(t->session.program);
     t->step = t->first_step = t->saved_step = t->resume.step;
     CVY_TRY(state_real(state, "epoch_loss", &t->state.epoch_loss));
     CVY_TRY(state_real(state, "epoch_samples", &t->state.epoch_samples));
@@ -293,9 +294,12 @@ cvy_status cvy_trainer_save(cvy_trainer *t, int last)
     if (t->session.program->server)
         CVY_TRY(cvy_server_collect(t->session.program->server));
     cvy_status status = cvy_comm_agree(comm, cvy_pipeline_save(t->session.program, &pending));
+    if (status == CVY_OK && t->session.program->shard)
+        status = cvy_comm_agree(comm, cvy_shard_collect(t->session.program));
     if (status == CVY_OK)
         status = cvy_comm_agree(comm, is_root(t) ? save_on_root(t, pending) : CVY_OK);
     cvy_vars_destroy(&pending);
+    cvy_shard_drop(t->session.program);
     t->saved_s = cvy_clock_s();
     if (status == CVY_OK) {
         t->saved_step = t->step;

@@ -154,6 +154,5 @@ cvy_status cvy_job_interpret_update(cvy_job *job)
     }
     if (u->mode == CVY_UPDATE_PARAMETER_SERVER)
         CVY_TRY(interpret_staleness(job, u));
-    CVY_CHECK(u->mode != CVY_UPDATE_SHARDED, CVY_E_CONFIG, "%s: update: sharded is not built yet; sync, pipelined, local and parameter_server are", where(job, "mode"));
     return resolve(job);
 }

@@ -27,6 +27,7 @@ typedef struct cvy_reduce_opts {
     size_t bucket_bytes;               /* 0: by what sums cost: */
     cvy_comm_cost cost;                /* beta 0: not known */
     int overlap;
+    int apart;                         /* gradients have buckets of their own; else running statistics may be among them */
 } cvy_reduce_opts;
 /* Groups the reduced accumulators of the micro-batch phase into buckets of at least such bytes in the order in which they are ready, and adds for each
  * a `reduce_start` behind the last node that writes into it and a `reduce_wait` at the head of the update phase. With one rank it only assigns buckets.

@@ -19,19 +19,21 @@ void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
     node->index = index;
 }
 
-static int is_reduced(const cvy_value *v, cvy_dtype dtype)
+enum { GRADIENTS = 1, OTHERS = 2 };    /* what is looked for */
+
+static int is_reduced(const cvy_value *v, cvy_dtype dtype, int what)
 {
-    return v && v->dtype == dtype && v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
+    return v && (v->variable ? what & GRADIENTS : what & OTHERS) && v->dtype == dtype && v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
 }
 
 /* The next reduced accumulator of this dtype in the order of production; *node_at and *dst_at say where to look on. */
-static cvy_value *next_reduced(const cvy_graph *g, cvy_dtype dtype, int *node_at, int *dst_at)
+static cvy_value *next_reduced(const cvy_graph *g, cvy_dtype dtype, int what, int *node_at, int *dst_at)
 {
     for (; *node_at < g->nnode; (*node_at)++, *dst_at = 0) {
         cvy_node *node = g->node[*node_at];
         while (!node->removed && *dst_at < node->ndst) {
             cvy_value *v = node->dst[(*dst_at)++];
-            if (is_reduced(v, dtype))
+            if (is_reduced(v, dtype, what))
                 return v;
         }
     }
@@ -42,24 +44,28 @@ static size_t bucket_size(const cvy_graph *g, const cvy_reduce_opts *opts)
 {
     size_t total = 0;
     int node_at = 0, dst_at = 0;
-    for (const cvy_value *v; (v = next_reduced(g, CVY_DTYPE_F32, &node_at, &dst_at)) != NULL;)
+    for (const cvy_value *v; (v = next_reduced(g, CVY_DTYPE_F32, GRADIENTS | OTHERS, &node_at, &dst_at)) != NULL;)
         total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
     return cvy_sum_bucket(total, opts->bucket_bytes, &opts->cost);
 }
 
 /* Assigns buckets; last[b] becomes the value of bucket b that is made last. Buckets hold one dtype. */
-static int assign_buckets(cvy_graph *g, size_t bucket_bytes, cvy_value **last)
+static int assign_buckets(cvy_graph *g, size_t bucket_bytes, int apart, cvy_value **last)
 {
-    static const cvy_dtype dtypes[] = {CVY_DTYPE_F32, CVY_DTYPE_F64};
+    static const struct { cvy_dtype dtype; int what; } together[] = {{CVY_DTYPE_F32, GRADIENTS | OTHERS}, {CVY_DTYPE_F64, GRADIENTS | OTHERS}},
+                                                       alone[] = {{CVY_DTYPE_F32, GRADIENTS}, {CVY_DTYPE_F64, GRADIENTS}, {CVY_DTYPE_F32, OTHERS}, {CVY_DTYPE_F64, OTHERS}};
+    const int nkind = apart ? CVY_COUNT(alone) : CVY_COUNT(together);
     int nbucket = 0;
-    for (int d = 0; d < CVY_COUNT(dtypes); d++) {
+    for (int d = 0; d < nkind; d++) {
+        const cvy_dtype dtype = apart ? alone[d].dtype : together[d].dtype;
+        const int what = apart ? alone[d].what : together[d].what;
         size_t bytes = 0;
         int node_at = 0, dst_at = 0, open = 0;
-        for (cvy_value *v; (v = next_reduced(g, dtypes[d], &node_at, &dst_at)) != NULL;) {
+        for (cvy_value *v; (v = next_reduced(g, dtype, what, &node_at, &dst_at)) != NULL;) {
             nbucket += !open;
             last[nbucket - 1] = v;
             v->bucket = nbucket - 1;
-            bytes = (open ? bytes : 0) + (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
+            bytes = (open ? bytes : 0) + (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(dtype);
             open = bytes < bucket_bytes;
         }
     }
@@ -112,7 +118,7 @@ cvy_status cvy_pass_reduce(cvy_graph *g, const cvy_reduce_opts *opts, int *nbuck
 {
     cvy_value **last = NULL, **token = NULL;
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *last * ((size_t)g->nvalue + 1), &last));
-    const int nbucket = assign_buckets(g, bucket_size(g, opts), last);
+    const int nbucket = assign_buckets(g, bucket_size(g, opts), opts->apart, last);
     CVY_TRY(cvy_pool_alloc(g->pool, sizeof *token * ((size_t)nbucket + 1), &token));
     *nbucket_out = nbucket;
     for (int b = 0; b < nbucket && opts->nranks > 1; b++)

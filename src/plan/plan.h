@@ -97,6 +97,7 @@ typedef struct cvy_plan_opts {
     cvy_plan_clock *clock;             /* kernels only wait; NULL: they compute */
     int blocking;                      /* each sum is waited for where it is started */
     int late;                          /* the update phase is run in pieces between the next step's instructions: plan_late.c */
+    int sharded;                       /* gradients have buckets of their own, of which each rank gets a part */
     int sets;                          /* of gradients at the head of the arena, 0: one; a plan works on one of them and leaves the others alone */
 } cvy_plan_opts;
 
@@ -155,6 +156,7 @@ typedef struct cvy_plan_feed {
 typedef struct cvy_bucket {            /* a range of the STEP region, summed over ranks */
     size_t offset, bytes;
     cvy_dtype dtype;
+    int gradients;                     /* it holds some */
     void *data;                        /* after binding */
     cvy_request *request;              /* NULL with one rank */
     struct cvy_plan *plan;             /* that it belongs to */
@@ -193,7 +195,7 @@ typedef struct cvy_plan {
     size_t arena_bytes;                /* all of it: what `convoy plan` prints, and what is used */
     size_t feed_bytes;
     char *feed_memory;
-    int in_parts;                      /* set before binding: weights lie once on the node, and each of its ranks updates a part of them */
+    int in_parts;                      /* set before binding: each rank updates a part of the weights, which lie once on the node or (sharded) are exchanged */
     const cvy_exchange *exchange;      /* set before binding: takes the place of sums over ranks; NULL: they are summed */
     const void *meeting;               /* the shared memory by which these ranks meet, after binding; NULL: nobody meets */
     double *end_s;                     /* of each instruction of the latest step, and start in end_s[-1] */

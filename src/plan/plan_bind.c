@@ -403,14 +403,14 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     const cvy_comm_ops *ops = plan->opts.comm->ops;
     CVY_TRY(place_feeds(plan));
     CVY_TRY(resolve_buffers(plan, arena));
-    plan->meeting = plan->in_parts ? arena : NULL;
+    plan->meeting = plan->in_parts && !plan->opts.sharded ? arena : NULL;
     for (int b = 0; b < plan->nbucket; b++) {
         plan->bucket[b].data = in_arena(plan, arena, plan->bucket[b].offset);
         plan->bucket[b].plan = plan;
     }
     for (int b = 0; b < plan->nbucket && plan->opts.comm->nranks > 1; b++) {
         cvy_bucket *bucket = &plan->bucket[b];
-        const int in_parts = plan->in_parts && bucket->dtype == CVY_DTYPE_F32;
+        const int in_parts = plan->in_parts && bucket->dtype == CVY_DTYPE_F32 && (!plan->opts.sharded || bucket->gradients);
         if (plan->exchange)
             continue;
         CVY_TRY(ops->request_create(plan->opts.comm, bucket->data, (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype)),

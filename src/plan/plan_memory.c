@@ -170,7 +170,7 @@ static cvy_status place_step_values(cvy_plan *plan)
             b->offset = end;
             end += align64(b->bytes);
             if (bucket < nbucket)
-                plan->bucket[bucket].dtype = b->value->dtype;
+                plan->bucket[bucket].dtype = b->value->dtype, plan->bucket[bucket].gradients |= b->value->variable != NULL;
         }
         if (bucket < nbucket) {
             plan->bucket[bucket].offset = start;

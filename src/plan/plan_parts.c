@@ -16,9 +16,10 @@ static const cvy_buffer *root_of(const cvy_plan *plan, int buffer)
     return buffer < 0 ? NULL : &plan->buffer[plan->buffer[buffer].root];
 }
 
-static int is_summed(const cvy_buffer *b)
+/* Of sharded gradients the sums come in parts, all else comes whole. */
+static int is_summed(const cvy_plan *plan, const cvy_buffer *b)
 {
-    return b && b->region == CVY_REGION_STEP && b->bucket >= 0 && b->value->dtype == CVY_DTYPE_F32;
+    return b && b->region == CVY_REGION_STEP && b->bucket >= 0 && b->value->dtype == CVY_DTYPE_F32 && (!plan->opts.sharded || b->value->variable);
 }
 
 const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr)
@@ -27,7 +28,7 @@ const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr)
         return NULL;
     const int number = instr->src_buffer[CVY_UPDATE_GRADIENT];
     const cvy_buffer *gradient = &plan->buffer[number];
-    return gradient->root == number && is_summed(gradient) ? gradient : NULL;
+    return gradient->root == number && is_summed(plan, gradient) ? gradient : NULL;
 }
 
 /* An update writes variables in place, as they lie. */
@@ -45,7 +46,7 @@ int cvy_plan_can_part(const cvy_plan *plan)
 {
     int updates = 0;
     for (int i = 0; i < plan->nbuffer; i++)
-        if (is_summed(&plan->buffer[i]) && plan->buffer[i].value->is_output)
+        if (is_summed(plan, &plan->buffer[i]) && plan->buffer[i].value->is_output)
             return 0;
     for (int i = 0; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
@@ -55,7 +56,7 @@ int cvy_plan_can_part(const cvy_plan *plan)
         if (gradient && !writes_variables_only(plan, instr))
             return 0;
         for (int s = 0; s < instr->nsrc; s++)
-            if (is_summed(root_of(plan, instr->src_buffer[s])) && !(gradient && s == CVY_UPDATE_GRADIENT))
+            if (is_summed(plan, root_of(plan, instr->src_buffer[s])) && !(gradient && s == CVY_UPDATE_GRADIENT))
                 return 0;
         updates += gradient != NULL;
     }

@@ -90,7 +90,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_step_info *s, cvy_graph
     if (s->training) {
         CVY_TRY(check_trains(p, s));
         CVY_TRY(cvy_pass_autodiff(g, losses, s->nloss, s->trains ? trains : NULL, s->trains, &gradients));
-        const cvy_reduce_opts reduce = {p->alone ? 1 : p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->cost, p->pass_overlap};
+        const cvy_reduce_opts reduce = {p->alone ? 1 : p->context->comm->nranks, (size_t)p->opts.bucket_bytes, p->cost, p->pass_overlap, cvy_program_is_sharded(p)};
         CVY_TRY(cvy_pass_reduce(g, &reduce, &nbucket));
         CVY_TRY(cvy_pass_optimise(g, &gradients, &s->optimise));
         CVY_TRY(cvy_pass_late_waits(g));
@@ -137,6 +137,7 @@ static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_step_info *s)
     cvy_plan_opts opts = plan_opts(p);
     opts.comm = p->alone && s->training ? p->alone : opts.comm;
     opts.late = s->training && p->late;
+    opts.sharded = s->training && cvy_program_is_sharded(p);
     opts.sets = opts.late || (s->training && p->opts.update.mode == CVY_UPDATE_PIPELINED) ? 2 : 1;
     return opts;
 }
@@ -304,10 +305,11 @@ static cvy_status take_pages(const cvy_program *p, size_t bytes, void *out)
     return p->by_clock ? cvy_mem_map_pages(bytes, out) : cvy_mem_alloc_pages(bytes, out);
 }
 
-/* The optimiser's state of who leaves updates to servers: virtual too, until a checkpoint is read, or written by rank 0. */
-static int is_left_to_servers(const cvy_program *p, const cvy_variable *v)
+/* The optimiser's state of who leaves updates to servers, or but for a part to other ranks: virtual too, until it is written, or a checkpoint is read or
+ * written by rank 0. */
+static int is_left_to_others(const cvy_program *p, const cvy_variable *v)
 {
-    return v->role == CVY_ROLE_STATE && p->server && !cvy_server_serves(p->server);
+    return v->role == CVY_ROLE_STATE && (cvy_program_is_sharded(p) || (p->server && !cvy_server_serves(p->server)));
 }
 
 /* All variables of a clock in one piece, never touched: a thousand simulated ranks would need more mappings than a process may have. */
@@ -337,7 +339,7 @@ static cvy_status allocate_variables(const cvy_program *p)
             common += common_bytes(v);
             continue;
         }
-        const cvy_status status = is_left_to_servers(p, v) ? cvy_mem_map_pages(v->bytes, &v->data) : take_pages(p, v->bytes, &v->data);
+        const cvy_status status = is_left_to_others(p, v) ? cvy_mem_map_pages(v->bytes, &v->data) : take_pages(p, v->bytes, &v->data);
         if (status != CVY_OK)
             return cvy_error_prefix(status, "memory of %s", v->name);
         if (v->keeps_rounded)
@@ -350,7 +352,7 @@ static cvy_status allocate_variables(const cvy_program *p)
 static cvy_status initialise(const cvy_program *p, cvy_variable *v, void *piece)
 {
     const int64_t n = cvy_shape_elems(&v->shape);
-    for (int64_t i = 0; i < n && v->init.method && !is_left_to_servers(p, v); i += INIT_PIECE) {
+    for (int64_t i = 0; i < n && v->init.method && !is_left_to_others(p, v); i += INIT_PIECE) {
         const int64_t count = CVY_MIN(INIT_PIECE, n - i);
         CVY_TRY(cvy_init_fill(v, p->opts.seed, i, count, piece));
         CVY_TRY(cvy_variable_write_part(v, i, count, piece));
@@ -431,7 +433,7 @@ static cvy_status make_common(cvy_program *p, int shared)
     for (int i = 0; i < p->nstep; i++) {
         cvy_plan *const plans[] = {p->step[i]->plan, p->step[i]->twin};
         for (int k = 0; k < CVY_COUNT(plans) && plans[k]; k++)
-            plans[k]->in_parts = p->common && plans[k]->nbucket > 0;
+            plans[k]->in_parts = (p->common || plans[k]->opts.sharded) && plans[k]->nbucket > 0;
     }
     return CVY_OK;
 }
@@ -445,6 +447,7 @@ static cvy_status allocate(cvy_program *p)
     CVY_TRY(cvy_comm_agree(comm, cvy_server_create(p)));
     CVY_TRY(share_gradients(p, &shared));
     CVY_TRY(make_common(p, shared));
+    CVY_TRY(cvy_shard_check(p));
     if (p->by_clock && !p->common)
         CVY_TRY(map_idle(p));
     CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
@@ -465,6 +468,8 @@ static cvy_status allocate(cvy_program *p)
         CVY_TRY(cvy_comm_agree(comm, cvy_server_connect(p->server)));
     if (p->alone)
         CVY_TRY(cvy_average_create(p));
+    if (cvy_program_is_sharded(p))
+        CVY_TRY(cvy_shard_create(p));
     return p->by_clock ? CVY_OK : cvy_program_initialise(p);
 }
 

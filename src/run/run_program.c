@@ -88,7 +88,6 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
         memcpy(&p->opts, opts, CVY_MIN(opts->size ? opts->size : sizeof *opts, sizeof *opts));
     CVY_CHECK(cvy_dtype_is_real(p->opts.dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
               cvy_dtype_text(p->opts.dtype));
-    CVY_CHECK(p->opts.update.mode != CVY_UPDATE_SHARDED, CVY_E_UNSUPPORTED, "sharded updates are not built yet");
     if (p->opts.update.mode == CVY_UPDATE_LOCAL)
         CVY_TRY(cvy_comm_create_self(&p->alone));
     if (p->alone)
@@ -150,6 +149,7 @@ void cvy_program_destroy(cvy_program **program)
         return;
     cvy_server_destroy(&p->server);
     cvy_average_destroy(&p->average);
+    cvy_shard_destroy(&p->shard);
     for (int i = 0; i < p->nstep; i++)
         cvy_program_drop_plan(p->step[i]);
     cvy_offers_destroy(&p->offers);
@@ -332,6 +332,7 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
                               : s->twin                  ? cvy_pipeline_step(p, s, learning_rate)
                               : p->server && s->training ? cvy_server_step(p->server, step, learning_rate)
                               : p->alone && s->training  ? cvy_average_step(p, s)
+                              : p->shard && s->training  ? cvy_shard_step(p, s)
                                                          : cvy_plan_execute(s->plan, &s->time);
     cvy_team_leave(before);
     if (status == CVY_OK)

@@ -13,6 +13,7 @@
 
 typedef struct cvy_server cvy_server;  /* run_server.h */
 typedef struct cvy_average cvy_average;
+typedef struct cvy_shard cvy_shard;
 
 typedef struct cvy_program_step_info {
     int training;
@@ -83,6 +84,7 @@ struct cvy_program {
     cvy_server *server;                /* NULL: weights are updated by all ranks */
     cvy_comm *alone;                   /* local: of this rank, as which training steps are planned; else NULL */
     cvy_average *average;
+    cvy_shard *shard;                  /* sharded, on several ranks; else NULL */
     int planned, allocated;
     cvy_pending pending;
     int late;                          /* updates are done when the next step needs them, and pending until then */
@@ -141,6 +143,19 @@ cvy_status cvy_average_step(cvy_program *program, cvy_program_step_info *step);
 cvy_status cvy_average_settle(cvy_program *program);
 /* Whether all ranks have the same weights. */
 int cvy_program_is_settled(const cvy_program *program);
+
+/* ---- sharded: run_shard.c ---- */
+int cvy_program_is_sharded(const cvy_program *program);
+/* Before the plans are bound: CVY_E_CONFIG where updates cannot be done in parts. Collective. */
+cvy_status cvy_shard_check(const cvy_program *program);
+/* Behind it. Collective. */
+cvy_status cvy_shard_create(cvy_program *program);
+void cvy_shard_destroy(cvy_shard **shard);
+cvy_status cvy_shard_step(cvy_program *program, cvy_program_step_info *step);
+/* For a checkpoint: the optimiser's states whole on rank 0. Collective. */
+cvy_status cvy_shard_collect(cvy_program *program);
+/* Forgets what other ranks keep, behind that and behind reading a checkpoint. */
+void cvy_shard_drop(cvy_program *program);
 
 /* Fills every variable that has an initialiser from the seed; others with zero. */
 cvy_status cvy_program_initialise(cvy_program *program);

@@ -20,7 +20,8 @@ void cvy_program_say_sums(const cvy_program *p)
 {
     const char *name = p->progress == CVY_PROGRESS_MPI ? "library" : p->opts.reduce;
     p->context->comm->sums = (cvy_comm_sums){.algorithm = name && strcmp(name, "auto") != 0 ? name : NULL,
-                                             .no_node = p->opts.reduce_no_node || p->progress == CVY_PROGRESS_MPI,
+                                             .no_node = p->opts.reduce_no_node || p->progress == CVY_PROGRESS_MPI || cvy_program_is_sharded(p),
+                                             .halves = cvy_program_is_sharded(p),
                                              .wire = p->opts.reduce_wire,
                                              .threads = p->progress == CVY_PROGRESS_THREAD ? 1 : p->context->threads,
                                              .progress = p->progress, .newest_first = p->late};

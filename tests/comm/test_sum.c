@@ -146,6 +146,65 @@ static void test_all_ranks_get_the_sum(void)
             }
 }
 
+static void play_out(int nranks)
+{
+    while (play_on(nranks)) {
+    }
+    for (int r = 0; r < nranks; r++) {
+        EXPECT_INT(player[r].next, player[r].sum.nmove);
+        player[r].next = player[r].sent = 0;
+        cvy_sum_free(&player[r].sum);
+    }
+}
+
+/* Behind the first half the parts are those of all elements, each once and summed; behind the second all ranks have what a whole sum gives, to the bit. */
+static void play_halves(const cvy_sum_def *def, int nranks, int64_t count)
+{
+    static float whole[3000];
+    static char owned[3000];
+    int wrong = 0;
+    play(def, nranks, count);
+    release(nranks);
+    memcpy(whole, player[0].data, sizeof *whole * (size_t)count);
+    memset(owned, 0, sizeof owned);
+    memset(queue, 0, sizeof queue);
+    cvy_part part[RANKS_MAX];
+    for (int r = 0; r < nranks; r++) {
+        player[r].next = player[r].sent = 0;
+        EXPECT_OK(cvy_sum_build_half(def, r, nranks, count, &part[r], &player[r].sum));
+        for (int64_t i = 0; i < count; i++)
+            player[r].data[i] = value_of(r, i);
+    }
+    play_out(nranks);
+    for (int r = 0; r < nranks; r++)
+        for (int64_t i = part[r].first; i < part[r].end; i++) {
+            owned[i]++;
+            wrong += memcmp(&player[r].data[i], &whole[i], sizeof *whole) != 0;
+        }
+    for (int64_t i = 0; i < count; i++)
+        wrong += owned[i] != 1;
+    EXPECT_INT(wrong, 0);
+    memset(queue, 0, sizeof queue);
+    for (int r = 0; r < nranks; r++)
+        EXPECT_OK(cvy_sum_build_half(def, r, nranks, count, NULL, &player[r].sum));
+    play_out(nranks);
+    for (int r = 0; r < nranks; r++)
+        wrong += memcmp(player[r].data, whole, sizeof *whole * (size_t)count) != 0;
+    EXPECT_INT(wrong, 0);
+}
+
+static void test_halves(void)
+{
+    static const int64_t counts[] = {1, 17, 100, 2999};
+    int ndef = 0, halves = 0;
+    const cvy_sum_def *const *def = cvy_sum_table(&ndef);
+    for (int d = 0; d < ndef; d++)
+        for (int nranks = 2; def[d]->scatter && nranks <= 9; nranks++, halves++)
+            for (int c = 0; c < CVY_COUNT(counts); c++)
+                play_halves(def[d], nranks, counts[c]);
+    EXPECT_INT(halves, 2 * 8);         /* ring and halving */
+}
+
 /* Elements that the busiest rank sends. */
 static int64_t most_sent(const char *name, int nranks, int64_t count)
 {
@@ -198,6 +257,7 @@ static void test_buckets(void)
 int main(void)
 {
     TEST(test_all_ranks_get_the_sum);
+    TEST(test_halves);
     TEST(test_bytes_are_as_stated);
     TEST(test_cost);
     TEST(test_buckets);

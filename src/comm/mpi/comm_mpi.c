@@ -174,6 +174,7 @@ static const cvy_comm_ops mpi_ops = {
     .arrive = cvy_mpi_arrive,
     .all_arrived = cvy_mpi_all_arrived,
     .request_create = cvy_mpi_request_create,
+    .gather_create = cvy_mpi_gather_create,
     .request_start = cvy_mpi_request_start,
     .request_test = cvy_mpi_request_test,
     .request_destroy = cvy_mpi_request_destroy,

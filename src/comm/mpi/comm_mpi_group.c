@@ -42,6 +42,25 @@ cvy_status cvy_group_sum_create(struct cvy_mpi *mpi, struct cvy_group *group, co
     return status;
 }
 
+cvy_status cvy_group_half_create(struct cvy_mpi *mpi, struct cvy_group *group, const char *name, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire,
+                                 cvy_part *part_out, cvy_group_sum **out)
+{
+    cvy_group_sum *s = NULL;
+    const cvy_sum_def *def = name ? cvy_sum_find(name) : NULL;
+    if (!def || !def->scatter)
+        def = cvy_sum_find("halving");
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    *s = (cvy_group_sum){.group = group, .data = data, .count = count, .dtype = dtype};
+    const cvy_moves_opts opts = {.def = def, .group = group, .data = data, .count = count, .dtype = dtype, .wire = wire,
+                                 .half = part_out ? CVY_SCATTER : CVY_GATHER, .part_out = part_out};
+    const cvy_status status = cvy_moves_create(mpi, &opts, &s->moves);
+    if (status != CVY_OK)
+        cvy_mem_free(&s);
+    else
+        *out = s;
+    return status;
+}
+
 cvy_status cvy_group_sum_start(cvy_group_sum *s)
 {
     if (s->moves)

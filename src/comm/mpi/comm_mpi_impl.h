@@ -78,6 +78,8 @@ typedef struct cvy_moves_opts {
     void *data;
     int64_t count;
     cvy_dtype dtype, wire;             /* F32 or F64; wire: the same, or BF16 for F32 */
+    enum { CVY_WHOLE, CVY_SCATTER, CVY_GATHER } half;
+    cvy_part *part_out;                /* of SCATTER */
 } cvy_moves_opts;
 cvy_status cvy_moves_create(struct cvy_mpi *mpi, const cvy_moves_opts *opts, cvy_moves **out);
 void cvy_moves_start(cvy_moves *m);
@@ -110,6 +112,9 @@ cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_
 /* name of a way: an algorithm, "library", or NULL: as measured for this size. */
 cvy_status cvy_group_sum_create(struct cvy_mpi *mpi, struct cvy_group *group, const char *name, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire,
                                 cvy_group_sum **out);
+/* One half of a sum by moves; part_out NULL: the second. By halving, unless name is of an algorithm that has halves. */
+cvy_status cvy_group_half_create(struct cvy_mpi *mpi, struct cvy_group *group, const char *name, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire,
+                                 cvy_part *part_out, cvy_group_sum **out);
 cvy_status cvy_group_sum_start(cvy_group_sum *s);
 cvy_status cvy_group_sum_progress(cvy_group_sum *s, int *done_out);
 void cvy_group_sum_destroy(cvy_group_sum **s);
@@ -183,6 +188,7 @@ void cvy_mpi_leave(struct cvy_mpi *mpi);
 
 /* cvy_comm_ops of these names. */
 cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out);
+cvy_status cvy_mpi_gather_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out);
 cvy_status cvy_mpi_request_start(cvy_request *r);
 cvy_status cvy_mpi_request_test(cvy_request *r, int *done_out);
 void cvy_mpi_request_destroy(cvy_request **r);

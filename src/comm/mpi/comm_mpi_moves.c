@@ -53,7 +53,9 @@ cvy_status cvy_moves_create(struct cvy_mpi *mpi, const cvy_moves_opts *opts, cvy
                        .newest_first = mpi->newest_first};
     m->segment_elems = CVY_SEGMENT_BYTES / (int64_t)cvy_dtype_bytes(opts->dtype);
     m->tag = opts->group->next_tag++ % TAGS;
-    const cvy_status status = cvy_sum_build(opts->def, opts->group->me, opts->group->n, opts->count, &m->sum);
+    const struct cvy_group *g = opts->group;
+    const cvy_status status = opts->half == CVY_WHOLE ? cvy_sum_build(opts->def, g->me, g->n, opts->count, &m->sum)
+                                                      : cvy_sum_build_half(opts->def, g->me, g->n, opts->count, opts->part_out, &m->sum);
     if (status != CVY_OK)
         cvy_mem_free(&m);
     else

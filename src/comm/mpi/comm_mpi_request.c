@@ -9,7 +9,8 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
     const cvy_dtype wire = dtype == CVY_DTYPE_F32 && comm->sums.wire == CVY_DTYPE_BF16 ? CVY_DTYPE_BF16 : dtype;
     cvy_window *window = comm->sums.no_node ? NULL : cvy_window_find(mpi, data, (size_t)count * cvy_dtype_bytes(dtype));
     const int by_node = window && window->nslots < CVY_WINDOW_SLOTS;
-    CVY_CHECK(by_node || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
+    const int half = comm->sums.halves && part_out;
+    CVY_CHECK(by_node || half || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
     struct cvy_group *group = by_node ? &mpi->across : &mpi->all;
     mpi->newest_first = comm->sums.newest_first;
     CVY_CHECK(!mpi->folded || comm->sums.progress != CVY_PROGRESS_THREAD, CVY_E_CONFIG, "comm.progress: thread, in a simulation, whose ranks have one thread: take poll");
@@ -17,15 +18,15 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
         CVY_TRY(cvy_pusher_need(mpi));
     mpi->add_threads = comm->sums.progress == CVY_PROGRESS_THREAD ? 1 : comm->sums.threads;
     r->pusher = comm->sums.progress == CVY_PROGRESS_THREAD ? mpi->pusher : NULL;
+    if (half)
+        return cvy_group_half_create(mpi, &mpi->all, comm->sums.algorithm, data, count, dtype, wire, part_out, &r->all);
     return by_node ? cvy_node_sum_create(comm, window, data, count, dtype, wire, part_out, &r->node)
                    : cvy_group_sum_create(mpi, group, comm->sums.algorithm, data, count, dtype, wire, &r->all);
 }
 
-cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out)
+/* Takes r over. */
+static cvy_status finish(cvy_comm *comm, cvy_request *r, cvy_status status, cvy_request **out)
 {
-    cvy_request *r = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
-    const cvy_status status = choose(comm, data, count, dtype, part_out, r);
     if (status != CVY_OK) {
         cvy_mem_free(&r);
         return status;
@@ -34,6 +35,27 @@ cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy
     r->sent_bytes = r->node ? cvy_node_sum_sent(r->node) : cvy_group_sum_sent(r->all);
     *out = r;
     return CVY_OK;
+}
+
+cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out)
+{
+    cvy_request *r = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    return finish(comm, r, choose(comm, data, count, dtype, part_out, r), out);
+}
+
+cvy_status cvy_mpi_gather_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out)
+{
+    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_request *r = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    if (comm->sums.progress == CVY_PROGRESS_THREAD) {
+        const cvy_status status = cvy_pusher_need(mpi);
+        if (status != CVY_OK)
+            return finish(comm, r, status, out);
+        r->pusher = mpi->pusher;
+    }
+    return finish(comm, r, cvy_group_half_create(mpi, &mpi->all, comm->sums.algorithm, data, count, dtype, dtype, NULL, &r->all), out);
 }
 
 cvy_status cvy_mpi_request_start_now(cvy_request *r)

@@ -83,6 +83,11 @@ static cvy_status self_request_create(cvy_comm *comm, void *data, int64_t count,
     return cvy_mem_alloc(sizeof **out, out);
 }
 
+static cvy_status self_gather_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out)
+{
+    return self_request_create(comm, data, count, dtype, NULL, out);
+}
+
 static cvy_status self_request_start(cvy_request *r)
 {
     (void)r;
@@ -190,6 +195,7 @@ static const cvy_comm_ops self_ops = {
     .arrive = self_unshare,
     .all_arrived = self_all_arrived,
     .request_create = self_request_create,
+    .gather_create = self_gather_create,
     .request_start = self_request_start,
     .request_test = self_request_test,
     .request_destroy = self_request_destroy,
