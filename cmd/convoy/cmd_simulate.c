@@ -420,6 +420,8 @@ static int run_all(struct simulation *s)
         }
     snprintf(rate, sizeof rate, "%.9g", s->platform.add_bytes_per_s);
     setenv("CONVOY_SIMULATED_ADD", rate, 1);
+    snprintf(rate, sizeof rate, "%lld", (long long)s->platform.cores);
+    setenv("CONVOY_SIMULATED_CORES", rate, 1);
     code = write_text(s, "platform.xml", s->platform.xml);
     if (!code)
         show_head(s);
@@ -479,7 +481,7 @@ static const cmd_option options[] = {
     {"--batch", "N", CMD_BATCHES, 0, "batch of a node; the job's or the network's own if not given"},
     {"--global-batch", "N", CMD_NUMBER, CMD_FIELD(global_batch), "strong scaling: the batch of all nodes together"},
     {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise), "how much the time of a step varies, by rank and step: standard deviation, such as 0.5%; 0 if not given"},
-    {"--overlap", "true|false", CMD_CHOICE, CMD_FIELD(overlap), "whether sums go on while backward does"},
+    {"--overlap", "true|false|forward", CMD_CHOICE, CMD_FIELD(overlap), "whether sums go on while backward does, or the next forward pass too"},
     {"--blocking", NULL, CMD_FLAG, CMD_FIELD(blocking), "each sum is waited for where it starts"},
     {"--latency-factor", "X", CMD_TEXT, CMD_FIELD(latency_factor), "on the platform's latency"},
     {"--bandwidth-factor", "X", CMD_TEXT, CMD_FIELD(bandwidth_factor), "on the platform's bandwidth"},

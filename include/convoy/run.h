@@ -161,6 +161,7 @@ typedef struct cvy_platform {
     double images_per_s;          /* that a node trains the network with; 0: the file does not say */
     double gflop_per_s;           /* ... and any other network */
     double add_bytes_per_s;       /* of sums */
+    int64_t cores;                /* of a node */
     double message_s;             /* that a node is busy with a message */
     char summary[160];
     char *xml;                    /* a platform of SimGrid; released with cvy_text_release() */

@@ -116,6 +116,7 @@ struct cvy_comm {
     int node_rank, node_nranks;        /* among the ranks of this node */
     int node, nnodes;                  /* which one, of how many */
     int shares_nodes;                  /* some node has several ranks */
+    int simulated_cores;               /* of a node that is simulated, 0: a real one */
     int64_t sent_bytes;                /* by the sums that this rank has started, and in messages */
     void *impl;
 };

@@ -19,6 +19,7 @@ struct platform {
     cvy_ints groups, chassis, blades;  /* dragonfly: how many, and links between each two */
     int64_t nodes;
     double bandwidth, latency, message, add, gflop_per_s;
+    int64_t cores;
     const cvy_tree *rates;
 };
 
@@ -38,6 +39,7 @@ static const cvy_option rows[] = {
     {"latency", CVY_TYPE_REAL, ROW(latency), NULL, ">0", "s", "of a link"},
     {"message", CVY_TYPE_REAL, ROW(message), "0", "0..", "s", "that a node is busy with sending, and with receiving, a message"},
     {"add", CVY_TYPE_REAL, ROW(add), NULL, ">0", "bytes/s", "that a node adds to what it has"},
+    {"cores", CVY_TYPE_INT, ROW(cores), "16", "2..", "", "of a node: comm.progress: thread takes one from the kernels"},
     {"gflop_per_s", CVY_TYPE_REAL, ROW(gflop_per_s), NULL, ">0", "Gflop/s", "that a node trains with, for networks without a rate"},
     {"rates", CVY_TYPE_TREE, ROW(rates), "", "", "", "map of networks to the images/s that a node trains"},
     {0},
@@ -145,6 +147,7 @@ static cvy_status read_platform(cvy_pool *pool, const cvy_platform_opts *o, cvy_
     }
     out->gflop_per_s = p.gflop_per_s;
     out->add_bytes_per_s = p.add;
+    out->cores = p.cores;
     out->message_s = p.message;
     snprintf(out->summary, sizeof out->summary, "%s", p.summary ? p.summary : "");
     out->xml = xml.data;

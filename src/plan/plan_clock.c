@@ -47,6 +47,15 @@ int cvy_instr_computes(const cvy_instr *instr)
     }
 }
 
+/* comm.progress: thread, where nodes are simulated: a core of each computes nothing, pushes sums on and adds. */
+static cvy_status push_sums(void *user, int *busy_out)
+{
+    cvy_plan *plan = user;
+    CVY_TRY(cvy_plan_progress(plan));
+    *busy_out = plan->nactive > 0 || (plan->beside && plan->beside->nactive > 0);
+    return CVY_OK;
+}
+
 cvy_status cvy_instr_bind_clock(cvy_plan *plan, cvy_instr *instr, double share)
 {
     cvy_clock_wait *wait = &plan->wait[instr - plan->instr];
@@ -57,6 +66,12 @@ cvy_status cvy_instr_bind_clock(cvy_plan *plan, cvy_instr *instr, double share)
     wait->begins_step = instr == first;
     CVY_TRY(find_seconds(plan, instr, &wait->seconds));
     wait->seconds *= share;
+    const cvy_comm *comm = plan->opts.comm;
+    if (comm->simulated_cores && comm->nranks > 1 && comm->sums.progress == CVY_PROGRESS_THREAD) {
+        wait->seconds *= (double)comm->simulated_cores / (comm->simulated_cores - 1);
+        wait->meanwhile = push_sums;
+        wait->user = plan;
+    }
     instr->run = cvy_clock_run;
     instr->state = wait;
     return CVY_OK;

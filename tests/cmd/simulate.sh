@@ -46,6 +46,10 @@ simulate --platform slow.yaml --ranks 2 --blocking >two 2>err || fail "two ranks
 near two exposed_comm_ms 72 0.04
 simulate --platform slow.yaml --ranks 2 --blocking --bandwidth-factor 2 >fast 2>err || fail "a faster network fails: $(cat err)"
 near fast exposed_comm_ms 40 0.06
+# A thread for the sums takes one core of 11 from the kernels.
+sed 's/^nodes/cores: 11\nnodes/' slow.yaml >cores.yaml
+simulate --platform cores.yaml --ranks 2 --set comm.progress=thread >thread 2>err || fail "a thread for the sums fails: $(cat err)"
+near thread step_ms "$(awk -v x="$(value exposed_comm_ms thread)" 'BEGIN { print 88 + x }')" 0.002
 simulate --platform slow.yaml --ranks 8 >eight 2>err || fail "eight ranks fail: $(cat err)"
 simulate --platform slow.yaml --ranks 8 >again 2>err
 cmp -s eight again || fail "the same simulation differs: $(diff eight again)"

@@ -251,6 +251,7 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     cvy_simulated_begin(mpi, CVY_PLACE_BYTES);
+    comm->simulated_cores = cvy_simulated_cores(mpi);
     if (mpi->folded)
         return start_simulated(comm, user);
     CVY_TRY_MPI(MPI_Comm_dup(user, &mpi->comm));

@@ -93,6 +93,7 @@ cvy_status cvy_moves_wait(struct cvy_mpi *mpi);
 /* ---- under a simulator ---- */
 /* Sets mpi->folded, of so many bytes, and add_s where there is one. */
 void cvy_simulated_begin(struct cvy_mpi *mpi, size_t bytes);
+int cvy_simulated_cores(const struct cvy_mpi *mpi);
 void cvy_simulated_end(struct cvy_mpi *mpi);
 /* Sets mpi->tick to a message to oneself: who waits for it or for others sees whether others are there. */
 cvy_status cvy_simulated_tick(struct cvy_mpi *mpi);

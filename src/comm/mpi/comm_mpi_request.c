@@ -13,8 +13,7 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
     CVY_CHECK(by_node || half || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
     struct cvy_group *group = by_node ? &mpi->across : &mpi->all;
     mpi->newest_first = comm->sums.newest_first;
-    CVY_CHECK(!mpi->folded || comm->sums.progress != CVY_PROGRESS_THREAD, CVY_E_CONFIG, "comm.progress: thread, in a simulation, whose ranks have one thread: take poll");
-    if (comm->sums.progress == CVY_PROGRESS_THREAD)
+    if (comm->sums.progress == CVY_PROGRESS_THREAD && !mpi->folded) /* a simulated one is in the clock: plan_clock.c */
         CVY_TRY(cvy_pusher_need(mpi));
     mpi->add_threads = comm->sums.progress == CVY_PROGRESS_THREAD ? 1 : comm->sums.threads;
     r->pusher = comm->sums.progress == CVY_PROGRESS_THREAD ? mpi->pusher : NULL;
@@ -49,7 +48,7 @@ cvy_status cvy_mpi_gather_create(cvy_comm *comm, void *data, int64_t count, cvy_
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     cvy_request *r = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
-    if (comm->sums.progress == CVY_PROGRESS_THREAD) {
+    if (comm->sums.progress == CVY_PROGRESS_THREAD && !mpi->folded) {
         const cvy_status status = cvy_pusher_need(mpi);
         if (status != CVY_OK)
             return finish(comm, r, status, out);

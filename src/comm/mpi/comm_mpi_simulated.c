@@ -28,6 +28,13 @@ void cvy_simulated_begin(struct cvy_mpi *mpi, size_t bytes)
 #endif
 }
 
+int cvy_simulated_cores(const struct cvy_mpi *mpi)
+{
+    const char *text = getenv("CONVOY_SIMULATED_CORES");
+    const long cores = mpi->folded && text ? strtol(text, NULL, 10) : 0;
+    return mpi->folded ? (int)CVY_MIN(CVY_MAX(cores, 2), 1 << 20) : 0;
+}
+
 void cvy_simulated_end(struct cvy_mpi *mpi)
 {
 #ifdef SMPI_SHARED_MALLOC

@@ -4,6 +4,8 @@
  */
 #include "kernel/clock/clock.h"
 
+#define SLICE_S 20e-6       /* how often what goes on meanwhile is looked after */
+#define LEFT_LEAST_S 1e-8   /* less than that cannot be slept */
 #define SLEEP_LEAST_S 50e-6 /* what the system adds to a sleep: shorter ones wait until they are worth one */
 
 static void begin_step(cvy_clock *c)
@@ -12,6 +14,18 @@ static void begin_step(cvy_clock *c)
     const double noise = c->noise > 0 ? c->noise * cvy_rng_normal(&rng, 0) : 0;
     c->factor = c->scale * CVY_MAX(1 + noise, 0.0);
     c->owed_s = CVY_MAX(c->owed_s, -SLEEP_LEAST_S); /* a step that was held up does not make the next one shorter */
+}
+
+static cvy_status sleep_on(const cvy_clock_wait *wait, double seconds)
+{
+    const double end = cvy_clock_s() + seconds;
+    for (double left = seconds; left > LEFT_LEAST_S; left = end - cvy_clock_s()) {
+        int busy = 0;
+        CVY_TRY(wait->meanwhile(wait->user, &busy));
+        left = end - cvy_clock_s();
+        cvy_clock_sleep(busy ? CVY_MIN(left, SLICE_S) : left);
+    }
+    return CVY_OK;
 }
 
 cvy_status cvy_clock_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -25,7 +39,10 @@ cvy_status cvy_clock_run(void *state, void *const *src, void *const *dst, void *
     if (c->owed_s < SLEEP_LEAST_S)
         return CVY_OK;
     const double begin = cvy_clock_s();
-    cvy_clock_sleep(c->owed_s);
+    if (wait->meanwhile)
+        CVY_TRY(sleep_on(wait, c->owed_s));
+    else
+        cvy_clock_sleep(c->owed_s);
     c->owed_s -= cvy_clock_s() - begin;
     return CVY_OK;
 }

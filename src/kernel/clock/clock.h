@@ -24,6 +24,8 @@ typedef struct cvy_clock_wait { /* of one instruction */
     cvy_clock *clock;
     double seconds;    /* at scale 1 */
     int begins_step;
+    cvy_status (*meanwhile)(void *user, int *busy_out);     /* NULL, or what another core does while this one computes; busy: and will go on doing */
+    void *user;
 } cvy_clock_wait;
 
 /* Runs like a kernel; state is a cvy_clock_wait. */
