@@ -12,7 +12,7 @@
 
 #include "test_util.h"
 
-enum { ROUNDS = 3, SUMS = 7 };
+enum { ROUNDS = 2, SUMS = 7 };
 
 static cvy_comm *comm;
 
