@@ -8,13 +8,12 @@
  *
  * Source: McDonald, Hall and Mann 2010; Stich 2019, Local SGD Converges Fast and Communicates Little; Yu, Jin and Yang 2019 (the momentum's average).
  */
-#include <sched.h>
 #include <string.h>
 
 #include "comm/comm_sum.h"
 #include "run/run_program.h"
 
-enum { GRAIN = 1 << 14, PATIENT_TURNS = 100 };
+enum { GRAIN = 1 << 14 };
 
 struct cvy_average {
     cvy_comm *comm;
@@ -236,8 +235,7 @@ static cvy_status average_round(cvy_program *p, int64_t round)
     for (int i = 0; i < npieces; i++) {
         for (int turn = 0; a->active[i]; turn++) {
             CVY_TRY(push(comm, a));
-            if (turn >= PATIENT_TURNS)
-                sched_yield();         /* the rank that is waited for may need this very core */
+            CVY_TRY(comm->ops->rest(comm, turn));
         }
         copy_piece(p, round, i, 0);
     }

@@ -12,7 +12,6 @@
 #include "comm/mpi/comm_mpi_impl.h"
 
 struct cvy_pusher {
-    struct cvy_mpi *mpi;
     pthread_t thread;
     pthread_mutex_t mpi_lock;          /* who may call MPI */
     atomic_int wanted;                 /* others that wait for it */
@@ -119,7 +118,6 @@ cvy_status cvy_pusher_need(struct cvy_mpi *mpi)
     CVY_CHECK(level >= MPI_THREAD_SERIALIZED, CVY_E_UNSUPPORTED,
               "comm.progress: thread needs MPI to be started with MPI_THREAD_SERIALIZED or more (MPI_Init_thread); take comm.progress: poll");
     CVY_TRY(cvy_mem_alloc(sizeof *p, &p));
-    p->mpi = mpi;
     pthread_mutex_init(&p->mpi_lock, NULL);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
