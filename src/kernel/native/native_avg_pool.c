@@ -1,6 +1,6 @@
 /*
  * native_avg_pool.c: average pooling and its gradient in one pass each over memory.
- * In the step: between convolutions.
+ * In the step: between convolutions. Values are f32, or bf16 in blocks of sixteen channels (with channels last: native_bf16_pool.c).
  *
  * A mean over a window is a mean over its rows, then along them: the rows under a row of windows are added up first, in
  * the nearest cache, and the windows slide over their sum. Backward turns this round: what comes back to all windows over
@@ -11,12 +11,16 @@
 
 #include "kernel/native/native_pool.h"
 
+enum { BLOCK_HALF = 16 };  /* channels of a block of bf16 */
+
 struct avg_pool {
     cvy_pool_walk w;
     int threads;
     struct cover *cover[3]; /* for each source coordinate of a dimension */
-    const float *src;     /* of the running call: forward's source, backward's ddst */
-    float *dst, *rows;    /* rows: one of sums for each thread */
+    int half;             /* values are bf16 */
+    const void *src;      /* of the running call: forward's source, backward's ddst */
+    void *dst;
+    float *rows;          /* one of sums for each thread */
 };
 
 struct cover { /* the windows first .. end-1 cover a coordinate */
@@ -38,9 +42,17 @@ static cvy_status need_rows(const cvy_pool_opts *o, const cvy_shape *src, cvy_ke
     return CVY_OK;
 }
 
+static cvy_status check_dtype(const cvy_kernel_ask *ask)
+{
+    CVY_TRY(cvy_native_f32_or_bf16(ask->node));
+    CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32 || cvy_layout_channel_block(&ask->src[0], ask->node->src[0]->shape.ndim) == BLOCK_HALF, CVY_NOT_APPLICABLE,
+              "bf16 in blocks of %d channels only", BLOCK_HALF);
+    return CVY_OK;
+}
+
 static cvy_status avg_pool_offer(cvy_kernel_ask *ask)
 {
-    CVY_TRY(cvy_native_f32(ask->node));
+    CVY_TRY(check_dtype(ask));
     ask->src[0] = ask->dst[0] = cvy_native_channels(ask, 0);
     return need_rows(ask->node->options, &ask->node->src[0]->shape, ask);
 }
@@ -49,7 +61,7 @@ static cvy_status avg_pool_offer(cvy_kernel_ask *ask)
 static cvy_status avg_pool_grad_offer(cvy_kernel_ask *ask)
 {
     const cvy_pool_grad_opts *o = ask->node->options;
-    CVY_TRY(cvy_native_f32(ask->node));
+    CVY_TRY(check_dtype(ask));
     const cvy_layout now = cvy_native_channels(ask, 0);
     ask->src[0] = ask->dst[0] = cvy_layout_is_plain(&now) ? cvy_native_preferred(&o->src) : now;
     return need_rows(&o->pool, &o->src, ask);
@@ -89,6 +101,7 @@ static cvy_status create(const cvy_pool_opts *o, const cvy_shape *src, const cvy
     for (int d = 0; d < 3; d++)
         CVY_TRY_OUT(make_cover(&s->w, d, &s->cover[d]));
     s->threads = CVY_MAX(1, ask->threads);
+    s->half = ask->node->src[0]->dtype == CVY_DTYPE_BF16;
     *state_out = s;
     return CVY_OK;
 out:
@@ -109,51 +122,60 @@ static cvy_status avg_pool_grad_create(const cvy_kernel_ask *ask, void **state_o
 
 /* ---- rows ---- */
 
-/* sum = f * row, or += where `add` is set */
-CVY_INLINE void add_row(const float *restrict row, float f, int add, int64_t n, float *restrict sum)
+/* sum = f times the row of values from `at` on, or += where `add` is set */
+CVY_INLINE void add_row(const int half, const void *values, int64_t at, float f, int add, int64_t n, float *restrict sum)
 {
-    for (int64_t i = 0; i < n; i++)
-        sum[i] = (add ? sum[i] : 0) + f * row[i];
+    const cvy_bf16 *narrow = (const cvy_bf16 *)values + at;
+    const float *row = (const float *)values + at;
+    if (half)
+        for (int64_t i = 0; i < n; i++)
+            sum[i] = (add ? sum[i] : 0) + f * cvy_bf16_get(narrow[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            sum[i] = (add ? sum[i] : 0) + f * row[i];
 }
 
-/* out = f times the sum of n vectors of B that lie side by side */
-CVY_INLINE void add_along(const int64_t B, const float *restrict from, int64_t n, float f, float *restrict out)
+/* The values from `at` on are f times the sum of n vectors of B that lie side by side. */
+CVY_INLINE void add_along(const int half, const int64_t B, const float *restrict from, int64_t n, float f, void *values, int64_t at)
 {
+    cvy_bf16 *narrow = (cvy_bf16 *)values + at;
+    float *out = (float *)values + at;
     float sum[16] = {0};
     for (int64_t k = 0; k < n; k++)
         for (int64_t l = 0; l < B; l++)
             sum[l] += from[k * B + l];
-    for (int64_t l = 0; l < B; l++)
-        out[l] = f * sum[l];
+    if (half)
+        for (int64_t l = 0; l < B; l++)
+            narrow[l] = cvy_bf16_of(f * sum[l]);
+    else
+        for (int64_t l = 0; l < B; l++)
+            out[l] = f * sum[l];
 }
 
-CVY_INLINE void forward_row(const struct avg_pool *s, const int64_t B, const float *src, int64_t d, int64_t h,
-                            float *restrict rows, float *restrict dst)
+/* src, dst: where the plane and the row begin. */
+CVY_INLINE void forward_row(const struct avg_pool *s, const int half, const int64_t B, int64_t src, int64_t d, int64_t h, float *restrict rows, int64_t dst)
 {
     const cvy_pool_walk *w = &s->w;
     int64_t d0, d1, h0, h1, k0, k1;
     const int64_t ds = cvy_pool_taps(w, 0, d, &d0, &d1), hs = cvy_pool_taps(w, 1, h, &h0, &h1), n = w->src[2] * B;
     for (int64_t i = d0; i < d1; i++)
         for (int64_t j = h0; j < h1; j++)
-            add_row(src + ((ds + i) * w->src[1] + hs + j) * n, 1, i > d0 || j > h0, n, rows);
+            add_row(half, s->src, src + ((ds + i) * w->src[1] + hs + j) * n, 1, i > d0 || j > h0, n, rows);
     const float inverse = w->inverse[0][d] * w->inverse[1][h];
     for (int64_t x = 0; x < w->dst[2]; x++) {
         const int64_t start = cvy_pool_taps(w, 2, x, &k0, &k1);
-        add_along(B, rows + (start + k0) * B, k1 - k0, inverse * w->inverse[2][x], dst + x * B);
+        add_along(half, B, rows + (start + k0) * B, k1 - k0, inverse * w->inverse[2][x], s->dst, dst + x * B);
     }
 }
 
-CVY_INLINE void forward_plane(const struct avg_pool *s, const int64_t B, int64_t plane, float *rows)
+CVY_INLINE void forward_plane(const struct avg_pool *s, const int half, const int64_t B, int64_t plane, float *rows)
 {
     const cvy_pool_walk *w = &s->w;
-    float *dst = s->dst + plane * w->dst_elems * B;
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++)
-        forward_row(s, B, s->src + plane * w->src_elems * B, row / w->dst[1], row % w->dst[1], rows,
-                    dst + row * w->dst[2] * B);
+        forward_row(s, half, B, plane * w->src_elems * B, row / w->dst[1], row % w->dst[1], rows, (plane * w->dst_elems + row * w->dst[2]) * B);
 }
 
-CVY_INLINE void backward_row(const struct avg_pool *s, const int64_t B, const float *ddst, int64_t z, int64_t y,
-                             float *restrict rows, float *restrict dsrc)
+CVY_INLINE void backward_row(const struct avg_pool *s, const int half, const int64_t B, int64_t ddst, int64_t z, int64_t y, float *restrict rows, int64_t dsrc)
 {
     const cvy_pool_walk *w = &s->w;
     const struct cover cz = s->cover[0][z], cy = s->cover[1][y];
@@ -162,24 +184,21 @@ CVY_INLINE void backward_row(const struct avg_pool *s, const int64_t B, const fl
         memset(rows, 0, (size_t)n * sizeof *rows);
     for (int64_t d = cz.first; d < cz.end; d++)
         for (int64_t h = cy.first; h < cy.end; h++)
-            add_row(ddst + (d * w->dst[1] + h) * n, w->inverse[0][d] * w->inverse[1][h], d > cz.first || h > cy.first, n,
-                    rows);
+            add_row(half, s->src, ddst + (d * w->dst[1] + h) * n, w->inverse[0][d] * w->inverse[1][h], d > cz.first || h > cy.first, n, rows);
     for (int64_t x = 0; x < w->dst[2]; x++)
         for (int64_t l = 0; l < B; l++)
             rows[x * B + l] *= w->inverse[2][x];
     for (int64_t x = 0; x < w->src[2]; x++) {
         const struct cover c = s->cover[2][x];
-        add_along(B, rows + c.first * B, c.end - c.first, 1, dsrc + x * B);
+        add_along(half, B, rows + c.first * B, c.end - c.first, 1, s->dst, dsrc + x * B);
     }
 }
 
-CVY_INLINE void backward_plane(const struct avg_pool *s, const int64_t B, int64_t plane, float *rows)
+CVY_INLINE void backward_plane(const struct avg_pool *s, const int half, const int64_t B, int64_t plane, float *rows)
 {
     const cvy_pool_walk *w = &s->w;
-    float *dsrc = s->dst + plane * w->src_elems * B;
     for (int64_t row = 0; row < w->src[0] * w->src[1]; row++)
-        backward_row(s, B, s->src + plane * w->dst_elems * B, row / w->src[1], row % w->src[1], rows,
-                     dsrc + row * w->src[2] * B);
+        backward_row(s, half, B, plane * w->dst_elems * B, row / w->src[1], row % w->src[1], rows, (plane * w->src_elems + row * w->src[2]) * B);
 }
 
 /* ---- running: each thread takes its part of the planes ---- */
@@ -192,11 +211,12 @@ CVY_INLINE void backward_plane(const struct avg_pool *s, const int64_t B, int64_
         for (int64_t t = begin; t < end; t++)                                                                          \
             for (int64_t plane = planes * t / s->threads; plane < planes * (t + 1) / s->threads; plane++) {            \
                 float *rows = s->rows + t * row_floats(&s->w);                                                         \
-                switch (s->w.planes.block) {                                                                           \
-                case 16: do_plane(s, 16, plane, rows); break;                                                          \
-                case 8: do_plane(s, 8, plane, rows); break;                                                            \
-                case 4: do_plane(s, 4, plane, rows); break;                                                            \
-                default: do_plane(s, 1, plane, rows); break;                                                           \
+                switch (s->half ? 0 : s->w.planes.block) {                                                             \
+                case 0: do_plane(s, 1, BLOCK_HALF, plane, rows); break;                                                \
+                case 16: do_plane(s, 0, 16, plane, rows); break;                                                       \
+                case 8: do_plane(s, 0, 8, plane, rows); break;                                                         \
+                case 4: do_plane(s, 0, 4, plane, rows); break;                                                         \
+                default: do_plane(s, 0, 1, plane, rows); break;                                                        \
                 }                                                                                                      \
             }                                                                                                          \
     }
@@ -227,7 +247,7 @@ static cvy_status avg_pool_grad_run(void *state, void *const *src, void *const *
 CVY_KERNEL_DEFINE(native_avg_pool) = {
     .name = "native.avg_pool",
     .op = "avg_pool",
-    .preference = 50,
+    .preference = 60, /* before native_bf16_pool.c, where both apply */
     .offer = avg_pool_offer,
     .create = avg_pool_create,
     .run = avg_pool_run,
@@ -237,7 +257,7 @@ CVY_KERNEL_DEFINE(native_avg_pool) = {
 CVY_KERNEL_DEFINE(native_avg_pool_grad) = {
     .name = "native.avg_pool_grad",
     .op = "avg_pool_grad",
-    .preference = 50,
+    .preference = 60, /* before native_bf16_pool.c, where both apply */
     .offer = avg_pool_grad_offer,
     .create = avg_pool_grad_create,
     .run = avg_pool_grad_run,

@@ -3,7 +3,7 @@
  * filters of stride 1.
  *
  * In the step: most of the convolutions of most networks. Activations lie blocked by channels, a vector of the CPU a
- * block; the weights as the variable lies, transformed anew in each call (they change with every step). Forward and the
+ * block, in f32 or bf16 (all arithmetic is in f32); the weights as the variable lies, transformed anew in each call (they change with every step). Forward and the
  * gradient of the source take tiles in chunks that stay in a core's cache from the source to the destination; the
  * gradient of the weights takes chunks that all threads share. Mathematics and sources: native_winograd.h.
  */
@@ -33,6 +33,7 @@ struct winograd {
     const cvy_winograd_tile *tile;
     enum pass pass;
     int threads, relu, has_bias;
+    int half; /* activations are bf16 */
     int64_t samples, pad[2]; /* pad: of `in` */
     struct side in, out;  /* the products sum over in's channels; GRAD_WEIGHT: src and ddst */
     int n[2], points;     /* of a tile: rows and columns of points, all of them */
@@ -47,8 +48,10 @@ struct winograd {
     /* Scratch, in floats: forward: u, then v and m of each thread; GRAD_WEIGHT: u, v, d, sums of ddst. */
     int64_t u_floats, v_floats, m_floats, bias_floats;
     /* of the running call */
-    const float *in_data, *weight, *bias;
-    float *out_data, *dweight, *dbias, *u, *rest;
+    const void *in_data;
+    void *out_data; /* GRAD_WEIGHT reads ddst there */
+    const float *weight, *bias;
+    float *dweight, *dbias, *u, *rest;
     int64_t chunk_first, chunk_tiles; /* GRAD_WEIGHT: the chunk that all threads work on */
     int64_t panel_first, panel_end;   /* the panels whose u there is */
 };
@@ -65,17 +68,22 @@ static struct place place_of(const struct winograd *s, int64_t tile)
     return (struct place){tile / s->sample_tiles, in_sample / s->tiles_w, in_sample % s->tiles_w};
 }
 
-/* The n[0] x n[1] values of a tile at (y0, x0): in place where they all exist, else a copy in `local`. */
-static const float *tile_values(const struct winograd *s, const float *data, const struct side *side, int64_t sample,
+static size_t plane_bytes(const struct winograd *s, const struct side *side)
+{
+    return (size_t)(side->h * side->w * s->lanes) * (s->half ? sizeof(cvy_bf16) : sizeof(float));
+}
+
+/* The n[0] x n[1] values of a tile at (y0, x0): in place where they all exist as floats, else a copy in `local`. */
+static const float *tile_values(const struct winograd *s, const void *data, const struct side *side, int64_t sample,
                                 int64_t block, int64_t y0, int64_t x0, const int *n, float *local,
                                 int64_t *row_out)
 {
-    const float *plane = data + (sample * side->blocks + block) * side->h * side->w * s->lanes;
-    if (y0 >= 0 && x0 >= 0 && y0 + n[0] <= side->h && x0 + n[1] <= side->w) {
+    const void *plane = (const char *)data + (size_t)(sample * side->blocks + block) * plane_bytes(s, side);
+    if (!s->half && y0 >= 0 && x0 >= 0 && y0 + n[0] <= side->h && x0 + n[1] <= side->w) {
         *row_out = side->w * s->lanes;
-        return plane + (y0 * side->w + x0) * s->lanes;
+        return (const float *)plane + (y0 * side->w + x0) * s->lanes;
     }
-    s->isa->load_edge(plane, side->h, side->w, y0, x0, n, local);
+    s->isa->load[s->half](plane, side->h, side->w, y0, x0, n, local);
     *row_out = n[1] * s->lanes;
     return local;
 }
@@ -189,11 +197,10 @@ static void chunk_out(const struct winograd *s, int64_t block, int64_t first, in
     for (int64_t i = 0; i < count; i++) {
         const struct place p = place_of(s, first + i);
         const int64_t y = p.y * size[0], x = p.x * size[1];
-        float *plane = s->out_data + (p.sample * s->out.blocks + block) * s->out.h * s->out.w * lanes;
+        void *plane = (char *)s->out_data + (size_t)(p.sample * s->out.blocks + block) * plane_bytes(s, &s->out);
         s->tile->dst(m + i / rows * part + i % rows * width + block % 2 * lanes, s->n[1] * rows * width, rows * width,
                      local, lanes);
-        s->isa->store(local, size[1], (int)CVY_MIN(size[0], s->out.h - y), (int)CVY_MIN(size[1], s->out.w - x), bias, s->relu,
-                      plane + (y * s->out.w + x) * lanes, s->out.w);
+        s->isa->store[s->half](local, size[1], (int)CVY_MIN(size[0], s->out.h - y), (int)CVY_MIN(size[1], s->out.w - x), bias, s->relu, plane, s->out.w, y, x);
     }
 }
 
@@ -367,6 +374,7 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
         s->pad[d] = s->pass == GRAD_SRC ? s->tile->r[d] - 1 - w.pad[d] : w.pad[d];
     }
     s->samples = c.n;
+    s->half = node->src[0]->dtype == CVY_DTYPE_BF16;
     s->relu = s->pass == FORWARD && o->relu;
     s->has_bias = o->bias && s->pass != GRAD_SRC;
     return CVY_OK;
@@ -466,7 +474,7 @@ static cvy_status winograd_offer(cvy_kernel_ask *ask, int m)
 {
     struct winograd s = {0};
     const cvy_node *node = ask->node;
-    CVY_TRY(cvy_native_f32(node));
+    CVY_TRY(cvy_native_f32_or_bf16(node));
     CVY_TRY(fill_winograd(ask, m, &s));
     const cvy_layout activation = cvy_layout_channels(4, s.lanes),
                      weight = cvy_layout_make(s.lanes == 16 ? "ABcd16b16a" : "ABcd8b8a");

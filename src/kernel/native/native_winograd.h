@@ -43,11 +43,10 @@ typedef struct cvy_winograd_isa {
     const cvy_winograd_products *products; /* by rows, from rows_least on */
     /* c [sum_rows, w] = (or += where add is set) a [k, lanes]^T b [k, w]: tiles summed; a's first sum_rows columns. */
     void (*sum[2])(int64_t k, const float *a, const float *b, int add, float *c);
-    /* Between tiles and planes [h, w] of vectors: a tile n x n at (y0, x0) that hangs over the edge; a tile's first rows
-     * and columns with bias (may be NULL) and ReLU; the sum of a tile's vectors, added to `sum`. */
-    void (*load_edge)(const float *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n,
-                      float *to);
-    void (*store)(const float *tile, int m, int rows, int cols, const float *bias, int relu, float *to, int64_t w);
+    /* Between tiles and planes [h, w] of vectors, [0] of f32, [1] of bf16: a copy of a tile n x n at (y0, x0), which may hang over the edge; a tile's
+     * first rows and columns with bias (may be NULL) and ReLU, to (y0, x0). And the sum of a tile's vectors, added to `sum`. */
+    void (*load[2])(const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n, float *to);
+    void (*store[2])(const float *tile, int m, int rows, int cols, const float *bias, int relu, void *plane, int64_t w, int64_t y0, int64_t x0);
     void (*add_up)(const float *tile, int64_t row, const int *m, float *sum);
 } cvy_winograd_isa;
 

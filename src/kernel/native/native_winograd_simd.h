@@ -12,6 +12,9 @@
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* wherever it lies */
 typedef int mask __attribute__((vector_size(4 * LANES)));
+typedef uint32_t words __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
+typedef uint16_t memory_halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 
 #define LEAF TARGET static inline __attribute__((always_inline))
 
@@ -230,22 +233,50 @@ static const cvy_winograd_tile tiles[] = {
 
 /* ---- tiles in memory ---- */
 
-/* Copies a tile that hangs over the edge of the plane [h, w], and zeros where there is nothing. */
-TARGET static void load_edge(const float *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n, float *to)
+/* Vector i of a plane of f32, or of bf16 (base_bf16.h) where `half` is set. */
+LEAF void get(const int half, const void *plane, int64_t i, vec *v)
+{
+    if (half)
+        *v = (vec)(__builtin_convertvector(*(const memory_halves *)((const cvy_bf16 *)plane + i * LANES), words) << 16);
+    else
+        *v = *(const memory_vec *)((const float *)plane + i * LANES);
+}
+
+LEAF void put(const int half, const vec *v, void *plane, int64_t i)
+{
+    const words bits = (words)*v, is_nan = (words)(*v != *v), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
+    if (half)
+        *(memory_halves *)((cvy_bf16 *)plane + i * LANES) = __builtin_convertvector((rounded & ~is_nan) | (nan & is_nan), halves);
+    else
+        *(memory_vec *)((float *)plane + i * LANES) = *v;
+}
+
+/* Copies a tile of the plane [h, w], and zeros where there is nothing. */
+LEAF void load_tile(const int half, const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n, float *to)
 {
     const vec zero = {0};
     for (int64_t y = y0; y < y0 + n[0]; y++)
         for (int64_t x = x0; x < x0 + n[1]; x++, to += LANES) {
             const int inside = y >= 0 && y < h && x >= 0 && x < w;
-            *(memory_vec *)to = zero;
+            vec v = zero;
             if (inside)
-                *(memory_vec *)to = *(const memory_vec *)(plane + (y * w + x) * LANES);
+                get(half, plane, y * w + x, &v);
+            *(memory_vec *)to = v;
         }
 }
 
+TARGET static void load_f32(const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n, float *to)
+{
+    load_tile(0, plane, h, w, y0, x0, n, to);
+}
+
+TARGET static void load_bf16(const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n, float *to)
+{
+    load_tile(1, plane, h, w, y0, x0, n, to);
+}
+
 /* Writes rows x cols of a tile m wide into a plane w wide, adds the bias if there is one, rectifies. */
-TARGET static void store(const float *tile, int m, int rows, int cols, const float *bias, int relu, float *to,
-                         int64_t w)
+LEAF void store_tile(const int half, const float *tile, int m, int rows, int cols, const float *bias, int relu, void *plane, int64_t w, int64_t y0, int64_t x0)
 {
     const vec zero = {0};
     vec add = zero;
@@ -256,8 +287,18 @@ TARGET static void store(const float *tile, int m, int rows, int cols, const flo
             vec v = *(const memory_vec *)(tile + (y * m + x) * LANES) + add;
             if (relu)
                 v = (vec)((mask)v & (v > zero));
-            *(memory_vec *)(to + (y * w + x) * LANES) = v;
+            put(half, &v, plane, (y0 + y) * w + x0 + x);
         }
+}
+
+TARGET static void store_f32(const float *tile, int m, int rows, int cols, const float *bias, int relu, void *plane, int64_t w, int64_t y0, int64_t x0)
+{
+    store_tile(0, tile, m, rows, cols, bias, relu, plane, w, y0, x0);
+}
+
+TARGET static void store_bf16(const float *tile, int m, int rows, int cols, const float *bias, int relu, void *plane, int64_t w, int64_t y0, int64_t x0)
+{
+    store_tile(1, tile, m, rows, cols, bias, relu, plane, w, y0, x0);
 }
 
 /* sum += all vectors of a tile. */
@@ -361,7 +402,7 @@ static const cvy_winograd_isa isa = {
     .ntile = CVY_COUNT(tiles),
     .products = products,
     .sum = {sum_1, sum_2},
-    .load_edge = load_edge,
-    .store = store,
+    .load = {load_f32, load_bf16},
+    .store = {store_f32, store_bf16},
     .add_up = add_up,
 };
