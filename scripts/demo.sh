@@ -9,8 +9,8 @@ sh scripts/setup.sh
 jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 run=runs/demo
 mkdir -p build runs
-echo "demo: building (output in build/demo-build.log)"
-if ! { cmake --preset release && cmake --build --preset release -j "$jobs"; } >build/demo-build.log 2>&1; then
+echo "demo: building the command, about a minute (output in build/demo-build.log)"
+if ! { cmake --preset release && cmake --build --preset release -j "$jobs" --target convoy; } >build/demo-build.log 2>&1; then
     tail -n 30 build/demo-build.log >&2
     echo "demo: the build failed" >&2
     exit 1

@@ -114,7 +114,7 @@ static void print_best(const struct sweep *s)
             printf("{\"model\": \"%s\", \"batch\": %.0f, \"best_ranks\": %.0f, \"best_threads\": %.0f, \"images_per_s\": %.6g}\n", best->model, best->batch,
                    best->ranks, best->threads, best->images_per_s);
         else
-            printf("best for %s, batch %.0f: %.0f rank%s of %.0f thread%s, %.2f images/s\n", best->model, best->batch, best->ranks, best->ranks > 1 ? "s" : "",
+            printf("best for %s, batch %.0f: %.0f rank%s of %.0f thread%s, %.2f images/s by the median step\n", best->model, best->batch, best->ranks, best->ranks > 1 ? "s" : "",
                    best->threads, best->threads > 1 ? "s" : "", best->images_per_s);
     }
 }

@@ -15,6 +15,8 @@
 
 #define SECONDS_DEFAULT 5.0
 
+enum { STEPS_LEAST = 5, STEPS_MAX = 20000 }; /* where their number is not given */
+
 /* ---- the job ---- */
 
 /* Those options under which the studies time the network that are not given otherwise. */
@@ -210,20 +212,31 @@ cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
     return CVY_OK;
 }
 
-/* Steps that are not timed; from the last of them the number of timed ones, if it is not given, equal on all ranks. */
-static cvy_status warm_up(cvy_bench *b)
+/* Steps that are not timed, and the seconds of the last. */
+static cvy_status warm_up(cvy_bench *b, double *last_out)
 {
-    cvy_comm *comm = b->session.context->comm;
     const int64_t warmup = b->opts.warmup > 0 ? b->opts.warmup : 2;
-    double last = 0;
     for (int64_t i = 0; i < warmup; i++) {
-        CVY_TRY(cvy_bench_step(b, &last));
+        CVY_TRY(cvy_bench_step(b, last_out));
         if (i == 0)
             CVY_TRY(cvy_bench_loss(b, &b->loss_first));
     }
-    CVY_TRY(comm->ops->allreduce(comm, &last, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
-    const double fit = SECONDS_DEFAULT / CVY_MAX(last, 1e-6);
-    b->steps = b->opts.steps > 0 ? b->opts.steps : (int64_t)CVY_MIN(CVY_MAX(ceil(fit), 5), 20000);
+    return CVY_OK;
+}
+
+/* How many more steps, equal on all ranks; 0: enough. Without a number given, what fits into half of the time that is left, by the mean of all steps so far:
+ * one step that was slow, or fast, by chance does not decide, and ranks that ask each other meet a few times only. */
+static cvy_status more_steps(cvy_bench *b, double elapsed_s, double mean_s, int64_t *more_out)
+{
+    cvy_comm *comm = b->session.context->comm;
+    double time[2] = {elapsed_s, mean_s};
+    *more_out = b->steps ? 0 : b->opts.steps;
+    if (b->opts.steps > 0)
+        return CVY_OK;
+    CVY_TRY(comm->ops->allreduce(comm, time, CVY_COUNT(time), CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    const double left = SECONDS_DEFAULT - time[0], fit = 0.5 * left / CVY_MAX(time[1], 1e-6);
+    const int64_t room = STEPS_MAX - b->steps, missing = STEPS_LEAST - b->steps;
+    *more_out = CVY_MIN(room, CVY_MAX(left > 0 ? (int64_t)CVY_MAX(fit, 1) : 0, missing));
     return CVY_OK;
 }
 
@@ -243,24 +256,38 @@ static cvy_status compare_ranks(cvy_bench *b)
     return CVY_OK;
 }
 
-static cvy_status time_steps(cvy_bench *b)
+static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
+{
+    const cvy_plan *plan = b->step->plan;
+    CVY_TRY(cvy_bench_step(b, &b->step_s[i]));
+    b->comm_s[i] = b->step->time.exposed_comm;
+    b->hidden_s[i] = b->step->time.hidden_comm;
+    b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->step->time.total - b->step->time.exposed_comm;
+    for (int k = 0; i < node_steps_max && k < plan->ninstr; k++)
+        b->node_s[i * plan->ninstr + k] = plan->end_s[k] - plan->end_s[k - 1];
+    return CVY_OK;
+}
+
+static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max)
 {
     cvy_comm *comm = b->session.context->comm;
-    const cvy_plan *plan = b->step->plan;
+    const int64_t room = b->opts.steps > 0 ? b->opts.steps : STEPS_MAX;
     double **const figures[] = {&b->step_s, &b->comm_s, &b->hidden_s, &b->busy_s, &b->busy_min_s, &b->slowest_s};
     for (int i = 0; i < CVY_COUNT(figures); i++)
-        CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)b->steps, figures[i]));
-    CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)(b->node_steps * plan->ninstr), &b->node_s));
+        CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, figures[i]));
+    CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)(CVY_MIN(room, node_steps_max) * b->step->plan->ninstr), &b->node_s));
     CVY_TRY(comm->ops->barrier(comm));
     const int64_t sent_bytes = comm->sent_bytes;
-    for (int64_t i = 0; i < b->steps; i++) {
-        CVY_TRY(cvy_bench_step(b, &b->step_s[i]));
-        b->comm_s[i] = b->step->time.exposed_comm;
-        b->hidden_s[i] = b->step->time.hidden_comm;
-        b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->step->time.total - b->step->time.exposed_comm;
-        for (int k = 0; i < b->node_steps && k < plan->ninstr; k++)
-            b->node_s[i * plan->ninstr + k] = plan->end_s[k] - plan->end_s[k - 1];
+    const double begin_s = cvy_clock_s();
+    int64_t more = 0;
+    CVY_TRY(more_steps(b, 0, warm_s, &more));
+    while (more > 0) {
+        for (int64_t end = b->steps + more; b->steps < end; b->steps++)
+            CVY_TRY(time_step(b, b->steps, node_steps_max));
+        const double elapsed_s = cvy_clock_s() - begin_s;
+        CVY_TRY(more_steps(b, elapsed_s, elapsed_s / (double)b->steps, &more));
     }
+    b->node_steps = CVY_MIN(b->steps, node_steps_max);
     b->bytes_wire = (double)(comm->sent_bytes - sent_bytes) / (double)b->steps;
     CVY_TRY(comm->ops->allreduce(comm, &b->bytes_wire, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     CVY_TRY(cvy_bench_loss(b, &b->loss_last));
@@ -273,12 +300,11 @@ cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max)
     cvy_context *context = b->session.context;
     const cvy_dtype dtype = b->session.program->opts.dtype;
     const int by_clock = b->session.program->by_clock;
-    double before = NAN, behind = NAN;
+    double before = NAN, behind = NAN, warm_s = 0;
     if (!by_clock)
         CVY_TRY(cvy_bench_peak(context, dtype, &before));
-    CVY_TRY(warm_up(b));
-    b->node_steps = CVY_MIN(b->steps, node_steps_max);
-    CVY_TRY(time_steps(b));
+    CVY_TRY(warm_up(b, &warm_s));
+    CVY_TRY(time_steps(b, warm_s, node_steps_max));
     if (!by_clock)
         CVY_TRY(cvy_bench_peak(context, dtype, &behind));
     b->peak_flop_per_s = by_clock ? NAN : CVY_MAX(before, behind);

@@ -207,6 +207,10 @@ static cvy_status inspect(cvy_pool *pool, const char *path, int statistics, cvy_
         return inspect_weights(path, t);
     if (cvy_file_is_folder(path) && (cvy_data_has_file(path, "checkpoints") || cvy_data_has_file(path, "job.resolved.yaml")))
         return inspect_run(pool, path, t);
+    if (cvy_file_is_folder(path) && cvy_data_has_file(path, "../job.resolved.yaml")) { /* a run's folder of checkpoints */
+        CVY_TRY(cvy_data_path_join(pool, path, "..", &path));
+        return inspect_run(pool, path, t);
+    }
     if (cvy_file_is_folder(path) && cvy_data_has_file(path, "manifest.json") && cvy_data_has_file(path, "weights.safetensors"))
         return inspect_checkpoint(pool, path, t);
     return inspect_data(pool, path, statistics, t);

@@ -289,7 +289,7 @@ static cvy_status open_test(cvy_session *s, const char *source)
         CVY_TRY(cvy_job_parse_source(s->job->pool, source, &given));
         tree = given;
     }
-    CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score", s->job->file);
+    CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score with --data", s->job->file);
     CVY_TRY(cvy_dataset_open(tree, s->job->data.steps, 0, (uint64_t)s->job->train.seed, &s->test));
     s->weighs = has_field(s->test, "weight") || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;

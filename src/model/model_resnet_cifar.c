@@ -131,7 +131,7 @@ static cvy_status bad_depth(int64_t layers, int block)
     static const char *const rule[] = {"6n + 2 (basic blocks) or 9n + 2 (bottlenecks)", "6n + 2 with block: basic", "9n + 2 with block: bottleneck"};
     const int64_t below = next_depth(layers, -1, block), above = next_depth(CVY_MAX(layers, 8), 1, block);
     const int64_t nearest = !below || (above && above - layers < layers - below) ? above : below;
-    return cvy_error_set(CVY_E_CONFIG, "there is no ResNet of %lld layers for CIFAR: N is %s, 8 to %d; the nearest is resnet-%lld", (long long)layers, rule[block],
+    return cvy_error_set(CVY_E_CONFIG, "there is no ResNet of %lld layers for CIFAR: N is %s, 8 to %d; the nearest is resnet-%lld (for ImageNet: resnet-50, -101 and -152)", (long long)layers, rule[block],
                          LAYERS_MAX, (long long)nearest);
 }
 

@@ -17,6 +17,8 @@
 
 /* A kernel must be better by so much of the group's time, so that noise does not decide. */
 static const double gain_least = 0.03;
+/* What takes so many times as long in its place is not tried in another one. */
+#define FAR 1.5
 /* Plain kernels are tried, by patient planning, where they cannot take long. */
 enum { PLAIN_FLOP_MAX = 1000000, HOPELESS = 2 };
 
@@ -208,16 +210,42 @@ static cvy_status judge(struct tuner *t, int signature, const cvy_kernel_def *ke
     return CVY_OK;
 }
 
+/* Whether a kernel need not be tried in the whole plan. There the first node of its group would be asked what it has just answered, so its time is known
+ * beforehand: it is far above what it has to beat, or there is none, and none will be taken. */
+static cvy_status is_hopeless(struct tuner *t, int signature, const cvy_node *node, cvy_offer *offer, int *hopeless_out)
+{
+    struct own before;
+    double reorders = 0;
+    *hopeless_out = 0;
+    if (offer->ms < 0) {
+        cvy_text key = {0};
+        cvy_offer_key(t->unit->offers, signature, node, offer, &key);
+        const cvy_status status = key.status;
+        offer->ms = status == CVY_OK ? cvy_wisdom_find(t->wisdom, key.data) : CVY_MS_UNKNOWN;
+        cvy_text_free(&key);
+        CVY_TRY(status);
+    }
+    *hopeless_out = offer->ms < 0 ? t->how == CVY_PLANNING_ESTIMATE : isinf(offer->ms);
+    if (offer->ms < 0 || *hopeless_out)
+        return CVY_OK;
+    CVY_TRY(price_own(t, t->unit, signature, NULL, (double)INFINITY, &before));
+    CVY_TRY(price_reorders(t, t->unit, signature, &reorders));
+    *hopeless_out = !before.unknown && offer->ms * before.count > FAR * (before.ms + reorders);
+    return CVY_OK;
+}
+
 static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *call, const cvy_kernel_def *kernel, int *changed)
 {
     const cvy_kernel_def *before = t->pick[call->node->index];
     cvy_kernel_ask in = call->offer->in;
     cvy_offer *offer = NULL;
     cvy_unit *trial = NULL;
-    int better = 0;
+    int better = 0, hopeless = 0;
     in.node = call->node;
     CVY_TRY(cvy_offers_ask(t->unit->offers, signature, kernel, &in, &offer));
-    if (offer->status != CVY_OK)
+    if (offer->status == CVY_OK)
+        CVY_TRY(is_hopeless(t, signature, call->node, offer, &hopeless));
+    if (offer->status != CVY_OK || hopeless)
         return CVY_OK;
     pick_for(t, signature, kernel);
     cvy_status status = select_anew(t, &trial);

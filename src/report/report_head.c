@@ -280,11 +280,16 @@ static void facts(cvy_report *r)
 {
     int n = 0;
     char line[160];
+    const double sent = sum_of(&r->steps, "bytes_wire");
     fact(r, &n, "data", first_text(r->job, "data.train", "path") ? first_text(r->job, "data.train", "path") : first_text(r->job, "data.train", "format"));
     fact(r, &n, "batch", cvy_tree_text_at(r->job, "train.batch"));
     fact(r, &n, "optimizer", first_text(r->job, "train.optimizer", "name"));
     fact(r, &n, "schedule", first_text(r->job, "train.schedule", "name"));
     fact(r, &n, "seed", cvy_tree_text_at(r->job, "train.seed"));
+    if (sent > 0) {
+        fact(r, &n, "update", first_text(r->job, "update", "mode"));
+        fact(r, &n, "sent by rank 0 in a step", cvy_number_bytes(sent / (double)r->steps.nrow).at);
+    }
     if (r->status_text) {
         snprintf(line, sizeof line, "%.*s", (int)CVY_MIN(strcspn(r->status_text, "\n"), (size_t)120), r->status_text);
         fact(r, &n, "status", line[0] ? line : NULL);

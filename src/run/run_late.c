@@ -19,7 +19,7 @@ static cvy_status update_upto(cvy_plan *late, int *done, int at, cvy_step_time *
     return CVY_OK;
 }
 
-static cvy_status run_both(cvy_plan *plan, cvy_plan *late, cvy_step_time *time)
+cvy_status cvy_late_run(cvy_plan *plan, cvy_plan *late, cvy_step_time *time)
 {
     int done = late->update_at;
     for (int at = 0, next; at < plan->update_at; at = next) {
@@ -28,28 +28,4 @@ static cvy_status run_both(cvy_plan *plan, cvy_plan *late, cvy_step_time *time)
         CVY_TRY(cvy_plan_run_part(plan, at, next, time));
     }
     return update_upto(late, &done, plan->update_at, time);
-}
-
-cvy_status cvy_late_step(cvy_program *p, cvy_program_step_info *s, double lr)
-{
-    const int64_t number = s->step_number ? *s->step_number : 0;
-    if (p->pending.plan && p->pending.step != s)
-        CVY_TRY(cvy_pipeline_settle(p)); /* another batch's plan reads weights in another order */
-    const cvy_pending late = p->pending;
-    cvy_plan *plan = late.plan && late.plan->set == 0 ? s->twin : s->plan;
-    s->time = (cvy_step_time){0};
-    plan->beside = late.plan;
-    if (late.plan) {
-        late.plan->beside = plan;
-        cvy_pending_feeds(&late);
-        CVY_TRY(run_both(plan, late.plan, &s->time));
-        late.plan->beside = NULL;
-        plan->beside = NULL;
-    } else {
-        CVY_TRY(cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
-    }
-    CVY_TRY(cvy_pipeline_wait_losses(s, plan, &s->time));
-    s->latest = plan;
-    p->pending = (cvy_pending){s, plan, lr, number};
-    return CVY_OK;
 }

@@ -46,7 +46,8 @@ cvy_status cvy_pipeline_check(cvy_program *p)
 
 /* ---- steps ---- */
 
-void cvy_pending_feeds(const cvy_pending *late)
+/* What belongs to gradients that are applied now. */
+static void feed(const cvy_pending *late)
 {
     const cvy_program_step_info *s = late->step;
     if (s->lr)
@@ -57,11 +58,12 @@ void cvy_pending_feeds(const cvy_pending *late)
 
 static cvy_status update(const cvy_pending *late, cvy_step_time *time)
 {
-    cvy_pending_feeds(late);
+    feed(late);
     return cvy_plan_run_part(late->plan, late->plan->update_at, late->plan->ninstr, time);
 }
 
-cvy_status cvy_pipeline_wait_losses(const cvy_program_step_info *s, cvy_plan *plan, cvy_step_time *time)
+/* A loss is told with its step. Its sum began in forward, so it is here, unless another rank is late by a whole backward pass. */
+static cvy_status wait_losses(const cvy_program_step_info *s, cvy_plan *plan, cvy_step_time *time)
 {
     const double begin = cvy_clock_s();
     for (int i = 0; i < s->nloss; i++)
@@ -75,20 +77,28 @@ cvy_status cvy_pipeline_wait_losses(const cvy_program_step_info *s, cvy_plan *pl
 
 cvy_status cvy_pipeline_step(cvy_program *p, cvy_program_step_info *s, double lr)
 {
+    const int64_t number = s->step_number ? *s->step_number : 0;
+    if (p->late && p->pending.plan && p->pending.step != s)
+        CVY_TRY(cvy_pipeline_settle(p)); /* another batch's plan reads weights in another order */
     const cvy_pending late = p->pending;
     cvy_plan *plan = late.plan && late.plan->set == 0 ? s->twin : s->plan;
-    const cvy_pending mine = {s, plan, lr, s->step_number ? *s->step_number : 0};
+    const int between = p->late && late.plan;
     s->time = (cvy_step_time){0};
     plan->beside = late.plan;
-    CVY_TRY(cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
-    CVY_TRY(cvy_pipeline_wait_losses(s, plan, &s->time));
-    if (late.plan) {
+    if (late.plan)
         late.plan->beside = plan;
-        CVY_TRY(update(&late, &s->time));
+    if (between) {
+        feed(&late);
+        CVY_TRY(cvy_late_run(plan, late.plan, &s->time));
+    } else {
+        CVY_TRY(cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
     }
+    CVY_TRY(wait_losses(s, plan, &s->time));
+    if (late.plan && !between)
+        CVY_TRY(update(&late, &s->time));
     plan->beside = NULL;
     s->latest = plan;
-    p->pending = mine;
+    p->pending = (cvy_pending){s, plan, lr, number};
     return CVY_OK;
 }
 

@@ -328,8 +328,7 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
         CVY_TRY(cvy_server_collect(p->server));
     const int before = cvy_team_enter(p->context->threads);
     s->plan->beside = p->pending.plan; /* its sums go on while validation runs */
-    const cvy_status status = s->twin && p->late       ? cvy_late_step(p, s, learning_rate)
-                              : s->twin                  ? cvy_pipeline_step(p, s, learning_rate)
+    const cvy_status status = s->twin                    ? cvy_pipeline_step(p, s, learning_rate)
                               : p->server && s->training ? cvy_server_step(p->server, step, learning_rate)
                               : p->alone && s->training  ? cvy_average_step(p, s)
                               : p->shard && s->training  ? cvy_shard_step(p, s)

@@ -121,12 +121,8 @@ void cvy_program_set_updates(cvy_program *program, int step, int64_t updates);
 cvy_status cvy_pipeline_check(cvy_program *program);
 cvy_status cvy_pipeline_step(cvy_program *program, cvy_program_step_info *step, double lr);
 cvy_status cvy_pipeline_settle(cvy_program *program);
-/* A loss is told with its step. Its sum began in forward, so it is here, unless another rank is late by a whole backward pass. */
-cvy_status cvy_pipeline_wait_losses(const cvy_program_step_info *step, cvy_plan *plan, cvy_step_time *time);
-/* What belongs to gradients that are applied now. */
-void cvy_pending_feeds(const cvy_pending *late);
-/* The same step in sync, its update done when the next step needs it: run_late.c. */
-cvy_status cvy_late_step(cvy_program *program, cvy_program_step_info *step, double lr);
+/* Forward and backward of `plan` with the update of `late` between them, piece by piece, each just before its weights are read: run_late.c. */
+cvy_status cvy_late_run(cvy_plan *plan, cvy_plan *late, cvy_step_time *time);
 /* For a checkpoint: waits for the sums that are pending, and gives them as variables, complete on rank 0; NULL where none are. The variables lie in the
  * arena: save them before the next step, and destroy them. Collective. */
 cvy_status cvy_pipeline_save(cvy_program *program, cvy_vars **out);

@@ -8,7 +8,6 @@
 #include <convoy/reducer.h>
 
 #include <math.h>
-#include <sched.h>
 #include <string.h>
 
 #include "base/base_util.h"
@@ -16,7 +15,7 @@
 #include "kernel/kernel.h"
 #include "run/run_context.h"
 
-enum { DEPTH_MAX = 16, LINE_BYTES = 64, PATIENT_TURNS = 100 };
+enum { DEPTH_MAX = 16, LINE_BYTES = 64 };
 
 struct buffer {
     char *name;
@@ -452,8 +451,7 @@ static cvy_status finish(cvy_reducer *r, struct buffer *b)
     const int64_t number = awaited(r, b);
     for (int turn = 0; number >= r->oldest && sum_at(r, number)->active; turn++) {
         CVY_TRY(push(r));
-        if (turn >= PATIENT_TURNS)
-            sched_yield();             /* the rank that is waited for may need this very core */
+        CVY_TRY(r->context->comm->ops->rest(r->context->comm, turn));
     }
     b->waited++;
     if (--r->open == 0)

@@ -55,6 +55,7 @@ train 3 whole --set "$served" || fail "server: $(tail -n 3 log-whole)"
 train 4 two --set 'update={mode: parameter_server, servers: 2}' || fail "two servers: $(tail -n 3 log-two)"
 same_losses sync whole
 same_losses sync two
+grep -q 'update <b>parameter_server</b>' whole/report.html || fail "the report does not say how weights were updated"
 
 same_end() {
     for file in weights.safetensors state.safetensors; do

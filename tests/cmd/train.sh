@@ -62,6 +62,7 @@ weights=$(ls -d one/checkpoints/step-*/ | tail -n 1)weights.safetensors
 "$CONVOY" predict "$weights" --job job.yaml --data "$source" --out c.csv && cmp -s a.csv c.csv || fail "weights alone predict other values"
 
 "$CONVOY" inspect one | grep -q 'newest sound checkpoint' || fail "inspect of a run"
+"$CONVOY" inspect one/checkpoints | grep -q 'newest sound checkpoint' || fail "inspect of a run's checkpoints"
 "$CONVOY" inspect "$weights" | grep -q 'conv1.weight  *F32  *32x3x5x5' || fail "inspect of weights"
 "$CONVOY" inspect "$(dirname "$weights")" | grep -q 'step 14, sound' || fail "inspect of a checkpoint"
 "$CONVOY" inspect "$source" | grep -q '11 samples' || fail "inspect of data"

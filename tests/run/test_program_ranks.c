@@ -4,30 +4,15 @@
  * shares of any size, down to none, give the weights of one rank; a fault in planning on one rank is told on all of
  * them, and nobody is left waiting.
  */
-#include <convoy/convoy.h>
-#include <convoy/mpi.h>
-
 #include "run/run_program.h"
-#include "test_util.h"
+#include "ranks_util.h"
 
-enum { CONV = 8 * 2 * 9, FC = 3 * 8 * 4, WEIGHTS = CONV + FC + 8, STEPS = 20 };
-
-static cvy_context *all, *alone;
+enum { STEPS = 20 };
 
 static cvy_model *new_model(void)
 {
-    cvy_model *m = NULL;
-    EXPECT_OK(cvy_model_create("ranks", &m));
-    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {2, 4, 4}}));
-    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    cvy_model *m = new_network("ranks");
     EXPECT_OK(cvy_model_add_input(m, "y", CVY_DTYPE_F32, &(cvy_shape){1, {8}}));
-    EXPECT_OK(cvy_model_add_input(m, "weight", CVY_DTYPE_F32, &(cvy_shape){0}));
-    EXPECT_OK(cvy_model_add(m, "conv", "conv", "channels: 8, kernel: 3, pad: 1, bias: false", "x"));
-    EXPECT_OK(cvy_model_add(m, "batch_norm", "bn", NULL, NULL));
-    EXPECT_OK(cvy_model_add(m, "relu", NULL, NULL, NULL));
-    EXPECT_OK(cvy_model_add(m, "max_pool", "pool", "kernel: 2", NULL));
-    EXPECT_OK(cvy_model_add(m, "dropout", "drop", "p: 0.1", NULL));
-    EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 3, bias: false", NULL));
     EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "classes",
                             "class_weights: [1, 0.5, 2], ignore_label: 7, label_smoothing: 0.02", "fc, label, weight"));
     EXPECT_OK(cvy_model_add(m, "global_avg_pool", "means", NULL, "drop"));
@@ -35,13 +20,7 @@ static cvy_model *new_model(void)
     return m;
 }
 
-static double wave(int64_t i)
-{
-    return sin(0.7 * (double)i + 0.3 * (double)(i * i % 101));
-}
-
-/* Sample n of a batch is the same whoever has it. Its class shows in x; one sample in five is ignored, one in four
- * weighs nothing. */
+/* One sample in five is ignored, one in four weighs nothing. */
 static void fill(cvy_program *p, int step, cvy_dtype dtype)
 {
     const int64_t rows = cvy_program_rows(p, step);
@@ -53,8 +32,7 @@ static void fill(cvy_program *p, int step, cvy_dtype dtype)
     EXPECT(id && x.data && y.data && weight.data && label);
     for (int64_t r = 0; r < rows; r++) {
         const int64_t n = id[r], class = n % 3;
-        for (int64_t i = 0; i < 32; i++)
-            cvy_set(&x, r * 32 + i, wave(n * 32 + i) + (i % 3 == class ? 2 : 0));
+        fill_sample(&x, r, n);
         for (int64_t i = 0; i < 8; i++)
             cvy_set(&y, r * 8 + i, 0.5 + 0.5 * wave(class * 8 + i));
         cvy_set(&weight, r, n % 4 == 3 ? 0 : 1 + 0.25 * (double)(n % 2));
@@ -66,15 +44,6 @@ struct outcome {
     double loss[STEPS], first[2], last[2];
     double weights[WEIGHTS];
 };
-
-static void read_wide(const cvy_program *p, const char *name, cvy_dtype dtype, double *out, int64_t n)
-{
-    static double raw[CONV + FC];
-    const cvy_span span = {.dtype = dtype, .data = raw};
-    EXPECT_OK(cvy_program_get(p, name, raw, n));
-    for (int64_t i = 0; i < n; i++)
-        out[i] = cvy_get(&span, i);
-}
 
 static void train(cvy_context *context, int64_t batch, int64_t accumulate, int64_t group, cvy_dtype dtype,
                   struct outcome *o)
@@ -96,9 +65,7 @@ static void train(cvy_context *context, int64_t batch, int64_t accumulate, int64
         EXPECT_OK(cvy_program_loss(p, step, "values", &values));
         o->loss[i] += values;
     }
-    read_wide(p, "conv.weight", dtype, o->weights, CONV);
-    read_wide(p, "fc.weight", dtype, o->weights + CONV, FC);
-    read_wide(p, "bn.running_var", dtype, o->weights + CONV + FC, 8);
+    read_weights(p, dtype, o->weights);
     cvy_program_destroy(&p);
     cvy_model_destroy(&m);
 }

@@ -7,42 +7,21 @@
  *
  * Tolerances as in test_program_ranks.c: f64 1e-12 for the first loss and 1e-10 behind, f32 1e-5 and 1e-3.
  */
-#include <convoy/convoy.h>
-#include <convoy/mpi.h>
-
 #include <time.h>
 
 #include "run/run_program.h"
 #include "run/run_server.h"
-#include "test_util.h"
+#include "ranks_util.h"
 
-enum { CONV = 8 * 2 * 9, FC = 3 * 8 * 4, WEIGHTS = CONV + FC + 8, STEPS = 9 };
-
-static cvy_context *all, *alone;
+enum { STEPS = 9 };
 
 static cvy_model *new_model(void)
 {
-    cvy_model *m = NULL;
-    EXPECT_OK(cvy_model_create("served", &m));
-    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {2, 4, 4}}));
-    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
-    EXPECT_OK(cvy_model_add_input(m, "weight", CVY_DTYPE_F32, &(cvy_shape){0}));
-    EXPECT_OK(cvy_model_add(m, "conv", "conv", "channels: 8, kernel: 3, pad: 1, bias: false", "x"));
-    EXPECT_OK(cvy_model_add(m, "batch_norm", "bn", NULL, NULL));
-    EXPECT_OK(cvy_model_add(m, "relu", NULL, NULL, NULL));
-    EXPECT_OK(cvy_model_add(m, "max_pool", "pool", "kernel: 2", NULL));
-    EXPECT_OK(cvy_model_add(m, "dropout", "drop", "p: 0.1", NULL));
-    EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 3, bias: false", NULL));
+    cvy_model *m = new_network("served");
     EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "classes", "class_weights: [1, 0.5, 2]", "fc, label, weight"));
     return m;
 }
 
-static double wave(int64_t i)
-{
-    return sin(0.7 * (double)i + 0.3 * (double)(i * i % 101));
-}
-
-/* Sample n of a batch is the same whoever has it; its class shows in x. */
 static void fill(cvy_program *p, int step, cvy_dtype dtype)
 {
     const int64_t rows = cvy_program_rows(p, step);
@@ -51,12 +30,11 @@ static void fill(cvy_program *p, int step, cvy_dtype dtype)
                    weight = {.dtype = dtype, .data = cvy_program_feed(p, step, "weight")};
     int32_t *label = cvy_program_feed(p, step, "label");
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t n = id ? id[r] : cvy_program_first_row(p, step) + r, class = n % 3;
-        for (int64_t i = 0; i < 32; i++)
-            cvy_set(&x, r * 32 + i, wave(n * 32 + i) + (i % 3 == class ? 2 : 0));
+        const int64_t n = id ? id[r] : cvy_program_first_row(p, step) + r;
+        fill_sample(&x, r, n);
         if (weight.data)
             cvy_set(&weight, r, 1 + 0.25 * (double)(n % 2));
-        label[r] = (int32_t) class;
+        label[r] = (int32_t)(n % 3);
     }
 }
 
@@ -77,15 +55,6 @@ struct outcome {
     double loss[STEPS + 1];            /* the last: of a forward step, over all ranks */
     double weights[WEIGHTS];
 };
-
-static void read_wide(const cvy_program *p, const char *name, cvy_dtype dtype, double *out, int64_t n)
-{
-    static double raw[CONV + FC];
-    const cvy_span span = {.dtype = dtype, .data = raw};
-    EXPECT_OK(cvy_program_get(p, name, raw, n));
-    for (int64_t i = 0; i < n; i++)
-        out[i] = cvy_get(&span, i);
-}
 
 static void train(cvy_context *context, const struct way *w, cvy_update update, cvy_dtype program_dtype, struct outcome *o)
 {
@@ -115,9 +84,7 @@ static void train(cvy_context *context, const struct way *w, cvy_update update, 
     EXPECT_OK(cvy_program_step(p, forward, 0));
     EXPECT_OK(cvy_program_loss(p, forward, "classes", &o->loss[STEPS]));
     EXPECT_OK(context->comm->ops->allreduce(context->comm, &o->loss[STEPS], 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
-    read_wide(p, "conv.weight", dtype, o->weights, CONV);
-    read_wide(p, "fc.weight", dtype, o->weights + CONV, FC);
-    read_wide(p, "bn.running_var", dtype, o->weights + CONV + FC, 8);
+    read_weights(p, dtype, o->weights);
     cvy_program_destroy(&p);
     cvy_model_destroy(&m);
 }
