@@ -120,6 +120,7 @@ int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *, cvy_context
 int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *user), void *user)
 {
     int provided = 0;
+    cvy_mpi_prepare();
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
         cmd_error("MPI does not start");
         return CMD_EXIT_FAULT;

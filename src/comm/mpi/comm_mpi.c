@@ -3,7 +3,10 @@
  *
  * Never touches the world communicator and never assumes who initialised MPI. Large counts are cut into pieces that an int can count.
  */
+#include <convoy/mpi.h>
+
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -260,6 +263,14 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
     CVY_TRY_MPI(MPI_Comm_rank(mpi->comm, &comm->rank));
     CVY_TRY_MPI(MPI_Comm_size(mpi->comm, &comm->nranks));
     return find_node(comm);
+}
+
+void cvy_mpi_prepare(void)
+{
+    enum { HEAD_BYTES = 4096 };        /* room for what the library puts before a segment */
+    char text[16];
+    snprintf(text, sizeof text, "%d", CVY_SEGMENT_BYTES + HEAD_BYTES);
+    setenv("OMPI_MCA_btl_tcp_eager_limit", text, 0);
 }
 
 cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out)
