@@ -66,6 +66,11 @@ cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **contex
     return cvy_context_create_over(comm, opts, context_out);
 }
 
+void cvy_mpi_prepare(void)
+{
+    cvy_comm_prepare_mpi();
+}
+
 cvy_status cvy_context_create_mpi(MPI_Comm user, const cvy_context_opts *opts, cvy_context **context_out)
 {
     cvy_comm *comm = NULL;

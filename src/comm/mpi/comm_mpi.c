@@ -3,8 +3,6 @@
  *
  * Never touches the world communicator and never assumes who initialised MPI. Large counts are cut into pieces that an int can count.
  */
-#include <convoy/mpi.h>
-
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,7 +263,7 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
     return find_node(comm);
 }
 
-void cvy_mpi_prepare(void)
+void cvy_comm_prepare_mpi(void)
 {
     enum { HEAD_BYTES = 4096 };        /* room for what the library puts before a segment */
     char text[16];

@@ -6,6 +6,8 @@
 
 #include "comm/comm.h"
 
+/* Before MPI_Init: cvy_mpi_prepare(). */
+void cvy_comm_prepare_mpi(void);
 /* Duplicates user; destroys with the comm. Collective. */
 cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out);
 
