@@ -32,8 +32,8 @@ while [ $# -gt 0 ]; do
     esac
 done
 [ -n "$pytorch$tensorflow$peer" ] || usage
-for python in $pytorch $tensorflow; do
-    command -v "$python" >/dev/null || { echo "compare: there is no program '$python'" >&2; exit 2; }
+for python in "$pytorch" "$tensorflow"; do
+    [ -z "$python" ] || command -v "$python" >/dev/null || { echo "compare: there is no program '$python'" >&2; exit 2; }
 done
 [ $# -gt 0 ] || set -- hep-cnn:16 vgg-a:16 overfeat:32 googlenet-bn:32 inception-v3:16 resnet-50:16 alexnet-v2:64 cifar-convnet:128
 [ -x "$build/convoy" ] || { echo "compare: there is no $build/convoy; build it, or name its folder with --build" >&2; exit 1; }

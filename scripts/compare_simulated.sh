@@ -52,8 +52,7 @@ END
     for job in "$@"; do
         net=${job%:*} batch=${job#*:}
         settings="--set batch_norm.group=rank --set comm.algorithm=$algorithm --set comm.bucket=$bucket"
-        "$convoy" bench --model "$net" --batch "$batch" --threads 1 --planning measure --set batch_norm.group=rank --steps 1 --json >"$work/times"
-        images_per_s=$("$convoy" bench --model "$net" --batch "$batch" --threads 1 --kernels clock --set batch_norm.group=rank --steps 1 --json |
+        images_per_s=$("$convoy" bench --model "$net" --batch "$batch" --threads 1 --planning measure --set batch_norm.group=rank --steps 1 --json |
             value predicted_ms | awk -v n="$batch" '{ print 1e3 * n / $1 }')
         for n in $hosts; do
             : >"$work/step" >"$work/exposed"
