@@ -18,11 +18,12 @@ void cmd_bench_head(void)
 
 void cmd_bench_row(const cmd_line *line, const char *json)
 {
-    char model[64], split[32];
+    char model[64], split[32], progress[16];
     if (line->json) {
         printf("%s\n", json);
     } else {
-        snprintf(split, sizeof split, "%.0fx%.0f", number(json, "ranks"), number(json, "threads"));
+        const int beside = strcmp(cmd_json_text(cmd_json_member(json, "progress"), progress, sizeof progress), "thread") == 0;
+        snprintf(split, sizeof split, "%.0fx%.0f%s", number(json, "ranks"), number(json, "threads"), beside ? "+1" : "");
         printf("%-16s %6.0f %7s %10.2f %10.2f %10.3f %8.3f %9.1f %6.0f %8.2f %9.1f %9.0f %9.4g\n",
                cmd_json_text(cmd_json_member(json, "model"), model, sizeof model), number(json, "batch"), split, number(json, "images_per_s"),
                number(json, "images_per_s_best"), number(json, "ms_median"), number(json, "ms_sd"), number(json, "gflop_per_s"),

@@ -1,5 +1,6 @@
 /*
- * cmd_sweep.c: `convoy bench --sweep`: how many ranks with how many threads are fastest on these nodes, found by trying.
+ * cmd_sweep.c: `convoy bench --sweep`: how many ranks with how many threads are fastest on these nodes, found by trying; and whether one of a rank's
+ * cores does better moving sums (comm.progress: thread) than computing.
  *
  * One mpiexec starts as many ranks as a node has cores. For each split of the cores, R ranks a node take part in a communicator of their own with the
  * threads that are then theirs; the others sleep. Started without a launcher it starts mpiexec in its place, before MPI is there.
@@ -14,7 +15,7 @@
 
 #define RESULTS_MAX 256
 
-struct result { char model[64]; double batch, ranks, threads, images_per_s; };
+struct result { char model[64], progress[16]; double batch, ranks, threads, images_per_s; };
 
 struct sweep {
     const cmd_line *line;
@@ -90,6 +91,7 @@ static void add_result(void *user, const char *json)
     struct result r = {.batch = cmd_json_number(cmd_json_member(json, "batch")), .ranks = cmd_json_number(cmd_json_member(json, "ranks")),
                        .threads = cmd_json_number(cmd_json_member(json, "threads"))};
     cmd_json_text(cmd_json_member(json, "model"), r.model, sizeof r.model);
+    cmd_json_text(cmd_json_member(json, "progress"), r.progress, sizeof r.progress);
     r.images_per_s = 1e3 * r.batch / cmd_json_number(cmd_json_member(json, "ms_median"));
     if (s->count < RESULTS_MAX)
         s->result[s->count++] = r;
@@ -111,11 +113,11 @@ static void print_best(const struct sweep *s)
         if (seen)
             continue;
         if (s->line->json)
-            printf("{\"model\": \"%s\", \"batch\": %.0f, \"best_ranks\": %.0f, \"best_threads\": %.0f, \"images_per_s\": %.6g}\n", best->model, best->batch,
-                   best->ranks, best->threads, best->images_per_s);
+            printf("{\"model\": \"%s\", \"batch\": %.0f, \"best_ranks\": %.0f, \"best_threads\": %.0f, \"best_progress\": \"%s\", \"images_per_s\": %.6g}\n",
+                   best->model, best->batch, best->ranks, best->threads, best->progress, best->images_per_s);
         else
-            printf("best for %s, batch %.0f: %.0f rank%s of %.0f thread%s, %.2f images/s by the median step\n", best->model, best->batch, best->ranks, best->ranks > 1 ? "s" : "",
-                   best->threads, best->threads > 1 ? "s" : "", best->images_per_s);
+            printf("best for %s, batch %.0f: %.0f rank%s of %.0f thread%s%s, %.2f images/s by the median step\n", best->model, best->batch, best->ranks, best->ranks > 1 ? "s" : "",
+                   best->threads, best->threads > 1 ? "s" : "", strcmp(best->progress, "thread") == 0 ? " and one for sums (comm.progress: thread)" : "", best->images_per_s);
     }
 }
 
@@ -126,42 +128,71 @@ static int bench(const cmd_line *line, cvy_context *context, void *sweep)
     return cmd_bench_each(line, context, add_result, sweep);
 }
 
-/* One split: ranks whose place on their node is below nranks take part. */
-static int try_split(struct sweep *s, int node_rank, int nranks, int threads)
+struct place { int node_rank, node_size, nodes; };
+
+/* One split: on each node nranks ranks take part. moved: a job key that says what moves sums, or NULL: as the line says. */
+static int try_split(struct sweep *s, struct place here, int nranks, int threads, const char *moved)
 {
-    const int takes_part = node_rank < nranks;
+    const int takes_part = here.node_rank < nranks;
+    cmd_line line = *s->line;
     MPI_Comm part = MPI_COMM_NULL;
     int code = 0, rank = 0;
+    if (moved)
+        line.set[line.nset++] = moved;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, rank, &part);
     if (takes_part) {
-        code = cmd_on_comm(s->line, part, threads, bench, s);
+        code = cmd_on_comm(&line, part, threads, bench, s);
         MPI_Comm_free(&part);
     }
     meet(MPI_COMM_WORLD);
     return code;
 }
 
+/* Whether it is left to the sweep what moves sums. */
+static int may_move(const cmd_line *line)
+{
+    for (int i = 0; i < line->nset; i++)
+        if (strncmp(line->set[i], "comm", 4) == 0)
+            return 0;
+    return line->nset < CMD_SETS_MAX;
+}
+
+static int try_all(struct sweep *s, struct place here, int cores)
+{
+    int code = 0;
+    for (int n = 1; n <= here.node_size && n <= cores; n++) {
+        if (cores % n)
+            continue;
+        const int threads = cores / n, one = try_split(s, here, n, threads, NULL);
+        code = one ? one : code;
+        if (threads > 1 && n * here.nodes > 1 && may_move(s->line)) {
+            const int moved = try_split(s, here, n, threads - 1, "comm.progress=thread");
+            code = moved ? moved : code;
+        }
+    }
+    return code;
+}
+
 static int sweep(const cmd_line *line, void *user)
 {
     static struct sweep s;
+    struct place here = {.node_size = 1};
     MPI_Comm node = MPI_COMM_NULL;
-    int rank = 0, node_rank = 0, node_size = 1, code = 0;
+    int rank = 0;
     (void)user;
     s = (struct sweep){.line = line};
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
-    MPI_Comm_rank(node, &node_rank);
-    MPI_Comm_size(node, &node_size);
-    MPI_Allreduce(MPI_IN_PLACE, &node_size, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Comm_rank(node, &here.node_rank);
+    MPI_Comm_size(node, &here.node_size);
+    here.nodes = here.node_rank == 0;
+    MPI_Allreduce(MPI_IN_PLACE, &here.nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &here.node_size, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     const int cores = share_cores(node);
     if (rank == 0 && !line->json)
         cmd_bench_head();
-    for (int n = 1; n <= node_size && n <= cores; n++)
-        if (cores % n == 0) {
-            const int one = try_split(&s, node_rank, n, cores / n);
-            code = one ? one : code;
-        }
+    int code = try_all(&s, here, cores);
     if (rank == 0)
         print_best(&s);
     MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

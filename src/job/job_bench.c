@@ -396,6 +396,7 @@ void cvy_bench_add_times(const cvy_bench *b, double flop, cvy_json *json)
     cvy_json_real(json, "peak_gflop_per_s", 1e-9 * b->peak_flop_per_s);
     cvy_json_real(json, "peak_share", flop / middle / b->peak_flop_per_s);
     cvy_json_string(json, "update", cvy_job_modes[b->session.job->update.mode].name);
+    cvy_json_string(json, "progress", b->session.job->comm.progress);
     cvy_json_real(json, "bytes_wire", b->bytes_wire);
     cvy_json_real(json, "exposed_comm_ms", 1e3 * cvy_median(b->comm_s, n));
     cvy_json_real(json, "hidden_comm_ms", 1e3 * cvy_median(b->hidden_s, n));

@@ -56,7 +56,7 @@ grep -q '"difference_change": [0-9]' check || fail "no difference: $(cat check)"
 # shellcheck disable=SC2086
 $MPIEXEC_N 2 "$CONVOY" bench --model linear --batch 8 --steps 2 --sweep --json >sweep || fail "the sweep fails"
 grep -q '"ranks": 1, ' sweep || fail "the sweep lacks one rank: $(cat sweep)"
-grep -q '^{"model": "linear", "batch": 8, "best_ranks": [12], "best_threads": [0-9]*, "images_per_s": [0-9.e+]*}$' sweep || fail "no best: $(cat sweep)"
+grep -q '^{"model": "linear", "batch": 8, "best_ranks": [12], "best_threads": [0-9]*, "best_progress": "[a-z]*", "images_per_s": [0-9.e+]*}$' sweep || fail "no best: $(cat sweep)"
 "$CONVOY" bench --model linear --sweep --threads 2 >log 2>&1 && fail "--sweep with --threads is accepted"
 CONVOY_MPIEXEC=$MPIEXEC "$CONVOY" bench --model linear --batch 8 --steps 2 --sweep >sweep 2>&1 || fail "the sweep does not start by itself: $(cat sweep)"
 grep -q '^best for linear, batch 8: ' sweep || fail "no best: $(cat sweep)"
