@@ -82,7 +82,8 @@ typedef struct cvy_training_opts {
 
 /** Makes an empty program on a context, which must outlive it. Errors: CVY_E_CONFIG, CVY_E_MEMORY. Collective: no. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts, cvy_program **program_out);
-/** Destroys and sets to NULL; NULL is accepted. Collective: no. */
+/** Destroys and sets to NULL; NULL is accepted. A program that is PIPELINED or overlap_forward is settled before, on all ranks: its sums are under way until then.
+ *  Collective: no. */
 CVY_API void cvy_program_destroy(cvy_program **program);
 
 /**

@@ -36,6 +36,9 @@ typedef struct cvy_comm_ops {
     cvy_status (*barrier)(cvy_comm *comm);
     cvy_status (*broadcast)(cvy_comm *comm, void *data, size_t bytes, int root);
     cvy_status (*allreduce)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op);        /* in place, blocking */
+    /* The same while push(user) is called again and again: for who has sums under way, without which another rank may never get here. All ranks
+     * call the same one of the two. */
+    cvy_status (*allreduce_pushing)(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op, cvy_status (*push)(void *user), void *user);
     cvy_status (*allgather)(cvy_comm *comm, const void *mine, size_t bytes, void *all_out);                    /* bytes from each, by rank */
     cvy_status (*gatherv)(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root);
     /* To be called before requests are created, for what comm->sums says: finds out which way to sum is fast on this network, and the first bytes of

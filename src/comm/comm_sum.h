@@ -29,6 +29,7 @@ enum { CVY_ROUND_MOVES = 4 };          /* at most, in one round of one rank */
 typedef struct cvy_sum {
     cvy_move *move;                    /* sorted by round */
     int nmove, room;
+    int rounds_at_end;                 /* with fewer bits on the wire: others get these sums rounded from a rank that goes on with them so, and this one does not */
 } cvy_sum;
 
 typedef struct cvy_sum_def {

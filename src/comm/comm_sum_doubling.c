@@ -24,6 +24,7 @@ static cvy_status doubling_build(int rank, int n, int64_t count, cvy_sum *sum)
         CVY_TRY(cvy_sum_move(sum, CVY_MOVE_SEND, round, rank ^ far, 0, count));
         CVY_TRY(cvy_sum_move(sum, CVY_MOVE_ADD, round, rank ^ far, 0, count));
     }
+    sum->rounds_at_end = p < n && rank + p >= n;
     return rank + p < n ? cvy_sum_move(sum, CVY_MOVE_SEND, round, rank + p, 0, count) : CVY_OK;
 }
 

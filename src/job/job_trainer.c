@@ -340,6 +340,14 @@ static cvy_status check_loss(const cvy_trainer *t)
     return CVY_OK;
 }
 
+/* Of a fault that all ranks have: sums that are under way end before their memory goes. */
+static cvy_status end_together(const cvy_trainer *t, cvy_status fault)
+{
+    if (fault != CVY_OK)
+        (void)!cvy_pipeline_drop(t->session.program);
+    return fault;
+}
+
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready)
 {
     cvy_session *s = &t->session;
@@ -378,7 +386,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
         t->waited_s += waited_s;
         t->looped_s += seconds;
     }
-    CVY_TRY(check_loss(t));
+    CVY_TRY(end_together(t, check_loss(t)));
     if (t->step == t->first_step + 1) {
         char text[96];
         int n = snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->start_s);
@@ -415,7 +423,7 @@ static cvy_status one_step(cvy_trainer *t, int64_t said[SAY_COUNT])
     double waited = 0;
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
     const int ready = cvy_loader_ready(t->loader);
-    cvy_status status = agree_to_go_on(t, cvy_loader_get(t->loader, t->step, &rows, &waited), said);
+    cvy_status status = end_together(t, agree_to_go_on(t, cvy_loader_get(t->loader, t->step, &rows, &waited), said));
     if (!cvy_program_is_settled(t->session.program))
         said[SAY_STOP] = 0;            /* not yet: there is nothing to save that all ranks agree on */
     if (status == CVY_OK && !said[SAY_STOP])

@@ -61,17 +61,6 @@ static cvy_status reorder_run(void *state, void *const *src, void *const *dst, v
     return CVY_OK;
 }
 
-struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; };
-
-static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
-{
-    const struct allreduce *a = state;
-    (void)scratch;
-    if (src[0] != dst[0])
-        memcpy(dst[0], src[0], (size_t)a->elems * cvy_dtype_bytes(a->dtype));
-    return a->comm->ops->allreduce(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM);
-}
-
 static cvy_status push_sums(cvy_plan *plan)
 {
     const cvy_comm_ops *ops = plan->opts.comm->ops;
@@ -95,6 +84,25 @@ cvy_status cvy_plan_progress(cvy_plan *plan)
     if (plan->beside)
         CVY_TRY(push_sums(plan->beside));
     return push_sums(plan);
+}
+
+/* pushing: the plan whose sums go on meanwhile; NULL: nobody waits for them there. */
+struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; cvy_plan *pushing; };
+
+static cvy_status push_plan(void *plan)
+{
+    return cvy_plan_progress(plan);
+}
+
+static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct allreduce *a = state;
+    (void)scratch;
+    if (src[0] != dst[0])
+        memcpy(dst[0], src[0], (size_t)a->elems * cvy_dtype_bytes(a->dtype));
+    if (a->pushing)
+        return a->comm->ops->allreduce_pushing(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM, push_plan, a->pushing);
+    return a->comm->ops->allreduce(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM);
 }
 
 /* Whatever other ranks may need of this one goes on while it waits. */
@@ -210,7 +218,7 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call
     case CVY_CALL_ALLREDUCE: {
         struct allreduce *a = NULL;
         CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
-        *a = (struct allreduce){opts->comm, u->loc[call->dst[0]].elems, u->loc[call->dst[0]].value->dtype};
+        *a = (struct allreduce){opts->comm, u->loc[call->dst[0]].elems, u->loc[call->dst[0]].value->dtype, NULL};
         call->state = a;
         return CVY_OK;
     }
@@ -320,8 +328,11 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     switch (instr->kind) {
     case CVY_CALL_KERNEL:
     case CVY_CALL_REFERENCE:
-    case CVY_CALL_REORDER:
-    case CVY_CALL_ALLREDUCE: instr->run = cvy_call_run(call); break;
+    case CVY_CALL_REORDER: instr->run = cvy_call_run(call); break;
+    case CVY_CALL_ALLREDUCE:
+        instr->run = cvy_call_run(call);
+        ((struct allreduce *)instr->state)->pushing = plan->opts.late ? plan : NULL; /* a rank may wait for the last step's sums before it comes here */
+        break;
     case CVY_CALL_REDUCE_START:
         instr->run = start_run;
         instr->state = bucket_state(plan, call);

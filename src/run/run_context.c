@@ -13,28 +13,33 @@
 #include "comm/mpi/comm_mpi.h"
 #include <convoy/mpi.h>
 
-/* Threads of this rank: the union of the masks of the node's ranks, divided by the ranks that share it. A mask of its own is taken whole. */
+/* Of how many ranks of this node the mask is the same as this one's. Collective. */
+static cvy_status count_sharing(const cvy_context *context, int *sharing_out)
+{
+    struct place { cpu_set_t mask; int node; } mine = {.node = context->comm->node}, *all = NULL;
+    cvy_comm *comm = context->comm;
+    CPU_ZERO(&mine.mask);
+    (void)!sched_getaffinity(0, sizeof mine.mask, &mine.mask);     /* without an answer it is empty, as that of others is */
+    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc(sizeof mine * (size_t)comm->nranks, &all)));
+    const cvy_status status = comm->ops->allgather(comm, &mine, sizeof mine, all);
+    int sharing = 0;
+    for (int r = 0; r < comm->nranks && status == CVY_OK; r++)
+        sharing += all[r].node == mine.node && CPU_EQUAL(&all[r].mask, &mine.mask);
+    cvy_mem_free(&all);
+    *sharing_out = CVY_MAX(sharing, 1);
+    return status;
+}
+
+/* Threads of this rank: the cores of its mask, divided by the ranks of the node that have the same one. A mask of its own is taken whole. */
 static cvy_status choose_threads(cvy_context *context)
 {
-    cpu_set_t mine, all[64];
-    const cvy_comm *comm = context->comm;
     const int asked = context->opts.threads;
-    int sharing = comm->node_nranks;
-    CPU_ZERO(&mine);
-    (void)!sched_getaffinity(0, sizeof mine, &mine);               /* without an answer it is empty, as that of others is */
+    int sharing = 1;
     context->cores = cvy_machine_cores();
     const int most = CVY_MAX(4 * context->cores, 256);             /* the runtime of OpenMP ends the process where it cannot start them */
-    const int exchange = comm->nranks > 1 && comm->nranks <= CVY_COUNT(all);
-    if (exchange)                      /* by all, whoever was told a number */
-        CVY_TRY(comm->ops->allgather(context->comm, &mine, sizeof mine, all));
+    CVY_TRY(count_sharing(context, &sharing));                     /* by all, whoever was told a number */
     CVY_CHECK(asked >= 0 && asked <= most, CVY_E_ARGUMENT, "%d compute threads a rank, expected 1 .. %d for %d cores, or 0 to choose", asked, most, context->cores);
-    if (exchange) {
-        sharing = 0;
-        for (int r = 0; r < comm->nranks; r++)
-            sharing += CPU_EQUAL(&all[r], &mine) != 0;
-        sharing = CVY_MIN(sharing, comm->node_nranks);
-    }
-    context->cores_each = CVY_MAX(context->cores / CVY_MAX(sharing, 1), 1);
+    context->cores_each = CVY_MAX(context->cores / sharing, 1);
     context->threads = asked > 0 ? asked : context->cores_each;
     return CVY_OK;
 }
@@ -86,8 +91,10 @@ void cvy_context_destroy(cvy_context **context)
     cvy_mem_free(context);
 }
 
-cvy_status cvy_context_check_idle(const cvy_context *context)
+cvy_status cvy_context_check_idle(const cvy_context *context, const void *who)
 {
+    CVY_CHECK(!context->pending || context->pending == who, CVY_E_ARGUMENT,
+              "the latest sums of a program on this context are pending: settle it first (cvy_program_settle), or make another context");
     CVY_CHECK(!context->summing, CVY_E_ARGUMENT, "sums of a reducer are under way on this context: wait for them first (cvy_reducer_wait), or make another context");
     return CVY_OK;
 }

@@ -46,8 +46,7 @@ cvy_status cvy_pipeline_check(cvy_program *p)
 
 /* ---- steps ---- */
 
-/* What belongs to gradients that are applied now. */
-static void feed(const cvy_pending *late)
+void cvy_pending_feed(const cvy_pending *late)
 {
     const cvy_program_step_info *s = late->step;
     if (s->lr)
@@ -58,7 +57,7 @@ static void feed(const cvy_pending *late)
 
 static cvy_status update(const cvy_pending *late, cvy_step_time *time)
 {
-    feed(late);
+    cvy_pending_feed(late);
     return cvy_plan_run_part(late->plan, late->plan->update_at, late->plan->ninstr, time);
 }
 
@@ -87,19 +86,22 @@ cvy_status cvy_pipeline_step(cvy_program *p, cvy_program_step_info *s, double lr
     plan->beside = late.plan;
     if (late.plan)
         late.plan->beside = plan;
-    if (between) {
-        feed(&late);
-        CVY_TRY(cvy_late_run(plan, late.plan, &s->time));
-    } else {
-        CVY_TRY(cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
-    }
+    CVY_TRY(between ? cvy_late_run(plan, &late, &s->time) : cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
     CVY_TRY(wait_losses(s, plan, &s->time));
     if (late.plan && !between)
         CVY_TRY(update(&late, &s->time));
     plan->beside = NULL;
     s->latest = plan;
     p->pending = (cvy_pending){s, plan, lr, number};
+    p->context->pending = p;
     return CVY_OK;
+}
+
+static void forget(cvy_program *p)
+{
+    p->pending.plan->beside = NULL;
+    p->pending = (cvy_pending){0};
+    p->context->pending = NULL;
 }
 
 cvy_status cvy_pipeline_settle(cvy_program *p)
@@ -107,9 +109,17 @@ cvy_status cvy_pipeline_settle(cvy_program *p)
     const cvy_pending late = p->pending;
     if (!late.plan)
         return CVY_OK;
-    p->pending = (cvy_pending){0};
-    late.plan->beside = NULL;
+    forget(p);
     return update(&late, &late.step->time);
+}
+
+cvy_status cvy_pipeline_drop(cvy_program *p)
+{
+    cvy_plan *plan = p->pending.plan;
+    if (!plan)
+        return CVY_OK;
+    forget(p);
+    return cvy_plan_wait_all(plan);
 }
 
 /* ---- checkpoints ---- */

@@ -438,19 +438,8 @@ static cvy_status make_common(cvy_program *p, int shared)
     return CVY_OK;
 }
 
-static cvy_status allocate(cvy_program *p)
+static cvy_status bind_plans(cvy_program *p)
 {
-    cvy_comm *comm = p->context->comm;
-    int shared = 0;
-    p->arena_bytes = CVY_MAX(p->arena_bytes, 64);
-    CVY_TRY(cvy_comm_agree(comm, take_pages(p, p->arena_bytes, &p->arena)));
-    CVY_TRY(cvy_comm_agree(comm, cvy_server_create(p)));
-    CVY_TRY(share_gradients(p, &shared));
-    CVY_TRY(make_common(p, shared));
-    CVY_TRY(cvy_shard_check(p));
-    if (p->by_clock && !p->common)
-        CVY_TRY(map_idle(p));
-    CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
     for (int i = 0; i < p->nstep; i++) {
         cvy_program_step_info *s = p->step[i];
         CVY_TRY(cvy_plan_bind(s->plan, (char *)p->arena + place_of(p, s)));
@@ -464,6 +453,23 @@ static cvy_status allocate(cvy_program *p)
         s->step_number = feed_data(s->plan, "step");
         number_samples(p, s);
     }
+    return CVY_OK;
+}
+
+static cvy_status allocate(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    int shared = 0;
+    p->arena_bytes = CVY_MAX(p->arena_bytes, 64);
+    CVY_TRY(cvy_comm_agree(comm, take_pages(p, p->arena_bytes, &p->arena)));
+    CVY_TRY(cvy_comm_agree(comm, cvy_server_create(p)));
+    CVY_TRY(share_gradients(p, &shared));
+    CVY_TRY(make_common(p, shared));
+    CVY_TRY(cvy_shard_check(p));
+    if (p->by_clock && !p->common)
+        CVY_TRY(map_idle(p));
+    CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
+    CVY_TRY(cvy_comm_agree(comm, bind_plans(p)));
     if (p->server)
         CVY_TRY(cvy_comm_agree(comm, cvy_server_connect(p->server)));
     if (p->alone)
@@ -486,7 +492,7 @@ cvy_status cvy_program_allocate(cvy_program *p)
 
 cvy_status cvy_program_plan(cvy_program *p)
 {
-    CVY_TRY(cvy_context_check_idle(p->context));
+    CVY_TRY(cvy_context_check_idle(p->context, p));
     CVY_TRY(cvy_program_prepare(p));
     return cvy_program_allocate(p);
 }

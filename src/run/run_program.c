@@ -147,6 +147,8 @@ void cvy_program_destroy(cvy_program **program)
     cvy_program *p = *program;
     if (!p)
         return;
+    if (p->context->pending == p)
+        p->context->pending = NULL;
     cvy_server_destroy(&p->server);
     cvy_average_destroy(&p->average);
     cvy_shard_destroy(&p->shard);
@@ -315,7 +317,7 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
 {
     cvy_program_step_info *s = find_step(p, step);
     CVY_CHECK(s && p->allocated, CVY_E_ARGUMENT, "step %d is not planned", step);
-    CVY_TRY(cvy_context_check_idle(p->context));
+    CVY_TRY(cvy_context_check_idle(p->context, p));
     if (s->lr)
         *s->lr = learning_rate;
     if (s->norm)
@@ -342,7 +344,7 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
 cvy_status cvy_program_settle(cvy_program *p)
 {
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
-    CVY_TRY(cvy_context_check_idle(p->context));
+    CVY_TRY(cvy_context_check_idle(p->context, p));
     const int before = cvy_team_enter(p->context->threads);
     const cvy_status status = p->server ? cvy_server_collect(p->server) : p->average ? cvy_average_settle(p) : cvy_pipeline_settle(p);
     cvy_team_leave(before);

@@ -121,8 +121,12 @@ void cvy_program_set_updates(cvy_program *program, int step, int64_t updates);
 cvy_status cvy_pipeline_check(cvy_program *program);
 cvy_status cvy_pipeline_step(cvy_program *program, cvy_program_step_info *step, double lr);
 cvy_status cvy_pipeline_settle(cvy_program *program);
+/* Instead, before the program is destroyed for a fault that all ranks have: what is under way still writes its memory. The update is not done. Collective. */
+cvy_status cvy_pipeline_drop(cvy_program *program);
+/* Rate and step number of the gradients that are pending, for the update that applies them. */
+void cvy_pending_feed(const cvy_pending *pending);
 /* Forward and backward of `plan` with the update of `late` between them, piece by piece, each just before its weights are read: run_late.c. */
-cvy_status cvy_late_run(cvy_plan *plan, cvy_plan *late, cvy_step_time *time);
+cvy_status cvy_late_run(cvy_plan *plan, const cvy_pending *pending, cvy_step_time *time);
 /* For a checkpoint: waits for the sums that are pending, and gives them as variables, complete on rank 0; NULL where none are. The variables lie in the
  * arena: save them before the next step, and destroy them. Collective. */
 cvy_status cvy_pipeline_save(cvy_program *program, cvy_vars **out);

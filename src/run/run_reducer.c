@@ -282,7 +282,7 @@ static cvy_status check_ready(const cvy_reducer *r)
 {
     CVY_CHECK(!r->ready, CVY_E_ARGUMENT, "a reducer is made ready once");
     CVY_CHECK(r->nbuffer > 0, CVY_E_ARGUMENT, "a reducer without buffers: add them before cvy_reducer_ready");
-    return cvy_context_check_idle(r->context);
+    return cvy_context_check_idle(r->context, r);
 }
 
 static cvy_status make_ready(cvy_reducer *r)
@@ -414,7 +414,7 @@ cvy_status cvy_reducer_start(cvy_reducer *r, int index)
     struct buffer *b = NULL;
     CVY_TRY(find_idle(r, index, &b));
     if (r->context->summing != r)
-        CVY_TRY(cvy_context_check_idle(r->context));
+        CVY_TRY(cvy_context_check_idle(r->context, r));
     r->context->summing = r;
     r->open++;
     const int64_t number = b->started++ * r->nbucket + b->bucket;
@@ -482,7 +482,7 @@ cvy_status cvy_reducer_broadcast(cvy_reducer *r, int root)
 {
     struct buffer *b = NULL;
     CVY_TRY(find(r, 0, &b));
-    CVY_TRY(cvy_context_check_idle(r->context));
+    CVY_TRY(cvy_context_check_idle(r->context, r));
     for (int i = 0; i < r->nbuffer; i++) {
         b = &r->buffer[i];
         CVY_TRY(cvy_context_broadcast(r->context, data_of(r, b, b->started), buffer_bytes(b), root));

@@ -1,6 +1,6 @@
 #!/bin/sh
 # overlap_forward.sh: updates that wait until the next forward pass needs the weight (comm.overlap: forward) give the same losses and the same checkpoints, to
-# the bit, as those at the end of the step: with clipping, Adam, bf16, micro-batches, validation, a last batch that is smaller, and a run cut in two.
+# the bit, as those at the end of the step: with dropout, clipping, Adam, bf16, micro-batches, validation, a last batch that is smaller, and a run cut in two.
 failed=0
 fail() { echo "$*"; failed=1; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/convoy-forward.XXXXXX") || exit 1
@@ -16,6 +16,7 @@ model:
     - max_pool: {kernel: 2}
     - fc: {channels: 70}
     - relu
+    - dropout: {p: 0.3}
     - fc: {channels: 5}
 data: {train: {format: synthetic, samples: 90, shape: [3, 8, 8], classes: 5}, val: 20%}
 train: {batch: 16, epochs: 2, precise: true, optimizer: {name: sgd, lr: 0.05, momentum: 0.9}}

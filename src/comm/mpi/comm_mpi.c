@@ -144,6 +144,39 @@ static cvy_status mpi_allreduce(cvy_comm *comm, void *data, int64_t count, cvy_d
     return status;
 }
 
+static cvy_status start_piece(cvy_comm *comm, void *data, int count, cvy_dtype dtype, cvy_reduce op, MPI_Request *out)
+{
+    cvy_mpi_enter(cvy_mpi_of(comm));
+    const cvy_status status = cvy_mpi_check(MPI_Iallreduce(MPI_IN_PLACE, data, count, cvy_mpi_type(dtype), op_of(op), comm_of(comm), out), "MPI_Iallreduce");
+    cvy_mpi_leave(cvy_mpi_of(comm));
+    return status;
+}
+
+static cvy_status test_piece(cvy_comm *comm, MPI_Request *request, int *done_out)
+{
+    cvy_mpi_enter(cvy_mpi_of(comm));
+    const cvy_status status = cvy_mpi_check(MPI_Test(request, done_out, MPI_STATUS_IGNORE), "MPI_Test");
+    cvy_mpi_leave(cvy_mpi_of(comm));
+    return status;
+}
+
+static cvy_status mpi_allreduce_pushing(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op, cvy_status (*push)(void *user), void *user)
+{
+    if (cvy_mpi_of(comm)->folded)      /* there sums move while their rank waits */
+        return mpi_allreduce(comm, data, count, dtype, op);
+    for (int64_t at = 0; at < count; at += CVY_PIECE_ELEMS) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        int done = 0;
+        CVY_TRY(start_piece(comm, (char *)data + (size_t)at * cvy_dtype_bytes(dtype), (int)CVY_MIN(count - at, (int64_t)CVY_PIECE_ELEMS), dtype, op, &request));
+        for (int turn = 0; !done; turn++) {
+            CVY_TRY(test_piece(comm, &request, &done));
+            CVY_TRY(push(user));
+            CVY_TRY(mpi_rest(comm, done ? 0 : turn));
+        }
+    }
+    return CVY_OK;
+}
+
 static cvy_status mpi_allgather(cvy_comm *comm, const void *mine, size_t bytes, void *all_out)
 {
     cvy_mpi_enter(cvy_mpi_of(comm));
@@ -166,6 +199,7 @@ static const cvy_comm_ops mpi_ops = {
     .barrier = mpi_barrier,
     .broadcast = mpi_broadcast,
     .allreduce = mpi_allreduce,
+    .allreduce_pushing = mpi_allreduce_pushing,
     .allgather = mpi_allgather,
     .gatherv = mpi_gatherv,
     .share = cvy_mpi_share,

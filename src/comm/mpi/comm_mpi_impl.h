@@ -48,6 +48,7 @@ struct cvy_mpi {
     MPI_Comm comm;                     /* setup */
     MPI_Comm node;                     /* the ranks of this node, in the order of comm */
     struct cvy_group all, across;      /* across: the ranks with this place on their node, where leaders */
+    uint64_t across_started, across_due;       /* sums of `across`: numbers given, and the one that may begin next; see comm_mpi_node.c */
     int leaders;                       /* leaders: of each node, so many ranks sum a part of their own across nodes */
     cvy_window *window;                /* all that there are */
     struct cvy_pusher *pusher;         /* NULL: requests move when they are tested */

@@ -27,7 +27,7 @@ struct cvy_moves {
     const struct cvy_group *group;
     char *data;
     cvy_dtype dtype, wire;
-    int64_t segment_elems;
+    int64_t count, segment_elems;
     int tag, next, place;              /* next: first move of the round behind this one; place: -1 without */
     int newest_first;
     cvy_moves *younger;                /* started next, of those that are not done */
@@ -49,7 +49,7 @@ cvy_status cvy_moves_create(struct cvy_mpi *mpi, const cvy_moves_opts *opts, cvy
     cvy_moves *m = NULL;
     CVY_TRY(need_places(mpi));
     CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
-    *m = (cvy_moves){.mpi = mpi, .group = opts->group, .data = opts->data, .dtype = opts->dtype, .wire = opts->wire, .place = -1,
+    *m = (cvy_moves){.mpi = mpi, .group = opts->group, .data = opts->data, .count = opts->count, .dtype = opts->dtype, .wire = opts->wire, .place = -1,
                        .newest_first = mpi->newest_first};
     m->segment_elems = CVY_SEGMENT_BYTES / (int64_t)cvy_dtype_bytes(opts->dtype);
     m->tag = opts->group->next_tag++ % TAGS;
@@ -122,6 +122,14 @@ static void round_to_wire(float *x, cvy_bf16 *out, int64_t n)
         out[i] = cvy_bf16_of(x[i]);
         x[i] = cvy_bf16_get(out[i]);
     }
+}
+
+static void finish(cvy_moves *m)
+{
+    float *x = (float *)(void *)m->data;
+    for (int64_t i = 0; m->sum.rounds_at_end && m->wire != m->dtype && !m->mpi->folded && i < m->count; i++)
+        x[i] = cvy_bf16_get(cvy_bf16_of(x[i]));
+    forget(m);
 }
 
 static cvy_status post(cvy_moves *m, struct lane *lane)
@@ -335,7 +343,7 @@ cvy_status cvy_moves_progress(cvy_moves *m, int *done_out)
         if (open)
             continue;
         if (m->next == m->sum.nmove) {
-            forget(m);
+            finish(m);
             *done_out = 1;
             return CVY_OK;
         }

@@ -3,11 +3,14 @@
  *
  *     posted    a rank says that its numbers lie ready
  *     gather    each leader of the node adds up its part of the range, over all ranks of the node, reading where they lie
- *     across    leaders with the same part sum it over the nodes, by moves                          (one node: nothing)
+ *     across    leaders with the same part sum it over the nodes, in the order of the starts        (one node: nothing)
  *     spread    each leader writes its part to all ranks of the node
  *     done      a rank says that it reads and writes no more; when all have, the sum is there and the memory is its owner's again
  *
  * A sum in parts ends where spread would begin: each rank of the node goes on with its own part, and they meet before they write that memory again.
+ *
+ * When a node's last rank posts is another story on each node, and who tests in which order too. But the library matches its collectives by their order,
+ * and moves share few places, so sums across begin as they were started: that order all ranks have in common.
  *
  * On one node all ranks are leaders, and gather and spread are one pass over memory in pieces that stay in cache: each number is read once and
  * written once. The order of addition is that of the ranks on the node.
@@ -28,7 +31,9 @@ struct cvy_node_sum {
     int threads, slot, in_parts;                /* in_parts: nothing is spread, and nobody waits for the others' done */
     uint64_t number;                   /* of the sum that is under way: 1, 2, ... */
     enum phase phase;
+    struct cvy_mpi *mpi;
     cvy_group_sum *across;             /* NULL: one node, or no part */
+    uint64_t turn;                     /* ... its place among those that were started */
 };
 
 cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, cvy_part *part_out,
@@ -37,7 +42,7 @@ cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, i
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     cvy_node_sum *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = (cvy_node_sum){.window = window, .at = (size_t)((char *)data - window->memory), .dtype = dtype, .slot = window->nslots++, .in_parts = part_out != NULL,
+    *s = (cvy_node_sum){.mpi = mpi, .window = window, .at = (size_t)((char *)data - window->memory), .dtype = dtype, .slot = window->nslots++, .in_parts = part_out != NULL,
                          .threads = CVY_MAX(comm->sums.threads, 1)};
     if (window->rank < mpi->leaders) {
         s->first = cvy_sum_part(count, window->rank, mpi->leaders);
@@ -137,6 +142,8 @@ void cvy_node_sum_start(cvy_node_sum *s)
 {
     s->number++;
     s->phase = WAIT_POSTED;
+    if (s->across)
+        s->turn = s->mpi->across_started++;
     atomic_store_explicit(&flag_of(s, s->window->rank)->posted, s->number, memory_order_release);
 }
 
@@ -157,9 +164,11 @@ static void finish_part(cvy_node_sum *s)
 cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out)
 {
     *done_out = 0;
-    if (s->phase == WAIT_POSTED && cvy_window_all_posted(s->window, s->slot, s->number)) {
+    const int may_begin = !s->across || s->turn == s->mpi->across_due;
+    if (s->phase == WAIT_POSTED && may_begin && cvy_window_all_posted(s->window, s->slot, s->number)) {
         gather(s, !s->across && !s->in_parts);
         if (s->across) {
+            s->mpi->across_due++;
             CVY_TRY(cvy_group_sum_start(s->across));
             s->phase = ACROSS;
         } else {

@@ -31,6 +31,12 @@ static cvy_status self_allreduce(cvy_comm *comm, void *data, int64_t count, cvy_
     return CVY_OK;
 }
 
+static cvy_status self_allreduce_pushing(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op, cvy_status (*push)(void *user), void *user)
+{
+    (void)push, (void)user;
+    return self_allreduce(comm, data, count, dtype, op);
+}
+
 static cvy_status self_allgather(cvy_comm *comm, const void *mine, size_t bytes, void *all_out)
 {
     (void)comm;
@@ -186,6 +192,7 @@ static const cvy_comm_ops self_ops = {
     .barrier = self_barrier,
     .broadcast = self_broadcast,
     .allreduce = self_allreduce,
+    .allreduce_pushing = self_allreduce_pushing,
     .allgather = self_allgather,
     .gatherv = self_gatherv,
     .share = self_share,
