@@ -42,7 +42,7 @@ work=$(mktemp -d)
 
 host_name() { echo "$id-$1"; }
 clean_up() {
-    trap '' INT TERM HUP
+    trap '' INT TERM HUP PIPE
     set +e
     i=0
     while [ $i -lt "$hosts" ]; do
@@ -57,7 +57,7 @@ clean_up() {
     rm -rf "$work"
 }
 trap clean_up EXIT
-trap 'exit 130' INT TERM HUP
+trap 'exit 130' INT TERM HUP PIPE
 
 # limit NAMESPACE-OR-EMPTY DEVICE. What the stack sends in one piece is kept below the bucket, which would cut it into packets: a third of a core at 1 Gbit/s.
 limit() {
@@ -113,7 +113,7 @@ else
         --mca oob_tcp_if_include "$net.0/24" --mca pml ob1 --mca btl self,vader,tcp --mca btl_tcp_if_include "$net.0/24" "$@" </dev/null &
 fi
 pid=$!
-trap 'kill -TERM $pid 2>/dev/null' INT TERM HUP
+trap 'kill -TERM $pid 2>/dev/null' INT TERM HUP PIPE
 code=0
 wait $pid || code=$?
 while kill -0 $pid 2>/dev/null; do     # a signal ended the first wait

@@ -122,6 +122,8 @@ cvy_bench_opts cmd_bench_opts(const cmd_line *line, const cvy_job_source *job, c
 /* The head of bench's table, and a row of it (or, with --json, the line). */
 void cmd_bench_head(void);
 void cmd_bench_row(const cmd_line *line, const char *json);
+/* Several networks or batches. */
+int cmd_bench_is_list(const cmd_line *line);
 /* Times every network with every batch that the line names, and gives each one's JSON to `row` on rank 0. Gives the exit code. */
 typedef void (*cmd_row_fn)(void *user, const char *json);
 int cmd_bench_each(const cmd_line *line, cvy_context *context, cmd_row_fn row, void *user);

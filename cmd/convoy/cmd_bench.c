@@ -35,9 +35,15 @@ void cmd_bench_row(const cmd_line *line, const char *json)
 
 /* ---- networks and batches ---- */
 
+int cmd_bench_is_list(const cmd_line *line)
+{
+    return line->nbatch > 1 || (line->model && strchr(line->model, ','));
+}
+
+/* Several rows. */
 static int is_list(const cmd_line *line)
 {
-    return line->nbatch > 1 || (line->model && strchr(line->model, ',')) || line->sweep;
+    return cmd_bench_is_list(line) || line->sweep;
 }
 
 /* Of a check: 1 where the plans disagree. */

@@ -4,8 +4,10 @@
  * A node's step is priced here, by the times that its kernels were measured to take, and scaled to what a full node does. Then smpirun (SimGrid)
  * runs convoy-sim, which is this command over simulated MPI: `bench --kernels clock` on so many ranks.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -291,6 +293,25 @@ static void add_bench(const struct simulation *s, struct words *w, int64_t ranks
     add_pair(w, "--set", line->blocking ? "comm.blocking=true" : NULL);
 }
 
+/* ---- the simulation is a group of processes: what ends this one ends them ---- */
+
+static volatile sig_atomic_t child_group, ended_by;
+
+static void end_child(int signal)
+{
+    ended_by = signal;
+    if (child_group > 0)
+        kill(-child_group, signal);
+}
+
+static void pass_signals_on(void)
+{
+    const struct sigaction act = {.sa_handler = end_child};
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+}
+
 /* The line of the child's output that is an object; what else it says stays in the file `said`. */
 static char *run_child(const struct simulation *s, const struct words *w, int *status_out)
 {
@@ -302,6 +323,7 @@ static char *run_child(const struct simulation *s, const struct words *w, int *s
         return NULL;
     const pid_t child = fork();
     if (child == 0) {
+        setpgid(0, 0);
         const int said = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         dup2(ends[1], STDOUT_FILENO);
         dup2(said, STDERR_FILENO);
@@ -310,6 +332,11 @@ static char *run_child(const struct simulation *s, const struct words *w, int *s
         _exit(127);
     }
     close(ends[1]);
+    if (child > 0)
+        setpgid(child, child);         /* whoever of the two is first */
+    child_group = child;
+    if (ended_by)
+        end_child(ended_by);
     FILE *from = fdopen(ends[0], "r");
     char *line = NULL, *object = NULL;
     size_t room = 0;
@@ -319,8 +346,9 @@ static char *run_child(const struct simulation *s, const struct words *w, int *s
     free(line);
     if (from)
         fclose(from);
-    if (child > 0)
-        waitpid(child, status_out, 0);
+    while (child > 0 && waitpid(child, status_out, 0) < 0 && errno == EINTR)
+        continue;
+    child_group = 0;
     return object;
 }
 
@@ -341,6 +369,8 @@ static void say_why(const struct simulation *s, int64_t ranks, int status)
         fclose(said);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         cmd_error("smpirun does not start: install SimGrid (Debian: simgrid, libsimgrid-dev)");
+    else if (ended_by)
+        cmd_error("ended by a signal (%s)", strsignal(ended_by));
     else
         cmd_error("the simulation of %lld ranks fails: %s", (long long)ranks, first[0] ? first : "it said nothing");
 }
@@ -468,6 +498,7 @@ static int run(const cmd_line *line)
         code = CMD_EXIT_FAULT;
     }
     if (!code) {
+        pass_signals_on();
         code = run_all(&s);
         clean(&s);
     }

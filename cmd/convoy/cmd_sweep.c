@@ -195,7 +195,9 @@ static int sweep(const cmd_line *line, void *user)
     int code = try_all(&s, here, cores);
     if (rank == 0)
         print_best(&s);
-    MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (s.count > 0 && !cmd_bench_is_list(line))
+        code = 0;                      /* some splits are only impossible: said, and left out */
+    MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);       /* rank 0 is in every split */
     MPI_Comm_free(&node);
     return code;
 }

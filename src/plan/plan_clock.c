@@ -15,8 +15,9 @@ static cvy_status fail_unknown(const cvy_unit *u, const cvy_call *call, int thre
     const char *what = call->node ? call->node->name : u->loc[call->src[0]].value->name;
     const char *kernel = call->node ? call->offer->kernel->name : "reorder";
     return cvy_error_set(CVY_E_CONFIG,
-                         "%s (%s, %lld samples, threads %d): its time was never measured here, so the clock cannot wait for it. Measure it"
-                         " first: convoy bench --model %s --batch %lld --threads %d --planning measure; or let this run do so: --planning measure",
+                         "%s (%s, %lld samples, threads %d): its time was never measured here, so the clock cannot wait for it. Let this run"
+                         " measure it, --planning measure; or do it before, on a quiet machine: convoy bench of %s with the same options, type and input,"
+                         " --batch %lld --threads %d --planning measure",
                          what, kernel, (long long)g->batch.local_n, threads, g->name, (long long)g->batch.local_n, threads);
 }
 

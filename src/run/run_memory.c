@@ -21,7 +21,7 @@ static struct need needed(const cvy_program *p)
     const size_t step_bytes = cvy_plan_head_bytes(largest_step(p)->plan), arena = CVY_MAX(p->arena_bytes, 64);
     struct need n = {(double)step_bytes, (double)(arena - CVY_MIN(arena, step_bytes))};
     for (int i = 0; i < p->vars->count; i++) {
-        const int shards = cvy_program_is_sharded(p) && p->vars->at[i]->role == CVY_ROLE_STATE ? p->context->comm->nranks : 1;
+        const int shards = p->vars->at[i]->role == CVY_ROLE_STATE ? cvy_program_state_parts(p) : 1;
         n.fixed += (double)cvy_variable_bytes(p->vars->at[i]) / shards;
     }
     for (int i = 0; i < p->nstep; i++)

@@ -146,6 +146,8 @@ int cvy_program_is_settled(const cvy_program *program);
 
 /* ---- sharded: run_shard.c ---- */
 int cvy_program_is_sharded(const cvy_program *program);
+/* Of how many parts of the optimiser's state a rank keeps at most one; 1: all of it. */
+int cvy_program_state_parts(const cvy_program *program);
 /* Before the plans are bound: CVY_E_CONFIG where updates cannot be done in parts. Collective. */
 cvy_status cvy_shard_check(const cvy_program *program);
 /* Behind it. Collective. */

@@ -71,7 +71,7 @@ static cvy_status words_are_out(cvy_server *s)
     for (int i = 0; i < s->nservers; i++)
         for (int turn = 0, out = 0; !out; turn++) {
             CVY_TRY(s->comm->ops->message_test(s->words[i], &out, NULL));
-            cvy_server_pause(turn);
+            CVY_TRY(s->comm->ops->rest(s->comm, turn));
         }
     return CVY_OK;
 }
@@ -293,7 +293,7 @@ static cvy_status close_doors(cvy_server *s, cvy_server_plan *sp)
         b->served->receiving = 0;
         for (int turn = 0, moved = 0; b->served->nsending > 0; turn++) {
             CVY_TRY(answer(sp, sp->mine.at[i], &moved));
-            cvy_server_pause(turn);
+            CVY_TRY(s->comm->ops->rest(s->comm, turn));
         }
     }
     return CVY_OK;
@@ -328,7 +328,7 @@ cvy_status cvy_server_serve(cvy_server *s, int64_t *steps_done)
         turn = moved ? 0 : turn;
         if (turn == LONG)
             note_waiting(s, sp, first);
-        cvy_server_pause(turn);
+        CVY_TRY(s->comm->ops->rest(s->comm, turn));
     }
     atomic_store_explicit(&s->waits_bucket, -1, memory_order_relaxed);
     atomic_store_explicit(&sp->plan->at, -1, memory_order_relaxed);

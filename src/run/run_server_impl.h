@@ -132,8 +132,6 @@ cvy_status cvy_worker_start(void *server_plan, int bucket);
 cvy_status cvy_worker_test(void *server_plan, int bucket, int *done_out);
 
 cvy_status cvy_server_run_list(cvy_plan *plan, const cvy_list *list);
-/* One turn of waiting, of so many in a row in which nothing moved. */
-void cvy_server_pause(int turn);
 cvy_status cvy_server_serve_step(cvy_server_plan *sp);
 
 /* The plan of the first training step: a free server updates by it, whichever step a worker is in. */

@@ -5,17 +5,9 @@
  * Gradients are received in one order, bucket by bucket as backward makes them and worker by worker in each, and added in it, so a run repeats its
  * bits. The first worker's come straight into place, the others' into a few slots, from which they are added.
  */
-#include <sched.h>
-
 #include "run/run_server_impl.h"
 
-enum { PATIENT_TURNS = 100, ADD_PIECE = 1 << 14 };
-
-void cvy_server_pause(int turn)
-{
-    if (turn >= PATIENT_TURNS)
-        sched_yield(); /* the rank that is waited for may need this very core */
-}
+enum { ADD_PIECE = 1 << 14 };
 
 cvy_status cvy_server_run_list(cvy_plan *plan, const cvy_list *list)
 {
@@ -146,11 +138,11 @@ static cvy_status serve(cvy_server_plan *sp)
         CVY_TRY(post(&s, &moved));
         CVY_TRY(take(&s, &moved));
         turn = moved ? 0 : turn;
-        cvy_server_pause(turn);
+        CVY_TRY(server->comm->ops->rest(server->comm, turn));
     }
     for (int turn = 0, done = 0; !done; turn++) {
         CVY_TRY(finish(sp, &done));
-        cvy_server_pause(turn);
+        CVY_TRY(server->comm->ops->rest(server->comm, turn));
     }
     return CVY_OK;
 }

@@ -43,6 +43,17 @@ int cvy_program_is_sharded(const cvy_program *p)
     return p->opts.update.mode == CVY_UPDATE_SHARDED && p->context->comm->nranks > 1;
 }
 
+int cvy_program_state_parts(const cvy_program *p)
+{
+    const int n = p->context->comm->nranks;
+    int parts = 1;
+    if (!cvy_program_is_sharded(p) || (p->opts.reduce && strcmp(p->opts.reduce, "ring") == 0))
+        return cvy_program_is_sharded(p) ? n : 1;
+    while (2 * parts <= n)
+        parts *= 2;
+    return parts;
+}
+
 cvy_status cvy_shard_check(const cvy_program *p)
 {
     cvy_status status = CVY_OK;

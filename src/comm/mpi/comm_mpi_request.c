@@ -11,7 +11,6 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
     const int by_node = window && window->nslots < CVY_WINDOW_SLOTS;
     const int half = comm->sums.halves && part_out;
     CVY_CHECK(by_node || half || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
-    struct cvy_group *group = by_node ? &mpi->across : &mpi->all;
     mpi->newest_first = comm->sums.newest_first;
     if (comm->sums.progress == CVY_PROGRESS_THREAD && !mpi->folded) /* a simulated one is in the clock: plan_clock.c */
         CVY_TRY(cvy_pusher_need(mpi));
@@ -20,7 +19,7 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
     if (half)
         return cvy_group_half_create(mpi, &mpi->all, comm->sums.algorithm, data, count, dtype, wire, part_out, &r->all);
     return by_node ? cvy_node_sum_create(comm, window, data, count, dtype, wire, part_out, &r->node)
-                   : cvy_group_sum_create(mpi, group, comm->sums.algorithm, data, count, dtype, wire, &r->all);
+                   : cvy_group_sum_create(mpi, &mpi->all, comm->sums.algorithm, data, count, dtype, wire, &r->all);
 }
 
 /* Takes r over. */
