@@ -7,6 +7,11 @@
  *     m = momentum * m + g                                 with momentum only
  *     weight -= lr * (nesterov ? g + momentum * m : m)     without momentum: lr * g
  *
+ * The weights that Nesterov's form keeps are those that one more step along the momentum would lead to. lookahead: K keeps those K steps farther on, for
+ * gradients that come K steps late: with D = 1 + K, w those without looking ahead, and a constant rate
+ *
+ *     weight = w - lr * (momentum + .. + momentum^D) m,     of which a step makes      weight -= lr * ((1 + .. + momentum^(D-1)) g + momentum^D m)
+ *
  * Tested by tests/optim, which holds it against PyTorch's numbers.
  */
 #include "optim/optim_update.h"
@@ -15,6 +20,7 @@ static const cvy_option sgd_opts[] = {
     {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_sgd, momentum), "0", "0.. <1", "",
      "share of the last direction that is kept"},
     {"nesterov", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, nesterov), "false", "", "", "look ahead along the momentum"},
+    {"lookahead", CVY_TYPE_INT, CVY_FIELD(cvy_sgd, lookahead), "0", "0..64", "", "with nesterov: steps more to look ahead, as many as gradients are late (update: pipelined: 1)"},
     CVY_UPDATE_ROWS(cvy_sgd),
     {0},
 };
@@ -24,6 +30,7 @@ static cvy_status sgd_infer(cvy_node *node)
     const struct cvy_sgd *o = node->options;
     static const char *const with[] = {"momentum", NULL};
     CVY_CHECK(!o->nesterov || o->momentum > 0, CVY_E_CONFIG, "nesterov needs a momentum above 0");
+    CVY_CHECK(!o->lookahead || o->nesterov, CVY_E_CONFIG, "lookahead is %lld, which goes with nesterov: true", (long long)o->lookahead);
     return cvy_update_infer(node, o->momentum > 0 ? with : with + 1);
 }
 
@@ -32,9 +39,20 @@ static void sgd_cost(const cvy_node *node, cvy_cost *cost_out)
     cvy_update_cost(node, cost_out, 8);
 }
 
+cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o)
+{
+    cvy_sgd_share share = {0, 1};
+    for (int64_t k = 0; o->nesterov && k <= o->lookahead; k++) {
+        share.gradient += share.momentum;
+        share.momentum *= o->momentum;
+    }
+    return share;
+}
+
 static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const struct cvy_sgd *o = node->options;
+    const cvy_sgd_share share = cvy_sgd_direction(o);
     const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
@@ -42,7 +60,7 @@ static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const
         if (o->momentum > 0) {
             const double m = o->momentum * cvy_get(&src[CVY_UPDATE_STATE], i) + g;
             cvy_set(&dst[1], i, m);
-            direction = o->nesterov ? g + o->momentum * m : m;
+            direction = share.gradient * g + share.momentum * m;
         }
         cvy_set(&dst[0], i, w - u.lr * direction);
     }

@@ -15,8 +15,13 @@ enum { CVY_UPDATE_WEIGHT, CVY_UPDATE_GRADIENT, CVY_UPDATE_LR, CVY_UPDATE_SCALE, 
 struct cvy_sgd {
     double momentum;
     int nesterov;
+    int64_t lookahead;
     double weight_decay, lr_mult;
 };
+
+/* The direction of a step with momentum is gradient * g + momentum * m. */
+typedef struct cvy_sgd_share { double gradient, momentum; } cvy_sgd_share;
+cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o);
 
 struct cvy_adam { /* of adam and adamw */
     double beta1, beta2, eps;

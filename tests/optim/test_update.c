@@ -23,6 +23,7 @@ static const struct row rows[] = {
     {"sgd",
      "momentum: 0.9, nesterov: true, weight_decay: 0.1",
      {0.746210337178795, 0.879601991456719, 0.686595801475396}},
+    {"sgd", "momentum: 0.9, nesterov: true, lookahead: 1", {0.744962150751141, 0.8660782436495649, 0.7008101832997351}}, /* from w and m as optim_sgd.c has them */
     {"sgd", "lr_mult: 2, momentum: 0.5", {0.755698719917694, 0.888024670914145, 0.698260174432136}},
     {"adam", "", {0.793307490338406, 0.933695270635786, 0.688680596819855}},
     {"adam",
@@ -319,6 +320,9 @@ static void states_belong_to_weights(void)
     memset(&b, 0, sizeof b);
     EXPECT_FAULT(open_bench(&b, &(struct row){.op = "sgd", .options = "nesterov: true"}, CVY_DTYPE_F32), CVY_E_CONFIG,
                  "momentum above 0");
+    close_bench(&b);
+    memset(&b, 0, sizeof b);
+    EXPECT_FAULT(open_bench(&b, &(struct row){.op = "sgd", .options = "momentum: 0.9, lookahead: 1"}, CVY_DTYPE_F32), CVY_E_CONFIG, "goes with nesterov: true");
     close_bench(&b);
 }
 

@@ -15,7 +15,6 @@ CVY_SIMD static void sgd_plain_range(int64_t first, int64_t end, void *arg)
         out[i] = weight[i] - lr * (scale * gradient[i] + decay * weight[i]);
 }
 
-/* The direction is a * g + b * m: (0, 1) with momentum, (1, momentum) with Nesterov's. */
 CVY_SIMD static void sgd_momentum_range(int64_t first, int64_t end, void *arg)
 {
     const cvy_native_update *u = arg;
@@ -23,7 +22,8 @@ CVY_SIMD static void sgd_momentum_range(int64_t first, int64_t end, void *arg)
     const float *weight = u->weight, *gradient = u->gradient, *state = u->state[0];
     const float scale = (float)u->now.scale, decay = (float)o->weight_decay, lr = (float)u->now.lr,
                 momentum = (float)o->momentum;
-    const float a = o->nesterov ? 1 : 0, b = o->nesterov ? momentum : 1;
+    const cvy_sgd_share share = cvy_sgd_direction(o);
+    const float a = (float)share.gradient, b = (float)share.momentum;
     float *out = u->weight_out, *state_out = u->state_out[0];
 #pragma omp simd
     for (int64_t i = first; i < end; i++) {
