@@ -50,6 +50,10 @@ void cvy_trainer_say_mode(cvy_trainer *t)
     cvy_text_add(&t->session.notes, "update: pipelined in %lld of %lld steps: the first %lld and the last %lld are in sync%s\n",
                  (long long)CVY_MAX(steps - warm - cool, 0), (long long)steps, (long long)warm, (long long)cool,
                  steps - warm - cool > 0 ? "" : ", which leaves none");
+    const cvy_tree *optimizer = t->session.job->train.optimizer_tree;
+    if (!cvy_tree_is_null(cvy_tree_get(optimizer, "momentum")) && cvy_tree_is_null(cvy_tree_get(optimizer, "lookahead")))
+        cvy_text_add(&t->session.notes, "update: pipelined: late gradients and momentum bear lower rates only; sgd with nesterov, a momentum of 0.98, a fifth of the"
+                     " rate of 0.9 and lookahead: 1 bears what sync does\n");
 }
 
 /* ---- checkpoints ---- */
