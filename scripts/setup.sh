@@ -5,7 +5,7 @@
 # Debian's kind are left alone: there the build itself says what it does not find. So does CONVOY_SETUP=off, for libraries of your own.
 set -u
 packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libyaml-dev
-          libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libxxhash-dev libhwloc-dev libsimgrid-dev simgrid libcmocka-dev'
+          libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libxxhash-dev libhwloc-dev libsimgrid-dev libcmocka-dev'
 [ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang libclang-rt-dev libomp-dev python3-venv"
 
 [ "${CONVOY_SETUP-}" = off ] && exit 0

@@ -368,7 +368,7 @@ static void say_why(const struct simulation *s, int64_t ranks, int status)
     if (said)
         fclose(said);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        cmd_error("smpirun does not start: install SimGrid (Debian: simgrid, libsimgrid-dev)");
+        cmd_error("smpirun does not start: install SimGrid (Debian: libsimgrid-dev)");
     else if (ended_by)
         cmd_error("ended by a signal (%s)", strsignal(ended_by));
     else
