@@ -29,7 +29,7 @@ refused 'with train.batch 16, this job has 8' "$CONVOY" train job.yaml --out run
 refused 'with train.seed 1, this job has 3' "$CONVOY" train job.yaml --out run --resume --set train.seed=3
 refused 'with a number of training samples of 48, this job has 60' "$CONVOY" train job.yaml --out run --resume --set data.train.samples=80
 refused 'with other training data than this job has' "$CONVOY" train job.yaml --out run --resume --set 'data.train.shape=[3, 10, 10]'
-refused 'unknown key "learning_rate", expected one of: momentum, nesterov, weight_decay, lr_mult, lr' "$CONVOY" train job.yaml --out bad --set 'train.optimizer={name: sgd, learning_rate: 0.1}'
+refused 'unknown key "learning_rate", expected one of: momentum, nesterov, lookahead, weight_decay, lr_mult, lr' "$CONVOY" train job.yaml --out bad --set 'train.optimizer={name: sgd, learning_rate: 0.1}'
 "$CONVOY" train job.yaml --out run --resume --set train.optimizer.lr=0.5 >log 2>&1 || fail "a resume with another learning rate fails: $(cat log)"
 said log 'run was begun with another job, and goes on with this one: train.optimizer.lr: ' || fail "the change is not named: $(cat log)"
 "$CONVOY" train job.yaml --out run --resume >log 2>&1 && said log 'train.optimizer.lr: 0.5 -> ' || fail "the change back is not named: $(cat log)"
