@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <convoy/mpi.h>
@@ -22,8 +23,10 @@ static void leave_together(void *user, cvy_status status, const char *text)
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     if (nranks == 1)
         return;                        /* the fault comes back through the call, and is printed there */
+    const struct timespec until_read = {.tv_nsec = 300000000};     /* launchers drop what they have not passed on when they kill the job: Hydra does */
     fflush(stdout);
     fprintf(stderr, "convoy: error: rank %d: %s\n", rank, text);
+    nanosleep(&until_read, NULL);
     MPI_Abort(MPI_COMM_WORLD, CMD_EXIT_FAULT);
 }
 
