@@ -148,12 +148,13 @@ static void add_memory(const cvy_program *p, int training, cvy_text *t)
     for (int i = 0; i < p->nstep; i++)
         feeds += (int64_t)p->step[i]->plan->feed_bytes;
     const int64_t arena = (int64_t)CVY_MAX(p->arena_bytes, 64);
+    const int parts = cvy_program_state_parts(p);
     cvy_text_add(t, "\nmemory of this rank, bytes\n");
     add_bytes(t, "arena: activations and gradients of a step", arena);
     add_bytes(t, "  of it gradients and losses", (int64_t)cvy_plan_head_bytes(p->step[training]->plan));
     add_bytes(t, "weights", by_role[CVY_ROLE_WEIGHT]);
     add_bytes(t, "running statistics", by_role[CVY_ROLE_STATISTIC]);
-    add_bytes(t, cvy_program_state_parts(p) > 1 ? "optimiser's state: this rank's part" : "optimiser's state", by_role[CVY_ROLE_STATE] / cvy_program_state_parts(p));
+    add_bytes(t, parts > 1 ? "optimiser's state: this rank's part" : "optimiser's state", by_role[CVY_ROLE_STATE] / parts);
     add_bytes(t, "feeds: inputs and targets", feeds);
     if (p->short_of_memory)
         cvy_text_add(t, "  to stay within plan.memory_limit, backward makes %d values again: %s flop more a micro-batch\n", p->step[training]->recomputed.nodes,

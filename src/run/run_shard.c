@@ -47,9 +47,11 @@ int cvy_program_state_parts(const cvy_program *p)
 {
     const int n = p->context->comm->nranks;
     int parts = 1;
-    if (!cvy_program_is_sharded(p) || (p->opts.reduce && strcmp(p->opts.reduce, "ring") == 0))
-        return cvy_program_is_sharded(p) ? n : 1;
-    while (2 * parts <= n)
+    if (!cvy_program_is_sharded(p))
+        return 1;
+    if (p->opts.reduce && strcmp(p->opts.reduce, "ring") == 0)
+        return n;
+    while (2 * parts <= n)             /* by halving, which stands in for all that have no halves */
         parts *= 2;
     return parts;
 }

@@ -127,7 +127,8 @@ static void round_to_wire(float *x, cvy_bf16 *out, int64_t n)
 static void finish(cvy_moves *m)
 {
     float *x = (float *)(void *)m->data;
-    for (int64_t i = 0; m->sum.rounds_at_end && m->wire != m->dtype && !m->mpi->folded && i < m->count; i++)
+    const int rounds = m->sum.rounds_at_end && m->wire != m->dtype && !m->mpi->folded;
+    for (int64_t i = 0; rounds && i < m->count; i++)
         x[i] = cvy_bf16_get(cvy_bf16_of(x[i]));
     forget(m);
 }
