@@ -8,7 +8,7 @@
 #include "base/base_util.h"
 #include "comm/mpi/comm_mpi_impl.h"
 
-enum { TRIALS = 7, LEAST_TRIALS = 2, PATIENT_TURNS = 1000, SHORT_BYTES = 16 << 10 };
+enum { TRIALS = 20, LEAST_TRIALS = 2, PATIENT_TURNS = 1000, SHORT_BYTES = 16 << 10 };
 #define PATIENCE_S 0.15                /* of the trials of one size */
 
 /* ---- ways ---- */
