@@ -28,7 +28,7 @@ typedef struct cmd_line {              /* what was typed */
     const char *set[CMD_SETS_MAX];
     int nset;
     const char *out, *max, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment, *shuffle;
-    const char *platform, *ranks, *noise, *overlap, *latency_factor, *bandwidth_factor, *rate;
+    const char *platform, *ranks, *walltime, *on_signal, *noise, *overlap, *latency_factor, *bandwidth_factor, *rate;
     cvy_shape input, resize;
     cvy_dtype dtype;
     int64_t classes, global_batch, batch[CMD_BATCHES_MAX], steps, warmup, threads, parts, seconds;
@@ -136,6 +136,15 @@ cmd_progress cmd_progress_begin(const cmd_line *line);
 /* A cvy_progress_fn. */
 void cmd_progress_show(void *progress, const cvy_progress *p);
 void cmd_progress_end(cmd_progress *progress);
+
+/* ---- cmd_signals.c: NAME=ACTION,... or NULL; 0, or the exit code after a message ---- */
+int cmd_listen(const char *actions, cvy_train_orders **orders_out);
+
+/* ---- cmd_walltime.c ---- */
+/* "90", "30:00", "12:00:00", "1-06:00:00": minutes, or as it looks; 0: no time at all. */
+int cmd_read_walltime(const char *text, int64_t *seconds_out);
+/* When the allocation ends, s since 1970, by --walltime (from `begin`) or the scheduler's variables; 0: nobody says. 0, or the exit code after a message. */
+int cmd_end_time(const char *walltime, double begin, double *end_out);
 
 /* The job of a verb: a file, or a text. */
 cvy_job_source cmd_job(const cmd_line *line, const char *path, const char *text);

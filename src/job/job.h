@@ -97,6 +97,7 @@ struct cvy_job_train {
 struct cvy_job_checkpoint {
     const char *every_text, *best;
     int64_t keep;
+    int background;
     cvy_duration every;
 };
 

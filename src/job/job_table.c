@@ -119,6 +119,7 @@ const cvy_option cvy_job_stop_rows[] = {
 static const cvy_option checkpoint_rows[] = {
     {"every", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, every_text), "1 epoch", "", "", "how often to save: N steps, samples, epochs, s, min or h"},
     {"keep", CVY_TYPE_INT, CVY_FIELD(cvy_job_checkpoint, keep), "2", "1..", "", "newest checkpoints that stay, besides the best"},
+    {"background", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_checkpoint, background), "true", "", "", "a save is written from a copy while training goes on; false: training waits, and needs no memory for the copy"},
     {"best", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, best), "", "", "", "metric on the validation data whose best checkpoint stays, and is taken by `test` and `predict`"},
     {0},
 };

@@ -427,7 +427,7 @@ static void help(void)
 {
     char *text = NULL;
     EXPECT_OK(cvy_job_help(&text));
-    EXPECT(text && strstr(text, "\ncheckpoint: what is saved\n  every     text = 1 epoch: how often to save"));
+    EXPECT(text && strstr(text, "\ncheckpoint: what is saved\n  every       text = 1 epoch: how often to save"));
     EXPECT(text && strstr(text, "\ntrain.optimizer: "));
     cvy_mem_free(&text);
 }
