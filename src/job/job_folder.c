@@ -12,6 +12,7 @@
 
 #include "job/job_table.h"
 #include "job/job_trainer.h"
+#include "run/run_board.h"
 
 static int is_root(const cvy_trainer *t)
 {
@@ -186,6 +187,23 @@ static void warn_of_changes(const cvy_trainer *t, const char *job)
     cvy_text_free(&changes);
 }
 
+/* Of a run that ended without a word: whose signs ended first. The board begins anew. */
+static void read_board(const cvy_trainer *t)
+{
+    char path[640], text[320], *status = NULL;
+    size_t bytes = 0;
+    join_path(t, "STATUS", path);
+    if (t->opts->resume && cvy_file_read(path, 4096, &status, &bytes) == CVY_OK && strncmp(status, "running", 7) == 0) {
+        status[strcspn(status, "\n")] = 0;
+        join_path(t, CVY_BOARD_NAME, path);
+        const int found = cvy_board_first_gone(path, text, sizeof text);
+        cvy_log(t->session.context, CVY_LOG_WARN, "the last run in %s ended without a word (\"%s\")%s%s", t->out, status, found ? "; " : "", found ? text : "");
+    }
+    cvy_mem_free(&status);
+    join_path(t, CVY_BOARD_NAME, path);
+    unlink(path);
+}
+
 cvy_status cvy_trainer_write_head(cvy_trainer *t)
 {
     char *job = NULL, path[640];
@@ -194,6 +212,7 @@ cvy_status cvy_trainer_write_head(cvy_trainer *t)
         return CVY_OK;
     CVY_TRY(cvy_job_print(t->session.job, &job));
     warn_of_changes(t, job);
+    read_board(t);
     cvy_status status = write_text(t, "job.resolved.yaml", job);
     cvy_mem_free(&job);
     if (status == CVY_OK)

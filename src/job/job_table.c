@@ -168,7 +168,8 @@ static const cvy_option parallel_rows[] = {
 };
 
 static const cvy_option watchdog_rows[] = {
-    {"timeout", CVY_TYPE_STRING, CVY_FIELD(cvy_job_watchdog, timeout_text), "0 s", "", "", "a step that takes longer ends the run: N s, min or h; 0 is off"},
+    {"timeout", CVY_TYPE_STRING, CVY_FIELD(cvy_job_watchdog, timeout_text), "10 min", "", "", "a step that takes longer ends the run, with the rank and node that it waits for: N s, min or h; 0 s is off"},
+    {"replicas", CVY_TYPE_INT, CVY_FIELD(cvy_job_watchdog, replicas), "100", "0..", "", "every so many steps ranks compare the hashes of their weights; 0: never"},
     {0},
 };
 

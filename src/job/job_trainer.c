@@ -10,6 +10,8 @@
 #include "job/job_table.h"
 #include "job/job_trainer.h"
 #include "optim/optim.h"
+#include "run/run_board.h"
+#include "run/run_replicas.h"
 #include "run/run_server.h"
 #include "run/run_trace.h"
 
@@ -364,9 +366,11 @@ static cvy_status one_step(cvy_trainer *t, cvy_wish *wish)
 {
     const cvy_rows *rows = NULL;
     double waited = 0;
-    cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
+    cvy_watchdog_kick(t->session.watchdog, t->step, "waiting for samples");
     const int ready = cvy_loader_ready(t->loader);
-    cvy_status status = end_together(t, cvy_trainer_agree(t, cvy_loader_get(t->loader, t->step, &rows, &waited), wish));
+    cvy_status status = cvy_loader_get(t->loader, t->step, &rows, &waited);
+    cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
+    status = end_together(t, cvy_trainer_agree(t, status, wish));
     if (!cvy_program_is_settled(t->session.program))
         wish->stop = 0;                /* not yet: there is nothing to save that all ranks agree on */
     if (status == CVY_OK && !wish->stop)
@@ -374,6 +378,17 @@ static cvy_status one_step(cvy_trainer *t, cvy_wish *wish)
     if (rows)
         cvy_loader_release(t->loader, rows);
     return status;
+}
+
+/* Servers hold the weights of their workers, and ranks that train locally have their own until the next average. */
+static cvy_status compare_replicas(cvy_trainer *t)
+{
+    const cvy_program *p = t->session.program;
+    const int64_t every = t->session.job->watchdog.replicas;
+    if (every == 0 || t->step % every != 0 || p->server || !cvy_program_is_settled(p))
+        return CVY_OK;
+    const cvy_status status = cvy_replicas_compare(t->session.context->comm, p->vars, p->common != NULL);
+    return status == CVY_OK ? CVY_OK : end_together(t, cvy_error_prefix(status, "at step %lld", (long long)t->step));
 }
 
 /* One turn: a step, or where workers do not wait for each other the steps up to their next meeting; *stopped_out when the run was asked to stop. */
@@ -385,6 +400,7 @@ static cvy_status turn(cvy_trainer *t, int *stopped_out)
     *stopped_out = wish.stop;
     if (*stopped_out && !free)
         return CVY_OK;
+    CVY_TRY(compare_replicas(t));
     if (cvy_trainer_ends_epoch(t))
         CVY_TRY(end_epoch(t));
     if (t->stop_early)
@@ -422,6 +438,14 @@ static cvy_status hint_at_data(cvy_trainer *t)
     return CVY_OK;
 }
 
+static cvy_status start_watchdog(cvy_trainer *t)
+{
+    char board[640];
+    snprintf(board, sizeof board, "%s/" CVY_BOARD_NAME, t->out);
+    const cvy_watchdog_opts opts = {.timeout_s = t->session.job->watchdog.timeout_s, .board = board, .told = t->opts->orders ? &t->opts->orders->stop : NULL};
+    return cvy_watchdog_start(t->session.program, &opts, &t->session.watchdog);
+}
+
 static cvy_status loop(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
@@ -437,7 +461,7 @@ static cvy_status loop(cvy_trainer *t)
     say_notes(t);
     t->window.sent_bytes = t->session.context->comm->sent_bytes;
     t->epoch_start_s = t->window.start_s = t->saved_s = cvy_clock_s();
-    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_watchdog_start(t->session.program, job->watchdog.timeout_s, &t->session.watchdog)));
+    CVY_TRY(cvy_comm_agree(t->session.context->comm, start_watchdog(t)));
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
         CVY_TRY(turn(t, &stopped));
     if (t->window.steps > 0)           /* stopped between two lines */

@@ -50,7 +50,7 @@ static void defaults(void)
     EXPECT_INT(job->batch_norm.group, 32);
     EXPECT_INT(job->comm.bucket_bytes, 0);
     EXPECT_INT(job->comm.overlap, 1);
-    EXPECT(job->watchdog.timeout_s == 0);
+    EXPECT(job->watchdog.timeout_s == 600);
     EXPECT_INT(job->log.every, 50);
     cvy_job_destroy(&job);
     EXPECT(job == NULL);
