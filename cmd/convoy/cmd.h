@@ -28,6 +28,9 @@ typedef struct cmd_line {              /* what was typed */
     const char *set[CMD_SETS_MAX];
     int nset;
     const char *out, *max, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment, *shuffle;
+    const char *time;                  /* jobscript's limit */
+    int64_t nodes, ppn, signal;
+    int slurm, pbs;
     const char *platform, *ranks, *noise, *overlap, *latency_factor, *bandwidth_factor, *rate;
     cvy_shape input, resize;
     cvy_dtype dtype;
@@ -56,7 +59,7 @@ typedef struct cmd_verb {
     int (*run)(const cmd_line *line);  /* gives the exit code */
 } cmd_verb;
 
-extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report, cmd_doctor, cmd_simulate;
+extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report, cmd_doctor, cmd_simulate, cmd_jobscript;
 
 /* Rows that several verbs have. */
 #define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file, or of the job that a network stands for; may be given several times"}
@@ -129,6 +132,10 @@ typedef void (*cmd_row_fn)(void *user, const char *json);
 int cmd_bench_each(const cmd_line *line, cvy_context *context, cmd_row_fn row, void *user);
 /* `bench --sweep`. */
 int cmd_sweep(const cmd_line *line);
+
+/* ---- cmd_jobscript.c ---- */
+/* A time limit as batch systems write it: HH:MM:SS, D-HH[:MM[:SS]] or minutes, a minute to a year; 0 if it is none. */
+int cmd_read_limit(const char *text, int64_t *seconds_out);
 
 /* ---- cmd_progress.c ---- */
 typedef struct cmd_progress { int live, silent; double last_s; int dirty; } cmd_progress;
