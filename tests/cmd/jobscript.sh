@@ -118,7 +118,7 @@ code() {
     echo "name: \"a b'c\$(touch bad)\""
     cat job.yaml
 } >"it's \$(touch worse).yaml"
-"$CONVOY" jobscript "it's \$(touch worse).yaml" --slurm --nodes 1 --ppn 2 --threads 1 --time 5 --out "$RUN" --set train.epochs=200 --set log.every=1 >script || fail "no script of odd names"
+"$CONVOY" jobscript "it's \$(touch worse).yaml" --slurm --nodes 1 --ppn 2 --threads 1 --time 5 --out "$RUN" --set train.epochs=200 --set log.every=1 --set 'checkpoint.every=20 steps' >script || fail "no script of odd names"
 grep -q '^#SBATCH --job-name=a_b_c__touch_bad_$' script || fail "the name is not tame: $(grep name script)"
 echo 10 >tell
 code 75 script
