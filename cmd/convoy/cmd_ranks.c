@@ -71,7 +71,7 @@ static int check_launch(void)
     return CMD_EXIT_FAULT;
 }
 
-/* Train and doctor look closer where there are several ranks. Open MPI ties each of few ranks to one core, and the others idle: the launcher, our parent, still has them all in its mask. */
+/* Doctor, and train on several ranks, look closer themselves. Open MPI ties each of few ranks to one core, and the others idle: the launcher, our parent, still has them all in its mask. */
 static void warn_of_idle_cores(const cmd_line *line)
 {
     cpu_set_t mine, all;
@@ -81,7 +81,7 @@ static void warn_of_idle_cores(const cmd_line *line)
     CPU_ZERO(&all);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
-    if (nranks > 1 && (line->verb == &cmd_train || line->verb == &cmd_doctor))
+    if (line->verb == &cmd_doctor || (line->verb == &cmd_train && nranks > 1))
         return;
     if (!getenv("OMPI_COMM_WORLD_SIZE") || sched_getaffinity(0, sizeof mine, &mine) != 0)
         return;
