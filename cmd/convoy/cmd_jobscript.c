@@ -177,7 +177,11 @@ static void put_slurm_head(const script *s)
     put_limit("#SBATCH --time=", s->limit_s);
     printf("#SBATCH --signal=USR1@%lld\n#SBATCH --requeue\n"
            "# What your site asks for, with one # less:\n"
-           "##SBATCH --account=ACCOUNT\n##SBATCH --partition=PARTITION\n##SBATCH --hint=nomultithread\n", (long long)s->signal_s);
+           "##SBATCH --account=ACCOUNT\n##SBATCH --partition=PARTITION\n", (long long)s->signal_s);
+    if (s->line->threads)
+        printf("##SBATCH --hint=nomultithread\n");
+    printf("\n# The end of this allocation, in seconds since 1970.\n"
+           "export CONVOY_JOB_END=\"${SLURM_JOB_END_TIME:-$(($(date +%%s) + %lld))}\"\n", (long long)s->limit_s);
 }
 
 static void put_pbs_head(const script *s)
@@ -192,7 +196,9 @@ static void put_pbs_head(const script *s)
     printf("\n#PBS -l place=scatter%s\n", threads ? "" : ":exclhost");
     put_limit("#PBS -l walltime=", s->limit_s);
     printf("# What your site asks for, with one # less (-k oed: the output can be read while the job runs):\n"
-           "##PBS -A ACCOUNT\n##PBS -q QUEUE\n##PBS -k oed\n");
+           "##PBS -A ACCOUNT\n##PBS -q QUEUE\n##PBS -k oed\n"
+           "\n# The end of this allocation, in seconds since 1970.\n"
+           "export CONVOY_JOB_END=\"$(($(date +%%s) + %lld))\"\n", (long long)s->limit_s);
 }
 
 static void put_modules(void)
@@ -213,11 +219,10 @@ static void put_names(const script *s)
           "last_set() { cat -- \"$latest\" 2>/dev/null; }\n\n", stdout);
 }
 
-static void put_check(const script *s)
+static void put_check(void)
 {
-    printf("command -v convoy >/dev/null || die \"there is no convoy in PATH: load its module, or add its folder at the head of this script\"\n"
-           "[ -f \"$job\" ] || die \"there is no $job in $PWD: %s in the folder in which the paths of the job file begin\"\n\n",
-           s->line->slurm ? "sbatch" : "qsub");
+    fputs("command -v convoy >/dev/null || die \"there is no convoy in PATH: load its module, or add its folder at the head of this script\"\n"
+          "[ -f \"$job\" ] || die \"there is no $job in $PWD: submit this script in the folder in which the paths of the job file begin\"\n\n", stdout);
 }
 
 /* Sets "$@" to the words behind `convoy`. A run that was killed before its first checkpoint is put aside, for it cannot be resumed. */
@@ -257,22 +262,27 @@ static void put_slurm_run(const script *s)
 
 static void put_pbs_run(const script *s)
 {
+    char cores[24] = "CORES";
+    if (s->line->threads)
+        snprintf(cores, sizeof cores, "%lld", (long long)s->line->threads);
     printf("# PBS has no signal before its limit, so `timeout` gives USR1 to mpiexec, which hands it to the ranks. Ranks move freely over the cores of their node;\n"
-           "# to tie each to its own with Open MPI, take the next line away and give mpiexec --map-by ppr:%lld:node:PE=%lld --bind-to core.\n"
+           "# to tie each to its own with Open MPI, take the next line away and give mpiexec --map-by ppr:%lld:node:PE=%s --bind-to core.\n"
            "export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none HYDRA_BINDING=none\n"
-           "timeout --foreground --preserve-status -s USR1 $((CONVOY_JOB_END - %lld - $(date +%%s))) mpiexec -n %lld convoy \"$@\"\n",
-           (long long)s->ppn, (long long)(s->line->threads ? s->line->threads : 1), (long long)s->signal_s, (long long)(s->nodes * s->ppn));
+           "timeout --foreground --preserve-status -s USR1 $((CONVOY_JOB_END - %lld - $(date +%%s))) mpiexec -n %lld \"$(command -v convoy)\" \"$@\"\n",
+           (long long)s->ppn, cores, (long long)s->signal_s, (long long)(s->nodes * s->ppn));
 }
 
-/* Code 75: stopped, all is saved. A job in which nothing new was saved would be started again for ever. */
+/* A job in which nothing new was saved would be started again for ever. */
 static void put_end(const char *how, const char *again, const char *fails)
 {
-    printf("code=$?\n\n# 75: stopped before its end with everything saved. %s\n"
-           "if [ $code -eq 75 ] && [ \"$(last_set)\" = \"$before\" ]; then\n"
-           "    say \"no new step was saved in this job, so it is not started again: give it a longer --time\"\n"
-           "elif [ $code -eq 75 ]; then\n"
+    printf("code=$?\n\n# 75: stopped before its end with everything saved. STATUS says so too, for launchers that lose the code.\n# %s\n"
+           "is_stopped() { [ $code -eq 75 ] || grep -q '^stopped ' \"$out/STATUS\" 2>/dev/null; }\n"
+           "if is_stopped && [ \"$(last_set)\" != \"$before\" ]; then\n"
+           "    code=75\n"
            "    say \"$(last_set) is saved: another job goes on\"\n"
            "    %s || say \"%s; submit this script again by hand, and it goes on\"\n"
+           "elif [ $code -eq 75 ]; then\n"
+           "    say \"no new step was saved in this job, so it is not started again: give it a longer --time\"\n"
            "fi\n"
            "exit $code\n", how, again, fails);
 }
@@ -282,13 +292,11 @@ static void put_slurm(const script *s)
     put_slurm_head(s);
     put_modules();
     put_names(s);
-    printf("# The end of this allocation, in seconds since 1970.\n"
-           "export CONVOY_JOB_END=\"${SLURM_JOB_END_TIME:-$(($(date +%%s) + %lld))}\"\n", (long long)s->limit_s);
-    put_check(s);
+    put_check();
     put_words(s);
     put_slurm_run(s);
-    put_end("Where jobs may not be requeued, take the line with scontrol away and submit several\n"
-            "# that wait for each other: id=$(sbatch --parsable SCRIPT); sbatch --dependency=afterany:$id SCRIPT",
+    put_end("Where jobs may not be requeued, take the line with scontrol away and submit several that wait for each other:\n"
+            "# id=$(sbatch --parsable SCRIPT); sbatch --dependency=afterany:$id SCRIPT",
             "scontrol requeue \"$SLURM_JOB_ID\"", "scontrol does not requeue this job");
 }
 
@@ -297,14 +305,12 @@ static void put_pbs(const script *s)
     put_pbs_head(s);
     put_modules();
     put_names(s);
-    printf("# The end of this allocation, in seconds since 1970.\n"
-           "export CONVOY_JOB_END=\"$(($(date +%%s) + %lld))\"\n"
-           "cd -- \"$PBS_O_WORKDIR\" || exit 1\n", (long long)s->limit_s);
-    put_check(s);
+    printf("cd -- \"$PBS_O_WORKDIR\" || exit 1\n");
+    put_check();
     put_words(s);
     put_pbs_run(s);
-    put_end("Where nodes may not call qsub, take that line away and submit several that wait\n"
-            "# for each other: id=$(qsub SCRIPT); qsub -W depend=afterany:$id SCRIPT", "qsub \"$0\"", "qsub does not take this script from here");
+    put_end("Where nodes may not call qsub, take that line away and submit several that wait for each other:\n"
+            "# id=$(qsub SCRIPT); qsub -W depend=afterany:$id SCRIPT", "qsub \"$0\"", "qsub does not take this script from here");
 }
 
 static int run(const cmd_line *line)

@@ -21,7 +21,7 @@ for line in '#PBS -N job' '#PBS -l select=2:ncpus=32:mpiprocs=4:ompthreads=8' '#
     "set -- train \"\$job\" --out \"\$out\" --threads 8 --set train.epochs=3 --set 'train.optimizer={name: adam, lr: 1e-3}'"; do
     has pbs "$line"
 done
-said pbs 'mpiexec -n 8 convoy "$@"' || fail "not 8 ranks: $(cat pbs)"
+said pbs 'mpiexec -n 8 "$(command -v convoy)" "$@"' || fail "not 8 ranks: $(cat pbs)"
 jobscript --slurm --nodes 1 --ppn 2 --time 00:01:00 >short || fail "no script without --threads"
 has short '#SBATCH --exclusive'
 has short '#SBATCH --signal=USR1@15'
@@ -92,6 +92,9 @@ if [ -e "$WORK/tell" ]; then
     kill -USR1 "$(cat "$WORK/pid-0")"
 fi
 wait $job
+code=$?
+[ ! -e "$WORK/lose" ] || code=0        # as Hydra's mpiexec does now and then
+exit $code
 END
 cat >bin/mpiexec <<'END'
 #!/bin/sh
@@ -132,10 +135,22 @@ grep -q 'going on behind step-' log && grep -q 'resumed behind step' log || fail
 [ ! -e again ] || fail "a finished job is requeued: $(cat again)"
 [ ! -e bad ] && [ ! -e worse ] || fail "a name was run as a command"
 
+# The launcher loses the code.
+mv "$RUN" whole
+echo 10 >tell
+touch lose
+code 75 script
+[ "$(cat again 2>/dev/null)" = 'scontrol requeue 7' ] || fail "the job is not requeued where its code is lost: $(cat log)"
+rm -r tell lose again "$RUN"
+mv whole "$RUN"
+
 # Nothing new is saved: no next job. A fault: none either.
 touch lazy
 code 75 script
 [ ! -e again ] && grep -q 'no new step was saved' log || fail "a job that saves nothing starts another: $(cat log)"
+echo "stopped step 600 of 600" >"$RUN/STATUS"
+code 75 script
+[ ! -e again ] || fail "what an earlier job says in STATUS starts another: $(cat log)"
 rm lazy
 mv "it's \$(touch worse).yaml" away
 code 1 script
