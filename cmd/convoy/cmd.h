@@ -31,7 +31,7 @@ typedef struct cmd_line {              /* what was typed */
     const char *time;                  /* jobscript's limit */
     int64_t nodes, ppn, signal;
     int slurm, pbs;
-    const char *platform, *ranks, *noise, *overlap, *latency_factor, *bandwidth_factor, *rate;
+    const char *platform, *ranks, *walltime, *on_signal, *noise, *overlap, *latency_factor, *bandwidth_factor, *rate;
     cvy_shape input, resize;
     cvy_dtype dtype;
     int64_t classes, global_batch, batch[CMD_BATCHES_MAX], steps, warmup, threads, parts, seconds;
@@ -133,16 +133,21 @@ int cmd_bench_each(const cmd_line *line, cvy_context *context, cmd_row_fn row, v
 /* `bench --sweep`. */
 int cmd_sweep(const cmd_line *line);
 
-/* ---- cmd_jobscript.c ---- */
-/* A time limit as batch systems write it: HH:MM:SS, D-HH[:MM[:SS]] or minutes, a minute to a year; 0 if it is none. */
-int cmd_read_limit(const char *text, int64_t *seconds_out);
-
 /* ---- cmd_progress.c ---- */
 typedef struct cmd_progress { int live, silent; double last_s; int dirty; } cmd_progress;
 cmd_progress cmd_progress_begin(const cmd_line *line);
 /* A cvy_progress_fn. */
 void cmd_progress_show(void *progress, const cvy_progress *p);
 void cmd_progress_end(cmd_progress *progress);
+
+/* ---- cmd_signals.c: NAME=ACTION,... or NULL; 0, or the exit code after a message ---- */
+int cmd_listen(const char *actions, cvy_train_orders **orders_out);
+
+/* ---- cmd_walltime.c ---- */
+/* "90", "30:00", "12:00:00", "1-06:00:00": minutes, or as it looks; 0: no time at all. */
+int cmd_read_walltime(const char *text, int64_t *seconds_out);
+/* When the allocation ends, s since 1970, by --walltime (from `begin`) or the scheduler's variables; 0: nobody says. 0, or the exit code after a message. */
+int cmd_end_time(const char *walltime, double begin, double *end_out);
 
 /* The job of a verb: a file, or a text. */
 cvy_job_source cmd_job(const cmd_line *line, const char *path, const char *text);

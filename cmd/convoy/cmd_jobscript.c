@@ -13,6 +13,8 @@
 #define SIGNAL_S 120                   /* between the signal and the limit; less of short limits */
 #define SIGNAL_SHARE 4                 /* at most this part of the limit */
 #define SIGNAL_S_MAX 65535             /* that Slurm takes */
+#define LIMIT_S_MIN 60                 /* its limits are of whole minutes */
+#define LIMIT_S_MAX (366 * 24 * 3600)
 
 typedef struct script {
     const cmd_line *line;
@@ -21,44 +23,6 @@ typedef struct script {
     char out[512];
     int64_t nodes, ppn, limit_s, signal_s;
 } script;
-
-/* ---- the limit ---- */
-
-static int limit_of(const int64_t *part, int n, int has_days, int64_t *seconds_out)
-{
-    const int64_t days = has_days ? part[0] : 0, *clock = part + has_days, hours = has_days || n == 3 ? clock[0] : 0;
-    const int nclock = n - has_days;
-    const int64_t minutes = !has_days && n == 1 ? part[0] : nclock > 1 ? clock[1] : 0, seconds = nclock > 2 ? clock[2] : 0;
-    const int is_clock = has_days || n == 3;
-    if ((is_clock && (minutes > 59 || seconds > 59)) || (has_days && hours > 23))
-        return 0;
-    *seconds_out = ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
-    return *seconds_out >= 60 && *seconds_out <= (int64_t)366 * 24 * 3600;
-}
-
-int cmd_read_limit(const char *text, int64_t *seconds_out)
-{
-    int64_t part[4] = {0}, seconds = 0;
-    int n = 0, has_days = 0;
-    for (const char *at = text;; at++) {
-        const size_t digits = strspn(at, "0123456789");
-        if (digits == 0 || digits > 7 || n == 4)
-            return 0;
-        part[n++] = strtoll(at, NULL, 10);
-        at += digits;
-        if (!*at)
-            break;
-        if (*at == '-' && n == 1)
-            has_days = 1;
-        else if (*at != ':' || n - has_days == 3)
-            return 0;
-    }
-    const int is_plain = n == 1, is_full = n == 3, is_days = has_days && n >= 2;
-    if (!(is_days || (!has_days && (is_plain || is_full))) || !limit_of(part, n, has_days, &seconds))
-        return 0;                      /* "2:30" is minutes to one batch system and hours to most people */
-    *seconds_out = seconds;
-    return 1;
-}
 
 /* ---- what is asked for ---- */
 
@@ -79,6 +43,13 @@ static void make_name(const char *job, char *name, size_t room)
     name[n] = '\0';
 }
 
+/* "2:30" is minutes to one batch system, and hours to most people. */
+static int is_ambiguous(const char *limit)
+{
+    const char *colon = strchr(limit, ':');
+    return colon && !strchr(colon + 1, ':') && !strchr(limit, '-');
+}
+
 static int read_request(const cmd_line *line, script *s)
 {
     *s = (script){.line = line, .nodes = line->nodes, .ppn = line->ppn};
@@ -91,7 +62,7 @@ static int read_request(const cmd_line *line, script *s)
                   (long long)(line->nodes * line->ppn), INT32_MAX);
         return CMD_EXIT_USAGE;
     }
-    if (!cmd_read_limit(line->time, &s->limit_s)) {
+    if (is_ambiguous(line->time) || !cmd_read_walltime(line->time, &s->limit_s) || s->limit_s < LIMIT_S_MIN || s->limit_s > LIMIT_S_MAX) {
         cmd_error("--time is '%s', expected HH:MM:SS, D-HH:MM:SS or minutes, from a minute to a year: such as 02:00:00, 1-12:00:00 or 120", line->time);
         return CMD_EXIT_USAGE;
     }

@@ -1,33 +1,15 @@
 /*
- * cmd_train.c: `convoy train`. Signals ask for a stop at the end of the step: what was reached is saved, and the exit code says so.
+ * cmd_train.c: `convoy train`. What it is told by signals, and the end of its allocation, end it behind a step with everything saved, and the exit code says so.
  */
 #include <math.h>
-#include <signal.h>
-#include <unistd.h>
+#include <time.h>
 
 #include <convoy/report.h>
 
 #include "cmd.h"
 
-static volatile sig_atomic_t asked;
-static volatile int stop;
-
-static void ask_to_stop(int signal_number)
-{
-    if (signal_number == SIGINT && asked)
-        _exit(128 + SIGINT);           /* asked twice: at once */
-    asked = 1;
-    stop = 1;
-}
-
-static void listen_to_signals(void)
-{
-    static const int signals[] = {SIGUSR1, SIGTERM, SIGINT};
-    struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < CMD_COUNT(signals); i++)
-        sigaction(signals[i], &action, NULL);
-}
+static cvy_train_orders *orders;
+static double end_time;
 
 static void print_end(cvy_status status, const cvy_train_result *r)
 {
@@ -48,10 +30,9 @@ static int train(const cmd_line *line, cvy_context *context)
 {
     const cvy_job_source job = cmd_job(line, line->narg ? line->arg[0] : NULL, cmd_default_job);
     cmd_progress progress = cmd_progress_begin(line);
-    const cvy_train_opts opts = {.size = sizeof opts, .out = line->out, .resume = line->resume, .plan_file = line->plan_file, .stop = &stop,
+    const cvy_train_opts opts = {.size = sizeof opts, .out = line->out, .resume = line->resume, .plan_file = line->plan_file, .orders = orders, .end_time = end_time,
                                  .progress = cmd_progress_show, .user = &progress};
     cvy_train_result result = {.train_loss = NAN, .val_loss = NAN};
-    listen_to_signals();
     const cvy_status status = cvy_run_train(context, &job, &opts, &result);
     cmd_progress_end(&progress);
     if (status >= 0 && cvy_context_rank(context) == 0)
@@ -65,7 +46,10 @@ static int run(const cmd_line *line)
         cmd_error("--resume needs --out: the folder of the run to go on with");
         return CMD_EXIT_USAGE;
     }
-    return cmd_on_ranks(line, train);
+    int code = cmd_end_time(line->walltime, (double)time(NULL), &end_time);
+    if (!code)
+        code = cmd_listen(line->on_signal, &orders);   /* before MPI starts: a signal may come at any time */
+    return code ? code : cmd_on_ranks(line, train);
 }
 
 static const cmd_option options[] = {
@@ -73,6 +57,8 @@ static const cmd_option options[] = {
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the run's folder; runs/<job>-NNN, the next free number, if not given"},
     {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "goes on in --out from its newest sound checkpoint"},
     {"--plan", "FILE", CMD_TEXT, CMD_FIELD(plan_file), "takes the kernels from this plan.json"},
+    {"--walltime", "TIME", CMD_TEXT, CMD_FIELD(walltime), "the allocation lasts this long from now: minutes, HH:MM:SS or D-HH:MM:SS; CONVOY_JOB_END or the scheduler's variables if not given"},
+    {"--on-signal", "NAME=ACTION,...", CMD_TEXT, CMD_FIELD(on_signal), "what a signal does: stop (save and end, exit code 75), save (and go on), leave (stop, but without the others if they do not answer), ignore; USR1=stop,USR2=save,HUP=save,TERM=leave,INT=stop if not given"},
     {"--progress", "auto|live|plain|none", CMD_CHOICE, CMD_FIELD(progress), "one live line, or one every 30 s; auto: live on a terminal"},
     CMD_OPTION_PLANNING,
     CMD_OPTION_THREADS,
@@ -84,7 +70,7 @@ const cmd_verb cmd_train = {
     .name = "train", .arguments = "[JOB.yaml] [--set KEY=VALUE]... [--out FOLDER] [--resume]",
     .summary = "trains what a job file describes, into a run folder",
     .detail = "Without a job file it trains the example that is built in: HEP-CNN on generated collider events.\n"
-              "`convoy keys` lists the keys of a job file. SIGTERM, SIGUSR1 or Ctrl-C end the run after the step at hand with everything saved\n"
-              "(exit code 75); --resume then goes on as if nothing had happened.",
+              "`convoy keys` lists the keys of a job file. SIGTERM, SIGUSR1, Ctrl-C or the end of the allocation end the run after the step at hand with\n"
+              "everything saved (exit code 75); --resume then goes on as if nothing had happened. SIGUSR2 and SIGHUP save, and the run goes on.",
     .options = options, .narg_max = 1, .run = run,
 };

@@ -34,12 +34,21 @@ typedef struct cvy_job_source {
     int nsets;
 } cvy_job_source;
 
+/** What the world tells a run while it goes on. Signal handlers and other threads set it, on any rank; the run looks before each step. Zero-initialise. */
+typedef struct cvy_train_orders {
+    volatile int stop;            /* save behind the step at hand, on all ranks, and return CVY_STOPPED */
+    volatile int save;            /* save behind it, and go on; the run sets it back to 0 */
+    volatile int heard;           /* set by the run: all ranks know that they stop, and are about to save */
+    volatile double step_s;       /* set by the run: the longest time between two of its looks so far, s */
+} cvy_train_orders;
+
 typedef struct cvy_train_opts {
     size_t size;
     const char *out;              /* run folder; NULL: runs/<job>-NNN, the next free number */
     int resume;                   /* go on in `out` from its newest sound checkpoint */
     const char *plan_file;        /* take kernels from this plan.json */
-    const volatile int *stop;     /* set to non-zero by a signal handler: save at the end of this step and return CVY_STOPPED; may be NULL */
+    cvy_train_orders *orders;     /* may be NULL */
+    double end_time;              /* when the allocation ends, s since 1970 (rank 0's counts): the run saves and stops in time. 0: no limit */
     cvy_progress_fn progress;
     void *user;
 } cvy_train_opts;
@@ -69,7 +78,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_read_job(const cvy_job_source *job, in
  *
  * Writes job.resolved.yaml, plan.json, metrics.jsonl, checkpoints/ and STATUS; cvy_report_write() makes the page of them. Collective: yes.
  * Errors: CVY_E_CONFIG, CVY_E_IO (an existing folder without resume; a disk that is full), CVY_E_FORMAT (data), CVY_E_SHAPE, CVY_E_DISAGREE (ranks were
- * started with different jobs), CVY_E_COMM, CVY_E_MEMORY, CVY_STOPPED (all is saved).
+ * started with different jobs), CVY_E_COMM, CVY_E_MEMORY, CVY_STOPPED (as ordered, or the allocation ends; all is saved).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *job, const cvy_train_opts *opts, cvy_train_result *result_out);
 

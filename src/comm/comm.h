@@ -120,6 +120,8 @@ struct cvy_comm {
     int node, nnodes;                  /* which one, of how many */
     int shares_nodes;                  /* some node has several ranks */
     int simulated_cores;               /* of a node that is simulated, 0: a real one */
+    _Atomic int64_t met;               /* sums and other meetings of ranks that this one has come to: for the watchdog, which reads along */
+    _Atomic(const char *) meeting;     /* the one that it is in, if it waits for its end; else NULL */
     int64_t sent_bytes;                /* by the sums that this rank has started, and in messages */
     void *impl;
 };

@@ -97,6 +97,7 @@ struct cvy_job_train {
 struct cvy_job_checkpoint {
     const char *every_text, *best;
     int64_t keep;
+    int background;
     cvy_duration every;
 };
 
@@ -139,7 +140,7 @@ struct cvy_job_update {                /* of keys that the mode does not have, t
 };
 
 struct cvy_job_parallel { int strategy; };
-struct cvy_job_watchdog { const char *timeout_text; double timeout_s; };  /* 0: off */
+struct cvy_job_watchdog { const char *timeout_text; double timeout_s; int64_t replicas; };      /* 0: off */
 struct cvy_job_log { int64_t every; const char *trace; };
 
 typedef struct cvy_job {

@@ -129,8 +129,8 @@ static void judge_files(cvy_doctor *d)
     if (f->wrong_at >= 0)
         find(d, "byte %lld of a file in %s was not read as it was written: do not trust this file system", (long long)f->wrong_at, f->folder);
     if (f->nunseen > 0)
-        find(d, "rank %d on %s (%d rank%s in all) does not see what rank 0 on %s makes in %s: the folder is not shared, and a run there could not be resumed:"
-                " start in a shared one", f->unseen_rank, host_of(d, f->unseen_rank), f->nunseen, f->nunseen == 1 ? "" : "s", host_of(d, 0), f->folder);
+        find(d, "rank %d on %s (%d rank%s in all) does not see what rank 0 on %s makes in %s: the folder is not shared, and what the nodes write of a"
+                " checkpoint would not come together: start in a shared one", f->unseen_rank, host_of(d, f->unseen_rank), f->nunseen, f->nunseen == 1 ? "" : "s", host_of(d, 0), f->folder);
     if (!f->is_known)
         return;
     if (f->free_bytes < LITTLE_ROOM)

@@ -50,7 +50,8 @@ static cvy_status inspect_checkpoint(cvy_pool *pool, const char *path, cvy_text 
     if (status == CVY_OK) {
         cvy_text_add(t, "%s: checkpoint of step %lld, sound\n", path, (long long)c.step);
         add_state(c.state, t);
-        status = inspect_weights(c.weights_path, t);
+        for (int i = 0; i < c.nweights && status == CVY_OK; i++)
+            status = inspect_weights(c.weights_path[i], t);
     }
     cvy_checkpoint_close(&c);
     return status;

@@ -18,7 +18,7 @@ static int ends_with(const char *text, const char *tail)
 static cvy_status find_set(cvy_scoring *s)
 {
     cvy_comm *comm = s->session.context->comm;
-    char path[640], which[32] = "";
+    char path[640];
     snprintf(path, sizeof path, "%s/checkpoints", s->run);
     cvy_status status = CVY_OK;
     if (comm->rank == 0) {
@@ -32,11 +32,8 @@ static cvy_status find_set(cvy_scoring *s)
             cvy_log(s->session.context, CVY_LOG_WARN, "%s", s->checkpoint.message[i]);
         if (status == CVY_END)
             status = cvy_error_set(CVY_E_IO, "%s holds no checkpoint", s->run);
-        snprintf(which, sizeof which, "step-%lld", (long long)s->checkpoint.step);
     }
-    CVY_TRY(cvy_comm_agree(comm, status));
-    CVY_TRY(comm->ops->broadcast(comm, which, sizeof which, 0));
-    return cvy_comm_agree(comm, comm->rank == 0 ? CVY_OK : cvy_checkpoint_find(path, which, &s->checkpoint));
+    return cvy_checkpoint_share(comm, status, &s->checkpoint);
 }
 
 static cvy_status check_target(const cvy_scoring *s, const char *target, const cvy_job_source *job)
@@ -105,8 +102,8 @@ static cvy_status make_program(cvy_scoring *s, int want_labels)
 static cvy_status load_weights(cvy_scoring *s, const char *target)
 {
     if (s->run)
-        return cvy_checkpoint_load(&s->checkpoint, s->session.program->vars, 0);
-    return cvy_weights_load(target, s->session.program->vars, 0, NULL);
+        return cvy_checkpoint_load(&s->checkpoint, s->session.context->comm, s->session.program->vars, 0);
+    return cvy_comm_agree(s->session.context->comm, cvy_weights_load(target, s->session.program->vars, 0, NULL));
 }
 
 cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_job_source *job, const char *data, int want_labels, cvy_scoring *out)
@@ -119,7 +116,7 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
     CVY_TRY(cvy_session_compare(&out->session));
     CVY_TRY(cvy_comm_agree(comm, make_program(out, want_labels)));
     CVY_TRY(cvy_program_plan(out->session.program));
-    return cvy_comm_agree(comm, load_weights(out, target));
+    return load_weights(out, target);
 }
 
 void cvy_scoring_close(cvy_scoring *s)

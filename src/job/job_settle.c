@@ -79,22 +79,30 @@ static cvy_status read_pending(const cvy_tree *node, double *lr, int64_t *number
     return cvy_tree_bool(at[2], tail);
 }
 
-cvy_status cvy_trainer_restore_pending(cvy_trainer *t)
+/* The variables that are to be filled; NULL: nothing is pending. */
+static cvy_status prepare_pending(cvy_trainer *t, cvy_vars **sums_out)
 {
     const cvy_tree *node = cvy_tree_get(t->resume.state, "pending");
     double lr = 0;
     int64_t number = 0;
     int tail = 0;
-    cvy_vars *sums = NULL;
     if (!node || node->kind != CVY_TREE_MAP)
         return CVY_OK;
     CVY_CHECK(t->session.job->update.mode == CVY_UPDATE_PIPELINED, CVY_E_CONFIG,
               "%s was saved with an update pending, but this job is not pipelined: resume with update: pipelined, which may cool down at once "
-              "(cool_down: 100 %%), or start anew with train.init: %s", t->resume.path, t->resume.weights_path);
+              "(cool_down: 100 %%), or start anew with train.init: %s", t->resume.path, t->resume.weights_path[0]);
     CVY_TRY(read_pending(node, &lr, &number, &tail));
     CVY_CHECK(!tail || t->step_tail >= 0, CVY_E_FORMAT, "%s: an update of a tail batch is pending, but this job has none", cvy_tree_where(node));
-    CVY_TRY(cvy_pipeline_resume(t->session.program, tail ? t->step_tail : t->step_full, lr, number, &sums));
-    const cvy_status status = cvy_checkpoint_load_pending(&t->resume, sums);
+    return cvy_pipeline_resume(t->session.program, tail ? t->step_tail : t->step_full, lr, number, sums_out);
+}
+
+cvy_status cvy_trainer_restore_pending(cvy_trainer *t)
+{
+    cvy_comm *comm = t->session.context->comm;
+    cvy_vars *sums = NULL;
+    cvy_status status = cvy_comm_agree(comm, prepare_pending(t, &sums));
+    if (status == CVY_OK && sums)
+        status = cvy_checkpoint_load_pending(&t->resume, comm, sums);
     cvy_vars_destroy(&sums);
     return status;
 }

@@ -119,6 +119,7 @@ const cvy_option cvy_job_stop_rows[] = {
 static const cvy_option checkpoint_rows[] = {
     {"every", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, every_text), "1 epoch", "", "", "how often to save: N steps, samples, epochs, s, min or h"},
     {"keep", CVY_TYPE_INT, CVY_FIELD(cvy_job_checkpoint, keep), "2", "1..", "", "newest checkpoints that stay, besides the best"},
+    {"background", CVY_TYPE_BOOL, CVY_FIELD(cvy_job_checkpoint, background), "true", "", "", "a save is written from a copy while training goes on; false: training waits, and needs no memory for the copy"},
     {"best", CVY_TYPE_STRING, CVY_FIELD(cvy_job_checkpoint, best), "", "", "", "metric on the validation data whose best checkpoint stays, and is taken by `test` and `predict`"},
     {0},
 };
@@ -167,7 +168,8 @@ static const cvy_option parallel_rows[] = {
 };
 
 static const cvy_option watchdog_rows[] = {
-    {"timeout", CVY_TYPE_STRING, CVY_FIELD(cvy_job_watchdog, timeout_text), "0 s", "", "", "a step that takes longer ends the run: N s, min or h; 0 is off"},
+    {"timeout", CVY_TYPE_STRING, CVY_FIELD(cvy_job_watchdog, timeout_text), "10 min", "", "", "a step that takes longer ends the run, with the rank and node that it waits for: N s, min or h; 0 s is off"},
+    {"replicas", CVY_TYPE_INT, CVY_FIELD(cvy_job_watchdog, replicas), "100", "0..", "", "every so many steps ranks compare the hashes of their weights; 0: never"},
     {0},
 };
 

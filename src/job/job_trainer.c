@@ -10,7 +10,9 @@
 #include "job/job_table.h"
 #include "job/job_trainer.h"
 #include "optim/optim.h"
+#include "run/run_board.h"
 #include "run/run_places.h"
+#include "run/run_replicas.h"
 #include "run/run_server.h"
 #include "run/run_trace.h"
 
@@ -285,50 +287,6 @@ static cvy_status end_epoch(cvy_trainer *t)
 
 /* ---- the loop ---- */
 
-static int is_due(const cvy_trainer *t, const cvy_duration *every)
-{
-    const int64_t amount = (int64_t)llround(every->amount);
-    switch (every->unit) {
-    case CVY_DURATION_STEPS: return amount > 0 && t->step % amount == 0;
-    case CVY_DURATION_SAMPLES:
-        return amount > 0 && cvy_order_samples_before(&t->order, t->step) / amount != cvy_order_samples_before(&t->order, t->step - 1) / amount;
-    case CVY_DURATION_EPOCHS: {
-        const double spe = (double)t->order.steps_per_epoch * every->amount;
-        return spe > 0 && floor((double)t->step / spe) != floor((double)(t->step - 1) / spe);
-    }
-    default: return 0;
-    }
-}
-
-/* What the ranks tell each other before each step; the maximum counts. */
-enum { SAY_STOP, SAY_SAVE, SAY_SLOWEST, SAY_FASTEST, SAY_COUNT };
-
-/* Ranks leave a step together, so who was busy for less time than the slowest has waited for it, in the step's sums or here. */
-static void note_slowest(cvy_trainer *t, const int64_t said[SAY_COUNT])
-{
-    const double slowest_s = 1e-9 * (double)said[SAY_SLOWEST], fastest_s = -1e-9 * (double)said[SAY_FASTEST];
-    t->window.slowest_s += CVY_MIN(CVY_MAX(slowest_s - t->busy_s, 0), t->met_s);
-    t->window.spread_s += slowest_s - fastest_s;
-}
-
-static cvy_status agree_to_go_on(cvy_trainer *t, cvy_status mine, int64_t said[SAY_COUNT])
-{
-    cvy_comm *comm = t->session.context->comm;
-    const cvy_duration *every = &t->session.job->checkpoint.every;
-    const double begin = cvy_clock_s();
-    CVY_TRY(cvy_comm_agree(comm, mine));
-    said[SAY_STOP] = t->opts->stop && *t->opts->stop;
-    said[SAY_SAVE] = every->unit == CVY_DURATION_SECONDS && comm->rank == 0 && cvy_clock_s() - t->saved_s > every->amount;
-    said[SAY_SLOWEST] = llround(1e9 * t->busy_s);
-    said[SAY_FASTEST] = -said[SAY_SLOWEST];
-    CVY_TRY(comm->ops->allreduce(comm, said, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX));
-    const double met_s = cvy_clock_s() - begin;
-    t->met_s += met_s;
-    t->window.comm_s += met_s;
-    note_slowest(t, said);
-    return CVY_OK;
-}
-
 /* The loss is a sum over all ranks, so all of them stop here. */
 static cvy_status check_loss(const cvy_trainer *t)
 {
@@ -341,12 +299,16 @@ static cvy_status check_loss(const cvy_trainer *t)
     return CVY_OK;
 }
 
-/* Of a fault that all ranks have: sums that are under way end before their memory goes. */
-static cvy_status end_together(const cvy_trainer *t, cvy_status fault)
+/* Of a fault that all ranks have: sums that are under way end before their memory goes, and a save that is under way becomes safe. */
+static cvy_status end_together(cvy_trainer *t, cvy_status fault)
 {
-    if (fault != CVY_OK)
-        (void)!cvy_pipeline_drop(t->session.program);
-    return fault;
+    char text[1024];
+    if (fault == CVY_OK || fault == CVY_E_COMM)
+        return fault;
+    snprintf(text, sizeof text, "%s", cvy_error_text());
+    (void)!cvy_pipeline_drop(t->session.program);
+    (void)!cvy_trainer_finish_save(t, 0);
+    return cvy_error_set(fault, "%s", text);
 }
 
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready)
@@ -400,54 +362,51 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     return CVY_OK;
 }
 
-static int ends_epoch(const cvy_trainer *t)
-{
-    return t->step % t->order.steps_per_epoch == 0 || t->step == t->order.last_step;
-}
-
-int cvy_trainer_meets(const cvy_trainer *t)
-{
-    return ends_epoch(t) || is_due(t, &t->session.job->checkpoint.every);
-}
-
-int cvy_trainer_wishes(const cvy_trainer *t)
-{
-    const cvy_duration *every = &t->session.job->checkpoint.every;
-    return (t->opts->stop && *t->opts->stop) ||
-           (every->unit == CVY_DURATION_SECONDS && t->session.context->comm->rank == 0 && cvy_clock_s() - t->saved_s > every->amount);
-}
-
 /* The next step, if all agree that there is one. */
-static cvy_status one_step(cvy_trainer *t, int64_t said[SAY_COUNT])
+static cvy_status one_step(cvy_trainer *t, cvy_wish *wish)
 {
     const cvy_rows *rows = NULL;
     double waited = 0;
-    cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
+    cvy_watchdog_kick(t->session.watchdog, t->step, "waiting for samples");
     const int ready = cvy_loader_ready(t->loader);
-    cvy_status status = end_together(t, agree_to_go_on(t, cvy_loader_get(t->loader, t->step, &rows, &waited), said));
+    cvy_status status = cvy_loader_get(t->loader, t->step, &rows, &waited);
+    cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
+    status = end_together(t, cvy_trainer_agree(t, status, wish));
     if (!cvy_program_is_settled(t->session.program))
-        said[SAY_STOP] = 0;            /* not yet: there is nothing to save that all ranks agree on */
-    if (status == CVY_OK && !said[SAY_STOP])
+        wish->stop = 0;                /* not yet: there is nothing to save that all ranks agree on */
+    if (status == CVY_OK && !wish->stop)
         status = cvy_trainer_step(t, rows, waited, ready);
     if (rows)
         cvy_loader_release(t->loader, rows);
     return status;
 }
 
+/* Servers hold the weights of their workers, and ranks that train locally have their own until the next average. */
+static cvy_status compare_replicas(cvy_trainer *t)
+{
+    const cvy_program *p = t->session.program;
+    const int64_t every = t->session.job->watchdog.replicas;
+    if (every == 0 || t->step % every != 0 || p->server || !cvy_program_is_settled(p))
+        return CVY_OK;
+    const cvy_status status = cvy_replicas_compare(t->session.context->comm, p->vars, p->common != NULL);
+    return status == CVY_OK ? CVY_OK : end_together(t, cvy_error_prefix(status, "at step %lld", (long long)t->step));
+}
+
 /* One turn: a step, or where workers do not wait for each other the steps up to their next meeting; *stopped_out when the run was asked to stop. */
 static cvy_status turn(cvy_trainer *t, int *stopped_out)
 {
-    int64_t said[SAY_COUNT] = {0};
+    cvy_wish wish = {0};
     const int free = cvy_server_runs_free(t->session.program->server);
-    CVY_TRY(free ? agree_to_go_on(t, cvy_trainer_run_free(t), said) : one_step(t, said));
-    *stopped_out = said[SAY_STOP] != 0;
+    CVY_TRY(free ? cvy_trainer_agree(t, cvy_trainer_run_free(t), &wish) : one_step(t, &wish));
+    *stopped_out = wish.stop;
     if (*stopped_out && !free)
         return CVY_OK;
-    if (ends_epoch(t))
+    CVY_TRY(compare_replicas(t));
+    if (cvy_trainer_ends_epoch(t))
         CVY_TRY(end_epoch(t));
     if (t->stop_early)
         CVY_TRY(cvy_program_settle(t->session.program));
-    t->save_waits |= said[SAY_SAVE] || is_due(t, &t->session.job->checkpoint.every) || t->is_new_best;
+    t->save_waits |= wish.save || cvy_trainer_is_due(t) || t->is_new_best;
     if (t->save_waits && cvy_program_is_settled(t->session.program)) {
         CVY_TRY(cvy_trainer_save(t, 0));
         t->save_waits = 0;
@@ -480,6 +439,14 @@ static cvy_status hint_at_data(cvy_trainer *t)
     return CVY_OK;
 }
 
+static cvy_status start_watchdog(cvy_trainer *t)
+{
+    char board[640];
+    snprintf(board, sizeof board, "%s/" CVY_BOARD_NAME, t->out);
+    const cvy_watchdog_opts opts = {.timeout_s = t->session.job->watchdog.timeout_s, .board = board, .told = t->opts->orders ? &t->opts->orders->stop : NULL};
+    return cvy_watchdog_start(t->session.program, &opts, &t->session.watchdog);
+}
+
 static cvy_status loop(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
@@ -488,18 +455,20 @@ static cvy_status loop(cvy_trainer *t)
                                   .depth = (int)CVY_MAX(job->data.prefetch, 1), .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
                                   .first_step = t->step, .share = cvy_order_share, .share_user = &t->order};
     int stopped = 0;
+    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_saver_create(t->session.context, &t->saver)));
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->loader)));
     cvy_trainer_say_mode(t);
+    cvy_trainer_say_end(t);
     say_notes(t);
     t->window.sent_bytes = t->session.context->comm->sent_bytes;
     t->epoch_start_s = t->window.start_s = t->saved_s = cvy_clock_s();
-    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_watchdog_start(t->session.program, job->watchdog.timeout_s, &t->session.watchdog)));
+    CVY_TRY(cvy_comm_agree(t->session.context->comm, start_watchdog(t)));
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
         CVY_TRY(turn(t, &stopped));
     if (t->window.steps > 0)           /* stopped between two lines */
         log_step(t, cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step - 1)));
-    if (t->saved_step != t->step)
-        CVY_TRY(cvy_trainer_save(t, 1));
+    CVY_TRY(t->asked_step == t->step ? cvy_trainer_finish_save(t, 1) : cvy_trainer_save(t, 1));
+    cvy_trainer_say_saves(t);
     if (job->log.trace && t->step > t->first_step)
         CVY_TRY(cvy_trace_write(t->session.program, t->latest, job->log.trace));
     CVY_TRY(hint_at_data(t));
@@ -569,7 +538,7 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_comm_agree(comm, take_plan(t, t->resume.plan_json)));
     CVY_TRY(cvy_program_plan(s->program));
     CVY_TRY(cvy_trainer_check(t));
-    CVY_TRY(cvy_comm_agree(comm, t->opts->resume ? cvy_trainer_restore(t) : initialise(t)));
+    CVY_TRY(t->opts->resume ? cvy_trainer_restore(t) : cvy_comm_agree(comm, initialise(t)));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_write_head(t)));
     t->has_begun = 1;
     return CVY_OK;
@@ -578,7 +547,7 @@ static cvy_status prepare(cvy_trainer *t)
 cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts, cvy_train_result *result_out)
 {
     const cvy_train_opts none = {0};
-    cvy_trainer t = {.opts = opts ? opts : &none, .start_s = cvy_clock_s(), .last_loss = NAN, .images_per_s = NAN, .saved_step = -1, .lock = -1};
+    cvy_trainer t = {.opts = opts ? opts : &none, .start_s = cvy_clock_s(), .last_loss = NAN, .images_per_s = NAN, .saved_step = -1, .asked_step = -1, .lock = -1};
     t.state.best = t.state.stop_best = NAN;
     cvy_status status = cvy_session_open_job(context, source, &t.session);
     if (status == CVY_OK)
@@ -591,6 +560,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         snprintf(result_out->out, sizeof result_out->out, "%s", t.out);
     }
     cvy_watchdog_stop(&t.session.watchdog);
+    cvy_saver_destroy(&t.saver);
     cvy_loader_destroy(&t.loader);
     cvy_schedule_destroy(&t.schedule);
     cvy_metrics_log_close(&t.log);

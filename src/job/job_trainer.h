@@ -8,6 +8,7 @@
 #include "optim/optim.h"
 #include "run/run_checkpoint.h"
 #include "run/run_metrics_log.h"
+#include "run/run_saver.h"
 
 struct cvy_window {                    /* sums since the last logged step */
     double start_s, data_s, wait_s;
@@ -24,6 +25,13 @@ struct cvy_trainer_state {             /* what a checkpoint keeps besides variab
     double best, stop_best;            /* NaN: none yet */
     int64_t stop_bad_epochs;
 };
+
+/* What decides which samples a step sees; a checkpoint keeps it, and a resumed run must have the same. */
+typedef struct cvy_course { int64_t samples, batch, accumulate, seed, shuffle, window, balance; char data[24]; } cvy_course;
+
+typedef struct cvy_wish {              /* of any rank, known to all of them */
+    int stop, save;
+} cvy_wish;
 
 typedef struct cvy_trainer {
     cvy_session session;
@@ -43,6 +51,9 @@ typedef struct cvy_trainer {
     double last_loss, images_per_s, start_s, epoch_start_s, epoch_train_s;
     double busy_s, met_s;              /* of the latest step: this rank's own time, and that in which it met others */
     double waited_s, looped_s;         /* for samples; in all steps but the first */
+    double turn_s, looked_s;           /* the longest turn of the loop, with all that fell into it; the clock at the latest look at the orders */
+    double save_s;                     /* of the slowest save until it was safe; 0: none yet */
+    int is_ending;                     /* the allocation ends */
     int is_new_best, stop_early;
     int save_waits;                    /* a checkpoint is due, and the ranks' weights differ */
     /* the run folder */
@@ -51,8 +62,10 @@ typedef struct cvy_trainer {
     int is_new_folder, has_begun;      /* made by this process; its head is written */
     cvy_metrics_log *log;              /* rank 0 */
     char *plan_json;
-    double saved_s;
-    int64_t saved_step;
+    cvy_saver *saver;
+    double saved_s;                    /* the clock at the latest save */
+    int64_t saved_step, asked_step;    /* of the latest save that is safe, and that was begun; -1: none */
+    struct { int64_t count, bytes; double stall_s; } saves;    /* that are safe; bytes of the latest; sum */
     cvy_checkpoint resume;
 } cvy_trainer;
 
@@ -64,14 +77,22 @@ cvy_status cvy_trainer_check(cvy_trainer *t);
 void cvy_trainer_say(cvy_trainer *t, const char *event);
 /* One training step with these rows, and its lines in the log. */
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready);
+/* ---- job_orders.c: when a run saves and when it ends ---- */
+/* Whether all ranks go on, and what any of them wishes. Collective; a fault of any rank is one of all. */
+cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status mine, cvy_wish *wish_out);
+/* Behind the latest step: a checkpoint is due by the job; an epoch ends. */
+int cvy_trainer_is_due(const cvy_trainer *t);
+int cvy_trainer_ends_epoch(const cvy_trainer *t);
 /* Whether all ranks come together behind the latest step in any case; whether this rank wants them to, since it was told to stop or a checkpoint is due. */
 int cvy_trainer_meets(const cvy_trainer *t);
 int cvy_trainer_wishes(const cvy_trainer *t);
+/* When the allocation ends, a line among the notes. */
+void cvy_trainer_say_end(cvy_trainer *t);
 /* job_trainer_free.c: the steps from one meeting of all ranks to the next. */
 cvy_status cvy_trainer_run_free(cvy_trainer *t);
 /* Makes or finds the run folder, and for a resume its newest sound checkpoint. Collective. */
 cvy_status cvy_trainer_open_folder(cvy_trainer *t);
-/* Variables, position and sums from the checkpoint that open_folder found. */
+/* Variables, position and sums from the checkpoint that open_folder found. Collective. */
 cvy_status cvy_trainer_restore(cvy_trainer *t);
 /* job.resolved.yaml, plan.json, metrics.jsonl, STATUS; after planning. */
 cvy_status cvy_trainer_write_head(cvy_trainer *t);
@@ -88,8 +109,19 @@ cvy_status cvy_trainer_restore_pending(cvy_trainer *t);
 
 /* A line of metrics.jsonl on rank 0; frees the JSON. Without room on the disk or in memory the line is lost, with a warning: the training goes on. */
 void cvy_trainer_write_line(cvy_trainer *t, cvy_json *json);
-/* Saves a checkpoint. A failed save is a warning while training goes on, and a fault where it is the last. Collective. */
+cvy_course cvy_trainer_course(const cvy_trainer *t);
+/* "running step 10 of 20 ..." on rank 0. */
+void cvy_trainer_write_status(const cvy_trainer *t, const char *word, const char *why);
+
+/* ---- job_save.c. All collective. A failed save is a warning while training goes on, and a fault where it is the last or weights are not finite ---- */
+/* Begins a save, behind the one under way; waits for its end if it is the last. */
 cvy_status cvy_trainer_save(cvy_trainer *t, int last);
+/* When no rank is busy with the save under way: its next stage. */
+cvy_status cvy_trainer_advance_save(cvy_trainer *t);
+cvy_status cvy_trainer_finish_save(cvy_trainer *t, int last);
+/* What saves have cost, at the run's end. */
+void cvy_trainer_say_saves(cvy_trainer *t);
+
 /* STATUS, and the report. */
 void cvy_trainer_end(cvy_trainer *t, cvy_status status);
 

@@ -1,118 +1,315 @@
 /*
- * run_checkpoint.c: saves a checkpoint set so that a crash at any moment leaves the old sets or the old and the new one, never half of one.
+ * run_checkpoint.c: writes a checkpoint set so that a crash at any moment leaves the old sets or the old and the new one, never half of one.
  *
- * In the step: after the update of a step that is due, on rank 0. The order: files, each synced; manifest; rename of the folder; sync of its
- * parent; `latest`; and only then older sets are deleted, and only while two verified ones remain.
+ * In the step: tensors are copied behind the update of a step that is due, by the ranks that write (run_saver.c), and written while training goes on.
+ * The order: files, each synced; manifest; rename of the folder; sync of its parent; `latest`; and only then older sets are deleted, and only while two
+ * verified ones remain.
  */
 #include "run/run_checkpoint.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "run/run_checkpoint_set.h"
-#include "run/run_manifest.h"
 
 #define SETS_MIN 2             /* verified sets that always stay */
-#define FILES_MAX 5
+#define COPY_ALIGN ((size_t)64)
 
-struct saver {
+struct tensors {               /* of one file */
+    const char *name;
+    cvy_tensor_entry *entry;   /* data: in the copy; NULL without one */
+    const cvy_variable **variable;
+    int count;
+};
+
+struct cvy_save {
     cvy_pool *pool;
-    const char *dir;
-    char *name, *path, *aside;
+    const char *dir, *name, *path, *aside, *state_json, *plan_json, *protect;
     int64_t step;
-    cvy_manifest_file file[FILES_MAX];
+    int keep, is_best, must_be_finite, part;
+    struct tensors tensors[3];
+    int ntensors;
+    void *copy;                /* NULL: tensors are written from where they lie */
+    size_t copy_bytes;
+    cvy_manifest_file file[CVY_SAVE_FILES];
     int nfile;
 };
 
-/* ---- tensors ---- */
-
-struct fetcher {
-    const cvy_variable **variable;
-    void *plain;               /* one variable's elements in plain layout */
-};
-
-static cvy_status fetch_variable(void *user, int i, const void **data_out)
-{
-    struct fetcher *f = user;
-    CVY_TRY(cvy_variable_read(f->variable[i], f->plain));
-    *data_out = f->plain;
-    return CVY_OK;
-}
+/* ---- which tensors a part has ---- */
 
 static size_t plain_bytes(const cvy_variable *v)
 {
     return (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
 }
 
-/* Writes the variables that are optimiser states, or those that are not. */
-static cvy_status write_variables(const char *path, const cvy_vars *vars, int states, const char *const *meta, uint64_t *hash_out, size_t *bytes_out)
+static size_t entry_bytes(const cvy_tensor_entry *e)
 {
-    cvy_status status = CVY_OK;
-    cvy_tensor_entry *entry = NULL;
-    struct fetcher f = {0};
-    size_t room = 0;
-    int count = 0;
-    CVY_TRY_OUT(cvy_mem_alloc(sizeof *entry * (size_t)vars->count, &entry));
-    CVY_TRY_OUT(cvy_mem_alloc(sizeof *f.variable * (size_t)vars->count, &f.variable));
+    return (size_t)cvy_shape_elems(&e->shape) * cvy_dtype_bytes(e->dtype);
+}
+
+static int belongs(const cvy_variable *v, int states)
+{
+    return (v->role == CVY_ROLE_STATE) == states;
+}
+
+int64_t cvy_save_bytes(const cvy_vars *vars)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < vars->count; i++)
+        bytes += (int64_t)plain_bytes(vars->at[i]);
+    return bytes;
+}
+
+/* Each part takes the variables that begin in its share of the bytes. */
+static cvy_status list_tensors(cvy_save *s, const char *stem, const cvy_vars *vars, int states, int nparts)
+{
+    struct tensors *t = &s->tensors[s->ntensors++];
+    char *name = NULL;
+    double all = 0, before = 0;
+    CVY_TRY(nparts == 1 ? cvy_pool_printf(s->pool, &name, "%s.safetensors", stem)
+                        : cvy_pool_printf(s->pool, &name, "%s-%05d-of-%05d.safetensors", stem, s->part + 1, nparts));
+    t->name = name;
+    CVY_TRY(cvy_pool_alloc(s->pool, sizeof *t->entry * (size_t)(vars->count + 1), &t->entry));
+    CVY_TRY(cvy_pool_alloc(s->pool, sizeof *t->variable * (size_t)(vars->count + 1), &t->variable));
+    for (int i = 0; i < vars->count; i++)
+        all += belongs(vars->at[i], states) ? (double)plain_bytes(vars->at[i]) : 0;
     for (int i = 0; i < vars->count; i++) {
         const cvy_variable *v = vars->at[i];
-        if ((v->role == CVY_ROLE_STATE) != states)
+        if (!belongs(v, states))
             continue;
-        entry[count] = (cvy_tensor_entry){.name = v->name, .dtype = v->dtype, .shape = v->shape};
-        f.variable[count++] = v;
-        room = CVY_MAX(room, plain_bytes(v));
+        const int part = all > 0 ? CVY_MIN((int)(before / all * nparts), nparts - 1) : 0;
+        before += (double)plain_bytes(v);
+        if (part != s->part)
+            continue;
+        char *own = NULL;              /* the variable may go once it is copied */
+        CVY_TRY(cvy_pool_strdup(s->pool, v->name, &own));
+        t->entry[t->count] = (cvy_tensor_entry){.name = own, .dtype = v->dtype, .shape = v->shape};
+        t->variable[t->count++] = v;
     }
-    CVY_TRY_OUT(cvy_mem_alloc_pages(room, &f.plain));
-    CVY_TRY_OUT(cvy_safetensors_write_fetched(path, entry, count, meta, fetch_variable, &f, hash_out, bytes_out));
+    return CVY_OK;
+}
+
+/* ---- the copy ---- */
+
+static size_t room_of(const cvy_tensor_entry *e)
+{
+    return (entry_bytes(e) + COPY_ALIGN - 1) / COPY_ALIGN * COPY_ALIGN;
+}
+
+static cvy_status copy_tensors(cvy_save *s)
+{
+    char *at = NULL;
+    for (int f = 0; f < s->ntensors; f++)
+        for (int i = 0; i < s->tensors[f].count; i++)
+            s->copy_bytes += room_of(&s->tensors[f].entry[i]);
+    if (cvy_mem_left() > 0 && (double)s->copy_bytes > 0.5 * (double)cvy_mem_left())
+        return cvy_error_set(CVY_E_MEMORY, "a copy of %zu bytes would take more than half of the memory that is left", s->copy_bytes);
+    CVY_TRY(cvy_mem_alloc_pages(s->copy_bytes, &s->copy));
+    at = s->copy;
+    for (int f = 0; f < s->ntensors; f++)
+        for (int i = 0; i < s->tensors[f].count; i++) {
+            CVY_TRY(cvy_variable_read(s->tensors[f].variable[i], at));
+            s->tensors[f].entry[i].data = at;
+            at += room_of(&s->tensors[f].entry[i]);
+        }
+    return CVY_OK;
+}
+
+cvy_status cvy_save_copy(cvy_save *s)
+{
+    const cvy_status status = copy_tensors(s);
+    if (status != CVY_OK) {
+        for (int f = 0; f < s->ntensors; f++)
+            for (int i = 0; i < s->tensors[f].count; i++)
+                s->tensors[f].entry[i].data = NULL;
+        cvy_mem_free_pages(&s->copy, s->copy_bytes);
+        s->copy_bytes = 0;
+    }
+    return status;
+}
+
+cvy_status cvy_save_create(const cvy_save_opts *o, cvy_save **out)
+{
+    cvy_pool *pool = NULL;
+    cvy_save *s = NULL;
+    cvy_status status = CVY_OK;
+    char *text = NULL;
+    CVY_CHECK(o->step >= 0 && o->state_json, CVY_E_ARGUMENT, "a checkpoint needs a step of 0 or more (got %lld) and a state", (long long)o->step);
+    CVY_TRY(cvy_pool_create(&pool));
+    CVY_TRY_OUT(cvy_pool_alloc(pool, sizeof *s, &s));
+    *s = (cvy_save){.pool = pool, .step = o->step, .keep = o->keep, .is_best = o->is_best, .must_be_finite = o->must_be_finite, .part = o->part};
+    CVY_TRY_OUT(cvy_pool_strdup(pool, o->dir, &text));
+    s->dir = text;
+    CVY_TRY_OUT(cvy_pool_strdup(pool, o->state_json, &text));
+    s->state_json = text;
+    if (o->plan_json)
+        CVY_TRY_OUT(cvy_pool_strdup(pool, o->plan_json, &text));
+    s->plan_json = o->plan_json ? text : NULL;
+    if (o->protect)
+        CVY_TRY_OUT(cvy_pool_strdup(pool, o->protect, &text));
+    s->protect = o->protect ? text : NULL;
+    CVY_TRY_OUT(cvy_set_name(pool, o->step, &text));
+    s->name = text;
+    CVY_TRY_OUT(cvy_pool_printf(pool, &text, "%s/%s", o->dir, s->name));
+    s->path = text;
+    CVY_TRY_OUT(cvy_pool_printf(pool, &text, "%s.aside", s->path));
+    s->aside = text;
+    CVY_TRY_OUT(list_tensors(s, CVY_SET_WEIGHTS, o->vars, 0, o->nparts));
+    CVY_TRY_OUT(list_tensors(s, CVY_SET_STATES, o->vars, 1, o->nparts));
+    if (o->pending)
+        CVY_TRY_OUT(list_tensors(s, CVY_SET_PENDING, o->pending, 1, o->nparts));
+    *out = s;
+out:
+    if (status != CVY_OK)
+        cvy_pool_destroy(&pool);
+    return status;
+}
+
+void cvy_save_destroy(cvy_save **save)
+{
+    cvy_save *s = *save;
+    if (!s)
+        return;
+    cvy_pool *pool = s->pool;
+    cvy_mem_free_pages(&s->copy, s->copy_bytes);
+    *save = NULL;
+    cvy_pool_destroy(&pool);
+}
+
+/* ---- writing tensors ---- */
+
+struct fetcher {
+    const struct tensors *t;
+    void *plain;               /* one variable's elements, where there is no copy */
+};
+
+static cvy_status fetch_tensor(void *user, int i, const void **data_out)
+{
+    struct fetcher *f = user;
+    *data_out = f->t->entry[i].data;
+    if (*data_out)
+        return CVY_OK;
+    CVY_TRY(cvy_variable_read(f->t->variable[i], f->plain));
+    *data_out = f->plain;
+    return CVY_OK;
+}
+
+/* A run that has lost its way must not replace the weights that it had before. */
+static cvy_status check_finite(const cvy_tensor_entry *e, const void *data)
+{
+    const int64_t n = cvy_shape_elems(&e->shape);
+    int finite = 1;
+    for (int64_t i = 0; e->dtype == CVY_DTYPE_F32 && i < n; i++)
+        finite &= isfinite(((const float *)data)[i]) != 0;
+    for (int64_t i = 0; e->dtype == CVY_DTYPE_F64 && i < n; i++)
+        finite &= isfinite(((const double *)data)[i]) != 0;
+    CVY_CHECK(finite, CVY_E_NUMERIC, "%s %s holds a number that is not finite, so it is not saved: lower train.optimizer.lr, or set train.clip_norm", e->name,
+              cvy_shape_text(&e->shape));
+    return CVY_OK;
+}
+
+/* The pairs of a file's head: who wrote it, of which step, and each tensor's hash. */
+static cvy_status make_meta(cvy_pool *pool, struct fetcher *f, const char *step, int must_be_finite, const char ***meta_out)
+{
+    const char **meta = NULL;
+    int n = 0;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *meta * (size_t)(2 * f->t->count + 8), &meta));
+    const char *const head[] = {"writer", "convoy", "version", cvy_version(), step ? "step" : NULL, step};
+    for (int i = 0; i < CVY_COUNT(head) && head[i]; i++)
+        meta[n++] = head[i];
+    for (int i = 0; i < f->t->count; i++) {
+        const cvy_tensor_entry *e = &f->t->entry[i];
+        const void *data = NULL;
+        char *key = NULL, *hash = NULL;
+        CVY_TRY(fetch_tensor(f, i, &data));
+        if (must_be_finite)
+            CVY_TRY(check_finite(e, data));
+        CVY_TRY(cvy_pool_printf(pool, &key, "%s:%s", cvy_hash_name(), e->name));
+        CVY_TRY(cvy_pool_printf(pool, &hash, "%016llx", (unsigned long long)cvy_hash(data, entry_bytes(e))));
+        meta[n++] = key;
+        meta[n++] = hash;
+    }
+    *meta_out = meta;
+    return CVY_OK;
+}
+
+static cvy_status write_tensors(cvy_pool *pool, const char *path, const struct tensors *t, const char *step, int must_be_finite, uint64_t *hash_out,
+                                size_t *bytes_out)
+{
+    cvy_status status = CVY_OK;
+    struct fetcher f = {.t = t};
+    const char **meta = NULL;
+    size_t room = 0;
+    for (int i = 0; i < t->count; i++)
+        room = t->entry[i].data ? room : CVY_MAX(room, entry_bytes(&t->entry[i]));
+    if (room)
+        CVY_TRY_OUT(cvy_mem_alloc_pages(room, &f.plain));
+    CVY_TRY_OUT(make_meta(pool, &f, step, must_be_finite, &meta));
+    CVY_TRY_OUT(cvy_safetensors_write_fetched(path, t->entry, t->count, meta, fetch_tensor, &f, hash_out, bytes_out));
 out:
     cvy_mem_free_pages(&f.plain, room);
-    cvy_mem_free(&f.variable);
-    cvy_mem_free(&entry);
     return status;
 }
 
 cvy_status cvy_weights_save(const char *path, const cvy_vars *vars)
 {
-    const char *const meta[] = {"writer", "convoy", "version", cvy_version(), NULL};
-    return write_variables(path, vars, 0, meta, NULL, NULL);
+    cvy_status status = CVY_OK;
+    cvy_save s = {.part = 0};
+    CVY_TRY_OUT(cvy_pool_create(&s.pool));
+    CVY_TRY_OUT(list_tensors(&s, CVY_SET_WEIGHTS, vars, 0, 1));
+    CVY_TRY_OUT(write_tensors(s.pool, path, &s.tensors[0], NULL, 0, NULL, NULL));
+out:
+    cvy_pool_destroy(&s.pool);
+    return status;
 }
 
 /* ---- the files of a set ---- */
 
-static cvy_status save_variables(struct saver *s, const char *name, const cvy_vars *vars, int states)
-{
-    cvy_manifest_file *file = &s->file[s->nfile++];
-    char *path = NULL, *step = NULL;
-    CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/%s", s->aside, name));
-    CVY_TRY(cvy_pool_printf(s->pool, &step, "%lld", (long long)s->step));
-    const char *const meta[] = {"writer", "convoy", "version", cvy_version(), "step", step, NULL};
-    file->name = name;
-    return write_variables(path, vars, states, meta, &file->hash, &file->bytes);
-}
-
-static cvy_status save_text(struct saver *s, const char *name, const char *text)
-{
-    cvy_manifest_file *file = &s->file[s->nfile++];
-    char *path = NULL;
-    CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/%s", s->aside, name));
-    *file = (cvy_manifest_file){.name = name, .bytes = strlen(text), .hash = cvy_hash(text, strlen(text))};
-    return cvy_file_replace(path, text, file->bytes);
-}
-
-static cvy_status write_set(struct saver *s, const cvy_vars *vars, const cvy_vars *pending, const char *state_json, const char *plan_json)
+cvy_status cvy_save_make_folder(const cvy_save *s)
 {
     CVY_TRY(cvy_file_make_folder(s->dir));
     CVY_TRY(cvy_file_remove_tree(s->aside));
-    CVY_TRY(cvy_file_make_folder(s->aside));
-    CVY_TRY(save_variables(s, CVY_SET_WEIGHTS, vars, 0));
-    CVY_TRY(save_variables(s, CVY_SET_STATES, vars, 1));
-    if (pending)
-        CVY_TRY(save_variables(s, CVY_SET_PENDING, pending, 1));
-    CVY_TRY(save_text(s, CVY_SET_STATE, state_json));
-    if (plan_json)
-        CVY_TRY(save_text(s, CVY_SET_PLAN, plan_json));
-    CVY_TRY(cvy_manifest_write(s->aside, s->step, s->file, s->nfile));
-    return cvy_file_sync_folder(s->aside);
+    return cvy_file_make_folder(s->aside);
+}
+
+static cvy_manifest_file *next_file(cvy_save *s, const char *name)
+{
+    cvy_manifest_file *file = &s->file[s->nfile++];
+    snprintf(file->name, sizeof file->name, "%s", name);
+    return file;
+}
+
+static cvy_status save_text(cvy_save *s, const char *name, const char *text)
+{
+    cvy_manifest_file *file = next_file(s, name);
+    char *path = NULL;
+    CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/%s", s->aside, name));
+    file->bytes = strlen(text);
+    file->hash = cvy_hash(text, strlen(text));
+    return cvy_file_replace(path, text, file->bytes);
+}
+
+cvy_status cvy_save_write(cvy_save *s)
+{
+    char *path = NULL, *step = NULL;
+    CVY_TRY(cvy_pool_printf(s->pool, &step, "%lld", (long long)s->step));
+    for (int f = 0; f < s->ntensors; f++) {
+        cvy_manifest_file *file = next_file(s, s->tensors[f].name);
+        CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/%s", s->aside, file->name));
+        CVY_TRY(write_tensors(s->pool, path, &s->tensors[f], step, s->must_be_finite, &file->hash, &file->bytes));
+    }
+    if (s->part == 0)
+        CVY_TRY(save_text(s, CVY_SET_STATE, s->state_json));
+    if (s->part == 0 && s->plan_json)
+        CVY_TRY(save_text(s, CVY_SET_PLAN, s->plan_json));
+    return CVY_OK;
+}
+
+int cvy_save_files(const cvy_save *s, cvy_manifest_file file[CVY_SAVE_FILES])
+{
+    memcpy(file, s->file, sizeof s->file);
+    return s->nfile;
 }
 
 static cvy_status rename_folder(const char *from, const char *to)
@@ -122,7 +319,7 @@ static cvy_status rename_folder(const char *from, const char *to)
 }
 
 /* A set of the same step makes place first; between the two renames it is found under its second name. */
-static cvy_status put_in_place(struct saver *s)
+static cvy_status put_in_place(cvy_save *s)
 {
     char *replaced = NULL;
     CVY_TRY(cvy_pool_printf(s->pool, &replaced, "%s.replaced", s->path));
@@ -143,7 +340,7 @@ static cvy_status put_in_place(struct saver *s)
 /* ---- tidying up ---- */
 
 /* Renamed first, so that a deletion that is cut short leaves nothing that looks like a set. */
-static cvy_status delete_set(struct saver *s, const cvy_set *set)
+static cvy_status delete_set(cvy_save *s, const cvy_set *set)
 {
     char *aside = NULL;
     if (set->kind == CVY_SET_ASIDE)
@@ -171,7 +368,7 @@ static void count_verified(const cvy_set *sets, int64_t count, char *stays, char
         }
 }
 
-static cvy_status tidy(struct saver *s, int keep, const char *protect)
+static cvy_status tidy(cvy_save *s, int keep, const char *protect)
 {
     cvy_set *sets = NULL;
     int64_t count = 0, nolder = 0;
@@ -198,46 +395,50 @@ static cvy_status tidy(struct saver *s, int keep, const char *protect)
     return CVY_OK;
 }
 
-static cvy_status after_commit(struct saver *s, int keep, const char *protect)
+static cvy_status after_commit(cvy_save *s)
 {
     char *path = NULL, *line = NULL;
     CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/latest", s->dir));
     CVY_TRY(cvy_pool_printf(s->pool, &line, "%s\n", s->name));
     CVY_TRY(cvy_file_replace(path, line, strlen(line)));
-    return tidy(s, keep, protect);
+    if (s->is_best)
+        CVY_TRY(cvy_checkpoint_mark_best(s->dir, s->step));
+    return tidy(s, s->keep, s->protect);
 }
 
-/* Removes what was written aside, to give the disk its room back, without losing the fault that led here. */
-static cvy_status give_up(struct saver *s, cvy_status status)
+cvy_status cvy_save_give_up(cvy_save *s, cvy_status status)
 {
     char fault[1024];
     snprintf(fault, sizeof fault, "%s", cvy_error_text());
-    if (s->aside && cvy_file_exists(s->aside))
+    if (cvy_file_exists(s->aside))
         (void)!cvy_file_remove_tree(s->aside);
     return cvy_error_set(status, "checkpoint of step %lld is not saved, earlier ones are untouched: %s", (long long)s->step, fault);
 }
 
-cvy_status cvy_checkpoint_save(const char *dir, int64_t step, const cvy_vars *vars, const cvy_vars *pending, const char *state_json, const char *plan_json,
-                               int keep, const char *protect)
+static cvy_status put_together(cvy_save *s, const cvy_manifest_file *file, int count)
 {
-    cvy_status status = CVY_OK;
-    struct saver s = {.dir = dir, .step = step};
-    CVY_CHECK(step >= 0 && state_json, CVY_E_ARGUMENT, "a checkpoint needs a step of 0 or more (got %lld) and a state", (long long)step);
-    CVY_TRY_OUT(cvy_pool_create(&s.pool));
-    CVY_TRY_OUT(cvy_set_name(s.pool, step, &s.name));
-    CVY_TRY_OUT(cvy_pool_printf(s.pool, &s.path, "%s/%s", dir, s.name));
-    CVY_TRY_OUT(cvy_pool_printf(s.pool, &s.aside, "%s.aside", s.path));
-    status = write_set(&s, vars, pending, state_json, plan_json);
-    if (status == CVY_OK)
-        status = put_in_place(&s);
-    if (status != CVY_OK) {
-        status = give_up(&s, status);
-        goto out;
-    }
-    status = after_commit(&s, keep, protect);
+    CVY_TRY(cvy_manifest_write(s->aside, s->step, file, count));
+    CVY_TRY(cvy_file_sync_folder(s->aside));
+    return put_in_place(s);
+}
+
+cvy_status cvy_save_commit(cvy_save *s, const cvy_manifest_file *file, int count)
+{
+    cvy_status status = put_together(s, file, count);
     if (status != CVY_OK)
-        status = cvy_error_prefix(status, "%s is saved, but", s.name);
-out:
-    cvy_pool_destroy(&s.pool);
+        return cvy_save_give_up(s, status);
+    status = after_commit(s);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s is saved, but", s->name);
+}
+
+cvy_status cvy_checkpoint_save(const cvy_save_opts *opts)
+{
+    cvy_save *s = NULL;
+    CVY_TRY(cvy_save_create(opts, &s));
+    cvy_status status = cvy_save_make_folder(s);
+    if (status == CVY_OK)
+        status = cvy_save_write(s);
+    status = status == CVY_OK ? cvy_save_commit(s, s->file, s->nfile) : cvy_save_give_up(s, status);
+    cvy_save_destroy(&s);
     return status;
 }

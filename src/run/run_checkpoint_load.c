@@ -15,89 +15,146 @@ static int belongs(const cvy_variable *v, part which)
     return (v->role == CVY_ROLE_STATE) == (which == PART_STATES);
 }
 
-/* Fills the variables whose take[index] is set, through one buffer. */
-static cvy_status fill(const cvy_safetensors *f, cvy_vars *vars, const char *take)
+/* ---- tensors in one file or in several ---- */
+
+struct tensor_files {
+    const char *path;                  /* of the first: for messages */
+    cvy_safetensors **file;
+    int count;
+};
+
+static cvy_status open_files(const char *const *path, int count, struct tensor_files *f)
 {
-    cvy_status status = CVY_OK;
+    f->path = count ? path[0] : "?";
+    CVY_TRY(cvy_mem_alloc(sizeof *f->file * (size_t)CVY_MAX(count, 1), &f->file));
+    for (; f->count < count; f->count++)
+        CVY_TRY(cvy_safetensors_open(path[f->count], &f->file[f->count]));
+    return CVY_OK;
+}
+
+static void close_files(struct tensor_files *f)
+{
+    for (int i = 0; f->file && i < f->count; i++)
+        cvy_safetensors_close(&f->file[i]);
+    cvy_mem_free(&f->file);
+}
+
+/* The file that has a tensor, and its index there; NULL: none has. */
+static const cvy_safetensors *find_file(const struct tensor_files *f, const char *name, int *at_out)
+{
+    for (int i = 0; i < f->count; i++)
+        if ((*at_out = cvy_safetensors_index(f->file[i], name)) >= 0)
+            return f->file[i];
+    return NULL;
+}
+
+/* Every variable of the part is in a file with its dtype and shape; with `exactly`, the files have no other. */
+static cvy_status check_all(const struct tensor_files *f, const cvy_vars *vars, part which, int exactly, char *take)
+{
+    for (int i = 0; i < vars->count; i++) {
+        const cvy_variable *v = vars->at[i];
+        int at = -1;
+        if (!belongs(v, which))
+            continue;
+        const cvy_safetensors *file = find_file(f, v->name, &at);
+        CVY_CHECK(file, CVY_E_FORMAT, "%s lacks %s (%s %s): it was written by another network or optimiser", f->path, v->name,
+                  cvy_dtype_text(v->dtype), cvy_shape_text(&v->shape));
+        const cvy_tensor_entry *e = cvy_safetensors_at(file, at);
+        CVY_CHECK(e->dtype == v->dtype && cvy_shape_equal(&e->shape, &v->shape), CVY_E_SHAPE, "%s is %s %s in this job and %s %s in %s", v->name,
+                  cvy_dtype_text(v->dtype), cvy_shape_text(&v->shape), cvy_safetensors_dtype(file, at), cvy_shape_text(&e->shape), f->path);
+        take[i] = 1;
+    }
+    for (int k = 0; exactly && k < f->count; k++)
+        for (int i = 0; i < cvy_safetensors_count(f->file[k]); i++) {
+            const char *name = cvy_safetensors_at(f->file[k], i)->name;
+            const cvy_variable *v = cvy_vars_find(vars, name);
+            CVY_CHECK(v && belongs(v, which), CVY_E_FORMAT, "%s has %s, which this job does not: it was written by another network or optimiser", f->path, name);
+        }
+    return CVY_OK;
+}
+
+/* Fills the variables whose take[index] is set, through one buffer. comm: rank 0 reads for all, and what it finds wrong is known to all behind the last. */
+static cvy_status fill(const struct tensor_files *f, cvy_comm *comm, cvy_vars *vars, const char *take)
+{
+    cvy_status status = CVY_OK, read = CVY_OK;
     void *plain = NULL;
     size_t room = 0;
+    int at = -1;
     for (int i = 0; i < vars->count; i++)
         if (take[i])
             room = CVY_MAX(room, (size_t)cvy_shape_elems(&vars->at[i]->shape) * cvy_dtype_bytes(vars->at[i]->dtype));
-    CVY_TRY_OUT(cvy_mem_alloc_pages(room, &plain));
+    status = cvy_mem_alloc_pages(room, &plain);
+    if (comm)
+        status = cvy_comm_agree(comm, status);
+    CVY_TRY_OUT(status);
     for (int i = 0; i < vars->count; i++) {
         if (!take[i])
             continue;
-        CVY_TRY_OUT(cvy_safetensors_read(f, cvy_safetensors_index(f, vars->at[i]->name), vars->at[i]->dtype, plain));
-        CVY_TRY_OUT(cvy_variable_write(vars->at[i], plain));
+        if (read == CVY_OK && (!comm || comm->rank == 0)) {
+            const cvy_safetensors *file = find_file(f, vars->at[i]->name, &at);
+            read = cvy_safetensors_read(file, at, vars->at[i]->dtype, plain);
+        }
+        if (comm)
+            CVY_TRY_OUT(comm->ops->broadcast(comm, plain, (size_t)cvy_shape_elems(&vars->at[i]->shape) * cvy_dtype_bytes(vars->at[i]->dtype), 0));
+        if (read == CVY_OK)
+            read = cvy_variable_write(vars->at[i], plain);
     }
+    status = comm ? cvy_comm_agree(comm, read) : read;
 out:
     cvy_mem_free_pages(&plain, room);
     return status;
 }
 
-/* Every variable of the part is in the file with its dtype and shape; with `exactly`, the file has no other. */
-static cvy_status check_all(const cvy_safetensors *f, const char *path, const cvy_vars *vars, part which, int exactly, char *take)
-{
-    for (int i = 0; i < vars->count; i++) {
-        const cvy_variable *v = vars->at[i];
-        if (!belongs(v, which))
-            continue;
-        const int at = cvy_safetensors_index(f, v->name);
-        CVY_CHECK(at >= 0, CVY_E_FORMAT, "%s lacks %s (%s %s): it was written by another network or optimiser", path, v->name,
-                  cvy_dtype_text(v->dtype), cvy_shape_text(&v->shape));
-        const cvy_tensor_entry *e = cvy_safetensors_at(f, at);
-        CVY_CHECK(e->dtype == v->dtype && cvy_shape_equal(&e->shape, &v->shape), CVY_E_SHAPE, "%s is %s %s in this job and %s %s in %s", v->name,
-                  cvy_dtype_text(v->dtype), cvy_shape_text(&v->shape), cvy_safetensors_dtype(f, at), cvy_shape_text(&e->shape), path);
-        take[i] = 1;
-    }
-    for (int i = 0; exactly && i < cvy_safetensors_count(f); i++) {
-        const char *name = cvy_safetensors_at(f, i)->name;
-        const cvy_variable *v = cvy_vars_find(vars, name);
-        CVY_CHECK(v && belongs(v, which), CVY_E_FORMAT, "%s has %s, which this job does not: it was written by another network or optimiser", path, name);
-    }
-    return CVY_OK;
-}
+/* ---- a set ---- */
 
-cvy_status cvy_checkpoint_load(const cvy_checkpoint *c, cvy_vars *vars, int with_state)
+struct wanted { part which; const char *const *path; int npath, exactly; };
+
+/* Opens and checks all files, then fills: a fault found in time leaves the variables alone. Only rank 0 opens any. */
+static cvy_status load(const struct wanted *w, int n, cvy_comm *comm, cvy_vars *vars)
 {
     cvy_status status = CVY_OK;
-    cvy_safetensors *weights = NULL, *states = NULL;
-    char *take = NULL, *take_states = NULL, *states_path = NULL;
-    CVY_TRY_OUT(cvy_mem_printf(&states_path, "%s/%s", c->path, CVY_SET_STATES));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)vars->count, &take));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)vars->count, &take_states));
-    CVY_TRY_OUT(cvy_safetensors_open(c->weights_path, &weights));
-    CVY_TRY_OUT(check_all(weights, c->weights_path, vars, PART_WEIGHTS, with_state, take));
-    if (with_state) {
-        CVY_TRY_OUT(cvy_safetensors_open(states_path, &states));
-        CVY_TRY_OUT(check_all(states, states_path, vars, PART_STATES, 1, take_states));
-        CVY_TRY_OUT(fill(states, vars, take_states));
+    struct tensor_files files[2] = {{0}};
+    char *take = NULL;
+    status = cvy_mem_alloc((size_t)(n * vars->count + 1), &take);
+    for (int i = 0; i < n && status == CVY_OK && (!comm || comm->rank == 0); i++) {
+        status = open_files(w[i].path, w[i].npath, &files[i]);
+        if (status == CVY_OK)
+            status = check_all(&files[i], vars, w[i].which, w[i].exactly, take + i * vars->count);
     }
-    CVY_TRY_OUT(fill(weights, vars, take));
+    if (comm)
+        status = cvy_comm_agree(comm, status);
+    CVY_TRY_OUT(status);
+    if (comm)
+        CVY_TRY_OUT(comm->ops->broadcast(comm, take, (size_t)(n * vars->count), 0));
+    for (int i = 0; i < n; i++)
+        CVY_TRY_OUT(fill(&files[i], comm, vars, take + i * vars->count));
 out:
-    cvy_safetensors_close(&states);
-    cvy_safetensors_close(&weights);
-    cvy_mem_free(&take_states);
+    for (int i = 0; i < n; i++)
+        close_files(&files[i]);
     cvy_mem_free(&take);
-    cvy_mem_free(&states_path);
     return status;
 }
 
-cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_vars *pending)
+cvy_status cvy_checkpoint_load(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars *vars, int with_state)
 {
-    cvy_status status = CVY_OK;
-    cvy_safetensors *sums = NULL;
-    char *take = NULL, *path = NULL;
-    CVY_TRY_OUT(cvy_mem_printf(&path, "%s/%s", c->path, CVY_SET_PENDING));
-    CVY_TRY_OUT(cvy_mem_alloc((size_t)pending->count, &take));
-    CVY_TRY_OUT(cvy_safetensors_open(path, &sums));
-    CVY_TRY_OUT(check_all(sums, path, pending, PART_STATES, 1, take));
-    CVY_TRY_OUT(fill(sums, pending, take));
-out:
-    cvy_safetensors_close(&sums);
-    cvy_mem_free(&take);
-    cvy_mem_free(&path);
+    const struct wanted w[] = {{PART_WEIGHTS, c->weights_path, c->nweights, with_state}, {PART_STATES, c->states_path, c->nstates, 1}};
+    return load(w, with_state ? 2 : 1, comm, vars);
+}
+
+cvy_status cvy_checkpoint_load_pending(const cvy_checkpoint *c, cvy_comm *comm, cvy_vars *pending)
+{
+    cvy_pool *pool = NULL;
+    struct wanted w = {.which = PART_STATES, .exactly = 1};
+    const char **path = NULL;
+    cvy_status status = cvy_pool_create(&pool);
+    if (status == CVY_OK && (!comm || comm->rank == 0))
+        status = cvy_set_files(pool, c->path, CVY_SET_PENDING, &path, &w.npath);
+    w.path = path;
+    if (comm)
+        status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK)
+        status = load(&w, 1, comm, pending);
+    cvy_pool_destroy(&pool);
     return status;
 }
 
@@ -174,7 +231,7 @@ cvy_status cvy_weights_load(const char *path, cvy_vars *vars, int partial, cvy_t
     if (ntaken == 0)
         CVY_FAIL_OUT(CVY_E_FORMAT, "%s: none of the %d variables of this job agrees in name and shape with its %d tensors", path, nwanted,
                      cvy_safetensors_count(f));
-    CVY_TRY_OUT(fill(f, vars, take));
+    CVY_TRY_OUT(fill(&(struct tensor_files){.path = path, .file = &f, .count = 1}, NULL, vars, take));
     if (report)
         status = report->status;
 out:

@@ -68,6 +68,38 @@ cvy_status cvy_set_verify(const cvy_set *set)
     return cvy_manifest_verify(set->path, set->step, required);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    return strcmp(*x, *y);
+}
+
+/* "weights.safetensors" or "weights-00001-of-00004.safetensors" */
+static int is_of_stem(const char *name, const char *stem)
+{
+    const size_t n = strlen(stem), end = strlen(CVY_TENSOR_FILE), length = strlen(name);
+    return length >= n + end && strncmp(name, stem, n) == 0 && strcmp(name + length - end, CVY_TENSOR_FILE) == 0 && (length == n + end || name[n] == '-');
+}
+
+cvy_status cvy_set_files(cvy_pool *pool, const char *path, const char *stem, const char ***paths_out, int *count_out)
+{
+    char **names = NULL, *joined = NULL;
+    const char **paths = NULL;
+    int64_t nnames = 0;
+    int count = 0;
+    CVY_TRY(cvy_file_list(pool, path, &names, &nnames));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *paths * (size_t)(nnames + 1), &paths));
+    for (int64_t i = 0; i < nnames; i++)
+        if (is_of_stem(names[i], stem)) {
+            CVY_TRY(cvy_pool_printf(pool, &joined, "%s/%s", path, names[i]));
+            paths[count++] = joined;
+        }
+    qsort(paths, (size_t)count, sizeof *paths, by_name);
+    *paths_out = paths;
+    *count_out = count;
+    return CVY_OK;
+}
+
 cvy_status cvy_set_best(cvy_pool *pool, const char *dir, char **name_out)
 {
     cvy_status status = CVY_OK;
@@ -117,11 +149,13 @@ static cvy_status read_text(cvy_pool *pool, const char *path, char **text_out)
 /* Verifies a set and takes it over into *out. */
 static cvy_status take(cvy_checkpoint *out, const cvy_set *set)
 {
-    char *path = NULL, *weights = NULL, *state = NULL, *plan_path = NULL, *plan = NULL;
+    char *path = NULL, *state = NULL, *plan_path = NULL, *plan = NULL;
     cvy_tree *tree = NULL;
     CVY_TRY(cvy_set_verify(set));
     CVY_TRY(cvy_pool_strdup(out->pool, set->path, &path));
-    CVY_TRY(cvy_pool_printf(out->pool, &weights, "%s/%s", set->path, CVY_SET_WEIGHTS));
+    CVY_TRY(cvy_set_files(out->pool, set->path, CVY_SET_WEIGHTS, &out->weights_path, &out->nweights));
+    CVY_TRY(cvy_set_files(out->pool, set->path, CVY_SET_STATES, &out->states_path, &out->nstates));
+    CVY_CHECK(out->nweights > 0 && out->nstates > 0, CVY_E_FORMAT, "%s lacks its weights", set->path);
     CVY_TRY(cvy_pool_printf(out->pool, &state, "%s/%s", set->path, CVY_SET_STATE));
     CVY_TRY(cvy_tree_parse_file(out->pool, state, &tree));
     CVY_CHECK(tree->kind == CVY_TREE_MAP, CVY_E_FORMAT, "%s is not a JSON object", state);
@@ -130,7 +164,6 @@ static cvy_status take(cvy_checkpoint *out, const cvy_set *set)
     if (cvy_file_exists(plan_path))
         CVY_TRY(read_text(out->pool, plan_path, &plan));
     out->path = path;
-    out->weights_path = weights;
     out->step = set->step;
     out->state_json = state;
     out->state = tree;
@@ -187,6 +220,42 @@ cvy_status cvy_checkpoint_find(const char *dir, const char *which, cvy_checkpoin
     if (!best)
         return cvy_error_set(CVY_END, "%s has no best checkpoint", dir);
     return find_named(dir, sets, count, best, out);
+}
+
+/* ---- on all ranks ---- */
+
+/* A text of rank 0's, NULL too, in the pool of every other rank. */
+static cvy_status share_text(cvy_comm *comm, cvy_pool *pool, const char **text)
+{
+    const int root = comm->rank == 0;
+    int64_t bytes = root && *text ? (int64_t)strlen(*text) + 1 : 0;
+    char *mine = root ? (char *)*text : NULL;
+    CVY_TRY(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
+    CVY_TRY(cvy_comm_agree(comm, root || !bytes ? CVY_OK : cvy_pool_alloc(pool, (size_t)bytes, &mine)));
+    if (bytes)
+        CVY_TRY(comm->ops->broadcast(comm, mine, (size_t)bytes, 0));
+    *text = mine;
+    return CVY_OK;
+}
+
+cvy_status cvy_checkpoint_share(cvy_comm *comm, cvy_status found, cvy_checkpoint *c)
+{
+    const int root = comm->rank == 0;
+    CVY_TRY(cvy_comm_agree(comm, found));
+    CVY_TRY(cvy_comm_agree(comm, root || c->pool ? CVY_OK : cvy_pool_create(&c->pool)));
+    cvy_status status = root ? CVY_OK : cvy_pool_alloc(c->pool, sizeof *c->weights_path, &c->weights_path);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(comm->ops->broadcast(comm, &c->step, sizeof c->step, 0));
+    CVY_TRY(share_text(comm, c->pool, &c->path));
+    CVY_TRY(share_text(comm, c->pool, &c->weights_path[0]));
+    CVY_TRY(share_text(comm, c->pool, &c->state_json));
+    CVY_TRY(share_text(comm, c->pool, &c->plan_json));
+    if (!root) {
+        cvy_tree *tree = NULL;
+        status = cvy_tree_parse_text(c->pool, c->path, c->state_json, strlen(c->state_json), &tree);
+        c->state = tree;
+    }
+    return cvy_comm_agree(comm, status);
 }
 
 void cvy_checkpoint_close(cvy_checkpoint *c)

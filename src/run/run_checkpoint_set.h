@@ -6,9 +6,11 @@
 
 #include "base/base_util.h"
 
-#define CVY_SET_WEIGHTS "weights.safetensors"
-#define CVY_SET_STATES "state.safetensors"
-#define CVY_SET_PENDING "pending.safetensors"
+/* Stems of tensor files: "weights.safetensors", or "weights-00001-of-00004.safetensors" and so on where several ranks have written. */
+#define CVY_SET_WEIGHTS "weights"
+#define CVY_SET_STATES "state"
+#define CVY_SET_PENDING "pending"
+#define CVY_TENSOR_FILE ".safetensors"
 #define CVY_SET_STATE "state.json"
 #define CVY_SET_PLAN "plan.json"
 
@@ -31,6 +33,8 @@ cvy_status cvy_set_name(cvy_pool *pool, int64_t step, char **name_out);
 cvy_status cvy_set_list(cvy_pool *pool, const char *dir, cvy_set **sets_out, int64_t *count_out);
 /* Whether the set's files are what its manifest says. */
 cvy_status cvy_set_verify(const cvy_set *set);
+/* Paths of the files of a stem in a set's folder, in the order of their parts; none: 0 of them. */
+cvy_status cvy_set_files(cvy_pool *pool, const char *path, const char *stem, const char ***paths_out, int *count_out);
 /* Name of the set that dir/best names, or NULL. */
 cvy_status cvy_set_best(cvy_pool *pool, const char *dir, char **name_out);
 

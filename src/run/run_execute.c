@@ -66,13 +66,13 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out)
     return cvy_plan_run_part(plan, 0, plan->ninstr, time_out);
 }
 
-static const char *instr_text(const cvy_instr *instr)
+const char *cvy_instr_text(const cvy_instr *instr)
 {
     switch (instr->kind) {
     case CVY_CALL_REORDER: return "reorder";
     case CVY_CALL_ACCUMULATE: return "accumulate";
     case CVY_CALL_ZERO: return "zero";
-    case CVY_CALL_MEET: return "meet";
+    case CVY_CALL_MEET: return "meeting of the node's ranks";
     default: return instr->call->node->name;
     }
 }
@@ -103,7 +103,7 @@ void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json)
         const cvy_instr *instr = &plan->instr[i];
         const cvy_node *node = instr->call ? instr->call->node : NULL;
         cvy_json_open(json, NULL, '{');
-        cvy_json_string(json, "name", instr_text(instr));
+        cvy_json_string(json, "name", cvy_instr_text(instr));
         cvy_json_string(json, "cat", is_comm(instr->kind) ? "comm" : node && node->phase == CVY_PHASE_UPDATE ? "update" : node && node->backward ? "backward" : "forward");
         cvy_json_string(json, "ph", "X");
         cvy_json_real(json, "ts", (plan->end_s[i - 1] - base_s) * 1e6);

@@ -16,6 +16,8 @@ cvy_status cvy_plan_execute(cvy_plan *plan, cvy_step_time *time_out);
 cvy_status cvy_plan_run(cvy_plan *plan, int instr);
 /* Instructions first to end - 1, with their times, which are added to *time. */
 cvy_status cvy_plan_run_part(cvy_plan *plan, int first, int end, cvy_step_time *time);
+/* What an instruction is, for people: its node's name, or what else it does. */
+const char *cvy_instr_text(const cvy_instr *instr);
 /* Chrome trace events of the latest step ("X" events, microseconds since base_s), as members of an open JSON list; pid is the rank. */
 void cvy_plan_trace(const cvy_plan *plan, double base_s, cvy_json *json);
 

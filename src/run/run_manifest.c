@@ -157,6 +157,27 @@ static int lists(const cvy_tree *files, const char *name)
     return 0;
 }
 
+/* A file by its name; tensors by their stem: one file, or all of its parts. */
+static int lists_all(const cvy_tree *files, const char *name)
+{
+    char whole[64], part[64];
+    int n = 0, k = 0, found = 0;
+    snprintf(whole, sizeof whole, "%s.safetensors", name);
+    snprintf(part, sizeof part, "%s-%%5d-of-%%5d.safetensors", name);
+    if (lists(files, name) || lists(files, whole))
+        return 1;
+    for (int i = 0; i < files->count && !n; i++) {
+        const cvy_tree *at = files->child[i]->kind == CVY_TREE_MAP ? cvy_tree_get(files->child[i], "name") : NULL;
+        if (at && at->text && sscanf(at->text, part, &k, &n) != 2)
+            n = 0;
+    }
+    for (int i = 1; i <= n; i++) {
+        snprintf(whole, sizeof whole, "%s-%05d-of-%05d.safetensors", name, i, n);
+        found += lists(files, whole);
+    }
+    return n > 0 && found == n;
+}
+
 static cvy_status verify_listed(cvy_pool *pool, const char *folder, const char *method, const cvy_tree *file)
 {
     const cvy_tree *name = NULL, *bytes = NULL;
@@ -190,7 +211,7 @@ static cvy_status verify_inner(cvy_pool *pool, const char *folder, const char *p
     CVY_TRY(cvy_tree_int(step_node, &of_step));
     CVY_CHECK(of_step == step, CVY_E_FORMAT, "%s is of step %lld, the folder's name says %lld", path, (long long)of_step, (long long)step);
     for (int i = 0; required[i]; i++)
-        CVY_CHECK(lists(files, required[i]), CVY_E_FORMAT, "%s does not list %s", path, required[i]);
+        CVY_CHECK(lists_all(files, required[i]), CVY_E_FORMAT, "%s does not list %s", path, required[i]);
     for (int i = 0; i < files->count; i++)
         CVY_TRY(verify_listed(pool, folder, method->text, files->child[i]));
     return CVY_OK;

@@ -3,20 +3,32 @@
  */
 #include "run/run_watchdog.h"
 
+#include "run/run_board.h"
 #include "run/run_server.h"
 
+#include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+/* Between two signs, s: a quarter of the timeout, within these. */
+#define SIGN_LEAST_S 0.5
+#define SIGN_MOST_S 15.0
 
 struct cvy_watchdog {
     const cvy_program *program;
-    double timeout_s;
+    cvy_watchdog_opts opts;
+    char board[640];                   /* "": none */
+    int fd;                            /* of it, opened by the thread; -1: not yet, or it cannot be */
+    char host[40];
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     int stop;
-    double kicked_s;
+    double kicked_s, signed_s;
     long long moved;                   /* by a server, when it was looked at last */
     int64_t step;
     const char *what;
@@ -29,20 +41,88 @@ static const char *running_node(const cvy_program *p)
         const cvy_plan *plan = i % 2 ? p->step[i / 2]->twin : p->step[i / 2]->plan;
         const int at = plan ? atomic_load_explicit(&plan->at, memory_order_relaxed) : -1;
         if (at >= 0 && at < plan->ninstr)
-            return plan->instr[at].call && plan->instr[at].call->node ? plan->instr[at].call->node->name : "a reorder";
+            return cvy_instr_text(&plan->instr[at]);
     }
     return NULL;
+}
+
+/* "a training step, node conv1, in an allreduce" */
+static void say_what(const cvy_watchdog *w, char *text, size_t room)
+{
+    const cvy_comm *comm = w->program->context->comm;
+    const char *node = running_node(w->program), *meeting = atomic_load_explicit(&comm->meeting, memory_order_relaxed);
+    char waits[96] = "";
+    if (w->program->server)
+        cvy_server_waits_for(w->program->server, waits, sizeof waits);
+    snprintf(text, room, "%s%s%s%s%s%s", w->what, node ? ", node " : "", node ? node : "", meeting ? ", in " : "", meeting ? meeting : "", waits);
+}
+
+/* ---- the board ---- */
+
+static double sign_every_s(const cvy_watchdog *w)
+{
+    return CVY_MIN(CVY_MAX(w->opts.timeout_s / 4, SIGN_LEAST_S), SIGN_MOST_S);
+}
+
+static double wall_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void give_sign(cvy_watchdog *w, cvy_sign_state state)
+{
+    const cvy_comm *comm = w->program->context->comm;
+    cvy_sign sign = {.rank = comm->rank, .time = wall_s(), .state = state, .step = w->step, .still_s = cvy_clock_s() - w->kicked_s,
+                     .met = atomic_load_explicit(&comm->met, memory_order_relaxed)};
+    w->signed_s = cvy_clock_s();
+    if (w->fd < 0 && w->board[0])
+        w->fd = open(w->board, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (w->fd < 0)
+        return;
+    if (state == CVY_SIGN_RUNS && w->opts.told && *w->opts.told)
+        sign.state = CVY_SIGN_TOLD;
+    snprintf(sign.host, sizeof sign.host, "%s", w->host);
+    say_what(w, sign.what, sizeof sign.what);
+    (void)!cvy_board_write(w->fd, &sign);
+}
+
+/* Which rank is waited for, "; rank 1 ...", by the signs of all; "" where they do not tell. */
+static void find_suspect(const cvy_watchdog *w, char *text, size_t room)
+{
+    const int nranks = w->program->context->comm->nranks;
+    cvy_sign *sign = NULL;
+    text[0] = 0;
+    if (!w->board[0] || cvy_mem_alloc(sizeof *sign * (size_t)nranks, &sign) != CVY_OK)
+        return;
+    text[0] = ';';
+    text[1] = ' ';
+    if (cvy_board_read(w->board, nranks, sign) != CVY_OK || !cvy_board_suspect(sign, nranks, 1.5 * sign_every_s(w) + 0.5, text + 2, room - 2))
+        text[0] = 0;
+    cvy_mem_free(&sign);
+}
+
+/* The others look at the same moment, so their signs are awaited; a run that moves again meanwhile is let alone: 0. */
+static int gather_signs(cvy_watchdog *w)
+{
+    const double kicked = w->kicked_s;
+    const struct timespec pause = {.tv_sec = (time_t)(2 * sign_every_s(w) + 2.5)};
+    give_sign(w, CVY_SIGN_STANDS);
+    pthread_mutex_unlock(&w->lock);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&w->lock);
+    return !w->stop && kicked == w->kicked_s;
 }
 
 static void bark(const cvy_watchdog *w)
 {
     const cvy_context *context = w->program->context;
-    const char *node = running_node(w->program);
-    char waits[96] = "";
-    if (w->program->server)
-        cvy_server_waits_for(w->program->server, waits, sizeof waits);
-    cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s%s%s%s (watchdog.timeout is %.0f s): another rank may be dead or late",
-                  cvy_clock_s() - w->kicked_s, (long long)w->step, w->what, node ? ", node " : "", node ? node : "", waits, w->timeout_s);
+    char what[160], suspect[320];
+    say_what(w, what, sizeof what);
+    find_suspect(w, suspect, sizeof suspect);
+    cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s)%s%s%s", cvy_clock_s() - w->kicked_s, (long long)w->step, what,
+                  w->opts.timeout_s, suspect[0] ? suspect : ": another rank may be dead or late", w->board[0] ? "; all ranks: " : "", w->board);
     if (context->opts.fatal)
         context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());
     else
@@ -66,29 +146,37 @@ static void *watch(void *arg)
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         struct timespec until;
-        const double left = w->kicked_s + w->timeout_s - cvy_clock_s();
+        const double now = cvy_clock_s(), left = w->kicked_s + w->opts.timeout_s - now, next = w->signed_s + sign_every_s(w) - now;
         if (left <= 0 && server_moves(w))
             continue;
-        if (left <= 0) {
+        if (left <= 0 && gather_signs(w)) {
             bark(w);
             break;
         }
+        if (next <= 0)
+            give_sign(w, CVY_SIGN_RUNS);
+        const double wait = CVY_MAX(CVY_MIN(left, next > 0 ? next : sign_every_s(w)), 0.01);
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += (time_t)left + 1;
+        until.tv_nsec += (long)(1e9 * (wait - floor(wait)));
+        until.tv_sec += (time_t)wait + until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&w->wake, &w->lock, &until);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-cvy_status cvy_watchdog_start(const cvy_program *program, double timeout_s, cvy_watchdog **out)
+cvy_status cvy_watchdog_start(const cvy_program *program, const cvy_watchdog_opts *opts, cvy_watchdog **out)
 {
     cvy_watchdog *w = NULL;
     pthread_condattr_t monotonic;
-    if (timeout_s <= 0)
+    if (opts->timeout_s <= 0)
         return CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
-    *w = (cvy_watchdog){.program = program, .timeout_s = timeout_s, .kicked_s = cvy_clock_s(), .what = "start"};
+    *w = (cvy_watchdog){.program = program, .opts = *opts, .fd = -1, .kicked_s = cvy_clock_s(), .signed_s = cvy_clock_s(), .what = "start"};
+    snprintf(w->board, sizeof w->board, "%s", opts->board ? opts->board : "");
+    if (gethostname(w->host, sizeof w->host - 1) != 0 || !w->host[0])
+        snprintf(w->host, sizeof w->host, "?");
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -126,6 +214,11 @@ void cvy_watchdog_stop(cvy_watchdog **watchdog)
     pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
+    if (w->fd >= 0) {
+        w->what = "the end";
+        give_sign(w, CVY_SIGN_LEFT);
+        close(w->fd);
+    }
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
     cvy_mem_free(watchdog);

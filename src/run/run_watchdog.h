@@ -1,5 +1,6 @@
 /*
- * run_watchdog.h: a thread that notices when a run stands still, says where, and calls the context's fatal hook. It never computes and never calls MPI.
+ * run_watchdog.h: a thread that notices when a run stands still, says where and which rank it waits for, and calls the context's fatal hook. It never
+ * computes and never calls MPI: what other ranks do it reads from the board.
  */
 #ifndef CVY_RUN_WATCHDOG_H
 #define CVY_RUN_WATCHDOG_H
@@ -8,8 +9,14 @@
 
 typedef struct cvy_watchdog cvy_watchdog;
 
-/* timeout_s 0: *out stays NULL, and all calls below accept NULL. program is borrowed: its running step is named in the message. */
-cvy_status cvy_watchdog_start(const cvy_program *program, double timeout_s, cvy_watchdog **out);
+typedef struct cvy_watchdog_opts {
+    double timeout_s;                  /* 0: *out stays NULL, and all calls below accept NULL */
+    const char *board;                 /* the file of the ranks' signs (run_board.h), or NULL */
+    const volatile int *told;          /* set where a signal told this rank to end: among its signs; or NULL */
+} cvy_watchdog_opts;
+
+/* program is borrowed: its running node is named in the message. */
+cvy_status cvy_watchdog_start(const cvy_program *program, const cvy_watchdog_opts *opts, cvy_watchdog **out);
 /* The run is alive: it does `what` (a static text) at this step. */
 void cvy_watchdog_kick(cvy_watchdog *w, int64_t step, const char *what);
 void cvy_watchdog_stop(cvy_watchdog **w);

@@ -48,7 +48,6 @@ done <<'END'
 0 refused
 00:00:59 refused
 1:60:00 refused
-1-24:00:00 refused
 1:2:3:4 refused
 1-2-3 refused
 - refused

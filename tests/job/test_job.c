@@ -50,7 +50,7 @@ static void defaults(void)
     EXPECT_INT(job->batch_norm.group, 32);
     EXPECT_INT(job->comm.bucket_bytes, 0);
     EXPECT_INT(job->comm.overlap, 1);
-    EXPECT(job->watchdog.timeout_s == 0);
+    EXPECT(job->watchdog.timeout_s == 600);
     EXPECT_INT(job->log.every, 50);
     cvy_job_destroy(&job);
     EXPECT(job == NULL);
@@ -427,7 +427,7 @@ static void help(void)
 {
     char *text = NULL;
     EXPECT_OK(cvy_job_help(&text));
-    EXPECT(text && strstr(text, "\ncheckpoint: what is saved\n  every     text = 1 epoch: how often to save"));
+    EXPECT(text && strstr(text, "\ncheckpoint: what is saved\n  every       text = 1 epoch: how often to save"));
     EXPECT(text && strstr(text, "\ntrain.optimizer: "));
     cvy_mem_free(&text);
 }

@@ -56,12 +56,12 @@ static const struct mode modes[] = {
 static cvy_context *all;
 static char folder[64];
 
-struct stopper { volatile int stop; int64_t at; };
+struct stopper { cvy_train_orders orders; int64_t at; };
 
 static void stop_there(void *user, const cvy_progress *p)
 {
     struct stopper *s = user;
-    s->stop = s->at > 0 && p->step >= s->at;
+    s->orders.stop = s->at > 0 && p->step >= s->at;
 }
 
 /* Trains up to `stop` (0: to the end) into folder/out. */
@@ -71,7 +71,7 @@ static cvy_status train(cvy_context *context, const char *const *sets, int nsets
     struct stopper s = {.at = stop};
     snprintf(path, sizeof path, "%s/%s", folder, out);
     const cvy_job_source job = {.size = sizeof job, .text = job_text, .sets = sets, .nsets = nsets};
-    const cvy_train_opts opts = {.size = sizeof opts, .out = path, .resume = resume, .stop = &s.stop, .progress = stop_there, .user = &s};
+    const cvy_train_opts opts = {.size = sizeof opts, .out = path, .resume = resume, .orders = &s.orders, .progress = stop_there, .user = &s};
     return cvy_run_train(context, &job, &opts, NULL);
 }
 

@@ -122,7 +122,8 @@ static cvy_status save(int64_t step, int keep)
     char state[64];
     cvy_vars *vars = make_vars((int)step, CVY_COUNT(rows), 5);
     snprintf(state, sizeof state, "{\"step\": %lld, \"epoch\": 1}", (long long)step);
-    const cvy_status status = cvy_checkpoint_save(dir, step, vars, NULL, state, "{\"choices\": []}", keep, NULL);
+    const cvy_status status = cvy_checkpoint_save(
+        &(cvy_save_opts){.dir = dir, .step = step, .vars = vars, .state_json = state, .plan_json = "{\"choices\": []}", .keep = keep, .nparts = 1});
     cvy_vars_destroy(&vars);
     return status;
 }
@@ -139,7 +140,7 @@ static void found(int64_t step, int nmessage)
     int64_t noted = 0;
     assert_int_equal(cvy_tree_int(cvy_tree_get(c.state, "step"), &noted), CVY_OK);
     assert_int_equal(noted, step);
-    assert_int_equal(cvy_checkpoint_load(&c, vars, 1), CVY_OK);
+    assert_int_equal(cvy_checkpoint_load(&c, NULL, vars, 1), CVY_OK);
     assert_same(vars, expected);
     cvy_checkpoint_close(&c);
     cvy_vars_destroy(&vars);
@@ -426,22 +427,22 @@ static void another_network(void **state)
     assert_int_equal(save(1, 2), CVY_OK);
     assert_int_equal(cvy_checkpoint_find(dir, NULL, &c), CVY_OK);
     cvy_vars *wide = make_vars(-1, 4, 6), *few = make_vars(-1, 2, 5), *before = make_vars(-1, 4, 6);
-    assert_int_equal(cvy_checkpoint_load(&c, wide, 1), CVY_E_SHAPE);
+    assert_int_equal(cvy_checkpoint_load(&c, NULL, wide, 1), CVY_E_SHAPE);
     assert_non_null(strstr(cvy_error_text(), "conv1.bias"));
     assert_same(wide, before);
-    assert_int_equal(cvy_checkpoint_load(&c, few, 1), CVY_E_FORMAT);
+    assert_int_equal(cvy_checkpoint_load(&c, NULL, few, 1), CVY_E_FORMAT);
     assert_non_null(strstr(cvy_error_text(), "bn1.mean"));
-    assert_int_equal(cvy_checkpoint_load(&c, few, 0), CVY_OK);
+    assert_int_equal(cvy_checkpoint_load(&c, NULL, few, 0), CVY_OK);
 
     cvy_text report = {0};
-    assert_int_equal(cvy_weights_load(c.weights_path, wide, 0, &report), CVY_E_SHAPE);
+    assert_int_equal(cvy_weights_load(c.weights_path[0], wide, 0, &report), CVY_E_SHAPE);
     assert_non_null(strstr(cvy_error_text(), "conv1.bias"));
     assert_same(wide, before);
     cvy_text_free(&report);
-    assert_int_equal(cvy_weights_load(c.weights_path, wide, 1, &report), CVY_OK);
+    assert_int_equal(cvy_weights_load(c.weights_path[0], wide, 1, &report), CVY_OK);
     assert_non_null(strstr(report.data, "conv1.bias has another shape"));
     cvy_text_free(&report);
-    assert_int_equal(cvy_weights_load(c.weights_path, few, 0, &report), CVY_OK);
+    assert_int_equal(cvy_weights_load(c.weights_path[0], few, 0, &report), CVY_OK);
     assert_non_null(strstr(report.data, "bn1.mean of the file is not used"));
     cvy_text_free(&report);
     cvy_checkpoint_close(&c);
@@ -459,7 +460,7 @@ static void out_of_memory(void **state)
     assert_int_equal(save(1, 2), CVY_OK);
     for (cvy_status status = CVY_E_MEMORY; status != CVY_OK && k < 500; k++) {
         cvy_mem_fail_at(k, 0);
-        status = cvy_checkpoint_save(dir, 2, vars, NULL, "{}", NULL, 2, NULL);
+        status = cvy_checkpoint_save(&(cvy_save_opts){.dir = dir, .step = 2, .vars = vars, .state_json = "{}", .keep = 2, .nparts = 1});
         cvy_mem_fail_at(0, 0);
         assert_true(status == CVY_OK || status == CVY_E_MEMORY);
     }
@@ -469,7 +470,7 @@ static void out_of_memory(void **state)
         cvy_mem_fail_at(k, 0);
         status = cvy_checkpoint_find(dir, NULL, &c);
         if (status == CVY_OK)
-            status = cvy_checkpoint_load(&c, vars, 1);
+            status = cvy_checkpoint_load(&c, NULL, vars, 1);
         cvy_mem_fail_at(0, 0);
         cvy_checkpoint_close(&c);
         assert_true(status == CVY_OK || status == CVY_E_MEMORY);

@@ -4,6 +4,7 @@
  * Never touches the world communicator and never assumes who initialised MPI. Large counts are cut into pieces that an int can count.
  */
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,28 +120,41 @@ static cvy_status gatherv_now(cvy_comm *comm, const void *mine, size_t bytes, vo
     return CVY_OK;
 }
 
-/* The same, with nobody else in MPI. */
+/* The same, with nobody else in MPI; noted for the watchdog. */
+static void come(cvy_comm *comm, const char *meeting)
+{
+    atomic_fetch_add_explicit(&comm->met, 1, memory_order_relaxed);
+    atomic_store_explicit(&comm->meeting, meeting, memory_order_relaxed);
+    cvy_mpi_enter(cvy_mpi_of(comm));
+}
+
+static void go(cvy_comm *comm)
+{
+    cvy_mpi_leave(cvy_mpi_of(comm));
+    atomic_store_explicit(&comm->meeting, NULL, memory_order_relaxed);
+}
+
 static cvy_status mpi_barrier(cvy_comm *comm)
 {
-    cvy_mpi_enter(cvy_mpi_of(comm));
+    come(comm, "a barrier");
     const cvy_status status = barrier_now(comm);
-    cvy_mpi_leave(cvy_mpi_of(comm));
+    go(comm);
     return status;
 }
 
 static cvy_status mpi_broadcast(cvy_comm *comm, void *data, size_t bytes, int root)
 {
-    cvy_mpi_enter(cvy_mpi_of(comm));
+    come(comm, "a broadcast");
     const cvy_status status = broadcast_now(comm, data, bytes, root);
-    cvy_mpi_leave(cvy_mpi_of(comm));
+    go(comm);
     return status;
 }
 
 static cvy_status mpi_allreduce(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op)
 {
-    cvy_mpi_enter(cvy_mpi_of(comm));
+    come(comm, "an allreduce");
     const cvy_status status = allreduce_now(comm, data, count, dtype, op);
-    cvy_mpi_leave(cvy_mpi_of(comm));
+    go(comm);
     return status;
 }
 
@@ -167,6 +181,7 @@ static cvy_status mpi_allreduce_pushing(cvy_comm *comm, void *data, int64_t coun
     for (int64_t at = 0; at < count; at += CVY_PIECE_ELEMS) {
         MPI_Request request = MPI_REQUEST_NULL;
         int done = 0;
+        atomic_fetch_add_explicit(&comm->met, 1, memory_order_relaxed);
         CVY_TRY(start_piece(comm, (char *)data + (size_t)at * cvy_dtype_bytes(dtype), (int)CVY_MIN(count - at, (int64_t)CVY_PIECE_ELEMS), dtype, op, &request));
         for (int turn = 0; !done; turn++) {
             CVY_TRY(test_piece(comm, &request, &done));
@@ -179,17 +194,17 @@ static cvy_status mpi_allreduce_pushing(cvy_comm *comm, void *data, int64_t coun
 
 static cvy_status mpi_allgather(cvy_comm *comm, const void *mine, size_t bytes, void *all_out)
 {
-    cvy_mpi_enter(cvy_mpi_of(comm));
+    come(comm, "an allgather");
     const cvy_status status = allgather_now(comm, mine, bytes, all_out);
-    cvy_mpi_leave(cvy_mpi_of(comm));
+    go(comm);
     return status;
 }
 
 static cvy_status mpi_gatherv(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root)
 {
-    cvy_mpi_enter(cvy_mpi_of(comm));
+    come(comm, "a gather");
     const cvy_status status = gatherv_now(comm, mine, bytes, all_out, bytes_of, root);
-    cvy_mpi_leave(cvy_mpi_of(comm));
+    go(comm);
     return status;
 }
 

@@ -1,6 +1,8 @@
 /*
  * comm_mpi_request.c: a non-blocking sum of one range: through the node's memory where the range lies in it, else by messages among all.
  */
+#include <stdatomic.h>
+
 #include "comm/mpi/comm_mpi_impl.h"
 
 static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request *r)
@@ -71,6 +73,7 @@ cvy_status cvy_mpi_request_test_now(cvy_request *r, int *done_out)
 cvy_status cvy_mpi_request_start(cvy_request *r)
 {
     r->comm->sent_bytes += r->sent_bytes;
+    atomic_fetch_add_explicit(&r->comm->met, 1, memory_order_relaxed);
     if (!r->pusher)
         return cvy_mpi_request_start_now(r);
     cvy_pusher_hand(r->pusher, r);

@@ -1,0 +1,78 @@
+/*
+ * cmd_walltime.c: how long an allocation lasts: times as schedulers write them, and when this one ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cmd.h"
+
+/* A number of at most nine digits in front of `end`; -1: none. */
+static int64_t read_part(const char **text, char end)
+{
+    int64_t value = 0;
+    const char *at = *text;
+    for (; *at >= '0' && *at <= '9' && at - *text < 9; at++)
+        value = 10 * value + (*at - '0');
+    if (at == *text || *at != end)
+        return -1;
+    *text = at + (*at != 0);
+    return value;
+}
+
+int cmd_read_walltime(const char *text, int64_t *seconds_out)
+{
+    int64_t days = 0, part[3] = {0};
+    const char *dash = strchr(text, '-');
+    int n = 1;
+    if (dash && (days = read_part(&text, '-')) < 0)
+        return 0;
+    for (const char *c = text; *c; c++)
+        n += *c == ':';
+    if (n > 3)
+        return 0;
+    for (int i = 0; i < n; i++)
+        if ((part[i] = read_part(&text, i + 1 < n ? ':' : 0)) < 0 || (i > 0 && part[i] >= 60))
+            return 0;
+    if (dash)                          /* D-HH, D-HH:MM, D-HH:MM:SS */
+        *seconds_out = ((days * 24 + part[0]) * 60 + part[1]) * 60 + part[2];
+    else if (n == 1)                   /* minutes */
+        *seconds_out = part[0] * 60;
+    else if (n == 2)                   /* MM:SS */
+        *seconds_out = part[0] * 60 + part[1];
+    else
+        *seconds_out = (part[0] * 60 + part[1]) * 60 + part[2];
+    return *seconds_out > 0;
+}
+
+int cmd_end_time(const char *walltime, double begin, double *end_out)
+{
+    /* Seconds since 1970; what convoy jobscript writes, and Slurm from 23.02 on. */
+    static const char *const ends[] = {"CONVOY_JOB_END", "SLURM_JOB_END_TIME"};
+    int64_t seconds = 0;
+    *end_out = 0;
+    if (walltime && !cmd_read_walltime(walltime, &seconds)) {
+        cmd_error("--walltime %s is no time: expected minutes, MM:SS, HH:MM:SS or D-HH:MM:SS", walltime);
+        return CMD_EXIT_USAGE;
+    }
+    if (walltime) {
+        *end_out = begin + (double)seconds;
+        return 0;
+    }
+    for (int i = 0; i < CMD_COUNT(ends); i++) {
+        const char *text = getenv(ends[i]);
+        if (!text || !*text)
+            continue;
+        char *rest = NULL;
+        *end_out = strtod(text, &rest);
+        if (*rest || !(*end_out > 1e9 && *end_out < 1e11)) {
+            cmd_error("%s=%s is no time: expected seconds since 1970, as `date +%%s` prints them", ends[i], text);
+            return CMD_EXIT_USAGE;
+        }
+        return 0;
+    }
+    const char *limit = getenv("PBS_WALLTIME");        /* Torque: the length in seconds; when the job began it does not say */
+    if (limit && atof(limit) > 0)
+        *end_out = begin + atof(limit);
+    return 0;
+}

@@ -1,0 +1,157 @@
+/*
+ * job_orders.c: when a run saves and when it ends: what its job asks for (checkpoint.every), what it is told from outside (cvy_train_orders), and when
+ * its allocation ends.
+ *
+ * In the step: before it. Any rank may be told, and the end of the allocation is rank 0's business, so all ranks put together what they know in one
+ * small reduction; what comes out of it all of them do behind the same step.
+ */
+#include <math.h>
+#include <time.h>
+
+#include "job/job_trainer.h"
+
+/* Of a save that was never measured: what a poor file system writes. */
+#define WRITE_BYTES_S 50e6
+/* For what comes behind the last save: the report, the end of MPI. */
+#define LEAVE_S 5.0
+
+/* What the ranks tell each other before each step; the maximum counts. */
+enum { SAY_STOP, SAY_SAVE, SAY_END, SAY_SAVING, SAY_SLOWEST, SAY_FASTEST, SAY_COUNT };
+
+static int is_due(const cvy_trainer *t, const cvy_duration *every)
+{
+    const int64_t amount = (int64_t)llround(every->amount);
+    switch (every->unit) {
+    case CVY_DURATION_STEPS: return amount > 0 && t->step % amount == 0;
+    case CVY_DURATION_SAMPLES:
+        return amount > 0 && cvy_order_samples_before(&t->order, t->step) / amount != cvy_order_samples_before(&t->order, t->step - 1) / amount;
+    case CVY_DURATION_EPOCHS: {
+        const double spe = (double)t->order.steps_per_epoch * every->amount;
+        return spe > 0 && floor((double)t->step / spe) != floor((double)(t->step - 1) / spe);
+    }
+    default: return 0;
+    }
+}
+
+int cvy_trainer_is_due(const cvy_trainer *t)
+{
+    return is_due(t, &t->session.job->checkpoint.every);
+}
+
+int cvy_trainer_ends_epoch(const cvy_trainer *t)
+{
+    return t->step % t->order.steps_per_epoch == 0 || t->step == t->order.last_step;
+}
+
+int cvy_trainer_meets(const cvy_trainer *t)
+{
+    return cvy_trainer_ends_epoch(t) || cvy_trainer_is_due(t);
+}
+
+/* ---- the end of the allocation ---- */
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Seconds that the run must keep back for one more turn, with whatever falls into it, and a save behind it. */
+static double kept_back_s(const cvy_trainer *t)
+{
+    const double save_s = t->save_s > 0 ? t->save_s : (double)cvy_program_need(t->session.program) / WRITE_BYTES_S;
+    return 1.5 * (save_s + t->turn_s) + LEAVE_S;
+}
+
+static int is_ending(const cvy_trainer *t)
+{
+    return t->opts->end_time > 0 && t->session.context->comm->rank == 0 && now_s() + kept_back_s(t) > t->opts->end_time;
+}
+
+void cvy_trainer_say_end(cvy_trainer *t)
+{
+    char text[32] = "?";
+    const time_t end = (time_t)t->opts->end_time;
+    struct tm tm;
+    if (t->opts->end_time <= 0)
+        return;
+    if (localtime_r(&end, &tm))
+        strftime(text, sizeof text, "%H:%M:%S", &tm);
+    cvy_text_add(&t->session.notes, "the allocation ends at %s, in %.0f s: the run saves and stops in time, or goes on to its end\n", text, t->opts->end_time - now_s());
+}
+
+static void say_that_it_ends(cvy_trainer *t)
+{
+    char text[160];
+    snprintf(text, sizeof text, "the allocation ends in %.0f s: the run saves and stops (a save took %.1f s, a turn of the loop up to %.1f s)",
+             t->opts->end_time - now_s(), t->save_s, t->turn_s);
+    cvy_trainer_say(t, text);
+}
+
+/* ---- together ---- */
+
+int cvy_trainer_wishes(const cvy_trainer *t)
+{
+    const cvy_train_orders *orders = t->opts->orders;
+    const cvy_duration *every = &t->session.job->checkpoint.every;
+    return (orders && (orders->stop || orders->save)) || is_ending(t) ||
+           (every->unit == CVY_DURATION_SECONDS && t->session.context->comm->rank == 0 && cvy_clock_s() - t->saved_s > every->amount);
+}
+
+/* An order to save is taken with this. */
+static void look_around(cvy_trainer *t, int64_t said[SAY_COUNT])
+{
+    cvy_train_orders *orders = t->opts->orders;
+    const cvy_duration *every = &t->session.job->checkpoint.every;
+    said[SAY_STOP] = orders && orders->stop;
+    said[SAY_END] = is_ending(t);
+    said[SAY_SAVE] = every->unit == CVY_DURATION_SECONDS && t->session.context->comm->rank == 0 && cvy_clock_s() - t->saved_s > every->amount;
+    if (orders && orders->save) {
+        orders->save = 0;
+        said[SAY_SAVE] = 1;
+    }
+    said[SAY_SAVING] = cvy_saver_is_busy(t->saver);
+    said[SAY_SLOWEST] = llround(1e9 * t->busy_s);
+    said[SAY_FASTEST] = -said[SAY_SLOWEST];
+}
+
+/* Ranks leave a step together, so who was busy for less time than the slowest has waited for it, in the step's sums or here. */
+static void note_slowest(cvy_trainer *t, const int64_t said[SAY_COUNT])
+{
+    const double slowest_s = 1e-9 * (double)said[SAY_SLOWEST], fastest_s = -1e-9 * (double)said[SAY_FASTEST];
+    t->window.slowest_s += CVY_MIN(CVY_MAX(slowest_s - t->busy_s, 0), t->met_s);
+    t->window.spread_s += slowest_s - fastest_s;
+}
+
+static void time_turn(cvy_trainer *t, double now)
+{
+    if (t->looked_s > 0 && t->step > t->first_step)
+        t->turn_s = CVY_MAX(t->turn_s, now - t->looked_s);
+    t->looked_s = now;
+    if (t->opts->orders)
+        t->opts->orders->step_s = t->turn_s;
+}
+
+cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status mine, cvy_wish *wish_out)
+{
+    cvy_comm *comm = t->session.context->comm;
+    const double begin = cvy_clock_s();
+    int64_t said[SAY_COUNT];
+    CVY_TRY(cvy_comm_agree(comm, mine));
+    time_turn(t, begin);
+    look_around(t, said);
+    CVY_TRY(comm->ops->allreduce(comm, said, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    const double met_s = cvy_clock_s() - begin;
+    t->met_s += met_s;
+    t->window.comm_s += met_s;
+    note_slowest(t, said);
+    *wish_out = (cvy_wish){.stop = said[SAY_STOP] || said[SAY_END], .save = said[SAY_SAVE] != 0};
+    if (said[SAY_END] && !t->is_ending) {
+        t->is_ending = 1;
+        say_that_it_ends(t);
+    }
+    if (wish_out->stop && t->opts->orders)
+        t->opts->orders->heard = 1;
+    return cvy_saver_is_on(t->saver) && !said[SAY_SAVING] ? cvy_trainer_advance_save(t) : CVY_OK;
+}

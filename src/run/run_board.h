@@ -1,0 +1,36 @@
+/*
+ * run_board.h: the board of a run: a file in its folder in which each rank keeps one line, of when it gave its last sign and what it did then.
+ *
+ * Written by the watchdog's thread every few seconds, never in the step. When a run stands still, the lines of all ranks tell which one is behind; when
+ * it has died, the next start reads who gave the last sign first. Where the folder is not shared by all nodes, other nodes' lines are missing.
+ */
+#ifndef CVY_RUN_BOARD_H
+#define CVY_RUN_BOARD_H
+
+#include "base/base_util.h"
+
+#define CVY_BOARD_NAME "ranks"
+enum { CVY_BOARD_LINE = 192 };         /* bytes of a line: rank r's begins at r times this */
+
+typedef enum { CVY_SIGN_RUNS, CVY_SIGN_TOLD, CVY_SIGN_STANDS, CVY_SIGN_LEFT } cvy_sign_state;  /* told: to end, by a signal */
+
+typedef struct cvy_sign {
+    int rank;
+    char host[40];
+    double time;                       /* s since 1970 */
+    cvy_sign_state state;
+    int64_t step, met;                 /* steps done; sums and other meetings of ranks that it has come to */
+    double still_s;                    /* since it last moved */
+    char what[80];
+} cvy_sign;
+
+/* Faults are no matter of the run's: they leave the board without this line. */
+cvy_status cvy_board_write(int fd, const cvy_sign *sign);
+/* The lines of `nranks` ranks; those that are missing have rank -1. */
+cvy_status cvy_board_read(const char *path, int nranks, cvy_sign *sign_out);
+/* Which rank holds the others up; fresh_s: how much older than the latest sign that of a living rank may be. 0 where they do not tell. */
+int cvy_board_suspect(const cvy_sign *sign, int nranks, double fresh_s, char *text, size_t room);
+/* Of a run that ended without a word: the rank whose signs ended first, or that was not told to end as the others were. 0 where they do not tell. */
+int cvy_board_first_gone(const char *path, char *text, size_t room);
+
+#endif
