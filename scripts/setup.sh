@@ -6,7 +6,7 @@
 set -u
 packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libyaml-dev
           libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libxxhash-dev libhwloc-dev libsimgrid-dev libcmocka-dev'
-[ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang libclang-rt-dev libomp-dev python3-venv"
+[ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang libclang-rt-dev libomp-dev python3-venv slurm-wlm munge"
 
 [ "${CONVOY_SETUP-}" = off ] && exit 0
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

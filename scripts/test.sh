@@ -2,7 +2,7 @@
 # test.sh [--all]: installs what is missing, builds and runs the tests; the last line counts them.
 #
 # Without arguments: the release build with the system's MPI. --all, which continuous integration runs, treats warnings as errors and
-# adds MPICH, clang, the sanitizers, oneDNN 3, short fuzzing and the minimal build. A row that does not build counts as one failed test; one that
+# adds a real Slurm, MPICH, clang, the sanitizers, oneDNN 3, short fuzzing and the minimal build. A row that does not build counts as one failed test; one that
 # cannot be built here (an MPI or a library that is not to be had) as one skipped, with the reason. Exit code 0: nothing failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -77,7 +77,9 @@ if [ -z "$all" ]; then
     row release --preset release
 else
     strict=-DCONVOY_WERROR=ON
+    export CONVOY_TEST_SLURM=1 # minutes: a job that reaches its limit under a Slurm of its own
     row release --preset release $strict
+    unset CONVOY_TEST_SLURM
     only='_n[23]$|^cmd_|^job_' # what speaks MPI
     if command -v mpicc.mpich >/dev/null && command -v mpiexec.mpich >/dev/null; then
         row mpich --preset release $strict -DMPI_C_COMPILER=mpicc.mpich -DMPIEXEC_EXECUTABLE="$(command -v mpiexec.mpich)"

@@ -28,6 +28,9 @@ typedef struct cmd_line {              /* what was typed */
     const char *set[CMD_SETS_MAX];
     int nset;
     const char *out, *checkpoint, *max, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment, *shuffle;
+    const char *time;                  /* jobscript's limit */
+    int64_t nodes, ppn, signal;
+    int slurm, pbs;
     const char *platform, *ranks, *walltime, *on_signal, *noise, *overlap, *latency_factor, *bandwidth_factor, *rate;
     cvy_shape input, resize;
     cvy_dtype dtype;
@@ -56,7 +59,7 @@ typedef struct cmd_verb {
     int (*run)(const cmd_line *line);  /* gives the exit code */
 } cmd_verb;
 
-extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report, cmd_doctor, cmd_simulate, cmd_export;
+extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report, cmd_doctor, cmd_simulate, cmd_export, cmd_jobscript;
 
 /* Rows that several verbs have. */
 #define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file, or of the job that a network stands for; may be given several times"}

@@ -71,15 +71,18 @@ static int check_launch(void)
     return CMD_EXIT_FAULT;
 }
 
-/* Open MPI ties each of few ranks to one core, and the others idle: the launcher, our parent, still has them all in its mask. */
-static void warn_of_idle_cores(void)
+/* Doctor, and train on several ranks, look closer themselves. Open MPI ties each of few ranks to one core, and the others idle: the launcher, our parent, still has them all in its mask. */
+static void warn_of_idle_cores(const cmd_line *line)
 {
     cpu_set_t mine, all;
     MPI_Comm node = MPI_COMM_NULL;
-    int rank = 0;
+    int rank = 0, nranks = 1;
     CPU_ZERO(&mine);
     CPU_ZERO(&all);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+    if (line->verb == &cmd_doctor || (line->verb == &cmd_train && nranks > 1))
+        return;
     if (!getenv("OMPI_COMM_WORLD_SIZE") || sched_getaffinity(0, sizeof mine, &mine) != 0)
         return;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
@@ -110,7 +113,7 @@ static int run_plain(const cmd_line *line, cvy_context *context, void *plain)
 
 static int run_in_world(const cmd_line *line, void *plain)
 {
-    warn_of_idle_cores();
+    warn_of_idle_cores(line);
     return cmd_on_comm(line, MPI_COMM_WORLD, (int)line->threads, run_plain, plain);
 }
 

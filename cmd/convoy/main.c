@@ -6,7 +6,7 @@
 #include "cmd.h"
 
 static const cmd_verb *const verbs[] = {
-    &cmd_train, &cmd_test, &cmd_predict, &cmd_bench, &cmd_time, &cmd_plan, &cmd_convert, &cmd_pack, &cmd_inspect, &cmd_export, &cmd_report, &cmd_models, &cmd_keys, &cmd_info, &cmd_doctor, &cmd_simulate,
+    &cmd_train, &cmd_test, &cmd_predict, &cmd_bench, &cmd_time, &cmd_plan, &cmd_convert, &cmd_pack, &cmd_inspect, &cmd_export, &cmd_report, &cmd_models, &cmd_keys, &cmd_info, &cmd_doctor, &cmd_simulate, &cmd_jobscript,
 };
 
 static void help(void)
@@ -15,7 +15,7 @@ static void help(void)
            "usage: convoy VERB ...                 one process\n"
            "       mpiexec -n N convoy VERB ...    N ranks; srun likewise\n\n", cvy_version());
     for (int i = 0; i < CMD_COUNT(verbs); i++)
-        printf("  %-8s  %s\n", verbs[i]->name, verbs[i]->summary);
+        printf("  %-9s  %s\n", verbs[i]->name, verbs[i]->summary);
     printf("\nconvoy VERB --help says more. Try: mpiexec -n 2 convoy train\n");
 }
 

@@ -1,5 +1,5 @@
 /*
- * convoy/run.h: whole runs from a job file, as the command makes them: train, test, predict, bench, time, plan, doctor; data: convert, inspect; the report.
+ * convoy/run.h: whole runs from a job file, as the command makes them: train, test, predict, bench, time, plan, doctor; job files; data: convert, inspect; the report.
  *
  * Each call is what the command's verb of the same name does, so a C program can do all that the command can. Texts that a call returns are released
  * with cvy_text_release(). Collective calls are made by all ranks of the context with equal arguments; all return the same status.
@@ -58,6 +58,20 @@ typedef struct cvy_train_result {
     int64_t steps;
     double seconds, train_loss, val_loss;   /* NaN where there is none */
 } cvy_train_result;
+
+/** What a job file asks for, as far as it is known without its data. */
+typedef struct cvy_job_about {
+    char name[256];               /* the job's own; longer ones are cut off */
+    int64_t batch;                /* global */
+    int64_t workers;              /* ranks that share it: all but parameter servers */
+} cvy_job_about;
+
+/**
+ * cvy_run_read_job - check a job file for a training on so many ranks, before there are any
+ *
+ * Data and model are not looked at. Collective: no. Errors: CVY_E_IO, CVY_E_CONFIG with file, line and column, also where a rank would have no sample of a batch.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_read_job(const cvy_job_source *job, int nranks, cvy_job_about *out);
 
 /**
  * cvy_run_train - train what a job file describes, into a run folder
@@ -184,15 +198,16 @@ typedef struct cvy_doctor_opts {
     size_t size;
     const char *max;              /* the longest sum, such as "64MiB"; NULL: 256 MiB */
     double seconds;               /* for all measurements, about; longer sums are left out where they do not fit. 0: 30 */
+    const char *out;              /* folder in which files are tried, with up to 64 MiB; NULL: the current one */
 } cvy_doctor_opts;
 
 /**
  * cvy_run_doctor - what the ranks run on and how fast their network is, and what of that is wrong
  * @how: "table" or "json"
- * @text_out: nodes, ranks, threads and cores; the MPI library; alpha and beta of single messages, inside a node and between nodes; sums from 1 KiB on by every
+ * @text_out: nodes, ranks, threads, cores and binding; the MPI library; clocks; the file system, as rank 0 writes to it and all ranks see it; alpha and beta of single messages, inside a node and between nodes; sums from 1 KiB on by every
  *            way there is, checked and timed, the one marked that a training takes (comm.algorithm: auto); findings (rank 0; NULL on others)
  *
- * A finding is no fault of the call. Needs memory for the longest sum on each rank. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_MEMORY, CVY_E_COMM.
+ * A finding is no fault of the call, and neither is a folder that cannot be written. Nothing is left in it. Needs memory for the longest sum on each rank. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_MEMORY, CVY_E_COMM.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, const char *how, char **text_out);
 

@@ -1,14 +1,14 @@
 /*
- * job_doctor.c: cvy_run_doctor(): who is where, on which cores, how fast the network sums; and what of that is wrong.
+ * job_doctor.c: cvy_run_doctor(): who is where, on which cores, how fast files and network are; and what of that is wrong.
  *
  * Every rank tells of itself, all hear it, rank 0 judges. Nothing that is judged depends on the network's absolute speed, which may be what
- * it is meant to be: only on what could be better with the same machines.
+ * it is meant to be: only on what could be better with the same machines. Of clocks and files it is judged what makes a run wrong, or visibly slow.
  */
 #include <convoy/run.h>
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base_processor.h"
 #include "base/base_tree.h"
@@ -23,44 +23,29 @@
 #define FAR_SHORT 1.5
 /* A link this much slower than the middle one of its kind is called slow. */
 #define SLOW_LINK 1.5
+/* Clocks: what people notice in logs and times of files; a look that costs a syscall; more than the slew of a time service. */
+#define CLOCKS_APART_S 1.0
+#define SLOW_LOOK_S 1e-6
+#define CLOCK_SET_S 0.1
+/* Files: below this a checkpoint of a gigabyte takes a minute, or each line that must be safe is felt. */
+#define SLOW_DISK 16e6
+#define SLOW_SMALL_S 0.5
+#define LITTLE_ROOM (1 << 30)
 
 /* ---- who is where ---- */
-
-/* What the system would give this process: all cores are asked for, and the former mask comes back. */
-static cpu_set_t permitted_cores(const cpu_set_t *mine)
-{
-    cpu_set_t all;
-    memset(&all, 0xff, sizeof all);
-    if (sched_setaffinity(0, sizeof all, &all) != 0)
-        return *mine;
-    (void)!sched_getaffinity(0, sizeof all, &all);
-    (void)!sched_setaffinity(0, sizeof *mine, mine);
-    return all;
-}
-
-static cvy_doctor_rank tell_of_this_rank(const cvy_context *context)
-{
-    cvy_doctor_rank r = {.node = context->comm->node, .threads = context->threads, .memory_left_bytes = cvy_mem_left()};
-    CPU_ZERO(&r.cores);
-    if (gethostname(r.host, sizeof r.host - 1) != 0)
-        snprintf(r.host, sizeof r.host, "unknown");
-    cvy_machine_cpu(r.cpu, sizeof r.cpu);
-    (void)!sched_getaffinity(0, sizeof r.cores, &r.cores);
-    r.permitted = permitted_cores(&r.cores);
-    return r;
-}
 
 static void sum_up_nodes(cvy_doctor *d)
 {
     const cvy_comm *comm = d->context->comm;
     for (int r = comm->nranks - 1; r >= 0; r--) {
-        const cvy_doctor_rank *rank = &d->rank[r];
-        cvy_doctor_node *node = &d->node[rank->node];
+        const cvy_place *place = &d->place[r];
+        cvy_doctor_node *node = &d->node[place->node];
         node->first = r;
         node->nranks++;
-        node->threads += rank->threads;
-        CPU_OR(&node->cores, &node->cores, &rank->cores);
-        CPU_OR(&node->permitted, &node->permitted, &rank->permitted);
+        node->threads += place->threads;
+        CPU_OR(&node->mask, &node->mask, &place->mask);
+        CPU_OR(&node->cores, &node->cores, &place->cores);
+        CPU_OR(&node->permitted, &node->permitted, &place->permitted);
     }
     d->least_ranks = d->most_ranks = d->node[0].nranks;
     for (int n = 1; n < comm->nnodes; n++) {
@@ -72,11 +57,15 @@ static void sum_up_nodes(cvy_doctor *d)
 static cvy_status look_around(cvy_doctor *d)
 {
     cvy_comm *comm = d->context->comm;
-    const cvy_doctor_rank mine = tell_of_this_rank(d->context);
+    cvy_doctor_rank mine = {.memory_left_bytes = cvy_mem_left()};
+    cvy_machine_cpu(mine.cpu, sizeof mine.cpu);
     cvy_status status = cvy_pool_alloc(d->pool, sizeof *d->rank * (size_t)comm->nranks, &d->rank);
+    if (status == CVY_OK)
+        status = cvy_pool_alloc(d->pool, sizeof *d->place * (size_t)comm->nranks, &d->place);
     if (status == CVY_OK)
         status = cvy_pool_alloc(d->pool, sizeof *d->node * (size_t)comm->nnodes, &d->node);
     CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(cvy_places_gather(d->context, d->place));
     CVY_TRY(comm->ops->allgather(comm, &mine, sizeof mine, d->rank));
     comm->ops->about(comm, &d->about);
     sum_up_nodes(d);
@@ -99,18 +88,58 @@ static void find(cvy_doctor *d, const char *fmt, ...)
         d->nfinding++;
 }
 
-static void judge_cores(cvy_doctor *d)
+static cvy_status judge_places(cvy_doctor *d)
 {
-    for (int n = 0; n < d->context->comm->nnodes; n++) {
-        const cvy_doctor_node *node = &d->node[n];
-        const int cores = CPU_COUNT(&node->cores), permitted = CPU_COUNT(&node->permitted);
-        const char *host = d->rank[node->first].host;
-        if (cores < permitted)
-            find(d, "the ranks of node %d (%s) are tied to %d of its %d cores; the others idle: start mpiexec with --bind-to none, or give each rank more cores", n,
-                 host, cores, permitted);
-        if (node->threads > cores)
-            find(d, "node %d (%s) has %lld compute threads on %d cores: start fewer ranks, or give --threads", n, host, (long long)node->threads, cores);
-    }
+    cvy_text bad = {0};
+    const cvy_status status = cvy_places_judge(d->place, d->context->comm->nranks, &bad);
+    for (const char *line = bad.data; status == CVY_OK && line && *line; line = strchr(line, '\n') + 1)
+        find(d, "%.*s", (int)strcspn(line, "\n"), line);
+    cvy_text_free(&bad);
+    return status;
+}
+
+static const char *host_of(const cvy_doctor *d, int rank)
+{
+    return d->place[rank].host;
+}
+
+static void judge_clock(cvy_doctor *d)
+{
+    const cvy_doctor_clock *c = &d->clock;
+    if (!c->is_known)
+        return;
+    if (fabs(c->apart_s) > CLOCKS_APART_S)
+        find(d, "the clock of %s (rank %d) is %.1f s %s that of %s: times of files and lines of logs mislead, and limits count from different moments: have a time"
+                " service (chrony, ntpd) set it", host_of(d, c->apart_rank), c->apart_rank, fabs(c->apart_s), c->apart_s > 0 ? "ahead of" : "behind", host_of(d, 0));
+    if (c->back > 0)
+        find(d, "the monotonic clock of %s (rank %d) went back, %lld times over all ranks: times measured there, and timeouts, are wrong: look at"
+                " /sys/devices/system/clocksource/clocksource0, and keep off that node", host_of(d, c->back_rank), c->back_rank, (long long)c->back);
+    if (fabs(c->set_s) > CLOCK_SET_S)
+        find(d, "the wall clock of %s (rank %d) was set by %.2f s while this ran", host_of(d, c->set_rank), c->set_rank, c->set_s);
+    if (c->read_s > SLOW_LOOK_S)
+        find(d, "a look at the clock of %s (rank %d) takes %.1f us: its source is a slow one (current_clocksource in /sys/devices/system/clocksource/clocksource0,"
+                " expected tsc)", host_of(d, c->read_rank), c->read_rank, 1e6 * c->read_s);
+}
+
+static void judge_files(cvy_doctor *d)
+{
+    const cvy_doctor_files *f = &d->files;
+    if (*f->fault)
+        find(d, "%s: a run could not write its checkpoints in %s: name a folder by --out that can be written", f->fault, f->folder);
+    if (f->wrong_at >= 0)
+        find(d, "byte %lld of a file in %s was not read as it was written: do not trust this file system", (long long)f->wrong_at, f->folder);
+    if (f->nunseen > 0)
+        find(d, "rank %d on %s (%d rank%s in all) does not see what rank 0 on %s makes in %s: the folder is not shared, and what the nodes write of a"
+                " checkpoint would not come together: start in a shared one", f->unseen_rank, host_of(d, f->unseen_rank), f->nunseen, f->nunseen == 1 ? "" : "s", host_of(d, 0), f->folder);
+    if (!f->is_known)
+        return;
+    if (f->free_bytes < LITTLE_ROOM)
+        find(d, "%s has room for %.0f MB only", f->folder, 1e-6 * (double)f->free_bytes);
+    if ((double)f->bytes < SLOW_DISK * f->write_s)
+        find(d, "%s takes %.1f MB/s: a checkpoint of 1 GB needs %.0f s; is there a faster file system for --out?", f->folder, 1e-6 * (double)f->bytes / f->write_s,
+             1e9 * f->write_s / (double)f->bytes);
+    if (f->small_s > SLOW_SMALL_S)
+        find(d, "a small file in %s takes %.2f s to be safe on the disk: each save waits for some of them", f->folder, f->small_s);
 }
 
 static void judge_nodes(cvy_doctor *d)
@@ -123,12 +152,13 @@ static void judge_nodes(cvy_doctor *d)
         find(d, "ranks of a node cannot open each other's memory through /proc (separate containers, hidepid, a hardened kernel): they sum by messages, which is slower");
     for (int n = 1; n < comm->nnodes; n++) {
         const cvy_doctor_rank *first = &d->rank[d->node[0].first], *here = &d->rank[d->node[n].first];
-        if (strcmp(first->host, here->host) == 0) {
-            find(d, "nodes 0 and %d are both on host %s: ranks in separate containers, or CONVOY_NODE_RANKS is set", n, first->host);
+        const char *host = host_of(d, (int)d->node[n].first);
+        if (strcmp(host_of(d, 0), host) == 0) {
+            find(d, "nodes 0 and %d are both on host %s: ranks in separate containers, or CONVOY_NODE_RANKS is set", n, host);
             break;
         }
         if (strcmp(first->cpu, here->cpu) != 0 || CPU_COUNT(&d->node[0].cores) != CPU_COUNT(&d->node[n].cores)) {
-            find(d, "node %d (%s) has %d cores of %s, node 0 has %d of %s: a step takes as long as on the slower one", n, here->host,
+            find(d, "node %d (%s) has %d cores of %s, node 0 has %d of %s: a step takes as long as on the slower one", n, host,
                  CPU_COUNT(&d->node[n].cores), here->cpu, CPU_COUNT(&d->node[0].cores), first->cpu);
             break;
         }
@@ -147,8 +177,8 @@ static void judge_links(cvy_doctor *d)
     const double middle = cvy_median(sorted, nnodes - 1);
     for (int n = 1; n < nnodes; n++)
         if (d->hop_s[n] > SLOW_LINK * middle)
-            find(d, "a message from node %d (%s) to node %d (%s) takes %.1f times as long as between other nodes", n - 1, d->rank[d->node[n - 1].first].host, n,
-                 d->rank[d->node[n].first].host, d->hop_s[n] / middle);
+            find(d, "a message from node %d (%s) to node %d (%s) takes %.1f times as long as between other nodes", n - 1,
+                 host_of(d, (int)d->node[n - 1].first), n, host_of(d, (int)d->node[n].first), d->hop_s[n] / middle);
 }
 
 static void judge_sums(cvy_doctor *d)
@@ -174,6 +204,7 @@ static cvy_status read_opts(const cvy_doctor_opts *opts, cvy_doctor *d)
     cvy_doctor_opts o = {0};
     memcpy(&o, opts, CVY_MIN(opts->size ? opts->size : sizeof o, sizeof o));
     d->seconds = o.seconds > 0 ? o.seconds : SECONDS_DEFAULT;
+    d->files.folder = o.out && *o.out ? o.out : ".";
     if (cvy_text_int(o.max ? o.max : MAX_DEFAULT, &d->max_bytes) != CVY_OK || d->max_bytes < 1024)
         CVY_FAIL(CVY_E_ARGUMENT, "the longest sum is '%s', expected a number of bytes, at least 1 KiB, such as 64MiB", o.max ? o.max : MAX_DEFAULT);
     return CVY_OK;
@@ -183,9 +214,13 @@ static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
 {
     CVY_TRY(cvy_comm_agree(d->context->comm, read_opts(opts, d)));
     CVY_TRY(look_around(d));
+    CVY_TRY(cvy_doctor_measure_files(d));
     CVY_TRY(cvy_doctor_measure_messages(d));
     CVY_TRY(cvy_doctor_measure_sums(d));
-    judge_cores(d);
+    CVY_TRY(cvy_doctor_measure_clock(d));
+    CVY_TRY(cvy_comm_agree(d->context->comm, judge_places(d)));
+    judge_clock(d);
+    judge_files(d);
     judge_nodes(d);
     judge_links(d);
     judge_sums(d);
@@ -204,7 +239,7 @@ cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, con
         status = cvy_pool_alloc(pool, sizeof *d, &d);
     status = cvy_comm_agree(context->comm, status);
     if (status == CVY_OK) {
-        *d = (cvy_doctor){.context = context, .pool = pool, .begin_s = cvy_clock_s(), .inside.from = -1, .between.from = -1};
+        *d = (cvy_doctor){.context = context, .pool = pool, .begin_s = cvy_clock_s(), .clock.begin_wall_s = cvy_doctor_wall_s(), .files.wrong_at = -1, .inside.from = -1, .between.from = -1};
         status = examine(d, opts);
     }
     if (status == CVY_OK && context->comm->rank == 0)

@@ -211,7 +211,7 @@ static void fit_into_memory(cvy_doctor *d)
 {
     for (int r = 0; r < d->context->comm->nranks; r++) {
         const cvy_doctor_rank *rank = &d->rank[r];
-        const int64_t room = rank->memory_left_bytes / (4 * d->node[rank->node].nranks);
+        const int64_t room = rank->memory_left_bytes / (4 * d->node[d->place[r].node].nranks);
         for (; rank->memory_left_bytes >= 0 && d->max_bytes > CVY_MAX(room, SMALLEST); d->left_out_why = "memory would not suffice") {
             d->left_out_bytes = d->max_bytes;
             d->max_bytes /= SIZE_RATIO;
@@ -308,7 +308,7 @@ static cvy_status measure_hops(cvy_doctor *d, void *data)
 static int second_of_a_node(const cvy_doctor *d, int *first_out)
 {
     for (int r = 0; r < d->context->comm->nranks; r++) {
-        const int first = (int)d->node[d->rank[r].node].first;
+        const int first = (int)d->node[d->place[r].node].first;
         if (first != r) {
             *first_out = first;
             return r;

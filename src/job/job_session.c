@@ -102,7 +102,7 @@ static cvy_status compare_jobs(const cvy_session *s)
 
 /* ---- opening ---- */
 
-static cvy_status parse_job(const cvy_job_source *source, cvy_job **out)
+cvy_status cvy_job_read(const cvy_job_source *source, cvy_job **out)
 {
     if (source->path)
         return cvy_job_parse_file(source->path, source->sets, source->nsets, out);
@@ -113,7 +113,7 @@ static cvy_status parse_job(const cvy_job_source *source, cvy_job **out)
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s)
 {
     s->context = context;
-    CVY_TRY(cvy_comm_agree(context->comm, parse_job(source, &s->job)));
+    CVY_TRY(cvy_comm_agree(context->comm, cvy_job_read(source, &s->job)));
     return context->comm->nranks > 1 ? compare_jobs(s) : CVY_OK;
 }
 

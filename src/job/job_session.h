@@ -32,6 +32,8 @@ typedef struct cvy_session {
     int weighs;                                /* samples have weights: the data's own, or 0 for those skipped */
 } cvy_session;
 
+/* The job of a file, or of a text. */
+cvy_status cvy_job_read(const cvy_job_source *source, cvy_job **out);
 /* Reads the job on every rank and refuses ranks with another one, naming the first key that differs. Collective. */
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s);
 /* Opens train (random augmentation) and val, or one labelled or unlabelled source for scoring (source NULL: data.test). reads 0: nothing will be read,

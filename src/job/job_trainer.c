@@ -11,6 +11,7 @@
 #include "job/job_trainer.h"
 #include "optim/optim.h"
 #include "run/run_board.h"
+#include "run/run_places.h"
 #include "run/run_replicas.h"
 #include "run/run_server.h"
 #include "run/run_trace.h"
@@ -550,6 +551,7 @@ static cvy_status prepare(cvy_trainer *t)
     cvy_session *s = &t->session;
     cvy_comm *comm = s->context->comm;
     CVY_TRY(cvy_session_same(s, "--out, --resume or --plan", hash_command(t->opts)));
+    CVY_TRY(cvy_places_note(s->context, &s->notes));
     CVY_TRY(cvy_session_open_training_data(s, 1));
     CVY_TRY(cvy_session_compare(s));
     CVY_TRY(cvy_trainer_open_folder(t));

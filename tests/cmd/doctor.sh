@@ -24,7 +24,9 @@ grep -q '^one rank: there is nothing to sum' one || fail "one rank sums: $(cat o
 # shellcheck disable=SC2086
 $MPIEXEC_N 2 "$CONVOY" doctor --max 64KiB --seconds 20 --threads 1 >two || fail "it fails on two ranks"
 grep -q '^1 node, 2 ranks; memory of a node: \(not \)\{0,1\}shared$' two || fail "no nodes: $(cat two)"
-grep -q '^node  host  *ranks  *threads  *cores  *processor$' two || fail "no table of nodes: $(cat two)"
+grep -q '^node [^ ]*: ranks 0-1, [0-9]* cores\{0,1\}.*, 1 thread each, \(all \)\{0,1\}\(not \)\{0,1\}bound' two || fail "no line of the node: $(cat two)"
+grep -q '^clock: goes forward, a look takes [0-9]* ns$' two || fail "no clock: $(cat two)"
+grep -q '^files in \.: [1-9][0-9]* MiB written at [0-9]* MB/s and read back at [0-9]* MB/s, .* free; seen by all ranks$' two || fail "no files: $(cat two)"
 grep -q 'thread level \(single\|funneled\|serialized\|multiple\)$' two || fail "no thread level: $(cat two)"
 grep -q '^inside a node  *0  *1  *[0-9.]*  *[0-9.]*$' two || fail "no messages: $(cat two)"
 grep -q '^ms .*doubling.*halving.*ring.*library' two || fail "not all ways: $(cat two)"
@@ -51,6 +53,65 @@ grep -q '"wrong": [1-9]' four && fail "wrong sums: $(cat four)"
 if grep -q '"node_memory": "shared"' four; then
     grep -q '"leaders": 2' four || fail "not two leaders: $(cat four)"
     grep -q '"name": "node+ring"' four && grep -q '"auto": "node+' four || fail "the node's memory is not used: $(cat four)"
+fi
+
+# ---- clocks and files ----
+mkdir out
+"$CONVOY" doctor --out out >log || fail "it fails in a folder"
+grep -q '^files in out: [1-9][0-9]* MiB written' log || fail "the folder is not taken: $(cat log)"
+[ -z "$(ls -A out)" ] || fail "it leaves files: $(ls -A out)"
+"$CONVOY" doctor --out nowhere >log || fail "a folder that is not there is a fault"
+grep -q 'nowhere: cannot make a folder in it: No such file or directory: a run could not write its checkpoints in nowhere' log || fail "it is not said that there is no folder: $(cat log)"
+
+# apart NAME COMMAND...: two ranks, of which the second one starts by the script NAME; each as a node of its own.
+apart() {
+    # shellcheck disable=SC2086
+    CONVOY_NODE_RANKS=1 $MPIEXEC_N 2 sh "$@" doctor --out out --max 1KiB --seconds 5 --threads 1 >log 2>&1 || fail "it fails: $(cat log)"
+}
+cat >alone.sh <<'END'
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || exec unshare -m sh -c 'mount -t tmpfs none out && exec "$CONVOY" "$@"' sh "$@"
+exec "$CONVOY" "$@"
+END
+if unshare -m mount -t tmpfs none out 2>/dev/null; then
+    apart alone.sh
+    grep -q '; not seen by all ranks$' log || fail "a folder of two is one: $(cat log)"
+    grep -q 'rank 1 on .* (1 rank in all) does not see what rank 0 on .* makes in out: the folder is not shared' log || fail "no word on the folder: $(cat log)"
+else
+    echo "no right to mount a file system: a folder that is not shared is left out"
+fi
+
+cat >clock.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+#include <stdlib.h>
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    static int (*real)(clockid_t, struct timespec *);
+    static int count;
+    if (!real)
+        real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    const int result = real(id, now);
+    if (id == CLOCK_REALTIME && getenv("AHEAD"))
+        now->tv_sec += atoi(getenv("AHEAD"));
+    if (id == CLOCK_MONOTONIC && getenv("BACK") && ++count % 1000 == 0)
+        now->tv_sec -= 1;
+    return result;
+}
+END
+cat >other.sh <<'END'
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || export LD_PRELOAD="$PWD/clock.so"
+exec "$CONVOY" "$@"
+END
+if [ "$CONVOY_SANITIZE" != ON ]; then
+    $CC -shared -fPIC -o clock.so clock.c -ldl || fail "the shim is not built"
+    AHEAD=7 apart other.sh
+    grep -q 'the clock of .* (rank 1) is [67]\.[0-9] s ahead of that of ' log || fail "a clock that is ahead is not seen: $(cat log)"
+    grep -q '; those of the nodes differ by [67]\(\.[0-9]*\)\{0,1\} s at most' log || fail "it is not said how far: $(cat log)"
+    AHEAD=-7 apart other.sh
+    grep -q 'the clock of .* (rank 1) is [67]\.[0-9] s behind that of ' log || fail "a clock that is behind is not seen: $(cat log)"
+    BACK=1 LD_PRELOAD="$PWD/clock.so" "$CONVOY" doctor >log || fail "it fails when a clock goes back"
+    grep -q '^clock: goes back' log && grep -q 'the monotonic clock of .* (rank 0) went back, [1-9][0-9]* times' log || fail "a clock that goes back is not seen: $(cat log)"
 fi
 
 "$CONVOY" doctor --max many >log 2>&1 && fail "--max many is accepted"

@@ -22,7 +22,7 @@ says 0 'usage: convoy VERB' --help
 says 0 'trains what a job file describes' train --help
 says 0 '\-\-batch N' bench --help
 says 0 'usage: convoy plan' help plan
-for verb in train test predict bench time plan convert pack inspect report models keys info doctor; do
+for verb in train test predict bench time plan convert pack inspect report models keys info doctor jobscript; do
     says 0 "usage: convoy $verb" "$verb" --help
 done
 says 0 'hep-cnn' models

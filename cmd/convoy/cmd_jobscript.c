@@ -1,0 +1,321 @@
+/*
+ * cmd_jobscript.c: `convoy jobscript`: a job script for Slurm or PBS that trains a job file to its end, over as many jobs as that takes.
+ *
+ * The job file is checked here, for what is wrong in it would else be found after a night in the queue. The script is plain sh for bash, which is what
+ * modules want; names from outside stand in it in single quotes, or as letters, digits, '.', '_' and '-' only.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+
+#define SIGNAL_S 120                   /* between the signal and the limit; less of short limits */
+#define SIGNAL_SHARE 4                 /* at most this part of the limit */
+#define SIGNAL_S_MAX 65535             /* that Slurm takes */
+#define LIMIT_S_MIN 60                 /* its limits are of whole minutes */
+#define LIMIT_S_MAX (366 * 24 * 3600)
+
+typedef struct script {
+    const cmd_line *line;
+    cvy_job_about job;
+    char name[64];                     /* the job's, as batch systems take it */
+    char out[512];
+    int64_t nodes, ppn, limit_s, signal_s;
+} script;
+
+/* ---- what is asked for ---- */
+
+static int complain(const char *option, const char *what)
+{
+    cmd_error("%s %s; usage: convoy %s %s", option, what, cmd_jobscript.name, cmd_jobscript.arguments);
+    return CMD_EXIT_USAGE;
+}
+
+/* Letters, digits, '.', '_' and '-', not too long, begun by a letter: what both batch systems take as it is. */
+static void make_name(const char *job, char *name, size_t room)
+{
+    size_t n = 0;
+    if (!isalpha((unsigned char)job[0]))
+        name[n++] = 'j';
+    for (; *job && n + 1 < room; job++)
+        name[n++] = (char)((isalnum((unsigned char)*job) && (unsigned char)*job < 128) || strchr("._-", *job) ? *job : '_');
+    name[n] = '\0';
+}
+
+/* "2:30" is minutes to one batch system, and hours to most people. */
+static int is_ambiguous(const char *limit)
+{
+    const char *colon = strchr(limit, ':');
+    return colon && !strchr(colon + 1, ':') && !strchr(limit, '-');
+}
+
+static int read_request(const cmd_line *line, script *s)
+{
+    *s = (script){.line = line, .nodes = line->nodes, .ppn = line->ppn};
+    if (line->slurm + line->pbs != 1)
+        return complain("--slurm or --pbs", line->slurm ? "are for different batch systems, expected one of them" : "is missing: for which batch system");
+    if (!line->nodes || !line->ppn || !line->time)
+        return complain(!line->nodes ? "--nodes" : !line->ppn ? "--ppn" : "--time", "is missing");
+    if (line->nodes * line->ppn > INT32_MAX) {
+        cmd_error("--nodes %lld with --ppn %lld make %lld ranks, expected at most %d", (long long)line->nodes, (long long)line->ppn,
+                  (long long)(line->nodes * line->ppn), INT32_MAX);
+        return CMD_EXIT_USAGE;
+    }
+    if (is_ambiguous(line->time) || !cmd_read_walltime(line->time, &s->limit_s) || s->limit_s < LIMIT_S_MIN || s->limit_s > LIMIT_S_MAX) {
+        cmd_error("--time is '%s', expected HH:MM:SS, D-HH:MM:SS or minutes, from a minute to a year: such as 02:00:00, 1-12:00:00 or 120", line->time);
+        return CMD_EXIT_USAGE;
+    }
+    s->signal_s = line->signal ? line->signal : s->limit_s / SIGNAL_SHARE < SIGNAL_S ? s->limit_s / SIGNAL_SHARE : SIGNAL_S;
+    if (s->signal_s >= s->limit_s || s->signal_s > SIGNAL_S_MAX) {
+        cmd_error("--signal is %lld s before a limit of %lld s, expected less than that and at most %d", (long long)s->signal_s, (long long)s->limit_s, SIGNAL_S_MAX);
+        return CMD_EXIT_USAGE;
+    }
+    return 0;
+}
+
+static void warn_of_shares(const script *s)
+{
+    const int64_t least = s->job.batch / s->job.workers, most = (s->job.batch + s->job.workers - 1) / s->job.workers;
+    if (least != most)
+        fprintf(stderr, "convoy: warning: a batch of %lld over %lld ranks makes shares of %lld and %lld samples, and a step takes as long as the larger one:"
+                        " %lld or %lld would share evenly\n", (long long)s->job.batch, (long long)s->job.workers, (long long)least, (long long)most,
+                (long long)(least * s->job.workers), (long long)(most * s->job.workers));
+}
+
+static int read_job(script *s)
+{
+    const cvy_job_source job = cmd_job(s->line, s->line->arg[0], NULL);
+    const int code = cmd_outcome(cvy_run_read_job(&job, (int)(s->nodes * s->ppn), &s->job));
+    if (code)
+        return code;
+    make_name(s->job.name, s->name, sizeof s->name);
+    if (s->line->out)
+        snprintf(s->out, sizeof s->out, "%s", s->line->out);
+    else
+        snprintf(s->out, sizeof s->out, "runs/%s", s->job.name);
+    if (!*s->out || (s->line->out && strlen(s->line->out) >= sizeof s->out)) {
+        cmd_error("--out is %s, expected the run's folder", *s->out ? "too long" : "empty");
+        return CMD_EXIT_USAGE;
+    }
+    warn_of_shares(s);
+    return 0;
+}
+
+/* ---- the script ---- */
+
+/* A word of the shell, whatever is in it. */
+static void put_word(const char *word)
+{
+    if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=@%+-") == strlen(word)) {
+        fputs(word, stdout);
+        return;
+    }
+    putchar('\'');
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*word);
+    putchar('\'');
+}
+
+/* A path that no command takes for an option. */
+static void put_path(const char *name, const char *path)
+{
+    printf("%s=", name);
+    if (*path == '-')
+        fputs("./", stdout);
+    put_word(path);
+    putchar('\n');
+}
+
+static void put_limit(const char *head, int64_t seconds)
+{
+    printf("%s%02lld:%02lld:%02lld\n", head, (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60));
+}
+
+static void put_slurm_head(const script *s)
+{
+    printf("#!/bin/bash\n"
+           "# Made by `convoy jobscript`. Submit it by sbatch in the folder in which the paths of the job file begin.\n"
+           "#SBATCH --job-name=%s\n#SBATCH --output=%s-%%j.out\n#SBATCH --open-mode=append\n"
+           "#SBATCH --nodes=%lld\n#SBATCH --ntasks-per-node=%lld\n", s->name, s->name, (long long)s->nodes, (long long)s->ppn);
+    if (s->line->threads)
+        printf("#SBATCH --cpus-per-task=%lld\n", (long long)s->line->threads);
+    else
+        printf("#SBATCH --exclusive\n");
+    put_limit("#SBATCH --time=", s->limit_s);
+    printf("#SBATCH --signal=USR1@%lld\n#SBATCH --requeue\n"
+           "# What your site asks for, with one # less:\n"
+           "##SBATCH --account=ACCOUNT\n##SBATCH --partition=PARTITION\n", (long long)s->signal_s);
+    if (s->line->threads)
+        printf("##SBATCH --hint=nomultithread\n");
+    printf("\n# The end of this allocation, in seconds since 1970.\n"
+           "export CONVOY_JOB_END=\"${SLURM_JOB_END_TIME:-$(($(date +%%s) + %lld))}\"\n", (long long)s->limit_s);
+}
+
+static void put_pbs_head(const script *s)
+{
+    const int64_t threads = s->line->threads;
+    printf("#!/bin/bash\n"
+           "# Made by `convoy jobscript`. Submit it by qsub in the folder in which the paths of the job file begin.\n"
+           "#PBS -N %s\n#PBS -j oe\n#PBS -r y\n"
+           "#PBS -l select=%lld:ncpus=%lld:mpiprocs=%lld", s->name, (long long)s->nodes, (long long)(s->ppn * (threads ? threads : 1)), (long long)s->ppn);
+    if (threads)
+        printf(":ompthreads=%lld", (long long)threads);
+    printf("\n#PBS -l place=scatter%s\n", threads ? "" : ":exclhost");
+    put_limit("#PBS -l walltime=", s->limit_s);
+    printf("# What your site asks for, with one # less (-k oed: the output can be read while the job runs):\n"
+           "##PBS -A ACCOUNT\n##PBS -q QUEUE\n##PBS -k oed\n"
+           "\n# The end of this allocation, in seconds since 1970.\n"
+           "export CONVOY_JOB_END=\"$(($(date +%%s) + %lld))\"\n", (long long)s->limit_s);
+}
+
+static void put_modules(void)
+{
+    fputs("\n# The MPI library that convoy was built with, and the folder of the command:\n"
+          "# module load openmpi\n"
+          "# export PATH=\"$HOME/convoy/bin:$PATH\"\n", stdout);
+}
+
+static void put_names(const script *s)
+{
+    fputs("\nset -u\n", stdout);
+    put_path("job", s->line->arg[0]);
+    put_path("out", s->out);
+    fputs("latest=$out/checkpoints/latest\n\n"
+          "say() { echo \"jobscript: $*\" >&2; }\n"
+          "die() { say \"$*\"; exit 1; }\n"
+          "last_set() { cat -- \"$latest\" 2>/dev/null; }\n\n", stdout);
+}
+
+static void put_check(void)
+{
+    fputs("command -v convoy >/dev/null || die \"there is no convoy in PATH: load its module, or add its folder at the head of this script\"\n"
+          "[ -f \"$job\" ] || die \"there is no $job in $PWD: submit this script in the folder in which the paths of the job file begin\"\n\n", stdout);
+}
+
+/* Sets "$@" to the words behind `convoy`. A run that was killed before its first checkpoint is put aside, for it cannot be resumed. */
+static void put_words(const script *s)
+{
+    fputs("set -- train \"$job\" --out \"$out\"", stdout);
+    if (s->line->threads)
+        printf(" --threads %lld", (long long)s->line->threads);
+    for (int i = 0; i < s->line->nset; i++) {
+        fputs(" --set ", stdout);
+        put_word(s->line->set[i]);
+    }
+    fputs("\nbefore=$(last_set)\n"
+          "if [ -e \"$latest\" ]; then\n"
+          "    say \"$out is there: going on behind $before\"\n"
+          "    set -- \"$@\" --resume\n"
+          "elif [ -e \"$out/STATUS\" ]; then   # ended before its first checkpoint\n"
+          "    if command -v flock >/dev/null; then\n"
+          "        flock -n \"$out\" true\n"
+          "        [ $? -ne 1 ] || die \"another run is at work in $out\"\n"
+          "    fi\n"
+          "    n=1\n"
+          "    while [ -e \"$out.aside-$n\" ]; do n=$((n + 1)); done\n"
+          "    mv -- \"$out\" \"$out.aside-$n\" || die \"$out has no checkpoint, and cannot be put aside\"\n"
+          "    say \"$out had no checkpoint: it is $out.aside-$n now, and the run begins anew\"\n"
+          "fi\n\n", stdout);
+}
+
+static void put_slurm_run(const script *s)
+{
+    fputs("# srun of Slurm 22.05 and later does not take over --cpus-per-task. `srun --mpi=list` has the other ways to start MPI.\n", stdout);
+    if (s->line->threads)
+        printf("srun --mpi=pmix --cpus-per-task=%lld --wait=60 convoy \"$@\"\n", (long long)s->line->threads);
+    else
+        printf("srun --mpi=pmix --cpus-per-task=$((SLURM_CPUS_ON_NODE / %lld)) --wait=60 convoy \"$@\"\n", (long long)s->ppn);
+}
+
+static void put_pbs_run(const script *s)
+{
+    char cores[24] = "CORES";
+    if (s->line->threads)
+        snprintf(cores, sizeof cores, "%lld", (long long)s->line->threads);
+    printf("# PBS has no signal before its limit, so `timeout` gives USR1 to mpiexec, which hands it to the ranks. Ranks move freely over the cores of their node;\n"
+           "# to tie each to its own with Open MPI, take the next line away and give mpiexec --map-by ppr:%lld:node:PE=%s --bind-to core.\n"
+           "export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none HYDRA_BINDING=none\n"
+           "timeout --foreground --preserve-status -s USR1 $((CONVOY_JOB_END - %lld - $(date +%%s))) mpiexec -n %lld \"$(command -v convoy)\" \"$@\"\n",
+           (long long)s->ppn, cores, (long long)s->signal_s, (long long)(s->nodes * s->ppn));
+}
+
+/* A job in which nothing new was saved would be started again for ever. */
+static void put_end(const char *how, const char *again, const char *fails)
+{
+    printf("code=$?\n\n# 75: stopped before its end with everything saved. STATUS says so too, for launchers that lose the code.\n# %s\n"
+           "is_stopped() { [ $code -eq 75 ] || grep -q '^stopped ' \"$out/STATUS\" 2>/dev/null; }\n"
+           "if is_stopped && [ \"$(last_set)\" != \"$before\" ]; then\n"
+           "    code=75\n"
+           "    say \"$(last_set) is saved: another job goes on\"\n"
+           "    %s || say \"%s; submit this script again by hand, and it goes on\"\n"
+           "elif [ $code -eq 75 ]; then\n"
+           "    say \"no new step was saved in this job, so it is not started again: give it a longer --time\"\n"
+           "fi\n"
+           "exit $code\n", how, again, fails);
+}
+
+static void put_slurm(const script *s)
+{
+    put_slurm_head(s);
+    put_modules();
+    put_names(s);
+    put_check();
+    put_words(s);
+    put_slurm_run(s);
+    put_end("Where jobs may not be requeued, take the line with scontrol away and submit several that wait for each other:\n"
+            "# id=$(sbatch --parsable SCRIPT); sbatch --dependency=afterany:$id SCRIPT",
+            "scontrol requeue \"$SLURM_JOB_ID\"", "scontrol does not requeue this job");
+}
+
+static void put_pbs(const script *s)
+{
+    put_pbs_head(s);
+    put_modules();
+    put_names(s);
+    printf("cd -- \"$PBS_O_WORKDIR\" || exit 1\n");
+    put_check();
+    put_words(s);
+    put_pbs_run(s);
+    put_end("Where nodes may not call qsub, take that line away and submit several that wait for each other:\n"
+            "# id=$(qsub SCRIPT); qsub -W depend=afterany:$id SCRIPT", "qsub \"$0\"", "qsub does not take this script from here");
+}
+
+static int run(const cmd_line *line)
+{
+    script s;
+    int code = read_request(line, &s);
+    if (!code)
+        code = read_job(&s);
+    if (code)
+        return code;
+    if (line->slurm)
+        put_slurm(&s);
+    else
+        put_pbs(&s);
+    return 0;
+}
+
+static const cmd_option options[] = {
+    {"--slurm", NULL, CMD_FLAG, CMD_FIELD(slurm), "for Slurm's sbatch"},
+    {"--pbs", NULL, CMD_FLAG, CMD_FIELD(pbs), "for the qsub of OpenPBS or PBS Pro"},
+    {"--nodes", "N", CMD_NUMBER, CMD_FIELD(nodes), "nodes"},
+    {"--ppn", "P", CMD_NUMBER, CMD_FIELD(ppn), "ranks on each node"},
+    {"--time", "T", CMD_TEXT, CMD_FIELD(time), "limit of one job: HH:MM:SS, D-HH:MM:SS or minutes; the run may take several"},
+    {"--threads", "T", CMD_NUMBER, CMD_FIELD(threads), "cores and compute threads of each rank; whole nodes, shared out evenly, if not given"},
+    {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the run's folder; runs/<job> if not given"},
+    {"--signal", "S", CMD_NUMBER, CMD_FIELD(signal), "seconds before the limit at which the ranks are told to save; 120, of short limits a quarter, if not given"},
+    CMD_OPTION_SET,
+    {0},
+};
+
+const cmd_verb cmd_jobscript = {
+    .name = "jobscript", .arguments = "JOB.yaml --slurm|--pbs --nodes N --ppn P --time T [--out FOLDER] [--threads T] [--set KEY=VALUE]...",
+    .summary = "writes a job script for Slurm or PBS that trains to the end, over several jobs if need be",
+    .detail = "The script goes to stdout. It tells the ranks to save before the limit, starts the job again when they did, and resumes then. The job file is\n"
+              "checked at once, without its data; the paths in it, and --out, are seen from the folder in which the script is submitted.",
+    .options = options, .narg_min = 1, .narg_max = 1, .run = run,
+};

@@ -1,0 +1,137 @@
+#!/bin/sh
+# slurm.sh: a script of `convoy jobscript --slurm` under a real Slurm: the run is told to stop before the limit, saves, is requeued, resumes, and comes to its end.
+#
+# munged, slurmctld and slurmd are started here, on this machine alone, with ports and files of their own, and end with the test. It takes one to two minutes, so it runs
+# where CONVOY_TEST_SLURM is set: to the job's limit in minutes (1, or 2 to see more of the same).
+. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+skip() { echo "skipped: $*"; exit 77; }
+minutes=${CONVOY_TEST_SLURM-}
+[ -n "$minutes" ] || skip "it takes minutes; CONVOY_TEST_SLURM=1 runs it, scripts/test.sh --all does"
+PATH=$PATH:/usr/sbin:/sbin
+for command in munged slurmctld slurmd sbatch srun scontrol; do
+    command -v $command >/dev/null || skip "there is no $command (Debian: slurm-wlm munge)"
+done
+[ "$(id -u)" = 0 ] || skip "slurmd needs root"
+"$CONVOY" info | grep -qi 'open mpi' || skip "srun --mpi=pmix starts Open MPI only"
+
+# ---- a cluster of one node ----
+host=$(hostname -s)
+port=$((20000 + $$ % 20000))
+export SLURM_CONF="$work/slurm.conf"
+mkdir spool state bin
+ln -s "$CONVOY" bin/convoy
+PATH=$work/bin:$PATH
+cat >slurm.conf <<END
+ClusterName=test
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$port
+SlurmdPort=$((port + 1))
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket=$work/munge.socket,cred_expire=5
+StateSaveLocation=$work/state
+SlurmdSpoolDir=$work/spool
+SlurmctldPidFile=$work/slurmctld.pid
+SlurmdPidFile=$work/slurmd.pid
+SlurmctldLogFile=$work/slurmctld.log
+SlurmdLogFile=$work/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+KillWait=20
+SchedulerParameters=sched_interval=5,bf_interval=5,batch_sched_delay=1
+NodeName=$host NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+PartitionName=test Nodes=$host Default=YES MaxTime=INFINITE State=UP
+END
+srun --mpi=list 2>&1 | grep -q pmix || skip "this Slurm is built without PMIx"
+started= job=
+stop() {
+    [ -z "$job" ] || scancel -s KILL --full "$job" 2>/dev/null
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        [ -n "$started" ] && [ -n "$(squeue -h 2>/dev/null)" ] || break
+        sleep 1
+    done
+    # shellcheck disable=SC2086
+    [ -z "$started" ] || kill $started 2>/dev/null
+    wait
+    rm -rf "$work"
+}
+trap stop EXIT
+trap 'exit 1' INT TERM
+give_up() {
+    fail "$*"
+    tail -n 20 slurmctld.log slurmd.log munge.log ./*.out 2>/dev/null
+    exit 1
+}
+dd if=/dev/urandom of=munge.key bs=1024 count=1 2>/dev/null
+chmod 600 munge.key
+munged --foreground --force --key-file="$work/munge.key" --socket="$work/munge.socket" --pid-file="$work/munge.pid" --log-file="$work/munge.log" --seed-file="$work/munge.seed" >munge.out 2>&1 &
+started="$!"
+for _ in $(seq 50); do [ -S munge.socket ] || sleep 0.2; done
+slurmctld -D -f "$SLURM_CONF" >ctld.out 2>&1 &
+started="$! $started"
+slurmd -D -f "$SLURM_CONF" >slurmd.out 2>&1 &
+started="$! $started"
+for _ in $(seq 150); do
+    sinfo -h -o %T 2>/dev/null | grep -q idle && break
+    sleep 0.2
+done
+sinfo -h -o %T 2>/dev/null | grep -q idle || give_up "the cluster does not come up: $(sinfo 2>&1)"
+
+# ---- a training that takes three quarters of the limit ----
+limit=$((60 * minutes))
+cat >job.yaml <<'END'
+name: two jobs
+model: {layers: [{conv: {channels: 16, kernel: 3, pad: 1}}, batch_norm, relu, {max_pool: {kernel: 2}}, {dropout: {p: 0.2}}, {fc: {channels: 4}}]}
+data: {train: {format: synthetic, samples: 4096, shape: [3, 32, 32], classes: 4}}
+train: {batch: 64, steps: 100, optimizer: {name: sgd, lr: 0.01, momentum: 0.9}}
+checkpoint: {every: 1 h}
+END
+# shellcheck disable=SC2086
+timeout 100 $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --progress none --out trial --set train.steps=500 >trial.out 2>&1 || give_up "the trial fails: $(cat trial.out)"
+steps=$(sed -n 's/^done after 500 steps, \([0-9.]*\) s.*/\1/p' trial.out | awk -v s=$limit '{ print int(500 * 0.75 * s / $1) }')
+[ "${steps:-0}" -gt 0 ] || give_up "no time of the trial: $(cat trial.out)"
+
+# submit FOLDER: until the run there is finished; sets job, log and seconds. Slurm looks every 30 s and gives the signal up to that much earlier: here it comes
+# between a twelfth and seven twelfths of a limit of a minute.
+submit() {
+    out=$1
+    "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 2 --threads 1 --time "$minutes" --signal $((limit * 5 / 12)) --out "$out" --set train.steps="$steps" >script ||
+        give_up "no script"
+    job=$(sbatch --parsable script) || give_up "sbatch does not take the script: $(cat script)"
+    log=two_jobs-$job.out
+    begin=$(date +%s)
+    until grep -q '^finished' "$out/STATUS" 2>/dev/null; do
+        [ $(($(date +%s) - begin)) -lt $((5 * limit + 60)) ] || give_up "not finished after five times the limit: $(cat "$out/STATUS" 2>&1; scontrol show job "$job")"
+        case $(squeue -h -j "$job" -o %T 2>/dev/null) in
+        PENDING | CONFIGURING | RUNNING | COMPLETING | REQUEUED | STAGE_OUT) ;;
+        *) sleep 3; grep -q '^finished' "$out/STATUS" 2>/dev/null || give_up "the job ended before the run did: $(cat "$out/STATUS" 2>&1; scontrol show job "$job")" ;;
+        esac
+        sleep 1
+    done
+    seconds=$(($(date +%s) - begin))
+    sleep 2
+    scontrol show job "$job" >shown
+}
+submit 'the run'
+if grep -q 'Restarts=0' shown && [ $((2 * seconds)) -le "$limit" ]; then
+    echo "finished before Slurm's signal, the machine is faster than in the trial: again, with three times the steps"
+    steps=$((3 * steps))
+    submit 'longer run'
+fi
+grep -q 'Restarts=[1-9]' shown || fail "it was not requeued: $(cat shown)"
+grep -q 'resumed behind step' "$log" || fail "the log does not say that it resumed: $(cat "$log")"
+grep -q '^stopped after ' "$log" || fail "the log does not say that it was stopped: $(cat "$log")"
+grep -q "^finished step $steps of $steps" "$out/STATUS" || fail "not all steps are done: $(cat "$out/STATUS")"
+# Every step once, though two jobs or more made them.
+sed -n 's/.*"kind": *"step".*"step": *\([0-9]*\),.*/\1/p' "$out/metrics.jsonl" | sort -n | uniq -d | grep -q . && fail "steps stand twice in metrics.jsonl"
+[ $failed = 0 ] && echo "$steps steps, $(grep -c 'resumed behind step' "$log") resumed, $seconds s: $(grep -h '^jobscript:\|^stopped after\|^done after' "$log" | tr '\n' ';')"
+exit $failed
