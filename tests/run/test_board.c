@@ -1,3 +1,4 @@
+/* minimal */
 /*
  * The board of ranks: lines of a fixed width, read as they were written, and what the signs of all tell of who holds the others up.
  */
