@@ -27,7 +27,7 @@ typedef struct cmd_line {              /* what was typed */
     int narg;
     const char *set[CMD_SETS_MAX];
     int nset;
-    const char *out, *max, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment, *shuffle;
+    const char *out, *checkpoint, *max, *plan_file, *data, *job, *model, *model_options, *mode, *kernels, *passes_off, *trace, *how, *progress, *features, *planning, *against, *format, *format_options, *augment, *shuffle;
     const char *time;                  /* jobscript's limit */
     int64_t nodes, ppn, signal;
     int slurm, pbs;
@@ -36,7 +36,7 @@ typedef struct cmd_line {              /* what was typed */
     cvy_dtype dtype;
     int64_t classes, global_batch, batch[CMD_BATCHES_MAX], steps, warmup, threads, parts, seconds;
     int nbatch;
-    int resume, json, layers, skip_bad, unchecked, stats, verbose, explain, check, sweep, blocking;
+    int resume, json, layers, verify, skip_bad, unchecked, stats, verbose, explain, check, sweep, blocking;
 } cmd_line;
 
 typedef enum { CMD_FLAG, CMD_TEXT, CMD_NUMBER, CMD_SHAPE, CMD_DTYPE, CMD_SET, CMD_CHOICE, CMD_BATCHES, CMD_PLANNING } cmd_kind;
@@ -59,7 +59,7 @@ typedef struct cmd_verb {
     int (*run)(const cmd_line *line);  /* gives the exit code */
 } cmd_verb;
 
-extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report, cmd_doctor, cmd_simulate, cmd_jobscript;
+extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack, cmd_inspect, cmd_models, cmd_info, cmd_keys, cmd_report, cmd_doctor, cmd_simulate, cmd_export, cmd_jobscript;
 
 /* Rows that several verbs have. */
 #define CMD_OPTION_SET {"--set", "KEY=VALUE", CMD_SET, 0, "overrides a key of the job file, or of the job that a network stands for; may be given several times"}

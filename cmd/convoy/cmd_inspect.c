@@ -1,21 +1,34 @@
 /* cmd_inspect.c: `convoy inspect`: what a file or folder holds. */
 #include "cmd.h"
 
+/* Code 1 where anything is damaged. */
+static int verify(const char *path)
+{
+    char *text = NULL;
+    int damaged = 0;
+    const cvy_status status = cvy_run_verify(path, &damaged, &text);
+    const int code = cmd_print(status, &text);
+    return code ? code : damaged ? CMD_EXIT_FAULT : 0;
+}
+
 static int run(const cmd_line *line)
 {
     char *text = NULL;
+    if (line->verify)
+        return verify(line->arg[0]);
     const cvy_status status = cvy_run_inspect(line->arg[0], line->stats, &text);
     const int code = cmd_print(status, &text);
     return code || !line->features ? code : cmd_outcome(cvy_run_features(line->arg[0], line->features));
 }
 
 static const cmd_option options[] = {
+    {"--verify", NULL, CMD_FLAG, CMD_FIELD(verify), "of checkpoints and weights: checks every hash of every set, names what is damaged; exit code 1 if anything is"},
     {"--stats", NULL, CMD_FLAG, CMD_FIELD(stats), "of a data set: reads it all; samples of each class, mean, standard deviation and range of each channel"},
     {"--features", "FILE", CMD_TEXT, CMD_FIELD(features), "of collider events: also writes their ten classic features to FILE, comma-separated"},
     {0},
 };
 
 const cmd_verb cmd_inspect = {
-    .name = "inspect", .arguments = "PATH [--stats] [--features FILE]", .summary = "says what a data set, a checkpoint, a weights file or a run folder holds",
+    .name = "inspect", .arguments = "PATH [--verify] [--stats] [--features FILE]", .summary = "says what a data set, a checkpoint, a weights file or a run folder holds",
     .options = options, .narg_min = 1, .narg_max = 1, .run = run,
 };

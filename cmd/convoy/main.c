@@ -6,8 +6,7 @@
 #include "cmd.h"
 
 static const cmd_verb *const verbs[] = {
-    &cmd_train, &cmd_test, &cmd_predict, &cmd_bench, &cmd_time, &cmd_plan, &cmd_convert, &cmd_pack, &cmd_inspect, &cmd_report, &cmd_models, &cmd_keys, &cmd_info, &cmd_doctor, &cmd_simulate,
-    &cmd_jobscript,
+    &cmd_train, &cmd_test, &cmd_predict, &cmd_bench, &cmd_time, &cmd_plan, &cmd_convert, &cmd_pack, &cmd_inspect, &cmd_export, &cmd_report, &cmd_models, &cmd_keys, &cmd_info, &cmd_doctor, &cmd_simulate, &cmd_jobscript,
 };
 
 static void help(void)

@@ -212,7 +212,7 @@ static cvy_status inspect(cvy_pool *pool, const char *path, int statistics, cvy_
         CVY_TRY(cvy_data_path_join(pool, path, "..", &path));
         return inspect_run(pool, path, t);
     }
-    if (cvy_file_is_folder(path) && cvy_data_has_file(path, "manifest.json") && cvy_data_has_file(path, "weights.safetensors"))
+    if (cvy_file_is_folder(path) && cvy_data_has_file(path, "manifest.json") && cvy_data_has_file(path, "state.json"))
         return inspect_checkpoint(pool, path, t);
     return inspect_data(pool, path, statistics, t);
 }

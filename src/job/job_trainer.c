@@ -287,16 +287,34 @@ static cvy_status end_epoch(cvy_trainer *t)
 
 /* ---- the loop ---- */
 
+/* cause: where the number was made, or NULL. */
+static cvy_status lose(const cvy_trainer *t, int64_t step, const char *word, const char *cause)
+{
+    char saved[96] = "no checkpoint was saved yet", first[408] = "";
+    if (t->saved_step >= 0)
+        snprintf(saved, sizeof saved, "the checkpoint of step %lld holds finite weights", (long long)t->saved_step);
+    if (cause)
+        snprintf(first, sizeof first, "%s; ", cause);
+    return cvy_error_set(CVY_E_NUMERIC, "the loss of step %lld is %s, expected a finite number: %slower train.optimizer.lr, add a warm-up to train.schedule, or set"
+                         " train.clip_norm; %s", (long long)step, word, first, saved);
+}
+
 /* The loss is a sum over all ranks, so all of them stop here. */
 static cvy_status check_loss(const cvy_trainer *t)
 {
-    char saved[96] = "no checkpoint was saved yet";
-    if (t->saved_step >= 0)
-        snprintf(saved, sizeof saved, "the checkpoint of step %lld holds finite weights", (long long)t->saved_step);
-    CVY_CHECK(isfinite(t->last_loss), CVY_E_NUMERIC,
-              "the loss of step %lld is %s, expected a finite number: lower train.optimizer.lr, add a warm-up to train.schedule, or set train.clip_norm; %s",
-              (long long)t->step, isnan(t->last_loss) ? "nan" : "infinite", saved);
-    return CVY_OK;
+    return isfinite(t->last_loss) ? CVY_OK : lose(t, t->step, isnan(t->last_loss) ? "nan" : "infinite", NULL);
+}
+
+/* A step that lost its way before its update: the weights are those of the step before. */
+static cvy_status take_step(cvy_trainer *t, int step, double lr)
+{
+    char cause[400];
+    const cvy_status status = cvy_program_step(t->session.program, step, lr);
+    if (status != CVY_E_NUMERIC)
+        return status;
+    snprintf(cause, sizeof cause, "%s", cvy_error_text());
+    (void)!cvy_trainer_finish_save(t, 0);      /* what it says of checkpoints counts the one under way */
+    return lose(t, t->step + 1, "not finite", cause);
 }
 
 /* Of a fault that all ranks have: sums that are under way end before their memory goes, and a save that is under way becomes safe. */
@@ -321,7 +339,10 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(s->train), rows));
     const double filled = cvy_clock_s(), lr = cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step));
     cvy_program_set_updates(s->program, step, t->step);
-    CVY_TRY(cvy_program_step(s->program, step, lr));
+    s->program->sample = rows->id;
+    const cvy_status taken = take_step(t, step, lr);
+    s->program->sample = NULL;
+    CVY_TRY(taken == CVY_E_NUMERIC ? end_together(t, taken) : taken);
     CVY_TRY(cvy_trainer_settle(t, t->step));
     t->last_loss = 0;
     for (int i = 0; i < info->nloss; i++) {

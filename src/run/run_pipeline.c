@@ -24,16 +24,14 @@ static const cvy_buffer *find_step_buffer(const cvy_plan *plan, const char *name
     return NULL;
 }
 
-/* Sets must lie at the same places whatever step made them. */
+/* Where the losses are, and that sets lie at the same places whatever step made them. */
 cvy_status cvy_pipeline_check(cvy_program *p)
 {
     const cvy_plan *first = NULL;
     for (int i = 0; i < p->nstep; i++) {
         cvy_program_step_info *s = p->step[i];
-        if (!s->twin)
-            continue;
-        first = first ? first : s->plan;
-        CVY_CHECK(s->plan->step_bytes == first->step_bytes, CVY_E_UNSUPPORTED,
+        first = first || !s->twin ? first : s->plan;
+        CVY_CHECK(!s->twin || s->plan->step_bytes == first->step_bytes, CVY_E_UNSUPPORTED,
                   "pipelined updates need training steps of the same weights and losses, but step %d has %zu bytes of gradients and losses, and the first one %zu", i,
                   s->plan->step_bytes, first->step_bytes);
         for (int k = 0; k < s->nloss; k++) {
@@ -62,7 +60,7 @@ static cvy_status update(const cvy_pending *late, cvy_step_time *time)
 }
 
 /* A loss is told with its step. Its sum began in forward, so it is here, unless another rank is late by a whole backward pass. */
-static cvy_status wait_losses(const cvy_program_step_info *s, cvy_plan *plan, cvy_step_time *time)
+cvy_status cvy_step_wait_losses(const cvy_program_step_info *s, cvy_plan *plan, cvy_step_time *time)
 {
     const double begin = cvy_clock_s();
     for (int i = 0; i < s->nloss; i++)
@@ -87,7 +85,7 @@ cvy_status cvy_pipeline_step(cvy_program *p, cvy_program_step_info *s, double lr
     if (late.plan)
         late.plan->beside = plan;
     CVY_TRY(between ? cvy_late_run(plan, &late, &s->time) : cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
-    CVY_TRY(wait_losses(s, plan, &s->time));
+    CVY_TRY(cvy_step_wait_losses(s, plan, &s->time));
     if (late.plan && !between)
         CVY_TRY(update(&late, &s->time));
     plan->beside = NULL;

@@ -308,7 +308,7 @@ void cvy_program_set_updates(cvy_program *p, int step, int64_t updates)
 /* In the middle of a step there is no way back, and the other ranks wait. */
 static cvy_status report_fault(const cvy_program *p, cvy_status status)
 {
-    if (status != CVY_OK && p->context->opts.fatal)
+    if (status != CVY_OK && status != CVY_E_NUMERIC && p->context->opts.fatal)  /* all ranks know of that one */
         p->context->opts.fatal(p->context->opts.fatal_user, status, cvy_error_text());
     return status;
 }
@@ -334,6 +334,7 @@ cvy_status cvy_program_step(cvy_program *p, int step, double learning_rate)
                               : p->server && s->training ? cvy_server_step(p->server, step, learning_rate)
                               : p->alone && s->training  ? cvy_average_step(p, s)
                               : p->shard && s->training  ? cvy_shard_step(p, s)
+                              : s->training              ? cvy_guarded_step(p, s)
                                                          : cvy_plan_execute(s->plan, &s->time);
     cvy_team_leave(before);
     if (status == CVY_OK)

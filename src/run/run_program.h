@@ -37,7 +37,7 @@ typedef struct cvy_program_step_info {
     const cvy_plan *latest;            /* of the two, the one that ran last; NULL: neither */
     int64_t first_row;                 /* of this rank in the global batch, or its first micro-batch */
     double loss_mean[16];              /* local: over all ranks */
-    int loss_bucket[16];               /* pipelined: which sum holds a loss, -1: none */
+    int loss_bucket[16];               /* which sum over ranks holds a loss, -1: none */
     int64_t count;                     /* training steps done; the feed "step" is the sum over `shares` */
     uint64_t shares;                   /* bit j is set where step j works on the same optimiser state; its own bit too */
     double *lr, *norm;                 /* scalar feeds, NULL where the step has none */
@@ -87,6 +87,7 @@ struct cvy_program {
     cvy_shard *shard;                  /* sharded, on several ranks; else NULL */
     int planned, allocated;
     cvy_pending pending;
+    const int64_t *sample;             /* numbers of this rank's samples in the step, for messages; NULL: not known. Borrowed */
     int late;                          /* updates are done when the next step needs them, and pending until then */
     /* Called for each new variable before the passes see it: the job's parameter groups. */
     void (*group)(void *user, cvy_variable *v);
@@ -117,8 +118,10 @@ cvy_status cvy_program_predict(const cvy_program *program, int step, double *ms_
 /* As if `updates` steps had been done on this one's optimiser state: a run that goes on. */
 void cvy_program_set_updates(cvy_program *program, int step, int64_t updates);
 /* ---- pipelined: run_pipeline.c ---- */
-/* After planning: what the plans must be like, and where the losses are. Does nothing for a program that is not pipelined, like settle. */
+/* After planning: where the losses are, and what the plans of a pipelined program must be like. The others do nothing for one that is not pipelined. */
 cvy_status cvy_pipeline_check(cvy_program *program);
+/* Until the sums of the losses are there. */
+cvy_status cvy_step_wait_losses(const cvy_program_step_info *s, cvy_plan *plan, cvy_step_time *time);
 cvy_status cvy_pipeline_step(cvy_program *program, cvy_program_step_info *step, double lr);
 cvy_status cvy_pipeline_settle(cvy_program *program);
 /* Instead, before the program is destroyed for a fault that all ranks have: what is under way still writes its memory. The update is not done. Collective. */
@@ -132,6 +135,11 @@ cvy_status cvy_late_run(cvy_plan *plan, const cvy_pending *pending, cvy_step_tim
 cvy_status cvy_pipeline_save(cvy_program *program, cvy_vars **out);
 /* For a resumed run, on every rank: as if `step` had been run and were pending; the variables are to be filled with its sums. */
 cvy_status cvy_pipeline_resume(cvy_program *program, int step, double lr, int64_t number, cvy_vars **out);
+
+/* ---- run_guard.c ---- */
+/* A training step whose weights stay as they are where a loss is not finite: CVY_E_NUMERIC on all ranks then, and the text says where such a number was made
+ * first. */
+cvy_status cvy_guarded_step(cvy_program *program, cvy_program_step_info *step);
 
 /* ---- local: run_average.c ---- */
 /* Behind the plans and the memory of variables. Collective. */

@@ -1,0 +1,189 @@
+/*
+ * run_guard.c: a step whose loss is not a number leaves the weights as they are, and is run again to say where the first such number was made.
+ *
+ * In the step: between backward and update. The loss is a sum over all ranks, so all of them stop there; its sum is waited for where updates would have waited
+ * for gradients. The second run goes through the same instructions with the same inputs and random numbers, sends no gradients, and looks at all that each
+ * instruction leaves: no step pays for it that has not gone wrong.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "run/run_program.h"
+
+enum { ROWS = 4 };                     /* samples that are named */
+
+/* What a rank finds first. */
+struct finding {
+    int64_t at;                        /* its place in the plan; -1: nothing, INT64_MAX - 1: a weight */
+    int64_t row[ROWS];                 /* sample numbers, or rows of this rank where nobody has told the numbers */
+    int32_t nrow, nbad, backward;
+    char what[80];
+};
+
+/* ---- looking at numbers ---- */
+
+static int is_bad(const void *data, cvy_dtype dtype, int64_t i)
+{
+    switch (dtype) {
+    case CVY_DTYPE_F32: return !isfinite(((const float *)data)[i]);
+    case CVY_DTYPE_F64: return !isfinite(((const double *)data)[i]);
+    case CVY_DTYPE_BF16: return !isfinite(cvy_bf16_get(((const cvy_bf16 *)data)[i]));
+    default: return 0;
+    }
+}
+
+static void add_row(struct finding *f, int64_t sample)
+{
+    for (int k = 0; k < f->nrow; k++)
+        if (f->row[k] == sample)
+            return;
+    if (f->nrow < ROWS)
+        f->row[f->nrow++] = sample;
+}
+
+/* Notes what is bad among `elems` numbers of which each sample has as many; rows 0: they are not of samples. */
+static int look(struct finding *f, const void *data, cvy_dtype dtype, int64_t elems, int64_t rows, int64_t first_row, const int64_t *sample)
+{
+    const int64_t each = rows > 0 ? elems / rows : 0;
+    for (int64_t i = 0; i < elems; i++) {
+        if (!is_bad(data, dtype, i))
+            continue;
+        f->nbad++;
+        if (each > 0 && i / each < rows)
+            add_row(f, sample ? sample[first_row + i / each] : first_row + i / each);
+        if (each > 0)
+            i = (i / each + 1) * each - 1;     /* one of a sample is enough */
+        else
+            break;
+    }
+    return f->nbad > 0;
+}
+
+static int look_at_feeds(const cvy_program *p, cvy_plan *plan, struct finding *f)
+{
+    for (int i = 0; i < plan->nfeed; i++) {
+        const cvy_plan_feed *feed = &plan->feed[i];
+        const int64_t elems = feed->row_bytes ? plan->rows * (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype)) : 0;
+        if (feed->per_step || !elems || !look(f, feed->data, feed->dtype, elems, plan->rows, 0, p->sample))
+            continue;
+        f->at = -1;
+        snprintf(f->what, sizeof f->what, "the input %s", feed->name);
+        return 1;
+    }
+    return 0;
+}
+
+static int look_at_weights(const cvy_program *p, struct finding *f)
+{
+    for (int i = 0; i < p->vars->count; i++) {
+        const cvy_variable *v = p->vars->at[i];
+        if (v->role == CVY_ROLE_STATE || !look(f, v->data, v->dtype, (int64_t)(v->bytes / cvy_dtype_bytes(v->dtype)), 0, 0, NULL))
+            continue;
+        f->at = 0;
+        snprintf(f->what, sizeof f->what, "%s itself, by the update of an earlier step", v->name);
+        return 1;
+    }
+    return 0;
+}
+
+/* All that an instruction leaves; slices lie among other numbers, and are seen where they are read. */
+static int look_at_instr(const cvy_program *p, const cvy_plan *plan, int at, struct finding *f)
+{
+    const cvy_instr *instr = &plan->instr[at];
+    const cvy_unit *u = plan->unit[instr->micro];
+    for (int i = 0; instr->call && i < instr->call->ndst; i++) {
+        const int l = instr->call->dst[i];
+        const cvy_loc *loc = l >= 0 ? &u->loc[l] : NULL;
+        if (!loc || !instr->dst[i] || instr->dst_buffer[i] < 0 || plan->buffer[instr->dst_buffer[i]].slice)
+            continue;
+        const int64_t rows = u->graph->batch.local_n;
+        const int of_samples = loc->value->shape.ndim > 0 && loc->value->shape.dim[0] == rows && loc->elems % rows == 0;
+        if (!look(f, instr->dst[i], loc->dtype, loc->elems, of_samples ? rows : 0, plan->first_row[instr->micro], p->sample))
+            continue;
+        f->at = at + 1;
+        f->backward = instr->call->node && instr->call->node->backward;
+        snprintf(f->what, sizeof f->what, "%s (%s)", cvy_instr_text(instr), f->backward ? "backward" : "forward");
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- the second run ---- */
+
+/* To its end on all ranks, since there may be sums over ranks in it. */
+static cvy_status run_again(const cvy_program *p, cvy_plan *plan, struct finding *f)
+{
+    int found = look_at_feeds(p, plan, f) || look_at_weights(p, f);
+    for (int i = 0; i < plan->update_at; i++) {
+        const cvy_call_kind kind = plan->instr[i].kind;
+        if (kind == CVY_CALL_REDUCE_START || kind == CVY_CALL_REDUCE_WAIT || kind == CVY_CALL_MEET)
+            continue;
+        CVY_TRY(cvy_plan_run(plan, i));
+        found = found || look_at_instr(p, plan, i, f);
+    }
+    atomic_store_explicit(&plan->at, -1, memory_order_relaxed);
+    if (!found)
+        f->at = INT64_MAX;
+    return CVY_OK;
+}
+
+static cvy_status say(const struct finding *all, int nranks)
+{
+    cvy_text t = {0};
+    int first = 0, others = 0;
+    for (int r = 1; r < nranks; r++)
+        first = all[r].at < all[first].at ? r : first;
+    const struct finding *f = &all[first];
+    if (f->at == INT64_MAX)
+        return cvy_error_set(CVY_E_NUMERIC, "run again, the step made no number that is not finite: memory or a processor may be at fault");
+    for (int r = 0; r < nranks; r++)
+        others += r != first && all[r].at == f->at;
+    cvy_text_add(&t, "the first such number is in %s, on rank %d", f->what, first);
+    for (int i = 0; i < f->nrow; i++)
+        cvy_text_add(&t, "%s%lld", i ? ", " : f->nbad > 1 ? ", of samples " : ", of sample ", (long long)f->row[i]);
+    if (f->nbad > f->nrow && f->nrow > 0)
+        cvy_text_add(&t, " and %d more", f->nbad - f->nrow);
+    if (others)
+        cvy_text_add(&t, " (and on %d other rank%s)", others, others == 1 ? "" : "s");
+    cvy_error_set(CVY_E_NUMERIC, "%s", t.data ? t.data : "a number is not finite");
+    cvy_text_free(&t);
+    return CVY_E_NUMERIC;
+}
+
+static cvy_status explain(cvy_program *p, cvy_plan *plan)
+{
+    cvy_comm *comm = p->context->comm;
+    struct finding mine, *all = NULL;
+    memset(&mine, 0, sizeof mine);
+    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc(sizeof *all * (size_t)comm->nranks, &all)));
+    cvy_status status = cvy_comm_agree(comm, run_again(p, plan, &mine));
+    if (status == CVY_OK)
+        status = comm->ops->allgather(comm, &mine, sizeof mine, all);
+    if (status == CVY_OK)
+        status = say(all, comm->nranks);
+    cvy_mem_free(&all);
+    return status;
+}
+
+/* ---- the step ---- */
+
+static int losses_are_finite(const cvy_program *p, const cvy_program_step_info *s)
+{
+    int finite = 1;
+    for (int i = 0; i < s->nloss && !p->by_clock; i++) {
+        const double *loss = cvy_plan_find(s->plan, s->loss_value[i], 0);
+        finite &= !loss || isfinite(*loss);
+    }
+    return finite;
+}
+
+cvy_status cvy_guarded_step(cvy_program *p, cvy_program_step_info *s)
+{
+    s->time = (cvy_step_time){0};
+    CVY_TRY(cvy_plan_run_part(s->plan, 0, s->plan->update_at, &s->time));
+    CVY_TRY(cvy_step_wait_losses(s, s->plan, &s->time));
+    if (losses_are_finite(p, s))
+        return cvy_plan_run_part(s->plan, s->plan->update_at, s->plan->ninstr, &s->time);
+    CVY_TRY(cvy_plan_wait_all(s->plan));
+    return explain(p, s->plan);
+}

@@ -1,0 +1,32 @@
+#!/bin/sh
+# not_finite.sh: a loss that is no number ends the run on all ranks before any weight is updated; layer, pass, rank and samples are named, and the checkpoint of
+# the step before is there to go on from.
+. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+sed -i '/batch_norm/d; s/lr: 0.01, momentum: 0.9/lr: 1e18/; s/every: 2 steps/every: 1 steps/; /augment/d' job.yaml
+
+# lost RANKS FOLDER [OPTION...]: the run ends with a fault, and says where the first such number is.
+lost() {
+    ranks=$1 folder=$2
+    shift 2
+    # shellcheck disable=SC2086
+    timeout 60 $MPIEXEC_N $ranks "$CONVOY" train job.yaml --threads 1 --progress none --out "$folder" "$@" >log 2>&1 && fail "$folder: a loss that is not finite is no fault"
+    grep -q 'the loss of step [0-9]* is not finite' log || { fail "$folder: no word of the loss"; cat log; }
+    said "$folder/STATUS" 'failed step' || fail "$folder: STATUS is $(cat "$folder/STATUS")"
+}
+
+for ranks in 1 2 3; do
+    lost $ranks wide-$ranks
+    grep -Eq 'the first such number is in [a-z_0-9.]+ \((forward|backward)\), on rank [0-9], of samples? [0-9]+' log || { fail "no layer, rank and sample on $ranks ranks"; cat log; }
+    grep -q 'the checkpoint of step [0-9]* holds finite weights' log || { fail "no word of the checkpoint to go on from"; cat log; }
+    # The weights of the step before are untouched: training goes on from them at another rate, to its end.
+    # shellcheck disable=SC2086
+    timeout 60 $MPIEXEC_N $ranks "$CONVOY" train job.yaml --threads 1 --progress none --out wide-$ranks --resume --set train.optimizer.lr=1e-30 >log 2>&1 ||
+        grep -q 'is not finite' log || { fail "the run does not resume on $ranks ranks"; cat log; }
+done
+
+# With sums over ranks in forward (batch norm), which the second run makes again; and with micro-batches.
+sed -i 's/    - relu/    - batch_norm\n    - relu/' job.yaml
+lost 3 norm --set train.optimizer.lr=1e30
+lost 2 micro --set train.optimizer.lr=1e30 --set train.accumulate=2
+grep -q 'the first such number is in' log || { fail "nothing is named with micro-batches"; cat log; }
+exit $failed
