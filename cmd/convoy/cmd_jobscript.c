@@ -190,8 +190,10 @@ static void put_names(const script *s)
           "last_set() { cat -- \"$latest\" 2>/dev/null; }\n\n", stdout);
 }
 
-static void put_check(void)
+/* Started by hand the script would take other resources than its head says. */
+static void put_check(const char *variable, const char *submit)
 {
+    printf("[ -n \"${%s-}\" ] || die \"this script is for the batch system: %s $0\"\n", variable, submit);
     fputs("command -v convoy >/dev/null || die \"there is no convoy in PATH: load its module, or add its folder at the head of this script\"\n"
           "[ -f \"$job\" ] || die \"there is no $job in $PWD: submit this script in the folder in which the paths of the job file begin\"\n\n", stdout);
 }
@@ -263,7 +265,7 @@ static void put_slurm(const script *s)
     put_slurm_head(s);
     put_modules();
     put_names(s);
-    put_check();
+    put_check("SLURM_JOB_ID", "sbatch");
     put_words(s);
     put_slurm_run(s);
     put_end("Where jobs may not be requeued, take the line with scontrol away and submit several that wait for each other:\n"
@@ -276,8 +278,8 @@ static void put_pbs(const script *s)
     put_pbs_head(s);
     put_modules();
     put_names(s);
-    printf("cd -- \"$PBS_O_WORKDIR\" || exit 1\n");
-    put_check();
+    printf("cd -- \"${PBS_O_WORKDIR:-.}\" || exit 1\n");
+    put_check("PBS_JOBID", "qsub");
     put_words(s);
     put_pbs_run(s);
     put_end("Where nodes may not call qsub, take that line away and submit several that wait for each other:\n"

@@ -28,6 +28,8 @@ has short '#SBATCH --signal=USR1@15'
 jobscript --slurm --nodes 1 --ppn 2 --time 2 --signal 100 >short && has short '#SBATCH --signal=USR1@100'
 for script in slurm pbs short; do
     bash -n $script || fail "$script is no script of the shell"
+    env -u SLURM_JOB_ID -u PBS_JOBID bash $script >out 2>err && fail "$script runs without a batch system"
+    said err 'jobscript: this script is for the batch system: ' || fail "it is not said how to submit $script: $(cat err)"
 done
 
 # ---- limits ----
@@ -107,7 +109,7 @@ for name in scontrol qsub; do
 done
 chmod +x bin/*
 export WORK="$work" RUN="my runs/it's one"
-submit() { (PATH="$work/bin:$PATH" SLURM_JOB_ID=7 SLURM_CPUS_ON_NODE=2 PBS_O_WORKDIR="$work" timeout 300 bash "$1" >log 2>&1); }
+submit() { (PATH="$work/bin:$PATH" SLURM_JOB_ID=7 SLURM_CPUS_ON_NODE=2 PBS_JOBID=8 PBS_O_WORKDIR="$work" timeout 300 bash "$1" >log 2>&1); }
 # code WANTED SCRIPT
 code() {
     submit "$2"
