@@ -86,12 +86,24 @@ cvy_status cvy_plan_progress(cvy_plan *plan)
     return push_sums(plan);
 }
 
-/* pushing: the plan whose sums go on meanwhile; NULL: nobody waits for them there. */
-struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; cvy_plan *pushing; };
+/* pushing: the plan whose sums go on meanwhile; NULL: nobody waits for them there. request: NULL: by the library. */
+struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; cvy_plan *pushing; cvy_request *request; };
 
 static cvy_status push_plan(void *plan)
 {
     return cvy_plan_progress(plan);
+}
+
+static cvy_status wait_for(const cvy_comm_ops *ops, cvy_comm *comm, cvy_request *request)
+{
+    int done = 0;
+    CVY_TRY(ops->request_start(request));
+    for (int turn = 0; !done; turn++) {
+        CVY_TRY(ops->request_test(request, &done));
+        if (!done)
+            CVY_TRY(ops->rest(comm, turn));
+    }
+    return CVY_OK;
 }
 
 static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -100,6 +112,8 @@ static cvy_status allreduce_run(void *state, void *const *src, void *const *dst,
     (void)scratch;
     if (src[0] != dst[0])
         memcpy(dst[0], src[0], (size_t)a->elems * cvy_dtype_bytes(a->dtype));
+    if (a->request)
+        return wait_for(a->comm->ops, a->comm, a->request);
     if (a->pushing)
         return a->comm->ops->allreduce_pushing(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM, push_plan, a->pushing);
     return a->comm->ops->allreduce(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM);
@@ -167,25 +181,37 @@ static cvy_status nothing_run(void *state, void *const *src, void *const *dst, v
     return CVY_OK;
 }
 
-static cvy_status accumulate_f32(void *state, void *const *src, void *const *dst, void *scratch)
+/* A part of an accumulator that is added to it. */
+struct cvy_adding { int64_t elems; cvy_dtype dtype; int threads; };
+enum { ADDED_AT_ONCE = 1 << 15 };      /* elements that are worth a thread */
+
+static void add_range(const struct cvy_adding *a, const void *part, void *sum, int64_t first, int64_t end)
 {
-    const int64_t n = (int64_t)(uintptr_t)state / (int64_t)sizeof(float);
-    const float *part = src[0];
-    float *sum = dst[0];
-    (void)scratch;
-    for (int64_t i = 0; i < n; i++)
-        sum[i] += part[i];
-    return CVY_OK;
+    const double *y = part;
+    const float *x = part;
+    double *sums = sum;
+    float *narrow = sum;
+    if (a->dtype == CVY_DTYPE_F32)
+        for (int64_t i = first; i < end; i++)
+            narrow[i] += x[i];
+    else
+        for (int64_t i = first; i < end; i++)
+            sums[i] += y[i];
 }
 
-static cvy_status accumulate_f64(void *state, void *const *src, void *const *dst, void *scratch)
+/* Not by cvy_parallel_for(), in which the least numbers count as zero: sums over ranks keep them, and those in shards must be the same on any number of ranks. */
+static cvy_status accumulate_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    const int64_t n = (int64_t)(uintptr_t)state / (int64_t)sizeof(double);
-    const double *part = src[0];
-    double *sum = dst[0];
+    const struct cvy_adding *a = state;
+    const int64_t npieces = (a->elems + ADDED_AT_ONCE - 1) / ADDED_AT_ONCE;
     (void)scratch;
-    for (int64_t i = 0; i < n; i++)
-        sum[i] += part[i];
+    if (a->threads <= 1 || npieces < 2) {
+        add_range(a, src[0], dst[0], 0, a->elems);
+        return CVY_OK;
+    }
+#pragma omp parallel for num_threads(a->threads)
+    for (int64_t p = 0; p < npieces; p++)
+        add_range(a, src[0], dst[0], p * ADDED_AT_ONCE, CVY_MIN((p + 1) * ADDED_AT_ONCE, a->elems));
     return CVY_OK;
 }
 
@@ -218,7 +244,7 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call
     case CVY_CALL_ALLREDUCE: {
         struct allreduce *a = NULL;
         CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
-        *a = (struct allreduce){opts->comm, u->loc[call->dst[0]].elems, u->loc[call->dst[0]].value->dtype, NULL};
+        *a = (struct allreduce){.comm = opts->comm, .elems = u->loc[call->dst[0]].elems, .dtype = u->loc[call->dst[0]].value->dtype};
         call->state = a;
         return CVY_OK;
     }
@@ -229,6 +255,7 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call
 void cvy_call_release(cvy_call *call)
 {
     cvy_reorder *reorder = call->state;
+    struct allreduce *allreduce = call->state;
     if (!call->state)
         return;
     switch (call->kind) {
@@ -237,8 +264,12 @@ void cvy_call_release(cvy_call *call)
             call->kernel->destroy(call->state);
         break;
     case CVY_CALL_REORDER: cvy_reorder_destroy(&reorder); break;
-    case CVY_CALL_REFERENCE:
-    case CVY_CALL_ALLREDUCE: cvy_mem_free(&call->state); break;
+    case CVY_CALL_ALLREDUCE:
+        if (allreduce->request)
+            allreduce->comm->ops->request_destroy(&allreduce->request);
+        cvy_mem_free(&call->state);
+        break;
+    case CVY_CALL_REFERENCE: cvy_mem_free(&call->state); break;
     default: break;
     }
     call->state = NULL;
@@ -303,6 +334,32 @@ static void bind_part(const cvy_plan *plan, cvy_instr *instr, cvy_part part)
         instr->run = nothing_run;
 }
 
+static cvy_status make_addings(cvy_plan *plan)
+{
+    size_t n = 1;
+    for (int i = 0; i < plan->ninstr; i++)
+        n += plan->instr[i].kind == CVY_CALL_ACCUMULATE;
+    return cvy_mem_alloc(n * sizeof *plan->adding, &plan->adding);
+}
+
+static struct cvy_adding *add_adding(cvy_plan *plan, const cvy_buffer *sum)
+{
+    struct cvy_adding *a = &plan->adding[plan->nadding++];
+    const cvy_dtype dtype = sum->value->dtype;
+    *a = (struct cvy_adding){(int64_t)(sum->bytes / cvy_dtype_bytes(dtype)), dtype, plan->opts.threads};
+    return a;
+}
+
+/* By the library, in an order of its own; or as buckets are summed. */
+static cvy_status bind_allreduce(cvy_plan *plan, const cvy_instr *instr)
+{
+    struct allreduce *a = instr->state;
+    a->pushing = plan->opts.late ? plan : NULL; /* a rank may wait for the last step's sums before it comes here */
+    if (!plan->opts.steady || a->comm->nranks == 1)
+        return CVY_OK;
+    return a->comm->ops->request_create(a->comm, instr->dst[0], a->elems, a->dtype, NULL, &a->request);
+}
+
 static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
     cvy_call *call = (cvy_call *)(uintptr_t)instr->call;      /* the plan owns its units' states while it binds */
@@ -331,7 +388,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     case CVY_CALL_REORDER: instr->run = cvy_call_run(call); break;
     case CVY_CALL_ALLREDUCE:
         instr->run = cvy_call_run(call);
-        ((struct allreduce *)instr->state)->pushing = plan->opts.late ? plan : NULL; /* a rank may wait for the last step's sums before it comes here */
+        CVY_TRY(bind_allreduce(plan, instr));
         break;
     case CVY_CALL_REDUCE_START:
         instr->run = start_run;
@@ -342,8 +399,8 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
         instr->state = bucket_state(plan, call);
         break;
     case CVY_CALL_ACCUMULATE:
-        instr->run = plan->buffer[instr->dst_buffer[0]].value->dtype == CVY_DTYPE_F32 ? accumulate_f32 : accumulate_f64;
-        instr->state = (void *)(uintptr_t)plan->buffer[instr->dst_buffer[0]].bytes;
+        instr->run = accumulate_run;
+        instr->state = add_adding(plan, &plan->buffer[instr->dst_buffer[0]]);
         break;
     case CVY_CALL_ZERO:
         instr->run = zero_run;
@@ -429,6 +486,7 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     }
     if (plan->opts.clock)
         CVY_TRY(cvy_mem_alloc(sizeof *plan->wait * (size_t)plan->ninstr, &plan->wait));
+    CVY_TRY(make_addings(plan));
     for (int i = 0; i < plan->ninstr; i++)
         CVY_TRY(bind_instr(plan, &plan->instr[i]));
     CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1), &plan->clock_memory));
@@ -480,6 +538,7 @@ void cvy_plan_destroy(cvy_plan **plan)
     cvy_mem_free(&p->instr);
     cvy_mem_free(&p->need);
     cvy_mem_free(&p->bucket);
+    cvy_mem_free(&p->adding);
     cvy_mem_free(&p->clock_memory);
     cvy_mem_free(&p->wait);
     cvy_mem_free(plan);
@@ -498,6 +557,11 @@ void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro)
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP && strcmp(plan->buffer[i].name, value_name) == 0)
             return plan->buffer[i].data;
+    return cvy_plan_find_part(plan, value_name, micro);
+}
+
+void *cvy_plan_find_part(const cvy_plan *plan, const char *value_name, int micro)
+{
     /* From the end: where a reorder has brought an output to plain layout, that one is meant. */
     for (int i = plan->ninstr - 1; i >= 0; i--) {
         const cvy_instr *instr = &plan->instr[i];

@@ -97,7 +97,7 @@ static int look_at_instr(const cvy_program *p, const cvy_plan *plan, int at, str
         if (!loc || !instr->dst[i] || instr->dst_buffer[i] < 0 || plan->buffer[instr->dst_buffer[i]].slice)
             continue;
         const int64_t rows = u->graph->batch.local_n;
-        const int of_samples = loc->value->shape.ndim > 0 && loc->value->shape.dim[0] == rows && loc->elems % rows == 0;
+        const int of_samples = rows > 0 && loc->value->shape.ndim > 0 && loc->value->shape.dim[0] == rows && loc->elems % rows == 0;
         if (!look(f, instr->dst[i], loc->dtype, loc->elems, of_samples ? rows : 0, plan->first_row[instr->micro], p->sample))
             continue;
         f->at = at + 1;
