@@ -66,6 +66,10 @@ typedef struct cvy_program_opts {
     double clock_scale;       /* with kernels "clock": on all times; 0: 1 */
     double clock_noise;       /* with kernels "clock": times of a step vary so much, as a share (normal, standard deviation), by seed, rank and step */
     int reduce_blocking;      /* 1: each sum is waited for where it starts: for comparison */
+    int64_t shards;           /* of deterministic training: the same bits on any number of ranks up to this, and threads: a step is computed in so many shards,
+                               * a power of two, whatever ranks there are. They are summed as one binary tree, each is computed by kernels that are fixed,
+                               * and batch_norm_group counts in a shard (-2: all of it). 0: off. Goes with SYNC, planning "estimate", reduce "auto" or "doubling",
+                               * f32 on the wire; without overlap_forward, plan_file and accumulate. docs/scaling.md says more */
 } cvy_program_opts;
 
 /** Options of a training step; zero-initialise, set size. Equal on all ranks. */

@@ -4,28 +4,37 @@
  *
  *     time = log2(n) (alpha + bytes beta + bytes gamma), and two messages more where n is no power of two
  *
- * Then the ranks above the largest power of two p give their numbers to rank - p first, and get the sums at the end.
+ * Then neighbours make pairs, as many as there are ranks above the largest power of two p: the odd one of a pair gives its numbers to the even one
+ * first, and gets the sums at the end. What a rank adds are ranks in a row: a subtree, on which deterministic training rests (comm_shards.h).
  * Source: Thakur, Rabenseifner and Gropp 2005, section 4.
  */
 #include "comm/comm_sum.h"
+
+/* Of those that exchange. */
+static int rank_at(int place, int npairs)
+{
+    return place < npairs ? 2 * place : place + npairs;
+}
 
 static cvy_status doubling_build(int rank, int n, int64_t count, cvy_sum *sum)
 {
     int p = 1, round = 1;
     while (2 * p <= n)
         p *= 2;
-    if (rank >= p) {
-        CVY_TRY(cvy_sum_move(sum, CVY_MOVE_SEND, 0, rank - p, 0, count));
-        return cvy_sum_move(sum, CVY_MOVE_RECV, 1, rank - p, 0, count);
+    const int npairs = n - p, is_paired = rank < 2 * npairs, place = is_paired ? rank / 2 : rank - npairs;
+    if (is_paired && rank % 2) {
+        CVY_TRY(cvy_sum_move(sum, CVY_MOVE_SEND, 0, rank - 1, 0, count));
+        return cvy_sum_move(sum, CVY_MOVE_RECV, 1, rank - 1, 0, count);
     }
-    if (rank + p < n)
-        CVY_TRY(cvy_sum_move(sum, CVY_MOVE_ADD, 0, rank + p, 0, count));
+    if (is_paired)
+        CVY_TRY(cvy_sum_move(sum, CVY_MOVE_ADD, 0, rank + 1, 0, count));
     for (int far = 1; far < p; far *= 2, round++) {
-        CVY_TRY(cvy_sum_move(sum, CVY_MOVE_SEND, round, rank ^ far, 0, count));
-        CVY_TRY(cvy_sum_move(sum, CVY_MOVE_ADD, round, rank ^ far, 0, count));
+        const int peer = rank_at(place ^ far, npairs);
+        CVY_TRY(cvy_sum_move(sum, CVY_MOVE_SEND, round, peer, 0, count));
+        CVY_TRY(cvy_sum_move(sum, CVY_MOVE_ADD, round, peer, 0, count));
     }
-    sum->rounds_at_end = p < n && rank + p >= n;
-    return rank + p < n ? cvy_sum_move(sum, CVY_MOVE_SEND, round, rank + p, 0, count) : CVY_OK;
+    sum->rounds_at_end = npairs > 0 && !is_paired;
+    return is_paired ? cvy_sum_move(sum, CVY_MOVE_SEND, round, rank + 1, 0, count) : CVY_OK;
 }
 
 CVY_SUM_DEFINE(doubling) = {

@@ -100,7 +100,7 @@ struct cvy_job_checkpoint {
     cvy_duration every;
 };
 
-enum { CVY_NORM_GROUP_SAMPLES, CVY_NORM_GROUP_BATCH, CVY_NORM_GROUP_RANK };
+enum { CVY_NORM_GROUP_SAMPLES, CVY_NORM_GROUP_BATCH, CVY_NORM_GROUP_RANK, CVY_NORM_GROUP_SHARD };
 struct cvy_job_batch_norm {
     const char *group_text;
     int group_by;
@@ -149,6 +149,7 @@ typedef struct cvy_job {
     const cvy_tree *model;
     const char *name;                  /* the file's, if not given: "cifar10" of "examples/cifar10.yaml" */
     int deterministic;
+    int64_t deterministic_shards;      /* cvy_job_shards() knows whether they count */
     const cvy_tree *update_tree;
     struct cvy_job_update update;
     struct cvy_job_data data;
@@ -183,6 +184,8 @@ cvy_status cvy_job_print(const cvy_job *job, char **text_out);
 cvy_status cvy_job_hash(const cvy_job *job, uint64_t *hash_out);
 /* The global batch for so many ranks; CVY_E_CONFIG if a rank would have none of it. */
 cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out);
+/* Shards of deterministic training; 0: it is not. */
+int64_t cvy_job_shards(const cvy_job *job);
 /* Steps of a part of a run that has `steps`, rounded. */
 int64_t cvy_stretch_steps(const cvy_stretch *s, int64_t steps, int64_t steps_per_epoch);
 /* What a global batch makes of the base rate by train.lr_rule; 0 without one. */

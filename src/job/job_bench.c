@@ -371,6 +371,8 @@ void cvy_bench_add_head(const cvy_bench *b, cvy_json *json)
     cvy_json_string(json, "input", cvy_shape_text(&b->data.field[0].shape));
     cvy_json_int(json, "threads", s->context->threads);
     cvy_json_int(json, "ranks", s->context->comm->nranks);
+    if (s->program->opts.shards)
+        cvy_json_int(json, "deterministic_shards", s->program->opts.shards);
     if (s->program->by_clock)
         cvy_json_string(json, "kernels", "clock: nothing was computed, no loss");
 }

@@ -78,8 +78,10 @@ static cvy_status interpret_batch_norm(cvy_job *job)
         b->group_by = CVY_NORM_GROUP_BATCH;
     else if (strcmp(b->group_text, "rank") == 0)
         b->group_by = CVY_NORM_GROUP_RANK;
+    else if (strcmp(b->group_text, "shard") == 0)
+        b->group_by = CVY_NORM_GROUP_SHARD;
     else if (cvy_text_int(b->group_text, &b->group) != CVY_OK || b->group < 1)
-        CVY_FAIL(CVY_E_CONFIG, "%s: batch_norm.group is \"%s\", expected a number of samples, batch or rank",
+        CVY_FAIL(CVY_E_CONFIG, "%s: batch_norm.group is \"%s\", expected a number of samples, batch or rank, or shard",
                  cvy_job_where(job, "batch_norm", "group"), b->group_text);
     return CVY_OK;
 }
@@ -220,10 +222,6 @@ static cvy_status check_model(const cvy_job *job)
 
 cvy_status cvy_job_interpret(cvy_job *job)
 {
-    CVY_CHECK(!job->deterministic, CVY_E_CONFIG,
-              "%s: deterministic: true is not built yet; a run repeats its bits on the same number of ranks and "
-              "threads, and agrees to rounding on others",
-              cvy_job_where(job, NULL, "deterministic"));
     CVY_TRY(check_model(job));
     CVY_TRY(interpret_data(job));
     CVY_TRY(cvy_job_interpret_train(job));
@@ -232,7 +230,8 @@ cvy_status cvy_job_interpret(cvy_job *job)
     CVY_TRY(interpret_plan(job));
     CVY_TRY(interpret_comm(job));
     CVY_TRY(cvy_job_interpret_update(job));
-    return interpret_watchdog(job);
+    CVY_TRY(interpret_watchdog(job));
+    return cvy_job_interpret_deterministic(job);
 }
 
 cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out)

@@ -250,8 +250,9 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
                           .update = {(cvy_update_mode)job->update.mode, job->update.servers, job->update.staleness},
                           .plan_file = plan_file, .planning = planning[job->plan.planning],
                           .wisdom = job->plan.wisdom, .memory_limit = job->plan.memory_limit,
-                          .clock_scale = job->plan.clock_scale, .clock_noise = job->plan.clock_noise, .reduce_blocking = job->comm.blocking};
-    o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH ? -2 : norm->group_by == CVY_NORM_GROUP_RANK ? -1 : norm->group;
+                          .clock_scale = job->plan.clock_scale, .clock_noise = job->plan.clock_noise, .reduce_blocking = job->comm.blocking,
+                          .shards = cvy_job_shards(job)};
+    o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH || norm->group_by == CVY_NORM_GROUP_SHARD ? -2 : norm->group_by == CVY_NORM_GROUP_RANK ? -1 : norm->group;
     CVY_TRY(passes_off(job, &o.passes_off));
     *out = o;
     return CVY_OK;

@@ -190,6 +190,7 @@ static void add_run(const cvy_trainer *tr, const cvy_plan *plan, cvy_text *t)
     const cvy_label samples = cvy_labelf("%s: %s samples", data->path && *data->path ? data->path : data->format, with_commas(data->nsamples).text);
     add_network(s, data, samples.text, t);
     add_batch(s, tr->order.batch, plan, t);
+    cvy_program_say_shards(s->program, tr->step_full, t);
     cvy_text_add(t, "%lld steps an epoch, %lld in all (%g epochs); optimiser %s, %d bucket%s of gradients\n\n", (long long)tr->order.steps_per_epoch,
                  (long long)tr->order.last_step, tr->epochs, s->job->train.optimizer, plan->nbucket, plan->nbucket == 1 ? "" : "s");
 }
@@ -292,6 +293,7 @@ cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, 
         cvy_text head = {0};
         add_network(&b.session, &b.data, "made-up samples", &head);
         add_batch(&b.session, b.batch, b.session.program->step[b.number]->plan, &head);
+        cvy_program_say_shards(b.session.program, b.number, &head);
         cvy_text_add(&head, "\n");
         status = print(b.session.program, b.number, how, &head, text_out);
     }

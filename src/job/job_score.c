@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_exact.h"
 #include "job/job_session.h"
 #include "job/job_table.h"
 
@@ -15,6 +16,7 @@ cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *mo
     CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, &batch));
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path);
     scorer.order = cvy_order_make(info->nsamples, batch, 1, 0, 1, 0, s->context->comm);
+    scorer.order.shards = cvy_job_shards(s->job);
     const int64_t tail = info->nsamples % scorer.order.batch;
     if (info->nsamples >= scorer.order.batch)
         CVY_TRY(cvy_program_add_forward(s->program, model, scorer.order.batch, NULL, &scorer.step_full));
@@ -116,31 +118,39 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows 
     return CVY_OK;
 }
 
-/* Adds this rank's share of the step's loss times its normaliser; the normaliser itself is global, so rank 0 counts it. */
-static cvy_status add_losses(const cvy_scorer *scorer, int step, double *sum, double *norm)
+/* Adds this rank's share of the step's loss times its normaliser, shard by shard; the normaliser itself is global, so rank 0 counts it. */
+static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_exact *norm)
 {
     const cvy_program *p = scorer->session->program;
     const cvy_program_step_info *info = p->step[step];
     for (int i = 0; i < info->nloss; i++) {
         char name[160];
-        double loss = 0;
-        CVY_TRY(cvy_program_loss(p, step, info->losses[i], &loss));
         snprintf(name, sizeof name, "%s.norm", info->loss_value[i]);
         const double *weights = cvy_plan_find(info->plan, name, 0);
         const double n = weights ? *weights : (double)info->batch;
-        sum[i] += loss * n;
-        norm[i] += p->context->comm->rank == 0 ? n : 0;
+        for (int m = 0; m < cvy_program_loss_parts(info); m++) {
+            const double *loss = cvy_program_loss_part(info, i, m);
+            cvy_exact_add(&sum[i], loss ? *loss * n : 0);
+        }
+        cvy_exact_add(&norm[i], p->context->comm->rank == 0 ? n : 0);
     }
-    return CVY_OK;
 }
 
 enum { LOSS_MAX = 16 };
 struct pass {
     cvy_metric *metric[16];
     int nmetric;
-    double loss[2 * LOSS_MAX + 1];     /* sums, then normalisers, then the number of samples skipped */
+    cvy_exact loss[2 * LOSS_MAX + 1];  /* sums, then normalisers, then the number of samples skipped */
     int nloss;
 };
+
+/* Shard by shard: how rows are put together decides on the bits of their sums. */
+static cvy_status add_metric_rows(const cvy_plan *plan, cvy_metric *metric, const cvy_metric_rows *rows)
+{
+    for (int m = 0; m < plan->nmicro; m++)
+        CVY_TRY(cvy_metric_add_part(metric, rows, plan->first_row[m], plan->unit[m]->graph->batch.local_n));
+    return CVY_OK;
+}
 
 static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, const cvy_rows *rows, cvy_output_fn output, void *user)
 {
@@ -154,9 +164,11 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     if (output)                        /* first, because it is collective and a metric's fault is this rank's own */
         CVY_TRY(output(user, rows, &view.output));
     for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
-        CVY_TRY(cvy_metric_add(pass->metric[i], &metric_rows));
+        CVY_TRY(add_metric_rows(s->program->step[step]->plan, pass->metric[i], &metric_rows));
     pass->nloss = s->program->step[step]->nloss;
-    return scorer->labelled ? add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX) : CVY_OK;
+    if (scorer->labelled)
+        add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX);
+    return CVY_OK;
 }
 
 /* Every fault of a rank is heard by all at the next agreement, so that nobody waits for one that has left. */
@@ -180,7 +192,7 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
             cvy_loader_release(loader, rows);
     }
     if (loader)
-        pass->loss[2 * LOSS_MAX] = (double)cvy_loader_nbad(loader);
+        cvy_exact_add(&pass->loss[2 * LOSS_MAX], (double)cvy_loader_nbad(loader));
     cvy_loader_destroy(&loader);
     return all == CVY_OK ? cvy_comm_agree(comm, mine) : all;
 }
@@ -188,11 +200,14 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
 static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out, cvy_json *detail)
 {
     cvy_comm *comm = scorer->session->context->comm;
-    CVY_TRY(comm->ops->allreduce(comm, pass->loss, CVY_COUNT(pass->loss), CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    double loss[CVY_COUNT(pass->loss)];
+    CVY_TRY(comm->ops->allreduce(comm, pass->loss, CVY_COUNT(pass->loss) * CVY_EXACT_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM));
+    for (int i = 0; i < CVY_COUNT(loss); i++)
+        loss[i] = cvy_exact_read(&pass->loss[i]);
     out->loss = scorer->labelled && pass->nloss ? 0 : NAN;
     for (int i = 0; i < pass->nloss && scorer->labelled; i++)
-        out->loss += pass->loss[LOSS_MAX + i] > 0 ? pass->loss[i] / pass->loss[LOSS_MAX + i] : 0;
-    out->nskipped = (int64_t)pass->loss[2 * LOSS_MAX];
+        out->loss += loss[LOSS_MAX + i] > 0 ? loss[i] / loss[LOSS_MAX + i] : 0;
+    out->nskipped = (int64_t)loss[2 * LOSS_MAX];
     for (int i = 0; i < pass->nmetric; i++)
         CVY_TRY(cvy_metric_finish(pass->metric[i], comm, &out->at[i].value, comm->rank == 0 ? detail : NULL));
     return CVY_OK;

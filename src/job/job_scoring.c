@@ -158,7 +158,7 @@ cvy_status cvy_gathered_add(void *gathered, const cvy_rows *rows, const cvy_span
             mine[i * width + g->output_elems + k] = (float)cvy_get(&target, i * g->target_elems + k);
     }
     for (int r = 0; r < g->comm->nranks; r++)
-        g->bytes_of[r] = sizeof *mine * (size_t)(cvy_batch_share(n, r, g->comm->nranks).local_n * width);
+        g->bytes_of[r] = sizeof *mine * (size_t)(cvy_order_part(&g->scorer->order, n, r).local_n * width);
     CVY_TRY(g->comm->ops->gatherv(g->comm, mine, g->bytes_of[g->comm->rank], all, g->bytes_of, 0));
     return g->comm->rank == 0 ? g->sink(g->user, all, n, width) : CVY_OK;
 }

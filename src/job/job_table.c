@@ -11,7 +11,9 @@ const cvy_option cvy_job_top_rows[] = {
     {"model", CVY_TYPE_TREE, CVY_FIELD(cvy_job, model), NULL, "", "",
      "the network: a name from `convoy models`, a map {name: ..., options}, or a map with `layers`"},
     {"deterministic", CVY_TYPE_BOOL, CVY_FIELD(cvy_job, deterministic), "false", "", "",
-     "reserved: the same bits at any number of threads and ranks; true is refused until it is built"},
+     "the same bits at any number of ranks and threads, and with any MPI library; what it costs: scaling.md"},
+    {"deterministic_shards", CVY_TYPE_INT, CVY_FIELD(cvy_job, deterministic_shards), "8", "1..4096", "",
+     "with deterministic, parts in which a step is computed on however many ranks: a power of two, at least as many as there are ranks; other shards give other bits"},
     {"update", CVY_TYPE_TREE, CVY_FIELD(cvy_job, update_tree), "sync", "", "",
      "how ranks update the weights: sync (all together, every step), or another way by name or as a map, see below"},
     {0},
@@ -125,7 +127,7 @@ static const cvy_option checkpoint_rows[] = {
 
 static const cvy_option batch_norm_rows[] = {
     {"group", CVY_TYPE_STRING, CVY_FIELD(cvy_job_batch_norm, group_text), "32", "", "samples",
-     "samples that share their statistics: a number, batch for the whole global batch, or rank (results then depend on the ranks)"},
+     "samples that share their statistics: a number, batch for the whole global batch, rank (results then depend on the ranks), or, with deterministic and taken there if not given, shard"},
     {0},
 };
 

@@ -37,6 +37,8 @@ cvy_status cvy_job_interpret(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
 cvy_status cvy_job_interpret_normalize(cvy_job *job);
 cvy_status cvy_job_interpret_update(cvy_job *job);
+/* Behind all others. */
+cvy_status cvy_job_interpret_deterministic(cvy_job *job);
 /* Fills what `train` leaves open in the job as it was given from the preset that train.preset names. */
 cvy_status cvy_job_apply_preset(cvy_pool *pool, const cvy_tree *given);
 /* The presets, for the page docs/job-file.md. */

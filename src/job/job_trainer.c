@@ -39,6 +39,7 @@ static cvy_status add_steps(cvy_trainer *t)
     const int drop = job->data.tail == CVY_TAIL_DROP;
     t->order = cvy_order_make(info->nsamples, batch, job->train.accumulate, drop, 0, 0, s->context->comm);
     t->order.nranks = cvy_program_nworkers(s->program);
+    t->order.shards = cvy_job_shards(job);
     CVY_TRY(count_steps(t));
     t->epochs = (double)t->order.last_step / (double)t->order.steps_per_epoch;
     if (batch > info->nsamples)
@@ -73,7 +74,7 @@ static cvy_status take_plan(cvy_trainer *t, const char *plan_json)
 {
     cvy_tree *tree = NULL;
     cvy_program *p = t->session.program;
-    if (!plan_json || p->choices)
+    if (!plan_json || p->choices || p->opts.shards) /* with shards kernels and sums are fixed anyway, for other sizes too */
         return CVY_OK;
     CVY_TRY(cvy_tree_parse_text(p->pool, "the checkpoint's plan", plan_json, strlen(plan_json), &tree));
     p->choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
@@ -549,6 +550,7 @@ cvy_status cvy_trainer_check(cvy_trainer *t)
 {
     cvy_session *s = &t->session;
     const cvy_job *job = s->job;
+    cvy_program_say_shards(s->program, t->step_full, &s->notes);
     CVY_TRY(cvy_job_check_groups(job, s->program));
     CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->step_full));
     CVY_TRY(cvy_comm_agree(s->context->comm, check_scores(t)));

@@ -18,6 +18,9 @@
 typedef struct cvy_kernel_ask {
     const cvy_node *node;
     int threads;
+    /* In: results may not depend on `threads`, to the bit: sums are cut in a way of their own, or not at all. Kernels
+     * that cannot do so say `splits_sums` and are made for one thread then. */
+    int steady;
     /* In: the layout in which each source lies now (a variable whose layout is not fixed yet: src_free[i] = 1). The
      * offer overwrites it with what it wants. */
     cvy_layout src[CVY_NODE_SRC_MAX];
@@ -35,6 +38,7 @@ typedef struct cvy_kernel_ask {
     size_t scratch_bytes;            /* out: of this call's scratch, 64-byte aligned, arena memory */
     int inplace[CVY_NODE_DST_MAX]; /* out: 1 + index of the source whose memory dst[i] may take over if that source ends
                                       here; 0: none */
+    uint64_t way; /* out: a number for the algorithm, where a library has several behind one kernel; 0: it has one */
     int rounds; /* in, at create only: see the kernel's `rounds` */
     int64_t part_elems; /* in, at create only: see the kernel's `in_parts`; 0: all of it */
 } cvy_kernel_ask;
@@ -55,6 +59,8 @@ typedef struct cvy_kernel_def {
     /* Set for an update that works element by element on one flat range: where the ask says so at create, on part_elems
      * elements behind the pointers that run is given. */
     int in_parts;
+    /* Set where the order of a sum depends on the number of threads, whatever the ask's `steady` says. */
+    int splits_sums;
     /* CVY_OK: offered, ask's out fields set. CVY_NOT_APPLICABLE: declined, the reason set by cvy_error_set (a sentence
      * for `convoy plan --explain`). */
     cvy_status (*offer)(cvy_kernel_ask *ask);

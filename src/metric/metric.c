@@ -5,6 +5,7 @@
  */
 #include "metric/metric.h"
 
+#include "base/base_exact.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ struct cvy_metric {
     void *options;
     cvy_shape output; /* of one sample */
     int64_t nsums;
-    double *sums;
+    double *sums;      /* of one batch; in the end of all */
+    cvy_exact *totals;
     float *rows; /* [nrows, ncols] */
     int64_t nrows, row_room;
 };
@@ -53,6 +55,7 @@ cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cv
     if (def->nsums) {
         m->nsums = def->nsums(m->options, &m->output);
         CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->sums * (size_t)m->nsums, &m->sums));
+        CVY_TRY_OUT(cvy_pool_alloc(m->pool, sizeof *m->totals * (size_t)m->nsums, &m->totals));
     }
     if (def->check)
         CVY_TRY_OUT(def->check(m->options, output_sample));
@@ -122,6 +125,14 @@ static cvy_status add_rows(cvy_metric *m, const cvy_metric_rows *rows)
     return CVY_OK;
 }
 
+static void add_sums(cvy_metric *m, const cvy_metric_rows *rows)
+{
+    memset(m->sums, 0, sizeof *m->sums * (size_t)m->nsums);
+    m->def->add(m->options, rows, m->sums);
+    for (int64_t i = 0; i < m->nsums; i++)
+        cvy_exact_add(&m->totals[i], m->sums[i]);
+}
+
 cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
 {
     if (rows->n == 0)
@@ -136,8 +147,28 @@ cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows)
                   "metric %s: the target has %lld elements, the output %lld", m->def->name,
                   (long long)rows->target->elems, (long long)rows->output->elems);
     if (m->def->add)
-        m->def->add(m->options, rows, m->sums);
+        add_sums(m, rows);
     return m->def->row ? add_rows(m, rows) : CVY_OK;
+}
+
+static cvy_span part_of(const cvy_span *whole, int64_t rows, int64_t first, int64_t n)
+{
+    cvy_span part = *whole;
+    const int64_t each = whole->elems / rows;
+    part.dim[0] = n;
+    part.elems = n * each;
+    part.data = (char *)whole->data + (size_t)(first * each) * cvy_dtype_bytes(whole->dtype);
+    return part;
+}
+
+cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64_t first, int64_t n)
+{
+    if (n == 0)
+        return CVY_OK;
+    const cvy_span output = part_of(rows->output, rows->n, first, n), target = part_of(rows->target, rows->n, first, n);
+    const cvy_metric_rows part = {
+        .n = n, .output = &output, .target = &target, .weight = rows->weight ? rows->weight + first : NULL};
+    return cvy_metric_add(m, &part);
 }
 
 /* ---- merging ---- */
@@ -182,7 +213,7 @@ out:
 static void start_again(cvy_metric *m)
 {
     if (m->nsums)
-        memset(m->sums, 0, sizeof *m->sums * (size_t)m->nsums);
+        memset(m->totals, 0, sizeof *m->totals * (size_t)m->nsums);
     m->nrows = 0;
 }
 
@@ -193,7 +224,9 @@ cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, c
     double value = 0;
     cvy_status status = CVY_OK;
     if (m->nsums)
-        CVY_TRY_OUT(comm->ops->allreduce(comm, m->sums, m->nsums, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+        CVY_TRY_OUT(comm->ops->allreduce(comm, m->totals, m->nsums * CVY_EXACT_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM));
+    for (int64_t i = 0; i < m->nsums; i++)
+        m->sums[i] = cvy_exact_read(&m->totals[i]);
     if (m->def->row)
         CVY_TRY_OUT(gather_rows(m, comm, &rows, &nrows));
     if (comm->rank == 0) {

@@ -84,9 +84,18 @@ typedef struct cvy_wisdom cvy_wisdom;
 /* In place of kernels: what they would take, and the clock that waits so long. */
 typedef struct cvy_plan_clock { cvy_clock clock; const cvy_wisdom *times; } cvy_plan_clock;
 
+/* How what micro-batches add up comes together. */
+typedef enum {
+    CVY_MICRO_IN_ORDER,                /* a later one's part is added to what the earlier ones have */
+    CVY_MICRO_TREE,                    /* a power of two of them, as a binary tree: comm_shards.h */
+    CVY_MICRO_APART,                   /* so in the prepare phase; what the others make stays apart: cvy_plan_find_part() */
+} cvy_micro_sums;
+
 typedef struct cvy_plan_opts {
     cvy_comm *comm;
     int threads;
+    cvy_micro_sums micro_sums;
+    int steady;                        /* the same bits by any number of threads; blocking sums over ranks go by comm->sums as buckets do */
     cvy_kernels kernels;
     int no_push;                       /* sums are not pushed on between kernels */
     int no_inplace;                    /* pass "in-place" switched off */
@@ -228,6 +237,8 @@ void cvy_plan_destroy(cvy_plan **plan);
 cvy_plan_feed *cvy_plan_find_feed(cvy_plan *plan, const char *name);
 /* The memory of a value that lives through the step (an accumulator or an output) in micro-batch m; NULL if there is none. */
 void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro);
+/* The same without what micro-batches have added up: an accumulator's own part of micro-batch m, where plan.opts.micro_sums keeps them apart. */
+void *cvy_plan_find_part(const cvy_plan *plan, const char *value_name, int micro);
 /* Layers with shapes, kernels, layouts, cost, and memory, as members of an open JSON object. */
 void cvy_plan_json(const cvy_plan *plan, cvy_json *json);
 

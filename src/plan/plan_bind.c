@@ -86,12 +86,24 @@ cvy_status cvy_plan_progress(cvy_plan *plan)
     return push_sums(plan);
 }
 
-/* pushing: the plan whose sums go on meanwhile; NULL: nobody waits for them there. */
-struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; cvy_plan *pushing; };
+/* pushing: the plan whose sums go on meanwhile; NULL: nobody waits for them there. request: NULL: by the library. */
+struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; cvy_plan *pushing; cvy_request *request; };
 
 static cvy_status push_plan(void *plan)
 {
     return cvy_plan_progress(plan);
+}
+
+static cvy_status wait_for(const cvy_comm_ops *ops, cvy_comm *comm, cvy_request *request)
+{
+    int done = 0;
+    CVY_TRY(ops->request_start(request));
+    for (int turn = 0; !done; turn++) {
+        CVY_TRY(ops->request_test(request, &done));
+        if (!done)
+            CVY_TRY(ops->rest(comm, turn));
+    }
+    return CVY_OK;
 }
 
 static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
@@ -100,6 +112,8 @@ static cvy_status allreduce_run(void *state, void *const *src, void *const *dst,
     (void)scratch;
     if (src[0] != dst[0])
         memcpy(dst[0], src[0], (size_t)a->elems * cvy_dtype_bytes(a->dtype));
+    if (a->request)
+        return wait_for(a->comm->ops, a->comm, a->request);
     if (a->pushing)
         return a->comm->ops->allreduce_pushing(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM, push_plan, a->pushing);
     return a->comm->ops->allreduce(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM);
@@ -218,7 +232,7 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call
     case CVY_CALL_ALLREDUCE: {
         struct allreduce *a = NULL;
         CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
-        *a = (struct allreduce){opts->comm, u->loc[call->dst[0]].elems, u->loc[call->dst[0]].value->dtype, NULL};
+        *a = (struct allreduce){.comm = opts->comm, .elems = u->loc[call->dst[0]].elems, .dtype = u->loc[call->dst[0]].value->dtype};
         call->state = a;
         return CVY_OK;
     }
@@ -229,6 +243,7 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call
 void cvy_call_release(cvy_call *call)
 {
     cvy_reorder *reorder = call->state;
+    struct allreduce *allreduce = call->state;
     if (!call->state)
         return;
     switch (call->kind) {
@@ -237,8 +252,12 @@ void cvy_call_release(cvy_call *call)
             call->kernel->destroy(call->state);
         break;
     case CVY_CALL_REORDER: cvy_reorder_destroy(&reorder); break;
-    case CVY_CALL_REFERENCE:
-    case CVY_CALL_ALLREDUCE: cvy_mem_free(&call->state); break;
+    case CVY_CALL_ALLREDUCE:
+        if (allreduce->request)
+            allreduce->comm->ops->request_destroy(&allreduce->request);
+        cvy_mem_free(&call->state);
+        break;
+    case CVY_CALL_REFERENCE: cvy_mem_free(&call->state); break;
     default: break;
     }
     call->state = NULL;
@@ -303,6 +322,16 @@ static void bind_part(const cvy_plan *plan, cvy_instr *instr, cvy_part part)
         instr->run = nothing_run;
 }
 
+/* By the library, in an order of its own; or as buckets are summed. */
+static cvy_status bind_allreduce(cvy_plan *plan, const cvy_instr *instr)
+{
+    struct allreduce *a = instr->state;
+    a->pushing = plan->opts.late ? plan : NULL; /* a rank may wait for the last step's sums before it comes here */
+    if (!plan->opts.steady || a->comm->nranks == 1)
+        return CVY_OK;
+    return a->comm->ops->request_create(a->comm, instr->dst[0], a->elems, a->dtype, NULL, &a->request);
+}
+
 static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
     cvy_call *call = (cvy_call *)(uintptr_t)instr->call;      /* the plan owns its units' states while it binds */
@@ -331,7 +360,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     case CVY_CALL_REORDER: instr->run = cvy_call_run(call); break;
     case CVY_CALL_ALLREDUCE:
         instr->run = cvy_call_run(call);
-        ((struct allreduce *)instr->state)->pushing = plan->opts.late ? plan : NULL; /* a rank may wait for the last step's sums before it comes here */
+        CVY_TRY(bind_allreduce(plan, instr));
         break;
     case CVY_CALL_REDUCE_START:
         instr->run = start_run;
@@ -498,6 +527,11 @@ void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro)
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP && strcmp(plan->buffer[i].name, value_name) == 0)
             return plan->buffer[i].data;
+    return cvy_plan_find_part(plan, value_name, micro);
+}
+
+void *cvy_plan_find_part(const cvy_plan *plan, const char *value_name, int micro)
+{
     /* From the end: where a reorder has brought an output to plain layout, that one is meant. */
     for (int i = plan->ninstr - 1; i >= 0; i--) {
         const cvy_instr *instr = &plan->instr[i];

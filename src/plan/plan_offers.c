@@ -139,7 +139,7 @@ static int equal_layouts(const cvy_layout *a, const cvy_layout *b, int n)
 
 static int equal_ask(const cvy_kernel_ask *a, const cvy_kernel_ask *b)
 {
-    return a->threads == b->threads && equal_layouts(a->src, b->src, CVY_NODE_SRC_MAX) &&
+    return a->threads == b->threads && a->steady == b->steady && equal_layouts(a->src, b->src, CVY_NODE_SRC_MAX) &&
            equal_layouts(a->dst, b->dst, CVY_NODE_DST_MAX) && memcmp(a->src_free, b->src_free, sizeof a->src_free) == 0 &&
            memcmp(a->dst_fixed, b->dst_fixed, sizeof a->dst_fixed) == 0;
 }

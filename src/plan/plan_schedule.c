@@ -3,10 +3,11 @@
  *
  * Order: prepare phase of every micro-batch; forward and backward of every micro-batch in turn; update phase, once. A node is never copied:
  * an instruction points to its call, and each micro-batch has its own buffers. Accumulators are written by the first micro-batch and added to
- * by later ones; the sums over ranks start in the last one only.
+ * by later ones, or (CVY_MICRO_TREE) each writes one of its own and they are added as a binary tree; the sums over ranks start in the last one only.
  */
 #include <string.h>
 
+#include "comm/comm_shards.h"
 #include "plan/plan.h"
 
 /* Working state: which buffer stands for loc i of the unit in micro-batch m. */
@@ -137,16 +138,85 @@ static cvy_status add_zero(struct schedule *s, int m, int buffer)
     return CVY_OK;
 }
 
+/* A destination's memory of its own. */
+static cvy_status put_aside(cvy_plan *plan, int instr_at, int dst, int *part_out)
+{
+    cvy_buffer aside = plan->buffer[plan->instr[instr_at].dst_buffer[dst]];
+    aside.region = CVY_REGION_ARENA;
+    aside.bucket = -1;
+    CVY_TRY(new_buffer(plan, &aside, part_out));
+    plan->instr[instr_at].dst_buffer[dst] = *part_out;
+    return CVY_OK;
+}
+
+static cvy_status add_accumulate(cvy_plan *plan, int m, int part, int sum)
+{
+    cvy_instr *add = NULL;
+    CVY_TRY(new_instr(plan, CVY_CALL_ACCUMULATE, NULL, m, &add));
+    add->src_buffer[0] = part;
+    add->dst_buffer[0] = sum;
+    add->nsrc = add->ndst = 1;
+    return CVY_OK;
+}
+
+/* A later micro-batch writes aside, and its part is added. */
+static cvy_status accumulate_aside(struct schedule *s, int m, int instr_at, int dst)
+{
+    const int sum = s->plan->instr[instr_at].dst_buffer[dst];
+    int part = -1;
+    CVY_TRY(put_aside(s->plan, instr_at, dst, &part));
+    return add_accumulate(s->plan, m, part, sum);
+}
+
+/* Where micro-batch m has its own part of an accumulator. */
+static int part_in(const struct schedule *s, int m, const cvy_value *accumulator)
+{
+    const cvy_unit *u = s->plan->unit[m];
+    const cvy_value *v = cvy_graph_find(u->graph, accumulator->name); /* its graph may be another one: of other samples */
+    int l = v ? u->newest[v->index] : -1;
+    while (l >= 0 && !u->loc[l].home)
+        l = u->loc[l].before;
+    return l >= 0 ? s->buffer_of[m][l] : -1;
+}
+
+/* All but the last have parts of their own. When a micro-batch's is made, the sums of the subtrees that end before it are added: they lie with the last one
+ * of each. */
+static cvy_status accumulate_as_tree(struct schedule *s, int m, int instr_at, int dst, int loc, cvy_phase phase)
+{
+    cvy_plan *plan = s->plan;
+    const cvy_value *v = plan->unit[m]->loc[loc].value;
+    if (m < plan->nmicro - 1)
+        CVY_TRY(put_aside(plan, instr_at, dst, &s->buffer_of[m][loc]));
+    if (plan->opts.micro_sums == CVY_MICRO_APART && phase == CVY_PHASE_MICRO)
+        return CVY_OK;
+    const int sum = s->buffer_of[m][loc], merges = cvy_shards_merges(m);
+    for (int level = 0; level < merges; level++) {
+        const int part = part_in(s, m - (1 << level), v);
+        CVY_CHECK(part >= 0 && part != sum, CVY_E_INTERNAL, "%s has no part in micro-batch %d", v->name, m - (1 << level));
+        CVY_TRY(add_accumulate(plan, m, part, sum));
+    }
+    return CVY_OK;
+}
+
+/* Destination dst of an instruction is an accumulator's home. */
+static cvy_status accumulate(struct schedule *s, int m, int instr_at, int dst, int loc, cvy_phase phase)
+{
+    if (s->plan->opts.micro_sums != CVY_MICRO_IN_ORDER)
+        return accumulate_as_tree(s, m, instr_at, dst, loc, phase);
+    return m > 0 ? accumulate_aside(s, m, instr_at, dst) : CVY_OK;
+}
+
 /* A node that does not run on this rank: accumulators and what is sent to others become zero. */
 static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
 {
+    const int in_order = s->plan->opts.micro_sums == CVY_MICRO_IN_ORDER;
     const cvy_unit *u = s->plan->unit[m];
     for (int i = 0; i < call->ndst; i++) {
         if (call->dst[i] < 0)
             continue;
         const cvy_value *v = u->loc[call->dst[i]].value;
         const int adds_up = v->kind == CVY_VALUE_ACCUMULATOR;
-        int sent = adds_up && m == 0;  /* a later micro-batch adds nothing to the earlier ones */
+        int sent = adds_up && (m == 0 || !in_order); /* a later micro-batch adds nothing to the earlier ones */
         for (int c = 0; c < u->ncall && !adds_up && !sent; c++)
             sent = u->call[c].kind == CVY_CALL_ALLREDUCE && u->call[c].node->src[0] == v;
         int buffer = -1;
@@ -154,26 +224,9 @@ static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
             continue;
         CVY_TRY(buffer_for(s, m, call->dst[i], &buffer));
         CVY_TRY(add_zero(s, m, buffer));
+        if (adds_up)
+            CVY_TRY(accumulate(s, m, s->plan->ninstr - 1, 0, call->dst[i], call->phase));
     }
-    return CVY_OK;
-}
-
-/* A later micro-batch writes aside, and its part is added. */
-static cvy_status accumulate_aside(struct schedule *s, int m, int instr_at, int dst)
-{
-    cvy_plan *plan = s->plan;
-    const int sum = plan->instr[instr_at].dst_buffer[dst];
-    cvy_buffer aside = plan->buffer[sum];
-    int part = -1;
-    aside.region = CVY_REGION_ARENA;
-    aside.bucket = -1;
-    CVY_TRY(new_buffer(plan, &aside, &part));
-    plan->instr[instr_at].dst_buffer[dst] = part;
-    cvy_instr *add = NULL;
-    CVY_TRY(new_instr(plan, CVY_CALL_ACCUMULATE, NULL, m, &add));
-    add->src_buffer[0] = part;
-    add->dst_buffer[0] = sum;
-    add->nsrc = add->ndst = 1;
     return CVY_OK;
 }
 
@@ -206,8 +259,8 @@ static cvy_status add_call(struct schedule *s, int m, const cvy_call *call)
     }
     for (int i = 0; i < call->ndst; i++) {
         const cvy_loc *l = call->dst[i] >= 0 ? &u->loc[call->dst[i]] : NULL;
-        if (l && l->home && l->value->kind == CVY_VALUE_ACCUMULATOR && m > 0)
-            CVY_TRY(accumulate_aside(s, m, at, i));
+        if (l && l->home && l->value->kind == CVY_VALUE_ACCUMULATOR)
+            CVY_TRY(accumulate(s, m, at, i, call->dst[i], call->phase));
     }
     return CVY_OK;
 }

@@ -136,11 +136,12 @@ static int fixed_dst(const cvy_value *dst, cvy_layout *layout_out)
     return 1;
 }
 
-static cvy_status fill_ask(cvy_unit *u, const cvy_node *node, int threads, cvy_kernel_ask *ask)
+static cvy_status fill_ask(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, cvy_kernel_ask *ask)
 {
     memset(ask, 0, sizeof *ask);
     ask->node = node;
-    ask->threads = threads;
+    ask->threads = opts->threads;
+    ask->steady = opts->steady;
     for (int i = 0; i < node->nsrc; i++) {
         CVY_TRY(current_layout(u, node->src[i], &ask->src[i], &ask->src_free[i]));
         ask->src_dtype[i] = node->src[i]->dtype;
@@ -151,19 +152,46 @@ static cvy_status fill_ask(cvy_unit *u, const cvy_node *node, int threads, cvy_k
     return CVY_OK;
 }
 
+static int same_answer(const cvy_kernel_ask *a, const cvy_kernel_ask *b)
+{
+    int same = a->way == b->way;
+    for (int i = 0; i < CVY_NODE_SRC_MAX; i++)
+        same = same && cvy_layout_equal(&a->src[i], &b->src[i]) && cvy_layout_equal(&a->src_home[i], &b->src_home[i]) && a->src_dtype[i] == b->src_dtype[i];
+    for (int i = 0; i < CVY_NODE_DST_MAX; i++)
+        same = same && cvy_layout_equal(&a->dst[i], &b->dst[i]);
+    return same;
+}
+
+/* Where bits must not depend on the number of threads a kernel is asked as if there were one, and gets all of them if it then would do the same. */
+static cvy_status ask_kernel(cvy_unit *u, int signature, const cvy_kernel_def *kernel, const cvy_kernel_ask *ask, cvy_offer **out)
+{
+    cvy_kernel_ask one = *ask;
+    cvy_offer *by_all = NULL;
+    if (!ask->steady || ask->threads == 1)
+        return cvy_offers_ask(u->offers, signature, kernel, ask, out);
+    one.threads = 1;
+    CVY_TRY(cvy_offers_ask(u->offers, signature, kernel, &one, out));
+    if ((*out)->status != CVY_OK || kernel->splits_sums)
+        return CVY_OK;
+    CVY_TRY(cvy_offers_ask(u->offers, signature, kernel, ask, &by_all));
+    if (by_all->status == CVY_OK && same_answer(&(*out)->out, &by_all->out))
+        *out = by_all;
+    return CVY_OK;
+}
+
 /* The kernel that is picked, if it offers; else the first that does, by preference; else the operator's plain one. */
 static cvy_status choose(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick, int *signature_out,
                          cvy_offer **out)
 {
     cvy_kernel_ask ask;
-    CVY_TRY(fill_ask(u, node, opts->threads, &ask));
+    CVY_TRY(fill_ask(u, node, opts, &ask));
     CVY_TRY(cvy_offers_signature(u->offers, node, signature_out));
     if (pick)
-        CVY_TRY(cvy_offers_ask(u->offers, *signature_out, pick, &ask, out));
+        CVY_TRY(ask_kernel(u, *signature_out, pick, &ask, out));
     if (pick && (*out)->status == CVY_OK)
         return CVY_OK;
     for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(node->op->name, k, opts->kernels)) != NULL;) {
-        CVY_TRY(cvy_offers_ask(u->offers, *signature_out, k, &ask, out));
+        CVY_TRY(ask_kernel(u, *signature_out, k, &ask, out));
         if ((*out)->status == CVY_OK)
             return CVY_OK;
     }

@@ -2,7 +2,8 @@
  * run_plan.c: planning a program: graphs for each micro-batch size, passes, units, plans; then memory and initial weights.
  *
  * Layouts of variables are chosen by the first graph that reads them. So that they are equal on all ranks, although shares may differ by a sample,
- * a rank whose share is not the largest plans the largest share first, for its choices only.
+ * a rank whose share is not the largest plans the largest share first, for its choices only. In deterministic training a micro-batch is a shard of the
+ * batch, the graph of which knows of no other shards.
  */
 #include <fnmatch.h>
 #include <string.h>
@@ -18,26 +19,29 @@
 /* As even as it goes, larger ones first: 10 samples in 3 micro-batches are 4, 3, 3. */
 static cvy_status split_batch(cvy_program *p, cvy_program_step_info *s)
 {
-    s->nmicro = (int)s->accumulate;
-    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->micro_n * (size_t)s->nmicro, &s->micro_n));
-    for (int m = 0; m < s->nmicro; m++)
+    s->nmicro = p->opts.shards ? (int)(p->shards.end - p->shards.first) : (int)s->accumulate;
+    if (!p->opts.shards)
+        CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->micro_n * (size_t)s->nmicro, &s->micro_n));
+    for (int m = 0; m < s->nmicro && !p->opts.shards; m++)
         s->micro_n[m] = s->batch / s->nmicro + (m < s->batch % s->nmicro);
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->graph * (size_t)s->nmicro, &s->graph));
     return cvy_pool_alloc(p->pool, sizeof *s->unit * (size_t)s->nmicro, &s->unit);
 }
 
 /* Samples of a micro-batch that this rank has, or the largest share of any. */
-static cvy_batch share_of(const cvy_program *p, const cvy_program_step_info *s, int64_t global_n, int largest)
+static cvy_batch share_of(const cvy_program *p, const cvy_program_step_info *s, int m, int largest)
 {
+    if (p->opts.shards)
+        return cvy_program_shard(p, s, largest ? p->opts.shards - 1 : p->shards.first + m);
     const int nranks = s->training ? cvy_program_nworkers(p) : p->context->comm->nranks;
-    return cvy_batch_share(global_n, largest ? nranks - 1 : p->context->comm->rank, nranks);
+    return cvy_batch_share(s->micro_n[m], largest ? nranks - 1 : p->context->comm->rank, nranks);
 }
 
-/* The same as a graph is built for it: of a rank that trains on its own it is all that there is. */
-static cvy_batch batch_of(const cvy_program *p, const cvy_program_step_info *s, int64_t global_n, int largest)
+/* The same as a graph is built for it: of a rank that trains on its own, and of a shard, it is all that there is. */
+static cvy_batch batch_of(const cvy_program *p, const cvy_program_step_info *s, int m, int largest)
 {
-    const cvy_batch share = share_of(p, s, global_n, largest);
-    if (!p->alone || !s->training)
+    const cvy_batch share = share_of(p, s, m, largest);
+    if (!p->opts.shards && (!p->alone || !s->training))
         return share;
     return share.local_n > 0 ? cvy_batch_share(share.local_n, 0, 1) : cvy_batch_share(1, 0, 2);
 }
@@ -129,13 +133,15 @@ static cvy_plan_opts plan_opts(cvy_program *p)
 {
     return (cvy_plan_opts){.comm = p->context->comm, .threads = p->context->threads, .kernels = p->opts.dtype == CVY_DTYPE_F64 ? CVY_KERNELS_REFERENCE : p->kernels,
                            .no_inplace = !p->pass_inplace, .no_reuse = !p->pass_reuse, .no_slices = !p->pass_slices, .choices = p->choices, .offers = p->offers,
-                           .clock = p->by_clock ? &p->clock : NULL, .blocking = p->opts.reduce_blocking, .no_push = p->progress == CVY_PROGRESS_MPI};
+                           .clock = p->by_clock ? &p->clock : NULL, .blocking = p->opts.reduce_blocking, .no_push = p->progress == CVY_PROGRESS_MPI,
+                           .steady = p->opts.shards > 0};
 }
 
 static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_step_info *s)
 {
     cvy_plan_opts opts = plan_opts(p);
     opts.comm = p->alone && s->training ? p->alone : opts.comm;
+    opts.micro_sums = !p->opts.shards ? CVY_MICRO_IN_ORDER : s->training ? CVY_MICRO_TREE : CVY_MICRO_APART;
     opts.late = s->training && p->late;
     opts.sharded = s->training && cvy_program_is_sharded(p);
     opts.sets = opts.late || (s->training && p->opts.update.mode == CVY_UPDATE_PIPELINED) ? 2 : 1;
@@ -143,9 +149,9 @@ static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_step_info *s)
 }
 
 /* The largest share of any rank, for its layouts. */
-static cvy_status settle_layouts(cvy_program *p, cvy_program_step_info *s, int64_t global_n)
+static cvy_status settle_layouts(cvy_program *p, cvy_program_step_info *s, int m)
 {
-    const cvy_batch largest = batch_of(p, s, global_n, 1), mine = batch_of(p, s, global_n, 0);
+    const cvy_batch largest = batch_of(p, s, m, 1), mine = batch_of(p, s, m, 0);
     const cvy_plan_opts opts = step_opts(p, s);
     cvy_graph *g = NULL;
     cvy_unit *u = NULL;
@@ -164,14 +170,14 @@ static cvy_status settle_layouts(cvy_program *p, cvy_program_step_info *s, int64
 /* Micro-batches of one size on this rank share graph and unit, if their batch-norm groups lie alike: the global size and the share are then equal too. */
 static cvy_status unit_for(cvy_program *p, cvy_program_step_info *s, int m, cvy_unit **out)
 {
-    const cvy_batch batch = batch_of(p, s, s->micro_n[m], 0);
+    const cvy_batch batch = batch_of(p, s, m, 0);
     const cvy_plan_opts opts = step_opts(p, s);
     for (int i = 0; i < s->nunit; i++)
         if (s->graph[i]->batch.global_n == batch.global_n && s->graph[i]->batch.local_n == batch.local_n) {
             *out = s->unit[i];
             return CVY_OK;
         }
-    CVY_TRY(settle_layouts(p, s, s->micro_n[m]));
+    CVY_TRY(settle_layouts(p, s, m));
     cvy_graph *g = NULL;
     CVY_TRY(build_graph(p, s, &batch, &g));
     const cvy_status status = cvy_unit_create(g, &opts, &s->unit[s->nunit]);
@@ -191,7 +197,7 @@ static cvy_status plan_step(cvy_program *p, cvy_program_step_info *s)
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *unit * (size_t)s->nmicro, &unit));
     for (int m = 0; m < s->nmicro; m++)
         CVY_TRY(unit_for(p, s, m, &unit[m]));
-    s->first_row = share_of(p, s, s->micro_n[0], 0).first;
+    s->first_row = share_of(p, s, 0, 0).first;
     CVY_TRY(cvy_plan_create(unit, s->nmicro, &opts, &s->plan));
     return opts.sets > 1 ? cvy_plan_create(unit, s->nmicro, &opts, &s->twin) : CVY_OK;
 }
@@ -208,14 +214,15 @@ static size_t place_of(const cvy_program *p, const cvy_program_step_info *s)
 /* The largest share of the first step: what its kernels are chosen for. Others take them by name, where they apply. */
 static cvy_status first_graph(cvy_program *p, cvy_graph **out)
 {
-    const cvy_batch largest = batch_of(p, p->step[0], p->step[0]->micro_n[0], 1);
+    const cvy_batch largest = batch_of(p, p->step[0], 0, 1);
     return build_graph(p, p->step[0], &largest, out);
 }
 
 static cvy_status choose_kernels(cvy_program *p)
 {
     const cvy_plan_opts opts = plan_opts(p);
-    return opts.kernels == CVY_KERNELS_REFERENCE ? CVY_OK : cvy_program_tune(p, &opts, first_graph);
+    /* With shards by preference alone: times that were measured would choose otherwise elsewhere. */
+    return opts.kernels == CVY_KERNELS_REFERENCE || p->opts.shards ? CVY_OK : cvy_program_tune(p, &opts, first_graph);
 }
 
 /* Which training steps have an optimiser's state in common: they count their updates together. */
@@ -381,10 +388,10 @@ static void number_samples(const cvy_program *p, const cvy_program_step_info *s)
 {
     int64_t *id = feed_data(s->plan, "sample_id"), before = 0;
     for (int m = 0; id && m < s->nmicro; m++) {
-        const cvy_batch share = share_of(p, s, s->micro_n[m], 0);
+        const cvy_batch share = share_of(p, s, m, 0);
         for (int64_t i = 0; i < share.local_n; i++)
             id[s->plan->first_row[m] + i] = before + share.first + i;
-        before += share.global_n;
+        before += p->opts.shards ? 0 : share.global_n;
     }
 }
 
@@ -451,6 +458,7 @@ static cvy_status bind_plans(cvy_program *p)
         s->lr = feed_data(s->plan, "lr");
         s->norm = feed_data(s->plan, "norm");
         s->step_number = feed_data(s->plan, "step");
+        CVY_TRY(cvy_program_allocate_outputs(s));
         number_samples(p, s);
     }
     return CVY_OK;

@@ -111,6 +111,7 @@ static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
     CVY_CHECK(!p->opts.overlap_forward || (p->opts.update.mode == CVY_UPDATE_SYNC && p->pass_overlap), CVY_E_CONFIG,
               "comm.overlap: forward goes with update: sync and the pass overlap");
     p->late = p->opts.overlap_forward && p->context->comm->nranks > 1;
+    CVY_TRY(cvy_program_read_shards(p));
     CVY_TRY(read_choices(p));
     CVY_TRY(cvy_offers_create(&p->offers));
     return cvy_vars_create(&p->vars);
@@ -133,6 +134,7 @@ cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts
 
 void cvy_program_drop_plan(cvy_program_step_info *s)
 {
+    cvy_program_free_outputs(s);
     cvy_plan_destroy(&s->twin);
     cvy_plan_destroy(&s->plan);
     for (int i = 0; i < s->nunit; i++) {
@@ -236,6 +238,8 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
     CVY_TRY(new_step(p, model, batch, &s));
     s->training = 1;
     s->accumulate = o.accumulate > 0 ? o.accumulate : 1;
+    CVY_CHECK(s->accumulate == 1 || !p->opts.shards, CVY_E_ARGUMENT, "accumulate is %lld, but deterministic training computes a step in shards already: leave it out, or take more shards",
+              (long long)s->accumulate);
     CVY_CHECK(s->accumulate <= batch, CVY_E_ARGUMENT, "%lld micro-batches of a batch of %lld samples", (long long)s->accumulate, (long long)batch);
     CVY_TRY(split_list(p->pool, o.losses, s->losses, CVY_COUNT(s->losses), &s->nloss));
     if (s->nloss == 0)
@@ -354,12 +358,17 @@ cvy_status cvy_program_settle(cvy_program *p)
 cvy_status cvy_program_loss(const cvy_program *p, int step, const char *loss, double *value_out)
 {
     const cvy_program_step_info *s = find_step(p, step);
-    const double *value = NULL;
+    const int nparts = s ? cvy_program_loss_parts(s) : 0;
+    double sum = 0;
+    int found = 0;
     for (int i = 0; s && i < s->nloss; i++)
-        if (strcmp(s->losses[i], loss) == 0)
-            value = p->alone && s->training ? &s->loss_mean[i] : cvy_plan_find(s->latest ? s->latest : s->plan, s->loss_value[i], 0);
-    CVY_CHECK(value, CVY_E_ARGUMENT, "step %d has no loss '%s'", step, loss);
-    *value_out = p->by_clock ? (double)NAN : *value;
+        for (int m = 0; m < nparts && strcmp(s->losses[i], loss) == 0; m++) {
+            const double *value = p->alone && s->training ? &s->loss_mean[i] : cvy_program_loss_part(s, i, m);
+            found |= value != NULL;
+            sum += value ? *value : 0;
+        }
+    CVY_CHECK(found, CVY_E_ARGUMENT, "step %d has no loss '%s'", step, loss);
+    *value_out = p->by_clock ? (double)NAN : sum;
     return CVY_OK;
 }
 
@@ -367,14 +376,17 @@ cvy_status cvy_program_output(const cvy_program *p, int step, const char *layer,
 {
     const cvy_program_step_info *s = find_step(p, step);
     CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", step);
-    CVY_CHECK(s->nmicro == 1, CVY_E_UNSUPPORTED, "outputs of a step of several micro-batches cannot be read");
+    CVY_CHECK(s->nmicro == 1 || p->opts.shards, CVY_E_UNSUPPORTED, "outputs of a step of several micro-batches cannot be read");
     for (int i = 0; i < s->noutput; i++) {
         const cvy_value *v = strcmp(s->outputs[i], layer) == 0 ? cvy_graph_find(s->plan->unit[0]->graph, s->output_value[i]) : NULL;
         if (!v)
             continue;
-        *data_out = cvy_plan_find(s->plan, s->output_value[i], 0);
-        if (shape_out)
+        cvy_program_gather_output(s, i);
+        *data_out = s->gathered[i] ? s->gathered[i] : cvy_plan_find(s->plan, s->output_value[i], 0);
+        if (shape_out) {
             *shape_out = v->shape;
+            shape_out->dim[0] = s->nmicro > 1 && v->shape.ndim > 0 ? s->plan->rows : v->shape.dim[0];
+        }
         return CVY_OK;
     }
     return cvy_error_set(CVY_E_ARGUMENT, "step %d keeps no output '%s': name it in `outputs`", step, layer);

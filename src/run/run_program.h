@@ -27,7 +27,7 @@ typedef struct cvy_program_step_info {
     char *loss_value[16], *output_value[16];   /* names of their values in the graphs */
     char *trains;                      /* NULL: all */
     cvy_optimise_opts optimise;
-    int64_t *micro_n;                  /* global samples of each micro-batch */
+    int64_t *micro_n;                  /* global samples of each micro-batch; of a program in shards NULL */
     int nmicro;
     cvy_graph **graph;                 /* one for each distinct local size */
     cvy_unit **unit;
@@ -36,6 +36,8 @@ typedef struct cvy_program_step_info {
     cvy_plan *twin;                    /* pipelined: on the other set of gradients; else NULL */
     const cvy_plan *latest;            /* of the two, the one that ran last; NULL: neither */
     int64_t first_row;                 /* of this rank in the global batch, or its first micro-batch */
+    void *gathered[16];                /* outputs of several micro-batches, one behind the other; NULL: they lie so */
+    size_t gathered_bytes[16];
     double loss_mean[16];              /* local: over all ranks */
     int loss_bucket[16];               /* pipelined: which sum holds a loss, -1: none */
     int64_t count;                     /* training steps done; the feed "step" is the sum over `shares` */
@@ -85,6 +87,7 @@ struct cvy_program {
     cvy_comm *alone;                   /* local: of this rank, as which training steps are planned; else NULL */
     cvy_average *average;
     cvy_shard *shard;                  /* sharded, on several ranks; else NULL */
+    cvy_part shards;                   /* of opts.shards, this rank's; each is one of its micro-batches */
     int planned, allocated;
     cvy_pending pending;
     int late;                          /* updates are done when the next step needs them, and pending until then */
@@ -106,6 +109,21 @@ void cvy_program_say_sums(const cvy_program *program);
 cvy_status cvy_program_size_buckets(cvy_program *program);
 /* A member of an open JSON object: what a later run needs to sum as this one does. */
 void cvy_program_sums_json(const cvy_program *program, cvy_json *json);
+/* ---- deterministic: run_shards.c ---- */
+/* Options that do not go with shards are refused; finds this rank's. */
+cvy_status cvy_program_read_shards(cvy_program *program);
+/* The samples of a shard among those of a step. */
+cvy_batch cvy_program_shard(const cvy_program *program, const cvy_program_step_info *step, int64_t shard);
+/* Of several micro-batches' outputs: memory for all rows, and filling it. */
+cvy_status cvy_program_allocate_outputs(cvy_program_step_info *step);
+void cvy_program_free_outputs(cvy_program_step_info *step);
+void cvy_program_gather_output(const cvy_program_step_info *step, int output);
+/* In how many parts a step leaves its losses: a forward step's one for each micro-batch, which stay apart; else 1. And part m of loss i, or NULL. */
+int cvy_program_loss_parts(const cvy_program_step_info *step);
+const double *cvy_program_loss_part(const cvy_program_step_info *step, int loss, int part);
+/* A line: shards, samples, memory for partial sums, and how many kernels run on one thread so that sums are not split. Nothing for other programs. */
+void cvy_program_say_shards(const cvy_program *program, int step, cvy_text *out);
+
 /* Bytes of tensor memory that a planned program needs: arena, variables, feeds. */
 int64_t cvy_program_need(const cvy_program *program);
 /* CVY_E_MEMORY, with what is needed and what batch would fit: where that is larger than memory_limit; than the memory that is left on this node. */

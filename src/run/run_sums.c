@@ -18,9 +18,9 @@ cvy_status cvy_program_read_progress(cvy_program *p)
 
 void cvy_program_say_sums(const cvy_program *p)
 {
-    const char *name = p->progress == CVY_PROGRESS_MPI ? "library" : p->opts.reduce;
+    const char *name = p->opts.shards ? "doubling" : p->progress == CVY_PROGRESS_MPI ? "library" : p->opts.reduce; /* the upper part of the shards' tree */
     p->context->comm->sums = (cvy_comm_sums){.algorithm = name && strcmp(name, "auto") != 0 ? name : NULL,
-                                             .no_node = p->opts.reduce_no_node || p->progress == CVY_PROGRESS_MPI || cvy_program_is_sharded(p),
+                                             .no_node = p->opts.shards || p->opts.reduce_no_node || p->progress == CVY_PROGRESS_MPI || cvy_program_is_sharded(p),
                                              .halves = cvy_program_is_sharded(p),
                                              .wire = p->opts.reduce_wire,
                                              .threads = p->progress == CVY_PROGRESS_THREAD ? 1 : p->context->threads,

@@ -6,6 +6,7 @@
  *   kernels    every registered kernel that offers to run a node of that graph, backward nodes included, in every layout that it takes,
  *              against the plain kernel in the same dtype, f32 or bf16; with guard zones, in place where the kernel says it can, on slices
  *              of wider tensors where it says so
+ *   threads    each kernel that is told to be steady, and does not say that it splits its sums, gives the same bits on one, two and three threads
  *
  * A tolerance is eps x number of summands x size of the values. Winograd has a wider one. Arguments name the operators to be tested; none: all.
  */
@@ -24,6 +25,7 @@ static int gradients_checked, kernels_checked;
 struct bench {
     const cvy_op_def *op;
     const cvy_sample *sample;
+    int is_wide;                       /* its kernels are looked at for threads only */
     cvy_dtype dtype;
     cvy_vars *vars;
     cvy_graph *graph;
@@ -266,6 +268,7 @@ struct trial {
     cvy_blocking src_layout[CVY_NODE_SRC_MAX], dst_layout[CVY_NODE_DST_MAX];
     int64_t src_first[CVY_NODE_SRC_MAX], dst_first[CVY_NODE_DST_MAX];      /* where it begins in the tensor that it is a slice of */
     int inplace;
+    uint64_t bits;                     /* hash of what the run left in the destinations */
 };
 
 static void trial_complain(const struct trial *t, const char *what)
@@ -343,6 +346,9 @@ static void run_trial(struct trial *t)
         status = t->kernel->run(state, src, dst, t->scratch.data);
     if (status != CVY_OK)
         trial_complain(t, cvy_error_text());
+    t->bits = 0;
+    for (int i = 0; i < t->node->ndst; i++)
+        t->bits = 31 * t->bits + (t->dst[i].whole ? cvy_hash(t->dst[i].data, t->dst[i].bytes) : 0);
     for (int i = 0; i < t->node->ndst && status == CVY_OK; i++)
         if (dst[i])
             check_destination(t, i, i == 0 && shared >= 0 ? dst[i] : t->dst[i].data);
@@ -401,10 +407,10 @@ static void try_slices(struct trial *t)
 }
 
 /* Returns whether the kernel offered. */
-static int try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel, const struct variant *variant)
+static int make_trial(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel, const struct variant *variant, int steady, struct trial *out)
 {
     struct trial t = {.b = b, .node = node, .kernel = kernel};
-    t.ask = (cvy_kernel_ask){.node = node, .threads = variant->threads};
+    t.ask = (cvy_kernel_ask){.node = node, .threads = variant->threads, .steady = steady};
     for (int i = 0; i < node->nsrc; i++) {
         t.ask.src_dtype[i] = node->src[i]->dtype;
         t.ask.src_free[i] = is_parameter(b, node->src[i]) && !variant->fixed;
@@ -426,12 +432,49 @@ static int try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_de
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
             EXPECT_OK(cvy_blocking_make(&t.ask.dst[i], &node->dst[i]->shape, &t.dst_layout[i]));
+    *out = t;
+    return 1;
+}
+
+static void try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel, const struct variant *variant)
+{
+    struct trial t;
+    if (!make_trial(b, node, kernel, variant, 0, &t))
+        return;
     run_trial(&t);
     t.inplace = 1;
     if (inplace_source(&t) >= 0)
         run_trial(&t);
     try_slices(&t);
-    return 1;
+}
+
+/* Whether the planner would take the second in place of the first: plan_select.c. */
+static int same_answer(const struct trial *a, const struct trial *b)
+{
+    int same = a->ask.way == b->ask.way;
+    for (int i = 0; i < a->node->nsrc; i++)
+        same = same && cvy_layout_equal(&a->ask.src[i], &b->ask.src[i]);
+    for (int i = 0; i < a->node->ndst; i++)
+        same = same && cvy_layout_equal(&a->ask.dst[i], &b->ask.dst[i]);
+    return same;
+}
+
+static void try_threads(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel, const struct variant *variant)
+{
+    struct trial one, more;
+    struct variant by = *variant;
+    by.threads = 1;
+    if (kernel->splits_sums || !make_trial(b, node, kernel, &by, 1, &one))
+        return;
+    run_trial(&one);
+    for (by.threads = 2; by.threads <= 3; by.threads++) {
+        if (!make_trial(b, node, kernel, &by, 1, &more) || !same_answer(&one, &more))
+            continue;
+        run_trial(&more);
+        test_checks++;
+        if (more.bits != one.bits)
+            trial_complain(&more, by.threads == 2 ? "other bits on two threads" : "other bits on three threads");
+    }
 }
 
 static void check_kernels(struct bench *b)
@@ -441,16 +484,20 @@ static void check_kernels(struct bench *b)
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     for (int n = 0; n < b->graph->nnode; n++)
         for (int k = 0; k < count; k++)
-            for (int v = 0; v < CVY_COUNT(variants) && strcmp(table[k]->op, b->graph->node[n]->op->name) == 0; v++)
-                try_kernel(b, b->graph->node[n], table[k], &variants[v]);
+            for (int v = 0; v < CVY_COUNT(variants) && strcmp(table[k]->op, b->graph->node[n]->op->name) == 0; v++) {
+                if (!b->is_wide)
+                    try_kernel(b, b->graph->node[n], table[k], &variants[v]);
+                try_threads(b, b->graph->node[n], table[k], &variants[v]);
+            }
 }
 
 /* ---- the driver ---- */
 
-static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training)
+static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training, int is_wide)
 {
     struct bench b;
     const cvy_status status = open_bench(op, sample, dtype, training, &b);
+    b.is_wide = is_wide;
     test_checks++;
     if (status != CVY_OK) {
         complain(&b, cvy_error_text());
@@ -463,6 +510,23 @@ static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dty
     }
     close_bench(&b);
 }
+
+/* Large enough for sums to be split over threads. */
+static const struct { const char *op; cvy_sample sample; } wide[] = {
+    {"conv", {.src = "3x32x19x19", .options = "channels: 48, kernel: 3, pad: 1"}},
+    {"conv", {.src = "5x64x10x10", .options = "channels: 32, kernel: 1"}},
+    {"conv", {.src = "2x64x14x14", .options = "channels: 96, kernel: 3, stride: 2, pad: 1"}},
+    {"conv", {.src = "2x3x40x40", .options = "channels: 32, kernel: 7, stride: 2, pad: 3"}},
+    {"conv", {.src = "1x256x6x6", .options = "channels: 64, kernel: 3, pad: 1"}},
+    {"deconv", {.src = "3x32x9x9", .options = "channels: 16, kernel: 4, stride: 2, pad: 1"}},
+    {"fc", {.src = "4x900", .options = "channels: 70"}},
+    {"batch_norm", {.src = "7x40x13x13"}},
+    {"batch_norm", {.src = "4x16x33x33"}},
+    {"softmax_cross_entropy", {.src = "300x50,300:i32", .int_bound = 50}},
+    {"global_avg_pool", {.src = "5x40x30x30"}},
+    {"avg_pool", {.src = "5x40x30x30", .options = "kernel: 3, stride: 2"}},
+    {"lrn", {.src = "4x40x25x25", .options = "size: 5"}},
+};
 
 static int chosen(const char *name, int argc, char **argv)
 {
@@ -485,7 +549,10 @@ int main(int argc, char **argv)
         for (const cvy_sample *s = op->samples; s->src; s++)
             for (int mode = 0; mode < 2 * CVY_COUNT(dtypes) && !(s->flags & CVY_SAMPLE_TIMING); mode++)
                 if (mode < CVY_COUNT(dtypes) || op->build)      /* a layer of several nodes is another one where it does not train */
-                    check_sample(op, s, dtypes[mode % CVY_COUNT(dtypes)], mode < CVY_COUNT(dtypes));
+                    check_sample(op, s, dtypes[mode % CVY_COUNT(dtypes)], mode < CVY_COUNT(dtypes), 0);
+        for (int i = 0; i < CVY_COUNT(wide); i++)
+            for (int d = 1; d < CVY_COUNT(dtypes) && strcmp(wide[i].op, op->name) == 0; d++)
+                check_sample(op, &wide[i].sample, dtypes[d], 1, 1);
         printf("%s %s\n", test_failures == failures ? "ok    " : "FAILED", op->name);
     }
     printf("%d derivatives, %d runs of kernels\n", gradients_checked, kernels_checked);

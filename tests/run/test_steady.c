@@ -234,11 +234,11 @@ static cvy_model *new_network(void)
     return m;
 }
 
-static void ten_steps(const char *kernels, int threads, const char *optimizer, int64_t accumulate)
+static void ten_steps(const char *kernels, int threads, const char *optimizer, int64_t accumulate, int64_t shards)
 {
     const cvy_context_opts context_opts = {.size = sizeof context_opts, .threads = threads};
     const cvy_program_opts program_opts = {
-        .size = sizeof program_opts, .kernels = kernels, .batch_norm_group = 3, .bucket_bytes = 4096};
+        .size = sizeof program_opts, .kernels = kernels, .batch_norm_group = 3, .bucket_bytes = 4096, .shards = shards};
     const cvy_training_opts train = {
         .size = sizeof train, .optimizer = optimizer, .accumulate = accumulate, .clip_norm = 5, .weight_decay = 1e-4};
     cvy_context *context = NULL;
@@ -246,6 +246,7 @@ static void ten_steps(const char *kernels, int threads, const char *optimizer, i
     cvy_program *p = NULL;
     int step = 0, forward = 0;
     double loss = 0;
+    const void *output = NULL;
     int64_t faults = 0;
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, &context_opts, &context));
     EXPECT_OK(cvy_program_create(context, &program_opts, &p));
@@ -265,13 +266,15 @@ static void ten_steps(const char *kernels, int threads, const char *optimizer, i
             status = cvy_program_loss(p, step, "loss", &loss);
         if (status == CVY_OK && i % 2 == 0)
             status = cvy_program_step(p, forward, 0);
+        if (status == CVY_OK && i % 2 == 0)
+            status = cvy_program_output(p, forward, "fc", &output, NULL);
         atomic_store(&counting, 0);
         EXPECT_INT(status, CVY_OK);
     }
     faults = page_faults() - faults;
-    printf("       %-9s kernels, %d threads, %-4s, %lld micro-batches: calls in steps 3 to 10: %d, inside oneDNN %d, "
+    printf("       %-9s kernels, %d threads, %-4s, %lld micro-batches, %lld shards: calls in steps 3 to 10: %d, inside oneDNN %d, "
            "inside MPI %d; page faults %lld\n",
-           kernels, threads, optimizer, (long long)accumulate, ncall[OURS], ncall[ONEDNN], ncall[MPI],
+           kernels, threads, optimizer, (long long)accumulate, (long long)shards, ncall[OURS], ncall[ONEDNN], ncall[MPI],
            (long long)faults);
     EXPECT(faults < 8 || cvy_context_nranks(context) > 1); /* MPI has buffers of its own */
     print_callers();
@@ -288,11 +291,12 @@ static void ten_steps(const char *kernels, int threads, const char *optimizer, i
 
 static void steady(void)
 {
-    ten_steps("auto", 1, "sgd", 1);
-    ten_steps("auto", 2, "adam", 1);
-    ten_steps("auto", 1, "adam", 2);
-    ten_steps("native", 1, "sgd", 1);
-    ten_steps("reference", 1, "sgd", 1);
+    ten_steps("auto", 1, "sgd", 1, 0);
+    ten_steps("auto", 2, "adam", 1, 0);
+    ten_steps("auto", 1, "adam", 2, 0);
+    ten_steps("native", 1, "sgd", 1, 0);
+    ten_steps("reference", 1, "sgd", 1, 0);
+    ten_steps("auto", 2, "sgd", 1, 4);
 }
 
 int main(int argc, char **argv)

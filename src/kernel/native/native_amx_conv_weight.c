@@ -439,6 +439,7 @@ CVY_KERNEL_DEFINE(native_conv_amx_grad_weight) = {
     .name = "native.conv_amx_grad_weight",
     .op = "conv_grad_weight",
     .preference = 130,
+    .splits_sums = 1,
     .offer = weight_offer,
     .create = weight_create,
     .run = weight_run,

@@ -376,6 +376,7 @@ CVY_KERNEL_DEFINE(native_fc_amx_grad_weight) = {
     .name = "native.fc_amx_grad_weight",
     .op = "fc_grad_weight",
     .preference = 130,
+    .splits_sums = 1,
     .offer = amx_offer,
     .create = amx_create,
     .run = amx_run,

@@ -572,6 +572,7 @@ CVY_KERNEL_DEFINE(native_conv_split_grad_weight) = {
     .name = "native.conv_split_grad_weight",
     .op = "conv_grad_weight",
     .preference = 90,
+    .splits_sums = 1,
     .slice_src = 3,
     .offer = weight_offer,
     .create = weight_create,

@@ -410,11 +410,12 @@ static int64_t count_items(const cvy_kernel_ask *ask, const cvy_planes *p)
     return cvy_bn_groups_make(ask->node->graph).count * p->groups;
 }
 
-/* With few items, or some that would keep a thread waiting, each is cut into as many parts as there are threads. */
+/* With few items, or some that would keep a thread waiting, each is cut into as many parts as there are threads; not
+ * where its sums may not depend on that. */
 static int64_t count_parts(const cvy_kernel_ask *ask, const cvy_planes *p)
 {
     const int64_t items = count_items(ask, p);
-    return items % ask->threads == 0 || items >= 8 * ask->threads ? 1 : ask->threads;
+    return ask->steady || items % ask->threads == 0 || items >= 8 * ask->threads ? 1 : ask->threads;
 }
 
 /* Activations lie alike: as the source does, or as source `other` does where the source is plain. */

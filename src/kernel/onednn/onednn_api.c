@@ -173,6 +173,12 @@ const char *cvy_onednn_implementation(const cvy_onednn_call *call)
                : "";
 }
 
+uint64_t cvy_onednn_way(const cvy_onednn_call *call)
+{
+    const char *name = cvy_onednn_implementation(call);
+    return cvy_hash(name, strlen(name));
+}
+
 /* ---- the run ---- */
 
 static int exec_arg(const cvy_onednn_call *c, int role)

@@ -154,6 +154,7 @@ static cvy_status offer_from(const struct layer *l, const cvy_onednn_call *call,
     if (has_bias(l))
         *cvy_onednn_ask_layout(ask, l->pass, CVY_ONEDNN_BIAS) = cvy_layout_plain();
     ask->scratch_bytes = cvy_onednn_scratch_bytes(call);
+    ask->way = cvy_onednn_way(call);
     return CVY_OK;
 }
 
@@ -425,6 +426,7 @@ CVY_KERNEL_DEFINE(onednn_conv_gemm) = {
     .name = "onednn.conv_gemm",
     .op = "conv",
     .preference = 10,
+    .splits_sums = 1,
     .offer = gemm_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -435,6 +437,7 @@ CVY_KERNEL_DEFINE(onednn_conv_gemm_grad_src) = {
     .name = "onednn.conv_gemm_grad_src",
     .op = "conv_grad_src",
     .preference = 10,
+    .splits_sums = 1,
     .offer = gemm_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -445,6 +448,7 @@ CVY_KERNEL_DEFINE(onednn_conv_gemm_grad_weight) = {
     .name = "onednn.conv_gemm_grad_weight",
     .op = "conv_grad_weight",
     .preference = 10,
+    .splits_sums = 1,
     .offer = gemm_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -475,6 +479,7 @@ CVY_KERNEL_DEFINE(onednn_conv_grad_weight) = {
     .name = "onednn.conv_grad_weight",
     .op = "conv_grad_weight",
     .preference = 100,
+    .splits_sums = 1,
     .offer = direct_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -505,6 +510,7 @@ CVY_KERNEL_DEFINE(onednn_conv_winograd_grad_weight) = {
     .name = "onednn.conv_winograd_grad_weight",
     .op = "conv_grad_weight",
     .preference = 120,
+    .splits_sums = 1,
     .offer = winograd_offer,
     .create = winograd_create,
     .run = cvy_onednn_layer_run,
@@ -535,6 +541,7 @@ CVY_KERNEL_DEFINE(onednn_deconv_grad_weight) = {
     .name = "onednn.deconv_grad_weight",
     .op = "deconv_grad_weight",
     .preference = 100,
+    .splits_sums = 1,
     .offer = direct_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,

@@ -110,6 +110,7 @@ static cvy_status fc_offer(cvy_kernel_ask *ask)
     CVY_TRY(describe(&p, &call));
     const cvy_status status = cvy_onednn_layout(call, CVY_ONEDNN_WEIGHT, &chosen);
     ask->scratch_bytes = cvy_onednn_scratch_bytes(call);
+    ask->way = cvy_onednn_way(call);
     cvy_onednn_destroy(call);
     CVY_TRY(status);
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
@@ -132,6 +133,7 @@ CVY_KERNEL_DEFINE(onednn_fc) = {
     .name = "onednn.fc",
     .op = "fc",
     .preference = 100,
+    .splits_sums = 1,
     .offer = fc_offer,
     .create = fc_create,
     .run = cvy_onednn_layer_run,
@@ -142,6 +144,7 @@ CVY_KERNEL_DEFINE(onednn_fc_grad_src) = {
     .name = "onednn.fc_grad_src",
     .op = "fc_grad_src",
     .preference = 100,
+    .splits_sums = 1,
     .offer = fc_offer,
     .create = fc_create,
     .run = cvy_onednn_layer_run,
@@ -152,6 +155,7 @@ CVY_KERNEL_DEFINE(onednn_fc_grad_weight) = {
     .name = "onednn.fc_grad_weight",
     .op = "fc_grad_weight",
     .preference = 100,
+    .splits_sums = 1,
     .offer = fc_offer,
     .create = fc_create,
     .run = cvy_onednn_layer_run,

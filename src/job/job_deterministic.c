@@ -1,0 +1,69 @@
+/*
+ * job_deterministic.c: the key `deterministic`: what it needs of other keys, and which ones it does not go with.
+ */
+#include <convoy/program.h>
+
+#include <string.h>
+
+#include "comm/comm_shards.h"
+#include "job/job_table.h"
+
+int64_t cvy_job_shards(const cvy_job *job)
+{
+    return job->deterministic ? job->deterministic_shards : 0;
+}
+
+/* Keys whose values would make bits depend on what they must not depend on. */
+static cvy_status refuse_others(const cvy_job *job)
+{
+    const char *algorithm = job->comm.algorithm, *progress = job->comm.progress;
+    const struct { int given; const char *section, *key, *value, *why; } others[] = {
+        {job->update.mode != CVY_UPDATE_SYNC, NULL, "update", cvy_job_modes[job->update.mode].name, "adds gradients in an order of its own: leave it out, which is sync"},
+        {job->comm.forward, "comm", "overlap", "forward", "is not built for it: take true"},
+        {job->comm.wire, "comm", "wire", "bf16", "rounds what is sent, and not what stays on a rank: take f32"},
+        {algorithm && strcmp(algorithm, "auto") != 0 && strcmp(algorithm, "doubling") != 0, "comm", "algorithm", algorithm, "adds in another order than the shards' tree: take auto or doubling"},
+        {progress && strcmp(progress, "mpi") == 0, "comm", "progress", "mpi", "leaves the order of sums to the MPI library: take poll or thread"},
+        {job->plan.planning != 0, "plan", "planning", job->plan.planning == 1 ? "measure" : "patient", "chooses kernels by times, which differ from run to run: take estimate"},
+        {job->plan.kernels == CVY_JOB_KERNELS_CLOCK, "plan", "kernels", "clock", "computes nothing: take auto"},
+        {job->train.accumulate > 1, "train", "accumulate", "more than 1", "cuts a step once more, where its shards are micro-batches already: leave it out, and take more deterministic_shards to save memory"},
+        {job->train.batch_per_rank > 0, "train", "batch_per_rank", "given", "makes the batch depend on the ranks: give train.batch"},
+        {job->batch_norm.group_by == CVY_NORM_GROUP_RANK, "batch_norm", "group", "rank", "makes statistics depend on the ranks: take shard"},
+        {job->batch_norm.group_by == CVY_NORM_GROUP_BATCH, "batch_norm", "group", "batch", "needs sums over shards in the forward pass: take shard"},
+    };
+    for (int i = 0; i < CVY_COUNT(others); i++)
+        CVY_CHECK(!others[i].given, CVY_E_CONFIG, "%s: %s%s%s is %s, which does not go with deterministic: true: it %s", cvy_job_where(job, others[i].section, others[i].key),
+                  others[i].section ? others[i].section : "", others[i].section ? "." : "", others[i].key, others[i].value, others[i].why);
+    return CVY_OK;
+}
+
+/* The group is the shard unless a smaller one is given. The word goes into the resolved job. */
+static cvy_status settle_group(cvy_job *job)
+{
+    struct cvy_job_batch_norm *b = &job->batch_norm;
+    const cvy_tree *given = cvy_tree_get(job->given, "batch_norm");
+    const int64_t shard = job->train.batch / job->deterministic_shards;
+    if (!given || given->kind != CVY_TREE_MAP || !cvy_tree_get(given, "group")) {
+        b->group_text = "shard";
+        b->group_by = CVY_NORM_GROUP_SHARD;
+    }
+    CVY_CHECK(b->group_by != CVY_NORM_GROUP_SAMPLES || b->group <= shard, CVY_E_CONFIG,
+              "%s: batch_norm.group is %lld samples, but with deterministic: true a shard has %lld (train.batch %lld by deterministic_shards %lld), and statistics stay in it:"
+              " take shard or at most %lld, a larger batch, or fewer shards",
+              cvy_job_where(job, "batch_norm", "group"), (long long)b->group, (long long)shard, (long long)job->train.batch, (long long)job->deterministic_shards, (long long)shard);
+    return CVY_OK;
+}
+
+cvy_status cvy_job_interpret_deterministic(cvy_job *job)
+{
+    const int64_t shards = job->deterministic_shards;
+    CVY_CHECK(job->deterministic || job->batch_norm.group_by != CVY_NORM_GROUP_SHARD, CVY_E_CONFIG,
+              "%s: batch_norm.group is shard, but there are shards with deterministic: true only: take a number of samples, batch or rank", cvy_job_where(job, "batch_norm", "group"));
+    if (!job->deterministic)
+        return CVY_OK;
+    if (cvy_shards_check(shards, 1) != CVY_OK)
+        return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, NULL, "deterministic_shards"));
+    CVY_TRY(refuse_others(job));
+    CVY_CHECK(job->train.batch >= shards, CVY_E_CONFIG, "%s: train.batch is %lld, but with deterministic: true a step is computed in deterministic_shards: %lld parts: take a larger batch, or fewer shards",
+              cvy_job_where(job, "train", "batch"), (long long)job->train.batch, (long long)shards);
+    return settle_group(job);
+}
