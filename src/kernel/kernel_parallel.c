@@ -8,6 +8,10 @@
  * Within a loop numbers below the smallest normal one count as zero, where the processor can do so. A momentum whose
  * gradient stays zero decays until rounding holds it there for good, and each operation on it then takes a hundred
  * cycles: the update of a network with dead units would be many times slower. The thread gets its own setting back.
+ *
+ * Where items are single numbers, threads begin at whole vectors: a compiler may fuse another one of two products with
+ * their sum in what is left over behind the vectors than in them, and so the last bits of a number must not depend on
+ * where a thread's part of the loop ends.
  */
 #include "kernel/kernel.h"
 
@@ -52,6 +56,14 @@ static void run_range(cvy_range_fn body, int64_t first, int64_t last, void *arg)
 #include <omp.h>
 #endif
 
+enum { VECTORS = 64, NUMBERS = 1024 }; /* items; a grain from which on they are taken for numbers */
+
+static int64_t begin_of(int64_t me, int64_t team, int64_t n, int64_t grain)
+{
+    const int64_t at = n * me / team;
+    return grain >= NUMBERS && me < team ? at / VECTORS * VECTORS : at;
+}
+
 void cvy_parallel_for(int threads, int64_t n, int64_t grain, cvy_range_fn body, void *arg)
 {
     if (n <= 0)
@@ -61,7 +73,7 @@ void cvy_parallel_for(int threads, int64_t n, int64_t grain, cvy_range_fn body, 
 #pragma omp parallel num_threads(threads)
         {
             const int64_t team = omp_get_num_threads(), me = omp_get_thread_num();
-            const int64_t first = n * me / team, last = n * (me + 1) / team;
+            const int64_t first = begin_of(me, team, n, grain), last = begin_of(me + 1, team, n, grain);
             if (first < last)
                 run_range(body, first, last, arg);
         }

@@ -153,6 +153,21 @@ int MPI_Iallreduce(const void *src, void *dst, int count, MPI_Datatype type, MPI
     WITHIN(MPI, PMPI_Iallreduce(src, dst, count, type, op, comm, request));
 }
 
+int MPI_Isend(const void *src, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    WITHIN(MPI, PMPI_Isend(src, count, type, to, tag, comm, request));
+}
+
+int MPI_Irecv(void *dst, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    WITHIN(MPI, PMPI_Irecv(dst, count, type, from, tag, comm, request));
+}
+
+int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
+{
+    WITHIN(MPI, PMPI_Test(request, done, status));
+}
+
 int MPI_Testall(int count, MPI_Request *request, int *done, MPI_Status *status)
 {
     WITHIN(MPI, PMPI_Testall(count, request, done, status));
