@@ -529,6 +529,13 @@ static const struct { const char *op; cvy_sample sample; } wide[] = {
     {"softmax_cross_entropy", {.src = "300x50,300:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 50}},
     {"global_avg_pool", {.src = "5x40x30x30"}},
     {"avg_pool", {.src = "5x40x30x30", .options = "kernel: 3, stride: 2"}},
+    {"tanh", {.src = "1x70001"}},
+    {"sigmoid", {.src = "3x23x1001"}},
+    {"dropout", {.src = "3x30001,3:i64,scalar:i64", .int_bound = 1000}},
+    {"add", {.src = "1x70001,1x70001"}},
+    {"leaky_relu", {.src = "1x70001"}},
+    {"clip_value", {.src = "1x70001", .options = "limit: 0.5"}},
+    {"grad_norm2", {.src = "1x70001,50021"}},
     {"lrn", {.src = "4x40x25x25", .options = "size: 5"}},
 };
 
