@@ -209,6 +209,8 @@ typedef struct cvy_plan {
     const void *meeting;               /* the shared memory by which these ranks meet, after binding; NULL: nobody meets */
     double *end_s;                     /* of each instruction of the latest step, and start in end_s[-1] */
     double *clock_memory;
+    struct cvy_adding *adding;         /* of each instruction that adds to an accumulator */
+    int nadding;
     cvy_clock_wait *wait;              /* of each instruction, where kernels only wait */
     atomic_int at;                     /* instruction that runs now, -1 between steps: for the watchdog */
 } cvy_plan;

@@ -181,25 +181,37 @@ static cvy_status nothing_run(void *state, void *const *src, void *const *dst, v
     return CVY_OK;
 }
 
-static cvy_status accumulate_f32(void *state, void *const *src, void *const *dst, void *scratch)
+/* A part of an accumulator that is added to it. */
+struct cvy_adding { int64_t elems; cvy_dtype dtype; int threads; };
+enum { ADDED_AT_ONCE = 1 << 15 };      /* elements that are worth a thread */
+
+static void add_range(const struct cvy_adding *a, const void *part, void *sum, int64_t first, int64_t end)
 {
-    const int64_t n = (int64_t)(uintptr_t)state / (int64_t)sizeof(float);
-    const float *part = src[0];
-    float *sum = dst[0];
-    (void)scratch;
-    for (int64_t i = 0; i < n; i++)
-        sum[i] += part[i];
-    return CVY_OK;
+    const double *y = part;
+    const float *x = part;
+    double *sums = sum;
+    float *narrow = sum;
+    if (a->dtype == CVY_DTYPE_F32)
+        for (int64_t i = first; i < end; i++)
+            narrow[i] += x[i];
+    else
+        for (int64_t i = first; i < end; i++)
+            sums[i] += y[i];
 }
 
-static cvy_status accumulate_f64(void *state, void *const *src, void *const *dst, void *scratch)
+/* Not by cvy_parallel_for(), in which the least numbers count as zero: sums over ranks keep them, and those in shards must be the same on any number of ranks. */
+static cvy_status accumulate_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
-    const int64_t n = (int64_t)(uintptr_t)state / (int64_t)sizeof(double);
-    const double *part = src[0];
-    double *sum = dst[0];
+    const struct cvy_adding *a = state;
+    const int64_t npieces = (a->elems + ADDED_AT_ONCE - 1) / ADDED_AT_ONCE;
     (void)scratch;
-    for (int64_t i = 0; i < n; i++)
-        sum[i] += part[i];
+    if (a->threads <= 1 || npieces < 2) {
+        add_range(a, src[0], dst[0], 0, a->elems);
+        return CVY_OK;
+    }
+#pragma omp parallel for num_threads(a->threads)
+    for (int64_t p = 0; p < npieces; p++)
+        add_range(a, src[0], dst[0], p * ADDED_AT_ONCE, CVY_MIN((p + 1) * ADDED_AT_ONCE, a->elems));
     return CVY_OK;
 }
 
@@ -322,6 +334,22 @@ static void bind_part(const cvy_plan *plan, cvy_instr *instr, cvy_part part)
         instr->run = nothing_run;
 }
 
+static cvy_status make_addings(cvy_plan *plan)
+{
+    size_t n = 1;
+    for (int i = 0; i < plan->ninstr; i++)
+        n += plan->instr[i].kind == CVY_CALL_ACCUMULATE;
+    return cvy_mem_alloc(n * sizeof *plan->adding, &plan->adding);
+}
+
+static struct cvy_adding *add_adding(cvy_plan *plan, const cvy_buffer *sum)
+{
+    struct cvy_adding *a = &plan->adding[plan->nadding++];
+    const cvy_dtype dtype = sum->value->dtype;
+    *a = (struct cvy_adding){(int64_t)(sum->bytes / cvy_dtype_bytes(dtype)), dtype, plan->opts.threads};
+    return a;
+}
+
 /* By the library, in an order of its own; or as buckets are summed. */
 static cvy_status bind_allreduce(cvy_plan *plan, const cvy_instr *instr)
 {
@@ -371,8 +399,8 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
         instr->state = bucket_state(plan, call);
         break;
     case CVY_CALL_ACCUMULATE:
-        instr->run = plan->buffer[instr->dst_buffer[0]].value->dtype == CVY_DTYPE_F32 ? accumulate_f32 : accumulate_f64;
-        instr->state = (void *)(uintptr_t)plan->buffer[instr->dst_buffer[0]].bytes;
+        instr->run = accumulate_run;
+        instr->state = add_adding(plan, &plan->buffer[instr->dst_buffer[0]]);
         break;
     case CVY_CALL_ZERO:
         instr->run = zero_run;
@@ -458,6 +486,7 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     }
     if (plan->opts.clock)
         CVY_TRY(cvy_mem_alloc(sizeof *plan->wait * (size_t)plan->ninstr, &plan->wait));
+    CVY_TRY(make_addings(plan));
     for (int i = 0; i < plan->ninstr; i++)
         CVY_TRY(bind_instr(plan, &plan->instr[i]));
     CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1), &plan->clock_memory));
@@ -509,6 +538,7 @@ void cvy_plan_destroy(cvy_plan **plan)
     cvy_mem_free(&p->instr);
     cvy_mem_free(&p->need);
     cvy_mem_free(&p->bucket);
+    cvy_mem_free(&p->adding);
     cvy_mem_free(&p->clock_memory);
     cvy_mem_free(&p->wait);
     cvy_mem_free(plan);

@@ -70,6 +70,14 @@ on_all() { # on_all NAME OPTIONS...
 on_all sgd
 on_all adam --set 'train.optimizer={name: adamw, lr: 0.01}' --set data.on_bad_sample=skip --set deterministic_shards=4 --set comm.bucket=4096 --set batch_norm.group=5
 
+# On nodes of their own, and with sums moved by a thread.
+CONVOY_NODE_RANKS=1 train sgd.nodes 3 1 --set comm.progress=thread
+same sgd.nodes sgd.1
+# Without the key the order of sums shows: the test would see it.
+train plain.1 1 1 --set deterministic=false --set batch_norm.group=5 --set plan.passes_off=fuse-batch-norm
+train plain.2 2 1 --set deterministic=false --set batch_norm.group=5 --set plan.passes_off=fuse-batch-norm
+[ "$(figures plain.1)" != "$(figures plain.2)" ] || fail "losses are equal to the bit without deterministic: true, too: this test shows nothing"
+
 grep -q 'deterministic: 8 shards of 4 or 5 samples, 8 on this rank, .* MB for their partial sums; kernels by preference' sgd.1.log || fail "no note: $(cat sgd.1.log)"
 grep -q '2 on this rank, .* MB for their partial sums; one thread in place of 2 for [0-9]* of [0-9]* kernels' sgd.3.2.log || fail "no note: $(cat sgd.3.2.log)"
 
