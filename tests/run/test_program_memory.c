@@ -294,12 +294,14 @@ static void networks_of_the_zoo(void)
     static const char *const off[] = {NULL, "in-place", "memory-reuse", "slices", "all"};
     for (int i = 0; i < CVY_COUNT(zoo) * CVY_COUNT(off); i++) {
         const struct zoo *z = &zoo[i / CVY_COUNT(off)];
+        const int64_t shards = i % CVY_COUNT(off) < 2 ? 0 : i % 2 ? 8 : 4;
         const cvy_program_opts opts = {.size = sizeof opts,
                                        .passes_off = off[i % CVY_COUNT(off)],
                                        .batch_norm_group = 4,
-                                       .bucket_bytes = 64 << 10};
+                                       .bucket_bytes = 64 << 10,
+                                       .shards = shards};
         const cvy_training_opts train = {.size = sizeof train,
-                                         .accumulate = i % 3 + 1 > z->batch ? 1 : i % 3 + 1,
+                                         .accumulate = shards || i % 3 + 1 > z->batch ? 1 : i % 3 + 1,
                                          .clip_norm = i % 2,
                                          .optimizer = i % 2 ? "adam" : "sgd"};
         cvy_model *m = NULL;
@@ -352,11 +354,11 @@ static void fill_rows(cvy_program *p, int step, int turn)
 }
 
 /* Trains and evaluates in turn; with poison before each step where asked for. The weights at the end. */
-static void run_branches(const char *off, const char *kernels, int64_t accumulate, int poison, float *weights,
-                         int64_t n, double *loss_out)
+static void run_branches(const char *off, const char *kernels, int64_t accumulate, int64_t shards, int poison,
+                         float *weights, int64_t n, double *loss_out)
 {
     const cvy_program_opts opts = {
-        .size = sizeof opts, .passes_off = off, .kernels = kernels, .batch_norm_group = 3, .bucket_bytes = 1024};
+        .size = sizeof opts, .passes_off = off, .kernels = kernels, .batch_norm_group = 3, .bucket_bytes = 1024, .shards = shards};
     const cvy_training_opts train = {.size = sizeof train,
                                      .accumulate = accumulate,
                                      .optimizer = "adam",
@@ -393,12 +395,12 @@ static void poison_and_canary(void)
     static const char *const off[] = {NULL, "all"}, *const kernels[] = {"auto", "native", "reference"};
     enum { WEIGHTS = 10 * 24 * 3 * 3 };
     static float clean[WEIGHTS], poisoned[WEIGHTS];
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 16; i++) {
         double clean_loss[4], poisoned_loss[4];
-        const char *passes = off[i % 2], *kernel = kernels[i / 4];
-        const int64_t accumulate = 1 + i / 2 % 2;
-        run_branches(passes, kernel, accumulate, 0, clean, WEIGHTS, clean_loss);
-        run_branches(passes, kernel, accumulate, 1, poisoned, WEIGHTS, poisoned_loss);
+        const char *passes = off[i % 2], *kernel = kernels[i / 4 % 3];
+        const int64_t shards = i < 12 ? 0 : i < 14 ? 4 : 16, accumulate = shards ? 1 : 1 + i / 2 % 2;
+        run_branches(passes, kernel, accumulate, shards, 0, clean, WEIGHTS, clean_loss);
+        run_branches(passes, kernel, accumulate, shards, 1, poisoned, WEIGHTS, poisoned_loss);
         EXPECT(memcmp(clean, poisoned, sizeof clean) == 0);
         EXPECT(memcmp(clean_loss, poisoned_loss, sizeof clean_loss) == 0);
         EXPECT(isfinite(clean_loss[3]));
