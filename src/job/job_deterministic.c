@@ -21,11 +21,13 @@ static cvy_status refuse_others(const cvy_job *job)
         {job->update.mode != CVY_UPDATE_SYNC, NULL, "update", cvy_job_modes[job->update.mode].name, "adds gradients in an order of its own: leave it out, which is sync"},
         {job->comm.forward, "comm", "overlap", "forward", "is not built for it: take true"},
         {job->comm.wire, "comm", "wire", "bf16", "rounds what is sent, and not what stays on a rank: take f32"},
-        {algorithm && strcmp(algorithm, "auto") != 0 && strcmp(algorithm, "doubling") != 0, "comm", "algorithm", algorithm, "adds in another order than the shards' tree: take auto or doubling"},
+        {algorithm && strcmp(algorithm, "auto") != 0 && strcmp(algorithm, "doubling") != 0, "comm", "algorithm", algorithm,
+         "adds in another order than the shards' tree: take auto or doubling"},
         {progress && strcmp(progress, "mpi") == 0, "comm", "progress", "mpi", "leaves the order of sums to the MPI library: take poll or thread"},
         {job->plan.planning != 0, "plan", "planning", job->plan.planning == 1 ? "measure" : "patient", "chooses kernels by times, which differ from run to run: take estimate"},
         {job->plan.kernels == CVY_JOB_KERNELS_CLOCK, "plan", "kernels", "clock", "computes nothing: take auto"},
-        {job->train.accumulate > 1, "train", "accumulate", "more than 1", "cuts a step once more, where its shards are micro-batches already: leave it out, and take more deterministic_shards to save memory"},
+        {job->train.accumulate > 1, "train", "accumulate", "more than 1",
+         "cuts a step once more, where its shards are micro-batches already: leave it out, and take more deterministic_shards to save memory"},
         {job->train.batch_per_rank > 0, "train", "batch_per_rank", "given", "makes the batch depend on the ranks: give train.batch"},
         {job->batch_norm.group_by == CVY_NORM_GROUP_RANK, "batch_norm", "group", "rank", "makes statistics depend on the ranks: take shard"},
         {job->batch_norm.group_by == CVY_NORM_GROUP_BATCH, "batch_norm", "group", "batch", "needs sums over shards in the forward pass: take shard"},
@@ -63,7 +65,8 @@ cvy_status cvy_job_interpret_deterministic(cvy_job *job)
     if (cvy_shards_check(shards, 1) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, NULL, "deterministic_shards"));
     CVY_TRY(refuse_others(job));
-    CVY_CHECK(job->train.batch >= shards, CVY_E_CONFIG, "%s: train.batch is %lld, but with deterministic: true a step is computed in deterministic_shards: %lld parts: take a larger batch, or fewer shards",
+    CVY_CHECK(job->train.batch >= shards, CVY_E_CONFIG,
+              "%s: train.batch is %lld, but with deterministic: true a step is computed in deterministic_shards: %lld parts: take a larger batch, or fewer shards",
               cvy_job_where(job, "train", "batch"), (long long)job->train.batch, (long long)shards);
     return settle_group(job);
 }

@@ -54,7 +54,6 @@ static void run_range(cvy_range_fn body, int64_t first, int64_t last, void *arg)
 
 #if CVY_HAVE_OPENMP
 #include <omp.h>
-#endif
 
 enum { VECTORS = 64, NUMBERS = 1024 }; /* items; a grain from which on they are taken for numbers */
 
@@ -63,6 +62,7 @@ static int64_t begin_of(int64_t me, int64_t team, int64_t n, int64_t grain)
     const int64_t at = n * me / team;
     return grain >= NUMBERS && me < team ? at / VECTORS * VECTORS : at;
 }
+#endif
 
 void cvy_parallel_for(int threads, int64_t n, int64_t grain, cvy_range_fn body, void *arg)
 {
