@@ -1,8 +1,9 @@
 /*
  * cmd_ranks.c: MPI and the context, for the verbs that run on ranks.
  *
- * A fault inside a step is known to one rank only, while the others wait for it in a sum: the hook ends them all. Every other fault is agreed over
- * the ranks by the library, and printed once.
+ * A fault inside a step is known to one rank only, while the others wait for it in a sum: the hook ends them all. So it does where an exchange fails:
+ * MPI must not even be finalised then, since messages may still be on their way to memory that is gone. Every other fault is agreed over the ranks by
+ * the library, and printed once.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -95,6 +96,7 @@ int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, cmd_body_fn bo
     const cvy_context_opts opts = {.size = sizeof opts, .threads = threads, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
                                    .fatal = leave_together};
     cvy_context *context = NULL;
+    cmd_outcome_leaves(leave_together);
     const cvy_status status = cvy_context_create_mpi(comm, &opts, &context);
     const int code = status == CVY_OK ? body(line, context, user) : cmd_outcome(status);
     cvy_context_destroy(&context);
