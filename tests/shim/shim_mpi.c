@@ -5,9 +5,10 @@
  * Environment:
  *   SHIM_MPI_RANK   the rank that is meant, in MPI_COMM_WORLD; without it nothing is done
  *   SHIM_MPI_CALL   only calls of this name are counted (MPI_Allreduce)
+ *   SHIM_MPI_FROM   counting begins when this file is there
  *   SHIM_MPI_AT     the number of the call that is hit, from 1
- *   SHIM_MPI_FAULT  error: from that call on all return MPI_ERR_OTHER; skip: a collective returns and has done nothing; count: a collective takes half as many
- *                   elements; kill: the process is killed; exit: it ends, as if all were well
+ *   SHIM_MPI_FAULT  error: from that call on all fail with MPI_ERR_OTHER, by the communicator's error handler; skip: the next collective
+ *                   returns and has done nothing; count: it takes half as many elements; kill: the process is killed; exit: it ends, as if all were well
  *   SHIM_MPI_LOG    file that gets the name of each call counted
  *
  * Calls from MPI_Init_thread to MPI_Finalize count. Tests are not counted while nothing has come: how many there are is a matter of time.
@@ -26,9 +27,9 @@ static const char *const fault_name[] = {[ERROR] = "error", [SKIP] = "skip", [SH
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum fault fault;
-static const char *only;
+static const char *only, *from;
 static long calls, hit_at;
-static int is_on;
+static int is_on, is_done;
 static FILE *log_file;
 
 static void begin(void)
@@ -39,6 +40,7 @@ static void begin(void)
     if (!rank || atoi(rank) != mine)
         return;
     only = getenv("SHIM_MPI_CALL");
+    from = getenv("SHIM_MPI_FROM");
     hit_at = at ? atol(at) : 0;
     for (int i = 1; name && i < (int)(sizeof fault_name / sizeof *fault_name); i++)
         if (strcmp(name, fault_name[i]) == 0)
@@ -60,17 +62,29 @@ static enum fault look(const char *name, int is_collective)
     if (!is_on || (only && strcmp(only, name) != 0))
         return NONE;
     pthread_mutex_lock(&lock);
+    if (from && calls == 0 && access(from, F_OK) != 0) {
+        pthread_mutex_unlock(&lock);
+        return NONE;
+    }
     const long n = ++calls;
     if (log_file)
         fprintf(log_file, "%ld %s %s\n", n, name, is_collective ? "collective" : "message");
-    pthread_mutex_unlock(&lock);
-    if (!fault || n < hit_at || (fault != ERROR && n > hit_at))
-        return NONE;
-    if (n == hit_at)
+    const int is_hit = fault && n >= hit_at && (!is_done || fault == ERROR) && (is_collective || (fault != SKIP && fault != SHAPE));
+    if (is_hit && !is_done)
         dprintf(STDERR_FILENO, "shim_mpi: %s at call %ld, %s\n", fault_name[fault], n, name);
+    is_done |= is_hit;
+    pthread_mutex_unlock(&lock);
+    if (!is_hit)
+        return NONE;
     if (fault == KILL || fault == EXIT)
         die();
-    return fault == ERROR || is_collective ? fault : NONE;
+    return fault;
+}
+
+static int broken(MPI_Comm comm)
+{
+    PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+    return MPI_ERR_OTHER;
 }
 
 /* Collectives return from their caller when they fail or are left out; `count` is halved for another shape. */
@@ -78,7 +92,7 @@ static enum fault look(const char *name, int is_collective)
     do {                                                                                                                                                       \
         const enum fault what = look(name, 1);                                                                                                                 \
         if (what == ERROR)                                                                                                                                     \
-            return MPI_ERR_OTHER;                                                                                                                              \
+            return broken(comm);                                                                                                                               \
         if (what == SKIP)                                                                                                                                      \
             return MPI_SUCCESS;                                                                                                                                \
         if (what == SHAPE)                                                                                                                                     \
@@ -125,7 +139,8 @@ int MPI_Iallreduce(const void *send, void *recv, int count, MPI_Datatype type, M
 
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    COLLECTIVE("MPI_Bcast", count);
+    if (look("MPI_Bcast", 0) == ERROR)         /* not left out: its root does not wait for the others, so that MPI cannot notice */
+        return broken(comm);
     return PMPI_Bcast(buffer, count, type, root, comm);
 }
 
