@@ -47,13 +47,18 @@ kill_at() {
     else
         at=$(echo "$writes" | sed -n "$(($1 - 2 * all))p") how=kill-amid
     fi
+    killed 0 "$at" $how "$2" "disk/whole$2"
+}
+
+# killed RANK AT HOW RANKS WHOLE: a run is killed there, what it leaves is sound, and resumed it ends as WHOLE did.
+killed() {
     rm -rf disk/killed
-    with_io "$disk/killed/checkpoints" 0 "$at" $how "$2" disk/killed && { fail "$how $at on $2 ranks: the job ends well: $(cat log)"; return 1; }
-    said log "shim_io: operation $at " || { fail "$how $at on $2 ranks: it was not killed there: $(cat log)"; return 1; }
-    sound disk/killed || { fail "$how $at on $2 ranks"; return 1; }
-    [ "$found" = 4 ] || [ "$found" = 6 ] || { fail "$how $at on $2 ranks: the newest set is of step $found"; return 1; }
-    train "$2" disk/killed --resume || { fail "$how $at on $2 ranks: it does not resume: $(cat log)"; return 1; }
-    same_weights disk/killed "disk/whole$2" $last || { fail "$how $at on $2 ranks"; return 1; }
+    with_io "$disk/killed/checkpoints" "$1" "$2" "$3" "$4" disk/killed && { fail "$3 $2, rank $1 of $4: the job ends well: $(cat log)"; return 1; }
+    said log "shim_io: operation $2 " || { fail "$3 $2, rank $1 of $4: it was not killed there: $(cat log)"; return 1; }
+    sound disk/killed || { fail "$3 $2, rank $1 of $4"; return 1; }
+    [ "$found" = 4 ] || [ "$found" = 6 ] || { fail "$3 $2, rank $1 of $4: the newest set is of step $found"; return 1; }
+    train "$4" disk/killed --resume || { fail "$3 $2, rank $1 of $4: it does not resume: $(cat log)"; return 1; }
+    same_weights disk/killed "$5" $last || { fail "$3 $2, rank $1 of $4"; return 1; }
 }
 
 train 2 disk/whole2 || fail "the run of two ranks that is left alone fails: $(cat log)"
@@ -65,4 +70,27 @@ for ranks in 1 2; do
     done
     echo "count: save_kill: $good of $want kills in a save of $all operations leave a sound set and resume to the same bits on $ranks ranks"
 done
+
+# ---- a kill where two ranks write, as if each were a node of its own ----
+sample 0 0 40
+[ "$wanted" -gt 0 ] || exit $failed
+export CONVOY_NODE_RANKS=1
+sed -i 's/- fc: {channels: 4}/- fc: {channels: 260000}\n    - fc: {channels: 4}/' job.yaml                # a set of 144 MB
+rm -rf disk/killed disk/counted
+train 2 disk/parts || fail "the run with two writers fails: $(cat log)"
+[ -e disk/parts/checkpoints/$last/weights-00002-of-00002.safetensors ] || fail "the set has not two parts: $(ls disk/parts/checkpoints/$last)"
+set_files='weights-00001-of-00002.safetensors weights-00002-of-00002.safetensors state-00001-of-00002.safetensors state-00002-of-00002.safetensors'
+good=0 tried=0
+for rank in 0 1; do
+    log_io=$work/part.log
+    with_io "$disk/counted/checkpoints" $rank 0 none 2 disk/counted || fail "the run that is counted fails: $(cat log)"
+    log_io=
+    rm -rf disk/counted
+    operations=$(awk '/step-00000008/ { print $1 - 1; exit }' part.log)
+    for at in $(choose $((wanted / 2)) "$operations"); do
+        tried=$((tried + 1))
+        killed $rank "$at" kill-before 2 disk/parts && good=$((good + 1))
+    done
+done
+echo "count: save_kill: $good of $tried kills of one of two writers leave a sound set and resume to the same bits"
 exit $failed
