@@ -15,6 +15,9 @@
 
 #include "cmd_mpi.h"
 
+/* Between MPI_Init and MPI_Finalize. */
+static int in_mpi;
+
 static void leave_together(void *user, cvy_status status, const char *text)
 {
     int rank = 0, nranks = 1;
@@ -28,6 +31,7 @@ static void leave_together(void *user, cvy_status status, const char *text)
     fflush(stdout);
     fprintf(stderr, "convoy: error: rank %d: %s\n", rank, text);
     nanosleep(&until_read, NULL);
+    in_mpi = 0;
     MPI_Abort(MPI_COMM_WORLD, CMD_EXIT_FAULT);
 }
 
@@ -122,6 +126,15 @@ int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *, cvy_context
     return cmd_in_mpi(line, run_in_world, &plain);
 }
 
+/* A library that calls exit() in the middle of the work: launchers end the other ranks then, and MPICH's takes the code of this one for that of the job. */
+static void object_to_end(void)
+{
+    if (!in_mpi)
+        return;
+    fprintf(stderr, "convoy: error: rank %d: the process was told to exit in the middle of its work\n", cmd_launch_rank());
+    _exit(CMD_EXIT_FAULT);
+}
+
 int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *user), void *user)
 {
     int provided = 0;
@@ -130,8 +143,11 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
         cmd_error("MPI does not start");
         return CMD_EXIT_FAULT;
     }
+    in_mpi = 1;
+    atexit(object_to_end);
     const int split = check_launch(), code = split ? split : body(line, user);
     fflush(stdout);
+    in_mpi = 0;
     MPI_Finalize();
     return code;
 }

@@ -31,15 +31,17 @@ for ranks in 2 1; do
 done
 log_mpi=
 
-# Whether a process that noted its number is there still, two seconds later.
+# Whether a process that noted its number is there still, ten seconds later. One that has ended and was not waited for is gone.
 orphans() {
-    for wait in 1 2 3 4 5 6 7 8 9 10; do
+    for wait in 1 2 3 4 5 6 7 8 9 10 11; do
         alive=
         for file in pid-*; do
-            [ -e "$file" ] && kill -0 "$(cat "$file")" 2>/dev/null && alive="$alive $(cat "$file")"
+            [ -e "$file" ] || continue
+            state=$(sed 's/.*) \(.\).*/\1/' "/proc/$(cat "$file")/stat" 2>/dev/null) || continue
+            [ "$state" = Z ] || alive="$alive $(cat "$file") ($state)"
         done
         [ -n "$alive" ] || return 1
-        [ $wait = 10 ] || sleep 0.2
+        [ $wait = 11 ] || sleep 1
     done
 }
 

@@ -8,7 +8,7 @@
  *   SHIM_MPI_FROM   counting begins when this file is there
  *   SHIM_MPI_AT     the number of the call that is hit, from 1
  *   SHIM_MPI_FAULT  error: from that call on all fail with MPI_ERR_OTHER, by the communicator's error handler; skip: the next collective
- *                   returns and has done nothing; count: it takes half as many elements; kill: the process is killed; exit: it ends, as if all were well
+ *                   returns and has done nothing; count: it takes half as many elements; kill: the process is killed; exit: it calls exit(0)
  *   SHIM_MPI_LOG    file that gets the name of each call counted
  *
  * Calls from MPI_Init_thread to MPI_Finalize count. Tests are not counted while nothing has come: how many there are is a matter of time.
@@ -53,7 +53,7 @@ static void die(void)
 {
     if (fault == KILL)
         kill(getpid(), SIGKILL);
-    _exit(0);
+    exit(0);
 }
 
 /* What is to happen to this call. */
