@@ -119,7 +119,7 @@ else
     else
         skip_row clang "there is no clang"
     fi
-    but='_n[345]$|^cmd_(full_disk|kill_resume|overlap_forward|server|stage)' # slow, and other tests go through the same code
+    but='_n[345]$|^cmd_(full_disk|kill_resume|overlap_forward|server|stage|save_kill|save_faults|mpi_faults|random_stops)' # slow, and other tests go through the same code; the shims are not for it
     row asan --preset asan $strict
     but=
     only='test_(op|zoo|golden|steady|winograd|grad_add|amx|bf16|fuse|wisdom|tune|recompute|slices|program|rounded|batch_norm)|cmd_(plan|bench|bf16|time|train)' # what oneDNN has a part in
