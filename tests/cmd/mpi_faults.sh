@@ -1,6 +1,7 @@
 #!/bin/sh
 # mpi_faults.sh: a rank's k-th MPI call fails, is left out, has another shape, or the rank is killed or leaves there: the job is gone within 30 seconds with a
 # code that is not 0, the rank is named, and no process is left behind. With the ranks on one node (sums in shared memory) and on two (by messages).
+# MPI need not notice another shape: where it did not, and what was lost had no meaning, the run has ended well with the right bits.
 . "$CONVOY_SOURCE/tests/cmd/faults.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 echo 'watchdog: {timeout: 5 s}' >>job.yaml
@@ -28,6 +29,7 @@ for ranks in 2 1; do
     from=$disk/run/STATUS
     with_mpi $ranks 1 0 none || fail "the run that is left alone fails: $(cat log)"
     eval "steps_$ranks=$(wc -l <calls)"
+    mv disk/run "disk/whole$ranks"
 done
 log_mpi=
 
@@ -60,7 +62,11 @@ fault_at() {
     code=$?
     took=$(($(date +%s) - began))
     said log "shim_mpi: $1 " || return 2                 # the run was shorter this time
-    [ $code != 0 ] || { fail "the job ends well"; return 1; }
+    if [ $code = 0 ]; then
+        [ "$1" = count ] && same_weights disk/run "disk/whole$2" step-00000006 || { fail "the job ends well"; return 1; }
+        unnoticed=$((unnoticed + 1))
+        return 0
+    fi
     [ $took -le 30 ] || { fail "the job is gone after $took s only"; return 1; }
     grep -v '^shim_mpi' log | grep -qiE 'rank:? *[0-9]' || names_dead "$1" "$3" || { fail "no rank is named"; return 1; }
     ! orphans || { fail "left behind: $alive"; return 1; }
@@ -68,7 +74,7 @@ fault_at() {
 
 # Left out or of another shape, a call before the training is not noticed until somebody waits; from there on the watchdog does.
 sample 7 24 1000
-good=0 tried=0 n=0
+good=0 tried=0 unnoticed=0 n=0
 while [ $n -lt "$wanted" ]; do
     case $((n % 5)) in 0) fault=skip ;; 1) fault=error ;; 2) fault=kill ;; 3) fault=count ;; *) fault=exit ;; esac
     n=$((n + 1))
@@ -88,6 +94,6 @@ while [ $n -lt "$wanted" ]; do
     1) tried=$((tried + 1)); fail "^ $fault at call $at of rank $rank, $ranks ranks a node, code $code, $took s: $(cat log)" ;;
     esac
 done
-echo "count: mpi_faults: $good of $tried faults end the job within 30 s with the rank named and nobody left behind ($wanted tried, the others came too late)"
+echo "count: mpi_faults: $good of $tried faults end the job within 30 s with the rank named and nobody left behind ($unnoticed of another shape did no harm; $wanted tried, the others came too late)"
 [ $tried -gt 0 ] || fail "no fault happened"
 exit $failed
