@@ -17,13 +17,18 @@
 
 /* ---- calls that a signal may interrupt: some network file systems let it, whatever the kind of file ---- */
 
-static int open_file(const char *path, int flags, mode_t mode)
+static int open_at(int folder_fd, const char *name, int flags, mode_t mode)
 {
     for (;;) {
-        const int fd = open(path, flags, mode);
+        const int fd = openat(folder_fd, name, flags, mode);
         if (fd >= 0 || errno != EINTR)
             return fd;
     }
+}
+
+static int open_file(const char *path, int flags, mode_t mode)
+{
+    return open_at(AT_FDCWD, path, flags, mode);
 }
 
 static int sync_file(int fd)
@@ -309,7 +314,7 @@ static cvy_status remove_entry(int folder_fd, const char *name, const char *path
     if (unlinkat(folder_fd, name, 0) == 0 || errno == ENOENT)
         return CVY_OK;
     CVY_CHECK(errno == EISDIR || errno == EPERM, CVY_E_IO, "%s: cannot remove \"%s\": %s", path, name, strerror(errno));
-    const int fd = openat(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = open_at(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open \"%s\": %s", path, name, strerror(errno));
     DIR *inner = fdopendir(fd);
     if (!inner)
