@@ -46,12 +46,14 @@ stop_at() {
     sleep "$(awk -v ms="$3" 'BEGIN { printf "%.3f", ms / 1000 }')"
     below 9
     send "$1" "$2"
+    epochs=$(grep -c '"kind": *"epoch"' disk/run/metrics.jsonl 2>/dev/null)
     began=$(now)
     wait $job
     code=$?
     took=$(($(now) - began))
     [ $took -le 30000 ] || { fail "the job outlives it by $took ms"; return 1; }
     if [ $code = 0 ]; then
+        [ "${epochs:-0}" -gt 40 ] || { fail "it was not heeded: the run stood in epoch $epochs of 50"; return 1; }
         same_weights disk/run disk/whole $last || return 1
         return 2
     fi
