@@ -82,6 +82,8 @@ const char *cmd_nearest(const char *word, const char *const *names, int n);
 void cmd_error(const char *fmt, ...) CVY_PRINTF(1, 2);
 /* The message of the latest fault; gives the exit code. Positive answers are no faults. */
 int cmd_outcome(cvy_status status);
+/* From now on a failed exchange (CVY_E_COMM) is an outcome that ends the other ranks too, by this. */
+void cmd_outcome_leaves(void (*leave)(void *user, cvy_status status, const char *text));
 /* Prints a text of the library's, and releases it. */
 int cmd_print(cvy_status status, char **text);
 /* This process's place according to the launcher's environment, before MPI is there: 0 if alone. */

@@ -1,8 +1,9 @@
 /*
  * cmd_ranks.c: MPI and the context, for the verbs that run on ranks.
  *
- * A fault inside a step is known to one rank only, while the others wait for it in a sum: the hook ends them all. Every other fault is agreed over
- * the ranks by the library, and printed once.
+ * A fault inside a step is known to one rank only, while the others wait for it in a sum: the hook ends them all. So it does where an exchange fails:
+ * MPI must not even be finalised then, since messages may still be on their way to memory that is gone. Every other fault is agreed over the ranks by
+ * the library, and printed once.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -13,6 +14,9 @@
 #include <convoy/mpi.h>
 
 #include "cmd_mpi.h"
+
+/* Between MPI_Init and MPI_Finalize. */
+static int in_mpi;
 
 static void leave_together(void *user, cvy_status status, const char *text)
 {
@@ -27,6 +31,7 @@ static void leave_together(void *user, cvy_status status, const char *text)
     fflush(stdout);
     fprintf(stderr, "convoy: error: rank %d: %s\n", rank, text);
     nanosleep(&until_read, NULL);
+    in_mpi = 0;
     MPI_Abort(MPI_COMM_WORLD, CMD_EXIT_FAULT);
 }
 
@@ -98,6 +103,7 @@ int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, cmd_body_fn bo
     const cvy_context_opts opts = {.size = sizeof opts, .threads = threads, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
                                    .fatal = leave_together};
     cvy_context *context = NULL;
+    cmd_outcome_leaves(leave_together);
     const cvy_status status = cvy_context_create_mpi(comm, &opts, &context);
     const int code = status == CVY_OK ? body(line, context, user) : cmd_outcome(status);
     cvy_context_destroy(&context);
@@ -123,6 +129,15 @@ int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *, cvy_context
     return cmd_in_mpi(line, run_in_world, &plain);
 }
 
+/* A library that calls exit() in the middle of the work: launchers end the other ranks then, and MPICH's takes the code of this one for that of the job. */
+static void object_to_end(void)
+{
+    if (!in_mpi)
+        return;
+    fprintf(stderr, "convoy: error: rank %d: the process was told to exit in the middle of its work\n", cmd_launch_rank());
+    _exit(CMD_EXIT_FAULT);
+}
+
 int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *user), void *user)
 {
     int provided = 0;
@@ -131,8 +146,11 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
         cmd_error("MPI does not start");
         return CMD_EXIT_FAULT;
     }
+    in_mpi = 1;
+    atexit(object_to_end);
     const int split = check_launch(), code = split ? split : body(line, user);
     fflush(stdout);
+    in_mpi = 0;
     MPI_Finalize();
     return code;
 }

@@ -29,8 +29,17 @@ void cmd_error(const char *fmt, ...)
     va_end(args);
 }
 
+static void (*leave_together)(void *, cvy_status, const char *);
+
+void cmd_outcome_leaves(void (*leave)(void *user, cvy_status status, const char *text))
+{
+    leave_together = leave;
+}
+
 int cmd_outcome(cvy_status status)
 {
+    if (status == CVY_E_COMM && leave_together)
+        leave_together(NULL, status, cvy_error_text());        /* the one fault that is not agreed: the others wait for this rank, and would so for ever */
     if (status == CVY_STOPPED)
         return CMD_EXIT_STOPPED;
     if (status == CVY_OK)

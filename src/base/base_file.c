@@ -15,6 +15,37 @@
 
 #include "base/base_util.h"
 
+/* ---- calls that a signal may interrupt: some network file systems let it, whatever the kind of file ---- */
+
+static int open_at(int folder_fd, const char *name, int flags, mode_t mode)
+{
+    for (;;) {
+        const int fd = openat(folder_fd, name, flags, mode);
+        if (fd >= 0 || errno != EINTR)
+            return fd;
+    }
+}
+
+static int open_file(const char *path, int flags, mode_t mode)
+{
+    return open_at(AT_FDCWD, path, flags, mode);
+}
+
+static int sync_file(int fd)
+{
+    int failed;
+    do
+        failed = fsync(fd);
+    while (failed != 0 && errno == EINTR);
+    return failed;
+}
+
+/* On Linux an interrupted close has closed; a second one could meet another thread's file. */
+static int close_file(int fd)
+{
+    return close(fd) == 0 || errno == EINTR ? 0 : -1;
+}
+
 /* ---- whole transfers ---- */
 
 cvy_status cvy_write_all(int fd, const void *data, size_t bytes, const char *path)
@@ -87,7 +118,7 @@ cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, 
 {
     char *data = NULL;
     size_t bytes = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open_file(path, O_RDONLY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
     const cvy_status status = read_to_end(fd, path, limit_bytes, &data, &bytes);
     close(fd);
@@ -116,7 +147,7 @@ static cvy_status open_aside(const char *path, char **aside_out, int *fd_out)
 {
     char *aside = NULL;
     CVY_TRY(cvy_mem_printf(&aside, "%s.aside-%ld", path, (long)getpid()));
-    const int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int fd = open_file(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) {
         const cvy_status status = cvy_error_set(CVY_E_IO, "%s: cannot create: %s", aside, strerror(errno));
         cvy_mem_free(&aside);
@@ -144,8 +175,8 @@ static cvy_status sync_folder_of(const char *path)
 
 cvy_status cvy_file_settle(int *fd, const char *aside, const char *path)
 {
-    CVY_CHECK(fsync(*fd) == 0, CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
-    const int closed = close(*fd);
+    CVY_CHECK(sync_file(*fd) == 0, CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
+    const int closed = close_file(*fd);
     *fd = -1;
     CVY_CHECK(closed == 0, CVY_E_IO, "%s: cannot close: %s", path, strerror(errno));
     CVY_CHECK(rename(aside, path) == 0, CVY_E_IO, "%s: cannot rename %s to it: %s", path, aside, strerror(errno));
@@ -185,7 +216,7 @@ static cvy_status commit_stream(cvy_file_aside *file)
 {
     CVY_CHECK(fflush(file->stream) == 0 && !ferror(file->stream), CVY_E_IO, "%s: cannot write: %s", file->path,
               strerror(errno));
-    CVY_CHECK(fsync(fileno(file->stream)) == 0, CVY_E_IO, "%s: cannot sync: %s", file->path, strerror(errno));
+    CVY_CHECK(sync_file(fileno(file->stream)) == 0, CVY_E_IO, "%s: cannot sync: %s", file->path, strerror(errno));
     FILE *stream = file->stream;
     file->stream = NULL;
     CVY_CHECK(fclose(stream) == 0, CVY_E_IO, "%s: cannot close: %s", file->path, strerror(errno));
@@ -226,10 +257,10 @@ int cvy_file_is_folder(const char *path)
 
 static cvy_status make_one_folder(const char *path)
 {
-    CVY_CHECK(mkdir(path, 0777) == 0 || (errno == EEXIST && cvy_file_is_folder(path)), CVY_E_IO,
-              "%s: cannot make the folder: %s", path,
+    const int made = mkdir(path, 0777) == 0;
+    CVY_CHECK(made || (errno == EEXIST && cvy_file_is_folder(path)), CVY_E_IO, "%s: cannot make the folder: %s", path,
               errno == EEXIST ? "a file of that name is in the way" : strerror(errno));
-    return CVY_OK;
+    return made ? sync_folder_of(path) : CVY_OK; /* what is synced in it is of no use while its own entry may be lost */
 }
 
 cvy_status cvy_file_make_folder(const char *path)
@@ -251,10 +282,10 @@ cvy_status cvy_file_make_folder(const char *path)
 
 cvy_status cvy_file_sync_folder(const char *path)
 {
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open_file(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open the folder: %s", path, strerror(errno));
     const int failed =
-        fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot, and need not */
+        sync_file(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot, and need not */
     const int reason = errno;
     close(fd);
     CVY_CHECK(!failed, CVY_E_IO, "%s: cannot sync the folder: %s", path, strerror(reason));
@@ -283,7 +314,7 @@ static cvy_status remove_entry(int folder_fd, const char *name, const char *path
     if (unlinkat(folder_fd, name, 0) == 0 || errno == ENOENT)
         return CVY_OK;
     CVY_CHECK(errno == EISDIR || errno == EPERM, CVY_E_IO, "%s: cannot remove \"%s\": %s", path, name, strerror(errno));
-    const int fd = openat(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = open_at(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open \"%s\": %s", path, name, strerror(errno));
     DIR *inner = fdopendir(fd);
     if (!inner)

@@ -52,7 +52,7 @@ cvy_status cvy_file_aside_commit(cvy_file_aside *file);
 void cvy_file_aside_drop(cvy_file_aside *file);
 /* What was written as `aside` is made durable and gets its name: fsync, close (*fd becomes -1), rename, fsync of the folder. */
 cvy_status cvy_file_settle(int *fd, const char *aside, const char *path);
-cvy_status cvy_file_make_folder(const char *path);                             /* with parents; an existing folder is fine */
+cvy_status cvy_file_make_folder(const char *path);                             /* with parents, each synced into its own; an existing folder is fine */
 cvy_status cvy_file_sync_folder(const char *path);
 cvy_status cvy_file_remove_tree(const char *path);                             /* does not follow links */
 int cvy_file_exists(const char *path);

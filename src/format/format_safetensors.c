@@ -108,11 +108,7 @@ struct sink {
 
 static cvy_status sink_put(struct sink *sink, const void *data, size_t bytes)
 {
-    if (bytes == 0)
-        return CVY_OK;
-    errno = 0;
-    if (fwrite(data, 1, bytes, sink->file->stream) != bytes)
-        CVY_FAIL(CVY_E_IO, "cannot write %s: %s (%zu bytes were written before)", sink->file->path, strerror(errno), sink->bytes);
+    CVY_TRY(cvy_write_all(fileno(sink->file->stream), data, bytes, sink->file->path)); /* past the stream: stdio gives up when it is interrupted */
     cvy_hash_add(&sink->hash, data, bytes);
     sink->bytes += bytes;
     return CVY_OK;

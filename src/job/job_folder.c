@@ -50,7 +50,7 @@ static cvy_status new_numbered_folder(cvy_trainer *t)
     for (int n = 1; n < 1000000; n++) {
         snprintf(t->out, sizeof t->out, "runs/%.200s-%03d", t->session.job->name, n);
         if (mkdir(t->out, 0777) == 0)
-            return CVY_OK;
+            return cvy_file_sync_folder("runs");
         CVY_CHECK(errno == EEXIST, CVY_E_IO, "%s: cannot make the folder: %s; name another with --out", t->out, strerror(errno));
     }
     return cvy_error_set(CVY_E_IO, "runs/ is full of runs of %s: name another folder with --out", t->session.job->name);

@@ -77,6 +77,8 @@ static void log_save(cvy_trainer *t, const cvy_saved *saved)
 static cvy_status take(cvy_trainer *t, const cvy_saved *saved, int last)
 {
     const int is_lost = saved->status != CVY_OK;
+    if (is_lost)
+        t->asked_step = -1;            /* if the run ends at this step, it tries once more, and that is then the last save */
     if (is_lost && (last || saved->status == CVY_E_NUMERIC))
         return saved->status;
     if (is_lost) {

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "run/run_checkpoint_set.h"
 
@@ -270,7 +271,8 @@ cvy_status cvy_save_make_folder(const cvy_save *s)
 {
     CVY_TRY(cvy_file_make_folder(s->dir));
     CVY_TRY(cvy_file_remove_tree(s->aside));
-    return cvy_file_make_folder(s->aside);
+    CVY_CHECK(mkdir(s->aside, 0777) == 0, CVY_E_IO, "%s: cannot make the folder: %s", s->aside, strerror(errno)); /* its entry is synced under its last name */
+    return CVY_OK;
 }
 
 static cvy_manifest_file *next_file(cvy_save *s, const char *name)
@@ -350,6 +352,7 @@ static cvy_status delete_set(cvy_save *s, const cvy_set *set)
         return cvy_file_remove_tree(set->path);
     CVY_TRY(cvy_file_remove_tree(aside));
     CVY_TRY(rename_folder(set->path, aside));
+    CVY_TRY(cvy_file_sync_folder(s->dir));     /* else a loss of power may take back the rename and keep the deletion */
     return cvy_file_remove_tree(aside);
 }
 

@@ -13,7 +13,7 @@
 )
 [ "$(cat code)" = 1 ] || fail "exit code $(cat code) where nothing could be saved, expected 1"
 for step in 2 4; do
-    said err "checkpoint of step $step failed, training goes on: checkpoint of step $step is not saved, earlier ones are untouched: cannot write small/checkpoints/step-0000000$step.aside/weights.safetensors" ||
+    said err "checkpoint of step $step failed, training goes on: checkpoint of step $step is not saved, earlier ones are untouched: small/checkpoints/step-0000000$step.aside/weights.safetensors: cannot write" ||
         fail "no warning about step $step: $(cat err)"
 done
 said err 'File too large' || fail "the cause is not named: $(cat err)"

@@ -1,7 +1,8 @@
 /*
  * test_checkpoint.c: what is saved comes back bit by bit; whatever happens to a set's files or to a save, an older sound set is found.
  *
- * System calls fail on demand: the functions below stand before the C library's in this program.
+ * System calls fail on demand: the functions below stand before the C library's in this program. How many bits are flipped and at how many lengths files are
+ * cut, and which: CONVOY_TEST_LEVEL and CONVOY_TEST_SEED (docs/testing.md).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -263,19 +264,53 @@ static void same_step_again(void **state)
     nothing_aside();
 }
 
-static const char *const files[] = {"weights.safetensors", "state.safetensors", "state.json", "plan.json", "manifest.json"};
-
-static void damaged(const char *file)
+static int level(int few, int more, int all)
 {
-    cvy_checkpoint c;
-    assert_int_equal(cvy_checkpoint_find(dir, NULL, &c), CVY_OK);
-    assert_int_equal(c.step, 1);
-    assert_int_equal(c.nmessage, 1);
-    if (!strstr(c.message[0], "step-00000002") || !strstr(c.message[0], file))
-        fail_msg("%s is not named in: %s", file, c.message[0]);
+    const char *text = getenv("CONVOY_TEST_LEVEL");
+    const int level = text ? atoi(text) : 1;
+    return level <= 1 ? few : level == 2 ? more : all;
+}
+
+/* As save(), by several writers: the tensors are in as many files. */
+static void save_in_parts(int64_t step, int nparts)
+{
+    enum { PARTS = 4 };
+    cvy_vars *vars = make_vars((int)step, CVY_COUNT(rows), 5);
+    cvy_save *saves[PARTS] = {NULL};
+    cvy_manifest_file all[PARTS * CVY_SAVE_FILES], file[CVY_SAVE_FILES];
+    int count = 0;
+    char state[64];
+    snprintf(state, sizeof state, "{\"step\": %lld, \"epoch\": 1}", (long long)step);
+    for (int part = 0; part < nparts; part++) {
+        const cvy_save_opts opts = {.dir = dir, .step = step, .vars = vars, .state_json = state, .plan_json = "{\"choices\": []}", .part = part, .nparts = nparts};
+        assert_int_equal(cvy_save_create(&opts, &saves[part]), CVY_OK);
+        if (part == 0)
+            assert_int_equal(cvy_save_make_folder(saves[0]), CVY_OK);
+    }
+    for (int part = 0; part < nparts; part++) {
+        assert_int_equal(cvy_save_write(saves[part]), CVY_OK);
+        const int n = cvy_save_files(saves[part], file);
+        for (int i = 0; i < n; i++)
+            all[count++] = file[i];
+    }
+    assert_int_equal(cvy_save_commit(saves[0], all, count), CVY_OK);
+    for (int part = 0; part < nparts; part++)
+        cvy_save_destroy(&saves[part]);
+    cvy_vars_destroy(&vars);
+}
+
+/* Set 2 is passed over for 1, and the message names the set and the file. */
+static int damage_found(const char *file)
+{
+    cvy_checkpoint c, named;
+    const int passed_over = cvy_checkpoint_find(dir, NULL, &c) == CVY_OK && c.step == 1 && c.nmessage == 1 && strstr(c.message[0], "step-00000002") &&
+                            strstr(c.message[0], file);
+    if (!passed_over)
+        print_error("%s: step %lld is taken, message: %s\n", file, (long long)c.step, c.nmessage ? c.message[0] : "none");
+    const int refused = cvy_checkpoint_find(dir, "step-2", &named) < 0;
     cvy_checkpoint_close(&c);
-    assert_true(cvy_checkpoint_find(dir, "step-2", &c) < 0);
-    cvy_checkpoint_close(&c);
+    cvy_checkpoint_close(&named);
+    return passed_over && refused;
 }
 
 static void put(const char *path, const char *data, size_t bytes)
@@ -286,42 +321,82 @@ static void put(const char *path, const char *data, size_t bytes)
     fclose(f);
 }
 
+struct damage { uint64_t random; int flips, flips_found, cuts, cuts_found; };
+
+static size_t random_below(struct damage *d, size_t limit)
+{
+    d->random = d->random * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(d->random >> 33) % limit;
+}
+
+/* One file of set 2: flipped bits, lengths, gone, that of set 1. */
+static void damage_file(struct damage *d, const char *name, int flips, int cuts)
+{
+    char path[512], other[512], *data = NULL, *wrong = NULL;
+    size_t bytes = 0, wrong_bytes = 0;
+    snprintf(path, sizeof path, "%s/step-00000002/%s", dir, name);
+    snprintf(other, sizeof other, "%s/step-00000001/%s", dir, name);
+    assert_int_equal(cvy_file_read(path, 1 << 20, &data, &bytes), CVY_OK);
+    for (int k = 0; k < flips; k++) {
+        const size_t bit = random_below(d, 8 * bytes);
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        put(path, data, bytes);
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        d->flips++;
+        d->flips_found += damage_found(name);
+    }
+    for (int k = 0; k < cuts; k++) {
+        put(path, data, k == 0 ? 0 : random_below(d, bytes));
+        d->cuts++;
+        d->cuts_found += damage_found(name);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_true(damage_found(name));
+    assert_int_equal(cvy_file_read(other, 1 << 20, &wrong, &wrong_bytes), CVY_OK);
+    if (wrong_bytes != bytes || memcmp(wrong, data, bytes) != 0) {
+        put(path, wrong, wrong_bytes);          /* a mixed set */
+        assert_true(damage_found(name));
+    }
+    put(path, data, bytes);
+    found(2, 0);
+    cvy_mem_free(&wrong);
+    cvy_mem_free(&data);
+}
+
+/* All files of a set written by nparts ranks. */
+static void damage_set(int nparts)
+{
+    static unsigned times;
+    const char *seed = getenv("CONVOY_TEST_SEED");
+    struct damage d = {.random = (seed ? strtoull(seed, NULL, 10) : 1) + 1000u * ++times};
+    char path[512], **names = NULL;
+    int64_t count = 0;
+    cvy_pool *pool = NULL;
+    save_in_parts(1, nparts);
+    save_in_parts(2, nparts);
+    snprintf(path, sizeof path, "%s/step-00000002", dir);
+    assert_int_equal(cvy_pool_create(&pool), CVY_OK);
+    assert_int_equal(cvy_file_list(pool, path, &names, &count), CVY_OK);
+    assert_int_equal(count, 3 + 2 * nparts);
+    for (int64_t i = 0; i < count; i++)
+        damage_file(&d, names[i], level(60, 200, 1000), level(20, 60, 200));
+    cvy_pool_destroy(&pool);
+    print_message("count: test_checkpoint: %d of %d flipped bits and %d of %d truncations of a set of %lld files found, file named, older set taken\n",
+                  d.flips_found, d.flips, d.cuts_found, d.cuts, (long long)count);
+    assert_int_equal(d.flips_found, d.flips);
+    assert_int_equal(d.cuts_found, d.cuts);
+}
+
 static void damage_is_found(void **state)
 {
     (void)state;
-    uint64_t random = 1;
-    assert_int_equal(save(1, 0), CVY_OK);
-    assert_int_equal(save(2, 0), CVY_OK);
-    for (int i = 0; i < CVY_COUNT(files); i++) {
-        char path[512], other[512], *data = NULL, *wrong = NULL;
-        size_t bytes = 0, wrong_bytes = 0;
-        snprintf(path, sizeof path, "%s/step-00000002/%s", dir, files[i]);
-        snprintf(other, sizeof other, "%s/step-00000001/%s", dir, files[i]);
-        assert_int_equal(cvy_file_read(path, 1 << 20, &data, &bytes), CVY_OK);
-        for (int k = 0; k < 60; k++) {
-            random = random * 6364136223846793005u + 1442695040888963407u;
-            const size_t bit = (size_t)(random >> 33) % (8 * bytes);
-            data[bit / 8] ^= (char)(1 << bit % 8);
-            put(path, data, bytes);
-            data[bit / 8] ^= (char)(1 << bit % 8);
-            damaged(files[i]);
-        }
-        for (int k = 0; k < 20; k++) {
-            put(path, data, bytes * (size_t)k / 20);
-            damaged(files[i]);
-        }
-        assert_int_equal(unlink(path), 0);
-        damaged(files[i]);
-        assert_int_equal(cvy_file_read(other, 1 << 20, &wrong, &wrong_bytes), CVY_OK);
-        if (wrong_bytes != bytes || memcmp(wrong, data, bytes) != 0) {
-            put(path, wrong, wrong_bytes);          /* a mixed set */
-            damaged(files[i]);
-        }
-        put(path, data, bytes);
-        found(2, 0);
-        cvy_mem_free(&wrong);
-        cvy_mem_free(&data);
-    }
+    damage_set(1);
+}
+
+static void damage_of_parts_is_found(void **state)
+{
+    (void)state;
+    damage_set(3);
 }
 
 static void no_sound_set(void **state)
@@ -487,6 +562,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_verified_sets_stay, begin, end),
         cmocka_unit_test_setup_teardown(same_step_again, begin, end),
         cmocka_unit_test_setup_teardown(damage_is_found, begin, end),
+        cmocka_unit_test_setup_teardown(damage_of_parts_is_found, begin, end),
         cmocka_unit_test_setup_teardown(no_sound_set, begin, end),
         cmocka_unit_test_setup_teardown(every_call_fails_once, begin, end),
         cmocka_unit_test_setup_teardown(full_disk, begin, end),

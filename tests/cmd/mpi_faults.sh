@@ -1,0 +1,99 @@
+#!/bin/sh
+# mpi_faults.sh: a rank's k-th MPI call fails, is left out, has another shape, or the rank is killed or leaves there: the job is gone within 30 seconds with a
+# code that is not 0, the rank is named, and no process is left behind. With the ranks on one node (sums in shared memory) and on two (by messages).
+# MPI need not notice another shape: where it did not, and what was lost had no meaning, the run has ended well with the right bits.
+. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/sweep.inc"
+echo 'watchdog: {timeout: 5 s}' >>job.yaml
+limit=60
+
+# with_mpi NODE-RANKS RANK AT FAULT: trains on two ranks in disk/run. $from: the file with which the counting begins; $log_mpi: file for the calls.
+with_mpi() {
+    CONVOY_NODE_RANKS=$1 SHIM=$shims/shim_mpi.so SHIM_MPI_RANK=$2 SHIM_MPI_AT=$3 SHIM_MPI_FAULT=$4
+    export CONVOY_NODE_RANKS SHIM SHIM_MPI_RANK SHIM_MPI_AT SHIM_MPI_FAULT
+    if [ -n "$from" ]; then export SHIM_MPI_FROM="$from"; fi
+    if [ -n "$log_mpi" ]; then export SHIM_MPI_LOG="$log_mpi"; fi
+    rm -rf disk/run
+    train 2 disk/run
+    code=$?
+    unset CONVOY_NODE_RANKS SHIM SHIM_MPI_RANK SHIM_MPI_AT SHIM_MPI_FAULT SHIM_MPI_FROM SHIM_MPI_LOG
+    return $code
+}
+
+# How many calls a rank makes: from the start, and in the training.
+log_mpi=$work/calls
+for ranks in 2 1; do
+    from=
+    with_mpi $ranks 1 0 none || fail "the run that is left alone fails: $(cat log)"
+    eval "start_$ranks=$(wc -l <calls)"
+    from=$disk/run/STATUS
+    with_mpi $ranks 1 0 none || fail "the run that is left alone fails: $(cat log)"
+    eval "steps_$ranks=$(wc -l <calls)"
+    mv disk/run "disk/whole$ranks"
+done
+log_mpi=
+
+# Whether a process that noted its number is there still, ten seconds later. One that has ended and was not waited for is gone.
+orphans() {
+    for wait in 1 2 3 4 5 6 7 8 9 10 11; do
+        alive=
+        for file in pid-*; do
+            [ -e "$file" ] || continue
+            state=$(sed 's/.*) \(.\).*/\1/' "/proc/$(cat "$file")/stat" 2>/dev/null) || continue
+            [ "$state" = Z ] || alive="$alive $(cat "$file") ($state)"
+        done
+        [ -n "$alive" ] || return 1
+        [ $wait = 11 ] || sleep 1
+    done
+}
+
+# Of a rank that died MPICH's launcher says the process alone.
+names_dead() {
+    case $1 in
+    kill | exit) said log "PID $(cat "pid-$2") " ;;
+    *) false ;;
+    esac
+}
+
+# fault_at FAULT NODE-RANKS RANK AT
+fault_at() {
+    began=$(date +%s)
+    with_mpi "$2" "$3" "$4" "$1"
+    code=$?
+    took=$(($(date +%s) - began))
+    said log "shim_mpi: $1 " || return 2                 # the run was shorter this time
+    if [ $code = 0 ]; then
+        [ "$1" = count ] && same_weights disk/run "disk/whole$2" step-00000006 || { fail "the job ends well"; return 1; }
+        unnoticed=$((unnoticed + 1))
+        return 0
+    fi
+    [ $took -le 30 ] || { fail "the job is gone after $took s only"; return 1; }
+    grep -v '^shim_mpi' log | grep -qiE 'rank:? *[0-9]' || names_dead "$1" "$3" || { fail "no rank is named"; return 1; }
+    ! orphans || { fail "left behind: $alive"; return 1; }
+}
+
+# Left out or of another shape, a call before the training is not noticed until somebody waits; from there on the watchdog does.
+sample 7 24 1000
+good=0 tried=0 unnoticed=0 n=0
+while [ $n -lt "$wanted" ]; do
+    case $((n % 5)) in 0) fault=skip ;; 1) fault=error ;; 2) fault=kill ;; 3) fault=count ;; *) fault=exit ;; esac
+    n=$((n + 1))
+    below 2
+    ranks=$((drawn + 1))
+    case $fault in
+    skip | count) from=$disk/run/STATUS; eval "calls=\$steps_$ranks" ;;
+    *) from=; eval "calls=\$start_$ranks" ;;
+    esac
+    below 2
+    rank=$drawn
+    below "$calls"
+    at=$((drawn + 1))
+    fault_at $fault $ranks "$rank" $at
+    case $? in
+    0) good=$((good + 1)) tried=$((tried + 1)) ;;
+    1) tried=$((tried + 1)); fail "^ $fault at call $at of rank $rank, $ranks ranks a node, code $code, $took s: $(cat log)" ;;
+    esac
+done
+echo "count: mpi_faults: $good of $tried faults end the job within 30 s with the rank named and nobody left behind ($unnoticed of another shape did no harm; $wanted tried, the others came too late)"
+[ $tried -gt 0 ] || fail "no fault happened"
+exit $failed

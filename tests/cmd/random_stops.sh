@@ -1,0 +1,104 @@
+#!/bin/sh
+# random_stops.sh: at random times of a run of two ranks, from its first step on, a rank is killed, or ranks get USR1 or TERM: one or all of them, once or twice
+# in a row. After a signal the run ends with code 75 and the step at which it says it stopped is saved; in any case it resumes to the bits of the run that
+# was left alone.
+. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/sweep.inc"
+last=step-00000100
+sed -i 's/samples: 64/samples: 40/;s/epochs: 2/epochs: 50/;s/every: 2 steps/every: 7 steps/' job.yaml         # two steps an epoch
+
+# now: milliseconds
+now() {
+    date +%s%3N
+}
+
+# until_begun JOB FOLDER: the run is in its first step, or has ended.
+until_begun() {
+    until [ -s "$2/STATUS" ] || ! kill -0 "$1" 2>/dev/null; do sleep 0.01; done
+}
+
+train 2 disk/whole &
+job=$!
+until_begun $job disk/whole
+began=$(now)
+wait $job || { fail "the run that is left alone fails: $(cat log)"; exit 1; }
+lasts=$(($(now) - began))                               # with the end of MPI: some signals come too late
+[ -e disk/whole/checkpoints/$last ] || { fail "the run has another end than $last: $(ls disk/whole/checkpoints)"; exit 1; }
+
+# send SIGNAL HOW: to rank 0 or 1, to all; 2: twice in a row.
+send() {
+    case $2 in
+    *0) to=$(cat pid-0) ;;
+    *1) to=$(cat pid-1) ;;
+    *) to="$(cat pid-0) $(cat pid-1)" ;;
+    esac
+    # shellcheck disable=SC2086
+    kill "-$1" $to 2>/dev/null
+    case $2 in twice-*) sleep 0.0"$drawn"; kill "-$1" $to 2>/dev/null ;; esac
+}
+
+# stop_at SIGNAL HOW MILLISECONDS; 2: the run was at its end before.
+stop_at() {
+    rm -rf disk/run
+    train 2 disk/run &
+    job=$!
+    until_begun $job disk/run
+    sleep "$(awk -v ms="$3" 'BEGIN { printf "%.3f", ms / 1000 }')"
+    below 9
+    send "$1" "$2"
+    epochs=$(grep -c '"kind": *"epoch"' disk/run/metrics.jsonl 2>/dev/null)
+    began=$(now)
+    wait $job
+    code=$?
+    took=$(($(now) - began))
+    [ $took -le 30000 ] || { fail "the job outlives it by $took ms"; return 1; }
+    if [ $code = 0 ]; then
+        [ "${epochs:-0}" -gt 40 ] || { fail "it was not heeded: the run stood in epoch $epochs of 50"; return 1; }
+        same_weights disk/run disk/whole $last || return 1
+        return 2
+    fi
+    if [ "$1" = KILL ]; then
+        [ -e disk/run/checkpoints/latest ] || [ -n "$(find disk/run/checkpoints -name 'step-????????' 2>/dev/null)" ] || return 0       # nothing was saved yet
+        sound disk/run || return 1
+    else
+        [ $code = 75 ] || { fail "it ends with code $code"; return 1; }
+        stopped=$(sed -n 's/^stopped step \([0-9]*\) .*/\1/p' disk/run/STATUS)
+        sound disk/run || return 1
+        [ "$found" = "$stopped" ] || { fail "STATUS says $(cat disk/run/STATUS), the newest set is of step $found"; return 1; }
+    fi
+    train 2 disk/run --resume || { fail "it does not resume"; return 1; }
+    same_weights disk/run disk/whole $last
+}
+
+# sweep WHAT COUNT: as many stops of a kind.
+sweep() {
+    good=0 late=0 tried=0
+    while [ $tried -lt "$2" ]; do
+        tried=$((tried + 1))
+        below 4
+        [ "$drawn" = 0 ] && ms=0 || { below "$lasts"; ms=$drawn; }
+        if [ "$1" = kills ]; then
+            below 2
+            signal=KILL how=$drawn
+        else
+            below 2
+            [ "$drawn" = 0 ] && signal=USR1 || signal=TERM
+            below 6
+            # shellcheck disable=SC2086
+            how=$(set -- 0 1 all twice-0 twice-1 twice-all; shift $drawn; echo "$1")
+        fi
+        stop_at $signal "$how" "$ms"
+        case $? in
+        0) good=$((good + 1)) ;;
+        2) good=$((good + 1)) late=$((late + 1)) ;;
+        *) fail "^ $signal to $how after $ms ms of $lasts, code $code: $(cat log)" ;;
+        esac
+    done
+    echo "count: random_stops: after $good of $tried $1 at random times the run resumes to the same bits ($late came when it was at its end)"
+}
+
+sample 2 5 200
+sweep kills "$wanted"
+sample 3 7 200
+sweep signals "$wanted"
+exit $failed

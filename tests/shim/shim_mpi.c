@@ -1,0 +1,230 @@
+/*
+ * shim_mpi.c: stands before MPI (LD_PRELOAD, MPI's profiling interface), counts the calls that exchange something, and at one of them does what a broken
+ * network, a broken node or a broken program does.
+ *
+ * Environment:
+ *   SHIM_MPI_RANK   the rank that is meant, in MPI_COMM_WORLD; without it nothing is done
+ *   SHIM_MPI_CALL   only calls of this name are counted (MPI_Allreduce)
+ *   SHIM_MPI_FROM   counting begins when this file is there
+ *   SHIM_MPI_AT     the number of the call that is hit, from 1
+ *   SHIM_MPI_FAULT  error: from that call on all fail with MPI_ERR_OTHER, by the communicator's error handler; skip: the next collective
+ *                   returns and has done nothing; count: it takes half as many elements; kill: the process is killed; exit: it calls exit(0)
+ *   SHIM_MPI_LOG    file that gets the name of each call counted
+ *
+ * Calls from MPI_Init_thread to MPI_Finalize count. Tests are not counted while nothing has come: how many there are is a matter of time.
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum fault { NONE, ERROR, SKIP, SHAPE, KILL, EXIT };
+
+static const char *const fault_name[] = {[ERROR] = "error", [SKIP] = "skip", [SHAPE] = "count", [KILL] = "kill", [EXIT] = "exit"};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static enum fault fault;
+static const char *only, *from;
+static long calls, hit_at;
+static int is_on, is_done;
+static FILE *log_file;
+
+static void begin(void)
+{
+    const char *rank = getenv("SHIM_MPI_RANK"), *at = getenv("SHIM_MPI_AT"), *name = getenv("SHIM_MPI_FAULT"), *path = getenv("SHIM_MPI_LOG");
+    int mine = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &mine);
+    if (!rank || atoi(rank) != mine)
+        return;
+    only = getenv("SHIM_MPI_CALL");
+    from = getenv("SHIM_MPI_FROM");
+    hit_at = at ? atol(at) : 0;
+    for (int i = 1; name && i < (int)(sizeof fault_name / sizeof *fault_name); i++)
+        if (strcmp(name, fault_name[i]) == 0)
+            fault = (enum fault)i;
+    log_file = path ? fopen(path, "w") : NULL;
+    is_on = 1;
+}
+
+static void die(void)
+{
+    if (fault == KILL)
+        kill(getpid(), SIGKILL);
+    exit(0);
+}
+
+/* What is to happen to this call. */
+static enum fault look(const char *name, int is_collective)
+{
+    if (!is_on || (only && strcmp(only, name) != 0))
+        return NONE;
+    pthread_mutex_lock(&lock);
+    if (from && calls == 0 && access(from, F_OK) != 0) {
+        pthread_mutex_unlock(&lock);
+        return NONE;
+    }
+    const long n = ++calls;
+    if (log_file)
+        fprintf(log_file, "%ld %s %s\n", n, name, is_collective ? "collective" : "message");
+    const int is_hit = fault && n >= hit_at && (!is_done || fault == ERROR) && (is_collective || (fault != SKIP && fault != SHAPE));
+    if (is_hit && !is_done)
+        dprintf(STDERR_FILENO, "shim_mpi: %s at call %ld, %s\n", fault_name[fault], n, name);
+    is_done |= is_hit;
+    pthread_mutex_unlock(&lock);
+    if (!is_hit)
+        return NONE;
+    if (fault == KILL || fault == EXIT)
+        die();
+    return fault;
+}
+
+static int broken(MPI_Comm comm)
+{
+    PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+    return MPI_ERR_OTHER;
+}
+
+/* Collectives return from their caller when they fail or are left out; `count` is halved for another shape. */
+#define COLLECTIVE(name, count)                                                                                                                                \
+    do {                                                                                                                                                       \
+        const enum fault what = look(name, 1);                                                                                                                 \
+        if (what == ERROR)                                                                                                                                     \
+            return broken(comm);                                                                                                                               \
+        if (what == SKIP)                                                                                                                                      \
+            return MPI_SUCCESS;                                                                                                                                \
+        if (what == SHAPE)                                                                                                                                     \
+            (count) /= 2;                                                                                                                                      \
+    } while (0)
+
+#define MESSAGE(name)                                                                                                                                          \
+    do {                                                                                                                                                       \
+        if (look(name, 0) == ERROR)                                                                                                                            \
+            return MPI_ERR_OTHER;                                                                                                                              \
+    } while (0)
+
+/* ---- beginning and end ---- */
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    const int code = PMPI_Init_thread(argc, argv, required, provided);
+    begin();
+    return code;
+}
+
+int MPI_Finalize(void)
+{
+    is_on = 0;
+    if (log_file)
+        fclose(log_file);
+    return PMPI_Finalize();
+}
+
+/* ---- collectives ---- */
+
+int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    COLLECTIVE("MPI_Allreduce", count);
+    return PMPI_Allreduce(send, recv, count, type, op, comm);
+}
+
+int MPI_Iallreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    COLLECTIVE("MPI_Iallreduce", count);
+    return PMPI_Iallreduce(send, recv, count, type, op, comm, request);
+}
+
+int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+    if (look("MPI_Bcast", 0) == ERROR)         /* not left out: its root does not wait for the others, so that MPI cannot notice */
+        return broken(comm);
+    return PMPI_Bcast(buffer, count, type, root, comm);
+}
+
+int MPI_Barrier(MPI_Comm comm)
+{
+    int none = 0;
+    COLLECTIVE("MPI_Barrier", none);
+    return PMPI_Barrier(comm);
+}
+
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
+{
+    int none = 0;
+    *request = MPI_REQUEST_NULL;
+    COLLECTIVE("MPI_Ibarrier", none);
+    return PMPI_Ibarrier(comm, request);
+}
+
+int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type, MPI_Comm comm)
+{
+    int divisor = 2;
+    COLLECTIVE("MPI_Allgather", divisor);
+    return PMPI_Allgather(send, divisor == 2 ? send_count : send_count / 2, send_type, recv, divisor == 2 ? recv_count : recv_count / 2, recv_type, comm);
+}
+
+int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm)
+{
+    COLLECTIVE("MPI_Gather", send_count);
+    return PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+}
+
+/* ---- messages ---- */
+
+int MPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm)
+{
+    MESSAGE("MPI_Send");
+    return PMPI_Send(buffer, count, type, to, tag, comm);
+}
+
+int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    MESSAGE("MPI_Recv");
+    return PMPI_Recv(buffer, count, type, from, tag, comm, status);
+}
+
+int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    MESSAGE("MPI_Isend");
+    return PMPI_Isend(buffer, count, type, to, tag, comm, request);
+}
+
+int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    MESSAGE("MPI_Irecv");
+    return PMPI_Irecv(buffer, count, type, from, tag, comm, request);
+}
+
+/* Only those that find something done are counted. */
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    const int was_open = *request != MPI_REQUEST_NULL, code = PMPI_Test(request, flag, status);
+    if (was_open && code == MPI_SUCCESS && *flag)
+        MESSAGE("MPI_Test");
+    return code;
+}
+
+int MPI_Testall(int count, MPI_Request *request, int *flag, MPI_Status *status)
+{
+    const int code = PMPI_Testall(count, request, flag, status);
+    if (count > 0 && code == MPI_SUCCESS && *flag)
+        MESSAGE("MPI_Testall");
+    return code;
+}
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    MESSAGE("MPI_Wait");
+    return PMPI_Wait(request, status);
+}
+
+int MPI_Waitany(int count, MPI_Request *request, int *index, MPI_Status *status)
+{
+    MESSAGE("MPI_Waitany");
+    return PMPI_Waitany(count, request, index, status);
+}
