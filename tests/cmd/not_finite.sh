@@ -18,6 +18,7 @@ for ranks in 1 2 3; do
     lost $ranks wide-$ranks
     grep -Eq 'the first such number is in [a-z_0-9.]+ \((forward|backward)\), on rank [0-9], of samples? [0-9]+' log || { fail "no layer, rank and sample on $ranks ranks"; cat log; }
     grep -q 'the checkpoint of step [0-9]* holds finite weights' log || { fail "no word of the checkpoint to go on from"; cat log; }
+    [ $ranks = 2 ] || continue
     # The weights of the step before are untouched: training goes on from them at another rate, to its end.
     # shellcheck disable=SC2086
     timeout 60 $MPIEXEC_N $ranks "$CONVOY" train job.yaml --threads 1 --progress none --out wide-$ranks --resume --set train.optimizer.lr=1e-30 >log 2>&1 ||

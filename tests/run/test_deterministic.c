@@ -1,4 +1,4 @@
-/* ranks: 1 2 3 5 8 */
+/* ranks: 1 2 3 */
 /*
  * test_deterministic.c: a program in shards has the bits of one rank on any number of ranks and threads: weights, losses, outputs and running statistics, with
  * losses that are divided by the weights of all samples, dropout, and steps of fewer samples than shards. What does not go with shards is refused.
