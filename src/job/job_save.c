@@ -89,7 +89,10 @@ static cvy_status take(cvy_trainer *t, const cvy_saved *saved, int last)
     t->save_s = CVY_MAX(t->save_s, saved->total_s);
     t->saves.count++;
     t->saves.bytes = saved->bytes;
-    t->saves.stall_s += saved->stall_s;
+    if (!t->is_ending_by_save || t->saves.timed == 0) {    /* at the run's end training waits for the disk, since there is nothing else to do */
+        t->saves.timed++;
+        t->saves.stall_s += saved->stall_s;
+    }
     log_save(t, saved);
     cvy_trainer_write_status(t, "running", NULL);
     return CVY_OK;
@@ -109,6 +112,7 @@ cvy_status cvy_trainer_finish_save(cvy_trainer *t, int last)
     int ended = 0;
     if (!t->saver || !cvy_saver_is_on(t->saver))
         return CVY_OK;
+    t->is_ending_by_save |= last;
     cvy_watchdog_kick(t->session.watchdog, t->step, "a checkpoint");
     CVY_TRY(cvy_saver_finish(t->saver, &ended, &saved));
     return ended ? take(t, &saved, last) : CVY_OK;
@@ -146,6 +150,7 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
 cvy_status cvy_trainer_save(cvy_trainer *t, int last)
 {
     cvy_vars *pending = NULL;
+    t->is_ending_by_save |= last;
     CVY_TRY(cvy_trainer_finish_save(t, 0));    /* one at a time */
     cvy_watchdog_kick(t->session.watchdog, t->step, "a checkpoint");
     cvy_status status = collect(t, &pending);
@@ -167,7 +172,7 @@ cvy_status cvy_trainer_save(cvy_trainer *t, int last)
 void cvy_trainer_say_saves(cvy_trainer *t)
 {
     char text[320];
-    const double stall_s = t->saves.count ? t->saves.stall_s / (double)t->saves.count : 0, mtbf_s = NODE_MTBF_S / t->session.context->comm->nnodes;
+    const double stall_s = t->saves.timed ? t->saves.stall_s / (double)t->saves.timed : 0, mtbf_s = NODE_MTBF_S / t->session.context->comm->nnodes;
     if (!t->saves.count)
         return;
     snprintf(text, sizeof text,

@@ -65,7 +65,8 @@ typedef struct cvy_trainer {
     cvy_saver *saver;
     double saved_s;                    /* the clock at the latest save */
     int64_t saved_step, asked_step;    /* of the latest save that is safe, and that was begun; -1: none */
-    struct { int64_t count, bytes; double stall_s; } saves;    /* that are safe; bytes of the latest; sum */
+    struct { int64_t count, bytes, timed; double stall_s; } saves; /* that are safe; bytes of the latest; sum over those that training went on behind */
+    int is_ending_by_save;             /* the save at hand is the run's last work */
     cvy_checkpoint resume;
 } cvy_trainer;
 

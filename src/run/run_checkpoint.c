@@ -19,8 +19,8 @@
 
 struct tensors {               /* of one file */
     const char *name;
-    cvy_tensor_entry *entry;   /* data: in the copy; NULL without one */
-    const cvy_variable **variable;
+    cvy_tensor_entry *entry;
+    cvy_variable *from;        /* as the variables are, with `data` where they lie, or in the copy */
     int count;
 };
 
@@ -31,8 +31,6 @@ struct cvy_save {
     int keep, is_best, must_be_finite, part;
     struct tensors tensors[3];
     int ntensors;
-    void *copy;                /* NULL: tensors are written from where they lie */
-    size_t copy_bytes;
     cvy_manifest_file file[CVY_SAVE_FILES];
     int nfile;
 };
@@ -72,7 +70,7 @@ static cvy_status list_tensors(cvy_save *s, const char *stem, const cvy_vars *va
                         : cvy_pool_printf(s->pool, &name, "%s-%05d-of-%05d.safetensors", stem, s->part + 1, nparts));
     t->name = name;
     CVY_TRY(cvy_pool_alloc(s->pool, sizeof *t->entry * (size_t)(vars->count + 1), &t->entry));
-    CVY_TRY(cvy_pool_alloc(s->pool, sizeof *t->variable * (size_t)(vars->count + 1), &t->variable));
+    CVY_TRY(cvy_pool_alloc(s->pool, sizeof *t->from * (size_t)(vars->count + 1), &t->from));
     for (int i = 0; i < vars->count; i++)
         all += belongs(vars->at[i], states) ? (double)plain_bytes(vars->at[i]) : 0;
     for (int i = 0; i < vars->count; i++) {
@@ -86,48 +84,43 @@ static cvy_status list_tensors(cvy_save *s, const char *stem, const cvy_vars *va
         char *own = NULL;              /* the variable may go once it is copied */
         CVY_TRY(cvy_pool_strdup(s->pool, v->name, &own));
         t->entry[t->count] = (cvy_tensor_entry){.name = own, .dtype = v->dtype, .shape = v->shape};
-        t->variable[t->count++] = v;
+        t->from[t->count++] = *v;
     }
     return CVY_OK;
 }
 
 /* ---- the copy ---- */
 
-static size_t room_of(const cvy_tensor_entry *e)
+static size_t room_of(const cvy_variable *v)
 {
-    return (entry_bytes(e) + COPY_ALIGN - 1) / COPY_ALIGN * COPY_ALIGN;
+    return (v->bytes + COPY_ALIGN - 1) / COPY_ALIGN * COPY_ALIGN;
 }
 
-static cvy_status copy_tensors(cvy_save *s)
+/* As they lie, which takes less time than plain layout would: that is made while training goes on. */
+cvy_status cvy_save_copy(cvy_save *s, cvy_save_room *room)
 {
     char *at = NULL;
+    size_t bytes = 0;
     for (int f = 0; f < s->ntensors; f++)
         for (int i = 0; i < s->tensors[f].count; i++)
-            s->copy_bytes += room_of(&s->tensors[f].entry[i]);
-    if (cvy_mem_left() > 0 && (double)s->copy_bytes > 0.5 * (double)cvy_mem_left())
-        return cvy_error_set(CVY_E_MEMORY, "a copy of %zu bytes would take more than half of the memory that is left", s->copy_bytes);
-    CVY_TRY(cvy_mem_alloc_pages(s->copy_bytes, &s->copy));
-    at = s->copy;
+            bytes += room_of(&s->tensors[f].from[i]);
+    if (room->bytes < bytes) {
+        cvy_mem_free_pages(&room->data, room->bytes);
+        room->bytes = 0;
+        if (cvy_mem_left() > 0 && (double)bytes > 0.5 * (double)cvy_mem_left())
+            return cvy_error_set(CVY_E_MEMORY, "a copy of %zu bytes would take more than half of the memory that is left", bytes);
+        CVY_TRY(cvy_mem_alloc_pages(bytes, &room->data));
+        room->bytes = bytes;
+    }
+    at = room->data;
     for (int f = 0; f < s->ntensors; f++)
         for (int i = 0; i < s->tensors[f].count; i++) {
-            CVY_TRY(cvy_variable_read(s->tensors[f].variable[i], at));
-            s->tensors[f].entry[i].data = at;
-            at += room_of(&s->tensors[f].entry[i]);
+            cvy_variable *v = &s->tensors[f].from[i];
+            memcpy(at, v->data, v->bytes);
+            v->data = at;
+            at += room_of(v);
         }
     return CVY_OK;
-}
-
-cvy_status cvy_save_copy(cvy_save *s)
-{
-    const cvy_status status = copy_tensors(s);
-    if (status != CVY_OK) {
-        for (int f = 0; f < s->ntensors; f++)
-            for (int i = 0; i < s->tensors[f].count; i++)
-                s->tensors[f].entry[i].data = NULL;
-        cvy_mem_free_pages(&s->copy, s->copy_bytes);
-        s->copy_bytes = 0;
-    }
-    return status;
 }
 
 cvy_status cvy_save_create(const cvy_save_opts *o, cvy_save **out)
@@ -173,7 +166,6 @@ void cvy_save_destroy(cvy_save **save)
     if (!s)
         return;
     cvy_pool *pool = s->pool;
-    cvy_mem_free_pages(&s->copy, s->copy_bytes);
     *save = NULL;
     cvy_pool_destroy(&pool);
 }
@@ -182,16 +174,13 @@ void cvy_save_destroy(cvy_save **save)
 
 struct fetcher {
     const struct tensors *t;
-    void *plain;               /* one variable's elements, where there is no copy */
+    void *plain;               /* one variable's elements in plain layout */
 };
 
 static cvy_status fetch_tensor(void *user, int i, const void **data_out)
 {
     struct fetcher *f = user;
-    *data_out = f->t->entry[i].data;
-    if (*data_out)
-        return CVY_OK;
-    CVY_TRY(cvy_variable_read(f->t->variable[i], f->plain));
+    CVY_TRY(cvy_variable_read(&f->t->from[i], f->plain));
     *data_out = f->plain;
     return CVY_OK;
 }
@@ -243,9 +232,8 @@ static cvy_status write_tensors(cvy_pool *pool, const char *path, const struct t
     const char **meta = NULL;
     size_t room = 0;
     for (int i = 0; i < t->count; i++)
-        room = t->entry[i].data ? room : CVY_MAX(room, entry_bytes(&t->entry[i]));
-    if (room)
-        CVY_TRY_OUT(cvy_mem_alloc_pages(room, &f.plain));
+        room = CVY_MAX(room, entry_bytes(&t->entry[i]));
+    CVY_TRY_OUT(cvy_mem_alloc_pages(room, &f.plain));
     CVY_TRY_OUT(make_meta(pool, &f, step, must_be_finite, &meta));
     CVY_TRY_OUT(cvy_safetensors_write_fetched(path, t->entry, t->count, meta, fetch_tensor, &f, hash_out, bytes_out));
 out:

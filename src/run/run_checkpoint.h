@@ -44,9 +44,11 @@ typedef struct cvy_save_opts {
 typedef struct cvy_save cvy_save;
 enum { CVY_SAVE_FILES = 5 };           /* that one part writes at most */
 cvy_status cvy_save_create(const cvy_save_opts *opts, cvy_save **out);
-/* What lies in the variables now is what will be written, whatever becomes of them; without it they must stay as they are until the write is done.
- * CVY_E_MEMORY leaves the save as it was. */
-cvy_status cvy_save_copy(cvy_save *save);
+/* Memory for copies, grown where it is short; its owner frees it by cvy_mem_free_pages. Pages that are touched for the first time cost more than the copy. */
+typedef struct cvy_save_room { void *data; size_t bytes; } cvy_save_room;
+/* What lies in the variables now is what will be written, whatever becomes of them; without it they must stay as they are until the write is done. The room
+ * must stay until then. CVY_E_MEMORY leaves the save as it was. */
+cvy_status cvy_save_copy(cvy_save *save, cvy_save_room *room);
 cvy_status cvy_save_make_folder(const cvy_save *save);         /* part 0, before any part writes */
 cvy_status cvy_save_write(cvy_save *save);                     /* each part, in any thread: its files, aside and synced */
 int cvy_save_files(const cvy_save *save, cvy_manifest_file file[CVY_SAVE_FILES]);      /* how many they are */

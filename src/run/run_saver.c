@@ -19,6 +19,7 @@ struct cvy_saver {
     cvy_context *context;
     stage stage;                       /* the same on all ranks */
     cvy_save *save;                    /* NULL: this rank does not write */
+    cvy_save_room room;                /* of its copies: kept from save to save */
     cvy_manifest_file *file;           /* rank 0: of all writers */
     int nfile;
     cvy_saved saved;
@@ -59,6 +60,7 @@ void cvy_saver_destroy(cvy_saver **saver)
     if (!*saver)
         return;
     clear(*saver);
+    cvy_mem_free_pages(&(*saver)->room.data, (*saver)->room.bytes);
     cvy_mem_free(saver);
 }
 
@@ -139,7 +141,7 @@ cvy_status cvy_saver_begin(cvy_saver *s, const cvy_save_opts *opts, int split, i
         return status;
     }
     if (part >= 0 && background)
-        copied = cvy_save_copy(s->save) == CVY_OK;     /* else there is no room: the step waits until all is written */
+        copied = cvy_save_copy(s->save, &s->room) == CVY_OK;     /* else there is no room: the step waits until all is written */
     CVY_TRY(comm->ops->allreduce(comm, &copied, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
     s->stage = STAGE_WRITE;
     s->saved = (cvy_saved){.step = opts->step, .bytes = cvy_save_bytes(opts->vars) + (opts->pending ? cvy_save_bytes(opts->pending) : 0), .writers = nparts,
