@@ -119,10 +119,10 @@ static void count_kernels(const cvy_unit *u, int *all_out, int *alone_out)
 void cvy_program_say_shards(const cvy_program *p, int step, cvy_text *out)
 {
     const cvy_program_step_info *s = p->step[step];
-    const long long least = (long long)(s->batch / p->opts.shards), most = (long long)((s->batch + p->opts.shards - 1) / p->opts.shards);
-    int all = 0, alone = 0;
     if (!p->opts.shards)
         return;
+    const long long least = (long long)(s->batch / p->opts.shards), most = (long long)((s->batch + p->opts.shards - 1) / p->opts.shards);
+    int all = 0, alone = 0;
     count_kernels(s->plan->unit[0], &all, &alone);
     cvy_text_add(out, "deterministic: %lld shards of %lld", (long long)p->opts.shards, least);
     if (most > least)
