@@ -112,16 +112,18 @@ else
     export CONVOY_TEST_SLURM=1 # minutes: a job that reaches its limit under a Slurm of its own
     row release --preset release $strict
     unset CONVOY_TEST_SLURM
+    CONVOY_TEST_LEVEL=1        # the other rows try a few of the faults
     only='_n[23]$|^cmd_|^job_' # what speaks MPI
+    but='^cmd_(bad_input|bench|bf16|checkpoint|clock|convert|full_disk|jobscript|large_batch|node_memory|normalize|not_finite|overlap_forward|own_data|plan|planning|server|simulate|stage|time|usage)$' # but not what differs in nothing from the row before
     mpich_row
-    only=.
+    but= only=.
     if command -v clang >/dev/null; then
         but='_n[0-9]+$|^cmd_' # another compiler: what computes, not what the rows before have started in many ways
         row clang --preset release $strict -DCMAKE_C_COMPILER=clang
     else
         skip_row clang "there is no clang"
     fi
-    but='_n[345]$|^cmd_(full_disk|kill_resume|overlap_forward|server|stage|checkpoint|deterministic|save_kill|save_faults|mpi_faults|random_stops)' # slow, and other tests go through the same code; the shims are not for it
+    but='_n[345]$|^cmd_(full_disk|kill_resume|overlap_forward|server|stage|checkpoint|deterministic|jobscript|places|signals|save_kill|save_faults|mpi_faults|random_stops)' # slow, and other tests go through the same code; the shims are not for it
     row asan --preset asan $strict
     but=
     only='test_(op|zoo|golden|steady|winograd|grad_add|amx|bf16|fuse|wisdom|tune|recompute|slices|program|rounded|batch_norm)|cmd_(plan|bench|bf16|time|train)' # what oneDNN has a part in
