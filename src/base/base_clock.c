@@ -1,15 +1,26 @@
 /*
- * base_clock.c: time: seconds that only go forward, for measuring, and the date in UTC, for logs and file names.
+ * base_clock.c: time: seconds that only go forward, for measuring; those of the wall clock, which other machines have too; and the date in UTC, for logs and
+ * file names.
  */
 #include <time.h>
 
 #include "base/base_util.h"
 
-double cvy_clock_s(void)
+static double read_clock_s(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double cvy_clock_s(void)
+{
+    return read_clock_s(CLOCK_MONOTONIC);
+}
+
+double cvy_clock_wall_s(void)
+{
+    return read_clock_s(CLOCK_REALTIME);
 }
 
 void cvy_clock_sleep(double seconds)

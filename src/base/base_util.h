@@ -38,6 +38,7 @@ cvy_status cvy_hash_by_name(const char *name, const void *data, size_t bytes, ui
 
 /* ---- clock ---- */
 double cvy_clock_s(void);                       /* monotonic seconds */
+double cvy_clock_wall_s(void);                  /* seconds since 1970 by the wall clock, which may be set */
 void cvy_clock_sleep(double seconds);           /* by cvy_clock_s; at least so long, mostly some 50 us longer */
 void cvy_clock_text(char text[32]);             /* UTC, ISO 8601 */
 

@@ -239,7 +239,7 @@ cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, con
         status = cvy_pool_alloc(pool, sizeof *d, &d);
     status = cvy_comm_agree(context->comm, status);
     if (status == CVY_OK) {
-        *d = (cvy_doctor){.context = context, .pool = pool, .begin_s = cvy_clock_s(), .clock.begin_wall_s = cvy_doctor_wall_s(), .files.wrong_at = -1, .inside.from = -1, .between.from = -1};
+        *d = (cvy_doctor){.context = context, .pool = pool, .begin_s = cvy_clock_s(), .clock.begin_wall_s = cvy_clock_wall_s(), .files.wrong_at = -1, .inside.from = -1, .between.from = -1};
         status = examine(d, opts);
     }
     if (status == CVY_OK && context->comm->rank == 0)

@@ -93,8 +93,6 @@ cvy_status cvy_doctor_measure_sums(cvy_doctor *d);
 /* Behind all other measurements: it sees whether a clock was set meanwhile. */
 cvy_status cvy_doctor_measure_clock(cvy_doctor *d);
 cvy_status cvy_doctor_measure_files(cvy_doctor *d);
-/* Seconds since 1970 by the wall clock. */
-double cvy_doctor_wall_s(void);
 /* The fastest way of a row. */
 int cvy_doctor_fastest(const cvy_doctor *d, const cvy_doctor_size *size);
 

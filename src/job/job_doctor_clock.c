@@ -6,7 +6,6 @@
  */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "job/job_doctor.h"
 
@@ -16,13 +15,6 @@ struct look {                          /* of each rank */
     double apart_s, read_s, set_s;
     int64_t back;
 };
-
-double cvy_doctor_wall_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Some thousand looks from where this thread is; the last one goes on to the next core. */
 static void look(double *last_s, struct look *mine)
@@ -61,7 +53,7 @@ static cvy_status meet(cvy_doctor *d, double *all, struct look *mine)
     mine->apart_s = INFINITY;
     for (int i = 0; i < MEETINGS; i++) {
         CVY_TRY(comm->ops->barrier(comm));
-        const double now_s = cvy_doctor_wall_s();
+        const double now_s = cvy_clock_wall_s();
         CVY_TRY(comm->ops->allgather(comm, &now_s, sizeof now_s, all));
         if (fabs(now_s - all[0]) < fabs(mine->apart_s))
             mine->apart_s = now_s - all[0];
@@ -102,7 +94,7 @@ cvy_status cvy_doctor_measure_clock(cvy_doctor *d)
     if (status == CVY_OK)
         status = cvy_pool_alloc(d->pool, sizeof *walls * (size_t)comm->nranks, &walls);
     CVY_TRY(cvy_comm_agree(comm, status));
-    mine.set_s = (cvy_doctor_wall_s() - d->clock.begin_wall_s) - (cvy_clock_s() - d->begin_s);
+    mine.set_s = (cvy_clock_wall_s() - d->clock.begin_wall_s) - (cvy_clock_s() - d->begin_s);
     look_from_all_cores(&d->place[comm->rank].mask, &mine);
     CVY_TRY(meet(d, walls, &mine));
     CVY_TRY(comm->ops->allgather(comm, &mine, sizeof mine, all));

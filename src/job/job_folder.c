@@ -105,7 +105,6 @@ static cvy_status state_real(const cvy_tree *state, const char *key, double *out
     return !node || !node->text || cvy_tree_is_null(node) ? CVY_OK : cvy_tree_real(node, out);
 }
 
-/* What decides which samples a step sees; a checkpoint keeps it, and a resumed run must have the same. */
 cvy_course cvy_trainer_course(const cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;

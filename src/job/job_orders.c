@@ -50,13 +50,6 @@ int cvy_trainer_meets(const cvy_trainer *t)
 
 /* ---- the end of the allocation ---- */
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Seconds that the run must keep back for one more turn, with whatever falls into it, and a save behind it. */
 static double kept_back_s(const cvy_trainer *t)
 {
@@ -66,7 +59,7 @@ static double kept_back_s(const cvy_trainer *t)
 
 static int is_ending(const cvy_trainer *t)
 {
-    return t->opts->end_time > 0 && t->session.context->comm->rank == 0 && now_s() + kept_back_s(t) > t->opts->end_time;
+    return t->opts->end_time > 0 && t->session.context->comm->rank == 0 && cvy_clock_wall_s() + kept_back_s(t) > t->opts->end_time;
 }
 
 void cvy_trainer_say_end(cvy_trainer *t)
@@ -78,14 +71,14 @@ void cvy_trainer_say_end(cvy_trainer *t)
         return;
     if (localtime_r(&end, &tm))
         strftime(text, sizeof text, "%H:%M:%S", &tm);
-    cvy_text_add(&t->session.notes, "the allocation ends at %s, in %.0f s: the run saves and stops in time, or goes on to its end\n", text, t->opts->end_time - now_s());
+    cvy_text_add(&t->session.notes, "the allocation ends at %s, in %.0f s: the run saves and stops in time, or goes on to its end\n", text, t->opts->end_time - cvy_clock_wall_s());
 }
 
 static void say_that_it_ends(cvy_trainer *t)
 {
     char text[160];
     snprintf(text, sizeof text, "the allocation ends in %.0f s: the run saves and stops (a save took %.1f s, a turn of the loop up to %.1f s)",
-             t->opts->end_time - now_s(), t->save_s, t->turn_s);
+             t->opts->end_time - cvy_clock_wall_s(), t->save_s, t->turn_s);
     cvy_trainer_say(t, text);
 }
 

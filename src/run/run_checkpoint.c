@@ -180,8 +180,11 @@ struct fetcher {
 static cvy_status fetch_tensor(void *user, int i, const void **data_out)
 {
     struct fetcher *f = user;
-    CVY_TRY(cvy_variable_read(&f->t->from[i], f->plain));
-    *data_out = f->plain;
+    const cvy_variable *v = &f->t->from[i];
+    const int is_plain = cvy_layout_is_plain(&v->layout) && v->data;
+    if (!is_plain)
+        CVY_TRY(cvy_variable_read(v, f->plain));
+    *data_out = is_plain ? v->data : f->plain;
     return CVY_OK;
 }
 

@@ -64,17 +64,10 @@ static double sign_every_s(const cvy_watchdog *w)
     return CVY_MIN(CVY_MAX(w->opts.timeout_s / 4, SIGN_LEAST_S), SIGN_MOST_S);
 }
 
-static double wall_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void give_sign(cvy_watchdog *w, cvy_sign_state state)
 {
     const cvy_comm *comm = w->program->context->comm;
-    cvy_sign sign = {.rank = comm->rank, .time = wall_s(), .state = state, .step = w->step, .still_s = cvy_clock_s() - w->kicked_s,
+    cvy_sign sign = {.rank = comm->rank, .time = cvy_clock_wall_s(), .state = state, .step = w->step, .still_s = cvy_clock_s() - w->kicked_s,
                      .met = atomic_load_explicit(&comm->met, memory_order_relaxed)};
     w->signed_s = cvy_clock_s();
     if (w->fd < 0 && w->board[0])

@@ -3,13 +3,18 @@
  * and 3.x.
  *
  * A problem (what is to be computed, on which shapes and layouts) is described; oneDNN answers with an implementation,
- * its layouts and its scratch; a ready call runs it. The vendor's headers and the differences between its versions stay
- * inside onednn_api.c and onednn_desc.c.
+ * its layouts and its scratch; a ready call runs it. The vendor's headers, but for the number of its version, and the
+ * differences between its versions stay inside onednn_api.c and onednn_desc.c.
  */
 #ifndef CVY_ONEDNN_API_H
 #define CVY_ONEDNN_API_H
 
+#include <oneapi/dnnl/dnnl_version.h>
+
 #include "kernel/kernel.h"
+
+/* Version 3 sums a source's gradient in an order that depends on the number of threads (seen: 7x7, stride 2, three threads); version 2 does not. */
+enum { CVY_ONEDNN_SPLITS_GRAD_SRC = DNNL_VERSION_MAJOR >= 3 };
 
 typedef enum { CVY_ONEDNN_CONV, CVY_ONEDNN_DECONV, CVY_ONEDNN_FC, CVY_ONEDNN_REORDER } cvy_onednn_family;
 typedef enum { CVY_ONEDNN_FORWARD, CVY_ONEDNN_GRAD_SRC, CVY_ONEDNN_GRAD_WEIGHT } cvy_onednn_pass;
