@@ -129,5 +129,10 @@ struct cvy_comm {
 cvy_status cvy_comm_create_self(cvy_comm **out);
 /* Agreement on a setup fault: the worst status of all ranks; where another rank failed, its message becomes this rank's, prefixed by "rank r". */
 cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine);
+struct cvy_text;
+/* Says what is wrong, with a status for it, where a line of this rank's text is another one on rank 0; NULL: it is not there. */
+typedef cvy_status cvy_alike_fn(int line, const char *here, const char *there);
+/* Compares texts of all ranks with rank 0's: their hashes, and line by line only where those differ. mine->status may be a fault. Collective. */
+cvy_status cvy_comm_alike(cvy_comm *comm, const struct cvy_text *mine, cvy_alike_fn *differ);
 
 #endif

@@ -41,7 +41,7 @@ cvy_status cvy_data_file_open(cvy_pool *pool, const char *path, cvy_data_file *o
     if (pool)
         CVY_TRY(cvy_pool_strdup(pool, path, &copy));
     file.path = pool ? copy : path;
-    file.fd = open(path, O_RDONLY | O_CLOEXEC);
+    file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);       /* a pipe is refused below, not waited for */
     CVY_CHECK(file.fd >= 0, CVY_E_IO, "%s%scannot be opened: %s", pool ? path : "", pool ? ": " : "", strerror(errno));
     struct stat st;
     if (fstat(file.fd, &st) != 0 || !S_ISREG(st.st_mode)) {

@@ -294,7 +294,8 @@ cvy_status cvy_program_prepare(cvy_program *p)
     }
     cvy_team_leave(before);
     p->planned = 1;
-    return cvy_comm_agree(p->context->comm, status);
+    CVY_TRY(cvy_comm_agree(p->context->comm, status));
+    return cvy_program_check_alike(p);
 }
 
 /* ---- memory and first values ---- */

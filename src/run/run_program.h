@@ -130,6 +130,8 @@ int64_t cvy_program_need(const cvy_program *program);
 /* CVY_E_MEMORY, with what is needed and what batch would fit: where that is larger than memory_limit; than the memory that is left on this node. */
 cvy_status cvy_program_check_limit(const cvy_program *program);
 cvy_status cvy_program_check_memory(const cvy_program *program);
+/* CVY_E_DISAGREE, with the first difference, where the ranks' weights, layouts or sums are not the same. Collective. */
+cvy_status cvy_program_check_alike(const cvy_program *program);
 /* What a step will take by the times that are known, communication left out, and how many calls have none. CVY_NOT_APPLICABLE if nothing was
  * ever measured; the first step only, on rank 0. */
 cvy_status cvy_program_predict(const cvy_program *program, int step, double *ms_out, int *nunknown_out);

@@ -172,38 +172,18 @@ static void describe(const cvy_reducer *r, cvy_text *t)
         cvy_text_add(t, "'%s', %lld elements of %s\n", r->buffer[i].name, (long long)r->buffer[i].count, cvy_dtype_text(r->buffer[i].dtype));
 }
 
-/* Two descriptions, line by line. */
-static cvy_status compare(const char *mine, const char *first)
+static cvy_status differ(int line, const char *here, const char *there)
 {
-    for (int line = 0; *mine || *first; line++) {
-        const int m = (int)strcspn(mine, "\n"), f = (int)strcspn(first, "\n");
-        const int same = m == f && memcmp(mine, first, (size_t)m) == 0;
-        CVY_CHECK(same || line > 0, CVY_E_DISAGREE, "a reducer has the options %.*s here, but %.*s on rank 0", m, mine, f, first);
-        CVY_CHECK(same, CVY_E_DISAGREE, "buffer %d of a reducer is %.*s here, but %.*s on rank 0: add the same buffers in the same order on all ranks", line - 1,
-                  m ? m : 9, m ? mine : "not there", f ? f : 9, f ? first : "not there");
-        mine += m + (mine[m] != '\0');
-        first += f + (first[f] != '\0');
-    }
-    return CVY_OK;
+    CVY_CHECK(line > 0, CVY_E_DISAGREE, "a reducer has the options %s here, but %s on rank 0", here, there);
+    return cvy_error_set(CVY_E_DISAGREE, "buffer %d of a reducer is %s here, but %s on rank 0: add the same buffers in the same order on all ranks", line - 1,
+                         here ? here : "not there", there ? there : "not there");
 }
 
 static cvy_status check_same(const cvy_reducer *r)
 {
-    cvy_comm *comm = r->context->comm;
     cvy_text mine = {0};
-    char *first = NULL;
     describe(r, &mine);
-    int64_t bytes = (int64_t)mine.bytes + 1;
-    cvy_status status = CVY_OK;
-    CVY_TRY_OUT(cvy_comm_agree(comm, mine.status));
-    CVY_TRY_OUT(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
-    CVY_TRY_OUT(cvy_comm_agree(comm, cvy_mem_alloc((size_t)bytes, &first)));
-    if (comm->rank == 0)
-        memcpy(first, mine.data, (size_t)bytes);
-    CVY_TRY_OUT(comm->ops->broadcast(comm, first, (size_t)bytes, 0));
-    CVY_TRY_OUT(cvy_comm_agree(comm, compare(mine.data, first)));
-out:
-    cvy_mem_free(&first);
+    const cvy_status status = cvy_comm_alike(r->context->comm, &mine, differ);
     cvy_text_free(&mine);
     return status;
 }

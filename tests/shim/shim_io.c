@@ -1,6 +1,6 @@
 /*
  * shim_io.c: stands before the C library's file operations (LD_PRELOAD), counts those on paths below one folder, and at one of them fails, is interrupted,
- * writes less, or kills the process. It can keep a log of what was done with all that was written, from which replay.c makes the disk that a loss of power leaves.
+ * writes less, hangs, or kills the process. It can keep a log of what was done with all that was written, from which replay.c makes the disk that a loss of power leaves.
  *
  * Environment:
  *   SHIM_IO_DIR    absolute path of the folder; without it nothing is done
@@ -8,7 +8,7 @@
  *   SHIM_IO_FROM   counting begins at the first operation whose path has this in it
  *   SHIM_IO_AT     the number of the operation that is hit, from 1
  *   SHIM_IO_FAULT  ENOSPC, EDQUOT, EIO: it fails; EINTR: so too, but only what a signal can interrupt; short: half of a write is done; kill-before, kill-amid
- *                  (half of a write is done), kill-after
+ *                  (half of a write is done), kill-after; hang: only pread is counted, and from that one on none comes back
  *   SHIM_IO_LOG    file for the log; what was written goes to one beside it, ".data"
  *
  * Counted: opening for writing and of folders, write, pwrite, ftruncate, fsync, fdatasync, rename, unlink, mkdir, rmdir, and closing what was counted when
@@ -33,11 +33,11 @@
 #define FDS 4096
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-enum fault { NONE, FAIL, INTERRUPT, SHORT, KILL_BEFORE, KILL_AMID, KILL_AFTER };
+enum fault { NONE, FAIL, INTERRUPT, SHORT, KILL_BEFORE, KILL_AMID, KILL_AFTER, HANG };
 
 static const struct { const char *name; enum fault fault; int error; } faults[] = {
     {"ENOSPC", FAIL, ENOSPC}, {"EDQUOT", FAIL, EDQUOT}, {"EIO", FAIL, EIO}, {"EINTR", INTERRUPT, EINTR}, {"short", SHORT, 0},
-    {"kill-before", KILL_BEFORE, 0}, {"kill-amid", KILL_AMID, 0}, {"kill-after", KILL_AFTER, 0},
+    {"kill-before", KILL_BEFORE, 0}, {"kill-amid", KILL_AMID, 0}, {"kill-after", KILL_AFTER, 0}, {"hang", HANG, 0},
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -164,7 +164,7 @@ static enum fault enter(const char *op, const char *path, int can_interrupt)
     begun |= strstr(path, from) != NULL;
     calls += begun;
     const int is_write = strstr(op, "write") != NULL;
-    if (!begun || calls != hit_at || (fault == INTERRUPT && !can_interrupt) || ((fault == SHORT || fault == KILL_AMID) && !is_write))
+    if (!begun || calls != hit_at || fault == HANG || (fault == INTERRUPT && !can_interrupt) || ((fault == SHORT || fault == KILL_AMID) && !is_write))
         return NONE;
     dprintf(STDERR_FILENO, "shim_io: operation %ld %s %s\n", calls, op, path);
     if (fault == KILL_BEFORE)
@@ -312,6 +312,25 @@ int ftruncate(int fd, off_t bytes)
         note("%ld truncate %s %lld\n", calls, path, (long long)bytes);
     leave(what);
     return result;
+}
+
+/* As a file system that has lost its server. */
+static void hang(int fd)
+{
+    static atomic_long reads;
+    char path[PATH_MAX];
+    pthread_once(&once, read_settings);
+    if (fault != HANG || !path_of(fd, path) || !strstr(path, from) || atomic_fetch_add(&reads, 1) + 1 < hit_at)
+        return;
+    dprintf(STDERR_FILENO, "shim_io: hang in pread of %s\n", path);
+    for (;;)
+        pause();
+}
+
+ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
+{
+    hang(fd);
+    return REAL(pread)(fd, data, bytes, offset);
 }
 
 static int sync_counted(int fd, int (*real)(int))

@@ -8,7 +8,9 @@
  *   SHIM_MPI_FROM   counting begins when this file is there
  *   SHIM_MPI_AT     the number of the call that is hit, from 1
  *   SHIM_MPI_FAULT  error: from that call on all fail with MPI_ERR_OTHER, by the communicator's error handler; skip: the next collective
- *                   returns and has done nothing; count: it takes half as many elements; kill: the process is killed; exit: it calls exit(0)
+ *                   returns and has done nothing; count: it takes half as many elements; kill: the process is killed; exit: it calls exit(0);
+ *                   slow: from there on each call takes 20 ms longer; flip: a bit is flipped wherever memory holds what is in SHIM_MPI_BYTES
+ *   SHIM_MPI_BYTES  file of at most 64 bytes
  *   SHIM_MPI_LOG    file that gets the name of each call counted
  *
  * Calls from MPI_Init_thread to MPI_Finalize count. Tests are not counted while nothing has come: how many there are is a matter of time.
@@ -19,11 +21,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum fault { NONE, ERROR, SKIP, SHAPE, KILL, EXIT };
+enum fault { NONE, ERROR, SKIP, SHAPE, KILL, EXIT, SLOW, FLIP };
 
-static const char *const fault_name[] = {[ERROR] = "error", [SKIP] = "skip", [SHAPE] = "count", [KILL] = "kill", [EXIT] = "exit"};
+static const char *const fault_name[] = {[ERROR] = "error", [SKIP] = "skip", [SHAPE] = "count", [KILL] = "kill", [EXIT] = "exit",
+                                          [SLOW] = "slow", [FLIP] = "flip"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum fault fault;
@@ -56,6 +60,37 @@ static void die(void)
     exit(0);
 }
 
+/* Bit 20 of the first float of each place in writable memory that holds the same bytes as the file. They are kept here turned over, so as not to be found. */
+static void flip(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r"), *file = fopen(getenv("SHIM_MPI_BYTES"), "r");
+    unsigned char turned[64];
+    char line[512];
+    unsigned long from_at, to_at;
+    int places = 0;
+    const size_t n = file ? fread(turned, 1, sizeof turned, file) : 0;
+    for (size_t i = 0; i < n; i++)
+        turned[i] ^= 0xff;
+    while (n && maps && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx rw", &from_at, &to_at) != 2 || !strstr(line, " rw") || strstr(line, "[stack]"))
+            continue;
+        for (unsigned char *at = (unsigned char *)from_at; at + n <= (unsigned char *)to_at; at += 4) {
+            size_t same = 0;
+            while (same < n && at[same] == (turned[same] ^ 0xff))
+                same++;
+            if (same < n)
+                continue;
+            at[2] ^= 0x10;
+            places++;
+        }
+    }
+    dprintf(STDERR_FILENO, "shim_mpi: a bit flipped in %d places\n", places);
+    if (file)
+        fclose(file);
+    if (maps)
+        fclose(maps);
+}
+
 /* What is to happen to this call. */
 static enum fault look(const char *name, int is_collective)
 {
@@ -69,7 +104,7 @@ static enum fault look(const char *name, int is_collective)
     const long n = ++calls;
     if (log_file)
         fprintf(log_file, "%ld %s %s\n", n, name, is_collective ? "collective" : "message");
-    const int is_hit = fault && n >= hit_at && (!is_done || fault == ERROR) && (is_collective || (fault != SKIP && fault != SHAPE));
+    const int is_hit = fault && n >= hit_at && (!is_done || fault == ERROR || fault == SLOW) && (is_collective || (fault != SKIP && fault != SHAPE));
     if (is_hit && !is_done)
         dprintf(STDERR_FILENO, "shim_mpi: %s at call %ld, %s\n", fault_name[fault], n, name);
     is_done |= is_hit;
@@ -78,6 +113,10 @@ static enum fault look(const char *name, int is_collective)
         return NONE;
     if (fault == KILL || fault == EXIT)
         die();
+    if (fault == FLIP)
+        flip();
+    if (fault == SLOW)
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     return fault;
 }
 
