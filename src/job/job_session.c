@@ -113,12 +113,16 @@ cvy_status cvy_job_read(const cvy_job_source *source, cvy_job **out)
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s)
 {
     s->context = context;
-    CVY_TRY(cvy_comm_agree(context->comm, cvy_job_read(source, &s->job)));
+    cvy_status status = cvy_job_read(source, &s->job);
+    if (status == CVY_OK && s->is_watched)
+        status = cvy_watchdog_start(context, &(cvy_watchdog_opts){.timeout_s = s->job->watchdog.timeout_s, .told = s->told}, &s->watchdog);
+    CVY_TRY(cvy_comm_agree(context->comm, status));
     return context->comm->nranks > 1 ? compare_jobs(s) : CVY_OK;
 }
 
 void cvy_session_close(cvy_session *s)
 {
+    cvy_watchdog_stop(&s->watchdog);
     cvy_program_destroy(&s->program);
     cvy_model_destroy(&s->model);
     cvy_dataset_destroy(&s->test);

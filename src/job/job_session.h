@@ -28,6 +28,8 @@ typedef struct cvy_session {
     cvy_text notes;                            /* a line each: what was done with the data, for the log */
     cvy_model *model;
     cvy_program *program;
+    int is_watched;                            /* set before opening: with the job's watchdog from there on */
+    const volatile int *told;                  /* for it: set where a signal tells this rank to end; or NULL */
     cvy_watchdog *watchdog;                    /* NULL: off */
     int weighs;                                /* samples have weights: the data's own, or 0 for those skipped */
 } cvy_session;

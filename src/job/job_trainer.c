@@ -461,12 +461,11 @@ static cvy_status hint_at_data(cvy_trainer *t)
     return CVY_OK;
 }
 
-static cvy_status start_watchdog(cvy_trainer *t)
+static void watch_steps(const cvy_trainer *t)
 {
     char board[640];
     snprintf(board, sizeof board, "%s/" CVY_BOARD_NAME, t->out);
-    const cvy_watchdog_opts opts = {.timeout_s = t->session.job->watchdog.timeout_s, .board = board, .told = t->opts->orders ? &t->opts->orders->stop : NULL};
-    return cvy_watchdog_start(t->session.program, &opts, &t->session.watchdog);
+    cvy_watchdog_steps(t->session.watchdog, t->session.program, board);
 }
 
 static cvy_status loop(cvy_trainer *t)
@@ -484,7 +483,7 @@ static cvy_status loop(cvy_trainer *t)
     say_notes(t);
     t->window.sent_bytes = t->session.context->comm->sent_bytes;
     t->epoch_start_s = t->window.start_s = t->saved_s = cvy_clock_s();
-    CVY_TRY(cvy_comm_agree(t->session.context->comm, start_watchdog(t)));
+    watch_steps(t);
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
         CVY_TRY(turn(t, &stopped));
     if (t->window.steps > 0)           /* stopped between two lines */
@@ -552,6 +551,7 @@ static cvy_status prepare(cvy_trainer *t)
 {
     cvy_session *s = &t->session;
     cvy_comm *comm = s->context->comm;
+    cvy_watchdog_kick(s->watchdog, 0, "reading the data");
     CVY_TRY(cvy_session_same(s, "--out, --resume or --plan", hash_command(t->opts)));
     CVY_TRY(cvy_places_note(s->context, &s->notes));
     CVY_TRY(cvy_session_open_training_data(s, 1));
@@ -559,8 +559,10 @@ static cvy_status prepare(cvy_trainer *t)
     CVY_TRY(cvy_trainer_open_folder(t));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, t->opts->plan_file)));
     CVY_TRY(cvy_comm_agree(comm, take_plan(t, t->resume.plan_json)));
+    cvy_watchdog_kick(s->watchdog, 0, "planning");
     CVY_TRY(cvy_program_plan(s->program));
     CVY_TRY(cvy_trainer_check(t));
+    cvy_watchdog_kick(s->watchdog, 0, "setting the first weights");
     CVY_TRY(t->opts->resume ? cvy_trainer_restore(t) : cvy_comm_agree(comm, initialise(t)));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_write_head(t)));
     t->has_begun = 1;
@@ -572,6 +574,8 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     const cvy_train_opts none = {0};
     cvy_trainer t = {.opts = opts ? opts : &none, .start_s = cvy_clock_s(), .last_loss = NAN, .images_per_s = NAN, .saved_step = -1, .asked_step = -1, .lock = -1};
     t.state.best = t.state.stop_best = NAN;
+    t.session.is_watched = 1;
+    t.session.told = t.opts->orders ? &t.opts->orders->stop : NULL;
     cvy_status status = cvy_session_open_job(context, source, &t.session);
     if (status == CVY_OK)
         status = prepare(&t);
@@ -582,7 +586,6 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         *result_out = (cvy_train_result){.steps = t.step, .seconds = cvy_clock_s() - t.start_s, .train_loss = t.last_loss, .val_loss = NAN};
         snprintf(result_out->out, sizeof result_out->out, "%s", t.out);
     }
-    cvy_watchdog_stop(&t.session.watchdog);
     cvy_saver_destroy(&t.saver);
     cvy_loader_destroy(&t.loader);
     cvy_schedule_destroy(&t.schedule);

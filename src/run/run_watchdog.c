@@ -18,8 +18,12 @@
 #define SIGN_LEAST_S 0.5
 #define SIGN_MOST_S 15.0
 
+/* Times the timeout, before the first step: a look at a million files takes longer than any step. */
+#define PATIENCE 6.0
+
 struct cvy_watchdog {
-    const cvy_program *program;
+    const cvy_context *context;
+    const cvy_program *program;        /* NULL before the first step */
     cvy_watchdog_opts opts;
     char board[640];                   /* "": none */
     int fd;                            /* of it, opened by the thread; -1: not yet, or it cannot be */
@@ -37,7 +41,7 @@ struct cvy_watchdog {
 /* The node whose instruction runs now, or NULL between steps. */
 static const char *running_node(const cvy_program *p)
 {
-    for (int i = 0; i < 2 * p->nstep; i++) {
+    for (int i = 0; p && i < 2 * p->nstep; i++) {
         const cvy_plan *plan = i % 2 ? p->step[i / 2]->twin : p->step[i / 2]->plan;
         const int at = plan ? atomic_load_explicit(&plan->at, memory_order_relaxed) : -1;
         if (at >= 0 && at < plan->ninstr)
@@ -49,10 +53,10 @@ static const char *running_node(const cvy_program *p)
 /* "a training step, node conv1, in an allreduce" */
 static void say_what(const cvy_watchdog *w, char *text, size_t room)
 {
-    const cvy_comm *comm = w->program->context->comm;
+    const cvy_comm *comm = w->context->comm;
     const char *node = running_node(w->program), *meeting = atomic_load_explicit(&comm->meeting, memory_order_relaxed);
     char waits[96] = "";
-    if (w->program->server)
+    if (w->program && w->program->server)
         cvy_server_waits_for(w->program->server, waits, sizeof waits);
     snprintf(text, room, "%s%s%s%s%s%s", w->what, node ? ", node " : "", node ? node : "", meeting ? ", in " : "", meeting ? meeting : "", waits);
 }
@@ -66,7 +70,7 @@ static double sign_every_s(const cvy_watchdog *w)
 
 static void give_sign(cvy_watchdog *w, cvy_sign_state state)
 {
-    const cvy_comm *comm = w->program->context->comm;
+    const cvy_comm *comm = w->context->comm;
     cvy_sign sign = {.rank = comm->rank, .time = cvy_clock_wall_s(), .state = state, .step = w->step, .still_s = cvy_clock_s() - w->kicked_s,
                      .met = atomic_load_explicit(&comm->met, memory_order_relaxed)};
     w->signed_s = cvy_clock_s();
@@ -84,7 +88,7 @@ static void give_sign(cvy_watchdog *w, cvy_sign_state state)
 /* Which rank is waited for, "; rank 1 ...", by the signs of all; "" where they do not tell. */
 static void find_suspect(const cvy_watchdog *w, char *text, size_t room)
 {
-    const int nranks = w->program->context->comm->nranks;
+    const int nranks = w->context->comm->nranks;
     cvy_sign *sign = NULL;
     text[0] = 0;
     if (!w->board[0] || cvy_mem_alloc(sizeof *sign * (size_t)nranks, &sign) != CVY_OK)
@@ -110,12 +114,16 @@ static int gather_signs(cvy_watchdog *w)
 
 static void bark(const cvy_watchdog *w)
 {
-    const cvy_context *context = w->program->context;
-    char what[160], suspect[320];
+    const cvy_context *context = w->context;
+    const int meets = atomic_load_explicit(&context->comm->meeting, memory_order_relaxed) != NULL;
+    char what[160], suspect[320], limit[80] = "";
     say_what(w, what, sizeof what);
     find_suspect(w, suspect, sizeof suspect);
-    cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s)%s%s%s", cvy_clock_s() - w->kicked_s, (long long)w->step, what,
-                  w->opts.timeout_s, suspect[0] ? suspect : ": another rank may be dead or late", w->board[0] ? "; all ranks: " : "", w->board);
+    if (!w->program)
+        snprintf(limit, sizeof limit, ", before the first step %.0f times as long", PATIENCE);
+    cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s%s)%s%s%s", cvy_clock_s() - w->kicked_s, (long long)w->step, what,
+                  w->opts.timeout_s, limit, suspect[0] ? suspect : meets ? ": another rank may be dead or late" : ": it is this rank that is held up",
+                  w->board[0] ? "; all ranks: " : "", w->board);
     if (context->opts.fatal)
         context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());
     else
@@ -125,7 +133,7 @@ static void bark(const cvy_watchdog *w)
 /* A server is in one piece of work from one meeting to the next: it is alive while it takes gradients. */
 static int server_moves(cvy_watchdog *w)
 {
-    const long long moved = w->program->server ? cvy_server_moved(w->program->server) : 0, before = w->moved;
+    const long long moved = w->program && w->program->server ? cvy_server_moved(w->program->server) : 0, before = w->moved;
     w->moved = moved;
     if (moved == before)
         return 0;
@@ -139,7 +147,7 @@ static void *watch(void *arg)
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         struct timespec until;
-        const double now = cvy_clock_s(), left = w->kicked_s + w->opts.timeout_s - now, next = w->signed_s + sign_every_s(w) - now;
+        const double now = cvy_clock_s(), left = w->kicked_s + (w->program ? 1 : PATIENCE) * w->opts.timeout_s - now, next = w->signed_s + sign_every_s(w) - now;
         if (left <= 0 && server_moves(w))
             continue;
         if (left <= 0 && gather_signs(w)) {
@@ -159,15 +167,14 @@ static void *watch(void *arg)
     return NULL;
 }
 
-cvy_status cvy_watchdog_start(const cvy_program *program, const cvy_watchdog_opts *opts, cvy_watchdog **out)
+cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opts *opts, cvy_watchdog **out)
 {
     cvy_watchdog *w = NULL;
     pthread_condattr_t monotonic;
     if (opts->timeout_s <= 0)
         return CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
-    *w = (cvy_watchdog){.program = program, .opts = *opts, .fd = -1, .kicked_s = cvy_clock_s(), .signed_s = cvy_clock_s(), .what = "start"};
-    snprintf(w->board, sizeof w->board, "%s", opts->board ? opts->board : "");
+    *w = (cvy_watchdog){.context = context, .opts = *opts, .fd = -1, .kicked_s = cvy_clock_s(), .signed_s = cvy_clock_s(), .what = "start"};
     if (gethostname(w->host, sizeof w->host - 1) != 0 || !w->host[0])
         snprintf(w->host, sizeof w->host, "?");
     pthread_mutex_init(&w->lock, NULL);
@@ -184,6 +191,18 @@ cvy_status cvy_watchdog_start(const cvy_program *program, const cvy_watchdog_opt
     }
     *out = w;
     return CVY_OK;
+}
+
+void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char *board)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->program = program;
+    w->kicked_s = cvy_clock_s();
+    snprintf(w->board, sizeof w->board, "%s", board);
+    pthread_cond_signal(&w->wake);     /* it sleeps by what preparation was given */
+    pthread_mutex_unlock(&w->lock);
 }
 
 void cvy_watchdog_kick(cvy_watchdog *w, int64_t step, const char *what)

@@ -11,12 +11,13 @@ typedef struct cvy_watchdog cvy_watchdog;
 
 typedef struct cvy_watchdog_opts {
     double timeout_s;                  /* 0: *out stays NULL, and all calls below accept NULL */
-    const char *board;                 /* the file of the ranks' signs (run_board.h), or NULL */
     const volatile int *told;          /* set where a signal told this rank to end: among its signs; or NULL */
 } cvy_watchdog_opts;
 
-/* program is borrowed: its running node is named in the message. */
-cvy_status cvy_watchdog_start(const cvy_program *program, const cvy_watchdog_opts *opts, cvy_watchdog **out);
+/* It watches the preparation, which may take some times longer. context is borrowed. */
+cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opts *opts, cvy_watchdog **out);
+/* From now on it watches steps. program is borrowed: its running node is named in the message. board: the file of the ranks' signs (run_board.h). */
+void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char *board);
 /* The run is alive: it does `what` (a static text) at this step. */
 void cvy_watchdog_kick(cvy_watchdog *w, int64_t step, const char *what);
 void cvy_watchdog_stop(cvy_watchdog **w);

@@ -68,6 +68,8 @@ static void flip(void)
     char line[512];
     unsigned long from_at, to_at;
     int places = 0;
+    if (file)
+        setvbuf(file, NULL, _IONBF, 0);        /* a buffer would keep them */
     const size_t n = file ? fread(turned, 1, sizeof turned, file) : 0;
     for (size_t i = 0; i < n; i++)
         turned[i] ^= 0xff;
