@@ -195,7 +195,7 @@ static void read_board(const cvy_trainer *t)
     if (t->opts->resume && cvy_file_read(path, 4096, &status, &bytes) == CVY_OK && strncmp(status, "running", 7) == 0) {
         status[strcspn(status, "\n")] = 0;
         join_path(t, CVY_BOARD_NAME, path);
-        const int found = cvy_board_first_gone(path, text, sizeof text);
+        const int found = cvy_board_first_gone(path, cvy_watchdog_fresh_s(t->session.job->watchdog.timeout_s), text, sizeof text);
         cvy_log(t->session.context, CVY_LOG_WARN, "the last run in %s ended without a word (\"%s\")%s%s", t->out, status, found ? "; " : "", found ? text : "");
     }
     cvy_mem_free(&status);

@@ -3,9 +3,10 @@
  */
 #include "run/run_board.h"
 
+#include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,11 +108,12 @@ int cvy_board_suspect(const cvy_sign *sign, int nranks, double fresh_s, char *te
     return 0;
 }
 
-int cvy_board_first_gone(const char *path, char *text, size_t room)
+int cvy_board_first_gone(const char *path, double fresh_s, char *text, size_t room)
 {
     struct stat info;
     cvy_sign *sign = NULL;
     int first = -1, found = 0, told = 0;
+    double next = INFINITY;            /* the earliest last sign but its */
     if (stat(path, &info) != 0 || info.st_size < CVY_BOARD_LINE)
         return 0;
     const int nranks = (int)CVY_MIN(info.st_size / CVY_BOARD_LINE, 1 << 20);
@@ -121,10 +123,15 @@ int cvy_board_first_gone(const char *path, char *text, size_t room)
         told += sign[r].rank >= 0 && sign[r].state != CVY_SIGN_RUNS;
     for (int r = 0; r < nranks; r++) {
         const int mute = told == 0 || sign[r].state == CVY_SIGN_RUNS;  /* the others were told to end, or saw the run stand still */
-        if (sign[r].rank >= 0 && mute && (first < 0 || sign[r].time < sign[first].time))
+        if (sign[r].rank < 0 || !mute)
+            continue;
+        if (first < 0 || sign[r].time < sign[first].time) {
+            next = first < 0 ? INFINITY : sign[first].time;
             first = r;
+        } else if (sign[r].time < next)
+            next = sign[r].time;
     }
-    if (first >= 0) {
+    if (first >= 0 && next - sign[first].time > fresh_s) {
         char when[32];
         const time_t at = (time_t)sign[first].time;
         struct tm tm;

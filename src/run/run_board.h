@@ -30,7 +30,7 @@ cvy_status cvy_board_write(int fd, const cvy_sign *sign);
 cvy_status cvy_board_read(const char *path, int nranks, cvy_sign *sign_out);
 /* Which rank holds the others up; fresh_s: how much older than the latest sign that of a living rank may be. 0 where they do not tell. */
 int cvy_board_suspect(const cvy_sign *sign, int nranks, double fresh_s, char *text, size_t room);
-/* Of a run that ended without a word: the rank whose signs ended first, or that was not told to end as the others were. 0 where they do not tell. */
-int cvy_board_first_gone(const char *path, char *text, size_t room);
+/* Of a run that ended without a word: the rank whose signs ended first, by more than fresh_s, or that alone was not told to end. 0 where they do not tell. */
+int cvy_board_first_gone(const char *path, double fresh_s, char *text, size_t room);
 
 #endif

@@ -63,9 +63,14 @@ static void say_what(const cvy_watchdog *w, char *text, size_t room)
 
 /* ---- the board ---- */
 
-static double sign_every_s(const cvy_watchdog *w)
+static double sign_every_s(double timeout_s)
 {
-    return CVY_MIN(CVY_MAX(w->opts.timeout_s / 4, SIGN_LEAST_S), SIGN_MOST_S);
+    return CVY_MIN(CVY_MAX(timeout_s / 4, SIGN_LEAST_S), SIGN_MOST_S);
+}
+
+double cvy_watchdog_fresh_s(double timeout_s)
+{
+    return 1.5 * sign_every_s(timeout_s) + 0.5;
 }
 
 static void give_sign(cvy_watchdog *w, cvy_sign_state state)
@@ -95,7 +100,7 @@ static void find_suspect(const cvy_watchdog *w, char *text, size_t room)
         return;
     text[0] = ';';
     text[1] = ' ';
-    if (cvy_board_read(w->board, nranks, sign) != CVY_OK || !cvy_board_suspect(sign, nranks, 1.5 * sign_every_s(w) + 0.5, text + 2, room - 2))
+    if (cvy_board_read(w->board, nranks, sign) != CVY_OK || !cvy_board_suspect(sign, nranks, cvy_watchdog_fresh_s(w->opts.timeout_s), text + 2, room - 2))
         text[0] = 0;
     cvy_mem_free(&sign);
 }
@@ -104,7 +109,7 @@ static void find_suspect(const cvy_watchdog *w, char *text, size_t room)
 static int gather_signs(cvy_watchdog *w)
 {
     const double kicked = w->kicked_s;
-    const struct timespec pause = {.tv_sec = (time_t)(2 * sign_every_s(w) + 2.5)};
+    const struct timespec pause = {.tv_sec = (time_t)(2 * sign_every_s(w->opts.timeout_s) + 2.5)};
     give_sign(w, CVY_SIGN_STANDS);
     pthread_mutex_unlock(&w->lock);
     nanosleep(&pause, NULL);
@@ -147,7 +152,7 @@ static void *watch(void *arg)
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         struct timespec until;
-        const double now = cvy_clock_s(), left = w->kicked_s + (w->program ? 1 : PATIENCE) * w->opts.timeout_s - now, next = w->signed_s + sign_every_s(w) - now;
+        const double now = cvy_clock_s(), left = w->kicked_s + (w->program ? 1 : PATIENCE) * w->opts.timeout_s - now, next = w->signed_s + sign_every_s(w->opts.timeout_s) - now;
         if (left <= 0 && server_moves(w))
             continue;
         if (left <= 0 && gather_signs(w)) {
@@ -156,7 +161,7 @@ static void *watch(void *arg)
         }
         if (next <= 0)
             give_sign(w, CVY_SIGN_RUNS);
-        const double wait = CVY_MAX(CVY_MIN(left, next > 0 ? next : sign_every_s(w)), 0.01);
+        const double wait = CVY_MAX(CVY_MIN(left, next > 0 ? next : sign_every_s(w->opts.timeout_s)), 0.01);
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += (long)(1e9 * (wait - floor(wait)));
         until.tv_sec += (time_t)wait + until.tv_nsec / 1000000000;

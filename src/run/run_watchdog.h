@@ -21,5 +21,7 @@ void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char 
 /* The run is alive: it does `what` (a static text) at this step. */
 void cvy_watchdog_kick(cvy_watchdog *w, int64_t step, const char *what);
 void cvy_watchdog_stop(cvy_watchdog **w);
+/* How much older than another's the last sign of a living rank may be. */
+double cvy_watchdog_fresh_s(double timeout_s);
 
 #endif

@@ -18,7 +18,11 @@ cvy_status cvy_mpi_check(int code, const char *call)
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    return cvy_error_set(CVY_E_COMM, "%s failed: %s", call, text);
+    const int name = (int)strcspn(call, "(");          /* of a call as it stands in the source */
+    int kind = 0;
+    if (MPI_Error_class(code, &kind) != MPI_SUCCESS || kind != MPI_ERR_TRUNCATE)
+        return cvy_error_set(CVY_E_COMM, "%.*s failed: %s", name, call, text);
+    return cvy_error_set(CVY_E_COMM, "%.*s failed: the ranks do not meet in the same call: one of them has left one out, or comes with another shape: %s", name, call, text);
 }
 static MPI_Comm comm_of(const cvy_comm *comm)
 {
