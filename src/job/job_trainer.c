@@ -288,22 +288,22 @@ static cvy_status end_epoch(cvy_trainer *t)
 
 /* ---- the loop ---- */
 
-/* cause: where the number was made, or NULL. */
-static cvy_status lose(const cvy_trainer *t, int64_t step, const char *word, const char *cause)
+/* what: the loss or a gradient; cause: where the number was made, or NULL. */
+static cvy_status lose(const cvy_trainer *t, int64_t step, const char *what, const char *word, const char *cause)
 {
     char saved[96] = "no checkpoint was saved yet", first[408] = "";
     if (t->saved_step >= 0)
         snprintf(saved, sizeof saved, "the checkpoint of step %lld holds finite weights", (long long)t->saved_step);
     if (cause)
         snprintf(first, sizeof first, "%s; ", cause);
-    return cvy_error_set(CVY_E_NUMERIC, "the loss of step %lld is %s, expected a finite number: %slower train.optimizer.lr, add a warm-up to train.schedule, or set"
-                         " train.clip_norm; %s", (long long)step, word, first, saved);
+    return cvy_error_set(CVY_E_NUMERIC, "%s of step %lld is %s, expected a finite number: %slower train.optimizer.lr, add a warm-up to train.schedule, or set"
+                         " train.clip_norm; %s", what, (long long)step, word, first, saved);
 }
 
 /* The loss is a sum over all ranks, so all of them stop here. */
 static cvy_status check_loss(const cvy_trainer *t)
 {
-    return isfinite(t->last_loss) ? CVY_OK : lose(t, t->step, isnan(t->last_loss) ? "nan" : "infinite", NULL);
+    return isfinite(t->last_loss) ? CVY_OK : lose(t, t->step, "the loss", isnan(t->last_loss) ? "nan" : "infinite", NULL);
 }
 
 /* A step that lost its way before its update: the weights are those of the step before. */
@@ -315,7 +315,7 @@ static cvy_status take_step(cvy_trainer *t, int step, double lr)
         return status;
     snprintf(cause, sizeof cause, "%s", cvy_error_text());
     (void)!cvy_trainer_finish_save(t, 0);      /* what it says of checkpoints counts the one under way */
-    return lose(t, t->step + 1, "not finite", cause);
+    return lose(t, t->step + 1, t->session.program->step[step]->lost, "not finite", cause);
 }
 
 /* Of a fault that all ranks have: sums that are under way end before their memory goes, and a save that is under way becomes safe. */

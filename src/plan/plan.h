@@ -225,6 +225,8 @@ int cvy_plan_can_part(const cvy_plan *plan);
 void cvy_plan_each_parted(const cvy_plan *plan, void (*body)(cvy_variable *variable, void *arg), void *arg);
 /* Of an instruction: its gradient's buffer where it is an update that is done in parts, else NULL. */
 const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr);
+/* The elements of such a gradient that this rank has the sums of, after binding. */
+cvy_part cvy_plan_part(const cvy_plan *plan, const cvy_buffer *gradient);
 /* Bytes of all sets at the head of the arena. */
 static inline size_t cvy_plan_head_bytes(const cvy_plan *plan)
 {

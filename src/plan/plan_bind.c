@@ -311,8 +311,7 @@ static void move_on(void **pointer, int64_t elems, size_t elem_bytes)
         *pointer = (char *)*pointer + (size_t)elems * elem_bytes;
 }
 
-/* The elements of an update's weight that this rank has the sums of. */
-static cvy_part part_of(const cvy_plan *plan, const cvy_buffer *gradient)
+cvy_part cvy_plan_part(const cvy_plan *plan, const cvy_buffer *gradient)
 {
     const cvy_bucket *bucket = &plan->bucket[gradient->bucket];
     const int64_t at = (int64_t)((gradient->offset - bucket->offset) / sizeof(float)), n = (int64_t)(gradient->bytes / sizeof(float));
@@ -364,7 +363,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
     cvy_call *call = (cvy_call *)(uintptr_t)instr->call;      /* the plan owns its units' states while it binds */
     const cvy_buffer *parted = plan->in_parts ? cvy_instr_parted(plan, instr) : NULL;
-    const cvy_part part = parted ? part_of(plan, parted) : (cvy_part){0, 0};
+    const cvy_part part = parted ? cvy_plan_part(plan, parted) : (cvy_part){0, 0};
     if (plan->opts.clock && cvy_instr_computes(instr)) {
         bind_weight(plan, instr);
         return cvy_instr_bind_clock(plan, instr, parted ? (double)(part.end - part.first) * sizeof(float) / (double)parted->bytes : 1);

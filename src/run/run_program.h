@@ -45,6 +45,7 @@ typedef struct cvy_program_step_info {
     double *lr, *norm;                 /* scalar feeds, NULL where the step has none */
     int64_t *step_number;
     cvy_step_time time;                /* of the latest run */
+    const char *lost;                  /* of a step that ended in CVY_E_NUMERIC: what was not finite, "the loss" or "a gradient" */
     cvy_recomputed recomputed;         /* in backward of a micro-batch, where memory was short */
 } cvy_program_step_info;
 
@@ -157,9 +158,11 @@ cvy_status cvy_pipeline_save(cvy_program *program, cvy_vars **out);
 cvy_status cvy_pipeline_resume(cvy_program *program, int step, double lr, int64_t number, cvy_vars **out);
 
 /* ---- run_guard.c ---- */
-/* A training step whose weights stay as they are where a loss is not finite: CVY_E_NUMERIC on all ranks then, and the text says where such a number was made
+/* A training step whose weights stay as they are where a loss or a gradient is not finite: CVY_E_NUMERIC on all ranks then, and the text says where such a number was made
  * first. */
 cvy_status cvy_guarded_step(cvy_program *program, cvy_program_step_info *step);
+/* ---- run_finite.c: of the sums that this rank has, before the update; all must have come ---- */
+int cvy_gradients_finite(const cvy_plan *plan);
 
 /* ---- local: run_average.c ---- */
 /* Behind the plans and the memory of variables. Collective. */
