@@ -111,11 +111,11 @@ else
     strict=-DCONVOY_WERROR=ON
     export CONVOY_TEST_SLURM=1 # minutes: a job that reaches its limit under a Slurm of its own
     row release --preset release $strict
-    unset CONVOY_TEST_SLURM
     CONVOY_TEST_LEVEL=1        # the other rows try a few of the faults
     only='_n[23]$|^cmd_|^job_' # what speaks MPI
     but='^cmd_(bad_input|bench|bf16|checkpoint|clock|convert|full_disk|jobscript|large_batch|node_memory|normalize|not_finite|overlap_forward|own_data|plan|planning|server|simulate|stage|time|usage)$' # but not what differs in nothing from the row before
     mpich_row
+    unset CONVOY_TEST_SLURM
     but= only=.
     if command -v clang >/dev/null; then
         but='_n[0-9]+$|^cmd_' # another compiler: what computes, not what the rows before have started in many ways

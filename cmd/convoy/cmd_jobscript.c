@@ -4,6 +4,8 @@
  * The job file is checked here, for what is wrong in it would else be found after a night in the queue. The script is plain sh for bash, which is what
  * modules want; names from outside stand in it in single quotes, or as letters, digits, '.', '_' and '-' only.
  */
+#include <mpi.h>
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,10 +229,15 @@ static void put_words(const script *s)
 static void put_slurm_run(const script *s)
 {
     fputs("# srun of Slurm 22.05 and later does not take over --cpus-per-task. `srun --mpi=list` has the other ways to start MPI.\n", stdout);
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(library, &length);
+    printf("srun --mpi=%s --cpus-per-task=", strstr(library, "Open MPI") ? "pmix" : "pmi2");
     if (s->line->threads)
-        printf("srun --mpi=pmix --cpus-per-task=%lld --wait=60 convoy \"$@\"\n", (long long)s->line->threads);
+        printf("%lld", (long long)s->line->threads);
     else
-        printf("srun --mpi=pmix --cpus-per-task=$((SLURM_CPUS_ON_NODE / %lld)) --wait=60 convoy \"$@\"\n", (long long)s->ppn);
+        printf("$((SLURM_CPUS_ON_NODE / %lld))", (long long)s->ppn);
+    fputs(" --wait=60 convoy \"$@\"\n", stdout);
 }
 
 static void put_pbs_run(const script *s)

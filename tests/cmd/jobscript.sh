@@ -10,10 +10,12 @@ jobscript() { "$CONVOY" jobscript job.yaml "$@"; }
 has() { grep -qxF -- "$2" "$1" || fail "no line \"$2\" in $(cat "$1")"; }
 
 # ---- the head ----
+way=pmix                                                # of srun, by the MPI of this build
+"$CONVOY" info | grep -qi 'open mpi' || way=pmi2
 jobscript --slurm --nodes 2 --ppn 4 --threads 8 --time 1-02:03:04 --out runs/a >slurm || fail "no script for Slurm"
 for line in '#!/bin/bash' '#SBATCH --job-name=job' '#SBATCH --nodes=2' '#SBATCH --ntasks-per-node=4' '#SBATCH --cpus-per-task=8' '#SBATCH --time=26:03:04' \
     '#SBATCH --signal=USR1@120' '#SBATCH --requeue' '#SBATCH --open-mode=append' '#SBATCH --output=job-%j.out' 'out=runs/a' \
-    'srun --mpi=pmix --cpus-per-task=8 --wait=60 convoy "$@"' 'set -- train "$job" --out "$out" --threads 8'; do
+    "srun --mpi=$way --cpus-per-task=8 --wait=60 convoy \"\$@\"" 'set -- train "$job" --out "$out" --threads 8'; do
     has slurm "$line"
 done
 jobscript --pbs --nodes 2 --ppn 4 --threads 8 --time 90 --set train.epochs=3 --set 'train.optimizer={name: adam, lr: 1e-3}' >pbs || fail "no script for PBS"
