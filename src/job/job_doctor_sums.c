@@ -264,7 +264,8 @@ static void fit(cvy_doctor_link *link)
 {
     const int last = link->npoints - 1;
     link->alpha_s = link->best_s[0];
-    link->beta_s = (link->best_s[last] - link->best_s[0]) / (double)(link->bytes[last] - link->bytes[0]);
+    const double more_s = link->best_s[last] - link->best_s[0];
+    link->beta_s = more_s > 0 ? more_s / (double)(link->bytes[last] - link->bytes[0]) : link->best_s[last] / (double)link->bytes[last];    /* a busy machine */
 }
 
 static cvy_status measure_link(cvy_doctor *d, int from, int to, void *data, cvy_doctor_link *link)

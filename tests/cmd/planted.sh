@@ -131,7 +131,7 @@ grep -q 'rank 1: stood still for .* in reading the data .*: it is this rank that
 echo "count: planted: $named of 11 faults are named"
 
 # No false alarm: one rank whose every message takes 20 ms longer.
-with_mpi 3 1 1 slow
+with_mpi 3 1 1 slow --set 'watchdog.timeout=6 s'
 [ $code = 0 ] || fail "a slow rank ends the run: $(cat log)"
 said log 'stood still' && fail "a false alarm: $(cat log)"
 exit $failed
