@@ -86,6 +86,8 @@ int cmd_outcome(cvy_status status);
 void cmd_outcome_leaves(void (*leave)(void *user, cvy_status status, const char *text));
 /* Prints a text of the library's, and releases it. */
 int cmd_print(cvy_status status, char **text);
+/* To stdout, as a word of the shell, whatever is in it. */
+void cmd_put_word(const char *word);
 /* This process's place according to the launcher's environment, before MPI is there: 0 if alone. */
 int cmd_launch_rank(void);
 

@@ -1,10 +1,16 @@
 /* cmd_export.c: `convoy export`: a run's weights as one file, for other programs. */
+#include <string.h>
+
 #include "cmd.h"
 
 static int run(const cmd_line *line)
 {
     int64_t step = 0;
-    const cvy_status status = cvy_run_export(line->arg[0], line->checkpoint, line->arg[1], &step);
+    char *notes = NULL;
+    const cvy_status status = cvy_run_export(line->arg[0], line->checkpoint, line->arg[1], &step, &notes);
+    for (char *note = notes, *end; status == CVY_OK && note && (end = strchr(note, '\n')) != NULL; note = end + 1)
+        fprintf(stderr, "convoy: warning: %.*s\n", (int)(end - note), note);
+    cvy_text_release(&notes);
     if (status == CVY_OK)
         printf("%s has the weights of step %lld\n", line->arg[1], (long long)step);
     return cmd_outcome(status);

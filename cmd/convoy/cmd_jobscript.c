@@ -100,27 +100,13 @@ static int read_job(script *s)
         cmd_error("--out is %s, expected the run's folder", *s->out ? "too long" : "empty");
         return CMD_EXIT_USAGE;
     }
+    for (size_t n = strlen(s->out); n > 1 && s->out[n - 1] == '/'; n--)
+        s->out[n - 1] = 0;             /* the script makes other names of it */
     warn_of_shares(s);
     return 0;
 }
 
 /* ---- the script ---- */
-
-/* A word of the shell, whatever is in it. */
-static void put_word(const char *word)
-{
-    if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=@%+-") == strlen(word)) {
-        fputs(word, stdout);
-        return;
-    }
-    putchar('\'');
-    for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", stdout);
-        else
-            putchar(*word);
-    putchar('\'');
-}
 
 /* A path that no command takes for an option. */
 static void put_path(const char *name, const char *path)
@@ -128,7 +114,7 @@ static void put_path(const char *name, const char *path)
     printf("%s=", name);
     if (*path == '-')
         fputs("./", stdout);
-    put_word(path);
+    cmd_put_word(path);
     putchar('\n');
 }
 
@@ -186,10 +172,15 @@ static void put_names(const script *s)
     fputs("\nset -u\n", stdout);
     put_path("job", s->line->arg[0]);
     put_path("out", s->out);
-    fputs("latest=$out/checkpoints/latest\n\n"
-          "say() { echo \"jobscript: $*\" >&2; }\n"
+    fputs("\nsay() { echo \"jobscript: $*\" >&2; }\n"
           "die() { say \"$*\"; exit 1; }\n"
-          "last_set() { cat -- \"$latest\" 2>/dev/null; }\n\n", stdout);
+          "last_set() {\n"
+          "    local last= set\n"
+          "    for set in \"$out\"/checkpoints/step-*; do\n"
+          "        case ${set##*/step-} in *[!0-9]*) ;; *) last=${set##*/} ;; esac\n"
+          "    done\n"
+          "    echo \"$last\"\n"
+          "}\n\n", stdout);
 }
 
 /* Started by hand the script would take other resources than its head says. */
@@ -208,10 +199,10 @@ static void put_words(const script *s)
         printf(" --threads %lld", (long long)s->line->threads);
     for (int i = 0; i < s->line->nset; i++) {
         fputs(" --set ", stdout);
-        put_word(s->line->set[i]);
+        cmd_put_word(s->line->set[i]);
     }
     fputs("\nbefore=$(last_set)\n"
-          "if [ -e \"$latest\" ]; then\n"
+          "if [ -n \"$before\" ]; then\n"
           "    say \"$out is there: going on behind $before\"\n"
           "    set -- \"$@\" --resume\n"
           "elif [ -e \"$out/STATUS\" ]; then   # ended before its first checkpoint\n"

@@ -67,3 +67,18 @@ cvy_job_source cmd_job(const cmd_line *line, const char *path, const char *text)
 {
     return (cvy_job_source){.size = sizeof(cvy_job_source), .path = path, .text = path ? NULL : text, .sets = line->set, .nsets = line->nset};
 }
+
+void cmd_put_word(const char *word)
+{
+    if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=@%+-") == strlen(word)) {
+        fputs(word, stdout);
+        return;
+    }
+    putchar('\'');
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*word);
+    putchar('\'');
+}

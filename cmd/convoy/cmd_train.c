@@ -20,10 +20,15 @@ static void print_end(cvy_status status, const cvy_train_result *r)
         printf("; train loss %.4g", r->train_loss);
     if (isfinite(r->val_loss))
         printf("; validation loss %.4g", r->val_loss);
-    if (status == CVY_STOPPED)
-        printf("\nall is saved in %s; go on with: convoy train ... --out %s --resume\n", r->out, r->out);
-    else
-        printf("\nthe run is in %s: report.html shows it; `convoy test %s` scores it\n", r->out, r->out);
+    if (status == CVY_STOPPED) {
+        printf("\nall is saved in %s; go on with: convoy train ... --out ", r->out);
+        cmd_put_word(r->out);
+        printf(" --resume\n");
+    } else {
+        printf("\nthe run is in %s: report.html shows it; `convoy test ", r->out);
+        cmd_put_word(r->out);
+        printf("` scores it\n");
+    }
 }
 
 static int train(const cmd_line *line, cvy_context *context)

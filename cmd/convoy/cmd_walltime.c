@@ -72,7 +72,14 @@ int cmd_end_time(const char *walltime, double begin, double *end_out)
         return 0;
     }
     const char *limit = getenv("PBS_WALLTIME");        /* Torque: the length in seconds; when the job began it does not say */
-    if (limit && atof(limit) > 0)
-        *end_out = begin + atof(limit);
+    if (!limit || !*limit)
+        return 0;
+    char *rest = NULL;
+    const double lasts = strtod(limit, &rest);
+    if (*rest || !(lasts > 0 && lasts < 1e9)) {
+        cmd_error("PBS_WALLTIME=%s is no time: expected seconds; --walltime says the time in its place", limit);
+        return CMD_EXIT_USAGE;
+    }
+    *end_out = begin + lasts;
     return 0;
 }

@@ -242,8 +242,9 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, int statisti
  * named. @damaged_out: how many are. Collective: no. Errors: CVY_E_IO (nothing there to check), CVY_E_MEMORY; that something is damaged is none. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_verify(const char *path, int *damaged_out, char **text_out);
 /** Writes a run's weights and running statistics as one safetensors file, after checking the checkpoint. @which: "best", "step-1234", or NULL: the best one if the
- * run has noted one, else the newest sound one. Collective: no. Errors: CVY_E_IO (no such checkpoint; @out exists), CVY_E_FORMAT (damaged), CVY_E_MEMORY. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_export(const char *run, const char *which, const char *out, int64_t *step_out);
+ * run has noted one, else the newest sound one. @notes_out: a line for each newer one that is damaged and was passed over, or NULL; release it by cvy_text_release(); @notes_out may be NULL.
+ * Collective: no. Errors: CVY_E_IO (no such checkpoint; @out exists), CVY_E_FORMAT (damaged), CVY_E_MEMORY. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_export(const char *run, const char *which, const char *out, int64_t *step_out, char **notes_out);
 /** Writes the ten classic features of each event of a collider data set to @file as comma-separated text, a head line first. Collective: no. Errors: CVY_E_ARGUMENT for other data, CVY_E_IO. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_features(const char *source, const char *file);
 /** All keys of the job file with types, defaults and help, as text. */

@@ -76,6 +76,8 @@ static cvy_status verify_set(cvy_pool *pool, const cvy_set *set, cvy_text *t, st
     static const char *const stems[] = {CVY_SET_WEIGHTS, CVY_SET_STATES, CVY_SET_PENDING};
     struct checked tensors = {0, 0};
     const cvy_status status = cvy_set_verify(set);
+    if (!cvy_file_is_folder(set->path))
+        return CVY_OK;                 /* a run at work has deleted it meanwhile */
     if (status == CVY_OK) {
         c->sound++;
         cvy_text_add(t, "%s: sound\n", set->path);
@@ -86,7 +88,8 @@ static cvy_status verify_set(cvy_pool *pool, const cvy_set *set, cvy_text *t, st
     for (int i = 0; i < CVY_COUNT(stems); i++) {
         const char **path = NULL;
         int n = 0;
-        CVY_TRY(cvy_set_files(pool, set->path, stems[i], &path, &n));
+        if (cvy_set_files(pool, set->path, stems[i], &path, &n) != CVY_OK)
+            break;                     /* it cannot be looked into, as the line says */
         for (int k = 0; k < n; k++)
             CVY_TRY(verify_tensors(path[k], t, &tensors));
     }
@@ -217,8 +220,9 @@ out:
     return status;
 }
 
-cvy_status cvy_run_export(const char *run, const char *which, const char *out, int64_t *step_out)
+cvy_status cvy_run_export(const char *run, const char *which, const char *out, int64_t *step_out, char **notes_out)
 {
+    cvy_text notes = {0};
     char dir[640];
     cvy_checkpoint c = {0};
     struct stat there;
@@ -236,6 +240,12 @@ cvy_status cvy_run_export(const char *run, const char *which, const char *out, i
     if (status == CVY_OK)
         status = export_set(&c, out);
     *step_out = c.step;
+    for (int i = 0; i < c.nmessage; i++)
+        cvy_text_add(&notes, "%s\n", c.message[i]);
+    if (notes_out)
+        *notes_out = notes.data;
+    else
+        cvy_text_free(&notes);
     cvy_checkpoint_close(&c);
-    return status;
+    return status == CVY_OK ? notes.status : status;
 }

@@ -1,6 +1,7 @@
 /*
  * job_folder.c: the run folder: what a training run writes and what a resumed one reads. Only rank 0 writes.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -56,6 +57,18 @@ static cvy_status new_numbered_folder(cvy_trainer *t)
     return cvy_error_set(CVY_E_IO, "runs/ is full of runs of %s: name another folder with --out", t->session.job->name);
 }
 
+static int is_empty_folder(const char *path)
+{
+    DIR *dir = opendir(path);
+    int entries = 0;
+    while (dir && readdir(dir) && entries < 3)
+        entries++;                     /* "." and ".." are two */
+    if (dir)
+        closedir(dir);
+    return dir && entries < 3;
+}
+
+/* An empty folder is as good as none: a run that was killed while it prepared leaves one. */
 static cvy_status take_folder(cvy_trainer *t)
 {
     const char *out = t->opts->out;
@@ -66,7 +79,7 @@ static cvy_status take_folder(cvy_trainer *t)
     }
     CVY_CHECK(*out, CVY_E_ARGUMENT, "the run folder's name is empty");
     CVY_CHECK(strlen(out) < sizeof t->out, CVY_E_ARGUMENT, "the run folder's name is longer than %zu characters", sizeof t->out - 1);
-    CVY_CHECK(!cvy_file_exists(out) || t->opts->resume, CVY_E_IO, "%s exists already: choose another --out, or go on in it with --resume", out);
+    CVY_CHECK(!cvy_file_exists(out) || t->opts->resume || is_empty_folder(out), CVY_E_IO, "%s exists already: choose another --out, or go on in it with --resume", out);
     CVY_CHECK(cvy_file_exists(out) || !t->opts->resume, CVY_E_IO, "%s does not exist, so there is nothing to resume", out);
     snprintf(t->out, sizeof t->out, "%s", out);
     t->is_new_folder = !t->opts->resume;
@@ -89,8 +102,10 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
     cvy_status status = is_root(t) ? take_folder(t) : CVY_OK;
-    if (status == CVY_OK && is_root(t))
+    if (status == CVY_OK && is_root(t)) {
         status = lock_folder(t);
+        t->is_new_folder &= status == CVY_OK;      /* else it is another run's, and not to be removed */
+    }
     if (status == CVY_OK && is_root(t) && t->opts->resume)
         status = find_checkpoint(t);
     CVY_TRY(cvy_comm_agree(comm, status));
@@ -212,6 +227,7 @@ cvy_status cvy_trainer_write_head(cvy_trainer *t)
     CVY_TRY(cvy_job_print(t->session.job, &job));
     warn_of_changes(t, job);
     read_board(t);
+    cvy_trainer_write_status(t, "running", NULL);      /* first, so that a folder with anything in it has one */
     cvy_status status = write_text(t, "job.resolved.yaml", job);
     cvy_mem_free(&job);
     if (status == CVY_OK)
@@ -221,8 +237,6 @@ cvy_status cvy_trainer_write_head(cvy_trainer *t)
         status = cvy_metrics_log_open(path, t->opts->resume ? t->step : -1, &t->log);
     if (status == CVY_OK && t->session.job->log.trace)
         status = cvy_file_replace(t->session.job->log.trace, "", 0);   /* that it cannot be written is known before the training */
-    if (status == CVY_OK)
-        cvy_trainer_write_status(t, "running", NULL);
     return status;
 }
 
@@ -235,8 +249,11 @@ void cvy_trainer_write_line(cvy_trainer *t, cvy_json *json)
 
 void cvy_trainer_end(cvy_trainer *t, cvy_status status)
 {
-    char why[1024];
+    char why[1024], job[640];
     snprintf(why, sizeof why, "%s", cvy_error_text());
+    join_path(t, "job.resolved.yaml", job);
+    if (t->has_begun && t->session.job && is_root(t) && !cvy_file_exists(job))
+        cvy_log(t->session.context, CVY_LOG_WARN, "%s is gone: the run's folder was removed or moved while it trained, and holds only what was written since", job);
     if (t->is_new_folder && !t->has_begun)
         (void)!cvy_file_remove_tree(t->out);       /* a job that did not begin leaves no folder behind */
     else if (t->session.job && t->has_begun)

@@ -51,10 +51,18 @@ int cvy_trainer_meets(const cvy_trainer *t)
 /* ---- the end of the allocation ---- */
 
 /* Seconds that the run must keep back for one more turn, with whatever falls into it, and a save behind it. */
+static double save_s(const cvy_trainer *t)
+{
+    const cvy_vars *vars = t->session.program->vars;
+    double bytes = 0;
+    for (int i = 0; i < vars->count; i++)
+        bytes += (double)vars->at[i]->bytes;
+    return t->save_s > 0 ? t->save_s : bytes / WRITE_BYTES_S;
+}
+
 static double kept_back_s(const cvy_trainer *t)
 {
-    const double save_s = t->save_s > 0 ? t->save_s : (double)cvy_program_need(t->session.program) / WRITE_BYTES_S;
-    return 1.5 * (save_s + t->turn_s) + LEAVE_S;
+    return 1.5 * (save_s(t) + t->turn_s) + LEAVE_S;
 }
 
 static int is_ending(const cvy_trainer *t)
@@ -77,8 +85,15 @@ void cvy_trainer_say_end(cvy_trainer *t)
 static void say_that_it_ends(cvy_trainer *t)
 {
     char text[160];
-    snprintf(text, sizeof text, "the allocation ends in %.0f s: the run saves and stops (a save took %.1f s, a turn of the loop up to %.1f s)",
-             t->opts->end_time - cvy_clock_wall_s(), t->save_s, t->turn_s);
+    snprintf(text, sizeof text, "the allocation ends in %.0f s: the run saves and stops (a save %s %.1f s, a turn of the loop took up to %.1f s)",
+             t->opts->end_time - cvy_clock_wall_s(), t->save_s > 0 ? "took" : "is thought to take", save_s(t), t->turn_s);
+    cvy_trainer_say(t, text);
+}
+
+static void say_who_was_told(cvy_trainer *t, int rank)
+{
+    char text[96];
+    snprintf(text, sizeof text, "rank %d was told to stop, by a signal or its program: the run saves and stops", rank);
     cvy_trainer_say(t, text);
 }
 
@@ -97,7 +112,7 @@ static void look_around(cvy_trainer *t, int64_t said[SAY_COUNT])
 {
     cvy_train_orders *orders = t->opts->orders;
     const cvy_duration *every = &t->session.job->checkpoint.every;
-    said[SAY_STOP] = orders && orders->stop;
+    said[SAY_STOP] = orders && orders->stop ? t->session.context->comm->rank + 1 : 0;
     said[SAY_END] = is_ending(t);
     said[SAY_SAVE] = every->unit == CVY_DURATION_SECONDS && t->session.context->comm->rank == 0 && cvy_clock_s() - t->saved_s > every->amount;
     if (orders && orders->save) {
@@ -143,6 +158,10 @@ cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status mine, cvy_wish *wish_out
     if (said[SAY_END] && !t->is_ending) {
         t->is_ending = 1;
         say_that_it_ends(t);
+    }
+    if (said[SAY_STOP] && !t->is_ending) {
+        t->is_ending = 1;
+        say_who_was_told(t, (int)said[SAY_STOP] - 1);
     }
     if (wish_out->stop && t->opts->orders)
         t->opts->orders->heard = 1;

@@ -23,7 +23,7 @@ static cvy_status find_set(cvy_scoring *s)
     cvy_status status = CVY_OK;
     if (comm->rank == 0) {
         status = cvy_checkpoint_find(path, "best", &s->checkpoint);
-        if (status != CVY_OK) {
+        if (status == CVY_END) {       /* none is noted as the best; a damaged one is not passed over */
             cvy_checkpoint_close(&s->checkpoint);
             s->checkpoint = (cvy_checkpoint){0};
             status = cvy_checkpoint_find(path, NULL, &s->checkpoint);

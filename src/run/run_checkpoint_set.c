@@ -189,7 +189,8 @@ static cvy_status find_newest(const char *dir, const cvy_set *sets, int64_t coun
         CVY_TRY(cvy_pool_printf(out->pool, &line, "checkpoint %s is damaged and passed over: %s", sets[i].name, cvy_error_text()));
         out->message[out->nmessage++] = line;
     }
-    CVY_FAIL(CVY_E_FORMAT, "%s: none of the %lld checkpoints is sound; the newest: %s", dir, (long long)nwhole, out->message[0]);
+    CVY_FAIL(CVY_E_FORMAT, "%s: none of the %lld checkpoints is sound; the newest: %s; `convoy inspect --verify` names what is damaged in each; else begin anew with another --out", dir, (long long)nwhole,
+             out->message[0]);
 }
 
 static cvy_status find_named(const char *dir, const cvy_set *sets, int64_t count, const char *name, cvy_checkpoint *out)

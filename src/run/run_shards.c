@@ -25,7 +25,7 @@ cvy_status cvy_program_read_shards(cvy_program *p)
         {p->progress == CVY_PROGRESS_MPI, "comm.progress: mpi, which leaves the order of sums to the MPI library"},
         {o->plan_file != NULL, "a plan file: kernels are chosen by preference"},
         {p->planning != CVY_PLANNING_ESTIMATE, "planning by measurement, which chooses by times that differ from run to run"},
-        {p->by_clock, "kernels: clock"},
+        {p->by_clock, "kernels: clock, which compute nothing: take deterministic: false for it, which has the same shapes; else"},
     };
     if (!o->shards)
         return CVY_OK;

@@ -127,7 +127,7 @@ static void bark(const cvy_watchdog *w)
     if (!w->program)
         snprintf(limit, sizeof limit, ", before the first step %.0f times as long", PATIENCE);
     cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s%s)%s%s%s", cvy_clock_s() - w->kicked_s, (long long)w->step, what,
-                  w->opts.timeout_s, limit, suspect[0] ? suspect : meets ? ": another rank may be dead or late" : ": it is this rank that is held up",
+                  w->opts.timeout_s, limit, suspect[0] ? suspect : meets ? ": another rank may be dead or late" : ": it waits for no other rank, so it may be this one that is held up",
                   w->board[0] ? "; all ranks: " : "", w->board);
     if (context->opts.fatal)
         context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());

@@ -51,5 +51,15 @@ printf 'x' | dd of=$file bs=1 seek=$(($(wc -c <$file) - 9)) conv=notrunc 2>/dev/
 grep -q 'step-00000004: DAMAGED: .*weights-00002-of-00002.safetensors was altered' log || { fail "the damaged file is not named"; cat log; }
 grep -q 'weights-00002-of-00002.safetensors: tensor .* was altered' log || { fail "the damaged tensor is not named"; cat log; }
 rm $file
+"$CONVOY" export parts older.safetensors >log 2>&1 && grep -q 'warning: checkpoint step-00000004 is damaged and passed over' log || { fail "export says nothing of the set that it passes over"; cat log; }
 "$CONVOY" inspect parts | grep -q 'newest sound checkpoint: .*step-00000002' || fail "the older set is not taken where a part is missing"
+
+# The best set is asked for by name: damaged, it is refused, and no other is scored in its place.
+unset CONVOY_NODE_RANKS
+mkdir best                             # an empty folder is as good as none
+"$CONVOY" train job.yaml --threads 1 --progress none --out best --set checkpoint.best=accuracy >log 2>&1 || { fail "a run in an empty folder fails"; cat log; }
+refused 'best exists already' "$CONVOY" train job.yaml --out best
+"$CONVOY" test best --data '{format: synthetic, samples: 8, shape: [3, 8, 8], classes: 4}' >log 2>&1 || { fail "the best set is not scored"; cat log; }
+truncate -s 100 "best/checkpoints/$(cat best/checkpoints/best)/weights.safetensors"
+refused 'weights.safetensors has 100 bytes' "$CONVOY" test best --data '{format: synthetic, samples: 8, shape: [3, 8, 8], classes: 4}'
 exit $failed

@@ -70,6 +70,7 @@ refused "--signal is 300 s before a limit of 300 s" "$CONVOY" jobscript job.yaml
 refused "no_such.yaml" "$CONVOY" jobscript no_such.yaml --slurm --nodes 1 --ppn 1 --time 5
 refused "train.batsh" "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 1 --time 5 --set train.batsh=3
 refused "train.batch is 16, but there are 32 ranks" "$CONVOY" jobscript job.yaml --slurm --nodes 2 --ppn 16 --time 5
+refused "cuts a step into 8 shards, but there are 16 ranks" "$CONVOY" jobscript job.yaml --slurm --nodes 8 --ppn 2 --time 5 --set deterministic=true
 [ ! -s out ] || fail "a refused job has a script: $(cat out)"
 jobscript --slurm --nodes 1 --ppn 3 --time 5 >out 2>err || fail "uneven shares are refused: $(cat err)"
 said err "a batch of 16 over 3 ranks makes shares of 5 and 6 samples, and a step takes as long as the larger one: 15 or 18 would share evenly" || fail "no warning: $(cat err)"
@@ -124,13 +125,13 @@ code() {
     echo "name: \"a b'c\$(touch bad)\""
     cat job.yaml
 } >"it's \$(touch worse).yaml"
-"$CONVOY" jobscript "it's \$(touch worse).yaml" --slurm --nodes 1 --ppn 2 --threads 1 --time 5 --out "$RUN" --set train.epochs=200 --set log.every=1 --set 'checkpoint.every=20 steps' >script || fail "no script of odd names"
+"$CONVOY" jobscript "it's \$(touch worse).yaml" --slurm --nodes 1 --ppn 2 --threads 1 --time 5 --out "$RUN/" --set train.epochs=200 --set log.every=1 --set 'checkpoint.every=20 steps' >script || fail "no script of odd names"
 grep -q '^#SBATCH --job-name=a_b_c__touch_bad_$' script || fail "the name is not tame: $(grep name script)"
 echo 10 >tell
 code 75 script
 grep -qx 'scontrol requeue 7' again || fail "the job is not requeued: $(cat log)"
 grep -q '^stopped step' "$RUN/STATUS" || fail "it was not stopped: $(cat "$RUN/STATUS" log)"
-rm tell again
+rm tell again "$RUN/checkpoints/latest"        # what it names is there still
 code 0 script
 grep -q '^finished step 600 of 600' "$RUN/STATUS" || fail "the second job does not finish it: $(cat "$RUN/STATUS" log)"
 [ "$(grep -c -- ' --resume$' started)" = 1 ] || fail "not resumed once: $(cat started)"

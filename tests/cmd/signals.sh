@@ -85,4 +85,8 @@ refused '--on-signal USR1=go: expected NAME=ACTION' "$CONVOY" train job.yaml --o
 CONVOY_JOB_END=tomorrow
 export CONVOY_JOB_END
 refused 'CONVOY_JOB_END=tomorrow is no time: expected seconds since 1970' "$CONVOY" train job.yaml --out bad
+unset CONVOY_JOB_END
+PBS_WALLTIME=02:00:00
+export PBS_WALLTIME
+refused 'PBS_WALLTIME=02:00:00 is no time: expected seconds' "$CONVOY" train job.yaml --out bad
 exit $failed

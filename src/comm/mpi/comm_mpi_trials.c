@@ -137,7 +137,7 @@ static double best_of(const double *seconds)
 }
 
 /* The best of the trials, each as long as its slowest rank took: what else the machine does only adds to it. */
-cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_part, const char *only)
+static cvy_status measure(cvy_comm *comm, struct cvy_group *group, int takes_part, const char *only)
 {
     struct trials t = {.nway = 0};
     double *all = &t.seconds[0][0][0];
@@ -159,6 +159,15 @@ cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_
             group->seconds[size][t.way[i]] = best_of(t.seconds[size][t.way[i]]);
     }
     return CVY_OK;
+}
+
+/* The others are waited for: the watchdog must know. */
+cvy_status cvy_group_measure(cvy_comm *comm, struct cvy_group *group, int takes_part, const char *only)
+{
+    atomic_store_explicit(&comm->meeting, "a trial of sums", memory_order_relaxed);
+    const cvy_status status = measure(comm, group, takes_part, only);
+    atomic_store_explicit(&comm->meeting, NULL, memory_order_relaxed);
+    return status;
 }
 
 /* ---- what the trials say ---- */
