@@ -61,12 +61,10 @@ static cvy_status interpret_checkpoint(cvy_job *job)
 
 static cvy_status interpret_watchdog(cvy_job *job)
 {
-    cvy_duration timeout;
-    if (cvy_duration_parse(job->watchdog.timeout_text, &timeout) != CVY_OK)
-        return cvy_error_prefix(CVY_E_CONFIG, "%s: watchdog.timeout", cvy_job_where(job, "watchdog", "timeout"));
-    CVY_CHECK(timeout.unit == CVY_DURATION_SECONDS, CVY_E_CONFIG,
-              "%s: watchdog.timeout is \"%s\", expected s, min or h", cvy_job_where(job, "watchdog", "timeout"),
-              job->watchdog.timeout_text);
+    cvy_duration timeout = {0};
+    const int is_time = cvy_duration_parse(job->watchdog.timeout_text, &timeout) == CVY_OK && timeout.unit == CVY_DURATION_SECONDS;
+    CVY_CHECK(is_time && (timeout.amount == 0 || timeout.amount >= 1), CVY_E_CONFIG, "%s: watchdog.timeout is \"%s\", expected a number of s, min or h: at least 1 s, or 0 s, which is off",
+              cvy_job_where(job, "watchdog", "timeout"), job->watchdog.timeout_text);
     job->watchdog.timeout_s = timeout.amount;
     return CVY_OK;
 }

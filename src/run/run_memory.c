@@ -39,6 +39,10 @@ int64_t cvy_program_need(const cvy_program *p)
 static void advise(const cvy_program *p, struct need n, double room, char *text, size_t text_room)
 {
     const int64_t fits = (int64_t)((double)largest_step(p)->batch * (room - n.fixed) / n.by_batch);
+    if (p->opts.shards) {
+        snprintf(text, text_room, "take more deterministic_shards, one of which is computed at a time, or a smaller batch");
+        return;
+    }
     snprintf(text, text_room, "not even a batch of one sample fits");
     if (room > n.fixed && fits >= 1)
         snprintf(text, text_room, "a batch of about %lld would fit, or train.accumulate", (long long)fits);
