@@ -26,7 +26,7 @@ static int open_at(int folder_fd, const char *name, int flags, mode_t mode)
     }
 }
 
-static int open_file(const char *path, int flags, mode_t mode)
+int cvy_file_open(const char *path, int flags, unsigned mode)
 {
     return open_at(AT_FDCWD, path, flags, mode);
 }
@@ -44,6 +44,16 @@ static int sync_file(int fd)
 static int close_file(int fd)
 {
     return close(fd) == 0 || errno == EINTR ? 0 : -1;
+}
+
+cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path)
+{
+    int failed;
+    do
+        failed = ftruncate(fd, (off_t)bytes);
+    while (failed != 0 && errno == EINTR);
+    CVY_CHECK(failed == 0, CVY_E_IO, "%s: cannot cut to %lld bytes: %s", path, (long long)bytes, strerror(errno));
+    return CVY_OK;
 }
 
 /* ---- whole transfers ---- */
@@ -118,7 +128,7 @@ cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, 
 {
     char *data = NULL;
     size_t bytes = 0;
-    const int fd = open_file(path, O_RDONLY | O_CLOEXEC, 0);
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
     const cvy_status status = read_to_end(fd, path, limit_bytes, &data, &bytes);
     close(fd);
@@ -147,7 +157,7 @@ static cvy_status open_aside(const char *path, char **aside_out, int *fd_out)
 {
     char *aside = NULL;
     CVY_TRY(cvy_mem_printf(&aside, "%s.aside-%ld", path, (long)getpid()));
-    const int fd = open_file(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int fd = cvy_file_open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) {
         const cvy_status status = cvy_error_set(CVY_E_IO, "%s: cannot create: %s", aside, strerror(errno));
         cvy_mem_free(&aside);
@@ -282,7 +292,7 @@ cvy_status cvy_file_make_folder(const char *path)
 
 cvy_status cvy_file_sync_folder(const char *path)
 {
-    const int fd = open_file(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    const int fd = cvy_file_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open the folder: %s", path, strerror(errno));
     const int failed =
         sync_file(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot, and need not */

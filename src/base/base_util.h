@@ -44,6 +44,9 @@ void cvy_clock_text(char text[32]);             /* UTC, ISO 8601 */
 
 /* ---- files ---- */
 cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, size_t *bytes_out);   /* NUL added; data freed by cvy_mem_free */
+/* open(), goes on where a signal interrupts it; -1: errno says why. */
+int cvy_file_open(const char *path, int flags, unsigned mode);
+cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path);               /* to so many bytes, in spite of signals */
 /* Writes path whole or not at all: aside, fsync, rename, fsync of the folder. Survives short writes and EINTR; path and errno are named. */
 cvy_status cvy_file_replace(const char *path, const void *data, size_t bytes);
 /* A stream of the same manner: write to *stream_out, then commit or drop. */

@@ -28,6 +28,14 @@ cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
     return cvy_error_set((cvy_status)worst, "rank %d: %s", (int)who, text);
 }
 
+cvy_status cvy_comm_alloc(cvy_comm *comm, size_t bytes, void *out)
+{
+    const cvy_status status = cvy_comm_agree(comm, cvy_mem_alloc(bytes, out));
+    if (status < 0)
+        cvy_mem_free(out);
+    return status;
+}
+
 /* ---- what all ranks must have alike ---- */
 
 /* The first line in which two texts are not the same. */
@@ -54,7 +62,7 @@ static cvy_status compare(cvy_comm *comm, const cvy_text *mine, cvy_alike_fn *di
     char *first = NULL;
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
-    CVY_TRY_OUT(cvy_comm_agree(comm, cvy_mem_alloc((size_t)bytes, &first)));
+    CVY_TRY_OUT(cvy_comm_alloc(comm, (size_t)bytes, &first));
     if (comm->rank == 0 && mine->data)
         memcpy(first, mine->data, mine->bytes);
     CVY_TRY_OUT(comm->ops->broadcast(comm, first, (size_t)bytes, 0));

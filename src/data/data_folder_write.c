@@ -78,7 +78,7 @@ static cvy_status put_file(struct folder_writer *w, int64_t number, const cvy_ra
     const char *class = w->info->has_label ? w->class_name[raw->label] : ".";
     CVY_TRY(cvy_bytes_need(&w->path, strlen(w->root) + strlen(class) + 48));
     snprintf(w->path.data, w->path.bytes, "%s/%s/%08lld.%s", w->root, class, (long long)number, suffix);
-    const int fd = open(w->path.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int fd = cvy_file_open(w->path.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be made: %s", (const char *)w->path.data, strerror(errno));
     const cvy_status status = cvy_write_all(fd, data, bytes, w->path.data);
     close(fd);
@@ -105,7 +105,7 @@ static cvy_status folder_end_piece(void *state)
     struct folder_writer *w = state;
     const char *path = NULL;
     char text[64];
-    const int fd = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC), bad = fd < 0 || syncfs(fd) != 0, cause = errno;
+    const int fd = cvy_file_open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), bad = fd < 0 || syncfs(fd) != 0, cause = errno;
     if (fd >= 0)
         close(fd);
     CVY_CHECK(!bad, CVY_E_IO, "%s: cannot be written to the disk: %s", w->root, strerror(cause));

@@ -341,7 +341,7 @@ static cvy_status hdf5_end_piece(void *state)
     cvy_h5_leave();
     CVY_TRY(status);
     CVY_TRY(close_piece(w));
-    int fd = open(w->partial, O_RDONLY | O_CLOEXEC);
+    int fd = cvy_file_open(w->partial, O_RDONLY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be opened again: %s", w->partial, strerror(errno));
     status = cvy_file_settle(&fd, w->partial, w->path);
     if (fd >= 0)

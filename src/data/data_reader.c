@@ -41,7 +41,7 @@ cvy_status cvy_data_file_open(cvy_pool *pool, const char *path, cvy_data_file *o
     if (pool)
         CVY_TRY(cvy_pool_strdup(pool, path, &copy));
     file.path = pool ? copy : path;
-    file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);       /* a pipe is refused below, not waited for */
+    file.fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);       /* a pipe is refused below, not waited for */
     CVY_CHECK(file.fd >= 0, CVY_E_IO, "%s%scannot be opened: %s", pool ? path : "", pool ? ": " : "", strerror(errno));
     struct stat st;
     if (fstat(file.fd, &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -92,7 +92,7 @@ int cvy_data_has_suffix(const char *name, const char *suffix)
 
 size_t cvy_data_peek(const char *path, void *bytes, size_t count)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return 0;
     const ssize_t got = read(fd, bytes, count);

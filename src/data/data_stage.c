@@ -142,7 +142,7 @@ static cvy_status share_text(cvy_comm *comm, cvy_status status, const cvy_text *
     char *text = NULL;
     CVY_TRY(cvy_comm_agree(comm, status));
     CVY_TRY(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
-    CVY_TRY_OUT(cvy_comm_agree(comm, cvy_mem_alloc(bytes, &text)));
+    CVY_TRY_OUT(cvy_comm_alloc(comm, bytes, &text));
     if (comm->rank == 0)
         memcpy(text, mine->data, bytes);
     CVY_TRY_OUT(comm->ops->broadcast(comm, text, bytes, 0));
@@ -197,7 +197,7 @@ static cvy_status try_lock(const char *root, int *lock_out, int *alone_out)
     struct stat mine, there;
     CVY_TRY(cvy_file_make_folder(root));
     snprintf(path, sizeof path, "%s/lock", root);
-    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const int fd = cvy_file_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     CVY_CHECK(fd >= 0 || errno == ENOENT, CVY_E_IO, "%s: cannot be made: %s", path, strerror(errno));
     *lock_out = -1;
     if (fd < 0)
@@ -273,9 +273,9 @@ static cvy_status copy_slice(const struct listing *l, const struct copy *c, cons
     CVY_CHECK(length < (int)sizeof to_path, CVY_E_IO, "%s: the path is too long to be staged", f->name);
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(to_path, '/') - to_path), to_path);
     CVY_TRY(cvy_file_make_folder(folder));
-    const int from = open(from_path, O_RDONLY | O_CLOEXEC);
+    const int from = cvy_file_open(from_path, O_RDONLY | O_CLOEXEC, 0);
     CVY_CHECK(from >= 0, CVY_E_IO, "%s: cannot be opened: %s", from_path, strerror(errno));
-    const int to = open(to_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    const int to = cvy_file_open(to_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     cvy_status status = CVY_OK;
     if (to < 0)
         status = cvy_error_set(CVY_E_IO, "%s: cannot be made: %s", to_path, strerror(errno));

@@ -313,7 +313,7 @@ static cvy_status open_inner(cvy_safetensors *f)
     struct stat stat;
     char *text = NULL;
 
-    f->fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    f->fd = cvy_file_open(f->path, O_RDONLY | O_CLOEXEC, 0);
     CVY_CHECK(f->fd >= 0 && fstat(f->fd, &stat) == 0, CVY_E_IO, "cannot open: %s", strerror(errno));
     CVY_CHECK(S_ISREG(stat.st_mode), CVY_E_IO, "not a regular file");
     CVY_CHECK(stat.st_size >= LENGTH_BYTES, CVY_E_FORMAT, "%lld bytes are too few for a safetensors file", (long long)stat.st_size);

@@ -229,9 +229,10 @@ cvy_status cvy_doctor_measure_sums(cvy_doctor *d)
         return CVY_OK;
     fit_into_memory(d);
     const size_t bytes = (size_t)d->max_bytes;
-    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc_pages(bytes, &data)));
     comm->sums = (cvy_comm_sums){.threads = d->context->threads};
-    cvy_status status = comm->ops->share(comm, data, bytes, &shared);
+    cvy_status status = cvy_comm_agree(comm, cvy_mem_alloc_pages(bytes, &data));
+    if (status == CVY_OK)
+        status = comm->ops->share(comm, data, bytes, &shared);
     if (status == CVY_OK) {
         d->shared = shared;
         list_ways(d);
@@ -326,7 +327,7 @@ cvy_status cvy_doctor_measure_messages(cvy_doctor *d)
     const int second = second_of_a_node(d, &first);
     if (comm->nranks == 1)
         return CVY_OK;
-    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc(LONGEST_MESSAGE, &data)));
+    CVY_TRY(cvy_comm_alloc(comm, LONGEST_MESSAGE, &data));
     cvy_status status = second >= 0 ? measure_link(d, first, second, data, &d->inside) : CVY_OK;
     if (status == CVY_OK && comm->nnodes > 1)
         status = measure_link(d, (int)d->node[0].first, (int)d->node[1].first, data, &d->between);

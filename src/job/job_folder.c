@@ -34,7 +34,7 @@ static cvy_status lock_folder(cvy_trainer *t)
 {
     enum { TRIES = 30 };
     const struct timespec pause = {0, 100 * 1000 * 1000};
-    t->lock = open(t->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    t->lock = cvy_file_open(t->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     for (int i = 0; t->lock >= 0 && flock(t->lock, LOCK_EX | LOCK_NB) != 0; i++) {
         if (errno != EWOULDBLOCK)
             return CVY_OK;

@@ -49,7 +49,7 @@ static int parse(const char *line, int rank, cvy_sign *s)
 cvy_status cvy_board_read(const char *path, int nranks, cvy_sign *sign_out)
 {
     char line[CVY_BOARD_LINE + 1];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be opened", path);
     for (int r = 0; r < nranks; r++) {
         const ssize_t n = pread(fd, line, CVY_BOARD_LINE, (off_t)r * CVY_BOARD_LINE);

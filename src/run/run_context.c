@@ -20,7 +20,7 @@ static cvy_status count_sharing(const cvy_context *context, int *sharing_out)
     cvy_comm *comm = context->comm;
     CPU_ZERO(&mine.mask);
     (void)!sched_getaffinity(0, sizeof mine.mask, &mine.mask);     /* without an answer it is empty, as that of others is */
-    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc(sizeof mine * (size_t)comm->nranks, &all)));
+    CVY_TRY(cvy_comm_alloc(comm, sizeof mine * (size_t)comm->nranks, &all));
     const cvy_status status = comm->ops->allgather(comm, &mine, sizeof mine, all);
     int sharing = 0;
     for (int r = 0; r < comm->nranks && status == CVY_OK; r++)

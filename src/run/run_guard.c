@@ -155,7 +155,7 @@ static cvy_status explain(cvy_program *p, cvy_plan *plan)
     cvy_comm *comm = p->context->comm;
     struct finding mine, *all = NULL;
     memset(&mine, 0, sizeof mine);
-    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc(sizeof *all * (size_t)comm->nranks, &all)));
+    CVY_TRY(cvy_comm_alloc(comm, sizeof *all * (size_t)comm->nranks, &all));
     cvy_status status = cvy_comm_agree(comm, run_again(p, plan, &mine));
     if (status == CVY_OK)
         status = comm->ops->allgather(comm, &mine, sizeof mine, all);

@@ -104,7 +104,7 @@ static cvy_status verify_file(const char *path, const char *method, size_t bytes
 {
     struct stat stat;
     uint64_t hash = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, errno == ENOENT ? CVY_E_FORMAT : CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
     if (fstat(fd, &stat) != 0 || (uint64_t)stat.st_size != bytes) {
         close(fd);

@@ -56,11 +56,10 @@ cvy_status cvy_metrics_log_open(const char *path, int64_t resume_step, cvy_metri
     CVY_TRY_OUT(cvy_mem_strdup(path, &log->path));
     if (resume_step >= 0)
         CVY_TRY_OUT(find_end(path, resume_step, &log->end));
-    log->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    log->fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (log->fd < 0)
         CVY_FAIL_OUT(CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
-    if (ftruncate(log->fd, log->end) != 0)
-        CVY_FAIL_OUT(CVY_E_IO, "%s: cannot cut to %lld bytes: %s", path, (long long)log->end, strerror(errno));
+    CVY_TRY_OUT(cvy_file_cut(log->fd, log->end, path));
     *out = log;
     log = NULL;
 out:

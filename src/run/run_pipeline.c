@@ -170,7 +170,7 @@ static cvy_status gather_parts(const cvy_plan *plan)
 {
     cvy_comm *comm = plan->opts.comm;
     size_t *bytes_of = NULL;
-    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc(sizeof *bytes_of * (size_t)comm->nranks, &bytes_of)));
+    CVY_TRY(cvy_comm_alloc(comm, sizeof *bytes_of * (size_t)comm->nranks, &bytes_of));
     cvy_status status = CVY_OK;
     for (int b = 0; b < plan->nbucket && status == CVY_OK; b++) {
         const cvy_bucket *bucket = &plan->bucket[b];

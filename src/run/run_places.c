@@ -468,7 +468,7 @@ cvy_status cvy_places_note(const cvy_context *context, cvy_text *notes)
     cvy_text bad = {0};
     if (comm->nranks < 2 || comm->simulated_cores > 0)
         return CVY_OK;
-    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc(sizeof *all * (size_t)comm->nranks, &all)));
+    CVY_TRY(cvy_comm_alloc(comm, sizeof *all * (size_t)comm->nranks, &all));
     cvy_status status = cvy_places_gather(context, all);
     if (status == CVY_OK && comm->rank == 0) {
         status = cvy_places_print(all, comm->nranks, notes);

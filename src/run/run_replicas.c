@@ -88,7 +88,7 @@ cvy_status cvy_replicas_compare(cvy_comm *comm, const cvy_vars *vars, int once_o
     struct vote *vote = NULL;
     if (comm->nranks == 1)
         return CVY_OK;
-    CVY_TRY(cvy_comm_agree(comm, cvy_mem_alloc(sizeof *vote * (size_t)comm->nranks, &vote)));
+    CVY_TRY(cvy_comm_alloc(comm, sizeof *vote * (size_t)comm->nranks, &vote));
     const cvy_status status = compare(comm, vars, vote, (struct vote){mine.speaks ? hash_all(vars) : 0, mine.speaks});
     cvy_mem_free(&vote);
     return status;

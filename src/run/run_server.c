@@ -381,7 +381,7 @@ cvy_status cvy_server_collect(cvy_server *s)
         return CVY_OK;
     if (cvy_server_is_free(s) && !s->met)
         CVY_TRY(meet(s));
-    CVY_TRY(cvy_comm_agree(s->comm, cvy_mem_alloc(sizeof *bytes_of * (size_t)s->comm->nranks, &bytes_of)));
+    CVY_TRY(cvy_comm_alloc(s->comm, sizeof *bytes_of * (size_t)s->comm->nranks, &bytes_of));
     const cvy_status status = collect(s, bytes_of);
     s->collected = status == CVY_OK;
     cvy_mem_free(&bytes_of);

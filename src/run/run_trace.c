@@ -42,7 +42,7 @@ static cvy_status join(cvy_comm *comm, const cvy_json *mine, const char *path)
     char *all = NULL;
     cvy_text file = {0};
     cvy_status status = CVY_OK;
-    CVY_TRY_OUT(cvy_comm_agree(comm, cvy_mem_alloc(sizeof *bytes_of * (size_t)comm->nranks, &bytes_of)));
+    CVY_TRY_OUT(cvy_comm_alloc(comm, sizeof *bytes_of * (size_t)comm->nranks, &bytes_of));
     CVY_TRY_OUT(comm->ops->allgather(comm, &bytes, sizeof bytes, bytes_of));
     for (int r = 0; r < comm->nranks; r++)
         total += bytes_of[r];

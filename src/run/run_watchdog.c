@@ -80,7 +80,7 @@ static void give_sign(cvy_watchdog *w, cvy_sign_state state)
                      .met = atomic_load_explicit(&comm->met, memory_order_relaxed)};
     w->signed_s = cvy_clock_s();
     if (w->fd < 0 && w->board[0])
-        w->fd = open(w->board, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        w->fd = cvy_file_open(w->board, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (w->fd < 0)
         return;
     if (state == CVY_SIGN_RUNS && w->opts.told && *w->opts.told)
