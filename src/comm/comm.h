@@ -129,6 +129,8 @@ struct cvy_comm {
 cvy_status cvy_comm_create_self(cvy_comm **out);
 /* Agreement on a setup fault: the worst status of all ranks; where another rank failed, its message becomes this rank's, prefixed by "rank r". */
 cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine);
+/* Starts a request and waits for its end. Collective. */
+cvy_status cvy_comm_finish(cvy_comm *comm, cvy_request *request);
 /* Memory, zeroed, on every rank or on none: *out (address of any object pointer) is NULL where one rank has too little. Collective. */
 cvy_status cvy_comm_alloc(cvy_comm *comm, size_t bytes, void *out);
 struct cvy_text;

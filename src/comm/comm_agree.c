@@ -1,5 +1,6 @@
 /*
- * comm_agree.c: agreement of all ranks on a setup fault, so that nobody goes on alone and one rank's message reaches every rank; and on what all must have alike.
+ * comm_agree.c: what ranks do together, whatever carries their messages: they agree on a setup fault, so that nobody goes on alone and one rank's message
+ * reaches every rank, take memory on all or none, wait for a sum, and compare what all must have alike.
  */
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,18 @@ cvy_status cvy_comm_alloc(cvy_comm *comm, size_t bytes, void *out)
     if (status < 0)
         cvy_mem_free(out);
     return status;
+}
+
+cvy_status cvy_comm_finish(cvy_comm *comm, cvy_request *request)
+{
+    int done = 0;
+    CVY_TRY(comm->ops->request_start(request));
+    for (int turn = 0; !done; turn++) {
+        CVY_TRY(comm->ops->request_test(request, &done));
+        if (!done)
+            CVY_TRY(comm->ops->rest(comm, turn));
+    }
+    return CVY_OK;
 }
 
 /* ---- what all ranks must have alike ---- */

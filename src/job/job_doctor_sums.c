@@ -87,14 +87,9 @@ static cvy_status make_requests(cvy_doctor *d, struct trial *t)
 
 static cvy_status run_sum(cvy_comm *comm, cvy_request *request, double *seconds_out)
 {
-    int done = 0;
     CVY_TRY(comm->ops->barrier(comm));
     const double begin_s = cvy_clock_s();
-    CVY_TRY(comm->ops->request_start(request));
-    for (int turn = 0; !done; turn++) {
-        CVY_TRY(comm->ops->request_test(request, &done));
-        CVY_TRY(comm->ops->rest(comm, turn));
-    }
+    CVY_TRY(cvy_comm_finish(comm, request));
     *seconds_out = cvy_clock_s() - begin_s;
     return CVY_OK;
 }

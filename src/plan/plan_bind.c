@@ -94,18 +94,6 @@ static cvy_status push_plan(void *plan)
     return cvy_plan_progress(plan);
 }
 
-static cvy_status wait_for(const cvy_comm_ops *ops, cvy_comm *comm, cvy_request *request)
-{
-    int done = 0;
-    CVY_TRY(ops->request_start(request));
-    for (int turn = 0; !done; turn++) {
-        CVY_TRY(ops->request_test(request, &done));
-        if (!done)
-            CVY_TRY(ops->rest(comm, turn));
-    }
-    return CVY_OK;
-}
-
 static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     const struct allreduce *a = state;
@@ -113,7 +101,7 @@ static cvy_status allreduce_run(void *state, void *const *src, void *const *dst,
     if (src[0] != dst[0])
         memcpy(dst[0], src[0], (size_t)a->elems * cvy_dtype_bytes(a->dtype));
     if (a->request)
-        return wait_for(a->comm->ops, a->comm, a->request);
+        return cvy_comm_finish(a->comm, a->request);
     if (a->pushing)
         return a->comm->ops->allreduce_pushing(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM, push_plan, a->pushing);
     return a->comm->ops->allreduce(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM);
