@@ -98,6 +98,19 @@ static void warn_of_idle_cores(const cmd_line *line)
                 CPU_COUNT(&mine), CPU_COUNT(&all));
 }
 
+/* A job script that calls convoy without a launcher trains on one node, and all others idle. */
+static void warn_of_one_process(const cmd_line *line)
+{
+    static const char *const counts[] = {"SLURM_NTASKS", "PBS_NP"};
+    const char *by = NULL;
+    for (int i = 0; i < CMD_COUNT(counts) && line->verb == &cmd_train && cmd_launched(&by) == 0; i++) {
+        const char *tasks = getenv(counts[i]);
+        if (tasks && atoi(tasks) > 1)
+            fprintf(stderr, "convoy: warning: this job has %d tasks (%s), but nothing has started more than this one process: start convoy with srun or mpiexec\n",
+                    atoi(tasks), counts[i]);
+    }
+}
+
 int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, cmd_body_fn body, void *user)
 {
     const cvy_context_opts opts = {.size = sizeof opts, .threads = threads, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
@@ -120,6 +133,7 @@ static int run_plain(const cmd_line *line, cvy_context *context, void *plain)
 static int run_in_world(const cmd_line *line, void *plain)
 {
     warn_of_idle_cores(line);
+    warn_of_one_process(line);
     return cmd_on_comm(line, MPI_COMM_WORLD, (int)line->threads, run_plain, plain);
 }
 

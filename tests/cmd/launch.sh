@@ -1,6 +1,7 @@
 #!/bin/sh
 # minimal
-# launch.sh: N processes that each believe to be alone, because the launcher belongs to another MPI, are refused with the way out.
+# launch.sh: N processes that each believe to be alone, because the launcher belongs to another MPI, are refused with the way out; one process in a job of
+# several tasks is told so.
 set -u
 if "$CONVOY" info | grep -qi 'open mpi'; then
     export PMI_SIZE=2
@@ -11,3 +12,8 @@ out=$("$CONVOY" bench --model linear --batch 4 --steps 1 2>&1)
 code=$?
 [ $code = 1 ] || { echo "exit code $code: $out"; exit 1; }
 echo "$out" | grep -q 'started 2 processes, but each of them is alone' || { echo "no explanation: $out"; exit 1; }
+unset PMI_SIZE OMPI_COMM_WORLD_SIZE
+one='nothing has started more than this one process'
+SLURM_NTASKS=4 "$CONVOY" train none.yaml 2>&1 | grep -q "this job has 4 tasks (SLURM_NTASKS), but $one" || { echo "one process of four is not told"; exit 1; }
+SLURM_NTASKS=1 "$CONVOY" train none.yaml 2>&1 | grep "$one" && { echo "one of one is warned"; exit 1; }
+[ -z "$(command -v "${MPIEXEC_N%% *}")" ] || ! SLURM_NTASKS=4 $MPIEXEC_N 2 "$CONVOY" train none.yaml 2>&1 | grep "$one" || { echo "two ranks are warned"; exit 1; }
