@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "cmd_mpi.h"
 
 enum { COUNTS_MAX = 64, WORDS_MAX = 512, PATH_ROOM = 1024 };
 
@@ -34,6 +34,7 @@ struct simulation {
     char model[128];
     int64_t batch;                     /* a node's, or with --global-batch all of it */
     double scale, node_rate;           /* on kernel times; images/s of a node alone */
+    const char *rate_from;
 };
 
 /* ---- what was typed ---- */
@@ -98,6 +99,8 @@ static int read_line(const cmd_line *line, struct simulation *s)
     code = code ? code : read_real("--latency-factor", line->latency_factor, 1e-9, &s->latency_factor);
     code = code ? code : read_real("--bandwidth-factor", line->bandwidth_factor, 1e-9, &s->bandwidth_factor);
     code = code ? code : read_real("--rate", line->rate, 1e-9, &s->rate);
+    if (!code && s->noise >= 1)
+        code = wrong("--noise", line->noise, "a share below 100%");
     if (!code && (line->nbatch > 1 || (line->nbatch && line->global_batch))) {
         cmd_error("--batch is the batch of a node, one number; --global-batch is that of all nodes: give one of them");
         code = CMD_EXIT_USAGE;
@@ -140,8 +143,10 @@ static int find_platform(struct simulation *s)
 /* One node, alone: what a step of so many samples takes by the known times, in this process. *ms_out, and gflop. */
 static int price_node(struct simulation *s, cvy_context *context, int64_t batch, double *ms_out, double *gflop_out, double *batch_out)
 {
-    const cmd_line *line = s->line;
+    cmd_line with = *s->line, *line = &with;
     const int is_file = cmd_is_file(line->arg[0]);
+    if (with.nset < CMD_SETS_MAX)
+        with.set[with.nset++] = "update=sync";     /* a node has the same kernels whichever way weights are updated, and some ways need several ranks */
     const cvy_job_source job = cmd_job(line, is_file ? line->arg[0] : NULL, NULL);
     cvy_bench_opts opts = cmd_bench_opts(line, is_file ? &job : NULL, is_file ? NULL : line->arg[0], batch);
     char *json = NULL;
@@ -178,6 +183,7 @@ static int price(struct simulation *s, cvy_context *context)
         return code;
     const double by_flop = batch * s->platform.gflop_per_s / gflop;
     s->node_rate = s->rate > 0 ? s->rate : s->platform.images_per_s > 0 ? s->platform.images_per_s : by_flop;
+    s->rate_from = s->rate > 0 ? "--rate" : s->platform.images_per_s > 0 ? "the platform's rates" : "the platform's gflop_per_s";
     s->scale = 1e3 * batch / s->node_rate / ms;
     return 0;
 }
@@ -258,6 +264,7 @@ static void add_simgrid(const struct simulation *s, struct words *w, int64_t ran
         add_text(w, "--cfg=smpi/or:0:%.9g:0", NULL, s->platform.message_s);
     }
     add(w, s->sim);
+    add_text(w, "@%s/words", s->folder, 0);
 }
 
 static void add_bench(const struct simulation *s, struct words *w, int64_t ranks)
@@ -291,6 +298,22 @@ static void add_bench(const struct simulation *s, struct words *w, int64_t ranks
         add_text(w, "comm.overlap=%s", line->overlap, 0);
     }
     add_pair(w, "--set", line->blocking ? "comm.blocking=true" : NULL);
+}
+
+/* smpirun takes words with blanks apart, so what the ranks are told lies in a file. */
+static int write_words(const struct simulation *s, const struct words *w)
+{
+    char path[PATH_ROOM];
+    snprintf(path, sizeof path, "%s/words", s->folder);
+    FILE *file = fopen(path, "w");
+    for (int i = 0; file && i < w->n; i++)
+        fwrite(w->at[i], 1, strlen(w->at[i]) + 1, file);
+    const int bad = !file || ferror(file);
+    if ((file && fclose(file)) || bad) {
+        cmd_error("%s cannot be written", path);
+        return CMD_EXIT_FAULT;
+    }
+    return 0;
 }
 
 /* ---- the simulation is a group of processes: what ends this one ends them ---- */
@@ -382,8 +405,11 @@ static char *simulate(const struct simulation *s, int64_t ranks)
     w.n = w.ntext = 0;
     if (write_hosts(s, ranks))
         return NULL;
-    add_simgrid(s, &w, ranks);
     add_bench(s, &w, ranks);
+    if (write_words(s, &w))
+        return NULL;
+    w.n = 0;
+    add_simgrid(s, &w, ranks);
     w.at[w.n] = NULL;
     char *json = run_child(s, &w, &status);
     if (!json)
@@ -418,7 +444,7 @@ static void show_head(const struct simulation *s)
     if (s->line->json)
         return;
     printf("%s on %s: %s\n", s->model, s->line->platform ? s->line->platform : shipped[0].name, s->platform.summary);
-    printf("a node alone trains %.1f images/s: measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n", s->node_rate, s->scale, 100 * s->noise,
+    printf("a node alone trains %.1f images/s (%s): measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n", s->node_rate, s->rate_from, s->scale, 100 * s->noise,
            (long long)s->batch, s->line->global_batch ? "in all" : "a node");
     printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s\n", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed", "hidden", "slowest", "spread");
 }
@@ -445,7 +471,8 @@ static int run_all(struct simulation *s)
     int code = 0;
     for (int i = 0; i < s->nranks; i++)
         if (s->ranks[i] > s->platform.nodes) {
-            cmd_error("--ranks %lld, but the platform has %lld nodes", (long long)s->ranks[i], (long long)s->platform.nodes);
+            cmd_error("--ranks %lld, but the platform has %lld nodes: take at most so many of %s, or a larger platform", (long long)s->ranks[i], (long long)s->platform.nodes,
+                      s->line->platform ? s->line->platform : shipped[0].name);
             return CMD_EXIT_USAGE;
         }
     snprintf(rate, sizeof rate, "%.9g", s->platform.add_bytes_per_s);
@@ -467,7 +494,7 @@ static int run_all(struct simulation *s)
 
 static void clean(const struct simulation *s)
 {
-    static const char *const names[] = {"platform.xml", "hosts", "said"};
+    static const char *const names[] = {"platform.xml", "hosts", "words", "said"};
     char path[PATH_ROOM];
     for (int i = 0; i < CMD_COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/%s", s->folder, names[i]);
@@ -482,6 +509,11 @@ static int run(const cmd_line *line)
     const char *tmp = getenv("TMPDIR");
     const cvy_context_opts opts = {.size = sizeof opts, .threads = 1, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN};
     cvy_context *context = NULL;
+    const char *by = NULL;
+    if (cmd_launched(&by) > 1) {
+        cmd_error("simulate is one process, and makes its ranks itself: start it without %s", by);
+        return CMD_EXIT_USAGE;
+    }
     int code = read_line(line, &s);
     code = code ? code : find_platform(&s);
     code = code ? code : find_sim(&s);

@@ -1,6 +1,7 @@
 /*
  * main.c: `convoy`: finds the verb and runs it. --help and --version need neither MPI nor a machine that could train.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
@@ -32,8 +33,31 @@ static const cmd_verb *find_verb(const char *name)
     return NULL;
 }
 
+/* convoy @FILE: the words behind `convoy` are in a file, each with a NUL behind it, for launchers that take words with blanks apart. 0: it cannot be read. */
+static int read_words(const char *path, int *argc, char ***argv)
+{
+    enum { ROOM = 1 << 16 };
+    FILE *file = fopen(path, "r");
+    char *text = calloc(ROOM + 1, 1), **word = calloc(ROOM + 2, sizeof *word);
+    const size_t bytes = file && text && word ? fread(text, 1, ROOM, file) : 0;
+    int n = 0;
+    if (word)
+        word[n++] = (*argv)[0];
+    for (size_t at = 0; at < bytes; at += strlen(text + at) + 1)
+        word[n++] = text + at;
+    if (file)
+        fclose(file);
+    *argc = n;                         /* the words live as long as the process */
+    *argv = word;
+    return n > 1;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && argv[1][0] == '@' && !read_words(argv[1] + 1, &argc, &argv)) {
+        cmd_error("the file of words cannot be read");
+        return CMD_EXIT_USAGE;
+    }
     const char *first = argc > 1 ? argv[1] : "--help";
     cmd_line line = {0};
     const int asks = strcmp(first, "help") == 0 && argc > 2;

@@ -165,6 +165,8 @@ cvy_status cvy_run_check(cvy_context *context, const cvy_bench_opts *opts, const
     cvy_bench b;
     *json_out = NULL;
     cvy_status status = cvy_bench_open(context, opts, &b);
+    if (status == CVY_OK && (b.opts.kernels ? strcmp(b.opts.kernels, "clock") == 0 : b.session.job->plan.kernels == CVY_JOB_KERNELS_CLOCK))
+        status = cvy_error_set(CVY_E_CONFIG, "--check compares what steps compute, and with kernels: clock they compute nothing: take other kernels");
     if (status == CVY_OK)
         status = check(&b, against ? against : "direct", &fast, &plain, json_out);
     cvy_mem_free(&fast.before);

@@ -122,7 +122,7 @@ static cvy_status find_rate(const struct platform *p, const char *model, double 
     for (int i = 0; rates && i < rates->count; i++) {
         double rate = 0;
         CVY_TRY(cvy_tree_real(rates->child[i], &rate));
-        CVY_CHECK(rate > 0, CVY_E_CONFIG, "%s: a rate of %g images/s", cvy_tree_where(rates->child[i]), rate);
+        CVY_CHECK(rate > 0, CVY_E_CONFIG, "%s: a rate of %g images/s, expected one above 0", cvy_tree_where(rates->child[i]), rate);
         if (model && strcmp(rates->key[i], model) == 0)
             *rate_out = rate;
     }
@@ -138,6 +138,7 @@ static cvy_status read_platform(cvy_pool *pool, const cvy_platform_opts *o, cvy_
         CVY_TRY(cvy_tree_parse_file(pool, o->file, &tree));
     else
         CVY_TRY(cvy_tree_parse_text(pool, o->name, o->text, strlen(o->text), &tree));
+    CVY_CHECK(!cvy_tree_is_null(tree), CVY_E_CONFIG, "%s: an empty platform: it says at least topology, bandwidth, latency, add and gflop_per_s", o->file ? o->file : o->name);
     CVY_TRY(cvy_options_parse(pool, "platform", rows, tree, NULL, &p, sizeof p));
     CVY_TRY(find_rate(&p, o->model, &out->images_per_s));
     const cvy_status status = write_xml(&p, o, &xml, &out->nodes);

@@ -137,7 +137,7 @@ static const cvy_option plan_rows[] = {
     {"kernels", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_plan, kernels), "auto", "auto|reference|native|onednn|clock", "",
      "which kernels may be used; clock (for `convoy bench`): none, a step only waits for the measured times of its kernels"},
     {"clock_scale", CVY_TYPE_REAL, CVY_FIELD(cvy_job_plan, clock_scale), "1", ">0", "", "with kernels: clock, a factor on all times"},
-    {"clock_noise", CVY_TYPE_REAL, CVY_FIELD(cvy_job_plan, clock_noise), "0", "0..", "",
+    {"clock_noise", CVY_TYPE_REAL, CVY_FIELD(cvy_job_plan, clock_noise), "0", "0.. <1", "",
      "with kernels: clock, how much a step's times vary, by rank and step: standard deviation as a share, such as 0.005"},
     {"planning", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_plan, planning), "estimate", "estimate|measure|patient", "",
      "how a kernel is chosen for each node: by preference and known times, by timing the plausible ones, by timing all"},

@@ -24,6 +24,7 @@ cvy_status cvy_server_check(const cvy_program *p, const cvy_optimise_opts *optim
     const long long servers = (long long)p->opts.update.servers;
     if (!serves(p))
         return CVY_OK;
+    CVY_CHECK(!p->context->comm->simulated_cores, CVY_E_UNSUPPORTED, "update: parameter_server cannot be simulated; sync, pipelined, local and sharded can");
     CVY_CHECK(nranks > 1, CVY_E_CONFIG, "update: parameter_server needs a rank that trains and one that serves, but there is one rank: start 2 or more (mpiexec -n), or take update: sync");
     CVY_CHECK(servers >= 1 && servers < nranks, CVY_E_CONFIG,
               "update: parameter_server: servers is %lld of %d ranks, and one at least has to train: expected 1 .. %d", servers, nranks, nranks - 1);

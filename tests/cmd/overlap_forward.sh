@@ -55,4 +55,9 @@ $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out bad --set comm.overlap=f
 grep -q 'comm.overlap: forward goes with update: sync' log || fail "no cause: $(cat log)"
 $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out bad --set comm.overlap=both >log 2>&1 && fail "comm.overlap: both is accepted"
 grep -q 'comm.overlap is "both", expected true, false or forward' log || fail "no cause: $(cat log)"
+
+# bench, too, waits for what is late before it makes anything else.
+for late in comm.overlap=forward update=pipelined; do
+    $MPIEXEC_N 2 "$CONVOY" bench job.yaml --threads 1 --steps 2 --set $late >log 2>&1 || fail "bench with $late fails: $(cat log)"
+done
 exit $failed

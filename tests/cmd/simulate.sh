@@ -57,6 +57,12 @@ simulate --platform stampede2-like --ranks 2,8 --noise 1% >tree 2>err || fail "a
 [ "$(grep -c '"ranks"' tree)" -eq 2 ] || fail "not two rows: $(cat tree)"
 simulate --platform cori-like --ranks 8 >fly 2>err || fail "a dragonfly fails: $(cat err)"
 
+# Words with blanks, in values and in the job's name.
+simulate --platform slow.yaml --ranks 2 --set 'update={mode: local, every: 2}' >local 2>err || fail "a value with blanks fails: $(cat err)"
+mkdir 'a b' && cp job.yaml 'a b'
+"$CONVOY" simulate 'a b/job.yaml' --json --platform slow.yaml --ranks 2 --blocking >blank 2>err || fail "a path with a blank fails: $(cat err)"
+cmp -s two blank || fail "another result by another path: $(diff two blank)"
+
 refused() { # MESSAGE ARGUMENTS
     message=$1; shift
     simulate "$@" >out 2>err && fail "accepted: $*"
@@ -68,6 +74,12 @@ refused "\-\-ranks is '4..2'" --ranks 4..2
 refused "the platform has 16 nodes" --platform slow.yaml --ranks 32
 refused "some would have no sample" --platform slow.yaml --ranks 16 --global-batch 8
 refused "none.yaml" --platform none.yaml
+refused "\-\-noise is '100%'" --noise 100%
+refused 'parameter_server cannot be simulated; sync, pipelined, local and sharded can' --platform slow.yaml --ranks 2 --set update=parameter_server
+: >bad.yaml
+refused 'bad.yaml: an empty platform' --platform bad.yaml
+env PMI_SIZE=2 "$CONVOY" simulate job.yaml --ranks 2 2>err && fail "two processes that simulate are accepted"
+grep -q 'start it without the mpiexec' err || fail "simulate under a launcher: $(cat err)"
 sed 's/bandwidth/bandwith/' slow.yaml >bad.yaml
 refused 'bad.yaml:3:1:.*bandwith' --platform bad.yaml
 sed 's/star/fat_tree/' slow.yaml >bad.yaml

@@ -202,6 +202,13 @@ static void not_resumed_in_sync(void)
     clear("late");
 }
 
+/* Averages in pieces as small as a bucket may be. */
+static void smallest_pieces(void)
+{
+    const char *const sets[] = {"update={mode: local, every: 3}", "comm.bucket=1"};
+    EXPECT_OK(train(all, sets, 2, "smallest", 0, 0));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -220,6 +227,7 @@ int main(int argc, char **argv)
         if (modes[i].same)
             moves_to_other_ranks(&modes[i]);
     }
+    smallest_pieces();
     says_the_mode();
     not_resumed_in_sync();
     clear("");
