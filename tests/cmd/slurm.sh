@@ -107,13 +107,14 @@ out='the run'
 job=$(sbatch --parsable script) || give_up "sbatch does not take the script: $(cat script)"
 log=two_jobs-$job.out
 begin=$(date +%s)
-stopped=
+stopped= away=0
 until grep -q '^finished' "$out/STATUS" 2>/dev/null; do
     [ $(($(date +%s) - begin)) -lt $((5 * limit + 60)) ] || give_up "not finished after five times the limit: $(cat "$out/STATUS" 2>&1; scontrol show job "$job")"
     case $(squeue -h -j "$job" -o %T 2>/dev/null) in
-    PENDING | CONFIGURING | RUNNING | COMPLETING | REQUEUED | STAGE_OUT) ;;
-    *) sleep 3; grep -q '^finished' "$out/STATUS" 2>/dev/null || give_up "the job ended before the run did: $(cat "$out/STATUS" 2>&1; scontrol show job "$job")" ;;
+    PENDING | CONFIGURING | RUNNING | COMPLETING | REQUEUED | STAGE_OUT) away=0 ;;
+    *) away=$((away + 1)) ;;   # for a moment, between its end and the queue
     esac
+    [ $away -lt 20 ] || grep -q '^finished' "$out/STATUS" || give_up "the job ended before the run did: $(cat "$out/STATUS" 2>&1; scontrol show job "$job")"
     at=$(sed -n 's/^stopped step \([0-9]*\) of.*/\1/p' "$out/STATUS" 2>/dev/null)
     if [ "${at:-$stopped}" != "$stopped" ]; then
         stopped=$at

@@ -253,8 +253,9 @@ static cvy_status split_by_node(cvy_comm *comm)
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     const char *text = getenv("CONVOY_NODE_RANKS");
     char *end = NULL;
-    const long ranks = text ? strtol(text, &end, 10) : 0;
-    CVY_CHECK(!text || (end != text && !*end && ranks > 0), CVY_E_CONFIG, "CONVOY_NODE_RANKS is '%s' in the environment, expected a number of ranks of a node, 1 or more", text);
+    const int given = text && *text;
+    const long ranks = given ? strtol(text, &end, 10) : 0;
+    CVY_CHECK(!given || (end != text && !*end && ranks > 0), CVY_E_CONFIG, "CONVOY_NODE_RANKS is '%s' in the environment, expected a number of ranks of a node, 1 or more", text);
     if (ranks > 0) {
         MPI_Comm here = MPI_COMM_NULL; /* no pretence reaches over the borders of the real node */
         CVY_TRY_MPI(MPI_Comm_split_type(mpi->comm, MPI_COMM_TYPE_SHARED, comm->rank, MPI_INFO_NULL, &here));
