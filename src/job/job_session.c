@@ -110,6 +110,14 @@ cvy_status cvy_job_read(const cvy_job_source *source, cvy_job **out)
     return cvy_job_parse_text("job", source->text, source->sets, source->nsets, out);
 }
 
+static void warn_of_idle_keys(const cvy_session *s)
+{
+    cvy_text keys = {0};
+    if (cvy_job_list_idle_keys(s->job, &keys) == CVY_OK && keys.bytes)
+        cvy_log(s->context, CVY_LOG_WARN, "%s", keys.data);
+    cvy_text_free(&keys);
+}
+
 cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s)
 {
     s->context = context;
@@ -117,6 +125,7 @@ cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *sour
     if (status == CVY_OK && s->is_watched)
         status = cvy_watchdog_start(context, &(cvy_watchdog_opts){.timeout_s = s->job->watchdog.timeout_s, .told = s->told}, &s->watchdog);
     CVY_TRY(cvy_comm_agree(context->comm, status));
+    warn_of_idle_keys(s);
     return context->comm->nranks > 1 ? compare_jobs(s) : CVY_OK;
 }
 

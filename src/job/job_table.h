@@ -39,6 +39,8 @@ cvy_status cvy_job_interpret_normalize(cvy_job *job);
 cvy_status cvy_job_interpret_update(cvy_job *job);
 /* Behind all others. */
 cvy_status cvy_job_interpret_deterministic(cvy_job *job);
+/* Adds a line for each key that has no effect beside the job's others; nothing where all have. */
+cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out);
 /* Fills what `train` leaves open in the job as it was given from the preset that train.preset names. */
 cvy_status cvy_job_apply_preset(cvy_pool *pool, const cvy_tree *given);
 /* The presets, for the page docs/job-file.md. */

@@ -41,6 +41,13 @@ refused 'lacks fc1.weight.exp_avg' "$CONVOY" train job.yaml --out run --resume -
 refused 'conv1.weight is f32 8x3x3x3 in this job and F32 4x3x3x3 in run' "$CONVOY" train job.yaml --out run --resume --set train.epochs=4 --set 'model.layers=[{conv: {channels: 8, kernel: 3}}, {fc: {channels: 4}}]'
 said run/STATUS 'finished step 6 of 6' || fail "a refused resume changes STATUS: $(cat run/STATUS)"
 
+# Keys without effect are no fault, but are named.
+! said log 'no effect' || fail "a key without effect where there is none: $(cat log)"
+"$CONVOY" train job.yaml --out idle --set update=local --set comm.wire=bf16 --set plan.clock_scale=2 --set deterministic_shards=4 >log 2>&1 || fail "idle keys are a fault: $(cat log)"
+for words in 'wire=bf16: comm.wire has no effect here: it is for gradients' 'plan.clock_scale has no effect here: it is for plan.kernels: clock' 'deterministic_shards has no effect here: it is for deterministic'; do
+    said log "$words" || fail "\"$words\" is not said: $(cat log)"
+done
+
 # The plan of another network is no plan of this one; weights of another network start what agrees, and say so.
 "$CONVOY" train job.yaml --out part --set train.init=run/checkpoints/step-00000006/weights.safetensors \
     --set 'model.layers=[{conv: {channels: 4, kernel: 3, pad: 1}}, relu, {fc: {channels: 4}}]' >log 2>&1 || fail "a partial train.init fails: $(cat log)"
