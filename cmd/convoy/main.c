@@ -49,13 +49,14 @@ static int read_words(const char *path, int *argc, char ***argv)
         fclose(file);
     *argc = n;                         /* the words live as long as the process */
     *argv = word;
-    return n > 1;
+    return n > 1 && bytes < ROOM;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && argv[1][0] == '@' && !read_words(argv[1] + 1, &argc, &argv)) {
-        cmd_error("the file of words cannot be read");
+    const char *words = argc == 2 && argv[1][0] == '@' ? argv[1] + 1 : NULL;
+    if (words && !read_words(words, &argc, &argv)) {
+        cmd_error("%s: the command's words cannot be read from there, or are more than 64 KiB", words);
         return CMD_EXIT_USAGE;
     }
     const char *first = argc > 1 ? argv[1] : "--help";

@@ -174,8 +174,8 @@ cvy_status cvy_tree_copy(cvy_pool *pool, const cvy_tree *node, cvy_tree **out)
 static const struct {
     const char *text;
     double factor;
-} suffixes[] = {{"", 1},           {"k", 1e3},           {"M", 1e6},      {"G", 1e9},         {"Ki", 1024.0},
-                {"Mi", 1048576.0}, {"Gi", 1073741824.0}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+} suffixes[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
+                {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
 
 /* Copies a number without its underscores and with the decimal point of the host program's locale, which strtod()
  * obeys. */
@@ -186,7 +186,7 @@ static int clean_number(const char *text, char *out, size_t room)
     for (const char *c = text; *c; c++) {
         if (*c == '_' && c > text && strchr("0123456789", c[-1]) && c[1] && strchr("0123456789", c[1]))
             continue;
-        if (!strchr("0123456789+-.eEkMGiKB ", *c) || n + 1 >= room)
+        if (!strchr("0123456789+-.eEkMGTiKB ", *c) || n + 1 >= room)
             return 0; /* also keeps out hexadecimal, inf and nan */
         out[n++] = *c == '.' ? point : *c;
     }

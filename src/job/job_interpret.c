@@ -181,7 +181,7 @@ static cvy_status interpret_comm(cvy_job *job)
     CVY_CHECK(known || c->overlap, CVY_E_CONFIG, "%s: comm.overlap is \"%s\", expected true, false or forward", cvy_job_where(job, "comm", "overlap"), overlap);
     const char *text = c->bucket_text ? c->bucket_text : "";
     CVY_CHECK(strcmp(text, "auto") == 0 || (cvy_text_int(text, &c->bucket_bytes) == CVY_OK && c->bucket_bytes > 0), CVY_E_CONFIG,
-              "%s: comm.bucket is \"%s\", expected auto or a size of at least one byte, such as 4 MiB (KiB, MiB or GiB)", cvy_job_where(job, "comm", "bucket"), text);
+              "%s: comm.bucket is \"%s\", expected auto or a size of at least one byte, such as 4 MiB (KiB, MiB, GiB or TiB)", cvy_job_where(job, "comm", "bucket"), text);
     if (cvy_sum_check_name(c->algorithm) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s: comm.algorithm", cvy_job_where(job, "comm", "algorithm"));
     cvy_progress_by progress;

@@ -95,10 +95,23 @@ static cvy_status star(const struct platform *p, int64_t *nodes)
     return count_node(nodes, p->nodes);
 }
 
+/* A key of another topology is a mistake: nobody would see that it does nothing. */
+static cvy_status check_keys(const struct platform *p)
+{
+    static const char *const names[] = {"fat_tree", "dragonfly", "star"};
+    const char *is = names[p->topology];
+    CVY_CHECK(p->topology == FAT_TREE || p->down.count + p->up.count + p->parallel.count == 0, CVY_E_CONFIG, "down, up and parallel are of a fat_tree, and topology is %s", is);
+    CVY_CHECK(p->topology == DRAGONFLY || p->groups.count + p->chassis.count + p->blades.count == 0, CVY_E_CONFIG,
+              "groups, chassis and blades are of a dragonfly, and topology is %s", is);
+    CVY_CHECK(p->topology != FAT_TREE || p->nodes == 0, CVY_E_CONFIG, "nodes is of a dragonfly (of a blade) and a star (all); a fat_tree has as many as down multiplies to");
+    return CVY_OK;
+}
+
 static cvy_status write_xml(const struct platform *p, const cvy_platform_opts *o, cvy_text *xml, int64_t *nodes_out)
 {
     cvy_text topology = {0};
     int64_t nodes = 1;
+    CVY_TRY(check_keys(p));
     cvy_status status = p->topology == FAT_TREE    ? fat_tree(p, &topology, &nodes)
                         : p->topology == DRAGONFLY ? dragonfly(p, &topology, &nodes)
                                                    : star(p, &nodes);

@@ -533,6 +533,9 @@ static cvy_status make_schedule(cvy_trainer *t)
     if (run.batch_factor > 0)
         cvy_text_add(&t->session.notes, "learning rate %g for a batch of %lld: %g for %lld, times %.4g (train.lr_rule: %s)\n", train->lr * run.batch_factor,
                      (long long)o->batch, train->lr, (long long)train->base_batch, run.batch_factor, train->lr_rule == CVY_LR_LINEAR ? "linear" : "sqrt");
+    if (cvy_schedule_warmup(t->schedule) >= run.total_samples)
+        cvy_text_add(&t->session.notes, "train.schedule: the warm-up takes %.0f samples and the run %.0f: the full rate is never reached\n",
+                     cvy_schedule_warmup(t->schedule), run.total_samples);
     return t->session.notes.status;
 }
 

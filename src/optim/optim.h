@@ -37,6 +37,7 @@ typedef struct cvy_schedule_run {
  * Durations: "N samples|epochs|steps" or a bare number of samples; steps are turned into samples by `batch`. */
 cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run, cvy_schedule **out);
 double cvy_schedule_lr(const cvy_schedule *s, double samples);
+double cvy_schedule_warmup(const cvy_schedule *s);   /* its length in samples */
 void cvy_schedule_destroy(cvy_schedule **s);
 
 /* ---- initialisers ---- */

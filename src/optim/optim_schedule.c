@@ -170,6 +170,11 @@ double cvy_schedule_lr(const cvy_schedule *s, double samples)
     return s->lr * factor * ramp;
 }
 
+double cvy_schedule_warmup(const cvy_schedule *s)
+{
+    return s->ramp.warmup;
+}
+
 void cvy_schedule_destroy(cvy_schedule **s)
 {
     if (!*s)

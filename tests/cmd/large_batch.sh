@@ -38,6 +38,10 @@ rates two 1 0.01 5 0.025 9 0.04 13 0.004
 "$CONVOY" train "$dir/job.yaml" --out "$dir/half" --set train.batch= --set train.batch_per_rank=32 --set train.lr_rule=sqrt --set train.base_batch=8 >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 rates half 1 0.01 17 0.02 25 0.002
 
+# a warm-up that the run does not see the end of
+"$CONVOY" train "$dir/job.yaml" --out "$dir/short" --set train.epochs=1 --set 'train.schedule={name: constant, warmup: 2 epochs}' >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+grep -q 'the warm-up takes 512 samples and the run 256: the full rate is never reached' "$dir/log" || { echo "a long warm-up is not remarked on:"; cat "$dir/log"; failed=1; }
+
 # lars has keys of its own; those of sgd are refused
 "$CONVOY" train "$dir/job.yaml" --out "$dir/bad" --set train.preset=you2017 --set train.optimizer.nesterov=true >"$dir/log" 2>&1 && { echo "nesterov for lars is accepted"; failed=1; }
 grep -q 'lars: unknown key "nesterov"' "$dir/log" || { cat "$dir/log"; failed=1; }

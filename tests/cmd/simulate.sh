@@ -83,7 +83,12 @@ grep -q 'start it without the mpiexec' err || fail "simulate under a launcher: $
 sed 's/bandwidth/bandwith/' slow.yaml >bad.yaml
 refused 'bad.yaml:3:1:.*bandwith' --platform bad.yaml
 sed 's/star/fat_tree/' slow.yaml >bad.yaml
-refused 'a fat_tree has lists down, up and parallel' --platform bad.yaml
+refused 'nodes is of a dragonfly' --platform bad.yaml
+sed '/nodes/d' bad.yaml >worse.yaml
+refused 'a fat_tree has lists down, up and parallel' --platform worse.yaml
+echo 'down: 4' >>slow.yaml
+refused 'down, up and parallel are of a fat_tree, and topology is star' --platform slow.yaml
+sed -i '$d' slow.yaml
 sed 's/1e6/-1/' slow.yaml >bad.yaml
 refused 'bad.yaml:3:.*bandwidth' --platform bad.yaml
 ls "$work" | grep -q '^convoy-sim\.' && fail "a folder is left behind: $(ls "$work")"
