@@ -207,7 +207,7 @@ static void put_words(const script *s)
           "    set -- \"$@\" --resume\n"
           "elif [ -e \"$out/STATUS\" ]; then   # ended before its first checkpoint\n"
           "    if command -v flock >/dev/null; then\n"
-          "        flock -n \"$out\" true\n"
+          "        flock -n \"$out/lock\" true\n"
           "        [ $? -ne 1 ] || die \"another run is at work in $out\"\n"
           "    fi\n"
           "    n=1\n"

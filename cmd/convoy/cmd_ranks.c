@@ -22,11 +22,10 @@ static void leave_together(void *user, cvy_status status, const char *text)
 {
     int rank = 0, nranks = 1;
     (void)user;
-    (void)status;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
-    if (nranks == 1)
-        return;                        /* the fault comes back through the call, and is printed there */
+    if (nranks == 1 && status != CVY_E_COMM)
+        return;                        /* the fault comes back through the call, and is printed there; but the watchdog's would not */
     const struct timespec until_read = {.tv_nsec = 300000000};     /* launchers drop what they have not passed on when they kill the job: Hydra does */
     fflush(stdout);
     fprintf(stderr, "convoy: error: rank %d: %s\n", rank, text);

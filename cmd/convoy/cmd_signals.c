@@ -43,10 +43,10 @@ static void obey(int signal_number)
     static volatile sig_atomic_t interrupted;
     if (signal_number == SIGINT && interrupted)
         _exit(128 + SIGINT);           /* asked twice: at once */
-    interrupted |= signal_number == SIGINT;
     for (int i = 0; i < CMD_COUNT(heard); i++) {
         if (heard[i].number != signal_number)
             continue;
+        interrupted |= signal_number == SIGINT && (heard[i].does == DO_STOP || heard[i].does == DO_LEAVE);
         orders.stop |= heard[i].does == DO_STOP || heard[i].does == DO_LEAVE;
         orders.save |= heard[i].does == DO_SAVE;
         if (heard[i].does == DO_LEAVE)

@@ -15,6 +15,8 @@
 #include "job/job_trainer.h"
 #include "run/run_board.h"
 
+#define LOCK_NAME "lock"
+
 static int is_root(const cvy_trainer *t)
 {
     return t->session.context->comm->rank == 0;
@@ -29,12 +31,15 @@ static cvy_status join_path(const cvy_trainer *t, const char *name, char path[64
 /* ---- making and finding it ---- */
 
 /* Two runs would mix in one folder: a job that was submitted again while the first goes on. The first may be about to end: it gets three seconds. The
- * lock ends with the process. Where the file system knows no locks, nothing is refused. */
+ * lock ends with the process. It is of a file, open for writing, for NFS and Lustre keep locks of folders within a node. Where the file system knows no
+ * locks, nothing is refused. */
 static cvy_status lock_folder(cvy_trainer *t)
 {
     enum { TRIES = 30 };
     const struct timespec pause = {0, 100 * 1000 * 1000};
-    t->lock = cvy_file_open(t->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    char path[640];
+    join_path(t, LOCK_NAME, path);
+    t->lock = cvy_file_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     for (int i = 0; t->lock >= 0 && flock(t->lock, LOCK_EX | LOCK_NB) != 0; i++) {
         if (errno != EWOULDBLOCK)
             return CVY_OK;
@@ -57,33 +62,36 @@ static cvy_status new_numbered_folder(cvy_trainer *t)
     return cvy_error_set(CVY_E_IO, "runs/ is full of runs of %s: name another folder with --out", t->session.job->name);
 }
 
+/* But for the lock, which a run that was killed while it prepared leaves: such a folder is as good as none. */
 static int is_empty_folder(const char *path)
 {
     DIR *dir = opendir(path);
-    int entries = 0;
-    while (dir && readdir(dir) && entries < 3)
-        entries++;                     /* "." and ".." are two */
+    int others = 0;
+    for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+        others += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && strcmp(e->d_name, LOCK_NAME) != 0;
     if (dir)
         closedir(dir);
-    return dir && entries < 3;
+    return dir && others == 0;
 }
 
-/* An empty folder is as good as none: a run that was killed while it prepared leaves one. */
 static cvy_status take_folder(cvy_trainer *t)
 {
     const char *out = t->opts->out;
     CVY_CHECK(out || !t->opts->resume, CVY_E_ARGUMENT, "to resume, name the run folder with --out");
     if (!out) {
+        CVY_TRY(new_numbered_folder(t));
         t->is_new_folder = 1;
-        return new_numbered_folder(t);
+        return CVY_OK;
     }
     CVY_CHECK(*out, CVY_E_ARGUMENT, "the run folder's name is empty");
     CVY_CHECK(strlen(out) < sizeof t->out, CVY_E_ARGUMENT, "the run folder's name is longer than %zu characters", sizeof t->out - 1);
     CVY_CHECK(!cvy_file_exists(out) || t->opts->resume || is_empty_folder(out), CVY_E_IO, "%s exists already: choose another --out, or go on in it with --resume", out);
     CVY_CHECK(cvy_file_exists(out) || !t->opts->resume, CVY_E_IO, "%s does not exist, so there is nothing to resume", out);
     snprintf(t->out, sizeof t->out, "%s", out);
-    t->is_new_folder = !t->opts->resume;
-    return cvy_file_make_folder(out);
+    const int is_there = cvy_file_exists(out); /* an empty folder that was prepared for the run is not ours to remove */
+    CVY_TRY(cvy_file_make_folder(out));
+    t->is_new_folder = !is_there;
+    return CVY_OK;
 }
 
 static cvy_status find_checkpoint(cvy_trainer *t)
@@ -123,7 +131,7 @@ static cvy_status state_real(const cvy_tree *state, const char *key, double *out
 cvy_course cvy_trainer_course(const cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
-    cvy_course c = {t->order.nsamples, t->order.batch, t->order.accumulate, job->train.seed, job->data.shuffle, job->data.window, job->data.balance, ""};
+    cvy_course c = {t->order.nsamples, t->order.batch, t->order.accumulate, job->train.seed, job->data.shuffle, job->data.window, job->data.balance, job->data.tail, ""};
     snprintf(c.data, sizeof c.data, "%016llx", (unsigned long long)cvy_dataset_hash(t->session.train));
     return c;
 }
@@ -134,7 +142,7 @@ static cvy_status check_course(const cvy_trainer *t)
     const struct { const char *key, *what; int64_t now; } numbers[] = {
         {"train_samples", "a number of training samples of", now.samples}, {"batch", "train.batch", now.batch}, {"accumulate", "train.accumulate", now.accumulate},
         {"seed", "train.seed", now.seed}, {"shuffle", "data.shuffle (0 false, 1 true, 2 window)", now.shuffle},
-        {"window", "data.window", now.window}, {"balance", "data.balance (0 none, 1 class)", now.balance}};
+        {"window", "data.window", now.window}, {"balance", "data.balance (0 none, 1 class)", now.balance}, {"tail", "data.tail (0 keep, 1 drop)", now.tail}};
     const cvy_tree *data = cvy_tree_get(t->resume.state, "train_data");
     for (int i = 0; i < CVY_COUNT(numbers); i++) {
         const cvy_tree *node = cvy_tree_get(t->resume.state, numbers[i].key);
@@ -150,14 +158,54 @@ static cvy_status check_course(const cvy_trainer *t)
     return CVY_OK;
 }
 
+/* Whether what is kept under key is of this metric; scores of another one cannot be compared. */
+static int is_of(const cvy_tree *state, const char *key, const char *metric)
+{
+    const cvy_tree *node = cvy_tree_get(state, key);
+    return !node || !node->text || !metric || strcmp(node->text, metric) == 0;
+}
+
+/* What the run has come to in early stopping: one that has stopped has nothing to do. */
+static cvy_status restore_stop(cvy_trainer *t)
+{
+    const struct cvy_job_stop *stop = &t->session.job->train.stop;
+    const cvy_tree *state = t->resume.state, *bad = cvy_tree_get(state, "stop_bad_epochs");
+    if (!is_of(state, "stop_metric", stop->metric))
+        return CVY_OK;
+    CVY_TRY(state_real(state, "stop_best", &t->state.stop_best));
+    if (bad)
+        CVY_TRY(cvy_tree_int(bad, &t->state.stop_bad_epochs));
+    t->stop_early = stop->patience > 0 && t->state.stop_bad_epochs >= stop->patience;
+    return CVY_OK;
+}
+
+/* A run that was killed between a best set and its mark has not marked it. */
+static cvy_status restore_best(cvy_trainer *t)
+{
+    char dir[640];
+    int is_best = 0;
+    const char *metric = t->session.job->checkpoint.best;
+    const cvy_tree *state = t->resume.state, *node = cvy_tree_get(state, "is_best");
+    if (!metric || !is_of(state, "best_metric", metric))
+        return CVY_OK;
+    CVY_TRY(state_real(state, "best", &t->state.best));
+    t->best.safe = t->state.best;
+    if (node)
+        CVY_TRY(cvy_tree_bool(node, &is_best));
+    join_path(t, "checkpoints", dir);
+    return is_best && is_root(t) ? cvy_checkpoint_mark_best(dir, t->resume.step) : CVY_OK;
+}
+
 static cvy_status restore_sums(cvy_trainer *t)
 {
-    const cvy_tree *state = t->resume.state, *bad = cvy_tree_get(state, "stop_bad_epochs");
-    CVY_TRY(state_real(state, "epoch_loss", &t->state.epoch_loss));
-    CVY_TRY(state_real(state, "epoch_samples", &t->state.epoch_samples));
-    CVY_TRY(state_real(state, "best", &t->state.best));
-    CVY_TRY(state_real(state, "stop_best", &t->state.stop_best));
-    return bad ? cvy_tree_int(bad, &t->state.stop_bad_epochs) : CVY_OK;
+    const struct { const char *key; double *to; } sums[] = {
+        {"epoch_loss", &t->state.epoch_loss}, {"epoch_samples", &t->state.epoch_samples},
+        {"epoch_train_seconds", &t->state.epoch_train_s}, {"epoch_seconds", &t->state.epoch_s}};
+    for (int i = 0; i < CVY_COUNT(sums); i++)
+        if (cvy_tree_get(t->resume.state, sums[i].key))
+            CVY_TRY(state_real(t->resume.state, sums[i].key, sums[i].to));
+    CVY_TRY(restore_best(t));
+    return restore_stop(t);
 }
 
 cvy_status cvy_trainer_restore(cvy_trainer *t)

@@ -60,9 +60,12 @@ static double save_s(const cvy_trainer *t)
     return t->save_s > 0 ? t->save_s : bytes / WRITE_BYTES_S;
 }
 
+/* Ranks that train on their own stop where they next take their average. */
 static double kept_back_s(const cvy_trainer *t)
 {
-    return 1.5 * (save_s(t) + t->turn_s) + LEAVE_S;
+    const struct cvy_job_update *u = &t->session.job->update;
+    const int64_t more = u->mode == CVY_UPDATE_LOCAL ? CVY_MIN(u->every, t->order.steps_per_epoch) - 1 : 0;
+    return 1.5 * (save_s(t) + t->turn_s + (double)more * (t->busy_s + t->met_s)) + LEAVE_S;
 }
 
 static int is_ending(const cvy_trainer *t)
@@ -132,8 +135,9 @@ static void note_slowest(cvy_trainer *t, const int64_t said[SAY_COUNT])
     t->window.spread_s += slowest_s - fastest_s;
 }
 
-static void time_turn(cvy_trainer *t, double now)
+void cvy_trainer_time_turn(cvy_trainer *t)
 {
+    const double now = cvy_clock_s();
     if (t->looked_s > 0 && t->step > t->first_step)
         t->turn_s = CVY_MAX(t->turn_s, now - t->looked_s);
     t->looked_s = now;
@@ -147,7 +151,7 @@ cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status mine, cvy_wish *wish_out
     const double begin = cvy_clock_s();
     int64_t said[SAY_COUNT];
     CVY_TRY(cvy_comm_agree(comm, mine));
-    time_turn(t, begin);
+    cvy_trainer_time_turn(t);
     look_around(t, said);
     CVY_TRY(comm->ops->allreduce(comm, said, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX));
     const double met_s = cvy_clock_s() - begin;

@@ -24,6 +24,7 @@ static cvy_status add_state(const cvy_trainer *t, cvy_json *json)
 {
     char time[32];
     const cvy_course course = cvy_trainer_course(t);
+    const cvy_job *job = t->session.job;
     const cvy_dataset_info *train = cvy_dataset_describe(t->session.train);
     cvy_clock_text(time);
     cvy_json_open(json, NULL, '{');
@@ -42,12 +43,18 @@ static cvy_status add_state(const cvy_trainer *t, cvy_json *json)
     cvy_json_int(json, "shuffle", course.shuffle);
     cvy_json_int(json, "window", course.window);
     cvy_json_int(json, "balance", course.balance);
+    cvy_json_int(json, "tail", course.tail);
     cvy_json_string(json, "train_data", course.data);
-    cvy_job_add_normalize(t->session.job, json);
+    cvy_job_add_normalize(job, json);
     cvy_json_real(json, "epoch_loss", t->state.epoch_loss);
     cvy_json_real(json, "epoch_samples", t->state.epoch_samples);
+    cvy_json_real(json, "epoch_train_seconds", t->state.epoch_train_s);
+    cvy_json_real(json, "epoch_seconds", cvy_clock_s() - t->epoch_start_s);
     cvy_json_real(json, "best", t->state.best);
+    cvy_json_string(json, "best_metric", job->checkpoint.best ? job->checkpoint.best : "");
+    cvy_json_bool(json, "is_best", t->is_new_best);
     cvy_json_real(json, "stop_best", t->state.stop_best);
+    cvy_json_string(json, "stop_metric", job->train.stop.metric ? job->train.stop.metric : "");
     cvy_json_int(json, "stop_bad_epochs", t->state.stop_bad_epochs);
     cvy_trainer_add_pending(t, json);
     cvy_json_string(json, "version", cvy_version());
@@ -73,12 +80,27 @@ static void log_save(cvy_trainer *t, const cvy_saved *saved)
     cvy_trainer_write_line(t, &json);
 }
 
+/* What comes is judged by a set that there is: a best one that is lost counts again only if the run ends where it was, and so saves it once more. */
+static void end_best(cvy_trainer *t, int64_t step, int is_lost)
+{
+    t->best.is_saving = 0;
+    if (!is_lost) {
+        t->best.safe = t->best.saving;
+        return;
+    }
+    t->best.lost_step = step;
+    if (!t->is_new_best)
+        t->state.best = t->best.safe;
+}
+
 /* A failed save is a warning while training goes on. */
 static cvy_status take(cvy_trainer *t, const cvy_saved *saved, int last)
 {
     const int is_lost = saved->status != CVY_OK;
     if (is_lost)
         t->asked_step = -1;            /* if the run ends at this step, it tries once more, and that is then the last save */
+    if (t->best.is_saving)
+        end_best(t, saved->step, is_lost);
     if (is_lost && (last || saved->status == CVY_E_NUMERIC))
         return saved->status;
     if (is_lost) {
@@ -113,7 +135,7 @@ cvy_status cvy_trainer_finish_save(cvy_trainer *t, int last)
     if (!t->saver || !cvy_saver_is_on(t->saver))
         return CVY_OK;
     t->is_ending_by_save |= last;
-    cvy_watchdog_kick(t->session.watchdog, t->step, "a checkpoint");
+    cvy_watchdog_kick_long(t->session.watchdog, t->step, "a checkpoint");
     CVY_TRY(cvy_saver_finish(t->saver, &ended, &saved));
     return ended ? take(t, &saved, last) : CVY_OK;
 }
@@ -147,22 +169,35 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
     return begun;
 }
 
+/* A save goes on in the ranks' agreements, and where workers do not wait for each other the next one may be an epoch away. */
+static int goes_on_behind(const cvy_trainer *t, int last)
+{
+    return t->session.job->checkpoint.background && !last && !cvy_server_runs_free(t->session.program->server);
+}
+
 cvy_status cvy_trainer_save(cvy_trainer *t, int last)
 {
+    const int background = goes_on_behind(t, last);
     cvy_vars *pending = NULL;
     t->is_ending_by_save |= last;
     CVY_TRY(cvy_trainer_finish_save(t, 0));    /* one at a time */
-    cvy_watchdog_kick(t->session.watchdog, t->step, "a checkpoint");
+    cvy_watchdog_kick_long(t->session.watchdog, t->step, "a checkpoint");
+    if (t->best.lost_step == t->step && !t->is_new_best) {
+        t->is_new_best = 1;
+        t->state.best = t->best.saving;
+    }
     cvy_status status = collect(t, &pending);
     if (status == CVY_OK)
-        status = begin(t, pending, t->session.job->checkpoint.background && !last);
+        status = begin(t, pending, background);
     cvy_vars_destroy(&pending);
     cvy_shard_drop(t->session.program);
     t->saved_s = cvy_clock_s();
     t->asked_step = t->step;
+    t->best.is_saving = t->is_new_best;
+    t->best.saving = t->state.best;
     t->is_new_best = 0;
     if (status == CVY_OK)
-        return cvy_saver_is_on(t->saver) && (last || !t->session.job->checkpoint.background) ? cvy_trainer_finish_save(t, last) : CVY_OK;
+        return cvy_saver_is_on(t->saver) && !background ? cvy_trainer_finish_save(t, last) : CVY_OK;
     const cvy_saved failed = {.status = status, .step = t->step};
     return status == CVY_E_COMM ? status : take(t, &failed, last);
 }

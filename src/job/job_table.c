@@ -170,7 +170,7 @@ static const cvy_option parallel_rows[] = {
 };
 
 static const cvy_option watchdog_rows[] = {
-    {"timeout", CVY_TYPE_STRING, CVY_FIELD(cvy_job_watchdog, timeout_text), "10 min", "", "", "a step that takes longer ends the run, with the rank and node that it waits for, after up to half a minute more in which ranks tell each other where they are; before the first step six times as long: N s, min or h; 0 s is off"},
+    {"timeout", CVY_TYPE_STRING, CVY_FIELD(cvy_job_watchdog, timeout_text), "10 min", "", "", "a step that takes longer ends the run, with the rank and node that it waits for, after up to half a minute more in which ranks tell each other where they are; before the first step, and for a checkpoint that is waited for, six times as long: N s, min or h; 0 s is off"},
     {"replicas", CVY_TYPE_INT, CVY_FIELD(cvy_job_watchdog, replicas), "100", "0..", "", "every so many steps ranks compare the hashes of their weights; 0: never"},
     {0},
 };

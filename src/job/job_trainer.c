@@ -173,7 +173,7 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
     if (scores && scores->nskipped > 0)
         add_score(t, "skipped", (double)scores->nskipped, &json, &text);
     cvy_json_real(&json, "seconds", seconds);
-    cvy_json_real(&json, "images_per_s", t->epoch_train_s > 0 ? t->state.epoch_samples / t->epoch_train_s : NAN);
+    cvy_json_real(&json, "images_per_s", t->state.epoch_train_s > 0 ? t->state.epoch_samples / t->state.epoch_train_s : NAN);
     cvy_json_close(&json, '}');
     if (text.status == CVY_OK)
         cvy_trainer_say(t, text.data);
@@ -276,11 +276,12 @@ static cvy_status end_epoch(cvy_trainer *t)
     CVY_TRY(count_skipped(t, &skipped));
     if (t->scored)
         CVY_TRY(cvy_scorer_run(&t->score, &scores, NULL, NULL, NULL));
-    if (t->session.val)                /* test data never selects anything */
+    if (t->session.val) {              /* test data never selects anything */
         judge(t, &scores);
+        t->val_loss = scores.loss;
+    }
     log_epoch(t, t->scored ? &scores : NULL, skipped);
-    t->state.epoch_loss = t->state.epoch_samples = 0;
-    t->epoch_train_s = 0;
+    t->state.epoch_loss = t->state.epoch_samples = t->state.epoch_train_s = 0;
     t->epoch_start_s = cvy_clock_s();
     t->window.start_s += t->epoch_start_s - begin; /* its samples stay; the time of the test does not count */
     return CVY_OK;
@@ -306,6 +307,12 @@ static cvy_status check_loss(const cvy_trainer *t)
     return isfinite(t->last_loss) ? CVY_OK : lose(t, t->step, "the loss", isnan(t->last_loss) ? "nan" : "infinite", NULL);
 }
 
+/* Where workers do not wait for each other, a fault of one is everybody's at their next meeting only. */
+static int runs_free(const cvy_trainer *t)
+{
+    return cvy_server_runs_free(t->session.program->server);
+}
+
 /* A step that lost its way before its update: the weights are those of the step before. */
 static cvy_status take_step(cvy_trainer *t, int step, double lr)
 {
@@ -314,7 +321,8 @@ static cvy_status take_step(cvy_trainer *t, int step, double lr)
     if (status != CVY_E_NUMERIC)
         return status;
     snprintf(cause, sizeof cause, "%s", cvy_error_text());
-    (void)!cvy_trainer_finish_save(t, 0);      /* what it says of checkpoints counts the one under way */
+    if (!runs_free(t))
+        (void)!cvy_trainer_finish_save(t, 0);  /* what it says of checkpoints counts the one under way */
     return lose(t, t->step + 1, t->session.program->step[step]->lost, "not finite", cause);
 }
 
@@ -343,7 +351,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     s->program->sample = rows->id;
     const cvy_status taken = take_step(t, step, lr);
     s->program->sample = NULL;
-    CVY_TRY(taken == CVY_E_NUMERIC ? end_together(t, taken) : taken);
+    CVY_TRY(taken == CVY_E_NUMERIC && !runs_free(t) ? end_together(t, taken) : taken);
     CVY_TRY(cvy_trainer_settle(t, t->step));
     t->last_loss = 0;
     for (int i = 0; i < info->nloss; i++) {
@@ -366,12 +374,12 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     t->met_s = info->time.exposed_comm;
     t->busy_s = waited_s + filled - begin + info->time.total - info->time.exposed_comm;
     const double seconds = waited_s + cvy_clock_s() - begin;
-    t->epoch_train_s += seconds;
+    t->state.epoch_train_s += seconds;
     if (t->step > t->first_step + 1) { /* the first one waits for the loader to begin */
         t->waited_s += waited_s;
         t->looped_s += seconds;
     }
-    CVY_TRY(end_together(t, check_loss(t)));
+    CVY_TRY(runs_free(t) ? check_loss(t) : end_together(t, check_loss(t)));
     if (t->step == t->first_step + 1) {
         char text[96];
         int n = snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->start_s);
@@ -418,19 +426,19 @@ static cvy_status compare_replicas(cvy_trainer *t)
 static cvy_status turn(cvy_trainer *t, int *stopped_out)
 {
     cvy_wish wish = {0};
-    const int free = cvy_server_runs_free(t->session.program->server);
-    CVY_TRY(free ? cvy_trainer_agree(t, cvy_trainer_run_free(t), &wish) : one_step(t, &wish));
+    const int free = runs_free(t);
+    CVY_TRY(free ? end_together(t, cvy_trainer_agree(t, cvy_trainer_run_free(t), &wish)) : one_step(t, &wish));
     *stopped_out = wish.stop;
     if (*stopped_out && !free)
         return CVY_OK;
     CVY_TRY(compare_replicas(t));
     if (cvy_trainer_ends_epoch(t))
-        CVY_TRY(end_epoch(t));
+        CVY_TRY(end_together(t, end_epoch(t)));
     if (t->stop_early)
         CVY_TRY(cvy_program_settle(t->session.program));
     t->save_waits |= wish.save || cvy_trainer_is_due(t) || t->is_new_best;
     if (t->save_waits && cvy_program_is_settled(t->session.program)) {
-        CVY_TRY(cvy_trainer_save(t, 0));
+        CVY_TRY(end_together(t, cvy_trainer_save(t, 0)));
         t->save_waits = 0;
     }
     cvy_trainer_say(t, NULL);
@@ -482,10 +490,13 @@ static cvy_status loop(cvy_trainer *t)
     cvy_trainer_say_end(t);
     say_notes(t);
     t->window.sent_bytes = t->session.context->comm->sent_bytes;
-    t->epoch_start_s = t->window.start_s = t->saved_s = cvy_clock_s();
+    t->window.start_s = t->saved_s = cvy_clock_s();
+    t->epoch_start_s = t->window.start_s - t->state.epoch_s;
     watch_steps(t);
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
         CVY_TRY(turn(t, &stopped));
+    if (t->opts->orders)
+        t->opts->orders->heard = 1;    /* the run saves and ends in any case */
     if (t->window.steps > 0)           /* stopped between two lines */
         log_step(t, cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step - 1)));
     CVY_TRY(t->asked_step == t->step ? cvy_trainer_finish_save(t, 1) : cvy_trainer_save(t, 1));
@@ -575,8 +586,9 @@ static cvy_status prepare(cvy_trainer *t)
 cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts, cvy_train_result *result_out)
 {
     const cvy_train_opts none = {0};
-    cvy_trainer t = {.opts = opts ? opts : &none, .start_s = cvy_clock_s(), .last_loss = NAN, .images_per_s = NAN, .saved_step = -1, .asked_step = -1, .lock = -1};
-    t.state.best = t.state.stop_best = NAN;
+    cvy_trainer t = {.opts = opts ? opts : &none, .start_s = cvy_clock_s(), .last_loss = NAN, .val_loss = NAN, .images_per_s = NAN, .saved_step = -1, .asked_step = -1, .lock = -1};
+    t.state.best = t.state.stop_best = t.best.safe = NAN;
+    t.best.lost_step = -1;
     t.session.is_watched = 1;
     t.session.told = t.opts->orders ? &t.opts->orders->stop : NULL;
     cvy_status status = cvy_session_open_job(context, source, &t.session);
@@ -586,7 +598,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         status = loop(&t);
     cvy_trainer_end(&t, status);
     if (result_out && status >= 0) {
-        *result_out = (cvy_train_result){.steps = t.step, .seconds = cvy_clock_s() - t.start_s, .train_loss = t.last_loss, .val_loss = NAN};
+        *result_out = (cvy_train_result){.steps = t.step, .seconds = cvy_clock_s() - t.start_s, .train_loss = t.last_loss, .val_loss = t.val_loss};
         snprintf(result_out->out, sizeof result_out->out, "%s", t.out);
     }
     cvy_saver_destroy(&t.saver);

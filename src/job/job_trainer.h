@@ -22,12 +22,13 @@ struct cvy_window {                    /* sums since the last logged step */
 
 struct cvy_trainer_state {             /* what a checkpoint keeps besides variables and position */
     double epoch_loss, epoch_samples;  /* of the epoch so far: sum of loss times samples */
+    double epoch_train_s, epoch_s;     /* of it: seconds in its steps; in all, when it was saved */
     double best, stop_best;            /* NaN: none yet */
     int64_t stop_bad_epochs;
 };
 
 /* What decides which samples a step sees; a checkpoint keeps it, and a resumed run must have the same. */
-typedef struct cvy_course { int64_t samples, batch, accumulate, seed, shuffle, window, balance; char data[24]; } cvy_course;
+typedef struct cvy_course { int64_t samples, batch, accumulate, seed, shuffle, window, balance, tail; char data[24]; } cvy_course;
 
 typedef struct cvy_wish {              /* of any rank, known to all of them */
     int stop, save;
@@ -48,13 +49,14 @@ typedef struct cvy_trainer {
     int latest;                        /* program step that ran last */
     struct cvy_trainer_state state;
     struct cvy_window window;
-    double last_loss, images_per_s, start_s, epoch_start_s, epoch_train_s;
+    double last_loss, val_loss, images_per_s, start_s, epoch_start_s;
     double busy_s, met_s;              /* of the latest step: this rank's own time, and that in which it met others */
     double waited_s, looped_s;         /* for samples; in all steps but the first */
     double turn_s, looked_s;           /* the longest turn of the loop, with all that fell into it; the clock at the latest look at the orders */
     double save_s;                     /* of the slowest save until it was safe; 0: none yet */
     int is_ending;                     /* the allocation ends */
     int is_new_best, stop_early;
+    struct { double safe, saving; int is_saving; int64_t lost_step; } best; /* scores of the best set that is safe (NaN: none), and of one under way; where one was lost, -1: nowhere */
     int save_waits;                    /* a checkpoint is due, and the ranks' weights differ */
     /* the run folder */
     char out[512];
@@ -87,6 +89,8 @@ int cvy_trainer_ends_epoch(const cvy_trainer *t);
 /* Whether all ranks come together behind the latest step in any case; whether this rank wants them to, since it was told to stop or a checkpoint is due. */
 int cvy_trainer_meets(const cvy_trainer *t);
 int cvy_trainer_wishes(const cvy_trainer *t);
+/* Before each look at the orders: how long a turn takes. */
+void cvy_trainer_time_turn(cvy_trainer *t);
 /* When the allocation ends, a line among the notes. */
 void cvy_trainer_say_end(cvy_trainer *t);
 /* job_trainer_free.c: the steps from one meeting of all ranks to the next. */

@@ -10,6 +10,7 @@ static cvy_status next_step(cvy_trainer *t)
     const cvy_rows *rows = NULL;
     double waited = 0;
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
+    cvy_trainer_time_turn(t);
     if (cvy_trainer_wishes(t))
         cvy_server_wish(t->session.program->server);
     const int ready = cvy_loader_ready(t->loader);

@@ -18,7 +18,7 @@
 #define SIGN_LEAST_S 0.5
 #define SIGN_MOST_S 15.0
 
-/* Times the timeout, before the first step: a look at a million files takes longer than any step. */
+/* Times the timeout, before the first step and in a checkpoint: a look at a million files, or a model's bytes to a busy disk, take longer than any step. */
 #define PATIENCE 6.0
 
 struct cvy_watchdog {
@@ -32,7 +32,7 @@ struct cvy_watchdog {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     int stop;
-    double kicked_s, signed_s;
+    double kicked_s, signed_s, patience; /* of what is done now, in timeouts */
     long long moved;                   /* by a server, when it was looked at last */
     int64_t step;
     const char *what;
@@ -73,21 +73,27 @@ double cvy_watchdog_fresh_s(double timeout_s)
     return 1.5 * sign_every_s(timeout_s) + 0.5;
 }
 
+/* With the lock, which is open while the file is written: training must not wait for a file system that does not answer. Only the watchdog's thread writes. */
 static void give_sign(cvy_watchdog *w, cvy_sign_state state)
 {
+    char board[sizeof w->board];
     const cvy_comm *comm = w->context->comm;
     cvy_sign sign = {.rank = comm->rank, .time = cvy_clock_wall_s(), .state = state, .step = w->step, .still_s = cvy_clock_s() - w->kicked_s,
                      .met = atomic_load_explicit(&comm->met, memory_order_relaxed)};
     w->signed_s = cvy_clock_s();
-    if (w->fd < 0 && w->board[0])
-        w->fd = cvy_file_open(w->board, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (w->fd < 0)
+    if (!w->board[0])
         return;
     if (state == CVY_SIGN_RUNS && w->opts.told && *w->opts.told)
         sign.state = CVY_SIGN_TOLD;
     snprintf(sign.host, sizeof sign.host, "%s", w->host);
     say_what(w, sign.what, sizeof sign.what);
-    (void)!cvy_board_write(w->fd, &sign);
+    memcpy(board, w->board, sizeof board);
+    pthread_mutex_unlock(&w->lock);
+    if (w->fd < 0)
+        w->fd = cvy_file_open(board, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (w->fd >= 0)
+        (void)!cvy_board_write(w->fd, &sign);
+    pthread_mutex_lock(&w->lock);
 }
 
 /* Which rank is waited for, "; rank 1 ...", by the signs of all; "" where they do not tell. */
@@ -117,22 +123,27 @@ static int gather_signs(cvy_watchdog *w)
     return !w->stop && kicked == w->kicked_s;
 }
 
-static void bark(const cvy_watchdog *w)
+/* With the lock, which is open while the board is read. */
+static void bark(cvy_watchdog *w)
 {
     const cvy_context *context = w->context;
+    const double still_s = cvy_clock_s() - w->kicked_s;
+    const long long step = w->step;
     const int meets = atomic_load_explicit(&context->comm->meeting, memory_order_relaxed) != NULL;
     char what[160], suspect[320], limit[80] = "";
     say_what(w, what, sizeof what);
+    if (w->patience > 1)
+        snprintf(limit, sizeof limit, ", %s %.0f times as long", w->program ? "for a checkpoint" : "before the first step", w->patience);
+    pthread_mutex_unlock(&w->lock);
     find_suspect(w, suspect, sizeof suspect);
-    if (!w->program)
-        snprintf(limit, sizeof limit, ", before the first step %.0f times as long", PATIENCE);
-    cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s%s)%s%s%s", cvy_clock_s() - w->kicked_s, (long long)w->step, what,
+    cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s%s)%s%s%s", still_s, step, what,
                   w->opts.timeout_s, limit, suspect[0] ? suspect : meets ? ": another rank may be dead or late" : ": it waits for no other rank, so it may be this one that is held up",
                   w->board[0] ? "; all ranks: " : "", w->board);
     if (context->opts.fatal)
         context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());
     else
         cvy_log_local(context, CVY_LOG_ERROR, "%s", cvy_error_text());
+    pthread_mutex_lock(&w->lock);
 }
 
 /* A server is in one piece of work from one meeting to the next: it is alive while it takes gradients. */
@@ -152,16 +163,18 @@ static void *watch(void *arg)
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         struct timespec until;
-        const double now = cvy_clock_s(), left = w->kicked_s + (w->program ? 1 : PATIENCE) * w->opts.timeout_s - now, next = w->signed_s + sign_every_s(w->opts.timeout_s) - now;
+        const double now = cvy_clock_s(), left = w->kicked_s + w->patience * w->opts.timeout_s - now, next = w->signed_s + sign_every_s(w->opts.timeout_s) - now;
         if (left <= 0 && server_moves(w))
             continue;
         if (left <= 0 && gather_signs(w)) {
             bark(w);
             break;
         }
-        if (next <= 0)
+        if (next <= 0) {
             give_sign(w, CVY_SIGN_RUNS);
-        const double wait = CVY_MAX(CVY_MIN(left, next > 0 ? next : sign_every_s(w->opts.timeout_s)), 0.01);
+            continue;                  /* it may have been told to stop meanwhile */
+        }
+        const double wait = CVY_MAX(CVY_MIN(left, next), 0.01);
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += (long)(1e9 * (wait - floor(wait)));
         until.tv_sec += (time_t)wait + until.tv_nsec / 1000000000;
@@ -179,7 +192,7 @@ cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opt
     if (opts->timeout_s <= 0)
         return CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
-    *w = (cvy_watchdog){.context = context, .opts = *opts, .fd = -1, .kicked_s = cvy_clock_s(), .signed_s = cvy_clock_s(), .what = "start"};
+    *w = (cvy_watchdog){.context = context, .opts = *opts, .fd = -1, .kicked_s = cvy_clock_s(), .signed_s = cvy_clock_s(), .patience = PATIENCE, .what = "start"};
     if (gethostname(w->host, sizeof w->host - 1) != 0 || !w->host[0])
         snprintf(w->host, sizeof w->host, "?");
     pthread_mutex_init(&w->lock, NULL);
@@ -204,21 +217,33 @@ void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char 
         return;
     pthread_mutex_lock(&w->lock);
     w->program = program;
+    w->patience = 1;
     w->kicked_s = cvy_clock_s();
     snprintf(w->board, sizeof w->board, "%s", board);
     pthread_cond_signal(&w->wake);     /* it sleeps by what preparation was given */
     pthread_mutex_unlock(&w->lock);
 }
 
-void cvy_watchdog_kick(cvy_watchdog *w, int64_t step, const char *what)
+static void kick(cvy_watchdog *w, int64_t step, const char *what, double patience)
 {
     if (!w)
         return;
     pthread_mutex_lock(&w->lock);
     w->kicked_s = cvy_clock_s();
+    w->patience = w->program ? patience : PATIENCE;
     w->step = step;
     w->what = what;
     pthread_mutex_unlock(&w->lock);
+}
+
+void cvy_watchdog_kick(cvy_watchdog *w, int64_t step, const char *what)
+{
+    kick(w, step, what, 1);
+}
+
+void cvy_watchdog_kick_long(cvy_watchdog *w, int64_t step, const char *what)
+{
+    kick(w, step, what, PATIENCE);
 }
 
 void cvy_watchdog_stop(cvy_watchdog **watchdog)
@@ -233,7 +258,9 @@ void cvy_watchdog_stop(cvy_watchdog **watchdog)
     pthread_join(w->thread, NULL);
     if (w->fd >= 0) {
         w->what = "the end";
+        pthread_mutex_lock(&w->lock);
         give_sign(w, CVY_SIGN_LEFT);
+        pthread_mutex_unlock(&w->lock);
         close(w->fd);
     }
     pthread_cond_destroy(&w->wake);

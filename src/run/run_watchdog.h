@@ -20,6 +20,8 @@ cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opt
 void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char *board);
 /* The run is alive: it does `what` (a static text) at this step. */
 void cvy_watchdog_kick(cvy_watchdog *w, int64_t step, const char *what);
+/* The same of work that may take some times longer than a step: a checkpoint that is waited for. */
+void cvy_watchdog_kick_long(cvy_watchdog *w, int64_t step, const char *what);
 void cvy_watchdog_stop(cvy_watchdog **w);
 /* How much older than another's the last sign of a living rank may be. */
 double cvy_watchdog_fresh_s(double timeout_s);

@@ -22,7 +22,7 @@ done
 "$CONVOY" train job.yaml --out run >log 2>&1 || { fail "a sound job fails"; cat log; }
 refused 'run exists already: choose another --out, or go on in it with --resume' "$CONVOY" train job.yaml --out run
 if command -v flock >/dev/null; then # as a run that is at work does
-    exec 9<run && flock -x 9
+    exec 9>>run/lock && flock -x 9
     refused 'run: another run is at work in this folder' "$CONVOY" train job.yaml --out run --resume
     exec 9<&-
 fi
