@@ -127,6 +127,12 @@ code=$?
 unset JOB
 case $code in 0 | 124) fail "a rank that hangs before the first step: exit code $code: $(cat log)" ;; esac
 grep -q 'rank 1: stood still for .* in reading the data .*: it waits for no other rank, so it may be this one that is held up' log || fail "a rank that hangs before the first step is not named: $(cat log)"
+JOB=hang.yaml; export JOB
+with_io "$disk/data" 0 400 hang 1 run13 --set train.epochs=100
+code=$?
+unset JOB
+case $code in 0 | 124) fail "a rank that hangs alone: exit code $code: $(cat log)" ;; esac
+said log 'rank 0: stood still for ' || fail "a rank that hangs alone says nothing: $(cat log)"
 
 echo "count: planted: $named of 11 faults are named"
 

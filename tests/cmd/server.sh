@@ -119,6 +119,10 @@ hold || hold || { fail 'no word of who waits for whom:'; cat log-held; }
 
 train 3 lost --set "$served" $extra --set train.optimizer.lr=1e30 && fail "a loss that is not finite is no end"
 grep -q 'expected a finite number' log-lost || fail "no word of the lost loss: $(tail -n 3 log-lost)"
+rm -rf lost
+# The same behind a checkpoint.
+train 3 lost --set "$served" $extra --set 'checkpoint.every=2 steps' --set 'train.schedule={name: multi_step, at: 4 steps, factor: 1e30}' && fail "a loss that is lost behind a checkpoint is no end"
+grep -q 'expected a finite number.*the checkpoint of step [0-9]* holds finite weights' log-lost || fail "no word of the loss that was lost behind a checkpoint: $(tail -n 3 log-lost)"
 served='update={mode: parameter_server, servers: 1}'
 
 # refuse RANKS WORDS options
