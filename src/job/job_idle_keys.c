@@ -20,6 +20,8 @@ cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out)
         {algorithm && mode == CVY_UPDATE_PARAMETER_SERVER, "comm", "algorithm", "is for sums over ranks, and with update: parameter_server gradients go to a server"},
         {algorithm && !has_halves && mode == CVY_UPDATE_SHARDED, "comm", "algorithm", "cannot be cut in two as update: sharded needs, which takes halving instead"},
         {c->wire && mode == CVY_UPDATE_LOCAL, "comm", "wire", "is for gradients, and update: local sends averages, as they are"},
+        {c->wire && algorithm && strcmp(algorithm, "library") == 0, "comm", "wire", "is for convoy's own algorithms, and with comm.algorithm: library the MPI library sends what it is given"},
+        {c->wire && c->progress && strcmp(c->progress, "mpi") == 0, "comm", "wire", "is for convoy's own algorithms, and with comm.progress: mpi the MPI library sends what it is given"},
         {c->forward && c->blocking, "comm", "overlap", "hides nothing beside comm.blocking: true, which waits for each sum where it starts"},
     };
     for (int i = 0; i < CVY_COUNT(keys); i++)

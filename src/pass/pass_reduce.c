@@ -42,10 +42,13 @@ static cvy_value *next_reduced(const cvy_graph *g, cvy_dtype dtype, int what, in
 
 static size_t bucket_size(const cvy_graph *g, const cvy_reduce_opts *opts)
 {
+    static const cvy_dtype dtypes[] = {CVY_DTYPE_F32, CVY_DTYPE_F64};
     size_t total = 0;
-    int node_at = 0, dst_at = 0;
-    for (const cvy_value *v; (v = next_reduced(g, CVY_DTYPE_F32, GRADIENTS | OTHERS, &node_at, &dst_at)) != NULL;)
-        total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
+    for (int d = 0; d < CVY_COUNT(dtypes); d++) {
+        int node_at = 0, dst_at = 0;
+        for (const cvy_value *v; (v = next_reduced(g, dtypes[d], GRADIENTS | OTHERS, &node_at, &dst_at)) != NULL;)
+            total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
+    }
     return cvy_sum_bucket(total, opts->bucket_bytes, &opts->cost);
 }
 

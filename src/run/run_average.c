@@ -13,7 +13,7 @@
 #include "comm/comm_sum.h"
 #include "run/run_program.h"
 
-enum { GRAIN = 1 << 14 };
+enum { GRAIN = 1 << 14, PIECES_MAX = 2048 };     /* the memory of a node counts no more than twice as many sums */
 
 struct cvy_average {
     cvy_comm *comm;
@@ -82,7 +82,8 @@ static cvy_status measure_memory(const cvy_program *p, cvy_average *a)
             a->span = CVY_MAX(a->span, (int64_t)(p->step[i]->plan->step_bytes / elem));
     CVY_TRY(comm->ops->allreduce(comm, &a->span, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
     a->span = CVY_MIN(a->span, (elems + 15) / 16 * 16);
-    a->piece = CVY_MAX((int64_t)(cvy_sum_bucket((size_t)a->span * elem, (size_t)p->opts.bucket_bytes, &p->cost) / elem + 15) / 16 * 16, 16);
+    a->piece = (int64_t)(cvy_sum_bucket((size_t)a->span * elem, (size_t)p->opts.bucket_bytes, &p->cost) / elem + 15) / 16 * 16;
+    a->piece = CVY_MAX(a->piece, (a->span / PIECES_MAX + 15) / 16 * 16 + 16);
     a->nrequest = (int)((a->span + a->piece - 1) / a->piece);
     return CVY_OK;
 }

@@ -476,7 +476,7 @@ static cvy_status allocate(cvy_program *p)
     CVY_TRY(make_common(p, shared));
     CVY_TRY(cvy_shard_check(p));
     if (p->by_clock && !p->common)
-        CVY_TRY(map_idle(p));
+        CVY_TRY(cvy_comm_agree(comm, map_idle(p)));
     CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
     CVY_TRY(cvy_comm_agree(comm, bind_plans(p)));
     if (p->server)

@@ -116,18 +116,25 @@ static cvy_part own_part(const struct shard_plan *s, const struct piece *p)
     return (cvy_part){first, CVY_MAX(first, end)};
 }
 
+static cvy_status compare_owners(const struct shard_plan *one, const struct shard_plan *other)
+{
+    for (int i = 0; i < other->npiece; i++)
+        for (int k = 0; k < one->npiece; k++) {
+            const struct piece *a = &one->piece[k], *b = &other->piece[i];
+            const cvy_part x = own_part(one, a), y = own_part(other, b);
+            CVY_CHECK(a->weight != b->weight || (x.first == y.first && x.end == y.end), CVY_E_UNSUPPORTED,
+                      "sharded updates need training steps that cut the weights alike, but two cut %s differently: give both the same outputs and weights",
+                      a->weight->name);
+        }
+    return CVY_OK;
+}
+
 /* A state must belong to one rank, whichever step it is that updates it: a full batch or the tail of an epoch. */
 static cvy_status check_owners(const cvy_shard *shard)
 {
     for (int s = 1; s < shard->n; s++)
-        for (int i = 0; i < shard->at[s].npiece; i++)
-            for (int k = 0; k < shard->at[0].npiece; k++) {
-                const struct piece *a = &shard->at[0].piece[k], *b = &shard->at[s].piece[i];
-                const cvy_part x = own_part(&shard->at[0], a), y = own_part(&shard->at[s], b);
-                CVY_CHECK(a->weight != b->weight || (x.first == y.first && x.end == y.end), CVY_E_UNSUPPORTED,
-                          "sharded updates need training steps that cut the weights alike, but two cut %s differently: give both the same outputs and weights",
-                          a->weight->name);
-            }
+        for (int r = 0; r < s; r++)
+            CVY_TRY(compare_owners(&shard->at[r], &shard->at[s]));
     return CVY_OK;
 }
 

@@ -86,7 +86,11 @@ static cvy_status tune_while_others_sleep(cvy_program *p, const cvy_plan_opts *o
     comm->sums = (cvy_comm_sums){.algorithm = "library"}; /* one number: no trial of what is fast */
     const cvy_status made = comm->ops->request_create(comm, &ready, 1, CVY_DTYPE_F64, NULL, &request);
     comm->sums = before;
-    CVY_TRY(cvy_comm_agree(comm, made));
+    const cvy_status agreed = cvy_comm_agree(comm, made);
+    if (agreed != CVY_OK) {
+        comm->ops->request_destroy(&request);
+        return agreed;
+    }
     const cvy_status status = comm->rank == 0 ? tune_here(p, opts, make) : CVY_OK;
     const cvy_status waited = wait_asleep(comm, request);
     comm->ops->request_destroy(&request);
@@ -116,7 +120,7 @@ static cvy_status share_choices(cvy_program *p)
         memcpy(text, p->tuning.choices, bytes);
     if (comm->nranks > 1)
         CVY_TRY(comm->ops->broadcast(comm, text, bytes, 0));
-    return parse_choices(p, text);
+    return cvy_comm_agree(comm, parse_choices(p, text));
 }
 
 /* A clock needs the times on all ranks: those of rank 0, whatever files another one could read. As text: each key, a NUL, its time, a NUL. */

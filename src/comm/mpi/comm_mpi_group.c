@@ -32,7 +32,7 @@ cvy_status cvy_group_sum_create(struct cvy_mpi *mpi, struct cvy_group *group, co
     cvy_group_sum *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     *s = (cvy_group_sum){.group = group, .data = data, .count = count, .dtype = dtype};
-    const cvy_sum_def *def = cvy_sum_find(name ? name : cvy_group_way(group, count * (int64_t)cvy_dtype_bytes(wire))); /* NULL: the library */
+    const cvy_sum_def *def = cvy_sum_find(name ? name : cvy_group_way(group, count * (int64_t)cvy_dtype_bytes(wire), wire != dtype)); /* NULL: the library */
     const cvy_moves_opts opts = {.def = def, .group = group, .data = data, .count = count, .dtype = dtype, .wire = wire};
     const cvy_status status = def ? cvy_moves_create(mpi, &opts, &s->moves) : by_library(s);
     if (status != CVY_OK)

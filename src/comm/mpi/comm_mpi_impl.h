@@ -52,7 +52,7 @@ struct cvy_mpi {
     int leaders;                       /* leaders: of each node, so many ranks sum a part of their own across nodes */
     cvy_window *window;                /* all that there are */
     struct cvy_pusher *pusher;         /* NULL: requests move when they are tested */
-    int add_threads;                   /* that add up what messages bring */
+    int add_threads;                   /* that add up what messages bring, of requests that are made now */
     void *place[CVY_PLACES];           /* memory for segments, CVY_SEGMENTS for each of two peers */
     cvy_moves *holder[CVY_PLACES];     /* the sum that has it now */
     int newest_first;                  /* of requests that are made now */
@@ -122,8 +122,8 @@ cvy_status cvy_group_sum_progress(cvy_group_sum *s, int *done_out);
 void cvy_group_sum_destroy(cvy_group_sum **s);
 /* Bytes that this rank sends for one sum; of the library's own, whose way is not known, the least that any way sends to all. */
 int64_t cvy_group_sum_sent(const cvy_group_sum *s);
-/* Name of the way that is taken for so many bytes. */
-const char *cvy_group_way(const struct cvy_group *group, int64_t bytes);
+/* Name of the way that is taken for so many bytes on the wire; rounds: they are rounded to bf16, which the library does not do. */
+const char *cvy_group_way(const struct cvy_group *group, int64_t bytes, int rounds);
 /* cvy_comm_ops of these names. */
 cvy_status cvy_mpi_choice(cvy_comm *comm, int across, int64_t bytes, const char **name_out);
 cvy_status cvy_mpi_cost(cvy_comm *comm, cvy_comm_cost *out);

@@ -29,7 +29,7 @@ struct cvy_moves {
     cvy_dtype dtype, wire;
     int64_t count, segment_elems;
     int tag, next, place;              /* next: first move of the round behind this one; place: -1 without */
-    int newest_first;
+    int newest_first, add_threads;
     cvy_moves *younger;                /* started next, of those that are not done */
     struct lane lane[CVY_ROUND_MOVES];
     int nlane;
@@ -50,7 +50,7 @@ cvy_status cvy_moves_create(struct cvy_mpi *mpi, const cvy_moves_opts *opts, cvy
     CVY_TRY(need_places(mpi));
     CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
     *m = (cvy_moves){.mpi = mpi, .group = opts->group, .data = opts->data, .count = opts->count, .dtype = opts->dtype, .wire = opts->wire, .place = -1,
-                       .newest_first = mpi->newest_first};
+                       .newest_first = mpi->newest_first, .add_threads = mpi->add_threads};
     m->segment_elems = CVY_SEGMENT_BYTES / (int64_t)cvy_dtype_bytes(opts->dtype);
     m->tag = opts->group->next_tag++ % TAGS;
     const struct cvy_group *g = opts->group;
@@ -184,11 +184,11 @@ static void take_in(const cvy_moves *m, const struct lane *lane)
     }
     char *to = segment_data(m, lane, lane->done);
     const char *came = segment_aside(lane, lane->done);
-    if (m->mpi->add_threads <= 1 || npieces < 2) { /* a team of one would cost an allocation */
+    if (m->add_threads <= 1 || npieces < 2) { /* a team of one would cost an allocation */
         add_range(m, to, came, adds, n);
         return;
     }
-#pragma omp parallel for num_threads(m->mpi->add_threads)
+#pragma omp parallel for num_threads(m->add_threads)
     for (int64_t p = 0; p < npieces; p++) {
         const int64_t at = p * PIECE_ELEMS;
         add_range(m, to + (size_t)at * elem, came + (size_t)at * wire_elem, adds, CVY_MIN(PIECE_ELEMS, n - at));

@@ -12,7 +12,8 @@ static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dt
     cvy_window *window = comm->sums.no_node ? NULL : cvy_window_find(mpi, data, (size_t)count * cvy_dtype_bytes(dtype));
     const int by_node = window && window->nslots < CVY_WINDOW_SLOTS;
     const int half = comm->sums.halves && part_out;
-    CVY_CHECK(by_node || half || !part_out, CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
+    /* Sums of the node and sums among all must not mix: ranks would begin them in different orders, and wait for each other's places. */
+    CVY_CHECK(by_node || half || (!window && !part_out), CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
     mpi->newest_first = comm->sums.newest_first;
     if (comm->sums.progress == CVY_PROGRESS_THREAD && !mpi->folded) /* a simulated one is in the clock: plan_clock.c */
         CVY_TRY(cvy_pusher_need(mpi));

@@ -27,11 +27,11 @@ static const char *way_name(int way)
     return way < count ? def[way]->name : "library";
 }
 
-/* Of those that were tried; -1: none. */
-static int fastest(const struct cvy_group *group, int size)
+/* Of those that were tried; -1: none. rounds: the library, which sends what it is given, does not count. */
+static int fastest(const struct cvy_group *group, int size, int rounds)
 {
     int best = -1;
-    for (int way = 0; way < count_ways(); way++)
+    for (int way = 0; way < count_ways() - (rounds ? 1 : 0); way++)
         if (group->tried[way] && (best < 0 || group->seconds[size][way] < group->seconds[size][best]))
             best = way;
     return best;
@@ -46,14 +46,16 @@ static int all_tried(const struct cvy_group *group)
 }
 
 /* The way that won at the nearest size; without trials, what is good on most networks. */
-const char *cvy_group_way(const struct cvy_group *group, int64_t bytes)
+const char *cvy_group_way(const struct cvy_group *group, int64_t bytes, int rounds)
 {
+    const char *usual = bytes <= SHORT_BYTES ? "doubling" : "halving";
     int size = 0;
     if (!group->is_taken && !all_tried(group))
-        return bytes <= SHORT_BYTES ? "doubling" : "halving";
+        return usual;
     while (size + 1 < CVY_GROUP_SIZES && bytes * 2 > cvy_group_size(size + 1))
         size++;
-    return way_name(group->is_taken ? group->taken[size] : fastest(group, size));
+    const char *name = way_name(group->is_taken ? group->taken[size] : fastest(group, size, rounds));
+    return rounds && strcmp(name, "library") == 0 ? usual : name;
 }
 
 /* ---- trials ---- */
@@ -182,7 +184,7 @@ cvy_status cvy_mpi_choice(cvy_comm *comm, int across, int64_t bytes, const char 
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     struct cvy_group *group = across ? &mpi->across : &mpi->all;
     CVY_TRY(cvy_group_measure(comm, group, !across || is_leader(comm), NULL));
-    *name_out = cvy_group_way(group, across ? bytes / mpi->leaders : bytes);
+    *name_out = cvy_group_way(group, across ? bytes / mpi->leaders : bytes, comm->sums.wire == CVY_DTYPE_BF16);
     return CVY_OK;
 }
 
@@ -222,7 +224,7 @@ void cvy_mpi_ways(const cvy_comm *comm, char *text)
         return;
     int n = snprintf(text, CVY_COMM_WAYS_TEXT, "%s %d:", across ? "across" : "all", group->n);
     for (int size = 0; size < CVY_GROUP_SIZES && n < CVY_COMM_WAYS_TEXT; size++)
-        n += snprintf(text + n, (size_t)(CVY_COMM_WAYS_TEXT - n), " %s", way_name(group->is_taken ? group->taken[size] : fastest(group, size)));
+        n += snprintf(text + n, (size_t)(CVY_COMM_WAYS_TEXT - n), " %s", way_name(group->is_taken ? group->taken[size] : fastest(group, size, comm->sums.wire == CVY_DTYPE_BF16)));
 }
 
 static int find_way(const char *name)

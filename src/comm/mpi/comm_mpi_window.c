@@ -155,12 +155,24 @@ static cvy_status make_window(cvy_comm *comm, void *memory, size_t bytes, int *s
     return status;
 }
 
+/* A program that could not be made everywhere has left ranks that have made fewer sums than others. */
+static cvy_status agree_on_tags(cvy_comm *comm)
+{
+    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    int64_t tag[] = {mpi->all.next_tag, mpi->across.next_tag};
+    CVY_TRY(comm->ops->allreduce(comm, tag, CVY_COUNT(tag), CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    mpi->all.next_tag = (int)tag[0];
+    mpi->across.next_tag = (int)tag[1];
+    return CVY_OK;
+}
+
 cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes, int *shared_out)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     *shared_out = 0;
     if (comm->shares_nodes && !comm->sums.no_node)
         CVY_TRY(make_window(comm, memory, bytes, shared_out));
+    CVY_TRY(agree_on_tags(comm));
     struct cvy_group *group = *shared_out ? &mpi->across : &mpi->all;
     if (comm->sums.algorithm || group->is_taken || (*shared_out && comm->nnodes == 1))
         return CVY_OK;
