@@ -68,7 +68,8 @@ int cvy_gradients_finite(const cvy_plan *plan)
         if (b->region != CVY_REGION_STEP || b->root != i || !b->data || !b->value || b->value->kind != CVY_VALUE_ACCUMULATOR || !b->value->variable)
             continue;
         const cvy_dtype dtype = b->value->dtype;
-        const cvy_part part = plan->in_parts && b->bucket >= 0 && dtype == CVY_DTYPE_F32 ? cvy_plan_part(plan, b) : (cvy_part){0, (int64_t)(b->bytes / cvy_dtype_bytes(dtype))};
+        const int in_parts = plan->in_parts && b->bucket >= 0 && dtype == CVY_DTYPE_F32 && (!plan->opts.sharded || plan->bucket[b->bucket].gradients);
+        const cvy_part part = in_parts ? cvy_plan_part(plan, b) : (cvy_part){0, (int64_t)(b->bytes / cvy_dtype_bytes(dtype))};
         struct span span = {.data = (const char *)b->data + (size_t)part.first * cvy_dtype_bytes(dtype), .dtype = dtype};
         if (dtype == CVY_DTYPE_F32 && is_outer(b->value))
             span.bad = row_is_bad(plan, b, part);

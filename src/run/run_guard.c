@@ -201,16 +201,20 @@ static cvy_status gradients_are_finite(const cvy_program *p, cvy_program_step_in
     return CVY_OK;
 }
 
-cvy_status cvy_guarded_step(cvy_program *p, cvy_program_step_info *s)
+cvy_status cvy_guard_update(cvy_program *p, cvy_program_step_info *s)
 {
     int finite = 0;
-    s->time = (cvy_step_time){0};
     CVY_TRY(cvy_plan_run_part(s->plan, 0, s->plan->update_at, &s->time));
     CVY_TRY(wait_for_sums(s));
     s->lost = losses_are_finite(p, s) ? "a gradient" : "the loss";
     if (losses_are_finite(p, s))
         CVY_TRY(gradients_are_finite(p, s, &finite));
-    if (finite)
-        return cvy_plan_run_part(s->plan, s->plan->update_at, s->plan->ninstr, &s->time);
-    return explain(p, s->plan);
+    return finite ? CVY_OK : explain(p, s->plan);
+}
+
+cvy_status cvy_guarded_step(cvy_program *p, cvy_program_step_info *s)
+{
+    s->time = (cvy_step_time){0};
+    CVY_TRY(cvy_guard_update(p, s));
+    return cvy_plan_run_part(s->plan, s->plan->update_at, s->plan->ninstr, &s->time);
 }

@@ -161,6 +161,8 @@ cvy_status cvy_pipeline_resume(cvy_program *program, int step, double lr, int64_
 /* A training step whose weights stay as they are where a loss or a gradient is not finite: CVY_E_NUMERIC on all ranks then, and the text says where such a number was made
  * first. */
 cvy_status cvy_guarded_step(cvy_program *program, cvy_program_step_info *step);
+/* Its first part: forward, backward, all sums; what is left is to update. */
+cvy_status cvy_guard_update(cvy_program *program, cvy_program_step_info *step);
 /* ---- run_finite.c: of the sums that this rank has, before the update; all must have come ---- */
 int cvy_gradients_finite(const cvy_plan *plan);
 

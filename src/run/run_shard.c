@@ -221,10 +221,10 @@ static cvy_status receive_bucket(const struct shard_plan *s, int b, int state, i
 
 /* ---- a step ---- */
 
-static cvy_status run_step(struct shard_plan *s, cvy_step_time *time)
+static cvy_status update_and_send(struct shard_plan *s, cvy_step_time *time)
 {
     cvy_plan *plan = s->plan;
-    int from = 0;
+    int from = plan->update_at;
     for (int i = plan->update_at; i < plan->ninstr; i++)
         for (int b = 0; b < plan->nbucket; b++) {
             if (s->last[b] != i)
@@ -243,7 +243,13 @@ cvy_status cvy_shard_step(cvy_program *p, cvy_program_step_info *step)
         s++;
     step->time = (cvy_step_time){0};
     s->plan->beside = s->gather;
-    CVY_TRY(run_step(s, &step->time));
+    cvy_status status = cvy_guard_update(p, step);
+    if (status == CVY_OK)
+        status = update_and_send(s, &step->time);
+    if (status != CVY_OK) {
+        s->plan->beside = NULL;
+        return status;
+    }
     const double begin = cvy_clock_s();
     for (int b = 0; b < s->plan->nbucket; b++)
         if (s->last[b] >= 0)

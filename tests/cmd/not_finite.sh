@@ -28,6 +28,8 @@ done
 # With sums over ranks in forward (batch norm), which the second run makes again; and with micro-batches.
 sed -i 's/    - relu/    - batch_norm\n    - relu/' job.yaml
 lost 3 norm --set train.optimizer.lr=1e30
+for ranks in 2 3; do lost $ranks sharded-$ranks --set train.optimizer.lr=1e30 --set update=sharded; done
+grep -q 'the first such number is in' log || { fail "nothing is named in sharded updates"; cat log; }
 lost 2 micro --set train.optimizer.lr=1e30 --set train.accumulate=2
 grep -q 'the first such number is in' log || { fail "nothing is named with micro-batches"; cat log; }
 exit $failed
