@@ -56,7 +56,7 @@ typedef struct cvy_program_opts {
     int share_weights;        /* 1: where it is possible, weights and the optimiser's state lie once on a node and its ranks update them in parts: faster,
                                * in less memory. cvy_program_set() on one rank then changes them for all ranks of the node: between its calls and the
                                * next use of a weight, and between the last use and the calls, the program must see to it that the ranks wait for each
-                               * other. Steps do so themselves. */
+                               * other. Steps do so themselves. With dtype BF16 all ranks must call it: each remakes what it reads in bf16. */
     const char *plan_file;    /* a plan.json whose kernel choices are taken again, or NULL */
     const char *planning;     /* how kernels are chosen: "estimate" (NULL: by preference, and by what wisdom there is), "measure", "patient" */
     int precise;              /* 1: no algorithm that rounds more than the plain sum: no Winograd convolutions */
@@ -128,8 +128,9 @@ CVY_API void *cvy_program_feed(cvy_program *program, int step, const char *input
  * cvy_program_step - run one step
  * @learning_rate: of this step; ignored by forward steps
  *
- * Allocates nothing. The weights of all ranks are equal after it, in any mode but LOCAL. Errors: CVY_E_COMM, CVY_E_FORMAT (a label out of range); then weights may be partly
- * updated. Collective: yes.
+ * Allocates nothing. The weights of all ranks are equal after it, in any mode but LOCAL. Errors: CVY_E_NUMERIC on all ranks (SYNC and SHARDED: a loss or a gradient is not
+ * finite; the weights are as they were; in the other modes and with overlap_forward such a number goes into the weights, and the next losses show it); CVY_E_COMM, CVY_E_FORMAT
+ * (a label out of range): then weights may be partly updated. Collective: yes.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int step, double learning_rate);
 
