@@ -6,6 +6,7 @@
  * the library, and printed once.
  */
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -110,6 +111,42 @@ static void warn_of_one_process(const cmd_line *line)
     }
 }
 
+/* ---- the start: the run's watchdog begins with its job, so until the ranks have a context a clock watches that they come together ---- */
+
+enum { START_S = 600 };
+
+static char late_text[160];
+static timer_t start_timer;
+static int is_watched;
+
+static void come_late(int signal_number)
+{
+    (void)signal_number;
+    (void)!write(STDERR_FILENO, late_text, strlen(late_text));
+    _exit(CMD_EXIT_FAULT);             /* launchers end the others then */
+}
+
+static void watch_start(void)
+{
+    const char *given = getenv("CONVOY_START_TIMEOUT");
+    const int seconds = given && atoi(given) > 0 ? atoi(given) : START_S;
+    const struct sigaction action = {.sa_handler = come_late};
+    const struct itimerspec once = {.it_value.tv_sec = seconds};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM};     /* ALRM is TERM's: cmd_signals.c */
+    if (is_watched)
+        return;                        /* simulated ranks are in one process */
+    snprintf(late_text, sizeof late_text, "convoy: error: rank %d: the ranks have not come together within %d s of their start (CONVOY_START_TIMEOUT)\n", cmd_launch_rank(), seconds);
+    sigaction(SIGVTALRM, &action, NULL);
+    is_watched = timer_create(CLOCK_MONOTONIC, &event, &start_timer) == 0 && timer_settime(start_timer, 0, &once, NULL) == 0;
+}
+
+static void have_come(void)
+{
+    if (is_watched)
+        timer_delete(start_timer);
+    is_watched = 0;
+}
+
 int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, cmd_body_fn body, void *user)
 {
     const cvy_context_opts opts = {.size = sizeof opts, .threads = threads, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
@@ -117,6 +154,7 @@ int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, cmd_body_fn bo
     cvy_context *context = NULL;
     cmd_outcome_leaves(leave_together);
     const cvy_status status = cvy_context_create_mpi(comm, &opts, &context);
+    have_come();
     const int code = status == CVY_OK ? body(line, context, user) : cmd_outcome(status);
     cvy_context_destroy(&context);
     return code;
@@ -155,11 +193,14 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
 {
     int provided = 0;
     cvy_mpi_prepare();
+    watch_start();
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
         cmd_error("MPI does not start");
         return CMD_EXIT_FAULT;
     }
     in_mpi = 1;
+    if (body != run_in_world)
+        have_come();                   /* ranks may wait long for others that work */
     atexit(object_to_end);
     const int split = check_launch(), code = split ? split : body(line, user);
     fflush(stdout);

@@ -67,6 +67,13 @@ fault_at() {
     ! orphans || { fail "left behind: $alive"; return 1; }
 }
 
+# Before the job is read no watchdog runs, but a clock.
+first=4
+export CONVOY_START_TIMEOUT=3
+fault_at skip 2 0 2 || fail "a rank that leaves out its first sum: code $code, $took s: $(cat log)"
+said log 'the ranks have not come together within 3 s of their start' || fail "nothing is said of ranks that do not come together: $(cat log)"
+unset CONVOY_START_TIMEOUT
+
 sample 7 24 1000
 good=0 tried=0 unnoticed=0 n=0
 while [ $n -lt "$wanted" ]; do
@@ -77,8 +84,8 @@ while [ $n -lt "$wanted" ]; do
     eval "calls=\$calls_$ranks"
     below 2
     rank=$drawn
-    below "$calls"
-    at=$((drawn + 1))
+    below $((calls - first))
+    at=$((first + drawn + 1))
     fault_at $fault $ranks "$rank" $at
     case $? in
     0) good=$((good + 1)) tried=$((tried + 1)) ;;
