@@ -183,75 +183,6 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
 
 /* ---- the end of an epoch ---- */
 
-static int find_score(const cvy_scores *scores, const char *metric, double *value_out, int *higher_out)
-{
-    if (strncmp(metric, "val_", 4) == 0)
-        metric += 4;
-    *value_out = scores->loss;
-    *higher_out = 0;
-    if (strcmp(metric, "loss") == 0)
-        return 1;
-    for (int i = 0; i < scores->count; i++)
-        if (strcmp(scores->at[i].name, metric) == 0) {
-            *value_out = scores->at[i].value;
-            *higher_out = scores->at[i].higher_is_better;
-            return 1;
-        }
-    return 0;
-}
-
-static int is_better(double value, double best, int higher)
-{
-    return isnan(best) || (higher ? value > best : value < best);
-}
-
-/* What the job wants watched is among the scores: known before the first step. */
-static cvy_status check_scores(const cvy_trainer *t)
-{
-    const cvy_job *job = t->session.job;
-    const struct { const char *section, *key, *metric; } watched[] = {
-        {"checkpoint", "best", job->checkpoint.best}, {"train", "stop", job->train.stop.patience > 0 ? job->train.stop.metric : NULL}};
-    cvy_scores scores;
-    double value = 0;
-    int higher = 0;
-    if (!t->scored)
-        return CVY_OK;
-    CVY_TRY(cvy_scorer_names(&t->score, &scores));
-    for (int i = 0; i < CVY_COUNT(watched); i++) {
-        const char *names[CVY_COUNT(scores.at) + 1] = {"loss"};
-        for (int k = 0; k < scores.count; k++)
-            names[k + 1] = scores.at[k].name;
-        if (!watched[i].metric || find_score(&scores, watched[i].metric, &value, &higher))
-            continue;
-        const char *near = cvy_text_nearest(watched[i].metric, names, scores.count + 1);
-        CVY_FAIL(CVY_E_CONFIG, "%s: %s.%s: validation has no score '%s'%s%s%s; other metrics are to be named in train.metrics",
-                 cvy_job_where(job, watched[i].section, watched[i].key), watched[i].section, watched[i].key, watched[i].metric,
-                 near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
-    }
-    return CVY_OK;
-}
-
-/* Decides on the best checkpoint and on stopping early, from scores that are equal on all ranks. */
-static void judge(cvy_trainer *t, const cvy_scores *val)
-{
-    const cvy_job *job = t->session.job;
-    double value = 0;
-    int higher = 0;
-    if (job->checkpoint.best && find_score(val, job->checkpoint.best, &value, &higher) && is_better(value, t->state.best, higher)) {
-        t->state.best = value;
-        t->is_new_best = 1;
-    }
-    if (job->train.stop.patience > 0 && find_score(val, job->train.stop.metric, &value, &higher)) {
-        higher = job->train.stop.mode == CVY_STOP_AUTO ? higher : job->train.stop.mode == CVY_STOP_MAX;
-        if (is_better(value, t->state.stop_best, higher)) {
-            t->state.stop_best = value;
-            t->state.stop_bad_epochs = 0;
-        } else if (++t->state.stop_bad_epochs >= job->train.stop.patience) {
-            t->stop_early = 1;
-        }
-    }
-}
-
 /* Samples skipped since the last epoch's end, over all ranks; each rank names its latest. */
 static cvy_status count_skipped(cvy_trainer *t, int64_t *skipped_out)
 {
@@ -277,7 +208,7 @@ static cvy_status end_epoch(cvy_trainer *t)
     if (t->scored)
         CVY_TRY(cvy_scorer_run(&t->score, &scores, NULL, NULL, NULL));
     if (t->session.val) {              /* test data never selects anything */
-        judge(t, &scores);
+        cvy_trainer_judge(t, &scores);
         t->val_loss = scores.loss;
     }
     log_epoch(t, t->scored ? &scores : NULL, skipped);
@@ -557,7 +488,7 @@ cvy_status cvy_trainer_check(cvy_trainer *t)
     cvy_program_say_shards(s->program, t->step_full, &s->notes);
     CVY_TRY(cvy_job_check_groups(job, s->program));
     CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->step_full));
-    CVY_TRY(cvy_comm_agree(s->context->comm, check_scores(t)));
+    CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_scores(t)));
     return cvy_comm_agree(s->context->comm, make_schedule(t));
 }
 

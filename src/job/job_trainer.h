@@ -101,6 +101,11 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t);
 cvy_status cvy_trainer_restore(cvy_trainer *t);
 /* job.resolved.yaml, plan.json, metrics.jsonl, STATUS; after planning. */
 cvy_status cvy_trainer_write_head(cvy_trainer *t);
+/* ---- job_judge.c: what scores decide ---- */
+/* What the job wants watched is among the scores: known before the first step. */
+cvy_status cvy_trainer_check_scores(const cvy_trainer *t);
+/* The best checkpoint, and stopping early. */
+void cvy_trainer_judge(cvy_trainer *t, const cvy_scores *val);
 /* ---- job_settle.c: ways to update that are not in sync all the time ---- */
 /* Behind the step of this number, counted from 0: brings the weights up to date where the mode wants that now. */
 cvy_status cvy_trainer_settle(cvy_trainer *t, int64_t step);
