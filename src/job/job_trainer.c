@@ -238,12 +238,6 @@ static cvy_status check_loss(const cvy_trainer *t)
     return isfinite(t->last_loss) ? CVY_OK : lose(t, t->step, "the loss", isnan(t->last_loss) ? "nan" : "infinite", NULL);
 }
 
-/* Where workers do not wait for each other, a fault of one is everybody's at their next meeting only. */
-static int runs_free(const cvy_trainer *t)
-{
-    return cvy_server_runs_free(t->session.program->server);
-}
-
 /* A step that lost its way before its update: the weights are those of the step before. */
 static cvy_status take_step(cvy_trainer *t, int step, double lr)
 {
@@ -252,8 +246,7 @@ static cvy_status take_step(cvy_trainer *t, int step, double lr)
     if (status != CVY_E_NUMERIC)
         return status;
     snprintf(cause, sizeof cause, "%s", cvy_error_text());
-    if (!runs_free(t))
-        (void)!cvy_trainer_finish_save(t, 0);  /* what it says of checkpoints counts the one under way */
+    (void)!cvy_trainer_finish_save(t, 0);      /* what it says of checkpoints counts the one under way */
     return lose(t, t->step + 1, t->session.program->step[step]->lost, "not finite", cause);
 }
 
@@ -282,7 +275,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     s->program->sample = rows->id;
     const cvy_status taken = take_step(t, step, lr);
     s->program->sample = NULL;
-    CVY_TRY(taken == CVY_E_NUMERIC && !runs_free(t) ? end_together(t, taken) : taken);
+    CVY_TRY(taken);
     CVY_TRY(cvy_trainer_settle(t, t->step));
     t->last_loss = 0;
     for (int i = 0; i < info->nloss; i++) {
@@ -310,7 +303,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
         t->waited_s += waited_s;
         t->looped_s += seconds;
     }
-    CVY_TRY(runs_free(t) ? check_loss(t) : end_together(t, check_loss(t)));
+    CVY_TRY(check_loss(t));
     if (t->step == t->first_step + 1) {
         char text[96];
         int n = snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->start_s);
@@ -337,6 +330,8 @@ static cvy_status one_step(cvy_trainer *t, cvy_wish *wish)
         wish->stop = 0;                /* not yet: there is nothing to save that all ranks agree on */
     if (status == CVY_OK && !wish->stop)
         status = cvy_trainer_step(t, rows, waited, ready);
+    if (status == CVY_E_NUMERIC)       /* of all ranks at once, since they train together */
+        status = end_together(t, status);
     if (rows)
         cvy_loader_release(t->loader, rows);
     return status;
@@ -357,7 +352,7 @@ static cvy_status compare_replicas(cvy_trainer *t)
 static cvy_status turn(cvy_trainer *t, int *stopped_out)
 {
     cvy_wish wish = {0};
-    const int free = runs_free(t);
+    const int free = cvy_server_runs_free(t->session.program->server);
     CVY_TRY(free ? end_together(t, cvy_trainer_agree(t, cvy_trainer_run_free(t), &wish)) : one_step(t, &wish));
     *stopped_out = wish.stop;
     if (*stopped_out && !free)
