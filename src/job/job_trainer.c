@@ -330,7 +330,7 @@ static cvy_status one_step(cvy_trainer *t, cvy_wish *wish)
         wish->stop = 0;                /* not yet: there is nothing to save that all ranks agree on */
     if (status == CVY_OK && !wish->stop)
         status = cvy_trainer_step(t, rows, waited, ready);
-    if (status == CVY_E_NUMERIC)       /* of all ranks at once, since they train together */
+    if (status == CVY_E_NUMERIC)       /* of all ranks at once: losses and gradients are sums over them (update: local: its own, maybe of one rank alone) */
         status = end_together(t, status);
     if (rows)
         cvy_loader_release(t->loader, rows);
