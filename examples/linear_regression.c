@@ -1,3 +1,4 @@
+/* rows: clang asan */
 /*
  * linear_regression.c: the smallest use of libconvoy: fit y = W x + b to four points.
  *
@@ -9,12 +10,12 @@
 #include <math.h>
 #include <stdio.h>
 
-#define CHECK(call)                                                                \
-    do {                                                                           \
-        if ((call) < 0) {                                                          \
-            fprintf(stderr, "linear_regression: %s\n", cvy_error_text());          \
-            return 1;                                                              \
-        }                                                                          \
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        if ((call) < 0) {                                                                                              \
+            fprintf(stderr, "linear_regression: %s\n", cvy_error_text());                                              \
+            return 1;                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 int main(void)

@@ -1,14 +1,16 @@
 /* ranks: 1 2 3 */
 /*
- * own_gradients.c: a program with its own model and its own backward pass; convoy only sums its gradients over the ranks.
+ * own_gradients.c: a program with its own model and its own backward pass; convoy only sums its gradients over the
+ * ranks.
  *
  *     mpicc own_gradients.c $(pkg-config --cflags --libs convoy) -lm -o own_gradients
  *     mpiexec -n 4 ./own_gradients
  *
- * A perceptron with one hidden layer, written out in plain C, learns to tell four sectors of a disk apart. Every rank has a share of the points. Each
- * gradient is written where the reducer says and handed over as soon as it is complete, so the sums of the second layer travel while the first one's
- * gradients are being made. The first part of the training is pipelined: a step applies the sums of the step before, which had a whole step to arrive;
- * then it cools down to the plain way. To show that the number of ranks changes nothing, each rank then trains once more on all points alone.
+ * A perceptron with one hidden layer, written out in plain C, learns to tell four sectors of a disk apart. Every rank
+ * has a share of the points. Each gradient is written where the reducer says and handed over as soon as it is complete,
+ * so the sums of the second layer travel while the first one's gradients are being made. The first part of the training
+ * is delayed: a step applies the sums of the step before, which had a whole step to arrive; then it cools down to the
+ * plain way. To show that the number of ranks changes nothing, each rank then trains once more on all points alone.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -23,7 +25,7 @@ enum { W2, B2, W1, B1, PARTS }; /* in the order in which backward makes their gr
 static const struct {
     const char *name;
     int count;
-} part[PARTS] = {{"w2", CLASSES * HIDDEN}, {"b2", CLASSES}, {"w1", HIDDEN * 2}, {"b1", HIDDEN}};
+} part[PARTS] = {{"w2", CLASSES *HIDDEN}, {"b2", CLASSES}, {"w1", HIDDEN * 2}, {"b1", HIDDEN}};
 
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
@@ -220,7 +222,8 @@ int main(int argc, char **argv)
     const double loss = mean_loss(&together, points, &accuracy), apart = largest_difference(&together, &alone);
     const int same = memcmp(&together, &of_root, sizeof together) == 0; /* to the bit */
     if (rank == 0)
-        printf("%d ranks: loss %.4f, accuracy %.3f; weights %.1e from those of one rank\n", cvy_context_nranks(ranks), loss, accuracy, apart);
+        printf("%d ranks: loss %.4f, accuracy %.3f; weights %.1e from those of one rank\n", cvy_context_nranks(ranks),
+               loss, accuracy, apart);
     cvy_context_destroy(&own);
     cvy_context_destroy(&ranks);
     MPI_Finalize();

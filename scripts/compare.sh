@@ -1,5 +1,5 @@
 #!/bin/sh
-# compare.sh: convoy and other trainers on the same networks, in turns, on this machine: the table of figures in README.md.
+# compare.sh: convoy and other trainers on the same networks, in turns, on this machine: the table in docs/results/training-speed.md.
 #
 #     sh scripts/compare.sh --pytorch PYTHON [--tensorflow PYTHON] [--rounds 5] [--mode train|forward] [--dtype f32|bf16] [NET:BATCH ...]
 #

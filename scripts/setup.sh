@@ -5,14 +5,14 @@
 # Debian's kind are left alone: there the build itself says what it does not find. So does CONVOY_SETUP=off, for libraries of your own.
 set -u
 packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libyaml-dev
-          libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libxxhash-dev libhwloc-dev libsimgrid-dev libcmocka-dev'
-[ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang libclang-rt-dev libomp-dev python3-venv"
+          libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libxxhash-dev libdeflate-dev libsimgrid-dev'
+[ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang clang-format libclang-rt-dev libomp-dev python3-venv"
 welcome=               # what one test skips without
 [ "${1-}" = --all ] && welcome='slurm-wlm munge'
 
 [ "${CONVOY_SETUP-}" = off ] && exit 0
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    echo "setup: no apt-get here; going on with what is installed (docs/building.md lists what is needed)"
+    echo "setup: no apt-get here; going on with what is installed (docs/guide/building.md lists what is needed)"
     exit 0
 fi
 
@@ -34,7 +34,7 @@ else
     [ -n "$missing" ] || exit 0
     echo "setup: these packages are missing, and installing them needs root or sudo. Please have them installed, then try again:" >&2
     echo "    apt-get install$missing" >&2
-    echo "Or build them where you like, name the folder in CMAKE_PREFIX_PATH and set CONVOY_SETUP=off (docs/building.md)." >&2
+    echo "Or build them where you like, name the folder in CMAKE_PREFIX_PATH and set CONVOY_SETUP=off (docs/guide/building.md)." >&2
     exit 1
 fi
 

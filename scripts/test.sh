@@ -1,12 +1,15 @@
 #!/bin/sh
 # test.sh [--all|--soak] [--seed N]: installs what is missing, builds and runs the tests; the last line counts them.
 #
-# Without arguments: the release build with the system's MPI. --all, which continuous integration runs, treats warnings as errors and
-# adds a real Slurm, MPICH, clang, the sanitizers, oneDNN 3, short fuzzing and the minimal build. A row that does not build counts as one failed test; one that
-# cannot be built here (an MPI or a library that is not to be had) as one skipped, with the reason. Exit code 0: nothing failed.
+# Without arguments: the release build with the system's MPI. --all, which continuous integration runs, treats warnings
+# as errors and adds more rows: MPICH, clang, the sanitizers, oneDNN 3, short fuzzing and the minimal build; a real
+# Slurm is started for the release row. A test says in a line "rows: ..." which rows run it (tests/CMakeLists.txt); the
+# release row runs them all. A row that does not build counts as one failed test; one that cannot be built here (an MPI
+# or a library is missing) counts as one skipped, with the reason. Exit code 0: nothing failed.
 #
-# Tests by injected faults try a sample that a seed chooses (printed; --seed N repeats one): --all more of it. --soak, by hand, for it takes hours: the fault
-# tests alone, all of what they can try, on Open MPI and MPICH; its "count:" lines say how many of how many held (docs/testing.md).
+# Tests by injected faults try a sample that a seed chooses. The seed is printed, and --seed N repeats a sample; --all
+# tries more of them. --soak takes hours and is started by hand: it runs the fault tests alone, with all faults, on Open
+# MPI and MPICH; its "count:" lines say how many of how many held (docs/internals/testing.md).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 usage() {
@@ -50,8 +53,8 @@ count() {
          END { print p + 0, f + 0, s + 0 }' "$1"
 }
 
-# row NAME configure-argument...: configures, builds and tests build/NAME; of the tests those that match $only, without those that match $but.
-only=. but= test_seconds=600
+# row NAME configure-argument...: configures and builds build/NAME, and runs the tests that have the label $label (NAME if it is empty).
+label= test_seconds=600
 row() {
     name=$1 log=$logs/$1 start=$(date +%s)
     shift
@@ -61,7 +64,7 @@ row() {
         failed=$((failed + 1))
         return
     fi
-    ctest --test-dir "build/$name" -j "$row_jobs" -R "$only" ${but:+-E "$but"} --output-on-failure >"$log.test" 2>&1
+    ctest --test-dir "build/$name" -j "$row_jobs" -L "^${label:-$name}\$" --output-on-failure >"$log.test" 2>&1
     set -- $(count "$log.test")
     if [ $(($1 + $2 + $3)) -eq 0 ]; then
         echo "== $name: ctest ran nothing, see $log.test"
@@ -91,7 +94,7 @@ onednn3_prefix() {
 }
 
 minimal='-DCONVOY_WITH_ONEDNN=OFF -DCONVOY_WITH_OPENMP=OFF -DCONVOY_WITH_JPEG=OFF -DCONVOY_WITH_SPNG=OFF -DCONVOY_WITH_LMDB=OFF
-         -DCONVOY_WITH_HDF5=OFF -DCONVOY_WITH_ZLIB=OFF -DCONVOY_WITH_XXHASH=OFF -DCONVOY_WITH_HWLOC=OFF -DCONVOY_WITH_SIMGRID=OFF -DCONVOY_WITH_CMOCKA=OFF'
+         -DCONVOY_WITH_HDF5=OFF -DCONVOY_WITH_LIBDEFLATE=OFF -DCONVOY_WITH_XXHASH=OFF -DCONVOY_WITH_SIMGRID=OFF'
 
 mpich_row() {
     if command -v mpicc.mpich >/dev/null && command -v mpiexec.mpich >/dev/null; then
@@ -104,7 +107,7 @@ mpich_row() {
 if [ -z "$all" ]; then
     row release --preset release
 elif [ "$all" = --soak ]; then
-    only='^cmd_(save_kill|save_faults|mpi_faults|random_stops|kill_resume|full_disk)$|^test_(checkpoint|no_memory)' test_seconds=86400 row_jobs=1 strict=
+    label=soak test_seconds=86400 row_jobs=1 strict=
     row release --preset release
     mpich_row
 else
@@ -112,35 +115,26 @@ else
     export CONVOY_TEST_SLURM=1 # minutes: a job that reaches its limit under a Slurm of its own
     row release --preset release $strict
     CONVOY_TEST_LEVEL=1        # the other rows try a few of the faults
-    only='_n[23]$|^cmd_|^job_' # what speaks MPI
-    but='^cmd_(bad_input|bench|bf16|checkpoint|clock|convert|full_disk|jobscript|large_batch|node_memory|normalize|not_finite|overlap_forward|own_data|plan|planning|server|simulate|stage|time|usage)$' # but not what differs in nothing from the row before
-    mpich_row
+    mpich_row                  # what speaks MPI
     unset CONVOY_TEST_SLURM
-    but= only=.
-    if command -v clang >/dev/null; then
-        but='_n[0-9]+$|^cmd_' # another compiler: what computes, not what the rows before have started in many ways
+    if command -v clang >/dev/null; then # what computes
         row clang --preset release $strict -DCMAKE_C_COMPILER=clang
     else
         skip_row clang "there is no clang"
     fi
-    but='_n[345]$|^cmd_(full_disk|kill_resume|overlap_forward|server|stage|checkpoint|deterministic|jobscript|places|signals|save_kill|save_faults|mpi_faults|random_stops)' # slow, and other tests go through the same code; the shims are not for it
-    row asan --preset asan $strict
-    but=
-    only='test_(op|zoo|golden|steady|winograd|grad_add|amx|bf16|fuse|wisdom|tune|recompute|slices|program|rounded|batch_norm)|cmd_(plan|bench|bf16|time|train)' # what oneDNN has a part in
+    row asan --preset asan $strict # without what is slow while other tests go through the same code
     prefix=$(onednn3_prefix)
-    if [ -n "$prefix" ]; then
+    if [ -n "$prefix" ]; then      # what oneDNN has a part in
         row onednn3 --preset release $strict -DCMAKE_PREFIX_PATH="$prefix"
     else
         skip_row onednn3 "pip could not install oneDNN 3, see $logs/onednn3.setup"
     fi
-    only='^fuzz_'
     if command -v clang >/dev/null && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize=fuzzer -o "$logs/libfuzzer" - 2>"$logs/fuzz.setup"; then
         row fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug $strict -DCMAKE_C_COMPILER=clang -DCONVOY_FUZZ=ON -DCONVOY_FUZZ_SECONDS=10 -DCONVOY_FUZZ_SEED=1
     else
         skip_row fuzz "there is no clang with libFuzzer"
     fi
-    only=.
-    row minimal -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Release $strict $minimal
+    row minimal -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Release $strict $minimal # what needs no optional library
 fi
 
 [ "$failed" -eq 0 ] || echo "output of the rows: $logs"

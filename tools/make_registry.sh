@@ -10,15 +10,20 @@ src=$1 out=$2
 shift 2
 
 # kind header; a kind whose header does not exist has no table
-kinds='op graph/graph_op.h
+kinds='backend backend/backend.h
+op graph/graph_op.h
 kernel kernel/kernel.h
+library kernel/kernel_library.h
 model model/model.h
 schedule optim/optim.h
 init optim/optim.h
 metric metric/metric.h
-sum comm/comm_sum.h
+allreduce comm/comm_allreduce.h
 reader data/data_reader.h
-writer data/data_writer.h'
+augment data/augment/data_augment.h
+writer data/data_writer.h
+update program/program_update.h
+pass pass/pass.h'
 
 emit_kind() {
     kind=$1 ids=$2 header=$3

@@ -3,11 +3,16 @@
 
 #include "cmd.h"
 
+typedef struct verb_options {
+    const char *checkpoint;
+} verb_options;
+
 static int run(const cmd_line *line)
 {
+    const verb_options *o = line->options;
     int64_t step = 0;
     char *notes = NULL;
-    const cvy_status status = cvy_run_export(line->arg[0], line->checkpoint, line->arg[1], &step, &notes);
+    const cvy_status status = cvy_run_export(line->arg[0], o->checkpoint, line->arg[1], &step, &notes);
     for (char *note = notes, *end; status == CVY_OK && note && (end = strchr(note, '\n')) != NULL; note = end + 1)
         fprintf(stderr, "convoy: warning: %.*s\n", (int)(end - note), note);
     cvy_text_release(&notes);
@@ -17,12 +22,21 @@ static int run(const cmd_line *line)
 }
 
 static const cmd_option options[] = {
-    {"--checkpoint", "best|step-N", CMD_TEXT, CMD_FIELD(checkpoint), "which one; the best one if the run has noted one, else the newest sound one, if not given"},
+    {"--checkpoint", "best|step-N", CMD_TEXT, CMD_FIELD(checkpoint),
+     "which one; if not given, the best one if the run has noted one, else the newest valid one"},
     {0},
 };
 
 const cmd_verb cmd_export = {
-    .name = "export", .arguments = "RUN FILE.safetensors [--checkpoint best|step-N]", .summary = "writes a run's weights as one safetensors file",
-    .detail = "Names, shapes and order of the numbers are PyTorch's (docs/checkpoint.md); the checkpoint is checked first.",
-    .options = options, .narg_min = 2, .narg_max = 2, .run = run,
+    .name = "export",
+    .arguments = "RUN FILE.safetensors [--checkpoint best|step-N]",
+    .summary = "writes a run's weights as one safetensors file",
+    .detail = "Names, shapes and the order of the numbers are those of PyTorch (docs/internals/checkpoint.md). The "
+              "checkpoint is "
+              "checked first.",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .narg_min = 2,
+    .narg_max = 2,
+    .run = run,
 };

@@ -1,4 +1,5 @@
-/* cmd_info.c: `convoy info`: what was built in, which data it reads and writes, which MPI is there, and what the machine offers. */
+/* cmd_info.c: `convoy info`: what was built in, which data it reads and writes, which MPI is there, and what the
+ * machine offers. */
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,6 +7,10 @@
 #include <convoy/mpi.h>
 
 #include "cmd.h"
+
+typedef struct verb_options {
+    int json;
+} verb_options;
 
 /* The first line of what the MPI library says of itself; allowed before MPI_Init. */
 static void mpi_library(char *text)
@@ -59,6 +64,7 @@ static void print_pairs(const char *text, int json, int first)
 
 static int run(const cmd_line *line)
 {
+    const verb_options *o = line->options;
     char library[MPI_MAX_LIBRARY_VERSION_STRING], cpu[256], cores[64];
     char *formats = NULL;
     cpu_set_t mask;
@@ -67,18 +73,18 @@ static int run(const cmd_line *line)
     const cvy_status status = cvy_run_formats(&formats);
     if (status != CVY_OK)
         return cmd_outcome(status);
-    if (line->json)
+    if (o->json)
         putchar('{');
-    print_pairs(cvy_build_info(), line->json, 1);
-    print_pairs(formats, line->json, 0);
+    print_pairs(cvy_build_info(), o->json, 1);
+    print_pairs(formats, o->json, 0);
     cvy_text_release(&formats);
     mpi_library(library);
     cpu_name(cpu, sizeof cpu);
     snprintf(cores, sizeof cores, "%d of %ld usable", mine, sysconf(_SC_NPROCESSORS_ONLN));
-    print_pair("mpi-library", 11, library, line->json, 0);
-    print_pair("cpu", 3, cpu, line->json, 0);
-    print_pair("cores", 5, cores, line->json, 0);
-    if (line->json)
+    print_pair("mpi-library", 11, library, o->json, 0);
+    print_pair("cpu", 3, cpu, o->json, 0);
+    print_pair("cores", 5, cores, o->json, 0);
+    if (o->json)
         printf("}\n");
     return 0;
 }
@@ -86,5 +92,10 @@ static int run(const cmd_line *line)
 static const cmd_option options[] = {CMD_OPTION_JSON("prints one JSON object"), {0}};
 
 const cmd_verb cmd_info = {
-    .name = "info", .arguments = "[--json]", .summary = "says what was built in and what the machine offers", .options = options, .run = run,
+    .name = "info",
+    .arguments = "[--json]",
+    .summary = "says what was built in and what the machine offers",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .run = run,
 };

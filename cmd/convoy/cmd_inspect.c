@@ -1,7 +1,12 @@
 /* cmd_inspect.c: `convoy inspect`: what a file or folder holds. */
 #include "cmd.h"
 
-/* Code 1 where anything is damaged. */
+typedef struct verb_options {
+    const char *features;
+    int verify, stats;
+} verb_options;
+
+/* Code 1 if anything is damaged. */
 static int verify(const char *path)
 {
     char *text = NULL;
@@ -13,22 +18,33 @@ static int verify(const char *path)
 
 static int run(const cmd_line *line)
 {
+    const verb_options *o = line->options;
     char *text = NULL;
-    if (line->verify)
+    if (o->verify)
         return verify(line->arg[0]);
-    const cvy_status status = cvy_run_inspect(line->arg[0], line->stats, &text);
+    const cvy_status status = cvy_run_inspect(line->arg[0], o->stats, &text);
     const int code = cmd_print(status, &text);
-    return code || !line->features ? code : cmd_outcome(cvy_run_features(line->arg[0], line->features));
+    return code || !o->features ? code : cmd_outcome(cvy_run_features(line->arg[0], o->features));
 }
 
 static const cmd_option options[] = {
-    {"--verify", NULL, CMD_FLAG, CMD_FIELD(verify), "of checkpoints and weights: checks every hash of every set, names what is damaged; exit code 1 if anything is"},
-    {"--stats", NULL, CMD_FLAG, CMD_FIELD(stats), "of a data set: reads it all; samples of each class, mean, standard deviation and range of each channel"},
-    {"--features", "FILE", CMD_TEXT, CMD_FIELD(features), "of collider events: also writes their ten classic features to FILE, comma-separated"},
+    {"--verify", NULL, CMD_FLAG, CMD_FIELD(verify),
+     "for checkpoints and weights: checks every hash of every set and names what is damaged; exit code 1 if anything "
+     "is"},
+    {"--stats", NULL, CMD_FLAG, CMD_FIELD(stats),
+     "for a data set: reads all of it; samples of each class, mean, standard deviation and range of each channel"},
+    {"--features", "FILE", CMD_TEXT, CMD_FIELD(features),
+     "of collider events: also writes their ten classic features to FILE, comma-separated"},
     {0},
 };
 
 const cmd_verb cmd_inspect = {
-    .name = "inspect", .arguments = "PATH [--verify] [--stats] [--features FILE]", .summary = "says what a data set, a checkpoint, a weights file or a run folder holds",
-    .options = options, .narg_min = 1, .narg_max = 1, .run = run,
+    .name = "inspect",
+    .arguments = "PATH [--verify] [--stats] [--features FILE]",
+    .summary = "says what a data set, a checkpoint, a weights file or a run folder holds",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .narg_min = 1,
+    .narg_max = 1,
+    .run = run,
 };

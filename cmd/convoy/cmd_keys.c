@@ -9,4 +9,5 @@ static int run(const cmd_line *line)
     return cmd_print(status, &text);
 }
 
-const cmd_verb cmd_keys = {.name = "keys", .arguments = "", .summary = "lists the keys of a job file with their defaults", .run = run};
+const cmd_verb cmd_keys = {
+    .name = "keys", .arguments = "", .summary = "lists the keys of a job file with their defaults", .run = run};

@@ -8,12 +8,10 @@
 
 #include "cmd.h"
 
-typedef int (*cmd_body_fn)(const cmd_line *line, cvy_context *context, void *user);
-
 /* Starts MPI, runs `body` on all ranks, and ends it; gives the exit code. */
 int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *user), void *user);
 /* A context over the communicator's ranks with so many threads each (0: as many as there are), for `body`. */
-int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, cmd_body_fn body, void *user);
+int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, int verbose, cmd_body_fn body, void *user);
 /* Processes that the launcher says it started together, 0 if it says nothing. */
 int cmd_launched(const char **by_out);
 

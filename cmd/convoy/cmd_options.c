@@ -1,5 +1,5 @@
 /*
- * cmd_options.c: the words behind a verb, by the verb's rows; and --help from the same rows.
+ * cmd_options.c: the words after a verb, by the verb's rows; and --help from the same rows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -92,26 +92,28 @@ static int read_choice(const cmd_option *option, const char *value, const char *
     return wrong_value(option, value, option->value);
 }
 
-static int read_set(const char *value, cmd_line *line)
+int cmd_sets_add(cmd_sets *sets, const char *word)
 {
-    if (!strchr(value, '=') || line->nset == CMD_SETS_MAX) {
-        cmd_error(line->nset == CMD_SETS_MAX ? "--set is given too often, at '%s'" : "--set is '%s', expected KEY=VALUE such as train.batch=64", value);
+    if (!strchr(word, '=') || sets->count == CMD_SETS_MAX) {
+        cmd_error(sets->count == CMD_SETS_MAX ? "--set is given too often, at '%s'"
+                                              : "--set is '%s', expected KEY=VALUE such as train.batch=64",
+                  word);
         return CMD_EXIT_USAGE;
     }
-    line->set[line->nset++] = value;
+    sets->word[sets->count++] = word;
     return 0;
 }
 
 /* "16" or "1,4,16". */
-static int read_batches(const cmd_option *option, const char *value, cmd_line *line)
+static int read_batches(const cmd_option *option, const char *value, cmd_batches *batches)
 {
-    line->nbatch = 0;
+    batches->count = 0;
     for (const char *at = value;; at++) {
         char *end = NULL;
         const long long x = strtoll(at, &end, 10);
-        if (end == at || x < 1 || x > INT32_MAX || (*end && *end != ',') || line->nbatch == CMD_BATCHES_MAX)
+        if (end == at || x < 1 || x > INT32_MAX || (*end && *end != ',') || batches->count == CMD_BATCHES_MAX)
             return wrong_value(option, value, "a whole number above 0, or a list of them such as 1,4,16");
-        line->batch[line->nbatch++] = x;
+        batches->at[batches->count++] = x;
         at = end;
         if (!*at)
             return 0;
@@ -119,13 +121,14 @@ static int read_batches(const cmd_option *option, const char *value, cmd_line *l
 }
 
 /* A key of the job that has an option of its own. */
-static int read_planning(const cmd_option *option, const char *value, cmd_line *line)
+static int read_planning(const cmd_option *option, const char *value, cmd_sets *sets)
 {
-    static const char *const sets[] = {"plan.planning=estimate", "plan.planning=measure", "plan.planning=patient"};
-    const int code = read_choice(option, value, &line->planning);
-    for (int i = 0; !code && i < CMD_COUNT(sets); i++)
-        if (strcmp(strchr(sets[i], '=') + 1, value) == 0)
-            return read_set(sets[i], line);
+    static const char *const keys[] = {"plan.planning=estimate", "plan.planning=measure", "plan.planning=patient"};
+    const char *word = NULL;
+    const int code = read_choice(option, value, &word);
+    for (int i = 0; !code && i < CMD_COUNT(keys); i++)
+        if (strcmp(strchr(keys[i], '=') + 1, value) == 0)
+            return cmd_sets_add(sets, keys[i]);
     return code;
 }
 
@@ -134,17 +137,17 @@ static int is_of_programs(cvy_dtype dtype)
     return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16 || dtype == CVY_DTYPE_F64;
 }
 
-static int read_value(const cmd_option *option, const char *value, cmd_line *line)
+static int read_value(const cmd_option *option, const char *value, void *options)
 {
-    void *field = (char *)line + option->offset;
+    void *field = (char *)options + option->offset;
     switch (option->kind) {
     case CMD_TEXT: *(const char **)field = value; return 0;
     case CMD_NUMBER: return read_number(option, value, field);
     case CMD_SHAPE: return read_shape(option, value, field);
     case CMD_CHOICE: return read_choice(option, value, field);
-    case CMD_SET: return read_set(value, line);
-    case CMD_BATCHES: return read_batches(option, value, line);
-    case CMD_PLANNING: return read_planning(option, value, line);
+    case CMD_SET: return cmd_sets_add(field, value);
+    case CMD_BATCHES: return read_batches(option, value, field);
+    case CMD_PLANNING: return read_planning(option, value, field);
     case CMD_DTYPE:
         if (cvy_dtype_parse(value, field) == CVY_OK && is_of_programs(*(cvy_dtype *)field))
             return 0;
@@ -170,13 +173,13 @@ static const cmd_option *find_option(const cmd_verb *verb, const char *word, siz
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)n, word);
     const char *near = cmd_nearest(name, names, count);
-    cmd_error("`convoy %s` has no option %s%s%s%s `convoy %s --help` lists them", verb->name, name, near ? ", did you mean " : ";", near ? near : "",
-              near ? "?" : "", verb->name);
+    cmd_error("`convoy %s` has no option %s%s%s%s `convoy %s --help` lists them", verb->name, name,
+              near ? ", did you mean " : ";", near ? near : "", near ? "?" : "", verb->name);
     return NULL;
 }
 
 /* The option at argv[0]; *used_out: words that it took. */
-static int parse_option(const cmd_verb *verb, int argc, char **argv, cmd_line *line, int *used_out)
+static int parse_option(const cmd_verb *verb, int argc, char **argv, void *options, int *used_out)
 {
     const char *equals = strchr(argv[0], '=');
     const cmd_option *option = find_option(verb, argv[0], equals ? (size_t)(equals - argv[0]) : strlen(argv[0]));
@@ -186,24 +189,25 @@ static int parse_option(const cmd_verb *verb, int argc, char **argv, cmd_line *l
     if (option->kind == CMD_FLAG && equals)
         return wrong_value(option, equals + 1, "no value");
     if (option->kind == CMD_FLAG)
-        return read_value(option, NULL, line);
+        return read_value(option, NULL, options);
     if (!equals && argc < 2) {
         cmd_error("%s needs a value: %s", option->name, option->value);
         return CMD_EXIT_USAGE;
     }
     *used_out = equals ? 1 : 2;
-    return read_value(option, equals ? equals + 1 : argv[1], line);
+    return read_value(option, equals ? equals + 1 : argv[1], options);
 }
 
-int cmd_parse(const cmd_verb *verb, int argc, char **argv, cmd_line *line)
+int cmd_parse(const cmd_verb *verb, int argc, char **argv, cmd_line *line, void *options)
 {
     int only_args = 0;
     line->verb = verb;
+    line->options = options;
     for (int i = 0, used = 1; i < argc; i += used, used = 1) {
         if (!only_args && strcmp(argv[i], "--") == 0) {
             only_args = 1;
         } else if (!only_args && argv[i][0] == '-' && argv[i][1]) {
-            const int code = parse_option(verb, argc - i, argv + i, line, &used);
+            const int code = parse_option(verb, argc - i, argv + i, options, &used);
             if (code)
                 return code;
         } else if (line->narg < verb->narg_max) {
@@ -220,20 +224,58 @@ int cmd_parse(const cmd_verb *verb, int argc, char **argv, cmd_line *line)
     return 0;
 }
 
+/* ---- help ---- */
+
+enum { HELP_WIDTH = 100 };
+
+/* Prints text from column `at` on, in lines of at most HELP_WIDTH columns; further lines begin at column `indent`. */
+static void print_wrapped(const char *text, int at, int indent)
+{
+    int is_new = 1;
+    while (*text) {
+        const int n = (int)strcspn(text, " \n");
+        if (!is_new && n > 0 && at + 1 + n > HELP_WIDTH) {
+            printf("\n%*s", indent, "");
+            at = indent;
+        } else if (!is_new && n > 0) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", n, text);
+        at += n;
+        is_new = n == 0 && is_new;
+        text += n;
+        if (*text == '\n') {
+            printf("\n%*s", indent, "");
+            at = indent;
+            is_new = 1;
+        }
+        text += *text != 0;
+    }
+    putchar('\n');
+}
+
 void cmd_help(const cmd_verb *verb)
 {
-    printf("usage: convoy %s %s\n\n%s\n", verb->name, verb->arguments, verb->summary);
-    if (verb->detail)
-        printf("\n%s\n", verb->detail);
+    enum { NAME_WIDTH = 24, HELP_AT = 28 };
+    const int usage = printf("usage: convoy %s ", verb->name);
+    print_wrapped(verb->arguments, usage, usage);
+    putchar('\n');
+    print_wrapped(verb->summary, 0, 0);
+    if (verb->detail) {
+        putchar('\n');
+        print_wrapped(verb->detail, 0, 0);
+    }
     if (!verb->options || !verb->options->name)
         return;
     printf("\noptions:\n");
     for (const cmd_option *o = verb->options; o->name; o++) {
         char left[64];
-        snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
-        if (strlen(left) > 24)
-            printf("  %s\n  %-24s  %s\n", left, "", o->help);
+        const int n = snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        if (n > NAME_WIDTH)
+            printf("  %s\n%*s", left, HELP_AT, "");
         else
-            printf("  %-24s  %s\n", left, o->help);
+            printf("  %-*s  ", NAME_WIDTH, left);
+        print_wrapped(o->help, HELP_AT, HELP_AT);
     }
 }

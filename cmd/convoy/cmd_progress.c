@@ -1,5 +1,6 @@
 /*
- * cmd_progress.c: how a training shows itself: one live line on a terminal, a plain line every 30 s in a batch log, events in both.
+ * cmd_progress.c: how a training shows itself: one live line on a terminal, a plain line every 30 s in a batch log,
+ * events in both.
  */
 #include <ctype.h>
 #include <math.h>
@@ -12,7 +13,8 @@
 #define LIVE_S 0.1
 #define PLAIN_S 30.0
 
-/* mpiexec stands between us and the terminal, and some let their children believe that a pipe is one: what counts is its own output. */
+/* mpiexec stands between us and the terminal, and some let their children believe that a pipe is one: what counts is
+ * its own output. */
 static int launcher_has_terminal(void)
 {
     char path[64], text[512], target[256];
@@ -27,14 +29,15 @@ static int launcher_has_terminal(void)
         const char *name = strchr(text, '('), *end = strrchr(text, ')');
         if (!name || !end)
             return 0;
-        if (strncmp(name + 1, "mpiexec", 7) == 0 || strncmp(name + 1, "mpirun", 6) == 0 || strncmp(name + 1, "orterun", 7) == 0 ||
-            strncmp(name + 1, "prte", 4) == 0 || strncmp(name + 1, "srun", 4) == 0) {
+        if (strncmp(name + 1, "mpiexec", 7) == 0 || strncmp(name + 1, "mpirun", 6) == 0 ||
+            strncmp(name + 1, "orterun", 7) == 0 || strncmp(name + 1, "prte", 4) == 0 ||
+            strncmp(name + 1, "srun", 4) == 0) {
             snprintf(path, sizeof path, "/proc/%ld/fd/1", pid);
             const ssize_t length = readlink(path, target, sizeof target - 1);
             target[length > 0 ? length : 0] = '\0';
             return strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0;
         }
-        pid = strtol(end + 1 + strspn(end + 1, " ") + 1, NULL, 10);   /* "pid (name) state ppid" */
+        pid = strtol(end + 1 + strspn(end + 1, " ") + 1, NULL, 10); /* "pid (name) state ppid" */
     }
     return 0;
 }
@@ -44,12 +47,13 @@ static int is_launched(void)
     return getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE") || getenv("PMIX_RANK") || getenv("SLURM_PROCID");
 }
 
-cmd_progress cmd_progress_begin(const cmd_line *line)
+cmd_progress cmd_progress_begin(const char *how)
 {
     cmd_progress p = {0};
-    const char *how = line->progress ? line->progress : "auto";
+    how = how ? how : "auto";
     p.silent = strcmp(how, "none") == 0;
-    p.live = strcmp(how, "live") == 0 || (strcmp(how, "auto") == 0 && (is_launched() ? launcher_has_terminal() : isatty(STDOUT_FILENO)));
+    p.live = strcmp(how, "live") == 0 ||
+             (strcmp(how, "auto") == 0 && (is_launched() ? launcher_has_terminal() : isatty(STDOUT_FILENO)));
     return p;
 }
 

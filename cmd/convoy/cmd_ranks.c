@@ -1,9 +1,9 @@
 /*
  * cmd_ranks.c: MPI and the context, for the verbs that run on ranks.
  *
- * A fault inside a step is known to one rank only, while the others wait for it in a sum: the hook ends them all. So it does where an exchange fails:
- * MPI must not even be finalised then, since messages may still be on their way to memory that is gone. Every other fault is agreed over the ranks by
- * the library, and printed once.
+ * A fault inside a step is known to one rank only, while the others wait for it in a sum: the hook ends them all. So it
+ * does where an exchange fails: MPI must not even be finalised then, since messages may still be on their way to memory
+ * that is gone. Every other fault is agreed over the ranks by the library, and printed once.
  */
 #include <sched.h>
 #include <signal.h>
@@ -26,8 +26,9 @@ static void leave_together(void *user, cvy_status status, const char *text)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     if (nranks == 1 && status != CVY_E_COMM)
-        return;                        /* the fault comes back through the call, and is printed there; but the watchdog's would not */
-    const struct timespec until_read = {.tv_nsec = 300000000};     /* launchers drop what they have not passed on when they kill the job: Hydra does */
+        return; /* the fault comes back through the call, and is printed there; but the watchdog's would not */
+    const struct timespec until_read = {
+        .tv_nsec = 300000000}; /* launchers drop what they have not passed on when they kill the job: Hydra does */
     fflush(stdout);
     fprintf(stderr, "convoy: error: rank %d: %s\n", rank, text);
     nanosleep(&until_read, NULL);
@@ -37,7 +38,9 @@ static void leave_together(void *user, cvy_status status, const char *text)
 
 int cmd_launched(const char **by_out)
 {
-    static const struct { const char *variable, *launcher; } known[] = {
+    static const struct {
+        const char *variable, *launcher;
+    } known[] = {
         {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpiexec"},
         {"MV2_COMM_WORLD_SIZE", "MVAPICH's mpiexec"},
         {"PMI_SIZE", "the mpiexec of MPICH or Intel MPI, or srun"},
@@ -58,8 +61,10 @@ int cmd_is_split(int nranks, const char *library, char *text, size_t room)
     if (nranks != 1 || n <= 1)
         return 0;
     snprintf(text, room,
-             "%s started %d processes, but each of them is alone: convoy is built with another MPI library (%.*s). Start it with that library's mpiexec"
-             " (or srun --mpi=pmix, srun --mpi=pmi2), or build convoy with the MPI of this launcher: cmake -DMPI_C_COMPILER=...",
+             "%s started %d processes, but each of them is alone: convoy is built with another MPI library (%.*s). "
+             "Start it with that library's mpiexec"
+             " (or srun --mpi=pmix, srun --mpi=pmi2), or build convoy with the MPI of this launcher: cmake "
+             "-DMPI_C_COMPILER=...",
              by, n, (int)strcspn(library, "\n,"), library);
     return 1;
 }
@@ -76,7 +81,8 @@ static int check_launch(void)
     return CMD_EXIT_FAULT;
 }
 
-/* Doctor, and train on several ranks, look closer themselves. Open MPI ties each of few ranks to one core, and the others idle: the launcher, our parent, still has them all in its mask. */
+/* Doctor, and train on several ranks, look closer themselves. Open MPI ties each of few ranks to one core, and the
+ * others idle: the launcher, our parent, still has them all in its mask. */
 static void warn_of_idle_cores(const cmd_line *line)
 {
     cpu_set_t mine, all;
@@ -86,7 +92,7 @@ static void warn_of_idle_cores(const cmd_line *line)
     CPU_ZERO(&all);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
-    if (line->verb == &cmd_doctor || (line->verb == &cmd_train && nranks > 1))
+    if (line->verb->idle_cores == CMD_WARN_NEVER || (line->verb->idle_cores == CMD_WARN_IF_ALONE && nranks > 1))
         return;
     if (!getenv("OMPI_COMM_WORLD_SIZE") || sched_getaffinity(0, sizeof mine, &mine) != 0)
         return;
@@ -94,7 +100,9 @@ static void warn_of_idle_cores(const cmd_line *line)
     MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
     MPI_Comm_free(&node);
     if (rank == 0 && sched_getaffinity(getppid(), sizeof all, &all) == 0 && CPU_COUNT(&mine) < CPU_COUNT(&all))
-        fprintf(stderr, "convoy: warning: mpiexec ties the ranks of this node to %d of its %d cores; start it with --bind-to none to use all\n",
+        fprintf(stderr,
+                "convoy: warning: mpiexec ties the ranks of this node to %d of its %d cores; start it with --bind-to "
+                "none to use all\n",
                 CPU_COUNT(&mine), CPU_COUNT(&all));
 }
 
@@ -103,15 +111,18 @@ static void warn_of_one_process(const cmd_line *line)
 {
     static const char *const counts[] = {"SLURM_NTASKS", "PBS_NP"};
     const char *by = NULL;
-    for (int i = 0; i < CMD_COUNT(counts) && line->verb == &cmd_train && cmd_launched(&by) == 0; i++) {
+    for (int i = 0; i < CMD_COUNT(counts) && line->verb->wants_launcher && cmd_launched(&by) == 0; i++) {
         const char *tasks = getenv(counts[i]);
         if (tasks && atoi(tasks) > 1)
-            fprintf(stderr, "convoy: warning: this job has %d tasks (%s), but nothing has started more than this one process: start convoy with srun or mpiexec\n",
+            fprintf(stderr,
+                    "convoy: warning: this job has %d tasks (%s), but nothing has started more than this one process: "
+                    "start convoy with srun or mpiexec\n",
                     atoi(tasks), counts[i]);
     }
 }
 
-/* ---- the start: the run's watchdog begins with its job, so until the ranks have a context a clock watches that they come together ---- */
+/* ---- the start: the run's watchdog begins with its job, so until the ranks have a context a clock watches that they
+ * come together ---- */
 
 enum { START_S = 600 };
 
@@ -123,7 +134,7 @@ static void come_late(int signal_number)
 {
     (void)signal_number;
     (void)!write(STDERR_FILENO, late_text, strlen(late_text));
-    _exit(CMD_EXIT_FAULT);             /* launchers end the others then */
+    _exit(CMD_EXIT_FAULT); /* launchers end the others then */
 }
 
 static void watch_start(void)
@@ -132,12 +143,17 @@ static void watch_start(void)
     const int seconds = given && atoi(given) > 0 ? atoi(given) : START_S;
     const struct sigaction action = {.sa_handler = come_late};
     const struct itimerspec once = {.it_value.tv_sec = seconds};
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM};     /* ALRM is TERM's: cmd_signals.c */
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
+                             .sigev_signo = SIGVTALRM}; /* ALRM is TERM's: cmd_signals.c */
     if (is_watched)
-        return;                        /* simulated ranks are in one process */
-    snprintf(late_text, sizeof late_text, "convoy: error: rank %d: the ranks have not come together within %d s of their start (CONVOY_START_TIMEOUT)\n", cmd_launch_rank(), seconds);
+        return; /* simulated ranks are in one process */
+    snprintf(
+        late_text, sizeof late_text,
+        "convoy: error: rank %d: the ranks have not come together within %d s of their start (CONVOY_START_TIMEOUT)\n",
+        cmd_launch_rank(), seconds);
     sigaction(SIGVTALRM, &action, NULL);
-    is_watched = timer_create(CLOCK_MONOTONIC, &event, &start_timer) == 0 && timer_settime(start_timer, 0, &once, NULL) == 0;
+    is_watched =
+        timer_create(CLOCK_MONOTONIC, &event, &start_timer) == 0 && timer_settime(start_timer, 0, &once, NULL) == 0;
 }
 
 static void have_come(void)
@@ -147,9 +163,11 @@ static void have_come(void)
     is_watched = 0;
 }
 
-int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, cmd_body_fn body, void *user)
+int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, int verbose, cmd_body_fn body, void *user)
 {
-    const cvy_context_opts opts = {.size = sizeof opts, .threads = threads, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
+    const cvy_context_opts opts = {.size = sizeof opts,
+                                   .threads = threads,
+                                   .log_level = verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
                                    .fatal = leave_together};
     cvy_context *context = NULL;
     cmd_outcome_leaves(leave_together);
@@ -160,32 +178,34 @@ int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, cmd_body_fn bo
     return code;
 }
 
-struct plain { int (*body)(const cmd_line *line, cvy_context *context); };
+struct work {
+    const cmd_ranks *ranks;
+    cmd_body_fn body;
+    void *user;
+};
 
-static int run_plain(const cmd_line *line, cvy_context *context, void *plain)
+static int run_in_world(const cmd_line *line, void *work)
 {
-    return ((const struct plain *)plain)->body(line, context);
-}
-
-static int run_in_world(const cmd_line *line, void *plain)
-{
+    const struct work *w = work;
     warn_of_idle_cores(line);
     warn_of_one_process(line);
-    return cmd_on_comm(line, MPI_COMM_WORLD, (int)line->threads, run_plain, plain);
+    return cmd_on_comm(line, MPI_COMM_WORLD, (int)w->ranks->threads, w->ranks->verbose, w->body, w->user);
 }
 
-int cmd_on_ranks(const cmd_line *line, int (*body)(const cmd_line *, cvy_context *))
+int cmd_on_ranks(const cmd_line *line, const cmd_ranks *ranks, cmd_body_fn body, void *user)
 {
-    struct plain plain = {body};
-    return cmd_in_mpi(line, run_in_world, &plain);
+    struct work work = {ranks, body, user};
+    return cmd_in_mpi(line, run_in_world, &work);
 }
 
-/* A library that calls exit() in the middle of the work: launchers end the other ranks then, and MPICH's takes the code of this one for that of the job. */
+/* A library that calls exit() in the middle of the work: launchers end the other ranks then, and MPICH's takes the code
+ * of this one for that of the job. */
 static void object_to_end(void)
 {
     if (!in_mpi)
         return;
-    fprintf(stderr, "convoy: error: rank %d: the process was told to exit in the middle of its work\n", cmd_launch_rank());
+    fprintf(stderr, "convoy: error: rank %d: the process was told to exit in the middle of its work\n",
+            cmd_launch_rank());
     _exit(CMD_EXIT_FAULT);
 }
 
@@ -200,7 +220,7 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
     }
     in_mpi = 1;
     if (body != run_in_world)
-        have_come();                   /* ranks may wait long for others that work */
+        have_come(); /* ranks may wait long for others that work */
     atexit(object_to_end);
     const int split = check_launch(), code = split ? split : body(line, user);
     fflush(stdout);

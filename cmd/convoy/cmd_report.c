@@ -1,5 +1,4 @@
-/* cmd_report.c: `convoy report`: the page of a run anew. */
-#include <convoy/report.h>
+/* cmd_report.c: `convoy report`: the page of a run again. */
 
 #include "cmd.h"
 
@@ -12,5 +11,10 @@ static int run(const cmd_line *line)
 }
 
 const cmd_verb cmd_report = {
-    .name = "report", .arguments = "RUN", .summary = "writes the page of a run anew: RUN/report.html", .narg_min = 1, .narg_max = 1, .run = run,
+    .name = "report",
+    .arguments = "RUN",
+    .summary = "writes the page of a run again: RUN/report.html",
+    .narg_min = 1,
+    .narg_max = 1,
+    .run = run,
 };

@@ -39,13 +39,15 @@ void cmd_outcome_leaves(void (*leave)(void *user, cvy_status status, const char 
 int cmd_outcome(cvy_status status)
 {
     if (status == CVY_E_COMM && leave_together)
-        leave_together(NULL, status, cvy_error_text());        /* the one fault that is not agreed: the others wait for this rank, and would so for ever */
+        leave_together(NULL, status, cvy_error_text()); /* the one fault that is not agreed: the others wait for this
+                                                           rank, and would so for ever */
     if (status == CVY_STOPPED)
         return CMD_EXIT_STOPPED;
     if (status == CVY_OK)
         return 0;
     if (status > 0)
-        cmd_error("the run ended with '%s', which is a fault of convoy; please report it (latest message: %s)", cvy_status_text(status), cvy_error_text());
+        cmd_error("the run ended with '%s', which is a fault of convoy; please report it (latest message: %s)",
+                  cvy_status_text(status), cvy_error_text());
     else
         cmd_error("%s", cvy_error_text());
     return CMD_EXIT_FAULT;
@@ -63,14 +65,19 @@ int cmd_print(cvy_status status, char **text)
     return cmd_outcome(status);
 }
 
-cvy_job_source cmd_job(const cmd_line *line, const char *path, const char *text)
+cvy_job_source cmd_job(const cmd_sets *sets, const char *path, const char *text)
 {
-    return (cvy_job_source){.size = sizeof(cvy_job_source), .path = path, .text = path ? NULL : text, .sets = line->set, .nsets = line->nset};
+    return (cvy_job_source){.size = sizeof(cvy_job_source),
+                            .path = path,
+                            .text = path ? NULL : text,
+                            .sets = sets->word,
+                            .nsets = sets->count};
 }
 
 void cmd_put_word(const char *word)
 {
-    if (*word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=@%+-") == strlen(word)) {
+    if (*word &&
+        strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=@%+-") == strlen(word)) {
         fputs(word, stdout);
         return;
     }

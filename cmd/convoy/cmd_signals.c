@@ -1,8 +1,9 @@
 /*
  * cmd_signals.c: what signals tell a training. Handlers only set what the run looks at before each step.
  *
- * A scheduler that ends a job sends TERM to its processes and kills what is left some seconds later. Where the others can still be reached, all of them
- * save together; a rank that cannot reach them must not wait until it is killed: it leaves, with the code of a run that was stopped.
+ * A scheduler that ends a job sends TERM to its processes and kills what is left some seconds later. Where the others
+ * can still be reached, all of them save together; a rank that cannot reach them must not wait until it is killed: it
+ * leaves, with the code of a run that was stopped.
  */
 #include <signal.h>
 #include <string.h>
@@ -10,31 +11,39 @@
 
 #include "cmd.h"
 
-/* TERM: how long a rank waits for the others to hear of it, s; more than a step takes, less than what schedulers wait (Slurm's KillWait: 30 s). */
+/* TERM: how long a rank waits for the others to hear of it, s; more than a step takes, less than what schedulers wait
+ * (Slurm's KillWait: 30 s). */
 enum { GRACE_LEAST_S = 5, GRACE_MOST_S = 25 };
 
 typedef enum { DO_IGNORE, DO_STOP, DO_SAVE, DO_LEAVE } action;
-static const char *const action_name[] = {[DO_IGNORE] = "ignore", [DO_STOP] = "stop", [DO_SAVE] = "save", [DO_LEAVE] = "leave"};
+static const char *const action_name[] = {
+    [DO_IGNORE] = "ignore", [DO_STOP] = "stop", [DO_SAVE] = "save", [DO_LEAVE] = "leave"};
 
-static struct heard { const char *name; int number; action does; } heard[] = {
-    {"USR1", SIGUSR1, DO_STOP}, {"USR2", SIGUSR2, DO_SAVE}, {"HUP", SIGHUP, DO_SAVE}, {"TERM", SIGTERM, DO_LEAVE}, {"INT", SIGINT, DO_STOP},
+static struct heard {
+    const char *name;
+    int number;
+    action does;
+} heard[] = {
+    {"USR1", SIGUSR1, DO_STOP},  {"USR2", SIGUSR2, DO_SAVE}, {"HUP", SIGHUP, DO_SAVE},
+    {"TERM", SIGTERM, DO_LEAVE}, {"INT", SIGINT, DO_STOP},
 };
 
-static cvy_train_orders orders;
+static cvy_train_control *control;
 
 static void leave_alone(int signal_number)
 {
-    static const char text[] = "convoy: told to end, and the other ranks do not answer: this rank leaves without saving; an earlier checkpoint holds\n";
+    static const char text[] = "convoy: told to end, and the other ranks do not answer: this rank leaves without "
+                               "saving; an earlier checkpoint holds\n";
     (void)signal_number;
-    if (orders.heard)
-        return;                        /* they save just now */
+    if (cvy_train_control_is_stopping(control))
+        return; /* they save just now */
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
     _exit(CMD_EXIT_STOPPED);
 }
 
 static unsigned grace_s(void)
 {
-    const double twice = 2 * orders.step_s;
+    const double twice = 2 * cvy_train_control_longest_s(control);
     return twice < GRACE_LEAST_S ? GRACE_LEAST_S : twice > GRACE_MOST_S ? GRACE_MOST_S : (unsigned)twice + 1;
 }
 
@@ -42,13 +51,15 @@ static void obey(int signal_number)
 {
     static volatile sig_atomic_t interrupted;
     if (signal_number == SIGINT && interrupted)
-        _exit(128 + SIGINT);           /* asked twice: at once */
+        _exit(128 + SIGINT); /* asked twice: at once */
     for (int i = 0; i < CMD_COUNT(heard); i++) {
         if (heard[i].number != signal_number)
             continue;
         interrupted |= signal_number == SIGINT && (heard[i].does == DO_STOP || heard[i].does == DO_LEAVE);
-        orders.stop |= heard[i].does == DO_STOP || heard[i].does == DO_LEAVE;
-        orders.save |= heard[i].does == DO_SAVE;
+        if (heard[i].does == DO_STOP || heard[i].does == DO_LEAVE)
+            cvy_train_control_request(control, CVY_TRAIN_STOP);
+        if (heard[i].does == DO_SAVE)
+            cvy_train_control_request(control, CVY_TRAIN_SAVE);
         if (heard[i].does == DO_LEAVE)
             alarm(grace_s());
     }
@@ -64,10 +75,13 @@ static int read_actions(const char *text)
             if (strlen(heard[i].name) == name_n && strncmp(heard[i].name, text, name_n) == 0)
                 at = i;
         for (int k = 0; k < CMD_COUNT(action_name) && at >= 0; k++)
-            if (strlen(action_name[k]) == n - name_n - 1 && strncmp(action_name[k], text + name_n + 1, n - name_n - 1) == 0)
+            if (strlen(action_name[k]) == n - name_n - 1 &&
+                strncmp(action_name[k], text + name_n + 1, n - name_n - 1) == 0)
                 does = k;
         if (does < 0) {
-            cmd_error("--on-signal %.*s: expected NAME=ACTION with a NAME of USR1, USR2, HUP, TERM, INT and an ACTION of stop, save, leave, ignore", (int)n, text);
+            cmd_error("--on-signal %.*s: expected NAME=ACTION with a NAME of USR1, USR2, HUP, TERM, INT and an ACTION "
+                      "of stop, save, leave, ignore",
+                      (int)n, text);
             return CMD_EXIT_USAGE;
         }
         heard[at].does = (action)does;
@@ -76,17 +90,20 @@ static int read_actions(const char *text)
     return 0;
 }
 
-int cmd_listen(const char *actions, cvy_train_orders **orders_out)
+int cmd_listen(const char *actions, cvy_train_control **control_out)
 {
     struct sigaction action = {.sa_handler = obey, .sa_flags = SA_RESTART};
     const int code = read_actions(actions);
     if (code)
         return code;
+    const cvy_status status = cvy_train_control_create(&control); /* lives as long as the process */
+    if (status != CVY_OK)
+        return cmd_outcome(status);
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < CMD_COUNT(heard); i++)
         sigaction(heard[i].number, &action, NULL);
     action.sa_handler = leave_alone;
     sigaction(SIGALRM, &action, NULL);
-    *orders_out = &orders;
+    *control_out = control;
     return 0;
 }

@@ -1,8 +1,9 @@
 /*
- * cmd_simulate.c: `convoy simulate`: a training step on a machine that is not there, for one number of ranks after the other.
+ * cmd_simulate.c: `convoy simulate`: a training step on a simulated machine, for one number of ranks after the other.
  *
- * A node's step is priced here, by the times that its kernels were measured to take, and scaled to what a full node does. Then smpirun (SimGrid)
- * runs convoy-sim, which is this command over simulated MPI: `bench --kernels clock` on so many ranks.
+ * A node's step is priced here, by the times that its kernels were measured to take, and scaled to what a full node
+ * does. Then smpirun (SimGrid) runs convoy-sim, which is this command over simulated MPI: `bench --kernels clock` on so
+ * many ranks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,18 +14,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cmd_bench.h"
 #include "cmd_mpi.h"
 
 enum { COUNTS_MAX = 64, WORDS_MAX = 512, PATH_ROOM = 1024 };
 
 extern const char cmd_platform_stampede2[], cmd_platform_cori[], cmd_platform_ethernet[];
 
-static const struct { const char *name, *text; } shipped[] = {
-    {"stampede2-like", cmd_platform_stampede2}, {"cori-like", cmd_platform_cori}, {"ethernet-1g", cmd_platform_ethernet},
+static const struct {
+    const char *name, *text;
+} shipped[] = {
+    {"stampede2-like", cmd_platform_stampede2},
+    {"cori-like", cmd_platform_cori},
+    {"ethernet-1g", cmd_platform_ethernet},
 };
 
+typedef struct verb_options {
+    cmd_step step;
+    cmd_sets sets;
+    const char *platform, *ranks, *noise, *overlap, *latency_factor, *bandwidth_factor, *rate;
+    int64_t global_batch;
+    int blocking, json, verbose;
+} verb_options;
+
 struct simulation {
-    const cmd_line *line;
+    const verb_options *options;
+    const char *network; /* or a job file */
     int64_t ranks[COUNTS_MAX];
     int nranks;
     double noise, latency_factor, bandwidth_factor, rate;
@@ -32,8 +47,8 @@ struct simulation {
     char folder[64], sim[PATH_ROOM];
     cvy_platform platform;
     char model[128];
-    int64_t batch;                     /* a node's, or with --global-batch all of it */
-    double scale, node_rate;           /* on kernel times; images/s of a node alone */
+    int64_t batch;           /* a node's, or with --global-batch all of it */
+    double scale, node_rate; /* on kernel times; images/s of a node alone */
     const char *rate_from;
 };
 
@@ -88,26 +103,30 @@ static int read_real(const char *option, const char *text, double least, double 
     *out = strtod(text, &end);
     const int percent = *end == '%' && !end[1];
     *out *= percent ? 0.01 : 1;
-    return end == text || (*end && !percent) || !(*out >= least) || isinf(*out) ? wrong(option, text, least > 0 ? "a number above 0" : "a number, or a share such as 0.5%") : 0;
+    return end == text || (*end && !percent) || !(*out >= least) || isinf(*out)
+               ? wrong(option, text, least > 0 ? "a number above 0" : "a number, or a share such as 0.5%")
+               : 0;
 }
 
-static int read_line(const cmd_line *line, struct simulation *s)
+static int read_options(struct simulation *s)
 {
+    const verb_options *o = s->options;
     s->latency_factor = s->bandwidth_factor = 1;
-    int code = read_counts(s, line->ranks ? line->ranks : "1..1024");
-    code = code ? code : read_real("--noise", line->noise, 0, &s->noise);
-    code = code ? code : read_real("--latency-factor", line->latency_factor, 1e-9, &s->latency_factor);
-    code = code ? code : read_real("--bandwidth-factor", line->bandwidth_factor, 1e-9, &s->bandwidth_factor);
-    code = code ? code : read_real("--rate", line->rate, 1e-9, &s->rate);
+    int code = read_counts(s, o->ranks ? o->ranks : "1..1024");
+    code = code ? code : read_real("--noise", o->noise, 0, &s->noise);
+    code = code ? code : read_real("--latency-factor", o->latency_factor, 1e-9, &s->latency_factor);
+    code = code ? code : read_real("--bandwidth-factor", o->bandwidth_factor, 1e-9, &s->bandwidth_factor);
+    code = code ? code : read_real("--rate", o->rate, 1e-9, &s->rate);
     if (!code && s->noise >= 1)
-        code = wrong("--noise", line->noise, "a share below 100%");
-    if (!code && (line->nbatch > 1 || (line->nbatch && line->global_batch))) {
+        code = wrong("--noise", o->noise, "a share below 100%");
+    if (!code && (o->step.batches.count > 1 || (o->step.batches.count && o->global_batch))) {
         cmd_error("--batch is the batch of a node, one number; --global-batch is that of all nodes: give one of them");
         code = CMD_EXIT_USAGE;
     }
-    for (int i = 0; !code && line->global_batch && i < s->nranks; i++)
-        if (s->ranks[i] > line->global_batch) {
-            cmd_error("--global-batch %lld on %lld ranks: some would have no sample", (long long)line->global_batch, (long long)s->ranks[i]);
+    for (int i = 0; !code && o->global_batch && i < s->nranks; i++)
+        if (s->ranks[i] > o->global_batch) {
+            cmd_error("--global-batch %lld on %lld ranks: some would have no sample", (long long)o->global_batch,
+                      (long long)s->ranks[i]);
             code = CMD_EXIT_USAGE;
         }
     return code;
@@ -117,8 +136,12 @@ static int read_line(const cmd_line *line, struct simulation *s)
 
 static void fill_platform_opts(const struct simulation *s, cvy_platform_opts *o)
 {
-    const char *name = s->line->platform ? s->line->platform : shipped[0].name;
-    *o = (cvy_platform_opts){.size = sizeof *o, .file = name, .model = s->model[0] ? s->model : NULL, .latency_factor = s->latency_factor, .bandwidth_factor = s->bandwidth_factor};
+    const char *name = s->options->platform ? s->options->platform : shipped[0].name;
+    *o = (cvy_platform_opts){.size = sizeof *o,
+                             .file = name,
+                             .model = s->model[0] ? s->model : NULL,
+                             .latency_factor = s->latency_factor,
+                             .bandwidth_factor = s->bandwidth_factor};
     for (int i = 0; i < CMD_COUNT(shipped); i++)
         if (strcmp(shipped[i].name, name) == 0) {
             o->file = NULL;
@@ -136,46 +159,52 @@ static int find_platform(struct simulation *s)
         cmd_error("there is no platform '%s': take stampede2-like, cori-like or ethernet-1g, or name a file", o.file);
         return CMD_EXIT_FAULT;
     }
+    s->platform.size = sizeof s->platform;
     const cvy_status status = cvy_run_platform(&o, &s->platform);
     return status == CVY_OK ? 0 : cmd_outcome(status);
 }
 
 /* One node, alone: what a step of so many samples takes by the known times, in this process. *ms_out, and gflop. */
-static int price_node(struct simulation *s, cvy_context *context, int64_t batch, double *ms_out, double *gflop_out, double *batch_out)
+static int price_node(struct simulation *s, cvy_context *context, int64_t batch, double *ms_out, double *gflop_out,
+                      double *batch_out)
 {
-    cmd_line with = *s->line, *line = &with;
-    const int is_file = cmd_is_file(line->arg[0]);
-    if (with.nset < CMD_SETS_MAX)
-        with.set[with.nset++] = "update=sync";     /* a node has the same kernels whichever way weights are updated, and some ways need several ranks */
-    const cvy_job_source job = cmd_job(line, is_file ? line->arg[0] : NULL, NULL);
-    cvy_bench_opts opts = cmd_bench_opts(line, is_file ? &job : NULL, is_file ? NULL : line->arg[0], batch);
-    char *json = NULL;
+    cmd_sets sets = s->options->sets;
+    const int is_file = cmd_is_file(s->network);
+    if (sets.count < CMD_SETS_MAX)
+        sets.word[sets.count++] = "update=sync"; /* a node has the same kernels whichever way weights are updated, and
+                                                  some ways need several ranks */
+    const cvy_job_source job = cmd_job(&sets, is_file ? s->network : NULL, NULL);
+    cvy_bench_opts opts =
+        cmd_step_opts(&s->options->step, &sets, is_file ? &job : NULL, is_file ? NULL : s->network, batch);
+    cvy_bench_result r = {.size = sizeof r};
     opts.kernels = "clock";
     opts.steps = opts.warmup = 1;
     opts.trace = NULL;
-    const cvy_status status = cvy_run_bench(context, &opts, &json);
+    const cvy_status status = cvy_run_bench(context, &opts, &r);
     if (status != CVY_OK)
         return cmd_outcome(status);
-    cmd_json_text(cmd_json_member(json, "model"), s->model, sizeof s->model);
-    *ms_out = cmd_json_number(cmd_json_member(json, "predicted_ms"));
-    *gflop_out = cmd_json_number(cmd_json_member(json, "gflop"));
-    *batch_out = cmd_json_number(cmd_json_member(json, "batch"));
-    cvy_text_release(&json);
+    memcpy(s->model, r.model, sizeof s->model);
+    *ms_out = r.predicted_ms;
+    *gflop_out = r.gflop;
+    *batch_out = (double)r.batch;
     return 0;
 }
 
-/* Prices the share of the smallest number of ranks, and from it the factor; then the other shares, so that all times are there before anything is simulated. */
+/* Prices the share of the smallest number of ranks, and from it the factor; then the other shares, so that all times
+ * are there before anything is simulated. */
 static int price(struct simulation *s, cvy_context *context)
 {
-    const cmd_line *line = s->line;
+    const verb_options *o = s->options;
     double ms = 0, gflop = 0, batch = 0;
-    const int64_t first = line->global_batch ? (line->global_batch + s->ranks[0] - 1) / s->ranks[0] : line->nbatch ? line->batch[0] : 0;
+    const int64_t first = o->global_batch         ? (o->global_batch + s->ranks[0] - 1) / s->ranks[0]
+                          : o->step.batches.count ? o->step.batches.at[0]
+                                                  : 0;
     int code = price_node(s, context, first, &ms, &gflop, &batch);
-    s->batch = line->global_batch ? line->global_batch : (int64_t)batch;
-    for (int i = 0; !code && line->global_batch && i < s->nranks; i++) {
+    s->batch = o->global_batch ? o->global_batch : (int64_t)batch;
+    for (int i = 0; !code && o->global_batch && i < s->nranks; i++) {
         double other_ms = 0, other_gflop = 0, other_batch = 0;
-        const int64_t n = s->ranks[i], share = line->global_batch / n;
-        for (int64_t b = share; !code && b <= share + (line->global_batch % n != 0); b++)
+        const int64_t n = s->ranks[i], share = o->global_batch / n;
+        for (int64_t b = share; !code && b <= share + (o->global_batch % n != 0); b++)
             code = price_node(s, context, b, &other_ms, &other_gflop, &other_batch);
     }
     code = code ? code : find_platform(s);
@@ -183,7 +212,9 @@ static int price(struct simulation *s, cvy_context *context)
         return code;
     const double by_flop = batch * s->platform.gflop_per_s / gflop;
     s->node_rate = s->rate > 0 ? s->rate : s->platform.images_per_s > 0 ? s->platform.images_per_s : by_flop;
-    s->rate_from = s->rate > 0 ? "--rate" : s->platform.images_per_s > 0 ? "the platform's rates" : "the platform's gflop_per_s";
+    s->rate_from = s->rate > 0                    ? "--rate"
+                   : s->platform.images_per_s > 0 ? "the platform's rates"
+                                                  : "the platform's gflop_per_s";
     s->scale = 1e3 * batch / s->node_rate / ms;
     return 0;
 }
@@ -215,7 +246,11 @@ static int write_hosts(const struct simulation *s, int64_t ranks)
     return code;
 }
 
-struct words { char text[32][PATH_ROOM]; const char *at[WORDS_MAX]; int ntext, n; };
+struct words {
+    char text[32][PATH_ROOM];
+    const char *at[WORDS_MAX];
+    int ntext, n;
+};
 
 static void add(struct words *w, const char *word)
 {
@@ -241,13 +276,23 @@ static void add_pair(struct words *w, const char *option, const char *value)
     }
 }
 
-/* Simulated time moves by messages, waits and what the files of the platform charge; what the simulation itself takes is not counted. */
+/* Simulated time moves by messages, waits and what the files of the platform charge; what the simulation itself takes
+ * is not counted. */
 static void add_simgrid(const struct simulation *s, struct words *w, int64_t ranks)
 {
     static const char *const fixed[] = {
-        "--log=root.thres:critical", "--cfg=smpi/privatization:no", "--cfg=smpi/simulate-computation:no", "--cfg=smpi/grow-injected-times:no",
-        "--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:no", "--cfg=smpi/wtime:0", "--cfg=smpi/test:1e-7",
-        "--cfg=smpi/shared-malloc-blocksize:2097152", "--cfg=contexts/stack-size:256", "--cfg=smpi/host-speed:1Gf",
+        "--log=root.thres:critical",
+        "--cfg=smpi/privatization:no",
+        "--cfg=smpi/simulate-computation:no",
+        "--cfg=smpi/grow-injected-times:no",
+        "--cfg=smpi/bw-factor:0:1",
+        "--cfg=smpi/lat-factor:0:1",
+        "--cfg=network/crosstraffic:no",
+        "--cfg=smpi/wtime:0",
+        "--cfg=smpi/test:1e-7",
+        "--cfg=smpi/shared-malloc-blocksize:2097152",
+        "--cfg=contexts/stack-size:256",
+        "--cfg=smpi/host-speed:1Gf",
     };
     add(w, "smpirun");
     add(w, "-np");
@@ -269,35 +314,34 @@ static void add_simgrid(const struct simulation *s, struct words *w, int64_t ran
 
 static void add_bench(const struct simulation *s, struct words *w, int64_t ranks)
 {
-    const cmd_line *line = s->line;
-    const int is_file = cmd_is_file(line->arg[0]);
+    const verb_options *o = s->options;
+    const int is_file = cmd_is_file(s->network);
     add(w, "bench");
     if (is_file)
-        add(w, line->arg[0]);
+        add(w, s->network);
     else
-        add_pair(w, "--model", line->arg[0]);
-    add_pair(w, "--options", line->model_options);
+        add_pair(w, "--model", s->network);
+    add_pair(w, "--options", o->step.model_options);
     add(w, "--batch");
-    add_text(w, "%.0f", NULL, (double)(line->global_batch ? s->batch : s->batch * ranks));
+    add_text(w, "%.0f", NULL, (double)(o->global_batch ? s->batch : s->batch * ranks));
     add_pair(w, "--threads", "1");
     add_pair(w, "--kernels", "clock");
-    add(w, "--json");
     add(w, "--warmup");
-    add_text(w, "%.0f", NULL, line->warmup ? (double)line->warmup : 1);
+    add_text(w, "%.0f", NULL, o->step.warmup ? (double)o->step.warmup : 1);
     add(w, "--steps");
-    add_text(w, "%.0f", NULL, line->steps ? (double)line->steps : 2);
-    add_pair(w, "--dtype", line->dtype == CVY_DTYPE_BF16 ? "bf16" : NULL);
-    for (int i = 0; i < line->nset; i++)
-        add_pair(w, "--set", line->set[i]);
+    add_text(w, "%.0f", NULL, o->step.steps ? (double)o->step.steps : 2);
+    add_pair(w, "--dtype", o->step.dtype == CVY_DTYPE_BF16 ? "bf16" : NULL);
+    for (int i = 0; i < o->sets.count; i++)
+        add_pair(w, "--set", o->sets.word[i]);
     add(w, "--set");
     add_text(w, "plan.clock_scale=%.12g", NULL, s->scale);
     add(w, "--set");
     add_text(w, "plan.clock_noise=%.12g", NULL, s->noise);
-    if (line->overlap) {
+    if (o->overlap) {
         add(w, "--set");
-        add_text(w, "comm.overlap=%s", line->overlap, 0);
+        add_text(w, "comm.overlap=%s", o->overlap, 0);
     }
-    add_pair(w, "--set", line->blocking ? "comm.blocking=true" : NULL);
+    add_pair(w, "--set", o->blocking ? "comm.blocking=true" : NULL);
 }
 
 /* smpirun takes words with blanks apart, so what the ranks are told lies in a file. */
@@ -335,44 +379,38 @@ static void pass_signals_on(void)
     sigaction(SIGHUP, &act, NULL);
 }
 
-/* The line of the child's output that is an object; what else it says stays in the file `said`. */
-static char *run_child(const struct simulation *s, const struct words *w, int *status_out)
+/* What the child says stays in the file `said`; its rank 0 leaves the result in the file `result` (cmd_bench.c). */
+static int run_child(const struct simulation *s, const struct words *w, cvy_bench_result *result_out, int *status_out)
 {
-    char path[PATH_ROOM];
-    int ends[2];
+    char said_path[PATH_ROOM], path[PATH_ROOM];
     *status_out = -1;
-    snprintf(path, sizeof path, "%s/said", s->folder);
-    if (pipe(ends) != 0)
-        return NULL;
+    snprintf(said_path, sizeof said_path, "%s/said", s->folder);
+    snprintf(path, sizeof path, "%s/" CMD_RESULT_FILE, s->folder);
+    remove(path);
+    setenv(CMD_RESULT_VARIABLE, path, 1);
     const pid_t child = fork();
     if (child == 0) {
         setpgid(0, 0);
-        const int said = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        dup2(ends[1], STDOUT_FILENO);
+        const int nowhere = open("/dev/null", O_WRONLY), said = open(said_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        dup2(nowhere, STDOUT_FILENO);
         dup2(said, STDERR_FILENO);
-        close(ends[0]);
         execvp(w->at[0], (char *const *)(uintptr_t)w->at);
         _exit(127);
     }
-    close(ends[1]);
     if (child > 0)
-        setpgid(child, child);         /* whoever of the two is first */
+        setpgid(child, child); /* whichever of the two is first */
     child_group = child;
     if (ended_by)
         end_child(ended_by);
-    FILE *from = fdopen(ends[0], "r");
-    char *line = NULL, *object = NULL;
-    size_t room = 0;
-    while (child > 0 && from && getline(&line, &room, from) > 0)
-        if (line[0] == '{' && !object)
-            object = strdup(line);
-    free(line);
-    if (from)
-        fclose(from);
     while (child > 0 && waitpid(child, status_out, 0) < 0 && errno == EINTR)
         continue;
     child_group = 0;
-    return object;
+    FILE *file = fopen(path, "r");
+    const int found =
+        file && fread(result_out, sizeof *result_out, 1, file) == 1 && result_out->size == sizeof *result_out;
+    if (file)
+        fclose(file);
+    return found;
 }
 
 /* The first fault that a rank has said, or the first line at all. */
@@ -386,7 +424,8 @@ static void say_why(const struct simulation *s, int64_t ranks, int status)
         line[strcspn(line, "\n")] = 0;
         found = strstr(line, "convoy: error: ") != NULL;
         if (!first[0] || found)
-            snprintf(first, sizeof first, "%s", found ? strstr(line, "convoy: error: ") + strlen("convoy: error: ") : line);
+            snprintf(first, sizeof first, "%s",
+                     found ? strstr(line, "convoy: error: ") + strlen("convoy: error: ") : line);
     }
     if (said)
         fclose(said);
@@ -398,55 +437,55 @@ static void say_why(const struct simulation *s, int64_t ranks, int status)
         cmd_error("the simulation of %lld ranks fails: %s", (long long)ranks, first[0] ? first : "it said nothing");
 }
 
-static char *simulate(const struct simulation *s, int64_t ranks)
+static int simulate(const struct simulation *s, int64_t ranks, cvy_bench_result *result_out)
 {
     static struct words w;
     int status = 0;
     w.n = w.ntext = 0;
     if (write_hosts(s, ranks))
-        return NULL;
+        return CMD_EXIT_FAULT;
     add_bench(s, &w, ranks);
     if (write_words(s, &w))
-        return NULL;
+        return CMD_EXIT_FAULT;
     w.n = 0;
     add_simgrid(s, &w, ranks);
     w.at[w.n] = NULL;
-    char *json = run_child(s, &w, &status);
-    if (!json)
-        say_why(s, ranks, status);
-    return json;
+    if (run_child(s, &w, result_out, &status))
+        return 0;
+    say_why(s, ranks, status);
+    return CMD_EXIT_FAULT;
 }
 
 /* ---- the table ---- */
 
-static double number(const char *json, const char *key)
+static void show(const struct simulation *s, int64_t ranks, const cvy_bench_result *r)
 {
-    return cmd_json_number(cmd_json_member(json, key));
-}
-
-static void show(const struct simulation *s, int64_t ranks, const char *json)
-{
-    const double ms = number(json, "ms_mean"), batch = number(json, "batch"), rate = 1e3 * batch / ms;
+    const double ms = r->ms_mean, rate = 1e3 * (double)r->batch / ms;
     const double efficiency = 100 * rate / ((double)ranks * s->node_rate);
-    if (s->line->json)
-        printf("{\"model\": \"%s\", \"ranks\": %lld, \"batch\": %.0f, \"step_ms\": %.9g, \"images_per_s\": %.9g, \"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
-               " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, \"node_images_per_s\": %.9g}\n",
-               s->model, (long long)ranks, batch, ms, rate, efficiency, number(json, "exposed_comm_ms"), number(json, "hidden_comm_ms"),
-               number(json, "wait_slowest_ms"), number(json, "spread_ms"), s->scale, s->node_rate);
+    if (s->options->json)
+        printf("{\"model\": \"%s\", \"ranks\": %lld, \"batch\": %lld, \"step_ms\": %.9g, \"images_per_s\": %.9g, "
+               "\"efficiency\": %.6g, \"exposed_comm_ms\": %.9g,"
+               " \"hidden_comm_ms\": %.9g, \"wait_slowest_ms\": %.9g, \"spread_ms\": %.9g, \"clock_scale\": %.9g, "
+               "\"node_images_per_s\": %.9g}\n",
+               s->model, (long long)ranks, (long long)r->batch, ms, rate, efficiency, r->exposed_comm_ms,
+               r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms, s->scale, s->node_rate);
     else
-        printf("%7lld %9.0f %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f\n", (long long)ranks, batch, ms, efficiency, rate, number(json, "exposed_comm_ms"),
-               number(json, "hidden_comm_ms"), number(json, "wait_slowest_ms"), number(json, "spread_ms"));
+        printf("%7lld %9lld %10.3f %10.1f %10.1f %9.3f %9.3f %9.3f %9.3f\n", (long long)ranks, (long long)r->batch, ms,
+               efficiency, rate, r->exposed_comm_ms, r->hidden_comm_ms, r->wait_slowest_ms, r->spread_ms);
     fflush(stdout);
 }
 
 static void show_head(const struct simulation *s)
 {
-    if (s->line->json)
+    if (s->options->json)
         return;
-    printf("%s on %s: %s\n", s->model, s->line->platform ? s->line->platform : shipped[0].name, s->platform.summary);
-    printf("a node alone trains %.1f images/s (%s): measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n", s->node_rate, s->rate_from, s->scale, 100 * s->noise,
-           (long long)s->batch, s->line->global_batch ? "in all" : "a node");
-    printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s\n", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed", "hidden", "slowest", "spread");
+    printf("%s on %s: %s\n", s->model, s->options->platform ? s->options->platform : shipped[0].name,
+           s->platform.summary);
+    printf("a node alone trains %.1f images/s (%s): measured kernel times x %.4g; noise %.3g %%; %lld samples %s\n\n",
+           s->node_rate, s->rate_from, s->scale, 100 * s->noise, (long long)s->batch,
+           s->options->global_batch ? "in all" : "a node");
+    printf("%7s %9s %10s %10s %10s %9s %9s %9s %9s\n", "ranks", "batch", "step ms", "% of ideal", "images/s", "exposed",
+           "hidden", "slowest", "spread");
 }
 
 /* ---- all of it ---- */
@@ -461,7 +500,9 @@ static int find_sim(struct simulation *s)
         snprintf(s->sim + (n > 0 ? n : 0), 8, "-sim");
     if (access(s->sim, R_OK) == 0)
         return 0;
-    cmd_error("%s is not there: this convoy was built without SimGrid (Debian: simgrid, libsimgrid-dev); install it and build again", s->sim);
+    cmd_error("%s does not exist: this convoy was built without SimGrid (Debian: simgrid, libsimgrid-dev); install it "
+              "and build again",
+              s->sim);
     return CMD_EXIT_FAULT;
 }
 
@@ -471,8 +512,9 @@ static int run_all(struct simulation *s)
     int code = 0;
     for (int i = 0; i < s->nranks; i++)
         if (s->ranks[i] > s->platform.nodes) {
-            cmd_error("--ranks %lld, but the platform has %lld nodes: take at most so many of %s, or a larger platform", (long long)s->ranks[i], (long long)s->platform.nodes,
-                      s->line->platform ? s->line->platform : shipped[0].name);
+            cmd_error("--ranks %lld, but the platform has %lld nodes: take at most so many of %s, or a larger platform",
+                      (long long)s->ranks[i], (long long)s->platform.nodes,
+                      s->options->platform ? s->options->platform : shipped[0].name);
             return CMD_EXIT_USAGE;
         }
     snprintf(rate, sizeof rate, "%.9g", s->platform.add_bytes_per_s);
@@ -483,18 +525,17 @@ static int run_all(struct simulation *s)
     if (!code)
         show_head(s);
     for (int i = 0; i < s->nranks && !code; i++) {
-        char *json = simulate(s, s->ranks[i]);
-        if (json)
-            show(s, s->ranks[i], json);
-        code = json ? 0 : CMD_EXIT_FAULT;
-        free(json);
+        cvy_bench_result result;
+        code = simulate(s, s->ranks[i], &result);
+        if (!code)
+            show(s, s->ranks[i], &result);
     }
     return code;
 }
 
 static void clean(const struct simulation *s)
 {
-    static const char *const names[] = {"platform.xml", "hosts", "words", "said"};
+    static const char *const names[] = {"platform.xml", "hosts", "words", "said", CMD_RESULT_FILE};
     char path[PATH_ROOM];
     for (int i = 0; i < CMD_COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/%s", s->folder, names[i]);
@@ -505,16 +546,18 @@ static void clean(const struct simulation *s)
 
 static int run(const cmd_line *line)
 {
-    struct simulation s = {.line = line};
+    const verb_options *o = line->options;
+    struct simulation s = {.options = o, .network = line->arg[0]};
     const char *tmp = getenv("TMPDIR");
-    const cvy_context_opts opts = {.size = sizeof opts, .threads = 1, .log_level = line->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN};
+    const cvy_context_opts opts = {
+        .size = sizeof opts, .threads = 1, .log_level = o->verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN};
     cvy_context *context = NULL;
     const char *by = NULL;
     if (cmd_launched(&by) > 1) {
-        cmd_error("simulate is one process, and makes its ranks itself: start it without %s", by);
+        cmd_error("simulate is one process and makes its ranks itself: start it without %s", by);
         return CMD_EXIT_USAGE;
     }
-    int code = read_line(line, &s);
+    int code = read_options(&s);
     code = code ? code : find_platform(&s);
     code = code ? code : find_sim(&s);
     if (code)
@@ -526,7 +569,7 @@ static int run(const cmd_line *line)
     cvy_context_destroy(&context);
     snprintf(s.folder, sizeof s.folder, "%.40s/convoy-sim.XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
     if (!code && !mkdtemp(s.folder)) {
-        cmd_error("%s cannot be made", s.folder);
+        cmd_error("%s cannot be created", s.folder);
         code = CMD_EXIT_FAULT;
     }
     if (!code) {
@@ -539,32 +582,45 @@ static int run(const cmd_line *line)
 }
 
 static const cmd_option options[] = {
-    {"--platform", "NAME|FILE", CMD_TEXT, CMD_FIELD(platform), "stampede2-like (if not given), cori-like, ethernet-1g, or a YAML file"},
-    {"--ranks", "LIST", CMD_TEXT, CMD_FIELD(ranks), "numbers of ranks, one a node, such as 1,8,128 or 1..1024, which doubles and is taken if not given"},
-    {"--batch", "N", CMD_BATCHES, 0, "batch of a node; the job's or the network's own if not given"},
+    {"--platform", "NAME|FILE", CMD_TEXT, CMD_FIELD(platform),
+     "stampede2-like (the default), cori-like, ethernet-1g, or a YAML file"},
+    {"--ranks", "LIST", CMD_TEXT, CMD_FIELD(ranks),
+     "numbers of ranks, one per node, such as 1,8,128, or 1..1024 (which doubles, and is the default)"},
+    {"--batch", "N", CMD_BATCHES, CMD_FIELD(step.batches),
+     "batch of a node; the job's or the network's own if not given"},
     {"--global-batch", "N", CMD_NUMBER, CMD_FIELD(global_batch), "strong scaling: the batch of all nodes together"},
-    {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise), "how much the time of a step varies, by rank and step: standard deviation, such as 0.5%; 0 if not given"},
-    {"--overlap", "true|false|forward", CMD_CHOICE, CMD_FIELD(overlap), "whether sums go on while backward does, or the next forward pass too"},
-    {"--blocking", NULL, CMD_FLAG, CMD_FIELD(blocking), "each sum is waited for where it starts"},
-    {"--latency-factor", "X", CMD_TEXT, CMD_FIELD(latency_factor), "on the platform's latency"},
-    {"--bandwidth-factor", "X", CMD_TEXT, CMD_FIELD(bandwidth_factor), "on the platform's bandwidth"},
-    {"--rate", "X", CMD_TEXT, CMD_FIELD(rate), "images/s that a node trains alone; the platform's if not given"},
-    {"--steps", "N", CMD_NUMBER, CMD_FIELD(steps), "steps that count; 2 if not given"},
-    {"--warmup", "N", CMD_NUMBER, CMD_FIELD(warmup), "steps before them; 1 if not given"},
-    {"--options", "TEXT", CMD_TEXT, CMD_FIELD(model_options), "the network's own options, such as 'filters: 64'"},
-    {"--dtype", "f32|bf16", CMD_DTYPE, CMD_FIELD(dtype), "type of activations"},
-    {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(planning), "measure: kernels without a known time are timed first, on this machine"},
+    {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise),
+     "how much the time of a step varies by rank and step: standard deviation, such as 0.5%; 0 if not given"},
+    {"--overlap", "true|false|forward", CMD_CHOICE, CMD_FIELD(overlap),
+     "whether reductions overlap with the backward pass, or with the next forward pass too"},
+    {"--blocking", NULL, CMD_FLAG, CMD_FIELD(blocking), "each reduction is waited for at once"},
+    {"--latency-factor", "X", CMD_TEXT, CMD_FIELD(latency_factor), "factor on the platform's latency"},
+    {"--bandwidth-factor", "X", CMD_TEXT, CMD_FIELD(bandwidth_factor), "factor on the platform's bandwidth"},
+    {"--rate", "X", CMD_TEXT, CMD_FIELD(rate), "images/s that a single node trains; the platform's if not given"},
+    {"--steps", "N", CMD_NUMBER, CMD_FIELD(step.steps), "steps that count; 2 if not given"},
+    {"--warmup", "N", CMD_NUMBER, CMD_FIELD(step.warmup), "steps before them; 1 if not given"},
+    {"--options", "TEXT", CMD_TEXT, CMD_FIELD(step.model_options), "the network's own options, such as 'filters: 64'"},
+    {"--dtype", "f32|bf16", CMD_DTYPE, CMD_FIELD(step.dtype), "type of activations"},
+    {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(step.planning),
+     "measure: kernels without a known time are timed first, on this machine"},
     CMD_OPTION_SET,
     CMD_OPTION_JSON("prints a JSON object a line for each number of ranks"),
-    CMD_OPTION_VERBOSE,
+    {"--verbose", NULL, CMD_FLAG, CMD_FIELD(verbose), "prints more about what is going on"},
     {0},
 };
 
 const cmd_verb cmd_simulate = {
-    .name = "simulate", .arguments = "JOB.yaml | MODEL [--platform NAME|FILE] [--ranks 1..1024] [--global-batch N] [--noise 0.5%]",
-    .summary = "predicts training steps on machines that are not there",
-    .detail = "Kernels take the times that were measured here (--planning measure), scaled to what a full node trains; sums over ranks are those of any training, over\n"
-              "a network that SimGrid simulates. Weak scaling, unless --global-batch is given. A row for each number of ranks: the step, its efficiency beside a\n"
-              "node alone, and of it communication that stayed exposed, computing that hid some, the wait for the slowest rank and the spread between ranks, in ms.",
-    .options = options, .narg_min = 1, .narg_max = 1, .run = run,
+    .name = "simulate",
+    .arguments = "JOB.yaml | MODEL [--platform NAME|FILE] [--ranks 1..1024] [--global-batch N] [--noise 0.5%]",
+    .summary = "predicts training steps on machines that you do not have",
+    .detail = "Kernels take the times that were measured here (--planning measure), scaled to the speed of a full "
+              "node. The reductions over ranks are those of a real training, on a network that SimGrid simulates.\n"
+              "It shows weak scaling, unless --global-batch is given. Each number of ranks is a row: the step; its "
+              "efficiency relative to a single node; and in ms the exposed communication, the overlapped "
+              "communication, the wait for the slowest rank and the skew between the ranks.",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .narg_min = 1,
+    .narg_max = 1,
+    .run = run,
 };

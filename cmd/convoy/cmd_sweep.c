@@ -1,9 +1,10 @@
 /*
- * cmd_sweep.c: `convoy bench --sweep`: how many ranks with how many threads are fastest on these nodes, found by trying; and whether one of a rank's
- * cores does better moving sums (comm.progress: thread) than computing.
+ * cmd_sweep.c: `convoy bench --sweep`: how many ranks with how many threads are fastest on these nodes, found by
+ * trying; and whether one of a rank's cores does better moving sums (comm.progress: thread) than computing.
  *
- * One mpiexec starts as many ranks as a node has cores. For each split of the cores, R ranks a node take part in a communicator of their own with the
- * threads that are then theirs; the others sleep. Started without a launcher it starts mpiexec in its place, before MPI is there.
+ * One mpiexec starts as many ranks as a node has cores. For each split of the cores, R ranks a node take part in a
+ * communicator of their own with the threads that are then theirs; the others sleep. Started without a launcher it
+ * starts mpiexec in its place, before MPI is there.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -11,25 +12,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cmd_bench.h"
 #include "cmd_mpi.h"
 
 #define RESULTS_MAX 256
 
-struct result { char model[64], progress[16]; double batch, ranks, threads, images_per_s; };
-
 struct sweep {
     const cmd_line *line;
-    struct result result[RESULTS_MAX];
+    const cmd_bench_options *options;
+    cvy_bench_result result[RESULTS_MAX];
     int count;
 };
 
 /* ---- starting ---- */
 
-/* Becomes mpiexec with as many ranks as there are cores. Comes back with 0 where one process is all that it takes, or with a fault. */
+/* Becomes mpiexec with as many ranks as there are cores. Returns 0 if one process is enough, or a fault. */
 static int launch(const cmd_line *line)
 {
     enum { WORDS_MAX = 1024 };
-    static const char *const unbound[] = {"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy", "HYDRA_BINDING"};
+    static const char *const unbound[] = {"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy",
+                                          "HYDRA_BINDING"};
     const char *launcher = getenv("CONVOY_MPIEXEC") ? getenv("CONVOY_MPIEXEC") : "mpiexec", *word[WORDS_MAX + 8];
     char self[1024], cores[16];
     cpu_set_t mine;
@@ -46,19 +48,22 @@ static int launch(const cmd_line *line)
     for (int i = 1; i < line->argc; i++)
         word[count++] = line->argv[i];
     word[count] = NULL;
-    for (int i = 0; i < CMD_COUNT(unbound); i++)       /* ranks move as the sweep wants, whatever the launcher would tie them to */
+    for (int i = 0; i < CMD_COUNT(unbound);
+         i++) /* ranks move as the sweep wants, whatever the launcher would tie them to */
         setenv(unbound[i], "none", 0);
-    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);   /* it counts cores, we count hardware threads */
+    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0); /* it counts cores, we count hardware threads */
     execvp(launcher, (char *const *)word);
-    cmd_error("%s does not start: give the sweep its ranks yourself, one a core: mpiexec -n %s convoy bench --sweep ..., or name a launcher in"
-              " CONVOY_MPIEXEC", launcher, cores);
+    cmd_error("%s does not start: give the sweep its ranks yourself, one per core: mpiexec -n %s convoy bench --sweep "
+              "..., or name a launcher in"
+              " CONVOY_MPIEXEC",
+              launcher, cores);
     return CMD_EXIT_FAULT;
 }
 
 /* ---- ranks that sleep ---- */
 
-/* A barrier that does not spin: who waits leaves the cores to those who work. */
-static void meet(MPI_Comm all)
+/* A barrier that does not spin: ranks that wait leave the cores to those that work. */
+static void wait_for_all(MPI_Comm all)
 {
     const struct timespec nap = {.tv_nsec = 2000000};
     MPI_Request request;
@@ -68,7 +73,8 @@ static void meet(MPI_Comm all)
         nanosleep(&nap, NULL);
 }
 
-/* Every rank may use all cores that the launcher gave to the node's ranks. Returns their number, the smallest of all nodes. */
+/* Every rank may use all cores that the launcher gave to the node's ranks. Returns their number, the smallest of all
+ * nodes. */
 static int share_cores(MPI_Comm node)
 {
     cpu_set_t mine;
@@ -85,39 +91,44 @@ static int share_cores(MPI_Comm node)
 
 /* ---- results ---- */
 
-static void add_result(void *user, const char *json)
+static void add_result(void *user, const cvy_bench_result *r)
 {
     struct sweep *s = user;
-    struct result r = {.batch = cmd_json_number(cmd_json_member(json, "batch")), .ranks = cmd_json_number(cmd_json_member(json, "ranks")),
-                       .threads = cmd_json_number(cmd_json_member(json, "threads"))};
-    cmd_json_text(cmd_json_member(json, "model"), r.model, sizeof r.model);
-    cmd_json_text(cmd_json_member(json, "progress"), r.progress, sizeof r.progress);
-    r.images_per_s = 1e3 * r.batch / cmd_json_number(cmd_json_member(json, "ms_median"));
     if (s->count < RESULTS_MAX)
-        s->result[s->count++] = r;
-    cmd_bench_row(s->line, json);
+        s->result[s->count++] = *r;
+    cmd_bench_row(s->options, r);
 }
 
-/* The fastest split of each network and batch, with the others behind it. */
+/* By the median step. */
+static double speed(const cvy_bench_result *r)
+{
+    return 1e3 * (double)r->batch / r->ms_median;
+}
+
+/* The fastest split of each network and batch, among the others. */
 static void print_best(const struct sweep *s)
 {
     for (int i = 0; i < s->count; i++) {
-        const struct result *first = &s->result[i], *best = first;
+        const cvy_bench_result *first = &s->result[i], *best = first;
         int seen = 0;
         for (int k = 0; k < s->count; k++) {
-            const struct result *r = &s->result[k];
+            const cvy_bench_result *r = &s->result[k];
             const int same = strcmp(r->model, first->model) == 0 && r->batch == first->batch;
             seen |= same && k < i;
-            best = same && r->images_per_s > best->images_per_s ? r : best;
+            best = same && speed(r) > speed(best) ? r : best;
         }
         if (seen)
             continue;
-        if (s->line->json)
-            printf("{\"model\": \"%s\", \"batch\": %.0f, \"best_ranks\": %.0f, \"best_threads\": %.0f, \"best_progress\": \"%s\", \"images_per_s\": %.6g}\n",
-                   best->model, best->batch, best->ranks, best->threads, best->progress, best->images_per_s);
+        if (s->options->json)
+            printf("{\"model\": \"%s\", \"batch\": %lld, \"best_ranks\": %d, \"best_threads\": %d, "
+                   "\"best_progress\": \"%s\", \"images_per_s\": %.6g}\n",
+                   best->model, (long long)best->batch, best->ranks, best->threads, best->progress, speed(best));
         else
-            printf("best for %s, batch %.0f: %.0f rank%s of %.0f thread%s%s, %.2f images/s by the median step\n", best->model, best->batch, best->ranks, best->ranks > 1 ? "s" : "",
-                   best->threads, best->threads > 1 ? "s" : "", strcmp(best->progress, "thread") == 0 ? " and one for sums (comm.progress: thread)" : "", best->images_per_s);
+            printf("best for %s, batch %lld: %d rank%s of %d thread%s%s, %.2f images/s by the median step\n",
+                   best->model, (long long)best->batch, best->ranks, best->ranks > 1 ? "s" : "", best->threads,
+                   best->threads > 1 ? "s" : "",
+                   strcmp(best->progress, "thread") == 0 ? " and one for sums (comm.progress: thread)" : "",
+                   speed(best));
     }
 }
 
@@ -125,37 +136,42 @@ static void print_best(const struct sweep *s)
 
 static int bench(const cmd_line *line, cvy_context *context, void *sweep)
 {
-    return cmd_bench_each(line, context, add_result, sweep);
+    return cmd_bench_each(line, line->options, context, add_result, sweep);
 }
 
-struct place { int node_rank, node_size, nodes; };
+struct place {
+    int node_rank, node_size, nodes;
+};
 
-/* One split: on each node nranks ranks take part. moved: a job key that says what moves sums, or NULL: as the line says. */
+/* One split: on each node nranks ranks take part. moved: a job key that says what moves sums, or NULL: as the line
+ * says. */
 static int try_split(struct sweep *s, struct place here, int nranks, int threads, const char *moved)
 {
     const int takes_part = here.node_rank < nranks;
+    cmd_bench_options options = *s->options;
     cmd_line line = *s->line;
     MPI_Comm part = MPI_COMM_NULL;
     int code = 0, rank = 0;
+    line.options = &options;
     if (moved)
-        line.set[line.nset++] = moved;
+        options.sets.word[options.sets.count++] = moved;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, rank, &part);
     if (takes_part) {
-        code = cmd_on_comm(&line, part, threads, bench, s);
+        code = cmd_on_comm(&line, part, threads, options.ranks.verbose, bench, s);
         MPI_Comm_free(&part);
     }
-    meet(MPI_COMM_WORLD);
+    wait_for_all(MPI_COMM_WORLD);
     return code;
 }
 
 /* Whether it is left to the sweep what moves sums. */
-static int may_move(const cmd_line *line)
+static int may_move(const cmd_sets *sets)
 {
-    for (int i = 0; i < line->nset; i++)
-        if (strncmp(line->set[i], "comm", 4) == 0)
+    for (int i = 0; i < sets->count; i++)
+        if (strncmp(sets->word[i], "comm", 4) == 0)
             return 0;
-    return line->nset < CMD_SETS_MAX;
+    return sets->count < CMD_SETS_MAX;
 }
 
 static int try_all(struct sweep *s, struct place here, int cores)
@@ -166,7 +182,7 @@ static int try_all(struct sweep *s, struct place here, int cores)
             continue;
         const int threads = cores / n, one = try_split(s, here, n, threads, NULL);
         code = one ? one : code;
-        if (threads > 1 && n * here.nodes > 1 && may_move(s->line)) {
+        if (threads > 1 && n * here.nodes > 1 && may_move(&s->options->sets)) {
             const int moved = try_split(s, here, n, threads - 1, "comm.progress=thread");
             code = moved ? moved : code;
         }
@@ -181,7 +197,7 @@ static int sweep(const cmd_line *line, void *user)
     MPI_Comm node = MPI_COMM_NULL;
     int rank = 0;
     (void)user;
-    s = (struct sweep){.line = line};
+    s = (struct sweep){.line = line, .options = line->options};
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &here.node_rank);
@@ -190,14 +206,14 @@ static int sweep(const cmd_line *line, void *user)
     MPI_Allreduce(MPI_IN_PLACE, &here.nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &here.node_size, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     const int cores = share_cores(node);
-    if (rank == 0 && !line->json)
+    if (rank == 0 && !s.options->json)
         cmd_bench_head();
     int code = try_all(&s, here, cores);
     if (rank == 0)
         print_best(&s);
-    if (s.count > 0 && !cmd_bench_is_list(line))
-        code = 0;                      /* some splits are only impossible: said, and left out */
-    MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);       /* rank 0 is in every split */
+    if (s.count > 0 && !cmd_bench_is_list(s.options))
+        code = 0;                                    /* some splits are only impossible: said, and left out */
+    MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD); /* rank 0 is in every split */
     MPI_Comm_free(&node);
     return code;
 }

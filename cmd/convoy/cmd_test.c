@@ -1,10 +1,16 @@
-/* cmd_test.c: `convoy test`: the scores of a trained network on labelled data; beside those of simpler methods, where the data offer them. */
+/* cmd_test.c: `convoy test`: the scores of a trained network on labelled data; beside those of simpler methods, where
+ * the data offer them. */
 #include <math.h>
 #include <string.h>
 
-#include <convoy/report.h>
-
 #include "cmd.h"
+
+typedef struct verb_options {
+    const char *data, *job;
+    cmd_sets sets;
+    int json;
+    cmd_ranks ranks;
+} verb_options;
 
 /* Weights alone have no page. */
 static void renew_report(const char *target)
@@ -33,96 +39,92 @@ static void print_lead(double gain, double error)
     printf("  %-18s", text);
 }
 
-static double number(const char *object, const char *key)
+static void print_method(const cvy_test_method *m)
 {
-    return cmd_json_number(cmd_json_member(object, key));
-}
-
-static void print_method(const char *name, const char *m)
-{
-    printf("%-20s", name);
-    print_measure(number(m, "area"), number(m, "area_error"));
-    print_lead(number(m, "area_gain"), number(m, "area_gain_error"));
-    print_measure(number(m, "efficiency"), number(m, "efficiency_error"));
-    print_lead(number(m, "efficiency_gain"), number(m, "efficiency_gain_error"));
+    printf("%-20s", m->name);
+    print_measure(m->area, m->area_error);
+    print_lead(m->area_gain, m->area_gain_error);
+    print_measure(m->efficiency, m->efficiency_error);
+    print_lead(m->efficiency_gain, m->efficiency_gain_error);
     putchar('\n');
 }
 
-/* The network beside the baselines: what a physicist looks at. */
-static void print_methods(const char *json)
+/* The network and simpler methods: what a physicist looks at. */
+static void print_methods(const cvy_test_result *r)
 {
-    const char *network = cmd_json_member(json, "network"), *baselines = cmd_json_member(json, "baselines");
-    char heading[64], name[64];
-    if (!network || !cmd_json_item(baselines, 0))
+    char heading[64];
+    if (r->nmethod == 0)
         return;
-    snprintf(heading, sizeof heading, "efficiency at fpr %g", number(network, "at_fpr"));
+    snprintf(heading, sizeof heading, "efficiency at fpr %g", r->method[0].at_fpr);
     printf("\n%-20s  %-18s  %-18s  %-18s  %s\n", "", "area under ROC", "network's lead", heading, "network's lead");
-    print_method("network", network);
-    for (int i = 0; cmd_json_item(baselines, i); i++)
-        print_method(cmd_json_text(cmd_json_member(cmd_json_item(baselines, i), "name"), name, sizeof name), cmd_json_item(baselines, i));
+    for (int i = 0; i < r->nmethod; i++)
+        print_method(&r->method[i]);
 }
 
 /* A row for each true class. */
-static void print_confusion(const char *json)
+static void print_confusion(const cvy_test_result *r)
 {
     enum { CLASSES_MAX = 20 };
-    const char *rows = cmd_json_member(json, "confusion"), *classes = cmd_json_member(json, "classes");
-    char text[64];
-    if (!cmd_json_item(rows, 0) || cmd_json_item(rows, CLASSES_MAX))
+    const int n = r->nconfusion;
+    if (n == 0 || n > CLASSES_MAX)
         return;
     printf("\ntrue class           predicted\n");
-    for (int i = 0; cmd_json_item(rows, i); i++) {
-        printf("%-20s", cmd_json_item(classes, i) ? cmd_json_text(cmd_json_item(classes, i), text, sizeof text) : "");
-        for (int k = 0; cmd_json_item(cmd_json_item(rows, i), k); k++)
-            printf(" %6s", cmd_json_text(cmd_json_item(cmd_json_item(rows, i), k), text, sizeof text));
+    for (int i = 0; i < n; i++) {
+        printf("%-20s", i < r->nclass ? r->class_name[i] : "");
+        for (int k = 0; k < n; k++)
+            printf(" %6.15g", r->confusion[i * n + k]);
         putchar('\n');
     }
 }
 
-static void print_scores(const char *json)
+static void print_scores(const cvy_test_result *r)
 {
-    char text[256], key[64];
-    const char *value = NULL;
-    printf("%s samples of ", cmd_json_text(cmd_json_member(json, "samples"), text, sizeof text));
-    printf("%s, ", cmd_json_text(cmd_json_member(json, "data"), text, sizeof text));
-    printf("%s\n", cmd_json_text(cmd_json_member(json, "checkpoint"), text, sizeof text));
-    if (isfinite(number(json, "loss")))
-        printf("%-20s  %.4f\n", "loss", number(json, "loss"));
-    for (int i = 0; (value = cmd_json_pair(cmd_json_member(json, "metrics"), i, key, sizeof key)); i++)
-        printf("%-20s  %.4f\n", key, cmd_json_number(value));
-    print_confusion(json);
-    print_methods(json);
+    printf("%lld samples of %s, %s\n", (long long)r->samples, r->data, r->checkpoint);
+    if (isfinite(r->loss))
+        printf("%-20s  %.4f\n", "loss", r->loss);
+    for (int i = 0; i < r->nmetric; i++)
+        printf("%-20s  %.4f\n", r->metric[i].name, r->metric[i].value);
+    print_confusion(r);
+    print_methods(r);
 }
 
 /* ---- the verb ---- */
 
-static int test(const cmd_line *line, cvy_context *context)
+static int test(const cmd_line *line, cvy_context *context, void *user)
 {
-    const cvy_job_source job = cmd_job(line, line->job, NULL);
+    const verb_options *o = line->options;
+    (void)user;
+    const cvy_job_source job = cmd_job(&o->sets, o->job, NULL);
+    cvy_test_result r = {.size = sizeof r};
     char *json = NULL;
-    const cvy_status status = cvy_run_test(context, line->arg[0], line->job ? &job : NULL, line->data, &json);
+    int code = 0;
+    const cvy_status status = cvy_run_test(context, line->arg[0], o->job ? &job : NULL, o->data, &r);
     if (status == CVY_OK && cvy_context_rank(context) == 0)
         renew_report(line->arg[0]);
-    if (line->json || status != CVY_OK)
-        return cmd_print(status, &json);
-    if (json)
-        print_scores(json);
-    cvy_text_release(&json);
-    return 0;
+    if (status != CVY_OK)
+        code = cmd_outcome(status);
+    else if (cvy_context_rank(context) == 0 && o->json)
+        code = cmd_print(cvy_test_result_json(&r, &json), &json);
+    else if (cvy_context_rank(context) == 0)
+        print_scores(&r);
+    cvy_test_result_release(&r);
+    return code;
 }
 
 static int run(const cmd_line *line)
 {
-    if (line->nset && !line->job) {
+    const verb_options *o = line->options;
+    if (o->sets.count && !o->job) {
         cmd_error("--set overrides keys of a job file: give --job too");
         return CMD_EXIT_USAGE;
     }
-    return cmd_on_ranks(line, test);
+    return cmd_on_ranks(line, &o->ranks, test, NULL);
 }
 
 static const cmd_option options[] = {
-    {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data), "a path, or a map {path: ..., format: ...}; data.test of the job if not given"},
-    {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job), "the job that weights belong to; a run folder has its own"},
+    {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data),
+     "a path, or a map {path: ..., format: ...}; data.test of the job if not given"},
+    {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job), "the job that the weights belong to; a run folder has its own"},
     CMD_OPTION_SET,
     CMD_OPTION_JSON("prints everything as one JSON object"),
     CMD_OPTION_THREADS,
@@ -131,7 +133,14 @@ static const cmd_option options[] = {
 };
 
 const cmd_verb cmd_test = {
-    .name = "test", .arguments = "RUN|WEIGHTS.safetensors [--data SOURCE]", .summary = "scores a trained network on labelled data",
-    .detail = "Of a run folder the best checkpoint is taken, if one is kept, else the newest; the scores go into its test.json and its report.",
-    .options = options, .narg_min = 1, .narg_max = 1, .run = run,
+    .name = "test",
+    .arguments = "RUN|WEIGHTS.safetensors [--data SOURCE]",
+    .summary = "scores a trained network on labelled data",
+    .detail = "For a run folder it takes the best checkpoint if one is kept, else the newest one. The scores go into "
+              "the folder's test.json and its report.",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .narg_min = 1,
+    .narg_max = 1,
+    .run = run,
 };

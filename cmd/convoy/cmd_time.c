@@ -1,23 +1,34 @@
 /* cmd_time.c: `convoy time`: where a step's time goes, a row for each layer. */
-#include "cmd.h"
+#include "cmd_step.h"
 
-static int time_layers(const cmd_line *line, cvy_context *context)
+typedef struct verb_options {
+    cmd_step step;
+    cmd_sets sets;
+    int json;
+    cmd_ranks ranks;
+} verb_options;
+
+static int time_layers(const cmd_line *line, cvy_context *context, void *user)
 {
+    const verb_options *o = line->options;
     const int file = cmd_is_file(line->arg[0]);
-    const cvy_job_source job = cmd_job(line, file ? line->arg[0] : NULL, NULL);
-    const cvy_bench_opts opts = cmd_bench_opts(line, file ? &job : NULL, file ? NULL : line->arg[0], line->batch[0]);
+    const cvy_job_source job = cmd_job(&o->sets, file ? line->arg[0] : NULL, NULL);
+    const cvy_bench_opts opts =
+        cmd_step_opts(&o->step, &o->sets, file ? &job : NULL, file ? NULL : line->arg[0], o->step.batches.at[0]);
     char *text = NULL;
-    const cvy_status status = cvy_run_time(context, &opts, line->json ? "json" : "table", &text);
+    (void)user;
+    const cvy_status status = cvy_run_time(context, &opts, o->json ? "json" : "table", &text);
     return cmd_print(status, &text);
 }
 
 static int run(const cmd_line *line)
 {
-    if (line->nbatch > 1) {
-        cmd_error("--batch lists %d batches, expected one; `convoy bench` takes lists", line->nbatch);
+    const verb_options *o = line->options;
+    if (o->step.batches.count > 1) {
+        cmd_error("--batch lists %d batches, expected one; `convoy bench` takes lists", o->step.batches.count);
         return CMD_EXIT_USAGE;
     }
-    return cmd_on_ranks(line, time_layers);
+    return cmd_on_ranks(line, &o->ranks, time_layers, NULL);
 }
 
 static const cmd_option options[] = {
@@ -30,10 +41,17 @@ static const cmd_option options[] = {
 };
 
 const cmd_verb cmd_time = {
-    .name = "time", .arguments = "MODEL | JOB.yaml [--batch N] [--mode train|forward] [--trace FILE] [--json]",
+    .name = "time",
+    .arguments = "MODEL | JOB.yaml [--batch N] [--mode train|forward] [--trace FILE] [--json]",
     .summary = "shows where a step's time goes, layer by layer",
-    .detail = "A row for each layer: forward, backward to the source, backward to the weights and update, in ms (medians over the steps, rank 0), its share of\n"
-              "the step, GFLOP/s without the update, megabytes read and written, and the kernels. A layer that was fused into another has no forward of its\n"
-              "own. Rows called `reorder` only move data between layouts. The totals add up layers by operator.",
-    .options = options, .narg_min = 1, .narg_max = 1, .run = run,
+    .detail = "A row for each layer: forward, backward to the source, backward to the weights, and update, in ms "
+              "(medians over the steps, rank 0); its share of the step; GFLOP/s without the update; megabytes read and "
+              "written; and the kernels.\n"
+              "A layer that was fused into another one has no forward time of its own. Rows called `reorder` only move "
+              "data between memory formats. The totals add up layers by operator.",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .narg_min = 1,
+    .narg_max = 1,
+    .run = run,
 };

@@ -1,15 +1,24 @@
 /*
- * cmd_train.c: `convoy train`. What it is told by signals, and the end of its allocation, end it behind a step with everything saved, and the exit code says so.
+ * cmd_train.c: `convoy train`. What it is told by signals, and the end of its allocation, end it after a step with
+ * everything saved, and the exit code says so.
  */
 #include <math.h>
 #include <time.h>
 
-#include <convoy/report.h>
-
 #include "cmd.h"
 
-static cvy_train_orders *orders;
-static double end_time;
+typedef struct verb_options {
+    const char *out, *plan_file, *walltime, *on_signal, *progress;
+    int resume;
+    cmd_sets sets;
+    cmd_ranks ranks;
+} verb_options;
+
+struct training {
+    cvy_train_control *control;
+    double end_time;
+    cmd_progress progress;
+};
 
 static void print_end(cvy_status status, const cvy_train_result *r)
 {
@@ -21,7 +30,7 @@ static void print_end(cvy_status status, const cvy_train_result *r)
     if (isfinite(r->val_loss))
         printf("; validation loss %.4g", r->val_loss);
     if (status == CVY_STOPPED) {
-        printf("\nall is saved in %s; go on with: convoy train ... --out ", r->out);
+        printf("\nall is saved in %s; continue with: convoy train ... --out ", r->out);
         cmd_put_word(r->out);
         printf(" --resume\n");
     } else {
@@ -31,15 +40,22 @@ static void print_end(cvy_status status, const cvy_train_result *r)
     }
 }
 
-static int train(const cmd_line *line, cvy_context *context)
+static int train(const cmd_line *line, cvy_context *context, void *user)
 {
-    const cvy_job_source job = cmd_job(line, line->narg ? line->arg[0] : NULL, cmd_default_job);
-    cmd_progress progress = cmd_progress_begin(line);
-    const cvy_train_opts opts = {.size = sizeof opts, .out = line->out, .resume = line->resume, .plan_file = line->plan_file, .orders = orders, .end_time = end_time,
-                                 .progress = cmd_progress_show, .user = &progress};
-    cvy_train_result result = {.train_loss = NAN, .val_loss = NAN};
+    const verb_options *o = line->options;
+    struct training *t = user;
+    const cvy_job_source job = cmd_job(&o->sets, line->narg ? line->arg[0] : NULL, cmd_default_job);
+    const cvy_train_opts opts = {.size = sizeof opts,
+                                 .out = o->out,
+                                 .resume = o->resume,
+                                 .plan_file = o->plan_file,
+                                 .control = t->control,
+                                 .end_time = t->end_time,
+                                 .progress = cmd_progress_show,
+                                 .user = &t->progress};
+    cvy_train_result result = {.size = sizeof result, .train_loss = NAN, .val_loss = NAN};
     const cvy_status status = cvy_run_train(context, &job, &opts, &result);
-    cmd_progress_end(&progress);
+    cmd_progress_end(&t->progress);
     if (status >= 0 && cvy_context_rank(context) == 0)
         print_end(status, &result);
     return cmd_outcome(status);
@@ -47,24 +63,32 @@ static int train(const cmd_line *line, cvy_context *context)
 
 static int run(const cmd_line *line)
 {
-    if (line->resume && !line->out) {
-        cmd_error("--resume needs --out: the folder of the run to go on with");
+    const verb_options *o = line->options;
+    struct training t = {.progress = cmd_progress_begin(o->progress)};
+    if (o->resume && !o->out) {
+        cmd_error("--resume needs --out: the folder of the run to continue");
         return CMD_EXIT_USAGE;
     }
-    int code = cmd_end_time(line->walltime, (double)time(NULL), &end_time);
+    int code = cmd_end_time(o->walltime, (double)time(NULL), &t.end_time);
     if (!code)
-        code = cmd_listen(line->on_signal, &orders);   /* before MPI starts: a signal may come at any time */
-    return code ? code : cmd_on_ranks(line, train);
+        code = cmd_listen(o->on_signal, &t.control); /* before MPI starts: a signal may come at any time */
+    return code ? code : cmd_on_ranks(line, &o->ranks, train, &t);
 }
 
 static const cmd_option options[] = {
     CMD_OPTION_SET,
-    {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the run's folder; runs/<job>-NNN, the next free number, if not given"},
-    {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "goes on in --out from its newest sound checkpoint"},
+    {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out),
+     "the run folder; runs/<job>-NNN with the next free number if not given"},
+    {"--resume", NULL, CMD_FLAG, CMD_FIELD(resume), "continues in --out from its newest valid checkpoint"},
     {"--plan", "FILE", CMD_TEXT, CMD_FIELD(plan_file), "takes the kernels from this plan.json"},
-    {"--walltime", "TIME", CMD_TEXT, CMD_FIELD(walltime), "the allocation lasts this long from now: minutes, HH:MM:SS or D-HH:MM:SS; CONVOY_JOB_END or the scheduler's variables if not given"},
-    {"--on-signal", "NAME=ACTION,...", CMD_TEXT, CMD_FIELD(on_signal), "what a signal does: stop (save and end, exit code 75), save (and go on), leave (stop, but without the others if they do not answer), ignore; USR1=stop,USR2=save,HUP=save,TERM=leave,INT=stop if not given"},
-    {"--progress", "auto|live|plain|none", CMD_CHOICE, CMD_FIELD(progress), "one live line, or one every 30 s; auto: live on a terminal"},
+    {"--walltime", "TIME", CMD_TEXT, CMD_FIELD(walltime),
+     "the allocation lasts this long from now: minutes, HH:MM:SS or D-HH:MM:SS; CONVOY_JOB_END or the scheduler's "
+     "variables if not given"},
+    {"--on-signal", "NAME=ACTION,...", CMD_TEXT, CMD_FIELD(on_signal),
+     "what a signal does: stop (save and end, exit code 75), save (and continue), leave (stop, but without the other "
+     "ranks if they do not answer), ignore; USR1=stop,USR2=save,HUP=save,TERM=leave,INT=stop if not given"},
+    {"--progress", "auto|live|plain|none", CMD_CHOICE, CMD_FIELD(progress),
+     "one live line, or a plain line every 30 s; auto: live on a terminal"},
     CMD_OPTION_PLANNING,
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,
@@ -72,10 +96,18 @@ static const cmd_option options[] = {
 };
 
 const cmd_verb cmd_train = {
-    .name = "train", .arguments = "[JOB.yaml] [--set KEY=VALUE]... [--out FOLDER] [--resume]",
+    .name = "train",
+    .arguments = "[JOB.yaml] [--set KEY=VALUE]... [--out FOLDER] [--resume]",
     .summary = "trains what a job file describes, into a run folder",
-    .detail = "Without a job file it trains the example that is built in: HEP-CNN on generated collider events.\n"
-              "`convoy keys` lists the keys of a job file. SIGTERM, SIGUSR1, Ctrl-C or the end of the allocation end the run after the step at hand with\n"
-              "everything saved (exit code 75); --resume then goes on as if nothing had happened. SIGUSR2 and SIGHUP save, and the run goes on.",
-    .options = options, .narg_max = 1, .run = run,
+    .detail = "Without a job file it trains the built-in example: HEP-CNN on generated collider events. `convoy keys` "
+              "lists the keys of a job file.\n"
+              "SIGTERM, SIGUSR1, Ctrl-C or the end of the allocation end the run after the current step with "
+              "everything saved (exit code 75); --resume then continues as if nothing had happened. SIGUSR2 and SIGHUP "
+              "save, and the run continues.",
+    .options = options,
+    .options_size = sizeof(verb_options),
+    .idle_cores = CMD_WARN_IF_ALONE, /* on several ranks the run looks at them itself */
+    .wants_launcher = 1,
+    .narg_max = 1,
+    .run = run,
 };

@@ -34,11 +34,11 @@ int cmd_read_walltime(const char *text, int64_t *seconds_out)
     for (int i = 0; i < n; i++)
         if ((part[i] = read_part(&text, i + 1 < n ? ':' : 0)) < 0 || (i > 0 && part[i] >= 60))
             return 0;
-    if (dash)                          /* D-HH, D-HH:MM, D-HH:MM:SS */
+    if (dash) /* D-HH, D-HH:MM, D-HH:MM:SS */
         *seconds_out = ((days * 24 + part[0]) * 60 + part[1]) * 60 + part[2];
-    else if (n == 1)                   /* minutes */
+    else if (n == 1) /* minutes */
         *seconds_out = part[0] * 60;
-    else if (n == 2)                   /* MM:SS */
+    else if (n == 2) /* MM:SS */
         *seconds_out = part[0] * 60 + part[1];
     else
         *seconds_out = (part[0] * 60 + part[1]) * 60 + part[2];
@@ -52,7 +52,7 @@ int cmd_end_time(const char *walltime, double begin, double *end_out)
     int64_t seconds = 0;
     *end_out = 0;
     if (walltime && !cmd_read_walltime(walltime, &seconds)) {
-        cmd_error("--walltime %s is no time: expected minutes, MM:SS, HH:MM:SS or D-HH:MM:SS", walltime);
+        cmd_error("--walltime %s is not a time: expected minutes, MM:SS, HH:MM:SS or D-HH:MM:SS", walltime);
         return CMD_EXIT_USAGE;
     }
     if (walltime) {
@@ -66,18 +66,18 @@ int cmd_end_time(const char *walltime, double begin, double *end_out)
         char *rest = NULL;
         *end_out = strtod(text, &rest);
         if (*rest || !(*end_out > 1e9 && *end_out < 1e11)) {
-            cmd_error("%s=%s is no time: expected seconds since 1970, as `date +%%s` prints them", ends[i], text);
+            cmd_error("%s=%s is not a time: expected seconds since 1970, as `date +%%s` prints them", ends[i], text);
             return CMD_EXIT_USAGE;
         }
         return 0;
     }
-    const char *limit = getenv("PBS_WALLTIME");        /* Torque: the length in seconds; when the job began it does not say */
+    const char *limit = getenv("PBS_WALLTIME"); /* Torque: the length in seconds; when the job began it does not say */
     if (!limit || !*limit)
         return 0;
     char *rest = NULL;
     const double lasts = strtod(limit, &rest);
     if (*rest || !(lasts > 0 && lasts < 1e9)) {
-        cmd_error("PBS_WALLTIME=%s is no time: expected seconds; --walltime says the time in its place", limit);
+        cmd_error("PBS_WALLTIME=%s is not a time: expected seconds; --walltime gives the time instead", limit);
         return CMD_EXIT_USAGE;
     }
     *end_out = begin + lasts;

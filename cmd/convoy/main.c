@@ -6,18 +6,25 @@
 
 #include "cmd.h"
 
+/* All verbs, in the order of --help. A new one is a file cmd_<verb>.c and a word in these two lists. */
+extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack,
+    cmd_inspect, cmd_export, cmd_report, cmd_models, cmd_keys, cmd_info, cmd_doctor, cmd_simulate, cmd_jobscript;
+
 static const cmd_verb *const verbs[] = {
-    &cmd_train, &cmd_test, &cmd_predict, &cmd_bench, &cmd_time, &cmd_plan, &cmd_convert, &cmd_pack, &cmd_inspect, &cmd_export, &cmd_report, &cmd_models, &cmd_keys, &cmd_info, &cmd_doctor, &cmd_simulate, &cmd_jobscript,
+    &cmd_train,   &cmd_test, &cmd_predict, &cmd_bench,    &cmd_time,      &cmd_plan,
+    &cmd_convert, &cmd_pack, &cmd_inspect, &cmd_export,   &cmd_report,    &cmd_models,
+    &cmd_keys,    &cmd_info, &cmd_doctor,  &cmd_simulate, &cmd_jobscript,
 };
 
 static void help(void)
 {
     printf("convoy %s: trains neural networks on clusters\n\n"
            "usage: convoy VERB ...                 one process\n"
-           "       mpiexec -n N convoy VERB ...    N ranks; srun likewise\n\n", cvy_version());
+           "       mpiexec -n N convoy VERB ...    N ranks; srun likewise\n\n",
+           cvy_version());
     for (int i = 0; i < CMD_COUNT(verbs); i++)
         printf("  %-9s  %s\n", verbs[i]->name, verbs[i]->summary);
-    printf("\nconvoy VERB --help says more. Try: mpiexec -n 2 convoy train\n");
+    printf("\nconvoy VERB --help prints more. Try: mpiexec -n 2 convoy train\n");
 }
 
 static const cmd_verb *find_verb(const char *name)
@@ -29,11 +36,13 @@ static const cmd_verb *find_verb(const char *name)
             return verbs[i];
     }
     const char *near = cmd_nearest(name, names, CMD_COUNT(verbs));
-    cmd_error("there is no verb '%s'%s%s%s `convoy --help` lists them", name, near ? ", did you mean '" : ";", near ? near : "", near ? "'?" : "");
+    cmd_error("there is no verb '%s'%s%s%s `convoy --help` lists them", name, near ? ", did you mean '" : ";",
+              near ? near : "", near ? "'?" : "");
     return NULL;
 }
 
-/* convoy @FILE: the words behind `convoy` are in a file, each with a NUL behind it, for launchers that take words with blanks apart. 0: it cannot be read. */
+/* convoy @FILE: the words after `convoy` are in a file, each with a NUL after it, for launchers that take words with
+ * blanks apart. 0: it cannot be read. */
 static int read_words(const char *path, int *argc, char ***argv)
 {
     enum { ROOM = 1 << 16 };
@@ -47,7 +56,7 @@ static int read_words(const char *path, int *argc, char ***argv)
         word[n++] = text + at;
     if (file)
         fclose(file);
-    *argc = n;                         /* the words live as long as the process */
+    *argc = n; /* the words live as long as the process */
     *argv = word;
     return n > 1 && bytes < ROOM;
 }
@@ -82,6 +91,9 @@ int main(int argc, char **argv)
         }
     line.argc = argc;
     line.argv = argv;
-    const int code = cmd_parse(verb, argc - 2, argv + 2, &line);
-    return code ? code : verb->run(&line);
+    void *options = calloc(1, verb->options_size + 1);
+    int code = options ? cmd_parse(verb, argc - 2, argv + 2, &line, options) : CMD_EXIT_FAULT;
+    code = code ? code : verb->run(&line);
+    free(options);
+    return code;
 }

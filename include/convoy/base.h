@@ -1,13 +1,18 @@
 /*
  * convoy/base.h: what every other public header builds on: status, error text, dtype, shape, version, context.
  *
- * Needs C11 (or C++11) and the C library only. Functions whose name does not say `_take` borrow their arguments.
+ * Needs C11 (or C++11) and the C library only. Arguments are borrowed for the call unless the function says otherwise.
+ * "Collective: yes" means that all ranks of the context call the function and wait for each other in it; "logically"
+ * means that all ranks make the same calls in the same order, without waiting; "no" means that a rank may call it
+ * alone. A function whose comment lists no errors cannot fail. An object is used by one thread at a time unless its
+ * function says otherwise; different contexts may be used by different threads.
  */
 #ifndef CONVOY_BASE_H
 #define CONVOY_BASE_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,35 +28,89 @@ extern "C" {
 #define CVY_MUST_CHECK
 #endif
 
-/** Outcome of a call: 0 is good, negative a fault (cvy_error_text() explains), positive an answer that is not a fault. */
+/** The version of these headers. Compare cvy_version_number(), the version of the library, with CVY_VERSION_NUMBER. */
+#define CVY_VERSION_MAJOR 0
+#define CVY_VERSION_MINOR 1
+#define CVY_VERSION_PATCH 0
+/** major * 10000 + minor * 100 + patch, for #if. */
+#define CVY_VERSION_NUMBER (CVY_VERSION_MAJOR * 10000 + CVY_VERSION_MINOR * 100 + CVY_VERSION_PATCH)
+
+/**
+ * CVY_SIZED_STRUCT - what a struct of options or results has: `size`, its first field, and type_default()
+ *
+ * The caller sets `size` to the sizeof of the struct, so that the library knows with which headers the caller was
+ * compiled: it reads and writes no byte beyond that. Fields that an older header lacks have their default. Fields that
+ * only a newer header has must be zero, or the call fails; so does a size of 0. Every such type comes with a function
+ * type_default(), which gives a struct that is zero except for its size:
+ *
+ *     cvy_program_opts opts = cvy_program_opts_default();
+ *     cvy_program_opts same = {.size = sizeof same};              // in C
+ */
+#define CVY_SIZED_STRUCT(type)                                                                                         \
+    static inline type type##_default(void)                                                                            \
+    {                                                                                                                  \
+        type value;                                                                                                    \
+        memset(&value, 0, sizeof value);                                                                               \
+        value.size = sizeof value;                                                                                     \
+        return value;                                                                                                  \
+    }
+
+/** Outcome of a call: 0 is good, negative a fault (cvy_error_text() explains), positive an answer that is not a fault.
+ */
 typedef enum cvy_status {
+    /** Done. */
     CVY_OK = 0,
-    CVY_END = 1,             /* no more samples, steps, records */
-    CVY_NOT_APPLICABLE = 2,  /* a kernel or reader declines; its reason is the error text */
-    CVY_BUSY = 3,            /* not finished yet; ask again */
-    CVY_STOPPED = 4,         /* a stop was asked for (signal, walltime); state is saved */
-    CVY_E_ARGUMENT = -1,     /* the caller's argument */
-    CVY_E_SHAPE = -2,        /* shapes that do not fit each other or the operator */
-    CVY_E_CONFIG = -3,       /* the job file or an option */
-    CVY_E_IO = -4,           /* a file cannot be read or written */
-    CVY_E_FORMAT = -5,       /* a file's content is damaged or of another kind */
-    CVY_E_MEMORY = -6,       /* an allocation failed */
-    CVY_E_COMM = -7,         /* MPI */
-    CVY_E_UNSUPPORTED = -8,  /* known, but not built in, or not on this machine */
-    CVY_E_NUMERIC = -9,      /* a loss or gradient that is not finite */
-    CVY_E_INTERNAL = -10,    /* a fault of the library itself; please report */
-    CVY_E_DISAGREE = -11     /* ranks were started with different jobs, data or versions */
+    /** There are no more samples, steps or records. */
+    CVY_END = 1,
+    /** A kernel or reader declines; the error text says why. */
+    CVY_NOT_APPLICABLE = 2,
+    /** The run has stopped on request (signal, walltime); its state is saved. */
+    CVY_STOPPED = 4,
+    /** An argument of the call is wrong. */
+    CVY_E_ARGUMENT = -1,
+    /** Shapes do not fit each other or the operator. */
+    CVY_E_SHAPE = -2,
+    /** The job file or an option is wrong. */
+    CVY_E_CONFIG = -3,
+    /** A file cannot be read or written. */
+    CVY_E_IO = -4,
+    /** A file's content is damaged or of another kind. */
+    CVY_E_FORMAT = -5,
+    /** An allocation failed, or a memory limit is too small. */
+    CVY_E_MEMORY = -6,
+    /** MPI or another rank failed. */
+    CVY_E_COMM = -7,
+    /** The request is valid, but this build or this machine cannot do it. */
+    CVY_E_UNSUPPORTED = -8,
+    /** A loss or a gradient is not finite. */
+    CVY_E_NUMERIC = -9,
+    /** The library itself is at fault; please report it. */
+    CVY_E_INTERNAL = -10,
+    /** Ranks were started with different jobs, data or versions. */
+    CVY_E_DISAGREE = -11
 } cvy_status;
 
-/** The message of the calling thread's latest fault: what, where, the value, what to do. Never NULL; borrowed, valid until the thread's next fault. */
+/** The message of the calling thread's latest fault: what, where, the value, what to do. Never NULL; the library owns
+ * it, and it is valid until the thread's next fault. Collective: no. */
 CVY_API const char *cvy_error_text(void);
 
-/** A status as one lower-case word or two, for logs. */
+/** A status as one or two lower-case words, for logs; static. Collective: no. */
 CVY_API const char *cvy_status_text(cvy_status status);
 
-/** The library's version, "major.minor.patch". */
+/** The library's version, "major.minor.patch"; static. Collective: no. */
 CVY_API const char *cvy_version(void);
+/** The library's version as CVY_VERSION_NUMBER counts it. Collective: no. */
+CVY_API int cvy_version_number(void);
 
+/**
+ * The bytes of memory that the library holds in this process, for all its objects together: 0 before the first object
+ * is created and after the last one is destroyed. What MPI, oneDNN and other libraries hold is not counted, nor is what
+ * the system's allocator keeps for later use, so a host program can see from it whether it has destroyed all it made.
+ * Collective: no. Any thread may call it. Errors: none.
+ */
+CVY_API int64_t cvy_memory_bytes(void);
+
+/** Type of the elements of a tensor. */
 typedef enum cvy_dtype {
     CVY_DTYPE_F32 = 0,
     CVY_DTYPE_F64,
@@ -62,13 +121,14 @@ typedef enum cvy_dtype {
     CVY_DTYPE_COUNT
 } cvy_dtype;
 
-/** Bytes of one element. */
+/** Bytes of one element. Collective: no. */
 CVY_API size_t cvy_dtype_bytes(cvy_dtype dtype);
-/** "f32", "f64", "i64", "i32", "u8", "bf16". */
+/** Its name, static: "f32", "f64", "i64", "i32", "u8" or "bf16". Collective: no. */
 CVY_API const char *cvy_dtype_text(cvy_dtype dtype);
-/** The inverse of cvy_dtype_text(); CVY_E_ARGUMENT for an unknown word. */
+/** The inverse of cvy_dtype_text(). Collective: no. Errors: CVY_E_ARGUMENT (unknown name). */
 CVY_API CVY_MUST_CHECK cvy_status cvy_dtype_parse(const char *text, cvy_dtype *dtype_out);
 
+/** The largest number of dimensions. */
 #define CVY_NDIM_MAX 6
 
 /** A logical shape: dim[0] is the batch for activations, the number of outputs for weights. ndim 0 is a scalar. */
@@ -77,24 +137,34 @@ typedef struct cvy_shape {
     int64_t dim[CVY_NDIM_MAX];
 } cvy_shape;
 
-/** How loudly a context speaks, and to whom. NULL sink: standard error, rank 0 only. */
+/** Levels of log lines, the most important first. */
 typedef enum cvy_log_level { CVY_LOG_ERROR = 0, CVY_LOG_WARN, CVY_LOG_INFO, CVY_LOG_DEBUG } cvy_log_level;
+/** Receives a log line, without its newline; @line is borrowed for the call. */
 typedef void (*cvy_log_fn)(void *user, cvy_log_level level, const char *line);
 
-/** Called once for a fault inside a step that other ranks do not know of; the default returns the status to the caller. */
+/** Called for a fault of one rank inside a step that the other ranks do not know of: it should end the job, for example
+ * by MPI_Abort. Without it the status is only returned to the caller. @text is borrowed for the call. */
 typedef void (*cvy_fatal_fn)(void *user, cvy_status status, const char *text);
 
-/** Options of a context. Zero-initialise, set size to sizeof(cvy_context_opts). */
+/** Options of a context; zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_context_opts {
     size_t size;
-    int threads;              /* compute threads, 0: as many as the affinity mask gives this rank */
-    cvy_log_level log_level;  /* 0 is errors only */
+    /** Compute threads; 0: as many as the affinity mask gives this rank. */
+    int threads;
+    /** Lines up to this level are logged; CVY_LOG_ERROR (0): errors only. */
+    cvy_log_level log_level;
+    /** Receives each line, with log_user; NULL: lines go to standard error, on rank 0 only. */
     cvy_log_fn log;
     void *log_user;
+    /** See cvy_fatal_fn; called with fatal_user. May be NULL. */
     cvy_fatal_fn fatal;
     void *fatal_user;
+    /** The backend that holds tensors and runs kernels; NULL: "host". */
+    const char *backend;
 } cvy_context_opts;
+CVY_SIZED_STRUCT(cvy_context_opts)
 
+/** A group of ranks with its threads and its log; programs and reducers are made from it. */
 typedef struct cvy_context cvy_context;
 
 /**
@@ -102,18 +172,21 @@ typedef struct cvy_context cvy_context;
  * @opts: NULL for the defaults
  * @context_out: the context; the caller destroys it
  *
- * Collective: no. Errors: CVY_E_MEMORY.
+ * Collective: no. Errors: CVY_E_ARGUMENT (size, threads), CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **context_out);
 
-/** Destroys a context, after everything made from it, and sets the pointer to NULL. NULL is accepted. Collective over the context's ranks. */
+/** Destroys a context, after everything that was made from it, and sets to NULL; NULL is accepted. Collective: yes. */
 CVY_API void cvy_context_destroy(cvy_context **context);
 
+/** This rank's number, from 0. Collective: no. */
 CVY_API int cvy_context_rank(const cvy_context *context);
+/** Number of ranks. Collective: no. */
 CVY_API int cvy_context_nranks(const cvy_context *context);
+/** Number of compute threads of this rank. Collective: no. */
 CVY_API int cvy_context_threads(const cvy_context *context);
 
-/** What was built in, one "key value" pair a line. Borrowed, static. */
+/** What was built in, a line with a key and a value for each item; static. Collective: no. */
 CVY_API const char *cvy_build_info(void);
 
 #ifdef __cplusplus

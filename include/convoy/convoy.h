@@ -1,11 +1,20 @@
-/* convoy/convoy.h: everything but MPI (for a context over ranks include convoy/mpi.h too). */
+/* convoy/convoy.h: all public headers except convoy/mpi.h (include that too for a context over several ranks). */
 #ifndef CONVOY_CONVOY_H
 #define CONVOY_CONVOY_H
 
 #include <convoy/base.h>
+#include <convoy/checkpoint.h>
+#include <convoy/convert.h>
+#include <convoy/data.h>
+#include <convoy/job.h>
+#include <convoy/metric.h>
 #include <convoy/model.h>
 #include <convoy/program.h>
 #include <convoy/reducer.h>
-#include <convoy/run.h>
+#include <convoy/report.h>
+#include <convoy/schedule.h>
+#include <convoy/score.h>
+#include <convoy/study.h>
+#include <convoy/train.h>
 
 #endif

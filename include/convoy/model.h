@@ -17,48 +17,69 @@
 extern "C" {
 #endif
 
+/** A network that is being described. */
 typedef struct cvy_model cvy_model;
 
-/** Makes an empty model; the caller destroys it. Errors: CVY_E_MEMORY. Collective: no. */
+/** Makes an empty model; the caller destroys it. @name: for messages; copied. Collective: no. Errors: CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_model_create(const char *name, cvy_model **model_out);
 
 /**
  * cvy_model_zoo - a network of the zoo, without a loss
  * @name: one of `convoy models`
- * @options: of the network, YAML text, or NULL
- * @input: sample shape [C, positions...], or NULL for the network's own
- * @classes: number of outputs, 0 for the network's own
+ * @options: options of the network as YAML text; NULL: its defaults
+ * @input: shape of a sample, [channels, positions...], without the batch; NULL: the network's own
+ * @classes: number of outputs; 0: the network's own
+ * @model_out: the model; the caller destroys it
  *
- * The input is "x"; cvy_model_output() names the result. Auxiliary heads, where the options ask for them, are the outputs "aux1" and "aux2": give each a
- * loss of its own; steps that do not train go without them. Errors: CVY_E_CONFIG (unknown name or option: the nearest is named), CVY_E_SHAPE, CVY_E_MEMORY.
+ * The input is "x", f32; cvy_model_output() names the result. If the options ask for auxiliary heads, these are the
+ * outputs "aux1" and "aux2": give each a loss of its own; forward tasks leave them out. Collective: no. Errors:
+ * CVY_E_CONFIG (unknown name or option: the nearest is named), CVY_E_SHAPE, CVY_E_MEMORY.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input, int64_t classes, cvy_model **model_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input,
+                                                int64_t classes, cvy_model **model_out);
 
-/** Destroys and sets to NULL; NULL is accepted. Programs made from the model keep what they need. */
+/** Destroys and sets to NULL; NULL is accepted. Programs that have been planned do not need the model any more.
+ * Collective: no. */
 CVY_API void cvy_model_destroy(cvy_model **model);
 
-/** Declares an input (or target, or sample weight) by name; @sample_shape has no batch dimension. Errors: CVY_E_ARGUMENT if the name is taken. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_model_add_input(cvy_model *model, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape);
+/**
+ * cvy_model_add_input - declare an input, a target or a sample weight
+ * @name: unique in the model; copied
+ * @dtype: a real input has the program's dtype in its feed, whichever real dtype is given here
+ * @sample_shape: shape of a sample, without the batch dimension; ndim 0: one element for each sample
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT (the name is taken), CVY_E_SHAPE (too many dimensions), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_model_add_input(cvy_model *model, const char *name, cvy_dtype dtype,
+                                                      const cvy_shape *sample_shape);
 
 /**
  * cvy_model_add - add a layer
- * @op: operator, "conv", "fc", "relu", "mse", ...
- * @name: unique; its variables are "<name>.weight" and so on; NULL: the operator's name and a number. Layers of two models of one program that
- *        share a name share their variables.
- * @options: YAML text, "channels: 32, kernel: 3", or NULL
+ * @op: the operator, "conv", "fc", "relu", "mse", ...
+ * @name: unique in the model; its variables are "<name>.weight" and so on; NULL: the operator's name and a number.
+ *        Layers of the same name in two models of one program share their variables
+ * @options: options of the operator as YAML text, "channels: 32, kernel: 3"; NULL: its defaults
  * @from: names of inputs and earlier layers, "a, b"; NULL: the previous layer
  *
- * Options and shapes are checked when a program is planned. Errors: CVY_E_CONFIG (no such operator: the nearest is named), CVY_E_ARGUMENT
- * (name taken, source unknown), CVY_E_MEMORY.
+ * All strings are copied. Options and shapes are checked when a program is planned. Collective: no. Errors:
+ * CVY_E_CONFIG (no such operator: the nearest is named), CVY_E_ARGUMENT (the name is taken, or a source is unknown),
+ * CVY_E_MEMORY.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_model_add(cvy_model *model, const char *op, const char *name, const char *options, const char *from);
+CVY_API CVY_MUST_CHECK cvy_status cvy_model_add(cvy_model *model, const char *op, const char *name, const char *options,
+                                                const char *from);
 
-/** Name of the main output: the last layer that is not a loss. Borrowed. NULL for an empty model. */
+/** Name of the main output: the last layer that is not a loss; NULL for an empty model. The model owns it. Collective:
+ * no. */
 CVY_API const char *cvy_model_output(const cvy_model *model);
 
-/** All networks of the zoo, or all operators that a layer may name, as a table of text lines (name, summary, options). The caller frees with cvy_text_release(). */
+/** All networks of the zoo as lines of text: name, summary, options. The caller releases the text by
+ * cvy_text_release(). Collective: no. Errors: CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_models_list(char **text_out);
+/** All operators that a layer may name, in the same form and with the same ownership. Collective: no. Errors:
+ * CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_layers_list(char **text_out);
+/** Releases a text that a call has returned and sets the pointer to NULL; a pointer to NULL is accepted. Collective:
+ * no. */
 CVY_API void cvy_text_release(char **text);
 
 #ifdef __cplusplus

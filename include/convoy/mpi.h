@@ -12,24 +12,28 @@ extern "C" {
 #endif
 
 /**
- * cvy_mpi_prepare - before MPI_Init: what sums between nodes profit from, where the environment says nothing else
+ * cvy_mpi_prepare - set, before MPI_Init, what speeds up an all-reduce between nodes, unless the environment sets it
  *
- * Open MPI over TCP (OMPI_MCA_btl_tcp_eager_limit): segments of a sum are sent without asking the receiver first, so they travel while both sides compute; asked for,
- * they wait until both have looked. Other MPI libraries and networks are not touched. Optional; the command calls it. Sets variables of the environment, so no other
- * thread may use it meanwhile. Collective: no, but on all ranks or none. Errors: none.
+ * For Open MPI over TCP this is OMPI_MCA_btl_tcp_eager_limit: segments of an all-reduce are then sent without asking
+ * the receiver first, so they travel while both sides compute; otherwise they wait until both sides call MPI. Nothing
+ * changes for other MPI libraries and networks. The call is optional; the command makes it. It sets variables of the
+ * environment, so no other thread may use the environment during the call. Collective: no, but call it on all ranks or
+ * on none. Errors: none.
  */
 CVY_API void cvy_mpi_prepare(void);
 
 /**
  * cvy_context_create_mpi - make a context over the ranks of a communicator
- * @comm: duplicated, never used itself; the caller may free it afterwards
+ * @comm: duplicated and not used itself; the caller may free it afterwards
  * @opts: NULL for the defaults; equal on all ranks
  * @context_out: the context; destroy it before MPI_Finalize
  *
- * MPI must be initialised (at any thread level); the library calls MPI only from the thread that calls it.
- * Collective: yes, over @comm. Errors: CVY_E_COMM, CVY_E_MEMORY.
+ * MPI must be initialised, at any thread level. The library calls MPI only from the thread that calls it; if a progress
+ * thread is asked for, that thread calls MPI too, but never both at once. Collective: yes, over @comm. Errors:
+ * CVY_E_ARGUMENT (size, threads), CVY_E_COMM, CVY_E_MEMORY.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_context_create_mpi(MPI_Comm comm, const cvy_context_opts *opts, cvy_context **context_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_context_create_mpi(MPI_Comm comm, const cvy_context_opts *opts,
+                                                         cvy_context **context_out);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /*
- * convoy/program.h: training and evaluating inside a program of one's own: the caller drives, one call runs one step.
+ * convoy/program.h: training and evaluation inside a program of one's own: the caller drives, one call runs one task.
  *
  *     cvy_program_create(context, NULL, &program);
  *     cvy_program_add_training(program, model, 64, NULL, &train);      // 64: the global batch
@@ -8,8 +8,12 @@
  *     ... fill cvy_program_feed(program, train, "x") and "label" in place ...
  *     cvy_program_step(program, train, 0.01);
  *
- * A program holds one set of variables and any number of steps over them: training with one loss, with another, forward only, other batch sizes.
- * Every step is planned before the first one runs and all share one arena.
+ * A program holds one set of variables and any number of tasks over them: training with one loss, training with
+ * another, forward passes, other batch sizes. All tasks are planned before the first one runs, and they share one
+ * arena. A task is known by the number that cvy_program_add_training() or cvy_program_add_forward() gives it.
+ *
+ * Real inputs, outputs and variables are f32 in a program of dtype F32 or BF16, and f64 in one of dtype F64: this is
+ * "the program's dtype" below.
  */
 #ifndef CONVOY_PROGRAM_H
 #define CONVOY_PROGRAM_H
@@ -20,150 +24,308 @@
 extern "C" {
 #endif
 
+/** A set of variables and the tasks over them. */
 typedef struct cvy_program cvy_program;
 
-/** How ranks update the weights: docs/scaling.md says when to take which. */
+/** How ranks update the weights; docs/guide/many-ranks.md says which mode suits which purpose. */
 typedef enum cvy_update_mode {
-    CVY_UPDATE_SYNC,             /* all together, every step */
-    CVY_UPDATE_PIPELINED,        /* the sums of a step have the next step to get through, and are applied behind it */
-    CVY_UPDATE_LOCAL,            /* each rank by its own gradients, until cvy_program_settle(), when all take the average */
-    CVY_UPDATE_PARAMETER_SERVER, /* by ranks that hold the weights and train nothing */
-    CVY_UPDATE_SHARDED           /* as sync, each rank a part of the weights; it alone keeps the optimiser's state of that part */
+    /** All ranks together, every step. */
+    CVY_UPDATE_SYNC,
+    /** The gradients of a step are reduced during the next step, and applied after it. */
+    CVY_UPDATE_DELAYED,
+    /** Local SGD: each rank applies its own gradients; cvy_program_flush() averages the weights of all ranks. */
+    CVY_UPDATE_LOCAL,
+    /** Some ranks hold the weights and do not train; the others send them gradients. */
+    CVY_UPDATE_PARAMETER_SERVER,
+    /** ZeRO-1: as SYNC, but each rank updates a part of the weights and keeps the optimiser's state of that part only.
+     */
+    CVY_UPDATE_ZERO1
 } cvy_update_mode;
 
-typedef struct cvy_update {      /* zero is sync */
+/** An update mode with its options; all zero is SYNC. */
+typedef struct cvy_update {
     cvy_update_mode mode;
-    int64_t servers;             /* PARAMETER_SERVER: the last so many ranks, at least 1 */
-    int64_t staleness;           /* PARAMETER_SERVER: steps that a worker may be ahead of the slowest; -1: any number */
+    /** With PARAMETER_SERVER: number of ranks that serve, at least 1; they are the last ones. */
+    int64_t servers;
+    /** With PARAMETER_SERVER: number of steps that a worker may be ahead of the slowest one; -1: any number. */
+    int64_t staleness;
 } cvy_update;
 
-/** Options of a program; zero-initialise, set size. Equal on all ranks. */
+/** Options of a program; zero-initialise, set size. They must be equal on all ranks. Strings are borrowed until
+ * cvy_program_destroy(). */
 typedef struct cvy_program_opts {
     size_t size;
-    cvy_dtype dtype;          /* CVY_DTYPE_F32 (0), CVY_DTYPE_BF16 (activations; weights, inputs and outputs are f32) or CVY_DTYPE_F64 */
-    uint64_t seed;            /* of initial weights and dropout */
-    int64_t batch_norm_group; /* samples; 0: 32; -1: the rank's share; -2: the whole batch */
-    const char *kernels;      /* "auto" (NULL), "reference", "native", "onednn", "direct" (all but Winograd); "clock": nothing is computed, a step only waits
-                               * for as long as its kernels were measured to take, and sums over ranks are made; losses are then NaN, memory is not touched */
-    const char *passes_off;   /* "all", or names: "fuse-add, fuse-batch-norm, fuse-relu, in-place, memory-reuse, overlap, recompute, slices"; NULL: all on */
-    int64_t bucket_bytes;     /* of gradients summed over ranks at once, 0: by what sums cost on this network */
-    const char *reduce;       /* how they are summed: "auto" (NULL), "library" (MPI_Iallreduce), "ring", "halving", "doubling" */
-    cvy_dtype reduce_wire;    /* CVY_DTYPE_BF16: f32 travels between nodes in half the bytes; CVY_DTYPE_F32 (0): as it is */
-    const char *reduce_progress; /* what moves sums while kernels run: "poll" (NULL: this thread, between kernels), "thread" (one of its own), "mpi" (the library) */
-    int reduce_no_node;       /* 1: ranks of a node send messages too, and do not sum in memory that they share */
-    int overlap_forward;      /* 1: sums have the next step's forward pass too: updates are done when it needs them. As sync, to the bit; weights that are read
-                               * otherwise (get, save) want cvy_program_settle() first, and there are two sets of gradients. share_weights is then off */
-    int share_weights;        /* 1: where it is possible, weights and the optimiser's state lie once on a node and its ranks update them in parts: faster,
-                               * in less memory. cvy_program_set() on one rank then changes them for all ranks of the node: between its calls and the
-                               * next use of a weight, and between the last use and the calls, the program must see to it that the ranks wait for each
-                               * other. Steps do so themselves. With dtype BF16 all ranks must call it: each remakes what it reads in bf16. */
-    const char *plan_file;    /* a plan.json whose kernel choices are taken again, or NULL */
-    const char *planning;     /* how kernels are chosen: "estimate" (NULL: by preference, and by what wisdom there is), "measure", "patient" */
-    int precise;              /* 1: no algorithm that rounds more than the plain sum: no Winograd convolutions */
-    const char *wisdom;       /* file of measured times, or "off"; NULL: $CONVOY_WISDOM, else a file of this machine in ~/.cache/convoy */
-    int64_t memory_limit;     /* bytes of tensor memory for this program on each rank, 0: none; see cvy_program_plan() */
-    cvy_update update;        /* how ranks update the weights; zero: all together, every step */
-    double clock_scale;       /* with kernels "clock": on all times; 0: 1 */
-    double clock_noise;       /* with kernels "clock": times of a step vary so much, as a share (normal, standard deviation), by seed, rank and step */
-    int reduce_blocking;      /* 1: each sum is waited for where it starts: for comparison */
-    int64_t shards;           /* of deterministic training: the same bits on any number of ranks up to this, and threads: a step is computed in so many shards,
-                               * a power of two, whatever ranks there are. They are summed as one binary tree, each is computed by kernels that are fixed,
-                               * and batch_norm_group counts in a shard (-2: all of it). 0: off. Goes with SYNC, planning "estimate", reduce "auto" or "doubling",
-                               * f32 on the wire; without overlap_forward, plan_file and accumulate. docs/scaling.md says more */
+    /** CVY_DTYPE_F32 (0), CVY_DTYPE_BF16 (activations; weights, inputs and outputs are f32) or CVY_DTYPE_F64. */
+    cvy_dtype dtype;
+    /** Seed of initial weights and dropout. */
+    uint64_t seed;
+    /** Samples that share their statistics in batch normalisation. 0: 32; -1: the rank's local batch; -2: the whole
+     * global batch. */
+    int64_t batch_norm_group;
+    /** Which kernels may be used: "auto" (NULL), "reference", "native", "onednn", or "onednn, native" (in order of
+     * preference; the reference kernels run what these cannot), "direct" (all but Winograd). With "clock" nothing is
+     * computed: a step only waits for the measured times of its kernels and makes its all-reduces. Losses are then NaN,
+     * and tensor memory is not touched. */
+    const char *kernels;
+    /** Optimising passes to turn off: "all", or names out of "fuse-add, fuse-batch-norm, fuse-relu, in-place,
+     * memory-reuse, overlap, recompute, slices". NULL: all passes are on. */
+    const char *passes_off;
+    /** Bytes of gradients that are reduced together; 0: chosen by the cost of an all-reduce on this network. */
+    int64_t bucket_bytes;
+    /** Algorithm of the all-reduce: "auto" (NULL), "library" (MPI_Iallreduce), "ring", "halving" or "doubling". */
+    const char *reduce;
+    /** Type of f32 gradients in messages between nodes: CVY_DTYPE_F32 (0), or CVY_DTYPE_BF16, which is half the bytes,
+     * rounded. */
+    cvy_dtype reduce_wire;
+    /** What makes reductions progress while kernels run: "poll" (NULL: this thread, between kernels), "thread" (a
+     * progress thread) or "mpi" (the MPI library). */
+    const char *reduce_progress;
+    /** 1: ranks of a node reduce by messages, as between nodes, and not in shared memory. */
+    int reduce_no_node;
+    /** 1: deferred update: gradients are also reduced during the next step's forward pass, and each update is done just
+     * before it is needed. Results are those of SYNC, to the bit. Call cvy_program_flush() before weights are read in
+     * another way (get, save). There are two sets of gradients, and share_weights is off. */
+    int overlap_forward;
+    /** 1: if possible, the ranks of a node keep one copy of the weights and of the optimiser's state in shared memory,
+     * and each updates a part of them: this is faster and needs less memory. cvy_program_set() on one rank then changes
+     * the weights of all ranks of the node. The caller must therefore make these ranks wait for each other between the
+     * last use of a weight and such calls, and between the calls and the next use; tasks do so themselves. With dtype
+     * BF16 all ranks must make the call, because each of them updates its bf16 shadow copy in it. */
+    int share_weights;
+    /** A plan.json whose choices of kernels are used again; NULL: none. */
+    const char *plan_file;
+    /** How kernels are chosen: "estimate" (NULL: by preference and known times), "measure" (by timing the plausible
+     * ones) or "patient" (by timing all). */
+    const char *planning;
+    /** 1: use no algorithm that rounds more than a plain sum does: no Winograd convolutions. */
+    int precise;
+    /** File of measured times, or "off". NULL: $CONVOY_WISDOM, otherwise a file for this machine in ~/.cache/convoy. */
+    const char *wisdom;
+    /** Bytes of tensor memory that this program may use on each rank; 0: no limit. See cvy_program_plan(). */
+    int64_t memory_limit;
+    /** How ranks update the weights. */
+    cvy_update update;
+    /** With kernels "clock": a factor on all times; 0: 1. */
+    double clock_scale;
+    /** With kernels "clock": how much the times of a step vary: the standard deviation of a normal distribution, as a
+     * share from 0 to below 1. It depends on seed, rank and step. */
+    double clock_noise;
+    /** 1: wait for each reduction where it starts; for comparison. */
+    int reduce_blocking;
+    /** Deterministic training: the bits are the same on any number of ranks up to this one, and on any number of
+     * threads. A step is computed in this many shards, a power of two, whatever the number of ranks. The shards are
+     * reduced as one binary tree, each is computed by fixed kernels, and batch_norm_group counts within a shard (-2:
+     * all of it). 0: off. It goes with update SYNC, planning "estimate", reduce "auto" or "doubling", and reduce_wire
+     * F32; it does not go with overlap_forward, plan_file and accumulate: docs/internals/determinism.md */
+    int64_t shards;
 } cvy_program_opts;
+CVY_SIZED_STRUCT(cvy_program_opts)
 
-/** Options of a training step; zero-initialise, set size. Equal on all ranks. */
+/**
+ * cvy_program_opts_set - set an option of a program by name, for example from a command line
+ * @opts: its size must be set
+ * @name: a key of the job file, or the name of a field that has no key; docs/reference/job-file.md explains the keys:
+ *
+ *     train.dtype, train.seed, train.precise, batch_norm.group, plan.kernels, plan.passes_off ("overlap, slices"),
+ *     plan.planning, plan.wisdom, plan.memory_limit (bytes, "8 GiB"), plan.clock_scale, plan.clock_noise, comm.bucket
+ *     ("auto", or bytes: "4 MiB"), comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire,
+ *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
+ *     number), deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
+ *     plan_file, share_weights
+ *
+ * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, plan_file) are borrowed,
+ *         not copied: they must live until the program is destroyed; an empty one is the default
+ *
+ * The same options set by name or by fields make the same program. On a fault the options are as they were. Collective:
+ * no. Errors: CVY_E_CONFIG (unknown name, or a value that does not fit: the message has the value, what is expected,
+ * and the nearest name), CVY_E_UNSUPPORTED (kernels that are not in this build), CVY_E_ARGUMENT (NULL; size),
+ * CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_opts_set(cvy_program_opts *opts, const char *name, const char *value);
+
+/** Options of a training task; zero-initialise, set size. They must be equal on all ranks. Strings are borrowed for the
+ * call. */
 typedef struct cvy_training_opts {
     size_t size;
-    const char *losses;             /* "loss1, loss2": layers to minimise the sum of; NULL: all losses of the model */
-    const char *trains;             /* patterns of variables, "gen.*, head.*"; NULL: all that the losses depend on */
-    const char *optimizer;          /* "sgd" (NULL), "adam", ... */
-    const char *optimizer_options;  /* YAML text, "momentum: 0.9", or NULL */
+    /** "loss1, loss2": layers whose sum is minimised; NULL: all losses of the model. */
+    const char *losses;
+    /** Patterns of the variables to train, "gen.*, head.*"; NULL: all that the losses depend on. */
+    const char *trains;
+    /** "sgd" (NULL), "adam", ... */
+    const char *optimizer;
+    /** Options of the optimiser as YAML text, "momentum: 0.9"; NULL: its defaults. */
+    const char *optimizer_options;
+    /** Weight decay, and the largest norm and the largest element of a gradient; 0: none. */
     double weight_decay, clip_norm, clip_value;
-    int64_t accumulate;             /* micro-batches a step, 0: 1 */
-    const char *outputs;            /* layers whose values are kept readable after the step, or NULL */
+    /** Number of micro-batches of a step; 0: 1. */
+    int64_t accumulate;
+    /** "layer1, layer2": layers that cvy_program_output() can read after the task; NULL: none. */
+    const char *outputs;
 } cvy_training_opts;
+CVY_SIZED_STRUCT(cvy_training_opts)
 
-/** Makes an empty program on a context, which must outlive it. Errors: CVY_E_CONFIG, CVY_E_MEMORY. Collective: no. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts, cvy_program **program_out);
-/** Destroys and sets to NULL; NULL is accepted. A program that is PIPELINED or overlap_forward is settled before, on all ranks: its sums are under way until then.
- *  Collective: no. */
+/**
+ * cvy_program_create - make an empty program
+ * @context: must outlive the program
+ * @opts: NULL for the defaults
+ * @program_out: the program; the caller destroys it
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_CONFIG (an option's value, or options that do not go together),
+ * CVY_E_UNSUPPORTED (an update mode that the context's backend cannot run), CVY_E_IO and CVY_E_FORMAT (plan_file),
+ * CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts,
+                                                     cvy_program **program_out);
+/** Destroys and sets to NULL; NULL is accepted. With DELAYED or overlap_forward call cvy_program_flush() on all ranks
+ * first, because reductions are under way until then. Collective: no. */
 CVY_API void cvy_program_destroy(cvy_program **program);
 
 /**
- * cvy_program_add_training - add a training step
+ * cvy_program_add_training - add a training task
  * @model: must have at least one loss; borrowed until cvy_program_plan() has returned
- * @batch: global batch in samples, split over the ranks as evenly as it goes; at least the number of ranks is usual, fewer leaves ranks idle
+ * @batch: global batch in samples, at least 1. It is split over the ranks as evenly as possible; if it is smaller than
+ *         the number of ranks, some ranks are idle
  * @opts: NULL for the defaults (plain SGD, all losses, all variables)
- * @step_out: its number, for the calls below
+ * @task_out: the task's number, for the calls below
  *
- * Errors: CVY_E_ARGUMENT, CVY_E_MEMORY. Collective: logically (the same calls on all ranks).
+ * Collective: logically (the same calls on all ranks). Errors: CVY_E_ARGUMENT, CVY_E_CONFIG (optimizer_options is not
+ * YAML, or options do not go with the update mode), CVY_E_UNSUPPORTED, CVY_E_MEMORY.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_add_training(cvy_program *program, const cvy_model *model, int64_t batch, const cvy_training_opts *opts, int *step_out);
-/** Adds a forward step (evaluation: running statistics, no dropout) that computes the layers named in @outputs (NULL: the model's output) and the losses between. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_add_forward(cvy_program *program, const cvy_model *model, int64_t batch, const char *outputs, int *step_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_add_training(cvy_program *program, const cvy_model *model, int64_t batch,
+                                                           const cvy_training_opts *opts, int *task_out);
+/**
+ * cvy_program_add_forward - add a forward task: evaluation with running statistics and without dropout
+ * @model: borrowed until cvy_program_plan() has returned
+ * @batch: global batch in samples, at least 1, split over the ranks as for training
+ * @outputs: "layer1, layer2": layers that cvy_program_output() can read after the task; NULL: the model's output
+ * @task_out: the task's number, for the calls below
+ *
+ * The task also computes the model's losses. Collective: logically. Errors: CVY_E_ARGUMENT, CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_add_forward(cvy_program *program, const cvy_model *model, int64_t batch,
+                                                          const char *outputs, int *task_out);
 
 /**
  * cvy_program_plan - infer shapes, differentiate, choose kernels, lay out memory, initialise the variables
  *
- * Called once, after all steps are added. Weights are filled from the seed, equal on all ranks. Where the plan of any rank is larger than memory_limit, all
- * ranks plan training again so that backward makes cheap values anew instead of keeping them; the results are the same bits. Errors: CVY_E_SHAPE,
- * CVY_E_CONFIG (layer and option named), CVY_E_MEMORY (how much is needed, which batch would fit). Collective: yes (all ranks return the same status).
+ * Called once, after all tasks are added. Weights are filled from the seed and are equal on all ranks. If the plan of
+ * any rank needs more than memory_limit, all ranks plan training again so that the backward pass recomputes cheap
+ * values; the results are the same bits. Collective: yes (all ranks return the same status). Errors: CVY_E_SHAPE,
+ * CVY_E_CONFIG (names the layer and the option), CVY_E_DISAGREE (the programs of two ranks differ), CVY_E_MEMORY (says
+ * how much is needed, and which batch would fit), CVY_E_COMM.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_plan(cvy_program *program);
 
-/** This rank's share of the global batch of a step: rows of each feed, and the index of the first within the global batch (first micro-batch). */
-CVY_API int64_t cvy_program_rows(const cvy_program *program, int step);
-CVY_API int64_t cvy_program_first_row(const cvy_program *program, int step);
+/** This rank's local batch in a task, in samples: the rows of each feed. 0 if the task is not planned. Collective: no.
+ */
+CVY_API int64_t cvy_program_rows(const cvy_program *program, int task);
+/** Index of this rank's first row within the global batch (with accumulate: within the first micro-batch). 0 if the
+ * task is not planned. Collective: no. */
+CVY_API int64_t cvy_program_first_row(const cvy_program *program, int task);
 
 /**
- * cvy_program_feed - memory of an input on this rank, [rows, sample shape...], of the model's dtype (real inputs: the program's), filled in place
+ * cvy_program_feed - memory of a task's input on this rank, to be filled in place
+ * @input: name of an input of the model
  *
- * A model with dropout has the input "sample_id" too, i64 [rows], by which masks are drawn; unless filled it is each row's place in the global batch.
- * Returns NULL where there is no such input.
+ * [rows, sample shape...], row-major, of the input's dtype in the model; real inputs have the program's dtype. The
+ * program owns it, and its address does not change. A model with dropout also has the input "sample_id", i64 [rows],
+ * from which masks are drawn; unless the caller fills it, it is each row's index in the global batch. Returns NULL if
+ * the task is not planned or has no such input. Collective: no.
  */
-CVY_API void *cvy_program_feed(cvy_program *program, int step, const char *input);
+CVY_API void *cvy_program_feed(cvy_program *program, int task, const char *input);
 
 /**
- * cvy_program_step - run one step
- * @learning_rate: of this step; ignored by forward steps
+ * cvy_program_step - run a task once
+ * @task: a training task makes one step of training; a forward task is evaluated
+ * @learning_rate: of this training step; ignored by forward tasks
  *
- * Allocates nothing. The weights of all ranks are equal after it, in any mode but LOCAL. Errors: CVY_E_NUMERIC on all ranks (SYNC and SHARDED: a loss or a gradient is not
- * finite; the weights are as they were; in the other modes and with overlap_forward such a number goes into the weights, and the next losses show it); CVY_E_COMM, CVY_E_FORMAT
- * (a label out of range): then weights may be partly updated. Collective: yes.
+ * Allocates nothing. The weights of all ranks are equal after it in all modes but LOCAL. Collective: yes. Errors:
+ * CVY_E_ARGUMENT (not planned), CVY_E_NUMERIC on all ranks, CVY_E_COMM, CVY_E_FORMAT (a label is out of range). With
+ * CVY_E_NUMERIC (SYNC and ZERO1) a loss or a gradient is not finite, and the weights are as they were before. In the
+ * other modes and with overlap_forward, values that are not finite enter the weights, and the next losses show it.
+ * After CVY_E_COMM and CVY_E_FORMAT the weights may be partly updated.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int step, double learning_rate);
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_step(cvy_program *program, int task, double learning_rate);
 
 /**
- * cvy_program_settle - bring the weights up to date
+ * cvy_program_flush - bring the weights of all ranks up to date
  *
- * PIPELINED: a step's update is applied behind the next training step, or by this call; until then the weights lack it. A step that is settled at once is
- * one in sync, so calls of it warm up and cool down. LOCAL: all ranks take the average of weights, optimiser state and running statistics; call it every few
- * steps, and before weights are read; it may write over the outputs of the latest step. PARAMETER_SERVER: all ranks get the servers' weights, and rank 0 the
- * optimiser's state; forward steps see to it too. With a staleness other than 0 training steps of a server do nothing and it serves in here, until all workers,
- * which must have run the same steps, have come; so call it before the program is destroyed. overlap_forward: the update is done while the next
- * step runs, or by this call. Else nothing to do. Errors: as of cvy_program_step(). Collective: yes.
+ * What it does depends on the update mode:
+ * - DELAYED: applies the update that is pending, which the next training step would apply otherwise. A training step
+ *   that is followed by a flush is a step in sync, so a program can begin or end its training with such steps.
+ * - LOCAL: all ranks take the average of weights, optimiser state and running statistics. Call it every few steps, and
+ *   before weights are read. It may write over the outputs of the latest task.
+ * - PARAMETER_SERVER: all ranks get the weights from the servers, and rank 0 gets the optimiser's state; forward tasks
+ *   call it themselves. If staleness is not 0, training steps of a server do nothing: it serves in this call, until all
+ *   workers, which must have run the same steps, have called it too. Therefore call it before cvy_program_destroy().
+ * - overlap_forward: does the update that the next step would do otherwise.
+ * - SYNC, ZERO1: nothing.
+ *
+ * Collective: yes. Errors: as of cvy_program_step().
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_settle(cvy_program *program);
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_flush(cvy_program *program);
 
-/** Value of a loss after a step: training: over the global batch, equal on all ranks; forward: this rank's share of it (add over ranks). Errors: CVY_E_ARGUMENT. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_loss(const cvy_program *program, int step, const char *loss, double *value_out);
-/** Rows of an output layer on this rank after a step, plain layout, of the program's dtype; valid until the program's next step. @shape_out may be NULL. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_output(const cvy_program *program, int step, const char *layer, const void **data_out, cvy_shape *shape_out);
+/**
+ * cvy_program_loss - value of a loss after a task has run
+ * @loss: name of the loss layer
+ * @value_out: training: over the global batch, equal on all ranks; forward: this rank's part, to be added over ranks
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT (the task is not planned or has no such loss).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_loss(const cvy_program *program, int task, const char *loss,
+                                                   double *value_out);
+/**
+ * cvy_program_output - this rank's rows of an output layer after a task has run
+ * @layer: one of the task's outputs
+ * @data_out: [rows, ...], row-major, of the program's dtype; the program owns it, and it is valid until the program
+ *            runs its next task
+ * @shape_out: its shape, rows included; may be NULL
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT (not planned, or not one of the task's outputs), CVY_E_UNSUPPORTED (a step of
+ * several micro-batches).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_output(const cvy_program *program, int task, const char *layer,
+                                                     const void **data_out, cvy_shape *shape_out);
 
-/** Variables by name ("conv1.weight"), copied to or from plain row-major memory of the program's dtype and of @elems elements. Errors: CVY_E_ARGUMENT. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_get(const cvy_program *program, const char *variable, void *plain_out, int64_t elems);
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_set(cvy_program *program, const char *variable, const void *plain, int64_t elems);
-/** Name and shape of variable i, CVY_END behind the last. */
+/**
+ * cvy_program_get, cvy_program_set - copy a variable to or from the caller's memory
+ * @variable: its name, "conv1.weight"
+ * @plain_out, @plain: row-major, of the program's dtype
+ * @elems: number of elements of that memory, which must be the variable's
+ *
+ * Collective: no; see share_weights for cvy_program_set(). Errors: CVY_E_ARGUMENT (not planned, no such variable, wrong
+ * number of elements), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_get(const cvy_program *program, const char *variable, void *plain_out,
+                                                  int64_t elems);
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_set(cvy_program *program, const char *variable, const void *plain,
+                                                  int64_t elems);
+/** Name and shape of variable @i, from 0; CVY_END after the last one. The program owns the name. @shape_out may be
+ * NULL. Collective: no. Errors: none. */
 CVY_API cvy_status cvy_program_variable(const cvy_program *program, int i, const char **name_out, cvy_shape *shape_out);
 
-/** Weights to and from a safetensors file (load: names and shapes must agree). Save on one rank; load on all. Errors: CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE. */
+/**
+ * cvy_program_save, cvy_program_load - write the weights to a safetensors file, or read them from one
+ *
+ * Save on one rank; load on all ranks. A file that is loaded must have the program's variables by name and shape.
+ * Collective: no. Errors: CVY_E_ARGUMENT (not planned), CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE, CVY_E_MEMORY.
+ */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_save(const cvy_program *program, const char *path);
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_load(cvy_program *program, const char *path);
 
-/** The graph of a step as text or Graphviz dot; the plan (layers, kernels, memory to the byte) as JSON. Released with cvy_text_release(). */
-CVY_API CVY_MUST_CHECK cvy_status cvy_program_print(const cvy_program *program, int step, const char *how, char **text_out);   /* how: "text", "dot", "json", "explain" */
-/** Bytes of tensor memory that this rank's program holds: arena (shared by all steps), variables, feeds. */
+/**
+ * cvy_program_print - a task's graph or plan as text
+ * @how: "text" (the graph), "dot" (the graph for Graphviz), "json" (the plan: layers, kernels, memory to the byte) or
+ *       "explain" (for each node its candidate kernels: the one that is taken, the slower ones, and why others do not
+ * fit)
+ * @text_out: the caller releases it by cvy_text_release()
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT (not planned, unknown @how), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_program_print(const cvy_program *program, int task, const char *how,
+                                                    char **text_out);
+/** Bytes of tensor memory that the program holds on this rank: arena (shared by all tasks), variables and feeds.
+ * Collective: no. */
 CVY_API int64_t cvy_program_bytes(const cvy_program *program);
 
 #ifdef __cplusplus

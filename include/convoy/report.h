@@ -1,5 +1,5 @@
 /*
- * convoy/report.h: the page of a run.
+ * convoy/report.h: the report of a run, an HTML page.
  */
 #ifndef CONVOY_REPORT_H
 #define CONVOY_REPORT_H
@@ -12,11 +12,12 @@ extern "C" {
 
 /**
  * cvy_report_write - write RUN/report.html from what the run left in its folder
- * @run_folder: a run's folder, of a finished or a running run
+ * @run_folder: the folder of a run, which may have ended or not
  *
- * Reads metrics.jsonl, job.resolved.yaml, plan.json, test.json and STATUS as far as they exist; what is missing is left out of the page. The page
- * needs no other file and no network. It is replaced whole. Collective: no; call it on one rank. Allocates what it needs and frees it.
- * Errors: CVY_E_IO (no such folder, the page cannot be written), CVY_E_MEMORY. A damaged input is named in the page and is no fault.
+ * Reads metrics.jsonl, job.resolved.yaml, plan.json, test.json and STATUS if they exist; the page leaves out what is
+ * missing. It names a damaged file, which is not a fault. The page needs no other file and no network. An existing page
+ * is replaced as a whole. Collective: no; call it on one rank. Errors: CVY_E_IO (there is no such folder, or the page
+ * cannot be written), CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_report_write(const char *run_folder);
 

@@ -2,7 +2,8 @@
  * base_bf16.h: bfloat16, the upper half of an f32: eight bits of exponent, eight of significand with the hidden one.
  *
  * In the step: activations and their gradients where `train.dtype` is bf16; arithmetic on them is done in f32.
- * Rounding is to the nearest, ties to even; a NaN stays one. The loops of kernels inline these, and compilers make vector code of them.
+ * Rounding is to the nearest, ties to even; a NaN stays one. The loops of kernels inline these, and compilers make
+ * vector code of them.
  */
 #ifndef CVY_BASE_BF16_H
 #define CVY_BASE_BF16_H

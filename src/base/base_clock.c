@@ -1,10 +1,10 @@
 /*
- * base_clock.c: time: seconds that only go forward, for measuring; those of the wall clock, which other machines have too; and the date in UTC, for logs and
- * file names.
+ * base_clock.c: time: seconds that only go forward, for measuring; those of the wall clock, which other machines have
+ * too; and the date in UTC, for logs and file names.
  */
-#include <time.h>
+#include "base/base_clock.h"
 
-#include "base/base_util.h"
+#include <time.h>
 
 static double read_clock_s(clockid_t clock)
 {
@@ -37,12 +37,4 @@ void cvy_clock_text(char text[32])
     const time_t now = time(NULL);
     if (!gmtime_r(&now, &utc) || strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
         text[0] = 0;
-}
-
-cvy_status cvy_size_mul(size_t a, size_t b, size_t *out)
-{
-    CVY_CHECK(b == 0 || a <= SIZE_MAX / b, CVY_E_SHAPE, "%zu times %zu bytes is more than this machine can address", a,
-              b);
-    *out = a * b;
-    return CVY_OK;
 }

@@ -5,15 +5,16 @@
  * any point leaves the old or the new content, never a mixture. Short reads and writes and EINTR are dealt with here,
  * once.
  */
+#include "base/base_file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/base_util.h"
 
 /* ---- calls that a signal may interrupt: some network file systems let it, whatever the kind of file ---- */
 
@@ -183,7 +184,7 @@ static cvy_status sync_folder_of(const char *path)
     return status;
 }
 
-cvy_status cvy_file_settle(int *fd, const char *aside, const char *path)
+cvy_status cvy_file_sync(int *fd, const char *aside, const char *path)
 {
     CVY_CHECK(sync_file(*fd) == 0, CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
     const int closed = close_file(*fd);
@@ -200,14 +201,14 @@ cvy_status cvy_file_replace(const char *path, const void *data, size_t bytes)
     CVY_TRY(open_aside(path, &aside, &fd));
     cvy_status status = cvy_write_all(fd, data, bytes, path);
     if (status == CVY_OK)
-        status = cvy_file_settle(&fd, aside, path);
+        status = cvy_file_sync(&fd, aside, path);
     drop_aside(fd, &aside); /* after the rename there is nothing of that name to remove */
     return status;
 }
 
-cvy_status cvy_file_aside_open(const char *path, cvy_file_aside *out)
+cvy_status cvy_file_temporary_open(const char *path, cvy_file_temporary *out)
 {
-    cvy_file_aside file = {0};
+    cvy_file_temporary file = {0};
     int fd = -1;
     CVY_TRY(cvy_mem_strdup(path, &file.path));
     cvy_status status = open_aside(path, &file.aside, &fd);
@@ -222,7 +223,7 @@ cvy_status cvy_file_aside_open(const char *path, cvy_file_aside *out)
     return CVY_OK;
 }
 
-static cvy_status commit_stream(cvy_file_aside *file)
+static cvy_status commit_stream(cvy_file_temporary *file)
 {
     CVY_CHECK(fflush(file->stream) == 0 && !ferror(file->stream), CVY_E_IO, "%s: cannot write: %s", file->path,
               strerror(errno));
@@ -235,14 +236,14 @@ static cvy_status commit_stream(cvy_file_aside *file)
     return sync_folder_of(file->path);
 }
 
-cvy_status cvy_file_aside_commit(cvy_file_aside *file)
+cvy_status cvy_file_temporary_commit(cvy_file_temporary *file)
 {
     const cvy_status status = commit_stream(file);
-    cvy_file_aside_drop(file);
+    cvy_file_temporary_drop(file);
     return status;
 }
 
-void cvy_file_aside_drop(cvy_file_aside *file)
+void cvy_file_temporary_drop(cvy_file_temporary *file)
 {
     if (file->stream)
         fclose(file->stream);

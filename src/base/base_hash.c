@@ -5,9 +5,9 @@
  * instruction where the CPU has it. Files record the method by name, so that each build can say whether it can check
  * them.
  */
-#include <string.h>
+#include "base/base_hash.h"
 
-#include "base/base_util.h"
+#include <string.h>
 
 #ifndef CVY_HAVE_XXHASH
 #define CVY_HAVE_XXHASH 0

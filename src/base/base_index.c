@@ -1,8 +1,9 @@
 /* base_index.c: a hash table of names with linear probing, at most half full. */
+#include "base/base_index.h"
+
 #include <string.h>
 
-#include "base/base_index.h"
-#include "base/base_util.h"
+#include "base/base_hash.h"
 
 /* The slot that holds the name, or the free one where it belongs; room is a power of two. */
 static cvy_index_slot *slot_of(cvy_index_slot *slot, int room, const char *name)
@@ -51,4 +52,37 @@ void cvy_index_free(cvy_index *index)
 {
     cvy_mem_free(&index->slot);
     *index = (cvy_index){0};
+}
+
+int cvy_keys_find(const cvy_keys *keys, const char *text)
+{
+    return cvy_index_find(&keys->index, text);
+}
+
+cvy_status cvy_keys_add(cvy_keys *keys, const char *text, int *number_out)
+{
+    const int have = cvy_keys_find(keys, text);
+    if (have >= 0) {
+        *number_out = have;
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_mem_reserve(&keys->text, &keys->room, keys->count, sizeof *keys->text));
+    char **own = &keys->text[keys->count];
+    CVY_TRY(cvy_mem_strdup(text, own));
+    const cvy_status status = cvy_index_add(&keys->index, *own, keys->count);
+    if (status != CVY_OK) {
+        cvy_mem_free(own);
+        return status;
+    }
+    *number_out = keys->count++;
+    return CVY_OK;
+}
+
+void cvy_keys_free(cvy_keys *keys)
+{
+    for (int i = 0; i < keys->count; i++)
+        cvy_mem_free(&keys->text[i]);
+    cvy_mem_free(&keys->text);
+    cvy_index_free(&keys->index);
+    *keys = (cvy_keys){0};
 }

@@ -1,14 +1,17 @@
 /*
- * base_machine.c: memory as the system counts it: what could still be taken before a step is allocated, and the most that the process has held.
+ * base_machine.c: the machine as Linux describes it: the processor's name and cores; memory that could still be taken
+ * before a step is allocated, and the most that the process has held.
  *
- * Linux: /proc/meminfo, the limits of the process's control groups (cgroups v1 and v2, each group up to the root counts), VmHWM of /proc/self/status.
+ * /proc/cpuinfo, the affinity mask, /proc/meminfo, the limits of the process's control groups (cgroups v1 and v2, each
+ * group up to the root counts), VmHWM of /proc/self/status.
  */
+#include "base/base_machine.h"
+
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-#include "base/base_mem.h"
 
 /* The number behind `key` at the head of a line, -1 without one. A key of "" takes the file's first word. */
 static int64_t read_number(const char *path, const char *key)
@@ -57,7 +60,8 @@ static int64_t left_in_groups(const char *mount, const char *group, int is_v2)
     snprintf(folder, sizeof folder, "%s%s", mount, group);
     for (size_t n = strlen(folder); n >= strlen(mount); folder[--n] = '\0') {
         left = smaller(left, is_v2 ? left_in_group(folder, "memory.max", "memory.current", "inactive_file ")
-                                   : left_in_group(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "));
+                                   : left_in_group(folder, "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                                   "total_inactive_file "));
         while (n > strlen(mount) && folder[n - 1] != '/')
             folder[--n] = '\0';
         if (n <= strlen(mount))
@@ -101,4 +105,27 @@ int64_t cvy_mem_peak(void)
     if (kib >= 0)
         return 1024 * kib;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? 1024 * (int64_t)usage.ru_maxrss : 0;
+}
+
+void cvy_machine_cpu(char *text, size_t room)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    snprintf(text, room, "unknown");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(text, room, "%s", colon + 2);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+int cvy_machine_cores(void)
+{
+    cpu_set_t mask;
+    return sched_getaffinity(0, sizeof mask, &mask) == 0 && CPU_COUNT(&mask) > 0 ? CPU_COUNT(&mask) : 1;
 }

@@ -2,9 +2,10 @@
  * base_mem.c: the allocator that everything goes through, and page memory for tensors.
  *
  * The fault injection for tests lives here: a test runs a function with the first, second, third, ... allocation
- * failing and checks that it reports CVY_E_MEMORY and leaks nothing (the manner of SQLite). The two counters below are
- * the library's only process-wide variables; they steer nothing unless a test asks for it.
+ * failing and checks that it reports CVY_E_MEMORY and leaks nothing (the manner of SQLite). The counters below are the
+ * library's only process-wide variables; they steer nothing unless a test asks for it.
  */
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ enum { ALIGN_BYTES = 64, HUGE_BYTES = 2 << 20 };
 static _Atomic int64_t allocations; /* so far */
 static _Atomic int64_t fail_number; /* the allocation that fails; 0: none */
 static _Atomic int fail_later_too;
+static _Atomic int64_t held_bytes;
 
 void cvy_mem_fail_at(int64_t k, int for_good)
 {
@@ -30,6 +32,16 @@ void cvy_mem_fail_at(int64_t k, int for_good)
 int64_t cvy_mem_count(void)
 {
     return atomic_load(&allocations);
+}
+
+void cvy_mem_account(int64_t bytes)
+{
+    atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed);
+}
+
+int64_t cvy_memory_bytes(void)
+{
+    return atomic_load(&held_bytes);
 }
 
 static int must_fail(void)
@@ -58,6 +70,7 @@ cvy_status cvy_mem_alloc(size_t bytes, void *out)
     void *p = must_fail() || room < bytes ? NULL : aligned_alloc(ALIGN_BYTES, room);
     CVY_CHECK(p, CVY_E_MEMORY, "cannot allocate %zu bytes", bytes);
     memset(p, 0, room);
+    cvy_mem_account((int64_t)malloc_usable_size(p));
     put_pointer(out, p);
     return CVY_OK;
 }
@@ -69,7 +82,7 @@ cvy_status cvy_mem_grow(void *block, size_t old_bytes, size_t new_bytes)
     void *old = get_pointer(block);
     if (old) {
         memcpy(fresh, old, CVY_MIN(old_bytes, new_bytes));
-        free(old);
+        cvy_mem_free(&old);
     }
     put_pointer(block, fresh);
     return CVY_OK;
@@ -87,7 +100,9 @@ cvy_status cvy_mem_reserve(void *array, int *room, int count, size_t elem_bytes)
 
 void cvy_mem_free(void *block)
 {
-    free(get_pointer(block));
+    void *p = get_pointer(block);
+    cvy_mem_account(-(int64_t)malloc_usable_size(p)); /* 0 of NULL */
+    free(p);
     put_pointer(block, NULL);
 }
 
@@ -138,6 +153,7 @@ cvy_status cvy_mem_map_pages(size_t bytes, void *out)
     const size_t room = round_to_pages(bytes);
     char *p = must_fail() || room < bytes || room > SIZE_MAX - HUGE_BYTES ? NULL : map_aligned(room);
     CVY_CHECK(p, CVY_E_MEMORY, "cannot map %zu bytes of tensor memory", bytes);
+    cvy_mem_account((int64_t)room);
 #ifdef MADV_HUGEPAGE
     if (room >= HUGE_BYTES)
         madvise(p, room, MADV_HUGEPAGE); /* a wish; without it the memory is only slower */
@@ -157,7 +173,8 @@ cvy_status cvy_mem_alloc_pages(size_t bytes, void *out)
 
 void cvy_mem_drop_pages(void *data, size_t bytes)
 {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)data + page - 1) / page * page, end = ((uintptr_t)data + bytes) / page * page;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)data + page - 1) / page * page,
+                    end = ((uintptr_t)data + bytes) / page * page;
     if (end > first)
         madvise((char *)data + (first - (uintptr_t)data), end - first, MADV_DONTNEED);
 }
@@ -165,7 +182,17 @@ void cvy_mem_drop_pages(void *data, size_t bytes)
 void cvy_mem_free_pages(void *block, size_t bytes)
 {
     void *p = get_pointer(block);
-    if (p)
+    if (p) {
         munmap(p, round_to_pages(bytes));
+        cvy_mem_account(-(int64_t)round_to_pages(bytes));
+    }
     put_pointer(block, NULL);
+}
+
+cvy_status cvy_size_mul(size_t a, size_t b, size_t *out)
+{
+    CVY_CHECK(b == 0 || a <= SIZE_MAX / b, CVY_E_SHAPE, "%zu times %zu bytes is more than this machine can address", a,
+              b);
+    *out = a * b;
+    return CVY_OK;
 }

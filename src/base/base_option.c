@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base_option.h"
-#include "base/base_util.h"
+#include "base/base_text.h"
 
 typedef struct {
     cvy_pool *pool;

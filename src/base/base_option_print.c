@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base_option.h"
-#include "base/base_util.h"
+#include "base/base_text.h"
 
 static const char *type_word(cvy_option_type type)
 {

@@ -1,12 +1,12 @@
 /*
  * base_philox.h: one block of Philox 4x32-10 as an inline function, so that kernels can compute many blocks side by
- * side in vector lanes. Everybody else calls cvy_rng_block() and its friends in base_util.h, which draw the same
+ * side in vector lanes. Everybody else calls cvy_rng_block() and its friends in base_rng.h, which draw the same
  * numbers.
  */
 #ifndef CVY_BASE_PHILOX_H
 #define CVY_BASE_PHILOX_H
 
-#include "base/base_util.h"
+#include "base/base_rng.h"
 
 static inline void cvy_philox(const cvy_rng *rng, uint64_t counter, uint32_t *w0, uint32_t *w1, uint32_t *w2,
                               uint32_t *w3)

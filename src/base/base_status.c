@@ -9,9 +9,8 @@
 
 #include "base/base_status.h"
 
-#ifndef CVY_VERSION
-#define CVY_VERSION "0.1.0"
-#endif
+#define WORD(number) #number
+#define VERSION_TEXT(major, minor, patch) WORD(major) "." WORD(minor) "." WORD(patch)
 
 enum { MESSAGE_BYTES = 2048 };
 
@@ -52,7 +51,6 @@ const char *cvy_status_text(cvy_status status)
     case CVY_OK: return "ok";
     case CVY_END: return "end";
     case CVY_NOT_APPLICABLE: return "not applicable";
-    case CVY_BUSY: return "busy";
     case CVY_STOPPED: return "stopped";
     case CVY_E_ARGUMENT: return "bad argument";
     case CVY_E_SHAPE: return "bad shape";
@@ -71,7 +69,12 @@ const char *cvy_status_text(cvy_status status)
 
 const char *cvy_version(void)
 {
-    return CVY_VERSION;
+    return VERSION_TEXT(CVY_VERSION_MAJOR, CVY_VERSION_MINOR, CVY_VERSION_PATCH);
+}
+
+int cvy_version_number(void)
+{
+    return CVY_VERSION_NUMBER;
 }
 
 static const struct {

@@ -1,16 +1,15 @@
 /*
- * base_text.c: a growing text, and JSON written into it.
+ * base_text.c: a growing text, and the nearest of some names.
  *
- * Failures are kept in the text's status, so that a page of additions is followed by one check. JSON is written on one
- * line: a line of metrics.jsonl is such a text.
+ * Failures are kept in the text's status, so that a page of additions is followed by one check.
  */
+#include "base/base_text.h"
+
 #include <locale.h>
-#include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/base_util.h"
 
 /* Room for `more` bytes and a NUL; 0 if there is none. */
 static int reserve(cvy_text *t, size_t more)
@@ -111,62 +110,65 @@ void cvy_text_free(cvy_text *t)
     *t = (cvy_text){0};
 }
 
-/* ---- JSON ---- */
+/* ---- the nearest name ---- */
 
-static void begin_item(cvy_json *j, const char *key)
+enum { WORD_MAX = 48 };
+
+static char lower(char c)
 {
-    const uint64_t bit = UINT64_C(1) << (j->depth & 63);
-    if (j->comma & bit)
-        cvy_text_add(&j->text, ", ");
-    j->comma |= bit;
-    if (key) {
-        cvy_text_add_quoted(&j->text, key);
-        cvy_text_add(&j->text, ": ");
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* Edits that turn a into b: insert, delete, replace, swap of neighbours (optimal string alignment). */
+static int edit_distance(const char *a, const char *b)
+{
+    int row[3][WORD_MAX + 1] = {{0}};
+    const int na = (int)strlen(a), nb = (int)strlen(b);
+    for (int j = 0; j <= nb; j++)
+        row[0][j] = j;
+    for (int i = 1; i <= na; i++) {
+        int *now = row[i % 3], *up = row[(i + 2) % 3], *up2 = row[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= nb; j++) {
+            const int same = lower(a[i - 1]) == lower(b[j - 1]);
+            now[j] = CVY_MIN(CVY_MIN(up[j], now[j - 1]) + 1, up[j - 1] + !same);
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
+                now[j] = CVY_MIN(now[j], up2[j - 2] + 1);
+        }
     }
+    return row[na % 3][nb];
 }
 
-void cvy_json_open(cvy_json *j, const char *key, char bracket)
+const char *cvy_text_nearest(const char *word, const char *const *names, int count)
 {
-    begin_item(j, key);
-    cvy_text_add(&j->text, "%c", bracket);
-    j->depth++;
-    j->comma &= ~(UINT64_C(1) << (j->depth & 63));
+    const char *best = NULL;
+    const size_t length = strlen(word);
+    int best_distance = (int)CVY_MAX(length, 3) / 3 + 1; /* a third of the letters may be wrong */
+    if (length > WORD_MAX)
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        if (strlen(names[i]) > WORD_MAX)
+            continue;
+        const int distance = edit_distance(word, names[i]);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = names[i];
+        }
+    }
+    for (int i = 0; !best && length >= 3 && i < count; i++) /* "momen" for "momentum" */
+        if (strncmp(word, names[i], length) == 0)
+            best = names[i];
+    return best;
 }
 
-void cvy_json_close(cvy_json *j, char bracket)
+void cvy_text_add_known(cvy_text *t, const char *word, const char *const *names, int count)
 {
-    cvy_text_add(&j->text, "%c", bracket);
-    j->depth--;
-    if (j->depth == 0)
-        j->comma = 0; /* the next value is a document of its own: a line of a .jsonl file */
-}
-
-void cvy_json_string(cvy_json *j, const char *key, const char *value)
-{
-    begin_item(j, key);
-    if (value)
-        cvy_text_add_quoted(&j->text, value);
-    else
-        cvy_text_add(&j->text, "null");
-}
-
-void cvy_json_int(cvy_json *j, const char *key, int64_t value)
-{
-    begin_item(j, key);
-    cvy_text_add(&j->text, "%lld", (long long)value);
-}
-
-void cvy_json_real(cvy_json *j, const char *key, double value)
-{
-    begin_item(j, key);
-    if (isfinite(value))
-        cvy_text_add_real(&j->text, value);
-    else
-        cvy_text_add(&j->text, "null");
-}
-
-void cvy_json_bool(cvy_json *j, const char *key, int value)
-{
-    begin_item(j, key);
-    cvy_text_add(&j->text, value ? "true" : "false");
+    const char *near = cvy_text_nearest(word, names, count);
+    if (near)
+        cvy_text_add(t, ", did you mean '%s'?", near);
+    cvy_text_add(t, "; there are ");
+    for (int i = 0; i < count; i++)
+        cvy_text_add(t, "%s%s", i ? ", " : "", names[i]);
+    if (count == 0)
+        cvy_text_add(t, "none");
 }

@@ -12,6 +12,8 @@
 
 #include "base/base_tree.h"
 
+#include "base/base_text.h"
+
 enum { WHERE_BYTES = 512, WHERE_RING = 8 };
 
 const char *cvy_tree_where(const cvy_tree *node)
@@ -174,8 +176,9 @@ cvy_status cvy_tree_copy(cvy_pool *pool, const cvy_tree *node, cvy_tree **out)
 static const struct {
     const char *text;
     double factor;
-} suffixes[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
-                {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+} suffixes[] = {{"", 1},         {"k", 1e3},      {"M", 1e6},     {"G", 1e9},     {"T", 1e12},
+                {"Ki", 0x1p10},  {"Mi", 0x1p20},  {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"KiB", 0x1p10},
+                {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
 
 /* Copies a number without its underscores and with the decimal point of the host program's locale, which strtod()
  * obeys. */
@@ -289,67 +292,4 @@ cvy_status cvy_tree_check_used(const cvy_tree *node, const char *const *known)
         CVY_TRY(cvy_tree_check_used(node->child[i], known));
     }
     return CVY_OK;
-}
-
-/* ---- the nearest name ---- */
-
-enum { WORD_MAX = 48 };
-
-static char lower(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-/* Edits that turn a into b: insert, delete, replace, swap of neighbours (optimal string alignment). */
-static int edit_distance(const char *a, const char *b)
-{
-    int row[3][WORD_MAX + 1] = {{0}};
-    const int na = (int)strlen(a), nb = (int)strlen(b);
-    for (int j = 0; j <= nb; j++)
-        row[0][j] = j;
-    for (int i = 1; i <= na; i++) {
-        int *now = row[i % 3], *up = row[(i + 2) % 3], *up2 = row[(i + 1) % 3];
-        now[0] = i;
-        for (int j = 1; j <= nb; j++) {
-            const int same = lower(a[i - 1]) == lower(b[j - 1]);
-            now[j] = CVY_MIN(CVY_MIN(up[j], now[j - 1]) + 1, up[j - 1] + !same);
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
-                now[j] = CVY_MIN(now[j], up2[j - 2] + 1);
-        }
-    }
-    return row[na % 3][nb];
-}
-
-const char *cvy_text_nearest(const char *word, const char *const *names, int count)
-{
-    const char *best = NULL;
-    const size_t length = strlen(word);
-    int best_distance = (int)CVY_MAX(length, 3) / 3 + 1; /* a third of the letters may be wrong */
-    if (length > WORD_MAX)
-        return NULL;
-    for (int i = 0; i < count; i++) {
-        if (strlen(names[i]) > WORD_MAX)
-            continue;
-        const int distance = edit_distance(word, names[i]);
-        if (distance < best_distance) {
-            best_distance = distance;
-            best = names[i];
-        }
-    }
-    for (int i = 0; !best && length >= 3 && i < count; i++) /* "momen" for "momentum", "lr_rate" has no such luck */
-        if (strncmp(word, names[i], length) == 0)
-            best = names[i];
-    return best;
-}
-
-void cvy_text_add_known(cvy_text *t, const char *word, const char *const *names, int count)
-{
-    const char *near = cvy_text_nearest(word, names, count);
-    if (near)
-        cvy_text_add(t, ", did you mean '%s'?", near);
-    cvy_text_add(t, "; there are ");
-    for (int i = 0; i < count; i++)
-        cvy_text_add(t, "%s%s", i ? ", " : "", names[i]);
-    if (count == 0)
-        cvy_text_add(t, "none");
 }

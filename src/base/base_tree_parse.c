@@ -9,8 +9,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/base_file.h"
 #include "base/base_tree.h"
-#include "base/base_util.h"
 
 enum { DEPTH_MAX = 64, TEXT_MAX = 16 << 20, NODE_MAX = 4 << 20 };
 

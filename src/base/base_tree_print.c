@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
+#include "base/base_text.h"
 #include "base/base_tree.h"
-#include "base/base_util.h"
 
 /* Whether a text can stand without quotes, in a block or between the brackets of a list, and be read back unchanged. */
 static int can_stand_plain(const char *text)

@@ -1,18 +1,21 @@
 /*
- * comm_agree.c: what ranks do together, whatever carries their messages: they agree on a setup fault, so that nobody goes on alone and one rank's message
- * reaches every rank, take memory on all or none, wait for a sum, and compare what all must have alike.
+ * comm_agree.c: what ranks do together, whatever back end carries their messages. They agree on a setup fault, so that
+ * no rank goes on alone and one rank's message reaches every rank; they split; they allocate memory on all ranks or on
+ * none; they wait for a reduction; and they compare what must be the same on all ranks.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_util.h"
+#include "base/base_hash.h"
+#include "base/base_text.h"
 #include "comm/comm.h"
 
 cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
 {
     if (comm->nranks == 1)
         return mine;
-    /* One reduction for the worst fault and the largest answer that is none; two more only where somebody failed. */
+    /* One reduction gives the worst fault and the largest status that is no fault; two more follow only after a fault.
+     */
     int64_t most[2] = {-(int64_t)mine, mine};
     CVY_TRY(comm->ops->allreduce(comm, most, 2, CVY_DTYPE_I64, CVY_REDUCE_MAX));
     const int64_t worst = -most[0];
@@ -29,6 +32,25 @@ cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
     return cvy_error_set((cvy_status)worst, "rank %d: %s", (int)who, text);
 }
 
+static cvy_status check_color(int color)
+{
+    CVY_CHECK(color >= CVY_NO_COLOR, CVY_E_ARGUMENT, "a communicator is split by the color %d; colors are 0 or more",
+              color);
+    return CVY_OK;
+}
+
+cvy_status cvy_comm_split(cvy_comm *comm, int color, int key, cvy_comm **out)
+{
+    cvy_comm *part = NULL;
+    CVY_TRY(cvy_comm_agree(comm, check_color(color)));
+    const cvy_status status = cvy_comm_agree(comm, comm->ops->split(comm, color, key, &part));
+    if (status != CVY_OK && part)
+        part->ops->destroy(part);
+    else
+        *out = part;
+    return status;
+}
+
 cvy_status cvy_comm_alloc(cvy_comm *comm, size_t bytes, void *out)
 {
     const cvy_status status = cvy_comm_agree(comm, cvy_mem_alloc(bytes, out));
@@ -40,19 +62,19 @@ cvy_status cvy_comm_alloc(cvy_comm *comm, size_t bytes, void *out)
 cvy_status cvy_comm_finish(cvy_comm *comm, cvy_request *request)
 {
     int done = 0;
-    CVY_TRY(comm->ops->request_start(request));
-    for (int turn = 0; !done; turn++) {
-        CVY_TRY(comm->ops->request_test(request, &done));
+    CVY_TRY(comm->reduce->start(request));
+    for (int round = 0; !done; round++) {
+        CVY_TRY(comm->reduce->test(request, &done));
         if (!done)
-            CVY_TRY(comm->ops->rest(comm, turn));
+            CVY_TRY(comm->ops->rest(comm, round));
     }
     return CVY_OK;
 }
 
-/* ---- what all ranks must have alike ---- */
+/* ---- comparison of what must be the same on all ranks ---- */
 
 /* The first line in which two texts are not the same. */
-static cvy_status find_line(const char *mine, const char *first, cvy_alike_fn *differ)
+static cvy_status find_line(const char *mine, const char *first, cvy_comm_differ_fn *differ)
 {
     for (int line = 0; *mine || *first; line++) {
         const size_t m = strcspn(mine, "\n"), f = strcspn(first, "\n");
@@ -68,8 +90,8 @@ static cvy_status find_line(const char *mine, const char *first, cvy_alike_fn *d
     return CVY_OK;
 }
 
-/* Rank 0's text to all, who look for the difference. */
-static cvy_status compare(cvy_comm *comm, const cvy_text *mine, cvy_alike_fn *differ)
+/* Rank 0 sends its text to all ranks, and each looks for the first difference. */
+static cvy_status compare(cvy_comm *comm, const cvy_text *mine, cvy_comm_differ_fn *differ)
 {
     int64_t bytes = (int64_t)mine->bytes + 1;
     char *first = NULL;
@@ -85,7 +107,7 @@ out:
     return status;
 }
 
-cvy_status cvy_comm_alike(cvy_comm *comm, const cvy_text *mine, cvy_alike_fn *differ)
+cvy_status cvy_comm_compare(cvy_comm *comm, const cvy_text *mine, cvy_comm_differ_fn *differ)
 {
     if (comm->nranks == 1)
         return mine->status;

@@ -1,5 +1,6 @@
 /*
- * comm_shards.c: who has which shards of a step in deterministic training; see comm_shards.h. Blocks fit to how comm_sum_doubling.c pairs ranks.
+ * comm_shards.c: who has which shards of a step in deterministic training; see comm_shards.h. Blocks fit to how
+ * comm_allreduce_doubling.c pairs ranks.
  */
 #include "comm/comm_shards.h"
 
@@ -18,10 +19,12 @@ static int64_t next_power(int64_t n)
 
 cvy_status cvy_shards_check(int64_t nshards, int nranks)
 {
-    CVY_CHECK(is_power_of_two(nshards) && nshards <= CVY_SHARDS_MAX, CVY_E_CONFIG, "deterministic_shards is %lld, expected a power of two up to %d, such as %lld", (long long)nshards,
+    CVY_CHECK(is_power_of_two(nshards) && nshards <= CVY_SHARDS_MAX, CVY_E_CONFIG,
+              "deterministic_shards is %lld, expected a power of two up to %d, such as %lld", (long long)nshards,
               CVY_SHARDS_MAX, (long long)CVY_MIN(next_power(nshards), (int64_t)CVY_SHARDS_MAX));
     CVY_CHECK(nranks <= nshards, CVY_E_CONFIG,
-              "deterministic training cuts a step into %lld shards, but there are %d ranks: start at most %lld, or set deterministic_shards: %lld, the results of which are others",
+              "deterministic training cuts a step into %lld shards, but there are %d ranks: start at most %lld, or set "
+              "deterministic_shards: %lld, the results of which are others",
               (long long)nshards, nranks, (long long)nshards, (long long)next_power(nranks));
     return CVY_OK;
 }
@@ -32,7 +35,8 @@ cvy_part cvy_shards_of(int64_t nshards, int rank, int nranks)
     while (2 * p <= nranks)
         p *= 2;
     const int paired = 2 * (nranks - p), place = rank < paired ? rank / 2 : rank - paired / 2;
-    const int64_t each = nshards / p, half = rank < paired ? each / 2 : each, first = place * each + (rank < paired && rank % 2 ? half : 0);
+    const int64_t each = nshards / p, half = rank < paired ? each / 2 : each,
+                  first = place * each + (rank < paired && rank % 2 ? half : 0);
     return (cvy_part){first, first + half};
 }
 

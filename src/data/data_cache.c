@@ -1,5 +1,6 @@
 /*
- * data_cache.c: `data.cache`: samples that were read once stay in memory, as stored or decoded, as long as there is room.
+ * data_cache.c: `data.cache`: samples that were read once stay in memory, as stored or decoded, as long as there is
+ * room.
  *
  * In the step: a reader that stands before the data set's own, in the loader's threads. A sample is kept by whoever
  * reads it first; what does not fit is read anew each time, so a set that is too large still gains its share. The room
@@ -9,6 +10,8 @@
 
 #include <stdatomic.h>
 #include <string.h>
+
+#include "base/base_hash.h"
 
 struct cvy_cache_room {
     int64_t limit;

@@ -2,8 +2,8 @@
  * data_convert.c: the one loop that writes any data set in any format.
  *
  * Not in the step. The samples are cut into pieces by their number alone, pieces are dealt out to the ranks, each piece
- * gets its name when it is whole, and one rank closes the set. So the result does not depend on the number of ranks, and
- * a conversion that was killed goes on where it was: a small file in the folder says which conversion it is.
+ * gets its name when it is whole, and one rank closes the set. So the result does not depend on the number of ranks,
+ * and a conversion that was killed goes on where it was: a small file in the folder says which conversion it is.
  */
 #include "data/data_convert.h"
 
@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base_file.h"
+#include "base/base_json.h"
 #include "data/data_writer.h"
 
 #define MARK "convert.json"
@@ -203,8 +205,9 @@ static cvy_status claim_folder(struct convert *c)
     } else {
         CVY_TRY_OUT(cvy_file_read(path, 1 << 16, &there, &bytes));
         if (bytes != j.text.bytes || memcmp(there, j.text.data, bytes) != 0)
-            status = cvy_error_set(CVY_E_CONFIG, "%s: holds the beginning of another conversion (see %s): name a new folder",
-                                   c->path, path);
+            status =
+                cvy_error_set(CVY_E_CONFIG, "%s: holds the beginning of another conversion (see %s): name a new folder",
+                              c->path, path);
     }
 out:
     cvy_mem_free(&there);

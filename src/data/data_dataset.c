@@ -5,6 +5,8 @@
  * stays open; the augmentation of a sample is keyed by its number in the whole, so it does not change with the share.
  * Buffers of a read come from a list of idle ones: after the first reads of each thread nothing is allocated.
  */
+#include "base/base_hash.h"
+#include "base/base_rng.h"
 #include "data/data_cache.h"
 #include "data/data_sources.h"
 
@@ -433,7 +435,7 @@ struct sample { /* which picture the decoder is at, for what the augmentation wa
     int64_t number;
 };
 
-static int ask_augment(void *user, int64_t H, int64_t W, cvy_window *out)
+static int ask_augment(void *user, int64_t H, int64_t W, cvy_picture_window *out)
 {
     const struct sample *s = user;
     return cvy_augment_want(s->augment, s->epoch, s->number, H, W, out);

@@ -3,7 +3,7 @@
  */
 #include "data/data_half.h"
 
-#include "base/base_cpu.h"
+#include "base/base_isa.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -12,7 +12,7 @@
 int cvy_half_is_fast(void)
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return cvy_cpu_has(CVY_ISA_AVX2) && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    return cvy_isa_has(CVY_ISA_AVX2) && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
 __attribute__((target("avx,f16c"))) static int64_t convert_eights(const uint16_t *half, int64_t n, float *out)

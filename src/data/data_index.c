@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_file.h"
+
 /* ---- entries ---- */
 
 cvy_status cvy_entries_add(cvy_entries *e, const cvy_entry *entry)
@@ -231,7 +233,7 @@ static cvy_status sort_names(cvy_classes *c, cvy_entries *e)
     return CVY_OK;
 }
 
-cvy_status cvy_classes_settle(cvy_classes *c, int64_t asked, cvy_entries *e, cvy_reader_info *info)
+cvy_status cvy_classes_resolve(cvy_classes *c, int64_t asked, cvy_entries *e, cvy_reader_info *info)
 {
     const char **names = NULL;
     const int64_t n = asked > 0 ? asked : CVY_MAX(CVY_MAX(c->count, c->by_name ? 0 : c->largest + 1), 1);

@@ -2,11 +2,14 @@
  * data_index.h: what readers of records and lines have in common: where each sample lies, the files of a set, large
  * sequential reads, classes as they turn up, the look at the first sample.
  *
- * Before the step: all of it serves a reader's open(), but for the entries and cvy_data_read_picture(), which read() uses.
+ * Before the step: all of it serves a reader's open(), but for the entries and cvy_data_read_picture(), which read()
+ * uses.
  */
 #ifndef CVY_DATA_INDEX_H
 #define CVY_DATA_INDEX_H
 
+#include "base/base_hash.h"
+#include "base/base_index.h"
 #include "data/data_reader.h"
 
 /* ---- where samples lie: 16 bytes each, in blocks, so that growing copies nothing ---- */
@@ -74,7 +77,7 @@ typedef struct cvy_classes {
     const char **name; /* [room]; NULL: not named */
     int count, room;   /* one past the last name */
     int32_t largest;   /* by number: the largest label seen */
-    cvy_index place;   /* by name: the numbers, in the order of appearance until cvy_classes_settle() */
+    cvy_index place;   /* by name: the numbers, in the order of appearance until cvy_classes_resolve() */
 } cvy_classes;
 /* By number: the label was seen. One of CVY_CLASSES_MAX or more counts as damage, not as a million classes. */
 void cvy_classes_see(cvy_classes *c, int32_t label);
@@ -86,7 +89,7 @@ cvy_status cvy_classes_names_beside(cvy_classes *c, const char *folder, int64_t 
 cvy_status cvy_classes_number(cvy_classes *c, const char *text, size_t bytes, int32_t *label_out);
 /* When all were seen: names are sorted bytewise and e's labels follow; fills info's classes. asked: the option, 0: as
  * many as turned up. */
-cvy_status cvy_classes_settle(cvy_classes *c, int64_t asked, cvy_entries *e, cvy_reader_info *info);
+cvy_status cvy_classes_resolve(cvy_classes *c, int64_t asked, cvy_entries *e, cvy_reader_info *info);
 void cvy_classes_free(cvy_classes *c);
 /* Of labels that are numbers and read already: as many as asked for, or up to the largest, which stands in path. */
 cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, int64_t *count_out);

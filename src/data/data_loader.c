@@ -7,10 +7,12 @@
  * depth and ranks change nothing but the waiting time. The slots' buffers are made at the start from the first steps'
  * sizes and kept; a larger step grows its slot once.
  */
+#include "base/base_clock.h"
 #include "data/data_order.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,7 +202,8 @@ static cvy_status fill_row(cvy_loader *l, struct slot *s, int64_t row)
     return CVY_NOT_APPLICABLE;
 }
 
-/* Fills the rows of turns from .. to-1 without the lock, then counts them in. Called with the lock held, returns with it held. */
+/* Fills the rows of turns from .. to-1 without the lock, then counts them in. Called with the lock held, returns with
+ * it held. */
 static void fill_run(cvy_loader *l, struct slot *s, int64_t from, int64_t to)
 {
     pthread_mutex_unlock(&l->lock);

@@ -5,12 +5,12 @@
  * of ranks and threads are not in it.
  *
  * A window shuffle is for storage that is read well in pieces only: spinning disks, compressed chunks. The set is a row
- * of blocks, those of the format, which may differ in length (the last chunk of a file, chunks of which a condition took
- * some samples); the blocks are permuted, and samples are permuted within windows of WINDOW_BLOCKS blocks. So a block may
- * go anywhere, and its samples stay within one window. A batch is drawn from all blocks of its window, but its rows stand
- * lane by lane, a lane being a quarter of the window's blocks: a rank's share of a batch, which is a run of its rows, then
- * touches few blocks, and from step to step the same ones. The batch is the same set of samples in the same order for any
- * number of ranks. Kept are 8 bytes for each block, and for each window of the epoch at hand.
+ * of blocks, those of the format, which may differ in length (the last chunk of a file, chunks of which a condition
+ * took some samples); the blocks are permuted, and samples are permuted within windows of WINDOW_BLOCKS blocks. So a
+ * block may go anywhere, and its samples stay within one window. A batch is drawn from all blocks of its window, but
+ * its rows stand lane by lane, a lane being a quarter of the window's blocks: a rank's share of a batch, which is a run
+ * of its rows, then touches few blocks, and from step to step the same ones. The batch is the same set of samples in
+ * the same order for any number of ranks. Kept are 8 bytes for each block, and for each window of the epoch at hand.
  *
  * A balanced epoch deals its places out to the classes in turn, through a permutation; a class gives its samples in
  * rounds, each a permutation of its own: a sample is not drawn again before all of its class were.
@@ -19,6 +19,7 @@
 
 #include <pthread.h>
 
+#include "base/base_rng.h"
 #include "data/data_reader.h"
 
 enum { WINDOW_BLOCKS = 16, WINDOW_LANES = 4, LANE_BLOCKS = WINDOW_BLOCKS / WINDOW_LANES };
@@ -51,7 +52,8 @@ static cvy_permutation keyed_permutation(uint64_t seed, uint64_t stream, uint64_
 
 struct window {
     int64_t begin, length;
-    int64_t first[WINDOW_BLOCKS], end[WINDOW_BLOCKS]; /* of its blocks: first sample, and where they end in the window */
+    int64_t first[WINDOW_BLOCKS],
+        end[WINDOW_BLOCKS]; /* of its blocks: first sample, and where they end in the window */
 };
 
 static int64_t block_length(const cvy_epoch_order *o, int64_t block)
@@ -112,8 +114,8 @@ static int64_t number_at(const struct window *w, int64_t lane, int64_t at)
     return w->first[i] + at - (i > 0 ? w->end[i - 1] : 0);
 }
 
-/* Of a batch, what lies in one window: lane by lane, within a lane by place. Rows first .. end - 1 are wanted; *row counts
- * the batch's. */
+/* Of a batch, what lies in one window: lane by lane, within a lane by place. Rows first .. end - 1 are wanted; *row
+ * counts the batch's. */
 static void get_window(const cvy_epoch_order *o, int64_t number, int64_t from, int64_t to, int64_t first, int64_t end,
                        int64_t *row, int64_t *number_out)
 {
@@ -122,8 +124,7 @@ static void get_window(const cvy_epoch_order *o, int64_t number, int64_t from, i
         return;
     }
     const struct window w = make_window(o, number);
-    const cvy_permutation p =
-        keyed_permutation(o->o.seed, o->window_stream, o->epoch, (uint64_t)number + 1, w.length);
+    const cvy_permutation p = keyed_permutation(o->o.seed, o->window_stream, o->epoch, (uint64_t)number + 1, w.length);
     for (int64_t lane = 0, lane_begin = 0, lane_end; lane < WINDOW_LANES; lane++, lane_begin = lane_end) {
         lane_end = w.end[(lane + 1) * LANE_BLOCKS - 1];
         for (int64_t place = from; place < to; place++) {
@@ -137,8 +138,8 @@ static void get_window(const cvy_epoch_order *o, int64_t number, int64_t from, i
     }
 }
 
-static void get_windows(cvy_epoch_order *o, uint64_t epoch, int64_t batch_first, int64_t batch_n, int64_t first, int64_t n,
-                        int64_t *number_out)
+static void get_windows(cvy_epoch_order *o, uint64_t epoch, int64_t batch_first, int64_t batch_n, int64_t first,
+                        int64_t n, int64_t *number_out)
 {
     const int64_t end = batch_first + batch_n;
     int64_t row = 0;
@@ -255,7 +256,7 @@ cvy_status cvy_epoch_order_create(cvy_dataset *d, const cvy_order_opts *opts, cv
     o->nsamples = cvy_dataset_describe(d)->nsamples;
     o->window_stream = cvy_rng_name("order.window");
     o->class_stream = cvy_rng_name("order.class");
-    const cvy_status status = opts->balance                            ? prepare_balance(o, d)
+    const cvy_status status = opts->balance                         ? prepare_balance(o, d)
                               : opts->shuffle == CVY_SHUFFLE_WINDOW ? prepare_windows(o, d)
                                                                     : CVY_OK;
     if (status != CVY_OK)

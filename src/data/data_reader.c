@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base_file.h"
+#include "base/base_table.h"
+
 cvy_status cvy_bytes_need(cvy_bytes *b, size_t bytes)
 {
     if (bytes > b->room) {
@@ -41,7 +44,7 @@ cvy_status cvy_data_file_open(cvy_pool *pool, const char *path, cvy_data_file *o
     if (pool)
         CVY_TRY(cvy_pool_strdup(pool, path, &copy));
     file.path = pool ? copy : path;
-    file.fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);       /* a pipe is refused below, not waited for */
+    file.fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* a pipe is refused below, not waited for */
     CVY_CHECK(file.fd >= 0, CVY_E_IO, "%s%scannot be opened: %s", pool ? path : "", pool ? ": " : "", strerror(errno));
     struct stat st;
     if (fstat(file.fd, &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -120,23 +123,10 @@ static void all_names(char *text, size_t room)
 
 cvy_status cvy_reader_by_name(const char *name, const cvy_reader_def **out)
 {
+    static const cvy_table_query query = {.what = "data format"};
     int count = 0;
     const cvy_reader_def *const *table = cvy_reader_table(&count);
-    const char *known[64];
-    int nknown = 0;
-    for (int i = 0; i < count; i++) {
-        if (strcmp(table[i]->name, name) == 0) {
-            *out = table[i];
-            return CVY_OK;
-        }
-        if (nknown < CVY_COUNT(known))
-            known[nknown++] = table[i]->name;
-    }
-    char all[512];
-    all_names(all, sizeof all);
-    const char *near = cvy_text_nearest(name, known, nknown);
-    CVY_FAIL(CVY_E_CONFIG, "unknown data format \"%s\"%s%s%s; known are %s", name, near ? ", did you mean \"" : "",
-             near ? near : "", near ? "\"?" : "", all);
+    return cvy_table_find(table, count, &query, name, out);
 }
 
 cvy_status cvy_reader_by_look(const char *path, const cvy_reader_def **out)

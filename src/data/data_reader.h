@@ -9,6 +9,7 @@
 #ifndef CVY_DATA_READER_H
 #define CVY_DATA_READER_H
 
+#include "base/base_hash.h"
 #include "data/data.h"
 
 /* A block that only grows: the buffers of one thread. */
@@ -137,10 +138,10 @@ typedef struct cvy_picture { /* planar, [C, H, W]; other shapes are carried as C
 } cvy_picture;
 
 /* What is wanted of an encoded picture: the pixels of a window, at `scale` of their size or more. */
-typedef struct cvy_window {
+typedef struct cvy_picture_window {
     int64_t top, left, height, width;
     double scale;
-} cvy_window;
+} cvy_picture_window;
 
 typedef struct cvy_augment cvy_augment;
 /* steps: the job's list, or NULL. random 0 keeps the deterministic part. dtype and shape: of x before. */
@@ -149,7 +150,8 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
 /* Shape of x afterwards; varying pictures without a step that fixes their size keep info's shape. */
 const cvy_shape *cvy_augment_shape(const cvy_augment *a);
 /* What the steps will use of a picture of H x W, a pure function of its arguments; 0: all of it. */
-int cvy_augment_want(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W, cvy_window *out);
+int cvy_augment_want(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
+                     cvy_picture_window *out);
 /* Applies all steps and writes f32 of the final shape; CVY_E_SHAPE where the picture does not lead there. The picture
  * is whole, or what cvy_augment_want() asked for; its data are left as they are. */
 cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
@@ -168,7 +170,7 @@ cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, 
 cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count, int64_t channels, cvy_bytes *room,
                               cvy_bytes *rows, cvy_picture *out);
 /* Asked when the size is known; 0: the whole picture is wanted. */
-typedef int (*cvy_want_fn)(void *user, int64_t H, int64_t W, cvy_window *out);
+typedef int (*cvy_want_fn)(void *user, int64_t H, int64_t W, cvy_picture_window *out);
 /* The same for what `want` asks for; more may come, the whole picture too. What lies behind the window in the file is
  * not looked at, so damage there stays unnoticed. */
 cvy_status cvy_picture_decode_part(cvy_coding coding, const void *bytes, size_t count, int64_t channels,

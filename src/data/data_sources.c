@@ -8,8 +8,10 @@
  */
 #include "data/data_sources.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/base_hash.h"
 #include "base/base_index.h"
 
 enum { CLASSES_SAME, CLASSES_UNION };

@@ -1,5 +1,6 @@
 /*
- * data_stage.c: `data.stage`: each node copies the files of a source to a folder of its own, once, before they are opened.
+ * data_stage.c: `data.stage`: each node copies the files of a source to a folder of its own, once, before they are
+ * opened.
  *
  * Rank 0 of the run lists the files, so the shared file system is asked once; all ranks of a node then copy slices of
  * 64 MiB in turn, reading back what they wrote. A copy is FOLDER/convoy-HASH:
@@ -22,6 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base_clock.h"
+#include "base/base_file.h"
+#include "base/base_hash.h"
 #include "data/data_reader.h"
 
 enum { COPIES_MAX = 64, DEPTH_MAX = 32, WAIT_S = 600 };

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "base/base_clock.h"
 #include "data/data_reader.h"
 
 enum { PARTS = 256, SLICE = 32 };

@@ -8,26 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base_file.h"
+#include "base/base_table.h"
+
 cvy_status cvy_writer_by_name(const char *name, const cvy_writer_def **out)
 {
+    static const cvy_table_query query = {.what = "data format to write"};
     int count = 0;
     const cvy_writer_def *const *table = cvy_writer_table(&count);
-    const char *known[64];
-    int nknown = 0;
-    for (int i = 0; i < count; i++) {
-        if (strcmp(table[i]->name, name) == 0) {
-            *out = table[i];
-            return CVY_OK;
-        }
-        if (nknown < CVY_COUNT(known))
-            known[nknown++] = table[i]->name;
-    }
-    cvy_text text = {0};
-    cvy_text_add_known(&text, name, known, nknown);
-    const cvy_status status =
-        cvy_error_set(CVY_E_CONFIG, "cannot write the data format \"%s\"%s", name, text.data ? text.data : "");
-    cvy_text_free(&text);
-    return status;
+    return cvy_table_find(table, count, &query, name, out);
 }
 
 cvy_status cvy_new_file_begin(cvy_pool *pool, const char *path, cvy_new_file *out)
@@ -53,7 +42,7 @@ cvy_status cvy_new_file_write(cvy_new_file *f, const void *data, size_t bytes)
 
 cvy_status cvy_new_file_end(cvy_new_file *f)
 {
-    return cvy_file_settle(&f->fd, f->partial, f->path);
+    return cvy_file_sync(&f->fd, f->partial, f->path);
 }
 
 void cvy_new_file_drop(cvy_new_file *f)

@@ -25,7 +25,7 @@ typedef struct cvy_writer_def {
     const char *name, *summary;
     const cvy_option *options; /* NULL: none */
     size_t options_size;
-    int in_turn;  /* one rank writes all pieces, in their order (a data base has one writer); else any rank any piece */
+    int in_turn; /* one rank writes all pieces, in their order (a data base has one writer); else any rank any piece */
     /* On every rank, before anything is written: refuses what the format cannot hold (naming it), touches no file. */
     cvy_status (*open)(const cvy_writer_args *args, void **state_out);
     /* Whether a piece is there, whole, from an earlier conversion of the same source. */

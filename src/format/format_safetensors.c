@@ -1,10 +1,16 @@
 /*
- * format_safetensors.c: reads and writes safetensors files: weights and optimiser state of a checkpoint, initial weights from elsewhere.
+ * format_safetensors.c: reads and writes safetensors files: weights and optimiser state of a checkpoint, initial
+ * weights from elsewhere.
  *
- * In the step: never; at a save, at a resume, at `train.init`. A file is 8 bytes of header length (little-endian), a JSON header
+ * In the step: never; at a save, at a resume, at `train.init`. A file is 8 bytes of header length (little-endian), a
+ * JSON header
  * {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}, then the data, row-major, without holes.
- * The reader trusts nothing: a file may come from anywhere. Source: the format's description at github.com/huggingface/safetensors.
+ * The reader trusts nothing: a file may come from anywhere. Source: the format's description at
+ * github.com/huggingface/safetensors.
  */
+#include "base/base_file.h"
+#include "base/base_hash.h"
+#include "base/base_json.h"
 #include "format/format.h"
 
 #include <errno.h>
@@ -15,10 +21,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors data is little-endian; a big-endian machine needs byte swaps here");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "safetensors data is little-endian; a big-endian machine needs byte swaps here");
 
 #define LENGTH_BYTES 8
-#define HEADER_BYTES_MAX ((size_t)16 << 20)   /* what base_tree parses; 100,000 tensors fit */
+#define HEADER_BYTES_MAX ((size_t)16 << 20) /* what base_tree parses; 100,000 tensors fit */
 #define CONVERT_ELEMS 4096
 
 static const struct dtype_row {
@@ -26,10 +33,12 @@ static const struct dtype_row {
     size_t bytes;
     cvy_dtype dtype;
 } dtype_rows[] = {
-    {"F32", 4, CVY_DTYPE_F32},   {"F64", 8, CVY_DTYPE_F64},    {"I64", 8, CVY_DTYPE_I64},      {"I32", 4, CVY_DTYPE_I32},
-    {"U8", 1, CVY_DTYPE_U8},     {"F16", 2, CVY_DTYPE_COUNT},  {"BF16", 2, CVY_DTYPE_COUNT},   {"BOOL", 1, CVY_DTYPE_COUNT},
-    {"I8", 1, CVY_DTYPE_COUNT},  {"I16", 2, CVY_DTYPE_COUNT},  {"U16", 2, CVY_DTYPE_COUNT},    {"U32", 4, CVY_DTYPE_COUNT},
-    {"U64", 8, CVY_DTYPE_COUNT}, {"C64", 8, CVY_DTYPE_COUNT},  {"F8_E5M2", 1, CVY_DTYPE_COUNT}, {"F8_E4M3", 1, CVY_DTYPE_COUNT},
+    {"F32", 4, CVY_DTYPE_F32},       {"F64", 8, CVY_DTYPE_F64},    {"I64", 8, CVY_DTYPE_I64},
+    {"I32", 4, CVY_DTYPE_I32},       {"U8", 1, CVY_DTYPE_U8},      {"F16", 2, CVY_DTYPE_COUNT},
+    {"BF16", 2, CVY_DTYPE_COUNT},    {"BOOL", 1, CVY_DTYPE_COUNT}, {"I8", 1, CVY_DTYPE_COUNT},
+    {"I16", 2, CVY_DTYPE_COUNT},     {"U16", 2, CVY_DTYPE_COUNT},  {"U32", 4, CVY_DTYPE_COUNT},
+    {"U64", 8, CVY_DTYPE_COUNT},     {"C64", 8, CVY_DTYPE_COUNT},  {"F8_E5M2", 1, CVY_DTYPE_COUNT},
+    {"F8_E4M3", 1, CVY_DTYPE_COUNT},
 };
 
 static const struct dtype_row *dtype_by_name(const char *name)
@@ -76,7 +85,8 @@ static cvy_status header_text(const cvy_tensor_entry *entry, int count, const ch
     for (int i = 0; i < count; i++) {
         const cvy_tensor_entry *e = &entry[i];
         size_t bytes;
-        CVY_CHECK(dtype_name(e->dtype), CVY_E_UNSUPPORTED, "tensor %s: dtype %d has no safetensors name", e->name, (int)e->dtype);
+        CVY_CHECK(dtype_name(e->dtype), CVY_E_UNSUPPORTED, "tensor %s: dtype %d has no safetensors name", e->name,
+                  (int)e->dtype);
         CVY_TRY(entry_bytes(e, &bytes));
         cvy_json_open(json, e->name, '{');
         cvy_json_string(json, "dtype", dtype_name(e->dtype));
@@ -95,37 +105,40 @@ static cvy_status header_text(const cvy_tensor_entry *entry, int count, const ch
     while (json->text.status == CVY_OK && json->text.bytes % LENGTH_BYTES)
         cvy_text_add_bytes(&json->text, " ", 1);
     CVY_TRY(json->text.status);
-    CVY_CHECK(json->text.bytes <= HEADER_BYTES_MAX, CVY_E_UNSUPPORTED, "a safetensors header of %zu bytes (%d tensors) is above the limit of %zu",
-              json->text.bytes, count, HEADER_BYTES_MAX);
+    CVY_CHECK(json->text.bytes <= HEADER_BYTES_MAX, CVY_E_UNSUPPORTED,
+              "a safetensors header of %zu bytes (%d tensors) is above the limit of %zu", json->text.bytes, count,
+              HEADER_BYTES_MAX);
     return CVY_OK;
 }
 
 struct sink {
-    cvy_file_aside *file;
+    cvy_file_temporary *file;
     cvy_hasher hash;
     size_t bytes;
 };
 
 static cvy_status sink_put(struct sink *sink, const void *data, size_t bytes)
 {
-    CVY_TRY(cvy_write_all(fileno(sink->file->stream), data, bytes, sink->file->path)); /* past the stream: stdio gives up when it is interrupted */
+    CVY_TRY(cvy_write_all(fileno(sink->file->stream), data, bytes,
+                          sink->file->path)); /* past the stream: stdio gives up when it is interrupted */
     cvy_hash_add(&sink->hash, data, bytes);
     sink->bytes += bytes;
     return CVY_OK;
 }
 
-cvy_status cvy_safetensors_write_fetched(const char *path, const cvy_tensor_entry *entry, int count, const char *const *meta,
-                                         cvy_tensor_fetch_fn fetch, void *user, uint64_t *hash_out, size_t *bytes_out)
+cvy_status cvy_safetensors_write_fetched(const char *path, const cvy_tensor_entry *entry, int count,
+                                         const char *const *meta, cvy_tensor_fetch_fn fetch, void *user,
+                                         uint64_t *hash_out, size_t *bytes_out)
 {
     cvy_status status = CVY_OK;
     cvy_json header = {0};
-    cvy_file_aside file = {0};
+    cvy_file_temporary file = {0};
     struct sink sink = {.file = &file};
     uint8_t length[LENGTH_BYTES];
 
     cvy_hash_begin(&sink.hash);
     CVY_TRY_OUT(header_text(entry, count, meta, &header));
-    CVY_TRY_OUT(cvy_file_aside_open(path, &file));
+    CVY_TRY_OUT(cvy_file_temporary_open(path, &file));
     for (int i = 0; i < LENGTH_BYTES; i++)
         length[i] = (uint8_t)((uint64_t)header.text.bytes >> (8 * i));
     CVY_TRY_OUT(sink_put(&sink, length, sizeof length));
@@ -137,14 +150,14 @@ cvy_status cvy_safetensors_write_fetched(const char *path, const cvy_tensor_entr
         CVY_TRY_OUT(fetch(user, i, &data));
         CVY_TRY_OUT(sink_put(&sink, data, bytes));
     }
-    CVY_TRY_OUT(cvy_file_aside_commit(&file));
+    CVY_TRY_OUT(cvy_file_temporary_commit(&file));
     if (hash_out)
         *hash_out = cvy_hash_end(&sink.hash);
     if (bytes_out)
         *bytes_out = sink.bytes;
 out:
     if (status != CVY_OK)
-        cvy_file_aside_drop(&file);
+        cvy_file_temporary_drop(&file);
     cvy_text_free(&header.text);
     return status;
 }
@@ -155,8 +168,8 @@ static cvy_status fetch_entry(void *user, int i, const void **data_out)
     return CVY_OK;
 }
 
-cvy_status cvy_safetensors_write(const char *path, const cvy_tensor_entry *entry, int count, const char *const *meta, uint64_t *hash_out,
-                                 size_t *bytes_out)
+cvy_status cvy_safetensors_write(const char *path, const cvy_tensor_entry *entry, int count, const char *const *meta,
+                                 uint64_t *hash_out, size_t *bytes_out)
 {
     return cvy_safetensors_write_fetched(path, entry, count, meta, fetch_entry, (void *)entry, hash_out, bytes_out);
 }
@@ -166,8 +179,8 @@ cvy_status cvy_safetensors_write(const char *path, const cvy_tensor_entry *entry
 struct tensor {
     cvy_tensor_entry entry;
     const char *dtype;
-    size_t elem_bytes;         /* 0: a dtype that this file's reader has never heard of */
-    size_t first, bytes;       /* within the data part */
+    size_t elem_bytes;   /* 0: a dtype that this file's reader has never heard of */
+    size_t first, bytes; /* within the data part */
 };
 
 struct cvy_safetensors {
@@ -178,7 +191,7 @@ struct cvy_safetensors {
     size_t map_bytes, data_at;
     struct tensor *tensor;
     int count;
-    int *by_name;              /* indices in order of names */
+    int *by_name; /* indices in order of names */
     const cvy_tree *meta;
 };
 
@@ -201,8 +214,8 @@ static cvy_status parse_shape(struct tensor *t, const cvy_tree *shape, size_t *e
 {
     size_t elems = 1;
     CVY_CHECK(shape->kind == CVY_TREE_LIST, CVY_E_FORMAT, "tensor '%.200s': its shape is not a list", t->entry.name);
-    CVY_CHECK(shape->count <= CVY_NDIM_MAX, CVY_E_UNSUPPORTED, "tensor '%.200s' has %d dimensions, at most %d are supported", t->entry.name,
-              shape->count, CVY_NDIM_MAX);
+    CVY_CHECK(shape->count <= CVY_NDIM_MAX, CVY_E_UNSUPPORTED,
+              "tensor '%.200s' has %d dimensions, at most %d are supported", t->entry.name, shape->count, CVY_NDIM_MAX);
     t->entry.shape.ndim = shape->count;
     for (int i = 0; i < shape->count; i++) {
         CVY_TRY(parse_count(shape->child[i], &t->entry.shape.dim[i]));
@@ -226,13 +239,15 @@ static cvy_status parse_tensor(const cvy_safetensors *f, const char *name, const
         shape = cvy_tree_get(node, "shape");
         offsets = cvy_tree_get(node, "data_offsets");
     }
-    CVY_CHECK(dtype && shape && offsets && dtype->text && offsets->kind == CVY_TREE_LIST && offsets->count == 2, CVY_E_FORMAT,
+    CVY_CHECK(dtype && shape && offsets && dtype->text && offsets->kind == CVY_TREE_LIST && offsets->count == 2,
+              CVY_E_FORMAT,
               "tensor '%.200s': expected {\"dtype\": ..., \"shape\": [...], \"data_offsets\": [first, end]}", name);
     CVY_TRY(parse_shape(t, shape, &elems));
     CVY_TRY(parse_count(offsets->child[0], &first));
     CVY_TRY(parse_count(offsets->child[1], &end));
-    CVY_CHECK(first <= end && (uint64_t)end <= data_bytes, CVY_E_FORMAT, "tensor '%.200s' lies at bytes %lld to %lld, the file has %zu bytes of data",
-              name, (long long)first, (long long)end, data_bytes);
+    CVY_CHECK(first <= end && (uint64_t)end <= data_bytes, CVY_E_FORMAT,
+              "tensor '%.200s' lies at bytes %lld to %lld, the file has %zu bytes of data", name, (long long)first,
+              (long long)end, data_bytes);
 
     const struct dtype_row *row = dtype_by_name(dtype->text);
     t->dtype = dtype->text;
@@ -243,8 +258,8 @@ static cvy_status parse_tensor(const cvy_safetensors *f, const char *name, const
     t->entry.data = f->map + f->data_at + t->first;
     if (row)
         CVY_CHECK(!__builtin_mul_overflow(elems, row->bytes, &bytes) && bytes == t->bytes, CVY_E_FORMAT,
-                  "tensor '%.200s': %s of shape %s does not take the %zu bytes that the header gives it", name, row->name,
-                  cvy_shape_text(&t->entry.shape), t->bytes);
+                  "tensor '%.200s': %s of shape %s does not take the %zu bytes that the header gives it", name,
+                  row->name, cvy_shape_text(&t->entry.shape), t->bytes);
     return CVY_OK;
 }
 
@@ -256,7 +271,8 @@ static int order_by_name(const void *a, const void *b, void *user)
 
 static int order_by_place(const void *a, const void *b, void *user)
 {
-    const struct tensor *x = (const struct tensor *)user + *(const int *)a, *y = (const struct tensor *)user + *(const int *)b;
+    const struct tensor *x = (const struct tensor *)user + *(const int *)a,
+                        *y = (const struct tensor *)user + *(const int *)b;
     if (x->first != y->first)
         return x->first < y->first ? -1 : 1;
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
@@ -274,16 +290,18 @@ static cvy_status check_together(cvy_safetensors *f)
         f->by_name[i] = order[i] = i;
     qsort_r(f->by_name, (size_t)f->count, sizeof(int), order_by_name, f->tensor);
     for (int i = 1; i < f->count; i++)
-        CVY_CHECK(strcmp(t[f->by_name[i - 1]].entry.name, t[f->by_name[i]].entry.name) != 0, CVY_E_FORMAT, "tensor '%.200s' is there twice",
-                  t[f->by_name[i]].entry.name);
+        CVY_CHECK(strcmp(t[f->by_name[i - 1]].entry.name, t[f->by_name[i]].entry.name) != 0, CVY_E_FORMAT,
+                  "tensor '%.200s' is there twice", t[f->by_name[i]].entry.name);
     qsort_r(order, (size_t)f->count, sizeof(int), order_by_place, f->tensor);
     for (int i = 0; i < f->count; i++) {
         const struct tensor *at = &t[order[i]];
-        CVY_CHECK(at->first == end, CVY_E_FORMAT, "tensor '%.200s' begins at byte %zu of the data, expected %zu (tensors overlap or leave a hole)",
+        CVY_CHECK(at->first == end, CVY_E_FORMAT,
+                  "tensor '%.200s' begins at byte %zu of the data, expected %zu (tensors overlap or leave a hole)",
                   at->entry.name, at->first, end);
         end = at->first + at->bytes;
     }
-    CVY_CHECK(end == f->map_bytes - f->data_at, CVY_E_FORMAT, "%zu bytes of data, of which the header names %zu", f->map_bytes - f->data_at, end);
+    CVY_CHECK(end == f->map_bytes - f->data_at, CVY_E_FORMAT, "%zu bytes of data, of which the header names %zu",
+              f->map_bytes - f->data_at, end);
     return CVY_OK;
 }
 
@@ -296,7 +314,8 @@ static cvy_status parse_header(cvy_safetensors *f, const char *text, size_t byte
     CVY_TRY(cvy_pool_alloc(f->pool, sizeof(struct tensor) * (size_t)(root->count + 1), &f->tensor));
     for (int i = 0; i < root->count; i++) {
         if (strcmp(root->key[i], "__metadata__") == 0) {
-            CVY_CHECK(root->child[i]->kind == CVY_TREE_MAP && !f->meta, CVY_E_FORMAT, "__metadata__ is not one JSON object");
+            CVY_CHECK(root->child[i]->kind == CVY_TREE_MAP && !f->meta, CVY_E_FORMAT,
+                      "__metadata__ is not one JSON object");
             f->meta = root->child[i];
         } else {
             CVY_TRY(parse_tensor(f, root->key[i], root->child[i], &f->tensor[f->count]));
@@ -316,15 +335,17 @@ static cvy_status open_inner(cvy_safetensors *f)
     f->fd = cvy_file_open(f->path, O_RDONLY | O_CLOEXEC, 0);
     CVY_CHECK(f->fd >= 0 && fstat(f->fd, &stat) == 0, CVY_E_IO, "cannot open: %s", strerror(errno));
     CVY_CHECK(S_ISREG(stat.st_mode), CVY_E_IO, "not a regular file");
-    CVY_CHECK(stat.st_size >= LENGTH_BYTES, CVY_E_FORMAT, "%lld bytes are too few for a safetensors file", (long long)stat.st_size);
+    CVY_CHECK(stat.st_size >= LENGTH_BYTES, CVY_E_FORMAT, "%lld bytes are too few for a safetensors file",
+              (long long)stat.st_size);
     f->map_bytes = (size_t)stat.st_size;
     CVY_TRY(cvy_pread_all(f->fd, length, sizeof length, 0, f->path));
     for (int i = 0; i < LENGTH_BYTES; i++)
         header_bytes |= (uint64_t)length[i] << (8 * i);
-    CVY_CHECK(header_bytes <= f->map_bytes - LENGTH_BYTES, CVY_E_FORMAT, "a header of %llu bytes in a file of %zu: truncated, or not safetensors",
+    CVY_CHECK(header_bytes <= f->map_bytes - LENGTH_BYTES, CVY_E_FORMAT,
+              "a header of %llu bytes in a file of %zu: truncated, or not safetensors",
               (unsigned long long)header_bytes, f->map_bytes);
-    CVY_CHECK(header_bytes <= HEADER_BYTES_MAX, CVY_E_FORMAT, "a header of %llu bytes is above the limit of %zu", (unsigned long long)header_bytes,
-              HEADER_BYTES_MAX);
+    CVY_CHECK(header_bytes <= HEADER_BYTES_MAX, CVY_E_FORMAT, "a header of %llu bytes is above the limit of %zu",
+              (unsigned long long)header_bytes, HEADER_BYTES_MAX);
     CVY_TRY(cvy_pool_alloc(f->pool, (size_t)header_bytes + 1, &text));
     CVY_TRY(cvy_pread_all(f->fd, text, (size_t)header_bytes, LENGTH_BYTES, f->path));
     f->data_at = LENGTH_BYTES + (size_t)header_bytes;
@@ -490,8 +511,9 @@ cvy_status cvy_safetensors_read(const cvy_safetensors *f, int i, cvy_dtype dtype
         return cvy_pread_all(f->fd, out, t->bytes, at, f->path);
 
     const real_fn real = real_of(t->dtype);
-    CVY_CHECK(real && (dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64), CVY_E_UNSUPPORTED, "%s: tensor '%.200s' is %s and cannot be read as %s",
-              f->path, t->entry.name, t->dtype, cvy_dtype_text(dtype));
+    CVY_CHECK(real && (dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64), CVY_E_UNSUPPORTED,
+              "%s: tensor '%.200s' is %s and cannot be read as %s", f->path, t->entry.name, t->dtype,
+              cvy_dtype_text(dtype));
     uint8_t raw[CONVERT_ELEMS * 8];
     const size_t elems = t->bytes / t->elem_bytes;
     for (size_t done = 0, n; done < elems; done += n) {

@@ -1,6 +1,8 @@
 /*
- * graph_print.c: a graph as text (a line per node) and as Graphviz dot, for `convoy plan --graph` and for debugging passes.
+ * graph_print.c: a graph as text (a line per node) and as Graphviz dot, for `convoy plan --graph` and for debugging
+ * passes.
  */
+#include "base/base_text.h"
 #include "graph/graph_op.h"
 
 static const char *phase_text(cvy_phase phase)
@@ -21,7 +23,8 @@ static cvy_status finish(cvy_text *t, char **text_out)
 cvy_status cvy_graph_print(const cvy_graph *g, char **text_out)
 {
     cvy_text t = {0};
-    cvy_text_add(&t, "graph %s: samples %lld of %lld\n", g->name, (long long)g->batch.local_n, (long long)g->batch.global_n);
+    cvy_text_add(&t, "graph %s: samples %lld of %lld\n", g->name, (long long)g->batch.local_n,
+                 (long long)g->batch.global_n);
     for (int n = 0; n < g->nnode; n++) {
         const cvy_node *node = g->node[n];
         if (node->removed)
@@ -44,16 +47,19 @@ cvy_status cvy_graph_print_dot(const cvy_graph *g, char **text_out)
     cvy_text_add(&t, "digraph \"%s\" {\n  node [shape=box, fontname=sans];\n", g->name);
     for (int v = 0; v < g->nvalue; v++)
         if (!g->value[v]->producer)
-            cvy_text_add(&t, "  v%d [label=\"%s\\n%s\", shape=%s];\n", v, g->value[v]->name, cvy_shape_text(&g->value[v]->shape),
+            cvy_text_add(&t, "  v%d [label=\"%s\\n%s\", shape=%s];\n", v, g->value[v]->name,
+                         cvy_shape_text(&g->value[v]->shape),
                          g->value[v]->kind == CVY_VALUE_VARIABLE ? "cylinder" : "ellipse");
     for (int n = 0; n < g->nnode; n++) {
         const cvy_node *node = g->node[n];
         if (node->removed)
             continue;
-        cvy_text_add(&t, "  n%d [label=\"%s\\n%s\"%s];\n", n, node->name, node->op->name, node->backward ? ", style=dashed" : "");
+        cvy_text_add(&t, "  n%d [label=\"%s\\n%s\"%s];\n", n, node->name, node->op->name,
+                     node->backward ? ", style=dashed" : "");
         for (int i = 0; i < node->nsrc; i++) {
             const cvy_value *src = node->src[i];
-            cvy_text_add(&t, "  %c%d -> n%d [label=\"%s\"];\n", src->producer ? 'n' : 'v', src->producer ? src->producer->index : src->index, n,
+            cvy_text_add(&t, "  %c%d -> n%d [label=\"%s\"];\n", src->producer ? 'n' : 'v',
+                         src->producer ? src->producer->index : src->index, n,
                          src->producer ? cvy_shape_text(&src->shape) : "");
         }
     }

@@ -1,10 +1,11 @@
 /*
  * graph_shape.c: shapes, and layouts applied to shapes.
  *
- * Before the step: every buffer's size and every offset comes from here. A layout is text in oneDNN's notation ("aBcd16b"), so that a
- * plan can be read and a layout compared by eye; it is parsed at planning time only.
+ * Before the step: every buffer's size and every offset comes from here. A layout is text in oneDNN's notation
+ * ("aBcd16b"), so that a plan can be read and a layout compared by eye; it is parsed at planning time only.
  */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +64,8 @@ cvy_status cvy_shape_parse(const char *text, cvy_shape *out)
         const long long n = strtoll(at, &end, 10);
         CVY_CHECK(end != at && n >= 0 && s.ndim < CVY_NDIM_MAX && (*end == 'x' || *end == '\0'), CVY_E_ARGUMENT,
                   "shape '%s': expected up to %d sizes joined by x, like 32x3x224x224", text, CVY_NDIM_MAX);
-        CVY_CHECK(n == 0 || elems <= (INT64_MAX >> 6) / n, CVY_E_ARGUMENT, "shape '%s': more elements than can be counted", text);
+        CVY_CHECK(n == 0 || elems <= (INT64_MAX >> 6) / n, CVY_E_ARGUMENT,
+                  "shape '%s': more elements than can be counted", text);
         elems *= n;
         s.dim[s.ndim++] = n;
         if (*end == '\0')
@@ -121,7 +123,8 @@ static cvy_status parse_tag(const char *tag, int ndim, int order[CVY_NDIM_MAX], 
         char *end = NULL;
         const long size = strtol(at, &end, 10);
         const int d = *end ? *end - 'a' : -1;
-        CVY_CHECK(size > 1 && d >= 0 && d < ndim && b->nblock < 4, CVY_E_INTERNAL, "layout '%s' is not understood", tag);
+        CVY_CHECK(size > 1 && d >= 0 && d < ndim && b->nblock < 4, CVY_E_INTERNAL, "layout '%s' is not understood",
+                  tag);
         b->block_dim[b->nblock] = d;
         b->block_size[b->nblock++] = size;
         b->dim_block[d] *= size;

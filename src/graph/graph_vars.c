@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/base_index.h"
 #include "graph/graph.h"
 
 cvy_status cvy_vars_create(cvy_vars **out)
@@ -24,8 +25,9 @@ void cvy_vars_destroy(cvy_vars **vars)
     for (int i = 0; i < (*vars)->count; i++) {
         if ((*vars)->at[i]->in_common)
             continue;
-        cvy_mem_free_pages(&(*vars)->at[i]->data, (*vars)->at[i]->bytes);
-        cvy_mem_free_pages(&(*vars)->at[i]->rounded, cvy_variable_rounded_bytes((*vars)->at[i]));
+        const cvy_space *space = (*vars)->at[i]->space;
+        cvy_space_free(space, &(*vars)->at[i]->data, (*vars)->at[i]->bytes);
+        cvy_space_free(space, &(*vars)->at[i]->rounded, cvy_variable_shadow_bytes((*vars)->at[i]));
     }
     cvy_mem_free(&(*vars)->at);
     cvy_index_free(&(*vars)->place);
@@ -39,21 +41,29 @@ cvy_variable *cvy_vars_find(const cvy_vars *vars, const char *name)
     return at >= 0 ? vars->at[at] : NULL;
 }
 
-cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy_dtype dtype, const cvy_shape *shape, const cvy_init *init,
-                            cvy_variable **out)
+cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy_dtype dtype, const cvy_shape *shape,
+                            const cvy_init *init, cvy_variable **out)
 {
     cvy_variable *v = cvy_vars_find(vars, name);
     if (v) {
         CVY_CHECK(cvy_shape_equal(&v->shape, shape) && v->dtype == dtype && v->role == role, CVY_E_SHAPE,
-                  "variable %s is %s %s already, and is now declared as %s %s: layers that share a name must agree", name, cvy_dtype_text(v->dtype),
-                  cvy_shape_text(&v->shape), cvy_dtype_text(dtype), cvy_shape_text(shape));
+                  "variable %s is %s %s already, and is now declared as %s %s: layers that share a name must agree",
+                  name, cvy_dtype_text(v->dtype), cvy_shape_text(&v->shape), cvy_dtype_text(dtype),
+                  cvy_shape_text(shape));
         *out = v;
         return CVY_OK;
     }
     CVY_TRY(cvy_mem_reserve(&vars->at, &vars->room, vars->count, sizeof *vars->at));
     CVY_TRY(cvy_pool_alloc(vars->pool, sizeof *v, &v));
     CVY_TRY(cvy_pool_strdup(vars->pool, name, &v->name));
-    *v = (cvy_variable){.name = v->name, .role = role, .dtype = dtype, .shape = *shape, .lr_mult = 1, .decay_mult = 1, .written = 1, .index = vars->count};
+    *v = (cvy_variable){.name = v->name,
+                        .role = role,
+                        .dtype = dtype,
+                        .shape = *shape,
+                        .lr_mult = 1,
+                        .decay_mult = 1,
+                        .written = 1,
+                        .index = vars->count};
     if (init) {
         char *method = NULL, *options = NULL;
         CVY_TRY(cvy_pool_strdup(vars->pool, init->method, &method));
@@ -67,10 +77,12 @@ cvy_status cvy_vars_declare(cvy_vars *vars, const char *name, cvy_role role, cvy
     return CVY_OK;
 }
 
-size_t cvy_variable_rounded_bytes(const cvy_variable *v)
+size_t cvy_variable_shadow_bytes(const cvy_variable *v)
 {
     cvy_blocking b;
-    return v->keeps_rounded && cvy_blocking_make(&v->layout, &v->shape, &b) == CVY_OK ? (size_t)b.elems * cvy_dtype_bytes(CVY_DTYPE_BF16) : 0;
+    return v->has_shadow && cvy_blocking_make(&v->layout, &v->shape, &b) == CVY_OK
+               ? (size_t)b.elems * cvy_dtype_bytes(CVY_DTYPE_BF16)
+               : 0;
 }
 
 size_t cvy_variable_bytes(const cvy_variable *v)
@@ -78,10 +90,11 @@ size_t cvy_variable_bytes(const cvy_variable *v)
     cvy_blocking b;
     if (cvy_blocking_make(&v->layout, &v->shape, &b) != CVY_OK)
         return 0;
-    return (size_t)b.elems * cvy_dtype_bytes(v->dtype) + cvy_variable_rounded_bytes(v);
+    return (size_t)b.elems * cvy_dtype_bytes(v->dtype) + cvy_variable_shadow_bytes(v);
 }
 
-/* Where a layout puts an element: the sum of one offset for each dimension, from tables that lie one behind the other. */
+/* Where a layout puts an element: the sum of one offset for each dimension, from tables that lie one behind the other.
+ */
 static cvy_status make_offsets(const cvy_variable *v, int64_t **offset_out)
 {
     cvy_blocking b;
@@ -112,17 +125,9 @@ static void copy_run(char *inside, const int64_t *offset, char *plain, int64_t n
     }
 }
 
-/* Elements [first, first + n) in row-major order, between the variable's layout and plain. */
-static cvy_status copy_plain(const cvy_variable *v, int64_t first, int64_t n, char *plain, int to_plain)
+static cvy_status copy_blocked(const cvy_variable *v, char *data, int64_t first, int64_t n, char *plain, int to_plain)
 {
-    CVY_CHECK(v->data, CVY_E_INTERNAL, "variable %s has no memory yet: plan the program first", v->name);
     const size_t size = cvy_dtype_bytes(v->dtype);
-    char *data = v->data;
-    if (cvy_layout_is_plain(&v->layout)) {
-        data += (size_t)first * size;
-        memcpy(to_plain ? plain : data, to_plain ? data : plain, (size_t)n * size);
-        return CVY_OK;
-    }
     int64_t *offset = NULL, at[CVY_NDIM_MAX] = {0}, rest = first;
     const int last = v->shape.ndim - 1;
     const int64_t *of[CVY_NDIM_MAX] = {0};
@@ -149,6 +154,20 @@ static cvy_status copy_plain(const cvy_variable *v, int64_t first, int64_t n, ch
     }
     cvy_mem_free(&offset);
     return CVY_OK;
+}
+
+/* Elements [first, first + n) in row-major order, between the variable's layout and plain. */
+static cvy_status copy_plain(const cvy_variable *v, int64_t first, int64_t n, char *plain, int to_plain)
+{
+    CVY_CHECK(v->data, CVY_E_INTERNAL, "variable %s has no memory yet: plan the program first", v->name);
+    const size_t size = cvy_dtype_bytes(v->dtype), bytes = (size_t)n * size;
+    char *data = (char *)v->data + (size_t)first * size;
+    if (cvy_layout_is_plain(&v->layout))
+        return to_plain ? cvy_space_read(v->space, plain, data, bytes) : cvy_space_write(v->space, data, plain, bytes);
+    CVY_TRY(cvy_space_map(v->space, v->data, v->bytes, &data));
+    const cvy_status status = copy_blocked(v, data, first, n, plain, to_plain);
+    const cvy_status back = cvy_space_unmap(v->space, v->data, v->bytes, !to_plain && status == CVY_OK, data);
+    return status == CVY_OK ? back : status;
 }
 
 cvy_status cvy_variable_read(const cvy_variable *v, void *plain_out)

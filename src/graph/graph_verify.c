@@ -1,12 +1,14 @@
 /*
- * graph_verify.c: what must hold for every graph, checked after every pass. A failure is a fault of the library and names the node.
+ * graph_verify.c: what must hold for every graph, checked after every pass. A failure is a fault of the library and
+ * names the node.
  */
 #include "graph/graph_op.h"
 
-#define VERIFY(condition, node, ...)                                                                                              \
-    do {                                                                                                                          \
-        if (!(condition))                                                                                                         \
-            return cvy_error_prefix(cvy_error_set(CVY_E_INTERNAL, __VA_ARGS__), "graph %s, node %s", (node)->graph->name, (node)->name); \
+#define VERIFY(condition, node, ...)                                                                                   \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            return cvy_error_prefix(cvy_error_set(CVY_E_INTERNAL, __VA_ARGS__), "graph %s, node %s",                   \
+                                    (node)->graph->name, (node)->name);                                                \
     } while (0)
 
 /* A source is made by an earlier node that is not removed, and never by a later phase. */
@@ -35,15 +37,18 @@ static cvy_status verify_destinations(const cvy_node *node)
             continue;
         VERIFY(dst->producer == node, node, "destination %s has another producer", dst->name);
         if (dst->kind == CVY_VALUE_VARIABLE)
-            VERIFY(node->op->flags & CVY_OP_ASSIGNS, node, "only an assigning operator may write variable %s", dst->variable->name);
+            VERIFY(node->op->flags & CVY_OP_ASSIGNS, node, "only an assigning operator may write variable %s",
+                   dst->variable->name);
         if (dst->kind == CVY_VALUE_ACCUMULATOR)
             VERIFY(node->phase != CVY_PHASE_UPDATE, node, "accumulator %s is made in the update phase", dst->name);
     }
-    VERIFY(nmust == 0 || node->dst[0] || (node->op->flags & CVY_OP_COMM) || node->ndst > 1, node, "no destination at all");
+    VERIFY(nmust == 0 || node->dst[0] || (node->op->flags & CVY_OP_COMM) || node->ndst > 1, node,
+           "no destination at all");
     return CVY_OK;
 }
 
-/* A variable is written at most once, and nobody reads it afterwards in the same step. writer: by the variable's index. */
+/* A variable is written at most once, and nobody reads it afterwards in the same step. writer: by the variable's index.
+ */
 static cvy_status find_writers(const cvy_graph *g, const cvy_node **writer)
 {
     for (int n = 0; n < g->nnode; n++)
@@ -52,7 +57,8 @@ static cvy_status find_writers(const cvy_graph *g, const cvy_node **writer)
             if (!dst || dst->kind != CVY_VALUE_VARIABLE)
                 continue;
             const cvy_node **known = &writer[dst->variable->index];
-            VERIFY(!*known, g->node[n], "variable %s is written twice, first by %s", dst->variable->name, (*known)->name);
+            VERIFY(!*known, g->node[n], "variable %s is written twice, first by %s", dst->variable->name,
+                   (*known)->name);
             *known = g->node[n];
         }
     return CVY_OK;
@@ -64,7 +70,8 @@ static cvy_status verify_reads(const cvy_graph *g, const cvy_node *const *writer
         for (int i = 0; !g->node[n]->removed && i < g->node[n]->nsrc; i++) {
             const cvy_value *src = g->node[n]->src[i];
             const cvy_node *by = src->kind == CVY_VALUE_VARIABLE ? writer[src->variable->index] : NULL;
-            VERIFY(!by || by->index >= n || src->producer == by, g->node[n], "variable %s is read after %s has written it", src->variable->name, by->name);
+            VERIFY(!by || by->index >= n || src->producer == by, g->node[n],
+                   "variable %s is read after %s has written it", src->variable->name, by->name);
         }
     return CVY_OK;
 }

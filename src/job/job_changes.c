@@ -1,24 +1,29 @@
 /*
- * job_changes.c: in what a resumed run's job differs from the one that its folder was begun with, for the log. Before the
- * first step, on rank 0.
+ * job_changes.c: in what a resumed run's job differs from the one that its folder was begun with, for the log. Before
+ * the first step, on rank 0.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base_tree.h"
-#include "job/job.h"
+#include "job/job_table.h"
 
 enum { CHANGES_MAX = 12, PATH_ROOM = 200 };
 
 static const char *word(const cvy_tree *node)
 {
-    return cvy_tree_is_null(node) ? "nothing" : node->kind == CVY_TREE_SCALAR ? node->text : node->kind == CVY_TREE_LIST ? "a list" : "a map";
+    return cvy_tree_is_null(node)          ? "nothing"
+           : node->kind == CVY_TREE_SCALAR ? node->text
+           : node->kind == CVY_TREE_LIST   ? "a list"
+                                           : "a map";
 }
 
 /* Lists and mixed kinds as their text. */
 static int same_text(const cvy_tree *a, const cvy_tree *b)
 {
     char *left = NULL, *right = NULL;
-    const int same = cvy_tree_print(a, &left) == CVY_OK && cvy_tree_print(b, &right) == CVY_OK && strcmp(left, right) == 0;
+    const int same =
+        cvy_tree_print(a, &left) == CVY_OK && cvy_tree_print(b, &right) == CVY_OK && strcmp(left, right) == 0;
     cvy_mem_free(&left);
     cvy_mem_free(&right);
     return same;
@@ -51,15 +56,19 @@ cvy_status cvy_job_changes(const char *path, const char *job, cvy_text *out)
 {
     cvy_pool *pool = NULL;
     cvy_tree *before = NULL, *now = NULL;
+    cvy_text notes = {0};
     int count = 0;
     CVY_TRY(cvy_pool_create(&pool));
     cvy_status status = cvy_tree_parse_file(pool, path, &before);
     if (status == CVY_OK)
         status = cvy_tree_parse_text(pool, "this job", job, strlen(job), &now);
     if (status == CVY_OK)
+        status = cvy_job_read_old_words(pool, before, &notes);
+    if (status == CVY_OK)
         status = compare(before, now, "", &count, out);
     if (status == CVY_OK && count > CHANGES_MAX)
         cvy_text_add(out, ", and %d more", count - CHANGES_MAX);
+    cvy_text_free(&notes);
     cvy_pool_destroy(&pool);
     return status;
 }

@@ -7,34 +7,66 @@
 
 #include "comm/comm_shards.h"
 #include "job/job_table.h"
+#include "program/program_update.h"
 
 int64_t cvy_job_shards(const cvy_job *job)
 {
     return job->deterministic ? job->deterministic_shards : 0;
 }
 
-/* Keys whose values would make bits depend on what they must not depend on. */
+/* The keys of options that do not go with deterministic updates: update/update_deterministic.c knows which. */
+static cvy_status refuse_options(const cvy_job *job)
+{
+    static const char *const planning[] = {"estimate", "measure", "patient"};
+    static const struct {
+        const char *option, *section, *key, *value;
+    } keys[] = {
+        {"update.mode", NULL, "update", NULL},         {"overlap_forward", "comm", "overlap", "forward"},
+        {"reduce_wire", "comm", "wire", NULL},         {"reduce", "comm", "algorithm", NULL},
+        {"reduce_progress", "comm", "progress", NULL}, {"planning", "plan", "planning", NULL},
+        {"kernels", "plan", "kernels", NULL},
+    };
+    const cvy_program_opts opts = {.update = cvy_job_update_opts(job),
+                                   .overlap_forward = job->comm.forward,
+                                   .reduce_wire = job->comm.wire ? CVY_DTYPE_BF16 : CVY_DTYPE_F32,
+                                   .reduce = job->comm.algorithm,
+                                   .reduce_progress = job->comm.progress,
+                                   .planning = planning[job->plan.planning],
+                                   .kernels = job->plan.kernels.by_clock ? "clock" : NULL,
+                                   .shards = job->deterministic_shards};
+    cvy_update_conflict c = {0};
+    if (!cvy_update_find("deterministic")->conflict(&opts, &c))
+        return CVY_OK;
+    int k = 0;
+    while (strcmp(keys[k].option, c.option) != 0)
+        k++;
+    const char *value = keys[k].value ? keys[k].value : c.value ? c.value : job->update.def->name;
+    return cvy_error_set(CVY_E_CONFIG, "%s: %s%s%s is %s, which does not go with deterministic: true: it %s",
+                         cvy_job_where(job, keys[k].section, keys[k].key), keys[k].section ? keys[k].section : "",
+                         keys[k].section ? "." : "", keys[k].key, value, c.why);
+}
+
+/* Keys of the job alone whose values would make bits depend on what they must not depend on. */
 static cvy_status refuse_others(const cvy_job *job)
 {
-    const char *algorithm = job->comm.algorithm, *progress = job->comm.progress;
-    const struct { int given; const char *section, *key, *value, *why; } others[] = {
-        {job->update.mode != CVY_UPDATE_SYNC, NULL, "update", cvy_job_modes[job->update.mode].name, "adds gradients in an order of its own: leave it out, which is sync"},
-        {job->comm.forward, "comm", "overlap", "forward", "is not built for it: take true"},
-        {job->comm.wire, "comm", "wire", "bf16", "rounds what is sent, and not what stays on a rank: take f32"},
-        {algorithm && strcmp(algorithm, "auto") != 0 && strcmp(algorithm, "doubling") != 0, "comm", "algorithm", algorithm,
-         "adds in another order than the shards' tree: take auto or doubling"},
-        {progress && strcmp(progress, "mpi") == 0, "comm", "progress", "mpi", "leaves the order of sums to the MPI library: take poll or thread"},
-        {job->plan.planning != 0, "plan", "planning", job->plan.planning == 1 ? "measure" : "patient", "chooses kernels by times, which differ from run to run: take estimate"},
-        {job->plan.kernels == CVY_JOB_KERNELS_CLOCK, "plan", "kernels", "clock", "computes nothing: take auto"},
+    const struct {
+        int given;
+        const char *section, *key, *value, *why;
+    } others[] = {
         {job->train.accumulate > 1, "train", "accumulate", "more than 1",
-         "cuts a step once more, where its shards are micro-batches already: leave it out, and take more deterministic_shards to save memory"},
-        {job->train.batch_per_rank > 0, "train", "batch_per_rank", "given", "makes the batch depend on the ranks: give train.batch"},
-        {job->batch_norm.group_by == CVY_NORM_GROUP_RANK, "batch_norm", "group", "rank", "makes statistics depend on the ranks: take shard"},
-        {job->batch_norm.group_by == CVY_NORM_GROUP_BATCH, "batch_norm", "group", "batch", "needs sums over shards in the forward pass: take shard"},
+         "cuts a step once more, and its shards are micro-batches already: leave it out, and take more "
+         "deterministic_shards to save memory"},
+        {job->train.batch_per_rank > 0, "train", "batch_per_rank", "given",
+         "makes the batch depend on the ranks: give train.batch"},
+        {job->batch_norm.group_by == CVY_NORM_GROUP_RANK, "batch_norm", "group", "rank",
+         "makes statistics depend on the ranks: take shard"},
+        {job->batch_norm.group_by == CVY_NORM_GROUP_BATCH, "batch_norm", "group", "batch",
+         "needs sums over shards in the forward pass: take shard"},
     };
     for (int i = 0; i < CVY_COUNT(others); i++)
-        CVY_CHECK(!others[i].given, CVY_E_CONFIG, "%s: %s%s%s is %s, which does not go with deterministic: true: it %s", cvy_job_where(job, others[i].section, others[i].key),
-                  others[i].section ? others[i].section : "", others[i].section ? "." : "", others[i].key, others[i].value, others[i].why);
+        CVY_CHECK(!others[i].given, CVY_E_CONFIG, "%s: %s.%s is %s, which does not go with deterministic: true: it %s",
+                  cvy_job_where(job, others[i].section, others[i].key), others[i].section, others[i].key,
+                  others[i].value, others[i].why);
     return CVY_OK;
 }
 
@@ -49,9 +81,11 @@ static cvy_status settle_group(cvy_job *job)
         b->group_by = CVY_NORM_GROUP_SHARD;
     }
     CVY_CHECK(b->group_by != CVY_NORM_GROUP_SAMPLES || b->group <= shard, CVY_E_CONFIG,
-              "%s: batch_norm.group is %lld samples, but with deterministic: true a shard has %lld (train.batch %lld by deterministic_shards %lld), and statistics stay in it:"
+              "%s: batch_norm.group is %lld samples, but with deterministic: true a shard has %lld (train.batch %lld "
+              "by deterministic_shards %lld), and statistics stay in it:"
               " take shard or at most %lld, a larger batch, or fewer shards",
-              cvy_job_where(job, "batch_norm", "group"), (long long)b->group, (long long)shard, (long long)job->train.batch, (long long)job->deterministic_shards, (long long)shard);
+              cvy_job_where(job, "batch_norm", "group"), (long long)b->group, (long long)shard,
+              (long long)job->train.batch, (long long)job->deterministic_shards, (long long)shard);
     return CVY_OK;
 }
 
@@ -59,14 +93,18 @@ cvy_status cvy_job_interpret_deterministic(cvy_job *job)
 {
     const int64_t shards = job->deterministic_shards;
     CVY_CHECK(job->deterministic || job->batch_norm.group_by != CVY_NORM_GROUP_SHARD, CVY_E_CONFIG,
-              "%s: batch_norm.group is shard, but there are shards with deterministic: true only: take a number of samples, batch or rank", cvy_job_where(job, "batch_norm", "group"));
+              "%s: batch_norm.group is shard, but there are shards with deterministic: true only: take a number of "
+              "samples, batch or rank",
+              cvy_job_where(job, "batch_norm", "group"));
     if (!job->deterministic)
         return CVY_OK;
     if (cvy_shards_check(shards, 1) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, NULL, "deterministic_shards"));
+    CVY_TRY(refuse_options(job));
     CVY_TRY(refuse_others(job));
     CVY_CHECK(job->train.batch >= shards, CVY_E_CONFIG,
-              "%s: train.batch is %lld, but with deterministic: true a step is computed in deterministic_shards: %lld parts: take a larger batch, or fewer shards",
+              "%s: train.batch is %lld, but with deterministic: true a step is computed in deterministic_shards: %lld "
+              "parts: take a larger batch, or fewer shards",
               cvy_job_where(job, "train", "batch"), (long long)job->train.batch, (long long)shards);
     return settle_group(job);
 }

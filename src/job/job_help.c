@@ -1,12 +1,14 @@
 /*
- * job_help.c: the option tables as text for --help and as the page docs/job-file.md. tests/job/test_job.c keeps the
- * page up to date.
+ * job_help.c: the option tables as text for --help and as the page docs/reference/job-file.md. tests/job/test_job.c
+ * keeps the page up to date.
  */
-#include <convoy/run.h>
+#include <convoy/job.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "job/job_table.h"
+#include "program/program_update.h"
 
 /* Maps within a section: where they stand, and their rows. */
 static const struct {
@@ -34,6 +36,8 @@ static cvy_status finish(cvy_text *t, char **text_out)
 
 /* ---- --help ---- */
 
+static const cvy_option no_rows[] = {{0}};
+
 static void help_of(cvy_text *t, const char *name, const char *help, const cvy_option *rows)
 {
     char *lines = NULL;
@@ -53,10 +57,11 @@ cvy_status cvy_job_help(char **text_out)
         help_of(&t, s->name, s->help, s->rows);
     for (int i = 0; i < CVY_COUNT(parts); i++)
         help_of(&t, parts[i].path, parts[i].help, parts[i].rows);
-    for (const cvy_job_mode *m = cvy_job_modes; m->name; m++) {
+    const cvy_update_def *mode;
+    for (int i = 0; (mode = cvy_update_by_mode(i)) != NULL; i++) {
         char name[48];
-        snprintf(name, sizeof name, "update, mode %s", m->name);
-        help_of(&t, name, m->help, m->rows + 1);
+        snprintf(name, sizeof name, "update, mode %s", mode->name);
+        help_of(&t, name, mode->summary, mode->options ? mode->options : no_rows);
     }
     return finish(&t, text_out);
 }
@@ -89,17 +94,17 @@ static const char introduction[] =
     "checkpoint: {every: 10 min, best: accuracy}\n"
     "```\n"
     "\n"
-    "`convoy train JOB.yaml --set train.batch=64` overrides any key; the value is YAML, and `--set train.seed=` goes "
-    "back to the default. A key that is\n"
-    "not known is an error that names file, line, column and the nearest known key. The run folder keeps the whole "
-    "job, with all defaults, as\n"
-    "`job.resolved.yaml`; that file is a job file again.\n"
+    "`convoy train JOB.yaml --set train.batch=64` overrides any key.\n"
+    "The value is YAML, and `--set train.seed=` restores the default.\n"
+    "A key that does not exist is an error that names file, line, column and the nearest existing key.\n"
+    "The run folder keeps the whole job, with all defaults, as `job.resolved.yaml`; that file is a job file again.\n"
     "\n"
-    "Numbers may be written `1_000`, `64k`, `4 MiB`, `1e-3`. The batch is the global one: the number of ranks does not "
-    "change what is computed.\n"
-    "Bounds read: `1..` at least 1, `0..1` between, `>0` above, `odd` an odd number.\n"
+    "Numbers may be written `1_000`, `64k`, `4 MiB`, `1e-3`.\n"
+    "The batch is the global one: the number of ranks does not change what is computed.\n"
+    "Bounds are written `1..` for at least 1, `0..1` for a range, `>0` for above, `odd` for an odd number.\n"
     "\n"
-    "[job-guide.md](job-guide.md) shows how a network of your own is written, and lists optimisers, schedules, metrics and the rest by name.\n";
+    "[writing-a-job.md](../guide/writing-a-job.md) shows how to describe a network of your own.\n"
+    "It also lists optimisers, schedules, metrics and the rest by name.\n";
 
 /* The bar would end the cell, a brace or a star is nothing to Markdown within backquotes. */
 static void add_cell(cvy_text *t, const char *text)
@@ -137,14 +142,16 @@ static void add_table(cvy_text *t, const cvy_option *rows)
 
 static void add_modes(cvy_text *t)
 {
-    cvy_text_add(t, "\n### `update`: a word, or a map `{mode: ..., keys of the mode}`\n\nWhen to take which: [scaling.md](scaling.md#ways-to-update).\n\n");
-    for (const cvy_job_mode *m = cvy_job_modes; m->name; m++)
-        cvy_text_add(t, "- `%s`: %s\n", m->name, m->help);
-    for (const cvy_job_mode *m = cvy_job_modes; m->name; m++) {
-        if (!m->rows[1].name)
+    cvy_text_add(t, "\n### `update`: a word, or a map `{mode: ..., keys of the mode}`\n\nWhen to take which: "
+                    "[update-modes.md](../guide/update-modes.md).\n\n");
+    const cvy_update_def *mode;
+    for (int i = 0; (mode = cvy_update_by_mode(i)) != NULL; i++)
+        cvy_text_add(t, "- `%s`: %s\n", mode->name, mode->summary);
+    for (int i = 0; (mode = cvy_update_by_mode(i)) != NULL; i++) {
+        if (!mode->options)
             continue;
-        cvy_text_add(t, "\nWith `mode: %s`:\n", m->name);
-        add_table(t, m->rows + 1);
+        cvy_text_add(t, "\nWith `mode: %s`:\n", mode->name);
+        add_table(t, mode->options);
     }
 }
 

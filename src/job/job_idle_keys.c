@@ -1,32 +1,47 @@
 /*
- * job_idle_keys.c: keys that do nothing beside the job's others. They are no fault, so a job for comparison may keep them; but who waits for their effect is told.
+ * job_idle_keys.c: keys that do nothing beside the job's others. They are no fault, so a job for comparison may keep
+ * them; but who waits for their effect is told.
  */
-#include <convoy/program.h>
-
 #include <string.h>
 
 #include "job/job_table.h"
+#include "program/program_update.h"
+
+/* Why an option of the program has no effect with the job's update mode; NULL: it has one, or is not given. */
+static const char *by_mode(const cvy_job *job, const char *option, const char *value)
+{
+    const cvy_update_def *def = job->update.def;
+    return value && def->no_effect ? def->no_effect(option, value) : NULL;
+}
 
 cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out)
 {
     const struct cvy_job_comm *c = &job->comm;
     const char *algorithm = c->algorithm && strcmp(c->algorithm, "auto") != 0 ? c->algorithm : NULL;
-    const int by_clock = job->plan.kernels == CVY_JOB_KERNELS_CLOCK, mode = job->update.mode;
-    const int has_halves = algorithm && (strcmp(algorithm, "halving") == 0 || strcmp(algorithm, "ring") == 0);
-    const struct { int idle; const char *section, *key, *why; } keys[] = {
+    const int by_clock = job->plan.kernels.by_clock;
+    const char *algorithm_idle = by_mode(job, "reduce", algorithm),
+               *wire_idle = by_mode(job, "reduce_wire", c->wire ? "bf16" : NULL);
+    const struct {
+        int idle;
+        const char *section, *key, *why;
+    } keys[] = {
         {!by_clock && job->plan.clock_scale != 1, "plan", "clock_scale", "is for plan.kernels: clock"},
         {!by_clock && job->plan.clock_noise != 0, "plan", "clock_noise", "is for plan.kernels: clock"},
-        {!job->deterministic && job->deterministic_shards != 8, NULL, "deterministic_shards", "is for deterministic: true"},
-        {algorithm && mode == CVY_UPDATE_PARAMETER_SERVER, "comm", "algorithm", "is for sums over ranks, and with update: parameter_server gradients go to a server"},
-        {algorithm && !has_halves && mode == CVY_UPDATE_SHARDED, "comm", "algorithm", "cannot be cut in two as update: sharded needs, which takes halving instead"},
-        {c->wire && mode == CVY_UPDATE_LOCAL, "comm", "wire", "is for gradients, and update: local sends averages, as they are"},
-        {c->wire && algorithm && strcmp(algorithm, "library") == 0, "comm", "wire", "is for convoy's own algorithms, and with comm.algorithm: library the MPI library sends what it is given"},
-        {c->wire && c->progress && strcmp(c->progress, "mpi") == 0, "comm", "wire", "is for convoy's own algorithms, and with comm.progress: mpi the MPI library sends what it is given"},
-        {c->forward && c->blocking, "comm", "overlap", "hides nothing beside comm.blocking: true, which waits for each sum where it starts"},
+        {!job->deterministic && job->deterministic_shards != 8, NULL, "deterministic_shards",
+         "is for deterministic: true"},
+        {algorithm_idle != NULL, "comm", "algorithm", algorithm_idle},
+        {wire_idle != NULL, "comm", "wire", wire_idle},
+        {c->wire && algorithm && strcmp(algorithm, "library") == 0, "comm", "wire",
+         "is for convoy's own algorithms, and with comm.algorithm: library the MPI library sends what it is given"},
+        {c->wire && c->progress && strcmp(c->progress, "mpi") == 0, "comm", "wire",
+         "is for convoy's own algorithms, and with comm.progress: mpi the MPI library sends what it is given"},
+        {c->forward && c->blocking, "comm", "overlap",
+         "hides nothing beside comm.blocking: true, which waits for each sum where it starts"},
     };
     for (int i = 0; i < CVY_COUNT(keys); i++)
         if (keys[i].idle)
-            cvy_text_add(out, "%s%s: %s%s%s has no effect here: it %s", out->bytes ? "\n" : "", cvy_job_where(job, keys[i].section, keys[i].key),
-                         keys[i].section ? keys[i].section : "", keys[i].section ? "." : "", keys[i].key, keys[i].why);
+            cvy_text_add(out, "%s%s: %s%s%s has no effect here: it %s", out->bytes ? "\n" : "",
+                         cvy_job_where(job, keys[i].section, keys[i].key), keys[i].section ? keys[i].section : "",
+                         keys[i].section ? "." : "", keys[i].key, keys[i].why);
     return out->status;
 }

@@ -5,47 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "comm/comm_sum.h"
+#include "comm/comm_allreduce.h"
 #include "data/data.h"
 #include "job/job_table.h"
 
 /* ---- durations ---- */
-
-static const struct {
-    const char *word;
-    cvy_duration_unit unit;
-    double factor;
-} units[] = {
-    {"step", CVY_DURATION_STEPS, 1},       {"steps", CVY_DURATION_STEPS, 1},     {"sample", CVY_DURATION_SAMPLES, 1},
-    {"samples", CVY_DURATION_SAMPLES, 1},  {"epoch", CVY_DURATION_EPOCHS, 1},    {"epochs", CVY_DURATION_EPOCHS, 1},
-    {"s", CVY_DURATION_SECONDS, 1},        {"seconds", CVY_DURATION_SECONDS, 1}, {"min", CVY_DURATION_SECONDS, 60},
-    {"minutes", CVY_DURATION_SECONDS, 60}, {"h", CVY_DURATION_SECONDS, 3600},    {"hours", CVY_DURATION_SECONDS, 3600},
-    {"minute", CVY_DURATION_SECONDS, 60},  {"hour", CVY_DURATION_SECONDS, 3600},
-};
-
-cvy_status cvy_duration_parse(const char *text, cvy_duration *out)
-{
-    char number[32] = "";
-    const size_t digits =
-        strspn(text, "0123456789._+-eE"); /* "5 epochs": the blank ends the number before the e of epochs */
-    size_t length = digits;
-    while (length > 0 && (text[length - 1] == 'e' || text[length - 1] == 'E')) /* "5epochs" */
-        length--;
-    double amount = -1;
-    if (length > 0 && length < sizeof number) {
-        memcpy(number, text, length);
-        if (cvy_text_real(number, &amount) != CVY_OK)
-            amount = -1;
-    }
-    const char *word = text + length + strspn(text + length, " ");
-    for (int i = 0; amount >= 0 && i < CVY_COUNT(units); i++)
-        if (strcmp(word, units[i].word) == 0) {
-            *out = (cvy_duration){amount * units[i].factor, units[i].unit};
-            return CVY_OK;
-        }
-    CVY_FAIL(CVY_E_ARGUMENT, "\"%s\" is no duration, expected a number and a unit: steps, samples, epochs, s, min or h",
-             text);
-}
 
 static cvy_status interpret_checkpoint(cvy_job *job)
 {
@@ -63,8 +27,10 @@ static cvy_status interpret_checkpoint(cvy_job *job)
 static cvy_status interpret_watchdog(cvy_job *job)
 {
     cvy_duration timeout = {0};
-    const int is_time = cvy_duration_parse(job->watchdog.timeout_text, &timeout) == CVY_OK && timeout.unit == CVY_DURATION_SECONDS;
-    CVY_CHECK(is_time && (timeout.amount == 0 || timeout.amount >= 1), CVY_E_CONFIG, "%s: watchdog.timeout is \"%s\", expected a number of s, min or h: at least 1 s, or 0 s, which is off",
+    const int is_time =
+        cvy_duration_parse(job->watchdog.timeout_text, &timeout) == CVY_OK && timeout.unit == CVY_DURATION_SECONDS;
+    CVY_CHECK(is_time && (timeout.amount == 0 || timeout.amount >= 1), CVY_E_CONFIG,
+              "%s: watchdog.timeout is \"%s\", expected a number of s, min or h: at least 1 s, or 0 s, which is off",
               cvy_job_where(job, "watchdog", "timeout"), job->watchdog.timeout_text);
     job->watchdog.timeout_s = timeout.amount;
     return CVY_OK;
@@ -160,7 +126,7 @@ static cvy_status interpret_data(cvy_job *job)
     CVY_TRY(interpret_shuffle(job));
     CVY_TRY(interpret_threads(job));
     CVY_CHECK(!d->augment || d->augment->kind == CVY_TREE_LIST, CVY_E_CONFIG,
-              "%s: data.augment is no list, expected one such as [mirror]", cvy_tree_where(d->augment));
+              "%s: data.augment is not a list, expected one such as [mirror]", cvy_tree_where(d->augment));
     CVY_TRY(cvy_job_interpret_normalize(job));
     return interpret_val(job);
 }
@@ -178,11 +144,15 @@ static cvy_status interpret_comm(cvy_job *job)
     for (int i = 0; i < CVY_COUNT(yes); i++)
         c->overlap |= strcmp(overlap, yes[i]) == 0;
     c->forward = strcmp(overlap, "forward") == 0;
-    CVY_CHECK(known || c->overlap, CVY_E_CONFIG, "%s: comm.overlap is \"%s\", expected true, false or forward", cvy_job_where(job, "comm", "overlap"), overlap);
+    CVY_CHECK(known || c->overlap, CVY_E_CONFIG, "%s: comm.overlap is \"%s\", expected true, false or forward",
+              cvy_job_where(job, "comm", "overlap"), overlap);
     const char *text = c->bucket_text ? c->bucket_text : "";
-    CVY_CHECK(strcmp(text, "auto") == 0 || (cvy_text_int(text, &c->bucket_bytes) == CVY_OK && c->bucket_bytes > 0), CVY_E_CONFIG,
-              "%s: comm.bucket is \"%s\", expected auto or a size of at least one byte, such as 4 MiB (KiB, MiB, GiB or TiB)", cvy_job_where(job, "comm", "bucket"), text);
-    if (cvy_sum_check_name(c->algorithm) != CVY_OK)
+    CVY_CHECK(
+        strcmp(text, "auto") == 0 || (cvy_text_int(text, &c->bucket_bytes) == CVY_OK && c->bucket_bytes > 0),
+        CVY_E_CONFIG,
+        "%s: comm.bucket is \"%s\", expected auto or a size of at least one byte, such as 4 MiB (KiB, MiB, GiB or TiB)",
+        cvy_job_where(job, "comm", "bucket"), text);
+    if (cvy_allreduce_check_name(c->algorithm) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s: comm.algorithm", cvy_job_where(job, "comm", "algorithm"));
     cvy_progress_by progress;
     if (cvy_progress_parse(c->progress, &progress) != CVY_OK)
@@ -196,6 +166,9 @@ static cvy_status interpret_plan(cvy_job *job)
 {
     struct cvy_job_plan *p = &job->plan;
     const cvy_tree *off = p->passes_off_tree;
+    const cvy_status kernels = cvy_kernels_parse(p->kernels_text, &p->kernels);
+    if (kernels != CVY_OK)
+        return cvy_error_prefix(kernels, "%s: plan.kernels", cvy_job_where(job, "plan", "kernels"));
     if (!off)
         return CVY_OK;
     CVY_CHECK(off->kind != CVY_TREE_MAP, CVY_E_CONFIG,
@@ -249,7 +222,8 @@ cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out)
     return CVY_OK;
 }
 
-/* Linear: Goyal et al. 2017, arXiv:1706.02677; the square root keeps the variance of a step (Krizhevsky 2014, arXiv:1404.5997). */
+/* Linear: Goyal et al. 2017, arXiv:1706.02677; the square root keeps the variance of a step (Krizhevsky 2014,
+ * arXiv:1404.5997). */
 double cvy_job_lr_factor(const cvy_job *job, int64_t batch)
 {
     const struct cvy_job_train *t = &job->train;

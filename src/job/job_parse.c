@@ -73,6 +73,18 @@ const char *cvy_job_where(const cvy_job *job, const char *section, const char *k
     return node ? cvy_tree_where(node) : job->file;
 }
 
+static cvy_status read_old_words(cvy_job *job, cvy_tree *root)
+{
+    cvy_text notes = {0};
+    char *copy = NULL;
+    cvy_status status = cvy_job_read_old_words(job->pool, root, &notes);
+    if (status == CVY_OK && notes.bytes)
+        status = cvy_pool_strdup(job->pool, notes.data, &copy);
+    job->renamed = copy;
+    cvy_text_free(&notes);
+    return status;
+}
+
 static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, int nsets)
 {
     if (cvy_tree_is_null(root))
@@ -81,6 +93,7 @@ static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, in
               "%s: a job file is a map with keys such as model, data and train", cvy_tree_where(root));
     for (int i = 0; i < nsets; i++)
         CVY_TRY(apply_set(job, root, sets[i]));
+    CVY_TRY(read_old_words(job, root));
     CVY_TRY(cvy_job_apply_preset(job->pool, root));
     job->given = root;
     CVY_TRY(parse_sections(job, root));

@@ -24,7 +24,8 @@ static const struct preset presets[] = {
      "schedule: {name: multi_step, at: [30 epochs, 60 epochs, 80 epochs], factor: 0.1, warmup: 5 epochs}\n"},
     {"you2017",
      "You, Gitman and Ginsburg 2017, arXiv:1708.03888: LARS, batches to 32 thousand. The paper finds the rate of each "
-     "batch by trial, below proportion; the square-root rule from 2 at 256 stands for that here, and is the first thing "
+     "batch by trial, below proportion; the square-root rule from 2 at 256 stands for that here, and is the first "
+     "thing "
      "to tune.",
      "epochs: 90\n"
      "lr_rule: sqrt\n"

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/base_hash.h"
 #include "job/job_table.h"
 
 cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int whole, cvy_tree **out)

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "graph/graph_op.h"
 #include "job/job_table.h"
 
 static int has_row(const cvy_option *rows, const char *name)
@@ -72,9 +73,11 @@ static const cvy_tree *item_at(const cvy_tree *node, int i)
 
 /* ---- optimiser ---- */
 
+/* An optimiser that does not exist is refused where its options are read. */
 static double usual_lr(const char *optimizer)
 {
-    return strncmp(optimizer, "adam", 4) == 0 ? 0.001 : strcmp(optimizer, "lars") == 0 ? 1 : 0.01;
+    const cvy_op_def *op = cvy_op_find(optimizer);
+    return op && op->lr > 0 ? op->lr : 0.01;
 }
 
 /* Writes the defaults back into the tree, so that the resolved file shows what was used. */

@@ -1,7 +1,7 @@
 /*
  * kernel_bf16.c: whether bf16 may be asked for on this machine. At planning time only.
  */
-#include "base/base_cpu.h"
+#include "base/base_isa.h"
 #include "kernel/kernel.h"
 #if CVY_HAVE_ONEDNN
 #include "kernel/onednn/onednn_api.h"
@@ -13,13 +13,14 @@ static int allowed(void)
     if (!cvy_onednn_has_bf16())
         return 0;
 #endif
-    return cvy_cpu_may_use(CVY_ISA_AVX512_BF16);
+    return cvy_isa_may_use(CVY_ISA_AVX512_BF16);
 }
 
 cvy_status cvy_kernel_check_bf16(void)
 {
-    CVY_CHECK(cvy_cpu_has(CVY_ISA_AVX512_BF16), CVY_E_UNSUPPORTED,
+    CVY_CHECK(cvy_isa_has(CVY_ISA_AVX512_BF16), CVY_E_UNSUPPORTED,
               "dtype bf16 needs a CPU with AVX512_BF16, which this one does not have: use dtype f32");
-    CVY_CHECK(allowed(), CVY_E_UNSUPPORTED, "dtype bf16 needs AVX512_BF16, which ONEDNN_MAX_CPU_ISA hides: unset it, or use dtype f32");
+    CVY_CHECK(allowed(), CVY_E_UNSUPPORTED,
+              "dtype bf16 needs AVX512_BF16, which ONEDNN_MAX_CPU_ISA hides: unset it, or use dtype f32");
     return CVY_OK;
 }

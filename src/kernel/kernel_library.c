@@ -1,19 +1,144 @@
 /*
- * kernel_library.c: the library's name as loaded, not as compiled against: it may be replaced beneath the program.
+ * kernel_library.c: finds a kernel's library, and reads the user's choice of kernels: plan.kernels of a job,
+ * cvy_program_opts.kernels, and --kernels and --against of the command all come here.
  */
 #include "kernel/kernel_library.h"
 
 #include <stdio.h>
+#include <string.h>
 
-#if CVY_HAVE_ONEDNN
-#include "kernel/onednn/onednn_api.h"
-#endif
+#include "base/base_text.h"
 
-void cvy_kernel_library(char *text, size_t room)
+const cvy_library_def *cvy_kernel_library(const cvy_kernel_def *kernel)
 {
-#if CVY_HAVE_ONEDNN
-    cvy_onednn_library(text, room);
-#else
-    snprintf(text, room, "no oneDNN");
-#endif
+    int count = 0;
+    const cvy_library_def *const *table = cvy_library_table(&count);
+    for (int i = 0; i < count; i++) {
+        const size_t length = strlen(table[i]->name);
+        if (strncmp(kernel->name, table[i]->name, length) == 0 && kernel->name[length] == '.')
+            return table[i];
+    }
+    return NULL;
+}
+
+void cvy_kernel_libraries_about(char *text, size_t room)
+{
+    int count = 0;
+    size_t length = 0;
+    const cvy_library_def *const *table = cvy_library_table(&count);
+    text[0] = 0;
+    for (int i = 0; i < count && length + 2 < room; i++)
+        if (table[i]->about) {
+            if (length)
+                length += (size_t)snprintf(text + length, room - length, ", ");
+            table[i]->about(text + length, room - length);
+            length += strlen(text + length);
+        }
+    if (!length)
+        snprintf(text, room, "no oneDNN");
+}
+
+/* ---- the choice ---- */
+
+struct word {
+    const char *name, *help;
+    cvy_kernels kernels;
+};
+
+/* These stand alone. All other words are names of libraries. */
+static const struct word words[] = {
+    {"auto", "all kernels: the fastest known one for each node", {0}},
+    {"direct", "all kernels but Winograd convolutions", {.no_winograd = 1}},
+    {"clock", "nothing is computed: a step waits for the measured times of its kernels", {.by_clock = 1}},
+    {"reference",
+     "the operators' reference kernels alone, which are slow; they also run what a library has no kernel for",
+     {.listed = 1}},
+};
+
+/* A build may leave these out. */
+static const char *const optional[] = {"onednn"};
+
+const char *cvy_kernels_word(int i, const char **help_out)
+{
+    int count = 0;
+    const cvy_library_def *const *table = cvy_library_table(&count);
+    const int library = i - CVY_COUNT(words);
+    if (i < 0 || library >= count)
+        return NULL;
+    *help_out = library < 0 ? words[i].help : table[library]->help;
+    return library < 0 ? words[i].name : table[library]->name;
+}
+
+static cvy_status unknown_word(const char *text, const char *word)
+{
+    const char *known[CVY_COUNT(words) + CVY_KERNELS_MAX], *help;
+    int nknown = 0;
+    cvy_text t = {0};
+    for (int i = 0; i < CVY_COUNT(optional); i++)
+        CVY_CHECK(strcmp(word, optional[i]) != 0, CVY_E_UNSUPPORTED,
+                  "\"%s\": this build of convoy has no %s kernels (CONVOY_WITH_ONEDNN was off)", text, word);
+    while (nknown < CVY_COUNT(known) && (known[nknown] = cvy_kernels_word(nknown, &help)) != NULL)
+        nknown++;
+    const char *near = cvy_text_nearest(word, known, nknown);
+    cvy_text_add(&t, "\"%s\" is not a choice of kernels", word);
+    if (near)
+        cvy_text_add(&t, "; did you mean \"%s\"?", near);
+    for (int i = 0; i < nknown; i++)
+        cvy_text_add(&t, "%s%s", i == 0 ? " (expected " : i + 1 < nknown ? ", " : " or ", known[i]);
+    const cvy_status status =
+        cvy_error_set(CVY_E_CONFIG, "%s; or libraries separated by commas)", t.data ? t.data : word);
+    cvy_text_free(&t);
+    return status;
+}
+
+static cvy_status add_library(const char *text, const char *word, cvy_kernels *out)
+{
+    const cvy_library_def *library = cvy_library_find(word);
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        CVY_CHECK(strcmp(word, words[i].name) != 0, CVY_E_CONFIG,
+                  "\"%s\": \"%s\" stands alone; only libraries can be listed, and reference after them", text, word);
+    if (!library)
+        return unknown_word(text, word);
+    for (int i = 0; i < out->nlibrary; i++)
+        CVY_CHECK(out->library[i] != library, CVY_E_CONFIG, "\"%s\" names %s twice", text, word);
+    CVY_CHECK(out->nlibrary < CVY_KERNELS_MAX, CVY_E_CONFIG, "\"%s\": more than %d libraries", text, CVY_KERNELS_MAX);
+    out->library[out->nlibrary++] = library;
+    return CVY_OK;
+}
+
+cvy_status cvy_kernels_parse(const char *text, cvy_kernels *out)
+{
+    static const char blank[] = ", \t";
+    cvy_kernels kernels = {.listed = 1};
+    const char *whole = text ? text : "auto";
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        if (strcmp(whole, words[i].name) == 0) {
+            *out = words[i].kernels;
+            return CVY_OK;
+        }
+    for (const char *at = whole + strspn(whole, blank); *at; at += strspn(at, blank)) {
+        char word[32];
+        const size_t length = strcspn(at, blank);
+        snprintf(word, sizeof word, "%.*s", (int)CVY_MIN(length, sizeof word - 1), at);
+        at += length;
+        const int last = at[strspn(at, blank)] == 0;
+        if (!last || strcmp(word, "reference") != 0 || kernels.nlibrary == 0)
+            CVY_TRY(add_library(whole, word, &kernels));
+    }
+    CVY_CHECK(kernels.nlibrary > 0, CVY_E_CONFIG, "\"%s\" names no kernels, expected auto or the like", whole);
+    *out = kernels;
+    return CVY_OK;
+}
+
+int cvy_kernels_place(const cvy_kernels *kernels, const cvy_kernel_def *kernel)
+{
+    if (kernels->no_winograd && kernel->winograd)
+        return -1;
+    if (!kernels->listed)
+        return 0;
+    const cvy_library_def *library = cvy_kernel_library(kernel);
+    for (int i = 0; i < kernels->nlibrary; i++)
+        if (kernels->library[i] == library)
+            return i;
+    return -1;
 }

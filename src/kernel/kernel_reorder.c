@@ -2,17 +2,14 @@
  * kernel_reorder.c: copies a tensor from one layout into another, and between f32 and bf16.
  *
  * In the step: where a kernel wants a source in another layout than it lies in; outside it: variables to and from
- * files. Where oneDNN knows both layouts its generated code is taken. The plain way rests on this: in a blocked layout
- * the offset of an element is a sum of one term per dimension, so a table per dimension and layout turns any pair of
- * layouts into additions.
+ * files. If a kernel library has a reorder between both layouts, that one is taken. The plain way rests on this: in a
+ * blocked layout the offset of an element is a sum of one term per dimension, so a table per dimension and layout turns
+ * any pair of layouts into additions.
  */
 #include <string.h>
 
 #include "base/base_bf16.h"
-#include "kernel/kernel.h"
-#if CVY_HAVE_ONEDNN
-#include "kernel/onednn/onednn_api.h"
-#endif
+#include "kernel/kernel_library.h"
 
 struct cvy_reorder {
     size_t elem_bytes; /* of the target */
@@ -24,9 +21,8 @@ struct cvy_reorder {
     int64_t *from[CVY_NDIM_MAX], *to[CVY_NDIM_MAX];
     const char *src; /* of the running call */
     char *dst;
-#if CVY_HAVE_ONEDNN
-    cvy_onednn_call *call;
-#endif
+    const cvy_library_def *library; /* whose call it is; NULL: the loops below run */
+    void *call;
 };
 
 static cvy_status make_tables(const cvy_layout *layout, const cvy_shape *shape, int64_t **table, int64_t *elems_out)
@@ -43,8 +39,25 @@ static cvy_status make_tables(const cvy_layout *layout, const cvy_shape *shape, 
     return CVY_OK;
 }
 
-cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_lie *from, const cvy_lie *to, int threads,
-                              cvy_reorder **out)
+/* The first library that has a reorder between these layouts. */
+static cvy_status ask_libraries(cvy_reorder *r, const cvy_shape *shape, const cvy_memory_format *from,
+                                const cvy_memory_format *to)
+{
+    int count = 0;
+    const cvy_library_def *const *table = cvy_library_table(&count);
+    for (int i = 0; i < count && !r->library; i++) {
+        if (!table[i]->reorder_create)
+            continue;
+        const cvy_status status = table[i]->reorder_create(shape, from, to, r->threads, &r->call);
+        if (status < 0)
+            return status;
+        r->library = status == CVY_OK ? table[i] : NULL;
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_memory_format *from, const cvy_memory_format *to,
+                              int threads, cvy_reorder **out)
 {
     CVY_CHECK(from->dtype == to->dtype || (from->dtype == CVY_DTYPE_F32 && to->dtype == CVY_DTYPE_BF16) ||
                   (from->dtype == CVY_DTYPE_BF16 && to->dtype == CVY_DTYPE_F32),
@@ -66,24 +79,19 @@ cvy_status cvy_reorder_create(const cvy_shape *shape, const cvy_lie *from, const
     for (int d = 0; d + 1 < s->ndim; d++)
         r->rows *= s->dim[d];
     r->same = from->dtype == to->dtype && cvy_layout_equal(&from->layout, &to->layout);
-    r->rounds = cvy_layout_equal(&from->layout, &to->layout) && from->dtype == CVY_DTYPE_F32 && to->dtype == CVY_DTYPE_BF16;
+    r->rounds =
+        cvy_layout_equal(&from->layout, &to->layout) && from->dtype == CVY_DTYPE_F32 && to->dtype == CVY_DTYPE_BF16;
     if (r->same || r->rounds) {
         cvy_blocking b;
         CVY_TRY_OUT(cvy_blocking_make(&to->layout, s, &b));
         r->to_elems = b.elems;
     }
-#if CVY_HAVE_ONEDNN
-    if (!r->same && !r->rounds && r->elems > 0) {
-        status = cvy_onednn_reorder(s, from, to, threads, &r->call);
-        if (status < 0)
-            goto out;
-        status = CVY_OK;
-    }
-    if (r->call) {
+    if (!r->same && !r->rounds && r->elems > 0)
+        CVY_TRY_OUT(ask_libraries(r, s, from, to));
+    if (r->library) {
         *out = r;
         return CVY_OK;
     }
-#endif
     if (!r->same && !r->rounds) {
         int64_t from_elems;
         CVY_TRY_OUT(make_tables(&from->layout, s, r->from, &from_elems));
@@ -153,13 +161,10 @@ static void round_elems(int64_t first, int64_t end, void *arg)
 
 void cvy_reorder_run(cvy_reorder *r, const void *src, void *dst)
 {
-#if CVY_HAVE_ONEDNN
-    if (r->call) {
-        void *const arg[CVY_ONEDNN_ROLES] = {[CVY_ONEDNN_SRC] = (void *)src, [CVY_ONEDNN_DST] = dst};
-        cvy_onednn_run(r->call, arg, NULL);
+    if (r->library) {
+        r->library->reorder_run(r->call, src, dst);
         return;
     }
-#endif
     r->src = src;
     r->dst = dst;
     if (r->same) {
@@ -181,9 +186,8 @@ void cvy_reorder_destroy(cvy_reorder **reorder)
     cvy_reorder *r = *reorder;
     if (!r)
         return;
-#if CVY_HAVE_ONEDNN
-    cvy_onednn_destroy(r->call);
-#endif
+    if (r->library)
+        r->library->reorder_destroy(r->call);
     for (int d = 0; d < CVY_NDIM_MAX; d++) {
         cvy_mem_free(&r->from[d]);
         cvy_mem_free(&r->to[d]);

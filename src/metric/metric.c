@@ -6,6 +6,7 @@
 #include "metric/metric.h"
 
 #include "base/base_exact.h"
+#include "base/base_table.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ struct cvy_metric {
     void *options;
     cvy_shape output; /* of one sample */
     int64_t nsums;
-    double *sums;      /* of one batch; in the end of all */
+    double *sums; /* of one batch; in the end of all */
     cvy_exact *totals;
     float *rows; /* [nrows, ncols] */
     int64_t nrows, row_room;
@@ -23,29 +24,15 @@ struct cvy_metric {
 
 /* ---- making ---- */
 
-static cvy_status unknown(const char *name)
-{
-    const char *names[64] = {0};
-    int count = 0;
-    const cvy_metric_def *const *table = cvy_metric_table(&count);
-    count = CVY_MIN(count, CVY_COUNT(names));
-    for (int i = 0; i < count; i++)
-        names[i] = table[i]->name;
-    cvy_text known = {0};
-    cvy_text_add_known(&known, name, names, count);
-    cvy_error_set(CVY_E_CONFIG, "there is no metric '%s'%s", name, known.data ? known.data : "");
-    cvy_text_free(&known);
-    return CVY_E_CONFIG;
-}
-
 cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample,
                              cvy_metric **out)
 {
-    const cvy_metric_def *def = cvy_metric_find(name);
+    static const cvy_table_query query = {.what = "metric"};
+    int count = 0;
+    const cvy_metric_def *const *table = cvy_metric_table(&count), *def = NULL;
     cvy_metric *m = NULL;
     cvy_status status = CVY_OK;
-    if (!def)
-        return unknown(name);
+    CVY_TRY(cvy_table_find(table, count, &query, name, &def));
     CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
     m->def = def;
     m->output = *output_sample;
@@ -64,6 +51,16 @@ cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cv
 out:
     cvy_metric_destroy(&m);
     return status;
+}
+
+const cvy_shape *cvy_metric_output(const cvy_metric *m)
+{
+    return &m->output;
+}
+
+int cvy_metric_higher_is_better(const cvy_metric *m)
+{
+    return m->def->higher_is_better;
 }
 
 void cvy_metric_destroy(cvy_metric **m)

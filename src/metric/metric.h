@@ -2,11 +2,14 @@
  * metric.h: exact metrics over a whole data set: every sample once, as sums with counts, whatever the number of ranks.
  *
  * A metric sees rows on its rank (host memory, after a forward step) and is merged over ranks once at the end: either
- * by adding a vector of sums, exactly (base_exact.h), so that only what a batch is decides on their bits, or (ranking metrics: ROC) by gathering compact rows on rank 0 in rank order. finish()
- * runs on rank 0; results are then broadcast.
+ * by adding a vector of sums, exactly (base_exact.h), so that only what a batch is decides on their bits, or (ranking
+ * metrics: ROC) by gathering compact rows on rank 0 in rank order. finish() runs on rank 0; results are then broadcast.
  */
 #ifndef CVY_METRIC_H
 #define CVY_METRIC_H
+
+#include "base/base_json.h"
+#include <convoy/metric.h>
 
 #include "comm/comm.h"
 #include "graph/graph_op.h"
@@ -56,7 +59,6 @@ const cvy_metric_def *const *cvy_metric_table(int *count_out);
 const cvy_metric_def *cvy_metric_find(const char *name);
 
 /* A metric at work. */
-typedef struct cvy_metric cvy_metric;
 cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample,
                              cvy_metric **out);
 cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows);
@@ -65,6 +67,6 @@ cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64
 /* Collective: merges, finishes; the value is equal on all ranks. detail (may be NULL) is written on rank 0 only. Ready
  * for the next pass afterwards. */
 cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, cvy_json *detail);
-void cvy_metric_destroy(cvy_metric **m);
+const cvy_shape *cvy_metric_output(const cvy_metric *m); /* of one sample */
 
 #endif

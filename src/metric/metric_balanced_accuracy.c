@@ -1,12 +1,14 @@
 /*
- * metric balanced_accuracy: the mean recall of the classes that occur, and how often each class is taken for each other one. After the forward of each validation or test step. An output that is not a number counts
- * as no class: it is missing from its row.
+ * metric balanced_accuracy: the mean recall of the classes that occur, and how often each class is taken for each other
+ * one. After the forward of each validation or test step. An output that is not a number counts as no class: it is
+ * missing from its row.
  *
  * Detail: "confusion" [[...]], rows are true classes, columns guesses; "recall" and "precision" for each class, null
  * where it does not occur.
  */
 #include <math.h>
 
+#include "base/base_json.h"
 #include "metric/metric_labels.h"
 
 static const cvy_option balanced_opts[] = {CVY_IGNORE_LABEL_ROW, {0}};
@@ -47,7 +49,7 @@ static double precision(const double *sums, int64_t K, int64_t k)
 }
 
 static double balanced_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
-                               int64_t nrows)
+                              int64_t nrows)
 {
     const int64_t K = cvy_metric_classes(output);
     double sum = 0, present = 0;
@@ -63,7 +65,7 @@ static double balanced_finish(const void *options, const cvy_shape *output, cons
 }
 
 static void balanced_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
-                             int64_t nrows, cvy_json *json)
+                            int64_t nrows, cvy_json *json)
 {
     const int64_t K = cvy_metric_classes(output);
     (void)options;

@@ -1,22 +1,27 @@
 /*
  * model_alexnet.c: the networks of the AlexNet family: five convolutions, three fully connected layers.
  *
- * alexnet-v2 and overfeat stand here as the benchmark studies time them, without dropout; alexnet and caffenet as Caffe's reference models train
- * them: two groups of channels, which were two GPUs, LRN, and dropout. Weights start as everywhere here (He), not from Caffe's fillers.
- * Sources: Krizhevsky, Sutskever and Hinton 2012; Krizhevsky 2014, One weird trick (v2); Sermanet et al. 2014, OverFeat, table 1 (fast model);
- * Caffe's models/bvlc_alexnet and bvlc_reference_caffenet.
+ * alexnet-v2 and overfeat stand here as the benchmark studies time them, without dropout; alexnet and caffenet as
+ * Caffe's reference models train them: two groups of channels, which were two GPUs, LRN, and dropout. Weights start as
+ * everywhere here (He), not from Caffe's fillers. Sources: Krizhevsky, Sutskever and Hinton 2012; Krizhevsky 2014, One
+ * weird trick (v2); Sermanet et al. 2014, OverFeat, table 1 (fast model); Caffe's models/bvlc_alexnet and
+ * bvlc_reference_caffenet.
  */
 #include "model/model.h"
 
-struct alexnet { double dropout; };
+struct alexnet {
+    double dropout;
+};
 
 static const cvy_option alexnet_opts[] = {
-    {"dropout", CVY_TYPE_REAL, CVY_FIELD(alexnet, dropout), "0", "0..0.95", "", "probability of dropping what goes into the last layers; 0: no dropout at all"},
+    {"dropout", CVY_TYPE_REAL, CVY_FIELD(alexnet, dropout), "0", "0..0.95", "",
+     "probability of dropping what goes into the last layers; 0: no dropout at all"},
     {0},
 };
 
 static const cvy_option caffe_opts[] = {
-    {"dropout", CVY_TYPE_REAL, CVY_FIELD(alexnet, dropout), "0.5", "0..0.95", "", "probability of dropping what goes into the last layers; 0: no dropout at all"},
+    {"dropout", CVY_TYPE_REAL, CVY_FIELD(alexnet, dropout), "0.5", "0..0.95", "",
+     "probability of dropping what goes into the last layers; 0: no dropout at all"},
     {0},
 };
 
@@ -72,7 +77,8 @@ static cvy_status pool_and_norm(cvy_model *m, int stage, int norm_first)
 {
     for (int i = 0; i < 2; i++)
         if ((i == 0) == (norm_first != 0))
-            CVY_TRY(cvy_model_add(m, "lrn", cvy_labelf("norm%d", stage).text, "size: 5, alpha: 1e-4, beta: 0.75", NULL));
+            CVY_TRY(
+                cvy_model_add(m, "lrn", cvy_labelf("norm%d", stage).text, "size: 5, alpha: 1e-4, beta: 0.75", NULL));
         else
             CVY_TRY(cvy_model_add(m, "max_pool", cvy_labelf("pool%d", stage).text, "kernel: 3, stride: 2", NULL));
     return CVY_OK;
@@ -102,25 +108,49 @@ static cvy_status caffenet_build(cvy_model *m, const cvy_model_ask *ask)
 }
 
 CVY_MODEL_DEFINE(alexnet_v2) = {
-    .name = "alexnet-v2", .summary = "AlexNet in one tower", .source = "Krizhevsky 2014",
-    .options = alexnet_opts, .options_size = sizeof(struct alexnet), .bench = "dropout: 0",
-    .input = {3, {3, 224, 224}}, .classes = 1000, .build = alexnet_v2_build,
+    .name = "alexnet-v2",
+    .summary = "AlexNet in one tower",
+    .source = "Krizhevsky 2014",
+    .options = alexnet_opts,
+    .options_size = sizeof(struct alexnet),
+    .bench = "dropout: 0",
+    .input = {3, {3, 224, 224}},
+    .classes = 1000,
+    .build = alexnet_v2_build,
 };
 
 CVY_MODEL_DEFINE(overfeat) = {
-    .name = "overfeat", .summary = "OverFeat, the fast model", .source = "Sermanet et al. 2014",
-    .options = alexnet_opts, .options_size = sizeof(struct alexnet), .bench = "dropout: 0",
-    .input = {3, {3, 231, 231}}, .classes = 1000, .build = overfeat_build,
+    .name = "overfeat",
+    .summary = "OverFeat, the fast model",
+    .source = "Sermanet et al. 2014",
+    .options = alexnet_opts,
+    .options_size = sizeof(struct alexnet),
+    .bench = "dropout: 0",
+    .input = {3, {3, 231, 231}},
+    .classes = 1000,
+    .build = overfeat_build,
 };
 
 CVY_MODEL_DEFINE(alexnet) = {
-    .name = "alexnet", .summary = "AlexNet with groups and LRN, as Caffe trains it", .source = "Krizhevsky et al. 2012",
-    .options = caffe_opts, .options_size = sizeof(struct alexnet), .bench = "dropout: 0",
-    .input = {3, {3, 227, 227}}, .classes = 1000, .build = alexnet_build,
+    .name = "alexnet",
+    .summary = "AlexNet with groups and LRN, as Caffe trains it",
+    .source = "Krizhevsky et al. 2012",
+    .options = caffe_opts,
+    .options_size = sizeof(struct alexnet),
+    .bench = "dropout: 0",
+    .input = {3, {3, 227, 227}},
+    .classes = 1000,
+    .build = alexnet_build,
 };
 
 CVY_MODEL_DEFINE(caffenet) = {
-    .name = "caffenet", .summary = "CaffeNet: AlexNet that pools before LRN", .source = "Jia et al. 2014, Caffe",
-    .options = caffe_opts, .options_size = sizeof(struct alexnet), .bench = "dropout: 0",
-    .input = {3, {3, 227, 227}}, .classes = 1000, .build = caffenet_build,
+    .name = "caffenet",
+    .summary = "CaffeNet: AlexNet that pools before LRN",
+    .source = "Jia et al. 2014, Caffe",
+    .options = caffe_opts,
+    .options_size = sizeof(struct alexnet),
+    .bench = "dropout: 0",
+    .input = {3, {3, 227, 227}},
+    .classes = 1000,
+    .build = caffenet_build,
 };

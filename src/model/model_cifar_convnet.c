@@ -1,7 +1,7 @@
 /*
- * model_cifar_convnet.c: Caffe's networks for CIFAR-10: three 5x5 convolutions with pooling; "quick" ends in two fully connected layers, "full" in
- * one, and has normalisation within channels behind its first two poolings.
- * Source: Krizhevsky's cuda-convnet, as Caffe's examples/cifar10 has it.
+ * model_cifar_convnet.c: Caffe's networks for CIFAR-10: three 5x5 convolutions with pooling; "quick" ends in two fully
+ * connected layers, "full" in one, and has normalisation within channels behind its first two poolings. Source:
+ * Krizhevsky's cuda-convnet, as Caffe's examples/cifar10 has it.
  */
 #include "model/model.h"
 
@@ -21,8 +21,12 @@ static cvy_status cifar_convnet_build(cvy_model *m, const cvy_model_ask *ask)
 }
 
 CVY_MODEL_DEFINE(cifar_convnet) = {
-    .name = "cifar-convnet", .summary = "CIFAR ConvNet, Caffe's quick", .source = "Krizhevsky 2012, cuda-convnet",
-    .input = {3, {3, 32, 32}}, .classes = 10, .build = cifar_convnet_build,
+    .name = "cifar-convnet",
+    .summary = "CIFAR ConvNet, Caffe's quick",
+    .source = "Krizhevsky 2012, cuda-convnet",
+    .input = {3, {3, 32, 32}},
+    .classes = 10,
+    .build = cifar_convnet_build,
 };
 
 static cvy_status cifar_full_build(cvy_model *m, const cvy_model_ask *ask)
@@ -42,6 +46,10 @@ static cvy_status cifar_full_build(cvy_model *m, const cvy_model_ask *ask)
 }
 
 CVY_MODEL_DEFINE(cifar_full) = {
-    .name = "cifar-full", .summary = "CIFAR network with LRN, Caffe's full", .source = "Krizhevsky 2012, cuda-convnet",
-    .input = {3, {3, 32, 32}}, .classes = 10, .build = cifar_full_build,
+    .name = "cifar-full",
+    .summary = "CIFAR network with LRN, Caffe's full",
+    .source = "Krizhevsky 2012, cuda-convnet",
+    .input = {3, {3, 32, 32}},
+    .classes = 10,
+    .build = cifar_full_build,
 };

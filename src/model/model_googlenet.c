@@ -1,39 +1,54 @@
 /*
- * model_googlenet.c: GoogLeNet: nine inception modules. googlenet is the paper's, as Caffe trains it: LRN, dropout, and two auxiliary heads that
- * stand behind modules 4a and 4d while training. googlenet-bn is torchvision's layer list: batch norm in place of biases and LRN, 3x3 where the
- * paper has 5x5 convolutions, a 2x2 last pooling, and no auxiliary heads unless asked for.
- * Sources: Szegedy et al. 2015, Going deeper with convolutions, table 1 and section 5; Caffe's models/bvlc_googlenet; torchvision's googlenet.
+ * model_googlenet.c: GoogLeNet: nine inception modules. googlenet is the paper's, as Caffe trains it: LRN, dropout, and
+ * two auxiliary heads that stand behind modules 4a and 4d while training. googlenet-bn is torchvision's layer list:
+ * batch norm in place of biases and LRN, 3x3 where the paper has 5x5 convolutions, a 2x2 last pooling, and no auxiliary
+ * heads unless asked for. Sources: Szegedy et al. 2015, Going deeper with convolutions, table 1 and section 5; Caffe's
+ * models/bvlc_googlenet; torchvision's googlenet.
  */
 #include <string.h>
 
 #include "model/model.h"
 
-struct googlenet { double dropout, aux_weight; int aux; };
+struct googlenet {
+    double dropout, aux_weight;
+    int aux;
+};
 
 static const cvy_option googlenet_opts[] = {
-    {"dropout", CVY_TYPE_REAL, CVY_FIELD(googlenet, dropout), "0.4", "0..0.95", "", "probability of dropping what goes into the last layers; 0: no dropout at all"},
-    {"aux", CVY_TYPE_BOOL, CVY_FIELD(googlenet, aux), "true", "", "", "auxiliary heads (aux1, aux2), in training only; the loss of the network is theirs too"},
-    {"aux_weight", CVY_TYPE_REAL, CVY_FIELD(googlenet, aux_weight), "0.3", "0..", "", "factor on the loss of an auxiliary head"},
+    {"dropout", CVY_TYPE_REAL, CVY_FIELD(googlenet, dropout), "0.4", "0..0.95", "",
+     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+    {"aux", CVY_TYPE_BOOL, CVY_FIELD(googlenet, aux), "true", "", "",
+     "auxiliary heads (aux1, aux2), in training only; the loss of the network is theirs too"},
+    {"aux_weight", CVY_TYPE_REAL, CVY_FIELD(googlenet, aux_weight), "0.3", "0..", "",
+     "factor on the loss of an auxiliary head"},
     {0},
 };
 
 static const cvy_option googlenet_bn_opts[] = {
-    {"dropout", CVY_TYPE_REAL, CVY_FIELD(googlenet, dropout), "0", "0..0.95", "", "probability of dropping what goes into the last layers; 0: no dropout at all"},
-    {"aux", CVY_TYPE_BOOL, CVY_FIELD(googlenet, aux), "false", "", "", "auxiliary heads (aux1, aux2), in training only; the loss of the network is theirs too"},
-    {"aux_weight", CVY_TYPE_REAL, CVY_FIELD(googlenet, aux_weight), "0.3", "0..", "", "factor on the loss of an auxiliary head"},
+    {"dropout", CVY_TYPE_REAL, CVY_FIELD(googlenet, dropout), "0", "0..0.95", "",
+     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+    {"aux", CVY_TYPE_BOOL, CVY_FIELD(googlenet, aux), "false", "", "",
+     "auxiliary heads (aux1, aux2), in training only; the loss of the network is theirs too"},
+    {"aux_weight", CVY_TYPE_REAL, CVY_FIELD(googlenet, aux_weight), "0.3", "0..", "",
+     "factor on the loss of an auxiliary head"},
     {0},
 };
 
-struct variant { const char *norm; int large, last_pool; };   /* large: kernel of the branch that the paper has 5x5 */
+struct variant {
+    const char *norm;
+    int large, last_pool;
+}; /* large: kernel of the branch that the paper has 5x5 */
 static const struct variant caffe = {NULL, 5, 3}, torchvision = {"eps: 0.001", 3, 2};
 
 /* Channels of a module: 1x1; 3x3 and the 1x1 before it; 5x5 and the 1x1 before it; the 1x1 behind the pooling. */
-struct module { const char *name; int one, three_in, three, five_in, five, pool; };
+struct module {
+    const char *name;
+    int one, three_in, three, five_in, five, pool;
+};
 static const struct module modules[] = {
-    {"3a", 64, 96, 128, 16, 32, 32},    {"3b", 128, 128, 192, 32, 96, 64},
-    {"4a", 192, 96, 208, 16, 48, 64},   {"4b", 160, 112, 224, 24, 64, 64},   {"4c", 128, 128, 256, 24, 64, 64},
-    {"4d", 112, 144, 288, 32, 64, 64},  {"4e", 256, 160, 320, 32, 128, 128},
-    {"5a", 256, 160, 320, 32, 128, 128}, {"5b", 384, 192, 384, 48, 128, 128},
+    {"3a", 64, 96, 128, 16, 32, 32},     {"3b", 128, 128, 192, 32, 96, 64},   {"4a", 192, 96, 208, 16, 48, 64},
+    {"4b", 160, 112, 224, 24, 64, 64},   {"4c", 128, 128, 256, 24, 64, 64},   {"4d", 112, 144, 288, 32, 64, 64},
+    {"4e", 256, 160, 320, 32, 128, 128}, {"5a", 256, 160, 320, 32, 128, 128}, {"5b", 384, 192, 384, 48, 128, 128},
 };
 
 static cvy_status pool(cvy_model *m, const char *name, int kernel)
@@ -57,7 +72,8 @@ static cvy_status stem(cvy_model *m, const struct variant *v)
 }
 
 /* A classifier behind the latest layer, which the network goes on from. */
-static cvy_status aux_head(cvy_model *m, const struct variant *v, const char *name, const struct googlenet *o, int64_t classes)
+static cvy_status aux_head(cvy_model *m, const struct variant *v, const char *name, const struct googlenet *o,
+                           int64_t classes)
 {
     const int first = m->nlayer;
     CVY_TRY(cvy_model_add(m, "avg_pool", cvy_labelf("%s_pool", name).text, "kernel: 5, stride: 3", NULL));
@@ -73,8 +89,9 @@ static cvy_status aux_head(cvy_model *m, const struct variant *v, const char *na
 static cvy_status inception(cvy_model *m, const struct variant *v, const struct module *i, const char *from)
 {
     return cvy_model_add_line(m, cvy_labelf("inception_%s", i->name).text, from, v->norm,
-                              cvy_labelf("1x1-%d | 1x1-%d 3x3-%d | 1x1-%d %dx%d-%d | max3 1x1-%d", i->one, i->three_in, i->three, i->five_in, v->large,
-                                         v->large, i->five, i->pool).text);
+                              cvy_labelf("1x1-%d | 1x1-%d 3x3-%d | 1x1-%d %dx%d-%d | max3 1x1-%d", i->one, i->three_in,
+                                         i->three, i->five_in, v->large, v->large, i->five, i->pool)
+                                  .text);
 }
 
 static cvy_status build(cvy_model *m, const cvy_model_ask *ask, const struct variant *v)
@@ -110,13 +127,25 @@ static cvy_status googlenet_bn_build(cvy_model *m, const cvy_model_ask *ask)
 }
 
 CVY_MODEL_DEFINE(googlenet) = {
-    .name = "googlenet", .summary = "GoogLeNet with LRN and auxiliary heads", .source = "Szegedy et al. 2015",
-    .options = googlenet_opts, .options_size = sizeof(struct googlenet), .bench = "dropout: 0, aux: false",
-    .input = {3, {3, 224, 224}}, .classes = 1000, .build = googlenet_build,
+    .name = "googlenet",
+    .summary = "GoogLeNet with LRN and auxiliary heads",
+    .source = "Szegedy et al. 2015",
+    .options = googlenet_opts,
+    .options_size = sizeof(struct googlenet),
+    .bench = "dropout: 0, aux: false",
+    .input = {3, {3, 224, 224}},
+    .classes = 1000,
+    .build = googlenet_build,
 };
 
 CVY_MODEL_DEFINE(googlenet_bn) = {
-    .name = "googlenet-bn", .summary = "GoogLeNet with batch norm, torchvision's layers", .source = "Szegedy et al. 2015, torchvision",
-    .options = googlenet_bn_opts, .options_size = sizeof(struct googlenet), .bench = "dropout: 0, aux: false",
-    .input = {3, {3, 224, 224}}, .classes = 1000, .build = googlenet_bn_build,
+    .name = "googlenet-bn",
+    .summary = "GoogLeNet with batch norm, torchvision's layers",
+    .source = "Szegedy et al. 2015, torchvision",
+    .options = googlenet_bn_opts,
+    .options_size = sizeof(struct googlenet),
+    .bench = "dropout: 0, aux: false",
+    .input = {3, {3, 224, 224}},
+    .classes = 1000,
+    .build = googlenet_bn_build,
 };

@@ -1,10 +1,14 @@
 /*
- * model_hep_cnn.c: the network of the collider studies: five 3x3 convolutions with ReLU and 2x2 pooling, global average pooling, one fully
- * connected layer. Source: Kurth et al. 2017, Deep learning at 15PF, section III-A.
+ * model_hep_cnn.c: the network of the collider studies: five 3x3 convolutions with ReLU and 2x2 pooling, global average
+ * pooling, one fully connected layer. Source: Kurth et al. 2017, Deep learning at 15PF, section III-A.
  */
+#include <stdio.h>
+
 #include "model/model.h"
 
-struct hep_cnn { int64_t filters, depth; };
+struct hep_cnn {
+    int64_t filters, depth;
+};
 
 static const cvy_option hep_cnn_opts[] = {
     {"filters", CVY_TYPE_INT, CVY_FIELD(hep_cnn, filters), "128", "1..", "channels", "filters of each convolution"},
@@ -31,7 +35,12 @@ static cvy_status hep_cnn_build(cvy_model *m, const cvy_model_ask *ask)
 }
 
 CVY_MODEL_DEFINE(hep_cnn) = {
-    .name = "hep-cnn", .summary = "HEP-CNN, classifier of collider events", .source = "Kurth et al. 2017",
-    .options = hep_cnn_opts, .options_size = sizeof(struct hep_cnn),
-    .input = {3, {3, 224, 224}}, .classes = 2, .build = hep_cnn_build,
+    .name = "hep-cnn",
+    .summary = "HEP-CNN, classifier of collider events",
+    .source = "Kurth et al. 2017",
+    .options = hep_cnn_opts,
+    .options_size = sizeof(struct hep_cnn),
+    .input = {3, {3, 224, 224}},
+    .classes = 2,
+    .build = hep_cnn_build,
 };

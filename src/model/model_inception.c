@@ -1,27 +1,37 @@
 /*
- * model_inception.c: Inception v3 and v4 for images of 299 x 299: filters factored into rows and columns, batch norm everywhere.
- * v3 is torchvision's layer list (the paper's, with the auxiliary head behind the last 17 x 17 module, by option); v4 is the paper's.
- * Sources: Szegedy et al. 2016, Rethinking the Inception architecture for computer vision; Szegedy et al. 2017, Inception-v4, figures 3 to 9.
+ * model_inception.c: Inception v3 and v4 for images of 299 x 299: filters factored into rows and columns, batch norm
+ * everywhere. v3 is torchvision's layer list (the paper's, with the auxiliary head behind the last 17 x 17 module, by
+ * option); v4 is the paper's. Sources: Szegedy et al. 2016, Rethinking the Inception architecture for computer vision;
+ * Szegedy et al. 2017, Inception-v4, figures 3 to 9.
  */
 #include "model/model.h"
 
 #define NORM "eps: 0.001"
 
-struct inception { double dropout, aux_weight; int aux; };
+struct inception {
+    double dropout, aux_weight;
+    int aux;
+};
 
 static const cvy_option inception_v3_opts[] = {
-    {"dropout", CVY_TYPE_REAL, CVY_FIELD(inception, dropout), "0", "0..0.95", "", "probability of dropping what goes into the last layers; 0: no dropout at all"},
-    {"aux", CVY_TYPE_BOOL, CVY_FIELD(inception, aux), "false", "", "", "auxiliary heads (aux1, aux2), in training only; the loss of the network is theirs too"},
-    {"aux_weight", CVY_TYPE_REAL, CVY_FIELD(inception, aux_weight), "0.4", "0..", "", "factor on the loss of an auxiliary head"},
+    {"dropout", CVY_TYPE_REAL, CVY_FIELD(inception, dropout), "0", "0..0.95", "",
+     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+    {"aux", CVY_TYPE_BOOL, CVY_FIELD(inception, aux), "false", "", "",
+     "auxiliary heads (aux1, aux2), in training only; the loss of the network is theirs too"},
+    {"aux_weight", CVY_TYPE_REAL, CVY_FIELD(inception, aux_weight), "0.4", "0..", "",
+     "factor on the loss of an auxiliary head"},
     {0},
 };
 
 static const cvy_option inception_v4_opts[] = {
-    {"dropout", CVY_TYPE_REAL, CVY_FIELD(inception, dropout), "0", "0..0.95", "", "probability of dropping what goes into the last layers; 0: no dropout at all"},
+    {"dropout", CVY_TYPE_REAL, CVY_FIELD(inception, dropout), "0", "0..0.95", "",
+     "probability of dropping what goes into the last layers; 0: no dropout at all"},
     {0},
 };
 
-struct module { const char *name, *line; };
+struct module {
+    const char *name, *line;
+};
 
 /* from: of the first module; NULL, the latest layer. */
 static cvy_status add_modules(cvy_model *m, const struct module *module, int count, const char *from)
@@ -92,11 +102,22 @@ static const struct module v4[] = {
     {"stem2", "max3/2v | 3x3-96/2v"},
     {"stem3", "1x1-64 3x3-96v | 1x1-64 7x1-64 1x7-64 3x3-96v"},
     {"stem4", "3x3-192/2v | max3/2v"},
-    {"a1", V4_A}, {"a2", V4_A}, {"a3", V4_A}, {"a4", V4_A},
+    {"a1", V4_A},
+    {"a2", V4_A},
+    {"a3", V4_A},
+    {"a4", V4_A},
     {"reduce_a", "3x3-384/2v | 1x1-192 3x3-224 3x3-256/2v | max3/2v"},
-    {"b1", V4_B}, {"b2", V4_B}, {"b3", V4_B}, {"b4", V4_B}, {"b5", V4_B}, {"b6", V4_B}, {"b7", V4_B},
+    {"b1", V4_B},
+    {"b2", V4_B},
+    {"b3", V4_B},
+    {"b4", V4_B},
+    {"b5", V4_B},
+    {"b6", V4_B},
+    {"b7", V4_B},
     {"reduce_b", "1x1-192 3x3-192/2v | 1x1-256 1x7-256 7x1-320 3x3-320/2v | max3/2v"},
-    {"c1", V4_C}, {"c2", V4_C}, {"c3", V4_C},
+    {"c1", V4_C},
+    {"c2", V4_C},
+    {"c3", V4_C},
 };
 
 static cvy_status inception_v4_build(cvy_model *m, const cvy_model_ask *ask)
@@ -106,13 +127,25 @@ static cvy_status inception_v4_build(cvy_model *m, const cvy_model_ask *ask)
 }
 
 CVY_MODEL_DEFINE(inception_v3) = {
-    .name = "inception-v3", .summary = "Inception v3", .source = "Szegedy et al. 2016",
-    .options = inception_v3_opts, .options_size = sizeof(struct inception), .bench = "dropout: 0, aux: false",
-    .input = {3, {3, 299, 299}}, .classes = 1000, .build = inception_v3_build,
+    .name = "inception-v3",
+    .summary = "Inception v3",
+    .source = "Szegedy et al. 2016",
+    .options = inception_v3_opts,
+    .options_size = sizeof(struct inception),
+    .bench = "dropout: 0, aux: false",
+    .input = {3, {3, 299, 299}},
+    .classes = 1000,
+    .build = inception_v3_build,
 };
 
 CVY_MODEL_DEFINE(inception_v4) = {
-    .name = "inception-v4", .summary = "Inception v4", .source = "Szegedy et al. 2017",
-    .options = inception_v4_opts, .options_size = sizeof(struct inception), .bench = "dropout: 0",
-    .input = {3, {3, 299, 299}}, .classes = 1000, .build = inception_v4_build,
+    .name = "inception-v4",
+    .summary = "Inception v4",
+    .source = "Szegedy et al. 2017",
+    .options = inception_v4_opts,
+    .options_size = sizeof(struct inception),
+    .bench = "dropout: 0",
+    .input = {3, {3, 299, 299}},
+    .classes = 1000,
+    .build = inception_v4_build,
 };

@@ -1,8 +1,9 @@
 /*
- * model_line.c: shorthand for zoo files: short names, auxiliary heads, and layers from a line of text, as the papers on Inception draw
- * them. The grammar stands in model.h.
+ * model_line.c: shorthand for zoo files: short names, auxiliary heads, and layers from a line of text, as the papers on
+ * Inception draw them. The grammar stands in model.h.
  */
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "model/model.h"
@@ -36,14 +37,14 @@ cvy_status cvy_model_end_aux(cvy_model *m, int first, double weight)
 struct line {
     cvy_model *m;
     const char *name, *norm;
-    cvy_label from;                    /* of all branches */
-    cvy_label at, before;              /* the latest step's output, and its source */
-    char joined[8 * sizeof(cvy_label)];/* outputs that end branches, "a, b" */
+    cvy_label from;                     /* of all branches */
+    cvy_label at, before;               /* the latest step's output, and its source */
+    char joined[8 * sizeof(cvy_label)]; /* outputs that end branches, "a, b" */
     int has_branches, branch, step;
 };
 
 struct step {
-    char pool[4];                      /* "max", "avg", or "" */
+    char pool[4]; /* "max", "avg", or "" */
     int kernel[2], channels, stride, valid;
 };
 
@@ -59,14 +60,16 @@ static cvy_status parse_step(const char *word, struct step *out)
     if (used && sscanf(word + used, "/%d%n", &s.stride, &more) == 1)
         used += more;
     s.valid = used && word[used] == 'v';
-    CVY_CHECK(used && word[used + s.valid] == '\0', CVY_E_INTERNAL, "'%s' is no step of a line: expected 3x3-64, 3x3-64/2v or max3/2v", word);
+    CVY_CHECK(used && word[used + s.valid] == '\0', CVY_E_INTERNAL,
+              "'%s' is not a step of a line: expected 3x3-64, 3x3-64/2v or max3/2v", word);
     *out = s;
     return CVY_OK;
 }
 
 static cvy_label step_name(const struct line *l)
 {
-    return l->has_branches ? cvy_labelf("%s_%d_%d", l->name, l->branch, l->step) : cvy_labelf("%s_%d", l->name, l->step);
+    return l->has_branches ? cvy_labelf("%s_%d_%d", l->name, l->branch, l->step)
+                           : cvy_labelf("%s_%d", l->name, l->step);
 }
 
 static cvy_status add_step(struct line *l, const char *word, const char *from)
@@ -77,9 +80,11 @@ static cvy_status add_step(struct line *l, const char *word, const char *from)
     const cvy_label name = step_name(l);
     const int pad[2] = {s.valid ? 0 : (s.kernel[0] - 1) / 2, s.valid ? 0 : (s.kernel[1] - 1) / 2};
     if (s.pool[0]) {
-        CVY_TRY(cvy_model_addf(l->m, cvy_labelf("%s_pool", s.pool).text, name.text, from, "kernel: %d, stride: %d, pad: %d", s.kernel[0], s.stride, pad[0]));
+        CVY_TRY(cvy_model_addf(l->m, cvy_labelf("%s_pool", s.pool).text, name.text, from,
+                               "kernel: %d, stride: %d, pad: %d", s.kernel[0], s.stride, pad[0]));
     } else {
-        CVY_TRY(cvy_model_addf(l->m, "conv", name.text, from, "channels: %d, kernel: [%d, %d], stride: %d, pad: [%d, %d], bias: %s", s.channels,
+        CVY_TRY(cvy_model_addf(l->m, "conv", name.text, from,
+                               "channels: %d, kernel: [%d, %d], stride: %d, pad: [%d, %d], bias: %s", s.channels,
                                s.kernel[0], s.kernel[1], s.stride, pad[0], pad[1], l->norm ? "false" : "true"));
         if (l->norm)
             CVY_TRY(cvy_model_add(l->m, "batch_norm", cvy_labelf("%s_bn", name.text).text, l->norm, NULL));

@@ -1,39 +1,48 @@
 /*
- * model_resnet.c: the residual networks for ImageNet: four stages of 64 to 512 filters; two 3x3 convolutions a block for 18 and 34 layers,
- * bottlenecks of 1x1, 3x3, 1x1 for 50 and more; a 1x1 projection where the shape changes.
+ * model_resnet.c: the residual networks for ImageNet: four stages of 64 to 512 filters; two 3x3 convolutions a block
+ * for 18 and 34 layers, bottlenecks of 1x1, 3x3, 1x1 for 50 and more; a 1x1 projection where the shape changes.
  *
- * Version 1.5, which everybody trains today, halves the image in a bottleneck's 3x3 convolution; v1, the paper's, in its first 1x1
- * convolution, and here as Keras has it: with a bias in each convolution.
- * Sources: He et al. 2016, Deep residual learning for image recognition, table 1; torchvision (v1.5); Keras applications (v1).
+ * Version 1.5, which everybody trains today, halves the image in a bottleneck's 3x3 convolution; v1, the paper's, in
+ * its first 1x1 convolution, and here as Keras has it: with a bias in each convolution. Sources: He et al. 2016, Deep
+ * residual learning for image recognition, table 1; torchvision (v1.5); Keras applications (v1).
  */
 #include "model/model.h"
 
-struct resnet { int version; };
+struct resnet {
+    int version;
+};
 enum { V1_5, V1 };
 
 static const cvy_option resnet_opts[] = {
-    {"version", CVY_TYPE_CHOICE, CVY_FIELD(resnet, version), "v1.5", "v1.5|v1", "", "where a bottleneck halves the image: in its 3x3 convolution (v1.5) or its first 1x1 (v1, with biases)"},
+    {"version", CVY_TYPE_CHOICE, CVY_FIELD(resnet, version), "v1.5", "v1.5|v1", "",
+     "where a bottleneck halves the image: in its 3x3 convolution (v1.5) or its first 1x1 (v1, with biases)"},
     {0},
 };
 
-static cvy_status conv_bn(cvy_model *m, const struct resnet *o, const char *name, const char *from, int channels, int kernel, int stride)
+static cvy_status conv_bn(cvy_model *m, const struct resnet *o, const char *name, const char *from, int channels,
+                          int kernel, int stride)
 {
-    CVY_TRY(cvy_model_addf(m, "conv", name, from, "channels: %d, kernel: %d, stride: %d, pad: %d, bias: %s", channels, kernel, stride, kernel / 2,
-                           o->version == V1 ? "true" : "false"));
-    return cvy_model_add(m, "batch_norm", cvy_labelf("%s_bn", name).text, o->version == V1 ? "eps: 1.001e-5" : NULL, NULL);
+    CVY_TRY(cvy_model_addf(m, "conv", name, from, "channels: %d, kernel: %d, stride: %d, pad: %d, bias: %s", channels,
+                           kernel, stride, kernel / 2, o->version == V1 ? "true" : "false"));
+    return cvy_model_add(m, "batch_norm", cvy_labelf("%s_bn", name).text, o->version == V1 ? "eps: 1.001e-5" : NULL,
+                         NULL);
 }
 
-static cvy_status conv_bn_relu(cvy_model *m, const struct resnet *o, const char *name, const char *from, int channels, int kernel, int stride)
+static cvy_status conv_bn_relu(cvy_model *m, const struct resnet *o, const char *name, const char *from, int channels,
+                               int kernel, int stride)
 {
     CVY_TRY(conv_bn(m, o, name, from, channels, kernel, stride));
     return cvy_model_add(m, "relu", cvy_labelf("%s_relu", name).text, NULL, NULL);
 }
 
 /* From `width` filters inside to what the block gives: 4 times as many for bottlenecks. */
-static cvy_status block(cvy_model *m, const struct resnet *o, const char *name, int is_bottleneck, int width, int stride, int is_first)
+static cvy_status block(cvy_model *m, const struct resnet *o, const char *name, int is_bottleneck, int width,
+                        int stride, int is_first)
 {
-    const cvy_label from = cvy_model_here(m), a = cvy_labelf("%s_a", name), b = cvy_labelf("%s_b", name), c = cvy_labelf("%s_c", name);
-    const int early = o->version == V1 ? stride : 1, late = o->version == V1 ? 1 : stride, channels = is_bottleneck ? 4 * width : width;
+    const cvy_label from = cvy_model_here(m), a = cvy_labelf("%s_a", name), b = cvy_labelf("%s_b", name),
+                    c = cvy_labelf("%s_c", name);
+    const int early = o->version == V1 ? stride : 1, late = o->version == V1 ? 1 : stride,
+              channels = is_bottleneck ? 4 * width : width;
     if (is_bottleneck) {
         CVY_TRY(conv_bn_relu(m, o, a.text, NULL, width, 1, early));
         CVY_TRY(conv_bn_relu(m, o, b.text, NULL, width, 3, late));
@@ -48,7 +57,8 @@ static cvy_status block(cvy_model *m, const struct resnet *o, const char *name, 
         CVY_TRY(conv_bn(m, o, cvy_labelf("%s_short", name).text, from.text, channels, 1, stride));
         shortcut = cvy_model_here(m);
     }
-    CVY_TRY(cvy_model_add(m, "add", cvy_labelf("%s_add", name).text, NULL, cvy_labelf("%s, %s", main_path.text, shortcut.text).text));
+    CVY_TRY(cvy_model_add(m, "add", cvy_labelf("%s_add", name).text, NULL,
+                          cvy_labelf("%s, %s", main_path.text, shortcut.text).text));
     return cvy_model_add(m, "relu", name, NULL, NULL);
 }
 
@@ -59,20 +69,23 @@ static cvy_status resnet_build(cvy_model *m, const cvy_model_ask *ask, int is_bo
     CVY_TRY(cvy_model_add(m, "max_pool", "pool1", "kernel: 3, stride: 2, pad: 1", NULL));
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < blocks[stage]; i++)
-            CVY_TRY(block(m, o, cvy_labelf("block%d_%d", stage + 1, i + 1).text, is_bottleneck, 64 << stage, stage > 0 && i == 0 ? 2 : 1, i == 0));
+            CVY_TRY(block(m, o, cvy_labelf("block%d_%d", stage + 1, i + 1).text, is_bottleneck, 64 << stage,
+                          stage > 0 && i == 0 ? 2 : 1, i == 0));
     CVY_TRY(cvy_model_add(m, "global_avg_pool", "pool", NULL, NULL));
     return cvy_model_addf(m, "fc", "fc", NULL, "channels: %lld, init: xavier", (long long)ask->classes);
 }
 
-#define RESNET(layers, is_bottleneck, ...)                                              \
-    static cvy_status resnet_##layers##_build(cvy_model *m, const cvy_model_ask *ask)   \
-    {                                                                                   \
-        return resnet_build(m, ask, is_bottleneck, (const int[]){__VA_ARGS__});         \
+#define RESNET(layers, is_bottleneck, ...)                                                                             \
+    static cvy_status resnet_##layers##_build(cvy_model *m, const cvy_model_ask *ask)                                  \
+    {                                                                                                                  \
+        return resnet_build(m, ask, is_bottleneck, (const int[]){__VA_ARGS__});                                        \
     }
 #define RESNET_DEF(layers)                                                                                             \
-    {.name = "resnet-" #layers, .summary = "ResNet of " #layers " layers for ImageNet", .source = "He et al. 2016, table 1", \
-     .options = resnet_opts, .options_size = sizeof(struct resnet),                                                    \
-     .input = {3, {3, 224, 224}}, .classes = 1000, .build = resnet_##layers##_build}
+    {                                                                                                                  \
+        .name = "resnet-" #layers, .summary = "ResNet of " #layers " layers for ImageNet",                             \
+        .source = "He et al. 2016, table 1", .options = resnet_opts, .options_size = sizeof(struct resnet),            \
+        .input = {3, {3, 224, 224}}, .classes = 1000, .build = resnet_##layers##_build                                 \
+    }
 
 RESNET(18, 0, 2, 2, 2, 2)
 RESNET(34, 0, 3, 4, 6, 3)

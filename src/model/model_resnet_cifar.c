@@ -1,11 +1,12 @@
 /*
  * model_resnet_cifar.c: the residual networks for CIFAR, as deep as their name says: "resnet-110".
  *
- * 6n + 2 layers: three stages of n blocks of two 3x3 convolutions with 16, 32 and 64 filters; identity shortcuts that pad channels with zeros and
- * take every second position (option A). 9n + 2 layers: n bottlenecks of 1x1, 3x3, 1x1 a stage, 64, 128 and 256 channels wide, with batch norm and
- * ReLU before each convolution, so that nothing but sums stands between the first layer and the last.
- * Sources: He et al. 2016, Deep residual learning for image recognition, section 4.2; He et al. 2016, Identity mappings in deep residual networks, and
- * its authors' code (resnet-1k-layers) for the first unit of a stage, whose shortcut is a projection behind the common batch norm and ReLU.
+ * 6n + 2 layers: three stages of n blocks of two 3x3 convolutions with 16, 32 and 64 filters; identity shortcuts that
+ * pad channels with zeros and take every second position (option A). 9n + 2 layers: n bottlenecks of 1x1, 3x3, 1x1 a
+ * stage, 64, 128 and 256 channels wide, with batch norm and ReLU before each convolution, so that nothing but sums
+ * stands between the first layer and the last. Sources: He et al. 2016, Deep residual learning for image recognition,
+ * section 4.2; He et al. 2016, Identity mappings in deep residual networks, and its authors' code (resnet-1k-layers)
+ * for the first unit of a stage, whose shortcut is a projection behind the common batch norm and ReLU.
  */
 #include <stdlib.h>
 
@@ -13,18 +14,22 @@
 
 #define LAYERS_MAX 20000
 
-struct resnet_cifar { int block; };
+struct resnet_cifar {
+    int block;
+};
 enum { AUTO, BASIC, BOTTLENECK };
 
 static const cvy_option resnet_cifar_opts[] = {
     {"block", CVY_TYPE_CHOICE, CVY_FIELD(resnet_cifar, block), "auto", "auto|basic|bottleneck", "",
-     "basic needs N = 6n + 2, bottleneck N = 9n + 2; where both fit, auto is basic up to 110 layers, as the papers have it"},
+     "basic needs N = 6n + 2, bottleneck N = 9n + 2; where both fit, auto is basic up to 110 layers, as the papers "
+     "have it"},
     {0},
 };
 
 static cvy_status conv(cvy_model *m, const char *name, const char *from, int channels, int kernel, int stride)
 {
-    return cvy_model_addf(m, "conv", name, from, "channels: %d, kernel: %d, stride: %d, pad: %d, bias: false", channels, kernel, stride, kernel / 2);
+    return cvy_model_addf(m, "conv", name, from, "channels: %d, kernel: %d, stride: %d, pad: %d, bias: false", channels,
+                          kernel, stride, kernel / 2);
 }
 
 static cvy_status add(cvy_model *m, const char *block, const cvy_label *a, const cvy_label *b)
@@ -40,11 +45,13 @@ static cvy_status conv_bn(cvy_model *m, const char *name, const char *from, int 
     return cvy_model_add(m, "batch_norm", cvy_labelf("%s_bn", name).text, NULL, NULL);
 }
 
-/* The identity of a block that halves the image and doubles the channels: every second position, zeros for the new channels. */
+/* The identity of a block that halves the image and doubles the channels: every second position, zeros for the new
+ * channels. */
 static cvy_status identity(cvy_model *m, const char *block, const char *from, int channels)
 {
     CVY_TRY(cvy_model_add(m, "avg_pool", cvy_labelf("%s_sub", block).text, "kernel: 1, stride: 2", from));
-    return cvy_model_addf(m, "pad_slice", cvy_labelf("%s_short", block).text, NULL, "first: %d, whole: %d", channels / 4, channels);
+    return cvy_model_addf(m, "pad_slice", cvy_labelf("%s_short", block).text, NULL, "first: %d, whole: %d",
+                          channels / 4, channels);
 }
 
 static cvy_status basic_block(cvy_model *m, const char *name, int channels, int stride)
@@ -69,7 +76,8 @@ static cvy_status basic_body(cvy_model *m, int64_t n)
     CVY_TRY(cvy_model_add(m, "relu", "relu1", NULL, NULL));
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < n; i++)
-            CVY_TRY(basic_block(m, cvy_labelf("block%d_%d", stage + 1, i + 1).text, 16 << stage, stage > 0 && i == 0 ? 2 : 1));
+            CVY_TRY(basic_block(m, cvy_labelf("block%d_%d", stage + 1, i + 1).text, 16 << stage,
+                                stage > 0 && i == 0 ? 2 : 1));
     return CVY_OK;
 }
 
@@ -105,7 +113,8 @@ static cvy_status bottleneck_body(cvy_model *m, int64_t n)
     CVY_TRY(conv(m, "conv1", NULL, 16, 3, 1));
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < n; i++)
-            CVY_TRY(bottleneck(m, cvy_labelf("block%d_%d", stage + 1, i + 1).text, 16 << stage, stage > 0 && i == 0 ? 2 : 1, i == 0));
+            CVY_TRY(bottleneck(m, cvy_labelf("block%d_%d", stage + 1, i + 1).text, 16 << stage,
+                               stage > 0 && i == 0 ? 2 : 1, i == 0));
     return bn_relu(m, "last");
 }
 
@@ -113,7 +122,8 @@ static cvy_status bottleneck_body(cvy_model *m, int64_t n)
 
 static int is_depth(int64_t layers, int block)
 {
-    const int basic = layers >= 8 && layers <= LAYERS_MAX && (layers - 2) % 6 == 0, bottle = layers >= 11 && layers <= LAYERS_MAX && (layers - 2) % 9 == 0;
+    const int basic = layers >= 8 && layers <= LAYERS_MAX && (layers - 2) % 6 == 0,
+              bottle = layers >= 11 && layers <= LAYERS_MAX && (layers - 2) % 9 == 0;
     return block == BASIC ? basic : block == BOTTLENECK ? bottle : basic || bottle;
 }
 
@@ -128,11 +138,14 @@ static int64_t next_depth(int64_t layers, int step, int block)
 
 static cvy_status bad_depth(int64_t layers, int block)
 {
-    static const char *const rule[] = {"6n + 2 (basic blocks) or 9n + 2 (bottlenecks)", "6n + 2 with block: basic", "9n + 2 with block: bottleneck"};
+    static const char *const rule[] = {"6n + 2 (basic blocks) or 9n + 2 (bottlenecks)", "6n + 2 with block: basic",
+                                       "9n + 2 with block: bottleneck"};
     const int64_t below = next_depth(layers, -1, block), above = next_depth(CVY_MAX(layers, 8), 1, block);
     const int64_t nearest = !below || (above && above - layers < layers - below) ? above : below;
-    return cvy_error_set(CVY_E_CONFIG, "there is no ResNet of %lld layers for CIFAR: N is %s, 8 to %d; the nearest is resnet-%lld (for ImageNet: resnet-50, -101 and -152)", (long long)layers, rule[block],
-                         LAYERS_MAX, (long long)nearest);
+    return cvy_error_set(CVY_E_CONFIG,
+                         "there is no ResNet of %lld layers for CIFAR: N is %s, 8 to %d; the nearest is resnet-%lld "
+                         "(for ImageNet: resnet-50, -101 and -152)",
+                         (long long)layers, rule[block], LAYERS_MAX, (long long)nearest);
 }
 
 static cvy_status resnet_build(cvy_model *m, const cvy_model_ask *ask)
@@ -141,15 +154,22 @@ static cvy_status resnet_build(cvy_model *m, const cvy_model_ask *ask)
     const int64_t layers = ask->number;
     if (!is_depth(layers, block))
         return bad_depth(layers, block);
-    const int is_basic = block == BASIC || (block == AUTO && is_depth(layers, BASIC) && (layers <= 110 || !is_depth(layers, BOTTLENECK)));
+    const int is_basic = block == BASIC ||
+                         (block == AUTO && is_depth(layers, BASIC) && (layers <= 110 || !is_depth(layers, BOTTLENECK)));
     CVY_TRY(is_basic ? basic_body(m, (layers - 2) / 6) : bottleneck_body(m, (layers - 2) / 9));
     CVY_TRY(cvy_model_add(m, "global_avg_pool", "pool", NULL, NULL));
     return cvy_model_addf(m, "fc", "fc", NULL, "channels: %lld", (long long)ask->classes);
 }
 
 CVY_MODEL_DEFINE(resnet_cifar) = {
-    .name = "resnet-N", .summary = "CIFAR ResNet of N layers, any other N than above", .source = "He et al. 2016, section 4.2, and Identity mappings",
-    .numbers = "6n + 2 (basic blocks: 20, 32, 44, 56, 110, 1202, 5000) or 9n + 2 (bottlenecks, activation first: 164, 1001)",
-    .options = resnet_cifar_opts, .options_size = sizeof(struct resnet_cifar),
-    .input = {3, {3, 32, 32}}, .classes = 10, .build = resnet_build,
+    .name = "resnet-N",
+    .summary = "CIFAR ResNet of N layers, any other N than above",
+    .source = "He et al. 2016, section 4.2, and Identity mappings",
+    .numbers =
+        "6n + 2 (basic blocks: 20, 32, 44, 56, 110, 1202, 5000) or 9n + 2 (bottlenecks, activation first: 164, 1001)",
+    .options = resnet_cifar_opts,
+    .options_size = sizeof(struct resnet_cifar),
+    .input = {3, {3, 32, 32}},
+    .classes = 10,
+    .build = resnet_build,
 };

@@ -9,8 +9,12 @@ static cvy_status linear_build(cvy_model *m, const cvy_model_ask *ask)
 }
 
 CVY_MODEL_DEFINE(linear) = {
-    .name = "linear", .summary = "one fully connected layer", .source = "linear or logistic regression",
-    .input = {3, {3, 32, 32}}, .classes = 10, .build = linear_build,
+    .name = "linear",
+    .summary = "one fully connected layer",
+    .source = "linear or logistic regression",
+    .input = {3, {3, 32, 32}},
+    .classes = 10,
+    .build = linear_build,
 };
 
 static cvy_status lenet_build(cvy_model *m, const cvy_model_ask *ask)
@@ -25,6 +29,10 @@ static cvy_status lenet_build(cvy_model *m, const cvy_model_ask *ask)
 }
 
 CVY_MODEL_DEFINE(lenet) = {
-    .name = "lenet", .summary = "LeNet as Caffe trains it on MNIST", .source = "LeCun et al. 1998",
-    .input = {3, {1, 28, 28}}, .classes = 10, .build = lenet_build,
+    .name = "lenet",
+    .summary = "LeNet as Caffe trains it on MNIST",
+    .source = "LeCun et al. 1998",
+    .input = {3, {1, 28, 28}},
+    .classes = 10,
+    .build = lenet_build,
 };

@@ -1,5 +1,6 @@
 /*
- * model_tree.c: the job file's `model`: a name of the zoo, a map {name: ..., options}, or a network written as a list of layers.
+ * model_tree.c: the job file's `model`: a name of the zoo, a map {name: ..., options}, or a network written as a list
+ * of layers.
  *
  *     model:
  *       inputs: {x: 3x32x32, mask: "1x32x32"}        # optional: the data's fields otherwise
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_table.h"
+#include "base/base_text.h"
 #include "model/model.h"
 
 static cvy_status at_tree(cvy_status status, const cvy_tree *tree)
@@ -33,11 +36,17 @@ static int64_t family_number(const cvy_model_def *def, const char *name)
     return strtoll(name + n, NULL, 10);
 }
 
+/* A family's own name ("resnet-N") is not a network's. */
+static int is_network(const void *def)
+{
+    return !((const cvy_model_def *)def)->numbers;
+}
+
 cvy_status cvy_model_resolve(const char *name, const cvy_model_def **def_out, int64_t *number_out)
 {
     int count = 0;
     const cvy_model_def *const *table = cvy_model_table(&count);
-    const char *names[128];
+    static const cvy_table_query query = {"network", "`convoy models` lists them", is_network};
     *number_out = 0;
     if ((*def_out = cvy_model_find(name)) != NULL && !(*def_out)->numbers)
         return CVY_OK;
@@ -46,15 +55,13 @@ cvy_status cvy_model_resolve(const char *name, const cvy_model_def **def_out, in
             *def_out = table[i];
             return CVY_OK;
         }
-    for (int i = 0; i < count && i < CVY_COUNT(names); i++)
-        names[i] = table[i]->name;
-    const char *near = cvy_text_nearest(name, names, CVY_MIN(count, CVY_COUNT(names)));
-    return cvy_error_set(CVY_E_CONFIG, "there is no network '%s'%s%s%s; `convoy models` lists them", name, near ? ", did you mean '" : "", near ? near : "",
-                         near ? "'?" : "");
+    return cvy_table_find(table, count, &query, name, def_out);
 }
 
-/* The network called `name` behind an input of this shape; its outputs as many as its option `classes` says, else `classes`. */
-static cvy_status build_zoo(const char *name, const cvy_tree *options, const cvy_shape *input, int64_t classes, cvy_model *m)
+/* The network called `name` behind an input of this shape; its outputs as many as its option `classes` says, else
+ * `classes`. */
+static cvy_status build_zoo(const char *name, const cvy_tree *options, const cvy_shape *input, int64_t classes,
+                            cvy_model *m)
 {
     static const char *const extra[] = {"name", "classes", NULL};
     static const cvy_option none[] = {{0}};
@@ -63,21 +70,24 @@ static cvy_status build_zoo(const char *name, const cvy_tree *options, const cvy
     void *fields = NULL;
     CVY_TRY(cvy_model_resolve(name, &def, &ask.number));
     CVY_TRY(cvy_pool_alloc(m->pool, CVY_MAX(def->options_size, 1), &fields));
-    CVY_TRY(cvy_options_parse(m->pool, name, def->options ? def->options : none, options, extra, fields, def->options_size));
+    CVY_TRY(cvy_options_parse(m->pool, name, def->options ? def->options : none, options, extra, fields,
+                              def->options_size));
     ask.options = fields;
     ask.input = input ? input : &def->input;
     ask.classes = classes > 0 ? classes : def->classes;
     const cvy_tree *given = options ? cvy_tree_get(options, "classes") : NULL;
     if (!cvy_tree_is_null(given)) {
         CVY_TRY(cvy_tree_int(given, &ask.classes));
-        CVY_CHECK(ask.classes > 0, CVY_E_CONFIG, "%s: %lld classes, expected at least 1", cvy_tree_where(given), (long long)ask.classes);
+        CVY_CHECK(ask.classes > 0, CVY_E_CONFIG, "%s: %lld classes, expected at least 1", cvy_tree_where(given),
+                  (long long)ask.classes);
     }
     CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, ask.input));
     const cvy_status status = def->build(m, &ask);
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "network %s", name);
 }
 
-cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input, int64_t classes, cvy_model **model_out)
+cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input, int64_t classes,
+                         cvy_model **model_out)
 {
     cvy_model *m = NULL;
     cvy_tree *tree = NULL;
@@ -106,7 +116,8 @@ static cvy_status read_from(cvy_model *m, const cvy_tree *from, char **names, in
         return CVY_OK;
     }
     const int count = from->kind == CVY_TREE_LIST ? from->count : 1;
-    CVY_CHECK(count <= CVY_NODE_SRC_MAX, CVY_E_CONFIG, "%s: %d sources, at most %d", cvy_tree_where(from), count, CVY_NODE_SRC_MAX);
+    CVY_CHECK(count <= CVY_NODE_SRC_MAX, CVY_E_CONFIG, "%s: %d sources, at most %d", cvy_tree_where(from), count,
+              CVY_NODE_SRC_MAX);
     for (int i = 0; i < count; i++) {
         cvy_tree *item = from->kind == CVY_TREE_LIST ? from->child[i] : (cvy_tree *)(uintptr_t)from;
         CVY_CHECK(item->text, CVY_E_CONFIG, "%s: expected the name of a layer or input", cvy_tree_where(item));
@@ -125,7 +136,8 @@ static cvy_status read_repeat(cvy_model *m, const cvy_tree *repeat, int depth)
     const cvy_tree *times = cvy_tree_get(repeat, "count"), *layers = cvy_tree_get(repeat, "layers");
     CVY_CHECK(times && layers, CVY_E_CONFIG, "%s: repeat needs `count` and `layers`", cvy_tree_where(repeat));
     CVY_TRY(cvy_tree_int(times, &count));
-    CVY_CHECK(count >= 1 && count <= 10000, CVY_E_CONFIG, "%s: count is %lld, expected 1 to 10000", cvy_tree_where(times), (long long)count);
+    CVY_CHECK(count >= 1 && count <= 10000, CVY_E_CONFIG, "%s: count is %lld, expected 1 to 10000",
+              cvy_tree_where(times), (long long)count);
     for (int64_t i = 0; i < count; i++)
         CVY_TRY(read_layers(m, layers, depth + 1));
     return CVY_OK;
@@ -141,7 +153,8 @@ static cvy_status own_options(cvy_model *m, const cvy_tree *map, cvy_tree **out)
     (*out)->line = map->line;
     (*out)->column = map->column;
     for (int i = 0; i < map->count; i++)
-        if (strcmp(map->key[i], "name") != 0 && strcmp(map->key[i], "from") != 0 && strcmp(map->key[i], "output") != 0) {
+        if (strcmp(map->key[i], "name") != 0 && strcmp(map->key[i], "from") != 0 &&
+            strcmp(map->key[i], "output") != 0) {
             CVY_TRY(cvy_tree_set(m->pool, *out, map->key[i], map->child[i]));
             (*out)->key_at[(*out)->count - 1] = map->key_at[i];
         }
@@ -152,10 +165,12 @@ static cvy_status read_layer(cvy_model *m, const cvy_tree *layer, int depth)
 {
     const cvy_tree *map = layer->kind == CVY_TREE_MAP && layer->count == 1 ? layer->child[0] : NULL;
     const char *op_name = map ? layer->key[0] : layer->text;
-    CVY_CHECK(op_name, CVY_E_CONFIG, "%s: a layer is written as `conv: {channels: 32, kernel: 3}` or just `relu`", cvy_tree_where(layer));
+    CVY_CHECK(op_name, CVY_E_CONFIG, "%s: a layer is written as `conv: {channels: 32, kernel: 3}` or just `relu`",
+              cvy_tree_where(layer));
     if (strcmp(op_name, "repeat") == 0)
         return read_repeat(m, map ? map : layer, depth);
-    CVY_CHECK(!map || map->kind == CVY_TREE_MAP || (map->text && !*map->text), CVY_E_CONFIG, "%s: the options of %s are a map", cvy_tree_where(map), op_name);
+    CVY_CHECK(!map || map->kind == CVY_TREE_MAP || (map->text && !*map->text), CVY_E_CONFIG,
+              "%s: the options of %s are a map", cvy_tree_where(map), op_name);
     char *from[CVY_NODE_SRC_MAX] = {0};
     int nfrom = 0;
     cvy_tree *options = NULL;
@@ -169,8 +184,10 @@ static cvy_status read_layer(cvy_model *m, const cvy_tree *layer, int depth)
 
 static cvy_status read_layers(cvy_model *m, const cvy_tree *layers, int depth)
 {
-    CVY_CHECK(layers->kind == CVY_TREE_LIST && layers->count > 0, CVY_E_CONFIG, "%s: `layers` is a list of at least one layer", cvy_tree_where(layers));
-    CVY_CHECK(depth < 8 && m->nlayer < 200000, CVY_E_CONFIG, "%s: repeats are nested too deeply, or there are too many layers", cvy_tree_where(layers));
+    CVY_CHECK(layers->kind == CVY_TREE_LIST && layers->count > 0, CVY_E_CONFIG,
+              "%s: `layers` is a list of at least one layer", cvy_tree_where(layers));
+    CVY_CHECK(depth < 8 && m->nlayer < 200000, CVY_E_CONFIG,
+              "%s: repeats are nested too deeply, or there are too many layers", cvy_tree_where(layers));
     for (int i = 0; i < layers->count; i++)
         CVY_TRY(at_tree(read_layer(m, layers->child[i], depth), layers->child[i]));
     return CVY_OK;
@@ -182,10 +199,12 @@ static cvy_status read_inputs(cvy_model *m, const cvy_tree *inputs, const cvy_sh
         CVY_CHECK(input, CVY_E_CONFIG, "the network needs `inputs`, for example {x: 3x32x32}");
         return cvy_model_add_input(m, "x", CVY_DTYPE_F32, input);
     }
-    CVY_CHECK(inputs->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: `inputs` is a map of names and shapes", cvy_tree_where(inputs));
+    CVY_CHECK(inputs->kind == CVY_TREE_MAP, CVY_E_CONFIG, "%s: `inputs` is a map of names and shapes",
+              cvy_tree_where(inputs));
     for (int i = 0; i < inputs->count; i++) {
         cvy_shape shape;
-        CVY_CHECK(inputs->child[i]->text, CVY_E_CONFIG, "%s: expected a shape like 3x32x32", cvy_tree_where(inputs->child[i]));
+        CVY_CHECK(inputs->child[i]->text, CVY_E_CONFIG, "%s: expected a shape like 3x32x32",
+                  cvy_tree_where(inputs->child[i]));
         CVY_TRY(at_tree(cvy_shape_parse(inputs->child[i]->text, &shape), inputs->child[i]));
         CVY_TRY(cvy_model_add_input(m, inputs->key[i], CVY_DTYPE_F32, &shape));
     }
@@ -205,25 +224,29 @@ static cvy_status add_fields(cvy_model *m, const cvy_model_input *field, int nfi
     return CVY_OK;
 }
 
-static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int64_t classes, const cvy_model_input *field, int nfield, cvy_model *m)
+static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int64_t classes,
+                               const cvy_model_input *field, int nfield, cvy_model *m)
 {
     if (tree->kind == CVY_TREE_SCALAR || cvy_tree_get(tree, "name")) {
         const cvy_tree *name = tree->kind == CVY_TREE_SCALAR ? tree : cvy_tree_get(tree, "name");
-        CVY_CHECK(name->text && *name->text, CVY_E_CONFIG, "%s: `model` needs the name of a network", cvy_tree_where(tree));
+        CVY_CHECK(name->text && *name->text, CVY_E_CONFIG, "%s: `model` needs the name of a network",
+                  cvy_tree_where(tree));
         CVY_TRY(build_zoo(name->text, tree->kind == CVY_TREE_MAP ? tree : NULL, input, classes, m));
         return add_fields(m, field, nfield);
     }
     static const char *const known[] = {"inputs", "layers", "output", "name", NULL};
-    const cvy_tree *layers = cvy_tree_get(tree, "layers"), *output = cvy_tree_get(tree, "output"), *inputs = cvy_tree_get(tree, "inputs");
+    const cvy_tree *layers = cvy_tree_get(tree, "layers"), *output = cvy_tree_get(tree, "output"),
+                   *inputs = cvy_tree_get(tree, "inputs");
     for (int i = 0; i < tree->count; i++) {
         int found = 0;
         for (int k = 0; known[k]; k++)
             found |= strcmp(tree->key[i], known[k]) == 0;
         const char *near = cvy_text_nearest(tree->key[i], known, 4);
-        CVY_CHECK(found, CVY_E_CONFIG, "%s: unknown key '%s' in `model`%s%s%s", cvy_tree_where(tree->key_at[i]), tree->key[i], near ? ", did you mean '" : "",
-                  near ? near : "", near ? "'?" : "");
+        CVY_CHECK(found, CVY_E_CONFIG, "%s: unknown key '%s' in `model`%s%s%s", cvy_tree_where(tree->key_at[i]),
+                  tree->key[i], near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
-    CVY_CHECK(layers, CVY_E_CONFIG, "%s: `model` needs `name` (a network of the zoo) or `layers`", cvy_tree_where(tree));
+    CVY_CHECK(layers, CVY_E_CONFIG, "%s: `model` needs `name` (a network of the zoo) or `layers`",
+              cvy_tree_where(tree));
     CVY_TRY(read_inputs(m, inputs, input));
     CVY_TRY(add_fields(m, field, nfield));
     CVY_TRY(read_layers(m, layers, 0));
@@ -232,12 +255,8 @@ static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int
     return CVY_OK;
 }
 
-cvy_status cvy_model_from_tree(const cvy_tree *tree, const cvy_shape *input, int64_t classes, cvy_model **out)
-{
-    return cvy_model_from_fields(tree, input, classes, NULL, 0, out);
-}
-
-cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_shape *input, int64_t classes, const cvy_model_input *field, int nfield, cvy_model **out)
+cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_shape *input, int64_t classes,
+                                 const cvy_model_input *field, int nfield, cvy_model **out)
 {
     cvy_model *m = NULL;
     const cvy_tree *name = tree->kind == CVY_TREE_SCALAR ? tree : cvy_tree_get(tree, "name");
@@ -254,7 +273,8 @@ cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_shape *input, i
 static void add_defaults(cvy_text *t, const cvy_option *rows)
 {
     for (const cvy_option *row = rows; row && row->name; row++)
-        cvy_text_add(t, "%s%s: %s%s", row == rows ? " {" : ", ", row->name, row->fallback ? row->fallback : "required", row[1].name ? "" : "}");
+        cvy_text_add(t, "%s%s: %s%s", row == rows ? " {" : ", ", row->name, row->fallback ? row->fallback : "required",
+                     row[1].name ? "" : "}");
 }
 
 /* What options of this name mean, once. */
@@ -267,7 +287,8 @@ static void add_meanings(cvy_text *t, const cvy_model_def *const *table, int cou
                 for (const cvy_option *other = table[k]->options; other && other->name; other++)
                     seen |= strcmp(other->name, row->name) == 0;
             if (!seen)
-                cvy_text_add(t, "  %-12s %s%s%s%s\n", row->name, row->help, *row->valid ? " (" : "", row->valid, *row->valid ? ")" : "");
+                cvy_text_add(t, "  %-12s %s%s%s%s\n", row->name, row->help, *row->valid ? " (" : "", row->valid,
+                             *row->valid ? ")" : "");
         }
 }
 
@@ -277,8 +298,8 @@ cvy_status cvy_models_list(char **text_out)
     int count = 0;
     const cvy_model_def *const *table = cvy_model_table(&count);
     for (int i = 0; i < count; i++) {
-        cvy_text_add(&t, "%-14s %-10s %5lld  %s (%s)", table[i]->name, cvy_shape_text(&table[i]->input), (long long)table[i]->classes, table[i]->summary,
-                     table[i]->source);
+        cvy_text_add(&t, "%-14s %-10s %5lld  %s (%s)", table[i]->name, cvy_shape_text(&table[i]->input),
+                     (long long)table[i]->classes, table[i]->summary, table[i]->source);
         add_defaults(&t, table[i]->options);
         cvy_text_add(&t, "\n");
         if (table[i]->numbers)

@@ -1,13 +1,17 @@
 /*
- * model_vgg.c: VGG: stacks of 3x3 convolutions between poolings, three fully connected layers. Dropout is an option, off by default, as
- * the studies time it. Source: Simonyan and Zisserman 2015, table 1: configurations A, D (16 layers) and E (19 layers).
+ * model_vgg.c: VGG: stacks of 3x3 convolutions between poolings, three fully connected layers. Dropout is an option,
+ * off by default, as the studies time it. Source: Simonyan and Zisserman 2015, table 1: configurations A, D (16 layers)
+ * and E (19 layers).
  */
 #include "model/model.h"
 
-struct vgg { double dropout; };
+struct vgg {
+    double dropout;
+};
 
 static const cvy_option vgg_opts[] = {
-    {"dropout", CVY_TYPE_REAL, CVY_FIELD(vgg, dropout), "0", "0..0.95", "", "probability of dropping what goes into the last layers; 0: no dropout at all"},
+    {"dropout", CVY_TYPE_REAL, CVY_FIELD(vgg, dropout), "0", "0..0.95", "",
+     "probability of dropping what goes into the last layers; 0: no dropout at all"},
     {0},
 };
 
@@ -18,7 +22,8 @@ static cvy_status vgg_build(cvy_model *m, const cvy_model_ask *ask, const int co
     const struct vgg *o = ask->options;
     for (int s = 0; s < 5; s++) {
         for (int i = 1; i <= convs[s]; i++) {
-            CVY_TRY(cvy_model_addf(m, "conv", cvy_labelf("conv%d_%d", s + 1, i).text, NULL, "channels: %d, kernel: 3, pad: 1", width[s]));
+            CVY_TRY(cvy_model_addf(m, "conv", cvy_labelf("conv%d_%d", s + 1, i).text, NULL,
+                                   "channels: %d, kernel: 3, pad: 1", width[s]));
             CVY_TRY(cvy_model_add(m, "relu", NULL, NULL, NULL));
         }
         CVY_TRY(cvy_model_add(m, "max_pool", cvy_labelf("pool%d", s + 1).text, "kernel: 2", NULL));
@@ -48,19 +53,37 @@ static cvy_status vgg_19_build(cvy_model *m, const cvy_model_ask *ask)
 }
 
 CVY_MODEL_DEFINE(vgg_a) = {
-    .name = "vgg-a", .summary = "VGG with 11 weight layers", .source = "Simonyan and Zisserman 2015",
-    .options = vgg_opts, .options_size = sizeof(struct vgg), .bench = "dropout: 0",
-    .input = {3, {3, 224, 224}}, .classes = 1000, .build = vgg_a_build,
+    .name = "vgg-a",
+    .summary = "VGG with 11 weight layers",
+    .source = "Simonyan and Zisserman 2015",
+    .options = vgg_opts,
+    .options_size = sizeof(struct vgg),
+    .bench = "dropout: 0",
+    .input = {3, {3, 224, 224}},
+    .classes = 1000,
+    .build = vgg_a_build,
 };
 
 CVY_MODEL_DEFINE(vgg_16) = {
-    .name = "vgg-16", .summary = "VGG with 16 weight layers", .source = "Simonyan and Zisserman 2015",
-    .options = vgg_opts, .options_size = sizeof(struct vgg), .bench = "dropout: 0",
-    .input = {3, {3, 224, 224}}, .classes = 1000, .build = vgg_16_build,
+    .name = "vgg-16",
+    .summary = "VGG with 16 weight layers",
+    .source = "Simonyan and Zisserman 2015",
+    .options = vgg_opts,
+    .options_size = sizeof(struct vgg),
+    .bench = "dropout: 0",
+    .input = {3, {3, 224, 224}},
+    .classes = 1000,
+    .build = vgg_16_build,
 };
 
 CVY_MODEL_DEFINE(vgg_19) = {
-    .name = "vgg-19", .summary = "VGG with 19 weight layers", .source = "Simonyan and Zisserman 2015",
-    .options = vgg_opts, .options_size = sizeof(struct vgg), .bench = "dropout: 0",
-    .input = {3, {3, 224, 224}}, .classes = 1000, .build = vgg_19_build,
+    .name = "vgg-19",
+    .summary = "VGG with 19 weight layers",
+    .source = "Simonyan and Zisserman 2015",
+    .options = vgg_opts,
+    .options_size = sizeof(struct vgg),
+    .bench = "dropout: 0",
+    .input = {3, {3, 224, 224}},
+    .classes = 1000,
+    .build = vgg_19_build,
 };

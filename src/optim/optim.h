@@ -1,14 +1,17 @@
 /*
  * optim.h: optimisers, learning-rate schedules, initialisers: one a file, each registered at its end.
  *
- * An optimiser is an operator with CVY_OP_ASSIGNS whose sources are, in order: weight (variable as read), gradient, lr
- * (f64 scalar feed), scale (f64 scalar: what clipping multiplies the gradient by, NULL-free: a constant 1 if there is
- * no clipping), step (i64 scalar feed, counts from 0); its infer appends its states with cvy_node_state() and assigns
- * weight and states. Its option table holds the user's options plus `weight_decay` and `lr_mult`, which the optimiser
- * pass sets for each variable.
+ * An optimiser is an operator with CVY_OP_ASSIGNS and CVY_OP_OPTIMIZER whose sources are, in order: weight (variable as
+ * read), gradient, lr (f64 scalar feed), scale (f64 scalar: what clipping multiplies the gradient by, NULL-free: a
+ * constant 1 if there is no clipping), step (i64 scalar feed, counts from 0); its infer appends its states with
+ * cvy_node_state() and assigns weight and states. Its option table holds the user's options plus `weight_decay` and
+ * `lr_mult`, which the optimiser pass sets for each variable.
  */
 #ifndef CVY_OPTIM_H
 #define CVY_OPTIM_H
+
+#include "base/base_rng.h"
+#include <convoy/schedule.h>
 
 #include "graph/graph_op.h"
 
@@ -17,7 +20,6 @@
 cvy_status cvy_node_state(cvy_node *node, const char *suffix);
 
 /* ---- schedules: lr as a function of samples seen ---- */
-typedef struct cvy_schedule cvy_schedule;
 typedef struct cvy_schedule_def {
     const char *name, *summary;
     const cvy_option *options;
@@ -29,16 +31,15 @@ typedef struct cvy_schedule_def {
 #define CVY_SCHEDULE_DEFINE(id) const cvy_schedule_def cvy_schedule_##id##_def
 const cvy_schedule_def *const *cvy_schedule_table(int *count_out);
 typedef struct cvy_schedule_run {
-    double lr;                         /* base rate */
-    double batch_factor;               /* what the global batch makes of it; the warm-up then begins at lr. 0: nothing, and it begins at 0 */
+    double lr;           /* base rate */
+    double batch_factor; /* what the global batch makes of it; the warm-up then begins at lr. 0: nothing, and it begins
+                            at 0 */
     double total_samples, epoch_samples, batch;
 } cvy_schedule_run;
 /* tree: "cosine", or {name: step, every: 10 epochs, factor: 0.1, warmup: 5 epochs, warmup_from: 0.1}; NULL: constant.
  * Durations: "N samples|epochs|steps" or a bare number of samples; steps are turned into samples by `batch`. */
 cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run, cvy_schedule **out);
-double cvy_schedule_lr(const cvy_schedule *s, double samples);
-double cvy_schedule_warmup(const cvy_schedule *s);   /* its length in samples */
-void cvy_schedule_destroy(cvy_schedule **s);
+double cvy_schedule_warmup(const cvy_schedule *s); /* its length in samples */
 
 /* ---- initialisers ---- */
 typedef struct cvy_init_def {
@@ -51,7 +52,8 @@ typedef struct cvy_init_def {
 } cvy_init_def;
 #define CVY_INIT_DEFINE(id) const cvy_init_def cvy_init_##id##_def
 const cvy_init_def *const *cvy_init_table(int *count_out);
-/* Fills plain (v's dtype) with elements [first, first + n) in row-major order, from (seed, v->name, element): equal on every rank without communication. */
+/* Fills plain (v's dtype) with elements [first, first + n) in row-major order, from (seed, v->name, element): equal on
+ * every rank without communication. */
 cvy_status cvy_init_fill(const cvy_variable *v, uint64_t seed, int64_t first, int64_t n, void *plain);
 
 #endif

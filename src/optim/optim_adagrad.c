@@ -16,7 +16,7 @@ static const cvy_option adagrad_opts[] = {
     {"lr_decay", CVY_TYPE_REAL, CVY_FIELD(cvy_adagrad, lr_decay), "0", "0..", "",
      "further decay of the rate with each step"},
     {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adagrad, eps), "1e-10", ">0", "", "keeps the divisor from zero"},
-    CVY_UPDATE_ROWS(cvy_adagrad),
+    CVY_OPTIM_ROWS(cvy_adagrad),
     {0},
 };
 
@@ -38,7 +38,7 @@ static cvy_status adagrad_reference(const cvy_node *node, const cvy_span *src, c
     const double rate = u.lr / (1 + (double)u.step * o->lr_decay);
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
-        const double s = cvy_get(&src[CVY_UPDATE_STATE], i) + g * g;
+        const double s = cvy_get(&src[CVY_OPTIM_STATE], i) + g * g;
         cvy_set(&dst[0], i, w - rate * g / (sqrt(s) + o->eps));
         cvy_set(&dst[1], i, s);
     }
@@ -53,7 +53,8 @@ CVY_OP_DEFINE(adagrad) = {
     .nsrc_min = 5,
     .nsrc_max = 5,
     .ndst = 2,
-    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
+    .lr = 0.01,
     .infer = adagrad_infer,
     .cost = adagrad_cost,
     .reference = adagrad_reference,

@@ -18,7 +18,7 @@ static const cvy_option adam_opts[] = {
     {"beta1", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, beta1), "0.9", "0.. <1", "", "memory of the gradient's mean"},
     {"beta2", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, beta2), "0.999", "0.. <1", "", "memory of the gradient's mean square"},
     {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, eps), "1e-8", ">0", "", "keeps the divisor from zero"},
-    CVY_UPDATE_ROWS(cvy_adam),
+    CVY_OPTIM_ROWS(cvy_adam),
     {0},
 };
 
@@ -40,8 +40,8 @@ static void update(const cvy_node *node, const cvy_span *src, const cvy_span *ds
     const double t = (double)u.step + 1, rate = u.lr / (1 - pow(o->beta1, t)), root = sqrt(1 - pow(o->beta2, t));
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + (decoupled ? 0 : o->weight_decay * w);
-        const double m = o->beta1 * cvy_get(&src[CVY_UPDATE_STATE], i) + (1 - o->beta1) * g;
-        const double v = o->beta2 * cvy_get(&src[CVY_UPDATE_STATE + 1], i) + (1 - o->beta2) * g * g;
+        const double m = o->beta1 * cvy_get(&src[CVY_OPTIM_STATE], i) + (1 - o->beta1) * g;
+        const double v = o->beta2 * cvy_get(&src[CVY_OPTIM_STATE + 1], i) + (1 - o->beta2) * g * g;
         cvy_set(&dst[0], i, w * (decoupled ? 1 - u.lr * o->weight_decay : 1) - rate * m / (sqrt(v) / root + o->eps));
         cvy_set(&dst[1], i, m);
         cvy_set(&dst[2], i, v);
@@ -68,7 +68,8 @@ CVY_OP_DEFINE(adam) = {
     .nsrc_min = 5,
     .nsrc_max = 5,
     .ndst = 3,
-    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
+    .lr = 0.001,
     .infer = adam_infer,
     .cost = adam_cost,
     .reference = adam_reference,
@@ -82,7 +83,8 @@ CVY_OP_DEFINE(adamw) = {
     .nsrc_min = 5,
     .nsrc_max = 5,
     .ndst = 3,
-    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
+    .lr = 0.001,
     .infer = adam_infer,
     .cost = adam_cost,
     .reference = adamw_reference,

@@ -25,7 +25,7 @@ static const cvy_option lars_opts[] = {
      "share of the last step that is kept"},
     {"trust_coefficient", CVY_TYPE_REAL, CVY_FIELD(cvy_lars, trust_coefficient), "0.001", ">0", "",
      "share of its length that a weight moves by at lr 1"},
-    CVY_UPDATE_ROWS(cvy_lars),
+    CVY_OPTIM_ROWS(cvy_lars),
     {0},
 };
 
@@ -45,14 +45,14 @@ static cvy_status lars_infer(cvy_node *node)
 static void lars_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     cvy_update_cost(node, cost_out, 12);
-    cost_out->read_elems += 2 * cvy_shape_elems(cvy_node_src(node, CVY_UPDATE_WEIGHT));
+    cost_out->read_elems += 2 * cvy_shape_elems(cvy_node_src(node, CVY_OPTIM_WEIGHT));
 }
 
 static double trust_of(const cvy_node *node, const cvy_span *src, double scale)
 {
     double weight = 0, gradient = 0;
-    for (int64_t i = 0; i < src[CVY_UPDATE_WEIGHT].elems; i++) {
-        const double w = cvy_get(&src[CVY_UPDATE_WEIGHT], i), g = scale * cvy_get(&src[CVY_UPDATE_GRADIENT], i);
+    for (int64_t i = 0; i < src[CVY_OPTIM_WEIGHT].elems; i++) {
+        const double w = cvy_get(&src[CVY_OPTIM_WEIGHT], i), g = scale * cvy_get(&src[CVY_OPTIM_GRADIENT], i);
         weight += w * w;
         gradient += g * g;
     }
@@ -66,7 +66,7 @@ static cvy_status lars_reference(const cvy_node *node, const cvy_span *src, cons
     const double rate = u.lr * (cvy_lars_adapts(node) ? trust_of(node, src, u.scale) : 1);
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
-        const double m = o->momentum * cvy_get(&src[CVY_UPDATE_STATE], i) + rate * g;
+        const double m = o->momentum * cvy_get(&src[CVY_OPTIM_STATE], i) + rate * g;
         cvy_set(&dst[1], i, m);
         cvy_set(&dst[0], i, w - m);
     }
@@ -81,7 +81,8 @@ CVY_OP_DEFINE(lars) = {
     .nsrc_min = 5,
     .nsrc_max = 5,
     .ndst = 2,
-    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
+    .lr = 1,
     .infer = lars_infer,
     .cost = lars_cost,
     .reference = lars_reference,

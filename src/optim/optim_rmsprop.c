@@ -22,7 +22,7 @@ static const cvy_option rmsprop_opts[] = {
      "share of the last direction that is kept"},
     {"centered", CVY_TYPE_BOOL, CVY_FIELD(cvy_rmsprop, centered), "false", "", "",
      "take the gradient's mean off its mean square"},
-    CVY_UPDATE_ROWS(cvy_rmsprop),
+    CVY_OPTIM_ROWS(cvy_rmsprop),
     {0},
 };
 
@@ -49,7 +49,7 @@ static cvy_status rmsprop_reference(const cvy_node *node, const cvy_span *src, c
     const struct cvy_rmsprop *o = node->options;
     const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
     const int square = 1, mean = 2, momentum = o->centered ? 3 : 2,
-              state = CVY_UPDATE_STATE - 1; /* state + k goes with destination k */
+              state = CVY_OPTIM_STATE - 1; /* state + k goes with destination k */
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
         const double s = o->alpha * cvy_get(&src[state + square], i) + (1 - o->alpha) * g * g;
@@ -77,7 +77,8 @@ CVY_OP_DEFINE(rmsprop) = {
     .nsrc_min = 5,
     .nsrc_max = 5,
     .ndst = 4,
-    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
+    .lr = 0.01,
     .infer = rmsprop_infer,
     .cost = rmsprop_cost,
     .reference = rmsprop_reference,

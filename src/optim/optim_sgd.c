@@ -7,10 +7,12 @@
  *     m = momentum * m + g                                 with momentum only
  *     weight -= lr * (nesterov ? g + momentum * m : m)     without momentum: lr * g
  *
- * The weights that Nesterov's form keeps are those that one more step along the momentum would lead to. lookahead: K keeps those K steps farther on, for
- * gradients that come K steps late: with D = 1 + K, w those without looking ahead, and a constant rate
+ * The weights that Nesterov's form keeps are those that one more step along the momentum would lead to. lookahead: K
+ * keeps those K steps farther on, for gradients that come K steps late: with D = 1 + K, w those without looking ahead,
+ * and a constant rate
  *
- *     weight = w - lr * (momentum + .. + momentum^D) m,     of which a step makes      weight -= lr * ((1 + .. + momentum^(D-1)) g + momentum^D m)
+ *     weight = w - lr * (momentum + .. + momentum^D) m,     of which a step makes      weight -= lr * ((1 + .. +
+ * momentum^(D-1)) g + momentum^D m)
  *
  * Tested by tests/optim, which holds it against PyTorch's numbers.
  */
@@ -20,8 +22,9 @@ static const cvy_option sgd_opts[] = {
     {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_sgd, momentum), "0", "0.. <1", "",
      "share of the last direction that is kept"},
     {"nesterov", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, nesterov), "false", "", "", "look ahead along the momentum"},
-    {"lookahead", CVY_TYPE_INT, CVY_FIELD(cvy_sgd, lookahead), "0", "0..64", "", "with nesterov: steps more to look ahead, as many as gradients are late (update: pipelined: 1)"},
-    CVY_UPDATE_ROWS(cvy_sgd),
+    {"lookahead", CVY_TYPE_INT, CVY_FIELD(cvy_sgd, lookahead), "0", "0..64", "",
+     "with nesterov: steps more to look ahead, as many as gradients are late (update: delayed: 1)"},
+    CVY_OPTIM_ROWS(cvy_sgd),
     {0},
 };
 
@@ -30,7 +33,8 @@ static cvy_status sgd_infer(cvy_node *node)
     const struct cvy_sgd *o = node->options;
     static const char *const with[] = {"momentum", NULL};
     CVY_CHECK(!o->nesterov || o->momentum > 0, CVY_E_CONFIG, "nesterov needs a momentum above 0");
-    CVY_CHECK(!o->lookahead || o->nesterov, CVY_E_CONFIG, "lookahead is %lld, which goes with nesterov: true", (long long)o->lookahead);
+    CVY_CHECK(!o->lookahead || o->nesterov, CVY_E_CONFIG, "lookahead is %lld, which goes with nesterov: true",
+              (long long)o->lookahead);
     return cvy_update_infer(node, o->momentum > 0 ? with : with + 1);
 }
 
@@ -58,7 +62,7 @@ static cvy_status sgd_reference(const cvy_node *node, const cvy_span *src, const
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
         double direction = g;
         if (o->momentum > 0) {
-            const double m = o->momentum * cvy_get(&src[CVY_UPDATE_STATE], i) + g;
+            const double m = o->momentum * cvy_get(&src[CVY_OPTIM_STATE], i) + g;
             cvy_set(&dst[1], i, m);
             direction = share.gradient * g + share.momentum * m;
         }
@@ -75,7 +79,8 @@ CVY_OP_DEFINE(sgd) = {
     .nsrc_min = 5,
     .nsrc_max = 5,
     .ndst = 2,
-    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_OPTIMIZER | CVY_OP_HIDDEN,
+    .lr = 0.01,
     .infer = sgd_infer,
     .cost = sgd_cost,
     .reference = sgd_reference,

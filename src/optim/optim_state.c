@@ -32,18 +32,18 @@ static cvy_status check_scalar(const cvy_node *node, int i, cvy_dtype dtype, con
 
 cvy_status cvy_update_infer(cvy_node *node, const char *const *states)
 {
-    const cvy_value *weight = node->src[CVY_UPDATE_WEIGHT], *gradient = node->src[CVY_UPDATE_GRADIENT];
-    CVY_EXPECT(node->nsrc == CVY_UPDATE_STATE && weight->variable);
+    const cvy_value *weight = node->src[CVY_OPTIM_WEIGHT], *gradient = node->src[CVY_OPTIM_GRADIENT];
+    CVY_EXPECT(node->nsrc == CVY_OPTIM_STATE && weight->variable);
     CVY_CHECK(cvy_shape_equal(&weight->shape, &gradient->shape) && weight->dtype == gradient->dtype, CVY_E_INTERNAL,
               "variable %s is %s %s, its gradient is %s %s", weight->name, cvy_dtype_text(weight->dtype),
               cvy_shape_text(&weight->shape), cvy_dtype_text(gradient->dtype), cvy_shape_text(&gradient->shape));
-    CVY_TRY(check_scalar(node, CVY_UPDATE_LR, CVY_DTYPE_F64, "learning rate"));
-    CVY_TRY(check_scalar(node, CVY_UPDATE_SCALE, CVY_DTYPE_F64, "scale"));
-    CVY_TRY(check_scalar(node, CVY_UPDATE_STEP, CVY_DTYPE_I64, "step number"));
-    CVY_TRY(cvy_node_assign(node, 0, CVY_UPDATE_WEIGHT));
+    CVY_TRY(check_scalar(node, CVY_OPTIM_LR, CVY_DTYPE_F64, "learning rate"));
+    CVY_TRY(check_scalar(node, CVY_OPTIM_SCALE, CVY_DTYPE_F64, "scale"));
+    CVY_TRY(check_scalar(node, CVY_OPTIM_STEP, CVY_DTYPE_I64, "step number"));
+    CVY_TRY(cvy_node_assign(node, 0, CVY_OPTIM_WEIGHT));
     for (int i = 0; states[i]; i++) {
         CVY_TRY(cvy_node_state(node, states[i]));
-        CVY_TRY(cvy_node_assign(node, 1 + i, CVY_UPDATE_STATE + i));
+        CVY_TRY(cvy_node_assign(node, 1 + i, CVY_OPTIM_STATE + i));
     }
     return CVY_OK;
 }
@@ -51,6 +51,6 @@ cvy_status cvy_update_infer(cvy_node *node, const char *const *states)
 /* Reads weight, gradient and states once, writes weight and states once. */
 void cvy_update_cost(const cvy_node *node, cvy_cost *cost_out, int64_t flop_per_elem)
 {
-    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0)), nstate = node->nsrc - CVY_UPDATE_STATE;
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0)), nstate = node->nsrc - CVY_OPTIM_STATE;
     *cost_out = (cvy_cost){.flop = flop_per_elem * n, .read_elems = (2 + nstate) * n, .write_elems = (1 + nstate) * n};
 }

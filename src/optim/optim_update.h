@@ -10,7 +10,7 @@
 
 #include "optim/optim.h"
 
-enum { CVY_UPDATE_WEIGHT, CVY_UPDATE_GRADIENT, CVY_UPDATE_LR, CVY_UPDATE_SCALE, CVY_UPDATE_STEP, CVY_UPDATE_STATE };
+enum { CVY_OPTIM_WEIGHT, CVY_OPTIM_GRADIENT, CVY_OPTIM_LR, CVY_OPTIM_SCALE, CVY_OPTIM_STEP, CVY_OPTIM_STATE };
 
 struct cvy_sgd {
     double momentum;
@@ -20,7 +20,9 @@ struct cvy_sgd {
 };
 
 /* The direction of a step with momentum is gradient * g + momentum * m. */
-typedef struct cvy_sgd_share { double gradient, momentum; } cvy_sgd_share;
+typedef struct cvy_sgd_share {
+    double gradient, momentum;
+} cvy_sgd_share;
 cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o);
 
 struct cvy_adam { /* of adam and adamw */
@@ -45,7 +47,7 @@ struct cvy_lars {
 };
 
 /* clang-format off */
-#define CVY_UPDATE_ROWS(type)                                                                                          \
+#define CVY_OPTIM_ROWS(type)                                                                                          \
     {"weight_decay", CVY_TYPE_REAL, CVY_FIELD(type, weight_decay), "0", "0..", "", "pull of weights towards zero"},    \
     {"lr_mult",      CVY_TYPE_REAL, CVY_FIELD(type, lr_mult),      "1", "0..", "", "factor on the learning rate"}
 /* clang-format on */
@@ -65,7 +67,7 @@ static inline cvy_update_scalars cvy_update_read(const void *lr, const void *sca
 }
 static inline cvy_update_scalars cvy_update_read_spans(const cvy_span *src, double lr_mult)
 {
-    return cvy_update_read(src[CVY_UPDATE_LR].data, src[CVY_UPDATE_SCALE].data, src[CVY_UPDATE_STEP].data, lr_mult);
+    return cvy_update_read(src[CVY_OPTIM_LR].data, src[CVY_OPTIM_SCALE].data, src[CVY_OPTIM_STEP].data, lr_mult);
 }
 
 /* The factor on the rate of a weight, from the sums of squares of it and of its scaled gradient. */
@@ -73,7 +75,7 @@ double cvy_lars_trust(const struct cvy_lars *o, double weight_squares, double gr
 /* Whether the weight has that factor: biases and norms, whose decay is off, have 1. */
 static inline int cvy_lars_adapts(const cvy_node *update)
 {
-    return update->src[CVY_UPDATE_WEIGHT]->variable->decay;
+    return update->src[CVY_OPTIM_WEIGHT]->variable->decay;
 }
 
 #endif

@@ -1,17 +1,19 @@
 /*
  * pass_fuse_add.c: a gradient of a convolution is added as it is made; a sum of sums becomes one node.
  *
- * A value that several nodes read (the input of an inception module, a shortcut) gets its gradient as a chain of sums of two, in the order in which
- * backward makes them. One sum reads each of its addends once and writes once: with four addends 5 walks over memory in place of 9. It adds in
- * the chain's order, so the result is the same to the last bit. Where an addend is the gradient of a convolution with a filter of one position
- * (the 1x1 layers of those modules), the convolution takes the other addend in and writes their sum: no walk of its own is left.
+ * A value that several nodes read (the input of an inception module, a shortcut) gets its gradient as a chain of sums
+ * of two, in the order in which backward makes them. One sum reads each of its addends once and writes once: with four
+ * addends 5 walks over memory in place of 9. It adds in the chain's order, so the result is the same to the last bit.
+ * Where an addend is the gradient of a convolution with a filter of one position (the 1x1 layers of those modules), the
+ * convolution takes the other addend in and writes their sum: no walk of its own is left.
  */
 #include <string.h>
 
-#include "op/op_conv.h"
+#include "op/conv/op_conv.h"
 #include "pass/pass_readers.h"
 
-/* The addend of a sum that is a sum itself and can be taken in; -1: none. A chain goes on in one addend; where both are sums one is kept. */
+/* The addend of a sum that is a sum itself and can be taken in; -1: none. A chain goes on in one addend; where both are
+ * sums one is kept. */
 static int inner_sum(const cvy_readers *r, const cvy_node *sum)
 {
     for (int i = 0; i < sum->nsrc; i++) {
@@ -59,8 +61,9 @@ static int conv_addend(const cvy_readers *r, const cvy_node *sum)
 {
     for (int i = 1; i >= 0 && sum->nsrc == 2; i--) {
         const cvy_value *v = sum->src[i];
-        if (cvy_pass_is_op(v->producer, "conv_grad_src") && v->producer->phase == sum->phase && v->dtype != CVY_DTYPE_BF16 &&
-            cvy_readers_is_between(r, v) && is_pointwise(&((const cvy_conv_grad_opts *)v->producer->options)->conv))
+        if (cvy_pass_is_op(v->producer, "conv_grad_src") && v->producer->phase == sum->phase &&
+            v->dtype != CVY_DTYPE_BF16 && cvy_readers_is_between(r, v) &&
+            is_pointwise(&((const cvy_conv_grad_opts *)v->producer->options)->conv))
             return i;
     }
     return -1;
@@ -96,3 +99,14 @@ cvy_status cvy_pass_fuse_add(cvy_graph *g)
     cvy_readers_free(&r);
     return cvy_graph_verify(g);
 }
+
+static cvy_status run(cvy_pass_run *r)
+{
+    return cvy_pass_fuse_add(r->graph);
+}
+
+CVY_PASS_DEFINE(fuse_add) = {.name = "fuse-add",
+                             .help = "makes a sum of sums one sum, and adds gradients inside a convolution",
+                             .order = 60,
+                             .can_be_off = 1,
+                             .run = run};

@@ -1,13 +1,14 @@
 /*
- * pass_fuse_batch_norm.c: batch norm in training becomes one node each way, with the addition of a residual and the ReLU behind it.
+ * pass_fuse_batch_norm.c: batch norm in training becomes one node each way, with the addition of a residual and the
+ * ReLU behind it.
  *
- *     bn_stats, bn_apply [, add [, relu]]                -> bn_train           the sum's last addend, read by nobody else
- *     [relu_grad,] bn_grad_stats, bn_grad_apply          -> bn_train_grad
+ *     bn_stats, bn_apply [, add [, relu]]                -> bn_train           the sum's last addend, read by nobody
+ * else [relu_grad,] bn_grad_stats, bn_grad_apply          -> bn_train_grad
  *
- * Runs behind fuse-relu, which has put a ReLU into bn_apply already where no addition stands between. Where groups span ranks a sum over ranks
- * stands between statistics and normalisation, and all stays as it is.
+ * Runs behind fuse-relu, which has put a ReLU into bn_apply already where no addition stands between. Where groups span
+ * ranks a sum over ranks stands between statistics and normalisation, and all stays as it is.
  */
-#include "op/op_batch_norm.h"
+#include "op/norm/op_batch_norm.h"
 #include "pass/pass_readers.h"
 
 static cvy_value *take_dst(cvy_node *from, int i)
@@ -85,13 +86,14 @@ static cvy_node *apply_of(const cvy_readers *r, const cvy_node *sums)
     return cvy_pass_is_op(apply, "bn_grad_apply") && apply->src[3] == sums->src[2] ? apply : NULL;
 }
 
-/* relu_grad in front of it. Others read what it makes only if a residual was added (it is the residual's gradient), and behind this node. */
+/* relu_grad in front of it. Others read what it makes only if a residual was added (it is the residual's gradient), and
+ * behind this node. */
 static void fuse_relu_grad(cvy_readers *r, cvy_node *grad, const cvy_node *train)
 {
     cvy_node *relu_grad = grad->src[2]->producer;
     const int residual = cvy_bn_train_has_residual(train), readers = cvy_readers_count(r, grad->src[2]);
-    if (!cvy_pass_is_op(relu_grad, "relu_grad") || relu_grad->src[1] != train->dst[0] || grad->src[2]->is_output || (!residual && readers > 1) ||
-        cvy_readers_first(r, grad->src[2]) < grad->index)
+    if (!cvy_pass_is_op(relu_grad, "relu_grad") || relu_grad->src[1] != train->dst[0] || grad->src[2]->is_output ||
+        (!residual && readers > 1) || cvy_readers_first(r, grad->src[2]) < grad->index)
         return;
     cvy_value *passed = take_dst(relu_grad, 0);
     ((cvy_batch_norm_opts *)grad->options)->relu = 1;
@@ -138,3 +140,14 @@ cvy_status cvy_pass_fuse_batch_norm(cvy_graph *g)
     cvy_readers_free(&r);
     return cvy_graph_verify(g);
 }
+
+static cvy_status run(cvy_pass_run *r)
+{
+    return cvy_pass_fuse_batch_norm(r->graph);
+}
+
+CVY_PASS_DEFINE(fuse_batch_norm) = {.name = "fuse-batch-norm",
+                                    .help = "makes batch norm in training one node each way",
+                                    .order = 80,
+                                    .can_be_off = 1,
+                                    .run = run};

@@ -1,9 +1,10 @@
 /*
- * pass_fuse_relu.c: a ReLU behind a convolution, fully connected layer or batch norm becomes part of that node, where its operator has the
- * option `relu`. Legal in training because ReLU's gradient is taken from its destination.
+ * pass_fuse_relu.c: a ReLU behind a convolution, fully connected layer or batch norm becomes part of that node, where
+ * its operator has the option `relu`. Legal in training because ReLU's gradient is taken from its destination.
  *
- * Max pooling with that option keeps no winner where its maximum is not above zero, so its gradient is that of a ReLU before it or behind it as
- * well: that ReLU's own gradient goes, and with it the need to keep the ReLU's result, often the largest tensor of the network, until backward.
+ * Max pooling with that option keeps no winner where its maximum is not above zero, so its gradient is that of a ReLU
+ * before it or behind it as well: that ReLU's own gradient goes, and with it the need to keep the ReLU's result, often
+ * the largest tensor of the network, until backward.
  */
 #include <string.h>
 
@@ -34,7 +35,8 @@ static cvy_node *pool_of(const cvy_node *pool_grad)
 static void drop_behind_pool_grad(cvy_readers *r, cvy_node *relu_grad)
 {
     cvy_value *between = relu_grad->src[0];
-    cvy_node *pool_grad = between->producer, *pool = cvy_pass_is_op(pool_grad, "max_pool_grad") ? pool_of(pool_grad) : NULL;
+    cvy_node *pool_grad = between->producer,
+             *pool = cvy_pass_is_op(pool_grad, "max_pool_grad") ? pool_of(pool_grad) : NULL;
     if (!pool || pool->src[0] != relu_grad->src[1] || !cvy_readers_is_between(r, between))
         return;
     *relu_option(pool) = 1;
@@ -46,7 +48,8 @@ static void drop_behind_pool_grad(cvy_readers *r, cvy_node *relu_grad)
 /* y = pool(x) with the ReLU in it: the ReLU's gradient comes before the pooling's. */
 static void drop_before_pool_grad(cvy_readers *r, cvy_node *relu_grad)
 {
-    cvy_node *pool_grad = cvy_readers_only(r, relu_grad->dst[0]), *pool = cvy_pass_is_op(pool_grad, "max_pool_grad") ? pool_of(pool_grad) : NULL;
+    cvy_node *pool_grad = cvy_readers_only(r, relu_grad->dst[0]),
+             *pool = cvy_pass_is_op(pool_grad, "max_pool_grad") ? pool_of(pool_grad) : NULL;
     if (!pool || pool->dst[0] != relu_grad->src[1] || !*relu_option(pool) || pool_grad->src[0] != relu_grad->dst[0])
         return;
     cvy_readers_forget(r, pool_grad);
@@ -92,3 +95,11 @@ cvy_status cvy_pass_fuse_relu(cvy_graph *g)
     cvy_readers_free(&r);
     return cvy_graph_verify(g);
 }
+
+static cvy_status run(cvy_pass_run *r)
+{
+    return cvy_pass_fuse_relu(r->graph);
+}
+
+CVY_PASS_DEFINE(fuse_relu) = {
+    .name = "fuse-relu", .help = "folds a ReLU into the node before it", .order = 70, .can_be_off = 1, .run = run};

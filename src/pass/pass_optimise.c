@@ -1,13 +1,15 @@
 /*
- * pass_optimise.c: the update phase: clipping, then one update node a variable, in the order in which the gradients are ready.
+ * pass_optimise.c: the update phase: clipping, then one update node a variable, in the order in which the gradients are
+ * ready.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "pass/pass.h"
 
 /* A node of the update phase, its options given as text. */
-static cvy_status add_update(cvy_graph *g, const char *op_name, const char *name, const char *options, cvy_value *const *src, int nsrc,
-                             cvy_value **dst_out)
+static cvy_status add_update(cvy_graph *g, const char *op_name, const char *name, const char *options,
+                             cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
     const cvy_op_def *op = cvy_op_find(op_name);
     void *parsed = NULL;
@@ -45,9 +47,13 @@ static cvy_status add_clip_norm(cvy_graph *g, const cvy_gradients *gradients, do
 }
 
 /* The user's options with this variable's own weight decay and rate. */
-static cvy_status update_options(cvy_graph *g, const cvy_op_def *op, const cvy_optimise_opts *opts, const cvy_variable *v, void **out)
+static cvy_status update_options(cvy_graph *g, const cvy_op_def *op, const cvy_optimise_opts *opts,
+                                 const cvy_variable *v, void **out)
 {
-    const struct { const char *key; double value; } own[] = {
+    const struct {
+        const char *key;
+        double value;
+    } own[] = {
         {"weight_decay", v->decay ? opts->weight_decay * v->decay_mult : 0.0},
         {"lr_mult", v->lr_mult},
     };
@@ -68,7 +74,7 @@ static cvy_status update_options(cvy_graph *g, const cvy_op_def *op, const cvy_o
 cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const cvy_optimise_opts *opts)
 {
     const cvy_op_def *op = cvy_op_find(opts->op);
-    CVY_CHECK(op && (op->flags & CVY_OP_ASSIGNS), CVY_E_CONFIG, "there is no optimizer '%s'", opts->op);
+    CVY_CHECK(op && (op->flags & CVY_OP_OPTIMIZER), CVY_E_CONFIG, "there is no optimizer '%s'", opts->op);
     cvy_value *lr = NULL, *step = NULL, *scale = NULL;
     CVY_TRY(cvy_graph_feed(g, "lr", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &lr));
     CVY_TRY(cvy_graph_step_number(g, &step));
@@ -95,3 +101,11 @@ cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const
     }
     return cvy_graph_verify(g);
 }
+
+static cvy_status run(cvy_pass_run *r)
+{
+    return cvy_pass_optimise(r->graph, &r->gradients, r->optimise);
+}
+
+CVY_PASS_DEFINE(optimise) = {
+    .name = "optimise", .help = "adds an update node for each gradient", .order = 30, .training = 1, .run = run};

@@ -11,7 +11,8 @@ cvy_status cvy_pass_prune(cvy_graph *g)
         cvy_node *node = g->node[n];
         int keep = (node->op->flags & (CVY_OP_COMM | CVY_OP_ASSIGNS)) != 0;
         for (int i = 0; i < node->ndst && !keep; i++)
-            keep = node->dst[i] && (needed[node->dst[i]->index] || node->dst[i]->is_output || node->dst[i]->kind == CVY_VALUE_ACCUMULATOR);
+            keep = node->dst[i] && (needed[node->dst[i]->index] || node->dst[i]->is_output ||
+                                    node->dst[i]->kind == CVY_VALUE_ACCUMULATOR);
         node->removed |= !keep;
         for (int i = 0; i < node->nsrc && !node->removed; i++)
             needed[node->src[i]->index] = 1;
@@ -19,3 +20,11 @@ cvy_status cvy_pass_prune(cvy_graph *g)
     cvy_mem_free(&needed);
     return cvy_graph_verify(g);
 }
+
+static cvy_status run(cvy_pass_run *r)
+{
+    return cvy_pass_prune(r->graph);
+}
+
+CVY_PASS_DEFINE(prune) = {
+    .name = "prune", .help = "removes nodes whose results nothing reads", .order = 50, .run = run};

@@ -50,7 +50,7 @@ cvy_status cvy_readers_create(const cvy_graph *g, cvy_readers *out)
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *r.first * ((size_t)g->nvalue + 1), &r.first));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *r.count * ((size_t)g->nvalue + 1), &r.count));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *r.next * ((size_t)g->nnode * CVY_NODE_SRC_MAX + 1), &r.next));
-    for (int n = g->nnode - 1; n >= 0; n--)          /* backwards, so that the lists are in order */
+    for (int n = g->nnode - 1; n >= 0; n--) /* backwards, so that the lists are in order */
         if (!g->node[n]->removed)
             cvy_readers_note(&r, g->node[n]);
     *out = r;

@@ -1,26 +1,27 @@
 /*
  * pass_recompute.c: where memory is short, backward makes cheap values again instead of keeping them since forward.
  *
- * Run last, and only when a plan does not fit (plan.memory_limit). A value that an operator with CVY_OP_CHEAP made (activation, normalisation,
- * addition, concatenation) and that backward reads is made again by a copy of its node just before the first backward node that reads it, if what it
- * is made of is at hand then: a variable, a feed, something small, or a value that backward keeps anyway. It may itself be made again, up to CHAIN_MAX
- * nodes back, so along a chain of residual blocks every few blocks one sum is kept. The copies compute the same bits.
- * Source: Chen et al. 2016, Training deep nets with sublinear memory cost, section 3 (dropping the results of cheap operations).
+ * Run last, and only when a plan does not fit (plan.memory_limit). A value that an operator with CVY_OP_CHEAP made
+ * (activation, normalisation, addition, concatenation) and that backward reads is made again by a copy of its node just
+ * before the first backward node that reads it, if what it is made of is at hand then: a variable, a feed, something
+ * small, or a value that backward keeps anyway. It may itself be made again, up to CHAIN_MAX nodes back, so along a
+ * chain of residual blocks every few blocks one sum is kept. The copies compute the same bits. Source: Chen et al.
+ * 2016, Training deep nets with sublinear memory cost, section 3 (dropping the results of cheap operations).
  */
 #include "pass/pass.h"
 
 enum {
     CHAIN_MAX = 4,
     NEVER = CHAIN_MAX + 1,
-    SMALL_PART = 8,                    /* a source of less than an eighth of the result: statistics, scales */
+    SMALL_PART = 8, /* a source of less than an eighth of the result: statistics, scales */
 };
 
 struct recompute {
     cvy_graph *g;
-    unsigned char *chain;              /* by value: nodes to run to have it in backward; 0: at hand, NEVER: it is not */
-    unsigned char *read_back;          /* by value: backward reads it */
-    cvy_value **again;                 /* by value: its copy, once made */
-    int nvalue;                        /* of the graph as it was */
+    unsigned char *chain;     /* by value: nodes to run to have it in backward; 0: at hand, NEVER: it is not */
+    unsigned char *read_back; /* by value: backward reads it */
+    cvy_value **again;        /* by value: its copy, once made */
+    int nvalue;               /* of the graph as it was */
     cvy_recomputed done;
 };
 
@@ -123,3 +124,15 @@ out:
     cvy_mem_free(&r.again);
     return status;
 }
+
+static cvy_status run(cvy_pass_run *r)
+{
+    return r->short_of_memory ? cvy_pass_recompute(r->graph, &r->recomputed) : CVY_OK;
+}
+
+CVY_PASS_DEFINE(recompute) = {.name = "recompute",
+                              .help = "backward computes cheap values again if memory is short",
+                              .order = 90,
+                              .can_be_off = 1,
+                              .training = 1,
+                              .run = run};

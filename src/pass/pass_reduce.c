@@ -1,11 +1,14 @@
 /*
- * pass_reduce.c: gradient communication as nodes. Gradients lie in one arena in the order in which backward makes them; a bucket is a range
- * of it, and its sum over ranks starts as soon as the last gradient in it is there, while backward goes on.
+ * pass_reduce.c: gradient communication as nodes. Gradients lie in one arena in the order in which backward makes them;
+ * a bucket is a range of it, and its sum over ranks starts as soon as the last gradient in it is there, while backward
+ * goes on.
  *
  * Source: Li et al. 2020, PyTorch Distributed, section 3.2 (bucketing, overlap).
  */
-#include "comm/comm_sum.h"
-#include "op/op_reduce.h"
+#include <stdio.h>
+
+#include "comm/comm_allreduce.h"
+#include "op/comm/op_reduce.h"
 #include "pass/pass.h"
 
 void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
@@ -19,11 +22,12 @@ void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
     node->index = index;
 }
 
-enum { GRADIENTS = 1, OTHERS = 2 };    /* what is looked for */
+enum { GRADIENTS = 1, OTHERS = 2 }; /* what is looked for */
 
 static int is_reduced(const cvy_value *v, cvy_dtype dtype, int what)
 {
-    return v && (v->variable ? what & GRADIENTS : what & OTHERS) && v->dtype == dtype && v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
+    return v && (v->variable ? what & GRADIENTS : what & OTHERS) && v->dtype == dtype &&
+           v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
 }
 
 /* The next reduced accumulator of this dtype in the order of production; *node_at and *dst_at say where to look on. */
@@ -49,14 +53,18 @@ static size_t bucket_size(const cvy_graph *g, const cvy_reduce_opts *opts)
         for (const cvy_value *v; (v = next_reduced(g, dtypes[d], GRADIENTS | OTHERS, &node_at, &dst_at)) != NULL;)
             total += (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype);
     }
-    return cvy_sum_bucket(total, opts->bucket_bytes, &opts->cost);
+    return cvy_allreduce_bucket_bytes(total, opts->bucket_bytes, &opts->cost);
 }
 
 /* Assigns buckets; last[b] becomes the value of bucket b that is made last. Buckets hold one dtype. */
 static int assign_buckets(cvy_graph *g, size_t bucket_bytes, int apart, cvy_value **last)
 {
-    static const struct { cvy_dtype dtype; int what; } together[] = {{CVY_DTYPE_F32, GRADIENTS | OTHERS}, {CVY_DTYPE_F64, GRADIENTS | OTHERS}},
-                                                       alone[] = {{CVY_DTYPE_F32, GRADIENTS}, {CVY_DTYPE_F64, GRADIENTS}, {CVY_DTYPE_F32, OTHERS}, {CVY_DTYPE_F64, OTHERS}};
+    static const struct {
+        cvy_dtype dtype;
+        int what;
+    } together[] = {{CVY_DTYPE_F32, GRADIENTS | OTHERS}, {CVY_DTYPE_F64, GRADIENTS | OTHERS}},
+      alone[] = {
+          {CVY_DTYPE_F32, GRADIENTS}, {CVY_DTYPE_F64, GRADIENTS}, {CVY_DTYPE_F32, OTHERS}, {CVY_DTYPE_F64, OTHERS}};
     const int nkind = apart ? CVY_COUNT(alone) : CVY_COUNT(together);
     int nbucket = 0;
     for (int d = 0; d < nkind; d++) {
@@ -94,10 +102,12 @@ static cvy_status add_wait(cvy_graph *g, int b, cvy_value *token)
     snprintf(name, sizeof name, "reduce%d.wait", b);
     const struct cvy_reduce_options options = {.bucket = b};
     cvy_node *wait = NULL;
-    return cvy_graph_add_parsed(g, cvy_op_find("reduce_wait"), name, name, &options, &token, 1, CVY_PHASE_UPDATE, &wait);
+    return cvy_graph_add_parsed(g, cvy_op_find("reduce_wait"), name, name, &options, &token, 1, CVY_PHASE_UPDATE,
+                                &wait);
 }
 
-/* Update nodes that stand in the graph already (running statistics) move behind the waits: they read what is reduced. */
+/* Update nodes that stand in the graph already (running statistics) move behind the waits: they read what is reduced.
+ */
 static cvy_status move_updates_back(cvy_graph *g)
 {
     const cvy_op_def *wait = cvy_op_find("reduce_wait");
@@ -155,3 +165,31 @@ cvy_status cvy_pass_late_waits(cvy_graph *g)
     }
     return cvy_graph_verify(g);
 }
+
+/* ---- the passes ---- */
+
+static cvy_status run_reduce(cvy_pass_run *r)
+{
+    int nbucket = 0;
+    cvy_reduce_opts opts = r->reduce;
+    opts.overlap = cvy_pass_is_on(r->off, "overlap");
+    return cvy_pass_reduce(r->graph, &opts, &nbucket);
+}
+
+static cvy_status run_late_waits(cvy_pass_run *r)
+{
+    return cvy_pass_late_waits(r->graph);
+}
+
+CVY_PASS_DEFINE(reduce) = {.name = "reduce",
+                           .help = "puts gradients into buckets and adds their reductions over ranks",
+                           .order = 20,
+                           .training = 1,
+                           .run = run_reduce};
+CVY_PASS_DEFINE(overlap) = {
+    .name = "overlap", .help = "reductions start as soon as a bucket is complete", .can_be_off = 1, .training = 1};
+CVY_PASS_DEFINE(late_waits) = {.name = "late-waits",
+                               .help = "moves each wait to the first node that reads what it waits for",
+                               .order = 40,
+                               .training = 1,
+                               .run = run_late_waits};

@@ -1,9 +1,10 @@
 /*
- * plan_bind.c: from a schedule on numbered buffers to instructions that run: kernels are created, every pointer is resolved.
+ * plan_bind.c: from a schedule on numbered buffers to instructions that run: kernels are created, every pointer is
+ * resolved.
  */
 #include <string.h>
 
-#include "op/op_reduce.h"
+#include "op/comm/op_reduce.h"
 #include "optim/optim_update.h"
 #include "plan/plan.h"
 
@@ -14,14 +15,15 @@ struct reference {
     cvy_span src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX];
 };
 
-/* Any common layout is seen as one flat row, padding included: only elementwise operators and updates are offered that. */
-static cvy_span make_span(const cvy_loc *loc)
+/* Any common layout is seen as one flat row, padding included: only elementwise operators and updates are offered that.
+ */
+static cvy_span make_span(const cvy_instance *instance)
 {
-    cvy_span span = {.dtype = loc->dtype, .ndim = loc->value->shape.ndim, .elems = loc->elems};
-    memcpy(span.dim, loc->value->shape.dim, sizeof span.dim);
-    if (!cvy_layout_is_plain(&loc->layout)) {
+    cvy_span span = {.dtype = instance->dtype, .ndim = instance->value->shape.ndim, .elems = instance->elems};
+    memcpy(span.dim, instance->value->shape.dim, sizeof span.dim);
+    if (!cvy_layout_is_plain(&instance->layout)) {
         span.ndim = 1;
-        span.dim[0] = loc->elems;
+        span.dim[0] = instance->elems;
     }
     return span;
 }
@@ -37,17 +39,17 @@ static cvy_status reference_run(void *state, void *const *src, void *const *dst,
     return r->node->op->reference(r->node, r->src, r->dst);
 }
 
-static cvy_status reference_create(const cvy_unit *u, const cvy_call *call, void **state_out)
+static cvy_status reference_create(const cvy_lowered *u, const cvy_call *call, void **state_out)
 {
     struct reference *r = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
     r->node = call->node;
     for (int i = 0; i < call->nsrc; i++)
         if (call->src[i] >= 0)
-            r->src[i] = make_span(&u->loc[call->src[i]]);
+            r->src[i] = make_span(&u->instance[call->src[i]]);
     for (int i = 0; i < call->ndst; i++)
         if (call->dst[i] >= 0)
-            r->dst[i] = make_span(&u->loc[call->dst[i]]);
+            r->dst[i] = make_span(&u->instance[call->dst[i]]);
     *state_out = r;
     return CVY_OK;
 }
@@ -61,104 +63,17 @@ static cvy_status reorder_run(void *state, void *const *src, void *const *dst, v
     return CVY_OK;
 }
 
-static cvy_status push_sums(cvy_plan *plan)
-{
-    const cvy_comm_ops *ops = plan->opts.comm->ops;
-    for (int b = 0; b < plan->nbucket; b++) {
-        cvy_bucket *bucket = &plan->bucket[b];
-        int done = 0;
-        if (!bucket->active)
-            continue;
-        CVY_TRY(plan->exchange ? plan->exchange->test(plan->exchange->user, b, &done) : ops->request_test(bucket->request, &done));
-        if (!done)
-            continue;
-        bucket->active = 0;
-        plan->nactive--;
-        bucket->end_s = cvy_clock_s();
-    }
-    return CVY_OK;
-}
-
-cvy_status cvy_plan_progress(cvy_plan *plan)
-{
-    if (plan->beside)
-        CVY_TRY(push_sums(plan->beside));
-    return push_sums(plan);
-}
-
-/* pushing: the plan whose sums go on meanwhile; NULL: nobody waits for them there. request: NULL: by the library. */
-struct allreduce { cvy_comm *comm; int64_t elems; cvy_dtype dtype; cvy_plan *pushing; cvy_request *request; };
-
-static cvy_status push_plan(void *plan)
-{
-    return cvy_plan_progress(plan);
-}
-
-static cvy_status allreduce_run(void *state, void *const *src, void *const *dst, void *scratch)
-{
-    const struct allreduce *a = state;
-    (void)scratch;
-    if (src[0] != dst[0])
-        memcpy(dst[0], src[0], (size_t)a->elems * cvy_dtype_bytes(a->dtype));
-    if (a->request)
-        return cvy_comm_finish(a->comm, a->request);
-    if (a->pushing)
-        return a->comm->ops->allreduce_pushing(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM, push_plan, a->pushing);
-    return a->comm->ops->allreduce(a->comm, dst[0], a->elems, a->dtype, CVY_REDUCE_SUM);
-}
-
-/* Whatever other ranks may need of this one goes on while it waits. */
-cvy_status cvy_plan_wait(cvy_plan *plan, const cvy_bucket *bucket)
-{
-    for (int turn = 0; bucket->active; turn++) {
-        CVY_TRY(cvy_plan_progress(plan));
-        if (bucket->active)
-            CVY_TRY(plan->opts.comm->ops->rest(plan->opts.comm, turn));
-    }
-    return CVY_OK;
-}
-
-cvy_status cvy_plan_wait_all(cvy_plan *plan)
-{
-    for (int b = 0; b < plan->nbucket; b++)
-        CVY_TRY(cvy_plan_wait(plan, &plan->bucket[b]));
-    return CVY_OK;
-}
-
-static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
-{
-    cvy_bucket *bucket = state;
-    const cvy_exchange *exchange = bucket->plan ? bucket->plan->exchange : NULL;
-    (void)src, (void)dst, (void)scratch;
-    if (!bucket->request && !exchange)
-        return CVY_OK;
-    bucket->active = 1;
-    bucket->plan->nactive++;
-    bucket->start_s = cvy_clock_s();
-    if (exchange)
-        return exchange->start(exchange->user, (int)(bucket - bucket->plan->bucket));
-    CVY_TRY(bucket->plan->opts.comm->ops->request_start(bucket->request));
-    return bucket->plan->opts.blocking ? cvy_plan_wait(bucket->plan, bucket) : CVY_OK;
-}
-
-static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
-{
-    const cvy_bucket *bucket = state;
-    (void)src, (void)dst, (void)scratch;
-    return cvy_plan_wait(bucket->plan, bucket);
-}
-
-static cvy_status meet_run(void *state, void *const *src, void *const *dst, void *scratch)
+static cvy_status barrier_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     cvy_plan *plan = state;
     cvy_comm *comm = plan->opts.comm;
     (void)src, (void)dst, (void)scratch;
-    if (!plan->meeting)
+    if (!plan->head.barrier)
         return CVY_OK;
-    comm->ops->arrive(comm, plan->meeting);
-    for (int turn = 0; !comm->ops->all_arrived(comm, plan->meeting); turn++) {
-        CVY_TRY(cvy_plan_progress(plan));
-        CVY_TRY(comm->ops->rest(comm, turn));
+    comm->node_memory->barrier_enter(comm, plan->head.barrier);
+    for (int round = 0; !comm->node_memory->barrier_test(comm, plan->head.barrier); round++) {
+        CVY_TRY(cvy_bucket_set_progress(plan->buckets));
+        CVY_TRY(comm->ops->rest(comm, round));
     }
     return CVY_OK;
 }
@@ -170,8 +85,12 @@ static cvy_status nothing_run(void *state, void *const *src, void *const *dst, v
 }
 
 /* A part of an accumulator that is added to it. */
-struct cvy_adding { int64_t elems; cvy_dtype dtype; int threads; };
-enum { ADDED_AT_ONCE = 1 << 15 };      /* elements that are worth a thread */
+struct cvy_adding {
+    int64_t elems;
+    cvy_dtype dtype;
+    int threads;
+};
+enum { ADDED_AT_ONCE = 1 << 15 }; /* elements that are worth a thread */
 
 static void add_range(const struct cvy_adding *a, const void *part, void *sum, int64_t first, int64_t end)
 {
@@ -187,7 +106,8 @@ static void add_range(const struct cvy_adding *a, const void *part, void *sum, i
             sums[i] += y[i];
 }
 
-/* Not by cvy_parallel_for(), in which the least numbers count as zero: sums over ranks keep them, and those in shards must be the same on any number of ranks. */
+/* Not by cvy_parallel_for(), in which the least numbers count as zero: sums over ranks keep them, and those in shards
+ * must be the same on any number of ranks. */
 static cvy_status accumulate_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     const struct cvy_adding *a = state;
@@ -212,7 +132,7 @@ static cvy_status zero_run(void *state, void *const *src, void *const *dst, void
 
 /* ---- binding ---- */
 
-cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call *call)
+cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_lowered *u, cvy_call *call)
 {
     if (call->state)
         return CVY_OK;
@@ -223,17 +143,11 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call
     }
     case CVY_CALL_REFERENCE: return reference_create(u, call, &call->state);
     case CVY_CALL_REORDER: {
-        const cvy_loc *from = &u->loc[call->src[0]], *to = &u->loc[call->dst[0]];
+        const cvy_instance *from = &u->instance[call->src[0]], *to = &u->instance[call->dst[0]];
         cvy_reorder *reorder = NULL;
-        CVY_TRY(cvy_reorder_create(&from->value->shape, &(cvy_lie){from->dtype, from->layout}, &(cvy_lie){to->dtype, to->layout}, opts->threads, &reorder));
+        CVY_TRY(cvy_reorder_create(&from->value->shape, &(cvy_memory_format){from->dtype, from->layout},
+                                   &(cvy_memory_format){to->dtype, to->layout}, opts->threads, &reorder));
         call->state = reorder;
-        return CVY_OK;
-    }
-    case CVY_CALL_ALLREDUCE: {
-        struct allreduce *a = NULL;
-        CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
-        *a = (struct allreduce){.comm = opts->comm, .elems = u->loc[call->dst[0]].elems, .dtype = u->loc[call->dst[0]].value->dtype};
-        call->state = a;
         return CVY_OK;
     }
     default: return CVY_OK;
@@ -243,7 +157,6 @@ cvy_status cvy_call_ready(const cvy_plan_opts *opts, const cvy_unit *u, cvy_call
 void cvy_call_release(cvy_call *call)
 {
     cvy_reorder *reorder = call->state;
-    struct allreduce *allreduce = call->state;
     if (!call->state)
         return;
     switch (call->kind) {
@@ -252,11 +165,6 @@ void cvy_call_release(cvy_call *call)
             call->kernel->destroy(call->state);
         break;
     case CVY_CALL_REORDER: cvy_reorder_destroy(&reorder); break;
-    case CVY_CALL_ALLREDUCE:
-        if (allreduce->request)
-            allreduce->comm->ops->request_destroy(&allreduce->request);
-        cvy_mem_free(&call->state);
-        break;
     case CVY_CALL_REFERENCE: cvy_mem_free(&call->state); break;
     default: break;
     }
@@ -269,15 +177,41 @@ cvy_run_fn cvy_call_run(const cvy_call *call)
     case CVY_CALL_KERNEL: return call->kernel->run;
     case CVY_CALL_REFERENCE: return reference_run;
     case CVY_CALL_REORDER: return reorder_run;
-    case CVY_CALL_ALLREDUCE: return allreduce_run;
     default: return NULL;
     }
 }
 
-static void *bucket_state(cvy_plan *plan, const cvy_call *call)
+const cvy_call_kind_def *cvy_call_kind_of(cvy_call_kind kind)
 {
-    const struct cvy_reduce_options *options = call->node->options;
-    return options->bucket < plan->nbucket ? &plan->bucket[options->bucket] : NULL;
+    static const cvy_call_kind_def kinds[] = {
+        [CVY_CALL_KERNEL] = {"kernel", .computes = 1},
+        [CVY_CALL_REFERENCE] = {"reference", .computes = 1},
+        [CVY_CALL_REORDER] = {"reorder", .computes = 1},
+        [CVY_CALL_VIEW] = {.name = "view"},
+        [CVY_CALL_COMM] = {"comm", .is_comm = 1},
+        [CVY_CALL_ABSENT] = {.name = "absent"},
+        [CVY_CALL_ACCUMULATE] = {"accumulate", .computes = 1},
+        [CVY_CALL_ZERO] = {"zero", .computes = 1},
+        [CVY_CALL_BARRIER] = {"barrier", .is_comm = 1},
+    };
+    return &kinds[kind];
+}
+
+int cvy_instr_computes(const cvy_instr *instr)
+{
+    return cvy_call_kind_of(instr->kind)->computes;
+}
+
+int cvy_instr_bucket(const cvy_instr *instr, cvy_comm_role role)
+{
+    const struct cvy_reduce_options *options = instr->kind == CVY_CALL_COMM ? instr->call->node->options : NULL;
+    return options && instr->call->node->op->comm->role == role ? (int)options->bucket : -1;
+}
+
+int cvy_instr_exchanges(const cvy_instr *instr)
+{
+    return instr->kind == CVY_CALL_BARRIER ||
+           (instr->kind == CVY_CALL_COMM && instr->call->node->op->comm->role != CVY_COMM_NO_BUCKET);
 }
 
 /* Which weight an instruction writes, and whether the copy in bf16 that is kept beside it follows. */
@@ -285,11 +219,11 @@ static void bind_weight(const cvy_plan *plan, cvy_instr *instr)
 {
     for (int i = 0; i < instr->ndst; i++) {
         const cvy_buffer *b = instr->dst_buffer[i] >= 0 ? &plan->buffer[instr->dst_buffer[i]] : NULL;
-        if (!b || (b->region != CVY_REGION_ROUNDED && b->region != CVY_REGION_VARIABLE))
+        if (!b || (b->region != CVY_REGION_SHADOW && b->region != CVY_REGION_VARIABLE))
             continue;
-        if (b->region == CVY_REGION_ROUNDED || b->value->variable->role == CVY_ROLE_WEIGHT)
+        if (b->region == CVY_REGION_SHADOW || b->value->variable->role == CVY_ROLE_WEIGHT)
             instr->weight = b->value->variable;
-        instr->rounds |= b->region == CVY_REGION_ROUNDED;
+        instr->rounds |= b->region == CVY_REGION_SHADOW;
     }
 }
 
@@ -301,8 +235,9 @@ static void move_on(void **pointer, int64_t elems, size_t elem_bytes)
 
 cvy_part cvy_plan_part(const cvy_plan *plan, const cvy_buffer *gradient)
 {
-    const cvy_bucket *bucket = &plan->bucket[gradient->bucket];
-    const int64_t at = (int64_t)((gradient->offset - bucket->offset) / sizeof(float)), n = (int64_t)(gradient->bytes / sizeof(float));
+    const cvy_bucket *bucket = &plan->buckets->bucket[gradient->bucket];
+    const int64_t at = (int64_t)((gradient->offset - bucket->offset) / sizeof(float)),
+                  n = (int64_t)(gradient->bytes / sizeof(float));
     const int64_t first = CVY_MAX(bucket->part.first - at, 0), end = CVY_MIN(bucket->part.end - at, n);
     return (cvy_part){first, CVY_MAX(first, end)};
 }
@@ -310,13 +245,14 @@ cvy_part cvy_plan_part(const cvy_plan *plan, const cvy_buffer *gradient)
 /* Behind bind_instr's pointers: they move to the part. Scalars among the sources stay where they are. */
 static void bind_part(const cvy_plan *plan, cvy_instr *instr, cvy_part part)
 {
-    move_on(&instr->src[CVY_UPDATE_WEIGHT], part.first, sizeof(float));
-    move_on(&instr->src[CVY_UPDATE_GRADIENT], part.first, sizeof(float));
-    for (int s = CVY_UPDATE_STATE; s < instr->nsrc; s++)
+    move_on(&instr->src[CVY_OPTIM_WEIGHT], part.first, sizeof(float));
+    move_on(&instr->src[CVY_OPTIM_GRADIENT], part.first, sizeof(float));
+    for (int s = CVY_OPTIM_STATE; s < instr->nsrc; s++)
         move_on(&instr->src[s], part.first, sizeof(float));
     for (int d = 0; d < instr->ndst; d++)
         if (instr->dst_buffer[d] >= 0)
-            move_on(&instr->dst[d], part.first, plan->buffer[instr->dst_buffer[d]].region == CVY_REGION_ROUNDED ? sizeof(uint16_t) : sizeof(float));
+            move_on(&instr->dst[d], part.first,
+                    plan->buffer[instr->dst_buffer[d]].region == CVY_REGION_SHADOW ? sizeof(uint16_t) : sizeof(float));
     if (part.end == part.first)
         instr->run = nothing_run;
 }
@@ -326,35 +262,58 @@ static cvy_status make_addings(cvy_plan *plan)
     size_t n = 1;
     for (int i = 0; i < plan->ninstr; i++)
         n += plan->instr[i].kind == CVY_CALL_ACCUMULATE;
-    return cvy_mem_alloc(n * sizeof *plan->adding, &plan->adding);
+    return cvy_mem_alloc(n * sizeof *plan->accumulate.adding, &plan->accumulate.adding);
 }
 
 static struct cvy_adding *add_adding(cvy_plan *plan, const cvy_buffer *sum)
 {
-    struct cvy_adding *a = &plan->adding[plan->nadding++];
+    struct cvy_adding *a = &plan->accumulate.adding[plan->accumulate.count++];
     const cvy_dtype dtype = sum->value->dtype;
     *a = (struct cvy_adding){(int64_t)(sum->bytes / cvy_dtype_bytes(dtype)), dtype, plan->opts.threads};
     return a;
 }
 
-/* By the library, in an order of its own; or as buckets are summed. */
-static cvy_status bind_allreduce(cvy_plan *plan, const cvy_instr *instr)
+/* A bound tensor as one flat row. */
+static cvy_span flat_span(const cvy_lowered *u, int instance, void *data)
 {
-    struct allreduce *a = instr->state;
-    a->pushing = plan->opts.late ? plan : NULL; /* a rank may wait for the last step's sums before it comes here */
-    if (!plan->opts.steady || a->comm->nranks == 1)
-        return CVY_OK;
-    return a->comm->ops->request_create(a->comm, instr->dst[0], a->elems, a->dtype, NULL, &a->request);
+    const cvy_instance *at = &u->instance[instance];
+    return (cvy_span){.dtype = at->value->dtype, .ndim = 1, .dim = {at->elems}, .elems = at->elems, .data = data};
+}
+
+static cvy_status bind_comm(cvy_plan *plan, cvy_instr *instr)
+{
+    const cvy_lowered *u = plan->unit[instr->micro];
+    const cvy_call *call = instr->call;
+    cvy_span src[CVY_NODE_SRC_MAX] = {0}, dst[CVY_NODE_DST_MAX] = {0};
+    const cvy_comm_binding binding = {
+        .comm = plan->opts.comm,
+        .space = plan->opts.space,
+        .reduce = &plan->opts.reduce,
+        .buckets = plan->buckets,
+        .deterministic = plan->opts.deterministic,
+        .progresses = plan->opts.deferred, /* another rank may wait for the last step's buckets before it comes here */
+        .blocking = plan->opts.blocking,
+        .src = src,
+        .dst = dst};
+    for (int i = 0; i < call->nsrc; i++)
+        if (call->src[i] >= 0)
+            src[i] = flat_span(u, call->src[i], instr->src[i]);
+    for (int i = 0; i < call->ndst; i++)
+        if (call->dst[i] >= 0)
+            dst[i] = flat_span(u, call->dst[i], instr->dst[i]);
+    instr->run = call->node->op->comm->run;
+    return call->node->op->comm->create(call->node, &binding, &instr->state);
 }
 
 static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
-    cvy_call *call = (cvy_call *)(uintptr_t)instr->call;      /* the plan owns its units' states while it binds */
-    const cvy_buffer *parted = plan->in_parts ? cvy_instr_parted(plan, instr) : NULL;
+    cvy_call *call = (cvy_call *)(uintptr_t)instr->call; /* the plan owns its units' states while it binds */
+    const cvy_buffer *parted = plan->head.is_partitioned ? cvy_instr_parted(plan, instr) : NULL;
     const cvy_part part = parted ? cvy_plan_part(plan, parted) : (cvy_part){0, 0};
     if (plan->opts.clock && cvy_instr_computes(instr)) {
         bind_weight(plan, instr);
-        return cvy_instr_bind_clock(plan, instr, parted ? (double)(part.end - part.first) * sizeof(float) / (double)parted->bytes : 1);
+        return cvy_instr_bind_clock(
+            plan, instr, parted ? (double)(part.end - part.first) * sizeof(float) / (double)parted->bytes : 1);
     }
     if (parted && call->ask.part_elems != part.end - part.first) {
         cvy_call_release(call); /* measuring may have made it for all of the weight */
@@ -373,18 +332,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
     case CVY_CALL_KERNEL:
     case CVY_CALL_REFERENCE:
     case CVY_CALL_REORDER: instr->run = cvy_call_run(call); break;
-    case CVY_CALL_ALLREDUCE:
-        instr->run = cvy_call_run(call);
-        CVY_TRY(bind_allreduce(plan, instr));
-        break;
-    case CVY_CALL_REDUCE_START:
-        instr->run = start_run;
-        instr->state = bucket_state(plan, call);
-        break;
-    case CVY_CALL_REDUCE_WAIT:
-        instr->run = wait_run;
-        instr->state = bucket_state(plan, call);
-        break;
+    case CVY_CALL_COMM: CVY_TRY(bind_comm(plan, instr)); break;
     case CVY_CALL_ACCUMULATE:
         instr->run = accumulate_run;
         instr->state = add_adding(plan, &plan->buffer[instr->dst_buffer[0]]);
@@ -393,43 +341,88 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
         instr->run = zero_run;
         instr->state = (void *)(uintptr_t)plan->buffer[instr->dst_buffer[0]].bytes;
         break;
-    case CVY_CALL_MEET:
-        instr->run = meet_run;
+    case CVY_CALL_BARRIER:
+        instr->run = barrier_run;
         instr->state = plan;
         break;
     default: return cvy_error_set(CVY_E_INTERNAL, "an instruction of kind %d cannot run", (int)instr->kind);
     }
     if (parted)
         bind_part(plan, instr, part);
-    CVY_CHECK(instr->run && (instr->state || instr->kind != CVY_CALL_REDUCE_START), CVY_E_INTERNAL, "instruction of %s cannot run",
-              call ? call->node->name : "the plan");
+    CVY_CHECK(instr->run, CVY_E_INTERNAL, "instruction of %s cannot run", call ? call->node->name : "the plan");
     return CVY_OK;
 }
 
 static cvy_status place_feeds(cvy_plan *plan)
 {
-    const size_t bytes = CVY_MAX(plan->feed_bytes, 64);
-    for (int i = 0; plan->twin && i < plan->nfeed; i++)
-        plan->feed[i].data = plan->twin->feed[i].data;
-    if (plan->twin)
+    const size_t bytes = CVY_MAX(plan->feeds.bytes, 64);
+    for (int i = 0; plan->head.alternate && i < plan->feeds.count; i++)
+        plan->feeds.feed[i].data = plan->head.alternate->feeds.feed[i].data;
+    if (plan->head.alternate) {
+        plan->feeds.tensors = plan->head.alternate->feeds.tensors;
         return CVY_OK;
-    CVY_TRY(plan->opts.clock ? cvy_mem_map_pages(bytes, &plan->feed_memory) : cvy_mem_alloc_pages(bytes, &plan->feed_memory));
+    }
+    CVY_TRY(plan->opts.clock ? cvy_mem_map_pages(bytes, &plan->feeds.host)
+                             : cvy_mem_alloc_pages(bytes, &plan->feeds.host));
     size_t at = 0;
-    for (int i = 0; i < plan->nfeed; i++) {
-        plan->feed[i].data = plan->feed_memory + at;
-        at += (plan->feed[i].bytes + 63) & ~(size_t)63;
+    for (int i = 0; i < plan->feeds.count; i++) {
+        plan->feeds.feed[i].data = plan->feeds.host + at;
+        at += (plan->feeds.feed[i].bytes + 63) & ~(size_t)63;
+    }
+    plan->feeds.tensors = plan->feeds.host;
+    return cvy_space_is_host(plan->opts.space) ? CVY_OK
+                                               : cvy_space_alloc(plan->opts.space, bytes, 0, &plan->feeds.tensors);
+}
+
+cvy_status cvy_plan_push_feeds(cvy_plan *plan)
+{
+    const cvy_plan *owner = plan->head.alternate ? plan->head.alternate : plan;
+    return cvy_space_is_host(plan->opts.space) ? CVY_OK
+                                               : cvy_space_write(plan->opts.space, owner->feeds.tensors,
+                                                                 owner->feeds.host, CVY_MAX(owner->feeds.bytes, 64));
+}
+
+/* Losses, statistics and outputs, which the host asks for by name. */
+static int is_for_host(const cvy_buffer *b)
+{
+    return b->value && (b->value->is_output || (b->value->kind == CVY_VALUE_ACCUMULATOR && !b->value->variable));
+}
+
+static cvy_status make_copies(cvy_plan *plan)
+{
+    size_t at = 0;
+    for (int i = 0; i < plan->nbuffer; i++)
+        plan->buffer[i].host = plan->buffer[i].data;
+    if (cvy_space_is_host(plan->opts.space))
+        return CVY_OK;
+    for (int i = 0; i < plan->nbuffer; i++)
+        plan->host_copies.bytes += is_for_host(&plan->buffer[i]) ? (plan->buffer[i].bytes + 63) & ~(size_t)63 : 0;
+    CVY_TRY(cvy_mem_alloc(plan->host_copies.bytes, &plan->host_copies.memory));
+    for (int i = 0; i < plan->nbuffer; i++) {
+        cvy_buffer *b = &plan->buffer[i];
+        b->host = is_for_host(b) ? plan->host_copies.memory + at : NULL;
+        at += b->host ? (b->bytes + 63) & ~(size_t)63 : 0;
     }
     return CVY_OK;
+}
+
+/* The content as the host reads it, from now until the plan runs again. */
+static void *host_copy(const cvy_plan *plan, const cvy_buffer *b)
+{
+    if (b->host && b->host != b->data && cvy_space_read(plan->opts.space, b->host, b->data, b->bytes) != CVY_OK)
+        return NULL;
+    return b->host;
 }
 
 /* A place in the arena as it was planned, in this plan's own set of gradients. */
 static char *in_arena(const cvy_plan *plan, void *arena, size_t offset)
 {
-    return (char *)arena + offset + (offset < plan->step_bytes ? plan->step_bytes * (size_t)plan->set : 0);
+    return (char *)arena + offset + (offset < plan->head.bytes ? plan->head.bytes * (size_t)plan->head.set : 0);
 }
 
 static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
 {
+    const cvy_plan *owner = plan->head.alternate ? plan->head.alternate : plan;
     for (int i = 0; i < plan->nbuffer; i++) {
         cvy_buffer *b = &plan->buffer[i];
         const cvy_buffer *root = b;
@@ -438,11 +431,14 @@ static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
         switch (root->region) {
         case CVY_REGION_ARENA:
         case CVY_REGION_STEP: b->data = in_arena(plan, arena, root->offset); break;
-        case CVY_REGION_ROUNDED:
+        case CVY_REGION_SHADOW:
             b->data = root->value->variable->rounded;
             CVY_CHECK(b->data, CVY_E_INTERNAL, "the copy of variable %s has no memory", root->value->variable->name);
             break;
-        case CVY_REGION_FEED: b->data = (char *)plan->feed[root->feed].data + root->offset; break;
+        case CVY_REGION_FEED:
+            b->data =
+                plan->feeds.tensors + ((char *)plan->feeds.feed[root->feed].data - owner->feeds.host) + root->offset;
+            break;
         case CVY_REGION_VARIABLE:
             b->data = root->value->variable->data;
             CVY_CHECK(b->data, CVY_E_INTERNAL, "variable %s has no memory", root->value->variable->name);
@@ -453,37 +449,39 @@ static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
     return CVY_OK;
 }
 
+/* Which buckets are reduced to parts. */
+static cvy_status connect_buckets(cvy_plan *plan, void *arena)
+{
+    for (int b = 0; b < plan->buckets->n; b++) {
+        cvy_bucket *bucket = &plan->buckets->bucket[b];
+        const int in_parts = plan->head.is_partitioned && bucket->dtype == CVY_DTYPE_F32 &&
+                             (!plan->opts.sharded || bucket->has_gradients);
+        bucket->kind = in_parts ? CVY_BUCKET_PART : CVY_BUCKET_ALLREDUCE;
+    }
+    plan->buckets->space = plan->opts.space;
+    return cvy_bucket_set_connect(plan->buckets, plan->opts.comm, &plan->opts.reduce, in_arena(plan, arena, 0));
+}
+
 cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
 {
-    const cvy_comm_ops *ops = plan->opts.comm->ops;
     CVY_TRY(place_feeds(plan));
     CVY_TRY(resolve_buffers(plan, arena));
-    plan->meeting = plan->in_parts && !plan->opts.sharded ? arena : NULL;
-    for (int b = 0; b < plan->nbucket; b++) {
-        plan->bucket[b].data = in_arena(plan, arena, plan->bucket[b].offset);
-        plan->bucket[b].plan = plan;
-    }
-    for (int b = 0; b < plan->nbucket && plan->opts.comm->nranks > 1; b++) {
-        cvy_bucket *bucket = &plan->bucket[b];
-        const int in_parts = plan->in_parts && bucket->dtype == CVY_DTYPE_F32 && (!plan->opts.sharded || bucket->gradients);
-        if (plan->exchange)
-            continue;
-        CVY_TRY(ops->request_create(plan->opts.comm, bucket->data, (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype)),
-                                    bucket->dtype, in_parts ? &bucket->part : NULL, &bucket->request));
-    }
+    CVY_TRY(make_copies(plan));
+    plan->head.barrier = plan->head.is_partitioned && !plan->opts.sharded ? arena : NULL;
+    CVY_TRY(connect_buckets(plan, arena));
     if (plan->opts.clock)
-        CVY_TRY(cvy_mem_alloc(sizeof *plan->wait * (size_t)plan->ninstr, &plan->wait));
+        CVY_TRY(cvy_mem_alloc(sizeof *plan->times.wait * (size_t)plan->ninstr, &plan->times.wait));
     CVY_TRY(make_addings(plan));
     for (int i = 0; i < plan->ninstr; i++)
         CVY_TRY(bind_instr(plan, &plan->instr[i]));
-    CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1), &plan->clock_memory));
-    plan->end_s = plan->clock_memory + 1;
+    CVY_TRY(cvy_mem_alloc(sizeof(double) * ((size_t)plan->ninstr + 1), &plan->times.memory));
+    plan->times.end_s = plan->times.memory + 1;
     return CVY_OK;
 }
 
 /* ---- the plan as an object ---- */
 
-cvy_status cvy_plan_create(cvy_unit *const *unit, int nmicro, const cvy_plan_opts *opts, cvy_plan **out)
+cvy_status cvy_plan_create(cvy_lowered *const *unit, int nmicro, const cvy_plan_opts *opts, cvy_plan **out)
 {
     cvy_plan *plan = NULL;
     cvy_status status = CVY_OK;
@@ -499,8 +497,8 @@ cvy_status cvy_plan_create(cvy_unit *const *unit, int nmicro, const cvy_plan_opt
         plan->rows += unit[m]->graph->batch.local_n;
     }
     CVY_TRY_OUT(cvy_plan_schedule(plan));
-    if (opts->late)
-        CVY_TRY_OUT(cvy_plan_order_late(plan));
+    if (opts->deferred)
+        CVY_TRY_OUT(cvy_plan_order_deferred(plan));
     CVY_TRY_OUT(cvy_plan_memory(plan));
     *out = plan;
     return CVY_OK;
@@ -514,28 +512,31 @@ void cvy_plan_destroy(cvy_plan **plan)
     cvy_plan *p = *plan;
     if (!p)
         return;
-    for (int b = 0; b < p->nbucket; b++)
-        if (p->bucket[b].request)
-            p->opts.comm->ops->request_destroy(&p->bucket[b].request);
-    if (p->feed_memory)
-        cvy_mem_free_pages(&p->feed_memory, CVY_MAX(p->feed_bytes, 64));
+    for (int i = 0; i < p->ninstr; i++)
+        if (p->instr[i].kind == CVY_CALL_COMM && p->instr[i].state)
+            p->instr[i].call->node->op->comm->destroy(&p->instr[i].state);
+    cvy_bucket_set_destroy(&p->buckets);
+    if (p->feeds.host && p->feeds.tensors != p->feeds.host)
+        cvy_space_free(p->opts.space, &p->feeds.tensors, CVY_MAX(p->feeds.bytes, 64));
+    if (p->feeds.host)
+        cvy_mem_free_pages(&p->feeds.host, CVY_MAX(p->feeds.bytes, 64));
+    cvy_mem_free(&p->host_copies.memory);
     cvy_mem_free(&p->unit);
     cvy_mem_free(&p->first_row);
     cvy_mem_free(&p->buffer);
     cvy_mem_free(&p->instr);
     cvy_mem_free(&p->need);
-    cvy_mem_free(&p->bucket);
-    cvy_mem_free(&p->adding);
-    cvy_mem_free(&p->clock_memory);
-    cvy_mem_free(&p->wait);
+    cvy_mem_free(&p->accumulate.adding);
+    cvy_mem_free(&p->times.memory);
+    cvy_mem_free(&p->times.wait);
     cvy_mem_free(plan);
 }
 
 cvy_plan_feed *cvy_plan_find_feed(cvy_plan *plan, const char *name)
 {
-    for (int i = 0; i < plan->nfeed; i++)
-        if (strcmp(plan->feed[i].name, name) == 0)
-            return &plan->feed[i];
+    for (int i = 0; i < plan->feeds.count; i++)
+        if (strcmp(plan->feeds.feed[i].name, name) == 0)
+            return &plan->feeds.feed[i];
     return NULL;
 }
 
@@ -543,7 +544,7 @@ void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro)
 {
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP && strcmp(plan->buffer[i].name, value_name) == 0)
-            return plan->buffer[i].data;
+            return host_copy(plan, &plan->buffer[i]);
     return cvy_plan_find_part(plan, value_name, micro);
 }
 
@@ -555,7 +556,7 @@ void *cvy_plan_find_part(const cvy_plan *plan, const char *value_name, int micro
         for (int d = 0; instr->micro == micro && d < instr->ndst; d++) {
             const cvy_buffer *b = instr->dst_buffer[d] >= 0 ? &plan->buffer[instr->dst_buffer[d]] : NULL;
             if (b && b->value && b->value->is_output && strcmp(b->value->name, value_name) == 0)
-                return b->data;
+                return host_copy(plan, b);
         }
     }
     return NULL;

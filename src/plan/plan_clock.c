@@ -9,25 +9,29 @@
 #include "plan/plan_offers.h"
 #include "plan/plan_wisdom.h"
 
-static cvy_status fail_unknown(const cvy_unit *u, const cvy_call *call, int threads)
+static cvy_status fail_unknown(const cvy_lowered *u, const cvy_call *call, int threads)
 {
     const cvy_graph *g = u->graph;
-    const char *what = call->node ? call->node->name : u->loc[call->src[0]].value->name;
+    const char *what = call->node ? call->node->name : u->instance[call->src[0]].value->name;
     const char *kernel = call->node ? call->offer->kernel->name : "reorder";
     return cvy_error_set(CVY_E_CONFIG,
-                         "%s (%s, %lld samples, threads %d): its time was never measured here, so the clock cannot wait for it. Let this run"
-                         " measure it, --planning measure; or do it before, on a quiet machine: convoy bench of %s with the same options, type and input,"
+                         "%s (%s, %lld samples, threads %d): its time was never measured here, so the clock cannot "
+                         "wait for it. Let this run"
+                         " measure it, --planning measure; or do it before, on a quiet machine: convoy bench of %s "
+                         "with the same options, type and input,"
                          " --batch %lld --threads %d --planning measure",
-                         what, kernel, (long long)g->batch.local_n, threads, g->name, (long long)g->batch.local_n, threads);
+                         what, kernel, (long long)g->batch.local_n, threads, g->name, (long long)g->batch.local_n,
+                         threads);
 }
 
-/* Zeroing and adding up micro-batches is not measured and counts as nothing; so do copies that are kept from step to step. */
+/* Zeroing and adding up micro-batches is not measured and counts as nothing; so do copies that are kept from step to
+ * step. */
 static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, double *seconds_out)
 {
-    const cvy_unit *u = plan->unit[instr->micro];
+    const cvy_lowered *u = plan->unit[instr->micro];
     double ms = 0;
     *seconds_out = 0;
-    if (!instr->call || (instr->kind == CVY_CALL_REORDER && u->loc[instr->call->dst[0]].kept))
+    if (!instr->call || (instr->kind == CVY_CALL_REORDER && u->instance[instr->call->dst[0]].kept))
         return CVY_OK;
     CVY_TRY(cvy_wisdom_find_call(plan->opts.clock->times, u, instr->call, plan->opts.threads, &ms));
     if (ms < 0 || isinf(ms))
@@ -36,30 +40,19 @@ static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, dou
     return CVY_OK;
 }
 
-int cvy_instr_computes(const cvy_instr *instr)
-{
-    switch (instr->kind) {
-    case CVY_CALL_KERNEL:
-    case CVY_CALL_REFERENCE:
-    case CVY_CALL_REORDER:
-    case CVY_CALL_ACCUMULATE:
-    case CVY_CALL_ZERO: return 1;
-    default: return 0;
-    }
-}
-
-/* comm.progress: thread, where nodes are simulated: a core of each computes nothing, pushes sums on and adds. */
-static cvy_status push_sums(void *user, int *busy_out)
+/* comm.progress: thread on simulated nodes: one core of each computes nothing, makes progress on reductions and adds.
+ */
+static cvy_status make_progress(void *user, int *busy_out)
 {
     cvy_plan *plan = user;
-    CVY_TRY(cvy_plan_progress(plan));
-    *busy_out = plan->nactive > 0 || (plan->beside && plan->beside->nactive > 0);
+    CVY_TRY(cvy_bucket_set_progress(plan->buckets));
+    *busy_out = cvy_bucket_set_is_active(plan->buckets);
     return CVY_OK;
 }
 
 cvy_status cvy_instr_bind_clock(cvy_plan *plan, cvy_instr *instr, double share)
 {
-    cvy_clock_wait *wait = &plan->wait[instr - plan->instr];
+    cvy_clock_wait *wait = &plan->times.wait[instr - plan->instr];
     const cvy_instr *first = plan->instr;
     while (!cvy_instr_computes(first))
         first++;
@@ -68,9 +61,9 @@ cvy_status cvy_instr_bind_clock(cvy_plan *plan, cvy_instr *instr, double share)
     CVY_TRY(find_seconds(plan, instr, &wait->seconds));
     wait->seconds *= share;
     const cvy_comm *comm = plan->opts.comm;
-    if (comm->simulated_cores && comm->nranks > 1 && comm->sums.progress == CVY_PROGRESS_THREAD) {
+    if (comm->simulated_cores && comm->nranks > 1 && plan->opts.reduce.progress == CVY_PROGRESS_THREAD) {
         wait->seconds *= (double)comm->simulated_cores / (comm->simulated_cores - 1);
-        wait->meanwhile = push_sums;
+        wait->meanwhile = make_progress;
         wait->user = plan;
     }
     instr->run = cvy_clock_run;

@@ -9,7 +9,7 @@
 #include "plan/plan_tune.h"
 
 struct explanation {
-    const cvy_unit *unit;
+    const cvy_lowered *unit;
     const cvy_plan_opts *opts;
     const cvy_wisdom *wisdom; /* NULL: no times */
     cvy_text text;
@@ -32,7 +32,7 @@ static double reorder_ms(const struct explanation *e, const cvy_call *call)
 {
     cvy_text key = {0};
     double ms = CVY_MS_UNKNOWN;
-    cvy_reorder_key(&e->unit->loc[call->src[0]], &e->unit->loc[call->dst[0]], e->opts->threads, &key);
+    cvy_reorder_key(&e->unit->instance[call->src[0]], &e->unit->instance[call->dst[0]], e->opts->threads, &key);
     if (e->wisdom && key.status == CVY_OK)
         ms = cvy_wisdom_find(e->wisdom, key.data);
     cvy_text_free(&key);
@@ -100,7 +100,7 @@ static cvy_status add_call(struct explanation *e, const cvy_call *call)
     for (int i = 0; i < node->nsrc; i++)
         cvy_text_add(&e->text, "%s %s", i ? "," : "", cvy_shape_text(&node->src[i]->shape));
     cvy_text_add(&e->text, " > %s\n", node->dst[0] ? cvy_shape_text(&node->dst[0]->shape) : "");
-    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(node->op->name, k, e->opts->kernels)) != NULL;)
+    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(node->op->name, k, &e->opts->kernels)) != NULL;)
         CVY_TRY(add_candidate(e, call, k));
     return add_candidate(e, call, &cvy_kernel_plain);
 }
@@ -108,21 +108,24 @@ static cvy_status add_call(struct explanation *e, const cvy_call *call)
 /* A concat whose sources lie in it, a slice that lies in its source. */
 static void add_view(struct explanation *e, const cvy_call *call)
 {
-    cvy_text_add(&e->text, "%s: %s\n  * %-34s%12s  nothing is copied: the parts lie where they belong\n", call->node->name, call->node->op->name, "(view)", "-");
+    cvy_text_add(&e->text, "%s: %s\n  * %-34s%12s  nothing is copied: the parts lie where they belong\n",
+                 call->node->name, call->node->op->name, "(view)", "-");
 }
 
 static void add_reorder(struct explanation *e, const cvy_call *call)
 {
-    const cvy_loc *from = &e->unit->loc[call->src[0]], *to = &e->unit->loc[call->dst[0]];
-    cvy_text_add(&e->text, "%s: reorder %s\n  * %-34s", from->value->name, cvy_shape_text(&from->value->shape), "reorder");
+    const cvy_instance *from = &e->unit->instance[call->src[0]], *to = &e->unit->instance[call->dst[0]];
+    cvy_text_add(&e->text, "%s: reorder %s\n  * %-34s", from->value->name, cvy_shape_text(&from->value->shape),
+                 "reorder");
     add_ms(&e->text, reorder_ms(e, call));
     cvy_text_add(&e->text, "  %s > %s\n", layout_text(&from->layout), layout_text(&to->layout));
 }
 
 static cvy_status explain(struct explanation *e)
 {
-    cvy_text_add(&e->text, "candidates of each node, in the order of preference; * is taken\n"
-                           "  %-36s%12s  layouts that it wants and leaves, or why it does not apply\n",
+    cvy_text_add(&e->text,
+                 "candidates of each node, in the order of preference; * is taken\n"
+                 "  %-36s%12s  layouts that it wants and leaves, or why it does not apply\n",
                  "kernel", "time");
     for (int i = 0; i < e->unit->ncall; i++) {
         const cvy_call *call = &e->unit->call[i];
@@ -136,7 +139,8 @@ static cvy_status explain(struct explanation *e)
     return e->text.status;
 }
 
-cvy_status cvy_plan_explain(const cvy_unit *unit, const cvy_plan_opts *opts, const cvy_wisdom *wisdom, char **text_out)
+cvy_status cvy_plan_explain(const cvy_lowered *unit, const cvy_plan_opts *opts, const cvy_wisdom *wisdom,
+                            char **text_out)
 {
     struct explanation e = {.unit = unit, .opts = opts, .wisdom = wisdom};
     const cvy_status status = explain(&e);

@@ -3,7 +3,7 @@
  */
 #include "plan/plan.h"
 
-static void add_layer(const cvy_unit *u, const cvy_call *call, cvy_json *json)
+static void add_layer(const cvy_lowered *u, const cvy_call *call, cvy_json *json)
 {
     const cvy_node *node = call->node;
     const cvy_cost cost = cvy_node_cost(node);
@@ -15,12 +15,21 @@ static void add_layer(const cvy_unit *u, const cvy_call *call, cvy_json *json)
     cvy_json_string(json, "name", node->name);
     cvy_json_string(json, "layer", node->layer);
     cvy_json_string(json, "op", node->op->name);
-    cvy_json_string(json, "phase", node->phase == CVY_PHASE_UPDATE ? "update" : node->phase == CVY_PHASE_PREPARE ? "prepare" : node->backward ? "backward" : "forward");
+    cvy_json_string(json, "phase",
+                    node->phase == CVY_PHASE_UPDATE    ? "update"
+                    : node->phase == CVY_PHASE_PREPARE ? "prepare"
+                    : node->backward                   ? "backward"
+                                                       : "forward");
     cvy_json_string(json, "out_shape", node->dst[0] ? cvy_shape_text(&node->dst[0]->shape) : "");
     cvy_json_int(json, "params", params);
     cvy_json_int(json, "flop", cost.flop);
-    cvy_json_string(json, "kernel", call->kernel ? call->kernel->name : call->kind == CVY_CALL_REFERENCE ? "reference" : "plan");
-    cvy_json_string(json, "layout", call->dst[0] >= 0 && u->loc[call->dst[0]].layout.tag[0] ? u->loc[call->dst[0]].layout.tag : "plain");
+    cvy_json_string(json, "kernel",
+                    call->kernel                       ? call->kernel->name
+                    : call->kind == CVY_CALL_REFERENCE ? "reference"
+                                                       : "plan");
+    cvy_json_string(json, "layout",
+                    call->dst[0] >= 0 && u->instance[call->dst[0]].layout.tag[0] ? u->instance[call->dst[0]].layout.tag
+                                                                                 : "plain");
     cvy_json_close(json, '}');
 }
 
@@ -33,17 +42,17 @@ static void add_memory(const cvy_plan *plan, cvy_json *json)
     }
     cvy_json_open(json, "memory", '{');
     cvy_json_int(json, "arena_bytes", (int64_t)plan->arena_bytes);
-    cvy_json_int(json, "gradient_bytes", (int64_t)plan->step_bytes);
+    cvy_json_int(json, "gradient_bytes", (int64_t)plan->head.bytes);
     cvy_json_int(json, "weight_bytes", (int64_t)weights);
     cvy_json_int(json, "state_bytes", (int64_t)states);
-    cvy_json_int(json, "feed_bytes", (int64_t)plan->feed_bytes);
-    cvy_json_int(json, "total_bytes", (int64_t)(plan->arena_bytes + weights + states + plan->feed_bytes));
+    cvy_json_int(json, "feed_bytes", (int64_t)plan->feeds.bytes);
+    cvy_json_int(json, "total_bytes", (int64_t)(plan->arena_bytes + weights + states + plan->feeds.bytes));
     cvy_json_close(json, '}');
 }
 
 void cvy_plan_json(const cvy_plan *plan, cvy_json *json)
 {
-    const cvy_unit *u = plan->unit[plan->nmicro - 1];
+    const cvy_lowered *u = plan->unit[plan->nmicro - 1];
     int64_t params = 0, reorders = 0;
     for (int i = 0; i < u->graph->vars->count; i++)
         params += u->graph->vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&u->graph->vars->at[i]->shape) : 0;
@@ -55,7 +64,7 @@ void cvy_plan_json(const cvy_plan *plan, cvy_json *json)
     cvy_json_int(json, "params", params);
     cvy_json_int(json, "instructions", plan->ninstr);
     cvy_json_int(json, "reorders", reorders);
-    cvy_json_int(json, "buckets", plan->nbucket);
+    cvy_json_int(json, "buckets", plan->buckets->n);
     add_memory(plan, json);
     cvy_json_open(json, "layers", '[');
     for (int i = 0; i < u->ncall; i++)

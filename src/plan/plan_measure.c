@@ -10,6 +10,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_machine.h"
+#include "base/base_rng.h"
+
 enum { RUNS_MIN = 2, RUNS_MAX = 10, PATIENT_RUNS_MIN = 5, PATIENT_RUNS_MAX = 40 };
 static const double measure_ms = 20, patient_ms = 200; /* a call is repeated for so long */
 
@@ -83,7 +86,8 @@ static cvy_status make_room(block *b, size_t bytes)
     free_block(b);
     const size_t room = (bytes / STEP + 1) * STEP;
     const int64_t left = cvy_mem_left();
-    CVY_CHECK(left < 0 || (int64_t)room < left, CVY_E_MEMORY, "%zu bytes to time a kernel in, %lld are left", room, (long long)left);
+    CVY_CHECK(left < 0 || (int64_t)room < left, CVY_E_MEMORY, "%zu bytes to time a kernel in, %lld are left", room,
+              (long long)left);
     CVY_TRY(cvy_mem_alloc_pages(room, &b->data));
     b->bytes = room;
     return CVY_OK;
@@ -101,14 +105,14 @@ static void *carve(block *b, size_t bytes)
     return data;
 }
 
-static cvy_status make_rooms(cvy_meter *m, const cvy_unit *u, const cvy_call *call)
+static cvy_status make_rooms(cvy_meter *m, const cvy_lowered *u, const cvy_call *call)
 {
     size_t need[CVY_DTYPE_COUNT] = {0}, destination = 0;
     for (int i = 0; i < call->nsrc; i++)
         if (call->src[i] >= 0)
-            need[u->loc[call->src[i]].dtype] += aligned(u->loc[call->src[i]].bytes);
+            need[u->instance[call->src[i]].dtype] += aligned(u->instance[call->src[i]].bytes);
     for (int i = 0; i < call->ndst; i++)
-        destination += call->dst[i] >= 0 ? aligned(u->loc[call->dst[i]].bytes) : 0;
+        destination += call->dst[i] >= 0 ? aligned(u->instance[call->dst[i]].bytes) : 0;
     for (int i = 0; i < CVY_DTYPE_COUNT; i++) {
         const size_t before = m->source[i].bytes;
         if (need[i])
@@ -123,16 +127,16 @@ static cvy_status make_rooms(cvy_meter *m, const cvy_unit *u, const cvy_call *ca
 }
 
 /* A variable that is assigned is read and written in one place, as in the step. */
-static void *assigned_place(const cvy_unit *u, const cvy_call *call, const cvy_value *dst, void *const *src)
+static void *assigned_place(const cvy_lowered *u, const cvy_call *call, const cvy_value *dst, void *const *src)
 {
     for (int i = 0; dst->kind == CVY_VALUE_VARIABLE && i < call->nsrc; i++)
-        if (call->src[i] >= 0 && u->loc[call->src[i]].value->kind == CVY_VALUE_VARIABLE &&
-            u->loc[call->src[i]].value->variable == dst->variable)
+        if (call->src[i] >= 0 && u->instance[call->src[i]].value->kind == CVY_VALUE_VARIABLE &&
+            u->instance[call->src[i]].value->variable == dst->variable)
             return src[i];
     return NULL;
 }
 
-static void place(cvy_meter *m, const cvy_unit *u, const cvy_call *call, void **src, void **dst)
+static void place(cvy_meter *m, const cvy_lowered *u, const cvy_call *call, void **src, void **dst)
 {
     for (int i = 0; i < call->nsrc; i++) {
         int same = 0;
@@ -140,15 +144,15 @@ static void place(cvy_meter *m, const cvy_unit *u, const cvy_call *call, void **
             same++;
         if (call->src[i] < 0)
             continue;
-        const cvy_loc *loc = &u->loc[call->src[i]];
-        src[i] = same < i ? src[same] : carve(&m->source[loc->dtype], loc->bytes);
+        const cvy_instance *instance = &u->instance[call->src[i]];
+        src[i] = same < i ? src[same] : carve(&m->source[instance->dtype], instance->bytes);
     }
     for (int i = 0; i < call->ndst; i++) {
         if (call->dst[i] < 0)
             continue;
-        const cvy_loc *loc = &u->loc[call->dst[i]];
-        void *at = loc->dtype == loc->value->dtype ? assigned_place(u, call, loc->value, src) : NULL;
-        dst[i] = at ? at : carve(&m->destination, loc->bytes);
+        const cvy_instance *instance = &u->instance[call->dst[i]];
+        void *at = instance->dtype == instance->value->dtype ? assigned_place(u, call, instance->value, src) : NULL;
+        dst[i] = at ? at : carve(&m->destination, instance->bytes);
     }
 }
 
@@ -162,12 +166,14 @@ static cvy_status run_once(const cvy_call *call, void *const *src, void *const *
     return CVY_OK;
 }
 
-static cvy_status best_of(const cvy_meter *m, const cvy_call *call, void *const *src, void *const *dst, double hopeless_ms, double *ms_out)
+static cvy_status best_of(const cvy_meter *m, const cvy_call *call, void *const *src, void *const *dst,
+                          double hopeless_ms, double *ms_out)
 {
     const int least = m->patient ? PATIENT_RUNS_MIN : RUNS_MIN, most = m->patient ? PATIENT_RUNS_MAX : RUNS_MAX;
     double best = 0, sum = 0;
     CVY_TRY(run_once(call, src, dst, m->scratch.data, &best));
-    for (int i = 0; best <= hopeless_ms && i < most && (i < least || sum < (m->patient ? patient_ms : measure_ms)); i++) {
+    for (int i = 0; best <= hopeless_ms && i < most && (i < least || sum < (m->patient ? patient_ms : measure_ms));
+         i++) {
         double ms = 0;
         CVY_TRY(run_once(call, src, dst, m->scratch.data, &ms));
         best = CVY_MIN(best, ms);
@@ -177,7 +183,7 @@ static cvy_status best_of(const cvy_meter *m, const cvy_call *call, void *const 
     return CVY_OK;
 }
 
-cvy_status cvy_meter_time(cvy_meter *m, cvy_unit *u, cvy_call *call, double hopeless_ms, double *ms_out)
+cvy_status cvy_meter_time(cvy_meter *m, cvy_lowered *u, cvy_call *call, double hopeless_ms, double *ms_out)
 {
     void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL};
     double ms = 0;

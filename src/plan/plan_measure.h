@@ -14,6 +14,6 @@ cvy_status cvy_meter_create(const cvy_plan_opts *opts, int patient, cvy_meter **
 void cvy_meter_destroy(cvy_meter **meter);
 /* The best of some runs behind a first one that warms up; no more runs where that one takes longer than hopeless_ms.
  * INFINITY if the kernel cannot be made or fails. CVY_NOT_APPLICABLE if there is no memory to time it in. */
-cvy_status cvy_meter_time(cvy_meter *meter, cvy_unit *unit, cvy_call *call, double hopeless_ms, double *ms_out);
+cvy_status cvy_meter_time(cvy_meter *meter, cvy_lowered *unit, cvy_call *call, double hopeless_ms, double *ms_out);
 
 #endif

@@ -1,14 +1,15 @@
 /*
  * plan_memory.c: lifetimes from the schedule, in-place where a kernel permits it, one arena.
  *
- * The head of the arena holds what stays to the end of the step: gradients bucket by bucket in the order of backward, then other accumulators.
- * Temporary buffers share memory when their lifetimes do not meet, also with what stays, before it is first written: largest first, each at the
- * lowest offset that is free for its time.
- * Source: Pisarchyk and Lee 2020, Efficient memory management for deep neural net inference (greedy by size).
+ * The head of the arena holds what stays to the end of the step: gradients bucket by bucket in the order of backward,
+ * then other accumulators. Temporary buffers share memory when their lifetimes do not meet, also with what stays,
+ * before it is first written: largest first, each at the lowest offset that is free for its time. Source: Pisarchyk and
+ * Lee 2020, Efficient memory management for deep neural net inference (greedy by size).
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "pass/pass.h"
 #include "plan/plan.h"
 
 static size_t align64(size_t n)
@@ -59,15 +60,15 @@ static void share_in_place(cvy_plan *plan)
             continue;
         for (int d = 0; d < instr->ndst; d++) {
             const int s = instr->call->ask.inplace[d] - 1;
-            if (s < 0 || instr->dst_buffer[d] < 0 || instr->src_buffer[s] < 0 || plan->buffer[instr->dst_buffer[d]].slice ||
-                plan->buffer[instr->src_buffer[s]].slice)
+            if (s < 0 || instr->dst_buffer[d] < 0 || instr->src_buffer[s] < 0 ||
+                plan->buffer[instr->dst_buffer[d]].slice || plan->buffer[instr->src_buffer[s]].slice)
                 continue;
             cvy_buffer *to = root_of(plan, instr->dst_buffer[d]), *from = root_of(plan, instr->src_buffer[s]);
             int twice = 0;
             for (int other = 0; other < instr->nsrc; other++)
                 twice += instr->src_buffer[other] >= 0 && root_of(plan, instr->src_buffer[other]) == from;
-            if (to == from || twice != 1 || to->region != CVY_REGION_ARENA || from->region != CVY_REGION_ARENA || from->last != i ||
-                to->first != i || from->bytes < to->bytes)
+            if (to == from || twice != 1 || to->region != CVY_REGION_ARENA || from->region != CVY_REGION_ARENA ||
+                from->last != i || to->first != i || from->bytes < to->bytes)
                 continue;
             to->root = (int)(from - plan->buffer);
             from->last = to->last;
@@ -83,7 +84,10 @@ static int by_size(const void *a, const void *b)
     return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x < y ? -1 : x > y);
 }
 
-struct extent { size_t offset, end; int first, last; };       /* of a placed buffer, in memory and in time */
+struct extent {
+    size_t offset, end;
+    int first, last;
+}; /* of a placed buffer, in memory and in time */
 
 /* The lowest gap that is free during b's life; placed: numbers of extents, sorted by offset. */
 static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const int *placed, int nplaced)
@@ -135,8 +139,9 @@ static cvy_status place_temporaries(cvy_plan *plan)
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP)
             place(&plan->buffer[i], plan->ninstr, extent, placed, n++);
-    if (end > plan->step_bytes)        /* the other sets are never this plan's */
-        place(&(cvy_buffer){.offset = plan->step_bytes, .bytes = end - plan->step_bytes}, plan->ninstr, extent, placed, n++);
+    if (end > plan->head.bytes) /* the other sets are never this plan's */
+        place(&(cvy_buffer){.offset = plan->head.bytes, .bytes = end - plan->head.bytes}, plan->ninstr, extent, placed,
+              n++);
     for (int i = 0; i < count; i++) {
         cvy_buffer *b = order[i];
         b->offset = plan->opts.no_reuse ? end : lowest_gap(b, extent, placed, n);
@@ -151,15 +156,15 @@ out:
     return status;
 }
 
-/* Buckets one after the other, each a range; then what is not reduced. Offsets depend on names and sizes only, so they are equal on all ranks. */
+/* Buckets one after the other, each a range; then what is not reduced. Offsets depend on names and sizes only, so they
+ * are equal on all ranks. */
 static cvy_status place_step_values(cvy_plan *plan)
 {
     int nbucket = 0;
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP)
             nbucket = CVY_MAX(nbucket, plan->buffer[i].bucket + 1);
-    CVY_TRY(cvy_mem_alloc(sizeof *plan->bucket * (size_t)CVY_MAX(nbucket, 1), &plan->bucket));
-    plan->nbucket = nbucket;
+    CVY_TRY(cvy_bucket_set_create(nbucket, &plan->buckets));
     size_t end = 0;
     for (int bucket = 0; bucket <= nbucket; bucket++) {
         const size_t start = end;
@@ -169,19 +174,22 @@ static cvy_status place_step_values(cvy_plan *plan)
                 continue;
             b->offset = end;
             end += align64(b->bytes);
-            if (bucket < nbucket)
-                plan->bucket[bucket].dtype = b->value->dtype, plan->bucket[bucket].gradients |= b->value->variable != NULL;
+            if (bucket < nbucket) {
+                plan->buckets->bucket[bucket].dtype = b->value->dtype;
+                plan->buckets->bucket[bucket].has_gradients |= b->value->variable != NULL;
+            }
         }
         if (bucket < nbucket) {
-            plan->bucket[bucket].offset = start;
-            plan->bucket[bucket].bytes = end - start;
+            plan->buckets->bucket[bucket].offset = start;
+            plan->buckets->bucket[bucket].bytes = end - start;
         }
     }
-    plan->step_bytes = end;
+    plan->head.bytes = end;
     return CVY_OK;
 }
 
-/* It carries the order of things, and no data; or it is a later micro-batch's part of a loss, which has been added up. */
+/* It carries the order of things, and no data; or it is a later micro-batch's part of a loss, which has been added up.
+ */
 static int is_spent(const cvy_value *v)
 {
     const unsigned token = CVY_OP_COMM | CVY_OP_ONCE;
@@ -193,9 +201,12 @@ static cvy_status check_crossing(const cvy_plan *plan)
 {
     for (int i = 0; i < plan->nbuffer; i++) {
         const cvy_buffer *b = &plan->buffer[i];
-        const int crosses = b->region == CVY_REGION_ARENA && b->root == i && b->first >= 0 && b->first < plan->update_at && b->last >= plan->update_at;
+        const int crosses = b->region == CVY_REGION_ARENA && b->root == i && b->first >= 0 &&
+                            b->first < plan->update_at && b->last >= plan->update_at;
         CVY_CHECK(!crosses || is_spent(b->value), CVY_E_UNSUPPORTED,
-                  "%s is made in forward or backward and read by the update or by the caller; pipelined updates keep gradients and losses only", b->name);
+                  "%s is made in forward or backward and read by the update or by the caller; delayed updates keep "
+                  "gradients and losses only",
+                  b->name);
     }
     return CVY_OK;
 }
@@ -205,7 +216,7 @@ cvy_status cvy_plan_memory(cvy_plan *plan)
     find_lifetimes(plan);
     if (plan->opts.sets > 1)
         CVY_TRY(check_crossing(plan));
-    for (int i = 0; plan->opts.late && i < plan->nbuffer; i++)
+    for (int i = 0; plan->opts.deferred && i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_ARENA && plan->buffer[i].first >= plan->update_at) {
             plan->buffer[i].first = 0; /* it lives between another step's activations, which lie as this one's do */
             plan->buffer[i].last = plan->ninstr;
@@ -214,7 +225,11 @@ cvy_status cvy_plan_memory(cvy_plan *plan)
         share_in_place(plan);
     CVY_TRY(place_step_values(plan));
     CVY_TRY(place_temporaries(plan));
-    for (int i = 0; i < plan->nfeed; i++)
-        plan->feed_bytes += align64(plan->feed[i].bytes);
+    for (int i = 0; i < plan->feeds.count; i++)
+        plan->feeds.bytes += align64(plan->feeds.feed[i].bytes);
     return CVY_OK;
 }
+
+CVY_PASS_DEFINE(in_place) = {.name = "in-place", .help = "a kernel may write over its source", .can_be_off = 1};
+CVY_PASS_DEFINE(memory_reuse) = {
+    .name = "memory-reuse", .help = "buffers whose lifetimes do not meet share memory", .can_be_off = 1};

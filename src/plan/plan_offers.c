@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "base/base_hash.h"
+
 const cvy_kernel_def cvy_kernel_plain = {.name = "reference"};
 
 /* ---- signatures ---- */
@@ -61,8 +63,8 @@ static void add_signature(cvy_text *t, const cvy_node *node)
     cvy_hasher h;
     cvy_hash_begin(&h);
     hash_options(node->op, node->options, &h);
-    cvy_text_add(t, "%lld/%d|%s#%08x", (long long)node->graph->batch.global_n, node->graph->batch.nranks, node->op->name,
-                 (unsigned)(cvy_hash_end(&h) & 0xffffffff));
+    cvy_text_add(t, "%lld/%d|%s#%08x", (long long)node->graph->batch.global_n, node->graph->batch.nranks,
+                 node->op->name, (unsigned)(cvy_hash_end(&h) & 0xffffffff));
     for (int i = 0; i < node->nsrc; i++) {
         const int same = first_place(node, i);
         if (same < i)
@@ -139,8 +141,9 @@ static int equal_layouts(const cvy_layout *a, const cvy_layout *b, int n)
 
 static int equal_ask(const cvy_kernel_ask *a, const cvy_kernel_ask *b)
 {
-    return a->threads == b->threads && a->steady == b->steady && equal_layouts(a->src, b->src, CVY_NODE_SRC_MAX) &&
-           equal_layouts(a->dst, b->dst, CVY_NODE_DST_MAX) && memcmp(a->src_free, b->src_free, sizeof a->src_free) == 0 &&
+    return a->threads == b->threads && a->deterministic == b->deterministic &&
+           equal_layouts(a->src, b->src, CVY_NODE_SRC_MAX) && equal_layouts(a->dst, b->dst, CVY_NODE_DST_MAX) &&
+           memcmp(a->src_free, b->src_free, sizeof a->src_free) == 0 &&
            memcmp(a->dst_fixed, b->dst_fixed, sizeof a->dst_fixed) == 0;
 }
 
@@ -175,32 +178,40 @@ cvy_status cvy_offers_ask(cvy_offers *offers, int signature, const cvy_kernel_de
     return CVY_OK;
 }
 
-static int allowed(const cvy_kernel_def *kernel, cvy_kernels kernels)
+/* Kernels are asked by their library's place in the choice, then by preference, then as they stand in the table. */
+struct order {
+    int place, preference, row;
+};
+
+static int before(const struct order *a, const struct order *b)
 {
-    switch (kernels) {
-    case CVY_KERNELS_REFERENCE: return 0;
-    case CVY_KERNELS_DIRECT: return !strstr(kernel->name, "winograd");
-    case CVY_KERNELS_NATIVE: return strncmp(kernel->name, "native.", 7) == 0;
-    default: return 1;
-    }
+    if (a->place != b->place)
+        return a->place < b->place;
+    return a->preference != b->preference ? a->preference > b->preference : a->row < b->row;
 }
 
-const cvy_kernel_def *cvy_kernel_below(const char *op, const cvy_kernel_def *after, cvy_kernels kernels)
+static struct order order_of(const cvy_kernel_def *kernel, int row, const cvy_kernels *kernels)
 {
-    int count = 0, passed = after == NULL;
+    return (struct order){cvy_kernels_place(kernels, kernel), kernel->preference, row};
+}
+
+const cvy_kernel_def *cvy_kernel_below(const char *op, const cvy_kernel_def *after, const cvy_kernels *kernels)
+{
+    int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     const cvy_kernel_def *best = NULL;
+    struct order last = {-1, 0, 0}, best_order = {0};
+    for (int i = 0; after && i < count; i++)
+        if (table[i] == after)
+            last = order_of(after, i, kernels);
     for (int i = 0; i < count; i++) {
-        const cvy_kernel_def *k = table[i];
-        if (k == after) {
-            passed = 1;
+        if (strcmp(table[i]->op, op) != 0)
             continue;
+        const struct order order = order_of(table[i], i, kernels);
+        if (order.place >= 0 && (!after || before(&last, &order)) && (!best || before(&order, &best_order))) {
+            best = table[i];
+            best_order = order;
         }
-        if (strcmp(k->op, op) != 0 || !allowed(k, kernels))
-            continue;
-        const int below = !after || k->preference < after->preference || (k->preference == after->preference && passed);
-        if (below && (!best || k->preference > best->preference))
-            best = k;
     }
     return best;
 }
@@ -246,18 +257,19 @@ void cvy_offer_key(const cvy_offers *offers, int signature, const cvy_node *node
             add_layout(out, &offer->out.dst[i]);
 }
 
-void cvy_reorder_key(const cvy_loc *from, const cvy_loc *to, int threads, cvy_text *out)
+void cvy_reorder_key(const cvy_instance *from, const cvy_instance *to, int threads, cvy_text *out)
 {
-    cvy_text_add(out, "reorder %s:%s of %d:", cvy_shape_text(&from->value->shape), cvy_dtype_text(from->dtype), threads);
+    cvy_text_add(out, "reorder %s:%s of %d:", cvy_shape_text(&from->value->shape), cvy_dtype_text(from->dtype),
+                 threads);
     add_layout(out, &from->layout);
     cvy_text_add(out, " >%s", from->dtype == to->dtype ? "" : cvy_dtype_text(to->dtype));
     add_layout(out, &to->layout);
 }
 
-void cvy_call_key(const cvy_unit *u, const cvy_call *call, int threads, cvy_text *out)
+void cvy_call_key(const cvy_lowered *u, const cvy_call *call, int threads, cvy_text *out)
 {
     if (call->kind == CVY_CALL_REORDER)
-        cvy_reorder_key(&u->loc[call->src[0]], &u->loc[call->dst[0]], threads, out);
+        cvy_reorder_key(&u->instance[call->src[0]], &u->instance[call->dst[0]], threads, out);
     else
         cvy_offer_key(u->offers, call->signature, call->node, call->offer, out);
 }

@@ -5,7 +5,8 @@
 #ifndef CVY_PLAN_OFFERS_H
 #define CVY_PLAN_OFFERS_H
 
-#include "base/base_keys.h"
+#include "base/base_index.h"
+#include "base/base_text.h"
 #include "plan/plan.h"
 
 #define CVY_MS_UNKNOWN (-1.0)
@@ -33,11 +34,13 @@ cvy_status cvy_offers_signature(cvy_offers *offers, const cvy_node *node, int *s
 /* The answer of one kernel, which may be cvy_kernel_plain, to in->node. A fault of the kernel is one of this call. */
 cvy_status cvy_offers_ask(cvy_offers *offers, int signature, const cvy_kernel_def *kernel, const cvy_kernel_ask *in,
                           cvy_offer **out);
-/* Among the kernels of this operator, the next below (preference, place in the table); NULL when there is none. */
-const cvy_kernel_def *cvy_kernel_below(const char *op, const cvy_kernel_def *after, cvy_kernels kernels);
+/* Among the kernels of this operator that the choice allows, the one that is asked after `after`, NULL: the first. NULL
+ * when there is none. */
+const cvy_kernel_def *cvy_kernel_below(const char *op, const cvy_kernel_def *after, const cvy_kernels *kernels);
 /* What a time is remembered by: threads, operator, options, shapes, dtypes, layouts, kernel. */
-void cvy_offer_key(const cvy_offers *offers, int signature, const cvy_node *node, const cvy_offer *offer, cvy_text *out);
-void cvy_call_key(const cvy_unit *u, const cvy_call *call, int threads, cvy_text *out);
-void cvy_reorder_key(const cvy_loc *from, const cvy_loc *to, int threads, cvy_text *out);
+void cvy_offer_key(const cvy_offers *offers, int signature, const cvy_node *node, const cvy_offer *offer,
+                   cvy_text *out);
+void cvy_call_key(const cvy_lowered *u, const cvy_call *call, int threads, cvy_text *out);
+void cvy_reorder_key(const cvy_instance *from, const cvy_instance *to, int threads, cvy_text *out);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * plan_parts.c: whether the ranks of a node can share the update of the weights.
  *
- * Weights and the optimiser's states then lie once on the node, in memory that its ranks have in common. A bucket's gradients are summed in parts,
- * each rank adds up one and updates the weights behind it, and nobody hands sums or weights to anybody: of the memory traffic of as many updates side
- * by side, a good third goes away. The ranks meet before the first update, because another may still read the weights in its backward pass, and behind
- * the last one, before anybody reads them again.
+ * Weights and the optimiser's states then lie once on the node, in memory that its ranks have in common. A bucket's
+ * gradients are summed in parts, each rank adds up one and updates the weights behind it, and nobody hands sums or
+ * weights to anybody: of the memory traffic of as many updates side by side, a good third goes away. The ranks meet
+ * before the first update, because another may still read the weights in its backward pass, and behind the last one,
+ * before anybody reads them again.
  *
  * Source: Rajbhandari et al. 2020, ZeRO, stage 1, with the node's memory in place of the gathering of weights.
  */
@@ -19,14 +20,16 @@ static const cvy_buffer *root_of(const cvy_plan *plan, int buffer)
 /* Of sharded gradients the sums come in parts, all else comes whole. */
 static int is_summed(const cvy_plan *plan, const cvy_buffer *b)
 {
-    return b && b->region == CVY_REGION_STEP && b->bucket >= 0 && b->value->dtype == CVY_DTYPE_F32 && (!plan->opts.sharded || b->value->variable);
+    return b && b->region == CVY_REGION_STEP && b->bucket >= 0 && b->value->dtype == CVY_DTYPE_F32 &&
+           (!plan->opts.sharded || b->value->variable);
 }
 
 const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr)
 {
-    if (instr->kind != CVY_CALL_KERNEL || !instr->call->kernel->in_parts || instr->nsrc <= CVY_UPDATE_GRADIENT || instr->src_buffer[CVY_UPDATE_GRADIENT] < 0)
+    if (instr->kind != CVY_CALL_KERNEL || !instr->call->kernel->in_parts || instr->nsrc <= CVY_OPTIM_GRADIENT ||
+        instr->src_buffer[CVY_OPTIM_GRADIENT] < 0)
         return NULL;
-    const int number = instr->src_buffer[CVY_UPDATE_GRADIENT];
+    const int number = instr->src_buffer[CVY_OPTIM_GRADIENT];
     const cvy_buffer *gradient = &plan->buffer[number];
     return gradient->root == number && is_summed(plan, gradient) ? gradient : NULL;
 }
@@ -37,7 +40,7 @@ static int writes_variables_only(const cvy_plan *plan, const cvy_instr *instr)
     int all = 1;
     for (int d = 0; d < instr->ndst; d++) {
         const cvy_buffer *b = root_of(plan, instr->dst_buffer[d]);
-        all = all && (!b || b->region == CVY_REGION_VARIABLE || b->region == CVY_REGION_ROUNDED);
+        all = all && (!b || b->region == CVY_REGION_VARIABLE || b->region == CVY_REGION_SHADOW);
     }
     return all;
 }
@@ -56,7 +59,7 @@ int cvy_plan_can_part(const cvy_plan *plan)
         if (gradient && !writes_variables_only(plan, instr))
             return 0;
         for (int s = 0; s < instr->nsrc; s++)
-            if (is_summed(plan, root_of(plan, instr->src_buffer[s])) && !(gradient && s == CVY_UPDATE_GRADIENT))
+            if (is_summed(plan, root_of(plan, instr->src_buffer[s])) && !(gradient && s == CVY_OPTIM_GRADIENT))
                 return 0;
         updates += gradient != NULL;
     }

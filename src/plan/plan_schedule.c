@@ -1,20 +1,21 @@
 /*
  * plan_schedule.c: the flat list of instructions of a step, on numbered buffers.
  *
- * Order: prepare phase of every micro-batch; forward and backward of every micro-batch in turn; update phase, once. A node is never copied:
- * an instruction points to its call, and each micro-batch has its own buffers. Accumulators are written by the first micro-batch and added to
- * by later ones, or (CVY_MICRO_TREE) each writes one of its own and they are added as a binary tree; the sums over ranks start in the last one only.
+ * Order: prepare phase of every micro-batch; forward and backward of every micro-batch in turn; update phase, once. A
+ * node is never copied: an instruction points to its call, and each micro-batch has its own buffers. Accumulators are
+ * written by the first micro-batch and added to by later ones, or (CVY_MICRO_TREE) each writes one of its own and they
+ * are added as a binary tree; the sums over ranks start in the last one only.
  */
 #include <string.h>
 
 #include "comm/comm_shards.h"
 #include "plan/plan.h"
 
-/* Working state: which buffer stands for loc i of the unit in micro-batch m. */
+/* Working state: which buffer stands for instance i of the unit in micro-batch m. */
 struct schedule {
     cvy_plan *plan;
-    int **buffer_of;                   /* [micro][loc], -1: not yet */
-    cvy_index step_buffer;             /* by the value's name: micro-batches share it */
+    int **buffer_of;       /* [micro][instance], -1: not yet */
+    cvy_index step_buffer; /* by the value's name: micro-batches share it */
 };
 
 static cvy_status new_buffer(cvy_plan *plan, const cvy_buffer *like, int *out)
@@ -29,14 +30,16 @@ static cvy_status new_buffer(cvy_plan *plan, const cvy_buffer *like, int *out)
 
 static cvy_status find_feed(cvy_plan *plan, const cvy_value *v, int *out)
 {
-    for (int i = 0; i < plan->nfeed; i++)
-        if (strcmp(plan->feed[i].name, v->name) == 0) {
+    for (int i = 0; i < plan->feeds.count; i++)
+        if (strcmp(plan->feeds.feed[i].name, v->name) == 0) {
             *out = i;
             return CVY_OK;
         }
-    CVY_CHECK(plan->nfeed < CVY_COUNT(plan->feed), CVY_E_UNSUPPORTED, "a step has more than %d inputs", CVY_COUNT(plan->feed));
-    cvy_plan_feed *feed = &plan->feed[plan->nfeed];
-    *feed = (cvy_plan_feed){.name = v->name, .dtype = cvy_plan_outside_dtype(v->dtype), .shape = v->shape, .per_step = v->per_step};
+    CVY_CHECK(plan->feeds.count < CVY_COUNT(plan->feeds.feed), CVY_E_UNSUPPORTED, "a step has more than %d inputs",
+              CVY_COUNT(plan->feeds.feed));
+    cvy_plan_feed *feed = &plan->feeds.feed[plan->feeds.count];
+    *feed = (cvy_plan_feed){
+        .name = v->name, .dtype = cvy_plan_outside_dtype(v->dtype), .shape = v->shape, .per_step = v->per_step};
     int64_t row = 1;
     for (int i = v->per_step ? 0 : 1; i < v->shape.ndim; i++)
         row *= v->shape.dim[i];
@@ -44,55 +47,57 @@ static cvy_status find_feed(cvy_plan *plan, const cvy_value *v, int *out)
     if (!v->per_step)
         feed->shape.dim[0] = plan->rows;
     feed->bytes = feed->row_bytes * (size_t)(v->per_step ? 1 : plan->rows);
-    *out = plan->nfeed++;
+    *out = plan->feeds.count++;
     return CVY_OK;
 }
 
 /* Shared by all micro-batches and alive for the whole step: accumulators, and what the prepare phase makes once. */
 static int is_step_value(const cvy_value *v)
 {
-    return v->kind == CVY_VALUE_ACCUMULATOR || (v->producer && v->producer->phase == CVY_PHASE_PREPARE && (v->producer->op->flags & CVY_OP_COMM));
+    return v->kind == CVY_VALUE_ACCUMULATOR ||
+           (v->producer && v->producer->phase == CVY_PHASE_PREPARE && (v->producer->op->flags & CVY_OP_COMM));
 }
 
 /* The copy of a variable that an earlier micro-batch made already, in another graph's unit maybe; -1: none. */
-static int find_once(const struct schedule *s, int m, const cvy_loc *loc)
+static int find_once(const struct schedule *s, int m, const cvy_instance *instance)
 {
     for (int before = 0; before <= m; before++) {
-        const cvy_unit *u = s->plan->unit[before];
-        for (int l = 0; l < u->nloc; l++)
-            if (u->loc[l].once && s->buffer_of[before][l] >= 0 && u->loc[l].value->variable == loc->value->variable &&
-                u->loc[l].dtype == loc->dtype && cvy_layout_equal(&u->loc[l].layout, &loc->layout))
+        const cvy_lowered *u = s->plan->unit[before];
+        for (int l = 0; l < u->ninstance; l++)
+            if (u->instance[l].once && s->buffer_of[before][l] >= 0 &&
+                u->instance[l].value->variable == instance->value->variable &&
+                u->instance[l].dtype == instance->dtype && cvy_layout_equal(&u->instance[l].layout, &instance->layout))
                 return s->buffer_of[before][l];
     }
     return -1;
 }
 
-static cvy_status buffer_for(struct schedule *s, int m, int loc, int *out)
+static cvy_status buffer_for(struct schedule *s, int m, int instance, int *out)
 {
     cvy_plan *plan = s->plan;
-    int *known = &s->buffer_of[m][loc];
+    int *known = &s->buffer_of[m][instance];
     if (*known >= 0) {
         *out = *known;
         return CVY_OK;
     }
-    const cvy_loc *l = &plan->unit[m]->loc[loc];
+    const cvy_instance *l = &plan->unit[m]->instance[instance];
     cvy_value *v = l->value;
     cvy_buffer b = {.region = CVY_REGION_ARENA, .value = v, .name = v->name, .bytes = l->bytes, .bucket = -1};
-    if (l->home && v->kind == CVY_VALUE_FEED) {
+    if (l->canonical && v->kind == CVY_VALUE_FEED) {
         b.region = CVY_REGION_FEED;
         CVY_TRY(find_feed(plan, v, &b.feed));
-        b.offset = v->per_step ? 0 : plan->feed[b.feed].row_bytes * (size_t)plan->first_row[m];
-    } else if (l->home && v->kind == CVY_VALUE_VARIABLE) {
+        b.offset = v->per_step ? 0 : plan->feeds.feed[b.feed].row_bytes * (size_t)plan->first_row[m];
+    } else if (l->canonical && v->kind == CVY_VALUE_VARIABLE) {
         b.region = CVY_REGION_VARIABLE;
-    } else if (l->home && is_step_value(v)) {
+    } else if (l->canonical && is_step_value(v)) {
         b.region = CVY_REGION_STEP;
         b.bucket = v->reduced ? v->bucket : -1;
         *known = cvy_index_find(&s->step_buffer, v->name);
     } else if (l->once) {
         *known = find_once(s, m, l);
         if (l->kept) {
-            b.region = CVY_REGION_ROUNDED;
-            v->variable->keeps_rounded = 1;
+            b.region = CVY_REGION_SHADOW;
+            v->variable->has_shadow = 1;
         }
     }
     if (*known < 0) {
@@ -103,12 +108,12 @@ static cvy_status buffer_for(struct schedule *s, int m, int loc, int *out)
     if (l->view_of >= 0) {
         int root = -1;
         CVY_TRY(buffer_for(s, m, l->view_of, &root));
-        cvy_buffer *view = &plan->buffer[s->buffer_of[m][loc]];
+        cvy_buffer *view = &plan->buffer[s->buffer_of[m][instance]];
         view->root = plan->buffer[root].root;
         view->at = plan->buffer[root].at + l->view_at;
         view->slice = cvy_layout_whole(&l->layout) > 0;
     }
-    *out = s->buffer_of[m][loc];
+    *out = s->buffer_of[m][instance];
     return CVY_OK;
 }
 
@@ -171,54 +176,64 @@ static cvy_status accumulate_aside(struct schedule *s, int m, int instr_at, int 
 /* Where micro-batch m has its own part of an accumulator. */
 static int part_in(const struct schedule *s, int m, const cvy_value *accumulator)
 {
-    const cvy_unit *u = s->plan->unit[m];
-    const cvy_value *v = cvy_graph_find(u->graph, accumulator->name); /* its graph may be another one: of other samples */
+    const cvy_lowered *u = s->plan->unit[m];
+    const cvy_value *v =
+        cvy_graph_find(u->graph, accumulator->name); /* its graph may be another one: of other samples */
     int l = v ? u->newest[v->index] : -1;
-    while (l >= 0 && !u->loc[l].home)
-        l = u->loc[l].before;
+    while (l >= 0 && !u->instance[l].canonical)
+        l = u->instance[l].before;
     return l >= 0 ? s->buffer_of[m][l] : -1;
 }
 
-/* All but the last have parts of their own. When a micro-batch's is made, the sums of the subtrees that end before it are added: they lie with the last one
- * of each. */
-static cvy_status accumulate_as_tree(struct schedule *s, int m, int instr_at, int dst, int loc, cvy_phase phase)
+/* All but the last have parts of their own. When a micro-batch's is made, the sums of the subtrees that end before it
+ * are added: they lie with the last one of each. */
+static cvy_status accumulate_as_tree(struct schedule *s, int m, int instr_at, int dst, int instance, cvy_phase phase)
 {
     cvy_plan *plan = s->plan;
-    const cvy_value *v = plan->unit[m]->loc[loc].value;
+    const cvy_value *v = plan->unit[m]->instance[instance].value;
     if (m < plan->nmicro - 1)
-        CVY_TRY(put_aside(plan, instr_at, dst, &s->buffer_of[m][loc]));
+        CVY_TRY(put_aside(plan, instr_at, dst, &s->buffer_of[m][instance]));
     if (plan->opts.micro_sums == CVY_MICRO_APART && phase == CVY_PHASE_MICRO)
         return CVY_OK;
-    const int sum = s->buffer_of[m][loc], merges = cvy_shards_merges(m);
+    const int sum = s->buffer_of[m][instance], merges = cvy_shards_merges(m);
     for (int level = 0; level < merges; level++) {
         const int part = part_in(s, m - (1 << level), v);
-        CVY_CHECK(part >= 0 && part != sum, CVY_E_INTERNAL, "%s has no part in micro-batch %d", v->name, m - (1 << level));
+        CVY_CHECK(part >= 0 && part != sum, CVY_E_INTERNAL, "%s has no part in micro-batch %d", v->name,
+                  m - (1 << level));
         CVY_TRY(add_accumulate(plan, m, part, sum));
     }
     return CVY_OK;
 }
 
-/* Destination dst of an instruction is an accumulator's home. */
-static cvy_status accumulate(struct schedule *s, int m, int instr_at, int dst, int loc, cvy_phase phase)
+/* Destination dst of an instruction is an accumulator's canonical instance. */
+static cvy_status accumulate(struct schedule *s, int m, int instr_at, int dst, int instance, cvy_phase phase)
 {
     if (s->plan->opts.micro_sums != CVY_MICRO_IN_ORDER)
-        return accumulate_as_tree(s, m, instr_at, dst, loc, phase);
+        return accumulate_as_tree(s, m, instr_at, dst, instance, phase);
     return m > 0 ? accumulate_aside(s, m, instr_at, dst) : CVY_OK;
+}
+
+static int reads(const cvy_node *node, const cvy_value *v)
+{
+    int found = 0;
+    for (int i = 0; i < node->nsrc; i++)
+        found |= node->src[i] == v;
+    return found;
 }
 
 /* A node that does not run on this rank: accumulators and what is sent to others become zero. */
 static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
 {
     const int in_order = s->plan->opts.micro_sums == CVY_MICRO_IN_ORDER;
-    const cvy_unit *u = s->plan->unit[m];
+    const cvy_lowered *u = s->plan->unit[m];
     for (int i = 0; i < call->ndst; i++) {
         if (call->dst[i] < 0)
             continue;
-        const cvy_value *v = u->loc[call->dst[i]].value;
+        const cvy_value *v = u->instance[call->dst[i]].value;
         const int adds_up = v->kind == CVY_VALUE_ACCUMULATOR;
         int sent = adds_up && (m == 0 || !in_order); /* a later micro-batch adds nothing to the earlier ones */
         for (int c = 0; c < u->ncall && !adds_up && !sent; c++)
-            sent = u->call[c].kind == CVY_CALL_ALLREDUCE && u->call[c].node->src[0] == v;
+            sent = u->call[c].kind == CVY_CALL_COMM && reads(u->call[c].node, v);
         int buffer = -1;
         if (!sent)
             continue;
@@ -233,7 +248,7 @@ static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
 static cvy_status add_call(struct schedule *s, int m, const cvy_call *call)
 {
     cvy_plan *plan = s->plan;
-    const cvy_unit *u = plan->unit[m];
+    const cvy_lowered *u = plan->unit[m];
     cvy_instr *instr = NULL;
     CVY_TRY(new_instr(plan, call->kind, call, m, &instr));
     const int at = plan->ninstr - 1;
@@ -252,14 +267,15 @@ static cvy_status add_call(struct schedule *s, int m, const cvy_call *call)
             plan->instr[at].dst_buffer[i] = buffer;
         }
     if (call->ask.scratch_bytes) {
-        const cvy_buffer scratch = {.region = CVY_REGION_ARENA, .name = "scratch", .bytes = call->ask.scratch_bytes, .bucket = -1};
+        const cvy_buffer scratch = {
+            .region = CVY_REGION_ARENA, .name = "scratch", .bytes = call->ask.scratch_bytes, .bucket = -1};
         int buffer = -1;
         CVY_TRY(new_buffer(plan, &scratch, &buffer));
         plan->instr[at].scratch_buffer = buffer;
     }
     for (int i = 0; i < call->ndst; i++) {
-        const cvy_loc *l = call->dst[i] >= 0 ? &u->loc[call->dst[i]] : NULL;
-        if (l && l->home && l->value->kind == CVY_VALUE_ACCUMULATOR)
+        const cvy_instance *l = call->dst[i] >= 0 ? &u->instance[call->dst[i]] : NULL;
+        if (l && l->canonical && l->value->kind == CVY_VALUE_ACCUMULATOR)
             CVY_TRY(accumulate(s, m, at, i, call->dst[i], call->phase));
     }
     return CVY_OK;
@@ -274,12 +290,13 @@ static int only_last(const cvy_call *call)
 static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
 {
     const cvy_plan *plan = s->plan;
-    const cvy_unit *u = plan->unit[m];
+    const cvy_lowered *u = plan->unit[m];
     for (int c = 0; c < u->ncall; c++) {
         const cvy_call *call = &u->call[c];
         if (call->phase != phase || call->kind == CVY_CALL_VIEW || (only_last(call) && m != plan->nmicro - 1))
             continue;
-        if (call->kind == CVY_CALL_REORDER && u->loc[call->dst[0]].once && find_once(s, m, &u->loc[call->dst[0]]) >= 0)
+        if (call->kind == CVY_CALL_REORDER && u->instance[call->dst[0]].once &&
+            find_once(s, m, &u->instance[call->dst[0]]) >= 0)
             continue;
         if (call->kind == CVY_CALL_ABSENT)
             CVY_TRY(add_absent(s, m, call));
@@ -289,11 +306,12 @@ static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
     return CVY_OK;
 }
 
-/* It does nothing where binding finds that the ranks need not meet. */
-static cvy_status add_meeting(cvy_plan *plan)
+/* It does nothing if binding finds that the ranks need no barrier. */
+static cvy_status add_barrier(cvy_plan *plan)
 {
     cvy_instr *instr = NULL;
-    return plan->opts.comm->node_nranks > 1 ? new_instr(plan, CVY_CALL_MEET, NULL, plan->nmicro - 1, &instr) : CVY_OK;
+    return plan->opts.comm->node_nranks > 1 ? new_instr(plan, CVY_CALL_BARRIER, NULL, plan->nmicro - 1, &instr)
+                                            : CVY_OK;
 }
 
 /* Prepare of all micro-batches, then each in turn, then the update. */
@@ -305,17 +323,17 @@ static cvy_status run_phases(struct schedule *s)
     for (int m = 0; m < plan->nmicro; m++)
         CVY_TRY(add_phase(s, m, CVY_PHASE_MICRO));
     plan->update_at = plan->ninstr;
-    CVY_TRY(add_meeting(plan));
+    CVY_TRY(add_barrier(plan));
     CVY_TRY(add_phase(s, plan->nmicro - 1, CVY_PHASE_UPDATE));
-    return add_meeting(plan);
+    return add_barrier(plan);
 }
 
 static cvy_status schedule(struct schedule *s)
 {
     cvy_plan *plan = s->plan;
     for (int m = 0; m < plan->nmicro; m++) {
-        CVY_TRY(cvy_mem_alloc(sizeof **s->buffer_of * (size_t)CVY_MAX(plan->unit[m]->nloc, 1), &s->buffer_of[m]));
-        for (int l = 0; l < plan->unit[m]->nloc; l++)
+        CVY_TRY(cvy_mem_alloc(sizeof **s->buffer_of * (size_t)CVY_MAX(plan->unit[m]->ninstance, 1), &s->buffer_of[m]));
+        for (int l = 0; l < plan->unit[m]->ninstance; l++)
             s->buffer_of[m][l] = -1;
     }
     /* Feeds first: they exist, with memory, also where a rank has no sample, and the caller may fill them. */

@@ -1,9 +1,9 @@
 /*
  * plan_select.c: for each node of a graph a kernel, and for each value the layouts in which it is needed.
  *
- * Before the step. The graph is walked once in order. A node gets the kernel that was chosen for it (a plan file, plan_tune.c) or, where none
- * was or that one declines, the first that offers in the order of preference.
- * Where a kernel wants a source in another layout than it lies in, a reorder is put before it, once for all who want the same.
+ * Before the step. The graph is walked once in order. A node gets the kernel that was chosen for it (a plan file,
+ * plan_tune.c) or, where none was or that one declines, the first that offers in the order of preference. Where a
+ * kernel wants a source in another layout than it lies in, a reorder is put before it, once for all who want the same.
  */
 #include <string.h>
 
@@ -14,37 +14,44 @@ cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype)
     return dtype == CVY_DTYPE_BF16 ? CVY_DTYPE_F32 : dtype;
 }
 
-/* The value's loc where its producer, or the outside, leaves it. */
-static int find_home(const cvy_unit *u, const cvy_value *v)
+/* The value's instance where its producer, or the outside, leaves it. */
+static int find_canonical(const cvy_lowered *u, const cvy_value *v)
 {
     int i = u->newest[v->index];
-    while (i >= 0 && !u->loc[i].home)
-        i = u->loc[i].before;
+    while (i >= 0 && !u->instance[i].canonical)
+        i = u->instance[i].before;
     return i;
 }
 
-/* Its newest loc in this layout and dtype. */
-static int find_loc(const cvy_unit *u, const cvy_value *v, const cvy_lie *lie)
+/* Its newest instance in this layout and dtype. */
+static int find_loc(const cvy_lowered *u, const cvy_value *v, const cvy_memory_format *lie)
 {
     int i = u->newest[v->index];
-    while (i >= 0 && !(cvy_layout_equal(&u->loc[i].layout, &lie->layout) && u->loc[i].dtype == lie->dtype))
-        i = u->loc[i].before;
+    while (i >= 0 && !(cvy_layout_equal(&u->instance[i].layout, &lie->layout) && u->instance[i].dtype == lie->dtype))
+        i = u->instance[i].before;
     return i;
 }
 
-static cvy_status new_loc(cvy_unit *u, cvy_value *v, const cvy_lie *lie, int home, int view_of, int *out)
+static cvy_status new_instance(cvy_lowered *u, cvy_value *v, const cvy_memory_format *lie, int canonical, int view_of,
+                               int *out)
 {
     cvy_blocking b;
     CVY_TRY(cvy_blocking_make(&lie->layout, &v->shape, &b));
-    CVY_TRY(cvy_mem_reserve(&u->loc, &u->loc_room, u->nloc, sizeof *u->loc));
-    u->loc[u->nloc] = (cvy_loc){.value = v, .dtype = lie->dtype, .layout = lie->layout, .home = home, .view_of = view_of, .elems = b.elems,
-                                .bytes = (size_t)b.elems * cvy_dtype_bytes(lie->dtype), .before = u->newest[v->index]};
-    u->newest[v->index] = u->nloc;
-    *out = u->nloc++;
+    CVY_TRY(cvy_mem_reserve(&u->instance, &u->instance_room, u->ninstance, sizeof *u->instance));
+    u->instance[u->ninstance] = (cvy_instance){.value = v,
+                                               .dtype = lie->dtype,
+                                               .layout = lie->layout,
+                                               .canonical = canonical,
+                                               .view_of = view_of,
+                                               .elems = b.elems,
+                                               .bytes = (size_t)b.elems * cvy_dtype_bytes(lie->dtype),
+                                               .before = u->newest[v->index]};
+    u->newest[v->index] = u->ninstance;
+    *out = u->ninstance++;
     return CVY_OK;
 }
 
-static cvy_status new_call(cvy_unit *u, cvy_call_kind kind, const cvy_node *node, cvy_phase phase, cvy_call **out)
+static cvy_status new_call(cvy_lowered *u, cvy_call_kind kind, const cvy_node *node, cvy_phase phase, cvy_call **out)
 {
     CVY_TRY(cvy_mem_reserve(&u->call, &u->call_room, u->ncall, sizeof *u->call));
     cvy_call *call = &u->call[u->ncall++];
@@ -66,13 +73,13 @@ static void settle_state(cvy_variable *v)
     }
 }
 
-/* The layout in which a source lies now; feeds and variables get their home loc on first sight. */
-static cvy_status current_layout(cvy_unit *u, cvy_value *v, cvy_layout *layout_out, int *free_out)
+/* The layout in which a source lies now; feeds and variables get their canonical instance on first sight. */
+static cvy_status current_layout(cvy_lowered *u, cvy_value *v, cvy_layout *layout_out, int *free_out)
 {
-    const int at = find_home(u, v);
+    const int at = find_canonical(u, v);
     *free_out = 0;
     if (at >= 0) {
-        *layout_out = u->loc[at].layout;
+        *layout_out = u->instance[at].layout;
         return CVY_OK;
     }
     CVY_CHECK(!v->producer, CVY_E_INTERNAL, "value %s is read before it is made", v->name);
@@ -86,11 +93,12 @@ static cvy_status current_layout(cvy_unit *u, cvy_value *v, cvy_layout *layout_o
     return CVY_OK;
 }
 
-/* Feeds and variables get their home on first sight; a free variable takes the layout `free` for good. */
-static cvy_status home_loc(cvy_unit *u, cvy_value *v, const cvy_layout *free, int *out)
+/* Feeds and variables get their canonical instance on first sight; a free variable takes the layout `free` for good. */
+static cvy_status home_loc(cvy_lowered *u, cvy_value *v, const cvy_layout *free, int *out)
 {
-    cvy_lie lie = {v->kind == CVY_VALUE_FEED ? cvy_plan_outside_dtype(v->dtype) : v->dtype, cvy_layout_plain()};
-    *out = find_home(u, v);
+    cvy_memory_format lie = {v->kind == CVY_VALUE_FEED ? cvy_plan_outside_dtype(v->dtype) : v->dtype,
+                             cvy_layout_plain()};
+    *out = find_canonical(u, v);
     if (*out >= 0)
         return CVY_OK;
     if (v->kind == CVY_VALUE_VARIABLE) {
@@ -100,15 +108,16 @@ static cvy_status home_loc(cvy_unit *u, cvy_value *v, const cvy_layout *free, in
         }
         lie.layout = v->variable->layout;
     }
-    return new_loc(u, v, &lie, 1, -1, out);
+    return new_instance(u, v, &lie, 1, -1, out);
 }
 
-/* The loc of a source as it is wanted; a reorder makes it where it lies otherwise. A variable's copy in another dtype is made once, at the head of
- * the step. */
-static cvy_status source_loc(cvy_unit *u, cvy_value *v, const cvy_lie *wanted, const cvy_layout *free, cvy_phase phase, int *out)
+/* The instance of a source as it is wanted; a reorder makes it where it lies otherwise. A variable's copy in another
+ * dtype is made once, at the head of the step. */
+static cvy_status source_instance(cvy_lowered *u, cvy_value *v, const cvy_memory_format *wanted, const cvy_layout *free,
+                                  cvy_phase phase, int *out)
 {
-    int home = -1;
-    CVY_TRY(home_loc(u, v, free, &home));
+    int canonical = -1;
+    CVY_TRY(home_loc(u, v, free, &canonical));
     const int have = find_loc(u, v, wanted);
     if (have >= 0) {
         *out = have;
@@ -116,11 +125,12 @@ static cvy_status source_loc(cvy_unit *u, cvy_value *v, const cvy_lie *wanted, c
     }
     cvy_call *call = NULL;
     int made = -1;
-    CVY_TRY(new_loc(u, v, wanted, 0, -1, &made));
-    u->loc[made].once = v->kind == CVY_VALUE_VARIABLE && wanted->dtype != v->dtype;
-    u->loc[made].kept = u->loc[made].once && wanted->dtype == CVY_DTYPE_BF16 && cvy_layout_equal(&u->loc[home].layout, &wanted->layout);
-    CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, u->loc[made].once ? CVY_PHASE_PREPARE : phase, &call));
-    call->src[0] = home;
+    CVY_TRY(new_instance(u, v, wanted, 0, -1, &made));
+    u->instance[made].once = v->kind == CVY_VALUE_VARIABLE && wanted->dtype != v->dtype;
+    u->instance[made].kept = u->instance[made].once && wanted->dtype == CVY_DTYPE_BF16 &&
+                             cvy_layout_equal(&u->instance[canonical].layout, &wanted->layout);
+    CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, u->instance[made].once ? CVY_PHASE_PREPARE : phase, &call));
+    call->src[0] = canonical;
     call->dst[0] = made;
     call->nsrc = call->ndst = 1;
     *out = made;
@@ -136,12 +146,12 @@ static int fixed_dst(const cvy_value *dst, cvy_layout *layout_out)
     return 1;
 }
 
-static cvy_status fill_ask(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, cvy_kernel_ask *ask)
+static cvy_status fill_ask(cvy_lowered *u, const cvy_node *node, const cvy_plan_opts *opts, cvy_kernel_ask *ask)
 {
     memset(ask, 0, sizeof *ask);
     ask->node = node;
     ask->threads = opts->threads;
-    ask->steady = opts->steady;
+    ask->deterministic = opts->deterministic;
     for (int i = 0; i < node->nsrc; i++) {
         CVY_TRY(current_layout(u, node->src[i], &ask->src[i], &ask->src_free[i]));
         ask->src_dtype[i] = node->src[i]->dtype;
@@ -156,22 +166,25 @@ static int same_answer(const cvy_kernel_ask *a, const cvy_kernel_ask *b)
 {
     int same = a->way == b->way;
     for (int i = 0; i < CVY_NODE_SRC_MAX; i++)
-        same = same && cvy_layout_equal(&a->src[i], &b->src[i]) && cvy_layout_equal(&a->src_home[i], &b->src_home[i]) && a->src_dtype[i] == b->src_dtype[i];
+        same = same && cvy_layout_equal(&a->src[i], &b->src[i]) &&
+               cvy_layout_equal(&a->src_canonical[i], &b->src_canonical[i]) && a->src_dtype[i] == b->src_dtype[i];
     for (int i = 0; i < CVY_NODE_DST_MAX; i++)
         same = same && cvy_layout_equal(&a->dst[i], &b->dst[i]);
     return same;
 }
 
-/* Where bits must not depend on the number of threads a kernel is asked as if there were one, and gets all of them if it then would do the same. */
-static cvy_status ask_kernel(cvy_unit *u, int signature, const cvy_kernel_def *kernel, const cvy_kernel_ask *ask, cvy_offer **out)
+/* Where bits must not depend on the number of threads a kernel is asked as if there were one, and gets all of them if
+ * it then would do the same. */
+static cvy_status ask_kernel(cvy_lowered *u, int signature, const cvy_kernel_def *kernel, const cvy_kernel_ask *ask,
+                             cvy_offer **out)
 {
     cvy_kernel_ask one = *ask;
     cvy_offer *by_all = NULL;
-    if (!ask->steady || ask->threads == 1)
+    if (!ask->deterministic || ask->threads == 1)
         return cvy_offers_ask(u->offers, signature, kernel, ask, out);
     one.threads = 1;
     CVY_TRY(cvy_offers_ask(u->offers, signature, kernel, &one, out));
-    if ((*out)->status != CVY_OK || kernel->splits_sums)
+    if ((*out)->status != CVY_OK || kernel->thread_dependent)
         return CVY_OK;
     CVY_TRY(cvy_offers_ask(u->offers, signature, kernel, ask, &by_all));
     if (by_all->status == CVY_OK && same_answer(&(*out)->out, &by_all->out))
@@ -180,8 +193,8 @@ static cvy_status ask_kernel(cvy_unit *u, int signature, const cvy_kernel_def *k
 }
 
 /* The kernel that is picked, if it offers; else the first that does, by preference; else the operator's plain one. */
-static cvy_status choose(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick, int *signature_out,
-                         cvy_offer **out)
+static cvy_status choose(cvy_lowered *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick,
+                         int *signature_out, cvy_offer **out)
 {
     cvy_kernel_ask ask;
     CVY_TRY(fill_ask(u, node, opts, &ask));
@@ -190,32 +203,36 @@ static cvy_status choose(cvy_unit *u, const cvy_node *node, const cvy_plan_opts 
         CVY_TRY(ask_kernel(u, *signature_out, pick, &ask, out));
     if (pick && (*out)->status == CVY_OK)
         return CVY_OK;
-    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(node->op->name, k, opts->kernels)) != NULL;) {
+    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(node->op->name, k, &opts->kernels)) != NULL;) {
         CVY_TRY(ask_kernel(u, *signature_out, k, &ask, out));
         if ((*out)->status == CVY_OK)
             return CVY_OK;
     }
-    CVY_CHECK(node->op->reference, CVY_E_INTERNAL, "%s: the operator %s has no kernel at all", node->name, node->op->name);
+    CVY_CHECK(node->op->reference, CVY_E_INTERNAL, "%s: the operator %s has no kernel at all", node->name,
+              node->op->name);
     return cvy_offers_ask(u->offers, *signature_out, &cvy_kernel_plain, &ask, out);
 }
 
-/* An update that can do so writes the copy in bf16 that forward reads, too, where one is kept: the next step need not make it. */
-static void round_update(const cvy_unit *u, cvy_call *call)
+/* An update that can do so writes the copy in bf16 that forward reads, too, where one is kept: the next step need not
+ * make it. */
+static void round_update(const cvy_lowered *u, cvy_call *call)
 {
     const cvy_node *node = call->node;
     if (!call->kernel || !call->kernel->rounds || node->src[0]->variable != node->dst[0]->variable)
         return;
     int copy = u->newest[node->src[0]->index];
-    while (copy >= 0 && !u->loc[copy].kept)
-        copy = u->loc[copy].before;
+    while (copy >= 0 && !u->instance[copy].kept)
+        copy = u->instance[copy].before;
     if (copy < 0)
         return;
     call->ask.rounds = 1;
     call->dst[call->ndst++] = copy;
 }
 
-/* Sources first (reorders come before the call), then the call, then reorders of destinations that must lie otherwise. */
-static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick)
+/* Sources first (reorders come before the call), then the call, then reorders of destinations that must lie otherwise.
+ */
+static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_plan_opts *opts,
+                              const cvy_kernel_def *pick)
 {
     cvy_offer *offer = NULL;
     int src[CVY_NODE_SRC_MAX], signature = -1;
@@ -224,8 +241,9 @@ static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_
     cvy_kernel_ask ask = offer->out;
     ask.node = node;
     for (int i = 0; i < node->nsrc; i++)
-        CVY_TRY(source_loc(u, node->src[i], &(cvy_lie){ask.src_dtype[i], ask.src[i]},
-                           ask.src_dtype[i] == node->src[i]->dtype ? &ask.src[i] : &ask.src_home[i], node->phase, &src[i]));
+        CVY_TRY(source_instance(u, node->src[i], &(cvy_memory_format){ask.src_dtype[i], ask.src[i]},
+                                ask.src_dtype[i] == node->src[i]->dtype ? &ask.src[i] : &ask.src_canonical[i],
+                                node->phase, &src[i]));
     cvy_call *call = NULL;
     CVY_TRY(new_call(u, kernel ? CVY_CALL_KERNEL : CVY_CALL_REFERENCE, node, node->phase, &call));
     const int me = u->ncall - 1;
@@ -242,15 +260,18 @@ static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_
         if (!node->dst[i])
             continue;
         const int fixed = fixed_dst(node->dst[i], &must) && !cvy_layout_equal(&must, &ask.dst[i]);
-        CVY_CHECK(!fixed || node->dst[i]->kind != CVY_VALUE_VARIABLE, CVY_E_INTERNAL, "%s writes variable %s in the layout '%s', which is '%s'",
-                  node->name, node->dst[i]->variable->name, ask.dst[i].tag, must.tag);
-        CVY_TRY(new_loc(u, node->dst[i], &(cvy_lie){node->dst[i]->dtype, ask.dst[i]}, !fixed, -1, &made));
+        CVY_CHECK(!fixed || node->dst[i]->kind != CVY_VALUE_VARIABLE, CVY_E_INTERNAL,
+                  "%s writes variable %s in the layout '%s', which is '%s'", node->name, node->dst[i]->variable->name,
+                  ask.dst[i].tag, must.tag);
+        CVY_TRY(
+            new_instance(u, node->dst[i], &(cvy_memory_format){node->dst[i]->dtype, ask.dst[i]}, !fixed, -1, &made));
         u->call[me].dst[i] = made;
         if (!fixed)
             continue;
         cvy_call *reorder = NULL;
         CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, node->phase, &reorder));
-        CVY_TRY(new_loc(u, node->dst[i], &(cvy_lie){node->dst[i]->dtype, must}, 1, -1, &reorder->dst[0]));
+        CVY_TRY(
+            new_instance(u, node->dst[i], &(cvy_memory_format){node->dst[i]->dtype, must}, 1, -1, &reorder->dst[0]));
         reorder->src[0] = made;
         reorder->nsrc = reorder->ndst = 1;
     }
@@ -259,18 +280,18 @@ static cvy_status add_compute(cvy_unit *u, const cvy_node *node, const cvy_plan_
 }
 
 /* Views, communication and nodes of a rank without samples: plain layouts, no kernel. */
-static cvy_status add_special(cvy_unit *u, const cvy_node *node, cvy_call_kind kind)
+static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kind kind)
 {
     const cvy_layout plain = cvy_layout_plain();
     int src[CVY_NODE_SRC_MAX];
     for (int i = 0; i < node->nsrc; i++) {
-        cvy_lie wanted = {node->src[i]->dtype, plain};
-        const int home = find_home(u, node->src[i]);
-        if (kind != CVY_CALL_VIEW && home >= 0)
-            wanted.layout = u->loc[home].layout;
+        cvy_memory_format wanted = {node->src[i]->dtype, plain};
+        const int canonical = find_canonical(u, node->src[i]);
+        if (kind != CVY_CALL_VIEW && canonical >= 0)
+            wanted.layout = u->instance[canonical].layout;
         src[i] = -1;
         if (kind != CVY_CALL_ABSENT)
-            CVY_TRY(source_loc(u, node->src[i], &wanted, &wanted.layout, node->phase, &src[i]));
+            CVY_TRY(source_instance(u, node->src[i], &wanted, &wanted.layout, node->phase, &src[i]));
     }
     cvy_call *call = NULL;
     CVY_TRY(new_call(u, kind, node, node->phase, &call));
@@ -285,20 +306,17 @@ static cvy_status add_special(cvy_unit *u, const cvy_node *node, cvy_call_kind k
         if (!node->dst[i])
             continue;
         fixed_dst(node->dst[i], &layout);
-        CVY_TRY(new_loc(u, node->dst[i], &(cvy_lie){node->dst[i]->dtype, layout}, 1, kind == CVY_CALL_VIEW ? src[0] : -1, &made));
+        CVY_TRY(new_instance(u, node->dst[i], &(cvy_memory_format){node->dst[i]->dtype, layout}, 1,
+                             kind == CVY_CALL_VIEW ? src[0] : -1, &made));
         u->call[me].dst[i] = made;
     }
     return CVY_OK;
 }
 
-static cvy_status add_node(cvy_unit *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick)
+static cvy_status add_node(cvy_lowered *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick)
 {
-    if (strcmp(node->op->name, "allreduce") == 0)
-        return add_special(u, node, CVY_CALL_ALLREDUCE);
-    if (strcmp(node->op->name, "reduce_start") == 0)
-        return add_special(u, node, CVY_CALL_REDUCE_START);
-    if (strcmp(node->op->name, "reduce_wait") == 0)
-        return add_special(u, node, CVY_CALL_REDUCE_WAIT);
+    if (node->op->comm)
+        return add_special(u, node, CVY_CALL_COMM);
     if (u->graph->batch.local_n == 0 && node->phase != CVY_PHASE_UPDATE)
         return add_special(u, node, CVY_CALL_ABSENT);
     if (node->op->flags & CVY_OP_VIEW)
@@ -307,19 +325,19 @@ static cvy_status add_node(cvy_unit *u, const cvy_node *node, const cvy_plan_opt
 }
 
 /* Outputs are read from outside in plain layout, bf16 as f32. */
-static cvy_status add_outputs(cvy_unit *u)
+static cvy_status add_outputs(cvy_lowered *u)
 {
     for (int v = 0; v < u->graph->nvalue; v++) {
         cvy_value *value = u->graph->value[v];
-        const cvy_lie outside = {cvy_plan_outside_dtype(value->dtype), cvy_layout_plain()};
-        int at = find_home(u, value);
+        const cvy_memory_format outside = {cvy_plan_outside_dtype(value->dtype), cvy_layout_plain()};
+        int at = find_canonical(u, value);
         if (value->is_output && value->kind == CVY_VALUE_TEMP && at >= 0)
-            CVY_TRY(source_loc(u, value, &outside, &outside.layout, CVY_PHASE_MICRO, &at));
+            CVY_TRY(source_instance(u, value, &outside, &outside.layout, CVY_PHASE_MICRO, &at));
     }
     return CVY_OK;
 }
 
-static cvy_status select_all(cvy_unit *u, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick)
+static cvy_status select_all(cvy_lowered *u, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick)
 {
     const cvy_graph *graph = u->graph;
     if (!u->offers)
@@ -332,24 +350,26 @@ static cvy_status select_all(cvy_unit *u, const cvy_plan_opts *opts, const cvy_k
         if (!graph->node[n]->removed)
             CVY_TRY(add_node(u, graph->node[n], opts, pick[n]));
     CVY_TRY(add_outputs(u));
-    return opts->no_slices ? CVY_OK : cvy_unit_place_slices(u);
+    return opts->no_slices ? CVY_OK : cvy_lowered_place_slices(u);
 }
 
-cvy_status cvy_unit_select(cvy_graph *graph, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick, cvy_unit **out)
+cvy_status cvy_lowered_select(cvy_graph *graph, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick,
+                              cvy_lowered **out)
 {
-    cvy_unit *u = NULL;
+    cvy_lowered *u = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *u, &u));
     u->graph = graph;
     u->offers = opts->offers;
     const cvy_status status = select_all(u, opts, pick);
     if (status != CVY_OK)
-        cvy_unit_destroy(&u);
+        cvy_lowered_destroy(&u);
     else
         *out = u;
     return status;
 }
 
-/* Another graph may have a node of this name with another operator (batch norm in evaluation): the choice is not about that one. */
+/* Another graph may have a node of this name with another operator (batch norm in evaluation): the choice is not about
+ * that one. */
 static cvy_status named_kernel(const cvy_node *node, const cvy_tree *choices, const cvy_kernel_def **out)
 {
     const cvy_tree *choice = choices ? cvy_tree_get(choices, node->name) : NULL;
@@ -357,13 +377,15 @@ static cvy_status named_kernel(const cvy_node *node, const cvy_tree *choices, co
     if (!name)
         return CVY_OK;
     const cvy_kernel_def *k = strcmp(name, cvy_kernel_plain.name) == 0 ? &cvy_kernel_plain : cvy_kernel_find(name);
-    CVY_CHECK(k, CVY_E_CONFIG, "the plan file names the kernel '%s' for %s, which this build does not have: plan anew without it", name, node->name);
+    CVY_CHECK(k, CVY_E_CONFIG,
+              "the plan file names the kernel '%s' for %s, which this build does not have: plan anew without it", name,
+              node->name);
     if (k == &cvy_kernel_plain || strcmp(k->op, node->op->name) == 0)
         *out = k;
     return CVY_OK;
 }
 
-cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit **out)
+cvy_status cvy_lowered_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_lowered **out)
 {
     const cvy_kernel_def **pick = NULL;
     cvy_status status = CVY_OK;
@@ -372,21 +394,21 @@ cvy_status cvy_unit_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_unit
         if (!graph->node[n]->removed)
             status = named_kernel(graph->node[n], opts->choices, &pick[n]);
     if (status == CVY_OK)
-        status = cvy_unit_select(graph, opts, pick, out);
+        status = cvy_lowered_select(graph, opts, pick, out);
     cvy_mem_free(&pick);
     return status;
 }
 
-void cvy_unit_destroy(cvy_unit **unit)
+void cvy_lowered_destroy(cvy_lowered **unit)
 {
-    cvy_unit *u = *unit;
+    cvy_lowered *u = *unit;
     if (!u)
         return;
     for (int i = 0; i < u->ncall; i++)
         cvy_call_release(&u->call[i]);
     cvy_offers_destroy(&u->own_offers);
     cvy_mem_free(&u->newest);
-    cvy_mem_free(&u->loc);
+    cvy_mem_free(&u->instance);
     cvy_mem_free(&u->call);
     cvy_mem_free(unit);
 }

@@ -1,34 +1,38 @@
 /*
- * plan_slices.c: concat and slice of channels without a copy: a branch is written where its concat wants it, its gradient is read where it lies.
+ * plan_slices.c: concat and slice of channels without a copy: a branch is written where its concat wants it, its
+ * gradient is read where it lies.
  *
- * Before the step, behind the choice of kernels. Memory has samples outermost, then channels (or blocks of them), so a run of channels is one
- * piece of each sample: a tensor that lies like any other, but with the samples of a wider one apart (cvy_layout_slice). With channels last it is one
- * piece of each position. Kernels say which of their tensors may lie so. A concat all of whose sources are written and read by such kernels becomes a view of which the sources are parts; a slice that
- * only such kernels read becomes a part of its source. All others stay copies.
+ * Before the step, behind the choice of kernels. Memory has samples outermost, then channels (or blocks of them), so a
+ * run of channels is one piece of each sample: a tensor that lies like any other, but with the samples of a wider one
+ * apart (cvy_layout_slice). With channels last it is one piece of each position. Kernels say which of their tensors may
+ * lie so. A concat all of whose sources are written and read by such kernels becomes a view of which the sources are
+ * parts; a slice that only such kernels read becomes a part of its source. All others stay copies.
  *
- * The other way would be to give kernels slices while they are chosen. But the producer comes before the concat, and a kernel that declined would
- * cost reorders or a slower one; this way what is chosen, and measured, does not depend on slices, and no slice is ever reordered.
+ * The other way would be to give kernels slices while they are chosen. But the producer comes before the concat, and a
+ * kernel that declined would cost reorders or a slower one; this way what is chosen, and measured, does not depend on
+ * slices, and no slice is ever reordered.
  */
 #include <string.h>
 
-#include "op/op_concat.h"
+#include "op/tensor/op_concat.h"
+#include "pass/pass.h"
 #include "plan/plan.h"
 
 /* A place is one source of one call: call * CVY_NODE_SRC_MAX + source. */
 struct slices {
-    cvy_unit *u;
-    int *writer;                       /* by loc: the call that makes it, -1: none */
-    int *first;                        /* by loc: 1 + a place that reads it, 0: none */
-    int *next;                         /* by place: 1 + another one that reads the same loc */
+    cvy_lowered *u;
+    int *writer; /* by instance: the call that makes it, -1: none */
+    int *first;  /* by instance: 1 + a place that reads it, 0: none */
+    int *next;   /* by place: 1 + another one that reads the same instance */
 };
 
 static cvy_status note_calls(struct slices *s)
 {
-    const cvy_unit *u = s->u;
-    CVY_TRY(cvy_mem_alloc(sizeof *s->writer * ((size_t)u->nloc + 1), &s->writer));
-    CVY_TRY(cvy_mem_alloc(sizeof *s->first * ((size_t)u->nloc + 1), &s->first));
+    const cvy_lowered *u = s->u;
+    CVY_TRY(cvy_mem_alloc(sizeof *s->writer * ((size_t)u->ninstance + 1), &s->writer));
+    CVY_TRY(cvy_mem_alloc(sizeof *s->first * ((size_t)u->ninstance + 1), &s->first));
     CVY_TRY(cvy_mem_alloc(sizeof *s->next * ((size_t)u->ncall * CVY_NODE_SRC_MAX + 1), &s->next));
-    for (int l = 0; l < u->nloc; l++)
+    for (int l = 0; l < u->ninstance; l++)
         s->writer[l] = -1;
     for (int c = 0; c < u->ncall; c++) {
         const cvy_call *call = &u->call[c];
@@ -52,75 +56,78 @@ static int is_copy(const cvy_call *call, const char *op)
 
 /* ---- who can work on a slice ---- */
 
-static int takes_slices(const cvy_kernel_def *kernel, unsigned which, int i, const cvy_loc *loc)
+static int takes_slices(const cvy_kernel_def *kernel, unsigned which, int i, const cvy_instance *instance)
 {
-    const cvy_layout last = cvy_layout_channels_last(loc->value->shape.ndim);
-    return (which >> i & 1) && (kernel->slice_last || !cvy_layout_equal(&loc->layout, &last));
+    const cvy_layout last = cvy_layout_channels_last(instance->value->shape.ndim);
+    return (which >> i & 1) && (kernel->slice_last || !cvy_layout_equal(&instance->layout, &last));
 }
 
-static int readers_take_slices(const struct slices *s, int loc, const cvy_call *but)
+static int readers_take_slices(const struct slices *s, int instance, const cvy_call *but)
 {
-    for (int at = s->first[loc]; at > 0; at = s->next[at - 1]) {
+    for (int at = s->first[instance]; at > 0; at = s->next[at - 1]) {
         const cvy_call *reader = &s->u->call[(at - 1) / CVY_NODE_SRC_MAX];
         const int i = (at - 1) % CVY_NODE_SRC_MAX;
-        if (reader != but && (reader->kind != CVY_CALL_KERNEL || !takes_slices(reader->kernel, reader->kernel->slice_src, i, &s->u->loc[loc])))
+        if (reader != but && (reader->kind != CVY_CALL_KERNEL ||
+                              !takes_slices(reader->kernel, reader->kernel->slice_src, i, &s->u->instance[instance])))
             return 0;
     }
     return 1;
 }
 
-static int writer_takes_slices(const struct slices *s, int loc)
+static int writer_takes_slices(const struct slices *s, int instance)
 {
-    const cvy_call *writer = s->writer[loc] >= 0 ? &s->u->call[s->writer[loc]] : NULL;
+    const cvy_call *writer = s->writer[instance] >= 0 ? &s->u->call[s->writer[instance]] : NULL;
     for (int i = 0; writer && writer->kind == CVY_CALL_KERNEL && i < writer->ndst; i++)
-        if (writer->dst[i] == loc)
-            return takes_slices(writer->kernel, writer->kernel->slice_dst, i, &s->u->loc[loc]);
+        if (writer->dst[i] == instance)
+            return takes_slices(writer->kernel, writer->kernel->slice_dst, i, &s->u->instance[instance]);
     return 0;
 }
 
 /* Channels in which slices of tensors that lie so are cut; 0: none are. */
-static int64_t slice_block(const cvy_loc *base)
+static int64_t slice_block(const cvy_instance *base)
 {
     const int ndim = base->value->shape.ndim;
-    const cvy_layout last = cvy_layout_channels_last(ndim), is = cvy_layout_slice(&base->layout, 1), as = cvy_layout_slice(&last, 1);
+    const cvy_layout last = cvy_layout_channels_last(ndim), is = cvy_layout_slice(&base->layout, 1),
+                     as = cvy_layout_slice(&last, 1);
     return ndim > 2 && cvy_layout_equal(&is, &as) ? CVY_SLICE_LAST : cvy_layout_channel_block(&base->layout, ndim);
 }
 
 /* A tensor with memory of its own that lies as `base` does, in whole blocks of channels from `first` on. */
-static int may_be_part(const cvy_loc *part, const cvy_loc *base, int64_t first)
+static int may_be_part(const cvy_instance *part, const cvy_instance *base, int64_t first)
 {
     const int64_t block = slice_block(base);
     const cvy_layout as = cvy_layout_slice(&base->layout, 1), is = cvy_layout_slice(&part->layout, 1);
-    return block > 0 && first % block == 0 && part->value->shape.dim[1] % block == 0 && base->value->shape.dim[1] % block == 0 &&
-           part->view_of < 0 && cvy_layout_whole(&part->layout) == 0 && cvy_layout_equal(&as, &is) && part->dtype == base->dtype &&
-           part->value->kind == CVY_VALUE_TEMP && !part->value->is_output;
+    return block > 0 && first % block == 0 && part->value->shape.dim[1] % block == 0 &&
+           base->value->shape.dim[1] % block == 0 && part->view_of < 0 && cvy_layout_whole(&part->layout) == 0 &&
+           cvy_layout_equal(&as, &is) && part->dtype == base->dtype && part->value->kind == CVY_VALUE_TEMP &&
+           !part->value->is_output;
 }
 
 /* ---- placing ---- */
 
-static void tell_calls(struct slices *s, int loc)
+static void tell_calls(struct slices *s, int instance)
 {
-    const cvy_layout layout = s->u->loc[loc].layout;
-    cvy_call *writer = &s->u->call[s->writer[loc]];
+    const cvy_layout layout = s->u->instance[instance].layout;
+    cvy_call *writer = &s->u->call[s->writer[instance]];
     for (int i = 0; i < writer->ndst; i++)
-        if (writer->dst[i] == loc)
+        if (writer->dst[i] == instance)
             writer->ask.dst[i] = layout;
-    for (int at = s->first[loc]; at > 0; at = s->next[at - 1])
+    for (int at = s->first[instance]; at > 0; at = s->next[at - 1])
         s->u->call[(at - 1) / CVY_NODE_SRC_MAX].ask.src[(at - 1) % CVY_NODE_SRC_MAX] = layout;
 }
 
 static cvy_status place(struct slices *s, int part, int base, int64_t first)
 {
-    const cvy_loc *of = &s->u->loc[base];
-    cvy_loc *loc = &s->u->loc[part];
+    const cvy_instance *of = &s->u->instance[base];
+    cvy_instance *instance = &s->u->instance[part];
     const int64_t whole = cvy_layout_whole(&of->layout);
     cvy_blocking b;
     CVY_TRY(cvy_blocking_make(&of->layout, &of->value->shape, &b));
-    loc->layout = cvy_layout_slice(&of->layout, whole > 0 ? whole : of->value->shape.dim[1]);
-    loc->elems = b.elems;
-    loc->bytes = of->bytes;
-    loc->view_of = base;
-    loc->view_at = (size_t)(first / b.dim_block[1] * b.stride[1]) * cvy_dtype_bytes(loc->dtype);
+    instance->layout = cvy_layout_slice(&of->layout, whole > 0 ? whole : of->value->shape.dim[1]);
+    instance->elems = b.elems;
+    instance->bytes = of->bytes;
+    instance->view_of = base;
+    instance->view_at = (size_t)(first / b.dim_block[1] * b.stride[1]) * cvy_dtype_bytes(instance->dtype);
     tell_calls(s, part);
     return CVY_OK;
 }
@@ -128,8 +135,9 @@ static cvy_status place(struct slices *s, int part, int base, int64_t first)
 static cvy_status place_slice(struct slices *s, cvy_call *call)
 {
     const cvy_slice_opts *o = call->node->options;
-    const cvy_loc *base = &s->u->loc[call->src[0]], *part = &s->u->loc[call->dst[0]];
-    if (o->axis != 1 || base->value->kind != CVY_VALUE_TEMP || !may_be_part(part, base, o->first) || !readers_take_slices(s, call->dst[0], NULL))
+    const cvy_instance *base = &s->u->instance[call->src[0]], *part = &s->u->instance[call->dst[0]];
+    if (o->axis != 1 || base->value->kind != CVY_VALUE_TEMP || !may_be_part(part, base, o->first) ||
+        !readers_take_slices(s, call->dst[0], NULL))
         return CVY_OK;
     call->kind = CVY_CALL_VIEW;
     return place(s, call->dst[0], call->src[0], o->first);
@@ -139,12 +147,12 @@ static int sources_fit(const struct slices *s, const cvy_call *call)
 {
     int64_t first = 0;
     for (int i = 0; i < call->nsrc; i++) {
-        const cvy_loc *part = &s->u->loc[call->src[i]];
+        const cvy_instance *part = &s->u->instance[call->src[i]];
         for (int j = 0; j < i; j++)
             if (call->src[j] == call->src[i])
                 return 0;
-        if (!may_be_part(part, &s->u->loc[call->dst[0]], first) || !writer_takes_slices(s, call->src[i]) || !readers_take_slices(s, call->src[i], call) ||
-            s->u->call[s->writer[call->src[i]]].phase != call->phase)
+        if (!may_be_part(part, &s->u->instance[call->dst[0]], first) || !writer_takes_slices(s, call->src[i]) ||
+            !readers_take_slices(s, call->src[i], call) || s->u->call[s->writer[call->src[i]]].phase != call->phase)
             return 0;
         first += part->value->shape.dim[1];
     }
@@ -159,16 +167,16 @@ static cvy_status place_concat(struct slices *s, cvy_call *call)
     call->kind = CVY_CALL_VIEW;
     for (int i = 0; i < call->nsrc; i++) {
         CVY_TRY(place(s, call->src[i], call->dst[0], first));
-        first += s->u->loc[call->src[i]].value->shape.dim[1];
+        first += s->u->instance[call->src[i]].value->shape.dim[1];
     }
     return CVY_OK;
 }
 
-/* Slices from the first on, so that a slice of a slice is one of the whole; concats from the last on for the same reason, those of the forward part
- * before any that are made again in backward. */
+/* Slices from the first on, so that a slice of a slice is one of the whole; concats from the last on for the same
+ * reason, those of the forward part before any that are made again in backward. */
 static cvy_status place_all(struct slices *s)
 {
-    cvy_unit *u = s->u;
+    cvy_lowered *u = s->u;
     CVY_TRY(note_calls(s));
     for (int c = 0; c < u->ncall; c++)
         if (is_copy(&u->call[c], "slice"))
@@ -180,7 +188,7 @@ static cvy_status place_all(struct slices *s)
     return CVY_OK;
 }
 
-cvy_status cvy_unit_place_slices(cvy_unit *unit)
+cvy_status cvy_lowered_place_slices(cvy_lowered *unit)
 {
     struct slices s = {.u = unit};
     const cvy_status status = place_all(&s);
@@ -189,3 +197,6 @@ cvy_status cvy_unit_place_slices(cvy_unit *unit)
     cvy_mem_free(&s.next);
     return status;
 }
+
+CVY_PASS_DEFINE(slices) = {
+    .name = "slices", .help = "branches of a concat of channels are written into its memory", .can_be_off = 1};

@@ -42,13 +42,14 @@ struct tuner {
     const cvy_kernel_def **pick;      /* by node */
     struct layout_of_variable *saved; /* by variable */
     cvy_offers *own_offers;
-    cvy_unit *unit;                   /* the best so far */
+    cvy_lowered *unit; /* the best so far */
     struct price price;
 };
 
 /* ---- prices ---- */
 
-static cvy_status measure(struct tuner *t, cvy_unit *u, cvy_call *call, double hopeless_ms, const char *key, double *ms_out)
+static cvy_status measure(struct tuner *t, cvy_lowered *u, cvy_call *call, double hopeless_ms, const char *key,
+                          double *ms_out)
 {
     if (t->how == CVY_PLANNING_ESTIMATE)
         return CVY_OK;
@@ -63,7 +64,7 @@ static cvy_status measure(struct tuner *t, cvy_unit *u, cvy_call *call, double h
     return CVY_OK;
 }
 
-static cvy_status price_by_key(struct tuner *t, cvy_unit *u, cvy_call *call, double hopeless_ms, double *ms_out)
+static cvy_status price_by_key(struct tuner *t, cvy_lowered *u, cvy_call *call, double hopeless_ms, double *ms_out)
 {
     cvy_text key = {0};
     cvy_call_key(u, call, t->opts.threads, &key);
@@ -78,10 +79,10 @@ static cvy_status price_by_key(struct tuner *t, cvy_unit *u, cvy_call *call, dou
 }
 
 /* 0 for what takes no time or is not this machine's: views, communication, copies that are kept from step to step. */
-static cvy_status price_call(struct tuner *t, cvy_unit *u, cvy_call *call, double hopeless_ms, double *ms_out)
+static cvy_status price_call(struct tuner *t, cvy_lowered *u, cvy_call *call, double hopeless_ms, double *ms_out)
 {
     *ms_out = 0;
-    if (call->kind == CVY_CALL_REORDER && u->loc[call->dst[0]].kept)
+    if (call->kind == CVY_CALL_REORDER && u->instance[call->dst[0]].kept)
         return CVY_OK;
     if (call->kind == CVY_CALL_REORDER)
         return price_by_key(t, u, call, hopeless_ms, ms_out);
@@ -93,7 +94,7 @@ static cvy_status price_call(struct tuner *t, cvy_unit *u, cvy_call *call, doubl
     return CVY_OK;
 }
 
-static cvy_status price_unit(struct tuner *t, cvy_unit *u, struct price *out)
+static cvy_status price_unit(struct tuner *t, cvy_lowered *u, struct price *out)
 {
     struct price p = {0};
     for (int i = 0; i < u->ncall; i++) {
@@ -120,10 +121,10 @@ static void restore_layouts(const struct tuner *t)
     }
 }
 
-static cvy_status select_anew(const struct tuner *t, cvy_unit **out)
+static cvy_status select_anew(const struct tuner *t, cvy_lowered **out)
 {
     restore_layouts(t);
-    return cvy_unit_select(t->graph, &t->opts, t->pick, out);
+    return cvy_lowered_select(t->graph, &t->opts, t->pick, out);
 }
 
 /* What the nodes of one signature take together, and the reorders of what they read and write. */
@@ -143,7 +144,8 @@ static int touches(const cvy_node *node, const cvy_value *v)
     return 0;
 }
 
-static cvy_status price_own(struct tuner *t, cvy_unit *u, int signature, const cvy_kernel_def *kernel, double hopeless_ms, struct own *out)
+static cvy_status price_own(struct tuner *t, cvy_lowered *u, int signature, const cvy_kernel_def *kernel,
+                            double hopeless_ms, struct own *out)
 {
     struct own own = {0};
     for (int i = 0; i < u->ncall; i++) {
@@ -161,14 +163,14 @@ static cvy_status price_own(struct tuner *t, cvy_unit *u, int signature, const c
     return CVY_OK;
 }
 
-static cvy_status price_reorders(struct tuner *t, cvy_unit *u, int signature, double *ms_out)
+static cvy_status price_reorders(struct tuner *t, cvy_lowered *u, int signature, double *ms_out)
 {
     double sum = 0;
     for (int i = 0; i < u->ncall; i++) {
         double ms = 0;
         if (u->call[i].kind != CVY_CALL_REORDER)
             continue;
-        const cvy_value *v = u->loc[u->call[i].src[0]].value;
+        const cvy_value *v = u->instance[u->call[i].src[0]].value;
         for (int j = 0; j < u->ncall && ms <= 0; j++)
             if (u->call[j].offer && u->call[j].signature == signature && touches(u->call[j].node, v))
                 CVY_TRY(price_call(t, u, &u->call[i], (double)INFINITY, &ms));
@@ -187,7 +189,8 @@ static void pick_for(struct tuner *t, int signature, const cvy_kernel_def *kerne
 }
 
 /* Prices the plan with one group's kernel replaced; what is cheaper becomes the best. */
-static cvy_status judge(struct tuner *t, int signature, const cvy_kernel_def *kernel, cvy_unit *trial, int *better_out)
+static cvy_status judge(struct tuner *t, int signature, const cvy_kernel_def *kernel, cvy_lowered *trial,
+                        int *better_out)
 {
     struct own before, own;
     struct price price;
@@ -210,8 +213,9 @@ static cvy_status judge(struct tuner *t, int signature, const cvy_kernel_def *ke
     return CVY_OK;
 }
 
-/* Whether a kernel need not be tried in the whole plan. There the first node of its group would be asked what it has just answered, so its time is known
- * beforehand: it is far above what it has to beat, or there is none, and none will be taken. */
+/* Whether a kernel need not be tried in the whole plan. There the first node of its group would be asked what it has
+ * just answered, so its time is known beforehand: it is far above what it has to beat, or there is none, and none will
+ * be taken. */
 static cvy_status is_hopeless(struct tuner *t, int signature, const cvy_node *node, cvy_offer *offer, int *hopeless_out)
 {
     struct own before;
@@ -234,12 +238,13 @@ static cvy_status is_hopeless(struct tuner *t, int signature, const cvy_node *no
     return CVY_OK;
 }
 
-static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *call, const cvy_kernel_def *kernel, int *changed)
+static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *call, const cvy_kernel_def *kernel,
+                             int *changed)
 {
     const cvy_kernel_def *before = t->pick[call->node->index];
     cvy_kernel_ask in = call->offer->in;
     cvy_offer *offer = NULL;
-    cvy_unit *trial = NULL;
+    cvy_lowered *trial = NULL;
     int better = 0, hopeless = 0;
     in.node = call->node;
     CVY_TRY(cvy_offers_ask(t->unit->offers, signature, kernel, &in, &offer));
@@ -252,14 +257,14 @@ static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *cal
     if (status == CVY_OK)
         status = judge(t, signature, kernel, trial, &better);
     if (better) {
-        cvy_unit *old = t->unit;
+        cvy_lowered *old = t->unit;
         t->unit = trial;
         trial = old;
         *changed = 1;
     } else {
         pick_for(t, signature, before);
     }
-    cvy_unit_destroy(&trial);
+    cvy_lowered_destroy(&trial);
     return status;
 }
 
@@ -282,7 +287,7 @@ static cvy_status tune_group(struct tuner *t, int signature, int *changed)
 {
     const cvy_call *call = first_call(t, signature);
     const cvy_op_def *op = call->node->op;
-    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(op->name, k, t->opts.kernels)) != NULL;) {
+    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(op->name, k, &t->opts.kernels)) != NULL;) {
         call = first_call(t, signature);
         if (k != call->offer->kernel)
             CVY_TRY(try_kernel(t, signature, call, k, changed));
@@ -370,7 +375,7 @@ static cvy_status tune(struct tuner *t, cvy_tuning *out)
     t->opts.offers = t->opts.offers ? t->opts.offers : t->own_offers;
     for (int i = 0; i < vars->count; i++)
         t->saved[i] = (struct layout_of_variable){vars->at[i]->layout, vars->at[i]->layout_fixed};
-    CVY_TRY(cvy_unit_create(t->graph, &t->opts, &t->unit));
+    CVY_TRY(cvy_lowered_create(t->graph, &t->opts, &t->unit));
     CVY_TRY(price_unit(t, t->unit, &t->price));
     if (!t->opts.choices) {
         CVY_TRY(search(t));
@@ -383,7 +388,8 @@ static cvy_status tune(struct tuner *t, cvy_tuning *out)
     return CVY_OK;
 }
 
-cvy_status cvy_plan_tune(cvy_graph *graph, const cvy_plan_opts *opts, cvy_planning how, cvy_wisdom *wisdom, cvy_tuning *out)
+cvy_status cvy_plan_tune(cvy_graph *graph, const cvy_plan_opts *opts, cvy_planning how, cvy_wisdom *wisdom,
+                         cvy_tuning *out)
 {
     cvy_tuning result = {0};
     struct tuner t = {.graph = graph, .opts = *opts, .how = how, .wisdom = wisdom, .result = &result};
@@ -391,7 +397,7 @@ cvy_status cvy_plan_tune(cvy_graph *graph, const cvy_plan_opts *opts, cvy_planni
     const cvy_status status = tune(&t, &result);
     if (t.saved)
         restore_layouts(&t);
-    cvy_unit_destroy(&t.unit);
+    cvy_lowered_destroy(&t.unit);
     cvy_offers_destroy(&t.own_offers);
     cvy_meter_destroy(&t.meter);
     cvy_mem_free(&t.saved);

@@ -7,13 +7,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/base_processor.h"
+#include "base/base_file.h"
+#include "base/base_hash.h"
+#include "base/base_machine.h"
+#include "base/base_text.h"
 #include "kernel/kernel_library.h"
 #include "plan/plan_offers.h"
 
@@ -39,7 +43,7 @@ static cvy_status describe_machine(char **out)
 {
     char cpu[128], library[96];
     cvy_machine_cpu(cpu, sizeof cpu);
-    cvy_kernel_library(library, sizeof library);
+    cvy_kernel_libraries_about(library, sizeof library);
     return cvy_mem_printf(out, "%s; %s; convoy %s, %s, %s, kernels %08x", cpu, library, CVY_VERSION, CVY_BUILD_TYPE,
                           CVY_BUILD_COMPILER, (unsigned)(kernel_set() & 0xffffffff));
 }
@@ -70,7 +74,8 @@ double cvy_wisdom_find(const cvy_wisdom *w, const char *key)
     return at < 0 ? CVY_MS_UNKNOWN : w->ms[at];
 }
 
-cvy_status cvy_wisdom_find_call(const cvy_wisdom *w, const cvy_unit *u, const cvy_call *call, int threads, double *ms_out)
+cvy_status cvy_wisdom_find_call(const cvy_wisdom *w, const cvy_lowered *u, const cvy_call *call, int threads,
+                                double *ms_out)
 {
     cvy_text key = {0};
     cvy_call_key(u, call, threads, &key);
@@ -140,10 +145,11 @@ static cvy_status take(cvy_wisdom *w, const cvy_tree *file)
     CVY_CHECK(times && times->kind == CVY_TREE_MAP && strcmp(text_of(file, "format"), FORMAT) == 0, CVY_E_FORMAT,
               "%s is no %s", w->path, FORMAT);
     CVY_CHECK(strcmp(text_of(file, "machine"), w->machine) == 0, CVY_NOT_APPLICABLE,
-              "%s was measured on another machine or build (%s, here: %s)", w->path, text_of(file, "machine"), w->machine);
+              "%s was measured on another machine or build (%s, here: %s)", w->path, text_of(file, "machine"),
+              w->machine);
     snprintf(sum, sizeof sum, "%s %08x", cvy_hash_name(), (unsigned)(sum_of(times) & 0xffffffff));
-    CVY_CHECK(strcmp(text_of(file, "sum"), sum) == 0, CVY_E_FORMAT, "%s: the sum is '%s', that of its times %s", w->path,
-              text_of(file, "sum"), sum);
+    CVY_CHECK(strcmp(text_of(file, "sum"), sum) == 0, CVY_E_FORMAT, "%s: the sum is '%s', that of its times %s",
+              w->path, text_of(file, "sum"), sum);
     for (int i = 0; i < times->count; i++) {
         double ms = 0;
         CVY_TRY(read_time(times->child[i], &ms));

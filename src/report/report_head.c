@@ -1,9 +1,13 @@
 /*
- * report_head.c: the top of the page: what was trained, how well it does, in plain words, with the numbers that matter; and what deserves a look.
+ * report_head.c: the top of the page: what was trained, how well it does, in plain words, with the numbers that matter;
+ * and what deserves a look.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/base_text.h"
+#include "monitor/monitor_run_layout.h"
 #include "report/report.h"
 
 static double last_of(const cvy_frame *f, const char *column)
@@ -68,7 +72,8 @@ static void run_name(const cvy_report *r, char *text, size_t room)
 
 static void say_training(const cvy_report *r, cvy_text *t)
 {
-    const double epochs = last_of(&r->epochs, "epoch"), steps = last_of(&r->steps, "step"), seconds = sum_of(&r->epochs, "seconds");
+    const double epochs = last_of(&r->epochs, "epoch"), steps = last_of(&r->steps, "step"),
+                 seconds = sum_of(&r->epochs, "seconds");
     const char *model = cvy_report_model(r), *ranks = cvy_tree_text_at(r->plan, "machine.ranks");
     cvy_text_add(t, "%s ", model ? model : "The network");
     if (isfinite(epochs))
@@ -99,16 +104,19 @@ static void say_roc(const cvy_report *r, cvy_text *t, double area)
     const char *positive = cvy_tree_text_at(r->test, "positive");
     const double error = cvy_tree_real_at(r->test, "network.area_error");
     const cvy_tree *baseline = best_baseline(r);
-    cvy_text_add(t, "it picks out %s with an area under the ROC curve of %.4f", positive ? positive : "the positive class", area);
+    cvy_text_add(t, "it picks out %s with an area under the ROC curve of %.4f",
+                 positive ? positive : "the positive class", area);
     if (isfinite(error))
         cvy_text_add(t, " ± %.4f", error);
     if (baseline && isfinite(cvy_tree_real_at(baseline, "area"))) {
-        const double gain = cvy_tree_real_at(baseline, "area_gain"), gain_error = cvy_tree_real_at(baseline, "area_gain_error"),
-                     standing = gain / gain_error;
+        const double gain = cvy_tree_real_at(baseline, "area_gain"),
+                     gain_error = cvy_tree_real_at(baseline, "area_gain_error"), standing = gain / gain_error;
         const char *name = cvy_tree_text_at(baseline, "name");
-        cvy_text_add(t, "; the best baseline (%s) reaches %.4f", name ? name : "unnamed", cvy_tree_real_at(baseline, "area"));
+        cvy_text_add(t, "; the best baseline (%s) reaches %.4f", name ? name : "unnamed",
+                     cvy_tree_real_at(baseline, "area"));
         if (isfinite(standing) && fabs(standing) >= 3)
-            cvy_text_add(t, ", so the network is %s by %.0f standard errors", standing > 0 ? "better" : "worse", fabs(standing));
+            cvy_text_add(t, ", so the network is %s by %.0f standard errors", standing > 0 ? "better" : "worse",
+                         fabs(standing));
         else if (isfinite(standing))
             cvy_text_add(t, "; the difference is within three standard errors");
     }
@@ -117,10 +125,11 @@ static void say_roc(const cvy_report *r, cvy_text *t, double area)
 
 static void say_test(const cvy_report *r, cvy_text *t)
 {
-    const double samples = cvy_tree_real_at(r->test, "samples"), accuracy = cvy_tree_real_at(r->test, "metrics.accuracy"),
-                 area = cvy_report_area(r);
+    const double samples = cvy_tree_real_at(r->test, "samples"),
+                 accuracy = cvy_tree_real_at(r->test, "metrics.accuracy"), area = cvy_report_area(r);
     const cvy_tree *regression = cvy_tree_at(r->test, "regression");
-    const cvy_tree *target = regression && regression->kind == CVY_TREE_LIST && regression->count > 0 ? regression->child[0] : NULL;
+    const cvy_tree *target =
+        regression && regression->kind == CVY_TREE_LIST && regression->count > 0 ? regression->child[0] : NULL;
     if (isfinite(samples))
         cvy_text_add(t, "On %s test samples ", cvy_number_count(samples).at);
     else
@@ -131,8 +140,8 @@ static void say_test(const cvy_report *r, cvy_text *t)
         cvy_text_add(t, "it gives the right answer for %s.", cvy_number_percent(accuracy).at);
     else if (target && isfinite(cvy_tree_real_at(target, "rmse"))) {
         const char *name = cvy_tree_text_at(target, "name"), *unit = cvy_tree_text_at(target, "unit");
-        cvy_text_add(t, "it predicts %s with a root mean square error of %s%s%s", name ? name : "the target", cvy_number_text(cvy_tree_real_at(target, "rmse"), 3).at,
-                     unit ? " " : "", unit ? unit : "");
+        cvy_text_add(t, "it predicts %s with a root mean square error of %s%s%s", name ? name : "the target",
+                     cvy_number_text(cvy_tree_real_at(target, "rmse"), 3).at, unit ? " " : "", unit ? unit : "");
         if (isfinite(cvy_tree_real_at(target, "r2")))
             cvy_text_add(t, " and explains %s of its variance", cvy_number_percent(cvy_tree_real_at(target, "r2")).at);
         cvy_text_add(t, ".");
@@ -146,12 +155,15 @@ static void say_validation(const cvy_report *r, cvy_text *t)
     const double loss = last_of(&r->epochs, "train_loss");
     if (accurate >= 0)
         cvy_text_add(t, "Its best validation accuracy was %s, after epoch %s; there is no test result yet.",
-                     cvy_number_percent(cvy_frame_column(&r->epochs, "val_accuracy")[accurate]).at, cvy_number_count(epoch_at(r, accurate)).at);
+                     cvy_number_percent(cvy_frame_column(&r->epochs, "val_accuracy")[accurate]).at,
+                     cvy_number_count(epoch_at(r, accurate)).at);
     else if (low >= 0)
         cvy_text_add(t, "Its lowest validation loss was %s, after epoch %s; there is no test result yet.",
-                     cvy_number_text(cvy_frame_column(&r->epochs, "val_loss")[low], 4).at, cvy_number_count(epoch_at(r, low)).at);
+                     cvy_number_text(cvy_frame_column(&r->epochs, "val_loss")[low], 4).at,
+                     cvy_number_count(epoch_at(r, low)).at);
     else if (isfinite(loss))
-        cvy_text_add(t, "The training loss is %s; there is no validation or test result yet.", cvy_number_text(loss, 4).at);
+        cvy_text_add(t, "The training loss is %s; there is no validation or test result yet.",
+                     cvy_number_text(loss, 4).at);
 }
 
 static void verdict(cvy_report *r)
@@ -189,7 +201,8 @@ static double find_params(const cvy_tree *plan)
 static void tiles(cvy_report *r)
 {
     const double area = cvy_report_area(r), accuracy = cvy_tree_real_at(r->test, "metrics.accuracy"),
-                 params = find_params(r->plan), seconds = sum_of(&r->epochs, "seconds"), samples = last_of(&r->steps, "samples");
+                 params = find_params(r->plan), seconds = sum_of(&r->epochs, "seconds"),
+                 samples = last_of(&r->steps, "samples");
     const int64_t val = best_row(&r->epochs, "val_accuracy", 1);
     const double *speed = cvy_frame_column(&r->steps, "images_per_s"), speed_sum = sum_of(&r->steps, "images_per_s");
     double nspeed = 0;
@@ -233,21 +246,29 @@ static void notes(cvy_report *r)
     const double *val = cvy_frame_column(&r->epochs, "val_loss"), last_val = last_of(&r->epochs, "val_loss");
     const double spent = sum_of(&r->steps, "seconds_data"), comm = sum_of(&r->steps, "seconds_exposed_comm"),
                  all = spent + comm + sum_of(&r->steps, "seconds_compute");
-    const double data = cvy_frame_column(&r->steps, "seconds_data_wait") ? sum_of(&r->steps, "seconds_data_wait") : spent;
+    const double data =
+        cvy_frame_column(&r->steps, "seconds_data_wait") ? sum_of(&r->steps, "seconds_data_wait") : spent;
     if (val && last >= 4 && low < (last * 4) / 5 && last_val > 1.08 * val[low]) {
-        snprintf(text, sizeof text, "The validation loss has risen since epoch %s, from %s to %s, while training went on: the network learns its training set by heart. "
-                 "More data, augmentation, weight decay or an earlier stop would help.", cvy_number_count(epoch_at(r, low)).at, cvy_number_text(val[low], 3).at,
+        snprintf(text, sizeof text,
+                 "The validation loss has risen since epoch %s, from %s to %s, while training went on: the network "
+                 "learns its training set by heart. "
+                 "More data, augmentation, weight decay or an earlier stop would help.",
+                 cvy_number_count(epoch_at(r, low)).at, cvy_number_text(val[low], 3).at,
                  cvy_number_text(last_val, 3).at);
         note(r, &n, text);
     } else if (val && last >= 4 && low == last && val[last] < 0.97 * val[last - CVY_MAX(1, last / 8)])
         note(r, &n, "The validation loss was still falling at the end: more epochs would probably help.");
     if (all > 0 && data > 0.03 * all) {
-        snprintf(text, sizeof text, "Steps wait for data %s of their time: more data threads (data.threads), samples kept in memory (data.cache) or a packed set (convoy convert) would make the run faster.",
+        snprintf(text, sizeof text,
+                 "Steps wait for data %s of their time: more data threads (data.threads), samples kept in memory "
+                 "(data.cache) or a packed set (convoy convert) would make the run faster.",
                  cvy_number_percent(data / all).at);
         note(r, &n, text);
     }
     if (all > 0 && comm > 0.2 * all) {
-        snprintf(text, sizeof text, "Communication that no computation hides takes %s of the step: a larger batch, or fewer ranks, would use the machine better.",
+        snprintf(text, sizeof text,
+                 "Communication that no computation hides takes %s of the step: a larger batch, or fewer ranks, would "
+                 "use the machine better.",
                  cvy_number_percent(comm / all).at);
         note(r, &n, text);
     }
@@ -279,9 +300,11 @@ static const char *first_text(const cvy_tree *map, const char *path, const char 
 static void facts(cvy_report *r)
 {
     int n = 0;
-    char line[160];
+    char line[160], dead[640];
     const double sent = sum_of(&r->steps, "bytes_wire");
-    fact(r, &n, "data", first_text(r->job, "data.train", "path") ? first_text(r->job, "data.train", "path") : first_text(r->job, "data.train", "format"));
+    fact(r, &n, "data",
+         first_text(r->job, "data.train", "path") ? first_text(r->job, "data.train", "path")
+                                                  : first_text(r->job, "data.train", "format"));
     fact(r, &n, "batch", cvy_tree_text_at(r->job, "train.batch"));
     fact(r, &n, "optimizer", first_text(r->job, "train.optimizer", "name"));
     fact(r, &n, "schedule", first_text(r->job, "train.schedule", "name"));
@@ -293,6 +316,8 @@ static void facts(cvy_report *r)
     if (r->status_text) {
         snprintf(line, sizeof line, "%.*s", (int)CVY_MIN(strcspn(r->status_text, "\n"), (size_t)120), r->status_text);
         fact(r, &n, "status", line[0] ? line : NULL);
+        if (cvy_run_is_dead(r->folder, dead, sizeof dead))
+            fact(r, &n, "note", dead);
     }
     if (n)
         cvy_text_add(&r->html, "</p>\n");

@@ -2,8 +2,10 @@
  * report_network.c: the network as it was planned: its layers with shapes, work and kernels, and where the memory goes.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/base_text.h"
 #include "report/report.h"
 
 /* The object that has the layers: plan.json itself, or one of its members (a program has several plans). */
@@ -16,7 +18,8 @@ static const cvy_tree *find_plan(const cvy_tree *root)
         return root;
     for (int i = 0; i < root->count; i++) {
         const cvy_tree *child = root->child[i];
-        layers = child->kind == CVY_TREE_LIST && child->count > 0 ? cvy_tree_at(child->child[0], "layers") : cvy_tree_at(child, "layers");
+        layers = child->kind == CVY_TREE_LIST && child->count > 0 ? cvy_tree_at(child->child[0], "layers")
+                                                                  : cvy_tree_at(child, "layers");
         if (layers && layers->kind == CVY_TREE_LIST)
             return child->kind == CVY_TREE_LIST ? child->child[0] : child;
     }
@@ -65,13 +68,17 @@ static void layer_row(cvy_report *r, const cvy_tree *layers, int i, int first_of
     cvy_text *html = &r->html;
     const cvy_tree *at = layers->child[i];
     const char *layer = cvy_tree_text_at(at, "layer");
-    const double params = cvy_tree_real_at(at, "params"), flop = !layer ? flop_of(at) : first_of_layer ? layer_flop(layers, layer) : 0;
+    const double params = cvy_tree_real_at(at, "params"), flop = !layer           ? flop_of(at)
+                                                                 : first_of_layer ? layer_flop(layers, layer)
+                                                                                  : 0;
     cvy_text_add(html, "<tr>");
     add_cell(html, cvy_tree_text_at(at, "name"), " class=\"t\"");
     add_cell(html, cvy_tree_text_at(at, "op"), " class=\"t\"");
     add_cell(html, cvy_tree_text_at(at, "out_shape"), "");
-    cvy_text_add(html, "<td>%s</td><td>%s</td>", params > 0 ? cvy_number_count(params).at : "", flop > 0 ? flop_text(flop).at : "");
-    cvy_text_add(html, "<td class=\"share\"><i style=\"width:%.1f%%\"></i></td>", all_flop > 0 ? 100 * flop / all_flop : 0);
+    cvy_text_add(html, "<td>%s</td><td>%s</td>", params > 0 ? cvy_number_count(params).at : "",
+                 flop > 0 ? flop_text(flop).at : "");
+    cvy_text_add(html, "<td class=\"share\"><i style=\"width:%.1f%%\"></i></td>",
+                 all_flop > 0 ? 100 * flop / all_flop : 0);
     add_cell(html, cvy_tree_text_at(at, "kernel"), " class=\"t\"");
     add_cell(html, cvy_tree_text_at(at, "layout"), " class=\"t\"");
     cvy_text_add(html, "</tr>\n");
@@ -87,15 +94,20 @@ static void layer_table(cvy_report *r, const cvy_tree *plan)
         const char *layer = cvy_tree_text_at(layers->child[i], "layer");
         all += flop_of(layers->child[i]);
         nforward += is_forward(layers->child[i]);
-        most = CVY_MAX(most, layer && is_forward(layers->child[i]) ? layer_flop(layers, layer) : flop_of(layers->child[i]));
+        most = CVY_MAX(most,
+                       layer && is_forward(layers->child[i]) ? layer_flop(layers, layer) : flop_of(layers->child[i]));
     }
     cvy_text_add(&r->html, "<details%s><summary>%d layer%s", nforward <= 80 ? " open=\"open\"" : "", nforward,
                  nforward == 1 ? "" : "s");
     if (isfinite(params))
         cvy_text_add(&r->html, ", %s parameters", cvy_number_count(params).at);
-    cvy_text_add(&r->html, ", %s Gflop a step on this rank</summary>\n<div class=\"wide\"><table class=\"layers\"><thead><tr><td class=\"t\">layer</td>"
-                 "<td class=\"t\">operator</td><td>output</td><td>parameters</td><td>Mflop</td><td class=\"t\">share of work</td><td class=\"t\">kernel</td>"
-                 "<td class=\"t\">layout</td></tr></thead><tbody>\n", cvy_number_text(all / 1e9, 3).at);
+    cvy_text_add(&r->html,
+                 ", %s Gflop a step on this rank</summary>\n<div class=\"wide\"><table class=\"layers\"><thead><tr><td "
+                 "class=\"t\">layer</td>"
+                 "<td class=\"t\">operator</td><td>output</td><td>parameters</td><td>Mflop</td><td class=\"t\">share "
+                 "of work</td><td class=\"t\">kernel</td>"
+                 "<td class=\"t\">layout</td></tr></thead><tbody>\n",
+                 cvy_number_text(all / 1e9, 3).at);
     for (int i = 0; i < layers->count; i++) {
         const char *layer = cvy_tree_text_at(layers->child[i], "layer");
         if (!is_forward(layers->child[i]))
@@ -141,7 +153,8 @@ static void memory_bar(cvy_report *r, const cvy_tree *memory)
     cvy_text_add(&r->html, "</div>\n<p class=\"keys\">");
     for (int i = 0; i < CVY_COUNT(part); i++)
         if (part[i].bytes > 0)
-            cvy_text_add(&r->html, "<span><i class=\"f%d\"></i>%s %s</span> ", i, part[i].name, cvy_number_bytes(part[i].bytes).at);
+            cvy_text_add(&r->html, "<span><i class=\"f%d\"></i>%s %s</span> ", i, part[i].name,
+                         cvy_number_bytes(part[i].bytes).at);
     cvy_text_add(&r->html, "</p>\n");
 }
 

@@ -1,13 +1,14 @@
 /*
  * report_read.c: reads metrics.jsonl into two tables of numbers, one of steps and one of epochs.
  *
- * A run of a million steps has a million lines, so this is a scanner for flat JSON objects, not a tree. A line that does not parse (the last one
- * of a killed run) is skipped. A running run may append while this reads.
+ * A run of a million steps has a million lines, so this is a scanner for flat JSON objects, not a tree. A line that
+ * does not parse (the last one of a killed run) is skipped. A running run may append while this reads.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_file.h"
 #include "report/report.h"
 
 #define METRICS_BYTES_MAX ((size_t)1 << 30)
@@ -31,7 +32,8 @@ static const char *skip_space(const char *c)
     return c;
 }
 
-/* A quoted string into text (cut to its room; escapes are kept as they stand); returns what follows, NULL if it is none. */
+/* A quoted string into text (cut to its room; escapes are kept as they stand); returns what follows, NULL if it is
+ * none. */
 static const char *scan_string(const char *c, char *text, size_t room)
 {
     size_t used = 0;
@@ -165,7 +167,7 @@ cvy_status cvy_frames_read(const char *path, cvy_frame *steps, cvy_frame *epochs
     for (char *at = text, *end; status == CVY_OK && at < text + bytes; at = end + 1) {
         end = memchr(at, '\n', (size_t)(text + bytes - at));
         if (!end)
-            break;                             /* an unfinished line */
+            break; /* an unfinished line */
         *end = 0;
         if (!scan_line(at, &line))
             continue;

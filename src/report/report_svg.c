@@ -6,16 +6,17 @@
 #include "report/report_svg.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/report.h"
 
 #define TICKS_MAX 12
-#define DOTS_MAX 40            /* a line of more points is drawn without them */
-#define LETTER_PX 6.8          /* average width of a letter at 12 px */
+#define DOTS_MAX 40   /* a line of more points is drawn without them */
+#define LETTER_PX 6.8 /* average width of a letter at 12 px */
 
 struct axis {
-    double min, max;           /* of the axis, after rounding */
+    double min, max; /* of the axis, after rounding */
     int log;
     double from_px, to_px;
 };
@@ -141,26 +142,36 @@ static void superscript(cvy_text *t, int n)
 /* A label as short as the step allows. */
 static void add_label(cvy_text *t, double value, double step)
 {
-    const double size = fabs(value), unit = step >= 1e9 ? 1e9 : step >= 1e6 || (step >= 1e5 && size >= 1e6) ? 1e6 : step >= 1e3 ? 1e3 : 1;
+    const double size = fabs(value), unit = step >= 1e9                                   ? 1e9
+                                            : step >= 1e6 || (step >= 1e5 && size >= 1e6) ? 1e6
+                                            : step >= 1e3                                 ? 1e3
+                                                                                          : 1;
     const double shown = value / unit, shown_step = step / unit;
     if (size > 0 && step < 1e-4)
         cvy_text_add(t, "%.3g", value);
     else
-        cvy_text_add(t, "%.*f%s", shown_step >= 1 ? (shown_step == floor(shown_step) ? 0 : 1) : (int)ceil(-log10(shown_step) - 1e-9),
-                     size < step * 1e-6 ? 0.0 : shown, unit == 1e9 ? "G" : unit == 1e6 ? "M" : unit == 1e3 ? "k" : "");
+        cvy_text_add(t, "%.*f%s",
+                     shown_step >= 1 ? (shown_step == floor(shown_step) ? 0 : 1) : (int)ceil(-log10(shown_step) - 1e-9),
+                     size < step * 1e-6 ? 0.0 : shown,
+                     unit == 1e9   ? "G"
+                     : unit == 1e6 ? "M"
+                     : unit == 1e3 ? "k"
+                                   : "");
 }
 
 static void add_x_tick(struct canvas *v, double at)
 {
     const double px = place(&v->x, at);
-    cvy_text_add(v->svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", px, px, v->y.from_px, v->y.to_px);
+    cvy_text_add(v->svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", px, px,
+                 v->y.from_px, v->y.to_px);
     cvy_text_add(v->svg, "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">", px, v->y.from_px + 17);
 }
 
 static void add_y_tick(struct canvas *v, double at)
 {
     const double px = place(&v->y, at);
-    cvy_text_add(v->svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", v->x.from_px, v->x.to_px, px, px);
+    cvy_text_add(v->svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", v->x.from_px,
+                 v->x.to_px, px, px);
     cvy_text_add(v->svg, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">", v->x.from_px - 7, px + 4);
 }
 
@@ -186,7 +197,8 @@ static void draw_log_ticks(struct canvas *v, const struct axis *a, void (*add)(s
         }
 }
 
-static void draw_ticks(struct canvas *v, const struct axis *a, int wanted, int whole, void (*add)(struct canvas *, double))
+static void draw_ticks(struct canvas *v, const struct axis *a, int wanted, int whole,
+                       void (*add)(struct canvas *, double))
 {
     double first, step;
     if (a->log) {
@@ -206,15 +218,20 @@ static void draw_axes(struct canvas *v)
     const cvy_chart *c = v->chart;
     draw_ticks(v, &v->x, c->small ? 4 : 6, c->whole_x, add_x_tick);
     draw_ticks(v, &v->y, 5, 0, add_y_tick);
-    cvy_text_add(v->svg, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", v->x.from_px, v->x.to_px, v->y.from_px, v->y.from_px);
+    cvy_text_add(v->svg, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", v->x.from_px,
+                 v->x.to_px, v->y.from_px, v->y.from_px);
     if (c->x_label) {
-        cvy_text_add(v->svg, "<text class=\"label\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">", (v->x.from_px + v->x.to_px) / 2, v->height - 6);
+        cvy_text_add(v->svg, "<text class=\"label\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">",
+                     (v->x.from_px + v->x.to_px) / 2, v->height - 6);
         cvy_html_escape(v->svg, c->x_label);
         cvy_text_add(v->svg, "</text>");
     }
     if (c->y_label) {
         const double y = (v->y.from_px + v->y.to_px) / 2;
-        cvy_text_add(v->svg, "<text class=\"label\" text-anchor=\"middle\" x=\"13\" y=\"%.1f\" transform=\"rotate(-90 13 %.1f)\">", y, y);
+        cvy_text_add(
+            v->svg,
+            "<text class=\"label\" text-anchor=\"middle\" x=\"13\" y=\"%.1f\" transform=\"rotate(-90 13 %.1f)\">", y,
+            y);
         cvy_html_escape(v->svg, c->y_label);
         cvy_text_add(v->svg, "</text>");
     }
@@ -259,7 +276,8 @@ static void add_point(struct canvas *v, const cvy_series *s, int64_t i, const ch
     }
     cvy_text_add(v->svg, "><title>");
     cvy_html_escape(v->svg, s->name);
-    cvy_text_add(v->svg, ", %s %s: %s</title></circle>", v->chart->x_what, cvy_number_text(s->x[i], 4).at, cvy_number_text(s->y[i], 4).at);
+    cvy_text_add(v->svg, ", %s %s: %s</title></circle>", v->chart->x_what, cvy_number_text(s->x[i], 4).at,
+                 cvy_number_text(s->y[i], 4).at);
 }
 
 static void draw_area(struct canvas *v, const cvy_series *s)
@@ -296,17 +314,18 @@ static void draw_step(struct canvas *v, const cvy_series *s)
 
 static void draw_bars(struct canvas *v, const cvy_series *s)
 {
-    const double span = v->x.max - v->x.min, slot = (v->x.to_px - v->x.from_px) / CVY_MAX(span, 1), width = CVY_MIN(slot * 0.72, 60);
+    const double span = v->x.max - v->x.min, slot = (v->x.to_px - v->x.from_px) / CVY_MAX(span, 1),
+                 width = CVY_MIN(slot * 0.72, 60);
     for (int64_t i = 0; i < s->n; i++) {
         if (!drawable(&v->x, s->x[i]) || !drawable(&v->y, s->y[i]))
             continue;
         const double top = place(&v->y, s->y[i]), middle = place(&v->x, s->x[i]);
         cvy_text_add(v->svg, "<rect");
         add_class(v, s, "column");
-        cvy_text_add(v->svg, " x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" rx=\"%.1f\"", middle - width / 2, top, width, CVY_MAX(v->y.from_px - top, 0),
-                     CVY_MIN(2, width / 4));
-        cvy_text_add(v->svg, "><title>%s %s: %s</title></rect>", v->chart->x_what ? v->chart->x_what : "at", cvy_number_text(s->x[i], 4).at,
-                     cvy_number_text(s->y[i], 4).at);
+        cvy_text_add(v->svg, " x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" rx=\"%.1f\"", middle - width / 2,
+                     top, width, CVY_MAX(v->y.from_px - top, 0), CVY_MIN(2, width / 4));
+        cvy_text_add(v->svg, "><title>%s %s: %s</title></rect>", v->chart->x_what ? v->chart->x_what : "at",
+                     cvy_number_text(s->x[i], 4).at, cvy_number_text(s->y[i], 4).at);
     }
 }
 
@@ -358,8 +377,11 @@ static double legend(const cvy_chart *c, double left, double right, cvy_text *sv
         }
         if (svg) {
             const char *kind = s->draw == CVY_DRAW_DASHED ? "dashed" : "swatch";
-            cvy_text_add(svg, s->color < 0 ? "<line class=\"%s neutral\"" : "<line class=\"%s c%d\"", kind, s->color % 8);
-            cvy_text_add(svg, " x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" /><text class=\"legend\" x=\"%.1f\" y=\"%.1f\">", x, x + 16, y - 4, y - 4, x + 22, y);
+            cvy_text_add(svg, s->color < 0 ? "<line class=\"%s neutral\"" : "<line class=\"%s c%d\"", kind,
+                         s->color % 8);
+            cvy_text_add(
+                svg, " x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" /><text class=\"legend\" x=\"%.1f\" y=\"%.1f\">",
+                x, x + 16, y - 4, y - 4, x + 22, y);
             cvy_html_escape(svg, s->name);
             cvy_text_add(svg, "</text>");
         }
@@ -404,9 +426,11 @@ void cvy_chart_write(cvy_text *html, const cvy_chart *chart)
     open_figure(html, chart->title, chart->note, chart->small ? "third" : "half");
     open_svg(html, chart->title, v.width, v.height);
     draw_axes(&v);
-    const size_t id = html->bytes;     /* unique in the page */
-    cvy_text_add(html, "<clipPath id=\"p%zu\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" /></clipPath><g clip-path=\"url(#p%zu)\">", id, v.x.from_px - 4,
-                 v.y.to_px - 4, v.x.to_px - v.x.from_px + 8, v.y.from_px - v.y.to_px + 8, id);
+    const size_t id = html->bytes; /* unique in the page */
+    cvy_text_add(html,
+                 "<clipPath id=\"p%zu\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" /></clipPath><g "
+                 "clip-path=\"url(#p%zu)\">",
+                 id, v.x.from_px - 4, v.y.to_px - 4, v.x.to_px - v.x.from_px + 8, v.y.from_px - v.y.to_px + 8, id);
     for (int i = chart->nseries - 1; i >= 0; i--)
         draw_series(&v, &chart->series[i]);
     cvy_text_add(html, "</g>");
@@ -432,12 +456,14 @@ static void heat_names(cvy_text *html, const cvy_heatmap *m, double left, double
     const int every = (int)CVY_MAX(ceil(9 / cell), 1);
     for (int i = 0; i < m->columns; i += every) {
         const double x = left + (i + 0.5) * cell, y = top - 7;
-        cvy_text_add(html, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" transform=\"rotate(-40 %.1f %.1f)\">", x, y, x, y);
+        cvy_text_add(html, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" transform=\"rotate(-40 %.1f %.1f)\">", x, y, x,
+                     y);
         cvy_html_escape(html, m->column_name[i]);
         cvy_text_add(html, "</text>");
     }
     for (int i = 0; i < m->rows; i += every) {
-        cvy_text_add(html, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">", left - 7, top + (i + 0.5) * cell + 4);
+        cvy_text_add(html, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">", left - 7,
+                     top + (i + 0.5) * cell + 4);
         cvy_html_escape(html, m->row_name[i]);
         cvy_text_add(html, "</text>");
     }
@@ -448,29 +474,35 @@ void cvy_heatmap_write(cvy_text *html, const cvy_heatmap *m)
     double name_px = 30;
     for (int i = 0; i < m->rows; i++)
         name_px = CVY_MIN(CVY_MAX(name_px, text_px(m->row_name[i])), 110);
-    const double left = name_px + 28, top = 22 + name_px * 0.7, cell = CVY_MIN(380.0 / CVY_MAX(m->columns, m->rows), 90);
+    const double left = name_px + 28, top = 22 + name_px * 0.7,
+                 cell = CVY_MIN(380.0 / CVY_MAX(m->columns, m->rows), 90);
     const double width = left + m->columns * cell + 0.6 * name_px, height = top + m->rows * cell + 14;
     open_figure(html, m->title, m->note, "half");
     open_svg(html, m->title, CVY_MAX(width, 440), CVY_MAX(height, 240));
     heat_names(html, m, left, top, cell);
     for (int r = 0; r < m->rows; r++)
         for (int c = 0; c < m->columns; c++) {
-            const double share = CVY_MIN(CVY_MAX(m->shade[r * m->columns + c], 0), 1), shade = pow(share, 0.6);   /* so that rare cells still show */
+            const double share = CVY_MIN(CVY_MAX(m->shade[r * m->columns + c], 0), 1),
+                         shade = pow(share, 0.6); /* so that rare cells still show */
             const double x = left + c * cell, y = top + r * cell;
             const cvy_number value = cvy_number_count(m->value[r * m->columns + c]);
-            cvy_text_add(html, "<rect class=\"cell%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" style=\"fill-opacity:%.3f\"><title>", r == c ? " hit" : "", x,
-                         y, cell - 1, cell - 1, shade);
+            cvy_text_add(html,
+                         "<rect class=\"cell%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+                         "style=\"fill-opacity:%.3f\"><title>",
+                         r == c ? " hit" : "", x, y, cell - 1, cell - 1, shade);
             cvy_html_escape(html, m->row_name[r]);
             cvy_text_add(html, " → ");
             cvy_html_escape(html, m->column_name[c]);
             cvy_text_add(html, ": %s (%s)</title></rect>", value.at, cvy_number_percent(share).at);
             if (cell >= 26)
-                cvy_text_add(html, "<text class=\"%s\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%s</text>", shade > 0.55 ? "in dark" : "in", x + (cell - 1) / 2,
-                             y + cell / 2 + 4, value.at);
+                cvy_text_add(html, "<text class=\"%s\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%s</text>",
+                             shade > 0.55 ? "in dark" : "in", x + (cell - 1) / 2, y + cell / 2 + 4, value.at);
         }
     if (m->y_label) {
         const double y = top + m->rows * cell / 2;
-        cvy_text_add(html, "<text class=\"label\" text-anchor=\"middle\" x=\"12\" y=\"%.1f\" transform=\"rotate(-90 12 %.1f)\">", y, y);
+        cvy_text_add(
+            html, "<text class=\"label\" text-anchor=\"middle\" x=\"12\" y=\"%.1f\" transform=\"rotate(-90 12 %.1f)\">",
+            y, y);
         cvy_html_escape(html, m->y_label);
         cvy_text_add(html, "</text>");
     }

@@ -1,43 +1,44 @@
 /*
  * report_svg.h: charts as inline SVG: axes with round ticks, lines, areas, steps, bars, points, legends; and heat maps.
  *
- * Colours, fonts and line widths are CSS classes of the page, so one chart serves light, dark and print. All text is escaped here.
+ * Colours, fonts and line widths are CSS classes of the page, so one chart serves light, dark and print. All text is
+ * escaped here.
  */
 #ifndef CVY_REPORT_SVG_H
 #define CVY_REPORT_SVG_H
 
-#include "base/base_util.h"
+#include "base/base_text.h"
 
 typedef enum {
-    CVY_DRAW_LINE,             /* with points where they are few */
-    CVY_DRAW_AREA,             /* between y_low (0 if NULL) and y */
-    CVY_DRAW_STEP,             /* histogram: n values between n + 1 edges in x */
-    CVY_DRAW_BARS,             /* a bar a point */
+    CVY_DRAW_LINE, /* with points where they are few */
+    CVY_DRAW_AREA, /* between y_low (0 if NULL) and y */
+    CVY_DRAW_STEP, /* histogram: n values between n + 1 edges in x */
+    CVY_DRAW_BARS, /* a bar a point */
     CVY_DRAW_POINTS,
-    CVY_DRAW_DASHED,           /* a thin dashed line: guides and limits */
+    CVY_DRAW_DASHED, /* a thin dashed line: guides and limits */
 } cvy_draw;
 
 typedef struct cvy_series {
-    const char *name;          /* in the legend; NULL: none */
+    const char *name; /* in the legend; NULL: none */
     cvy_draw draw;
-    int color;                 /* 0..7: class c0 .. c7; -1: neutral */
-    int faint;                 /* in the background: min and max of a band */
+    int color; /* 0..7: class c0 .. c7; -1: neutral */
+    int faint; /* in the background: min and max of a band */
     const double *x, *y, *y_low;
     int64_t n;
 } cvy_series;
 
 #define CVY_CHART_SERIES 10
 typedef struct cvy_chart {
-    const char *title, *note;          /* note: a line below the title, may be NULL */
+    const char *title, *note; /* note: a line below the title, may be NULL */
     const char *x_label, *y_label;
-    const char *x_what;                /* in tooltips: "epoch" */
+    const char *x_what; /* in tooltips: "epoch" */
     int log_x, log_y;
     int from_zero;                     /* the y axis begins at zero */
     int whole_x;                       /* ticks at whole numbers only */
     double x_min, x_max, y_min, y_max; /* given where x_min < x_max; else from the data */
     int square;
-    int small;                         /* a third of the width instead of a half */
-    int nseries;               /* the first is drawn on top of the others */
+    int small;   /* a third of the width instead of a half */
+    int nseries; /* the first is drawn on top of the others */
     cvy_series series[CVY_CHART_SERIES];
 } cvy_chart;
 
@@ -49,8 +50,8 @@ void cvy_chart_add(cvy_chart *chart, const cvy_series *series, int64_t least);
 typedef struct cvy_heatmap {
     const char *title, *note, *x_label, *y_label;
     int rows, columns;
-    const double *value;               /* rows x columns; printed */
-    const double *shade;               /* 0..1 */
+    const double *value; /* rows x columns; printed */
+    const double *shade; /* 0..1 */
     const char *const *row_name;
     const char *const *column_name;
 } cvy_heatmap;

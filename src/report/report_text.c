@@ -1,17 +1,25 @@
 /*
- * report_text.c: what the sections of the page write with: escaped text, numbers as people write them, values out of parsed files.
+ * report_text.c: what the sections of the page write with: escaped text, numbers as people write them, values out of
+ * parsed files.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_text.h"
 #include "report/report.h"
 
-/* Control characters are dropped and bytes that are not UTF-8 are replaced, so that any file name or job text gives a valid page. */
+/* Control characters are dropped and bytes that are not UTF-8 are replaced, so that any file name or job text gives a
+ * valid page. */
 void cvy_html_escape(cvy_text *html, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        const int n = *c < 0x80 ? 1 : *c >= 0xC2 && *c < 0xE0 ? 2 : *c >= 0xE0 && *c < 0xF0 ? 3 : *c >= 0xF0 && *c < 0xF5 ? 4 : 0;
+        const int n = *c < 0x80                 ? 1
+                      : *c >= 0xC2 && *c < 0xE0 ? 2
+                      : *c >= 0xE0 && *c < 0xF0 ? 3
+                      : *c >= 0xF0 && *c < 0xF5 ? 4
+                                                : 0;
         int whole = n > 0;
         for (int i = 1; i < n && whole; i++)
             whole = (c[i] & 0xC0) == 0x80;

@@ -1,18 +1,21 @@
 /*
- * report_training.c: the curves of the training: losses, metrics, learning rate, speed, and where the time of a step goes.
+ * report_training.c: the curves of the training: losses, metrics, learning rate, speed, and where the time of a step
+ * goes.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/base_text.h"
 #include "report/report.h"
 #include "report/report_svg.h"
 
-#define BINS 240               /* points of a curve over steps */
+#define BINS 240 /* points of a curve over steps */
 
 struct binned {
     double *x, *mean, *low, *high;
     int64_t n;
-    int many;                  /* several points in a bin: low and high are worth showing */
+    int many; /* several points in a bin: low and high are worth showing */
 };
 
 /* Means over at most BINS groups of neighbouring points, with the least and largest of each. */
@@ -65,7 +68,11 @@ static void step_chart(cvy_report *r, cvy_chart *chart, const char *column, int 
         return;
     cvy_chart_add(chart, &(cvy_series){.draw = CVY_DRAW_LINE, .color = color, .x = b.x, .y = b.mean, .n = b.n}, 2);
     if (b.many)
-        cvy_chart_add(chart, &(cvy_series){.draw = CVY_DRAW_AREA, .color = color, .faint = 1, .x = b.x, .y = b.high, .y_low = b.low, .n = b.n}, 2);
+        cvy_chart_add(
+            chart,
+            &(cvy_series){
+                .draw = CVY_DRAW_AREA, .color = color, .faint = 1, .x = b.x, .y = b.high, .y_low = b.low, .n = b.n},
+            2);
     if (b.many && !chart->from_zero)
         chart->note = "line: mean; band: least and largest of neighbouring steps";
     chart->log_y = !chart->from_zero && wants_log(chart);
@@ -85,12 +92,16 @@ static double least(const double *y, int64_t n, int64_t *at)
     return low;
 }
 
-static void epoch_chart(cvy_report *r, cvy_chart *chart, const char *const *column, const char *const *name, int n, const double *scaled[])
+static void epoch_chart(cvy_report *r, cvy_chart *chart, const char *const *column, const char *const *name, int n,
+                        const double *scaled[])
 {
     const double *epoch = cvy_frame_column(&r->epochs, "epoch");
     for (int i = 0; i < n && epoch; i++) {
         const double *y = scaled ? scaled[i] : cvy_frame_column(&r->epochs, column[i]);
-        cvy_chart_add(chart, &(cvy_series){.name = name[i], .draw = CVY_DRAW_LINE, .color = i, .x = epoch, .y = y, .n = r->epochs.nrow}, 1);
+        cvy_chart_add(
+            chart,
+            &(cvy_series){.name = name[i], .draw = CVY_DRAW_LINE, .color = i, .x = epoch, .y = y, .n = r->epochs.nrow},
+            1);
     }
     chart->x_label = "epoch";
     chart->x_what = "epoch";
@@ -109,8 +120,10 @@ static void losses(cvy_report *r)
     int64_t at = 0;
     if (val) {
         const double low = least(val, r->epochs.nrow, &at);
-        snprintf(note, sizeof note, "lowest validation loss %s, epoch %s", cvy_number_text(low, 4).at,
-                 cvy_number_text(cvy_frame_column(&r->epochs, "epoch") ? cvy_frame_column(&r->epochs, "epoch")[at] : NAN, 4).at);
+        snprintf(
+            note, sizeof note, "lowest validation loss %s, epoch %s", cvy_number_text(low, 4).at,
+            cvy_number_text(cvy_frame_column(&r->epochs, "epoch") ? cvy_frame_column(&r->epochs, "epoch")[at] : NAN, 4)
+                .at);
     }
     chart.log_y = wants_log(&chart);
     cvy_chart_write(&r->html, &chart);
@@ -146,7 +159,8 @@ static void accuracy(cvy_report *r)
         if (isfinite(y[i]) && !(y[best] >= y[i]))
             best = i;
     if (y && epoch)
-        snprintf(note, sizeof note, "best %s %.1f %%, epoch %s", scaled[1] ? "validation" : "test", y[best], cvy_number_text(epoch[best], 4).at);
+        snprintf(note, sizeof note, "best %s %.1f %%, epoch %s", scaled[1] ? "validation" : "test", y[best],
+                 cvy_number_text(epoch[best], 4).at);
     cvy_chart_write(&r->html, &chart);
 }
 
@@ -174,13 +188,20 @@ static void epoch_times(cvy_report *r)
     const double *epoch = cvy_frame_column(&r->epochs, "epoch"), *seconds = cvy_frame_column(&r->epochs, "seconds");
     double sum = 0;
     char note[80];
-    cvy_chart chart = {.title = "Time per epoch", .note = note, .x_label = "epoch", .y_label = "seconds", .x_what = "epoch", .whole_x = 1, .from_zero = 1};
+    cvy_chart chart = {.title = "Time per epoch",
+                       .note = note,
+                       .x_label = "epoch",
+                       .y_label = "seconds",
+                       .x_what = "epoch",
+                       .whole_x = 1,
+                       .from_zero = 1};
     if (!epoch || !seconds)
         return;
     for (int64_t i = 0; i < r->epochs.nrow; i++)
         sum += isfinite(seconds[i]) ? seconds[i] : 0;
     snprintf(note, sizeof note, "%s in all", cvy_number_seconds(sum).at);
-    cvy_chart_add(&chart, &(cvy_series){.draw = CVY_DRAW_BARS, .color = 0, .x = epoch, .y = seconds, .n = r->epochs.nrow}, 1);
+    cvy_chart_add(&chart,
+                  &(cvy_series){.draw = CVY_DRAW_BARS, .color = 0, .x = epoch, .y = seconds, .n = r->epochs.nrow}, 1);
     cvy_chart_write(&r->html, &chart);
 }
 
@@ -205,22 +226,32 @@ static void step_split(cvy_report *r)
     double share[3], all = 0;
     struct binned below = {0};
     char note[320];
-    cvy_chart chart = {.title = "Where the time of a step goes", .note = note, .x_label = "step", .y_label = "ms per step", .from_zero = 1};
+    cvy_chart chart = {.title = "Where the time of a step goes",
+                       .note = note,
+                       .x_label = "step",
+                       .y_label = "ms per step",
+                       .from_zero = 1};
     for (int i = 0; i < 3; i++)
         all += share[i] = mean(cvy_frame_column(&r->steps, column[i]), r->steps.nrow);
     if (!step || all <= 0)
         return;
-    snprintf(note, sizeof note, "compute %s, exposed communication %s, waiting for data %s", cvy_number_percent(share[0] / all).at,
-             cvy_number_percent(share[1] / all).at, cvy_number_percent(share[2] / all).at);
+    snprintf(note, sizeof note, "compute %s, exposed communication %s, waiting for data %s",
+             cvy_number_percent(share[0] / all).at, cvy_number_percent(share[1] / all).at,
+             cvy_number_percent(share[2] / all).at);
     if (cvy_frame_column(&r->steps, "steps_ready")) {
         const size_t n = strlen(note);
-        snprintf(note + n, sizeof note - n, "; %s steps of samples ready ahead", cvy_number_text(mean(cvy_frame_column(&r->steps, "steps_ready"), r->steps.nrow), 2).at);
+        snprintf(note + n, sizeof note - n, "; %s steps of samples ready ahead",
+                 cvy_number_text(mean(cvy_frame_column(&r->steps, "steps_ready"), r->steps.nrow), 2).at);
     }
     if (mean(cvy_frame_column(&r->steps, "seconds_hidden_comm"), r->steps.nrow) > 0) {
         const size_t n = strlen(note);
-        snprintf(note + n, sizeof note - n, "; of the compute %s hides communication, of the exposed part %s waits for the slowest rank",
-                 cvy_number_percent(mean(cvy_frame_column(&r->steps, "seconds_hidden_comm"), r->steps.nrow) / share[0]).at,
-                 cvy_number_percent(share[1] > 0 ? mean(cvy_frame_column(&r->steps, "seconds_wait_slowest"), r->steps.nrow) / share[1] : 0).at);
+        snprintf(
+            note + n, sizeof note - n,
+            "; of the compute %s hides communication, of the exposed part %s waits for the slowest rank",
+            cvy_number_percent(mean(cvy_frame_column(&r->steps, "seconds_hidden_comm"), r->steps.nrow) / share[0]).at,
+            cvy_number_percent(
+                share[1] > 0 ? mean(cvy_frame_column(&r->steps, "seconds_wait_slowest"), r->steps.nrow) / share[1] : 0)
+                .at);
     }
     for (int i = 0; i < 3; i++) {
         const double *y = cvy_frame_column(&r->steps, column[i]);
@@ -233,7 +264,15 @@ static void step_split(cvy_report *r)
             b.mean[k] = 1e3 * (isfinite(b.mean[k]) ? b.mean[k] : 0) + (below.n ? below.mean[k] : 0);
         if (b.n == 1)
             return;
-        cvy_chart_add(&chart, &(cvy_series){.name = name[i], .draw = CVY_DRAW_AREA, .color = i, .x = b.x, .y = b.mean, .y_low = below.mean, .n = b.n}, 2);
+        cvy_chart_add(&chart,
+                      &(cvy_series){.name = name[i],
+                                    .draw = CVY_DRAW_AREA,
+                                    .color = i,
+                                    .x = b.x,
+                                    .y = b.mean,
+                                    .y_low = below.mean,
+                                    .n = b.n},
+                      2);
         below = b;
     }
     cvy_chart_write(&r->html, &chart);
@@ -258,8 +297,10 @@ void cvy_report_training(cvy_report *r)
     accuracy(r);
     other_metrics(r);
     step_chart(r, &(cvy_chart){.title = "Loss per step", .y_label = "training loss"}, "loss", 0);
-    step_chart(r, &(cvy_chart){.title = "Learning rate", .y_label = "learning rate", .from_zero = 1}, "learning_rate", 3);
-    step_chart(r, &(cvy_chart){.title = "Throughput", .note = note, .y_label = "samples per second", .from_zero = 1}, "images_per_s", 2);
+    step_chart(r, &(cvy_chart){.title = "Learning rate", .y_label = "learning rate", .from_zero = 1}, "learning_rate",
+               3);
+    step_chart(r, &(cvy_chart){.title = "Throughput", .note = note, .y_label = "samples per second", .from_zero = 1},
+               "images_per_s", 2);
     epoch_times(r);
     step_split(r);
     cvy_text_add(&r->html, "</div></section>\n");

@@ -1,8 +1,8 @@
 /* Exact sums: the same bits in any order, over the whole range of doubles, and added digit by digit as ranks do. */
-/* minimal */
 #include <float.h>
 
 #include "base/base_exact.h"
+#include "base/base_status.h"
 
 #include "test_util.h"
 
@@ -16,7 +16,9 @@ static double sum_of(const double *x, int n)
 
 static void single_numbers(void)
 {
-    static const double numbers[] = {0, 1, -1, 0.1, -0.1, 1e300, -1e300, DBL_MAX, -DBL_MAX, DBL_MIN, DBL_TRUE_MIN, -DBL_TRUE_MIN, DBL_MIN * 0.75, 4294967296.0, -4294967295.5, 1.0 / 3};
+    static const double numbers[] = {
+        0,        1,       -1,           0.1,           -0.1,           1e300,        -1e300,        DBL_MAX,
+        -DBL_MAX, DBL_MIN, DBL_TRUE_MIN, -DBL_TRUE_MIN, DBL_MIN * 0.75, 4294967296.0, -4294967295.5, 1.0 / 3};
     for (int i = 0; i < CVY_COUNT(numbers); i++)
         EXPECT(sum_of(&numbers[i], 1) == numbers[i]);
 }

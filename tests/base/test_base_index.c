@@ -1,9 +1,11 @@
-/* The index of names: what was put in is found, the first number of a name stays, nothing else is found, and no memory is said. */
-/* minimal */
+/* The index of names: what was put in is found, the first number of a name stays, nothing else is found, and no memory
+ * is said. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "../test_util.h"
 #include "base/base_index.h"
+#include "test_util.h"
 
 enum { COUNT = 5000 };
 
@@ -50,9 +52,29 @@ static void survives_no_memory(void)
     EXPECT_SURVIVES_NO_MEMORY(fill_and_free());
 }
 
+/* Texts are copied and numbered as they come; one that is there keeps its number. */
+static void numbers_texts(void)
+{
+    cvy_keys keys = {0};
+    int number = -1, wrong = 0;
+    char text[24];
+    EXPECT_INT(cvy_keys_find(&keys, "0"), -1);
+    for (int i = 0; i < 2 * COUNT; i++) {
+        snprintf(text, sizeof text, "%d", i % COUNT);
+        EXPECT_OK(cvy_keys_add(&keys, text, &number));
+        wrong += number != i % COUNT || strcmp(keys.text[number], text) != 0;
+    }
+    EXPECT_INT(wrong, 0);
+    EXPECT_INT(keys.count, COUNT);
+    EXPECT_INT(cvy_keys_find(&keys, "17"), 17);
+    EXPECT_INT(cvy_keys_find(&keys, "none"), -1);
+    cvy_keys_free(&keys);
+}
+
 int main(void)
 {
     TEST(finds_what_is_there);
+    TEST(numbers_texts);
     TEST(survives_no_memory);
     return test_end();
 }

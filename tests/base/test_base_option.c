@@ -1,7 +1,7 @@
-/* Option tables: values, defaults, every message with its place, printing that reads back, help, and every allocation failing in turn. */
-/* minimal */
-#include "../test_util.h"
+/* Option tables: values, defaults, every message with its place, printing that reads back, help, and every allocation
+ * failing in turn. */
 #include "base/base_option.h"
+#include "test_util.h"
 
 struct sample {
     int64_t kernel;
@@ -54,7 +54,9 @@ static void defaults(void)
 static void values(void)
 {
     struct sample s;
-    EXPECT_OK(parse("kernel: 5\nratio: 0\nbias: no\nmethod: sum\nname: a b\nstride: [2, 3]\nmean: [0.1, 2k]\nextra: {a: [1]}\n", &s));
+    EXPECT_OK(parse(
+        "kernel: 5\nratio: 0\nbias: no\nmethod: sum\nname: a b\nstride: [2, 3]\nmean: [0.1, 2k]\nextra: {a: [1]}\n",
+        &s));
     EXPECT_INT(s.kernel, 5);
     EXPECT_INT(s.method, 2);
     EXPECT_TEXT(s.name, "a b");
@@ -102,30 +104,37 @@ static void messages(void)
         strcat(yaml, ",1");
     strcat(yaml, "]");
     EXPECT_FAULT(parse(yaml, &s), CVY_E_CONFIG, "stride has 65 numbers, expected at most 64");
-    EXPECT_FAULT(cvy_options_parse_text(pool, "pool1", rows, "kernel: 2", &s, sizeof s), CVY_E_CONFIG, "options of pool1:1:");
+    EXPECT_FAULT(cvy_options_parse_text(pool, "pool1", rows, "kernel: 2", &s, sizeof s), CVY_E_CONFIG,
+                 "options of pool1:1:");
 }
 
 static void required_and_extra(void)
 {
-    static const cvy_option need[] = {{"lr", CVY_TYPE_REAL, CVY_FIELD(sample, ratio), NULL, ">0", "", "learning rate"}, {0}};
+    static const cvy_option need[] = {{"lr", CVY_TYPE_REAL, CVY_FIELD(sample, ratio), NULL, ">0", "", "learning rate"},
+                                      {0}};
     static const char *const extra[] = {"name", NULL};
     struct sample s;
     cvy_tree *map = NULL;
     EXPECT_OK(cvy_tree_parse_text(pool, "job.yaml", "name: sgd", 9, &map));
     EXPECT_FAULT(cvy_options_parse(pool, "optimizer", need, map, extra, &s, sizeof s), CVY_E_CONFIG,
                  "job.yaml:1:1: optimizer: the key \"lr\" is missing (learning rate)");
-    EXPECT_FAULT(cvy_options_parse(pool, "optimizer", need, NULL, extra, &s, sizeof s), CVY_E_CONFIG, "the key \"lr\" is missing");
-    EXPECT_FAULT(cvy_options_parse_text(pool, "optimizer", need, "lr: 0", &s, sizeof s), CVY_E_CONFIG, "lr is \"0\", expected >0");
-    EXPECT_FAULT(cvy_options_parse_text(pool, "relu", NULL, "slope: 1", &s, sizeof s), CVY_E_CONFIG, "it has no options");
+    EXPECT_FAULT(cvy_options_parse(pool, "optimizer", need, NULL, extra, &s, sizeof s), CVY_E_CONFIG,
+                 "the key \"lr\" is missing");
+    EXPECT_FAULT(cvy_options_parse_text(pool, "optimizer", need, "lr: 0", &s, sizeof s), CVY_E_CONFIG,
+                 "lr is \"0\", expected >0");
+    EXPECT_FAULT(cvy_options_parse_text(pool, "relu", NULL, "slope: 1", &s, sizeof s), CVY_E_CONFIG,
+                 "it has no options");
 }
 
 static void print_reads_back(void)
 {
     struct sample s, again;
     char *text = NULL, *twice = NULL;
-    EXPECT_OK(parse("kernel: 5\nratio: 0.1\nbias: no\nname: 'say \"hi\", {you}'\nstride: [2, 3]\nmean: [0.49, 1e-20]\n", &s));
+    EXPECT_OK(
+        parse("kernel: 5\nratio: 0.1\nbias: no\nname: 'say \"hi\", {you}'\nstride: [2, 3]\nmean: [0.49, 1e-20]\n", &s));
     EXPECT_OK(cvy_options_print(rows, &s, &text));
-    EXPECT_TEXT(text, "kernel: 5, ratio: 0.1, bias: false, method: average, name: \"say \\\"hi\\\", {you}\", stride: [2, 3], mean: [0.49, 1e-20], extra: null");
+    EXPECT_TEXT(text, "kernel: 5, ratio: 0.1, bias: false, method: average, name: \"say \\\"hi\\\", {you}\", stride: "
+                      "[2, 3], mean: [0.49, 1e-20], extra: null");
     EXPECT_OK(cvy_options_parse_text(pool, "layer conv1", rows, text, &again, sizeof again));
     EXPECT_OK(cvy_options_print(rows, &again, &twice));
     EXPECT_TEXT(twice, text);
@@ -141,7 +150,8 @@ static void tree_reads_back(void)
     EXPECT_OK(parse("name: 'null'\nstride: [2, 3]\nextra: {a: [1, 'x']}\n", &s));
     EXPECT_OK(cvy_options_tree(pool, rows, &s, &tree));
     EXPECT_OK(cvy_tree_print(tree, &text));
-    EXPECT_TEXT(text, "kernel: 3\nratio: 0.5\nbias: true\nmethod: average\nname: \"null\"\nstride: [2, 3]\nextra:\n  a: [1, \"x\"]\n");
+    EXPECT_TEXT(text, "kernel: 3\nratio: 0.5\nbias: true\nmethod: average\nname: \"null\"\nstride: [2, 3]\nextra:\n  "
+                      "a: [1, \"x\"]\n");
     EXPECT_OK(parse(text, &again));
     EXPECT_TEXT(again.name, "null");
     EXPECT_INT(again.stride.at[1], 3);
@@ -165,7 +175,8 @@ static cvy_status parse_in_own_pool(void)
     cvy_tree *tree = NULL;
     char *text = NULL;
     CVY_TRY(cvy_pool_create(&own));
-    cvy_status status = cvy_options_parse_text(own, "layer", rows, "kernel: 5, mean: [1, 2], extra: {a: b}", &s, sizeof s);
+    cvy_status status =
+        cvy_options_parse_text(own, "layer", rows, "kernel: 5, mean: [1, 2], extra: {a: b}", &s, sizeof s);
     if (status == CVY_OK)
         status = cvy_options_tree(own, rows, &s, &tree);
     if (status == CVY_OK)

@@ -1,10 +1,11 @@
-/* Trees: places, rules beyond YAML, typed scalars, set, copy, print and read back, and every allocation failing in turn. */
-/* minimal */
+/* Trees: places, rules beyond YAML, typed scalars, set, copy, print and read back, and every allocation failing in
+ * turn. */
 #include <locale.h>
+#include <stdio.h>
 
-#include "../test_util.h"
+#include "base/base_text.h"
 #include "base/base_tree.h"
-#include "base/base_util.h"
+#include "test_util.h"
 
 static cvy_pool *pool;
 
@@ -32,7 +33,8 @@ static void places(void)
 static void refusals(void)
 {
     cvy_tree *t = NULL;
-    EXPECT_FAULT(parse("a: 1\nb: 2\na: 3\n", &t), CVY_E_CONFIG, "job.yaml:3:1: key \"a\" is given twice, first at job.yaml:1:1");
+    EXPECT_FAULT(parse("a: 1\nb: 2\na: 3\n", &t), CVY_E_CONFIG,
+                 "job.yaml:3:1: key \"a\" is given twice, first at job.yaml:1:1");
     EXPECT_FAULT(parse("a: !!int 1", &t), CVY_E_CONFIG, "job.yaml:1:4: tag");
     EXPECT_FAULT(parse("a: 1\n---\nb: 2\n", &t), CVY_E_CONFIG, "job.yaml:2:1: a second document");
     EXPECT_FAULT(parse("a: [1, 2\nb: 3\n", &t), CVY_E_CONFIG, "job.yaml:2:");
@@ -45,7 +47,8 @@ static void refusals(void)
     memset(deep, '[', 100);
     memset(deep + 100, ']', 99);
     EXPECT_FAULT(parse(deep, &t), CVY_E_CONFIG, "nested deeper than 64");
-    EXPECT_FAULT(cvy_tree_parse_file(pool, "/nowhere/job.yaml", &t), CVY_E_IO, "/nowhere/job.yaml: cannot open: No such file");
+    EXPECT_FAULT(cvy_tree_parse_file(pool, "/nowhere/job.yaml", &t), CVY_E_IO,
+                 "/nowhere/job.yaml: cannot open: No such file");
     EXPECT(t == NULL);
 }
 
@@ -55,8 +58,8 @@ static void billion_laughs(void)
     char text[4096] = "a0: &a0 [1,1,1,1,1,1,1,1,1]\n";
     for (int i = 1; i < 10; i++) {
         char line[200];
-        snprintf(line, sizeof line, "a%d: &a%d [*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d]\n", i, i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1,
-                 i - 1, i - 1, i - 1);
+        snprintf(line, sizeof line, "a%d: &a%d [*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d]\n", i, i, i - 1, i - 1,
+                 i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
         strcat(text, line);
     }
     cvy_pool *own = NULL;
@@ -119,9 +122,21 @@ static void numbers(void)
     static const struct {
         const char *text;
         int64_t value;
-    } good[] = {{"12", 12}, {"-3", -3}, {"1_000", 1000}, {"64k", 64000}, {"1e6", 1000000}, {"4 MiB", 4 << 20}, {"2Ki", 2048}, {"1.5k", 1500},
-                {"+7", 7}, {"9223372036854775807", INT64_MAX}, {"3G", 3000000000}, {"2 TiB", INT64_C(1) << 41}, {"0", 0}};
-    static const char *const bad[] = {"x", "1.5", "1__0", "_1", "12x", "1e30", "0x10", "nan", "inf", "'12'", "", "[1]", "12 k m", "--1"};
+    } good[] = {{"12", 12},
+                {"-3", -3},
+                {"1_000", 1000},
+                {"64k", 64000},
+                {"1e6", 1000000},
+                {"4 MiB", 4 << 20},
+                {"2Ki", 2048},
+                {"1.5k", 1500},
+                {"+7", 7},
+                {"9223372036854775807", INT64_MAX},
+                {"3G", 3000000000},
+                {"2 TiB", INT64_C(1) << 41},
+                {"0", 0}};
+    static const char *const bad[] = {"x",   "1.5", "1__0", "_1", "12x", "1e30",   "0x10",
+                                      "nan", "inf", "'12'", "",   "[1]", "12 k m", "--1"};
     int64_t whole = -1;
     double real = -1;
     for (int i = 0; i < CVY_COUNT(good); i++) {
@@ -130,7 +145,8 @@ static void numbers(void)
     }
     whole = 42;
     for (int i = 0; i < CVY_COUNT(bad); i++)
-        EXPECT_FAULT(as_int(bad[i], &whole), CVY_E_CONFIG, bad[i][0] ? "job.yaml:1:1: expected a whole number" : "expected a whole number");
+        EXPECT_FAULT(as_int(bad[i], &whole), CVY_E_CONFIG,
+                     bad[i][0] ? "job.yaml:1:1: expected a whole number" : "expected a whole number");
     EXPECT_INT(whole, 42);
     EXPECT_FAULT(as_int("'12'", &whole), CVY_E_CONFIG, "take the quotes away");
     EXPECT_OK(as_real("1e-3", &real));
@@ -159,15 +175,18 @@ static void bools(void)
 
 static void set_and_print(void)
 {
-    static const char before[] = "a: 1\nb:\n  c: [1, 2]\n  d: \"12\"\nlayers:\n  - conv: {kernel: 3}\n    from: x\n  - relu\ne: []\nf: {}\ng: null\n";
-    static const char after[] = "a: 1\nb:\n  c: [1, 2]\n  d: \"12\"\n  e:\n    f: new\nlayers:\n  - conv:\n      kernel: 3\n    from: x\n  - relu\n"
+    static const char before[] = "a: 1\nb:\n  c: [1, 2]\n  d: \"12\"\nlayers:\n  - conv: {kernel: 3}\n    from: x\n  - "
+                                 "relu\ne: []\nf: {}\ng: null\n";
+    static const char after[] = "a: 1\nb:\n  c: [1, 2]\n  d: \"12\"\n  e:\n    f: new\nlayers:\n  - conv:\n      "
+                                "kernel: 3\n    from: x\n  - relu\n"
                                 "e: []\nf: {}\ng:\n  h: \"k: \\\"v\\\"\"\n";
     cvy_tree *t = NULL, *value = NULL, *again = NULL;
     char *text = NULL;
     EXPECT_OK(parse(before, &t));
     EXPECT_OK(cvy_tree_new_scalar(pool, "--set", "new", &value));
     EXPECT_OK(cvy_tree_set(pool, t, "b.e.f", value));
-    EXPECT_FAULT(cvy_tree_set(pool, t, "a.b", value), CVY_E_CONFIG, "--set: cannot set a key below \"a\": what stands at job.yaml:1:4");
+    EXPECT_FAULT(cvy_tree_set(pool, t, "a.b", value), CVY_E_CONFIG,
+                 "--set: cannot set a key below \"a\": what stands at job.yaml:1:4");
     EXPECT_FAULT(cvy_tree_set(pool, t, "a..b", value), CVY_E_CONFIG, "cannot set");
     EXPECT_FAULT(cvy_tree_set(pool, t, "b..x", value), CVY_E_CONFIG, "empty word");
     EXPECT_OK(cvy_tree_new_scalar(pool, "--set", "k: \"v\"", &value));
@@ -185,9 +204,11 @@ static void set_and_print(void)
 /* Any scalar must come back as it was, also where YAML would read something else into it. */
 static void scalars_survive_print(void)
 {
-    static const char *const texts[] = {"", " x", "x ", "- a", "-", "a: b", "a #b", "*x", "&x", "!x", "%x", "@x", "`x", "'", "\"", "\\", "a\nb", "\t",
-                                        "true", "null", "12", "?", "? x", "[", "{a}", "a,b", "---", "...", "|", ">", "a:", ":a", "x\x01y", "\xc3\xa9",
-                                        "10%", "a/b.yaml", "~", "=", "-1", ".5", "<<", "0x1F", "a  b", "http://x:1", "\x7f"};
+    static const char *const texts[] = {
+        "",    " x",  "x ",  "- a", "-",    "a: b", "a #b", "*x",         "&x",     "!x",       "%x",  "@x",
+        "`x",  "'",   "\"",  "\\",  "a\nb", "\t",   "true", "null",       "12",     "?",        "? x", "[",
+        "{a}", "a,b", "---", "...", "|",    ">",    "a:",   ":a",         "x\x01y", "\xc3\xa9", "10%", "a/b.yaml",
+        "~",   "=",   "-1",  ".5",  "<<",   "0x1F", "a  b", "http://x:1", "\x7f"};
     for (int i = 0; i < CVY_COUNT(texts); i++) {
         cvy_tree *map = NULL, *value = NULL, *again = NULL;
         char *text = NULL;
@@ -215,7 +236,8 @@ static void unused_keys(void)
     EXPECT_OK(parse("train:\n  batch: 1\n  epoch: 2\n", &t));
     cvy_tree *train = cvy_tree_get(t, "train");
     cvy_tree_get(train, "batch");
-    EXPECT_FAULT(cvy_tree_check_used(t, known), CVY_E_CONFIG, "job.yaml:3:3: unknown key \"epoch\"; did you mean \"epochs\"?");
+    EXPECT_FAULT(cvy_tree_check_used(t, known), CVY_E_CONFIG,
+                 "job.yaml:3:3: unknown key \"epoch\"; did you mean \"epochs\"?");
     cvy_tree_get(train, "epoch");
     EXPECT_OK(cvy_tree_check_used(t, known));
 }
@@ -225,7 +247,12 @@ static void nearest(void)
     static const char *const names[] = {"kernel", "pad", "stride", "momentum", "lr", "batch_per_rank"};
     static const struct {
         const char *word, *near;
-    } rows[] = {{"kernal", "kernel"}, {"kerenl", "kernel"}, {"Kernel", "kernel"}, {"sride", "stride"}, {"momen", "momentum"}, {"l", "lr"},
+    } rows[] = {{"kernal", "kernel"},
+                {"kerenl", "kernel"},
+                {"Kernel", "kernel"},
+                {"sride", "stride"},
+                {"momen", "momentum"},
+                {"l", "lr"},
                 {"batch_per_rnak", "batch_per_rank"}};
     for (int i = 0; i < CVY_COUNT(rows); i++)
         EXPECT_TEXT(cvy_text_nearest(rows[i].word, names, CVY_COUNT(names)), rows[i].near);

@@ -1,7 +1,8 @@
 #!/bin/sh
+# rows: asan
 # bad_input.sh: the command refuses what it cannot do with exit code 1 and a cause: a run that is in the way, a resume with another job, other data to
-# score, damaged checkpoints, numbers that run away. (What is wrong in a job itself: test_bad_job.c; in the data: test_bad_input.c.)
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+# score, damaged checkpoints, numbers that run away. (What is wrong in a job itself: test_job_refused.c; in the data: test_train_damaged_data.c.)
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 
 # ---- a run, and what is in its way ----
 mkdir empty
@@ -15,6 +16,9 @@ refused "comm.progress: 'foo' is none of poll, thread, mpi" "$CONVOY" train job.
 refused "comm.algorithm: no algorithm \"rings\" to sum gradients, did you mean 'ring'" "$CONVOY" train job.yaml --out bad --set comm.algorithm=rings
 refused "CONVOY_NODE_RANKS is 'banana' in the environment, expected a number" env CONVOY_NODE_RANKS=banana "$CONVOY" train job.yaml --out bad
 refused 'kernels: clock they compute nothing' "$CONVOY" bench job.yaml --check --kernels clock
+refused 'plan.kernels: "natvie" is not a choice of kernels; did you mean "native"?' "$CONVOY" train job.yaml --out bad --set plan.kernels=natvie
+refused 'kernels: "native, clock": "clock" stands alone' "$CONVOY" bench job.yaml --kernels 'native, clock'
+refused "the plain plan's kernels: \"natvie\" is not a choice of kernels" "$CONVOY" bench job.yaml --check --against natvie
 refused 'comm.algorithm must be auto or library, not ring' "$CONVOY" train job.yaml --out bad --set comm.progress=mpi --set comm.algorithm=ring
 for set in train.schedule=foo train.metrics=[foo] 'model.layers=[{fc: {channels: 2}}]'; do # a plan refuses what a training would
     refused "$(case $set in train*) echo foo ;; *) echo '2 outputs' ;; esac)" "$CONVOY" plan job.yaml --set "$set"
@@ -71,10 +75,10 @@ refused 'cut.safetensors: tensor' "$CONVOY" test cut.safetensors --job job.yaml 
 # ---- damaged checkpoints: named, and the older one is taken; none sound: refused ----
 printf x >>run/checkpoints/step-00000006/weights.safetensors
 timeout 120 "$CONVOY" train job.yaml --out run --resume >log 2>&1 || fail "a damaged checkpoint ends the resume: $(cat log)"
-said log 'checkpoint step-00000006 is damaged and passed over: run/checkpoints/step-00000006/weights.safetensors' || fail "the damaged one is not named: $(cat log)"
+said log 'checkpoint step-00000006 is damaged and was skipped: run/checkpoints/step-00000006/weights.safetensors' || fail "the damaged one is not named: $(cat log)"
 said run/STATUS 'finished step 6 of 6' || fail "the older checkpoint is not taken: $(cat run/STATUS)"
 for set in run/checkpoints/step-*; do printf x >>"$set/state.json"; done
-refused 'none of the 2 checkpoints is sound; the newest: ' "$CONVOY" train job.yaml --out run --resume
+refused 'none of the 2 checkpoints is valid; the newest: ' "$CONVOY" train job.yaml --out run --resume
 
 # ---- numbers that run away: an end with a cause, and finite checkpoints ----
 timeout 120 "$CONVOY" train job.yaml --out wild --set train.optimizer.lr=1e30 --set 'checkpoint.every=1 steps' >out 2>err

@@ -1,11 +1,7 @@
 #!/bin/sh
-# minimal
+# rows: asan onednn3 minimal
 # bench.sh: the fields of `convoy bench --json`, alone and over two ranks; one channel; a network of one's own from a job file.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 # has FILE FIELD PATTERN
 has() {
@@ -35,6 +31,15 @@ loss() { sed 's/.*"loss_first": \([0-9.]*\).*/\1/' "$1"; }
 awk -v a="$(loss "$work/one")" -v b="$(loss "$work/two")" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-8) }' ||
     fail "loss $(loss "$work/one") on one rank, $(loss "$work/two") on two"
 grep -q '"pid": 1' "$work/trace.json" && grep -q '"name": "conv1"' "$work/trace.json" || fail "the trace lacks rank 1 or conv1"
+
+# --check: the plain plan has the kernels of the library that is named, and reference kernels.
+"$CONVOY" bench --model lenet --batch 4 --threads 1 --check --against native --json >"$work/check" || fail "the check against native fails"
+has "$work/check" kernels_plain '"native [0-9]*, reference [0-9]*"'
+if "$CONVOY" bench --model lenet --batch 4 --threads 1 --check --against onednn --json >"$work/check" 2>"$work/err"; then
+    has "$work/check" kernels_plain '"onednn [0-9]*, reference [0-9]*"'
+else
+    grep -q 'this build of convoy has no onednn kernels' "$work/err" || fail "the check against onednn fails: $(cat "$work/err")"
+fi
 
 "$CONVOY" bench --model lenet --batch 5 --steps 1 --warmup 1 --mode forward --json >"$work/forward" || fail "forward fails"
 has "$work/forward" mode '"forward"'
@@ -72,7 +77,7 @@ has "$work/data" shape '"3x12x12"'
 has "$work/data" batch 8
 grep -q '"images_per_s": [1-9]' "$work/data" || fail "no speed: $(cat "$work/data")"
 "$CONVOY" bench --data "$source" --augment '[mirorr]' >"$work/log" 2>&1 && fail "an unknown augmentation is accepted"
-grep -q 'did you mean "mirror"' "$work/log" || fail "an unknown augmentation is not named: $(cat "$work/log")"
+grep -q "did you mean 'mirror'" "$work/log" || fail "an unknown augmentation is not named: $(cat "$work/log")"
 for order in window false; do
     "$CONVOY" bench --data "$source" --shuffle $order --threads 1 --batch 8 --seconds 1 --json >"$work/data" || fail "bench --data --shuffle $order fails"
     has "$work/data" shuffle "\"$order\""

@@ -1,11 +1,7 @@
 #!/bin/sh
-# minimal
+# rows: asan onednn3 minimal
 # bf16.sh: `convoy bench --dtype bf16` where the CPU has it; a clear refusal where it has not, or where oneDNN is told to do without.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 bench() { "$CONVOY" bench --model lenet --batch 4 --steps 2 --warmup 1 --threads 1 --dtype bf16 --json "$@" >"$work/out" 2>"$work/err"; }
 

@@ -1,12 +1,7 @@
 #!/bin/sh
-# minimal
+# rows: asan minimal
 # clock.sh: `--kernels clock`: a step waits for the measured times of its kernels, on more ranks than there are cores; unknown times are named.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 export CONVOY_WISDOM="$work/wisdom.json"
 
 cat >job.yaml <<END

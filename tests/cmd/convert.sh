@@ -1,10 +1,7 @@
 #!/bin/sh
+# rows: asan
 # convert.sh: any format into any other and back: the same bytes and labels whatever the number of ranks; a conversion that was cut off is completed.
-failed=0
-fail() { echo "$*"; failed=1; }
-work=$(mktemp -d "${TMPDIR:-/tmp}/convoy-convert.XXXXXX") || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 sums() { (cd "$1" && find . -type f | sort | xargs cksum); }
 
 source='{format: synthetic, samples: 41, shape: [3, 9, 7], classes: 3}'
@@ -52,7 +49,7 @@ plain=$(losses "$source")
 [ -n "$plain" ] && [ "$plain" = "$(losses one)" ] || fail "a packed set trains otherwise"
 
 "$CONVOY" convert "$source" x --format tfrecrod >log 2>&1 && fail "an unknown format is taken"
-grep -q 'cannot write the data format "tfrecrod"' log || fail "unknown format: $(cat log)"
+grep -q "no data format to write 'tfrecrod'" log || fail "unknown format: $(cat log)"
 "$CONVOY" convert '{format: synthetic, samples: 4, shape: [5], targets: 2}' x --format folder >log 2>&1 && fail "a folder takes vectors"
 grep -q 'a folder holds pictures' log || fail "vectors: $(cat log)"
 exit $failed

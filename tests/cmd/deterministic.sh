@@ -1,12 +1,9 @@
 #!/bin/sh
+# rows: mpich
 # deterministic.sh: with deterministic: true a job's weights, losses and scores have the same bits on 1, 2, 3 and 4 ranks and with one and two threads; with
 # convolutions, batch norm, dropout, augmentation, momentum or Adam, weights of samples, a last batch smaller than the shards are many, and a run that goes on
 # on another number of ranks. What does not go with it is refused. The hash of the weights is printed, to be compared with that of another MPI library.
-failed=0
-fail() { echo "$*"; failed=1; }
-work=$(mktemp -d "${TMPDIR:-/tmp}/convoy-deterministic.XXXXXX") || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 # 149 samples to train on: four batches of 36 and one of 5, of which some of the eight shards have none.
 cat >job.yaml <<'END'
@@ -94,7 +91,7 @@ for part in '3 2' '6 3'; do
         [ "${folder#cut/checkpoints/step-}" -le "$1" ] || rm -rf "$folder"
     done
     train cut "$2" 1 --resume
-    grep -q "resumed behind step $1 of 10" cut.log || fail "not resumed behind step $1: $(cat cut.log)"
+    grep -q "resumed after step $1 of 10" cut.log || fail "not resumed after step $1: $(cat cut.log)"
     same_weights cut sgd.1
 done
 

@@ -1,12 +1,7 @@
 #!/bin/sh
-# minimal
+# rows: mpich asan minimal
 # doctor.sh: `convoy doctor` alone, on two ranks of a node, and on two nodes: its tables, its JSON, right sums by every way; no time is judged.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 # parses FILE: one JSON value: strings and scalars become a letter each, then lists and objects of letters become one, from the inside out.
 parses() {

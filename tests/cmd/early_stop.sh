@@ -1,7 +1,7 @@
 #!/bin/sh
 # early_stop.sh: what a run knows of its scores, over its ends and resumes: a run that stopped early has nothing to do, the best set keeps its mark, scores of
 # another metric are not compared with it, and the figures of an epoch that was cut in two are of the whole epoch.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 train() { "$CONVOY" train job.yaml --threads 1 --progress none "$@" >log 2>&1 || fail "train $* fails: $(cat log)"; }
 state() { sed -n "s/.*\"$2\": *\([^,}]*\).*/\1/p" "$(find "$1/checkpoints" -path "*$3/state.json" | sort | tail -n 1)"; }
 

@@ -1,8 +1,9 @@
 #!/bin/sh
+# rows: soak
 # full_disk.sh: where checkpoints cannot be written, the training goes on with a warning that names path and cause, older checkpoints stay sound, and the
 # run ends with code 1; with room again it resumes to the end of a run that always had room. Once by a limit on the size of files, which everybody may
 # set, and once on a small file system, which needs the right to mount one.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 
 # ---- files of more than 16 MiB (MPI needs some itself) cannot be written: no checkpoint ever, and yet every step is done ----
 (
@@ -39,9 +40,9 @@ wait $job
 code=$?
 [ $code = 1 ] || fail "exit code $code of the run on the full disk, expected 1"
 grep -q 'checkpoint of step .* failed, training goes on: .*disk/run/checkpoints/step-.*No space left on device' err || fail "no warning with path and cause: $(head -5 err)"
-grep -q 'convoy: error: checkpoint of step 900 is not saved.*No space left on device' err || fail "the last save is no error: $(tail -5 err)"
+grep -q 'convoy: error: checkpoint of step 900 is not saved.*No space left on device' err || fail "the last save is no error: $(cat err)"
 "$CONVOY" inspect disk/run >log 2>&1
-grep -q '^newest sound checkpoint' log || fail "no sound checkpoint is left: $(cat log)"
+grep -q '^newest valid checkpoint' log || fail "no sound checkpoint is left: $(cat log)"
 said log damaged && fail "a half-written checkpoint is left: $(cat log)"
 
 rm disk/filler

@@ -1,8 +1,8 @@
 #!/bin/sh
-# minimal
+# rows: minimal
 # jobscript.sh: `convoy jobscript`: what is asked for stands in the head; nonsense is refused before it waits in a queue; and the script itself, run with commands that
 # stand for those of Slurm and PBS: stopped by a signal it starts the next job, which resumes; a job that saves nothing starts no other.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 command -v bash >/dev/null || { echo "skipped: there is no bash, in which job scripts run"; exit 77; }
 
 jobscript() { "$CONVOY" jobscript job.yaml "$@"; }
@@ -135,7 +135,7 @@ rm tell again "$RUN/checkpoints/latest"        # what it names is there still
 code 0 script
 grep -q '^finished step 600 of 600' "$RUN/STATUS" || fail "the second job does not finish it: $(cat "$RUN/STATUS" log)"
 [ "$(grep -c -- ' --resume$' started)" = 1 ] || fail "not resumed once: $(cat started)"
-grep -q 'going on behind step-' log && grep -q 'resumed behind step' log || fail "the log does not say that it resumed: $(cat log)"
+grep -q 'continuing after step-' log && grep -q 'resumed after step' log || fail "the log does not say that it resumed: $(cat log)"
 [ ! -e again ] || fail "a finished job is requeued: $(cat again)"
 [ ! -e bad ] && [ ! -e worse ] || fail "a name was run as a command"
 

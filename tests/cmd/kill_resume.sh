@@ -1,7 +1,8 @@
 #!/bin/sh
+# rows: mpich soak
 # kill_resume.sh: two ranks of which one is killed (kill -9) at any step, or told to stop by a signal: the job ends, and resumed it ends with the bits of
 # the run that was left alone. On another number of ranks it goes on with the same samples and the same losses but for rounding.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 cat >job.yaml <<'END'
 model:
   layers:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# minimal
+# rows: mpich asan minimal
 # launch.sh: N processes that each believe to be alone, because the launcher belongs to another MPI, are refused with the way out; one process in a job of
 # several tasks is told so.
 set -u

@@ -1,8 +1,9 @@
 #!/bin/sh
+# rows: mpich soak
 # mpi_faults.sh: a rank's k-th MPI call fails, is left out, has another shape, or the rank is killed or leaves there: the job is gone within 30 seconds with a
 # code that is not 0, the rank is named, and no process is left behind. With the ranks on one node (sums in shared memory) and on two (by messages).
 # MPI need not notice another shape: where it did not, and what was lost had no meaning, the run has ended well with the right bits.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 echo 'watchdog: {timeout: 3 s}' >>job.yaml
 limit=60

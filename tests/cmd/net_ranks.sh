@@ -1,6 +1,5 @@
 #!/bin/sh
 # net_ranks.sh: scripts/net_ranks.sh makes hosts that MPI takes for nodes, and leaves nothing behind. Skipped where the system does not allow it.
-set -u
 PATH=$PATH:/usr/sbin:/sbin
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
 for tool in ip tc unshare; do
@@ -14,10 +13,7 @@ ip netns exec $probe unshare --uts true 2>/dev/null || able=0
 ip netns del $probe
 [ $able = 1 ] || { echo "no bridges, or no host names of one's own, here"; exit 77; }
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 ranks=$CONVOY_SOURCE/scripts/net_ranks.sh
 sh "$ranks" --hosts 2 --rate 1gbit --mpiexec "$MPIEXEC" -- "$CONVOY" doctor --max 16KiB --seconds 10 --threads 1 --json >"$work/json" 2>"$work/log" ||

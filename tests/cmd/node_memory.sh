@@ -1,11 +1,8 @@
 #!/bin/sh
+# rows: asan
 # node_memory.sh: ranks of a node that sum in memory they share, and update the weights in parts, train exactly as ranks that send messages; so do ranks of
 # pretended nodes, resumed runs, bf16, Adam, and a last batch that is smaller. Where the update cannot be shared (clipping by the norm), it is not.
-failed=0
-fail() { echo "$*"; failed=1; }
-work=$(mktemp -d "${TMPDIR:-/tmp}/convoy-node.XXXXXX") || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<'END'
 model:

@@ -1,12 +1,8 @@
 #!/bin/sh
+# rows: asan
 # normalize.sh: data.normalize: auto: the same numbers on one rank and on two, of the training part only, those that the data have; they are kept with
 # the run, and test, predict and resume take them. data.balance and data.shuffle: window on two ranks are as on one.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<END
 model: {layers: [{fc: {channels: 10}}]}

@@ -1,7 +1,8 @@
 #!/bin/sh
+# rows: asan
 # not_finite.sh: a loss that is no number ends the run on all ranks before any weight is updated; layer, pass, rank and samples are named, and the checkpoint of
 # the step before is there to go on from.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 sed -i '/batch_norm/d; s/lr: 0.01, momentum: 0.9/lr: 1e18/; s/every: 2 steps/every: 1 steps/; /augment/d' job.yaml
 
 # lost RANKS FOLDER [OPTION...]: the run ends with a fault, and says where the first such number is.
@@ -28,8 +29,21 @@ done
 # With sums over ranks in forward (batch norm), which the second run makes again; and with micro-batches.
 sed -i 's/    - relu/    - batch_norm\n    - relu/' job.yaml
 lost 3 norm --set train.optimizer.lr=1e30
-for ranks in 2 3; do lost $ranks sharded-$ranks --set train.optimizer.lr=1e30 --set update=sharded; done
-grep -q 'the first such number is in' log || { fail "nothing is named in sharded updates"; cat log; }
+for ranks in 2 3; do lost $ranks zero1-$ranks --set train.optimizer.lr=1e30 --set update=zero1; done
+grep -q 'the first such number is in' log || { fail "nothing is named in zero1 updates"; cat log; }
 lost 2 micro --set train.optimizer.lr=1e30 --set train.accumulate=2
 grep -q 'the first such number is in' log || { fail "nothing is named with micro-batches"; cat log; }
+
+# update: local: one rank alone has the sample, and all of them end at the same step, without the watchdog.
+awk 'BEGIN { print "a,b,y"; for (i = 0; i < 64; i++) print i / 64 "," (i == 37 ? 3e38 : 0.5) "," 0.25 }' >wide.csv
+cat >local.yaml <<'END'
+model: {layers: [{fc: {channels: 8}}, {fc: {channels: 1}}]}
+data: {train: {path: wide.csv, y: [y]}, normalize: none}
+train: {batch: 4, epochs: 3, optimizer: {name: sgd, lr: 0.1}}
+update: {mode: local, every: 4}
+END
+# shellcheck disable=SC2086
+timeout 60 $MPIEXEC_N 3 "$CONVOY" train local.yaml --threads 1 --progress none --out local >log 2>&1 && fail "local: a loss that is not finite is no fault"
+grep -Eq 'the loss of step [0-9]+ is (nan|infinite)' log || { fail "local: no word of the loss"; cat log; }
+said local/STATUS 'failed step' || fail "local: STATUS is $(cat local/STATUS)"
 exit $failed

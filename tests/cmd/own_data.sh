@@ -1,12 +1,8 @@
 #!/bin/sh
-# own_data.sh: docs/your-own-data.md on 1,000 samples: HDF5 files with weights and three targets, looked at, trained on, scored, predicted, and
+# rows: asan
+# own_data.sh: docs/guide/your-own-data.md on 1,000 samples: HDF5 files with weights and three targets, looked at, trained on, scored, predicted, and
 # converted into one set.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 make=$CONVOY_BUILD/tests/bench_data_hdf5
 [ -x "$make" ] || exit 77

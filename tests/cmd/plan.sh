@@ -1,12 +1,7 @@
 #!/bin/sh
-# minimal
+# rows: asan onednn3 minimal
 # plan.sh: what `convoy plan` prints is what a run then holds; all its formats; groups of weights that match nothing.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<END
 model: cifar-convnet
@@ -39,6 +34,12 @@ arena=$("$CONVOY" plan cifar-convnet --batch 6 --threads 1 | sed -n 's/^  arena:
 "$CONVOY" bench --model cifar-convnet --batch 6 --threads 1 --steps 1 --json | grep -q "\"arena_bytes\": $arena," || fail "bench has another arena than $arena"
 "$CONVOY" plan cifar-convnet --batch 6 --mode forward --planning estimate --explain | grep -q 'ip2' || fail "no explanation of a network's forward step"
 "$CONVOY" plan cifar-convnet --set train.batch=6 | grep -q '^batch 6 over 1 rank' || fail "--set with a network sets nothing"
+# A network has no job file: messages name the option.
+"$CONVOY" plan cifar-convnet --options 'filtres: 3' 2>log && fail "an unknown option of a network is taken"
+grep -q 'error: --options: cifar-convnet: unknown key "filtres"' log || fail "--options is not named: $(cat log)"
+# shellcheck disable=SC2086
+$MPIEXEC_N 3 "$CONVOY" plan cifar-convnet --batch 2 >log 2>&1 && fail "a batch below the number of ranks is taken"
+grep -q 'error: --batch is 2, but there are 3 ranks' log || fail "--batch is not named: $(cat log)"
 "$CONVOY" plan job.yaml --batch 6 2>log && fail "--batch with a job is taken"
 grep -q 'train.batch' log || fail "--batch with a job: $(cat log)"
 

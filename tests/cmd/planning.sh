@@ -1,12 +1,7 @@
 #!/bin/sh
-# minimal
+# rows: asan onednn3 minimal
 # planning.sh: `convoy plan --planning measure` keeps its times, predicts the step, explains; a damaged file is named and measured again.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 export CONVOY_WISDOM="$work/wisdom.json"
 
 cat >job.yaml <<END

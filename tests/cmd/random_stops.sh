@@ -1,8 +1,9 @@
 #!/bin/sh
+# rows: mpich soak
 # random_stops.sh: at random times of a run of two ranks, from its first step on, a rank is killed, or ranks get USR1 or TERM: one or all of them, once or twice
 # in a row. After a signal the run ends with code 75 and the step at which it says it stopped is saved; in any case it resumes to the bits of the run that
 # was left alone.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 last=step-00000100
 sed -i 's/samples: 64/samples: 40/;s/epochs: 2/epochs: 50/;s/every: 2 steps/every: 7 steps/' job.yaml         # two steps an epoch

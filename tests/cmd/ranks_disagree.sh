@@ -1,6 +1,6 @@
 #!/bin/sh
 # ranks_disagree.sh: ranks that were not started with the same job, folder or data are refused within seconds, with rank and cause; nobody hangs.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 one="${MPIEXEC_N##* } 1"
 sed 's/batch: 16/batch: 32/' job.yaml >other.yaml
 sed 's/kernel: 3/kernel: 5/' job.yaml >wider.yaml

@@ -1,8 +1,9 @@
 #!/bin/sh
+# rows: mpich soak
 # save_faults.sh: one file operation of a run of two ranks with four saves fails (no space, quota, I/O error), writes less, or is interrupted. Short writes and
 # interruptions do no harm. After a fault the training goes on to its end with a warning that names path and cause; no earlier checkpoint is lost; where the last
 # save failed the run ends with code 1, and resumes. What cannot be written before the first step ends the run there.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 last=step-00000008
 sed -i 's/samples: 64/samples: 40/;s/epochs: 2/epochs: 4/' job.yaml                   # two steps an epoch: saves at 2, 4, 6 and 8

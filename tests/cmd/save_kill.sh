@@ -1,8 +1,9 @@
 #!/bin/sh
+# rows: mpich soak
 # save_kill.sh: a run is killed before, amid and after the file operations of one save, in which an older set is deleted too: each time the newest set is
 # sound, that of this save or the one before, and the run resumes to the bits of the run that was left alone. Then the same by losses of power, which
 # keep of what was not synced whatever they like (tests/shim/replay.c).
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 last=step-00000008
 sed -i 's/samples: 64/samples: 40/;s/epochs: 2/epochs: 4/' job.yaml                   # two steps an epoch: saves at 2, 4, 6 and 8

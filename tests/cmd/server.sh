@@ -1,7 +1,8 @@
 #!/bin/sh
+# rows: release
 # server.sh: parameter servers from the job file: the losses of training in sync, however many workers and servers; a run that is killed or stopped, a
 # server or a worker, ends and goes on with the same bits; what does not fit is said.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 cat >job.yaml <<'Y'
 model:
   layers:

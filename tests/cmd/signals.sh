@@ -1,7 +1,8 @@
 #!/bin/sh
+# rows: mpich
 # signals.sh: what signals and the end of the allocation do to a run of two ranks: save and go on, save and end with code 75, leave without the others where they
 # do not answer; and what is refused.
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 sed -i 's/epochs: 2/epochs: 100000/; s/every: 2 steps/every: 1000000 steps/; s/checkpoint:.*/checkpoint: {every: 1000000 steps}\nlog: {every: 50}/' job.yaml
 cat >rank.sh <<'END'
 echo $$ >pid-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
@@ -78,15 +79,15 @@ kill -KILL "$(cat pid-1)" 2>/dev/null
 wait $job
 grep -q 'the other ranks do not answer: this rank leaves without saving' log-alone || { fail "nothing was said"; cat log-alone; }
 
-refused '--walltime soon is no time: expected minutes, MM:SS, HH:MM:SS or D-HH:MM:SS' "$CONVOY" train job.yaml --out bad --walltime soon
-refused '--walltime 1:75 is no time' "$CONVOY" train job.yaml --out bad --walltime 1:75
+refused '--walltime soon is not a time: expected minutes, MM:SS, HH:MM:SS or D-HH:MM:SS' "$CONVOY" train job.yaml --out bad --walltime soon
+refused '--walltime 1:75 is not a time' "$CONVOY" train job.yaml --out bad --walltime 1:75
 refused '--on-signal USR3=stop: expected NAME=ACTION' "$CONVOY" train job.yaml --out bad --on-signal USR3=stop
 refused '--on-signal USR1=go: expected NAME=ACTION' "$CONVOY" train job.yaml --out bad --on-signal USR1=go
 CONVOY_JOB_END=tomorrow
 export CONVOY_JOB_END
-refused 'CONVOY_JOB_END=tomorrow is no time: expected seconds since 1970' "$CONVOY" train job.yaml --out bad
+refused 'CONVOY_JOB_END=tomorrow is not a time: expected seconds since 1970' "$CONVOY" train job.yaml --out bad
 unset CONVOY_JOB_END
 PBS_WALLTIME=02:00:00
 export PBS_WALLTIME
-refused 'PBS_WALLTIME=02:00:00 is no time: expected seconds' "$CONVOY" train job.yaml --out bad
+refused 'PBS_WALLTIME=02:00:00 is not a time: expected seconds' "$CONVOY" train job.yaml --out bad
 exit $failed

@@ -1,13 +1,9 @@
 #!/bin/sh
+# rows: asan
 # simulate.sh: `convoy simulate`: a small network on simulated machines; what is simulated is exact, so it is compared exactly. Bad platforms and rank counts.
-set -u
 [ -e "$CONVOY-sim" ] || { echo "skipped: built without SimGrid"; exit 77; }
 command -v smpirun >/dev/null || { echo "skipped: no smpirun"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 export CONVOY_WISDOM="$work/wisdom.json" TMPDIR="$work"
 
 # 16000 weights in one layer: a bucket of 64 KB, the bias and the loss with it.
@@ -75,7 +71,7 @@ refused "the platform has 16 nodes" --platform slow.yaml --ranks 32
 refused "some would have no sample" --platform slow.yaml --ranks 16 --global-batch 8
 refused "none.yaml" --platform none.yaml
 refused "\-\-noise is '100%'" --noise 100%
-refused 'parameter_server cannot be simulated; sync, pipelined, local and sharded can' --platform slow.yaml --ranks 2 --set update=parameter_server
+refused 'parameter_server cannot be simulated; sync, delayed, local and zero1 can' --platform slow.yaml --ranks 2 --set update=parameter_server
 : >bad.yaml
 refused 'bad.yaml: an empty platform' --platform bad.yaml
 env PMI_SIZE=2 "$CONVOY" simulate job.yaml --ranks 2 2>err && fail "two processes that simulate are accepted"

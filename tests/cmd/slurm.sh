@@ -3,7 +3,7 @@
 #
 # munged, slurmctld and slurmd are started here, on this machine alone, with ports and files of their own, and end with the test. It takes one to two minutes, so it runs
 # where CONVOY_TEST_SLURM is set: to the job's limit in minutes (1, or 2 to see more of the same).
-. "$CONVOY_SOURCE/tests/cmd/faults.inc"
+. "$CONVOY_SOURCE/tests/cmd/job.inc"
 skip() { echo "skipped: $*"; exit 77; }
 minutes=${CONVOY_TEST_SLURM-}
 [ -n "$minutes" ] || skip "it takes minutes; CONVOY_TEST_SLURM=1 runs it, scripts/test.sh --all does"
@@ -127,10 +127,10 @@ seconds=$(($(date +%s) - begin))
 sleep 2
 scontrol show job "$job" >shown
 grep -q 'Restarts=[1-9]' shown || fail "it was not requeued: $(cat shown)"
-grep -q 'resumed behind step' "$log" || fail "the log does not say that it resumed: $(cat "$log")"
+grep -q 'resumed after step' "$log" || fail "the log does not say that it resumed: $(cat "$log")"
 grep -q '^stopped after ' "$log" || fail "the log does not say that it was stopped: $(cat "$log")"
 grep -q "^finished step $steps of $steps" "$out/STATUS" || fail "not all steps are done: $(cat "$out/STATUS")"
 # Every step once, though two jobs or more made them.
 sed -n 's/.*"kind": *"step".*"step": *\([0-9]*\),.*/\1/p' "$out/metrics.jsonl" | sort -n | uniq -d | grep -q . && fail "steps stand twice in metrics.jsonl"
-[ $failed = 0 ] && echo "$steps steps, $(grep -c 'resumed behind step' "$log") resumed, $seconds s: $(grep -h '^jobscript:\|^stopped after\|^done after' "$log" | tr '\n' ';')"
+[ $failed = 0 ] && echo "$steps steps, $(grep -c 'resumed after step' "$log") resumed, $seconds s: $(grep -h '^jobscript:\|^stopped after\|^done after' "$log" | tr '\n' ';')"
 exit $failed

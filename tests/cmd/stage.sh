@@ -1,12 +1,8 @@
 #!/bin/sh
+# rows: release
 # stage.sh: data.stage on one rank and on two: the same training as from where the data lie, nothing left behind, copies kept and found again, made anew
 # when the source changes, refused where there is no room or the format needs more files; data.cache: the same training; the ring in metrics.jsonl.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 "$CONVOY" pack '{format: synthetic, samples: 90, shape: [3, 6, 6]}' packed >/dev/null || fail "pack"
 "$CONVOY" pack '{format: synthetic, samples: 30, shape: [3, 6, 6], seed: 2}' more/packed >/dev/null || fail "pack"

@@ -1,11 +1,7 @@
 #!/bin/sh
+# rows: asan onednn3
 # time.sh: `convoy time`: rows for layers with their parts and kernels, totals that add up, a trace; the sweep and the check of `convoy bench`.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
-cd "$work" || exit 1
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 "$CONVOY" time cifar-convnet --batch 4 --steps 2 --warmup 1 --threads 1 --trace trace.json >table || fail "time fails"
 grep -q '^cifar-convnet, training, f32, batch 4, 1 rank of 1 thread: medians of 2 steps' table || fail "no head: $(cat table)"

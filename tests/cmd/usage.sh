@@ -1,5 +1,5 @@
 #!/bin/sh
-# minimal
+# rows: asan minimal
 # usage.sh: --help and --version need no MPI; a word that is not known is named with the nearest one that is.
 set -u
 failed=0
@@ -19,11 +19,13 @@ says() {
 export OMPI_MCA_pml=none_of_this_name
 says 0 '^convoy [0-9]' --version
 says 0 'usage: convoy VERB' --help
+printf '%s\n' "$out" | awk 'length($0) > 100 { print; wide = 1 } END { exit wide }' || fail "convoy --help: a line of more than 100 columns"
 says 0 'trains what a job file describes' train --help
 says 0 '\-\-batch N' bench --help
 says 0 'usage: convoy plan' help plan
-for verb in train test predict bench time plan convert pack inspect report models keys info doctor jobscript; do
+for verb in train test predict bench time plan convert pack inspect export report models keys info doctor simulate jobscript; do
     says 0 "usage: convoy $verb" "$verb" --help
+    printf '%s\n' "$out" | awk 'length($0) > 100 { print; wide = 1 } END { exit wide }' || fail "convoy $verb --help: a line of more than 100 columns"
 done
 says 0 'hep-cnn' models
 says 0 'softmax_cross_entropy' models --layers

@@ -1,11 +1,13 @@
 /*
  * bench_data_hdf5.c: makes HDF5 files of calorimeter showers, and measures how fast they are read.
  *
- *     bench_data_hdf5 make FOLDER SAMPLES FILES [FIRST]  images [n, 16, 64, 64] f16 in gzip chunks of 64, targets [n, 3],
- *                                                        weights [n], quality [n]; docs/your-own-data.md uses them
- *     bench_data_hdf5 read FOLDER THREADS SECONDS        the library in order, 64 rows at a time, as h5py does; then the
- *                                                        reader in windows of shuffled samples, by so many threads
+ *     bench_data_hdf5 make FOLDER SAMPLES FILES [FIRST]  images [n, 16, 64, 64] f16 in gzip chunks of 64, targets [n,
+ * 3], weights [n], quality [n]; docs/guide/your-own-data.md uses them bench_data_hdf5 read FOLDER THREADS SECONDS the
+ * library in order, 64 rows at a time, as h5py does; then the reader in windows of shuffled samples, by so many threads
  */
+#include "base/base_clock.h"
+#include "base/base_machine.h"
+#include "base/base_rng.h"
 #include "data/data_order.h"
 #include "test_data_support.h"
 
@@ -14,8 +16,7 @@
 
 #if CVY_HAVE_HDF5
 #include <hdf5.h>
-
-
+#include <stdio.h>
 
 enum { LAYERS = 16, SIDE = 64, CELLS = LAYERS * SIDE * SIDE, CHUNK = 64, REACH = 6 };
 
@@ -75,7 +76,8 @@ static void put_numbers(hid_t file, const char *name, int64_t n, int64_t each, c
 
 static void make_file(const char *path, int64_t first, int64_t n)
 {
-    const hsize_t dim[4] = {(hsize_t)n, LAYERS, SIDE, SIDE}, chunk[4] = {(hsize_t)CVY_MIN(n, CHUNK), LAYERS, SIDE, SIDE};
+    const hsize_t dim[4] = {(hsize_t)n, LAYERS, SIDE, SIDE},
+                  chunk[4] = {(hsize_t)CVY_MIN(n, CHUNK), LAYERS, SIDE, SIDE};
     float *target = malloc((size_t)n * 3 * sizeof *target), *number = malloc((size_t)n * 2 * sizeof *number);
     uint16_t *cell = malloc((size_t)CHUNK * CELLS * sizeof *cell);
     const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), type = half_type();

@@ -3,6 +3,10 @@
  *     convoy pack '{format: synthetic, shape: [1, 2, 2], samples: 1000000}' million
  *     bench_data_order million [share for validation] [window]
  */
+#include <stdio.h>
+
+#include "base/base_clock.h"
+#include "base/base_machine.h"
 #include "data/data_order.h"
 #include "test_data_support.h"
 

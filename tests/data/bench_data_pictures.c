@@ -2,6 +2,9 @@
  * needs, and the augmentation on top of that; one thread, best of five rounds over the files.
  *
  *     bench_data_pictures FOLDER      (a folder of JPEGs, or of class folders) */
+#include <stdio.h>
+
+#include "base/base_clock.h"
 #include "test_data_support.h"
 
 enum { READ, WHOLE, PART, AUGMENT, STAGES };
@@ -12,7 +15,7 @@ struct sample {
     int64_t number;
 };
 
-static int want(void *user, int64_t H, int64_t W, cvy_window *out)
+static int want(void *user, int64_t H, int64_t W, cvy_picture_window *out)
 {
     const struct sample *s = user;
     return cvy_augment_want(s->a, s->epoch, s->number, H, W, out);

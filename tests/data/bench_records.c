@@ -1,13 +1,17 @@
 /* What opening a set of many small samples costs, which is the pass for where they lie and for their labels: a million
- * TFRecords and a million lines by default. Files are made first and are in the page cache then. Prints seconds, best of
- * three, and the memory that the open set holds.
+ * TFRecords and a million lines by default. Files are made first and are in the page cache then. Prints seconds, best
+ * of three, and the memory that the open set holds.
  *
  *     bench_records [samples]
  */
+#include <stdio.h>
+
+#include "base/base_clock.h"
+#include "base/base_machine.h"
 #include "test_data_support.h"
 
-#include "data/data_example.h"
-#include "data/data_tfrecord.h"
+#include "data/tfrecord/data_example.h"
+#include "data/tfrecord/data_tfrecord.h"
 
 static void make_records(const char *path, int64_t n)
 {

@@ -1,8 +1,10 @@
-/* The npy and IDX readers on small made-up files: types, byte orders, layouts of channels, targets, and damaged or
+/* rows: clang asan */
+/* The npy and IDX readers on small synthetic files: types, byte orders, layouts of channels, targets, and damaged or
  * strange files. */
 #include "test_data_support.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* A version-1 .npy file. */
 static void put_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
@@ -110,7 +112,8 @@ static void test_npy_damage(void)
     cvy_dataset_destroy(&d);
     const int32_t huge[3] = {0, INT32_MAX, 1};
     put_npy(in_scratch("bad/label.npy"), "<i4", "3,", huge, sizeof huge);
-    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "label.npy: holds a label 2147483647, expected less than");
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT,
+          "label.npy: holds a label 2147483647, expected less than");
     put_file(in_scratch("bad/x.npy"), "\x93NUMPY\x01\x00\xff\xff{'descr'", 18);
     FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "the header is damaged or truncated");
     put_file(in_scratch("bad/x.npy"), "hello, world, hello", 19);

@@ -1,3 +1,4 @@
+/* rows: clang asan */
 /* Augmentation: each step's arithmetic, that it depends on (seed, epoch, number) alone, the test set's part, and wrong
  * lists. */
 #include "test_data_support.h"
@@ -239,7 +240,7 @@ static void test_joined(void)
 static void test_want(void)
 {
     cvy_augment *a = NULL;
-    cvy_window w;
+    cvy_picture_window w;
     OK(make("[{random_resized_crop: 20}, mirror]", 1, &of_places, &a));
     for (int64_t number = 0; number < 100; number++) {
         TRUE_THAT(cvy_augment_want(a, 1, number, 400, 300, &w));
@@ -363,7 +364,7 @@ static void test_wrong_lists(void)
 {
     cvy_augment *a = NULL;
     const cvy_reader_info vector = {.dtype = CVY_DTYPE_F32, .shape = {1, {4}}};
-    FAILS(make("[mirorr]", 1, &info, &a), CVY_E_CONFIG, "did you mean \"mirror\"");
+    FAILS(make("[mirorr]", 1, &info, &a), CVY_E_CONFIG, "did you mean 'mirror'");
     FAILS(make("[{random_crop: {size: 4, padd: 1}}]", 1, &info, &a), CVY_E_CONFIG, "pad");
     FAILS(make("[{mean: [1, 2, 3]}]", 1, &info, &a), CVY_E_CONFIG, "mean has 3 values, expected 1 or 2");
     FAILS(make("[{random_crop: 9}]", 1, &info, &a), CVY_E_SHAPE,

@@ -2,7 +2,6 @@
  * Samples in memory: what was read once is read again although its file has lost its content; labels, views, the limit,
  * and encoded pictures as they are stored and decoded: the pixels are those without a cache.
  */
-/* minimal */
 #include "test_data_pictures.h"
 
 enum { PIXELS = 3072, COUNT = 8 };

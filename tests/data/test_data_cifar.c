@@ -1,4 +1,7 @@
-/* The CIFAR reader on small made-up files: both kinds, folders and single files, truncation, labels out of range. */
+/* rows: clang asan */
+/* The CIFAR reader on small synthetic files: both kinds, folders and single files, truncation, labels out of range. */
+#include <stdio.h>
+
 #include "test_data_support.h"
 
 enum { PIXELS = 3072 };
@@ -75,7 +78,7 @@ static void test_damage(void)
     put_file(in_scratch("data_batch_9.bin"), bytes, 0);
     FAILS(open_text(in_scratch("data_batch_9.bin"), NULL, 0, &d), CVY_E_FORMAT, "is empty");
     FAILS(open_text(in_scratch("nowhere"), NULL, 0, &d), CVY_E_IO, "no such file or folder");
-    FAILS(open_text("{path: x, format: ciffar}", NULL, 0, &d), CVY_E_CONFIG, "did you mean \"cifar\"");
+    FAILS(open_text("{path: x, format: ciffar}", NULL, 0, &d), CVY_E_CONFIG, "did you mean 'cifar'");
     FAILS(open_text("{format: cifar}", NULL, 0, &d), CVY_E_CONFIG, "needs a path");
     char text[512];
     snprintf(text, sizeof text, "{path: \"%s\", format: cifar, patr: test}", scratch_folder);

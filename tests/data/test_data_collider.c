@@ -1,8 +1,10 @@
+/* rows: clang asan */
 /*
  * The generated events and the classic baselines: reproducible, shared energy spectra, baselines in their range,
  * features that find jets where jets were put, ROC and bootstrap against known answers.
  */
-#include "data/data_collider.h"
+#include "base/base_rng.h"
+#include "data/generated/data_collider.h"
 #include "test_data_support.h"
 
 #include <math.h>

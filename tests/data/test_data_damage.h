@@ -1,5 +1,6 @@
 /*
- * test_data_damage.h: a file in which one thing is wrong, for every thing that can be: each bit flipped, each length cut.
+ * test_data_damage.h: a file in which one thing is wrong, for every thing that can be: each bit flipped, each length
+ * cut.
  */
 #ifndef TEST_DATA_DAMAGE_H
 #define TEST_DATA_DAMAGE_H

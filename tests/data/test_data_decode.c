@@ -1,3 +1,4 @@
+/* rows: clang asan */
 /* Decoding only what is wanted: windows equal the same window of the whole, reduced pictures lie where the whole one
  * has them; then hostile files: cut off anywhere, flipped bits, absurd headers, kinds of picture that are refused. */
 #include "test_data_pictures.h"
@@ -56,15 +57,15 @@ static void make_jpeg(int kind, int components, int quality, int samples, int pr
     jpeg_destroy_compress(&cinfo);
 }
 
-static int give(void *user, int64_t height, int64_t width, cvy_window *out)
+static int give(void *user, int64_t height, int64_t width, cvy_picture_window *out)
 {
     if (height != H || width != W) /* of a damaged header */
         return 0;
-    *out = *(const cvy_window *)user;
+    *out = *(const cvy_picture_window *)user;
     return 1;
 }
 
-static cvy_status decode(int64_t channels, const cvy_window *want, int to, cvy_picture *out)
+static cvy_status decode(int64_t channels, const cvy_picture_window *want, int to, cvy_picture *out)
 {
     return cvy_picture_decode_part(CVY_CODING_JPEG, file, file_bytes, channels, want ? give : NULL,
                                    (void *)(uintptr_t)want, &room[to], &rows, out);
@@ -80,7 +81,7 @@ static uint8_t at(const cvy_picture *p, int64_t c, int64_t y, int64_t x)
 /* Every pixel of the window, whatever its place among the blocks, is that of the whole picture. */
 static void test_windows(void)
 {
-    static const cvy_window windows[] = {
+    static const cvy_picture_window windows[] = {
         {0, 0, H, W, 1},       {0, 0, 50, 40, 1}, {101, 77, 60, 90, 1}, {H - 33, W - 47, 33, 47, 1},
         {16, 32, 64, 64, 0.9}, {15, 31, 1, 1, 1}, {7, 0, 100, W, 1},    {0, 133, H, 8, 3}};
     for (int samples = 1; samples <= 3; samples++) {
@@ -91,7 +92,7 @@ static void test_windows(void)
                 OK(decode(channels, NULL, 0, &all));
                 TRUE_THAT(all.H == H && all.W == W && all.eighths == 0);
                 for (int k = 0; k < CVY_COUNT(windows); k++) {
-                    const cvy_window *w = &windows[k];
+                    const cvy_picture_window *w = &windows[k];
                     OK(decode(channels, w, 1, &part));
                     const int64_t top = part.eighths ? part.top : 0, left = part.eighths ? part.left : 0;
                     TRUE_THAT(part.eighths == 0 || (part.eighths == 8 && part.whole_h == H && part.whole_w == W));
@@ -115,7 +116,7 @@ static void test_reduced(void)
         cvy_picture all, part;
         OK(decode(3, NULL, 0, &all));
         for (int k = 1; k <= 4; k *= 2) {
-            const cvy_window w = {41, 83, 120, 160, k / 8.0};
+            const cvy_picture_window w = {41, 83, 120, 160, k / 8.0};
             double sum = 0, mean = 0;
             int64_t n = 0;
             OK(decode(3, &w, 1, &part));
@@ -208,7 +209,7 @@ static void test_data_set(void)
 /* Cut off anywhere it is a fault, whole or in part; a flipped bit is a fault or goes unnoticed, and no more. */
 static void test_damage(void)
 {
-    const cvy_window w = {20, 30, 40, 50, 0.5};
+    const cvy_picture_window w = {20, 30, 40, 50, 0.5};
     cvy_picture p;
     for (int progressive = 0; progressive < 2; progressive++) {
         make_jpeg(WAVES, 3, 80, 3, progressive);
@@ -264,7 +265,7 @@ static void test_refused(void)
 static void test_grey(void)
 {
     cvy_picture p;
-    const cvy_window w = {64, 96, 32, 32, 0.25};
+    const cvy_picture_window w = {64, 96, 32, 32, 0.25};
     make_jpeg(WAVES, 1, 90, 1, 0);
     OK(decode(3, &w, 0, &p));
     TRUE_THAT(p.eighths == 2);

@@ -1,11 +1,12 @@
-/* minimal */
 /*
  * The generators of fields and pictures: the Fourier transform against the sum that defines it, the statistics that
- * docs/data.md states, targets and classes, samples that depend on nothing but seed and number.
+ * docs/reference/data.md states, targets and classes, samples that depend on nothing but seed and number.
  */
 #include <math.h>
+#include <stdio.h>
 
-#include "data/data_fft.h"
+#include "base/base_rng.h"
+#include "data/generated/data_fft.h"
 #include "test_data_support.h"
 
 static void test_fft(void)

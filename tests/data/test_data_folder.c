@@ -1,8 +1,10 @@
+/* rows: clang asan */
 /* The folder reader and both decoders: classes, channels, varying sizes, and every kind of damage named. */
 #include "test_data_pictures.h"
 
 #if CVY_HAVE_JPEG && CVY_HAVE_SPNG
 #include <math.h>
+#include <stdio.h>
 
 static float x[3 * 64 * 64];
 static int32_t label;

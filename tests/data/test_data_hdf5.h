@@ -8,6 +8,7 @@
 
 #if CVY_HAVE_HDF5
 #include <hdf5.h>
+#include <stdio.h>
 
 /* What a data set is to be; chunk[0] 0: contiguous. */
 struct layout {

@@ -1,7 +1,8 @@
-/* minimal */
-/* Window shuffles of HDF5 files: blocks are the chunks of each file, also where a file ends within one, chunks differ, a
- * condition or range takes some of the samples, or a source without chunks stands beside; an epoch has each sample once,
- * the same for any number of ranks, and no block is spread over two windows. */
+/* Window shuffles of HDF5 files: blocks are the chunks of each file, also where a file ends within one, chunks differ,
+ * a condition or range takes some of the samples, or a source without chunks stands beside; an epoch has each sample
+ * once, the same for any number of ranks, and no block is spread over two windows. */
+#include <stdio.h>
+
 #include "test_data_hdf5.h"
 
 #include "data/data_order.h"
@@ -209,7 +210,8 @@ static void test_larger_blocks(void)
     }
     for (int64_t k = 0; k < chunk_of(ROWS); k++)
         far = CVY_MAX(far, high[k] - low[k] + 1);
-    TRUE_THAT(far > WINDOW * 24 && far <= WINDOW * (40 + 23)); /* more than windows of single chunks, one of these at most */
+    TRUE_THAT(far > WINDOW * 24 &&
+              far <= WINDOW * (40 + 23)); /* more than windows of single chunks, one of these at most */
     cvy_epoch_order_destroy(&o);
     cvy_dataset_destroy(&d);
 }

@@ -1,5 +1,6 @@
-/* minimal */
 /* The HDF5 writer: what it wrote is read back, plain and encoded, in pieces; one that is stopped leaves nothing. */
+#include <stdio.h>
+
 #include "test_data_support.h"
 
 #include "data/data_writer.h"
@@ -16,7 +17,8 @@ static void write_pieces(const char *folder, const cvy_reader_info *info, const 
     OK(cvy_writer_by_name("hdf5", &def));
     OK(cvy_pool_create(&pool));
     OK(cvy_file_make_folder(folder));
-    const cvy_writer_args args = {.pool = pool, .path = folder, .options = &compress, .npieces = npieces, .info = info, .class_name = names};
+    const cvy_writer_args args = {
+        .pool = pool, .path = folder, .options = &compress, .npieces = npieces, .info = info, .class_name = names};
     OK(def->open(&args, &state));
     for (int64_t p = 0; p < npieces; p++) {
         const int64_t first = p * n / npieces, end = (p + 1) * n / npieces;
@@ -57,7 +59,8 @@ static void check_same(cvy_dataset *d, const cvy_raw *raw, int64_t n)
         OK(cvy_dataset_read_raw(d, i, &got));
         TRUE_THAT(got.coding == raw[i].coding && got.x.bytes == raw[i].x.bytes &&
                   memcmp(got.x.data, raw[i].x.data, got.x.bytes) == 0);
-        TRUE_THAT(got.label == raw[i].label && got.weight == raw[i].weight && memcmp(got.y.data, raw[i].y.data, 12) == 0);
+        TRUE_THAT(got.label == raw[i].label && got.weight == raw[i].weight &&
+                  memcmp(got.y.data, raw[i].y.data, 12) == 0);
         if (got.coding == CVY_CODING_PLAIN)
             TRUE_THAT(got.dtype == raw[i].dtype && cvy_shape_equal(&got.shape, &raw[i].shape));
     }
@@ -73,8 +76,15 @@ static void test_writer(void)
     for (int turn = 0; turn < 3; turn++) {
         const cvy_dtype dtype = turn == 1 ? CVY_DTYPE_F32 : CVY_DTYPE_U8;
         const cvy_shape shape = {3, {3, 70, 80}};
-        const cvy_reader_info info = {.nsamples = M, .dtype = dtype, .shape = shape, .varying = turn == 2, .has_label = 1, .has_y = 1,
-                                      .has_weight = 1, .y_shape = {1, {3}}, .nclasses = 2};
+        const cvy_reader_info info = {.nsamples = M,
+                                      .dtype = dtype,
+                                      .shape = shape,
+                                      .varying = turn == 2,
+                                      .has_label = 1,
+                                      .has_y = 1,
+                                      .has_weight = 1,
+                                      .y_shape = {1, {3}},
+                                      .nclasses = 2};
         char name[32];
         snprintf(name, sizeof name, "written%d", turn);
         for (int64_t i = 0; i < M; i++) {
@@ -88,7 +98,8 @@ static void test_writer(void)
         write_pieces(in_scratch(name), &info, names, turn, raw, M, 3);
         OK(open_text(in_scratch(name), NULL, 0, &d));
         const cvy_dataset_info *got = cvy_dataset_describe(d);
-        TRUE_THAT(got->nsamples == M && got->nclasses == 2 && strcmp(got->class_name[1], "dog") == 0 && got->nfield == 4);
+        TRUE_THAT(got->nsamples == M && got->nclasses == 2 && strcmp(got->class_name[1], "dog") == 0 &&
+                  got->nfield == 4);
         check_same(d, raw, M);
         cvy_dataset_destroy(&d);
         for (int i = 0; i < M; i++)
@@ -113,7 +124,8 @@ static void test_writer_stops(void)
     OK(cvy_file_make_folder(in_scratch("stopped")));
     fill(&raw, 0, CVY_DTYPE_F32, (cvy_shape){1, {5}});
     fill(&other, 1, CVY_DTYPE_F32, (cvy_shape){1, {6}});
-    const cvy_writer_args args = {.pool = pool, .path = in_scratch("stopped"), .options = &compress, .npieces = 1, .info = &info};
+    const cvy_writer_args args = {
+        .pool = pool, .path = in_scratch("stopped"), .options = &compress, .npieces = 1, .info = &info};
     OK(def->open(&args, &state));
     OK(def->begin_piece(state, 0, 4));
     OK(def->write(state, 0, &raw));

@@ -1,11 +1,13 @@
+/* rows: clang asan */
 /* Lists of pictures and tables of numbers: separators, labels as numbers and names, headers, columns; what is wrong is
  * named by line and column; no byte flipped or cut leads astray. */
 #include "test_data_damage.h"
 #include "test_data_pictures.h"
 
 #include <math.h>
+#include <stdio.h>
 
-#include "data/data_lines.h"
+#include "data/array/data_lines.h"
 
 /* ---- text ---- */
 
@@ -36,16 +38,18 @@ static void test_numbers(void)
     int64_t whole = 0;
     for (int i = 0; i < CVY_COUNT(good); i++) {
         const double want = strtod(good[i], NULL);
-        TRUE_THAT(cvy_span_real((cvy_span){good[i], strlen(good[i])}, &value));
+        TRUE_THAT(cvy_line_part_real((cvy_line_part){good[i], strlen(good[i])}, &value));
         TRUE_THAT(fabs(value - want) <= 4e-16 * fabs(want) && (float)value == (float)want);
     }
     const char *digits = "12345678901234567890123.5";
-    TRUE_THAT(cvy_span_real((cvy_span){digits, strlen(digits)}, &value) && (float)value == (float)strtod(digits, NULL));
+    TRUE_THAT(cvy_line_part_real((cvy_line_part){digits, strlen(digits)}, &value) &&
+              (float)value == (float)strtod(digits, NULL));
     for (int i = 0; i < CVY_COUNT(bad); i++)
-        TRUE_THAT(!cvy_span_real((cvy_span){bad[i], strlen(bad[i])}, &value));
-    TRUE_THAT(cvy_span_int((cvy_span){"-42", 3}, &whole) && whole == -42);
-    TRUE_THAT(!cvy_span_int((cvy_span){"1.0", 3}, &whole) && !cvy_span_int((cvy_span){"-", 1}, &whole) &&
-              !cvy_span_int((cvy_span){"12345678901234567890", 20}, &whole));
+        TRUE_THAT(!cvy_line_part_real((cvy_line_part){bad[i], strlen(bad[i])}, &value));
+    TRUE_THAT(cvy_line_part_int((cvy_line_part){"-42", 3}, &whole) && whole == -42);
+    TRUE_THAT(!cvy_line_part_int((cvy_line_part){"1.0", 3}, &whole) &&
+              !cvy_line_part_int((cvy_line_part){"-", 1}, &whole) &&
+              !cvy_line_part_int((cvy_line_part){"12345678901234567890", 20}, &whole));
 }
 
 /* ---- tables ---- */

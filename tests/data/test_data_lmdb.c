@@ -1,4 +1,3 @@
-/* minimal */
 /*
  * LMDB data bases of Caffe's Datum: those that Python's lmdb made (tests/data/files/make_lmdb.py) are read value by
  * value; what our writer makes reads back the same, also after it was cut off; cut, damaged and foreign files and a
@@ -7,12 +6,13 @@
 #include <pthread.h>
 #include <stdarg.h>
 
-#include "data/data_lmdb.h"
 #include "data/data_writer.h"
+#include "data/lmdb/data_lmdb.h"
 #include "test_data_support.h"
 
 #if CVY_HAVE_LMDB
 #include <lmdb.h>
+#include <stdio.h>
 #endif
 
 enum { SAMPLES = 70 };

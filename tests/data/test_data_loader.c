@@ -1,7 +1,9 @@
+/* rows: clang asan */
 /*
  * The loader: what a step holds is the same for 1 to 4 ranks' shares, 0 to 3 threads and any depth; bad samples are
  * skipped and counted or fail the step with their name; the end; splits are stratified and seeded.
  */
+#include "base/base_rng.h"
 #include "test_data_support.h"
 
 struct plan {

@@ -1,9 +1,10 @@
 /*
- * The order of an epoch, for every kind of shuffle: each sample once, whether the numbers divide or not; the same global
- * batches for any number of ranks; other epochs and seeds other orders. A window shuffle: how far samples of a block
- * part, how many blocks a rank reads of a step. A balanced epoch: classes equally frequent, samples used evenly.
+ * The order of an epoch, for every kind of shuffle: each sample once, whether the numbers divide or not; the same
+ * global batches for any number of ranks; other epochs and seeds other orders. A window shuffle: how far samples of a
+ * block part, how many blocks a rank reads of a step. A balanced epoch: classes equally frequent, samples used evenly.
  */
-/* minimal */
+#include <stdio.h>
+
 #include "data/data_order.h"
 #include "test_data_support.h"
 
@@ -78,8 +79,7 @@ static void check_order(int64_t n, cvy_shuffle shuffle, int64_t window, int64_t 
 
 static void test_once(void)
 {
-    static const int64_t n[] = {1, 2, 7, 16, 100, 1000, 4097}, window[] = {1, 8, 100000},
-                         batch[] = {5, 32, 300};
+    static const int64_t n[] = {1, 2, 7, 16, 100, 1000, 4097}, window[] = {1, 8, 100000}, batch[] = {5, 32, 300};
     for (int i = 0; i < CVY_COUNT(n); i++)
         for (int b = 0; b < CVY_COUNT(batch); b++) {
             check_order(n[i], CVY_SHUFFLE_NONE, 0, batch[b], 4);

@@ -1,5 +1,8 @@
+/* rows: clang asan */
 /* Packed sets: what is read back equals the source to the bit; flipped bits, truncation, strange indices and cut-off
  * packing are named. */
+#include <stdio.h>
+
 #include "data/data_convert.h"
 #include "test_data_pictures.h"
 
@@ -81,15 +84,18 @@ static void test_damage(void)
     FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_IO, "part-00000.cvy: cannot be opened");
     put_file(in_scratch("damage/pack.json"), "{\"format\": \"convoy-pack\", \"version\": 1}", 39);
     FAILS(open_text(in_scratch("damage"), NULL, 0, &p), CVY_E_FORMAT, "pack.json: has no \"samples\"");
-    static const char *const shapes[] = {"4294967296x4294967296", "65536x65536"}, *const words[] = {"can be counted", "less than 4 GiB"};
+    static const char *const shapes[] = {"4294967296x4294967296", "65536x65536"}, *const words[] = {"can be counted",
+                                                                                                    "less than 4 GiB"};
     for (int i = 0; i < 2; i++) {
         char text[256];
-        const int n = snprintf(text, sizeof text, "{format: convoy-pack, version: 2, samples: 1, x_dtype: u8, x_shape: \"%s\"}", shapes[i]);
+        const int n =
+            snprintf(text, sizeof text, "{format: convoy-pack, version: 2, samples: 1, x_dtype: u8, x_shape: \"%s\"}",
+                     shapes[i]);
         put_file(in_scratch("damage/pack.json"), text, (size_t)n);
         FAILS(open_text(in_scratch("damage"), NULL, 0, &p), i == 0 ? CVY_E_ARGUMENT : CVY_E_FORMAT, words[i]);
     }
     TRUE_THAT(unlink(in_scratch("damage/pack.json")) == 0);
-    FAILS(open_text("{format: pack, path: /nowhere}", NULL, 0, &p), CVY_E_IO, "no packed set");
+    FAILS(open_text("{format: pack, path: /nowhere}", NULL, 0, &p), CVY_E_IO, "not a packed set");
     cvy_dataset_destroy(&d);
 }
 

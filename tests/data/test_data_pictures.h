@@ -8,6 +8,7 @@
 #if CVY_HAVE_JPEG && CVY_HAVE_SPNG
 #include <jpeglib.h>
 #include <spng.h>
+#include <stdio.h>
 
 /* Channel c of pixel (y, x) of picture `which`. */
 static inline uint8_t picture_value(int which, int c, int y, int x)
@@ -62,6 +63,8 @@ static inline void put_png(const char *path, int which, int H, int W, int compon
     free(pixels);
 }
 
+#endif
+
 /* Cuts the last `bytes` bytes. */
 static inline void cut_file(const char *path, long bytes)
 {
@@ -71,5 +74,4 @@ static inline void cut_file(const char *path, long bytes)
     fclose(f);
     TRUE_THAT(truncate(path, size - bytes) == 0);
 }
-#endif
 #endif

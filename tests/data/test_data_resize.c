@@ -1,7 +1,7 @@
-/* minimal */
 /* Resizing: every filter, on bytes and reals, shrinking and enlarging, whole pictures and windows between pixels,
  * against the plain double sum over all pixels; constants stay what they are to the bit. */
-#include "data/data_resize.h"
+#include "base/base_rng.h"
+#include "data/picture/data_resize.h"
 #include "test_data_support.h"
 
 #include <math.h>

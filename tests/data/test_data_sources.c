@@ -2,7 +2,8 @@
  * Several sources as one: the order of samples, what must agree, classes that are the same in another order or taken
  * together, ranges and limits of one and of several, and that the hash tells them apart.
  */
-/* minimal */
+#include <stdio.h>
+
 #include "test_data_support.h"
 
 enum { PIXELS = 3072 };

@@ -1,6 +1,6 @@
 /*
  * test_data_support.h: what the tests of src/data share: checks that say where they failed, a scratch folder, small
- * files, sources as text. Plain C, because the minimal build has no cmocka.
+ * files, sources as text.
  */
 #ifndef TEST_DATA_SUPPORT_H
 #define TEST_DATA_SUPPORT_H
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base_file.h"
 #include "data/data_reader.h"
 
 #define OK(call)                                                                                                       \

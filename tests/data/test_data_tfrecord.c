@@ -1,14 +1,16 @@
-/* TFRecord: what is written is read back to the byte; files made by TensorFlow; every byte flipped and every length cut;
- * damaged and strange records are named. */
+/* rows: clang asan */
+/* TFRecord: what is written is read back to the byte; files made by TensorFlow; every byte flipped and every length
+ * cut; damaged and strange records are named. */
 #include "test_data_damage.h"
 #include "test_data_pictures.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
-#include "data/data_example.h"
-#include "data/data_tfrecord.h"
 #include "data/data_writer.h"
+#include "data/tfrecord/data_example.h"
+#include "data/tfrecord/data_tfrecord.h"
 
 /* ---- round trips ---- */
 
@@ -298,7 +300,7 @@ static void test_damage(void)
     FAILS(open_text(in_scratch("empty.tfrecord"), NULL, 0, &d), CVY_E_FORMAT, "holds no samples");
     add_bytes("hello, world", 12);
     put_made("hello.tfrecord");
-    FAILS(open_text(in_scratch("hello.tfrecord"), NULL, 0, &d), CVY_E_FORMAT, "is no tf.train.Example");
+    FAILS(open_text(in_scratch("hello.tfrecord"), NULL, 0, &d), CVY_E_FORMAT, "is not a tf.train.Example");
     add_bytes("", 0);
     put_made("hello.tfrecord");
     FAILS(open_text(in_scratch("hello.tfrecord"), NULL, 0, &d), CVY_E_FORMAT, "without a feature");
@@ -448,8 +450,8 @@ static void put_named(const char *names)
     OK(cvy_file_make_folder(in_scratch("data")));
     for (int i = 0; i < 8; i++) {
         const float x = (float)i;
-        add_example(
-            (cvy_new_feature[]){{"x", CVY_FEATURE_FLOATS, &x, 1}, {"label", CVY_FEATURE_BYTES, names + i, 1}}, 2);
+        add_example((cvy_new_feature[]){{"x", CVY_FEATURE_FLOATS, &x, 1}, {"label", CVY_FEATURE_BYTES, names + i, 1}},
+                    2);
         if (i % 4 == 3)
             put_made(i == 3 ? "data/a.tfrecord" : "data/b.tfrecord");
     }
@@ -521,7 +523,8 @@ static void test_kept(void)
     TRUE_THAT(stat(in_scratch(path), &st) == 0 && st.st_size > 200);
     /* Another set of the same size, another time. */
     put_named("ccabbaab");
-    TRUE_THAT(utimensat(AT_FDCWD, in_scratch("data/b.tfrecord"), (struct timespec[]){{.tv_sec = 9}, {.tv_sec = 9}}, 0) == 0);
+    TRUE_THAT(
+        utimensat(AT_FDCWD, in_scratch("data/b.tfrecord"), (struct timespec[]){{.tv_sec = 9}, {.tv_sec = 9}}, 0) == 0);
     expect_names("", "ccabbaab", -1);
     expect_names("", "ccabbaab", -1);
     TRUE_THAT(files_in("index", &name, pool) == 1);

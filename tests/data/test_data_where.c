@@ -1,4 +1,3 @@
-/* minimal */
 /* Conditions on a sample's numbers: what holds, which names they have, and where mistakes are. */
 #include "test_data_support.h"
 

@@ -1,6 +1,6 @@
 /*
- * fuzz_files.h: an input as files: what libFuzzer makes up is cut at each "\n--8<--\n" and the pieces lie in a folder of this process, in memory
- * where the system has such a place. The bytes that are left over go to the last file.
+ * fuzz_files.h: an input as files: what libFuzzer makes up is cut at each "\n--8<--\n" and the pieces lie in a folder
+ * of this process, in memory where the system has such a place. The bytes that are left over go to the last file.
  */
 #ifndef FUZZ_FILES_H
 #define FUZZ_FILES_H
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base_util.h"
+#include "base/base_file.h"
 
 #define FUZZ_CUT "\n--8<--\n"
 enum { FUZZ_CUT_BYTES = sizeof FUZZ_CUT - 1, FUZZ_FILES = 5 };
@@ -26,7 +26,10 @@ static void fuzz_remove_folder(void)
 static inline void fuzz_make_folder(void)
 {
     const char *base = getenv("TMPDIR");
-    snprintf(fuzz_folder, sizeof fuzz_folder, "%s/convoy-fuzz-XXXXXX", base ? base : access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    snprintf(fuzz_folder, sizeof fuzz_folder, "%s/convoy-fuzz-XXXXXX",
+             base                            ? base
+             : access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+                                             : "/tmp");
     if (!mkdtemp(fuzz_folder)) {
         perror(fuzz_folder);
         exit(1);
@@ -47,7 +50,8 @@ static inline void fuzz_put_file(const char *name, const uint8_t *data, size_t b
 }
 
 /* The pieces of the input, at most `most`; the number of them. */
-static inline int fuzz_cut(const uint8_t *data, size_t bytes, int most, const uint8_t *piece[FUZZ_FILES], size_t piece_bytes[FUZZ_FILES])
+static inline int fuzz_cut(const uint8_t *data, size_t bytes, int most, const uint8_t *piece[FUZZ_FILES],
+                           size_t piece_bytes[FUZZ_FILES])
 {
     int n = 0;
     for (;;) {

@@ -1,12 +1,13 @@
 /*
- * fuzz_job.c: job files as libFuzzer makes them up: YAML, the option tables, durations. A job that is taken prints as a text that is taken again and
- * prints the same, for that is what a run keeps.
+ * fuzz_job.c: job files as libFuzzer makes them up: YAML, the option tables, durations. A job that is taken prints as a
+ * text that is taken again and prints the same, for that is what a run keeps.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "context/context.h"
 #include "job/job.h"
-#include "run/run_context.h"
 
 /* What the parser's neighbours would say in a run, which is not built here. */
 void cvy_log(const cvy_context *context, cvy_log_level level, const char *fmt, ...)
@@ -31,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     if (parse(text, &job) && cvy_job_print(job, &printed) == CVY_OK)
         if (!parse(printed, &same) || cvy_job_print(same, &again) != CVY_OK || strcmp(printed, again) != 0) {
-            fprintf(stderr, "%s\n---- printed:\n%s\n---- and again:\n%s\n", cvy_error_text(), printed, again ? again : "(not taken)");
+            fprintf(stderr, "%s\n---- printed:\n%s\n---- and again:\n%s\n", cvy_error_text(), printed,
+                    again ? again : "(not taken)");
             abort();
         }
     cvy_job_destroy(&job);

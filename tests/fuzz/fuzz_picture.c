@@ -1,15 +1,16 @@
 /*
- * fuzz_picture.c: JPEG and PNG from memory, as libFuzzer makes them up: looked at and decoded, to grey and to colour, whole and a window at a
- * reduced size as training does it.
+ * fuzz_picture.c: JPEG and PNG from memory, as libFuzzer makes them up: looked at and decoded, to grey and to colour,
+ * whole and a window at a reduced size as training does it.
  */
 #include <stdlib.h>
 
 #include "data/data_reader.h"
 
 /* The lower right part, at a scale between. */
-static int want_corner(void *user, int64_t H, int64_t W, cvy_window *out)
+static int want_corner(void *user, int64_t H, int64_t W, cvy_picture_window *out)
 {
-    *out = (cvy_window){.top = H / 3, .left = W / 3, .height = H - H / 3, .width = W - W / 3, .scale = *(const double *)user};
+    *out = (cvy_picture_window){
+        .top = H / 3, .left = W / 3, .height = H - H / 3, .width = W - W / 3, .scale = *(const double *)user};
     return 1;
 }
 
@@ -18,11 +19,13 @@ static void decode(cvy_coding coding, const uint8_t *data, size_t size, int64_t 
     static const double scales[] = {1, 0.5, 0.1};
     cvy_bytes room = {0}, rows = {0};
     cvy_picture p = {0};
-    if (cvy_picture_decode(coding, data, size, channels, &room, &rows, &p) == CVY_OK && (p.C != channels || p.H != H || p.W != W))
+    if (cvy_picture_decode(coding, data, size, channels, &room, &rows, &p) == CVY_OK &&
+        (p.C != channels || p.H != H || p.W != W))
         abort();
     for (int i = 0; i < CVY_COUNT(scales); i++) {
         double scale = scales[i];
-        if (cvy_picture_decode_part(coding, data, size, channels, want_corner, &scale, &room, &rows, &p) == CVY_OK && p.C != channels)
+        if (cvy_picture_decode_part(coding, data, size, channels, want_corner, &scale, &room, &rows, &p) == CVY_OK &&
+            p.C != channels)
             abort();
     }
     cvy_mem_free(&room.data);

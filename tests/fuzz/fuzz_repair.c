@@ -1,19 +1,22 @@
 /*
- * fuzz_repair.c: makes checksums and counts right again behind a mutation, most of the time: else hardly an input would get past them. What lies behind
- * must hold nevertheless, for a checksum tells of damage, not of who wrote the file.
+ * fuzz_repair.c: makes checksums and counts right again behind a mutation, most of the time: else hardly an input would
+ * get past them. What lies behind must hold nevertheless, for a checksum tells of damage, not of who wrote the file.
  *
  * REPAIR, by the build, is TFRECORD, PACK or PNG.
  */
+#include <stdio.h>
+
 #include "fuzz_files.h"
 
-#include "data/data_pack.h"
-#include "data/data_tfrecord.h"
-#include "data/data_wire.h"
+#include "data/pack/data_pack.h"
+#include "data/tfrecord/data_tfrecord.h"
+#include "format/format_protobuf.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-/* Each record's length and its checksum, and the record's; one that does not fit ends with the file, if it is not wildly off. */
+/* Each record's length and its checksum, and the record's; one that does not fit ends with the file, if it is not
+ * wildly off. */
 static void repair_tfrecord(uint8_t *data, size_t size)
 {
     enum { AROUND = CVY_TFRECORD_HEAD + CVY_TFRECORD_FOOT };
@@ -85,7 +88,8 @@ static void repair_png(uint8_t *data, size_t size)
     if (size < SIGNATURE || data[0] != 0x89)
         return;
     for (size_t at = SIGNATURE; at + AROUND <= size;) {
-        const uint32_t bytes = (uint32_t)data[at] << 24 | (uint32_t)data[at + 1] << 16 | (uint32_t)data[at + 2] << 8 | data[at + 3];
+        const uint32_t bytes =
+            (uint32_t)data[at] << 24 | (uint32_t)data[at + 1] << 16 | (uint32_t)data[at + 2] << 8 | data[at + 3];
         if (bytes > size - at - AROUND)
             return;
         const uint32_t crc = png_crc(data + at + 4, bytes + 4);

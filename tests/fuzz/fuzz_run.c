@@ -1,13 +1,14 @@
 /*
- * fuzz_run.c: what a run leaves in its folder, as libFuzzer makes it up: the page is made of it, the log is taken up again as by a resumed run, the list of
- * a checkpoint's files is checked.
+ * fuzz_run.c: what a run leaves in its folder, as libFuzzer makes it up: the page is made of it, the log is taken up
+ * again as by a resumed run, the list of a checkpoint's files is checked.
  */
 #include "fuzz_files.h"
 
 #include <convoy/report.h>
+#include <stdio.h>
 
-#include "run/run_manifest.h"
-#include "run/run_metrics_log.h"
+#include "checkpoint/checkpoint_manifest.h"
+#include "monitor/monitor_metrics_log.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -24,7 +25,8 @@ static void expect_message(cvy_status status)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const file[FUZZ_FILES + 1] = {"metrics.jsonl", "test.json", "job.resolved.yaml", "plan.json", CVY_MANIFEST_NAME};
+    static const char *const file[FUZZ_FILES + 1] = {"metrics.jsonl", "test.json", "job.resolved.yaml", "plan.json",
+                                                     CVY_MANIFEST_NAME};
     char path[512];
     cvy_metrics_log *log = NULL;
     fuzz_put_files(file, data, size);

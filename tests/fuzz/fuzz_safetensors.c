@@ -1,6 +1,9 @@
 /*
- * fuzz_safetensors.c: files of weights, as libFuzzer makes them up: opened and every tensor read, as a checkpoint's are.
+ * fuzz_safetensors.c: files of weights, as libFuzzer makes them up: opened and every tensor read, as a checkpoint's
+ * are.
  */
+#include <stdio.h>
+
 #include "fuzz_files.h"
 
 #include "format/format.h"

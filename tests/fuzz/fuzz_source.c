@@ -1,12 +1,16 @@
 /*
- * fuzz_source.c: files of the data format FORMAT, as libFuzzer makes them up: opened, and samples read from them in every way that training and
- * `convoy convert` do. Whatever is in them, there is an answer or a fault with a message; the sanitizers see to the rest.
+ * fuzz_source.c: files of the data format FORMAT, as libFuzzer makes them up: opened, and samples read from them in
+ * every way that training and `convoy convert` do. Whatever is in them, there is an answer or a fault with a message;
+ * the sanitizers see to the rest.
  *
- * hdf5 is run by hand only: libhdf5 reads the headers, and in version 1.10.8 a few wrong bytes make it ask for gigabytes (H5T_copy below H5Oopen), read beyond a
- * message of an object's head (H5D_open) or go over a chunk at a time of sets that are huge by their head. No check of ours can come before that.
+ * hdf5 is run by hand only: libhdf5 reads the headers, and in version 1.10.8 a few wrong bytes make it ask for
+ * gigabytes (H5T_copy below H5Oopen), read beyond a message of an object's head (H5D_open) or go over a chunk at a time
+ * of sets that are huge by their head. No check of ours can come before that.
  *
  * A format of several files has them in one input, see fuzz_files.h.
  */
+#include <stdio.h>
+
 #include "fuzz_files.h"
 
 #include "data/data_reader.h"
@@ -57,7 +61,8 @@ static int make_fields(const cvy_dataset_info *info, struct buffers *b)
 {
     for (int i = 0; i < info->nfield; i++) {
         const int64_t elems = cvy_shape_elems(&info->field[i].shape);
-        if (elems > PIXELS_MAX || cvy_mem_alloc((size_t)elems * cvy_dtype_bytes(info->field[i].dtype), &b->field[i]) != CVY_OK)
+        if (elems > PIXELS_MAX ||
+            cvy_mem_alloc((size_t)elems * cvy_dtype_bytes(info->field[i].dtype), &b->field[i]) != CVY_OK)
             return 0;
     }
     return 1;

@@ -1,5 +1,6 @@
 /*
- * fuzz_where.c: conditions that choose samples ("met > 50 and njet >= 2"), as libFuzzer makes them up, and what they say of some numbers.
+ * fuzz_where.c: conditions that choose samples ("met > 50 and njet >= 2"), as libFuzzer makes them up, and what they
+ * say of some numbers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const cvy_status status = cvy_where_parse(pool, text, &w);
     if (status < CVY_OK && !cvy_error_text()[0])
         abort();
-    if (status == CVY_OK && cvy_pool_alloc(pool, ((size_t)cvy_where_name_count(w) + 1) * sizeof *value, &value) == CVY_OK) {
+    if (status == CVY_OK &&
+        cvy_pool_alloc(pool, ((size_t)cvy_where_name_count(w) + 1) * sizeof *value, &value) == CVY_OK) {
         for (int i = 0; i < cvy_where_name_count(w); i++)
             value[i] = (double)strlen(cvy_where_name(w, i));
         cvy_where_holds(w, value);

@@ -1,5 +1,5 @@
 /* ranks: 1 2 3 */
-/* minimal */
+/* rows: mpich asan onednn3 minimal */
 /*
  * test_golden.c: three whole networks, ten steps each, against files made with PyTorch in double precision
  * (make_golden.py).
@@ -16,6 +16,7 @@
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "format/format.h"

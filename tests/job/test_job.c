@@ -1,12 +1,14 @@
 /*
- * The job file: values and defaults, --set, every error with its place, the resolved file that parses back to itself, the hash, and the page
- * docs/job-file.md against the tables (`test_job --write` brings it up to date).
+ * The job file: values and defaults, --set, every error with its place, the resolved file that parses back to itself,
+ * the hash, and the page docs/reference/job-file.md against the tables (`test_job --write` brings it up to date).
  */
-/* minimal */
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "../test_util.h"
+#include "base/base_file.h"
 #include "job/job.h"
+#include "program/program_update.h"
+#include "test_util.h"
 
 static const char head[] = "model: lenet\ndata: {train: mnist}\n";
 
@@ -56,23 +58,25 @@ static void defaults(void)
     EXPECT(job == NULL);
 }
 
-static const char full[] = "name: run-a\n"
-                           "model:\n  layers:\n    - {convolution: {kernel: 3}, name: c1}\n    - relu\n"
-                           "deterministic: false\nupdate: sync\n"
-                           "data: {train: {path: a, format: cifar}, val: 10%, test: b, augment: [mirror, {crop: 32}], shuffle: no, tail: drop,\n"
-                           "       on_bad_sample: skip, threads: 0, prefetch: 3}\n"
-                           "train:\n  batch_per_rank: 16\n  steps: 1k\n  seed: 7\n  dtype: f64\n  optimizer: adam\n"
-                           "  schedule: {name: cosine, warmup: 5 epochs}\n"
-                           "  loss: [{name: mse, output: o1, target: y, weight: 0.5}, {name: huber, delta: 2}]\n"
-                           "  accumulate: 4\n  clip_norm: 1.5\n  init: w.safetensors\n"
-                           "  groups: [{match: 'conv*', lr_mult: 0.1}, {match: '*', frozen: true}]\n"
-                           "  metrics: [accuracy, {name: top_k, k: 5}]\n"
-                           "  stop: {metric: accuracy, patience: 3, mode: max}\n"
-                           "checkpoint: {every: 10 min, keep: 5, best: accuracy}\n"
-                           "batch_norm: {group: rank}\n"
-                           "plan: {passes_off: [fuse, inplace], kernels: reference}\n"
-                           "comm: {bucket: 1 MiB, overlap: off}\nparallel: {strategy: data}\nwatchdog: {timeout: 2 min}\n"
-                           "log: {every: 1, trace: t.json}\n";
+static const char full[] =
+    "name: run-a\n"
+    "model:\n  layers:\n    - {convolution: {kernel: 3}, name: c1}\n    - relu\n"
+    "deterministic: false\nupdate: sync\n"
+    "data: {train: {path: a, format: cifar}, val: 10%, test: b, augment: [mirror, {crop: 32}], shuffle: no, tail: "
+    "drop,\n"
+    "       on_bad_sample: skip, threads: 0, prefetch: 3}\n"
+    "train:\n  batch_per_rank: 16\n  steps: 1k\n  seed: 7\n  dtype: f64\n  optimizer: adam\n"
+    "  schedule: {name: cosine, warmup: 5 epochs}\n"
+    "  loss: [{name: mse, output: o1, target: y, weight: 0.5}, {name: huber, delta: 2}]\n"
+    "  accumulate: 4\n  clip_norm: 1.5\n  init: w.safetensors\n"
+    "  groups: [{match: 'conv*', lr_mult: 0.1}, {match: '*', frozen: true}]\n"
+    "  metrics: [accuracy, {name: top_k, k: 5}]\n"
+    "  stop: {metric: accuracy, patience: 3, mode: max}\n"
+    "checkpoint: {every: 10 min, keep: 5, best: accuracy}\n"
+    "batch_norm: {group: rank}\n"
+    "plan: {passes_off: [fuse, inplace], kernels: reference}\n"
+    "comm: {bucket: 1 MiB, overlap: off}\nparallel: {strategy: data}\nwatchdog: {timeout: 2 min}\n"
+    "log: {every: 1, trace: t.json}\n";
 
 static void everything(void)
 {
@@ -103,7 +107,7 @@ static void everything(void)
     EXPECT_INT(job->batch_norm.group_by, CVY_NORM_GROUP_RANK);
     EXPECT_INT(job->plan.npass_off, 2);
     EXPECT_TEXT(job->plan.pass_off[1], "inplace");
-    EXPECT_INT(job->plan.kernels, CVY_JOB_KERNELS_REFERENCE);
+    EXPECT(cvy_kernels_are_reference(&job->plan.kernels));
     EXPECT_INT(job->comm.overlap, 0);
     EXPECT(job->watchdog.timeout_s == 120);
     EXPECT_TEXT(job->log.trace, "t.json");
@@ -113,9 +117,12 @@ static void everything(void)
 static void resolved_parses_back(void)
 {
     const char *const texts[] = {
-        head, full, "model: a\ndata: {train: b}\ntrain: {preset: goyal2017, optimizer: {lr: 0.2}, batch: 1k}\n",
+        head,
+        full,
+        "model: a\ndata: {train: b}\ntrain: {preset: goyal2017, optimizer: {lr: 0.2}, batch: 1k}\n",
         "model: a\ndata: {train: b}\ntrain: {preset: you2017, steps: 7, schedule: cosine, lr_rule: none}\n",
-        "model: a\ndata: {train: b}\ntrain: {preset: you2017, optimizer: {name: adam, decay_on: all}, base_batch: 64}\n",
+        "model: a\ndata: {train: b}\ntrain: {preset: you2017, optimizer: {name: adam, decay_on: all}, base_batch: "
+        "64}\n",
     };
     for (int i = 0; i < CVY_COUNT(texts); i++) {
         char *once = NULL, *twice = NULL;
@@ -144,7 +151,8 @@ static const char *option(const cvy_tree *map, const char *key)
 /* A preset gives what the job leaves open, key by key; what the job names otherwise stands alone. */
 static void presets_fill_in(void)
 {
-    cvy_job *job = must_parse("model: a\ndata: {train: b}\ntrain: {preset: goyal2017, optimizer: {lr: 0.2}, batch: 1k}\n");
+    cvy_job *job =
+        must_parse("model: a\ndata: {train: b}\ntrain: {preset: goyal2017, optimizer: {lr: 0.2}, batch: 1k}\n");
     EXPECT(job->train.epochs == 90 && job->train.lr == 0.2);
     EXPECT_INT(job->train.batch, 1000);
     EXPECT_TEXT(job->train.optimizer, "sgd");
@@ -157,7 +165,8 @@ static void presets_fill_in(void)
     EXPECT_INT(job->train.decay_on, CVY_DECAY_WEIGHTS);
     EXPECT(cvy_job_lr_factor(job, 8192) == 32 && cvy_job_lr_factor(job, 64) == 0.25);
     cvy_job_destroy(&job);
-    job = must_parse("model: a\ndata: {train: b}\ntrain: {preset: you2017, batch: 4096, schedule: {warmup: 2 epochs}}\n");
+    job =
+        must_parse("model: a\ndata: {train: b}\ntrain: {preset: you2017, batch: 4096, schedule: {warmup: 2 epochs}}\n");
     EXPECT_TEXT(job->train.optimizer, "lars");
     EXPECT(job->train.lr == 2 && cvy_job_lr_factor(job, 4096) == 4);
     EXPECT_TEXT(option(job->train.optimizer_options, "trust_coefficient"), "0.001");
@@ -165,7 +174,8 @@ static void presets_fill_in(void)
     EXPECT_TEXT(option(job->train.schedule, "power"), "2");
     EXPECT_TEXT(option(job->train.schedule, "warmup"), "2 epochs");
     cvy_job_destroy(&job);
-    job = must_parse("model: a\ndata: {train: b}\ntrain: {preset: you2017, steps: 7, optimizer: adam, schedule: {name: cosine}, lr_rule: none}\n");
+    job = must_parse("model: a\ndata: {train: b}\ntrain: {preset: you2017, steps: 7, optimizer: adam, schedule: {name: "
+                     "cosine}, lr_rule: none}\n");
     EXPECT(job->train.epochs == 0);
     EXPECT_INT(job->train.steps, 7);
     EXPECT_TEXT(job->train.optimizer, "adam");
@@ -181,8 +191,9 @@ static void presets_fill_in(void)
 /* The resolved job shows the whole recipe. */
 static void presets_are_printed(void)
 {
-    static const char *const lines[] = {"  preset: goyal2017\n", "  epochs: 90\n", "    lr: 0.1\n", "    momentum: 0.9\n", "    decay_on: weights\n",
-                                        "    warmup: 5 epochs\n", "  lr_rule: linear\n", "  base_batch: 256\n"};
+    static const char *const lines[] = {"  preset: goyal2017\n", "  epochs: 90\n",          "    lr: 0.1\n",
+                                        "    momentum: 0.9\n",   "    decay_on: weights\n", "    warmup: 5 epochs\n",
+                                        "  lr_rule: linear\n",   "  base_batch: 256\n"};
     char *text = NULL;
     cvy_job *job = must_parse("model: a\ndata: {train: b}\ntrain: {preset: goyal2017}\n");
     EXPECT_OK(cvy_job_print(job, &text));
@@ -216,8 +227,9 @@ static void hash_is_of_what_counts(void)
 
 static void overrides(void)
 {
-    const char *const sets[] = {"train.batch=64", "data.val=0.25", "train.optimizer={name: sgd, lr: 0.5}", "train.batch=32", "plan.passes_off=all",
-                                "train.optimizer.momentum=0.8", "batch_norm.group=batch", "train.epochs=2.5"};
+    const char *const sets[] = {"train.batch=64",         "data.val=0.25",       "train.optimizer={name: sgd, lr: 0.5}",
+                                "train.batch=32",         "plan.passes_off=all", "train.optimizer.momentum=0.8",
+                                "batch_norm.group=batch", "train.epochs=2.5"};
     cvy_job *job = NULL;
     EXPECT_OK(cvy_job_parse_text("job.yaml", head, sets, CVY_COUNT(sets), &job));
     if (!job)
@@ -241,7 +253,8 @@ static void bad_overrides(void)
         {"trian.batch=3", "--set trian.batch=3: job: unknown key \"trian\"; did you mean \"train\"?"},
         {"train.batch=many", "--set train.batch=many: train: batch is \"many\", expected a whole number (samples)"},
         {"train.batch=0", "batch is \"0\", expected 1.."},
-        {"model.classes=3", "--set model.classes=3: cannot set a key below \"model\": what stands at job.yaml:1:8 is not a map"},
+        {"model.classes=3",
+         "--set model.classes=3: cannot set a key below \"model\": what stands at job.yaml:1:8 is not a map"},
         {"train.loss=[a", "--set train.loss=[a:2:1: did not find"},
         {"train.steps=5", NULL},
     };
@@ -264,18 +277,24 @@ static void errors(void)
         {"trian: {batch: 1}", "job.yaml:3:1: job: unknown key \"trian\"; did you mean \"train\"?"},
         {"train:\n  bach: 12", "job.yaml:4:3: train: unknown key \"bach\"; did you mean \"batch\"?"},
         {"train: {batch: 1.5}", "job.yaml:3:16: train: batch is \"1.5\", expected a whole number (samples)"},
-        {"train: {batch: 8, batch_per_rank: 4}", "job.yaml:3:35: train.batch is 8 and train.batch_per_rank is 4; give one of them"},
+        {"train: {batch: 8, batch_per_rank: 4}",
+         "job.yaml:3:35: train.batch is 8 and train.batch_per_rank is 4; give one of them"},
         {"train: {epochs: 8, steps: 4}", "job.yaml:3:27: train.epochs is 8 and train.steps is 4; give one of them"},
         {"train: {epochs: 0}", "epochs is \"0\", expected >0"},
         {"train: {seed: -1}", "seed is \"-1\", expected 0.."},
         {"train: {dtype: f16}", "dtype is \"f16\", expected f32|f64"},
         {"train: {batch: 4, accumulate: 8}", "job.yaml:3:31: train.accumulate is 8, expected at most the batch, 4"},
-        {"train: {lr_rule: linaer}", "job.yaml:3:18: train: lr_rule is \"linaer\", expected none|linear|sqrt; did you mean \"linear\"?"},
-        {"train: {lr_rule: linear, base_batch: 0}", "job.yaml:3:38: train: base_batch is \"0\", expected 1.. (samples)"},
-        {"train: {base_batch: 64}", "job.yaml:3:21: train.base_batch is 64, but without a train.lr_rule the rate does not follow the batch"},
-        {"train: {preset: goyal2018}", "job.yaml:3:17: train.preset: there is no preset 'goyal2018', did you mean 'goyal2017'?; there are goyal2017, you2017"},
+        {"train: {lr_rule: linaer}",
+         "job.yaml:3:18: train: lr_rule is \"linaer\", expected none|linear|sqrt; did you mean \"linear\"?"},
+        {"train: {lr_rule: linear, base_batch: 0}",
+         "job.yaml:3:38: train: base_batch is \"0\", expected 1.. (samples)"},
+        {"train: {base_batch: 64}",
+         "job.yaml:3:21: train.base_batch is 64, but without a train.lr_rule the rate does not follow the batch"},
+        {"train: {preset: goyal2018}", "job.yaml:3:17: train.preset: there is no preset 'goyal2018', did you mean "
+                                       "'goyal2017'?; there are goyal2017, you2017"},
         {"train: {preset: [goyal2017]}", "job.yaml:3:17: train: preset is a list, expected a word or text"},
-        {"train: {optimizer: {name: sgd, decay_on: bias}}", "job.yaml:3:42: train.optimizer: decay_on is \"bias\", expected weights|all"},
+        {"train: {optimizer: {name: sgd, decay_on: bias}}",
+         "job.yaml:3:42: train.optimizer: decay_on is \"bias\", expected weights|all"},
         {"train: {clip_norm: -1}", "clip_norm is \"-1\", expected 0.."},
         {"train: {optimizer: [sgd]}", "job.yaml:3:20: train.optimizer: expected a name or a map"},
         {"train: {optimizer: {lr: 1}}", "job.yaml:3:20: train.optimizer: the key \"name\" is missing"},
@@ -287,48 +306,69 @@ static void errors(void)
         {"train: {loss: [[a]]}", "job.yaml:3:16: train.loss: expected a name or a map"},
         {"train: {metrics: [[a]]}", "train.metrics: expected a name or a map"},
         {"train: {groups: [{lr_mult: 2}]}", "job.yaml:3:18: train.groups: the key \"match\" is missing"},
-        {"train: {groups: [{match: a, lrmult: 2}]}", "job.yaml:3:29: train.groups: unknown key \"lrmult\"; did you mean \"lr_mult\"?"},
+        {"train: {groups: [{match: a, lrmult: 2}]}",
+         "job.yaml:3:29: train.groups: unknown key \"lrmult\"; did you mean \"lr_mult\"?"},
         {"train: {groups: [a]}", "train.groups: expected keys and values"},
-        {"train: {stop: {patience: 3}}", "job.yaml:3:15: train.stop watches loss on validation data, but there is none; give data.val"},
+        {"train: {stop: {patience: 3}}",
+         "job.yaml:3:15: train.stop watches loss on validation data, but there is none; give data.val"},
         {"train: {stop: {metric: a}}", "train.stop: the key \"patience\" is missing"},
         {"train: 3", "job.yaml:3:8: train: expected keys and values, got a single value"},
-        {"checkpoint: {every: 500}", "job.yaml:3:21: checkpoint.every: \"500\" is no duration, expected a number and a unit: steps, samples, epochs"},
-        {"checkpoint: {every: ten steps}", "\"ten steps\" is no duration"},
+        {"checkpoint: {every: 500}",
+         "job.yaml:3:21: checkpoint.every: \"500\" is not a duration, expected a number and a "
+         "unit: steps, samples, epochs"},
+        {"checkpoint: {every: ten steps}", "\"ten steps\" is not a duration"},
         {"checkpoint: {every: 0 steps}", "job.yaml:3:21: checkpoint.every is \"0 steps\", expected more than 0"},
         {"checkpoint: {keep: 0}", "keep is \"0\", expected 1.."},
         {"checkpoint: {best: accuracy}", "job.yaml:3:20: checkpoint.best is accuracy, but there is no validation data"},
-        {"batch_norm: {group: 0}", "job.yaml:3:21: batch_norm.group is \"0\", expected a number of samples, batch or rank"},
+        {"batch_norm: {group: 0}",
+         "job.yaml:3:21: batch_norm.group is \"0\", expected a number of samples, batch or rank"},
         {"batch_norm: {group: ranks}", "batch_norm.group is \"ranks\""},
         {"plan: {passes_off: {a: b}}", "plan.passes_off is a map"},
         {"plan: {passes_off: [[a]]}", "plan.passes_off: expected the name of a pass"},
         {"plan: {kernels: onednm}", "did you mean \"onednn\"?"},
         {"comm: {bucket: 0}", "bucket is \"0\", expected auto or a size"},
-        {"update: async", "job.yaml:3:9: update: mode is \"async\", expected sync|pipelined|local|parameter_server|sharded; did you mean \"sync\"?"},
+        {"update: async", "job.yaml:3:9: update: mode is \"async\", expected "
+                          "sync|delayed|local|parameter_server|zero1; did you mean \"sync\"?"},
         {"update: [sync]", "job.yaml:3:9: update is a list, expected a word or a map {mode: ...}"},
         {"update: {every: 8}", "job.yaml:3:9: update: the key \"mode\" is missing"},
         {"update: {mode: sync, every: 8}", "job.yaml:3:22: update (sync): unknown key \"every\""},
         {"update: {mode: local, every: 0}", "update (local): every is \"0\", expected 1.. (steps)"},
         {"update: {mode: local, evry: 8}", "update (local): unknown key \"evry\"; did you mean \"every\"?"},
-        {"update: {mode: pipelined, warm_up: 10}", "job.yaml:3:36: update.warm_up is \"10\", expected a share of the run such as 5 %, or a number of steps or epochs"},
-        {"update: {mode: pipelined, warm_up: 10 s}", "update.warm_up is \"10 s\", expected a share of the run"},
-        {"update: {mode: pipelined, cool_down: 120 %}", "update.cool_down is \"120 %\", expected a share of the run"},
-        {"update: {mode: parameter_server, servers: 0}", "update (parameter_server): servers is \"0\", expected 1.. (ranks)"},
-        {"update: {mode: parameter_server, staleness: -1}", "job.yaml:3:45: update.staleness is \"-1\", expected a number of steps, 0 or more, or none"},
+        {"update: {mode: delayed, warm_up: 10}", "job.yaml:3:34: update.warm_up is \"10\", expected a share of the "
+                                                 "run such as 5 %, or a number of steps or epochs"},
+        {"update: {mode: delayed, warm_up: 10 s}", "update.warm_up is \"10 s\", expected a share of the run"},
+        {"update: {mode: delayed, cool_down: 120 %}", "update.cool_down is \"120 %\", expected a share of the run"},
+        {"update: {mode: parameter_server, servers: 0}",
+         "update (parameter_server): servers is \"0\", expected 1.. (ranks)"},
+        {"update: {mode: parameter_server, staleness: -1}",
+         "job.yaml:3:45: update.staleness is \"-1\", expected a number of steps, 0 or more, or none"},
         {"parallel: {strategy: tensor}", "strategy is \"tensor\", expected data"},
-        {"watchdog: {timeout: 5 steps}", "job.yaml:3:21: watchdog.timeout is \"5 steps\", expected a number of s, min or h"},
+        {"watchdog: {timeout: 5 steps}",
+         "job.yaml:3:21: watchdog.timeout is \"5 steps\", expected a number of s, min or h"},
         {"watchdog: {timeout: soon}", "watchdog.timeout is \"soon\", expected a number of s, min or h: at least 1 s"},
-        {"deterministic: true\ndeterministic_shards: 6", "job.yaml:4:23: deterministic_shards is 6, expected a power of two up to 4096, such as 8"},
-        {"deterministic: true\ntrain: {batch: 4}", "train.batch is 4, but with deterministic: true a step is computed in deterministic_shards: 8 parts"},
-        {"deterministic: true\ntrain: {batch_per_rank: 4}", "train.batch_per_rank is given, which does not go with deterministic: true: it makes the batch depend on the ranks"},
-        {"deterministic: true\ntrain: {accumulate: 2}", "train.accumulate is more than 1, which does not go with deterministic: true"},
+        {"deterministic: true\ndeterministic_shards: 6",
+         "job.yaml:4:23: deterministic_shards is 6, expected a power of two up to 4096, such as 8"},
+        {"deterministic: true\ntrain: {batch: 4}",
+         "train.batch is 4, but with deterministic: true a step is computed in deterministic_shards: 8 parts"},
+        {"deterministic: true\ntrain: {batch_per_rank: 4}",
+         "train.batch_per_rank is given, which does not go with deterministic: true: it makes the batch depend on the "
+         "ranks"},
+        {"deterministic: true\ntrain: {accumulate: 2}",
+         "train.accumulate is more than 1, which does not go with deterministic: true"},
         {"deterministic: true\nupdate: local", "update is local, which does not go with deterministic: true"},
-        {"deterministic: true\ncomm: {overlap: forward}", "comm.overlap is forward, which does not go with deterministic: true"},
+        {"deterministic: true\ncomm: {overlap: forward}",
+         "comm.overlap is forward, which does not go with deterministic: true"},
         {"deterministic: true\ncomm: {wire: bf16}", "comm.wire is bf16, which does not go with deterministic: true"},
-        {"deterministic: true\ncomm: {algorithm: ring}", "comm.algorithm is ring, which does not go with deterministic: true"},
-        {"deterministic: true\ncomm: {progress: mpi}", "comm.progress is mpi, which does not go with deterministic: true"},
-        {"deterministic: true\nplan: {planning: patient}", "plan.planning is patient, which does not go with deterministic: true"},
-        {"deterministic: true\nbatch_norm: {group: rank}", "batch_norm.group is rank, which does not go with deterministic: true"},
-        {"deterministic: true\nbatch_norm: {group: 32}", "batch_norm.group is 32 samples, but with deterministic: true a shard has 16"},
+        {"deterministic: true\ncomm: {algorithm: ring}",
+         "comm.algorithm is ring, which does not go with deterministic: true"},
+        {"deterministic: true\ncomm: {progress: mpi}",
+         "comm.progress is mpi, which does not go with deterministic: true"},
+        {"deterministic: true\nplan: {planning: patient}",
+         "plan.planning is patient, which does not go with deterministic: true"},
+        {"deterministic: true\nbatch_norm: {group: rank}",
+         "batch_norm.group is rank, which does not go with deterministic: true"},
+        {"deterministic: true\nbatch_norm: {group: 32}",
+         "batch_norm.group is 32 samples, but with deterministic: true a shard has 16"},
         {"batch_norm: {group: shard}", "batch_norm.group is shard, but there are shards with deterministic: true only"},
         {"deterministic: perhaps", "deterministic is \"perhaps\", expected true or false"},
         {"name: a/b", "job.yaml:3:7: name is \"a/b\", expected a word without /"},
@@ -352,11 +392,16 @@ static void errors_of_the_whole(void)
     EXPECT_FAULT(parse("data: {train: a}\n", &job), CVY_E_CONFIG, "the key \"model\" is missing");
     EXPECT_FAULT(parse("model: lenet\n", &job), CVY_E_CONFIG, "job.yaml: data: the key \"train\" is missing");
     EXPECT_FAULT(parse("model: [a]\ndata: {train: a}\n", &job), CVY_E_CONFIG, "job.yaml:1:8: model is a list");
-    EXPECT_FAULT(parse("model: a\ndata: {train: []}\n", &job), CVY_E_CONFIG, "job.yaml:2:15: data.train is an empty list");
-    EXPECT_FAULT(parse("model: a\ndata: {train: a, val: 1.5}\n", &job), CVY_E_CONFIG, "job.yaml:2:23: data.val is 1.5, expected a share");
-    EXPECT_FAULT(parse("model: a\ndata: {train: a, val: 100%}\n", &job), CVY_E_CONFIG, "data.val is 100%, expected a share");
-    EXPECT_FAULT(parse("model: a\ndata: {train: a, augment: mirror}\n", &job), CVY_E_CONFIG, "data.augment is no list");
-    EXPECT_FAULT(parse("model: a\ndata: {train: a, tail: kep}\n", &job), CVY_E_CONFIG, "tail is \"kep\", expected keep|drop; did you mean \"keep\"?");
+    EXPECT_FAULT(parse("model: a\ndata: {train: []}\n", &job), CVY_E_CONFIG,
+                 "job.yaml:2:15: data.train is an empty list");
+    EXPECT_FAULT(parse("model: a\ndata: {train: a, val: 1.5}\n", &job), CVY_E_CONFIG,
+                 "job.yaml:2:23: data.val is 1.5, expected a share");
+    EXPECT_FAULT(parse("model: a\ndata: {train: a, val: 100%}\n", &job), CVY_E_CONFIG,
+                 "data.val is 100%, expected a share");
+    EXPECT_FAULT(parse("model: a\ndata: {train: a, augment: mirror}\n", &job), CVY_E_CONFIG,
+                 "data.augment is not a list");
+    EXPECT_FAULT(parse("model: a\ndata: {train: a, tail: kep}\n", &job), CVY_E_CONFIG,
+                 "tail is \"kep\", expected keep|drop; did you mean \"keep\"?");
     EXPECT_FAULT(cvy_job_parse_file("/nowhere/x.yaml", NULL, 0, &job), CVY_E_IO, "/nowhere/x.yaml: cannot open");
     EXPECT(job == NULL);
 }
@@ -366,7 +411,8 @@ static void sources_for_validation(void)
     static const struct {
         const char *val;
         double share;
-    } rows[] = {{"10%", .1}, {"'12.5%'", .125}, {"0.3", .3}, {"val.pack", 0}, {"'0.3'", 0}, {"{path: x}", 0}, {"null", 0}};
+    } rows[] = {{"10%", .1},  {"'12.5%'", .125}, {"0.3", .3}, {"val.pack", 0},
+                {"'0.3'", 0}, {"{path: x}", 0},  {"null", 0}};
     for (int i = 0; i < CVY_COUNT(rows); i++) {
         char text[100];
         snprintf(text, sizeof text, "model: a\ndata: {train: a, val: %s}\n", rows[i].val);
@@ -382,8 +428,10 @@ static void durations(void)
         const char *text;
         double amount;
         cvy_duration_unit unit;
-    } rows[] = {{"500 steps", 500, CVY_DURATION_STEPS}, {"1 step", 1, CVY_DURATION_STEPS},     {"1 epoch", 1, CVY_DURATION_EPOCHS},  {"0.5 epochs", .5, CVY_DURATION_EPOCHS},
-                {"5epochs", 5, CVY_DURATION_EPOCHS},    {"30 s", 30, CVY_DURATION_SECONDS},   {"10 min", 600, CVY_DURATION_SECONDS}, {"2h", 7200, CVY_DURATION_SECONDS},
+    } rows[] = {{"500 steps", 500, CVY_DURATION_STEPS},     {"1 step", 1, CVY_DURATION_STEPS},
+                {"1 epoch", 1, CVY_DURATION_EPOCHS},        {"0.5 epochs", .5, CVY_DURATION_EPOCHS},
+                {"5epochs", 5, CVY_DURATION_EPOCHS},        {"30 s", 30, CVY_DURATION_SECONDS},
+                {"10 min", 600, CVY_DURATION_SECONDS},      {"2h", 7200, CVY_DURATION_SECONDS},
                 {"1e3 samples", 1000, CVY_DURATION_SAMPLES}};
     static const char *const bad[] = {"", "5", "steps", "-1 steps", "1 parsec", "1 2 steps", "1 steps more"};
     cvy_duration d = {0};
@@ -392,7 +440,7 @@ static void durations(void)
         EXPECT(d.amount == rows[i].amount && d.unit == rows[i].unit);
     }
     for (int i = 0; i < CVY_COUNT(bad); i++)
-        EXPECT_FAULT(cvy_duration_parse(bad[i], &d), CVY_E_ARGUMENT, "is no duration");
+        EXPECT_FAULT(cvy_duration_parse(bad[i], &d), CVY_E_ARGUMENT, "is not a duration");
 }
 
 static void batches(void)
@@ -450,10 +498,43 @@ static const char *manual_path(char *buffer, size_t room)
 {
     const char *source = getenv("CONVOY_SOURCE"), *here = strstr(__FILE__, "tests/job/");
     if (source)
-        snprintf(buffer, room, "%s/docs/job-file.md", source);
+        snprintf(buffer, room, "%s/docs/reference/job-file.md", source);
     else
-        snprintf(buffer, room, "%.*sdocs/job-file.md", here ? (int)(here - __FILE__) : 0, __FILE__);
+        snprintf(buffer, room, "%.*sdocs/reference/job-file.md", here ? (int)(here - __FILE__) : 0, __FILE__);
     return buffer;
+}
+
+/* Files, overrides and resolved jobs of older versions. */
+static void old_words_are_read(void)
+{
+    static const struct {
+        const char *text, *set, *mode, *note;
+    } rows[] = {
+        {"update: pipelined", NULL, "delayed", "job.yaml:3:9: update: pipelined is called delayed now"},
+        {"update: {mode: pipelined, warm_up: 0 %}", NULL, "delayed",
+         "job.yaml:3:16: update.mode: pipelined is called delayed now"},
+        {"update: sharded", NULL, "zero1", "job.yaml:3:9: update: sharded is called zero1 now"},
+        {"seed: 1", "update=sharded", "zero1", "--set update=sharded: update: sharded is called zero1 now"},
+        {"update: {mode: sync}", "update.mode=pipelined", "delayed",
+         "--set update.mode=pipelined: update.mode: pipelined is called delayed now"},
+        {"update: delayed", NULL, "delayed", NULL},
+    };
+    for (int i = 0; i < CVY_COUNT(rows); i++) {
+        cvy_job *job = NULL;
+        char text[200];
+        const char *const sets[] = {rows[i].set};
+        snprintf(text, sizeof text, "model: lenet\ndata: {train: x}\n%s\n",
+                 strcmp(rows[i].text, "seed: 1") == 0 ? "" : rows[i].text);
+        const cvy_status status = cvy_job_parse_text("job.yaml", text, sets, rows[i].set != NULL, &job);
+        if (rows[i].mode) {
+            EXPECT_OK(status);
+            EXPECT_TEXT(job->update.def->name, rows[i].mode);
+            EXPECT((rows[i].note == NULL) == (job->renamed == NULL));
+            if (rows[i].note)
+                EXPECT_TEXT(job->renamed, rows[i].note);
+        }
+        cvy_job_destroy(&job);
+    }
 }
 
 static void page_is_up_to_date(void)
@@ -466,7 +547,9 @@ static void page_is_up_to_date(void)
     while (page && wanted && page[same] && page[same] == wanted[same])
         same++;
     if (page && wanted && page[same] != wanted[same])
-        printf("docs/job-file.md differs from the tables; run test_job --write.\nthe page: %.200s\nthe tables: %.200s\n", page + same, wanted + same);
+        printf("docs/reference/job-file.md differs from the tables; run test_job --write.\nthe page: %.200s\nthe "
+               "tables: %.200s\n",
+               page + same, wanted + same);
     EXPECT(page && wanted && strcmp(page, wanted) == 0);
     cvy_mem_free(&page);
     cvy_mem_free(&wanted);
@@ -517,6 +600,7 @@ int main(int argc, char **argv)
     TEST(batches);
     TEST(no_memory);
     TEST(help);
+    TEST(old_words_are_read);
     TEST(page_is_up_to_date);
     TEST(example_of_the_page_parses);
     return test_end();

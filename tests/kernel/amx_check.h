@@ -1,17 +1,18 @@
 /*
- * amx_check.h: kernels on tiles (AMX) against plain sums, on one to three threads, between guard zones. Skipped, with the reason, where tiles cannot
- * be used.
+ * amx_check.h: kernels on tiles (AMX) against plain sums, on one to three threads, between guard zones. Skipped, with
+ * the reason, where tiles cannot be used.
  *
- * Sources are bf16 and products exact, so a result differs by the rounding of S sums in f32 and, where it is bf16, by one rounding of each side:
- * bound = eps (S + 2) max |result| + 2^-7 |result|.
+ * Sources are bf16 and products exact, so a result differs by the rounding of S sums in f32 and, where it is bf16, by
+ * one rounding of each side: bound = eps (S + 2) max |result| + 2^-7 |result|.
  */
 #ifndef CVY_TEST_AMX_CHECK_H
 #define CVY_TEST_AMX_CHECK_H
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "kernel/conv_graph.h"
-#include "kernel/native/native_amx.h"
+#include "kernel/native/amx/native_amx.h"
 
 enum { GUARD = 64, SKIPPED = 77, THREADS_MAX = 3 };
 
@@ -40,7 +41,8 @@ static inline void close_memory(struct memory *m)
     cvy_mem_free(&m->whole);
 }
 
-static inline cvy_status lay_out(const cvy_value *v, const cvy_lie *lie, const void *plain, struct memory *out)
+static inline cvy_status lay_out(const cvy_value *v, const cvy_memory_format *lie, const void *plain,
+                                 struct memory *out)
 {
     cvy_blocking b;
     cvy_reorder *reorder = NULL;
@@ -48,14 +50,15 @@ static inline cvy_status lay_out(const cvy_value *v, const cvy_lie *lie, const v
     CVY_TRY(open_memory((size_t)b.elems * cvy_dtype_bytes(lie->dtype), out));
     if (!plain)
         return CVY_OK;
-    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_lie){v->dtype, cvy_layout_plain()}, lie, 1, &reorder));
+    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, cvy_layout_plain()}, lie, 1, &reorder));
     cvy_reorder_run(reorder, plain, out->whole + GUARD);
     cvy_reorder_destroy(&reorder);
     return CVY_OK;
 }
 
 /* Returns whether all of it is right, padding lanes included. */
-static inline int is_right(const cvy_value *v, const cvy_layout *layout, const void *data, const cvy_span *want, double summands)
+static inline int is_right(const cvy_value *v, const cvy_layout *layout, const void *data, const cvy_span *want,
+                           double summands)
 {
     cvy_blocking b;
     double most = 1, sum = 0, all = 0;
@@ -71,7 +74,8 @@ static inline int is_right(const cvy_value *v, const cvy_layout *layout, const v
         const double must = cvy_get(want, i), is = cvy_get(&got, cvy_blocking_offset(&b, at));
         const double bound = 1.2e-7 * (summands + 2) * most + (v->dtype == CVY_DTYPE_BF16 ? fabs(must) / 128 : 0);
         if (!(fabs(is - must) <= bound)) {
-            printf("%s: element %lld is %.9g, expected %.9g within %.1g\n", cvy_shape_text(&v->shape), (long long)i, is, must, bound);
+            printf("%s: element %lld is %.9g, expected %.9g within %.1g\n", cvy_shape_text(&v->shape), (long long)i, is,
+                   must, bound);
             return 0;
         }
         sum += fabs(is);
@@ -81,18 +85,20 @@ static inline int is_right(const cvy_value *v, const cvy_layout *layout, const v
     return all - sum <= 1e-9 * all;
 }
 
-static inline cvy_status run_kernel(const eval *e, const cvy_node *node, const cvy_kernel_def *k, cvy_kernel_ask *ask, int *right_out)
+static inline cvy_status run_kernel(const eval *e, const cvy_node *node, const cvy_kernel_def *k, cvy_kernel_ask *ask,
+                                    int *right_out)
 {
     struct memory src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}}, scratch = {0};
     void *from[CVY_NODE_SRC_MAX] = {NULL}, *to[CVY_NODE_DST_MAX] = {NULL}, *state = NULL;
     for (int i = 0; i < node->nsrc; i++) {
-        CVY_TRY(lay_out(node->src[i], &(cvy_lie){ask->src_dtype[i], ask->src[i]}, eval_of(e, node->src[i])->data, &src[i]));
+        CVY_TRY(lay_out(node->src[i], &(cvy_memory_format){ask->src_dtype[i], ask->src[i]},
+                        eval_of(e, node->src[i])->data, &src[i]));
         from[i] = src[i].whole + GUARD;
     }
     for (int i = 0; i < node->ndst; i++) {
         if (!node->dst[i])
             continue;
-        CVY_TRY(lay_out(node->dst[i], &(cvy_lie){node->dst[i]->dtype, ask->dst[i]}, NULL, &dst[i]));
+        CVY_TRY(lay_out(node->dst[i], &(cvy_memory_format){node->dst[i]->dtype, ask->dst[i]}, NULL, &dst[i]));
         to[i] = dst[i].whole + GUARD;
     }
     CVY_TRY(open_memory(ask->scratch_bytes, &scratch));
@@ -101,7 +107,8 @@ static inline cvy_status run_kernel(const eval *e, const cvy_node *node, const c
         CVY_TRY(k->run(state, from, to, scratch.whole + GUARD));
     for (int i = 0; i < node->ndst; i++)
         if (to[i])
-            *right_out &= is_right(node->dst[i], &ask->dst[i], to[i], eval_of(e, node->dst[i]), (double)node->op->summands(node));
+            *right_out &=
+                is_right(node->dst[i], &ask->dst[i], to[i], eval_of(e, node->dst[i]), (double)node->op->summands(node));
     k->destroy(state);
     close_memory(&scratch);
     for (int i = 0; i < node->nsrc; i++)
@@ -111,7 +118,8 @@ static inline cvy_status run_kernel(const eval *e, const cvy_node *node, const c
     return CVY_OK;
 }
 
-static inline cvy_status try_kernel(const eval *e, const amx_layer *l, const cvy_node *node, const cvy_kernel_def *k, int *ran)
+static inline cvy_status try_kernel(const eval *e, const amx_layer *l, const cvy_node *node, const cvy_kernel_def *k,
+                                    int *ran)
 {
     for (int threads = 1; threads <= THREADS_MAX; threads++) {
         cvy_kernel_ask ask = {.node = node, .threads = threads};
@@ -162,7 +170,7 @@ static inline cvy_status try_layer(const char *op, const amx_layer *l, cvy_vars 
 /* Every kernel on tiles of this operator and of its gradients, on every layer. */
 static inline int amx_check(const char *op, const amx_layer *layer, int nlayer)
 {
-    int ran[3] = {0};                  /* passes */
+    int ran[3] = {0}; /* passes */
     const cvy_amx *amx = NULL;
     if (cvy_amx_get(&amx) != CVY_OK) {
         printf("skipped: %s\n", cvy_error_text());

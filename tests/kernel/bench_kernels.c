@@ -5,9 +5,11 @@
  *
  * A line per node and kernel: the best of several runs, arithmetic and memory rates by the operator's own cost, and the
  * layouts. WORDs select lines of the table below by their text. Sources of 16 channels and more lie in blocks of 16 (or
- * as --block says), in bf16 with channels last; weights stay f32, kernels that want them in bf16 get a copy. --cpu counts the processor's time, for one thread on a machine that is not idle.
- * --cold: caches are emptied before each run. --kernel: only kernels with PART in their name and their node's, as "winograd4" or "grad_weight". --check runs the operators' test samples instead and prints the largest difference from the
- * reference.
+ * as --block says), in bf16 with channels last; weights stay f32, kernels that want them in bf16 get a copy. --cpu
+ * counts the processor's time, for one thread on a machine that is not idle.
+ * --cold: caches are emptied before each run. --kernel: only kernels with PART in their name and their node's, as
+ * "winograd4" or "grad_weight". --check runs the operators' test samples instead and prints the largest difference from
+ * the reference.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +17,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/base_clock.h"
+#include "base/base_rng.h"
 #include "kernel/kernel.h"
 #include "pass/pass.h"
 
@@ -93,7 +97,7 @@ static const struct line lines[] = {
 
 struct options {
     int threads, check, cpu, cold;
-    int64_t block; /* of the source's channels; 1: plain */
+    int64_t block;      /* of the source's channels; 1: plain */
     const char *kernel; /* part of the names that are timed; NULL: all */
     cvy_dtype dtype;    /* of activations */
 };
@@ -115,16 +119,18 @@ static cvy_status tensor_of(struct tensor *all, const cvy_value *v, struct tenso
     const cvy_rng rng = cvy_rng_make(7, v->name, 0, 0);
     for (int64_t i = 0; i < cvy_shape_elems(&v->shape); i++)
         cvy_set(&span, i,
-                v->dtype == CVY_DTYPE_F32 || v->dtype == CVY_DTYPE_BF16 ? 2 * (double)cvy_rng_u32(&rng, (uint64_t)i) / 4294967296.0 - 1 : 1);
+                v->dtype == CVY_DTYPE_F32 || v->dtype == CVY_DTYPE_BF16
+                    ? 2 * (double)cvy_rng_u32(&rng, (uint64_t)i) / 4294967296.0 - 1
+                    : 1);
     return CVY_OK;
 }
 
 /* A copy of `plain` in the layout, or an empty buffer of that layout. */
-static cvy_status lay_out(const cvy_value *v, const float *plain, const cvy_lie *to, void **out)
+static cvy_status lay_out(const cvy_value *v, const float *plain, const cvy_memory_format *to, void **out)
 {
     cvy_blocking b;
     cvy_reorder *reorder = NULL;
-    const cvy_lie from = {v->dtype, cvy_layout_plain()};
+    const cvy_memory_format from = {v->dtype, cvy_layout_plain()};
     CVY_TRY(cvy_blocking_make(&to->layout, &v->shape, &b));
     CVY_TRY(cvy_mem_alloc_pages((size_t)b.elems * cvy_dtype_bytes(to->dtype), out));
     if (!plain)
@@ -139,13 +145,14 @@ static cvy_status take_back(const cvy_value *v, const void *data, const cvy_layo
 {
     cvy_reorder *reorder = NULL;
     const cvy_layout to = cvy_layout_plain();
-    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_lie){v->dtype, *layout}, &(cvy_lie){v->dtype, to}, 1, &reorder));
+    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, *layout}, &(cvy_memory_format){v->dtype, to},
+                               1, &reorder));
     cvy_reorder_run(reorder, data, plain);
     cvy_reorder_destroy(&reorder);
     return CVY_OK;
 }
 
-static void free_laid(const cvy_value *v, void *data, const cvy_lie *lie)
+static void free_laid(const cvy_value *v, void *data, const cvy_memory_format *lie)
 {
     cvy_blocking b;
     if (data && cvy_blocking_make(&lie->layout, &v->shape, &b) == CVY_OK)
@@ -217,7 +224,8 @@ static void empty_caches(void)
     memset(memory, ++fill, BYTES);
 }
 
-static double best_seconds(const struct options *o, const cvy_kernel_def *k, void *state, void *const *src, void *const *dst, void *scratch)
+static double best_seconds(const struct options *o, const cvy_kernel_def *k, void *state, void *const *src,
+                           void *const *dst, void *scratch)
 {
     double best = 1e9, total = 0;
     for (int run = 0; run < 300 && (run < 4 || total < 1.0); run++) {
@@ -268,10 +276,11 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
     }
     CVY_TRY(k->create(&ask, &state));
     for (int i = 0; i < node->nsrc; i++)
-        CVY_TRY(lay_out(node->src[i], all[node->src[i]->index].plain, &(cvy_lie){ask.src_dtype[i], ask.src[i]}, &src[i]));
+        CVY_TRY(lay_out(node->src[i], all[node->src[i]->index].plain,
+                        &(cvy_memory_format){ask.src_dtype[i], ask.src[i]}, &src[i]));
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
-            CVY_TRY(lay_out(node->dst[i], NULL, &(cvy_lie){node->dst[i]->dtype, ask.dst[i]}, &dst[i]));
+            CVY_TRY(lay_out(node->dst[i], NULL, &(cvy_memory_format){node->dst[i]->dtype, ask.dst[i]}, &dst[i]));
     CVY_TRY(cvy_mem_alloc_pages(ask.scratch_bytes + 64, &scratch));
     const double s = best_seconds(o, k, state, src, dst, scratch);
     cvy_cost cost = {.flop = cvy_shape_elems(&node->dst[0]->shape)};
@@ -306,15 +315,16 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
     }
     for (int i = 0; keep && i < node->nsrc; i++)
         if (node->src[i]->variable && !all[node->src[i]->index].known) {
-            all[node->src[i]->index].layout = ask.src_dtype[i] == node->src[i]->dtype ? ask.src[i] : ask.src_home[i];
+            all[node->src[i]->index].layout =
+                ask.src_dtype[i] == node->src[i]->dtype ? ask.src[i] : ask.src_canonical[i];
             all[node->src[i]->index].known = 1;
         }
     printf("\n");
     for (int i = 0; i < node->nsrc; i++)
-        free_laid(node->src[i], src[i], &(cvy_lie){ask.src_dtype[i], ask.src[i]});
+        free_laid(node->src[i], src[i], &(cvy_memory_format){ask.src_dtype[i], ask.src[i]});
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
-            free_laid(node->dst[i], dst[i], &(cvy_lie){node->dst[i]->dtype, ask.dst[i]});
+            free_laid(node->dst[i], dst[i], &(cvy_memory_format){node->dst[i]->dtype, ask.dst[i]});
     cvy_mem_free_pages(scratch, ask.scratch_bytes + 64);
     if (k->destroy)
         k->destroy(state);
@@ -350,20 +360,23 @@ static cvy_status run_node(const struct options *o, const cvy_node *node, struct
 }
 
 /* The layers of a line's `op`, one behind the other, the options for the first; `add` adds another trained variable. */
-static cvy_status add_layers(cvy_graph *g, const struct line *line, const cvy_tree *options, cvy_value *other, cvy_value *source, cvy_value **out)
+static cvy_status add_layers(cvy_graph *g, const struct line *line, const cvy_tree *options, cvy_value *other,
+                             cvy_value *source, cvy_value **out)
 {
     char op[64], name[80];
     int n = 0;
     for (const char *at = line->op; sscanf(at, "%63s%n", op, &n) == 1; at += n) {
         cvy_value *const src[] = {source, other};
         snprintf(name, sizeof name, "layer_%s", op);
-        CVY_TRY(cvy_graph_layer(g, op, name, at == line->op ? options : NULL, src, strcmp(op, "add") == 0 ? 2 : 1, &source));
+        CVY_TRY(cvy_graph_layer(g, op, name, at == line->op ? options : NULL, src, strcmp(op, "add") == 0 ? 2 : 1,
+                                &source));
     }
     *out = source;
     return CVY_OK;
 }
 
-/* The layers between a trained variable as their source and a loss, so that every gradient is wanted, fused as in a step. */
+/* The layers between a trained variable as their source and a loss, so that every gradient is wanted, fused as in a
+ * step. */
 static cvy_status build(cvy_vars *vars, cvy_pool *pool, cvy_dtype dtype, const struct line *line, cvy_graph **out)
 {
     cvy_shape src;

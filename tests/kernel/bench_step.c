@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/run_program.h"
+#include "base/base_rng.h"
+#include "program/program.h"
 
 static const char *call_name(const cvy_instr *i)
 {
@@ -24,13 +25,13 @@ static const char *call_name(const cvy_instr *i)
     }
 }
 
-static const char *layouts(const cvy_instr *i, const cvy_unit *u, char text[128])
+static const char *layouts(const cvy_instr *i, const cvy_lowered *u, char text[128])
 {
     int at = 0;
     text[0] = '\0';
     for (int k = 0; i->call && k < i->call->nsrc + i->call->ndst && at < 100; k++) {
-        const int loc = k < i->call->nsrc ? i->call->src[k] : i->call->dst[k - i->call->nsrc];
-        const char *tag = loc >= 0 && u->loc[loc].layout.tag[0] ? u->loc[loc].layout.tag : "-";
+        const int instance = k < i->call->nsrc ? i->call->src[k] : i->call->dst[k - i->call->nsrc];
+        const char *tag = instance >= 0 && u->instance[instance].layout.tag[0] ? u->instance[instance].layout.tag : "-";
         at += snprintf(text + at, 128 - (size_t)at, "%s%s", k == i->call->nsrc ? "-> " : "", tag);
         at += snprintf(text + at, 128 - (size_t)at, " ");
     }
@@ -93,16 +94,16 @@ static cvy_status run(const char *name, int64_t batch, int threads, const char *
     const cvy_shape *shape = &model->input[0].sample_shape;
     for (int64_t i = 0; i < batch * cvy_shape_elems(shape); i++)
         x[i] = (float)(2 * (cvy_rng_u32(&rng, (uint64_t)i) / 4294967296.0) - 1);
-    const cvy_plan *plan = program->step[step]->plan;
+    const cvy_plan *plan = program->task[step]->plan;
     CVY_TRY(cvy_mem_alloc((size_t)plan->ninstr * sizeof *best, &best));
     double spent = 0;
     for (int k = 0; k < 40 && (k < 4 || spent < 8); k++) {
         CVY_TRY(cvy_program_step(program, step, 1e-4));
-        const double total = plan->end_s[plan->ninstr - 1] - plan->end_s[-1];
+        const double total = plan->times.end_s[plan->ninstr - 1] - plan->times.end_s[-1];
         spent += total;
         if (total < best_total)
             for (int i = 0; i < plan->ninstr; i++)
-                best[i] = plan->end_s[i] - plan->end_s[i - 1];
+                best[i] = plan->times.end_s[i] - plan->times.end_s[i - 1];
         best_total = total < best_total ? total : best_total;
     }
     report(plan, best, best_total);

@@ -1,6 +1,6 @@
 /*
- * conv_graph.h: one layer, a convolution mostly, with all its gradients, whose source is a variable and whose result's gradient is fed: what
- * the tests of its kernels run.
+ * conv_graph.h: one layer, a convolution mostly, with all its gradients, whose source is a variable and whose result's
+ * gradient is fed: what the tests of its kernels run.
  */
 #ifndef CVY_TEST_CONV_GRAPH_H
 #define CVY_TEST_CONV_GRAPH_H
@@ -9,8 +9,8 @@
 #include "pass/pass.h"
 
 /* src: "2x64x27x27"; options: the layer's. The graph's name and dtype come from the caller. */
-static inline cvy_status layer_graph(const char *op, const char *name, cvy_dtype dtype, const char *src, const char *options, cvy_vars *vars,
-                                     cvy_graph **g)
+static inline cvy_status layer_graph(const char *op, const char *name, cvy_dtype dtype, const char *src,
+                                     const char *options, cvy_vars *vars, cvy_graph **g)
 {
     cvy_shape shape;
     cvy_variable *x = NULL;
@@ -19,7 +19,8 @@ static inline cvy_status layer_graph(const char *op, const char *name, cvy_dtype
     cvy_gradients gradients;
     const cvy_init init = {"constant", "value: 0", 1, 1};
     CVY_TRY(cvy_shape_parse(src, &shape));
-    const cvy_graph_opts opts = {.name = name, .batch = cvy_batch_share(shape.dim[0], 0, 1), .training = 1, .dtype = dtype, .seed = 1};
+    const cvy_graph_opts opts = {
+        .name = name, .batch = cvy_batch_share(shape.dim[0], 0, 1), .training = 1, .dtype = dtype, .seed = 1};
     CVY_TRY(cvy_graph_create(vars, &opts, g));
     CVY_TRY(cvy_vars_declare(vars, "x", CVY_ROLE_WEIGHT, dtype, &shape, &init, &x));
     CVY_TRY(cvy_graph_read_variable(*g, x, &source[0]));
@@ -31,7 +32,8 @@ static inline cvy_status layer_graph(const char *op, const char *name, cvy_dtype
     return cvy_pass_autodiff(*g, &loss, 1, NULL, NULL, &gradients);
 }
 
-static inline cvy_status conv_graph(const char *name, cvy_dtype dtype, const char *src, const char *options, cvy_vars *vars, cvy_graph **g)
+static inline cvy_status conv_graph(const char *name, cvy_dtype dtype, const char *src, const char *options,
+                                    cvy_vars *vars, cvy_graph **g)
 {
     return layer_graph("conv", name, dtype, src, options, vars, g);
 }

@@ -1,4 +1,3 @@
-/* minimal */
 /*
  * test_metric.c: every metric against scikit-learn, in one go and in uneven parts, with weights, ties, holes and
  * positions.
@@ -7,6 +6,8 @@
  * interpolation, r2_score, mean_squared_error, mean_absolute_error, accuracy_score, top_k_accuracy_score,
  * balanced_accuracy_score, confusion_matrix) from the formulas below.
  */
+#include <stdio.h>
+
 #include "metric/metric.h"
 #include "test_util.h"
 

@@ -1,18 +1,19 @@
 /*
- * graph_eval.h: runs a graph by the plain kernels of its operators, node after node, without planner or executor: the oracle of the tests.
+ * graph_eval.h: runs a graph by the plain kernels of its operators, node after node, without planner or executor: the
+ * oracle of the tests.
  *
- * Several graphs may run side by side as the ranks of one job; allreduce then sums over them, and so does the update phase over the
- * accumulators that are reduced.
+ * Several graphs may run side by side as the ranks of one job; allreduce then sums over them, and so does the update
+ * phase over the accumulators that are reduced.
  */
 #ifndef CVY_TEST_GRAPH_EVAL_H
 #define CVY_TEST_GRAPH_EVAL_H
 
-#include "graph/graph_op.h"
+#include "graph/graph_grad.h"
 #include "test_util.h"
 
 typedef struct eval {
     cvy_graph *graph;
-    cvy_span *at;                      /* by value index; a variable as read has memory of its own */
+    cvy_span *at; /* by value index; a variable as read has memory of its own */
 } eval;
 
 static inline void eval_destroy(eval *e)
@@ -51,7 +52,8 @@ static inline cvy_status eval_node(const eval *e, const cvy_node *node)
             dst[i] = *eval_of(e, node->dst[i]);
     if (node->op->reference)
         return node->op->reference(node, src, dst);
-    memcpy(dst[0].data, src[0].data, (size_t)dst[0].elems * cvy_dtype_bytes(dst[0].dtype));     /* a view, or one rank's part of a sum */
+    memcpy(dst[0].data, src[0].data,
+           (size_t)dst[0].elems * cvy_dtype_bytes(dst[0].dtype)); /* a view, or one rank's part of a sum */
     return CVY_OK;
 }
 
@@ -91,7 +93,8 @@ static inline cvy_status eval_run(eval *ranks, int nranks)
     return eval_phase(ranks, nranks, CVY_PHASE_UPDATE);
 }
 
-/* The loss of the tests: sum of src * weights, whose gradient for src is the weights themselves. Not in the operator table. */
+/* The loss of the tests: sum of src * weights, whose gradient for src is the weights themselves. Not in the operator
+ * table. */
 static inline cvy_status weighted_sum_infer(cvy_node *node)
 {
     return cvy_node_set_accumulator(node, 0, CVY_DTYPE_F64, &(cvy_shape){0}, 1);
@@ -113,8 +116,14 @@ static inline cvy_status weighted_sum_reference(const cvy_node *node, const cvy_
 }
 
 static const cvy_op_def weighted_sum_op = {
-    .name = "weighted_sum", .nsrc_min = 2, .nsrc_max = 2, .ndst = 1, .flags = CVY_OP_LOSS,
-    .infer = weighted_sum_infer, .grad = weighted_sum_grad, .reference = weighted_sum_reference,
+    .name = "weighted_sum",
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
+    .flags = CVY_OP_LOSS,
+    .infer = weighted_sum_infer,
+    .grad = weighted_sum_grad,
+    .reference = weighted_sum_reference,
 };
 
 /* The options of a layer from a sample's text, "kernel: 3, pad: 1" or NULL. */
@@ -134,14 +143,16 @@ static inline uint64_t test_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Reals: all different and evenly spread over (low, 1), none near 0, so that maxima and kinks are not sampled where they jump. Integers: below bound. */
+/* Reals: all different and evenly spread over (low, 1), none near 0, so that maxima and kinks are not sampled where
+ * they jump. Integers: below bound. */
 static inline void test_fill(cvy_span *s, double low, int64_t bound, uint64_t *state)
 {
     const int64_t n = s->elems;
     const int real = cvy_dtype_is_real(s->dtype);
     for (int64_t i = 0; i < n; i++)
-        cvy_set(s, i, real ? low + (1 - low) * ((double)i + 0.5) / (double)n + (n % 2 ? 0.25 / (double)n : 0)
-                           : (double)(test_random(state) % (uint64_t)bound));
+        cvy_set(s, i,
+                real ? low + (1 - low) * ((double)i + 0.5) / (double)n + (n % 2 ? 0.25 / (double)n : 0)
+                     : (double)(test_random(state) % (uint64_t)bound));
     for (int64_t i = n - 1; real && i > 0; i--) {
         const int64_t j = (int64_t)(test_random(state) % (uint64_t)(i + 1));
         const double swap = cvy_get(s, i);

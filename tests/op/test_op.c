@@ -1,160 +1,27 @@
-/* minimal */
+/* rows: clang asan onednn3 minimal */
 /*
  * test_op.c: one driver over the whole operator table. For every operator and each of its samples:
  *
  *   gradients  in f64, what autodiff makes of the operator against central finite differences of its plain kernel
- *   kernels    every registered kernel that offers to run a node of that graph, backward nodes included, in every layout that it takes,
- *              against the plain kernel in the same dtype, f32 or bf16; with guard zones, in place where the kernel says it can, on slices
- *              of wider tensors where it says so
- *   threads    each kernel that is told to be steady, and does not say that it splits its sums, gives the same bits on one, two and three threads
+ *   kernels    every registered kernel that offers to run a node of that graph, backward nodes included, in every
+ * layout that it takes, against the plain kernel in the same dtype, f32 or bf16; with guard zones, in place where the
+ * kernel says it can, on slices of wider tensors where it says so threads    each kernel that is told to be
+ * deterministic, and does not say that it splits its sums, gives the same bits on one, two and three threads
  *
- * A tolerance is eps x number of summands x size of the values. Winograd has a wider one. Arguments name the operators to be tested; none: all.
+ * A tolerance is eps x number of summands x size of the values. Winograd has a wider one. Arguments name the operators
+ * to be tested; none: all.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "graph_eval.h"
+#include "base/base_hash.h"
 #include "kernel/kernel.h"
-#include "pass/pass.h"
+#include "op/op_sample.h"
 
 enum { GUARD_BYTES = 256, DIFFERENCED_MAX = 48 };
-static const double step = 2e-5;       /* of the finite differences: truncation about 1e-10, cancellation about 1e-11 */
+static const double step = 2e-5; /* of the finite differences: truncation about 1e-10, cancellation about 1e-11 */
 
 static int gradients_checked, kernels_checked;
-
-/* One sample as a graph, with values. */
-struct bench {
-    const cvy_op_def *op;
-    const cvy_sample *sample;
-    int is_wide;                       /* its kernels are looked at for threads only */
-    cvy_dtype dtype;
-    cvy_vars *vars;
-    cvy_graph *graph;
-    cvy_value *src[CVY_NODE_SRC_MAX];
-    int nsrc, is_fixed[CVY_NODE_SRC_MAX];      /* is_fixed: a feed, not differentiated */
-    cvy_value *loss;
-    cvy_gradients gradients;
-    eval e;
-};
-
-static int is_real(cvy_dtype dtype)
-{
-    return cvy_dtype_is_real(dtype);
-}
-
-/* ---- building ---- */
-
-/* "2x3" is a real tensor of the graph's dtype, made a variable so that gradients flow to it; "2:i32" is a feed. */
-static cvy_status make_source(struct bench *b, const char *text, int i)
-{
-    char shape_text[64], name[16];
-    const char *colon = strchr(text, ':');
-    cvy_dtype dtype = b->dtype;
-    cvy_shape shape;
-    snprintf(shape_text, sizeof shape_text, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
-    snprintf(name, sizeof name, "src%d", i);
-    CVY_TRY(cvy_shape_parse(shape_text, &shape));
-    if (colon)
-        CVY_TRY(cvy_dtype_parse(colon + 1, &dtype));
-    b->is_fixed[i] = colon != NULL;
-    if (colon)
-        return cvy_graph_feed(b->graph, name, dtype, &shape, 1, &b->src[i]);
-    cvy_variable *v = NULL;
-    const cvy_init init = {"constant", "value: 0", 1, 1};
-    CVY_TRY(cvy_vars_declare(b->vars, name, CVY_ROLE_WEIGHT, dtype, &shape, &init, &v));
-    return cvy_graph_read_variable(b->graph, v, &b->src[i]);
-}
-
-/* Samples of the batch: the first dimension of the first source that has one. */
-static int64_t samples_in(const char *src)
-{
-    for (const char *at = src; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (*at >= '0' && *at <= '9')
-            return strtoll(at, NULL, 10);
-    return 1;
-}
-
-static cvy_status add_loss(struct bench *b, cvy_value *dst)
-{
-    if (b->op->flags & CVY_OP_LOSS) {
-        b->loss = dst;
-        return CVY_OK;
-    }
-    cvy_value *from[2] = {dst, NULL};
-    cvy_node *node = NULL;
-    CVY_TRY(cvy_graph_feed(b->graph, "weights", dst->dtype, &dst->shape, 1, &from[1]));
-    CVY_TRY(cvy_graph_add_parsed(b->graph, &weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &node));
-    b->loss = node->dst[0];
-    return CVY_OK;
-}
-
-static int differentiable(const struct bench *b)
-{
-    const int composite = b->op->build && !b->op->infer;
-    return b->graph->training && (b->op->grad || composite) && !(b->sample->flags & CVY_SAMPLE_NO_GRAD);
-}
-
-static void fill_values(struct bench *b)
-{
-    uint64_t state = 12345;
-    const double low = b->sample->flags & CVY_SAMPLE_POSITIVE ? 0.1 : -1;
-    const int64_t bound = b->sample->int_bound ? b->sample->int_bound : 2;
-    for (int i = 0; i < b->graph->nvalue; i++) {
-        const cvy_value *v = b->graph->value[i];
-        if (v->producer)
-            continue;
-        const int variance = v->kind == CVY_VALUE_VARIABLE && v->variable->role != CVY_ROLE_WEIGHT;     /* and other states that must not be negative */
-        test_fill(&b->e.at[i], variance ? 0.1 : low, bound, &state);
-        /* Kernels read weights rounded to bf16: let the plain kernel see the same ones. */
-        for (int64_t k = 0; b->dtype == CVY_DTYPE_BF16 && v->dtype == CVY_DTYPE_F32 && k < b->e.at[i].elems; k++)
-            cvy_set(&b->e.at[i], k, cvy_bf16_get(cvy_bf16_of((float)cvy_get(&b->e.at[i], k))));
-    }
-}
-
-static cvy_status open_bench(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training, struct bench *b)
-{
-    *b = (struct bench){.op = op, .sample = sample, .dtype = dtype};
-    const cvy_graph_opts opts = {.name = op->name, .batch = cvy_batch_share(samples_in(sample->src), 0, 1), .training = training, .dtype = dtype,
-                                 .bn_group = 4, .seed = 7};
-    CVY_TRY(cvy_vars_create(&b->vars));
-    CVY_TRY(cvy_graph_create(b->vars, &opts, &b->graph));
-    for (const char *at = sample->src; at && *at; b->nsrc++) {
-        char text[64];
-        const size_t length = strcspn(at, ",");
-        snprintf(text, sizeof text, "%.*s", (int)length, at);
-        CVY_TRY(make_source(b, text, b->nsrc));
-        at += length + (at[length] == ',');
-    }
-    cvy_value *dst = NULL;
-    if (op->infer) {
-        cvy_node *node = NULL;
-        CVY_TRY(cvy_graph_add(b->graph, op->name, "layer", "layer", sample->options, b->src, b->nsrc, &node));
-        dst = node->dst[0];
-    } else {
-        cvy_tree *options = NULL;
-        CVY_TRY(test_options(b->graph->pool, sample->options, &options));
-        CVY_TRY(cvy_graph_layer(b->graph, op->name, "layer", options, b->src, b->nsrc, &dst));
-    }
-    if (differentiable(b) && is_real(dst->dtype)) {
-        CVY_TRY(add_loss(b, dst));
-        CVY_TRY(cvy_pass_autodiff(b->graph, &b->loss, 1, NULL, NULL, &b->gradients));
-    }
-    CVY_TRY(eval_create(b->graph, &b->e));
-    fill_values(b);
-    return eval_run(&b->e, 1);
-}
-
-static void close_bench(struct bench *b)
-{
-    eval_destroy(&b->e);
-    cvy_graph_destroy(&b->graph);
-    cvy_vars_destroy(&b->vars);
-}
-
-static void complain(const struct bench *b, const char *what)
-{
-    test_failures++;
-    printf("FAILED %s(%s; %s) %s: %s\n", b->op->name, b->sample->src, b->sample->options ? b->sample->options : "", cvy_dtype_text(b->dtype), what);
-}
 
 /* ---- gradients ---- */
 
@@ -185,8 +52,8 @@ static void check_gradient(struct bench *b, const cvy_gradient *gradient)
         gradients_checked++;
         if (!(fabs(numeric - exact) <= 1e-7 * scale)) {
             char text[200];
-            snprintf(text, sizeof text, "gradient of %s, element %lld, is %.10g, finite differences give %.10g", gradient->variable->name, (long long)i,
-                     exact, numeric);
+            snprintf(text, sizeof text, "gradient of %s, element %lld, is %.10g, finite differences give %.10g",
+                     gradient->variable->name, (long long)i, exact, numeric);
             complain(b, text);
             return;
         }
@@ -211,7 +78,11 @@ static void check_complete(struct bench *b)
 
 /* ---- kernels ---- */
 
-struct memory { char *whole; void *data; size_t bytes; };
+struct memory {
+    char *whole;
+    void *data;
+    size_t bytes;
+};
 
 static void memory_open(struct memory *m, size_t bytes, int fill)
 {
@@ -244,7 +115,8 @@ static void next_place(const cvy_shape *shape, int64_t *at)
         at[d] = 0;
 }
 
-static void pack(const cvy_value *v, cvy_dtype dtype, const cvy_blocking *layout, int64_t first, const cvy_span *plain, void *data)
+static void pack(const cvy_value *v, cvy_dtype dtype, const cvy_blocking *layout, int64_t first, const cvy_span *plain,
+                 void *data)
 {
     const cvy_span to = span_of(dtype, data, layout->elems);
     memset(data, 0, (size_t)layout->elems * cvy_dtype_bytes(dtype));
@@ -254,7 +126,10 @@ static void pack(const cvy_value *v, cvy_dtype dtype, const cvy_blocking *layout
 }
 
 /* How the sources lie when a kernel is asked; block 1: plain, 0: channels last. */
-struct variant { int64_t block; int threads, fixed; };
+struct variant {
+    int64_t block;
+    int threads, fixed;
+};
 
 struct trial {
     struct bench *b;
@@ -263,17 +138,18 @@ struct trial {
     cvy_kernel_ask ask;
     struct memory src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX], scratch;
     cvy_blocking src_layout[CVY_NODE_SRC_MAX], dst_layout[CVY_NODE_DST_MAX];
-    int64_t src_first[CVY_NODE_SRC_MAX], dst_first[CVY_NODE_DST_MAX];      /* where it begins in the tensor that it is a slice of */
+    int64_t src_first[CVY_NODE_SRC_MAX],
+        dst_first[CVY_NODE_DST_MAX]; /* where it begins in the tensor that it is a slice of */
     int inplace;
-    int bits_only;                     /* its values are not looked at: those of a trial that must have the same bits were */
-    uint64_t bits;                     /* hash of what the run left in the destinations */
+    int bits_only; /* its values are not looked at: those of a trial that must have the same bits were */
+    uint64_t bits; /* hash of what the run left in the destinations */
 };
 
 static void trial_complain(const struct trial *t, const char *what)
 {
     char text[400];
-    snprintf(text, sizeof text, "%s on %s%s, src %s dst %s: %s", t->kernel->name, t->node->name, t->inplace ? " in place" : "", t->ask.src[0].tag,
-             t->ask.dst[0].tag, what);
+    snprintf(text, sizeof text, "%s on %s%s, src %s dst %s: %s", t->kernel->name, t->node->name,
+             t->inplace ? " in place" : "", t->ask.src[0].tag, t->ask.dst[0].tag, what);
     complain(t->b, text);
 }
 
@@ -289,9 +165,11 @@ static void check_destination(const struct trial *t, int i, const void *data)
     for (int64_t k = 0; k < expected->elems; k++)
         scale = fmax(scale, fabs(cvy_get(expected, k)));
     const double eps = v->dtype == CVY_DTYPE_F64 && t->b->dtype == CVY_DTYPE_F64 ? 2.3e-16 : 1.2e-7;
-    /* Winograd's transforms count as 64 summands more: see tests/kernel/test_winograd.c. */
-    const double summands = (double)(t->node->op->summands ? t->node->op->summands(t->node) : 4) + (strstr(t->kernel->name, "winograd") ? 64 : 0);
-    /* A bf16 result is rounded once more, or twice where a kernel keeps a part of it in f32 and the plain one does not. */
+    /* Winograd's transforms count as 64 summands more: see tests/kernel/test_kernel_winograd.c. */
+    const double summands = (double)(t->node->op->summands ? t->node->op->summands(t->node) : 4) +
+                            (strstr(t->kernel->name, "winograd") ? 64 : 0);
+    /* A bf16 result is rounded once more, or twice where a kernel keeps a part of it in f32 and the plain one does not.
+     */
     const double rounding = v->dtype == CVY_DTYPE_BF16 ? 2.0 / 256 : 0;
     const double tolerance = is_real(v->dtype) ? (eps * (summands + 2) + rounding) * scale : 0;
     int64_t place[CVY_NDIM_MAX] = {0};
@@ -301,8 +179,8 @@ static void check_destination(const struct trial *t, int i, const void *data)
         logical[at] = 1;
         if (fabs(is - want) <= tolerance || (isnan(is) && isnan(want)) || is == want)
             continue;
-        snprintf(text, sizeof text, "destination %d, element %lld of %s, is %.9g, expected %.9g within %.1g", i, (long long)k, cvy_shape_text(&v->shape), is,
-                 want, tolerance);
+        snprintf(text, sizeof text, "destination %d, element %lld of %s, is %.9g, expected %.9g within %.1g", i,
+                 (long long)k, cvy_shape_text(&v->shape), is, want, tolerance);
         trial_complain(t, text);
         goto out;
     }
@@ -330,14 +208,17 @@ static void run_trial(struct trial *t)
     const int shared = inplace_source(t);
     for (int i = 0; i < t->node->nsrc; i++) {
         memory_open(&t->src[i], (size_t)t->src_layout[i].elems * cvy_dtype_bytes(t->ask.src_dtype[i]), 0);
-        pack(t->node->src[i], t->ask.src_dtype[i], &t->src_layout[i], t->src_first[i], eval_of(&t->b->e, t->node->src[i]), t->src[i].data);
+        pack(t->node->src[i], t->ask.src_dtype[i], &t->src_layout[i], t->src_first[i],
+             eval_of(&t->b->e, t->node->src[i]), t->src[i].data);
         src[i] = (char *)t->src[i].data + (size_t)t->src_first[i] * cvy_dtype_bytes(t->ask.src_dtype[i]);
     }
     for (int i = 0; i < t->node->ndst; i++) {
         if (!t->node->dst[i])
             continue;
         memory_open(&t->dst[i], (size_t)t->dst_layout[i].elems * cvy_dtype_bytes(t->node->dst[i]->dtype), 0xff);
-        dst[i] = i == 0 && shared >= 0 ? src[shared] : (char *)t->dst[i].data + (size_t)t->dst_first[i] * cvy_dtype_bytes(t->node->dst[i]->dtype);
+        dst[i] = i == 0 && shared >= 0
+                     ? src[shared]
+                     : (char *)t->dst[i].data + (size_t)t->dst_first[i] * cvy_dtype_bytes(t->node->dst[i]->dtype);
     }
     memory_open(&t->scratch, t->ask.scratch_bytes, 0xff);
     cvy_status status = t->kernel->create ? t->kernel->create(&t->ask, &state) : CVY_OK;
@@ -374,15 +255,19 @@ static int is_parameter(const struct bench *b, const cvy_value *v)
 /* Whether a value may lie blocked by channels: activations, and what is saved beside them. */
 static int is_activation(const struct bench *b, const cvy_value *v)
 {
-    return v->shape.ndim >= 3 && !is_parameter(b, v) && (v->dtype == b->dtype || v->dtype == CVY_DTYPE_U8 || v->dtype == CVY_DTYPE_I32);
+    return v->shape.ndim >= 3 && !is_parameter(b, v) &&
+           (v->dtype == b->dtype || v->dtype == CVY_DTYPE_U8 || v->dtype == CVY_DTYPE_I32);
 }
 
 /* Lays a value as the third block of channels and what follows of a wider tensor, where it can lie so. */
-static int lay_as_slice(const cvy_kernel_def *kernel, const cvy_value *v, cvy_layout *layout, cvy_blocking *blocking, int64_t *first)
+static int lay_as_slice(const cvy_kernel_def *kernel, const cvy_value *v, cvy_layout *layout, cvy_blocking *blocking,
+                        int64_t *first)
 {
     const cvy_layout last_of_all = cvy_layout_channels_last(v->shape.ndim);
     const int last = v->shape.ndim > 2 && cvy_layout_equal(layout, &last_of_all) && kernel->slice_last;
-    const int64_t block = v->shape.ndim < 2 ? 0 : last ? CVY_SLICE_LAST : cvy_layout_channel_block(layout, v->shape.ndim);
+    const int64_t block = v->shape.ndim < 2 ? 0
+                          : last            ? CVY_SLICE_LAST
+                                            : cvy_layout_channel_block(layout, v->shape.ndim);
     if (block == 0 || v->shape.dim[1] % block != 0)
         return 0;
     *layout = cvy_layout_slice(layout, v->shape.dim[1] + 3 * block);
@@ -406,10 +291,11 @@ static void try_slices(struct trial *t)
 }
 
 /* Returns whether the kernel offered. */
-static int make_trial(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel, const struct variant *variant, int steady, struct trial *out)
+static int make_trial(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel,
+                      const struct variant *variant, int deterministic, struct trial *out)
 {
     struct trial t = {.b = b, .node = node, .kernel = kernel};
-    t.ask = (cvy_kernel_ask){.node = node, .threads = variant->threads, .steady = steady};
+    t.ask = (cvy_kernel_ask){.node = node, .threads = variant->threads, .deterministic = deterministic};
     for (int i = 0; i < node->nsrc; i++) {
         t.ask.src_dtype[i] = node->src[i]->dtype;
         t.ask.src_free[i] = is_parameter(b, node->src[i]) && !variant->fixed;
@@ -435,7 +321,8 @@ static int make_trial(struct bench *b, const cvy_node *node, const cvy_kernel_de
     return 1;
 }
 
-static void try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel, const struct variant *variant)
+static void try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel,
+                       const struct variant *variant)
 {
     struct trial t;
     if (!make_trial(b, node, kernel, variant, 0, &t))
@@ -458,12 +345,13 @@ static int same_answer(const struct trial *a, const struct trial *b)
     return same;
 }
 
-static void try_threads(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel, const struct variant *variant)
+static void try_threads(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel,
+                        const struct variant *variant)
 {
     struct trial one, more;
     struct variant by = *variant;
     by.threads = 1;
-    if (kernel->splits_sums || !make_trial(b, node, kernel, &by, 1, &one))
+    if (kernel->thread_dependent || !make_trial(b, node, kernel, &by, 1, &one))
         return;
     run_trial(&one);
     for (by.threads = 2; by.threads <= 3; by.threads++) {
@@ -512,7 +400,10 @@ static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dty
 }
 
 /* Large enough for sums to be split over threads. */
-static const struct { const char *op; cvy_sample sample; } wide[] = {
+static const struct {
+    const char *op;
+    cvy_sample sample;
+} wide[] = {
     {"conv", {.src = "3x32x19x19", .options = "channels: 48, kernel: 3, pad: 1"}},
     {"conv", {.src = "5x64x10x10", .options = "channels: 32, kernel: 1"}},
     {"conv", {.src = "2x64x14x14", .options = "channels: 96, kernel: 3, stride: 2, pad: 1"}},
@@ -559,7 +450,8 @@ int main(int argc, char **argv)
             continue;
         for (const cvy_sample *s = op->samples; s->src; s++)
             for (int mode = 0; mode < 2 * CVY_COUNT(dtypes) && !(s->flags & CVY_SAMPLE_TIMING); mode++)
-                if (mode < CVY_COUNT(dtypes) || op->build)      /* a layer of several nodes is another one where it does not train */
+                if (mode < CVY_COUNT(dtypes) ||
+                    op->build) /* a layer of several nodes is another one where it does not train */
                     check_sample(op, s, dtypes[mode % CVY_COUNT(dtypes)], mode < CVY_COUNT(dtypes), 0);
         for (int i = 0; i < CVY_COUNT(wide); i++)
             for (int d = 1; d < CVY_COUNT(dtypes) && strcmp(wide[i].op, op->name) == 0; d++)

@@ -1,10 +1,9 @@
 #!/bin/sh
-# minimal
+# rows: clang asan minimal
 # exports.sh: the shared library defines exactly the functions that the public headers mark with CVY_API, no more and no less.
-set -eu
 command -v nm >/dev/null || { echo "no nm"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$CONVOY_SOURCE/tests/shell.inc"
+set -e
 export LC_ALL=C
 
 # A declaration may go over several lines: join them, then take the name before the first bracket.

@@ -1,12 +1,12 @@
 #!/bin/sh
+# rows: clang asan
 # installed.sh: installs the build into a folder of its own; an outside CMake project and an outside pkg-config project are built against
 # it and run, and the installed command starts from there.
-set -eu
 [ "${CONVOY_SANITIZE}" = OFF ] || { echo "outside programs are not built with the sanitizers"; exit 77; }
 command -v pkg-config >/dev/null || { echo "no pkg-config"; exit 77; }
 here=$CONVOY_SOURCE/tests/packaging
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$CONVOY_SOURCE/tests/shell.inc"
+set -e
 
 "$CMAKE" --install "$CONVOY_BUILD" --prefix "$work/prefix" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
 pc=$(find "$work/prefix" -name convoy.pc)

@@ -1,13 +1,16 @@
 /*
- * replay.c: what a loss of power leaves on the disk. Reads the log that shim_io.c has kept, stops it at random points of one save, and from there takes
- * back whatever no fsync has made safe; in each of the folders made so, the newest sound checkpoint must be the one before the save or the one it wrote.
+ * replay.c: what a loss of power leaves on the disk. Reads the log that shim_io.c has kept, stops it at random points
+ * of one save, and from there takes back whatever no fsync has made safe; in each of the folders made so, the newest
+ * sound checkpoint must be the one before the save or the one it wrote.
  *
- *     replay whole LOG DIR OUT                             all operations done, into the folder OUT: compared with DIR it shows that the log lacks nothing
- *     replay check LOG DIR OUT RUN OLD NEW COUNT SEED      COUNT states of DIR, looked at in OUT/RUN/checkpoints: step OLD or NEW must load
+ *     replay whole LOG DIR OUT                             all operations done, into the folder OUT: compared with DIR
+ * it shows that the log lacks nothing replay check LOG DIR OUT RUN OLD NEW COUNT SEED      COUNT states of DIR, looked
+ * at in OUT/RUN/checkpoints: step OLD or NEW must load
  *
- * What is assumed of the disk is what POSIX promises, no more: a file's contents are safe after its fsync, a folder's entries after the fsync of the folder.
- * Anything else may be lost, in any order and in part: of two renames the later may survive and the earlier not, of a write there may be all, nothing, its
- * beginning, or zeros in its place. A write that was lost is one that the file does not have; a file whose entry was lost is not there.
+ * What is assumed of the disk is what POSIX promises, no more: a file's contents are safe after its fsync, a folder's
+ * entries after the fsync of the folder. Anything else may be lost, in any order and in part: of two renames the later
+ * may survive and the earlier not, of a write there may be all, nothing, its beginning, or zeros in its place. A write
+ * that was lost is one that the file does not have; a file whose entry was lost is not there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,26 +22,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run/run_checkpoint.h"
-#include "run/run_checkpoint_set.h"
+#include "base/base_file.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_set.h"
 
 #define NAME_BYTES 128
-#define SHOWN 3                        /* states that are described where they are wrong */
+#define SHOWN 3 /* states that are described where they are wrong */
 
 enum kind { ENTRY, MOVE, WRITE, TRUNCATE, SYNC, NOTHING };
 
 struct op {
     enum kind kind;
-    int folder, to_folder;             /* ENTRY, MOVE: nodes whose entries change */
+    int folder, to_folder; /* ENTRY, MOVE: nodes whose entries change */
     char name[NAME_BYTES], to_name[NAME_BYTES];
-    int node;                          /* ENTRY: what the name stands for from now on, -1 for nothing; WRITE, TRUNCATE, SYNC: of what; MOVE: what is moved */
+    int node; /* ENTRY: what the name stands for from now on, -1 for nothing; WRITE, TRUNCATE, SYNC: of what; MOVE: what
+                 is moved */
     long long offset, bytes, data_at;
-    int safe_at;                       /* the operation behind which it cannot be lost; INT_MAX: none */
+    int safe_at; /* the operation behind which it cannot be lost; INT_MAX: none */
     char *line;
 };
 
-struct entry { int folder, node; char name[NAME_BYTES]; };     /* of a folder */
-struct node { int is_folder; char *data; size_t bytes; };
+struct entry {
+    int folder, node;
+    char name[NAME_BYTES];
+}; /* of a folder */
+struct node {
+    int is_folder;
+    char *data;
+    size_t bytes;
+};
 
 static struct op *ops;
 static int nops;
@@ -48,7 +60,7 @@ static struct node *nodes;
 static int nnodes;
 static char *data;
 static size_t data_bytes;
-static unsigned long long state;       /* of the random numbers */
+static unsigned long long state; /* of the random numbers */
 
 static void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 static void die(const char *format, ...)
@@ -167,7 +179,8 @@ static struct op read_line(const char *dir, char *line)
     char verb[16], path[PATH_MAX], to[PATH_MAX] = "";
     if (sscanf(line, "%*d %15s %4095s %4095s", verb, path, to) < 2)
         die("cannot read the line: %s", line);
-    if (strcmp(verb, "create") == 0 || strcmp(verb, "mkdir") == 0 || strcmp(verb, "unlink") == 0 || strcmp(verb, "rmdir") == 0) {
+    if (strcmp(verb, "create") == 0 || strcmp(verb, "mkdir") == 0 || strcmp(verb, "unlink") == 0 ||
+        strcmp(verb, "rmdir") == 0) {
         op.kind = ENTRY;
         op.folder = folder_of(dir, path, op.name);
         op.node = verb[0] == 'c' || verb[0] == 'm' ? new_node(verb[0] == 'm') : -1;
@@ -338,7 +351,8 @@ static cvy_status check(const char *sets_folder, int64_t least, int64_t most, in
     cvy_status status = cvy_checkpoint_find(sets_folder, NULL, &c);
     *step_out = c.step;
     if (status == CVY_OK && c.step != least && c.step != most)
-        status = cvy_error_set(CVY_E_FORMAT, "step %lld is loaded, not %lld or %lld", (long long)c.step, (long long)least, (long long)most);
+        status = cvy_error_set(CVY_E_FORMAT, "step %lld is loaded, not %lld or %lld", (long long)c.step,
+                               (long long)least, (long long)most);
     cvy_checkpoint_close(&c);
     return status == CVY_OK ? check_all(sets_folder) : status == CVY_END ? CVY_E_FORMAT : status;
 }
@@ -376,7 +390,7 @@ static int check_states(const char *out, const char *run, int64_t old_step, int6
     snprintf(set, sizeof set, "step-%08lld", (long long)new_step);
     snprintf(sets_folder, sizeof sets_folder, "%s/%s/checkpoints", out, run);
     const int begin = first_with(set, 0), commit = find_commit(set);
-    int end = nops;                    /* the next save's beginning */
+    int end = nops; /* the next save's beginning */
     for (int i = commit + 1; i < nops && end == nops; i++)
         if (ops[i].kind == ENTRY && ops[i].node >= 0 && strncmp(ops[i].name, "step-", 5) == 0)
             end = i;
@@ -384,7 +398,8 @@ static int check_states(const char *out, const char *run, int64_t old_step, int6
         const int at = begin + (int)below((unsigned)(end - begin + 1));
         int64_t step = -1;
         make_state(at, (unsigned[]){0, 64, 128, 192, 256}[below(5)], lost, out);
-        const cvy_status status = check(sets_folder, at > ops[commit].safe_at ? new_step : old_step, at <= commit ? old_step : new_step, &step);
+        const cvy_status status = check(sets_folder, at > ops[commit].safe_at ? new_step : old_step,
+                                        at <= commit ? old_step : new_step, &step);
         ngood += status == CVY_OK;
         nold += status == CVY_OK && step == old_step;
         if (status == CVY_OK)
@@ -394,7 +409,8 @@ static int check_states(const char *out, const char *run, int64_t old_step, int6
             describe(at, lost);
         }
     }
-    printf("count: replay: %d of %d losses of power in the save of step %lld (%d operations) leave a sound set: that of step %lld %d times, the new one %d times\n",
+    printf("count: replay: %d of %d losses of power in the save of step %lld (%d operations) leave a sound set: that "
+           "of step %lld %d times, the new one %d times\n",
            ngood, count, (long long)new_step, end - begin, (long long)old_step, nold, ngood - nold);
     free(lost);
     return ngood != count;

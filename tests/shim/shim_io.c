@@ -1,19 +1,21 @@
 /*
- * shim_io.c: stands before the C library's file operations (LD_PRELOAD), counts those on paths below one folder, and at one of them fails, is interrupted,
- * writes less, hangs, or kills the process. It can keep a log of what was done with all that was written, from which replay.c makes the disk that a loss of power leaves.
+ * shim_io.c: stands before the C library's file operations (LD_PRELOAD), counts those on paths below one folder, and at
+ * one of them fails, is interrupted, writes less, hangs, or kills the process. It can keep a log of what was done with
+ * all that was written, from which replay.c makes the disk that a loss of power leaves.
  *
  * Environment:
  *   SHIM_IO_DIR    absolute path of the folder; without it nothing is done
  *   SHIM_IO_RANK   the rank that is meant (as Open MPI's and MPICH's launchers number them); all if not set
  *   SHIM_IO_FROM   counting begins at the first operation whose path has this in it
  *   SHIM_IO_AT     the number of the operation that is hit, from 1
- *   SHIM_IO_FAULT  ENOSPC, EDQUOT, EIO: it fails; EINTR: so too, but only what a signal can interrupt; short: half of a write is done; kill-before, kill-amid
- *                  (half of a write is done), kill-after; hang: only pread is counted, and from that one on none comes back
- *   SHIM_IO_LOG    file for the log; what was written goes to one beside it, ".data"
+ *   SHIM_IO_FAULT  ENOSPC, EDQUOT, EIO: it fails; EINTR: so too, but only what a signal can interrupt; short: half of a
+ * write is done; kill-before, kill-amid (half of a write is done), kill-after; hang: only pread is counted, and from
+ * that one on none comes back SHIM_IO_LOG    file for the log; what was written goes to one beside it, ".data"
  *
- * Counted: opening for writing and of folders, write, pwrite, ftruncate, fsync, fdatasync, rename, unlink, mkdir, rmdir, and closing what was counted when
- * opened. What stdio writes is not seen (the C library calls itself there): replay.c would notice, for its files would not be those on the disk. One
- * operation at a time, by a lock, so that the log has the order in which they were done: saves are written by a thread of their own.
+ * Counted: opening for writing and of folders, write, pwrite, ftruncate, fsync, fdatasync, rename, unlink, mkdir,
+ * rmdir, and closing what was counted when opened. What stdio writes is not seen (the C library calls itself there):
+ * replay.c would notice, for its files would not be those on the disk. One operation at a time, by a lock, so that the
+ * log has the order in which they were done: saves are written by a thread of their own.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,9 +37,14 @@
 
 enum fault { NONE, FAIL, INTERRUPT, SHORT, KILL_BEFORE, KILL_AMID, KILL_AFTER, HANG };
 
-static const struct { const char *name; enum fault fault; int error; } faults[] = {
-    {"ENOSPC", FAIL, ENOSPC}, {"EDQUOT", FAIL, EDQUOT}, {"EIO", FAIL, EIO}, {"EINTR", INTERRUPT, EINTR}, {"short", SHORT, 0},
-    {"kill-before", KILL_BEFORE, 0}, {"kill-amid", KILL_AMID, 0}, {"kill-after", KILL_AFTER, 0}, {"hang", HANG, 0},
+static const struct {
+    const char *name;
+    enum fault fault;
+    int error;
+} faults[] = {
+    {"ENOSPC", FAIL, ENOSPC},    {"EDQUOT", FAIL, EDQUOT},      {"EIO", FAIL, EIO},
+    {"EINTR", INTERRUPT, EINTR}, {"short", SHORT, 0},           {"kill-before", KILL_BEFORE, 0},
+    {"kill-amid", KILL_AMID, 0}, {"kill-after", KILL_AFTER, 0}, {"hang", HANG, 0},
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,7 +55,7 @@ static int fault_error, begun;
 static long calls, hit_at;
 static int log_fd = -1, data_fd = -1;
 static long long data_bytes;
-static atomic_char tracked[FDS];       /* open for writing, or a folder, below dir */
+static atomic_char tracked[FDS]; /* open for writing, or a folder, below dir */
 
 /* ---- settings ---- */
 
@@ -69,7 +76,8 @@ static void open_log(const char *path)
 
 static void read_settings(void)
 {
-    const char *at = getenv("SHIM_IO_AT"), *name = getenv("SHIM_IO_FAULT"), *path = getenv("SHIM_IO_LOG"), *begin = getenv("SHIM_IO_FROM");
+    const char *at = getenv("SHIM_IO_AT"), *name = getenv("SHIM_IO_FAULT"), *path = getenv("SHIM_IO_LOG"),
+               *begin = getenv("SHIM_IO_FROM");
     if (!getenv("SHIM_IO_DIR") || !is_meant())
         return;
     snprintf(dir, sizeof dir, "%s", getenv("SHIM_IO_DIR"));
@@ -123,7 +131,7 @@ static int is_tracked(int fd, char path[PATH_MAX])
         return 0;
     if (path_of(fd, path))
         return 1;
-    atomic_store(&tracked[fd], 0);     /* closed by the C library itself, and opened again as something else */
+    atomic_store(&tracked[fd], 0); /* closed by the C library itself, and opened again as something else */
     return 0;
 }
 
@@ -164,7 +172,8 @@ static enum fault enter(const char *op, const char *path, int can_interrupt)
     begun |= strstr(path, from) != NULL;
     calls += begun;
     const int is_write = strstr(op, "write") != NULL;
-    if (!begun || calls != hit_at || fault == HANG || (fault == INTERRUPT && !can_interrupt) || ((fault == SHORT || fault == KILL_AMID) && !is_write))
+    if (!begun || calls != hit_at || fault == HANG || (fault == INTERRUPT && !can_interrupt) ||
+        ((fault == SHORT || fault == KILL_AMID) && !is_write))
         return NONE;
     dprintf(STDERR_FILENO, "shim_io: operation %ld %s %s\n", calls, op, path);
     if (fault == KILL_BEFORE)
@@ -198,7 +207,12 @@ static int open_counted(int folder_fd, const char *name, int flags, mode_t mode,
     const enum fault what = enter(is_folder ? "opendir" : "open", path, 1);
     const int fd = fails(what) ? -1 : REAL(openat)(folder_fd, name, flags, mode);
     if (fd >= 0)
-        note("%ld %s %s\n", calls, is_folder ? "opendir" : is_new ? "create" : flags & O_TRUNC ? "empty" : "open", path);
+        note("%ld %s %s\n", calls,
+             is_folder         ? "opendir"
+             : is_new          ? "create"
+             : flags & O_TRUNC ? "empty"
+                               : "open",
+             path);
     track(fd, 1);
     leave(what);
     return fd;
@@ -282,7 +296,8 @@ ssize_t write(int fd, const void *data, size_t bytes)
     if (!is_tracked(fd, path))
         return REAL(write)(fd, data, bytes);
     const enum fault what = enter("write", path, 1);
-    const ssize_t n = fails(what) ? -1 : REAL(write)(fd, data, (what == SHORT || what == KILL_AMID) && bytes > 1 ? bytes / 2 : bytes);
+    const ssize_t n =
+        fails(what) ? -1 : REAL(write)(fd, data, (what == SHORT || what == KILL_AMID) && bytes > 1 ? bytes / 2 : bytes);
     if (n > 0)
         note_write(path, data, n, (long long)lseek(fd, 0, SEEK_CUR) - n);
     leave(what);
@@ -295,7 +310,10 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
     if (!is_tracked(fd, path))
         return REAL(pwrite)(fd, data, bytes, offset);
     const enum fault what = enter("pwrite", path, 1);
-    const ssize_t n = fails(what) ? -1 : REAL(pwrite)(fd, data, (what == SHORT || what == KILL_AMID) && bytes > 1 ? bytes / 2 : bytes, offset);
+    const ssize_t n =
+        fails(what)
+            ? -1
+            : REAL(pwrite)(fd, data, (what == SHORT || what == KILL_AMID) && bytes > 1 ? bytes / 2 : bytes, offset);
     note_write(path, data, n, (long long)offset);
     leave(what);
     return n;

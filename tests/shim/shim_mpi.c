@@ -1,19 +1,20 @@
 /*
- * shim_mpi.c: stands before MPI (LD_PRELOAD, MPI's profiling interface), counts the calls that exchange something, and at one of them does what a broken
- * network, a broken node or a broken program does.
+ * shim_mpi.c: stands before MPI (LD_PRELOAD, MPI's profiling interface), counts the calls that exchange something, and
+ * at one of them does what a broken network, a broken node or a broken program does.
  *
  * Environment:
  *   SHIM_MPI_RANK   the rank that is meant, in MPI_COMM_WORLD; without it nothing is done
  *   SHIM_MPI_CALL   only calls of this name are counted (MPI_Allreduce)
  *   SHIM_MPI_FROM   counting begins when this file is there
  *   SHIM_MPI_AT     the number of the call that is hit, from 1
- *   SHIM_MPI_FAULT  error: from that call on all fail with MPI_ERR_OTHER, by the communicator's error handler; skip: the next collective
- *                   returns and has done nothing; count: it takes half as many elements; kill: the process is killed; exit: it calls exit(0);
- *                   slow: from there on each call takes 20 ms longer; flip: a bit is flipped wherever memory holds what is in SHIM_MPI_BYTES
- *   SHIM_MPI_BYTES  file of at most 64 bytes
- *   SHIM_MPI_LOG    file that gets the name of each call counted
+ *   SHIM_MPI_FAULT  error: from that call on all fail with MPI_ERR_OTHER, by the communicator's error handler; skip:
+ * the next collective returns and has done nothing; count: it takes half as many elements; kill: the process is killed;
+ * exit: it calls exit(0); slow: from there on each call takes 20 ms longer; flip: a bit is flipped wherever memory
+ * holds what is in SHIM_MPI_BYTES SHIM_MPI_BYTES  file of at most 64 bytes SHIM_MPI_LOG    file that gets the name of
+ * each call counted
  *
- * Calls from MPI_Init_thread to MPI_Finalize count. Tests are not counted while nothing has come: how many there are is a matter of time.
+ * Calls from MPI_Init_thread to MPI_Finalize count. Tests are not counted while nothing has come: how many there are is
+ * a matter of time.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -26,8 +27,8 @@
 
 enum fault { NONE, ERROR, SKIP, SHAPE, KILL, EXIT, SLOW, FLIP };
 
-static const char *const fault_name[] = {[ERROR] = "error", [SKIP] = "skip", [SHAPE] = "count", [KILL] = "kill", [EXIT] = "exit",
-                                          [SLOW] = "slow", [FLIP] = "flip"};
+static const char *const fault_name[] = {[ERROR] = "error", [SKIP] = "skip", [SHAPE] = "count", [KILL] = "kill",
+                                         [EXIT] = "exit",   [SLOW] = "slow", [FLIP] = "flip"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum fault fault;
@@ -38,7 +39,8 @@ static FILE *log_file;
 
 static void begin(void)
 {
-    const char *rank = getenv("SHIM_MPI_RANK"), *at = getenv("SHIM_MPI_AT"), *name = getenv("SHIM_MPI_FAULT"), *path = getenv("SHIM_MPI_LOG");
+    const char *rank = getenv("SHIM_MPI_RANK"), *at = getenv("SHIM_MPI_AT"), *name = getenv("SHIM_MPI_FAULT"),
+               *path = getenv("SHIM_MPI_LOG");
     int mine = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &mine);
     if (!rank || atoi(rank) != mine)
@@ -60,7 +62,8 @@ static void die(void)
     exit(0);
 }
 
-/* Bit 20 of the first float of each place in writable memory that holds the same bytes as the file. They are kept here turned over, so as not to be found. */
+/* Bit 20 of the first float of each place in writable memory that holds the same bytes as the file. They are kept here
+ * turned over, so as not to be found. */
 static void flip(void)
 {
     FILE *maps = fopen("/proc/self/maps", "r"), *file = fopen(getenv("SHIM_MPI_BYTES"), "r");
@@ -69,7 +72,7 @@ static void flip(void)
     unsigned long from_at, to_at;
     int places = 0;
     if (file)
-        setvbuf(file, NULL, _IONBF, 0);        /* a buffer would keep them */
+        setvbuf(file, NULL, _IONBF, 0); /* a buffer would keep them */
     const size_t n = file ? fread(turned, 1, sizeof turned, file) : 0;
     for (size_t i = 0; i < n; i++)
         turned[i] ^= 0xff;
@@ -106,7 +109,8 @@ static enum fault look(const char *name, int is_collective)
     const long n = ++calls;
     if (log_file)
         fprintf(log_file, "%ld %s %s\n", n, name, is_collective ? "collective" : "message");
-    const int is_hit = fault && n >= hit_at && (!is_done || fault == ERROR || fault == SLOW) && (is_collective || (fault != SKIP && fault != SHAPE));
+    const int is_hit = fault && n >= hit_at && (!is_done || fault == ERROR || fault == SLOW) &&
+                       (is_collective || (fault != SKIP && fault != SHAPE));
     if (is_hit && !is_done)
         dprintf(STDERR_FILENO, "shim_mpi: %s at call %ld, %s\n", fault_name[fault], n, name);
     is_done |= is_hit;
@@ -129,21 +133,21 @@ static int broken(MPI_Comm comm)
 }
 
 /* Collectives return from their caller when they fail or are left out; `count` is halved for another shape. */
-#define COLLECTIVE(name, count)                                                                                                                                \
-    do {                                                                                                                                                       \
-        const enum fault what = look(name, 1);                                                                                                                 \
-        if (what == ERROR)                                                                                                                                     \
-            return broken(comm);                                                                                                                               \
-        if (what == SKIP)                                                                                                                                      \
-            return MPI_SUCCESS;                                                                                                                                \
-        if (what == SHAPE)                                                                                                                                     \
-            (count) /= 2;                                                                                                                                      \
+#define COLLECTIVE(name, count)                                                                                        \
+    do {                                                                                                               \
+        const enum fault what = look(name, 1);                                                                         \
+        if (what == ERROR)                                                                                             \
+            return broken(comm);                                                                                       \
+        if (what == SKIP)                                                                                              \
+            return MPI_SUCCESS;                                                                                        \
+        if (what == SHAPE)                                                                                             \
+            (count) /= 2;                                                                                              \
     } while (0)
 
-#define MESSAGE(name)                                                                                                                                          \
-    do {                                                                                                                                                       \
-        if (look(name, 0) == ERROR)                                                                                                                            \
-            return MPI_ERR_OTHER;                                                                                                                              \
+#define MESSAGE(name)                                                                                                  \
+    do {                                                                                                               \
+        if (look(name, 0) == ERROR)                                                                                    \
+            return MPI_ERR_OTHER;                                                                                      \
     } while (0)
 
 /* ---- beginning and end ---- */
@@ -171,7 +175,8 @@ int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MP
     return PMPI_Allreduce(send, recv, count, type, op, comm);
 }
 
-int MPI_Iallreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+int MPI_Iallreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request *request)
 {
     *request = MPI_REQUEST_NULL;
     COLLECTIVE("MPI_Iallreduce", count);
@@ -180,7 +185,8 @@ int MPI_Iallreduce(const void *send, void *recv, int count, MPI_Datatype type, M
 
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    if (look("MPI_Bcast", 0) == ERROR)         /* not left out: its root does not wait for the others, so that MPI cannot notice */
+    if (look("MPI_Bcast", 0) ==
+        ERROR) /* not left out: its root does not wait for the others, so that MPI cannot notice */
         return broken(comm);
     return PMPI_Bcast(buffer, count, type, root, comm);
 }
@@ -200,14 +206,17 @@ int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
     return PMPI_Ibarrier(comm, request);
 }
 
-int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type, MPI_Comm comm)
+int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                  MPI_Datatype recv_type, MPI_Comm comm)
 {
     int divisor = 2;
     COLLECTIVE("MPI_Allgather", divisor);
-    return PMPI_Allgather(send, divisor == 2 ? send_count : send_count / 2, send_type, recv, divisor == 2 ? recv_count : recv_count / 2, recv_type, comm);
+    return PMPI_Allgather(send, divisor == 2 ? send_count : send_count / 2, send_type, recv,
+                          divisor == 2 ? recv_count : recv_count / 2, recv_type, comm);
 }
 
-int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm)
+int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+               MPI_Datatype recv_type, int root, MPI_Comm comm)
 {
     COLLECTIVE("MPI_Gather", send_count);
     return PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);

@@ -1,12 +1,8 @@
 #!/bin/sh
-# minimal
-# tools.sh: check_layers finds each kind of fault that it is for and passes sound sources; make_registry.sh writes tables that compile,
+# rows: clang asan minimal
+# tools.sh: check_layers and check_links find each kind of fault that they are for and pass valid sources; make_registry.sh writes tables that compile,
 # sorted, and refuses an id that is defined twice.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "$*"; failed=1; }
+. "$CONVOY_SOURCE/tests/shell.inc"
 
 # ---- check_layers ----
 tree=$work/tree
@@ -36,6 +32,49 @@ finds "ending the process" src/op/op_bad.c 'void f(void) { abort(); }'
 finds "MPI_COMM_WORLD" src/op/op_bad.c 'void *f(void) { return MPI_COMM_WORLD; }'
 finds "dead code" src/op/op_bad.c '#if 0' '#endif'
 finds "a public header that does not stand alone" include/convoy/bad.h 'size_t f(void);'
+
+# Symbols: what a lower header declares and an upper folder defines; what a lower folder calls without any header.
+printf 'int cvy_up(int x)\n{\n    return x;\n}\nconst int cvy_numbers[] = {1};\n' >"$tree/src/op/op_up.c"
+finds "a function that is defined above its header" src/base/base_bad.h 'int cvy_up(int x);'
+finds "a table that is defined above its header" src/base/base_bad.h 'extern const int cvy_numbers[];'
+finds "a call of a function that lies above" src/graph/graph_bad.c 'int f(void)' '{' '    return cvy_up(1);' '}'
+printf '#include "op/op_good.h"\nint cvy_down(int x);\n/* cvy_up */\n' >"$tree/src/op/op_down.h"
+sh "$tree/tools/check_layers" >"$work/log" 2>&1 || { cat "$work/log"; fail "check_layers finds a fault in symbols that go down"; }
+
+# Cycles: folders within one folder, which no order of the upper ones covers. The folder around them is no part of one.
+mkdir -p "$tree/src/op/one" "$tree/src/op/two"
+printf '#include "op/two/op_two.h"\n#include "op/op_down.h"\n' >"$tree/src/op/one/op_one.h"
+printf '#include "op/one/op_one.h"\n' >"$tree/src/op/op_all.c"
+sh "$tree/tools/check_layers" >"$work/log" 2>&1 || { cat "$work/log"; fail "check_layers takes a folder and those within it for a cycle"; }
+finds "a cycle of nested folders" src/op/two/op_two.h '#include "op/one/op_one.h"'
+sh "$tree/tools/check_layers" --table >"$work/log" || fail "check_layers --table fails"
+grep -q '^src/op/one  *1  *2  *op/two 1, op 1$' "$work/log" || { cat "$work/log"; fail "the table lacks the row of a folder"; }
+grep -q '^2 folders, 5 files, .* 4 arrows$' "$work/log" || { cat "$work/log"; fail "the table lacks its sum"; }
+
+# ---- check_links ----
+pages=$work/pages
+mkdir -p "$pages/docs/guide" "$pages/src"
+printf '# One\n\n## Two words, `c`\n`a.c`, `src/a.c`, `b*.c`: [a](docs/guide/a.md#part-b) [b](#two-words-c) [c](https://other.example/)\n' >"$pages/README.md"
+printf '# A\n\n    [not](a-link.md)\n\n## Part B\n[up](../../README.md#one)\n' >"$pages/docs/guide/a.md"
+printf '/* docs/guide/a.md */\n' >"$pages/src/a.c"
+links() { sh "$CONVOY_SOURCE/tools/check_links" "$pages" >"$work/log" 2>&1; }
+links || { cat "$work/log"; fail "check_links finds a fault in valid pages"; }
+
+# no_link WHAT LINE: with this line in a page, check_links fails and names the page's line.
+no_link() {
+    printf '%s\n' "$2" >"$pages/bad.md"
+    links && fail "check_links does not find $1"
+    grep -q '^bad.md:1: ' "$work/log" || fail "check_links does not name the line of $1"
+    rm "$pages/bad.md"
+}
+no_link "a link to a page that does not exist" 'see [a](docs/guide/b.md)'
+no_link "the second link of a line" '[a](README.md) and [b](docs/b.md)'
+no_link "a link to a heading that does not exist" '[a](docs/guide/a.md#part-c)'
+no_link "a link to a heading of its own page" '[a](#nothing)'
+no_link "a source that does not exist" 'in `a.c` and `b.c`'
+no_link "a path that does not exist" 'in `src/b.c`'
+printf '/* docs/guide/b.md */\n' >"$pages/src/a.c"
+links && fail "check_links does not find a page that a source names"
 
 # ---- make_registry.sh ----
 reg=$work/registry

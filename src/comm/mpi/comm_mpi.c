@@ -1,7 +1,9 @@
 /*
- * comm_mpi.c: the engine: duplicates of the user's communicator, blocking collectives for setup; sums of gradients are comm_mpi_request.c.
+ * comm_mpi.c: communicators over MPI: made from a duplicate of the user's communicator, split, and freed; and the
+ * blocking collectives for setup. Reductions of gradients are comm_mpi_request.c.
  *
- * Never touches the world communicator and never assumes who initialised MPI. Large counts are cut into pieces that an int can count.
+ * It never touches the world communicator and never assumes who initialised MPI. Large counts are cut into pieces that
+ * an int can count.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -9,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_mem.h"
 #include "comm/mpi/comm_mpi_impl.h"
+#include "comm/mpi/comm_mpi_thread.h"
 
 cvy_status cvy_mpi_check(int code, const char *call)
 {
@@ -18,11 +22,14 @@ cvy_status cvy_mpi_check(int code, const char *call)
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    const int name = (int)strcspn(call, "(");          /* of a call as it stands in the source */
+    const int name = (int)strcspn(call, "("); /* of a call as it stands in the source */
     int kind = 0;
     if (MPI_Error_class(code, &kind) != MPI_SUCCESS || kind != MPI_ERR_TRUNCATE)
         return cvy_error_set(CVY_E_COMM, "%.*s failed: %s", name, call, text);
-    return cvy_error_set(CVY_E_COMM, "%.*s failed: the ranks do not meet in the same call: one of them has left one out, or comes with another shape: %s", name, call, text);
+    return cvy_error_set(CVY_E_COMM,
+                         "%.*s failed: the ranks are not in the same call: one of them has left one out, or gives "
+                         "another shape: %s",
+                         name, call, text);
 }
 static MPI_Comm comm_of(const cvy_comm *comm)
 {
@@ -47,28 +54,30 @@ static MPI_Op op_of(cvy_reduce op)
 
 static void mpi_destroy(cvy_comm *comm)
 {
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_mpi *mpi = cvy_mpi_of(comm);
     MPI_Comm *const all[] = {&mpi->comm, &mpi->node, &mpi->all.comm, &mpi->across.comm};
     int finalized = 0;
-    cvy_pusher_free(mpi);
+    cvy_progress_thread_free(mpi);
     MPI_Finalized(&finalized);
-    for (int i = 0; i < CVY_COUNT(all) && !finalized && !mpi->folded; i++)
+    for (int i = 0; i < CVY_COUNT(all) && !finalized && !mpi->simulated.folded; i++)
         if (*all[i] != MPI_COMM_NULL)
             MPI_Comm_free(all[i]);
-    for (int i = 0; i < CVY_PLACES; i++)
-        cvy_mem_free(&mpi->place[i]);
+    if (mpi->owns_user && !finalized)
+        MPI_Comm_free(&mpi->comm);
+    for (int i = 0; i < CVY_TRANSFER_SLOTS; i++)
+        cvy_mem_free(&mpi->queue.slot[i]);
     cvy_simulated_end(mpi);
     cvy_mem_free(&mpi);
     cvy_mem_free(&comm);
 }
 
-static cvy_status mpi_rest(cvy_comm *comm, int turn)
+static cvy_status mpi_rest(cvy_comm *comm, int round)
 {
-    enum { PATIENT_TURNS = 100 };
-    if (cvy_mpi_of(comm)->folded)
-        return cvy_moves_wait(cvy_mpi_of(comm));
-    if (turn >= PATIENT_TURNS)
-        sched_yield();                 /* the rank that is waited for may need this very core */
+    enum { BUSY_ROUNDS = 100 };
+    if (cvy_mpi_of(comm)->simulated.folded)
+        return cvy_transfers_wait_any(cvy_mpi_of(comm));
+    if (round >= BUSY_ROUNDS)
+        sched_yield(); /* the rank that is waited for may need this very core */
     return CVY_OK;
 }
 
@@ -81,22 +90,25 @@ static cvy_status barrier_now(cvy_comm *comm)
 static cvy_status broadcast_now(cvy_comm *comm, void *data, size_t bytes, int root)
 {
     for (size_t at = 0; at < bytes; at += CVY_PIECE_ELEMS)
-        CVY_TRY_MPI(MPI_Bcast((char *)data + at, (int)CVY_MIN(bytes - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE, root, comm_of(comm)));
+        CVY_TRY_MPI(MPI_Bcast((char *)data + at, (int)CVY_MIN(bytes - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE, root,
+                              comm_of(comm)));
     return CVY_OK;
 }
 
 static cvy_status allreduce_now(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op)
 {
     for (int64_t at = 0; at < count; at += CVY_PIECE_ELEMS)
-        CVY_TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, (char *)data + (size_t)at * cvy_dtype_bytes(dtype), (int)CVY_MIN(count - at, (int64_t)CVY_PIECE_ELEMS),
-                              cvy_mpi_type(dtype), op_of(op), comm_of(comm)));
+        CVY_TRY_MPI(MPI_Allreduce(MPI_IN_PLACE, (char *)data + (size_t)at * cvy_dtype_bytes(dtype),
+                                  (int)CVY_MIN(count - at, (int64_t)CVY_PIECE_ELEMS), cvy_mpi_type(dtype), op_of(op),
+                                  comm_of(comm)));
     return CVY_OK;
 }
 
 static cvy_status allgather_now(cvy_comm *comm, const void *mine, size_t bytes, void *all_out)
 {
-    CVY_CHECK(bytes <= CVY_PIECE_ELEMS, CVY_E_ARGUMENT, "allgather of %zu bytes a rank; at most %d", bytes, (int)CVY_PIECE_ELEMS);
-    if (cvy_mpi_of(comm)->folded) {    /* SMPI's MPI_Allgather sends a message from each to each */
+    CVY_CHECK(bytes <= CVY_PIECE_ELEMS, CVY_E_ARGUMENT, "allgather of %zu bytes a rank; at most %d", bytes,
+              (int)CVY_PIECE_ELEMS);
+    if (cvy_mpi_of(comm)->simulated.folded) { /* SMPI's MPI_Allgather sends a message from each to each */
         CVY_TRY_MPI(MPI_Gather(mine, (int)bytes, MPI_BYTE, all_out, (int)bytes, MPI_BYTE, 0, comm_of(comm)));
         return broadcast_now(comm, all_out, bytes * (size_t)comm->nranks, 0);
     }
@@ -105,12 +117,14 @@ static cvy_status allgather_now(cvy_comm *comm, const void *mine, size_t bytes, 
 }
 
 /* Point to point in rank order: sizes may differ widely, and the root receives straight into place. */
-static cvy_status gatherv_now(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root)
+static cvy_status gatherv_now(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of,
+                              int root)
 {
     enum { TAG = 7 };
     if (comm->rank != root) {
         for (size_t at = 0; at < bytes; at += CVY_PIECE_ELEMS)
-            CVY_TRY_MPI(MPI_Send((const char *)mine + at, (int)CVY_MIN(bytes - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE, root, TAG, comm_of(comm)));
+            CVY_TRY_MPI(MPI_Send((const char *)mine + at, (int)CVY_MIN(bytes - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE,
+                                 root, TAG, comm_of(comm)));
         return CVY_OK;
     }
     char *to = all_out;
@@ -118,79 +132,84 @@ static cvy_status gatherv_now(cvy_comm *comm, const void *mine, size_t bytes, vo
         if (r == root && bytes > 0)
             memcpy(to, mine, bytes);
         for (size_t at = 0; r != root && at < bytes_of[r]; at += CVY_PIECE_ELEMS)
-            CVY_TRY_MPI(MPI_Recv(to + at, (int)CVY_MIN(bytes_of[r] - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE, r, TAG, comm_of(comm), MPI_STATUS_IGNORE));
+            CVY_TRY_MPI(MPI_Recv(to + at, (int)CVY_MIN(bytes_of[r] - at, (size_t)CVY_PIECE_ELEMS), MPI_BYTE, r, TAG,
+                                 comm_of(comm), MPI_STATUS_IGNORE));
         to += r == root ? bytes : bytes_of[r];
     }
     return CVY_OK;
 }
 
-/* The same, with nobody else in MPI; noted for the watchdog. */
-static void come(cvy_comm *comm, const char *meeting)
+/* Around a collective: it is noted for the watchdog, and no other thread calls MPI meanwhile. */
+static void enter(cvy_comm *comm, const char *collective)
 {
-    atomic_fetch_add_explicit(&comm->met, 1, memory_order_relaxed);
-    atomic_store_explicit(&comm->meeting, meeting, memory_order_relaxed);
-    cvy_mpi_enter(cvy_mpi_of(comm));
+    atomic_fetch_add_explicit(&comm->ncollectives, 1, memory_order_relaxed);
+    atomic_store_explicit(&comm->collective, collective, memory_order_relaxed);
+    cvy_mpi_lock(cvy_mpi_of(comm));
 }
 
-static void go(cvy_comm *comm)
+static void leave(cvy_comm *comm)
 {
-    cvy_mpi_leave(cvy_mpi_of(comm));
-    atomic_store_explicit(&comm->meeting, NULL, memory_order_relaxed);
+    cvy_mpi_unlock(cvy_mpi_of(comm));
+    atomic_store_explicit(&comm->collective, NULL, memory_order_relaxed);
 }
 
 static cvy_status mpi_barrier(cvy_comm *comm)
 {
-    come(comm, "a barrier");
+    enter(comm, "a barrier");
     const cvy_status status = barrier_now(comm);
-    go(comm);
+    leave(comm);
     return status;
 }
 
 static cvy_status mpi_broadcast(cvy_comm *comm, void *data, size_t bytes, int root)
 {
-    come(comm, "a broadcast");
+    enter(comm, "a broadcast");
     const cvy_status status = broadcast_now(comm, data, bytes, root);
-    go(comm);
+    leave(comm);
     return status;
 }
 
 static cvy_status mpi_allreduce(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op)
 {
-    come(comm, "an allreduce");
+    enter(comm, "an allreduce");
     const cvy_status status = allreduce_now(comm, data, count, dtype, op);
-    go(comm);
+    leave(comm);
     return status;
 }
 
 static cvy_status start_piece(cvy_comm *comm, void *data, int count, cvy_dtype dtype, cvy_reduce op, MPI_Request *out)
 {
-    cvy_mpi_enter(cvy_mpi_of(comm));
-    const cvy_status status = cvy_mpi_check(MPI_Iallreduce(MPI_IN_PLACE, data, count, cvy_mpi_type(dtype), op_of(op), comm_of(comm), out), "MPI_Iallreduce");
-    cvy_mpi_leave(cvy_mpi_of(comm));
+    cvy_mpi_lock(cvy_mpi_of(comm));
+    const cvy_status status =
+        cvy_mpi_check(MPI_Iallreduce(MPI_IN_PLACE, data, count, cvy_mpi_type(dtype), op_of(op), comm_of(comm), out),
+                      "MPI_Iallreduce");
+    cvy_mpi_unlock(cvy_mpi_of(comm));
     return status;
 }
 
 static cvy_status test_piece(cvy_comm *comm, MPI_Request *request, int *done_out)
 {
-    cvy_mpi_enter(cvy_mpi_of(comm));
+    cvy_mpi_lock(cvy_mpi_of(comm));
     const cvy_status status = cvy_mpi_check(MPI_Test(request, done_out, MPI_STATUS_IGNORE), "MPI_Test");
-    cvy_mpi_leave(cvy_mpi_of(comm));
+    cvy_mpi_unlock(cvy_mpi_of(comm));
     return status;
 }
 
-static cvy_status mpi_allreduce_pushing(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op, cvy_status (*push)(void *user), void *user)
+static cvy_status mpi_allreduce_progressing(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op,
+                                            cvy_status (*progress)(void *user), void *user)
 {
-    if (cvy_mpi_of(comm)->folded)      /* there sums move while their rank waits */
+    if (cvy_mpi_of(comm)->simulated.folded) /* there reductions make progress while their rank waits */
         return mpi_allreduce(comm, data, count, dtype, op);
     for (int64_t at = 0; at < count; at += CVY_PIECE_ELEMS) {
         MPI_Request request = MPI_REQUEST_NULL;
         int done = 0;
-        atomic_fetch_add_explicit(&comm->met, 1, memory_order_relaxed);
-        CVY_TRY(start_piece(comm, (char *)data + (size_t)at * cvy_dtype_bytes(dtype), (int)CVY_MIN(count - at, (int64_t)CVY_PIECE_ELEMS), dtype, op, &request));
-        for (int turn = 0; !done; turn++) {
+        atomic_fetch_add_explicit(&comm->ncollectives, 1, memory_order_relaxed);
+        CVY_TRY(start_piece(comm, (char *)data + (size_t)at * cvy_dtype_bytes(dtype),
+                            (int)CVY_MIN(count - at, (int64_t)CVY_PIECE_ELEMS), dtype, op, &request));
+        for (int round = 0; !done; round++) {
             CVY_TRY(test_piece(comm, &request, &done));
-            CVY_TRY(push(user));
-            CVY_TRY(mpi_rest(comm, done ? 0 : turn));
+            CVY_TRY(progress(user));
+            CVY_TRY(mpi_rest(comm, done ? 0 : round));
         }
     }
     return CVY_OK;
@@ -198,68 +217,39 @@ static cvy_status mpi_allreduce_pushing(cvy_comm *comm, void *data, int64_t coun
 
 static cvy_status mpi_allgather(cvy_comm *comm, const void *mine, size_t bytes, void *all_out)
 {
-    come(comm, "an allgather");
+    enter(comm, "an allgather");
     const cvy_status status = allgather_now(comm, mine, bytes, all_out);
-    go(comm);
+    leave(comm);
     return status;
 }
 
-static cvy_status mpi_gatherv(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of, int root)
+static cvy_status mpi_gatherv(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of,
+                              int root)
 {
-    come(comm, "a gather");
+    enter(comm, "a gather");
     const cvy_status status = gatherv_now(comm, mine, bytes, all_out, bytes_of, root);
-    go(comm);
+    leave(comm);
     return status;
 }
 
-static const cvy_comm_ops mpi_ops = {
-    .name = "mpi",
-    .destroy = mpi_destroy,
-    .barrier = mpi_barrier,
-    .broadcast = mpi_broadcast,
-    .allreduce = mpi_allreduce,
-    .allreduce_pushing = mpi_allreduce_pushing,
-    .allgather = mpi_allgather,
-    .gatherv = mpi_gatherv,
-    .share = cvy_mpi_share,
-    .unshare = cvy_mpi_unshare,
-    .common = cvy_mpi_common,
-    .common_free = cvy_mpi_common_free,
-    .arrive = cvy_mpi_arrive,
-    .all_arrived = cvy_mpi_all_arrived,
-    .request_create = cvy_mpi_request_create,
-    .gather_create = cvy_mpi_gather_create,
-    .request_start = cvy_mpi_request_start,
-    .request_test = cvy_mpi_request_test,
-    .request_destroy = cvy_mpi_request_destroy,
-    .message_create = cvy_mpi_message_create,
-    .message_send = cvy_mpi_message_send,
-    .message_receive = cvy_mpi_message_receive,
-    .message_test = cvy_mpi_message_test,
-    .message_cancel = cvy_mpi_message_cancel,
-    .message_destroy = cvy_mpi_message_destroy,
-    .rest = mpi_rest,
-    .about = cvy_mpi_about,
-    .choice = cvy_mpi_choice,
-    .cost = cvy_mpi_cost,
-    .ways = cvy_mpi_ways,
-    .take_ways = cvy_mpi_take_ways,
-    .ping = cvy_mpi_ping,
-};
+/* ---- making, splitting ---- */
 
-/* CONVOY_NODE_RANKS: so many ranks in a row count as a node, however many there are here: two levels on one machine, for trials and tests. */
+/* CONVOY_NODE_RANKS: so many ranks in a row count as a node, however many there are here: two levels on one machine,
+ * for experiments and tests. */
 static cvy_status split_by_node(cvy_comm *comm)
 {
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_mpi *mpi = cvy_mpi_of(comm);
     const char *text = getenv("CONVOY_NODE_RANKS");
     char *end = NULL;
     const int given = text && *text;
     const long ranks = given ? strtol(text, &end, 10) : 0;
-    CVY_CHECK(!given || (end != text && !*end && ranks > 0), CVY_E_CONFIG, "CONVOY_NODE_RANKS is '%s' in the environment, expected a number of ranks of a node, 1 or more", text);
+    CVY_CHECK(!given || (end != text && !*end && ranks > 0), CVY_E_CONFIG,
+              "CONVOY_NODE_RANKS is '%s' in the environment, expected a number of ranks of a node, 1 or more", text);
     if (ranks > 0) {
-        MPI_Comm here = MPI_COMM_NULL; /* no pretence reaches over the borders of the real node */
+        MPI_Comm here = MPI_COMM_NULL; /* such a node lies within a real one */
         CVY_TRY_MPI(MPI_Comm_split_type(mpi->comm, MPI_COMM_TYPE_SHARED, comm->rank, MPI_INFO_NULL, &here));
-        const cvy_status status = cvy_mpi_check(MPI_Comm_split(here, (int)(comm->rank / ranks), comm->rank, &mpi->node), "MPI_Comm_split");
+        const cvy_status status =
+            cvy_mpi_check(MPI_Comm_split(here, (int)(comm->rank / ranks), comm->rank, &mpi->node), "MPI_Comm_split");
         MPI_Comm_free(&here);
         return status;
     }
@@ -267,17 +257,18 @@ static cvy_status split_by_node(cvy_comm *comm)
     return CVY_OK;
 }
 
-/* Ranks of this node, this rank's place among them, and who leads: the first ranks of each node, as many as the smallest node has. */
+/* Finds the ranks of this node, this rank's number among them, and the leaders: the first ranks of each node, as many
+ * as the smallest node has. */
 static cvy_status find_node(cvy_comm *comm)
 {
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_mpi *mpi = cvy_mpi_of(comm);
     CVY_TRY(split_by_node(comm));
     CVY_TRY_MPI(MPI_Comm_rank(mpi->node, &comm->node_rank));
     CVY_TRY_MPI(MPI_Comm_size(mpi->node, &comm->node_nranks));
     const int first = comm->node_rank == 0;
     int most = 0, upto = 0;
     CVY_TRY_MPI(MPI_Scan(&first, &upto, 1, MPI_INT, MPI_SUM, mpi->comm));
-    comm->node = upto - 1;             /* of a node's first rank; it tells the others */
+    comm->node = upto - 1; /* of a node's first rank; it tells the others */
     CVY_TRY_MPI(MPI_Bcast(&comm->node, 1, MPI_INT, 0, mpi->node));
     CVY_TRY_MPI(MPI_Allreduce(&first, &comm->nnodes, 1, MPI_INT, MPI_SUM, mpi->comm));
     CVY_TRY_MPI(MPI_Allreduce(&comm->node_nranks, &mpi->leaders, 1, MPI_INT, MPI_MIN, mpi->comm));
@@ -291,10 +282,11 @@ static cvy_status find_node(cvy_comm *comm)
     return CVY_OK;
 }
 
-/* A rank a node. The user's communicator itself is taken: to copy or to split it takes SMPI minutes among a thousand ranks. */
+/* Each rank is a node. The user's communicator itself is used: to duplicate or to split it takes SMPI minutes among a
+ * thousand ranks. */
 static cvy_status start_simulated(cvy_comm *comm, MPI_Comm user)
 {
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_mpi *mpi = cvy_mpi_of(comm);
     CVY_TRY_MPI(MPI_Comm_rank(user, &comm->rank));
     CVY_TRY_MPI(MPI_Comm_size(user, &comm->nranks));
     mpi->comm = mpi->all.comm = mpi->across.comm = user;
@@ -306,10 +298,10 @@ static cvy_status start_simulated(cvy_comm *comm, MPI_Comm user)
 
 static cvy_status start(cvy_comm *comm, MPI_Comm user)
 {
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
-    cvy_simulated_begin(mpi, CVY_PLACE_BYTES);
+    cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_simulated_begin(mpi, CVY_SLOT_BYTES);
     comm->simulated_cores = cvy_simulated_cores(mpi);
-    if (mpi->folded)
+    if (mpi->simulated.folded)
         return start_simulated(comm, user);
     CVY_TRY_MPI(MPI_Comm_dup(user, &mpi->comm));
     CVY_TRY_MPI(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN));
@@ -321,32 +313,90 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
 
 void cvy_comm_prepare_mpi(void)
 {
-    enum { HEAD_BYTES = 4096 };        /* room for what the library puts before a segment */
+    enum { HEAD_BYTES = 4096 }; /* room for what the library puts before a segment */
     char text[16];
     snprintf(text, sizeof text, "%d", CVY_SEGMENT_BYTES + HEAD_BYTES);
     setenv("OMPI_MCA_btl_tcp_eager_limit", text, 0);
 }
 
-cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out)
+static cvy_status mpi_split(cvy_comm *comm, int color, int key, cvy_comm **out);
+
+static const cvy_comm_ops mpi_ops = {
+    .name = "mpi",
+    .destroy = mpi_destroy,
+    .split = mpi_split,
+    .barrier = mpi_barrier,
+    .broadcast = mpi_broadcast,
+    .allreduce = mpi_allreduce,
+    .allreduce_progressing = mpi_allreduce_progressing,
+    .allgather = mpi_allgather,
+    .gatherv = mpi_gatherv,
+    .rest = mpi_rest,
+};
+
+static cvy_status alloc(cvy_mpi *root, cvy_comm **out)
 {
-    int initialized = 0;
-    MPI_Initialized(&initialized);
-    CVY_CHECK(initialized, CVY_E_COMM, "MPI is not initialised: call MPI_Init or MPI_Init_thread first");
-    struct cvy_mpi *mpi = NULL;
+    cvy_mpi *mpi = NULL;
     cvy_comm *comm = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *mpi, &mpi));
     mpi->comm = mpi->node = mpi->all.comm = mpi->across.comm = MPI_COMM_NULL;
-    cvy_status status = cvy_mem_alloc(sizeof *comm, &comm);
+    mpi->root = root ? root : mpi;
+    const cvy_status status = cvy_mem_alloc(sizeof *comm, &comm);
     if (status != CVY_OK) {
         cvy_mem_free(&mpi);
         return status;
     }
-    *comm = (cvy_comm){.ops = &mpi_ops, .impl = mpi};
-    status = start(comm, user);
+    *comm = (cvy_comm){.ops = &mpi_ops,
+                       .reduce = &cvy_mpi_reduce_ops,
+                       .message = &cvy_mpi_message_ops,
+                       .node_memory = &cvy_mpi_node_ops,
+                       .probe = &cvy_mpi_probe_ops,
+                       .impl = mpi};
+    *out = comm;
+    return CVY_OK;
+}
+
+cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out)
+{
+    int initialized = 0;
+    cvy_comm *comm = NULL;
+    MPI_Initialized(&initialized);
+    CVY_CHECK(initialized, CVY_E_COMM, "MPI is not initialised: call MPI_Init or MPI_Init_thread first");
+    CVY_TRY(alloc(NULL, &comm));
+    const cvy_status status = start(comm, user);
     if (status != CVY_OK) {
         mpi_destroy(comm);
         return status;
     }
     *out = comm;
     return CVY_OK;
+}
+
+/* Frees the group of ranks that MPI_Comm_split has made, unless the new communicator works on it itself. */
+static cvy_status start_part(cvy_comm *part, MPI_Comm *ranks)
+{
+    const cvy_status status = start(part, *ranks);
+    cvy_mpi_of(part)->owns_user = cvy_mpi_of(part)->simulated.folded != NULL;
+    if (!cvy_mpi_of(part)->owns_user)
+        MPI_Comm_free(ranks);
+    return status;
+}
+
+static cvy_status mpi_split(cvy_comm *comm, int color, int key, cvy_comm **out)
+{
+    cvy_mpi *mpi = cvy_mpi_of(comm);
+    MPI_Comm ranks = MPI_COMM_NULL;
+    cvy_comm *part = NULL;
+    cvy_status status = cvy_comm_agree(comm, alloc(mpi->root, &part));
+    if (status == CVY_OK)
+        status = cvy_mpi_check(MPI_Comm_split(mpi->comm, color == CVY_NO_COLOR ? MPI_UNDEFINED : color, key, &ranks),
+                               "MPI_Comm_split");
+    const int is_in = status == CVY_OK && ranks != MPI_COMM_NULL;
+    if (is_in)
+        status = start_part(part, &ranks);
+    if (is_in && status == CVY_OK)
+        *out = part;
+    else if (part)
+        mpi_destroy(part);
+    return status;
 }

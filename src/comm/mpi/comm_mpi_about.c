@@ -1,15 +1,25 @@
 /*
- * comm_mpi_about.c: what the MPI library says of itself, and the time of single messages: for `convoy doctor`, not part of a step.
+ * comm_mpi_about.c: what the MPI library says of itself, and the time of single messages: for `convoy doctor`, not part
+ * of a step.
  */
+#include "comm/mpi/comm_mpi_about.h"
+
+#include <stdio.h>
 #include <string.h>
 
-#include "base/base_util.h"
+#include "base/base_clock.h"
 #include "comm/mpi/comm_mpi_impl.h"
 
 void cvy_mpi_about(const cvy_comm *comm, cvy_comm_about *out)
 {
-    static const struct { int level; const char *word; } levels[] = {
-        {MPI_THREAD_SINGLE, "single"}, {MPI_THREAD_FUNNELED, "funneled"}, {MPI_THREAD_SERIALIZED, "serialized"}, {MPI_THREAD_MULTIPLE, "multiple"},
+    static const struct {
+        int level;
+        const char *word;
+    } levels[] = {
+        {MPI_THREAD_SINGLE, "single"},
+        {MPI_THREAD_FUNNELED, "funneled"},
+        {MPI_THREAD_SERIALIZED, "serialized"},
+        {MPI_THREAD_MULTIPLE, "multiple"},
     };
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0, level = MPI_THREAD_SINGLE;
@@ -28,7 +38,8 @@ cvy_status cvy_mpi_ping(cvy_comm *comm, int other, void *data, size_t bytes, dou
     enum { TAG = 8 };
     const MPI_Comm ranks = cvy_mpi_of(comm)->comm;
     const int begins = comm->rank < other, n = (int)bytes;
-    CVY_CHECK(bytes <= CVY_PIECE_ELEMS, CVY_E_ARGUMENT, "a message of %zu bytes; at most %d", bytes, (int)CVY_PIECE_ELEMS);
+    CVY_CHECK(bytes <= CVY_PIECE_ELEMS, CVY_E_ARGUMENT, "a message of %zu bytes; at most %d", bytes,
+              (int)CVY_PIECE_ELEMS);
     const double start = cvy_clock_s();
     if (begins)
         CVY_TRY_MPI(MPI_Send(data, n, MPI_BYTE, other, TAG, ranks));

@@ -1,19 +1,22 @@
 /*
- * comm_mpi_message.c: messages between two ranks, made of ranges of memory that lie apart: gradients to a parameter server, weights back.
+ * comm_mpi_message.c: messages between two ranks, made of separate ranges of memory: gradients to a parameter server,
+ * weights back.
  *
- * The ranges become one datatype of absolute addresses, so MPI gathers and scatters them itself and nothing is copied here.
+ * The ranges become one datatype of absolute addresses, so MPI gathers and scatters them itself and nothing is copied
+ * here.
  */
+#include "base/base_mem.h"
 #include "comm/mpi/comm_mpi_impl.h"
+#include "comm/mpi/comm_mpi_thread.h"
 
-enum { FIRST_TAG = 64 };               /* below are those of gatherv and ping on the same communicator */
+enum { FIRST_TAG = 64 }; /* smaller tags are those of gatherv and ping on the same communicator */
 
 struct cvy_message {
     cvy_comm *owner;
     int64_t bytes;
-    MPI_Comm comm;
     MPI_Datatype type;
     MPI_Request request;
-    int from;                          /* of the latest receive */
+    int from; /* of the latest receive */
 };
 
 /* Pieces of a range that an int can count. */
@@ -44,7 +47,8 @@ static cvy_status make_type(const cvy_range *range, int nrange, MPI_Datatype *ou
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *length * (size_t)count, &length));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *at * (size_t)count, &at));
     CVY_TRY_OUT(list_pieces(range, nrange, length, at));
-    CVY_TRY_OUT(cvy_mpi_check(MPI_Type_create_hindexed((int)count, length, at, MPI_BYTE, out), "MPI_Type_create_hindexed"));
+    CVY_TRY_OUT(
+        cvy_mpi_check(MPI_Type_create_hindexed((int)count, length, at, MPI_BYTE, out), "MPI_Type_create_hindexed"));
     CVY_TRY_OUT(cvy_mpi_check(MPI_Type_commit(out), "MPI_Type_commit"));
 out:
     cvy_mem_free(&length);
@@ -52,50 +56,72 @@ out:
     return status;
 }
 
-cvy_status cvy_mpi_message_create(cvy_comm *comm, const cvy_range *range, int nrange, cvy_message **out)
+static void message_destroy(cvy_message **m)
+{
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (*m && (*m)->type != MPI_DATATYPE_NULL && !finalized)
+        MPI_Type_free(&(*m)->type);
+    cvy_mem_free(m);
+}
+
+static cvy_status message_create(cvy_comm *comm, const cvy_range *range, int nrange, cvy_message **out)
 {
     cvy_message *m = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
-    *m = (struct cvy_message){.comm = cvy_mpi_of(comm)->comm, .type = MPI_DATATYPE_NULL, .request = MPI_REQUEST_NULL};
-    m->owner = comm;
+    *m = (struct cvy_message){.owner = comm, .type = MPI_DATATYPE_NULL, .request = MPI_REQUEST_NULL};
     for (int i = 0; i < nrange; i++)
         m->bytes += (int64_t)range[i].bytes;
     const cvy_status status = make_type(range, nrange, &m->type);
     if (status != CVY_OK)
-        cvy_mpi_message_destroy(&m);
+        message_destroy(&m);
     else
         *out = m;
     return status;
 }
 
-cvy_status cvy_mpi_message_send(cvy_message *m, int to, int tag)
+static cvy_status message_send(cvy_message *m, int to, int tag)
 {
+    const cvy_mpi *mpi = cvy_mpi_of(m->owner);
     m->owner->sent_bytes += m->bytes;
-    CVY_TRY_MPI(MPI_Isend(MPI_BOTTOM, 1, m->type, to, FIRST_TAG + tag, m->comm, &m->request));
-    return CVY_OK;
+    cvy_mpi_lock(mpi);
+    const cvy_status status =
+        cvy_mpi_check(MPI_Isend(MPI_BOTTOM, 1, m->type, to, FIRST_TAG + tag, mpi->comm, &m->request), "MPI_Isend");
+    cvy_mpi_unlock(mpi);
+    return status;
 }
 
-cvy_status cvy_mpi_message_receive(cvy_message *m, int from, int tag)
+static cvy_status message_receive(cvy_message *m, int from, int tag)
 {
-    CVY_TRY_MPI(MPI_Irecv(MPI_BOTTOM, 1, m->type, from == CVY_ANY_RANK ? MPI_ANY_SOURCE : from, FIRST_TAG + tag, m->comm, &m->request));
-    return CVY_OK;
+    const cvy_mpi *mpi = cvy_mpi_of(m->owner);
+    cvy_mpi_lock(mpi);
+    const cvy_status status =
+        cvy_mpi_check(MPI_Irecv(MPI_BOTTOM, 1, m->type, from == CVY_ANY_RANK ? MPI_ANY_SOURCE : from, FIRST_TAG + tag,
+                                mpi->comm, &m->request),
+                      "MPI_Irecv");
+    cvy_mpi_unlock(mpi);
+    return status;
 }
 
-cvy_status cvy_mpi_message_test(cvy_message *m, int *done_out, int *from_out)
+static cvy_status message_test(cvy_message *m, int *done_out, int *from_out)
 {
+    const cvy_mpi *mpi = cvy_mpi_of(m->owner);
     *done_out = 1;
     if (m->request != MPI_REQUEST_NULL) {
-        MPI_Status status;
-        CVY_TRY_MPI(MPI_Test(&m->request, done_out, &status));
+        MPI_Status result;
+        cvy_mpi_lock(mpi);
+        const cvy_status status = cvy_mpi_check(MPI_Test(&m->request, done_out, &result), "MPI_Test");
+        cvy_mpi_unlock(mpi);
+        CVY_TRY(status);
         if (*done_out)
-            m->from = status.MPI_SOURCE;
+            m->from = result.MPI_SOURCE;
     }
     if (from_out)
         *from_out = m->from;
     return CVY_OK;
 }
 
-cvy_status cvy_mpi_message_cancel(cvy_message *m)
+static cvy_status message_cancel(cvy_message *m)
 {
     if (m->request == MPI_REQUEST_NULL)
         return CVY_OK;
@@ -104,11 +130,11 @@ cvy_status cvy_mpi_message_cancel(cvy_message *m)
     return CVY_OK;
 }
 
-void cvy_mpi_message_destroy(cvy_message **m)
-{
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (*m && (*m)->type != MPI_DATATYPE_NULL && !finalized)
-        MPI_Type_free(&(*m)->type);
-    cvy_mem_free(m);
-}
+const cvy_comm_message_ops cvy_mpi_message_ops = {
+    .create = message_create,
+    .send = message_send,
+    .receive = message_receive,
+    .test = message_test,
+    .cancel = message_cancel,
+    .destroy = message_destroy,
+};

@@ -1,59 +1,71 @@
 /*
- * comm_mpi_node.c: a sum through the memory that the ranks of a node share, and by moves between nodes: the two-level sum.
+ * comm_mpi_node.c: a reduction through the memory that the ranks of a node share, and by messages between nodes: the
+ * two-level all-reduce.
  *
- *     posted    a rank says that its numbers lie ready
- *     gather    each leader of the node adds up its part of the range, over all ranks of the node, reading where they lie
- *     across    leaders with the same part sum it over the nodes, in the order of the starts        (one node: nothing)
+ *     posted    a rank says that its operand is ready
+ *     gather    each leader of the node adds its part of the range over all ranks of the node, reading their memory
+ *     across    leaders of the same part reduce it over the nodes, in the order of the starts (one node: nothing)
  *     spread    each leader writes its part to all ranks of the node
- *     done      a rank says that it reads and writes no more; when all have, the sum is there and the memory is its owner's again
+ *     done      a rank says that it reads and writes no more; when all ranks have said so, the result is complete and
+ *               the memory belongs to its owner again
  *
- * A sum in parts ends where spread would begin: each rank of the node goes on with its own part, and they meet before they write that memory again.
+ * A reduction in parts ends before `spread`: each rank of the node goes on with its own part, and the ranks go through
+ * a barrier before they write that memory again.
  *
- * When a node's last rank posts is another story on each node, and who tests in which order too. But the library matches its collectives by their order,
- * and moves share few places, so sums across begin as they were started: that order all ranks have in common.
+ * The time at which the last rank of a node posts, and the order in which ranks test, differ from node to node. But the
+ * library matches its collectives by their order, and transfers have few slots; so reductions across nodes begin in the
+ * order of their starts, which is the same on all ranks.
  *
- * On one node all ranks are leaders, and gather and spread are one pass over memory in pieces that stay in cache: each number is read once and
- * written once. The order of addition is that of the ranks on the node.
+ * On one node all ranks are leaders, and gather and spread are one pass over memory in pieces that stay in cache: each
+ * number is read once and written once. The order of addition is that of the ranks on the node.
  */
+#include "comm/mpi/comm_mpi_node.h"
+
 #include <string.h>
 
 #include "comm/mpi/comm_mpi_impl.h"
 
-enum { PIECE = 2048 };                 /* elements: of all ranks of a node in the caches, the sum on the stack */
+enum { PIECE = 2048 }; /* elements: of all ranks of a node in the caches, the sum on the stack */
 
 enum phase { WAIT_POSTED, ACROSS, WAIT_DONE };
 
-struct cvy_node_sum {
+struct cvy_node_reduction {
     cvy_window *window;
-    size_t at;                         /* bytes, in everybody's memory */
-    int64_t first, end;                /* elements: this rank's part */
+    size_t at;          /* bytes, in the memory of each rank */
+    int64_t first, end; /* elements: this rank's part */
     cvy_dtype dtype;
-    int threads, slot, in_parts;                /* in_parts: nothing is spread, and nobody waits for the others' done */
-    uint64_t number;                   /* of the sum that is under way: 1, 2, ... */
+    int threads, slot, in_parts; /* in_parts: nothing is spread, and no rank waits for `done` of the others */
+    uint64_t number;             /* of the reduction that is under way: 1, 2, ... */
     enum phase phase;
-    struct cvy_mpi *mpi;
-    cvy_group_sum *across;             /* NULL: one node, or no part */
-    uint64_t turn;                     /* ... its place among those that were started */
+    cvy_mpi *mpi;
+    cvy_group_reduction *across; /* NULL: one node, or no part */
+    uint64_t ticket;             /* ... its number among those that were started */
 };
 
-cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, int64_t count, cvy_dtype dtype, cvy_dtype wire, cvy_part *part_out,
-                               cvy_node_sum **out)
+cvy_status cvy_node_reduction_create(cvy_comm *comm, cvy_window *window, const cvy_allreduce_opts *opts,
+                                     const cvy_group_range *range, cvy_part *part_out, cvy_node_reduction **out)
 {
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
-    cvy_node_sum *s = NULL;
+    cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_node_reduction *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = (cvy_node_sum){.mpi = mpi, .window = window, .at = (size_t)((char *)data - window->memory), .dtype = dtype, .slot = window->nslots++, .in_parts = part_out != NULL,
-                         .threads = CVY_MAX(comm->sums.threads, 1)};
+    *s = (cvy_node_reduction){.mpi = mpi,
+                              .window = window,
+                              .at = (size_t)((char *)range->data - window->memory),
+                              .dtype = range->dtype,
+                              .slot = window->nslots++,
+                              .in_parts = part_out != NULL,
+                              .threads = CVY_MAX(opts->threads, 1)};
     if (window->rank < mpi->leaders) {
-        s->first = cvy_sum_part(count, window->rank, mpi->leaders);
-        s->end = cvy_sum_part(count, window->rank + 1, mpi->leaders);
+        s->first = cvy_allreduce_part(range->count, window->rank, mpi->leaders);
+        s->end = cvy_allreduce_part(range->count, window->rank + 1, mpi->leaders);
     }
     cvy_status status = CVY_OK;
     if (part_out)
         *part_out = (cvy_part){s->first, s->end};
-    if (comm->nnodes > 1 && s->end > s->first)
-        status = cvy_group_sum_create(mpi, &mpi->across, comm->sums.algorithm, (char *)data + (size_t)s->first * cvy_dtype_bytes(dtype), s->end - s->first,
-                                      dtype, wire, &s->across);
+    const cvy_group_range part = {(char *)range->data + (size_t)s->first * cvy_dtype_bytes(range->dtype),
+                                  s->end - s->first, range->dtype, range->wire};
+    if (comm->nnodes > 1 && part.count > 0)
+        status = cvy_group_reduction_create(mpi, &mpi->across, opts, &part, &s->across);
     if (status != CVY_OK)
         cvy_mem_free(&s);
     else
@@ -61,19 +73,19 @@ cvy_status cvy_node_sum_create(cvy_comm *comm, cvy_window *window, void *data, i
     return status;
 }
 
-void cvy_node_sum_destroy(cvy_node_sum **s)
+void cvy_node_reduction_destroy(cvy_node_reduction **s)
 {
     if (*s)
-        cvy_group_sum_destroy(&(*s)->across);
+        cvy_group_reduction_destroy(&(*s)->across);
     cvy_mem_free(s);
 }
 
-int64_t cvy_node_sum_sent(const cvy_node_sum *s)
+int64_t cvy_node_reduction_sent(const cvy_node_reduction *s)
 {
-    return s->across ? cvy_group_sum_sent(s->across) : 0;
+    return s->across ? cvy_group_reduction_sent(s->across) : 0;
 }
 
-/* ---- adding up and spreading ---- */
+/* ---- gather and spread ---- */
 
 static void add_f32(float *restrict sum, const float *restrict x, int64_t n)
 {
@@ -87,22 +99,25 @@ static void add_f64(double *restrict sum, const double *restrict x, int64_t n)
         sum[i] += x[i];
 }
 
-static char *of_rank(const cvy_node_sum *s, int rank, int64_t elem)
+static char *of_rank(const cvy_node_reduction *s, int rank, int64_t elem)
 {
     return s->window->of[rank] + s->at + (size_t)elem * cvy_dtype_bytes(s->dtype);
 }
 
-/* To all ranks of the node; but: the one whose memory it comes from, -1: none. */
-static void spread_piece(const cvy_node_sum *s, const void *from, int64_t elem, size_t bytes, int but)
+/* To all ranks of the node, except the one whose memory it comes from, -1: none. */
+static void spread_piece(const cvy_node_reduction *s, const void *from, int64_t elem, size_t bytes, int except)
 {
     for (int r = 0; r < s->window->nranks && bytes > 0; r++)
-        if (r != but)
+        if (r != except)
             memcpy(of_rank(s, r, elem), from, bytes);
 }
 
-static void gather_piece(const cvy_node_sum *s, int64_t at, int spreads)
+static void gather_piece(const cvy_node_reduction *s, int64_t at, int spreads)
 {
-    union { float f32[PIECE]; double f64[PIECE]; } sum;
+    union {
+        float f32[PIECE];
+        double f64[PIECE];
+    } sum;
     const int64_t n = CVY_MIN(PIECE, s->end - at);
     const size_t bytes = (size_t)n * cvy_dtype_bytes(s->dtype);
     memcpy(&sum, of_rank(s, 0, at), bytes);
@@ -117,8 +132,9 @@ static void gather_piece(const cvy_node_sum *s, int64_t at, int spreads)
         memcpy(of_rank(s, s->window->rank, at), &sum, bytes);
 }
 
-/* Single numbers are added by one thread in one order, so any number of threads gives the same bits. A team of one would cost an allocation. */
-static void gather(const cvy_node_sum *s, int spreads)
+/* Each number is added by one thread in one order, so any number of threads gives the same bits. A team of one thread
+ * would cost an allocation. */
+static void gather(const cvy_node_reduction *s, int spreads)
 {
     const int64_t npieces = (s->end - s->first + PIECE - 1) / PIECE;
     if (s->threads == 1 || npieces < 4 * s->threads) {
@@ -131,23 +147,23 @@ static void gather(const cvy_node_sum *s, int spreads)
         gather_piece(s, s->first + i * PIECE, spreads);
 }
 
-/* ---- the machine ---- */
+/* ---- the state machine ---- */
 
-static struct cvy_flag *flag_of(const cvy_node_sum *s, int rank)
+static struct cvy_flag *flag_of(const cvy_node_reduction *s, int rank)
 {
     return &s->window->flag[rank][s->slot];
 }
 
-void cvy_node_sum_start(cvy_node_sum *s)
+void cvy_node_reduction_start(cvy_node_reduction *s)
 {
     s->number++;
     s->phase = WAIT_POSTED;
     if (s->across)
-        s->turn = s->mpi->across_started++;
+        s->ticket = s->mpi->across_started++;
     atomic_store_explicit(&flag_of(s, s->window->rank)->posted, s->number, memory_order_release);
 }
 
-static int all_done(const cvy_node_sum *s)
+static int all_done(const cvy_node_reduction *s)
 {
     int all = 1;
     for (int r = 0; r < s->window->nranks && all; r++)
@@ -155,30 +171,30 @@ static int all_done(const cvy_node_sum *s)
     return all;
 }
 
-static void finish_part(cvy_node_sum *s)
+static void finish_part(cvy_node_reduction *s)
 {
     s->phase = WAIT_DONE;
     atomic_store_explicit(&flag_of(s, s->window->rank)->done, s->number, memory_order_release);
 }
 
-cvy_status cvy_node_sum_progress(cvy_node_sum *s, int *done_out)
+cvy_status cvy_node_reduction_progress(cvy_node_reduction *s, int *done_out)
 {
     *done_out = 0;
-    const int may_begin = !s->across || s->turn == s->mpi->across_due;
+    const int may_begin = !s->across || s->ticket == s->mpi->across_due;
     if (s->phase == WAIT_POSTED && may_begin && cvy_window_all_posted(s->window, s->slot, s->number)) {
         gather(s, !s->across && !s->in_parts);
         if (s->across) {
             s->mpi->across_due++;
-            CVY_TRY(cvy_group_sum_start(s->across));
+            CVY_TRY(cvy_group_reduction_start(s->across));
             s->phase = ACROSS;
         } else {
             finish_part(s);
         }
     }
     if (s->phase == ACROSS) {
-        int there = 0;
-        CVY_TRY(cvy_group_sum_progress(s->across, &there));
-        if (there) {
+        int done = 0;
+        CVY_TRY(cvy_group_reduction_progress(s->across, &done));
+        if (done) {
             const size_t bytes = s->in_parts ? 0 : (size_t)(s->end - s->first) * cvy_dtype_bytes(s->dtype);
             spread_piece(s, of_rank(s, s->window->rank, s->first), s->first, bytes, s->window->rank);
             finish_part(s);

@@ -1,28 +1,38 @@
 /*
- * comm_mpi_request.c: a non-blocking sum of one range: through the node's memory where the range lies in it, else by messages among all.
+ * comm_mpi_request.c: a non-blocking reduction of one range: through the node's memory if the range lies in it, else by
+ * messages among all ranks; tested by the caller, or by the progress thread.
  */
-#include <stdatomic.h>
+#include "comm/mpi/comm_mpi_request.h"
 
 #include "comm/mpi/comm_mpi_impl.h"
+#include "comm/mpi/comm_mpi_thread.h"
 
-static cvy_status choose(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request *r)
+/* The progress thread, if it is to be used. A simulated one is part of the clock: plan_clock.c. */
+static cvy_status find_thread(cvy_mpi *mpi, const cvy_allreduce_opts *opts, cvy_request *r)
 {
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
-    const cvy_dtype wire = dtype == CVY_DTYPE_F32 && comm->sums.wire == CVY_DTYPE_BF16 ? CVY_DTYPE_BF16 : dtype;
-    cvy_window *window = comm->sums.no_node ? NULL : cvy_window_find(mpi, data, (size_t)count * cvy_dtype_bytes(dtype));
-    const int by_node = window && window->nslots < CVY_WINDOW_SLOTS;
-    const int half = comm->sums.halves && part_out;
-    /* Sums of the node and sums among all must not mix: ranks would begin them in different orders, and wait for each other's places. */
-    CVY_CHECK(by_node || half || (!window && !part_out), CVY_E_UNSUPPORTED, "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
-    mpi->newest_first = comm->sums.newest_first;
-    if (comm->sums.progress == CVY_PROGRESS_THREAD && !mpi->folded) /* a simulated one is in the clock: plan_clock.c */
-        CVY_TRY(cvy_pusher_need(mpi));
-    mpi->add_threads = comm->sums.progress == CVY_PROGRESS_THREAD ? 1 : comm->sums.threads;
-    r->pusher = comm->sums.progress == CVY_PROGRESS_THREAD ? mpi->pusher : NULL;
+    return opts->progress == CVY_PROGRESS_THREAD && !mpi->simulated.folded ? cvy_progress_thread_need(mpi, &r->thread)
+                                                                           : CVY_OK;
+}
+
+static cvy_status choose(cvy_comm *comm, const cvy_allreduce_opts *opts, const cvy_group_range *range,
+                         cvy_part *part_out, cvy_request *r)
+{
+    cvy_mpi *mpi = cvy_mpi_of(comm);
+    const size_t bytes = (size_t)range->count * cvy_dtype_bytes(range->dtype);
+    cvy_window *window = opts->no_node ? NULL : cvy_window_find(mpi, range->data, bytes);
+    const int by_node = window && window->nslots < CVY_WINDOW_SLOTS, half = opts->halves && part_out;
+    cvy_allreduce_opts by_messages = *opts;
+    /* Reductions of the node and reductions among all must not mix: ranks would begin them in different orders, and
+     * wait for each other's slots. */
+    CVY_CHECK(by_node || half || (!window && !part_out), CVY_E_UNSUPPORTED,
+              "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
+    CVY_TRY(find_thread(mpi, opts, r));
+    if (opts->progress == CVY_PROGRESS_THREAD)
+        by_messages.threads = 1;
     if (half)
-        return cvy_group_half_create(mpi, &mpi->all, comm->sums.algorithm, data, count, dtype, wire, part_out, &r->all);
-    return by_node ? cvy_node_sum_create(comm, window, data, count, dtype, wire, part_out, &r->node)
-                   : cvy_group_sum_create(mpi, &mpi->all, comm->sums.algorithm, data, count, dtype, wire, &r->all);
+        return cvy_group_half_create(mpi, &mpi->all, &by_messages, range, part_out, &r->group);
+    return by_node ? cvy_node_reduction_create(comm, window, &by_messages, range, part_out, &r->node)
+                   : cvy_group_reduction_create(mpi, &mpi->all, &by_messages, range, &r->group);
 }
 
 /* Takes r over. */
@@ -33,64 +43,83 @@ static cvy_status finish(cvy_comm *comm, cvy_request *r, cvy_status status, cvy_
         return status;
     }
     r->comm = comm;
-    r->sent_bytes = r->node ? cvy_node_sum_sent(r->node) : cvy_group_sum_sent(r->all);
+    r->sent_bytes = r->node ? cvy_node_reduction_sent(r->node) : cvy_group_reduction_sent(r->group);
     *out = r;
     return CVY_OK;
 }
 
-cvy_status cvy_mpi_request_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_part *part_out, cvy_request **out)
+static cvy_status request_create(cvy_comm *comm, const cvy_allreduce_opts *opts, void *data, int64_t count,
+                                 cvy_dtype dtype, cvy_part *part_out, cvy_request **out)
 {
+    const cvy_dtype wire = dtype == CVY_DTYPE_F32 && opts->wire == CVY_DTYPE_BF16 ? CVY_DTYPE_BF16 : dtype;
+    const cvy_group_range range = {data, count, dtype, wire};
     cvy_request *r = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
-    return finish(comm, r, choose(comm, data, count, dtype, part_out, r), out);
+    return finish(comm, r, choose(comm, opts, &range, part_out, r), out);
 }
 
-cvy_status cvy_mpi_gather_create(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_request **out)
+static cvy_status request_create_gather(cvy_comm *comm, const cvy_allreduce_opts *opts, void *data, int64_t count,
+                                        cvy_dtype dtype, cvy_request **out)
 {
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_mpi *mpi = cvy_mpi_of(comm);
+    const cvy_group_range range = {data, count, dtype, dtype};
     cvy_request *r = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
-    if (comm->sums.progress == CVY_PROGRESS_THREAD && !mpi->folded) {
-        const cvy_status status = cvy_pusher_need(mpi);
-        if (status != CVY_OK)
-            return finish(comm, r, status, out);
-        r->pusher = mpi->pusher;
-    }
-    return finish(comm, r, cvy_group_half_create(mpi, &mpi->all, comm->sums.algorithm, data, count, dtype, dtype, NULL, &r->all), out);
+    cvy_status status = find_thread(mpi, opts, r);
+    if (status == CVY_OK)
+        status = cvy_group_half_create(mpi, &mpi->all, opts, &range, NULL, &r->group);
+    return finish(comm, r, status, out);
 }
 
 cvy_status cvy_mpi_request_start_now(cvy_request *r)
 {
     if (r->node)
-        cvy_node_sum_start(r->node);
-    return r->all ? cvy_group_sum_start(r->all) : CVY_OK;
+        cvy_node_reduction_start(r->node);
+    return r->group ? cvy_group_reduction_start(r->group) : CVY_OK;
 }
 
 cvy_status cvy_mpi_request_test_now(cvy_request *r, int *done_out)
 {
-    return r->node ? cvy_node_sum_progress(r->node, done_out) : cvy_group_sum_progress(r->all, done_out);
+    return r->node ? cvy_node_reduction_progress(r->node, done_out) : cvy_group_reduction_progress(r->group, done_out);
 }
 
-cvy_status cvy_mpi_request_start(cvy_request *r)
+static cvy_status request_start(cvy_request *r)
 {
     r->comm->sent_bytes += r->sent_bytes;
-    atomic_fetch_add_explicit(&r->comm->met, 1, memory_order_relaxed);
-    if (!r->pusher)
-        return cvy_mpi_request_start_now(r);
-    cvy_pusher_hand(r->pusher, r);
-    return CVY_OK;
+    atomic_fetch_add_explicit(&r->comm->ncollectives, 1, memory_order_relaxed);
+    if (r->thread) {
+        cvy_progress_thread_start(r->thread, r);
+        return CVY_OK;
+    }
+    cvy_mpi_lock(cvy_mpi_of(r->comm));
+    const cvy_status status = cvy_mpi_request_start_now(r);
+    cvy_mpi_unlock(cvy_mpi_of(r->comm));
+    return status;
 }
 
-cvy_status cvy_mpi_request_test(cvy_request *r, int *done_out)
+static cvy_status request_test(cvy_request *r, int *done_out)
 {
-    return r->pusher ? cvy_pusher_look(r->pusher, r, done_out) : cvy_mpi_request_test_now(r, done_out);
+    if (r->thread)
+        return cvy_progress_thread_test(r->thread, r, done_out);
+    cvy_mpi_lock(cvy_mpi_of(r->comm));
+    const cvy_status status = cvy_mpi_request_test_now(r, done_out);
+    cvy_mpi_unlock(cvy_mpi_of(r->comm));
+    return status;
 }
 
-void cvy_mpi_request_destroy(cvy_request **r)
+static void request_destroy(cvy_request **r)
 {
     if (*r) {
-        cvy_node_sum_destroy(&(*r)->node);
-        cvy_group_sum_destroy(&(*r)->all);
+        cvy_node_reduction_destroy(&(*r)->node);
+        cvy_group_reduction_destroy(&(*r)->group);
     }
     cvy_mem_free(r);
 }
+
+const cvy_comm_reduce_ops cvy_mpi_reduce_ops = {
+    .create = request_create,
+    .create_gather = request_create_gather,
+    .start = request_start,
+    .test = request_test,
+    .destroy = request_destroy,
+};

@@ -1,59 +1,62 @@
 /*
- * comm_mpi_simulated.c: what differs where MPI is SimGrid's SMPI, which runs all ranks as parts of one process and moves a simulated time
- * (docs/simulate.md). Only here something is asked at compile time: whether mpi.h is SMPI's.
+ * comm_mpi_simulated.c: what differs if MPI is SimGrid's SMPI, which runs all ranks as parts of one process and
+ * advances a simulated time (docs/guide/simulate.md). Only this file asks at compile time whether mpi.h is SMPI's.
  *
- * Numbers do not travel: every message goes from and to a piece of memory that SMPI knows to be folded and does not copy. Additions take time in
- * place of being made. Who waits blocks in MPI, so that the time jumps to the next event, where a real rank looks again and again. Who looks whether a
- * message is there waits for it or for a short one to himself: what MPI_Test and what MPI_Wait ends, mixed, makes SMPI 3.32 slower with each message.
- * Ways of summing are compared by what their moves cost on this network: trials among a thousand ranks would take longer to simulate than the step.
+ * No numbers are sent: every message goes from and to memory that SMPI knows to be folded and does not copy. Additions
+ * take time and are not computed. A rank that waits blocks in MPI, so that the time jumps to the next event; a real
+ * rank tests again and again. A rank that tests whether a message has arrived waits for it or for a short message to
+ * itself: a mix of requests that MPI_Test ends and requests that MPI_Wait ends makes SMPI 3.32 slower with each
+ * message. Algorithms are compared by what their transfers cost on this network: to simulate trials among a thousand
+ * ranks would take longer than to simulate the step.
  */
+#include "comm/mpi/comm_mpi_simulated.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/base_util.h"
 #include "comm/mpi/comm_mpi_impl.h"
 
-#define ADD_BYTES_PER_S 10e9           /* of one core, where CONVOY_SIMULATED_ADD does not say otherwise */
+#define ADD_BYTES_PER_S 10e9 /* of one core, unless CONVOY_SIMULATED_ADD says otherwise */
 
-void cvy_simulated_begin(struct cvy_mpi *mpi, size_t bytes)
+void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
 {
 #ifdef SMPI_SHARED_MALLOC
     const char *text = getenv("CONVOY_SIMULATED_ADD");
     const double rate = text ? strtod(text, NULL) : 0;
-    mpi->folded = SMPI_SHARED_MALLOC(bytes);
-    mpi->tick = MPI_REQUEST_NULL;
-    mpi->add_s = 1 / (rate > 0 ? rate : ADD_BYTES_PER_S);
+    mpi->simulated.folded = SMPI_SHARED_MALLOC(bytes);
+    mpi->simulated.tick = MPI_REQUEST_NULL;
+    mpi->simulated.add_s = 1 / (rate > 0 ? rate : ADD_BYTES_PER_S);
 #else
     (void)mpi, (void)bytes;
 #endif
 }
 
-int cvy_simulated_cores(const struct cvy_mpi *mpi)
+int cvy_simulated_cores(const cvy_mpi *mpi)
 {
     const char *text = getenv("CONVOY_SIMULATED_CORES");
-    const long cores = mpi->folded && text ? strtol(text, NULL, 10) : 0;
-    return mpi->folded ? (int)CVY_MIN(CVY_MAX(cores, 2), 1 << 20) : 0;
+    const long cores = mpi->simulated.folded && text ? strtol(text, NULL, 10) : 0;
+    return mpi->simulated.folded ? (int)CVY_MIN(CVY_MAX(cores, 2), 1 << 20) : 0;
 }
 
-void cvy_simulated_end(struct cvy_mpi *mpi)
+void cvy_simulated_end(cvy_mpi *mpi)
 {
 #ifdef SMPI_SHARED_MALLOC
-    if (mpi->folded && mpi->tick != MPI_REQUEST_NULL)
-        MPI_Wait(&mpi->tick, MPI_STATUS_IGNORE);
-    if (mpi->folded)
-        SMPI_SHARED_FREE(mpi->folded);
+    if (mpi->simulated.folded && mpi->simulated.tick != MPI_REQUEST_NULL)
+        MPI_Wait(&mpi->simulated.tick, MPI_STATUS_IGNORE);
+    if (mpi->simulated.folded)
+        SMPI_SHARED_FREE(mpi->simulated.folded);
 #endif
-    mpi->folded = NULL;
+    mpi->simulated.folded = NULL;
 }
 
-cvy_status cvy_simulated_tick(struct cvy_mpi *mpi)
+cvy_status cvy_simulated_tick(cvy_mpi *mpi)
 {
-    enum { TAG = 32001 };              /* above those of sums */
+    enum { TAG = 32001 }; /* above those of reductions */
     MPI_Request sent;
-    if (mpi->tick != MPI_REQUEST_NULL)
+    if (mpi->simulated.tick != MPI_REQUEST_NULL)
         return CVY_OK;
-    CVY_TRY_MPI(MPI_Irecv(mpi->folded, 1, MPI_BYTE, mpi->all.me, TAG, mpi->all.comm, &mpi->tick));
-    CVY_TRY_MPI(MPI_Isend(mpi->folded, 1, MPI_BYTE, mpi->all.me, TAG, mpi->all.comm, &sent));
+    CVY_TRY_MPI(MPI_Irecv(mpi->simulated.folded, 1, MPI_BYTE, mpi->all.me, TAG, mpi->all.comm, &mpi->simulated.tick));
+    CVY_TRY_MPI(MPI_Isend(mpi->simulated.folded, 1, MPI_BYTE, mpi->all.me, TAG, mpi->all.comm, &sent));
     CVY_TRY_MPI(MPI_Request_free(&sent));
     return CVY_OK;
 }
@@ -62,31 +65,34 @@ cvy_status cvy_simulated_tick(struct cvy_mpi *mpi)
 static cvy_status find_link(cvy_comm *comm, cvy_link *link)
 {
     enum { LONG_BYTES = 1 << 20 };
-    struct cvy_mpi *mpi = cvy_mpi_of(comm);
+    cvy_mpi *mpi = cvy_mpi_of(comm);
     const int last = comm->nranks - 1, takes_part = comm->rank == 0 || comm->rank == last;
     double empty_s = 0, long_s = 0;
     if (takes_part)
-        CVY_TRY(comm->ops->ping(comm, last - comm->rank, mpi->folded, 1, &empty_s));
+        CVY_TRY(comm->probe->ping(comm, last - comm->rank, mpi->simulated.folded, 1, &empty_s));
     if (takes_part)
-        CVY_TRY(comm->ops->ping(comm, last - comm->rank, mpi->folded, LONG_BYTES, &long_s));
-    *link = (cvy_link){empty_s, (long_s - empty_s) / LONG_BYTES, mpi->add_s};
+        CVY_TRY(comm->probe->ping(comm, last - comm->rank, mpi->simulated.folded, LONG_BYTES, &long_s));
+    *link = (cvy_link){empty_s, (long_s - empty_s) / LONG_BYTES, mpi->simulated.add_s};
     return comm->ops->broadcast(comm, link, sizeof *link, 0);
 }
 
-cvy_status cvy_simulated_measure(cvy_comm *comm, struct cvy_group *group)
+cvy_status cvy_simulated_measure(cvy_comm *comm, cvy_group *group)
 {
     int count = 0;
-    const cvy_sum_def *const *def = cvy_sum_table(&count);
+    const cvy_allreduce_def *const *def = cvy_allreduce_table(&count);
     cvy_link link;
     CVY_TRY(find_link(comm, &link));
     for (int size = 0; size < CVY_GROUP_SIZES; size++)
-        for (int way = 0; way < CVY_GROUP_WAYS; way++) {
-            cvy_sum sum = {0};
-            if (way < count)
-                CVY_TRY(cvy_sum_build(def[way], group->me, group->n, cvy_group_size(size) / (int64_t)sizeof(float), &sum));
-            group->seconds[size][way] = way < count ? cvy_sum_cost(&sum, sizeof(float), &link) : (double)INFINITY;
-            group->tried[way] = 1;
-            cvy_sum_free(&sum);
+        for (int i = 0; i < CVY_GROUP_ALGORITHMS; i++) {
+            cvy_transfer_list list = {0};
+            if (i < count)
+                CVY_TRY(cvy_allreduce_build(def[i], group->me, group->n, cvy_group_size(size) / (int64_t)sizeof(float),
+                                            &list));
+            group->seconds[size][i] =
+                i < count ? cvy_transfer_list_cost(&list, sizeof(float), &link) : (double)INFINITY;
+            group->measured[i] = 1;
+            cvy_transfer_list_free(&list);
         }
-    return comm->ops->allreduce(comm, &group->seconds[0][0], (int64_t)CVY_GROUP_SIZES * CVY_GROUP_WAYS, CVY_DTYPE_F64, CVY_REDUCE_MAX);
+    return comm->ops->allreduce(comm, &group->seconds[0][0], (int64_t)CVY_GROUP_SIZES * CVY_GROUP_ALGORITHMS,
+                                CVY_DTYPE_F64, CVY_REDUCE_MAX);
 }

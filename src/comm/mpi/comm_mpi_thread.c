@@ -1,48 +1,54 @@
 /*
- * comm_mpi_thread.c: sums pushed on by a thread of their own (comm.progress: thread), so that they move while a long kernel runs.
+ * comm_mpi_thread.c: the progress thread (comm.progress: thread), which makes progress on reductions while a long
+ * kernel runs.
  *
- * The thread starts the requests that are handed to it, in their order, and tests all of them until they are done; the caller only looks at a flag.
- * MPI sees one thread at a time (MPI_THREAD_SERIALIZED): whoever calls it has the lock, and the thread steps aside for the other. With
- * nothing under way it sleeps.
+ * The thread starts the requests that are handed to it, in their order, and tests all of them until they are done; the
+ * caller only reads a flag. One thread at a time calls MPI (MPI_THREAD_SERIALIZED): the one that has the lock. The
+ * progress thread gives way to others. It sleeps while nothing is under way.
  */
+#include "comm/mpi/comm_mpi_thread.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 
+#include "base/base_mem.h"
 #include "comm/mpi/comm_mpi_impl.h"
+#include "comm/mpi/comm_mpi_request.h"
 
-struct cvy_pusher {
+struct cvy_progress_thread {
     pthread_t thread;
-    pthread_mutex_t mpi_lock;          /* who may call MPI */
-    atomic_int wanted;                 /* others that wait for it */
-    pthread_mutex_t lock;              /* of all below */
+    pthread_mutex_t mpi_lock; /* who may call MPI */
+    atomic_int nwaiting;      /* other threads that wait for it */
+    pthread_mutex_t lock;     /* of all below */
     pthread_cond_t wake;
-    cvy_request *first, *last;         /* handed over, in the order of their starts */
+    cvy_request *first, *last; /* handed over, in the order of their starts */
     int stop;
-    cvy_status status;                 /* of the first fault: all later sums have it */
+    cvy_status status; /* of the first fault: all later sums have it */
     char text[512];
 };
 
 /* ---- who may call MPI ---- */
 
-void cvy_mpi_enter(struct cvy_mpi *mpi)
+void cvy_mpi_lock(const struct cvy_mpi *mpi)
 {
-    if (!mpi->pusher)
+    struct cvy_progress_thread *p = mpi->root->thread;
+    if (!p)
         return;
-    atomic_fetch_add(&mpi->pusher->wanted, 1);
-    pthread_mutex_lock(&mpi->pusher->mpi_lock);
-    atomic_fetch_sub(&mpi->pusher->wanted, 1);
+    atomic_fetch_add(&p->nwaiting, 1);
+    pthread_mutex_lock(&p->mpi_lock);
+    atomic_fetch_sub(&p->nwaiting, 1);
 }
 
-void cvy_mpi_leave(struct cvy_mpi *mpi)
+void cvy_mpi_unlock(const struct cvy_mpi *mpi)
 {
-    if (mpi->pusher)
-        pthread_mutex_unlock(&mpi->pusher->mpi_lock);
+    if (mpi->root->thread)
+        pthread_mutex_unlock(&mpi->root->thread->mpi_lock);
 }
 
 /* ---- the thread ---- */
 
-static void fail(struct cvy_pusher *p, cvy_status status)
+static void fail(struct cvy_progress_thread *p, cvy_status status)
 {
     pthread_mutex_lock(&p->lock);
     if (p->status == CVY_OK) {
@@ -52,13 +58,13 @@ static void fail(struct cvy_pusher *p, cvy_status status)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* One look at each, with the lock of MPI. What is done leaves the list. */
-static cvy_status push_all(struct cvy_pusher *p, cvy_request *first)
+/* Tests each request once, with the lock of MPI. A request that is done leaves the list. */
+static cvy_status progress_all(struct cvy_progress_thread *p, cvy_request *first)
 {
     for (cvy_request *r = first, *next; r; r = next) {
         int done = 0;
         pthread_mutex_lock(&p->lock);
-        next = r->next;                /* who hands over writes it */
+        next = r->next; /* the thread that hands a request over writes it */
         pthread_mutex_unlock(&p->lock);
         if (atomic_load_explicit(&r->state, memory_order_relaxed) == CVY_REQUEST_HANDED) {
             CVY_TRY(cvy_mpi_request_start_now(r));
@@ -75,12 +81,13 @@ static cvy_status push_all(struct cvy_pusher *p, cvy_request *first)
         p->last = p->last == r ? before : p->last;
         next = r->next;
         pthread_mutex_unlock(&p->lock);
-        atomic_store_explicit(&r->state, CVY_REQUEST_DONE, memory_order_release); /* from here on the caller may start it again */
+        atomic_store_explicit(&r->state, CVY_REQUEST_DONE,
+                              memory_order_release); /* from here on the caller may start it again */
     }
     return CVY_OK;
 }
 
-static cvy_request *wait_for_work(struct cvy_pusher *p)
+static cvy_request *wait_for_work(struct cvy_progress_thread *p)
 {
     pthread_mutex_lock(&p->lock);
     while (!p->stop && (!p->first || p->status != CVY_OK))
@@ -92,31 +99,31 @@ static cvy_request *wait_for_work(struct cvy_pusher *p)
 
 static void *run(void *arg)
 {
-    struct cvy_pusher *p = arg;
+    struct cvy_progress_thread *p = arg;
     for (cvy_request *first; (first = wait_for_work(p)) != NULL;) {
         pthread_mutex_lock(&p->mpi_lock);
-        const cvy_status status = push_all(p, first);
+        const cvy_status status = progress_all(p, first);
         pthread_mutex_unlock(&p->mpi_lock);
         if (status != CVY_OK)
             fail(p, status);
         do
-            sched_yield();             /* ranks may share this core, and a lock that is let go is not handed on by itself */
-        while (atomic_load(&p->wanted) > 0);
+            sched_yield(); /* ranks may share this core, and a waiting thread does not get a lock just because it is
+                              free */
+        while (atomic_load(&p->nwaiting) > 0);
     }
     return NULL;
 }
 
 /* ---- making and freeing ---- */
 
-cvy_status cvy_pusher_need(struct cvy_mpi *mpi)
+static cvy_status thread_create(cvy_mpi *root)
 {
     int level = MPI_THREAD_SINGLE;
-    struct cvy_pusher *p = NULL;
-    if (mpi->pusher)
-        return CVY_OK;
+    struct cvy_progress_thread *p = NULL;
     MPI_Query_thread(&level);
     CVY_CHECK(level >= MPI_THREAD_SERIALIZED, CVY_E_UNSUPPORTED,
-              "comm.progress: thread needs MPI to be started with MPI_THREAD_SERIALIZED or more (MPI_Init_thread); take comm.progress: poll");
+              "comm.progress: thread needs MPI to be started with MPI_THREAD_SERIALIZED or more (MPI_Init_thread); "
+              "take comm.progress: poll");
     CVY_TRY(cvy_mem_alloc(sizeof *p, &p));
     pthread_mutex_init(&p->mpi_lock, NULL);
     pthread_mutex_init(&p->lock, NULL);
@@ -125,13 +132,21 @@ cvy_status cvy_pusher_need(struct cvy_mpi *mpi)
         cvy_mem_free(&p);
         CVY_FAIL(CVY_E_MEMORY, "the system gives no thread for comm.progress: thread; take comm.progress: poll");
     }
-    mpi->pusher = p;
+    root->thread = p;
     return CVY_OK;
 }
 
-void cvy_pusher_free(struct cvy_mpi *mpi)
+cvy_status cvy_progress_thread_need(cvy_mpi *mpi, struct cvy_progress_thread **out)
 {
-    struct cvy_pusher *p = mpi->pusher;
+    if (!mpi->root->thread)
+        CVY_TRY(thread_create(mpi->root));
+    *out = mpi->root->thread;
+    return CVY_OK;
+}
+
+void cvy_progress_thread_free(cvy_mpi *mpi)
+{
+    struct cvy_progress_thread *p = mpi->thread;
     if (!p)
         return;
     pthread_mutex_lock(&p->lock);
@@ -142,12 +157,12 @@ void cvy_pusher_free(struct cvy_mpi *mpi)
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->mpi_lock);
-    cvy_mem_free(&mpi->pusher);
+    cvy_mem_free(&mpi->thread);
 }
 
 /* ---- requests ---- */
 
-void cvy_pusher_hand(struct cvy_pusher *p, cvy_request *r)
+void cvy_progress_thread_start(struct cvy_progress_thread *p, cvy_request *r)
 {
     r->next = NULL;
     atomic_store_explicit(&r->state, CVY_REQUEST_HANDED, memory_order_relaxed);
@@ -161,7 +176,7 @@ void cvy_pusher_hand(struct cvy_pusher *p, cvy_request *r)
     pthread_mutex_unlock(&p->lock);
 }
 
-cvy_status cvy_pusher_look(struct cvy_pusher *p, const cvy_request *r, int *done_out)
+cvy_status cvy_progress_thread_test(struct cvy_progress_thread *p, const cvy_request *r, int *done_out)
 {
     *done_out = atomic_load_explicit(&r->state, memory_order_acquire) == CVY_REQUEST_DONE;
     if (*done_out)

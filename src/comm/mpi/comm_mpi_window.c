@@ -1,8 +1,9 @@
 /*
  * comm_mpi_window.c: memory that the ranks of a node share: anonymous memory files that each rank opens through /proc.
  *
- * They have no name and no place on a disk: whatever ends a rank, nothing stays behind, and no limit of /dev/shm applies. Where a rank cannot
- * open another's (separate containers, a hardened /proc), nobody shares, and sums go by messages.
+ * Such a file has no name and lies on no disk: however a rank ends, nothing is left over, and no limit of /dev/shm
+ * applies. If a rank cannot open the file of another (separate containers, a hardened /proc), no rank shares memory,
+ * and reductions go by messages.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
@@ -15,9 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base_mem.h"
 #include "comm/mpi/comm_mpi_impl.h"
+#include "comm/mpi/comm_mpi_window.h"
 
-struct card { int64_t pid, fd, bytes, device, file; };        /* what the others need to open it, and to know that it is the right one */
+struct card {
+    int64_t pid, fd, bytes, device, file;
+}; /* what the others need to open it, and to know that it is the right one */
 
 static const size_t flags_bytes = sizeof(struct cvy_flag) * CVY_WINDOW_SLOTS;
 
@@ -29,8 +34,18 @@ static size_t whole_pages(size_t bytes)
 
 static void *map_file(void *at, size_t bytes, int fd, size_t offset)
 {
-    void *p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | (at ? MAP_FIXED : 0), fd, (off_t)offset);
-    return p == MAP_FAILED ? NULL : p;
+    void *p =
+        mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | (at ? MAP_FIXED : 0), fd, (off_t)offset);
+    if (p == MAP_FAILED)
+        return NULL;
+    cvy_mem_account(at ? 0 : (int64_t)bytes); /* memory that is replaced has been counted by its owner */
+    return p;
+}
+
+static void unmap_file(void *p, size_t bytes)
+{
+    munmap(p, bytes);
+    cvy_mem_account(-(int64_t)bytes);
 }
 
 static int new_file(size_t bytes, struct card *card)
@@ -41,11 +56,12 @@ static int new_file(size_t bytes, struct card *card)
         close(fd);
         return -1;
     }
-    *card = fd < 0 ? (struct card){.fd = -1} : (struct card){getpid(), fd, (int64_t)bytes, (int64_t)st.st_dev, (int64_t)st.st_ino};
+    *card = fd < 0 ? (struct card){.fd = -1}
+                   : (struct card){getpid(), fd, (int64_t)bytes, (int64_t)st.st_dev, (int64_t)st.st_ino};
     return fd;
 }
 
-/* Another rank's file, -1: it cannot be opened here, or is not the one. */
+/* Another rank's file, -1: it cannot be opened here, or is another file than the card describes. */
 static int open_file(const struct card *card)
 {
     char path[64];
@@ -59,7 +75,7 @@ static int open_file(const struct card *card)
     return fd;
 }
 
-/* A file in place of the memory; its flags behind it. -1: not here. */
+/* Puts a file in the place of the memory, followed by the flags. -1: the system does not allow it. */
 static int put_file(cvy_window *w, struct card *card)
 {
     const size_t room = whole_pages(w->bytes);
@@ -94,9 +110,9 @@ static void window_free(cvy_window *w)
     const size_t room = whole_pages(w->bytes);
     for (int r = 0; r < w->nranks; r++) {
         if (w->flag && w->flag[r])
-            munmap(w->flag[r], flags_bytes);
+            unmap_file(w->flag[r], flags_bytes);
         if (w->of && w->of[r] && r != w->rank)
-            munmap(w->of[r], room);
+            unmap_file(w->of[r], room);
     }
     cvy_mem_free(&w->flag);
     cvy_mem_free(&w->of);
@@ -107,7 +123,8 @@ static cvy_status window_alloc(cvy_comm *comm, void *memory, size_t bytes, cvy_w
 {
     cvy_window *w = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
-    *w = (cvy_window){.memory = memory, .bytes = bytes, .nranks = comm->node_nranks, .rank = comm->node_rank, .nslots = 1};
+    *w = (cvy_window){
+        .memory = memory, .bytes = bytes, .nranks = comm->node_nranks, .rank = comm->node_rank, .nslots = 1};
     cvy_status status = cvy_mem_alloc(sizeof *w->of * (size_t)w->nranks, &w->of);
     if (status == CVY_OK)
         status = cvy_mem_alloc(sizeof *w->flag * (size_t)w->nranks, &w->flag);
@@ -118,8 +135,10 @@ static cvy_status window_alloc(cvy_comm *comm, void *memory, size_t bytes, cvy_w
     return status;
 }
 
-/* Opens what the others have made. All ranks of the communicator say whether it worked; the files stay open until they have. */
-static cvy_status exchange(cvy_comm *comm, cvy_window *w, const struct card *mine, struct card *all, int64_t *shared_out)
+/* Opens the files of the other ranks. All ranks of the communicator say whether it worked; the files stay open until
+ * they have. */
+static cvy_status exchange(cvy_comm *comm, cvy_window *w, const struct card *mine, struct card *all,
+                           int64_t *shared_out)
 {
     int64_t shared = 1;
     CVY_TRY_MPI(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *all, MPI_BYTE, cvy_mpi_of(comm)->node));
@@ -155,7 +174,7 @@ static cvy_status make_window(cvy_comm *comm, void *memory, size_t bytes, int *s
     return status;
 }
 
-/* A program that could not be made everywhere has left ranks that have made fewer sums than others. */
+/* After a program that could not be made on all ranks, some ranks have made fewer reductions than others. */
 static cvy_status agree_on_tags(cvy_comm *comm)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
@@ -166,20 +185,21 @@ static cvy_status agree_on_tags(cvy_comm *comm)
     return CVY_OK;
 }
 
-cvy_status cvy_mpi_share(cvy_comm *comm, void *memory, size_t bytes, int *shared_out)
+static cvy_status node_share(cvy_comm *comm, const cvy_allreduce_opts *opts, void *memory, size_t bytes,
+                             int *shared_out)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);
     *shared_out = 0;
-    if (comm->shares_nodes && !comm->sums.no_node)
+    if (comm->shares_nodes && !opts->no_node)
         CVY_TRY(make_window(comm, memory, bytes, shared_out));
     CVY_TRY(agree_on_tags(comm));
-    struct cvy_group *group = *shared_out ? &mpi->across : &mpi->all;
-    if (comm->sums.algorithm || group->is_taken || (*shared_out && comm->nnodes == 1))
+    cvy_group *group = *shared_out ? &mpi->across : &mpi->all;
+    if (opts->algorithm || group->is_given || (*shared_out && comm->nnodes == 1))
         return CVY_OK;
     return cvy_group_measure(comm, group, !*shared_out || comm->node_rank < mpi->leaders, NULL);
 }
 
-void cvy_mpi_unshare(cvy_comm *comm, const void *memory)
+static void node_unshare(cvy_comm *comm, const void *memory)
 {
     for (cvy_window **at = &cvy_mpi_of(comm)->window; *at; at = &(*at)->next)
         if ((*at)->memory == memory) {
@@ -198,9 +218,17 @@ cvy_window *cvy_window_find(const struct cvy_mpi *mpi, const void *data, size_t 
     return w;
 }
 
-/* ---- memory that exists once ---- */
+/* ---- memory that exists once on the node ---- */
 
-cvy_status cvy_mpi_common(cvy_comm *comm, size_t bytes, void **memory_out)
+static void node_free(cvy_comm *comm, void **memory, size_t bytes)
+{
+    (void)comm;
+    if (*memory)
+        unmap_file(*memory, whole_pages(bytes));
+    *memory = NULL;
+}
+
+static cvy_status node_alloc(cvy_comm *comm, size_t bytes, void **memory_out)
 {
     struct card card = {.fd = -1};
     int fd = comm->node_rank == 0 ? new_file(whole_pages(bytes), &card) : -1;
@@ -211,26 +239,19 @@ cvy_status cvy_mpi_common(cvy_comm *comm, size_t bytes, void **memory_out)
     int64_t there = memory != NULL;
     cvy_status status = cvy_comm_agree(comm, cvy_mpi_check(code, "MPI_Bcast"));
     if (status == CVY_OK)
-        status = comm->ops->allreduce(comm, &there, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN); /* until then the file stays open */
+        status =
+            comm->ops->allreduce(comm, &there, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN); /* until then the file stays open */
     if (fd >= 0)
         close(fd);
     if (memory && (status != CVY_OK || !there))
-        cvy_mpi_common_free(comm, &memory, bytes);
+        node_free(comm, &memory, bytes);
     *memory_out = memory;
     return status;
 }
 
-void cvy_mpi_common_free(cvy_comm *comm, void **memory, size_t bytes)
-{
-    (void)comm;
-    if (*memory)
-        munmap(*memory, whole_pages(bytes));
-    *memory = NULL;
-}
+/* ---- barriers ---- */
 
-/* ---- meetings ---- */
-
-void cvy_mpi_arrive(cvy_comm *comm, const void *memory)
+static void node_barrier_enter(cvy_comm *comm, const void *memory)
 {
     const cvy_window *w = cvy_window_find(cvy_mpi_of(comm), memory, 1);
     atomic_fetch_add_explicit(&w->flag[w->rank]->posted, 1, memory_order_release);
@@ -244,8 +265,17 @@ int cvy_window_all_posted(const cvy_window *w, int slot, uint64_t number)
     return all;
 }
 
-int cvy_mpi_all_arrived(cvy_comm *comm, const void *memory)
+static int node_barrier_test(cvy_comm *comm, const void *memory)
 {
     const cvy_window *w = cvy_window_find(cvy_mpi_of(comm), memory, 1);
     return cvy_window_all_posted(w, 0, atomic_load_explicit(&w->flag[w->rank]->posted, memory_order_relaxed));
 }
+
+const cvy_comm_node_ops cvy_mpi_node_ops = {
+    .share = node_share,
+    .unshare = node_unshare,
+    .alloc = node_alloc,
+    .free = node_free,
+    .barrier_enter = node_barrier_enter,
+    .barrier_test = node_barrier_test,
+};

@@ -4,6 +4,8 @@
  */
 #include "kernel/clock/clock.h"
 
+#include "base/base_rng.h"
+
 #define SLICE_S 20e-6       /* how often what goes on meanwhile is looked after */
 #define LEFT_LEAST_S 1e-8   /* less than that cannot be slept */
 #define SLEEP_LEAST_S 50e-6 /* what the system adds to a sleep: shorter ones wait until they are worth one */

@@ -1,13 +1,14 @@
 /*
  * native_common.c: offers and views that our own kernels share. At planning time only.
  */
-#include "base/base_cpu.h"
 #include "kernel/native/native_common.h"
+#include "base/base_isa.h"
 
 /* So it lies, or a slice of what does. */
 static int is_channels_last(const cvy_layout *layout, int ndim)
 {
-    const cvy_layout last = cvy_layout_channels_last(ndim), a = cvy_layout_slice(&last, 1), b = cvy_layout_slice(layout, 1);
+    const cvy_layout last = cvy_layout_channels_last(ndim), a = cvy_layout_slice(&last, 1),
+                     b = cvy_layout_slice(layout, 1);
     return ndim > 2 && cvy_layout_equal(&a, &b);
 }
 
@@ -58,7 +59,7 @@ cvy_layout cvy_native_preferred(const cvy_shape *shape)
 {
     int64_t block = 1;
 #if CVY_HAVE_ONEDNN && defined(__x86_64__) && defined(__GNUC__)
-    block = cvy_cpu_may_use(CVY_ISA_AVX512F) ? 16 : 8;
+    block = cvy_isa_may_use(CVY_ISA_AVX512F) ? 16 : 8;
 #endif
     return shape->ndim > 2 && shape->dim[1] >= block ? cvy_layout_channels(shape->ndim, block) : cvy_layout_plain();
 }

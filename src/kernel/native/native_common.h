@@ -52,8 +52,8 @@ CVY_INLINE void cvy_floats_store(int half, const float *restrict x, int64_t n, v
 /* Results from so many bytes on are stored past the cache, in whole lines: they would not stay there. */
 enum { CVY_PAST_BYTES = 4 << 20, CVY_LINE_BYTES = 64 };
 
-/* An activation [N, C, positions...] as memory: planes of `positions` x `block` elements, a plane per sample and channel
- * (block of channels). */
+/* An activation [N, C, positions...] as memory: planes of `positions` x `block` elements, a plane per sample and
+ * channel (block of channels). */
 typedef struct cvy_planes {
     int64_t n, channels; /* logical */
     int64_t groups;      /* blocks of channels; the channels themselves in plain layout */

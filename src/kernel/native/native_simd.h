@@ -8,13 +8,13 @@
 #ifndef CVY_NATIVE_SIMD_H
 #define CVY_NATIVE_SIMD_H
 
-#include "kernel/native/native_bn_train.h"
+#include "kernel/native/norm/native_bn_train.h"
 
 typedef struct cvy_simd {
-    int lanes; /* floats of a vector */
+    int lanes;                                              /* floats of a vector */
     cvy_range_fn max_pool_range[2], max_pool_grad_range[2]; /* of rows, of f32, of bf16; arg: cvy_max_pool with a block
                                                                of at least `lanes`, index u8 */
-    cvy_bn_loops bn[2]; /* of bn_train and bn_train_grad on f32, on bf16 */
+    cvy_bn_loops bn[2];                                     /* of bn_train and bn_train_grad on f32, on bf16 */
 } cvy_simd;
 
 /* NULL where the build or the CPU has no such vectors. */

@@ -1,7 +1,7 @@
 /*
  * native_simd_avx512.c: the loops of native_simd.h on vectors of sixteen.
  */
-#include "base/base_cpu.h"
+#include "base/base_isa.h"
 #include "kernel/native/native_simd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -12,7 +12,7 @@
 
 const cvy_simd *cvy_simd_avx512(void)
 {
-    return cvy_cpu_may_use(CVY_ISA_AVX512F) ? &simd : NULL;
+    return cvy_isa_may_use(CVY_ISA_AVX512F) ? &simd : NULL;
 }
 
 #else

@@ -2,7 +2,7 @@
  * native_simd_avx512_bf16.c: the loops of native_simd.h on vectors of sixteen, where an instruction rounds to bf16:
  * stores of bf16 cost a fifth of the operations.
  */
-#include "base/base_cpu.h"
+#include "base/base_isa.h"
 #include "kernel/native/native_simd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -14,7 +14,7 @@
 
 const cvy_simd *cvy_simd_avx512_bf16(void)
 {
-    return cvy_cpu_may_use(CVY_ISA_AVX512_BF16) ? &simd : NULL;
+    return cvy_isa_may_use(CVY_ISA_AVX512_BF16) ? &simd : NULL;
 }
 
 #else

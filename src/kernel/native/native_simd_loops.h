@@ -134,8 +134,8 @@ LEAF uvec merge_even_odd(const int exact, vec even, vec odd)
 {
 #ifdef ROUNDS_BF16
     /* The even ones lie in the lower half. */
-    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4,
-                                           19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     if (!exact)
         return (uvec)_mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 #endif
@@ -220,8 +220,8 @@ LEAF void store_bytes_even_odd(const int past, uint8_t *p, ivec even, ivec odd)
     (void)past;
 }
 
-#include "kernel/native/native_bn_train_simd.h"
-#include "kernel/native/native_max_pool_simd.h"
+#include "kernel/native/norm/native_bn_train_simd.h"
+#include "kernel/native/pool/native_max_pool_simd.h"
 
 static const cvy_simd simd = {
     .lanes = LANES,

@@ -7,10 +7,13 @@
  */
 #include "kernel/onednn/onednn_desc.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base_cpu.h"
+#include "base/base_hash.h"
+#include "base/base_isa.h"
+#include "base/base_mem.h"
 
 #if CVY_HAVE_OPENMP
 #include <omp.h>
@@ -26,7 +29,7 @@ struct cvy_onednn_call {
     dnnl_exec_arg_t arg[CVY_ONEDNN_ROLES + 1];
     int narg, threads;
     cvy_onednn_family family;
-    cvy_onednn_pass pass;
+    cvy_layer_pass pass;
     int present[CVY_ONEDNN_ROLES];
     int ndim[CVY_ONEDNN_ROLES];
     int64_t dim[CVY_ONEDNN_ROLES][CVY_ONEDNN_NDIM_MAX];
@@ -60,12 +63,12 @@ static void team_leave(int threads, int before)
 
 /* ---- instruction sets ---- */
 
-/* oneDNN 2.6 reads the geometry of tiles from CPUID; where a virtual machine hides that, it would configure none and die
- * of an illegal instruction. It keeps to vectors then. oneDNN settles its instruction sets at the process's first use or
- * first question, so this comes before each; what the user says in the environment stands. */
+/* oneDNN 2.6 reads the geometry of tiles from CPUID; where a virtual machine hides that, it would configure none and
+ * die of an illegal instruction. It keeps to vectors then. oneDNN settles its instruction sets at the process's first
+ * use or first question, so this comes before each; what the user says in the environment stands. */
 static void shun_tiles(void)
 {
-    if (!cvy_cpu_describes_amx() && cvy_cpu_may_use(CVY_ISA_AMX_BF16) && !getenv("ONEDNN_MAX_CPU_ISA") &&
+    if (!cvy_isa_describes_amx() && cvy_isa_may_use(CVY_ISA_AMX_BF16) && !getenv("ONEDNN_MAX_CPU_ISA") &&
         !getenv("DNNL_MAX_CPU_ISA"))
         dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
 }
@@ -84,7 +87,7 @@ int cvy_onednn_has_bf16(void)
 /* Where it was settled otherwise before. */
 static int tiles_would_crash(void)
 {
-    return !cvy_cpu_describes_amx() && may_use(dnnl_cpu_isa_avx512_core_amx);
+    return !cvy_isa_describes_amx() && may_use(dnnl_cpu_isa_avx512_core_amx);
 }
 
 /* ---- the library ---- */
@@ -127,8 +130,9 @@ cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_cal
         status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has only a reference implementation for %s",
                                cvy_onednn_problem_text(problem));
     if (status == CVY_OK && strstr(cvy_onednn_implementation(c), "amx") && tiles_would_crash())
-        status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN would use tiles for %s, which this machine does not describe",
-                               cvy_onednn_problem_text(problem));
+        status =
+            cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN would use tiles for %s, which this machine does not describe",
+                          cvy_onednn_problem_text(problem));
     if (status != CVY_OK) {
         cvy_onednn_destroy(c);
         return status;
@@ -145,9 +149,9 @@ static cvy_onednn_md role_md(const cvy_onednn_call *c, int role)
                                          dnnl_query_dst_md};
     static const dnnl_query_t diff[] = {dnnl_query_diff_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_weights_md,
                                         dnnl_query_diff_dst_md};
-    const int is_diff = role == CVY_ONEDNN_DST   ? c->pass != CVY_ONEDNN_FORWARD
-                        : role == CVY_ONEDNN_SRC ? c->pass == CVY_ONEDNN_GRAD_SRC
-                                                 : c->pass == CVY_ONEDNN_GRAD_WEIGHT;
+    const int is_diff = role == CVY_ONEDNN_DST   ? c->pass != CVY_LAYER_FORWARD
+                        : role == CVY_ONEDNN_SRC ? c->pass == CVY_LAYER_GRAD_SRC
+                                                 : c->pass == CVY_LAYER_GRAD_WEIGHT;
     return dnnl_primitive_desc_query_md(c->desc, is_diff ? diff[role] : plain[role], role == CVY_ONEDNN_BIAS ? 1 : 0);
 }
 
@@ -186,9 +190,9 @@ static int exec_arg(const cvy_onednn_call *c, int role)
     static const int plain[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
     static const int diff[] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_DIFF_DST};
     switch (role) {
-    case CVY_ONEDNN_DST: return c->pass != CVY_ONEDNN_FORWARD ? diff[role] : plain[role];
-    case CVY_ONEDNN_SRC: return c->pass == CVY_ONEDNN_GRAD_SRC ? diff[role] : plain[role];
-    default: return c->pass == CVY_ONEDNN_GRAD_WEIGHT ? diff[role] : plain[role];
+    case CVY_ONEDNN_DST: return c->pass != CVY_LAYER_FORWARD ? diff[role] : plain[role];
+    case CVY_ONEDNN_SRC: return c->pass == CVY_LAYER_GRAD_SRC ? diff[role] : plain[role];
+    default: return c->pass == CVY_LAYER_GRAD_WEIGHT ? diff[role] : plain[role];
     }
 }
 
@@ -223,7 +227,7 @@ cvy_status cvy_onednn_ready(cvy_onednn_call *call)
     team_leave(call->threads, before);
     CVY_TRY(status);
     for (int i = 0; i < CVY_ONEDNN_ROLES; i++)
-        if (call->present[i] && (i != CVY_ONEDNN_BIAS || call->pass != CVY_ONEDNN_GRAD_SRC))
+        if (call->present[i] && (i != CVY_ONEDNN_BIAS || call->pass != CVY_LAYER_GRAD_SRC))
             CVY_TRY(add_memory(call, i, role_md(call, i), exec_arg(call, i)));
     if (cvy_onednn_scratch_bytes(call) > 0)
         CVY_TRY(add_memory(call, CVY_ONEDNN_ROLES,
@@ -273,8 +277,8 @@ void cvy_onednn_destroy(cvy_onednn_call *call)
     cvy_mem_free(&call);
 }
 
-cvy_status cvy_onednn_reorder(const cvy_shape *shape, const cvy_lie *from, const cvy_lie *to, int threads,
-                              cvy_onednn_call **out)
+cvy_status cvy_onednn_reorder(const cvy_shape *shape, const cvy_memory_format *from, const cvy_memory_format *to,
+                              int threads, cvy_onednn_call **out)
 {
     cvy_onednn_problem p = {.family = CVY_ONEDNN_REORDER, .threads = threads};
     cvy_onednn_tensor *src = &p.tensor[CVY_ONEDNN_SRC], *dst = &p.tensor[CVY_ONEDNN_DST];

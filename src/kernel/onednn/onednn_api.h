@@ -13,11 +13,11 @@
 
 #include "kernel/kernel.h"
 
-/* Version 3 sums a source's gradient in an order that depends on the number of threads (seen: 7x7, stride 2, three threads); version 2 does not. */
+/* Version 3 sums a source's gradient in an order that depends on the number of threads (seen: 7x7, stride 2, three
+ * threads); version 2 does not. */
 enum { CVY_ONEDNN_SPLITS_GRAD_SRC = DNNL_VERSION_MAJOR >= 3 };
 
 typedef enum { CVY_ONEDNN_CONV, CVY_ONEDNN_DECONV, CVY_ONEDNN_FC, CVY_ONEDNN_REORDER } cvy_onednn_family;
-typedef enum { CVY_ONEDNN_FORWARD, CVY_ONEDNN_GRAD_SRC, CVY_ONEDNN_GRAD_WEIGHT } cvy_onednn_pass;
 
 /* Roles of tensors, and the order of a call's arguments, in every pass (in a gradient pass src is dsrc, and so on). */
 enum { CVY_ONEDNN_SRC, CVY_ONEDNN_WEIGHT, CVY_ONEDNN_BIAS, CVY_ONEDNN_DST, CVY_ONEDNN_ROLES };
@@ -34,7 +34,7 @@ typedef struct cvy_onednn_tensor {
 
 typedef struct cvy_onednn_problem {
     cvy_onednn_family family;
-    cvy_onednn_pass pass;
+    cvy_layer_pass pass;
     int threads;
     int winograd; /* CONV: the algorithm of this name instead of the direct one */
     int sum;      /* FORWARD: the result is added to what dst holds */
@@ -65,8 +65,8 @@ void cvy_onednn_destroy(cvy_onednn_call *call);
 void cvy_onednn_library(char *text, size_t room);
 
 /* A ready call from SRC to DST; CVY_NOT_APPLICABLE for layouts or dtypes that oneDNN does not know. */
-cvy_status cvy_onednn_reorder(const cvy_shape *shape, const cvy_lie *from, const cvy_lie *to, int threads,
-                              cvy_onednn_call **out);
+cvy_status cvy_onednn_reorder(const cvy_shape *shape, const cvy_memory_format *from, const cvy_memory_format *to,
+                              int threads, cvy_onednn_call **out);
 /* Whether oneDNN computes convolutions in bf16 on this CPU, as ONEDNN_MAX_CPU_ISA lets it. */
 int cvy_onednn_has_bf16(void);
 

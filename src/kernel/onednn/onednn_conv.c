@@ -8,17 +8,18 @@
  */
 #include <string.h>
 
-#include "base/base_cpu.h"
+#include "base/base_isa.h"
+#include "base/base_mem.h"
 #include "kernel/onednn/onednn_layer.h"
 #include "kernel/onednn/onednn_weight.h"
-#include "op/op_conv.h"
+#include "op/conv/op_conv.h"
 
 enum { WINOGRAD_CHANNELS = 32, COPY_GRAIN = 1 << 16 };
 
 /* A node as these kernels see it, whichever of the six operators it is. */
 struct layer {
     cvy_onednn_family family;
-    cvy_onednn_pass pass;
+    cvy_layer_pass pass;
     cvy_window w; /* of the convolution, or of the one that the deconvolution transposes */
     cvy_window_channels c;
     int bias, relu, winograd, sum;
@@ -29,12 +30,9 @@ struct layer {
 static cvy_status layer_of(const cvy_node *node, int winograd, struct layer *out)
 {
     struct layer l = {.winograd = winograd, .dtype = node->src[0]->dtype};
-    const char *op = node->op->name;
-    l.family = strncmp(op, "deconv", 6) == 0 ? CVY_ONEDNN_DECONV : CVY_ONEDNN_CONV;
-    l.pass = strstr(op, "_grad_src")      ? CVY_ONEDNN_GRAD_SRC
-             : strstr(op, "_grad_weight") ? CVY_ONEDNN_GRAD_WEIGHT
-                                          : CVY_ONEDNN_FORWARD;
-    const int forward = l.pass == CVY_ONEDNN_FORWARD;
+    l.family = node->op->transposed ? CVY_ONEDNN_DECONV : CVY_ONEDNN_CONV;
+    l.pass = node->op->pass;
+    const int forward = l.pass == CVY_LAYER_FORWARD;
     if (l.family == CVY_ONEDNN_CONV) {
         const cvy_conv_grad_opts *g = node->options;
         const cvy_conv_opts *o = forward ? node->options : &g->conv;
@@ -58,7 +56,7 @@ static cvy_status layer_of(const cvy_node *node, int winograd, struct layer *out
 
 static int has_bias(const struct layer *l)
 {
-    return l->bias && l->pass != CVY_ONEDNN_GRAD_SRC;
+    return l->bias && l->pass != CVY_LAYER_GRAD_SRC;
 }
 
 static cvy_onednn_tensor activation(const struct layer *l, int of_window_src)
@@ -88,7 +86,7 @@ static cvy_onednn_tensor weights(const struct layer *l)
 /* With tiles, channels last: what oneDNN's tile kernels and ours take. */
 static void prefer_channels_last(const struct layer *l, cvy_onednn_problem *p)
 {
-    if (l->dtype != CVY_DTYPE_BF16 || !cvy_cpu_may_use(CVY_ISA_AMX_BF16))
+    if (l->dtype != CVY_DTYPE_BF16 || !cvy_isa_may_use(CVY_ISA_AMX_BF16))
         return;
     static const int roles[] = {CVY_ONEDNN_SRC, CVY_ONEDNN_DST};
     for (int i = 0; i < CVY_COUNT(roles); i++) {
@@ -184,7 +182,7 @@ static cvy_status keep_given(const cvy_onednn_problem *given, cvy_onednn_problem
 static cvy_status home_of_weight(const struct layer *l, cvy_kernel_ask *ask)
 {
     struct layer grad = *l;
-    grad.pass = CVY_ONEDNN_GRAD_WEIGHT;
+    grad.pass = CVY_LAYER_GRAD_WEIGHT;
     grad.relu = 0;
     cvy_onednn_problem p = problem_of(&grad, ask->threads);
     prefer_channels_last(&grad, &p);
@@ -197,7 +195,7 @@ static cvy_status home_of_weight(const struct layer *l, cvy_kernel_ask *ask)
     if (status == CVY_OK)
         status = cvy_onednn_weight_from(&l->weight, &layout, &layout);
     cvy_onednn_destroy(call);
-    ask->src_home[1] = status == CVY_OK ? layout : cvy_layout_plain();
+    ask->src_canonical[1] = status == CVY_OK ? layout : cvy_layout_plain();
     return status < 0 ? status : CVY_OK;
 }
 
@@ -222,20 +220,20 @@ static cvy_status offer(cvy_kernel_ask *ask, int winograd)
     if (winograd)
         CVY_TRY(check_winograd(ask->node, &l));
     CVY_TRY(cvy_onednn_check_dtype(ask->node));
-    if (l.dtype == CVY_DTYPE_BF16 && l.pass != CVY_ONEDNN_GRAD_WEIGHT)
+    if (l.dtype == CVY_DTYPE_BF16 && l.pass != CVY_LAYER_GRAD_WEIGHT)
         return offer_bf16(&l, ask);
     cvy_onednn_problem p = problem_of(&l, ask->threads), given;
     prefer_channels_last(&l, &p);
     given = p;
     cvy_onednn_tensor *weight = &given.tensor[CVY_ONEDNN_WEIGHT];
     const int is_free =
-        l.pass == CVY_ONEDNN_FORWARD ? ask->src_free[1] : l.pass == CVY_ONEDNN_GRAD_WEIGHT && !ask->dst_fixed[0];
+        l.pass == CVY_LAYER_FORWARD ? ask->src_free[1] : l.pass == CVY_LAYER_GRAD_WEIGHT && !ask->dst_fixed[0];
     cvy_status status = CVY_OK;
     weight->any = 0;
     if (!is_free)
         status =
             cvy_onednn_weight_to(&l.weight, cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), &weight->layout);
-    else if (l.pass == CVY_ONEDNN_FORWARD)
+    else if (l.pass == CVY_LAYER_FORWARD)
         status = cvy_onednn_choose_weight(&p, cvy_onednn_typical_n(ask->node), &weight->layout);
     else
         weight->any = 1;
@@ -313,11 +311,12 @@ static cvy_status sum_layer_of(const cvy_node *node, struct layer *out)
     int fits = l.c.groups == 1;
     for (int d = 0; d < l.w.nspace; d++)
         fits = fits && l.w.kernel[d] == 1 && l.w.stride[d] == 1 && l.w.pad[d] == 0;
-    CVY_CHECK(fits && l.dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "oneDNN adds gradients of f32 behind filters of one position and stride 1");
+    CVY_CHECK(fits && l.dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
+              "oneDNN adds gradients of f32 after filters of one position and stride 1");
     const int64_t nsrc = l.c.nsrc;
     l.c.nsrc = l.c.ndst;
     l.c.ndst = nsrc;
-    l.pass = CVY_ONEDNN_FORWARD;
+    l.pass = CVY_LAYER_FORWARD;
     l.weight.transposed = l.sum = 1;
     l.bias = 0;
     *out = l;
@@ -391,8 +390,8 @@ CVY_KERNEL_DEFINE(onednn_conv_grad_src_add) = {
 
 /* ---- by a matrix product ----
  *
- * All in plain layouts. Slower than the direct algorithm on most shapes, but it wants no reorder between neighbours that
- * lie plainly: chosen by measurement only. */
+ * All in plain layouts. Slower than the direct algorithm on most shapes, but it wants no reorder between neighbours
+ * that lie plainly: chosen by measurement only. */
 
 static cvy_status offer_gemm(const struct layer *l, const cvy_onednn_problem *p, cvy_kernel_ask *ask)
 {
@@ -413,8 +412,8 @@ static cvy_status gemm_offer(cvy_kernel_ask *ask)
     struct layer l;
     const cvy_layout plain = cvy_layout_plain();
     CVY_TRY(layer_of(ask->node, 0, &l));
-    CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "matrix products are taken in f32 only, the source is %s",
-              cvy_dtype_text(ask->node->src[0]->dtype));
+    CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
+              "matrix products are taken in f32 only, the source is %s", cvy_dtype_text(ask->node->src[0]->dtype));
     cvy_onednn_problem p = problem_of(&l, ask->threads);
     p.tensor[CVY_ONEDNN_SRC].any = p.tensor[CVY_ONEDNN_DST].any = p.tensor[CVY_ONEDNN_WEIGHT].any = 0;
     p.tensor[CVY_ONEDNN_SRC].layout = p.tensor[CVY_ONEDNN_DST].layout = plain;
@@ -426,7 +425,7 @@ CVY_KERNEL_DEFINE(onednn_conv_gemm) = {
     .name = "onednn.conv_gemm",
     .op = "conv",
     .preference = 10,
-    .splits_sums = 1,
+    .thread_dependent = 1,
     .offer = gemm_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -437,7 +436,7 @@ CVY_KERNEL_DEFINE(onednn_conv_gemm_grad_src) = {
     .name = "onednn.conv_gemm_grad_src",
     .op = "conv_grad_src",
     .preference = 10,
-    .splits_sums = 1,
+    .thread_dependent = 1,
     .offer = gemm_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -448,7 +447,7 @@ CVY_KERNEL_DEFINE(onednn_conv_gemm_grad_weight) = {
     .name = "onednn.conv_gemm_grad_weight",
     .op = "conv_grad_weight",
     .preference = 10,
-    .splits_sums = 1,
+    .thread_dependent = 1,
     .offer = gemm_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -469,7 +468,7 @@ CVY_KERNEL_DEFINE(onednn_conv_grad_src) = {
     .name = "onednn.conv_grad_src",
     .op = "conv_grad_src",
     .preference = 100,
-    .splits_sums = CVY_ONEDNN_SPLITS_GRAD_SRC,
+    .thread_dependent = CVY_ONEDNN_SPLITS_GRAD_SRC,
     .offer = direct_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -480,7 +479,7 @@ CVY_KERNEL_DEFINE(onednn_conv_grad_weight) = {
     .name = "onednn.conv_grad_weight",
     .op = "conv_grad_weight",
     .preference = 100,
-    .splits_sums = 1,
+    .thread_dependent = 1,
     .offer = direct_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -491,6 +490,7 @@ CVY_KERNEL_DEFINE(onednn_conv_winograd) = {
     .name = "onednn.conv_winograd",
     .op = "conv",
     .preference = 120,
+    .winograd = 1,
     .offer = winograd_offer,
     .create = winograd_create,
     .run = cvy_onednn_layer_run,
@@ -501,6 +501,7 @@ CVY_KERNEL_DEFINE(onednn_conv_winograd_grad_src) = {
     .name = "onednn.conv_winograd_grad_src",
     .op = "conv_grad_src",
     .preference = 120,
+    .winograd = 1,
     .offer = winograd_offer,
     .create = winograd_create,
     .run = cvy_onednn_layer_run,
@@ -511,7 +512,8 @@ CVY_KERNEL_DEFINE(onednn_conv_winograd_grad_weight) = {
     .name = "onednn.conv_winograd_grad_weight",
     .op = "conv_grad_weight",
     .preference = 120,
-    .splits_sums = 1,
+    .winograd = 1,
+    .thread_dependent = 1,
     .offer = winograd_offer,
     .create = winograd_create,
     .run = cvy_onednn_layer_run,
@@ -522,7 +524,7 @@ CVY_KERNEL_DEFINE(onednn_deconv) = {
     .name = "onednn.deconv",
     .op = "deconv",
     .preference = 100,
-    .splits_sums = CVY_ONEDNN_SPLITS_GRAD_SRC,
+    .thread_dependent = CVY_ONEDNN_SPLITS_GRAD_SRC,
     .offer = direct_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,
@@ -543,7 +545,7 @@ CVY_KERNEL_DEFINE(onednn_deconv_grad_weight) = {
     .name = "onednn.deconv_grad_weight",
     .op = "deconv_grad_weight",
     .preference = 100,
-    .splits_sums = 1,
+    .thread_dependent = 1,
     .offer = direct_offer,
     .create = direct_create,
     .run = cvy_onednn_layer_run,

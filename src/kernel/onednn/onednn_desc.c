@@ -6,6 +6,7 @@
  */
 #include "kernel/onednn/onednn_desc.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* One of our own. */
@@ -66,7 +67,8 @@ static cvy_status md_create(int ndim, const int64_t *dim, dnnl_data_type_t dtype
 #else
     md_handle md = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *md, &md));
-    const cvy_status status = cvy_onednn_answer(dnnl_memory_desc_init_by_tag(md, ndim, dims, dtype, tag), "a memory descriptor");
+    const cvy_status status =
+        cvy_onednn_answer(dnnl_memory_desc_init_by_tag(md, ndim, dims, dtype, tag), "a memory descriptor");
     if (status != CVY_OK)
         cvy_mem_free(&md);
     *out = md;
@@ -193,37 +195,37 @@ static void free_operation(struct operation *op)
 
 #if DNNL_VERSION_MAJOR >= 3
 
-static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass pass, const struct operation *o,
+static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_layer_pass pass, const struct operation *o,
                                     dnnl_engine_t engine, const_dnnl_primitive_desc_t hint,
                                     const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
 {
     cvy_onednn_md src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS],
-           dst = o->md[CVY_ONEDNN_DST];
+                  dst = o->md[CVY_ONEDNN_DST];
     const dnnl_prop_kind_t training = dnnl_forward_training;
     switch (p->family * 3 + (int)pass) {
-    case CVY_ONEDNN_CONV * 3 + CVY_ONEDNN_FORWARD:
+    case CVY_ONEDNN_CONV * 3 + CVY_LAYER_FORWARD:
         return dnnl_convolution_forward_primitive_desc_create(out, engine, training, o->alg, src, weight, bias, dst,
                                                               o->stride, o->dilation, o->pad_begin, o->pad_end, attr);
-    case CVY_ONEDNN_CONV * 3 + CVY_ONEDNN_GRAD_SRC:
+    case CVY_ONEDNN_CONV * 3 + CVY_LAYER_GRAD_SRC:
         return dnnl_convolution_backward_data_primitive_desc_create(out, engine, o->alg, src, weight, dst, o->stride,
                                                                     o->dilation, o->pad_begin, o->pad_end, hint, attr);
-    case CVY_ONEDNN_CONV * 3 + CVY_ONEDNN_GRAD_WEIGHT:
+    case CVY_ONEDNN_CONV * 3 + CVY_LAYER_GRAD_WEIGHT:
         return dnnl_convolution_backward_weights_primitive_desc_create(
             out, engine, o->alg, src, weight, bias, dst, o->stride, o->dilation, o->pad_begin, o->pad_end, hint, attr);
-    case CVY_ONEDNN_DECONV * 3 + CVY_ONEDNN_FORWARD:
+    case CVY_ONEDNN_DECONV * 3 + CVY_LAYER_FORWARD:
         return dnnl_deconvolution_forward_primitive_desc_create(out, engine, training, o->alg, src, weight, bias, dst,
                                                                 o->stride, o->dilation, o->pad_begin, o->pad_end, attr);
-    case CVY_ONEDNN_DECONV * 3 + CVY_ONEDNN_GRAD_SRC:
+    case CVY_ONEDNN_DECONV * 3 + CVY_LAYER_GRAD_SRC:
         return dnnl_deconvolution_backward_data_primitive_desc_create(
             out, engine, o->alg, src, weight, dst, o->stride, o->dilation, o->pad_begin, o->pad_end, hint, attr);
-    case CVY_ONEDNN_DECONV * 3 + CVY_ONEDNN_GRAD_WEIGHT:
+    case CVY_ONEDNN_DECONV * 3 + CVY_LAYER_GRAD_WEIGHT:
         return dnnl_deconvolution_backward_weights_primitive_desc_create(
             out, engine, o->alg, src, weight, bias, dst, o->stride, o->dilation, o->pad_begin, o->pad_end, hint, attr);
-    case CVY_ONEDNN_FC * 3 + CVY_ONEDNN_FORWARD:
+    case CVY_ONEDNN_FC * 3 + CVY_LAYER_FORWARD:
         return dnnl_inner_product_forward_primitive_desc_create(out, engine, training, src, weight, bias, dst, attr);
-    case CVY_ONEDNN_FC * 3 + CVY_ONEDNN_GRAD_SRC:
+    case CVY_ONEDNN_FC * 3 + CVY_LAYER_GRAD_SRC:
         return dnnl_inner_product_backward_data_primitive_desc_create(out, engine, src, weight, dst, hint, attr);
-    case CVY_ONEDNN_FC * 3 + CVY_ONEDNN_GRAD_WEIGHT:
+    case CVY_ONEDNN_FC * 3 + CVY_LAYER_GRAD_WEIGHT:
         return dnnl_inner_product_backward_weights_primitive_desc_create(out, engine, src, weight, bias, dst, hint,
                                                                          attr);
     default: return dnnl_reorder_primitive_desc_create(out, src, engine, dst, engine, attr);
@@ -232,15 +234,15 @@ static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass
 
 #else
 
-static dnnl_status_t conv_desc(cvy_onednn_pass pass, const struct operation *o, dnnl_convolution_desc_t *d)
+static dnnl_status_t conv_desc(cvy_layer_pass pass, const struct operation *o, dnnl_convolution_desc_t *d)
 {
     cvy_onednn_md src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS],
-           dst = o->md[CVY_ONEDNN_DST];
+                  dst = o->md[CVY_ONEDNN_DST];
     switch (pass) {
-    case CVY_ONEDNN_FORWARD:
+    case CVY_LAYER_FORWARD:
         return dnnl_dilated_convolution_forward_desc_init(d, dnnl_forward_training, o->alg, src, weight, bias, dst,
                                                           o->stride, o->dilation, o->pad_begin, o->pad_end);
-    case CVY_ONEDNN_GRAD_SRC:
+    case CVY_LAYER_GRAD_SRC:
         return dnnl_dilated_convolution_backward_data_desc_init(d, o->alg, src, weight, dst, o->stride, o->dilation,
                                                                 o->pad_begin, o->pad_end);
     default:
@@ -249,15 +251,15 @@ static dnnl_status_t conv_desc(cvy_onednn_pass pass, const struct operation *o, 
     }
 }
 
-static dnnl_status_t deconv_desc(cvy_onednn_pass pass, const struct operation *o, dnnl_deconvolution_desc_t *d)
+static dnnl_status_t deconv_desc(cvy_layer_pass pass, const struct operation *o, dnnl_deconvolution_desc_t *d)
 {
     cvy_onednn_md src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS],
-           dst = o->md[CVY_ONEDNN_DST];
+                  dst = o->md[CVY_ONEDNN_DST];
     switch (pass) {
-    case CVY_ONEDNN_FORWARD:
+    case CVY_LAYER_FORWARD:
         return dnnl_dilated_deconvolution_forward_desc_init(d, dnnl_forward_training, o->alg, src, weight, bias, dst,
                                                             o->stride, o->dilation, o->pad_begin, o->pad_end);
-    case CVY_ONEDNN_GRAD_SRC:
+    case CVY_LAYER_GRAD_SRC:
         return dnnl_dilated_deconvolution_backward_data_desc_init(d, o->alg, src, weight, dst, o->stride, o->dilation,
                                                                   o->pad_begin, o->pad_end);
     default:
@@ -266,19 +268,19 @@ static dnnl_status_t deconv_desc(cvy_onednn_pass pass, const struct operation *o
     }
 }
 
-static dnnl_status_t fc_desc(cvy_onednn_pass pass, const struct operation *o, dnnl_inner_product_desc_t *d)
+static dnnl_status_t fc_desc(cvy_layer_pass pass, const struct operation *o, dnnl_inner_product_desc_t *d)
 {
     cvy_onednn_md src = o->md[CVY_ONEDNN_SRC], weight = o->md[CVY_ONEDNN_WEIGHT], bias = o->md[CVY_ONEDNN_BIAS],
-           dst = o->md[CVY_ONEDNN_DST];
+                  dst = o->md[CVY_ONEDNN_DST];
     switch (pass) {
-    case CVY_ONEDNN_FORWARD:
+    case CVY_LAYER_FORWARD:
         return dnnl_inner_product_forward_desc_init(d, dnnl_forward_training, src, weight, bias, dst);
-    case CVY_ONEDNN_GRAD_SRC: return dnnl_inner_product_backward_data_desc_init(d, src, weight, dst);
+    case CVY_LAYER_GRAD_SRC: return dnnl_inner_product_backward_data_desc_init(d, src, weight, dst);
     default: return dnnl_inner_product_backward_weights_desc_init(d, src, weight, bias, dst);
     }
 }
 
-static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_onednn_pass pass, const struct operation *o,
+static dnnl_status_t operation_desc(const cvy_onednn_problem *p, cvy_layer_pass pass, const struct operation *o,
                                     dnnl_engine_t engine, const_dnnl_primitive_desc_t hint,
                                     const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
 {
@@ -328,7 +330,7 @@ static cvy_status make_attr(const cvy_onednn_problem *p, dnnl_primitive_attr_t *
      */
     if (p->family != CVY_ONEDNN_REORDER)
         TRY_DNNL(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user), "attributes");
-    if (!(p->relu || p->sum) || p->pass != CVY_ONEDNN_FORWARD)
+    if (!(p->relu || p->sum) || p->pass != CVY_LAYER_FORWARD)
         return CVY_OK;
     TRY_DNNL(dnnl_post_ops_create(&ops), "a fused operation");
     if (p->sum)
@@ -353,7 +355,7 @@ static cvy_status forward_hint(const cvy_onednn_problem *p, dnnl_engine_t engine
     /* Gradients of weights and biases are f32 whatever the sources are. */
     forward.tensor[CVY_ONEDNN_WEIGHT].dtype = p->tensor[CVY_ONEDNN_SRC].dtype;
     CVY_TRY_OUT(make_operation(&forward, &op));
-    TRY_DNNL_OUT(operation_desc(&forward, CVY_ONEDNN_FORWARD, &op, engine, NULL, NULL, out), "the forward pass");
+    TRY_DNNL_OUT(operation_desc(&forward, CVY_LAYER_FORWARD, &op, engine, NULL, NULL, out), "the forward pass");
 out:
     free_operation(&op);
     return status;
@@ -380,7 +382,7 @@ cvy_status cvy_onednn_problem_desc(const cvy_onednn_problem *p, dnnl_engine_t en
     dnnl_primitive_desc_t hint = NULL;
     CVY_TRY_OUT(make_operation(p, &op));
     CVY_TRY_OUT(make_attr(p, &attr));
-    if (p->pass != CVY_ONEDNN_FORWARD)
+    if (p->pass != CVY_LAYER_FORWARD)
         CVY_TRY_OUT(forward_hint(p, engine, &hint));
     TRY_DNNL_OUT(operation_desc(p, p->pass, &op, engine, hint, attr, out), cvy_onednn_problem_text(p));
 out:

@@ -1,6 +1,6 @@
 /*
- * onednn_desc.h: problems and layouts as oneDNN describes them: between onednn_api.c and the vendor's headers, which stay
- * in these two.
+ * onednn_desc.h: problems and layouts as oneDNN describes them: between onednn_api.c and the vendor's headers, which
+ * stay in these two.
  */
 #ifndef CVY_ONEDNN_DESC_H
 #define CVY_ONEDNN_DESC_H

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "kernel/onednn/onednn_layer.h"
-#include "op/op_fc.h"
+#include "op/conv/op_fc.h"
 
 struct layer {
-    cvy_onednn_pass pass;
+    cvy_layer_pass pass;
     int64_t n, width, channels;
     cvy_dtype dtype; /* of the activations */
     int bias, relu;
@@ -19,22 +19,19 @@ struct layer {
 
 static struct layer layer_of(const cvy_node *node)
 {
-    const char *op = node->op->name;
     struct layer l = {0};
-    l.pass = strstr(op, "_grad_src")      ? CVY_ONEDNN_GRAD_SRC
-             : strstr(op, "_grad_weight") ? CVY_ONEDNN_GRAD_WEIGHT
-                                          : CVY_ONEDNN_FORWARD;
+    l.pass = node->op->pass;
     const cvy_fc_grad_opts *g = node->options;
-    const cvy_fc_opts *o = l.pass == CVY_ONEDNN_FORWARD ? node->options : &g->fc;
-    const cvy_shape *src = l.pass == CVY_ONEDNN_FORWARD ? &node->src[0]->shape : &g->src;
+    const cvy_fc_opts *o = l.pass == CVY_LAYER_FORWARD ? node->options : &g->fc;
+    const cvy_shape *src = l.pass == CVY_LAYER_FORWARD ? &node->src[0]->shape : &g->src;
     l.n = src->dim[0];
     l.dtype = node->src[0]->dtype;
     l.width = 1;
     for (int d = 1; d < src->ndim; d++)
         l.width *= src->dim[d];
     l.channels = o->channels;
-    l.bias = o->bias && l.pass != CVY_ONEDNN_GRAD_SRC;
-    l.relu = o->relu && l.pass == CVY_ONEDNN_FORWARD;
+    l.bias = o->bias && l.pass != CVY_LAYER_GRAD_SRC;
+    l.relu = o->relu && l.pass == CVY_LAYER_FORWARD;
     return l;
 }
 
@@ -56,9 +53,9 @@ static cvy_status settle_weight(const cvy_kernel_ask *ask, const struct layer *l
                                 cvy_onednn_problem *p)
 {
     cvy_onednn_tensor *weight = &p->tensor[CVY_ONEDNN_WEIGHT];
-    if (l->pass == CVY_ONEDNN_FORWARD && ask->src_free[1])
+    if (l->pass == CVY_LAYER_FORWARD && ask->src_free[1])
         return cvy_onednn_choose_weight(p, cvy_onednn_typical_n(ask->node), &weight->layout);
-    weight->any = l->pass == CVY_ONEDNN_GRAD_WEIGHT && !ask->dst_fixed[0];
+    weight->any = l->pass == CVY_LAYER_GRAD_WEIGHT && !ask->dst_fixed[0];
     weight->layout = *now;
     return CVY_OK;
 }
@@ -71,17 +68,17 @@ static cvy_status settle_bf16(cvy_kernel_ask *ask, const struct layer *l, cvy_on
     cvy_onednn_call *call = NULL;
     p->tensor[CVY_ONEDNN_WEIGHT].any = 1;
     ask->src_dtype[1] = CVY_DTYPE_BF16;
-    ask->src_home[1] = cvy_layout_plain();
+    ask->src_canonical[1] = cvy_layout_plain();
     if (!ask->src_free[1])
         return CVY_OK;
-    grad.pass = CVY_ONEDNN_GRAD_WEIGHT;
+    grad.pass = CVY_LAYER_GRAD_WEIGHT;
     grad.relu = 0;
     grad.n = cvy_onednn_typical_n(ask->node);
     cvy_onednn_problem of_grad = problem_of(&grad, ask->threads);
     of_grad.tensor[CVY_ONEDNN_WEIGHT].any = 1;
     cvy_status status = cvy_onednn_describe(&of_grad, &call);
     if (status == CVY_OK)
-        status = cvy_onednn_layout(call, CVY_ONEDNN_WEIGHT, &ask->src_home[1]);
+        status = cvy_onednn_layout(call, CVY_ONEDNN_WEIGHT, &ask->src_canonical[1]);
     cvy_onednn_destroy(call);
     return status < 0 ? status : CVY_OK;
 }
@@ -103,7 +100,7 @@ static cvy_status fc_offer(cvy_kernel_ask *ask)
     cvy_onednn_problem p = problem_of(&l, ask->threads);
     cvy_onednn_call *call = NULL;
     cvy_layout *weight = cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), chosen;
-    if (l.dtype == CVY_DTYPE_BF16 && l.pass != CVY_ONEDNN_GRAD_WEIGHT)
+    if (l.dtype == CVY_DTYPE_BF16 && l.pass != CVY_LAYER_GRAD_WEIGHT)
         CVY_TRY(settle_bf16(ask, &l, &p));
     else
         CVY_TRY(settle_weight(ask, &l, weight, &p));
@@ -133,7 +130,7 @@ CVY_KERNEL_DEFINE(onednn_fc) = {
     .name = "onednn.fc",
     .op = "fc",
     .preference = 100,
-    .splits_sums = 1,
+    .thread_dependent = 1,
     .offer = fc_offer,
     .create = fc_create,
     .run = cvy_onednn_layer_run,
@@ -144,7 +141,7 @@ CVY_KERNEL_DEFINE(onednn_fc_grad_src) = {
     .name = "onednn.fc_grad_src",
     .op = "fc_grad_src",
     .preference = 100,
-    .splits_sums = 1,
+    .thread_dependent = 1,
     .offer = fc_offer,
     .create = fc_create,
     .run = cvy_onednn_layer_run,
@@ -155,7 +152,7 @@ CVY_KERNEL_DEFINE(onednn_fc_grad_weight) = {
     .name = "onednn.fc_grad_weight",
     .op = "fc_grad_weight",
     .preference = 100,
-    .splits_sums = 1,
+    .thread_dependent = 1,
     .offer = fc_offer,
     .create = fc_create,
     .run = cvy_onednn_layer_run,

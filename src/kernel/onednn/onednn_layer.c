@@ -8,11 +8,10 @@
 /* Where a role stands in a node: i is source i, ~i destination i. */
 enum { NOWHERE = CVY_NODE_SRC_MAX };
 static const int place[3][CVY_ONEDNN_ROLES] = {
-    [CVY_ONEDNN_FORWARD] =
-        {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = 2, [CVY_ONEDNN_DST] = ~0},
-    [CVY_ONEDNN_GRAD_SRC] =
+    [CVY_LAYER_FORWARD] = {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = 2, [CVY_ONEDNN_DST] = ~0},
+    [CVY_LAYER_GRAD_SRC] =
         {[CVY_ONEDNN_SRC] = ~0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = NOWHERE, [CVY_ONEDNN_DST] = 0},
-    [CVY_ONEDNN_GRAD_WEIGHT] =
+    [CVY_LAYER_GRAD_WEIGHT] =
         {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = ~0, [CVY_ONEDNN_BIAS] = ~1, [CVY_ONEDNN_DST] = 1},
 };
 
@@ -21,7 +20,7 @@ struct layer {
     int place[CVY_ONEDNN_ROLES]; /* NOWHERE for roles that the call does not have */
 };
 
-cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_onednn_pass pass, int role)
+cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_layer_pass pass, int role)
 {
     const int at = place[pass][role];
     return at < 0 ? &ask->dst[~at] : &ask->src[at];
@@ -50,8 +49,9 @@ cvy_status cvy_onednn_check_dtype(const cvy_node *node)
     const cvy_dtype dtype = node->src[0]->dtype;
     CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
               "oneDNN computes in f32 and bf16, the source is %s", cvy_dtype_text(dtype));
-    CVY_CHECK(dtype == CVY_DTYPE_F32 || cvy_onednn_has_bf16(), CVY_NOT_APPLICABLE,
-              "oneDNN computes in bf16 with AVX512_BF16 only, which this CPU does not have or ONEDNN_MAX_CPU_ISA hides");
+    CVY_CHECK(
+        dtype == CVY_DTYPE_F32 || cvy_onednn_has_bf16(), CVY_NOT_APPLICABLE,
+        "oneDNN computes in bf16 with AVX512_BF16 only, which this CPU does not have or ONEDNN_MAX_CPU_ISA hides");
     return CVY_OK;
 }
 
@@ -60,7 +60,7 @@ void cvy_onednn_set_dtypes(cvy_onednn_problem *problem, cvy_dtype dtype)
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)
         problem->tensor[role].dtype = dtype;
     problem->tensor[CVY_ONEDNN_BIAS].dtype = CVY_DTYPE_F32;
-    if (problem->pass == CVY_ONEDNN_GRAD_WEIGHT)
+    if (problem->pass == CVY_LAYER_GRAD_WEIGHT)
         problem->tensor[CVY_ONEDNN_WEIGHT].dtype = CVY_DTYPE_F32;
 }
 

@@ -9,7 +9,7 @@
 
 /* The layout, in the ask, of the tensor in this role. The nodes are x (src, weight, bias -> dst), x_grad_src (ddst,
  * weight -> dsrc) and x_grad_weight (src, ddst -> dweight, dbias). */
-cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_onednn_pass pass, int role);
+cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_layer_pass pass, int role);
 /* The samples that a rank has on average: what layouts of variables are chosen for, so that ranks whose shares differ
  * by one choose alike. */
 int64_t cvy_onednn_typical_n(const cvy_node *node);

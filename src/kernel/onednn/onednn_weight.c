@@ -4,6 +4,7 @@
 #include "kernel/onednn/onednn_weight.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

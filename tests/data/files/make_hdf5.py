@@ -1,7 +1,7 @@
 """HDF5 files as h5py writes them. Needs numpy and h5py; the tests need neither, they read the file that is checked in.
 
     python make_hdf5.py small h5py.h5                  the small file of tests/data/test_data_hdf5.c
-    python make_hdf5.py showers FOLDER SAMPLES FILES SEED   the showers of docs/your-own-data.md, as tests/data/bench_data_hdf5.c
+    python make_hdf5.py showers FOLDER SAMPLES FILES SEED   the showers of docs/guide/your-own-data.md, as tests/data/bench_data_hdf5.c
                                                        makes them, from other random numbers
     python make_hdf5.py read FOLDER                    reads all images of FOLDER in order, 64 at a time: samples/s
 """

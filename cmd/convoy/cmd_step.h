@@ -1,0 +1,45 @@
+/*
+ * cmd_step.h: what bench, time, plan and simulate ask of the step of a network, and rows for it.
+ */
+#ifndef CMD_STEP_H
+#define CMD_STEP_H
+
+#include "cmd.h"
+
+typedef struct cmd_step {
+    const char *model_options, *mode, *kernels, *passes_off, *planning, *trace;
+    cvy_shape input;
+    cvy_dtype dtype;
+    int64_t classes, steps, warmup;
+    cmd_batches batches;
+} cmd_step;
+
+/* Rows of a table whose verb_options have `step`. */
+#define CMD_OPTIONS_STEP(batch_value, batch_help)                                                                      \
+    {"--options", "TEXT", CMD_TEXT, CMD_FIELD(step.model_options),                                                     \
+     "the network's own options, such as 'filters: 64'"},                                                              \
+        {"--input", "C,H,W", CMD_SHAPE, CMD_FIELD(step.input),                                                         \
+         "shape of a sample; the network's or the job's own if not given"},                                            \
+        {"--classes", "K", CMD_NUMBER, CMD_FIELD(step.classes), "number of outputs"},                                  \
+        {"--batch", batch_value, CMD_BATCHES, CMD_FIELD(step.batches), batch_help},                                    \
+        {"--mode", "train|forward", CMD_CHOICE, CMD_FIELD(step.mode), "whole training steps, or evaluation only"},     \
+        {"--dtype", "f32|bf16|f64", CMD_DTYPE, CMD_FIELD(step.dtype),                                                  \
+         "type of activations; with bf16, weights are f32"},                                                           \
+        {"--steps", "N", CMD_NUMBER, CMD_FIELD(step.steps),                                                            \
+         "timed steps; as many as take 5 s, at least 5, if not given"},                                                \
+        {"--warmup", "N", CMD_NUMBER, CMD_FIELD(step.warmup), "steps before them; 2 if not given"},                    \
+        {"--kernels", "NAMES", CMD_TEXT, CMD_FIELD(step.kernels),                                                      \
+         "which kernels may be used, as plan.kernels; clock: none, a step only waits for their measured times"},       \
+        {"--passes-off", "LIST", CMD_TEXT, CMD_FIELD(step.passes_off),                                                 \
+         "optimising passes to leave out, such as fuse-relu; or all"},                                                 \
+        {"--planning", CMD_PLANNING_WORDS, CMD_CHOICE, CMD_FIELD(step.planning), CMD_PLANNING_HELP},                   \
+    {                                                                                                                  \
+        "--trace", "FILE", CMD_TEXT, CMD_FIELD(step.trace),                                                            \
+            "writes the last step of all ranks for chrome://tracing or Perfetto"                                       \
+    }
+
+/* What the library is asked for. job: NULL if a network of the zoo is named. */
+cvy_bench_opts cmd_step_opts(const cmd_step *step, const cmd_sets *sets, const cvy_job_source *job, const char *model,
+                             int64_t batch);
+
+#endif

@@ -1,0 +1,317 @@
+/*
+ * convoy/study.h: measurements and checks without training: bench, time, check, plan, doctor, simulated platforms, what
+ * a file holds, and whether checkpoints are valid.
+ *
+ * Texts that a call returns belong to the caller and are released with cvy_text_release(). Collective calls are made by
+ * all ranks of the context with equal arguments; all ranks return the same status.
+ */
+#ifndef CONVOY_STUDY_H
+#define CONVOY_STUDY_H
+
+#include <convoy/job.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What to time. Zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_bench_opts {
+    size_t size;
+    /** The job whose model, batch and optimiser are timed; NULL: the network that `model` names. */
+    const cvy_job_source *job;
+    /** A network of the zoo, and its options as YAML text or NULL. */
+    const char *model;
+    const char *model_options;
+    /** Shape of a sample [C, positions...]; ndim 0: the network's own. */
+    cvy_shape input;
+    /** Number of outputs; 0: the network's own. */
+    int64_t classes;
+    /** Samples of the global batch; 0: the job's. */
+    int64_t batch;
+    /** 1: forward only; 0: whole training steps. */
+    int forward;
+    /** Of activations. */
+    cvy_dtype dtype;
+    /** Timed steps; 0: as many as take 5 s, at least 5. Steps before them; 0: 2. */
+    int64_t steps, warmup;
+    /** As in cvy_program_opts; NULL: the defaults. */
+    const char *kernels, *passes_off;
+    /** File for a Chrome trace of the last step, or NULL. */
+    const char *trace;
+    /** "estimate", "measure" or "patient"; NULL: the job's. */
+    const char *planning;
+    /** With `model`: keys of the job that it stands for, as in cvy_job_source. */
+    const char *const *sets;
+    int nsets;
+} cvy_bench_opts;
+CVY_SIZED_STRUCT(cvy_bench_opts)
+
+/** What cvy_run_bench() has measured. The caller sets size; a time in ms is the median over the timed steps. */
+typedef struct cvy_bench_result {
+    size_t size;
+    /** The network's name, "cifar-convnet"; the global batch. */
+    char model[128];
+    int64_t batch;
+    /** 1: forward only. */
+    int forward;
+    /** Of activations, and the shape of a sample. */
+    cvy_dtype dtype;
+    cvy_shape input;
+    /** Compute threads of each rank, and ranks. */
+    int threads, ranks;
+    /** Shards of the deterministic mode; 0: it is off. */
+    int deterministic_shards;
+    /** 1: steps only waited for measured times; nothing was computed, and there are no losses. */
+    int by_clock;
+    /** Samples of the global batch per second: over all timed steps, and in the fastest one. */
+    double images_per_s, images_per_s_best;
+    /** A step of the slowest rank. */
+    double ms_median, ms_mean, ms_sd, ms_best;
+    /** Timed steps. */
+    int64_t steps;
+    /** Operations of a step, and per second. */
+    double gflop, gflop_per_s;
+    /** Speed of a matrix product on the same ranks in the same run, and the network's share of it; NaN: not measured.
+     * f32 Winograd kernels do fewer operations than are counted, so the share may exceed 1. */
+    double peak_gflop_per_s, peak_share;
+    /** The update mode and comm.progress of the job. */
+    char update[32], progress[16];
+    /** Bytes that a rank sends in a step (docs/guide/timing.md says what the four times are). */
+    double bytes_wire, exposed_comm_ms, hidden_comm_ms, wait_slowest_ms, spread_ms;
+    /** Numbers in all weights, and multiply-adds of one sample's forward pass. */
+    int64_t parameters, macs;
+    /** Of the first step at all and of the last one; NaN for forward steps. */
+    double loss_first, loss_last;
+    /** Memory: sum over the ranks, the largest rank, and the arena of rank 0. */
+    double peak_rss_bytes, peak_rss_bytes_largest_rank;
+    int64_t arena_bytes;
+    /** Time to plan the step. */
+    double plan_s;
+    /** NaN: the time of some kernel is not known. */
+    double predicted_ms;
+} cvy_bench_result;
+CVY_SIZED_STRUCT(cvy_bench_result)
+
+/**
+ * cvy_run_bench - time training or forward steps on synthetic data, with the plan and executor of cvy_run_train()
+ * @result_out: written on rank 0 only
+ *
+ * A model of the zoo is trained by SGD with momentum 0.9. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG,
+ * CVY_E_SHAPE, CVY_E_MEMORY (how much is needed, and which batch would fit). Another call may follow a fault.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts,
+                                                cvy_bench_result *result_out);
+/** The result as one JSON object with a member for each field: deterministic_shards and predicted_ms only if there are
+ * any, "mode" for forward, "kernels" if by_clock. Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_MEMORY. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out);
+/** The same for people: a line for each field. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_out);
+
+/**
+ * cvy_run_time - where the time of a step goes, layer by layer
+ * @opts: as for cvy_run_bench()
+ * @how: "table" or "json" (layers, totals by operator, and each instruction of the plan)
+ * @text_out: medians over the timed steps of rank 0; NULL on other ranks
+ *
+ * Collective: yes. Errors: as cvy_run_bench().
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_time(cvy_context *context, const cvy_bench_opts *opts, const char *how,
+                                               char **text_out);
+
+/** What cvy_run_check() has found. The caller sets size. Differences are relative, in the Euclidean norm. */
+typedef struct cvy_check_result {
+    size_t size;
+    /** As in cvy_bench_result. */
+    char model[128];
+    int64_t batch;
+    int forward;
+    cvy_dtype dtype;
+    cvy_shape input;
+    int threads, ranks, deterministic_shards, by_clock;
+    /** Kernels that the plain plan may use; how many nodes of each plan run on which, "native 12, reference 3". */
+    char against[32], kernels[160], kernels_plain[160];
+    /** Steps of each plan. */
+    int steps;
+    /** The loss of the last step with both plans. */
+    double loss, loss_plain;
+    /** Of the first step's loss; of the later losses, without a bound. */
+    double difference_loss, bound_loss, difference_later_losses;
+    /** Of all weights after the first step, and of what it changed in them. */
+    double difference_weights, bound_weights, difference_change, bound_change;
+    /** The weight whose change differs most. */
+    double difference_change_worst;
+    char worst_weight[128];
+    /** 1: all are within their bounds. */
+    int agrees;
+} cvy_check_result;
+CVY_SIZED_STRUCT(cvy_check_result)
+
+/**
+ * cvy_run_check - compare three training steps with those of a plain plan: all passes off, kernels of one kind
+ * @opts: as for cvy_run_bench(); training steps only
+ * @against: kernels of the plain plan: "direct" (NULL: all except Winograd), "native", "onednn" or "reference"
+ * @result_out: written on rank 0 only
+ *
+ * Plans that disagree are not a fault of the call. Collective: yes. Errors: as cvy_run_bench(), and CVY_E_ARGUMENT for
+ * forward steps.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_check(cvy_context *context, const cvy_bench_opts *opts, const char *against,
+                                                cvy_check_result *result_out);
+/** As cvy_bench_result_json() and cvy_bench_result_lines(). */
+CVY_API CVY_MUST_CHECK cvy_status cvy_check_result_json(const cvy_check_result *result, char **text_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_check_result_lines(const cvy_check_result *result, char **text_out);
+
+/**
+ * cvy_run_plan - the plan of a job, without training
+ * @plan_file: a plan.json whose kernel choices are taken, or NULL
+ * @how: "table" (layers, shapes, parameters, flop, memory to the byte), "json", "text", "dot" or "explain"
+ * @text_out: on rank 0; NULL on others
+ *
+ * Collective: yes. Errors: as cvy_run_train().
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const char *plan_file,
+                                               const char *how, char **text_out);
+
+/** The plan of the step that cvy_run_bench() would time, without running it; @how as for cvy_run_plan(). Collective:
+ * yes; the text is on rank 0. Errors: as cvy_run_bench(). */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_plan(cvy_context *context, const cvy_bench_opts *opts, const char *how,
+                                                     char **text_out);
+
+/** What cvy_run_bench_data() times. Zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_bench_data_opts {
+    size_t size;
+    /** The data set: a path, or a map in YAML. */
+    const char *source;
+    /** A list in YAML as data.augment of a job, or NULL. */
+    const char *augment;
+    /** Threads that read and decode; 0: as many as the affinity mask allows. */
+    int threads;
+    /** Samples of a batch; 0: 32, at most the data set. */
+    int64_t batch;
+    /** Time to measure, s; 0: 5. One round through the set comes before it, at most as long. */
+    double seconds;
+    /** The order, as data.shuffle of a job: "true" (NULL), "window" or "false". */
+    const char *shuffle;
+} cvy_bench_data_opts;
+CVY_SIZED_STRUCT(cvy_bench_data_opts)
+
+/** What cvy_run_bench_data() has measured. The caller sets size. */
+typedef struct cvy_bench_data_result {
+    size_t size;
+    /** The source as given, cut off if it is longer; its format. */
+    char data[512], format[32];
+    /** In the set; the shape of one after augmentation. */
+    int64_t samples;
+    cvy_shape shape;
+    /** The order, threads and batch that were used. */
+    char shuffle[16];
+    int threads;
+    int64_t batch;
+    /** Time measured, and samples that came in it. */
+    double seconds;
+    int64_t images;
+    /** Bytes of x are counted as they are stored, and as f32 after augmentation. */
+    double images_per_s, stored_mb_per_s, output_mb_per_s;
+} cvy_bench_data_result;
+CVY_SIZED_STRUCT(cvy_bench_data_result)
+
+/**
+ * cvy_run_bench_data - how fast samples are read, decoded and augmented by background threads, without a network
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG, CVY_E_IO, CVY_E_FORMAT, CVY_E_SHAPE, CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench_data(const cvy_bench_data_opts *opts,
+                                                     cvy_bench_data_result *result_out);
+/** As cvy_bench_result_json() and cvy_bench_result_lines(). */
+CVY_API CVY_MUST_CHECK cvy_status cvy_bench_data_result_json(const cvy_bench_data_result *result, char **text_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_bench_data_result_lines(const cvy_bench_data_result *result, char **text_out);
+
+/** What cvy_run_doctor() measures. Zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_doctor_opts {
+    size_t size;
+    /** The largest all-reduce, such as "64MiB"; NULL: 256 MiB. */
+    const char *max;
+    /** Approximate time for all measurements, s; larger all-reduces are left out if they do not fit. 0: 30. */
+    double seconds;
+    /** A folder in which files are tried, with up to 64 MiB; NULL: the current one. Nothing is left in it. */
+    const char *out;
+} cvy_doctor_opts;
+CVY_SIZED_STRUCT(cvy_doctor_opts)
+
+/**
+ * cvy_run_doctor - what the ranks run on, how fast their network is, and what of that is wrong
+ * @how: "table" or "json"
+ * @text_out: on rank 0 (NULL on others): nodes, ranks, threads, cores and binding; the MPI library; clocks; the file
+ *            system as rank 0 writes to it and all ranks see it; latency and bandwidth of single messages within a node
+ *            and between nodes; all-reduces from 1 KiB on by every algorithm, checked and timed, with a mark at the one
+ *            that a training takes (comm.algorithm: auto); findings
+ *
+ * A finding is not a fault of the call, and neither is a folder that cannot be written. Allocates the largest
+ * all-reduce on each rank. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_MEMORY, CVY_E_COMM.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, const char *how,
+                                                 char **text_out);
+
+/** A machine to simulate. Zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_platform_opts {
+    size_t size;
+    /** A YAML file with topology, links and what a node does (docs/guide/simulate.md); NULL: its text is in `text`. */
+    const char *file;
+    /** What messages call the text, and the text. Used if file is NULL. */
+    const char *name, *text;
+    /** A network whose rate is looked up, or NULL. */
+    const char *model;
+    /** Factors on latency and bandwidth of all links; 0: 1. */
+    double latency_factor, bandwidth_factor;
+} cvy_platform_opts;
+CVY_SIZED_STRUCT(cvy_platform_opts)
+
+/** A machine as a platform file describes it. Set size; the library fills the rest. */
+typedef struct cvy_platform {
+    size_t size;
+    /** Hosts node0, node1 ..., one rank each. */
+    int64_t nodes;
+    /** Samples of the network that a node trains per second; 0: the file does not say. */
+    double images_per_s;
+    /** Speed of a node with any other network. */
+    double gflop_per_s;
+    /** Speed at which a node adds up gradients. */
+    double add_bytes_per_s;
+    /** Cores of a node. */
+    int64_t cores;
+    /** Time for which a message occupies a node, s. */
+    double message_s;
+    /** One line for people. */
+    char summary[160];
+    /** A platform of SimGrid; the caller releases it with cvy_text_release(). */
+    char *xml;
+} cvy_platform;
+CVY_SIZED_STRUCT(cvy_platform)
+
+/** cvy_run_platform - read a platform file and write it as SimGrid reads it. Collective: no. Errors: CVY_E_IO,
+ * CVY_E_CONFIG with file, line and column, CVY_E_MEMORY. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_platform(const cvy_platform_opts *opts, cvy_platform *out);
+
+/**
+ * cvy_run_inspect - what a data set, a checkpoint, a safetensors file or a run folder holds, as text
+ * @statistics: 1: of a data set also the samples of each class, and mean, standard deviation and range of each channel,
+ *              for which all of it is read
+ *
+ * Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT, CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, int statistics, char **text_out);
+
+/**
+ * cvy_run_verify - check every hash of a run folder's checkpoints, of one checkpoint, or of a safetensors file
+ * @damaged_out: how many are damaged
+ * @text_out: a line each; damaged files and tensors are named
+ *
+ * Damage that is found is not a fault of the call. Collective: no. Errors: CVY_E_IO (nothing there to check),
+ * CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_verify(const char *path, int *damaged_out, char **text_out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

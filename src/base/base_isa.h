@@ -1,0 +1,25 @@
+/*
+ * base_isa.h: which instructions kernels may use, asked at planning time: those that the CPU and the system have, and
+ * the user's environment allows.
+ */
+#ifndef CVY_BASE_ISA_H
+#define CVY_BASE_ISA_H
+
+typedef enum cvy_isa {               /* in the order of ONEDNN_MAX_CPU_ISA */
+                       CVY_ISA_AVX2, /* with FMA */
+                       CVY_ISA_AVX512F,
+                       CVY_ISA_AVX512,      /* F, BW, DQ, VL */
+                       CVY_ISA_AVX512_BF16, /* products of pairs of bf16 in vectors */
+                       CVY_ISA_AMX_BF16, /* products of tiles of bf16; asks Linux for permission to use tiles, for the
+                                            whole process */
+} cvy_isa;
+
+/* What the CPU and the system have. */
+int cvy_isa_has(cvy_isa isa);
+/* That, and the environment allows it: oneDNN's own limit, the variable ONEDNN_MAX_CPU_ISA (or DNNL_MAX_CPU_ISA), holds
+ * for all of our kernels too. */
+int cvy_isa_may_use(cvy_isa isa);
+/* Whether CPUID describes the tiles (leaf 0x1D). Some virtual machines cut it off, although tiles work. */
+int cvy_isa_describes_amx(void);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * base_table.c: descriptors by name.
+ */
+#include "base/base_table.h"
+
+#include <string.h>
+
+#include "base/base_text.h"
+
+static const void *entry(const void *table, int i)
+{
+    const void *def = NULL;
+    memcpy(&def, (const char *)table + (size_t)i * sizeof def, sizeof def);
+    return def;
+}
+
+static const char *name_of(const void *def)
+{
+    const char *name = NULL;
+    memcpy(&name, def, sizeof name);
+    return name;
+}
+
+static cvy_status fail(const cvy_table_query *query, const char *name, const char *const *names, int count)
+{
+    cvy_text more = {0};
+    const char *near = cvy_text_nearest(name, names, count);
+    if (!query->hint)
+        cvy_text_add_known(&more, name, names, count);
+    else if (near)
+        cvy_text_add(&more, ", did you mean '%s'?; %s", near, query->hint);
+    else
+        cvy_text_add(&more, "; %s", query->hint);
+    const cvy_status status = more.status == CVY_OK
+                                  ? cvy_error_set(CVY_E_CONFIG, "there is no %s '%s'%s", query->what, name, more.data)
+                                  : more.status;
+    cvy_text_free(&more);
+    return status;
+}
+
+cvy_status cvy_table_find(const void *table, int count, const cvy_table_query *query, const char *name, void *def_out)
+{
+    const char **names = NULL;
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        const void *def = entry(table, i);
+        if ((query->takes && !query->takes(def)) || strcmp(name_of(def), name) != 0)
+            continue;
+        memcpy(def_out, &def, sizeof def);
+        return CVY_OK;
+    }
+    CVY_TRY(cvy_mem_alloc(sizeof *names * (size_t)count, &names));
+    for (int i = 0; i < count; i++)
+        if (!query->takes || query->takes(entry(table, i)))
+            names[n++] = name_of(entry(table, i));
+    const cvy_status status = fail(query, name, names, n);
+    cvy_mem_free(&names);
+    return status;
+}

@@ -1,0 +1,16 @@
+/*
+ * checkpoint_weights.c: the weights of a program in a file, without a checkpoint around them.
+ */
+#include "checkpoint/checkpoint.h"
+#include "program/program.h"
+
+cvy_status cvy_program_save(const cvy_program *p, const char *path)
+{
+    return cvy_weights_save(path, p->vars);
+}
+
+cvy_status cvy_program_load(cvy_program *p, const char *path)
+{
+    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before loading weights");
+    return cvy_weights_load(path, p->vars, 0, NULL);
+}

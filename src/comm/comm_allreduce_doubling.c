@@ -1,0 +1,44 @@
+/*
+ * all-reduce doubling: recursive doubling: in each round all of the buffer is exchanged with a rank twice as far away.
+ * Fewest rounds, most bytes: for short buffers.
+ *
+ *     time = log2(n) (alpha + bytes beta + bytes gamma), and two messages more where n is no power of two
+ *
+ * Then neighbours make pairs, as many as there are ranks above the largest power of two p: the odd one of a pair gives
+ * its numbers to the even one first, and gets the sums at the end. What a rank adds are ranks in a row: a subtree, on
+ * which deterministic training rests (comm_shards.h). Source: Thakur, Rabenseifner and Gropp 2005, section 4.
+ */
+#include "comm/comm_allreduce.h"
+
+/* Of those that exchange. */
+static int rank_at(int place, int npairs)
+{
+    return place < npairs ? 2 * place : place + npairs;
+}
+
+static cvy_status doubling_build(int rank, int n, int64_t count, cvy_transfer_list *list)
+{
+    int p = 1, round = 1;
+    while (2 * p <= n)
+        p *= 2;
+    const int npairs = n - p, is_paired = rank < 2 * npairs, place = is_paired ? rank / 2 : rank - npairs;
+    if (is_paired && rank % 2) {
+        CVY_TRY(cvy_transfer_list_add(list, CVY_TRANSFER_SEND, 0, rank - 1, 0, count));
+        return cvy_transfer_list_add(list, CVY_TRANSFER_RECV, 1, rank - 1, 0, count);
+    }
+    if (is_paired)
+        CVY_TRY(cvy_transfer_list_add(list, CVY_TRANSFER_ADD, 0, rank + 1, 0, count));
+    for (int far = 1; far < p; far *= 2, round++) {
+        const int peer = rank_at(place ^ far, npairs);
+        CVY_TRY(cvy_transfer_list_add(list, CVY_TRANSFER_SEND, round, peer, 0, count));
+        CVY_TRY(cvy_transfer_list_add(list, CVY_TRANSFER_ADD, round, peer, 0, count));
+    }
+    list->rounds_at_end = npairs > 0 && !is_paired;
+    return is_paired ? cvy_transfer_list_add(list, CVY_TRANSFER_SEND, round, rank + 1, 0, count) : CVY_OK;
+}
+
+CVY_ALLREDUCE_DEFINE(doubling) = {
+    .name = "doubling",
+    .summary = "all of it exchanged with ever farther ranks: fewest rounds, most bytes",
+    .build = doubling_build,
+};

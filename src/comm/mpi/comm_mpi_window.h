@@ -1,0 +1,30 @@
+/* comm_mpi_window.h: memory that the ranks of a node share, with flags: comm_mpi_window.c. */
+#ifndef CVY_COMM_MPI_WINDOW_H
+#define CVY_COMM_MPI_WINDOW_H
+
+#include <stdatomic.h>
+
+#include "comm/comm.h"
+
+struct cvy_mpi;
+
+enum { CVY_WINDOW_SLOTS = 4096 };         /* reductions that a window serves; slot 0 is for barriers */
+struct cvy_flag {                         /* of one rank in one reduction; a cache line, written by its owner only */
+    _Alignas(64) _Atomic uint64_t posted; /* number of the reduction for which its operand is ready */
+    _Atomic uint64_t done;                /* ... and up to which this rank has read and written what it had to */
+};
+typedef struct cvy_window {
+    struct cvy_window *next;
+    char *memory; /* this rank's, where its owner mapped it */
+    size_t bytes;
+    int nranks, rank, nslots;
+    char **of;              /* each rank's memory, as it is mapped here */
+    struct cvy_flag **flag; /* each rank's flags, one for each slot */
+} cvy_window;
+
+/* The window that holds this range, or NULL. */
+cvy_window *cvy_window_find(const struct cvy_mpi *mpi, const void *data, size_t bytes);
+/* Whether every rank of the node has posted this number in this slot. */
+int cvy_window_all_posted(const cvy_window *w, int slot, uint64_t number);
+
+#endif

@@ -1,0 +1,169 @@
+/*
+ * context.c: contexts: one rank alone, or the ranks of a user's communicator; threads from the affinity mask; the log.
+ */
+#include "context/context.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_machine.h"
+#include "base/base_mem.h"
+#include "base/base_opts.h"
+#include "comm/mpi/comm_mpi.h"
+#include <convoy/mpi.h>
+
+/* Of how many ranks of this node the mask is the same as this one's. Collective. */
+static cvy_status count_sharing(const cvy_context *context, int *sharing_out)
+{
+    struct place {
+        cpu_set_t mask;
+        int node;
+    } mine = {.node = context->comm->node}, *all = NULL;
+    cvy_comm *comm = context->comm;
+    CPU_ZERO(&mine.mask);
+    (void)!sched_getaffinity(0, sizeof mine.mask, &mine.mask); /* without an answer it is empty, as that of others is */
+    CVY_TRY(cvy_comm_alloc(comm, sizeof mine * (size_t)comm->nranks, &all));
+    const cvy_status status = comm->ops->allgather(comm, &mine, sizeof mine, all);
+    int sharing = 0;
+    for (int r = 0; r < comm->nranks && status == CVY_OK; r++)
+        sharing += all[r].node == mine.node && CPU_EQUAL(&all[r].mask, &mine.mask);
+    cvy_mem_free(&all);
+    *sharing_out = CVY_MAX(sharing, 1);
+    return status;
+}
+
+/* Threads of this rank: the cores of its mask, divided by the ranks of the node that have the same one. A mask of its
+ * own is taken whole. */
+static cvy_status choose_threads(cvy_context *context)
+{
+    const int asked = context->opts.threads;
+    int sharing = 1;
+    context->cores = cvy_machine_cores();
+    const int most =
+        CVY_MAX(4 * context->cores, 256);      /* the runtime of OpenMP ends the process where it cannot start them */
+    CVY_TRY(count_sharing(context, &sharing)); /* by all, whoever was told a number */
+    CVY_CHECK(asked >= 0 && asked <= most, CVY_E_ARGUMENT,
+              "%d compute threads a rank, expected 1 .. %d for %d cores, or 0 to choose", asked, most, context->cores);
+    context->cores_each = CVY_MAX(context->cores / sharing, 1);
+    context->threads = asked > 0 ? asked : context->cores_each;
+    return CVY_OK;
+}
+
+cvy_status cvy_context_create_over(cvy_comm *comm, const cvy_context_opts *opts, cvy_context **out)
+{
+    cvy_context *context = NULL;
+    cvy_status status = cvy_mem_alloc(sizeof *context, &context);
+    if (status != CVY_OK) {
+        comm->ops->destroy(comm);
+        return status;
+    }
+    context->comm = comm;
+    status = cvy_comm_agree(comm, CVY_OPTS_READ(cvy_context_opts, opts, &context->opts));
+    if (status == CVY_OK)
+        status = choose_threads(context);
+    if (status == CVY_OK)
+        status = cvy_space_open(context->opts.backend, &context->space);
+    status = cvy_comm_agree(comm, status);
+    if (status != CVY_OK) {
+        cvy_context_destroy(&context);
+        return status;
+    }
+    *out = context;
+    return CVY_OK;
+}
+
+cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **context_out)
+{
+    cvy_comm *comm = NULL;
+    CVY_TRY(cvy_comm_create_self(&comm));
+    return cvy_context_create_over(comm, opts, context_out);
+}
+
+void cvy_mpi_prepare(void)
+{
+    cvy_comm_prepare_mpi();
+}
+
+cvy_status cvy_context_create_mpi(MPI_Comm user, const cvy_context_opts *opts, cvy_context **context_out)
+{
+    cvy_comm *comm = NULL;
+    CVY_TRY(cvy_comm_create_mpi(user, &comm));
+    return cvy_context_create_over(comm, opts, context_out);
+}
+
+void cvy_context_destroy(cvy_context **context)
+{
+    if (!*context)
+        return;
+    cvy_space_close(&(*context)->space);
+    (*context)->comm->ops->destroy((*context)->comm);
+    cvy_mem_free(context);
+}
+
+cvy_status cvy_context_use(cvy_context *context, const cvy_backend_def *backend)
+{
+    cvy_space_close(&context->space);
+    return cvy_space_open_def(backend, &context->space);
+}
+
+cvy_status cvy_context_check_idle(const cvy_context *context, const void *who)
+{
+    CVY_CHECK(!context->pending || context->pending == who, CVY_E_ARGUMENT,
+              "the latest sums of a program on this context are pending: settle it first (cvy_program_flush), or make "
+              "another context");
+    CVY_CHECK(!context->summing, CVY_E_ARGUMENT,
+              "sums of a reducer are under way on this context: wait for them first (cvy_reducer_wait), or make "
+              "another context");
+    return CVY_OK;
+}
+
+int cvy_context_rank(const cvy_context *context)
+{
+    return context->comm->rank;
+}
+
+int cvy_context_nranks(const cvy_context *context)
+{
+    return context->comm->nranks;
+}
+
+int cvy_context_threads(const cvy_context *context)
+{
+    return context->threads;
+}
+
+static void say(const cvy_context *context, cvy_log_level level, const char *fmt, va_list args)
+{
+    char line[1024];
+    if (level > context->opts.log_level)
+        return;
+    vsnprintf(line, sizeof line, fmt, args);
+    if (context->opts.log)
+        context->opts.log(context->opts.log_user, level, line);
+    else
+        fprintf(stderr, "convoy: %s%s\n",
+                level == CVY_LOG_WARN    ? "warning: "
+                : level == CVY_LOG_ERROR ? "error: "
+                                         : "",
+                line);
+}
+
+void cvy_log(const cvy_context *context, cvy_log_level level, const char *fmt, ...)
+{
+    va_list args;
+    if (context->comm->rank != 0)
+        return;
+    va_start(args, fmt);
+    say(context, level, fmt, args);
+    va_end(args);
+}
+
+void cvy_log_local(const cvy_context *context, cvy_log_level level, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(context, level, fmt, args);
+    va_end(args);
+}

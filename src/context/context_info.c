@@ -1,0 +1,31 @@
+/*
+ * context_info.c: what this build has, a "key value" pair a line: for `convoy info`, bug reports and plan.json.
+ */
+#include <convoy/base.h>
+
+/* A member of the list below: its name and, as a string, yes or no. */
+#define WORD_0 "no"
+#define WORD_1 "yes"
+#define WORD_OF(x) WORD_##x
+#define HAS(name, have) name " " WORD_OF(have) "\n"
+
+/* clang-format off */
+static const char info[] =
+    "version " CVY_VERSION "\n"
+    "build " CVY_BUILD_TYPE "\n"
+    "compiler " CVY_BUILD_COMPILER "\n"
+    HAS("mpi", CVY_HAVE_MPI)
+    HAS("onednn", CVY_HAVE_ONEDNN)
+    HAS("openmp", CVY_HAVE_OPENMP)
+    HAS("jpeg", CVY_HAVE_JPEG)
+    HAS("png", CVY_HAVE_SPNG)
+    HAS("lmdb", CVY_HAVE_LMDB)
+    HAS("hdf5", CVY_HAVE_HDF5)
+    HAS("libdeflate", CVY_HAVE_LIBDEFLATE)
+    HAS("xxhash", CVY_HAVE_XXHASH);
+/* clang-format on */
+
+const char *cvy_build_info(void)
+{
+    return info;
+}

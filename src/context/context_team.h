@@ -1,0 +1,33 @@
+/*
+ * context_team.h: the size of the compute team, set for the time of a step and put back: the caller may use OpenMP too.
+ */
+#ifndef CVY_CONTEXT_TEAM_H
+#define CVY_CONTEXT_TEAM_H
+
+#if CVY_HAVE_OPENMP
+#include <omp.h>
+#endif
+
+/* Returns the size that was set before. */
+static inline int cvy_team_enter(int threads)
+{
+#if CVY_HAVE_OPENMP
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+    return before;
+#else
+    (void)threads;
+    return 1;
+#endif
+}
+
+static inline void cvy_team_leave(int before)
+{
+#if CVY_HAVE_OPENMP
+    omp_set_num_threads(before);
+#else
+    (void)before;
+#endif
+}
+
+#endif

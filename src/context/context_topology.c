@@ -1,0 +1,497 @@
+/*
+ * context_topology.c: where the ranks are, from the affinity masks, the batch system's variables and the launcher's own
+ * mask.
+ *
+ * A core is one of the machine, whatever its hardware threads; masks are of hardware threads, as Linux numbers them.
+ * Nothing here knows a rank's place by rank number: nodes may be filled in any order.
+ */
+#include "context/context_topology.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NODES_APART = 8 }; /* up to so many nodes have a line each */
+enum { BINDINGS_SHOWN = 16, WARNINGS_OF_A_NODE = 3 };
+
+/* ---- this rank ---- */
+
+/* The first hardware thread of the core of each one in the mask. */
+static cpu_set_t cores_of(const cpu_set_t *mask)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        char path[96];
+        int first = i;
+        if (!CPU_ISSET(i, mask))
+            continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
+        FILE *file = fopen(path, "r");
+        if (file && (fscanf(file, "%d", &first) != 1 || first < 0 || first >= CPU_SETSIZE))
+            first = i;
+        if (file)
+            fclose(file);
+        CPU_SET(first, &cores);
+    }
+    return cores;
+}
+
+/* What the system would give this thread: all is asked for, and the former mask comes back. */
+static cpu_set_t granted(const cpu_set_t *mine)
+{
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all);
+    if (sched_setaffinity(0, sizeof all, &all) != 0)
+        return *mine;
+    (void)!sched_getaffinity(0, sizeof all, &all);
+    (void)!sched_setaffinity(0, sizeof *mine, mine);
+    return all;
+}
+
+/* Name and parent of a process; 0 where there is none. */
+static int read_process(long pid, char *name, size_t room, long *parent_out)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *file = fopen(path, "r");
+    const size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[n] = '\0';
+    const char *begin = strchr(text, '('), *end = strrchr(text, ')'); /* "pid (name) state ppid" */
+    if (!begin || !end || end < begin || strlen(end) < 5)
+        return 0;
+    snprintf(name, room, "%.*s", (int)(end - begin - 1), begin + 1);
+    *parent_out = strtol(end + 4, NULL, 10);
+    return 1;
+}
+
+/* Whose child this rank is, perhaps with shells between them. Its mask is that of the job where the batch system ties
+ * jobs by masks. */
+static cvy_launcher find_launcher(cpu_set_t *mask_out)
+{
+    static const struct {
+        const char *name;
+        cvy_launcher launcher;
+    } known[] = {{"orted", CVY_LAUNCHER_OPEN_MPI},        {"prted", CVY_LAUNCHER_OPEN_MPI},
+                 {"prterun", CVY_LAUNCHER_OPEN_MPI},      {"orterun", CVY_LAUNCHER_OPEN_MPI},
+                 {"hydra_pmi_proxy", CVY_LAUNCHER_HYDRA}, {"slurmstepd", CVY_LAUNCHER_SLURM},
+                 {"mpiexec", CVY_LAUNCHER_OPEN_MPI},      {"mpirun", CVY_LAUNCHER_OPEN_MPI}};
+    long pid = (long)getppid();
+    char name[64];
+    for (int up = 0; up < 8 && pid > 1; up++) {
+        const long at = pid;
+        if (!read_process(at, name, sizeof name, &pid))
+            break;
+        for (int i = 0; i < CVY_COUNT(known); i++)
+            if (strncmp(name, known[i].name, strlen(known[i].name)) == 0) {
+                if (sched_getaffinity((pid_t)at, sizeof *mask_out, mask_out) != 0)
+                    memset(mask_out, 0xff, sizeof *mask_out);
+                return known[i].launcher;
+            }
+    }
+    memset(mask_out, 0xff, sizeof *mask_out);
+    return CVY_LAUNCHER_UNKNOWN;
+}
+
+static int64_t number_in(const char *variable)
+{
+    const char *text = getenv(variable);
+    const long long n = text ? strtoll(text, NULL, 10) : 0;
+    return n > 0 ? n : 0;
+}
+
+cvy_rank_topology cvy_topology_here(const cvy_context *context)
+{
+    cvy_rank_topology p = {.node = context->comm->node, .threads = context->threads};
+    const int64_t allotted = number_in("SLURM_CPUS_ON_NODE");
+    cpu_set_t launcher, permitted;
+    CPU_ZERO(&p.mask);
+    if (gethostname(p.host, sizeof p.host - 1) != 0)
+        snprintf(p.host, sizeof p.host, "unknown");
+    (void)!sched_getaffinity(0, sizeof p.mask, &p.mask);
+    p.cores = cores_of(&p.mask);
+    p.launcher = find_launcher(&launcher);
+    permitted = granted(&p.mask);
+    CPU_AND(&permitted, &permitted, &launcher);
+    CPU_OR(&permitted, &permitted, &p.mask);
+    p.permitted = cores_of(&permitted);
+    if (allotted > 0 && CPU_COUNT(&permitted) > 0) /* Slurm counts hardware threads */
+        p.allotted = (allotted * CPU_COUNT(&p.permitted) + CPU_COUNT(&permitted) - 1) / CPU_COUNT(&permitted);
+    return p;
+}
+
+cvy_status cvy_topology_gather(const cvy_context *context, cvy_rank_topology *all_out)
+{
+    const cvy_rank_topology mine = cvy_topology_here(context);
+    return context->comm->ops->allgather(context->comm, &mine, sizeof mine, all_out);
+}
+
+/* ---- text ---- */
+
+/* Adds "0-3,8" for `set`, or says that there is no room by 0. */
+static int add_range(char *text, size_t *n, size_t room, int first, int last)
+{
+    char range[32];
+    snprintf(range, sizeof range, last > first ? "%s%d-%d" : "%s%d", *n ? "," : "", first, last);
+    if (*n + strlen(range) + 3 > room) {
+        snprintf(text + *n, room - *n, "..");
+        return 0;
+    }
+    *n += (size_t)snprintf(text + *n, room - *n, "%s", range);
+    return 1;
+}
+
+void cvy_cores_text(const cpu_set_t *cores, char *text, size_t room)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        int end = i;
+        if (!CPU_ISSET(i, cores))
+            continue;
+        while (end + 1 < CPU_SETSIZE && CPU_ISSET(end + 1, cores))
+            end++;
+        if (!add_range(text, &n, room, i, end))
+            return;
+        i = end;
+    }
+}
+
+/* ---- nodes ---- */
+
+struct node {
+    const cvy_rank_topology **rank; /* its ranks, ascending */
+    int nranks;
+    int64_t threads, least, most; /* of all ranks; of one */
+    int ncore, nmask,
+        npermitted; /* cores and hardware threads that any of its ranks may use; cores that they could have */
+    int same_mask;  /* of all ranks */
+    cpu_set_t mask;
+};
+
+/* The places in order of nodes. */
+struct nodes {
+    const cvy_rank_topology **rank;
+    struct node *node;
+    int count;
+};
+
+static int by_node(const void *a, const void *b)
+{
+    const cvy_rank_topology *x = *(const cvy_rank_topology *const *)a, *y = *(const cvy_rank_topology *const *)b;
+    return x->node != y->node ? (x->node > y->node) - (x->node < y->node) : (x > y) - (x < y);
+}
+
+static void sum_up(struct node *n)
+{
+    cpu_set_t cores, permitted;
+    int64_t allotted = 0;
+    CPU_ZERO(&cores);
+    CPU_ZERO(&permitted);
+    CPU_ZERO(&n->mask);
+    n->least = n->most = n->rank[0]->threads;
+    n->same_mask = 1;
+    for (int r = 0; r < n->nranks; r++) {
+        const cvy_rank_topology *p = n->rank[r];
+        CPU_OR(&cores, &cores, &p->cores);
+        CPU_OR(&permitted, &permitted, &p->permitted);
+        CPU_OR(&n->mask, &n->mask, &p->mask);
+        n->threads += p->threads;
+        n->least = CVY_MIN(n->least, p->threads);
+        n->most = CVY_MAX(n->most, p->threads);
+        n->same_mask &= CPU_EQUAL(&p->mask, &n->rank[0]->mask) != 0;
+        allotted = CVY_MAX(allotted, p->allotted);
+    }
+    n->ncore = CPU_COUNT(&cores);
+    n->nmask = CPU_COUNT(&n->mask);
+    n->npermitted = CPU_COUNT(&permitted);
+    if (allotted > 0) /* of a node that jobs share, the rest is another's */
+        n->npermitted = CVY_MAX((int)CVY_MIN(allotted, (int64_t)n->npermitted), n->ncore);
+}
+
+static void nodes_free(struct nodes *nodes)
+{
+    cvy_mem_free(&nodes->rank);
+    cvy_mem_free(&nodes->node);
+}
+
+static cvy_status nodes_make(const cvy_rank_topology *place, int nranks, struct nodes *out)
+{
+    struct nodes nodes = {0};
+    CVY_TRY(cvy_mem_alloc(sizeof *nodes.rank * (size_t)nranks, &nodes.rank));
+    const cvy_status status = cvy_mem_alloc(sizeof *nodes.node * (size_t)nranks, &nodes.node);
+    if (status != CVY_OK) {
+        nodes_free(&nodes);
+        return status;
+    }
+    for (int r = 0; r < nranks; r++)
+        nodes.rank[r] = &place[r];
+    qsort(nodes.rank, (size_t)nranks, sizeof *nodes.rank, by_node);
+    for (int r = 0; r < nranks; r++) {
+        if (r == 0 || nodes.rank[r]->node != nodes.rank[r - 1]->node)
+            nodes.node[nodes.count++] = (struct node){.rank = nodes.rank + r};
+        nodes.node[nodes.count - 1].nranks++;
+    }
+    for (int n = 0; n < nodes.count; n++)
+        sum_up(&nodes.node[n]);
+    *out = nodes;
+    return CVY_OK;
+}
+
+/* Whether two nodes would have the same line but for their names and ranks. */
+static int are_equal(const struct node *a, const struct node *b)
+{
+    int equal =
+        a->nranks == b->nranks && a->ncore == b->ncore && a->nmask == b->nmask && a->npermitted == b->npermitted;
+    for (int r = 0; equal && r < a->nranks; r++)
+        equal = a->rank[r]->threads == b->rank[r]->threads && CPU_EQUAL(&a->rank[r]->mask, &b->rank[r]->mask);
+    return equal;
+}
+
+/* How many nodes from `first` on are equal to it; 0: an earlier one is. *last_out: the last of them. */
+static int count_equal(const struct nodes *nodes, int first, int *last_out)
+{
+    int count = 0;
+    *last_out = first;
+    for (int n = 0; n < nodes->count; n++) {
+        if (n != first && !are_equal(&nodes->node[first], &nodes->node[n]))
+            continue;
+        if (n < first)
+            return 0;
+        count++;
+        *last_out = n;
+    }
+    return count;
+}
+
+/* ---- a line for each node ---- */
+
+static void add_ranks(const struct node *n, const cvy_rank_topology *first, cvy_text *out)
+{
+    char text[96] = "";
+    size_t used = 0;
+    for (int r = 0; r < n->nranks; r++) {
+        const int begin = (int)(n->rank[r] - first);
+        while (r + 1 < n->nranks && n->rank[r + 1] == n->rank[r] + 1)
+            r++;
+        if (!add_range(text, &used, sizeof text, begin, (int)(n->rank[r] - first)))
+            break;
+    }
+    cvy_text_add(out, "rank%s %s", n->nranks > 1 ? "s" : "", text);
+}
+
+static void add_binding(const struct node *n, cvy_text *out)
+{
+    char text[64];
+    if (n->same_mask && n->ncore >= n->npermitted) {
+        cvy_text_add(out, ", not bound");
+        return;
+    }
+    cvy_text_add(out, n->same_mask && n->nranks > 1 ? ", all bound to" : ", bound to");
+    for (int r = 0; r < (n->same_mask ? 1 : CVY_MIN(n->nranks, BINDINGS_SHOWN)); r++) {
+        cvy_cores_text(&n->rank[r]->mask, text, sizeof text);
+        cvy_text_add(out, " %s", text);
+    }
+    if (!n->same_mask && n->nranks > BINDINGS_SHOWN)
+        cvy_text_add(out, " ..");
+}
+
+/* "8 cores, 2 threads each, bound to 0-1 2-3 4-5 6-7". */
+static void add_shape(const struct node *n, cvy_text *out)
+{
+    cvy_text_add(out, "%d core%s", n->ncore, n->ncore == 1 ? "" : "s");
+    if (n->nmask != n->ncore)
+        cvy_text_add(out, " (%d hardware threads)", n->nmask);
+    if (n->least != n->most)
+        cvy_text_add(out, ", %lld to %lld threads each", (long long)n->least, (long long)n->most);
+    else
+        cvy_text_add(out, ", %lld thread%s%s", (long long)n->most, n->most == 1 ? "" : "s",
+                     n->nranks > 1 ? " each" : "");
+    add_binding(n, out);
+    cvy_text_add(out, "\n");
+}
+
+cvy_status cvy_topology_print(const cvy_rank_topology *place, int nranks, cvy_text *out)
+{
+    struct nodes nodes;
+    CVY_TRY(nodes_make(place, nranks, &nodes));
+    for (int n = 0, lines = 0, last = 0; n < nodes.count; n++) {
+        const struct node *node = &nodes.node[n];
+        const int count = nodes.count > NODES_APART ? count_equal(&nodes, n, &last) : 1;
+        if (count == 0)
+            continue;
+        if (++lines > NODES_APART) {
+            cvy_text_add(out, "..., more kinds of nodes\n");
+            break;
+        }
+        if (count == 1) {
+            cvy_text_add(out, "node %s: ", node->rank[0]->host);
+            add_ranks(node, place, out);
+        } else {
+            cvy_text_add(out, "%d nodes, %s to %s: %d rank%s each", count, node->rank[0]->host,
+                         nodes.node[last].rank[0]->host, node->nranks, node->nranks > 1 ? "s" : "");
+        }
+        cvy_text_add(out, ", ");
+        add_shape(node, out);
+    }
+    nodes_free(&nodes);
+    return out->status;
+}
+
+/* ---- what is bad ---- */
+
+/* "node cn01", or with its equals. */
+static void add_name(const struct node *n, int count, cvy_text *out)
+{
+    cvy_text_add(out, "node %s", n->rank[0]->host);
+    if (count > 1)
+        cvy_text_add(out, " and %d like it", count - 1);
+}
+
+/* How to give each rank so many cores of its own. */
+static void add_cure(const struct node *n, int each, cvy_text *out)
+{
+    const int siblings = CVY_MAX(n->nmask / CVY_MAX(n->ncore, 1), 1);
+    switch (n->rank[0]->launcher) {
+    case CVY_LAUNCHER_SLURM: cvy_text_add(out, "srun --cpus-per-task=%d --cpu-bind=cores", each * siblings); break;
+    case CVY_LAUNCHER_HYDRA: cvy_text_add(out, "mpiexec -bind-to none"); break;
+    case CVY_LAUNCHER_OPEN_MPI:
+        cvy_text_add(out, "mpiexec --bind-to none, or --map-by slot:PE=%d --bind-to core", each);
+        break;
+    default:
+        cvy_text_add(out, "have the launcher give each rank %d core%s of its own, or bind none", each,
+                     each == 1 ? "" : "s");
+        break;
+    }
+}
+
+/* More threads than the node's ranks have hardware threads, whoever has which. */
+static int judge_load(const struct node *n, int count, cvy_text *out)
+{
+    if (n->threads <= n->nmask)
+        return 0;
+    add_name(n, count, out);
+    cvy_text_add(out, " has %lld compute threads on %d ", (long long)n->threads, n->nmask);
+    if (n->nmask != n->ncore)
+        cvy_text_add(out, "hardware threads");
+    else if (n->npermitted > n->ncore)
+        cvy_text_add(out, "of its %d cores", n->npermitted);
+    else
+        cvy_text_add(out, "core%s", n->nmask == 1 ? "" : "s");
+    cvy_text_add(out, ", and each step waits for those that have to take turns: ");
+    if (n->npermitted > n->ncore)
+        add_cure(n, CVY_MAX(n->npermitted / n->nranks, 1), out);
+    else if (n->nranks > n->nmask)
+        cvy_text_add(out, "start at most %d rank%s a node", n->nmask, n->nmask == 1 ? "" : "s");
+    else
+        cvy_text_add(out, "give --threads %d, or start fewer ranks a node", n->nmask / n->nranks);
+    cvy_text_add(out, "\n");
+    return 1;
+}
+
+static int is_within(const cpu_set_t *a, const cpu_set_t *b)
+{
+    cpu_set_t both;
+    CPU_AND(&both, a, b);
+    return CPU_EQUAL(&both, a);
+}
+
+/* The ranks that may use nothing but the mask of rank r have more threads than it has. Masks that lie in each other are
+ * all found so. */
+static int judge_mask(const struct node *n, int r, const cvy_rank_topology *first, cvy_text *out)
+{
+    const cpu_set_t *mask = &n->rank[r]->mask;
+    const int room = CPU_COUNT(mask);
+    int64_t threads = 0;
+    int sharing = 0, second = -1;
+    char cores[64];
+    for (int k = 0; k < n->nranks; k++) {
+        const cvy_rank_topology *p = n->rank[k];
+        if (k < r && CPU_EQUAL(&p->mask, mask))
+            return 0; /* has been judged */
+        if (!is_within(&p->mask, mask))
+            continue;
+        threads += p->threads;
+        sharing++;
+        second = k != r && second < 0 ? k : second;
+    }
+    if (threads <= room)
+        return 0;
+    cvy_cores_text(mask, cores, sizeof cores);
+    if (sharing == 1)
+        cvy_text_add(out, "rank %d on node %s has %lld threads on core%s %s: ", (int)(n->rank[r] - first),
+                     n->rank[r]->host, (long long)threads, room == 1 ? "" : "s", cores);
+    else
+        cvy_text_add(out, "%d ranks on node %s, such as %d and %d, are bound to the same core%s %s, for %lld threads: ",
+                     sharing, n->rank[r]->host, (int)(n->rank[CVY_MIN(r, second)] - first),
+                     (int)(n->rank[CVY_MAX(r, second)] - first), room == 1 ? "" : "s", cores, (long long)threads);
+    add_cure(n, (int)CVY_MAX(n->most, 1), out);
+    if (sharing == 1)
+        cvy_text_add(out, "; or --threads %d", room);
+    cvy_text_add(out, "\n");
+    return 1;
+}
+
+/* Cores that no rank may use. */
+static void judge_idle(const struct node *n, int count, cvy_text *out)
+{
+    if (n->ncore >= n->npermitted)
+        return;
+    cvy_text_add(out, "the ranks of ");
+    add_name(n, count, out);
+    cvy_text_add(out, " are tied to %d of its %d cores, the others idle: ", n->ncore, n->npermitted);
+    add_cure(n, CVY_MAX(n->npermitted / n->nranks, 1), out);
+    cvy_text_add(out, "\n");
+}
+
+cvy_status cvy_topology_check(const cvy_rank_topology *place, int nranks, cvy_text *out)
+{
+    struct nodes nodes;
+    CVY_TRY(nodes_make(place, nranks, &nodes));
+    for (int n = 0, last = 0, kinds = 0; n < nodes.count && kinds < NODES_APART; n++) {
+        const struct node *node = &nodes.node[n];
+        const int count = count_equal(&nodes, n, &last);
+        kinds += count > 0;
+        if (count == 0)
+            continue;
+        const int loaded = judge_load(node, count, out);
+        for (int r = 0, said = 0; r < node->nranks && !node->same_mask && !loaded && said < WARNINGS_OF_A_NODE; r++)
+            said += judge_mask(node, r, place, out);
+        if (!loaded)
+            judge_idle(node, count, out);
+    }
+    nodes_free(&nodes);
+    return out->status;
+}
+
+/* ---- of a run ---- */
+
+static void warn(const cvy_context *context, const cvy_text *bad)
+{
+    for (const char *line = bad->data; line && *line; line = strchr(line, '\n') + 1)
+        cvy_log(context, CVY_LOG_WARN, "%.*s", (int)strcspn(line, "\n"), line);
+}
+
+cvy_status cvy_topology_note(const cvy_context *context, cvy_text *notes)
+{
+    cvy_comm *comm = context->comm;
+    cvy_rank_topology *all = NULL;
+    cvy_text bad = {0};
+    if (comm->nranks < 2 || comm->simulated_cores > 0)
+        return CVY_OK;
+    CVY_TRY(cvy_comm_alloc(comm, sizeof *all * (size_t)comm->nranks, &all));
+    cvy_status status = cvy_topology_gather(context, all);
+    if (status == CVY_OK && comm->rank == 0) {
+        status = cvy_topology_print(all, comm->nranks, notes);
+        if (status == CVY_OK)
+            status = cvy_topology_check(all, comm->nranks, &bad);
+        if (status == CVY_OK)
+            warn(context, &bad);
+    }
+    cvy_text_free(&bad);
+    cvy_mem_free(&all);
+    return cvy_comm_agree(comm, status);
+}

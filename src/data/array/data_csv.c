@@ -1,0 +1,489 @@
+/*
+ * data_csv.c: reads a table as text, a sample a line: columns of numbers as input, others as class, real targets,
+ * weight.
+ *
+ * The separator and whether there is a header are found by looking at the first two lines. Opening reads the file once,
+ * for where lines begin and for the labels, which are whole numbers, or names, which become classes in bytewise order;
+ * the numbers of a line are read when the sample is, and what is wrong with one is named by line and column.
+ */
+#include "base/base_file.h"
+#include "base/base_hash.h"
+#include "base/base_text.h"
+#include "data/array/data_lines.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MARK_AUTO, MARK_COMMA, MARK_SEMICOLON, MARK_TAB, MARK_SPACE };
+enum { HEADER_AUTO, HEADER_YES, HEADER_NO };
+enum { COLUMN_X, COLUMN_LABEL, COLUMN_Y, COLUMN_WEIGHT, COLUMN_DROP };
+
+struct csv_opts {
+    const char *label, *weight;
+    const cvy_tree *y, *drop;
+    cvy_ints shape;
+    int delimiter, header;
+    int64_t classes;
+};
+
+static const cvy_option csv_opts[] = {
+    {"label", CVY_TYPE_STRING, CVY_FIELD(csv_opts, label), "", "", "",
+     "column of the class: its name, or its number from 1, from the end if below 0; by default the one with the name "
+     "label or class, if there is one; none: there is none"},
+    {"y", CVY_TYPE_TREE, CVY_FIELD(csv_opts, y), "", "", "", "columns of real targets: names or numbers"},
+    {"weight", CVY_TYPE_STRING, CVY_FIELD(csv_opts, weight), "", "", "", "column of the sample's weight"},
+    {"drop", CVY_TYPE_TREE, CVY_FIELD(csv_opts, drop), "", "", "", "columns to ignore"},
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(csv_opts, shape), "", "1..1000000", "",
+     "shape of the input, which all other columns make up; by default a row"},
+    {"classes", CVY_TYPE_INT, CVY_FIELD(csv_opts, classes), "0", "0..", "",
+     "number of classes; 0 is the largest label and one, or as many names as there are"},
+    {"delimiter", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, delimiter), "auto", "auto|comma|semicolon|tab|space", "",
+     "what stands between columns; auto is found by looking"},
+    {"header", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, header), "auto", "auto|yes|no", "",
+     "whether the first line names the columns; auto is found by looking"},
+    {0},
+};
+
+struct column {
+    int role;
+    int64_t slot;     /* in x or y */
+    const char *name; /* NULL without a header */
+};
+
+struct csv {
+    cvy_pool *pool;
+    cvy_line_index index; /* an entry's bytes are the line */
+    cvy_classes classes;
+    char mark;
+    int header, ncolumn;
+    struct column *column;
+    int label; /* column, -1: none */
+    int label_kind_known;
+    int64_t nx, ny;
+    int has_weight;
+    cvy_shape shape;
+};
+
+static int csv_probe(const char *path)
+{
+    char head[512];
+    if ((!cvy_data_has_suffix(path, ".csv") && !cvy_data_has_suffix(path, ".tsv")) || cvy_file_is_folder(path) ||
+        !cvy_file_exists(path))
+        return 0;
+    const size_t n = cvy_data_peek(path, head, sizeof head);
+    return memchr(head, 0, n) ? 0 : 20;
+}
+
+/* ---- fields of a line ---- */
+
+struct fields {
+    cvy_line_part rest;
+    char mark;
+    int ended;
+};
+
+static struct fields fields_of(const struct csv *c, cvy_line_part line)
+{
+    return (struct fields){.rest = line, .mark = c->mark};
+}
+
+static int is_mark(const struct fields *f, char c)
+{
+    return c == f->mark || (f->mark == ' ' && c == '\t');
+}
+
+/* Behind the closing quote of a text that begins with one; a quote in it is doubled. */
+static size_t end_of_quoted(cvy_line_part s)
+{
+    size_t at = 1;
+    for (; at < s.bytes; at++) {
+        if (s.at[at] != '"')
+            continue;
+        if (at + 1 == s.bytes || s.at[at + 1] != '"')
+            return at + 1;
+        at++;
+    }
+    return s.bytes;
+}
+
+/* The next field, without blanks and quotes around it: 1; after the last: 0. Blanks as separators count as one. */
+static int next_field(struct fields *f, cvy_line_part *out)
+{
+    if (f->mark == ' ') {
+        f->rest = cvy_line_part_trim(f->rest);
+        f->ended |= f->rest.bytes == 0;
+    }
+    if (f->ended)
+        return 0;
+    size_t end = 0;
+    while (f->mark != ' ' && end < f->rest.bytes && f->rest.at[end] == ' ')
+        end++;
+    if (end < f->rest.bytes && f->rest.at[end] == '"')
+        end += end_of_quoted((cvy_line_part){f->rest.at + end, f->rest.bytes - end});
+    while (end < f->rest.bytes && !is_mark(f, f->rest.at[end]))
+        end++;
+    *out = cvy_line_part_trim((cvy_line_part){f->rest.at, end});
+    if (out->bytes >= 2 && out->at[0] == '"' && out->at[out->bytes - 1] == '"')
+        *out = (cvy_line_part){out->at + 1, out->bytes - 2};
+    f->ended = end == f->rest.bytes;
+    if (!f->ended)
+        f->rest = (cvy_line_part){f->rest.at + end + 1, f->rest.bytes - end - 1};
+    return 1;
+}
+
+static char find_mark(int delimiter, cvy_line_part line)
+{
+    static const char marks[] = {0, ',', ';', '\t', ' '};
+    static const char likely[] = {'\t', ';', ',', ' '};
+    if (delimiter != MARK_AUTO)
+        return marks[delimiter];
+    const cvy_line_part text = cvy_line_part_trim(line);
+    for (int i = 0; i < CVY_COUNT(likely); i++)
+        if (memchr(text.at, likely[i], text.bytes))
+            return likely[i];
+    return ',';
+}
+
+/* A name over a number is a header; where there is no second line, one without any number. */
+static int find_header(const struct csv *c, cvy_line_part first, cvy_line_part second)
+{
+    struct fields a = fields_of(c, first), b = fields_of(c, second);
+    cvy_line_part over, under;
+    double number = 0;
+    int numbers = 0;
+    while (next_field(&a, &over)) {
+        const int is_number = cvy_line_part_real(over, &number);
+        numbers += is_number;
+        if (second.bytes > 0 && next_field(&b, &under) && !is_number && cvy_line_part_real(under, &number))
+            return 1;
+    }
+    return second.bytes == 0 && numbers == 0;
+}
+
+/* ---- columns ---- */
+
+static cvy_status find_column(const struct csv *c, const char *text, int *out)
+{
+    const char *known[64];
+    int nknown = 0;
+    int64_t number = 0;
+    for (int i = 0; i < c->ncolumn; i++) {
+        if (c->column[i].name && strcmp(c->column[i].name, text) == 0) {
+            *out = i;
+            return CVY_OK;
+        }
+        if (c->column[i].name && nknown < CVY_COUNT(known))
+            known[nknown++] = c->column[i].name;
+    }
+    if (cvy_line_part_int((cvy_line_part){text, strlen(text)}, &number)) {
+        CVY_CHECK(number != 0 && number >= -c->ncolumn && number <= c->ncolumn, CVY_E_CONFIG,
+                  "column %lld of %d: columns count from 1, from the end if below 0", (long long)number, c->ncolumn);
+        *out = (int)(number > 0 ? number - 1 : c->ncolumn + number);
+        return CVY_OK;
+    }
+    const char *near = cvy_text_nearest(text, known, nknown);
+    CVY_FAIL(CVY_E_CONFIG, "no column \"%s\"%s%s%s", text,
+             near        ? ", did you mean \""
+             : c->header ? " in the header"
+                         : ": the table has no header, so columns go by number",
+             near ? near : "", near ? "\"?" : "");
+}
+
+static cvy_status set_role(struct csv *c, const char *text, int role, int64_t slot)
+{
+    int i = 0;
+    CVY_TRY(find_column(c, text, &i));
+    CVY_CHECK(c->column[i].role == COLUMN_X, CVY_E_CONFIG, "column \"%s\" is given twice", text);
+    c->column[i].role = role;
+    c->column[i].slot = slot;
+    return CVY_OK;
+}
+
+static cvy_status set_roles(struct csv *c, const cvy_tree *node, int role, int64_t *count)
+{
+    const int is_list = node && node->kind == CVY_TREE_LIST;
+    *count = 0;
+    for (int i = 0; node && i < (is_list ? node->count : 1); i++) {
+        const cvy_tree *item = is_list ? node->child[i] : node;
+        CVY_CHECK(item->kind == CVY_TREE_SCALAR && item->text, CVY_E_CONFIG,
+                  "%s: expected a column's name or number, or a list of them", cvy_tree_where(item));
+        CVY_TRY(set_role(c, item->text, role, (*count)++));
+    }
+    return CVY_OK;
+}
+
+/* Without the option: a column that is called so. */
+static const char *usual_label(const struct csv *c)
+{
+    static const char *const usual[] = {"label", "class"};
+    for (int k = 0; k < CVY_COUNT(usual); k++)
+        for (int i = 0; i < c->ncolumn; i++)
+            if (c->column[i].name && c->column[i].role == COLUMN_X && strcmp(c->column[i].name, usual[k]) == 0)
+                return usual[k];
+    return "none";
+}
+
+static cvy_status set_columns(struct csv *c, const struct csv_opts *o)
+{
+    int64_t dropped = 0;
+    double elems = 1;
+    CVY_TRY(set_roles(c, o->y, COLUMN_Y, &c->ny));
+    CVY_TRY(set_roles(c, o->drop, COLUMN_DROP, &dropped));
+    c->has_weight = o->weight != NULL;
+    if (o->weight)
+        CVY_TRY(set_role(c, o->weight, COLUMN_WEIGHT, 0));
+    const char *label = o->label ? o->label : usual_label(c);
+    c->label = -1;
+    if (strcmp(label, "none") != 0)
+        CVY_TRY(set_role(c, label, COLUMN_LABEL, 0));
+    for (int i = 0; i < c->ncolumn; i++) {
+        if (c->column[i].role == COLUMN_LABEL)
+            c->label = i;
+        if (c->column[i].role == COLUMN_X)
+            c->column[i].slot = c->nx++;
+    }
+    CVY_CHECK(c->nx > 0, CVY_E_CONFIG, "none of %d columns is left as input", c->ncolumn);
+    CVY_CHECK(o->shape.count <= CVY_NDIM_MAX, CVY_E_CONFIG, "shape has %d axes, expected at most %d", o->shape.count,
+              CVY_NDIM_MAX);
+    c->shape = o->shape.count > 0 ? cvy_shape_make(o->shape.count, o->shape.at) : (cvy_shape){1, {c->nx}};
+    for (int i = 0; i < c->shape.ndim; i++)
+        elems *= (double)c->shape.dim[i];
+    CVY_CHECK(elems == (double)c->nx, CVY_E_CONFIG, "shape has %.0f elements, and %lld columns are input", elems,
+              (long long)c->nx);
+    return CVY_OK;
+}
+
+static cvy_status name_columns(struct csv *c, cvy_line_part first)
+{
+    cvy_line_part field;
+    struct fields f = fields_of(c, first);
+    while (next_field(&f, &field))
+        c->ncolumn++;
+    CVY_TRY(cvy_pool_alloc(c->pool, (size_t)c->ncolumn * sizeof *c->column, &c->column));
+    f = fields_of(c, first);
+    for (int i = 0; c->header && next_field(&f, &field); i++) {
+        char *name = NULL;
+        CVY_TRY(cvy_pool_printf(c->pool, &name, "%.*s", (int)field.bytes, field.at));
+        c->column[i].name = name;
+    }
+    return CVY_OK;
+}
+
+/* Separator, header and columns, from the first two lines. */
+static cvy_status look(struct csv *c, const struct csv_opts *o)
+{
+    cvy_lines lines = {.file = &c->index.file};
+    cvy_line_part line, first = {"", 0};
+    char *copy = NULL;
+    int64_t offset = 0;
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(cvy_lines_next(&lines, &line, &offset));
+    CVY_TRY_OUT(cvy_pool_printf(c->pool, &copy, "%.*s", (int)line.bytes, line.at));
+    first = (cvy_line_part){copy, line.bytes};
+    c->mark = find_mark(o->delimiter, first);
+    status = cvy_lines_next(&lines, &line, &offset);
+    if (status < CVY_OK)
+        goto out;
+    if (status == CVY_END)
+        line = (cvy_line_part){"", 0};
+    c->header = o->header == HEADER_AUTO ? find_header(c, first, line) : o->header == HEADER_YES;
+    CVY_TRY_OUT(name_columns(c, first));
+    status = set_columns(c, o);
+    if (status != CVY_OK)
+        status = cvy_error_prefix(status, "%s", c->index.file.path);
+out:
+    cvy_lines_end(&lines);
+    return status;
+}
+
+/* ---- the pass for lines and labels ---- */
+
+/* Tables written by way of reals have labels like 3.0. */
+static int label_number(cvy_line_part field, int32_t *out)
+{
+    double value = 0;
+    if (!cvy_line_part_real(field, &value) || value != floor(value) || fabs(value) > INT32_MAX)
+        return 0;
+    *out = (int32_t)value;
+    return 1;
+}
+
+/* A label that is none is left to read(). */
+static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
+{
+    struct fields f = fields_of(c, line);
+    cvy_line_part field;
+    int32_t number = 0;
+    for (int i = 0; i <= c->label; i++)
+        if (!next_field(&f, &field))
+            return CVY_OK;
+    const int is_number = label_number(field, &number);
+    if (!c->label_kind_known)
+        c->classes.by_name = !is_number;
+    c->label_kind_known = 1;
+    if (c->classes.by_name) {
+        const cvy_status status = cvy_classes_number(&c->classes, field.at, field.bytes, out);
+        return status == CVY_E_MEMORY ? status : CVY_OK;
+    }
+    if (is_number) {
+        *out = number;
+        cvy_classes_see(&c->classes, number);
+    }
+    return CVY_OK;
+}
+
+static cvy_status index_lines(struct csv *c)
+{
+    cvy_lines lines = {.file = &c->index.file};
+    cvy_line_part line;
+    int64_t offset = 0;
+    int header = c->header;
+    cvy_status status = CVY_OK;
+    while ((status = cvy_lines_next(&lines, &line, &offset)) == CVY_OK) {
+        cvy_entry e = {.offset = (uint64_t)offset, .bytes = (uint32_t)line.bytes, .label = CVY_LABEL_UNKNOWN};
+        if (header) {
+            header = 0;
+            continue;
+        }
+        if (c->label >= 0)
+            CVY_TRY_OUT(note_label(c, line, &e.label));
+        CVY_TRY_OUT(cvy_line_index_add(&c->index, lines.line, &e));
+    }
+    if (status == CVY_END)
+        status = CVY_OK;
+out:
+    cvy_lines_end(&lines);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static void csv_where(void *state, int64_t number, char *text, size_t room)
+{
+    const struct csv *c = state;
+    snprintf(text, room, "%s, line %lld", c->index.file.path, (long long)cvy_line_index_line(&c->index, number));
+}
+
+static cvy_status bad_field(const struct csv *c, int column, cvy_line_part field, const char *expected)
+{
+    const char *name = c->column[column].name;
+    CVY_FAIL(CVY_E_FORMAT, "column %d%s%s%s: \"%.*s\" is not %s", column + 1, name ? " (" : "", name ? name : "",
+             name ? ")" : "", (int)CVY_MIN(field.bytes, 64), field.at, expected);
+}
+
+static cvy_status read_fields(const struct csv *c, cvy_line_part line, int32_t label, cvy_raw *raw, float *y)
+{
+    struct fields f = fields_of(c, line);
+    cvy_line_part field;
+    float *x = raw->x.data;
+    int n = 0;
+    for (; next_field(&f, &field); n++) {
+        double value = 0;
+        if (n >= c->ncolumn || c->column[n].role == COLUMN_DROP)
+            continue;
+        const struct column *to = &c->column[n];
+        if (to->role == COLUMN_LABEL) {
+            if (label == CVY_LABEL_UNKNOWN)
+                return bad_field(c, n, field, c->classes.by_name ? "a class's name" : "a label, a whole number");
+            continue;
+        }
+        if (!cvy_line_part_real(field, &value))
+            return bad_field(c, n, field, "a number");
+        *(to->role == COLUMN_X ? &x[to->slot] : to->role == COLUMN_Y ? &y[to->slot] : &raw->weight) = (float)value;
+    }
+    CVY_CHECK(n == c->ncolumn, CVY_E_FORMAT, "%d columns, expected %d as in the first line", n, c->ncolumn);
+    return CVY_OK;
+}
+
+/* raw->y has room for the targets and, behind them, the line. */
+static cvy_status csv_read(void *state, int64_t number, cvy_raw *raw)
+{
+    const struct csv *c = state;
+    const cvy_entry *e = cvy_entries_at(&c->index.entries, number);
+    const size_t y_bytes = (size_t)c->ny * sizeof(float);
+    CVY_TRY(cvy_bytes_need(&raw->y, y_bytes + e->bytes));
+    char *line = (char *)raw->y.data + y_bytes;
+    CVY_TRY(cvy_line_index_text(&c->index, number, line));
+    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)c->nx * sizeof(float)));
+    raw->coding = CVY_CODING_PLAIN;
+    raw->dtype = CVY_DTYPE_F32;
+    raw->shape = c->shape;
+    CVY_TRY(read_fields(c, (cvy_line_part){line, e->bytes}, e->label, raw, raw->y.data));
+    raw->label = c->label >= 0 ? e->label : 0;
+    raw->y.bytes = y_bytes;
+    return CVY_OK;
+}
+
+static cvy_status csv_label(void *state, int64_t number, int32_t *label_out)
+{
+    *label_out = cvy_entries_label(&((const struct csv *)state)->index.entries, number);
+    return CVY_OK;
+}
+
+static void csv_hash(void *state, cvy_hasher *h)
+{
+    const struct csv *c = state;
+    cvy_hash_add(h, &c->index.file.bytes, sizeof c->index.file.bytes);
+    cvy_entries_hash(&c->index.entries, h);
+}
+
+/* ---- opening ---- */
+
+static void csv_close(void *state)
+{
+    struct csv *c = state;
+    cvy_line_index_free(&c->index);
+    cvy_classes_free(&c->classes);
+}
+
+static cvy_status csv_load(struct csv *c, const cvy_reader_args *args, cvy_reader_info *info)
+{
+    const struct csv_opts *o = args->options;
+    CVY_TRY(cvy_data_file_open(c->pool, args->path, &c->index.file));
+    const cvy_status looked = look(c, o);
+    if (looked < CVY_OK)
+        return looked;
+    if (looked == CVY_OK)
+        CVY_TRY(index_lines(c));
+    CVY_CHECK(c->index.entries.count > 0, CVY_E_FORMAT, "%s: holds no samples", args->path);
+    info->nsamples = c->index.entries.count;
+    info->dtype = CVY_DTYPE_F32;
+    info->shape = c->shape;
+    info->has_y = c->ny > 0;
+    info->y_shape = (cvy_shape){1, {c->ny}};
+    info->has_weight = c->has_weight;
+    if (c->label < 0)
+        return CVY_OK;
+    const cvy_status status = cvy_classes_resolve(&c->classes, o->classes, &c->index.entries, info);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", args->path);
+}
+
+static cvy_status csv_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
+{
+    struct csv *c = NULL;
+    CVY_CHECK(args->path, CVY_E_CONFIG, "format csv needs a path: the text file with the table");
+    CVY_TRY(cvy_pool_alloc(info->pool, sizeof *c, &c));
+    c->pool = c->classes.pool = info->pool;
+    c->index.file.fd = -1;
+    const cvy_status status = csv_load(c, args, info);
+    if (status != CVY_OK)
+        csv_close(c);
+    else
+        *state_out = c;
+    return status;
+}
+
+CVY_READER_DEFINE(csv) = {
+    .name = "csv",
+    .summary = "a table of numbers as text, a sample a line",
+    .options = csv_opts,
+    .options_size = sizeof(struct csv_opts),
+    .probe = csv_probe,
+    .open = csv_open,
+    .read = csv_read,
+    .label = csv_label,
+    .where = csv_where,
+    .hash = csv_hash,
+    .close = csv_close,
+};

@@ -1,0 +1,316 @@
+/*
+ * data_npy.c: reads NumPy's .npy arrays: x.npy, and beside it y.npy (real targets), label.npy (classes), weight.npy.
+ *
+ * A path is x itself or a folder; each array may be named by an option. The first axis counts samples. Bytes are
+ * pictures (0 .. 255), all other types become f32. Only arrays in C order are read. Source: NumPy enhancement proposal
+ * 1 (versions 1, 2 and 3 of the format).
+ */
+#include "base/base_file.h"
+#include "base/base_hash.h"
+#include "data/array/data_array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/data_index.h"
+
+enum { CHANNELS_FIRST, CHANNELS_LAST, CHANNELS_NONE };
+enum { X, Y, LABEL, WEIGHT, NARRAY };
+
+struct npy_opts {
+    const char *file[NARRAY];
+    int channels;
+    int64_t classes;
+};
+
+static const cvy_option npy_opts[] = {
+    {"x", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[X]), "", "", "", "inputs; x.npy in the folder by default"},
+    {"y", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[Y]), "", "", "",
+     "real targets; y.npy in the folder where it exists"},
+    {"label", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[LABEL]), "", "", "",
+     "classes, integers; label.npy in the folder where it exists"},
+    {"weight", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[WEIGHT]), "", "", "",
+     "weights of samples; weight.npy in the folder where it exists"},
+    {"channels", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, channels), "first", "first|last|none", "",
+     "where x has its channels; none: an axis of one is put before the others"},
+    {"classes", CVY_TYPE_INT, CVY_FIELD(npy_opts, classes), "0", "0..", "",
+     "number of classes; 0 is the largest label and one"},
+    {0},
+};
+
+struct npy {
+    struct array array[NARRAY]; /* fd -1 where absent */
+    int32_t *label;
+    int channels;
+    cvy_shape shape; /* of x as given on */
+};
+
+static const char *const usual_name[NARRAY] = {"x.npy", "y.npy", "label.npy", "weight.npy"};
+
+static int npy_probe(const char *path)
+{
+    if (cvy_file_is_folder(path))
+        return cvy_data_has_file(path, "x.npy") ? 80 : 0;
+    char magic[6];
+    return cvy_data_peek(path, magic, sizeof magic) == sizeof magic && memcmp(magic, "\x93NUMPY", sizeof magic) == 0
+               ? 80
+               : 0;
+}
+
+/* ---- the header: a Python dictionary of three known keys ---- */
+
+static const char *value_of(const char *header, const char *key)
+{
+    const char *at = strstr(header, key);
+    at = at ? strchr(at + strlen(key), ':') : NULL;
+    return at ? at + 1 + strspn(at + 1, " ") : NULL;
+}
+
+static cvy_status parse_type(struct array *a, const char *at)
+{
+    static const struct {
+        char name[3];
+        array_kind kind;
+    } kinds[] = {
+        {"u1", ARRAY_U8},  {"b1", ARRAY_U8},  {"i1", ARRAY_I8},  {"u2", ARRAY_U16},
+        {"i2", ARRAY_I16}, {"u4", ARRAY_U32}, {"i4", ARRAY_I32}, {"u8", ARRAY_U64},
+        {"i8", ARRAY_I64}, {"f4", ARRAY_F32}, {"f8", ARRAY_F64},
+    };
+    if (at && (*at == '\'' || *at == '"') && strchr("<>|=", at[1])) {
+        a->big_endian = at[1] == '>';
+        for (int i = 0; i < CVY_COUNT(kinds); i++) {
+            if (strncmp(at + 2, kinds[i].name, 2) == 0 && at[4] == at[0]) {
+                a->kind = kinds[i].kind;
+                return CVY_OK;
+            }
+        }
+    }
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: element type %.8s, expected integers, f4 or f8", a->file.path,
+             at ? at : "missing");
+}
+
+static cvy_status parse_shape(struct array *a, const char *at)
+{
+    int n = 0;
+    int64_t dim[CVY_NDIM_MAX + 1];
+    CVY_CHECK(at && *at == '(', CVY_E_FORMAT, "%s: no shape in the header", a->file.path);
+    for (at++; *at && *at != ')'; at += strspn(at, ", ")) {
+        char *end = NULL;
+        const long long d = strtoll(at, &end, 10);
+        CVY_CHECK(end != at && d >= 0 && n <= CVY_NDIM_MAX, CVY_E_FORMAT,
+                  "%s: the header's shape cannot be read (at most %d axes)", a->file.path, CVY_NDIM_MAX + 1);
+        dim[n++] = d;
+        at = end;
+    }
+    CVY_CHECK(n >= 1, CVY_E_FORMAT, "%s: a single number, expected an array whose first axis counts samples",
+              a->file.path);
+    a->count = dim[0];
+    a->shape = cvy_shape_make(n - 1, dim + 1);
+    return CVY_OK;
+}
+
+static cvy_status read_header(struct array *a)
+{
+    uint8_t lead[12] = {0};
+    char *header = NULL;
+    cvy_status status = CVY_OK;
+    CVY_CHECK(a->file.bytes >= (int64_t)sizeof lead, CVY_E_FORMAT, "%s: %lld bytes, too short for a .npy file",
+              a->file.path, (long long)a->file.bytes);
+    CVY_TRY(cvy_pread_all(a->file.fd, lead, sizeof lead, 0, a->file.path));
+    CVY_CHECK(memcmp(lead, "\x93NUMPY", 6) == 0, CVY_E_FORMAT, "%s: is not a .npy file", a->file.path);
+    const int wide = lead[6] >= 2;
+    const uint32_t bytes =
+        (uint32_t)lead[8] | (uint32_t)lead[9] << 8 | (wide ? (uint32_t)lead[10] << 16 | (uint32_t)lead[11] << 24 : 0);
+    a->offset = (wide ? 12 : 10) + (int64_t)bytes;
+    CVY_CHECK(lead[6] >= 1 && lead[6] <= 3 && bytes < 1 << 20 && a->offset <= a->file.bytes, CVY_E_FORMAT,
+              "%s: the header is damaged or truncated", a->file.path);
+    CVY_TRY(cvy_mem_alloc((size_t)bytes + 1, &header));
+    CVY_TRY_OUT(cvy_pread_all(a->file.fd, header, bytes, a->offset - bytes, a->file.path));
+    const char *order = value_of(header, "'fortran_order'");
+    CVY_TRY_OUT(parse_type(a, value_of(header, "'descr'")));
+    CVY_TRY_OUT(parse_shape(a, value_of(header, "'shape'")));
+    if ((!order || strncmp(order, "False", 5) != 0) && a->shape.ndim > 0)
+        CVY_FAIL_OUT(CVY_E_UNSUPPORTED, "%s: is in Fortran order; save it by numpy.ascontiguousarray", a->file.path);
+    CVY_TRY_OUT(array_check(a));
+out:
+    cvy_mem_free(&header);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static cvy_status open_array(struct npy *n, int which, const struct npy_opts *o, const cvy_reader_args *args,
+                             cvy_pool *pool)
+{
+    const char *path = o->file[which];
+    const int folder = args->path && cvy_file_is_folder(args->path);
+    n->array[which].file.fd = -1;
+    if (!path && which == X && args->path && !folder)
+        path = args->path;
+    if (!path && folder && (which == X || cvy_data_has_file(args->path, usual_name[which])))
+        CVY_TRY(cvy_data_path_join(pool, args->path, usual_name[which], &path));
+    if (!path && which != X)
+        return CVY_OK;
+    CVY_CHECK(path, CVY_E_CONFIG, "format npy needs a path (a folder with x.npy, or the file) or the option x");
+    CVY_TRY(cvy_data_file_open(pool, path, &n->array[which].file));
+    CVY_TRY(read_header(&n->array[which]));
+    CVY_CHECK(n->array[which].count == n->array[X].count, CVY_E_FORMAT, "%s: %lld records, expected %lld as in %s",
+              path, (long long)n->array[which].count, (long long)n->array[X].count, n->array[X].file.path);
+    return CVY_OK;
+}
+
+/* [H, W, C] -> [C, H, W] and the like. */
+static cvy_status x_shape(struct npy *n)
+{
+    const cvy_shape *s = &n->array[X].shape;
+    cvy_shape x = *s;
+    if (n->channels == CHANNELS_LAST && s->ndim > 1) {
+        x.dim[0] = s->dim[s->ndim - 1];
+        for (int i = 1; i < s->ndim; i++)
+            x.dim[i] = s->dim[i - 1];
+    } else if (n->channels == CHANNELS_NONE || s->ndim == 0) {
+        CVY_CHECK(s->ndim < CVY_NDIM_MAX - 1, CVY_E_SHAPE, "%s: samples of %d axes and one for channels",
+                  n->array[X].file.path, s->ndim);
+        x.ndim = s->ndim + 1;
+        x.dim[0] = 1;
+        for (int i = 1; i < x.ndim; i++)
+            x.dim[i] = s->dim[i - 1];
+    }
+    CVY_CHECK(x.ndim < CVY_NDIM_MAX, CVY_E_SHAPE, "%s: samples of %d axes, at most %d", n->array[X].file.path, x.ndim,
+              CVY_NDIM_MAX - 1);
+    n->shape = x;
+    return CVY_OK;
+}
+
+static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reader_info *info)
+{
+    const struct npy_opts *o = args->options;
+    const cvy_shape *y = &n->array[Y].shape;
+    int32_t largest = 0;
+    for (int i = 0; i < NARRAY; i++)
+        CVY_TRY(open_array(n, i, o, args, info->pool));
+    n->channels = o->channels;
+    CVY_TRY(x_shape(n));
+    info->nsamples = n->array[X].count;
+    info->dtype = n->array[X].kind == ARRAY_U8 ? CVY_DTYPE_U8 : CVY_DTYPE_F32;
+    info->shape = n->shape;
+    info->has_y = n->array[Y].file.fd >= 0;
+    info->y_shape = y->ndim == 0 ? (cvy_shape){1, {1}} : *y;
+    info->has_weight = n->array[WEIGHT].file.fd >= 0;
+    CVY_CHECK(!info->has_weight || cvy_shape_elems(&n->array[WEIGHT].shape) == 1, CVY_E_SHAPE,
+              "%s: weights of shape %s, expected one number a sample", n->array[WEIGHT].file.path,
+              cvy_shape_text(&n->array[WEIGHT].shape));
+    info->has_label = n->array[LABEL].file.fd >= 0;
+    if (info->has_label) {
+        CVY_TRY(array_read_labels(&n->array[LABEL], info->pool, &n->label, &largest));
+        CVY_TRY(cvy_classes_count(o->classes, largest, n->array[LABEL].file.path, &info->nclasses));
+    }
+    return CVY_OK;
+}
+
+static void npy_close(void *state)
+{
+    struct npy *n = state;
+    for (int i = 0; i < NARRAY; i++)
+        cvy_data_file_close(&n->array[i].file);
+}
+
+static cvy_status npy_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
+{
+    struct npy *n = NULL;
+    CVY_TRY(cvy_pool_alloc(info->pool, sizeof *n, &n));
+    for (int i = 0; i < NARRAY; i++)
+        n->array[i].file.fd = -1;
+    const cvy_status status = npy_load(n, args, info);
+    if (status != CVY_OK)
+        npy_close(n);
+    else
+        *state_out = n;
+    return status;
+}
+
+/* ---- reading ---- */
+
+static void npy_where(void *state, int64_t number, char *text, size_t room)
+{
+    const struct npy *n = state;
+    snprintf(text, room, "%s, record %lld", n->array[X].file.path, (long long)number);
+}
+
+/* [positions, C] -> [C, positions] */
+static void channels_first(const char *in, int64_t C, int64_t positions, size_t elem, char *out)
+{
+    for (int64_t p = 0; p < positions; p++)
+        for (int64_t c = 0; c < C; c++)
+            memcpy(out + (size_t)(c * positions + p) * elem, in + (size_t)(p * C + c) * elem, elem);
+}
+
+/* raw->y serves as working memory before it gets its own content. */
+static cvy_status read_x(const struct npy *n, int64_t number, cvy_raw *raw)
+{
+    const struct array *x = &n->array[X];
+    const int64_t elems = cvy_shape_elems(&n->shape);
+    const size_t elem = x->kind == ARRAY_U8 ? 1 : sizeof(float), bytes = (size_t)elems * elem;
+    const int turn = n->channels == CHANNELS_LAST && n->shape.ndim > 1;
+    raw->coding = CVY_CODING_PLAIN;
+    raw->dtype = x->kind == ARRAY_U8 ? CVY_DTYPE_U8 : CVY_DTYPE_F32;
+    raw->shape = n->shape;
+    CVY_TRY(cvy_bytes_need(&raw->x, turn ? 2 * bytes : bytes));
+    char *target = (char *)raw->x.data + (turn ? bytes : 0);
+    if (x->kind == ARRAY_U8)
+        CVY_TRY(array_read_u8(x, number, (uint8_t *)target));
+    else
+        CVY_TRY(array_read_f32(x, number, &raw->y, (float *)(void *)target));
+    if (turn)
+        channels_first(target, n->shape.dim[0], elems / n->shape.dim[0], elem, raw->x.data);
+    raw->x.bytes = bytes;
+    return CVY_OK;
+}
+
+static cvy_status npy_read(void *state, int64_t number, cvy_raw *raw)
+{
+    const struct npy *n = state;
+    CVY_TRY(read_x(n, number, raw));
+    raw->label = n->label ? n->label[number] : 0;
+    if (n->array[WEIGHT].file.fd >= 0)
+        CVY_TRY(array_read_f32(&n->array[WEIGHT], number, &raw->y, &raw->weight));
+    if (n->array[Y].file.fd < 0)
+        return CVY_OK;
+    /* The block holds the f32 results, and behind them the record as stored. */
+    const struct array *y = &n->array[Y];
+    const size_t bytes = (size_t)cvy_shape_elems(&y->shape) * sizeof(float);
+    CVY_TRY(cvy_bytes_need(&raw->y, bytes + y->record_bytes));
+    cvy_bytes stored = {.data = (char *)raw->y.data + bytes, .room = y->record_bytes};
+    CVY_TRY(array_read_f32(y, number, &stored, raw->y.data));
+    raw->y.bytes = bytes;
+    return CVY_OK;
+}
+
+static cvy_status npy_label(void *state, int64_t number, int32_t *label_out)
+{
+    *label_out = ((const struct npy *)state)->label[number];
+    return CVY_OK;
+}
+
+static void npy_hash(void *state, cvy_hasher *h)
+{
+    const struct npy *n = state;
+    for (int i = 0; i < NARRAY; i++)
+        cvy_hash_add(h, &n->array[i].file.bytes, sizeof n->array[i].file.bytes);
+    if (n->label)
+        cvy_hash_add(h, n->label, (size_t)n->array[LABEL].count * sizeof *n->label);
+}
+
+CVY_READER_DEFINE(npy) = {
+    .name = "npy",
+    .summary = "NumPy arrays: inputs, classes or real targets, weights",
+    .options = npy_opts,
+    .options_size = sizeof(struct npy_opts),
+    .probe = npy_probe,
+    .open = npy_open,
+    .read = npy_read,
+    .label = npy_label,
+    .where = npy_where,
+    .hash = npy_hash,
+    .close = npy_close,
+};

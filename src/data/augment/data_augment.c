@@ -1,0 +1,260 @@
+/*
+ * data_augment.c: the job's `data.augment` list: what happens to a sample's x between the reader and the batch.
+ *
+ * In the step: in the loader's threads, after decoding; the first step is asked before it, so that no more is decoded
+ * than it needs. Every random choice is drawn from (seed, "augment.<step>", epoch, sample number), so it does not
+ * depend on ranks, threads or order. For test sets (random 0) mirrors, turns and holes fall away and random crops
+ * become central. A resize carries out a crop right behind it: of its result only that window is computed.
+ */
+#include "data/augment/data_augment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_table.h"
+
+/* ---- the picture's memory ---- */
+
+size_t cvy_augment_bytes(const cvy_picture *p)
+{
+    return (size_t)(p->C * p->H * p->W) * cvy_dtype_bytes(p->dtype);
+}
+
+cvy_status cvy_augment_fresh(cvy_augment_work *w, cvy_dtype dtype, int64_t H, int64_t W, size_t extra, cvy_picture *out,
+                             void **extra_out)
+{
+    cvy_picture p = {.dtype = dtype, .C = w->pic.C, .H = H, .W = W};
+    cvy_bytes *room = &w->scratch[w->turn];
+    const size_t bytes = (cvy_augment_bytes(&p) + 63) / 64 * 64;
+    CVY_TRY(cvy_bytes_need(room, bytes + extra));
+    p.data = room->data;
+    w->turn = 1 - w->turn;
+    w->owned = 1;
+    *out = p;
+    if (extra_out)
+        *extra_out = (char *)room->data + bytes;
+    return CVY_OK;
+}
+
+cvy_status cvy_augment_reals(cvy_augment_work *w)
+{
+    cvy_picture p = w->pic;
+    if (!w->owned || p.dtype != CVY_DTYPE_F32)
+        CVY_TRY(cvy_augment_fresh(w, CVY_DTYPE_F32, p.H, p.W, 0, &p, NULL));
+    cvy_augment_write(w, p.data);
+    w->affine.n = 0;
+    w->pic = p;
+    return CVY_OK;
+}
+
+/* ---- the list ---- */
+
+static cvy_status check_channels(const cvy_augment *a, const cvy_operation *s, const cvy_reals *list,
+                                 const cvy_tree *at)
+{
+    const int64_t channels = a->shape.ndim > 0 ? a->shape.dim[0] : 1;
+    CVY_CHECK(list->count <= 1 || list->count == channels, CVY_E_CONFIG,
+              "%s: %s has %d values, expected 1 or %lld (one a channel)", cvy_tree_where(at), s->def->name, list->count,
+              (long long)channels);
+    return CVY_OK;
+}
+
+static cvy_status check_range(const cvy_operation *s, const char *name, const cvy_reals *list, const cvy_tree *at)
+{
+    CVY_CHECK(list->count <= 2 && (list->count < 2 || list->at[0] <= list->at[1]), CVY_E_CONFIG,
+              "%s: %s of %s is one number, or the least and the largest", cvy_tree_where(at), name, s->def->name);
+    return CVY_OK;
+}
+
+static cvy_status check_options(const cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
+{
+    const char *name = s->def->name;
+    CVY_CHECK(!s->def->spatial || a->spatial, CVY_E_CONFIG, "%s: %s needs samples of the shape [C, H, W], these are %s",
+              cvy_tree_where(at), name, cvy_shape_text(&a->shape));
+    CVY_CHECK(s->o.size.count <= 2, CVY_E_CONFIG, "%s: %s takes a size of one or two numbers, got %d",
+              cvy_tree_where(at), name, s->o.size.count);
+    CVY_CHECK(s->o.size.count == 0 ||
+                  CVY_MAX(cvy_ints_at(&s->o.size, 0, 0), cvy_ints_at(&s->o.size, 1, 0)) <= CVY_PICTURE_SIDE_MAX,
+              CVY_E_CONFIG, "%s: %s to more than %d pixels a side", cvy_tree_where(at), name, CVY_PICTURE_SIDE_MAX);
+    CVY_CHECK(s->o.pad <= CVY_PICTURE_SIDE_MAX, CVY_E_CONFIG, "%s: %s with a pad of more than %d pixels",
+              cvy_tree_where(at), name, CVY_PICTURE_SIDE_MAX);
+    CVY_TRY(check_range(s, "scale", &s->o.range, at));
+    CVY_TRY(check_range(s, "ratio", &s->o.ratio, at));
+    CVY_TRY(check_channels(a, s, &s->o.mean, at));
+    CVY_TRY(check_channels(a, s, &s->o.std, at));
+    return check_channels(a, s, &s->o.by, at);
+}
+
+/* Shape after the step, as far as it is known before a picture is seen. */
+static cvy_status follow_shape(cvy_augment *a, const cvy_operation *s, const cvy_tree *at, int *known)
+{
+    if (!s->def->fixes_size || s->o.size.count == 0)
+        return CVY_OK;
+    const int64_t H = cvy_ints_at(&s->o.size, 0, 0), W = cvy_ints_at(&s->o.size, 1, 0);
+    if (*known && !s->def->any_size &&
+        cvy_crop_fits(s->def->name, a->shape.dim[1], a->shape.dim[2], s->o.pad, H, W) != CVY_OK)
+        return cvy_error_prefix(CVY_E_SHAPE, "%s", cvy_tree_where(at));
+    a->shape.dim[1] = H;
+    a->shape.dim[2] = W;
+    *known = 1;
+    return CVY_OK;
+}
+
+static void name_stream(cvy_augment *a, cvy_operation *s)
+{
+    int nth = 1;
+    char name[64];
+    for (const cvy_operation *before = a->operation; before < s; before++)
+        nth += before->def == s->def;
+    if (nth == 1)
+        snprintf(name, sizeof name, "augment.%s", s->def->name);
+    else
+        snprintf(name, sizeof name, "augment.%s.%d", s->def->name, nth);
+    s->stream = cvy_rng_name(name);
+}
+
+static cvy_status find_operation(const char *name, const cvy_tree *at, const cvy_augment_def **out)
+{
+    static const cvy_table_query query = {.what = "augmentation"};
+    int count = 0;
+    const cvy_augment_def *const *table = cvy_augment_table(&count);
+    const cvy_status status = cvy_table_find(table, count, &query, name, out);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", cvy_tree_where(at));
+}
+
+/* name: {options}, or name: value for the step's main option, or the name alone. */
+static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree *at, const cvy_tree *value, int *known)
+{
+    const cvy_tree *map = value;
+    char who[64];
+    CVY_CHECK(a->noperation < CVY_AUGMENT_OPERATIONS_MAX, CVY_E_CONFIG, "%s: more than %d augmentation operations",
+              cvy_tree_where(at), CVY_AUGMENT_OPERATIONS_MAX);
+    cvy_operation *s = &a->operation[a->noperation];
+    CVY_TRY(find_operation(name, at, &s->def));
+    snprintf(who, sizeof who, "augmentation %s", name);
+    const int empty = !value || (value->kind == CVY_TREE_SCALAR && (!value->text || !*value->text));
+    if (empty) {
+        map = NULL;
+    } else if (value->kind != CVY_TREE_MAP) {
+        cvy_tree *made = NULL;
+        CVY_CHECK(s->def->short_key, CVY_E_CONFIG, "%s: %s needs a map of options", cvy_tree_where(value), name);
+        CVY_TRY(cvy_tree_new_map(a->pool, value->file, &made));
+        CVY_TRY(cvy_tree_set(a->pool, made, s->def->short_key, (cvy_tree *)value));
+        map = made;
+    }
+    CVY_TRY(cvy_options_parse(a->pool, who, s->def->options, map, NULL, &s->o, sizeof s->o));
+    CVY_TRY(check_options(a, s, at));
+    if (s->def->only_random && !a->random)
+        return CVY_OK;
+    a->keeps_bytes |= s->def->keeps_bytes;
+    name_stream(a, s);
+    a->noperation++;
+    return follow_shape(a, s, at, known);
+}
+
+static cvy_status add_operations(cvy_augment *a, const cvy_tree *steps)
+{
+    int known = !a->varying;
+    if (!steps || (steps->kind == CVY_TREE_SCALAR && !steps->text))
+        return CVY_OK;
+    if (steps->kind == CVY_TREE_MAP) {
+        for (int i = 0; i < steps->count; i++)
+            CVY_TRY(add_operation(a, steps->key[i], steps->key_at ? steps->key_at[i] : steps,
+                                  cvy_tree_get(steps, steps->key[i]), &known));
+    } else if (steps->kind == CVY_TREE_SCALAR) {
+        CVY_TRY(add_operation(a, steps->text, steps, NULL, &known));
+    } else {
+        for (int i = 0; i < steps->count; i++) {
+            cvy_tree *item = steps->child[i];
+            item->used = 1;
+            if (item->kind == CVY_TREE_SCALAR && item->text) {
+                CVY_TRY(add_operation(a, item->text, item, NULL, &known));
+                continue;
+            }
+            CVY_CHECK(item->kind == CVY_TREE_MAP && item->count == 1, CVY_E_CONFIG,
+                      "%s: an augmentation operation is a name or `name: options`, one a list item",
+                      cvy_tree_where(item));
+            CVY_TRY(add_operation(a, item->key[0], item, cvy_tree_get(item, item->key[0]), &known));
+        }
+    }
+    a->varying = !known;
+    return CVY_OK;
+}
+
+/* A crop without a pad right behind a resize becomes a part of it. */
+static void join_crops(cvy_augment *a)
+{
+    for (int i = 0; i + 1 < a->noperation; i++) {
+        cvy_operation *s = &a->operation[i];
+        const cvy_operation *next = s + 1;
+        const int is_crop = next->def->fixes_size && !next->def->any_size && next->o.pad == 0;
+        if (s->def->any_size && is_crop)
+            s->inner = next;
+    }
+}
+
+cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, const cvy_reader_info *info,
+                              cvy_augment **out)
+{
+    cvy_augment *a = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
+    a->random = random;
+    a->seed = seed;
+    a->shape = info->shape;
+    a->spatial = info->shape.ndim == 3;
+    a->varying = info->varying;
+    cvy_status status = cvy_pool_create(&a->pool);
+    if (status == CVY_OK)
+        status = add_operations(a, steps);
+    if (status != CVY_OK) {
+        cvy_augment_destroy(&a);
+        return status;
+    }
+    join_crops(a);
+    *out = a;
+    return CVY_OK;
+}
+
+const cvy_shape *cvy_augment_shape(const cvy_augment *a)
+{
+    return &a->shape;
+}
+
+/* ---- running it ---- */
+
+int cvy_augment_want(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
+                     cvy_picture_window *out)
+{
+    const cvy_operation *first = &a->operation[0];
+    return a->noperation > 0 && first->def->want && first->def->want(a, first, epoch, number, H, W, out);
+}
+
+cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
+                             cvy_bytes scratch[2], float *x_out)
+{
+    cvy_augment_work w;
+    w.a = a;
+    w.pic = picture;
+    w.scratch = scratch;
+    w.turn = w.owned = 0;
+    w.epoch = epoch;
+    w.number = number;
+    w.affine.n = 0; /* its lists are written before they are read: a kilobyte less for each small sample */
+    for (int i = 0; i < a->noperation; i += a->operation[i].inner ? 2 : 1)
+        CVY_TRY(a->operation[i].def->apply(&a->operation[i], &w));
+    if (a->spatial)
+        CVY_CHECK(w.pic.C == a->shape.dim[0] && w.pic.H == a->shape.dim[1] && w.pic.W == a->shape.dim[2], CVY_E_SHAPE,
+                  "a picture of %lldx%lld after augmentation, the set's samples are %lldx%lld: add `resize: {size: "
+                  "N}`, or a crop, to data.augment",
+                  (long long)w.pic.H, (long long)w.pic.W, (long long)a->shape.dim[1], (long long)a->shape.dim[2]);
+    cvy_augment_write(&w, x_out);
+    return CVY_OK;
+}
+
+void cvy_augment_destroy(cvy_augment **a)
+{
+    if (!*a)
+        return;
+    cvy_pool_destroy(&(*a)->pool);
+    cvy_mem_free(a);
+}

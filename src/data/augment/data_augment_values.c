@@ -1,0 +1,246 @@
+/*
+ * data_augment_values.c: steps that change values: scale, mean, std, normalize, log, asinh, cutout.
+ *
+ * In the step: in the loader's threads. What is linear is only noted, channel by channel, and applied in the one pass
+ * that turns bytes into the batch's f32; so pixels are moved as bytes and touched once as reals. Bytes of pictures are
+ * divided by 255 then, unless the list has a `scale` step, which sees 0 .. 255.
+ */
+#include "base/base_rng.h"
+#include "data/augment/data_augment.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/data_vector.h"
+
+static const cvy_option scale_opts[] = {
+    {"by", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, factor), NULL, "", "", "factor"},
+    {0},
+};
+static const cvy_option log_opts[] = {
+    {"by", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, by), "1", ">0", "",
+     "x becomes sign(x) ln(1 + |x| / by), one number or one a channel"},
+    {0},
+};
+static const cvy_option asinh_opts[] = {
+    {"by", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, by), "1", ">0", "",
+     "x becomes asinh(x / by), one number or one a channel"},
+    {0},
+};
+static const cvy_option mean_opts[] = {
+    {"values", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, mean), NULL, "", "",
+     "subtracted, one number or one a channel"},
+    {0},
+};
+static const cvy_option std_opts[] = {
+    {"values", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, std), NULL, ">0", "",
+     "divided by, one number or one a channel"},
+    {0},
+};
+static const cvy_option normalize_opts[] = {
+    {"mean", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, mean), "0", "", "",
+     "subtracted first, one number or one a channel"},
+    {"std", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, std), "1", ">0", "",
+     "then divided by, one number or one a channel"},
+    {0},
+};
+static const cvy_option cutout_opts[] = {
+    {"size", CVY_TYPE_INTS, CVY_FIELD(cvy_operation_opts, size), NULL, "1..", "pixels",
+     "height and width of a hole, one number for both"},
+    {"count", CVY_TYPE_INT, CVY_FIELD(cvy_operation_opts, count), "1", "1..1000", "", "holes"},
+    {"value", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, value), "0", "", "",
+     "what is put there, in the units of the step's place in the list"},
+    {"share", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, share), "1", "0..1", "", "share of samples that get holes"},
+    {0},
+};
+
+/* ---- bytes and reals to reals ---- */
+
+CVY_VECTOR static void augment_bytes_to_reals(const uint8_t *restrict in, int64_t n, float shift, float by,
+                                              float *restrict out)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = ((float)in[i] - shift) * by;
+}
+
+CVY_VECTOR static void augment_shift_and_scale(float *x, int64_t n, float shift, float by)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (x[i] - shift) * by;
+}
+
+/* Of reals `out` may be the picture itself. */
+void cvy_augment_write(const cvy_augment_work *w, float *out)
+{
+    const cvy_picture *p = &w->pic;
+    const cvy_affine *f = &w->affine;
+    const int is_bytes = p->dtype == CVY_DTYPE_U8;
+    const double unit = is_bytes && !w->a->keeps_bytes ? 255 : 1;
+    if (!is_bytes && out != p->data)
+        memcpy(out, p->data, cvy_augment_bytes(p));
+    if (!is_bytes && f->n == 0)
+        return;
+    const int64_t runs = f->n > 1 ? p->C : 1, n = p->C * p->H * p->W / CVY_MAX(runs, 1);
+    for (int64_t c = 0; c < runs; c++) {
+        const float shift = f->n > 0 ? (float)(f->shift[c] * unit) : 0, by = (float)((f->n > 0 ? f->by[c] : 1) / unit);
+        if (is_bytes)
+            augment_bytes_to_reals((const uint8_t *)p->data + c * n, n, shift, by, out + c * n);
+        else
+            augment_shift_and_scale(out + c * n, n, shift, by);
+    }
+}
+
+/* ---- linear steps: only noted ---- */
+
+static double value_at(const cvy_reals *list, int64_t c, double otherwise)
+{
+    return list->count == 0 ? otherwise : list->at[list->count == 1 ? 0 : c];
+}
+
+/* (x - m) * f on top of what is noted already; m 0 or f 1 where a list is empty. A factor of 0 that is followed by a
+ * shift cannot be written as one, so what is noted is applied then. */
+static cvy_status note(cvy_augment_work *w, const cvy_reals *mean, const cvy_reals *std, double factor)
+{
+    cvy_affine *f = &w->affine;
+    int has_zero = 0;
+    for (int c = 0; c < f->n; c++)
+        has_zero |= f->by[c] == 0;
+    if (has_zero)
+        CVY_TRY(cvy_augment_reals(w));
+    const int n = CVY_MAX(CVY_MAX(f->n, 1), CVY_MAX(mean->count, std->count));
+    for (int c = f->n; c < n; c++) {
+        f->shift[c] = f->n == 1 ? f->shift[0] : 0;
+        f->by[c] = f->n == 1 ? f->by[0] : 1;
+    }
+    f->n = n;
+    for (int c = 0; c < n; c++) { /* ((x - a) b - m) k = (x - (a + m / b)) b k */
+        f->shift[c] += value_at(mean, c, 0) / f->by[c];
+        f->by[c] *= factor / value_at(std, c, 1);
+    }
+    return CVY_OK;
+}
+
+static cvy_status scale_apply(const cvy_operation *s, cvy_augment_work *w)
+{
+    static const cvy_reals none = {0};
+    return note(w, &none, &none, s->o.factor);
+}
+
+static cvy_status normalize_apply(const cvy_operation *s, cvy_augment_work *w)
+{
+    return note(w, &s->o.mean, &s->o.std, 1);
+}
+
+/* ---- steps that need the reals ---- */
+
+/* x becomes curve(x / by), where curve(0) is 0. */
+static inline cvy_status bend(const cvy_operation *s, cvy_augment_work *w, float (*curve)(float))
+{
+    CVY_TRY(cvy_augment_reals(w));
+    const int64_t plane = w->pic.H * w->pic.W;
+    for (int64_t c = 0; c < w->pic.C; c++) {
+        float *x = (float *)w->pic.data + c * plane;
+        const float by = (float)(1 / value_at(&s->o.by, c, 1));
+        for (int64_t i = 0; i < plane; i++)
+            if (x[i] != 0) /* detector images are mostly empty */
+                x[i] = curve(x[i] * by);
+    }
+    return CVY_OK;
+}
+
+static float signed_log(float x)
+{
+    return copysignf(log1pf(fabsf(x)), x);
+}
+
+static cvy_status log_apply(const cvy_operation *s, cvy_augment_work *w)
+{
+    return bend(s, w, signed_log);
+}
+
+static cvy_status asinh_apply(const cvy_operation *s, cvy_augment_work *w)
+{
+    return bend(s, w, asinhf);
+}
+
+/* Holes centred anywhere in the picture, cut off at its edges (DeVries and Taylor 2017). Zeros in bytes stay bytes. */
+static cvy_status cutout_apply(const cvy_operation *s, cvy_augment_work *w)
+{
+    const cvy_rng rng = cvy_operation_rng(w->a, s, w->epoch, w->number);
+    const int64_t h = cvy_ints_at(&s->o.size, 0, 0), wd = cvy_ints_at(&s->o.size, 1, 0);
+    const float value = (float)s->o.value;
+    if (cvy_rng_uniform(&rng, 0) >= s->o.share)
+        return CVY_OK;
+    if (!w->owned || w->affine.n > 0 || s->o.value != 0)
+        CVY_TRY(cvy_augment_reals(w));
+    cvy_picture *p = &w->pic;
+    const size_t elem = cvy_dtype_bytes(p->dtype);
+    for (int64_t k = 0; k < s->o.count; k++) {
+        const int64_t top = (int64_t)cvy_rng_below(&rng, 1 + 2 * (uint64_t)k, (uint64_t)p->H) - h / 2;
+        const int64_t left = (int64_t)cvy_rng_below(&rng, 2 + 2 * (uint64_t)k, (uint64_t)p->W) - wd / 2;
+        const int64_t y0 = CVY_MAX(top, 0), y1 = CVY_MIN(top + h, p->H);
+        const int64_t x0 = CVY_MAX(left, 0), x1 = CVY_MIN(left + wd, p->W);
+        for (int64_t c = 0; c < p->C; c++) {
+            for (int64_t y = y0; y < y1; y++) {
+                const int64_t at = (c * p->H + y) * p->W + x0;
+                if (s->o.value == 0)
+                    memset((char *)p->data + (size_t)at * elem, 0, (size_t)(x1 - x0) * elem);
+                else
+                    for (int64_t i = 0; i < x1 - x0; i++)
+                        ((float *)p->data)[at + i] = value;
+            }
+        }
+    }
+    return CVY_OK;
+}
+
+CVY_AUGMENT_DEFINE(cutout) = {
+    .name = "cutout",
+    .options = cutout_opts,
+    .short_key = "size",
+    .spatial = 1,
+    .only_random = 1,
+    .apply = cutout_apply,
+};
+
+CVY_AUGMENT_DEFINE(scale) = {
+    .name = "scale",
+    .options = scale_opts,
+    .short_key = "by",
+    .keeps_bytes = 1,
+    .apply = scale_apply,
+};
+
+CVY_AUGMENT_DEFINE(log) = {
+    .name = "log",
+    .options = log_opts,
+    .short_key = "by",
+    .apply = log_apply,
+};
+
+CVY_AUGMENT_DEFINE(asinh) = {
+    .name = "asinh",
+    .options = asinh_opts,
+    .short_key = "by",
+    .apply = asinh_apply,
+};
+
+CVY_AUGMENT_DEFINE(mean) = {
+    .name = "mean",
+    .options = mean_opts,
+    .short_key = "values",
+    .apply = normalize_apply,
+};
+
+CVY_AUGMENT_DEFINE(std) = {
+    .name = "std",
+    .options = std_opts,
+    .short_key = "values",
+    .apply = normalize_apply,
+};
+
+CVY_AUGMENT_DEFINE(normalize) = {
+    .name = "normalize",
+    .options = normalize_opts,
+    .apply = normalize_apply,
+};

@@ -1,0 +1,195 @@
+/*
+ * data_synthetic.c: images made up on the spot, of any shape, for trials and benchmarks without a file.
+ *
+ * Sample i has class i mod classes; its x is the class's pattern (random values on a coarse grid, held constant
+ * between) plus noise, so a network can learn it. With targets > 0 there are no classes: y is a fixed random linear map
+ * of the pattern's coarse values, which a regression can learn. Everything is a function of (seed, number): nothing is
+ * stored but the patterns and a stretch of noise, from which each row of a sample takes a piece at a place of its own,
+ * so that making a sample costs little more than writing it and a training step is not held up.
+ */
+#include "base/base_file.h"
+#include "base/base_hash.h"
+#include "base/base_rng.h"
+#include "data/data_reader.h"
+
+#include <math.h>
+#include <string.h>
+
+struct synthetic_opts {
+    cvy_ints shape;
+    int64_t classes, samples, seed, targets;
+    double noise;
+};
+
+static const cvy_option synthetic_opts[] = {
+    {"shape", CVY_TYPE_INTS, CVY_FIELD(synthetic_opts, shape), "[3, 32, 32]", "1..", "",
+     "shape of a sample, channels first"},
+    {"classes", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, classes), "10", "1..", "", "number of classes"},
+    {"samples", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, samples), "1024", "1..", "samples", "number of samples"},
+    {"seed", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, seed), "1", "0..", "", "seed of patterns and noise"},
+    {"targets", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, targets), "0", "0..", "",
+     "real targets a sample instead of a class, for regression"},
+    {"noise", CVY_TYPE_REAL, CVY_FIELD(synthetic_opts, noise), "0.5", "0..", "",
+     "standard deviation of the noise; the patterns' is 1"},
+    {0},
+};
+
+enum {
+    GRID = 4,      /* coarse cells along each spatial axis */
+    NOISE = 65536, /* places in the stretch of noise */
+};
+
+struct synthetic {
+    struct synthetic_opts o;
+    cvy_shape shape;
+    int64_t elems, ncell; /* cells of one pattern */
+    int64_t nrow, row;    /* a sample's rows along its last axis, and their length */
+    int32_t *cell_in_row; /* [row]: position -> cell, counted from the row's first */
+    float *cell;          /* [classes or 64, ncell] */
+    float *map;           /* [targets, ncell] */
+    float *noise;         /* [NOISE + row], uniform: a network cannot tell it from a Gaussian */
+};
+
+static int synthetic_probe(const char *path)
+{
+    return strcmp(path, "synthetic") == 0 && !cvy_file_exists(path) ? 100 : 0;
+}
+
+static int64_t npattern(const struct synthetic *s)
+{
+    return s->o.targets ? 64 : s->o.classes;
+}
+
+/* Where a row's positions lie in the pattern, and the noise. */
+static cvy_status make_rows(struct synthetic *s, cvy_pool *pool)
+{
+    const cvy_rng rng = cvy_rng_make((uint64_t)s->o.seed, "synthetic.noise", 0, 0);
+    const double width = s->o.noise * sqrt(12.0);
+    const int is_vector = s->shape.ndim == 1;
+    s->row = s->shape.dim[s->shape.ndim - 1];
+    s->nrow = s->elems / s->row;
+    CVY_TRY(cvy_pool_alloc(pool, (size_t)s->row * sizeof *s->cell_in_row, &s->cell_in_row));
+    CVY_TRY(cvy_pool_alloc(pool, ((size_t)NOISE + (size_t)s->row) * sizeof *s->noise, &s->noise));
+    for (int64_t i = 0; i < s->row; i++)
+        s->cell_in_row[i] = (int32_t)(is_vector ? i : i * GRID / s->row);
+    uint32_t word[4] = {0};
+    for (int64_t i = 0; i < NOISE + s->row; i++) {
+        if (i % 4 == 0)
+            cvy_rng_block(&rng, (uint64_t)(i / 4), word);
+        s->noise[i] = (float)(width * ((double)(word[i % 4] >> 8) * 0x1p-24 - 0.5));
+    }
+    return CVY_OK;
+}
+
+static cvy_status synthetic_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
+{
+    struct synthetic *s = NULL;
+    CVY_TRY(cvy_pool_alloc(info->pool, sizeof *s, &s));
+    s->o = *(const struct synthetic_opts *)args->options;
+    CVY_CHECK(s->o.shape.count >= 1 && s->o.shape.count < CVY_NDIM_MAX, CVY_E_CONFIG,
+              "synthetic shape needs 1 to %d numbers, got %d", CVY_NDIM_MAX - 1, s->o.shape.count);
+    s->shape = cvy_shape_make(s->o.shape.count, s->o.shape.at);
+    s->ncell = s->shape.dim[0];
+    for (int i = 1; i < s->shape.ndim; i++)
+        s->ncell *= GRID;
+    size_t bytes = sizeof(float);
+    for (int i = 0; i < s->shape.ndim; i++)
+        CVY_TRY(cvy_size_mul(bytes, (size_t)s->shape.dim[i], &bytes));
+    s->elems = cvy_shape_elems(&s->shape);
+    CVY_CHECK(s->shape.dim[s->shape.ndim - 1] <= INT32_MAX / 2, CVY_E_CONFIG,
+              "synthetic shape ends in %lld, expected at most %d", (long long)s->shape.dim[s->shape.ndim - 1],
+              INT32_MAX / 2);
+    CVY_TRY(make_rows(s, info->pool));
+    CVY_TRY(cvy_size_mul((size_t)npattern(s) * sizeof(float), (size_t)s->ncell, &bytes));
+    CVY_TRY(cvy_pool_alloc(info->pool, bytes, &s->cell));
+    const cvy_rng rng = cvy_rng_make((uint64_t)s->o.seed, "synthetic.pattern", 0, 0);
+    for (int64_t i = 0; i < npattern(s) * s->ncell; i++)
+        s->cell[i] = (float)cvy_rng_normal(&rng, (uint64_t)i);
+    CVY_TRY(cvy_size_mul((size_t)s->o.targets * sizeof(float), (size_t)s->ncell, &bytes));
+    CVY_TRY(cvy_pool_alloc(info->pool, bytes, &s->map));
+    const cvy_rng map = cvy_rng_make((uint64_t)s->o.seed, "synthetic.map", 0, 0);
+    for (int64_t i = 0; i < s->o.targets * s->ncell; i++)
+        s->map[i] = (float)(cvy_rng_normal(&map, (uint64_t)i) / sqrt((double)s->ncell));
+    info->nsamples = s->o.samples;
+    info->dtype = CVY_DTYPE_F32;
+    info->shape = s->shape;
+    info->has_label = s->o.targets == 0;
+    info->nclasses = s->o.targets == 0 ? s->o.classes : 0;
+    info->has_y = s->o.targets > 0;
+    info->y_shape = (cvy_shape){1, {s->o.targets}};
+    *state_out = s;
+    return CVY_OK;
+}
+
+static cvy_status synthetic_label(void *state, int64_t number, int32_t *label_out)
+{
+    *label_out = (int32_t)(number % npattern(state));
+    return CVY_OK;
+}
+
+/* The first cell of a row of the pattern: all axes but the last, innermost first. A vector is one row of as many cells.
+ */
+static int64_t first_cell(const struct synthetic *s, int64_t row)
+{
+    int64_t at = 0, weight = s->shape.ndim > 1 ? GRID : 1;
+    for (int d = s->shape.ndim - 2; d > 0; d--) {
+        at += row % s->shape.dim[d] * GRID / s->shape.dim[d] * weight;
+        weight *= GRID;
+        row /= s->shape.dim[d];
+    }
+    return row * weight + at;
+}
+
+static cvy_status synthetic_read(void *state, int64_t number, cvy_raw *raw)
+{
+    const struct synthetic *s = state;
+    int32_t pattern = 0;
+    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)s->elems * sizeof(float)));
+    CVY_TRY(synthetic_label(state, number, &pattern));
+    raw->coding = CVY_CODING_PLAIN;
+    raw->dtype = CVY_DTYPE_F32;
+    raw->shape = s->shape;
+    raw->label = pattern;
+    const float *cell = s->cell + pattern * s->ncell;
+    float *x = raw->x.data;
+    const cvy_rng rng = cvy_rng_make((uint64_t)s->o.seed, "synthetic.noise", 0, (uint64_t)number);
+    for (int64_t r = 0; r < s->nrow; r++, x += s->row) {
+        const float *base = cell + first_cell(s, r), *noise = s->noise + cvy_rng_u32(&rng, (uint64_t)r) % NOISE;
+        for (int64_t i = 0; i < s->row; i++)
+            x[i] = base[s->cell_in_row[i]] + noise[i];
+    }
+    CVY_TRY(cvy_bytes_need(&raw->y, (size_t)s->o.targets * sizeof(float)));
+    for (int64_t t = 0; t < s->o.targets; t++) {
+        float sum = 0;
+        for (int64_t k = 0; k < s->ncell; k++)
+            sum += s->map[t * s->ncell + k] * cell[k];
+        ((float *)raw->y.data)[t] = sum;
+    }
+    return CVY_OK;
+}
+
+static void synthetic_where(void *state, int64_t number, char *text, size_t room)
+{
+    (void)state;
+    snprintf(text, room, "synthetic sample %lld", (long long)number);
+}
+
+static void synthetic_hash(void *state, cvy_hasher *h)
+{
+    const struct synthetic *s = state;
+    cvy_hash_add(h, &s->o.seed, sizeof s->o.seed);
+    cvy_hash_add(h, &s->o.noise, sizeof s->o.noise);
+}
+
+CVY_READER_DEFINE(synthetic) = {
+    .name = "synthetic",
+    .summary = "images made up on the spot, learnable",
+    .options = synthetic_opts,
+    .options_size = sizeof(struct synthetic_opts),
+    .probe = synthetic_probe,
+    .open = synthetic_open,
+    .read = synthetic_read,
+    .label = synthetic_label,
+    .where = synthetic_where,
+    .hash = synthetic_hash,
+};

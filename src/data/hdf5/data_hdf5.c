@@ -1,0 +1,386 @@
+/*
+ * data_hdf5.c: reads HDF5 files as scientists write them: any data sets as inputs, targets, labels and weights, of one
+ * file, a folder of them, or all that a pattern names.
+ *
+ * In the step: a sample is a row of each data set that was chosen; data_hdf5_block.c brings it, here it becomes f32 (or
+ * stays u8, for pictures) with channels first. Several inputs are joined along their first axis, several targets into
+ * one vector. data_hdf5.h shows how the work is divided.
+ */
+#include "data/hdf5/data_hdf5.h"
+
+#include <string.h>
+
+#include "base/base_file.h"
+#include "base/base_hash.h"
+
+static const cvy_option hdf5_opts[] = {
+    {"x", CVY_TYPE_TREE, CVY_FIELD(hdf5_opts, x), "", "", "",
+     "data set of the input, or a list of them, joined as channels; found by usual names if not given"},
+    {"y", CVY_TYPE_TREE, CVY_FIELD(hdf5_opts, y), "", "", "",
+     "data set of real targets, or a list of them, joined into one vector; none"},
+    {"label", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, label), "", "", "", "data set of class numbers; none"},
+    {"weight", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, weight), "", "", "", "data set of sample weights; none"},
+    {"axes", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, axes), "", "", "",
+     "what the axes of the input are, in their order: N samples, C channels, T, D, H, W, L, F"},
+    {"where", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, where), "", "", "",
+     "condition on data sets of one axis that chooses samples, \"met > 50 and njet >= 2\""},
+    {"mask", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, mask), "", "", "", "data set that is true for the samples to take"},
+    {"classes", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, classes), "0", "0..", "",
+     "number of classes; 0 is the largest label and one"},
+    {"class_per_file", CVY_TYPE_BOOL, CVY_FIELD(hdf5_opts, class_per_file), "false", "", "",
+     "every file is a class, named by it"},
+    {"channels", CVY_TYPE_CHOICE, CVY_FIELD(hdf5_opts, channels), "auto", "auto|grey|rgb", "",
+     "what encoded pictures become; auto is what the first one is"},
+    {"cache_mb", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, cache_mb), "0", "0..", "MB",
+     "memory for chunks that are unpacked and kept for their other samples; 0: what a window shuffle needs, 64 to 512"},
+    {0},
+};
+
+int cvy_h5_is_file_name(const char *name)
+{
+    return cvy_data_has_suffix(name, ".h5") || cvy_data_has_suffix(name, ".hdf5");
+}
+
+static int hdf5_probe(const char *path)
+{
+    char head[8];
+    cvy_pool *pool = NULL;
+    char **name = NULL;
+    int64_t n = 0;
+    int score = 0;
+    if (!cvy_file_is_folder(path)) {
+        if (cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0)
+            return 100;
+        return !cvy_h5_is_file_name(path) ? 0 : cvy_file_exists(path) ? 80 : strpbrk(path, "*?[") ? 90 : 0;
+    }
+    if (cvy_pool_create(&pool) != CVY_OK)
+        return 0;
+    if (cvy_file_list(pool, path, &name, &n) == CVY_OK)
+        for (int64_t i = 0; i < n; i++)
+            if (name[i][0] != '.' && cvy_h5_is_file_name(name[i]))
+                score = 70;
+    cvy_pool_destroy(&pool);
+    return score;
+}
+
+#if CVY_HAVE_HDF5
+
+/* ---- opening ---- */
+
+static void hdf5_close(void *state)
+{
+    cvy_hdf5 *h = state;
+    cvy_h5_close_files(h);
+    cvy_h5_free_blocks(h);
+    cvy_mem_free(&h->kept);
+    cvy_mem_free(&h->label);
+    if (h->filled_made)
+        pthread_cond_destroy(&h->filled);
+    if (h->lock_made)
+        pthread_mutex_destroy(&h->lock);
+}
+
+/* The attribute "shape" of a data set of encoded pictures, where the writer noted the set's own. */
+static int noted_shape(cvy_hdf5 *h, int64_t *dim)
+{
+    int found = 0;
+    cvy_h5_enter();
+    const hid_t set = cvy_h5_set_id(h, &h->file[0], 0);
+    const hid_t at = set >= 0 && H5Aexists(set, "shape") > 0 ? H5Aopen(set, "shape", H5P_DEFAULT) : -1;
+    if (at >= 0) {
+        const hid_t space = H5Aget_space(at);
+        found = H5Sget_simple_extent_npoints(space) == 3 && H5Aread(at, H5T_NATIVE_INT64, dim) >= 0;
+        H5Sclose(space);
+        H5Aclose(at);
+    }
+    H5Eclear2(H5E_DEFAULT);
+    cvy_h5_leave();
+    return found && dim[0] > 0 && dim[0] <= 4 && dim[1] >= 0 && dim[2] >= 0;
+}
+
+static cvy_status look_at_first(cvy_hdf5 *h, int64_t *dim)
+{
+    cvy_raw raw = {0};
+    int64_t file = 0;
+    while (file + 1 < h->nfile && h->file[file].rows == 0)
+        file++;
+    CVY_CHECK(h->file[file].rows > 0, CVY_E_FORMAT, "%s: holds no samples", h->file[file].path);
+    cvy_status status = cvy_h5_encoded_get(h, file, 0, 0, &raw.x);
+    if (status == CVY_OK) {
+        const cvy_coding coding = cvy_picture_coding(raw.x.data, raw.x.bytes);
+        status = coding == CVY_CODING_PLAIN
+                     ? cvy_error_set(CVY_E_FORMAT, "data set %s: its first row is neither a JPEG nor a PNG",
+                                     h->column[0].name)
+                     : cvy_picture_look(coding, raw.x.data, raw.x.bytes, &dim[0], &dim[1], &dim[2]);
+    }
+    cvy_raw_free(&raw);
+    return status == CVY_OK ? status : cvy_error_prefix(status, "%s", h->file[file].path);
+}
+
+/* Encoded pictures: the set's shape. */
+static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
+{
+    int64_t dim[3] = {0};
+    CVY_TRY(cvy_h5_pin(h, 0));
+    const int noted = noted_shape(h, dim);
+    cvy_h5_unpin(h, 0);
+    if (!noted)
+        CVY_TRY(look_at_first(h, dim));
+    info->shape = (cvy_shape){3, {h->o->channels == 1 ? 1 : h->o->channels == 2 ? 3 : dim[0], dim[1], dim[2]}};
+    info->dtype = CVY_DTYPE_U8;
+    info->varying = 1;
+    return CVY_OK;
+}
+
+static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
+{
+    cvy_hdf5 *h = NULL;
+    CVY_CHECK(args->path, CVY_E_CONFIG,
+              "format hdf5 needs a path: a file, a folder of them, or a pattern like runs/*.h5");
+    CVY_TRY(cvy_pool_alloc(info->pool, sizeof *h, &h));
+    h->pool = info->pool;
+    h->o = args->options;
+    h->lock_made = pthread_mutex_init(&h->lock, NULL) == 0;
+    h->filled_made = pthread_cond_init(&h->filled, NULL) == 0;
+    cvy_status status = h->lock_made && h->filled_made ? CVY_OK : cvy_error_set(CVY_E_MEMORY, "cannot make a lock");
+    if (status == CVY_OK)
+        status = cvy_h5_load(h, args->path, info);
+    if (status == CVY_OK && h->column[0].encoded)
+        status = describe_pictures(h, info);
+    if (status != CVY_OK)
+        hdf5_close(h);
+    else
+        *state_out = h;
+    return status;
+}
+
+/* ---- reading ---- */
+
+struct place { /* of a sample */
+    int64_t file, row;
+};
+
+static struct place find_row(const cvy_hdf5 *h, int64_t number)
+{
+    const int64_t row = h->kept ? h->kept[number] : number;
+    int64_t low = 0, high = h->nfile - 1; /* the last file that begins at or before row */
+    while (low < high) {
+        const int64_t middle = (low + high + 1) / 2;
+        if (h->file[middle].first <= row)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return (struct place){low, row - h->file[low].first};
+}
+
+/* Numbers of `elem` bytes, 1 or 4, from their places in the row to the order of the shape. */
+static void turn(const cvy_h5_column *c, const void *in, size_t elem, void *out)
+{
+    const int last = c->shape.ndim - 1;
+    const int64_t n = c->shape.dim[last], step = c->stride[last];
+    int64_t k[CVY_NDIM_MAX] = {0}, to = 0;
+    for (;;) {
+        int64_t from = 0;
+        for (int i = 0; i < last; i++)
+            from += k[i] * c->stride[i];
+        if (elem == 1)
+            for (int64_t i = 0; i < n; i++)
+                ((uint8_t *)out)[to + i] = ((const uint8_t *)in)[from + i * step];
+        else
+            for (int64_t i = 0; i < n; i++)
+                ((float *)out)[to + i] = ((const float *)in)[from + i * step];
+        to += n;
+        int i = last - 1;
+        while (i >= 0 && ++k[i] == c->shape.dim[i])
+            k[i--] = 0;
+        if (i < 0)
+            return;
+    }
+}
+
+static size_t padded(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* One input's part of x. work: the row as it is stored, and behind it as numbers that are yet to be turned. */
+static cvy_status read_part(cvy_hdf5 *h, struct place at, int column, cvy_bytes *work, void *out)
+{
+    const cvy_h5_column *c = &h->column[column];
+    const int as_is = h->dtype == CVY_DTYPE_U8;
+    cvy_h5_row row;
+    CVY_TRY(cvy_bytes_need(work, padded(c->row_bytes) + (c->turned && !as_is ? (size_t)c->elems * sizeof(float) : 0)));
+    float *flat = c->turned ? (float *)(void *)((char *)work->data + padded(c->row_bytes)) : out;
+    CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work->data, &row));
+    if (!as_is)
+        cvy_h5_to_f32(&c->number, row.data, c->elems, flat);
+    else if (!c->turned)
+        memcpy(out, row.data, c->row_bytes);
+    if (c->turned)
+        turn(c, as_is ? row.data : flat, as_is ? 1 : sizeof(float), out);
+    cvy_h5_row_put(h, &row);
+    return CVY_OK;
+}
+
+/* A column as f32; work as above. */
+static cvy_status read_numbers(cvy_hdf5 *h, struct place at, int column, void *work, float *out)
+{
+    cvy_h5_row row;
+    CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work, &row));
+    cvy_h5_to_f32(&h->column[column].number, row.data, h->column[column].elems, out);
+    cvy_h5_row_put(h, &row);
+    return CVY_OK;
+}
+
+static cvy_status read_one(cvy_hdf5 *h, struct place at, int column, cvy_bytes *work, float *out)
+{
+    CVY_TRY(cvy_bytes_need(work, h->column[column].row_bytes));
+    return read_numbers(h, at, column, work->data, out);
+}
+
+/* An encoded picture, or the planes of one that was stored among them. */
+static cvy_status read_picture(cvy_hdf5 *h, struct place at, cvy_raw *raw)
+{
+    float coding = 0, extent[3] = {0};
+    size_t bytes = 1;
+    CVY_TRY(cvy_h5_encoded_get(h, at.file, 0, at.row, &raw->x));
+    raw->coding = cvy_picture_coding(raw->x.data, raw->x.bytes);
+    if (h->coding >= 0) {
+        CVY_CHECK(h->column[h->coding].elems == 1 && h->column[h->extent].elems == 3, CVY_E_FORMAT,
+                  "coding and shape have %lld and %lld numbers a sample, expected 1 and 3",
+                  (long long)h->column[h->coding].elems, (long long)h->column[h->extent].elems);
+        CVY_TRY(read_one(h, at, h->coding, &raw->y, &coding));
+        CVY_TRY(read_one(h, at, h->extent, &raw->y, extent));
+        CVY_CHECK(coding == 0 || coding == (float)raw->coding, CVY_E_FORMAT, "coding is %g, but the picture's is %d",
+                  (double)coding, (int)raw->coding);
+        if (coding == 0)
+            raw->coding = CVY_CODING_PLAIN;
+    }
+    if (raw->coding != CVY_CODING_PLAIN)
+        return CVY_OK;
+    CVY_CHECK(h->coding >= 0, CVY_E_FORMAT, "%zu bytes that are neither a JPEG nor a PNG", raw->x.bytes);
+    raw->dtype = CVY_DTYPE_U8;
+    raw->shape.ndim = 3;
+    for (int i = 0; i < 3; i++) {
+        CVY_CHECK(extent[i] >= 1 && extent[i] <= CVY_PICTURE_SIDE_MAX, CVY_E_FORMAT, "a picture with an axis of %g",
+                  (double)extent[i]);
+        raw->shape.dim[i] = (int64_t)extent[i];
+        CVY_TRY(cvy_size_mul(bytes, (size_t)raw->shape.dim[i], &bytes));
+    }
+    CVY_CHECK(bytes == raw->x.bytes, CVY_E_FORMAT, "%zu bytes for a picture of %s", raw->x.bytes,
+              cvy_shape_text(&raw->shape));
+    return CVY_OK;
+}
+
+static cvy_status read_x(cvy_hdf5 *h, struct place at, cvy_raw *raw)
+{
+    const size_t elem = cvy_dtype_bytes(h->dtype);
+    raw->coding = CVY_CODING_PLAIN;
+    raw->dtype = h->dtype;
+    raw->shape = h->shape;
+    CVY_TRY(cvy_bytes_need(&raw->x, (size_t)cvy_shape_elems(&h->shape) * elem));
+    char *out = raw->x.data;
+    for (int i = 0; i < h->nx; i++) {
+        CVY_TRY(read_part(h, at, i, &raw->y, out));
+        out += (size_t)h->column[i].elems * elem;
+    }
+    return CVY_OK;
+}
+
+/* raw->y serves as working memory before it gets its own content; behind that lie rows as they are stored. */
+static cvy_status hdf5_read(void *state, int64_t number, cvy_raw *raw)
+{
+    cvy_hdf5 *h = state;
+    const struct place at = find_row(h, number);
+    CVY_TRY(h->column[0].encoded ? read_picture(h, at, raw) : read_x(h, at, raw));
+    raw->label = h->label ? h->label[number] : 0;
+    if (h->weight >= 0)
+        CVY_TRY(read_one(h, at, h->weight, &raw->y, &raw->weight));
+    size_t stored = 0;
+    const size_t bytes = (size_t)h->y_elems * sizeof(float);
+    for (int i = h->nx; i < h->nx + h->ny; i++)
+        stored = CVY_MAX(stored, h->column[i].row_bytes);
+    CVY_TRY(cvy_bytes_need(&raw->y, padded(bytes) + stored));
+    float *y = raw->y.data;
+    for (int i = h->nx; i < h->nx + h->ny; i++) {
+        CVY_TRY(read_numbers(h, at, i, (char *)raw->y.data + padded(bytes), y));
+        y += h->column[i].elems;
+    }
+    raw->y.bytes = bytes;
+    return CVY_OK;
+}
+
+static cvy_status hdf5_label(void *state, int64_t number, int32_t *label_out)
+{
+    const cvy_hdf5 *h = state;
+    *label_out = h->label ? h->label[number] : 0;
+    return CVY_OK;
+}
+
+static void hdf5_where(void *state, int64_t number, char *text, size_t room)
+{
+    const cvy_hdf5 *h = state;
+    const struct place at = find_row(h, number);
+    snprintf(text, room, "%s, row %lld", h->file[at.file].path, (long long)at.row);
+}
+
+static void hdf5_hash(void *state, cvy_hasher *h)
+{
+    const cvy_hdf5 *d = state;
+    for (int64_t i = 0; i < d->nfile; i++) {
+        cvy_hash_add(h, &d->file[i].bytes, sizeof d->file[i].bytes);
+        cvy_hash_add(h, &d->file[i].rows, sizeof d->file[i].rows);
+    }
+    for (int i = 0; i < d->ncolumn; i++)
+        cvy_hash_add(h, d->column[i].name, strlen(d->column[i].name) + 1);
+    if (d->kept)
+        cvy_hash_add(h, d->kept, (size_t)d->nsamples * sizeof *d->kept);
+    if (d->label)
+        cvy_hash_add(h, d->label, (size_t)d->nsamples * sizeof *d->label);
+}
+
+#else
+
+static cvy_status left_out(const char *path)
+{
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: HDF5 is left out of this build: build it with libhdf5 (Debian: libhdf5-dev)",
+             path ? path : "format hdf5");
+}
+
+static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
+{
+    (void)info, (void)state_out;
+    return left_out(args->path);
+}
+
+static cvy_status hdf5_read(void *state, int64_t number, cvy_raw *raw)
+{
+    (void)state, (void)number, (void)raw;
+    return left_out(NULL);
+}
+
+static void hdf5_where(void *state, int64_t number, char *text, size_t room)
+{
+    (void)state;
+    snprintf(text, room, "row %lld", (long long)number);
+}
+
+#define hdf5_label NULL
+#define hdf5_hash NULL
+#define hdf5_close NULL
+#endif
+
+CVY_READER_DEFINE(hdf5) = {
+    .name = "hdf5",
+    .summary = "HDF5 files: any data sets as inputs, targets, labels and weights",
+    .options = hdf5_opts,
+    .options_size = sizeof(struct hdf5_opts),
+    .probe = hdf5_probe,
+    .open = hdf5_open,
+    .read = hdf5_read,
+    .label = hdf5_label,
+    .where = hdf5_where,
+    .hash = hdf5_hash,
+    .close = hdf5_close,
+};

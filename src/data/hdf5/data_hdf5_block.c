@@ -1,0 +1,476 @@
+/*
+ * data_hdf5_block.c: rows of HDF5 data sets, by any thread and in any order.
+ *
+ * In the step: under the loader's threads. Rows of plain data sets are read by their position in the file. Else a block
+ * of rows, those of one chunk or of a few small ones, is unpacked whole and kept, so that the next rows of it cost
+ * nothing: the least recently used blocks make place for others within the limit `cache_mb`. A thread that needs a
+ * block which another one is making waits for it. Chunks that are deflated, shuffled or neither are found through the
+ * library and unpacked without it, so threads do it side by side; all others it reads itself, one thread at a time.
+ * Source: the HDF5 file format specification 3.0 (chunks, filters).
+ */
+#include "base/base_file.h"
+#include "data/hdf5/data_hdf5.h"
+
+#if CVY_HAVE_HDF5
+#include <string.h>
+
+#include "data/hdf5/data_inflate.h"
+
+struct cvy_h5_block {
+    int64_t file, number;
+    int column;
+    int ready, users;
+    void *data;
+    size_t room;
+    struct cvy_h5_block *next, *newer, *older; /* in its bucket; by last use */
+};
+
+struct cvy_h5_scratch { /* of a thread that makes a block */
+    cvy_bytes packed, plain;
+    struct cvy_h5_scratch *next;
+};
+
+/* ---- unpacking ---- */
+
+/* The shuffle filter put the first bytes of all numbers first, then the second ones, and so on. */
+static void unshuffle(const uint8_t *in, int64_t count, int bytes, uint8_t *restrict out)
+{
+    if (bytes == 2) {
+        for (int64_t i = 0; i < count; i++) {
+            out[2 * i] = in[i];
+            out[2 * i + 1] = in[count + i];
+        }
+        return;
+    }
+    if (bytes == 4) {
+        for (int64_t i = 0; i < count; i++) {
+            out[4 * i] = in[i];
+            out[4 * i + 1] = in[count + i];
+            out[4 * i + 2] = in[2 * count + i];
+            out[4 * i + 3] = in[3 * count + i];
+        }
+        return;
+    }
+    for (int b = 0; b < bytes; b++)
+        for (int64_t i = 0; i < count; i++)
+            out[i * bytes + b] = in[b * count + i];
+}
+
+/* ---- chunks ---- */
+
+struct chunk_job {
+    cvy_hdf5 *h;
+    cvy_h5_file *file;
+    const cvy_h5_column *column;
+    const cvy_h5_place *place;
+    int number; /* of the column */
+    int64_t elems;
+    size_t bytes; /* of a chunk, unpacked */
+    struct cvy_h5_scratch *s;
+};
+
+/* Where the chunk whose first number lies at `at` is stored. CVY_NOT_APPLICABLE: it was never written, or without some
+ * of its filters. */
+static cvy_status find_chunk(const struct chunk_job *j, const int64_t *at, int64_t *address_out, size_t *bytes_out)
+{
+    hsize_t offset[CVY_NDIM_MAX], stored = 0;
+    haddr_t address = HADDR_UNDEF;
+    unsigned skipped = 0;
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < j->column->ndim; i++)
+        offset[i] = (hsize_t)at[i];
+    cvy_h5_enter();
+    const hid_t set = cvy_h5_set_id(j->h, j->file, j->number);
+#if H5_VERSION_GE(1, 10, 5)
+    if (set < 0 || H5Dget_chunk_info_by_coord(set, offset, &skipped, &address, &stored) < 0)
+        status = cvy_h5_fault(CVY_E_FORMAT, "cannot be found");
+#else
+    (void)set, (void)offset;
+#endif
+    cvy_h5_leave();
+    CVY_TRY(status);
+    if (address == HADDR_UNDEF || stored == 0 || skipped)
+        return CVY_NOT_APPLICABLE;
+    const haddr_t end = (haddr_t)j->file->bytes;
+    CVY_CHECK(stored <= end && address <= end - stored, CVY_E_FORMAT,
+              "%llu bytes at byte %llu, beyond the file's end at %llu: truncated", (unsigned long long)stored,
+              (unsigned long long)address, (unsigned long long)end);
+    CVY_CHECK(j->place->deflated || stored == j->bytes, CVY_E_FORMAT, "%llu bytes, expected %zu",
+              (unsigned long long)stored, j->bytes);
+    *address_out = (int64_t)address;
+    *bytes_out = (size_t)stored;
+    return CVY_OK;
+}
+
+/* That chunk, unpacked to out. */
+static cvy_status read_chunk(const struct chunk_job *j, const int64_t *at, void *out)
+{
+    const cvy_h5_place *p = j->place;
+    struct cvy_h5_scratch *s = j->s;
+    int64_t address = 0;
+    size_t stored = 0;
+    CVY_TRY(find_chunk(j, at, &address, &stored));
+    if (!p->deflated && !p->shuffled)
+        return cvy_pread_all(j->file->fd, out, stored, address, "the chunk");
+    CVY_TRY(cvy_bytes_need(&s->packed, stored));
+    CVY_TRY(cvy_pread_all(j->file->fd, s->packed.data, stored, address, "the chunk"));
+    if (!p->deflated) {
+        unshuffle(s->packed.data, j->elems, j->column->number.bytes, out);
+    } else if (!p->shuffled) {
+        CVY_TRY(cvy_inflate(s->packed.data, stored, out, j->bytes));
+    } else {
+        CVY_TRY(cvy_bytes_need(&s->plain, j->bytes));
+        CVY_TRY(cvy_inflate(s->packed.data, stored, s->plain.data, j->bytes));
+        unshuffle(s->plain.data, j->elems, j->column->number.bytes, out);
+    }
+    return CVY_OK;
+}
+
+/* Puts a chunk that holds part of each row where it belongs; rows: those of the block. */
+static void place_chunk(const struct chunk_job *j, const int64_t *at, int64_t first, int64_t rows, const char *chunk,
+                        char *block)
+{
+    const cvy_h5_column *c = j->column;
+    const int64_t *size = j->place->chunk, elem = c->number.bytes;
+    int64_t count[CVY_NDIM_MAX], k[CVY_NDIM_MAX] = {0};
+    const int last = c->ndim - 1;
+    for (int i = 0; i < c->ndim; i++) {
+        const int64_t end = i == 0 ? first + rows : c->dim[i];
+        count[i] = CVY_MIN(size[i], end - at[i]);
+    }
+    for (;;) {
+        int64_t from = 0, to = 0;
+        for (int i = 0; i < c->ndim; i++) {
+            from = from * size[i] + k[i];
+            to = i == 0 ? at[0] - first + k[0] : to * c->dim[i] + at[i] + k[i];
+        }
+        memcpy(block + to * elem, chunk + from * elem, (size_t)((last > 0 ? count[last] : 1) * elem));
+        int i = last > 0 ? last - 1 : 0; /* the last axis is copied at once */
+        while (i >= 0 && ++k[i] == count[i])
+            k[i--] = 0;
+        if (i < 0)
+            return;
+    }
+}
+
+/* Rows first and on, as many as the block has: a grid of chunks. */
+static cvy_status unpack_chunks(const struct chunk_job *j, int64_t first, int64_t rows, char *block)
+{
+    const cvy_h5_column *c = j->column;
+    const int64_t *size = j->place->chunk;
+    int64_t at[CVY_NDIM_MAX] = {first};
+    int whole_rows = 1;
+    cvy_bytes part = {0};
+    cvy_status status = CVY_OK;
+    for (int i = 1; i < c->ndim; i++)
+        whole_rows &= size[i] == c->dim[i];
+    if (!whole_rows)
+        CVY_TRY(cvy_bytes_need(&part, j->bytes));
+    for (;;) {
+        char *to = whole_rows ? block + (size_t)(at[0] - first) * c->row_bytes : part.data;
+        status = read_chunk(j, at, to);
+        if (status < 0)
+            cvy_error_prefix(status, "data set %s, chunk at row %lld", c->name, (long long)at[0]);
+        CVY_TRY_OUT(status);
+        if (!whole_rows)
+            place_chunk(j, at, first, rows, part.data, block);
+        int i = c->ndim - 1;
+        while (i >= 0 && (at[i] += size[i]) >= (i == 0 ? first + rows : c->dim[i]))
+            at[i] = i == 0 ? first : 0, i--;
+        if (i < 0)
+            break;
+    }
+out:
+    cvy_mem_free(&part.data);
+    return status;
+}
+
+/* ---- through the library ---- */
+
+/* [outer, rows, inner] -> [rows, outer, inner] */
+static void rows_first(const char *in, int64_t outer, int64_t rows, size_t inner_bytes, char *out)
+{
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(out + (size_t)(r * outer + o) * inner_bytes, in + (size_t)(o * rows + r) * inner_bytes, inner_bytes);
+}
+
+static cvy_status ask_library(const struct chunk_job *j, int64_t first, int64_t rows, char *block)
+{
+    const cvy_h5_column *c = j->column;
+    int64_t outer = 1;
+    char *to = block;
+    for (int i = 0; i < c->axis; i++)
+        outer *= c->dim[i];
+    if (outer > 1) {
+        CVY_TRY(cvy_bytes_need(&j->s->plain, (size_t)rows * c->row_bytes));
+        to = j->s->plain.data;
+    }
+    cvy_h5_enter();
+    const hid_t set = cvy_h5_set_id(j->h, j->file, j->number);
+    const cvy_status status = set < 0 ? cvy_h5_fault(CVY_E_FORMAT, "the data set cannot be opened")
+                                      : cvy_h5_read_rows(set, c->axis, first, rows, to);
+    cvy_h5_leave();
+    if (status != CVY_OK)
+        return cvy_error_prefix(status, "data set %s", c->name);
+    if (outer > 1)
+        rows_first(to, outer, rows, c->row_bytes / (size_t)outer, block);
+    return CVY_OK;
+}
+
+/* ---- blocks ---- */
+
+static size_t block_room(const cvy_h5_column *c, const cvy_h5_place *p)
+{
+    return (size_t)p->block_rows * c->row_bytes;
+}
+
+static cvy_status borrow(cvy_hdf5 *h, struct cvy_h5_scratch **out)
+{
+    pthread_mutex_lock(&h->lock);
+    struct cvy_h5_scratch *s = h->idle;
+    if (s)
+        h->idle = s->next;
+    pthread_mutex_unlock(&h->lock);
+    if (!s)
+        CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    *out = s;
+    return CVY_OK;
+}
+
+static void give_back(cvy_hdf5 *h, struct cvy_h5_scratch *s)
+{
+    pthread_mutex_lock(&h->lock);
+    s->next = h->idle;
+    h->idle = s;
+    pthread_mutex_unlock(&h->lock);
+}
+
+static cvy_status make_block(cvy_hdf5 *h, struct cvy_h5_block *b)
+{
+    cvy_h5_file *f = &h->file[b->file];
+    const cvy_h5_place *p = &f->place[b->column];
+    struct chunk_job j = {.h = h, .file = f, .column = &h->column[b->column], .place = p, .number = b->column};
+    const int64_t first = b->number * p->block_rows, rows = CVY_MIN(p->block_rows, f->rows - first);
+    cvy_status status = CVY_NOT_APPLICABLE;
+    CVY_TRY(borrow(h, &j.s));
+    const cvy_status pinned = cvy_h5_pin(h, b->file);
+    if (pinned == CVY_OK && p->way == CVY_H5_CHUNKS) {
+        j.elems = 1;
+        for (int i = 0; i < j.column->ndim; i++)
+            j.elems *= p->chunk[i];
+        j.bytes = (size_t)j.elems * (size_t)j.column->number.bytes;
+        status = unpack_chunks(&j, first, rows, b->data);
+    }
+    if (pinned == CVY_OK && status == CVY_NOT_APPLICABLE)
+        status = ask_library(&j, first, rows, b->data);
+    if (pinned == CVY_OK)
+        cvy_h5_unpin(h, b->file);
+    give_back(h, j.s);
+    if (pinned == CVY_OK && status == CVY_OK)
+        cvy_h5_swap(&j.column->number, b->data, rows * j.column->elems);
+    return pinned != CVY_OK ? pinned : status;
+}
+
+/* ---- those at hand; all under the lock ---- */
+
+static struct cvy_h5_block **bucket_of(cvy_hdf5 *h, int64_t file, int column, int64_t number)
+{
+    const uint64_t key = ((uint64_t)file * CVY_H5_COLUMNS + (uint64_t)column) * 0x9e3779b97f4a7c15u + (uint64_t)number;
+    return &h->bucket[(key ^ key >> 32) % CVY_H5_BUCKETS];
+}
+
+static struct cvy_h5_block *find(cvy_hdf5 *h, int64_t file, int column, int64_t number)
+{
+    struct cvy_h5_block *b = *bucket_of(h, file, column, number);
+    while (b && (b->file != file || b->column != column || b->number != number))
+        b = b->next;
+    return b;
+}
+
+static void unlink_age(cvy_hdf5 *h, struct cvy_h5_block *b)
+{
+    *(b->newer ? &b->newer->older : &h->newest) = b->older;
+    *(b->older ? &b->older->newer : &h->oldest) = b->newer;
+}
+
+static void link_newest(cvy_hdf5 *h, struct cvy_h5_block *b)
+{
+    b->newer = NULL;
+    b->older = h->newest;
+    *(h->newest ? &h->newest->newer : &h->oldest) = b;
+    h->newest = b;
+}
+
+/* Takes a block out; it is the caller's then. */
+static void take_out(cvy_hdf5 *h, struct cvy_h5_block *b)
+{
+    struct cvy_h5_block **at = bucket_of(h, b->file, b->column, b->number);
+    while (*at != b)
+        at = &(*at)->next;
+    *at = b->next;
+    unlink_age(h, b);
+    h->held -= b->room + sizeof *b;
+}
+
+static void free_block(struct cvy_h5_block *b)
+{
+    cvy_mem_free(&b->data);
+    cvy_mem_free(&b);
+}
+
+/* Makes place for `room` bytes more; the memory of one that goes may serve the new one: *out, NULL for none. */
+static void make_place(cvy_hdf5 *h, size_t room, struct cvy_h5_block **out)
+{
+    for (struct cvy_h5_block *b = h->oldest, *newer; b && h->held + room + sizeof *b > h->limit; b = newer) {
+        newer = b->newer;
+        if (!b->ready || b->users > 0)
+            continue;
+        take_out(h, b);
+        if (!*out && b->room == room)
+            *out = b;
+        else
+            free_block(b);
+    }
+}
+
+/* A new block of this name, held by the caller and not ready; under the lock. */
+static cvy_status enter_block(cvy_hdf5 *h, int64_t file, int column, int64_t number, struct cvy_h5_block **out)
+{
+    const size_t room = block_room(&h->column[column], &h->file[file].place[column]);
+    struct cvy_h5_block *b = NULL;
+    make_place(h, room, &b);
+    if (!b) {
+        CVY_TRY(cvy_mem_alloc(sizeof *b, &b));
+        const cvy_status status = cvy_mem_alloc(room, &b->data);
+        if (status != CVY_OK) {
+            cvy_mem_free(&b);
+            return status;
+        }
+    }
+    *b = (struct cvy_h5_block){
+        .file = file, .column = column, .number = number, .users = 1, .data = b->data, .room = room};
+    struct cvy_h5_block **bucket = bucket_of(h, file, column, number);
+    b->next = *bucket;
+    *bucket = b;
+    link_newest(h, b);
+    h->held += room + sizeof *b;
+    *out = b;
+    return CVY_OK;
+}
+
+static cvy_status get_block(cvy_hdf5 *h, int64_t file, int column, int64_t number, struct cvy_h5_block **out)
+{
+    struct cvy_h5_block *b = NULL;
+    pthread_mutex_lock(&h->lock);
+    for (b = find(h, file, column, number); b && !b->ready; b = find(h, file, column, number))
+        pthread_cond_wait(&h->filled, &h->lock);
+    if (b) {
+        b->users++;
+        unlink_age(h, b);
+        link_newest(h, b);
+        pthread_mutex_unlock(&h->lock);
+        *out = b;
+        return CVY_OK;
+    }
+    cvy_status status = enter_block(h, file, column, number, &b);
+    pthread_mutex_unlock(&h->lock);
+    CVY_TRY(status);
+    status = make_block(h, b);
+    pthread_mutex_lock(&h->lock);
+    b->ready = status == CVY_OK;
+    if (!b->ready)
+        take_out(h, b);
+    pthread_cond_broadcast(&h->filled);
+    pthread_mutex_unlock(&h->lock);
+    if (status != CVY_OK)
+        free_block(b);
+    else
+        *out = b;
+    return status;
+}
+
+void cvy_h5_free_blocks(cvy_hdf5 *h)
+{
+    for (struct cvy_h5_block *b = h->newest, *older; b; b = older) {
+        older = b->older;
+        free_block(b);
+    }
+    for (struct cvy_h5_scratch *s = h->idle, *next; s; s = next) {
+        next = s->next;
+        cvy_mem_free(&s->packed.data);
+        cvy_mem_free(&s->plain.data);
+        cvy_mem_free(&s);
+    }
+    h->newest = h->oldest = NULL;
+    h->idle = NULL;
+}
+
+/* ---- rows ---- */
+
+static cvy_status read_plain(cvy_hdf5 *h, int64_t file, int column, int64_t row, void *room)
+{
+    const cvy_h5_column *c = &h->column[column];
+    const cvy_h5_file *f = &h->file[file];
+    const int64_t at = f->place[column].offset + row * (int64_t)c->row_bytes;
+    CVY_TRY(cvy_h5_pin(h, file));
+    const cvy_status status = cvy_pread_all(f->fd, room, c->row_bytes, at, c->name);
+    cvy_h5_unpin(h, file);
+    CVY_TRY(status);
+    cvy_h5_swap(&c->number, room, c->elems);
+    return CVY_OK;
+}
+
+cvy_status cvy_h5_row_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, void *room, cvy_h5_row *out)
+{
+    const cvy_h5_place *p = &h->file[file].place[column];
+    *out = (cvy_h5_row){.data = room};
+    if (p->way == CVY_H5_PLAIN)
+        return read_plain(h, file, column, row, room);
+    CVY_TRY(get_block(h, file, column, row / p->block_rows, &out->block));
+    out->data = (const char *)out->block->data + (size_t)(row % p->block_rows) * h->column[column].row_bytes;
+    return CVY_OK;
+}
+
+void cvy_h5_row_put(cvy_hdf5 *h, cvy_h5_row *row)
+{
+    if (!row->block)
+        return;
+    pthread_mutex_lock(&h->lock);
+    row->block->users--;
+    pthread_mutex_unlock(&h->lock);
+    row->block = NULL;
+}
+
+cvy_status cvy_h5_encoded_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, cvy_bytes *out)
+{
+    enum { ENCODED_MAX = 1 << 30 };
+    const hsize_t start = (hsize_t)row, count = 1;
+    hvl_t bytes = {0};
+    CVY_TRY(cvy_h5_pin(h, file));
+    cvy_h5_enter();
+    const hid_t set = cvy_h5_set_id(h, &h->file[file], column);
+    const hid_t type = H5Tvlen_create(H5T_NATIVE_UCHAR), memory = H5Screate_simple(1, &count, NULL);
+    const hid_t space = set < 0 ? -1 : H5Dget_space(set);
+    cvy_status status = CVY_OK;
+    if (space < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL) < 0 ||
+        H5Dread(set, type, memory, space, H5P_DEFAULT, &bytes) < 0)
+        status = cvy_h5_fault(CVY_E_FORMAT, "data set %s cannot be read", h->column[column].name);
+    else if (bytes.len > ENCODED_MAX)
+        status = cvy_error_set(CVY_E_FORMAT, "a picture of %zu bytes, expected at most 1 GiB", (size_t)bytes.len);
+    else
+        status = cvy_bytes_need(out, bytes.len);
+    if (status == CVY_OK && bytes.len > 0)
+        memcpy(out->data, bytes.p, bytes.len);
+    if (bytes.p)
+        H5Dvlen_reclaim(type, memory, H5P_DEFAULT, &bytes);
+    if (space >= 0)
+        H5Sclose(space);
+    H5Sclose(memory);
+    H5Tclose(type);
+    cvy_h5_leave();
+    cvy_h5_unpin(h, file);
+    return status;
+}
+
+#endif

@@ -1,0 +1,436 @@
+/*
+ * data_hdf5_file.c: what the HDF5 reader and writer ask the library for: files that are open, data sets, kinds of
+ * numbers, its messages.
+ *
+ * Before the step, and under it where rows cannot be read by position. Source: the HDF5 reference manual, 1.10.
+ */
+#include "data/hdf5/data_hdf5.h"
+
+#if CVY_HAVE_HDF5
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/base_bf16.h"
+#include "data/data_half.h"
+
+enum { OPEN_MAX_FILES = 128 };
+
+/* The library keeps its state by process, so must its lock; builds of it that are safe for threads have one of their
+ * own, which does no harm. */
+static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
+static H5E_auto2_t former_print; /* under the lock: how the program at large prints the library's messages */
+static void *former_data;
+
+void cvy_h5_enter(void)
+{
+    pthread_mutex_lock(&library);
+    H5Eget_auto2(H5E_DEFAULT, &former_print, &former_data);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void cvy_h5_leave(void)
+{
+    H5Eset_auto2(H5E_DEFAULT, former_print, former_data);
+    pthread_mutex_unlock(&library);
+}
+
+enum { MESSAGE_BYTES = 256 };
+
+static herr_t keep_innermost(unsigned n, const H5E_error2_t *e, void *text)
+{
+    if (n == 0)
+        snprintf(text, MESSAGE_BYTES, "%s", e->desc ? e->desc : "");
+    return 0;
+}
+
+cvy_status cvy_h5_fault(cvy_status code, const char *fmt, ...)
+{
+    char ours[2048], theirs[MESSAGE_BYTES] = "";
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(ours, sizeof ours, fmt, args);
+    va_end(args);
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, theirs);
+    H5Eclear2(H5E_DEFAULT);
+    return cvy_error_set(code, "%s%s%s%s", ours, *theirs ? " (HDF5: " : "", theirs, *theirs ? ")" : "");
+}
+
+void cvy_h5_close_list(hid_t list)
+{
+    const hid_t message = H5Eget_current_stack(); /* each call of the library forgets the one before */
+    H5Pclose(list);
+    H5Eset_current_stack(message);
+}
+
+hid_t cvy_h5_access(void)
+{
+    const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
+#if (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0)) || H5_VERSION_GE(1, 12, 1)
+    H5Pset_file_locking(list, 0, 1);
+#endif
+    return list;
+}
+
+/* ---- data sets ---- */
+
+static int stays_in_folder(const char *name)
+{
+    return name[0] != '/' && !strstr(name, "..");
+}
+
+static herr_t follow_link(const char *parent, const char *group, const char *file, const char *object, unsigned *flags,
+                          hid_t access, void *user)
+{
+    (void)parent, (void)group, (void)object, (void)flags, (void)access, (void)user;
+    return stays_in_folder(file) ? 0 : -1;
+}
+
+hid_t cvy_h5_open_set(hid_t file, const char *name)
+{
+    const hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    H5Pset_elink_cb(access, follow_link, NULL);
+    const hid_t set = H5Dopen2(file, name, access);
+    cvy_h5_close_list(access);
+    return set;
+}
+
+struct listing {
+    cvy_pool *pool;
+    cvy_h5_found *found;
+    int count;
+    cvy_status status;
+};
+
+int cvy_h5_is_encoded(hid_t type)
+{
+    const hid_t base = H5Tget_class(type) == H5T_VLEN ? H5Tget_super(type) : -1;
+    const int yes = base >= 0 && H5Tget_class(base) == H5T_INTEGER && H5Tget_size(base) == 1;
+    if (base >= 0)
+        H5Tclose(base);
+    return yes;
+}
+
+static cvy_status describe(struct listing *l, const char *name, hid_t set)
+{
+    cvy_h5_found *f = &l->found[l->count];
+    hsize_t dim[H5S_MAX_RANK];
+    char *copy = NULL;
+    const hid_t space = H5Dget_space(set), type = H5Dget_type(set);
+    const int ndim = H5Sget_simple_extent_ndims(space);
+    *f = (cvy_h5_found){.shape = {.ndim = -1}};
+    if (ndim >= 0 && ndim <= CVY_NDIM_MAX && H5Sget_simple_extent_dims(space, dim, NULL) == ndim) {
+        f->shape.ndim = ndim;
+        for (int i = 0; i < ndim; i++)
+            f->shape.dim[i] = (int64_t)dim[i];
+    }
+    cvy_h5_type_text(type, f->type, sizeof f->type);
+    f->whole = H5Tget_class(type) == H5T_INTEGER;
+    f->encoded = cvy_h5_is_encoded(type);
+    H5Sclose(space);
+    H5Tclose(type);
+    CVY_TRY(cvy_pool_strdup(l->pool, name, &copy));
+    f->name = copy;
+    l->count++;
+    return CVY_OK;
+}
+
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
+{
+    struct listing *l = user;
+    if (info->type != H5L_TYPE_HARD || l->count == CVY_H5_FOUND_MAX)
+        return 0;
+    const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    if (object >= 0 && H5Iget_type(object) == H5I_DATASET)
+        l->status = describe(l, name, object);
+    if (object >= 0)
+        H5Oclose(object);
+    return l->status == CVY_OK ? 0 : -1;
+}
+
+cvy_status cvy_h5_list(cvy_pool *pool, hid_t file, cvy_h5_found *found, int *count_out)
+{
+    struct listing l = {.pool = pool, .found = found};
+    const herr_t bad = H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, visit, &l);
+    CVY_TRY(l.status);
+    if (bad < 0)
+        return cvy_h5_fault(CVY_E_FORMAT, "its data sets cannot be listed");
+    *count_out = l.count;
+    return CVY_OK;
+}
+
+void cvy_h5_list_text(const cvy_h5_found *found, int count, char *text, size_t room)
+{
+    size_t at = 0;
+    snprintf(text, room, "no data set");
+    for (int i = 0; i < count && at + 1 < room; i++)
+        at +=
+            (size_t)snprintf(text + at, room - at, "%s%s %s %s", i ? ", " : "", found[i].name,
+                             found[i].shape.ndim < 0 ? "of many axes" : cvy_shape_text(&found[i].shape), found[i].type);
+}
+
+/* ---- numbers ---- */
+
+static int has_fields(hid_t type, size_t sign, size_t exponent, size_t exponent_bits, size_t fraction_bits, size_t bias)
+{
+    size_t s = 0, e = 0, ebits = 0, m = 0, mbits = 0;
+    return H5Tget_fields(type, &s, &e, &ebits, &m, &mbits) >= 0 && s == sign && e == exponent &&
+           ebits == exponent_bits && m == 0 && mbits == fraction_bits && H5Tget_ebias(type) == bias;
+}
+
+static int float_kind(hid_t type, int bytes, cvy_h5_kind *out)
+{
+    if (bytes == 2 && has_fields(type, 15, 10, 5, 10, 15))
+        *out = CVY_H5_F16;
+    else if (bytes == 2 && has_fields(type, 15, 7, 8, 7, 127))
+        *out = CVY_H5_BF16;
+    else if (bytes == 4 && has_fields(type, 31, 23, 8, 23, 127))
+        *out = CVY_H5_F32;
+    else if (bytes == 8 && has_fields(type, 63, 52, 11, 52, 1023))
+        *out = CVY_H5_F64;
+    else
+        return 0;
+    return 1;
+}
+
+static int integer_kind(hid_t type, int bytes, int is_signed, cvy_h5_kind *out)
+{
+    if ((bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) || H5Tget_precision(type) != 8 * (size_t)bytes ||
+        H5Tget_offset(type) != 0)
+        return 0;
+    const int power = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
+    *out = (cvy_h5_kind)(CVY_H5_U8 + 2 * power + is_signed);
+    return 1;
+}
+
+int cvy_h5_number_of(hid_t type, cvy_h5_number *out)
+{
+    const H5T_class_t class = H5Tget_class(type);
+    cvy_h5_number n = {.bytes = (int)H5Tget_size(type)};
+    int known = 0;
+    if (class == H5T_ENUM) { /* as truth values are written by h5py */
+        const hid_t base = H5Tget_super(type);
+        known = base >= 0 && cvy_h5_number_of(base, &n);
+        if (base >= 0)
+            H5Tclose(base);
+        n.is_byte = 0;
+    } else if (class == H5T_INTEGER || class == H5T_BITFIELD) {
+        known = integer_kind(type, n.bytes, class == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2, &n.kind);
+        n.is_byte = class == H5T_INTEGER && n.kind == CVY_H5_U8;
+    } else if (class == H5T_FLOAT) {
+        known = float_kind(type, n.bytes, &n.kind);
+    }
+    n.fast_half = known && n.kind == CVY_H5_F16 && cvy_half_is_fast();
+    const H5T_order_t order = known && n.bytes > 1 ? H5Tget_order(type) : H5T_ORDER_LE;
+    n.big_endian = order == H5T_ORDER_BE;
+    *out = n;
+    return known && (order == H5T_ORDER_LE || order == H5T_ORDER_BE);
+}
+
+void cvy_h5_type_text(hid_t type, char *text, size_t room)
+{
+    const int bits = 8 * (int)H5Tget_size(type);
+    switch (H5Tget_class(type)) {
+    case H5T_INTEGER: snprintf(text, room, "%sint%d", H5Tget_sign(type) == H5T_SGN_2 ? "" : "u", bits); break;
+    case H5T_FLOAT: snprintf(text, room, "float%d", bits); break;
+    case H5T_ENUM:
+    case H5T_BITFIELD: snprintf(text, room, "bool"); break;
+    case H5T_STRING: snprintf(text, room, "text"); break;
+    case H5T_COMPOUND: snprintf(text, room, "compound"); break;
+    case H5T_VLEN: snprintf(text, room, cvy_h5_is_encoded(type) ? "bytes" : "lists"); break;
+    case H5T_ARRAY: snprintf(text, room, "arrays"); break;
+    case H5T_REFERENCE: snprintf(text, room, "references"); break;
+    default: snprintf(text, room, "opaque"); break;
+    }
+}
+
+void cvy_h5_swap(const cvy_h5_number *n, void *data, int64_t count)
+{
+    const int bytes = n->bytes;
+    if (!n->big_endian || bytes == 1)
+        return;
+    for (uint8_t *at = data, *end = at + count * bytes; at < end; at += bytes)
+        for (int i = 0; i < bytes / 2; i++) {
+            const uint8_t low = at[i];
+            at[i] = at[bytes - 1 - i];
+            at[bytes - 1 - i] = low;
+        }
+}
+
+static void integers_to_f32(cvy_h5_kind kind, const void *in, int64_t count, float *restrict out)
+{
+    switch (kind) {
+    case CVY_H5_U8:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = ((const uint8_t *)in)[i];
+        break;
+    case CVY_H5_I8:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = ((const int8_t *)in)[i];
+        break;
+    case CVY_H5_U16:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = ((const uint16_t *)in)[i];
+        break;
+    case CVY_H5_I16:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = ((const int16_t *)in)[i];
+        break;
+    case CVY_H5_U32:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = (float)((const uint32_t *)in)[i];
+        break;
+    case CVY_H5_I32:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = (float)((const int32_t *)in)[i];
+        break;
+    case CVY_H5_U64:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = (float)((const uint64_t *)in)[i];
+        break;
+    default:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = (float)((const int64_t *)in)[i];
+    }
+}
+
+void cvy_h5_to_f32(const cvy_h5_number *n, const void *in, int64_t count, float *restrict out)
+{
+    switch (n->kind) {
+    case CVY_H5_F16: cvy_half_to_f32(in, count, n->fast_half, out); break;
+    case CVY_H5_BF16:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = cvy_bf16_get(((const cvy_bf16 *)in)[i]);
+        break;
+    case CVY_H5_F32: memcpy(out, in, (size_t)count * sizeof *out); break;
+    case CVY_H5_F64:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = (float)((const double *)in)[i];
+        break;
+    default: integers_to_f32(n->kind, in, count, out);
+    }
+}
+
+void cvy_h5_to_f64(const cvy_h5_number *n, const void *in, int64_t count, double *out)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float value = 0;
+        switch (n->kind) { /* those that a float does not hold */
+        case CVY_H5_U32: out[i] = ((const uint32_t *)in)[i]; break;
+        case CVY_H5_I32: out[i] = ((const int32_t *)in)[i]; break;
+        case CVY_H5_U64: out[i] = (double)((const uint64_t *)in)[i]; break;
+        case CVY_H5_I64: out[i] = (double)((const int64_t *)in)[i]; break;
+        case CVY_H5_F64: out[i] = ((const double *)in)[i]; break;
+        default: cvy_h5_to_f32(n, (const char *)in + i * n->bytes, 1, &value); out[i] = value;
+        }
+    }
+}
+
+/* ---- open files ---- */
+
+static void close_file(cvy_hdf5 *h, cvy_h5_file *f)
+{
+    if (f->id >= 0) {
+        cvy_h5_enter();
+        for (int i = 0; f->set && i < h->ncolumn; i++) {
+            if (f->set[i] >= 0)
+                H5Dclose(f->set[i]);
+            f->set[i] = -1;
+        }
+        H5Fclose(f->id);
+        H5Eclear2(H5E_DEFAULT);
+        cvy_h5_leave();
+    }
+    f->id = -1;
+    cvy_data_file_close(&(cvy_data_file){.fd = f->fd});
+    h->nopen -= f->fd >= 0;
+    f->fd = -1;
+}
+
+static void close_oldest(cvy_hdf5 *h)
+{
+    cvy_h5_file *oldest = NULL;
+    for (int64_t i = 0; i < h->nfile; i++) {
+        cvy_h5_file *f = &h->file[i];
+        if (f->fd >= 0 && f->pins == 0 && (!oldest || f->used < oldest->used))
+            oldest = f;
+    }
+    if (oldest)
+        close_file(h, oldest);
+}
+
+cvy_status cvy_h5_pin(cvy_hdf5 *h, int64_t file)
+{
+    cvy_h5_file *f = &h->file[file];
+    cvy_status status = CVY_OK;
+    pthread_mutex_lock(&h->lock);
+    if (f->fd < 0) {
+        cvy_data_file opened = {.fd = -1};
+        if (h->nopen >= OPEN_MAX_FILES)
+            close_oldest(h);
+        status = cvy_data_file_open(NULL, f->path, &opened);
+        if (status == CVY_OK) {
+            f->fd = opened.fd;
+            f->bytes = opened.bytes;
+            h->nopen++;
+        }
+    }
+    if (status == CVY_OK) {
+        f->pins++;
+        f->used = ++h->tick;
+    }
+    pthread_mutex_unlock(&h->lock);
+    return status;
+}
+
+void cvy_h5_unpin(cvy_hdf5 *h, int64_t file)
+{
+    pthread_mutex_lock(&h->lock);
+    h->file[file].pins--;
+    pthread_mutex_unlock(&h->lock);
+}
+
+hid_t cvy_h5_file_id(cvy_h5_file *f)
+{
+    if (f->id < 0) {
+        const hid_t access = cvy_h5_access();
+        f->id = H5Fopen(f->path, H5F_ACC_RDONLY, access);
+        cvy_h5_close_list(access);
+    }
+    return f->id;
+}
+
+hid_t cvy_h5_set_id(cvy_hdf5 *h, cvy_h5_file *f, int column)
+{
+    if (f->set[column] < 0 && cvy_h5_file_id(f) >= 0)
+        f->set[column] = cvy_h5_open_set(f->id, h->column[column].name);
+    return f->set[column];
+}
+
+void cvy_h5_close_files(cvy_hdf5 *h)
+{
+    for (int64_t i = 0; i < h->nfile; i++)
+        close_file(h, &h->file[i]);
+}
+
+cvy_status cvy_h5_read_rows(hid_t set, int axis, int64_t first, int64_t n, void *data)
+{
+    hsize_t start[H5S_MAX_RANK] = {0}, count[H5S_MAX_RANK];
+    const hid_t space = H5Dget_space(set), type = H5Dget_type(set);
+    const int ndim = H5Sget_simple_extent_dims(space, count, NULL);
+    start[axis] = (hsize_t)first;
+    count[axis] = (hsize_t)n;
+    const hid_t memory = ndim > 0 ? H5Screate_simple(ndim, count, NULL) : -1;
+    const int good = memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
+                     H5Dread(set, type, memory, space, H5P_DEFAULT, data) >= 0;
+    const cvy_status status = good ? CVY_OK
+                                   : cvy_h5_fault(CVY_E_FORMAT, "rows %lld to %lld cannot be read", (long long)first,
+                                                  (long long)(first + n - 1));
+    if (memory >= 0)
+        H5Sclose(memory);
+    H5Sclose(space);
+    H5Tclose(type);
+    return status;
+}
+
+#endif

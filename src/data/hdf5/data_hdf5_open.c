@@ -1,0 +1,606 @@
+/*
+ * data_hdf5_open.c: makes one set of samples out of HDF5 files: which files, which data sets, of which shapes.
+ *
+ * Before the step. Names that are not given are looked for in the first file; every file must then hold the same data
+ * sets, alike but for their number of rows. Only headers are read here; data_hdf5_index.c reads labels and conditions.
+ */
+#include "base/base_file.h"
+#include "data/hdf5/data_hdf5.h"
+
+#if CVY_HAVE_HDF5
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { BLOCK_LEAST_BYTES = 1 << 16, BLOCK_USUAL_BYTES = 1 << 20, LIST_TEXT = 1500 };
+
+/* ---- files ---- */
+
+static cvy_status add_files(cvy_hdf5 *h, char *const *path, int64_t count)
+{
+    CVY_TRY(cvy_pool_alloc(h->pool, (size_t)count * sizeof *h->file, &h->file));
+    for (int64_t i = 0; i < count; i++) {
+        char *copy = NULL;
+        CVY_TRY(cvy_pool_strdup(h->pool, path[i], &copy));
+        h->file[i] = (cvy_h5_file){.path = copy, .fd = -1, .id = -1, .rows = -1};
+    }
+    h->nfile = count;
+    return CVY_OK;
+}
+
+/* Pieces that `convoy convert` wrote must all be there: else it was cut off. */
+static cvy_status check_pieces(const char *folder, char *const *name, int64_t count)
+{
+    long long pieces = 0, piece = 0, of = 0, there = 0;
+    int end = 0;
+    for (int64_t i = 0; i < count; i++) {
+        end = 0;
+        if (sscanf(name[i], "convoy-%5lld-of-%5lld.h5%n", &piece, &of, &end) == 2 && end > 0 && !name[i][end]) {
+            pieces = CVY_MAX(pieces, of);
+            there++;
+        }
+    }
+    CVY_CHECK(there == pieces, CVY_E_FORMAT,
+              "%s: holds %lld of %lld pieces: was the conversion cut off? Run it again, it goes on where it was",
+              folder, there, pieces);
+    return CVY_OK;
+}
+
+static cvy_status files_of_folder(cvy_hdf5 *h, const char *folder)
+{
+    char **name = NULL;
+    int64_t n = 0, kept = 0;
+    CVY_TRY(cvy_file_list(h->pool, folder, &name, &n));
+    for (int64_t i = 0; i < n; i++)
+        if (name[i][0] != '.' && cvy_h5_is_file_name(name[i]))
+            name[kept++] = name[i];
+    CVY_CHECK(kept > 0, CVY_E_FORMAT, "%s: holds no *.h5 or *.hdf5 among its %lld files", folder, (long long)n);
+    CVY_TRY(check_pieces(folder, name, kept));
+    for (int64_t i = 0; i < kept; i++) {
+        const char *path = NULL;
+        CVY_TRY(cvy_data_path_join(h->pool, folder, name[i], &path));
+        name[i] = (char *)path;
+    }
+    return add_files(h, name, kept);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static cvy_status find_files(cvy_hdf5 *h, const char *path)
+{
+    glob_t found = {0};
+    if (cvy_file_is_folder(path))
+        return files_of_folder(h, path);
+    if (cvy_file_exists(path))
+        return add_files(h, &(char *){(char *)path}, 1);
+    CVY_CHECK(strpbrk(path, "*?["), CVY_E_IO, "%s: no such file or folder", path);
+    const int code = glob(path, GLOB_NOSORT, NULL, &found);
+    cvy_status status = CVY_OK;
+    if (code == GLOB_NOMATCH)
+        status = cvy_error_set(CVY_E_IO, "%s: no file has a name of this pattern", path);
+    else if (code != 0)
+        status = cvy_error_set(CVY_E_IO, "%s: the files of this pattern cannot be listed", path);
+    if (status == CVY_OK) {
+        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
+        status = add_files(h, found.gl_pathv, (int64_t)found.gl_pathc);
+    }
+    globfree(&found);
+    return status;
+}
+
+/* ---- names ---- */
+
+struct names {
+    cvy_h5_found found[CVY_H5_FOUND_MAX]; /* in the first file */
+    int nfound;
+    char text[LIST_TEXT]; /* of them, for messages */
+    const char *label;
+};
+
+static int is_none(const char *name)
+{
+    return name && strcmp(name, "none") == 0;
+}
+
+static cvy_status add_column(cvy_hdf5 *h, const char *name, int *number_out)
+{
+    char *copy = NULL;
+    CVY_CHECK(h->ncolumn < CVY_H5_COLUMNS, CVY_E_CONFIG, "more than %d data sets are named", CVY_H5_COLUMNS);
+    CVY_TRY(cvy_pool_strdup(h->pool, name, &copy)); /* names in the job's map do not live as long */
+    h->column[h->ncolumn] = (cvy_h5_column){.name = copy};
+    if (number_out)
+        *number_out = h->ncolumn;
+    h->ncolumn++;
+    return CVY_OK;
+}
+
+/* One name or a list of names; *count_out of them. */
+static cvy_status add_named(cvy_hdf5 *h, const char *option, const cvy_tree *t, int *count_out)
+{
+    const int is_list = t->kind == CVY_TREE_LIST;
+    for (int i = 0; i < (is_list ? t->count : 1); i++) {
+        cvy_tree *item = is_list ? t->child[i] : NULL;
+        const cvy_tree *at = is_list ? item : t;
+        CVY_CHECK(at->kind == CVY_TREE_SCALAR && at->text && *at->text, CVY_E_CONFIG,
+                  "%s: %s is the name of a data set or a list of names", cvy_tree_where(at), option);
+        if (item)
+            item->used = 1;
+        CVY_TRY(add_column(h, at->text, NULL));
+    }
+    *count_out = is_list ? t->count : 1;
+    CVY_CHECK(*count_out > 0, CVY_E_CONFIG, "%s: %s is an empty list", cvy_tree_where(t), option);
+    return CVY_OK;
+}
+
+/* The first of some usual names that the first file has, in any case of letters. */
+static const cvy_h5_found *usual(const struct names *n, const char *const *name)
+{
+    for (; *name; name++)
+        for (int i = 0; i < n->nfound; i++)
+            if (strcasecmp(n->found[i].name, *name) == 0)
+                return &n->found[i];
+    return NULL;
+}
+
+static cvy_status list_first_file(cvy_hdf5 *h, struct names *n)
+{
+    cvy_h5_file *f = &h->file[0];
+    cvy_status status = cvy_h5_pin(h, 0);
+    if (status != CVY_OK)
+        return cvy_error_prefix(status, "%s", f->path);
+    cvy_h5_enter();
+    const hid_t id = cvy_h5_file_id(f);
+    status = id < 0 ? cvy_h5_fault(CVY_E_FORMAT, "%s: cannot be opened as an HDF5 file", f->path)
+                    : cvy_h5_list(h->pool, id, n->found, &n->nfound);
+    cvy_h5_leave();
+    cvy_h5_unpin(h, 0);
+    cvy_h5_list_text(n->found, n->nfound, n->text, sizeof n->text);
+    return status;
+}
+
+/* Named as a target or weight, by the job or by usage: not an input. */
+static int is_taken(const cvy_hdf5 *h, const char *name)
+{
+    static const char *const usage[] = {"y", "target", "targets", "label", "labels", "weight", "weights"};
+    const cvy_tree *y = h->o->y;
+    for (int i = 0; i < CVY_COUNT(usage); i++)
+        if (strcasecmp(name, usage[i]) == 0)
+            return 1;
+    for (int i = 0; y && y->kind == CVY_TREE_LIST && i < y->count; i++)
+        if (y->child[i]->text && strcmp(name, y->child[i]->text) == 0)
+            return 1;
+    return y && y->kind == CVY_TREE_SCALAR && y->text && strcmp(name, y->text) == 0;
+}
+
+/* x: as told, or one of the usual names, or pictures as `convoy convert` writes them, or the only one of several axes.
+ */
+static cvy_status choose_x(cvy_hdf5 *h, const struct names *n)
+{
+    static const char *const names[] = {"x", "data", "images", "features", "encoded", NULL};
+    const cvy_h5_found *x = usual(n, names);
+    int wide = 0;
+    if (h->o->x)
+        return add_named(h, "x", h->o->x, &h->nx);
+    for (int i = 0; i < n->nfound && (!x || wide > 0); i++)
+        if (n->found[i].shape.ndim >= 2 && !is_taken(h, n->found[i].name) && wide++ == 0)
+            x = &n->found[i];
+    CVY_CHECK(x && wide <= 1, CVY_E_CONFIG,
+              "%s: which data set is the input? It has none of the names x, data, images, features; say `x: NAME`. The "
+              "file holds %s",
+              h->file[0].path, n->text);
+    h->nx = 1;
+    return add_column(h, x->name, NULL);
+}
+
+/* y and label: as told, or found. A data set y of one whole number a sample is taken for labels. */
+static cvy_status choose_targets(cvy_hdf5 *h, struct names *n)
+{
+    static const char *const labels[] = {"label", "labels", NULL}, *const targets[] = {"y", "target", "targets", NULL};
+    const struct hdf5_opts *o = h->o;
+    const cvy_h5_found *label = usual(n, labels), *y = usual(n, targets);
+    CVY_CHECK(!o->class_per_file || !o->label || is_none(o->label), CVY_E_CONFIG,
+              "label: %s and class_per_file exclude each other", o->label);
+    if (o->label && !is_none(o->label))
+        n->label = o->label;
+    else if (!o->label && !o->class_per_file && label)
+        n->label = label->name;
+    else if (!o->label && !o->class_per_file && !o->y && y && y->whole && y->shape.ndim >= 1 &&
+             (y->shape.ndim == 1 || (y->shape.ndim == 2 && y->shape.dim[1] == 1)))
+        n->label = y->name;
+    if (o->y)
+        return o->y->kind == CVY_TREE_SCALAR && is_none(o->y->text) ? CVY_OK : add_named(h, "y", o->y, &h->ny);
+    if (!y || (n->label && strcmp(n->label, y->name) == 0))
+        return CVY_OK;
+    h->ny = 1;
+    return add_column(h, y->name, NULL);
+}
+
+static cvy_status choose_names(cvy_hdf5 *h, struct names *n)
+{
+    static const char *const weights[] = {"weight", "weights", NULL}, *const codings[] = {"coding", NULL},
+                             *const extents[] = {"shape", NULL};
+    const cvy_h5_found *weight = usual(n, weights), *coding = usual(n, codings), *extent = usual(n, extents);
+    const char *given = h->o->weight;
+    h->weight = h->coding = h->extent = -1;
+    CVY_TRY(choose_x(h, n));
+    CVY_TRY(choose_targets(h, n));
+    if (given ? !is_none(given) : weight != NULL)
+        CVY_TRY(add_column(h, given ? given : weight->name, &h->weight));
+    /* beside encoded pictures, as the writer puts them */
+    if (strcasecmp(h->column[0].name, "encoded") == 0 && coding && extent) {
+        CVY_TRY(add_column(h, coding->name, &h->coding));
+        CVY_TRY(add_column(h, extent->name, &h->extent));
+    }
+    for (int64_t i = 0; i < h->nfile; i++) {
+        cvy_h5_file *f = &h->file[i];
+        CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *f->place, &f->place));
+        CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *f->set, &f->set));
+        for (int k = 0; k < h->ncolumn; k++)
+            f->set[k] = -1;
+    }
+    return CVY_OK;
+}
+
+/* ---- shapes ---- */
+
+static const char *column_text(const cvy_h5_column *c)
+{
+    const cvy_shape s = cvy_shape_make(c->ndim, c->dim);
+    return cvy_shape_text(&s);
+}
+
+static cvy_status check_axes(const char *axes)
+{
+    int seen[128] = {0};
+    for (const char *a = axes; *a; a++)
+        CVY_CHECK(strchr("NCTDHWLF", *a) && seen[(unsigned char)*a]++ == 0, CVY_E_CONFIG,
+                  "axes: %s: \"%c\", expected each letter once, of N (samples), C (channels), T, D, H, W, L, F", axes,
+                  *a);
+    CVY_CHECK(strchr(axes, 'N'), CVY_E_CONFIG, "axes: %s: one axis must be N, which counts the samples", axes);
+    return CVY_OK;
+}
+
+/* What the axes are where nobody says: samples first; then channels, but for a last axis of at most 4 behind more. */
+static const char *usual_axes(const cvy_h5_column *c)
+{
+    static const char *const channels_first[] = {"N", "NF", "NHW", "NCHW", "NCDHW", "NCTDHW"};
+    const int n = c->ndim;
+    const int last = (n == 4 || n == 5) && c->dim[n - 1] <= 4 && c->dim[1] > 4;
+    return !last ? channels_first[n - 1] : n == 4 ? "NHWC" : "NDHWC";
+}
+
+/* Shape and strides of a row from the data set's axes. */
+static cvy_status shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int is_x)
+{
+    const char *axes = is_x && h->o->axes ? h->o->axes : NULL, *at = NULL;
+    int64_t stride[CVY_NDIM_MAX] = {0};
+    size_t bytes = (size_t)c->number.bytes;
+    int n = 0;
+    CVY_CHECK(!axes || (int)strlen(axes) == c->ndim, CVY_E_SHAPE, "data set %s is %s: %d axes, but axes is %s", c->name,
+              column_text(c), c->ndim, axes);
+    if (!axes)
+        axes = is_x ? usual_axes(c) : "N";
+    c->axis = (int)(strchr(axes, 'N') - axes);
+    for (int i = c->ndim - 1; i >= 0; i--) {
+        if (i == c->axis)
+            continue;
+        stride[i] = (int64_t)bytes / c->number.bytes;
+        CVY_TRY(cvy_size_mul(bytes, (size_t)c->dim[i], &bytes));
+    }
+    CVY_CHECK(bytes > 0 && bytes <= (size_t)1 << 32, CVY_E_SHAPE, "data set %s: samples of %zu bytes", c->name, bytes);
+    c->row_bytes = bytes;
+    c->elems = (int64_t)bytes / c->number.bytes;
+    if (is_x && !strchr(axes, 'C') && c->ndim > 2)
+        c->shape.dim[n++] = 1;
+    for (const char *a = "CTDHWLF"; is_x && *a; a++)
+        if ((at = strchr(axes, *a))) {
+            CVY_CHECK(n < CVY_NDIM_MAX - 1, CVY_E_SHAPE, "data set %s: samples of more than %d axes", c->name,
+                      CVY_NDIM_MAX - 1);
+            c->stride[n] = stride[at - axes];
+            c->shape.dim[n++] = c->dim[at - axes];
+        }
+    for (int i = 1; !is_x && i < c->ndim; i++)
+        c->shape.dim[n++] = c->dim[i];
+    if (n == 0)
+        c->shape.dim[n++] = 1;
+    c->shape.ndim = n;
+    int64_t plain = 1;
+    for (int i = n - 1; is_x && i >= 0; plain *= c->shape.dim[i--])
+        c->turned |= c->shape.dim[i] > 1 && c->stride[i] != plain;
+    return CVY_OK;
+}
+
+/* ---- a data set in a file ---- */
+
+static cvy_status look_at_type(const cvy_hdf5 *h, hid_t type, cvy_h5_column *c, int is_first)
+{
+    cvy_h5_number number = {0};
+    char text[24];
+    const int encoded = c == &h->column[0] && cvy_h5_is_encoded(type);
+    cvy_h5_type_text(type, text, sizeof text);
+    CVY_CHECK(encoded || cvy_h5_number_of(type, &number), CVY_E_UNSUPPORTED, "data set %s holds %s, expected numbers%s",
+              c->name, text, H5Tget_class(type) == H5T_COMPOUND ? ": write each field as a data set of its own" : "");
+    if (is_first) {
+        c->number = number;
+        c->encoded = encoded;
+    }
+    CVY_CHECK(c->encoded == encoded && c->number.kind == number.kind && c->number.big_endian == number.big_endian,
+              CVY_E_FORMAT, "data set %s holds %s, but other numbers in %s", c->name, text, h->file[0].path);
+    return CVY_OK;
+}
+
+static cvy_status look_at_shape(const cvy_hdf5 *h, hid_t space, cvy_h5_file *f, cvy_h5_column *c, int is_first)
+{
+    hsize_t dim[H5S_MAX_RANK] = {0};
+    const int ndim = H5Sget_simple_extent_dims(space, dim, NULL), is_x = c < &h->column[h->nx];
+    cvy_shape all = {.ndim = CVY_MAX(CVY_MIN(ndim, CVY_NDIM_MAX), 0)};
+    for (int i = 0; i < all.ndim; i++)
+        all.dim[i] = (int64_t)CVY_MIN(dim[i], (hsize_t)INT64_MAX);
+    const char *text = cvy_shape_text(&all);
+    CVY_CHECK(ndim >= 1 && ndim <= CVY_NDIM_MAX, CVY_E_SHAPE,
+              "data set %s has %d axes, expected 1 to %d, one of which counts the samples", c->name, CVY_MAX(ndim, 0),
+              CVY_NDIM_MAX);
+    if (is_first) {
+        c->ndim = ndim;
+        memcpy(c->dim, all.dim, sizeof c->dim);
+        if (c->encoded) {
+            CVY_CHECK(ndim == 1, CVY_E_SHAPE, "data set %s: pictures of shape %s, expected one axis", c->name, text);
+        } else {
+            CVY_TRY(shape_column(h, c, is_x));
+        }
+    }
+    int same = ndim == c->ndim;
+    for (int i = 0; i < ndim && same; i++)
+        same = i == c->axis || all.dim[i] == c->dim[i];
+    CVY_CHECK(same, CVY_E_SHAPE, "data set %s is %s, other samples than the %s of %s", c->name, text, column_text(c),
+              h->file[0].path);
+    if (f->rows < 0)
+        f->rows = all.dim[c->axis];
+    CVY_CHECK(f->rows == all.dim[c->axis], CVY_E_SHAPE, "data set %s is %s: %lld samples, but %s has %lld", c->name,
+              text, (long long)all.dim[c->axis], h->column[0].name, (long long)f->rows);
+    return CVY_OK;
+}
+
+/* Whether we may read the data set by positions in this very file. */
+static int lies_in(const cvy_h5_file *f, hid_t set)
+{
+    char name[4096] = "";
+    const hid_t file = H5Iget_file_id(set);
+    const ssize_t n = file < 0 ? -1 : H5Fget_name(file, name, sizeof name);
+    if (file >= 0)
+        H5Fclose(file);
+    return n > 0 && (size_t)n < sizeof name && strcmp(name, f->path) == 0;
+}
+
+static int filters_are_ours(hid_t plist, cvy_h5_place *p)
+{
+    const int n = H5Pget_nfilters(plist);
+    for (int i = 0; i < n; i++) {
+        unsigned flags = 0, config = 0;
+        size_t values = 0;
+        const H5Z_filter_t filter = H5Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
+        if (filter == H5Z_FILTER_SHUFFLE && i == 0)
+            p->shuffled = 1;
+        else if (CVY_HAVE_LIBDEFLATE && filter == H5Z_FILTER_DEFLATE && i == n - 1)
+            p->deflated = 1;
+        else
+            return 0;
+    }
+    return n >= 0 && H5_VERSION_GE(1, 10, 5);
+}
+
+/* Numbers lie in this file or, for virtual data sets, in files below its folder. */
+static cvy_status check_storage(hid_t plist, const cvy_h5_column *c)
+{
+    size_t count = 0;
+    char name[4096];
+    CVY_CHECK(H5Pget_external_count(plist) <= 0, CVY_E_UNSUPPORTED,
+              "data set %s keeps its numbers in other files; copy it by h5repack", c->name);
+    if (H5Pget_layout(plist) != H5D_VIRTUAL)
+        return CVY_OK;
+    if (H5Pget_virtual_count(plist, &count) < 0)
+        return cvy_h5_fault(CVY_E_FORMAT, "data set %s: its parts cannot be listed", c->name);
+    for (size_t i = 0; i < count; i++) {
+        const ssize_t n = H5Pget_virtual_filename(plist, i, name, sizeof name);
+        CVY_CHECK(n > 0 && (size_t)n < sizeof name && name[0] != '/' && !strstr(name, ".."), CVY_E_FORMAT,
+                  "data set %s is virtual and reaches outside its folder: %.200s", c->name, n > 0 ? name : "");
+    }
+    return CVY_OK;
+}
+
+/* Addresses of chunks are counted from behind a user's block of some bytes, which is seldom: the library reads those.
+ */
+static int has_user_block(hid_t file)
+{
+    hsize_t bytes = 1;
+    const hid_t made = H5Fget_create_plist(file);
+    const int known = H5Pget_userblock(made, &bytes) >= 0;
+    H5Pclose(made);
+    return !known || bytes > 0;
+}
+
+static cvy_status look_at_place(hid_t file, hid_t set, hid_t plist, const cvy_h5_file *f, const cvy_h5_column *c,
+                                cvy_h5_place *p)
+{
+    hsize_t chunk[H5S_MAX_RANK];
+    const H5D_layout_t layout = H5Pget_layout(plist);
+    *p = (cvy_h5_place){.way = CVY_H5_LIBRARY};
+    CVY_TRY(check_storage(plist, c));
+    if (c->encoded)
+        return CVY_OK;
+    const int ours = c->axis == 0 && lies_in(f, set);
+    const haddr_t offset = layout == H5D_CONTIGUOUS && ours ? H5Dget_offset(set) : HADDR_UNDEF;
+    if (offset != HADDR_UNDEF) {
+        p->way = CVY_H5_PLAIN;
+        p->offset = (int64_t)offset;
+        CVY_CHECK(
+            offset <= (haddr_t)f->bytes && f->rows <= (f->bytes - p->offset) / (int64_t)c->row_bytes, CVY_E_FORMAT,
+            "data set %s begins at byte %lld and has %lld samples of %zu bytes, but the file ends at %lld: truncated",
+            c->name, (long long)p->offset, (long long)f->rows, c->row_bytes, (long long)f->bytes);
+        return CVY_OK;
+    }
+    int64_t rows = 1;
+    size_t least = BLOCK_USUAL_BYTES;
+    if (layout == H5D_CHUNKED && H5Pget_chunk(plist, c->ndim, chunk) == c->ndim) {
+        for (int i = 0; i < c->ndim; i++)
+            p->chunk[i] = (int64_t)chunk[i];
+        rows = p->chunk[c->axis];
+        least = BLOCK_LEAST_BYTES; /* small chunks are read by several */
+        if (ours && !has_user_block(file) && filters_are_ours(plist, p))
+            p->way = CVY_H5_CHUNKS;
+    }
+    const int64_t each = (int64_t)(least / CVY_MIN(c->row_bytes, least)) / rows;
+    p->block_rows = rows * CVY_MAX(each, 1);
+    CVY_CHECK(p->block_rows <= ((int64_t)1 << 32) / (int64_t)c->row_bytes, CVY_E_UNSUPPORTED,
+              "data set %s: chunks of %lld samples of %zu bytes; write smaller ones, by h5repack -l", c->name,
+              (long long)rows, c->row_bytes);
+    return CVY_OK;
+}
+
+static cvy_status look_at_column(cvy_hdf5 *h, cvy_h5_file *f, int number)
+{
+    cvy_h5_column *c = &h->column[number];
+    const int is_first = f == &h->file[0];
+    const hid_t set = cvy_h5_set_id(h, f, number);
+    if (set < 0) {
+        struct names there = {0};
+        H5Eclear2(H5E_DEFAULT);
+        CVY_TRY(cvy_h5_list(h->pool, f->id, there.found, &there.nfound));
+        cvy_h5_list_text(there.found, there.nfound, there.text, sizeof there.text);
+        CVY_FAIL(CVY_E_CONFIG, "has no data set \"%s\" that can be read; it holds %s", c->name, there.text);
+    }
+    const hid_t type = H5Dget_type(set), space = H5Dget_space(set), plist = H5Dget_create_plist(set);
+    cvy_status status = look_at_type(h, type, c, is_first);
+    if (status == CVY_OK)
+        status = look_at_shape(h, space, f, c, is_first);
+    if (status == CVY_OK)
+        status = look_at_place(f->id, set, plist, f, c, &f->place[number]);
+    H5Pclose(plist);
+    H5Sclose(space);
+    H5Tclose(type);
+    return status;
+}
+
+static cvy_status look_at_file(cvy_hdf5 *h, int64_t number)
+{
+    cvy_h5_file *f = &h->file[number];
+    cvy_status status = cvy_h5_pin(h, number);
+    if (status != CVY_OK)
+        return cvy_error_prefix(status, "%s", f->path);
+    cvy_h5_enter();
+    if (cvy_h5_file_id(f) < 0)
+        status = cvy_h5_fault(CVY_E_FORMAT, "cannot be opened as an HDF5 file");
+    for (int i = 0; i < h->ncolumn && status == CVY_OK; i++)
+        status = look_at_column(h, f, i);
+    cvy_h5_leave();
+    cvy_h5_unpin(h, number);
+    f->first = h->nrows;
+    h->nrows += CVY_MAX(f->rows, 0);
+    return status == CVY_OK ? status : cvy_error_prefix(status, "%s", f->path);
+}
+
+/* ---- the whole ---- */
+
+/* Shapes of several inputs or targets become one. */
+static cvy_status join_columns(cvy_hdf5 *h, cvy_reader_info *info)
+{
+    const cvy_h5_column *x = &h->column[0], *y = &h->column[h->nx];
+    h->shape = x->shape;
+    h->dtype = CVY_DTYPE_U8;
+    for (int i = 0; i < h->nx; i++) {
+        int fits = x[i].shape.ndim == x->shape.ndim;
+        for (int k = 1; k < x->shape.ndim && fits; k++)
+            fits = x[i].shape.dim[k] == x->shape.dim[k];
+        CVY_CHECK((fits && !x[i].encoded) || h->nx == 1, CVY_E_SHAPE,
+                  "%s: x: %s gives samples of %s, %s of %s: they cannot be joined as channels", h->file[0].path,
+                  x->name, cvy_shape_text(&x->shape), x[i].name, cvy_shape_text(&x[i].shape));
+        h->shape.dim[0] += i > 0 ? x[i].shape.dim[0] : 0;
+        if (!x[i].number.is_byte && !x[i].encoded)
+            h->dtype = CVY_DTYPE_F32;
+    }
+    for (int i = 0; i < h->ny; i++)
+        h->y_elems += y[i].elems;
+    info->has_y = h->ny > 0;
+    info->y_shape = h->ny == 1 ? y->shape : (cvy_shape){1, {h->y_elems}};
+    info->has_weight = h->weight >= 0;
+    const cvy_h5_column *w = info->has_weight ? &h->column[h->weight] : NULL;
+    CVY_CHECK(!w || w->elems == 1, CVY_E_SHAPE, "%s: weight: data set %s has %lld numbers a sample, expected one",
+              h->file[0].path, w->name, (long long)w->elems);
+    info->dtype = h->dtype;
+    info->shape = h->shape;
+    return CVY_OK;
+}
+
+/* What a window shuffle keeps whole: the rows of a file that are read together, as far as they are samples. */
+static cvy_status find_blocks(const cvy_hdf5 *h, cvy_blocks *out)
+{
+    int64_t room = 0, number = 0, largest = 0;
+    for (int64_t i = 0; i < h->nfile; i++) {
+        const int64_t rows = h->file[i].place[0].block_rows;
+        largest = CVY_MAX(largest, rows);
+        room += h->file[i].rows / (rows > 1 ? rows : CVY_BLOCK_USUAL) + 1;
+    }
+    if (largest <= 1)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(h->pool, (size_t)room * sizeof *out->first, &out->first));
+    for (int64_t i = 0; i < h->nfile; i++) {
+        const cvy_h5_file *f = &h->file[i];
+        const int64_t rows = f->place[0].block_rows > 1 ? f->place[0].block_rows : CVY_BLOCK_USUAL;
+        for (int64_t row = 0; row < f->rows; row += rows) {
+            while (number < h->nsamples && (h->kept ? h->kept[number] : number) < f->first + row)
+                number++;
+            if (number < h->nsamples)
+                cvy_blocks_add(out, number);
+        }
+    }
+    return CVY_OK;
+}
+
+/* What is unpacked of a column for one block of x. */
+static size_t block_bytes(const cvy_h5_column *c, const cvy_h5_place *x, const cvy_h5_place *p)
+{
+    const int64_t rows = CVY_MAX(x->block_rows, 1), own = p->block_rows;
+    if (own == 0)
+        return 0;
+    const int borders_meet = own > rows ? own % rows == 0 : rows % own == 0;
+    return (size_t)((rows + own - 1) / own + !borders_meet) * (size_t)own * c->row_bytes;
+}
+
+/* Memory for the blocks of two windows of 16, as a batch may be of both, and of two more that threads are at. */
+static void limit_memory(cvy_hdf5 *h)
+{
+    const size_t least = (size_t)64 << 20, most = (size_t)512 << 20;
+    size_t largest = 0;
+    for (int64_t f = 0; f < h->nfile; f++) {
+        const cvy_h5_place *place = h->file[f].place;
+        size_t bytes = 0;
+        for (int i = 0; i < h->ncolumn; i++)
+            bytes += block_bytes(&h->column[i], &place[0], &place[i]);
+        largest = CVY_MAX(largest, bytes);
+    }
+    h->limit = h->o->cache_mb > 0 ? (size_t)h->o->cache_mb << 20 : CVY_MIN(CVY_MAX(34 * largest, least), most);
+}
+
+cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info)
+{
+    struct names *n = NULL;
+    if (h->o->axes)
+        CVY_TRY(check_axes(h->o->axes));
+    CVY_TRY(cvy_pool_alloc(h->pool, sizeof *n, &n));
+    CVY_TRY(find_files(h, path));
+    CVY_TRY(list_first_file(h, n));
+    CVY_TRY(choose_names(h, n));
+    for (int64_t i = 0; i < h->nfile; i++)
+        CVY_TRY(look_at_file(h, i));
+    CVY_TRY(join_columns(h, info));
+    CVY_TRY(cvy_h5_index(h, n->label, info));
+    info->nsamples = h->nsamples;
+    limit_memory(h);
+    return find_blocks(h, &info->blocks);
+}
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * data_folder.c: reads a folder of pictures (.jpg, .jpeg, .png): one sub-folder a class, or all in one without classes.
+ *
+ * Classes are the sub-folders in bytewise order of their names, samples the files in bytewise order within them; names
+ * that begin with a dot are passed over. Only names are read at the start (and the header of one picture), so a set of
+ * a million files opens in the time that listing takes. Pictures may vary in size: augmentation brings them to one.
+ */
+#include "base/base_file.h"
+#include "base/base_hash.h"
+#include "data/data_index.h"
+
+#include <string.h>
+
+struct folder_opts {
+    int channels;
+};
+
+static const cvy_option folder_opts[] = {
+    {"channels", CVY_TYPE_CHOICE, CVY_FIELD(folder_opts, channels), "auto", "auto|grey|rgb", "",
+     "what pictures become; auto is what the first one is"},
+    {0},
+};
+
+struct entry {
+    const char *name; /* of the file alone */
+    int32_t label;    /* -1: no classes */
+};
+
+struct folder {
+    cvy_pool *pool;
+    const char *root;
+    const char **class_name;
+    int32_t nclasses;
+    struct entry *entry;
+    int64_t count, room;
+};
+
+static int is_picture_name(const char *name)
+{
+    return name[0] != '.' && (cvy_data_has_suffix(name, ".jpg") || cvy_data_has_suffix(name, ".jpeg") ||
+                              cvy_data_has_suffix(name, ".png"));
+}
+
+/* ---- listing ---- */
+
+static cvy_status add_entry(struct folder *f, const char *name, int32_t label)
+{
+    if (f->count == f->room) {
+        const int64_t room = CVY_MAX(2 * f->room, 1024);
+        CVY_TRY(cvy_mem_grow(&f->entry, (size_t)f->room * sizeof *f->entry, (size_t)room * sizeof *f->entry));
+        f->room = room;
+    }
+    f->entry[f->count++] = (struct entry){.name = name, .label = label};
+    return CVY_OK;
+}
+
+static cvy_status list_class(struct folder *f, const char *name)
+{
+    const char *path = NULL;
+    char **file = NULL;
+    int64_t nfile = 0;
+    const int64_t before = f->count;
+    CVY_TRY(cvy_data_path_join(f->pool, f->root, name, &path));
+    CVY_TRY(cvy_file_list(f->pool, path, &file, &nfile));
+    for (int64_t i = 0; i < nfile; i++)
+        if (is_picture_name(file[i]))
+            CVY_TRY(add_entry(f, file[i], f->nclasses));
+    CVY_CHECK(f->count > before, CVY_E_FORMAT,
+              "%s: class folder without a picture (*.jpg, *.jpeg, *.png) among its %lld files", path, (long long)nfile);
+    f->class_name[f->nclasses++] = name;
+    return CVY_OK;
+}
+
+static cvy_status list_root(struct folder *f)
+{
+    char **name = NULL;
+    int64_t n = 0;
+    CVY_TRY(cvy_file_list(f->pool, f->root, &name, &n));
+    CVY_TRY(cvy_pool_alloc(f->pool, (size_t)n * sizeof *f->class_name, &f->class_name));
+    for (int64_t i = 0; i < n; i++)
+        if (is_picture_name(name[i]))
+            CVY_TRY(add_entry(f, name[i], -1));
+    const int64_t loose = f->count;
+    for (int64_t i = 0; i < n; i++) {
+        const char *path = NULL;
+        if (name[i][0] == '.' || is_picture_name(name[i]))
+            continue;
+        CVY_TRY(cvy_data_path_join(f->pool, f->root, name[i], &path));
+        if (!cvy_file_is_folder(path))
+            continue;
+        CVY_CHECK(
+            loose == 0, CVY_E_FORMAT,
+            "%s: holds both pictures (%s, ..) and folders (%s, ..): either all pictures are in class folders or none",
+            f->root, f->entry[0].name, name[i]);
+        CVY_TRY(list_class(f, name[i]));
+    }
+    CVY_CHECK(f->count > 0, CVY_E_FORMAT,
+              "%s: an empty data folder, expected pictures (*.jpg, *.jpeg, *.png) or one folder of them a class",
+              f->root);
+    return CVY_OK;
+}
+
+/* Pictures in it, or a folder with pictures in it. */
+static int probe_with(cvy_pool *pool, const char *path)
+{
+    char **name = NULL, **inner = NULL;
+    int64_t n = 0, m = 0;
+    const char *sub = NULL;
+    if (cvy_file_list(pool, path, &name, &n) != CVY_OK)
+        return 0;
+    for (int64_t i = 0; i < n; i++)
+        if (is_picture_name(name[i]))
+            return 50;
+    for (int64_t i = 0; i < n; i++) {
+        if (name[i][0] == '.' || cvy_data_path_join(pool, path, name[i], &sub) != CVY_OK || !cvy_file_is_folder(sub) ||
+            cvy_file_list(pool, sub, &inner, &m) != CVY_OK)
+            continue;
+        for (int64_t k = 0; k < m; k++)
+            if (is_picture_name(inner[k]))
+                return 50;
+    }
+    return n == 0; /* an empty folder: this reader has the best message */
+}
+
+static int folder_probe(const char *path)
+{
+    cvy_pool *pool = NULL;
+    if (!cvy_file_is_folder(path) || cvy_pool_create(&pool) != CVY_OK)
+        return 0;
+    const int score = probe_with(pool, path);
+    cvy_pool_destroy(&pool);
+    return score;
+}
+
+/* ---- reading ---- */
+
+static void path_of(const struct folder *f, int64_t number, char *text, size_t room)
+{
+    const struct entry *e = &f->entry[number];
+    if (e->label >= 0)
+        snprintf(text, room, "%s/%s/%s", f->root, f->class_name[e->label], e->name);
+    else
+        snprintf(text, room, "%s/%s", f->root, e->name);
+}
+
+static void folder_where(void *state, int64_t number, char *text, size_t room)
+{
+    path_of(state, number, text, room);
+}
+
+static cvy_status folder_read(void *state, int64_t number, cvy_raw *raw)
+{
+    const struct folder *f = state;
+    char path[4096];
+    path_of(f, number, path, sizeof path);
+    raw->label = f->entry[number].label;
+    return cvy_data_read_picture(path, raw);
+}
+
+static cvy_status folder_label(void *state, int64_t number, int32_t *label_out)
+{
+    *label_out = ((struct folder *)state)->entry[number].label;
+    return CVY_OK;
+}
+
+static void folder_close(void *state)
+{
+    struct folder *f = state;
+    cvy_mem_free(&f->entry);
+}
+
+static cvy_status folder_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
+{
+    struct folder *f = NULL;
+    char *root = NULL;
+    cvy_status status = CVY_OK;
+    CVY_CHECK(args->path, CVY_E_CONFIG, "format folder needs a path");
+    CVY_CHECK(cvy_file_is_folder(args->path), CVY_E_IO, "%s: no such folder", args->path);
+    CVY_TRY(cvy_pool_alloc(info->pool, sizeof *f, &f));
+    CVY_TRY(cvy_pool_strdup(info->pool, args->path, &root));
+    for (size_t n = strlen(root); n > 1 && root[n - 1] == '/'; n--)
+        root[n - 1] = 0;
+    f->pool = info->pool;
+    f->root = root;
+    CVY_TRY_OUT(list_root(f));
+    CVY_TRY_OUT(cvy_data_look_at_first(folder_read, folder_where, f, f->count,
+                                       ((const struct folder_opts *)args->options)->channels, info));
+    info->nsamples = f->count;
+    info->has_label = f->nclasses > 0;
+    info->nclasses = f->nclasses;
+    info->class_name = f->class_name;
+    *state_out = f;
+    return CVY_OK;
+out:
+    folder_close(f);
+    return status;
+}
+
+static void folder_hash(void *state, cvy_hasher *h)
+{
+    const struct folder *f = state;
+    for (int64_t i = 0; i < f->count; i++)
+        cvy_hash_add(h, f->entry[i].name, strlen(f->entry[i].name) + 1);
+}
+
+CVY_READER_DEFINE(folder) = {
+    .name = "folder",
+    .summary = "pictures (JPEG, PNG), one folder a class",
+    .options = folder_opts,
+    .options_size = sizeof(struct folder_opts),
+    .probe = folder_probe,
+    .open = folder_open,
+    .read = folder_read,
+    .label = folder_label,
+    .where = folder_where,
+    .hash = folder_hash,
+    .close = folder_close,
+};

@@ -1,0 +1,304 @@
+/*
+ * data_list.c: reads a text file that lists pictures and their classes, `path label`, `path,label` or with a tab
+ * between, as Caffe and CNTK have them; or paths alone.
+ *
+ * Paths lie under a root, the list's own folder unless told otherwise; one that leads out of it is refused. Opening
+ * reads the list only: that a file is missing is found, and named with its line, when it is read. Labels are numbers,
+ * or names, which become classes in bytewise order.
+ */
+#include "base/base_file.h"
+#include "base/base_hash.h"
+#include "data/array/data_lines.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LABELS_AUTO, LABELS_NUMBERS, LABELS_NAMES };
+enum { SEPARATOR_AUTO, SEPARATOR_TAB, SEPARATOR_COMMA, SEPARATOR_SPACE, SEPARATOR_NONE };
+
+struct list_opts {
+    const char *root;
+    int separator, labels, channels, outside;
+    int64_t classes;
+};
+
+static const cvy_option list_opts[] = {
+    {"root", CVY_TYPE_STRING, CVY_FIELD(list_opts, root), "", "", "",
+     "folder that the paths start from; the list's own by default"},
+    {"separator", CVY_TYPE_CHOICE, CVY_FIELD(list_opts, separator), "auto", "auto|tab|comma|space|none", "",
+     "what stands before the label, the last on a line; none: there are only paths; auto is found by looking"},
+    {"labels", CVY_TYPE_CHOICE, CVY_FIELD(list_opts, labels), "auto", "auto|numbers|names", "",
+     "what labels are; auto is what the first one is"},
+    {"classes", CVY_TYPE_INT, CVY_FIELD(list_opts, classes), "0", "0..", "",
+     "number of classes; 0 is the largest label and one, or as many names as there are"},
+    {"outside", CVY_TYPE_BOOL, CVY_FIELD(list_opts, outside), "false", "", "",
+     "lets paths be absolute or lead out of the root by .."},
+    {"channels", CVY_TYPE_CHOICE, CVY_FIELD(list_opts, channels), "auto", "auto|grey|rgb", "",
+     "what pictures become; auto is what the first one is"},
+    {0},
+};
+
+enum { PATH_ROOM = 4096 };
+
+struct list {
+    cvy_line_index index; /* an entry's bytes are the path */
+    cvy_classes classes;
+    const char *root;
+    int separator, labels;
+};
+
+static int list_probe(const char *path)
+{
+    static const char *const suffix[] = {".txt", ".lst", ".list"};
+    char head[512];
+    for (int i = 0; i < CVY_COUNT(suffix); i++) {
+        if (!cvy_data_has_suffix(path, suffix[i]) || cvy_file_is_folder(path) || !cvy_file_exists(path))
+            continue;
+        const size_t n = cvy_data_peek(path, head, sizeof head);
+        return memchr(head, 0, n) ? 0 : 10;
+    }
+    return 0;
+}
+
+/* ---- a line ---- */
+
+/* The last field is the label, so that paths may have blanks in them. 0 where there are no two fields. */
+static int split(int separator, cvy_line_part line, cvy_line_part *path, cvy_line_part *label)
+{
+    const char mark = separator == SEPARATOR_TAB ? '\t' : separator == SEPARATOR_COMMA ? ',' : ' ';
+    line = cvy_line_part_trim(line);
+    *path = line;
+    *label = (cvy_line_part){line.at + line.bytes, 0};
+    if (separator == SEPARATOR_NONE)
+        return 1;
+    for (size_t at = line.bytes; at-- > 0;) {
+        if (line.at[at] != mark && !(mark == ' ' && line.at[at] == '\t'))
+            continue;
+        *path = cvy_line_part_trim((cvy_line_part){line.at, at});
+        *label = cvy_line_part_trim((cvy_line_part){line.at + at + 1, line.bytes - at - 1});
+        return path->bytes > 0 && label->bytes > 0;
+    }
+    return 0;
+}
+
+static int is_picture(cvy_line_part path)
+{
+    static const char *const suffix[] = {".jpg", ".jpeg", ".png"};
+    char name[16];
+    const size_t n = CVY_MIN(path.bytes, sizeof name - 1);
+    memcpy(name, path.at + path.bytes - n, n);
+    name[n] = 0;
+    for (int i = 0; i < CVY_COUNT(suffix); i++)
+        if (cvy_data_has_suffix(name, suffix[i]))
+            return 1;
+    return 0;
+}
+
+/* Absolute, or with a part "..". */
+static int leaves_root(cvy_line_part path)
+{
+    if (path.at[0] == '/')
+        return 1;
+    for (size_t i = 0; i + 1 < path.bytes; i++)
+        if (path.at[i] == '.' && path.at[i + 1] == '.' && (i == 0 || path.at[i - 1] == '/') &&
+            (i + 2 == path.bytes || path.at[i + 2] == '/'))
+            return 1;
+    return 0;
+}
+
+/* The separator that makes sense of the first lines: a picture's path before it, or else a number behind it, or else
+ * something on both sides. Without any the lines are paths. */
+static cvy_status find_separator(struct list *l)
+{
+    enum { PICTURE, NUMBER, ANY, NSENSE, LINES = 16 };
+    int fits[NSENSE][SEPARATOR_NONE];
+    cvy_lines lines = {.file = &l->index.file};
+    cvy_line_part line, path, label;
+    int64_t offset = 0, number = 0;
+    cvy_status status = CVY_OK;
+    memset(fits, -1, sizeof fits);
+    for (int i = 0; i < LINES && (status = cvy_lines_next(&lines, &line, &offset)) == CVY_OK; i++) {
+        for (int s = SEPARATOR_TAB; s < SEPARATOR_NONE; s++) {
+            const int any = split(s, line, &path, &label) && !is_picture(label);
+            fits[PICTURE][s] &= any && is_picture(path);
+            fits[NUMBER][s] &= any && cvy_line_part_int(label, &number);
+            fits[ANY][s] &= any;
+        }
+    }
+    cvy_lines_end(&lines);
+    if (status < CVY_OK)
+        return status;
+    l->separator = SEPARATOR_NONE;
+    for (int sense = PICTURE; sense < NSENSE && l->separator == SEPARATOR_NONE; sense++)
+        for (int s = SEPARATOR_NONE - 1; s >= SEPARATOR_TAB; s--)
+            if (fits[sense][s])
+                l->separator = s;
+    return CVY_OK;
+}
+
+/* ---- opening ---- */
+
+/* A line that has no proper label is left to read(). */
+static cvy_status note_label(struct list *l, cvy_line_part label, int32_t *out)
+{
+    int64_t number = 0;
+    const int is_number = cvy_line_part_int(label, &number);
+    if (l->labels == LABELS_AUTO)
+        l->labels = is_number ? LABELS_NUMBERS : LABELS_NAMES;
+    if (l->labels == LABELS_NAMES) {
+        l->classes.by_name = 1;
+        const cvy_status status = cvy_classes_number(&l->classes, label.at, label.bytes, out);
+        return status == CVY_E_MEMORY ? status : CVY_OK;
+    }
+    if (!is_number || number <= INT32_MIN || number > INT32_MAX)
+        return CVY_OK;
+    *out = (int32_t)number;
+    cvy_classes_see(&l->classes, *out);
+    return CVY_OK;
+}
+
+static cvy_status index_line(struct list *l, const struct list_opts *o, cvy_line_part line, int64_t number,
+                             int64_t offset)
+{
+    cvy_line_part path, label;
+    cvy_entry e = {.label = CVY_LABEL_UNKNOWN};
+    const int sound = split(l->separator, line, &path, &label);
+    if (!sound)
+        path = cvy_line_part_trim(line);
+    CVY_CHECK(path.bytes + strlen(l->root) + 2 <= PATH_ROOM, CVY_E_FORMAT, "%s, line %lld: a path of %zu bytes",
+              l->index.file.path, (long long)number, path.bytes);
+    CVY_CHECK(o->outside || !leaves_root(path), CVY_E_FORMAT,
+              "%s, line %lld: %.*s leads out of the root %s; if that is meant, say outside: true", l->index.file.path,
+              (long long)number, (int)path.bytes, path.at, l->root);
+    e.offset = (uint64_t)(offset + (path.at - line.at));
+    e.bytes = (uint32_t)path.bytes;
+    if (sound && l->separator != SEPARATOR_NONE)
+        CVY_TRY(note_label(l, label, &e.label));
+    return cvy_line_index_add(&l->index, number, &e);
+}
+
+static cvy_status index_lines(struct list *l, const struct list_opts *o)
+{
+    cvy_lines lines = {.file = &l->index.file};
+    cvy_line_part line;
+    int64_t offset = 0;
+    cvy_status status = CVY_OK;
+    while ((status = cvy_lines_next(&lines, &line, &offset)) == CVY_OK)
+        CVY_TRY_OUT(index_line(l, o, line, lines.line, offset));
+    if (status == CVY_END)
+        status = CVY_OK;
+out:
+    cvy_lines_end(&lines);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static cvy_status path_of(const struct list *l, int64_t number, char path[PATH_ROOM])
+{
+    const size_t bytes = cvy_entries_at(&l->index.entries, number)->bytes, lead = strlen(l->root) + 1;
+    snprintf(path, PATH_ROOM, "%s/", l->root);
+    CVY_TRY(cvy_line_index_text(&l->index, number, path + lead));
+    path[lead + bytes] = 0;
+    if (path[lead] == '/') /* absolute */
+        memmove(path, path + lead, bytes + 1);
+    return CVY_OK;
+}
+
+static void list_where(void *state, int64_t number, char *text, size_t room)
+{
+    const struct list *l = state;
+    char path[PATH_ROOM];
+    if (path_of(l, number, path) != CVY_OK)
+        path[0] = 0;
+    snprintf(text, room, "%s, line %lld: %s", l->index.file.path, (long long)cvy_line_index_line(&l->index, number),
+             path);
+}
+
+static cvy_status list_read(void *state, int64_t number, cvy_raw *raw)
+{
+    const struct list *l = state;
+    char path[PATH_ROOM];
+    const int32_t label = cvy_entries_at(&l->index.entries, number)->label;
+    CVY_CHECK(label != CVY_LABEL_UNKNOWN || l->separator == SEPARATOR_NONE, CVY_E_FORMAT,
+              "the line has no label that is %s, expected PATH%sLABEL as in the first lines",
+              l->labels == LABELS_NAMES ? "a name" : "a number",
+              l->separator == SEPARATOR_TAB     ? "<tab>"
+              : l->separator == SEPARATOR_COMMA ? ","
+                                                : " ");
+    CVY_TRY(path_of(l, number, path));
+    raw->label = l->separator == SEPARATOR_NONE ? 0 : label;
+    return cvy_data_read_picture(path, raw);
+}
+
+static cvy_status list_label(void *state, int64_t number, int32_t *label_out)
+{
+    *label_out = cvy_entries_label(&((const struct list *)state)->index.entries, number);
+    return CVY_OK;
+}
+
+static void list_hash(void *state, cvy_hasher *h)
+{
+    const struct list *l = state;
+    cvy_hash_add(h, &l->index.file.bytes, sizeof l->index.file.bytes);
+    cvy_entries_hash(&l->index.entries, h);
+}
+
+static void list_close(void *state)
+{
+    struct list *l = state;
+    cvy_line_index_free(&l->index);
+    cvy_classes_free(&l->classes);
+}
+
+static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_reader_info *info)
+{
+    const struct list_opts *o = args->options;
+    const char *folder = NULL;
+    CVY_TRY(cvy_data_file_open(info->pool, args->path, &l->index.file));
+    CVY_TRY(cvy_data_folder_of(info->pool, args->path, &folder));
+    l->root = o->root ? o->root : folder;
+    l->separator = o->separator;
+    l->labels = o->labels;
+    if (l->separator == SEPARATOR_AUTO)
+        CVY_TRY(find_separator(l));
+    CVY_TRY(index_lines(l, o));
+    info->nsamples = l->index.entries.count;
+    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", args->path);
+    CVY_TRY(cvy_data_look_at_first(list_read, list_where, l, info->nsamples, o->channels, info));
+    if (l->separator == SEPARATOR_NONE)
+        return CVY_OK;
+    if (!l->classes.by_name && strcmp(cvy_data_base_name(args->path), "labels.txt") != 0)
+        CVY_TRY(cvy_classes_names_beside(&l->classes, folder, 0));
+    const cvy_status status = cvy_classes_resolve(&l->classes, o->classes, &l->index.entries, info);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", args->path);
+}
+
+static cvy_status list_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
+{
+    struct list *l = NULL;
+    CVY_CHECK(args->path, CVY_E_CONFIG, "format list needs a path: the text file with the list");
+    CVY_TRY(cvy_pool_alloc(info->pool, sizeof *l, &l));
+    l->index.file.fd = -1;
+    l->classes.pool = info->pool;
+    const cvy_status status = list_load(l, args, info);
+    if (status != CVY_OK)
+        list_close(l);
+    else
+        *state_out = l;
+    return status;
+}
+
+CVY_READER_DEFINE(list) = {
+    .name = "list",
+    .summary = "a text file of paths of pictures and labels, as for Caffe and CNTK",
+    .options = list_opts,
+    .options_size = sizeof(struct list_opts),
+    .probe = list_probe,
+    .open = list_open,
+    .read = list_read,
+    .label = list_label,
+    .where = list_where,
+    .hash = list_hash,
+    .close = list_close,
+};

@@ -1,0 +1,428 @@
+/*
+ * data_tfrecord.c: reads TFRecord files of tf.train.Example: pictures with classes as TensorFlow's scripts write them,
+ * or lists of numbers.
+ *
+ * A path is a file, a folder of *.tfrecord, *.tfrecords and NAME-00000-of-00010, or a glob. Opening passes over all
+ * files once, to learn where records lie and their labels (where there are none, from head to head only), unless
+ * data_tfrecord_index.c kept that from an earlier run; reading is by position. Checksums of lengths are checked in the
+ * first pass, for nothing behind a wrong one can be found; that of a record when it is read. What a record's features
+ * mean stands in data_tfrecord_sample.c.
+ */
+#include "data/tfrecord/data_tfrecord.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_file.h"
+#include "data/tfrecord/data_tfrecord_index.h"
+
+enum { OPEN_MAX = 512 }; /* files kept open; those beyond are opened for each read */
+
+/* ---- names ---- */
+
+static int all_digits(const char *at, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (at[i] < '0' || at[i] > '9')
+            return 0;
+    return 1;
+}
+
+static int number_of(const char *at)
+{
+    int n = 0;
+    for (int i = 0; i < 5; i++)
+        n = 10 * n + at[i] - '0';
+    return n;
+}
+
+/* "train-00003-of-00010", with or without a suffix behind: 3 and 10. */
+static int parse_shard(const char *name, int *shard_out, int *count_out)
+{
+    const char *of = NULL;
+    for (const char *at = name; (at = strstr(at, "-of-")) != NULL; at += 4)
+        of = at;
+    if (!of || of - name < 6 || !all_digits(of - 5, 5) || strlen(of) < 9 || !all_digits(of + 4, 5) ||
+        (of[9] != 0 && of[9] != '.'))
+        return 0;
+    *shard_out = number_of(of - 5);
+    *count_out = number_of(of + 4);
+    return 1;
+}
+
+static int is_ours(const char *name)
+{
+    int shard = 0, count = 0;
+    if (cvy_data_has_suffix(name, ".tfrecord") || cvy_data_has_suffix(name, ".tfrecords"))
+        return 1;
+    const char *end = strrchr(name, '-');
+    return end && strlen(end) == 6 && parse_shard(name, &shard, &count);
+}
+
+/* A folder that was copied in part, or is being written, is not the set. Paths are in bytewise order. */
+static cvy_status check_shards(const char *const *path, int64_t n)
+{
+    int before = -1, count = 0; /* of the file before; -1: no shard, or the last one */
+    for (int64_t i = 0; i <= n; i++) {
+        int shard = -1, of = count;
+        const int is_shard = i < n && parse_shard(cvy_data_base_name(path[i]), &shard, &of);
+        const int want = before + 1;
+        if (is_shard || before >= 0)
+            CVY_CHECK(is_shard && shard == want && (before < 0 || of == count) && shard < of, CVY_E_FORMAT,
+                      "%s: shard %05d of %05d is missing beside it; name the files by a glob if a part of the set is "
+                      "meant",
+                      path[before < 0 ? i : i - 1], want, before < 0 ? of : count);
+        count = of;
+        before = is_shard && shard + 1 < of ? shard : -1;
+    }
+    return CVY_OK;
+}
+
+/* "NAME.tfrecord.gz", for opening it says what to do. */
+static int is_packed(const char *path)
+{
+    return cvy_data_has_suffix(path, ".tfrecord.gz") || cvy_data_has_suffix(path, ".tfrecords.gz");
+}
+
+static int probe_file(const char *path)
+{
+    uint8_t head[CVY_TFRECORD_HEAD];
+    const size_t got = cvy_data_peek(path, head, sizeof head);
+    if (got == sizeof head && cvy_tfrecord_crc(head, 8) == cvy_wire_little(head + 8, 4))
+        return 95;
+    const int may_be = is_ours(cvy_data_base_name(path)) || is_packed(path);
+    return may_be && cvy_file_exists(path) ? 60 : 0;
+}
+
+static int tf_probe(const char *path)
+{
+    cvy_pool *pool = NULL;
+    const char **file = NULL;
+    int64_t n = 0;
+    int score = 0;
+    const int folder = cvy_file_is_folder(path);
+    if (!folder && !cvy_data_is_glob(path))
+        return probe_file(path);
+    if (cvy_pool_create(&pool) != CVY_OK)
+        return 0;
+    if (cvy_data_files(pool, path, is_ours, "", &file, &n) == CVY_OK)
+        score = folder ? 70 : probe_file(file[0]);
+    cvy_pool_destroy(&pool);
+    return score;
+}
+
+/* ---- records ---- */
+
+/* What TFRecordOptions calls GZIP and ZLIB, by the first bytes. */
+static const char *compression_of(const uint8_t *head)
+{
+    if (head[0] == 0x1F && head[1] == 0x8B)
+        return "gzip";
+    return head[0] == 0x78 && (head[0] * 256 + head[1]) % 31 == 0 ? "zlib" : NULL;
+}
+
+cvy_status cvy_tfrecord_look(cvy_scan *scan, int64_t at, int64_t record, uint32_t *bytes_out)
+{
+    const char *path = scan->file->path;
+    const int64_t left = scan->file->bytes - at;
+    const uint8_t *head = NULL;
+    CVY_CHECK(left >= CVY_TFRECORD_HEAD, CVY_E_FORMAT,
+              "%s, record %lld at byte %lld: truncated: %lld bytes, a record's head alone has %d", path,
+              (long long)record, (long long)at, (long long)left, CVY_TFRECORD_HEAD);
+    CVY_TRY(cvy_scan_at(scan, at, CVY_TFRECORD_HEAD, &head));
+    const uint64_t bytes = cvy_wire_little(head, 8);
+    const uint32_t want = (uint32_t)cvy_wire_little(head + 8, 4), crc = cvy_tfrecord_crc(head, 8);
+    const char *packing = record == 0 && crc != want ? compression_of(head) : NULL;
+    CVY_CHECK(!packing, CVY_E_UNSUPPORTED,
+              "%s: is compressed by %s, and records of such a file cannot be read by position; unpack it (%s) or write "
+              "it without compression",
+              path, packing, *packing == 'g' ? "gunzip" : "pigz -dz");
+    CVY_CHECK(
+        crc == want, CVY_E_FORMAT,
+        "%s, record %lld at byte %lld: checksum of the length is %08x, expected %08x: damaged, or no TFRecord file",
+        path, (long long)record, (long long)at, crc, want);
+    CVY_CHECK(bytes <= (uint64_t)left && left - (int64_t)bytes >= CVY_TFRECORD_HEAD + CVY_TFRECORD_FOOT, CVY_E_FORMAT,
+              "%s, record %lld at byte %lld: truncated: a record of %llu bytes, and the file has %lld more", path,
+              (long long)record, (long long)at, (unsigned long long)bytes, (long long)left - CVY_TFRECORD_HEAD);
+    CVY_CHECK(bytes <= INT32_MAX, CVY_E_UNSUPPORTED,
+              "%s, record %lld at byte %lld: %llu bytes, expected less than 2 GiB", path, (long long)record,
+              (long long)at, (unsigned long long)bytes);
+    *bytes_out = (uint32_t)bytes;
+    return CVY_OK;
+}
+
+/* record, with its foot behind it. */
+static cvy_status check_record(const uint8_t *record, size_t bytes)
+{
+    const uint32_t want = (uint32_t)cvy_wire_little(record + bytes, 4), crc = cvy_tfrecord_crc(record, bytes);
+    CVY_CHECK(crc == want, CVY_E_FORMAT, "checksum %08x, expected %08x: damaged; copy the file again", crc, want);
+    return CVY_OK;
+}
+
+/* ---- the first pass ---- */
+
+/* Records themselves are read only where something in them is asked for. */
+static int reads_records(const struct tf *t)
+{
+    return !t->is.resolved || t->is.name[TF_LABEL] || t->is.name[TF_X_SHAPE];
+}
+
+/* What cannot be used is left to read(). */
+static cvy_status note_label(struct tf *t, const struct tf_sample *s, int32_t *label)
+{
+    cvy_wire text = {NULL, NULL};
+    int32_t number = 0;
+    if (cvy_tf_label(&t->is, s, &number, &text) != CVY_OK)
+        return CVY_OK;
+    if (t->is.by_name) {
+        const cvy_status status =
+            cvy_classes_number(&t->classes, (const char *)text.at, (size_t)(text.end - text.at), label);
+        return status == CVY_E_MEMORY ? status : CVY_OK;
+    }
+    *label = number;
+    cvy_classes_see(&t->classes, number);
+    if (cvy_feature_bytes(&s->f[TF_TEXT], &text))
+        return cvy_classes_call(&t->classes, number, (const char *)text.at, (size_t)(text.end - text.at));
+    return CVY_OK;
+}
+
+static cvy_status index_record(struct tf *t, struct tf_sample *s, int32_t *label)
+{
+    cvy_shape shape;
+    if (check_record(s->record, s->bytes) != CVY_OK || cvy_tf_find(&t->is, s) != CVY_OK)
+        return CVY_OK; /* left to read() */
+    if (!t->is.resolved) {
+        CVY_TRY(cvy_tf_resolve(&t->is, t->pool, s));
+        t->classes.by_name = t->is.by_name;
+    }
+    if (t->is.name[TF_X_SHAPE] && cvy_tf_shape(&s->f[TF_X_SHAPE], &shape))
+        t->x_varies |= !cvy_shape_equal(&shape, &t->is.x_shape);
+    return t->is.name[TF_LABEL] ? note_label(t, s, label) : CVY_OK;
+}
+
+static cvy_status index_file(struct tf *t, cvy_scan *scan)
+{
+    const cvy_data_file *file = scan->file;
+    const int64_t first = t->entries.count;
+    for (int64_t at = 0; at < file->bytes;) {
+        const int64_t record = t->entries.count - first;
+        struct tf_sample s = {0};
+        cvy_entry e = {.offset = (uint64_t)at, .label = CVY_LABEL_UNKNOWN};
+        scan->window = reads_records(t) ? (size_t)1 << 22 : (size_t)1 << 14;
+        CVY_TRY(cvy_tfrecord_look(scan, at, record, &e.bytes));
+        if (reads_records(t)) {
+            CVY_TRY(cvy_scan_at(scan, at + CVY_TFRECORD_HEAD, (size_t)e.bytes + CVY_TFRECORD_FOOT, &s.record));
+            s.bytes = e.bytes;
+            const cvy_status status = index_record(t, &s, &e.label);
+            if (status != CVY_OK)
+                return cvy_error_prefix(status, "%s, record %lld at byte %lld", file->path, (long long)record,
+                                        (long long)at);
+        }
+        CVY_TRY(cvy_entries_add(&t->entries, &e));
+        at += CVY_TFRECORD_HEAD + (int64_t)e.bytes + CVY_TFRECORD_FOOT;
+    }
+    return CVY_OK;
+}
+
+static cvy_status index_files(struct tf *t)
+{
+    cvy_scan scan = {0};
+    cvy_status status = CVY_OK;
+    for (int64_t i = 0; i < t->nfile; i++) {
+        cvy_data_file file = t->file[i];
+        if (file.fd < 0)
+            CVY_TRY_OUT(cvy_data_file_open(NULL, t->file[i].path, &file));
+        file.path = t->file[i].path;
+        cvy_scan_begin(&scan, &file, 0);
+        status = index_file(t, &scan);
+        if (t->file[i].fd < 0)
+            cvy_data_file_close(&file);
+        CVY_TRY_OUT(status);
+        t->first[i + 1] = t->entries.count;
+    }
+out:
+    cvy_scan_end(&scan);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static int64_t file_of(const struct tf *t, int64_t number)
+{
+    int64_t low = 0, high = t->nfile; /* first[low] <= number < first[high] */
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        *(t->first[middle] <= number ? &low : &high) = middle;
+    }
+    return low;
+}
+
+static void tf_where(void *state, int64_t number, char *text, size_t room)
+{
+    const struct tf *t = state;
+    const int64_t file = file_of(t, number);
+    snprintf(text, room, "%s, record %lld at byte %llu", t->file[file].path, (long long)(number - t->first[file]),
+             (unsigned long long)cvy_entries_at(&t->entries, number)->offset);
+}
+
+static cvy_status read_bytes(const cvy_data_file *file, int64_t offset, void *to, size_t bytes)
+{
+    cvy_data_file again;
+    if (file->fd >= 0)
+        return cvy_pread_all(file->fd, to, bytes, offset, "the file");
+    CVY_TRY(cvy_data_file_open(NULL, file->path, &again));
+    const cvy_status status = cvy_pread_all(again.fd, to, bytes, offset, "the file");
+    cvy_data_file_close(&again);
+    return status;
+}
+
+/* raw->y has room for the targets and, behind them, the record. */
+static cvy_status tf_read(void *state, int64_t number, cvy_raw *raw)
+{
+    const struct tf *t = state;
+    const cvy_entry *e = cvy_entries_at(&t->entries, number);
+    const size_t y_bytes = (size_t)t->is.y_elems * sizeof(float), bytes = e->bytes;
+    struct tf_sample s = {.bytes = bytes};
+    CVY_TRY(cvy_bytes_need(&raw->y, y_bytes + bytes + CVY_TFRECORD_FOOT));
+    uint8_t *record = (uint8_t *)raw->y.data + y_bytes;
+    CVY_TRY(read_bytes(&t->file[file_of(t, number)], (int64_t)e->offset + CVY_TFRECORD_HEAD, record,
+                       bytes + CVY_TFRECORD_FOOT));
+    CVY_TRY(check_record(record, bytes));
+    s.record = record;
+    CVY_TRY(cvy_tf_find(&t->is, &s));
+    CVY_TRY(cvy_tf_take_x(&t->is, &s, raw));
+    raw->label = 0;
+    if (t->is.name[TF_LABEL]) {
+        cvy_wire name;
+        CVY_TRY(cvy_tf_label(&t->is, &s, &raw->label, &name));
+        CVY_CHECK(e->label != CVY_LABEL_UNKNOWN, CVY_E_FORMAT, "feature %s holds no usable class name",
+                  t->is.name[TF_LABEL]);
+        raw->label = e->label;
+    }
+    return cvy_tf_take_targets(&t->is, &s, raw);
+}
+
+static cvy_status tf_label(void *state, int64_t number, int32_t *label_out)
+{
+    *label_out = cvy_entries_label(&((const struct tf *)state)->entries, number);
+    return CVY_OK;
+}
+
+static void tf_hash(void *state, cvy_hasher *h)
+{
+    const struct tf *t = state;
+    for (int64_t i = 0; i < t->nfile; i++)
+        cvy_hash_add(h, &t->file[i].bytes, sizeof t->file[i].bytes);
+    cvy_entries_hash(&t->entries, h);
+}
+
+/* ---- opening ---- */
+
+/* All are opened, for their sizes and whether they are there; the first stay so. */
+static cvy_status open_files(struct tf *t, const char *const *path)
+{
+    for (int64_t i = 0; i < t->nfile; i++) {
+        CVY_TRY(cvy_data_file_open(t->pool, path[i], &t->file[i]));
+        if (i >= OPEN_MAX)
+            cvy_data_file_close(&t->file[i]);
+    }
+    return CVY_OK;
+}
+
+/* The first good record says what features there are, which the first pass learns on its way. */
+static cvy_status resolve(struct tf *t)
+{
+    cvy_bytes room = {0};
+    cvy_status status = CVY_OK;
+    for (int64_t i = 0; i < t->entries.count && !t->is.resolved && status == CVY_OK; i++) {
+        const cvy_entry *e = cvy_entries_at(&t->entries, i);
+        CVY_TRY_OUT(cvy_bytes_need(&room, (size_t)e->bytes + CVY_TFRECORD_FOOT));
+        CVY_TRY_OUT(read_bytes(&t->file[file_of(t, i)], (int64_t)e->offset + CVY_TFRECORD_HEAD, room.data, room.bytes));
+        struct tf_sample s = {.record = room.data, .bytes = e->bytes};
+        if (check_record(s.record, s.bytes) == CVY_OK && cvy_tf_find(&t->is, &s) == CVY_OK)
+            status = cvy_tf_resolve(&t->is, t->pool, &s);
+    }
+out:
+    cvy_mem_free(&room.data);
+    return status;
+}
+
+static cvy_status find_records(struct tf *t)
+{
+    cvy_tf_kept kept;
+    if (!t->is.o.index)
+        return index_files(t);
+    CVY_TRY(cvy_tf_kept_find(t, &kept));
+    const cvy_status status = cvy_tf_kept_load(&kept, t);
+    if (status != CVY_NOT_APPLICABLE)
+        return status == CVY_OK ? resolve(t) : status;
+    CVY_TRY(index_files(t));
+    return cvy_tf_kept_save(&kept, t);
+}
+
+static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
+{
+    const char **file = NULL, *folder = NULL;
+    CVY_TRY(cvy_tf_check_options(&t->is.o));
+    CVY_TRY(cvy_data_files(t->pool, path, is_ours, "*.tfrecord, *.tfrecords or *-00000-of-00001", &file, &t->nfile));
+    if (cvy_file_is_folder(path))
+        CVY_TRY(check_shards(file, t->nfile));
+    CVY_TRY(cvy_pool_alloc(t->pool, (size_t)(t->nfile + 1) * sizeof *t->first, &t->first));
+    CVY_TRY(cvy_pool_alloc(t->pool, (size_t)t->nfile * sizeof *t->file, &t->file));
+    for (int64_t i = 0; i < t->nfile; i++)
+        t->file[i].fd = -1;
+    CVY_TRY(open_files(t, file));
+    CVY_TRY(find_records(t));
+    info->nsamples = t->entries.count;
+    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", path);
+    CVY_TRY(cvy_data_look_at_first(tf_read, tf_where, t, info->nsamples, t->is.o.channels, info));
+    if (info->dtype == CVY_DTYPE_U8 && info->shape.ndim == 3)
+        info->varying |= t->x_varies || (t->is.name[TF_IMAGE] && t->is.o.shape.count == 0);
+    info->has_y = t->is.name[TF_Y] != NULL;
+    info->y_shape = t->is.y_shape;
+    info->has_weight = t->is.name[TF_WEIGHT] != NULL;
+    if (!t->is.name[TF_LABEL])
+        return CVY_OK;
+    CVY_TRY(cvy_data_folder_of(t->pool, file[0], &folder));
+    if (!t->classes.by_name)
+        CVY_TRY(cvy_classes_names_beside(&t->classes, folder, t->is.o.first_label));
+    return cvy_classes_resolve(&t->classes, t->is.o.classes, &t->entries, info);
+}
+
+static void tf_close(void *state)
+{
+    struct tf *t = state;
+    for (int64_t i = 0; t->file && i < t->nfile; i++)
+        cvy_data_file_close(&t->file[i]);
+    cvy_entries_free(&t->entries);
+    cvy_classes_free(&t->classes);
+}
+
+static cvy_status tf_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
+{
+    struct tf *t = NULL;
+    CVY_CHECK(args->path, CVY_E_CONFIG, "format tfrecord needs a path: a file, a folder, or a glob");
+    CVY_TRY(cvy_pool_alloc(info->pool, sizeof *t, &t));
+    t->pool = t->classes.pool = info->pool;
+    t->is.o = *(const struct tf_opts *)args->options;
+    const cvy_status status = tf_load(t, args->path, info);
+    if (status != CVY_OK)
+        tf_close(t);
+    else
+        *state_out = t;
+    return status;
+}
+
+CVY_READER_DEFINE(tfrecord) = {
+    .name = "tfrecord",
+    .summary = "TFRecord files of tf.train.Example, as TensorFlow writes them",
+    .options = cvy_tfrecord_options,
+    .options_size = sizeof(struct tf_opts),
+    .probe = tf_probe,
+    .open = tf_open,
+    .read = tf_read,
+    .label = tf_label,
+    .where = tf_where,
+    .hash = tf_hash,
+    .close = tf_close,
+};

@@ -1,0 +1,115 @@
+/*
+ * format_protobuf.h: the wire format of protocol buffers, as far as tf.train.Example and Caffe's Datum need it.
+ *
+ * A message is a row of fields: a key (number << 3 | kind), then a varint, 8 bytes, a length with as many bytes, or 4
+ * bytes. Unknown fields are passed over. Input may be hostile: nothing is read beyond `end`. Source: the encoding page
+ * of the protocol buffers documentation.
+ */
+#ifndef CVY_FORMAT_PROTOBUF_H
+#define CVY_FORMAT_PROTOBUF_H
+
+#include <string.h>
+
+typedef enum { CVY_WIRE_VARINT = 0, CVY_WIRE_64 = 1, CVY_WIRE_BYTES = 2, CVY_WIRE_32 = 5 } cvy_wire_kind;
+
+typedef struct cvy_wire {
+    const uint8_t *at, *end;
+} cvy_wire;
+
+typedef struct cvy_wire_field {
+    uint32_t number;
+    cvy_wire_kind kind;
+    uint64_t value; /* of VARINT, 64 and 32 (bits) */
+    cvy_wire bytes; /* of BYTES */
+} cvy_wire_field;
+
+/* 0 where it does not end within ten bytes or the input. */
+static inline int cvy_wire_varint(cvy_wire *w, uint64_t *out)
+{
+    uint64_t v = 0;
+    for (int shift = 0; shift < 70 && w->at < w->end; shift += 7) {
+        const uint8_t byte = *w->at++;
+        v |= shift < 64 ? (uint64_t)(byte & 0x7f) << shift : 0;
+        if (!(byte & 0x80)) {
+            *out = v;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static inline uint64_t cvy_wire_little(const uint8_t *p, int bytes)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < bytes; i++)
+        v |= (uint64_t)p[i] << 8 * i;
+    return v;
+}
+
+/* The next field: 1; at the end: 0; damaged: -1. */
+static inline int cvy_wire_next(cvy_wire *w, cvy_wire_field *out)
+{
+    uint64_t key = 0, n = 0;
+    if (w->at == w->end)
+        return 0;
+    if (!cvy_wire_varint(w, &key) || key >> 3 == 0 || key >> 32)
+        return -1;
+    *out = (cvy_wire_field){.number = (uint32_t)(key >> 3), .kind = (cvy_wire_kind)(key & 7)};
+    const size_t left = (size_t)(w->end - w->at);
+    switch (out->kind) {
+    case CVY_WIRE_VARINT: return cvy_wire_varint(w, &out->value) ? 1 : -1;
+    case CVY_WIRE_64:
+    case CVY_WIRE_32: {
+        const int bytes = out->kind == CVY_WIRE_64 ? 8 : 4;
+        if (left < (size_t)bytes)
+            return -1;
+        out->value = cvy_wire_little(w->at, bytes);
+        w->at += bytes;
+        return 1;
+    }
+    case CVY_WIRE_BYTES:
+        if (!cvy_wire_varint(w, &n) || n > (uint64_t)(w->end - w->at))
+            return -1;
+        out->bytes = (cvy_wire){w->at, w->at + n};
+        w->at += n;
+        return 1;
+    default: return -1; /* groups are long gone */
+    }
+}
+
+/* ---- writing; `to` has room ---- */
+
+static inline uint8_t *cvy_wire_put_varint(uint8_t *to, uint64_t v)
+{
+    for (; v >= 0x80; v >>= 7)
+        *to++ = (uint8_t)(v | 0x80);
+    *to++ = (uint8_t)v;
+    return to;
+}
+
+static inline uint8_t *cvy_wire_put_key(uint8_t *to, uint32_t number, cvy_wire_kind kind)
+{
+    return cvy_wire_put_varint(to, (uint64_t)number << 3 | (uint64_t)kind);
+}
+
+/* Key and length; the bytes follow. */
+static inline uint8_t *cvy_wire_put_head(uint8_t *to, uint32_t number, uint64_t bytes)
+{
+    return cvy_wire_put_varint(cvy_wire_put_key(to, number, CVY_WIRE_BYTES), bytes);
+}
+
+static inline size_t cvy_wire_varint_bytes(uint64_t v)
+{
+    size_t n = 1;
+    for (; v >= 0x80; v >>= 7)
+        n++;
+    return n;
+}
+
+/* Of a field of `bytes` bytes, with key and length. */
+static inline size_t cvy_wire_field_bytes(uint32_t number, uint64_t bytes)
+{
+    return cvy_wire_varint_bytes((uint64_t)number << 3) + cvy_wire_varint_bytes(bytes) + (size_t)bytes;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * graph_grad.c: the bookkeeping of a differentiation: which values need a gradient, what has arrived at each so far,
+ * and the nodes that operators emit for it. The walk over the nodes is pass/pass_autodiff.c.
+ */
+#include "graph/graph_grad.h"
+
+#include <stdio.h>
+
+#include "base/base_index.h"
+
+int cvy_grad_wanted(const cvy_grad *g, const cvy_value *v)
+{
+    return v->index < g->nforward && g->wanted[v->index];
+}
+
+cvy_value *cvy_grad_of(cvy_grad *g, const cvy_value *dst)
+{
+    return dst && dst->index < g->nforward ? g->sum[dst->index] : NULL;
+}
+
+cvy_status cvy_grad_saved(cvy_grad *g, const cvy_node *fwd, int i, cvy_value **out)
+{
+    cvy_node *node = g->g->node[fwd->index];
+    CVY_EXPECT(node == fwd && i < node->ndst);
+    if (!node->dst[i]) {
+        char name[160];
+        snprintf(name, sizeof name, "%s:%d", node->name, i);
+        CVY_TRY(cvy_graph_new_value(g->g, name, node->saved_dtype[i], &node->saved_shape[i], &node->dst[i]));
+        node->dst[i]->producer = node;
+    }
+    *out = node->dst[i];
+    return CVY_OK;
+}
+
+cvy_status cvy_grad_emit(cvy_grad *g, const cvy_node *fwd, const char *op_name, const void *options,
+                         cvy_value *const *src, int nsrc, cvy_value **dst_out, int ndst_out)
+{
+    const cvy_op_def *op = cvy_op_find(op_name);
+    CVY_CHECK(op, CVY_E_INTERNAL, "%s: its gradient needs the operator '%s', which does not exist", fwd->name, op_name);
+    char *name = NULL;
+    CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s", fwd->name, op_name));
+    for (int again = 2; cvy_index_find(&g->g->node_names, name) >= 0;
+         again++) /* a concat has a slice for each source, a value with three readers two sums */
+        CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s%d", fwd->name, op_name, again));
+    cvy_node *node = NULL;
+    CVY_TRY(cvy_graph_add_parsed(g->g, op, name, fwd->layer, options, src, nsrc, CVY_PHASE_MICRO, &node));
+    node->backward = 1;
+    for (int i = 0; i < ndst_out; i++)
+        dst_out[i] = node->dst[i];
+    return CVY_OK;
+}
+
+cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution)
+{
+    if (!cvy_grad_wanted(g, target))
+        return CVY_OK;
+    CVY_CHECK(cvy_shape_equal(&target->shape, &contribution->shape), CVY_E_INTERNAL,
+              "%s: its gradient is %s, the value is %s", target->name, cvy_shape_text(&contribution->shape),
+              cvy_shape_text(&target->shape));
+    cvy_value **sum = &g->sum[target->index];
+    if (!*sum) {
+        /* Passed on untouched (by `add`): then several targets share one value. */
+        const int at = contribution->index - g->nforward;
+        for (; g->ngiven <= at; g->ngiven++)
+            CVY_TRY(cvy_mem_reserve(&g->given, &g->given_room, g->ngiven, sizeof *g->given));
+        g->shared[target->index] = contribution->producer == NULL || at < 0 || g->given[at];
+        if (at >= 0)
+            g->given[at] = 1;
+        *sum = contribution;
+        return CVY_OK;
+    }
+    cvy_value *const both[] = {*sum, contribution};
+    g->shared[target->index] = 0;
+    return cvy_grad_emit(g, g->fwd, "add", NULL, both, 2, sum, 1);
+}

@@ -1,0 +1,163 @@
+/*
+ * native_fc.c: the fully connected layer and its gradients as matrix products, for builds without oneDNN. Plain
+ * layouts.
+ *
+ *     dst [N, K] = src [N, I] weight^T + bias      dsrc [N, I] = ddst weight      dweight [K, I] = ddst^T src
+ *
+ * Threads take columns of the result: outputs or inputs, of which there are many.
+ */
+#include <string.h>
+
+#include "kernel/native/conv/native_gemm.h"
+#include "op/conv/op_fc.h"
+
+struct fc {
+    cvy_gemm g; /* all but the pointers */
+    int threads, has_bias, relu;
+    int64_t N, I, K;
+    const float *bias; /* of the running call */
+    float *scratch;
+};
+
+static struct fc fc_of(const cvy_kernel_ask *ask)
+{
+    const cvy_layer_pass pass = ask->node->op->pass;
+    const int grad_src = pass == CVY_LAYER_GRAD_SRC, grad_weight = pass == CVY_LAYER_GRAD_WEIGHT;
+    const cvy_fc_grad_opts *go = ask->node->options;
+    const cvy_fc_opts *o = grad_src || grad_weight ? &go->fc : ask->node->options;
+    const cvy_shape *src = grad_src || grad_weight ? &go->src : &ask->node->src[0]->shape;
+    struct fc s = {.threads = ask->threads,
+                   .N = src->dim[0],
+                   .I = 1,
+                   .K = o->channels,
+                   .has_bias = o->bias,
+                   .relu = o->relu && !grad_src && !grad_weight};
+    for (int d = 1; d < src->ndim; d++)
+        s.I *= src->dim[d];
+    if (grad_src)
+        s.g =
+            (cvy_gemm){.m = s.N, .n = s.I, .k = s.K, .a_row = s.K, .a_col = 1, .b_row = s.I, .b_col = 1, .c_row = s.I};
+    else if (grad_weight)
+        s.g =
+            (cvy_gemm){.m = s.K, .n = s.I, .k = s.N, .a_row = 1, .a_col = s.K, .b_row = s.I, .b_col = 1, .c_row = s.I};
+    else
+        s.g = (cvy_gemm){
+            .m = s.N, .n = s.K, .k = s.I, .a_row = s.I, .a_col = 1, .b_row = 1, .b_col = s.I, .c_row = s.K, .add = 1};
+    s.g.tile = cvy_gemm_choose();
+    return s;
+}
+
+static cvy_status fc_offer(cvy_kernel_ask *ask)
+{
+    CVY_TRY(cvy_native_f32(ask->node));
+    for (int i = 0; i < ask->node->nsrc; i++)
+        ask->src[i] = cvy_layout_plain();
+    for (int i = 0; i < ask->node->ndst; i++)
+        ask->dst[i] = cvy_layout_plain();
+    ask->scratch_bytes = (size_t)(ask->threads * cvy_gemm_scratch()) * sizeof(float);
+    return CVY_OK;
+}
+
+static cvy_status fc_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    struct fc *s = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    *s = fc_of(ask);
+    *state_out = s;
+    return CVY_OK;
+}
+
+static void fc_destroy(void *state)
+{
+    cvy_mem_free(&state);
+}
+
+/* Work item: one thread's columns. */
+static void fc_range(int64_t first, int64_t end, void *arg)
+{
+    const struct fc *s = arg;
+    for (int64_t t = first; t < end; t++) {
+        const int64_t from = s->g.n * t / s->threads, to = s->g.n * (t + 1) / s->threads;
+        cvy_gemm g = s->g;
+        g.n = to - from;
+        g.b += from * g.b_col;
+        g.c += from;
+        for (int64_t i = 0; g.add && i < g.m; i++)
+            for (int64_t j = 0; j < g.n; j++)
+                g.c[i * g.c_row + j] = s->bias ? s->bias[from + j] : 0;
+        cvy_gemm_run(&g, s->scratch + t * cvy_gemm_scratch());
+        for (int64_t i = 0; s->relu && i < g.m; i++)
+            for (int64_t j = 0; j < g.n; j++)
+                g.c[i * g.c_row + j] = g.c[i * g.c_row + j] > 0 ? g.c[i * g.c_row + j] : 0;
+    }
+}
+
+static void run(struct fc *s, const void *a, const void *b, void *c, void *scratch)
+{
+    s->g.a = a;
+    s->g.b = b;
+    s->g.c = c;
+    s->scratch = scratch;
+    if (s->g.k == 0)
+        memset(c, 0, (size_t)(s->g.m * s->g.n) * sizeof(float));
+    cvy_parallel_for(s->threads, s->threads, 1, fc_range, s);
+}
+
+static cvy_status fc_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct fc *s = state;
+    s->bias = s->has_bias ? src[2] : NULL;
+    run(s, src[0], src[1], dst[0], scratch);
+    return CVY_OK;
+}
+
+static cvy_status fc_grad_src_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    run(state, src[0], src[1], dst[0], scratch);
+    return CVY_OK;
+}
+
+static cvy_status fc_grad_weight_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct fc *s = state;
+    const float *ddst = src[1];
+    float *dbias = s->has_bias ? dst[1] : NULL;
+    run(state, src[1], src[0], dst[0], scratch);
+    for (int64_t k = 0; dbias && k < s->K; k++) {
+        double total = 0;
+        for (int64_t n = 0; n < s->N; n++)
+            total += ddst[n * s->K + k];
+        dbias[k] = (float)total;
+    }
+    return CVY_OK;
+}
+
+CVY_KERNEL_DEFINE(native_fc) = {
+    .name = "native.fc",
+    .op = "fc",
+    .preference = 50,
+    .offer = fc_offer,
+    .create = fc_create,
+    .run = fc_run,
+    .destroy = fc_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_fc_grad_src) = {
+    .name = "native.fc_grad_src",
+    .op = "fc_grad_src",
+    .preference = 50,
+    .offer = fc_offer,
+    .create = fc_create,
+    .run = fc_grad_src_run,
+    .destroy = fc_destroy,
+};
+
+CVY_KERNEL_DEFINE(native_fc_grad_weight) = {
+    .name = "native.fc_grad_weight",
+    .op = "fc_grad_weight",
+    .preference = 50,
+    .offer = fc_offer,
+    .create = fc_create,
+    .run = fc_grad_weight_run,
+    .destroy = fc_destroy,
+};

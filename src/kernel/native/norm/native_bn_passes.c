@@ -1,0 +1,209 @@
+/*
+ * native_bn_passes.c: the part of the passes of batch norm that does not depend on how activations lie in memory.
+ * In the step: see op_batch_norm.h for how the operators work together.
+ */
+#include "kernel/native/norm/native_bn_passes.h"
+
+#include <string.h>
+
+/* ---- coefficients of each group and channel, made before the walk ---- */
+
+static size_t coef_bytes(int64_t groups, int64_t lanes)
+{
+    return (size_t)(CVY_MAX(1, groups) * 3 * lanes) * sizeof(float);
+}
+
+/* Padding lanes get zeros, which keep them zero. */
+static void clear_coef(const cvy_bn_passes *b)
+{
+    memset(b->coef, 0, coef_bytes(b->groups.count, b->lanes));
+}
+
+static void set_apply_coef(const cvy_bn_passes *b, int64_t g, int64_t c, double mean, double inv_std)
+{
+    const double factor = b->scale ? b->scale[c] * inv_std : inv_std, shift = b->shift ? b->shift[c] : 0;
+    cvy_bn_coef(b, g, 0)[c] = (float)mean;
+    cvy_bn_coef(b, g, 1)[c] = (float)factor;
+    cvy_bn_coef(b, g, 2)[c] = (float)(b->folds_mean ? shift - mean * factor : shift);
+}
+
+static void make_apply_coef(const cvy_bn_passes *b)
+{
+    clear_coef(b);
+    for (int64_t g = 0; g < b->groups.count; g++)
+        for (int64_t c = 0; c < b->channels; c++) {
+            double mean, inv_std;
+            cvy_bn_normaliser(b, g, c, &mean, &inv_std);
+            set_apply_coef(b, g, c, mean, inv_std);
+        }
+}
+
+static void make_infer_coef(const cvy_bn_passes *b, const float *mean, const float *variance)
+{
+    clear_coef(b);
+    for (int64_t c = 0; c < b->channels; c++)
+        set_apply_coef(b, 0, c, mean[c], 1 / sqrt(variance[c] + b->eps));
+}
+
+/* dsrc = factor * ddst + slope * x + offset */
+static void make_grad_coef(const cvy_bn_passes *b)
+{
+    const int64_t C = b->channels;
+    clear_coef(b);
+    for (int64_t g = 0; g < b->groups.count; g++)
+        for (int64_t c = 0; c < C; c++) {
+            const double n = (double)(cvy_bn_group_samples(&b->groups, g) * b->positions);
+            double mean, inv_std;
+            cvy_bn_normaliser(b, g, c, &mean, &inv_std);
+            const double factor = (b->scale ? b->scale[c] : 1) * inv_std,
+                         slope = -factor * inv_std * b->gstats[(2 * g + 1) * C + c] / n;
+            cvy_bn_coef(b, g, 0)[c] = (float)factor;
+            cvy_bn_coef(b, g, 1)[c] = (float)slope;
+            cvy_bn_coef(b, g, 2)[c] = (float)(-factor * b->gstats[2 * g * C + c] / n - slope * mean);
+        }
+}
+
+/* ---- offers and states ---- */
+
+const cvy_bn_roles *cvy_bn_roles_of(const cvy_node *node)
+{
+    static const cvy_bn_roles roles[] = {
+        {"bn_apply", -1, 0},     {"bn_infer", -1, 0},  {"bn_grad_stats", 2, -1},
+        {"bn_grad_apply", 3, 3}, {"bn_stats", -1, -1},
+    };
+    int i = 0;
+    while (i < CVY_COUNT(roles) - 1 && strcmp(roles[i].op, node->op->name) != 0)
+        i++;
+    return &roles[i];
+}
+
+void cvy_bn_passes_offer(cvy_kernel_ask *ask, const cvy_layout *layout, int64_t lanes)
+{
+    const cvy_bn_roles *roles = cvy_bn_roles_of(ask->node);
+    for (int i = 0; i < ask->node->nsrc; i++)
+        ask->src[i] = i == 0 || i == roles->other ? *layout : cvy_layout_plain();
+    if (roles->inplace < 0)
+        return;
+    ask->dst[0] = *layout;
+    ask->inplace[0] = roles->inplace + 1;
+    ask->scratch_bytes = coef_bytes(cvy_bn_groups_make(ask->node->graph).count, lanes);
+}
+
+cvy_status cvy_bn_passes_make(const cvy_kernel_ask *ask, cvy_bn_passes *b)
+{
+    const cvy_batch_norm_opts *o = ask->node->options;
+    b->groups = cvy_bn_groups_make(ask->node->graph);
+    b->threads = ask->threads;
+    if (o) {
+        b->eps = o->eps;
+        b->relu = o->relu;
+        b->scale_shift = o->scale_shift;
+    }
+    CVY_TRY(cvy_mem_alloc((size_t)b->n * sizeof *b->group_of, &b->group_of));
+    if (strcmp(ask->node->op->name, "bn_infer") == 0) { /* the running statistics are one row for all samples */
+        b->groups.count = 1;
+        return CVY_OK;
+    }
+    for (int64_t g = 0; g < b->groups.count; g++) {
+        int64_t first, last;
+        cvy_bn_group_local(&b->groups, g, &first, &last);
+        for (int64_t n = first; n < last; n++)
+            b->group_of[n] = g;
+    }
+    return CVY_OK;
+}
+
+void cvy_bn_passes_destroy(void *state)
+{
+    cvy_bn_passes *b = state;
+    if (b)
+        cvy_mem_free(&b->group_of);
+    cvy_mem_free(&b);
+}
+
+/* ---- the runs ---- */
+
+static void walk_samples(cvy_bn_passes *b, cvy_range_fn walk)
+{
+    cvy_parallel_for(b->threads, b->n * b->parts, CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, b->positions * b->width)), walk, b);
+}
+
+static void walk_rows(cvy_bn_passes *b, cvy_range_fn walk)
+{
+    cvy_parallel_for(b->threads, b->groups.count * b->parts, 1, walk, b);
+}
+
+cvy_status cvy_bn_stats_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_bn_passes *b = state;
+    (void)scratch;
+    b->x = src[0];
+    b->sums = dst[0];
+    walk_rows(b, b->walks.stats);
+    return CVY_OK;
+}
+
+cvy_status cvy_bn_apply_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_bn_passes *b = state;
+    b->x = src[0];
+    b->stats = src[1];
+    b->scale = b->scale_shift ? src[2] : NULL;
+    b->shift = b->scale_shift ? src[3] : NULL;
+    b->dst = dst[0];
+    b->coef = scratch;
+    make_apply_coef(b);
+    walk_samples(b, b->walks.apply);
+    return CVY_OK;
+}
+
+cvy_status cvy_bn_infer_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_bn_passes *b = state;
+    const int running = b->scale_shift ? 3 : 1;
+    b->x = src[0];
+    b->scale = b->scale_shift ? src[1] : NULL;
+    b->shift = b->scale_shift ? src[2] : NULL;
+    b->dst = dst[0];
+    b->coef = scratch;
+    make_infer_coef(b, src[running], src[running + 1]);
+    walk_samples(b, b->walks.apply);
+    return CVY_OK;
+}
+
+cvy_status cvy_bn_grad_stats_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_bn_passes *b = state;
+    const int64_t C = b->channels;
+    (void)scratch;
+    b->x = src[0];
+    b->stats = src[1];
+    b->ddst = src[2];
+    b->sums = dst[0];
+    walk_rows(b, b->walks.grad_stats);
+    for (int k = 0; k < 2 && b->scale_shift; k++) {
+        float *sum = dst[2 - k]; /* row 0 of the sums is dshift, row 1 dscale */
+        for (int64_t c = 0; sum && c < C; c++) {
+            double total = 0;
+            for (int64_t g = 0; g < b->groups.count; g++)
+                total += b->sums[(2 * g + k) * C + c];
+            sum[c] = (float)total;
+        }
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_bn_grad_apply_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    cvy_bn_passes *b = state;
+    b->x = src[0];
+    b->stats = src[1];
+    b->gstats = src[2];
+    b->ddst = src[3];
+    b->scale = b->scale_shift ? src[4] : NULL;
+    b->dst = dst[0];
+    b->coef = scratch;
+    make_grad_coef(b);
+    walk_samples(b, b->walks.grad);
+    return CVY_OK;
+}

@@ -1,0 +1,299 @@
+/*
+ * native_cross_entropy.c: softmax_cross_entropy and its gradient on plain layouts; see
+ * src/op/loss/op_softmax_cross_entropy.c for the formulas. In the step: the end of forward and the start of backward. A
+ * sample's loss is one number, and these are added in order, so the loss does not depend on the number of threads.
+ * A sample of bf16 is made f32 in scratch, where the gradient takes its place before it is rounded.
+ */
+#include "kernel/native/norm/native_softmax.h"
+#include "op/loss/op_loss.h"
+
+struct cross_entropy {
+    const cvy_node *node;
+    const struct cvy_cross_entropy *options;
+    int64_t n, K, P;
+    int threads, bf16;
+    double all;    /* sum of class weights */
+    const void *x; /* of the running call */
+    float *wide;   /* bf16: [N, K, P] of f32 */
+    const float *weight;
+    const int32_t *label;
+    double norm, dloss;
+    double *loss; /* a sample each */
+    void *dx;
+};
+
+/* ---- planning ---- */
+
+static cvy_status offer(cvy_kernel_ask *ask, int first)
+{
+    const cvy_node *node = ask->node;
+    const cvy_dtype dtype = node->src[first]->dtype;
+    CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
+              "native kernels take f32 and bf16, the output is %s", cvy_dtype_text(dtype));
+    CVY_CHECK(node->src[first + 1]->dtype == CVY_DTYPE_I32, CVY_NOT_APPLICABLE, "labels must be i32 here, they are %s",
+              cvy_dtype_text(node->src[first + 1]->dtype));
+    CVY_CHECK(node->nsrc == first + 3 || node->src[first + 3]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
+              "weights must be f32 here, they are %s", cvy_dtype_text(node->src[first + 3]->dtype));
+    for (int i = 0; i < node->nsrc; i++)
+        ask->src[i] = cvy_layout_plain();
+    ask->dst[0] = cvy_layout_plain();
+    return CVY_OK;
+}
+
+static size_t wide_bytes(const cvy_value *x)
+{
+    return x->dtype == CVY_DTYPE_BF16 ? sizeof(float) * (size_t)cvy_shape_elems(&x->shape) : 0;
+}
+
+static size_t loss_bytes(const cvy_value *x)
+{
+    return sizeof(double) * (size_t)x->shape.dim[0];
+}
+
+static cvy_status forward_offer(cvy_kernel_ask *ask)
+{
+    const cvy_value *x = ask->node->src[0];
+    CVY_TRY(offer(ask, 0));
+    ask->scratch_bytes = loss_bytes(x) + wide_bytes(x);
+    return CVY_OK;
+}
+
+static cvy_status backward_offer(cvy_kernel_ask *ask)
+{
+    CVY_TRY(offer(ask, 1));
+    ask->scratch_bytes = wide_bytes(ask->node->src[1]);
+    ask->inplace[0] = 2;
+    return CVY_OK;
+}
+
+static cvy_status create(const cvy_kernel_ask *ask, int first, void **state_out)
+{
+    const cvy_shape *shape = &ask->node->src[first]->shape;
+    struct cross_entropy *s = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    *s = (struct cross_entropy){.node = ask->node,
+                                .options = ask->node->options,
+                                .threads = ask->threads,
+                                .bf16 = ask->node->src[first]->dtype == CVY_DTYPE_BF16,
+                                .n = shape->dim[0],
+                                .K = shape->dim[1],
+                                .P = 1};
+    for (int d = 2; d < shape->ndim; d++)
+        s->P *= shape->dim[d];
+    const cvy_reals *c = &s->options->labels.class_weights;
+    s->all = c->count ? 0 : (double)s->K;
+    for (int k = 0; k < c->count; k++)
+        s->all += c->at[k];
+    *state_out = s;
+    return CVY_OK;
+}
+
+static cvy_status forward_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, 0, state_out);
+}
+
+static cvy_status backward_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, 1, state_out);
+}
+
+static void destroy(void *state)
+{
+    cvy_mem_free(&state);
+}
+
+/* ---- running ---- */
+
+static float class_weight(const struct cross_entropy *s, int64_t k)
+{
+    return s->options->labels.class_weights.count ? (float)s->options->labels.class_weights.at[k] : 1;
+}
+
+static cvy_status check_labels(const struct cross_entropy *s)
+{
+    for (int64_t i = 0; i < s->n * s->P; i++)
+        if ((s->label[i] < 0 || s->label[i] >= s->K) && !cvy_label_ignored(&s->options->labels, s->label[i]))
+            return cvy_label_fault(s->node, i / s->P, s->label[i], s->K);
+    return CVY_OK;
+}
+
+/* weight[n] / norm; see cvy_loss_factor. */
+static double factor(const struct cross_entropy *s, int64_t n)
+{
+    return s->norm > 0 ? (s->weight ? s->weight[n] : 1) / s->norm : 0;
+}
+
+/* Sample n in f32. */
+CVY_INLINE const float *sample_of(const struct cross_entropy *s, int64_t n)
+{
+    const int64_t each = s->K * s->P;
+    if (!s->bf16)
+        return (const float *)s->x + n * each;
+    cvy_floats_load(1, s->x, n * each, each, s->wide + n * each);
+    return s->wide + n * each;
+}
+
+/* Maximum and sum of exponentials of positions p .. p + count - 1 of a sample. */
+CVY_INLINE void reduce(const struct cross_entropy *s, const float *x, int64_t p, int64_t count, float *top, float *sum)
+{
+    if (s->P == 1)
+        cvy_softmax_row(x, s->K, top, sum);
+    else
+        cvy_softmax_strip(x + p, s->K, s->P, count, top, sum);
+}
+
+/* The mean over all classes of what smoothing adds: sum of c[k] (total - x[k]), over K. */
+static double spread(const struct cross_entropy *s, const float *x, double total)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < s->K; k++)
+        sum += class_weight(s, k) * (total - x[k * s->P]);
+    return sum / (double)s->K;
+}
+
+CVY_SIMD static void forward_range(int64_t first, int64_t end, void *arg)
+{
+    const struct cross_entropy *s = arg;
+    const double smoothing = s->options->label_smoothing;
+    float top[CVY_STRIP], sum[CVY_STRIP];
+    for (int64_t n = first; n < end; n++) {
+        const float *x = sample_of(s, n);
+        double loss = 0;
+        for (int64_t p = 0; p < s->P; p += CVY_STRIP) {
+            const int64_t count = CVY_MIN(CVY_STRIP, s->P - p);
+            reduce(s, x, p, count, top, sum);
+            for (int64_t j = 0; j < count; j++) {
+                const int32_t label = s->label[n * s->P + p + j];
+                if (cvy_label_ignored(&s->options->labels, label))
+                    continue;
+                const double total = (double)top[j] + log((double)sum[j]);
+                loss += (1 - smoothing) * class_weight(s, label) * (total - x[label * s->P + p + j]);
+                if (smoothing > 0)
+                    loss += smoothing * spread(s, x + p + j, total);
+            }
+        }
+        s->loss[n] = factor(s, n) * loss / (double)s->P;
+    }
+}
+
+static cvy_status forward_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct cross_entropy *s = state;
+    double loss = 0;
+    s->x = src[0];
+    s->label = src[1];
+    s->norm = *(const double *)src[2];
+    s->weight = s->node->nsrc > 3 ? src[3] : NULL;
+    s->loss = scratch;
+    s->wide = (float *)(s->loss + s->n);
+    CVY_TRY(check_labels(s));
+    cvy_parallel_for(s->threads, s->n, CVY_MAX(1, CVY_GRAIN / 8 / (s->K * s->P)), forward_range, s);
+    for (int64_t n = 0; n < s->n; n++)
+        loss += s->loss[n];
+    *(double *)dst[0] = s->options->loss_weight * loss;
+    return CVY_OK;
+}
+
+CVY_KERNEL_DEFINE(native_softmax_cross_entropy) = {
+    .name = "native.softmax_cross_entropy",
+    .op = "softmax_cross_entropy",
+    .preference = 50,
+    .offer = forward_offer,
+    .create = forward_create,
+    .run = forward_run,
+    .destroy = destroy,
+};
+
+/* What the gradient of up to CVY_STRIP positions is made of: dx[k] = a * exp(x[k] - top) - b * c[k], and at the label
+ * once more - l. */
+typedef struct strip {
+    float top[CVY_STRIP], a[CVY_STRIP], b[CVY_STRIP], l[CVY_STRIP];
+} strip;
+
+CVY_INLINE void prepare(const struct cross_entropy *s, const float *x, const int32_t *label, double f, int64_t p,
+                        int64_t count, strip *t)
+{
+    const double smoothing = s->options->label_smoothing, even = smoothing / (double)s->K;
+    float sum[CVY_STRIP];
+    reduce(s, x, p, count, t->top, sum);
+    for (int64_t j = 0; j < count; j++) {
+        const int counts = !cvy_label_ignored(&s->options->labels, label[j]);
+        const double here = counts ? (1 - smoothing) * class_weight(s, label[j]) : 0;
+        t->a[j] = counts ? (float)(f * (here + even * s->all) / sum[j]) : 0;
+        t->b[j] = counts ? (float)(f * even) : 0;
+        t->l[j] = (float)(f * here);
+    }
+}
+
+/* Without positions the classes go side by side. */
+CVY_INLINE void backward_row(const struct cross_entropy *s, const float *x, float *dx, const strip *t)
+{
+    const float top = t->top[0], a = t->a[0], b = t->b[0];
+#pragma omp simd
+    for (int64_t k = 0; k < s->K; k++)
+        dx[k] = a * cvy_exp(x[k] - top);
+    for (int64_t k = 0; b != 0 && k < s->K; k++)
+        dx[k] -= b * class_weight(s, k);
+}
+
+CVY_INLINE void backward_strip(const struct cross_entropy *s, const float *x, float *dx, int64_t count, const strip *t)
+{
+    for (int64_t k = 0; k < s->K; k++) {
+        const float c = class_weight(s, k);
+#pragma omp simd
+        for (int64_t j = 0; j < count; j++)
+            dx[k * s->P + j] = t->a[j] * cvy_exp(x[k * s->P + j] - t->top[j]) - t->b[j] * c;
+    }
+}
+
+CVY_SIMD static void backward_range(int64_t first, int64_t end, void *arg)
+{
+    const struct cross_entropy *s = arg;
+    const int64_t K = s->K, P = s->P;
+    strip t;
+    for (int64_t n = first; n < end; n++) {
+        const float *x = sample_of(s, n);
+        float *dx = (s->bf16 ? s->wide : (float *)s->dx) + n * K * P;
+        const double f = s->dloss * factor(s, n) / (double)P;
+        for (int64_t p = 0; p < P; p += CVY_STRIP) {
+            const int64_t count = CVY_MIN(CVY_STRIP, P - p);
+            const int32_t *label = s->label + n * P + p;
+            prepare(s, x, label, f, p, count, &t);
+            if (P == 1)
+                backward_row(s, x, dx, &t);
+            else
+                backward_strip(s, x + p, dx + p, count, &t);
+            for (int64_t j = 0; j < count; j++)
+                if (t.l[j] != 0)
+                    dx[label[j] * P + p + j] -= t.l[j];
+        }
+        if (s->bf16)
+            cvy_floats_store(1, dx, K * P, s->dx, n * K * P);
+    }
+}
+
+static cvy_status backward_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    struct cross_entropy *s = state;
+    s->wide = scratch;
+    s->dloss = s->options->loss_weight * *(const double *)src[0];
+    s->x = src[1];
+    s->label = src[2];
+    s->norm = *(const double *)src[3];
+    s->weight = s->node->nsrc > 4 ? src[4] : NULL;
+    s->dx = dst[0];
+    CVY_TRY(check_labels(s));
+    cvy_parallel_for(s->threads, s->n, CVY_MAX(1, CVY_GRAIN / 8 / (s->K * s->P)), backward_range, s);
+    return CVY_OK;
+}
+
+CVY_KERNEL_DEFINE(native_softmax_cross_entropy_grad) = {
+    .name = "native.softmax_cross_entropy_grad",
+    .op = "softmax_cross_entropy_grad",
+    .preference = 50,
+    .offer = backward_offer,
+    .create = backward_create,
+    .run = backward_run,
+    .destroy = destroy,
+};

@@ -1,0 +1,48 @@
+/*
+ * native_bf16.h: what our own bf16 kernels share: activations as strips of channels, and their offers.
+ *
+ * bf16 is how values lie in memory: a strip is loaded to f32, computed on in f32, and rounded once as it is stored.
+ * Channels are the vectors, with channels last (the layout of tiles) or in blocks of 16, so one loop serves both; a
+ * plain source of three or more dimensions is asked for with channels last.
+ */
+#ifndef CVY_NATIVE_BF16_H
+#define CVY_NATIVE_BF16_H
+
+#include "base/base_bf16.h"
+#include "kernel/native/native_common.h"
+
+enum { CVY_STRIP_LANES = 64 };
+
+/* [N, C, positions...] as parts of up to CVY_STRIP_LANES channels that lie side by side at each position. Strides in
+ * elements. */
+typedef struct cvy_strips {
+    int64_t n, channels, positions, parts, lanes; /* lanes: of a part; the last one may have fewer */
+    int64_t all_lanes;                            /* of all parts, padding included */
+    int64_t sample, part, position;               /* strides */
+} cvy_strips;
+
+/* layout: channels last or blocked by channels; plain for two dimensions. */
+cvy_strips cvy_strips_make(const cvy_shape *shape, const cvy_layout *layout);
+/* CVY_NOT_APPLICABLE unless source i of a node is bf16. */
+cvy_status cvy_native_bf16(const cvy_node *node, int i);
+/* A layout of strips for source i: as it lies where that is one, else channels last. */
+cvy_layout cvy_native_strips(const cvy_kernel_ask *ask, int i);
+
+/* Lanes of part p. */
+static inline int64_t cvy_strip_width(const cvy_strips *s, int64_t p)
+{
+    return CVY_MIN(s->lanes, s->all_lanes - p * s->lanes);
+}
+
+/* Calls body(.., width) with the width a constant where it is a usual one, so that its loops become whole vectors. */
+#define CVY_BY_WIDTH(width, body, ...)                                                                                 \
+    do {                                                                                                               \
+        switch (width) {                                                                                               \
+        case 64: body(__VA_ARGS__, 64); break;                                                                         \
+        case 32: body(__VA_ARGS__, 32); break;                                                                         \
+        case 16: body(__VA_ARGS__, 16); break;                                                                         \
+        default: body(__VA_ARGS__, width); break;                                                                      \
+        }                                                                                                              \
+    } while (0)
+
+#endif

@@ -1,0 +1,328 @@
+/*
+ * native_max_pool_simd.h: the loops of max pooling over channels in blocks or last, for one kind of vectors: see
+ * native_simd_loops.h. One body serves f32 and bf16.
+ *
+ * A window's maximum and winner stay in registers while its taps are seen. Backward gathers: each position of the
+ * source takes from all windows that touch it, in f32, and is stored once; nothing is cleared. Windows of 2 and 3 taps
+ * a row are unrolled. Where the channels do not fill the vectors, the last one overlaps the one before. Results that
+ * the cache cannot hold are stored past it.
+ */
+#include "kernel/native/pool/native_max_pool.h"
+
+/* ---- what is taken at once ---- */
+
+/* A vector of f32, one of bf16, or two of bf16: the even and the odd elements. */
+enum pool_kind { POOL_F32, POOL_BF16, POOL_PAIRS };
+
+LEAF int pool_vecs(const enum pool_kind kind)
+{
+    return kind == POOL_PAIRS ? 2 : 1;
+}
+
+LEAF void pool_load(const enum pool_kind kind, const void *p, int64_t i, vec x[2])
+{
+    if (kind == POOL_PAIRS)
+        load_even_odd((const cvy_bf16 *)p + i, &x[0], &x[1]);
+    else
+        x[0] = load_as(kind == POOL_BF16, p, i);
+}
+
+LEAF void pool_store(const enum pool_kind kind, const int past, const int exact, const vec x[2], void *p, int64_t i)
+{
+    if (kind == POOL_PAIRS)
+        store_words(past, (cvy_bf16 *)p + i, merge_even_odd(exact, x[0], x[1]));
+    else if (kind == POOL_BF16)
+        store_as(1, p, i, x[0]);
+    else
+        store_words(past, (float *)p + i, (uvec)x[0]);
+}
+
+LEAF void pool_load_index(const enum pool_kind kind, const uint8_t *p, ivec x[2])
+{
+    if (kind == POOL_PAIRS)
+        load_bytes_even_odd(p, &x[0], &x[1]);
+    else
+        x[0] = load_bytes(p);
+}
+
+LEAF void pool_store_index(const enum pool_kind kind, const int past, const ivec x[2], uint8_t *p)
+{
+    if (kind == POOL_PAIRS)
+        store_bytes_even_odd(past, p, x[0], x[1]);
+    else
+        store_bytes(p, x[0]);
+}
+
+/* Where those begin that begin with element i of a block. */
+LEAF int64_t lane_of(const enum pool_kind kind, int64_t i, int64_t B)
+{
+    return CVY_MIN(i, B - pool_vecs(kind) * LANES);
+}
+
+/* ---- forward ---- */
+
+/* A value wins if it is larger than the best so far, or the first NaN. */
+LEAF void see(vec v, int32_t tap, vec *best, ivec *winner)
+{
+    const ivec wins = ~(v <= *best) & (*best == *best);
+    *best = choose(wins, v, *best);
+    *winner = choose_int(wins, spread_int(tap), *winner);
+}
+
+/* Rows of taps of one window row that touch the source. */
+struct tap_rows {
+    int64_t d0, d1, h0, h1; /* taps */
+    int64_t origin;         /* element where the row of tap 0, 0 begins, which may lie outside */
+};
+
+/* Where a row of windows lies: element of the result, of the index. */
+struct pool_out {
+    int64_t dst, index;
+};
+
+/* Windows first .. end-1 of a row. taps: of a row of the window, if all of them touch the source, else 0. */
+LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps,
+                       const struct tap_rows *rows, int64_t first, int64_t end, struct pool_out out)
+{
+    const cvy_pool_walk *w = &s->w;
+    const int64_t B = w->planes.block, row_elems = w->src[2] * B;
+    for (int64_t x = first; x < end; x++) {
+        int64_t k0 = 0, k1 = taps;
+        const int64_t start = taps ? x * w->stride[2] - w->pad[2] : cvy_pool_taps(w, 2, x, &k0, &k1);
+        const int32_t nobody =
+            s->relu ? s->nobody : (int32_t)((rows->d0 * w->kernel[1] + rows->h0) * w->kernel[2] + k0);
+        for (int64_t v = 0; v < B; v += pool_vecs(kind) * LANES) {
+            const int64_t l = lane_of(kind, v, B);
+            const float floor = s->relu ? 0 : -INFINITY;
+            vec best[2] = {spread(floor), spread(floor)}, value[2];
+            ivec winner[2] = {spread_int(nobody), spread_int(nobody)};
+            for (int64_t i = rows->d0; i < rows->d1; i++)
+                for (int64_t j = rows->h0; j < rows->h1; j++) {
+                    const int64_t row = rows->origin + (i * w->src[1] + j) * row_elems + start * B + l;
+                    const int64_t tap = (i * w->kernel[1] + j) * w->kernel[2];
+#pragma GCC unroll 4
+                    for (int64_t k = k0; k < k1; k++) {
+                        pool_load(kind, s->src, row + k * B, value);
+                        for (int p = 0; p < pool_vecs(kind); p++)
+                            see(value[p], (int32_t)(tap + k), &best[p], &winner[p]);
+                    }
+                }
+            pool_store(kind, s->past, 1, best, s->dst, out.dst + x * s->far_step + l);
+            if (s->index)
+                pool_store_index(kind, s->past, winner, (uint8_t *)s->index + out.index + x * B + l);
+        }
+    }
+}
+
+/* Windows that may hang over the edge: one function for each kind, for they are few. */
+#define EDGE TARGET static __attribute__((noinline))
+#define POOL_EDGE(name, kind)                                                                                          \
+    EDGE void name(const cvy_max_pool *s, const struct tap_rows *rows, int64_t first, int64_t end,                     \
+                   struct pool_out out)                                                                                \
+    {                                                                                                                  \
+        pool_windows(kind, s, 0, rows, first, end, out);                                                               \
+    }
+
+POOL_EDGE(pool_edge_f32, POOL_F32)
+POOL_EDGE(pool_edge_bf16, POOL_BF16)
+POOL_EDGE(pool_edge_pairs, POOL_PAIRS)
+
+LEAF void pool_edge(const enum pool_kind kind, const cvy_max_pool *s, const struct tap_rows *rows, int64_t first,
+                    int64_t end, struct pool_out out)
+{
+    switch (kind) {
+    case POOL_F32: pool_edge_f32(s, rows, first, end, out); break;
+    case POOL_BF16: pool_edge_bf16(s, rows, first, end, out); break;
+    case POOL_PAIRS: pool_edge_pairs(s, rows, first, end, out); break;
+    }
+}
+
+LEAF void pool_row(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const struct tap_rows *rows,
+                   struct pool_out out)
+{
+    const cvy_pool_walk *w = &s->w;
+    const int64_t end = CVY_MAX(0, w->reach[w->kernel[2] - 1].end), first = CVY_MIN(w->reach[0].first, end);
+    pool_edge(kind, s, rows, 0, first, out);
+    pool_windows(kind, s, taps, rows, first, end, out);
+    pool_edge(kind, s, rows, end, w->dst[2], out);
+}
+
+/* Element of row `row` of the plane in what may be a slice. */
+LEAF int64_t far_row(const cvy_max_pool *s, int64_t plane, int64_t row)
+{
+    return (cvy_plane_in(&s->w.planes, s->far_pitch, plane) * s->w.dst_elems + row * s->w.dst[2]) * s->far_step;
+}
+
+LEAF void pool_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t first, int64_t last)
+{
+    const cvy_pool_walk *w = &s->w;
+    const int64_t B = w->planes.block, nrow = w->dst[0] * w->dst[1];
+    for (int64_t row = first; row < last; row++) {
+        const int64_t plane = row / nrow, d = row % nrow / w->dst[1], h = row % w->dst[1];
+        const struct pool_out out = {far_row(s, plane, row % nrow), row * w->dst[2] * B};
+        struct tap_rows rows;
+        const int64_t ds = cvy_pool_taps(w, 0, d, &rows.d0, &rows.d1), hs = cvy_pool_taps(w, 1, h, &rows.h0, &rows.h1);
+        rows.origin = (plane * w->src_elems + (ds * w->src[1] + hs) * w->src[2]) * B;
+        switch (w->kernel[2]) {
+        case 2: pool_row(kind, s, 2, &rows, out); break;
+        case 3: pool_row(kind, s, 3, &rows, out); break;
+        default: pool_row(kind, s, w->kernel[2], &rows, out); break;
+        }
+    }
+}
+
+TARGET static void max_pool_f32(int64_t first, int64_t last, void *arg)
+{
+    const cvy_max_pool *s = arg;
+    pool_rows(POOL_F32, s, first, last);
+}
+
+TARGET static void max_pool_bf16(int64_t first, int64_t last, void *arg)
+{
+    const cvy_max_pool *s = arg;
+    if (s->w.planes.block < 2 * LANES)
+        pool_rows(POOL_BF16, s, first, last);
+    else
+        pool_rows(POOL_PAIRS, s, first, last);
+}
+
+/* ---- backward ---- */
+
+/* A row of windows that touches a row of the source, in elements of ddst and of the index, and where its row of taps
+ * that touches begins. */
+struct touch {
+    int64_t ddst, index, tap;
+};
+
+/* All of one row of the source, in order. A window of at most 255 taps touches it with fewer. */
+struct touches {
+    int64_t count, out; /* out: element where the source row begins */
+    struct touch touch[256];
+};
+
+/* Source position q * stride + phase - pad takes from the windows q, q-1, ... with the taps phase, phase + stride, ...
+ */
+LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
+                          const struct touch *touch, const int64_t count, int64_t q, int64_t phase, int64_t out,
+                          const int inside)
+{
+    const cvy_pool_walk *w = &s->w;
+    const uint8_t *index = s->index_in;
+    const int64_t B = w->planes.block, x = q * stride + phase - w->pad[2];
+    if (!inside && (x < 0 || x >= w->src[2]))
+        return;
+    for (int64_t v = 0; v < B; v += pool_vecs(kind) * LANES) {
+        const int64_t l = lane_of(kind, v, B);
+        vec sum[2] = {spread(0), spread(0)}, d[2];
+        ivec winner[2];
+#pragma GCC unroll 2
+        for (int64_t k = 0; k < count; k++)
+#pragma GCC unroll 4
+            for (int64_t i = 0; phase + i * stride < taps; i++) {
+                if (!inside && (q - i < 0 || q - i >= w->dst[2]))
+                    continue;
+                const ivec tap = spread_int((int32_t)(touch[k].tap + phase + i * stride));
+                pool_load_index(kind, index + touch[k].index + (q - i) * B + l, winner);
+                pool_load(kind, s->ddst, touch[k].ddst + (q - i) * s->far_step + l, d);
+                for (int p = 0; p < pool_vecs(kind); p++)
+                    sum[p] += keep(winner[p] == tap, d[p]);
+            }
+        pool_store(kind, s->past, 0, sum, s->dsrc, out + x * B + l);
+    }
+}
+
+/* Positions of the windows first .. end-1 that may hang over the edge. */
+#define GATHER_EDGE(name, kind)                                                                                        \
+    EDGE void name(const cvy_max_pool *s, const struct touch *touch, int64_t count, int64_t first, int64_t end,        \
+                   int64_t out)                                                                                        \
+    {                                                                                                                  \
+        const int64_t taps = s->w.kernel[2], stride = s->w.stride[2];                                                  \
+        for (int64_t q = first; q < end; q++)                                                                          \
+            for (int64_t phase = 0; phase < stride; phase++)                                                           \
+                gather_position(kind, s, taps, stride, touch, count, q, phase, out, 0);                                \
+    }
+
+GATHER_EDGE(gather_edge_f32, POOL_F32)
+GATHER_EDGE(gather_edge_bf16, POOL_BF16)
+GATHER_EDGE(gather_edge_pairs, POOL_PAIRS)
+
+LEAF void gather_edge(const enum pool_kind kind, const cvy_max_pool *s, const struct touch *touch, int64_t count,
+                      int64_t first, int64_t end, int64_t out)
+{
+    switch (kind) {
+    case POOL_F32: gather_edge_f32(s, touch, count, first, end, out); break;
+    case POOL_BF16: gather_edge_bf16(s, touch, count, first, end, out); break;
+    case POOL_PAIRS: gather_edge_pairs(s, touch, count, first, end, out); break;
+    }
+}
+
+LEAF void gather_row(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
+                     const struct touch *touch, const int64_t count, int64_t out)
+{
+    const cvy_pool_walk *w = &s->w;
+    const int64_t pad = w->pad[2], all = (w->src[2] - 1 + pad) / stride + 1;
+    const int64_t first = CVY_MIN(all, CVY_MAX((taps - 1) / stride, (pad + stride - 1) / stride)),
+                  end = CVY_MAX(first, CVY_MIN(w->dst[2], (w->src[2] + pad) / stride));
+    gather_edge(kind, s, touch, count, 0, first, out);
+    for (int64_t q = first; q < end; q++)
+#pragma GCC unroll 4
+        for (int64_t phase = 0; phase < stride; phase++)
+            gather_position(kind, s, taps, stride, touch, count, q, phase, out, 1);
+    gather_edge(kind, s, touch, count, end, all, out);
+}
+
+/* The rows of windows over row z, y of a plane of the source. */
+LEAF void find_touches(const cvy_max_pool *s, int64_t plane, int64_t z, int64_t y, struct touches *t)
+{
+    const cvy_pool_walk *w = &s->w;
+    const int64_t B = w->planes.block;
+    int64_t d0, d1, h0, h1;
+    cvy_pool_windows_over(w, 0, z, &d0, &d1);
+    cvy_pool_windows_over(w, 1, y, &h0, &h1);
+    t->count = 0;
+    for (int64_t d = d0; d < d1; d++)
+        for (int64_t h = h0; h < h1; h++, t->count++) {
+            const int64_t tap_d = z + w->pad[0] - d * w->stride[0], tap_h = y + w->pad[1] - h * w->stride[1];
+            const int64_t row = d * w->dst[1] + h, index = (plane * w->dst_elems + row * w->dst[2]) * B;
+            t->touch[t->count] =
+                (struct touch){far_row(s, plane, row), index, (tap_d * w->kernel[1] + tap_h) * w->kernel[2]};
+        }
+    t->out = (plane * w->src_elems + (z * w->src[1] + y) * w->src[2]) * B;
+}
+
+LEAF void gather_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t first, int64_t last)
+{
+    const cvy_pool_walk *w = &s->w;
+    const int64_t nrow = w->src[0] * w->src[1], taps = w->kernel[2], stride = w->stride[2];
+    struct touches t = {.count = 0};
+    for (int64_t row = first; row < last; row++) {
+        find_touches(s, row / nrow, row % nrow / w->src[1], row % w->src[1], &t);
+        /* One or two of them lie in registers. */
+        const struct touch few[2] = {t.touch[0], t.touch[1]};
+        if (taps == 2 && stride == 2 && t.count == 1)
+            gather_row(kind, s, 2, 2, few, 1, t.out);
+        else if (taps == 3 && stride == 2 && t.count == 1)
+            gather_row(kind, s, 3, 2, few, 1, t.out);
+        else if (taps == 3 && stride == 2 && t.count == 2)
+            gather_row(kind, s, 3, 2, few, 2, t.out);
+        else if (taps == 3 && stride == 1)
+            gather_row(kind, s, 3, 1, t.touch, t.count, t.out);
+        else
+            gather_row(kind, s, taps, stride, t.touch, t.count, t.out);
+    }
+}
+
+TARGET static void max_pool_grad_f32(int64_t first, int64_t last, void *arg)
+{
+    const cvy_max_pool *s = arg;
+    gather_rows(POOL_F32, s, first, last);
+}
+
+TARGET static void max_pool_grad_bf16(int64_t first, int64_t last, void *arg)
+{
+    const cvy_max_pool *s = arg;
+    if (s->w.planes.block < 2 * LANES)
+        gather_rows(POOL_BF16, s, first, last);
+    else
+        gather_rows(POOL_PAIRS, s, first, last);
+}

@@ -1,0 +1,55 @@
+/*
+ * native_sgd.c: sgd in one pass over weight, gradient and momentum; see src/optim/optim_sgd.c for the formula.
+ */
+#include "kernel/native/update/native_update.h"
+
+CVY_SIMD static void sgd_plain_range(int64_t first, int64_t end, void *arg)
+{
+    const cvy_native_update *u = arg;
+    const struct cvy_sgd *o = u->options;
+    const float *weight = u->weight, *gradient = u->gradient, scale = (float)u->now.scale,
+                decay = (float)o->weight_decay, lr = (float)u->now.lr;
+    float *out = u->weight_out;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        out[i] = weight[i] - lr * (scale * gradient[i] + decay * weight[i]);
+}
+
+CVY_SIMD static void sgd_momentum_range(int64_t first, int64_t end, void *arg)
+{
+    const cvy_native_update *u = arg;
+    const struct cvy_sgd *o = u->options;
+    const float *weight = u->weight, *gradient = u->gradient, *state = u->state[0];
+    const float scale = (float)u->now.scale, decay = (float)o->weight_decay, lr = (float)u->now.lr,
+                momentum = (float)o->momentum;
+    const cvy_sgd_share share = cvy_sgd_direction(o);
+    const float a = (float)share.gradient, b = (float)share.momentum;
+    float *out = u->weight_out, *state_out = u->state_out[0];
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        const float g = scale * gradient[i] + decay * weight[i], m = momentum * state[i] + g;
+        state_out[i] = m;
+        out[i] = weight[i] - lr * (a * g + b * m);
+    }
+}
+
+static cvy_status sgd_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct cvy_sgd *o = ((cvy_native_update *)state)->options;
+    const int has_momentum = o->momentum > 0;
+    (void)scratch;
+    return cvy_native_update_run(state, o->lr_mult, has_momentum, src, dst,
+                                 has_momentum ? sgd_momentum_range : sgd_plain_range);
+}
+
+CVY_KERNEL_DEFINE(native_sgd) = {
+    .name = "native.sgd",
+    .op = "sgd",
+    .preference = 50,
+    .rounds = 1,
+    .in_parts = 1,
+    .offer = cvy_native_update_offer,
+    .create = cvy_native_update_create,
+    .run = sgd_run,
+    .destroy = cvy_native_update_destroy,
+};

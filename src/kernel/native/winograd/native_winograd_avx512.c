@@ -1,0 +1,29 @@
+/*
+ * native_winograd_avx512.c: Winograd's transforms and products on vectors of sixteen: a product keeps 14 x 2 of the 32
+ * registers for its sums.
+ */
+#include "base/base_isa.h"
+#include "kernel/native/winograd/native_winograd.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#define LANES 16
+#define ROWS 14
+#define EACH_ROWS(X) X(10) X(11) X(12) X(13) X(14)
+#define SUM_ROWS 8
+#define TARGET __attribute__((target("avx512f,avx512vl,fma")))
+#include "kernel/native/winograd/native_winograd_simd.h"
+
+const cvy_winograd_isa *cvy_winograd_avx512(void)
+{
+    return cvy_isa_may_use(CVY_ISA_AVX512) ? &isa : NULL;
+}
+
+#else
+
+const cvy_winograd_isa *cvy_winograd_avx512(void)
+{
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * native_winograd_plain.c: Winograd's transforms and products for any CPU: vectors of eight, which the compiler makes
+ * of whatever the machine has.
+ */
+#include "kernel/native/winograd/native_winograd.h"
+
+#if defined(__GNUC__)
+
+#define LANES 8
+#define ROWS 4
+#define EACH_ROWS(X) X(3) X(4)
+#define SUM_ROWS 4
+#define TARGET
+#include "kernel/native/winograd/native_winograd_simd.h"
+
+const cvy_winograd_isa *cvy_winograd_plain(void)
+{
+    return &isa;
+}
+
+#else
+
+const cvy_winograd_isa *cvy_winograd_plain(void)
+{
+    return NULL;
+}
+
+#endif

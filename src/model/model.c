@@ -1,0 +1,251 @@
+/*
+ * model.c: building a model, and making a graph of it for a known batch.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/model.h"
+
+#include "base/base_table.h"
+
+cvy_status cvy_model_create(const char *name, cvy_model **model_out)
+{
+    cvy_model *m = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *m, &m));
+    cvy_status status = cvy_pool_create(&m->pool);
+    if (status == CVY_OK)
+        status = cvy_pool_strdup(m->pool, name, &m->name);
+    if (status != CVY_OK)
+        cvy_model_destroy(&m);
+    else
+        *model_out = m;
+    return status;
+}
+
+void cvy_model_destroy(cvy_model **model)
+{
+    if (!*model)
+        return;
+    cvy_mem_free(&(*model)->input);
+    cvy_mem_free(&(*model)->layer);
+    cvy_index_free(&(*model)->layer_at);
+    cvy_pool_destroy(&(*model)->pool);
+    cvy_mem_free(model);
+}
+
+static int is_input(const cvy_model *m, const char *name)
+{
+    for (int i = 0; i < m->ninput; i++)
+        if (strcmp(m->input[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+static int is_known(const cvy_model *m, const char *name)
+{
+    return is_input(m, name) || cvy_index_find(&m->layer_at, name) >= 0;
+}
+
+cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, const cvy_shape *sample_shape)
+{
+    CVY_CHECK(!is_known(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
+    CVY_CHECK(sample_shape->ndim >= 0 && sample_shape->ndim < CVY_NDIM_MAX, CVY_E_SHAPE,
+              "input %s: %d dimensions a sample, at most %d", name, sample_shape->ndim, CVY_NDIM_MAX - 1);
+    CVY_TRY(cvy_mem_reserve(&m->input, &m->input_room, m->ninput, sizeof *m->input));
+    cvy_model_input *input = &m->input[m->ninput];
+    CVY_TRY(cvy_pool_strdup(m->pool, name, &input->name));
+    input->dtype = dtype;
+    input->sample_shape = *sample_shape;
+    m->ninput++;
+    return CVY_OK;
+}
+
+const char *cvy_model_last(const cvy_model *m)
+{
+    return m->nlayer ? m->layer[m->nlayer - 1].output : m->ninput ? m->input[0].name : NULL;
+}
+
+const char *cvy_model_output(const cvy_model *m)
+{
+    if (m->output)
+        return m->output;
+    for (int i = m->nlayer - 1; i >= 0; i--)
+        if (!(m->layer[i].op->flags & CVY_OP_LOSS))
+            return m->layer[i].output;
+    return NULL;
+}
+
+/* "relu3": the number counts layers of the operator. */
+static cvy_status default_name(cvy_model *m, const cvy_op_def *op, char **name_out)
+{
+    int n = 1;
+    for (int i = 0; i < m->nlayer; i++)
+        n += m->layer[i].op == op;
+    do
+        CVY_TRY(cvy_pool_printf(m->pool, name_out, "%s%d", op->name, n++));
+    while (is_known(m, *name_out));
+    return CVY_OK;
+}
+
+cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                              const char *output, char *const *from, int nfrom)
+{
+    CVY_TRY(cvy_mem_reserve(&m->layer, &m->layer_room, m->nlayer, sizeof *m->layer));
+    cvy_layer layer = {.op = op, .options = options, .nfrom = nfrom};
+    if (name)
+        CVY_TRY(cvy_pool_strdup(m->pool, name, &layer.name));
+    else
+        CVY_TRY(default_name(m, op, &layer.name));
+    CVY_TRY(cvy_pool_strdup(m->pool, output ? output : layer.name, &layer.output));
+    CVY_CHECK(!is_known(m, layer.output), CVY_E_ARGUMENT,
+              "model %s: the name '%s' is taken already; layers that share variables need outputs of their own "
+              "(output: NAME)",
+              m->name, layer.output);
+    CVY_CHECK(nfrom <= CVY_NODE_SRC_MAX, CVY_E_ARGUMENT, "layer %s: %d sources, at most %d", layer.name, nfrom,
+              CVY_NODE_SRC_MAX);
+    for (int i = 0; i < nfrom; i++) {
+        CVY_CHECK(is_known(m, from[i]), CVY_E_ARGUMENT, "layer %s: there is no input and no earlier layer '%s'",
+                  layer.name, from[i]);
+        CVY_TRY(cvy_pool_strdup(m->pool, from[i], &layer.from[i]));
+        const int at = cvy_index_find(&m->layer_at, from[i]);
+        layer.training_only |= at >= 0 && m->layer[at].training_only;
+    }
+    CVY_TRY(cvy_index_add(&m->layer_at, layer.output, m->nlayer));
+    m->layer[m->nlayer++] = layer;
+    return CVY_OK;
+}
+
+static int is_layer(const void *op)
+{
+    return !(((const cvy_op_def *)op)->flags & CVY_OP_HIDDEN);
+}
+
+cvy_status cvy_model_find_layer(const char *name, const cvy_op_def **out)
+{
+    static const cvy_table_query query = {"layer type", "`convoy models --layers` lists them", is_layer};
+    int count = 0;
+    const cvy_op_def *const *table = cvy_op_table(&count);
+    return cvy_table_find(table, count, &query, name, out);
+}
+
+/* "a, b" into names; the texts live in the pool. */
+static cvy_status split_names(cvy_pool *pool, const char *text, char **names, int *count_out)
+{
+    int count = 0;
+    for (const char *at = text; *at;) {
+        while (*at == ',' || isspace((unsigned char)*at))
+            at++;
+        size_t n = strcspn(at, ", \t\n");
+        if (n == 0)
+            break;
+        CVY_CHECK(count < CVY_NODE_SRC_MAX, CVY_E_ARGUMENT, "'%s' names more than %d sources", text, CVY_NODE_SRC_MAX);
+        CVY_TRY(cvy_pool_printf(pool, &names[count++], "%.*s", (int)n, at));
+        at += n;
+    }
+    *count_out = count;
+    return CVY_OK;
+}
+
+cvy_status cvy_model_add(cvy_model *m, const char *op_name, const char *name, const char *options, const char *from)
+{
+    const cvy_op_def *op = NULL;
+    cvy_tree *tree = NULL;
+    char *names[CVY_NODE_SRC_MAX] = {0}, *text = NULL;
+    int nfrom = 0;
+    CVY_TRY(cvy_model_find_layer(op_name, &op));
+    if (from) {
+        CVY_TRY(split_names(m->pool, from, names, &nfrom));
+    } else {
+        CVY_CHECK(cvy_model_last(m), CVY_E_ARGUMENT, "model %s: add an input before the first layer", m->name);
+        names[nfrom++] = (char *)(uintptr_t)cvy_model_last(m);
+    }
+    if (options && *options) {
+        CVY_TRY(cvy_pool_printf(m->pool, &text, options[0] == '{' ? "%s" : "{%s}", options));
+        char *label = NULL;
+        CVY_TRY(cvy_pool_printf(m->pool, &label, "options of %s", name ? name : op_name));
+        CVY_TRY(cvy_tree_parse_text(m->pool, label, text, strlen(text), &tree));
+    }
+    return cvy_model_add_tree(m, op, name, tree, NULL, names, nfrom);
+}
+
+cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const char *from, const char *options_fmt,
+                          ...)
+{
+    char options[512];
+    va_list args;
+    va_start(args, options_fmt);
+    const int n = vsnprintf(options, sizeof options, options_fmt, args);
+    va_end(args);
+    CVY_CHECK(n >= 0 && n < (int)sizeof options, CVY_E_ARGUMENT, "layer %s: its options are longer than %zu characters",
+              name ? name : op, sizeof options);
+    return cvy_model_add(m, op, name, options, from);
+}
+
+/* ---- a graph of it ---- */
+
+/* What a layer's output or an input is in the graph; value: of each layer. */
+static cvy_value *find_value(const cvy_model *m, const cvy_graph *g, cvy_value *const *value, const char *name)
+{
+    const int at = cvy_index_find(&m->layer_at, name);
+    return at >= 0 ? value[at] : is_input(m, name) ? cvy_graph_find(g, name) : NULL;
+}
+
+/* What only losses read, a target or a weight, keeps its digits where activations are bf16. */
+static int is_activation(const cvy_model *m, const cvy_model_input *input)
+{
+    for (int i = 0; i < m->nlayer; i++)
+        for (int k = 0; k < m->layer[i].nfrom; k++)
+            if (strcmp(m->layer[i].from[k], input->name) == 0 && !(m->layer[i].op->flags & CVY_OP_LOSS))
+                return 1;
+    return 0;
+}
+
+/* Declares the feeds that layers read, then the layers in order. */
+static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, cvy_value **value)
+{
+    for (int i = 0; i < m->ninput; i++) {
+        const cvy_model_input *input = &m->input[i];
+        const cvy_dtype real = is_activation(m, input) ? g->dtype : cvy_graph_weight_dtype(g);
+        const cvy_dtype dtype = cvy_dtype_is_real(input->dtype) ? real : input->dtype;
+        cvy_value *feed = NULL;
+        CVY_TRY(cvy_graph_feed(g, input->name, dtype, &input->sample_shape, 0, &feed));
+    }
+    for (int i = 0; i < m->nlayer; i++) {
+        const cvy_layer *layer = &m->layer[i];
+        cvy_value *src[CVY_NODE_SRC_MAX] = {0};
+        if (layer->training_only && !g->training)
+            continue;
+        for (int k = 0; k < layer->nfrom; k++)
+            src[k] = find_value(m, g, value, layer->from[k]);
+        CVY_TRY(cvy_graph_layer(g, layer->op->name, layer->name, layer->options, src, layer->nfrom, &value[i]));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_graph_opts *opts,
+                                 const char *const *wanted, int nwanted, cvy_value **wanted_out, cvy_graph **out)
+{
+    cvy_graph *g = NULL;
+    cvy_value **value = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *value * ((size_t)m->nlayer + 1), &value));
+    CVY_TRY_OUT(cvy_graph_create(vars, opts, &g));
+    CVY_TRY_OUT(fill_graph(m, g, value));
+    for (int i = 0; i < nwanted; i++) {
+        wanted_out[i] = find_value(m, g, value, wanted[i]);
+        if (!wanted_out[i])
+            CVY_FAIL_OUT(CVY_E_ARGUMENT, "model %s has no input and no layer '%s'%s", m->name, wanted[i],
+                         is_known(m, wanted[i]) ? " where it does not train: it belongs to an auxiliary head" : "");
+    }
+    CVY_TRY_OUT(cvy_graph_verify(g));
+    *out = g;
+out:
+    cvy_mem_free(&value);
+    if (status != CVY_OK) {
+        cvy_graph_destroy(&g);
+        return cvy_error_prefix(status, "model %s", m->name);
+    }
+    return status;
+}

@@ -1,0 +1,165 @@
+/*
+ * monitor_heartbeat.c: see monitor_heartbeat.h. Lines are text of a fixed width, so that ranks write without asking
+ * each other, and people can read the file.
+ */
+#include "monitor/monitor_heartbeat.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base_file.h"
+
+static const char *const state_name[] = {[CVY_HEARTBEAT_RUNNING] = "runs",
+                                         [CVY_HEARTBEAT_ENDING] = "told",
+                                         [CVY_HEARTBEAT_STALLED] = "stands",
+                                         [CVY_HEARTBEAT_FINISHED] = "left"};
+
+cvy_status cvy_heartbeat_write(int fd, const cvy_heartbeat *s)
+{
+    char line[CVY_HEARTBEAT_LINE + 1];
+    const int n =
+        snprintf(line, sizeof line, "rank %d host %s time %.3f %s step %lld met %lld still %.1f: %s", s->rank, s->host,
+                 s->time, state_name[s->state], (long long)s->step, (long long)s->met, s->still_s, s->what);
+    for (int i = CVY_MIN(n, CVY_HEARTBEAT_LINE - 1); i < CVY_HEARTBEAT_LINE - 1; i++)
+        line[i] = ' ';
+    line[CVY_HEARTBEAT_LINE - 1] = '\n';
+    CVY_CHECK(pwrite(fd, line, CVY_HEARTBEAT_LINE, (off_t)s->rank * CVY_HEARTBEAT_LINE) == CVY_HEARTBEAT_LINE, CVY_E_IO,
+              "the board of ranks cannot be written");
+    return CVY_OK;
+}
+
+static int parse(const char *line, int rank, cvy_heartbeat *s)
+{
+    char state[8] = "";
+    long long step = 0, met = 0;
+    int at = 0;
+    memset(s, 0, sizeof *s);
+    s->rank = -1;
+    int who = -1;
+    if (sscanf(line, "rank %d host %39s time %lf %7s step %lld met %lld still %lf: %n", &who, s->host, &s->time, state,
+               &step, &met, &s->still_s, &at) < 7 ||
+        !at || who != rank)
+        return 0;
+    for (int i = 0; i < CVY_COUNT(state_name); i++)
+        if (strcmp(state, state_name[i]) == 0)
+            s->state = (cvy_heartbeat_state)i;
+    snprintf(s->what, sizeof s->what, "%s", line + at);
+    for (size_t n = strlen(s->what); n > 0 && (s->what[n - 1] == ' ' || s->what[n - 1] == '\n'); n--)
+        s->what[n - 1] = 0;
+    s->step = step;
+    s->met = met;
+    s->rank = rank;
+    return 1;
+}
+
+cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *sign_out)
+{
+    char line[CVY_HEARTBEAT_LINE + 1];
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s cannot be opened", path);
+    for (int r = 0; r < nranks; r++) {
+        const ssize_t n = pread(fd, line, CVY_HEARTBEAT_LINE, (off_t)r * CVY_HEARTBEAT_LINE);
+        line[n > 0 ? n : 0] = 0;
+        parse(line, r, &sign_out[r]);
+    }
+    close(fd);
+    return CVY_OK;
+}
+
+/* ---- what they tell ---- */
+
+static int is_silent(const cvy_heartbeat *s, double now, double fresh_s)
+{
+    return s->rank >= 0 && now - s->time > fresh_s;
+}
+
+/* The rank that alone has another number of meetings than all others; -1: none. */
+static int odd_one(const cvy_heartbeat *sign, int nranks)
+{
+    for (int r = 0; r < nranks && nranks > 2; r++) {
+        const int64_t others = sign[r == 0].met;
+        int same = sign[r].met != others;
+        for (int k = 0; k < nranks && same; k++)
+            same = k == r || sign[k].met == others;
+        if (same)
+            return r;
+    }
+    return -1;
+}
+
+int cvy_heartbeat_suspect(const cvy_heartbeat *sign, int nranks, double fresh_s, char *text, size_t room)
+{
+    int last = 0, first = 0;
+    double now = 0; /* the clock of the latest sign: those who stand still have looked up at the same moment */
+    for (int r = 0; r < nranks; r++)
+        now = sign[r].rank >= 0 ? CVY_MAX(now, sign[r].time) : now;
+    for (int r = 0; r < nranks; r++) {
+        if (sign[r].rank < 0)
+            return snprintf(text, room, "rank %d has never given a sign", r);
+        if (sign[r].state == CVY_HEARTBEAT_FINISHED)
+            return snprintf(text, room, "rank %d on %s has left at step %lld", r, sign[r].host,
+                            (long long)sign[r].step);
+        if (is_silent(&sign[r], now, fresh_s))
+            return snprintf(text, room,
+                            "rank %d on %s gives no sign: its last was %.1f s before the others', so it is stopped or "
+                            "dead, or its node is; it was at step %lld, in %s",
+                            r, sign[r].host, now - sign[r].time, (long long)sign[r].step, sign[r].what);
+        last = sign[r].met < sign[last].met ? r : last;
+        first = sign[r].met > sign[first].met ? r : first;
+    }
+    const int odd = odd_one(sign, nranks);
+    if (odd >= 0 && odd == first)
+        return snprintf(
+            text, room,
+            "rank %d on %s is %lld collectives ahead of all others: it has not taken part in one; it is in %s", odd,
+            sign[odd].host, (long long)(sign[odd].met - sign[last].met), sign[odd].what);
+    if (sign[last].met < sign[first].met)
+        return snprintf(text, room, "rank %d on %s is behind: at step %lld in %s, %lld collectives after rank %d", last,
+                        sign[last].host, (long long)sign[last].step, sign[last].what,
+                        (long long)(sign[first].met - sign[last].met), first);
+    return 0;
+}
+
+int cvy_heartbeat_first_gone(const char *path, double fresh_s, char *text, size_t room)
+{
+    struct stat info;
+    cvy_heartbeat *sign = NULL;
+    int first = -1, found = 0, told = 0;
+    double next = INFINITY; /* the earliest last sign but its */
+    if (stat(path, &info) != 0 || info.st_size < CVY_HEARTBEAT_LINE)
+        return 0;
+    const int nranks = (int)CVY_MIN(info.st_size / CVY_HEARTBEAT_LINE, 1 << 20);
+    if (cvy_mem_alloc(sizeof *sign * (size_t)nranks, &sign) != CVY_OK ||
+        cvy_heartbeat_read(path, nranks, sign) != CVY_OK)
+        goto out;
+    for (int r = 0; r < nranks; r++)
+        told += sign[r].rank >= 0 && sign[r].state != CVY_HEARTBEAT_RUNNING;
+    for (int r = 0; r < nranks; r++) {
+        const int mute =
+            told == 0 ||
+            sign[r].state == CVY_HEARTBEAT_RUNNING; /* the others were told to end, or saw the run stand still */
+        if (sign[r].rank < 0 || !mute)
+            continue;
+        if (first < 0 || sign[r].time < sign[first].time) {
+            next = first < 0 ? INFINITY : sign[first].time;
+            first = r;
+        } else if (sign[r].time < next)
+            next = sign[r].time;
+    }
+    if (first >= 0 && next - sign[first].time > fresh_s) {
+        char when[32];
+        const time_t at = (time_t)sign[first].time;
+        struct tm tm;
+        strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&at, &tm));
+        found = snprintf(text, room, "rank %d on %s gave its last sign first, at %s, step %lld, in %s", first,
+                         sign[first].host, when, (long long)sign[first].step, sign[first].what);
+    }
+out:
+    cvy_mem_free(&sign);
+    return found;
+}

@@ -1,0 +1,114 @@
+/*
+ * monitor_metrics_log.c: appends lines to metrics.jsonl, each in one write, and cuts what a resumed run will write
+ * again.
+ */
+#include "monitor/monitor_metrics_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base_file.h"
+
+struct cvy_metrics_log {
+    char *path;
+    int fd;
+    off_t end; /* of the last whole line */
+    int failing;
+    int64_t lost;
+};
+
+/* The value of "step" in a line of ours, or -1. Within a string the quotes would be escaped, so the key cannot be
+ * mistaken. */
+static int64_t step_of(const char *line)
+{
+    const char *at = strstr(line, "\"step\":");
+    return at ? strtoll(at + 7, NULL, 10) : -1;
+}
+
+/* Where the lines of a run that stands at `step` end. */
+static cvy_status find_end(const char *path, int64_t step, off_t *end_out)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    off_t end = 0;
+    FILE *f = fopen(path, "rb");
+    if (!f && errno == ENOENT) {
+        *end_out = 0;
+        return CVY_OK;
+    }
+    CVY_CHECK(f, CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    while ((n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n' && step_of(line) <= step)
+        end += n;
+    const int failed = ferror(f), reason = errno;
+    free(line);
+    fclose(f);
+    CVY_CHECK(!failed, CVY_E_IO, "%s: cannot read: %s", path, strerror(reason));
+    *end_out = end;
+    return CVY_OK;
+}
+
+cvy_status cvy_metrics_log_open(const char *path, int64_t resume_step, cvy_metrics_log **out)
+{
+    cvy_status status = CVY_OK;
+    cvy_metrics_log *log = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *log, &log));
+    log->fd = -1;
+    CVY_TRY_OUT(cvy_mem_strdup(path, &log->path));
+    if (resume_step >= 0)
+        CVY_TRY_OUT(find_end(path, resume_step, &log->end));
+    log->fd = cvy_file_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (log->fd < 0)
+        CVY_FAIL_OUT(CVY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    CVY_TRY_OUT(cvy_file_cut(log->fd, log->end, path));
+    *out = log;
+    log = NULL;
+out:
+    cvy_metrics_log_close(&log);
+    return status;
+}
+
+cvy_status cvy_metrics_log_add(cvy_metrics_log *log, const cvy_json *line)
+{
+    cvy_status status = CVY_OK;
+    cvy_text text = {0};
+    if (!log)
+        return CVY_OK;
+    CVY_TRY(line->text.status);
+    cvy_text_add_bytes(&text, line->text.data, line->text.bytes);
+    cvy_text_add_bytes(&text, "\n", 1);
+    status = text.status;
+    if (status == CVY_OK)
+        status = cvy_write_all(log->fd, text.data, text.bytes, log->path);
+    if (status == CVY_OK) {
+        log->end += (off_t)text.bytes;
+        log->failing = 0;
+    } else {
+        log->lost++;
+        (void)!ftruncate(
+            log->fd, log->end); /* takes back what a failed write left; if that fails too, readers skip the torn line */
+        status = log->failing ? CVY_OK : status;
+        log->failing = 1;
+    }
+    cvy_text_free(&text);
+    return status;
+}
+
+int64_t cvy_metrics_log_lost(const cvy_metrics_log *log)
+{
+    return log ? log->lost : 0;
+}
+
+void cvy_metrics_log_close(cvy_metrics_log **log)
+{
+    if (!*log)
+        return;
+    if ((*log)->fd >= 0)
+        close((*log)->fd);
+    cvy_mem_free(&(*log)->path);
+    cvy_mem_free(log);
+}

@@ -1,0 +1,53 @@
+/*
+ * monitor_run_layout.c: see monitor_run_layout.h. The watchdog writes nothing when it ends a run, since the file system
+ * may be what hangs; so the next one who looks into the folder says what happened.
+ */
+#include "monitor/monitor_run_layout.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/base_file.h"
+#include "base/base_mem.h"
+#include "monitor/monitor_heartbeat.h"
+#include "monitor/monitor_watchdog.h"
+
+void cvy_run_path(const char *run, const char *file, char path[CVY_RUN_PATH])
+{
+    snprintf(path, CVY_RUN_PATH, "%s/%s", run, file);
+}
+
+/* A shared lock for a moment; a run that starts in this moment tries again. */
+static int is_unlocked(const char *run)
+{
+    char path[CVY_RUN_PATH];
+    cvy_run_path(run, CVY_RUN_LOCK, path);
+    const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
+    const int is_free = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is_free;
+}
+
+int cvy_run_is_dead(const char *run, char *text, size_t room)
+{
+    char path[CVY_RUN_PATH], *status = NULL, first[320] = "";
+    size_t bytes = 0;
+    cvy_run_path(run, CVY_RUN_STATUS, path);
+    const int runs = cvy_file_exists(path) && cvy_file_read(path, 4096, &status, &bytes) == CVY_OK &&
+                     strncmp(status, "running", 7) == 0 && is_unlocked(run);
+    if (runs) {
+        status[strcspn(status, "\n")] = 0;
+        cvy_run_path(run, CVY_HEARTBEAT_FILE, path);
+        const int found = cvy_heartbeat_first_gone(path, cvy_watchdog_fresh_s(INFINITY), first, sizeof first);
+        snprintf(text, room,
+                 "the run has ended, although STATUS says \"%s\": it was killed, or its watchdog ended it%s%s", status,
+                 found ? "; " : "", found ? first : "");
+    }
+    cvy_mem_free(&status);
+    return runs;
+}

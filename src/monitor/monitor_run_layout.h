@@ -1,0 +1,28 @@
+/*
+ * monitor_run_layout.h: the files of a run folder by name, and whether a run is still at work in one.
+ *
+ * Written by training and scoring; read by resume, inspect, export, test and the report.
+ */
+#ifndef CVY_MONITOR_RUN_LAYOUT_H
+#define CVY_MONITOR_RUN_LAYOUT_H
+
+#include <stddef.h>
+
+#define CVY_RUN_JOB "job.resolved.yaml"   /* the job with all its defaults */
+#define CVY_RUN_PLAN "plan.json"          /* the plan of a full step */
+#define CVY_RUN_METRICS "metrics.jsonl"   /* a line for each logged step and each epoch */
+#define CVY_RUN_CHECKPOINTS "checkpoints" /* a folder */
+#define CVY_RUN_STATUS "STATUS"           /* one line: running, stopped, finished or failed */
+#define CVY_RUN_TEST "test.json"          /* the scores of `convoy test` */
+#define CVY_RUN_REPORT "report.html"
+#define CVY_RUN_LOCK "lock" /* held by rank 0 while the run is at work */
+
+enum { CVY_RUN_PATH = 640 }; /* bytes of a path into a run folder */
+
+void cvy_run_path(const char *run, const char *file, char path[CVY_RUN_PATH]);
+
+/* Whether the run ended without writing so, as after an abort by the watchdog: STATUS says "running", and nobody holds
+ * the lock. If so, `text` says it, with what the heartbeat file tells. */
+int cvy_run_is_dead(const char *run, char *text, size_t room);
+
+#endif

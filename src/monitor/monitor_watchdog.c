@@ -1,0 +1,295 @@
+/*
+ * monitor_watchdog.c: see monitor_watchdog.h. In the step loop: kicked before each step and each longer piece of work
+ * (validation, checkpoint).
+ */
+#include "monitor/monitor_watchdog.h"
+
+#include "base/base_file.h"
+#include "monitor/monitor_heartbeat.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Between two signs, s: a quarter of the timeout, within these. */
+#define SIGN_LEAST_S 0.5
+#define SIGN_MOST_S 15.0
+
+/* Times the timeout, before the first step and in a checkpoint: a look at a million files, or a model's bytes to a busy
+ * disk, take longer than any step. */
+#define PATIENCE 6.0
+
+struct cvy_watchdog {
+    const cvy_context *context;
+    const cvy_program *program; /* NULL before the first step */
+    cvy_watchdog_opts opts;
+    char board[640]; /* "": none */
+    int fd;          /* of it, opened by the thread; -1: not yet, or it cannot be */
+    char host[40];
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int stop;
+    double kicked_s, signed_s, patience; /* of what is done now, in timeouts */
+    long long moved;                     /* by a server, when it was looked at last */
+    int64_t step;
+    const char *what;
+};
+
+/* The node whose instruction runs now, or NULL between steps. */
+static const char *running_node(const cvy_program *p)
+{
+    for (int i = 0; p && i < 2 * p->ntask; i++) {
+        const cvy_plan *plan = i % 2 ? p->task[i / 2]->alternate : p->task[i / 2]->plan;
+        const int at = plan ? atomic_load_explicit(&plan->at, memory_order_relaxed) : -1;
+        if (at >= 0 && at < plan->ninstr)
+            return cvy_instr_text(&plan->instr[at]);
+    }
+    return NULL;
+}
+
+/* "a training step, node conv1, in an allreduce" */
+static void say_what(const cvy_watchdog *w, char *text, size_t room)
+{
+    const cvy_comm *comm = w->context->comm;
+    const char *node = running_node(w->program),
+               *collective = atomic_load_explicit(&comm->collective, memory_order_relaxed);
+    char waits[96] = "";
+    const cvy_update_def *update = w->program ? w->program->update.def : NULL;
+    if (update && update->waits_for)
+        update->waits_for(w->program, waits, sizeof waits);
+    snprintf(text, room, "%s%s%s%s%s%s", w->what, node ? ", node " : "", node ? node : "", collective ? ", in " : "",
+             collective ? collective : "", waits);
+}
+
+/* ---- the board ---- */
+
+static double heartbeat_every_s(double timeout_s)
+{
+    return CVY_MIN(CVY_MAX(timeout_s / 4, SIGN_LEAST_S), SIGN_MOST_S);
+}
+
+double cvy_watchdog_fresh_s(double timeout_s)
+{
+    return 1.5 * heartbeat_every_s(timeout_s) + 0.5;
+}
+
+/* With the lock, which is open while the file is written: training must not wait for a file system that does not
+ * answer. Only the watchdog's thread writes. */
+static void give_sign(cvy_watchdog *w, cvy_heartbeat_state state)
+{
+    char board[sizeof w->board];
+    const cvy_comm *comm = w->context->comm;
+    cvy_heartbeat sign = {.rank = comm->rank,
+                          .time = cvy_clock_wall_s(),
+                          .state = state,
+                          .step = w->step,
+                          .still_s = cvy_clock_s() - w->kicked_s,
+                          .met = atomic_load_explicit(&comm->ncollectives, memory_order_relaxed)};
+    w->signed_s = cvy_clock_s();
+    if (!w->board[0])
+        return;
+    if (state == CVY_HEARTBEAT_RUNNING && w->opts.told && atomic_load(w->opts.told))
+        sign.state = CVY_HEARTBEAT_ENDING;
+    snprintf(sign.host, sizeof sign.host, "%s", w->host);
+    say_what(w, sign.what, sizeof sign.what);
+    memcpy(board, w->board, sizeof board);
+    pthread_mutex_unlock(&w->lock);
+    if (w->fd < 0)
+        w->fd = cvy_file_open(board, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (w->fd >= 0)
+        (void)!cvy_heartbeat_write(w->fd, &sign);
+    pthread_mutex_lock(&w->lock);
+}
+
+/* Which rank is waited for, "; rank 1 ...", by the signs of all; "" where they do not tell. */
+static void find_suspect(const cvy_watchdog *w, char *text, size_t room)
+{
+    const int nranks = w->context->comm->nranks;
+    cvy_heartbeat *sign = NULL;
+    text[0] = 0;
+    if (!w->board[0] || cvy_mem_alloc(sizeof *sign * (size_t)nranks, &sign) != CVY_OK)
+        return;
+    text[0] = ';';
+    text[1] = ' ';
+    if (cvy_heartbeat_read(w->board, nranks, sign) != CVY_OK ||
+        !cvy_heartbeat_suspect(sign, nranks, cvy_watchdog_fresh_s(w->opts.timeout_s), text + 2, room - 2))
+        text[0] = 0;
+    cvy_mem_free(&sign);
+}
+
+/* The others look at the same moment, so their signs are awaited; a run that moves again meanwhile is let alone: 0. */
+static int gather_signs(cvy_watchdog *w)
+{
+    const double kicked = w->kicked_s;
+    const struct timespec pause = {.tv_sec = (time_t)(2 * heartbeat_every_s(w->opts.timeout_s) + 2.5)};
+    give_sign(w, CVY_HEARTBEAT_STALLED);
+    pthread_mutex_unlock(&w->lock);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&w->lock);
+    return !w->stop && kicked == w->kicked_s;
+}
+
+/* With the lock, which is open while the board is read. */
+static void bark(cvy_watchdog *w)
+{
+    const cvy_context *context = w->context;
+    const double still_s = cvy_clock_s() - w->kicked_s;
+    const long long step = w->step;
+    const int meets = atomic_load_explicit(&context->comm->collective, memory_order_relaxed) != NULL;
+    char what[160], suspect[320], limit[80] = "";
+    say_what(w, what, sizeof what);
+    if (w->patience > 1)
+        snprintf(limit, sizeof limit, ", %s %.0f times as long",
+                 w->program ? "for a checkpoint" : "before the first step", w->patience);
+    pthread_mutex_unlock(&w->lock);
+    find_suspect(w, suspect, sizeof suspect);
+    cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s%s)%s%s%s",
+                  still_s, step, what, w->opts.timeout_s, limit,
+                  suspect[0] ? suspect
+                  : meets    ? ": another rank may be dead or late"
+                             : ": it waits for no other rank, so it may be this one that is held up",
+                  w->board[0] ? "; all ranks: " : "", w->board);
+    if (context->opts.fatal)
+        context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());
+    else
+        cvy_log_local(context, CVY_LOG_ERROR, "%s", cvy_error_text());
+    pthread_mutex_lock(&w->lock);
+}
+
+/* A server is in one piece of work from one meeting to the next: it is alive while it takes gradients. */
+static int server_moves(cvy_watchdog *w)
+{
+    const long long moved = w->program && w->program->update.def->progress
+                                ? w->program->update.def->progress(w->program)
+                                : 0,
+                    before = w->moved;
+    w->moved = moved;
+    if (moved == before)
+        return 0;
+    w->kicked_s = cvy_clock_s();
+    return 1;
+}
+
+static void *watch(void *arg)
+{
+    cvy_watchdog *w = arg;
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop) {
+        struct timespec until;
+        const double now = cvy_clock_s(), left = w->kicked_s + w->patience * w->opts.timeout_s - now,
+                     next = w->signed_s + heartbeat_every_s(w->opts.timeout_s) - now;
+        if (left <= 0 && server_moves(w))
+            continue;
+        if (left <= 0 && gather_signs(w)) {
+            bark(w);
+            break;
+        }
+        if (next <= 0) {
+            give_sign(w, CVY_HEARTBEAT_RUNNING);
+            continue; /* it may have been told to stop meanwhile */
+        }
+        const double wait = CVY_MAX(CVY_MIN(left, next), 0.01);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)(1e9 * (wait - floor(wait)));
+        until.tv_sec += (time_t)wait + until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&w->wake, &w->lock, &until);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opts *opts, cvy_watchdog **out)
+{
+    cvy_watchdog *w = NULL;
+    pthread_condattr_t monotonic;
+    if (opts->timeout_s <= 0)
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
+    *w = (cvy_watchdog){.context = context,
+                        .opts = *opts,
+                        .fd = -1,
+                        .kicked_s = cvy_clock_s(),
+                        .signed_s = cvy_clock_s(),
+                        .patience = PATIENCE,
+                        .what = "start"};
+    if (gethostname(w->host, sizeof w->host - 1) != 0 || !w->host[0])
+        snprintf(w->host, sizeof w->host, "?");
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    const int code = pthread_create(&w->thread, NULL, watch, w);
+    if (code != 0) {
+        pthread_cond_destroy(&w->wake);
+        pthread_mutex_destroy(&w->lock);
+        cvy_mem_free(&w);
+        return cvy_error_set(CVY_E_MEMORY, "the watchdog's thread cannot be started: error %d", code);
+    }
+    *out = w;
+    return CVY_OK;
+}
+
+void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char *board)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->program = program;
+    w->patience = 1;
+    w->kicked_s = cvy_clock_s();
+    snprintf(w->board, sizeof w->board, "%s", board);
+    pthread_cond_signal(&w->wake); /* it sleeps by what preparation was given */
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void kick(cvy_watchdog *w, int64_t step, const char *what, double patience)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->kicked_s = cvy_clock_s();
+    w->patience = w->program ? patience : PATIENCE;
+    w->step = step;
+    w->what = what;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void cvy_watchdog_kick(cvy_watchdog *w, int64_t step, const char *what)
+{
+    kick(w, step, what, 1);
+}
+
+void cvy_watchdog_kick_long(cvy_watchdog *w, int64_t step, const char *what)
+{
+    kick(w, step, what, PATIENCE);
+}
+
+void cvy_watchdog_stop(cvy_watchdog **watchdog)
+{
+    cvy_watchdog *w = *watchdog;
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->stop = 1;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    if (w->fd >= 0) {
+        w->what = "the end";
+        pthread_mutex_lock(&w->lock);
+        give_sign(w, CVY_HEARTBEAT_FINISHED);
+        pthread_mutex_unlock(&w->lock);
+        close(w->fd);
+    }
+    pthread_cond_destroy(&w->wake);
+    pthread_mutex_destroy(&w->lock);
+    cvy_mem_free(watchdog);
+}

@@ -1,0 +1,88 @@
+/*
+ * reduce_start, reduce_wait: the reduction of a bucket of gradients: started in the backward pass after the last node
+ * that writes into the bucket, and waited for before the update. Tested by tests/plan and tests/program, on several
+ * numbers of ranks.
+ */
+#include "op/comm/op_reduce.h"
+
+#include "base/base_mem.h"
+#include "graph/graph_op.h"
+#include "reduce/reduce_bucket.h"
+
+struct reduction {
+    cvy_bucket_set *buckets;
+    int bucket, blocking;
+};
+
+static cvy_status reduce_create(const cvy_node *node, const cvy_comm_binding *binding, void **state_out)
+{
+    const struct cvy_reduce_options *options = node->options;
+    struct reduction *r = NULL;
+    CVY_CHECK(options->bucket < binding->buckets->n, CVY_E_INTERNAL, "%s is of bucket %lld, but the plan has %d",
+              node->name, (long long)options->bucket, binding->buckets->n);
+    CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
+    *r = (struct reduction){binding->buckets, (int)options->bucket, binding->blocking};
+    *state_out = r;
+    return CVY_OK;
+}
+
+static void reduce_destroy(void **state)
+{
+    cvy_mem_free(state);
+}
+
+static cvy_status start_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct reduction *r = state;
+    (void)src, (void)dst, (void)scratch;
+    CVY_TRY(cvy_bucket_set_start(r->buckets, r->bucket));
+    return r->blocking ? cvy_bucket_set_wait(r->buckets, r->bucket) : CVY_OK;
+}
+
+static cvy_status wait_run(void *state, void *const *src, void *const *dst, void *scratch)
+{
+    const struct reduction *r = state;
+    (void)src, (void)dst, (void)scratch;
+    return cvy_bucket_set_wait(r->buckets, r->bucket);
+}
+
+static const cvy_op_comm start_comm = {CVY_COMM_STARTS_BUCKET, reduce_create, start_run, reduce_destroy};
+static const cvy_op_comm wait_comm = {CVY_COMM_WAITS_BUCKET, reduce_create, wait_run, reduce_destroy};
+
+static const cvy_option reduce_opts[] = {
+    {"bucket", CVY_TYPE_INT, CVY_FIELD(cvy_reduce_options, bucket), "0", "0..", "",
+     "number of the range of the gradient arena"},
+    {0},
+};
+
+/* The destination is a token: it carries the order, no data. */
+static cvy_status reduce_infer(cvy_node *node)
+{
+    return cvy_node_set_dst(node, 0, CVY_DTYPE_I32, &(cvy_shape){0});
+}
+
+CVY_OP_DEFINE(reduce_start) = {
+    .name = "reduce_start",
+    .summary = "starts the sum of one bucket of gradients over all ranks",
+    .options = reduce_opts,
+    .options_size = sizeof(struct cvy_reduce_options),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_COMM | CVY_OP_ONCE | CVY_OP_HIDDEN,
+    .infer = reduce_infer,
+    .comm = &start_comm,
+};
+
+CVY_OP_DEFINE(reduce_wait) = {
+    .name = "reduce_wait",
+    .summary = "waits for the sum of one bucket",
+    .options = reduce_opts,
+    .options_size = sizeof(struct cvy_reduce_options),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_COMM | CVY_OP_HIDDEN,
+    .infer = reduce_infer,
+    .comm = &wait_comm,
+};

@@ -1,0 +1,76 @@
+/*
+ * op_window.h: the geometry of a filter or pooling window that slides over one to three spatial dimensions, and the
+ * plain sums over it.
+ *
+ * Convolution, deconvolution and pooling share it, and so do the kernels that offer to run them. Dimensions that a
+ * tensor does not have count as one position with a one-tap window at the end, so that every loop has three dimensions
+ * and row-major offsets stay true.
+ */
+#ifndef CVY_OP_WINDOW_H
+#define CVY_OP_WINDOW_H
+
+#include "graph/graph_op.h"
+
+#define CVY_SPACE_MAX 3
+
+typedef struct cvy_window {
+    int nspace; /* spatial dimensions of the tensors, 1 to 3; entries from there on are 1 (pad: 0) */
+    int64_t src[CVY_SPACE_MAX], dst[CVY_SPACE_MAX]; /* positions */
+    int64_t kernel[CVY_SPACE_MAX], stride[CVY_SPACE_MAX], pad[CVY_SPACE_MAX], dilation[CVY_SPACE_MAX];
+    int64_t src_elems, dst_elems, taps; /* products of src, dst, kernel */
+} cvy_window;
+
+/* Option lists as the user gave them: one entry stands for all dimensions, an empty stride means the kernel. */
+typedef struct cvy_window_lists {
+    const cvy_ints *kernel, *stride, *pad, *dilation; /* dilation NULL: 1 */
+} cvy_window_lists;
+
+/* The window over src [N, C, positions...]: dst = (src + 2 pad - dilation (kernel - 1) - 1) / stride + 1, rounded down,
+ * or up where ceil is set, but then a window must start inside the source or its left padding (as PyTorch has it).
+ * CVY_E_SHAPE names the dimension that does not fit. */
+cvy_status cvy_window_make(const char *op, const cvy_shape *src, const cvy_window_lists *lists, int ceil,
+                           cvy_window *out);
+/* The window of a transposed convolution from src: its `dst` are src's positions, its `src` what the deconvolution
+ * makes of them. */
+cvy_status cvy_window_make_transposed(const char *op, const cvy_shape *src, const cvy_window_lists *lists,
+                                      const cvy_ints *output_pad, cvy_window *out);
+/* [n, channels, positions...], of the window's source side or destination side. */
+cvy_shape cvy_window_src_shape(const cvy_window *w, int64_t n, int64_t channels);
+cvy_shape cvy_window_dst_shape(const cvy_window *w, int64_t n, int64_t channels);
+
+/* Row-major offset -> position. */
+static inline void cvy_window_split(const int64_t dim[CVY_SPACE_MAX], int64_t offset, int64_t at_out[CVY_SPACE_MAX])
+{
+    at_out[2] = offset % dim[2];
+    at_out[1] = offset / dim[2] % dim[1];
+    at_out[0] = offset / dim[2] / dim[1];
+}
+
+/* The coordinate in the source that tap `tap` of the window at destination coordinate `at` touches, in dimension d; -1
+ * in the padding. */
+static inline int64_t cvy_window_touch(const cvy_window *w, int d, int64_t at, int64_t tap)
+{
+    const int64_t x = at * w->stride[d] - w->pad[d] + tap * w->dilation[d];
+    return x >= 0 && x < w->src[d] ? x : -1;
+}
+
+/* The three sums of a (grouped) convolution, plain, in double: src [n, nsrc, ...], dst [n, ndst, ...], weight [ndst,
+ * nsrc / groups, kernel...]. Convolution runs them as forward, gradient of the source, gradient of the weight;
+ * deconvolution with the sides swapped. */
+typedef struct cvy_window_channels {
+    int64_t n, nsrc, ndst, groups;
+} cvy_window_channels;
+
+/* dst = bias + sum over source channels and taps; bias (of ndst) may be NULL. */
+void cvy_window_forward(const cvy_window *w, const cvy_window_channels *c, const cvy_span *src, const cvy_span *weight,
+                        const cvy_span *bias, const cvy_span *dst);
+/* src = bias + sum over destination channels and the taps that touch the position; bias (of nsrc) may be NULL. */
+void cvy_window_backward(const cvy_window *w, const cvy_window_channels *c, const cvy_span *dst, const cvy_span *weight,
+                         const cvy_span *bias, const cvy_span *src);
+/* weight = sum over samples and destination positions of src x dst. */
+void cvy_window_weight(const cvy_window *w, const cvy_window_channels *c, const cvy_span *src, const cvy_span *dst,
+                       const cvy_span *weight);
+/* sum[c] = sum of x [N, C, positions...] over samples and positions: the gradient of a bias. */
+void cvy_window_channel_sums(const cvy_span *x, const cvy_span *sum);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * huber: Huber error: squared near the target, absolute far from it. In the step: the end of forward, regression that
+ * outliers should not rule. Source: Huber 1964, as PyTorch's HuberLoss.
+ *
+ *     term   = d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), with d = output - target
+ *     dterm  = d, held between -delta and delta
+ *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ */
+#include <math.h>
+
+#include "op/loss/op_loss.h"
+
+static const cvy_option huber_opts[] = {
+    {"delta", CVY_TYPE_REAL, CVY_FIELD(cvy_loss_each, parameter), "1", ">0", "",
+     "difference from which on the error grows linearly"},
+    CVY_LOSS_WEIGHT_ROW(cvy_loss_each),
+    {0},
+};
+
+static double huber_term(double delta, double x, double t)
+{
+    const double d = fabs(x - t);
+    return d <= delta ? d * d / 2 : delta * (d - delta / 2);
+}
+
+static double huber_slope(double delta, double x, double t)
+{
+    return fmax(-delta, fmin(delta, x - t));
+}
+
+static const cvy_loss_each_def huber_each = {
+    .grad = "huber_grad", .term = huber_term, .slope = huber_slope, .symmetric = 1};
+
+static const cvy_sample huber_samples[] = {
+    {.src = "3x2x4,3x2x4,scalar:f64", .options = "delta: 0.3", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "5,5,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "3x7,3x7,scalar:f64,3", .options = "delta: 0.2, loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "4x1,4,scalar:f64,4", .options = "delta: 0.3", .flags = CVY_SAMPLE_POSITIVE},
+    {0},
+};
+
+CVY_OP_DEFINE(huber) = {
+    .name = "huber",
+    .summary = "Huber error: squared near the target, absolute far from it",
+    .options = huber_opts,
+    .options_size = sizeof(struct cvy_loss_each),
+    .nsrc_min = 2,
+    .nsrc_max = 4,
+    .ndst = 1,
+    .flags = CVY_OP_LOSS,
+    .splits = CVY_SPLIT_SAMPLES,
+    .family = &huber_each,
+    .infer = cvy_loss_each_infer,
+    .grad = cvy_loss_each_grad,
+    .build = cvy_loss_each_build,
+    .cost = cvy_loss_each_cost,
+    .reference = cvy_loss_each_reference,
+    .summands = cvy_loss_summands,
+    .samples = huber_samples,
+};
+
+static const cvy_sample huber_grad_samples[] = {
+    {.src = "scalar:f64,3x2x4,3x2x4,scalar:f64", .options = "delta: 0.3", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,5,5,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,3x7,3x7,scalar:f64,3", .options = "delta: 0.2, loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,4x1,4,scalar:f64,4", .options = "delta: 0.3", .flags = CVY_SAMPLE_POSITIVE},
+    {0},
+};
+
+CVY_OP_DEFINE(huber_grad) = {
+    .name = "huber_grad",
+    .summary = "gradient of huber",
+    .options = huber_opts,
+    .options_size = sizeof(struct cvy_loss_each),
+    .nsrc_min = 4,
+    .nsrc_max = 5,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .splits = CVY_SPLIT_SAMPLES,
+    .family = &huber_each,
+    .infer = cvy_loss_each_grad_infer,
+    .cost = cvy_loss_each_grad_cost,
+    .reference = cvy_loss_each_grad_reference,
+    .samples = huber_grad_samples,
+};

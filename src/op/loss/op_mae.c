@@ -1,0 +1,83 @@
+/*
+ * mae: mean absolute error. In the step: the end of forward, regression that outliers should not rule.
+ * Source: least absolute deviations, as PyTorch's L1Loss; the derivative at 0 is 0.
+ *
+ *     term   = |output - target|
+ *     dterm  = sign(output - target)
+ *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ */
+#include <math.h>
+
+#include "op/loss/op_loss.h"
+
+static const cvy_option mae_opts[] = {
+    CVY_LOSS_WEIGHT_ROW(cvy_loss_each),
+    {0},
+};
+
+static double mae_term(double parameter, double x, double t)
+{
+    (void)parameter;
+    return fabs(x - t);
+}
+
+static double mae_slope(double parameter, double x, double t)
+{
+    (void)parameter;
+    return (x > t) - (x < t);
+}
+
+static const cvy_loss_each_def mae_each = {.grad = "mae_grad", .term = mae_term, .slope = mae_slope, .symmetric = 1};
+
+static const cvy_sample mae_samples[] = {
+    {.src = "3x2x4,3x2x4,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "5,5,scalar:f64", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "4x1,4,scalar:f64,4", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
+    {0},
+};
+
+CVY_OP_DEFINE(mae) = {
+    .name = "mae",
+    .summary = "mean absolute error",
+    .options = mae_opts,
+    .options_size = sizeof(struct cvy_loss_each),
+    .nsrc_min = 2,
+    .nsrc_max = 4,
+    .ndst = 1,
+    .flags = CVY_OP_LOSS,
+    .splits = CVY_SPLIT_SAMPLES,
+    .family = &mae_each,
+    .infer = cvy_loss_each_infer,
+    .grad = cvy_loss_each_grad,
+    .build = cvy_loss_each_build,
+    .cost = cvy_loss_each_cost,
+    .reference = cvy_loss_each_reference,
+    .summands = cvy_loss_summands,
+    .samples = mae_samples,
+};
+
+static const cvy_sample mae_grad_samples[] = {
+    {.src = "scalar:f64,3x2x4,3x2x4,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,5,5,scalar:f64", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,4x1,4,scalar:f64,4", .options = "loss_weight: 2", .flags = CVY_SAMPLE_POSITIVE},
+    {0},
+};
+
+CVY_OP_DEFINE(mae_grad) = {
+    .name = "mae_grad",
+    .summary = "gradient of mae",
+    .options = mae_opts,
+    .options_size = sizeof(struct cvy_loss_each),
+    .nsrc_min = 4,
+    .nsrc_max = 5,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .splits = CVY_SPLIT_SAMPLES,
+    .family = &mae_each,
+    .infer = cvy_loss_each_grad_infer,
+    .cost = cvy_loss_each_grad_cost,
+    .reference = cvy_loss_each_grad_reference,
+    .samples = mae_grad_samples,
+};

@@ -1,0 +1,81 @@
+/*
+ * mse: mean squared error. In the step: the end of forward, regression.
+ * Source: least squares; the mean over elements and samples, without a factor of one half, as PyTorch's MSELoss.
+ *
+ *     term   = (output - target)^2
+ *     dterm  = 2 (output - target)
+ *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
+ */
+#include "op/loss/op_loss.h"
+
+static const cvy_option mse_opts[] = {
+    CVY_LOSS_WEIGHT_ROW(cvy_loss_each),
+    {0},
+};
+
+static double mse_term(double parameter, double x, double t)
+{
+    (void)parameter;
+    return (x - t) * (x - t);
+}
+
+static double mse_slope(double parameter, double x, double t)
+{
+    (void)parameter;
+    return 2 * (x - t);
+}
+
+static const cvy_loss_each_def mse_each = {.grad = "mse_grad", .term = mse_term, .slope = mse_slope, .symmetric = 1};
+
+static const cvy_sample mse_samples[] = {
+    {.src = "3x2x4,3x2x4,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "5,5,scalar:f64", .options = "loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "4x1,4,scalar:f64,4", .options = "loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
+    {0},
+};
+
+CVY_OP_DEFINE(mse) = {
+    .name = "mse",
+    .summary = "mean squared error",
+    .options = mse_opts,
+    .options_size = sizeof(struct cvy_loss_each),
+    .nsrc_min = 2,
+    .nsrc_max = 4,
+    .ndst = 1,
+    .flags = CVY_OP_LOSS,
+    .splits = CVY_SPLIT_SAMPLES,
+    .family = &mse_each,
+    .infer = cvy_loss_each_infer,
+    .grad = cvy_loss_each_grad,
+    .build = cvy_loss_each_build,
+    .cost = cvy_loss_each_cost,
+    .reference = cvy_loss_each_reference,
+    .summands = cvy_loss_summands,
+    .samples = mse_samples,
+};
+
+static const cvy_sample mse_grad_samples[] = {
+    {.src = "scalar:f64,3x2x4,3x2x4,scalar:f64", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,5,5,scalar:f64", .options = "loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,3x7,3x7,scalar:f64,3", .flags = CVY_SAMPLE_POSITIVE},
+    {.src = "scalar:f64,4x1,4,scalar:f64,4", .options = "loss_weight: 0.5", .flags = CVY_SAMPLE_POSITIVE},
+    {0},
+};
+
+CVY_OP_DEFINE(mse_grad) = {
+    .name = "mse_grad",
+    .summary = "gradient of mse",
+    .options = mse_opts,
+    .options_size = sizeof(struct cvy_loss_each),
+    .nsrc_min = 4,
+    .nsrc_max = 5,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .splits = CVY_SPLIT_SAMPLES,
+    .family = &mse_each,
+    .infer = cvy_loss_each_grad_infer,
+    .cost = cvy_loss_each_grad_cost,
+    .reference = cvy_loss_each_grad_reference,
+    .samples = mse_grad_samples,
+};

@@ -1,0 +1,247 @@
+/*
+ * softmax_cross_entropy: the loss of a classifier, on raw outputs (logits). In the step: the end of forward.
+ * Source: as PyTorch's CrossEntropyLoss with reduction 'mean': class weights divide too, smoothing spreads over all
+ * classes with their weights (Szegedy et al. 2016); positions (of a segmentation) are averaged.
+ *
+ *     log p     = log_softmax(output) over axis 1
+ *     term[n,x] = -(1 - s) c[t] log p[n,t,x] - s / K * sum over k of c[k] log p[n,k,x]         t = target[n,x], c
+ * class_weights, s label_smoothing loss      = loss_weight / norm * sum over samples n of weight[n] * (mean over
+ * positions x of term[n,x], 0 where t is ignored) doutput[n,k,x] = loss_weight * dloss * weight[n] / norm / positions
+ *                      * (p[n,k,x] ((1 - s) c[t] + s / K * sum c) - (1 - s) c[t] [k = t] - s / K * c[k])
+ *
+ * norm counts samples, or is the weight_sum of op_loss.c where there are class weights, sample weights or ignored
+ * labels.
+ */
+#include <math.h>
+
+#include "op/loss/op_loss.h"
+
+static const cvy_option cross_entropy_opts[] = {
+    {"class_weights", CVY_TYPE_REALS, CVY_FIELD(cvy_cross_entropy, labels.class_weights), "", "0..", "",
+     "a factor for each class"},
+    {"ignore_label", CVY_TYPE_INTS, CVY_FIELD(cvy_cross_entropy, labels.ignore_label), "", "", "",
+     "labels that do not count"},
+    {"label_smoothing", CVY_TYPE_REAL, CVY_FIELD(cvy_cross_entropy, label_smoothing), "0", "0..1", "",
+     "share spread over all classes"},
+    CVY_LOSS_WEIGHT_ROW(cvy_cross_entropy),
+    {0},
+};
+
+static cvy_status cross_entropy_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                                      cvy_value *const *src, int nsrc, cvy_value **dst_out)
+{
+    struct cvy_cross_entropy o;
+    CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
+    return cvy_loss_build(g, op, name, &o, &o.labels, src, nsrc, dst_out);
+}
+
+/* Output [N, K, positions...] and integer target [N, positions...], from source `first` on. */
+static cvy_status check_labels(const cvy_node *node, int first)
+{
+    const struct cvy_cross_entropy *o = node->options;
+    const cvy_shape *output = cvy_node_src(node, first), *target = cvy_node_src(node, first + 1);
+    const cvy_dtype dtype = node->src[first + 1]->dtype;
+    CVY_TRY(cvy_loss_check_norm(node, first + 2));
+    CVY_CHECK(output->ndim >= 2, CVY_E_SHAPE, "the output must be [N, K, positions...], got %s",
+              cvy_shape_text(output));
+    CVY_CHECK(!cvy_dtype_is_real(dtype), CVY_E_SHAPE,
+              "the target must be integer labels, %s is %s: is this a regression (mse)?", node->src[first + 1]->name,
+              cvy_dtype_text(dtype));
+    cvy_shape expected = {.ndim = output->ndim - 1, .dim = {output->dim[0]}};
+    for (int i = 1; i < expected.ndim; i++)
+        expected.dim[i] = output->dim[i + 1];
+    CVY_TRY(cvy_loss_check_same(&expected, target));
+    CVY_CHECK(o->labels.class_weights.count == 0 || o->labels.class_weights.count == output->dim[1], CVY_E_SHAPE,
+              "class_weights has %d values, the output %s has %lld classes", o->labels.class_weights.count,
+              cvy_shape_text(output), (long long)output->dim[1]);
+    return CVY_OK;
+}
+
+static cvy_status cross_entropy_infer(cvy_node *node)
+{
+    CVY_TRY(check_labels(node, 0));
+    return cvy_loss_set_dst(node);
+}
+
+static cvy_status cross_entropy_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    return cvy_loss_emit(g, fwd, "softmax_cross_entropy_grad", 0);
+}
+
+static void cross_entropy_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
+    *cost_out = (cvy_cost){.flop = 13 * n, .read_elems = n, .write_elems = 1};
+}
+
+static double class_weight(const struct cvy_cross_entropy *o, int64_t k)
+{
+    return o->labels.class_weights.count ? o->labels.class_weights.at[k] : 1;
+}
+
+/* Logarithm of the sum of exponentials of the K logits that start at `at`, P apart. */
+static double log_sum(const cvy_span *x, int64_t at, int64_t K, int64_t P)
+{
+    double top = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < K; k++)
+        top = fmax(top, cvy_get(x, at + k * P));
+    for (int64_t k = 0; k < K; k++)
+        sum += exp(cvy_get(x, at + k * P) - top);
+    return top + log(sum);
+}
+
+static double term(const struct cvy_cross_entropy *o, const cvy_span *x, int64_t at, int64_t K, int64_t P,
+                   int64_t label)
+{
+    const double total = log_sum(x, at, K, P);
+    double spread = 0;
+    for (int64_t k = 0; o->label_smoothing > 0 && k < K; k++)
+        spread += class_weight(o, k) * (total - cvy_get(x, at + k * P));
+    return (1 - o->label_smoothing) * class_weight(o, label) * (total - cvy_get(x, at + label * P)) +
+           o->label_smoothing / (double)K * spread;
+}
+
+static cvy_status cross_entropy_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const struct cvy_cross_entropy *o = node->options;
+    const cvy_span *x = &src[0], *target = &src[1], *norm = &src[2], *weight = node->nsrc > 3 ? &src[3] : NULL;
+    const int64_t N = x->dim[0], K = x->dim[1], P = cvy_span_prod(x, 2, x->ndim);
+    double loss = 0;
+    for (int64_t n = 0; n < N; n++) {
+        double sum = 0;
+        for (int64_t p = 0; p < P; p++) {
+            const int64_t label = (int64_t)cvy_get(target, n * P + p);
+            if (cvy_label_ignored(&o->labels, label))
+                continue;
+            if (label < 0 || label >= K)
+                return cvy_label_fault(node, n, label, K);
+            sum += term(o, x, n * K * P + p, K, P, label);
+        }
+        loss += cvy_loss_factor(norm, weight, n) * sum / (double)P;
+    }
+    cvy_set(dst, 0, o->loss_weight * loss);
+    return CVY_OK;
+}
+
+static const cvy_sample cross_entropy_samples[] = {
+    {.src = "5x3,5:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
+    {.src = "1x1,1:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 1},
+    {.src = "4x37,4:i32,scalar:f64,4",
+     .options = "label_smoothing: 0.1",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 37},
+    {.src = "6x3,6:i32,scalar:f64",
+     .options = "class_weights: [0.5, 1, 3], ignore_label: 1, label_smoothing: 0.2",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
+    {.src = "2x4x3x5,2x3x5:i32,scalar:f64,2",
+     .options = "loss_weight: 0.5, ignore_label: 0",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 4},
+    {.src = "2x3x71,2x71:i32,scalar:f64",
+     .options = "class_weights: [2, 1, 0.1]",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
+    {0},
+};
+
+CVY_OP_DEFINE(softmax_cross_entropy) = {
+    .name = "softmax_cross_entropy",
+    .summary = "cross-entropy of softmax, for classes",
+    .options = cross_entropy_opts,
+    .options_size = sizeof(struct cvy_cross_entropy),
+    .nsrc_min = 2,
+    .nsrc_max = 4,
+    .ndst = 1,
+    .flags = CVY_OP_LOSS,
+    .splits = CVY_SPLIT_SAMPLES,
+    .infer = cross_entropy_infer,
+    .grad = cross_entropy_grad,
+    .build = cross_entropy_build,
+    .cost = cross_entropy_cost,
+    .reference = cross_entropy_reference,
+    .summands = cvy_loss_summands,
+    .samples = cross_entropy_samples,
+};
+
+/* softmax_cross_entropy_grad: dloss, output, target, norm, [weight] -> doutput. */
+static cvy_status cross_entropy_grad_infer(cvy_node *node)
+{
+    CVY_TRY(check_labels(node, 1));
+    return cvy_node_set_dst(node, 0, node->src[1]->dtype, cvy_node_src(node, 1));
+}
+
+static void cross_entropy_grad_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 1));
+    *cost_out = (cvy_cost){.flop = 14 * n, .read_elems = n, .write_elems = n};
+}
+
+static int64_t cross_entropy_grad_summands(const cvy_node *node)
+{
+    return cvy_node_src(node, 1)->dim[1] + 4;
+}
+
+static cvy_status cross_entropy_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const struct cvy_cross_entropy *o = node->options;
+    const cvy_span *x = &src[1], *target = &src[2], *norm = &src[3], *weight = node->nsrc > 4 ? &src[4] : NULL;
+    const int64_t N = x->dim[0], K = x->dim[1], P = cvy_span_prod(x, 2, x->ndim);
+    const double dloss = o->loss_weight * cvy_get(&src[0], 0) / (double)P, spread = o->label_smoothing / (double)K;
+    double all = 0;
+    for (int64_t k = 0; k < K; k++)
+        all += class_weight(o, k);
+    for (int64_t n = 0; n < N; n++)
+        for (int64_t p = 0; p < P; p++) {
+            const int64_t label = (int64_t)cvy_get(target, n * P + p), at = n * K * P + p;
+            const int counts = !cvy_label_ignored(&o->labels, label);
+            if (counts && (label < 0 || label >= K))
+                return cvy_label_fault(node, n, label, K);
+            const double factor = counts ? dloss * cvy_loss_factor(norm, weight, n) : 0, total = log_sum(x, at, K, P);
+            const double here = counts ? (1 - o->label_smoothing) * class_weight(o, label) : 0;
+            for (int64_t k = 0; k < K; k++) {
+                const double p_k = exp(cvy_get(x, at + k * P) - total);
+                cvy_set(dst, at + k * P,
+                        factor * (p_k * (here + spread * all) - (k == label ? here : 0) - spread * class_weight(o, k)));
+            }
+        }
+    return CVY_OK;
+}
+
+static const cvy_sample cross_entropy_grad_samples[] = {
+    {.src = "scalar:f64,5x3,5:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 3},
+    {.src = "scalar:f64,4x37,4:i32,scalar:f64,4",
+     .options = "label_smoothing: 0.1",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 37},
+    {.src = "scalar:f64,6x3,6:i32,scalar:f64",
+     .options = "class_weights: [0.5, 1, 3], ignore_label: 1, label_smoothing: 0.2",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
+    {.src = "scalar:f64,2x4x3x5,2x3x5:i32,scalar:f64,2",
+     .options = "loss_weight: 0.5, ignore_label: 0",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 4},
+    {.src = "scalar:f64,2x3x71,2x71:i32,scalar:f64",
+     .options = "class_weights: [2, 1, 0.1]",
+     .flags = CVY_SAMPLE_POSITIVE,
+     .int_bound = 3},
+    {0},
+};
+
+CVY_OP_DEFINE(softmax_cross_entropy_grad) = {
+    .name = "softmax_cross_entropy_grad",
+    .summary = "gradient of softmax_cross_entropy",
+    .options = cross_entropy_opts,
+    .options_size = sizeof(struct cvy_cross_entropy),
+    .nsrc_min = 4,
+    .nsrc_max = 5,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .splits = CVY_SPLIT_SAMPLES,
+    .infer = cross_entropy_grad_infer,
+    .cost = cross_entropy_grad_cost,
+    .reference = cross_entropy_grad_reference,
+    .summands = cross_entropy_grad_summands,
+    .samples = cross_entropy_grad_samples,
+};

@@ -1,0 +1,203 @@
+/*
+ * batch_norm: the layer, which is several nodes in training and one (bn_infer) elsewhere; the geometry of its groups.
+ * In the step: between convolution and ReLU. Statistics run over groups of a fixed number of samples, so that results
+ * depend neither on the number of ranks nor on the number of micro-batches. Source: Ioffe and Szegedy 2015; groups:
+ * Hoffer, Hubara and Soudry 2017 ("ghost batches").
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "op/norm/op_batch_norm.h"
+
+const cvy_option cvy_batch_norm_rows[] = {
+    {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_batch_norm_opts, momentum), "0.1", "0..1", "",
+     "share of a step's statistics in the running ones"},
+    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_batch_norm_opts, eps), "1e-5", ">0", "", "added to the variance"},
+    {"scale_shift", CVY_TYPE_BOOL, CVY_FIELD(cvy_batch_norm_opts, scale_shift), "true", "", "",
+     "learn a scale and a shift for each channel"},
+    {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_batch_norm_opts, relu), "false", "", "",
+     "rectify the result; set if the relu that follows is fused in"},
+    {0},
+};
+
+/* Whether the boundary between any two ranks falls inside a group. */
+static int some_group_spans(const cvy_batch *batch, int64_t size)
+{
+    for (int r = 1; r < batch->nranks; r++)
+        if (cvy_batch_share(batch->global_n, r, batch->nranks).first % size != 0)
+            return 1;
+    return 0;
+}
+
+cvy_bn_groups cvy_bn_groups_make(const cvy_graph *g)
+{
+    const cvy_batch *batch = &g->batch;
+    cvy_bn_groups b = {.local_begin = batch->first, .local_end = batch->first + batch->local_n};
+    if (g->bn_group < 0) {
+        b.size = CVY_MAX(batch->local_n, 1);
+        b.begin = b.local_begin;
+        b.end = b.local_end;
+    } else {
+        const int64_t whole = CVY_MAX(batch->global_n, 1);
+        b.size = g->bn_group == 0 ? whole : CVY_MIN(g->bn_group, whole);
+        b.spans = some_group_spans(batch, b.size);
+        b.begin = b.spans ? 0 : b.local_begin;
+        b.end = b.spans ? batch->global_n : b.local_end;
+    }
+    b.count = (b.end - b.begin + b.size - 1) / b.size;
+    return b;
+}
+
+int64_t cvy_bn_positions(const cvy_shape *src)
+{
+    const cvy_shape positions = cvy_shape_make(src->ndim - 2, src->dim + 2);
+    return cvy_shape_elems(&positions);
+}
+
+void cvy_bn_moments(const cvy_span *stats, int64_t g, int64_t c, int64_t n, double *mean_out, double *variance_out)
+{
+    const int64_t C = stats->dim[2];
+    const double mean = cvy_get(stats, 2 * g * C + c) / (double)n;
+    *mean_out = mean;
+    *variance_out = fmax(cvy_get(stats, (2 * g + 1) * C + c) / (double)n - mean * mean, 0);
+}
+
+cvy_status cvy_bn_scale_shift_params(cvy_node *node, int64_t channels)
+{
+    const cvy_batch_norm_opts *o = node->options;
+    const cvy_shape shape = {.ndim = 1, .dim = {channels}};
+    const cvy_init one = {"constant", "value: 1", 1, 1}, zero = {"constant", "value: 0", 1, 1};
+    if (!o->scale_shift)
+        return CVY_OK;
+    CVY_TRY(cvy_node_param(node, "scale", &shape, &one, 0));
+    return cvy_node_param(node, "shift", &shape, &zero, 0);
+}
+
+static cvy_status append_statistic(cvy_node *node, const char *suffix, int64_t channels, const char *init_options)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s.%s", node->layer, suffix);
+    const cvy_shape shape = {.ndim = 1, .dim = {channels}};
+    const cvy_init init = {"constant", init_options, 1, 1};
+    cvy_variable *v = NULL;
+    CVY_EXPECT(node->nsrc < CVY_NODE_SRC_MAX);
+    CVY_TRY(cvy_vars_declare(node->graph->vars, name, CVY_ROLE_STATISTIC, cvy_graph_weight_dtype(node->graph), &shape,
+                             &init, &v));
+    CVY_TRY(cvy_graph_read_variable(node->graph, v, &node->src[node->nsrc]));
+    node->nsrc++;
+    return CVY_OK;
+}
+
+cvy_status cvy_bn_running_params(cvy_node *node, int64_t channels)
+{
+    CVY_TRY(append_statistic(node, "running_mean", channels, "value: 0"));
+    return append_statistic(node, "running_var", channels, "value: 1");
+}
+
+static cvy_status add_node(cvy_graph *g, const char *op, const char *layer, const char *suffix, const void *options,
+                           cvy_value *const *src, int nsrc, cvy_phase phase, cvy_value **dst_out)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s%s", layer, suffix);
+    cvy_node *node = NULL;
+    CVY_TRY(cvy_graph_add_parsed(g, cvy_op_find(op), name, layer, options, src, nsrc, phase, &node));
+    *dst_out = node->dst[0];
+    return CVY_OK;
+}
+
+static cvy_status build_training(cvy_graph *g, const char *name, const cvy_batch_norm_opts *o, cvy_value *src,
+                                 cvy_value **dst_out)
+{
+    const cvy_bn_groups groups = cvy_bn_groups_make(g);
+    const cvy_bn_group_stats_opts group_opts = {cvy_bn_positions(&src->shape)};
+    cvy_value *stats = NULL, *sums = NULL, *assigned = NULL;
+    CVY_TRY(add_node(g, "bn_stats", name, ".stats", NULL, &src, 1, CVY_PHASE_MICRO, &stats));
+    if (groups.spans)
+        CVY_TRY(add_node(g, "allreduce", name, ".stats_sum", NULL, &stats, 1, CVY_PHASE_MICRO, &stats));
+    cvy_value *const apply_src[] = {src, stats};
+    CVY_TRY(add_node(g, "bn_apply", name, "", o, apply_src, 2, CVY_PHASE_MICRO, dst_out));
+    CVY_TRY(add_node(g, "bn_group_stats", name, ".group_stats", &group_opts, &stats, 1, CVY_PHASE_MICRO, &sums));
+    return add_node(g, "bn_running", name, ".running", o, &sums, 1, CVY_PHASE_UPDATE, &assigned);
+}
+
+static cvy_status batch_norm_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
+                                   cvy_value *const *src, int nsrc, cvy_value **dst_out)
+{
+    cvy_batch_norm_opts o;
+    CVY_CHECK(nsrc == 1, CVY_E_SHAPE, "batch_norm takes one source, got %d", nsrc);
+    CVY_CHECK(src[0]->shape.ndim >= 2, CVY_E_SHAPE, "batch_norm needs a source [N, C, positions...], got %s",
+              cvy_shape_text(&src[0]->shape));
+    CVY_TRY(cvy_options_parse(g->pool, name, op->options, options, NULL, &o, sizeof o));
+    return g->training ? build_training(g, name, &o, src[0], dst_out)
+                       : add_node(g, "bn_infer", name, "", &o, src, 1, CVY_PHASE_MICRO, dst_out);
+}
+
+static const cvy_sample batch_norm_samples[] = {
+    {.src = "6x3x4x5"},
+    {.src = "9x2", .options = "eps: 0.01"},
+    {.src = "2x16x3x3", .options = "scale_shift: false"},
+    {.src = "5x32x2x2"},
+    {.src = "4x3x2x2", .options = "relu: true"},
+    {.src = "3x2x7"},
+    {.src = "4x2x2x3x2", .options = "momentum: 0.5"},
+    {.src = "64x128x28x28", .flags = CVY_SAMPLE_TIMING},
+    {0},
+};
+
+CVY_OP_DEFINE(batch_norm) = {
+    .name = "batch_norm",
+    .summary = "batch normalisation over groups of samples, with learned scale and shift",
+    .options = cvy_batch_norm_rows,
+    .options_size = sizeof(cvy_batch_norm_opts),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .build = batch_norm_build,
+    .samples = batch_norm_samples,
+};
+
+/* bn_infer: src, scale, shift, running_mean, running_var -> dst = (src - running_mean) / sqrt(running_var + eps) *
+ * scale + shift. Samples: those of batch_norm, in a graph that does not train. */
+static cvy_status bn_infer_infer(cvy_node *node)
+{
+    const int64_t channels = cvy_node_src(node, 0)->dim[1];
+    CVY_TRY(cvy_bn_scale_shift_params(node, channels));
+    CVY_TRY(cvy_bn_running_params(node, channels));
+    return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
+}
+
+static void bn_infer_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
+    *cost_out = (cvy_cost){.flop = 2 * n, .read_elems = n, .write_elems = n};
+}
+
+static cvy_status bn_infer_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const cvy_batch_norm_opts *o = node->options;
+    const cvy_span *mean = &src[node->nsrc - 2], *variance = &src[node->nsrc - 1];
+    const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
+    for (int64_t i = 0; i < dst->elems; i++) {
+        const int64_t c = i / positions % C;
+        double y = (cvy_get(src, i) - cvy_get(mean, c)) / sqrt(cvy_get(variance, c) + o->eps);
+        if (o->scale_shift)
+            y = y * cvy_get(&src[1], c) + cvy_get(&src[2], c);
+        cvy_set(dst, i, o->relu && y < 0 ? 0 : y);
+    }
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(bn_infer) = {
+    .name = "bn_infer",
+    .summary = "batch normalisation by running statistics",
+    .options = cvy_batch_norm_rows,
+    .options_size = sizeof(cvy_batch_norm_opts),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
+    .infer = bn_infer_infer,
+    .cost = bn_infer_cost,
+    .reference = bn_infer_reference,
+};

@@ -1,0 +1,219 @@
+/*
+ * bn_apply, bn_grad_stats, bn_grad_apply: normalisation by the statistics of the micro-batch, and its gradient through
+ * these statistics. In the step: see op_batch_norm.h. Tested through batch_norm (op_batch_norm.c) and by
+ * tests/op/test_op_batch_norm.c. Source: Ioffe and Szegedy 2015, section 3.
+ *
+ *     xhat = (src - mean) / sqrt(variance + eps)             mean, variance: of the sample's group
+ *     dst  = xhat * scale + shift
+ *     dsrc = scale / sqrt(variance + eps) * (ddst - sum(ddst) / n - xhat * sum(ddst * xhat) / n)       sums over the
+ * group's n elements
+ */
+#include <math.h>
+
+#include "graph/graph_grad.h"
+#include "op/norm/op_batch_norm.h"
+
+static cvy_status bn_apply_infer(cvy_node *node)
+{
+    CVY_TRY(cvy_bn_scale_shift_params(node, cvy_node_src(node, 0)->dim[1]));
+    return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
+}
+
+/* The whole gradient of the layer: what flows through the statistics is part of it, so none is sent to bn_stats. */
+static cvy_status bn_apply_grad(cvy_grad *g, const cvy_node *fwd)
+{
+    const cvy_batch_norm_opts *o = fwd->options;
+    cvy_value *ddst = cvy_grad_of(g, fwd->dst[0]);
+    if (!ddst)
+        return CVY_OK;
+    if (o->relu) {
+        cvy_value *const from[] = {ddst, fwd->dst[0]};
+        CVY_TRY(cvy_grad_emit(g, fwd, "relu_grad", NULL, from, 2, &ddst, 1));
+    }
+    cvy_value *const sums_from[] = {fwd->src[0], fwd->src[1], ddst};
+    cvy_value *sums[3] = {NULL, NULL, NULL}, *dsrc = NULL;
+    CVY_TRY(cvy_grad_emit(g, fwd, "bn_grad_stats", o, sums_from, 3, sums, o->scale_shift ? 3 : 1));
+    for (int i = 1; i < 3 && o->scale_shift; i++)
+        if (cvy_grad_wanted(g, fwd->src[1 + i]))
+            CVY_TRY(cvy_grad_add(g, fwd->src[1 + i], sums[i]));
+    if (!cvy_grad_wanted(g, fwd->src[0]))
+        return CVY_OK;
+    if (cvy_bn_groups_make(fwd->graph).spans)
+        CVY_TRY(cvy_grad_emit(g, fwd, "allreduce", NULL, &sums[0], 1, &sums[0], 1));
+    cvy_value *const dsrc_from[] = {fwd->src[0], fwd->src[1], sums[0], ddst, o->scale_shift ? fwd->src[2] : NULL};
+    CVY_TRY(cvy_grad_emit(g, fwd, "bn_grad_apply", o, dsrc_from, o->scale_shift ? 5 : 4, &dsrc, 1));
+    return cvy_grad_add(g, fwd->src[0], dsrc);
+}
+
+static void bn_apply_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
+    *cost_out = (cvy_cost){.flop = 2 * n, .read_elems = n, .write_elems = n};
+}
+
+/* What a group's statistics make of one channel: xhat = (x - mean) * inv_std. */
+static void normaliser(const cvy_span *stats, int64_t g, int64_t c, int64_t n, double eps, double *mean_out,
+                       double *inv_std_out)
+{
+    double variance;
+    cvy_bn_moments(stats, g, c, n, mean_out, &variance);
+    *inv_std_out = 1 / sqrt(variance + eps);
+}
+
+static cvy_status bn_apply_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const cvy_batch_norm_opts *o = node->options;
+    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
+    for (int64_t row = 0; row < groups.count * C; row++) {
+        const int64_t g = row / C, c = row % C;
+        int64_t first, last;
+        double mean, inv_std;
+        cvy_bn_group_local(&groups, g, &first, &last);
+        normaliser(&src[1], g, c, cvy_bn_group_samples(&groups, g) * positions, o->eps, &mean, &inv_std);
+        const double scale = o->scale_shift ? cvy_get(&src[2], c) : 1, shift = o->scale_shift ? cvy_get(&src[3], c) : 0;
+        for (int64_t n = first; n < last; n++)
+            for (int64_t i = (n * C + c) * positions; i < (n * C + c + 1) * positions; i++) {
+                const double y = (cvy_get(src, i) - mean) * inv_std * scale + shift;
+                cvy_set(dst, i, o->relu && y < 0 ? 0 : y);
+            }
+    }
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(bn_apply) = {
+    .name = "bn_apply",
+    .summary = "batch normalisation by the statistics of the micro-batch",
+    .options = cvy_batch_norm_rows,
+    .options_size = sizeof(cvy_batch_norm_opts),
+    .nsrc_min = 2,
+    .nsrc_max = 2,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN | CVY_OP_CHEAP,
+    .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
+    .infer = bn_apply_infer,
+    .grad = bn_apply_grad,
+    .cost = bn_apply_cost,
+    .reference = bn_apply_reference,
+};
+
+/* bn_grad_stats: src, stats, ddst -> gstats [G, 2, C]: sums of ddst and ddst * xhat over this rank's samples of each
+ * group; with scale_shift also dscale and dshift, which stay this rank's share: like all gradients they are reduced
+ * later. */
+static cvy_status bn_grad_stats_infer(cvy_node *node)
+{
+    const cvy_batch_norm_opts *o = node->options;
+    const cvy_shape channels = {.ndim = 1, .dim = {cvy_node_src(node, 0)->dim[1]}};
+    CVY_TRY(cvy_node_set_dst(node, 0, CVY_DTYPE_F64, cvy_node_src(node, 1)));
+    for (int i = 1; i < 3 && o->scale_shift; i++)
+        CVY_TRY(cvy_node_set_dst(node, i, cvy_graph_weight_dtype(node->graph), &channels));
+    return CVY_OK;
+}
+
+static void bn_grad_stats_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
+    *cost_out = (cvy_cost){.flop = 5 * n, .read_elems = 2 * n, .write_elems = cvy_shape_elems(cvy_node_dst(node, 0))};
+}
+
+static int64_t bn_grad_stats_summands(const cvy_node *node)
+{
+    const cvy_shape *src = cvy_node_src(node, 0);
+    return CVY_MAX(src->dim[0], 1) * cvy_bn_positions(src);
+}
+
+static cvy_status bn_grad_stats_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const cvy_batch_norm_opts *o = node->options;
+    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
+    for (int64_t c = 0; c < C; c++) {
+        double dscale = 0, dshift = 0;
+        for (int64_t g = 0; g < groups.count; g++) {
+            int64_t first, last;
+            double mean, inv_std, sum = 0, sum_xhat = 0;
+            cvy_bn_group_local(&groups, g, &first, &last);
+            normaliser(&src[1], g, c, cvy_bn_group_samples(&groups, g) * positions, o->eps, &mean, &inv_std);
+            for (int64_t n = first; n < last; n++)
+                for (int64_t i = (n * C + c) * positions; i < (n * C + c + 1) * positions; i++) {
+                    sum += cvy_get(&src[2], i);
+                    sum_xhat += cvy_get(&src[2], i) * (cvy_get(&src[0], i) - mean) * inv_std;
+                }
+            cvy_set(&dst[0], 2 * g * C + c, sum);
+            cvy_set(&dst[0], (2 * g + 1) * C + c, sum_xhat);
+            dshift += sum;
+            dscale += sum_xhat;
+        }
+        if (o->scale_shift) {
+            cvy_set(&dst[1], c, dscale);
+            cvy_set(&dst[2], c, dshift);
+        }
+    }
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(bn_grad_stats) = {
+    .name = "bn_grad_stats",
+    .summary = "sums that the gradient of batch norm needs",
+    .options = cvy_batch_norm_rows,
+    .options_size = sizeof(cvy_batch_norm_opts),
+    .nsrc_min = 3,
+    .nsrc_max = 3,
+    .ndst = 3,
+    .flags = CVY_OP_HIDDEN,
+    .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
+    .infer = bn_grad_stats_infer,
+    .cost = bn_grad_stats_cost,
+    .reference = bn_grad_stats_reference,
+    .summands = bn_grad_stats_summands,
+};
+
+/* bn_grad_apply: src, stats, gstats, ddst, scale -> dsrc. */
+static cvy_status bn_grad_apply_infer(cvy_node *node)
+{
+    return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
+}
+
+static void bn_grad_apply_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
+    *cost_out = (cvy_cost){.flop = 5 * n, .read_elems = 2 * n, .write_elems = n};
+}
+
+static cvy_status bn_grad_apply_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const cvy_batch_norm_opts *o = node->options;
+    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
+    for (int64_t row = 0; row < groups.count * C; row++) {
+        const int64_t g = row / C, c = row % C, elems = cvy_bn_group_samples(&groups, g) * positions;
+        int64_t first, last;
+        double mean, inv_std;
+        cvy_bn_group_local(&groups, g, &first, &last);
+        normaliser(&src[1], g, c, elems, o->eps, &mean, &inv_std);
+        const double mean_d = cvy_get(&src[2], 2 * g * C + c) / (double)elems,
+                     mean_dx = cvy_get(&src[2], (2 * g + 1) * C + c) / (double)elems;
+        const double factor = (o->scale_shift ? cvy_get(&src[4], c) : 1) * inv_std;
+        for (int64_t n = first; n < last; n++)
+            for (int64_t i = (n * C + c) * positions; i < (n * C + c + 1) * positions; i++) {
+                const double xhat = (cvy_get(&src[0], i) - mean) * inv_std;
+                cvy_set(dst, i, factor * (cvy_get(&src[3], i) - mean_d - xhat * mean_dx));
+            }
+    }
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(bn_grad_apply) = {
+    .name = "bn_grad_apply",
+    .summary = "gradient of batch norm for its source",
+    .options = cvy_batch_norm_rows,
+    .options_size = sizeof(cvy_batch_norm_opts),
+    .nsrc_min = 4,
+    .nsrc_max = 5,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS,
+    .infer = bn_grad_apply_infer,
+    .cost = bn_grad_apply_cost,
+    .reference = bn_grad_apply_reference,
+};

@@ -1,0 +1,151 @@
+/*
+ * bn_stats, bn_group_stats, bn_running: the statistics of batch norm: of the groups of one micro-batch, of the step,
+ * and running. In the step: see op_batch_norm.h. Tested through batch_norm (op_batch_norm.c) and by
+ * tests/op/test_op_batch_norm.c. Source: Ioffe and Szegedy 2015; running statistics with the unbiased variance as
+ * PyTorch has them.
+ */
+#include "op/norm/op_batch_norm.h"
+
+/* bn_stats: src -> stats [G, 2, C]: sums of x and x^2 over this rank's samples of each group. */
+static cvy_status bn_stats_infer(cvy_node *node)
+{
+    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const cvy_shape stats = {.ndim = 3, .dim = {groups.count, 2, cvy_node_src(node, 0)->dim[1]}};
+    return cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &stats);
+}
+
+static void bn_stats_cost(const cvy_node *node, cvy_cost *cost_out)
+{
+    const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
+    *cost_out = (cvy_cost){.flop = 3 * n, .read_elems = n, .write_elems = cvy_shape_elems(cvy_node_dst(node, 0))};
+}
+
+static int64_t bn_stats_summands(const cvy_node *node)
+{
+    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    return groups.size * cvy_bn_positions(cvy_node_src(node, 0));
+}
+
+static cvy_status bn_stats_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const int64_t C = src->dim[1], positions = cvy_span_prod(src, 2, src->ndim);
+    for (int64_t row = 0; row < groups.count * C; row++) {
+        const int64_t g = row / C, c = row % C;
+        int64_t first, last;
+        double sum = 0, squares = 0;
+        cvy_bn_group_local(&groups, g, &first, &last);
+        for (int64_t n = first; n < last; n++)
+            for (int64_t i = 0; i < positions; i++) {
+                const double x = cvy_get(src, (n * C + c) * positions + i);
+                sum += x;
+                squares += x * x;
+            }
+        cvy_set(dst, 2 * g * C + c, sum);
+        cvy_set(dst, (2 * g + 1) * C + c, squares);
+    }
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(bn_stats) = {
+    .name = "bn_stats",
+    .summary = "sums of x and x^2 over groups of samples",
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
+    .infer = bn_stats_infer,
+    .cost = bn_stats_cost,
+    .reference = bn_stats_reference,
+    .summands = bn_stats_summands,
+};
+
+/* bn_group_stats: stats -> accumulator [2 C + 1]: the sums over groups of mean, unbiased variance and 1. Every group of
+ * the step is counted by exactly one rank, so the accumulator's sum over micro-batches and ranks divides into the mean
+ * over all groups. */
+static const cvy_option bn_group_stats_rows[] = {
+    {"positions", CVY_TYPE_INT, CVY_FIELD(cvy_bn_group_stats_opts, positions), "1", "1..", "",
+     "positions of a channel of one sample"},
+    {0},
+};
+
+static cvy_status bn_group_stats_infer(cvy_node *node)
+{
+    const cvy_shape sums = {.ndim = 1, .dim = {2 * cvy_node_src(node, 0)->dim[2] + 1}};
+    return cvy_node_set_accumulator(node, 0, cvy_graph_weight_dtype(node->graph), &sums, 1);
+}
+
+static cvy_status bn_group_stats_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const cvy_bn_group_stats_opts *o = node->options;
+    const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
+    const int64_t C = src->dim[2];
+    int64_t counted = 0;
+    for (int64_t g = 0; g < groups.count; g++)
+        counted += cvy_bn_group_is_mine(&groups, g);
+    for (int64_t c = 0; c < C; c++) {
+        double means = 0, variances = 0;
+        for (int64_t g = 0; g < groups.count; g++) {
+            if (!cvy_bn_group_is_mine(&groups, g))
+                continue;
+            const int64_t n = cvy_bn_group_samples(&groups, g) * o->positions;
+            double mean, variance;
+            cvy_bn_moments(src, g, c, n, &mean, &variance);
+            means += mean;
+            variances += n > 1 ? variance * (double)n / (double)(n - 1) : variance;
+        }
+        cvy_set(dst, c, means);
+        cvy_set(dst, C + c, variances);
+    }
+    cvy_set(dst, 2 * C, (double)counted);
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(bn_group_stats) = {
+    .name = "bn_group_stats",
+    .summary = "sums over groups of mean, unbiased variance and 1",
+    .options = bn_group_stats_rows,
+    .options_size = sizeof(cvy_bn_group_stats_opts),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 1,
+    .flags = CVY_OP_HIDDEN,
+    .infer = bn_group_stats_infer,
+    .reference = bn_group_stats_reference,
+};
+
+/* bn_running: accumulator, running_mean, running_var -> the last two: running = (1 - momentum) running + momentum mean
+ * over the step's groups. */
+static cvy_status bn_running_infer(cvy_node *node)
+{
+    CVY_TRY(cvy_bn_running_params(node, (cvy_node_src(node, 0)->dim[0] - 1) / 2));
+    CVY_TRY(cvy_node_assign(node, 0, 1));
+    return cvy_node_assign(node, 1, 2);
+}
+
+static cvy_status bn_running_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
+{
+    const cvy_batch_norm_opts *o = node->options;
+    const int64_t C = dst->elems;
+    const double groups = cvy_get(&src[0], 2 * C), share = groups > 0 ? o->momentum : 0;
+    for (int s = 0; s < 2; s++)
+        for (int64_t c = 0; c < C; c++) {
+            const double step = groups > 0 ? cvy_get(&src[0], s * C + c) / groups : 0;
+            cvy_set(&dst[s], c, (1 - share) * cvy_get(&src[1 + s], c) + share * step);
+        }
+    return CVY_OK;
+}
+
+CVY_OP_DEFINE(bn_running) = {
+    .name = "bn_running",
+    .summary = "moves the running statistics towards those of the step",
+    .options = cvy_batch_norm_rows,
+    .options_size = sizeof(cvy_batch_norm_opts),
+    .nsrc_min = 1,
+    .nsrc_max = 1,
+    .ndst = 2,
+    .flags = CVY_OP_ASSIGNS | CVY_OP_HIDDEN,
+    .infer = bn_running_infer,
+    .reference = bn_running_reference,
+};

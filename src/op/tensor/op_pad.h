@@ -1,0 +1,12 @@
+/* op_pad.h: options of pad and crop, for the kernels that offer to run them. One entry stands for all spatial
+ * dimensions. */
+#ifndef CVY_OP_PAD_H
+#define CVY_OP_PAD_H
+
+#include "base/base_option.h"
+
+typedef struct cvy_pad_opts {
+    cvy_ints before, after;
+} cvy_pad_opts;
+
+#endif

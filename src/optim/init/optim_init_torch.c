@@ -1,0 +1,24 @@
+/*
+ * initialiser torch: as PyTorch fills its linear and convolution layers, weights and biases.
+ * Before step 0, once for each variable that names it.
+ * Source: PyTorch's kaiming_uniform_(a = sqrt(5)) for weights, which comes to the same bound as for biases.
+ *
+ *     value = (2 u - 1) / sqrt(fan_in), u even in [0, 1)
+ */
+#include <math.h>
+
+#include "base/base_rng.h"
+#include "optim/optim.h"
+
+static double torch_value(const void *options, const cvy_init *init, const cvy_rng *rng, uint64_t i)
+{
+    (void)options;
+    return (2 * cvy_rng_uniform(rng, i) - 1) / sqrt((double)init->fan_in);
+}
+
+CVY_INIT_DEFINE(torch) = {
+    .name = "torch",
+    .summary = "as PyTorch fills its linear and convolution layers, weights and biases",
+    .needs_fans = 1,
+    .value = torch_value,
+};

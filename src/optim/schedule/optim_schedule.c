@@ -1,0 +1,174 @@
+/*
+ * optim_schedule.c: the learning rate as a function of samples seen: one schedule of the table, with a linear warm-up
+ * over it. Before each step: the step loop asks for the rate and feeds it to the updates. Everything counts samples:
+ * the rate does not change with the batch.
+ *
+ *     lr = base_lr * batch_factor * factor(samples) * ramp
+ *
+ * ramp goes in a straight line from warmup_from up to 1 over the warm-up's samples, and is 1 afterwards. Where the
+ * batch has multiplied the rate, warmup_from is by default what undoes that: the warm-up begins at the rate that suits
+ * the base batch (Goyal et al. 2017, section 2.2).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base_table.h"
+#include "optim/optim.h"
+
+struct warmup {
+    double warmup, warmup_from;
+};
+
+static const cvy_option warmup_opts[] = {
+    {"warmup", CVY_TYPE_REAL, CVY_FIELD(warmup, warmup), "0", "0..", "samples", "length of the linear warm-up"},
+    {"warmup_from", CVY_TYPE_REAL, CVY_FIELD(warmup, warmup_from), "", "0..1", "",
+     "share of the rate at its start; 0 if not given, with an lr_rule the rate for base_batch"},
+    {0},
+};
+
+struct cvy_schedule {
+    cvy_pool *pool;
+    const cvy_schedule_def *def;
+    void *options;
+    struct warmup ramp;
+    double lr, total, epoch;
+};
+
+typedef struct units {
+    double epoch, batch;
+} units;
+
+/* "10 epochs", "500 steps", "4096 samples" becomes a number of samples; anything else stays, and the option's own
+ * parser judges it. */
+static cvy_status to_samples(cvy_pool *pool, const units *u, const cvy_tree *node, cvy_tree **out)
+{
+    cvy_tree *copy = NULL;
+    char *text = NULL, *end = NULL;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *copy, &copy));
+    *copy = *node;
+    *out = copy;
+    if (node->kind == CVY_TREE_LIST) {
+        CVY_TRY(cvy_pool_alloc(pool, sizeof *copy->child * (size_t)CVY_MAX(node->count, 1), &copy->child));
+        for (int i = 0; i < node->count; i++)
+            CVY_TRY(to_samples(pool, u, node->child[i], &copy->child[i]));
+        return CVY_OK;
+    }
+    if (node->kind != CVY_TREE_SCALAR || !node->text)
+        return CVY_OK;
+    const double number = strtod(node->text, &end);
+    if (end == node->text || *end != ' ')
+        return CVY_OK;
+    const char *unit = end + strspn(end, " ");
+    const double each = strcmp(unit, "samples") == 0 || strcmp(unit, "sample") == 0 ? 1
+                        : strcmp(unit, "epochs") == 0 || strcmp(unit, "epoch") == 0 ? u->epoch
+                        : strcmp(unit, "steps") == 0 || strcmp(unit, "step") == 0   ? u->batch
+                                                                                    : 0;
+    CVY_CHECK(each > 0, CVY_E_CONFIG,
+              "%s: \"%s\" is not a duration, expected a number of samples, epochs or steps: \"10 epochs\"",
+              cvy_tree_where(node), node->text);
+    CVY_TRY(cvy_pool_printf(pool, &text, "%.17g", number * each));
+    copy->text = text;
+    copy->quoted = 0;
+    return CVY_OK;
+}
+
+static const cvy_option *find_row(const cvy_option *rows, const char *key)
+{
+    for (; rows && rows->name; rows++)
+        if (strcmp(rows->name, key) == 0)
+            return rows;
+    return NULL;
+}
+
+/* Sorts the keys of the user's map into those of the warm-up and those of the schedule; durations become samples. */
+static cvy_status sort_keys(cvy_schedule *s, const units *u, const cvy_tree *map, cvy_tree *warmup, cvy_tree *own)
+{
+    for (int i = 0; i < map->count; i++) {
+        if (strcmp(map->key[i], "name") == 0)
+            continue;
+        const cvy_option *row = find_row(warmup_opts, map->key[i]);
+        cvy_tree *to = row ? warmup : own, *value = map->child[i];
+        if (!row)
+            row = find_row(s->def->options, map->key[i]);
+        if (row && strcmp(row->unit, "samples") == 0)
+            CVY_TRY(to_samples(s->pool, u, value, &value));
+        value->used = 1;
+        map->child[i]->used = 1;
+        CVY_TRY(cvy_tree_set(s->pool, to, map->key[i], value));
+        if (map->key_at)
+            to->key_at[to->count - 1] = map->key_at[i]; /* so that an unknown key is reported where it stands */
+    }
+    return CVY_OK;
+}
+
+static cvy_status find_schedule(const cvy_tree *name, const cvy_schedule_def **out)
+{
+    static const cvy_table_query query = {.what = "schedule"};
+    int count = 0;
+    const cvy_schedule_def *const *table = cvy_schedule_table(&count);
+    const cvy_status status = cvy_table_find(table, count, &query, name ? name->text : "constant", out);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", name ? cvy_tree_where(name) : "(default)");
+}
+
+static cvy_status parse(cvy_schedule *s, const units *u, double batch_factor, const cvy_tree *tree)
+{
+    const int is_map = tree && tree->kind == CVY_TREE_MAP;
+    const cvy_tree *name = is_map ? cvy_tree_get(tree, "name") : tree;
+    cvy_tree *warmup = NULL, *own = NULL;
+    CVY_CHECK(!tree || (name && name->kind == CVY_TREE_SCALAR && name->text), CVY_E_CONFIG,
+              "%s: a schedule is a name, or a map with the key \"name\"", cvy_tree_where(tree));
+    CVY_TRY(find_schedule(name, &s->def));
+    CVY_TRY(cvy_tree_new_map(s->pool, tree ? tree->file : "schedule", &warmup));
+    CVY_TRY(cvy_tree_new_map(s->pool, tree ? tree->file : "schedule", &own));
+    if (tree) {
+        own->line = tree->line;
+        own->column = tree->column;
+    }
+    if (is_map)
+        CVY_TRY(sort_keys(s, u, tree, warmup, own));
+    CVY_TRY(cvy_options_parse(s->pool, "schedule", warmup_opts, warmup, NULL, &s->ramp, sizeof s->ramp));
+    if (batch_factor > 0 && cvy_tree_is_null(cvy_tree_get(warmup, "warmup_from")))
+        s->ramp.warmup_from = CVY_MIN(1, 1 / batch_factor);
+    CVY_TRY(cvy_pool_alloc(s->pool, s->def->options_size, &s->options));
+    return cvy_options_parse(s->pool, "schedule", s->def->options, own, NULL, s->options, s->def->options_size);
+}
+
+cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run, cvy_schedule **out)
+{
+    cvy_schedule *s = NULL;
+    cvy_status status = CVY_OK;
+    const units u = {run->epoch_samples, run->batch};
+    if (cvy_tree_is_null(tree))
+        tree = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
+    s->lr = run->lr * (run->batch_factor > 0 ? run->batch_factor : 1);
+    s->total = run->total_samples;
+    s->epoch = run->epoch_samples;
+    CVY_TRY_OUT(cvy_pool_create(&s->pool));
+    CVY_TRY_OUT(parse(s, &u, run->batch_factor, tree));
+    *out = s;
+    return CVY_OK;
+out:
+    cvy_schedule_destroy(&s);
+    return status;
+}
+
+double cvy_schedule_lr(const cvy_schedule *s, double samples)
+{
+    const double factor = s->def->factor(s->options, samples, s->total, s->epoch), from = s->ramp.warmup_from;
+    const double ramp = samples < s->ramp.warmup ? from + (1 - from) * samples / s->ramp.warmup : 1;
+    return s->lr * factor * ramp;
+}
+
+double cvy_schedule_warmup(const cvy_schedule *s)
+{
+    return s->ramp.warmup;
+}
+
+void cvy_schedule_destroy(cvy_schedule **s)
+{
+    if (!*s)
+        return;
+    cvy_pool_destroy(&(*s)->pool);
+    cvy_mem_free(s);
+}

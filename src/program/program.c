@@ -1,0 +1,513 @@
+/*
+ * program.c: the public program: steps are described, planned together, and run one at a time by the caller.
+ */
+#include "program/program.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_machine.h"
+#include "base/base_opts.h"
+#include "comm/comm_allreduce.h"
+#include "context/context_team.h"
+#include "program/program_reduce.h"
+#include "program/program_tune.h"
+
+/* ---- describing ---- */
+
+static cvy_status set_clock(cvy_program *p)
+{
+    const cvy_program_opts *o = &p->opts;
+    CVY_CHECK(o->clock_scale >= 0 && o->clock_noise >= 0 && o->clock_noise < 1, CVY_E_CONFIG,
+              "a clock with a scale of %g and noise of %g, expected a scale above 0 and noise from 0 to below 1",
+              o->clock_scale, o->clock_noise);
+    CVY_CHECK(!p->kernel.by_clock || o->dtype != CVY_DTYPE_F64, CVY_E_CONFIG,
+              "kernels: clock, in f64: plain kernels are not measured; take f32 or bf16");
+    p->kernel.clock.clock = (cvy_clock){.scale = o->clock_scale > 0 ? o->clock_scale : 1,
+                                        .noise = o->clock_noise,
+                                        .seed = o->seed,
+                                        .rank = p->context->comm->rank};
+    return CVY_OK;
+}
+
+static cvy_status read_choices(cvy_program *p)
+{
+    cvy_tree *tree = NULL;
+    if (!p->opts.plan_file)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_parse_file(p->pool, p->opts.plan_file, &tree));
+    p->kernel.choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
+    CVY_CHECK(p->kernel.choices && p->kernel.choices->kind == CVY_TREE_MAP, CVY_E_FORMAT,
+              "%s: not a plan: the map `choices` is missing", p->opts.plan_file);
+    p->reduce.kept = cvy_tree_get(tree, "sums");
+    return CVY_OK;
+}
+
+cvy_status cvy_program_take_plan(cvy_program *p, const char *name, const char *text)
+{
+    cvy_tree *tree = NULL;
+    if (p->kernel.choices || p->update.shape.shards)
+        return CVY_OK;
+    CVY_TRY(cvy_tree_parse_text(p->pool, name, text, strlen(text), &tree));
+    p->kernel.choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
+    p->reduce.kept = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "sums") : NULL;
+    return CVY_OK;
+}
+
+void cvy_program_group_variables(cvy_program *p, cvy_group_fn group, void *user)
+{
+    p->group = group;
+    p->group_user = user;
+}
+
+void cvy_program_name_samples(cvy_program *p, const int64_t *sample)
+{
+    p->sample = sample;
+}
+
+static cvy_status set_up(cvy_program *p, const cvy_program_opts *opts)
+{
+    CVY_TRY(CVY_OPTS_READ(cvy_program_opts, opts, &p->opts));
+    CVY_CHECK(cvy_dtype_is_real(p->opts.dtype), CVY_E_CONFIG, "a program computes in f32, bf16 or f64, not in %s",
+              cvy_dtype_text(p->opts.dtype));
+    CVY_TRY(cvy_passes_check(p->opts.passes_off));
+    const cvy_status kernels =
+        cvy_kernels_parse(p->opts.kernels ? p->opts.kernels : p->context->space.backend->kernels, &p->kernel.allowed);
+    if (kernels != CVY_OK)
+        return cvy_error_prefix(kernels, "kernels");
+    p->kernel.by_clock = p->kernel.allowed.by_clock;
+    CVY_TRY(set_clock(p));
+    CVY_TRY(cvy_planning_parse(p->opts.planning, &p->kernel.planning));
+    const int64_t group = p->opts.batch_norm_group;
+    p->bn_group = group == 0 ? 32 : group == -2 ? 0 : group;
+    CVY_TRY(cvy_allreduce_check_name(p->opts.reduce));
+    CVY_TRY(cvy_program_read_progress(p));
+    CVY_TRY(cvy_program_open_update(p));
+    CVY_CHECK(cvy_space_is_host(&p->context->space) || p->update.def->any_space, CVY_E_UNSUPPORTED,
+              "the host cannot read tensors of the backend %s, and update mode %s needs that; take update mode sync",
+              p->context->space.backend->name, p->update.def->name);
+    CVY_TRY(read_choices(p));
+    CVY_TRY(cvy_offers_create(&p->kernel.offers));
+    return cvy_vars_create(&p->vars);
+}
+
+cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts, cvy_program **program_out)
+{
+    cvy_program *p = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *p, &p));
+    p->context = context;
+    cvy_status status = cvy_pool_create(&p->pool);
+    if (status == CVY_OK)
+        status = set_up(p, opts);
+    if (status != CVY_OK)
+        cvy_program_destroy(&p);
+    else
+        *program_out = p;
+    return status;
+}
+
+void cvy_program_drop_plan(cvy_program_task *s)
+{
+    cvy_program_free_outputs(s);
+    cvy_plan_destroy(&s->alternate);
+    cvy_plan_destroy(&s->plan);
+    for (int i = 0; i < s->split.nlowered; i++) {
+        cvy_lowered_destroy(&s->split.lowered[i]);
+        cvy_graph_destroy(&s->split.graph[i]);
+    }
+    s->split.nlowered = 0;
+}
+
+void cvy_program_destroy(cvy_program **program)
+{
+    cvy_program *p = *program;
+    if (!p)
+        return;
+    if (p->context->pending == p)
+        p->context->pending = NULL;
+    for (int i = 0; i < p->ntask; i++)
+        cvy_program_drop_plan(p->task[i]);
+    if (p->update.state)
+        p->update.def->destroy(p);
+    cvy_offers_destroy(&p->kernel.offers);
+    cvy_wisdom_close(&p->kernel.wisdom);
+    cvy_mem_free(&p->kernel.tuning.choices);
+    cvy_vars_destroy(&p->vars);
+    if (p->memory.common)
+        p->context->comm->node_memory->free(p->context->comm, &p->memory.common, p->memory.common_bytes);
+    if (p->memory.idle)
+        cvy_space_free(&p->context->space, &p->memory.idle, p->memory.idle_bytes);
+    if (p->memory.arena) {
+        if (p->context->comm->node_memory)
+            p->context->comm->node_memory->unshare(p->context->comm, p->memory.arena);
+        cvy_space_free(&p->context->space, &p->memory.arena, p->memory.arena_bytes);
+    }
+    cvy_pool_destroy(&p->pool);
+    cvy_mem_free(program);
+}
+
+/* The word at *text, which then stands after it; 0: there is none. */
+static size_t next_word(const char **text, const char **word_out)
+{
+    *word_out = *text + strspn(*text, ", \t\n");
+    const size_t n = strcspn(*word_out, ", \t\n");
+    *text = *word_out + n;
+    return n;
+}
+
+static int count_words(const char *text)
+{
+    const char *word;
+    int n = 0;
+    while (text && next_word(&text, &word) > 0)
+        n++;
+    return n;
+}
+
+static cvy_status list_losses(cvy_pool *pool, const char *text, cvy_program_task *s)
+{
+    const char *word;
+    const int count = count_words(text);
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *s->loss * ((size_t)count + 1), &s->loss));
+    for (size_t n; s->nloss < count && (n = next_word(&text, &word)) > 0;)
+        CVY_TRY(cvy_pool_printf(pool, &s->loss[s->nloss++].name, "%.*s", (int)n, word));
+    return CVY_OK;
+}
+
+static cvy_status list_outputs(cvy_pool *pool, const char *text, cvy_program_task *s)
+{
+    const char *word;
+    const int count = count_words(text);
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *s->output * ((size_t)count + 1), &s->output));
+    for (size_t n; s->noutput < count && (n = next_word(&text, &word)) > 0;)
+        CVY_TRY(cvy_pool_printf(pool, &s->output[s->noutput++].name, "%.*s", (int)n, word));
+    return CVY_OK;
+}
+
+static cvy_status new_step(cvy_program *p, const cvy_model *model, int64_t batch, cvy_program_task **out)
+{
+    cvy_program_task *s = NULL;
+    CVY_CHECK(!p->planned, CVY_E_ARGUMENT, "the program is planned already: add all steps first");
+    CVY_CHECK(p->ntask < CVY_TASKS_MAX, CVY_E_ARGUMENT, "a program holds at most %d tasks", CVY_TASKS_MAX);
+    CVY_CHECK(batch >= 1, CVY_E_ARGUMENT, "a batch of %lld samples; at least 1 is needed", (long long)batch);
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s, &s));
+    s->model = model;
+    s->batch = batch;
+    s->accumulate = 1;
+    *out = s;
+    return CVY_OK;
+}
+
+static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy_program_task *s)
+{
+    cvy_tree *tree = NULL;
+    char *text = NULL, *name = NULL;
+    CVY_TRY(cvy_pool_strdup(p->pool, o->optimizer ? o->optimizer : "sgd", &name));
+    if (o->optimizer_options && *o->optimizer_options) {
+        /* Block YAML is taken as it is; a flow map may leave out its braces. */
+        const int is_block = o->optimizer_options[0] == '{' || strchr(o->optimizer_options, '\n') != NULL;
+        CVY_TRY(cvy_pool_printf(p->pool, &text, is_block ? "%s" : "{%s}", o->optimizer_options));
+        CVY_TRY(cvy_tree_parse_text(p->pool, "optimizer_options", text, strlen(text), &tree));
+    }
+    s->train.optimise = (cvy_optimise_opts){name, tree, o->weight_decay, o->clip_norm, o->clip_value};
+    return CVY_OK;
+}
+
+/* All that the task's graphs have: auxiliary heads belong to training. */
+static cvy_status all_losses(cvy_program *p, const cvy_model *model, cvy_program_task *s)
+{
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->loss * ((size_t)model->nlayer + 1), &s->loss));
+    for (int i = 0; i < model->nlayer; i++)
+        if ((model->layer[i].op->flags & CVY_OP_LOSS) && (s->training || !model->layer[i].training_only))
+            CVY_TRY(cvy_pool_strdup(p->pool, model->layer[i].output, &s->loss[s->nloss++].name));
+    return CVY_OK;
+}
+
+/* The array doubles when it is full. */
+static cvy_status add_task(cvy_program *p, cvy_program_task *s, int *number_out)
+{
+    if ((p->ntask & (p->ntask - 1)) == 0) {
+        cvy_program_task **grown = NULL;
+        CVY_TRY(cvy_pool_alloc(p->pool, sizeof(cvy_program_task *) * (size_t)CVY_MAX(2 * p->ntask, 1), &grown));
+        for (int i = 0; i < p->ntask; i++)
+            grown[i] = p->task[i];
+        p->task = grown;
+    }
+    *number_out = p->ntask;
+    p->task[p->ntask++] = s;
+    return CVY_OK;
+}
+
+cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int64_t batch,
+                                    const cvy_training_opts *opts, int *task_out)
+{
+    cvy_training_opts o;
+    cvy_program_task *s = NULL;
+    CVY_TRY(CVY_OPTS_READ(cvy_training_opts, opts, &o));
+    CVY_TRY(new_step(p, model, batch, &s));
+    s->training = 1;
+    s->accumulate = o.accumulate > 0 ? o.accumulate : 1;
+    CVY_CHECK(s->accumulate == 1 || !p->update.shape.shards, CVY_E_ARGUMENT,
+              "accumulate is %lld, but deterministic training computes a step in shards already: leave it out, or take "
+              "more shards",
+              (long long)s->accumulate);
+    CVY_CHECK(s->accumulate <= batch, CVY_E_ARGUMENT, "%lld micro-batches of a batch of %lld samples",
+              (long long)s->accumulate, (long long)batch);
+    CVY_TRY(list_losses(p->pool, o.losses, s));
+    if (s->nloss == 0)
+        CVY_TRY(all_losses(p, model, s));
+    CVY_CHECK(s->nloss > 0, CVY_E_ARGUMENT, "model %s has no loss to train with", model->name);
+    CVY_TRY(list_outputs(p->pool, o.outputs, s));
+    if (o.trains)
+        CVY_TRY(cvy_pool_strdup(p->pool, o.trains, &s->train.trains));
+    CVY_TRY(read_optimizer(p, &o, s));
+    if (p->update.def->check_task)
+        CVY_TRY(p->update.def->check_task(p, &s->train.optimise));
+    return add_task(p, s, task_out);
+}
+
+cvy_status cvy_program_add_forward(cvy_program *p, const cvy_model *model, int64_t batch, const char *outputs,
+                                   int *task_out)
+{
+    cvy_program_task *s = NULL;
+    CVY_TRY(new_step(p, model, batch, &s));
+    CVY_TRY(list_outputs(p->pool, outputs ? outputs : cvy_model_output(model), s));
+    CVY_TRY(all_losses(p, model, s));
+    return add_task(p, s, task_out);
+}
+
+/* ---- running ---- */
+
+static cvy_program_task *find_task(const cvy_program *p, int task)
+{
+    return task >= 0 && task < p->ntask && p->task[task]->plan ? p->task[task] : NULL;
+}
+
+int64_t cvy_program_rows(const cvy_program *p, int task)
+{
+    const cvy_program_task *s = find_task(p, task);
+    return s ? s->plan->rows : 0;
+}
+
+int64_t cvy_program_first_row(const cvy_program *p, int task)
+{
+    const cvy_program_task *s = find_task(p, task);
+    return s ? s->first_row : 0;
+}
+
+void *cvy_program_feed(cvy_program *p, int task, const char *input)
+{
+    cvy_program_task *s = find_task(p, task);
+    cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, input) : NULL;
+    return feed ? feed->data : NULL;
+}
+
+/* Updates by the optimiser's state of a step, whichever step made them: the tail batch goes on where the full ones
+ * stand. */
+static int64_t updates_done(const cvy_program *p, const cvy_program_task *s)
+{
+    int64_t sum = 0;
+    for (int j = 0; j < p->ntask; j++)
+        sum += s->shares >> j & 1 ? p->task[j]->count : 0;
+    return sum;
+}
+
+void cvy_program_set_updates(cvy_program *p, int task, int64_t updates)
+{
+    for (int j = 0; j < p->ntask; j++)
+        if (p->task[task]->shares >> j & 1)
+            p->task[j]->count = 0;
+    p->task[task]->count = updates;
+}
+
+/* In the middle of a step there is no way back, and the other ranks wait. */
+static cvy_status report_fault(const cvy_program *p, cvy_status status)
+{
+    if (status != CVY_OK && status != CVY_E_NUMERIC && p->context->opts.fatal) /* all ranks know of that one */
+        p->context->opts.fatal(p->context->opts.fatal_user, status, cvy_error_text());
+    return status;
+}
+
+cvy_status cvy_program_step(cvy_program *p, int task, double learning_rate)
+{
+    cvy_program_task *s = find_task(p, task);
+    CVY_CHECK(s && p->allocated, CVY_E_ARGUMENT, "step %d is not planned", task);
+    CVY_TRY(cvy_context_check_idle(p->context, p));
+    if (s->feed.lr)
+        *s->feed.lr = learning_rate;
+    if (s->feed.norm)
+        *s->feed.norm = (double)s->batch;
+    if (s->feed.number)
+        *s->feed.number = updates_done(p, s);
+    const cvy_update_def *update = p->update.def;
+    if (update->flush_before_forward && !s->training)
+        CVY_TRY(cvy_program_flush(p));
+    const int before = cvy_team_enter(p->context->threads);
+    const cvy_status status = s->training       ? update->step(p, s, learning_rate)
+                              : update->forward ? update->forward(p, s)
+                                                : cvy_plan_execute(s->plan, &s->time);
+    cvy_team_leave(before);
+    if (status == CVY_OK)
+        s->count++;
+    return report_fault(p, status);
+}
+
+cvy_status cvy_program_flush(cvy_program *p)
+{
+    CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program first");
+    CVY_TRY(cvy_context_check_idle(p->context, p));
+    const int before = cvy_team_enter(p->context->threads);
+    const cvy_status status = p->update.def->flush ? p->update.def->flush(p) : CVY_OK;
+    cvy_team_leave(before);
+    return report_fault(p, status);
+}
+
+cvy_status cvy_program_loss(const cvy_program *p, int task, const char *loss, double *value_out)
+{
+    const cvy_program_task *s = find_task(p, task);
+    const int nparts = s ? cvy_program_loss_parts(s) : 0;
+    double sum = 0;
+    int found = 0;
+    for (int i = 0; s && i < s->nloss; i++)
+        for (int m = 0; m < nparts && strcmp(s->loss[i].name, loss) == 0; m++) {
+            const double *value =
+                s->training && p->update.def->loss ? p->update.def->loss(p, s, i) : cvy_program_loss_part(s, i, m);
+            found |= value != NULL;
+            sum += value ? *value : 0;
+        }
+    CVY_CHECK(found, CVY_E_ARGUMENT, "step %d has no loss '%s'", task, loss);
+    *value_out = p->kernel.by_clock ? (double)NAN : sum;
+    return CVY_OK;
+}
+
+cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer, const void **data_out,
+                              cvy_shape *shape_out)
+{
+    const cvy_program_task *s = find_task(p, task);
+    CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
+    CVY_CHECK(s->nmicro == 1 || p->update.shape.shards, CVY_E_UNSUPPORTED,
+              "outputs of a step of several micro-batches cannot be read");
+    for (int i = 0; i < s->noutput; i++) {
+        const cvy_value *v =
+            strcmp(s->output[i].name, layer) == 0 ? cvy_graph_find(s->plan->unit[0]->graph, s->output[i].value) : NULL;
+        if (!v)
+            continue;
+        cvy_program_gather_output(s, i);
+        *data_out = s->output[i].gathered ? s->output[i].gathered : cvy_plan_find(s->plan, s->output[i].value, 0);
+        if (shape_out) {
+            *shape_out = v->shape;
+            shape_out->dim[0] = s->nmicro > 1 && v->shape.ndim > 0 ? s->plan->rows : v->shape.dim[0];
+        }
+        return CVY_OK;
+    }
+    return cvy_error_set(CVY_E_ARGUMENT, "step %d keeps no output '%s': name it in `outputs`", task, layer);
+}
+
+/* ---- variables ---- */
+
+static cvy_status find_variable(const cvy_program *p, const char *name, int64_t elems, cvy_variable **out)
+{
+    cvy_variable *v = cvy_vars_find(p->vars, name);
+    CVY_CHECK(v && p->allocated, CVY_E_ARGUMENT, "the program has no variable '%s'%s", name,
+              p->allocated ? "" : " yet: plan it first");
+    CVY_CHECK(elems == cvy_shape_elems(&v->shape), CVY_E_ARGUMENT, "variable %s is %s, that is %lld elements, not %lld",
+              name, cvy_shape_text(&v->shape), (long long)cvy_shape_elems(&v->shape), (long long)elems);
+    *out = v;
+    return CVY_OK;
+}
+
+cvy_status cvy_program_get(const cvy_program *p, const char *variable, void *plain_out, int64_t elems)
+{
+    cvy_variable *v = NULL;
+    CVY_TRY(find_variable(p, variable, elems, &v));
+    return cvy_variable_read(v, plain_out);
+}
+
+cvy_status cvy_program_set(cvy_program *p, const char *variable, const void *plain, int64_t elems)
+{
+    cvy_variable *v = NULL;
+    CVY_TRY(find_variable(p, variable, elems, &v));
+    return cvy_variable_write(v, plain);
+}
+
+cvy_status cvy_program_variable(const cvy_program *p, int i, const char **name_out, cvy_shape *shape_out)
+{
+    if (i < 0 || i >= p->vars->count)
+        return CVY_END;
+    *name_out = p->vars->at[i]->name;
+    if (shape_out)
+        *shape_out = p->vars->at[i]->shape;
+    return CVY_OK;
+}
+
+/* ---- printing ---- */
+
+static void add_machine(const cvy_program *p, cvy_json *json)
+{
+    char cpu[128], number[24];
+    const struct {
+        const char *key;
+        int value;
+    } counts[] = {{"ranks", p->context->comm->nranks},
+                  {"ranks of this node", p->context->comm->node_nranks},
+                  {"threads of a rank", p->context->threads}};
+    cvy_json_open(json, "machine", '{');
+    cvy_machine_cpu(cpu, sizeof cpu);
+    cvy_json_string(json, "processor", cpu);
+    for (int i = 0; i < CVY_COUNT(counts); i++) {
+        snprintf(number, sizeof number, "%d", counts[i].value);
+        cvy_json_string(json, counts[i].key, number);
+    }
+    cvy_json_close(json, '}');
+}
+
+static cvy_status print_json(const cvy_program *p, int task, char **text_out)
+{
+    const cvy_program_task *s = p->task[task];
+    cvy_json json = {0};
+    double predicted_ms = 0;
+    int nunknown = 0;
+    cvy_json_open(&json, NULL, '{');
+    cvy_json_string(&json, "version", cvy_version());
+    add_machine(p, &json);
+    cvy_program_sums_json(p, &json);
+    cvy_plan_json(s->plan, &json);
+    if (cvy_program_predict(p, task, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
+        cvy_json_real(&json, "predicted_ms", predicted_ms);
+    cvy_json_open(&json, "choices", '{');
+    const cvy_lowered *u = s->plan->unit[s->nmicro - 1];
+    for (int i = 0; i < u->ncall; i++)
+        if (u->call[i].kind == CVY_CALL_KERNEL || u->call[i].kind == CVY_CALL_REFERENCE)
+            cvy_json_string(&json, u->call[i].node->name, u->call[i].kernel ? u->call[i].kernel->name : "reference");
+    cvy_json_close(&json, '}');
+    cvy_json_close(&json, '}');
+    *text_out = json.text.data;
+    return json.text.status;
+}
+
+cvy_status cvy_program_print(const cvy_program *p, int task, const char *how, char **text_out)
+{
+    const cvy_program_task *s = find_task(p, task);
+    CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
+    const cvy_lowered *u = s->plan->unit[s->nmicro - 1];
+    if (strcmp(how, "dot") == 0)
+        return cvy_graph_print_dot(u->graph, text_out);
+    if (strcmp(how, "json") == 0)
+        return print_json(p, task, text_out);
+    if (strcmp(how, "explain") == 0)
+        return cvy_plan_explain(u, &s->plan->opts, p->kernel.wisdom, text_out);
+    CVY_CHECK(strcmp(how, "text") == 0, CVY_E_ARGUMENT, "print as text, dot, json or explain, not '%s'", how);
+    return cvy_graph_print(u->graph, text_out);
+}
+
+int64_t cvy_program_bytes(const cvy_program *p)
+{
+    int64_t bytes = (int64_t)p->memory.arena_bytes;
+    for (int i = 0; i < p->vars->count; i++)
+        bytes += (int64_t)p->vars->at[i]->bytes;
+    for (int i = 0; i < p->ntask; i++)
+        bytes += p->task[i]->plan ? (int64_t)p->task[i]->plan->feeds.bytes : 0;
+    return bytes;
+}

@@ -1,0 +1,67 @@
+/*
+ * program_consistency.c: before the first step, whether all ranks have the same weights in the same layouts, and meet
+ * in the same sums in the same order. Otherwise they would wait for each other for ever, or add up what does not belong
+ * together: other models or options in a program's ranks, or nodes of several kinds whose processors take other
+ * kernels.
+ */
+#include <string.h>
+
+#include "kernel/kernel_library.h"
+#include "op/comm/op_reduce.h"
+#include "program/program.h"
+
+static void describe_weights(const cvy_program *p, cvy_text *t)
+{
+    for (int i = 0; i < p->vars->count; i++) {
+        const cvy_variable *v = p->vars->at[i];
+        cvy_text_add(t, "%s, %s of %s laid out as %s\n", v->name, cvy_shape_text(&v->shape), cvy_dtype_text(v->dtype),
+                     v->layout.tag[0] ? v->layout.tag : "plain");
+    }
+}
+
+/* A rank with other shards has other micro-batches, and its blocking sums go by shards; what is left is the same
+ * everywhere. */
+static void describe_sums(const cvy_program *p, int task, cvy_text *t)
+{
+    const cvy_plan *plan = p->task[task]->plan;
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_instr *instr = &plan->instr[i];
+        const int bucket_started = cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET);
+        if (instr->kind == CVY_CALL_COMM && !cvy_instr_exchanges(instr) && !plan->opts.deterministic) {
+            const cvy_instance *instance = &plan->unit[instr->micro]->instance[instr->call->dst[0]];
+            cvy_text_add(t, "the sum of %s over ranks in step %d, %lld of %s\n", instance->value->name, task,
+                         (long long)instance->elems, cvy_dtype_text(instance->dtype));
+        }
+        if (bucket_started >= 0) {
+            const cvy_bucket *bucket = &plan->buckets->bucket[bucket_started];
+            cvy_text_add(t, "the sum of a bucket of gradients in step %d, %zu bytes of %s\n", task, bucket->bytes,
+                         cvy_dtype_text(bucket->dtype));
+        }
+    }
+}
+
+static cvy_status differ(int line, const char *here, const char *there)
+{
+    char library[80];
+    CVY_CHECK(line > 0, CVY_E_DISAGREE, "this is libconvoy %s, but that of rank 0 is %s", here, there);
+    cvy_kernel_libraries_about(library, sizeof library);
+    return cvy_error_set(CVY_E_DISAGREE,
+                         "this rank's plan has %s where rank 0's has %s: all ranks need the same model and options, "
+                         "and processors that the same kernels"
+                         " fit (here: %s; plan.kernels: native asks less of them)",
+                         here ? here : "nothing more", there ? there : "nothing more", library);
+}
+
+cvy_status cvy_program_check_consistency(const cvy_program *p)
+{
+    cvy_text mine = {0};
+    if (p->context->comm->nranks == 1)
+        return CVY_OK;
+    cvy_text_add(&mine, "%s\n", cvy_version());
+    describe_weights(p, &mine);
+    for (int i = 0; i < p->ntask; i++)
+        describe_sums(p, i, &mine);
+    const cvy_status status = cvy_comm_compare(p->context->comm, &mine, differ);
+    cvy_text_free(&mine);
+    return status;
+}

@@ -1,0 +1,104 @@
+/*
+ * program_fill.c: rows of a data set into the feeds of a task: those of the training loop, and cvy_program_fill() of
+ * the public API.
+ */
+#include "program/program_fill.h"
+
+#include <string.h>
+
+#include "base/base_opts.h"
+#include "data/data_public.h"
+
+/* Bytes if the dtypes are equal, else through double (f32 data in an f64 program). */
+static void copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n)
+{
+    if (from_dtype == to_dtype) {
+        memcpy(to, from, (size_t)n * cvy_dtype_bytes(to_dtype));
+        return;
+    }
+    const cvy_span src = {.dtype = from_dtype, .data = (void *)(uintptr_t)from}, dst = {.dtype = to_dtype, .data = to};
+    for (int64_t i = 0; i < n; i++)
+        cvy_set(&dst, i, cvy_get(&src, i));
+}
+
+/* A skipped sample weighs nothing; others weigh what the data says, or one. */
+static void fill_weights(const cvy_plan_feed *feed, int64_t n, const double *weight, const void *own)
+{
+    const cvy_span dst = {.dtype = feed->dtype, .data = feed->data};
+    for (int64_t i = 0; i < n; i++)
+        cvy_set(&dst, i, weight[i] * (own ? ((const float *)own)[i] : 1.0));
+}
+
+void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
+                           const int64_t *sample, const double *sample_weight)
+{
+    const void *own_weight = NULL;
+    if (n == 0) /* of a rank that never has any, there is no memory */
+        return;
+    for (int f = 0; f < data->nfield; f++) {
+        const cvy_field *from = &data->field[f];
+        cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
+        if (strcmp(from->name, "weight") == 0)
+            own_weight = from->dtype == CVY_DTYPE_F32 ? field[f] : NULL;
+        else if (feed)
+            copy_elems(field[f], from->dtype, feed->data, feed->dtype, n * cvy_shape_elems(&from->shape));
+    }
+    cvy_plan_feed *weight = cvy_plan_find_feed(plan, "weight"), *id = cvy_plan_find_feed(plan, "sample_id");
+    if (weight)
+        fill_weights(weight, n, sample_weight, own_weight);
+    if (id)
+        memcpy(id->data, sample, (size_t)n * sizeof *sample);
+}
+
+/* ---- public ---- */
+
+/* Feeds and fields of one name hold samples of one size; dtypes of labels are the same. */
+static cvy_status check_feeds(cvy_plan *plan, const cvy_dataset_info *data)
+{
+    for (int f = 0; f < data->nfield; f++) {
+        const cvy_field *from = &data->field[f];
+        const cvy_plan_feed *feed = cvy_plan_find_feed(plan, from->name);
+        if (!feed || strcmp(from->name, "weight") == 0)
+            continue;
+        const int64_t elems = (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype));
+        CVY_CHECK(elems == cvy_shape_elems(&from->shape), CVY_E_SHAPE,
+                  "a sample's %s has %lld elements, %s, in the data set and %lld in the input of the task", from->name,
+                  (long long)cvy_shape_elems(&from->shape), cvy_shape_text(&from->shape), (long long)elems);
+        CVY_CHECK(from->dtype == feed->dtype || cvy_dtype_is_real(from->dtype) == cvy_dtype_is_real(feed->dtype),
+                  CVY_E_SHAPE, "%s is %s in the data set and %s in the input of the task", from->name,
+                  cvy_dtype_text(from->dtype), cvy_dtype_text(feed->dtype));
+    }
+    return CVY_OK;
+}
+
+/* Forward tasks take a smaller batch: what is left of the last one would be labels out of range, or not finite. */
+static void clear_rest(cvy_plan *plan, int64_t rows)
+{
+    for (int i = 0; i < plan->feeds.count; i++) {
+        cvy_plan_feed *feed = &plan->feeds.feed[i];
+        if (!feed->per_step && feed->data)
+            memset((char *)feed->data + (size_t)rows * feed->row_bytes, 0,
+                   (size_t)(plan->rows - rows) * feed->row_bytes);
+    }
+}
+
+cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch *batch)
+{
+    cvy_data_batch b;
+    CVY_TRY(CVY_OPTS_READ(cvy_data_batch, batch, &b));
+    CVY_CHECK(program && b.data, CVY_E_ARGUMENT,
+              "cvy_program_fill() needs a program and a batch that cvy_data_loader_next() has filled");
+    CVY_CHECK(task >= 0 && task < program->ntask && program->task[task]->plan && program->allocated, CVY_E_ARGUMENT,
+              "task %d is not planned", task);
+    const cvy_program_task *s = program->task[task];
+    const cvy_dataset_info *info = cvy_dataset_describe(b.data->set);
+    cvy_plan *plan = s->plan;
+    CVY_CHECK(b.rows == plan->rows || (!s->training && s->nmicro == 1 && b.rows < plan->rows), CVY_E_ARGUMENT,
+              "a batch of %lld rows for a %s task of %lld rows: give loader and task the same batch and accumulate",
+              (long long)b.rows, s->training ? "training" : "forward", (long long)plan->rows);
+    CVY_TRY(check_feeds(plan, info));
+    cvy_program_fill_rows(plan, info, b.rows, b.field, b.sample, b.weight);
+    if (b.rows < plan->rows)
+        clear_rest(plan, b.rows);
+    return CVY_OK;
+}

@@ -1,0 +1,15 @@
+/*
+ * program_fill.h: rows of a data set into the feeds of a task.
+ */
+#ifndef CVY_PROGRAM_FILL_H
+#define CVY_PROGRAM_FILL_H
+
+#include "data/data.h"
+#include "program/program.h"
+
+/* Copies n rows into the feeds that have the names of fields, and into "weight" and "sample_id". The plan has at least
+ * n rows and takes these fields. */
+void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
+                           const int64_t *sample, const double *sample_weight);
+
+#endif

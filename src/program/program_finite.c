@@ -1,0 +1,101 @@
+/*
+ * program_finite.c: whether the gradients of a step, summed over ranks, are finite.
+ *
+ * In the step: between backward and update, behind the last sum. Reading all gradients would cost a vgg 2 % of its
+ * step, for the weights of its fully connected layers are most of what it has. Of such a gradient, which is x^T dy, one
+ * row and the bias's gradient, the sum of dy, are looked at: a number in x or dy that is not finite shows in one of
+ * them. What does not is a product of finite numbers that is too large for its type; the next step's loss shows that.
+ */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "program/program_guard.h"
+
+enum { LARGE = 1 << 18, GRAIN = 1 << 15 }; /* elements: of a gradient that is not read whole; that are worth a thread */
+
+struct span {
+    const void *data;
+    cvy_dtype dtype;
+    atomic_int bad;
+};
+
+/* x * 0 is 0 only where x is finite. Sums of their own let the compiler take whole vectors. */
+static void look(int64_t first, int64_t last, void *arg)
+{
+    enum { WIDTH = 16 };
+    struct span *s = arg;
+    const float *x = s->data;
+    const double *y = s->data;
+    float sum[WIDTH] = {0};
+    double bad = 0;
+    int64_t i = first;
+    if (s->dtype == CVY_DTYPE_F32)
+        for (; i + WIDTH <= last; i += WIDTH)
+            for (int k = 0; k < WIDTH; k++)
+                sum[k] += x[i + k] * 0.0F;
+    for (; i < last; i++)
+        bad += (s->dtype == CVY_DTYPE_F32 ? (double)x[i] : y[i]) * 0.0;
+    for (int k = 0; k < WIDTH; k++)
+        bad += (double)sum[k];
+    if (!(bad == 0))
+        atomic_store_explicit(&s->bad, 1, memory_order_relaxed);
+}
+
+/* The gradient of a fully connected layer's weight, whose bias has one too. */
+static int is_outer(const cvy_value *v)
+{
+    const cvy_node *node = v->producer;
+    return v->shape.ndim == 2 && cvy_shape_elems(&v->shape) >= LARGE && node && node->ndst == 2 && node->dst[0] == v &&
+           node->dst[1] && node->dst[1]->reduced == v->reduced;
+}
+
+/* Output 0's element for each input, where this rank has its sum. */
+static int row_is_bad(const cvy_plan *plan, const cvy_buffer *b, const float *x, cvy_part part)
+{
+    const cvy_lowered *u = plan->unit[0];
+    const cvy_instance *instance = &u->instance[u->newest[b->value->index]];
+    int64_t at[CVY_NDIM_MAX] = {0};
+    cvy_blocking lies;
+    if (cvy_blocking_make(&instance->layout, &b->value->shape, &lies) != CVY_OK)
+        return 0;
+    for (; at[1] < b->value->shape.dim[1]; at[1]++) {
+        const int64_t place = cvy_blocking_offset(&lies, at);
+        if (place >= part.first && place < part.end && !isfinite(x[place]))
+            return 1;
+    }
+    return 0;
+}
+
+static int gradient_is_bad(const cvy_plan *plan, const cvy_buffer *b, const void *data)
+{
+    const cvy_dtype dtype = b->value->dtype;
+    const int in_parts = plan->head.is_partitioned && b->bucket >= 0 && dtype == CVY_DTYPE_F32 &&
+                         (!plan->opts.sharded || plan->buckets->bucket[b->bucket].has_gradients);
+    const cvy_part part =
+        in_parts ? cvy_plan_part(plan, b) : (cvy_part){0, (int64_t)(b->bytes / cvy_dtype_bytes(dtype))};
+    struct span span = {.data = (const char *)data + (size_t)part.first * cvy_dtype_bytes(dtype), .dtype = dtype};
+    if (dtype == CVY_DTYPE_F32 && is_outer(b->value))
+        return row_is_bad(plan, b, data, part);
+    cvy_parallel_for(plan->opts.threads, part.end - part.first, GRAIN, look, &span);
+    return atomic_load_explicit(&span.bad, memory_order_relaxed);
+}
+
+cvy_status cvy_gradients_finite(const cvy_plan *plan, int *finite_out)
+{
+    *finite_out = 1;
+    for (int i = 0; i < plan->nbuffer; i++) {
+        const cvy_buffer *b = &plan->buffer[i];
+        if (b->region != CVY_REGION_STEP || b->root != i || !b->data || !b->value ||
+            b->value->kind != CVY_VALUE_ACCUMULATOR || !b->value->variable)
+            continue;
+        void *data = NULL;
+        CVY_TRY(cvy_space_map(plan->opts.space, b->data, b->bytes, &data));
+        const int bad = gradient_is_bad(plan, b, data);
+        CVY_TRY(cvy_space_unmap(plan->opts.space, b->data, b->bytes, 0, data));
+        if (bad) {
+            *finite_out = 0;
+            return CVY_OK;
+        }
+    }
+    return CVY_OK;
+}

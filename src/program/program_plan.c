@@ -1,0 +1,544 @@
+/*
+ * program_plan.c: planning a program: graphs for each micro-batch size, passes, units, plans; then memory and initial
+ * weights.
+ *
+ * Layouts of variables are chosen by the first graph that reads them. So that they are equal on all ranks, although
+ * shares may differ by a sample, a rank whose share is not the largest plans the largest share first, for its choices
+ * only. In deterministic training a micro-batch is a shard of the batch, the graph of which knows of no other shards.
+ */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "context/context_team.h"
+#include "optim/optim.h"
+#include "program/program.h"
+#include "program/program_reduce.h"
+#include "program/program_tune.h"
+
+/* ---- micro-batches ---- */
+
+/* As even as it goes, larger ones first: 10 samples in 3 micro-batches are 4, 3, 3. */
+static cvy_status split_batch(cvy_program *p, cvy_program_task *s)
+{
+    s->nmicro = p->update.shape.shards ? (int)(p->update.shape.own_shards.end - p->update.shape.own_shards.first)
+                                       : (int)s->accumulate;
+    if (!p->update.shape.shards)
+        CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->split.micro_n * (size_t)s->nmicro, &s->split.micro_n));
+    for (int m = 0; m < s->nmicro && !p->update.shape.shards; m++)
+        s->split.micro_n[m] = s->batch / s->nmicro + (m < s->batch % s->nmicro);
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->split.graph * (size_t)s->nmicro, &s->split.graph));
+    return cvy_pool_alloc(p->pool, sizeof *s->split.lowered * (size_t)s->nmicro, &s->split.lowered);
+}
+
+/* Samples of a micro-batch that this rank has, or the largest share of any. */
+static cvy_batch share_of(const cvy_program *p, const cvy_program_task *s, int m, int largest)
+{
+    const cvy_update_shape *shape = &p->update.shape;
+    if (shape->shards)
+        return cvy_batch_share(s->batch, (int)(largest ? shape->shards - 1 : shape->own_shards.first + m),
+                               (int)shape->shards);
+    const int nranks = s->training ? cvy_program_nworkers(p) : p->context->comm->nranks;
+    return cvy_batch_share(s->split.micro_n[m], largest ? nranks - 1 : p->context->comm->rank, nranks);
+}
+
+/* The same as a graph is built for it: of a rank that trains on its own, and of a shard, it is all that there is. */
+static cvy_batch batch_of(const cvy_program *p, const cvy_program_task *s, int m, int largest)
+{
+    const cvy_batch share = share_of(p, s, m, largest);
+    if (!p->update.shape.shards && !(p->update.shape.own_samples && s->training))
+        return share;
+    return share.local_n > 0 ? cvy_batch_share(share.local_n, 0, 1) : cvy_batch_share(1, 0, 2);
+}
+
+/* ---- one graph ---- */
+
+static int trains(void *user, const cvy_variable *v)
+{
+    const char *patterns = user;
+    char pattern[128];
+    for (const char *at = patterns; *at;) {
+        at += strspn(at, ", ");
+        const size_t n = strcspn(at, ", ");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+        if (n && fnmatch(pattern, v->name, 0) == 0)
+            return 1;
+        at += n;
+    }
+    return 0;
+}
+
+static cvy_status check_trains(const cvy_program *p, cvy_program_task *s)
+{
+    int found = !s->train.trains;
+    for (int i = 0; i < p->vars->count && !found; i++)
+        found = trains(s->train.trains, p->vars->at[i]);
+    CVY_CHECK(found, CVY_E_ARGUMENT, "trains: no variable of the model matches '%s'; its first one is %s",
+              s->train.trains, p->vars->count ? p->vars->at[0]->name : "missing");
+    return CVY_OK;
+}
+
+static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *const *losses, cvy_value *const *outputs)
+{
+    for (int i = 0; i < s->nloss; i++) {
+        losses[i]->is_output = 1;
+        if (!s->loss[i].value)
+            CVY_TRY(cvy_pool_strdup(p->pool, losses[i]->name, &s->loss[i].value));
+    }
+    for (int i = 0; i < s->noutput; i++) {
+        outputs[i]->is_output = 1;
+        if (!s->output[i].value)
+            CVY_TRY(cvy_pool_strdup(p->pool, outputs[i]->name, &s->output[i].value));
+    }
+    return CVY_OK;
+}
+
+static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, cvy_value **losses, cvy_value **outputs)
+{
+    CVY_TRY(note_names(p, s, losses, outputs));
+    for (int i = 0; p->group && i < p->vars->count; i++)
+        p->group(p->group_user, p->vars->at[i]);
+    if (s->training)
+        CVY_TRY(check_trains(p, s));
+    cvy_pass_run run = {.graph = g,
+                        .off = p->opts.passes_off,
+                        .training = s->training,
+                        .short_of_memory = p->memory.is_short,
+                        .loss = losses,
+                        .nloss = s->nloss,
+                        .trains = s->train.trains ? trains : NULL,
+                        .trains_user = s->train.trains,
+                        .reduce = {.nranks = p->update.shape.comm->nranks,
+                                   .bucket_bytes = (size_t)p->opts.bucket_bytes,
+                                   .cost = p->reduce.cost,
+                                   .apart = p->update.shape.halves},
+                        .optimise = &s->train.optimise};
+    CVY_TRY(cvy_passes_run(&run));
+    s->recomputed = p->memory.is_short ? run.recomputed : s->recomputed;
+    return CVY_OK;
+}
+
+static cvy_status build_graph(cvy_program *p, cvy_program_task *s, const cvy_batch *batch, cvy_graph **out)
+{
+    const cvy_graph_opts opts = {.name = s->model->name,
+                                 .batch = *batch,
+                                 .training = s->training,
+                                 .dtype = p->opts.dtype,
+                                 .bn_group = p->bn_group,
+                                 .precise = p->opts.precise,
+                                 .seed = p->opts.seed};
+    const int nwanted = s->nloss + s->noutput;
+    const char **wanted = NULL;
+    cvy_value **value = NULL;
+    cvy_graph *g = NULL;
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *wanted * ((size_t)nwanted + 1), &wanted));
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *value * ((size_t)nwanted + 1), &value));
+    for (int i = 0; i < s->nloss; i++)
+        wanted[i] = s->loss[i].name;
+    for (int i = 0; i < s->noutput; i++)
+        wanted[s->nloss + i] = s->output[i].name;
+    CVY_TRY(cvy_model_instantiate(s->model, p->vars, &opts, wanted, nwanted, value, &g));
+    const cvy_status status = run_passes(p, s, g, value, value + s->nloss);
+    if (status != CVY_OK)
+        cvy_graph_destroy(&g);
+    else
+        *out = g;
+    return status;
+}
+
+static cvy_plan_opts plan_opts(cvy_program *p)
+{
+    return (cvy_plan_opts){.comm = p->context->comm,
+                           .space = &p->context->space,
+                           .threads = p->context->threads,
+                           .kernels = p->opts.dtype == CVY_DTYPE_F64 ? (cvy_kernels){.listed = 1} : p->kernel.allowed,
+                           .no_inplace = !cvy_pass_is_on(p->opts.passes_off, "in-place"),
+                           .no_reuse = !cvy_pass_is_on(p->opts.passes_off, "memory-reuse"),
+                           .no_slices = !cvy_pass_is_on(p->opts.passes_off, "slices"),
+                           .choices = p->kernel.choices,
+                           .offers = p->kernel.offers,
+                           .clock = p->kernel.by_clock ? &p->kernel.clock : NULL,
+                           .blocking = p->opts.reduce_blocking,
+                           .no_progress = p->reduce.progress == CVY_PROGRESS_MPI,
+                           .reduce = p->reduce.opts,
+                           .deterministic = p->update.shape.shards > 0};
+}
+
+static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_task *s)
+{
+    const cvy_update_shape *shape = &p->update.shape;
+    cvy_plan_opts opts = plan_opts(p);
+    opts.micro_sums = !shape->shards ? CVY_MICRO_IN_ORDER : s->training ? CVY_MICRO_TREE : CVY_MICRO_APART;
+    opts.sets = 1;
+    if (s->training) {
+        opts.comm = shape->comm;
+        opts.deferred = shape->deferred;
+        opts.sharded = shape->halves;
+        opts.sets = shape->gradient_sets;
+    }
+    return opts;
+}
+
+/* The largest share of any rank, for its layouts. */
+static cvy_status settle_layouts(cvy_program *p, cvy_program_task *s, int m)
+{
+    const cvy_batch largest = batch_of(p, s, m, 1), mine = batch_of(p, s, m, 0);
+    const cvy_plan_opts opts = step_opts(p, s);
+    cvy_graph *g = NULL;
+    cvy_lowered *u = NULL;
+    int settled = 1;
+    for (int i = 0; i < p->vars->count; i++)
+        settled &= p->vars->at[i]->layout_fixed;
+    if (largest.local_n == mine.local_n || (settled && p->vars->count))
+        return CVY_OK;
+    CVY_TRY(build_graph(p, s, &largest, &g));
+    const cvy_status status = cvy_lowered_create(g, &opts, &u);
+    cvy_lowered_destroy(&u);
+    cvy_graph_destroy(&g);
+    return status;
+}
+
+/* Micro-batches of one size on this rank share graph and unit, if their batch-norm groups lie alike: the global size
+ * and the share are then equal too. */
+static cvy_status unit_for(cvy_program *p, cvy_program_task *s, int m, cvy_lowered **out)
+{
+    const cvy_batch batch = batch_of(p, s, m, 0);
+    const cvy_plan_opts opts = step_opts(p, s);
+    for (int i = 0; i < s->split.nlowered; i++)
+        if (s->split.graph[i]->batch.global_n == batch.global_n && s->split.graph[i]->batch.local_n == batch.local_n) {
+            *out = s->split.lowered[i];
+            return CVY_OK;
+        }
+    CVY_TRY(settle_layouts(p, s, m));
+    cvy_graph *g = NULL;
+    CVY_TRY(build_graph(p, s, &batch, &g));
+    const cvy_status status = cvy_lowered_create(g, &opts, &s->split.lowered[s->split.nlowered]);
+    if (status != CVY_OK) {
+        cvy_graph_destroy(&g);
+        return status;
+    }
+    s->split.graph[s->split.nlowered] = g;
+    *out = s->split.lowered[s->split.nlowered++];
+    return CVY_OK;
+}
+
+static cvy_status plan_step(cvy_program *p, cvy_program_task *s)
+{
+    const cvy_plan_opts opts = step_opts(p, s);
+    cvy_lowered **unit = NULL;
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *unit * (size_t)s->nmicro, &unit));
+    for (int m = 0; m < s->nmicro; m++)
+        CVY_TRY(unit_for(p, s, m, &unit[m]));
+    s->first_row = share_of(p, s, 0, 0).first;
+    CVY_TRY(cvy_plan_create(unit, s->nmicro, &opts, &s->plan));
+    return opts.sets > 1 ? cvy_plan_create(unit, s->nmicro, &opts, &s->alternate) : CVY_OK;
+}
+
+/* All steps use the same memory, one after the other. But gradients that wait for their update stay where they are:
+ * evaluation begins behind them. */
+static size_t place_of(const cvy_program *p, const cvy_program_task *s)
+{
+    size_t head = 0;
+    for (int i = 0; i < p->ntask && !s->training; i++)
+        head = CVY_MAX(head, p->task[i]->alternate ? cvy_plan_head_bytes(p->task[i]->plan) : 0);
+    return head;
+}
+
+/* The largest share of the first step: what its kernels are chosen for. Others take them by name, where they apply. */
+static cvy_status first_graph(cvy_program *p, cvy_graph **out)
+{
+    const cvy_batch largest = batch_of(p, p->task[0], 0, 1);
+    return build_graph(p, p->task[0], &largest, out);
+}
+
+static cvy_status choose_kernels(cvy_program *p)
+{
+    const cvy_plan_opts opts = plan_opts(p);
+    /* With shards by preference alone: times that were measured would choose otherwise elsewhere. */
+    return cvy_kernels_are_reference(&opts.kernels) || p->update.shape.shards ? CVY_OK
+                                                                              : cvy_program_tune(p, &opts, first_graph);
+}
+
+/* Which training steps have an optimiser's state in common: they count their updates together. */
+static cvy_status find_shares(cvy_program *p)
+{
+    uint64_t *users = NULL; /* of each variable: a bit for each step that writes it */
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *users * ((size_t)p->vars->count + 1), &users));
+    for (int collect = 1; collect >= 0; collect--)
+        for (int i = 0; i < p->ntask; i++) {
+            const cvy_graph *g = p->task[i]->split.graph[0];
+            p->task[i]->shares |= UINT64_C(1) << i;
+            for (int v = 0; v < g->nvalue; v++) {
+                const cvy_value *value = g->value[v];
+                if (value->kind != CVY_VALUE_VARIABLE || value->variable->role != CVY_ROLE_STATE)
+                    continue;
+                if (collect)
+                    users[value->variable->index] |= UINT64_C(1) << i;
+                else
+                    p->task[i]->shares |= users[value->variable->index];
+            }
+        }
+    return CVY_OK;
+}
+
+static cvy_status plan_steps(cvy_program *p)
+{
+    p->memory.arena_bytes = 0;
+    for (int i = 0; i < p->ntask; i++) {
+        cvy_program_drop_plan(p->task[i]);
+        CVY_TRY(plan_step(p, p->task[i]));
+    }
+    for (int i = 0; i < p->ntask; i++)
+        p->memory.arena_bytes = CVY_MAX(p->memory.arena_bytes, place_of(p, p->task[i]) + p->task[i]->plan->arena_bytes);
+    if (p->update.def->planned)
+        CVY_TRY(p->update.def->planned(p));
+    return find_shares(p);
+}
+
+/* All ranks decide alike, as their plans must be alike. */
+static cvy_status fit_limit(cvy_program *p)
+{
+    int64_t need = cvy_program_need(p);
+    CVY_TRY(p->context->comm->ops->allreduce(p->context->comm, &need, 1, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    if (need <= p->opts.memory_limit)
+        return CVY_OK;
+    p->memory.is_short = cvy_pass_is_on(p->opts.passes_off, "recompute");
+    return p->memory.is_short ? plan_steps(p) : CVY_OK;
+}
+
+cvy_status cvy_program_prepare(cvy_program *p)
+{
+    CVY_CHECK(!p->planned && p->ntask > 0, CVY_E_ARGUMENT,
+              "a program is planned once, after at least one step was added");
+    if (p->opts.dtype == CVY_DTYPE_BF16 && !cvy_kernels_are_reference(&p->kernel.allowed))
+        CVY_TRY(cvy_comm_agree(p->context->comm, cvy_kernel_check_bf16()));
+    const int before = cvy_team_enter(p->context->threads);
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < p->ntask && status == CVY_OK; i++)
+        status = split_batch(p, p->task[i]);
+    status = cvy_comm_agree(p->context->comm, status);
+    if (status == CVY_OK)
+        status = cvy_program_size_buckets(p);
+    if (status == CVY_OK)
+        status = choose_kernels(p);
+    if (status == CVY_OK)
+        status = cvy_comm_agree(p->context->comm, plan_steps(p));
+    if (status == CVY_OK && p->opts.memory_limit > 0) {
+        status = fit_limit(p);
+        if (status == CVY_OK)
+            status = cvy_program_check_limit(p);
+    }
+    cvy_team_leave(before);
+    p->planned = 1;
+    CVY_TRY(cvy_comm_agree(p->context->comm, status));
+    return cvy_program_check_consistency(p);
+}
+
+/* ---- memory and first values ---- */
+
+enum { INIT_PIECE = 1 << 18 }; /* elements */
+
+static size_t common_bytes(const cvy_variable *v)
+{
+    return (cvy_variable_bytes(v) + 127) & ~(size_t)63; /* the copy in bf16 begins on a line of its own */
+}
+
+/* Tensor memory. A clock has no use for it, and so it stays virtual. */
+static cvy_status take_pages(const cvy_program *p, size_t bytes, void *out)
+{
+    return cvy_space_alloc(&p->context->space, bytes, p->kernel.by_clock, out);
+}
+
+/* The optimiser's state that other ranks keep, all of it or all but a part: virtual too, until it is written, or a
+ * checkpoint is read or written by rank 0. */
+static int is_left_to_others(const cvy_program *p, const cvy_variable *v)
+{
+    return v->role == CVY_ROLE_STATE && p->update.shape.state_elsewhere;
+}
+
+/* All variables of a clock in one piece, never touched: a thousand simulated ranks would need more mappings than a
+ * process may have. */
+static cvy_status map_idle(cvy_program *p)
+{
+    for (int i = 0; i < p->vars->count; i++) {
+        p->vars->at[i]->in_common = 1;
+        p->memory.idle_bytes += common_bytes(p->vars->at[i]);
+    }
+    return cvy_space_alloc(&p->context->space, p->memory.idle_bytes, 1, &p->memory.idle);
+}
+
+static cvy_status allocate_variables(const cvy_program *p)
+{
+    char *common = p->memory.common ? p->memory.common : p->memory.idle;
+    for (int i = 0; i < p->vars->count; i++) {
+        cvy_variable *v = p->vars->at[i];
+        cvy_blocking b;
+        if (v->data)
+            continue;
+        CVY_TRY(cvy_blocking_make(&v->layout, &v->shape, &b));
+        v->layout_fixed = 1;
+        v->space = &p->context->space;
+        v->bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype);
+        if (v->in_common) {
+            v->data = common;
+            v->rounded = v->has_shadow ? common + ((v->bytes + 63) & ~(size_t)63) : NULL;
+            common += common_bytes(v);
+            continue;
+        }
+        const cvy_status status =
+            cvy_space_alloc(v->space, v->bytes, p->kernel.by_clock || is_left_to_others(p, v), &v->data);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "memory of %s", v->name);
+        if (v->has_shadow)
+            CVY_TRY(take_pages(p, cvy_variable_shadow_bytes(v), &v->rounded));
+    }
+    return CVY_OK;
+}
+
+/* In pieces: a plain copy of the largest variable would be a part of the process's peak memory. */
+static cvy_status initialise(const cvy_program *p, cvy_variable *v, void *piece)
+{
+    const int64_t n = cvy_shape_elems(&v->shape);
+    for (int64_t i = 0; i < n && v->init.method && !is_left_to_others(p, v); i += INIT_PIECE) {
+        const int64_t count = CVY_MIN(INIT_PIECE, n - i);
+        CVY_TRY(cvy_init_fill(v, p->opts.seed, i, count, piece));
+        CVY_TRY(cvy_variable_write_part(v, i, count, piece));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_program_initialise(cvy_program *p)
+{
+    void *piece = NULL;
+    cvy_status status = cvy_mem_alloc(INIT_PIECE * sizeof(double), &piece);
+    for (int i = 0; i < p->vars->count && status == CVY_OK; i++)
+        status = initialise(p, p->vars->at[i], piece);
+    cvy_mem_free(&piece);
+    return status;
+}
+
+static void *feed_data(cvy_plan *plan, const char *name)
+{
+    cvy_plan_feed *feed = cvy_plan_find_feed(plan, name);
+    return feed ? feed->data : NULL;
+}
+
+/* Until the caller says better, a sample is known by its place in the global batch. */
+static void number_samples(const cvy_program *p, const cvy_program_task *s)
+{
+    int64_t *id = feed_data(s->plan, "sample_id"), before = 0;
+    for (int m = 0; id && m < s->nmicro; m++) {
+        const cvy_batch share = share_of(p, s, m, 0);
+        for (int64_t i = 0; i < share.local_n; i++)
+            id[s->plan->first_row[m] + i] = before + share.first + i;
+        before += p->update.shape.shards ? 0 : share.global_n;
+    }
+}
+
+/* Gradients lie at the head of the arena, at the same place on all ranks: memory of the node, where there are several
+ * ranks on one. */
+static cvy_status share_gradients(cvy_program *p, int *shared_out)
+{
+    cvy_comm *comm = p->context->comm;
+    size_t bytes = 0;
+    for (int i = 0; i < p->ntask; i++)
+        if (p->task[i]->plan->buckets->n > 0)
+            bytes = CVY_MAX(bytes, cvy_plan_head_bytes(p->task[i]->plan));
+    *shared_out = 0;
+    if (comm->nranks == 1 || bytes == 0 || !p->update.shape.shares_memory || !cvy_space_is_host(&p->context->space))
+        return CVY_OK;
+    return comm->node_memory->share(comm, &p->reduce.opts, p->memory.arena, bytes, shared_out);
+}
+
+static void count_common(cvy_variable *v, void *arg)
+{
+    size_t *bytes = arg;
+    *bytes += v->in_common ? 0 : common_bytes(v);
+    v->in_common = 1;
+}
+
+/* Weights that the ranks of a node update in parts lie once on the node. All training steps of the program do so, or
+ * none. */
+static cvy_status make_common(cvy_program *p, int shared)
+{
+    cvy_comm *comm = p->context->comm;
+    size_t bytes = 0;
+    int training = 0, can = shared && p->opts.share_weights && p->update.shape.shares_weights;
+    for (int i = 0; i < p->ntask; i++)
+        if (p->task[i]->plan->buckets->n > 0) {
+            training++;
+            can = can && cvy_plan_can_part(p->task[i]->plan);
+        }
+    int64_t all = can && training > 0;
+    if (comm->nranks > 1)
+        CVY_TRY(comm->ops->allreduce(comm, &all, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
+    for (int i = 0; i < p->ntask && all; i++)
+        if (p->task[i]->plan->buckets->n > 0)
+            cvy_plan_each_parted(p->task[i]->plan, count_common, &bytes);
+    p->memory.common_bytes = bytes;
+    if (all)
+        CVY_TRY(comm->node_memory->alloc(comm, bytes, &p->memory.common));
+    for (int i = 0; i < p->vars->count && !p->memory.common; i++)
+        p->vars->at[i]->in_common = 0;
+    for (int i = 0; i < p->ntask; i++) {
+        cvy_plan *const plans[] = {p->task[i]->plan, p->task[i]->alternate};
+        for (int k = 0; k < CVY_COUNT(plans) && plans[k]; k++)
+            plans[k]->head.is_partitioned = (p->memory.common || plans[k]->opts.sharded) && plans[k]->buckets->n > 0;
+    }
+    return CVY_OK;
+}
+
+static cvy_status bind_plans(cvy_program *p)
+{
+    for (int i = 0; i < p->ntask; i++) {
+        cvy_program_task *s = p->task[i];
+        CVY_TRY(cvy_plan_bind(s->plan, (char *)p->memory.arena + place_of(p, s)));
+        if (s->alternate) {
+            s->alternate->head.set = 1;
+            s->alternate->head.alternate = s->plan;
+            CVY_TRY(cvy_plan_bind(s->alternate, p->memory.arena));
+        }
+        s->feed.lr = feed_data(s->plan, "lr");
+        s->feed.norm = feed_data(s->plan, "norm");
+        s->feed.number = feed_data(s->plan, "step");
+        CVY_TRY(cvy_program_allocate_outputs(s));
+        number_samples(p, s);
+    }
+    return CVY_OK;
+}
+
+static cvy_status allocate(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    int shared = 0;
+    p->memory.arena_bytes = CVY_MAX(p->memory.arena_bytes, 64);
+    CVY_TRY(cvy_comm_agree(comm, take_pages(p, p->memory.arena_bytes, &p->memory.arena)));
+    CVY_TRY(cvy_comm_agree(comm, p->update.def->prepare ? p->update.def->prepare(p) : CVY_OK));
+    CVY_TRY(share_gradients(p, &shared));
+    CVY_TRY(make_common(p, shared));
+    if (p->kernel.by_clock && !p->memory.common)
+        CVY_TRY(cvy_comm_agree(comm, map_idle(p)));
+    CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
+    CVY_TRY(cvy_comm_agree(comm, bind_plans(p)));
+    if (p->update.def->connect)
+        CVY_TRY(p->update.def->connect(p));
+    return p->kernel.by_clock ? CVY_OK : cvy_program_initialise(p);
+}
+
+cvy_status cvy_program_allocate(cvy_program *p)
+{
+    if (!p->kernel.by_clock)
+        CVY_TRY(cvy_comm_agree(p->context->comm, cvy_program_check_memory(p)));
+    const int before = cvy_team_enter(p->context->threads);
+    const cvy_status status = allocate(p);
+    cvy_team_leave(before);
+    p->allocated = status == CVY_OK;
+    return cvy_comm_agree(p->context->comm, status);
+}
+
+cvy_status cvy_program_plan(cvy_program *p)
+{
+    CVY_TRY(cvy_context_check_idle(p->context, p));
+    CVY_TRY(cvy_program_prepare(p));
+    return cvy_program_allocate(p);
+}

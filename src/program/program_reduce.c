@@ -1,0 +1,85 @@
+/*
+ * program_reduce.c: how a program reduces its gradients over ranks: the options of its reductions, the size of buckets,
+ * and what of it a plan file keeps.
+ *
+ * The plan file keeps what the measurements on this network have found, so that a resumed run adds in the same order.
+ */
+#include <string.h>
+
+#include "program/program_reduce.h"
+
+cvy_status cvy_program_read_progress(cvy_program *p)
+{
+    const char *way = p->opts.reduce ? p->opts.reduce : "auto";
+    CVY_TRY(cvy_progress_parse(p->opts.reduce_progress, &p->reduce.progress));
+    CVY_CHECK(
+        p->reduce.progress != CVY_PROGRESS_MPI || strcmp(way, "auto") == 0 || strcmp(way, "library") == 0, CVY_E_CONFIG,
+        "opts.reduce_progress: mpi leaves sums to the MPI library, so opts.reduce must be auto or library, not %s",
+        way);
+    return CVY_OK;
+}
+
+static void set_options(cvy_program *p)
+{
+    const cvy_update_shape *shape = &p->update.shape;
+    const char *name = shape->shards ? "doubling"
+                       : p->reduce.progress == CVY_PROGRESS_MPI
+                           ? "library"
+                           : p->opts.reduce; /* the upper part of the shards' tree */
+    p->reduce.opts = (cvy_allreduce_opts){
+        .algorithm = name && strcmp(name, "auto") != 0 ? name : NULL,
+        .no_node = shape->shards || p->opts.reduce_no_node || p->reduce.progress == CVY_PROGRESS_MPI || shape->halves,
+        .halves = shape->halves,
+        .wire = p->opts.reduce_wire,
+        .threads = p->reduce.progress == CVY_PROGRESS_THREAD ? 1 : p->context->threads,
+        .progress = p->reduce.progress,
+        .newest_first = shape->newest_first};
+}
+
+static double real_of(const cvy_tree *map, const char *key)
+{
+    const cvy_tree *node = cvy_tree_get(map, key);
+    double value = 0;
+    return node && node->kind == CVY_TREE_SCALAR && cvy_text_real(node->text, &value) == CVY_OK ? value : 0;
+}
+
+/* Kept figures count only on the same numbers of ranks and nodes. */
+static void take_kept(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    const cvy_tree *kept = p->reduce.kept, *ways = kept ? cvy_tree_get(kept, "ways") : NULL;
+    if (!kept || real_of(kept, "ranks") != comm->nranks || real_of(kept, "nodes") != comm->nnodes)
+        return;
+    p->reduce.cost = (cvy_comm_cost){real_of(kept, "alpha_s"), real_of(kept, "beta_s_per_byte")};
+    if (ways && ways->text && comm->nranks > 1)
+        comm->probe->set_algorithms(comm, ways->text);
+}
+
+cvy_status cvy_program_size_buckets(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    int training = 0;
+    for (int i = 0; i < p->ntask; i++)
+        training |= p->task[i]->training;
+    set_options(p);
+    take_kept(p);
+    if (comm->nranks == 1 || !training || p->opts.bucket_bytes > 0 || p->reduce.cost.beta_s > 0)
+        return CVY_OK;
+    return comm->probe->cost(comm, &p->reduce.opts, &p->reduce.cost);
+}
+
+void cvy_program_sums_json(const cvy_program *p, cvy_json *json)
+{
+    const cvy_comm *comm = p->context->comm;
+    char ways[CVY_COMM_ALGORITHMS_TEXT];
+    if (comm->nranks == 1)
+        return;
+    comm->probe->algorithms_text(comm, &p->reduce.opts, ways);
+    cvy_json_open(json, "sums", '{');
+    cvy_json_int(json, "ranks", comm->nranks);
+    cvy_json_int(json, "nodes", comm->nnodes);
+    cvy_json_real(json, "alpha_s", p->reduce.cost.alpha_s);
+    cvy_json_real(json, "beta_s_per_byte", p->reduce.cost.beta_s);
+    cvy_json_string(json, "ways", ways);
+    cvy_json_close(json, '}');
+}

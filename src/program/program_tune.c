@@ -1,0 +1,189 @@
+/*
+ * program_tune.c: rank 0 looks into the wisdom or measures, and tells all ranks what it chose: kernels decide the
+ * layouts of variables, which must lie alike everywhere.
+ *
+ * While it measures, the others sleep: ranks that poll would take the cores and the memory that are being measured.
+ */
+#include "program/program_tune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+cvy_status cvy_planning_parse(const char *text, cvy_planning *out)
+{
+    static const char *const words[] = {"estimate", "measure", "patient"};
+    for (int i = 0; text && i < CVY_COUNT(words); i++)
+        if (strcmp(text, words[i]) == 0) {
+            *out = (cvy_planning)i;
+            return CVY_OK;
+        }
+    CVY_CHECK(!text, CVY_E_CONFIG, "planning: '%s' is none of estimate, measure, patient", text);
+    *out = CVY_PLANNING_ESTIMATE;
+    return CVY_OK;
+}
+
+static void say_result(const cvy_program *p)
+{
+    const cvy_tuning *t = &p->kernel.tuning;
+    if (t->nmeasured > 0)
+        cvy_log(p->context, CVY_LOG_INFO, "planning: %d times measured in %.1f s, %d nodes changed; wisdom: %s",
+                t->nmeasured, t->seconds, t->nchanged,
+                p->kernel.wisdom->path ? p->kernel.wisdom->path : "kept in no file");
+}
+
+/* Times of a plan that is given are looked up, never taken. */
+static cvy_planning planning_of(const cvy_program *p)
+{
+    return p->kernel.choices ? CVY_PLANNING_ESTIMATE : p->kernel.planning;
+}
+
+static cvy_status tune_graph(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    cvy_graph *graph = NULL;
+    CVY_TRY(make(p, &graph));
+    const cvy_status status = cvy_plan_tune(graph, opts, planning_of(p), p->kernel.wisdom, &p->kernel.tuning);
+    cvy_graph_destroy(&graph);
+    p->kernel.tuned = status == CVY_OK;
+    return status;
+}
+
+/* Where there is nothing to look up and nothing to be measured it is the order of preference, at no cost. */
+static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    CVY_TRY(cvy_wisdom_open(p->opts.wisdom, &p->kernel.wisdom));
+    if (p->kernel.wisdom->warning)
+        cvy_log(p->context, CVY_LOG_WARN, "%s", p->kernel.wisdom->warning);
+    if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->kernel.wisdom->key.count == 0)
+        return CVY_OK;
+    CVY_TRY(tune_graph(p, opts, make));
+    if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning goes on: it only has to be done again next time */
+        cvy_log(p->context, CVY_LOG_WARN, "wisdom is not kept: %s", cvy_error_text());
+    say_result(p);
+    return CVY_OK;
+}
+
+/* All are here when the request is done; whoever waits sleeps. */
+static cvy_status wait_asleep(const cvy_comm *comm, cvy_request *request)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    int done = 0;
+    CVY_TRY(comm->reduce->start(request));
+    while (!done) {
+        CVY_TRY(comm->reduce->test(request, &done));
+        if (!done)
+            nanosleep(&pause, NULL);
+    }
+    return CVY_OK;
+}
+
+static cvy_status tune_while_others_sleep(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    cvy_comm *comm = p->context->comm;
+    cvy_request *request = NULL;
+    double ready = 1;
+    const cvy_allreduce_opts reduce = {.algorithm = "library"}; /* one number: nothing needs to be measured for it */
+    const cvy_status made = comm->reduce->create(comm, &reduce, &ready, 1, CVY_DTYPE_F64, NULL, &request);
+    const cvy_status agreed = cvy_comm_agree(comm, made);
+    if (agreed != CVY_OK) {
+        comm->reduce->destroy(&request);
+        return agreed;
+    }
+    const cvy_status status = comm->rank == 0 ? tune_here(p, opts, make) : CVY_OK;
+    const cvy_status waited = wait_asleep(comm, request);
+    comm->reduce->destroy(&request);
+    return status != CVY_OK ? status : waited;
+}
+
+static cvy_status parse_choices(cvy_program *p, const char *text)
+{
+    cvy_tree *tree = NULL;
+    CVY_TRY(cvy_tree_parse_text(p->pool, "choices of rank 0", text, strlen(text), &tree));
+    p->kernel.choices = tree;
+    return CVY_OK;
+}
+
+/* bytes with the NUL; 0: as preferred. */
+static cvy_status share_choices(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    uint64_t bytes = p->kernel.tuning.choices ? strlen(p->kernel.tuning.choices) + 1 : 0;
+    char *text = NULL;
+    if (comm->nranks > 1)
+        CVY_TRY(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
+    if (bytes == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_comm_agree(comm, cvy_pool_alloc(p->pool, bytes, &text)));
+    if (p->kernel.tuning.choices)
+        memcpy(text, p->kernel.tuning.choices, bytes);
+    if (comm->nranks > 1)
+        CVY_TRY(comm->ops->broadcast(comm, text, bytes, 0));
+    return cvy_comm_agree(comm, parse_choices(p, text));
+}
+
+/* A clock needs the times on all ranks: those of rank 0, whatever files another one could read. As text: each key, a
+ * NUL, its time, a NUL. */
+static cvy_status pack_times(const cvy_wisdom *w, cvy_text *out)
+{
+    for (int i = 0; i < w->key.count; i++) {
+        cvy_text_add_bytes(out, w->key.text[i], strlen(w->key.text[i]) + 1);
+        cvy_text_add(out, "%.17g", w->ms[i]);
+        cvy_text_add_bytes(out, "", 1);
+    }
+    return out->status;
+}
+
+static cvy_status unpack_times(cvy_program *p, const char *text, size_t bytes)
+{
+    CVY_TRY(cvy_wisdom_open("off", &p->kernel.wisdom));
+    for (const char *at = text; at < text + bytes;) {
+        const char *key = at, *ms = key + strlen(key) + 1;
+        CVY_TRY(cvy_wisdom_add(p->kernel.wisdom, key, strtod(ms, NULL)));
+        at = ms + strlen(ms) + 1;
+    }
+    return CVY_OK;
+}
+
+static cvy_status share_times(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    cvy_text packed = {0};
+    char *text = NULL;
+    CVY_TRY(cvy_comm_agree(comm, comm->rank == 0 ? pack_times(p->kernel.wisdom, &packed) : CVY_OK));
+    uint64_t bytes = packed.bytes;
+    cvy_status status = comm->ops->broadcast(comm, &bytes, sizeof bytes, 0);
+    if (status == CVY_OK && comm->rank != 0)
+        status = cvy_mem_alloc(bytes + 1, &text);
+    status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK)
+        status = comm->ops->broadcast(comm, comm->rank == 0 ? packed.data : text, bytes, 0);
+    if (status == CVY_OK && comm->rank != 0)
+        status = unpack_times(p, text, bytes);
+    cvy_text_free(&packed);
+    cvy_mem_free(&text);
+    p->kernel.clock.times = p->kernel.wisdom;
+    return cvy_comm_agree(comm, status);
+}
+
+cvy_status cvy_program_tune(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
+{
+    cvy_comm *comm = p->context->comm;
+    cvy_status status = CVY_OK;
+    if (comm->nranks > 1 && planning_of(p) != CVY_PLANNING_ESTIMATE)
+        status = tune_while_others_sleep(p, opts, make);
+    else if (comm->rank == 0)
+        status = tune_here(p, opts, make);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    if (p->kernel.by_clock)
+        CVY_TRY(share_times(p));
+    return p->kernel.choices ? CVY_OK : share_choices(p);
+}
+
+cvy_status cvy_program_predict(const cvy_program *p, int task, double *ms_out, int *nunknown_out)
+{
+    CVY_CHECK(p->kernel.tuned && task == 0, CVY_NOT_APPLICABLE, "nothing was measured");
+    *ms_out = p->task[task]->nmicro * p->kernel.tuning.micro_ms + p->kernel.tuning.update_ms;
+    *nunknown_out = p->kernel.tuning.nunknown;
+    return CVY_OK;
+}

@@ -1,0 +1,130 @@
+/*
+ * reduce_bucket.c: buckets under reduction: their requests, which of them are under way, progress and waits, and when
+ * each exchange started and ended.
+ */
+#include "reduce/reduce_bucket.h"
+
+#include "base/base_clock.h"
+#include "base/base_mem.h"
+
+cvy_status cvy_bucket_set_create(int n, cvy_bucket_set **out)
+{
+    cvy_bucket_set *set = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *set, &set));
+    const cvy_status status = cvy_mem_alloc(sizeof *set->bucket * (size_t)CVY_MAX(n, 1), &set->bucket);
+    if (status != CVY_OK) {
+        cvy_mem_free(&set);
+        return status;
+    }
+    set->n = n;
+    *out = set;
+    return CVY_OK;
+}
+
+static cvy_status make_request(cvy_comm *comm, const cvy_allreduce_opts *opts, cvy_bucket *b)
+{
+    const int64_t elems = cvy_bucket_elems(b);
+    switch (b->kind) {
+    case CVY_BUCKET_ALLREDUCE: return comm->reduce->create(comm, opts, b->host, elems, b->dtype, NULL, &b->request);
+    case CVY_BUCKET_PART: return comm->reduce->create(comm, opts, b->host, elems, b->dtype, &b->part, &b->request);
+    case CVY_BUCKET_GATHER: return comm->reduce->create_gather(comm, opts, b->host, elems, b->dtype, &b->request);
+    case CVY_BUCKET_LOCAL: break;
+    }
+    return CVY_OK;
+}
+
+/* As the buckets lie in the memory of the set. */
+static cvy_status make_copies(cvy_bucket_set *set)
+{
+    for (int i = 0; i < set->n; i++)
+        set->copies_bytes = CVY_MAX(set->copies_bytes, set->bucket[i].offset + set->bucket[i].bytes);
+    return cvy_mem_alloc_pages(set->copies_bytes, &set->copies);
+}
+
+cvy_status cvy_bucket_set_connect(cvy_bucket_set *set, cvy_comm *comm, const cvy_allreduce_opts *opts, void *memory)
+{
+    set->comm = comm;
+    set->memory = memory;
+    if (!cvy_space_is_host(set->space) && comm->nranks > 1)
+        CVY_TRY(make_copies(set));
+    for (int i = 0; i < set->n; i++) {
+        cvy_bucket *b = &set->bucket[i];
+        b->data = (char *)memory + b->offset;
+        b->host = set->copies ? set->copies + b->offset : b->data;
+        b->part = (cvy_part){0, cvy_bucket_elems(b)};
+        if (comm->nranks > 1 && !set->exchange)
+            CVY_TRY(make_request(comm, opts, b));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_bucket_set_start(cvy_bucket_set *set, int bucket)
+{
+    cvy_bucket *b = &set->bucket[bucket];
+    if (!b->request && !set->exchange)
+        return CVY_OK;
+    if (set->copies)
+        CVY_TRY(cvy_space_read(set->space, b->host, b->data, b->bytes));
+    b->active = 1;
+    set->nactive++;
+    b->start_s = cvy_clock_s();
+    return set->exchange ? set->exchange->start(set->exchange->user, bucket) : set->comm->reduce->start(b->request);
+}
+
+static cvy_status test_active(cvy_bucket_set *set)
+{
+    for (int i = 0; i < set->n; i++) {
+        cvy_bucket *b = &set->bucket[i];
+        int done = 0;
+        if (!b->active)
+            continue;
+        CVY_TRY(set->exchange ? set->exchange->test(set->exchange->user, i, &done)
+                              : set->comm->reduce->test(b->request, &done));
+        if (!done)
+            continue;
+        if (set->copies)
+            CVY_TRY(cvy_space_write(set->space, b->data, b->host, b->bytes));
+        b->active = 0;
+        set->nactive--;
+        b->end_s = cvy_clock_s();
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_bucket_set_progress(cvy_bucket_set *set)
+{
+    if (set->beside)
+        CVY_TRY(test_active(set->beside));
+    return test_active(set);
+}
+
+cvy_status cvy_bucket_set_wait(cvy_bucket_set *set, int bucket)
+{
+    const cvy_bucket *b = &set->bucket[bucket];
+    for (int round = 0; b->active; round++) {
+        CVY_TRY(cvy_bucket_set_progress(set));
+        if (b->active)
+            CVY_TRY(set->comm->ops->rest(set->comm, round));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_bucket_set_wait_all(cvy_bucket_set *set)
+{
+    for (int i = 0; i < set->n; i++)
+        CVY_TRY(cvy_bucket_set_wait(set, i));
+    return CVY_OK;
+}
+
+void cvy_bucket_set_destroy(cvy_bucket_set **set)
+{
+    cvy_bucket_set *s = *set;
+    if (!s)
+        return;
+    for (int i = 0; i < s->n; i++)
+        if (s->bucket[i].request)
+            s->comm->reduce->destroy(&s->bucket[i].request);
+    cvy_mem_free_pages(&s->copies, s->copies_bytes);
+    cvy_mem_free(&s->bucket);
+    cvy_mem_free(set);
+}

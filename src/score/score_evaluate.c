@@ -1,0 +1,147 @@
+/*
+ * score_evaluate.c: cvy_run_test(): the scores of a trained network on labelled data, as JSON and as the run's
+ * test.json (schema: src/report/report.h).
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_file.h"
+#include "monitor/monitor_run_layout.h"
+#include "score/score_baseline.h"
+#include "score/score_result.h"
+#include "score/score_run.h"
+#include "score/score_worst.h"
+
+enum { SCATTER_MAX = 2000 }; /* points of truth against prediction: more say no more */
+
+struct collected { /* on rank 0: every row, output then target */
+    float *rows;
+    int64_t n, room, row_elems;
+};
+
+static cvy_status collect(void *user, const float *rows, int64_t n, int64_t row_elems)
+{
+    struct collected *c = user;
+    CVY_CHECK(c->n + n <= c->room, CVY_E_INTERNAL, "more rows than the data set has samples");
+    c->row_elems = row_elems;
+    memcpy(c->rows + c->n * row_elems, rows, sizeof *rows * (size_t)(n * row_elems));
+    c->n += n;
+    return CVY_OK;
+}
+
+static void add_metrics(const cvy_scores *scores, cvy_json *json)
+{
+    cvy_json_open(json, "metrics", '{');
+    for (int i = 0; i < scores->count; i++)
+        cvy_json_real(json, scores->at[i].name, scores->at[i].value);
+    cvy_json_close(json, '}');
+}
+
+static void add_classes(const cvy_scoring *s, cvy_json *json)
+{
+    if (!s->class_name || s->nclasses < 1)
+        return;
+    cvy_json_open(json, "classes", '[');
+    for (int64_t i = 0; i < s->nclasses; i++)
+        cvy_json_string(json, NULL, s->class_name[i]);
+    cvy_json_close(json, ']');
+    if (s->nclasses == 2)
+        cvy_json_string(json, "positive", s->class_name[1]);
+}
+
+/* Truth against prediction of each output, thinned evenly. */
+static void add_regression(const cvy_scoring *s, const struct collected *c, int64_t output_elems, cvy_json *json)
+{
+    const int64_t stride = CVY_MAX(1, c->n / SCATTER_MAX), count = CVY_MIN(output_elems, 8);
+    if (s->nclasses > 0 || c->row_elems != 2 * output_elems)
+        return;
+    cvy_json_open(json, "regression", '[');
+    for (int64_t k = 0; k < count; k++) {
+        char name[24];
+        snprintf(name, sizeof name, "y%lld", (long long)k);
+        cvy_json_open(json, NULL, '{');
+        cvy_json_string(json, "name", name);
+        for (int which = 0; which < 2; which++) {
+            cvy_json_open(json, which ? "prediction" : "truth", '[');
+            for (int64_t i = 0; i < c->n; i += stride)
+                cvy_json_real(json, NULL, c->rows[i * c->row_elems + (which ? k : output_elems + k)]);
+            cvy_json_close(json, ']');
+        }
+        cvy_json_close(json, '}');
+    }
+    cvy_json_close(json, ']');
+}
+
+/* On rank 0: what stands beside the metrics' details, which are in the object already. */
+static void add_scores(const cvy_scoring *s, const cvy_scores *scores, cvy_json *json)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(s->session.test);
+    const char *slash = s->checkpoint.path ? strrchr(s->checkpoint.path, '/') : NULL;
+    cvy_json_string(json, "checkpoint", slash ? slash + 1 : "weights");
+    cvy_json_string(json, "data", info->path && *info->path ? info->path : info->format);
+    cvy_json_int(json, "samples", scores->nsamples);
+    cvy_json_real(json, "loss", scores->loss);
+    cvy_json_real(json, "seconds", scores->seconds);
+    add_metrics(scores, json);
+    add_classes(s, json);
+}
+
+static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct collected *c, int64_t output_elems,
+                         cvy_json *json, char **json_out)
+{
+    add_scores(s, scores, json);
+    add_regression(s, c, output_elems, json);
+    CVY_TRY(cvy_mistakes_add(s, c->rows, c->n, c->row_elems, output_elems, json));
+    CVY_TRY(cvy_baselines_add(s, c->rows, c->n, c->row_elems, json));
+    cvy_json_close(json, '}');
+    CVY_TRY(json->text.status);
+    if (s->run) {
+        char path[CVY_RUN_PATH];
+        cvy_run_path(s->run, CVY_RUN_TEST, path);
+        CVY_TRY(cvy_file_replace(path, json->text.data, json->text.bytes));
+    }
+    *json_out = json->text.data;
+    json->text = (cvy_text){0};
+    return CVY_OK;
+}
+
+cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
+                        cvy_test_result *result_out)
+{
+    cvy_scoring s = {0};
+    cvy_gathered gathered = {0};
+    cvy_scores scores;
+    struct collected collected = {0};
+    cvy_json json = {0};
+    char *text = NULL;
+    CVY_CHECK(result_out->size == sizeof *result_out, CVY_E_ARGUMENT,
+              "the result's size is %zu: set it to sizeof(cvy_test_result)", result_out->size);
+    *result_out = (cvy_test_result){.size = sizeof *result_out, .loss = NAN};
+    cvy_json_open(&json, NULL, '{');
+    cvy_status status = cvy_scoring_open(context, target, job, data, 1, &s);
+    if (status == CVY_OK) {
+        s.scorer.all_metrics = 1;
+        status = cvy_gathered_begin(&s, 1, collect, &collected, &gathered);
+        collected.room = s.scorer.order.nsamples;
+        if (status == CVY_OK && context->comm->rank == 0)
+            status = cvy_mem_alloc(sizeof *collected.rows *
+                                       (size_t)(collected.room * (gathered.output_elems + gathered.target_elems)),
+                                   &collected.rows);
+        status = cvy_comm_agree(context->comm, status);
+    }
+    if (status == CVY_OK)
+        status = cvy_scorer_run(&s.scorer, &scores, &json, cvy_gathered_add, &gathered);
+    if (status == CVY_OK)
+        status = cvy_comm_agree(
+            context->comm,
+            context->comm->rank == 0 ? finish(&s, &scores, &collected, gathered.output_elems, &json, &text) : CVY_OK);
+    if (status == CVY_OK)
+        status = cvy_comm_agree(context->comm, text ? cvy_test_result_make(&text, result_out) : CVY_OK);
+    cvy_mem_free(&text);
+    cvy_text_free(&json.text);
+    cvy_mem_free(&collected.rows);
+    cvy_gathered_end(&gathered);
+    cvy_scoring_close(&s);
+    return status;
+}

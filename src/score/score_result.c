@@ -1,0 +1,159 @@
+/*
+ * score_result.c: see score_result.h. Metrics write their details (a confusion matrix, curves) as members of test.json,
+ * so the struct is read from there.
+ */
+#include "score/score_result.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_tree.h"
+
+struct owned {
+    cvy_pool *pool;
+    char *json;
+};
+
+/* NaN if there is none; null is not finite. */
+static double number(const cvy_tree *map, const char *key)
+{
+    const cvy_tree *node = cvy_tree_get(map, key);
+    double value = NAN;
+    return node && node->text && strcmp(node->text, "null") != 0 && cvy_tree_real(node, &value) == CVY_OK ? value : NAN;
+}
+
+static void copy_text(const cvy_tree *map, const char *key, char *to, size_t room)
+{
+    const cvy_tree *node = cvy_tree_get(map, key);
+    snprintf(to, room, "%s", node && node->text ? node->text : "");
+}
+
+static cvy_status read_metrics(cvy_pool *pool, const cvy_tree *root, cvy_test_result *r)
+{
+    const cvy_tree *map = cvy_tree_get(root, "metrics");
+    cvy_test_metric *metric = NULL;
+    if (!map || map->kind != CVY_TREE_MAP || map->count == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *metric * (size_t)map->count, &metric));
+    for (int i = 0; i < map->count; i++) {
+        snprintf(metric[i].name, sizeof metric[i].name, "%s", map->key[i]);
+        metric[i].value = number(map, map->key[i]);
+    }
+    r->nmetric = map->count;
+    r->metric = metric;
+    return CVY_OK;
+}
+
+static cvy_status read_classes(cvy_pool *pool, const cvy_tree *root, cvy_test_result *r)
+{
+    const cvy_tree *list = cvy_tree_get(root, "classes");
+    const char **name = NULL;
+    if (!list || list->kind != CVY_TREE_LIST || list->count == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *name * (size_t)list->count, &name));
+    for (int i = 0; i < list->count; i++)
+        name[i] = list->child[i]->text ? list->child[i]->text : "";
+    r->nclass = list->count;
+    r->class_name = name;
+    return CVY_OK;
+}
+
+static cvy_status read_confusion(cvy_pool *pool, const cvy_tree *root, cvy_test_result *r)
+{
+    const cvy_tree *rows = cvy_tree_get(root, "confusion");
+    double *matrix = NULL;
+    if (!rows || rows->kind != CVY_TREE_LIST || rows->count == 0)
+        return CVY_OK;
+    const int n = rows->count;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *matrix * (size_t)n * (size_t)n, &matrix));
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n && k < rows->child[i]->count; k++)
+            CVY_TRY(cvy_tree_real(rows->child[i]->child[k], &matrix[i * n + k]));
+    r->nconfusion = n;
+    r->confusion = matrix;
+    return CVY_OK;
+}
+
+static cvy_test_method read_method(const cvy_tree *m)
+{
+    cvy_test_method out = {.area = number(m, "area"),
+                           .area_error = number(m, "area_error"),
+                           .area_gain = number(m, "area_gain"),
+                           .area_gain_error = number(m, "area_gain_error"),
+                           .at_fpr = number(m, "at_fpr"),
+                           .efficiency = number(m, "efficiency"),
+                           .efficiency_error = number(m, "efficiency_error"),
+                           .efficiency_gain = number(m, "efficiency_gain"),
+                           .efficiency_gain_error = number(m, "efficiency_gain_error")};
+    copy_text(m, "name", out.name, sizeof out.name);
+    return out;
+}
+
+static cvy_status read_methods(cvy_pool *pool, const cvy_tree *root, cvy_test_result *r)
+{
+    const cvy_tree *network = cvy_tree_get(root, "network"), *others = cvy_tree_get(root, "baselines");
+    cvy_test_method *method = NULL;
+    if (!network || !others || others->kind != CVY_TREE_LIST || others->count == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *method * (size_t)(others->count + 1), &method));
+    method[0] = read_method(network);
+    snprintf(method[0].name, sizeof method[0].name, "network");
+    for (int i = 0; i < others->count; i++)
+        method[i + 1] = read_method(others->child[i]);
+    r->nmethod = others->count + 1;
+    r->method = method;
+    return CVY_OK;
+}
+
+static cvy_status read_all(cvy_pool *pool, const char *json, cvy_test_result *r)
+{
+    cvy_tree *root = NULL;
+    CVY_TRY(cvy_tree_parse_text(pool, "test.json", json, strlen(json), &root));
+    copy_text(root, "checkpoint", r->checkpoint, sizeof r->checkpoint);
+    copy_text(root, "data", r->data, sizeof r->data);
+    r->samples = (int64_t)number(root, "samples");
+    r->loss = number(root, "loss");
+    r->seconds = number(root, "seconds");
+    CVY_TRY(read_metrics(pool, root, r));
+    CVY_TRY(read_classes(pool, root, r));
+    CVY_TRY(read_confusion(pool, root, r));
+    return read_methods(pool, root, r);
+}
+
+cvy_status cvy_test_result_make(char **json_take, cvy_test_result *full)
+{
+    struct owned *owned = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *owned, &owned));
+    full->owned = owned;
+    full->json = owned->json = *json_take;
+    *json_take = NULL;
+    cvy_status status = cvy_pool_create(&owned->pool);
+    if (status == CVY_OK)
+        status = read_all(owned->pool, owned->json, full);
+    if (status != CVY_OK)
+        cvy_test_result_release(full);
+    return status;
+}
+
+cvy_status cvy_test_result_json(const cvy_test_result *result, char **text_out)
+{
+    *text_out = NULL;
+    CVY_CHECK(result->owned && result->json, CVY_E_ARGUMENT, "the result is empty: cvy_run_test() fills it on rank 0");
+    const size_t bytes = strlen(result->json) + 1;
+    CVY_TRY(cvy_mem_alloc(bytes, text_out));
+    memcpy(*text_out, result->json, bytes);
+    return CVY_OK;
+}
+
+void cvy_test_result_release(cvy_test_result *result)
+{
+    struct owned *owned = result->owned;
+    const size_t size = result->size;
+    if (owned) {
+        cvy_mem_free(&owned->json);
+        cvy_pool_destroy(&owned->pool);
+        cvy_mem_free(&owned);
+    }
+    *result = (cvy_test_result){.size = size};
+}

@@ -1,0 +1,180 @@
+/*
+ * score_run.c: what test and predict share: see score_run.h.
+ */
+#include "score/score_run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_file.h"
+#include "base/base_hash.h"
+#include "job/job_table.h"
+#include "monitor/monitor_run_layout.h"
+#include "session/session_normalize.h"
+
+static int ends_with(const char *text, const char *tail)
+{
+    const size_t n = strlen(text), k = strlen(tail);
+    return n >= k && strcmp(text + n - k, tail) == 0;
+}
+
+/* Rank 0 looks for a sound set (the best, else the newest); all ranks take the same one. */
+static cvy_status find_set(cvy_scoring *s)
+{
+    cvy_comm *comm = s->session.context->comm;
+    char path[CVY_RUN_PATH];
+    cvy_run_path(s->run, CVY_RUN_CHECKPOINTS, path);
+    cvy_status status = CVY_OK;
+    if (comm->rank == 0) {
+        status = cvy_checkpoint_find(path, "best", &s->checkpoint);
+        if (status == CVY_END) { /* none is noted as the best; a damaged one is not passed over */
+            cvy_checkpoint_close(&s->checkpoint);
+            s->checkpoint = (cvy_checkpoint){0};
+            status = cvy_checkpoint_find(path, NULL, &s->checkpoint);
+        }
+        for (int i = 0; i < s->checkpoint.nmessage; i++)
+            cvy_log(s->session.context, CVY_LOG_WARN, "%s", s->checkpoint.message[i]);
+        if (status == CVY_END)
+            status = cvy_error_set(CVY_E_IO, "%s holds no checkpoint", s->run);
+    }
+    return cvy_checkpoint_share(comm, status, &s->checkpoint);
+}
+
+static cvy_status check_target(const cvy_scoring *s, const char *target, const cvy_job_source *job)
+{
+    CVY_CHECK(s->run || ends_with(target, ".safetensors"), CVY_E_ARGUMENT,
+              "%s is neither a run folder nor a .safetensors file", target);
+    CVY_CHECK(s->run || job, CVY_E_ARGUMENT,
+              "%s holds weights only: give the job file too, which says what network they are for", target);
+    return CVY_OK;
+}
+
+static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_source *job)
+{
+    char path[CVY_RUN_PATH];
+    s->run = cvy_file_is_folder(target) ? target : NULL;
+    CVY_TRY(cvy_comm_agree(s->session.context->comm, check_target(s, target, job)));
+    CVY_TRY(cvy_session_same(&s->session, "network to score", cvy_hash(target, strlen(target)) + (s->run != NULL)));
+    cvy_run_path(target, CVY_RUN_JOB, path);
+    const cvy_job_source own = {.size = sizeof own, .path = path};
+    CVY_TRY(cvy_session_open_job(s->session.context, job ? job : &own, &s->session));
+    return s->run ? find_set(s) : CVY_OK;
+}
+
+/* What the network was trained on: the checkpoint knows, else the training data. */
+static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
+{
+    const cvy_tree *state = s->checkpoint.state, *classes = state ? cvy_tree_get(state, "classes") : NULL,
+                   *names = state ? cvy_tree_get(state, "class_names") : NULL;
+    if (classes) {
+        const char **known = NULL;
+        CVY_TRY(cvy_tree_int(classes, &s->nclasses));
+        if (names && names->kind == CVY_TREE_LIST && names->count == s->nclasses && s->nclasses > 0) {
+            CVY_TRY(cvy_pool_alloc(s->session.job->pool, sizeof *known * (size_t)names->count, &known));
+            for (int i = 0; i < names->count; i++)
+                known[i] = names->child[i]->text ? names->child[i]->text : "";
+        }
+        s->class_name = known;
+        return s->labelled ? cvy_session_check_classes(known, s->nclasses, data) : CVY_OK;
+    }
+    s->nclasses = data->nclasses;
+    s->class_name = data->class_name;
+    if (s->nclasses > 0)
+        return CVY_OK;
+    cvy_dataset *train = NULL;
+    CVY_TRY(cvy_dataset_open(s->session.job->data.train, s->session.job->data.augment, 0, 1, &train));
+    s->nclasses = cvy_dataset_describe(train)->nclasses;
+    cvy_dataset_destroy(&train);
+    return CVY_OK;
+}
+
+static cvy_status make_program(cvy_scoring *s, int want_labels)
+{
+    cvy_session *session = &s->session;
+    cvy_dataset_info info = *cvy_dataset_describe(session->test);
+    cvy_program_opts opts;
+    s->labelled = want_labels && info.nfield > 1; /* targets of data to predict need not make sense */
+    CVY_CHECK(s->labelled || !want_labels, CVY_E_FORMAT, "%s has no labels to score against; use `convoy predict`",
+              info.path);
+    CVY_TRY(find_classes(s, &info));
+    info.nclasses = s->nclasses;
+    CVY_TRY(cvy_job_model(session->job, &info, s->labelled, &session->model));
+    CVY_CHECK(!session->job->plan.kernels.by_clock, CVY_E_CONFIG,
+              "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
+              cvy_job_where(session->job, "plan", "kernels"));
+    CVY_TRY(cvy_job_program_opts(session->job, NULL, &opts));
+    opts.planning = "estimate"; /* one pass over the data does not pay for measuring */
+    CVY_TRY(cvy_job_translate(cvy_program_create(session->context, &opts, &session->program)));
+    return cvy_scorer_add(session, session->test, session->model, s->labelled, &s->scorer);
+}
+
+static cvy_status load_weights(cvy_scoring *s, const char *target)
+{
+    if (s->run)
+        return cvy_checkpoint_load(&s->checkpoint, s->session.context->comm, s->session.program->vars, 0);
+    return cvy_comm_agree(s->session.context->comm, cvy_weights_load(target, s->session.program->vars, 0, NULL));
+}
+
+cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
+                            int want_labels, cvy_scoring *out)
+{
+    cvy_comm *comm = context->comm;
+    out->session.context = context;
+    CVY_TRY(open_job(out, target, job));
+    CVY_TRY(cvy_comm_agree(comm, cvy_job_take_normalize(out->session.job, out->checkpoint.state)));
+    CVY_TRY(cvy_session_open_test_data(&out->session, data));
+    CVY_TRY(cvy_session_compare(&out->session));
+    CVY_TRY(cvy_comm_agree(comm, make_program(out, want_labels)));
+    CVY_TRY(cvy_job_translate(cvy_program_plan(out->session.program)));
+    return load_weights(out, target);
+}
+
+void cvy_scoring_close(cvy_scoring *s)
+{
+    cvy_checkpoint_close(&s->checkpoint);
+    cvy_session_close(&s->session);
+}
+
+/* ---- output rows, gathered ---- */
+
+cvy_status cvy_gathered_begin(cvy_scoring *s, int with_target, cvy_gathered_fn sink, void *user, cvy_gathered *out)
+{
+    const cvy_program *p = s->session.program;
+    const cvy_dataset_info *info = cvy_dataset_describe(s->scorer.data);
+    const int any = s->scorer.step_full >= 0 ? s->scorer.step_full : s->scorer.step_tail;
+    const cvy_value *v = cvy_graph_find(p->task[any]->plan->unit[0]->graph, p->task[any]->output[0].value);
+    *out = (cvy_gathered){
+        .comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .output_elems = 1};
+    for (int i = 1; i < v->shape.ndim; i++)
+        out->output_elems *= v->shape.dim[i];
+    if (with_target && info->nfield > 1)
+        out->target_elems = cvy_shape_elems(&info->field[1].shape);
+    CVY_TRY(cvy_mem_alloc(sizeof *out->bytes_of * (size_t)out->comm->nranks, &out->bytes_of));
+    return cvy_mem_alloc(2 * sizeof *out->block *
+                             (size_t)(s->scorer.order.batch * (out->output_elems + out->target_elems)),
+                         &out->block);
+}
+
+cvy_status cvy_gathered_add(void *gathered, const cvy_rows *rows, const cvy_span *output)
+{
+    cvy_gathered *g = gathered;
+    const int64_t n = cvy_order_batch(&g->scorer->order, g->step++), width = g->output_elems + g->target_elems;
+    const cvy_span target = {.dtype = cvy_dataset_describe(g->scorer->data)->field[1].dtype, .data = rows->field[1]};
+    float *mine = g->block, *all = g->block + rows->n * width;
+    for (int64_t i = 0; i < rows->n; i++) {
+        for (int64_t k = 0; k < g->output_elems; k++)
+            mine[i * width + k] = (float)cvy_get(output, i * g->output_elems + k);
+        for (int64_t k = 0; k < g->target_elems; k++)
+            mine[i * width + g->output_elems + k] = (float)cvy_get(&target, i * g->target_elems + k);
+    }
+    for (int r = 0; r < g->comm->nranks; r++)
+        g->bytes_of[r] = sizeof *mine * (size_t)(cvy_order_part(&g->scorer->order, n, r).local_n * width);
+    CVY_TRY(g->comm->ops->gatherv(g->comm, mine, g->bytes_of[g->comm->rank], all, g->bytes_of, 0));
+    return g->comm->rank == 0 ? g->sink(g->user, all, n, width) : CVY_OK;
+}
+
+void cvy_gathered_end(cvy_gathered *g)
+{
+    cvy_mem_free(&g->block);
+    cvy_mem_free(&g->bytes_of);
+}

@@ -1,0 +1,171 @@
+/*
+ * score_worst.c: see score_worst.h. A sample counts by how much surer the network is of its answer than of the truth.
+ */
+#include "score/score_worst.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/picture/data_encode.h"
+
+enum { SHOWN = 12, SIDE = 160 }; /* pictures, and the longer side that they are reduced to */
+
+struct mistake {
+    int64_t sample;
+    int32_t truth, answer;
+    double margin, share; /* share: of the answer */
+};
+
+/* What share of certainty each class has: the output itself where it is such shares, else its softmax. */
+static void to_shares(const float *output, int64_t n, double *share)
+{
+    double sum = 0, most = -INFINITY, least = INFINITY;
+    for (int64_t k = 0; k < n; k++) {
+        sum += output[k];
+        most = CVY_MAX(most, output[k]);
+        least = CVY_MIN(least, output[k]);
+    }
+    const int shares = least >= 0 && fabs(sum - 1) < 1e-3;
+    double total = 0;
+    for (int64_t k = 0; k < n; k++)
+        total += share[k] = shares ? output[k] : exp(output[k] - most);
+    for (int64_t k = 0; k < n; k++)
+        share[k] /= total;
+}
+
+/* Keeps the worst, the very worst first. */
+static void keep(struct mistake *list, int *count, const struct mistake *m)
+{
+    int at = *count;
+    while (at > 0 && list[at - 1].margin < m->margin)
+        at--;
+    if (at == SHOWN)
+        return;
+    *count = CVY_MIN(SHOWN, *count + 1);
+    memmove(list + at + 1, list + at, sizeof *list * (size_t)(*count - at - 1));
+    list[at] = *m;
+}
+
+static int find_mistakes(const float *rows, int64_t n, int64_t row_elems, int64_t nclasses, double *share,
+                         struct mistake *list)
+{
+    int count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = rows + i * row_elems;
+        struct mistake m = {.sample = i, .truth = (int32_t)row[nclasses]};
+        to_shares(row, nclasses, share);
+        for (int32_t k = 1; k < nclasses; k++)
+            if (share[k] > share[m.answer])
+                m.answer = k;
+        if (m.truth < 0 || m.truth >= nclasses || m.truth == m.answer || !isfinite(share[m.answer]))
+            continue;
+        m.share = share[m.answer];
+        m.margin = m.share - share[m.truth];
+        keep(list, &count, &m);
+    }
+    return count;
+}
+
+/* ---- one picture as text ---- */
+
+struct picture_text {
+    cvy_raw raw;
+    cvy_bytes decoded, rows, small, png;
+};
+
+/* Means of blocks of pixels, so many that no side is longer than SIDE. */
+static cvy_status reduce(struct picture_text *t, cvy_picture *p)
+{
+    const int64_t by = (CVY_MAX(p->H, p->W) + SIDE - 1) / SIDE, H = p->H / by, W = p->W / by;
+    const uint8_t *from = p->data;
+    if (by <= 1 || H < 1 || W < 1)
+        return CVY_OK;
+    CVY_TRY(cvy_bytes_need(&t->small, (size_t)(p->C * H * W)));
+    uint8_t *to = t->small.data;
+    for (int64_t i = 0; i < p->C * H * W; i++) {
+        const int64_t c = i / (H * W), y = i / W % H, x = i % W;
+        int64_t sum = 0;
+        for (int64_t k = 0; k < by * by; k++)
+            sum += from[(c * p->H + y * by + k / by) * p->W + x * by + k % by];
+        to[i] = (uint8_t)(sum / (by * by));
+    }
+    *p = (cvy_picture){.dtype = CVY_DTYPE_U8, .C = p->C, .H = H, .W = W, .data = to};
+    return CVY_OK;
+}
+
+/* Base 64 (RFC 4648). */
+static void add_base64(cvy_text *t, const uint8_t *data, size_t bytes)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < bytes; i += 3) {
+        const size_t left = CVY_MIN(3, bytes - i);
+        const uint32_t word =
+            (uint32_t)data[i] << 16 | (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) | (left > 2 ? data[i + 2] : 0);
+        const char four[] = {digit[word >> 18], digit[word >> 12 & 63], left > 1 ? digit[word >> 6 & 63] : '=',
+                             left > 2 ? digit[word & 63] : '='};
+        cvy_text_add_bytes(t, four, sizeof four);
+    }
+}
+
+static cvy_status add_picture(cvy_dataset *d, int64_t sample, struct picture_text *t, cvy_json *json)
+{
+    cvy_picture p = {0};
+    cvy_text text = {0};
+    CVY_TRY(cvy_dataset_read_raw(d, sample, &t->raw));
+    CVY_TRY(cvy_raw_picture(&t->raw, cvy_dataset_reader_info(d)->shape.dim[0], &t->decoded, &t->rows, &p));
+    CVY_TRY(reduce(t, &p));
+    CVY_TRY(cvy_picture_encode_png(&p, &t->rows, &t->png));
+    cvy_text_add(&text, "data:image/png;base64,");
+    add_base64(&text, t->png.data, t->png.bytes);
+    const cvy_status status = text.status;
+    if (status == CVY_OK)
+        cvy_json_string(json, "picture", text.data);
+    cvy_text_free(&text);
+    return status;
+}
+
+static cvy_status add_list(const cvy_scoring *s, const struct mistake *list, int count, struct picture_text *t,
+                           cvy_json *json)
+{
+    cvy_json_open(json, "mistakes", '[');
+    for (int i = 0; i < count; i++) {
+        cvy_json_open(json, NULL, '{');
+        cvy_json_int(json, "sample", list[i].sample);
+        cvy_json_string(json, "truth", s->class_name[list[i].truth]);
+        cvy_json_string(json, "answer", s->class_name[list[i].answer]);
+        cvy_json_real(json, "share", list[i].share);
+        const cvy_status status = add_picture(s->session.test, list[i].sample, t, json);
+        if (status == CVY_E_MEMORY)
+            return status;
+        cvy_json_close(json, '}');
+    }
+    cvy_json_close(json, ']');
+    return CVY_OK;
+}
+
+static int has_pictures(const cvy_dataset *d)
+{
+    const cvy_reader_info *info = cvy_dataset_reader_info(d);
+    return info->dtype == CVY_DTYPE_U8 && info->shape.ndim == 3 && (info->shape.dim[0] == 1 || info->shape.dim[0] == 3);
+}
+
+cvy_status cvy_mistakes_add(const cvy_scoring *s, const float *rows, int64_t n, int64_t row_elems, int64_t output_elems,
+                            cvy_json *json)
+{
+    struct mistake list[SHOWN + 1];
+    struct picture_text t = {0};
+    double *share = NULL;
+    if (s->nclasses < 2 || !s->class_name || output_elems != s->nclasses || row_elems != output_elems + 1 ||
+        !has_pictures(s->session.test))
+        return CVY_OK;
+    CVY_TRY(cvy_mem_alloc(sizeof *share * (size_t)output_elems, &share));
+    const int count = find_mistakes(rows, n, row_elems, output_elems, share, list);
+    const cvy_status status = count ? add_list(s, list, count, &t, json) : CVY_OK;
+    cvy_mem_free(&share);
+    cvy_raw_free(&t.raw);
+    cvy_mem_free(&t.decoded.data);
+    cvy_mem_free(&t.rows.data);
+    cvy_mem_free(&t.small.data);
+    cvy_mem_free(&t.png.data);
+    return status;
+}

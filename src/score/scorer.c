@@ -1,0 +1,290 @@
+/*
+ * scorer.c: a pass over a data set with forward steps: losses and metrics, every sample once, whatever the number of
+ * ranks.
+ */
+#include "score/scorer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_exact.h"
+#include "job/job_table.h"
+
+cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, int labelled, cvy_scorer *out)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(data);
+    cvy_scorer scorer = {.session = s, .data = data, .step_full = -1, .step_tail = -1, .labelled = labelled};
+    int64_t batch = 0;
+    CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, &batch));
+    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path);
+    scorer.order = cvy_order_make(info->nsamples, batch, 1, 0, 1, 0, s->context->comm);
+    scorer.order.shards = cvy_job_shards(s->job);
+    const int64_t tail = info->nsamples % scorer.order.batch;
+    if (info->nsamples >= scorer.order.batch)
+        CVY_TRY(cvy_program_add_forward(s->program, model, scorer.order.batch, NULL, &scorer.step_full));
+    if (tail)
+        CVY_TRY(cvy_program_add_forward(s->program, model, tail, NULL, &scorer.step_tail));
+    *out = scorer;
+    return CVY_OK;
+}
+
+static int is_real(cvy_dtype dtype)
+{
+    return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
+}
+
+/* The field that metrics and losses compare with: the first after x that is no weight; NULL: there is none. */
+static const cvy_field *truth_of(const cvy_dataset_info *info)
+{
+    for (int f = 1; f < info->nfield; f++)
+        if (strcmp(info->field[f].name, "weight") != 0)
+            return &info->field[f];
+    return NULL;
+}
+
+static cvy_status check_truth(const cvy_scorer *scorer, const cvy_metric_def *def)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const cvy_field *truth = truth_of(info);
+    CVY_CHECK(truth && def->wants_labels != is_real(truth->dtype), CVY_E_CONFIG,
+              "%s compares %s, but the truth in %s is %s; take %s", def->name,
+              def->wants_labels ? "labels of classes" : "numbers", info->path ? info->path : info->format,
+              !truth                  ? "missing"
+              : is_real(truth->dtype) ? "numbers"
+                                      : "labels of classes",
+              def->wants_labels ? "rmse, mae or r2" : "accuracy, top_k or auc");
+    return CVY_OK;
+}
+
+static cvy_status add_metric(const cvy_scorer *scorer, cvy_metric **metric, cvy_score *score, int *count,
+                             const char *name, const cvy_tree *options, const cvy_shape *output)
+{
+    for (int i = 0; i < *count; i++)
+        if (strcmp(score[i].name, name) == 0)
+            return CVY_OK;
+    CVY_CHECK(*count < CVY_COUNT(((cvy_scores *)0)->at), CVY_E_CONFIG, "train.metrics: more than %d metrics",
+              CVY_COUNT(((cvy_scores *)0)->at));
+    CVY_TRY(cvy_metric_create(name, options, output, &metric[*count]));
+    const cvy_metric_def *def = cvy_metric_find(name);
+    score[(*count)++] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
+    return check_truth(scorer, def);
+}
+
+/* What the job names, else what suits the data; a test asks for all that its page shows. */
+static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output, cvy_metric **metric, cvy_score *score,
+                               int *count)
+{
+    const cvy_job *job = scorer->session->job;
+    const int64_t nclasses = cvy_dataset_describe(scorer->data)->nclasses;
+    const int by_job = job->train.nmetric > 0, all = scorer->all_metrics;
+    for (int i = 0; i < job->train.nmetric; i++) {
+        const cvy_status status =
+            add_metric(scorer, metric, score, count, job->train.metric[i].name, job->train.metric[i].options, output);
+        if (status != CVY_OK)
+            return cvy_error_prefix(status, "%s: train.metrics", cvy_job_where(job, "train", "metrics"));
+    }
+    const struct {
+        const char *name;
+        int wanted;
+    } fallback[] = {
+        {"accuracy", nclasses > 1 && (!by_job || all)}, {"auc", nclasses == 2 && (!by_job || all)},
+        {"efficiency_at_fpr", nclasses == 2 && all},    {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
+        {"rmse", nclasses == 0 && (!by_job || all)},    {"mae", nclasses == 0 && all},
+        {"r2", nclasses == 0 && (!by_job || all)},
+    };
+    for (int i = 0; i < CVY_COUNT(fallback); i++)
+        if (fallback[i].wanted)
+            CVY_TRY(add_metric(scorer, metric, score, count, fallback[i].name, NULL, output));
+    return CVY_OK;
+}
+
+/* Rows of one forward step on this rank. */
+struct batch_view {
+    cvy_span output, target;
+    double *weight;
+};
+
+static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows *rows, struct batch_view *view)
+{
+    const cvy_program *p = scorer->session->program;
+    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const void *data = NULL;
+    cvy_shape shape;
+    CVY_TRY(cvy_program_output(p, step, p->task[step]->output[0].name, &data, &shape));
+    view->output = (cvy_span){.dtype = cvy_plan_outside_dtype(p->opts.dtype),
+                              .ndim = shape.ndim,
+                              .elems = cvy_shape_elems(&shape),
+                              .data = (void *)(uintptr_t)data};
+    memcpy(view->output.dim, shape.dim, sizeof shape.dim);
+    view->target = (cvy_span){0};
+    view->weight = rows->weight;
+    for (int f = 1; f < info->nfield; f++) {
+        const cvy_field *field = &info->field[f];
+        if (strcmp(field->name, "weight") == 0 && field->dtype == CVY_DTYPE_F32)
+            for (int64_t i = 0; i < rows->n; i++)
+                rows->weight[i] *= ((const float *)rows->field[f])[i];
+        else if (!view->target.data) {
+            view->target = (cvy_span){.dtype = field->dtype, .ndim = field->shape.ndim + 1, .data = rows->field[f]};
+            view->target.dim[0] = rows->n;
+            memcpy(view->target.dim + 1, field->shape.dim, sizeof *field->shape.dim * (size_t)field->shape.ndim);
+            view->target.elems = cvy_span_prod(&view->target, 0, view->target.ndim);
+        }
+    }
+    return CVY_OK;
+}
+
+/* Adds this rank's share of the step's loss times its normaliser, shard by shard; the normaliser itself is global, so
+ * rank 0 counts it. */
+static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_exact *norm)
+{
+    const cvy_program *p = scorer->session->program;
+    const cvy_program_task *info = p->task[step];
+    for (int i = 0; i < info->nloss; i++) {
+        char name[160];
+        snprintf(name, sizeof name, "%s.norm", info->loss[i].value);
+        const double *weights = cvy_plan_find(info->plan, name, 0);
+        const double n = weights ? *weights : (double)info->batch;
+        for (int m = 0; m < cvy_program_loss_parts(info); m++) {
+            const double *loss = cvy_program_loss_part(info, i, m);
+            cvy_exact_add(&sum[i], loss ? *loss * n : 0);
+        }
+        cvy_exact_add(&norm[i], p->context->comm->rank == 0 ? n : 0);
+    }
+}
+
+enum { LOSS_MAX = 16 };
+struct pass {
+    cvy_metric *metric[16];
+    int nmetric;
+    cvy_exact loss[2 * LOSS_MAX + 1]; /* sums, then normalisers, then the number of samples skipped */
+    int nloss;
+};
+
+/* Shard by shard: how rows are put together decides on the bits of their sums. */
+static cvy_status add_metric_rows(const cvy_plan *plan, cvy_metric *metric, const cvy_metric_rows *rows)
+{
+    for (int m = 0; m < plan->nmicro; m++)
+        CVY_TRY(cvy_metric_add_part(metric, rows, plan->first_row[m], plan->unit[m]->graph->batch.local_n));
+    return CVY_OK;
+}
+
+static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, const cvy_rows *rows,
+                           cvy_output_fn output, void *user)
+{
+    cvy_session *s = scorer->session;
+    const int step = cvy_order_batch(&scorer->order, at) == scorer->order.batch && scorer->step_full >= 0
+                         ? scorer->step_full
+                         : scorer->step_tail;
+    struct batch_view view;
+    CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(scorer->data), rows));
+    CVY_TRY(cvy_program_step(s->program, step, 0));
+    CVY_TRY(view_batch(scorer, step, rows, &view));
+    const cvy_metric_rows metric_rows = {
+        .n = rows->n, .output = &view.output, .target = &view.target, .weight = view.weight};
+    if (output) /* first, because it is collective and a metric's fault is this rank's own */
+        CVY_TRY(output(user, rows, &view.output));
+    for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
+        CVY_TRY(add_metric_rows(s->program->task[step]->plan, pass->metric[i], &metric_rows));
+    pass->nloss = s->program->task[step]->nloss;
+    if (scorer->labelled)
+        add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX);
+    return CVY_OK;
+}
+
+/* Every fault of a rank is heard by all at the next agreement, so that nobody waits for one that has left. */
+static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn output, void *user)
+{
+    const cvy_job *job = scorer->session->job;
+    cvy_comm *comm = scorer->session->context->comm;
+    const cvy_loader_opts opts = {.shuffle = 0,
+                                  .threads = cvy_session_data_threads(scorer->session),
+                                  .depth = (int)CVY_MAX(job->data.prefetch, 1),
+                                  .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+                                  .share = cvy_order_share,
+                                  .share_user = &scorer->order};
+    cvy_loader *loader = NULL;
+    cvy_status mine = cvy_loader_create(scorer->data, &opts, &loader), all = CVY_OK;
+    for (int64_t at = 0; at < scorer->order.last_step && all == CVY_OK; at++) {
+        const cvy_rows *rows = NULL;
+        cvy_watchdog_kick(scorer->session->watchdog, at, "scoring");
+        if (mine == CVY_OK)
+            mine = cvy_loader_get(loader, at, &rows, NULL);
+        all = cvy_comm_agree(comm, mine);
+        if (all == CVY_OK)
+            mine = run_step(scorer, pass, at, rows, output, user);
+        if (rows)
+            cvy_loader_release(loader, rows);
+    }
+    if (loader)
+        cvy_exact_add(&pass->loss[2 * LOSS_MAX], (double)cvy_loader_nbad(loader));
+    cvy_loader_destroy(&loader);
+    return all == CVY_OK ? cvy_comm_agree(comm, mine) : all;
+}
+
+static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out, cvy_json *detail)
+{
+    cvy_comm *comm = scorer->session->context->comm;
+    double loss[CVY_COUNT(pass->loss)];
+    CVY_TRY(
+        comm->ops->allreduce(comm, pass->loss, CVY_COUNT(pass->loss) * CVY_EXACT_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM));
+    for (int i = 0; i < CVY_COUNT(loss); i++)
+        loss[i] = cvy_exact_read(&pass->loss[i]);
+    out->loss = scorer->labelled && pass->nloss ? 0 : NAN;
+    for (int i = 0; i < pass->nloss && scorer->labelled; i++)
+        out->loss += loss[LOSS_MAX + i] > 0 ? loss[i] / loss[LOSS_MAX + i] : 0;
+    out->nskipped = (int64_t)loss[2 * LOSS_MAX];
+    for (int i = 0; i < pass->nmetric; i++)
+        CVY_TRY(cvy_metric_finish(pass->metric[i], comm, &out->at[i].value, comm->rank == 0 ? detail : NULL));
+    return CVY_OK;
+}
+
+/* The network's output for one sample. */
+static cvy_shape output_shape(const cvy_scorer *scorer)
+{
+    const cvy_program_task *step =
+        scorer->session->program->task[scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail];
+    const cvy_value *value = cvy_graph_find(step->plan->unit[0]->graph, step->output[0].value);
+    return cvy_shape_make(value->shape.ndim - 1, value->shape.dim + 1);
+}
+
+static cvy_status begin(const cvy_scorer *scorer, struct pass *pass, cvy_scores *scores)
+{
+    const cvy_shape sample = output_shape(scorer);
+    *scores = (cvy_scores){.nsamples = scorer->order.nsamples, .loss = NAN};
+    const cvy_status status =
+        scorer->labelled ? make_metrics(scorer, &sample, pass->metric, scores->at, &pass->nmetric) : CVY_OK;
+    scores->count = pass->nmetric;
+    return status;
+}
+
+static void end(struct pass *pass)
+{
+    for (int i = 0; i < CVY_COUNT(pass->metric); i++)
+        cvy_metric_destroy(&pass->metric[i]);
+}
+
+cvy_status cvy_scorer_names(const cvy_scorer *scorer, cvy_scores *out)
+{
+    struct pass pass = {0};
+    const cvy_status status = begin(scorer, &pass, out);
+    end(&pass);
+    return status;
+}
+
+cvy_status cvy_scorer_run(cvy_scorer *scorer, cvy_scores *out, cvy_json *detail, cvy_output_fn output, void *user)
+{
+    const double start = cvy_clock_s();
+    struct pass pass = {0};
+    cvy_scores scores;
+    cvy_status status = cvy_comm_agree(scorer->session->context->comm, begin(scorer, &pass, &scores));
+    if (status == CVY_OK)
+        status = run_pass(scorer, &pass, output, user);
+    if (status == CVY_OK)
+        status = finish(scorer, &pass, &scores, detail);
+    end(&pass);
+    scores.seconds = cvy_clock_s() - start;
+    if (status == CVY_OK)
+        *out = scores;
+    return status;
+}

@@ -1,0 +1,365 @@
+/*
+ * session.c: opening a job on all ranks, with every fault agreed: nobody goes on alone.
+ */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_hash.h"
+#include "base/base_machine.h"
+#include "base/base_opts.h"
+#include "job/job_table.h"
+#include "program/program_fill.h"
+#include "session/session_normalize.h"
+#include "session/session_source.h"
+
+/* ---- do all ranks mean the same? ---- */
+
+cvy_status cvy_session_same(const cvy_session *s, const char *what, uint64_t value)
+{
+    cvy_comm *comm = s->context->comm;
+    uint64_t *all = NULL;
+    int other = 0;
+    cvy_status status = cvy_mem_alloc(sizeof *all * (size_t)comm->nranks, &all);
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    CVY_TRY_OUT(comm->ops->allgather(comm, &value, sizeof value, all));
+    for (int r = comm->nranks - 1; r > 0; r--)
+        if (all[r] != all[0])
+            other = r;
+    if (other)
+        CVY_FAIL_OUT(
+            CVY_E_DISAGREE,
+            "rank %d was started with another %s than rank 0: start all ranks with the same command line and files",
+            other, what);
+out:
+    cvy_mem_free(&all);
+    return status;
+}
+
+/* The key, "train.batch", at which two resolved jobs part, with both values; a is without what may differ. Returns 0
+ * where they are equal. */
+static int find_difference(const cvy_tree *a, const cvy_tree *b, const char *path, char *text, size_t room)
+{
+    const int nkey = a->kind == CVY_TREE_MAP && b->kind == CVY_TREE_MAP ? a->count + (*path ? b->count : 0) : 0;
+    const int nitem = a->kind == CVY_TREE_LIST && b->kind == CVY_TREE_LIST && a->count == b->count ? a->count : 0;
+    char below[160];
+    for (int i = 0; i < nkey; i++) {
+        const char *key = i < a->count ? a->key[i] : b->key[i - a->count];
+        const cvy_tree *x = cvy_tree_get(a, key), *y = cvy_tree_get(b, key);
+        snprintf(below, sizeof below, "%s%s%s", path, *path ? "." : "", key);
+        if (!x || !y)
+            return snprintf(text, room, "%s is given on %s only", below, x ? "this rank" : "rank 0");
+        if (find_difference(x, y, below, text, room))
+            return 1;
+    }
+    for (int i = 0; i < nitem; i++) {
+        snprintf(below, sizeof below, "%s[%d]", path, i);
+        if (find_difference(a->child[i], b->child[i], below, text, room))
+            return 1;
+    }
+    if (nkey || nitem || (a->kind == b->kind && a->kind != CVY_TREE_SCALAR && a->count == b->count))
+        return 0;
+    if (a->text && b->text && strcmp(a->text, b->text) == 0)
+        return 0;
+    return snprintf(text, room, "%s is %s here and %s on rank 0", path, a->text ? a->text : "another list or map",
+                    b->text ? b->text : "another list or map");
+}
+
+/* Rank 0's job comes as text; where it differs from this rank's, the fault says at which key. */
+static cvy_status compare_keys(const cvy_session *s)
+{
+    cvy_comm *comm = s->context->comm;
+    cvy_pool *pool = NULL;
+    cvy_tree *mine = NULL, *theirs = NULL;
+    char *text = NULL, what[512] = "";
+    uint64_t bytes = 0;
+    cvy_status status = comm->rank == 0 ? cvy_job_print(s->job, &text) : CVY_OK;
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    bytes = text ? strlen(text) + 1 : 0;
+    CVY_TRY_OUT(comm->ops->broadcast(comm, &bytes, sizeof bytes, 0));
+    if (!text)
+        status = cvy_mem_alloc(bytes, &text);
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    CVY_TRY_OUT(comm->ops->broadcast(comm, text, bytes, 0));
+    status = cvy_pool_create(&pool);
+    if (status == CVY_OK)
+        status = cvy_tree_parse_text(pool, "rank 0's job", text, strlen(text), &theirs);
+    if (status == CVY_OK)
+        status = cvy_job_tree(s->job, pool, 0, &mine);
+    if (status == CVY_OK && find_difference(mine, theirs, "", what, sizeof what))
+        status = cvy_error_set(
+            CVY_E_DISAGREE,
+            "started with another job than rank 0: %s; start all ranks with the same command line and files", what);
+    status = cvy_comm_agree(comm, status);
+    if (status == CVY_OK) /* the difference is one of text only */
+        status =
+            cvy_error_set(CVY_E_DISAGREE,
+                          "the ranks were started with different jobs: start all with the same command line and files");
+out:
+    cvy_pool_destroy(&pool);
+    cvy_mem_free(&text);
+    return status;
+}
+
+static cvy_status compare_jobs(const cvy_session *s)
+{
+    const uint32_t one = 1;
+    const uint64_t order = *(const unsigned char *)&one;
+    uint64_t hash = 0;
+    CVY_TRY(cvy_session_same(s, "version of convoy", cvy_hash(cvy_version(), strlen(cvy_version()))));
+    CVY_TRY(cvy_session_same(s, "byte order of its processor", order));
+    CVY_TRY(cvy_comm_agree(s->context->comm, cvy_job_hash(s->job, &hash)));
+    const cvy_status status = cvy_session_same(s, "job", hash);
+    return status == CVY_E_DISAGREE ? compare_keys(s) : status;
+}
+
+/* ---- opening ---- */
+
+cvy_status cvy_job_read(const cvy_job_source *given, cvy_job **out)
+{
+    cvy_job_source source;
+    CVY_TRY(CVY_OPTS_READ(cvy_job_source, given, &source));
+    if (source.path)
+        return cvy_job_parse_file(source.path, source.sets, source.nsets, out);
+    CVY_CHECK(source.text, CVY_E_ARGUMENT, "a job needs a file or a text");
+    return cvy_job_parse_text("job", source.text, source.sets, source.nsets, out);
+}
+
+static void warn_of_idle_keys(const cvy_session *s)
+{
+    cvy_text keys = {0};
+    if (cvy_job_list_idle_keys(s->job, &keys) == CVY_OK && keys.bytes)
+        cvy_log(s->context, CVY_LOG_WARN, "%s", keys.data);
+    cvy_text_free(&keys);
+}
+
+static void tell_renamed_words(const cvy_session *s)
+{
+    if (s->job->renamed)
+        cvy_log(s->context, CVY_LOG_WARN, "%s", s->job->renamed);
+}
+
+cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *source, cvy_session *s)
+{
+    s->context = context;
+    cvy_status status = cvy_job_read(source, &s->job);
+    if (status == CVY_OK && s->is_watched)
+        status = cvy_watchdog_start(
+            context, &(cvy_watchdog_opts){.timeout_s = s->job->watchdog.timeout_s, .told = s->told}, &s->watchdog);
+    CVY_TRY(cvy_comm_agree(context->comm, status));
+    tell_renamed_words(s);
+    warn_of_idle_keys(s);
+    return context->comm->nranks > 1 ? compare_jobs(s) : CVY_OK;
+}
+
+void cvy_session_close(cvy_session *s)
+{
+    cvy_watchdog_stop(&s->watchdog);
+    cvy_program_destroy(&s->program);
+    cvy_model_destroy(&s->model);
+    cvy_dataset_destroy(&s->test);
+    cvy_dataset_destroy(&s->val);
+    cvy_dataset_destroy(&s->train);
+    cvy_dataset_destroy(&s->whole[1]);
+    cvy_dataset_destroy(&s->whole[0]);
+    cvy_dataset_destroy(&s->base);
+    cvy_cache_room_destroy(&s->cache);
+    cvy_stage_destroy(&s->stage);
+    cvy_text_free(&s->notes);
+    cvy_job_destroy(&s->job);
+}
+
+static int has_field(const cvy_dataset *d, const char *name)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    for (int i = 0; i < info->nfield; i++)
+        if (strcmp(info->field[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* Whether a class is named by its number, as readers do where the data have no names. */
+static int is_number_of(const char *name, int64_t i)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)i);
+    return strcmp(name, number) == 0;
+}
+
+cvy_status cvy_session_check_classes(const char *const *known, int64_t nknown, const cvy_dataset_info *data)
+{
+    const char *where = data->path && *data->path ? data->path : data->format;
+    CVY_CHECK((nknown > 0) == (data->nclasses > 0), CVY_E_CONFIG, "%s has %s, but the training data have %s", where,
+              nknown > 0 ? "no classes" : "classes", nknown > 0 ? "classes" : "none");
+    CVY_CHECK(data->nclasses <= nknown, CVY_E_CONFIG, "%s has %lld classes, but the training data have %lld", where,
+              (long long)data->nclasses, (long long)nknown);
+    for (int64_t i = 0; i < data->nclasses && known && data->class_name; i++) {
+        const int unnamed = is_number_of(known[i], i) || is_number_of(data->class_name[i], i);
+        CVY_CHECK(unnamed || strcmp(known[i], data->class_name[i]) == 0, CVY_E_CONFIG,
+                  "class %lld is \"%s\" in %s, but \"%s\" in the training data: a folder must have all classes, by the "
+                  "same names",
+                  (long long)i, data->class_name[i], where, known[i]);
+    }
+    return CVY_OK;
+}
+
+/* ---- where samples come from: the job's sources or copies near by; and those that stay in memory ---- */
+
+/* Sources that will be read: those of the job, or where the node has them. */
+static cvy_status stage_sources(cvy_session *s, int reads)
+{
+    const struct cvy_job_data *d = &s->job->data;
+    cvy_comm *comm = s->context->comm;
+    cvy_pool *pool = s->job->pool;
+    s->from[CVY_SOURCE_TRAIN] = d->train;
+    s->from[CVY_SOURCE_VAL] = d->val_share > 0 ? NULL : d->val;
+    s->from[CVY_SOURCE_TEST] = d->test;
+    if (!d->stage || !reads)
+        return CVY_OK;
+    CVY_TRY(cvy_comm_agree(comm, cvy_stage_create(comm, d->stage, d->stage_keep, &s->stage)));
+    for (int i = 0; i < CVY_SOURCE_COUNT; i++) {
+        const int scored = i != CVY_SOURCE_TEST || !d->val; /* what is only for `convoy test` stays where it is */
+        if (s->from[i] && scored)
+            CVY_TRY(cvy_stage_source(s->stage, pool, s->from[i], &s->from[i], &s->notes));
+    }
+    return s->notes.status;
+}
+
+static cvy_status make_cache(cvy_session *s)
+{
+    const struct cvy_job_data *d = &s->job->data;
+    const int nranks = CVY_MAX(s->context->comm->node_nranks, 1);
+    int64_t limit = d->cache_limit;
+    if (d->cache == CVY_CACHE_NONE)
+        return CVY_OK;
+    if (limit == 0)
+        limit = cvy_mem_left() > 0 ? cvy_mem_left() / 2 / nranks : (int64_t)1 << 30;
+    cvy_text_add(&s->notes, "data.cache: samples stay in memory%s, up to %.1f MB on each of this node's %d rank%s\n",
+                 d->cache == CVY_CACHE_DECODED ? " decoded" : "", 1e-6 * (double)limit, nranks, nranks == 1 ? "" : "s");
+    CVY_TRY(s->notes.status);
+    return cvy_cache_room_create(limit, &s->cache);
+}
+
+static cvy_status cache(const cvy_session *s, cvy_dataset *d)
+{
+    return s->cache ? cvy_dataset_cache(d, s->cache, s->job->data.cache == CVY_CACHE_DECODED) : CVY_OK;
+}
+
+/* ---- training data ---- */
+
+static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_dataset **out)
+{
+    const cvy_dataset_info *train = cvy_dataset_describe(s->train);
+    CVY_TRY(cvy_dataset_open(source, s->job->data.steps, 0, (uint64_t)s->job->train.seed, out));
+    return cvy_session_check_classes(train->class_name, train->nclasses, cvy_dataset_describe(*out));
+}
+
+/* The samples of data.train: opened once, seen by all below with augmentations of their own. */
+static cvy_status open_base(cvy_session *s)
+{
+    const struct cvy_job_data *data = &s->job->data;
+    CVY_TRY(cvy_dataset_open(s->from[CVY_SOURCE_TRAIN], data->augment, 0, (uint64_t)s->job->train.seed, &s->base));
+    return cache(s, s->base);
+}
+
+/* A view of the base, or the part of it that is trained on (part 0) or set apart (part 1). */
+static cvy_status open_part(cvy_session *s, int random, int part, cvy_dataset **whole, cvy_dataset **out)
+{
+    const struct cvy_job_data *data = &s->job->data;
+    const uint64_t seed = (uint64_t)s->job->train.seed;
+    if (data->val_share == 0)
+        return cvy_dataset_view(s->base, data->steps, random, seed, out);
+    CVY_TRY(cvy_dataset_view(s->base, data->steps, random, seed, whole));
+    return cvy_dataset_split(*whole, data->val_share, seed, part, out);
+}
+
+static cvy_status open_training(cvy_session *s)
+{
+    const struct cvy_job_data *data = &s->job->data;
+    CVY_TRY(open_part(s, 1, 0, &s->whole[0], &s->train));
+    if (data->val_share > 0)
+        CVY_TRY(open_part(s, 0, 1, &s->whole[1], &s->val));
+    else if (s->from[CVY_SOURCE_VAL])
+        CVY_TRY(open_further(s, s->from[CVY_SOURCE_VAL], &s->val));
+    else if (data->test)
+        CVY_TRY(open_further(s, s->from[CVY_SOURCE_TEST], &s->test));
+    if (data->val_share == 0 && (s->val || s->test))
+        CVY_TRY(cache(s, s->val ? s->val : s->test));
+    if (data->test && !s->test) { /* for `convoy test` afterwards: that it is not there, or does not fit, is said now */
+        cvy_dataset *test = NULL;
+        const cvy_status status = open_further(s, data->test, &test);
+        cvy_dataset_destroy(&test);
+        CVY_TRY(status);
+    }
+    s->weighs = has_field(s->train, "weight") || data->on_bad_sample == CVY_BAD_SAMPLE_SKIP;
+    return CVY_OK;
+}
+
+/* Of the training samples only, without chance. */
+static cvy_status find_normalize(cvy_session *s)
+{
+    cvy_comm *comm = s->context->comm;
+    cvy_dataset *whole = NULL, *part = NULL;
+    CVY_TRY(cvy_session_same(s, "training data", cvy_dataset_hash(s->base)));
+    cvy_status status = cvy_comm_agree(comm, open_part(s, 0, 0, &whole, &part));
+    if (status == CVY_OK)
+        status = cvy_job_normalize(s->job, part, s->context);
+    cvy_dataset_destroy(&part);
+    cvy_dataset_destroy(&whole);
+    return status;
+}
+
+cvy_status cvy_session_open_training_data(cvy_session *s, int reads)
+{
+    CVY_TRY(stage_sources(s, reads));
+    CVY_TRY(cvy_comm_agree(s->context->comm, reads ? make_cache(s) : CVY_OK));
+    CVY_TRY(cvy_comm_agree(s->context->comm, open_base(s)));
+    if (reads && s->job->data.normalize_auto)
+        CVY_TRY(find_normalize(s));
+    return cvy_comm_agree(s->context->comm, open_training(s));
+}
+
+static cvy_status open_test(cvy_session *s, const char *source)
+{
+    const cvy_tree *tree = s->job->data.test;
+    cvy_tree *given = NULL;
+    if (source) {
+        CVY_TRY(cvy_job_parse_source(s->job->pool, source, &given));
+        tree = given;
+    }
+    CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score with --data", s->job->file);
+    CVY_TRY(cvy_dataset_open(tree, s->job->data.steps, 0, (uint64_t)s->job->train.seed, &s->test));
+    s->weighs = has_field(s->test, "weight") || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
+    return CVY_OK;
+}
+
+cvy_status cvy_session_open_test_data(cvy_session *s, const char *source)
+{
+    return cvy_comm_agree(s->context->comm, open_test(s, source));
+}
+
+cvy_status cvy_session_compare(const cvy_session *s)
+{
+    CVY_TRY(cvy_session_same(s, "training data", s->train ? cvy_dataset_hash(s->train) : 0));
+    CVY_TRY(cvy_session_same(s, "validation data", s->val ? cvy_dataset_hash(s->val) : 0));
+    return cvy_session_same(s, "test data", s->test ? cvy_dataset_hash(s->test) : 0);
+}
+
+int cvy_session_data_threads(const cvy_session *s)
+{
+    const cvy_context *c = s->context;
+    const int left = c->cores_each - c->threads;
+    return s->job->data.threads >= 0 ? (int)s->job->data.threads : CVY_MAX(CVY_MIN(left, 8), 1);
+}
+
+/* ---- rows into feeds ---- */
+
+cvy_status cvy_session_fill(const cvy_session *s, int step, const cvy_dataset_info *data, const cvy_rows *rows)
+{
+    cvy_plan *plan = s->program->task[step]->plan;
+    CVY_CHECK(rows->n == plan->rows, CVY_E_INTERNAL, "a step of %lld rows was given %lld", (long long)plan->rows,
+              (long long)rows->n);
+    cvy_program_fill_rows(plan, data, rows->n, (const void *const *)rows->field, rows->id, rows->weight);
+    return CVY_OK;
+}

@@ -1,0 +1,390 @@
+/*
+ * session_model.c: from a job and what its data are to a model with its losses, and to the options of a program.
+ *
+ * Before step 0. The network's input takes the shape of the data's x, its outputs are as many as there are classes, or
+ * numbers in the target.
+ */
+#include "session/session_model.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_table.h"
+#include "job/job_table.h"
+#include "op/loss/op_loss.h"
+
+/* ---- what the data offer ---- */
+
+static const cvy_field *find_field(const cvy_dataset_info *data, const char *name)
+{
+    for (int i = 0; i < data->nfield; i++)
+        if (strcmp(data->field[i].name, name) == 0)
+            return &data->field[i];
+    return NULL;
+}
+
+static const char *source_of(const cvy_dataset_info *data)
+{
+    return data->path ? data->path : data->format;
+}
+
+/* The truth that losses are held against, if the job names no other: the first field after x that is no weight. NULL:
+ * the data have none. */
+static const char *main_target(const cvy_dataset_info *data)
+{
+    for (int i = 1; i < data->nfield; i++)
+        if (strcmp(data->field[i].name, "weight") != 0)
+            return data->field[i].name;
+    return NULL;
+}
+
+static int is_class(const cvy_dataset_info *data, const char *target)
+{
+    const cvy_field *field = target ? find_field(data, target) : NULL;
+    return !field || !(field->dtype == CVY_DTYPE_F32 || field->dtype == CVY_DTYPE_F64);
+}
+
+/* Outputs that the first loss needs; 0: the network's own number. */
+static int64_t count_outputs(const cvy_job *job, const cvy_dataset_info *data)
+{
+    const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
+    const char *target = loss && loss->target ? loss->target : main_target(data);
+    const cvy_field *field = target ? find_field(data, target) : NULL;
+    if (!field || (is_class(data, target) && (!loss || strcmp(loss->name, "softmax_cross_entropy") == 0)))
+        return data->nclasses;
+    return cvy_shape_elems(&field->shape);
+}
+
+/* Everything that layers may read besides x. */
+static int list_fields(const cvy_job *job, const cvy_dataset_info *data, cvy_model_input *field)
+{
+    static char weight[] = "weight";
+    int n = 0;
+    for (int i = 1; i < data->nfield; i++)
+        field[n++] = (cvy_model_input){data->field[i].name, data->field[i].dtype, data->field[i].shape};
+    if (job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP && !find_field(data, weight))
+        field[n++] = (cvy_model_input){weight, CVY_DTYPE_F32, {0}};
+    return n;
+}
+
+/* ---- losses ---- */
+
+static int has_loss(const cvy_model *m)
+{
+    for (int i = 0; i < m->nlayer; i++)
+        if (m->layer[i].op->flags & CVY_OP_LOSS)
+            return 1;
+    return 0;
+}
+
+static int has_input(const cvy_model *m, const char *name)
+{
+    for (int i = 0; i < m->ninput; i++)
+        if (strcmp(m->input[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+static int is_loss(const void *op)
+{
+    return (((const cvy_op_def *)op)->flags & CVY_OP_LOSS) != 0;
+}
+
+static cvy_status find_loss(const cvy_job *job, const char *name, const cvy_op_def **out)
+{
+    static const cvy_table_query query = {"loss", "`convoy models --layers` lists them", is_loss};
+    int count = 0;
+    const cvy_op_def *const *table = cvy_op_table(&count);
+    const cvy_status status = cvy_table_find(table, count, &query, name, out);
+    return status == CVY_OK ? CVY_OK
+                            : cvy_error_prefix(status, "%s: train.loss",
+                                               job->train.loss_tree ? cvy_tree_where(job->train.loss_tree) : job->file);
+}
+
+/* The loss's own options with its factor, in the model's pool. */
+static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, double weight, cvy_tree **out)
+{
+    cvy_tree *map = NULL, *factor = NULL;
+    char number[40];
+    if (loss->options)
+        CVY_TRY(cvy_tree_copy(m->pool, loss->options, &map));
+    else
+        CVY_TRY(cvy_tree_new_map(m->pool, "train.loss", &map));
+    if (weight != 1) {
+        snprintf(number, sizeof number, "%.17g", weight);
+        CVY_TRY(cvy_tree_new_scalar(m->pool, "train.loss", number, &factor));
+        CVY_TRY(cvy_tree_set(m->pool, map, "loss_weight", factor));
+    }
+    *out = map;
+    return CVY_OK;
+}
+
+static cvy_status loss_name(cvy_model *m, const char *output, int is_only, char **name_out)
+{
+    if (is_only)
+        return cvy_pool_strdup(m->pool, "loss", name_out);
+    CVY_TRY(cvy_pool_printf(m->pool, name_out, "%s_loss", output));
+    for (int again = 2, i = 0; i < m->nlayer; i++)
+        if (strcmp(m->layer[i].output, *name_out) == 0) {
+            CVY_TRY(cvy_pool_printf(m->pool, name_out, "%s_loss%d", output, again++));
+            i = -1;
+        }
+    return CVY_OK;
+}
+
+static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, const char *output, double weight,
+                              int is_only, const char *target, cvy_model *m)
+{
+    static char sample_weight[] = "weight";
+    const cvy_op_def *op = NULL;
+    cvy_tree *options = NULL;
+    char *name = NULL, *from[] = {(char *)(uintptr_t)output, (char *)(uintptr_t)(loss->target ? loss->target : target),
+                                  sample_weight};
+    CVY_TRY(find_loss(job, loss->name, &op));
+    CVY_CHECK(has_input(m, from[1]), CVY_E_CONFIG,
+              "train.loss: %s is held against '%s', but the data have no such field; their truth is '%s'", loss->name,
+              from[1], target);
+    CVY_TRY(loss_options(m, loss, weight, &options));
+    CVY_TRY(loss_name(m, output, is_only, &name));
+    return cvy_model_add_tree(m, op, name, options, NULL, from, has_input(m, sample_weight) ? 3 : 2);
+}
+
+/* A loss of the network's main output is one of its auxiliary heads too, with their weight. */
+static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nloss, const char *target, cvy_model *m)
+{
+    CVY_TRY(
+        add_loss_on(job, loss, loss->output ? loss->output : cvy_model_output(m), loss->weight, nloss == 1, target, m));
+    for (int i = 0; !loss->output && i < m->naux; i++)
+        CVY_TRY(add_loss_on(job, loss, m->aux[i].output, loss->weight * m->aux[i].weight, 0, target, m));
+    return CVY_OK;
+}
+
+static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m)
+{
+    const struct cvy_job_train *t = &job->train;
+    const char *target = main_target(data);
+    cvy_job_loss usual = {.name = is_class(data, target) ? "softmax_cross_entropy" : "mse", .weight = 1};
+    if (t->nloss == 0 && has_loss(m))
+        return CVY_OK;
+    CVY_CHECK(target, CVY_E_CONFIG, "%s: a loss needs a target, but the data of %s have no labels", job->file,
+              source_of(data));
+    if (t->nloss == 0)
+        return add_loss(job, &usual, 1, target, m);
+    for (int i = 0; i < t->nloss; i++)
+        CVY_TRY(add_loss(job, &t->loss[i], t->nloss, target, m));
+    return CVY_OK;
+}
+
+/* ---- the model ---- */
+
+/* A network that declares its inputs itself must get them from the data. */
+static cvy_status check_inputs(const cvy_dataset_info *data, const cvy_model *m)
+{
+    for (int i = 0; i < m->ninput; i++) {
+        const cvy_model_input *input = &m->input[i];
+        const cvy_field *field = find_field(data, input->name);
+        if (!field) {
+            CVY_CHECK(strcmp(input->name, "weight") == 0, CVY_E_CONFIG,
+                      "the network reads '%s', but the data of %s have no such field", input->name, source_of(data));
+            continue;
+        }
+        CVY_CHECK(cvy_shape_equal(&input->sample_shape, &field->shape), CVY_E_SHAPE,
+                  "the network's input %s is %s, but the data of %s have %s", input->name,
+                  cvy_shape_text(&input->sample_shape), source_of(data), cvy_shape_text(&field->shape));
+    }
+    return CVY_OK;
+}
+
+/* Inputs that no layer reads would only take up feeds. */
+static void drop_unread(cvy_model *m)
+{
+    int kept = 0;
+    for (int i = 0; i < m->ninput; i++) {
+        int read = 0;
+        for (int k = 0; k < m->nlayer; k++)
+            for (int s = 0; s < m->layer[k].nfrom; s++)
+                read |= strcmp(m->layer[k].from[s], m->input[i].name) == 0;
+        if (read)
+            m->input[kept++] = m->input[i];
+    }
+    m->ninput = kept;
+}
+
+cvy_status cvy_job_model(const cvy_job *job, const cvy_dataset_info *data, int with_losses, cvy_model **out)
+{
+    cvy_model_input field[CVY_FIELD_MAX + 1];
+    cvy_model *m = NULL;
+    cvy_status status = CVY_OK;
+    const int nfield = list_fields(job, data, field);
+    CVY_TRY(cvy_model_from_fields(job->model, &data->field[0].shape, count_outputs(job, data), field, nfield, &m));
+    if (with_losses)
+        CVY_TRY_OUT(add_losses(job, data, m));
+    drop_unread(m);
+    CVY_TRY_OUT(check_inputs(data, m));
+    *out = m;
+out:
+    if (status != CVY_OK)
+        cvy_model_destroy(&m);
+    return status;
+}
+
+/* ---- options ---- */
+
+static cvy_status passes_off(const cvy_job *job, const char **out)
+{
+    const struct cvy_job_plan *p = &job->plan;
+    char *list = NULL;
+    if (p->passes_all_off) {
+        *out = "all";
+        return CVY_OK;
+    }
+    if (!job->comm.overlap)
+        CVY_TRY(cvy_pool_strdup(job->pool, "overlap", &list));
+    for (int i = 0; i < p->npass_off; i++)
+        CVY_TRY(cvy_pool_printf(job->pool, &list, "%s%s%s", list ? list : "", list ? ", " : "", p->pass_off[i]));
+    *out = list;
+    return CVY_OK;
+}
+
+cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_program_opts *out)
+{
+    static const char *const planning[] = {"estimate", "measure", "patient"};
+    const struct cvy_job_batch_norm *norm = &job->batch_norm;
+    cvy_program_opts o = {.size = sizeof o,
+                          .dtype = job->train.dtype,
+                          .precise = job->train.precise,
+                          .seed = (uint64_t)job->train.seed,
+                          .kernels = job->plan.kernels_text,
+                          .bucket_bytes = job->comm.bucket_bytes,
+                          .reduce = job->comm.algorithm,
+                          .reduce_progress = job->comm.progress,
+                          .overlap_forward = job->comm.forward,
+                          .reduce_wire = job->comm.wire ? CVY_DTYPE_BF16 : CVY_DTYPE_F32,
+                          .reduce_no_node = !job->comm.node_memory,
+                          .share_weights = job->comm.node_memory,
+                          .update = cvy_job_update_opts(job),
+                          .plan_file = plan_file,
+                          .planning = planning[job->plan.planning],
+                          .wisdom = job->plan.wisdom,
+                          .memory_limit = job->plan.memory_limit,
+                          .clock_scale = job->plan.clock_scale,
+                          .clock_noise = job->plan.clock_noise,
+                          .reduce_blocking = job->comm.blocking,
+                          .shards = cvy_job_shards(job)};
+    o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH || norm->group_by == CVY_NORM_GROUP_SHARD ? -2
+                         : norm->group_by == CVY_NORM_GROUP_RANK                                          ? -1
+                                                                                                          : norm->group;
+    CVY_TRY(passes_off(job, &o.passes_off));
+    *out = o;
+    return CVY_OK;
+}
+
+static int is_optimizer(const void *op)
+{
+    return (((const cvy_op_def *)op)->flags & CVY_OP_OPTIMIZER) != 0;
+}
+
+static cvy_status find_optimizer(const cvy_job *job, const cvy_op_def **out)
+{
+    static const cvy_table_query query = {.what = "optimiser", .takes = is_optimizer};
+    int count = 0;
+    const cvy_op_def *const *table = cvy_op_table(&count);
+    const cvy_status status = cvy_table_find(table, count, &query, job->train.optimizer, out);
+    return status == CVY_OK ? CVY_OK
+                            : cvy_error_prefix(status, "%s: train.optimizer", cvy_job_where(job, "train", "optimizer"));
+}
+
+/* The optimiser's options are checked here, where their places in the file are known, and go on as text. */
+cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
+{
+    const struct cvy_job_train *t = &job->train;
+    const cvy_tree *tree = t->optimizer_options, *decay = tree ? cvy_tree_get(tree, "weight_decay") : NULL;
+    static const char *const also[] = {"lr", NULL}; /* of any optimiser; taken out before */
+    const cvy_op_def *op = NULL;
+    void *fields = NULL;
+    char *text = NULL, *options = NULL;
+    cvy_training_opts o = {.size = sizeof o,
+                           .optimizer = t->optimizer,
+                           .clip_norm = t->clip_norm,
+                           .clip_value = t->clip_value,
+                           .accumulate = t->accumulate};
+    CVY_TRY(find_optimizer(job, &op));
+    CVY_CHECK(!tree || !cvy_tree_get(tree, "lr_mult"), CVY_E_CONFIG,
+              "%s: lr_mult belongs to a group of weights: train.groups: [{match: ..., lr_mult: ...}]",
+              cvy_job_where(job, "train", "optimizer"));
+    CVY_TRY(cvy_pool_alloc(job->pool, op->options_size, &fields));
+    CVY_TRY(cvy_options_parse(job->pool, op->name, op->options, tree, also, fields, op->options_size));
+    if (decay)
+        CVY_TRY(cvy_tree_real(decay, &o.weight_decay));
+    CVY_TRY(cvy_options_print(op->options, fields, &text));
+    const cvy_status status = cvy_pool_strdup(job->pool, text, &options);
+    cvy_mem_free(&text);
+    o.optimizer_options = options;
+    if (status == CVY_OK)
+        *out = o;
+    return status;
+}
+
+/* ---- groups of weights ---- */
+
+static void apply_group(void *user, cvy_variable *v)
+{
+    const struct cvy_job_train *t = &((const cvy_job *)user)->train;
+    if (v->role != CVY_ROLE_WEIGHT)
+        return;
+    if (t->decay_on == CVY_DECAY_ALL)
+        v->decay = 1;
+    for (int i = 0; i < t->ngroup; i++)
+        if (fnmatch(t->group[i].match, v->name, 0) == 0) {
+            v->lr_mult = t->group[i].lr_mult;
+            v->decay_mult = t->group[i].decay_mult;
+            v->frozen = t->group[i].frozen;
+            return;
+        }
+}
+
+void cvy_job_group_variables(const cvy_job *job, cvy_program *program)
+{
+    cvy_program_group_variables(program, apply_group, (void *)(uintptr_t)job);
+}
+
+cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
+{
+    for (int i = 0; i < job->train.ngroup; i++) {
+        int matches = 0;
+        const char *example = "";
+        for (int k = 0; k < program->vars->count; k++) {
+            const cvy_variable *v = program->vars->at[k];
+            if (v->role != CVY_ROLE_WEIGHT)
+                continue;
+            example = v->name;
+            matches += fnmatch(job->train.group[i].match, v->name, 0) == 0;
+        }
+        CVY_CHECK(
+            matches, CVY_E_CONFIG,
+            "%s: train.groups: no weight is called '%s'; `convoy plan --format text` lists their names, such as %s",
+            cvy_job_where(job, "train", "groups"), job->train.group[i].match, example);
+    }
+    return CVY_OK;
+}
+
+/* ---- outputs ---- */
+
+cvy_status cvy_job_check_outputs(const cvy_dataset_info *data, const cvy_program *program, int task)
+{
+    const cvy_graph *g = program->task[task]->plan->unit[0]->graph;
+    for (int i = 0; i < g->nnode && data->nclasses > 0; i++) {
+        const cvy_node *n = g->node[i];
+        if (n->removed || strcmp(n->op->name, "softmax_cross_entropy") != 0 || strcmp(n->src[1]->name, "label") != 0)
+            continue;
+        const struct cvy_cross_entropy *o = n->options;
+        const int64_t outputs = n->src[0]->shape.dim[1];
+        CVY_CHECK(outputs >= data->nclasses || o->labels.ignore_label.count > 0, CVY_E_SHAPE,
+                  "layer %s gives %lld outputs for each sample, but the data have %lld classes: give it %lld, or name "
+                  "classes in the loss's ignore_label",
+                  n->src[0]->producer ? n->src[0]->producer->layer : n->src[0]->name, (long long)outputs,
+                  (long long)data->nclasses, (long long)data->nclasses);
+    }
+    return CVY_OK;
+}

@@ -1,0 +1,294 @@
+/*
+ * doctor.c: cvy_run_doctor(): who is where, on which cores, how fast files and network are; and what of that is wrong.
+ *
+ * Every rank tells of itself, all hear it, rank 0 judges. Nothing that is judged depends on the network's absolute
+ * speed, which may be what it is meant to be: only on what could be better with the same machines. Of clocks and files
+ * it is judged what makes a run wrong, or visibly slow.
+ */
+#include <convoy/study.h>
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_clock.h"
+#include "base/base_machine.h"
+#include "base/base_opts.h"
+#include "base/base_text.h"
+#include "base/base_tree.h"
+#include "study/doctor/doctor.h"
+#include "study/study.h"
+
+#define MAX_DEFAULT "256 MiB"
+#define SECONDS_DEFAULT 30.0
+/* How much slower than the fastest way the chosen one may measure, best and median, from so many bytes on and below:
+ * beyond that it is no chance. */
+#define FAR_BYTES (64 << 10)
+#define FAR_LONG 1.15
+#define FAR_SHORT 1.5
+/* A link this much slower than the middle one of its kind is called slow. */
+#define SLOW_LINK 1.5
+/* Clocks: what people notice in logs and times of files; a look that costs a syscall; more than the slew of a time
+ * service. */
+#define CLOCKS_APART_S 1.0
+#define SLOW_LOOK_S 1e-6
+#define CLOCK_SET_S 0.1
+/* Files: below this a checkpoint of a gigabyte takes a minute, or each line that must be safe is felt. */
+#define SLOW_DISK 16e6
+#define SLOW_SMALL_S 0.5
+#define LITTLE_ROOM (1 << 30)
+
+/* ---- who is where ---- */
+
+static void sum_up_nodes(cvy_doctor *d)
+{
+    const cvy_comm *comm = d->context->comm;
+    for (int r = comm->nranks - 1; r >= 0; r--) {
+        const cvy_rank_topology *place = &d->place[r];
+        cvy_doctor_node *node = &d->node[place->node];
+        node->first = r;
+        node->nranks++;
+        node->threads += place->threads;
+        CPU_OR(&node->mask, &node->mask, &place->mask);
+        CPU_OR(&node->cores, &node->cores, &place->cores);
+        CPU_OR(&node->permitted, &node->permitted, &place->permitted);
+    }
+    d->least_ranks = d->most_ranks = d->node[0].nranks;
+    for (int n = 1; n < comm->nnodes; n++) {
+        d->least_ranks = CVY_MIN(d->least_ranks, d->node[n].nranks);
+        d->most_ranks = CVY_MAX(d->most_ranks, d->node[n].nranks);
+    }
+}
+
+static cvy_status look_around(cvy_doctor *d)
+{
+    cvy_comm *comm = d->context->comm;
+    cvy_doctor_rank mine = {.memory_left_bytes = cvy_mem_left()};
+    cvy_machine_cpu(mine.cpu, sizeof mine.cpu);
+    cvy_status status = cvy_pool_alloc(d->pool, sizeof *d->rank * (size_t)comm->nranks, &d->rank);
+    if (status == CVY_OK)
+        status = cvy_pool_alloc(d->pool, sizeof *d->place * (size_t)comm->nranks, &d->place);
+    if (status == CVY_OK)
+        status = cvy_pool_alloc(d->pool, sizeof *d->node * (size_t)comm->nnodes, &d->node);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(cvy_topology_gather(d->context, d->place));
+    CVY_TRY(comm->ops->allgather(comm, &mine, sizeof mine, d->rank));
+    d->about = (cvy_comm_about){.threads = ""};
+    if (comm->probe)
+        comm->probe->about(comm, &d->about);
+    sum_up_nodes(d);
+    return CVY_OK;
+}
+
+/* ---- what is wrong ---- */
+
+static void find(cvy_doctor *d, const char *fmt, ...) CVY_PRINTF(2, 3);
+static void find(cvy_doctor *d, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    if (d->nfinding == CVY_DOCTOR_FINDINGS)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (cvy_pool_strdup(d->pool, text, &d->finding[d->nfinding]) == CVY_OK)
+        d->nfinding++;
+}
+
+static cvy_status judge_places(cvy_doctor *d)
+{
+    cvy_text bad = {0};
+    const cvy_status status = cvy_topology_check(d->place, d->context->comm->nranks, &bad);
+    for (const char *line = bad.data; status == CVY_OK && line && *line; line = strchr(line, '\n') + 1)
+        find(d, "%.*s", (int)strcspn(line, "\n"), line);
+    cvy_text_free(&bad);
+    return status;
+}
+
+static const char *host_of(const cvy_doctor *d, int rank)
+{
+    return d->place[rank].host;
+}
+
+static void judge_clock(cvy_doctor *d)
+{
+    const cvy_doctor_clock *c = &d->clock;
+    if (!c->is_known)
+        return;
+    if (fabs(c->apart_s) > CLOCKS_APART_S)
+        find(d,
+             "the clock of %s (rank %d) is %.1f s %s that of %s: times of files and lines of logs mislead, and limits "
+             "count from different moments: have a time"
+             " service (chrony, ntpd) set it",
+             host_of(d, c->apart_rank), c->apart_rank, fabs(c->apart_s), c->apart_s > 0 ? "ahead of" : "behind",
+             host_of(d, 0));
+    if (c->back > 0)
+        find(d,
+             "the monotonic clock of %s (rank %d) went back, %lld times over all ranks: times measured there, and "
+             "timeouts, are wrong: look at"
+             " /sys/devices/system/clocksource/clocksource0, and keep off that node",
+             host_of(d, c->back_rank), c->back_rank, (long long)c->back);
+    if (fabs(c->set_s) > CLOCK_SET_S)
+        find(d, "the wall clock of %s (rank %d) was set by %.2f s while this ran", host_of(d, c->set_rank), c->set_rank,
+             c->set_s);
+    if (c->read_s > SLOW_LOOK_S)
+        find(d,
+             "a look at the clock of %s (rank %d) takes %.1f us: its source is a slow one (current_clocksource in "
+             "/sys/devices/system/clocksource/clocksource0,"
+             " expected tsc)",
+             host_of(d, c->read_rank), c->read_rank, 1e6 * c->read_s);
+}
+
+static void judge_files(cvy_doctor *d)
+{
+    const cvy_doctor_files *f = &d->files;
+    if (*f->fault)
+        find(d, "%s: a run could not write its checkpoints in %s: name a folder by --out that can be written", f->fault,
+             f->folder);
+    if (f->wrong_at >= 0)
+        find(d, "byte %lld of a file in %s was not read as it was written: do not trust this file system",
+             (long long)f->wrong_at, f->folder);
+    if (f->nunseen > 0)
+        find(d,
+             "rank %d on %s (%d rank%s in all) does not see what rank 0 on %s makes in %s: the folder is not shared, "
+             "and what the nodes write of a"
+             " checkpoint would not come together: start in a shared one",
+             f->unseen_rank, host_of(d, f->unseen_rank), f->nunseen, f->nunseen == 1 ? "" : "s", host_of(d, 0),
+             f->folder);
+    if (!f->is_known)
+        return;
+    if (f->free_bytes < LITTLE_ROOM)
+        find(d, "%s has room for %.0f MB only", f->folder, 1e-6 * (double)f->free_bytes);
+    if ((double)f->bytes < SLOW_DISK * f->write_s)
+        find(d, "%s takes %.1f MB/s: a checkpoint of 1 GB needs %.0f s; is there a faster file system for --out?",
+             f->folder, 1e-6 * (double)f->bytes / f->write_s, 1e9 * f->write_s / (double)f->bytes);
+    if (f->small_s > SLOW_SMALL_S)
+        find(d, "a small file in %s takes %.2f s to be safe on the disk: each save waits for some of them", f->folder,
+             f->small_s);
+}
+
+static void judge_nodes(cvy_doctor *d)
+{
+    const cvy_comm *comm = d->context->comm;
+    if (d->least_ranks != d->most_ranks)
+        find(d,
+             "nodes have %lld to %lld ranks: only %lld of each sum between nodes, and a node with few ranks may idle",
+             (long long)d->least_ranks, (long long)d->most_ranks, (long long)d->least_ranks);
+    if (d->most_ranks > 1 && !d->shared)
+        find(d, "ranks of a node cannot open each other's memory through /proc (separate containers, hidepid, a "
+                "hardened kernel): they sum by messages, which is slower");
+    for (int n = 1; n < comm->nnodes; n++) {
+        const cvy_doctor_rank *first = &d->rank[d->node[0].first], *here = &d->rank[d->node[n].first];
+        const char *host = host_of(d, (int)d->node[n].first);
+        if (strcmp(host_of(d, 0), host) == 0) {
+            find(d, "nodes 0 and %d are both on host %s: ranks in separate containers, or CONVOY_NODE_RANKS is set", n,
+                 host);
+            break;
+        }
+        if (strcmp(first->cpu, here->cpu) != 0 || CPU_COUNT(&d->node[0].cores) != CPU_COUNT(&d->node[n].cores)) {
+            find(d, "node %d (%s) has %d cores of %s, node 0 has %d of %s: a step takes as long as on the slower one",
+                 n, host, CPU_COUNT(&d->node[n].cores), here->cpu, CPU_COUNT(&d->node[0].cores), first->cpu);
+            break;
+        }
+    }
+    if (comm->nranks > 1 && d->context->threads > 1 && strcmp(d->about.threads, "single") == 0)
+        find(d,
+             "the MPI library gives thread level single, and ranks have several threads: ask for MPI_THREAD_FUNNELED");
+}
+
+static void judge_links(cvy_doctor *d)
+{
+    const int nnodes = d->context->comm->nnodes;
+    double *sorted = NULL;
+    if (!d->hop_s || cvy_pool_alloc(d->pool, sizeof *sorted * (size_t)nnodes, &sorted) != CVY_OK)
+        return;
+    memcpy(sorted, d->hop_s + 1, sizeof *sorted * (size_t)(nnodes - 1));
+    const double middle = cvy_median(sorted, nnodes - 1);
+    for (int n = 1; n < nnodes; n++)
+        if (d->hop_s[n] > SLOW_LINK * middle)
+            find(d, "a message from node %d (%s) to node %d (%s) takes %.1f times as long as between other nodes",
+                 n - 1, host_of(d, (int)d->node[n - 1].first), n, host_of(d, (int)d->node[n].first),
+                 d->hop_s[n] / middle);
+}
+
+static void judge_sums(cvy_doctor *d)
+{
+    for (int i = 0; i < d->nsize; i++) {
+        const cvy_doctor_size *size = &d->size[i];
+        const int fastest = cvy_doctor_fastest(d, size);
+        const double ratio = CVY_MIN(size->best_s[size->chosen] / size->best_s[fastest],
+                                     size->median_s[size->chosen] / size->median_s[fastest]);
+        for (int w = 0; w < d->nway; w++)
+            if (size->wrong[w])
+                find(d,
+                     "sums of %lld bytes by %s have %lld wrong numbers: keep away from it with comm.algorithm, and "
+                     "report it",
+                     (long long)size->bytes, d->way[w].name, (long long)size->wrong[w]);
+        if (ratio > (size->bytes >= FAR_BYTES ? FAR_LONG : FAR_SHORT))
+            find(d,
+                 "for sums of %lld bytes `algorithm: auto` takes %s, and %s was %.2f times as fast: other work on the "
+                 "machines, or set comm.algorithm",
+                 (long long)size->bytes, d->way[size->chosen].name, d->way[fastest].name, ratio);
+    }
+}
+
+/* ---- the call ---- */
+
+static cvy_status read_opts(const cvy_doctor_opts *opts, cvy_doctor *d)
+{
+    cvy_doctor_opts o;
+    CVY_TRY(CVY_OPTS_READ(cvy_doctor_opts, opts, &o));
+    d->seconds = o.seconds > 0 ? o.seconds : SECONDS_DEFAULT;
+    d->files.folder = o.out && *o.out ? o.out : ".";
+    if (cvy_text_int(o.max ? o.max : MAX_DEFAULT, &d->max_bytes) != CVY_OK || d->max_bytes < 1024)
+        CVY_FAIL(CVY_E_ARGUMENT, "the longest sum is '%s', expected a number of bytes, at least 1 KiB, such as 64MiB",
+                 o.max ? o.max : MAX_DEFAULT);
+    return CVY_OK;
+}
+
+static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
+{
+    CVY_TRY(cvy_comm_agree(d->context->comm, read_opts(opts, d)));
+    CVY_TRY(look_around(d));
+    CVY_TRY(cvy_doctor_measure_files(d));
+    CVY_TRY(cvy_doctor_measure_messages(d));
+    CVY_TRY(cvy_doctor_measure_sums(d));
+    CVY_TRY(cvy_doctor_measure_clock(d));
+    CVY_TRY(cvy_comm_agree(d->context->comm, judge_places(d)));
+    judge_clock(d);
+    judge_files(d);
+    judge_nodes(d);
+    judge_links(d);
+    judge_sums(d);
+    return CVY_OK;
+}
+
+cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, const char *how, char **text_out)
+{
+    cvy_doctor *d = NULL;
+    cvy_pool *pool = NULL;
+    const int is_json = strcmp(how, "json") == 0;
+    *text_out = NULL;
+    CVY_CHECK(is_json || strcmp(how, "table") == 0, CVY_E_ARGUMENT,
+              "the result is wanted as '%s', expected table or json", how);
+    cvy_status status = cvy_pool_create(&pool);
+    if (status == CVY_OK)
+        status = cvy_pool_alloc(pool, sizeof *d, &d);
+    status = cvy_comm_agree(context->comm, status);
+    if (status == CVY_OK) {
+        *d = (cvy_doctor){.context = context,
+                          .pool = pool,
+                          .begin_s = cvy_clock_s(),
+                          .clock.begin_wall_s = cvy_clock_wall_s(),
+                          .files.wrong_at = -1,
+                          .inside.from = -1,
+                          .between.from = -1};
+        status = examine(d, opts);
+    }
+    if (status == CVY_OK && context->comm->rank == 0)
+        status = is_json ? cvy_doctor_print_json(d, text_out) : cvy_doctor_print_table(d, text_out);
+    cvy_pool_destroy(&pool);
+    return cvy_comm_agree(context->comm, status);
+}

@@ -1,0 +1,107 @@
+/*
+ * doctor_clock.c: the clocks: the monotonic one goes forward on every core, a look at it is cheap, and the wall clocks
+ * of the nodes agree.
+ *
+ * Ranks leave a barrier at nearly the same moment, so their wall clocks then differ by what they are apart and by how
+ * far apart they left; of several barriers the smallest difference counts.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/base_clock.h"
+#include "study/doctor/doctor.h"
+
+enum { MEETINGS = 8, LOOKS = 2000, CORES_TRIED = 64 };
+
+struct look { /* of each rank */
+    double apart_s, read_s, set_s;
+    int64_t back;
+};
+
+/* Some thousand looks from where this thread is; the last one goes on to the next core. */
+static void look(double *last_s, struct look *mine)
+{
+    const double begin_s = cvy_clock_s();
+    for (int i = 0; i < LOOKS; i++) {
+        const double now_s = cvy_clock_s();
+        mine->back += now_s < *last_s;
+        *last_s = now_s;
+    }
+    const double each_s = (*last_s - begin_s) / LOOKS;
+    mine->read_s =
+        mine->read_s > 0 ? CVY_MIN(mine->read_s, each_s) : each_s; /* another process may have had the core meanwhile */
+}
+
+/* From each core in turn, for their counters may differ. */
+static void look_from_all_cores(const cpu_set_t *mask, struct look *mine)
+{
+    double last_s = cvy_clock_s();
+    for (int i = 0, tried = 0; i < CPU_SETSIZE && tried < CORES_TRIED; i++) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(i, &one);
+        if (!CPU_ISSET(i, mask) || sched_setaffinity(0, sizeof one, &one) != 0)
+            continue;
+        look(&last_s, mine);
+        tried++;
+    }
+    (void)!sched_setaffinity(0, sizeof *mask, mask);
+    if (mine->read_s <= 0)
+        look(&last_s, mine);
+}
+
+static cvy_status meet(cvy_doctor *d, double *all, struct look *mine)
+{
+    cvy_comm *comm = d->context->comm;
+    mine->apart_s = INFINITY;
+    for (int i = 0; i < MEETINGS; i++) {
+        CVY_TRY(comm->ops->barrier(comm));
+        const double now_s = cvy_clock_wall_s();
+        CVY_TRY(comm->ops->allgather(comm, &now_s, sizeof now_s, all));
+        if (fabs(now_s - all[0]) < fabs(mine->apart_s))
+            mine->apart_s = now_s - all[0];
+    }
+    return CVY_OK;
+}
+
+/* The worst of each. */
+static void sum_up(cvy_doctor_clock *c, const struct look *all, int nranks)
+{
+    for (int r = 0; r < nranks; r++) {
+        if (fabs(all[r].apart_s) > fabs(c->apart_s)) {
+            c->apart_s = all[r].apart_s;
+            c->apart_rank = r;
+        }
+        if (all[r].read_s > c->read_s) {
+            c->read_s = all[r].read_s;
+            c->read_rank = r;
+        }
+        if (fabs(all[r].set_s) > fabs(c->set_s)) {
+            c->set_s = all[r].set_s;
+            c->set_rank = r;
+        }
+        if (all[r].back > 0 && c->back == 0)
+            c->back_rank = r;
+        c->back += all[r].back;
+    }
+}
+
+cvy_status cvy_doctor_measure_clock(cvy_doctor *d)
+{
+    cvy_comm *comm = d->context->comm;
+    struct look mine = {0}, *all = NULL;
+    double *walls = NULL;
+    if (comm->simulated_cores > 0)
+        return CVY_OK;
+    cvy_status status = cvy_pool_alloc(d->pool, sizeof *all * (size_t)comm->nranks, &all);
+    if (status == CVY_OK)
+        status = cvy_pool_alloc(d->pool, sizeof *walls * (size_t)comm->nranks, &walls);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    mine.set_s = (cvy_clock_wall_s() - d->clock.begin_wall_s) - (cvy_clock_s() - d->begin_s);
+    look_from_all_cores(&d->place[comm->rank].mask, &mine);
+    CVY_TRY(meet(d, walls, &mine));
+    CVY_TRY(comm->ops->allgather(comm, &mine, sizeof mine, all));
+    sum_up(&d->clock, all, comm->nranks);
+    d->clock.is_known = 1;
+    return CVY_OK;
+}

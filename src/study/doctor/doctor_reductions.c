@@ -1,0 +1,342 @@
+/*
+ * doctor_reductions.c: the network measured: sums over all ranks by every way there is, and single messages.
+ *
+ * A sum is made by the requests that a training makes. The first of each is checked, number by number; of the others
+ * the slowest rank's time counts, the ways in turns, so that other work on the machines meets them all. All ranks see
+ * the same times, so they stop together.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/comm_allreduce.h"
+#include "study/doctor/doctor.h"
+#include "study/study.h"
+
+enum { TRIALS = 15, LEAST_TRIALS = 3, SIZE_RATIO = 4, SMALLEST = 1024 };
+enum { PINGS = 20, LONG_PINGS = 5, LONG_BYTES = 256 << 10, LONGEST_MESSAGE = 4 << 20, HOPS = 4 };
+/* Of the time that is left, one size may take so much once it has its least number of trials. */
+#define SIZE_SHARE 0.1
+
+/* ---- ways ---- */
+
+static void add_way(cvy_doctor *d, const char *algorithm, int by_node)
+{
+    cvy_doctor_way *way = &d->way[d->nway];
+    if (d->nway == CVY_DOCTOR_WAYS)
+        return;
+    *way = (cvy_doctor_way){.algorithm = algorithm, .by_node = by_node};
+    snprintf(way->name, sizeof way->name, "%s%s%s", by_node ? "node" : "", by_node && algorithm ? "+" : "",
+             algorithm ? algorithm : "");
+    d->nway++;
+}
+
+static void list_ways(cvy_doctor *d)
+{
+    int count = 0;
+    const cvy_allreduce_def *const *def = cvy_allreduce_table(&count);
+    for (int by_node = 0; by_node <= d->shared; by_node++) {
+        if (by_node && d->context->comm->nnodes == 1) {
+            add_way(d, NULL, 1);
+            continue;
+        }
+        for (int i = 0; i < count; i++)
+            add_way(d, def[i]->name, by_node);
+        add_way(d, "library", by_node);
+    }
+}
+
+/* The way that a training would take. Collective. */
+static cvy_status find_chosen(cvy_doctor *d, cvy_doctor_size *size)
+{
+    cvy_comm *comm = d->context->comm;
+    const char *name = NULL;
+    if (!d->shared || comm->nnodes > 1)
+        CVY_TRY(comm->probe->choice(comm, &(cvy_allreduce_opts){.threads = d->context->threads}, d->shared, size->bytes,
+                                    &name));
+    for (int w = 0; w < d->nway; w++)
+        if (d->way[w].by_node == d->shared && (!name || strcmp(d->way[w].algorithm, name) == 0))
+            size->chosen = w;
+    return CVY_OK;
+}
+
+int cvy_doctor_fastest(const cvy_doctor *d, const cvy_doctor_size *size)
+{
+    int fastest = 0;
+    for (int w = 1; w < d->nway; w++)
+        if (size->best_s[w] < size->best_s[fastest])
+            fastest = w;
+    return fastest;
+}
+
+/* ---- one size ---- */
+
+struct trial {
+    float *data;
+    int64_t count;
+    cvy_request *request[CVY_DOCTOR_WAYS];
+    double seconds[CVY_DOCTOR_WAYS][TRIALS];
+};
+
+static cvy_status make_requests(cvy_doctor *d, struct trial *t)
+{
+    cvy_comm *comm = d->context->comm;
+    for (int w = 0; w < d->nway; w++) {
+        const cvy_allreduce_opts opts = {
+            .algorithm = d->way[w].algorithm, .no_node = !d->way[w].by_node, .threads = d->context->threads};
+        CVY_TRY(cvy_comm_agree(
+            comm, comm->reduce->create(comm, &opts, t->data, t->count, CVY_DTYPE_F32, NULL, &t->request[w])));
+    }
+    return CVY_OK;
+}
+
+static cvy_status run_sum(cvy_comm *comm, cvy_request *request, double *seconds_out)
+{
+    CVY_TRY(comm->ops->barrier(comm));
+    const double begin_s = cvy_clock_s();
+    CVY_TRY(cvy_comm_finish(comm, request));
+    *seconds_out = cvy_clock_s() - begin_s;
+    return CVY_OK;
+}
+
+/* Small whole numbers, whose sums are exact. */
+static float number_of(int rank, int64_t i)
+{
+    return (float)((rank + i) % 13);
+}
+
+static cvy_status check_way(cvy_doctor *d, struct trial *t, int way, int64_t *wrong_out)
+{
+    cvy_comm *comm = d->context->comm;
+    double seconds = 0;
+    int64_t wrong = 0;
+    float sums[13] = {0};
+    for (int r = 0; r < comm->nranks; r++)
+        for (int i = 0; i < CVY_COUNT(sums); i++)
+            sums[i] += number_of(r, i);
+    for (int64_t i = 0; i < t->count; i++)
+        t->data[i] = number_of(comm->rank, i);
+    CVY_TRY(run_sum(comm, t->request[way], &seconds));
+    for (int64_t i = 0; i < t->count; i++)
+        wrong += t->data[i] != sums[i % CVY_COUNT(sums)];
+    CVY_TRY(comm->ops->allreduce(comm, &wrong, 1, CVY_DTYPE_I64, CVY_REDUCE_SUM));
+    *wrong_out = wrong;
+    return CVY_OK;
+}
+
+/* Seconds since the beginning, the same on all ranks. */
+static cvy_status time_so_far(cvy_doctor *d, double *seconds_out)
+{
+    double seconds = cvy_clock_s() - d->begin_s;
+    CVY_TRY(d->context->comm->ops->allreduce(d->context->comm, &seconds, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    *seconds_out = seconds;
+    return CVY_OK;
+}
+
+static cvy_status time_ways(cvy_doctor *d, struct trial *t, cvy_doctor_size *size)
+{
+    cvy_comm *comm = d->context->comm;
+    double begin_s = 0, now_s = 0;
+    CVY_TRY(time_so_far(d, &begin_s));
+    now_s = begin_s;
+    memset(t->data, 0, (size_t)size->bytes); /* zeros stay zeros, however often they are added */
+    while (size->ntrials < TRIALS &&
+           (size->ntrials < LEAST_TRIALS || now_s - begin_s < SIZE_SHARE * (d->seconds - now_s))) {
+        double turn[CVY_DOCTOR_WAYS] = {0};
+        for (int w = 0; w < d->nway; w++)
+            CVY_TRY(run_sum(comm, t->request[w], &turn[w]));
+        CVY_TRY(comm->ops->allreduce(comm, turn, d->nway, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+        for (int w = 0; w < d->nway; w++)
+            t->seconds[w][size->ntrials] = turn[w];
+        size->ntrials++;
+        CVY_TRY(time_so_far(d, &now_s));
+    }
+    for (int w = 0; w < d->nway; w++) {
+        size->median_s[w] = cvy_median(t->seconds[w], size->ntrials); /* sorts */
+        size->best_s[w] = t->seconds[w][0];
+    }
+    return CVY_OK;
+}
+
+static cvy_status measure_size(cvy_doctor *d, float *data, cvy_doctor_size *size)
+{
+    struct trial t = {.data = data, .count = size->bytes / (int64_t)sizeof *data};
+    cvy_status status = find_chosen(d, size);
+    if (status == CVY_OK)
+        status = make_requests(d, &t);
+    for (int w = 0; w < d->nway && status == CVY_OK; w++)
+        status = check_way(d, &t, w, &size->wrong[w]);
+    if (status == CVY_OK)
+        status = time_ways(d, &t, size);
+    for (int w = 0; w < d->nway; w++)
+        d->context->comm->reduce->destroy(&t.request[w]);
+    return status;
+}
+
+/* ---- all sizes ---- */
+
+/* Whether the next size fits into the time that is left, by how long the one before it took. */
+static cvy_status has_time(cvy_doctor *d, int64_t bytes, int *has_out)
+{
+    double now_s = 0, iteration_s = 0;
+    *has_out = 1;
+    if (d->nsize == 0)
+        return CVY_OK;
+    CVY_TRY(time_so_far(d, &now_s));
+    for (int w = 0; w < d->nway; w++)
+        iteration_s += d->size[d->nsize - 1].best_s[w];
+    *has_out = now_s + SIZE_RATIO * iteration_s * (LEAST_TRIALS + 1) <= d->seconds;
+    if (!*has_out) {
+        d->left_out_bytes = bytes;
+        d->left_out_why = "the time would not suffice: --seconds allows more";
+    }
+    return CVY_OK;
+}
+
+static cvy_status measure_sizes(cvy_doctor *d, float *data)
+{
+    for (int64_t bytes = SMALLEST; bytes <= d->max_bytes && d->nsize < CVY_DOCTOR_SIZES; bytes *= SIZE_RATIO) {
+        int has = 0;
+        CVY_TRY(has_time(d, bytes, &has));
+        if (!has)
+            break;
+        d->size[d->nsize] = (cvy_doctor_size){.bytes = bytes};
+        CVY_TRY(measure_size(d, data, &d->size[d->nsize]));
+        d->nsize++;
+    }
+    return CVY_OK;
+}
+
+/* A quarter of what is free on the node is for the buffers of its ranks; the MPI library may make copies of its own. */
+static void fit_into_memory(cvy_doctor *d)
+{
+    for (int r = 0; r < d->context->comm->nranks; r++) {
+        const cvy_doctor_rank *rank = &d->rank[r];
+        const int64_t room = rank->memory_left_bytes / (4 * d->node[d->place[r].node].nranks);
+        for (; rank->memory_left_bytes >= 0 && d->max_bytes > CVY_MAX(room, SMALLEST);
+             d->left_out_why = "memory would not suffice") {
+            d->left_out_bytes = d->max_bytes;
+            d->max_bytes /= SIZE_RATIO;
+        }
+    }
+}
+
+cvy_status cvy_doctor_measure_sums(cvy_doctor *d)
+{
+    cvy_comm *comm = d->context->comm;
+    float *data = NULL;
+    int shared = 0;
+    if (comm->nranks == 1)
+        return CVY_OK;
+    fit_into_memory(d);
+    const size_t bytes = (size_t)d->max_bytes;
+    const cvy_allreduce_opts opts = {.threads = d->context->threads};
+    cvy_status status = cvy_comm_agree(comm, cvy_mem_alloc_pages(bytes, &data));
+    if (status == CVY_OK)
+        status = comm->node_memory->share(comm, &opts, data, bytes, &shared);
+    if (status == CVY_OK) {
+        d->shared = shared;
+        list_ways(d);
+        status = cvy_comm_agree(comm, measure_sizes(d, data));
+    }
+    if (shared)
+        comm->node_memory->unshare(comm, data);
+    cvy_mem_free_pages(&data, bytes);
+    return status;
+}
+
+/* ---- single messages ---- */
+
+/* The best of n messages there and back, after one that is not counted. */
+static cvy_status ping(cvy_comm *comm, int other, void *data, int64_t bytes, int n, double *best_out)
+{
+    double best = INFINITY;
+    for (int i = 0; i <= n; i++) {
+        double seconds = 0;
+        CVY_TRY(comm->probe->ping(comm, other, data, (size_t)bytes, &seconds));
+        best = i ? CVY_MIN(best, seconds) : best;
+    }
+    *best_out = best;
+    return CVY_OK;
+}
+
+/* alpha from the shortest message, beta from the longest: between them protocols change and buffers take messages in,
+ * which no line describes. */
+static void fit(cvy_doctor_link *link)
+{
+    const int last = link->npoints - 1;
+    link->alpha_s = link->best_s[0];
+    const double more_s = link->best_s[last] - link->best_s[0];
+    link->beta_s = more_s > 0 ? more_s / (double)(link->bytes[last] - link->bytes[0])
+                              : link->best_s[last] / (double)link->bytes[last]; /* a busy machine */
+}
+
+static cvy_status measure_link(cvy_doctor *d, int from, int to, void *data, cvy_doctor_link *link)
+{
+    cvy_comm *comm = d->context->comm;
+    const int64_t longest = CVY_MIN(d->max_bytes, LONGEST_MESSAGE);
+    cvy_status status = CVY_OK;
+    *link = (cvy_doctor_link){.from = from, .to = to};
+    for (int64_t bytes = 8; bytes <= longest && link->npoints < CVY_DOCTOR_POINTS;
+         bytes = bytes == 8 ? SMALLEST : bytes * SIZE_RATIO)
+        link->bytes[link->npoints++] = bytes;
+    if (comm->rank == from || comm->rank == to)
+        for (int i = 0; i < link->npoints && status == CVY_OK; i++)
+            status = ping(comm, comm->rank == from ? to : from, data, link->bytes[i],
+                          link->bytes[i] < LONG_BYTES ? PINGS : LONG_PINGS, &link->best_s[i]);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(comm->ops->broadcast(comm, link->best_s, sizeof link->best_s, from));
+    fit(link);
+    return CVY_OK;
+}
+
+/* From each node to the next one, one after the other. */
+static cvy_status measure_hops(cvy_doctor *d, void *data)
+{
+    cvy_comm *comm = d->context->comm;
+    double *hop_s = NULL;
+    cvy_status status = cvy_pool_alloc(d->pool, sizeof *hop_s * (size_t)comm->nnodes, &hop_s);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    d->hop_bytes = CVY_MIN(d->max_bytes, (int64_t)1 << 20);
+    for (int n = 1; n < comm->nnodes && status == CVY_OK; n++) {
+        const int from = (int)d->node[n - 1].first, to = (int)d->node[n].first;
+        if (comm->rank == from || comm->rank == to)
+            status = ping(comm, comm->rank == from ? to : from, data, d->hop_bytes, HOPS, &hop_s[n]);
+        hop_s[n] = comm->rank == from ? hop_s[n] : 0;
+    }
+    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(comm->ops->allreduce(comm, hop_s, comm->nnodes, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    d->hop_s = hop_s;
+    return CVY_OK;
+}
+
+/* The first two ranks of the first node that has two; -1: none has. */
+static int second_of_a_node(const cvy_doctor *d, int *first_out)
+{
+    for (int r = 0; r < d->context->comm->nranks; r++) {
+        const int first = (int)d->node[d->place[r].node].first;
+        if (first != r) {
+            *first_out = first;
+            return r;
+        }
+    }
+    return -1;
+}
+
+cvy_status cvy_doctor_measure_messages(cvy_doctor *d)
+{
+    cvy_comm *comm = d->context->comm;
+    void *data = NULL;
+    int first = 0;
+    const int second = second_of_a_node(d, &first);
+    if (comm->nranks == 1)
+        return CVY_OK;
+    CVY_TRY(cvy_comm_alloc(comm, LONGEST_MESSAGE, &data));
+    cvy_status status = second >= 0 ? measure_link(d, first, second, data, &d->inside) : CVY_OK;
+    if (status == CVY_OK && comm->nnodes > 1)
+        status = measure_link(d, (int)d->node[0].first, (int)d->node[1].first, data, &d->between);
+    if (status == CVY_OK && comm->nnodes > 2)
+        status = measure_hops(d, data);
+    cvy_mem_free(&data);
+    return status;
+}

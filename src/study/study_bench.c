@@ -1,0 +1,552 @@
+/*
+ * study_bench.c: a network set up on synthetic data and timed: cvy_run_bench(), and what cvy_run_time() and
+ * cvy_run_check() begin with.
+ *
+ * What is timed is the whole step of the plan and executor that train uses: forward, backward, sums over ranks, update.
+ * A step's time is that of the slowest rank. A network of the zoo is timed as PyTorch's own benchmarks do it: SGD with
+ * momentum 0.9, batch-norm statistics over the rank's share.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base_machine.h"
+#include "base/base_opts.h"
+#include "base/base_rng.h"
+#include "job/job_table.h"
+#include "monitor/monitor_trace.h"
+#include "study/study.h"
+#include "study/study_result.h"
+
+#define SECONDS_DEFAULT 5.0
+
+#define NETWORK_JOB "job" /* what cvy_session_open_job() calls a job that is a text */
+
+enum { STEPS_LEAST = 5, STEPS_MAX = 20000 }; /* where their number is not given */
+
+/* ---- the job ---- */
+
+/* Those options under which the studies time the network that are not given otherwise. */
+static cvy_status add_bench_options(const cvy_model_def *def, const char *given, size_t length, cvy_text *text)
+{
+    char *flow = NULL;
+    cvy_tree *ours = NULL, *theirs = NULL;
+    cvy_pool *pool = NULL;
+    CVY_TRY(cvy_pool_create(&pool));
+    cvy_status status = cvy_pool_printf(pool, &flow, "{%s}", def->bench);
+    if (status == CVY_OK)
+        status = cvy_tree_parse_text(pool, def->name, flow, strlen(flow), &ours);
+    if (status == CVY_OK)
+        status = cvy_pool_printf(pool, &flow, "{%.*s}", (int)length, given);
+    if (status == CVY_OK)
+        status = cvy_tree_parse_text(pool, "--options", flow, strlen(flow), &theirs);
+    for (int i = 0; status == CVY_OK && i < ours->count; i++)
+        if (!cvy_tree_get(theirs, ours->key[i]))
+            cvy_text_add(text, ", %s: %s", ours->key[i], ours->child[i]->text);
+    cvy_pool_destroy(&pool);
+    return status;
+}
+
+/* The job that a network stands for was made here, so a place in it means nothing to the caller: the option that the
+ * words came from is named instead. The model, with its options, is on line 2. */
+static cvy_status name_option(const cvy_bench_opts *o, cvy_status status)
+{
+    static const char in_model[] = NETWORK_JOB ":2:", in_job[] = NETWORK_JOB ": ", batch[] = "train.batch is";
+    char text[1024];
+    if (o->job || status >= 0)
+        return status;
+    snprintf(text, sizeof text, "%s", cvy_error_text());
+    if (strncmp(text, in_model, strlen(in_model)) == 0 && strstr(text, ": "))
+        return cvy_error_set(status, "--options: %s", strstr(text, ": ") + 2);
+    if (strncmp(text, in_job, strlen(in_job)) != 0)
+        return status;
+    const char *rest = text + strlen(in_job);
+    if (strncmp(rest, batch, strlen(batch)) == 0)
+        return cvy_error_set(status, "--batch is%s", rest + strlen(batch));
+    return cvy_error_set(status, "%s: %s", o->model, rest);
+}
+
+/* A network of the zoo as the job that it stands for. */
+static cvy_status zoo_job(cvy_context *context, const cvy_bench_opts *o, cvy_session *s)
+{
+    cvy_text text = {0};
+    cvy_status status = CVY_OK;
+    const char *given = o->model_options ? o->model_options : "";
+    const size_t skip = strspn(given, " {"), length = strcspn(given + skip, "}");
+    const cvy_model_def *def = NULL;
+    int64_t number = 0;
+    CVY_CHECK(o->model, CVY_E_ARGUMENT, "name a network or a job to time");
+    CVY_TRY(cvy_model_resolve(o->model, &def, &number));
+    cvy_text_add(&text, "name: bench\nmodel: {name: %s%s%.*s", o->model, length ? ", " : "", (int)length, given + skip);
+    if (def->bench)
+        CVY_TRY_OUT(add_bench_options(def, given + skip, length, &text));
+    cvy_text_add(&text, "}\ndata: {train: synthetic}\nbatch_norm: {group: rank}\n");
+    cvy_text_add(&text, "train: {optimizer: {name: sgd, lr: 0.001, momentum: 0.9}, steps: 1}\n");
+    CVY_TRY_OUT(text.status);
+    const cvy_job_source source = {.size = sizeof source, .text = text.data, .sets = o->sets, .nsets = o->nsets};
+    CVY_TRY_OUT(cvy_session_open_job(context, &source, s));
+out:
+    cvy_text_free(&text);
+    return status;
+}
+
+static cvy_field field(char *name, cvy_dtype dtype, const cvy_shape *shape)
+{
+    return (cvy_field){name, dtype, *shape};
+}
+
+/* Images of this shape with a label. */
+static void describe(cvy_bench *b, const cvy_shape *input, int64_t classes)
+{
+    static char x[] = "x", label[] = "label";
+    b->data = (cvy_dataset_info){.nfield = 2, .nclasses = classes, .format = "synthetic data"};
+    b->data.field[0] = field(x, CVY_DTYPE_F32, input);
+    b->data.field[1] = field(label, CVY_DTYPE_I32, &(cvy_shape){0});
+}
+
+/* What the data would be: as asked for, as the job's data are, or as the network likes them. */
+static cvy_status find_data(cvy_bench *b)
+{
+    const cvy_bench_opts *o = &b->opts;
+    const cvy_job *job = b->session.job;
+    if (o->job && o->input.ndim == 0) {
+        CVY_TRY(cvy_dataset_open(job->data.train, job->data.augment, 0, 1, &b->session.train));
+        b->data = *cvy_dataset_describe(b->session.train);
+        b->data.nclasses = o->classes > 0 ? o->classes : b->data.nclasses;
+        return CVY_OK;
+    }
+    const cvy_model_def *def = NULL;
+    int64_t number = 0;
+    if (o->model)
+        CVY_TRY(cvy_model_resolve(o->model, &def, &number));
+    describe(b, o->input.ndim || !def ? &o->input : &def->input, o->classes > 0 ? o->classes : def ? def->classes : 10);
+    return CVY_OK;
+}
+
+cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_bench *b)
+{
+    const cvy_bench_opts *o = &b->opts;
+    *b = (cvy_bench){.peak_flop_per_s = NAN, .loss_first = NAN, .loss_last = NAN};
+    CVY_TRY(cvy_comm_agree(context->comm, CVY_OPTS_READ(cvy_bench_opts, opts, &b->opts)));
+    cvy_mem_peak_reset();
+    CVY_TRY(o->job ? cvy_session_open_job(context, o->job, &b->session)
+                   : name_option(o, zoo_job(context, o, &b->session)));
+    cvy_job *job = b->session.job;
+    if (o->batch > 0)
+        job->train.batch = o->batch, job->train.batch_per_rank = 0;
+    if (o->dtype != CVY_DTYPE_F32)
+        job->train.dtype = o->dtype;
+    return cvy_comm_agree(context->comm, find_data(b));
+}
+
+void cvy_bench_close(cvy_bench *b)
+{
+    cvy_mem_free(&b->step_s);
+    cvy_mem_free(&b->comm_s);
+    cvy_mem_free(&b->hidden_s);
+    cvy_mem_free(&b->busy_s);
+    cvy_mem_free(&b->busy_min_s);
+    cvy_mem_free(&b->slowest_s);
+    cvy_mem_free(&b->node_s);
+    cvy_session_close(&b->session);
+}
+
+/* ---- synthetic rows ---- */
+
+/* Values of mean 0 and variance 1; labels below the number of classes; weights 1. The same rows whatever the number of
+ * ranks. */
+static void fill_feed(const cvy_bench *b, const cvy_plan_feed *feed, int64_t first_row)
+{
+    const cvy_span span = {.dtype = feed->dtype, .data = feed->data};
+    const cvy_rng rng = cvy_rng_make(1, feed->name, 0, 0);
+    const int64_t rows = feed->shape.dim[0], elems = rows ? cvy_shape_elems(&feed->shape) / rows : 0, n = rows * elems,
+                  at = first_row * elems;
+    const int is_real = feed->dtype == CVY_DTYPE_F32 || feed->dtype == CVY_DTYPE_F64;
+    for (int64_t i = 0; i < n; i++) {
+        if (strcmp(feed->name, "weight") == 0)
+            cvy_set(&span, i, 1);
+        else if (strcmp(feed->name, "sample_id") == 0)
+            cvy_set(&span, i, (double)(at + i));
+        else if (is_real)
+            cvy_set(&span, i, ((double)cvy_rng_u32(&rng, (uint64_t)(at + i)) / 4294967296.0 - 0.5) * sqrt(12.0));
+        else
+            cvy_set(&span, i, (double)cvy_rng_below(&rng, (uint64_t)(at + i), (uint64_t)CVY_MAX(b->data.nclasses, 1)));
+    }
+}
+
+static void fill_feeds(const cvy_bench *b)
+{
+    cvy_plan *plan = b->step->plan;
+    for (int i = 0; i < plan->feeds.count; i++)
+        if (!plan->feeds.feed[i].per_step)
+            fill_feed(b, &plan->feeds.feed[i], b->step->first_row);
+}
+
+/* ---- the program ---- */
+
+static cvy_status make_program(cvy_bench *b, const char *kernels, const char *passes_off)
+{
+    cvy_session *s = &b->session;
+    cvy_program_opts opts;
+    cvy_training_opts training;
+    CVY_TRY(cvy_job_model(s->job, &b->data, !b->opts.forward, &s->model));
+    CVY_TRY(cvy_job_program_opts(s->job, NULL, &opts));
+    CVY_TRY(cvy_job_training_opts(s->job, &training));
+    opts.kernels = kernels ? kernels : b->opts.kernels ? b->opts.kernels : opts.kernels;
+    opts.planning = b->opts.planning ? b->opts.planning : opts.planning;
+    opts.passes_off = passes_off ? passes_off : b->opts.passes_off ? b->opts.passes_off : opts.passes_off;
+    CVY_CHECK(b->opts.forward || opts.update.staleness == 0, CVY_E_CONFIG,
+              "%s: bench times steps that all ranks take together: set update.staleness to 0", s->job->file);
+    CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
+    CVY_TRY(cvy_job_batch(s->job, b->opts.forward ? s->context->comm->nranks : cvy_program_nworkers(s->program),
+                          &b->batch));
+    cvy_job_group_variables(s->job, s->program);
+    return cvy_job_translate(b->opts.forward
+                                 ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
+                                 : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number));
+}
+
+cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off)
+{
+    return name_option(&b->opts, make_program(b, kernels, passes_off));
+}
+
+cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off)
+{
+    const double begin = cvy_clock_s();
+    CVY_TRY(cvy_comm_agree(b->session.context->comm, cvy_bench_make_program(b, kernels, passes_off)));
+    CVY_TRY(cvy_job_translate(cvy_program_plan(b->session.program)));
+    b->plan_s = cvy_clock_s() - begin;
+    b->step = b->session.program->task[b->number];
+    if (!b->session.program->kernel.by_clock)
+        fill_feeds(b);
+    return CVY_OK;
+}
+
+/* ---- steps ---- */
+
+cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
+{
+    const double begin = cvy_clock_s();
+    const struct cvy_job_update *update = &b->session.job->update;
+    CVY_TRY(cvy_program_step(b->session.program, b->number, b->session.job->train.lr));
+    if (update->def->flush_every && ++b->nstep % update->def->flush_every(update->options) == 0)
+        CVY_TRY(cvy_program_flush(b->session.program));
+    *seconds_out = cvy_clock_s() - begin;
+    return CVY_OK;
+}
+
+cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
+{
+    double sum = b->opts.forward ? NAN : 0;
+    for (int i = 0; i < b->step->nloss && !b->opts.forward; i++) {
+        double loss = 0;
+        CVY_TRY(cvy_program_loss(b->session.program, b->number, b->step->loss[i].name, &loss));
+        sum += loss;
+    }
+    *loss_out = sum;
+    return CVY_OK;
+}
+
+/* Steps that are not timed, and the seconds of the last. */
+static cvy_status warm_up(cvy_bench *b, double *last_out)
+{
+    const int64_t warmup = b->opts.warmup > 0 ? b->opts.warmup : 2;
+    for (int64_t i = 0; i < warmup; i++) {
+        CVY_TRY(cvy_bench_step(b, last_out));
+        if (i == 0)
+            CVY_TRY(cvy_bench_loss(b, &b->loss_first));
+    }
+    return CVY_OK;
+}
+
+/* How many more steps, equal on all ranks; 0: enough. Without a number given, what fits into half of the time that is
+ * left, by the mean of all steps so far: one step that was slow, or fast, by chance does not decide, and ranks that ask
+ * each other meet a few times only. */
+static cvy_status more_steps(cvy_bench *b, double elapsed_s, double mean_s, int64_t *more_out)
+{
+    cvy_comm *comm = b->session.context->comm;
+    double time[2] = {elapsed_s, mean_s};
+    *more_out = b->steps ? 0 : b->opts.steps;
+    if (b->opts.steps > 0)
+        return CVY_OK;
+    CVY_TRY(comm->ops->allreduce(comm, time, CVY_COUNT(time), CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    const double left = SECONDS_DEFAULT - time[0], fit = 0.5 * left / CVY_MAX(time[1], 1e-6);
+    const int64_t room = STEPS_MAX - b->steps, missing = STEPS_LEAST - b->steps;
+    *more_out = CVY_MIN(room, CVY_MAX(left > 0 ? (int64_t)CVY_MAX(fit, 1) : 0, missing));
+    return CVY_OK;
+}
+
+/* Ranks leave a step together: who was busy for less time than the slowest has waited for it. */
+static cvy_status compare_ranks(cvy_bench *b)
+{
+    cvy_comm *comm = b->session.context->comm;
+    const int64_t n = b->steps;
+    CVY_TRY(comm->ops->allreduce(comm, b->step_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->comm_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->hidden_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->busy_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(comm->ops->allreduce(comm, b->busy_min_s, n, CVY_DTYPE_F64, CVY_REDUCE_MIN));
+    CVY_TRY(comm->ops->allreduce(comm, b->slowest_s, n, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    for (int64_t i = 0; i < n; i++) /* the sum of all busy times so far */
+        b->slowest_s[i] = b->busy_s[i] - b->slowest_s[i] / comm->nranks;
+    return CVY_OK;
+}
+
+static cvy_status time_step(cvy_bench *b, int64_t i, int64_t node_steps_max)
+{
+    const cvy_plan *plan = b->step->plan;
+    CVY_TRY(cvy_bench_step(b, &b->step_s[i]));
+    b->comm_s[i] = b->step->time.exposed_comm;
+    b->hidden_s[i] = b->step->time.hidden_comm;
+    b->busy_s[i] = b->busy_min_s[i] = b->slowest_s[i] = b->step->time.total - b->step->time.exposed_comm;
+    for (int k = 0; i < node_steps_max && k < plan->ninstr; k++)
+        b->node_s[i * plan->ninstr + k] = plan->times.end_s[k] - plan->times.end_s[k - 1];
+    return CVY_OK;
+}
+
+static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max)
+{
+    cvy_comm *comm = b->session.context->comm;
+    const int64_t room = b->opts.steps > 0 ? b->opts.steps : STEPS_MAX;
+    double **const figures[] = {&b->step_s, &b->comm_s, &b->hidden_s, &b->busy_s, &b->busy_min_s, &b->slowest_s};
+    for (int i = 0; i < CVY_COUNT(figures); i++)
+        CVY_TRY(cvy_mem_alloc(sizeof(double) * (size_t)room, figures[i]));
+    CVY_TRY(
+        cvy_mem_alloc(sizeof(double) * (size_t)(CVY_MIN(room, node_steps_max) * b->step->plan->ninstr), &b->node_s));
+    CVY_TRY(comm->ops->barrier(comm));
+    const int64_t sent_bytes = comm->sent_bytes;
+    const double begin_s = cvy_clock_s();
+    int64_t more = 0;
+    CVY_TRY(more_steps(b, 0, warm_s, &more));
+    while (more > 0) {
+        for (int64_t end = b->steps + more; b->steps < end; b->steps++)
+            CVY_TRY(time_step(b, b->steps, node_steps_max));
+        const double elapsed_s = cvy_clock_s() - begin_s;
+        CVY_TRY(more_steps(b, elapsed_s, elapsed_s / (double)b->steps, &more));
+    }
+    b->node_steps = CVY_MIN(b->steps, node_steps_max);
+    b->bytes_wire = (double)(comm->sent_bytes - sent_bytes) / (double)b->steps;
+    CVY_TRY(comm->ops->allreduce(comm, &b->bytes_wire, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    CVY_TRY(cvy_bench_loss(b, &b->loss_last));
+    return compare_ranks(b);
+}
+
+/* The matrix product is timed before and after the steps. The better one counts: other work on the machine can only
+ * slow it. */
+cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max)
+{
+    cvy_context *context = b->session.context;
+    const cvy_dtype dtype = b->session.program->opts.dtype;
+    const int by_clock = b->session.program->kernel.by_clock;
+    double before = NAN, after = NAN, warm_s = 0;
+    if (!by_clock)
+        CVY_TRY(cvy_bench_peak(context, dtype, &before));
+    CVY_TRY(warm_up(b, &warm_s));
+    CVY_TRY(time_steps(b, warm_s, node_steps_max));
+    CVY_TRY(cvy_program_flush(
+        b->session.program)); /* delayed: an update is pending, and the peak is a program of its own */
+    if (!by_clock)
+        CVY_TRY(cvy_bench_peak(context, dtype, &after));
+    b->peak_flop_per_s = by_clock ? NAN : CVY_MAX(before, after);
+    return b->opts.trace ? cvy_trace_write(b->session.program, b->number, b->opts.trace) : CVY_OK;
+}
+
+/* ---- figures ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double cvy_median(double *x, int64_t n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_value);
+    return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
+}
+
+int cvy_node_multiplies(const cvy_node *node)
+{
+    if (node->backward || node->phase != CVY_PHASE_MICRO)
+        return 0;
+    for (int i = 0; i < node->nsrc; i++) {
+        const cvy_value *v = node->src[i];
+        if (v && v->kind == CVY_VALUE_VARIABLE && v->variable->role == CVY_ROLE_WEIGHT && v->shape.ndim >= 2)
+            return 1;
+    }
+    return 0;
+}
+
+/* Views cost nothing. */
+cvy_work cvy_step_work(const cvy_plan *plan)
+{
+    cvy_work work = {0};
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_call *call = plan->instr[i].call;
+        if (!call || (call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE))
+            continue;
+        const double flop = (double)cvy_node_cost(call->node).flop;
+        work.flop += flop;
+        work.macs += cvy_node_multiplies(call->node) ? 0.5 * flop : 0;
+    }
+    return work;
+}
+
+static int64_t count_parameters(const cvy_vars *vars)
+{
+    int64_t n = 0;
+    for (int i = 0; i < vars->count; i++)
+        n += vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&vars->at[i]->shape) : 0;
+    return n;
+}
+
+void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *r)
+{
+    const cvy_session *s = &b->session;
+    snprintf(r->model, sizeof r->model, "%s", s->model->name);
+    r->batch = b->batch;
+    r->forward = b->opts.forward;
+    r->dtype = s->program->opts.dtype;
+    r->input = b->data.field[0].shape;
+    r->threads = s->context->threads;
+    r->ranks = s->context->comm->nranks;
+    r->deterministic_shards = s->program->opts.shards;
+    r->by_clock = s->program->kernel.by_clock;
+}
+
+void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *r)
+{
+    const int64_t n = b->steps;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += b->step_s[i];
+    for (int64_t i = 0; i < n; i++)
+        squares += (b->step_s[i] - sum / (double)n) * (b->step_s[i] - sum / (double)n);
+    const double middle = cvy_median(b->step_s, n), best = b->step_s[0];
+    r->images_per_s = (double)(b->batch * n) / sum;
+    r->images_per_s_best = (double)b->batch / best;
+    r->ms_median = 1e3 * middle;
+    r->ms_mean = 1e3 * sum / (double)n;
+    r->ms_sd = n > 1 ? 1e3 * sqrt(squares / (double)(n - 1)) : 0;
+    r->ms_best = 1e3 * best;
+    r->steps = n;
+    r->gflop = 1e-9 * flop;
+    r->gflop_per_s = 1e-9 * flop / middle;
+    r->peak_gflop_per_s = 1e-9 * b->peak_flop_per_s;
+    r->peak_share = flop / middle / b->peak_flop_per_s;
+    snprintf(r->update, sizeof r->update, "%s", b->session.job->update.def->name);
+    snprintf(r->progress, sizeof r->progress, "%s", b->session.job->comm.progress);
+    r->bytes_wire = b->bytes_wire;
+    r->exposed_comm_ms = 1e3 * cvy_median(b->comm_s, n);
+    r->hidden_comm_ms = 1e3 * cvy_median(b->hidden_s, n);
+    r->wait_slowest_ms = 1e3 * cvy_median(b->slowest_s, n);
+    for (int64_t i = 0; i < n; i++)
+        b->busy_s[i] -= b->busy_min_s[i];
+    r->spread_ms = 1e3 * cvy_median(b->busy_s, n);
+}
+
+/* ---- bench ---- */
+
+#define AT(field) offsetof(cvy_bench_result, field)
+
+static const cvy_result_row rows[] = {
+    CVY_BENCH_HEAD_ROWS(cvy_bench_result),
+    {"images_per_s", CVY_RESULT_REAL, AT(images_per_s), 0},
+    {"images_per_s_best", CVY_RESULT_REAL, AT(images_per_s_best), 0},
+    {"ms_median", CVY_RESULT_REAL, AT(ms_median), 0},
+    {"ms_mean", CVY_RESULT_REAL, AT(ms_mean), 0},
+    {"ms_sd", CVY_RESULT_REAL, AT(ms_sd), 0},
+    {"ms_best", CVY_RESULT_REAL, AT(ms_best), 0},
+    {"steps", CVY_RESULT_COUNT, AT(steps), 0},
+    {"gflop", CVY_RESULT_REAL, AT(gflop), 0},
+    {"gflop_per_s", CVY_RESULT_REAL, AT(gflop_per_s), 0},
+    {"peak_gflop_per_s", CVY_RESULT_REAL, AT(peak_gflop_per_s), 0},
+    {"peak_share", CVY_RESULT_REAL, AT(peak_share), 0},
+    {"update", CVY_RESULT_TEXT, AT(update), 0},
+    {"progress", CVY_RESULT_TEXT, AT(progress), 0},
+    {"bytes_wire", CVY_RESULT_REAL, AT(bytes_wire), 0},
+    {"exposed_comm_ms", CVY_RESULT_REAL, AT(exposed_comm_ms), 0},
+    {"hidden_comm_ms", CVY_RESULT_REAL, AT(hidden_comm_ms), 0},
+    {"wait_slowest_ms", CVY_RESULT_REAL, AT(wait_slowest_ms), 0},
+    {"spread_ms", CVY_RESULT_REAL, AT(spread_ms), 0},
+    {"parameters", CVY_RESULT_COUNT, AT(parameters), 0}, /* of `bench` only from here on */
+    {"macs", CVY_RESULT_COUNT, AT(macs), 0},
+    {"loss_first", CVY_RESULT_REAL, AT(loss_first), 0},
+    {"loss_last", CVY_RESULT_REAL, AT(loss_last), 0},
+    {"peak_rss_bytes", CVY_RESULT_REAL, AT(peak_rss_bytes), 0},
+    {"peak_rss_bytes_largest_rank", CVY_RESULT_REAL, AT(peak_rss_bytes_largest_rank), 0},
+    {"arena_bytes", CVY_RESULT_COUNT, AT(arena_bytes), 0},
+    {"plan_s", CVY_RESULT_REAL, AT(plan_s), 0},
+    {"predicted_ms", CVY_RESULT_REAL, AT(predicted_ms), 1},
+    {0},
+};
+
+void cvy_bench_add_times(const cvy_bench_result *result, cvy_json *json)
+{
+    cvy_result_row until[CVY_COUNT(rows)];
+    int n = 0;
+    while (strcmp(rows[n].name, "parameters") != 0)
+        n++;
+    memcpy(until, rows, (size_t)n * sizeof *rows);
+    until[n] = (cvy_result_row){0};
+    cvy_result_add(until, result, json);
+}
+
+cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out)
+{
+    cvy_bench_result r;
+    CVY_TRY(CVY_OPTS_READ(cvy_bench_result, result, &r));
+    return cvy_result_json(rows, &r, text_out);
+}
+
+cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_out)
+{
+    cvy_bench_result r;
+    CVY_TRY(CVY_OPTS_READ(cvy_bench_result, result, &r));
+    return cvy_result_lines(rows, &r, text_out);
+}
+
+static cvy_status report(const cvy_bench *b, cvy_bench_result *result_out)
+{
+    const cvy_program *p = b->session.program;
+    cvy_comm *comm = b->session.context->comm;
+    const cvy_work mine = cvy_step_work(b->step->plan);
+    double sums[] = {mine.flop, mine.macs, (double)cvy_mem_peak()}, largest = sums[2], predicted_ms = 0;
+    cvy_bench_result r = {.parameters = count_parameters(p->vars),
+                          .loss_first = b->loss_first,
+                          .loss_last = b->loss_last,
+                          .arena_bytes = (int64_t)p->memory.arena_bytes,
+                          .plan_s = b->plan_s,
+                          .predicted_ms = NAN};
+    int nunknown = 0;
+    CVY_TRY(comm->ops->allreduce(comm, sums, CVY_COUNT(sums), CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    CVY_TRY(comm->ops->allreduce(comm, &largest, 1, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    if (comm->rank != 0)
+        return CVY_OK;
+    cvy_bench_fill_head(b, &r);
+    cvy_bench_fill_times(b, sums[0], &r);
+    r.macs = llround(sums[1] / (double)b->batch);
+    r.peak_rss_bytes = sums[2];
+    r.peak_rss_bytes_largest_rank = largest;
+    if (cvy_program_predict(p, b->number, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
+        r.predicted_ms = predicted_ms;
+    CVY_TRY(CVY_RESULT_CHECK(cvy_bench_result, result_out));
+    cvy_result_write(result_out, &r, sizeof r);
+    return CVY_OK;
+}
+
+cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts, cvy_bench_result *result_out)
+{
+    cvy_bench b;
+    cvy_status status = cvy_bench_open(context, opts, &b);
+    if (status == CVY_OK)
+        status = cvy_bench_plan(&b, NULL, NULL);
+    if (status == CVY_OK)
+        status = cvy_bench_measure(&b, 0);
+    if (status == CVY_OK)
+        status = cvy_comm_agree(context->comm, report(&b, result_out));
+    cvy_bench_close(&b);
+    return status;
+}

@@ -1,0 +1,44 @@
+/*
+ * study_formats.c: cvy_run_formats(): which data this build reads and writes, as its tables say: for `convoy info`.
+ */
+#include <convoy/convert.h>
+
+#include <string.h>
+
+#include "data/data_writer.h"
+
+/* What of a format needs a library that a build may lack; all else is always there. */
+static const struct {
+    const char *format;
+    int reads, writes;
+} needs[] = {
+    {"hdf5", CVY_HAVE_HDF5, CVY_HAVE_HDF5},
+    {"lmdb", 1, CVY_HAVE_LMDB},
+};
+
+static int has(const char *format, int writes)
+{
+    for (int i = 0; i < CVY_COUNT(needs); i++)
+        if (strcmp(needs[i].format, format) == 0)
+            return writes ? needs[i].writes : needs[i].reads;
+    return 1;
+}
+
+cvy_status cvy_run_formats(char **text_out)
+{
+    cvy_text t = {0};
+    int nreader = 0, nwriter = 0;
+    const cvy_reader_def *const *reader = cvy_reader_table(&nreader);
+    const cvy_writer_def *const *writer = cvy_writer_table(&nwriter);
+    cvy_text_add(&t, "reads");
+    for (int i = 0; i < nreader; i++)
+        if (has(reader[i]->name, 0))
+            cvy_text_add(&t, " %s", reader[i]->name);
+    cvy_text_add(&t, "\nwrites");
+    for (int i = 0; i < nwriter; i++)
+        if (has(writer[i]->name, 1))
+            cvy_text_add(&t, " %s", writer[i]->name);
+    cvy_text_add(&t, "\n");
+    *text_out = t.data;
+    return t.status;
+}

@@ -1,0 +1,266 @@
+/*
+ * study_inspect.c: cvy_run_inspect(), cvy_run_features(): what data sets, weights, checkpoints and run folders hold,
+ * without ranks or a program.
+ */
+#include <convoy/convert.h>
+#include <convoy/study.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/base_file.h"
+#include "checkpoint/checkpoint.h"
+#include "data/data_reader.h"
+#include "data/generated/data_collider.h"
+#include "monitor/monitor_run_layout.h"
+#include "session/session_source.h"
+
+static cvy_status inspect_weights(const char *path, cvy_text *t)
+{
+    cvy_safetensors *f = NULL;
+    int64_t elems = 0;
+    CVY_TRY(cvy_safetensors_open(path, &f));
+    cvy_text_add(t, "%s: safetensors, %d tensors\n", path, cvy_safetensors_count(f));
+    for (int i = 0; i < cvy_safetensors_count(f); i++) {
+        const cvy_tensor_entry *e = cvy_safetensors_at(f, i);
+        cvy_text_add(t, "  %-40s %-5s %s\n", e->name, cvy_safetensors_dtype(f, i), cvy_shape_text(&e->shape));
+        elems += cvy_shape_elems(&e->shape);
+    }
+    cvy_text_add(t, "%lld elements in all\n", (long long)elems);
+    cvy_safetensors_close(&f);
+    return CVY_OK;
+}
+
+static void add_state(const cvy_tree *state, cvy_text *t)
+{
+    for (int i = 0; state && state->kind == CVY_TREE_MAP && i < state->count; i++)
+        if (state->child[i]->text)
+            cvy_text_add(t, "  %-20s %s\n", state->key[i], state->child[i]->text);
+}
+
+/* A set "…/step-00001234": its files are checked, as a resume would. */
+static cvy_status inspect_checkpoint(cvy_pool *pool, const char *path, cvy_text *t)
+{
+    cvy_checkpoint c = {0};
+    const char *dir = NULL;
+    char *whole = NULL;
+    size_t end = strlen(path);
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    CVY_TRY(cvy_pool_printf(pool, &whole, "%.*s", (int)end, path));
+    CVY_TRY(cvy_data_folder_of(pool, whole, &dir));
+    cvy_status status = cvy_checkpoint_find(dir, cvy_data_base_name(whole), &c);
+    if (status == CVY_OK) {
+        cvy_text_add(t, "%s: checkpoint of step %lld, valid\n", path, (long long)c.step);
+        add_state(c.state, t);
+        for (int i = 0; i < c.nweights && status == CVY_OK; i++)
+            status = inspect_weights(c.weights_path[i], t);
+    }
+    cvy_checkpoint_close(&c);
+    return status;
+}
+
+static cvy_status add_file(cvy_pool *pool, const char *folder, const char *name, cvy_text *t)
+{
+    const char *path = NULL;
+    char *data = NULL;
+    size_t bytes = 0;
+    CVY_TRY(cvy_data_path_join(pool, folder, name, &path));
+    if (!cvy_file_exists(path))
+        return CVY_OK;
+    CVY_TRY(cvy_file_read(path, 1 << 20, &data, &bytes));
+    cvy_text_add(t, "\n%s:\n%s%s", name, data, bytes && data[bytes - 1] == '\n' ? "" : "\n");
+    cvy_mem_free(&data);
+    return CVY_OK;
+}
+
+static cvy_status inspect_run(cvy_pool *pool, const char *path, cvy_text *t)
+{
+    const char *sets = NULL;
+    char dead[640];
+    cvy_checkpoint c = {0};
+    CVY_TRY(cvy_data_path_join(pool, path, CVY_RUN_CHECKPOINTS, &sets));
+    cvy_text_add(t, "%s: run folder\n", path);
+    const cvy_status status = cvy_checkpoint_find(sets, NULL, &c);
+    for (int i = 0; i < c.nmessage; i++)
+        cvy_text_add(t, "  %s\n", c.message[i]);
+    if (status == CVY_OK) {
+        cvy_text_add(t, "newest valid checkpoint: %s\n", c.path);
+        add_state(c.state, t);
+    } else {
+        cvy_text_add(t, "no valid checkpoint\n");
+    }
+    cvy_checkpoint_close(&c);
+    CVY_TRY(add_file(pool, path, CVY_RUN_STATUS, t));
+    if (cvy_run_is_dead(path, dead, sizeof dead))
+        cvy_text_add(t, "%s\n", dead);
+    return add_file(pool, path, CVY_RUN_JOB, t);
+}
+
+/* Classes by name; with their samples where every sample is looked at. */
+static void add_classes(const cvy_dataset_info *info, const int64_t *count, cvy_text *t)
+{
+    enum { SHOWN = 20, SHOWN_COUNTED = 1000 };
+    if (info->nclasses <= 0)
+        return;
+    cvy_text_add(t, "%lld classes:%s", (long long)info->nclasses, count ? "\n" : "");
+    for (int64_t i = 0; i < CVY_MIN(info->nclasses, count ? SHOWN_COUNTED : SHOWN); i++)
+        if (count)
+            cvy_text_add(t, "  %-24s %lld\n", info->class_name[i], (long long)count[i]);
+        else
+            cvy_text_add(t, " %s", info->class_name[i]);
+    if (info->nclasses > (count ? SHOWN_COUNTED : SHOWN))
+        cvy_text_add(t, count ? "  ...\n" : " ...");
+    cvy_text_add(t, count ? "" : "\n");
+}
+
+struct moments { /* of one channel of x */
+    double sum, square, least, most;
+    int64_t n;
+};
+
+static void add_values(struct moments *m, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        m->sum += x[i];
+        m->square += (double)x[i] * x[i];
+        m->least = CVY_MIN(m->least, x[i]);
+        m->most = CVY_MAX(m->most, x[i]);
+    }
+    m->n += n;
+}
+
+struct look { /* buffers */
+    cvy_raw raw;
+    cvy_bytes decoded, rows, real;
+};
+
+static cvy_status measure(cvy_dataset *d, struct look *l, struct moments *of, int64_t channels, int64_t *count)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    for (int64_t i = 0; i < info->nsamples; i++) {
+        cvy_picture p = {0};
+        CVY_TRY(cvy_dataset_read_raw(d, i, &l->raw));
+        const cvy_status status = cvy_raw_picture(&l->raw, channels, &l->decoded, &l->rows, &p);
+        if (status != CVY_OK)
+            return cvy_dataset_name_sample(d, i, status);
+        if (count && l->raw.label >= 0 && l->raw.label < info->nclasses)
+            count[l->raw.label]++;
+        const int64_t plane = p.C * p.H * p.W / channels; /* of pictures, H W; vectors are one channel */
+        CVY_TRY(cvy_bytes_need(&l->real, (size_t)plane * sizeof(float)));
+        for (int64_t c = 0; c < channels; c++) {
+            float *x = l->real.data;
+            for (int64_t k = 0; k < plane; k++)
+                x[k] = p.dtype == CVY_DTYPE_U8 ? ((const uint8_t *)p.data)[c * plane + k]
+                                               : ((const float *)p.data)[c * plane + k];
+            add_values(&of[c], x, plane);
+        }
+    }
+    return CVY_OK;
+}
+
+/* Every sample is read as it is stored, pictures as 0 to 255: counts of classes, and what the values of each channel
+ * are like. */
+static cvy_status add_statistics(cvy_dataset *d, cvy_text *t)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    const cvy_shape *shape = &cvy_dataset_reader_info(d)->shape;
+    const int64_t channels = shape->ndim > 1 ? shape->dim[0] : 1;
+    struct moments *of = NULL;
+    struct look l = {0};
+    int64_t *count = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY_OUT(cvy_mem_alloc((size_t)channels * sizeof *of, &of));
+    for (int64_t c = 0; c < channels; c++)
+        of[c] = (struct moments){.least = INFINITY, .most = -INFINITY};
+    if (info->nclasses > 0)
+        CVY_TRY_OUT(cvy_mem_alloc((size_t)info->nclasses * sizeof *count, &count));
+    CVY_TRY_OUT(measure(d, &l, of, channels, count));
+    add_classes(info, count, t);
+    cvy_text_add(t, "values of x as stored:\n  channel         mean           sd          min          max\n");
+    for (int64_t c = 0; c < CVY_MIN(channels, 64); c++) {
+        const double n = (double)CVY_MAX(1, of[c].n), mean = of[c].sum / n;
+        cvy_text_add(t, "  %-7lld %12.6g %12.6g %12.6g %12.6g\n", (long long)c, mean,
+                     sqrt(CVY_MAX(0, of[c].square / n - mean * mean)), of[c].least, of[c].most);
+    }
+out:
+    cvy_raw_free(&l.raw);
+    cvy_mem_free(&l.decoded.data);
+    cvy_mem_free(&l.rows.data);
+    cvy_mem_free(&l.real.data);
+    cvy_mem_free(&of);
+    cvy_mem_free(&count);
+    return status;
+}
+
+static cvy_status inspect_data(cvy_pool *pool, const char *path, int statistics, cvy_text *t)
+{
+    cvy_dataset *d = NULL;
+    CVY_TRY(cvy_job_open_source(pool, path, &d));
+    const cvy_dataset_info *info = cvy_dataset_describe(d);
+    cvy_text_add(t, "%s: data set, format %s, %lld samples\n", path, info->format, (long long)info->nsamples);
+    for (int i = 0; i < info->nfield; i++)
+        cvy_text_add(t, "  %-10s %-4s %s\n", info->field[i].name, cvy_dtype_text(info->field[i].dtype),
+                     cvy_shape_text(&info->field[i].shape));
+    cvy_status status = CVY_OK;
+    if (statistics)
+        status = add_statistics(d, t);
+    else
+        add_classes(info, NULL, t);
+    cvy_dataset_destroy(&d);
+    return status;
+}
+
+static cvy_status inspect(cvy_pool *pool, const char *path, int statistics, cvy_text *t)
+{
+    if (cvy_data_has_suffix(path, ".safetensors"))
+        return inspect_weights(path, t);
+    if (cvy_file_is_folder(path) &&
+        (cvy_data_has_file(path, CVY_RUN_CHECKPOINTS) || cvy_data_has_file(path, CVY_RUN_JOB)))
+        return inspect_run(pool, path, t);
+    if (cvy_file_is_folder(path) && cvy_data_has_file(path, "../" CVY_RUN_JOB)) { /* a run's folder of checkpoints */
+        CVY_TRY(cvy_data_path_join(pool, path, "..", &path));
+        return inspect_run(pool, path, t);
+    }
+    if (cvy_file_is_folder(path) && cvy_data_has_file(path, "manifest.json") && cvy_data_has_file(path, "state.json"))
+        return inspect_checkpoint(pool, path, t);
+    return inspect_data(pool, path, statistics, t);
+}
+
+cvy_status cvy_run_inspect(const char *path, int statistics, char **text_out)
+{
+    cvy_pool *pool = NULL;
+    cvy_text t = {0};
+    *text_out = NULL;
+    CVY_TRY(cvy_pool_create(&pool));
+    cvy_status status = inspect(pool, path, statistics, &t);
+    cvy_pool_destroy(&pool);
+    status = status == CVY_OK ? t.status : status;
+    if (status != CVY_OK)
+        cvy_text_free(&t);
+    else
+        *text_out = t.data;
+    return status;
+}
+
+static cvy_status features(cvy_pool *pool, const char *source, const char *file)
+{
+    cvy_dataset *d = NULL;
+    cvy_collider_table table = {0};
+    CVY_TRY(cvy_job_open_source(pool, source, &d));
+    cvy_status status = cvy_collider_table_make(d, 0, 1, &table);
+    if (status == CVY_OK)
+        status = cvy_collider_table_write(&table, file);
+    cvy_collider_table_free(&table);
+    cvy_dataset_destroy(&d);
+    return status;
+}
+
+cvy_status cvy_run_features(const char *source, const char *file)
+{
+    cvy_pool *pool = NULL;
+    CVY_TRY(cvy_pool_create(&pool));
+    const cvy_status status = features(pool, source, file);
+    cvy_pool_destroy(&pool);
+    return status;
+}

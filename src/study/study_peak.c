@@ -1,0 +1,63 @@
+/*
+ * study_peak.c: what this machine multiplies at best, right now: the yardstick beside the speed of a network.
+ *
+ * A fully connected layer of 768 x 768 on 768 samples a rank, planned and run like any network, so it takes the best
+ * kernel of the build and the very threads and clock that the network gets.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "study/study.h"
+
+#define SIZE 768
+#define SECONDS 0.1
+
+static cvy_status make_program(cvy_context *context, cvy_dtype dtype, cvy_model *m, cvy_program **out, int *step_out)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .dtype = dtype, .seed = 1};
+    char options[48];
+    snprintf(options, sizeof options, "channels: %d, bias: false", SIZE);
+    CVY_TRY(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {SIZE}}));
+    CVY_TRY(cvy_model_add(m, "fc", "product", options, "x"));
+    CVY_TRY(cvy_program_create(context, &opts, out));
+    return cvy_program_add_forward(*out, m, (int64_t)SIZE * context->comm->nranks, NULL, step_out);
+}
+
+static cvy_status run(cvy_program *p, int step, double *best_s_out)
+{
+    const double begin = cvy_clock_s();
+    double best = INFINITY;
+    CVY_TRY(cvy_program_step(p, step, 0));
+    for (int i = 0; i < 3 || cvy_clock_s() - begin < SECONDS; i++) {
+        CVY_TRY(cvy_program_step(p, step, 0));
+        best = CVY_MIN(best, p->task[step]->time.total);
+    }
+    *best_s_out = best;
+    return CVY_OK;
+}
+
+cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_per_s_out)
+{
+    cvy_comm *comm = context->comm;
+    cvy_model *m = NULL;
+    cvy_program *p = NULL;
+    int step = 0;
+    double best_s = 0, sum = 0;
+    *flop_per_s_out = NAN;
+    if (dtype == CVY_DTYPE_F64) /* runs on the plain kernels, which are no yardstick */
+        return CVY_OK;
+    cvy_status status = cvy_model_create("peak", &m);
+    if (status == CVY_OK)
+        status = make_program(context, dtype, m, &p, &step);
+    CVY_TRY_OUT(cvy_comm_agree(comm, status));
+    CVY_TRY_OUT(cvy_program_plan(p));
+    CVY_TRY_OUT(comm->ops->barrier(comm));
+    CVY_TRY_OUT(cvy_comm_agree(comm, run(p, step, &best_s)));
+    sum = cvy_step_work(p->task[step]->plan).flop / best_s;
+    CVY_TRY_OUT(comm->ops->allreduce(comm, &sum, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    *flop_per_s_out = sum;
+out:
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+    return status;
+}

@@ -1,0 +1,34 @@
+/*
+ * study_result.h: a result of a study as a table of rows: one table makes its JSON and its lines for people.
+ */
+#ifndef CVY_STUDY_RESULT_H
+#define CVY_STUDY_RESULT_H
+
+#include "base/base_json.h"
+
+typedef enum {
+    CVY_RESULT_TEXT,  /* char[] */
+    CVY_RESULT_COUNT, /* int64_t */
+    CVY_RESULT_INT,   /* int */
+    CVY_RESULT_BOOL,  /* int */
+    CVY_RESULT_REAL,  /* double */
+    CVY_RESULT_DTYPE, /* cvy_dtype */
+    CVY_RESULT_SHAPE, /* cvy_shape */
+    CVY_RESULT_MODE,  /* int: 1 is "forward", 0 is "train" */
+    CVY_RESULT_CLOCK  /* int: 1 says that nothing was computed */
+} cvy_result_kind;
+
+typedef struct cvy_result_row {
+    const char *name; /* NULL ends the table */
+    cvy_result_kind kind;
+    size_t offset;
+    int is_optional; /* left out if it is 0, false or not finite */
+} cvy_result_row;
+
+/* Members of an open object. */
+void cvy_result_add(const cvy_result_row *rows, const void *result, cvy_json *json);
+cvy_status cvy_result_json(const cvy_result_row *rows, const void *result, char **text_out);
+/* A line for each row: the name, and the value with as many digits as anyone reads. */
+cvy_status cvy_result_lines(const cvy_result_row *rows, const void *result, char **text_out);
+
+#endif

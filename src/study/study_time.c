@@ -1,0 +1,467 @@
+/*
+ * study_time.c: cvy_run_time(): where a step's time goes: a row for each layer, forward, backward to the source,
+ * backward to the weights, update.
+ *
+ * Each instruction's time is the median over the timed steps, on rank 0. An instruction belongs to the layer that its
+ * node stems from, an update to the layer that reads the weight; what moves data between layouts has rows of its own.
+ * What caffe's `time` shows, and what it does not.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "study/study.h"
+
+#define NODE_STEPS_MAX 256 /* of how many steps single instructions are remembered */
+
+enum { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS, UPDATE, NPART };
+static const char *const part_name[NPART] = {"forward", "backward_data", "backward_weights", "update"};
+
+struct row { /* a layer, or what belongs to none */
+    const char *name, *op;
+    const cvy_value *output; /* of its last forward node; NULL: none */
+    int place, multiplies;   /* in the network, 2 x its layer; a convolution or fully connected layer */
+    double ms[NPART], flop[NPART], bytes[NPART];
+    const char *kernel[NPART]; /* of the longest instruction of the part */
+    double longest_ms[NPART];
+};
+
+struct table {
+    const cvy_bench *b;
+    double *instr_ms; /* medians */
+    struct row *row;
+    int count, room;
+    double ms[NPART], all_ms, step_ms;
+};
+
+static double row_ms(const struct row *r)
+{
+    return r->ms[FORWARD] + r->ms[BACKWARD_DATA] + r->ms[BACKWARD_WEIGHTS] + r->ms[UPDATE];
+}
+
+/* ---- which row, which part ---- */
+
+static const char *kernel_of(const cvy_instr *instr)
+{
+    if (instr->kind == CVY_CALL_COMM)
+        return instr->call->node->op->name;
+    return instr->call && instr->call->kernel ? instr->call->kernel->name : cvy_call_kind_of(instr->kind)->name;
+}
+
+static const cvy_value *moved(const cvy_plan *plan, const cvy_instr *instr)
+{
+    return instr->call && instr->call->src[0] >= 0 ? plan->unit[instr->micro]->instance[instr->call->src[0]].value
+                                                   : NULL;
+}
+
+/* A node whose results all are sums over the step makes gradients of weights. */
+static int part_of(const cvy_plan *plan, const cvy_instr *instr)
+{
+    const cvy_node *node = instr->call ? instr->call->node : NULL;
+    int temporary = 0;
+    if (!instr->call || cvy_instr_exchanges(instr))
+        return UPDATE;
+    if (!node) {
+        const cvy_value *value = moved(plan, instr);
+        return instr->call->phase == CVY_PHASE_UPDATE                  ? UPDATE
+               : value && value->producer && value->producer->backward ? BACKWARD_DATA
+                                                                       : FORWARD;
+    }
+    if (node->phase == CVY_PHASE_UPDATE || !node->backward)
+        return node->phase == CVY_PHASE_UPDATE ? UPDATE : FORWARD;
+    for (int i = 0; i < node->ndst; i++)
+        temporary |= node->dst[i] && node->dst[i]->kind != CVY_VALUE_ACCUMULATOR;
+    return temporary ? BACKWARD_DATA : BACKWARD_WEIGHTS;
+}
+
+/* The layer that reads the weight which an update writes; NULL: none (clipping, constants). */
+static const char *owner(const cvy_node *update)
+{
+    const cvy_graph *g = update->graph;
+    for (int i = 0; i < update->nsrc; i++) {
+        const cvy_value *v = update->src[i];
+        if (!v || v->kind != CVY_VALUE_VARIABLE || v->variable->role != CVY_ROLE_WEIGHT)
+            continue;
+        for (int k = 0; k < g->nnode; k++)
+            for (int s = 0; s < g->node[k]->nsrc; s++)
+                if (g->node[k]->src[s] == v && g->node[k]->phase == CVY_PHASE_MICRO && !g->node[k]->backward)
+                    return g->node[k]->layer;
+    }
+    return NULL;
+}
+
+/* What the instruction's row is called; *op_out: what it does, where no layer of the network says so. */
+static const char *name_of(const cvy_plan *plan, const cvy_instr *instr, const char **op_out)
+{
+    const cvy_node *node = instr->call ? instr->call->node : NULL;
+    const cvy_value *value = moved(plan, instr);
+    *op_out = node ? node->op->name : kernel_of(instr);
+    if (cvy_instr_exchanges(instr)) {
+        *op_out = "allreduce";
+        return "sums over ranks";
+    }
+    if (!node)
+        return value ? value->name : "step";
+    if (node->phase == CVY_PHASE_UPDATE) {
+        const char *layer = owner(node);
+        return layer ? layer : "update";
+    }
+    return node->layer ? node->layer : node->name;
+}
+
+static int layer_of(const cvy_model *m, const char *name)
+{
+    for (int i = 0; i < m->nlayer; i++)
+        if (strcmp(m->layer[i].output, name) == 0 || strcmp(m->layer[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* The row of this name, made where it is missing; a layer's own, or one of layout changes. */
+static cvy_status row_for(struct table *t, const char *name, const char *op, struct row **out)
+{
+    const cvy_model *m = t->b->session.model;
+    const int layer = layer_of(m, name), moves = strcmp(op, "reorder") == 0;
+    const char *what = layer >= 0 && !moves ? m->layer[layer].op->name : op;
+    for (int i = 0; i < t->count; i++)
+        if (strcmp(t->row[i].name, name) == 0 && strcmp(t->row[i].op, what) == 0) {
+            *out = &t->row[i];
+            return CVY_OK;
+        }
+    CVY_TRY(cvy_mem_reserve(&t->row, &t->room, t->count, sizeof *t->row));
+    *out = &t->row[t->count++];
+    **out = (struct row){.name = name, .op = what, .place = layer >= 0 ? 2 * layer + moves : 2 * m->nlayer + 1};
+    return CVY_OK;
+}
+
+/* Padding included; of a slice, which has none, without what lies beside it. */
+static double bytes_of_loc(const cvy_instance *instance)
+{
+    return cvy_layout_whole(&instance->layout)
+               ? (double)cvy_shape_elems(&instance->value->shape) * (double)cvy_dtype_bytes(instance->dtype)
+               : (double)instance->bytes;
+}
+
+/* Bytes of the tensors that a call reads and writes. */
+static double bytes_of(const cvy_plan *plan, const cvy_instr *instr)
+{
+    const cvy_lowered *u = plan->unit[instr->micro];
+    const cvy_call *call = instr->call;
+    double bytes = 0;
+    for (int i = 0; call && i < call->nsrc; i++)
+        bytes += call->src[i] >= 0 ? bytes_of_loc(&u->instance[call->src[i]]) : 0;
+    for (int i = 0; call && i < call->ndst; i++)
+        bytes += call->dst[i] >= 0 ? bytes_of_loc(&u->instance[call->dst[i]]) : 0;
+    return bytes;
+}
+
+static cvy_status add_instr(struct table *t, int i)
+{
+    const cvy_plan *plan = t->b->step->plan;
+    const cvy_instr *instr = &plan->instr[i];
+    const cvy_node *node = instr->call ? instr->call->node : NULL;
+    const int part = part_of(plan, instr),
+              computes = instr->kind == CVY_CALL_KERNEL || instr->kind == CVY_CALL_REFERENCE;
+    const char *op = NULL, *name = name_of(plan, instr, &op);
+    struct row *r = NULL;
+    if (!cvy_instr_runs(instr)) /* a copy that the last step's update has left fresh */
+        return CVY_OK;
+    CVY_TRY(row_for(t, name, op, &r));
+    r->ms[part] += t->instr_ms[i];
+    r->flop[part] += computes ? (double)cvy_node_cost(node).flop : 0;
+    r->bytes[part] += bytes_of(plan, instr);
+    if (!r->kernel[part] || t->instr_ms[i] > r->longest_ms[part]) {
+        r->kernel[part] = kernel_of(instr);
+        r->longest_ms[part] = t->instr_ms[i];
+    }
+    if (node && part == FORWARD) {
+        r->multiplies |= cvy_node_multiplies(node);
+        if (!r->output || cvy_shape_elems(&node->dst[0]->shape) >
+                              cvy_shape_elems(&r->output->shape)) /* of batch norm not its statistics */
+            r->output = node->dst[0];
+    }
+    t->ms[part] += t->instr_ms[i];
+    t->all_ms += t->instr_ms[i];
+    return CVY_OK;
+}
+
+/* ---- measuring ---- */
+
+static cvy_status take_medians(struct table *t)
+{
+    const cvy_bench *b = t->b;
+    const int n = b->step->plan->ninstr;
+    double *column = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *column * (size_t)b->node_steps, &column));
+    const cvy_status status = cvy_mem_alloc(sizeof *t->instr_ms * (size_t)n, &t->instr_ms);
+    for (int i = 0; i < n && status == CVY_OK; i++) {
+        for (int64_t s = 0; s < b->node_steps; s++)
+            column[s] = b->node_s[s * n + i];
+        t->instr_ms[i] = 1e3 * cvy_median(column, b->node_steps);
+    }
+    cvy_mem_free(&column);
+    return status;
+}
+
+/* Rows in the order of the network; what belongs to no layer last, as it came. */
+static void sort_rows(struct table *t)
+{
+    for (int i = 1; i < t->count; i++)
+        for (int k = i; k > 0 && t->row[k].place < t->row[k - 1].place; k--) {
+            const struct row r = t->row[k];
+            t->row[k] = t->row[k - 1];
+            t->row[k - 1] = r;
+        }
+}
+
+static cvy_status make_table(const cvy_bench *b, struct table *t)
+{
+    *t = (struct table){.b = b, .step_ms = 1e3 * cvy_median(b->step_s, b->steps)};
+    CVY_TRY(take_medians(t));
+    for (int i = 0; i < b->step->plan->ninstr; i++)
+        CVY_TRY(add_instr(t, i));
+    sort_rows(t);
+    return CVY_OK;
+}
+
+/* ---- totals by what layers do ---- */
+
+struct kind {
+    const char *name;
+    double ms;
+};
+
+/* Milliseconds of each operator's layers, without their updates, which are a kind of their own; longest first. */
+static int count_kinds(const struct table *t, struct kind *kind, int room, double *multiplying_ms_out)
+{
+    int n = 0;
+    *multiplying_ms_out = 0;
+    kind[n++] = (struct kind){"update", t->ms[UPDATE]};
+    for (int i = 0; i < t->count; i++) {
+        const struct row *r = &t->row[i];
+        const double ms = row_ms(r) - r->ms[UPDATE];
+        int k = 1;
+        while (k < n && strcmp(kind[k].name, r->op) != 0)
+            k++;
+        *multiplying_ms_out += r->multiplies ? ms : 0;
+        if (k == n && n == room)
+            continue;
+        if (k == n)
+            kind[n++] = (struct kind){r->op, 0};
+        kind[k].ms += ms;
+    }
+    for (int i = 1; i < n; i++)
+        for (int k = i; k > 0 && kind[k].ms > kind[k - 1].ms; k--) {
+            const struct kind one = kind[k];
+            kind[k] = kind[k - 1];
+            kind[k - 1] = one;
+        }
+    return n;
+}
+
+#define KINDS_MAX 48
+
+/* ---- for people ---- */
+
+struct cell {
+    char text[24];
+};
+
+/* Nothing where nothing ran. */
+static struct cell ms_cell(double ms)
+{
+    struct cell c = {""};
+    if (ms > 0)
+        snprintf(c.text, sizeof c.text, "%.*f", ms < 10 ? 3 : ms < 100 ? 2 : 1, ms);
+    return c;
+}
+
+static double row_flop(const struct row *r)
+{
+    return r->flop[FORWARD] + r->flop[BACKWARD_DATA] + r->flop[BACKWARD_WEIGHTS];
+}
+
+static const char *output_text(const struct row *r)
+{
+    return r->output ? cvy_shape_text(&r->output->shape) : "";
+}
+
+static void print_row(const struct table *t, const struct row *r, cvy_text *out)
+{
+    const double ms = row_ms(r), computing = ms - r->ms[UPDATE];
+    cvy_text_add(out, "%-22s %-18s %-16s", r->name, r->op, output_text(r));
+    for (int part = 0; part < NPART; part++)
+        cvy_text_add(out, " %9s", ms_cell(r->ms[part]).text);
+    cvy_text_add(out, " %9s %5.1f", ms_cell(ms).text, t->all_ms > 0 ? 100 * ms / t->all_ms : 0);
+    if (computing > 0 && row_flop(r) > 0)
+        cvy_text_add(out, " %8.1f", 1e-6 * row_flop(r) / computing);
+    else
+        cvy_text_add(out, " %8s", "");
+    cvy_text_add(out, " %8.2f ",
+                 1e-6 * (r->bytes[FORWARD] + r->bytes[BACKWARD_DATA] + r->bytes[BACKWARD_WEIGHTS] + r->bytes[UPDATE]));
+    for (int part = 0; part < UPDATE; part++)
+        cvy_text_add(out, " %s", r->kernel[part] ? r->kernel[part] : "-");
+    cvy_text_add(out, "\n");
+}
+
+static void print_totals(const struct table *t, cvy_text *out)
+{
+    struct kind kind[KINDS_MAX];
+    double multiplying = 0;
+    const int n = count_kinds(t, kind, KINDS_MAX, &multiplying);
+    const double all = t->all_ms > 0 ? t->all_ms : 1;
+    cvy_text_add(out, "\nby operator:");
+    for (int i = 0; i < n; i++)
+        cvy_text_add(out, "%s %s %.1f %%", i ? "," : "", kind[i].name, 100 * kind[i].ms / all);
+    cvy_text_add(out, "\nconvolution and fully connected %.1f %%, all else %.1f %%\n", 100 * multiplying / all,
+                 100 - 100 * multiplying / all);
+    cvy_text_add(out,
+                 "forward %.3f ms, backward %.3f ms (data %.3f, weights %.3f), update %.3f ms; sum of the medians %.3f "
+                 "ms, median step %.3f ms\n",
+                 t->ms[FORWARD], t->ms[BACKWARD_DATA] + t->ms[BACKWARD_WEIGHTS], t->ms[BACKWARD_DATA],
+                 t->ms[BACKWARD_WEIGHTS], t->ms[UPDATE], t->all_ms, t->step_ms);
+}
+
+static cvy_status print_table(const struct table *t, double flop, char **text_out)
+{
+    const cvy_bench *b = t->b;
+    const cvy_session *s = &b->session;
+    cvy_text out = {0};
+    cvy_text_add(&out,
+                 "%s, %s, %s, batch %lld, %d rank%s of %d thread%s: medians of %lld steps, ms; layers of rank 0\n",
+                 s->model->name, b->opts.forward ? "forward" : "training", cvy_dtype_text(s->program->opts.dtype),
+                 (long long)b->batch, s->context->comm->nranks, s->context->comm->nranks > 1 ? "s" : "",
+                 s->context->threads, s->context->threads > 1 ? "s" : "", (long long)b->node_steps);
+    cvy_text_add(&out, "%.2f images/s, %.1f GFLOP/s; a matrix product runs at %.1f GFLOP/s here\n\n",
+                 1e3 * (double)b->batch / t->step_ms, 1e-6 * flop / t->step_ms, 1e-9 * b->peak_flop_per_s);
+    cvy_text_add(&out, "%-22s %-18s %-16s %9s %9s %9s %9s %9s %5s %8s %8s  %s\n", "layer", "operator", "output",
+                 "forward", "bwd data", "bwd wei", "update", "all", "%", "GFLOP/s", "MB",
+                 "kernels: forward, backward data, backward weights");
+    for (int i = 0; i < t->count; i++)
+        print_row(t, &t->row[i], &out);
+    print_totals(t, &out);
+    *text_out = out.data;
+    return out.status;
+}
+
+/* ---- for programs ---- */
+
+static void add_row(const struct table *t, const struct row *r, cvy_json *json)
+{
+    const double ms = row_ms(r), computing = ms - r->ms[UPDATE];
+    char key[40];
+    cvy_json_open(json, NULL, '{');
+    cvy_json_string(json, "name", r->name);
+    cvy_json_string(json, "op", r->op);
+    cvy_json_string(json, "output", output_text(r));
+    for (int part = 0; part < NPART; part++) {
+        snprintf(key, sizeof key, "%s_ms", part_name[part]);
+        cvy_json_real(json, key, r->ms[part]);
+    }
+    cvy_json_real(json, "ms", ms);
+    cvy_json_real(json, "share", t->all_ms > 0 ? ms / t->all_ms : 0);
+    cvy_json_real(json, "gflop_per_s", computing > 0 ? 1e-6 * row_flop(r) / computing : 0);
+    cvy_json_real(json, "bytes",
+                  r->bytes[FORWARD] + r->bytes[BACKWARD_DATA] + r->bytes[BACKWARD_WEIGHTS] + r->bytes[UPDATE]);
+    for (int part = 0; part < NPART; part++) {
+        snprintf(key, sizeof key, "%s_kernel", part_name[part]);
+        if (r->kernel[part])
+            cvy_json_string(json, key, r->kernel[part]);
+    }
+    cvy_json_close(json, '}');
+}
+
+static void add_totals(const struct table *t, cvy_json *json)
+{
+    struct kind kind[KINDS_MAX];
+    double multiplying = 0;
+    const int n = count_kinds(t, kind, KINDS_MAX, &multiplying);
+    char key[40];
+    for (int part = 0; part < NPART; part++) {
+        snprintf(key, sizeof key, "%s_ms", part_name[part]);
+        cvy_json_real(json, key, t->ms[part]);
+    }
+    cvy_json_real(json, "conv_fc_share", t->all_ms > 0 ? multiplying / t->all_ms : 0);
+    cvy_json_open(json, "operators", '[');
+    for (int i = 0; i < n; i++) {
+        cvy_json_open(json, NULL, '{');
+        cvy_json_string(json, "op", kind[i].name);
+        cvy_json_real(json, "ms", kind[i].ms);
+        cvy_json_real(json, "share", t->all_ms > 0 ? kind[i].ms / t->all_ms : 0);
+        cvy_json_close(json, '}');
+    }
+    cvy_json_close(json, ']');
+}
+
+/* Every instruction of the plan, in its order. */
+static void add_instructions(const struct table *t, cvy_json *json)
+{
+    const cvy_plan *plan = t->b->step->plan;
+    cvy_json_open(json, "instructions", '[');
+    for (int i = 0; i < plan->ninstr; i++) {
+        const cvy_instr *instr = &plan->instr[i];
+        const char *op = NULL, *name = name_of(plan, instr, &op);
+        cvy_json_open(json, NULL, '{');
+        cvy_json_string(json, "name", instr->call && instr->call->node ? instr->call->node->name : name);
+        cvy_json_string(json, "op", op);
+        cvy_json_string(json, "part", part_name[part_of(plan, instr)]);
+        cvy_json_string(json, "kernel", kernel_of(instr));
+        cvy_json_real(json, "ms", t->instr_ms[i]);
+        cvy_json_close(json, '}');
+    }
+    cvy_json_close(json, ']');
+}
+
+static cvy_status print_json(const struct table *t, double flop, char **text_out)
+{
+    cvy_bench_result times = {.size = sizeof times};
+    cvy_json json = {0};
+    cvy_json_open(&json, NULL, '{');
+    cvy_bench_fill_head(t->b, &times);
+    cvy_bench_fill_times(t->b, flop, &times);
+    cvy_bench_add_times(&times, &json);
+    add_totals(t, &json);
+    cvy_json_open(&json, "layers", '[');
+    for (int i = 0; i < t->count; i++)
+        add_row(t, &t->row[i], &json);
+    cvy_json_close(&json, ']');
+    add_instructions(t, &json);
+    cvy_json_close(&json, '}');
+    *text_out = json.text.data;
+    return json.text.status;
+}
+
+/* ---- the call ---- */
+
+static cvy_status report(const cvy_bench *b, const char *how, char **text_out)
+{
+    cvy_comm *comm = b->session.context->comm;
+    double flop = cvy_step_work(b->step->plan).flop;
+    struct table t = {0};
+    CVY_TRY(comm->ops->allreduce(comm, &flop, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    if (comm->rank != 0)
+        return CVY_OK;
+    cvy_status status = make_table(b, &t);
+    if (status == CVY_OK)
+        status = strcmp(how, "json") == 0 ? print_json(&t, flop, text_out) : print_table(&t, flop, text_out);
+    cvy_mem_free(&t.instr_ms);
+    cvy_mem_free(&t.row);
+    return status;
+}
+
+cvy_status cvy_run_time(cvy_context *context, const cvy_bench_opts *opts, const char *how, char **text_out)
+{
+    cvy_bench b;
+    *text_out = NULL;
+    cvy_status status = cvy_bench_open(context, opts, &b);
+    if (status == CVY_OK)
+        cvy_job_update_in_sync(b.session.job); /* a row is one step's, from its forward to its update */
+    if (status == CVY_OK)
+        status = cvy_bench_plan(&b, NULL, NULL);
+    if (status == CVY_OK)
+        status = cvy_bench_measure(&b, NODE_STEPS_MAX);
+    if (status == CVY_OK)
+        status = cvy_comm_agree(context->comm, report(&b, how, text_out));
+    cvy_bench_close(&b);
+    return status;
+}

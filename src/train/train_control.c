@@ -1,0 +1,180 @@
+/*
+ * train_control.c: when a run saves and when it ends: what its job asks for (checkpoint.every), what it is told from
+ * outside (cvy_train_control), and when its allocation ends.
+ *
+ * In the step: before it. Any rank may be told, and the end of the allocation is rank 0's business, so all ranks put
+ * together what they know in one small reduction; what comes out of it all of them do behind the same step.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "train/trainer.h"
+
+/* Of a save that was never measured: what a poor file system writes. */
+#define WRITE_BYTES_S 50e6
+/* For what comes behind the last save: the report, the end of MPI. */
+#define LEAVE_S 5.0
+
+/* What the ranks tell each other before each step; the maximum counts. */
+enum { SAY_STOP, SAY_SAVE, SAY_END, SAY_SAVING, SAY_SLOWEST, SAY_FASTEST, SAY_COUNT };
+
+static int is_due(const cvy_trainer *t, const cvy_duration *every)
+{
+    const int64_t amount = (int64_t)llround(every->amount);
+    switch (every->unit) {
+    case CVY_DURATION_STEPS: return amount > 0 && t->step % amount == 0;
+    case CVY_DURATION_SAMPLES:
+        return amount > 0 && cvy_order_samples_before(&t->order, t->step) / amount !=
+                                 cvy_order_samples_before(&t->order, t->step - 1) / amount;
+    case CVY_DURATION_EPOCHS: {
+        const double spe = (double)t->order.steps_per_epoch * every->amount;
+        return spe > 0 && floor((double)t->step / spe) != floor((double)(t->step - 1) / spe);
+    }
+    default: return 0;
+    }
+}
+
+int cvy_trainer_is_due(const cvy_trainer *t)
+{
+    return is_due(t, &t->session.job->checkpoint.every);
+}
+
+int cvy_trainer_ends_epoch(const cvy_trainer *t)
+{
+    return t->step % t->order.steps_per_epoch == 0 || t->step == t->order.last_step;
+}
+
+int cvy_trainer_synchronises(const cvy_trainer *t)
+{
+    return cvy_trainer_ends_epoch(t) || cvy_trainer_is_due(t);
+}
+
+/* ---- the end of the allocation ---- */
+
+/* Seconds that the run must keep back for one more turn, with whatever falls into it, and a save behind it. */
+static double save_s(const cvy_trainer *t)
+{
+    const cvy_vars *vars = t->session.program->vars;
+    double bytes = 0;
+    for (int i = 0; i < vars->count; i++)
+        bytes += (double)vars->at[i]->bytes;
+    return t->save.slowest_s > 0 ? t->save.slowest_s : bytes / WRITE_BYTES_S;
+}
+
+/* A run can stop only where the weights of all ranks are up to date. */
+static double kept_back_s(const cvy_trainer *t)
+{
+    const int64_t more = cvy_trainer_steps_to_flush(t);
+    return 1.5 * (save_s(t) + t->time.iteration_s + (double)more * (t->time.busy_s + t->time.sync_s)) + LEAVE_S;
+}
+
+static int is_ending(const cvy_trainer *t)
+{
+    return t->opts->end_time > 0 && t->session.context->comm->rank == 0 &&
+           cvy_clock_wall_s() + kept_back_s(t) > t->opts->end_time;
+}
+
+void cvy_trainer_say_end(cvy_trainer *t)
+{
+    char text[32] = "?";
+    const time_t end = (time_t)t->opts->end_time;
+    struct tm tm;
+    if (t->opts->end_time <= 0)
+        return;
+    if (localtime_r(&end, &tm))
+        strftime(text, sizeof text, "%H:%M:%S", &tm);
+    cvy_text_add(&t->session.notes,
+                 "the allocation ends at %s, in %.0f s: the run saves and stops in time, or goes on to its end\n", text,
+                 t->opts->end_time - cvy_clock_wall_s());
+}
+
+static void say_that_it_ends(cvy_trainer *t)
+{
+    char text[160];
+    snprintf(text, sizeof text,
+             "the allocation ends in %.0f s: the run saves and stops (a save %s %.1f s, a turn of the loop took up to "
+             "%.1f s)",
+             t->opts->end_time - cvy_clock_wall_s(), t->save.slowest_s > 0 ? "took" : "is thought to take", save_s(t),
+             t->time.iteration_s);
+    cvy_trainer_say(t, text);
+}
+
+static void say_who_was_told(cvy_trainer *t, int rank)
+{
+    char text[96];
+    snprintf(text, sizeof text, "rank %d was told to stop, by a signal or its program: the run saves and stops", rank);
+    cvy_trainer_say(t, text);
+}
+
+/* ---- together ---- */
+
+int cvy_trainer_has_request(const cvy_trainer *t)
+{
+    cvy_train_control *control = t->opts->control;
+    const cvy_duration *every = &t->session.job->checkpoint.every;
+    return cvy_train_control_wants_stop(control) || cvy_train_control_wants_save(control) || is_ending(t) ||
+           (every->unit == CVY_DURATION_SECONDS && t->session.context->comm->rank == 0 &&
+            cvy_clock_s() - t->save.latest_s > every->amount);
+}
+
+/* A request to save is taken with this. */
+static void look_around(cvy_trainer *t, int64_t said[SAY_COUNT])
+{
+    cvy_train_control *control = t->opts->control;
+    const cvy_duration *every = &t->session.job->checkpoint.every;
+    said[SAY_STOP] = cvy_train_control_wants_stop(control) ? t->session.context->comm->rank + 1 : 0;
+    said[SAY_END] = is_ending(t);
+    said[SAY_SAVE] = every->unit == CVY_DURATION_SECONDS && t->session.context->comm->rank == 0 &&
+                     cvy_clock_s() - t->save.latest_s > every->amount;
+    if (cvy_train_control_take_save(control))
+        said[SAY_SAVE] = 1;
+    said[SAY_SAVING] = cvy_saver_is_busy(t->save.saver);
+    said[SAY_SLOWEST] = llround(1e9 * t->time.busy_s);
+    said[SAY_FASTEST] = -said[SAY_SLOWEST];
+}
+
+/* Ranks leave a step together, so who was busy for less time than the slowest has waited for it, in the step's sums or
+ * here. */
+static void note_slowest(cvy_trainer *t, const int64_t said[SAY_COUNT])
+{
+    const double slowest_s = 1e-9 * (double)said[SAY_SLOWEST], fastest_s = -1e-9 * (double)said[SAY_FASTEST];
+    t->window.slowest_s += CVY_MIN(CVY_MAX(slowest_s - t->time.busy_s, 0), t->time.sync_s);
+    t->window.spread_s += slowest_s - fastest_s;
+}
+
+void cvy_trainer_time_iteration(cvy_trainer *t)
+{
+    const double now = cvy_clock_s();
+    if (t->time.looked_s > 0 && t->step > t->first_step)
+        t->time.iteration_s = CVY_MAX(t->time.iteration_s, now - t->time.looked_s);
+    t->time.looked_s = now;
+    cvy_train_control_say_longest(t->opts->control, t->time.iteration_s);
+}
+
+cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status mine, cvy_control_request *wish_out)
+{
+    cvy_comm *comm = t->session.context->comm;
+    const double begin = cvy_clock_s();
+    int64_t said[SAY_COUNT];
+    CVY_TRY(cvy_comm_agree(comm, mine));
+    cvy_trainer_time_iteration(t);
+    look_around(t, said);
+    CVY_TRY(comm->ops->allreduce(comm, said, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    const double met_s = cvy_clock_s() - begin;
+    t->time.sync_s += met_s;
+    t->window.comm_s += met_s;
+    note_slowest(t, said);
+    *wish_out = (cvy_control_request){.stop = said[SAY_STOP] || said[SAY_END], .save = said[SAY_SAVE] != 0};
+    if (said[SAY_END] && !t->is_ending) {
+        t->is_ending = 1;
+        say_that_it_ends(t);
+    }
+    if (said[SAY_STOP] && !t->is_ending) {
+        t->is_ending = 1;
+        say_who_was_told(t, (int)said[SAY_STOP] - 1);
+    }
+    if (wish_out->stop)
+        cvy_train_control_say_stopping(t->opts->control);
+    return cvy_saver_is_on(t->save.saver) && !said[SAY_SAVING] ? cvy_trainer_advance_save(t) : CVY_OK;
+}

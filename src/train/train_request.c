@@ -1,0 +1,47 @@
+/*
+ * train_request.c: cvy_train_control: flags that signal handlers and other threads set and a run looks at.
+ *
+ * The flags are C11 atomics. A signal handler may use those that need no lock, so the build fails on a machine whose
+ * integers do.
+ */
+#include "train/train_request.h"
+
+#include "base/base_mem.h"
+
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "signal handlers need atomics without locks");
+
+cvy_status cvy_train_control_create(cvy_train_control **control_out)
+{
+    cvy_train_control *control = NULL;
+    CVY_CHECK(control_out, CVY_E_ARGUMENT, "cvy_train_control_create() needs a place for the control");
+    CVY_TRY(cvy_mem_alloc(sizeof *control, &control));
+    atomic_init(&control->stop, 0);
+    atomic_init(&control->save, 0);
+    atomic_init(&control->is_stopping, 0);
+    atomic_init(&control->longest_ns, 0);
+    *control_out = control;
+    return CVY_OK;
+}
+
+void cvy_train_control_destroy(cvy_train_control **control)
+{
+    cvy_mem_free(control);
+}
+
+void cvy_train_control_request(cvy_train_control *control, cvy_train_request request)
+{
+    if (request == CVY_TRAIN_STOP)
+        atomic_store(&control->stop, 1);
+    else if (request == CVY_TRAIN_SAVE)
+        atomic_store(&control->save, 1);
+}
+
+int cvy_train_control_is_stopping(const cvy_train_control *control)
+{
+    return atomic_load(&control->is_stopping);
+}
+
+double cvy_train_control_longest_s(const cvy_train_control *control)
+{
+    return 1e-9 * (double)atomic_load(&control->longest_ns);
+}

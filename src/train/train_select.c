@@ -1,0 +1,80 @@
+/*
+ * train_select.c: what scores decide: which checkpoint is the best, and when a run stops early. At the end of an epoch,
+ * from scores that are equal on all ranks.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "job/job_table.h"
+#include "train/trainer.h"
+
+static int find_score(const cvy_scores *scores, const char *metric, double *value_out, int *higher_out)
+{
+    if (strncmp(metric, "val_", 4) == 0)
+        metric += 4;
+    *value_out = scores->loss;
+    *higher_out = 0;
+    if (strcmp(metric, "loss") == 0)
+        return 1;
+    for (int i = 0; i < scores->count; i++)
+        if (strcmp(scores->at[i].name, metric) == 0) {
+            *value_out = scores->at[i].value;
+            *higher_out = scores->at[i].higher_is_better;
+            return 1;
+        }
+    return 0;
+}
+
+static int is_better(double value, double best, int higher)
+{
+    return isnan(best) || (higher ? value > best : value < best);
+}
+
+cvy_status cvy_trainer_check_scores(const cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    const struct {
+        const char *section, *key, *metric;
+    } watched[] = {{"checkpoint", "best", job->checkpoint.best},
+                   {"train", "stop", job->train.stop.patience > 0 ? job->train.stop.metric : NULL}};
+    cvy_scores scores;
+    double value = 0;
+    int higher = 0;
+    if (!t->validation.source)
+        return CVY_OK;
+    CVY_TRY(cvy_scorer_names(&t->validation.scorer, &scores));
+    for (int i = 0; i < CVY_COUNT(watched); i++) {
+        const char *names[CVY_COUNT(scores.at) + 1] = {"loss"};
+        for (int k = 0; k < scores.count; k++)
+            names[k + 1] = scores.at[k].name;
+        if (!watched[i].metric || find_score(&scores, watched[i].metric, &value, &higher))
+            continue;
+        const char *near = cvy_text_nearest(watched[i].metric, names, scores.count + 1);
+        CVY_FAIL(CVY_E_CONFIG,
+                 "%s: %s.%s: validation has no score '%s'%s%s%s; other metrics are to be named in train.metrics",
+                 cvy_job_where(job, watched[i].section, watched[i].key), watched[i].section, watched[i].key,
+                 watched[i].metric, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    }
+    return CVY_OK;
+}
+
+void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val)
+{
+    const cvy_job *job = t->session.job;
+    double value = 0;
+    int higher = 0;
+    if (job->checkpoint.best && find_score(val, job->checkpoint.best, &value, &higher) &&
+        is_better(value, t->state.best, higher)) {
+        t->state.best = value;
+        t->best.is_new = 1;
+    }
+    if (job->train.stop.patience > 0 && find_score(val, job->train.stop.metric, &value, &higher)) {
+        higher = job->train.stop.mode == CVY_STOP_AUTO ? higher : job->train.stop.mode == CVY_STOP_MAX;
+        if (is_better(value, t->state.stop_best, higher)) {
+            t->state.stop_best = value;
+            t->state.stop_bad_epochs = 0;
+        } else if (++t->state.stop_bad_epochs >= job->train.stop.patience) {
+            t->stop_early = 1;
+        }
+    }
+}

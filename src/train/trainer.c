@@ -1,0 +1,588 @@
+/*
+ * trainer.c: cvy_run_train(): the step loop from a job file into a run folder.
+ *
+ * One turn: rows from the loader, agreement of all ranks that they go on, rate from the schedule, one planned step,
+ * log, and at an epoch's end validation. What must survive (position, best score, sums of the epoch) is in the state of
+ * each checkpoint, so a resumed run repeats the bits.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_hash.h"
+#include "base/base_opts.h"
+#include "context/context_topology.h"
+#include "job/job_table.h"
+#include "monitor/monitor_heartbeat.h"
+#include "monitor/monitor_replicas.h"
+#include "monitor/monitor_run_layout.h"
+#include "monitor/monitor_trace.h"
+#include "optim/optim.h"
+#include "train/trainer.h"
+
+/* ---- planning ---- */
+
+/* Steps of the run; the samples that they see are counted in an int64_t too. */
+static cvy_status count_steps(cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    const double steps =
+        job->train.steps ? (double)job->train.steps : job->train.epochs * (double)t->order.steps_per_epoch;
+    CVY_CHECK(steps * (double)t->order.batch < 9e15, CVY_E_CONFIG,
+              "%s: train.%s: %.3g steps of %lld samples are more than can be counted (9e15 samples)",
+              cvy_job_where(job, "train", job->train.steps ? "steps" : "epochs"), job->train.steps ? "steps" : "epochs",
+              steps, (long long)t->order.batch);
+    t->order.last_step = job->train.steps ? job->train.steps : CVY_MAX(llround(steps), 1);
+    return CVY_OK;
+}
+
+static cvy_status add_steps(cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    cvy_session *s = &t->session;
+    const cvy_dataset_info *info = cvy_dataset_describe(s->train);
+    int64_t batch = 0;
+    cvy_training_opts opts;
+    CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path);
+    CVY_TRY(cvy_job_batch(job, cvy_program_nworkers(s->program), &batch));
+    CVY_TRY(cvy_job_training_opts(job, &opts));
+    const int drop = job->data.tail == CVY_TAIL_DROP;
+    t->order = cvy_order_make(info->nsamples, batch, job->train.accumulate, drop, 0, 0, s->context->comm);
+    t->order.nranks = cvy_program_nworkers(s->program);
+    t->order.shards = cvy_job_shards(job);
+    CVY_TRY(count_steps(t));
+    t->epochs = (double)t->order.last_step / (double)t->order.steps_per_epoch;
+    if (batch > info->nsamples)
+        cvy_log(s->context, CVY_LOG_WARN,
+                "train.batch is %lld, but there are %lld samples to train on: every step takes all of them",
+                (long long)batch, (long long)info->nsamples);
+    CVY_TRY(cvy_job_translate(cvy_program_add_training(s->program, s->model, t->order.batch, &opts, &t->task.full)));
+    const int64_t tail = drop ? 0 : info->nsamples % t->order.batch;
+    t->task.tail = -1;
+    if (tail) {
+        opts.accumulate = CVY_MIN(opts.accumulate, tail);
+        CVY_TRY(cvy_job_translate(cvy_program_add_training(s->program, s->model, tail, &opts, &t->task.tail)));
+    }
+    t->validation.source = s->val ? "val" : s->test ? "test" : NULL;
+    return t->validation.source ? cvy_scorer_add(s, s->val ? s->val : s->test, s->model, 1, &t->validation.scorer)
+                                : CVY_OK;
+}
+
+cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
+{
+    cvy_session *s = &t->session;
+    cvy_program_opts opts;
+    CVY_TRY(cvy_job_model(s->job, cvy_dataset_describe(s->train), 1, &s->model));
+    CVY_CHECK(!s->job->plan.kernels.by_clock, CVY_E_CONFIG,
+              "%s: plan.kernels is clock, which computes nothing, so nothing would be learnt:"
+              " it is for convoy bench",
+              cvy_job_where(s->job, "plan", "kernels"));
+    CVY_TRY(cvy_job_program_opts(s->job, plan_file, &opts));
+    CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
+    cvy_job_group_variables(s->job, s->program);
+    return add_steps(t);
+}
+
+/* The plan kept with a checkpoint is taken again, so that the resumed run computes the same bits. */
+static cvy_status take_plan(const cvy_trainer *t)
+{
+    const char *text = t->folder.resume.plan_json;
+    return text ? cvy_program_take_plan(t->session.program, "the checkpoint's plan", text) : CVY_OK;
+}
+
+/* ---- logging ---- */
+
+void cvy_trainer_say(cvy_trainer *t, const char *event)
+{
+    const cvy_train_opts *o = t->opts;
+    const double now = cvy_clock_s(), run = now - t->time.start_s;
+    const int64_t done = t->step - t->first_step, left = t->order.last_step - t->step;
+    if (!o->progress || t->session.context->comm->rank != 0)
+        return;
+    const cvy_progress progress = {.size = sizeof progress,
+                                   .step = t->step,
+                                   .steps = t->order.last_step,
+                                   .epoch = (double)t->step / (double)t->order.steps_per_epoch,
+                                   .epochs = t->epochs,
+                                   .loss = t->last_loss,
+                                   .images_per_s = t->images_per_s,
+                                   .elapsed_s = run,
+                                   .left_s = done > 0 ? run / (double)done * (double)left : NAN,
+                                   .event = event};
+    o->progress(o->user, &progress);
+}
+
+/* Sums since the last logged step. */
+static void log_step(cvy_trainer *t, double lr)
+{
+    cvy_json json = {0};
+    const double now = cvy_clock_s(), seconds = now - t->window.start_s;
+    t->images_per_s = seconds > 0 ? (double)t->window.samples / seconds : NAN;
+    cvy_json_open(&json, NULL, '{');
+    cvy_json_string(&json, "kind", "step");
+    cvy_json_int(&json, "step", t->step);
+    cvy_json_real(&json, "epoch", (double)t->step / (double)t->order.steps_per_epoch);
+    cvy_json_int(&json, "samples", cvy_order_samples_before(&t->order, t->step));
+    cvy_json_real(&json, "loss", t->last_loss);
+    cvy_json_real(&json, "learning_rate", lr);
+    cvy_json_string(&json, "update", cvy_trainer_mode(t, t->step - 1));
+    cvy_json_real(&json, "images_per_s", t->images_per_s);
+    cvy_json_real(&json, "seconds_data", t->window.data_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_data_wait", t->window.wait_s / (double)t->window.steps);
+    cvy_json_real(&json, "steps_ready", (double)t->window.ready / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_compute", t->window.compute_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_exposed_comm", t->window.comm_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_hidden_comm", t->window.hidden_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_wait_slowest", t->window.slowest_s / (double)t->window.steps);
+    cvy_json_real(&json, "seconds_spread", t->window.spread_s / (double)t->window.steps);
+    cvy_json_real(&json, "bytes_wire",
+                  (double)(t->session.context->comm->sent_bytes - t->window.sent_bytes) / (double)t->window.steps);
+    const cvy_update_async *async = cvy_program_async(t->session.program);
+    if (async) {
+        double mean = 0;
+        int64_t most = 0;
+        async->staleness(t->session.program, &mean, &most);
+        cvy_json_real(&json, "staleness_mean", mean);
+        cvy_json_int(&json, "staleness_max", most);
+    }
+    cvy_json_close(&json, '}');
+    t->window = (struct cvy_log_window){.start_s = now, .sent_bytes = t->session.context->comm->sent_bytes};
+    cvy_trainer_write_line(t, &json);
+}
+
+static void add_score(const cvy_trainer *t, const char *name, double value, cvy_json *json, cvy_text *text)
+{
+    char key[80];
+    snprintf(key, sizeof key, "%s_%s", t->validation.source, name);
+    cvy_json_real(json, key, value);
+    cvy_text_add(text, ", %s %s %.4f", t->validation.source, name, value);
+}
+
+static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
+{
+    cvy_json json = {0};
+    cvy_text text = {0};
+    const int64_t epoch = (t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch;
+    const double seconds = cvy_clock_s() - t->time.epoch_start_s, loss = t->state.epoch_loss / t->state.epoch_samples;
+    cvy_text_add(&text, "epoch %lld: %.1f s, train loss %.4f", (long long)epoch, seconds, loss);
+    cvy_json_open(&json, NULL, '{');
+    cvy_json_string(&json, "kind", "epoch");
+    cvy_json_int(&json, "step", t->step);
+    cvy_json_int(&json, "epoch", epoch);
+    cvy_json_real(&json, "train_loss", loss);
+    if (scores)
+        add_score(t, "loss", scores->loss, &json, &text);
+    for (int i = 0; scores && i < scores->count; i++)
+        add_score(t, scores->at[i].name, scores->at[i].value, &json, &text);
+    if (skipped > 0) {
+        cvy_json_int(&json, "train_skipped", skipped);
+        cvy_text_add(&text, ", %lld bad samples skipped", (long long)skipped);
+    }
+    if (t->session.cache) {
+        const cvy_cache_state kept = cvy_cache_room_state(t->session.cache);
+        cvy_json_int(&json, "cached_samples", kept.samples);
+        cvy_json_int(&json, "cached_bytes", kept.bytes);
+        cvy_text_add(&text, ", %lld samples in memory (%.1f MB%s)", (long long)kept.samples, 1e-6 * (double)kept.bytes,
+                     kept.full ? ", no room for more" : "");
+    }
+    if (scores && scores->nskipped > 0)
+        add_score(t, "skipped", (double)scores->nskipped, &json, &text);
+    cvy_json_real(&json, "seconds", seconds);
+    cvy_json_real(&json, "images_per_s",
+                  t->state.epoch_train_s > 0 ? t->state.epoch_samples / t->state.epoch_train_s : NAN);
+    cvy_json_close(&json, '}');
+    if (text.status == CVY_OK)
+        cvy_trainer_say(t, text.data);
+    cvy_text_free(&text);
+    cvy_trainer_write_line(t, &json);
+}
+
+/* ---- the end of an epoch ---- */
+
+/* Samples skipped since the last epoch's end, over all ranks; each rank names its latest. */
+static cvy_status count_skipped(cvy_trainer *t, int64_t *skipped_out)
+{
+    cvy_comm *comm = t->session.context->comm;
+    const int64_t bad = cvy_loader_nbad(t->loader);
+    *skipped_out = bad - t->nbad;
+    t->nbad = bad;
+    if (*skipped_out > 0) {
+        char text[512];
+        cvy_loader_bad_text(t->loader, text, sizeof text);
+        cvy_log_local(t->session.context, CVY_LOG_WARN,
+                      "rank %d skipped %lld bad samples in this epoch; the latest: %s", comm->rank,
+                      (long long)*skipped_out, text);
+    }
+    return comm->ops->allreduce(comm, skipped_out, 1, CVY_DTYPE_I64, CVY_REDUCE_SUM);
+}
+
+static cvy_status end_epoch(cvy_trainer *t)
+{
+    cvy_scores scores;
+    int64_t skipped = 0;
+    const double begin = cvy_clock_s();
+    CVY_TRY(count_skipped(t, &skipped));
+    if (t->validation.source)
+        CVY_TRY(cvy_scorer_run(&t->validation.scorer, &scores, NULL, NULL, NULL));
+    if (t->session.val) { /* test data never selects anything */
+        cvy_trainer_select(t, &scores);
+        t->validation.loss = scores.loss;
+    }
+    log_epoch(t, t->validation.source ? &scores : NULL, skipped);
+    t->state.epoch_loss = t->state.epoch_samples = t->state.epoch_train_s = 0;
+    t->time.epoch_start_s = cvy_clock_s();
+    t->window.start_s += t->time.epoch_start_s - begin; /* its samples stay; the time of the test does not count */
+    return CVY_OK;
+}
+
+/* ---- the loop ---- */
+
+/* what: the loss or a gradient; cause: where the number was made, or NULL. */
+static cvy_status lose(const cvy_trainer *t, int64_t step, const char *what, const char *word, const char *cause)
+{
+    char saved[96] = "no checkpoint was saved yet", first[408] = "";
+    if (t->save.safe_step >= 0)
+        snprintf(saved, sizeof saved, "the checkpoint of step %lld holds finite weights", (long long)t->save.safe_step);
+    if (cause)
+        snprintf(first, sizeof first, "%s; ", cause);
+    return cvy_error_set(CVY_E_NUMERIC,
+                         "%s of step %lld is %s, expected a finite number: %slower train.optimizer.lr, add a warm-up "
+                         "to train.schedule, or set"
+                         " train.clip_norm; %s",
+                         what, (long long)step, word, first, saved);
+}
+
+/* The loss is a sum over all ranks, so all of them stop here. */
+static cvy_status check_loss(const cvy_trainer *t)
+{
+    return isfinite(t->last_loss) ? CVY_OK
+                                  : lose(t, t->step, "the loss", isnan(t->last_loss) ? "nan" : "infinite", NULL);
+}
+
+/* A step that lost its way before its update: the weights are those of the step before. */
+static cvy_status take_step(cvy_trainer *t, int step, double lr)
+{
+    char cause[400];
+    const cvy_status status = cvy_program_step(t->session.program, step, lr);
+    if (status != CVY_E_NUMERIC)
+        return status;
+    snprintf(cause, sizeof cause, "%s", cvy_error_text());
+    (void)!cvy_trainer_finish_save(t, 0); /* what it says of checkpoints counts the one under way */
+    return lose(t, t->step + 1, t->session.program->task[step]->lost, "not finite", cause);
+}
+
+/* Of a fault that all ranks have: sums that are under way end before their memory goes, and a save that is under way
+ * becomes safe. */
+static cvy_status end_together(cvy_trainer *t, cvy_status fault)
+{
+    char text[1024];
+    if (fault == CVY_OK || fault == CVY_E_COMM)
+        return fault;
+    snprintf(text, sizeof text, "%s", cvy_error_text());
+    (void)!cvy_program_abandon(t->session.program);
+    (void)!cvy_trainer_finish_save(t, 0);
+    return cvy_error_set(fault, "%s", text);
+}
+
+cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready)
+{
+    cvy_session *s = &t->session;
+    const double begin = cvy_clock_s();
+    const int64_t n = cvy_order_batch(&t->order, t->step);
+    const int step = n == t->order.batch ? t->task.full : t->task.tail;
+    cvy_program_task *info = s->program->task[step];
+    CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(s->train), rows));
+    const double filled = cvy_clock_s(),
+                 lr = cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step));
+    cvy_program_set_updates(s->program, step, t->step);
+    cvy_program_name_samples(s->program, rows->id);
+    const cvy_status taken = take_step(t, step, lr);
+    cvy_program_name_samples(s->program, NULL);
+    CVY_TRY(taken);
+    CVY_TRY(cvy_trainer_flush(t, t->step));
+    t->last_loss = 0;
+    for (int i = 0; i < info->nloss; i++) {
+        double loss = 0;
+        CVY_TRY(cvy_program_loss(s->program, step, info->loss[i].name, &loss));
+        t->last_loss += loss;
+    }
+    t->step++;
+    t->task.latest = step;
+    t->state.epoch_loss += t->last_loss * (double)n;
+    t->state.epoch_samples += (double)n;
+    t->window.steps++;
+    t->window.samples += n;
+    t->window.wait_s += waited_s;
+    t->window.ready += ready;
+    t->window.data_s += waited_s + filled - begin;
+    t->window.compute_s += info->time.total - info->time.exposed_comm;
+    t->window.comm_s += info->time.exposed_comm;
+    t->window.hidden_s += info->time.hidden_comm;
+    t->time.sync_s = info->time.exposed_comm;
+    t->time.busy_s = waited_s + filled - begin + info->time.total - info->time.exposed_comm;
+    const double seconds = waited_s + cvy_clock_s() - begin;
+    t->state.epoch_train_s += seconds;
+    if (t->step > t->first_step + 1) { /* the first one waits for the loader to begin */
+        t->time.data_wait_s += waited_s;
+        t->time.loop_s += seconds;
+    }
+    CVY_TRY(check_loss(t));
+    if (t->step == t->first_step + 1) {
+        char text[96];
+        int n = snprintf(text, sizeof text, "first step after %.2f s", cvy_clock_s() - t->time.start_s);
+        if (t->first_step > 0)
+            snprintf(text + n, sizeof text - (size_t)n, ", resumed after step %lld of %lld", (long long)t->first_step,
+                     (long long)t->order.last_step);
+        cvy_trainer_say(t, text);
+    }
+    if (t->step % t->session.job->log.every == 0 || t->step == t->order.last_step)
+        log_step(t, lr);
+    return CVY_OK;
+}
+
+/* The next step, if all agree that there is one. */
+static cvy_status one_step(cvy_trainer *t, cvy_control_request *wish)
+{
+    const cvy_rows *rows = NULL;
+    double waited = 0;
+    cvy_watchdog_kick(t->session.watchdog, t->step, "waiting for samples");
+    const int ready = cvy_loader_ready(t->loader);
+    cvy_status status = cvy_loader_get(t->loader, t->step, &rows, &waited);
+    cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
+    status = end_together(t, cvy_trainer_agree(t, status, wish));
+    if (!cvy_program_is_flushed(t->session.program))
+        wish->stop = 0; /* not yet: there is nothing to save that all ranks agree on */
+    if (status == CVY_OK && !wish->stop)
+        status = cvy_trainer_step(t, rows, waited, ready);
+    if (status == CVY_E_NUMERIC) /* on all ranks at once: losses and gradients are sums over them */
+        status = end_together(t, status);
+    if (rows)
+        cvy_loader_release(t->loader, rows);
+    return status;
+}
+
+/* Servers hold the weights of their workers, and ranks that train locally have their own until the next average. */
+static cvy_status compare_replicas(cvy_trainer *t)
+{
+    const cvy_program *p = t->session.program;
+    const int64_t every = t->session.job->watchdog.replicas;
+    if (every == 0 || t->step % every != 0 || p->update.def->no_replicas || !cvy_program_is_flushed(p))
+        return CVY_OK;
+    const cvy_status status = cvy_replicas_compare(t->session.context->comm, p->vars, p->memory.common != NULL);
+    return status == CVY_OK ? CVY_OK : end_together(t, cvy_error_prefix(status, "at step %lld", (long long)t->step));
+}
+
+/* One turn: a step, or where workers do not wait for each other the steps up to their next meeting; *stopped_out when
+ * the run was asked to stop. */
+static cvy_status turn(cvy_trainer *t, int *stopped_out)
+{
+    cvy_control_request wish = {0};
+    const int free = cvy_program_async(t->session.program) != NULL;
+    CVY_TRY(free ? end_together(t, cvy_trainer_agree(t, cvy_trainer_run_free(t), &wish)) : one_step(t, &wish));
+    *stopped_out = wish.stop;
+    if (*stopped_out && !free)
+        return CVY_OK;
+    CVY_TRY(compare_replicas(t));
+    if (cvy_trainer_ends_epoch(t))
+        CVY_TRY(end_together(t, end_epoch(t)));
+    if (t->stop_early)
+        CVY_TRY(cvy_program_flush(t->session.program));
+    t->save.waits |= wish.save || cvy_trainer_is_due(t) || t->best.is_new;
+    if (t->save.waits && cvy_program_is_flushed(t->session.program)) {
+        CVY_TRY(end_together(t, cvy_trainer_save(t, 0)));
+        t->save.waits = 0;
+    }
+    cvy_trainer_say(t, NULL);
+    return CVY_OK;
+}
+
+/* What was done with the data before the first step, a line each. */
+static void say_notes(cvy_trainer *t)
+{
+    char *line = t->session.notes.data;
+    for (char *end; line && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        *end = 0;
+        cvy_trainer_say(t, line);
+    }
+}
+
+/* One line where the slowest rank waited for samples more than a little of its time. */
+static cvy_status hint_at_data(cvy_trainer *t)
+{
+    cvy_comm *comm = t->session.context->comm;
+    double seconds[] = {t->time.data_wait_s, t->time.loop_s};
+    CVY_TRY(comm->ops->allreduce(comm, seconds, CVY_COUNT(seconds), CVY_DTYPE_F64, CVY_REDUCE_MAX));
+    if (seconds[0] > 0.03 * seconds[1] && seconds[0] > 0.1)
+        cvy_log(t->session.context, CVY_LOG_WARN,
+                "data is the bottleneck: steps waited %.0f %% of their time for samples; try more data.threads (now "
+                "%d%s), data.cache: memory, or a packed set (convoy convert)",
+                100 * seconds[0] / seconds[1], cvy_session_data_threads(&t->session),
+                t->session.context->threads >= t->session.context->cores_each ? "; --threads leaves them no core" : "");
+    return CVY_OK;
+}
+
+static void watch_steps(const cvy_trainer *t)
+{
+    char board[CVY_RUN_PATH];
+    cvy_run_path(t->folder.path, CVY_HEARTBEAT_FILE, board);
+    cvy_watchdog_steps(t->session.watchdog, t->session.program, board);
+}
+
+static cvy_status loop(cvy_trainer *t)
+{
+    const cvy_job *job = t->session.job;
+    const cvy_loader_opts opts = {.shuffle = (cvy_shuffle)job->data.shuffle,
+                                  .balance = job->data.balance == CVY_BALANCE_CLASS,
+                                  .window = job->data.window,
+                                  .seed = (uint64_t)job->train.seed,
+                                  .threads = cvy_session_data_threads(&t->session),
+                                  .depth = (int)CVY_MAX(job->data.prefetch, 1),
+                                  .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+                                  .first_step = t->step,
+                                  .share = cvy_order_share,
+                                  .share_user = &t->order};
+    int stopped = 0;
+    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_saver_create(t->session.context, &t->save.saver)));
+    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->loader)));
+    cvy_trainer_say_mode(t);
+    cvy_trainer_say_end(t);
+    say_notes(t);
+    t->window.sent_bytes = t->session.context->comm->sent_bytes;
+    t->window.start_s = t->save.latest_s = cvy_clock_s();
+    t->time.epoch_start_s = t->window.start_s - t->state.epoch_s;
+    watch_steps(t);
+    while (t->step < t->order.last_step && !stopped && !t->stop_early)
+        CVY_TRY(turn(t, &stopped));
+    cvy_train_control_say_stopping(t->opts->control); /* the run saves and ends in any case */
+    if (t->window.steps > 0)                          /* stopped between two lines */
+        log_step(t, cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step - 1)));
+    CVY_TRY(t->save.begun_step == t->step ? cvy_trainer_finish_save(t, 1) : cvy_trainer_save(t, 1));
+    cvy_trainer_say_saves(t);
+    if (job->log.trace && t->step > t->first_step)
+        CVY_TRY(cvy_trace_write(t->session.program, t->task.latest, job->log.trace));
+    CVY_TRY(hint_at_data(t));
+    return stopped ? CVY_STOPPED : CVY_OK;
+}
+
+static cvy_status initialise(cvy_trainer *t)
+{
+    const char *init = t->session.job->train.init;
+    cvy_text report = {0};
+    if (!init)
+        return CVY_OK;
+    const cvy_status status = cvy_weights_load(init, t->session.program->vars, 1, &report);
+    if (status == CVY_OK && report.bytes)
+        cvy_log(t->session.context, CVY_LOG_WARN, "train.init %s:\n%s", init, report.data);
+    cvy_text_free(&report);
+    return status;
+}
+
+/* Folder, resume and plan steer what the ranks say to each other. */
+static uint64_t hash_command(const cvy_train_opts *o)
+{
+    const char *const texts[] = {o->out ? o->out : "", o->resume ? "--resume" : "", o->plan_file ? o->plan_file : ""};
+    cvy_hasher h;
+    cvy_hash_begin(&h);
+    for (int i = 0; i < CVY_COUNT(texts); i++)
+        cvy_hash_add(&h, texts[i], strlen(texts[i]) + 1);
+    return cvy_hash_end(&h);
+}
+
+static cvy_status make_schedule(cvy_trainer *t)
+{
+    const struct cvy_job_train *train = &t->session.job->train;
+    const cvy_order *o = &t->order;
+    const cvy_schedule_run run = {.lr = train->lr,
+                                  .batch_factor = cvy_job_lr_factor(t->session.job, o->batch),
+                                  .total_samples = (double)cvy_order_samples_before(o, o->last_step),
+                                  .epoch_samples = (double)cvy_order_samples_before(o, o->steps_per_epoch),
+                                  .batch = (double)o->batch};
+    CVY_TRY(cvy_schedule_create(train->schedule, &run, &t->schedule));
+    if (run.batch_factor > 0)
+        cvy_text_add(&t->session.notes,
+                     "learning rate %g for a batch of %lld: %g for %lld, times %.4g (train.lr_rule: %s)\n",
+                     train->lr * run.batch_factor, (long long)o->batch, train->lr, (long long)train->base_batch,
+                     run.batch_factor, train->lr_rule == CVY_LR_LINEAR ? "linear" : "sqrt");
+    if (cvy_schedule_warmup(t->schedule) >= run.total_samples)
+        cvy_text_add(
+            &t->session.notes,
+            "train.schedule: the warm-up takes %.0f samples and the run %.0f: the full rate is never reached\n",
+            cvy_schedule_warmup(t->schedule), run.total_samples);
+    return t->session.notes.status;
+}
+
+cvy_status cvy_trainer_check(cvy_trainer *t)
+{
+    cvy_session *s = &t->session;
+    const cvy_job *job = s->job;
+    cvy_program_describe_update(s->program, t->task.full, &s->notes);
+    CVY_TRY(cvy_job_check_groups(job, s->program));
+    CVY_TRY(cvy_job_check_outputs(cvy_dataset_describe(s->train), s->program, t->task.full));
+    CVY_TRY(cvy_comm_agree(s->context->comm, cvy_trainer_check_scores(t)));
+    return cvy_comm_agree(s->context->comm, make_schedule(t));
+}
+
+static cvy_status prepare(cvy_trainer *t)
+{
+    cvy_session *s = &t->session;
+    cvy_comm *comm = s->context->comm;
+    cvy_watchdog_kick(s->watchdog, 0, "reading the data");
+    CVY_TRY(cvy_session_same(s, "--out, --resume or --plan", hash_command(t->opts)));
+    CVY_TRY(cvy_topology_note(s->context, &s->notes));
+    CVY_TRY(cvy_session_open_training_data(s, 1));
+    CVY_TRY(cvy_session_compare(s));
+    CVY_TRY(cvy_trainer_open_folder(t));
+    CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, t->opts->plan_file)));
+    CVY_TRY(cvy_comm_agree(comm, take_plan(t)));
+    cvy_watchdog_kick(s->watchdog, 0, "planning");
+    CVY_TRY(cvy_job_translate(cvy_program_plan(s->program)));
+    CVY_TRY(cvy_trainer_check(t));
+    cvy_watchdog_kick(s->watchdog, 0, "setting the first weights");
+    CVY_TRY(t->opts->resume ? cvy_trainer_restore(t) : cvy_comm_agree(comm, initialise(t)));
+    CVY_TRY(cvy_comm_agree(comm, cvy_trainer_write_head(t)));
+    t->folder.has_begun = 1;
+    return CVY_OK;
+}
+
+cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, const cvy_train_opts *opts,
+                         cvy_train_result *result_out)
+{
+    cvy_train_opts own;
+    cvy_status status = CVY_OPTS_READ(cvy_train_opts, opts, &own);
+    if (status == CVY_OK)
+        status = CVY_RESULT_CHECK(cvy_train_result, result_out);
+    CVY_TRY(cvy_comm_agree(context->comm, status));
+    cvy_trainer t = {.opts = &own,
+                     .last_loss = NAN,
+                     .images_per_s = NAN,
+                     .validation = {.loss = NAN},
+                     .time = {.start_s = cvy_clock_s()},
+                     .save = {.safe_step = -1, .begun_step = -1},
+                     .folder = {.lock = -1}};
+    t.state.best = t.state.stop_best = t.best.safe = NAN;
+    t.best.lost_step = -1;
+    t.session.is_watched = 1;
+    t.session.told = own.control ? &own.control->stop : NULL;
+    status = cvy_session_open_job(context, source, &t.session);
+    if (status == CVY_OK)
+        status = prepare(&t);
+    if (status == CVY_OK)
+        status = loop(&t);
+    cvy_trainer_end(&t, status);
+    if (result_out && status >= 0) {
+        cvy_train_result result = {.size = sizeof result,
+                                   .steps = t.step,
+                                   .seconds = cvy_clock_s() - t.time.start_s,
+                                   .train_loss = t.last_loss,
+                                   .val_loss = t.validation.loss};
+        snprintf(result.out, sizeof result.out, "%s", t.folder.path);
+        cvy_result_write(result_out, &result, sizeof result);
+    }
+    cvy_saver_destroy(&t.save.saver);
+    cvy_loader_destroy(&t.loader);
+    cvy_schedule_destroy(&t.schedule);
+    cvy_metrics_log_close(&t.folder.log);
+    cvy_checkpoint_close(&t.folder.resume);
+    cvy_session_close(&t.session);
+    return status;
+}

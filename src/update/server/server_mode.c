@@ -1,0 +1,197 @@
+/*
+ * server_mode.c: parameter servers as an update mode: options, what does not go with them, and the mode's functions.
+ */
+#include <string.h>
+
+#include "base/base_tree.h"
+#include "update/server/server.h"
+
+static cvy_server *state_of(const cvy_program *p)
+{
+    return p->update.state;
+}
+
+/* ---- planning ---- */
+
+/* A program that only evaluates runs on any ranks, so this is for training tasks. */
+static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *optimise)
+{
+    const int nranks = p->context->comm->nranks;
+    const long long servers = (long long)p->opts.update.servers;
+    CVY_CHECK(!p->context->comm->simulated_cores, CVY_E_UNSUPPORTED,
+              "opts.update.mode: parameter_server cannot be simulated; sync, delayed, local and zero1 can");
+    CVY_CHECK(nranks > 1, CVY_E_CONFIG,
+              "opts.update.mode: parameter_server needs a rank that trains and one that serves, but there is one rank: "
+              "start 2 or more (mpiexec -n), or take sync");
+    CVY_CHECK(servers >= 1 && servers < nranks, CVY_E_CONFIG,
+              "opts.update.mode: parameter_server: servers is %lld of %d ranks, and one at least has to train: "
+              "expected 1 .. %d",
+              servers, nranks, nranks - 1);
+    CVY_CHECK(p->opts.update.staleness >= -1, CVY_E_CONFIG,
+              "opts.update.mode: parameter_server: staleness is %lld, expected a number of steps, 0 or more, or -1 for "
+              "any",
+              (long long)p->opts.update.staleness);
+    CVY_CHECK(p->opts.reduce_wire != CVY_DTYPE_BF16, CVY_E_CONFIG,
+              "opts.update.mode: parameter_server sends gradients and weights as they are, and opts.reduce_wire is "
+              "bf16: leave opts.reduce_wire out, or take sync");
+    CVY_CHECK(!(optimise->clip_norm > 0), CVY_E_CONFIG,
+              "opts.update.mode: parameter_server does not go with clip_norm, which needs all gradients at once, while "
+              "a server has a part of them: take clip_value, or sync");
+    return CVY_OK;
+}
+
+static void shape(const cvy_program *p, cvy_update_shape *shape)
+{
+    const cvy_comm *comm = p->context->comm;
+    shape->nworkers = comm->nranks - (int)CVY_MIN(CVY_MAX(p->opts.update.servers, 1), comm->nranks - 1);
+    shape->state_elsewhere = comm->rank < shape->nworkers;
+    shape->shares_memory = 0;
+}
+
+static cvy_status connect(cvy_program *p)
+{
+    return state_of(p) ? cvy_comm_agree(p->context->comm, cvy_server_connect(state_of(p))) : CVY_OK;
+}
+
+static void destroy(cvy_program *p)
+{
+    cvy_server *server = state_of(p);
+    cvy_server_destroy(&server);
+    p->update.state = NULL;
+}
+
+/* ---- running ---- */
+
+static cvy_status step(cvy_program *p, cvy_program_task *task, double lr)
+{
+    return cvy_server_step(state_of(p), task, lr);
+}
+
+static cvy_status flush(cvy_program *p)
+{
+    return state_of(p) ? cvy_server_collect(state_of(p)) : CVY_OK;
+}
+
+static cvy_status save(cvy_program *p, cvy_vars **pending_out)
+{
+    (void)pending_out;
+    return flush(p);
+}
+
+static void waits_for(const cvy_program *p, char *text, size_t room)
+{
+    if (state_of(p))
+        cvy_server_waits_for(state_of(p), text, room);
+}
+
+static long long progress(const cvy_program *p)
+{
+    return state_of(p) ? cvy_server_moved(state_of(p)) : 0;
+}
+
+/* ---- workers that do not wait for each other ---- */
+
+static int is_on(const cvy_program *p)
+{
+    return cvy_server_runs_free(state_of(p));
+}
+
+static int serves(const cvy_program *p)
+{
+    return cvy_server_serves(state_of(p));
+}
+
+static void request_sync(cvy_program *p)
+{
+    cvy_server_wish(state_of(p));
+}
+
+static int64_t next_sync(const cvy_program *p)
+{
+    return cvy_server_meeting(state_of(p));
+}
+
+static cvy_status leave(cvy_program *p, int64_t steps_done)
+{
+    return cvy_server_leave(state_of(p), steps_done);
+}
+
+static cvy_status serve(cvy_program *p, int64_t *steps_done)
+{
+    return cvy_server_serve(state_of(p), steps_done);
+}
+
+static void staleness(const cvy_program *p, double *mean, int64_t *most)
+{
+    cvy_server_staleness(state_of(p), mean, most);
+}
+
+static const cvy_update_async async = {is_on, serves, request_sync, next_sync, leave, serve, staleness};
+
+/* ---- what a job says of it ---- */
+
+typedef struct cvy_server_options {
+    int64_t servers, staleness;
+    const char *staleness_text;
+} cvy_server_options;
+
+static const cvy_option rows[] = {
+    {"servers", CVY_TYPE_INT, CVY_FIELD(cvy_server_options, servers), "1", "1..", "ranks",
+     "ranks that hold the weights and train nothing, the last ones; at least one rank is left to train"},
+    {"staleness", CVY_TYPE_STRING, CVY_FIELD(cvy_server_options, staleness_text), "0", "", "steps",
+     "steps that a worker may be ahead of the slowest: 0 trains all together, none lets each go on as it likes"},
+    {0},
+};
+
+static cvy_status read_options(void *options, const char **key_out)
+{
+    cvy_server_options *o = options;
+    const char *text = o->staleness_text ? o->staleness_text : "";
+    *key_out = "staleness";
+    o->staleness = -1;
+    if (strcmp(text, "none") == 0)
+        return CVY_OK;
+    CVY_CHECK(cvy_text_int(text, &o->staleness) == CVY_OK && o->staleness >= 0, CVY_E_CONFIG,
+              "is \"%s\", expected a number of steps, 0 or more, or none", text);
+    return CVY_OK;
+}
+
+static void fill(const void *options, cvy_update *out)
+{
+    const cvy_server_options *o = options;
+    out->servers = o->servers;
+    out->staleness = o->staleness;
+}
+
+static const char *no_effect(const char *option, const char *value)
+{
+    (void)value;
+    return strcmp(option, "reduce") == 0
+               ? "is for sums over ranks, and with update: parameter_server gradients go to a server"
+               : NULL;
+}
+
+CVY_UPDATE_DEFINE(parameter_server) = {
+    .name = "parameter_server",
+    .summary = "by some ranks that hold the weights; the others make gradients",
+    .mode = CVY_UPDATE_PARAMETER_SERVER,
+    .flush_before_forward = 1,
+    .saves_on_root = 1,
+    .no_replicas = 1,
+    .options = rows,
+    .options_size = sizeof(cvy_server_options),
+    .read_options = read_options,
+    .fill = fill,
+    .no_effect = no_effect,
+    .shape = shape,
+    .check_task = check_task,
+    .prepare = cvy_server_create,
+    .connect = connect,
+    .step = step,
+    .flush = flush,
+    .save = save,
+    .waits_for = waits_for,
+    .progress = progress,
+    .async = &async,
+    .destroy = destroy,
+};

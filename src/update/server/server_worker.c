@@ -1,0 +1,40 @@
+/*
+ * server_worker.c: a worker's side of a step with parameter servers: its plan is executed as ever, but where the sum of
+ * a bucket would start the bucket is sent to its owner, and where one would wait for the sum one waits for new weights.
+ */
+#include "update/server/server_impl.h"
+
+cvy_status cvy_worker_start(void *server_plan, int bucket)
+{
+    cvy_server_plan *sp = server_plan;
+    cvy_server_bucket *b = &sp->bucket[bucket];
+    b->asked = 0;
+    return sp->server->comm->message->send(b->gradient, b->owner, cvy_server_tag(bucket));
+}
+
+/* New weights must not come while backward still reads the old ones, nor sums into memory that is being sent. */
+static cvy_status ask(cvy_server_plan *sp, int bucket)
+{
+    const cvy_comm_message_ops *message = sp->server->comm->message;
+    cvy_server_bucket *b = &sp->bucket[bucket];
+    int sent = 0;
+    CVY_TRY(message->test(b->gradient, &sent, NULL));
+    if (!sent || atomic_load_explicit(&sp->plan->at, memory_order_relaxed) < b->ready)
+        return CVY_OK;
+    b->asked = 1;
+    return message->receive(b->answer, b->owner, cvy_server_tag(bucket));
+}
+
+cvy_status cvy_worker_test(void *server_plan, int bucket, int *done_out)
+{
+    cvy_server_plan *sp = server_plan;
+    cvy_server_bucket *b = &sp->bucket[bucket];
+    *done_out = 0;
+    if (!b->asked)
+        CVY_TRY(ask(sp, bucket));
+    if (b->asked)
+        CVY_TRY(sp->server->comm->message->test(b->answer, done_out, NULL));
+    for (int w = 0; w < b->nweight && *done_out; w++)
+        b->weight[w]->written++;
+    return CVY_OK;
+}

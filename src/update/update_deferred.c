@@ -1,0 +1,90 @@
+/*
+ * update_deferred.c: deferred updates (opts.overlap_forward): gradient reductions overlap with the next step's forward
+ * pass too. An update is done just before the next step reads the weight, so the results are those of `sync`, to the
+ * bit.
+ *
+ * A training step has two plans on two sets of gradients, as delayed updates have (update_delayed.c). Here the update
+ * phase of one runs in pieces between the instructions of the other, as plan_deferred.c has ordered it. What reads
+ * weights otherwise must flush first.
+ */
+#include "update/update_delayed.h"
+
+/* The pieces of the update that the plan's instruction `at` and those before it need. They see the number of their own
+ * step, and forward and backward around them the number of theirs: dropout draws its masks by it. */
+static cvy_status update_upto(const cvy_pending *pending, int *done, int at, cvy_step_time *time)
+{
+    cvy_plan *late = pending->plan;
+    int64_t *number = pending->task->feed.number;
+    const int64_t now = number ? *number : 0;
+    int end = *done;
+    while (end < late->ninstr && late->need[end - late->update_at] <= at)
+        end++;
+    if (end == *done)
+        return CVY_OK;
+    cvy_pending_feed(pending);
+    CVY_TRY(cvy_plan_run_part(late, *done, end, time));
+    if (number)
+        *number = now;
+    *done = end;
+    return CVY_OK;
+}
+
+cvy_status cvy_deferred_run(cvy_plan *plan, const cvy_pending *pending, cvy_step_time *time)
+{
+    const cvy_plan *late = pending->plan;
+    int done = late->update_at;
+    for (int at = 0, next; at < plan->update_at; at = next) {
+        CVY_TRY(update_upto(pending, &done, at, time));
+        next = done < late->ninstr ? CVY_MIN(late->need[done - late->update_at], plan->update_at) : plan->update_at;
+        CVY_TRY(cvy_plan_run_part(plan, at, next, time));
+    }
+    return update_upto(pending, &done, plan->update_at, time);
+}
+
+/* ---- the mode ---- */
+
+static int is_asked_for(const cvy_program_opts *opts)
+{
+    return opts->overlap_forward && opts->shards == 0; /* deterministic training refuses it */
+}
+
+static cvy_status check(const cvy_program *p)
+{
+    CVY_CHECK(p->opts.update.mode == CVY_UPDATE_SYNC && cvy_pass_is_on(p->opts.passes_off, "overlap"), CVY_E_CONFIG,
+              "opts.overlap_forward goes with opts.update.mode: sync and the pass overlap");
+    return CVY_OK;
+}
+
+static void shape(const cvy_program *p, cvy_update_shape *shape)
+{
+    (void)p;
+    shape->gradient_sets = 2;
+    shape->deferred = 1;
+    shape->shares_weights = 0;
+    shape->newest_first = 1;
+}
+
+static cvy_status save(cvy_program *p, cvy_vars **pending_out)
+{
+    (void)pending_out;
+    return cvy_program_flush(p);
+}
+
+CVY_UPDATE_DEFINE(deferred) = {
+    .name = "deferred",
+    .summary = "as sync; gradient reductions overlap with the next step's forward pass too",
+    .mode = -1,
+    .asked_for = is_asked_for,
+    .many_ranks = 1,
+    .flush_before_forward = 1,
+    .check = check,
+    .create = cvy_delayed_create,
+    .shape = shape,
+    .planned = cvy_delayed_planned,
+    .step = cvy_delayed_step,
+    .forward = cvy_delayed_forward,
+    .flush = cvy_delayed_flush,
+    .abandon = cvy_delayed_abandon,
+    .save = save,
+    .destroy = cvy_delayed_destroy,
+};

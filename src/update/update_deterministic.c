@@ -1,0 +1,125 @@
+/*
+ * update_deterministic.c: deterministic training: the same bits on any number of ranks and threads.
+ *
+ * A step is computed in shards, the same ones whatever ranks there are (comm/comm_shards.h): each is planned for its
+ * own samples alone, as a micro-batch of the rank that has it, so the same kernels run on the same numbers wherever
+ * that is. What shards add up (gradients, losses, statistics) is summed as one binary tree: a rank's own subtree by the
+ * schedule (plan_schedule.c), the rest by the sum "doubling" over ranks. Kernels are chosen by preference, as if there
+ * were one thread, and run on one where their sums would be split among threads (plan_select.c).
+ */
+#include <string.h>
+
+#include "comm/comm_shards.h"
+#include "program/program_guard.h"
+
+/* ---- options ---- */
+
+static int is_asked_for(const cvy_program_opts *o)
+{
+    return o->shards != 0;
+}
+
+/* Values that would make bits depend on what they must not depend on. */
+static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
+{
+    const struct {
+        int given;
+        cvy_update_conflict what;
+    } others[] = {
+        {o->update.mode != CVY_UPDATE_SYNC,
+         {"update.mode", NULL, "adds gradients in an order of its own: leave it out, which is sync"}},
+        {o->overlap_forward, {"overlap_forward", "1", "is not built for it: leave it out"}},
+        {o->reduce_wire == CVY_DTYPE_BF16,
+         {"reduce_wire", "bf16", "rounds what is sent, and not what stays on a rank: take f32"}},
+        {o->reduce && strcmp(o->reduce, "auto") != 0 && strcmp(o->reduce, "doubling") != 0,
+         {"reduce", o->reduce, "adds in another order than the shards' tree: take auto or doubling"}},
+        {o->reduce_progress && strcmp(o->reduce_progress, "mpi") == 0,
+         {"reduce_progress", "mpi", "leaves the order of sums to the MPI library: take poll or thread"}},
+        {o->plan_file != NULL, {"plan_file", o->plan_file, "chooses kernels, and here preference alone does"}},
+        {o->planning && strcmp(o->planning, "estimate") != 0,
+         {"planning", o->planning, "chooses kernels by times, which differ from run to run: take estimate"}},
+        {o->kernels && strcmp(o->kernels, "clock") == 0,
+         {"kernels", "clock", "computes nothing: take auto, or leave determinism out, which has the same shapes"}},
+    };
+    for (int i = 0; i < CVY_COUNT(others); i++)
+        if (others[i].given) {
+            *out = others[i].what;
+            return 1;
+        }
+    return 0;
+}
+
+static cvy_status check(const cvy_program *p)
+{
+    return cvy_shards_check(p->opts.shards, p->context->comm->nranks);
+}
+
+static void shape(const cvy_program *p, cvy_update_shape *shape)
+{
+    const cvy_comm *comm = p->context->comm;
+    shape->shards = p->opts.shards;
+    shape->own_shards = cvy_shards_of(p->opts.shards, comm->rank, comm->nranks);
+}
+
+static cvy_status deterministic_step(cvy_program *p, cvy_program_task *s, double lr)
+{
+    (void)lr;
+    return cvy_guarded_step(p, s);
+}
+
+/* ---- what it costs ---- */
+
+/* Memory that sums of subtrees take besides the gradients themselves. */
+static size_t partial_bytes(const cvy_plan *plan)
+{
+    size_t bytes = 0;
+    int levels = 0;
+    while (2 << levels <= plan->nmicro)
+        levels++;
+    for (int i = 0; i < plan->nbuffer; i++)
+        bytes += plan->buffer[i].region == CVY_REGION_STEP ? plan->buffer[i].bytes : 0;
+    return bytes * (size_t)levels;
+}
+
+static void count_kernels(const cvy_lowered *u, int *all_out, int *alone_out)
+{
+    *all_out = *alone_out = 0;
+    for (int c = 0; c < u->ncall; c++)
+        if (u->call[c].kind == CVY_CALL_KERNEL) {
+            (*all_out)++;
+            *alone_out += u->call[c].ask.threads == 1;
+        }
+}
+
+static void describe(const cvy_program *p, int step, cvy_text *out)
+{
+    const cvy_program_task *s = p->task[step];
+    const long long least = (long long)(s->batch / p->opts.shards),
+                    most = (long long)((s->batch + p->opts.shards - 1) / p->opts.shards);
+    int all = 0, alone = 0;
+    count_kernels(s->plan->unit[0], &all, &alone);
+    cvy_text_add(out, "deterministic: %lld shards of %lld", (long long)p->opts.shards, least);
+    if (most > least)
+        cvy_text_add(out, " or %lld", most);
+    cvy_text_add(out, " samples, %d on this rank", s->nmicro);
+    if (s->nmicro > 1)
+        cvy_text_add(out, ", %.1f MB for their partial sums", 1e-6 * (double)partial_bytes(s->plan));
+    if (p->context->threads > 1)
+        cvy_text_add(out, "; one thread in place of %d for %d of %d kernels, the sums of which would be split",
+                     p->context->threads, alone, all);
+    cvy_text_add(
+        out, "; kernels by preference, sums by doubling in f32 (what that costs: convoy bench with and without it)\n");
+}
+
+CVY_UPDATE_DEFINE(deterministic) = {
+    .name = "deterministic",
+    .summary = "as sync, with the same bits on any number of ranks and threads",
+    .mode = -1,
+    .any_space = 1,
+    .asked_for = is_asked_for,
+    .conflict = conflict,
+    .check = check,
+    .shape = shape,
+    .step = deterministic_step,
+    .describe = describe,
+};

@@ -1,0 +1,363 @@
+/*
+ * update_local.c: local updates: each rank trains on its own share by its own gradients, and now and then all take the
+ * average.
+ *
+ * Training steps are planned for a communicator of one rank: losses and batch-norm groups are of the rank's own
+ * samples, no sum crosses ranks. What training changes (weights, running statistics, the optimiser's states: a momentum
+ * that belongs to weights which a rank no longer has would lead it astray) is averaged through the memory of the
+ * gradients, which are used up by then: packed piece by piece, summed as gradients are in sync, and written back while
+ * later pieces are on their way. Averages travel as they are, never in bf16.
+ *
+ * Source: McDonald, Hall and Mann 2010; Stich 2019, Local SGD Converges Fast and Communicates Little; Yu, Jin and Yang
+ * 2019 (the momentum's average).
+ */
+#include <string.h>
+
+#include "comm/comm_allreduce.h"
+#include "program/program.h"
+
+enum { GRAIN = 1 << 14, PIECES_MAX = 2048 }; /* the memory of a node counts no more than twice as many sums */
+
+typedef struct cvy_local {
+    cvy_comm *comm;
+    cvy_comm *self;     /* this rank alone, for which training tasks are planned */
+    double **loss_mean; /* of each task: its losses over all ranks */
+    cvy_variable **variable;
+    int64_t *at; /* where each begins in the row of them all, in elements; one more: the end */
+    int nvariable;
+    cvy_dtype dtype;
+    int64_t span, piece; /* elements of the memory for averages, and of one piece */
+    cvy_bucket_set *pieces;
+    cvy_program_task *latest; /* that ran since the ranks were equal; NULL: they are */
+} cvy_local;
+
+static cvy_local *state_of(const cvy_program *p)
+{
+    return p->update.state;
+}
+
+/* ---- what is averaged ---- */
+
+static void mark_written(const cvy_plan *plan, char *written)
+{
+    for (int i = 0; i < plan->ninstr; i++)
+        for (int d = 0; d < plan->instr[i].ndst; d++) {
+            const int number = plan->instr[i].dst_buffer[d];
+            const cvy_buffer *b = number >= 0 ? &plan->buffer[plan->buffer[number].root] : NULL;
+            if (b && b->region == CVY_REGION_VARIABLE)
+                written[b->value->variable->index] = 1;
+        }
+}
+
+/* In the order in which variables were made, which is the same on all ranks. */
+static cvy_status list_variables(const cvy_program *p, cvy_local *a)
+{
+    const int n = p->vars->count;
+    char *written = NULL;
+    CVY_TRY(cvy_mem_alloc((size_t)n + 1, &written));
+    for (int i = 0; i < p->ntask; i++)
+        if (p->task[i]->training)
+            mark_written(p->task[i]->plan, written);
+    cvy_status status = cvy_mem_alloc(sizeof(cvy_variable *) * ((size_t)n + 1), &a->variable);
+    if (status == CVY_OK)
+        status = cvy_mem_alloc(sizeof *a->at * ((size_t)n + 1), &a->at);
+    for (int i = 0; i < n && status == CVY_OK; i++) {
+        cvy_variable *v = p->vars->at[i];
+        if (!written[i])
+            continue;
+        if (v->dtype != a->dtype)
+            status = cvy_error_set(CVY_E_UNSUPPORTED, "local updates average %s, but training writes %s, which is %s",
+                                   cvy_dtype_text(a->dtype), v->name, cvy_dtype_text(v->dtype));
+        a->variable[a->nvariable] = v;
+        a->at[a->nvariable + 1] = a->at[a->nvariable] + (int64_t)(v->bytes / cvy_dtype_bytes(v->dtype));
+        a->nvariable++;
+    }
+    cvy_mem_free(&written);
+    return status;
+}
+
+/* ---- making ---- */
+
+/* The gradients' memory, as far as all ranks have it. */
+static cvy_status measure_memory(const cvy_program *p, cvy_local *a)
+{
+    cvy_comm *comm = p->context->comm;
+    const size_t elem = cvy_dtype_bytes(a->dtype);
+    const int64_t elems = a->at[a->nvariable];
+    for (int i = 0; i < p->ntask; i++)
+        if (p->task[i]->training)
+            a->span = CVY_MAX(a->span, (int64_t)(p->task[i]->plan->head.bytes / elem));
+    CVY_TRY(comm->ops->allreduce(comm, &a->span, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
+    a->span = CVY_MIN(a->span, (elems + 15) / 16 * 16);
+    a->piece =
+        (int64_t)(cvy_allreduce_bucket_bytes((size_t)a->span * elem, (size_t)p->opts.bucket_bytes, &p->reduce.cost) /
+                      elem +
+                  15) /
+        16 * 16;
+    a->piece = CVY_MAX(a->piece, (a->span / PIECES_MAX + 15) / 16 * 16 + 16);
+    return CVY_OK;
+}
+
+/* Averages are sent as they are, whatever is asked for gradients. */
+static cvy_status connect_pieces(const cvy_program *p, cvy_local *a)
+{
+    const size_t elem = cvy_dtype_bytes(a->dtype);
+    cvy_allreduce_opts opts = p->reduce.opts;
+    opts.wire = a->dtype;
+    CVY_TRY(cvy_bucket_set_create((int)((a->span + a->piece - 1) / a->piece), &a->pieces));
+    for (int i = 0; i < a->pieces->n; i++) {
+        const int64_t first = i * a->piece;
+        a->pieces->bucket[i] = (cvy_bucket){.offset = (size_t)first * elem,
+                                            .bytes = (size_t)CVY_MIN(a->piece, a->span - first) * elem,
+                                            .dtype = a->dtype};
+    }
+    return cvy_bucket_set_connect(a->pieces, a->comm, &opts, p->memory.arena);
+}
+
+static cvy_status create(cvy_program *p)
+{
+    cvy_local *a = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *a, &a));
+    p->update.state = a;
+    a->comm = p->context->comm;
+    CVY_TRY(cvy_comm_create_self(&a->self));
+    a->self->rank = a->comm->rank; /* for traces */
+    return CVY_OK;
+}
+
+static void shape(const cvy_program *p, cvy_update_shape *shape)
+{
+    shape->comm = state_of(p)->self;
+    shape->own_samples = 1;
+    shape->shares_weights = 0;
+}
+
+static cvy_status make_losses(cvy_program *p, cvy_local *a)
+{
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *a->loss_mean * (size_t)p->ntask, &a->loss_mean));
+    for (int i = 0; i < p->ntask; i++)
+        CVY_TRY(cvy_pool_alloc(p->pool, sizeof **a->loss_mean * (size_t)(p->task[i]->nloss + 1), &a->loss_mean[i]));
+    return CVY_OK;
+}
+
+static cvy_status connect(cvy_program *p)
+{
+    cvy_comm *comm = p->context->comm;
+    cvy_local *a = state_of(p);
+    a->dtype = p->opts.dtype == CVY_DTYPE_F64 ? CVY_DTYPE_F64 : CVY_DTYPE_F32;
+    CVY_TRY(cvy_comm_agree(comm, make_losses(p, a)));
+    CVY_TRY(cvy_comm_agree(comm, list_variables(p, a)));
+    CVY_TRY(measure_memory(p, a));
+    return cvy_comm_agree(comm, connect_pieces(p, a));
+}
+
+static void destroy(cvy_program *p)
+{
+    cvy_local *a = state_of(p);
+    cvy_bucket_set_destroy(&a->pieces);
+    cvy_mem_free(&a->variable);
+    cvy_mem_free(&a->at);
+    if (a->self)
+        a->self->ops->destroy(a->self);
+    cvy_mem_free(&p->update.state);
+}
+
+/* ---- steps ---- */
+
+static double *mean_of(const cvy_program *p, const cvy_program_task *s)
+{
+    int i = 0;
+    while (p->task[i] != s)
+        i++;
+    return state_of(p)->loss_mean[i];
+}
+
+static const double *loss(const cvy_program *p, const cvy_program_task *s, int i)
+{
+    return &mean_of(p, s)[i];
+}
+
+/* The mean over the samples of all ranks: for the log, and so that all of them see a loss that is not finite. */
+static cvy_status add_losses(const cvy_program *p, const cvy_program_task *s)
+{
+    cvy_comm *comm = p->context->comm;
+    double *mean = mean_of(p, s);
+    for (int i = 0; i < s->nloss; i++) {
+        const double *own = s->plan->rows > 0 ? cvy_plan_find(s->plan, s->loss[i].value, 0) : NULL;
+        mean[i] = own ? *own * (double)s->plan->rows / (double)s->batch : 0;
+    }
+    return comm->nranks > 1 ? comm->ops->allreduce(comm, mean, s->nloss, CVY_DTYPE_F64, CVY_REDUCE_SUM) : CVY_OK;
+}
+
+/* A rank without samples stays as it is. */
+static cvy_status local_step(cvy_program *p, cvy_program_task *s, double lr)
+{
+    (void)lr;
+    s->time = (cvy_step_time){0};
+    if (s->feed.norm)
+        *s->feed.norm = (double)s->plan->rows;
+    if (s->plan->rows > 0)
+        CVY_TRY(cvy_plan_execute(s->plan, &s->time));
+    state_of(p)->latest = s;
+    const double begin = cvy_clock_s();
+    CVY_TRY(add_losses(p, s));
+    const double met = cvy_clock_s() - begin;
+    s->time.total += met;
+    s->time.exposed_comm += met;
+    return CVY_OK;
+}
+
+/* ---- averaging ---- */
+
+struct copying {
+    const cvy_local *a;
+    int64_t first;
+    char *piece;
+    int packs;
+    double factor;
+};
+
+static void write_back(const struct copying *c, void *to, const void *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (c->a->dtype == CVY_DTYPE_F64)
+            ((double *)to)[i] = ((const double *)from)[i] * c->factor;
+        else
+            ((float *)to)[i] = (float)(((const float *)from)[i] * c->factor);
+}
+
+/* Elements first to last of a piece, which go through parts of some variables. */
+static void copy_range(int64_t first, int64_t last, void *arg)
+{
+    const struct copying *c = arg;
+    const cvy_local *a = c->a;
+    const size_t elem = cvy_dtype_bytes(a->dtype);
+    int low = 0, high = a->nvariable;
+    while (high - low > 1) { /* the variable in which the range begins */
+        const int middle = (low + high) / 2;
+        if (a->at[middle] <= c->first + first)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (; first < last; low++) {
+        const int64_t in = c->first + first - a->at[low], n = CVY_MIN(last - first, a->at[low + 1] - a->at[low] - in);
+        char *own = (char *)a->variable[low]->data + (size_t)in * elem, *packed = c->piece + (size_t)first * elem;
+        if (c->packs)
+            memcpy(packed, own, (size_t)n * elem);
+        else
+            write_back(c, own, packed, n);
+        first += n;
+    }
+}
+
+/* Between the variables and piece i of the memory, in the round that begins at `round` in the row of all variables. */
+static void copy_piece(const cvy_program *p, int64_t round, int i, int packs)
+{
+    const cvy_local *a = state_of(p);
+    const int64_t at = i * a->piece, first = round + at,
+                  n = CVY_MIN(CVY_MIN(a->piece, a->span - at), a->at[a->nvariable] - first);
+    struct copying c = {a, first, a->pieces->bucket[i].data, packs, 1.0 / p->context->comm->nranks};
+    if (n > 0)
+        cvy_parallel_for(p->context->threads, n, GRAIN, copy_range, &c);
+}
+
+static cvy_status average_round(cvy_program *p, int64_t round)
+{
+    cvy_local *a = state_of(p);
+    const int64_t left = CVY_MIN(a->span, a->at[a->nvariable] - round);
+    const int npieces = (int)((left + a->piece - 1) / a->piece);
+    for (int i = 0; i < npieces; i++) {
+        copy_piece(p, round, i, 1);
+        CVY_TRY(cvy_bucket_set_start(a->pieces, i));
+        CVY_TRY(cvy_bucket_set_progress(a->pieces));
+    }
+    for (int i = 0; i < npieces; i++) {
+        CVY_TRY(cvy_bucket_set_wait(a->pieces, i));
+        copy_piece(p, round, i, 0);
+    }
+    return CVY_OK;
+}
+
+static cvy_status flush(cvy_program *p)
+{
+    cvy_local *a = state_of(p);
+    cvy_program_task *s = a->latest;
+    const double begin = cvy_clock_s();
+    if (!s)
+        return CVY_OK;
+    for (int64_t round = 0; p->context->comm->nranks > 1 && round < a->at[a->nvariable]; round += a->span)
+        CVY_TRY(average_round(p, round));
+    for (int i = 0; i < a->nvariable; i++)
+        a->variable[i]->written++;
+    a->latest = NULL;
+    const double met = cvy_clock_s() - begin;
+    s->time.total += met;
+    s->time.exposed_comm += met;
+    return CVY_OK;
+}
+
+static int is_flushed(const cvy_program *p)
+{
+    return !state_of(p)->latest;
+}
+
+/* ---- what a job says of it ---- */
+
+typedef struct cvy_local_options {
+    int64_t every;
+} cvy_local_options;
+
+static const cvy_option rows[] = {
+    {"every", CVY_TYPE_INT, CVY_FIELD(cvy_local_options, every), "8", "1..", "steps",
+     "steps of each rank on its own between two averagings"},
+    {0},
+};
+
+static int64_t flush_every(const void *options)
+{
+    return ((const cvy_local_options *)options)->every;
+}
+
+/* Steps count from the start of an epoch, and an epoch ends with equal weights. */
+static int flush_due(const void *options, const cvy_update_run *run, int64_t step)
+{
+    const int64_t in_epoch = step % run->steps_per_epoch + 1;
+    return step + 1 == run->steps || in_epoch % flush_every(options) == 0 || in_epoch == run->steps_per_epoch;
+}
+
+static void describe_run(const void *options, const cvy_update_run *run, cvy_text *out)
+{
+    (void)run;
+    cvy_text_add(out,
+                 "update: local: ranks take their average every %lld steps and at each epoch's end; results depend on "
+                 "the number of ranks\n",
+                 (long long)flush_every(options));
+}
+
+static const char *no_effect(const char *option, const char *value)
+{
+    (void)value;
+    return strcmp(option, "reduce_wire") == 0 ? "is for gradients, and update: local sends averages, as they are"
+                                              : NULL;
+}
+
+CVY_UPDATE_DEFINE(local) = {
+    .name = "local",
+    .summary = "each rank by its own gradients; every few steps all take the average of weights and optimiser state",
+    .mode = CVY_UPDATE_LOCAL,
+    .options = rows,
+    .options_size = sizeof(cvy_local_options),
+    .flush_every = flush_every,
+    .flush_due = flush_due,
+    .describe_run = describe_run,
+    .no_effect = no_effect,
+    .create = create,
+    .shape = shape,
+    .connect = connect,
+    .step = local_step,
+    .loss = loss,
+    .flush = flush,
+    .is_flushed = is_flushed,
+    .destroy = destroy,
+};

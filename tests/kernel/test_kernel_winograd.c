@@ -1,0 +1,146 @@
+/* rows: clang asan onednn3 minimal */
+/*
+ * test_kernel_winograd.c: the rounding error of every Winograd convolution, of each pass, at the channels and filters
+ * of known networks' layers (fewer filters and samples, which change nothing in one result): root mean square over that
+ * of the result, against sums in double, in f32 and on bf16 activations. And that `precise` turns them all off.
+ *
+ * The products of S channels (or tiles) are added one after the other, so the error grows with the square root of S as
+ * that of a plain sum; the transforms count as 64 summands more. Their factors amplify it, by about as much as the
+ * search over interpolation points found: bound = 1.3 eps sqrt(S + 64) for 6 points a side, 5 eps sqrt(S + 64) for 8,
+ * and for 12 along a filter of one row or column.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernel/conv_graph.h"
+#include "kernel/kernel.h"
+
+struct layer {
+    const char *net, *src;
+    const char *options;
+};
+
+static const struct layer layers[] = {
+    {"alexnet-v2 conv2", "1x64x27x27", "kernel: 5, channels: 16, pad: 2"},
+    {"alexnet-v2 conv3", "2x192x13x13", "kernel: 3, channels: 16, pad: 1"},
+    {"cifar-convnet conv2", "4x32x16x16", "kernel: 5, channels: 32, pad: 2"},
+    {"vgg-a conv2", "1x64x28x28", "kernel: 3, channels: 32, pad: 1"},
+    {"vgg-a conv8", "1x512x14x14", "kernel: 3, channels: 16, pad: 1"},
+    {"hep-cnn conv5", "4x128x14x14", "kernel: 3, channels: 16, pad: 1"},
+    {"inception-v3 5x5", "1x48x35x35", "kernel: 5, channels: 16, pad: 2"},
+    {"inception-v3 1x7", "1x192x17x17", "kernel: [1, 7], channels: 16, pad: [0, 3]"},
+    {"inception-v3 7x1", "1x128x17x17", "kernel: [7, 1], channels: 32, pad: [3, 0]"},
+    {"inception-v3 1x3", "2x384x8x8", "kernel: [1, 3], channels: 16, pad: [0, 1]"},
+    {"inception-v3 3x1", "1x384x8x8", "kernel: [3, 1], channels: 16, pad: [1, 0]"},
+    {"overfeat conv5", "1x1024x1x5", "kernel: 3, channels: 944, pad: 1"}, /* its weights are transformed in parts */
+};
+
+/* Results in bf16 and what they are held against are the same where both round to the same side: all but a few, which
+ * are 2^-8 apart. */
+#define ROUNDED_BF16 4e-4
+
+static int measured;
+
+static double bound_of(const char *kernel, const cvy_node *node, const struct layer *l)
+{
+    const int points = (strstr(kernel, "winograd6") ? 6 : 4) + (strstr(l->options, "kernel: 5") ? 4 : 2);
+    const int64_t summed = strstr(kernel, "grad_weight") ? 64 : node->src[0]->shape.dim[1];
+    const double rounded = node->dst[0]->dtype == CVY_DTYPE_BF16 ? ROUNDED_BF16 : 0;
+    return (points == 6 ? 1.3 : 5) * 1.2e-7 * sqrt((double)summed + 64) + rounded;
+}
+
+static double relative_error(const cvy_span *got, const cvy_blocking *layout, const cvy_span *want)
+{
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < want->elems; i++) {
+        int64_t at[CVY_NDIM_MAX] = {0}, rest = i;
+        for (int d = want->ndim - 1; d >= 0; rest /= want->dim[d--])
+            at[d] = rest % want->dim[d];
+        const double is = cvy_get(got, cvy_blocking_offset(layout, at)), must = cvy_get(want, i);
+        error += (is - must) * (is - must);
+        size += must * must;
+    }
+    return sqrt(error / size);
+}
+
+static cvy_status laid_out(const cvy_value *v, const cvy_layout *to, const void *plain, cvy_blocking *b, void **out)
+{
+    const cvy_layout from = cvy_layout_plain();
+    cvy_reorder *reorder = NULL;
+    CVY_TRY(cvy_blocking_make(to, &v->shape, b));
+    CVY_TRY(cvy_mem_alloc((size_t)b->elems * cvy_dtype_bytes(v->dtype), out));
+    if (!plain)
+        return CVY_OK;
+    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, from}, &(cvy_memory_format){v->dtype, *to}, 1,
+                               &reorder));
+    cvy_reorder_run(reorder, plain, *out);
+    cvy_reorder_destroy(&reorder);
+    return CVY_OK;
+}
+
+static cvy_status try_kernel(const eval *e, const struct layer *l, const cvy_node *node, const cvy_kernel_def *k)
+{
+    cvy_kernel_ask ask = {.node = node, .threads = 1};
+    void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL}, *state = NULL, *scratch = NULL;
+    cvy_blocking b;
+    if (k->offer(&ask) != CVY_OK)
+        return CVY_OK;
+    for (int i = 0; i < node->nsrc; i++)
+        CVY_TRY(laid_out(node->src[i], &ask.src[i], eval_of(e, node->src[i])->data, &b, &src[i]));
+    for (int i = node->ndst - 1; i >= 0; i--)
+        if (node->dst[i])
+            CVY_TRY(laid_out(node->dst[i], &ask.dst[i], NULL, &b, &dst[i]));
+    CVY_TRY(cvy_mem_alloc(ask.scratch_bytes, &scratch));
+    CVY_TRY(k->create(&ask, &state));
+    CVY_TRY(k->run(state, src, dst, scratch));
+    const cvy_span got = {.dtype = node->dst[0]->dtype, .data = dst[0]};
+    const double error = relative_error(&got, &b, eval_of(e, node->dst[0])), bound = bound_of(k->name, node, l);
+    printf("%-20s %-34s %s %.1e, bound %.1e\n", l->net, k->name, cvy_dtype_text(node->src[0]->dtype), error, bound);
+    EXPECT(error <= bound);
+    measured++;
+    node->graph->precise = 1;
+    EXPECT(k->offer(&ask) == CVY_NOT_APPLICABLE);
+    node->graph->precise = 0;
+    k->destroy(state);
+    cvy_mem_free(&scratch);
+    for (int i = 0; i < node->nsrc; i++)
+        cvy_mem_free(&src[i]);
+    for (int i = 0; i < node->ndst; i++)
+        cvy_mem_free(&dst[i]);
+    return CVY_OK;
+}
+
+static cvy_status try_layer(const struct layer *l, cvy_dtype dtype, cvy_vars *vars, cvy_graph **g, eval *e)
+{
+    uint64_t state = 99;
+    CVY_TRY(conv_graph(l->net, dtype, l->src, l->options, vars, g));
+    CVY_TRY(eval_create(*g, e));
+    for (int i = 0; i < (*g)->nvalue; i++)
+        if (!(*g)->value[i]->producer)
+            test_fill(&e->at[i], -1, 2, &state);
+    CVY_TRY(eval_run(e, 1));
+    int count = 0;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
+    for (int n = 0; n < (*g)->nnode; n++)
+        for (int k = 0; k < count; k++)
+            if (strstr(table[k]->name, "winograd") && strcmp(table[k]->op, (*g)->node[n]->op->name) == 0)
+                CVY_TRY(try_kernel(e, l, (*g)->node[n], table[k]));
+    return CVY_OK;
+}
+
+int main(void)
+{
+    for (int i = 0; i < 2 * CVY_COUNT(layers); i++) {
+        cvy_vars *vars = NULL;
+        cvy_graph *g = NULL;
+        eval e = {0};
+        EXPECT_OK(cvy_vars_create(&vars));
+        EXPECT_OK(try_layer(&layers[i / 2], i % 2 ? CVY_DTYPE_BF16 : CVY_DTYPE_F32, vars, &g, &e));
+        if (g)
+            eval_destroy(&e);
+        cvy_graph_destroy(&g);
+        cvy_vars_destroy(&vars);
+    }
+    EXPECT(measured > 0);
+    return test_end();
+}

@@ -1,0 +1,33 @@
+#!/bin/sh
+# rows: mpich clang asan
+# A rank that stands still (SIGSTOP) is noticed by the others' watchdogs, which name it, say where they stand, and end the job; the board has a line of each.
+. "$CONVOY_SOURCE/tests/shell.inc"
+cat >"$work/job.yaml" <<'Y'
+model: {layers: [{fc: {channels: 4}}]}
+data: {train: {format: synthetic, samples: 256, shape: [3, 8, 8], classes: 4}}
+train: {batch: 30, epochs: 100000}
+checkpoint: {every: 1000000 steps}
+watchdog: {timeout: 2 s}
+Y
+timeout 60 $MPIEXEC -n 3 "$CONVOY" train "$work/job.yaml" --out "$work/run" >"$work/log" 2>&1 &
+job=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ -s "$work/run/metrics.jsonl" ] && break
+    sleep 0.5
+done
+sleep 1                                # of signs that all is well
+victim=$(pgrep -f "convoy train $work/job.yaml" | tail -n 1)
+rank=$(tr '\0' '\n' <"/proc/$victim/environ" | sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p' | head -n 1)
+kill -STOP "$victim"
+wait "$job"; code=$?
+kill -KILL "$victim" 2>/dev/null
+grep -q 'stood still for' "$work/log" || { echo "no word of the hang:"; cat "$work/log"; exit 1; }
+grep 'stood still for' "$work/log" | grep -q "; rank $rank on .* gives no sign" || { echo "rank $rank, which stands still, is not named:"; cat "$work/log" "$work/run/ranks"; exit 1; }
+[ "$(grep -c '^rank [012] host' "$work/run/ranks")" = 3 ] || { echo "not a line of each rank:"; cat "$work/run/ranks"; exit 1; }
+[ "$code" -ne 0 ] && [ "$code" -ne 124 ] || { echo "exit code $code"; exit 1; }
+# The watchdog leaves STATUS as it is; the next who looks into the folder says what happened.
+grep -q '^running' "$work/run/STATUS" || { echo "the watchdog writes to the folder: $(cat "$work/run/STATUS")"; exit 1; }
+"$CONVOY" inspect "$work/run" >"$work/seen" 2>&1 || { echo "inspect fails:"; cat "$work/seen"; exit 1; }
+grep -q "the run has ended, although STATUS says \"running " "$work/seen" || { echo "inspect does not say that it ended:"; cat "$work/seen" "$work/run/ranks"; exit 1; }
+"$CONVOY" report "$work/run" && grep -q 'the run has ended, although STATUS says' "$work/run/report.html" || { echo "the page does not say that it ended"; exit 1; }
+grep 'stood still for' "$work/log"

@@ -1,0 +1,159 @@
+/*
+ * op_sample.h: one sample of an operator as a graph with values, its gradient included: what the tests of all operators
+ * work on.
+ */
+#ifndef CVY_TEST_OP_SAMPLE_H
+#define CVY_TEST_OP_SAMPLE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "op/graph_eval.h"
+#include "pass/pass.h"
+
+/* One sample as a graph, with values. */
+struct bench {
+    const cvy_op_def *op;
+    const cvy_sample *sample;
+    int is_wide; /* its kernels are looked at for threads only */
+    cvy_dtype dtype;
+    cvy_vars *vars;
+    cvy_graph *graph;
+    cvy_value *src[CVY_NODE_SRC_MAX];
+    int nsrc, is_fixed[CVY_NODE_SRC_MAX]; /* is_fixed: a feed, not differentiated */
+    cvy_value *loss;
+    cvy_gradients gradients;
+    eval e;
+};
+
+static inline int is_real(cvy_dtype dtype)
+{
+    return cvy_dtype_is_real(dtype);
+}
+
+/* ---- building ---- */
+
+/* "2x3" is a real tensor of the graph's dtype, made a variable so that gradients flow to it; "2:i32" is a feed. */
+static inline cvy_status make_source(struct bench *b, const char *text, int i)
+{
+    char shape_text[64], name[16];
+    const char *colon = strchr(text, ':');
+    cvy_dtype dtype = b->dtype;
+    cvy_shape shape;
+    snprintf(shape_text, sizeof shape_text, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
+    snprintf(name, sizeof name, "src%d", i);
+    CVY_TRY(cvy_shape_parse(shape_text, &shape));
+    if (colon)
+        CVY_TRY(cvy_dtype_parse(colon + 1, &dtype));
+    b->is_fixed[i] = colon != NULL;
+    if (colon)
+        return cvy_graph_feed(b->graph, name, dtype, &shape, 1, &b->src[i]);
+    cvy_variable *v = NULL;
+    const cvy_init init = {"constant", "value: 0", 1, 1};
+    CVY_TRY(cvy_vars_declare(b->vars, name, CVY_ROLE_WEIGHT, dtype, &shape, &init, &v));
+    return cvy_graph_read_variable(b->graph, v, &b->src[i]);
+}
+
+/* Samples of the batch: the first dimension of the first source that has one. */
+static inline int64_t samples_in(const char *src)
+{
+    for (const char *at = src; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (*at >= '0' && *at <= '9')
+            return strtoll(at, NULL, 10);
+    return 1;
+}
+
+static inline cvy_status add_loss(struct bench *b, cvy_value *dst)
+{
+    if (b->op->flags & CVY_OP_LOSS) {
+        b->loss = dst;
+        return CVY_OK;
+    }
+    cvy_value *from[2] = {dst, NULL};
+    cvy_node *node = NULL;
+    CVY_TRY(cvy_graph_feed(b->graph, "weights", dst->dtype, &dst->shape, 1, &from[1]));
+    CVY_TRY(cvy_graph_add_parsed(b->graph, &weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &node));
+    b->loss = node->dst[0];
+    return CVY_OK;
+}
+
+static inline int differentiable(const struct bench *b)
+{
+    const int composite = b->op->build && !b->op->infer;
+    return b->graph->training && (b->op->grad || composite) && !(b->sample->flags & CVY_SAMPLE_NO_GRAD);
+}
+
+static inline void fill_values(struct bench *b)
+{
+    uint64_t state = 12345;
+    const double low = b->sample->flags & CVY_SAMPLE_POSITIVE ? 0.1 : -1;
+    const int64_t bound = b->sample->int_bound ? b->sample->int_bound : 2;
+    for (int i = 0; i < b->graph->nvalue; i++) {
+        const cvy_value *v = b->graph->value[i];
+        if (v->producer)
+            continue;
+        const int variance = v->kind == CVY_VALUE_VARIABLE &&
+                             v->variable->role != CVY_ROLE_WEIGHT; /* and other states that must not be negative */
+        test_fill(&b->e.at[i], variance ? 0.1 : low, bound, &state);
+        /* Kernels read weights rounded to bf16: let the plain kernel see the same ones. */
+        for (int64_t k = 0; b->dtype == CVY_DTYPE_BF16 && v->dtype == CVY_DTYPE_F32 && k < b->e.at[i].elems; k++)
+            cvy_set(&b->e.at[i], k, cvy_bf16_get(cvy_bf16_of((float)cvy_get(&b->e.at[i], k))));
+    }
+}
+
+/* `batch` is what the sources' samples are of the whole batch. */
+static inline cvy_status open_bench_part(const cvy_op_def *op, const cvy_sample *sample, cvy_batch batch,
+                                         cvy_dtype dtype, int training, struct bench *b)
+{
+    *b = (struct bench){.op = op, .sample = sample, .dtype = dtype};
+    const cvy_graph_opts opts = {
+        .name = op->name, .batch = batch, .training = training, .dtype = dtype, .bn_group = 4, .seed = 7};
+    CVY_TRY(cvy_vars_create(&b->vars));
+    CVY_TRY(cvy_graph_create(b->vars, &opts, &b->graph));
+    for (const char *at = sample->src; at && *at; b->nsrc++) {
+        char text[64];
+        const size_t length = strcspn(at, ",");
+        snprintf(text, sizeof text, "%.*s", (int)length, at);
+        CVY_TRY(make_source(b, text, b->nsrc));
+        at += length + (at[length] == ',');
+    }
+    cvy_value *dst = NULL;
+    if (op->infer) {
+        cvy_node *node = NULL;
+        CVY_TRY(cvy_graph_add(b->graph, op->name, "layer", "layer", sample->options, b->src, b->nsrc, &node));
+        dst = node->dst[0];
+    } else {
+        cvy_tree *options = NULL;
+        CVY_TRY(test_options(b->graph->pool, sample->options, &options));
+        CVY_TRY(cvy_graph_layer(b->graph, op->name, "layer", options, b->src, b->nsrc, &dst));
+    }
+    if (differentiable(b) && is_real(dst->dtype)) {
+        CVY_TRY(add_loss(b, dst));
+        CVY_TRY(cvy_pass_autodiff(b->graph, &b->loss, 1, NULL, NULL, &b->gradients));
+    }
+    CVY_TRY(eval_create(b->graph, &b->e));
+    fill_values(b);
+    return eval_run(&b->e, 1);
+}
+
+static inline cvy_status open_bench(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training,
+                                    struct bench *b)
+{
+    return open_bench_part(op, sample, cvy_batch_share(samples_in(sample->src), 0, 1), dtype, training, b);
+}
+
+static inline void close_bench(struct bench *b)
+{
+    eval_destroy(&b->e);
+    cvy_graph_destroy(&b->graph);
+    cvy_vars_destroy(&b->vars);
+}
+
+static inline void complain(const struct bench *b, const char *what)
+{
+    test_failures++;
+    printf("FAILED %s(%s; %s) %s: %s\n", b->op->name, b->sample->src, b->sample->options ? b->sample->options : "",
+           cvy_dtype_text(b->dtype), what);
+}
+
+#endif

@@ -1,0 +1,241 @@
+/* rows: clang asan onednn3 minimal */
+/*
+ * test_op_batch_norm.c: batch norm over groups of samples gives one result for any number of ranks: what groups there
+ * are, and a layer that is evaluated as one to five ranks side by side, in which groups span ranks, ranks have no
+ * sample, and the last group is short.
+ */
+#include "op/graph_eval.h"
+#include "op/norm/op_batch_norm.h"
+#include "pass/pass.h"
+
+enum { RANKS_MAX = 5, C = 3, P = 2 };
+
+static cvy_graph geometry_graph(int64_t n, int64_t group, int rank, int nranks)
+{
+    return (cvy_graph){.batch = cvy_batch_share(n, rank, nranks), .bn_group = group};
+}
+
+static void geometry(void)
+{
+    cvy_graph g = geometry_graph(10, 4, 0, 1);
+    cvy_bn_groups b = cvy_bn_groups_make(&g);
+    int64_t first, last;
+    EXPECT_INT(b.count, 3);
+    EXPECT_INT(b.spans, 0);
+    EXPECT_INT(cvy_bn_group_samples(&b, 2), 2);
+
+    g = geometry_graph(8, 4, 1, 2); /* whole groups on each rank */
+    b = cvy_bn_groups_make(&g);
+    EXPECT_INT(b.spans, 0);
+    EXPECT_INT(b.count, 1);
+    EXPECT_INT(b.begin, 4);
+
+    g = geometry_graph(10, 4, 1, 3); /* shares 3, 3, 4 */
+    b = cvy_bn_groups_make(&g);
+    EXPECT_INT(b.spans, 1);
+    EXPECT_INT(b.count, 3);
+    cvy_bn_group_local(&b, 0, &first, &last);
+    EXPECT_INT(first, 0);
+    EXPECT_INT(last, 1);
+    cvy_bn_group_local(&b, 1, &first, &last);
+    EXPECT_INT(first, 1);
+    EXPECT_INT(last, 3);
+    cvy_bn_group_local(&b, 2, &first, &last);
+    EXPECT(first >= last);
+    EXPECT(!cvy_bn_group_is_mine(&b, 0) && cvy_bn_group_is_mine(&b, 1));
+
+    g = geometry_graph(4, 32, 0, 2); /* longer than the batch: the batch */
+    b = cvy_bn_groups_make(&g);
+    EXPECT_INT(b.size, 4);
+    EXPECT_INT(b.spans, 1);
+
+    g = geometry_graph(10, -1, 2, 3); /* the rank's share */
+    b = cvy_bn_groups_make(&g);
+    EXPECT_INT(b.spans, 0);
+    EXPECT_INT(b.count, 1);
+    EXPECT_INT(b.size, 4);
+
+    g = geometry_graph(1, 1, 0, 2); /* no sample here */
+    b = cvy_bn_groups_make(&g);
+    EXPECT_INT(b.spans, 0);
+    EXPECT_INT(b.count, 0);
+}
+
+/* Every rank must agree on spanning, and every group must be counted once and covered whole. */
+static void geometry_covers(void)
+{
+    for (int64_t n = 1; n <= 12; n++)
+        for (int64_t group = 0; group <= 13; group++)
+            for (int nranks = 1; nranks <= RANKS_MAX; nranks++) {
+                int64_t counted = 0, covered = 0, spans = -1, size = 1;
+                for (int r = 0; r < nranks; r++) {
+                    const cvy_graph g = geometry_graph(n, group, r, nranks);
+                    const cvy_bn_groups b = cvy_bn_groups_make(&g);
+                    EXPECT(spans < 0 || spans == b.spans);
+                    spans = b.spans;
+                    size = b.size;
+                    for (int64_t i = 0; i < b.count; i++) {
+                        int64_t first, last;
+                        cvy_bn_group_local(&b, i, &first, &last);
+                        counted += cvy_bn_group_is_mine(&b, i);
+                        covered += CVY_MAX(last - first, 0);
+                        EXPECT(spans || last - first == cvy_bn_group_samples(&b, i));
+                    }
+                }
+                EXPECT_INT(counted, (n + size - 1) / size);
+                EXPECT_INT(covered, n);
+            }
+}
+
+/* ---- the layer on several ranks ---- */
+
+struct result {
+    double dst[12 * C * P], dsrc[12 * C * P], dscale[C], dshift[C], mean[C], var[C];
+};
+
+struct rank {
+    cvy_vars *vars;
+    cvy_graph *graph;
+    cvy_value *src, *dst;
+    cvy_gradients gradients;
+};
+
+/* batch_norm -> tanh -> batch_norm: the first layer's scale and shift get their gradients through the statistics of the
+ * second. */
+static cvy_status open_rank(int64_t n, int64_t group, int r, int nranks, struct rank *out)
+{
+    const cvy_shape sample = {.ndim = 2, .dim = {C, P}};
+    const cvy_graph_opts opts = {
+        .name = "bn", .batch = cvy_batch_share(n, r, nranks), .training = 1, .dtype = CVY_DTYPE_F64, .bn_group = group};
+    cvy_value *from[2] = {NULL, NULL}, *before = NULL;
+    cvy_node *loss = NULL;
+    *out = (struct rank){0};
+    CVY_TRY(cvy_vars_create(&out->vars));
+    CVY_TRY(cvy_graph_create(out->vars, &opts, &out->graph));
+    CVY_TRY(cvy_graph_feed(out->graph, "x", CVY_DTYPE_F64, &sample, 0, &out->src));
+    CVY_TRY(cvy_graph_layer(out->graph, "batch_norm", "before", NULL, &out->src, 1, &before));
+    CVY_TRY(cvy_graph_layer(out->graph, "tanh", "bend", NULL, &before, 1, &before));
+    CVY_TRY(cvy_graph_layer(out->graph, "batch_norm", "bn", NULL, &before, 1, &out->dst));
+    from[0] = out->dst;
+    CVY_TRY(cvy_graph_feed(out->graph, "weights", CVY_DTYPE_F64, &sample, 0, &from[1]));
+    CVY_TRY(cvy_graph_add_parsed(out->graph, &weighted_sum_op, "loss", "loss", NULL, from, 2, CVY_PHASE_MICRO, &loss));
+    return cvy_pass_autodiff(out->graph, &loss->dst[0], 1, NULL, NULL, &out->gradients);
+}
+
+static void fill_rank(const struct rank *rank, eval *e, int64_t first)
+{
+    const cvy_graph *g = rank->graph;
+    for (int v = 0; v < g->nvalue; v++) {
+        const cvy_value *value = g->value[v];
+        for (int64_t i = 0; !value->producer && i < e->at[v].elems; i++) {
+            const int64_t at = value->kind == CVY_VALUE_FEED ? first * C * P + i : i + 1000;
+            cvy_set(&e->at[v], i, 1.5 + sin((double)(at * at % 97) + (value == rank->src ? 0 : 20)));
+        }
+    }
+}
+
+static void copy_out(const eval *e, const cvy_value *v, double *out)
+{
+    for (int64_t i = 0; i < eval_of(e, v)->elems; i++)
+        out[i] = cvy_get(eval_of(e, v), i);
+}
+
+static void collect(const struct rank *rank, const eval *e, int64_t first, struct result *out)
+{
+    for (int64_t i = 0; i < eval_of(e, rank->dst)->elems; i++)
+        out->dst[first * C * P + i] = cvy_get(eval_of(e, rank->dst), i);
+    copy_out(e, cvy_graph_find(rank->graph, "bn.running"), out->mean);
+    copy_out(e, cvy_graph_find(rank->graph, "bn.running:1"), out->var);
+    for (int i = 0; i < rank->gradients.count; i++) {
+        if (strcmp(rank->gradients.at[i].variable->name, "before.scale") == 0)
+            copy_out(e, rank->gradients.at[i].value, out->dscale);
+        if (strcmp(rank->gradients.at[i].variable->name, "before.shift") == 0)
+            copy_out(e, rank->gradients.at[i].value, out->dshift);
+    }
+}
+
+static void run_ranks(int64_t n, int64_t group, int nranks, struct result *out)
+{
+    struct rank rank[RANKS_MAX];
+    eval e[RANKS_MAX] = {{0}};
+    memset(out, 0, sizeof *out);
+    for (int r = 0; r < nranks; r++) {
+        EXPECT_OK(open_rank(n, group, r, nranks, &rank[r]));
+        EXPECT_OK(eval_create(rank[r].graph, &e[r]));
+        EXPECT_INT(rank[r].graph->nnode, rank[0].graph->nnode);
+        EXPECT_INT(rank[r].gradients.count, 4);
+        fill_rank(&rank[r], &e[r], rank[r].graph->batch.first);
+    }
+    EXPECT_OK(eval_run(e, nranks));
+    for (int r = 0; r < nranks; r++) {
+        collect(&rank[r], &e[r], rank[r].graph->batch.first, out);
+        eval_destroy(&e[r]);
+        cvy_graph_destroy(&rank[r].graph);
+        cvy_vars_destroy(&rank[r].vars);
+    }
+}
+
+static void any_ranks(void)
+{
+    static const struct {
+        int64_t n, group;
+    } jobs[] = {{10, 4}, {12, 3}, {10, 0}, {10, 32}, {3, 2}};
+    for (int j = 0; j < CVY_COUNT(jobs); j++) {
+        struct result one, many;
+        run_ranks(jobs[j].n, jobs[j].group, 1, &one);
+        EXPECT(fabs(one.dscale[0]) > 1e-6 && fabs(one.mean[0]) > 1e-6);
+        for (int nranks = 2; nranks <= RANKS_MAX; nranks++) {
+            run_ranks(jobs[j].n, jobs[j].group, nranks, &many);
+            for (int64_t i = 0; i < jobs[j].n * C * P; i++)
+                EXPECT_NEAR(many.dst[i], one.dst[i], 1e-12);
+            for (int c = 0; c < C; c++) {
+                EXPECT_NEAR(many.dscale[c], one.dscale[c], 1e-12);
+                EXPECT_NEAR(many.dshift[c], one.dshift[c], 1e-12);
+                EXPECT_NEAR(many.mean[c], one.mean[c], 1e-13);
+                EXPECT_NEAR(many.var[c], one.var[c], 1e-13);
+            }
+        }
+    }
+}
+
+/* Groups of two and one samples: running = 0.9 before + 0.1 mean over both groups, of their means and of their unbiased
+ * variances. */
+static void running_statistics(void)
+{
+    struct rank rank;
+    eval e = {0};
+    EXPECT_OK(open_rank(3, 2, 0, 1, &rank));
+    EXPECT_OK(eval_create(rank.graph, &e));
+    fill_rank(&rank, &e, 0);
+    EXPECT_OK(eval_run(&e, 1));
+    for (int c = 0; c < C; c++) {
+        const double *x = eval_of(&e, rank.src)->data;
+        double mean[2] = {0, 0}, variance[2] = {0, 0};
+        for (int n = 0; n < 3; n++)
+            for (int p = 0; p < P; p++)
+                mean[n / 2] += x[(n * C + c) * P + p] / (n < 2 ? 2 * P : P);
+        for (int n = 0; n < 3; n++)
+            for (int p = 0; p < P; p++)
+                variance[n / 2] += pow(x[(n * C + c) * P + p] - mean[n / 2], 2) / (n < 2 ? 2 * P - 1 : P - 1);
+        for (int s = 0; s < 2; s++) {
+            const double *step = s ? variance : mean;
+            const double before =
+                cvy_get(eval_of(&e, cvy_graph_find(rank.graph, s ? "before.running_var" : "before.running_mean")), c);
+            const double after =
+                cvy_get(eval_of(&e, cvy_graph_find(rank.graph, s ? "before.running:1" : "before.running")), c);
+            EXPECT_NEAR(after, 0.9 * before + 0.1 * (step[0] + step[1]) / 2, 1e-13);
+        }
+    }
+    eval_destroy(&e);
+    cvy_graph_destroy(&rank.graph);
+    cvy_vars_destroy(&rank.vars);
+}
+
+int main(void)
+{
+    TEST(geometry);
+    TEST(geometry_covers);
+    TEST(any_ranks);
+    TEST(running_statistics);
+    return test_end();
+}

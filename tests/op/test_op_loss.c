@@ -1,0 +1,180 @@
+/*
+ * test_op_loss.c: losses and their normalisers against PyTorch, on one rank and with the samples spread unevenly over
+ * four, one of which has none.
+ *
+ * PyTorch 2.15 in f64 made the numbers: output[i][k] = 2 sin(1.3 i + 2.1 k) of 6 samples and 4 classes, target 0 3 1 1
+ * 2 3, class weights 0.5 1 2 0.25, sample weights 1 0.5 2 1 0 3 (weighted mean of the terms of reduction 'none'); for
+ * regression target[i][k] = cos(0.9 i + 1.7 k), for bce whether that is above 0; for positions output[i][k][p] = 2
+ * sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod 4, 3 samples, 5 positions.
+ */
+#include <stdio.h>
+
+#include "base/base_status.h"
+#include "op/graph_eval.h"
+
+enum { RANKS_MAX = 4 };
+
+enum target { LABELS, WRONG_LABELS, REALS, SIGNS, POSITIONS };
+
+struct setup {
+    const char *op, *options;
+    enum target target;
+    int weighted;
+};
+
+static const double sample_weight[6] = {1, 0.5, 2, 1, 0, 3};
+static const double label[6] = {0, 3, 1, 1, 2, 3};
+
+/* Values of sample n (of the whole batch), element j. */
+static double output_at(const struct setup *s, int64_t n, int64_t j)
+{
+    return s->target == POSITIONS ? 2 * sin(1.3 * (double)n + 2.1 * (double)(j / 5) + 0.4 * (double)(j % 5))
+                                  : 2 * sin(1.3 * (double)n + 2.1 * (double)j);
+}
+
+static double target_at(const struct setup *s, int64_t n, int64_t j)
+{
+    const double real = cos(0.9 * (double)n + 1.7 * (double)j);
+    switch (s->target) {
+    case LABELS: return label[n];
+    case WRONG_LABELS: return label[n] + 1;
+    case POSITIONS: return (double)((3 * n + 2 * j) % 4);
+    case SIGNS: return real > 0;
+    default: return real;
+    }
+}
+
+static void fill_feed(eval *e, const char *name, double (*at)(const struct setup *, int64_t, int64_t),
+                      const struct setup *s)
+{
+    cvy_span *x = eval_of(e, cvy_graph_find(e->graph, name));
+    const int64_t each = cvy_span_prod(x, 1, x->ndim);
+    for (int64_t i = 0; i < x->elems; i++)
+        cvy_set(x, i, at(s, e->graph->batch.first + i / each, i % each));
+}
+
+static double weight_at(const struct setup *s, int64_t n, int64_t j)
+{
+    (void)s;
+    (void)j;
+    return sample_weight[n];
+}
+
+/* The graph of one rank: output, target and weight are feeds, the loss is a layer. */
+static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, cvy_graph **graph_out,
+                        cvy_value **loss_out)
+{
+    const cvy_graph_opts opts = {.name = "loss", .batch = batch, .training = 1, .dtype = CVY_DTYPE_F64};
+    const cvy_shape output = {s->target == POSITIONS ? 2 : 1, {4, 5}}, scalar = {0}, positions = {1, {5}};
+    const cvy_shape *target = s->target <= WRONG_LABELS ? &scalar : s->target == POSITIONS ? &positions : &output;
+    const cvy_dtype dtype = s->target <= WRONG_LABELS || s->target == POSITIONS ? CVY_DTYPE_I32 : CVY_DTYPE_F64;
+    cvy_value *src[3] = {NULL};
+    cvy_tree *options = NULL;
+    cvy_graph *g = NULL;
+    CVY_TRY(cvy_graph_create(vars, &opts, &g));
+    *graph_out = g;
+    CVY_TRY(cvy_graph_feed(g, "output", CVY_DTYPE_F64, &output, 0, &src[0]));
+    CVY_TRY(cvy_graph_feed(g, "target", dtype, target, 0, &src[1]));
+    if (s->weighted)
+        CVY_TRY(cvy_graph_feed(g, "weight", CVY_DTYPE_F32, &scalar, 0, &src[2]));
+    CVY_TRY(cvy_tree_parse_text(g->pool, "job.yaml", s->options, strlen(s->options), &options));
+    CVY_TRY(cvy_graph_layer(g, s->op, "loss", options, src, s->weighted ? 3 : 2, loss_out));
+    return cvy_graph_verify(g);
+}
+
+static cvy_status compute(const struct setup *s, int nranks, double *loss_out)
+{
+    static const int64_t first[2][RANKS_MAX + 1] = {{0, 1, 1, 4, 6}, {0, 1, 1, 2, 3}}; /* rank 1 has no sample */
+    const int64_t n = s->target == POSITIONS ? 3 : 6;
+    eval ranks[RANKS_MAX] = {{0}};
+    cvy_graph *graph[RANKS_MAX] = {NULL};
+    cvy_vars *vars = NULL;
+    cvy_value *loss = NULL;
+    cvy_status status = CVY_OK;
+    CVY_TRY(cvy_vars_create(&vars));
+    for (int r = 0; r < nranks; r++) {
+        const int64_t *bound = first[s->target == POSITIONS];
+        const cvy_batch batch = {n, nranks == 1 ? 0 : bound[r], nranks == 1 ? n : bound[r + 1] - bound[r], nranks, r};
+        CVY_TRY_OUT(build(s, batch, vars, &graph[r], &loss));
+        CVY_TRY_OUT(eval_create(graph[r], &ranks[r]));
+        fill_feed(&ranks[r], "output", output_at, s);
+        fill_feed(&ranks[r], "target", target_at, s);
+        if (s->weighted)
+            fill_feed(&ranks[r], "weight", weight_at, s);
+        if (cvy_graph_find(graph[r], "norm"))
+            cvy_set(eval_of(&ranks[r], cvy_graph_find(graph[r], "norm")), 0, (double)n);
+    }
+    CVY_TRY_OUT(eval_run(ranks, nranks));
+    *loss_out = cvy_get(eval_of(&ranks[0], loss), 0);
+out:
+    for (int r = 0; r < nranks; r++) {
+        eval_destroy(&ranks[r]);
+        cvy_graph_destroy(&graph[r]);
+    }
+    cvy_vars_destroy(&vars);
+    return status;
+}
+
+static void expect(struct setup s, double expected)
+{
+    for (int nranks = 1; nranks <= RANKS_MAX; nranks += RANKS_MAX - 1) {
+        double loss = 0;
+        EXPECT_OK(compute(&s, nranks, &loss));
+        test_checks++;
+        if (fabs(loss - expected) <= 1e-13)
+            continue;
+        test_failures++;
+        printf("%s %s on %d ranks is %.16g, expected %.16g\n", s.op, s.options, nranks, loss, expected);
+    }
+}
+
+static void losses_equal_pytorch(void)
+{
+    expect((struct setup){"softmax_cross_entropy", "{}", LABELS, 0}, 2.169272732551351);
+    expect((struct setup){"softmax_cross_entropy", "loss_weight: 0.5", LABELS, 0}, 2.169272732551351 / 2);
+    expect((struct setup){"softmax_cross_entropy",
+                          "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 1, label_smoothing: 0.2}", LABELS, 0},
+           2.0606521122154797);
+    expect((struct setup){"softmax_cross_entropy", "{}", LABELS, 1}, 2.4027243186440836);
+    expect((struct setup){"softmax_cross_entropy", "{class_weights: [0.5, 1, 2, 0.25], ignore_label: 2}", POSITIONS, 0},
+           2.5335853772056574);
+    expect((struct setup){"mse", "{}", REALS, 0}, 1.045040295005137);
+    expect((struct setup){"mse", "{}", REALS, 1}, 1.1687376625370252);
+    expect((struct setup){"mae", "{}", REALS, 0}, 0.9135644915114852);
+    expect((struct setup){"huber", "delta: 0.7", REALS, 0}, 0.4123502550489371);
+    expect((struct setup){"bce", "{}", SIGNS, 0}, 0.511897530254913);
+    expect((struct setup){"bce", "pos_weight: 3", SIGNS, 0}, 0.9341889778519109);
+}
+
+/* Nothing counts: the loss is zero, not a number. */
+static void all_ignored(void)
+{
+    expect((struct setup){"softmax_cross_entropy", "ignore_label: [0, 1, 2, 3]", LABELS, 0}, 0);
+}
+
+static void mistakes_are_named(void)
+{
+    double loss = 0;
+    struct setup s = {"softmax_cross_entropy", "class_weights: [1, 2]", LABELS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_SHAPE, "class_weights has 2 values, the output 6x4 has 4 classes");
+    s = (struct setup){"softmax_cross_entropy", "{}", REALS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_SHAPE, "integer labels");
+    s = (struct setup){"softmax_cross_entropy", "{}", WRONG_LABELS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_FORMAT, "row 1 of this rank's share has label 4, expected 0 .. 3");
+    s = (struct setup){"softmax_cross_entropy", "class_weights: [1, 2, 3, 4]", WRONG_LABELS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_FORMAT, "label 4, expected 0 .. 3");
+    s = (struct setup){"mse", "{}", LABELS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_SHAPE, "output is 6x4, target is 6");
+    s = (struct setup){"bce", "{}", REALS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_FORMAT, "expected 0 .. 1");
+    s = (struct setup){"huber", "delta: 0", REALS, 0};
+    EXPECT_FAULT(compute(&s, 1, &loss), CVY_E_CONFIG, "delta");
+}
+
+int main(void)
+{
+    TEST(losses_equal_pytorch);
+    TEST(all_ignored);
+    TEST(mistakes_are_named);
+    return test_end();
+}

@@ -1,0 +1,355 @@
+/*
+ * test_optim.c: three steps of each optimiser against PyTorch, by the plain kernel in f64 and by every registered
+ * kernel in f32, in a plain layout and in a padded one whose padding lanes must stay zero.
+ *
+ * The numbers were made with PyTorch 2.15 in f64: weight[i] = sin(i + 1), gradient[i] = 2 cos(0.7 i + t) at step t = 0,
+ * 1, 2 with scale 0.5, lr 0.02, for i = 0 .. 14; the optimiser of the same name with the options given (lr_mult: lr
+ * times it). Elements 0, 7 and 14 are kept. PyTorch has no lars: its numbers are of algorithm 1 of its paper, by
+ * tensors of PyTorch in f64; without decay (a bias) it is PyTorch's SGD.
+ */
+#include <stdio.h>
+
+#include "kernel/kernel.h"
+#include "op/graph_eval.h"
+#include "optim/optim.h"
+
+struct row {
+    const char *op, *options;
+    double expected[3];
+};
+
+static const struct row rows[] = {
+    {"sgd", "", {0.818987875421477, 0.950763928617542, 0.658374314148502}},
+    {"sgd", "momentum: 0.9, weight_decay: 0.1", {0.765810811069681, 0.916674416162645, 0.68625995817283}},
+    {"sgd",
+     "momentum: 0.9, nesterov: true, weight_decay: 0.1",
+     {0.746210337178795, 0.879601991456719, 0.686595801475396}},
+    {"sgd",
+     "momentum: 0.9, nesterov: true, lookahead: 1",
+     {0.744962150751141, 0.8660782436495649, 0.7008101832997351}}, /* from w and m as optim_sgd.c has them */
+    {"sgd", "lr_mult: 2, momentum: 0.5", {0.755698719917694, 0.888024670914145, 0.698260174432136}},
+    {"adam", "", {0.793307490338406, 0.933695270635786, 0.688680596819855}},
+    {"adam",
+     "beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1",
+     {0.792831420112346, 0.932337297315418, 0.6837391326216}},
+    {"adamw", "weight_decay: 0.1", {0.78838640785624, 0.927885368904454, 0.684674423941786}},
+    {"rmsprop", "", {0.615332781212107, 0.462251497033123, 0.769811189502588}},
+    {"rmsprop",
+     "alpha: 0.9, momentum: 0.9, weight_decay: 0.1",
+     {0.62662946388626, 0.659629861841059, 0.794457787263392}},
+    {"rmsprop", "centered: true, eps: 1e-4", {0.613962702012248, 0.459689567946564, 0.770885331524638}},
+    {"rmsprop", "centered: true, momentum: 0.5", {0.414815140012887, 0.208797814027781, 0.942487220054731}},
+    {"adagrad", "", {0.818839989439303, 0.93669044033263, 0.662295903645676}},
+    {"adagrad", "lr_decay: 0.1, weight_decay: 0.1", {0.816730959984536, 0.941001331664122, 0.66178071688629}},
+    {"lars", "", {0.841404575253009, 0.98929398565479, 0.650330278780977}},
+    {"lars",
+     "momentum: 0, trust_coefficient: 0.5, weight_decay: 0.1",
+     {0.828923234350958, 0.968410169014322, 0.651891049353054}},
+    {"lars",
+     "momentum: 0.5, trust_coefficient: 1, weight_decay: 0.1, lr_mult: 2",
+     {0.750557399683312, 0.879015672417581, 0.682470894834051}},
+};
+
+/* Of a variable without weight decay. */
+static const struct row bias_rows[] = {
+    {"lars",
+     "momentum: 0.9, trust_coefficient: 0.3, weight_decay: 0.1",
+     {0.765810811069681, 0.916674416162645, 0.68625995817283}},
+    {"lars", "momentum: 0", {0.818987875421477, 0.950763928617542, 0.658374314148502}},
+};
+
+enum { ROWS = 5, COLUMNS = 3, ELEMS = 15, STEPS = 3 };
+static const cvy_shape shape = {2, {ROWS, COLUMNS}};
+
+/* One update node on a variable "layer.weight" of the dtype. */
+struct bench {
+    int is_bias;
+    cvy_vars *vars;
+    cvy_graph *graph;
+    cvy_node *node;
+};
+
+static cvy_status open_bench_of(struct bench *b, const struct row *row, cvy_dtype dtype, const cvy_shape *weight_shape)
+{
+    const cvy_op_def *op = cvy_op_find(row->op);
+    const cvy_init zeros = {.method = "constant"};
+    const cvy_graph_opts opts = {.name = "update", .batch = cvy_batch_share(1, 0, 1), .training = 1, .dtype = dtype};
+    cvy_variable *weight = NULL;
+    cvy_value *src[5] = {NULL};
+    void *options = NULL;
+    CVY_TRY(cvy_vars_create(&b->vars));
+    CVY_TRY(cvy_graph_create(b->vars, &opts, &b->graph));
+    CVY_TRY(cvy_vars_declare(b->vars, "layer.weight", CVY_ROLE_WEIGHT, dtype, weight_shape, &zeros, &weight));
+    weight->decay = !b->is_bias;
+    CVY_TRY(cvy_graph_read_variable(b->graph, weight, &src[0]));
+    CVY_TRY(cvy_graph_feed(b->graph, "gradient", dtype, weight_shape, 1, &src[1]));
+    CVY_TRY(cvy_graph_feed(b->graph, "lr", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &src[2]));
+    CVY_TRY(cvy_graph_feed(b->graph, "scale", CVY_DTYPE_F64, &(cvy_shape){0}, 1, &src[3]));
+    CVY_TRY(cvy_graph_step_number(b->graph, &src[4]));
+    CVY_TRY(cvy_pool_alloc(b->graph->pool, op->options_size, &options));
+    CVY_TRY(cvy_options_parse_text(b->graph->pool, row->op, op->options, row->options, options, op->options_size));
+    CVY_TRY(cvy_graph_add_parsed(b->graph, op, "layer.update", "layer.weight", options, src, 5, CVY_PHASE_UPDATE,
+                                 &b->node));
+    return cvy_graph_verify(b->graph);
+}
+
+static cvy_status open_bench(struct bench *b, const struct row *row, cvy_dtype dtype)
+{
+    return open_bench_of(b, row, dtype, &shape);
+}
+
+static void close_bench(struct bench *b)
+{
+    cvy_graph_destroy(&b->graph);
+    cvy_vars_destroy(&b->vars);
+}
+
+static double weight_at(int i)
+{
+    return sin(i + 1);
+}
+static double gradient_at(int i, int step)
+{
+    return 2 * cos(0.7 * i + step);
+}
+
+static void check(const struct row *row, const char *by, const double *weight, double tolerance)
+{
+    for (int i = 0; i < 3; i++) {
+        test_checks++;
+        if (fabs(weight[7 * i] - row->expected[i]) <= tolerance)
+            continue;
+        test_failures++;
+        printf("%s {%s} by %s: element %d is %.15g, expected %.15g\n", row->op, row->options, by, 7 * i, weight[7 * i],
+               row->expected[i]);
+    }
+}
+
+/* The plain kernel in f64; destinations are the sources' own memory, as in a plan. */
+static void plain_kernel(const struct row *row, int is_bias)
+{
+    struct bench b = {.is_bias = is_bias};
+    EXPECT_OK(open_bench(&b, row, CVY_DTYPE_F64));
+    double memory[CVY_NODE_SRC_MAX][ELEMS] = {{0}}, lr = 0.02, scale = 0.5;
+    int64_t step = 0;
+    cvy_span src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}};
+    for (int i = 0; i < b.node->nsrc; i++)
+        src[i] =
+            (cvy_span){.dtype = CVY_DTYPE_F64, .ndim = 2, .dim = {ROWS, COLUMNS}, .elems = ELEMS, .data = memory[i]};
+    src[2].data = &lr;
+    src[3].data = &scale;
+    src[4] = (cvy_span){.dtype = CVY_DTYPE_I64, .elems = 1, .data = &step};
+    dst[0] = src[0];
+    for (int i = 1; i < b.node->ndst; i++)
+        if (b.node->dst[i])
+            dst[i] = src[4 + i];
+    for (int i = 0; i < ELEMS; i++)
+        memory[0][i] = weight_at(i);
+    for (; step < STEPS; step++) {
+        for (int i = 0; i < ELEMS; i++)
+            memory[1][i] = gradient_at(i, (int)step);
+        EXPECT_OK(b.node->op->reference(b.node, src, dst));
+    }
+    check(row, "the plain kernel", memory[0], 1e-13);
+    close_bench(&b);
+}
+
+static int64_t place(const cvy_blocking *layout, int i)
+{
+    const int64_t at[] = {i / COLUMNS, i % COLUMNS};
+    return cvy_blocking_offset(layout, at);
+}
+
+static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def *kernel, const char *tag)
+{
+    enum { ROOM = 256 };
+    struct bench b = {.is_bias = is_bias};
+    cvy_blocking layout;
+    cvy_kernel_ask ask = {.threads = 2};
+    static float memory[CVY_NODE_SRC_MAX][ROOM];
+    void *state = NULL, *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL};
+    double lr = 0.02, scale = 0.5, result[ELEMS], scratch[8];
+    int64_t step = 0;
+    EXPECT_OK(open_bench(&b, row, CVY_DTYPE_F32));
+    ask.node = b.node;
+    ask.src[0] = cvy_layout_make(tag);
+    EXPECT_OK(kernel->offer(&ask));
+    for (int i = 0; i < b.node->nsrc; i++) {
+        src[i] = memory[i];
+        EXPECT(i == 2 || i == 3 || i == 4 || cvy_layout_equal(&ask.src[i], &ask.src[0]));
+    }
+    for (int i = 0; i < b.node->ndst; i++)
+        if (b.node->dst[i])
+            dst[i] = src[i ? 4 + i : 0];
+    src[2] = &lr;
+    src[3] = &scale;
+    src[4] = &step;
+    EXPECT_OK(cvy_blocking_make(&ask.src[0], &shape, &layout));
+    EXPECT(layout.elems <= ROOM);
+    EXPECT(ask.scratch_bytes <= sizeof scratch);
+    memset(memory, 0, sizeof memory);
+    for (int i = 0; i < ELEMS; i++)
+        memory[0][place(&layout, i)] = (float)weight_at(i);
+    EXPECT_OK(kernel->create(&ask, &state));
+    for (; step < STEPS; step++) {
+        for (int i = 0; i < ELEMS; i++)
+            memory[1][place(&layout, i)] = (float)gradient_at(i, (int)step);
+        EXPECT_OK(kernel->run(state, src, dst, scratch));
+    }
+    kernel->destroy(state);
+    for (int i = 0; i < ELEMS; i++)
+        result[i] = memory[0][place(&layout, i)];
+    check(row, kernel->name, result, 2e-6);
+    for (int m = 0; m < b.node->nsrc; m++) {
+        for (int i = 0; i < ELEMS; i++)
+            memory[m][place(&layout, i)] = 0;
+        for (int i = 0; i < ROOM; i++)
+            EXPECT(memory[m][i] == 0);
+    }
+    close_bench(&b);
+}
+
+static void compare_all(const struct row *row, int count, int is_bias)
+{
+    int nkernel = 0, found = 0;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&nkernel);
+    for (int i = 0; i < count; i++) {
+        plain_kernel(&row[i], is_bias);
+        for (int k = 0; k < nkernel; k++)
+            if (strcmp(table[k]->op, row[i].op) == 0) {
+                fast_kernel(&row[i], is_bias, table[k], "");
+                fast_kernel(&row[i], is_bias, table[k], "AB4b8a");
+                found++;
+            }
+    }
+    EXPECT(found >= count);
+}
+
+static void updates_equal_pytorch(void)
+{
+    compare_all(rows, CVY_COUNT(rows), 0);
+    compare_all(bias_rows, CVY_COUNT(bias_rows), 1);
+}
+
+/* ---- a weight of many pieces ---- */
+
+enum { LARGE = 50021 }; /* six pieces and a part of one */
+static const cvy_shape large = {1, {LARGE}};
+
+/* Two steps on a large weight; kernel NULL: the plain one, in f32. */
+static void run_large(const struct row *row, const cvy_kernel_def *kernel, int threads, float *weight)
+{
+    struct bench b = {0};
+    cvy_kernel_ask ask = {.threads = threads};
+    static float gradient[LARGE], kept[3][LARGE];
+    double lr = 0.5, scale = 0.25, scratch[64];
+    int64_t step = 0;
+    void *state = NULL, *src[] = {weight, gradient, &lr, &scale, &step, kept[0], kept[1], kept[2]},
+         *dst[] = {weight, kept[0], kept[1], kept[2]};
+    cvy_span from[CVY_COUNT(src)] = {{0}}, to[CVY_COUNT(dst)] = {{0}};
+    EXPECT_OK(open_bench_of(&b, row, CVY_DTYPE_F32, &large));
+    ask.node = b.node;
+    for (int i = 0; i < CVY_COUNT(src); i++)
+        from[i] = (cvy_span){.dtype = CVY_DTYPE_F32, .ndim = 1, .dim = {LARGE}, .elems = LARGE, .data = src[i]};
+    to[0] = from[0];
+    for (int i = 1; i < CVY_COUNT(dst); i++)
+        to[i] = from[4 + i];
+    EXPECT(b.node->nsrc <= CVY_COUNT(src));
+    if (kernel) {
+        EXPECT_OK(kernel->offer(&ask));
+        EXPECT(ask.scratch_bytes <= sizeof scratch);
+        EXPECT_OK(kernel->create(&ask, &state));
+    }
+    memset(kept, 0, sizeof kept);
+    for (int i = 0; i < LARGE; i++)
+        weight[i] = (float)weight_at(i);
+    for (; step < 2; step++) {
+        for (int i = 0; i < LARGE; i++)
+            gradient[i] = (float)gradient_at(i, (int)step);
+        EXPECT_OK(kernel ? kernel->run(state, src, dst, scratch) : b.node->op->reference(b.node, from, to));
+    }
+    if (kernel)
+        kernel->destroy(state);
+    close_bench(&b);
+}
+
+/* A number's bits do not depend on where a thread's range ends. */
+static void same_bits_by_any_number_of_threads(void)
+{
+    static float one[LARGE], more[LARGE];
+    int count = 0, compared = 0;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
+    for (int r = 0; r < CVY_COUNT(rows); r++)
+        for (int k = 0; k < count; k++) {
+            if (strcmp(table[k]->op, rows[r].op) != 0)
+                continue;
+            run_large(&rows[r], table[k], 1, one);
+            for (int threads = 2; threads <= 5; threads++, compared++) {
+                run_large(&rows[r], table[k], threads, more);
+                EXPECT(memcmp(one, more, sizeof one) == 0);
+            }
+        }
+    EXPECT(compared >= 4 * CVY_COUNT(rows));
+}
+
+/* The lengths, and the update, are the same bits at any number of threads; and it is that of the plain kernel. */
+static void lars_sums_in_a_fixed_order(void)
+{
+    static const struct row row = {.op = "lars", .options = "trust_coefficient: 0.3, weight_decay: 0.01"};
+    static float plain[LARGE], one[LARGE], more[LARGE];
+    const cvy_kernel_def *kernel = NULL;
+    int count = 0;
+    const cvy_kernel_def *const *table = cvy_kernel_table(&count);
+    for (int i = 0; i < count; i++)
+        if (strcmp(table[i]->op, "lars") == 0)
+            kernel = table[i];
+    EXPECT(kernel != NULL);
+    if (!kernel)
+        return;
+    run_large(&row, NULL, 1, plain);
+    run_large(&row, kernel, 1, one);
+    double worst = 0;
+    for (int i = 0; i < LARGE; i++)
+        worst = fmax(worst, fabs((double)one[i] - plain[i]));
+    EXPECT(worst <= 1e-6);
+    EXPECT(fabs(plain[2] - weight_at(2)) > 1e-2); /* it moved */
+    for (int threads = 2; threads <= 4; threads++) {
+        run_large(&row, kernel, threads, more);
+        EXPECT(memcmp(one, more, sizeof one) == 0);
+    }
+}
+
+/* A state is named after its weight, belongs to it, and is found again by the next graph over the same variables. */
+static void states_belong_to_weights(void)
+{
+    struct bench b = {0};
+    EXPECT_OK(open_bench(&b, &(struct row){.op = "adam", .options = ""}, CVY_DTYPE_F32));
+    const cvy_variable *m = cvy_vars_find(b.vars, "layer.weight.exp_avg"),
+                       *v = cvy_vars_find(b.vars, "layer.weight.exp_avg_sq");
+    EXPECT(m && v);
+    EXPECT_INT(m->role, CVY_ROLE_STATE);
+    EXPECT(m->of == cvy_vars_find(b.vars, "layer.weight"));
+    EXPECT_INT(b.vars->count, 3);
+    close_bench(&b);
+    memset(&b, 0, sizeof b);
+    EXPECT_OK(open_bench(&b, &(struct row){.op = "sgd", .options = ""}, CVY_DTYPE_F32));
+    EXPECT_INT(b.vars->count, 1);
+    close_bench(&b);
+    memset(&b, 0, sizeof b);
+    EXPECT_FAULT(open_bench(&b, &(struct row){.op = "sgd", .options = "nesterov: true"}, CVY_DTYPE_F32), CVY_E_CONFIG,
+                 "momentum above 0");
+    close_bench(&b);
+    memset(&b, 0, sizeof b);
+    EXPECT_FAULT(open_bench(&b, &(struct row){.op = "sgd", .options = "momentum: 0.9, lookahead: 1"}, CVY_DTYPE_F32),
+                 CVY_E_CONFIG, "goes with nesterov: true");
+    close_bench(&b);
+}
+
+int main(void)
+{
+    TEST(updates_equal_pytorch);
+    TEST(same_bits_by_any_number_of_threads);
+    TEST(lars_sums_in_a_fixed_order);
+    TEST(states_belong_to_weights);
+    return test_end();
+}

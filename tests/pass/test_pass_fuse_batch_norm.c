@@ -1,0 +1,113 @@
+/* rows: clang asan onednn3 minimal */
+/*
+ * test_pass_fuse_batch_norm.c: batch norm in one node each way computes what the nodes it stands for compute, in f64 to
+ * the last few bits: with a ReLU, with a residual that is there before, with one that is normalised too, with sums that
+ * others read as well, before a pooling.
+ */
+#include "pass/fuse_net.h"
+
+enum { N = 6, GROUP = 4 };
+
+static void open_net(int nranks, int64_t group, struct net *net)
+{
+    const cvy_shape sample = {.ndim = 3, .dim = {3, 4, 6}};
+    const cvy_graph_opts opts = {.name = "net",
+                                 .batch = cvy_batch_share(N, 0, nranks),
+                                 .training = 1,
+                                 .dtype = CVY_DTYPE_F64,
+                                 .bn_group = group};
+    cvy_value *x = begin_net(net, &opts, &sample);
+    x = layer(net, "relu", "relu0", NULL, layer(net, "batch_norm", "bn0", NULL, x, NULL), NULL);
+    /* A residual that is there before. */
+    cvy_value *y =
+        layer(net, "batch_norm", "bn1", "scale_shift: false", layer(net, "tanh", "tanh1", NULL, x, NULL), NULL);
+    x = layer(net, "relu", "relu1", NULL, layer(net, "add", "add1", NULL, y, x), NULL);
+    /* One that is normalised, behind the main path. */
+    y = layer(net, "batch_norm", "bn2", NULL, layer(net, "tanh", "tanh2", NULL, x, NULL), NULL);
+    cvy_value *z = layer(net, "batch_norm", "bn3", NULL, layer(net, "sigmoid", "sigmoid3", NULL, x, NULL), NULL);
+    x = layer(net, "relu", "relu3", NULL, layer(net, "add", "add3", NULL, y, z), NULL);
+    /* A sum that two read, without a ReLU. */
+    y = layer(net, "batch_norm", "bn4", NULL, layer(net, "tanh", "tanh4", NULL, x, NULL), NULL);
+    x = layer(net, "add", "add4", NULL, x, y);
+    y = layer(net, "relu", "relu5", NULL,
+              layer(net, "batch_norm", "bn5", NULL, layer(net, "tanh", "tanh5", NULL, x, NULL), NULL), NULL);
+    /* A result that two read, both of them later than the sum whose residual it is. */
+    z = layer(net, "relu", "relu6", NULL,
+              layer(net, "add", "add6", NULL, layer(net, "batch_norm", "bn6", NULL, y, NULL), x), NULL);
+    x = layer(net, "add", "add7", NULL, z, x);
+    x = layer(net, "relu", "relu8", NULL, layer(net, "batch_norm", "bn8", NULL, x, NULL), NULL);
+    end_net(net, layer(net, "max_pool", "pool", "kernel: 2", x, NULL));
+    EXPECT_OK(cvy_pass_prune(net->graph));
+}
+
+static int count(const cvy_graph *g, const char *op)
+{
+    int found = 0;
+    for (int n = 0; n < g->nnode; n++)
+        found += !g->node[n]->removed && strcmp(g->node[n]->op->name, op) == 0;
+    return found;
+}
+
+static const cvy_span *gradient_of(const struct net *net, const char *name)
+{
+    for (int i = 0; i < net->gradients.count; i++)
+        if (strcmp(net->gradients.at[i].variable->name, name) == 0)
+            return eval_of(&net->e, net->gradients.at[i].value);
+    return NULL;
+}
+
+static void same_results(int relu_too)
+{
+    struct net plain, fused;
+    open_net(1, GROUP, &plain);
+    open_net(1, GROUP, &fused);
+    if (relu_too)
+        EXPECT_OK(cvy_pass_fuse_relu(fused.graph));
+    EXPECT_OK(cvy_pass_fuse_batch_norm(fused.graph));
+    EXPECT_INT(count(fused.graph, "bn_train"), 8);
+    EXPECT_INT(count(fused.graph, "bn_train_grad"),
+               7); /* nobody wants the gradient of the input: the first one makes sums only */
+    EXPECT_INT(count(fused.graph, "bn_grad_stats"), 1);
+    EXPECT_INT(count(fused.graph, "bn_apply") + count(fused.graph, "bn_stats") + count(fused.graph, "bn_grad_apply"),
+               0);
+    EXPECT_INT(count(fused.graph, "relu"), relu_too ? 0 : 3);
+    run_net(&plain, 0.1, 2);
+    run_net(&fused, 0.1, 2);
+    EXPECT(fabs(cvy_get(eval_of(&plain.e, plain.loss), 0)) > 1e-3);
+    EXPECT_NEAR(cvy_get(eval_of(&fused.e, fused.loss), 0), cvy_get(eval_of(&plain.e, plain.loss), 0), 1e-12);
+    for (int i = 0; i < plain.gradients.count; i++) {
+        const char *name = plain.gradients.at[i].variable->name;
+        const cvy_span *want = eval_of(&plain.e, plain.gradients.at[i].value), *got = gradient_of(&fused, name);
+        EXPECT(got != NULL);
+        for (int64_t k = 0; got && k < want->elems; k++)
+            EXPECT_NEAR(cvy_get(got, k), cvy_get(want, k), 1e-11 * fmax(1, fabs(cvy_get(want, k))));
+    }
+    close_net(&plain);
+    close_net(&fused);
+}
+
+static void with_and_without_relu(void)
+{
+    same_results(1);
+    same_results(0);
+}
+
+/* A sum over ranks stands between statistics and normalisation: nothing to fuse. */
+static void spanning_groups_stay(void)
+{
+    struct net net;
+    open_net(2, GROUP, &net);
+    EXPECT_INT(count(net.graph, "allreduce") > 0, 1);
+    EXPECT_OK(cvy_pass_fuse_relu(net.graph));
+    EXPECT_OK(cvy_pass_fuse_batch_norm(net.graph));
+    EXPECT_INT(count(net.graph, "bn_train"), 0);
+    EXPECT_INT(count(net.graph, "bn_apply"), 8);
+    close_net(&net);
+}
+
+int main(void)
+{
+    TEST(with_and_without_relu);
+    TEST(spanning_groups_stay);
+    return test_end();
+}

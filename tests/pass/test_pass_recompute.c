@@ -1,0 +1,160 @@
+/* ranks: 1 2 */
+/* rows: mpich asan onednn3 minimal */
+/*
+ * test_pass_recompute.c: a program that may have less memory than it wants makes cheap values again in backward,
+ * computes the same bits, and stays within its limit; one that cannot fit says what is needed and which batch would
+ * fit, and that batch does.
+ */
+#include <convoy/convoy.h>
+#include <convoy/mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "program/program.h"
+#include "test_util.h"
+
+enum { BATCH = 20, SIDE = 16, CHANNELS = 16, BLOCKS = 6, STEPS = 4 };
+
+static cvy_context *context;
+
+/* Residual blocks with batch norm, a branch that is concatenated, pooling, LRN and other activations. */
+static cvy_model *new_network(void)
+{
+    cvy_model *m = NULL;
+    char name[3][16], from[40];
+    EXPECT_OK(cvy_model_create("residual", &m));
+    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {3, SIDE, SIDE}}));
+    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    EXPECT_OK(cvy_model_add(m, "conv", "stem", "channels: 16, kernel: 3, pad: 1, bias: false", "x"));
+    EXPECT_OK(cvy_model_add(m, "batch_norm", NULL, NULL, NULL));
+    EXPECT_OK(cvy_model_add(m, "relu", "sum0", NULL, NULL));
+    for (int b = 0; b < BLOCKS; b++) {
+        snprintf(name[0], sizeof name[0], "conv%d", b);
+        snprintf(name[1], sizeof name[1], "bn%d", b);
+        snprintf(name[2], sizeof name[2], "sum%d", b + 1);
+        EXPECT_OK(cvy_model_add(m, "conv", name[0], "channels: 16, kernel: 3, pad: 1, bias: false", NULL));
+        EXPECT_OK(cvy_model_add(m, "batch_norm", name[1], NULL, NULL));
+        snprintf(from, sizeof from, "bn%d, sum%d", b, b);
+        EXPECT_OK(cvy_model_add(m, "add", NULL, NULL, from));
+        EXPECT_OK(cvy_model_add(m, "relu", name[2], NULL, NULL));
+    }
+    EXPECT_OK(cvy_model_add(m, "conv", "branch", "channels: 8, kernel: 1", NULL));
+    EXPECT_OK(cvy_model_add(m, "tanh", "bent", NULL, NULL));
+    EXPECT_OK(cvy_model_add(m, "concat", "both", NULL, "bent, sum6"));
+    EXPECT_OK(cvy_model_add(m, "lrn", NULL, "size: 3", NULL));
+    EXPECT_OK(cvy_model_add(m, "max_pool", NULL, "kernel: 2", NULL));
+    EXPECT_OK(cvy_model_add(m, "dropout", NULL, "p: 0.2", NULL));
+    EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 5", NULL));
+    EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, "fc, label"));
+    return m;
+}
+
+struct result {
+    cvy_status status;
+    int64_t need, recomputed;
+    double loss[STEPS];
+    float weight[CHANNELS * CHANNELS * 9];
+};
+
+static void run(int64_t batch, int64_t limit, const char *passes_off, int64_t accumulate, struct result *out)
+{
+    const cvy_program_opts program_opts = {
+        .size = sizeof program_opts, .memory_limit = limit, .passes_off = passes_off, .batch_norm_group = 5};
+    const cvy_training_opts train = {
+        .size = sizeof train, .optimizer_options = "momentum: 0.9", .accumulate = accumulate};
+    cvy_model *m = new_network();
+    cvy_program *p = NULL;
+    int step = 0;
+    memset(out, 0, sizeof *out);
+    EXPECT_OK(cvy_program_create(context, &program_opts, &p));
+    EXPECT_OK(cvy_program_add_training(p, m, batch, &train, &step));
+    out->status = cvy_program_plan(p);
+    if (out->status == CVY_OK) {
+        out->need = cvy_program_bytes(p);
+        out->recomputed = p->task[step]->recomputed.nodes;
+        EXPECT_INT(cvy_program_need(p), out->need);
+        float *x = cvy_program_feed(p, step, "x");
+        int32_t *label = cvy_program_feed(p, step, "label");
+        const int64_t rows = cvy_program_rows(p, step), first = cvy_program_first_row(p, step);
+        for (int64_t i = 0; i < rows * 3 * SIDE * SIDE; i++)
+            x[i] = (float)((i + first * 3 * SIDE * SIDE) * 7919 % 1000) / 500 - 1;
+        for (int64_t i = 0; i < rows; i++)
+            label[i] = (int32_t)((i + first) % 5);
+        for (int i = 0; i < STEPS; i++) {
+            EXPECT_OK(cvy_program_step(p, step, 0.05));
+            EXPECT_OK(cvy_program_loss(p, step, "loss", &out->loss[i]));
+        }
+        EXPECT_OK(cvy_program_get(p, "conv2.weight", out->weight, CHANNELS * CHANNELS * 9));
+    }
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+}
+
+static int64_t largest(int64_t mine)
+{
+    int64_t all = 0;
+    MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    return all;
+}
+
+static void same_bits(void)
+{
+    static struct result free_run, short_run;
+    for (int64_t accumulate = 1; accumulate <= 2; accumulate++) {
+        run(BATCH, 0, NULL, accumulate, &free_run);
+        EXPECT_OK(free_run.status);
+        EXPECT_INT(free_run.recomputed, 0);
+        const int64_t limit = largest(free_run.need) * 90 / 100;
+        run(BATCH, limit, NULL, accumulate, &short_run);
+        EXPECT_OK(short_run.status);
+        EXPECT(short_run.recomputed >= BLOCKS);
+        EXPECT(short_run.need <= limit);
+        EXPECT(memcmp(free_run.loss, short_run.loss, sizeof free_run.loss) == 0);
+        EXPECT(memcmp(free_run.weight, short_run.weight, sizeof free_run.weight) == 0);
+        EXPECT(free_run.loss[STEPS - 1] != free_run.loss[0]);
+    }
+}
+
+static void no_limit_reached(void)
+{
+    static struct result free_run, wide_run;
+    run(BATCH, 0, NULL, 1, &free_run);
+    run(BATCH, largest(free_run.need), NULL, 1, &wide_run);
+    EXPECT_OK(wide_run.status);
+    EXPECT_INT(wide_run.recomputed, 0);
+    EXPECT_INT(wide_run.need, free_run.need);
+}
+
+static void what_would_fit(void)
+{
+    static struct result r;
+    const int64_t whole_batch = 40 * BATCH;
+    run(BATCH, 0, NULL, 1, &r);
+    const int64_t limit = largest(r.need) * 2;
+    run(whole_batch, limit, NULL, 1, &r);
+    EXPECT_INT(r.status, CVY_E_MEMORY);
+    const char *fits = strstr(cvy_error_text(), "batch of about ");
+    EXPECT(fits != NULL);
+    const long long batch = fits ? atoll(fits + 15) : 0;
+    EXPECT(batch > BATCH && batch < whole_batch);
+    run(batch, limit + limit / 20, NULL, 1, &r);
+    EXPECT_OK(r.status);
+    run(BATCH, 1000, NULL, 1, &r);
+    EXPECT_INT(r.status, CVY_E_MEMORY);
+    run(BATCH, limit * 90 / 200, "recompute", 1, &r);
+    EXPECT_INT(r.status, CVY_E_MEMORY);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &context));
+    TEST(same_bits);
+    TEST(no_limit_reached);
+    TEST(what_would_fit);
+    cvy_context_destroy(&context);
+    const int failed = test_end();
+    MPI_Finalize();
+    return failed;
+}

@@ -1,0 +1,257 @@
+/* ranks: 1 2 */
+/* rows: mpich asan onednn3 minimal */
+/*
+ * test_plan_tune.c: kernels chosen by measured times: a second planning measures nothing; times decide, and what
+ * reorders cost counts; all ranks choose alike, also where their shares differ; results are those of other kernels.
+ *
+ * What a choice rests on is written into the wisdom by the tests, so that no outcome depends on how fast this machine
+ * is.
+ */
+#include <convoy/convoy.h>
+#include <convoy/mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/base_file.h"
+#include "base/base_hash.h"
+#include "plan/plan_offers.h"
+#include "program/program.h"
+#include "test_util.h"
+
+enum { CHANNELS = 32, SIDE = 6, STEPS = 3, WEIGHTS = CHANNELS * CHANNELS * 9 };
+
+static cvy_context *context;
+static char folder[] = "/tmp/convoy-tune-XXXXXX", path[64];
+
+static cvy_model *new_model(void)
+{
+    cvy_model *m = NULL;
+    EXPECT_OK(cvy_model_create("tune", &m));
+    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {CHANNELS, SIDE, SIDE}}));
+    EXPECT_OK(cvy_model_add_input(m, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    EXPECT_OK(cvy_model_add(m, "conv", "conv1", "channels: 32, kernel: 3, pad: 1", "x"));
+    EXPECT_OK(cvy_model_add(m, "relu", NULL, NULL, NULL));
+    EXPECT_OK(cvy_model_add(m, "conv", "conv2", "channels: 32, kernel: 3, pad: 1", NULL));
+    EXPECT_OK(cvy_model_add(m, "batch_norm", "bn", NULL, NULL));
+    EXPECT_OK(cvy_model_add(m, "relu", NULL, NULL, NULL));
+    EXPECT_OK(cvy_model_add(m, "max_pool", "pool", "kernel: 2", NULL));
+    EXPECT_OK(cvy_model_add(m, "fc", "fc", "channels: 5", NULL));
+    EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, "fc, label"));
+    return m;
+}
+
+struct outcome {
+    cvy_tuning tuning; /* rank 0 */
+    double predicted_ms;
+    int nreorder, nunknown, tuned;
+    uint64_t kernels; /* hash of all choices of this rank */
+    char conv1[64];   /* kernel of the first convolution */
+    float weights[WEIGHTS];
+};
+
+static void note_plan(const cvy_program *p, struct outcome *o)
+{
+    const cvy_lowered *u = p->task[0]->split.lowered[0];
+    cvy_hasher h;
+    cvy_hash_begin(&h);
+    for (int i = 0; i < u->ncall; i++) {
+        const cvy_call *call = &u->call[i];
+        o->nreorder += call->kind == CVY_CALL_REORDER;
+        if (!call->offer)
+            continue;
+        cvy_hash_add(&h, call->node->name, strlen(call->node->name) + 1);
+        cvy_hash_add(&h, call->offer->kernel->name, strlen(call->offer->kernel->name) + 1);
+        if (strcmp(call->node->name, "conv1") == 0)
+            snprintf(o->conv1, sizeof o->conv1, "%s", call->offer->kernel->name);
+    }
+    o->kernels = cvy_hash_end(&h);
+    o->tuned = p->kernel.tuned;
+    o->tuning = p->kernel.tuning;
+    o->tuning.choices = NULL;
+    if (p->kernel.tuned)
+        EXPECT_OK(cvy_program_predict(p, 0, &o->predicted_ms, &o->nunknown));
+}
+
+static void run(int64_t batch, const char *planning, const char *plan_file, struct outcome *o)
+{
+    const cvy_program_opts opts = {
+        .size = sizeof opts, .seed = 3, .planning = planning, .wisdom = path, .plan_file = plan_file};
+    const cvy_training_opts training = {.size = sizeof training, .optimizer_options = "momentum: 0.9"};
+    cvy_program *p = NULL;
+    cvy_model *m = new_model();
+    int step = -1;
+    memset(o, 0, sizeof *o);
+    EXPECT_OK(cvy_program_create(context, &opts, &p));
+    EXPECT_OK(cvy_program_add_training(p, m, batch, &training, &step));
+    EXPECT_OK(cvy_program_plan(p));
+    note_plan(p, o);
+    float *x = cvy_program_feed(p, step, "x");
+    int32_t *label = cvy_program_feed(p, step, "label");
+    const int64_t rows = cvy_program_rows(p, step), first = cvy_program_first_row(p, step),
+                  elems = CHANNELS * SIDE * SIDE;
+    for (int64_t i = 0; i < rows * elems; i++)
+        x[i] = (float)sin(0.37 * (double)(first * elems + i));
+    for (int64_t r = 0; r < rows; r++)
+        label[r] = (int32_t)((first + r) % 5);
+    for (int i = 0; i < STEPS; i++)
+        EXPECT_OK(cvy_program_step(p, step, 0.05));
+    EXPECT_OK(cvy_program_get(p, "conv2.weight", o->weights, WEIGHTS));
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+}
+
+static void barrier(void)
+{
+    EXPECT_OK(context->comm->ops->barrier(context->comm));
+}
+
+static int is_root(void)
+{
+    return cvy_context_rank(context) == 0;
+}
+
+static void remove_wisdom(void)
+{
+    barrier();
+    if (is_root())
+        unlink(path);
+    barrier();
+}
+
+/* Planning until nothing new comes up, with times by a rule in place of the measured ones. */
+typedef double (*rule_fn)(const char *key);
+static void settle(int64_t batch, rule_fn rule, struct outcome *o)
+{
+    double measured = 1;
+    remove_wisdom();
+    for (int round = 0; round < 20 && measured > 0; round++) {
+        cvy_wisdom *w = NULL;
+        run(batch, "measure", NULL, o);
+        measured = o->tuning.nmeasured;
+        EXPECT_OK(context->comm->ops->broadcast(context->comm, &measured, sizeof measured, 0));
+        barrier();
+        if (!is_root())
+            continue;
+        EXPECT_OK(cvy_wisdom_open(path, &w));
+        for (int i = 0; w && i < w->key.count; i++)
+            EXPECT_OK(cvy_wisdom_add(w, w->key.text[i], rule(w->key.text[i])));
+        EXPECT_OK(cvy_wisdom_save(w));
+        cvy_wisdom_close(&w);
+    }
+    EXPECT_NEAR(measured, 0, 0);
+    barrier();
+    run(batch, "estimate", NULL, o);
+}
+
+static double native_is_fast(const char *key)
+{
+    return strncmp(key, "reorder ", 8) == 0 ? 0.001 : strstr(key, " by native.") ? 1 : 10;
+}
+
+static double native_is_slow(const char *key)
+{
+    return strncmp(key, "reorder ", 8) == 0 ? 0.001 : strstr(key, " by native.") ? 10 : 1;
+}
+
+static double reorders_are_dear(const char *key)
+{
+    return strncmp(key, "reorder ", 8) == 0 ? 1000 : strstr(key, " by native.") ? 1 : 1.5;
+}
+
+static void measured_once(void)
+{
+    static struct outcome first, second, third;
+    remove_wisdom();
+    run(8, "estimate", NULL, &first);
+    EXPECT(!first.tuned); /* nothing known, nothing measured */
+    EXPECT_INT(is_root() && access(path, F_OK) == 0, 0);
+    run(8, "measure", NULL, &first);
+    run(8, "measure", NULL, &second);
+    run(8, "estimate", NULL, &third);
+    if (!is_root())
+        return;
+    EXPECT(first.tuning.nmeasured > 10 && first.nunknown == 0 && first.predicted_ms > 0);
+    EXPECT(second.tuned && third.tuned);
+    EXPECT_INT(second.tuning.nmeasured, 0);
+    EXPECT_INT(third.tuning.nmeasured, 0);
+    EXPECT_INT(third.nunknown, 0);
+    EXPECT_NEAR(second.predicted_ms, first.predicted_ms, 1e-3 * first.predicted_ms);
+    EXPECT(first.kernels == second.kernels && second.kernels == third.kernels);
+}
+
+static void times_decide(void)
+{
+    static struct outcome fast, slow;
+    settle(8, native_is_fast, &fast);
+    EXPECT(strncmp(fast.conv1, "native.", 7) == 0);
+    settle(8, native_is_slow, &slow);
+#if CVY_HAVE_ONEDNN
+    EXPECT(strncmp(slow.conv1, "onednn.", 7) == 0);
+    EXPECT(slow.kernels != fast.kernels);
+#endif
+    for (int i = 0; i < WEIGHTS; i++)
+        EXPECT_NEAR(fast.weights[i], slow.weights[i], 2e-4);
+}
+
+/* A choice is never dearer than the order of preference, reorders counted. */
+static void reorders_count(void)
+{
+    static struct outcome chosen, preferred;
+    char file[96];
+    settle(8, reorders_are_dear, &chosen);
+    snprintf(file, sizeof file, "%s/preferred.json", folder);
+    if (is_root())
+        EXPECT_OK(cvy_file_replace(file, "{\"choices\": {}}", 15));
+    barrier();
+    run(8, "estimate", file, &preferred);
+    EXPECT(chosen.nreorder <= preferred.nreorder);
+    if (is_root()) {
+        EXPECT(preferred.tuned && preferred.nunknown == 0);
+        EXPECT(chosen.predicted_ms <= preferred.predicted_ms);
+    }
+}
+
+static void ranks_agree(void)
+{
+    static struct outcome o;
+    static const int64_t batches[] = {8, 7, 1};
+    for (int b = 0; b < 3; b++) {
+        uint64_t all[2] = {0};
+        settle(batches[b], native_is_fast, &o);
+        EXPECT_OK(context->comm->ops->allgather(context->comm, &o.kernels, sizeof o.kernels, all));
+        if (cvy_context_nranks(context) == 2 && batches[b] > 1)
+            EXPECT(all[0] == all[1]);
+    }
+}
+
+static void bad_word(void)
+{
+    const cvy_program_opts opts = {.size = sizeof opts, .planning = "quick"};
+    cvy_program *p = NULL;
+    EXPECT_FAULT(cvy_program_create(context, &opts, &p), CVY_E_CONFIG, "'quick' is none of estimate, measure, patient");
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD,
+                                     &(cvy_context_opts){.size = sizeof(cvy_context_opts), .threads = 1}, &context));
+    if (is_root())
+        EXPECT(mkdtemp(folder) != NULL);
+    EXPECT_OK(context->comm->ops->broadcast(context->comm, folder, sizeof folder, 0));
+    snprintf(path, sizeof path, "%s/wisdom.json", folder);
+    TEST(measured_once);
+    TEST(times_decide);
+    TEST(reorders_count);
+    TEST(ranks_agree);
+    TEST(bad_word);
+    barrier();
+    if (is_root())
+        EXPECT_OK(cvy_file_remove_tree(folder));
+    cvy_context_destroy(&context);
+    const int failed = test_end();
+    MPI_Finalize();
+    return failed;
+}

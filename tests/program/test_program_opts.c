@@ -1,0 +1,279 @@
+/*
+ * test_program_opts.c: options of a program by name: every name of the table sets its field, in a program set by name
+ * the fields are those of one set by fields, and what is refused changes nothing and says what is expected.
+ */
+#include <convoy/convoy.h>
+
+#include <stdlib.h>
+
+#include "base/base_status.h"
+#include "program/program_update.h"
+#include "test_util.h"
+
+/* Each name with a value that is not the default, and the same option set by its field. */
+#define OPTIONS(X)                                                                                                     \
+    X("train.dtype", "bf16", dtype = CVY_DTYPE_BF16)                                                                   \
+    X("train.seed", "9007199254740993", seed = 9007199254740993)                                                       \
+    X("train.precise", "true", precise = 1)                                                                            \
+    X("batch_norm.group", "16", batch_norm_group = 16)                                                                 \
+    X("plan.kernels", "native", kernels = "native")                                                                    \
+    X("plan.passes_off", "slices, in-place", passes_off = "slices, in-place")                                          \
+    X("plan.planning", "measure", planning = "measure")                                                                \
+    X("plan.wisdom", "off", wisdom = "off")                                                                            \
+    X("plan.memory_limit", "2 GiB", memory_limit = (int64_t)2 << 30)                                                   \
+    X("plan.clock_scale", "0.5", clock_scale = 0.5)                                                                    \
+    X("plan.clock_noise", "0.005", clock_noise = 0.005)                                                                \
+    X("comm.bucket", "4 MiB", bucket_bytes = 4 << 20)                                                                  \
+    X("comm.overlap", "forward", overlap_forward = 1)                                                                  \
+    X("comm.blocking", "yes", reduce_blocking = 1)                                                                     \
+    X("comm.algorithm", "ring", reduce = "ring")                                                                       \
+    X("comm.progress", "thread", reduce_progress = "thread")                                                           \
+    X("comm.wire", "bf16", reduce_wire = CVY_DTYPE_BF16)                                                               \
+    X("comm.node_memory", "false", reduce_no_node = 1)                                                                 \
+    X("update", "zero1", update.mode = CVY_UPDATE_ZERO1)                                                               \
+    X("update.mode", "local", update.mode = CVY_UPDATE_LOCAL)                                                          \
+    X("update.servers", "3", update.servers = 3)                                                                       \
+    X("update.staleness", "none", update.staleness = -1)                                                               \
+    X("deterministic", "true", shards = 8)                                                                             \
+    X("deterministic_shards", "16", shards = 16)                                                                       \
+    X("plan_file", "plan.json", plan_file = "plan.json")                                                               \
+    X("share_weights", "true", share_weights = 1)
+
+#define ROW(name, value, assignment) {name, value},
+static const struct {
+    const char *name, *value;
+} all[] = {OPTIONS(ROW)};
+
+static int same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static int same(const cvy_program_opts *a, const cvy_program_opts *b)
+{
+    return a->size == b->size && a->dtype == b->dtype && a->seed == b->seed &&
+           a->batch_norm_group == b->batch_norm_group && same_text(a->kernels, b->kernels) &&
+           same_text(a->passes_off, b->passes_off) && a->bucket_bytes == b->bucket_bytes &&
+           same_text(a->reduce, b->reduce) && a->reduce_wire == b->reduce_wire &&
+           same_text(a->reduce_progress, b->reduce_progress) && a->reduce_no_node == b->reduce_no_node &&
+           a->overlap_forward == b->overlap_forward && a->share_weights == b->share_weights &&
+           same_text(a->plan_file, b->plan_file) && same_text(a->planning, b->planning) && a->precise == b->precise &&
+           same_text(a->wisdom, b->wisdom) && a->memory_limit == b->memory_limit && a->update.mode == b->update.mode &&
+           a->update.servers == b->update.servers && a->update.staleness == b->update.staleness &&
+           a->clock_scale == b->clock_scale && a->clock_noise == b->clock_noise &&
+           a->reduce_blocking == b->reduce_blocking && a->shards == b->shards;
+}
+
+#define CHECK_ONE(name, value, assignment)                                                                             \
+    do {                                                                                                               \
+        cvy_program_opts by_name = cvy_program_opts_default(), by_field = by_name;                                     \
+        by_field.assignment;                                                                                           \
+        EXPECT_OK(cvy_program_opts_set(&by_name, name, value));                                                        \
+        if (!same(&by_name, &by_field))                                                                                \
+            TEST_FAIL("%s: %s sets other fields than " #assignment, name, value);                                      \
+    } while (0);
+
+static void every_name_sets_its_field(void)
+{
+    OPTIONS(CHECK_ONE)
+}
+
+/* The message for an unknown name lists the table. */
+static void no_name_is_left_out(void)
+{
+    cvy_program_opts opts = cvy_program_opts_default();
+    int count = 0;
+    EXPECT_FAULT(cvy_program_opts_set(&opts, "zzzzzzzz", "1"), CVY_E_CONFIG, "; there are ");
+    char text[2048], *rest = NULL, *list = NULL;
+    snprintf(text, sizeof text, "%s", cvy_error_text());
+    list = strstr(text, "; there are ");
+    for (char *word = list ? strtok_r(list + 12, ", ", &rest) : NULL; word; word = strtok_r(NULL, ", ", &rest)) {
+        int found = 0;
+        for (int i = 0; i < CVY_COUNT(all); i++)
+            found |= strcmp(all[i].name, word) == 0;
+        if (!found)
+            TEST_FAIL("option %s is not tested here", word);
+        count++;
+    }
+    EXPECT_INT(count, CVY_COUNT(all));
+}
+
+static void words_of_every_mode_are_taken(void)
+{
+    const cvy_update_def *def;
+    for (int i = 0; (def = cvy_update_by_mode(i)) != NULL; i++) {
+        cvy_program_opts opts = cvy_program_opts_default();
+        EXPECT_OK(cvy_program_opts_set(&opts, "update", def->name));
+        EXPECT_INT(opts.update.mode, def->mode);
+    }
+    cvy_program_opts opts = cvy_program_opts_default();
+    EXPECT_OK(cvy_program_opts_set(&opts, "update", "pipelined"));
+    EXPECT_INT(opts.update.mode, CVY_UPDATE_DELAYED);
+    EXPECT_OK(cvy_program_opts_set(&opts, "update.mode", "sharded"));
+    EXPECT_INT(opts.update.mode, CVY_UPDATE_ZERO1);
+}
+
+/* Options of which several share a field, or that have words besides numbers. */
+static void words_stand_for_numbers(void)
+{
+    cvy_program_opts opts = cvy_program_opts_default();
+    EXPECT_OK(cvy_program_opts_set(&opts, "batch_norm.group", "rank"));
+    EXPECT_INT(opts.batch_norm_group, -1);
+    EXPECT_OK(cvy_program_opts_set(&opts, "batch_norm.group", "batch"));
+    EXPECT_INT(opts.batch_norm_group, -2);
+    opts.bucket_bytes = 5;
+    EXPECT_OK(cvy_program_opts_set(&opts, "comm.bucket", "auto"));
+    EXPECT_INT(opts.bucket_bytes, 0);
+    EXPECT_OK(cvy_program_opts_set(&opts, "deterministic_shards", "4"));
+    EXPECT_OK(cvy_program_opts_set(&opts, "deterministic", "true"));
+    EXPECT_INT(opts.shards, 4);
+    EXPECT_OK(cvy_program_opts_set(&opts, "deterministic", "false"));
+    EXPECT_INT(opts.shards, 0);
+    EXPECT_OK(cvy_program_opts_set(&opts, "plan.kernels", "direct"));
+    EXPECT_OK(cvy_program_opts_set(&opts, "plan.kernels", ""));
+    EXPECT(!opts.kernels);
+}
+
+static void overlap_and_passes_off_agree(void)
+{
+    cvy_program_opts opts = cvy_program_opts_default();
+    EXPECT_OK(cvy_program_opts_set(&opts, "comm.overlap", "false"));
+    EXPECT_TEXT(opts.passes_off, "overlap");
+    EXPECT_FAULT(cvy_program_opts_set(&opts, "plan.passes_off", "slices"), CVY_E_CONFIG, "name overlap in");
+    EXPECT_TEXT(opts.passes_off, "overlap");
+    EXPECT_OK(cvy_program_opts_set(&opts, "plan.passes_off", "slices, overlap"));
+    EXPECT_OK(cvy_program_opts_set(&opts, "comm.overlap", "false"));
+    EXPECT_TEXT(opts.passes_off, "slices, overlap");
+    EXPECT_OK(cvy_program_opts_set(&opts, "plan.passes_off", "slices"));
+    EXPECT_FAULT(cvy_program_opts_set(&opts, "comm.overlap", "false"), CVY_E_CONFIG, "plan.passes_off is \"slices\"");
+    opts = cvy_program_opts_default();
+    EXPECT_OK(cvy_program_opts_set(&opts, "comm.overlap", "false"));
+    EXPECT_OK(cvy_program_opts_set(&opts, "comm.overlap", "true"));
+    EXPECT(!opts.passes_off && !opts.overlap_forward);
+}
+
+static void what_does_not_fit_is_refused(void)
+{
+    static const struct {
+        const char *name, *value, *text;
+    } bad[] = {
+        {"comm.algoritm", "ring", "did you mean 'comm.algorithm'?"},
+        {"train.dtype", "f16", "train.dtype is \"f16\", expected f32, f64 or bf16"},
+        {"update", "delaid", "did you mean \"delayed\"?"},
+        {"train.seed", "-1", "train.seed is \"-1\", expected a whole number"},
+        {"train.seed", "many", "train.seed is \"many\", expected a whole number"},
+        {"train.precise", "1", "expected true or false"},
+        {"plan.memory_limit", "1.5", "plan.memory_limit is \"1.5\", expected a number of bytes"},
+        {"plan.clock_scale", "0", "expected a number above 0"},
+        {"plan.clock_scale", "inf", "expected a number above 0"},
+        {"plan.clock_noise", "1", "expected a number from 0 to below 1"},
+        {"plan.clock_noise", "nan", "expected a number from 0 to below 1"},
+        {"plan.planning", "mesure", "did you mean \"measure\"?"},
+        {"plan.kernels", "nativ", "did you mean \"native\"?"},
+        {"plan.passes_off", "slyces", "plan.passes_off is \"slyces\""},
+        {"comm.bucket", "0", "comm.bucket is \"0\", expected auto or a size"},
+        {"comm.algorithm", "rings", "comm.algorithm: "},
+        {"comm.progress", "threads", "did you mean \"thread\"?"},
+        {"comm.overlap", "forwards", "did you mean \"forward\"?"},
+        {"comm.node_memory", "maybe", "expected true or false"},
+        {"update.servers", "0", "expected a number of ranks of at least 1"},
+        {"update.staleness", "-1", "expected a number of steps of at least 0, or none"},
+        {"deterministic", "8", "expected true or false"},
+        {"deterministic_shards", "6", "expected a power of two from 1 to 4096"},
+    };
+    for (int i = 0; i < CVY_COUNT(bad); i++) {
+        cvy_program_opts opts = cvy_program_opts_default(), before = opts;
+        EXPECT_FAULT(cvy_program_opts_set(&opts, bad[i].name, bad[i].value), CVY_E_CONFIG, bad[i].text);
+        if (!same(&opts, &before))
+            TEST_FAIL("%s: %s is refused and changes the options", bad[i].name, bad[i].value);
+    }
+    cvy_program_opts opts = cvy_program_opts_default();
+    EXPECT_FAULT(cvy_program_opts_set(NULL, "update", "sync"), CVY_E_ARGUMENT, "not NULL");
+    EXPECT_FAULT(cvy_program_opts_set(&opts, NULL, "sync"), CVY_E_ARGUMENT, "not NULL");
+    EXPECT_FAULT(cvy_program_opts_set(&opts, "update", NULL), CVY_E_ARGUMENT, "the value of update is NULL");
+    opts.size = 0;
+    EXPECT_FAULT(cvy_program_opts_set(&opts, "update", "sync"), CVY_E_ARGUMENT, "the size of cvy_program_opts is 0");
+}
+
+/* A caller with an older header has a shorter struct: nothing is written beyond it. */
+static void size_of_the_caller_is_kept(void)
+{
+    cvy_program_opts opts = cvy_program_opts_default();
+    opts.size = offsetof(cvy_program_opts, shards);
+    EXPECT_FAULT(cvy_program_opts_set(&opts, "deterministic", "true"), CVY_E_ARGUMENT, "older convoy/program.h");
+    opts.shards = 77;
+    EXPECT_OK(cvy_program_opts_set(&opts, "train.seed", "5"));
+    EXPECT_INT(opts.seed, 5);
+    EXPECT_INT(opts.shards, 77);
+    EXPECT_INT((int64_t)opts.size, (int64_t)offsetof(cvy_program_opts, shards));
+}
+
+/* ---- a program ---- */
+
+static void train(cvy_context *context, const cvy_program_opts *opts, double *loss_out, float weight_out[24])
+{
+    cvy_model *model = NULL;
+    cvy_program *program = NULL;
+    int task = 0;
+    EXPECT_OK(cvy_model_create("opts", &model));
+    EXPECT_OK(cvy_model_add_input(model, "x", CVY_DTYPE_F32, &(cvy_shape){1, {8}}));
+    EXPECT_OK(cvy_model_add_input(model, "label", CVY_DTYPE_I32, &(cvy_shape){0}));
+    EXPECT_OK(cvy_model_add(model, "fc", "fc", "channels: 3", "x"));
+    EXPECT_OK(cvy_model_add(model, "softmax_cross_entropy", "loss", NULL, "fc, label"));
+    EXPECT_OK(cvy_program_create(context, opts, &program));
+    EXPECT_OK(cvy_program_add_training(program, model, 4, NULL, &task));
+    EXPECT_OK(cvy_program_plan(program));
+    float *x = cvy_program_feed(program, task, "x");
+    int32_t *label = cvy_program_feed(program, task, "label");
+    for (int i = 0; i < 4 * 8; i++)
+        x[i] = (float)(i % 5) / 5;
+    for (int i = 0; i < 4; i++)
+        label[i] = i % 3;
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(cvy_program_step(program, task, 0.1));
+    EXPECT_OK(cvy_program_loss(program, task, "loss", loss_out));
+    EXPECT_OK(cvy_program_get(program, "fc.weight", weight_out, 24));
+    cvy_program_destroy(&program);
+    cvy_model_destroy(&model);
+}
+
+static void programs_are_the_same(void)
+{
+    static const char *const named[][2] = {{"train.seed", "7"},       {"plan.kernels", "native"},
+                                           {"plan.wisdom", "off"},    {"plan.passes_off", "in-place"},
+                                           {"deterministic", "true"}, {"deterministic_shards", "2"}};
+    const cvy_program_opts by_field = {.size = sizeof by_field,
+                                       .seed = 7,
+                                       .kernels = "native",
+                                       .wisdom = "off",
+                                       .passes_off = "in-place",
+                                       .shards = 2};
+    cvy_program_opts by_name = cvy_program_opts_default();
+    const cvy_program_opts other = {.size = sizeof other, .seed = 8, .wisdom = "off"};
+    cvy_context *context = NULL;
+    double loss[3] = {0};
+    float weight[3][24] = {{0}};
+    for (int i = 0; i < CVY_COUNT(named); i++)
+        EXPECT_OK(cvy_program_opts_set(&by_name, named[i][0], named[i][1]));
+    EXPECT(same(&by_name, &by_field));
+    EXPECT_OK(cvy_context_create(NULL, &context));
+    train(context, &by_field, &loss[0], weight[0]);
+    train(context, &by_name, &loss[1], weight[1]);
+    train(context, &other, &loss[2], weight[2]);
+    EXPECT(memcmp(&loss[0], &loss[1], sizeof loss[0]) == 0 && memcmp(weight[0], weight[1], sizeof weight[0]) == 0);
+    EXPECT(memcmp(weight[0], weight[2], sizeof weight[0]) != 0);
+    cvy_context_destroy(&context);
+}
+
+int main(void)
+{
+    TEST(every_name_sets_its_field);
+    TEST(no_name_is_left_out);
+    TEST(words_of_every_mode_are_taken);
+    TEST(words_stand_for_numbers);
+    TEST(overlap_and_passes_off_agree);
+    TEST(what_does_not_fit_is_refused);
+    TEST(size_of_the_caller_is_kept);
+    TEST(programs_are_the_same);
+    return test_end();
+}

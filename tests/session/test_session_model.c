@@ -1,0 +1,217 @@
+/*
+ * From a job and the data's description to a model: which losses, on which output and field, with which number of
+ * outputs; and the options of a program and its training step.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "session/session_model.h"
+#include "test_util.h"
+
+static char x[] = "x", label[] = "label", y[] = "y", weight[] = "weight";
+
+static cvy_dataset_info classes(void)
+{
+    cvy_dataset_info d = {.nfield = 2, .nclasses = 5, .path = "pictures"};
+    d.field[0] = (cvy_field){x, CVY_DTYPE_F32, {3, {3, 8, 8}}};
+    d.field[1] = (cvy_field){label, CVY_DTYPE_I32, {0}};
+    return d;
+}
+
+static cvy_dataset_info numbers(void)
+{
+    cvy_dataset_info d = {.nfield = 3, .path = "arrays"};
+    d.field[0] = (cvy_field){x, CVY_DTYPE_F32, {1, {6}}};
+    d.field[1] = (cvy_field){y, CVY_DTYPE_F32, {1, {2}}};
+    d.field[2] = (cvy_field){weight, CVY_DTYPE_F32, {0}};
+    return d;
+}
+
+static cvy_job *must_parse(const char *text)
+{
+    cvy_job *job = NULL;
+    EXPECT_OK(cvy_job_parse_text("job.yaml", text, NULL, 0, &job));
+    if (!job)
+        exit(test_end());
+    return job;
+}
+
+/* Inputs and the losses of the model that this job makes of the data: "x label | loss=softmax_cross_entropy(fc,label)".
+ */
+static const char *losses_of(const char *text, const cvy_dataset_info *data, int64_t *outputs_out)
+{
+    static char line[512];
+    cvy_job *job = must_parse(text);
+    cvy_model *m = NULL;
+    int at = 0;
+    const cvy_status status = cvy_job_model(job, data, 1, &m);
+    for (int i = 0; m && i < m->ninput; i++)
+        at += snprintf(line + at, sizeof line - (size_t)at, "%s ", m->input[i].name);
+    at += snprintf(line + at, sizeof line - (size_t)at, "%s", status == CVY_OK ? "|" : cvy_error_text());
+    for (int i = 0; m && i < m->nlayer; i++) {
+        const cvy_layer *l = &m->layer[i];
+        int64_t n = 0;
+        if (outputs_out && strcmp(l->op->name, "fc") == 0 &&
+            cvy_tree_int(cvy_tree_get(l->options, "channels"), &n) == CVY_OK)
+            *outputs_out = n;
+        if (!(l->op->flags & CVY_OP_LOSS))
+            continue;
+        at += snprintf(line + at, sizeof line - (size_t)at, " %s=%s(", l->output, l->op->name);
+        for (int k = 0; k < l->nfrom; k++)
+            at += snprintf(line + at, sizeof line - (size_t)at, "%s%s", k ? "," : "", l->from[k]);
+        at += snprintf(line + at, sizeof line - (size_t)at, ")");
+    }
+    cvy_model_destroy(&m);
+    cvy_job_destroy(&job);
+    return line;
+}
+
+static void what_suits_the_data(void)
+{
+    const cvy_dataset_info c = classes(), n = numbers();
+    int64_t outputs = 0;
+    EXPECT_TEXT(losses_of("model: linear\ndata: {train: a}\n", &c, &outputs),
+                "x label | loss=softmax_cross_entropy(fc,label)");
+    EXPECT_INT(outputs, 5);
+    EXPECT_TEXT(losses_of("model: linear\ndata: {train: a}\n", &n, &outputs), "x y weight | loss=mse(fc,y,weight)");
+    EXPECT_INT(outputs, 2);
+    EXPECT_TEXT(losses_of("model: linear\ndata: {train: a, on_bad_sample: skip}\n", &c, NULL),
+                "x label weight | loss=softmax_cross_entropy(fc,label,weight)");
+}
+
+static void what_the_job_says(void)
+{
+    const cvy_dataset_info c = classes(), n = numbers();
+    int64_t outputs = 0;
+    EXPECT_TEXT(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: bce}\n", &c, &outputs),
+                "x label | loss=bce(fc,label)");
+    EXPECT_INT(outputs, 1);
+    EXPECT_TEXT(
+        losses_of(
+            "model: linear\ndata: {train: a}\ntrain: {loss: [{name: mse, weight: 0.5}, {name: huber, delta: 2}]}\n", &n,
+            NULL),
+        "x y weight | fc_loss=mse(fc,y,weight) fc_loss2=huber(fc,y,weight)");
+    EXPECT(strstr(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: {name: mse, target: z}}\n", &n, NULL),
+                  "held against 'z'") != NULL);
+    EXPECT(strstr(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: relu}\n", &c, NULL),
+                  "there is no loss 'relu'") != NULL);
+    EXPECT(strstr(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: {name: mse, output: nothing}}\n", &n, NULL),
+                  "'nothing'") != NULL);
+}
+
+static void what_the_network_says(void)
+{
+    const cvy_dataset_info c = classes(), n = numbers();
+    EXPECT_TEXT(
+        losses_of(
+            "model: {layers: [{fc: {name: a, channels: 2}}, {mse: {name: own, from: [a, y]}}]}\ndata: {train: a}\n", &n,
+            NULL),
+        "x y | own=mse(a,y)");
+    EXPECT(strstr(losses_of("model: {inputs: {x: 3x9x9}, layers: [{fc: {channels: 5}}]}\ndata: {train: a}\n", &c, NULL),
+                  "input x is 3x9x9, but the data of pictures have 3x8x8") != NULL);
+    EXPECT(strstr(losses_of("model: {inputs: {x: 3x8x8, mask: 1x8x8}, layers: [{fc: {channels: 5, from: "
+                            "mask}}]}\ndata: {train: a}\n",
+                            &c, NULL),
+                  "reads 'mask'") != NULL);
+}
+
+/* A loss of the main output is one of the auxiliary heads too; one that names its output is not. */
+static void auxiliary_heads(void)
+{
+    cvy_dataset_info c = classes();
+    c.field[0].shape = (cvy_shape){3, {3, 80, 80}};
+    EXPECT_TEXT(losses_of("model: googlenet\ndata: {train: a}\n", &c, NULL),
+                "x label | loss=softmax_cross_entropy(fc,label) aux1_loss=softmax_cross_entropy(aux1,label) "
+                "aux2_loss=softmax_cross_entropy(aux2,label)");
+    EXPECT_TEXT(losses_of("model: {name: googlenet, aux: false}\ndata: {train: a}\n", &c, NULL),
+                "x label | loss=softmax_cross_entropy(fc,label)");
+    EXPECT_TEXT(
+        losses_of("model: googlenet\ndata: {train: a}\ntrain: {loss: {name: softmax_cross_entropy, output: fc}}\n", &c,
+                  NULL),
+        "x label | loss=softmax_cross_entropy(fc,label)");
+}
+
+static void data_without_targets(void)
+{
+    cvy_dataset_info d = classes();
+    cvy_job *job = must_parse("model: linear\ndata: {train: a}\n");
+    cvy_model *m = NULL;
+    d.nfield = 1;
+    EXPECT_FAULT(cvy_job_model(job, &d, 1, &m), CVY_E_CONFIG, "pictures have no labels");
+    EXPECT_OK(cvy_job_model(job, &d, 0, &m));
+    EXPECT_INT(m ? m->ninput : 0, 1);
+    cvy_model_destroy(&m);
+    cvy_job_destroy(&job);
+}
+
+static void options(void)
+{
+    cvy_program_opts p;
+    cvy_training_opts t;
+    cvy_job *job = must_parse(
+        "model: linear\ndata: {train: a}\ncomm: {overlap: false}\nplan: {passes_off: [fuse-relu], kernels: "
+        "native}\nbatch_norm: {group: batch}\n"
+        "train: {seed: 9, accumulate: 2, clip_norm: 3, optimizer: {name: sgd, momentum: 0.5, weight_decay: 0.25}}\n");
+    EXPECT_OK(cvy_job_program_opts(job, "plan.json", &p));
+    EXPECT_TEXT(p.passes_off, "overlap, fuse-relu");
+    EXPECT_TEXT(p.kernels, "native");
+    EXPECT_TEXT(p.plan_file, "plan.json");
+    EXPECT_INT(p.batch_norm_group, -2);
+    EXPECT_INT(p.seed, 9);
+    EXPECT_OK(cvy_job_training_opts(job, &t));
+    EXPECT_TEXT(t.optimizer, "sgd");
+    EXPECT(strstr(t.optimizer_options, "momentum: 0.5") != NULL);
+    EXPECT(t.weight_decay == 0.25 && t.clip_norm == 3 && t.accumulate == 2);
+    cvy_job_destroy(&job);
+
+    job = must_parse("model: linear\ndata: {train: a}\ntrain:\n  optimizer: {name: adam, momentum: 0.5}\n");
+    EXPECT_FAULT(cvy_job_training_opts(job, &t), CVY_E_CONFIG, "job.yaml:4:");
+    cvy_job_destroy(&job);
+    job = must_parse("model: linear\ndata: {train: a}\ntrain: {optimizer: {name: sgd, lr_mult: 2}}\n");
+    EXPECT_FAULT(cvy_job_training_opts(job, &t), CVY_E_CONFIG, "group of weights");
+    cvy_job_destroy(&job);
+    job = must_parse("model: linear\ndata: {train: a}\ntrain: {optimizer: adagard}\n");
+    EXPECT_FAULT(cvy_job_training_opts(job, &t), CVY_E_CONFIG, "did you mean 'adagrad'?");
+    cvy_job_destroy(&job);
+}
+
+/* What the job of this section `train` makes of a variable that is declared without weight decay. */
+static cvy_variable after_groups(const char *train, cvy_role role)
+{
+    char text[256], name[] = "fc.bias";
+    cvy_program program = {0};
+    cvy_variable v = {.name = name, .role = role, .lr_mult = 1, .decay_mult = 1};
+    snprintf(text, sizeof text, "model: linear\ndata: {train: a}\ntrain: {%s}\n", train);
+    cvy_job *job = must_parse(text);
+    cvy_job_group_variables(job, &program);
+    program.group(program.group_user, &v);
+    cvy_job_destroy(&job);
+    v.name = NULL;
+    return v;
+}
+
+static void groups_of_variables(void)
+{
+    EXPECT_INT(after_groups("epochs: 1", CVY_ROLE_WEIGHT).decay, 0);
+    EXPECT_INT(after_groups("optimizer: {name: sgd, decay_on: weights}", CVY_ROLE_WEIGHT).decay, 0);
+    EXPECT_INT(after_groups("optimizer: {name: sgd, decay_on: all}", CVY_ROLE_WEIGHT).decay, 1);
+    EXPECT_INT(after_groups("optimizer: {name: sgd, decay_on: all}", CVY_ROLE_STATISTIC).decay, 0);
+    const cvy_variable v = after_groups("optimizer: {name: sgd, decay_on: all}, groups: [{match: 'conv*', lr_mult: 2}, "
+                                        "{match: '*.bias', lr_mult: 3, decay_mult: 0.5}, {match: '*', frozen: true}]",
+                                        CVY_ROLE_WEIGHT);
+    EXPECT_INT(v.decay, 1);
+    EXPECT(v.lr_mult == 3 && v.decay_mult == 0.5 && !v.frozen);
+    EXPECT(after_groups("groups: [{match: '*', lr_mult: 3}]", CVY_ROLE_STATISTIC).lr_mult == 1);
+}
+
+int main(void)
+{
+    TEST(what_suits_the_data);
+    TEST(what_the_job_says);
+    TEST(what_the_network_says);
+    TEST(auxiliary_heads);
+    TEST(data_without_targets);
+    TEST(options);
+    TEST(groups_of_variables);
+    return test_end();
+}

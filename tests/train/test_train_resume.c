@@ -1,0 +1,143 @@
+/* rows: clang asan */
+/*
+ * test_train_resume.c: a run that is killed at any moment, or stopped, and resumed ends with the same bits as one that
+ * was not: weights, optimiser state and running statistics, with shuffle, augmentation, dropout, batch norm, a
+ * schedule, a tail batch and Adam; in f32, and in bf16 where the CPU has it. (R1, R10 in part: one rank, one thread
+ * team.)
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <convoy/convoy.h>
+
+#include "base/base_clock.h"
+#include "base/base_file.h"
+#include "checkpoint/checkpoint.h"
+#include "kernel/kernel.h"
+#include "test_util.h"
+
+static const char job_text[] = "model:\n"
+                               "  layers:\n"
+                               "    - conv: {channels: 8, kernel: 3, pad: 1, bias: false}\n"
+                               "    - batch_norm\n"
+                               "    - relu\n"
+                               "    - max_pool: {kernel: 2}\n"
+                               "    - dropout: {p: 0.3}\n"
+                               "    - fc: {channels: 4}\n"
+                               "data:\n"
+                               "  train: {format: synthetic, samples: 150, shape: [3, 8, 8], classes: 4}\n"
+                               "  val: 10%\n"
+                               "  augment: [mirror, {random_crop: {size: 8, pad: 1}}]\n"
+                               "  threads: 1\n"
+                               "train: {batch: 32, epochs: 6, optimizer: {name: adam, lr: 0.01}, schedule: cosine, "
+                               "clip_norm: 1, metrics: [accuracy]}\n"
+                               "checkpoint: {every: 3 steps, keep: 3, best: accuracy}\n";
+
+/* In a process of its own: trains into out. */
+static pid_t start(const char *dtype, const char *out, int resume)
+{
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    cvy_context *context = NULL;
+    const cvy_context_opts opts = {.size = sizeof opts, .threads = 1};
+    const char *const sets[] = {dtype};
+    const cvy_job_source job = {.size = sizeof job, .text = job_text, .sets = sets, .nsets = 1};
+    const cvy_train_opts train = {.size = sizeof train, .out = out, .resume = resume};
+    cvy_status status = cvy_context_create(&opts, &context);
+    if (status == CVY_OK)
+        status = cvy_run_train(context, &job, &train, NULL);
+    if (status < 0)
+        fprintf(stderr, "%s\n", cvy_error_text());
+    cvy_context_destroy(&context);
+    _exit(status < 0 ? 1 : 0);
+}
+
+static int finish(pid_t pid)
+{
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+static int same_file(const char *a, const char *b)
+{
+    char *x = NULL, *y = NULL;
+    size_t nx = 0, ny = 0;
+    const int same = cvy_file_read(a, 1 << 26, &x, &nx) == CVY_OK && cvy_file_read(b, 1 << 26, &y, &ny) == CVY_OK &&
+                     nx == ny && memcmp(x, y, nx) == 0;
+    cvy_mem_free(&x);
+    cvy_mem_free(&y);
+    return same;
+}
+
+static int same_end(const char *a, const char *b)
+{
+    static const char *const files[] = {"weights.safetensors", "state.safetensors"};
+    int same = 1;
+    for (int i = 0; i < CVY_COUNT(files); i++) {
+        char x[512], y[512];
+        snprintf(x, sizeof x, "%s/checkpoints/step-00000030/%s", a, files[i]);
+        snprintf(y, sizeof y, "%s/checkpoints/step-00000030/%s", b, files[i]);
+        same &= same_file(x, y);
+    }
+    return same;
+}
+
+/* dtype: as an override of the job. */
+static void check_resume(const char *dtype)
+{
+    char folder[] = "/tmp/convoy-resume-XXXXXX", whole[64], broken[64], sets[96];
+    EXPECT(mkdtemp(folder) != NULL);
+    snprintf(whole, sizeof whole, "%s/whole", folder);
+    snprintf(broken, sizeof broken, "%s/broken", folder);
+    snprintf(sets, sizeof sets, "%s/checkpoints", broken);
+
+    const double begin = cvy_clock_s();
+    EXPECT_INT(finish(start(dtype, whole, 0)), 0);
+    double whole_s = cvy_clock_s() - begin;
+
+    /* Killed again and again, sooner or later; what was not saved is done anew. */
+    int kills = 0, resume = 0;
+    srand(1);
+    for (int tries = 0; tries < 40; tries++) {
+        const pid_t pid = start(dtype, broken, resume);
+        usleep((useconds_t)(whole_s * 1e6 * (0.2 + 0.6 * rand() / RAND_MAX)));
+        if (tries < 12 && waitpid(pid, NULL, WNOHANG) == 0) {
+            kill(pid, SIGKILL);
+            finish(pid);
+            kills++;
+        } else {
+            finish(pid);
+        }
+        cvy_checkpoint found = {0};
+        const cvy_status status = cvy_checkpoint_find(sets, NULL, &found);
+        const int64_t step = found.step;
+        cvy_checkpoint_close(&found);
+        resume = status == CVY_OK;
+        if (resume && step == 30 && kills > 0)
+            break;
+        if (resume && step == 30) { /* the machine was slower while the whole run was timed: again, and kill sooner */
+            whole_s /= 2;
+            resume = 0;
+        }
+        if (!resume)
+            (void)!cvy_file_remove_tree(broken);
+    }
+    EXPECT(kills > 0);
+    EXPECT(same_end(whole, broken));
+    (void)!cvy_file_remove_tree(folder);
+}
+
+int main(void)
+{
+    check_resume("train.dtype=f32");
+    if (cvy_kernel_check_bf16() == CVY_OK)
+        check_resume("train.dtype=bf16");
+    return test_end();
+}
