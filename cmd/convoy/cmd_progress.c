@@ -54,6 +54,8 @@ cmd_progress cmd_progress_begin(const char *how)
     p.silent = strcmp(how, "none") == 0;
     p.live = strcmp(how, "live") == 0 ||
              (strcmp(how, "auto") == 0 && (is_launched() ? launcher_has_terminal() : isatty(STDOUT_FILENO)));
+    /* On a terminal the first step is shown at once: a short training has a live line, too. */
+    p.last_s = p.live ? -LIVE_S : 0;
     return p;
 }
 

@@ -325,7 +325,7 @@ static void errors(void)
         {"batch_norm: {group: ranks}", "batch_norm.group is \"ranks\""},
         {"plan: {passes_off: {a: b}}", "plan.passes_off is a map"},
         {"plan: {passes_off: [[a]]}", "plan.passes_off: expected the name of a pass"},
-        {"plan: {kernels: onednm}", "did you mean \"onednn\"?"},
+        {"plan: {kernels: refrence}", "did you mean \"reference\"?"},
         {"comm: {bucket: 0}", "bucket is \"0\", expected auto or a size"},
         {"update: async", "job.yaml:3:9: update: mode is \"async\", expected "
                           "sync|delayed|local|parameter_server|zero1; did you mean \"sync\"?"},
