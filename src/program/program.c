@@ -1,5 +1,6 @@
 /*
- * program.c: the public program: steps are described, planned together, and run one at a time by the caller.
+ * program.c: the public interface of a program: tasks are described, planned together, and run one at a time by the
+ * caller.
  */
 #include "program/program.h"
 
@@ -148,7 +149,7 @@ void cvy_program_destroy(cvy_program **program)
     cvy_mem_free(program);
 }
 
-/* The word at *text, which then stands after it; 0: there is none. */
+/* Returns the length of the word at *text, or 0 if there is none, and moves *text to the end of the word. */
 static size_t next_word(const char **text, const char **word_out)
 {
     *word_out = *text + strspn(*text, ", \t\n");
@@ -206,7 +207,7 @@ static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy
     char *text = NULL, *name = NULL;
     CVY_TRY(cvy_pool_strdup(p->pool, o->optimizer ? o->optimizer : "sgd", &name));
     if (o->optimizer_options && *o->optimizer_options) {
-        /* Block YAML is taken as it is; a flow map may leave out its braces. */
+        /* Block YAML is taken as it is; the braces of a flow map may be left out. */
         const int is_block = o->optimizer_options[0] == '{' || strchr(o->optimizer_options, '\n') != NULL;
         CVY_TRY(cvy_pool_printf(p->pool, &text, is_block ? "%s" : "{%s}", o->optimizer_options));
         CVY_TRY(cvy_tree_parse_text(p->pool, "optimizer_options", text, strlen(text), &tree));
@@ -215,7 +216,7 @@ static cvy_status read_optimizer(cvy_program *p, const cvy_training_opts *o, cvy
     return CVY_OK;
 }
 
-/* All that the task's graphs have: auxiliary heads belong to training. */
+/* Lists all losses of the task's graphs. Auxiliary heads belong to training only. */
 static cvy_status all_losses(cvy_program *p, const cvy_model *model, cvy_program_task *s)
 {
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *s->loss * ((size_t)model->nlayer + 1), &s->loss));
@@ -304,8 +305,8 @@ void *cvy_program_feed(cvy_program *p, int task, const char *input)
     return feed ? feed->data : NULL;
 }
 
-/* Updates by the optimiser's state of a step, whichever step made them: the tail batch goes on where the full ones
- * stand. */
+/* Counts the updates of a step's optimiser state by all tasks that share it: the tail batch continues the count of the
+ * full batches. */
 static int64_t updates_done(const cvy_program *p, const cvy_program_task *s)
 {
     int64_t sum = 0;
@@ -322,10 +323,10 @@ void cvy_program_set_updates(cvy_program *p, int task, int64_t updates)
     p->task[task]->count = updates;
 }
 
-/* In the middle of a step there is no way back, and the other ranks wait. */
+/* A step cannot be undone in the middle, and the other ranks are waiting, so the fault is reported as fatal. */
 static cvy_status report_fault(const cvy_program *p, cvy_status status)
 {
-    if (status != CVY_OK && status != CVY_E_NUMERIC && p->context->opts.fatal) /* all ranks know of that one */
+    if (status != CVY_OK && status != CVY_E_NUMERIC && p->context->opts.fatal) /* all ranks know of CVY_E_NUMERIC */
         p->context->opts.fatal(p->context->opts.fatal_user, status, cvy_error_text());
     return status;
 }

@@ -18,23 +18,23 @@ struct cvy_program {
     cvy_context *context;
     cvy_pool *pool;
     cvy_program_opts opts;
-    int64_t bn_group; /* as graphs have it */
+    int64_t bn_group; /* batch_norm.group in the form that graphs use */
     struct {
         cvy_kernels allowed;
-        int by_clock; /* kernels only wait */
+        int by_clock; /* kernels compute nothing and only wait */
         cvy_plan_clock clock;
         cvy_offers *offers;
-        const cvy_tree *choices; /* of an earlier plan, NULL: free */
+        const cvy_tree *choices; /* node name -> kernel, from an earlier plan; NULL: all kernels are open */
         cvy_planning planning;
-        cvy_wisdom *wisdom; /* rank 0, after planning */
-        cvy_tuning tuning;  /* rank 0, of the first task; if tuned */
+        cvy_wisdom *wisdom; /* on rank 0, after planning; on all ranks if by_clock */
+        cvy_tuning tuning;  /* on rank 0, for the first task; valid if tuned */
         int tuned;
     } kernel;
     struct {
         cvy_progress_by progress;
         cvy_allreduce_opts opts; /* how gradients are reduced */
-        cvy_comm_cost cost;      /* of reductions; zeros if it was not needed */
-        const cvy_tree *kept;    /* of an earlier plan, NULL: nothing */
+        cvy_comm_cost cost;      /* of a reduction; zeros if it was not needed */
+        const cvy_tree *kept;    /* the algorithms and cost of an earlier plan; NULL: none */
     } reduce;
     cvy_vars *vars;
     cvy_program_task **task;
@@ -42,47 +42,51 @@ struct cvy_program {
     struct {
         void *arena;
         size_t arena_bytes;
-        void *common; /* node-shared weights and states; NULL: every rank has its own */
+        void *common; /* memory of node-shared weights and states; NULL: every rank has its own */
         size_t common_bytes;
-        void *idle; /* variables of a clock */
+        void *idle; /* memory of all variables if by_clock */
         size_t idle_bytes;
-        int is_short; /* the plan did not fit: training is planned with recomputation */
+        int is_short; /* the plan exceeded memory_limit: training is planned with recomputation */
     } memory;
     struct {
         const cvy_update_def *def; /* how ranks update the weights; NULL until the options are read */
         cvy_update_shape shape;
-        void *state; /* the mode's own; NULL: it has none */
+        void *state; /* owned by the mode; NULL: it has none */
     } update;
     int planned, allocated;
-    const int64_t *sample; /* see cvy_program_name_samples() */
+    const int64_t *sample; /* borrowed; see cvy_program_name_samples() */
     cvy_group_fn group;
     void *group_user;
 };
 
-/* Before planning: called for each new variable before the passes see it, for parameter groups. */
+/* Sets a function that is called for each new variable before the passes see it. It assigns parameter groups. */
 void cvy_program_group_variables(cvy_program *program, cvy_group_fn group, void *user);
-/* Before planning: kernels and reductions of an earlier plan's JSON text are taken again, unless another plan was
- * given. Deterministic programs choose by a fixed rule, so they ignore it. name: of the text, for messages. */
+/* Takes the kernels and reductions of an earlier plan from its JSON text, unless another plan was given. Deterministic
+ * programs ignore it, because they choose by a fixed rule. name: of the text, for messages. */
 cvy_status cvy_program_take_plan(cvy_program *program, const char *name, const char *text);
-/* The numbers of this rank's samples in the steps to come, for messages; borrowed. NULL: they are not known. */
+/* Sets the numbers of this rank's samples in the next steps, for messages. The array is borrowed. NULL: the numbers are
+ * not known. */
 void cvy_program_name_samples(cvy_program *program, const int64_t *sample);
-/* Planning without memory: what `convoy plan` needs. cvy_program_plan() is this and cvy_program_allocate(). */
+/* Plans without taking memory, as `convoy plan` needs it. cvy_program_plan() calls this and then
+ * cvy_program_allocate(). */
 cvy_status cvy_program_prepare(cvy_program *program);
 cvy_status cvy_program_allocate(cvy_program *program);
 /* Bytes of tensor memory that a planned program needs: arena, variables, feeds. */
 int64_t cvy_program_need(const cvy_program *program);
-/* CVY_E_MEMORY, with what is needed and what batch would fit: where that is larger than memory_limit; than the memory
- * that is left on this node. */
+/* Return CVY_E_MEMORY if the program needs more than memory_limit, or more than the free memory of this node. The
+ * message says how much is needed and what batch would fit. */
 cvy_status cvy_program_check_limit(const cvy_program *program);
 cvy_status cvy_program_check_memory(const cvy_program *program);
-/* CVY_E_DISAGREE, with the first difference, where the ranks' weights, layouts or sums are not the same. Collective. */
+/* Returns CVY_E_DISAGREE, with the first difference, if the weights, layouts or reductions of the ranks are not the
+ * same. Collective. */
 cvy_status cvy_program_check_consistency(const cvy_program *program);
-/* What a step will take by the times that are known, communication left out, and how many calls have none.
- * CVY_NOT_APPLICABLE if nothing was ever measured; the first step only, on rank 0. */
+/* Predicts the time of a step without communication from the known kernel times, and counts the calls whose time is not
+ * known. It works on rank 0 and for the first task only, and returns CVY_NOT_APPLICABLE if nothing was ever
+ * measured. */
 cvy_status cvy_program_predict(const cvy_program *program, int task, double *ms_out, int *nunknown_out);
-/* As if `updates` steps had been done on this one's optimiser state: a run that goes on. */
+/* Sets the number of updates that this task's optimiser state has had, for a resumed run. */
 void cvy_program_set_updates(cvy_program *program, int task, int64_t updates);
-/* Fills every variable that has an initialiser from the seed; others with zero. */
+/* Fills every variable that has an initialiser, from the seed. All other variables stay zero. */
 cvy_status cvy_program_initialise(cvy_program *program);
 
 #endif

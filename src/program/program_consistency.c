@@ -1,8 +1,8 @@
 /*
- * program_consistency.c: before the first step, whether all ranks have the same weights in the same layouts, and meet
- * in the same sums in the same order. Otherwise they would wait for each other for ever, or add up what does not belong
- * together: other models or options in a program's ranks, or nodes of several kinds whose processors take other
- * kernels.
+ * program_consistency.c: checks before the first step that all ranks have the same weights in the same layouts, and
+ * make the same reductions in the same order. Otherwise they would wait for each other for ever, or add tensors that do
+ * not belong together. Reasons are ranks with different models or options, or nodes with different processors, which
+ * choose different kernels.
  */
 #include <string.h>
 
@@ -19,8 +19,8 @@ static void describe_weights(const cvy_program *p, cvy_text *t)
     }
 }
 
-/* A rank with other shards has other micro-batches, and its blocking sums go by shards; what is left is the same
- * everywhere. */
+/* In deterministic training, a rank with other shards has other micro-batches, and its blocking reductions follow the
+ * shards. They are not compared; all other reductions are the same on all ranks. */
 static void describe_sums(const cvy_program *p, int task, cvy_text *t)
 {
     const cvy_plan *plan = p->task[task]->plan;

@@ -1,14 +1,14 @@
 /*
- * program_execute.c: the executor: walks a plan's list of instructions. It makes progress on sums under way between
- * kernels, and notes when each instruction ended, which is the event log.
+ * program_execute.c: the executor: it runs a plan's list of instructions. Between kernels it makes progress on the
+ * reductions under way. It notes when each instruction ended, which is the event log.
  */
 #include "program/program_execute.h"
 
 #include <stdio.h>
 
-/* What writes a weight makes the copy that is kept of it stale, unless it writes that too; and one that is fresh is not
- * made again. The weight counts as written before it is, so that after a fault in the middle nobody reads a copy of
- * something else. */
+/* An instruction that writes a weight makes its shadow copy stale, unless it writes the copy too. A copy that is fresh
+ * is not made again. The weight is marked as written before it is written, so that after a fault in the middle nobody
+ * reads a copy of other values. */
 static cvy_status run_instr(const cvy_space *space, const cvy_instr *instr)
 {
     cvy_variable *weight = instr->weight;
@@ -82,7 +82,7 @@ const char *cvy_instr_text(const cvy_instr *instr)
     }
 }
 
-/* Sums have a place of their own: they begin in one instruction and end in another. */
+/* A reduction is an event of its own, because it begins in one instruction and ends in another. */
 static void trace_sums(const cvy_plan *plan, double base_s, cvy_json *json)
 {
     for (int b = 0; b < plan->buckets->n; b++) {

@@ -1,6 +1,6 @@
 /*
- * program_fill.c: rows of a data set into the feeds of a task: those of the training loop, and cvy_program_fill() of
- * the public API.
+ * program_fill.c: copies rows of a data set into the feeds of a task, for the training loop and for cvy_program_fill()
+ * of the public API.
  */
 #include "program/program_fill.h"
 
@@ -9,7 +9,7 @@
 #include "base/base_opts.h"
 #include "data/data_public.h"
 
-/* Bytes if the dtypes are equal, else through double (f32 data in an f64 program). */
+/* Copies bytes if the dtypes are equal, else converts through double (f32 data in an f64 program). */
 static void copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dtype to_dtype, int64_t n)
 {
     if (from_dtype == to_dtype) {
@@ -21,7 +21,7 @@ static void copy_elems(const void *from, cvy_dtype from_dtype, void *to, cvy_dty
         cvy_set(&dst, i, cvy_get(&src, i));
 }
 
-/* A skipped sample weighs nothing; others weigh what the data says, or one. */
+/* A skipped sample has weight 0. Others have the weight in the data, or 1. */
 static void fill_weights(const cvy_plan_feed *feed, int64_t n, const double *weight, const void *own)
 {
     const cvy_span dst = {.dtype = feed->dtype, .data = feed->data};
@@ -33,7 +33,7 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
                            const int64_t *sample, const double *sample_weight)
 {
     const void *own_weight = NULL;
-    if (n == 0) /* of a rank that never has any, there is no memory */
+    if (n == 0) /* a rank that never has samples has no memory for them */
         return;
     for (int f = 0; f < data->nfield; f++) {
         const cvy_field *from = &data->field[f];
@@ -52,7 +52,7 @@ void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t
 
 /* ---- public ---- */
 
-/* Feeds and fields of one name hold samples of one size; dtypes of labels are the same. */
+/* A feed and a field of one name must have samples of one size. Labels must also have the same dtype. */
 static cvy_status check_feeds(cvy_plan *plan, const cvy_dataset_info *data)
 {
     for (int f = 0; f < data->nfield; f++) {
@@ -71,7 +71,8 @@ static cvy_status check_feeds(cvy_plan *plan, const cvy_dataset_info *data)
     return CVY_OK;
 }
 
-/* Forward tasks take a smaller batch: what is left of the last one would be labels out of range, or not finite. */
+/* A forward task accepts a smaller batch. Its other rows are cleared: old contents could be labels out of range, or not
+ * finite. */
 static void clear_rest(cvy_plan *plan, int64_t rows)
 {
     for (int i = 0; i < plan->feeds.count; i++) {

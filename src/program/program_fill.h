@@ -1,5 +1,5 @@
 /*
- * program_fill.h: rows of a data set into the feeds of a task.
+ * program_fill.h: copies rows of a data set into the feeds of a task.
  */
 #ifndef CVY_PROGRAM_FILL_H
 #define CVY_PROGRAM_FILL_H
@@ -7,8 +7,8 @@
 #include "data/data.h"
 #include "program/program.h"
 
-/* Copies n rows into the feeds that have the names of fields, and into "weight" and "sample_id". The plan has at least
- * n rows and takes these fields. */
+/* Copies n rows into the feeds that have the names of the fields, and into "weight" and "sample_id". The plan must have
+ * at least n rows, and its feeds must fit the fields. */
 void cvy_program_fill_rows(cvy_plan *plan, const cvy_dataset_info *data, int64_t n, const void *const *field,
                            const int64_t *sample, const double *sample_weight);
 

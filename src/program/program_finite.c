@@ -1,17 +1,17 @@
 /*
- * program_finite.c: whether the gradients of a step, summed over ranks, are finite.
+ * program_finite.c: checks whether the gradients of a step, summed over ranks, are finite.
  *
- * In the step: between backward and update, behind the last sum. Reading all gradients would cost a vgg 2 % of its
- * step, for the weights of its fully connected layers are most of what it has. Of such a gradient, which is x^T dy, one
- * row and the bias's gradient, the sum of dy, are looked at: a number in x or dy that is not finite shows in one of
- * them. What does not is a product of finite numbers that is too large for its type; the next step's loss shows that.
+ * It is called between backward and update, after the last reduction. Reading all gradients would cost a VGG 2 % of its
+ * step, because most of its weights are in fully connected layers. The gradient of such a weight is x^T dy. Of it, only
+ * one row is read, and the bias's gradient, which is the sum of dy: a number in x or dy that is not finite shows in one
+ * of the two. A product of finite numbers that overflows is not found here; the next step's loss shows it.
  */
 #include <math.h>
 #include <stdatomic.h>
 
 #include "program/program_guard.h"
 
-enum { LARGE = 1 << 18, GRAIN = 1 << 15 }; /* elements: of a gradient that is not read whole; that are worth a thread */
+enum { LARGE = 1 << 18, GRAIN = 1 << 15 }; /* in elements: a larger gradient is not read whole; work for one thread */
 
 struct span {
     const void *data;
@@ -19,7 +19,7 @@ struct span {
     atomic_int bad;
 };
 
-/* x * 0 is 0 only where x is finite. Sums of their own let the compiler take whole vectors. */
+/* x * 0 is 0 only if x is finite. Separate sums let the compiler use whole vectors. */
 static void look(int64_t first, int64_t last, void *arg)
 {
     enum { WIDTH = 16 };
@@ -41,7 +41,7 @@ static void look(int64_t first, int64_t last, void *arg)
         atomic_store_explicit(&s->bad, 1, memory_order_relaxed);
 }
 
-/* The gradient of a fully connected layer's weight, whose bias has one too. */
+/* Whether this is the gradient of a fully connected layer's weight, and the bias has a gradient too. */
 static int is_outer(const cvy_value *v)
 {
     const cvy_node *node = v->producer;
@@ -49,7 +49,7 @@ static int is_outer(const cvy_value *v)
            node->dst[1] && node->dst[1]->reduced == v->reduced;
 }
 
-/* Output 0's element for each input, where this rank has its sum. */
+/* Reads the gradients of output 0 for each input, in the part of which this rank has the sum. */
 static int row_is_bad(const cvy_plan *plan, const cvy_buffer *b, const float *x, cvy_part part)
 {
     const cvy_lowered *u = plan->unit[0];

@@ -1,12 +1,12 @@
 /*
- * program_guard.c: a step whose loss or gradients are not finite leaves the weights as they are, and is run again to
- * say where the first such number was made.
+ * program_guard.c: if the loss or gradients of a step are not finite, the weights stay as they are, and the step is run
+ * again to find where the first such number was made.
  *
- * In the step: between backward and update. Both are sums over all ranks, so all of them stop there; only where ranks
- * have the sums of different gradients must they tell each other. Waiting for all sums before the first update costs
- * next to nothing (simulated, resnet-50 on 128 nodes: 0.03 %), for the last sum is as late. The second run goes through
- * the same instructions with the same inputs and random numbers, sends no gradients, and looks at all that each
- * instruction leaves: no step pays for it that has not gone wrong.
+ * It checks between backward and update. Both are sums over all ranks, so all ranks stop at the same point; ranks must
+ * agree only if they have the sums of different gradients. Waiting for all reductions before the first update costs
+ * next to nothing (simulated, ResNet-50 on 128 nodes: 0.03 %), because the last one ends no later. The second run
+ * executes the same instructions with the same inputs and random numbers, sends no gradients, and checks everything
+ * that each instruction writes. A step without such numbers pays nothing for it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,12 +14,12 @@
 
 #include "program/program_guard.h"
 
-enum { ROWS = 4 }; /* samples that are named */
+enum { ROWS = 4 }; /* samples named in the message */
 
-/* What a rank finds first. */
+/* The first bad number that a rank finds. */
 struct finding {
-    int64_t at;        /* its place in the plan; -1: nothing, INT64_MAX - 1: a weight */
-    int64_t row[ROWS]; /* sample numbers, or rows of this rank where nobody has told the numbers */
+    int64_t at; /* order: -1: an input, 0: a weight, i + 1: instruction i of the plan; INT64_MAX: nothing was found */
+    int64_t row[ROWS]; /* sample numbers, or rows of this rank if the caller has not given the numbers */
     int32_t nrow, nbad, backward;
     char what[80];
 };
@@ -45,7 +45,8 @@ static void add_row(struct finding *f, int64_t sample)
         f->row[f->nrow++] = sample;
 }
 
-/* Notes what is bad among `elems` numbers of which each sample has as many; rows 0: they are not of samples. */
+/* Notes which of `elems` numbers are not finite. Each of `rows` samples has the same share of them; rows 0: the numbers
+ * do not belong to samples. */
 static int look(struct finding *f, const void *data, cvy_dtype dtype, int64_t elems, int64_t rows, int64_t first_row,
                 const int64_t *sample)
 {
@@ -64,7 +65,7 @@ static int look(struct finding *f, const void *data, cvy_dtype dtype, int64_t el
     return f->nbad > 0;
 }
 
-/* The same of memory in a space; of what cannot be mapped nothing is known. */
+/* The same for memory in a space. Memory that cannot be mapped is not checked. */
 static int look_in(const cvy_space *space, struct finding *f, void *data, cvy_dtype dtype, int64_t elems, int64_t rows,
                    int64_t first_row, const int64_t *sample)
 {
@@ -105,7 +106,7 @@ static int look_at_weights(const cvy_program *p, struct finding *f)
     return 0;
 }
 
-/* All that an instruction leaves; slices lie among other numbers, and are seen where they are read. */
+/* Checks all that an instruction writes. A slice lies among other numbers, and is checked where it is read. */
 static int look_at_instr(const cvy_program *p, const cvy_plan *plan, int at, struct finding *f)
 {
     const cvy_instr *instr = &plan->instr[at];
@@ -131,7 +132,7 @@ static int look_at_instr(const cvy_program *p, const cvy_plan *plan, int at, str
 
 /* ---- the second run ---- */
 
-/* To its end on all ranks, since there may be sums over ranks in it. */
+/* It runs to the end on all ranks, since it may contain reductions over ranks. */
 static cvy_status run_again(const cvy_program *p, cvy_plan *plan, struct finding *f)
 {
     int found = look_at_feeds(p, plan, f) || look_at_weights(p, f);
@@ -198,7 +199,7 @@ static int losses_are_finite(const cvy_program *p, const cvy_program_task *s)
     return finite;
 }
 
-/* Until the last sum is there; what is left then is to update. */
+/* Waits for the last reduction. Only the update is left to do then. */
 static cvy_status wait_for_sums(cvy_program_task *s)
 {
     const double begin = cvy_clock_s();

@@ -6,11 +6,12 @@
 
 #include "program/program.h"
 
-/* CVY_E_NUMERIC on all ranks then; the text says where such a number was made first. */
+/* Runs one step. If a loss or gradient is not finite, it returns CVY_E_NUMERIC on all ranks, and the message says where
+ * the first such number was made. */
 cvy_status cvy_guarded_step(cvy_program *program, cvy_program_task *task);
-/* Its first part: forward, backward, all reductions. What is left is to update. */
+/* The first part of that step: forward, backward and all reductions. Only the update is left to do. */
 cvy_status cvy_guard_update(cvy_program *program, cvy_program_task *task);
-/* program_finite.c: of the sums that this rank has, before the update; all reductions must be complete. */
+/* Checks the sums that this rank has, before the update (program_finite.c). All reductions must be complete. */
 cvy_status cvy_gradients_finite(const cvy_plan *plan, int *finite_out);
 
 #endif

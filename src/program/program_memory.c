@@ -1,7 +1,6 @@
 /*
- * program_memory.c: before tensor memory is taken: whether a planned program stays within its limit and fits into the
- * machine, so that a batch that is too large is refused with numbers, and not ended by the system in the middle of a
- * run.
+ * program_memory.c: checks before tensor memory is allocated whether a planned program stays within its limit and fits
+ * into the machine. A batch that is too large is then refused with numbers, and the system does not kill the run later.
  */
 #include <stdio.h>
 
@@ -10,7 +9,7 @@
 
 struct need {
     double fixed, by_batch;
-}; /* bytes of this rank: variables and gradients; activations and inputs, which grow with the batch */
+}; /* bytes on this rank: variables and gradients; activations and inputs, which grow with the batch */
 
 static const double gib = 1073741824.0;
 
@@ -41,7 +40,7 @@ int64_t cvy_program_need(const cvy_program *p)
     return (int64_t)(n.fixed + n.by_batch);
 }
 
-/* What to do where a rank has only so much room. */
+/* Writes advice for a rank that has only `room` bytes. */
 static void advise(const cvy_program *p, struct need n, double room, char *text, size_t text_room)
 {
     const int64_t fits = (int64_t)((double)largest_step(p)->batch * (room - n.fixed) / n.by_batch);

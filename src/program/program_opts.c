@@ -1,8 +1,8 @@
 /*
- * program_opts.c: options of a program by name, as text. The names are the keys of the job file, and the values are
- * what these keys take; an option that has no key goes by the name of its field.
+ * program_opts.c: sets options of a program by name, from text. The names are the keys of the job file, and the values
+ * are what these keys accept. An option without a key has the name of its field.
  *
- * An option is a row of the table: name, kind, field, the words that it takes, and what a message says is expected.
+ * An option is a row of the table: name, kind, field, the words that it accepts, and what a message says is expected.
  */
 #include <math.h>
 #include <string.h>
@@ -18,10 +18,10 @@ typedef enum option_kind {
     KIND_COUNT, /* int64_t or uint64_t: a whole number of at least `least`, or one of `words` */
     KIND_REAL,  /* double */
     KIND_TEXT,  /* const char *, borrowed: one of `words`, or what `check` accepts; "" is NULL */
-    KIND_OTHER  /* `set` does it */
+    KIND_OTHER  /* set by the function `set` */
 } option_kind;
 
-/* A word that an option takes, and its value. Words of earlier versions stand last and are in no message. */
+/* A word that an option accepts, and its value. Words of earlier versions stand last and are in no message. */
 typedef struct option_word {
     const char *word; /* NULL ends the list */
     int64_t value;
@@ -83,7 +83,7 @@ static cvy_status refuse(const option_row *row, const char *value)
                          near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-/* ---- what a value must be ---- */
+/* ---- checks of values ---- */
 
 static int is_scale(double value)
 {
@@ -101,9 +101,9 @@ static cvy_status check_kernels(const char *value)
     return cvy_kernels_parse(value, &kernels);
 }
 
-/* ---- options of their own kind ---- */
+/* ---- options with a function of their own ---- */
 
-/* The field holds the number of shards; a number that is there already stays. */
+/* The field holds the number of shards. If a number is already there, it stays. */
 static cvy_status set_deterministic(const option_row *row, cvy_program_opts *opts, const char *value)
 {
     const option_word *word = find_word(row->words, value);
@@ -122,7 +122,7 @@ static cvy_status set_shards(const option_row *row, cvy_program_opts *opts, cons
     return CVY_OK;
 }
 
-/* Without overlap the pass of that name is off; strings are borrowed, so a list of the caller's cannot be extended. */
+/* Without overlap, the pass of that name is off. Strings are borrowed, so a list of the caller cannot be extended. */
 static cvy_status set_overlap(const option_row *row, cvy_program_opts *opts, const char *value)
 {
     const option_word *word = find_word(row->words, value);

@@ -1,6 +1,5 @@
 /*
- * program_output.c: what a step leaves for the caller: the outputs of all its micro-batches in one piece, and its
- * losses.
+ * program_output.c: what a step leaves for the caller: its losses, and the outputs of all micro-batches in one piece.
  */
 #include <string.h>
 

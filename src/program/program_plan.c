@@ -1,10 +1,11 @@
 /*
- * program_plan.c: planning a program: graphs for each micro-batch size, passes, units, plans; then memory and initial
- * weights.
+ * program_plan.c: plans a program: graphs for each micro-batch size, passes, lowered graphs, plans; then memory and
+ * initial weights.
  *
- * Layouts of variables are chosen by the first graph that reads them. So that they are equal on all ranks, although
- * shares may differ by a sample, a rank whose share is not the largest plans the largest share first, for its choices
- * only. In deterministic training a micro-batch is a shard of the batch, the graph of which knows of no other shards.
+ * The first graph that reads a variable chooses its layout. Layouts must be equal on all ranks, although the ranks'
+ * shares may differ by a sample. So a rank whose share is not the largest plans the largest share first, only for its
+ * choices. In deterministic training, a micro-batch is a shard of the batch, and its graph knows nothing of the other
+ * shards.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 /* ---- micro-batches ---- */
 
-/* As even as it goes, larger ones first: 10 samples in 3 micro-batches are 4, 3, 3. */
+/* Micro-batches are as even as possible, larger ones first: 10 samples in 3 micro-batches are 4, 3, 3. */
 static cvy_status split_batch(cvy_program *p, cvy_program_task *s)
 {
     s->nmicro = p->update.shape.shards ? (int)(p->update.shape.own_shards.end - p->update.shape.own_shards.first)
@@ -31,7 +32,7 @@ static cvy_status split_batch(cvy_program *p, cvy_program_task *s)
     return cvy_pool_alloc(p->pool, sizeof *s->split.lowered * (size_t)s->nmicro, &s->split.lowered);
 }
 
-/* Samples of a micro-batch that this rank has, or the largest share of any. */
+/* This rank's share of a micro-batch, or the largest share of any rank. */
 static cvy_batch share_of(const cvy_program *p, const cvy_program_task *s, int m, int largest)
 {
     const cvy_update_shape *shape = &p->update.shape;
@@ -42,7 +43,8 @@ static cvy_batch share_of(const cvy_program *p, const cvy_program_task *s, int m
     return cvy_batch_share(s->split.micro_n[m], largest ? nranks - 1 : p->context->comm->rank, nranks);
 }
 
-/* The same as a graph is built for it: of a rank that trains on its own, and of a shard, it is all that there is. */
+/* The same as the batch for which a graph is built. If a rank trains on its own, or computes a shard, its samples are
+ * the whole batch of the graph. */
 static cvy_batch batch_of(const cvy_program *p, const cvy_program_task *s, int m, int largest)
 {
     const cvy_batch share = share_of(p, s, m, largest);
@@ -179,7 +181,7 @@ static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_task *s)
     return opts;
 }
 
-/* The largest share of any rank, for its layouts. */
+/* Plans the largest share of any rank, to fix the layouts. */
 static cvy_status settle_layouts(cvy_program *p, cvy_program_task *s, int m)
 {
     const cvy_batch largest = batch_of(p, s, m, 1), mine = batch_of(p, s, m, 0);
@@ -198,8 +200,8 @@ static cvy_status settle_layouts(cvy_program *p, cvy_program_task *s, int m)
     return status;
 }
 
-/* Micro-batches of one size on this rank share graph and unit, if their batch-norm groups lie alike: the global size
- * and the share are then equal too. */
+/* Micro-batches of one size on this rank use the same graph and lowered graph, if the global and the local size are
+ * equal. Their batch-norm groups are then at the same positions. */
 static cvy_status unit_for(cvy_program *p, cvy_program_task *s, int m, cvy_lowered **out)
 {
     const cvy_batch batch = batch_of(p, s, m, 0);
@@ -234,8 +236,8 @@ static cvy_status plan_step(cvy_program *p, cvy_program_task *s)
     return opts.sets > 1 ? cvy_plan_create(unit, s->nmicro, &opts, &s->alternate) : CVY_OK;
 }
 
-/* All steps use the same memory, one after the other. But gradients that wait for their update stay where they are:
- * evaluation begins behind them. */
+/* All steps use the same memory, one after the other. But gradients that wait for their update stay where they are, so
+ * the memory of evaluation begins after them. */
 static size_t place_of(const cvy_program *p, const cvy_program_task *s)
 {
     size_t head = 0;
@@ -244,7 +246,8 @@ static size_t place_of(const cvy_program *p, const cvy_program_task *s)
     return head;
 }
 
-/* The largest share of the first step: what its kernels are chosen for. Others take them by name, where they apply. */
+/* The graph of the largest share of the first step. Kernels are chosen for it; other graphs take them by node name, if
+ * they apply. */
 static cvy_status first_graph(cvy_program *p, cvy_graph **out)
 {
     const cvy_batch largest = batch_of(p, p->task[0], 0, 1);
@@ -254,12 +257,12 @@ static cvy_status first_graph(cvy_program *p, cvy_graph **out)
 static cvy_status choose_kernels(cvy_program *p)
 {
     const cvy_plan_opts opts = plan_opts(p);
-    /* With shards by preference alone: times that were measured would choose otherwise elsewhere. */
+    /* Shards choose by preference alone: measured times could lead to another choice on another machine. */
     return cvy_kernels_are_reference(&opts.kernels) || p->update.shape.shards ? CVY_OK
                                                                               : cvy_program_tune(p, &opts, first_graph);
 }
 
-/* Which training steps have an optimiser's state in common: they count their updates together. */
+/* Finds which training steps use the same optimiser state: their updates are counted together. */
 static cvy_status find_shares(cvy_program *p)
 {
     uint64_t *users = NULL; /* of each variable: a bit for each step that writes it */
@@ -295,7 +298,7 @@ static cvy_status plan_steps(cvy_program *p)
     return find_shares(p);
 }
 
-/* All ranks decide alike, as their plans must be alike. */
+/* All ranks make the same decision, because their plans must be consistent. */
 static cvy_status fit_limit(cvy_program *p)
 {
     int64_t need = cvy_program_need(p);
@@ -340,24 +343,24 @@ enum { INIT_PIECE = 1 << 18 }; /* elements */
 
 static size_t common_bytes(const cvy_variable *v)
 {
-    return (cvy_variable_bytes(v) + 127) & ~(size_t)63; /* the copy in bf16 begins on a line of its own */
+    return (cvy_variable_bytes(v) + 127) & ~(size_t)63; /* the bf16 copy begins on a new cache line */
 }
 
-/* Tensor memory. A clock has no use for it, and so it stays virtual. */
+/* Allocates tensor memory. With the kernel clock nothing uses it, so it stays virtual. */
 static cvy_status take_pages(const cvy_program *p, size_t bytes, void *out)
 {
     return cvy_space_alloc(&p->context->space, bytes, p->kernel.by_clock, out);
 }
 
-/* The optimiser's state that other ranks keep, all of it or all but a part: virtual too, until it is written, or a
- * checkpoint is read or written by rank 0. */
+/* Whether other ranks keep this optimiser state, all of it or all but a part. Its memory stays virtual too, until it is
+ * written, or rank 0 reads or writes a checkpoint. */
 static int is_left_to_others(const cvy_program *p, const cvy_variable *v)
 {
     return v->role == CVY_ROLE_STATE && p->update.shape.state_elsewhere;
 }
 
-/* All variables of a clock in one piece, never touched: a thousand simulated ranks would need more mappings than a
- * process may have. */
+/* With the kernel clock, all variables are in one mapping that is never touched: a thousand simulated ranks would
+ * otherwise need more mappings than a process may have. */
 static cvy_status map_idle(cvy_program *p)
 {
     for (int i = 0; i < p->vars->count; i++) {
@@ -395,7 +398,7 @@ static cvy_status allocate_variables(const cvy_program *p)
     return CVY_OK;
 }
 
-/* In pieces: a plain copy of the largest variable would be a part of the process's peak memory. */
+/* It works in pieces, because a plain copy of the largest variable would add to the process's peak memory. */
 static cvy_status initialise(const cvy_program *p, cvy_variable *v, void *piece)
 {
     const int64_t n = cvy_shape_elems(&v->shape);
@@ -423,7 +426,7 @@ static void *feed_data(cvy_plan *plan, const char *name)
     return feed ? feed->data : NULL;
 }
 
-/* Until the caller says better, a sample is known by its place in the global batch. */
+/* Until the caller gives sample numbers, a sample is known by its place in the global batch. */
 static void number_samples(const cvy_program *p, const cvy_program_task *s)
 {
     int64_t *id = feed_data(s->plan, "sample_id"), before = 0;
@@ -435,8 +438,8 @@ static void number_samples(const cvy_program *p, const cvy_program_task *s)
     }
 }
 
-/* Gradients lie at the head of the arena, at the same place on all ranks: memory of the node, where there are several
- * ranks on one. */
+/* Gradients are at the head of the arena, at the same offset on all ranks. If a node has several ranks, this memory is
+ * shared by them. */
 static cvy_status share_gradients(cvy_program *p, int *shared_out)
 {
     cvy_comm *comm = p->context->comm;
@@ -457,8 +460,8 @@ static void count_common(cvy_variable *v, void *arg)
     v->in_common = 1;
 }
 
-/* Weights that the ranks of a node update in parts lie once on the node. All training steps of the program do so, or
- * none. */
+/* Weights that the ranks of a node update in parts exist once per node. Either all training steps of the program work
+ * so, or none. */
 static cvy_status make_common(cvy_program *p, int shared)
 {
     cvy_comm *comm = p->context->comm;

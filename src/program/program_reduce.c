@@ -1,6 +1,6 @@
 /*
  * program_reduce.c: how a program reduces its gradients over ranks: the options of its reductions, the size of buckets,
- * and what of it a plan file keeps.
+ * and what a plan file keeps of them.
  *
  * The plan file keeps what the measurements on this network have found, so that a resumed run adds in the same order.
  */
@@ -25,7 +25,7 @@ static void set_options(cvy_program *p)
     const char *name = shape->shards ? "doubling"
                        : p->reduce.progress == CVY_PROGRESS_MPI
                            ? "library"
-                           : p->opts.reduce; /* the upper part of the shards' tree */
+                           : p->opts.reduce; /* doubling is the upper part of the shards' tree */
     p->reduce.opts = (cvy_allreduce_opts){
         .algorithm = name && strcmp(name, "auto") != 0 ? name : NULL,
         .no_node = shape->shards || p->opts.reduce_no_node || p->reduce.progress == CVY_PROGRESS_MPI || shape->halves,
@@ -43,7 +43,7 @@ static double real_of(const cvy_tree *map, const char *key)
     return node && node->kind == CVY_TREE_SCALAR && cvy_text_real(node->text, &value) == CVY_OK ? value : 0;
 }
 
-/* Kept figures count only on the same numbers of ranks and nodes. */
+/* Figures of an earlier plan are used only with the same numbers of ranks and nodes. */
 static void take_kept(cvy_program *p)
 {
     cvy_comm *comm = p->context->comm;

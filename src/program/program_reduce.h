@@ -6,12 +6,12 @@
 
 #include "program/program.h"
 
-/* Checks the option. */
+/* Checks and sets the option reduce_progress. */
 cvy_status cvy_program_read_progress(cvy_program *program);
-/* Sets program->reduce.opts, and the cost of a reduction if buckets are sized by it. Collective; before graphs are
- * made. */
+/* Sets program->reduce.opts, and the cost of a reduction if buckets are sized by it. Call it before graphs are made.
+ * Collective. */
 cvy_status cvy_program_size_buckets(cvy_program *program);
-/* A member of an open JSON object: what a later run needs to sum as this one does. */
+/* Adds a member to an open JSON object: what a later run needs to reduce in the same order. */
 void cvy_program_sums_json(const cvy_program *program, cvy_json *json);
 
 #endif

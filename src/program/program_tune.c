@@ -1,8 +1,8 @@
 /*
- * program_tune.c: rank 0 looks into the wisdom or measures, and tells all ranks what it chose: kernels decide the
- * layouts of variables, which must lie alike everywhere.
+ * program_tune.c: rank 0 looks up or measures kernel times, and tells all ranks which kernels it chose. Kernels decide
+ * the layouts of variables, which must be the same on all ranks.
  *
- * While it measures, the others sleep: ranks that poll would take the cores and the memory that are being measured.
+ * While rank 0 measures, the others sleep: ranks that poll would use the cores and the memory that are being measured.
  */
 #include "program/program_tune.h"
 
@@ -33,7 +33,7 @@ static void say_result(const cvy_program *p)
                 p->kernel.wisdom->path ? p->kernel.wisdom->path : "kept in no file");
 }
 
-/* Times of a plan that is given are looked up, never taken. */
+/* With a given plan, times are only looked up and never measured. */
 static cvy_planning planning_of(const cvy_program *p)
 {
     return p->kernel.choices ? CVY_PLANNING_ESTIMATE : p->kernel.planning;
@@ -49,7 +49,7 @@ static cvy_status tune_graph(cvy_program *p, const cvy_plan_opts *opts, cvy_make
     return status;
 }
 
-/* Where there is nothing to look up and nothing to be measured it is the order of preference, at no cost. */
+/* If no times are known and nothing is to be measured, the order of preference decides, at no cost. */
 static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_graph_fn make)
 {
     CVY_TRY(cvy_wisdom_open(p->opts.wisdom, &p->kernel.wisdom));
@@ -58,13 +58,13 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
     if (planning_of(p) == CVY_PLANNING_ESTIMATE && p->kernel.wisdom->key.count == 0)
         return CVY_OK;
     CVY_TRY(tune_graph(p, opts, make));
-    if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning goes on: it only has to be done again next time */
+    if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning continues: it only has to be repeated next time */
         cvy_log(p->context, CVY_LOG_WARN, "wisdom is not kept: %s", cvy_error_text());
     say_result(p);
     return CVY_OK;
 }
 
-/* All are here when the request is done; whoever waits sleeps. */
+/* The request is complete when all ranks are here. A rank that waits sleeps. */
 static cvy_status wait_asleep(const cvy_comm *comm, cvy_request *request)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
@@ -104,7 +104,7 @@ static cvy_status parse_choices(cvy_program *p, const char *text)
     return CVY_OK;
 }
 
-/* bytes with the NUL; 0: as preferred. */
+/* bytes includes the NUL; 0: no choices, the order of preference decides. */
 static cvy_status share_choices(cvy_program *p)
 {
     cvy_comm *comm = p->context->comm;
@@ -122,8 +122,8 @@ static cvy_status share_choices(cvy_program *p)
     return cvy_comm_agree(comm, parse_choices(p, text));
 }
 
-/* A clock needs the times on all ranks: those of rank 0, whatever files another one could read. As text: each key, a
- * NUL, its time, a NUL. */
+/* The kernel clock needs the times on all ranks. Rank 0's times are used, whatever files another rank could read.
+ * Format of the text: each key, a NUL, its time, a NUL. */
 static cvy_status pack_times(const cvy_wisdom *w, cvy_text *out)
 {
     for (int i = 0; i < w->key.count; i++) {

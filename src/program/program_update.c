@@ -5,7 +5,7 @@
 
 #include "program/program.h"
 
-/* ---- which one ---- */
+/* ---- choosing the mode ---- */
 
 const cvy_update_def *cvy_update_by_mode(int mode)
 {
