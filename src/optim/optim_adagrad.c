@@ -1,12 +1,12 @@
 /*
- * adagrad: the gradient over the root of the sum of all its squares. In the step: the update phase, once for each
+ * adagrad: the gradient divided by the root of the sum of all its squares. It runs in the update phase, once for each
  * weight. Source: Duchi, Hazan and Singer 2011, in the form of PyTorch's Adagrad.
  *
  *     g = scale * gradient + weight_decay * weight
  *     s = s + g^2
  *     weight -= lr / (1 + step * lr_decay) * g / (sqrt(s) + eps)
  *
- * Tested by tests/optim, which holds it against PyTorch's numbers.
+ * Tested by tests/optim, which compares it with PyTorch's numbers.
  */
 #include <math.h>
 

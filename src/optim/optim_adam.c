@@ -1,14 +1,14 @@
 /*
- * adam, adamw: steps scaled by running moments of the gradient. In the step: the update phase, once for each weight.
- * Source: Kingma and Ba 2015 (adam); Loshchilov and Hutter 2019 (adamw: the decay is no part of the gradient); in the
- * form of PyTorch's.
+ * adam, adamw: steps scaled by running moments of the gradient. They run in the update phase, once for each weight.
+ * Source: Kingma and Ba 2015 (adam); Loshchilov and Hutter 2019 (adamw: the decay is not part of the gradient); in
+ * PyTorch's form.
  *
  *     adam:  g = scale * gradient + weight_decay * weight
  *     adamw: g = scale * gradient;  weight *= 1 - lr * weight_decay
  *     m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
  *     weight -= lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps),  t = step + 1
  *
- * Tested by tests/optim, which holds both against PyTorch's numbers.
+ * Tested by tests/optim, which compares both with PyTorch's numbers.
  */
 #include <math.h>
 

@@ -1,20 +1,20 @@
 /*
- * lars: layer-wise adaptive rate scaling, for large batches: each weight tensor has a rate of its own, in proportion to
- * its length over that of its gradient, so that no layer is moved by more than a small share of itself. In the step:
- * the update phase, once for each weight. Source: You, Gitman and Ginsburg 2017, arXiv:1708.03888, algorithm 1: the
- * rate stands inside the momentum.
+ * lars: layer-wise adaptive rate scaling, for large batches: each weight tensor has its own learning rate, in
+ * proportion to its norm divided by the norm of its gradient. So no layer moves by more than a small share of itself.
+ * It runs in the update phase, once for each weight. Source: You, Gitman and Ginsburg 2017, arXiv:1708.03888, algorithm
+ * 1: the learning rate is inside the momentum.
  *
  *     g = scale * gradient
- *     trust = trust_coefficient * |weight| / (|g| + weight_decay * |weight|),  1 where that is no number
+ *     trust = trust_coefficient * |weight| / (|g| + weight_decay * |weight|),  or 1 if |weight| or the divisor is 0
  *     m = momentum * m + lr * trust * (g + weight_decay * weight)
  *     weight -= m
  *
- * Lengths are Euclidean, over the whole variable, and added up in f64. Biases and norms (variables without decay) have
- * a trust of 1, as in the authors' later work and in MLPerf: theirs begin at 0, where a rate in proportion would hold
- * them.
+ * Norms are Euclidean, over the whole variable, and summed in f64. Biases and norm layers (variables without decay)
+ * have a trust of 1, as in the authors' later work and in MLPerf: biases begin at 0, and a rate in proportion to their
+ * norm would keep them there.
  *
- * Tested by tests/optim, which holds it against numbers of the formula above made with numpy, and without decay against
- * PyTorch's SGD.
+ * Tested by tests/optim, which compares it with numbers that numpy computed from the formula above and, without decay,
+ * with PyTorch's SGD.
  */
 #include <math.h>
 
@@ -41,7 +41,7 @@ static cvy_status lars_infer(cvy_node *node)
     return cvy_update_infer(node, states);
 }
 
-/* Weight and gradient are read once more, for their lengths. */
+/* Weight and gradient are read once more, for their norms. */
 static void lars_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     cvy_update_cost(node, cost_out, 12);

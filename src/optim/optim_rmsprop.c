@@ -1,5 +1,5 @@
 /*
- * rmsprop: the gradient over its running root mean square. In the step: the update phase, once for each weight.
+ * rmsprop: the gradient divided by its running root mean square. It runs in the update phase, once for each weight.
  * Source: Tieleman and Hinton 2012 (lecture 6.5), centred as in Graves 2013, in the form of PyTorch's RMSprop.
  *
  *     g = scale * gradient + weight_decay * weight
@@ -8,7 +8,7 @@
  *     m = momentum * m + d                                                         with momentum only
  *     weight -= lr * m                                                             without momentum: lr * d
  *
- * Tested by tests/optim, which holds it against PyTorch's numbers.
+ * Tested by tests/optim, which compares it with PyTorch's numbers.
  */
 #include <math.h>
 
@@ -26,7 +26,7 @@ static const cvy_option rmsprop_opts[] = {
     {0},
 };
 
-/* States in this order: square_avg, then grad_avg, momentum as far as they are wanted. */
+/* The states, in this order: square_avg, then grad_avg and momentum if the options need them. */
 static cvy_status rmsprop_infer(cvy_node *node)
 {
     const struct cvy_rmsprop *o = node->options;
@@ -49,7 +49,7 @@ static cvy_status rmsprop_reference(const cvy_node *node, const cvy_span *src, c
     const struct cvy_rmsprop *o = node->options;
     const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
     const int square = 1, mean = 2, momentum = o->centered ? 3 : 2,
-              state = CVY_OPTIM_STATE - 1; /* state + k goes with destination k */
+              state = CVY_OPTIM_STATE - 1; /* source state + k belongs to destination k */
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
         const double s = o->alpha * cvy_get(&src[state + square], i) + (1 - o->alpha) * g * g;

@@ -1,20 +1,23 @@
 /*
- * sgd: stochastic gradient descent, with momentum and Nesterov's look-ahead. In the step: the update phase, once for
- * each weight. Source: Sutskever, Martens, Dahl and Hinton 2013, in the form of PyTorch's SGD with dampening 0 (the
- * rate stands outside the momentum).
+ * sgd: stochastic gradient descent, with momentum and Nesterov's look-ahead. It runs in the update phase, once for each
+ * weight. Source: Sutskever, Martens, Dahl and Hinton 2013, in the form of PyTorch's SGD with dampening 0 (the learning
+ * rate is outside the momentum).
  *
  *     g = scale * gradient + weight_decay * weight
  *     m = momentum * m + g                                 with momentum only
  *     weight -= lr * (nesterov ? g + momentum * m : m)     without momentum: lr * g
  *
- * The weights that Nesterov's form keeps are those that one more step along the momentum would lead to. lookahead: K
- * keeps those K steps farther on, for gradients that come K steps late: with D = 1 + K, w those without looking ahead,
- * and a constant rate
+ * Nesterov's form stores the weights that one more step along the momentum would reach. With `lookahead: K` it stores
+ * those that K further steps would reach, for gradients that are K steps stale. With D = 1 + K, the weights w without
+ * look-ahead, and a constant learning rate:
  *
- *     weight = w - lr * (momentum + .. + momentum^D) m,     of which a step makes      weight -= lr * ((1 + .. +
- * momentum^(D-1)) g + momentum^D m)
+ *     weight = w - lr * (momentum + .. + momentum^D) m
  *
- * Tested by tests/optim, which holds it against PyTorch's numbers.
+ * so a step computes
+ *
+ *     weight -= lr * ((1 + .. + momentum^(D-1)) g + momentum^D m)
+ *
+ * Tested by tests/optim, which compares it with PyTorch's numbers.
  */
 #include "optim/optim_update.h"
 

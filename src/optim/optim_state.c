@@ -1,7 +1,7 @@
 /*
  * optim_state.c: what all optimisers share: their sources, and the state variables that belong to a weight.
- * Before the step: the update pass adds an optimiser node, whose infer comes here. A state is found again by its name,
- * so graphs of one program (full and tail batch) share it.
+ * The optimiser pass adds an update node for each weight before training; the node's infer calls this file. A state is
+ * found by its name, so the graphs of one program (full and tail batch) share it.
  */
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ cvy_status cvy_update_infer(cvy_node *node, const char *const *states)
     return CVY_OK;
 }
 
-/* Reads weight, gradient and states once, writes weight and states once. */
+/* An update reads weight, gradient and states once, and writes weight and states once. */
 void cvy_update_cost(const cvy_node *node, cvy_cost *cost_out, int64_t flop_per_elem)
 {
     const int64_t n = cvy_shape_elems(cvy_node_src(node, 0)), nstate = node->nsrc - CVY_OPTIM_STATE;

@@ -1,9 +1,11 @@
 /*
- * optim_update.h: option structs of the optimisers, which their fast kernels read too, and what all of them share.
+ * optim_update.h: the option structs of the optimisers, which fast kernels read too, and code that all optimisers
+ * share.
  *
- * Sources 0 .. 4 of an update: weight, gradient, lr, scale, step; from 5 on the states. Destination 0 is the weight, 1
- * + k the k-th state. Every update leaves zero where weight, gradient and states are zero: padding lanes stay zero in
- * any layout. All but lars are elementwise; lars needs the lengths of the whole weight and gradient first.
+ * Sources 0 .. 4 of an update are weight, gradient, lr, scale and step; the states follow from 5 on. Destination 0 is
+ * the weight and destination 1 + k the k-th state. If weight, gradient and states are zero, every update leaves zero,
+ * so padding lanes stay zero in any layout. All optimisers but lars are elementwise; lars first needs the norms of the
+ * whole weight and gradient.
  */
 #ifndef CVY_OPTIM_UPDATE_H
 #define CVY_OPTIM_UPDATE_H
@@ -25,7 +27,7 @@ typedef struct cvy_sgd_share {
 } cvy_sgd_share;
 cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o);
 
-struct cvy_adam { /* of adam and adamw */
+struct cvy_adam { /* for adam and adamw */
     double beta1, beta2, eps;
     double weight_decay, lr_mult;
 };
@@ -52,11 +54,11 @@ struct cvy_lars {
     {"lr_mult",      CVY_TYPE_REAL, CVY_FIELD(type, lr_mult),      "1", "0..", "", "factor on the learning rate"}
 /* clang-format on */
 
-/* Checks the five sources, appends the states named (NULL-terminated), assigns weight and states. */
+/* Checks the five sources, appends the named states (a NULL-terminated list), and assigns weight and states. */
 cvy_status cvy_update_infer(cvy_node *node, const char *const *states);
 void cvy_update_cost(const cvy_node *node, cvy_cost *cost_out, int64_t flop_per_elem);
 
-/* The scalars of one update as plain kernels and fast ones use them. */
+/* The scalars of one update, for reference kernels and fast ones. */
 typedef struct cvy_update_scalars {
     double lr, scale;
     int64_t step;
@@ -70,9 +72,10 @@ static inline cvy_update_scalars cvy_update_read_spans(const cvy_span *src, doub
     return cvy_update_read(src[CVY_OPTIM_LR].data, src[CVY_OPTIM_SCALE].data, src[CVY_OPTIM_STEP].data, lr_mult);
 }
 
-/* The factor on the rate of a weight, from the sums of squares of it and of its scaled gradient. */
+/* The factor on the learning rate of a weight, from the sum of squares of the weight and that of its scaled
+ * gradient. */
 double cvy_lars_trust(const struct cvy_lars *o, double weight_squares, double gradient_squares);
-/* Whether the weight has that factor: biases and norms, whose decay is off, have 1. */
+/* Whether the weight uses that factor. Biases and norm layers, which have no weight decay, use 1. */
 static inline int cvy_lars_adapts(const cvy_node *update)
 {
     return update->src[CVY_OPTIM_WEIGHT]->variable->decay;

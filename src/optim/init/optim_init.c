@@ -1,7 +1,7 @@
 /*
- * optim_init.c: fills a variable before step 0 by the initialiser that it names.
- * Each element is a function of (seed, variable's name, element's row-major index): equal on every rank, whatever the
- * layout or order of creation.
+ * optim_init.c: fills a variable before step 0 with the initialiser that it names.
+ * Each element depends on (seed, the variable's name, the element's row-major index) only. So it is the same on every
+ * rank, for any layout and any order of creation.
  */
 #include <string.h>
 

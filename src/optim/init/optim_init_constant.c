@@ -1,6 +1,6 @@
 /*
  * initialiser constant: one value everywhere.
- * Before step 0, once for each variable that names it.
+ * It runs before step 0, once for each variable that names it.
  *
  *     value = value
  */

@@ -1,6 +1,6 @@
 /*
  * initialiser gaussian: normally distributed.
- * Before step 0, once for each variable that names it.
+ * It runs before step 0, once for each variable that names it.
  *
  *     value = mean + std * z, z standard normal
  */

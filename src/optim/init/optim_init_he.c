@@ -1,9 +1,9 @@
 /*
- * initialiser he: keeps the variance of activations through rectified layers.
- * Before step 0, once for each variable that names it.
+ * initialiser he: keeps the variance of activations across layers with ReLU.
+ * It runs before step 0, once for each variable that names it.
  * Source: He, Zhang, Ren and Sun 2015 (also called MSRA or Kaiming).
  *
- *     value = of variance 2 / ((1 + slope^2) * fan), uniform or gaussian
+ *     value: variance 2 / ((1 + slope^2) * fan), uniform or gaussian
  */
 #include <math.h>
 

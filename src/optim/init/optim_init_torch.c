@@ -1,9 +1,9 @@
 /*
- * initialiser torch: as PyTorch fills its linear and convolution layers, weights and biases.
- * Before step 0, once for each variable that names it.
- * Source: PyTorch's kaiming_uniform_(a = sqrt(5)) for weights, which comes to the same bound as for biases.
+ * initialiser torch: PyTorch's default for weights and biases of linear and convolution layers.
+ * It runs before step 0, once for each variable that names it.
+ * Source: PyTorch's kaiming_uniform_(a = sqrt(5)) for weights, which gives the same bound as PyTorch's biases have.
  *
- *     value = (2 u - 1) / sqrt(fan_in), u even in [0, 1)
+ *     value = (2 u - 1) / sqrt(fan_in), u uniform in [0, 1)
  */
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /*
- * initialiser uniform: evenly between two bounds.
- * Before step 0, once for each variable that names it.
+ * initialiser uniform: uniformly distributed between two bounds.
+ * It runs before step 0, once for each variable that names it.
  *
- *     value = min + (max - min) * u, u even in [0, 1)
+ *     value = min + (max - min) * u, u uniform in [0, 1)
  */
 #include "base/base_rng.h"
 #include "optim/optim.h"

@@ -1,9 +1,9 @@
 /*
- * initialiser xavier: keeps the variance of activations and gradients through linear layers.
- * Before step 0, once for each variable that names it.
+ * initialiser xavier: keeps the variance of activations and gradients across linear layers.
+ * It runs before step 0, once for each variable that names it.
  * Source: Glorot and Bengio 2010.
  *
- *     value = of variance gain^2 * 2 / (fan_in + fan_out), uniform or gaussian
+ *     value: variance gain^2 * 2 / (fan_in + fan_out), uniform or gaussian
  */
 #include <math.h>
 

@@ -1,13 +1,13 @@
 /*
- * optim_schedule.c: the learning rate as a function of samples seen: one schedule of the table, with a linear warm-up
- * over it. Before each step: the step loop asks for the rate and feeds it to the updates. Everything counts samples:
- * the rate does not change with the batch.
+ * optim_schedule.c: the learning rate as a function of the samples seen: one schedule of the table, multiplied by a
+ * linear warm-up. Before each step, the step loop asks for the rate and passes it to the updates. Everything is counted
+ * in samples, so the rate at a point of the run does not depend on the batch size.
  *
  *     lr = base_lr * batch_factor * factor(samples) * ramp
  *
- * ramp goes in a straight line from warmup_from up to 1 over the warm-up's samples, and is 1 afterwards. Where the
- * batch has multiplied the rate, warmup_from is by default what undoes that: the warm-up begins at the rate that suits
- * the base batch (Goyal et al. 2017, section 2.2).
+ * ramp rises linearly from warmup_from to 1 over the samples of the warm-up, and is 1 afterwards. If batch_factor
+ * multiplies the rate, the default of warmup_from is its inverse: the warm-up begins at the rate that suits the base
+ * batch (Goyal et al. 2017, section 2.2).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,8 @@ typedef struct units {
     double epoch, batch;
 } units;
 
-/* "10 epochs", "500 steps", "4096 samples" becomes a number of samples; anything else stays, and the option's own
- * parser judges it. */
+/* "10 epochs", "500 steps", "4096 samples" become numbers of samples. Any other text is left for the option's own
+ * parser, which accepts or rejects it. */
 static cvy_status to_samples(cvy_pool *pool, const units *u, const cvy_tree *node, cvy_tree **out)
 {
     cvy_tree *copy = NULL;
@@ -80,7 +80,8 @@ static const cvy_option *find_row(const cvy_option *rows, const char *key)
     return NULL;
 }
 
-/* Sorts the keys of the user's map into those of the warm-up and those of the schedule; durations become samples. */
+/* Separates the keys of the user's map into those of the warm-up and those of the schedule, and turns durations into
+ * samples. */
 static cvy_status sort_keys(cvy_schedule *s, const units *u, const cvy_tree *map, cvy_tree *warmup, cvy_tree *own)
 {
     for (int i = 0; i < map->count; i++) {
@@ -96,7 +97,7 @@ static cvy_status sort_keys(cvy_schedule *s, const units *u, const cvy_tree *map
         map->child[i]->used = 1;
         CVY_TRY(cvy_tree_set(s->pool, to, map->key[i], value));
         if (map->key_at)
-            to->key_at[to->count - 1] = map->key_at[i]; /* so that an unknown key is reported where it stands */
+            to->key_at[to->count - 1] = map->key_at[i]; /* so that the message of an unknown key shows its line */
     }
     return CVY_OK;
 }

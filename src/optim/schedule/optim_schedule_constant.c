@@ -1,7 +1,7 @@
 /*
  * schedule constant: the base rate throughout.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
- * batch.
+ * It is called before each step and gives one factor on the base rate. The factor is a function of the samples seen, so
+ * it does not depend on the batch size.
  *
  *     factor = 1
  */

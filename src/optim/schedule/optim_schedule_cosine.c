@@ -1,7 +1,7 @@
 /*
- * schedule cosine: falls to its end along half a cosine.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
- * batch. Source: Loshchilov and Hutter 2017, without restarts.
+ * schedule cosine: falls to its end value along half a cosine.
+ * It is called before each step and gives one factor on the base rate. The factor is a function of the samples seen, so
+ * it does not depend on the batch size. Source: Loshchilov and Hutter 2017, without restarts.
  *
  *     factor = end + (1 - end) * (1 + cos(pi * samples / total)) / 2
  */

@@ -1,7 +1,7 @@
 /*
- * schedule exponential: falls evenly, by a factor in each period.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
- * batch. Source: as Caffe's exp, in periods of samples.
+ * schedule exponential: falls continuously, by a constant factor in each period.
+ * It is called before each step and gives one factor on the base rate. The factor is a function of the samples seen, so
+ * it does not depend on the batch size. Source: as Caffe's exp, in periods of samples.
  *
  *     factor = factor ^ (samples / every)
  */

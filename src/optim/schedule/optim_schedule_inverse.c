@@ -1,7 +1,7 @@
 /*
  * schedule inverse: falls as an inverse power.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
- * batch. Source: as Caffe's inv; Bottou 2010 for power 1.
+ * It is called before each step and gives one factor on the base rate. The factor is a function of the samples seen, so
+ * it does not depend on the batch size. Source: as Caffe's inv; Bottou 2010 for power 1.
  *
  *     factor = (1 + gamma * samples / every) ^ -power
  */

@@ -1,9 +1,9 @@
 /*
- * schedule multi_step: falls by a factor at given places.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
- * batch. Source: as Caffe's multistep and PyTorch's MultiStepLR.
+ * schedule multi_step: falls by a factor at given points of the run.
+ * It is called before each step and gives one factor on the base rate. The factor is a function of the samples seen, so
+ * it does not depend on the batch size. Source: as Caffe's multistep and PyTorch's MultiStepLR.
  *
- *     factor = factor ^ (number of places at or before samples)
+ *     factor = factor ^ (number of points at or before samples)
  */
 #include <math.h>
 

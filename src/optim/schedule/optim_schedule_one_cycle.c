@@ -1,11 +1,11 @@
 /*
  * schedule one_cycle: rises to the base rate, then falls far below it.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
- * batch. Source: Smith and Topin 2018, in the form of PyTorch's OneCycleLR (the base rate is its max_lr; momentum
- * stays).
+ * It is called before each step and gives one factor on the base rate. The factor is a function of the samples seen, so
+ * it does not depend on the batch size. Source: Smith and Topin 2018, in the form of PyTorch's OneCycleLR (the base
+ * rate is its max_lr; momentum does not change).
  *
- *     factor = from 1 / div up to 1 over the share `rise` of the run, then down to 1 / (div * final_div), both along
- * half a cosine
+ *     factor rises from 1 / div to 1 in the share `rise` of the run, then falls to 1 / (div * final_div),
+ *     both along half a cosine
  */
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /*
- * optim_schedule_open.c: schedules of the public API: from text, with the numbers of a run that the caller knows.
+ * optim_schedule_open.c: schedules of the public API, made from text and from the caller's description of the run.
  */
 #include <math.h>
 #include <string.h>

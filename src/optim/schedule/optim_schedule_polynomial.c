@@ -1,7 +1,7 @@
 /*
- * schedule polynomial: falls to its end as a power of the rest of the run.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
- * batch. Source: as Caffe's poly; Chen et al. 2018.
+ * schedule polynomial: falls to its end value as a power of the remaining share of the run.
+ * It is called before each step and gives one factor on the base rate. The factor is a function of the samples seen, so
+ * it does not depend on the batch size. Source: as Caffe's poly; Chen et al. 2018.
  *
  *     factor = end + (1 - end) * (1 - samples / total) ^ power
  */

@@ -1,7 +1,8 @@
 /*
- * schedule step: falls by a factor at equal distances.
- * Before each step: one factor on the base rate, as a function of samples seen, so that it does not change with the
- * batch. Source: Krizhevsky, Sutskever and Hinton 2012, as Caffe and PyTorch (StepLR) have it.
+ * schedule step: falls by a factor at equal intervals.
+ * It is called before each step and gives one factor on the base rate. The factor is a function of the samples seen, so
+ * it does not depend on the batch size. Source: Krizhevsky, Sutskever and Hinton 2012, as in Caffe and PyTorch
+ * (StepLR).
  *
  *     factor = factor ^ floor(samples / every)
  */
