@@ -1,16 +1,16 @@
 /*
- * update_deferred.c: deferred updates (opts.overlap_forward): gradient reductions overlap with the next step's forward
- * pass too. An update is done just before the next step reads the weight, so the results are those of `sync`, to the
- * bit.
+ * update_deferred.c: deferred updates (opts.overlap_forward): gradient reductions also overlap with the next step's
+ * forward pass. A weight is updated just before the next step reads it, so the results are those of `sync`, to the bit.
  *
- * A training step has two plans on two sets of gradients, as delayed updates have (update_delayed.c). Here the update
- * phase of one runs in pieces between the instructions of the other, as plan_deferred.c has ordered it. What reads
- * weights otherwise must flush first.
+ * A training step has two plans on two sets of gradients, as in delayed updates (update_delayed.c). Here the update
+ * phase of one plan runs in pieces between the instructions of the other, in the order that plan_deferred.c has made.
+ * All other code that reads weights must flush first.
  */
 #include "update/update_delayed.h"
 
-/* The pieces of the update that the plan's instruction `at` and those before it need. They see the number of their own
- * step, and forward and backward around them the number of theirs: dropout draws its masks by it. */
+/* Runs the pieces of the update that the plan's instruction `at` and those before it need. These pieces see the number
+ * of their own step. Forward and backward around them see the number of the current step, by which dropout draws its
+ * masks. */
 static cvy_status update_upto(const cvy_pending *pending, int *done, int at, cvy_step_time *time)
 {
     cvy_plan *late = pending->plan;
@@ -45,7 +45,7 @@ cvy_status cvy_deferred_run(cvy_plan *plan, const cvy_pending *pending, cvy_step
 
 static int is_asked_for(const cvy_program_opts *opts)
 {
-    return opts->overlap_forward && opts->shards == 0; /* deterministic training refuses it */
+    return opts->overlap_forward && opts->shards == 0; /* deterministic training rejects it */
 }
 
 static cvy_status check(const cvy_program *p)

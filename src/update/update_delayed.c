@@ -2,13 +2,13 @@
  * update_delayed.c: delayed updates: the gradients of a step are summed over ranks while the next step runs, and are
  * applied after it.
  *
- * A training step has two plans of the same graphs. They differ in the set of gradients at the head of the arena on
- * which they work; activations, inputs and kernels are the same memory. A step runs one plan up to its update, then the
- * update of the plan that ran before, whose sums had all that time. What belongs to a gradient goes with it: the rate,
- * and the step's number for the optimiser.
+ * A training step has two plans of the same graphs. Each works on its own set of gradients at the head of the arena;
+ * activations, inputs and kernels use the same memory. A step runs one plan up to its update. Then it runs the update
+ * of the other plan, the one of the step before: its reductions had all that time. The learning rate and the step's
+ * number for the optimiser are kept with the gradients.
  *
- *     step t      forward, backward on set 0: sums of t start    update by set 1: step t - 1
- *     step t + 1  forward, backward on set 1: sums of t go on    update by set 0: step t
+ *     step t      forward, backward on set 0: reductions of t start      update by set 1: step t - 1
+ *     step t + 1  forward, backward on set 1: reductions of t go on      update by set 0: step t
  *
  * Source: Kurth et al. 2018, Exascale deep learning for climate analytics, section V-B4 (gradient lag).
  */
@@ -28,7 +28,8 @@ static const cvy_buffer *find_step_buffer(const cvy_plan *plan, const char *name
     return NULL;
 }
 
-/* Finds where the losses are, and checks that sets of gradients lie at the same places whatever task made them. */
+/* Finds where the losses are, and checks that the sets of gradients are at the same positions for all training
+ * tasks. */
 cvy_status cvy_delayed_planned(cvy_program *p)
 {
     const cvy_plan *first = NULL;
@@ -95,8 +96,8 @@ static cvy_status update(const cvy_pending *late, cvy_step_time *time)
     return cvy_plan_run_part(late->plan, late->plan->update_at, late->plan->ninstr, time);
 }
 
-/* A loss is told with its step. Its sum began in forward, so it is here, unless another rank is late by a whole
- * backward pass. */
+/* A loss is reported with its own step. Its reduction began in the forward pass, so it is usually complete here, unless
+ * another rank is slower by a whole backward pass. */
 static cvy_status wait_losses(const cvy_program_task *s, cvy_plan *plan, cvy_step_time *time)
 {
     double waited = 0;
@@ -119,7 +120,7 @@ cvy_status cvy_delayed_step(cvy_program *p, cvy_program_task *s, double lr)
     const int64_t number = s->feed.number ? *s->feed.number : 0;
     const int deferred = p->update.shape.deferred;
     if (deferred && pending->plan && pending->task != s)
-        CVY_TRY(cvy_delayed_flush(p)); /* another batch's plan reads weights in another order */
+        CVY_TRY(cvy_delayed_flush(p)); /* the plan of another batch size reads weights in another order */
     const cvy_pending late = *pending;
     cvy_plan *plan = late.plan && late.plan->head.set == 0 ? s->alternate : s->plan;
     const int between = deferred && late.plan;
@@ -138,7 +139,7 @@ cvy_status cvy_delayed_step(cvy_program *p, cvy_program_task *s, double lr)
     return CVY_OK;
 }
 
-/* The pending reductions go on while validation runs. */
+/* The pending reductions make progress while validation runs. */
 cvy_status cvy_delayed_forward(cvy_program *p, cvy_program_task *s)
 {
     const cvy_plan *pending = pending_of(p)->plan;
@@ -174,7 +175,7 @@ cvy_status cvy_delayed_abandon(cvy_program *p)
 
 /* ---- checkpoints ---- */
 
-/* Of the value in the unit's graph, as its producer leaves it. */
+/* The layout of the value in the lowered graph, as its producer leaves it. */
 static cvy_layout layout_of(const cvy_plan *plan, const cvy_buffer *b)
 {
     const cvy_lowered *u = plan->unit[plan->nmicro - 1];
@@ -184,7 +185,7 @@ static cvy_layout layout_of(const cvy_plan *plan, const cvy_buffer *b)
     return (cvy_layout){""};
 }
 
-/* All that the update reads, over the memory where it lies. */
+/* Lists all that the update reads as variables, in the memory where it is. */
 static cvy_status list_pending(const cvy_plan *plan, cvy_vars *vars)
 {
     for (int i = 0; i < plan->nbuffer; i++) {
@@ -193,7 +194,7 @@ static cvy_status list_pending(const cvy_plan *plan, cvy_vars *vars)
         if (b->region != CVY_REGION_STEP || b->root != i || b->last < plan->update_at)
             continue;
         CVY_TRY(cvy_vars_declare(vars, b->name, CVY_ROLE_STATE, b->value->dtype, &b->value->shape, NULL, &v));
-        v->in_common = 1; /* its memory is not its own */
+        v->in_common = 1; /* it does not own its memory */
         v->layout = layout_of(plan, b);
         v->bytes = b->bytes;
         v->data = b->data;
@@ -213,8 +214,8 @@ static cvy_status make_list(const cvy_plan *plan, cvy_vars **out)
     return status;
 }
 
-/* Where each of a node's ranks has a part of the sums, rank 0 gets the others' of its node behind its own: they follow
- * in the order of the ranks. */
+/* If each rank of a node has a part of the sums, rank 0 receives the parts of the other ranks of its node. They follow
+ * after its own part in memory, in the order of the ranks. */
 static cvy_status gather_parts(const cvy_plan *plan)
 {
     cvy_comm *comm = plan->opts.comm;
@@ -255,7 +256,7 @@ static cvy_status resume(cvy_program *p, int step, double lr, int64_t number, cv
     return CVY_OK;
 }
 
-/* ---- what a job says of it ---- */
+/* ---- options in a job file ---- */
 
 typedef struct cvy_delayed_options {
     const char *warm_up_text, *cool_down_text;
@@ -281,8 +282,8 @@ static cvy_status read_options(void *options, const char **key_out)
     return cvy_stretch_parse(o->cool_down_text, &o->cool_down);
 }
 
-/* A run begins in sync (weights change most at first) and cools down in sync (a gradient that is a step late keeps the
- * loss from settling). */
+/* A run begins in sync, because weights change most at first. It ends in sync, because stale gradients keep the loss
+ * from converging fully. */
 static int in_sync(const void *options, const cvy_update_run *run, int64_t step)
 {
     const cvy_delayed_options *o = options;
@@ -290,7 +291,7 @@ static int in_sync(const void *options, const cvy_update_run *run, int64_t step)
            step >= run->steps - cvy_stretch_steps(&o->cool_down, run->steps, run->steps_per_epoch);
 }
 
-/* An update waits for the next step only if both steps are delayed. */
+/* An update is left pending for the next step only if both steps are delayed. */
 static int flush_due(const void *options, const cvy_update_run *run, int64_t step)
 {
     return step + 1 == run->steps || in_sync(options, run, step) || in_sync(options, run, step + 1);

@@ -1,5 +1,5 @@
 /*
- * update_delayed.h: what delayed and deferred updates have in common: gradients of one step that are pending while the
+ * update_delayed.h: what delayed and deferred updates have in common: the gradients of one step are pending while the
  * next step runs.
  */
 #ifndef CVY_UPDATE_DELAYED_H
@@ -15,10 +15,10 @@ cvy_status cvy_delayed_flush(cvy_program *p);
 cvy_status cvy_delayed_abandon(cvy_program *p);
 const cvy_pending *cvy_delayed_pending(const cvy_program *p);
 void cvy_delayed_destroy(cvy_program *p);
-/* Rate and step number of the gradients that are pending, for the update that applies them. */
+/* Feeds the learning rate and the step number of the pending gradients, for the update that applies them. */
 void cvy_pending_feed(const cvy_pending *pending);
-/* Forward and backward of `plan`; the pending update runs between them piece by piece, each just before its weights are
- * read: update_deferred.c. */
+/* Runs forward and backward of `plan`. The pending update runs between the instructions in pieces, each just before its
+ * weights are read: update_deferred.c. */
 cvy_status cvy_deferred_run(cvy_plan *plan, const cvy_pending *pending, cvy_step_time *time);
 
 #endif

@@ -1,11 +1,12 @@
 /*
  * update_deterministic.c: deterministic training: the same bits on any number of ranks and threads.
  *
- * A step is computed in shards, the same ones whatever ranks there are (comm/comm_shards.h): each is planned for its
- * own samples alone, as a micro-batch of the rank that has it, so the same kernels run on the same numbers wherever
- * that is. What shards add up (gradients, losses, statistics) is summed as one binary tree: a rank's own subtree by the
- * schedule (plan_schedule.c), the rest by the sum "doubling" over ranks. Kernels are chosen by preference, as if there
- * were one thread, and run on one where their sums would be split among threads (plan_select.c).
+ * A step is computed in shards, which do not depend on the number of ranks (comm/comm_shards.h). Each shard is planned
+ * for its own samples alone, as a micro-batch of the rank that has it. So the same kernels run on the same numbers on
+ * any rank. Gradients, losses and statistics of the shards are summed as one binary tree: the schedule sums a rank's
+ * own subtree (plan_schedule.c), and the algorithm "doubling" sums the rest over ranks. Kernels are chosen by
+ * preference, as if there were one thread. A kernel that would split its sums among threads runs on one thread
+ * (plan_select.c).
  */
 #include <string.h>
 
@@ -19,7 +20,7 @@ static int is_asked_for(const cvy_program_opts *o)
     return o->shards != 0;
 }
 
-/* Values that would make bits depend on what they must not depend on. */
+/* Finds a value with which the bits would depend on ranks, threads or time. */
 static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
 {
     const struct {
@@ -67,9 +68,9 @@ static cvy_status deterministic_step(cvy_program *p, cvy_program_task *s, double
     return cvy_guarded_step(p, s);
 }
 
-/* ---- what it costs ---- */
+/* ---- its cost ---- */
 
-/* Memory that sums of subtrees take besides the gradients themselves. */
+/* Memory for the sums of subtrees, in addition to the gradients themselves. */
 static size_t partial_bytes(const cvy_plan *plan)
 {
     size_t bytes = 0;

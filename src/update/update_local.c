@@ -1,12 +1,13 @@
 /*
- * update_local.c: local updates: each rank trains on its own share by its own gradients, and now and then all take the
- * average.
+ * update_local.c: local updates (local SGD): each rank trains on its own share with its own gradients, and from time to
+ * time all ranks take the average.
  *
- * Training steps are planned for a communicator of one rank: losses and batch-norm groups are of the rank's own
- * samples, no sum crosses ranks. What training changes (weights, running statistics, the optimiser's states: a momentum
- * that belongs to weights which a rank no longer has would lead it astray) is averaged through the memory of the
- * gradients, which are used up by then: packed piece by piece, summed as gradients are in sync, and written back while
- * later pieces are on their way. Averages travel as they are, never in bf16.
+ * Training steps are planned for a communicator of one rank: losses and batch-norm groups cover only the rank's own
+ * samples, and nothing is reduced over ranks. All that training changes is averaged: weights, running statistics, and
+ * the optimiser's states, because a momentum does not fit weights that were replaced. The averages go through the
+ * memory of the gradients, which are no longer needed then. This is done piece by piece: a piece is packed, reduced as
+ * gradients are in sync, and written back while later pieces are under way. Averages are sent as they are, never in
+ * bf16.
  *
  * Source: McDonald, Hall and Mann 2010; Stich 2019, Local SGD Converges Fast and Communicates Little; Yu, Jin and Yang
  * 2019 (the momentum's average).
@@ -16,19 +17,20 @@
 #include "comm/comm_allreduce.h"
 #include "program/program.h"
 
-enum { GRAIN = 1 << 14, PIECES_MAX = 2048 }; /* the memory of a node counts no more than twice as many sums */
+/* A window of node memory serves at most twice as many reductions as PIECES_MAX. */
+enum { GRAIN = 1 << 14, PIECES_MAX = 2048 };
 
 typedef struct cvy_local {
     cvy_comm *comm;
-    cvy_comm *self;     /* this rank alone, for which training tasks are planned */
-    double **loss_mean; /* of each task: its losses over all ranks */
+    cvy_comm *self;     /* this rank alone; training tasks are planned for it */
+    double **loss_mean; /* for each task: its losses over all ranks */
     cvy_variable **variable;
-    int64_t *at; /* where each begins in the row of them all, in elements; one more: the end */
+    int64_t *at; /* start of each one in the list of all elements; one more entry: the end */
     int nvariable;
     cvy_dtype dtype;
     int64_t span, piece; /* elements of the memory for averages, and of one piece */
     cvy_bucket_set *pieces;
-    cvy_program_task *latest; /* that ran since the ranks were equal; NULL: they are */
+    cvy_program_task *latest; /* the task that ran last since the ranks were equal; NULL: they are equal */
 } cvy_local;
 
 static cvy_local *state_of(const cvy_program *p)
@@ -49,7 +51,7 @@ static void mark_written(const cvy_plan *plan, char *written)
         }
 }
 
-/* In the order in which variables were made, which is the same on all ranks. */
+/* The order is that in which variables were made, which is the same on all ranks. */
 static cvy_status list_variables(const cvy_program *p, cvy_local *a)
 {
     const int n = p->vars->count;
@@ -78,7 +80,7 @@ static cvy_status list_variables(const cvy_program *p, cvy_local *a)
 
 /* ---- making ---- */
 
-/* The gradients' memory, as far as all ranks have it. */
+/* Sizes the memory for averages: the gradients' memory, as much as every rank has. */
 static cvy_status measure_memory(const cvy_program *p, cvy_local *a)
 {
     cvy_comm *comm = p->context->comm;
@@ -98,7 +100,7 @@ static cvy_status measure_memory(const cvy_program *p, cvy_local *a)
     return CVY_OK;
 }
 
-/* Averages are sent as they are, whatever is asked for gradients. */
+/* Averages are sent as they are, even if gradients are sent in bf16. */
 static cvy_status connect_pieces(const cvy_program *p, cvy_local *a)
 {
     const size_t elem = cvy_dtype_bytes(a->dtype);
@@ -177,7 +179,7 @@ static const double *loss(const cvy_program *p, const cvy_program_task *s, int i
     return &mean_of(p, s)[i];
 }
 
-/* The mean over the samples of all ranks: for the log, and so that all of them see a loss that is not finite. */
+/* Computes the mean over the samples of all ranks, for the log, and so that all ranks see a loss that is not finite. */
 static cvy_status add_losses(const cvy_program *p, const cvy_program_task *s)
 {
     cvy_comm *comm = p->context->comm;
@@ -189,7 +191,7 @@ static cvy_status add_losses(const cvy_program *p, const cvy_program_task *s)
     return comm->nranks > 1 ? comm->ops->allreduce(comm, mean, s->nloss, CVY_DTYPE_F64, CVY_REDUCE_SUM) : CVY_OK;
 }
 
-/* A rank without samples stays as it is. */
+/* A rank without samples does not change its weights. */
 static cvy_status local_step(cvy_program *p, cvy_program_task *s, double lr)
 {
     (void)lr;
@@ -226,14 +228,14 @@ static void write_back(const struct copying *c, void *to, const void *from, int6
             ((float *)to)[i] = (float)(((const float *)from)[i] * c->factor);
 }
 
-/* Elements first to last of a piece, which go through parts of some variables. */
+/* Copies elements first to last - 1 of a piece, which contain parts of several variables. */
 static void copy_range(int64_t first, int64_t last, void *arg)
 {
     const struct copying *c = arg;
     const cvy_local *a = c->a;
     const size_t elem = cvy_dtype_bytes(a->dtype);
     int low = 0, high = a->nvariable;
-    while (high - low > 1) { /* the variable in which the range begins */
+    while (high - low > 1) { /* finds the variable in which the range begins */
         const int middle = (low + high) / 2;
         if (a->at[middle] <= c->first + first)
             low = middle;
@@ -251,7 +253,8 @@ static void copy_range(int64_t first, int64_t last, void *arg)
     }
 }
 
-/* Between the variables and piece i of the memory, in the round that begins at `round` in the row of all variables. */
+/* Copies between the variables and piece i of the memory. The round begins at element `round` of the list of all
+ * variables. */
 static void copy_piece(const cvy_program *p, int64_t round, int i, int packs)
 {
     const cvy_local *a = state_of(p);
@@ -302,7 +305,7 @@ static int is_flushed(const cvy_program *p)
     return !state_of(p)->latest;
 }
 
-/* ---- what a job says of it ---- */
+/* ---- options in a job file ---- */
 
 typedef struct cvy_local_options {
     int64_t every;
@@ -319,7 +322,7 @@ static int64_t flush_every(const void *options)
     return ((const cvy_local_options *)options)->every;
 }
 
-/* Steps count from the start of an epoch, and an epoch ends with equal weights. */
+/* Steps are counted from the start of an epoch, and the weights are equal at the end of an epoch. */
 static int flush_due(const void *options, const cvy_update_run *run, int64_t step)
 {
     const int64_t in_epoch = step % run->steps_per_epoch + 1;

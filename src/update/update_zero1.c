@@ -1,14 +1,13 @@
 /*
- * update_zero1.c: ZeRO-1, a sharded optimiser: each rank gets the sums of a part of each bucket of gradients, updates
- * the weights of that part and alone keeps their optimiser state; then all ranks get all new weights.
+ * update_zero1.c: ZeRO-1, a sharded optimiser: each rank gets the sums of a part of each bucket of gradients and
+ * updates the weights of that part. Only this rank keeps their optimiser state. Then all ranks get all new weights.
  *
- * It is the sum of sync cut in two (comm_allreduce.h: scatter and gather) with the update in between, so it moves the
- * same bytes. The new weights travel through the memory of their gradients. A bucket's weights are on their way while
- * the next ones are updated. The other ranks' parts of the states are memory that is never touched, so the system never
- * gives it.
+ * It is the all-reduce of sync cut in two (comm_allreduce.h: scatter and gather) with the update in between, so it
+ * sends the same number of bytes. The new weights are sent through the memory of their gradients. The weights of one
+ * bucket are sent while those of the next are updated. The other ranks' parts of the states are memory that is never
+ * touched, so the system never provides pages for it.
  *
- *     backward  scatter b0   scatter b1   |   update my part of b0, gather b0   update my part of b1, gather b1   |
- * weights of b0, b1 written
+ *     backward, scatter b0, b1 | update my part of b0, gather b0 | update my part of b1, gather b1 | write weights
  *
  * Source: Rajbhandari et al. 2020, ZeRO: Memory Optimizations Toward Training Trillion Parameter Models, stage 1.
  */
@@ -19,7 +18,7 @@
 
 enum { STATES_MAX = 3 };
 
-struct piece { /* a weight, and where its gradient lies in a bucket */
+struct piece { /* a weight, and the position of its gradient in a bucket */
     int bucket, instr;
     int64_t at, count; /* elements */
     cvy_variable *weight, *state[STATES_MAX];
@@ -28,15 +27,15 @@ struct piece { /* a weight, and where its gradient lies in a bucket */
 
 struct shard_plan {
     cvy_plan *plan;
-    cvy_bucket_set *gather; /* of the new weights, through the memory of their gradients */
+    cvy_bucket_set *gather; /* gathers the new weights, through the memory of their gradients */
     struct piece *piece;
     int npiece;
-    int *last; /* of each bucket: the instruction that ends its updates, -1: it has none */
+    int *last; /* of each bucket: the instruction that ends its updates; -1: it has no updates */
 };
 
 typedef struct cvy_zero1 {
     cvy_comm *comm;
-    struct shard_plan *at; /* of each training task */
+    struct shard_plan *at; /* one for each training task */
     int n, nstate;
 } cvy_zero1;
 
@@ -45,8 +44,8 @@ static cvy_zero1 *state_of(const cvy_program *p)
     return p->update.state;
 }
 
-/* A reduction is cut in as many parts as there are ranks by a ring, else in the largest power of two (by halving, which
- * stands in for all algorithms that have no halves). */
+/* The ring algorithm cuts a reduction into as many parts as there are ranks. Otherwise halving is used, also in place
+ * of algorithms that cannot be cut, and makes as many parts as the largest power of two. */
 static int state_parts(const cvy_program *p)
 {
     const int n = p->context->comm->nranks;
@@ -65,7 +64,7 @@ static void shape(const cvy_program *p, cvy_update_shape *shape)
     shape->state_elsewhere = 1;
 }
 
-/* Before the plans are bound: whether updates can be done in parts. */
+/* Checks, before the plans are bound, whether updates can be done in parts. */
 static cvy_status prepare(cvy_program *p)
 {
     cvy_status status = CVY_OK;
@@ -125,7 +124,7 @@ static cvy_status make_gathers(cvy_comm *comm, struct shard_plan *s)
     return cvy_bucket_set_connect(s->gather, comm, &s->plan->opts.reduce, sums->memory);
 }
 
-/* The elements of a piece that are this rank's to update. */
+/* The elements of a piece that this rank updates. */
 static cvy_part own_part(const struct shard_plan *s, const struct piece *p)
 {
     const cvy_part part = s->plan->buckets->bucket[p->bucket].part;
@@ -148,7 +147,7 @@ static cvy_status compare_owners(const struct shard_plan *one, const struct shar
     return CVY_OK;
 }
 
-/* A state must belong to one rank, whichever step it is that updates it: a full batch or the tail of an epoch. */
+/* A state must belong to one rank, whichever training step updates it: that of a full batch or of the tail. */
 static cvy_status check_owners(const cvy_zero1 *shard)
 {
     for (int s = 1; s < shard->n; s++)
@@ -201,7 +200,7 @@ static void destroy(cvy_program *p)
     cvy_mem_free(&p->update.state);
 }
 
-/* ---- between variables and the memory of their gradients ---- */
+/* ---- copies between variables and the memory of their gradients ---- */
 
 static cvy_variable *variable_of(const struct piece *p, int state)
 {
@@ -227,7 +226,7 @@ static cvy_status send_bucket(const struct shard_plan *s, int b, int state)
     return cvy_bucket_set_start(s->gather, b);
 }
 
-/* writes 0: another rank wants them. */
+/* writes 0: this rank does not need the values, but another rank does. */
 static cvy_status receive_bucket(const struct shard_plan *s, int b, int state, int writes)
 {
     CVY_TRY(cvy_bucket_set_wait(s->gather, b));
@@ -239,7 +238,7 @@ static cvy_status receive_bucket(const struct shard_plan *s, int b, int state, i
             continue;
         copy(s, p, v, 0, own.first, 0);
         copy(s, p, v, own.end, p->count, 0);
-        v->written++; /* its copy in bf16 has this rank's part only */
+        v->written++; /* its shadow copy has this rank's part only */
     }
     return CVY_OK;
 }

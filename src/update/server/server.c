@@ -1,6 +1,6 @@
 /*
- * server.c: making what parameter servers need, before the first step: who owns which buckets, and all messages;
- * collecting weights and states.
+ * server.c: makes what parameter servers need, before the first step: owners of buckets, and all messages. It also
+ * collects weights and states.
  */
 #include "update/server/server_impl.h"
 
@@ -9,7 +9,8 @@
 
 /* ---- who owns what ---- */
 
-/* Buckets in turn to servers, so that each has about as many bytes; none goes without. */
+/* Gives the buckets to the servers in order, so that each server has about the same number of bytes, and at least one
+ * bucket. */
 static void share_out(cvy_server_plan *sp)
 {
     const cvy_server *s = sp->server;
@@ -31,7 +32,7 @@ static void share_out(cvy_server_plan *sp)
     }
 }
 
-/* A step that trains what another one trains too (the tail of an epoch) leaves it where it is. */
+/* If another step trains the same weights (the tail of an epoch), they keep their owner. */
 static cvy_status follow_owners(cvy_server_plan *sp)
 {
     const cvy_server *s = sp->server;
@@ -70,7 +71,7 @@ static void note_states(const cvy_server *s)
             s->owner[i] = s->owner[vars->at[i]->of->index];
 }
 
-/* ---- making it ---- */
+/* ---- setup ---- */
 
 static cvy_status create_plan(cvy_server *s, int step)
 {
@@ -118,7 +119,8 @@ cvy_status cvy_server_create(cvy_program *p)
 
 /* ---- messages ---- */
 
-/* Where a rank has the sums of a bucket: in place, or, where an owner's workers do not wait for each other, aside. */
+/* Lists where this rank has the sums of a bucket: in place, or in other memory if it is an owner whose workers do not
+ * wait for each other. */
 static int add_sums(const cvy_server_bucket *b, cvy_range *range)
 {
     char *aside = b->served ? b->served->total : NULL;
@@ -129,8 +131,8 @@ static int add_sums(const cvy_server_bucket *b, cvy_range *range)
     return b->nsum;
 }
 
-/* What comes back for a bucket, as this rank has it: weights, for a worker; sums; and a note, where workers do not wait
- * for each other. */
+/* Makes the message of an answer for a bucket, with this rank's memory: weights, if it goes to a worker; sums; and a
+ * note, if workers do not wait for each other. */
 static cvy_status make_answer(const cvy_server_plan *sp, const cvy_server_bucket *b, int to, cvy_message **out)
 {
     const cvy_server *s = sp->server;
@@ -170,7 +172,7 @@ static cvy_status connect_bucket(cvy_server_plan *sp, int number)
     return CVY_OK;
 }
 
-/* A worker leaves to the owner what makes new weights. */
+/* In a worker's plan this replaces an instruction that makes new weights: the owner runs it. */
 static cvy_status left_to_owner(void *state, void *const *src, void *const *dst, void *scratch)
 {
     (void)state, (void)src, (void)dst, (void)scratch;
@@ -188,8 +190,8 @@ static void leave_updates(const cvy_server_plan *sp)
         }
 }
 
-/* Where workers do not wait for each other, one may be in a full step and another in the tail of an epoch, and nobody
- * may need all in one step. */
+/* If workers do not wait for each other, one may run a full step while another runs the tail of an epoch. So no step
+ * may need all workers at once, and all training steps must have the same buckets. */
 static cvy_status check_free(const cvy_server_plan *sp, const cvy_server_plan *first)
 {
     const cvy_plan *plan = sp->plan;
@@ -308,7 +310,7 @@ void cvy_server_destroy(cvy_server **server)
 
 /* ---- steps ---- */
 
-/* A worker's gradients are the mean over its own share, for the server applies them alone. */
+/* A worker's gradients are the mean over its own share, because the server applies them alone. */
 static cvy_status free_step(cvy_server_plan *sp, double rate)
 {
     cvy_server *s = sp->server;
@@ -333,7 +335,7 @@ cvy_status cvy_server_step(cvy_server *s, const cvy_program_task *step, double l
     cvy_server_plan *sp = plan_of(s, step);
     s->collected = s->met = 0;
     if (!cvy_server_is_worker(s))
-        return cvy_server_is_free(s) ? CVY_OK : cvy_server_serve_step(sp); /* a free server serves when all meet */
+        return cvy_server_is_free(s) ? CVY_OK : cvy_server_serve_step(sp); /* an asynchronous server serves in meet() */
     return cvy_server_is_free(s) ? free_step(sp, learning_rate) : cvy_plan_execute(sp->plan, &sp->task->time);
 }
 
@@ -349,7 +351,7 @@ static cvy_status meet(cvy_server *s)
 
 /* ---- collecting ---- */
 
-/* From its owner to all ranks. */
+/* Sends a variable from its owner to all ranks. */
 static cvy_status spread(const cvy_server *s, cvy_variable *v, int owner)
 {
     v->written += s->comm->rank != owner;
@@ -391,7 +393,7 @@ cvy_status cvy_server_collect(cvy_server *s)
 
 /* ---- for the watchdog ---- */
 
-/* The bucket whose new weights a worker waits for, with its owner; 0: none. */
+/* Finds the bucket whose new weights a worker waits for, and its owner. Returns 0 if there is none. */
 static int worker_waits(const cvy_server *s, int *bucket_out, int *owner_out)
 {
     for (int i = 0; i < s->program->ntask; i++) {

@@ -1,22 +1,22 @@
 /*
  * server_async.c: workers that do not wait for each other: a server takes each worker's gradients as they come, updates
- * by them alone and answers, unless the worker is more steps ahead of the slowest than `staleness` allows; then the
- * answer waits.
+ * with them alone and answers. If the worker is more steps ahead of the slowest than `staleness` allows, its answer is
+ * delayed.
  *
- * Nothing moves a weight while it is being sent, and a bucket's gradients are received only when the ones before are
+ * No weight changes while it is being sent, and a bucket's gradients are received only when the ones before are
  * applied. A worker's gradients are the mean over its own share and the rate is divided by the number of workers, so
  * the updates of a step add up to that of the whole batch. Losses and statistics are summed over the latest step of
  * every worker.
  *
- * Source: Ho et al. 2013 (the bound); Dean et al. 2012, Large Scale Distributed Deep Networks (without one).
+ * Source: Ho et al. 2013 (the bound); Dean et al. 2012, Large Scale Distributed Deep Networks (without a bound).
  */
 #include <string.h>
 
 #include "update/server/server_impl.h"
 
-enum { WORD_TAG = 0, LONG = 1000 }; /* turns without a message */
+enum { WORD_TAG = 0, LONG = 1000 }; /* LONG: turns without a message, until the watchdog is told */
 
-/* ---- making it ---- */
+/* ---- setup ---- */
 
 cvy_status cvy_server_free_bucket(cvy_server_plan *sp, cvy_server_bucket *b)
 {
@@ -87,8 +87,8 @@ cvy_status cvy_worker_say(cvy_server *s, const cvy_server_word *word)
     return CVY_OK;
 }
 
-/* What the first server has told with the answers of a step; the counts of its buckets differ by a little, the latest
- * are right. */
+/* Takes the newest of what the first server told with the answers of a step. The counts of its buckets differ a little;
+ * the largest is the latest. */
 void cvy_worker_note(cvy_server_plan *sp)
 {
     cvy_server *s = sp->server;
@@ -120,9 +120,9 @@ cvy_status cvy_server_leave(cvy_server *s, int64_t steps_done)
     return words_are_out(s);
 }
 
-/* ---- a server: who is where ---- */
+/* ---- a server: progress of the workers ---- */
 
-/* Steps of the slowest worker that has not left, of one bucket; INT64_MAX where all have left. */
+/* The steps of the slowest worker that has not left, for one bucket. INT64_MAX if all have left. */
 static int64_t slowest(const cvy_server *s, const cvy_served *b)
 {
     int64_t least = INT64_MAX;
@@ -132,7 +132,7 @@ static int64_t slowest(const cvy_server *s, const cvy_served *b)
     return least;
 }
 
-/* Sums are whole when all workers have sent one. */
+/* Sums are complete when every worker has sent one or has left. */
 static int all_heard(const cvy_server *s, const cvy_served *b)
 {
     int all = 1;
@@ -154,7 +154,7 @@ static cvy_status hear(cvy_server *s, int64_t begin, int *moved)
         s->begun[from]++;
         s->rate[from] = s->word.rate;
     }
-    /* A step that nobody has begun to be answered for yet: all hear of it in time. */
+    /* The synchronisation is after a step for which no worker has an answer yet, so all are told in time. */
     if ((s->word.leaves || s->word.wishes) && s->comm->rank == s->nworkers && !s->note.meeting) {
         for (int w = 0; w < s->nworkers; w++)
             s->note.meeting = CVY_MAX(s->note.meeting, begin + s->begun[w] + 1);
@@ -183,7 +183,7 @@ static void add_sums(cvy_dtype dtype, char *total, const char *part, size_t byte
             ((double *)total)[i] += factor * ((const double *)part)[i];
 }
 
-/* The worker's sums take the place of those it sent before. */
+/* Replaces the sums that this worker has sent before. */
 static void take_sums(const cvy_server *s, cvy_server_bucket *b, int worker)
 {
     cvy_served *served = b->served;
@@ -232,7 +232,7 @@ static cvy_status take(cvy_server_plan *sp, int number, int64_t begin, int *move
         served->from = from;
         *moved = 1;
     }
-    /* Weights that are being sent stay as they are; and the word that tells the rate may come behind the gradients. */
+    /* Weights that are being sent must not change. And the message with the rate may arrive after the gradients. */
     if (served->from >= 0 && (served->nsending > 0 || s->begun[served->from] <= served->taken[served->from]))
         return CVY_OK;
     if (served->from >= 0)
@@ -271,7 +271,7 @@ static cvy_status answer(cvy_server_plan *sp, int number, int *moved)
     return CVY_OK;
 }
 
-/* ---- a server: from one meeting to the next ---- */
+/* ---- a server: from one synchronisation to the next ---- */
 
 static cvy_status open_doors(cvy_server *s, cvy_server_plan *sp)
 {
@@ -288,7 +288,7 @@ static cvy_status open_doors(cvy_server *s, cvy_server_plan *sp)
     return s->comm->message->receive(s->hears, CVY_ANY_RANK, WORD_TAG);
 }
 
-/* All have left with their answers: what is still awaited never comes. */
+/* All workers have left and got their answers. The receives that are still posted are cancelled. */
 static cvy_status close_doors(cvy_server *s, cvy_server_plan *sp)
 {
     CVY_TRY(s->comm->message->cancel(s->hears));
@@ -304,7 +304,7 @@ static cvy_status close_doors(cvy_server *s, cvy_server_plan *sp)
     return CVY_OK;
 }
 
-/* For the watchdog: the slowest worker that has not left. */
+/* Tells the watchdog the slowest worker that has not left. */
 static void note_waiting(cvy_server *s, const cvy_server_plan *sp, int bucket)
 {
     const cvy_served *served = sp->bucket[bucket].served;

@@ -1,12 +1,12 @@
 /*
  * server_impl.h: what the files of the parameter server share.
  *
- *   server_mode.c     the update mode: its options, what does not go with it, its functions
- *   server.c          making it: who owns what, messages; collecting weights for a checkpoint
+ *   server_mode.c     the update mode: its options, conflicting options, its functions
+ *   server.c          setup: who owns what, messages; collecting weights for a checkpoint
  *   server_split.c    which instructions and memory of a plan belong to which bucket
  *   server_worker.c   a worker's side of a step
- *   server_sync.c     a server's side where all workers go on together
- *   server_async.c     ... and where they do not wait for each other, or only so far
+ *   server_sync.c     a server's side if workers wait for each other in every step
+ *   server_async.c    a server's side if they do not, or only from some distance on
  */
 #ifndef CVY_SERVER_IMPL_H
 #define CVY_SERVER_IMPL_H
@@ -15,74 +15,75 @@
 
 enum {
     CVY_SERVER_SLOTS = 3
-}; /* gradients of other workers than the first that are received at once, before they are added */
+}; /* gradients that are received at once before they are added, from all workers but the first */
 
-typedef struct cvy_list { /* of instructions or buckets */
+typedef struct cvy_list { /* a list of instructions or buckets */
     int *at;
     int count;
 } cvy_list;
 
-/* A worker's word to each server, where workers do not wait for each other. */
+/* What a worker tells each server if workers do not wait for each other. */
 typedef struct cvy_server_word {
-    int64_t leaves; /* it goes to a meeting; else it begins a step */
+    int64_t leaves; /* it leaves for a synchronisation; else it begins a step */
     int64_t step;   /* steps done */
-    int64_t wishes; /* it wants all to meet soon */
+    int64_t wishes; /* it asks all ranks to synchronise soon */
     double rate;    /* of the step that it begins */
 } cvy_server_word;
 
-/* A server's word to a worker with each answer, then. Sums are of all answers of this server since the program was
+/* What a server tells a worker with each answer then. Sums count all answers of this server since the program was
  * made. */
 typedef struct cvy_server_note {
-    int64_t meeting; /* all meet behind the step of this number; 0: not known */
+    int64_t meeting; /* all synchronise after the step of this number; 0: not known */
     int64_t answers, ahead,
-        most_ahead; /* steps that workers were ahead of the slowest when they were answered: sum, and most */
+        most_ahead; /* steps that workers were ahead of the slowest when they were answered: sum, and maximum */
 } cvy_server_note;
 
-/* One bucket of gradients of one plan. What comes back for it: its weights, and the sums of what else lies in it. */
+/* One bucket of gradients of one plan. The answer to it contains its weights, and the sums of all else that is in the
+ * bucket. */
 typedef struct cvy_server_bucket {
     int owner;       /* rank */
     cvy_range place; /* in the arena */
     cvy_dtype dtype;
-    cvy_list update; /* instructions that its owner makes new weights by */
+    cvy_list update; /* instructions with which its owner makes new weights */
     cvy_variable **weight;
     int nweight;
     cvy_range *sum; /* in the arena: losses, batch norm's statistics */
     int nsum;
-    int ready; /* instruction behind which a worker reads its weights no more */
-    /* of a worker */
+    int ready; /* after this instruction a worker does not read its weights any more */
+    /* -- of a worker -- */
     cvy_message *gradient;
-    int asked; /* the answer may come: it is being received */
-    /* of all but its owner */
-    cvy_message *answer; /* weights and sums; of another server: sums, NULL where there are none */
-    /* of its owner */
-    cvy_message *first; /* gradients of the first worker, or of any, straight into place */
-    cvy_message **to;   /* answers, to each rank: workers get weights and sums, other servers sums */
-    /* where workers do not wait for each other */
-    cvy_server_note *note;     /* that comes with the answer; of its owner: one for each worker */
+    int asked; /* the answer is being received */
+    /* -- of all ranks but its owner -- */
+    cvy_message *answer; /* weights and sums; on another server only sums, NULL if there are none */
+    /* -- of its owner -- */
+    cvy_message *first; /* receives gradients of the first worker, or of any, directly into place */
+    cvy_message **to;   /* answers, to each rank: workers get weights and sums, other servers only sums */
+    /* -- if workers do not wait for each other -- */
+    cvy_server_note *note;     /* comes with the answer; the owner has one for each worker */
     struct cvy_served *served; /* of its owner: server_async.c */
 } cvy_server_bucket;
 
-/* A bucket of an owner whose workers do not wait for each other. */
+/* The state of a bucket at its owner, if workers do not wait for each other. */
 typedef struct cvy_served {
-    int receiving, from;          /* gradients are awaited in place; or are there, from this worker, -1: none */
-    int64_t *taken;               /* gradients of each worker since the latest meeting */
-    int64_t applied;              /* of all */
-    char *owed, *sending, *heard; /* of each worker: it is to be answered; it is being answered; its sums are known */
+    int receiving, from; /* gradients are being received; `from`: the worker whose gradients are in place, -1: none */
+    int64_t *taken;      /* gradients taken from each worker since the last synchronisation */
+    int64_t applied;     /* gradients of all workers */
+    char *owed, *sending, *heard; /* of each worker: it needs an answer; its answer is being sent; its sums are known */
     int nsending;
     size_t sum_bytes;
-    char *total, *latest; /* sums of the latest step of each worker, over all, and of each */
+    char *total, *latest; /* sums of the latest step of each worker: added up, and of each */
 } cvy_served;
 
 typedef struct cvy_server_plan { /* of one training step */
     cvy_server *server;
     cvy_program_task *task;
     cvy_plan *plan;
-    cvy_server_bucket *bucket; /* of each of the plan */
+    cvy_server_bucket *bucket; /* one for each bucket of the plan */
     int nbucket;
     cvy_list mine;      /* buckets that this rank owns */
-    cvy_list forward;   /* what a server runs before the update: its part of sums that all ranks make together */
+    cvy_list forward;   /* instructions that a server runs before the update: its part of sums over all ranks */
     cvy_list constants; /* instructions of the update phase that belong to no bucket */
-    cvy_list behind;    /* those that all ranks run: running statistics */
+    cvy_list behind;    /* instructions that all ranks run after the update: running statistics */
     cvy_exchange exchange;
 } cvy_server_plan;
 
@@ -90,28 +91,28 @@ struct cvy_server {
     cvy_program *program;
     cvy_comm *comm;
     int nworkers, nservers;
-    cvy_server_plan **plan; /* of each step of the program, NULL: it does not train */
-    int *owner;             /* rank that holds each variable, by its index; -1: all */
+    cvy_server_plan **plan; /* for each task of the program; NULL: it does not train */
+    int *owner;             /* rank that holds each variable, by its index; -1: all ranks */
     void *slot[CVY_SERVER_SLOTS];
     cvy_message *into[CVY_SERVER_SLOTS];
     size_t slot_bytes;
     int collected;      /* since the latest training step */
-    double busy_s;      /* of a server's step, in which it did not wait */
-    atomic_llong moved; /* gradients taken: for the watchdog */
-    /* where workers do not wait for each other */
-    int64_t staleness;    /* 0: they do; -1: never; else by so many steps */
-    cvy_server_word word; /* a worker's own, or what came from one */
-    cvy_message **words;  /* a worker's: to each server */
-    cvy_message *hears;   /* a server's, from any worker */
-    int64_t *begun;       /* of each worker: steps since the meeting */
+    double busy_s;      /* time in a server's step in which it did not wait */
+    atomic_llong moved; /* gradients taken; the watchdog reads it */
+    /* -- if workers do not wait for each other -- */
+    int64_t staleness; /* steps a worker may be ahead of the slowest; 0: workers wait for each other; -1: any number */
+    cvy_server_word word; /* a worker's own, or the latest one received */
+    cvy_message **words;  /* of a worker: to each server */
+    cvy_message *hears;   /* of a server: from any worker */
+    int64_t *begun;       /* of each worker: steps begun since the synchronisation */
     double *rate;
     char *left;
-    int64_t left_step;                   /* the most steps of any that has left */
-    int wishes;                          /* a worker's, for its next word */
-    int met;                             /* no step since the latest meeting */
-    int64_t steps_met;                   /* done then, where the program's caller runs steps */
-    cvy_server_note note;                /* what this server tells, or the worker was told */
-    atomic_int waits_bucket, waits_rank; /* -1: it does not wait */
+    int64_t left_step;                   /* the most steps of any worker that has left */
+    int wishes;                          /* of a worker: it asks for a synchronisation with its next message */
+    int met;                             /* no step was run since the last synchronisation */
+    int64_t steps_met;                   /* steps done at that time, if the program's caller runs the steps */
+    cvy_server_note note;                /* what this server tells, or what this worker was told */
+    atomic_int waits_bucket, waits_rank; /* what a server waits for; -1: it does not wait */
 };
 
 static inline int cvy_server_is_worker(const cvy_server *s)
@@ -124,30 +125,30 @@ static inline int cvy_server_tag(int bucket)
     return 1 + bucket;
 }
 
-/* Whether workers do not wait for each other in every step. */
+/* Whether workers run without waiting for each other in every step. */
 static inline int cvy_server_is_free(const cvy_server *s)
 {
     return s->staleness != 0;
 }
 
-/* Fills lists, weights, sums and ready of all buckets, and the plan's lists. Owners are told afterwards. */
+/* Fills lists, weights, sums and ready of all buckets, and the plan's lists. Owners are set afterwards. */
 cvy_status cvy_server_split(cvy_server_plan *sp, cvy_pool *pool);
 
-/* A worker's plan is executed as it is: these are called where sums would be started and tested. cvy_exchange of a
- * worker. */
+/* A worker's plan is executed as it is. Its cvy_exchange calls these functions where a reduction would be started and
+ * tested. */
 cvy_status cvy_worker_start(void *server_plan, int bucket);
 cvy_status cvy_worker_test(void *server_plan, int bucket, int *done_out);
 
 cvy_status cvy_server_run_list(cvy_plan *plan, const cvy_list *list);
 cvy_status cvy_server_serve_step(cvy_server_plan *sp);
 
-/* The plan of the first training step: a free server updates by it, whichever step a worker is in. */
+/* The plan of the first training step. An asynchronous server updates by it, whichever step a worker runs. */
 cvy_server_plan *cvy_server_first(const cvy_server *s);
-/* Memory and messages that are needed only then; the bucket's answers go out of that memory. */
+/* Memory and messages for asynchronous workers only. The bucket's answers are sent from that memory. */
 cvy_status cvy_server_free_bucket(cvy_server_plan *sp, cvy_server_bucket *bucket);
 cvy_status cvy_server_free_connect(cvy_server *s);
 void cvy_server_free_destroy(cvy_server *s);
-/* A worker's word, when the one before is out. */
+/* Sends a worker's message to all servers, after the one before has been sent. */
 cvy_status cvy_worker_say(cvy_server *s, const cvy_server_word *word);
 void cvy_worker_note(cvy_server_plan *sp);
 

@@ -1,5 +1,5 @@
 /*
- * server_mode.c: parameter servers as an update mode: options, what does not go with them, and the mode's functions.
+ * server_mode.c: parameter servers as an update mode: options, conflicting options, and the mode's functions.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@ static cvy_server *state_of(const cvy_program *p)
 
 /* ---- planning ---- */
 
-/* A program that only evaluates runs on any ranks, so this is for training tasks. */
+/* Training tasks are checked here, because a program that only evaluates runs on any number of ranks. */
 static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *optimise)
 {
     const int nranks = p->context->comm->nranks;
@@ -128,7 +128,7 @@ static void staleness(const cvy_program *p, double *mean, int64_t *most)
 
 static const cvy_update_async async = {is_on, serves, request_sync, next_sync, leave, serve, staleness};
 
-/* ---- what a job says of it ---- */
+/* ---- options in a job file ---- */
 
 typedef struct cvy_server_options {
     int64_t servers, staleness;

@@ -1,10 +1,10 @@
 /*
- * server_split.c: which instructions of a plan's update phase and which memory belong to which bucket of gradients,
- * told by what they read.
+ * server_split.c: finds which instructions of a plan's update phase and which memory belong to which bucket of
+ * gradients, from what they read.
  *
- * An update reads the gradient of one weight, which lies in one bucket: it is run by the rank that owns the bucket.
- * Running statistics are the same on all ranks, so all run what writes them. What reads nothing of a bucket makes
- * constants.
+ * An update reads the gradient of one weight, which is in one bucket, so the rank that owns the bucket runs it. Running
+ * statistics are the same on all ranks, so all ranks run the instructions that write them. An instruction that reads
+ * nothing from a bucket makes constants.
  */
 #include "update/server/server_impl.h"
 
@@ -14,8 +14,8 @@ struct split {
     cvy_server_plan *sp;
     cvy_plan *plan;
     cvy_pool *pool;
-    int *made_of;  /* by buffer: bucket that a temporary of the update phase is made of, NONE */
-    int *consumed; /* by buffer: an update reads it, so nobody else needs it */
+    int *made_of;  /* by buffer: the bucket from which a temporary of the update phase is made, or NONE */
+    int *consumed; /* by buffer: an update reads it, so no other rank needs it */
 };
 
 static const cvy_buffer *root_of(const cvy_plan *plan, int buffer)
@@ -75,7 +75,7 @@ static cvy_status find_bucket(const struct split *s, const cvy_instr *instr, int
     return CVY_OK;
 }
 
-/* An instruction of the owner: its weight is new behind it, and its gradient is of no further use. */
+/* Adds an instruction that the owner runs. It makes a new weight, and after it the gradient is not needed any more. */
 static cvy_status add_update(struct split *s, int b, int at)
 {
     cvy_server_bucket *bucket = &s->sp->bucket[b];
@@ -116,7 +116,7 @@ static cvy_status split_updates(struct split *s)
     return CVY_OK;
 }
 
-/* What is summed and is no gradient. */
+/* Finds the values in buckets that are not gradients, such as losses. */
 static cvy_status find_sums(struct split *s)
 {
     for (int i = 0; i < s->plan->nbuffer; i++) {
@@ -131,7 +131,7 @@ static cvy_status find_sums(struct split *s)
     return CVY_OK;
 }
 
-/* The last instruction of a worker's forward and backward that reads a weight of the bucket. */
+/* Finds the last instruction of a worker's forward and backward pass that reads a weight of the bucket. */
 static void find_ready(struct split *s, cvy_server_bucket *bucket)
 {
     for (int i = 0; i < s->plan->ninstr; i++) {
@@ -145,8 +145,8 @@ static void find_ready(struct split *s, cvy_server_bucket *bucket)
     }
 }
 
-/* A server has no samples: of forward and backward there remain the sums that all ranks make together. Gradients come
- * by message, so nothing is zeroed. */
+/* A server has no samples: of forward and backward it runs only the reductions over all ranks. Gradients come by
+ * message, so their memory is not zeroed. */
 static cvy_status find_forward(struct split *s)
 {
     for (int i = 0; i < s->plan->ninstr; i++) {

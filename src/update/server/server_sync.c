@@ -1,10 +1,10 @@
 /*
- * server_sync.c: a server's side of a step where all workers go on together: each bucket is summed over the workers,
- * its weights are updated, and all workers get them, while gradients of the next buckets come in.
+ * server_sync.c: a server's side of a step in which workers wait for each other: each bucket is summed over the
+ * workers, its weights are updated, and all workers get them, while gradients of the next buckets arrive.
  *
- * Gradients are received in one order, bucket by bucket as backward makes them and worker by worker in each, and added
- * in it, so a run repeats its bits. The first worker's come straight into place, the others' into a few slots, from
- * which they are added.
+ * Gradients are received and added in a fixed order: bucket by bucket as backward makes them, and in each bucket worker
+ * by worker. So a run gives the same bits again. The gradients of the first worker are received in place. Those of the
+ * others are received into a few slots, and added from there.
  */
 #include "update/server/server_impl.h"
 
@@ -45,12 +45,12 @@ static void add_up(const cvy_server_bucket *b, const void *from, int threads)
 
 /* ---- a step ---- */
 
-/* Gradients in the order in which they are taken: item i is of bucket sp->mine.at[i / nworkers] from worker i %
+/* The order in which gradients are taken: item i belongs to bucket sp->mine.at[i / nworkers] and worker i %
  * nworkers. */
 struct serving {
     cvy_server_plan *sp;
     int nworkers, items, posted, taken;
-    int slots_used, slots_freed; /* so far; at most CVY_SERVER_SLOTS between them */
+    int slots_used, slots_freed; /* totals so far; they differ by at most CVY_SERVER_SLOTS */
 };
 
 static int bucket_of(const struct serving *s, int item)
@@ -58,7 +58,7 @@ static int bucket_of(const struct serving *s, int item)
     return s->sp->mine.at[item / s->nworkers];
 }
 
-/* Receives run ahead of adding as far as there are slots. */
+/* Posts receives before their turn to be added, as long as slots are free. */
 static cvy_status post(struct serving *s, int *moved)
 {
     cvy_server *server = s->sp->server;
@@ -112,7 +112,7 @@ static cvy_status take(struct serving *s, int *moved)
     return worker == s->nworkers - 1 ? answer(s, b) : CVY_OK;
 }
 
-/* Answers that are still on their way, and sums of what other servers own. */
+/* Tests the answers that are still being sent, and the sums that other servers own. */
 static cvy_status finish(const cvy_server_plan *sp, int *done_out)
 {
     const cvy_server *server = sp->server;
@@ -155,7 +155,7 @@ cvy_status cvy_server_serve_step(cvy_server_plan *sp)
     sp->server->busy_s = 0;
     for (int i = -1; i < sp->plan->ninstr; i++)
         sp->plan->times.end_s[i] =
-            begin; /* instructions run in another order than that of the plan: a trace shows none */
+            begin; /* instructions do not run in the plan's order, so a trace shows none of them */
     CVY_TRY(cvy_server_run_list(sp->plan, &sp->forward));
     CVY_TRY(cvy_server_run_list(sp->plan, &sp->constants));
     const cvy_status status = serve(sp);

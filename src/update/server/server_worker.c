@@ -1,6 +1,7 @@
 /*
- * server_worker.c: a worker's side of a step with parameter servers: its plan is executed as ever, but where the sum of
- * a bucket would start the bucket is sent to its owner, and where one would wait for the sum one waits for new weights.
+ * server_worker.c: a worker's side of a step with parameter servers: its plan is executed as in sync, but a bucket is
+ * sent to its owner where its reduction would start, and the worker waits for new weights where it would wait for the
+ * sum.
  */
 #include "update/server/server_impl.h"
 
@@ -12,7 +13,8 @@ cvy_status cvy_worker_start(void *server_plan, int bucket)
     return sp->server->comm->message->send(b->gradient, b->owner, cvy_server_tag(bucket));
 }
 
-/* New weights must not come while backward still reads the old ones, nor sums into memory that is being sent. */
+/* New weights must not arrive while backward still reads the old ones, and sums must not arrive in memory that is still
+ * being sent. */
 static cvy_status ask(cvy_server_plan *sp, int bucket)
 {
     const cvy_comm_message_ops *message = sp->server->comm->message;
