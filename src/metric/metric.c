@@ -1,7 +1,7 @@
 /*
- * metric.c: the engine of all metrics: checks a batch of rows, adds it up on this rank, and merges once over ranks at
- * the end. In the run: after each forward step of a validation or test pass; cvy_metric_finish() at its end, on all
- * ranks.
+ * metric.c: the code that all metrics share: it checks a batch of rows, adds it up on this rank, and merges the ranks
+ * once at the end. A validation or test pass calls it after each forward pass, and calls cvy_metric_finish() at its
+ * end, on all ranks.
  */
 #include "metric/metric.h"
 
@@ -14,9 +14,9 @@ struct cvy_metric {
     const cvy_metric_def *def;
     cvy_pool *pool;
     void *options;
-    cvy_shape output; /* of one sample */
+    cvy_shape output; /* shape of one sample's output */
     int64_t nsums;
-    double *sums; /* of one batch; in the end of all */
+    double *sums; /* [nsums] of the latest batch; in cvy_metric_finish(), of all batches and ranks */
     cvy_exact *totals;
     float *rows; /* [nrows, ncols] */
     int64_t nrows, row_room;
@@ -170,7 +170,8 @@ cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64
 
 /* ---- merging ---- */
 
-/* Column 0 downwards, then the others: a total order, so equal scores need no care about who sent them. */
+/* Descending by column 0, then by the other columns. This is a total order, so the result does not depend on which rank
+ * sent which row. */
 static int compare(const void *a, const void *b, void *ncols)
 {
     const float *x = a, *y = b;
@@ -180,7 +181,8 @@ static int compare(const void *a, const void *b, void *ncols)
     return 0;
 }
 
-/* All ranks' rows on rank 0, sorted. *all_out is NULL elsewhere; cvy_mem_free. */
+/* Gathers all ranks' rows on rank 0, sorted. *all_out is NULL on other ranks; the caller frees it with
+ * cvy_mem_free(). */
 static cvy_status gather_rows(const cvy_metric *m, cvy_comm *comm, float **all_out, int64_t *nall_out)
 {
     const size_t row_bytes = sizeof(float) * (size_t)m->def->ncols, mine = (size_t)m->nrows * row_bytes;

@@ -1,9 +1,10 @@
 /*
- * metric.h: exact metrics over a whole data set: every sample once, as sums with counts, whatever the number of ranks.
+ * metric.h: exact metrics over a whole data set. Every sample counts once, whatever the number of ranks.
  *
- * A metric sees rows on its rank (host memory, after a forward step) and is merged over ranks once at the end: either
- * by adding a vector of sums, exactly (base_exact.h), so that only what a batch is decides on their bits, or (ranking
- * metrics: ROC) by gathering compact rows on rank 0 in rank order. finish() runs on rank 0; results are then broadcast.
+ * A metric gets rows on each rank (in host memory, after a forward pass) and is merged over ranks once, at the end.
+ * There are two ways. A vector of sums is added exactly (base_exact.h), so its bits depend only on how the samples are
+ * cut into batches. Ranking metrics (ROC) gather compact rows on rank 0, in rank order. finish() runs on rank 0 and its
+ * result is broadcast.
  */
 #ifndef CVY_METRIC_H
 #define CVY_METRIC_H
@@ -16,12 +17,12 @@
 
 typedef struct cvy_metric_rows { /* one batch, on this rank */
     int64_t n;
-    const cvy_span *output; /* [n, K...] the model's raw output (logits or prediction) */
+    const cvy_span *output; /* [n, K...] raw output of the model (logits or predictions) */
     const cvy_span *target; /* [n] integer labels, or [n, ...] real targets */
-    const double *weight;   /* [n], or NULL for ones; 0 leaves the sample out */
+    const double *weight;   /* [n], weights; NULL: all 1. Weight 0 leaves the sample out */
 } cvy_metric_rows;
 
-/* What every metric on labels takes. The engine has checked that a label is a class or ignored. */
+/* The options that all label metrics share. metric.c has checked that each label is a class or is ignored. */
 typedef struct cvy_metric_labels {
     cvy_ints ignore_label;
 } cvy_metric_labels;
@@ -35,21 +36,23 @@ typedef struct cvy_metric_def {
     const cvy_option *options;
     size_t options_size;
     int higher_is_better;
-    /* Integer targets, and options that begin with cvy_metric_labels; else real targets of the output's shape. */
+    /* 1: targets are integers and the options begin with cvy_metric_labels. 0: targets are reals of the output's
+     * shape. */
     int wants_labels;
-    /* Whether the metric suits an output of this sample shape; may be NULL. */
+    /* Checks that the metric can be used with outputs of this sample shape; may be NULL. */
     cvy_status (*check)(const void *options, const cvy_shape *output);
-    /* Number of doubles summed over ranks, for an output of this sample shape. */
+    /* Number of doubles that are summed over ranks, for outputs of this sample shape; NULL for row metrics. */
     int64_t (*nsums)(const void *options, const cvy_shape *output);
     void (*add)(const void *options, const cvy_metric_rows *rows, double *sums); /* NULL for row metrics */
-    /* Row metrics: writes ncols floats for a sample and returns 1, or 0 to leave it out. finish and detail get all rows
-     * sorted by column 0 downwards, then by the others, so that their sums do not depend on the number of ranks. */
+    /* Row metrics only. Writes ncols floats for sample i and returns 1, or returns 0 to leave it out. finish and detail
+     * get all rows, sorted by column 0 in descending order and then by the other columns, so their sums do not depend
+     * on the number of ranks. */
     int ncols;
     int (*row)(const void *options, const cvy_metric_rows *rows, int64_t i, float *cols);
-    /* The scalar result, from the global sums or all rows. */
+    /* The scalar result, from the global sums or from all rows. */
     double (*finish)(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                      int64_t nrows);
-    /* More than a scalar: adds members (a confusion matrix, ROC points) to an open JSON object; may be NULL. */
+    /* Adds results that are more than a scalar (a confusion matrix, ROC points) to an open JSON object; may be NULL. */
     void (*detail)(const void *options, const cvy_shape *output, const double *sums, const float *rows, int64_t nrows,
                    cvy_json *json);
 } cvy_metric_def;
@@ -58,15 +61,15 @@ typedef struct cvy_metric_def {
 const cvy_metric_def *const *cvy_metric_table(int *count_out);
 const cvy_metric_def *cvy_metric_find(const char *name);
 
-/* A metric at work. */
+/* ---- a metric in use ---- */
 cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample,
                              cvy_metric **out);
 cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows);
-/* Rows first to first + n - 1 of a batch, as one. */
+/* Adds rows first .. first + n - 1 of a batch as if they were a batch of their own. */
 cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64_t first, int64_t n);
-/* Collective: merges, finishes; the value is equal on all ranks. detail (may be NULL) is written on rank 0 only. Ready
- * for the next pass afterwards. */
+/* Collective: merges the ranks and finishes; the value is equal on all ranks. detail (may be NULL) is written on rank 0
+ * only. Afterwards the metric is ready for the next pass. */
 cvy_status cvy_metric_finish(cvy_metric *m, cvy_comm *comm, double *value_out, cvy_json *detail);
-const cvy_shape *cvy_metric_output(const cvy_metric *m); /* of one sample */
+const cvy_shape *cvy_metric_output(const cvy_metric *m); /* shape of one sample's output */
 
 #endif

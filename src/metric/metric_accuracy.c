@@ -1,7 +1,7 @@
 /*
- * metric accuracy: the share of samples (of positions, where there are several) whose largest output is their class's.
- * After the forward of each validation or test step. Of equal largest outputs the first counts; one that is not a
- * number is wrong.
+ * metric accuracy: the share of samples, or of positions if a sample has several, whose largest output belongs to their
+ * class. It runs after each forward pass of a validation or test pass. If several outputs are largest, the first
+ * counts; a sample with a NaN output counts as wrong.
  */
 #include "metric/metric_labels.h"
 

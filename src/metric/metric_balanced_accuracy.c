@@ -1,10 +1,10 @@
 /*
- * metric balanced_accuracy: the mean recall of the classes that occur, and how often each class is taken for each other
- * one. After the forward of each validation or test step. An output that is not a number counts as no class: it is
- * missing from its row.
+ * metric balanced_accuracy: the mean recall of the classes that occur, with the confusion matrix. It runs after each
+ * forward pass of a validation or test pass. A sample with a NaN output is predicted as no class, so it is missing from
+ * its row of the matrix.
  *
- * Detail: "confusion" [[...]], rows are true classes, columns guesses; "recall" and "precision" for each class, null
- * where it does not occur.
+ * Detail: "confusion" [[...]], rows are true classes and columns are predictions; "recall" and "precision" for each
+ * class, null if a class does not occur or is never predicted.
  */
 #include <math.h>
 
@@ -13,7 +13,7 @@
 
 static const cvy_option balanced_opts[] = {CVY_IGNORE_LABEL_ROW, {0}};
 
-/* The matrix, then the weight of each true class (a row may miss guesses that were not numbers). */
+/* The matrix, then the total weight of each true class (NaN predictions are missing from the rows). */
 static int64_t balanced_nsums(const void *options, const cvy_shape *output)
 {
     const int64_t K = cvy_metric_classes(output);

@@ -1,6 +1,6 @@
 /*
  * metrics mae and rmse: mean absolute and root mean squared error.
- * After the forward of each validation or test step. A sample counts with the mean over its elements.
+ * They run after each forward pass of a validation or test pass. A sample contributes the mean over its elements.
  *
  *     mae   sum weight * mean of |output - target| / sum weight
  *     rmse  sqrt(sum weight * mean of (output - target)^2 / sum weight)

@@ -1,15 +1,15 @@
 /*
- * metric_labels.h: outputs and labels as the classification metrics see them.
+ * metric_labels.h: how classification metrics read outputs and labels.
  *
- * An output is [n, K, positions...] with a label for each position; K = 1 is a single logit for two classes, positive
- * for class 1.
+ * An output is [n, K, positions...], with one label for each position. K = 1 means a single logit for two classes; it
+ * is positive for class 1.
  */
 #ifndef CVY_METRIC_LABELS_H
 #define CVY_METRIC_LABELS_H
 
 #include "metric/metric.h"
 
-/* K of an output of this sample shape, and the number of classes that it tells apart. */
+/* K for outputs of this sample shape. cvy_metric_classes() gives the number of classes: K, or 2 for a single logit. */
 static inline int64_t cvy_metric_outputs(const cvy_shape *output)
 {
     return output->ndim ? output->dim[0] : 1;
@@ -20,7 +20,7 @@ static inline int64_t cvy_metric_classes(const cvy_shape *output)
     return CVY_MAX(cvy_metric_outputs(output), 2);
 }
 
-/* The same of rows. */
+/* K for a batch of rows. */
 static inline int64_t cvy_rows_outputs(const cvy_metric_rows *rows)
 {
     return rows->output->ndim > 1 ? rows->output->dim[1] : 1;
@@ -43,7 +43,7 @@ static inline double cvy_rows_logit(const cvy_metric_rows *rows, int64_t i, int6
     return cvy_get(rows->output, (i * K + k) * P + p);
 }
 
-/* The label, or -1 where it is ignored. */
+/* The label, or -1 if it is ignored. */
 static inline int64_t cvy_rows_label(const cvy_metric_labels *o, const cvy_metric_rows *rows, int64_t i, int64_t p)
 {
     const int64_t label = (int64_t)cvy_get(rows->target, i * cvy_rows_positions(rows) + p);
@@ -53,7 +53,7 @@ static inline int64_t cvy_rows_label(const cvy_metric_labels *o, const cvy_metri
     return label;
 }
 
-/* The class of the largest logit, the first of equals; -1 if one is not a number. */
+/* The class of the largest logit, or the first of them if several are equal; -1 if a logit is NaN. */
 static inline int64_t cvy_rows_argmax(const cvy_metric_rows *rows, int64_t i, int64_t p)
 {
     const int64_t K = cvy_rows_outputs(rows);

@@ -1,5 +1,5 @@
 /*
- * metric_open.c: metrics of the public API: made from text, fed with plain memory.
+ * metric_open.c: metrics of the public API, which are made from text and read plain memory.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ cvy_status cvy_metric_open(const char *metric, const cvy_shape *output, cvy_metr
     return status;
 }
 
-/* [rows, sample...] in plain layout. */
+/* Describes memory as [rows, sample...] in row-major layout. */
 static cvy_span span_of(const void *data, cvy_dtype dtype, int64_t rows, const cvy_shape *sample)
 {
     cvy_span span = {.dtype = dtype,
@@ -59,7 +59,7 @@ cvy_status cvy_metric_add_rows(cvy_metric *m, const cvy_metric_batch *batch)
     const cvy_shape *output = cvy_metric_output(m);
     const int is_real = b.target_dtype == CVY_DTYPE_F32 || b.target_dtype == CVY_DTYPE_F64;
     cvy_shape label = {0};
-    for (int i = 1; i < output->ndim; i++) /* a label for each position */
+    for (int i = 1; i < output->ndim; i++) /* one label for each position */
         label.dim[label.ndim++] = output->dim[i];
     const cvy_span outputs = span_of(b.output, b.output_dtype, b.rows, output),
                    targets = span_of(b.target, b.target_dtype, b.rows, is_real ? output : &label);

@@ -1,12 +1,12 @@
 /*
  * metric r2: the share of the targets' variance that the outputs explain (coefficient of determination).
- * After the forward of each validation or test step.
+ * It runs after each forward pass of a validation or test pass.
  *
  *     1 - sum weight (output - target)^2 / sum weight (target - mean target)^2      for each element of the output
  *
- * Several elements: the mean of their values (average: uniform, as scikit-learn's r2_score), or all squares added first
- * (average: variance), which elements that hardly vary do not upset. A target that never varies gives 1 where it is met
- * exactly, else 0.
+ * For several elements there are two averages: the mean of their values (average: uniform, as in scikit-learn's
+ * r2_score), or the formula with the squares of all elements added first (average: variance), which is robust to
+ * elements that hardly vary. A target that never varies gives 1 if the output equals it exactly, else 0.
  */
 #include "metric/metric.h"
 
@@ -20,7 +20,7 @@ static const cvy_option r2_opts[] = {
     {0},
 };
 
-/* sums[0] is the sum of weights; then for each element: */
+/* sums[0] is the sum of weights; these follow for each element: */
 enum { TARGET, TARGET2, ERROR2, NEACH };
 
 static int64_t r2_nsums(const void *options, const cvy_shape *output)
@@ -48,7 +48,7 @@ static void r2_add(const void *options, const cvy_metric_rows *rows, double *sum
     }
 }
 
-/* A variance within rounding of zero is zero. */
+/* The sum of squared deviations from the mean; 0 if it is within rounding error of 0. */
 static double spread(const double *s, double total)
 {
     const double variance = s[TARGET2] - s[TARGET] * s[TARGET] / total;

@@ -1,13 +1,13 @@
 /*
- * metrics auc, efficiency_at_fpr: how well the score of one class ranks its samples before the others.
- * After the forward of each validation or test step, one row a sample; the curve is made once, on rank 0, from all
- * rows. Source: Hanley and McNeil 1982; ties are exact: samples of one score are one step of the curve, and the area
- * under a step is its trapezium.
+ * metrics auc, efficiency_at_fpr: how well the score of one class ranks its samples before the others. They run after
+ * each forward pass of a validation or test pass and keep one row for each sample; rank 0 makes the curve once, from
+ * all rows. Source: Hanley and McNeil 1982. Ties are exact: samples of equal score are one step of the curve, and the
+ * area under a step is a trapezium.
  *
- * The score is the log-odds of the class, x[c] - log(sum over k != c of exp(x[k])), or the single logit: it ranks as
- * softmax or sigmoid do, without their rounding to 1, where different samples would tie.
+ * The score is the log-odds of the class, x[c] - log(sum over k != c of exp(x[k])), or the single logit. It ranks as
+ * softmax or sigmoid do, but it does not round to 1, where different samples would tie.
  *
- * Detail of auc: "roc" {fpr, tpr, threshold (a probability)}, at most 1000 points, even along the curve.
+ * Detail of auc: "roc" {fpr, tpr, threshold (a probability)}, at most 1000 points, evenly spaced along the curve.
  */
 #include <math.h>
 
@@ -60,7 +60,7 @@ static double log_odds(const cvy_metric_rows *rows, int64_t i, int64_t positive)
     return cvy_rows_logit(rows, i, positive, 0) - top - log(sum);
 }
 
-/* A score that is not a number ranks last. */
+/* A NaN score ranks last. */
 static int roc_row(const void *options, const cvy_metric_rows *rows, int64_t i, float *cols)
 {
     const struct roc *o = options;
@@ -74,13 +74,13 @@ static int roc_row(const void *options, const cvy_metric_rows *rows, int64_t i, 
     return 1;
 }
 
-/* A walk down the sorted rows, one distinct score at a time. */
+/* An iterator over the sorted rows that takes one distinct score at a time. */
 typedef struct curve {
     const float *rows;
     int64_t nrows, next;
-    double positives, negatives; /* all of them */
-    double tp, fp;               /* so far */
-    float threshold;             /* the latest score */
+    double positives, negatives; /* total weights */
+    double tp, fp;               /* weights so far */
+    float threshold;             /* score of the latest step */
 } curve;
 
 static curve curve_begin(const float *rows, int64_t nrows)
@@ -101,7 +101,7 @@ static int curve_step(curve *c)
     return 1;
 }
 
-/* NaN where one of the two classes is missing. */
+/* NaN if one of the two classes is missing. */
 static double auc_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                          int64_t nrows)
 {
@@ -141,8 +141,8 @@ static double efficiency_finish(const void *options, const cvy_shape *output, co
 
 enum { FPR, TPR, THRESHOLD };
 
-/* One list of the curve's points, thinned by distance along the curve, whose length (fpr + tpr) is 2; first and last
- * are always there. */
+/* Writes one list of the curve's points. Points are thinned by distance along the curve, whose length (fpr + tpr) is 2;
+ * the first and last points are always kept. */
 static void points(const float *rows, int64_t nrows, int what, cvy_json *json)
 {
     const double apart = 2.0 / 990;

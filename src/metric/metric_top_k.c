@@ -1,7 +1,7 @@
 /*
- * metric top_k: the share of samples (of positions, where there are several) whose class is among the k largest
- * outputs. After the forward of each validation or test step. Among equal outputs the class of the lower number comes
- * first.
+ * metric top_k: the share of samples, or of positions if a sample has several, whose class is among the k largest
+ * outputs. It runs after each forward pass of a validation or test pass. Among equal outputs the class with the lower
+ * number comes first.
  */
 #include "metric/metric_labels.h"
 
@@ -25,8 +25,8 @@ static int64_t top_k_nsums(const void *options, const cvy_shape *output)
     return NSUMS;
 }
 
-/* How many classes come before the label's; -1 if an output is not a number. A single logit x stands for the two
- * outputs 0 and x. */
+/* How many classes rank before the label's class; -1 if an output is NaN. A single logit x stands for the two outputs 0
+ * and x. */
 static int64_t place(const cvy_metric_rows *rows, int64_t i, int64_t p, int64_t label)
 {
     const int64_t K = cvy_rows_outputs(rows);
