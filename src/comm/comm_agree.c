@@ -1,7 +1,8 @@
 /*
- * comm_agree.c: what ranks do together, whatever back end carries their messages. They agree on a setup fault, so that
- * no rank goes on alone and one rank's message reaches every rank; they split; they allocate memory on all ranks or on
- * none; they wait for a reduction; and they compare what must be the same on all ranks.
+ * comm_agree.c: operations that all ranks do together and that do not depend on the back end. The ranks agree on an
+ * error during setup, so that no rank goes on alone and the message of one rank reaches every rank. They split a
+ * communicator, allocate memory on all ranks or on none, wait for a reduction, and compare what must be the same on all
+ * ranks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +15,8 @@ cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)
 {
     if (comm->nranks == 1)
         return mine;
-    /* One reduction gives the worst fault and the largest status that is no fault; two more follow only after a fault.
-     */
+    /* One reduction gives the worst error and the largest status that is not an error. Only after an error two more
+     * follow. */
     int64_t most[2] = {-(int64_t)mine, mine};
     CVY_TRY(comm->ops->allreduce(comm, most, 2, CVY_DTYPE_I64, CVY_REDUCE_MAX));
     const int64_t worst = -most[0];
@@ -73,7 +74,7 @@ cvy_status cvy_comm_finish(cvy_comm *comm, cvy_request *request)
 
 /* ---- comparison of what must be the same on all ranks ---- */
 
-/* The first line in which two texts are not the same. */
+/* Finds the first line that differs between the two texts. */
 static cvy_status find_line(const char *mine, const char *first, cvy_comm_differ_fn *differ)
 {
     for (int line = 0; *mine || *first; line++) {

@@ -1,6 +1,6 @@
 /*
- * comm_allreduce.c: lists of transfers: making, freeing, their cost; the names of the algorithms that make them; and
- * the bucket size that suits a cost.
+ * comm_allreduce.c: makes and frees lists of transfers and computes their cost; checks the names of algorithms; and
+ * chooses the bucket size that suits a cost.
  */
 #include "comm/comm_allreduce.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/base_tree.h"
 
-enum { LINE_ELEMS = 16 }; /* of f32 in a cache line: parts begin where lines do */
+enum { LINE_ELEMS = 16 }; /* number of f32 in a cache line: parts begin at multiples of it */
 
 cvy_status cvy_allreduce_build(const cvy_allreduce_def *def, int rank, int nranks, int64_t count,
                                cvy_transfer_list *out)
@@ -99,9 +99,9 @@ cvy_status cvy_allreduce_check_name(const char *name)
 
 enum { BUCKET_LEAST = 64 << 10, BUCKET_MOST = 64 << 20, BUCKET_USUAL = 4 << 20 };
 
-/* With buckets of s bytes out of S the fixed cost is paid S/s times, and the last bucket overlaps with nothing. The
- * minimum of alpha S/s + beta s is at s = sqrt(alpha S / beta). It is flat, so a power of two is good enough, and noise
- * in the measured figures rarely changes it. */
+/* With buckets of s bytes out of S, the fixed cost is paid S/s times, and the last bucket overlaps with nothing. The
+ * minimum of alpha S/s + beta s is at s = sqrt(alpha S / beta). This minimum is flat, so a power of two is good enough,
+ * and noise in the measured costs rarely changes it. */
 size_t cvy_allreduce_bucket_bytes(size_t total, size_t asked, const cvy_comm_cost *cost)
 {
     const double best = cost->beta_s > 0 ? sqrt(cost->alpha_s * (double)total / cost->beta_s) : BUCKET_USUAL;

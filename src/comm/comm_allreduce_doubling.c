@@ -1,16 +1,17 @@
 /*
- * all-reduce doubling: recursive doubling: in each round all of the buffer is exchanged with a rank twice as far away.
- * Fewest rounds, most bytes: for short buffers.
+ * all-reduce doubling: recursive doubling. In each round a rank exchanges the whole buffer with a rank that is twice as
+ * far away as in the round before. It has the fewest rounds and the most bytes, so it suits short buffers.
  *
- *     time = log2(n) (alpha + bytes beta + bytes gamma), and two messages more where n is no power of two
+ *     time = log2(n) (alpha + bytes beta + bytes gamma), and two more messages if n is not a power of two
  *
- * Then neighbours make pairs, as many as there are ranks above the largest power of two p: the odd one of a pair gives
- * its numbers to the even one first, and gets the sums at the end. What a rank adds are ranks in a row: a subtree, on
- * which deterministic training rests (comm_shards.h). Source: Thakur, Rabenseifner and Gropp 2005, section 4.
+ * If n is not a power of two, let p be the largest power of two below n. The first 2 (n - p) ranks form pairs of
+ * neighbours. The odd rank of a pair first gives its values to the even one, and gets the sums at the end. What a rank
+ * adds always comes from consecutive ranks, that is from a subtree; deterministic training relies on this
+ * (comm_shards.h). Source: Thakur, Rabenseifner and Gropp 2005, section 4.
  */
 #include "comm/comm_allreduce.h"
 
-/* Of those that exchange. */
+/* The rank at a place among the p ranks that exchange. */
 static int rank_at(int place, int npairs)
 {
     return place < npairs ? 2 * place : place + npairs;

@@ -1,26 +1,27 @@
 /*
- * all-reduce halving: recursive halving, then doubling: ranks far apart exchange halves and add, then half of a half,
- * and back. Least bytes in few rounds: for everything but the shortest and, on few ranks, the longest buffers.
+ * all-reduce halving: recursive halving, then doubling. Ranks that are far apart exchange halves and add them, then
+ * halves of these halves, and so on; then they send the sums back in the opposite order. It has the fewest bytes in few
+ * rounds, so it suits all buffers except the shortest ones and, on few ranks, the longest ones.
  *
  *     time = 2 log2(n) alpha + 2 (p - 1)/p bytes beta + (p - 1)/p bytes gamma
  *
- * Where n is no power of two, p is the largest below it, and the first 2 (n - p) ranks make pairs: the two exchange
- * halves and add, so that the even one stands for both; at the end it hands the sums to its partner. Cost of that: 2
- * alpha + 1.5 bytes beta + 0.5 bytes gamma and one alpha. Source: Rabenseifner 2004, Optimization of collective
- * reduction operations.
+ * If n is not a power of two, p is the largest power of two below n, and the first 2 (n - p) ranks form pairs. The two
+ * ranks of a pair exchange halves and add them, and the even rank then represents both. At the end it gives the sums to
+ * its partner. This costs 2 alpha + 1.5 bytes beta + 0.5 bytes gamma at the beginning, and alpha + bytes beta at the
+ * end. Source: Rabenseifner 2004, Optimization of collective reduction operations.
  */
 #include "comm/comm_allreduce.h"
 
 struct layout {
     int n, extra, p;
-}; /* ranks, pairs, and the ranks that exchange */
+}; /* number of ranks, of pairs, and of ranks that exchange */
 
 static int real_rank(const struct layout *w, int virtual_rank)
 {
     return virtual_rank < w->extra ? 2 * virtual_rank : virtual_rank + w->extra;
 }
 
-/* The two exchange halves; the even one then gets the odd one's sums. */
+/* The two ranks of a pair exchange halves; then the even one gets the odd one's sums. */
 static cvy_status pair_up(const struct layout *w, int rank, int64_t count, cvy_transfer_list *list)
 {
     const int64_t half = cvy_allreduce_part(count, 1, 2);
@@ -56,7 +57,7 @@ static int virtual_rank(const struct layout *w, int rank)
     return rank < 2 * w->extra ? rank / 2 : rank - w->extra;
 }
 
-/* Parts low to low + width are this rank's to add up; one is left. */
+/* In each round this rank still has to add up the parts low to low + width - 1; at the end one part is left. */
 static cvy_status halving_scatter(int rank, int n, int64_t count, cvy_transfer_list *list, cvy_part *part_out)
 {
     const struct layout w = layout_of(n);
@@ -80,7 +81,8 @@ static cvy_status halving_scatter(int rank, int n, int64_t count, cvy_transfer_l
     return CVY_OK;
 }
 
-/* The same partners in the other order. A rank has the part of its own number: each bit of it has chosen a half. */
+/* The same partners in the opposite order. A rank has the part with its own number, because each bit of the number has
+ * chosen one half. */
 static cvy_status halving_gather(int rank, int n, int64_t count, cvy_transfer_list *list)
 {
     const struct layout w = layout_of(n);

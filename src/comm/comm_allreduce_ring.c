@@ -1,6 +1,7 @@
 /*
- * all-reduce ring: each rank passes one part on to its neighbour, n - 1 times to add and n - 1 times to spread. Least
- * bytes, most messages: for long buffers on few ranks, where every link of the ring carries at the same time.
+ * all-reduce ring: each rank sends one part to its neighbour, n - 1 times to add the parts and n - 1 times to
+ * distribute the sums. It has the fewest bytes and the most messages, so it suits long buffers on few ranks, where all
+ * links of the ring are busy at the same time.
  *
  *     time = 2 (n - 1) alpha + 2 (n - 1)/n bytes beta + (n - 1)/n bytes gamma
  *

@@ -1,6 +1,6 @@
 /*
- * comm_shards.c: who has which shards of a step in deterministic training; see comm_shards.h. Blocks fit to how
- * comm_allreduce_doubling.c pairs ranks.
+ * comm_shards.c: which rank has which shards of a step in deterministic training; see comm_shards.h. The blocks of
+ * shards match the pairs of ranks in comm_allreduce_doubling.c.
  */
 #include "comm/comm_shards.h"
 

@@ -1,9 +1,9 @@
 /*
- * comm_mpi.c: communicators over MPI: made from a duplicate of the user's communicator, split, and freed; and the
- * blocking collectives for setup. Reductions of gradients are comm_mpi_request.c.
+ * comm_mpi.c: creates a communicator from a duplicate of the user's MPI communicator, splits it and frees it; and the
+ * blocking collectives for setup. comm_mpi_request.c does the reductions of gradients.
  *
- * It never touches the world communicator and never assumes who initialised MPI. Large counts are cut into pieces that
- * an int can count.
+ * The library never uses MPI_COMM_WORLD and does not assume who initialised MPI. Large counts are split into pieces
+ * whose size fits in an int.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ cvy_status cvy_mpi_check(int code, const char *call)
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    const int name = (int)strcspn(call, "("); /* of a call as it stands in the source */
+    const int name = (int)strcspn(call, "("); /* length of the function's name: `call` is the source text of the call */
     int kind = 0;
     if (MPI_Error_class(code, &kind) != MPI_SUCCESS || kind != MPI_ERR_TRUNCATE)
         return cvy_error_set(CVY_E_COMM, "%.*s failed: %s", name, call, text);
@@ -108,7 +108,7 @@ static cvy_status allgather_now(cvy_comm *comm, const void *mine, size_t bytes, 
 {
     CVY_CHECK(bytes <= CVY_PIECE_ELEMS, CVY_E_ARGUMENT, "allgather of %zu bytes a rank; at most %d", bytes,
               (int)CVY_PIECE_ELEMS);
-    if (cvy_mpi_of(comm)->simulated.folded) { /* SMPI's MPI_Allgather sends a message from each to each */
+    if (cvy_mpi_of(comm)->simulated.folded) { /* SMPI's MPI_Allgather sends a message from each rank to each rank */
         CVY_TRY_MPI(MPI_Gather(mine, (int)bytes, MPI_BYTE, all_out, (int)bytes, MPI_BYTE, 0, comm_of(comm)));
         return broadcast_now(comm, all_out, bytes * (size_t)comm->nranks, 0);
     }
@@ -116,7 +116,8 @@ static cvy_status allgather_now(cvy_comm *comm, const void *mine, size_t bytes, 
     return CVY_OK;
 }
 
-/* Point to point in rank order: sizes may differ widely, and the root receives straight into place. */
+/* Point-to-point messages in the order of ranks: the sizes may differ widely, and the root receives directly into
+ * place. */
 static cvy_status gatherv_now(cvy_comm *comm, const void *mine, size_t bytes, void *all_out, const size_t *bytes_of,
                               int root)
 {
@@ -139,7 +140,7 @@ static cvy_status gatherv_now(cvy_comm *comm, const void *mine, size_t bytes, vo
     return CVY_OK;
 }
 
-/* Around a collective: it is noted for the watchdog, and no other thread calls MPI meanwhile. */
+/* These two enclose a collective: they record it for the watchdog, and they keep other threads from calling MPI. */
 static void enter(cvy_comm *comm, const char *collective)
 {
     atomic_fetch_add_explicit(&comm->ncollectives, 1, memory_order_relaxed);
@@ -198,7 +199,7 @@ static cvy_status test_piece(cvy_comm *comm, MPI_Request *request, int *done_out
 static cvy_status mpi_allreduce_progressing(cvy_comm *comm, void *data, int64_t count, cvy_dtype dtype, cvy_reduce op,
                                             cvy_status (*progress)(void *user), void *user)
 {
-    if (cvy_mpi_of(comm)->simulated.folded) /* there reductions make progress while their rank waits */
+    if (cvy_mpi_of(comm)->simulated.folded) /* in a simulation, reductions make progress while their rank waits */
         return mpi_allreduce(comm, data, count, dtype, op);
     for (int64_t at = 0; at < count; at += CVY_PIECE_ELEMS) {
         MPI_Request request = MPI_REQUEST_NULL;
@@ -234,8 +235,8 @@ static cvy_status mpi_gatherv(cvy_comm *comm, const void *mine, size_t bytes, vo
 
 /* ---- making, splitting ---- */
 
-/* CONVOY_NODE_RANKS: so many ranks in a row count as a node, however many there are here: two levels on one machine,
- * for experiments and tests. */
+/* If CONVOY_NODE_RANKS is set, so many consecutive ranks count as a node, however many ranks the machine really has.
+ * This gives two levels on one machine, for experiments and tests. */
 static cvy_status split_by_node(cvy_comm *comm)
 {
     cvy_mpi *mpi = cvy_mpi_of(comm);
@@ -246,7 +247,7 @@ static cvy_status split_by_node(cvy_comm *comm)
     CVY_CHECK(!given || (end != text && !*end && ranks > 0), CVY_E_CONFIG,
               "CONVOY_NODE_RANKS is '%s' in the environment, expected a number of ranks of a node, 1 or more", text);
     if (ranks > 0) {
-        MPI_Comm here = MPI_COMM_NULL; /* such a node lies within a real one */
+        MPI_Comm here = MPI_COMM_NULL; /* such a node is a part of a real one */
         CVY_TRY_MPI(MPI_Comm_split_type(mpi->comm, MPI_COMM_TYPE_SHARED, comm->rank, MPI_INFO_NULL, &here));
         const cvy_status status =
             cvy_mpi_check(MPI_Comm_split(here, (int)(comm->rank / ranks), comm->rank, &mpi->node), "MPI_Comm_split");
@@ -257,8 +258,8 @@ static cvy_status split_by_node(cvy_comm *comm)
     return CVY_OK;
 }
 
-/* Finds the ranks of this node, this rank's number among them, and the leaders: the first ranks of each node, as many
- * as the smallest node has. */
+/* Finds the ranks of this node, this rank's number among them, and the leaders. The leaders are the first ranks of each
+ * node; each node has as many leaders as the smallest node has ranks. */
 static cvy_status find_node(cvy_comm *comm)
 {
     cvy_mpi *mpi = cvy_mpi_of(comm);
@@ -268,7 +269,7 @@ static cvy_status find_node(cvy_comm *comm)
     const int first = comm->node_rank == 0;
     int most = 0, upto = 0;
     CVY_TRY_MPI(MPI_Scan(&first, &upto, 1, MPI_INT, MPI_SUM, mpi->comm));
-    comm->node = upto - 1; /* of a node's first rank; it tells the others */
+    comm->node = upto - 1; /* correct on the first rank of a node, which then sends it to the others */
     CVY_TRY_MPI(MPI_Bcast(&comm->node, 1, MPI_INT, 0, mpi->node));
     CVY_TRY_MPI(MPI_Allreduce(&first, &comm->nnodes, 1, MPI_INT, MPI_SUM, mpi->comm));
     CVY_TRY_MPI(MPI_Allreduce(&comm->node_nranks, &mpi->leaders, 1, MPI_INT, MPI_MIN, mpi->comm));
@@ -282,8 +283,8 @@ static cvy_status find_node(cvy_comm *comm)
     return CVY_OK;
 }
 
-/* Each rank is a node. The user's communicator itself is used: to duplicate or to split it takes SMPI minutes among a
- * thousand ranks. */
+/* In a simulation each rank is a node. The user's communicator itself is used: SMPI would take minutes to duplicate or
+ * to split it with a thousand ranks. */
 static cvy_status start_simulated(cvy_comm *comm, MPI_Comm user)
 {
     cvy_mpi *mpi = cvy_mpi_of(comm);
@@ -313,7 +314,7 @@ static cvy_status start(cvy_comm *comm, MPI_Comm user)
 
 void cvy_comm_prepare_mpi(void)
 {
-    enum { HEAD_BYTES = 4096 }; /* room for what the library puts before a segment */
+    enum { HEAD_BYTES = 4096 }; /* room for the header that the library puts before a segment */
     char text[16];
     snprintf(text, sizeof text, "%d", CVY_SEGMENT_BYTES + HEAD_BYTES);
     setenv("OMPI_MCA_btl_tcp_eager_limit", text, 0);
@@ -372,7 +373,8 @@ cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out)
     return CVY_OK;
 }
 
-/* Frees the group of ranks that MPI_Comm_split has made, unless the new communicator works on it itself. */
+/* Starts the new communicator, then frees the MPI communicator from MPI_Comm_split, unless the new one uses it
+ * directly. */
 static cvy_status start_part(cvy_comm *part, MPI_Comm *ranks)
 {
     const cvy_status status = start(part, *ranks);

@@ -1,4 +1,5 @@
-/* comm_mpi.h: the MPI communicator. The only place below the command that includes mpi.h besides convoy/mpi.h. */
+/* comm_mpi.h: the MPI communicator. Besides convoy/mpi.h it is the only header below the command that includes mpi.h.
+ */
 #ifndef CVY_COMM_MPI_H
 #define CVY_COMM_MPI_H
 
@@ -6,9 +7,9 @@
 
 #include "comm/comm.h"
 
-/* Before MPI_Init: cvy_mpi_prepare(). */
+/* Does the work of cvy_mpi_prepare(); call it before MPI_Init. */
 void cvy_comm_prepare_mpi(void);
-/* Duplicates user; destroys with the comm. Collective. */
+/* Duplicates user; the duplicate is freed with the communicator. Collective. */
 cvy_status cvy_comm_create_mpi(MPI_Comm user, cvy_comm **out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * comm_mpi_about.c: what the MPI library says of itself, and the time of single messages: for `convoy doctor`, not part
- * of a step.
+ * comm_mpi_about.c: the version of the MPI library and the time of single messages, for `convoy doctor` and for
+ * simulations. No step uses them.
  */
 #include "comm/mpi/comm_mpi_about.h"
 

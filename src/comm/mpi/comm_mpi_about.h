@@ -1,4 +1,4 @@
-/* comm_mpi_about.h: two of cvy_comm_probe_ops, whose table is in comm_mpi_trials.c. */
+/* comm_mpi_about.h: two functions of cvy_comm_probe_ops; the table itself is in comm_mpi_trials.c. */
 #ifndef CVY_COMM_MPI_ABOUT_H
 #define CVY_COMM_MPI_ABOUT_H
 

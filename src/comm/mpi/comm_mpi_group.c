@@ -1,5 +1,5 @@
 /*
- * comm_mpi_group.c: reductions by messages in a group of ranks: by our own transfers, or by the library's
+ * comm_mpi_group.c: reductions by messages in a group of ranks, either by our own transfers or by the library's
  * MPI_Iallreduce.
  */
 #include "comm/mpi/comm_mpi_group.h"
@@ -9,7 +9,7 @@
 enum { PIECES_MAX = 8 };
 
 struct cvy_group_reduction {
-    cvy_transfers *transfers; /* NULL: the library */
+    cvy_transfers *transfers; /* NULL: the library does the reduction */
     const cvy_group *group;
     cvy_group_range range;
     int npieces;
@@ -41,7 +41,7 @@ static cvy_transfers_opts transfers_of(cvy_group *group, const cvy_allreduce_def
                                 .threads = opts->threads};
 }
 
-/* transfers NULL: by the library. */
+/* With transfers NULL the library does the reduction. */
 static cvy_status create(cvy_mpi *mpi, const cvy_group *group, const cvy_group_range *range,
                          const cvy_transfers_opts *transfers, cvy_group_reduction **out)
 {

@@ -1,25 +1,25 @@
 /*
  * comm_mpi_message.c: messages between two ranks, made of separate ranges of memory: gradients to a parameter server,
- * weights back.
+ * and weights from it.
  *
- * The ranges become one datatype of absolute addresses, so MPI gathers and scatters them itself and nothing is copied
- * here.
+ * The ranges become one MPI datatype of absolute addresses. So MPI gathers and scatters them itself, and we copy
+ * nothing.
  */
 #include "base/base_mem.h"
 #include "comm/mpi/comm_mpi_impl.h"
 #include "comm/mpi/comm_mpi_thread.h"
 
-enum { FIRST_TAG = 64 }; /* smaller tags are those of gatherv and ping on the same communicator */
+enum { FIRST_TAG = 64 }; /* gatherv and ping use smaller tags on the same communicator */
 
 struct cvy_message {
     cvy_comm *owner;
     int64_t bytes;
     MPI_Datatype type;
     MPI_Request request;
-    int from; /* of the latest receive */
+    int from; /* the sender of the latest message received */
 };
 
-/* Pieces of a range that an int can count. */
+/* The number of pieces of a range whose sizes fit in an int. */
 static int64_t pieces_of(const cvy_range *range)
 {
     return (int64_t)((range->bytes + CVY_PIECE_ELEMS - 1) / CVY_PIECE_ELEMS);

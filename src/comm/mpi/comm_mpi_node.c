@@ -1,23 +1,23 @@
 /*
- * comm_mpi_node.c: a reduction through the memory that the ranks of a node share, and by messages between nodes: the
- * two-level all-reduce.
+ * comm_mpi_node.c: the two-level all-reduce: through the memory that the ranks of a node share, and by messages between
+ * nodes.
  *
  *     posted    a rank says that its operand is ready
- *     gather    each leader of the node adds its part of the range over all ranks of the node, reading their memory
- *     across    leaders of the same part reduce it over the nodes, in the order of the starts (one node: nothing)
+ *     gather    each leader adds its part of the range over all ranks of the node, reading their memory
+ *     across    the leaders of the same part reduce it over the nodes, in the order of the starts (not with one node)
  *     spread    each leader writes its part to all ranks of the node
  *     done      a rank says that it reads and writes no more; when all ranks have said so, the result is complete and
  *               the memory belongs to its owner again
  *
- * A reduction in parts ends before `spread`: each rank of the node goes on with its own part, and the ranks go through
- * a barrier before they write that memory again.
+ * If only parts of the result are wanted, the reduction ends before `spread`: each rank of the node goes on with its
+ * own part, and the ranks pass a barrier before they write that memory again.
  *
- * The time at which the last rank of a node posts, and the order in which ranks test, differ from node to node. But the
- * library matches its collectives by their order, and transfers have few slots; so reductions across nodes begin in the
- * order of their starts, which is the same on all ranks.
+ * The time at which the last rank of a node posts differs from node to node, and so does the order in which ranks test.
+ * But the MPI library matches its collectives by their order, and transfers have few slots. So reductions between nodes
+ * begin in the order of their starts, which is the same on all ranks.
  *
- * On one node all ranks are leaders, and gather and spread are one pass over memory in pieces that stay in cache: each
- * number is read once and written once. The order of addition is that of the ranks on the node.
+ * On one node all ranks are leaders. Then gather and spread are one pass over memory, in pieces that stay in cache:
+ * each element is read once and written once. Elements are added in the order of the ranks on the node.
  */
 #include "comm/mpi/comm_mpi_node.h"
 
@@ -25,21 +25,21 @@
 
 #include "comm/mpi/comm_mpi_impl.h"
 
-enum { PIECE = 2048 }; /* elements: of all ranks of a node in the caches, the sum on the stack */
+enum { PIECE = 2048 }; /* elements: this piece of all ranks of a node fits in the caches, and the sum is on the stack */
 
 enum phase { WAIT_POSTED, ACROSS, WAIT_DONE };
 
 struct cvy_node_reduction {
     cvy_window *window;
-    size_t at;          /* bytes, in the memory of each rank */
-    int64_t first, end; /* elements: this rank's part */
+    size_t at;          /* offset in bytes in the memory of each rank */
+    int64_t first, end; /* this rank's part, in elements */
     cvy_dtype dtype;
-    int threads, slot, in_parts; /* in_parts: nothing is spread, and no rank waits for `done` of the others */
-    uint64_t number;             /* of the reduction that is under way: 1, 2, ... */
+    int threads, slot, in_parts; /* in_parts: there is no spread, and no rank waits for `done` of the others */
+    uint64_t number;             /* number of the reduction that is under way: 1, 2, ... */
     enum phase phase;
     cvy_mpi *mpi;
-    cvy_group_reduction *across; /* NULL: one node, or no part */
-    uint64_t ticket;             /* ... its number among those that were started */
+    cvy_group_reduction *across; /* NULL: there is one node, or this rank has no part */
+    uint64_t ticket;             /* its place in the order of starts of such reductions */
 };
 
 cvy_status cvy_node_reduction_create(cvy_comm *comm, cvy_window *window, const cvy_allreduce_opts *opts,
@@ -104,7 +104,7 @@ static char *of_rank(const cvy_node_reduction *s, int rank, int64_t elem)
     return s->window->of[rank] + s->at + (size_t)elem * cvy_dtype_bytes(s->dtype);
 }
 
-/* To all ranks of the node, except the one whose memory it comes from, -1: none. */
+/* Writes to all ranks of the node except the one that has the data already (-1: none has). */
 static void spread_piece(const cvy_node_reduction *s, const void *from, int64_t elem, size_t bytes, int except)
 {
     for (int r = 0; r < s->window->nranks && bytes > 0; r++)
@@ -132,8 +132,8 @@ static void gather_piece(const cvy_node_reduction *s, int64_t at, int spreads)
         memcpy(of_rank(s, s->window->rank, at), &sum, bytes);
 }
 
-/* Each number is added by one thread in one order, so any number of threads gives the same bits. A team of one thread
- * would cost an allocation. */
+/* Each element is added by one thread in a fixed order, so any number of threads gives the same bits. A team of one
+ * thread is avoided, because it would cost an allocation. */
 static void gather(const cvy_node_reduction *s, int spreads)
 {
     const int64_t npieces = (s->end - s->first + PIECE - 1) / PIECE;

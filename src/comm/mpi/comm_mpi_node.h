@@ -1,4 +1,4 @@
-/* comm_mpi_node.h: a reduction through the node's memory: comm_mpi_node.c. */
+/* comm_mpi_node.h: a reduction through the shared memory of a node; see comm_mpi_node.c. */
 #ifndef CVY_COMM_MPI_NODE_H
 #define CVY_COMM_MPI_NODE_H
 
@@ -7,7 +7,7 @@
 
 typedef struct cvy_node_reduction cvy_node_reduction;
 
-/* Takes a slot of the window, in which range->data lies. part_out: as in cvy_comm_reduce_ops.create. */
+/* Takes a slot of the window that holds range->data. part_out: as in cvy_comm_reduce_ops.create. */
 cvy_status cvy_node_reduction_create(cvy_comm *comm, cvy_window *window, const cvy_allreduce_opts *opts,
                                      const cvy_group_range *range, cvy_part *part_out, cvy_node_reduction **out);
 void cvy_node_reduction_start(cvy_node_reduction *s);

@@ -1,13 +1,13 @@
 /*
- * comm_mpi_request.c: a non-blocking reduction of one range: through the node's memory if the range lies in it, else by
- * messages among all ranks; tested by the caller, or by the progress thread.
+ * comm_mpi_request.c: a non-blocking reduction of one range. It goes through the node's shared memory if the range is
+ * in it, otherwise by messages among all ranks. The caller or the progress thread tests it.
  */
 #include "comm/mpi/comm_mpi_request.h"
 
 #include "comm/mpi/comm_mpi_impl.h"
 #include "comm/mpi/comm_mpi_thread.h"
 
-/* The progress thread, if it is to be used. A simulated one is part of the clock: plan_clock.c. */
+/* Finds the progress thread if opts ask for it. In a simulation there is none here; plan_clock.c simulates it. */
 static cvy_status find_thread(cvy_mpi *mpi, const cvy_allreduce_opts *opts, cvy_request *r)
 {
     return opts->progress == CVY_PROGRESS_THREAD && !mpi->simulated.folded ? cvy_progress_thread_need(mpi, &r->thread)
@@ -22,8 +22,8 @@ static cvy_status choose(cvy_comm *comm, const cvy_allreduce_opts *opts, const c
     cvy_window *window = opts->no_node ? NULL : cvy_window_find(mpi, range->data, bytes);
     const int by_node = window && window->nslots < CVY_WINDOW_SLOTS, half = opts->halves && part_out;
     cvy_allreduce_opts by_messages = *opts;
-    /* Reductions of the node and reductions among all must not mix: ranks would begin them in different orders, and
-     * wait for each other's slots. */
+    /* Reductions through the node and reductions among all ranks must not mix: ranks would begin them in different
+     * orders and wait for each other's slots. */
     CVY_CHECK(by_node || half || (!window && !part_out), CVY_E_UNSUPPORTED,
               "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
     CVY_TRY(find_thread(mpi, opts, r));
@@ -35,7 +35,7 @@ static cvy_status choose(cvy_comm *comm, const cvy_allreduce_opts *opts, const c
                    : cvy_group_reduction_create(mpi, &mpi->all, &by_messages, range, &r->group);
 }
 
-/* Takes r over. */
+/* Completes a new request. It takes ownership of r. */
 static cvy_status finish(cvy_comm *comm, cvy_request *r, cvy_status status, cvy_request **out)
 {
     if (status != CVY_OK) {

@@ -1,4 +1,4 @@
-/* comm_mpi_request.h: a request, as the caller and the progress thread see it: comm_mpi_request.c. */
+/* comm_mpi_request.h: a request as the caller and the progress thread see it; see comm_mpi_request.c. */
 #ifndef CVY_COMM_MPI_REQUEST_H
 #define CVY_COMM_MPI_REQUEST_H
 
@@ -8,15 +8,15 @@
 
 enum { CVY_REQUEST_DONE, CVY_REQUEST_HANDED, CVY_REQUEST_UNDER_WAY };
 struct cvy_request {
-    cvy_node_reduction *node; /* one of these two */
+    cvy_node_reduction *node; /* one of these two; the other is NULL */
     cvy_group_reduction *group;
-    struct cvy_progress_thread *thread; /* that makes progress on it, NULL: the caller */
-    cvy_request *next;                  /* of those handed over */
+    struct cvy_progress_thread *thread; /* the thread that makes progress on it; NULL: the caller does */
+    cvy_request *next;                  /* the next request that was handed to the thread */
     atomic_int state;
     cvy_comm *comm;
-    int64_t sent_bytes; /* each time */
+    int64_t sent_bytes; /* each time it runs */
 };
-/* By the thread that holds the lock of MPI. */
+/* Called by the thread that may call MPI now (comm_mpi_thread.h). */
 cvy_status cvy_mpi_request_start_now(cvy_request *r);
 cvy_status cvy_mpi_request_test_now(cvy_request *r, int *done_out);
 

@@ -1,13 +1,13 @@
 /*
- * comm_mpi_simulated.c: what differs if MPI is SimGrid's SMPI, which runs all ranks as parts of one process and
+ * comm_mpi_simulated.c: what is different if MPI is SimGrid's SMPI, which runs all ranks as parts of one process and
  * advances a simulated time (docs/guide/simulate.md). Only this file asks at compile time whether mpi.h is SMPI's.
  *
- * No numbers are sent: every message goes from and to memory that SMPI knows to be folded and does not copy. Additions
- * take time and are not computed. A rank that waits blocks in MPI, so that the time jumps to the next event; a real
- * rank tests again and again. A rank that tests whether a message has arrived waits for it or for a short message to
- * itself: a mix of requests that MPI_Test ends and requests that MPI_Wait ends makes SMPI 3.32 slower with each
- * message. Algorithms are compared by what their transfers cost on this network: to simulate trials among a thousand
- * ranks would take longer than to simulate the step.
+ * No data are sent: every message goes from and to memory that SMPI knows to be folded and does not copy. Additions
+ * take time but are not computed. A rank that waits blocks in MPI, so that the simulated time jumps to the next event;
+ * a real rank would test repeatedly. A rank that tests whether a message has arrived waits for this message or for a
+ * short message to itself. The reason: if MPI_Test completes some requests and MPI_Wait others, SMPI 3.32 becomes
+ * slower with each message. Algorithms are compared by the computed cost of their transfers on this network: it would
+ * take longer to simulate trials among a thousand ranks than to simulate the step.
  */
 #include "comm/mpi/comm_mpi_simulated.h"
 
@@ -16,7 +16,7 @@
 
 #include "comm/mpi/comm_mpi_impl.h"
 
-#define ADD_BYTES_PER_S 10e9 /* of one core, unless CONVOY_SIMULATED_ADD says otherwise */
+#define ADD_BYTES_PER_S 10e9 /* of one core; CONVOY_SIMULATED_ADD can set another rate */
 
 void cvy_simulated_begin(cvy_mpi *mpi, size_t bytes)
 {
@@ -51,7 +51,7 @@ void cvy_simulated_end(cvy_mpi *mpi)
 
 cvy_status cvy_simulated_tick(cvy_mpi *mpi)
 {
-    enum { TAG = 32001 }; /* above those of reductions */
+    enum { TAG = 32001 }; /* above the tags of reductions */
     MPI_Request sent;
     if (mpi->simulated.tick != MPI_REQUEST_NULL)
         return CVY_OK;
@@ -61,7 +61,8 @@ cvy_status cvy_simulated_tick(cvy_mpi *mpi)
     return CVY_OK;
 }
 
-/* An empty message and a long one, between the first rank and the last: as far apart as ranks are. */
+/* Measures the link with a message of one byte and a long one between the first rank and the last one, which are as far
+ * apart as ranks can be. */
 static cvy_status find_link(cvy_comm *comm, cvy_link *link)
 {
     enum { LONG_BYTES = 1 << 20 };

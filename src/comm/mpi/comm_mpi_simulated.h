@@ -1,4 +1,4 @@
-/* comm_mpi_simulated.h: what is different if MPI is SimGrid's SMPI: comm_mpi_simulated.c. */
+/* comm_mpi_simulated.h: what is different if MPI is SimGrid's SMPI; see comm_mpi_simulated.c. */
 #ifndef CVY_COMM_MPI_SIMULATED_H
 #define CVY_COMM_MPI_SIMULATED_H
 
@@ -10,20 +10,20 @@ struct cvy_mpi;
 struct cvy_group;
 
 typedef struct cvy_simulated {
-    void *folded;     /* memory without content for all messages; NULL: MPI is no simulator */
-    double add_s;     /* what adding a byte takes */
-    MPI_Request tick; /* a message to oneself */
+    void *folded;     /* one buffer for all messages, whose contents do not matter; NULL: MPI is not a simulator */
+    double add_s;     /* time to add a byte */
+    MPI_Request tick; /* a message from this rank to itself */
 } cvy_simulated;
 
-/* Sets simulated.folded, memory of so many bytes, if MPI is a simulator. */
+/* If MPI is a simulator, sets simulated.folded to memory of so many bytes. */
 void cvy_simulated_begin(struct cvy_mpi *mpi, size_t bytes);
 void cvy_simulated_end(struct cvy_mpi *mpi);
-/* Of a simulated node; 0: MPI is no simulator. */
+/* Cores of a simulated node; 0: MPI is not a simulator. */
 int cvy_simulated_cores(const struct cvy_mpi *mpi);
-/* Sets simulated.tick to a message to oneself: a rank that waits for it or for other messages sees whether the others
- * are there. */
+/* Sends a message from this rank to itself and stores the receive in simulated.tick. A rank that waits for this message
+ * or others sees whether the others have arrived. */
 cvy_status cvy_simulated_tick(struct cvy_mpi *mpi);
-/* Takes the place of measurements. */
+/* Computes the costs of the algorithms instead of measuring them. */
 cvy_status cvy_simulated_measure(cvy_comm *comm, struct cvy_group *group);
 
 #endif

@@ -2,9 +2,9 @@
  * comm_mpi_thread.c: the progress thread (comm.progress: thread), which makes progress on reductions while a long
  * kernel runs.
  *
- * The thread starts the requests that are handed to it, in their order, and tests all of them until they are done; the
- * caller only reads a flag. One thread at a time calls MPI (MPI_THREAD_SERIALIZED): the one that has the lock. The
- * progress thread gives way to others. It sleeps while nothing is under way.
+ * The thread starts the requests that the caller hands to it, in their order, and tests all of them until they are
+ * done. The caller only reads a flag. Only the thread that has the lock calls MPI, so that one thread at a time does
+ * (MPI_THREAD_SERIALIZED). The progress thread lets other threads go first. It sleeps while nothing is under way.
  */
 #include "comm/mpi/comm_mpi_thread.h"
 
@@ -18,13 +18,13 @@
 
 struct cvy_progress_thread {
     pthread_t thread;
-    pthread_mutex_t mpi_lock; /* who may call MPI */
-    atomic_int nwaiting;      /* other threads that wait for it */
-    pthread_mutex_t lock;     /* of all below */
+    pthread_mutex_t mpi_lock; /* the thread that holds it may call MPI */
+    atomic_int nwaiting;      /* number of other threads that wait for mpi_lock */
+    pthread_mutex_t lock;     /* protects all fields below */
     pthread_cond_t wake;
-    cvy_request *first, *last; /* handed over, in the order of their starts */
+    cvy_request *first, *last; /* the requests that were handed over, in the order of their starts */
     int stop;
-    cvy_status status; /* of the first fault: all later sums have it */
+    cvy_status status; /* status of the first error; all later reductions return it */
     char text[512];
 };
 
@@ -58,13 +58,13 @@ static void fail(struct cvy_progress_thread *p, cvy_status status)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Tests each request once, with the lock of MPI. A request that is done leaves the list. */
+/* Tests each request once, while it holds the lock of MPI. A request that is done leaves the list. */
 static cvy_status progress_all(struct cvy_progress_thread *p, cvy_request *first)
 {
     for (cvy_request *r = first, *next; r; r = next) {
         int done = 0;
         pthread_mutex_lock(&p->lock);
-        next = r->next; /* the thread that hands a request over writes it */
+        next = r->next; /* written by the thread that hands over a request */
         pthread_mutex_unlock(&p->lock);
         if (atomic_load_explicit(&r->state, memory_order_relaxed) == CVY_REQUEST_HANDED) {
             CVY_TRY(cvy_mpi_request_start_now(r));
@@ -107,7 +107,7 @@ static void *run(void *arg)
         if (status != CVY_OK)
             fail(p, status);
         do
-            sched_yield(); /* ranks may share this core, and a waiting thread does not get a lock just because it is
+            sched_yield(); /* ranks may share this core; and a waiting thread does not get a lock just because it is
                               free */
         while (atomic_load(&p->nwaiting) > 0);
     }

@@ -1,10 +1,10 @@
 /*
- * comm_mpi_transfers.c: a list of transfers over MPI_Isend and MPI_Irecv, as a state machine that makes progress when
- * it is tested and never waits.
+ * comm_mpi_transfers.c: runs a list of transfers over MPI_Isend and MPI_Irecv, as a state machine that makes progress
+ * when it is tested and never waits.
  *
- * Each transfer of the present round is a lane. Its range goes in segments, some of them under way at once; what is to
- * be added is received into the lane's buffer first. With bf16 on the wire both sides round: the sender goes on with
- * the numbers that it has sent, so that all ranks end with the same bits.
+ * Each transfer of the current round is a lane. Its range is sent or received in segments, some of them under way at
+ * the same time. Data that will be added are first received into the buffer of the lane. With bf16 on the wire both
+ * sides round: the sender continues with the rounded values that it has sent, so that all ranks get the same bits.
  */
 #include "comm/mpi/comm_mpi_transfers.h"
 
@@ -15,13 +15,13 @@
 #include "base/base_mem.h"
 #include "comm/mpi/comm_mpi_impl.h"
 
-enum { PIECE_ELEMS = 8192 }; /* that are worth a thread */
-enum { TAGS = 32000 };       /* MPI promises 32767 */
+enum { PIECE_ELEMS = 8192 }; /* elements that are worth a thread */
+enum { TAGS = 32000 };       /* MPI guarantees tags up to 32767 */
 
 struct lane {
     const cvy_transfer *transfer;
-    const struct lane *after; /* sends the same range: a segment may change only when it has been sent */
-    char *buffer;             /* room for CVY_SEGMENTS; NULL: straight from or to the memory that is reduced */
+    const struct lane *after; /* sends the same range, or NULL: a segment may change only after it was sent */
+    char *buffer; /* room for CVY_SEGMENTS segments; NULL: messages use the memory of the reduction directly */
     int64_t nsegments, posted, done;
     MPI_Request request[CVY_SEGMENTS];
 };
@@ -33,14 +33,14 @@ struct cvy_transfers {
     char *data;
     cvy_dtype dtype, wire;
     int64_t count, segment_elems;
-    int tag, next, slot; /* next: first transfer of the next round; slot: -1 without */
+    int tag, next, slot; /* next: index of the first transfer of the next round; slot: -1 if it has none */
     int newest_first, add_threads;
-    cvy_transfers *younger; /* started next, of those that are not done */
+    cvy_transfers *younger; /* the next one in the order of starts, of those that are not done */
     struct lane lane[CVY_ROUND_TRANSFERS];
     int nlane;
 };
 
-/* Slots are made with the first reduction that may need one: nothing is allocated in a step. */
+/* The first reduction allocates the slots, so that no step allocates memory. */
 static cvy_status need_slots(cvy_mpi *mpi)
 {
     for (int i = 0; i < CVY_TRANSFER_SLOTS; i++)
@@ -77,7 +77,7 @@ cvy_status cvy_transfers_create(cvy_mpi *mpi, const cvy_transfers_opts *opts, cv
     return status;
 }
 
-/* The link of the queue that points to it, or the last link. */
+/* Returns the pointer in the queue that points to t, or the last pointer (NULL) if t is not in the queue. */
 static cvy_transfers **find_started(cvy_mpi *mpi, const cvy_transfers *t)
 {
     cvy_transfers **at = &mpi->queue.oldest;
@@ -167,7 +167,7 @@ static cvy_status post(cvy_transfers *t, struct lane *lane)
     return CVY_OK;
 }
 
-/* Adds what was received, or (adds 0, bf16 only) takes it over. */
+/* Adds the received values, or with adds 0 (bf16 only) copies them. */
 static void add_range(const cvy_transfers *t, char *to, const char *received, int adds, int64_t n)
 {
     float *x = (float *)(void *)to;
@@ -185,7 +185,7 @@ static void add_range(const cvy_transfers *t, char *to, const char *received, in
     }
 }
 
-/* Each number is added by one thread, so any number of threads gives the same bits. */
+/* Each element is added by one thread, so any number of threads gives the same bits. */
 static void take_segment(const cvy_transfers *t, const struct lane *lane)
 {
     const int64_t n = segment_count(t, lane, lane->done), npieces = (n + PIECE_ELEMS - 1) / PIECE_ELEMS;
@@ -199,7 +199,7 @@ static void take_segment(const cvy_transfers *t, const struct lane *lane)
     }
     char *to = segment_data(t, lane, lane->done);
     const char *received = segment_buffer(lane, lane->done);
-    if (t->add_threads <= 1 || npieces < 2) { /* a team of one would cost an allocation */
+    if (t->add_threads <= 1 || npieces < 2) { /* a team of one thread would cost an allocation */
         add_range(t, to, received, adds, n);
         return;
     }
@@ -214,7 +214,7 @@ static cvy_status progress_lane(cvy_transfers *t, struct lane *lane, int *advanc
 {
     while (lane->done < lane->posted) {
         MPI_Request *request = &lane->request[lane->done % CVY_SEGMENTS];
-        int there = *request == MPI_REQUEST_NULL; /* a simulator has waited for it */
+        int there = *request == MPI_REQUEST_NULL; /* in a simulation the wait has completed it */
         if (lane->after && lane->after->done <= lane->done)
             break;
         if (!t->mpi->simulated.folded)
@@ -264,7 +264,7 @@ static int is_newest_waiting(const cvy_transfers *t)
     return !y;
 }
 
-/* The last free slot is kept for the oldest, if that has none. */
+/* The last free slot is kept for the oldest reduction, if that has none. */
 static int take_slot(cvy_transfers *t)
 {
     const cvy_transfers *oldest = t->mpi->queue.oldest;
@@ -290,7 +290,7 @@ void cvy_transfers_start(cvy_transfers *t)
     *find_started(t->mpi, t) = t;
 }
 
-/* ---- under a simulator: no tests, see comm_mpi_simulated.c ---- */
+/* ---- under a simulator: waits instead of tests, see comm_mpi_simulated.c ---- */
 
 #define LOOK_AGAIN_S 1e-6
 enum { REQUESTS_MAX = CVY_TRANSFER_SLOTS * CVY_ROUND_TRANSFERS * CVY_SEGMENTS + 1 };
@@ -303,7 +303,7 @@ static int add_requests(cvy_transfers *t, MPI_Request **from, int n)
     return n;
 }
 
-/* Waits for one of them, which becomes null. */
+/* Waits for one of the requests, which becomes MPI_REQUEST_NULL. */
 static cvy_status wait_any(MPI_Request **from, int n, int *which_out)
 {
     MPI_Request all[REQUESTS_MAX];
@@ -334,11 +334,11 @@ cvy_status cvy_transfers_wait_any(cvy_mpi *mpi)
         if (mpi->queue.holder[i])
             n = add_requests(mpi->queue.holder[i], from, n);
     if (n == 0)
-        cvy_clock_sleep(LOOK_AGAIN_S); /* it waits for something else than reductions */
+        cvy_clock_sleep(LOOK_AGAIN_S); /* the rank waits for something other than reductions */
     return n > 0 ? wait_any(from, n, &which) : CVY_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the state machine ---- */
 
 cvy_status cvy_transfers_progress(cvy_transfers *t, int *done_out)
 {

@@ -1,5 +1,5 @@
 /*
- * comm_mpi_transfers.h: a list of transfers (comm/comm_allreduce.h) that runs over MPI_Isend and MPI_Irecv:
+ * comm_mpi_transfers.h: runs a list of transfers (comm/comm_allreduce.h) over MPI_Isend and MPI_Irecv; see
  * comm_mpi_transfers.c.
  */
 #ifndef CVY_COMM_MPI_TRANSFERS_H
@@ -10,21 +10,22 @@
 struct cvy_mpi;
 struct cvy_group;
 
-/* Messages are cut into segments, so that one is added while the next is on its way; so many are under way at once for
- * each peer. */
+/* Messages are split into segments, so that one segment is added while the next one is on its way. For each peer at
+ * most CVY_SEGMENTS of them are under way at once. */
 enum { CVY_SEGMENT_BYTES = 256 << 10, CVY_SEGMENTS = 4 };
-enum { CVY_SLOT_BYTES = 2 * CVY_SEGMENTS * CVY_SEGMENT_BYTES }; /* for segments of two peers */
-/* Reductions that are under way at the same time; further ones wait for a slot. The oldest always gets one: all ranks
- * start them in one order, so some reduction goes on everywhere, whichever others are tested first. */
+enum { CVY_SLOT_BYTES = 2 * CVY_SEGMENTS * CVY_SEGMENT_BYTES }; /* the segments of two peers */
+/* The number of reductions that are under way at the same time. Further ones wait for a slot. The oldest one always
+ * gets a slot. As all ranks start reductions in the same order, at least one reduction advances on all ranks, whichever
+ * reductions a rank tests first. */
 enum { CVY_TRANSFER_SLOTS = 4 };
 
 typedef struct cvy_transfers cvy_transfers;
 
-/* The transfers of one communicator that are under way, and the memory for their segments. */
+/* The reductions of one communicator that are under way, and the memory for their segments. */
 typedef struct cvy_transfer_queue {
     void *slot[CVY_TRANSFER_SLOTS];
-    cvy_transfers *holder[CVY_TRANSFER_SLOTS]; /* that has the slot now */
-    cvy_transfers *oldest; /* of those that are started and not done: a list in the order of their starts */
+    cvy_transfers *holder[CVY_TRANSFER_SLOTS]; /* the reduction that has the slot now, or NULL */
+    cvy_transfers *oldest;                     /* started and not done, linked in the order of their starts */
 } cvy_transfer_queue;
 
 typedef struct cvy_transfers_opts {
@@ -34,14 +35,14 @@ typedef struct cvy_transfers_opts {
     int64_t count;
     cvy_dtype dtype, wire;
     enum { CVY_WHOLE, CVY_SCATTER, CVY_GATHER } half;
-    cvy_part *part_out; /* of SCATTER */
+    cvy_part *part_out; /* only with CVY_SCATTER */
     int newest_first, threads;
 } cvy_transfers_opts;
 cvy_status cvy_transfers_create(struct cvy_mpi *mpi, const cvy_transfers_opts *opts, cvy_transfers **out);
 void cvy_transfers_start(cvy_transfers *t);
 cvy_status cvy_transfers_progress(cvy_transfers *t, int *done_out);
 void cvy_transfers_destroy(cvy_transfers **t);
-/* Bytes that this rank sends each time. */
+/* Bytes that this rank sends each time the reduction runs. */
 int64_t cvy_transfers_sent(const cvy_transfers *t);
 /* Under a simulator: waits until one of the messages under way has arrived. */
 cvy_status cvy_transfers_wait_any(struct cvy_mpi *mpi);

@@ -1,6 +1,6 @@
 /*
- * comm_mpi_trials.c: which algorithm for reductions by messages is the fastest on this network: measured before the
- * first step, kept with a plan.
+ * comm_mpi_trials.c: measures before the first step which algorithm for reductions by messages is the fastest on this
+ * network. The result is saved with a plan.
  */
 #include <math.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 #include "comm/mpi/comm_mpi_impl.h"
 
 enum { TRIALS = 20, LEAST_TRIALS = 2, BUSY_ROUNDS = 1000, SHORT_BYTES = 16 << 10 };
-#define SIZE_LIMIT_S 0.15 /* for the trials of one size */
+#define SIZE_LIMIT_S 0.15 /* limit for the trials of one size */
 
 /* ---- algorithms ---- */
 
@@ -32,7 +32,8 @@ static const char *name_of(int i)
     return i < count ? def[i]->name : "library";
 }
 
-/* Of those that were measured; -1: none. rounds: the library does not count, since it sends what it is given. */
+/* The fastest of the measured algorithms; -1: none. With rounds the library is left out, since it cannot round what it
+ * sends. */
 static int fastest(const cvy_group *group, int size, int rounds)
 {
     int best = -1;
@@ -50,7 +51,7 @@ static int all_measured(const cvy_group *group)
     return all;
 }
 
-/* The fastest at the nearest size; without measurements, what is good on most networks. */
+/* The fastest algorithm at the nearest size; without measurements, one that is good on most networks. */
 const char *cvy_group_algorithm(const cvy_group *group, int64_t bytes, int rounds)
 {
     const char *usual = bytes <= SHORT_BYTES ? "doubling" : "halving";
@@ -66,11 +67,11 @@ const char *cvy_group_algorithm(const cvy_group *group, int64_t bytes, int round
 /* ---- trials ---- */
 
 struct trials {
-    double seconds[CVY_GROUP_SIZES][CVY_GROUP_ALGORITHMS][TRIALS]; /* INFINITY: not done */
-    int algorithm[CVY_GROUP_ALGORITHMS], n;                        /* those that are measured */
+    double seconds[CVY_GROUP_SIZES][CVY_GROUP_ALGORITHMS][TRIALS]; /* INFINITY: this trial was not made */
+    int algorithm[CVY_GROUP_ALGORITHMS], n;                        /* the algorithms that are measured now */
 };
 
-/* A fault if any rank of the group has failed: it must not be waited for. */
+/* Returns an error if any rank of the group has failed, because the others must not wait for it. */
 static cvy_status agree(const cvy_group *group, cvy_status mine)
 {
     int good = mine == CVY_OK, all = 0;
@@ -93,8 +94,8 @@ static cvy_status run_once(const cvy_group *group, cvy_group_reduction *s, doubl
     return CVY_OK;
 }
 
-/* One trial of each algorithm after the other, so that other load of the machine affects all of them. Stops early if
- * reductions take long; the group's ranks stop together. */
+/* The algorithms take turns, one trial each, so that other load on the machine affects all of them. The trials stop
+ * early if reductions take long; all ranks of the group stop together. */
 static cvy_status try_in_turns(const cvy_group *group, cvy_group_reduction *const *reduction, int n,
                                double *const *seconds)
 {
@@ -146,7 +147,8 @@ static double best_of(const double *seconds)
     return best;
 }
 
-/* The best of the trials, each as long as its slowest rank took: other load of the machine only adds to it. */
+/* Takes the shortest of the trials, because other load on the machine only makes a trial longer. The time of a trial is
+ * that of its slowest rank. */
 static cvy_status measure(cvy_comm *comm, cvy_group *group, int takes_part, const char *only)
 {
     struct trials t = {.n = 0};
@@ -171,7 +173,7 @@ static cvy_status measure(cvy_comm *comm, cvy_group *group, int takes_part, cons
     return CVY_OK;
 }
 
-/* Ranks wait for each other here, so the watchdog is told. */
+/* Ranks wait for each other here, so this is recorded for the watchdog. */
 cvy_status cvy_group_measure(cvy_comm *comm, cvy_group *group, int takes_part, const char *only)
 {
     atomic_store_explicit(&comm->collective, "a trial of all-reduces", memory_order_relaxed);
@@ -180,7 +182,7 @@ cvy_status cvy_group_measure(cvy_comm *comm, cvy_group *group, int takes_part, c
     return status;
 }
 
-/* ---- questions: cvy_comm_probe_ops ---- */
+/* ---- cvy_comm_probe_ops ---- */
 
 static int is_leader(const cvy_comm *comm)
 {
@@ -197,8 +199,8 @@ static cvy_status probe_choice(cvy_comm *comm, const cvy_allreduce_opts *opts, i
     return CVY_OK;
 }
 
-/* Of a reduction through a node's memory, two ranks of a Xeon, as `convoy doctor` measures it. The best bucket size
- * depends little on it. */
+/* The cost of a reduction through a node's memory, with two ranks on a Xeon, as `convoy doctor` measures it. The best
+ * bucket size depends little on it. */
 static const cvy_comm_cost in_memory = {2e-6, 1e-10};
 
 static cvy_status probe_cost(cvy_comm *comm, const cvy_allreduce_opts *opts, cvy_comm_cost *out)
@@ -223,7 +225,7 @@ static cvy_status probe_cost(cvy_comm *comm, const cvy_allreduce_opts *opts, cvy
     return CVY_OK;
 }
 
-/* "all 4: doubling doubling ... ring": the group, its ranks, and the algorithm for each size. */
+/* "all 4: doubling doubling ... ring": name of the group, number of its ranks, and the algorithm for each size. */
 static void probe_algorithms_text(const cvy_comm *comm, const cvy_allreduce_opts *opts, char *text)
 {
     const cvy_mpi *mpi = cvy_mpi_of(comm);

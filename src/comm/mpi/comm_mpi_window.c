@@ -1,9 +1,10 @@
 /*
- * comm_mpi_window.c: memory that the ranks of a node share: anonymous memory files that each rank opens through /proc.
+ * comm_mpi_window.c: memory that the ranks of a node share. It consists of anonymous memory files, which the other
+ * ranks open through /proc.
  *
- * Such a file has no name and lies on no disk: however a rank ends, nothing is left over, and no limit of /dev/shm
- * applies. If a rank cannot open the file of another (separate containers, a hardened /proc), no rank shares memory,
- * and reductions go by messages.
+ * Such a file has no name and is not on a disk: nothing is left over, however a rank ends, and no limit of /dev/shm
+ * applies. If a rank cannot open the file of another one (separate containers, a hardened /proc), no rank shares
+ * memory, and reductions go by messages.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
@@ -22,7 +23,7 @@
 
 struct card {
     int64_t pid, fd, bytes, device, file;
-}; /* what the others need to open it, and to know that it is the right one */
+}; /* what the other ranks need to open the file, and to check that it is the right one */
 
 static const size_t flags_bytes = sizeof(struct cvy_flag) * CVY_WINDOW_SLOTS;
 
@@ -38,7 +39,7 @@ static void *map_file(void *at, size_t bytes, int fd, size_t offset)
         mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | (at ? MAP_FIXED : 0), fd, (off_t)offset);
     if (p == MAP_FAILED)
         return NULL;
-    cvy_mem_account(at ? 0 : (int64_t)bytes); /* memory that is replaced has been counted by its owner */
+    cvy_mem_account(at ? 0 : (int64_t)bytes); /* at != NULL replaces memory that its owner has counted already */
     return p;
 }
 
@@ -61,7 +62,7 @@ static int new_file(size_t bytes, struct card *card)
     return fd;
 }
 
-/* Another rank's file, -1: it cannot be opened here, or is another file than the card describes. */
+/* Opens another rank's file. -1: it cannot be opened here, or it is not the file that the card describes. */
 static int open_file(const struct card *card)
 {
     char path[64];
@@ -75,7 +76,7 @@ static int open_file(const struct card *card)
     return fd;
 }
 
-/* Puts a file in the place of the memory, followed by the flags. -1: the system does not allow it. */
+/* Replaces the memory by a file, which has the flags after the memory. Returns -1 if the system does not allow it. */
 static int put_file(cvy_window *w, struct card *card)
 {
     const size_t room = whole_pages(w->bytes);
@@ -104,7 +105,7 @@ static int map_other(cvy_window *w, int rank, const struct card *card)
     return w->of[rank] && w->flag[rank];
 }
 
-/* This rank's own memory stays what it is: its owner unmaps it. */
+/* This rank's own memory stays mapped: its owner unmaps it. */
 static void window_free(cvy_window *w)
 {
     const size_t room = whole_pages(w->bytes);
@@ -135,8 +136,8 @@ static cvy_status window_alloc(cvy_comm *comm, void *memory, size_t bytes, cvy_w
     return status;
 }
 
-/* Opens the files of the other ranks. All ranks of the communicator say whether it worked; the files stay open until
- * they have. */
+/* Opens the files of the other ranks. All ranks of the communicator agree whether it worked. The files stay open until
+ * they have agreed. */
 static cvy_status exchange(cvy_comm *comm, cvy_window *w, const struct card *mine, struct card *all,
                            int64_t *shared_out)
 {
@@ -174,7 +175,8 @@ static cvy_status make_window(cvy_comm *comm, void *memory, size_t bytes, int *s
     return status;
 }
 
-/* After a program that could not be made on all ranks, some ranks have made fewer reductions than others. */
+/* If a program could not be created on all ranks, some ranks have created fewer reductions than others. So the ranks
+ * agree on the next tags. */
 static cvy_status agree_on_tags(cvy_comm *comm)
 {
     struct cvy_mpi *mpi = cvy_mpi_of(comm);

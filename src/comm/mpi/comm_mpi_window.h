@@ -1,4 +1,4 @@
-/* comm_mpi_window.h: memory that the ranks of a node share, with flags: comm_mpi_window.c. */
+/* comm_mpi_window.h: memory with flags that the ranks of a node share; see comm_mpi_window.c. */
 #ifndef CVY_COMM_MPI_WINDOW_H
 #define CVY_COMM_MPI_WINDOW_H
 
@@ -8,18 +8,18 @@
 
 struct cvy_mpi;
 
-enum { CVY_WINDOW_SLOTS = 4096 };         /* reductions that a window serves; slot 0 is for barriers */
-struct cvy_flag {                         /* of one rank in one reduction; a cache line, written by its owner only */
-    _Alignas(64) _Atomic uint64_t posted; /* number of the reduction for which its operand is ready */
-    _Atomic uint64_t done;                /* ... and up to which this rank has read and written what it had to */
+enum { CVY_WINDOW_SLOTS = 4096 }; /* number of reductions that a window serves; slot 0 is for barriers */
+struct cvy_flag {                 /* flags of one rank in one reduction: a cache line that only its owner writes */
+    _Alignas(64) _Atomic uint64_t posted; /* number of the reduction for which this rank's operand is ready */
+    _Atomic uint64_t done; /* number of the last reduction in which this rank has read and written all it had to */
 };
 typedef struct cvy_window {
     struct cvy_window *next;
-    char *memory; /* this rank's, where its owner mapped it */
+    char *memory; /* this rank's memory, at the address where its owner mapped it */
     size_t bytes;
     int nranks, rank, nslots;
-    char **of;              /* each rank's memory, as it is mapped here */
-    struct cvy_flag **flag; /* each rank's flags, one for each slot */
+    char **of;              /* each rank's memory, at its address in this process */
+    struct cvy_flag **flag; /* each rank's flags, an array with one element for each slot */
 } cvy_window;
 
 /* The window that holds this range, or NULL. */

@@ -1,6 +1,6 @@
 /*
- * comm_self.c: the communicator of one rank: every sum is what it was, and nothing is ever under way. It has none of
- * the optional parts, so it shows what a back end must have.
+ * comm_self.c: the communicator of one rank. A sum over one rank changes nothing, and nothing is ever under way. It has
+ * none of the optional tables, so it shows the minimum that a back end must have.
  */
 #include <string.h>
 
