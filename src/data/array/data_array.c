@@ -1,6 +1,6 @@
 /*
- * data_array.c: see data_array.h. Numbers of any usual type and byte order become f32 (or stay bytes), a record at a
- * time.
+ * data_array.c: see data_array.h. Converts numbers of any usual type and byte order to f32 (or leaves bytes unchanged),
+ * one record at a time.
  */
 #include "data/array/data_array.h"
 

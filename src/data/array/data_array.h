@@ -1,5 +1,6 @@
 /*
- * data_array.h: an array of numbers in a file, first axis the samples: what the npy and IDX readers have in common.
+ * data_array.h: a file that holds an array of numbers whose first axis counts the samples: shared by the npy and IDX
+ * readers.
  */
 #ifndef CVY_DATA_ARRAY_H
 #define CVY_DATA_ARRAY_H
@@ -23,23 +24,23 @@ struct array {
     cvy_data_file file;
     array_kind kind;
     int big_endian;
-    int64_t offset;  /* of the first element */
-    int64_t count;   /* records */
-    cvy_shape shape; /* of one record; scalar for an array of one axis */
+    int64_t offset;  /* of the first element, in bytes */
+    int64_t count;   /* number of records */
+    cvy_shape shape; /* of one record; ndim 0 if the array has one axis */
     size_t record_bytes;
 };
 
-/* file, kind, offset, count and shape are set: checks that the file holds all records. CVY_E_FORMAT names the first
- * that is missing. */
+/* Checks that the file holds all records. The caller has set file, kind, offset, count and shape. CVY_E_FORMAT names
+ * the first record that is missing. */
 cvy_status array_check(struct array *a);
 size_t array_kind_bytes(array_kind kind);
-/* n elements that lie in memory. */
+/* Converts n elements in memory to f32. */
 void array_to_f32(array_kind kind, int big_endian, const void *from, int64_t n, float *out);
-/* Record i as f32, through work; or its bytes as they are (U8). */
+/* Reads record i: converted to f32, with `work` as scratch memory; or its bytes unchanged (U8). */
 cvy_status array_read_f32(const struct array *a, int64_t i, cvy_bytes *work, float *out);
 cvy_status array_read_u8(const struct array *a, int64_t i, uint8_t *out);
-/* All records of an array of integers, one number a record, as labels; *largest_out: the largest. CVY_E_FORMAT names a
- * record beyond int32. */
+/* Reads all records of an integer array, one number per record, as labels. *largest_out: the largest label.
+ * CVY_E_FORMAT names a record whose label does not fit into int32. */
 cvy_status array_read_labels(const struct array *a, cvy_pool *pool, int32_t **out, int32_t *largest_out);
 
 #endif

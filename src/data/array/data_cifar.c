@@ -4,8 +4,8 @@
  * CIFAR-10: records of 1 label byte and 3072 picture bytes [3, 32, 32]; files data_batch_1.bin .. data_batch_5.bin and
  * test_batch.bin. CIFAR-100: records of a coarse (20) and a fine (100) label byte and the picture; files train.bin and
  * test.bin. A path is the folder (with `part`: train or test) or one file. Class names come from batches.meta.txt or
- * fine_label_names.txt beside the data, where they exist. Source: Krizhevsky 2009, "Learning multiple layers of
- * features from tiny images", and the data's own page.
+ * fine_label_names.txt in the same folder, if these exist. Source: Krizhevsky 2009, "Learning multiple layers of
+ * features from tiny images", and the web page of the data set.
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -36,7 +36,7 @@ static const cvy_option cifar_opts[] = {
 struct cifar {
     int nfile;
     cvy_data_file file[CIFAR_FILES_MAX];
-    int64_t first[CIFAR_FILES_MAX + 1]; /* number of each file's first record; the last is the sum */
+    int64_t first[CIFAR_FILES_MAX + 1]; /* number of each file's first record; the last entry is the total */
     int64_t record_bytes, label_at, nclasses;
 };
 
@@ -110,7 +110,8 @@ static cvy_status count_records(struct cifar *c)
     return CVY_OK;
 }
 
-/* Lines of a text file beside the data; a missing or short file only means that classes go by number. */
+/* Reads class names from a text file in the data's folder. If the file is missing or short, classes have numbers
+ * only. */
 static const char *const *class_names(cvy_pool *pool, const char *folder, const char *file, int64_t nclasses)
 {
     const char *path = NULL;

@@ -1,10 +1,10 @@
 /*
- * data_csv.c: reads a table as text, a sample a line: columns of numbers as input, others as class, real targets,
- * weight.
+ * data_csv.c: reads a table as text, one sample per line. Columns of numbers are the input; other columns may be the
+ * class, real targets or the weight.
  *
- * The separator and whether there is a header are found by looking at the first two lines. Opening reads the file once,
- * for where lines begin and for the labels, which are whole numbers, or names, which become classes in bytewise order;
- * the numbers of a line are read when the sample is, and what is wrong with one is named by line and column.
+ * The separator, and whether there is a header, are found from the first two lines. Opening reads the whole file once,
+ * for the positions of the lines and for the labels. Labels are integers, or names, which become classes in bytewise
+ * order. The numbers of a line are read when its sample is. An error in a line names its line and column.
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -47,18 +47,18 @@ static const cvy_option csv_opts[] = {
 
 struct column {
     int role;
-    int64_t slot;     /* in x or y */
-    const char *name; /* NULL without a header */
+    int64_t slot;     /* index in x or y */
+    const char *name; /* NULL if there is no header */
 };
 
 struct csv {
     cvy_pool *pool;
-    cvy_line_index index; /* an entry's bytes are the line */
+    cvy_line_index index; /* an entry gives position and bytes of the line */
     cvy_classes classes;
     char mark;
     int header, ncolumn;
     struct column *column;
-    int label; /* column, -1: none */
+    int label; /* its column; -1: there is none */
     int label_kind_known;
     int64_t nx, ny;
     int has_weight;
@@ -93,7 +93,7 @@ static int is_mark(const struct fields *f, char c)
     return c == f->mark || (f->mark == ' ' && c == '\t');
 }
 
-/* Behind the closing quote of a text that begins with one; a quote in it is doubled. */
+/* Position after the closing quote of a text that begins with a quote. A quote inside the text is doubled. */
 static size_t end_of_quoted(cvy_line_part s)
 {
     size_t at = 1;
@@ -107,7 +107,8 @@ static size_t end_of_quoted(cvy_line_part s)
     return s.bytes;
 }
 
-/* The next field, without blanks and quotes around it: 1; after the last: 0. Blanks as separators count as one. */
+/* Returns 1 and the next field without the blanks and quotes around it, or 0 after the last field. Several blanks as
+ * separators count as one. */
 static int next_field(struct fields *f, cvy_line_part *out)
 {
     if (f->mark == ' ') {
@@ -145,7 +146,8 @@ static char find_mark(int delimiter, cvy_line_part line)
     return ',';
 }
 
-/* A name over a number is a header; where there is no second line, one without any number. */
+/* The first line is a header if a field is a name and the field below it is a number; or, if there is no second line,
+ * if it has no number at all. */
 static int find_header(const struct csv *c, cvy_line_part first, cvy_line_part second)
 {
     struct fields a = fields_of(c, first), b = fields_of(c, second);
@@ -213,7 +215,7 @@ static cvy_status set_roles(struct csv *c, const cvy_tree *node, int role, int64
     return CVY_OK;
 }
 
-/* Without the option: a column that is called so. */
+/* The label column if the option is not given: a column with a usual name. */
 static const char *usual_label(const struct csv *c)
 {
     static const char *const usual[] = {"label", "class"};
@@ -270,7 +272,7 @@ static cvy_status name_columns(struct csv *c, cvy_line_part first)
     return CVY_OK;
 }
 
-/* Separator, header and columns, from the first two lines. */
+/* Finds separator, header and columns from the first two lines. */
 static cvy_status look(struct csv *c, const struct csv_opts *o)
 {
     cvy_lines lines = {.file = &c->index.file};
@@ -297,9 +299,9 @@ out:
     return status;
 }
 
-/* ---- the pass for lines and labels ---- */
+/* ---- the first pass: lines and labels ---- */
 
-/* Tables written by way of reals have labels like 3.0. */
+/* Labels like 3.0 are accepted: some programs write all columns as reals. */
 static int label_number(cvy_line_part field, int32_t *out)
 {
     double value = 0;
@@ -309,7 +311,7 @@ static int label_number(cvy_line_part field, int32_t *out)
     return 1;
 }
 
-/* A label that is none is left to read(). */
+/* Reads the label of a line. A field that is not a label stays unknown; csv_read() reports it. */
 static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
 {
     struct fields f = fields_of(c, line);
@@ -396,7 +398,7 @@ static cvy_status read_fields(const struct csv *c, cvy_line_part line, int32_t l
     return CVY_OK;
 }
 
-/* raw->y has room for the targets and, behind them, the line. */
+/* raw->y has room for the targets, followed by the line. */
 static cvy_status csv_read(void *state, int64_t number, cvy_raw *raw)
 {
     const struct csv *c = state;

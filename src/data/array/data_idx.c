@@ -1,9 +1,10 @@
 /*
- * data_idx.c: reads IDX files, the format of MNIST and its kin: an array of pictures and one of labels, in two files.
+ * data_idx.c: reads IDX files, the format of MNIST and similar data sets: an array of pictures and an array of labels
+ * in two files.
  *
- * A path is the folder (with `part`: train or test) or the file of pictures; that of the labels is found by its name
+ * A path is the folder (with `part`: train or test) or the file of pictures. The file of labels is found by its name
  * (images-idx3 -> labels-idx1) or given. Pictures [N, H, W] become samples [1, H, W]. Source: LeCun, Cortes and Burges,
- * the page of the MNIST data base.
+ * web page of the MNIST database.
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -31,12 +32,12 @@ static const cvy_option idx_opts[] = {
 };
 
 struct idx {
-    struct array x, labels; /* labels.fd -1: none */
+    struct array x, labels; /* labels.file.fd -1: no labels */
     int32_t *label;
     cvy_shape shape;
 };
 
-/* The two spellings that are about. */
+/* Two spellings of the names are in use. */
 static const char *const image_names[][2] = {
     {"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"},
     {"train-images.idx3-ubyte", "t10k-images.idx3-ubyte"},
@@ -65,7 +66,7 @@ static int idx_probe(const char *path)
 static cvy_status read_header(struct array *a)
 {
     static const int kinds[] = {ARRAY_U8,  ARRAY_I8,  -1,       ARRAY_I16,
-                                ARRAY_I32, ARRAY_F32, ARRAY_F64}; /* of 0x08 to 0x0E */
+                                ARRAY_I32, ARRAY_F32, ARRAY_F64}; /* for the type codes 0x08 to 0x0E */
     uint8_t head[4], dim[4 * CVY_NDIM_MAX];
     int64_t dims[CVY_NDIM_MAX];
     CVY_CHECK(a->file.bytes >= 4, CVY_E_FORMAT, "%s: %lld bytes, too short for an IDX file", a->file.path,
@@ -119,7 +120,7 @@ static cvy_status idx_load(struct idx *x, const cvy_reader_args *args, cvy_reade
     CVY_TRY(cvy_data_file_open(info->pool, images, &x->x.file));
     CVY_TRY(read_header(&x->x));
     x->shape = x->x.shape;
-    if (x->shape.ndim <= 2) /* one channel, which the file does not count */
+    if (x->shape.ndim <= 2) /* one channel, for which the file has no axis */
         x->shape = (cvy_shape){x->x.shape.ndim + 1, {1, x->x.shape.dim[0], x->x.shape.dim[1]}};
     if (!labels)
         CVY_TRY(cvy_idx_labels_beside(info->pool, images, &labels));

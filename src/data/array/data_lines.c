@@ -8,7 +8,7 @@
 
 #include "base/base_file.h"
 
-/* ---- spans ---- */
+/* ---- parts of a text ---- */
 
 cvy_line_part cvy_line_part_trim(cvy_line_part s)
 {
@@ -39,8 +39,8 @@ int cvy_line_part_int(cvy_line_part s, int64_t *out)
     return 1;
 }
 
-/* Powers up to 22 are exact in a double, so with up to 15 digits the result is the nearest double (Clinger 1990);
- * beyond that it is off by a rounding or two of a double, far below what an f32 keeps. */
+/* Powers of ten up to 10^22 are exact in a double. So with up to 15 digits the result is the nearest double (Clinger
+ * 1990). Otherwise it has one or two rounding errors of a double, far below the precision of f32. */
 static double scale_by_ten(double x, int power)
 {
     static const double exact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -89,9 +89,10 @@ int cvy_line_part_real(cvy_line_part s, double *out)
     return 1;
 }
 
-/* ---- from front to back ---- */
+/* ---- reading all lines in order ---- */
 
-/* Room for what is left of a line and more; from the file again, so that nothing is moved. */
+/* Fills the buffer from the start of the current line on, with room for more than that line. It reads these bytes from
+ * the file again, so that nothing must be moved. */
 static cvy_status refill(cvy_lines *l)
 {
     enum { WINDOW = 1 << 20 };
@@ -106,7 +107,7 @@ static cvy_status refill(cvy_lines *l)
     return cvy_pread_all(l->file->fd, l->room.data, ask, l->from, l->file->path);
 }
 
-/* Any line, without its end. */
+/* Returns any line, without its line end. */
 static cvy_status next_line(cvy_lines *l, cvy_line_part *out, int64_t *offset_out)
 {
     for (;;) {
@@ -133,7 +134,8 @@ cvy_status cvy_lines_next(cvy_lines *l, cvy_line_part *out, int64_t *offset_out)
     for (;;) {
         CVY_TRY(next_line(l, out, offset_out));
         if (l->line == 1 && out->bytes >= 3 &&
-            memcmp(out->at, "\xEF\xBB\xBF", 3) == 0) { /* some editors' mark of UTF-8 */
+            memcmp(out->at, "\xEF\xBB\xBF", 3) == 0) { /* byte order mark, which some editors write at the start of
+                                                        * UTF-8 */
             *out = (cvy_line_part){out->at + 3, out->bytes - 3};
             *offset_out += 3;
         }
@@ -153,7 +155,7 @@ void cvy_lines_end(cvy_lines *l)
     l->room = (cvy_bytes){0};
 }
 
-/* ---- samples' lines ---- */
+/* ---- lines of samples ---- */
 
 cvy_status cvy_line_index_add(cvy_line_index *x, int64_t line, const cvy_entry *entry)
 {

@@ -1,9 +1,9 @@
 /*
- * data_npy.c: reads NumPy's .npy arrays: x.npy, and beside it y.npy (real targets), label.npy (classes), weight.npy.
+ * data_npy.c: reads NumPy's .npy arrays: x.npy, and optionally y.npy (real targets), label.npy (classes), weight.npy.
  *
- * A path is x itself or a folder; each array may be named by an option. The first axis counts samples. Bytes are
- * pictures (0 .. 255), all other types become f32. Only arrays in C order are read. Source: NumPy enhancement proposal
- * 1 (versions 1, 2 and 3 of the format).
+ * A path is the file of x, or a folder; an option may name the file of each array. The first axis counts samples. Bytes
+ * are pictures (0 .. 255) and stay u8; all other types become f32. Only arrays in C order are read. Source: NumPy
+ * enhancement proposal 1 (versions 1, 2 and 3 of the format).
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -39,10 +39,10 @@ static const cvy_option npy_opts[] = {
 };
 
 struct npy {
-    struct array array[NARRAY]; /* fd -1 where absent */
+    struct array array[NARRAY]; /* file.fd is -1 if the array is absent */
     int32_t *label;
     int channels;
-    cvy_shape shape; /* of x as given on */
+    cvy_shape shape; /* of x as the reader returns it */
 };
 
 static const char *const usual_name[NARRAY] = {"x.npy", "y.npy", "label.npy", "weight.npy"};
@@ -57,7 +57,7 @@ static int npy_probe(const char *path)
                : 0;
 }
 
-/* ---- the header: a Python dictionary of three known keys ---- */
+/* ---- the header: a Python dictionary with three known keys ---- */
 
 static const char *value_of(const char *header, const char *key)
 {
@@ -276,7 +276,7 @@ static cvy_status npy_read(void *state, int64_t number, cvy_raw *raw)
         CVY_TRY(array_read_f32(&n->array[WEIGHT], number, &raw->y, &raw->weight));
     if (n->array[Y].file.fd < 0)
         return CVY_OK;
-    /* The block holds the f32 results, and behind them the record as stored. */
+    /* The buffer holds the f32 results, followed by the record as stored. */
     const struct array *y = &n->array[Y];
     const size_t bytes = (size_t)cvy_shape_elems(&y->shape) * sizeof(float);
     CVY_TRY(cvy_bytes_need(&raw->y, bytes + y->record_bytes));
