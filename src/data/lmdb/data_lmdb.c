@@ -1,11 +1,11 @@
 /*
- * data_lmdb.c: reads Caffe's data sets: an LMDB data base whose values are messages of the type Datum.
+ * data_lmdb.c: reads Caffe's data sets: an LMDB database whose values are Datum messages.
  *
- * A path is the folder with data.mdb in it, or that file by any name. A Datum holds plain bytes or f32 of [C, H, W], or
- * a whole JPEG or PNG; samples are in the order of keys. Only the fields' heads are looked at where the label alone is
- * wanted, so counting classes does not read the pictures. Caffe's convert_imageset stores the planes of plain pictures
- * as blue, green, red and names its keys "00000017_folder/file.jpg"; by these keys it is known, and the planes are
- * turned. data_lmdb_file.c finds the values. Source: caffe.proto, io.cpp and convert_imageset.cpp of Caffe.
+ * A path is the folder with data.mdb in it, or that file under any name. A Datum holds plain bytes or f32 of [C, H, W],
+ * or a whole JPEG or PNG. Samples are in the order of keys. If only the label is needed, only the head of each field is
+ * read, so counting classes does not read the pictures. Caffe's convert_imageset stores plain pictures as planes blue,
+ * green, red, and its keys look like "00000017_folder/file.jpg". Such keys tell the reader to exchange the planes.
+ * data_lmdb_file.c finds the values. Source: caffe.proto, io.cpp and convert_imageset.cpp of Caffe.
  */
 #include "data/lmdb/data_lmdb.h"
 
@@ -18,9 +18,9 @@
 
 enum { AUTO, YES, NO };
 enum {
-    FIELD_HEAD = 20,       /* key and length at the most */
-    CLASSES_MAX = 1 << 20, /* found by looking; more must be said */
-    LOOKS = 64,            /* samples that are looked at for their shape where the classes are known */
+    FIELD_HEAD = 20,       /* at most so many bytes for key and length */
+    CLASSES_MAX = 1 << 20, /* more classes than this must be given by the option */
+    LOOKS = 64,            /* samples whose shape is checked if the number of classes is known */
     VALUE_MAX = 1 << 30,
 };
 
@@ -43,7 +43,7 @@ static const cvy_option lmdb_opts[] = {
 };
 
 struct datum {
-    int64_t dim[3]; /* C, H, W; 0 where not said */
+    int64_t dim[3]; /* C, H, W; 0: not given */
     int64_t label, data_at, data_bytes, float_at, nfloat;
     int has_label, has_data, encoded, packed;
 };
@@ -51,7 +51,7 @@ struct datum {
 struct reader {
     cvy_lmdb *db;
     struct lmdb_opts o;
-    int turn; /* planes 0 and 2 change places */
+    int turn; /* exchange planes 0 and 2 */
 };
 
 static int lmdb_probe(const char *path)
@@ -66,12 +66,12 @@ static int lmdb_probe(const char *path)
 
 /* ---- a Datum's fields ---- */
 
-struct window { /* some bytes of a value */
+struct window { /* a part of a value */
     int64_t from, bytes;
     uint8_t data[1024];
 };
 
-/* The bytes from `at` on, enough for a field's head. */
+/* Returns the bytes from `at` on, at least enough for the head of a field. */
 static cvy_status look_from(const cvy_lmdb *db, const cvy_lmdb_value *v, int64_t at, struct window *w, cvy_wire *out)
 {
     if (at < w->from || at + CVY_MIN(v->bytes - at, FIELD_HEAD) > w->from + w->bytes) {
@@ -83,7 +83,7 @@ static cvy_status look_from(const cvy_lmdb *db, const cvy_lmdb_value *v, int64_t
     return CVY_OK;
 }
 
-/* Key, and value or length: 1; damaged: 0. */
+/* Reads a field's key, and its value or length. Returns 1, or 0 if it is damaged. */
 static int take_head(cvy_wire *wire, int64_t left, cvy_wire_field *out)
 {
     uint64_t key = 0;
@@ -108,7 +108,8 @@ static int take_head(cvy_wire *wire, int64_t left, cvy_wire_field *out)
     }
 }
 
-/* at: where the field's bytes begin, or behind its number. 0: a Datum has no such field. */
+/* Stores a field. at: where its bytes begin, or the position after its number. Returns 0 if a Datum cannot have such a
+ * field. */
 static int put_field(struct datum *d, const cvy_wire_field *f, int64_t at)
 {
     const int is_number = f->kind == CVY_WIRE_VARINT, is_bytes = f->kind == CVY_WIRE_BYTES;
@@ -175,7 +176,7 @@ static cvy_status find_datum(const struct reader *r, int64_t number, cvy_lmdb_pa
     return parse_datum(r->db, value, out);
 }
 
-/* What a writer did behind our back explains whatever else was found. */
+/* If somebody has written to the database meanwhile, that explains any other error, so it is reported first. */
 static cvy_status settle(const struct reader *r, cvy_status status)
 {
     const cvy_status still = cvy_lmdb_check_still(r->db);
@@ -194,7 +195,7 @@ static cvy_status check_plain(const struct datum *d)
         CVY_CHECK(d->dim[i] >= 1 && d->dim[i] <= VALUE_MAX, CVY_E_FORMAT,
                   "a Datum of %lld channels, height %lld, width %lld", (long long)d->dim[0], (long long)d->dim[1],
                   (long long)d->dim[2]);
-    /* By division, for the product of three numbers in a damaged file need not fit. */
+    /* The check divides, because in a damaged file the product of three numbers may overflow. */
     CVY_CHECK(count % d->dim[0] == 0 && count / d->dim[0] % d->dim[1] == 0 &&
                   count / d->dim[0] / d->dim[1] == d->dim[2],
               CVY_E_FORMAT, "a Datum of %lldx%lldx%lld has %lld %s", (long long)d->dim[0], (long long)d->dim[1],
@@ -232,7 +233,7 @@ static cvy_status fetch_plain(const struct reader *r, const cvy_lmdb_value *v, c
     CVY_TRY(cvy_bytes_need(&raw->x, (size_t)(count * item)));
     CVY_TRY(cvy_lmdb_fetch(r->db, v, d->has_data ? d->data_at : d->float_at, count * item - (item == 5), raw->x.data));
     uint8_t *x = raw->x.data;
-    for (int64_t i = 1; item == 5 && i < count; i++) /* a key stands before each value but the first */
+    for (int64_t i = 1; item == 5 && i < count; i++) /* each value but the first is preceded by a key */
         memmove(x + 4 * i, x + 5 * i, 4);
     raw->x.bytes = (size_t)count * (d->has_data ? 1 : 4);
     if (r->turn && d->dim[0] == 3)
@@ -283,7 +284,8 @@ static void lmdb_where(void *state, int64_t number, char *text, size_t room)
 
 /* ---- opening ---- */
 
-/* The first sample that can be read says what all are; a damaged first one is the loader's to report or skip. */
+/* The first sample that can be read gives the shape and type of all. If samples before it are damaged, the loader
+ * reports or skips them later. */
 static cvy_status look_at_first(struct reader *r, cvy_reader_info *info)
 {
     cvy_raw raw = {0};
@@ -321,7 +323,7 @@ static int has_names(const struct reader *r, cvy_pool *pool, const char **path_o
            cvy_data_path_join(pool, folder, CVY_LMDB_NAMES, path_out) == CVY_OK && cvy_file_exists(*path_out);
 }
 
-/* A line each. */
+/* The file has one name per line. */
 static cvy_status read_names(cvy_pool *pool, const char *path, cvy_reader_info *info)
 {
     char *text = NULL, *copy = NULL;
@@ -349,7 +351,8 @@ static cvy_status read_names(cvy_pool *pool, const char *path, cvy_reader_info *
     return CVY_OK;
 }
 
-/* Whether plain samples differ in shape, and the largest label; visits every record, or some evenly spread. */
+/* Finds whether plain samples differ in shape, and the largest label. It reads every record, or, if the number of
+ * classes is known, evenly spaced ones. */
 static cvy_status visit(struct reader *r, cvy_reader_info *info, int *labels_out, int64_t *largest_out)
 {
     const int known = info->nclasses > 0;
@@ -361,7 +364,7 @@ static cvy_status visit(struct reader *r, cvy_reader_info *info, int *labels_out
         cvy_lmdb_value value;
         struct datum d;
         if (find_datum(r, i, page, &value, &d) != CVY_OK)
-            continue; /* the loader's to report or skip, with its place */
+            continue; /* the loader reports or skips it, with its place */
         if (!is_encoded(r, &d) && info->shape.ndim == 3 && memcmp(d.dim, info->shape.dim, sizeof d.dim) != 0 &&
             check_plain(&d) == CVY_OK)
             info->varying = 1;
@@ -398,7 +401,7 @@ static cvy_status find_classes(struct reader *r, cvy_reader_info *info)
     return CVY_OK;
 }
 
-/* "00000017_cat.jpg": by convert_imageset. */
+/* "00000017_cat.jpg": convert_imageset writes such keys. */
 static int is_imageset_key(const struct reader *r)
 {
     char key[32];

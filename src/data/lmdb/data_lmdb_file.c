@@ -1,18 +1,19 @@
 /*
- * data_lmdb_file.c: the pages of an LMDB data base, read by position: from the number of a key to the bytes of its
+ * data_lmdb_file.c: reads the pages of an LMDB database by position: from the number of a key to the bytes of its
  * value.
  *
- * In the step: below data_lmdb.c, in the loader's threads. liblmdb maps the file and trusts what stands in it, so one
- * that was cut off or damaged ends the process (SIGBUS, abort). Training runs are long and their files travel, so the
- * pages are read and checked here, without map, lock file or liblmdb. What is kept is the leaves of the tree in the
- * order of keys: 16 bytes a leaf, which holds a hundred keys or so.
+ * The loader's threads call it through data_lmdb.c. liblmdb maps the file and trusts its contents, so a truncated or
+ * damaged file ends the process (SIGBUS, abort). Training runs are long and data files are copied around, so here the
+ * pages are read and checked without a map, a lock file or liblmdb. The reader keeps the leaves of the tree in the
+ * order of keys: 16 bytes per leaf, and a leaf has a hundred keys or so.
  *
- * The format (version 1, LMDB 0.9): pages of a size that the head states. Pages 0 and 1 are heads, used in turn; that
- * of the higher transaction counts, and page (transaction & 1) is written last of all by a commit. A tree page has a
- * head of 16 bytes {u64 number, u16 pad, u16 flags, u16 lower, u16 upper}, then u16 places of its nodes. A node is
- * {u16 low, u16 high, u16 flags, u16 key bytes, key}: in a branch low, high and flags are the page below; in a leaf low
- * and high are the bytes of the value, which follows the key, or does so as the number of the first of the pages where
- * it lies. Source: mdb.c of OpenLDAP's LMDB.
+ * The format (version 1, LMDB 0.9): the file consists of pages, whose size the head gives. Pages 0 and 1 are heads,
+ * which are used in turn; the one with the higher transaction is valid. The last write of a commit is the head on page
+ * (transaction & 1). A tree page has a head of 16 bytes {u64 number, u16 pad, u16 flags, u16 lower, u16 upper},
+ * followed by the u16 positions of its nodes. A node is {u16 low, u16 high, u16 flags, u16 key bytes, key}. In a
+ * branch, low, high and flags are the number of the page below. In a leaf, low and high are the size of the value;
+ * after the key comes the value, or, if it is large, the number of the first page which holds it. Source: mdb.c of
+ * OpenLDAP's LMDB.
  */
 #include "base/base_file.h"
 #include "data/lmdb/data_lmdb.h"
@@ -28,7 +29,7 @@ enum {
     PAGE_HEAD = 16,
     PAGE_MIN = 512,
     NODE_HEAD = 8,
-    DEPTH_MAX = 32, /* as in LMDB */
+    DEPTH_MAX = 32, /* the same limit as in LMDB */
     META_BYTES = 152,
     META_TRANSACTION = 144,
 };
@@ -36,15 +37,15 @@ enum { PAGE_BRANCH = 1, PAGE_LEAF = 2, PAGE_OVERFLOW = 4, PAGE_META = 8, PAGE_KI
 enum { NODE_BIG = 1, NODE_TREE = 2, NODE_MANY = 4 };
 
 struct leaf {
-    int64_t page, first; /* number of its first key */
+    int64_t page, first; /* first: number of its first key */
 };
 
 struct cvy_lmdb {
     cvy_data_file file;
     int64_t page_bytes, count;
-    int64_t transaction; /* when it was opened */
+    int64_t transaction; /* the latest one when the file was opened */
     int64_t root, depth, entries;
-    struct leaf *leaf; /* nleaf, and one behind the last */
+    struct leaf *leaf; /* nleaf entries, and one more after the last */
     int64_t nleaf, room;
 };
 
@@ -75,7 +76,8 @@ const char *cvy_lmdb_path(const cvy_lmdb *db)
 
 /* ---- the head ---- */
 
-/* What else it may be, for somebody whose file comes from another machine. */
+/* If the file is not an LMDB database of this kind, find out which other kind it is: it may come from another
+ * machine. */
 static cvy_status check_magic(const cvy_data_file *f, const uint8_t *head)
 {
     static const uint8_t swapped[] = {0xBE, 0xEF, 0xC0, 0xDE};
@@ -149,7 +151,7 @@ static int page_count(const cvy_lmdb *db, const uint8_t *page)
     return lower >= PAGE_HEAD && lower <= upper && upper <= db->page_bytes ? (int)((lower - PAGE_HEAD) / 2) : -1;
 }
 
-/* Reads a page of the tree of this kind; *count_out: its nodes. */
+/* Reads a page of the tree and checks its kind. *count_out: its number of nodes. */
 static cvy_status read_page(const cvy_lmdb *db, int64_t number, int kind, uint8_t *page, int *count_out)
 {
     const char *path = db->file.path;
@@ -169,7 +171,7 @@ static cvy_status read_page(const cvy_lmdb *db, int64_t number, int kind, uint8_
     return CVY_OK;
 }
 
-/* Node i of a page, its head and key within the page; else NULL. */
+/* Node i of a page; NULL if its head and key are not within the page. */
 static const uint8_t *node_of(const cvy_lmdb *db, const uint8_t *page, int i)
 {
     const int64_t at = get16(page + PAGE_HEAD + 2 * i);
@@ -178,7 +180,7 @@ static const uint8_t *node_of(const cvy_lmdb *db, const uint8_t *page, int i)
     return page + at;
 }
 
-/* Where the value of a leaf's node lies; *overflow_out: the first page of a large one, else 0. */
+/* Finds the value of a leaf's node. *overflow_out: the first page of a large value, otherwise 0. */
 static cvy_status value_of(const cvy_lmdb *db, const uint8_t *page, int i, cvy_lmdb_value *out, int64_t *overflow_out)
 {
     const char *path = db->file.path;
@@ -214,11 +216,12 @@ static cvy_status value_of(const cvy_lmdb *db, const uint8_t *page, int i, cvy_l
 
 struct walk {
     cvy_lmdb *db;
-    uint8_t *pages; /* one a level */
+    uint8_t *pages; /* one for each level of the tree */
     int64_t visited;
 };
 
-/* Every value must lie within the file: one that was cut off is found at the start, not in the last epoch's night. */
+/* Checks that every value is within the file, so that a truncated file is found at the start and not late in a
+ * training. */
 static cvy_status add_leaf(cvy_lmdb *db, const uint8_t *page, int count)
 {
     cvy_lmdb_value value;
@@ -236,7 +239,7 @@ static cvy_status add_leaf(cvy_lmdb *db, const uint8_t *page, int count)
     return CVY_OK;
 }
 
-/* The pages below `number` in the order of keys; the depth bounds the recursion. */
+/* Visits the pages below `number` in the order of keys. The depth bounds the recursion. */
 static cvy_status walk_below(struct walk *w, int64_t number, int64_t level)
 {
     cvy_lmdb *db = w->db;
@@ -263,7 +266,7 @@ static cvy_status walk_tree(cvy_lmdb *db)
     CVY_TRY(cvy_mem_alloc((size_t)(db->depth * db->page_bytes), &w.pages));
     const cvy_status status = walk_below(&w, db->root, 0);
     cvy_mem_free(&w.pages);
-    CVY_TRY(cvy_lmdb_check_still(db)); /* first: a writer explains what looks like damage */
+    CVY_TRY(cvy_lmdb_check_still(db)); /* first: if somebody writes to the file, it may look damaged */
     CVY_TRY(status);
     CVY_CHECK(db->count == db->entries, CVY_E_FORMAT, "%s: is damaged: its tree holds %lld keys, its head says %lld",
               db->file.path, (long long)db->count, (long long)db->entries);
@@ -293,7 +296,7 @@ void cvy_lmdb_close(cvy_lmdb *db)
 
 /* ---- values ---- */
 
-/* The leaf of a key, by bisection. */
+/* Finds the leaf of a key by bisection. */
 static int64_t leaf_of(const cvy_lmdb *db, int64_t number)
 {
     int64_t low = 0, high = db->nleaf;

@@ -1,12 +1,12 @@
 /*
- * data_lmdb_write.c: writes Caffe's data sets: an LMDB data base of Datum messages, as convert_imageset makes them.
+ * data_lmdb_write.c: writes Caffe's data sets: an LMDB database of Datum messages, as convert_imageset makes them.
  *
- * In a conversion: one rank writes all pieces in their order, each in one or several transactions. Keys are the
- * samples' numbers, "00000017", so a piece that is written again, because the conversion was killed between its last
- * transaction and the note of it, replaces itself. That note is a file beside data.mdb, for Caffe takes every key for a
- * sample. Encoded pictures stay encoded; plain ones are [C, H, W] of u8, or f32 as float_data. labels.txt takes the
- * classes' names. No lock file: a data base under way has this one writer, and locks in a map fail on shared file
- * systems.
+ * `convoy convert` calls it. One rank writes all pieces in order, each in one or several transactions. Keys are the
+ * samples' numbers, "00000017". If the conversion is killed after the last transaction of a piece, but before it noted
+ * that the piece is done, the piece is written again and replaces itself. The note is a file next to data.mdb, because
+ * Caffe takes every key for a sample. Encoded pictures stay encoded; plain ones are [C, H, W] of u8, or f32 as
+ * float_data. labels.txt gets the names of the classes. There is no lock file: this is the only writer of an unfinished
+ * database, and locks in a mapped file fail on shared file systems.
  */
 #include "base/base_file.h"
 #include "base/base_json.h"
@@ -52,9 +52,9 @@ struct writer {
     MDB_txn *txn;
     MDB_dbi dbi;
     int64_t txn_bytes, map_bytes;
-    int64_t ndone; /* pieces; -1: the note was not read yet */
+    int64_t ndone; /* pieces that are done; -1: the note has not been read yet */
     int64_t piece;
-    char last[32]; /* the largest key there is, "" for none */
+    char last[32]; /* the largest key in the database; "": none */
 };
 
 static cvy_status check(const struct writer *w, int code, const char *what)
@@ -63,7 +63,7 @@ static cvy_status check(const struct writer *w, int code, const char *what)
     return CVY_OK;
 }
 
-/* ---- what the format can hold ---- */
+/* ---- checks: what the format can hold ---- */
 
 static cvy_status refuse(const cvy_writer_args *args)
 {
@@ -99,7 +99,7 @@ static cvy_status lmdb_write_open(const cvy_writer_args *args, void **state_out)
     return CVY_OK;
 }
 
-/* ---- the note of what is done ---- */
+/* ---- the note of pieces that are done ---- */
 
 static cvy_status write_note(struct writer *w, int64_t ndone)
 {
@@ -120,7 +120,7 @@ static cvy_status write_note(struct writer *w, int64_t ndone)
     return status;
 }
 
-/* A number of the note; -1 where it is not there. */
+/* A number of the note; -1 if it is missing. */
 static int64_t note_int(const cvy_tree *note, const char *key)
 {
     int64_t value = -1;
@@ -128,7 +128,8 @@ static int64_t note_int(const cvy_tree *note, const char *key)
     return node && cvy_tree_int(node, &value) == CVY_OK ? value : -1;
 }
 
-/* Of another cut or another way of writing: nothing of it can be used. */
+/* Reads the note. If its pieces, samples or channel order differ from this conversion, the database is written from the
+ * start. */
 static void read_note(struct writer *w)
 {
     cvy_pool *pool = NULL;
@@ -154,8 +155,9 @@ static int lmdb_write_has_piece(void *state, int64_t piece)
 
 /* ---- transactions ---- */
 
-/* The map is only a range of addresses. It is grown ahead of a transaction that could outgrow it, because one that hits
- * its end must be given up and written again; four times, for halved and copied pages of the tree. */
+/* The map is only a range of addresses. It is made larger before a transaction which could exceed it, because a
+ * transaction that reaches its end must be aborted and written again. The factor of four is for split and copied pages
+ * of the tree. */
 static cvy_status grow_map(struct writer *w, int64_t bytes)
 {
     MDB_envinfo info;
@@ -181,11 +183,11 @@ static cvy_status begin(struct writer *w, int64_t bytes)
 static cvy_status commit(struct writer *w)
 {
     MDB_txn *txn = w->txn;
-    w->txn = NULL; /* it is freed whether or not the commit succeeds */
+    w->txn = NULL; /* it is freed even if the commit fails */
     return txn ? check(w, mdb_txn_commit(txn), "a transaction cannot be committed") : CVY_OK;
 }
 
-/* The largest key, so that later ones can be appended, which fills pages to the brim. */
+/* Finds the largest key. Larger keys can be appended, which fills pages completely. */
 static cvy_status find_last(struct writer *w)
 {
     MDB_cursor *cursor = NULL;
@@ -204,7 +206,7 @@ static cvy_status find_last(struct writer *w)
     return CVY_OK;
 }
 
-/* Makes or opens the data base, at the first piece that is written. */
+/* Creates or opens the database when the first piece is written. */
 static cvy_status start(struct writer *w)
 {
     if (w->env)
@@ -214,7 +216,7 @@ static cvy_status start(struct writer *w)
     CVY_CHECK(w->ndone > 0 || cvy_file_exists(w->note) || !cvy_file_exists(w->file), CVY_E_CONFIG,
               "%s: is there already: convert into a new folder", w->file);
     if (w->ndone == 0) {
-        CVY_TRY(write_note(w, 0)); /* first: from here on the folder is known to be unfinished */
+        CVY_TRY(write_note(w, 0)); /* first: from now on the folder is marked as unfinished */
         CVY_CHECK(unlink(w->file) == 0 || errno == ENOENT, CVY_E_IO, "%s: cannot be removed: %s", w->file,
                   strerror(errno));
     }
@@ -248,7 +250,7 @@ static int64_t payload_bytes(const cvy_raw *raw)
     return is_real ? (int64_t)(raw->x.bytes / 4 * 5) : (int64_t)raw->x.bytes;
 }
 
-/* Everything but the payload, which stands between the shape and the rest. */
+/* Writes all fields except the payload. It comes between `shape` and `rest`. */
 static size_t put_heads(const struct writer *w, const cvy_raw *raw, uint8_t *shape, uint8_t *rest, size_t *rest_out)
 {
     uint8_t *at = shape, *end = rest;
@@ -284,10 +286,11 @@ static void put_payload(const struct writer *w, const cvy_raw *raw, uint8_t *to)
     }
 }
 
-/* A transaction that takes so many bytes more. */
+/* Starts a new transaction if the current one has no room for `bytes` more. */
 static cvy_status make_room(struct writer *w, int64_t bytes)
 {
-    if (w->txn && w->txn_bytes + bytes > w->o.transaction) /* also where a large one comes first: the map must grow */
+    if (w->txn && w->txn_bytes + bytes > w->o.transaction) /* also before a single large value, because the map must
+                                                            * grow */
         CVY_TRY(commit(w));
     return w->txn ? CVY_OK : begin(w, bytes);
 }
@@ -318,7 +321,8 @@ static cvy_status lmdb_write_write(void *state, int64_t number, const cvy_raw *r
     memcpy(to + nshape + payload, rest, nrest);
     if (behind)
         memcpy(w->last, name, sizeof w->last);
-    w->txn_bytes += CVY_MAX(bytes, 4096); /* a page at least, where keys are put in between others */
+    w->txn_bytes += CVY_MAX(bytes, 4096); /* at least a page, because a key inserted between others may change a whole
+                                           * page */
     return CVY_OK;
 }
 
@@ -341,7 +345,7 @@ static cvy_status lmdb_write_finish(void *state, int64_t *nsamples_out, int64_t 
     struct writer *w = state;
     MDB_stat entries;
     struct stat file;
-    CVY_TRY(start(w)); /* all pieces may be there from before */
+    CVY_TRY(start(w)); /* all pieces may be done already */
     CVY_TRY(commit(w));
     CVY_TRY(check(w, mdb_env_sync(w->env, 1), "cannot be written to the disk"));
     CVY_TRY(check(w, mdb_env_stat(w->env, &entries), "cannot be described"));
