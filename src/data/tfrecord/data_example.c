@@ -2,8 +2,8 @@
  * data_example.c: see data_example.h.
  *
  * Example { Features features = 1 }, Features { map<string, Feature> feature = 1 }: each entry of the map is a message
- * with the name as field 1 and the feature as field 2; a Feature holds one of three lists, whose values are field 1 of
- * it, packed or one by one. As everywhere in protocol buffers the last of equal fields counts.
+ * with the name as field 1 and the feature as field 2. A Feature holds one of three lists. The values of a list are its
+ * field 1, packed or one by one. As always in protocol buffers, the last of several equal fields counts.
  */
 #include "data/tfrecord/data_example.h"
 
@@ -49,7 +49,7 @@ static int read_entry(cvy_wire w, cvy_wire *name, cvy_feature *out)
     return got == 0 && sound;
 }
 
-/* The next feature: 1; at the end: 0; damaged: -1. */
+/* Returns 1 and the next feature, 0 at the end, or -1 if the record is damaged. */
 static int next_feature(struct walk *w, cvy_wire *name, cvy_feature *out)
 {
     cvy_wire_field f;
@@ -181,10 +181,10 @@ int64_t cvy_feature_floats(const cvy_feature *f, float *out, int64_t room)
     return got < 0 ? -1 : n;
 }
 
-/* ---- writing: lengths stand before contents, so they are summed from the inside out ---- */
+/* ---- writing: a length comes before its contents, so sizes are computed from the inside out ---- */
 
 struct sizes {
-    size_t values, list, feature, entry; /* contents, without the key and length that stand before each */
+    size_t values, list, feature, entry; /* bytes of the contents, without the key and length before each */
 };
 
 static struct sizes sizes_of(const cvy_new_feature *f)

@@ -1,9 +1,9 @@
 /*
- * data_example.h: tf.train.Example, the message that TFRecord files hold: named features, each a list of byte strings,
- * floats or integers.
+ * data_example.h: tf.train.Example, the message in TFRecord files: named features, each of which is a list of byte
+ * strings, floats or integers.
  *
- * Read in place: a feature is a stretch of the record, numbers are taken out when they are asked for. Records may be
- * hostile. Source: example.proto and feature.proto of TensorFlow.
+ * It is read in place: a feature is a part of the record, and numbers are decoded when they are needed. Records may be
+ * malicious, so everything is checked. Source: example.proto and feature.proto of TensorFlow.
  */
 #ifndef CVY_DATA_EXAMPLE_H
 #define CVY_DATA_EXAMPLE_H
@@ -13,7 +13,7 @@
 
 /* The values are the field numbers in the message Feature. */
 typedef enum {
-    CVY_FEATURE_ABSENT = 0, /* or without any list */
+    CVY_FEATURE_ABSENT = 0, /* no such feature, or an empty list */
     CVY_FEATURE_BYTES = 1,
     CVY_FEATURE_FLOATS = 2,
     CVY_FEATURE_INTS = 3
@@ -26,15 +26,15 @@ typedef struct cvy_feature {
 
 const char *cvy_feature_kind_text(cvy_feature_kind kind); /* "bytes", "floats", "integers", "nothing" */
 
-/* The features of these names (NULL: none wanted), n of them, in one pass. CVY_E_FORMAT: no Example, or one without
+/* Finds n features by name in one pass; a NULL name is skipped. CVY_E_FORMAT: the record is not an Example, or has no
  * features. */
 cvy_status cvy_example_find(const void *record, size_t bytes, const char *const *name, int n, cvy_feature *out);
-/* All that it has, "image/encoded (bytes), label (integers)", for messages. */
+/* Lists all features, "image/encoded (bytes), label (integers)", for messages. */
 void cvy_example_describe(const void *record, size_t bytes, char *text, size_t room);
 
-/* The first byte string: 1; 0 where it is of another kind, has none, or is damaged. */
+/* Returns 1 and the first byte string; 0 if the feature has another kind, is empty or is damaged. */
 int cvy_feature_bytes(const cvy_feature *f, cvy_wire *out);
-/* Copies the first `room` numbers; how many there are, or -1 where it is of another kind or damaged. */
+/* Copies the first `room` numbers. Returns how many the feature has, or -1 if it has another kind or is damaged. */
 int64_t cvy_feature_ints(const cvy_feature *f, int64_t *out, int64_t room);
 int64_t cvy_feature_floats(const cvy_feature *f, float *out, int64_t room);
 
@@ -42,11 +42,11 @@ int64_t cvy_feature_floats(const cvy_feature *f, float *out, int64_t room);
 typedef struct cvy_new_feature {
     const char *name;
     cvy_feature_kind kind;
-    const void *data; /* bytes (one string), float or int64_t */
-    size_t count;     /* of them */
+    const void *data; /* the bytes of one string, or float, or int64_t */
+    size_t count;     /* number of elements in data */
 } cvy_new_feature;
 size_t cvy_example_bytes(const cvy_new_feature *f, int n);
-/* Writes that many bytes. */
+/* Writes cvy_example_bytes() bytes. */
 void cvy_example_put(const cvy_new_feature *f, int n, uint8_t *to);
 
 #endif

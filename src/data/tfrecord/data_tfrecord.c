@@ -1,12 +1,12 @@
 /*
- * data_tfrecord.c: reads TFRecord files of tf.train.Example: pictures with classes as TensorFlow's scripts write them,
+ * data_tfrecord.c: reads TFRecord files of tf.train.Example: pictures with classes, as TensorFlow's scripts write them,
  * or lists of numbers.
  *
- * A path is a file, a folder of *.tfrecord, *.tfrecords and NAME-00000-of-00010, or a glob. Opening passes over all
- * files once, to learn where records lie and their labels (where there are none, from head to head only), unless
- * data_tfrecord_index.c kept that from an earlier run; reading is by position. Checksums of lengths are checked in the
- * first pass, for nothing behind a wrong one can be found; that of a record when it is read. What a record's features
- * mean stands in data_tfrecord_sample.c.
+ * A path is a file, a folder of *.tfrecord, *.tfrecords and NAME-00000-of-00010, or a glob. Opening reads all files
+ * once, to find the positions of the records and their labels. If there are no labels, it reads only the heads of
+ * records. It reads nothing if data_tfrecord_index.c saved the result in an earlier run. Samples are read by position.
+ * The first pass verifies the checksums of lengths, because nothing after a wrong length can be found; the checksum of
+ * a record is verified when it is read. data_tfrecord_sample.c interprets the features of a record.
  */
 #include "data/tfrecord/data_tfrecord.h"
 
@@ -16,7 +16,7 @@
 #include "base/base_file.h"
 #include "data/tfrecord/data_tfrecord_index.h"
 
-enum { OPEN_MAX = 512 }; /* files kept open; those beyond are opened for each read */
+enum { OPEN_MAX = 512 }; /* files that are kept open; the others are opened for each read */
 
 /* ---- names ---- */
 
@@ -36,7 +36,7 @@ static int number_of(const char *at)
     return n;
 }
 
-/* "train-00003-of-00010", with or without a suffix behind: 3 and 10. */
+/* "train-00003-of-00010", with or without a suffix after it: 3 and 10. */
 static int parse_shard(const char *name, int *shard_out, int *count_out)
 {
     const char *of = NULL;
@@ -59,10 +59,11 @@ static int is_ours(const char *name)
     return end && strlen(end) == 6 && parse_shard(name, &shard, &count);
 }
 
-/* A folder that was copied in part, or is being written, is not the set. Paths are in bytewise order. */
+/* Refuses a folder in which shards are missing: it was copied in part, or is still being written. Paths are in bytewise
+ * order. */
 static cvy_status check_shards(const char *const *path, int64_t n)
 {
-    int before = -1, count = 0; /* of the file before; -1: no shard, or the last one */
+    int before = -1, count = 0; /* shard number of the file before; -1: it is not a shard, or it is the last one */
     for (int64_t i = 0; i <= n; i++) {
         int shard = -1, of = count;
         const int is_shard = i < n && parse_shard(cvy_data_base_name(path[i]), &shard, &of);
@@ -78,7 +79,7 @@ static cvy_status check_shards(const char *const *path, int64_t n)
     return CVY_OK;
 }
 
-/* "NAME.tfrecord.gz", for opening it says what to do. */
+/* "NAME.tfrecord.gz". It counts as a TFRecord file, so that opening it can say what to do. */
 static int is_packed(const char *path)
 {
     return cvy_data_has_suffix(path, ".tfrecord.gz") || cvy_data_has_suffix(path, ".tfrecords.gz");
@@ -113,7 +114,7 @@ static int tf_probe(const char *path)
 
 /* ---- records ---- */
 
-/* What TFRecordOptions calls GZIP and ZLIB, by the first bytes. */
+/* The first bytes tell whether the file is compressed with GZIP or ZLIB of TFRecordOptions. */
 static const char *compression_of(const uint8_t *head)
 {
     if (head[0] == 0x1F && head[1] == 0x8B)
@@ -151,7 +152,7 @@ cvy_status cvy_tfrecord_look(cvy_scan *scan, int64_t at, int64_t record, uint32_
     return CVY_OK;
 }
 
-/* record, with its foot behind it. */
+/* The record is followed by its foot. */
 static cvy_status check_record(const uint8_t *record, size_t bytes)
 {
     const uint32_t want = (uint32_t)cvy_wire_little(record + bytes, 4), crc = cvy_tfrecord_crc(record, bytes);
@@ -161,13 +162,13 @@ static cvy_status check_record(const uint8_t *record, size_t bytes)
 
 /* ---- the first pass ---- */
 
-/* Records themselves are read only where something in them is asked for. */
+/* Whether the first pass must read the records themselves, or only their heads. */
 static int reads_records(const struct tf *t)
 {
     return !t->is.resolved || t->is.name[TF_LABEL] || t->is.name[TF_X_SHAPE];
 }
 
-/* What cannot be used is left to read(). */
+/* Reads the label of a record. A label that cannot be used stays unknown; tf_read() reports it. */
 static cvy_status note_label(struct tf *t, const struct tf_sample *s, int32_t *label)
 {
     cvy_wire text = {NULL, NULL};
@@ -190,7 +191,7 @@ static cvy_status index_record(struct tf *t, struct tf_sample *s, int32_t *label
 {
     cvy_shape shape;
     if (check_record(s->record, s->bytes) != CVY_OK || cvy_tf_find(&t->is, s) != CVY_OK)
-        return CVY_OK; /* left to read() */
+        return CVY_OK; /* tf_read() reports the error */
     if (!t->is.resolved) {
         CVY_TRY(cvy_tf_resolve(&t->is, t->pool, s));
         t->classes.by_name = t->is.by_name;
@@ -276,7 +277,7 @@ static cvy_status read_bytes(const cvy_data_file *file, int64_t offset, void *to
     return status;
 }
 
-/* raw->y has room for the targets and, behind them, the record. */
+/* raw->y has room for the targets, followed by the record. */
 static cvy_status tf_read(void *state, int64_t number, cvy_raw *raw)
 {
     const struct tf *t = state;
@@ -318,7 +319,7 @@ static void tf_hash(void *state, cvy_hasher *h)
 
 /* ---- opening ---- */
 
-/* All are opened, for their sizes and whether they are there; the first stay so. */
+/* Opens all files, to check that they exist and for their sizes. Only the first OPEN_MAX stay open. */
 static cvy_status open_files(struct tf *t, const char *const *path)
 {
     for (int64_t i = 0; i < t->nfile; i++) {
@@ -329,7 +330,8 @@ static cvy_status open_files(struct tf *t, const char *const *path)
     return CVY_OK;
 }
 
-/* The first good record says what features there are, which the first pass learns on its way. */
+/* Finds the features from the first good record. The first pass does this itself; it is needed if the index file was
+ * loaded. */
 static cvy_status resolve(struct tf *t)
 {
     cvy_bytes room = {0};

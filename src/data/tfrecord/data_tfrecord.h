@@ -3,8 +3,8 @@
  *
  *     u64 length, u32 checksum of the length, the record, u32 checksum of the record
  *
- * Numbers are little endian, checksums are CRC-32C, masked so that a checksum over data with checksums in it stays one.
- * Source: record_writer.cc and crc32c.h of TensorFlow.
+ * Numbers are little endian. Checksums are masked CRC-32C: the mask keeps a checksum useful if the data contain
+ * checksums themselves. Source: record_writer.cc and crc32c.h of TensorFlow.
  */
 #ifndef CVY_DATA_TFRECORD_H
 #define CVY_DATA_TFRECORD_H
@@ -14,7 +14,7 @@
 
 enum { CVY_TFRECORD_HEAD = 12, CVY_TFRECORD_FOOT = 4 };
 
-/* Behind the name of a feature: what its raw bytes are, and the shape. */
+/* Appended to the name of a feature: the features with the type of its raw bytes, and with its shape. */
 #define CVY_TFRECORD_DTYPE "/dtype"
 #define CVY_TFRECORD_SHAPE "/shape"
 
@@ -30,8 +30,8 @@ static inline void cvy_tfrecord_put(uint8_t *to, uint64_t value, int bytes)
         to[i] = (uint8_t)(value >> 8 * i);
 }
 
-/* The record that begins at byte `at` of the scan's file: its bytes, without head and foot. Faults name file, record
- * and byte. */
+/* Reads the head of the record at byte `at` of the scan's file. *bytes_out: its size without head and foot. Errors name
+ * file, record and byte. */
 cvy_status cvy_tfrecord_look(cvy_scan *scan, int64_t at, int64_t record, uint32_t *bytes_out);
 
 #endif

@@ -1,12 +1,16 @@
 /*
- * data_tfrecord_index.c: keeps where the records of a TFRecord set lie and what their labels are, for later runs.
+ * data_tfrecord_index.c: saves the positions of the records of a TFRecord data set and their labels, for later runs.
  *
- * Before the step. The files themselves hold no index, so the first pass reads them all for the labels, on each rank;
- * what it found is 16 bytes a sample. The kept file is named after the paths of the set and the names of its features,
- * and holds a hash of size, time and both ends of each file: of a set that changed it counts as none, and is replaced.
- * It is written aside and renamed, so any number of ranks may read, and write the same:
- *     magic, state, bytes of the rest and their CRC-32C; then nfile + 1 first samples, counts, entries, names of
- * classes Numbers are in this machine's byte order: another machine's file has another magic.
+ * TFRecord files hold no index, so the first pass reads all of them for the labels, on each rank. Its result has 16
+ * bytes per sample. The name of the index file is a hash of the paths of the data set and the names of its features.
+ * The file holds a hash of size, time and both ends of each data file; if the data have changed, it is ignored and
+ * replaced. It is written under another name and then renamed, so any number of ranks may read it, or write the same
+ * contents:
+ *
+ *     magic, state, bytes of the rest and their CRC-32C;
+ *     then nfile + 1 first samples, counts, entries, names of classes
+ *
+ * Numbers are in this machine's byte order; a machine with another byte order sees another magic.
  */
 #include "data/tfrecord/data_tfrecord_index.h"
 
@@ -33,7 +37,7 @@ struct counts {
     int32_t x_varies, by_name, largest, names;
 };
 
-/* ---- which file ---- */
+/* ---- the name of the index file ---- */
 
 static void add_text(cvy_hasher *h, const char *text)
 {
@@ -49,7 +53,7 @@ static cvy_status add_path(cvy_hasher *h, const char *path)
     return CVY_OK;
 }
 
-/* The head of the first record and the checksum of the last tell files of one size and time apart. */
+/* The head of the first record and the checksum of the last one distinguish files of equal size and time. */
 static cvy_status add_state(cvy_hasher *h, const cvy_data_file *file)
 {
     uint8_t ends[CVY_TFRECORD_HEAD + CVY_TFRECORD_FOOT] = {0};
@@ -153,7 +157,7 @@ static cvy_status take_all(struct rest *r, struct tf *t)
     return take_names(r, &n, &t->classes);
 }
 
-/* Its head, as far as it is that of this set and state. */
+/* Reads the head, and returns 1 if it belongs to this data set and state. */
 static int is_of(const cvy_tf_kept *kept, struct head *head)
 {
     return cvy_data_peek(kept->path, head, sizeof *head) == sizeof *head && head->magic == MAGIC &&
@@ -170,7 +174,7 @@ cvy_status cvy_tf_kept_load(const cvy_tf_kept *kept, struct tf *t)
     CVY_TRY(cvy_file_read(kept->path, SIZE_MAX / 2, &data, &bytes));
     struct rest r = {data, bytes};
     if (!take(&r, &head, sizeof head) || r.bytes != head.bytes || cvy_crc32c(0, r.at, r.bytes) != head.crc) {
-        unlink(kept->path); /* so that a good one comes in its place */
+        unlink(kept->path); /* so that a good one can replace it */
         cvy_mem_free(&data);
         return CVY_NOT_APPLICABLE;
     }
@@ -201,7 +205,7 @@ static void put_all(cvy_text *to, const struct tf *t)
         put(to, cvy_entries_at(&t->entries, i),
             (size_t)CVY_MIN(t->entries.count - i, CVY_ENTRY_BLOCK) * sizeof(cvy_entry));
     for (int i = 0; i < c->count; i++) {
-        const uint8_t length = (uint8_t)(c->name[i] ? strlen(c->name[i]) : 0); /* CVY_CLASS_NAME_MAX at most */
+        const uint8_t length = (uint8_t)(c->name[i] ? strlen(c->name[i]) : 0); /* at most CVY_CLASS_NAME_MAX */
         put(to, &length, 1);
         if (length > 0)
             put(to, c->name[i], length);
@@ -212,7 +216,7 @@ cvy_status cvy_tf_kept_save(const cvy_tf_kept *kept, const struct tf *t)
 {
     struct head head = {.magic = MAGIC, .state = kept->state}, there;
     cvy_text text = {0};
-    if (is_of(kept, &there)) /* another rank was faster */
+    if (is_of(kept, &there)) /* another rank has written it already */
         return CVY_OK;
     put(&text, &head, sizeof head);
     put_all(&text, t);

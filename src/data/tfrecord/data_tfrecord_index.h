@@ -1,5 +1,5 @@
 /*
- * data_tfrecord_index.h: the state of the TFRecord reader, and the file that keeps what its first pass found.
+ * data_tfrecord_index.h: the state of the TFRecord reader, and the index file that saves the result of its first pass.
  */
 #ifndef CVY_DATA_TFRECORD_INDEX_H
 #define CVY_DATA_TFRECORD_INDEX_H
@@ -10,7 +10,7 @@
 struct tf {
     cvy_pool *pool;
     struct tf_fields is;
-    cvy_data_file *file; /* fd -1: opened when it is read */
+    cvy_data_file *file; /* fd -1: the file is opened for each read */
     int64_t nfile;
     int64_t *first; /* [nfile + 1]: number of each file's first sample */
     cvy_entries entries;
@@ -18,17 +18,18 @@ struct tf {
     int x_varies;
 };
 
-/* The option `index`: which file of that folder belongs to a set, and in which state the set must be. */
+/* For the option `index`: the index file of a data set in that folder, and a hash of the state which the data must
+ * have. */
 typedef struct cvy_tf_kept {
     char *path;
     uint64_t state;
 } cvy_tf_kept;
-/* Looks at size, time and both ends of each file of the set. The folder is made. */
+/* Computes both from size, time and both ends of each file of the data set. It creates the folder. */
 cvy_status cvy_tf_kept_find(const struct tf *t, cvy_tf_kept *out);
-/* Takes first, entries, classes and x_varies from it; CVY_NOT_APPLICABLE where it is not there, of another state, or
- * damaged. */
+/* Loads first, entries, classes and x_varies from the index file. CVY_NOT_APPLICABLE: it does not exist, belongs to
+ * another state, or is damaged. */
 cvy_status cvy_tf_kept_load(const cvy_tf_kept *kept, struct tf *t);
-/* Before labels are settled. */
+/* Saves the index file. Call it before cvy_classes_resolve() changes the labels. */
 cvy_status cvy_tf_kept_save(const cvy_tf_kept *kept, const struct tf *t);
 
 #endif

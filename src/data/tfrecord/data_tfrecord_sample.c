@@ -37,14 +37,14 @@ const cvy_option cvy_tfrecord_options[] = {
     {0},
 };
 
-/* By array_kind. */
+/* Indexed by array_kind. */
 static const char *const dtype_word[] = {"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"};
 
 enum { B = 1 << CVY_FEATURE_BYTES, F = 1 << CVY_FEATURE_FLOATS, I = 1 << CVY_FEATURE_INTS };
 
 static const struct {
-    int kinds;            /* that it may have */
-    const char *usual[3]; /* names where none is given */
+    int kinds;            /* bit mask of the kinds which it may have */
+    const char *usual[3]; /* names that are searched if no option is given */
 } roles[TF_NROLE] = {
     [TF_IMAGE] = {B, {"image/encoded", "image", "image_raw"}},
     [TF_X] = {B | F | I, {"x"}},
@@ -85,7 +85,7 @@ static cvy_status missing(const struct tf_sample *s, const char *name)
     CVY_FAIL(CVY_E_FORMAT, "has no feature %s; it has %s", name, all);
 }
 
-/* The feature is there and of a kind that it may have. */
+/* Checks that the feature exists and has a kind which it may have. */
 static cvy_status need(const struct tf_fields *t, const struct tf_sample *s, int role)
 {
     const cvy_feature_kind kind = s->f[role].kind;
@@ -101,7 +101,7 @@ static cvy_status need(const struct tf_fields *t, const struct tf_sample *s, int
 
 /* ---- numbers of a feature ---- */
 
-/* Bounded, so that products of its sizes are. */
+/* Dimensions are bounded, so that products of them do not overflow. */
 int cvy_tf_shape(const cvy_feature *f, cvy_shape *out)
 {
     int64_t dim[CVY_NDIM_MAX];
@@ -120,7 +120,7 @@ int cvy_tf_shape(const cvy_feature *f, cvy_shape *out)
     return 1;
 }
 
-/* Of x: the option's, the record's, or all in a row. */
+/* The shape of x: from the option, or else from the record, or else one axis of all numbers. */
 static cvy_status find_x_shape(const struct tf_fields *t, const struct tf_sample *s, int64_t elems, cvy_shape *out)
 {
     cvy_shape shape = {1, {elems}};
@@ -173,7 +173,8 @@ static cvy_status take_raw_bytes(const struct tf_fields *t, const struct tf_samp
     return CVY_OK;
 }
 
-/* Integers become floats in their own place, from the front: the float never lies beyond what is still to be read. */
+/* Converts integers to floats in place, from the front: a float never overwrites an integer that has not been read
+ * yet. */
 static void ints_to_floats(void *data, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -205,7 +206,7 @@ static cvy_status take_numbers(const struct tf_fields *t, const struct tf_sample
 
 /* ---- pictures ---- */
 
-/* [H, W, C] of raw pixels: the option's or the record's. */
+/* Finds [H, W, C] of raw pixels from the option or from the record. */
 static cvy_status find_pixels(const struct tf_fields *t, const struct tf_sample *s, size_t bytes, int64_t *C,
                               int64_t *HW, cvy_shape *out)
 {
@@ -304,7 +305,7 @@ cvy_status cvy_tf_take_targets(const struct tf_fields *t, const struct tf_sample
     return CVY_OK;
 }
 
-/* ---- which features the set has: as the first good record ---- */
+/* ---- which features the data set has: those of the first good record ---- */
 
 static cvy_status find_role(struct tf_fields *t, struct tf_sample *s, int role)
 {
@@ -327,7 +328,7 @@ static cvy_status find_role(struct tf_fields *t, struct tf_sample *s, int role)
     return CVY_OK;
 }
 
-/* NAME/shape and NAME/dtype beside the feature NAME. */
+/* Finds NAME/shape or NAME/dtype of the feature NAME. */
 static cvy_status find_beside(struct tf_fields *t, cvy_pool *pool, struct tf_sample *s, int of, int role,
                               const char *suffix)
 {

@@ -1,8 +1,8 @@
 /*
- * data_tfrecord_sample.h: what the features of a record mean: which of them is the input, which the label, and so on.
+ * data_tfrecord_sample.h: what the features of a record mean: which one is the input, which one the label, and so on.
  *
- * Between the framing (data_tfrecord.c) and the message (data_example.h). Names come from options; those in common use
- * are found by looking at the first good record.
+ * This is the layer between the framing (data_tfrecord.c) and the message (data_example.h). Options give the names of
+ * features; usual names are searched in the first record that is not damaged.
  */
 #ifndef CVY_DATA_TFRECORD_SAMPLE_H
 #define CVY_DATA_TFRECORD_SAMPLE_H
@@ -10,7 +10,7 @@
 #include "data/data_reader.h"
 #include "data/tfrecord/data_example.h"
 
-/* What features are for. The first six have an option each. */
+/* Roles of features. The first six have an option each. */
 enum {
     TF_IMAGE,
     TF_X,
@@ -38,9 +38,9 @@ extern const cvy_option cvy_tfrecord_options[];
 struct tf_fields {
     struct tf_opts o;
     int resolved;
-    const char *name[TF_NROLE]; /* NULL: the set has none */
-    int by_name;                /* labels are names */
-    cvy_shape x_shape;          /* of the first record, where it says it */
+    const char *name[TF_NROLE]; /* NULL: the data set has no such feature */
+    int by_name;                /* labels are names, not numbers */
+    cvy_shape x_shape;          /* of the first record, if the record gives it */
     cvy_shape y_shape;
     int64_t y_elems;
 };
@@ -52,17 +52,17 @@ struct tf_sample {
 };
 
 cvy_status cvy_tf_check_options(const struct tf_opts *o);
-/* The names that stay NULL are those of features that this record, the first, does not have. */
+/* Finds the names of the features. A name stays NULL if this record, the first good one, has no such feature. */
 cvy_status cvy_tf_resolve(struct tf_fields *t, cvy_pool *pool, struct tf_sample *s);
 /* Fills s->f from s->record. */
 cvy_status cvy_tf_find(const struct tf_fields *t, struct tf_sample *s);
-/* A shape in a record: 1; 0 where there is none. */
+/* Returns 1 and a shape that the record gives, or 0 if it gives none. */
 int cvy_tf_shape(const cvy_feature *f, cvy_shape *out);
-/* Input, coding, dtype and shape of raw. */
+/* Sets input, coding, dtype and shape of raw. */
 cvy_status cvy_tf_take_x(const struct tf_fields *t, const struct tf_sample *s, cvy_raw *raw);
-/* Weight and y of raw; y's room is y_elems floats at least. */
+/* Sets weight and y of raw. raw->y has room for at least y_elems floats. */
 cvy_status cvy_tf_take_targets(const struct tf_fields *t, const struct tf_sample *s, cvy_raw *raw);
-/* A number, or a name where the set's labels are names. */
+/* Returns a number, or a name if the labels of the data set are names. */
 cvy_status cvy_tf_label(const struct tf_fields *t, const struct tf_sample *s, int32_t *number, cvy_wire *name);
 
 #endif

@@ -1,10 +1,11 @@
 /*
- * data_tfrecord_write.c: writes TFRecord files of tf.train.Example, as TensorFlow's own scripts name their features.
+ * data_tfrecord_write.c: writes TFRecord files of tf.train.Example, with the feature names that TensorFlow's own
+ * scripts use.
  *
- * Piece 3 of 10 is convoy-00003-of-00010.tfrecord. A JPEG or PNG stays as it is, under image/encoded; other input is
- * the feature x, bytes as a byte string and reals as floats, with x/shape and x/dtype beside it. The class is
- * image/class/label with its name in image/class/text, real targets are y, the weight is weight. labels.txt comes last
- * and names all classes. The reader takes all of it up without options.
+ * Piece 3 of 10 is convoy-00003-of-00010.tfrecord. A JPEG or PNG is stored unchanged in image/encoded. Other input is
+ * the feature x: u8 as a byte string, reals as floats, together with x/shape and x/dtype. The class is
+ * image/class/label, and its name is image/class/text. Real targets are y, the weight is weight. labels.txt, which is
+ * written last, names all classes. The reader understands all this without options.
  */
 #include "base/base_file.h"
 #include "base/base_text.h"
@@ -20,11 +21,11 @@ enum { BUFFER_BYTES = 1 << 20, FEATURE_MAX = 12 };
 struct tf_writer {
     cvy_writer_args args;
     cvy_new_file file;
-    cvy_bytes buffer; /* its first `used` bytes are still to be written */
+    cvy_bytes buffer; /* its first `used` bytes have not been written yet */
     size_t used;
     cvy_new_feature feature[FEATURE_MAX];
     int nfeature;
-    int64_t number[3 + 2 * CVY_NDIM_MAX + 1]; /* what integer features point to */
+    int64_t number[3 + 2 * CVY_NDIM_MAX + 1]; /* the values of integer features */
     int nnumber;
 };
 
@@ -102,7 +103,7 @@ static void add_ints(struct tf_writer *w, const char *name, const int64_t *value
     add(w, name, CVY_FEATURE_INTS, kept, (size_t)n);
 }
 
-/* Height, width and channels help other readers; a picture whose head cannot be read goes without. */
+/* Height, width and channels help other readers. They are left out if the head of the picture cannot be read. */
 static void add_picture(struct tf_writer *w, const cvy_raw *raw)
 {
     int64_t C = 0, H = 0, W = 0;
@@ -173,9 +174,9 @@ static cvy_status tf_write(void *state, int64_t number, const cvy_raw *raw)
     return CVY_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole data set ---- */
 
-/* From head to head, as pieces may be another run's. */
+/* Counts records by their heads: another run may have written the pieces. */
 static cvy_status count_records(cvy_pool *pool, const char *path, cvy_scan *scan, int64_t *nsamples, int64_t *bytes)
 {
     cvy_data_file file;
