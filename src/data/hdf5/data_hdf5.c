@@ -1,10 +1,10 @@
 /*
- * data_hdf5.c: reads HDF5 files as scientists write them: any data sets as inputs, targets, labels and weights, of one
- * file, a folder of them, or all that a pattern names.
+ * data_hdf5.c: reads HDF5 files as scientists write them: any data sets can be inputs, targets, labels and weights. The
+ * source is a file, a folder, or all files that match a pattern.
  *
- * In the step: a sample is a row of each data set that was chosen; data_hdf5_block.c brings it, here it becomes f32 (or
- * stays u8, for pictures) with channels first. Several inputs are joined along their first axis, several targets into
- * one vector. data_hdf5.h shows how the work is divided.
+ * A sample is one row of each chosen data set. data_hdf5_block.c reads the row; this file converts it to f32 (pictures
+ * stay u8) with channels first. Several inputs are joined along their first axis, several targets into one vector. See
+ * data_hdf5.h for the other files. The loader's threads call the reader during training.
  */
 #include "data/hdf5/data_hdf5.h"
 
@@ -80,7 +80,8 @@ static void hdf5_close(void *state)
         pthread_mutex_destroy(&h->lock);
 }
 
-/* The attribute "shape" of a data set of encoded pictures, where the writer noted the set's own. */
+/* Reads the attribute "shape" of a data set of encoded pictures, in which the writer notes the shape of the whole data
+ * set. */
 static int noted_shape(cvy_hdf5 *h, int64_t *dim)
 {
     int found = 0;
@@ -117,7 +118,7 @@ static cvy_status look_at_first(cvy_hdf5 *h, int64_t *dim)
     return status == CVY_OK ? status : cvy_error_prefix(status, "%s", h->file[file].path);
 }
 
-/* Encoded pictures: the set's shape. */
+/* Finds the shape of a data set of encoded pictures. */
 static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
 {
     int64_t dim[3] = {0};
@@ -156,14 +157,14 @@ static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, 
 
 /* ---- reading ---- */
 
-struct place { /* of a sample */
+struct place { /* where a sample is */
     int64_t file, row;
 };
 
 static struct place find_row(const cvy_hdf5 *h, int64_t number)
 {
     const int64_t row = h->kept ? h->kept[number] : number;
-    int64_t low = 0, high = h->nfile - 1; /* the last file that begins at or before row */
+    int64_t low = 0, high = h->nfile - 1; /* search for the last file that begins at or before row */
     while (low < high) {
         const int64_t middle = (low + high + 1) / 2;
         if (h->file[middle].first <= row)
@@ -174,7 +175,7 @@ static struct place find_row(const cvy_hdf5 *h, int64_t number)
     return (struct place){low, row - h->file[low].first};
 }
 
-/* Numbers of `elem` bytes, 1 or 4, from their places in the row to the order of the shape. */
+/* Permutes a row of numbers of `elem` bytes (1 or 4) from their order in the file to the order of the shape. */
 static void turn(const cvy_h5_column *c, const void *in, size_t elem, void *out)
 {
     const int last = c->shape.ndim - 1;
@@ -204,7 +205,8 @@ static size_t padded(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* One input's part of x. work: the row as it is stored, and behind it as numbers that are yet to be turned. */
+/* Reads one input's part of x. work holds the row as it is stored, followed by its f32 numbers if they must be
+ * permuted. */
 static cvy_status read_part(cvy_hdf5 *h, struct place at, int column, cvy_bytes *work, void *out)
 {
     const cvy_h5_column *c = &h->column[column];
@@ -223,7 +225,7 @@ static cvy_status read_part(cvy_hdf5 *h, struct place at, int column, cvy_bytes 
     return CVY_OK;
 }
 
-/* A column as f32; work as above. */
+/* Reads a column as f32. work has row_bytes. */
 static cvy_status read_numbers(cvy_hdf5 *h, struct place at, int column, void *work, float *out)
 {
     cvy_h5_row row;
@@ -239,7 +241,7 @@ static cvy_status read_one(cvy_hdf5 *h, struct place at, int column, cvy_bytes *
     return read_numbers(h, at, column, work->data, out);
 }
 
-/* An encoded picture, or the planes of one that was stored among them. */
+/* Reads an encoded picture, or an uncompressed one (planes of bytes) among encoded ones. */
 static cvy_status read_picture(cvy_hdf5 *h, struct place at, cvy_raw *raw)
 {
     float coding = 0, extent[3] = {0};
@@ -288,7 +290,7 @@ static cvy_status read_x(cvy_hdf5 *h, struct place at, cvy_raw *raw)
     return CVY_OK;
 }
 
-/* raw->y serves as working memory before it gets its own content; behind that lie rows as they are stored. */
+/* raw->y is working memory until y is read. Then it holds y, followed by room for one stored row. */
 static cvy_status hdf5_read(void *state, int64_t number, cvy_raw *raw)
 {
     cvy_hdf5 *h = state;

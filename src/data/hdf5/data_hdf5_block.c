@@ -1,12 +1,12 @@
 /*
- * data_hdf5_block.c: rows of HDF5 data sets, by any thread and in any order.
+ * data_hdf5_block.c: reads rows of HDF5 data sets, by any thread and in any order.
  *
- * In the step: under the loader's threads. Rows of plain data sets are read by their position in the file. Else a block
- * of rows, those of one chunk or of a few small ones, is unpacked whole and kept, so that the next rows of it cost
- * nothing: the least recently used blocks make place for others within the limit `cache_mb`. A thread that needs a
- * block which another one is making waits for it. Chunks that are deflated, shuffled or neither are found through the
- * library and unpacked without it, so threads do it side by side; all others it reads itself, one thread at a time.
- * Source: the HDF5 file format specification 3.0 (chunks, filters).
+ * The loader's threads call it. Rows of contiguous data sets are read by their position in the file. Otherwise a block
+ * of rows (those of one chunk, or of a few small ones) is decompressed as a whole and cached, so that its next rows
+ * cost nothing. The least recently used blocks are dropped to stay within the limit `cache_mb`. A thread that needs a
+ * block which another thread is reading waits for it. The library only locates chunks that are deflated, shuffled or
+ * unfiltered; threads decompress them in parallel without it. All other chunks are read by the library, one thread at a
+ * time. Source: the HDF5 file format specification 3.0 (chunks, filters).
  */
 #include "base/base_file.h"
 #include "data/hdf5/data_hdf5.h"
@@ -22,17 +22,17 @@ struct cvy_h5_block {
     int ready, users;
     void *data;
     size_t room;
-    struct cvy_h5_block *next, *newer, *older; /* in its bucket; by last use */
+    struct cvy_h5_block *next, *newer, *older; /* in its hash bucket; by last use */
 };
 
-struct cvy_h5_scratch { /* of a thread that makes a block */
+struct cvy_h5_scratch { /* of a thread that reads a block */
     cvy_bytes packed, plain;
     struct cvy_h5_scratch *next;
 };
 
-/* ---- unpacking ---- */
+/* ---- the shuffle filter ---- */
 
-/* The shuffle filter put the first bytes of all numbers first, then the second ones, and so on. */
+/* The filter stores the first bytes of all numbers, then their second bytes, and so on. This undoes it. */
 static void unshuffle(const uint8_t *in, int64_t count, int bytes, uint8_t *restrict out)
 {
     if (bytes == 2) {
@@ -63,14 +63,14 @@ struct chunk_job {
     cvy_h5_file *file;
     const cvy_h5_column *column;
     const cvy_h5_place *place;
-    int number; /* of the column */
+    int number; /* index of the column */
     int64_t elems;
-    size_t bytes; /* of a chunk, unpacked */
+    size_t bytes; /* of a decompressed chunk */
     struct cvy_h5_scratch *s;
 };
 
-/* Where the chunk whose first number lies at `at` is stored. CVY_NOT_APPLICABLE: it was never written, or without some
- * of its filters. */
+/* Finds where the chunk is stored whose first number has the coordinates `at`. CVY_NOT_APPLICABLE: it was never
+ * written, or was written without some of its filters. */
 static cvy_status find_chunk(const struct chunk_job *j, const int64_t *at, int64_t *address_out, size_t *bytes_out)
 {
     hsize_t offset[CVY_NDIM_MAX], stored = 0;
@@ -102,7 +102,7 @@ static cvy_status find_chunk(const struct chunk_job *j, const int64_t *at, int64
     return CVY_OK;
 }
 
-/* That chunk, unpacked to out. */
+/* Reads and decompresses that chunk to out. */
 static cvy_status read_chunk(const struct chunk_job *j, const int64_t *at, void *out)
 {
     const cvy_h5_place *p = j->place;
@@ -126,7 +126,7 @@ static cvy_status read_chunk(const struct chunk_job *j, const int64_t *at, void 
     return CVY_OK;
 }
 
-/* Puts a chunk that holds part of each row where it belongs; rows: those of the block. */
+/* Copies a chunk, which has only a part of each row, to its place in the block. rows: number of rows of the block. */
 static void place_chunk(const struct chunk_job *j, const int64_t *at, int64_t first, int64_t rows, const char *chunk,
                         char *block)
 {
@@ -145,7 +145,7 @@ static void place_chunk(const struct chunk_job *j, const int64_t *at, int64_t fi
             to = i == 0 ? at[0] - first + k[0] : to * c->dim[i] + at[i] + k[i];
         }
         memcpy(block + to * elem, chunk + from * elem, (size_t)((last > 0 ? count[last] : 1) * elem));
-        int i = last > 0 ? last - 1 : 0; /* the last axis is copied at once */
+        int i = last > 0 ? last - 1 : 0; /* the last axis is one memcpy */
         while (i >= 0 && ++k[i] == count[i])
             k[i--] = 0;
         if (i < 0)
@@ -153,7 +153,7 @@ static void place_chunk(const struct chunk_job *j, const int64_t *at, int64_t fi
     }
 }
 
-/* Rows first and on, as many as the block has: a grid of chunks. */
+/* Reads the block's rows, from row `first` on, out of a grid of chunks. */
 static cvy_status unpack_chunks(const struct chunk_job *j, int64_t first, int64_t rows, char *block)
 {
     const cvy_h5_column *c = j->column;
@@ -272,7 +272,7 @@ static cvy_status make_block(cvy_hdf5 *h, struct cvy_h5_block *b)
     return pinned != CVY_OK ? pinned : status;
 }
 
-/* ---- those at hand; all under the lock ---- */
+/* ---- cached blocks: the caller holds the lock ---- */
 
 static struct cvy_h5_block **bucket_of(cvy_hdf5 *h, int64_t file, int column, int64_t number)
 {
@@ -302,7 +302,7 @@ static void link_newest(cvy_hdf5 *h, struct cvy_h5_block *b)
     h->newest = b;
 }
 
-/* Takes a block out; it is the caller's then. */
+/* Removes a block from the cache; the caller owns it then. */
 static void take_out(cvy_hdf5 *h, struct cvy_h5_block *b)
 {
     struct cvy_h5_block **at = bucket_of(h, b->file, b->column, b->number);
@@ -319,7 +319,8 @@ static void free_block(struct cvy_h5_block *b)
     cvy_mem_free(&b);
 }
 
-/* Makes place for `room` bytes more; the memory of one that goes may serve the new one: *out, NULL for none. */
+/* Drops old blocks until `room` more bytes fit into the limit. *out: a dropped block of the same size, which the caller
+ * may use again; NULL if there is none. */
 static void make_place(cvy_hdf5 *h, size_t room, struct cvy_h5_block **out)
 {
     for (struct cvy_h5_block *b = h->oldest, *newer; b && h->held + room + sizeof *b > h->limit; b = newer) {
@@ -334,7 +335,7 @@ static void make_place(cvy_hdf5 *h, size_t room, struct cvy_h5_block **out)
     }
 }
 
-/* A new block of this name, held by the caller and not ready; under the lock. */
+/* Adds a new block, which is not ready and is in use by the caller. The caller holds the lock. */
 static cvy_status enter_block(cvy_hdf5 *h, int64_t file, int column, int64_t number, struct cvy_h5_block **out)
 {
     const size_t room = block_room(&h->column[column], &h->file[file].place[column]);

@@ -1,8 +1,9 @@
 /*
- * data_hdf5_file.c: what the HDF5 reader and writer ask the library for: files that are open, data sets, kinds of
- * numbers, its messages.
+ * data_hdf5_file.c: calls of the HDF5 library that its reader and writer need: open files, data sets, number types,
+ * messages.
  *
- * Before the step, and under it where rows cannot be read by position. Source: the HDF5 reference manual, 1.10.
+ * It is called when a data set is opened, and during training if rows cannot be read by position. Source: the HDF5
+ * reference manual, 1.10.
  */
 #include "data/hdf5/data_hdf5.h"
 
@@ -15,10 +16,10 @@
 
 enum { OPEN_MAX_FILES = 128 };
 
-/* The library keeps its state by process, so must its lock; builds of it that are safe for threads have one of their
- * own, which does no harm. */
+/* The library's state is global to the process, so its lock is too. Thread-safe builds of the library have a lock of
+ * their own, which does no harm. */
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
-static H5E_auto2_t former_print; /* under the lock: how the program at large prints the library's messages */
+static H5E_auto2_t former_print; /* under the lock: how the rest of the program prints the library's messages */
 static void *former_data;
 
 void cvy_h5_enter(void)
@@ -57,7 +58,7 @@ cvy_status cvy_h5_fault(cvy_status code, const char *fmt, ...)
 
 void cvy_h5_close_list(hid_t list)
 {
-    const hid_t message = H5Eget_current_stack(); /* each call of the library forgets the one before */
+    const hid_t message = H5Eget_current_stack(); /* each call of the library clears the messages of the one before */
     H5Pclose(list);
     H5Eset_current_stack(message);
 }
@@ -208,7 +209,7 @@ int cvy_h5_number_of(hid_t type, cvy_h5_number *out)
     const H5T_class_t class = H5Tget_class(type);
     cvy_h5_number n = {.bytes = (int)H5Tget_size(type)};
     int known = 0;
-    if (class == H5T_ENUM) { /* as truth values are written by h5py */
+    if (class == H5T_ENUM) { /* h5py writes booleans so */
         const hid_t base = H5Tget_super(type);
         known = base >= 0 && cvy_h5_number_of(base, &n);
         if (base >= 0)
@@ -315,7 +316,7 @@ void cvy_h5_to_f64(const cvy_h5_number *n, const void *in, int64_t count, double
 {
     for (int64_t i = 0; i < count; i++) {
         float value = 0;
-        switch (n->kind) { /* those that a float does not hold */
+        switch (n->kind) { /* the types which a float cannot hold exactly */
         case CVY_H5_U32: out[i] = ((const uint32_t *)in)[i]; break;
         case CVY_H5_I32: out[i] = ((const int32_t *)in)[i]; break;
         case CVY_H5_U64: out[i] = (double)((const uint64_t *)in)[i]; break;

@@ -1,8 +1,10 @@
 /*
- * data_hdf5_index.c: the pass over the one-axis data sets of all HDF5 files: which rows are samples, and their labels.
+ * data_hdf5_index.c: one pass over the one-axis data sets of all HDF5 files. It finds which rows are samples, and their
+ * labels.
  *
- * Before the step. A row is a sample where the mask says so and the condition `where` holds. Kept are 8 bytes for each
- * sample of a set with a mask or condition, and 4 for each label; all else is read in pieces and let go.
+ * It runs when the data set is opened. A row is a sample if the mask is true and the condition `where` holds. The
+ * result has 8 bytes for each sample if there is a mask or condition, and 4 for each label. Everything else is read in
+ * pieces and freed.
  */
 #include "data/hdf5/data_hdf5.h"
 
@@ -15,7 +17,7 @@
 
 enum { PIECE_ROWS = 16384, FLAT_MAX = 40, TEXTS_BYTES_MAX = 1 << 26 };
 
-/* A data set of one number a row, in the file that is being read. */
+/* A data set with one number per row, in the file that is being read. */
 struct flat {
     const char *name;
     hid_t set;
@@ -26,10 +28,10 @@ struct flat {
 struct index_pass {
     cvy_hdf5 *h;
     cvy_where *where;
-    struct flat flat[FLAT_MAX]; /* the condition's names, then the mask and the label where there are some */
+    struct flat flat[FLAT_MAX]; /* the data sets of the condition, then the mask and the label if they exist */
     int nflat, nwhere, mask, label;
     void *raw;    /* [PIECE_ROWS * 8] */
-    int64_t room; /* of kept and label */
+    int64_t room; /* entries allocated in kept and label */
     int64_t largest;
 };
 
@@ -184,7 +186,7 @@ static cvy_status index_file(struct index_pass *p, int64_t number)
 
 /* ---- names of classes ---- */
 
-/* Texts of an attribute, of fixed or variable length; *count_out 0 where they cannot be read as such. */
+/* Reads the strings of an attribute, of fixed or variable length. *count_out is 0 if it has no readable strings. */
 static cvy_status read_texts(cvy_pool *pool, hid_t attribute, const char ***text_out, int64_t *count_out)
 {
     const hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
@@ -220,7 +222,7 @@ out:
     return status;
 }
 
-/* The attribute class_names of the labels in the first file. */
+/* Reads the attribute class_names of the label data set in the first file. */
 static cvy_status read_class_names(cvy_hdf5 *h, const char *label, const char ***name_out, int64_t *count_out)
 {
     cvy_status status = cvy_h5_pin(h, 0);

@@ -1,8 +1,9 @@
 /*
- * data_hdf5_open.c: makes one set of samples out of HDF5 files: which files, which data sets, of which shapes.
+ * data_hdf5_open.c: makes one data set out of HDF5 files: finds the files, the data sets in them, and their shapes.
  *
- * Before the step. Names that are not given are looked for in the first file; every file must then hold the same data
- * sets, alike but for their number of rows. Only headers are read here; data_hdf5_index.c reads labels and conditions.
+ * It runs when the data set is opened. Names that are not given are searched in the first file. Every file must have
+ * the same data sets, equal except for their number of rows. Only headers are read here; data_hdf5_index.c reads labels
+ * and conditions.
  */
 #include "base/base_file.h"
 #include "data/hdf5/data_hdf5.h"
@@ -29,7 +30,7 @@ static cvy_status add_files(cvy_hdf5 *h, char *const *path, int64_t count)
     return CVY_OK;
 }
 
-/* Pieces that `convoy convert` wrote must all be there: else it was cut off. */
+/* If `convoy convert` wrote the folder, all pieces must be there; otherwise the conversion was interrupted. */
 static cvy_status check_pieces(const char *folder, char *const *name, int64_t count)
 {
     long long pieces = 0, piece = 0, of = 0, there = 0;
@@ -97,7 +98,7 @@ static cvy_status find_files(cvy_hdf5 *h, const char *path)
 struct names {
     cvy_h5_found found[CVY_H5_FOUND_MAX]; /* in the first file */
     int nfound;
-    char text[LIST_TEXT]; /* of them, for messages */
+    char text[LIST_TEXT]; /* the list of them, for messages */
     const char *label;
 };
 
@@ -110,7 +111,7 @@ static cvy_status add_column(cvy_hdf5 *h, const char *name, int *number_out)
 {
     char *copy = NULL;
     CVY_CHECK(h->ncolumn < CVY_H5_COLUMNS, CVY_E_CONFIG, "more than %d data sets are named", CVY_H5_COLUMNS);
-    CVY_TRY(cvy_pool_strdup(h->pool, name, &copy)); /* names in the job's map do not live as long */
+    CVY_TRY(cvy_pool_strdup(h->pool, name, &copy)); /* names in the job's map have a shorter lifetime */
     h->column[h->ncolumn] = (cvy_h5_column){.name = copy};
     if (number_out)
         *number_out = h->ncolumn;
@@ -118,7 +119,7 @@ static cvy_status add_column(cvy_hdf5 *h, const char *name, int *number_out)
     return CVY_OK;
 }
 
-/* One name or a list of names; *count_out of them. */
+/* Adds columns for one name or a list of names. *count_out: their number. */
 static cvy_status add_named(cvy_hdf5 *h, const char *option, const cvy_tree *t, int *count_out)
 {
     const int is_list = t->kind == CVY_TREE_LIST;
@@ -136,7 +137,7 @@ static cvy_status add_named(cvy_hdf5 *h, const char *option, const cvy_tree *t, 
     return CVY_OK;
 }
 
-/* The first of some usual names that the first file has, in any case of letters. */
+/* The first of some usual names that the first file has; upper and lower case are the same. */
 static const cvy_h5_found *usual(const struct names *n, const char *const *name)
 {
     for (; *name; name++)
@@ -162,7 +163,7 @@ static cvy_status list_first_file(cvy_hdf5 *h, struct names *n)
     return status;
 }
 
-/* Named as a target or weight, by the job or by usage: not an input. */
+/* Whether the data set is a target, label or weight, by the job or by its usual name. Then it is not an input. */
 static int is_taken(const cvy_hdf5 *h, const char *name)
 {
     static const char *const usage[] = {"y", "target", "targets", "label", "labels", "weight", "weights"};
@@ -176,8 +177,8 @@ static int is_taken(const cvy_hdf5 *h, const char *name)
     return y && y->kind == CVY_TREE_SCALAR && y->text && strcmp(name, y->text) == 0;
 }
 
-/* x: as told, or one of the usual names, or pictures as `convoy convert` writes them, or the only one of several axes.
- */
+/* Chooses x: the names of the job; or one of the usual names, to which "encoded" of `convoy convert` belongs; or else
+ * the only data set with two or more axes. */
 static cvy_status choose_x(cvy_hdf5 *h, const struct names *n)
 {
     static const char *const names[] = {"x", "data", "images", "features", "encoded", NULL};
@@ -196,7 +197,8 @@ static cvy_status choose_x(cvy_hdf5 *h, const struct names *n)
     return add_column(h, x->name, NULL);
 }
 
-/* y and label: as told, or found. A data set y of one whole number a sample is taken for labels. */
+/* Chooses y and label: the names of the job, or usual names. A data set y with one integer per sample is taken as
+ * labels. */
 static cvy_status choose_targets(cvy_hdf5 *h, struct names *n)
 {
     static const char *const labels[] = {"label", "labels", NULL}, *const targets[] = {"y", "target", "targets", NULL};
@@ -230,7 +232,7 @@ static cvy_status choose_names(cvy_hdf5 *h, struct names *n)
     CVY_TRY(choose_targets(h, n));
     if (given ? !is_none(given) : weight != NULL)
         CVY_TRY(add_column(h, given ? given : weight->name, &h->weight));
-    /* beside encoded pictures, as the writer puts them */
+    /* the writer adds these to encoded pictures */
     if (strcasecmp(h->column[0].name, "encoded") == 0 && coding && extent) {
         CVY_TRY(add_column(h, coding->name, &h->coding));
         CVY_TRY(add_column(h, extent->name, &h->extent));
@@ -264,7 +266,8 @@ static cvy_status check_axes(const char *axes)
     return CVY_OK;
 }
 
-/* What the axes are where nobody says: samples first; then channels, but for a last axis of at most 4 behind more. */
+/* The axes if the job does not give them: samples first, then channels. With 4 or 5 axes channels are last if the last
+ * axis has at most 4 elements and the second one more. */
 static const char *usual_axes(const cvy_h5_column *c)
 {
     static const char *const channels_first[] = {"N", "NF", "NHW", "NCHW", "NCDHW", "NCTDHW"};
@@ -273,7 +276,7 @@ static const char *usual_axes(const cvy_h5_column *c)
     return !last ? channels_first[n - 1] : n == 4 ? "NHWC" : "NDHWC";
 }
 
-/* Shape and strides of a row from the data set's axes. */
+/* Sets shape and strides of a row from the data set's axes. */
 static cvy_status shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int is_x)
 {
     const char *axes = is_x && h->o->axes ? h->o->axes : NULL, *at = NULL;
@@ -365,7 +368,7 @@ static cvy_status look_at_shape(const cvy_hdf5 *h, hid_t space, cvy_h5_file *f, 
     return CVY_OK;
 }
 
-/* Whether we may read the data set by positions in this very file. */
+/* Whether the data set is in this very file (not behind a link), so that we may read it by position. */
 static int lies_in(const cvy_h5_file *f, hid_t set)
 {
     char name[4096] = "";
@@ -393,7 +396,7 @@ static int filters_are_ours(hid_t plist, cvy_h5_place *p)
     return n >= 0 && H5_VERSION_GE(1, 10, 5);
 }
 
-/* Numbers lie in this file or, for virtual data sets, in files below its folder. */
+/* Checks that the numbers are in this file or, for virtual data sets, in files below its folder. */
 static cvy_status check_storage(hid_t plist, const cvy_h5_column *c)
 {
     size_t count = 0;
@@ -412,8 +415,8 @@ static cvy_status check_storage(hid_t plist, const cvy_h5_column *c)
     return CVY_OK;
 }
 
-/* Addresses of chunks are counted from behind a user's block of some bytes, which is seldom: the library reads those.
- */
+/* With a user block at the start of the file, addresses of chunks count from its end. This is rare, so the library
+ * reads such files. */
 static int has_user_block(hid_t file)
 {
     hsize_t bytes = 1;
@@ -449,7 +452,7 @@ static cvy_status look_at_place(hid_t file, hid_t set, hid_t plist, const cvy_h5
         for (int i = 0; i < c->ndim; i++)
             p->chunk[i] = (int64_t)chunk[i];
         rows = p->chunk[c->axis];
-        least = BLOCK_LEAST_BYTES; /* small chunks are read by several */
+        least = BLOCK_LEAST_BYTES; /* a block has several small chunks */
         if (ours && !has_user_block(file) && filters_are_ours(plist, p))
             p->way = CVY_H5_CHUNKS;
     }
@@ -503,9 +506,9 @@ static cvy_status look_at_file(cvy_hdf5 *h, int64_t number)
     return status == CVY_OK ? status : cvy_error_prefix(status, "%s", f->path);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole data set ---- */
 
-/* Shapes of several inputs or targets become one. */
+/* Joins the shapes of several inputs or targets. */
 static cvy_status join_columns(cvy_hdf5 *h, cvy_reader_info *info)
 {
     const cvy_h5_column *x = &h->column[0], *y = &h->column[h->nx];
@@ -535,7 +538,8 @@ static cvy_status join_columns(cvy_hdf5 *h, cvy_reader_info *info)
     return CVY_OK;
 }
 
-/* What a window shuffle keeps whole: the rows of a file that are read together, as far as they are samples. */
+/* Finds the blocks that a window shuffle keeps whole: the rows of a file that are read together, as far as they are
+ * samples. */
 static cvy_status find_blocks(const cvy_hdf5 *h, cvy_blocks *out)
 {
     int64_t room = 0, number = 0, largest = 0;
@@ -560,7 +564,7 @@ static cvy_status find_blocks(const cvy_hdf5 *h, cvy_blocks *out)
     return CVY_OK;
 }
 
-/* What is unpacked of a column for one block of x. */
+/* Bytes of a column that are decompressed for one block of x. */
 static size_t block_bytes(const cvy_h5_column *c, const cvy_h5_place *x, const cvy_h5_place *p)
 {
     const int64_t rows = CVY_MAX(x->block_rows, 1), own = p->block_rows;
@@ -570,7 +574,8 @@ static size_t block_bytes(const cvy_h5_column *c, const cvy_h5_place *x, const c
     return (size_t)((rows + own - 1) / own + !borders_meet) * (size_t)own * c->row_bytes;
 }
 
-/* Memory for the blocks of two windows of 16, as a batch may be of both, and of two more that threads are at. */
+/* The default limit has room for 34 blocks: two windows of 16, since a batch may need both, and two blocks that threads
+ * are reading. */
 static void limit_memory(cvy_hdf5 *h)
 {
     const size_t least = (size_t)64 << 20, most = (size_t)512 << 20;

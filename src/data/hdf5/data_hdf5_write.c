@@ -1,12 +1,12 @@
 /*
- * data_hdf5_write.c: writes HDF5 files that h5py and every other tool opens: one file a piece, in a folder.
+ * data_hdf5_write.c: writes a folder of HDF5 files which h5py and other tools can open, one file per piece.
  *
- *     x        [n, C, H, W] u8 or f32, in chunks of about 1 MB, deflated if asked for
+ *     x        [n, C, H, W] u8 or f32, in chunks of about 1 MB, deflated if `compress` is set
  *     label    [n] i32, with the attribute class_names; y [n, ..] f32; weight [n] f32
- *     encoded  in place of x where pictures vary in size: [n] lists of bytes, JPEG or PNG as they came, with coding [n]
- *              (0 planes of bytes, 1 JPEG, 2 PNG) and shape [n, 3] (channels, height, width; 0 where not known)
+ *     encoded  replaces x if pictures vary in size: [n] lists of bytes, unchanged JPEG or PNG; also coding [n]
+ *              (0 planes of bytes, 1 JPEG, 2 PNG) and shape [n, 3] (channels, height, width; 0: unknown)
  *
- * Not in the step: `convoy convert` calls it. No times are noted in the files, so equal samples make equal files.
+ * Only `convoy convert` calls it. The files hold no timestamps, so equal samples give equal files.
  */
 #include "base/base_file.h"
 #include "data/data_writer.h"
@@ -34,11 +34,11 @@ enum { CHUNK_BYTES = 1 << 20, ENCODED_ROWS = 1024 };
 enum { X, LABEL, Y, WEIGHT, CODING, SHAPE, NSET };
 static const char *const set_name[NSET] = {"x", "label", "y", "weight", "coding", "shape"};
 
-/* A data set under way; rows gather until a chunk is full. */
+/* A data set that is being written; rows are buffered until a chunk is full. */
 struct out_set {
-    hid_t id, type; /* type: in memory */
+    hid_t id, type; /* type: of a number in memory */
     int ndim;
-    hsize_t dim[CVY_NDIM_MAX]; /* of one row, from 1 on */
+    hsize_t dim[CVY_NDIM_MAX]; /* dim[0]: rows; dim[1] and on: of one row */
     size_t row_bytes;
     int64_t chunk_rows, waiting, written;
     char *rows;
@@ -49,22 +49,22 @@ struct hdf5_writer {
     const char *folder;
     const cvy_reader_info *info;
     const char *const *class_name;
-    int64_t npieces, count; /* count: samples that the piece under way has room for */
+    int64_t npieces, count; /* count: samples for which the current piece has room */
     int level;
-    char *path, *partial; /* of the piece under way; NULL: none */
+    char *path, *partial; /* of the current piece; NULL: there is none */
     hid_t file;
     struct out_set set[NSET];
     struct out_set encoded;
 };
 
-/* ---- making data sets ---- */
+/* ---- creating data sets ---- */
 
 static cvy_status fault(const struct hdf5_writer *w, const char *name)
 {
     return cvy_h5_fault(CVY_E_IO, "%s: data set %s cannot be written", w->partial, name);
 }
 
-/* How a data set is laid out. */
+/* Creates the list of a data set's storage properties; the caller closes it. */
 static hid_t layout(const struct hdf5_writer *w, const struct out_set *s, int is_list)
 {
     hsize_t chunk[CVY_NDIM_MAX];
@@ -83,7 +83,7 @@ static hid_t layout(const struct hdf5_writer *w, const struct out_set *s, int is
     return list;
 }
 
-/* row: shape of one sample's, ndim 0 for a number; memory, stored: its type here and there. */
+/* row: shape of a sample's row, ndim 0 for a single number; memory, stored: its type in memory and in the file. */
 static cvy_status make_set(struct hdf5_writer *w, struct out_set *s, const char *name, hid_t memory, hid_t stored,
                            const cvy_shape *row, int is_list)
 {
@@ -124,7 +124,7 @@ static cvy_status write_rows(const struct hdf5_writer *w, struct out_set *s, con
     return status;
 }
 
-/* A row; whole chunks go out. */
+/* Buffers a row, and writes the buffer when it has a whole chunk. */
 static cvy_status add_row(const struct hdf5_writer *w, int which, struct out_set *s, const void *row)
 {
     memcpy(s->rows + (size_t)s->waiting * s->row_bytes, row, s->row_bytes);
@@ -135,7 +135,7 @@ static cvy_status add_row(const struct hdf5_writer *w, int which, struct out_set
     return write_rows(w, s, set_name[which], n, s->rows);
 }
 
-/* What waits goes out, and the data set becomes as long as what was written. */
+/* Writes the buffered rows, and shortens the data set to the rows that were written. */
 static cvy_status end_set(const struct hdf5_writer *w, struct out_set *s, const char *name)
 {
     if (s->id < 0)
@@ -197,7 +197,7 @@ static cvy_status make_sets(struct hdf5_writer *w)
         const hid_t list = H5Tvlen_create(H5T_STD_U8LE);
         const int64_t shape[3] = {i->shape.dim[0], i->shape.dim[1], i->shape.dim[2]};
         cvy_status status = make_set(w, &w->encoded, "encoded", list, list, &number, 1);
-        w->encoded.type = list; /* closed with the piece */
+        w->encoded.type = list; /* close_piece() closes it */
         CVY_TRY(status);
         CVY_TRY(put_attribute(w, w->encoded.id, "shape", H5T_NATIVE_INT64, 3, shape));
         CVY_TRY(make_set(w, &w->set[CODING], "coding", H5T_NATIVE_UCHAR, H5T_STD_U8LE, &number, 0));
@@ -218,7 +218,8 @@ static hid_t make_file(const char *path)
 {
     const hid_t access = cvy_h5_access(), made = H5Pcreate(H5P_FILE_CREATE);
 #if H5_VERSION_GE(1, 10, 2)
-    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST); /* headers with checksums, room for many classes */
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST); /* checksums in headers, and room for the names of
+                                                                      * many classes */
 #endif
     H5Pset_obj_track_times(made, 0);
     const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, made, access);
@@ -255,7 +256,7 @@ static cvy_status write_encoded(struct hdf5_writer *w, const cvy_raw *raw)
         memcpy(dim, raw->shape.dim, sizeof dim);
         bytes.len = (size_t)cvy_shape_elems(&raw->shape);
     } else if (cvy_picture_look(raw->coding, raw->x.data, raw->x.bytes, &dim[0], &dim[1], &dim[2]) != CVY_OK) {
-        memset(dim, 0, sizeof dim); /* a build without that decoder copies all the same */
+        memset(dim, 0, sizeof dim); /* a build without that decoder copies the picture without its shape */
     }
     for (int i = 0; i < 3; i++)
         shape[i] = (int32_t)dim[i];
@@ -299,7 +300,7 @@ static cvy_status hdf5_write(void *state, int64_t number, const cvy_raw *raw)
     return status;
 }
 
-/* Lets go of the piece under way; after a fault its sets are open still. */
+/* Closes the current piece. After an error its data sets are still open. */
 static cvy_status close_piece(struct hdf5_writer *w)
 {
     cvy_status status = CVY_OK;
@@ -359,9 +360,9 @@ static int hdf5_has_piece(void *state, int64_t piece)
     return there;
 }
 
-/* ---- beginning and end of all ---- */
+/* ---- start and end ---- */
 
-/* How many rows a data set of a file has; -1 where it cannot be read. */
+/* Number of rows of a data set in a file; -1 if it cannot be read. */
 static int64_t count_rows(const char *path, const char *name)
 {
     hsize_t dim[H5S_MAX_RANK] = {0};

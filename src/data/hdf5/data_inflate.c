@@ -1,6 +1,6 @@
 /*
- * data_inflate.c: see data_inflate.h. libdeflate unpacks and checks: several times as fast as zlib, which the HDF5
- * library uses.
+ * data_inflate.c: see data_inflate.h. libdeflate decompresses and verifies. It is several times as fast as zlib, which
+ * the HDF5 library uses.
  */
 #include "data/hdf5/data_inflate.h"
 
