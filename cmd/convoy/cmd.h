@@ -1,8 +1,9 @@
 /*
- * cmd.h: the command. Each verb is one file and a word in main.c, on nothing but the public headers of libconvoy.
+ * cmd.h: the convoy command. Each verb (subcommand) has one file and one entry in main.c. It uses only the public
+ * headers of libconvoy.
  *
- * A verb has a struct of its own for its options, `verb_options`, and a table of rows: one row for each option, with
- * the offset of the field that it fills. The rows make the parser and --help.
+ * A verb has its own struct for its options, `verb_options`, and a table with one row for each option. A row has the
+ * offset of the field which the option fills. The parser and --help both work from these rows.
  */
 #ifndef CMD_H
 #define CMD_H
@@ -20,16 +21,16 @@ enum { CMD_EXIT_FAULT = 1, CMD_EXIT_USAGE = 2, CMD_EXIT_STOPPED = 75 };
 
 struct cmd_verb;
 
-typedef struct cmd_line { /* what was typed */
+typedef struct cmd_line { /* the command line */
     int argc;
-    char **argv; /* all of it */
+    char **argv; /* all words */
     const struct cmd_verb *verb;
     const char *arg[CMD_ARGS_MAX];
     int narg;
     const void *options; /* the verb's verb_options, filled */
 } cmd_line;
 
-/* Fields that an option of the same kind fills. */
+/* Types of fields that several rows of a table may fill. */
 typedef struct cmd_sets {
     const char *word[CMD_SETS_MAX]; /* "train.batch=64" */
     int count;
@@ -38,7 +39,7 @@ typedef struct cmd_batches {
     int64_t at[CMD_BATCHES_MAX];
     int count;
 } cmd_batches;
-typedef struct cmd_ranks { /* of every verb that runs on ranks */
+typedef struct cmd_ranks { /* part of the options of every verb that runs on ranks */
     int64_t threads;
     int verbose;
 } cmd_ranks;
@@ -50,16 +51,16 @@ typedef enum {
     CMD_SHAPE,    /* cvy_shape */
     CMD_DTYPE,    /* cvy_dtype */
     CMD_CHOICE,   /* const char *: one of the words in `value` */
-    CMD_SET,      /* cmd_sets: added */
+    CMD_SET,      /* cmd_sets: the word is added */
     CMD_PLANNING, /* cmd_sets: the key plan.planning is added */
     CMD_BATCHES   /* cmd_batches */
 } cmd_kind;
 
 typedef struct cmd_option {
     const char *name;  /* "--batch"; NULL ends the table */
-    const char *value; /* how --help calls it, "N"; of a choice its words, "train|forward"; NULL: a flag */
+    const char *value; /* name of the value in --help, "N"; for a choice its words, "train|forward"; NULL: a flag */
     cmd_kind kind;
-    size_t offset; /* of the field in verb_options */
+    size_t offset; /* of the field in verb_options, in bytes */
     const char *help;
 } cmd_option;
 
@@ -67,7 +68,7 @@ typedef struct cmd_option {
 
 typedef struct cmd_verb {
     const char *name, *arguments, *summary;
-    const char *detail; /* paragraphs for --help, a line each, or NULL; they are wrapped when they are printed */
+    const char *detail; /* paragraphs for --help, one per line, or NULL; they are wrapped when they are printed */
     const cmd_option *options;
     size_t options_size; /* sizeof(verb_options), 0 without options */
     int narg_min, narg_max;
@@ -75,12 +76,12 @@ typedef struct cmd_verb {
         CMD_WARN_ALWAYS,
         CMD_WARN_IF_ALONE,
         CMD_WARN_NEVER
-    } idle_cores;                     /* whether cmd_on_ranks() names idle cores */
+    } idle_cores;                     /* whether cmd_on_ranks() warns of idle cores */
     int wants_launcher;               /* warns if the batch job has several tasks and this process is alone */
-    int (*run)(const cmd_line *line); /* gives the exit code */
+    int (*run)(const cmd_line *line); /* returns the exit code */
 } cmd_verb;
 
-/* Rows that several verbs have. */
+/* Rows that several verbs share. */
 #define CMD_OPTION_SET                                                                                                 \
     {                                                                                                                  \
         "--set", "KEY=VALUE", CMD_SET, CMD_FIELD(sets),                                                                \
@@ -108,33 +109,35 @@ typedef struct cmd_verb {
     }
 
 /* ---- cmd_options.c ---- */
-/* Fills line and options (the verb's, zeroed) from the words after the verb; 0, or the exit code after a message. */
+/* Fills line and options (the verb's, zeroed) from the words after the verb. Returns 0, or the exit code after it has
+ * printed a message. */
 int cmd_parse(const cmd_verb *verb, int argc, char **argv, cmd_line *line, void *options);
-/* Adds "key=value"; 0, or the exit code after a message. */
+/* Adds "key=value". Returns 0, or the exit code after it has printed a message. */
 int cmd_sets_add(cmd_sets *sets, const char *word);
 void cmd_help(const cmd_verb *verb);
 /* The nearest of n names, or NULL if none is near. */
 const char *cmd_nearest(const char *word, const char *const *names, int n);
 
-/* ---- cmd_say.c: what goes to the terminal, once, whatever the number of ranks ---- */
-/* "convoy: error: ..." */
+/* ---- cmd_say.c: output to the terminal, which is printed once for any number of ranks ---- */
+/* Prints "convoy: error: ..." to stderr, on rank 0 only. */
 void cmd_error(const char *fmt, ...) CVY_PRINTF(1, 2);
-/* The message of the latest fault; gives the exit code. Positive answers are no faults. */
+/* Prints the message of the latest error if status is one, and returns the exit code. Positive values are not
+ * errors. */
 int cmd_outcome(cvy_status status);
-/* From now on a failed exchange (CVY_E_COMM) is an outcome that ends the other ranks too, by this. */
+/* From now on cmd_outcome() calls `leave` for a failed exchange (CVY_E_COMM): `leave` ends the other ranks too. */
 void cmd_outcome_leaves(void (*leave)(void *user, cvy_status status, const char *text));
-/* Prints a text of the library's, and releases it. */
+/* Prints a text that the library has allocated, and releases it. Returns the exit code. */
 int cmd_print(cvy_status status, char **text);
-/* To stdout, as a word of the shell, whatever is in it. */
+/* Prints any text to stdout as one word of the shell, quoted if needed. */
 void cmd_put_word(const char *word);
-/* This process's place according to the launcher's environment, before MPI is there: 0 if alone. */
+/* This process's rank according to the launcher's environment; works before MPI_Init. 0 if there is no launcher. */
 int cmd_launch_rank(void);
 
 /* ---- cmd_ranks.c: MPI and the context ---- */
 typedef int (*cmd_body_fn)(const cmd_line *line, cvy_context *context, void *user);
-/* Starts MPI and makes the context; then runs `body` on all ranks, and ends both. */
+/* Starts MPI, creates the context, runs `body` on all ranks, and ends both. Returns the exit code. */
 int cmd_on_ranks(const cmd_line *line, const cmd_ranks *ranks, cmd_body_fn body, void *user);
-/* Whether the launcher started several processes that do not know of each other, and what to do, in text. */
+/* Returns 1 if the launcher started several processes but each of them sees only itself; text then says what to do. */
 int cmd_is_split(int nranks, const char *library, char *text, size_t room);
 
 /* ---- cmd_progress.c ---- */
@@ -143,24 +146,25 @@ typedef struct cmd_progress {
     double last_s;
     int dirty;
 } cmd_progress;
-/* how: "auto", "live", "plain", "none" or NULL. Before MPI starts: Open MPI sets a launcher's variables when a process
- * starts alone. */
+/* how: "auto", "live", "plain", "none" or NULL. Call it before MPI_Init: in a process without a launcher, Open MPI's
+ * MPI_Init sets the variables of a launcher. */
 cmd_progress cmd_progress_begin(const char *how);
 /* A cvy_progress_fn. */
 void cmd_progress_show(void *progress, const cvy_progress *p);
 void cmd_progress_end(cmd_progress *progress);
 
-/* ---- cmd_signals.c: NAME=ACTION,... or NULL; 0, or the exit code after a message ---- */
+/* ---- cmd_signals.c ---- */
 int cmd_listen(const char *actions, cvy_train_control **control_out);
 
 /* ---- cmd_walltime.c ---- */
-/* "90", "30:00", "12:00:00", "1-06:00:00": minutes, or as it looks; 0: no time at all. */
+/* Reads "90" (minutes), "30:00" (MM:SS), "12:00:00" or "1-06:00:00" (D-HH:MM:SS). Returns 0 if the text is no such
+ * time. */
 int cmd_read_walltime(const char *text, int64_t *seconds_out);
-/* When the allocation ends, s since 1970, by --walltime (from `begin`) or the scheduler's variables; 0: nobody says. 0,
- * or the exit code after a message. */
+/* *end_out: when the allocation ends, in seconds since 1970, according to --walltime (counted from `begin`) or to the
+ * scheduler's variables; 0 if unknown. Returns 0, or the exit code after it has printed a message. */
 int cmd_end_time(const char *walltime, double begin, double *end_out);
 
-/* The job of a verb: a file, or a text. */
+/* The job of a verb: the file `path`, or `text` if path is NULL. */
 cvy_job_source cmd_job(const cmd_sets *sets, const char *path, const char *text);
 /* A word with a dot or a slash is a job file; any other word is a network of the zoo. */
 int cmd_is_file(const char *word);

@@ -1,5 +1,5 @@
-/* cmd_bench.c: `convoy bench`: times training or forward steps on synthetic data, for a list of networks and batches in
- * one go; or checks them. */
+/* cmd_bench.c: `convoy bench`: times (or checks) training or forward steps on synthetic data, for one or more networks
+ * and batches. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,13 +37,13 @@ int cmd_bench_is_list(const cmd_bench_options *o)
     return o->step.batches.count > 1 || (o->model && strchr(o->model, ','));
 }
 
-/* Several rows. */
+/* Whether the output has several rows. */
 static int is_list(const cmd_bench_options *o)
 {
     return cmd_bench_is_list(o) || o->sweep;
 }
 
-/* Code 1 if the plans disagree. */
+/* Returns exit code 1 if the plans disagree. */
 static int print_check(const cmd_bench_options *o, const cvy_check_result *r)
 {
     char *text = NULL;
@@ -52,7 +52,8 @@ static int print_check(const cmd_bench_options *o, const cvy_check_result *r)
     return code ? code : r->agrees ? 0 : CMD_EXIT_FAULT;
 }
 
-/* One network at one batch. If it is one of several, a fault is printed with its name, and the others are timed. */
+/* Times or checks one network at one batch. If it is one of several, an error is printed with the network's name, and
+ * the next one is timed. */
 static int bench_one(const cmd_line *line, const cmd_bench_options *o, cvy_context *context, const char *model,
                      int64_t batch, cmd_row_fn row, void *user)
 {
@@ -100,7 +101,7 @@ static void leave_result(const cvy_bench_result *r)
         cmd_error("%s cannot be written", getenv(CMD_RESULT_VARIABLE));
 }
 
-/* Several as rows, a single one with all that is known of it. */
+/* Prints one row if there are several results; prints all values if there is a single one. */
 static void show(void *user, const cvy_bench_result *r)
 {
     const cmd_bench_options *o = user;
@@ -121,7 +122,7 @@ static int bench(const cmd_line *line, cvy_context *context, void *options)
     return cmd_bench_each(line, o, context, show, options);
 }
 
-/* The loader alone. */
+/* Times the loader alone. */
 static int bench_data(const cmd_bench_options *o)
 {
     const cvy_bench_data_opts opts = {.size = sizeof opts,

@@ -12,22 +12,22 @@ typedef struct cmd_bench_options {
     cmd_ranks ranks;
     const char *model, *against;
     int json, check, sweep;
-    const char *data, *augment, *shuffle; /* of a data source alone */
+    const char *data, *augment, *shuffle; /* for --data only */
     int64_t seconds;
 } cmd_bench_options;
 
-/* `convoy simulate` runs bench on simulated ranks, and names a file by this variable into which rank 0 writes its
+/* `convoy simulate` runs bench on simulated ranks. This variable names the file into which rank 0 then writes its
  * cvy_bench_result, as it is in memory. */
 #define CMD_RESULT_VARIABLE "CONVOY_SIMULATED_RESULT"
 #define CMD_RESULT_FILE "result"
 
-/* The head of the table, and a row of it (or, with --json, the line). */
+/* Prints the head of the table, or one row of it (with --json one JSON line). */
 void cmd_bench_head(void);
 void cmd_bench_row(const cmd_bench_options *o, const cvy_bench_result *r);
-/* Several networks or batches. */
+/* Whether several networks or batches are named. */
 int cmd_bench_is_list(const cmd_bench_options *o);
-/* Times every network with every batch that the line names, and gives each one's result to `row` on rank 0. Gives the
- * exit code. */
+/* Times every network with every batch that the command line names, and calls `row` on rank 0 with each result. Returns
+ * the exit code. */
 typedef void (*cmd_row_fn)(void *user, const cvy_bench_result *r);
 int cmd_bench_each(const cmd_line *line, const cmd_bench_options *o, cvy_context *context, cmd_row_fn row, void *user);
 /* `bench --sweep`. */

@@ -1,10 +1,10 @@
-/* cmd_convert.c: `convoy convert` and its shorthand `convoy pack`: a data set into another format. */
+/* cmd_convert.c: `convoy convert` and its short form `convoy pack`: write a data set in another format. */
 #include <time.h>
 #include <unistd.h>
 
 #include "cmd.h"
 
-typedef struct verb_options { /* of both verbs */
+typedef struct verb_options { /* for both verbs */
     const char *format, *format_options;
     int64_t parts;
     cvy_shape resize;

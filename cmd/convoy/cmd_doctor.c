@@ -1,5 +1,5 @@
-/* cmd_doctor.c: `convoy doctor`: what the ranks run on, how fast their files and network are, and what of that is
- * wrong. */
+/* cmd_doctor.c: `convoy doctor`: reports what the ranks run on, how fast their files and network are, and what is wrong
+ * with them. */
 #include "cmd.h"
 
 typedef struct verb_options {
@@ -50,6 +50,6 @@ const cmd_verb cmd_doctor = {
         "result of every algorithm is checked number by number. What could be better is listed at the end.",
     .options = options,
     .options_size = sizeof(verb_options),
-    .idle_cores = CMD_WARN_NEVER, /* they are among its findings */
+    .idle_cores = CMD_WARN_NEVER, /* doctor reports them itself */
     .run = run,
 };

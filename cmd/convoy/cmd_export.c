@@ -1,4 +1,4 @@
-/* cmd_export.c: `convoy export`: a run's weights as one file, for other programs. */
+/* cmd_export.c: `convoy export`: writes a run's weights to one file, for other programs. */
 #include <string.h>
 
 #include "cmd.h"

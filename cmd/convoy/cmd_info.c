@@ -1,5 +1,5 @@
-/* cmd_info.c: `convoy info`: what was built in, which data it reads and writes, which MPI is there, and what the
- * machine offers. */
+/* cmd_info.c: `convoy info`: prints what was built in, which data formats it reads and writes, which MPI library it
+ * has, and what the machine offers. */
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ typedef struct verb_options {
     int json;
 } verb_options;
 
-/* The first line of what the MPI library says of itself; allowed before MPI_Init. */
+/* The first line of the MPI library's version text. MPI allows this call before MPI_Init. */
 static void mpi_library(char *text)
 {
     int length = 0;
@@ -49,7 +49,7 @@ static void print_pair(const char *key, size_t n, const char *value, int json, i
     putchar('"');
 }
 
-/* A pair a line of text: "key value". */
+/* text has one pair per line: "key value". */
 static void print_pairs(const char *text, int json, int first)
 {
     for (const char *at = text; *at; first = 0) {

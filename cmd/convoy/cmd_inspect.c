@@ -1,4 +1,4 @@
-/* cmd_inspect.c: `convoy inspect`: what a file or folder holds. */
+/* cmd_inspect.c: `convoy inspect`: prints what a file or folder holds. */
 #include "cmd.h"
 
 typedef struct verb_options {
@@ -6,7 +6,7 @@ typedef struct verb_options {
     int verify, stats;
 } verb_options;
 
-/* Code 1 if anything is damaged. */
+/* Returns exit code 1 if anything is damaged. */
 static int verify(const char *path)
 {
     char *text = NULL;

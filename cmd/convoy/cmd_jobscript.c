@@ -1,10 +1,10 @@
 /*
- * cmd_jobscript.c: `convoy jobscript`: a job script for Slurm or PBS that trains a job file to its end, over as many
- * jobs as that takes.
+ * cmd_jobscript.c: `convoy jobscript`: writes a job script for Slurm or PBS that trains a job file to its end, over as
+ * many batch jobs as needed.
  *
- * The job file is checked here, for what is wrong in it would else be found after a night in the queue. The script is
- * plain sh for bash, which is what modules want; names from outside stand in it in single quotes, or as letters,
- * digits, '.', '_' and '-' only.
+ * The job file is checked here: otherwise an error in it would be found only after a night in the queue. The script is
+ * for bash, which the `module` command usually expects, and uses little more than sh. Names from outside are quoted
+ * with single quotes, or reduced to letters, digits, '.', '_' and '-'.
  */
 #include <mpi.h>
 
@@ -14,10 +14,10 @@
 
 #include "cmd.h"
 
-#define SIGNAL_S 120       /* between the signal and the limit; less of short limits */
-#define SIGNAL_SHARE 4     /* at most this part of the limit */
-#define SIGNAL_S_MAX 65535 /* that Slurm takes */
-#define LIMIT_S_MIN 60     /* its limits are of whole minutes */
+#define SIGNAL_S 120       /* seconds between the signal and the time limit; less if the limit is short */
+#define SIGNAL_SHARE 4     /* the signal comes in the last 1/4 of the limit at the earliest */
+#define SIGNAL_S_MAX 65535 /* largest value that Slurm accepts */
+#define LIMIT_S_MIN 60     /* Slurm's limits are in whole minutes */
 #define LIMIT_S_MAX (366 * 24 * 3600)
 
 typedef struct verb_options {
@@ -31,12 +31,12 @@ typedef struct script {
     const verb_options *options;
     const char *job_file;
     cvy_job_about job;
-    char name[64]; /* the job's, as batch systems take it */
+    char name[64]; /* the job's name, as batch systems accept it */
     char out[512];
     int64_t nodes, ppn, limit_s, signal_s;
 } script;
 
-/* ---- what is asked for ---- */
+/* ---- reading the request ---- */
 
 static int complain(const cmd_line *line, const char *option, const char *what)
 {
@@ -44,7 +44,7 @@ static int complain(const cmd_line *line, const char *option, const char *what)
     return CMD_EXIT_USAGE;
 }
 
-/* Letters, digits, '.', '_' and '-', not too long, begun by a letter: what both batch systems take as it is. */
+/* Makes a short name of letters, digits, '.', '_' and '-' which starts with a letter: both batch systems accept it. */
 static void make_name(const char *job, char *name, size_t room)
 {
     size_t n = 0;
@@ -56,7 +56,7 @@ static void make_name(const char *job, char *name, size_t room)
     name[n] = '\0';
 }
 
-/* "2:30" is minutes to one batch system, and hours to most people. */
+/* "2:30" means minutes to one batch system, and hours to most people. */
 static int is_ambiguous(const char *limit)
 {
     const char *colon = strchr(limit, ':');
@@ -123,14 +123,14 @@ static int read_job(script *s)
         return CMD_EXIT_USAGE;
     }
     for (size_t n = strlen(s->out); n > 1 && s->out[n - 1] == '/'; n--)
-        s->out[n - 1] = 0; /* the script makes other names of it */
+        s->out[n - 1] = 0; /* the script appends to this name */
     warn_of_shares(s);
     return 0;
 }
 
 /* ---- the script ---- */
 
-/* A path that no command takes for an option. */
+/* Prints name=path. A path that starts with '-' gets "./" in front, so that no command takes it for an option. */
 static void put_path(const char *name, const char *path)
 {
     printf("%s=", name);
@@ -213,7 +213,7 @@ static void put_names(const script *s)
           stdout);
 }
 
-/* Started by hand the script would take other resources than its head says. */
+/* If the script were started by hand, it would use other resources than its head requests. */
 static void put_check(const char *variable, const char *submit)
 {
     printf("[ -n \"${%s-}\" ] || die \"this script is for the batch system: %s $0\"\n", variable, submit);
@@ -224,8 +224,7 @@ static void put_check(const char *variable, const char *submit)
           stdout);
 }
 
-/* Sets "$@" to the words after `convoy`. A run that was killed before its first checkpoint is put aside, for it cannot
- * be resumed. */
+/* Sets "$@" to the words after `convoy`. A run folder without any checkpoint cannot be resumed, so it is renamed. */
 static void put_words(const script *s)
 {
     fputs("set -- train \"$job\" --out \"$out\"", stdout);
@@ -284,7 +283,7 @@ static void put_pbs_run(const script *s)
         (long long)s->ppn, cores, (long long)s->signal_s, (long long)(s->nodes * s->ppn));
 }
 
-/* A job in which nothing new was saved would be started again for ever. */
+/* A job that has saved nothing new is not started again: it would repeat for ever. */
 static void put_end(const char *how, const char *again, const char *fails)
 {
     printf("code=$?\n\n# 75: stopped before its end with everything saved. STATUS says so too, for launchers that lose "

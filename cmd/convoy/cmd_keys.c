@@ -1,4 +1,4 @@
-/* cmd_keys.c: `convoy keys`: every key of the job file. */
+/* cmd_keys.c: `convoy keys`: lists every key of the job file. */
 #include "cmd.h"
 
 static int run(const cmd_line *line)

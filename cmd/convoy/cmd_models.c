@@ -1,4 +1,4 @@
-/* cmd_models.c: `convoy models`: the networks of the zoo, and the layers that a job file may use. */
+/* cmd_models.c: `convoy models`: lists the networks of the zoo, and the layers that a job file may use. */
 #include "cmd.h"
 
 typedef struct verb_options {

@@ -1,5 +1,6 @@
 /*
- * cmd_mpi.h: for the two files of the command that see MPI: bodies that run inside it, on the world or on a part of it.
+ * cmd_mpi.h: for the two files of the command that call MPI: functions that run a body on MPI_COMM_WORLD or on a part
+ * of it.
  */
 #ifndef CMD_MPI_H
 #define CMD_MPI_H
@@ -8,11 +9,12 @@
 
 #include "cmd.h"
 
-/* Starts MPI, runs `body` on all ranks, and ends it; gives the exit code. */
+/* Starts MPI, runs `body` on all ranks, and ends MPI. Returns the exit code. */
 int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *user), void *user);
-/* A context over the communicator's ranks with so many threads each (0: as many as there are), for `body`. */
+/* Creates a context over the ranks of `comm` with `threads` compute threads each (0: all cores), and runs `body` in
+ * it. */
 int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, int verbose, cmd_body_fn body, void *user);
-/* Processes that the launcher says it started together, 0 if it says nothing. */
+/* Number of processes that the launcher started together; 0 if its environment does not say. *by_out: the launcher. */
 int cmd_launched(const char **by_out);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * cmd_options.c: the words after a verb, by the verb's rows; and --help from the same rows.
+ * cmd_options.c: parses the words after a verb by the verb's rows, and prints --help from the same rows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- did you mean ---- */
 
-/* Edit distance of two short words: insert, delete, replace, swap of neighbours. */
+/* Edit distance of two short words: insertions, deletions, replacements and swaps of neighbours each cost 1. */
 static int distance(const char *a, const char *b)
 {
     enum { ROOM = 32 };
@@ -120,7 +120,7 @@ static int read_batches(const cmd_option *option, const char *value, cmd_batches
     }
 }
 
-/* A key of the job that has an option of its own. */
+/* Adds a key of the job which has an option of its own. */
 static int read_planning(const cmd_option *option, const char *value, cmd_sets *sets)
 {
     static const char *const keys[] = {"plan.planning=estimate", "plan.planning=measure", "plan.planning=patient"};
@@ -158,9 +158,9 @@ static int read_value(const cmd_option *option, const char *value, void *options
     return 0;
 }
 
-/* ---- the line ---- */
+/* ---- the command line ---- */
 
-/* "--batch" of "--batch=64", or the whole word. */
+/* Finds an option by the first n characters of the word: "--batch" in "--batch=64", or the whole word. */
 static const cmd_option *find_option(const cmd_verb *verb, const char *word, size_t n)
 {
     const char *names[32];
@@ -178,7 +178,7 @@ static const cmd_option *find_option(const cmd_verb *verb, const char *word, siz
     return NULL;
 }
 
-/* The option at argv[0]; *used_out: words that it took. */
+/* Reads the option at argv[0]. *used_out: number of words that it took. */
 static int parse_option(const cmd_verb *verb, int argc, char **argv, void *options, int *used_out)
 {
     const char *equals = strchr(argv[0], '=');

@@ -1,15 +1,15 @@
-/* cmd_plan.c: `convoy plan`: what a job, or a step of a network, would do, without doing it. */
+/* cmd_plan.c: `convoy plan`: shows what a job, or a step of a network, would do, without running it. */
 #include "cmd_step.h"
 
 typedef struct verb_options {
-    cmd_step step; /* of a network */
+    cmd_step step; /* used for a network only */
     cmd_sets sets;
     const char *plan_file, *how;
     int explain;
     cmd_ranks ranks;
 } verb_options;
 
-/* Names a network of the zoo in place of a job file. */
+/* Whether the argument is a network of the zoo, not a job file. */
 static int is_network(const cmd_line *line)
 {
     return line->narg && !cmd_is_file(line->arg[0]);

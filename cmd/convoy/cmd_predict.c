@@ -1,4 +1,4 @@
-/* cmd_predict.c: `convoy predict`: the network's output for each sample, in order. */
+/* cmd_predict.c: `convoy predict`: writes the network's output for each sample, in the order of the data. */
 #include "cmd.h"
 
 typedef struct verb_options {

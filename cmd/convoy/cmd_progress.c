@@ -1,6 +1,6 @@
 /*
- * cmd_progress.c: how a training shows itself: one live line on a terminal, a plain line every 30 s in a batch log,
- * events in both.
+ * cmd_progress.c: shows the progress of a training: one live line on a terminal, a plain line every 30 s in a batch
+ * log, and events in both.
  */
 #include <ctype.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 #define LIVE_S 0.1
 #define PLAIN_S 30.0
 
-/* mpiexec stands between us and the terminal, and some let their children believe that a pipe is one: what counts is
- * its own output. */
+/* mpiexec is between this process and the terminal, and some launchers give their children a pseudo-terminal in place
+ * of a pipe. So what counts is the launcher's own stdout. */
 static int launcher_has_terminal(void)
 {
     char path[64], text[512], target[256];
@@ -54,7 +54,7 @@ cmd_progress cmd_progress_begin(const char *how)
     p.silent = strcmp(how, "none") == 0;
     p.live = strcmp(how, "live") == 0 ||
              (strcmp(how, "auto") == 0 && (is_launched() ? launcher_has_terminal() : isatty(STDOUT_FILENO)));
-    /* On a terminal the first step is shown at once: a short training has a live line, too. */
+    /* On a terminal the first step is shown at once, so that a short training has a live line, too. */
     p.last_s = p.live ? -LIVE_S : 0;
     return p;
 }

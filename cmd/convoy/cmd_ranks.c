@@ -1,9 +1,10 @@
 /*
- * cmd_ranks.c: MPI and the context, for the verbs that run on ranks.
+ * cmd_ranks.c: starts MPI and the context for the verbs that run on ranks.
  *
- * A fault inside a step is known to one rank only, while the others wait for it in a sum: the hook ends them all. So it
- * does where an exchange fails: MPI must not even be finalised then, since messages may still be on their way to memory
- * that is gone. Every other fault is agreed over the ranks by the library, and printed once.
+ * Only one rank knows of an error inside a step, while the others wait for it in an all-reduce. So the hook
+ * leave_together() ends all ranks. The same is true if an exchange fails: then MPI must not even be finalised, because
+ * messages may still be on their way to memory that has been freed. The library makes all ranks agree on every other
+ * error, and it is printed once.
  */
 #include <sched.h>
 #include <signal.h>
@@ -16,7 +17,7 @@
 
 #include "cmd_mpi.h"
 
-/* Between MPI_Init and MPI_Finalize. */
+/* True between MPI_Init and MPI_Finalize. */
 static int in_mpi;
 
 static void leave_together(void *user, cvy_status status, const char *text)
@@ -26,9 +27,9 @@ static void leave_together(void *user, cvy_status status, const char *text)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     if (nranks == 1 && status != CVY_E_COMM)
-        return; /* the fault comes back through the call, and is printed there; but the watchdog's would not */
+        return; /* the call returns this error, and the caller prints it; an error of the watchdog would not return */
     const struct timespec until_read = {
-        .tv_nsec = 300000000}; /* launchers drop what they have not passed on when they kill the job: Hydra does */
+        .tv_nsec = 300000000}; /* launchers such as Hydra drop output that is on its way when they kill the job */
     fflush(stdout);
     fprintf(stderr, "convoy: error: rank %d: %s\n", rank, text);
     nanosleep(&until_read, NULL);
@@ -81,8 +82,8 @@ static int check_launch(void)
     return CMD_EXIT_FAULT;
 }
 
-/* Doctor, and train on several ranks, look closer themselves. Open MPI ties each of few ranks to one core, and the
- * others idle: the launcher, our parent, still has them all in its mask. */
+/* Doctor, and train on several ranks, check this themselves. Open MPI binds each rank to one core if there are few
+ * ranks, and the other cores are idle. The launcher is our parent process, and its mask still has all cores. */
 static void warn_of_idle_cores(const cmd_line *line)
 {
     cpu_set_t mine, all;
@@ -106,7 +107,7 @@ static void warn_of_idle_cores(const cmd_line *line)
                 CPU_COUNT(&mine), CPU_COUNT(&all));
 }
 
-/* A job script that calls convoy without a launcher trains on one node, and all others idle. */
+/* A job script that calls convoy without a launcher trains on one node, and all other nodes are idle. */
 static void warn_of_one_process(const cmd_line *line)
 {
     static const char *const counts[] = {"SLURM_NTASKS", "PBS_NP"};
@@ -121,8 +122,8 @@ static void warn_of_one_process(const cmd_line *line)
     }
 }
 
-/* ---- the start: the run's watchdog begins with its job, so until the ranks have a context a clock watches that they
- * come together ---- */
+/* ---- the start: the run's own watchdog starts with the job; until the ranks have a context, a timer checks that all
+ * of them arrive ---- */
 
 enum { START_S = 600 };
 
@@ -134,7 +135,7 @@ static void come_late(int signal_number)
 {
     (void)signal_number;
     (void)!write(STDERR_FILENO, late_text, strlen(late_text));
-    _exit(CMD_EXIT_FAULT); /* launchers end the others then */
+    _exit(CMD_EXIT_FAULT); /* the launcher then ends the other ranks */
 }
 
 static void watch_start(void)
@@ -144,9 +145,9 @@ static void watch_start(void)
     const struct sigaction action = {.sa_handler = come_late};
     const struct itimerspec once = {.it_value.tv_sec = seconds};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
-                             .sigev_signo = SIGVTALRM}; /* ALRM is TERM's: cmd_signals.c */
+                             .sigev_signo = SIGVTALRM}; /* SIGALRM is used for SIGTERM: cmd_signals.c */
     if (is_watched)
-        return; /* simulated ranks are in one process */
+        return; /* simulated ranks share one process */
     snprintf(
         late_text, sizeof late_text,
         "convoy: error: rank %d: the ranks have not come together within %d s of their start (CONVOY_START_TIMEOUT)\n",
@@ -198,8 +199,8 @@ int cmd_on_ranks(const cmd_line *line, const cmd_ranks *ranks, cmd_body_fn body,
     return cmd_in_mpi(line, run_in_world, &work);
 }
 
-/* A library that calls exit() in the middle of the work: launchers end the other ranks then, and MPICH's takes the code
- * of this one for that of the job. */
+/* Runs if a library calls exit() in the middle of the work. The launcher then ends the other ranks. MPICH's launcher
+ * takes this rank's exit code for that of the job. */
 static void object_to_end(void)
 {
     if (!in_mpi)
@@ -220,7 +221,7 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
     }
     in_mpi = 1;
     if (body != run_in_world)
-        have_come(); /* ranks may wait long for others that work */
+        have_come(); /* ranks of a sweep may wait long for those that work */
     atexit(object_to_end);
     const int split = check_launch(), code = split ? split : body(line, user);
     fflush(stdout);

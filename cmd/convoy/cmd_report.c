@@ -1,4 +1,4 @@
-/* cmd_report.c: `convoy report`: the page of a run again. */
+/* cmd_report.c: `convoy report`: writes the report page of a run again. */
 
 #include "cmd.h"
 

@@ -1,5 +1,5 @@
 /*
- * cmd_say.c: what goes to the terminal: errors, and texts of the library.
+ * cmd_say.c: output to the terminal: errors, and texts of the library.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -39,8 +39,8 @@ void cmd_outcome_leaves(void (*leave)(void *user, cvy_status status, const char 
 int cmd_outcome(cvy_status status)
 {
     if (status == CVY_E_COMM && leave_together)
-        leave_together(NULL, status, cvy_error_text()); /* the one fault that is not agreed: the others wait for this
-                                                           rank, and would so for ever */
+        leave_together(NULL, status, cvy_error_text()); /* the ranks cannot agree on this error: the others would wait
+                                                         * for this rank for ever */
     if (status == CVY_STOPPED)
         return CMD_EXIT_STOPPED;
     if (status == CVY_OK)

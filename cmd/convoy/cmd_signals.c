@@ -1,9 +1,9 @@
 /*
- * cmd_signals.c: what signals tell a training. Handlers only set what the run looks at before each step.
+ * cmd_signals.c: what signals do to a training. Handlers only set flags, which the run reads before each step.
  *
- * A scheduler that ends a job sends TERM to its processes and kills what is left some seconds later. Where the others
- * can still be reached, all of them save together; a rank that cannot reach them must not wait until it is killed: it
- * leaves, with the code of a run that was stopped.
+ * A scheduler that ends a job sends SIGTERM to its processes, and kills what is left some seconds later. If the ranks
+ * can still reach each other, all of them save together. A rank that cannot reach the others must not wait until it is
+ * killed: it exits with the code of a stopped run.
  */
 #include <signal.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 #include "cmd.h"
 
-/* TERM: how long a rank waits for the others to hear of it, s; more than a step takes, less than what schedulers wait
- * (Slurm's KillWait: 30 s). */
+/* SIGTERM: how many seconds a rank waits for the others to learn of it. It is more than a step takes, and less than
+ * schedulers wait (Slurm's KillWait: 30 s). */
 enum { GRACE_LEAST_S = 5, GRACE_MOST_S = 25 };
 
 typedef enum { DO_IGNORE, DO_STOP, DO_SAVE, DO_LEAVE } action;
@@ -36,7 +36,7 @@ static void leave_alone(int signal_number)
                                "saving; an earlier checkpoint holds\n";
     (void)signal_number;
     if (cvy_train_control_is_stopping(control))
-        return; /* they save just now */
+        return; /* the ranks are saving now */
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
     _exit(CMD_EXIT_STOPPED);
 }
@@ -51,7 +51,7 @@ static void obey(int signal_number)
 {
     static volatile sig_atomic_t interrupted;
     if (signal_number == SIGINT && interrupted)
-        _exit(128 + SIGINT); /* asked twice: at once */
+        _exit(128 + SIGINT); /* the second Ctrl-C exits at once */
     for (int i = 0; i < CMD_COUNT(heard); i++) {
         if (heard[i].number != signal_number)
             continue;
@@ -96,7 +96,7 @@ int cmd_listen(const char *actions, cvy_train_control **control_out)
     const int code = read_actions(actions);
     if (code)
         return code;
-    const cvy_status status = cvy_train_control_create(&control); /* lives as long as the process */
+    const cvy_status status = cvy_train_control_create(&control); /* is never freed: it lives as long as the process */
     if (status != CVY_OK)
         return cmd_outcome(status);
     sigemptyset(&action.sa_mask);

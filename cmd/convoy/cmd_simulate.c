@@ -1,9 +1,9 @@
 /*
- * cmd_simulate.c: `convoy simulate`: a training step on a simulated machine, for one number of ranks after the other.
+ * cmd_simulate.c: `convoy simulate`: runs a training step on a simulated machine, for several numbers of ranks in turn.
  *
- * A node's step is priced here, by the times that its kernels were measured to take, and scaled to what a full node
- * does. Then smpirun (SimGrid) runs convoy-sim, which is this command over simulated MPI: `bench --kernels clock` on so
- * many ranks.
+ * This process computes the step time of one node from measured kernel times, and scales it to the speed of a full
+ * node. Then smpirun (SimGrid) runs convoy-sim, which is this command with simulated MPI, as `bench --kernels clock` on
+ * that number of ranks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ typedef struct verb_options {
 
 struct simulation {
     const verb_options *options;
-    const char *network; /* or a job file */
+    const char *network; /* of the zoo, or a job file */
     int64_t ranks[COUNTS_MAX];
     int nranks;
     double noise, latency_factor, bandwidth_factor, rate;
@@ -47,12 +47,12 @@ struct simulation {
     char folder[64], sim[PATH_ROOM];
     cvy_platform platform;
     char model[128];
-    int64_t batch;           /* a node's, or with --global-batch all of it */
-    double scale, node_rate; /* on kernel times; images/s of a node alone */
+    int64_t batch;           /* per node; with --global-batch the global batch */
+    double scale, node_rate; /* factor on kernel times; images/s of one node alone */
     const char *rate_from;
 };
 
-/* ---- what was typed ---- */
+/* ---- the command line ---- */
 
 static int wrong(const char *option, const char *value, const char *expected)
 {
@@ -68,7 +68,7 @@ static int add_count(struct simulation *s, int64_t n)
     return 0;
 }
 
-/* "1,2,8..1024": dots double. */
+/* "1,2,8..1024": in a range each number is twice the one before. */
 static int read_counts(struct simulation *s, const char *text)
 {
     static const char expected[] = "numbers of ranks above 0, such as 1,8,128 or 1..1024 (which doubles)";
@@ -94,7 +94,7 @@ static int read_counts(struct simulation *s, const char *text)
     }
 }
 
-/* A number, or a share in percent. */
+/* Reads a number, or a share in percent. */
 static int read_real(const char *option, const char *text, double least, double *out)
 {
     char *end = NULL;
@@ -164,15 +164,16 @@ static int find_platform(struct simulation *s)
     return status == CVY_OK ? 0 : cmd_outcome(status);
 }
 
-/* One node, alone: what a step of so many samples takes by the known times, in this process. *ms_out, and gflop. */
+/* Finds what a step of `batch` samples takes on one node according to the measured kernel times. It runs in this
+ * process. *ms_out: ms per step; *gflop_out: GFLOP per step; *batch_out: the batch. */
 static int price_node(struct simulation *s, cvy_context *context, int64_t batch, double *ms_out, double *gflop_out,
                       double *batch_out)
 {
     cmd_sets sets = s->options->sets;
     const int is_file = cmd_is_file(s->network);
     if (sets.count < CMD_SETS_MAX)
-        sets.word[sets.count++] = "update=sync"; /* a node has the same kernels whichever way weights are updated, and
-                                                  some ways need several ranks */
+        sets.word[sets.count++] = "update=sync"; /* the kernels of a node do not depend on the update mode, and some
+                                                  * modes need several ranks */
     const cvy_job_source job = cmd_job(&sets, is_file ? s->network : NULL, NULL);
     cvy_bench_opts opts =
         cmd_step_opts(&s->options->step, &sets, is_file ? &job : NULL, is_file ? NULL : s->network, batch);
@@ -190,8 +191,8 @@ static int price_node(struct simulation *s, cvy_context *context, int64_t batch,
     return 0;
 }
 
-/* Prices the share of the smallest number of ranks, and from it the factor; then the other shares, so that all times
- * are there before anything is simulated. */
+/* Computes the step time for the local batch of the smallest number of ranks, and from it the scale factor. Then it
+ * does so for the other local batches: all kernel times must be known before the simulation starts. */
 static int price(struct simulation *s, cvy_context *context)
 {
     const verb_options *o = s->options;
@@ -276,8 +277,8 @@ static void add_pair(struct words *w, const char *option, const char *value)
     }
 }
 
-/* Simulated time moves by messages, waits and what the files of the platform charge; what the simulation itself takes
- * is not counted. */
+/* Simulated time passes only in messages, waits and the time that the platform's file charges. The time that the
+ * simulation itself takes is not counted. */
 static void add_simgrid(const struct simulation *s, struct words *w, int64_t ranks)
 {
     static const char *const fixed[] = {
@@ -344,7 +345,7 @@ static void add_bench(const struct simulation *s, struct words *w, int64_t ranks
     add_pair(w, "--set", o->blocking ? "comm.blocking=true" : NULL);
 }
 
-/* smpirun takes words with blanks apart, so what the ranks are told lies in a file. */
+/* smpirun splits words at blanks, so the arguments of the ranks are in a file. */
 static int write_words(const struct simulation *s, const struct words *w)
 {
     char path[PATH_ROOM];
@@ -360,7 +361,7 @@ static int write_words(const struct simulation *s, const struct words *w)
     return 0;
 }
 
-/* ---- the simulation is a group of processes: what ends this one ends them ---- */
+/* ---- the simulation is a process group: a signal that ends this process ends the group too ---- */
 
 static volatile sig_atomic_t child_group, ended_by;
 
@@ -379,7 +380,8 @@ static void pass_signals_on(void)
     sigaction(SIGHUP, &act, NULL);
 }
 
-/* What the child says stays in the file `said`; its rank 0 leaves the result in the file `result` (cmd_bench.c). */
+/* The child's stderr goes to the file `said`. Its rank 0 writes the result to the file `result` (cmd_bench.c). Returns
+ * 1 if there is a result. */
 static int run_child(const struct simulation *s, const struct words *w, cvy_bench_result *result_out, int *status_out)
 {
     char said_path[PATH_ROOM], path[PATH_ROOM];
@@ -398,7 +400,7 @@ static int run_child(const struct simulation *s, const struct words *w, cvy_benc
         _exit(127);
     }
     if (child > 0)
-        setpgid(child, child); /* whichever of the two is first */
+        setpgid(child, child); /* parent and child both call it, so the order does not matter */
     child_group = child;
     if (ended_by)
         end_child(ended_by);
@@ -413,7 +415,7 @@ static int run_child(const struct simulation *s, const struct words *w, cvy_benc
     return found;
 }
 
-/* The first fault that a rank has said, or the first line at all. */
+/* Prints the first error that a rank reported, or else the first line of the output. */
 static void say_why(const struct simulation *s, int64_t ranks, int status)
 {
     char path[PATH_ROOM], line[PATH_ROOM] = "", first[PATH_ROOM] = "";
@@ -488,7 +490,7 @@ static void show_head(const struct simulation *s)
            "hidden", "slowest", "spread");
 }
 
-/* ---- all of it ---- */
+/* ---- the run ---- */
 
 static int find_sim(struct simulation *s)
 {

@@ -1,5 +1,5 @@
 /*
- * cmd_step.h: what bench, time, plan and simulate ask of the step of a network, and rows for it.
+ * cmd_step.h: options about a network's training step, which bench, time, plan and simulate share, and their rows.
  */
 #ifndef CMD_STEP_H
 #define CMD_STEP_H
@@ -14,7 +14,7 @@ typedef struct cmd_step {
     cmd_batches batches;
 } cmd_step;
 
-/* Rows of a table whose verb_options have `step`. */
+/* Rows for a table whose verb_options have the field `step`. */
 #define CMD_OPTIONS_STEP(batch_value, batch_help)                                                                      \
     {"--options", "TEXT", CMD_TEXT, CMD_FIELD(step.model_options),                                                     \
      "the network's own options, such as 'filters: 64'"},                                                              \
@@ -38,7 +38,7 @@ typedef struct cmd_step {
             "writes the last step of all ranks for chrome://tracing or Perfetto"                                       \
     }
 
-/* What the library is asked for. job: NULL if a network of the zoo is named. */
+/* The options as the library takes them. job is NULL if a network of the zoo is named. */
 cvy_bench_opts cmd_step_opts(const cmd_step *step, const cmd_sets *sets, const cvy_job_source *job, const char *model,
                              int64_t batch);
 

@@ -1,10 +1,10 @@
 /*
- * cmd_sweep.c: `convoy bench --sweep`: how many ranks with how many threads are fastest on these nodes, found by
- * trying; and whether one of a rank's cores does better moving sums (comm.progress: thread) than computing.
+ * cmd_sweep.c: `convoy bench --sweep`: measures how many ranks with how many threads are fastest on these nodes. It
+ * also tries whether one core of each rank is better used for communication (comm.progress: thread) than for computing.
  *
- * One mpiexec starts as many ranks as a node has cores. For each split of the cores, R ranks a node take part in a
- * communicator of their own with the threads that are then theirs; the others sleep. Started without a launcher it
- * starts mpiexec in its place, before MPI is there.
+ * One mpiexec starts as many ranks as a node has cores. For each split of the cores, R ranks per node take part in a
+ * communicator of their own and share the node's cores as threads; the other ranks sleep. If there is no launcher, this
+ * process replaces itself by mpiexec before MPI_Init.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -24,9 +24,10 @@ struct sweep {
     int count;
 };
 
-/* ---- starting ---- */
+/* ---- start ---- */
 
-/* Becomes mpiexec with as many ranks as there are cores. Returns 0 if one process is enough, or a fault. */
+/* Replaces this process by mpiexec with one rank per core. Returns 0 if one process is enough, or an exit code if
+ * mpiexec does not start. */
 static int launch(const cmd_line *line)
 {
     enum { WORDS_MAX = 1024 };
@@ -48,10 +49,9 @@ static int launch(const cmd_line *line)
     for (int i = 1; i < line->argc; i++)
         word[count++] = line->argv[i];
     word[count] = NULL;
-    for (int i = 0; i < CMD_COUNT(unbound);
-         i++) /* ranks move as the sweep wants, whatever the launcher would tie them to */
+    for (int i = 0; i < CMD_COUNT(unbound); i++) /* ranks must not be bound: the sweep sets their cores itself */
         setenv(unbound[i], "none", 0);
-    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0); /* it counts cores, we count hardware threads */
+    setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0); /* Open MPI counts cores; we count hardware threads */
     execvp(launcher, (char *const *)word);
     cmd_error("%s does not start: give the sweep its ranks yourself, one per core: mpiexec -n %s convoy bench --sweep "
               "..., or name a launcher in"
@@ -62,7 +62,7 @@ static int launch(const cmd_line *line)
 
 /* ---- ranks that sleep ---- */
 
-/* A barrier that does not spin: ranks that wait leave the cores to those that work. */
+/* A barrier that sleeps and does not spin: waiting ranks leave the cores to the working ones. */
 static void wait_for_all(MPI_Comm all)
 {
     const struct timespec nap = {.tv_nsec = 2000000};
@@ -73,7 +73,7 @@ static void wait_for_all(MPI_Comm all)
         nanosleep(&nap, NULL);
 }
 
-/* Every rank may use all cores that the launcher gave to the node's ranks. Returns their number, the smallest of all
+/* Lets every rank use all cores that the launcher gave to the node's ranks. Returns their number, the minimum over all
  * nodes. */
 static int share_cores(MPI_Comm node)
 {
@@ -99,13 +99,13 @@ static void add_result(void *user, const cvy_bench_result *r)
     cmd_bench_row(s->options, r);
 }
 
-/* By the median step. */
+/* Images/s by the median step. */
 static double speed(const cvy_bench_result *r)
 {
     return 1e3 * (double)r->batch / r->ms_median;
 }
 
-/* The fastest split of each network and batch, among the others. */
+/* Prints the fastest split for each network and batch. */
 static void print_best(const struct sweep *s)
 {
     for (int i = 0; i < s->count; i++) {
@@ -143,8 +143,8 @@ struct place {
     int node_rank, node_size, nodes;
 };
 
-/* One split: on each node nranks ranks take part. moved: a job key that says what moves sums, or NULL: as the line
- * says. */
+/* Runs one split: nranks ranks on each node take part. moved: a job key that sets comm.progress; NULL keeps the setting
+ * of the command line. */
 static int try_split(struct sweep *s, struct place here, int nranks, int threads, const char *moved)
 {
     const int takes_part = here.node_rank < nranks;
@@ -165,7 +165,7 @@ static int try_split(struct sweep *s, struct place here, int nranks, int threads
     return code;
 }
 
-/* Whether it is left to the sweep what moves sums. */
+/* Whether the sweep may set comm.progress: not if the command line sets a key of comm. */
 static int may_move(const cmd_sets *sets)
 {
     for (int i = 0; i < sets->count; i++)
@@ -212,7 +212,7 @@ static int sweep(const cmd_line *line, void *user)
     if (rank == 0)
         print_best(&s);
     if (s.count > 0 && !cmd_bench_is_list(s.options))
-        code = 0;                                    /* some splits are only impossible: said, and left out */
+        code = 0;                                    /* some splits are impossible: they were reported and left out */
     MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD); /* rank 0 is in every split */
     MPI_Comm_free(&node);
     return code;

@@ -1,5 +1,5 @@
-/* cmd_test.c: `convoy test`: the scores of a trained network on labelled data; beside those of simpler methods, where
- * the data offer them. */
+/* cmd_test.c: `convoy test`: scores a trained network on labelled data, next to simpler methods if the data offer
+ * them. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct verb_options {
     cmd_ranks ranks;
 } verb_options;
 
-/* Weights alone have no page. */
+/* Writes the report of a run folder again; a weights file has no report. */
 static void renew_report(const char *target)
 {
     const char *dot = strrchr(target, '.');
@@ -20,7 +20,7 @@ static void renew_report(const char *target)
         fprintf(stderr, "convoy: warning: no report: %s\n", cvy_error_text());
 }
 
-/* ---- the scores for people ---- */
+/* ---- the scores as text ---- */
 
 static void print_measure(double x, double error)
 {
@@ -30,7 +30,7 @@ static void print_measure(double x, double error)
     printf("  %-18s", text);
 }
 
-/* How far the network is ahead, in standard errors of the paired difference. */
+/* How much better the network is, also in standard errors of the paired difference. */
 static void print_lead(double gain, double error)
 {
     char text[48] = "";
@@ -49,7 +49,7 @@ static void print_method(const cvy_test_method *m)
     putchar('\n');
 }
 
-/* The network and simpler methods: what a physicist looks at. */
+/* The network next to simpler methods, with the measures that physicists use. */
 static void print_methods(const cvy_test_result *r)
 {
     char heading[64];

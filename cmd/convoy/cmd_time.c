@@ -1,4 +1,4 @@
-/* cmd_time.c: `convoy time`: where a step's time goes, a row for each layer. */
+/* cmd_time.c: `convoy time`: shows where the time of a step goes, with one row per layer. */
 #include "cmd_step.h"
 
 typedef struct verb_options {

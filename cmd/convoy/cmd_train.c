@@ -1,6 +1,6 @@
 /*
- * cmd_train.c: `convoy train`. What it is told by signals, and the end of its allocation, end it after a step with
- * everything saved, and the exit code says so.
+ * cmd_train.c: `convoy train`. Signals or the end of the allocation end it after a step with everything saved; the exit
+ * code then is 75.
  */
 #include <math.h>
 #include <time.h>
@@ -71,7 +71,7 @@ static int run(const cmd_line *line)
     }
     int code = cmd_end_time(o->walltime, (double)time(NULL), &t.end_time);
     if (!code)
-        code = cmd_listen(o->on_signal, &t.control); /* before MPI starts: a signal may come at any time */
+        code = cmd_listen(o->on_signal, &t.control); /* before MPI_Init: a signal may come at any time */
     return code ? code : cmd_on_ranks(line, &o->ranks, train, &t);
 }
 
@@ -106,7 +106,7 @@ const cmd_verb cmd_train = {
               "save, and the run continues.",
     .options = options,
     .options_size = sizeof(verb_options),
-    .idle_cores = CMD_WARN_IF_ALONE, /* on several ranks the run looks at them itself */
+    .idle_cores = CMD_WARN_IF_ALONE, /* on several ranks the run checks this itself */
     .wants_launcher = 1,
     .narg_max = 1,
     .run = run,

@@ -1,5 +1,5 @@
 /*
- * cmd_walltime.c: how long an allocation lasts: times as schedulers write them, and when this one ends.
+ * cmd_walltime.c: reads times as schedulers write them, and finds when this allocation ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "cmd.h"
 
-/* A number of at most nine digits in front of `end`; -1: none. */
+/* Reads a number of at most nine digits that is followed by `end`, and moves *text past both. -1: there is none. */
 static int64_t read_part(const char **text, char end)
 {
     int64_t value = 0;
@@ -47,7 +47,7 @@ int cmd_read_walltime(const char *text, int64_t *seconds_out)
 
 int cmd_end_time(const char *walltime, double begin, double *end_out)
 {
-    /* Seconds since 1970; what convoy jobscript writes, and Slurm from 23.02 on. */
+    /* Seconds since 1970. `convoy jobscript` sets the first, Slurm from 23.02 on the second. */
     static const char *const ends[] = {"CONVOY_JOB_END", "SLURM_JOB_END_TIME"};
     int64_t seconds = 0;
     *end_out = 0;
@@ -71,7 +71,7 @@ int cmd_end_time(const char *walltime, double begin, double *end_out)
         }
         return 0;
     }
-    const char *limit = getenv("PBS_WALLTIME"); /* Torque: the length in seconds; when the job began it does not say */
+    const char *limit = getenv("PBS_WALLTIME"); /* Torque: the length in seconds; it does not say when the job began */
     if (!limit || !*limit)
         return 0;
     char *rest = NULL;

@@ -1,12 +1,12 @@
 /*
- * main.c: `convoy`: finds the verb and runs it. --help and --version need neither MPI nor a machine that could train.
+ * main.c: `convoy`: finds the verb and runs it. --help and --version need neither MPI nor a machine that can train.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
 
-/* All verbs, in the order of --help. A new one is a file cmd_<verb>.c and a word in these two lists. */
+/* All verbs, in the order of --help. A new verb is a file cmd_<verb>.c and an entry in these two lists. */
 extern const cmd_verb cmd_train, cmd_test, cmd_predict, cmd_bench, cmd_time, cmd_plan, cmd_convert, cmd_pack,
     cmd_inspect, cmd_export, cmd_report, cmd_models, cmd_keys, cmd_info, cmd_doctor, cmd_simulate, cmd_jobscript;
 
@@ -41,8 +41,8 @@ static const cmd_verb *find_verb(const char *name)
     return NULL;
 }
 
-/* convoy @FILE: the words after `convoy` are in a file, each with a NUL after it, for launchers that take words with
- * blanks apart. 0: it cannot be read. */
+/* `convoy @FILE` reads the words after `convoy` from a file in which a NUL follows each word. It is for launchers that
+ * split words at blanks. Returns 0 if the file cannot be read. */
 static int read_words(const char *path, int *argc, char ***argv)
 {
     enum { ROOM = 1 << 16 };
@@ -56,7 +56,7 @@ static int read_words(const char *path, int *argc, char ***argv)
         word[n++] = text + at;
     if (file)
         fclose(file);
-    *argc = n; /* the words live as long as the process */
+    *argc = n; /* never freed: the words live as long as the process */
     *argv = word;
     return n > 1 && bytes < ROOM;
 }
