@@ -1,5 +1,5 @@
 /*
- * backend.c: memory of a space, and how the host looks at it.
+ * backend.c: memory of a space, and how the host accesses it.
  */
 #include "backend/backend.h"
 

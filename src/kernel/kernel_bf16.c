@@ -1,5 +1,5 @@
 /*
- * kernel_bf16.c: whether bf16 may be asked for on this machine. At planning time only.
+ * kernel_bf16.c: checks at planning time whether bf16 can be used on this machine.
  */
 #include "base/base_isa.h"
 #include "kernel/kernel.h"

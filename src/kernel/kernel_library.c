@@ -1,6 +1,6 @@
 /*
- * kernel_library.c: finds a kernel's library, and reads the user's choice of kernels: plan.kernels of a job,
- * cvy_program_opts.kernels, and --kernels and --against of the command all come here.
+ * kernel_library.c: finds a kernel's library, and reads the user's choice of kernels, which comes from plan.kernels of
+ * a job, from cvy_program_opts.kernels, or from --kernels and --against of the command.
  */
 #include "kernel/kernel_library.h"
 
@@ -45,7 +45,7 @@ struct word {
     cvy_kernels kernels;
 };
 
-/* These stand alone. All other words are names of libraries. */
+/* Each of these words stands alone. All other words are names of libraries. */
 static const struct word words[] = {
     {"auto", "all kernels: the fastest known one for each node", {0}},
     {"direct", "all kernels but Winograd convolutions", {.no_winograd = 1}},
@@ -55,7 +55,7 @@ static const struct word words[] = {
      {.listed = 1}},
 };
 
-/* A build may leave these out. */
+/* Libraries that a build may leave out. */
 static const char *const optional[] = {"onednn"};
 
 const char *cvy_kernels_word(int i, const char **help_out)

@@ -1,10 +1,10 @@
 /*
  * kernel_reorder.c: copies a tensor from one layout into another, and between f32 and bf16.
  *
- * In the step: where a kernel wants a source in another layout than it lies in; outside it: variables to and from
- * files. If a kernel library has a reorder between both layouts, that one is taken. The plain way rests on this: in a
- * blocked layout the offset of an element is a sum of one term per dimension, so a table per dimension and layout turns
- * any pair of layouts into additions.
+ * A step runs it if a kernel needs a source in another layout. Outside a step it copies variables from and to files. If
+ * a kernel library has a reorder between both layouts, it is used. The plain loops use this fact: in a blocked layout
+ * the offset of an element is a sum of one term per dimension, so with a table per dimension and layout, any pair of
+ * layouts needs only additions.
  */
 #include <string.h>
 
@@ -15,13 +15,13 @@ struct cvy_reorder {
     size_t elem_bytes; /* of the target */
     cvy_dtype from_dtype, to_dtype;
     int threads, ndim;
-    int same, rounds;              /* equal layouts, and dtypes: a copy; from f32 to bf16: element by element */
-    int64_t elems, to_elems, rows; /* logical, of the target with padding, product of all dimensions but the last */
+    int same, rounds;              /* in equal layouts: the same dtype, a copy; f32 to bf16, element by element */
+    int64_t elems, to_elems, rows; /* logical; of the target with padding; product of all dimensions but the last */
     int64_t dim[CVY_NDIM_MAX];
     int64_t *from[CVY_NDIM_MAX], *to[CVY_NDIM_MAX];
-    const char *src; /* of the running call */
+    const char *src; /* of the current call */
     char *dst;
-    const cvy_library_def *library; /* whose call it is; NULL: the loops below run */
+    const cvy_library_def *library; /* that made `call`; NULL: the loops below run */
     void *call;
 };
 
@@ -104,7 +104,7 @@ out:
     return status;
 }
 
-/* One row is a run over the last dimension. */
+/* A row is a run of elements along the last dimension. */
 #define COPY_ROW(type)                                                                                                 \
     for (int64_t i = 0; i < n; i++)                                                                                    \
         ((type *)r->dst)[to + last_to[i]] = ((const type *)r->src)[from + last_from[i]];
@@ -149,7 +149,7 @@ static void copy_bytes(int64_t first, int64_t end, void *arg)
     memcpy(r->dst + first, r->src + first, (size_t)(end - first));
 }
 
-/* As the optimisers round that keep such a copy, to the bit. */
+/* Rounds to the same bits as the optimisers that keep a shadow copy. */
 static void round_elems(int64_t first, int64_t end, void *arg)
 {
     const cvy_reorder *r = arg;

@@ -1,6 +1,6 @@
 /*
- * reduce_bucket.c: buckets under reduction: their requests, which of them are under way, progress and waits, and when
- * each exchange started and ended.
+ * reduce_bucket.c: buckets under reduction: their requests, which ones are under way, progress and waits, and when each
+ * exchange started and ended.
  */
 #include "reduce/reduce_bucket.h"
 
@@ -33,7 +33,7 @@ static cvy_status make_request(cvy_comm *comm, const cvy_allreduce_opts *opts, c
     return CVY_OK;
 }
 
-/* As the buckets lie in the memory of the set. */
+/* The copies have the same offsets as the buckets in the memory of the set. */
 static cvy_status make_copies(cvy_bucket_set *set)
 {
     for (int i = 0; i < set->n; i++)

@@ -1,14 +1,14 @@
 /*
- * reduce_bucket.h: a set of buckets under reduction. A bucket is a range of memory that is exchanged over ranks as one:
- * all-reduced, reduced to parts, gathered from parts, or handed to something else (a parameter server).
+ * reduce_bucket.h: a set of buckets under reduction. A bucket is a range of memory that is exchanged over ranks as a
+ * whole: all-reduced, reduced to parts, gathered from parts, or handed to another exchange (a parameter server).
  *
- * A plan's gradients, the public reducer, averages of local SGD and the weights of ZeRO-1 are such sets. Use it so:
+ * A plan's gradients, the public reducer, the averages of local SGD and the weights of ZeRO-1 are such sets. Use:
  *
- *     cvy_bucket_set_create(n, &set);                     set->bucket[i].{offset, bytes, dtype, kind} are filled
- *     cvy_bucket_set_connect(set, comm, &opts, memory);   memory and requests; now in each step:
- *     cvy_bucket_set_start(set, i);                       its memory belongs to the set until it is waited for
- *     cvy_bucket_set_progress(set);                       now and then
- *     cvy_bucket_set_wait(set, i);
+ *    cvy_bucket_set_create(n, &set);                     then fill set->bucket[i].{offset, bytes, dtype, kind}
+ *    cvy_bucket_set_connect(set, comm, &opts, memory);   sets memory and makes requests; then in each step:
+ *    cvy_bucket_set_start(set, i);                       its memory belongs to the set until the wait returns
+ *    cvy_bucket_set_progress(set);                       from time to time
+ *    cvy_bucket_set_wait(set, i);
  *
  * All ranks connect and start the buckets in the same order.
  */
@@ -20,7 +20,7 @@
 
 typedef enum {
     CVY_BUCKET_ALLREDUCE, /* all ranks get all sums */
-    CVY_BUCKET_PART,      /* each rank gets the sums of a part; with opts.halves one of all ranks, else of the node */
+    CVY_BUCKET_PART,      /* each rank gets the sums of a part: one of all ranks with opts.halves, else of the node */
     CVY_BUCKET_GATHER,    /* all ranks get the parts of all ranks */
     CVY_BUCKET_LOCAL,     /* nothing is exchanged */
 } cvy_bucket_kind;
@@ -29,16 +29,16 @@ typedef struct cvy_bucket {
     size_t offset, bytes; /* in the memory of the set */
     cvy_dtype dtype;
     cvy_bucket_kind kind;
-    int has_gradients; /* of variables; not only losses and statistics */
-    void *data;        /* from here on after connect */
-    void *host;        /* what is exchanged: data, or a copy if the host cannot read that */
-    cvy_part part;     /* of PART: elements whose sums this rank gets */
+    int has_gradients; /* it has gradients of variables, not only losses and statistics */
+    void *data;        /* set by connect, like all fields below */
+    void *host;        /* the memory that is exchanged: data, or a copy if the host cannot read data */
+    cvy_part part;     /* for PART: elements whose sums this rank gets */
     cvy_request *request;
     int active;            /* started, and not known to be done */
-    double start_s, end_s; /* of the latest exchange: when it was started, and first known to be done */
+    double start_s, end_s; /* of the latest exchange: when it started, and when it was first known to be done */
 } cvy_bucket;
 
-/* Takes the place of the requests of a set. */
+/* Replaces the requests of a set. */
 typedef struct cvy_exchange {
     cvy_status (*start)(void *user, int bucket);
     cvy_status (*test)(void *user, int bucket, int *done_out);
@@ -47,28 +47,29 @@ typedef struct cvy_exchange {
 
 typedef struct cvy_bucket_set {
     cvy_comm *comm;
-    const cvy_space *space; /* of the memory, set before connect; NULL: the host's */
-    void *memory;           /* after connect */
-    char *copies;           /* of the buckets, in the host's memory; NULL: none are needed */
+    const cvy_space *space; /* where the memory is, set before connect; NULL: the host's memory */
+    void *memory;           /* set by connect */
+    char *copies;           /* copies of the buckets in the host's memory; NULL: none are needed */
     size_t copies_bytes;
     cvy_bucket *bucket;
     int n, nactive;
-    const cvy_exchange *exchange;  /* set before connect; NULL: requests */
-    struct cvy_bucket_set *beside; /* whose exchanges are under way too, and began earlier; NULL: none */
+    const cvy_exchange *exchange;  /* set before connect; NULL: requests are used */
+    struct cvy_bucket_set *beside; /* a set whose exchanges began earlier and may still be under way; NULL: none */
 } cvy_bucket_set;
 
 cvy_status cvy_bucket_set_create(int n, cvy_bucket_set **out);
-/* Places the buckets in memory, which must be shared already if it is to be (cvy_comm_node_ops), and makes their
- * requests. A communicator of one rank needs none: its buckets are done when they are started. */
+/* Places the buckets in memory and makes their requests. Memory that is to be shared (cvy_comm_node_ops) must be shared
+ * before. A communicator of one rank needs no requests: its buckets are done when they are started. */
 cvy_status cvy_bucket_set_connect(cvy_bucket_set *set, cvy_comm *comm, const cvy_allreduce_opts *opts, void *memory);
 cvy_status cvy_bucket_set_start(cvy_bucket_set *set, int bucket);
-/* Makes progress on all exchanges that have been started, those of the set beside it too: MPI libraries without a
- * progress thread, and our own reductions, need calls for it. */
+/* Makes progress on all exchanges that have been started, also on those of the set `beside`. MPI libraries without a
+ * progress thread need such calls, and so do our own reductions. */
 cvy_status cvy_bucket_set_progress(cvy_bucket_set *set);
-/* Until one bucket is done, or all are. Progress is made on all meanwhile: another rank may need this one's part. */
+/* Wait until one bucket is done, or all are. Meanwhile they make progress on all exchanges, because another rank may
+ * need this rank's part. */
 cvy_status cvy_bucket_set_wait(cvy_bucket_set *set, int bucket);
 cvy_status cvy_bucket_set_wait_all(cvy_bucket_set *set);
-/* Whether something is under way, here or in the set beside it. */
+/* Whether an exchange is under way, in this set or in the set `beside`. */
 static inline int cvy_bucket_set_is_active(const cvy_bucket_set *set)
 {
     return set->nactive > 0 || (set->beside && set->beside->nactive > 0);
@@ -77,7 +78,7 @@ static inline int64_t cvy_bucket_elems(const cvy_bucket *bucket)
 {
     return (int64_t)(bucket->bytes / cvy_dtype_bytes(bucket->dtype));
 }
-/* Accepts NULL. Nothing may be under way. */
+/* Accepts NULL. No exchange may be under way. */
 void cvy_bucket_set_destroy(cvy_bucket_set **set);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * reducer.c: reductions over ranks for programs with their own gradients (convoy/reducer.h), on a bucket set like those
- * of plans.
+ * reducer.c: reductions over ranks for programs that compute their own gradients (convoy/reducer.h), on a bucket set
+ * like those of plans.
  *
- * Reductions are numbered, step * buckets + bucket, and begin in this order on all ranks, whatever the order in which
- * the buffers are started: those before `oldest` are done, those from `next` on have not begun. Each of the `depth`
- * copies of the buffers has its own buckets, so a ring of depth * buckets serves all steps. A reducer counts how often
- * a buffer was started and waited for: the copy of its next round is the number of starts, modulo depth.
+ * Reduction number step * buckets + bucket is the same on all ranks, and reductions begin in this order, in whatever
+ * order the buffers are started. Those before `oldest` are done; those from `next` on have not begun. Each of the
+ * `depth` copies of the buffers has its own buckets, so a ring of depth * buckets serves all steps. A reducer counts
+ * how often a buffer was started and waited for: the copy of its next round is the number of starts, modulo depth.
  */
 #include <convoy/reducer.h>
 
@@ -28,36 +28,36 @@ struct buffer {
     int64_t count;
     int bucket;
     size_t offset;           /* in a copy */
-    int64_t started, waited; /* how often; at most depth apart */
+    int64_t started, waited; /* counts; they differ by at most depth */
 };
 
-struct bucket { /* neighbours of one dtype, and zeros where lines end */
+struct bucket { /* neighbouring buffers of one dtype, padded with zeros to whole cache lines */
     cvy_dtype dtype;
     int nbuffer;
     size_t offset, bytes; /* in a copy */
 };
 
-struct round {    /* of one bucket in one copy */
-    int nstarted; /* of its buffers, for its next reduction */
-    int open;     /* begun, and not known to be done and multiplied */
+struct round {    /* the state of one bucket in one copy */
+    int nstarted; /* buffers started for its next reduction */
+    int open;     /* its reduction has begun, and is not known to be done and multiplied by the factor */
 };
 
 struct cvy_reducer {
     cvy_context *context;
-    cvy_pool *pool; /* names */
+    cvy_pool *pool; /* of names */
     cvy_reducer_opts opts;
     cvy_progress_by progress;
-    cvy_comm_cost cost; /* by which buckets are sized, where the caller did not */
+    cvy_comm_cost cost; /* for sizing buckets; unused if the caller gave a size */
     double factor;
     struct buffer *buffer;
     struct bucket *bucket;
     cvy_allreduce_opts reduce;
     cvy_bucket_set *ring; /* reduction number q is at q % ring->n */
-    struct round *round;  /* of each */
+    struct round *round;  /* one for each bucket of the ring */
     int nbuffer, buffer_room, nbucket;
     int64_t oldest, next;
     int64_t open; /* starts that have not been waited for */
-    char *arena;  /* copy after copy */
+    char *arena;  /* the copies, one after the other */
     size_t copy_bytes;
     int ready;
 };
@@ -117,7 +117,7 @@ cvy_status cvy_reducer_create(cvy_context *context, const cvy_reducer_opts *opts
     return status;
 }
 
-/* What cvy_reducer_ready made. */
+/* Frees what cvy_reducer_ready has made. */
 static void drop_memory(cvy_reducer *r)
 {
     cvy_comm *comm = r->context->comm;
@@ -172,9 +172,9 @@ cvy_status cvy_reducer_add(cvy_reducer *r, const char *name, int64_t count, cvy_
     return CVY_OK;
 }
 
-/* ---- ready: the same on all ranks ---- */
+/* ---- ready: consistency check of all ranks ---- */
 
-/* All that must agree, a line each: the options, then buffer by buffer. */
+/* Writes all that must be the same on all ranks, one line each: the options, then the buffers. */
 static void describe(const cvy_reducer *r, cvy_text *t)
 {
     const cvy_reducer_opts *o = &r->opts;
@@ -207,8 +207,8 @@ static cvy_status check_same(const cvy_reducer *r)
 
 /* ---- ready: memory and requests ---- */
 
-/* As a plan cuts its own gradients (pass_reduce.c): a bucket is closed when it is large enough, and there are at least
- * four unless all are tiny. */
+/* Fills buckets as a plan does with its gradients (pass_reduce.c): a bucket is closed when it is large enough, and
+ * there are at least four unless all buffers are tiny. */
 static cvy_status fill_buckets(cvy_reducer *r)
 {
     size_t total = 0;
@@ -316,7 +316,7 @@ static cvy_status find(const cvy_reducer *r, int index, struct buffer **out)
     return CVY_OK;
 }
 
-/* A buffer that has a set to write, or to read. */
+/* Finds a buffer of which one copy is free to write or read. */
 static cvy_status find_idle(const cvy_reducer *r, int index, struct buffer **out)
 {
     CVY_TRY(find(r, index, out));
@@ -424,7 +424,8 @@ static int64_t awaited(const cvy_reducer *r, const struct buffer *b)
     return b->waited * r->nbucket + b->bucket;
 }
 
-/* A wait must end: the reduction has begun, or the error names the buffer that keeps it back. */
+/* Makes sure that a wait will end: either the reduction has begun, or the error names the buffer that has not been
+ * started. */
 static cvy_status check_begun(const cvy_reducer *r, const struct buffer *b)
 {
     const int index = (int)(b - r->buffer);

@@ -1,21 +1,21 @@
 /*
- * clock.c: waiting in place of computing. A sleep lasts some tens of microseconds longer than it was asked to, many
- * kernels are shorter than that: what is owed is carried from one to the next, so that a step adds up right.
+ * clock.c: waits instead of computing. A sleep takes some tens of microseconds longer than requested, and many kernels
+ * are shorter than that. So the time that remains is carried over to the next kernel, and the time of a step is right.
  */
 #include "kernel/clock/clock.h"
 
 #include "base/base_rng.h"
 
-#define SLICE_S 20e-6       /* how often what goes on meanwhile is looked after */
-#define LEFT_LEAST_S 1e-8   /* less than that cannot be slept */
-#define SLEEP_LEAST_S 50e-6 /* what the system adds to a sleep: shorter ones wait until they are worth one */
+#define SLICE_S 20e-6       /* interval of calls to `meanwhile` while it is busy */
+#define LEFT_LEAST_S 1e-8   /* a shorter rest is not slept */
+#define SLEEP_LEAST_S 50e-6 /* what the system adds to a sleep; shorter times are added up until they reach it */
 
 static void begin_step(cvy_clock *c)
 {
     const cvy_rng rng = cvy_rng_make(c->seed, "clock", (uint64_t)c->rank, c->step++);
     const double noise = c->noise > 0 ? c->noise * cvy_rng_normal(&rng, 0) : 0;
     c->factor = c->scale * CVY_MAX(1 + noise, 0.0);
-    c->owed_s = CVY_MAX(c->owed_s, -SLEEP_LEAST_S); /* a step that was held up does not make the next one shorter */
+    c->owed_s = CVY_MAX(c->owed_s, -SLEEP_LEAST_S); /* a delay in one step does not make the next step shorter */
 }
 
 static cvy_status sleep_on(const cvy_clock_wait *wait, double seconds)

@@ -1,9 +1,9 @@
 /*
- * onednn_api.c: oneDNN's C API behind the few words of onednn_api.h: calls from the question to the run.
+ * onednn_api.c: implements onednn_api.h with oneDNN's C API: calls from the description to the run.
  *
  * Each call owns its engine and stream (cheap on a CPU), so nothing is shared and nothing is global. oneDNN takes the
- * size of the team from OpenMP's setting of the calling thread, which is put back after each use: a guest program keeps
- * its own. What a problem is to oneDNN: onednn_desc.c.
+ * team size from the calling thread's OpenMP setting. It is restored after each use, so a program that calls this
+ * library keeps its own setting. onednn_desc.c makes oneDNN's descriptors of a problem.
  */
 #include "kernel/onednn/onednn_desc.h"
 
@@ -24,8 +24,8 @@ struct cvy_onednn_call {
     dnnl_stream_t stream;
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;
-    dnnl_memory_t memory[CVY_ONEDNN_ROLES + 1]; /* by role; the last is the scratchpad */
-    void *bound[CVY_ONEDNN_ROLES + 1];          /* where each memory points now */
+    dnnl_memory_t memory[CVY_ONEDNN_ROLES + 1]; /* by role; the last one is the scratchpad */
+    void *bound[CVY_ONEDNN_ROLES + 1];          /* the data to which each memory object points now */
     dnnl_exec_arg_t arg[CVY_ONEDNN_ROLES + 1];
     int narg, threads;
     cvy_onednn_family family;
@@ -63,9 +63,10 @@ static void team_leave(int threads, int before)
 
 /* ---- instruction sets ---- */
 
-/* oneDNN 2.6 reads the geometry of tiles from CPUID; where a virtual machine hides that, it would configure none and
- * die of an illegal instruction. It keeps to vectors then. oneDNN settles its instruction sets at the process's first
- * use or first question, so this comes before each; what the user says in the environment stands. */
+/* Limits oneDNN 2.6 to vector instructions if CPUID does not describe the tiles, as in some virtual machines. oneDNN
+ * reads their geometry from CPUID; without it, it would configure none and crash with an illegal instruction. oneDNN
+ * fixes its instruction sets at the first use or query in the process, so this function is called before each. A
+ * setting of the user in the environment has priority. */
 static void shun_tiles(void)
 {
     if (!cvy_isa_describes_amx() && cvy_isa_may_use(CVY_ISA_AMX_BF16) && !getenv("ONEDNN_MAX_CPU_ISA") &&
@@ -84,13 +85,13 @@ int cvy_onednn_has_bf16(void)
     return may_use(dnnl_cpu_isa_avx512_core_bf16);
 }
 
-/* Where it was settled otherwise before. */
+/* Whether oneDNN would still use tiles, because its instruction sets were fixed earlier. */
 static int tiles_would_crash(void)
 {
     return !cvy_isa_describes_amx() && may_use(dnnl_cpu_isa_avx512_core_amx);
 }
 
-/* ---- the library ---- */
+/* ---- information about the library ---- */
 
 void cvy_onednn_library(char *text, size_t room)
 {
@@ -100,7 +101,7 @@ void cvy_onednn_library(char *text, size_t room)
              (unsigned)dnnl_get_effective_cpu_isa());
 }
 
-/* ---- the question ---- */
+/* ---- asking for an implementation ---- */
 
 static cvy_status ask(const cvy_onednn_problem *p, cvy_onednn_call *c)
 {
@@ -141,7 +142,7 @@ cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_cal
     return CVY_OK;
 }
 
-/* ---- answers ---- */
+/* ---- properties of the implementation ---- */
 
 static cvy_onednn_md role_md(const cvy_onednn_call *c, int role)
 {
@@ -183,7 +184,7 @@ uint64_t cvy_onednn_way(const cvy_onednn_call *call)
     return cvy_hash(name, strlen(name));
 }
 
-/* ---- the run ---- */
+/* ---- running ---- */
 
 static int exec_arg(const cvy_onednn_call *c, int role)
 {
@@ -203,9 +204,9 @@ static cvy_status add_memory(cvy_onednn_call *c, int slot, cvy_onednn_md md, int
     return CVY_OK;
 }
 
-/* The cache of primitives in version 2.6 now and then hands out one whose code has been freed: one in twenty runs of a
- * program that made the same reorder twice died in it. It is emptied and passed by; a guest program that uses oneDNN
- * too only has to fill it again. */
+/* The primitive cache of version 2.6 sometimes returns a primitive whose code has been freed: one in twenty runs of a
+ * program that made the same reorder twice crashed. So the cache is emptied and not used. If the calling program uses
+ * oneDNN too, it only has to fill the cache again. */
 static dnnl_status_t create_primitive(cvy_onednn_call *call)
 {
 #if DNNL_VERSION_MAJOR >= 3
@@ -235,8 +236,8 @@ cvy_status cvy_onednn_ready(cvy_onednn_call *call)
     return CVY_OK;
 }
 
-/* Buffers keep their places from step to step: a handle is set only when it moves (version 2 clears padding at each
- * setting). */
+/* Buffers have the same addresses in every step. A handle is set only when its address changes, because version 2
+ * clears the padding each time. */
 static dnnl_status_t bind(cvy_onednn_call *c, int slot, void *data)
 {
     if (!c->memory[slot] || c->bound[slot] == data)

@@ -1,10 +1,9 @@
 /*
- * onednn_conv.c: convolution, deconvolution and their gradients by oneDNN.
- * In the step: most of the time of most networks.
+ * onednn_conv.c: convolution, deconvolution and their gradients by oneDNN. Most networks spend most of their time here.
  *
- * The forward kernel lets oneDNN choose all layouts and so fixes that of the weights. The gradient of the weights is
- * written in the variable's layout wherever an optimised implementation can; the gradient of the source may want
- * another one, then the planner reorders the weights, which is small beside the convolution.
+ * The forward kernel lets oneDNN choose all layouts, which fixes that of the weights. The gradient of the weights is
+ * written in the variable's layout if an optimised implementation can do that. The gradient of the source may need
+ * another layout; then the planner adds a reorder of the weights, which costs little compared with the convolution.
  */
 #include <string.h>
 
@@ -16,11 +15,11 @@
 
 enum { WINOGRAD_CHANNELS = 32, COPY_GRAIN = 1 << 16 };
 
-/* A node as these kernels see it, whichever of the six operators it is. */
+/* A node as these kernels see it, for all six operators. */
 struct layer {
     cvy_onednn_family family;
     cvy_layer_pass pass;
-    cvy_window w; /* of the convolution, or of the one that the deconvolution transposes */
+    cvy_window w; /* of the convolution, or of the one that a deconvolution transposes */
     cvy_window_channels c;
     int bias, relu, winograd, sum;
     cvy_dtype dtype; /* of the activations */
@@ -83,7 +82,7 @@ static cvy_onednn_tensor weights(const struct layer *l)
     return t;
 }
 
-/* With tiles, channels last: what oneDNN's tile kernels and ours take. */
+/* On a CPU with tiles, channels last is used in bf16: oneDNN's tile kernels and ours work on it. */
 static void prefer_channels_last(const struct layer *l, cvy_onednn_problem *p)
 {
     if (l->dtype != CVY_DTYPE_BF16 || !cvy_isa_may_use(CVY_ISA_AMX_BF16))
@@ -118,9 +117,9 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
     return p;
 }
 
-/* Winograd's F(4x4, 3x3) (Lavin and Gray 2016) needs a quarter of the multiplications, and pays where channels outweigh
- * the transforms. In training oneDNN keeps its weights in the direct algorithm's layout and transforms them as it runs,
- * in all three passes. */
+/* Winograd's F(4x4, 3x3) (Lavin and Gray 2016) needs a quarter of the multiplications. It pays if there are so many
+ * channels that the transforms cost less. In training, oneDNN keeps its weights in the layout of the direct algorithm
+ * and transforms them during the run, in all three passes. */
 static cvy_status check_winograd(const cvy_node *node, const struct layer *l)
 {
     const cvy_window *w = &l->w;
@@ -165,7 +164,7 @@ static cvy_status offer_call(const struct layer *l, const cvy_onednn_problem *p,
     return status;
 }
 
-/* The gradients take the weights as the variable lies unless that costs the better implementation. */
+/* The gradients use the variable's layout of the weights, unless a better implementation needs another one. */
 static cvy_status keep_given(const cvy_onednn_problem *given, cvy_onednn_problem *p)
 {
     cvy_onednn_call *best = NULL, *call = NULL;
@@ -178,7 +177,7 @@ static cvy_status keep_given(const cvy_onednn_problem *given, cvy_onednn_problem
     return CVY_OK;
 }
 
-/* A variable that only bf16 copies are read of lies as its gradient is written. */
+/* Chooses the layout of a variable of which only bf16 copies are read: that in which its gradient is written. */
 static cvy_status home_of_weight(const struct layer *l, cvy_kernel_ask *ask)
 {
     struct layer grad = *l;
@@ -199,7 +198,7 @@ static cvy_status home_of_weight(const struct layer *l, cvy_kernel_ask *ask)
     return status < 0 ? status : CVY_OK;
 }
 
-/* In bf16 the passes that read weights take a copy in whatever layout they like: it is made in any case. */
+/* In bf16, the passes that read weights use a copy in the layout that they prefer, as it is made anyway. */
 static cvy_status offer_bf16(const struct layer *l, cvy_kernel_ask *ask)
 {
     cvy_onednn_problem p = problem_of(l, ask->threads), any = p;
@@ -242,7 +241,7 @@ static cvy_status offer(cvy_kernel_ask *ask, int winograd)
     status = offer_call(&l, &p, ask);
     if (status != CVY_NOT_APPLICABLE || winograd)
         return status;
-    /* oneDNN's choice has no name, as happens to transposed weights: then plain ones. */
+    /* oneDNN's choice may have no name, as with transposed weights. Then plain weights are tried. */
     const cvy_layout plain = cvy_layout_plain();
     CVY_TRY(cvy_onednn_weight_to(&l.weight, &plain, &p.tensor[CVY_ONEDNN_WEIGHT].layout));
     p.tensor[CVY_ONEDNN_WEIGHT].any = 0;
@@ -293,14 +292,14 @@ static cvy_status winograd_create(const cvy_kernel_ask *ask, void **state_out)
 
 /* ---- the gradient of the source added to another one ----
  *
- * oneDNN's gradients add nothing, its forward convolution does. With a filter of one position the one is the other, the
- * weights transposed. */
+ * oneDNN's gradients cannot add to their destination, but its forward convolution can. With a filter of one position,
+ * the gradient is a forward convolution with the weights transposed. */
 
 struct sum_layer {
     void *layer;
     size_t bytes; /* of the sum */
     int threads;
-    const char *from; /* of the running call */
+    const char *from; /* of the current call */
     char *to;
 };
 
@@ -367,7 +366,7 @@ static void copy_range(int64_t first, int64_t end, void *arg)
     memcpy(s->to + first, s->from + first, (size_t)(end - first));
 }
 
-/* The sum lies where the result goes, unless somebody else still needs it there. */
+/* The sum is already in the memory of the result, unless another instruction still needs it. */
 static cvy_status sum_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct sum_layer *s = state;
@@ -390,8 +389,8 @@ CVY_KERNEL_DEFINE(onednn_conv_grad_src_add) = {
 
 /* ---- by a matrix product ----
  *
- * All in plain layouts. Slower than the direct algorithm on most shapes, but it wants no reorder between neighbours
- * that lie plainly: chosen by measurement only. */
+ * All tensors have plain layouts. It is slower than the direct algorithm on most shapes, but needs no reorder between
+ * neighbours with plain layouts. It is chosen by measurement only. */
 
 static cvy_status offer_gemm(const struct layer *l, const cvy_onednn_problem *p, cvy_kernel_ask *ask)
 {

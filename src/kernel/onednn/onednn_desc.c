@@ -1,15 +1,15 @@
 /*
  * onednn_desc.c: makes oneDNN's descriptors of a problem, and finds the name of a layout that oneDNN chose.
  *
- * At planning time only. Version 2 has operation descriptors and open memory descriptors, version 3 neither; both
- * differences end in this file.
+ * It is used at planning time only. Version 2 has operation descriptors and public fields in memory descriptors;
+ * version 3 has neither. Only this file deals with both differences.
  */
 #include "kernel/onednn/onednn_desc.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* One of our own. */
+/* A memory descriptor that we own. */
 #if DNNL_VERSION_MAJOR >= 3
 typedef dnnl_memory_desc_t md_handle;
 #else
@@ -39,7 +39,8 @@ static cvy_status dtype_of(cvy_dtype dtype, dnnl_data_type_t *out)
     }
 }
 
-/* oneDNN can print every tag that it knows, so its own list is the table. Plain first: it is the commonest. */
+/* oneDNN can print every tag that it knows, so its own list serves as the table. Plain layouts come first, because they
+ * are the most frequent. */
 static cvy_status tag_of(const cvy_layout *layout, int ndim, dnnl_format_tag_t *out)
 {
     static const dnnl_format_tag_t plain[] = {
@@ -87,7 +88,7 @@ static void md_free(md_handle *md)
 #endif
 }
 
-/* ---- the names of layouts ---- */
+/* ---- names of layouts ---- */
 
 static const dnnl_dim_t *md_strides(cvy_onednn_md md)
 {
@@ -99,8 +100,8 @@ static const dnnl_dim_t *md_strides(cvy_onednn_md md)
 #endif
 }
 
-/* Layouts that differ only in the stride of a dimension of 1 are equal in memory, but not to oneDNN's choice of an
- * implementation: `to_the_stride`. */
+/* Compares a descriptor with a tag. Layouts that differ only in the stride of a dimension of size 1 are the same
+ * memory, but oneDNN may choose another implementation for them. `to_the_stride` compares these strides too. */
 static int same_layout(cvy_onednn_md md, int ndim, const int64_t *dim, dnnl_data_type_t dtype, dnnl_format_tag_t tag,
                        int to_the_stride)
 {
@@ -326,8 +327,8 @@ static cvy_status make_attr(const cvy_onednn_problem *p, dnnl_primitive_attr_t *
     cvy_status status = CVY_OK;
     dnnl_post_ops_t ops = NULL;
     TRY_DNNL(dnnl_primitive_attr_create(out), "attributes");
-    /* The scratch of all calls is one region of the arena. A reorder also runs outside of plans and needs next to none.
-     */
+    /* All calls use one region of the arena as scratch memory. A reorder also runs outside of plans, and needs almost
+     * none. */
     if (p->family != CVY_ONEDNN_REORDER)
         TRY_DNNL(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user), "attributes");
     if (!(p->relu || p->sum) || p->pass != CVY_LAYER_FORWARD)
@@ -343,7 +344,7 @@ out:
     return status;
 }
 
-/* A gradient's descriptor wants to see a forward one; any forward one of the same shapes will do. */
+/* oneDNN makes a gradient's descriptor only with a forward descriptor as hint. Any one of the same shapes will do. */
 static cvy_status forward_hint(const cvy_onednn_problem *p, dnnl_engine_t engine, dnnl_primitive_desc_t *out)
 {
     cvy_status status = CVY_OK;
@@ -352,7 +353,7 @@ static cvy_status forward_hint(const cvy_onednn_problem *p, dnnl_engine_t engine
     forward.winograd = 0;
     for (int i = 0; i < CVY_ONEDNN_ROLES; i++)
         forward.tensor[i].any = 1;
-    /* Gradients of weights and biases are f32 whatever the sources are. */
+    /* Gradients of weights and biases are f32, whatever dtype the sources have. */
     forward.tensor[CVY_ONEDNN_WEIGHT].dtype = p->tensor[CVY_ONEDNN_SRC].dtype;
     CVY_TRY_OUT(make_operation(&forward, &op));
     TRY_DNNL_OUT(operation_desc(&forward, CVY_LAYER_FORWARD, &op, engine, NULL, NULL, out), "the forward pass");

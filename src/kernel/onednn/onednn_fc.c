@@ -1,9 +1,9 @@
 /*
  * onednn_fc.c: the fully connected layer and its gradients by oneDNN's inner product.
- * In the step: little arithmetic and much weight: AlexNet's three read 234 MB in each pass, so no pass may want the
- * weights reordered.
  *
- * A source [N, C, positions...] is taken in plain layout, where it is the matrix [N, C * positions].
+ * These layers have little arithmetic and many weights: AlexNet's three layers read 234 MB in each pass. So no pass
+ * should need a reorder of the weights. A source [N, C, positions...] is taken in plain layout, where it is the matrix
+ * [N, C * positions].
  */
 #include <string.h>
 
@@ -47,8 +47,8 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
     return p;
 }
 
-/* The layout of the weights is settled by the forward pass and kept by the others whatever it costs them: moving that
- * much memory costs more. */
+/* The forward pass chooses the layout of the weights. The other passes keep it, even if they are slower with it,
+ * because moving so much memory costs more. */
 static cvy_status settle_weight(const cvy_kernel_ask *ask, const struct layer *l, const cvy_layout *now,
                                 cvy_onednn_problem *p)
 {
@@ -60,8 +60,8 @@ static cvy_status settle_weight(const cvy_kernel_ask *ask, const struct layer *l
     return CVY_OK;
 }
 
-/* In bf16 forward and the source's gradient read a copy in the layout they like; the variable lies as its gradient is
- * written. */
+/* In bf16, the forward pass and the gradient of the source read a copy in the layout that they prefer. The variable has
+ * the layout in which its gradient is written. */
 static cvy_status settle_bf16(cvy_kernel_ask *ask, const struct layer *l, cvy_onednn_problem *p)
 {
     struct layer grad = *l;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Where a role stands in a node: i is source i, ~i destination i. */
+/* The place of a role in a node: i is source i, ~i is destination i. */
 enum { NOWHERE = CVY_NODE_SRC_MAX };
 static const int place[3][CVY_ONEDNN_ROLES] = {
     [CVY_LAYER_FORWARD] = {[CVY_ONEDNN_SRC] = 0, [CVY_ONEDNN_WEIGHT] = 1, [CVY_ONEDNN_BIAS] = 2, [CVY_ONEDNN_DST] = ~0},
@@ -17,7 +17,7 @@ static const int place[3][CVY_ONEDNN_ROLES] = {
 
 struct layer {
     cvy_onednn_call *call;
-    int place[CVY_ONEDNN_ROLES]; /* NOWHERE for roles that the call does not have */
+    int place[CVY_ONEDNN_ROLES]; /* NOWHERE for roles that are not in the call */
 };
 
 cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_layer_pass pass, int role)

@@ -1,27 +1,27 @@
 /*
- * onednn_layer.h: what the kernels of layers with weights (convolution, deconvolution, fully connected) share: where
- * the tensors of a pass stand among a node's sources and destinations, and the running of a ready call.
+ * onednn_layer.h: what the kernels of layers with weights (convolution, deconvolution, fully connected) share: which of
+ * a node's sources and destinations are the tensors of a pass, and running a ready call.
  */
 #ifndef CVY_ONEDNN_LAYER_H
 #define CVY_ONEDNN_LAYER_H
 
 #include "kernel/onednn/onednn_api.h"
 
-/* The layout, in the ask, of the tensor in this role. The nodes are x (src, weight, bias -> dst), x_grad_src (ddst,
+/* The layout, in the ask, of the tensor with this role. The nodes are x (src, weight, bias -> dst), x_grad_src (ddst,
  * weight -> dsrc) and x_grad_weight (src, ddst -> dweight, dbias). */
 cvy_layout *cvy_onednn_ask_layout(cvy_kernel_ask *ask, cvy_layer_pass pass, int role);
-/* The samples that a rank has on average: what layouts of variables are chosen for, so that ranks whose shares differ
- * by one choose alike. */
+/* The average number of samples of a rank, rounded up. Layouts of variables are chosen for it, so that ranks whose
+ * shares differ by one sample make the same choice. */
 int64_t cvy_onednn_typical_n(const cvy_node *node);
 /* The layout that oneDNN would choose for the weights of this forward problem if it had n samples. */
 cvy_status cvy_onednn_choose_weight(const cvy_onednn_problem *problem, int64_t n, cvy_layout *out);
 
-/* CVY_NOT_APPLICABLE unless a node's activations are f32, or bf16 on a CPU that has it. */
+/* Returns CVY_NOT_APPLICABLE unless a node's activations are f32, or bf16 on a CPU that supports it. */
 cvy_status cvy_onednn_check_dtype(const cvy_node *node);
-/* Activations, and weights as they are read, are of `dtype`; gradients of weights, and biases, are f32. */
+/* Activations, and weights as a pass reads them, get `dtype`; gradients of weights, and biases, get f32. */
 void cvy_onednn_set_dtypes(cvy_onednn_problem *problem, cvy_dtype dtype);
 
-/* A kernel's create, run and destroy; problem: with its final layouts. */
+/* Create, run and destroy of a kernel. The problem must have its final layouts. */
 cvy_status cvy_onednn_layer_create(const cvy_onednn_problem *problem, void **state_out);
 cvy_status cvy_onednn_layer_run(void *state, void *const *src, void *const *dst, void *scratch);
 void cvy_onednn_layer_destroy(void *state);

@@ -1,5 +1,5 @@
 /*
- * onednn_library.c: oneDNN as a library of kernels.
+ * onednn_library.c: oneDNN as a kernel library.
  */
 #include "kernel/kernel_library.h"
 #include "kernel/onednn/onednn_api.h"

@@ -1,5 +1,5 @@
 /*
- * onednn_weight.c: translates layouts of weights between a variable's dimensions and oneDNN's. At planning time only.
+ * onednn_weight.c: converts layouts of weights between a variable's dimensions and oneDNN's, at planning time.
  */
 #include "kernel/onednn/onednn_weight.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Replaces the letter of dimension d by that of map[d], keeping capitals. */
+/* Replaces the letter of dimension d by that of map[d], and keeps capital letters. */
 static void rename_dims(char *tag, const int *map)
 {
     for (; *tag; tag++)
@@ -55,8 +55,8 @@ static const int swap[] = {1, 0, 2, 3, 4, 5}, swap_grouped[] = {0, 2, 1, 3, 4, 5
 static const int up[] = {1, 2, 3, 4, 5, 6}, down[] = {0, 0, 1, 2, 3, 4};
 static const int depthwise_up[] = {0, 2, 3, 4, 5, 6}, depthwise_down[] = {0, 0, 1, 2, 3, 4};
 
-/* Adds the dimension of groups before the others, or, where a group is one channel, the dimension of the one channel
- * behind the groups. */
+/* Adds the dimension of groups before the others. If a group is one channel, adds the dimension of that channel after
+ * the groups instead. */
 static void add_groups(const cvy_onednn_weight *w, char *tag)
 {
     const int depthwise = is_depthwise(w);
@@ -65,7 +65,7 @@ static void add_groups(const cvy_onednn_weight *w, char *tag)
     tag[depthwise] = depthwise ? 'b' : 'a';
 }
 
-/* The inverse; 0 if the memory is not that of a tensor without the dimension. */
+/* The inverse. Returns 0 if a tensor without this dimension cannot have the same memory. */
 static int drop_groups(const cvy_onednn_weight *w, char *tag)
 {
     const int depthwise = is_depthwise(w);

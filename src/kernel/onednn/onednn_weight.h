@@ -1,9 +1,9 @@
 /*
- * onednn_weight.h: a variable's layout and oneDNN's layout of the same weights, one from the other.
+ * onednn_weight.h: converts between a variable's layout and oneDNN's layout of the same weights.
  *
- * The variable of a grouped convolution is [K, C/G, positions...], oneDNN counts it [G, K/G, C/G, positions...]; the
- * variable of a deconvolution is [C, K/G, positions...], oneDNN counts [K, C, ...] or [G, K/G, C/G, ...]. The memory is
- * the same wherever the tags translate.
+ * The variable of a grouped convolution is [K, C/G, positions...], but for oneDNN it is [G, K/G, C/G, positions...].
+ * The variable of a deconvolution is [C, K/G, positions...], but for oneDNN it is [K, C, ...] or [G, K/G, C/G, ...]. If
+ * a tag can be converted, the memory is the same.
  */
 #ifndef CVY_ONEDNN_WEIGHT_H
 #define CVY_ONEDNN_WEIGHT_H
@@ -16,9 +16,9 @@ typedef struct cvy_onednn_weight {
     int transposed;               /* deconvolution */
 } cvy_onednn_weight;
 
-/* oneDNN's layout of a variable that lies in `variable`; CVY_NOT_APPLICABLE if it has none. */
+/* Gives oneDNN's layout of a variable that has the layout `variable`. CVY_NOT_APPLICABLE if there is none. */
 cvy_status cvy_onednn_weight_to(const cvy_onednn_weight *w, const cvy_layout *variable, cvy_layout *out);
-/* The inverse. */
+/* The inverse conversion. */
 cvy_status cvy_onednn_weight_from(const cvy_onednn_weight *w, const cvy_layout *onednn, cvy_layout *out);
 
 #endif
