@@ -1,11 +1,11 @@
 /*
- * data_decode.c: encoded pictures to planes of bytes: which decoder, the limits, and PNG by libspng. JPEG is in
- * data_decode_jpeg.c.
+ * data_decode.c: decodes pictures to planes of bytes: chooses the decoder, checks the limits, and decodes PNG with
+ * libspng. JPEG is in data_decode_jpeg.c.
  *
- * In the step: in the loader's threads, between reader and augmentation. Files may be hostile: sides and pixels are
- * bounded before memory is taken, and what the libraries only warn of (a JPEG that ends early is filled with grey) is a
- * fault here, because a network must not be trained on half pictures unnoticed. Colour to grey is luma (ITU-R BT.601);
- * an alpha channel is dropped; of 16 bits the upper 8 are taken.
+ * The loader's threads call it, between reader and augmentation. Files may be malicious, so sides and pixels are
+ * checked before memory is allocated. What the libraries only warn of is an error here (libjpeg fills the rest of a
+ * truncated JPEG with grey), because a network must not be trained on half pictures unnoticed. Colour becomes grey by
+ * luma (ITU-R BT.601), an alpha channel is dropped, and of 16 bits the upper 8 are used.
  */
 #include "data/picture/data_decode.h"
 
@@ -95,7 +95,7 @@ static void png_row_to_planes(const uint8_t *row, int64_t channels, int64_t widt
         out[i] = (uint8_t)((299 * row[3 * i] + 587 * row[3 * i + 1] + 114 * row[3 * i + 2] + 500) / 1000);
 }
 
-/* Always decoded as 8-bit RGB: libspng gives that for every kind of PNG. */
+/* Always decodes to 8-bit RGB, which libspng supports for every kind of PNG. */
 static cvy_status png_decode(const cvy_decode *d, cvy_picture *out)
 {
     spng_ctx *ctx = NULL;
@@ -105,7 +105,7 @@ static cvy_status png_decode(const cvy_decode *d, cvy_picture *out)
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(cvy_bytes_need(d->rows, (size_t)(3 * H * W)));
     CVY_TRY_OUT(png_check(spng_decode_image(ctx, d->rows->data, d->rows->bytes, SPNG_FMT_RGB8, 0)));
-    /* To the end: only this compares the last picture chunk's checksum. */
+    /* Read to the end: only this verifies the checksum of the last image data chunk. */
     CVY_TRY_OUT(png_check(spng_decode_chunks(ctx)));
     CVY_TRY_OUT(cvy_picture_need_planes(d, H, W, out));
     for (int64_t y = 0; y < H; y++)

@@ -1,17 +1,17 @@
 /*
- * data_decode_jpeg.c: JPEG to planes of bytes, by libjpeg-turbo: the whole picture, or a window of it at a reduced
- * size.
+ * data_decode_jpeg.c: decodes a JPEG to planes of bytes with libjpeg-turbo: the whole picture, or a window of it at a
+ * reduced size.
  *
- * In the step: in the loader's threads; what is not wanted is not computed. Reducing happens in the inverse DCT: of
- * each block of 8x8 pixels its lowest k x k frequencies make k x k pixels, so the reduced picture's pixel i covers the
- * pixels from 8 i / k to 8 (i + 1) / k of the full one, exactly. Rows above the window are decompressed but not
- * transformed, rows below it are not even read, columns beside it are not transformed. Only k = 1, 2, 4, 8 are used:
- * libjpeg-turbo has vector code for these, and the others cost more than they save (crops to 160 of photographs, most
- * of 500x333: 790 us a picture with all eight, 740 with four). The exact DCT is as fast as the inexact one, for the
- * same reason.
+ * The loader's threads call it. It avoids computing pixels that are not needed. The inverse DCT does the reduction: the
+ * lowest k x k frequencies of each block of 8x8 pixels give k x k pixels. So pixel i of the reduced picture covers
+ * exactly the pixels from 8 i / k to 8 (i + 1) / k of the full one. Rows above the window are decompressed but not
+ * transformed, rows below it are not even read, and columns beside it are not transformed. Only k = 1, 2, 4, 8 are
+ * used: libjpeg-turbo has vector code for these, and the others cost more than they save (crops to 160 of photographs,
+ * most of 500x333: 790 us a picture with all eight, 740 with four). For the same reason the exact DCT is as fast as the
+ * inexact one.
  *
- * Files may be hostile: what libjpeg only warns of is a fault here. Behind a window only the end of the file is looked
- * for.
+ * Files may be malicious: what libjpeg only warns of is an error here. After a window the decoder only looks for the
+ * end of the file.
  */
 #include "data/picture/data_decode.h"
 
@@ -25,13 +25,13 @@
 
 #include "data/data_vector.h"
 
-/* Before 2.1 libjpeg-turbo had faults in these two calls; libjpeg has them not at all. */
+/* libjpeg-turbo before 2.1 had bugs in these two calls; libjpeg does not have the calls. */
 #if defined(LIBJPEG_TURBO_VERSION_NUMBER) && LIBJPEG_TURBO_VERSION_NUMBER >= 2001000
 #define CAN_SKIP 1
 #else
 #define CAN_SKIP 0
 #endif
-/* Four bytes a pixel are taken apart faster than three, and as words fastest. */
+/* Four bytes per pixel are split into planes faster than three, and fastest as 32-bit words. */
 #if defined(JCS_EXTENSIONS) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define COLOURS_IN_WORDS 1
 enum { COLOUR_BYTES = 4, COLOUR_SPACE = JCS_EXT_RGBX };
@@ -41,12 +41,12 @@ enum { COLOUR_BYTES = 3, COLOUR_SPACE = JCS_RGB };
 #endif
 
 enum {
-    SCANS_MAX = 500, /* a small file of very many scans would take hours */
-    EDGE = 2         /* pixels at a cut that interpolated chroma reaches past */
+    SCANS_MAX = 500, /* a small file with very many scans would take hours */
+    EDGE = 2         /* extra pixels at a cut edge: interpolated chroma needs neighbours */
 };
 
 struct fault {
-    struct jpeg_error_mgr base; /* first: libjpeg hands it back */
+    struct jpeg_error_mgr base; /* first member: libjpeg passes a pointer to it */
     struct jpeg_progress_mgr progress;
     jmp_buf leave;
     char text[JMSG_LENGTH_MAX];
@@ -59,7 +59,7 @@ static void leave(j_common_ptr cinfo)
     longjmp(fault->leave, 1);
 }
 
-/* Level -1 is a warning: damaged data that libjpeg would paper over. The harmless one is unknown Adobe data. */
+/* Level -1 is a warning: the data are damaged and libjpeg would hide it. Only unknown Adobe data are harmless. */
 static void message(j_common_ptr cinfo, int level)
 {
     if (level < 0 && cinfo->err->msg_code != JWRN_ADOBE_XFORM)
@@ -90,7 +90,7 @@ static void begin(struct jpeg_decompress_struct *cinfo, struct fault *fault)
     fault->text[0] = 0;
 }
 
-/* Under setjmp, as all that follows. */
+/* It may longjmp, as may all calls that follow. */
 static void open_bytes(struct jpeg_decompress_struct *cinfo, struct fault *fault, const void *bytes, size_t count)
 {
     jpeg_create_decompress(cinfo);
@@ -128,9 +128,9 @@ cvy_status cvy_jpeg_look(const void *bytes, size_t count, int64_t *C_out, int64_
     return status;
 }
 
-/* ---- what is decoded ---- */
+/* ---- which part is decoded ---- */
 
-struct area { /* of the reduced picture: columns x0 .. x1-1, rows y0 .. y1-1 */
+struct area { /* a part of the reduced picture: columns x0 .. x1-1, rows y0 .. y1-1 */
     int64_t x0, x1, y0, y1;
 };
 
@@ -148,7 +148,7 @@ static void reduce(int64_t first, int64_t count, int eighths, int64_t size, int6
     *to = CVY_MIN((first + count) * eighths / 8 + 1 + EDGE, size);
 }
 
-/* Sets the decoder up for what is wanted and says which area that is. */
+/* Configures the decoder for the wanted part, and returns the area that it will decode. */
 static struct area choose(struct jpeg_decompress_struct *cinfo, const cvy_decode *d, int *eighths_out)
 {
     cvy_picture_window w = {0};
@@ -171,7 +171,7 @@ static struct area choose(struct jpeg_decompress_struct *cinfo, const cvy_decode
     return a;
 }
 
-/* Passes over what lies above and beside the area; *skip_out: columns of each row before it. */
+/* Skips what is above and beside the area. *skip_out: decoded columns of each row that are before the area. */
 static void go_to(struct jpeg_decompress_struct *cinfo, const struct area *a, int64_t *skip_out)
 {
     *skip_out = 0;
@@ -210,7 +210,8 @@ CVY_VECTOR static void jpeg_colours_to_planes(const uint8_t *restrict row, int64
 #endif
 }
 
-/* After the area's rows: to the end of the whole picture, with all its checks; else that the file has an end. */
+/* Called after the area's last row. If that was the picture's last row, libjpeg finishes with all its checks; otherwise
+ * it only checks that the file has an end marker. */
 static cvy_status finish(struct jpeg_decompress_struct *cinfo)
 {
     if (cinfo->output_scanline == cinfo->output_height) {
@@ -221,13 +222,13 @@ static cvy_status finish(struct jpeg_decompress_struct *cinfo)
     size_t left = cinfo->src->bytes_in_buffer;
     if (jpeg_input_complete(cinfo) || cinfo->unread_marker == JPEG_EOI)
         return CVY_OK;
-    for (; left >= 2; left--) /* from behind: in coded data 0xFF is never followed by the end's 0xD9 */
+    for (; left >= 2; left--) /* from the end: in coded data 0xD9, the end marker, never follows 0xFF */
         if (at[left - 2] == 0xFF && at[left - 1] == JPEG_EOI)
             return CVY_OK;
     CVY_FAIL(CVY_E_FORMAT, "damaged JPEG: the file ends early");
 }
 
-/* All that may longjmp, so that no local outlives a jump half changed. */
+/* All calls that may longjmp are here, so that no local variable of the caller is half changed after a jump. */
 static cvy_status decode(struct jpeg_decompress_struct *cinfo, struct fault *fault, const cvy_decode *d,
                          cvy_picture *out)
 {
@@ -240,7 +241,8 @@ static cvy_status decode(struct jpeg_decompress_struct *cinfo, struct fault *fau
     const int64_t H = a.y1 - a.y0, W = a.x1 - a.x0, plane = H * W;
     go_to(cinfo, &a, &skip);
     CVY_TRY(cvy_picture_need_planes(d, H, W, out));
-    /* Not aligned: into aligned rows libjpeg-turbo stores past the caches, but these are read at once. */
+    /* Not aligned: libjpeg-turbo writes aligned rows with stores that bypass the caches, but these rows are read at
+     * once. */
     CVY_TRY(cvy_bytes_need(d->rows, (size_t)(pixel * cinfo->output_width) + COLOUR_BYTES));
     JSAMPROW row = (JSAMPROW)d->rows->data + COLOUR_BYTES;
     for (int64_t y = 0; y < H; y++) {

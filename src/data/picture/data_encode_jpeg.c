@@ -1,8 +1,8 @@
 /*
- * data_encode_jpeg.c: planes of bytes to JPEG (libjpeg-turbo), for generators of pictures.
+ * data_encode_jpeg.c: encodes planes of bytes as JPEG (libjpeg-turbo), for generators of pictures.
  *
- * Not in the step of a training from files. libjpeg leaves by longjmp where it fails; its output goes straight into a
- * buffer of ours.
+ * A training from files does not call it. After an error libjpeg leaves with longjmp. It writes directly into a buffer
+ * of ours.
  */
 #include "data/picture/data_encode.h"
 
@@ -20,7 +20,7 @@ struct encoder {
     jmp_buf leave;
     char text[JMSG_LENGTH_MAX];
     cvy_bytes *out;
-    cvy_status status; /* of growing the buffer */
+    cvy_status status; /* result of growing the buffer */
 };
 
 static void leave(j_common_ptr c)
@@ -42,7 +42,7 @@ static void sink_begin(j_compress_ptr c)
     c->dest->free_in_buffer = e->out->room;
 }
 
-/* The buffer is full to its last byte. */
+/* libjpeg calls it when the buffer is completely full. */
 static boolean sink_grow(j_compress_ptr c)
 {
     struct encoder *e = c->client_data;
@@ -62,7 +62,7 @@ static void sink_end(j_compress_ptr c)
     e->out->bytes = e->out->room - c->dest->free_in_buffer;
 }
 
-/* All that may longjmp, so that no local outlives a jump half changed. */
+/* All calls that may longjmp are here, so that no local variable of the caller is half changed after a jump. */
 static void encode(struct encoder *e, const cvy_picture *p, int quality, uint8_t *row)
 {
     const uint8_t *plane = p->data;

@@ -1,5 +1,5 @@
 /*
- * data_encode_png.c: planes of bytes to PNG (libspng): for folders of pictures, and the pictures on a run's page.
+ * data_encode_png.c: encodes planes of bytes as PNG (libspng), for folders of pictures and for a run's report.
  */
 #include "data/picture/data_encode.h"
 
@@ -16,7 +16,7 @@ static cvy_status encode(spng_ctx *png, const cvy_picture *p, const uint8_t *row
                              .bit_depth = 8,
                              .color_type = p->C == 3 ? SPNG_COLOR_TYPE_TRUECOLOR : SPNG_COLOR_TYPE_GRAYSCALE};
     size_t made = 0;
-    void *data = NULL; /* libspng's own */
+    void *data = NULL; /* libspng allocates it, the caller frees it */
     int fault = spng_set_option(png, SPNG_ENCODE_TO_BUFFER, 1);
     if (!fault)
         fault = spng_set_ihdr(png, &head);

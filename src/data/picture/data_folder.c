@@ -1,9 +1,10 @@
 /*
- * data_folder.c: reads a folder of pictures (.jpg, .jpeg, .png): one sub-folder a class, or all in one without classes.
+ * data_folder.c: reads a folder of pictures (.jpg, .jpeg, .png): one sub-folder per class, or all pictures in one
+ * folder without classes.
  *
- * Classes are the sub-folders in bytewise order of their names, samples the files in bytewise order within them; names
- * that begin with a dot are passed over. Only names are read at the start (and the header of one picture), so a set of
- * a million files opens in the time that listing takes. Pictures may vary in size: augmentation brings them to one.
+ * Classes are the sub-folders, and samples the files in them, both in bytewise order of their names. Names that begin
+ * with a dot are ignored. Opening reads only names (and the header of one picture), so a data set of a million files
+ * opens as fast as its folders can be listed. Pictures may vary in size: augmentation resizes them.
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -22,8 +23,8 @@ static const cvy_option folder_opts[] = {
 };
 
 struct entry {
-    const char *name; /* of the file alone */
-    int32_t label;    /* -1: no classes */
+    const char *name; /* the file name without its folder */
+    int32_t label;    /* -1: the data set has no classes */
 };
 
 struct folder {
@@ -100,7 +101,7 @@ static cvy_status list_root(struct folder *f)
     return CVY_OK;
 }
 
-/* Pictures in it, or a folder with pictures in it. */
+/* Whether there are pictures in the folder, or in a sub-folder. */
 static int probe_with(cvy_pool *pool, const char *path)
 {
     char **name = NULL, **inner = NULL;
@@ -119,7 +120,7 @@ static int probe_with(cvy_pool *pool, const char *path)
             if (is_picture_name(inner[k]))
                 return 50;
     }
-    return n == 0; /* an empty folder: this reader has the best message */
+    return n == 0; /* an empty folder: this reader gives the best error message */
 }
 
 static int folder_probe(const char *path)

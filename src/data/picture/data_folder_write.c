@@ -1,8 +1,9 @@
 /*
- * data_folder_write.c: writes a folder of pictures, a sub-folder a class: what every tool can show.
+ * data_folder_write.c: writes a folder of pictures with one sub-folder per class, which every tool can show.
  *
- * JPEG and PNG are written as they came, bytes as PNG, which loses nothing. A file is named after its number in the
- * source, so within a class the order stays. A piece is done when its mark lies in the folder; marks go at the end.
+ * JPEG and PNG are written unchanged. Bytes are written as PNG, which is lossless. A file's name is its number in the
+ * source, which keeps the order within a class. A piece is done when its marker file is in the folder; marker files are
+ * removed at the end.
  */
 #include "base/base_file.h"
 #include "data/data_writer.h"
@@ -18,7 +19,7 @@ struct folder_writer {
     const char *root;
     const cvy_reader_info *info;
     const char *const *class_name;
-    int64_t npieces, piece, count, bytes; /* of the piece under way */
+    int64_t npieces, piece, count, bytes; /* count, bytes: of the current piece */
     cvy_bytes path, rows, png;
 };
 
@@ -101,7 +102,7 @@ static cvy_status folder_write(void *state, int64_t number, const cvy_raw *raw)
     return put_file(w, number, raw, "png", w->png.data, w->png.bytes);
 }
 
-/* All files of the piece reach the disk at once, which is much faster than one by one. */
+/* Syncs all files of the piece to the disk at once, which is much faster than one by one. */
 static cvy_status folder_end_piece(void *state)
 {
     struct folder_writer *w = state;

@@ -1,10 +1,10 @@
 /*
- * data_list.c: reads a text file that lists pictures and their classes, `path label`, `path,label` or with a tab
- * between, as Caffe and CNTK have them; or paths alone.
+ * data_list.c: reads a text file that lists pictures and their classes, as Caffe and CNTK use them: `path label`,
+ * `path,label`, or with a tab between. It may also list paths only.
  *
- * Paths lie under a root, the list's own folder unless told otherwise; one that leads out of it is refused. Opening
- * reads the list only: that a file is missing is found, and named with its line, when it is read. Labels are numbers,
- * or names, which become classes in bytewise order.
+ * Paths are relative to a root, by default the list's own folder; a path that leads out of the root is refused. Opening
+ * reads only the list: a missing file is found, and reported with its line, when it is read. Labels are numbers, or
+ * names, which become classes in bytewise order.
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -41,7 +41,7 @@ static const cvy_option list_opts[] = {
 enum { PATH_ROOM = 4096 };
 
 struct list {
-    cvy_line_index index; /* an entry's bytes are the path */
+    cvy_line_index index; /* an entry gives position and bytes of the path */
     cvy_classes classes;
     const char *root;
     int separator, labels;
@@ -62,7 +62,7 @@ static int list_probe(const char *path)
 
 /* ---- a line ---- */
 
-/* The last field is the label, so that paths may have blanks in them. 0 where there are no two fields. */
+/* Splits a line at its last separator, because paths may contain blanks. Returns 0 if there are not two fields. */
 static int split(int separator, cvy_line_part line, cvy_line_part *path, cvy_line_part *label)
 {
     const char mark = separator == SEPARATOR_TAB ? '\t' : separator == SEPARATOR_COMMA ? ',' : ' ';
@@ -94,7 +94,7 @@ static int is_picture(cvy_line_part path)
     return 0;
 }
 
-/* Absolute, or with a part "..". */
+/* Whether the path is absolute or has a component "..". */
 static int leaves_root(cvy_line_part path)
 {
     if (path.at[0] == '/')
@@ -106,8 +106,8 @@ static int leaves_root(cvy_line_part path)
     return 0;
 }
 
-/* The separator that makes sense of the first lines: a picture's path before it, or else a number behind it, or else
- * something on both sides. Without any the lines are paths. */
+/* Finds the separator that fits all of the first lines. The best one has the path of a picture before it, else a number
+ * after it, else text on both sides. If none fits, the lines are only paths. */
 static cvy_status find_separator(struct list *l)
 {
     enum { PICTURE, NUMBER, ANY, NSENSE, LINES = 16 };
@@ -138,7 +138,7 @@ static cvy_status find_separator(struct list *l)
 
 /* ---- opening ---- */
 
-/* A line that has no proper label is left to read(). */
+/* Reads the label of a line. A bad label stays unknown; list_read() reports it. */
 static cvy_status note_label(struct list *l, cvy_line_part label, int32_t *out)
 {
     int64_t number = 0;
@@ -200,7 +200,7 @@ static cvy_status path_of(const struct list *l, int64_t number, char path[PATH_R
     snprintf(path, PATH_ROOM, "%s/", l->root);
     CVY_TRY(cvy_line_index_text(&l->index, number, path + lead));
     path[lead + bytes] = 0;
-    if (path[lead] == '/') /* absolute */
+    if (path[lead] == '/') /* an absolute path */
         memmove(path, path + lead, bytes + 1);
     return CVY_OK;
 }

@@ -1,12 +1,13 @@
 /*
- * data_pictures.c: the reader of generated colour pictures with labels, as many as asked for, from a seed: what
- * ImageNet is to a loader, without its files.
+ * data_pictures.c: generates colour pictures with labels, any number of them, from a seed. For a loader they are like
+ * ImageNet, without its files.
  *
- * In the step: below the data set; a picture is made anew each time it is read, in the loader's threads. A class is a
- * shape, a texture, its pitch and a hue, 1080 combinations in a fixed shuffled order, so classes share some of them
- * and none is known by one alone. The object lies anywhere, turned and scaled at will, lit from a side, before a
- * blotched background of other colours, with a smaller object of some other class beside it, under noise. Everything is
- * a function of (seed, number). With `encode: jpeg` samples are JPEG files, for the whole way of decoding.
+ * The loader's threads call it; a picture is generated each time it is read. A class is a combination of shape,
+ * texture, pitch of the texture, and hue. There are 1080 combinations in a fixed shuffled order, so several classes
+ * share each property and no single one identifies a class. The object has a random position, rotation and scale, is
+ * lit from a side, and is in front of a blotched background of other colours, with a smaller object of a random class
+ * and with noise. Everything is a function of (seed, number). With `encode: jpeg` samples are JPEG files, so that the
+ * whole path of decoding is used.
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -80,13 +81,13 @@ static int below(struct draw *d, int bound)
     return (int)((uint64_t)draw_word(d) * (uint64_t)bound >> 32);
 }
 
-/* fminf() and fmaxf() are calls where NaN must be heeded. */
+/* fminf() and fmaxf() would be function calls, because they must handle NaN. */
 static inline float clamp(float x, float most)
 {
     return x < 0 ? 0 : x > most ? most : x;
 }
 
-/* ---- what is in a picture ---- */
+/* ---- the contents of a picture ---- */
 
 struct colour {
     float rgb[3]; /* 0 .. 255 */
@@ -94,15 +95,15 @@ struct colour {
 
 struct thing {
     int shape, texture;
-    float pitch;               /* waves of the texture across it, times pi */
-    struct colour colour[2];   /* that the texture goes between */
-    float cx, cy, along, over; /* centre; the turn, over the radius */
+    float pitch;               /* of the texture: waves across the object, times pi */
+    struct colour colour[2];   /* between which the texture varies */
+    float cx, cy, along, over; /* centre in pixels; cosine and sine of the rotation / radius */
 };
 
 struct scene {
     struct colour back[2];
-    float blotch[GRID][GRID]; /* 0 .. 1, where between the two */
-    struct thing thing[2];    /* the object, the distraction */
+    float blotch[GRID][GRID]; /* 0 .. 1: share of back[1] */
+    struct thing thing[2];    /* the object and the distractor */
     float light, light_x, light_y;
 };
 
@@ -116,15 +117,16 @@ static struct colour from_hue(float hue, float saturation, float value)
     return c;
 }
 
-/* A hue of any saturation and value in these ranges. Here and below each number is drawn by a statement of its own, for
- * compilers may evaluate arguments in any order. */
+/* Draws a colour of this hue with saturation and value in these ranges. Here and below each number is drawn in a
+ * statement of its own, because compilers may evaluate arguments in any order. */
 static struct colour draw_colour(struct draw *d, float hue, float s0, float s1, float v0, float v1)
 {
     const float saturation = between(d, s0, s1), value = between(d, v0, v1);
     return from_hue(hue, saturation, value);
 }
 
-/* At x and y between `margin` and 1 - margin of the picture; its radius between r0 and r1 of the shorter side. */
+/* Draws an object. Its centre is between `margin` and 1 - margin of the picture in x and y; its radius is between r0
+ * and r1 of the shorter side. */
 static struct thing make_thing(struct draw *d, int look, int64_t H, int64_t W, float margin, float r0, float r1)
 {
     static const float pitches[PITCHES] = {4, 8, 14};
@@ -159,7 +161,7 @@ static void make_scene(struct draw *d, int look, int64_t H, int64_t W, struct sc
 
 /* ---- drawing ---- */
 
-/* In the object's own coordinates, of radius 1. */
+/* u, v: the object's own coordinates, in which its radius is 1. */
 static int is_inside(int shape, float u, float v)
 {
     const float a = fabsf(u), b = fabsf(v), square = u * u + v * v;
@@ -175,7 +177,7 @@ static int is_inside(int shape, float u, float v)
     }
 }
 
-/* 0 .. 1. */
+/* Returns 0 .. 1. */
 static float texture_at(int texture, float pitch, float u, float v)
 {
     switch (texture) {
@@ -195,7 +197,7 @@ static struct colour mix(const struct colour two[2], float share)
     return c;
 }
 
-/* The background's blotches, between the points of their grid. */
+/* The background's blotches, interpolated between the points of their grid. */
 static float blotch_at(const struct scene *s, float x, float y)
 {
     const int i = CVY_MIN((int)y, GRID - 2), k = CVY_MIN((int)x, GRID - 2);
@@ -207,7 +209,7 @@ static float blotch_at(const struct scene *s, float x, float y)
 
 static struct colour colour_at(const struct scene *s, float x, float y, float step_x, float step_y)
 {
-    for (int i = 1; i >= 0; i--) { /* the distraction lies above the object where they meet */
+    for (int i = 1; i >= 0; i--) { /* the distractor hides the object where they overlap */
         const struct thing *t = &s->thing[i];
         const float dx = x - t->cx, dy = y - t->cy;
         const float u = dx * t->along + dy * t->over, v = dy * t->along - dx * t->over;
@@ -307,7 +309,7 @@ static cvy_status pictures_open(const cvy_reader_args *args, cvy_reader_info *in
     return CVY_OK;
 }
 
-/* The plain picture in x becomes a file; y, which these samples have none of, lends its buffer. */
+/* Encodes the plain picture in x as a JPEG file in x. It uses the buffer of y, since these samples have no y. */
 static cvy_status encode(const struct pictures *p, int64_t H, int64_t W, cvy_raw *raw)
 {
     const cvy_picture picture = {.dtype = CVY_DTYPE_U8, .C = 3, .H = H, .W = W, .data = raw->x.data};

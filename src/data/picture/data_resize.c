@@ -1,10 +1,11 @@
 /*
- * data_resize.c: separable filters: weighted sums of rows, then of the pixels along the sum.
+ * data_resize.c: separable filters: a weighted sum of rows, then weighted sums along the resulting row.
  *
- * In the step: the costliest part of augmentation after decoding. Each row of results is made at once: the rows above
- * and below it are summed into one row that stays in the nearest cache, and that one is filtered along. Bytes are
- * computed in integers, so that every processor gives the same: weights of 14 bits whose sum is exactly one, 6 bits of
- * fraction between the passes. Reals, and bytes that shrink so far that such weights would vanish, are computed in f32.
+ * The loader's threads call it; after decoding it is the most expensive part of augmentation. Each row of results is
+ * computed as a whole: the source rows it needs are summed into one row that stays in the L1 cache, and that row is
+ * filtered along its length. Bytes are computed in integers, so that every processor gives the same result: weights
+ * have 14 bits and a sum of exactly one, and values have 6 bits of fraction between the two passes. Reals are computed
+ * in f32, and so are bytes that shrink so much that such weights would become zero.
  */
 #include "data/picture/data_resize.h"
 
@@ -15,13 +16,14 @@
 
 enum {
     UNIT_BITS = 14,  /* 1 << UNIT_BITS is the weight 1 */
-    MORE_BITS = 6,   /* of fraction between the passes: 255 << 6 still fits int16_t */
-    LANES = 8,       /* weights come in multiples of so many, filled up with zeros */
-    FIXED_TAPS = 64, /* most weights of a result that integers are used for */
+    MORE_BITS = 6,   /* bits of fraction between the passes: 255 << 6 still fits into int16_t */
+    LANES = 8,       /* the number of weights is a multiple of this, padded with zeros */
+    FIXED_TAPS = 64, /* most weights per result for which integers are used */
     ALIGN = 64
 };
 
-struct taps { /* the weights of one axis: those of result i are [i * per] .. and belong to the sources first[i] .. */
+struct taps { /* the weights of one axis: those of result i start at [i * per] and are for the source pixels from
+               * first[i] on */
     int64_t per;
     int32_t *first, *count;
     float *real;
@@ -38,7 +40,7 @@ static int64_t taps_per(cvy_filter filter, double step)
     return ((int64_t)ceil(most) + LANES - 1) / LANES * LANES;
 }
 
-/* Half the width of the filter, in sources. */
+/* Half the width of the filter, in source pixels. */
 static double radius_of(cvy_filter filter, double step)
 {
     return filter == CVY_FILTER_TRIANGLE ? CVY_MAX(step, 1.0) : filter == CVY_FILTER_BILINEAR ? 1 : step / 2;
@@ -51,7 +53,7 @@ static double weight_of(cvy_filter filter, double center, double radius, int64_t
     return 1 - fabs((double)source + 0.5 - center) / radius;
 }
 
-/* The weights of one result; gives the number up to the last that counts. */
+/* Computes the weights of one result. Returns how many there are up to the last nonzero one. */
 static int32_t fill_result(cvy_filter filter, const cvy_axis *a, double center, int64_t per, int32_t *first,
                            float *weight)
 {
@@ -68,7 +70,7 @@ static int32_t fill_result(cvy_filter filter, const cvy_axis *a, double center, 
         sum += weight[t];
         count = w > 0 ? (int32_t)t + 1 : count;
     }
-    if (sum <= 0) /* wholly outside */
+    if (sum <= 0) /* completely outside */
         weight[0] = 1;
     const float factor = sum > 0 ? (float)(1 / sum) : 1;
     for (int32_t t = 0; t < count; t++)
@@ -77,7 +79,7 @@ static int32_t fill_result(cvy_filter filter, const cvy_axis *a, double center, 
     return count;
 }
 
-/* Integers whose sum is exactly one: what rounding leaves goes to the largest. */
+/* Converts to integers whose sum is exactly one: the rounding error is added to the largest. */
 static void to_fixed(const float *weight, int64_t per, int16_t *fixed)
 {
     int sum = 0;
@@ -108,7 +110,7 @@ CVY_VECTOR_PART int32_t four(const uint8_t *const r[4], const int32_t w[4], int6
     return r[0][j] * w[0] + r[1][j] * w[1] + r[2][j] * w[2] + r[3][j] * w[3];
 }
 
-/* n columns of `count` rows, summed by weight, four rows at a time; `sum` is for more than four. */
+/* Weighted sum of `count` rows of n columns, four rows at a time. `sum` is used if there are more than four. */
 CVY_VECTOR static void resize_sum_byte_rows(const uint8_t *restrict rows, int64_t stride, int64_t n,
                                             const int16_t *restrict weight, int64_t count, int32_t *restrict sum,
                                             int16_t *restrict out)
@@ -144,7 +146,7 @@ CVY_VECTOR_PART void filter_row(const int16_t *restrict row, int64_t n, const in
     for (int64_t i = 0; i < n; i++) {
         const int16_t *x = row + first[i], *w = weight + i * per;
         int32_t sum = HALF;
-#pragma GCC unroll 1 /* eight products as one instruction, not as eight */
+#pragma GCC unroll 1 /* so that eight products are one vector instruction, not eight scalar ones */
         for (int64_t t = 0; t < per; t++)
             sum += x[t] * w[t];
         out[i] = (uint8_t)(sum >> SHIFT);
@@ -203,7 +205,7 @@ static struct taps carve_taps(char **at, cvy_filter filter, const cvy_axis *a)
 
 struct work {
     struct taps y, x;
-    int64_t column, columns; /* of the sources: those that any result needs */
+    int64_t column, columns; /* first source column, and number of columns, that the results need */
     float *real;             /* one row of sums */
     int32_t *sum;
     int16_t *narrow;
@@ -272,7 +274,7 @@ void cvy_resize(cvy_filter filter, const cvy_picture *from, const cvy_axis *y, c
     w.columns = w.x.first[x->n - 1] + w.x.count[x->n - 1] - w.column;
     for (int64_t i = 0; i < x->n; i++)
         w.x.first[i] -= (int32_t)w.column;
-    memset(w.narrow + w.columns, 0, (size_t)w.x.per * sizeof *w.narrow); /* what weights of zero meet */
+    memset(w.narrow + w.columns, 0, (size_t)w.x.per * sizeof *w.narrow); /* padding for weights of zero */
     if (by_integers)
         bytes_by_integers(&w, from, to);
     else

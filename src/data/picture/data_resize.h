@@ -1,5 +1,5 @@
 /*
- * data_resize.h: a window of a picture at another size, by a separable filter.
+ * data_resize.h: resizes a window of a picture with a separable filter.
  */
 #ifndef CVY_DATA_RESIZE_H
 #define CVY_DATA_RESIZE_H
@@ -7,14 +7,14 @@
 #include "data/data_reader.h"
 
 typedef enum {
-    CVY_FILTER_TRIANGLE, /* linear, widened where it shrinks: Pillow's BILINEAR, torchvision's with antialias */
-    CVY_FILTER_BILINEAR, /* linear between the two nearest pixels, however far it shrinks: OpenCV's INTER_LINEAR */
-    CVY_FILTER_AREA      /* the mean of what a result covers: OpenCV's INTER_AREA where it shrinks */
+    CVY_FILTER_TRIANGLE, /* linear; wider when it shrinks: Pillow's BILINEAR, torchvision with antialias */
+    CVY_FILTER_BILINEAR, /* linear between the two nearest pixels, for any scale: OpenCV's INTER_LINEAR */
+    CVY_FILTER_AREA      /* mean of the area that a result covers: OpenCV's INTER_AREA when it shrinks */
 } cvy_filter;
 #define CVY_FILTER_WORDS "triangle|bilinear|area"
 
-/* One axis: result i of n is centred on start + (i + 0.5) * step of the sources (source j covers j .. j+1); sources
- * lo .. hi-1 may be used, the outermost of them standing for what lies outside. */
+/* One axis. Result i of n is centred on start + (i + 0.5) * step in the source, where pixel j covers j .. j+1. Only
+ * pixels lo .. hi-1 are used; the first and the last of them also stand for all pixels outside. */
 typedef struct cvy_axis {
     int64_t n;
     double start, step;
@@ -22,7 +22,8 @@ typedef struct cvy_axis {
 } cvy_axis;
 
 size_t cvy_resize_scratch(cvy_filter filter, const cvy_axis *y, const cvy_axis *x);
-/* to: [C, y->n, x->n] of from's dtype; bytes are rounded to nearest. scratch: 64-byte aligned. Allocates nothing. */
+/* to: [C, y->n, x->n] with from's dtype; bytes are rounded to nearest. scratch is 64-byte aligned and has
+ * cvy_resize_scratch() bytes. It allocates no memory. */
 void cvy_resize(cvy_filter filter, const cvy_picture *from, const cvy_axis *y, const cvy_axis *x, void *scratch,
                 const cvy_picture *to);
 
