@@ -1,9 +1,9 @@
 /*
  * format_protobuf.h: the wire format of protocol buffers, as far as tf.train.Example and Caffe's Datum need it.
  *
- * A message is a row of fields: a key (number << 3 | kind), then a varint, 8 bytes, a length with as many bytes, or 4
- * bytes. Unknown fields are passed over. Input may be hostile: nothing is read beyond `end`. Source: the encoding page
- * of the protocol buffers documentation.
+ * A message is a sequence of fields: a key (number << 3 | kind), then a varint, 8 bytes, a length with as many bytes,
+ * or 4 bytes. Unknown fields are skipped. Input may be malicious: nothing is read beyond `end`. Source: the encoding
+ * page of the protocol buffers documentation.
  */
 #ifndef CVY_FORMAT_PROTOBUF_H
 #define CVY_FORMAT_PROTOBUF_H
@@ -23,7 +23,7 @@ typedef struct cvy_wire_field {
     cvy_wire bytes; /* of BYTES */
 } cvy_wire_field;
 
-/* 0 where it does not end within ten bytes or the input. */
+/* Reads a varint. Returns 0 if it does not end within ten bytes or before the end of the input. */
 static inline int cvy_wire_varint(cvy_wire *w, uint64_t *out)
 {
     uint64_t v = 0;
@@ -46,7 +46,7 @@ static inline uint64_t cvy_wire_little(const uint8_t *p, int bytes)
     return v;
 }
 
-/* The next field: 1; at the end: 0; damaged: -1. */
+/* Reads the next field. Returns 1, 0 at the end, or -1 if the input is damaged. */
 static inline int cvy_wire_next(cvy_wire *w, cvy_wire_field *out)
 {
     uint64_t key = 0, n = 0;
@@ -73,11 +73,11 @@ static inline int cvy_wire_next(cvy_wire *w, cvy_wire_field *out)
         out->bytes = (cvy_wire){w->at, w->at + n};
         w->at += n;
         return 1;
-    default: return -1; /* groups are long gone */
+    default: return -1; /* groups are obsolete and not supported */
     }
 }
 
-/* ---- writing; `to` has room ---- */
+/* ---- writing: `to` must have room; the result is the position after what was written ---- */
 
 static inline uint8_t *cvy_wire_put_varint(uint8_t *to, uint64_t v)
 {
@@ -92,7 +92,7 @@ static inline uint8_t *cvy_wire_put_key(uint8_t *to, uint32_t number, cvy_wire_k
     return cvy_wire_put_varint(to, (uint64_t)number << 3 | (uint64_t)kind);
 }
 
-/* Key and length; the bytes follow. */
+/* Writes key and length; the caller writes the bytes after them. */
 static inline uint8_t *cvy_wire_put_head(uint8_t *to, uint32_t number, uint64_t bytes)
 {
     return cvy_wire_put_varint(cvy_wire_put_key(to, number, CVY_WIRE_BYTES), bytes);
@@ -106,7 +106,7 @@ static inline size_t cvy_wire_varint_bytes(uint64_t v)
     return n;
 }
 
-/* Of a field of `bytes` bytes, with key and length. */
+/* Size of a field with `bytes` bytes, including key and length. */
 static inline size_t cvy_wire_field_bytes(uint32_t number, uint64_t bytes)
 {
     return cvy_wire_varint_bytes((uint64_t)number << 3) + cvy_wire_varint_bytes(bytes) + (size_t)bytes;

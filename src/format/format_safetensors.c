@@ -1,12 +1,11 @@
 /*
- * format_safetensors.c: reads and writes safetensors files: weights and optimiser state of a checkpoint, initial
- * weights from elsewhere.
+ * format_safetensors.c: reads and writes safetensors files: weights and optimiser state of a checkpoint, and initial
+ * weights of other programs.
  *
- * In the step: never; at a save, at a resume, at `train.init`. A file is 8 bytes of header length (little-endian), a
- * JSON header
- * {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}, then the data, row-major, without holes.
- * The reader trusts nothing: a file may come from anywhere. Source: the format's description at
- * github.com/huggingface/safetensors.
+ * It is called at a save, at a resume and for `train.init`, not in a step. A file has 8 bytes with the length of the
+ * header (little-endian), a JSON header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}, and
+ * the data, row-major and without holes. The reader checks everything, because a file may come from anywhere. Source:
+ * the format's description at github.com/huggingface/safetensors.
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -25,7 +24,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "safetensors data is little-endian; a big-endian machine needs byte swaps here");
 
 #define LENGTH_BYTES 8
-#define HEADER_BYTES_MAX ((size_t)16 << 20) /* what base_tree parses; 100,000 tensors fit */
+#define HEADER_BYTES_MAX ((size_t)16 << 20) /* the limit of base_tree; 100,000 tensors fit */
 #define CONVERT_ELEMS 4096
 
 static const struct dtype_row {
@@ -71,7 +70,7 @@ static cvy_status entry_bytes(const cvy_tensor_entry *e, size_t *bytes_out)
     return CVY_OK;
 }
 
-/* The header's text, padded with spaces so that the data begins at a multiple of 8. */
+/* Writes the header's text, padded with spaces so that the data begin at a multiple of 8. */
 static cvy_status header_text(const cvy_tensor_entry *entry, int count, const char *const *meta, cvy_json *json)
 {
     size_t offset = 0;
@@ -120,7 +119,7 @@ struct sink {
 static cvy_status sink_put(struct sink *sink, const void *data, size_t bytes)
 {
     CVY_TRY(cvy_write_all(fileno(sink->file->stream), data, bytes,
-                          sink->file->path)); /* past the stream: stdio gives up when it is interrupted */
+                          sink->file->path)); /* not through the stream: stdio gives up when a signal interrupts it */
     cvy_hash_add(&sink->hash, data, bytes);
     sink->bytes += bytes;
     return CVY_OK;
@@ -179,8 +178,8 @@ cvy_status cvy_safetensors_write(const char *path, const cvy_tensor_entry *entry
 struct tensor {
     cvy_tensor_entry entry;
     const char *dtype;
-    size_t elem_bytes;   /* 0: a dtype that this file's reader has never heard of */
-    size_t first, bytes; /* within the data part */
+    size_t elem_bytes;   /* 0: the dtype is unknown to this reader */
+    size_t first, bytes; /* from the start of the data part */
 };
 
 struct cvy_safetensors {
@@ -191,11 +190,11 @@ struct cvy_safetensors {
     size_t map_bytes, data_at;
     struct tensor *tensor;
     int count;
-    int *by_name; /* indices in order of names */
+    int *by_name; /* indices of the tensors, sorted by name */
     const cvy_tree *meta;
 };
 
-/* A non-negative decimal number and nothing else. */
+/* Reads a non-negative decimal number; anything else is an error. */
 static cvy_status parse_count(const cvy_tree *node, int64_t *out)
 {
     int64_t value = 0;
@@ -278,7 +277,7 @@ static int order_by_place(const void *a, const void *b, void *user)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* No name twice; the tensors cover the data part exactly once. */
+/* Checks that no name occurs twice, and that the tensors cover the data part exactly once. */
 static cvy_status check_together(cvy_safetensors *f)
 {
     const struct tensor *t = f->tensor;
