@@ -1,35 +1,46 @@
 /*
- * report.h: the run's page, and the schema of the files that it is made from. The page itself: cvy_report_write in
- * convoy/report.h.
+ * report.h: the report page of a run, and the schema of the files that it is made from. cvy_report_write, which writes
+ * the page, is in convoy/report.h.
  *
- * metrics.jsonl, a line each (keys that do not exist are left out):
- *     {"kind": "step", "step": 200, "epoch": 1.6, "samples": 25600, "loss": 1.2, "learning_rate": 0.1, "images_per_s":
- * 900, "seconds_data": 0.001, "seconds_data_wait": 0.0005, "steps_ready": 1.9, "seconds_compute": 0.12,
- * "seconds_exposed_comm": 0.004} seconds: of one step, averaged since the last line; data: waiting for samples and
- * copying them; steps_ready: how many the ring had
- *     {"kind": "epoch", "step": 391, "epoch": 1, "train_loss": .., "val_loss": .., "val_accuracy": .., "test_loss": ..,
- * "test_accuracy": .., "seconds": 48.1, "images_per_s": 920, "val_<metric>": .., "test_<metric>": .., "cached_samples":
- * .., "cached_bytes": ..}
+ * metrics.jsonl has one object per line (keys that do not exist are left out):
+ *     {"kind": "step", "step": 200, "epoch": 1.6, "samples": 25600, "loss": 1.2, "learning_rate": 0.1,
+ *      "images_per_s": 900, "seconds_data": 0.001, "seconds_data_wait": 0.0005, "steps_ready": 1.9,
+ *      "seconds_compute": 0.12, "seconds_exposed_comm": 0.004}
+ *     {"kind": "epoch", "step": 391, "epoch": 1, "train_loss": .., "val_loss": .., "val_accuracy": ..,
+ *      "test_loss": .., "test_accuracy": .., "seconds": 48.1, "images_per_s": 920, "val_<metric>": ..,
+ *      "test_<metric>": .., "cached_samples": .., "cached_bytes": ..}
+ *
+ * Seconds of a step are averages over the steps since the last line. seconds_data: waiting for samples and copying
+ * them. steps_ready: number of steps whose samples were ready in the ring.
  *
  * plan.json: {"layers": [{"name", "layer", "op", "phase", "out_shape", "params", "flop", "kernel", "layout"}],
- * "params": n, "memory": {"arena_bytes", ...}, "version": "..", "machine": {"<what>": "<text>"}}. Layers with a phase
- * other than "forward" only add to their layer's flop. If the object has no "layers", the first of its members that has
- * them is taken.
+ *     "params": n, "memory": {"arena_bytes", ...}, "version": "..", "machine": {"<what>": "<text>"}}.
  *
- * test.json, written by `train` at its end and by `test` (every member may be missing):
+ * Layers with a phase other than "forward" only add to their layer's flop. If the object has no "layers", the first of
+ * its members that has them is used.
+ *
+ * test.json, which `train` writes at its end and `test` writes too (every member may be missing):
  *     {"checkpoint": "step-00004500", "data": "cifar10 test", "samples": 10000, "loss": 0.61,
  *      "metrics": {"accuracy": 0.809, "auc": 0.97},
  *      "classes": ["cat", ..], "positive": "signal",
- *      "roc": {"fpr": [..], "tpr": [..]},                                                              as the metric
- * auc writes it "network": {"area": 0.97, "area_error": 0.001, "at_fpr": 0.01, "efficiency": 0.55, "efficiency_error":
- * 0.004}, "baselines": [{"name": "cuts", "fpr": [..], "tpr": [..], .. as in network .., "area_gain": 0.08,
- * "area_gain_error": 0.002, "efficiency_gain": .., "efficiency_gain_error": ..}], "confusion": [[..], ..], a row for
- * each true class, as the metric balanced_accuracy writes it "mistakes": [{"sample": 17, "truth": "cat", "answer":
- * "dog", "share": 0.98, "picture": "data:image/png;base64,.."}, ..],   the worst first "regression": [{"name": "u",
- * "unit": "m/s", "truth": [..], "prediction": [..], "rmse": .., "mae": .., "r2": ..}], "histograms": [{"name": "H_T",
- * "unit": "GeV", "edges": [n + 1 numbers], "classes": [{"name": "signal", "counts": [n numbers]}, ..]}]} Gains are of
- * the network over the baseline, with paired errors. What metrics write as details stands at the top level. Curves of
- * more than some thousand points should be thinned by the writer.
+ *      "roc": {"fpr": [..], "tpr": [..]},
+ *      "network": {"area": 0.97, "area_error": 0.001, "at_fpr": 0.01, "efficiency": 0.55,
+ *                  "efficiency_error": 0.004},
+ *      "baselines": [{"name": "cuts", "fpr": [..], "tpr": [..], .. as in network ..,
+ *                     "area_gain": 0.08, "area_gain_error": 0.002,
+ *                     "efficiency_gain": .., "efficiency_gain_error": ..}],
+ *      "confusion": [[..], ..],
+ *      "mistakes": [{"sample": 17, "truth": "cat", "answer": "dog", "share": 0.98,
+ *                    "picture": "data:image/png;base64,.."}, ..],
+ *      "regression": [{"name": "u", "unit": "m/s", "truth": [..], "prediction": [..],
+ *                      "rmse": .., "mae": .., "r2": ..}],
+ *      "histograms": [{"name": "H_T", "unit": "GeV", "edges": [n + 1 numbers],
+ *                      "classes": [{"name": "signal", "counts": [n numbers]}, ..]}]}
+ *
+ * The metric auc writes "roc", and balanced_accuracy writes "confusion", which has a row for each true class.
+ * "mistakes" are the worst samples, the worst one first. Gains are those of the network over the baseline, with paired
+ * errors. The details of metrics are members of the top level. The writer should thin curves of more than some thousand
+ * points.
  */
 #ifndef CVY_REPORT_H
 #define CVY_REPORT_H
@@ -39,36 +50,36 @@
 #include "base/base_text.h"
 #include "base/base_tree.h"
 
-/* ---- a table of numbers: the lines of one kind in metrics.jsonl ---- */
+/* ---- a table of numbers: all lines of one kind in metrics.jsonl ---- */
 #define CVY_FRAME_COLUMNS 64
 typedef struct cvy_frame {
     int64_t nrow, room;
     int ncol;
     char name[CVY_FRAME_COLUMNS][48];
-    double *at[CVY_FRAME_COLUMNS]; /* nrow numbers; NaN where a line had no such key */
+    double *at[CVY_FRAME_COLUMNS]; /* nrow numbers; NaN if the line does not have the key */
 } cvy_frame;
 
-/* Reads metrics.jsonl; a line that is no JSON object of the expected kind is skipped. A row with the key (step, epoch)
- * of the row before it replaces it. */
+/* Reads metrics.jsonl. A line that is not a JSON object of a known kind is skipped. If a row has the same key (step or
+ * epoch) as the row before, it replaces that row. */
 cvy_status cvy_frames_read(const char *path, cvy_frame *steps, cvy_frame *epochs);
 void cvy_frame_free(cvy_frame *frame);
-/* A column, or NULL if no row has a finite value there. */
+/* A column, or NULL if it has no finite value. */
 const double *cvy_frame_column(const cvy_frame *frame, const char *name);
 
-/* ---- what the sections of the page share ---- */
+/* ---- state that the sections of the page share ---- */
 typedef struct cvy_report {
     cvy_pool *pool;
     const char *folder;
     cvy_frame steps, epochs;
-    const cvy_tree *job, *plan, *test; /* NULL: no such file, or unreadable */
+    const cvy_tree *job, *plan, *test; /* NULL: the file does not exist or cannot be read */
     const char *job_text;              /* NULL: none */
     const char *status_text;
-    char *trouble[8]; /* inputs that could not be read, as text */
+    char *trouble[8]; /* texts about files that could not be read */
     int ntrouble;
     cvy_text html;
 } cvy_report;
 
-/* The sections, in the order of the page; each writes nothing where it has nothing to show. */
+/* The sections, in the order of the page. A section that has nothing to show writes nothing. */
 void cvy_report_head(cvy_report *r);
 void cvy_report_training(cvy_report *r);
 void cvy_report_test(cvy_report *r);
@@ -76,10 +87,10 @@ void cvy_report_network(cvy_report *r);
 void cvy_report_foot(cvy_report *r);
 
 /* ---- small helpers ---- */
-const char *cvy_report_model(const cvy_report *r); /* the model's name in the job, or NULL */
-double cvy_report_area(const cvy_report *r); /* under the network's ROC curve: network.area, else the metric auc */
+const char *cvy_report_model(const cvy_report *r); /* the model's name in the job; NULL if unknown */
+double cvy_report_area(const cvy_report *r);       /* area under the ROC curve: network.area, else the metric auc */
 void cvy_html_escape(cvy_text *html, const char *text);
-/* 12345.6 -> "12,300"; 0.000123 -> "1.23e-4": `digits` significant digits; into text, which is returned. */
+/* Formats with `digits` significant digits: 12345.6 -> "12,300", 0.000123 -> "1.23e-4". */
 typedef struct {
     char at[40];
 } cvy_number;
@@ -88,11 +99,11 @@ cvy_number cvy_number_bytes(double bytes);
 cvy_number cvy_number_seconds(double s);
 cvy_number cvy_number_count(double n); /* with thousands separators */
 cvy_number cvy_number_percent(double share);
-/* Child of a map by "a.b.c", or NULL; marks nothing. */
+/* Finds a node of a map by its path "a.b.c"; NULL if there is none. It does not mark nodes as used. */
 const cvy_tree *cvy_tree_at(const cvy_tree *map, const char *path);
-const char *cvy_tree_text_at(const cvy_tree *map, const char *path); /* NULL if absent or no scalar */
-double cvy_tree_real_at(const cvy_tree *map, const char *path);      /* NaN if absent or no number */
-/* The numbers of a list, in the pool; *count_out 0 if it is none. */
+const char *cvy_tree_text_at(const cvy_tree *map, const char *path); /* NULL if absent or not a scalar */
+double cvy_tree_real_at(const cvy_tree *map, const char *path);      /* NaN if absent or not a number */
+/* Copies the numbers of a list to the pool. *count_out is 0 if it is not a list. */
 cvy_status cvy_tree_reals(cvy_pool *pool, const cvy_tree *list, double **out, int64_t *count_out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * report_evaluation.c: what the test set says: scores, ROC with baselines, confusion matrix, truth against prediction,
- * histograms of features.
+ * report_evaluation.c: the results on the test set: scores, ROC with baselines, confusion matrix, truth against
+ * prediction, histograms of features.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "report/report_svg.h"
 
 #define CURVES_MAX 6
-#define POINTS_MAX 3000 /* of a scatter; more are thinned evenly */
+#define POINTS_MAX 3000 /* of a scatter plot; more points are thinned evenly */
 #define CLASSES_MAX 100
 #define MISTAKES 6
 
@@ -64,7 +64,7 @@ static void add_curves(cvy_chart *chart, const struct curve *curve, int n)
                       2);
 }
 
-/* The least false positive rate above zero, for the logarithmic axis: between 1e-5 and 1e-2. */
+/* The smallest false positive rate above zero, as a power of ten between 1e-5 and 1e-2, for the logarithmic axis. */
 static double least_rate(const struct curve *c)
 {
     double low = 1e-2;
@@ -125,7 +125,7 @@ static void roc(cvy_report *r)
 
 struct confusion {
     int n;                 /* classes; 0: no matrix */
-    double *value, *share; /* n x n; share of the row */
+    double *value, *share; /* n x n; share: of the row's sum */
     char **name;
 };
 
@@ -172,7 +172,7 @@ static void confusion(cvy_report *r, struct confusion *m)
                                                .column_name = name});
 }
 
-/* The cells off the diagonal that hold most; what is listed is taken out of the matrix. */
+/* Lists the largest cells off the diagonal. It sets each listed cell of the matrix to zero. */
 static void mistakes(cvy_report *r, struct confusion *m)
 {
     if (m->n < 3)
@@ -196,7 +196,7 @@ static void mistakes(cvy_report *r, struct confusion *m)
     cvy_text_add(&r->html, "</tbody></table>\n");
 }
 
-/* ---- pictures that the network is most wrong about ---- */
+/* ---- pictures with the largest loss ---- */
 
 static void worst_pictures(cvy_report *r)
 {
@@ -266,7 +266,7 @@ static void scatter(cvy_report *r, const cvy_tree *tree)
                        .y_min = ends[0],
                        .y_max = ends[1]};
     cvy_chart_add(&chart, &(cvy_series){.draw = CVY_DRAW_DASHED, .color = -1, .x = ends, .y = ends, .n = 2},
-                  2); /* above the cloud */
+                  2); /* drawn above the points */
     cvy_chart_add(&chart, &(cvy_series){.draw = CVY_DRAW_POINTS, .color = 0, .x = truth, .y = prediction, .n = kept},
                   1);
     if (chart.nseries == 2)
@@ -275,7 +275,7 @@ static void scatter(cvy_report *r, const cvy_tree *tree)
 
 /* ---- histograms ---- */
 
-/* Each class as shares of its own sum, so that rare and frequent classes can be compared. */
+/* Each class is divided by its own sum, so that rare and frequent classes can be compared. */
 static cvy_status histogram(cvy_report *r, const cvy_tree *tree)
 {
     double *edges = NULL;
@@ -389,7 +389,7 @@ static void comparison_row(cvy_report *r, const char *name, const cvy_tree *tree
         cvy_text_add(&r->html, "<td></td></tr>\n");
 }
 
-/* The network and the baselines in one table, with paired gains. */
+/* One table of the network and the baselines, with paired gains. */
 static void comparison(cvy_report *r)
 {
     const cvy_tree *baselines = cvy_tree_at(r->test, "baselines"), *network = cvy_tree_at(r->test, "network");

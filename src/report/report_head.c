@@ -1,6 +1,6 @@
 /*
- * report_head.c: the top of the page: what was trained, how well it does, in plain words, with the numbers that matter;
- * and what deserves a look.
+ * report_head.c: the top of the page: what was trained and how well it does, in plain words and important numbers, and
+ * notes about possible problems.
  */
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static double sum_of(const cvy_frame *f, const char *column)
     return sum;
 }
 
-/* Row of the largest (sign 1) or least (sign -1) value, or -1. */
+/* Row of the largest (sign 1) or smallest (sign -1) value; -1 if there is none. */
 static int64_t best_row(const cvy_frame *f, const char *column, double sign)
 {
     const double *y = cvy_frame_column(f, column);
@@ -68,7 +68,7 @@ static void run_name(const cvy_report *r, char *text, size_t room)
     snprintf(text, room, "%.*s", (int)CVY_MIN(n - first, room - 1), r->folder + first);
 }
 
-/* ---- the verdict ---- */
+/* ---- the summary in words ---- */
 
 static void say_training(const cvy_report *r, cvy_text *t)
 {
@@ -89,7 +89,7 @@ static void say_training(const cvy_report *r, cvy_text *t)
     cvy_text_add(t, ". ");
 }
 
-/* The baseline with the largest area, or NULL. */
+/* The baseline with the largest area; NULL if there is none. */
 static const cvy_tree *best_baseline(const cvy_report *r)
 {
     const cvy_tree *list = cvy_tree_at(r->test, "baselines"), *best = NULL;
@@ -183,7 +183,7 @@ static void verdict(cvy_report *r)
     cvy_text_free(&t);
 }
 
-/* ---- numbers that matter ---- */
+/* ---- important numbers ---- */
 
 static void tile(cvy_report *r, const char *name, const char *value)
 {
@@ -229,7 +229,7 @@ static void tiles(cvy_report *r)
     cvy_text_add(&r->html, "</dl>\n");
 }
 
-/* ---- what deserves a look ---- */
+/* ---- notes about possible problems ---- */
 
 static void note(cvy_report *r, int *count, const char *text)
 {

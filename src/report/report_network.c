@@ -1,5 +1,6 @@
 /*
- * report_network.c: the network as it was planned: its layers with shapes, work and kernels, and where the memory goes.
+ * report_network.c: the network according to the plan: its layers with shapes, work and kernels, and how the memory is
+ * used.
  */
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "base/base_text.h"
 #include "report/report.h"
 
-/* The object that has the layers: plan.json itself, or one of its members (a program has several plans). */
+/* Finds the object that has the layers: plan.json itself, or one of its members (a program has several plans). */
 static const cvy_tree *find_plan(const cvy_tree *root)
 {
     if (!root || root->kind == CVY_TREE_SCALAR)
@@ -38,7 +39,7 @@ static double flop_of(const cvy_tree *layer)
     return isfinite(flop) ? flop : 0;
 }
 
-/* Work of all nodes of a model's layer, forward and backward. */
+/* FLOP of all nodes of a model's layer, forward and backward. */
 static double layer_flop(const cvy_tree *layers, const char *layer)
 {
     double sum = 0;

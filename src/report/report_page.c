@@ -1,8 +1,8 @@
 /*
- * report_page.c: reads what a run left in its folder and writes its page: one file, no scripts, nothing loaded from
- * elsewhere, for screen and paper.
+ * report_page.c: reads the files in a run's folder and writes its page: one file for screen and paper, without scripts,
+ * which loads nothing from elsewhere.
  *
- * In the step: never; at the end of `train`, after `test`, and by `convoy report RUN` at any time.
+ * It is called at the end of `train`, after `test`, and by `convoy report RUN` at any time; never in a step.
  */
 #include <locale.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static cvy_status path_of(cvy_report *r, const char *name, char **path_out, int 
     return CVY_OK;
 }
 
-/* A file that cannot be read is said in the page; only a lack of memory ends the page. */
+/* If a file cannot be read, the page says so and goes on. Only a lack of memory is an error. */
 static cvy_status tolerate(cvy_report *r, const char *name, cvy_status status)
 {
     if (status == CVY_OK || status == CVY_E_MEMORY || r->ntrouble == CVY_COUNT(r->trouble))
@@ -147,7 +147,7 @@ cvy_status cvy_report_write(const char *run_folder)
     cvy_report r = {.folder = run_folder};
     CVY_CHECK(cvy_file_is_folder(run_folder), CVY_E_IO, "%s: no such run folder", run_folder);
     CVY_TRY(cvy_pool_create(&r.pool));
-    /* Numbers are read and written with a point, whatever the locale of the program that we are a guest in. */
+    /* Numbers are read and written with a decimal point, whatever the locale of the calling program is. */
     locale_t numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = (locale_t)0;
     if (numbers)
         before = uselocale(numbers);

@@ -1,8 +1,8 @@
 /*
- * report_read.c: reads metrics.jsonl into two tables of numbers, one of steps and one of epochs.
+ * report_read.c: reads metrics.jsonl into two tables of numbers, one for steps and one for epochs.
  *
- * A run of a million steps has a million lines, so this is a scanner for flat JSON objects, not a tree. A line that
- * does not parse (the last one of a killed run) is skipped. A running run may append while this reads.
+ * A run of a million steps has a million lines, so this is a scanner for flat JSON objects and builds no tree. A line
+ * that cannot be parsed (the last one of a killed run) is skipped. A run may append lines while this reads.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -32,8 +32,8 @@ static const char *skip_space(const char *c)
     return c;
 }
 
-/* A quoted string into text (cut to its room; escapes are kept as they stand); returns what follows, NULL if it is
- * none. */
+/* Copies a quoted string into text, truncated to its room; of an escape it keeps the character after the backslash.
+ * Returns the position after the string, or NULL if there is none. */
 static const char *scan_string(const char *c, char *text, size_t room)
 {
     size_t used = 0;
@@ -49,7 +49,8 @@ static const char *scan_string(const char *c, char *text, size_t room)
     return *c == '"' ? c + 1 : NULL;
 }
 
-/* A value that is no string: a number, else NaN (null, true); nested values are not ours and end the line. */
+/* Reads a value that is not a string: a number, or else NaN (null, true). A nested value returns NULL, which ends the
+ * line. */
 static const char *scan_value(const char *c, double *value)
 {
     char *end = NULL;
@@ -61,7 +62,7 @@ static const char *scan_value(const char *c, double *value)
     return n ? c + n : NULL;
 }
 
-/* {"key": value, ...}; 1 if the whole line is that. */
+/* Reads {"key": value, ...}. Returns 1 if that is the whole line. */
 static int scan_line(const char *c, struct line *line)
 {
     char key[48], text[48];

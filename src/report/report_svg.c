@@ -1,7 +1,8 @@
 /*
- * report_svg.c: draws a chart. Coordinates are those of a 520 x 300 box (or square, or small); the page scales it.
+ * report_svg.c: draws a chart. Coordinates are those of a box of 520 x 300 (other sizes for `square` and `small`); the
+ * page scales it.
  *
- * Ticks stand at 1, 2 or 5 times a power of ten (Heckbert 1990, "Nice numbers for graph labels").
+ * Ticks are at 1, 2 or 5 times a power of ten (Heckbert 1990, "Nice numbers for graph labels").
  */
 #include "report/report_svg.h"
 
@@ -12,11 +13,11 @@
 #include "report/report.h"
 
 #define TICKS_MAX 12
-#define DOTS_MAX 40   /* a line of more points is drawn without them */
-#define LETTER_PX 6.8 /* average width of a letter at 12 px */
+#define DOTS_MAX 40   /* a line with more points is drawn without dots */
+#define LETTER_PX 6.8 /* average width of a letter, in px at font size 12 */
 
 struct axis {
-    double min, max; /* of the axis, after rounding */
+    double min, max; /* limits of the axis, including padding */
     int log;
     double from_px, to_px;
 };
@@ -49,7 +50,7 @@ static double place(const struct axis *a, double v)
     return a->from_px + t * (a->to_px - a->from_px);
 }
 
-/* Whether v can be drawn on the axis at all. */
+/* Whether v can be drawn on the axis at all: it is finite, and positive on a logarithmic axis. */
 static int drawable(const struct axis *a, double v)
 {
     return isfinite(v) && (!a->log || v > 0);
@@ -63,7 +64,7 @@ static void widen(double v, int log, double *min, double *max)
     *max = CVY_MAX(*max, v);
 }
 
-/* The least and largest values of the data; 0 if there are none. */
+/* Finds the ranges of the data. Returns 0 if there are no finite values. */
 static int find_range(const cvy_chart *c, double *x_min, double *x_max, double *y_min, double *y_max)
 {
     *x_min = *y_min = INFINITY;
@@ -139,7 +140,7 @@ static void superscript(cvy_text *t, int n)
         cvy_text_add(t, "%s", *c == '-' ? "⁻" : digit[*c - '0']);
 }
 
-/* A label as short as the step allows. */
+/* A label with as few digits as the step allows. */
 static void add_label(cvy_text *t, double value, double step)
 {
     const double size = fabs(value), unit = step >= 1e9                                   ? 1e9
@@ -175,7 +176,7 @@ static void add_y_tick(struct canvas *v, double at)
     cvy_text_add(v->svg, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">", v->x.from_px - 7, px + 4);
 }
 
-/* Decades; where there are fewer than two, also 2 and 5. */
+/* Draws ticks at powers of ten; if there are at most two decades, also at 2 and 5. */
 static void draw_log_ticks(struct canvas *v, const struct axis *a, void (*add)(struct canvas *, double))
 {
     const int first = (int)floor(log10(a->min) + 1e-9), last = (int)ceil(log10(a->max) - 1e-9), decades = last - first;
@@ -247,7 +248,7 @@ static void add_class(struct canvas *v, const cvy_series *s, const char *what)
         cvy_text_add(v->svg, " class=\"%s c%d%s\"", what, s->color % 8, s->faint ? " faint" : "");
 }
 
-/* The path of y over x; interrupted where there is no value. */
+/* Draws the path of y over x, with gaps where a value is missing. */
 static void draw_line(struct canvas *v, const cvy_series *s, const char *what)
 {
     int pen_down = 0;
@@ -361,7 +362,8 @@ static double text_px(const char *text)
     return letters * LETTER_PX;
 }
 
-/* Swatches and names above the plot, in as many rows as they need; returns the height, draws if svg is not NULL. */
+/* Draws colour samples and names above the plot, in as many rows as they need, if svg is not NULL. Returns the
+ * height. */
 static double legend(const cvy_chart *c, double left, double right, cvy_text *svg)
 {
     double x = left, y = 16;
@@ -426,7 +428,7 @@ void cvy_chart_write(cvy_text *html, const cvy_chart *chart)
     open_figure(html, chart->title, chart->note, chart->small ? "third" : "half");
     open_svg(html, chart->title, v.width, v.height);
     draw_axes(&v);
-    const size_t id = html->bytes; /* unique in the page */
+    const size_t id = html->bytes; /* unique within the page */
     cvy_text_add(html,
                  "<clipPath id=\"p%zu\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" /></clipPath><g "
                  "clip-path=\"url(#p%zu)\">",
@@ -483,7 +485,7 @@ void cvy_heatmap_write(cvy_text *html, const cvy_heatmap *m)
     for (int r = 0; r < m->rows; r++)
         for (int c = 0; c < m->columns; c++) {
             const double share = CVY_MIN(CVY_MAX(m->shade[r * m->columns + c], 0), 1),
-                         shade = pow(share, 0.6); /* so that rare cells still show */
+                         shade = pow(share, 0.6); /* so that rare cells are still visible */
             const double x = left + c * cell, y = top + r * cell;
             const cvy_number value = cvy_number_count(m->value[r * m->columns + c]);
             cvy_text_add(html,

@@ -1,6 +1,5 @@
 /*
- * report_text.c: what the sections of the page write with: escaped text, numbers as people write them, values out of
- * parsed files.
+ * report_text.c: helpers for the sections of the page: escaped text, formatted numbers, and values from parsed files.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,8 +9,8 @@
 #include "base/base_text.h"
 #include "report/report.h"
 
-/* Control characters are dropped and bytes that are not UTF-8 are replaced, so that any file name or job text gives a
- * valid page. */
+/* Drops control characters and replaces bytes that are not UTF-8, so that any file name or job text gives a valid
+ * page. */
 void cvy_html_escape(cvy_text *html, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c;) {

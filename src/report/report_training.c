@@ -1,6 +1,6 @@
 /*
- * report_training.c: the curves of the training: losses, metrics, learning rate, speed, and where the time of a step
- * goes.
+ * report_training.c: the curves of the training: losses, metrics, learning rate, speed, and the time of a step by its
+ * parts.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 struct binned {
     double *x, *mean, *low, *high;
     int64_t n;
-    int many; /* several points in a bin: low and high are worth showing */
+    int many; /* some bins have several points, so low and high are worth showing */
 };
 
-/* Means over at most BINS groups of neighbouring points, with the least and largest of each. */
+/* Averages at most BINS groups of neighbouring points, and finds the minimum and maximum of each. */
 static cvy_status bin(cvy_pool *pool, const double *x, const double *y, int64_t n, struct binned *out)
 {
     const int64_t nbin = CVY_MIN(n, BINS);
@@ -46,7 +46,7 @@ static cvy_status bin(cvy_pool *pool, const double *x, const double *y, int64_t 
     return CVY_OK;
 }
 
-/* Losses that fall by orders of magnitude are shown on a logarithmic axis. */
+/* Whether the values vary by a factor above 40 and are positive: then the axis is logarithmic. */
 static int wants_log(const cvy_chart *c)
 {
     double low = INFINITY, high = 0;
@@ -59,7 +59,7 @@ static int wants_log(const cvy_chart *c)
     return low > 0 && high > 40 * low;
 }
 
-/* A curve over steps, with a band of its least and largest values where points were joined. */
+/* Draws a curve over steps. If points were averaged, it has a band from minimum to maximum. */
 static void step_chart(cvy_report *r, cvy_chart *chart, const char *column, int color)
 {
     const double *x = cvy_frame_column(&r->steps, "step"), *y = cvy_frame_column(&r->steps, column);
@@ -164,7 +164,7 @@ static void accuracy(cvy_report *r)
     cvy_chart_write(&r->html, &chart);
 }
 
-/* Every other val_<name>, with test_<name> and train_<name> where they exist. */
+/* Draws every other val_<name>, with test_<name> and train_<name> if they exist. */
 static void other_metrics(cvy_report *r)
 {
     for (int i = 0; i < r->epochs.ncol; i++) {
@@ -217,7 +217,7 @@ static double mean(const double *y, int64_t n)
     return count ? sum / (double)count : 0;
 }
 
-/* Compute, waiting for data, exposed communication, stacked, in milliseconds a step. */
+/* Draws compute, exposed communication and waiting for data, stacked, in milliseconds per step. */
 static void step_split(cvy_report *r)
 {
     static const char *const column[] = {"seconds_compute", "seconds_exposed_comm", "seconds_data"};
