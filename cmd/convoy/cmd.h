@@ -121,8 +121,8 @@ const char *cmd_nearest(const char *word, const char *const *names, int n);
 /* ---- cmd_say.c: output to the terminal, which is printed once for any number of ranks ---- */
 /* Prints "convoy: error: ..." to stderr, on rank 0 only. */
 void cmd_error(const char *fmt, ...) CVY_PRINTF(1, 2);
-/* Prints the message of the latest error if status is one, and returns the exit code. Positive values are not
- * errors. */
+/* Returns the exit code of a status: 0 for CVY_OK, CMD_EXIT_STOPPED for CVY_STOPPED. For an error it first prints the
+ * message. Any other positive status is reported as a bug of convoy. */
 int cmd_outcome(cvy_status status);
 /* From now on cmd_outcome() calls `leave` for a failed exchange (CVY_E_COMM): `leave` ends the other ranks too. */
 void cmd_outcome_leaves(void (*leave)(void *user, cvy_status status, const char *text));

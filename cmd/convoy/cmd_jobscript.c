@@ -14,8 +14,8 @@
 
 #include "cmd.h"
 
-#define SIGNAL_S 120       /* seconds between the signal and the time limit; less if the limit is short */
-#define SIGNAL_SHARE 4     /* the signal comes in the last 1/4 of the limit at the earliest */
+#define SIGNAL_S 120       /* default seconds between the signal and the limit */
+#define SIGNAL_SHARE 4     /* but at most 1/4 of the limit */
 #define SIGNAL_S_MAX 65535 /* largest value that Slurm accepts */
 #define LIMIT_S_MIN 60     /* Slurm's limits are in whole minutes */
 #define LIMIT_S_MAX (366 * 24 * 3600)
