@@ -1,6 +1,7 @@
 /*
- * train_async.c: the steps of a run whose workers do not wait for each other (update: parameter_server with staleness
- * other than 0), from one meeting of all ranks to the next: the end of an epoch, a checkpoint, or a wish of any worker.
+ * train_async.c: the steps of a run whose workers do not wait for each other (update: parameter_server with a
+ * staleness other than 0). They run from one synchronisation of all ranks to the next. A synchronisation is the end of
+ * an epoch, a checkpoint, or a request of any worker.
  */
 #include "train/trainer.h"
 
@@ -23,7 +24,8 @@ static cvy_status next_step(cvy_trainer *t)
     return status;
 }
 
-/* A worker that cannot go on leaves too, and what it says at the meeting ends the run on all ranks. */
+/* A worker that cannot continue leaves too. Its status reaches all ranks in the agreement that follows, and ends the
+ * run. */
 cvy_status cvy_trainer_run_free(cvy_trainer *t)
 {
     cvy_program *p = t->session.program;

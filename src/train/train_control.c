@@ -1,9 +1,10 @@
 /*
- * train_control.c: when a run saves and when it ends: what its job asks for (checkpoint.every), what it is told from
- * outside (cvy_train_control), and when its allocation ends.
+ * train_control.c: when a run saves and when it ends. This depends on the job (checkpoint.every), on requests from
+ * outside (cvy_train_control), and on the end of the allocation.
  *
- * In the step: before it. Any rank may be told, and the end of the allocation is rank 0's business, so all ranks put
- * together what they know in one small reduction; what comes out of it all of them do behind the same step.
+ * The ranks agree before each step. Any rank may get a request, and only rank 0 watches the end of the allocation.
+ * Therefore all ranks combine what they know in one small all-reduce, and all of them act on the result at the same
+ * step.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,12 +12,12 @@
 
 #include "train/trainer.h"
 
-/* Of a save that was never measured: what a poor file system writes. */
+/* Assumed speed of a slow file system in bytes per second, for a save that was not measured yet. */
 #define WRITE_BYTES_S 50e6
-/* For what comes behind the last save: the report, the end of MPI. */
+/* Seconds for what follows the last save: the report and the end of MPI. */
 #define LEAVE_S 5.0
 
-/* What the ranks tell each other before each step; the maximum counts. */
+/* The values that the ranks exchange before each step. The all-reduce takes the maximum. */
 enum { SAY_STOP, SAY_SAVE, SAY_END, SAY_SAVING, SAY_SLOWEST, SAY_FASTEST, SAY_COUNT };
 
 static int is_due(const cvy_trainer *t, const cvy_duration *every)
@@ -52,7 +53,7 @@ int cvy_trainer_synchronises(const cvy_trainer *t)
 
 /* ---- the end of the allocation ---- */
 
-/* Seconds that the run must keep back for one more turn, with whatever falls into it, and a save behind it. */
+/* Estimated seconds for a save: the slowest one so far, or an estimate from the size of the variables. */
 static double save_s(const cvy_trainer *t)
 {
     const cvy_vars *vars = t->session.program->vars;
@@ -62,7 +63,8 @@ static double save_s(const cvy_trainer *t)
     return t->save.slowest_s > 0 ? t->save.slowest_s : bytes / WRITE_BYTES_S;
 }
 
-/* A run can stop only where the weights of all ranks are up to date. */
+/* Seconds that the run must keep in reserve for one more iteration and a save after it. A run can stop only when the
+ * weights of all ranks are up to date, so steps until the next flush count too. */
 static double kept_back_s(const cvy_trainer *t)
 {
     const int64_t more = cvy_trainer_steps_to_flush(t);
@@ -107,7 +109,7 @@ static void say_who_was_told(cvy_trainer *t, int rank)
     cvy_trainer_say(t, text);
 }
 
-/* ---- together ---- */
+/* ---- the agreement ---- */
 
 int cvy_trainer_has_request(const cvy_trainer *t)
 {
@@ -118,7 +120,7 @@ int cvy_trainer_has_request(const cvy_trainer *t)
             cvy_clock_s() - t->save.latest_s > every->amount);
 }
 
-/* A request to save is taken with this. */
+/* Collects what this rank has to say. A request to save is cleared by this. */
 static void look_around(cvy_trainer *t, int64_t said[SAY_COUNT])
 {
     cvy_train_control *control = t->opts->control;
@@ -134,8 +136,8 @@ static void look_around(cvy_trainer *t, int64_t said[SAY_COUNT])
     said[SAY_FASTEST] = -said[SAY_SLOWEST];
 }
 
-/* Ranks leave a step together, so who was busy for less time than the slowest has waited for it, in the step's sums or
- * here. */
+/* Ranks leave a step together. A rank that was busy for less time than the slowest one has waited for it, either in the
+ * all-reduces of the step or in this agreement. */
 static void note_slowest(cvy_trainer *t, const int64_t said[SAY_COUNT])
 {
     const double slowest_s = 1e-9 * (double)said[SAY_SLOWEST], fastest_s = -1e-9 * (double)said[SAY_FASTEST];

@@ -1,8 +1,8 @@
 /*
- * train_flush.c: update modes that do not bring all weights up to date in every step: when a training run does it, and
- * what a checkpoint keeps of an update that is still to come. The mode decides (program/program_update.h).
+ * train_flush.c: update modes that do not bring all weights up to date in every step. This file says when a training
+ * run flushes, and what a checkpoint keeps of a pending update. The mode decides (program/program_update.h).
  *
- * In the step: after it.
+ * The trainer calls cvy_trainer_flush() after each step.
  */
 #include "job/job_table.h"
 #include "train/trainer.h"
@@ -68,7 +68,7 @@ static cvy_status read_pending(const cvy_tree *node, double *lr, int64_t *number
     return cvy_tree_bool(at[2], tail);
 }
 
-/* The variables that are to be filled; NULL: nothing is pending. */
+/* *sums_out: the variables to fill from the checkpoint; NULL: nothing is pending. */
 static cvy_status prepare_pending(cvy_trainer *t, cvy_vars **sums_out)
 {
     const cvy_tree *node = cvy_tree_get(t->folder.resume.state, "pending");

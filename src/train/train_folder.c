@@ -28,11 +28,12 @@ static void join_path(const cvy_trainer *t, const char *name, char path[CVY_RUN_
     cvy_run_path(t->folder.path, name, path);
 }
 
-/* ---- making and finding it ---- */
+/* ---- making and finding the folder ---- */
 
-/* Two runs would mix in one folder: a job that was submitted again while the first goes on. The first may be about to
- * end: it gets three seconds. The lock ends with the process. It is of a file, open for writing, for NFS and Lustre
- * keep locks of folders within a node. Where the file system knows no locks, nothing is refused. */
+/* Two runs would mix their files in one folder, for example if a job is submitted again while the first still runs. The
+ * first one may be about to end, so this waits up to three seconds for it. The lock ends with the process. It is on a
+ * file that is open for writing, because NFS and Lustre keep locks of folders within a node. If the file system does
+ * not support locks, nothing is refused. */
 static cvy_status lock_folder(cvy_trainer *t)
 {
     enum { TRIES = 30 };
@@ -50,7 +51,7 @@ static cvy_status lock_folder(cvy_trainer *t)
     return CVY_OK;
 }
 
-/* The next free number; made at once, so that two jobs that start together do not share one. */
+/* Takes the next free number. The folder is made at once, so that two jobs that start together do not share one. */
 static cvy_status new_numbered_folder(cvy_trainer *t)
 {
     CVY_TRY(cvy_file_make_folder("runs"));
@@ -64,7 +65,7 @@ static cvy_status new_numbered_folder(cvy_trainer *t)
     return cvy_error_set(CVY_E_IO, "runs/ is full of runs of %s: name another folder with --out", t->session.job->name);
 }
 
-/* But for the lock, which a run that was killed while it prepared leaves: such a folder is as good as none. */
+/* A lock file does not count: a run that was killed during its preparation leaves only that. */
 static int is_empty_folder(const char *path)
 {
     DIR *dir = opendir(path);
@@ -93,7 +94,8 @@ static cvy_status take_folder(cvy_trainer *t)
     CVY_CHECK(cvy_file_exists(out) || !t->opts->resume, CVY_E_IO, "%s does not exist, so there is nothing to resume",
               out);
     snprintf(t->folder.path, sizeof t->folder.path, "%s", out);
-    const int is_there = cvy_file_exists(out); /* an empty folder that was prepared for the run is not ours to remove */
+    /* an empty folder that existed before the run must not be removed at a failure */
+    const int is_there = cvy_file_exists(out);
     CVY_TRY(cvy_file_make_folder(out));
     t->folder.is_new = !is_there;
     return CVY_OK;
@@ -119,7 +121,8 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t)
     cvy_status status = is_root(t) ? take_folder(t) : CVY_OK;
     if (status == CVY_OK && is_root(t)) {
         status = lock_folder(t);
-        t->folder.is_new &= status == CVY_OK; /* else it is another run's, and not to be removed */
+        /* otherwise the folder belongs to another run and must not be removed */
+        t->folder.is_new &= status == CVY_OK;
     }
     if (status == CVY_OK && is_root(t) && t->opts->resume)
         status = find_checkpoint(t);
@@ -178,14 +181,14 @@ static cvy_status check_course(const cvy_trainer *t)
     return CVY_OK;
 }
 
-/* Whether what is kept under key is of this metric; scores of another one cannot be compared. */
+/* Whether the value under `key` names this metric. Scores of different metrics cannot be compared. */
 static int is_of(const cvy_tree *state, const char *key, const char *metric)
 {
     const cvy_tree *node = cvy_tree_get(state, key);
     return !node || !node->text || !metric || strcmp(node->text, metric) == 0;
 }
 
-/* What the run has come to in early stopping: one that has stopped has nothing to do. */
+/* Restores early stopping. A run that has already stopped early has nothing left to do. */
 static cvy_status restore_stop(cvy_trainer *t)
 {
     const struct cvy_job_stop *stop = &t->session.job->train.stop;
@@ -199,7 +202,7 @@ static cvy_status restore_stop(cvy_trainer *t)
     return CVY_OK;
 }
 
-/* A run that was killed between a best set and its mark has not marked it. */
+/* If a run was killed after it saved a best set and before it marked the set, the mark is missing and is made now. */
 static cvy_status restore_best(cvy_trainer *t)
 {
     char dir[640];
@@ -262,7 +265,8 @@ void cvy_trainer_write_status(const cvy_trainer *t, const char *word, const char
         cvy_log(t->session.context, CVY_LOG_WARN, "%s", cvy_error_text());
 }
 
-/* Before job.resolved.yaml is replaced. A folder without a readable one says nothing. */
+/* Warns if a resumed run has another job. Call it before job.resolved.yaml is replaced. Without a readable old file
+ * there is no warning. */
 static void warn_of_changes(const cvy_trainer *t, const char *job)
 {
     char path[CVY_RUN_PATH];
@@ -274,7 +278,8 @@ static void warn_of_changes(const cvy_trainer *t, const char *job)
     cvy_text_free(&changes);
 }
 
-/* Of a run that ended without a word: whose signs ended first. The board begins anew. */
+/* If the last run ended without writing a final STATUS, warns and names the rank whose heartbeats ended first. Then it
+ * removes the heartbeat file, so that it begins anew. */
 static void read_board(const cvy_trainer *t)
 {
     char path[CVY_RUN_PATH], text[320], *status = NULL;
@@ -302,7 +307,7 @@ cvy_status cvy_trainer_write_head(cvy_trainer *t)
     CVY_TRY(cvy_job_print(t->session.job, &job));
     warn_of_changes(t, job);
     read_board(t);
-    cvy_trainer_write_status(t, "running", NULL); /* first, so that a folder with anything in it has one */
+    cvy_trainer_write_status(t, "running", NULL); /* first, so that a folder with any file in it has a STATUS */
     cvy_status status = write_text(t, CVY_RUN_JOB, job);
     cvy_mem_free(&job);
     if (status == CVY_OK)
@@ -312,7 +317,7 @@ cvy_status cvy_trainer_write_head(cvy_trainer *t)
         status = cvy_metrics_log_open(path, t->opts->resume ? t->step : -1, &t->folder.log);
     if (status == CVY_OK && t->session.job->log.trace)
         status = cvy_file_replace(t->session.job->log.trace, "",
-                                  0); /* that it cannot be written is known before the training */
+                                  0); /* finds out before the training whether the trace can be written */
     return status;
 }
 
@@ -334,7 +339,7 @@ void cvy_trainer_end(cvy_trainer *t, cvy_status status)
             "%s is gone: the run's folder was removed or moved while it trained, and holds only what was written since",
             job);
     if (t->folder.is_new && !t->folder.has_begun)
-        (void)!cvy_file_remove_tree(t->folder.path); /* a job that did not begin leaves no folder behind */
+        (void)!cvy_file_remove_tree(t->folder.path); /* a job that did not begin leaves no folder */
     else if (t->session.job && t->folder.has_begun)
         cvy_trainer_write_status(t,
                                  status == CVY_OK        ? "finished"

@@ -1,8 +1,8 @@
 /*
- * train_request.c: cvy_train_control: flags that signal handlers and other threads set and a run looks at.
+ * train_request.c: cvy_train_control: flags that signal handlers and other threads set and that a run reads.
  *
- * The flags are C11 atomics. A signal handler may use those that need no lock, so the build fails on a machine whose
- * integers do.
+ * The flags are C11 atomics. A signal handler may use only atomics that need no lock. Therefore the build fails on a
+ * machine whose integer atomics need one.
  */
 #include "train/train_request.h"
 

@@ -1,6 +1,6 @@
 /*
- * train_request.h: the requests that reach a run from signal handlers and other threads (cvy_train_control), as the run
- * sees them.
+ * train_request.h: the requests that a run gets from signal handlers and other threads (cvy_train_control). These are
+ * the functions that the run itself calls.
  */
 #ifndef CVY_TRAIN_REQUEST_H
 #define CVY_TRAIN_REQUEST_H
@@ -14,7 +14,7 @@ struct cvy_train_control {
     atomic_llong longest_ns;
 };
 
-/* All of these accept NULL: a run without a control. */
+/* All of these functions accept NULL, which means that the run has no control. */
 static inline int cvy_train_control_wants_stop(cvy_train_control *control)
 {
     return control && atomic_load(&control->stop);
@@ -25,13 +25,13 @@ static inline int cvy_train_control_wants_save(cvy_train_control *control)
     return control && atomic_load(&control->save);
 }
 
-/* Whether a save is requested; the request is taken. */
+/* Returns whether a save is requested, and clears the request. */
 static inline int cvy_train_control_take_save(cvy_train_control *control)
 {
     return control && atomic_exchange(&control->save, 0);
 }
 
-/* All ranks know that they stop. */
+/* Tells the control that all ranks have agreed to stop. */
 static inline void cvy_train_control_say_stopping(cvy_train_control *control)
 {
     if (control)

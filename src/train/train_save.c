@@ -1,8 +1,8 @@
 /*
- * train_save.c: a run's checkpoints: what a set holds, when it is safe, and what it has cost.
+ * train_save.c: a run's checkpoints: what a set holds, when it is complete, and what it has cost.
  *
- * In the step: behind it, where a save is due. The ranks that write copy and go on; that a save has come to its end is
- * found out in the agreement before a later step.
+ * A save begins after a step, if one is due. The ranks that write make a copy and continue with training. The
+ * agreement before a later step finds out that the save has ended.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "session/session_normalize.h"
 #include "train/trainer.h"
 
-/* For the interval that Young and Daly would choose: how often a node fails. */
+/* Mean time between failures of a node, for the interval that the formula of Young and Daly gives. */
 #define NODE_MTBF_S (5.0 * 365 * 86400)
 
 static int is_root(const cvy_trainer *t)
@@ -64,7 +64,7 @@ static cvy_status add_state(const cvy_trainer *t, cvy_json *json)
     return json->text.status;
 }
 
-/* ---- a save that has come to its end ---- */
+/* ---- the end of a save ---- */
 
 static void log_save(cvy_trainer *t, const cvy_saved *saved)
 {
@@ -81,8 +81,8 @@ static void log_save(cvy_trainer *t, const cvy_saved *saved)
     cvy_trainer_write_line(t, &json);
 }
 
-/* What comes is judged by a set that there is: a best one that is lost counts again only if the run ends where it was,
- * and so saves it once more. */
+/* After a failed save of a best set, later scores are compared with the best set that is complete. The lost score
+ * counts again only if the run ends at the same step, because then that step is saved once more. */
 static void end_best(cvy_trainer *t, int64_t step, int is_lost)
 {
     t->best.is_saving = 0;
@@ -95,12 +95,12 @@ static void end_best(cvy_trainer *t, int64_t step, int is_lost)
         t->state.best = t->best.safe;
 }
 
-/* A failed save is a warning while training goes on. */
+/* Records a save that has ended. A failed save is only a warning while training continues. */
 static cvy_status take(cvy_trainer *t, const cvy_saved *saved, int last)
 {
     const int is_lost = saved->status != CVY_OK;
     if (is_lost)
-        t->save.begun_step = -1; /* if the run ends at this step, it tries once more, and that is then the last save */
+        t->save.begun_step = -1; /* if the run ends at this step, it saves once more, as its last save */
     if (t->best.is_saving)
         end_best(t, saved->step, is_lost);
     if (is_lost && (last || saved->status == CVY_E_NUMERIC))
@@ -114,8 +114,8 @@ static cvy_status take(cvy_trainer *t, const cvy_saved *saved, int last)
     t->save.slowest_s = CVY_MAX(t->save.slowest_s, saved->total_s);
     t->save.done.count++;
     t->save.done.bytes = saved->bytes;
-    if (!t->save.is_last ||
-        t->save.done.timed == 0) { /* at the run's end training waits for the disk, since there is nothing else to do */
+    /* the last save always waits for the disk, so it counts only if there is no other */
+    if (!t->save.is_last || t->save.done.timed == 0) {
         t->save.done.timed++;
         t->save.done.stall_s += saved->stall_s;
     }
@@ -144,7 +144,7 @@ cvy_status cvy_trainer_finish_save(cvy_trainer *t, int last)
     return ended ? take(t, &saved, last) : CVY_OK;
 }
 
-/* ---- a save that begins ---- */
+/* ---- the start of a save ---- */
 
 static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
 {
@@ -169,8 +169,8 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
     return begun;
 }
 
-/* A save goes on in the ranks' agreements, and where workers do not wait for each other the next one may be an epoch
- * away. */
+/* A save in the background advances in the agreements of the ranks. If workers do not wait for each other, the next
+ * agreement may be an epoch away, so such a save blocks. */
 static int goes_on_behind(const cvy_trainer *t, int last)
 {
     return t->session.job->checkpoint.background && !last && !cvy_program_async(t->session.program);
@@ -181,7 +181,7 @@ cvy_status cvy_trainer_save(cvy_trainer *t, int last)
     const int background = goes_on_behind(t, last);
     cvy_vars *pending = NULL;
     t->save.is_last |= last;
-    CVY_TRY(cvy_trainer_finish_save(t, 0)); /* one at a time */
+    CVY_TRY(cvy_trainer_finish_save(t, 0)); /* only one save at a time */
     cvy_watchdog_kick_long(t->session.watchdog, t->step, "a checkpoint");
     if (t->best.lost_step == t->step && !t->best.is_new) {
         t->best.is_new = 1;
@@ -203,7 +203,7 @@ cvy_status cvy_trainer_save(cvy_trainer *t, int last)
     return status == CVY_E_COMM ? status : take(t, &failed, last);
 }
 
-/* ---- what they have cost ---- */
+/* ---- the cost of saves ---- */
 
 void cvy_trainer_say_saves(cvy_trainer *t)
 {

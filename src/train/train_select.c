@@ -1,6 +1,6 @@
 /*
- * train_select.c: what scores decide: which checkpoint is the best, and when a run stops early. At the end of an epoch,
- * from scores that are equal on all ranks.
+ * train_select.c: decisions that depend on scores: which checkpoint is the best, and when a run stops early. They are
+ * taken at the end of an epoch, from scores that are equal on all ranks.
  */
 #include <math.h>
 #include <string.h>

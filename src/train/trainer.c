@@ -1,9 +1,10 @@
 /*
- * trainer.c: cvy_run_train(): the step loop from a job file into a run folder.
+ * trainer.c: cvy_run_train(): the step loop, from a job file into a run folder.
  *
- * One turn: rows from the loader, agreement of all ranks that they go on, rate from the schedule, one planned step,
- * log, and at an epoch's end validation. What must survive (position, best score, sums of the epoch) is in the state of
- * each checkpoint, so a resumed run repeats the bits.
+ * One iteration gets rows from the loader, agrees with all ranks to continue, takes the learning rate from the
+ * schedule, runs one planned step and writes the log. At the end of an epoch it validates. Everything that must
+ * survive (step number, best score, sums of the epoch) is in the state of each checkpoint, so a resumed run gives the
+ * same bits.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 
 /* ---- planning ---- */
 
-/* Steps of the run; the samples that they see are counted in an int64_t too. */
+/* Sets the number of steps. Their samples must fit into an int64_t, too. */
 static cvy_status count_steps(cvy_trainer *t)
 {
     const cvy_job *job = t->session.job;
@@ -83,7 +84,7 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
     return add_steps(t);
 }
 
-/* The plan kept with a checkpoint is taken again, so that the resumed run computes the same bits. */
+/* Uses the plan that was saved with the checkpoint, so that the resumed run computes the same bits. */
 static cvy_status take_plan(const cvy_trainer *t)
 {
     const char *text = t->folder.resume.plan_json;
@@ -112,7 +113,7 @@ void cvy_trainer_say(cvy_trainer *t, const char *event)
     o->progress(o->user, &progress);
 }
 
-/* Sums since the last logged step. */
+/* Writes the sums since the last logged step, and starts a new window. */
 static void log_step(cvy_trainer *t, double lr)
 {
     cvy_json json = {0};
@@ -199,7 +200,7 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
 
 /* ---- the end of an epoch ---- */
 
-/* Samples skipped since the last epoch's end, over all ranks; each rank names its latest. */
+/* Counts the samples skipped since the last epoch's end, over all ranks. Each rank logs its latest one. */
 static cvy_status count_skipped(cvy_trainer *t, int64_t *skipped_out)
 {
     cvy_comm *comm = t->session.context->comm;
@@ -224,20 +225,22 @@ static cvy_status end_epoch(cvy_trainer *t)
     CVY_TRY(count_skipped(t, &skipped));
     if (t->validation.source)
         CVY_TRY(cvy_scorer_run(&t->validation.scorer, &scores, NULL, NULL, NULL));
-    if (t->session.val) { /* test data never selects anything */
+    if (t->session.val) { /* test data is never used to select a checkpoint or to stop early */
         cvy_trainer_select(t, &scores);
         t->validation.loss = scores.loss;
     }
     log_epoch(t, t->validation.source ? &scores : NULL, skipped);
     t->state.epoch_loss = t->state.epoch_samples = t->state.epoch_train_s = 0;
     t->time.epoch_start_s = cvy_clock_s();
-    t->window.start_s += t->time.epoch_start_s - begin; /* its samples stay; the time of the test does not count */
+    /* leave the time of the validation out; the samples of the window still count */
+    t->window.start_s += t->time.epoch_start_s - begin;
     return CVY_OK;
 }
 
 /* ---- the loop ---- */
 
-/* what: the loss or a gradient; cause: where the number was made, or NULL. */
+/* what: the loss or a gradient. word: "nan", "infinite" or "not finite". cause: where the number was computed, or
+ * NULL. */
 static cvy_status lose(const cvy_trainer *t, int64_t step, const char *what, const char *word, const char *cause)
 {
     char saved[96] = "no checkpoint was saved yet", first[408] = "";
@@ -252,14 +255,16 @@ static cvy_status lose(const cvy_trainer *t, int64_t step, const char *what, con
                          what, (long long)step, word, first, saved);
 }
 
-/* The loss is a sum over all ranks, so all of them stop here. */
+/* The loss is a sum over all ranks, so all of them stop here. Free workers (train_async.c) have a loss of their own;
+ * there the agreement at the next synchronisation stops all ranks. */
 static cvy_status check_loss(const cvy_trainer *t)
 {
     return isfinite(t->last_loss) ? CVY_OK
                                   : lose(t, t->step, "the loss", isnan(t->last_loss) ? "nan" : "infinite", NULL);
 }
 
-/* A step that lost its way before its update: the weights are those of the step before. */
+/* If the loss or a gradient is not finite, the step ends before its update, and the weights are those of the previous
+ * step. */
 static cvy_status take_step(cvy_trainer *t, int step, double lr)
 {
     char cause[400];
@@ -267,12 +272,12 @@ static cvy_status take_step(cvy_trainer *t, int step, double lr)
     if (status != CVY_E_NUMERIC)
         return status;
     snprintf(cause, sizeof cause, "%s", cvy_error_text());
-    (void)!cvy_trainer_finish_save(t, 0); /* what it says of checkpoints counts the one under way */
+    (void)!cvy_trainer_finish_save(t, 0); /* a save in progress may complete now, so that lose() can name it */
     return lose(t, t->step + 1, t->session.program->task[step]->lost, "not finite", cause);
 }
 
-/* Of a fault that all ranks have: sums that are under way end before their memory goes, and a save that is under way
- * becomes safe. */
+/* Ends the run after a fault that all ranks have. All-reduces in progress must end before their memory is freed, and a
+ * save in progress is completed. */
 static cvy_status end_together(cvy_trainer *t, cvy_status fault)
 {
     char text[1024];
@@ -322,7 +327,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     t->time.busy_s = waited_s + filled - begin + info->time.total - info->time.exposed_comm;
     const double seconds = waited_s + cvy_clock_s() - begin;
     t->state.epoch_train_s += seconds;
-    if (t->step > t->first_step + 1) { /* the first one waits for the loader to begin */
+    if (t->step > t->first_step + 1) { /* the first step also waits until the loader has started */
         t->time.data_wait_s += waited_s;
         t->time.loop_s += seconds;
     }
@@ -340,7 +345,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     return CVY_OK;
 }
 
-/* The next step, if all agree that there is one. */
+/* Runs the next step, if all ranks agree to continue. */
 static cvy_status one_step(cvy_trainer *t, cvy_control_request *wish)
 {
     const cvy_rows *rows = NULL;
@@ -351,17 +356,19 @@ static cvy_status one_step(cvy_trainer *t, cvy_control_request *wish)
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
     status = end_together(t, cvy_trainer_agree(t, status, wish));
     if (!cvy_program_is_flushed(t->session.program))
-        wish->stop = 0; /* not yet: there is nothing to save that all ranks agree on */
+        wish->stop = 0; /* not yet: ranks do not have the same weights to save */
     if (status == CVY_OK && !wish->stop)
         status = cvy_trainer_step(t, rows, waited, ready);
-    if (status == CVY_E_NUMERIC) /* on all ranks at once: losses and gradients are sums over them */
+    /* all ranks have this fault at the same time, because losses and gradients are sums over ranks */
+    if (status == CVY_E_NUMERIC)
         status = end_together(t, status);
     if (rows)
         cvy_loader_release(t->loader, rows);
     return status;
 }
 
-/* Servers hold the weights of their workers, and ranks that train locally have their own until the next average. */
+/* Checks that all ranks have the same weights. In some modes they are never the same: parameter servers hold the
+ * weights of their workers. With local SGD they are the same only after an average. */
 static cvy_status compare_replicas(cvy_trainer *t)
 {
     const cvy_program *p = t->session.program;
@@ -372,8 +379,8 @@ static cvy_status compare_replicas(cvy_trainer *t)
     return status == CVY_OK ? CVY_OK : end_together(t, cvy_error_prefix(status, "at step %lld", (long long)t->step));
 }
 
-/* One turn: a step, or where workers do not wait for each other the steps up to their next meeting; *stopped_out when
- * the run was asked to stop. */
+/* One iteration: a step or, if workers do not wait for each other, the steps up to their next synchronisation.
+ * *stopped_out is set if the run was asked to stop. */
 static cvy_status turn(cvy_trainer *t, int *stopped_out)
 {
     cvy_control_request wish = {0};
@@ -396,7 +403,7 @@ static cvy_status turn(cvy_trainer *t, int *stopped_out)
     return CVY_OK;
 }
 
-/* What was done with the data before the first step, a line each. */
+/* Prints the notes: one line each about what was done before the first step. */
 static void say_notes(cvy_trainer *t)
 {
     char *line = t->session.notes.data;
@@ -406,7 +413,7 @@ static void say_notes(cvy_trainer *t)
     }
 }
 
-/* One line where the slowest rank waited for samples more than a little of its time. */
+/* Warns if the slowest rank waited for samples for more than 3 % of its time. */
 static cvy_status hint_at_data(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
@@ -453,8 +460,8 @@ static cvy_status loop(cvy_trainer *t)
     watch_steps(t);
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
         CVY_TRY(turn(t, &stopped));
-    cvy_train_control_say_stopping(t->opts->control); /* the run saves and ends in any case */
-    if (t->window.steps > 0)                          /* stopped between two lines */
+    cvy_train_control_say_stopping(t->opts->control); /* from here on the run saves and ends in any case */
+    if (t->window.steps > 0)                          /* the run ended between two logged steps */
         log_step(t, cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step - 1)));
     CVY_TRY(t->save.begun_step == t->step ? cvy_trainer_finish_save(t, 1) : cvy_trainer_save(t, 1));
     cvy_trainer_say_saves(t);
@@ -477,7 +484,7 @@ static cvy_status initialise(cvy_trainer *t)
     return status;
 }
 
-/* Folder, resume and plan steer what the ranks say to each other. */
+/* These options decide which collectives a rank calls, so they must be the same on all ranks. */
 static uint64_t hash_command(const cvy_train_opts *o)
 {
     const char *const texts[] = {o->out ? o->out : "", o->resume ? "--resume" : "", o->plan_file ? o->plan_file : ""};
