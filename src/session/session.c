@@ -1,5 +1,5 @@
 /*
- * session.c: opening a job on all ranks, with every fault agreed: nobody goes on alone.
+ * session.c: opens a job on all ranks. All ranks agree on every fault, so that no rank continues alone.
  */
 #include "session/session.h"
 
@@ -14,7 +14,7 @@
 #include "session/session_normalize.h"
 #include "session/session_source.h"
 
-/* ---- do all ranks mean the same? ---- */
+/* ---- comparing ranks ---- */
 
 cvy_status cvy_session_same(const cvy_session *s, const char *what, uint64_t value)
 {
@@ -37,8 +37,8 @@ out:
     return status;
 }
 
-/* The key, "train.batch", at which two resolved jobs part, with both values; a is without what may differ. Returns 0
- * where they are equal. */
+/* Finds the first key, as "train.batch", at which two resolved jobs differ, and writes it with both values. At the top
+ * level only keys of `a` are compared, because `a` lacks the keys that may differ. Returns 0 if they are equal. */
 static int find_difference(const cvy_tree *a, const cvy_tree *b, const char *path, char *text, size_t room)
 {
     const int nkey = a->kind == CVY_TREE_MAP && b->kind == CVY_TREE_MAP ? a->count + (*path ? b->count : 0) : 0;
@@ -66,7 +66,7 @@ static int find_difference(const cvy_tree *a, const cvy_tree *b, const char *pat
                     b->text ? b->text : "another list or map");
 }
 
-/* Rank 0's job comes as text; where it differs from this rank's, the fault says at which key. */
+/* Broadcasts rank 0's job as text. If this rank's job is different, the error names the key. */
 static cvy_status compare_keys(const cvy_session *s)
 {
     cvy_comm *comm = s->context->comm;
@@ -92,7 +92,7 @@ static cvy_status compare_keys(const cvy_session *s)
             CVY_E_DISAGREE,
             "started with another job than rank 0: %s; start all ranks with the same command line and files", what);
     status = cvy_comm_agree(comm, status);
-    if (status == CVY_OK) /* the difference is one of text only */
+    if (status == CVY_OK) /* the hashes differ, but no key does */
         status =
             cvy_error_set(CVY_E_DISAGREE,
                           "the ranks were started with different jobs: start all with the same command line and files");
@@ -179,7 +179,7 @@ static int has_field(const cvy_dataset *d, const char *name)
     return 0;
 }
 
-/* Whether a class is named by its number, as readers do where the data have no names. */
+/* Whether the name of a class is just its number, as readers give it if the data have no names. */
 static int is_number_of(const char *name, int64_t i)
 {
     char number[24];
@@ -204,9 +204,9 @@ cvy_status cvy_session_check_classes(const char *const *known, int64_t nknown, c
     return CVY_OK;
 }
 
-/* ---- where samples come from: the job's sources or copies near by; and those that stay in memory ---- */
+/* ---- where samples come from: the job's sources, copies on this node, or memory ---- */
 
-/* Sources that will be read: those of the job, or where the node has them. */
+/* Sets the sources to read: those of the job, or their copies on this node. */
 static cvy_status stage_sources(cvy_session *s, int reads)
 {
     const struct cvy_job_data *d = &s->job->data;
@@ -219,7 +219,7 @@ static cvy_status stage_sources(cvy_session *s, int reads)
         return CVY_OK;
     CVY_TRY(cvy_comm_agree(comm, cvy_stage_create(comm, d->stage, d->stage_keep, &s->stage)));
     for (int i = 0; i < CVY_SOURCE_COUNT; i++) {
-        const int scored = i != CVY_SOURCE_TEST || !d->val; /* what is only for `convoy test` stays where it is */
+        const int scored = i != CVY_SOURCE_TEST || !d->val; /* data that only `convoy test` reads is not copied */
         if (s->from[i] && scored)
             CVY_TRY(cvy_stage_source(s->stage, pool, s->from[i], &s->from[i], &s->notes));
     }
@@ -255,7 +255,7 @@ static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_datas
     return cvy_session_check_classes(train->class_name, train->nclasses, cvy_dataset_describe(*out));
 }
 
-/* The samples of data.train: opened once, seen by all below with augmentations of their own. */
+/* Opens data.train. It is opened once; the views below have their own augmentation. */
 static cvy_status open_base(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
@@ -263,7 +263,8 @@ static cvy_status open_base(cvy_session *s)
     return cache(s, s->base);
 }
 
-/* A view of the base, or the part of it that is trained on (part 0) or set apart (part 1). */
+/* Opens a view of `base`. With data.val_share it is a part of the view: part 0 is for training, part 1 is for
+ * validation. */
 static cvy_status open_part(cvy_session *s, int random, int part, cvy_dataset **whole, cvy_dataset **out)
 {
     const struct cvy_job_data *data = &s->job->data;
@@ -286,7 +287,8 @@ static cvy_status open_training(cvy_session *s)
         CVY_TRY(open_further(s, s->from[CVY_SOURCE_TEST], &s->test));
     if (data->val_share == 0 && (s->val || s->test))
         CVY_TRY(cache(s, s->val ? s->val : s->test));
-    if (data->test && !s->test) { /* for `convoy test` afterwards: that it is not there, or does not fit, is said now */
+    /* only `convoy test` will use it, but a missing or unsuitable data set is reported now */
+    if (data->test && !s->test) {
         cvy_dataset *test = NULL;
         const cvy_status status = open_further(s, data->test, &test);
         cvy_dataset_destroy(&test);
@@ -296,7 +298,7 @@ static cvy_status open_training(cvy_session *s)
     return CVY_OK;
 }
 
-/* Of the training samples only, without chance. */
+/* Computes data.normalize from the training samples only, without random augmentation. */
 static cvy_status find_normalize(cvy_session *s)
 {
     cvy_comm *comm = s->context->comm;

@@ -1,8 +1,9 @@
 /*
- * session_model.c: from a job and what its data are to a model with its losses, and to the options of a program.
+ * session_model.c: makes a model with its losses from a job and a description of its data, and the options of a
+ * program.
  *
- * Before step 0. The network's input takes the shape of the data's x, its outputs are as many as there are classes, or
- * numbers in the target.
+ * It runs before step 0. The network's input has the shape of the data's x. It has as many outputs as there are
+ * classes, or numbers in the target.
  */
 #include "session/session_model.h"
 
@@ -29,8 +30,8 @@ static const char *source_of(const cvy_dataset_info *data)
     return data->path ? data->path : data->format;
 }
 
-/* The truth that losses are held against, if the job names no other: the first field after x that is no weight. NULL:
- * the data have none. */
+/* The target of losses, if the job names no other: the first field after x that is not a weight. NULL: the data have
+ * none. */
 static const char *main_target(const cvy_dataset_info *data)
 {
     for (int i = 1; i < data->nfield; i++)
@@ -45,7 +46,7 @@ static int is_class(const cvy_dataset_info *data, const char *target)
     return !field || !(field->dtype == CVY_DTYPE_F32 || field->dtype == CVY_DTYPE_F64);
 }
 
-/* Outputs that the first loss needs; 0: the network's own number. */
+/* The number of outputs that the first loss needs; 0: the network decides. */
 static int64_t count_outputs(const cvy_job *job, const cvy_dataset_info *data)
 {
     const cvy_job_loss *loss = job->train.nloss > 0 ? &job->train.loss[0] : NULL;
@@ -56,7 +57,7 @@ static int64_t count_outputs(const cvy_job *job, const cvy_dataset_info *data)
     return cvy_shape_elems(&field->shape);
 }
 
-/* Everything that layers may read besides x. */
+/* Lists all inputs that layers may read besides x. */
 static int list_fields(const cvy_job *job, const cvy_dataset_info *data, cvy_model_input *field)
 {
     static char weight[] = "weight";
@@ -102,7 +103,7 @@ static cvy_status find_loss(const cvy_job *job, const char *name, const cvy_op_d
                                                job->train.loss_tree ? cvy_tree_where(job->train.loss_tree) : job->file);
 }
 
-/* The loss's own options with its factor, in the model's pool. */
+/* Makes the options of a loss, with its factor, in the model's pool. */
 static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, double weight, cvy_tree **out)
 {
     cvy_tree *map = NULL, *factor = NULL;
@@ -150,7 +151,7 @@ static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, cons
     return cvy_model_add_tree(m, op, name, options, NULL, from, has_input(m, sample_weight) ? 3 : 2);
 }
 
-/* A loss of the network's main output is one of its auxiliary heads too, with their weight. */
+/* A loss on the network's main output is also added to its auxiliary heads, with their weights. */
 static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nloss, const char *target, cvy_model *m)
 {
     CVY_TRY(
@@ -178,7 +179,7 @@ static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, c
 
 /* ---- the model ---- */
 
-/* A network that declares its inputs itself must get them from the data. */
+/* Checks that a network which declares its own inputs gets them from the data. */
 static cvy_status check_inputs(const cvy_dataset_info *data, const cvy_model *m)
 {
     for (int i = 0; i < m->ninput; i++) {
@@ -196,7 +197,7 @@ static cvy_status check_inputs(const cvy_dataset_info *data, const cvy_model *m)
     return CVY_OK;
 }
 
-/* Inputs that no layer reads would only take up feeds. */
+/* Removes inputs that no layer reads, because they would take memory for feeds. */
 static void drop_unread(cvy_model *m)
 {
     int kept = 0;
@@ -295,12 +296,13 @@ static cvy_status find_optimizer(const cvy_job *job, const cvy_op_def **out)
                             : cvy_error_prefix(status, "%s: train.optimizer", cvy_job_where(job, "train", "optimizer"));
 }
 
-/* The optimiser's options are checked here, where their places in the file are known, and go on as text. */
+/* The optimiser's options are checked here, because their places in the file are known here. They are passed on as
+ * text. */
 cvy_status cvy_job_training_opts(const cvy_job *job, cvy_training_opts *out)
 {
     const struct cvy_job_train *t = &job->train;
     const cvy_tree *tree = t->optimizer_options, *decay = tree ? cvy_tree_get(tree, "weight_decay") : NULL;
-    static const char *const also[] = {"lr", NULL}; /* of any optimiser; taken out before */
+    static const char *const also[] = {"lr", NULL}; /* a key of all optimisers; it is read elsewhere */
     const cvy_op_def *op = NULL;
     void *fields = NULL;
     char *text = NULL, *options = NULL;

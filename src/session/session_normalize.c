@@ -1,9 +1,9 @@
 /*
- * session_normalize.c: data.normalize: mean and standard deviation of the training data as the last operation of
+ * session_normalize.c: data.normalize: mean and standard deviation of the training data, as the last operation of
  * data.augment.
  *
- * Before step 0. `auto` becomes numbers once, in a training run; from then on the job holds the numbers: the resolved
- * job file and each checkpoint keep them, test and predict take them from there.
+ * It runs before step 0. A training run replaces `auto` by numbers once. From then on the job holds the numbers: the
+ * resolved job file and each checkpoint keep them, and test and predict take them from there.
  */
 #include "session/session_normalize.h"
 
@@ -49,7 +49,7 @@ cvy_status cvy_job_normalize(cvy_job *job, cvy_dataset *train, const cvy_context
     return cvy_comm_agree(context->comm, status);
 }
 
-/* "mean: 0.5" or "mean: [0.5, ..]" as JSON. */
+/* Adds "mean: 0.5" or "mean: [0.5, ..]" as a JSON list. */
 static void add_values(const cvy_tree *node, const char *key, cvy_json *json)
 {
     const int is_list = node->kind == CVY_TREE_LIST, n = is_list ? node->count : 1;

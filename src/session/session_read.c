@@ -1,5 +1,6 @@
 /*
- * session_read.c: cvy_run_read_job(): a job file checked before there are ranks or data, for who prepares a run.
+ * session_read.c: cvy_run_read_job(): checks a job file before there are ranks or data, for programs that prepare a
+ * run.
  */
 #include <stdio.h>
 #include <string.h>

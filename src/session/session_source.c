@@ -1,5 +1,5 @@
 /*
- * session_source.c: a data source as the command names it.
+ * session_source.c: a data source as it is written on the command line.
  */
 #include "session/session_source.h"
 
