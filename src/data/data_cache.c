@@ -1,10 +1,11 @@
 /*
- * data_cache.c: `data.cache`: samples that were read once stay in memory, as stored or decoded, as long as there is
+ * data_cache.c: `data.cache`: samples stay in memory after the first read, as stored or decoded, as long as there is
  * room.
  *
- * In the step: a reader that stands before the data set's own, in the loader's threads. A sample is kept by whoever
- * reads it first; what does not fit is read anew each time, so a set that is too large still gains its share. The room
- * belongs to the rank and is shared by its data sets. Augmentation comes behind it, so samples are the same with it.
+ * The cache is a reader that wraps the data set's own reader and runs in the loader's threads. The thread that reads a
+ * sample first keeps it. A sample that does not fit is read anew each time, so a data set that is too large still gains
+ * in part. The room belongs to the rank and its data sets share it. Augmentation comes after the cache, so the cache
+ * does not change the samples.
  */
 #include "data/data_cache.h"
 
@@ -31,7 +32,7 @@ struct kept {
 
 struct cache {
     cvy_reader_def def;
-    const cvy_reader_def *reader; /* behind it */
+    const cvy_reader_def *reader; /* the wrapped reader */
     void *state;
     cvy_cache_room *room;
     int decoded, has_y;
@@ -71,7 +72,7 @@ static int take_room(cvy_cache_room *room, int64_t bytes)
 
 /* ---- samples ---- */
 
-/* An encoded picture becomes its bytes. */
+/* Replaces an encoded picture by its pixels. */
 static cvy_status decode(const struct cache *c, cvy_raw *raw)
 {
     cvy_bytes planes = {0}, rows = {0};
@@ -90,7 +91,7 @@ out:
     return status;
 }
 
-/* Where there is no memory or no room, the sample is simply not kept. */
+/* If there is no memory or no room, the sample is not kept; this is not an error. */
 static void keep(struct cache *c, int64_t number, const cvy_raw *raw)
 {
     struct kept *k = NULL, *none = NULL;
@@ -134,7 +135,7 @@ static cvy_status take(const struct kept *k, cvy_raw *raw)
     return CVY_OK;
 }
 
-/* ---- the reader before the reader ---- */
+/* ---- the cache as a reader ---- */
 
 static cvy_status cache_read(void *state, int64_t number, cvy_raw *raw)
 {

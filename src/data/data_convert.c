@@ -1,9 +1,9 @@
 /*
- * data_convert.c: the one loop that writes any data set in any format.
+ * data_convert.c: the loop that writes any data set in any format.
  *
- * Not in the step. The samples are cut into pieces by their number alone, pieces are dealt out to the ranks, each piece
- * gets its name when it is whole, and one rank closes the set. So the result does not depend on the number of ranks,
- * and a conversion that was killed goes on where it was: a small file in the folder says which conversion it is.
+ * It does not run in training. The samples are cut into pieces by their number alone, the pieces are dealt to the
+ * ranks, each piece gets its name when it is complete, and one rank completes the set. So the result does not depend on
+ * the number of ranks. A killed conversion can continue: a small file in the folder says which conversion it is.
  */
 #include "data/data_convert.h"
 
@@ -18,11 +18,11 @@
 #define MARK "convert.json"
 
 enum {
-    PIECE_BYTES = 256 << 20, /* about */
-    LEAST_BYTES = 16 << 20,  /* smaller pieces are not made for the sake of the ranks alone */
+    PIECE_BYTES = 256 << 20, /* about this size */
+    LEAST_BYTES = 16 << 20,  /* pieces are not made smaller only to have more of them */
     GOOD_PIECES = 8,
     MOST_PIECES = 65536,
-    PROBES = 16 /* samples that are read to know their size */
+    PROBES = 16 /* samples that are read to estimate the size of all */
 };
 
 struct convert {
@@ -33,7 +33,7 @@ struct convert {
     cvy_pool *pool;
     const cvy_writer_def *def;
     void *writer;
-    cvy_reader_info info; /* of what is written */
+    cvy_reader_info info; /* describes the written samples */
     cvy_augment *resize;  /* NULL: none */
     cvy_raw raw;
     cvy_bytes decoded, rows, turn[2], real;
@@ -42,7 +42,7 @@ struct convert {
 
 /* ---- one sample ---- */
 
-/* Decoded where that is asked for; resized x replaces the encoded one. */
+/* Decodes the picture if the options ask for it. A resized x replaces the encoded one. */
 static cvy_status prepare(struct convert *c)
 {
     cvy_picture p;
@@ -65,7 +65,7 @@ static cvy_status prepare(struct convert *c)
     return CVY_OK;
 }
 
-/* Reads and prepares sample i; *good_out 0 where it is damaged and to be left out. */
+/* Reads and prepares sample i. *good_out is 0 if it is damaged and shall be left out. */
 static cvy_status take(struct convert *c, int64_t i, int *good_out)
 {
     cvy_status status = cvy_dataset_read_raw(c->from, i, &c->raw);
@@ -146,7 +146,7 @@ static cvy_status make_resize(struct convert *c)
     return CVY_OK;
 }
 
-/* Bytes of all samples, estimated from some. */
+/* Bytes of all samples, estimated from a few of them. */
 static cvy_status estimate_bytes(struct convert *c, double *out)
 {
     double each = (double)cvy_shape_elems(&c->info.shape) * (double)cvy_dtype_bytes(c->info.dtype);
@@ -168,7 +168,7 @@ static cvy_status count_pieces(struct convert *c)
     return CVY_OK;
 }
 
-/* What tells this conversion from another. */
+/* The text that identifies this conversion. */
 static cvy_status make_mark(const struct convert *c, cvy_json *j)
 {
     char source[32];
@@ -185,7 +185,7 @@ static cvy_status make_mark(const struct convert *c, cvy_json *j)
     return j->text.status;
 }
 
-/* On rank 0: the folder is new or empty and gets the mark, or has the same mark. */
+/* Runs on rank 0. A new or empty folder gets the mark; any other folder must have the same mark. */
 static cvy_status claim_folder(struct convert *c)
 {
     const char *path = NULL;

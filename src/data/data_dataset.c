@@ -1,9 +1,10 @@
 /*
- * data_dataset.c: a data set: a reader, decoding and augmentation behind one call that gives a sample by its number.
+ * data_dataset.c: a data set: one call that returns a sample by its number. It combines a reader, decoding and
+ * augmentation.
  *
- * In the step: below the loader, in its threads. A part (validation share) is a list of numbers over a whole set that
- * stays open; the augmentation of a sample is keyed by its number in the whole, so it does not change with the share.
- * Buffers of a read come from a list of idle ones: after the first reads of each thread nothing is allocated.
+ * It runs in the loader's threads. A part (validation share) is a list of numbers in a whole set that stays open. The
+ * augmentation of a sample depends on its number in the whole set, so it does not change with the share. The buffers of
+ * a read come from a list of idle ones: after the first reads of each thread nothing is allocated.
  */
 #include "base/base_hash.h"
 #include "base/base_rng.h"
@@ -26,12 +27,12 @@ struct cvy_dataset {
     const cvy_reader_def *reader;
     void *state;
     cvy_reader_info stored;
-    int borrows; /* a view: reader and state are another data set's */
+    int borrows; /* 1: a view; reader and state belong to another data set */
     cvy_augment *augment;
-    pthread_mutex_t lock; /* of idle */
+    pthread_mutex_t lock; /* protects idle */
     int lock_made;
     struct scratch *idle;
-    cvy_dataset *whole; /* a part: the set that it is of, and its numbers there */
+    cvy_dataset *whole; /* of a part: the whole set, and the part's numbers in it; else NULL */
     int64_t *number;
 };
 
@@ -178,14 +179,15 @@ void cvy_dataset_destroy(cvy_dataset **d)
 
 /* ---- parts ---- */
 
-/* How many of the first `count` samples belong to the share: rounding sums, so classes and the whole come out right at
- * once. */
+/* How many of the first `count` samples belong to the share. It rounds running sums, so the counts are right for each
+ * class and for the whole set. */
 static int64_t share_of(int64_t count, double share)
 {
     return (int64_t)((double)count * share + 0.5);
 }
 
-/* Numbers sorted by class, each class's start in first[]. One class where there are no labels. */
+/* Fills sorted[] with the numbers sorted by class, and first[] with the start of each class. Without labels there is
+ * one class. */
 static cvy_status sort_by_class(cvy_dataset *d, int64_t nclasses, int64_t *sorted, int64_t *first, int32_t *label)
 {
     const int64_t n = d->info.nsamples;
@@ -264,7 +266,8 @@ static int64_t number_in_source(const cvy_dataset *d, int64_t number)
     return number;
 }
 
-/* Numbers of a part ascend with those of the whole: a block of the whole is one of the part, with fewer samples. */
+/* The numbers of a part ascend with those of the whole set, so a block of the whole set is a block of the part with
+ * fewer samples. */
 cvy_status cvy_dataset_blocks(const cvy_dataset *d, cvy_blocks *out)
 {
     const cvy_blocks *stored = &cvy_dataset_reader_info(d)->blocks;
@@ -352,7 +355,7 @@ static cvy_status check_label(const cvy_dataset *d, int64_t number, int32_t labe
                                      (long long)d->stored.nclasses - 1));
 }
 
-/* The buffers of a read; the same few go round. */
+/* Gets the buffers of a read; reads use the same few again. */
 static cvy_status borrow_scratch(cvy_dataset *d, struct scratch **out)
 {
     pthread_mutex_lock(&d->lock);
@@ -429,7 +432,7 @@ cvy_status cvy_dataset_label(cvy_dataset *d, int64_t number, int32_t *label_out)
     return status;
 }
 
-struct sample { /* which picture the decoder is at, for what the augmentation wants of it */
+struct sample { /* the sample that is being decoded; ask_augment() needs it */
     const cvy_augment *augment;
     uint64_t epoch;
     int64_t number;
@@ -441,7 +444,8 @@ static int ask_augment(void *user, int64_t H, int64_t W, cvy_picture_window *out
     return cvy_augment_want(s->augment, s->epoch, s->number, H, W, out);
 }
 
-/* The stored x as a picture of the set's dtype and channels: of encoded ones what this epoch's augmentation needs. */
+/* The stored x as a picture with the set's dtype and channels. Of an encoded picture only the part is decoded that this
+ * epoch's augmentation needs. */
 static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, int64_t number, uint64_t epoch, cvy_picture *out)
 {
     const cvy_reader_info *set = &d->stored;
@@ -459,7 +463,7 @@ static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, int64_t nu
     return CVY_OK;
 }
 
-/* One number that is none would make every weight so, and nobody would know where it came from. */
+/* A single value that is not finite would spread to every weight, and its origin would be hard to find. */
 static cvy_status check_finite(const char *what, const float *x, int64_t n)
 {
     int finite = 1;

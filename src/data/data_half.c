@@ -1,5 +1,6 @@
 /*
- * data_half.c: see data_half.h. Most x86 processors have an instruction that converts eight halves at once (F16C).
+ * data_half.c: half precision to f32, many values at once; see data_half.h. Most x86 processors have an instruction
+ * that converts eight halves at once (F16C).
  */
 #include "data/data_half.h"
 

@@ -1,8 +1,10 @@
 /*
- * data_half.h: IEEE 754 half precision (f16: one bit of sign, five of exponent, ten of significand) to f32, exactly.
+ * data_half.h: converts IEEE 754 half precision (f16: one bit of sign, five of exponent, ten of significand) to f32,
+ * exactly.
  *
- * Scientists keep images in it to halve their files. The bits are moved to their places and the exponent's bias is
- * changed; subnormal numbers are made normal by one subtraction. No branches, so that compilers make vector code of it.
+ * Scientists store images as f16 to halve the size of their files. The code moves the bits to their places and changes
+ * the exponent's bias; one subtraction turns subnormal numbers into normal ones. There are no branches, so compilers
+ * can vectorise it.
  */
 #ifndef CVY_DATA_HALF_H
 #define CVY_DATA_HALF_H
@@ -27,7 +29,7 @@ static inline float cvy_half_get(uint16_t half)
     return value;
 }
 
-/* Many at once; fast: what cvy_half_is_fast() answered, once, for asking takes long. */
+/* Converts n values. fast: the result of cvy_half_is_fast(), which the caller asks once, because it is slow. */
 int cvy_half_is_fast(void);
 void cvy_half_to_f32(const uint16_t *half, int64_t n, int fast, float *restrict out);
 

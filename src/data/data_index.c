@@ -1,5 +1,5 @@
 /*
- * data_index.c: see data_index.h. Nothing here knows a format.
+ * data_index.c: code that readers of records and lines share; see data_index.h. Nothing here is format specific.
  */
 #include "data/data_index.h"
 
@@ -65,7 +65,7 @@ static cvy_status glob_files(cvy_pool *pool, const char *path, const char ***out
         CVY_TRY_OUT(cvy_pool_strdup(pool, found.gl_pathv[i], &copy));
         list[i] = copy;
     }
-    qsort(list, found.gl_pathc, sizeof *list, compare_texts); /* bytewise: glob() would go by the locale */
+    qsort(list, found.gl_pathc, sizeof *list, compare_texts); /* bytewise, since glob() would sort by the locale */
     *out = list;
     *count_out = (int64_t)found.gl_pathc;
 out:
@@ -123,7 +123,7 @@ cvy_status cvy_scan_at(cvy_scan *s, int64_t offset, size_t bytes, const uint8_t 
     if (offset < s->from || offset + (int64_t)bytes > end) {
         const int64_t left = s->file->bytes - offset;
         CVY_EXPECT(offset >= 0 && left >= (int64_t)bytes);
-        s->room.bytes = 0; /* on a fault nothing is there */
+        s->room.bytes = 0; /* if the read fails the buffer is empty */
         const size_t ask = (size_t)CVY_MIN((int64_t)CVY_MAX(bytes, s->window), left);
         CVY_TRY(cvy_bytes_need(&s->room, ask));
         s->room.bytes = 0;
@@ -216,7 +216,7 @@ cvy_status cvy_classes_number(cvy_classes *c, const char *text, size_t bytes, in
     return CVY_OK;
 }
 
-/* Bytewise order of names, so that classes do not depend on the order of samples. */
+/* Sorts names bytewise, so that class numbers do not depend on the order of samples. */
 static cvy_status sort_names(cvy_classes *c, cvy_entries *e)
 {
     int32_t *sorted = NULL;
@@ -295,7 +295,7 @@ out:
     return status;
 }
 
-/* Size and channels of a sample that was read. */
+/* Sets dtype, shape and varying from a sample that was read. */
 static cvy_status look(const cvy_raw *raw, int channels, cvy_reader_info *info)
 {
     int64_t C = 0, H = 0, W = 0;

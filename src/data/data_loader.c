@@ -1,11 +1,11 @@
 /*
- * data_loader.c: has each step's rows ready before the step asks for them.
+ * data_loader.c: prepares each step's rows before the step asks for them.
  *
- * In the step: its first instruction is "wait for the rows of step s". Background threads fill a ring of slots, one
- * slot a step; the rows of the oldest unfinished slots are dealt out in small runs, so all threads work at the same
- * step and steps are handed over in order. What a row holds depends on its sample's number and epoch only, so threads,
- * depth and ranks change nothing but the waiting time. The slots' buffers are made at the start from the first steps'
- * sizes and kept; a larger step grows its slot once.
+ * A step begins with "wait for the rows of step s". Background threads fill a ring of slots, one slot for each step.
+ * The rows of the oldest unfinished slots are dealt to the threads in small runs, so all threads work on the same step
+ * and steps are finished in order. The content of a row depends only on its sample's number and epoch, so threads,
+ * depth and ranks change only the waiting time. The slots' buffers are allocated at the start, for the largest of the
+ * first steps, and kept; a larger step makes its slot grow once.
  */
 #include "base/base_clock.h"
 #include "data/data_order.h"
@@ -19,18 +19,18 @@
 enum { ERROR_TEXT = 1024 };
 enum { EMPTY, FILLING, READY, HELD };
 
-struct turn { /* rows are filled in the order of their samples, so that reading goes forward through the files */
+struct turn { /* rows are filled in the order of their sample numbers, so that files are read forwards */
     int64_t number, row;
 };
 
 struct slot {
-    cvy_rows rows; /* first: cvy_loader_release() gets it back */
+    cvy_rows rows; /* the first member, because cvy_loader_release() casts it to the slot */
     int state;
-    int64_t step, room;    /* rows that the buffers hold */
+    int64_t step, room;    /* room: number of rows that fit into the buffers */
     uint64_t *epoch;       /* [n] */
     struct turn *turn;     /* [n] */
     int64_t claimed, done; /* turns given to threads; turns finished */
-    cvy_status status;     /* of the first turn that failed, or of preparing the step */
+    cvy_status status;     /* error of the first turn that failed, or of prepare(); CVY_OK if none */
     int64_t failed_turn;
     char error[ERROR_TEXT];
 };
@@ -45,16 +45,16 @@ struct cvy_loader {
     cvy_share *share; /* [CVY_SHARE_MAX], used under the lock */
     struct slot *slot;
     int nslot;
-    int64_t next_step; /* the next to be prepared */
+    int64_t next_step; /* the next step to prepare */
     int64_t next_get;
-    int64_t end_step; /* CVY_END was answered for it; INT64_MAX before */
+    int64_t end_step; /* first step after the last; INT64_MAX until `share` has returned CVY_END */
     int stopping;
     int64_t nbad;
     char bad_text[ERROR_TEXT];
     pthread_t *thread;
     int nthread;
     pthread_mutex_t lock;
-    pthread_cond_t work, ready; /* for the threads: something to do; for the caller: its slot is ready */
+    pthread_cond_t work, ready; /* work: the threads have something to do; ready: the caller's slot is ready */
     int lock_made, work_made, ready_made;
 };
 
@@ -120,7 +120,7 @@ static int by_number(const void *a, const void *b)
     return x->number != y->number ? (x->number > y->number ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Places become sample numbers. */
+/* Turns the step's places into sample numbers. */
 static cvy_status fill_ids(cvy_loader *l, struct slot *s, int64_t step)
 {
     int nshare = 0;
@@ -152,8 +152,8 @@ static void keep_error(struct slot *s, cvy_status status, int64_t turn)
     snprintf(s->error, sizeof s->error, "%s", cvy_error_text());
 }
 
-/* Makes the next step's slot ready to be filled. Under the lock. Anything but CVY_OK is kept for the caller who asks
- * for the step. */
+/* Prepares the next step's slot, so that threads can fill it. The caller holds the lock. An error is kept in the slot
+ * for the caller of cvy_loader_get(). */
 static void prepare(cvy_loader *l, struct slot *s)
 {
     const int64_t step = l->next_step;
@@ -181,7 +181,7 @@ static void prepare(cvy_loader *l, struct slot *s)
 
 /* ---- rows ---- */
 
-/* A fault of the sample, not of the machine or of us. */
+/* Whether the sample is at fault, not the machine or the program. */
 static int is_bad_sample(cvy_status status)
 {
     return status == CVY_E_FORMAT || status == CVY_E_IO || status == CVY_E_SHAPE || status == CVY_E_UNSUPPORTED;
@@ -202,8 +202,8 @@ static cvy_status fill_row(cvy_loader *l, struct slot *s, int64_t row)
     return CVY_NOT_APPLICABLE;
 }
 
-/* Fills the rows of turns from .. to-1 without the lock, then counts them in. Called with the lock held, returns with
- * it held. */
+/* Fills the rows of turns from .. to-1 without the lock, then adds them to the counts. The lock is held on entry and on
+ * return. */
 static void fill_run(cvy_loader *l, struct slot *s, int64_t from, int64_t to)
 {
     pthread_mutex_unlock(&l->lock);
@@ -227,14 +227,14 @@ static void fill_run(cvy_loader *l, struct slot *s, int64_t from, int64_t to)
     }
 }
 
-/* Rows given out at a time: small enough that the threads end a step together. */
+/* Number of rows that a thread takes at a time: small, so that the threads finish a step together. */
 static int64_t run_length(const cvy_loader *l, int64_t n)
 {
     return CVY_MAX(n / (8 * CVY_MAX(l->nthread, 1)), 1);
 }
 
-/* The oldest slot with rows that nobody has, preparing further steps where the ring has room; NULL: nothing to do.
- * Under the lock. */
+/* The oldest slot with rows that no thread has taken. Prepares further steps if the ring has room. NULL: nothing to do.
+ * The caller holds the lock. */
 static struct slot *find_work(cvy_loader *l)
 {
     for (int64_t step = l->next_get; step < l->next_step; step++) {
@@ -277,7 +277,7 @@ static void *loader_thread(void *user)
 
 /* ---- life ---- */
 
-/* Signals are the main thread's: the helpers block them all. */
+/* The main thread handles signals, so these threads block all of them. */
 static cvy_status start_threads(cvy_loader *l)
 {
     sigset_t all, before;
@@ -297,7 +297,7 @@ static cvy_status start_threads(cvy_loader *l)
     return CVY_OK;
 }
 
-/* Room for the largest of the first steps, in every slot. */
+/* Allocates every slot for the largest of the first steps. */
 static cvy_status size_slots(cvy_loader *l)
 {
     int64_t most = 0;
@@ -326,7 +326,7 @@ static cvy_status set_up(cvy_loader *l)
     for (int f = 0; f < l->nfield; f++)
         CVY_TRY(cvy_size_mul((size_t)cvy_shape_elems(&info->field[f].shape), cvy_dtype_bytes(info->field[f].dtype),
                              &l->row_bytes[f]));
-    l->nslot = (l->o.threads > 0 ? l->o.depth : 0) + 1; /* one more: the caller holds it while the others fill */
+    l->nslot = (l->o.threads > 0 ? l->o.depth : 0) + 1; /* one more, which the caller holds while others are filled */
     l->next_step = l->next_get = l->o.first_step;
     l->end_step = INT64_MAX;
     CVY_TRY(cvy_mem_alloc(CVY_SHARE_MAX * sizeof *l->share, &l->share));
@@ -387,7 +387,7 @@ void cvy_loader_destroy(cvy_loader **loader)
 
 /* ---- the caller's side ---- */
 
-/* Until the step's slot is ready or the end is known. Under the lock. */
+/* Waits until the step's slot is ready or the end is known. The caller holds the lock. */
 static void wait_for(cvy_loader *l, int64_t step)
 {
     for (;;) {

@@ -1,19 +1,20 @@
 /*
- * data_order.c: the order of samples in an epoch: as stored, shuffled, shuffled within windows, or balanced by class.
+ * data_order.c: the order of samples in an epoch: as stored, shuffled, shuffled in windows, or balanced by class.
  *
- * In the step: under the loader, when it prepares a step. Each order is computed from (seed, epoch, place); the numbers
- * of ranks and threads are not in it.
+ * The loader calls it when it prepares a step. Each order is computed from (seed, epoch, place) and does not depend on
+ * the number of ranks or threads.
  *
- * A window shuffle is for storage that is read well in pieces only: spinning disks, compressed chunks. The set is a row
- * of blocks, those of the format, which may differ in length (the last chunk of a file, chunks of which a condition
- * took some samples); the blocks are permuted, and samples are permuted within windows of WINDOW_BLOCKS blocks. So a
- * block may go anywhere, and its samples stay within one window. A batch is drawn from all blocks of its window, but
- * its rows stand lane by lane, a lane being a quarter of the window's blocks: a rank's share of a batch, which is a run
- * of its rows, then touches few blocks, and from step to step the same ones. The batch is the same set of samples in
- * the same order for any number of ranks. Kept are 8 bytes for each block, and for each window of the epoch at hand.
+ * A window shuffle is for storage that is fast only for large reads: spinning disks, compressed chunks. The set is a
+ * sequence of blocks, which come from the format. Blocks may differ in length (the last chunk of a file, or chunks of
+ * which a condition selects some samples). The blocks are permuted, and samples are permuted within windows of
+ * WINDOW_BLOCKS blocks. So a block may go anywhere, and its samples stay within one window. A batch is drawn from all
+ * blocks of its window, but its rows are ordered by lane. A lane is a quarter of the window's blocks. So a rank's share
+ * of a batch, which is a run of its rows, reads few blocks, and the same ones from step to step. The batch has the same
+ * samples in the same order for any number of ranks. Memory: 8 bytes for each block, and for each window of the current
+ * epoch.
  *
- * A balanced epoch deals its places out to the classes in turn, through a permutation; a class gives its samples in
- * rounds, each a permutation of its own: a sample is not drawn again before all of its class were.
+ * A balanced epoch deals its places to the classes in turn, through a permutation. A class gives its samples in rounds,
+ * each with its own permutation: no sample is drawn again before all samples of its class have been drawn.
  */
 #include "data/data_order.h"
 
@@ -28,20 +29,20 @@ struct cvy_epoch_order {
     cvy_order_opts o;
     int64_t nsamples;
     uint64_t window_stream, class_stream;
-    /* of a window shuffle: */
+    /* for a window shuffle: */
     cvy_blocks blocks;
-    pthread_mutex_t lock; /* of the rest: */
+    pthread_mutex_t lock; /* protects the members up to `end` */
     int lock_made, has_epoch;
     uint64_t epoch;
-    cvy_permutation place; /* of blocks in that epoch */
-    int64_t nwindow, *end; /* [nwindow]: where each window ends */
-    /* of a balanced order: */
-    int64_t nclasses; /* that have samples */
-    int64_t *first;   /* [nclasses + 1] */
-    int64_t *number;  /* [nsamples], by class */
+    cvy_permutation place; /* permutation of the blocks in that epoch */
+    int64_t nwindow, *end; /* [nwindow]: place at which each window ends */
+    /* for a balanced order: */
+    int64_t nclasses; /* number of classes that have samples */
+    int64_t *first;   /* [nclasses + 1]: where each class begins in number[] */
+    int64_t *number;  /* [nsamples], sorted by class */
 };
 
-/* A permutation of its own for (seed, stream, a, b). */
+/* A permutation that depends on (seed, stream, a, b). */
 static cvy_permutation keyed_permutation(uint64_t seed, uint64_t stream, uint64_t a, uint64_t b, int64_t count)
 {
     const cvy_rng rng = cvy_rng_make_hashed(seed, stream, a, b);
@@ -53,7 +54,7 @@ static cvy_permutation keyed_permutation(uint64_t seed, uint64_t stream, uint64_
 struct window {
     int64_t begin, length;
     int64_t first[WINDOW_BLOCKS],
-        end[WINDOW_BLOCKS]; /* of its blocks: first sample, and where they end in the window */
+        end[WINDOW_BLOCKS]; /* of its blocks: first sample; end, counted from the window's start */
 };
 
 static int64_t block_length(const cvy_epoch_order *o, int64_t block)
@@ -62,7 +63,7 @@ static int64_t block_length(const cvy_epoch_order *o, int64_t block)
     return end - o->blocks.first[block];
 }
 
-/* Where the windows of an epoch end depends on which blocks are in them: one pass over the blocks. */
+/* The ends of an epoch's windows depend on which blocks are in them, so this takes one pass over the blocks. */
 static void enter_epoch(cvy_epoch_order *o, uint64_t epoch)
 {
     int64_t sum = 0;
@@ -79,7 +80,7 @@ static void enter_epoch(cvy_epoch_order *o, uint64_t epoch)
 
 static int64_t find_window(const cvy_epoch_order *o, int64_t place)
 {
-    int64_t low = 0, high = o->nwindow - 1; /* the first that ends behind place */
+    int64_t low = 0, high = o->nwindow - 1; /* finds the first window that ends after place */
     while (low < high) {
         const int64_t middle = (low + high) / 2;
         if (o->end[middle] > place)
@@ -105,7 +106,7 @@ static struct window make_window(const cvy_epoch_order *o, int64_t number)
     return w;
 }
 
-/* The sample at a position of the window, which lies in the lane. */
+/* The sample number at a position of the window; the position is in the given lane. */
 static int64_t number_at(const struct window *w, int64_t lane, int64_t at)
 {
     int64_t i = lane * LANE_BLOCKS;
@@ -114,8 +115,8 @@ static int64_t number_at(const struct window *w, int64_t lane, int64_t at)
     return w->first[i] + at - (i > 0 ? w->end[i - 1] : 0);
 }
 
-/* Of a batch, what lies in one window: lane by lane, within a lane by place. Rows first .. end - 1 are wanted; *row
- * counts the batch's. */
+/* Handles the places from .. to-1 of a batch, which lie in one window: lane by lane, and by place within a lane. *row
+ * counts the rows of the batch; the caller needs rows first .. end - 1. */
 static void get_window(const cvy_epoch_order *o, int64_t number, int64_t from, int64_t to, int64_t first, int64_t end,
                        int64_t *row, int64_t *number_out)
 {
@@ -152,14 +153,15 @@ static void get_windows(cvy_epoch_order *o, uint64_t epoch, int64_t batch_first,
     pthread_mutex_unlock(&o->lock);
 }
 
-/* What the format stores together, several where the job asks for larger blocks; or even blocks. */
+/* Makes the blocks: those of the format, joined if the job asks for larger ones; or blocks of equal length if the
+ * format has none. */
 static cvy_status prepare_windows(cvy_epoch_order *o, cvy_dataset *d)
 {
     const int64_t n = o->nsamples, asked = CVY_MIN(CVY_MAX(o->o.window, 0), n);
     cvy_blocks stored = {0};
     CVY_TRY(cvy_dataset_blocks(d, &stored));
     o->blocks.first = stored.first;
-    for (int64_t i = 0; i < stored.count; i++) /* in place: those that are kept are no more than were looked at */
+    for (int64_t i = 0; i < stored.count; i++) /* in place: never more blocks are kept than were visited */
         if (i == 0 || stored.first[i] - o->blocks.first[o->blocks.count - 1] >= asked)
             cvy_blocks_add(&o->blocks, stored.first[i]);
     if (stored.count == 0) {
@@ -186,7 +188,7 @@ static int64_t balanced_at(const cvy_epoch_order *o, const cvy_permutation *orde
     return o->number[o->first[c] + (int64_t)cvy_permutation_at(&p, (uint64_t)(nth % n))];
 }
 
-/* Numbers by class, classes without samples left out. */
+/* Sorts the numbers by class. Classes without samples are left out. */
 static cvy_status sort_by_class(cvy_epoch_order *o, cvy_dataset *d, int64_t nclasses, int32_t *label, int64_t *at)
 {
     for (int64_t i = 0; i < o->nsamples; i++) {

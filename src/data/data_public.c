@@ -1,6 +1,6 @@
 /*
- * data_public.c: data sets and loaders of the public API (convoy/data.h): a thin layer over cvy_dataset and cvy_loader
- * that knows the order of epochs and this rank's part of each batch.
+ * data_public.c: data sets and loaders of the public API (convoy/data.h). It is a thin layer over cvy_dataset and
+ * cvy_loader; it knows the order of epochs and this rank's part of each batch.
  */
 #include "data/data_public.h"
 
@@ -121,8 +121,8 @@ struct cvy_data_loader {
     cvy_data *data;
     cvy_order order;
     cvy_loader *loader;
-    const cvy_rows *rows; /* that the caller has; NULL: none */
-    int64_t step;         /* next */
+    const cvy_rows *rows; /* rows that the caller holds; NULL: none */
+    int64_t step;         /* next step */
 };
 
 static cvy_status parse_shuffle(const char *text, cvy_shuffle *out)

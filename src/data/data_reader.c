@@ -1,8 +1,8 @@
 /*
- * data_reader.c: finds the reader of a source, by name or by looking at it, and the small services that readers share:
- * files read by position, buffers that grow, path joining.
+ * data_reader.c: finds the reader of a source, by its name or by the format of the file. It also has small services
+ * that readers share: files read at given offsets, buffers that grow, path joining.
  *
- * Before the step: cvy_dataset_open() calls it. Nothing here is format specific.
+ * cvy_dataset_open() calls it, before training. Nothing here is format specific.
  */
 #include "data/data_reader.h"
 
@@ -44,7 +44,7 @@ cvy_status cvy_data_file_open(cvy_pool *pool, const char *path, cvy_data_file *o
     if (pool)
         CVY_TRY(cvy_pool_strdup(pool, path, &copy));
     file.path = pool ? copy : path;
-    file.fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* a pipe is refused below, not waited for */
+    file.fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* does not wait for a pipe, rejected below */
     CVY_CHECK(file.fd >= 0, CVY_E_IO, "%s%scannot be opened: %s", pool ? path : "", pool ? ": " : "", strerror(errno));
     struct stat st;
     if (fstat(file.fd, &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -110,7 +110,7 @@ int cvy_data_has_file(const char *folder, const char *name)
     return n > 0 && (size_t)n < sizeof path && cvy_file_exists(path);
 }
 
-/* "collider, cifar, folder" for messages. */
+/* Lists all formats for messages: "collider, cifar, folder". */
 static void all_names(char *text, size_t room)
 {
     int count = 0;

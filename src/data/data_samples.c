@@ -1,6 +1,6 @@
 /*
- * data_samples.c: which samples a rank sees in which step: a pure function of the step, so that loaders can run
- * ahead and a resumed run, also on other ranks, goes on where the first one stood.
+ * data_samples.c: which samples a rank sees in which step. This is a pure function of the step, so loaders can run
+ * ahead, and a resumed run continues at the same sample, even with another number of ranks.
  */
 #include "data/data_samples.h"
 #include "comm/comm_shards.h"
@@ -39,7 +39,8 @@ cvy_batch cvy_order_part(const cvy_order *o, int64_t n, int rank)
         .global_n = n, .first = mine.first, .local_n = mine.end - mine.first, .nranks = o->nranks, .rank = rank};
 }
 
-/* Micro-batches that all ranks share one after the other; shards lie in a row on each rank. */
+/* All ranks share each micro-batch. With shards there is one micro-batch, and a rank's shards follow each other in
+ * it. */
 cvy_status cvy_order_share(void *order, int64_t step, cvy_share *shares, int max, int *nshare_out)
 {
     const cvy_order *o = order;

@@ -1,10 +1,10 @@
 /*
- * data_sources.c: what a source of the job file names: one reader's samples, a range of them, or several sources one
- * behind the other that are used as one.
+ * data_sources.c: opens a source of the job file: one reader's samples, a range of them, or several sources joined into
+ * one.
  *
- * Before the step: cvy_dataset_open() calls it. A whole source is its reader itself; anything else is a reader that
- * stands before others and knows runs of their samples. So the data set above sees one reader, whatever was given, and
- * the formats know nothing of ranges and lists.
+ * cvy_dataset_open() calls it, before training. A source without a range or list is the reader itself. Any other source
+ * is a reader that wraps other readers and knows which runs of their samples to use. So the data set always sees one
+ * reader, and the formats need no code for ranges and lists.
  */
 #include "data/data_sources.h"
 
@@ -18,9 +18,9 @@ enum { CLASSES_SAME, CLASSES_UNION };
 
 struct run { /* consecutive samples of one source */
     cvy_source from;
-    int64_t first, count; /* which of its samples */
-    int64_t begin;        /* the number of the first in the whole */
-    int32_t *label;       /* of each of its classes, the class in the whole; NULL: they are the same */
+    int64_t first, count; /* the run is samples first .. first + count - 1 of `from` */
+    int64_t begin;        /* number of its first sample in the joined source */
+    int32_t *label;       /* joined class of each of its classes; NULL: they are the same */
 };
 
 struct joined {
@@ -41,7 +41,7 @@ void cvy_source_close(cvy_source *s)
     *s = (cvy_source){0};
 }
 
-/* ---- the reader before readers ---- */
+/* ---- the reader that wraps other readers ---- */
 
 static const struct run *find_run(const struct joined *j, int64_t number, int64_t *own_out)
 {
@@ -127,7 +127,7 @@ static cvy_status check_field(const cvy_source *a, const cvy_source *b, const ch
     return CVY_OK;
 }
 
-/* b goes behind a; whole->varying is set where pictures differ in size. */
+/* Checks that b can follow a. Sets whole->varying if pictures differ in size. */
 static cvy_status check_fits(const cvy_source *a, const cvy_source *b, cvy_reader_info *whole)
 {
     const cvy_reader_info *i = &a->info, *k = &b->info;
@@ -149,7 +149,7 @@ static cvy_status check_fits(const cvy_source *a, const cvy_source *b, cvy_reade
 
 /* ---- classes ---- */
 
-/* Classes without names are called by their numbers. */
+/* Class names; classes without names are named by their numbers. */
 static cvy_status class_names(cvy_pool *pool, const cvy_reader_info *info, const char *const **out)
 {
     const char **name = NULL;
@@ -167,7 +167,7 @@ static cvy_status class_names(cvy_pool *pool, const cvy_reader_info *info, const
     return CVY_OK;
 }
 
-/* The whole's number of each class of a run; classes that are new there are added, if they may. */
+/* Finds the joined number of each class of a run. New classes are added if `by` allows it. */
 static cvy_status add_classes(cvy_pool *pool, const struct joined *j, int i, int by, cvy_index *index,
                               const char **names)
 {
@@ -228,7 +228,8 @@ static int64_t count_blocks(const struct run *r)
     return stored > 0 ? stored : (r->count + CVY_BLOCK_USUAL - 1) / CVY_BLOCK_USUAL;
 }
 
-/* Blocks end where a run does. Where some source has blocks and another none, the latter is cut into usual ones. */
+/* A block never crosses the end of a run. If only some sources have blocks, the others are cut into blocks of
+ * CVY_BLOCK_USUAL samples. */
 static cvy_status join_blocks(cvy_pool *pool, const struct joined *j, cvy_blocks *out)
 {
     int64_t room = 0, known = 0;
@@ -286,7 +287,7 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
         CVY_TRY(check_fits(&j->run[0].from, &r->from, &info));
         r->begin = info.nsamples;
         info.nsamples += r->count;
-        if (!r->from.reader->label) /* reading whole samples is left to the data set, which has the buffers */
+        if (!r->from.reader->label) /* the data set then reads whole samples; it has the buffers */
             j->def.label = NULL;
         if (strcmp(r->from.reader->name, j->def.name) != 0)
             j->def.name = "several";
@@ -298,7 +299,7 @@ static cvy_status describe(cvy_pool *pool, struct joined *j, int by, cvy_source 
     return name_whole(pool, j, whole);
 }
 
-/* Takes the runs' sources, on success only. */
+/* On success *out owns the runs' sources; on an error the caller still does. */
 static cvy_status join(cvy_pool *pool, struct run *run, int nrun, int by, cvy_source *out)
 {
     struct joined *j = NULL;
@@ -313,7 +314,7 @@ static cvy_status join(cvy_pool *pool, struct run *run, int nrun, int by, cvy_so
 
 /* ---- ranges ---- */
 
-/* One end of a range: a count, a share of the set, or nothing. */
+/* Parses one end of a range: a count, a share of the set, or nothing. */
 static cvy_status parse_end(const cvy_tree *at, const char *text, size_t length, int64_t count, int64_t fallback,
                             int64_t *out)
 {
@@ -354,7 +355,7 @@ cvy_status cvy_source_range(const cvy_tree *at, int64_t count, int64_t *first_ou
     return CVY_OK;
 }
 
-/* The map's `range`, then its `limit`; *s becomes the reader of them. */
+/* Applies the map's `range`, then its `limit`; *s becomes a reader of these samples only. */
 static cvy_status narrow(cvy_pool *pool, const cvy_tree *map, cvy_source *s)
 {
     const cvy_tree *range = cvy_tree_get(map, "range"), *limit = cvy_tree_get(map, "limit");
@@ -389,7 +390,7 @@ static cvy_status find_reader(const cvy_tree *source, const char *path, const cv
     return status == CVY_OK ? status : cvy_error_prefix(status, "%s", cvy_tree_where(format));
 }
 
-/* path and format, then the reader's own options. */
+/* Opens a source with one reader, from path, format and the reader's own options. */
 static cvy_status open_reader(cvy_pool *pool, const cvy_tree *source, cvy_source *out)
 {
     static const char *const ours[] = {"path", "format", "range", "limit", NULL};

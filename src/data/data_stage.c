@@ -1,13 +1,12 @@
 /*
- * data_stage.c: `data.stage`: each node copies the files of a source to a folder of its own, once, before they are
- * opened.
+ * data_stage.c: `data.stage`: each node copies the files of a source to its own folder, once, before they are opened.
  *
- * Rank 0 of the run lists the files, so the shared file system is asked once; all ranks of a node then copy slices of
- * 64 MiB in turn, reading back what they wrote. A copy is FOLDER/convoy-HASH:
- *     manifest     the source, and size, time and name of each file; written last, so a copy without it is no copy
- *     lock         held shared by each run that uses the copy, exclusively by the one that makes or removes it
+ * Rank 0 of the run lists the files, so the shared file system is asked only once. Then all ranks of a node copy slices
+ * of 64 MiB in turn and read back what they wrote. A copy is FOLDER/convoy-HASH:
+ *     manifest     the source, and size, time and name of each file; written last, so a copy without it is incomplete
+ *     lock         runs that use the copy hold a shared lock; the run that makes or removes it, an exclusive one
  *     data/NAME    the files
- * A run that finds the manifest that it would write itself uses the copy as it is.
+ * If the manifest is the same that a run would write, the run uses the copy as it is.
  */
 #include "data/data_stage.h"
 
@@ -32,9 +31,9 @@ enum { COPIES_MAX = 64, DEPTH_MAX = 32, WAIT_S = 600 };
 #define SLICE_BYTES ((int64_t)64 << 20)
 #define PIECE_BYTES ((int64_t)4 << 20)
 
-struct copy {   /* of one source, on this node */
+struct copy {   /* the copy of one source, on this node */
     char *root; /* FOLDER/convoy-HASH */
-    int lock;   /* of the node's first rank; -1 */
+    int lock;   /* file descriptor, on the node's first rank; -1: none */
 };
 
 struct cvy_stage {
@@ -47,13 +46,13 @@ struct cvy_stage {
 
 struct file {
     int64_t bytes;
-    const char *name; /* below the source's and the copy's root */
+    const char *name; /* path relative to the source's root and to the copy's data folder */
 };
 
-struct listing {      /* what one source's files are; equal on all ranks */
+struct listing {      /* the files of one source; equal on all ranks */
     char *text;       /* the manifest */
     const char *path; /* as given, for messages */
-    const char *from; /* the root that names are below */
+    const char *from; /* the source's root, to which names are relative */
     struct file *file;
     int64_t nfile, bytes;
 };
@@ -101,7 +100,7 @@ static cvy_status list_pattern(cvy_pool *pool, const char *root, const char *pat
     return status;
 }
 
-/* Where a source is files of one folder: what readers look for beside them. */
+/* If a source is files of one folder: lists the other files that readers look for in that folder. */
 static cvy_status list_beside(cvy_pool *pool, const char *root, const char *rest, const char *path, cvy_text *t)
 {
     static const char *const usual[] = {"labels.txt", "batches.meta.txt", "fine_label_names.txt",
@@ -119,7 +118,7 @@ static cvy_status list_beside(cvy_pool *pool, const char *root, const char *rest
     return CVY_OK;
 }
 
-/* The manifest's text: the source's absolute path, then a line for each file. */
+/* Makes the manifest's text: the source's absolute path, then a line for each file. */
 static cvy_status list_source(const char *root, const char *rest, cvy_text *t)
 {
     cvy_pool *pool = NULL;
@@ -139,7 +138,7 @@ out:
     return status == CVY_OK ? t->status : status;
 }
 
-/* Rank 0's text comes to all; status: how rank 0 fared with it. */
+/* Broadcasts rank 0's text. status: rank 0's result of making it. */
 static cvy_status share_text(cvy_comm *comm, cvy_status status, const cvy_text *mine, char **out)
 {
     uint64_t bytes = comm->rank == 0 ? mine->bytes + 1 : 0;
@@ -157,7 +156,7 @@ out:
     return status;
 }
 
-/* The files of the manifest; names are copied, because the text is compared later. */
+/* Reads the files from the manifest. Names are copied, because the text is compared later. */
 static cvy_status read_listing(cvy_pool *pool, struct listing *l)
 {
     const char *line = l->text;
@@ -180,7 +179,7 @@ static cvy_status read_listing(cvy_pool *pool, struct listing *l)
     return CVY_OK;
 }
 
-/* ---- the copy's place ---- */
+/* ---- the folder of the copy ---- */
 
 static int has_manifest(const struct copy *c, const struct listing *l)
 {
@@ -194,7 +193,7 @@ static int has_manifest(const struct copy *c, const struct listing *l)
     return same;
 }
 
-/* One try for the lock of the folder as it is now; -1: try again. */
+/* Tries once to lock the folder. *lock_out is -1 if that failed: try again. */
 static cvy_status try_lock(const char *root, int *lock_out, int *alone_out)
 {
     char path[4200];
@@ -208,7 +207,7 @@ static cvy_status try_lock(const char *root, int *lock_out, int *alone_out)
         return CVY_OK;
     *alone_out = flock(fd, LOCK_EX | LOCK_NB) == 0;
     const int locked = *alone_out || flock(fd, LOCK_SH | LOCK_NB) == 0;
-    /* the folder may have been removed by its last user, with the lock that was opened */
+    /* the last user may have removed the folder with the lock file that was just opened */
     if (locked && fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino)
         *lock_out = fd;
     else
@@ -216,7 +215,7 @@ static cvy_status try_lock(const char *root, int *lock_out, int *alone_out)
     return CVY_OK;
 }
 
-/* On the node's first rank: afterwards the copy is there, or this run is alone with the place where it shall be. */
+/* Runs on the node's first rank. Afterwards the copy exists, or this run holds the exclusive lock to make it. */
 static cvy_status take_place(const cvy_stage *s, struct copy *c, const struct listing *l)
 {
     int alone = 0;
@@ -291,7 +290,7 @@ static cvy_status copy_slice(const struct listing *l, const struct copy *c, cons
     return status;
 }
 
-/* This rank's slices: every node_nranks-th of all files'. An empty file has one. */
+/* Copies this rank's slices: every node_nranks-th slice of all files. An empty file has one slice. */
 static cvy_status copy_share(const cvy_stage *s, const struct listing *l, const struct copy *c)
 {
     void *room = NULL;
@@ -320,7 +319,7 @@ static cvy_status finish_copy(const struct listing *l, const struct copy *c)
     return CVY_OK;
 }
 
-/* Place, copy, manifest: a barrier between them, as all ranks agree that they did well. */
+/* Takes the folder, copies the files, writes the manifest. cvy_comm_agree() after each stage is also a barrier. */
 static cvy_status make_copy(cvy_stage *s, struct copy *c, const struct listing *l, cvy_text *report)
 {
     cvy_comm *comm = s->comm;
@@ -347,7 +346,8 @@ static cvy_status make_copy(cvy_stage *s, struct copy *c, const struct listing *
 
 /* ---- sources ---- */
 
-/* The part of a path that is staged as a whole: of "data/x?.h5" the root is "data", the rest "x?.h5". */
+/* Splits a path into root and rest; the rest is staged as a whole. "data/x?.h5" has the root "data" and the rest
+ * "x?.h5". */
 static cvy_status cut_path(cvy_pool *pool, const char *path, const char **root_out, const char **rest_out)
 {
     char *copy = NULL;
@@ -366,7 +366,7 @@ static cvy_status cut_path(cvy_pool *pool, const char *path, const char **root_o
     return CVY_OK;
 }
 
-/* A list names files that lie anywhere. */
+/* Rejects the format `list`, since a list names files in any folder. */
 static cvy_status check_format(const cvy_tree *at, const char *path, const char *format)
 {
     const cvy_reader_def *reader = NULL;
@@ -375,10 +375,10 @@ static cvy_status check_format(const cvy_tree *at, const char *path, const char 
     CVY_CHECK(!format || strcmp(format, "list") != 0, CVY_E_CONFIG,
               "%s: data.stage copies files and folders, and %s as list needs the pictures that it names: convert it",
               cvy_tree_where(at), path);
-    return CVY_OK; /* where there is no such source, opening it will say what is wrong */
+    return CVY_OK; /* if there is no such source, opening it will report that */
 }
 
-/* Files, root and path of a copy; the root is named after the user and the source's absolute path. */
+/* Sets the files, root and path of a copy. The root's name is a hash of the user and the source's absolute path. */
 static cvy_status name_copy(cvy_stage *s, cvy_pool *pool, struct listing *l, const char *rest, char **root_out,
                             char **path_out)
 {
@@ -423,7 +423,7 @@ static cvy_status stage_path(cvy_stage *s, cvy_pool *pool, const cvy_tree *at, c
     return status;
 }
 
-/* Replaces the paths in a tree that is ours. */
+/* Replaces the paths in a tree; the caller has made a copy of it. */
 static cvy_status stage_tree(cvy_stage *s, cvy_pool *pool, cvy_tree *at, cvy_text *report)
 {
     const int is_map = at->kind == CVY_TREE_MAP;

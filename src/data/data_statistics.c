@@ -1,9 +1,10 @@
 /*
  * data_statistics.c: mean and standard deviation of each channel, for `data.normalize: auto`.
  *
- * Before the first step. The samples are cut into PARTS runs, whatever the number of ranks; a rank reads every
- * nranks-th of them by a loader of its own. Moments of planes, samples and parts are merged as Chan, Golub and LeVeque
- * do (1979), so nothing cancels. A part is summed by one rank; the others add zero to it, which changes no bit.
+ * It runs before the first step. The samples are cut into PARTS runs, whatever the number of ranks, and a rank reads
+ * every nranks-th run with its own loader. Moments of planes, samples and parts are merged as in Chan, Golub and
+ * LeVeque (1979), so there is no cancellation. One rank sums each part; the others add zero to it, which does not
+ * change a bit.
  */
 #include "data/data_statistics.h"
 
@@ -14,16 +15,16 @@
 
 enum { PARTS = 256, SLICE = 32 };
 
-struct moments { /* of one channel of one part */
+struct moments { /* moments of one channel of one part */
     double n, mean, m2;
 };
 
 struct deal {
-    int64_t count, nslice; /* samples in all; slices of a part */
+    int64_t count, nslice; /* samples in total; slices of each part */
     int rank, nranks;
 };
 
-/* Step k of a rank: slice k % nslice of its (k / nslice)-th part. A cvy_share_fn. */
+/* A cvy_share_fn: step k of a rank is slice k % nslice of its (k / nslice)-th part. */
 static cvy_status deal_share(void *user, int64_t step, cvy_share *shares, int max, int *nshare_out)
 {
     const struct deal *d = user;
@@ -70,7 +71,7 @@ static void add_rows(const cvy_rows *rows, int nchannels, int64_t plane, struct 
     }
 }
 
-/* This rank's parts, in moments[PARTS][nchannels]. */
+/* Computes this rank's parts, in moments[PARTS][nchannels]. */
 static cvy_status sum_parts(cvy_dataset *d, const cvy_loader_opts *opts, struct deal *deal, int nchannels,
                             int64_t plane, struct moments *moments)
 {

@@ -1,6 +1,6 @@
 /*
- * data_where.c: see data_where.h. A recursive descent turns the text into a short row of steps on a stack of truths,
- * which is what runs for each sample.
+ * data_where.c: conditions on the numbers of a sample; see data_where.h. A recursive-descent parser turns the text into
+ * a short list of steps on a stack of truth values; these steps run for each sample.
  *
  *     any        := all { "or" all }
  *     all        := one { "and" one }
@@ -14,15 +14,15 @@
 #include <string.h>
 #include <strings.h>
 
-enum { STEP_MAX = 256, NAME_MAX_COUNT = 32, DEPTH_MAX = 16 }; /* at most 2 DEPTH_MAX + 2 truths wait at once: a u64 */
+enum { STEP_MAX = 256, NAME_MAX_COUNT = 32, DEPTH_MAX = 16 }; /* the stack has at most 2 DEPTH_MAX + 2 values: a u64 */
 
 enum step_kind { LESS_EQUAL, GREATER_EQUAL, EQUAL, NOT_EQUAL, LESS, GREATER, AND, OR, NOT };
 
-/* Longer signs first: "<=" begins with "<". */
+/* Longer signs come first, because "<=" begins with "<". */
 static const char *const sign_text[] = {"<=", ">=", "==", "!=", "<", ">"};
 
 struct operand {
-    int name; /* -1: the number */
+    int name; /* index of the name; -1: `number` is the operand */
     double number;
 };
 

@@ -1,5 +1,5 @@
 /*
- * data_writer.c: the writers by name, and files that get their name when they are whole.
+ * data_writer.c: finds writers by name, and writes files that get their name when they are complete.
  */
 #include "data/data_writer.h"
 

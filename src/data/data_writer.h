@@ -1,10 +1,10 @@
 /*
- * data_writer.h: what a writer is: one data format, one file, one descriptor at the file's end.
+ * data_writer.h: what a writer is: one data format in one file, with a descriptor at the end of the file.
  *
- * `convoy convert` cuts a data set into pieces of consecutive samples and has each piece written by one rank; what is
- * written does not depend on the number of ranks. A piece appears under its name only when it is whole, so a conversion
- * that was killed is taken up again with the pieces that are missing. finish() comes last, on one rank, and makes the
- * whole out of the pieces; until then a reader must not take them for a data set.
+ * `convoy convert` cuts a data set into pieces of consecutive samples, and one rank writes each piece. The output does
+ * not depend on the number of ranks. A piece gets its name only when it is complete, so a killed conversion can
+ * continue with the missing pieces. finish() comes last, on one rank, and makes the data set out of the pieces; until
+ * then no reader may accept them as a data set.
  */
 #ifndef CVY_DATA_WRITER_H
 #define CVY_DATA_WRITER_H
@@ -13,43 +13,46 @@
 
 typedef struct cvy_writer_args {
     cvy_pool *pool;      /* lives until close() */
-    const char *path;    /* the folder, which exists when the first piece begins */
-    const void *options; /* filled from the table; strings live in the pool */
+    const char *path;    /* the output folder; it exists when the first piece begins */
+    const void *options; /* filled from the option table; strings are in pool */
     int64_t npieces;
-    /* Of the samples to come: shapes, kinds, classes. nsamples is an upper bound: bad ones may be left out. */
+    /* Describes the samples to write: shapes, dtypes, classes. nsamples is an upper bound: bad ones may be left out. */
     const cvy_reader_info *info;
-    const char *const *class_name; /* info->nclasses names; NULL without classes */
+    const char *const *class_name; /* info->nclasses names; NULL if there are no classes */
 } cvy_writer_args;
 
 typedef struct cvy_writer_def {
     const char *name, *summary;
     const cvy_option *options; /* NULL: none */
     size_t options_size;
-    int in_turn; /* one rank writes all pieces, in their order (a data base has one writer); else any rank any piece */
-    /* On every rank, before anything is written: refuses what the format cannot hold (naming it), touches no file. */
+    int in_turn; /* 1: one rank writes all pieces in order (a database has one writer); 0: any rank may write any piece
+                  */
+    /* Called on every rank before anything is written. Rejects what the format cannot hold and names it; touches no
+     * file. */
     cvy_status (*open)(const cvy_writer_args *args, void **state_out);
-    /* Whether a piece is there, whole, from an earlier conversion of the same source. */
+    /* Whether a complete piece exists, from an earlier conversion of the same source. */
     int (*has_piece)(void *state, int64_t piece);
-    /* A piece under way: of at most count samples. One at a time on a rank. */
+    /* Begins a piece of at most count samples. A rank writes one piece at a time. */
     cvy_status (*begin_piece)(void *state, int64_t piece, int64_t count);
-    /* number: in the source. raw: encoded pictures stay encoded; plain x is info's dtype unless raw says otherwise. */
+    /* number: of the sample in the source. raw: encoded pictures stay encoded; a plain x has info's dtype unless
+     * raw->dtype differs. */
     cvy_status (*write)(void *state, int64_t number, const cvy_raw *raw);
     /* Makes the piece durable and gives it its name. */
     cvy_status (*end_piece)(void *state);
-    /* On one rank, when all pieces are there. nsamples: all that were written. */
+    /* Called on one rank when all pieces exist. nsamples: all samples that were written. */
     cvy_status (*finish)(void *state, int64_t *nsamples_out, int64_t *bytes_out);
-    /* Also after a fault, with a piece under way: what has no name yet is removed. */
+    /* Also called after an error, in the middle of a piece: files that do not have their final name yet are removed. */
     void (*close)(void *state);
 } cvy_writer_def;
 
 #define CVY_WRITER_DEFINE(id) const cvy_writer_def cvy_writer_##id##_def
 const cvy_writer_def *const *cvy_writer_table(int *count_out);
-/* The writer of this name, or CVY_E_CONFIG naming the nearest and all. */
+/* Finds the writer of this name. CVY_E_CONFIG if there is none; the message names the nearest and all. */
 cvy_status cvy_writer_by_name(const char *name, const cvy_writer_def **out);
 
 /* ---- services for writers ---- */
 
-/* A file that gets its name when it is whole: written as NAME.partial, synced, renamed. */
+/* A file that gets its name when it is complete: it is written as NAME.partial, synced and renamed. */
 typedef struct cvy_new_file {
     int fd; /* -1: none */
     const char *path, *partial;
@@ -58,6 +61,6 @@ typedef struct cvy_new_file {
 cvy_status cvy_new_file_begin(cvy_pool *pool, const char *path, cvy_new_file *out);
 cvy_status cvy_new_file_write(cvy_new_file *f, const void *data, size_t bytes);
 cvy_status cvy_new_file_end(cvy_new_file *f);
-void cvy_new_file_drop(cvy_new_file *f); /* after a fault: removes it; fine where there is none */
+void cvy_new_file_drop(cvy_new_file *f); /* after an error: removes it; allowed if there is none */
 
 #endif
