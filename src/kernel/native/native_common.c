@@ -1,10 +1,10 @@
 /*
- * native_common.c: offers and views that our own kernels share. At planning time only.
+ * native_common.c: offers and views that convoy's own kernels share. Called at planning time only.
  */
 #include "kernel/native/native_common.h"
 #include "base/base_isa.h"
 
-/* So it lies, or a slice of what does. */
+/* Whether the layout is channels last, or a slice of such a tensor. */
 static int is_channels_last(const cvy_layout *layout, int ndim)
 {
     const cvy_layout last = cvy_layout_channels_last(ndim), a = cvy_layout_slice(&last, 1),

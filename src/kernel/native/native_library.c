@@ -1,5 +1,5 @@
 /*
- * native_library.c: convoy's own kernels as a library of kernels.
+ * native_library.c: the kernel library that holds convoy's own kernels.
  */
 #include "kernel/kernel_library.h"
 

@@ -1,7 +1,8 @@
 /*
- * native_math.h: exponential and hyperbolic tangent in f32 that compilers turn into vector code when they stand in a
- * CVY_SIMD loop. Errors are below 2 units in the last place; NaN stays NaN, overflow is infinity, tiny results become
- * subnormal as they should. Source: Cephes (Moshier 1989): range reduction in two parts and minimax polynomials.
+ * native_math.h: exponential and hyperbolic tangent in f32 that compilers vectorise in a CVY_SIMD loop.
+ *
+ * Errors are below 2 units in the last place. NaN stays NaN, overflow gives infinity, and tiny results become subnormal
+ * as they should. Source: Cephes (Moshier 1989): range reduction in two parts and minimax polynomials.
  */
 #ifndef CVY_NATIVE_MATH_H
 #define CVY_NATIVE_MATH_H
@@ -14,7 +15,7 @@
 /* 2^n for n in -126 .. 127. */
 CVY_INLINE float cvy_exp2_int(int32_t n)
 {
-    const uint32_t bits = (uint32_t)(n + 127) << 23; /* of a NaN's n nothing is asked but that it is no overflow */
+    const uint32_t bits = (uint32_t)(n + 127) << 23; /* for a NaN n is arbitrary, but does not overflow */
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
@@ -22,8 +23,8 @@ CVY_INLINE float cvy_exp2_int(int32_t n)
 
 CVY_INLINE float cvy_exp(float x)
 {
-    const float round =
-        12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number, which then stands in the low bits */
+    /* 1.5 * 2^23: adding it rounds to a whole number, which is then in the low bits. */
+    const float round = 12582912.0f;
     x = x > 89.0f ? 89.0f : x;
     x = x < -104.0f ? -104.0f : x;
     const float shifted = x * 1.44269504088896341f + round, n = shifted - round;
@@ -38,8 +39,8 @@ CVY_INLINE float cvy_exp(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    return p * cvy_exp2_int(half) *
-           cvy_exp2_int(whole - half); /* in two steps: 2^whole itself may not be a normal number */
+    /* Two factors, because 2^whole itself may not be a normal number. */
+    return p * cvy_exp2_int(half) * cvy_exp2_int(whole - half);
 }
 
 CVY_INLINE float cvy_tanh(float x)

@@ -1,5 +1,5 @@
 /*
- * native_simd.c: the choice among the loops that are compiled for several kinds of vectors. At planning time only.
+ * native_simd.c: chooses among the loops that are compiled for several instruction sets. Called at planning time only.
  */
 #include "kernel/native/native_simd.h"
 

@@ -1,8 +1,8 @@
 /*
- * native_simd.h: which loops our own kernels run on this CPU: tables of loops, compiled once for each kind of vectors.
+ * native_simd.h: tables of loops, compiled once for each instruction set, for convoy's own kernels.
  *
- * native_simd_<isa>.c includes the bodies native_<kernel>_simd.h; a kernel picks its table when it is created. This is
- * for loops that compilers do not turn into good vector code from plain C; the others are marked CVY_SIMD
+ * Each native_simd_<isa>.c compiles the loops of native_<kernel>_simd.h. A kernel picks its table when it is created.
+ * The tables hold loops that compilers do not vectorise well from plain C; other loops are marked CVY_SIMD
  * (native_common.h).
  */
 #ifndef CVY_NATIVE_SIMD_H
@@ -11,19 +11,19 @@
 #include "kernel/native/norm/native_bn_train.h"
 
 typedef struct cvy_simd {
-    int lanes;                                              /* floats of a vector */
-    cvy_range_fn max_pool_range[2], max_pool_grad_range[2]; /* of rows, of f32, of bf16; arg: cvy_max_pool with a block
-                                                               of at least `lanes`, index u8 */
-    cvy_bn_loops bn[2];                                     /* of bn_train and bn_train_grad on f32, on bf16 */
+    int lanes;                                              /* floats in a vector */
+    cvy_range_fn max_pool_range[2], max_pool_grad_range[2]; /* over rows; [0] f32, [1] bf16. arg: a cvy_max_pool with a
+                                                               block of at least `lanes` and u8 indices */
+    cvy_bn_loops bn[2];                                     /* for bn_train and bn_train_grad; [0] f32, [1] bf16 */
 } cvy_simd;
 
-/* NULL where the build or the CPU has no such vectors. */
+/* Each returns NULL if the build or the CPU does not have these vectors. */
 const cvy_simd *cvy_simd_avx512_bf16(void);
 const cvy_simd *cvy_simd_avx512(void);
 const cvy_simd *cvy_simd_avx2(void);
 const cvy_simd *cvy_simd_plain(void);
 
-/* The widest whose vectors are not longer than `block`; NULL if all are. */
+/* Returns the table with the widest vectors of at most `block` lanes, or NULL if there is none. */
 const cvy_simd *cvy_simd_find(int64_t block);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * native_simd_avx2.c: the loops of native_simd.h on vectors of eight.
+ * native_simd_avx2.c: the loops of native_simd.h with vectors of eight floats.
  */
 #include "base/base_isa.h"
 #include "kernel/native/native_simd.h"

@@ -1,5 +1,5 @@
 /*
- * native_simd_avx512.c: the loops of native_simd.h on vectors of sixteen.
+ * native_simd_avx512.c: the loops of native_simd.h with vectors of sixteen floats.
  */
 #include "base/base_isa.h"
 #include "kernel/native/native_simd.h"

@@ -1,6 +1,6 @@
 /*
- * native_simd_avx512_bf16.c: the loops of native_simd.h on vectors of sixteen, where an instruction rounds to bf16:
- * stores of bf16 cost a fifth of the operations.
+ * native_simd_avx512_bf16.c: the loops of native_simd.h with vectors of sixteen floats, for CPUs that have an
+ * instruction which rounds to bf16. A store of bf16 then needs a fifth of the operations.
  */
 #include "base/base_isa.h"
 #include "kernel/native/native_simd.h"

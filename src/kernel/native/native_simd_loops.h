@@ -1,6 +1,8 @@
 /*
- * native_simd_loops.h: vectors of LANES floats and what the loops do with them, and the table of the loops. The
- * including file defines LANES and TARGET, the attribute of every function, and ROUNDS_BF16 where an instruction does.
+ * native_simd_loops.h: vectors of LANES floats, operations on them, and the table of the loops.
+ *
+ * The including file defines LANES; TARGET, the attribute of every function; and ROUNDS_BF16 if the CPU has an
+ * instruction that rounds to bf16.
  */
 #if LANES > 4
 #include <immintrin.h>
@@ -13,8 +15,8 @@
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
-typedef double dvec __attribute__((vector_size(4 * LANES)));                             /* half as many */
-typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* wherever it lies */
+typedef double dvec __attribute__((vector_size(4 * LANES)));                             /* half as many elements */
+typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* at any address */
 
 #define LEAF TARGET static inline __attribute__((always_inline))
 
@@ -49,7 +51,7 @@ LEAF ivec spread_int(int32_t x)
     return x - (ivec){0};
 }
 
-/* a where the mask is set, else b. */
+/* Takes a if the mask of the lane is set, else b. */
 LEAF vec choose(ivec mask, vec a, vec b)
 {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
@@ -65,7 +67,7 @@ LEAF vec keep(ivec mask, vec a)
     return (vec)((ivec)a & mask);
 }
 
-/* ---- f32 or bf16: functions with `half`, a constant where they are inlined, take elements i .. of either ---- */
+/* ---- f32 or bf16: `half` says which (1 = bf16); it is a constant after inlining. i is the first element ---- */
 
 /* Bytes of i elements. */
 LEAF int64_t offset_as(const int half, int64_t i)
@@ -87,7 +89,7 @@ LEAF vec load_as(const int half, const void *p, int64_t i)
 #endif
 }
 
-/* Rounded as cvy_bf16_of does. */
+/* Rounds as cvy_bf16_of does. */
 LEAF void store_as(const int half, void *p, int64_t i, vec v)
 {
     if (!half) {
@@ -114,7 +116,7 @@ LEAF void store_as(const int half, void *p, int64_t i, vec v)
 
 typedef uint32_t memory_uvec __attribute__((vector_size(4 * LANES), aligned(2), may_alias));
 
-/* Twice as many elements of bf16 as a vec holds, the even and the odd ones: half the work of load_as. */
+/* Loads 2 * LANES elements of bf16: the even ones to *even, the odd ones to *odd. This is half the work of load_as. */
 LEAF void load_even_odd(const cvy_bf16 *p, vec *even, vec *odd)
 {
     const uvec pairs = *(const memory_uvec *)(const void *)p;
@@ -122,18 +124,18 @@ LEAF void load_even_odd(const cvy_bf16 *p, vec *even, vec *odd)
     *odd = (vec)(pairs & 0xffff0000u);
 }
 
-/* v, whose upper half is the bf16 nearest to it, as cvy_bf16_of rounds. */
+/* Rounds as cvy_bf16_of does: the upper half of each lane of the result is the bf16 nearest to v. */
 LEAF uvec rounded_up(vec v)
 {
     const uvec bits = (uvec)v;
     return (uvec)choose_int(v == v, (ivec)(bits + 0x7fff + (bits >> 16 & 1)), (ivec)(bits | 0x400000));
 }
 
-/* What load_even_odd took apart. exact: both are bf16 already. */
+/* The inverse of load_even_odd. exact: both vectors hold bf16 values already, so nothing is rounded. */
 LEAF uvec merge_even_odd(const int exact, vec even, vec odd)
 {
 #ifdef ROUNDS_BF16
-    /* The even ones lie in the lower half. */
+    /* The conversion puts the even elements into the lower half. */
     const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     if (!exact)
@@ -142,7 +144,8 @@ LEAF uvec merge_even_odd(const int exact, vec even, vec odd)
     return exact ? (uvec)even >> 16 | (uvec)odd : rounded_up(even) >> 16 | (rounded_up(odd) & 0xffff0000u);
 }
 
-/* past: past the cache, without reading what was there; the place must be aligned to the vector. */
+/* past: a non-temporal store, which bypasses the cache and does not read the line first; p must be aligned to the
+ * vector. */
 LEAF void store_words(const int past, void *p, uvec v)
 {
 #if LANES == 16
@@ -171,7 +174,7 @@ LEAF ivec load_bytes(const uint8_t *p)
 #endif
 }
 
-/* Each element is 0 to 255. */
+/* Each element of v is from 0 to 255. */
 LEAF void store_bytes(uint8_t *p, ivec v)
 {
 #if LANES == 16
@@ -185,7 +188,7 @@ LEAF void store_bytes(uint8_t *p, ivec v)
 #endif
 }
 
-/* Twice as many, each 0 to 255, in the order of load_even_odd. */
+/* Loads 2 * LANES bytes, in the order of load_even_odd. */
 LEAF void load_bytes_even_odd(const uint8_t *p, ivec *even, ivec *odd)
 {
 #if LANES == 16

@@ -1,5 +1,5 @@
 /*
- * native_simd_plain.c: the loops of native_simd.h on vectors of four, which every CPU has.
+ * native_simd_plain.c: the loops of native_simd.h with vectors of four floats, which work on every CPU.
  */
 #include "kernel/native/native_simd.h"
 

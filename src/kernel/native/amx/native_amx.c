@@ -1,8 +1,8 @@
 /*
  * native_amx.c: products of tiles of bf16, and the shuffles that make tiles.
  *
- * In the step: all arithmetic of our own bf16 convolutions and fully connected layers. Each function stands behind a
- * pointer, so that what its tiles read is in memory before it begins. What it does: native_amx.h.
+ * These functions do all arithmetic of convoy's bf16 convolutions and fully connected layers. native_amx.h describes
+ * them. They are called through pointers, so that the compiler has stored to memory all that their tiles read.
  */
 #include "kernel/native/amx/native_amx.h"
 
@@ -17,7 +17,8 @@
 
 enum { TILES = 8, PALETTE = 1, BLOCK = CVY_AMX_BLOCK };
 
-/* All eight tiles whole. Constant, not made on the stack: compilers do not see that the instruction reads 64 bytes. */
+/* All eight tiles at full size. This is a constant and not on the stack, because compilers do not see that the
+ * instruction reads 64 bytes. */
 static const struct {
     uint8_t palette, start_row, zero[14];
     uint16_t row_bytes[TILES + 8];
@@ -41,11 +42,11 @@ TARGET static void end(void)
 /* ---- sums over channels and taps ---- */
 
 enum {
-    SUMS = BLOCK * BLOCK, /* of a block of positions: 4 KB */
-    RUN = 8               /* blocks of positions */
+    SUMS = BLOCK * BLOCK, /* floats for a block of positions: 4 KB */
+    RUN = 8               /* blocks of positions that are computed with the same columns */
 };
 
-/* Two tiles of a, rows a_row elements apart, by two of b, b_column apart. */
+/* Multiplies two tiles of a, whose rows are a_row elements apart, by two tiles of b, b_column elements apart. */
 LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, int64_t a_row, const cvy_bf16 *b,
                        int64_t b_column)
 {
@@ -65,13 +66,13 @@ LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, int64_t
         _tile_dpbf16ps(3, 5, 7);
 }
 
-/* Finished sums of a block of positions on their way to memory: they leave a few rows at a time between the products of
- * the block behind, which hide them. */
+/* Finished sums of a block of positions that are being stored: a few rows at a time, between the products of the next
+ * block, which hide the stores. */
 struct leaving {
     const float *c;
     cvy_bf16 *to;
     const float *bias;
-    int64_t x, left; /* positions */
+    int64_t x, left; /* position in the row; positions still to store */
     __mmask16 low, high;
 };
 
@@ -135,12 +136,13 @@ LEAF void sum_block(int two_rows, int two_columns, const cvy_amx_sum *s, const c
     store_sums(two_rows, two_columns, c, ROWS * BLOCK, ROWS, BLOCK * sizeof *c);
 }
 
-/* For a run of positions one pair of columns after the other: few weights then come from the first cache. */
+/* For each run of positions the pairs of columns are computed one after the other, so that the few weights of a pair
+ * are read from the first-level cache. */
 TARGET static void positions(const cvy_amx_sum *s, const cvy_amx_store *to, int64_t count)
 {
     float c[2 * SUMS] __attribute__((aligned(64))), *sums = c;
     struct leaving l = {0};
-    memset(c, 0, sizeof c); /* columns that do not exist are read as well */
+    memset(c, 0, sizeof c); /* columns that do not exist are read too */
     for (int64_t run = 0; run < count; run += RUN * BLOCK)
         for (int64_t first = 0; first < to->channels; first += BLOCK)
             for (int64_t i = run; i < CVY_MIN(count, run + RUN * BLOCK); i += BLOCK) {
@@ -221,7 +223,7 @@ TARGET static void blocks(const cvy_amx_blocks *s)
 
 /* ---- shuffles ---- */
 
-/* Positions 2 i and 2 i + 1 of 32 channels: [16 channels][2] of the lower half, of the upper one. */
+/* Interleaves two positions of 32 channels: [16 channels][2] of the lower and of the upper half. */
 LEAF void interleave(const cvy_bf16 *from, int64_t row, __m512i *lower, __m512i *upper)
 {
     const __m512i order = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
@@ -274,8 +276,8 @@ TARGET static void stream(const float *c, float *to)
         _mm512_stream_ps(to + i, _mm512_load_ps(c + i));
 }
 
-/* Even and odd channels apart, for a value is the upper half of its float; two rows at a time, for adding takes its
- * time. */
+/* Even and odd channels are summed separately, because a bf16 is the upper half of its float. Two rows are summed
+ * independently, because an addition has a latency of several cycles. */
 TARGET static void sum(const cvy_bf16 *from, int64_t from_row, float *sums)
 {
     const __m512i upper = _mm512_set1_epi32((int)0xffff0000u),
@@ -294,7 +296,7 @@ TARGET static void sum(const cvy_bf16 *from, int64_t from_row, float *sums)
                                                 _mm512_permutex2var_ps(e, _mm512_add_epi32(order, half), o)));
 }
 
-/* n constant where it is small. */
+/* Inlined with a constant n if n is small. */
 LEAF void patch_pieces(int n, const cvy_amx_piece *piece, const cvy_bf16 *from, int64_t step, int64_t count,
                        cvy_bf16 *to, int64_t row)
 {

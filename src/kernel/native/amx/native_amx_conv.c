@@ -1,21 +1,22 @@
 /*
  * native_amx_conv.c: bf16 convolution and the gradient of its source on tiles (AMX).
  *
- * In the step: with the gradient of the weights (native_amx_conv_weight.c) nearly all arithmetic of a network in bf16.
- * Activations lie with channels last, so a row of a tile is 32 channels of one position as they lie. Weights are read
- * as a bf16 copy that consists of tiles. A work item is a band of rows, staged in the core's cache
- * (native_amx_window.h) in blocks of 32 channels, so that the rows of a tile follow each other and fall into different
- * sets of the first cache, by a group of channels of the result whose weights stay near as well; a filter of one tap
- * needs no staging. The gradient of the source is the same sum over ddst with the channels exchanged.
+ * Together with the gradient of the weights (native_amx_conv_weight.c), this is nearly all arithmetic of a bf16
+ * network. Activations have channels last, so a row of a tile is 32 channels of one position, contiguous in memory.
+ * Weights are read from a bf16 copy that consists of tiles. A work item is a band of rows by a group of channels of the
+ * result, whose weights stay in the cache. The band is staged in the core's cache (native_amx_window.h) in blocks of 32
+ * channels, so that the rows of a tile are adjacent and fall into different sets of the first-level cache. A filter of
+ * one tap needs no staging. The gradient of the source is the same sum over ddst with source and result channels
+ * exchanged.
  */
 #include <string.h>
 
 #include "kernel/native/amx/native_amx_patch.h"
 
 enum {
-    STAGED_ELEMS = 1 << 18, /* of a band: 512 KB */
-    WEIGHT_ELEMS = 1 << 19, /* of a group: 1 MB */
-    STREAM_ELEMS = 1 << 21, /* of a result: 4 MB */
+    STAGED_ELEMS = 1 << 18, /* at most, of a band: 512 KB */
+    WEIGHT_ELEMS = 1 << 19, /* at most, of a group: 1 MB */
+    STREAM_ELEMS = 1 << 21, /* larger results are written past the caches: 4 MB */
     LINE_BYTES = 64,
     ITEMS_PER_THREAD = 4
 };
@@ -23,18 +24,18 @@ enum {
 struct amx_conv {
     const cvy_amx *amx;
     cvy_amx_window w;
-    cvy_window plain; /* as the operator sees it */
+    cvy_window plain; /* of the operator, before the window of tiles changes it */
     cvy_amx_patches patches;
     int backward, threads, relu, has_bias, patched, direct;
-    int streamable;                     /* the result is larger than the cores' caches, and consists of whole lines */
-    int64_t lanes, columns;             /* staged channels; tiles that hold those of the result */
+    int streamable;                     /* the result is larger than the cores' caches and has whole cache lines */
+    int64_t lanes, columns;             /* staged channels; columns of tiles for the channels of the result */
     int64_t b_block, b_column;          /* elements between tiles of weights */
-    int64_t pairs, group, ngroup;       /* pairs of columns, those of a group */
-    int64_t staged_elems, weight_elems; /* scratch: of each thread; of patched weights */
-    int64_t padded_elems;               /* of the staged ones, behind the others, where patched */
+    int64_t pairs, group, ngroup;       /* pairs of columns; pairs in a group; groups */
+    int64_t staged_elems, weight_elems; /* scratch memory: of each thread; of patched weights */
+    int64_t padded_elems;               /* part of staged_elems, at its end, if patched */
     cvy_amx_shift shift[CVY_AMX_TAPS_MAX];
     int64_t *weight_at; /* patched: see cvy_amx_place_patched */
-    /* of the running call */
+    /* Of the running call. */
     const cvy_bf16 *src, *weight;
     const float *bias, *plain_weight;
     cvy_bf16 *dst, *scratch;
@@ -43,7 +44,7 @@ struct amx_conv {
 
 /* ---- running ---- */
 
-/* a_row, a_block: elements between positions, between blocks of 32 channels of what is staged. */
+/* a_row, a_block: elements between positions, and between blocks of 32 channels, of `staged`. */
 static void one_band(const struct amx_conv *s, const cvy_bf16 *staged, int64_t a_row, int64_t a_block, int64_t sample,
                      int64_t band, int64_t group)
 {
@@ -92,7 +93,7 @@ static void one_item(const struct amx_conv *s, int64_t item, cvy_bf16 *staged)
     }
 }
 
-/* Work item: one thread. Its items are neighbours, so their weights are the same ones. */
+/* Work item: one thread. It does adjacent items, which use the same weights. */
 static void items_of_thread(int64_t first, int64_t end, void *arg)
 {
     const struct amx_conv *s = arg;
@@ -104,7 +105,7 @@ static void items_of_thread(int64_t first, int64_t end, void *arg)
     s->amx->end();
 }
 
-/* Work item: a column of tiles of the weights of patches, from f32. */
+/* Work item: one column of tiles of patched weights, made from f32. */
 static void pack_patched(int64_t first, int64_t end, void *arg)
 {
     const struct amx_conv *s = arg;
@@ -137,7 +138,7 @@ static cvy_status amx_run(void *state, void *const *src, void *const *dst, void 
 
 /* ---- planning ---- */
 
-/* Bands and groups that stay in a core's second cache together, and enough of them for all threads. */
+/* Chooses bands and groups that fit into a core's second-level cache together, and enough of them for all threads. */
 static void divide_work(struct amx_conv *s)
 {
     cvy_amx_window *w = &s->w;
@@ -150,7 +151,7 @@ static void divide_work(struct amx_conv *s)
     s->ngroup = CVY_MAX((s->pairs + most - 1) / most, CVY_MIN(s->pairs, (s->threads + items - 1) / items));
     s->group = (s->pairs + s->ngroup - 1) / s->ngroup;
     s->ngroup = (s->pairs + s->group - 1) / s->group;
-    /* The last block of positions reads on behind the last position. */
+    /* The last block of positions reads beyond the last position. */
     const int64_t behind = CVY_AMX_BLOCK + w->pitch;
     s->padded_elems = s->patched ? cvy_amx_patches_padded(&s->patches, w) : 0;
     s->staged_elems = (cvy_amx_window_staged(w) + behind) * s->lanes + s->padded_elems;

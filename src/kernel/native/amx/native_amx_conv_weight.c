@@ -1,60 +1,62 @@
 /*
  * native_amx_conv_weight.c: the gradient of a convolution's weights and bias in bf16 on tiles (AMX).
  *
- * In the step: a third of a bf16 network's arithmetic. The sum runs over positions, so these must lie side by side:
- * ddst is turned, blocks of [32 channels][32 positions], and the source lies in tiles of pairs of positions, both made
- * for a chunk of bands (native_amx_window.h) at a time. A tap's source is the same pairs begun later; there is a second
- * set of pairs, begun one position later, for taps that are an odd number of positions away, so every tile lies in
- * whole cache lines (with the source turned instead, tiles across lines made 3x3 filters half as fast). Positions of a
- * row that do not exist have ddst 0. The tiles of sums are those of the variable's layout, [16 k][16 c].
+ * This is a third of the arithmetic of a bf16 network. The sum runs over positions, so these must be adjacent in the
+ * tiles: ddst is transposed to blocks of [32 channels][32 positions], and the source is made into tiles of pairs of
+ * positions. Both are made for one chunk of bands (native_amx_window.h) at a time. Each tap reads the same pairs of the
+ * source from another start. Taps that are an odd number of positions away read a second set of pairs, which begins one
+ * position later. So each tile is in whole cache lines. (When the source was transposed instead, tiles crossed cache
+ * lines, and 3x3 filters were half as fast.) ddst is 0 for positions of a row that do not exist. The tiles of sums are
+ * those of the variable's layout, [16 k][16 c].
  *
- * Where the weights are small each thread makes and sums the chunks of bands of its own, and the threads' sums are
- * added in order: nothing moves between cores but these. Where they are large all threads share a chunk, and each owns
- * a part of the weights. Either way a result depends on nothing but the number of threads.
+ * If the weights are small, each thread makes and sums its own chunks of bands, and the sums of the threads are added
+ * in order; only these sums move between cores. If they are large, all threads share a chunk, and each owns a part of
+ * the weights. In both cases a result depends only on the number of threads.
  */
 #include <string.h>
 
 #include "kernel/native/amx/native_amx_patch.h"
 
 enum {
-    BAND_POSITIONS = 1 << 10,  /* staged, of a band: 256 KB of a strip */
+    BAND_POSITIONS = 1 << 10,  /* staged positions of a band: a strip of them is 256 KB */
     STRIP = 4 * CVY_AMX_BLOCK, /* channels that are staged together */
-    CHUNK_ELEMS_MIN = 1 << 18, /* of a chunk: 512 KB, a quarter of a core's second cache */
-    CHUNK_ELEMS_MAX = 1 << 23, /* 16 MB, where the weights are as large */
-    OWN_FLOATS = 1 << 18       /* of weights of which each thread has sums of its own: 1 MB */
+    CHUNK_ELEMS_MIN = 1 << 18, /* of a chunk: 512 KB, a quarter of a core's second-level cache */
+    CHUNK_ELEMS_MAX = 1 << 23, /* 16 MB, if the weights are large too */
+    OWN_FLOATS = 1 << 18       /* up to this size of weights each thread has its own sums: 1 MB */
 };
 
 struct amx_weight;
 
-/* Bands begin .. end - 1, and the sums over them. */
+/* Bands begin .. end - 1 and the sums over them. */
 struct part {
     const struct amx_weight *s;
     int64_t begin, end;
-    int64_t first, count; /* those of the chunk */
+    int64_t first, count; /* the bands of the chunk */
     cvy_bf16 *turned, *pairs;
-    float *sums, *packed; /* of ddst, of each band of the chunk; of the weights */
-    double *total;        /* of ddst */
+    float *sums, *packed; /* sums of ddst, for each band of the chunk; sums of the weights */
+    double *total;        /* sums of ddst over all bands */
 };
 
 struct amx_weight {
     const cvy_amx *amx;
-    cvy_amx_window x, d; /* of the source; of ddst, without taps */
+    cvy_amx_window x, d; /* of the source; of ddst (without taps) */
     cvy_window plain;
     cvy_amx_patches patches;
     int threads, has_bias, patched;
-    int x_direct, d_direct;     /* positions of a band follow each other as they lie */
+    int x_direct, d_direct;     /* the positions of a band are contiguous in the activation */
     int64_t x_lanes, d_lanes;   /* channels in whole blocks of 32 */
     int64_t x_each, d_each;     /* positions of a band, in whole blocks of 32 */
-    int64_t rows, columns;      /* of tiles of sums: of ddst's channels, of the source's */
-    int64_t taps, chunk, bands; /* bands of a chunk; all of them */
-    int64_t sets;               /* of pairs: 2 where a tap may be an odd number of positions away */
-    int64_t d_block, x_set; /* elements between blocks of channels of turned ddst; between sets of a column of pairs */
-    int64_t staged_elems, x_elems, d_elems, sum_floats, weight_floats; /* scratch: of a thread, the others of a part */
+    int64_t rows, columns;      /* of tiles of sums: for channels of ddst, of the source */
+    int64_t taps, chunk, bands; /* chunk: bands of a chunk; bands: all bands */
+    int64_t sets;               /* sets of pairs: 2 if a tap may be an odd number of positions away */
+    int64_t d_block, x_set;     /* elements between blocks of channels of transposed ddst; between sets of pairs */
+    /* Scratch memory: the first of a thread, the others of a part. */
+    int64_t staged_elems, x_elems, d_elems, sum_floats, weight_floats;
     int64_t shift[CVY_AMX_TAPS_MAX];
     int64_t *weight_at; /* patched: see cvy_amx_place_patched */
     int nparts;
     struct part *part;
-    /* of the running call */
+    /* Of the running call. */
     const cvy_bf16 *src, *ddst;
     float *dweight;
     cvy_bf16 *staged;
@@ -62,7 +64,7 @@ struct amx_weight {
 
 /* ---- a chunk's tiles ---- */
 
-/* Channels first .. first + lanes - 1 of a band, whose first `held` positions exist, `row` elements apart. */
+/* Some channels of a band. The first `held` positions exist; they are `row` elements apart. */
 struct strip {
     const cvy_bf16 *from;
     int64_t row, held;
@@ -79,7 +81,7 @@ static struct strip strip_of(const cvy_amx_window *w, int direct, const cvy_bf16
     return (struct strip){staged, lanes, cvy_amx_window_staged(w)};
 }
 
-/* The 32 positions from p on; a copy with zeros behind it where fewer exist. */
+/* Returns the 32 positions from p on; if fewer exist, a copy that is filled up with zeros. */
 static const cvy_bf16 *positions_of(const struct strip *v, int64_t p, int64_t channel, cvy_bf16 *copy, int64_t *row_out)
 {
     const int64_t have = CVY_MAX(0, CVY_MIN(CVY_AMX_BLOCK, v->held - p));
@@ -92,15 +94,15 @@ static const cvy_bf16 *positions_of(const struct strip *v, int64_t p, int64_t ch
     return copy;
 }
 
-/* Positions of a strip that lies as it does in the network are asked for a block ahead: their rows are too far apart
- * for the core to foresee them. */
+/* Prefetches the next block of positions of a strip that is read from the activation itself: its rows are too far apart
+ * for the hardware prefetcher. */
 static void ask_ahead(const struct amx_weight *s, const struct strip *v, int64_t p, int64_t lanes)
 {
     if (p + 2 * CVY_AMX_BLOCK <= v->held)
         s->amx->fetch(v->from + (p + CVY_AMX_BLOCK) * v->row, v->row, lanes);
 }
 
-/* A strip of ddst, and its sums. */
+/* Transposes a strip of ddst and sums it. */
 static void turn_strip(const struct part *part, int64_t i, int64_t first, int64_t lanes, cvy_bf16 *staged)
 {
     const struct amx_weight *s = part->s;
@@ -122,7 +124,7 @@ static void turn_strip(const struct part *part, int64_t i, int64_t first, int64_
     }
 }
 
-/* A strip of the source, or all of its patches. Tiles: [column][set][band][step]. */
+/* Makes the pairs of a strip of the source, or of all its patches. The tiles are [column][set][band][step]. */
 static void pair_strip(const struct part *part, int64_t i, int64_t first, int64_t lanes, cvy_bf16 *staged)
 {
     const struct amx_weight *s = part->s;
@@ -158,7 +160,7 @@ static int64_t strips_of_chunk(const struct part *part)
     return part->count * ((s->patched ? 1 : strips(s->x_lanes)) + strips(s->d_lanes));
 }
 
-/* Strips begin .. end - 1 of a chunk, by one thread. */
+/* Makes strips begin .. end - 1 of a chunk, in one thread. */
 static void make_strips(const struct part *part, int64_t begin, int64_t end, cvy_bf16 *staged)
 {
     const struct amx_weight *s = part->s;
@@ -189,7 +191,8 @@ static int64_t sums_of_chunk(const struct amx_weight *s)
     return (s->rows + 1) / 2 * ((s->columns + 1) / 2) * s->taps;
 }
 
-/* Work item: a block of 32 x 32 channels, one tap; taps follow each other, for they share what they read. */
+/* Work item: a block of 32 x 32 channels and one tap. The taps of a block are successive items, because they read the
+ * same data. */
 static void sum_chunk(int64_t begin, int64_t end, void *arg)
 {
     const struct part *part = arg;
@@ -248,7 +251,7 @@ static void run_shared(struct part *part)
     }
 }
 
-/* Work item: a part. */
+/* Work item: one part. */
 static void run_parts(int64_t begin, int64_t end, void *arg)
 {
     const struct amx_weight *s = arg;
@@ -260,7 +263,7 @@ static void run_parts(int64_t begin, int64_t end, void *arg)
         }
 }
 
-/* Work item: an element of the weights. */
+/* Work item: one element of the weights. */
 static void add_parts(int64_t begin, int64_t end, void *arg)
 {
     const struct amx_weight *s = arg;
@@ -270,7 +273,7 @@ static void add_parts(int64_t begin, int64_t end, void *arg)
             to[i] += s->part[p].packed[i];
 }
 
-/* Work item: a row of tiles of patched weights, to where the variable's elements lie. */
+/* Work item: a row of tiles of patched weights. Copies its sums to the elements of the variable. */
 static void unpack_patched(int64_t begin, int64_t end, void *arg)
 {
     const struct amx_weight *s = arg;
@@ -331,8 +334,8 @@ static cvy_status weight_run(void *state, void *const *src, void *const *dst, vo
 
 /* ---- planning ---- */
 
-/* A chunk's tiles stay in the caches; but the weights' sums are read and written once in each, so there are few chunks
- * where these are large. */
+/* The tiles of a chunk should stay in the caches. But each chunk reads and writes the sums of the weights once, so
+ * there are few chunks if the weights are large. */
 static void divide_work(struct amx_weight *s)
 {
     cvy_amx_window *x = &s->x;

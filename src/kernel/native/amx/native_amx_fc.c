@@ -1,18 +1,18 @@
 /*
  * native_amx_fc.c: the fully connected layer and its gradients in bf16 on tiles (AMX).
  *
- * In the step: little arithmetic and much memory. At the batches of a training the weights (205 MB of bf16 in VGG's
- * first) pass through the cores once in forward and once in the gradient of the source, and their gradient in f32 is
- * written once; all else stays in the caches, so the memory's speed is the floor. Everything lies in blocks of 32
- * channels by 32 inputs:
+ * This layer has little arithmetic and much memory traffic. With the batch sizes of training, the weights (205 MB of
+ * bf16 in the first such layer of VGG) are read once in forward and once in the gradient of the source, and their f32
+ * gradient is written once. Everything else stays in the caches, so the memory bandwidth is the limit. Weights and
+ * their gradient are in blocks of 32 channels by 32 inputs:
  *
  *     forward        dst [k][n]  = weight [k][i] x src [pairs of i][n]         each thread takes channels
  *     grad_src       dsrc [n][i] = ddst [n][k]   x weight [pairs of k][i]      each takes inputs
- *     grad_weight    dweight     = ddst [k][n]   x src [pairs of n][i]         each takes blocks as they lie
+ *     grad_weight    dweight     = ddst [k][n]   x src [pairs of n][i]         each takes blocks in memory order
  *
- * Forward takes a block of weights as it lies, the gradient of the source pairs its rows while they are in the nearest
- * cache: one copy serves both, and it has the variable's own layout. A result depends on nothing but its own row and
- * column.
+ * Forward reads a block of weights directly. The gradient of the source interleaves pairs of its rows while they are in
+ * the first-level cache. So both use one copy, which has the variable's own layout. Each result depends only on its own
+ * row and column.
  */
 #include <string.h>
 
@@ -23,11 +23,11 @@
 enum {
     BLOCK = CVY_AMX_BLOCK,
     AREA = CVY_AMX_BLOCK * CVY_AMX_BLOCK, /* elements of a block */
-    STAY_BLOCKS = 256,                    /* of bf16 that stay in a core's second cache: 512 KB */
-    LONG = 32,              /* blocks of a sum in forward at least: it is read and written once in each chunk */
+    STAY_BLOCKS = 256,                    /* blocks of bf16 that stay in a core's second-level cache: 512 KB */
+    LONG = 32,              /* blocks in a sum of forward, at least: each chunk reads and writes the sum once */
     DEEP = 8,               /* blocks of channels that grad_src pairs together: 16 KB */
-    STREAM_BYTES = 1 << 22, /* gradients larger than this go past the caches */
-    ALONE = 1 << 20         /* products that one thread does before another is there */
+    STREAM_BYTES = 1 << 22, /* gradients larger than this are written past the caches */
+    ALONE = 1 << 20         /* with fewer products a second thread costs more than it saves */
 };
 
 struct amx_fc {
@@ -36,10 +36,10 @@ struct amx_fc {
     int threads, relu, has_bias, streams;
     int64_t n, width, channels; /* samples, inputs, outputs */
     int64_t nn, nw, nc;         /* blocks of each */
-    int64_t chunk, nchunk;      /* blocks of inputs that are gone through together; in grad_src those whose sums stay */
+    int64_t chunk, nchunk;      /* blocks of inputs in a chunk; in grad_src their sums stay in the cache */
     int64_t left_elems, right_elems, sum_floats,
-        staged_elems; /* scratch: sides of the products, sums; of each thread */
-    /* of the running call */
+        staged_elems; /* scratch memory: left and right operand, sums; staged: of each thread */
+    /* Of the running call. */
     const cvy_bf16 *src, *ddst, *weight;
     const float *bias;
     cvy_bf16 *to, *left, *right, *staged;
@@ -53,7 +53,8 @@ static int64_t blocks_of(int64_t count)
 
 /* ---- what the products read ---- */
 
-/* A block of a matrix of rows x columns, as it lies or, where it is not whole, copied with zeros behind. */
+/* Returns a block of a matrix of rows x columns: a pointer into the matrix or, if the block is not whole, a copy that
+ * is filled up with zeros. */
 static const cvy_bf16 *block_at(const cvy_bf16 *m, int64_t rows, int64_t columns, int64_t row, int64_t column,
                                 cvy_bf16 *copy, int64_t *row_out)
 {
@@ -69,7 +70,7 @@ static const cvy_bf16 *block_at(const cvy_bf16 *m, int64_t rows, int64_t columns
     return copy;
 }
 
-/* Forward: source [block of samples][block of inputs][two tiles of pairs of inputs]. */
+/* Forward: makes the source [block of samples][block of inputs][two tiles of pairs of inputs]. */
 static void pair_inputs(const struct amx_fc *s, int64_t block)
 {
     cvy_bf16 copy[AREA];
@@ -82,7 +83,7 @@ static void pair_inputs(const struct amx_fc *s, int64_t block)
     }
 }
 
-/* grad_src: ddst [block of samples][block of channels], whole blocks. */
+/* grad_src: copies ddst to [block of samples][block of channels], in whole blocks. */
 static void copy_channels(const struct amx_fc *s, int64_t block)
 {
     cvy_bf16 copy[AREA];
@@ -94,7 +95,7 @@ static void copy_channels(const struct amx_fc *s, int64_t block)
     }
 }
 
-/* grad_weight: source [block of inputs][block of samples][two tiles of pairs of samples]. */
+/* grad_weight: makes the source [block of inputs][block of samples][two tiles of pairs of samples]. */
 static void pair_samples(const struct amx_fc *s, int64_t block)
 {
     cvy_bf16 copy[AREA];
@@ -105,7 +106,7 @@ static void pair_samples(const struct amx_fc *s, int64_t block)
     }
 }
 
-/* grad_weight: ddst [block of channels][block of samples], turned, and its sums. */
+/* grad_weight: transposes ddst to [block of channels][block of samples], and sums it for the bias. */
 static void turn_channels(const struct amx_fc *s, int64_t block)
 {
     cvy_bf16 copy[AREA];
@@ -121,7 +122,7 @@ static void turn_channels(const struct amx_fc *s, int64_t block)
         memcpy(s->dbias + block * BLOCK, sums, (size_t)CVY_MIN(BLOCK, s->channels - block * BLOCK) * sizeof *sums);
 }
 
-/* Work item: a block of inputs or, behind these, of channels. */
+/* Work item: a block of inputs or, after all of these, a block of channels. */
 static void prepare(int64_t begin, int64_t end, void *arg)
 {
     const struct amx_fc *s = arg;
@@ -143,8 +144,9 @@ static int tiles_of(int64_t count)
     return count > CVY_AMX_ROWS ? 2 : 1;
 }
 
-/* The weights that come next, a share of them in each of `parts` sums: memory works while tiles do. Where one sum
- * follows what lies behind the other the processor sees that by itself. Behind the last weights nothing happens. */
+/* Prefetches the next weights while the tiles work; each of `parts` sums prefetches its share. If successive sums read
+ * successive memory, the hardware prefetcher does this, and next is NULL. A prefetch beyond the last weights is
+ * harmless. */
 static void ask_for(cvy_amx_blocks *sum, const cvy_bf16 *next, int64_t step, int64_t parts, int64_t part)
 {
     sum->next = next;
@@ -183,7 +185,7 @@ static void forward_block(const struct amx_fc *s, int64_t channel, int64_t chunk
     }
 }
 
-/* Blocks of channels begin .. end - 1. */
+/* Computes blocks of channels begin .. end - 1. */
 static void forward(const struct amx_fc *s, int64_t begin, int64_t end)
 {
     for (int64_t chunk = 0; chunk < s->nchunk; chunk++)
@@ -191,7 +193,8 @@ static void forward(const struct amx_fc *s, int64_t begin, int64_t end)
             forward_block(s, channel, chunk);
 }
 
-/* `deep` blocks of channels from `channel` on, of one block of inputs. sums: of all samples for these inputs. */
+/* Adds up to DEEP blocks of channels, from `channel` on, for one block of inputs. sums: those of all samples for these
+ * inputs. */
 static void grad_src_block(const struct amx_fc *s, int64_t input, int64_t channel, cvy_bf16 *pairs, float *sums)
 {
     const int64_t deep = CVY_MIN(DEEP, s->nc - channel);
@@ -220,7 +223,7 @@ static void grad_src_block(const struct amx_fc *s, int64_t input, int64_t channe
     }
 }
 
-/* Blocks of inputs begin .. end - 1. */
+/* Computes blocks of inputs begin .. end - 1. */
 static void grad_src(const struct amx_fc *s, int64_t begin, int64_t end, cvy_bf16 *pairs, float *sums)
 {
     for (int64_t first = begin; first < end; first += s->chunk)
@@ -229,7 +232,7 @@ static void grad_src(const struct amx_fc *s, int64_t begin, int64_t end, cvy_bf1
                 grad_src_block(s, input, channel, pairs, sums + (input - first) * s->nn * AREA);
 }
 
-/* Items begin .. end - 1: a block of channels by a chunk of inputs. */
+/* Computes items begin .. end - 1. An item is a block of channels by a chunk of inputs. */
 static void grad_weight(const struct amx_fc *s, int64_t begin, int64_t end)
 {
     _Alignas(64) float own[AREA];

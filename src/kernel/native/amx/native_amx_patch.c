@@ -1,6 +1,7 @@
 /*
- * native_amx_patch.c: patches of native_amx_patch.h: how they are read, and where their weights lie.
- * In the step: once for each band of the first convolution, forward and for the gradient of its weights.
+ * native_amx_patch.c: the patches of native_amx_patch.h: how they are read, and where their weights are stored.
+ *
+ * Patches are staged once for each band of the first convolution, in forward and for the gradient of its weights.
  */
 #include "kernel/native/amx/native_amx_patch.h"
 
@@ -8,7 +9,7 @@
 
 static void window_of_patches(const cvy_window *w, cvy_amx_window *out)
 {
-    out->n *= out->dst_h * out->dst_w / w->dst_elems; /* a filter of one tap has made rows of all samples */
+    out->n *= out->dst_h * out->dst_w / w->dst_elems; /* undoes the single column of a filter of one tap */
     out->h = out->dst_h = w->dst[0];
     out->w = out->dst_w = out->pitch = w->dst[1];
     out->src_channels *= w->taps;
@@ -18,8 +19,8 @@ static void window_of_patches(const cvy_window *w, cvy_amx_window *out)
     out->tap[0] = (cvy_amx_tap){0};
 }
 
-/* `count` lanes from `lane` on that lie as a run from element `from` of the padded source on, cut at the ends of lines.
- */
+/* Adds the pieces for `count` lanes from `lane` on, which are contiguous from element `from` of the padded source on. A
+ * piece ends at the end of its line. */
 static void add_run(cvy_amx_patches *p, int *npiece, int64_t lane, int64_t from, int64_t count)
 {
     for (int64_t end = lane + count; lane < end;) {
@@ -64,7 +65,7 @@ int64_t cvy_amx_patches_padded(const cvy_amx_patches *p, const cvy_amx_window *w
     return (padded_rows(p, w->rows) * p->width + CVY_AMX_BLOCK - 1) / CVY_AMX_BLOCK * CVY_AMX_BLOCK;
 }
 
-/* The rows that a band from destination row `first` on reads, zeros where the source has none. */
+/* Copies the rows which a band of `rows` rows, from destination row `first` on, reads. Padding is zero. */
 static void pad_band(const cvy_amx_patches *p, const cvy_bf16 *plane, int64_t first, int64_t rows, cvy_bf16 *to)
 {
     const cvy_window *w = &p->plain;

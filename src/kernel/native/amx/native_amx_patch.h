@@ -1,10 +1,10 @@
 /*
- * native_amx_patch.h: convolutions from few channels on tiles: all taps of all channels of a position side by side.
+ * native_amx_patch.h: convolutions with few source channels on tiles (im2col).
  *
- * A product of tiles sums over 32 channels; of three, as images have, that would be waste. So a position's patch, [row]
- * [column][channel] of the filter, becomes its channels, and the filter one of one tap. A band's rows of the source are
- * first copied with zeros around them. Then a line of 32 lanes of each patch is the same few masked loads, for the rows
- * of a filter lie as runs in memory.
+ * A product of tiles sums over 32 channels, which is wasteful for the three channels of an image. So the patch of a
+ * position, [row][column][channel] of the filter, becomes its channels, and the filter becomes a filter of one tap.
+ * First, the source rows of a band are copied with zero padding around them. Each row of a filter is then contiguous in
+ * memory, so the same few masked loads make a line of 32 lanes of every patch.
  */
 #ifndef CVY_NATIVE_AMX_PATCH_H
 #define CVY_NATIVE_AMX_PATCH_H
@@ -15,9 +15,9 @@ enum { CVY_AMX_PATCH_CHANNELS = 15, CVY_AMX_LINES_MAX = CVY_AMX_TAPS_MAX * CVY_A
 
 typedef struct cvy_amx_patches {
     cvy_window plain;
-    int64_t channels, lanes;                 /* of the source; of a patch, in whole lines */
-    int64_t width;                           /* elements of a padded row */
-    int nline, first[CVY_AMX_LINES_MAX + 2]; /* pieces of each line */
+    int64_t channels, lanes;                 /* channels of the source; elements of a patch, in whole lines */
+    int64_t width;                           /* elements of a padded source row */
+    int nline, first[CVY_AMX_LINES_MAX + 2]; /* pieces of line i: first[i] .. first[i + 1] - 1 */
     cvy_amx_piece piece[CVY_AMX_TAPS_MAX + CVY_AMX_LINES_MAX];
 } cvy_amx_patches;
 
@@ -26,16 +26,16 @@ static inline int cvy_amx_is_patched(const cvy_window_channels *c)
     return c->nsrc <= CVY_AMX_PATCH_CHANNELS;
 }
 
-/* Also puts the window of patches in place of the one that was made forward. */
+/* Also changes *w, which cvy_amx_window_make made for forward, to the window of patches. */
 void cvy_amx_patches_make(const cvy_window *plain, const cvy_window_channels *c, cvy_amx_patches *out,
                           cvy_amx_window *w);
-/* Elements of the copy with zeros around it that staging a band needs. */
+/* Elements of the padded copy that is needed to stage a band. */
 int64_t cvy_amx_patches_padded(const cvy_amx_patches *p, const cvy_amx_window *w);
-/* Stages a band as [row][w][lanes]. */
+/* Stages a band as [row][w][lanes]. padded: scratch memory for the padded copy. */
 void cvy_amx_stage_patches(const cvy_amx *amx, const cvy_amx_patches *p, const cvy_amx_window *w, const cvy_bf16 *src,
                            int64_t sample, int64_t band, cvy_bf16 *padded, cvy_bf16 *to);
-/* Where patched weights lie in a layout: for element k of a patch its offset in filter 0, behind them the offset of
- * each filter. */
+/* Makes a table of offsets of weights in a layout: first the offset in filter 0 of each element of a patch, then the
+ * offset of each filter. The caller frees it. */
 cvy_status cvy_amx_place_patched(const cvy_layout *layout, const cvy_shape *weight, int64_t **at_out);
 
 #endif

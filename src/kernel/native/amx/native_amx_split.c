@@ -1,7 +1,8 @@
 /*
- * native_amx_split.c: sums of products of f32 values on tiles of bf16, and the cuts that make the tiles.
+ * native_amx_split.c: sums of products of f32 values on bf16 tiles, and the splitting of f32 values that makes the
+ * tiles.
  *
- * In the step: all arithmetic of our f32 convolutions other than Winograd's. What it does: native_amx_split.h.
+ * These functions do all arithmetic of convoy's f32 convolutions, except Winograd's. native_amx_split.h describes them.
  */
 #include "kernel/native/amx/native_amx_split.h"
 
@@ -48,7 +49,7 @@ LEAF void multiply(int two_rows, int two_columns, const cvy_split_sum *s, const 
         _tile_dpbf16ps(3, 5, 7);
 }
 
-/* The six products, in an order in which each but one needs only one side loaded. */
+/* Adds the six products. In this order, each product after the first needs only one side to be loaded. */
 LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, const cvy_bf16 *b, const cvy_split_sum *s,
                        const float **ahead)
 {
@@ -91,14 +92,14 @@ TARGET static void products(const cvy_split_sum *s)
         sum(0, 0, s);
 }
 
-/* ---- cuts ---- */
+/* ---- splitting values ---- */
 
 LEAF __m512 upper_half(__m512 x)
 {
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32((int)0xffff0000u)));
 }
 
-/* Nothing is left of an infinity. */
+/* x minus its upper half; zero if x is infinite. */
 LEAF __m512 rest_of(__m512 x)
 {
     const __mmask16 infinite = _mm512_fpclass_ps_mask(x, 0x18);
@@ -148,7 +149,7 @@ LEAF void store_all(const float *from, int64_t from_line, int64_t count, int rel
 {
     for (int64_t i = 0; i < count; i++, to += to_line) {
         __m512 v = _mm512_loadu_ps(from + i * from_line);
-        /* The maximum's second operand is what a NaN leaves. */
+        /* If v is NaN, the maximum returns its second operand, so NaN stays NaN. */
         if (relu)
             v = _mm512_max_ps(_mm512_setzero_ps(), v);
         if (past)

@@ -1,22 +1,22 @@
 /*
- * native_amx_split.h: products of f32 values on tiles of bf16 (AMX), at the accuracy of f32: the innermost functions of
- * our f32 convolutions.
+ * native_amx_split.h: products of f32 values on bf16 tiles (AMX) with the accuracy of f32: the innermost functions of
+ * convoy's f32 convolutions.
  *
- * A value is cut into three parts, x = h + m + l, of 8 significant bits each: h is the upper half of its bits, m that
- * of x - h, l what is left. f32 has 24 bits, so nothing is lost. Of the nine products of two values' parts six are
- * summed, in f32:
+ * A value is split into three parts of 8 significant bits each, x = h + m + l: h is the upper half of the bits of x, m
+ * is the upper half of the bits of x - h, and l is the rest. f32 has 24 significant bits, so nothing is lost. The parts
+ * of two values have nine products; six of them are summed, in f32:
  *
- *     x y  =  h h' + (h m' + m h') + (m m' + h l' + l h')  +  what is dropped, at most 2^-21 |x y|, on average 2^-24 |x
- * y|
+ *     x y  =  h h' + (h m' + m h') + (m m' + h l' + l h')  +  dropped
  *
- * Each product is exact, and a tile adds 32 of them before it rounds into the sum, so the sum rounds less often than a
- * plain one: its error is the smaller one (tests/kernel/test_kernel_amx_split.c). Tiles take values below 2^-126 for
- * zero, so of parts and products nothing below that counts. The lower parts of an infinity are zero; its products with
- * a zero part are NaN, so a sum that a plain one makes infinite may become NaN, and every other stays finite.
+ * The dropped products are at most 2^-21 |x y|, and on average 2^-24 |x y|. Each product is exact, and a tile adds 32
+ * of them before it rounds. The sum is therefore rounded less often than a plain f32 sum, and its error is smaller
+ * (tests/kernel/test_kernel_amx_split.c). Tiles treat values below 2^-126 as zero, so smaller parts and products are
+ * lost. The lower parts of an infinity are zero, and infinity times a zero part is NaN. So a sum that is infinite in
+ * plain f32 may be NaN here; every other sum stays finite.
  *
- * Tiles lie as native_amx.h has them, each part by itself. A tile's rows are pairs of 16-bit words: of two vectors of
- * 16 values, lane by lane. Source: Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype For
- * Higher-Precision Computations (2019).
+ * Tiles have the form that native_amx.h describes; each part has its own tiles. A row of a tile holds 16 pairs of
+ * 16-bit words: pair i has lane i of each of two vectors of 16 values. Source: Henry, Tang, Heinecke: Leveraging the
+ * bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations (2019).
  */
 #ifndef CVY_NATIVE_AMX_SPLIT_H
 #define CVY_NATIVE_AMX_SPLIT_H
@@ -25,71 +25,72 @@
 
 enum { CVY_SPLIT_PARTS = 3 };
 
-/* c [32 rows of a][32 columns of b] = the sum over blocks of 32 summands, and over taps. */
+/* c [32 rows of a][32 columns of b] = the sum over blocks of 32 elements and over filter taps. */
 typedef struct cvy_split_sum {
     const cvy_bf16 *a, *b;
-    int64_t a_block, a_part, a_row; /* elements between blocks, between parts, between the two tiles of rows; rows of a
-                                       tile follow each other */
-    int64_t b_block, b_part, b_column; /* the same of b, whose tiles are columns */
+    /* Elements between blocks, between parts, and between the two tiles of rows of a (columns of b). The rows of one
+     * tile are adjacent. */
+    int64_t a_block, a_part, a_row;
+    int64_t b_block, b_part, b_column;
     int64_t blocks, taps;
     const cvy_amx_shift *tap;
     float *c;
-    int64_t c_line, c_row, c_column; /* floats between lines of a tile, between tiles of rows, of columns */
+    int64_t c_line, c_row, c_column; /* floats between lines of a tile, rows of tiles, columns of tiles */
     int rows, columns;               /* of tiles: 1 or 2 */
-    int add;                         /* to what c holds */
-    const float *begin;              /* else to these values, one a column, in every row; NULL: to zero */
-    const float *ahead; /* what is read soon: vectors, ahead_step floats apart, this many for each product of parts;
-                           brought nearer */
+    int add;                         /* 1: adds to c; 0: starts from `begin` */
+    const float *begin;              /* start values, one for each column, the same in every row; NULL: zero */
+    const float *ahead; /* prefetched because it is read soon: ahead_count vectors for each product of parts,
+                           ahead_step floats apart */
     int64_t ahead_step;
     int ahead_count;
 } cvy_split_sum;
 
 typedef struct cvy_split {
     void (*products)(const cvy_split_sum *s);
-    /* Rows 0 .. count - 1 of tiles, 32 elements each, from vectors of 16 values `step` floats apart: lane l becomes the
-     * pair (low[l], high[l]); high may be NULL: zeros. The parts are `part` elements apart. */
+    /* Writes rows 0 .. count - 1 of tiles, 32 elements each, from vectors of 16 values that are `step` floats apart.
+     * Lane l becomes the pair (low[l], high[l]). high = NULL means zeros. The parts are `part` elements apart. */
     void (*split)(const float *low, const float *high, int64_t step, int64_t count, cvy_bf16 *to, int64_t part);
     /* Adds `count` vectors of 16 values, step floats apart, to 16 sums. */
     void (*add_up)(const float *from, int64_t step, int64_t count, float *sums);
-    /* 16 x 16 words of 32 bits, rows and columns exchanged. */
+    /* Transposes 16 x 16 words of 32 bits; from_row, to_row: words between rows. */
     void (*turn)(const void *from, int64_t from_row, void *to, int64_t to_row);
-    /* Copies `count` vectors of 16 values, from_line and to_line floats apart; with relu, what is negative becomes
-     * zero. past: straight to memory, `to` on 64 bytes. */
+    /* Copies `count` vectors of 16 values, from_line and to_line floats apart. relu: negative values become zero. past:
+     * non-temporal stores, past the caches; `to` must then be aligned to 64 bytes. */
     void (*store)(const float *from, int64_t from_line, int64_t count, int relu, int past, float *to, int64_t to_line);
 } cvy_split;
 
-/* CVY_NOT_APPLICABLE, with the reason, where cvy_amx_get says so. */
+/* Returns CVY_NOT_APPLICABLE, with the reason, if cvy_amx_get does. */
 cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out);
 
-/* ---- geometry (native_amx_split_side.c): activations that lie in blocks of 16 channels ---- */
+/* ---- geometry (native_amx_split_side.c): activations in blocks of 16 channels ---- */
 
-/* Where positions of one block of 16 channels lie, in floats. */
+/* Where the positions of one block of 16 channels are in memory, in floats. */
 typedef struct cvy_split_side {
-    int64_t channels, blocks; /* blocks: of 16 */
+    int64_t channels, blocks; /* blocks: of 16 channels */
     int64_t sample, plane;    /* between samples, between blocks */
     int64_t positions;        /* of a sample */
-    int flat;                 /* the window counts the positions of all samples in rows of one */
+    int flat;                 /* the window has one long column: each position of each sample is a row */
 } cvy_split_side;
 
-/* layout: in blocks of 16 channels, maybe a slice. */
+/* layout: blocks of 16 channels; it may be a slice. */
 cvy_split_side cvy_split_side_make(const cvy_shape *shape, const cvy_layout *layout, const cvy_window *w);
-/* The longest run of positions that follow each other in a staged band from `at` on and either all exist or all do not.
- */
+/* The longest run of successive positions of a staged band, from `at` on, that all exist or are all padding. */
 typedef struct cvy_split_run {
     int64_t count, from,
-        step; /* from: in floats, behind channel 0 of sample 0, -1: zeros; step: floats between positions */
+        step; /* from: floats after channel 0 of sample 0, -1: padding (zeros); step: floats between positions */
 } cvy_split_run;
 cvy_split_run cvy_split_run_at(const cvy_amx_window *w, const cvy_split_side *side, int64_t sample, int64_t band,
                                int64_t at);
 
-/* Where a weight lies in a variable: the sum of the three. k and c are in whole blocks of 32, -1 where there is no such
- * channel. k is what is freed. */
+/* Offsets of weights in a variable, in floats: a weight is at k[its k] + c[its c] + tap[its tap]. k and c are filled up
+ * to whole blocks of 32; -1 marks a channel that does not exist. The caller frees k; c and tap are in the same block of
+ * memory. */
 typedef struct cvy_split_places {
     int64_t *k, *c, *tap;
-    int64_t floats; /* of the variable, with padding */
+    int64_t floats; /* size of the variable, with padding */
 } cvy_split_places;
 cvy_status cvy_split_place(const cvy_layout *layout, const cvy_shape *weight, cvy_split_places *out);
-/* Whether 16 places that exist follow each other at one distance. */
+/* Whether 16 offsets all exist and have the same positive distance, which is then *step_out. */
 int cvy_split_is_even(const int64_t *at, int64_t *step_out);
 
 #endif

@@ -2,12 +2,13 @@
  * native_amx_split_conv.c: f32 convolution and the gradient of its source on tiles (AMX), each value in three parts of
  * bf16.
  *
- * In the step: f32 convolutions that Winograd does not take: 1x1, strided, long filters. Activations lie in blocks of
- * 16 channels, weights as the variable lies. A work item is a run of bands of rows (native_amx_window.h), staged as
- * tiles in the core's cache: of two blocks of channels the 16 pairs, once for each part. It is multiplied by all
- * weights, which all threads have made tiles of before. A tile of sums is 16 positions of a block of channels, which is
- * how the result lies, so most are stored in place. The gradient of the source is the same sum over ddst with the
- * channels exchanged. Arithmetic: native_amx_split.h.
+ * This kernel runs f32 convolutions that Winograd does not take: 1x1, strided, long filters. Activations are in blocks
+ * of 16 channels, weights in the layout of the variable. First, all threads make tiles of the weights. A work item is a
+ * run of bands of rows (native_amx_window.h), which is staged as tiles in the core's cache: the 16 channel pairs of two
+ * blocks of channels, once for each part. The item is then multiplied by all weights of its group. A tile of sums is 16
+ * positions of a block of channels. The result has the same layout, so most tiles are stored directly into it. The
+ * gradient of the source is the same sum over ddst with source and result channels exchanged. The arithmetic is
+ * described in native_amx_split.h.
  */
 #include <string.h>
 
@@ -16,9 +17,9 @@
 
 enum {
     STAGED_VALUES = 1 << 17, /* of an item: 768 KB */
-    DEPTH_BLOCKS = 32,       /* of 32 channels, summed at a time: where there are more, the result is added to */
+    DEPTH_BLOCKS = 32,       /* blocks of 32 channels summed in one step; further steps add to the result */
     ITEMS_PER_THREAD = 4,
-    PAST_BYTES = 1 << 24, /* of a result that no cache keeps until it is read */
+    PAST_BYTES = 1 << 24, /* a larger result does not stay in a cache until it is read */
     ROWS = CVY_AMX_ROWS,
     BLOCK = CVY_AMX_BLOCK,
     SUMS = BLOCK * BLOCK,
@@ -32,14 +33,14 @@ struct split_conv {
     cvy_split_side src, dst;
     int backward, threads, relu, has_bias, past;
     int64_t taps;                          /* of the filter */
-    int64_t blocks, depth;                 /* of 32 channels of the source; those of a step */
-    int64_t columns, pairs, group, ngroup; /* of 16 channels of the result; of 32; those of an item */
-    int64_t staged, units, nunit;          /* positions of a band; bands of an item; all of them */
+    int64_t blocks, depth;                 /* blocks of 32 channels of the source; those of a step */
+    int64_t columns, pairs, group, ngroup; /* of 16 result channels; of 32; pairs of an item; groups */
+    int64_t staged, units, nunit;          /* positions of a band; bands of an item; all bands */
     int64_t part;                          /* elements between parts of a staged block */
-    int64_t weight_elems, bias_floats, staged_elems, sum_floats; /* scratch; the last two of each thread */
+    int64_t weight_elems, bias_floats, staged_elems, sum_floats; /* of scratch memory; the last two: each thread */
     cvy_split_places at;
     cvy_amx_shift shift[CVY_AMX_TAPS_MAX];
-    /* of the running call */
+    /* Of the running call. */
     const float *src_data, *weight, *bias;
     float *dst_data;
     cvy_bf16 *packed, *scratch;
@@ -47,8 +48,8 @@ struct split_conv {
 
 /* ---- weights ---- */
 
-/* 16 x 16 weights of one tap, a row for each channel of the source: in place where they lie so, else a copy in `local`.
- */
+/* Returns 16 x 16 weights of one tap, with a row for each channel of the source: a pointer into the variable if its
+ * layout has this form, else a copy in `local`. */
 static const float *weight_rows(const struct split_conv *s, int64_t in, int64_t out, int64_t tap, float *local,
                                 int64_t *row_out)
 {
@@ -71,7 +72,7 @@ static const float *weight_rows(const struct split_conv *s, int64_t in, int64_t 
     return local;
 }
 
-/* Work item: a pair of columns and a block. Tiles: [pair][block][tap][part][column]. */
+/* Work item: a pair of columns and a block. The tiles are [pair][block][tap][part][column]. */
 static void pack_weights(int64_t first, int64_t end, void *arg)
 {
     const struct split_conv *s = arg;
@@ -100,7 +101,7 @@ static void pack_weights(int64_t first, int64_t end, void *arg)
 
 /* ---- an item ---- */
 
-/* Blocks first .. first + count - 1 of a band. Tiles: [block][part][band of the item][position]. */
+/* Stages blocks first .. first + count - 1 of a band. The tiles are [block][part][band of the item][position]. */
 static void stage(const struct split_conv *s, int64_t unit, int64_t first, int64_t count, cvy_bf16 *to)
 {
     const int64_t sample = unit / s->w.bands, band = unit % s->w.bands;
@@ -121,21 +122,21 @@ static void stage(const struct split_conv *s, int64_t unit, int64_t first, int64
     }
 }
 
-/* Positions of the result that follow a phase's first one of a band. */
+/* The positions of the result that belong to one phase of a band, as an iterator. */
 struct place {
-    float *to; /* of row 0, position 0, block 0 */
+    float *to; /* address of row 0, position 0, block 0 */
     int64_t row, position, pitch,
-        width;    /* floats between rows, between positions; positions of a row, those that exist */
-    int64_t y, x; /* the next one */
+        width;    /* floats between rows, between positions; positions of a row; those that exist */
+    int64_t y, x; /* the next position */
 };
 
-/* Whether the next 32 positions lie evenly. */
+/* Whether the next 32 positions have the same distance in memory. */
 static int is_even(const struct place *p)
 {
     return p->x + BLOCK <= p->width || (p->pitch == p->width && p->row == p->pitch * p->position);
 }
 
-/* What is not stored in place goes through `sums`, tile by tile. */
+/* Copies sums that were not stored directly from `sums` to the result, tile by tile. */
 static void store_sums(const struct split_conv *s, const struct place *p, int64_t count, const float *sums, float *to,
                        int64_t column)
 {
@@ -155,14 +156,14 @@ static void store_sums(const struct split_conv *s, const struct place *p, int64_
     }
 }
 
-/* What is staged next: brought into the core's cache while the tiles work. */
+/* What is staged next: it is prefetched into the core's cache while the tiles work. */
 struct ahead {
-    int64_t unit, end, at, block, first, last; /* bands from unit on; the position; blocks of 16 channels */
-    int64_t done, quota;                       /* positions of the run: behind us, for each 32 x 32 sums */
+    int64_t unit, end, at, block, first, last; /* bands unit .. end - 1; position in the band; blocks of 16 channels */
+    int64_t done, quota; /* positions of the run that are done; positions to prefetch during 32 x 32 sums */
     cvy_split_run run;
 };
 
-struct step { /* of a sum over blocks: those that are staged */
+struct step { /* one step of a sum over blocks: the blocks that are staged */
     int64_t first, count;
     const cvy_bf16 *staged;
     struct ahead ahead;
@@ -248,7 +249,7 @@ static struct place place_of(const struct split_conv *s, int64_t unit, const cvy
                           .width = phase->w};
 }
 
-/* A pair of columns of one band: all its positions. Returns behind the sums that it has used. */
+/* Computes a pair of columns for all positions of one band. Returns the address after the sums that it used. */
 static float *one_unit(const struct split_conv *s, struct step *step, int64_t unit, int64_t at, int64_t pair,
                        float *sums)
 {
@@ -268,7 +269,8 @@ static float *one_unit(const struct split_conv *s, struct step *step, int64_t un
     return sums;
 }
 
-/* Behind blocks `first` .. of an item: its next blocks, or the next item's first ones. */
+/* What follows the step of an item that begins with block `first`: its next blocks, or the first blocks of the next
+ * item. */
 static struct ahead ahead_of(const struct split_conv *s, int64_t item, int64_t end, int64_t first)
 {
     const int64_t runs = (s->nunit + s->units - 1) / s->units,
@@ -333,8 +335,8 @@ static cvy_status split_run(void *state, void *const *src, void *const *dst, voi
 
 /* ---- planning ---- */
 
-/* Bands that stay in a core's second cache, several samples' where these are small, and enough items for all threads.
- */
+/* Chooses bands that fit into a core's second-level cache, and enough items for all threads. An item has the bands of
+ * several samples if these are small. */
 static void divide_work(struct split_conv *s)
 {
     cvy_amx_window *w = &s->w;
@@ -350,7 +352,7 @@ static void divide_work(struct split_conv *s)
     s->ngroup = CVY_MAX(1, CVY_MIN(s->pairs, (threads + runs - 1) / runs));
     s->group = (s->pairs + s->ngroup - 1) / s->ngroup;
     s->ngroup = (s->pairs + s->group - 1) / s->group;
-    /* The last block of positions reads on behind the last position. */
+    /* The last block of positions reads beyond the last position. */
     s->part = (s->units * s->staged + BLOCK + w->pitch) * BLOCK;
     s->staged_elems = s->depth * CVY_SPLIT_PARTS * s->part;
     int64_t sums = 0;

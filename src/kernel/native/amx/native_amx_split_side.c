@@ -1,6 +1,6 @@
 /*
- * native_amx_split_side.c: where the positions of a band, and the weights, lie in blocks of 16 channels: the geometry
- * of native_amx_split.h. In the step: once for each run of positions that is staged.
+ * native_amx_split_side.c: where the positions of a band, and the weights, are stored in blocks of 16 channels: the
+ * geometry of native_amx_split.h. cvy_split_run_at is called once for each run of positions that is staged.
  */
 #include "kernel/native/amx/native_amx_split.h"
 

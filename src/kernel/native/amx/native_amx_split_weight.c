@@ -2,17 +2,19 @@
  * native_amx_split_weight.c: the gradient of an f32 convolution's weights and bias on tiles (AMX), each value in three
  * parts of bf16.
  *
- * In the step: the third pass of the convolutions of native_amx_split_conv.c. The sum runs over positions, so these
- * must lie side by side: of one side, the turned one, a tile is [16 channels][32 positions], of the other, the paired
- * one, [16 pairs of positions][16 channels][2], for a chunk of bands (native_amx_window.h) at a time. A chunk's turned
- * side is made whole and stays in the cache; of the paired one a group of channels is made just before it is
- * multiplied. A filter of several taps pairs the source: a tap's source is the same pairs begun later, and there is a
- * second set of pairs, begun one position later, for taps that are an odd number of positions away. A filter of one tap
- * turns the side of fewer channels. Positions of a row that do not exist have ddst 0.
+ * This is the third pass of the convolutions of native_amx_split_conv.c. The sum runs over positions, so these must be
+ * adjacent in the tiles. A tile of one operand, called turned, is [16 channels][32 positions] (a transpose). A tile of
+ * the other operand, called paired, is [16 pairs of positions][16 channels][2]. Both are made for one chunk of bands
+ * (native_amx_window.h) at a time. The turned side of a chunk is made as a whole and stays in the cache; the paired
+ * side is made one group of channels at a time, just before it is multiplied.
  *
- * Where the weights are small each thread makes and sums the chunks of bands of its own, and the threads' sums are
- * added in order. Where they are large all threads share a chunk's turned side, and each owns a part of the weights.
- * Either way a result depends on nothing but the number of threads. Arithmetic: native_amx_split.h.
+ * For a filter of several taps the source is the paired side. Each tap reads the same pairs from another start. Taps
+ * that are an odd number of positions away read a second set of pairs, which begins one position later. For a filter of
+ * one tap the side with fewer channels is turned. ddst is 0 for positions of a row that do not exist.
+ *
+ * If the weights are small, each thread makes and sums its own chunks of bands, and the sums of the threads are added
+ * in order. If they are large, all threads share the turned side of a chunk, and each owns a part of the weights. In
+ * both cases a result depends only on the number of threads. The arithmetic is described in native_amx_split.h.
  */
 #include <string.h>
 
@@ -20,11 +22,11 @@
 #include "kernel/native/native_common.h"
 
 enum {
-    TURNED_VALUES = 1 << 17,   /* of a chunk: 768 KB, a third of a core's second cache */
+    TURNED_VALUES = 1 << 17,   /* of a chunk: 768 KB, a third of a core's second-level cache */
     PAIRED_VALUES = 3 << 15,   /* of a group: 576 KB */
-    CHUNK_POSITIONS = 64,      /* at least: the weights' sums are read and written once in each */
-    CHUNK_POSITIONS_MAX = 512, /* so that a strip stays in the first cache */
-    OWN_FLOATS = 1 << 18,      /* of weights of which each thread has sums of its own: 1 MB */
+    CHUNK_POSITIONS = 64,      /* at least: each chunk reads and writes the sums of the weights once */
+    CHUNK_POSITIONS_MAX = 512, /* so that a strip stays in the first-level cache */
+    OWN_FLOATS = 1 << 18,      /* up to this size of weights each thread has its own sums: 1 MB */
     PARTS = CVY_SPLIT_PARTS,
     ROWS = CVY_AMX_ROWS,
     BLOCK = CVY_AMX_BLOCK,
@@ -34,19 +36,19 @@ enum {
 
 struct split_weight;
 
-/* Bands begin .. end - 1, and the sums over them. */
+/* Bands begin .. end - 1 and the sums over them. */
 struct part {
     const struct split_weight *s;
     int64_t begin, end;
-    int64_t first, count; /* those of the chunk */
+    int64_t first, count; /* the bands of the chunk */
     cvy_bf16 *turned;
-    float *sums, *bias; /* of the weights; of each band of the chunk */
-    double *total;      /* of ddst */
+    float *sums, *bias; /* sums of the weights; of ddst, for each band of the chunk */
+    double *total;      /* sums of ddst over all bands */
 };
 
-/* An activation as one of the two sides. */
+/* One of the two activations. */
 struct operand {
-    cvy_amx_window w; /* of ddst: without taps */
+    cvy_amx_window w; /* without taps for ddst */
     cvy_split_side side;
     int64_t each; /* positions of a band, in whole blocks of 32 */
     const float *data;
@@ -56,26 +58,26 @@ struct split_weight {
     const cvy_amx *tiles;
     const cvy_split *split;
     struct operand x, d; /* the source; ddst */
-    int turns_x;         /* the turned side is the source, else ddst */
+    int turns_x;         /* 1: the turned side is the source; 0: ddst */
     int threads, has_bias, nparts;
-    int64_t taps, chunk, bands;    /* bands of a chunk; all of them */
-    int64_t sets;                  /* of pairs: 2 where a tap may be an odd number of positions away */
+    int64_t taps, chunk, bands;    /* chunk: bands of a chunk; bands: all bands */
+    int64_t sets;                  /* sets of pairs: 2 if a tap may be an odd number of positions away */
     int64_t group;                 /* pairs of blocks of the paired side that are made together */
-    int64_t a_part, b_set, b_part; /* elements between parts of a turned block; sets, parts of a paired one */
-    int64_t strip_floats, paired_elems, weight_floats; /* scratch: of a thread; of a part */
+    int64_t a_part, b_set, b_part; /* elements between parts of a turned block; between sets, parts of a paired one */
+    int64_t strip_floats, paired_elems, weight_floats; /* scratch memory: two of a thread, the last of a part */
     cvy_split_places at;
-    int64_t shift[CVY_AMX_TAPS_MAX];      /* by the tap's place in the filter */
-    cvy_amx_shift band[CVY_AMX_TAPS_MAX]; /* of the chunk: where it begins on each side */
+    int64_t shift[CVY_AMX_TAPS_MAX];      /* by the index of the tap in the filter */
+    cvy_amx_shift band[CVY_AMX_TAPS_MAX]; /* where each band of the chunk begins on both sides */
     struct part *part;
-    /* of the running call */
+    /* Of the running call. */
     float *dweight, *strips;
 };
 
-/* A thread, and its part of what is summed: pairs of blocks of the paired side, of the turned one. */
+/* A thread and its share of the sums. column, row: pairs of blocks of the paired side, of the turned side. */
 struct worker {
     const struct part *part;
     int64_t column, column_end, row, row_end;
-    int64_t turn, turn_end; /* strips of the turned side that it makes */
+    int64_t turn, turn_end; /* strips of the turned side which it makes */
     float *copy;
     cvy_bf16 *paired;
 };
@@ -92,8 +94,8 @@ static const struct operand *paired_side(const struct split_weight *s)
     return s->turns_x ? &s->d : &s->x;
 }
 
-/* A block of 16 channels of a band, and one position more: in place where its positions follow each other, else a copy
- * with zeros between and behind them. */
+/* Returns a block of 16 channels of a band, and one more position: a pointer into the activation if the positions are
+ * contiguous, else a copy in which padding, and the end, are zeros. */
 static const float *strip_of(const struct split_weight *s, const struct operand *o, int64_t band, int64_t block,
                              float *copy)
 {
@@ -114,7 +116,7 @@ static const float *strip_of(const struct split_weight *s, const struct operand 
     return copy;
 }
 
-/* Tiles: [block][part][band of the chunk][32 positions]. */
+/* The tiles are [block][part][band of the chunk][32 positions]. */
 static void turn_block(const struct part *part, int64_t i, int64_t block, const float *from)
 {
     const struct split_weight *s = part->s;
@@ -127,7 +129,7 @@ static void turn_block(const struct part *part, int64_t i, int64_t block, const 
     }
 }
 
-/* Tiles: [block of the group][part][set][band of the chunk][16 pairs]. */
+/* The tiles are [block of the group][part][set][band of the chunk][16 pairs]. */
 static void pair_block(const struct part *part, int64_t i, const float *from, cvy_bf16 *to)
 {
     const struct split_weight *s = part->s;
@@ -136,7 +138,7 @@ static void pair_block(const struct part *part, int64_t i, const float *from, cv
                         to + s->band[i].b + set * s->b_set, s->b_part);
 }
 
-/* A strip of either side; ddst's is also summed, for the bias, by the first of those that make it. */
+/* Returns a strip of either side. A strip of ddst is also summed, for the bias, by one of the threads that make it. */
 static const float *make_strip(const struct worker *w, const struct operand *o, int64_t i, int64_t block)
 {
     const struct part *part = w->part;
@@ -176,8 +178,8 @@ static int64_t pairs_of(const struct operand *o)
     return (o->side.blocks + 1) / 2;
 }
 
-/* Strips that are made next, of bands first .. first + count - 1, block by block: brought into the core's cache while
- * the tiles work. */
+/* The strips that are made next, of bands first .. first + count - 1, block by block. They are prefetched into the
+ * core's cache while the tiles work. */
 struct ahead {
     const struct operand *o;
     int64_t first, count, strip, end, at;
@@ -190,8 +192,8 @@ static void look_ahead(struct ahead *a, int64_t quota, cvy_split_sum *sum)
     const cvy_split_side *side = &a->o->side;
     const int64_t height = side->flat ? side->positions : w->src_h, row = band % w->bands * w->rows + w->src_base;
     const int64_t sample = side->flat ? row / height : band / w->bands, y = CVY_MAX(0, side->flat ? row % height : row);
-    /* Rows without steps follow each other in memory, so a strip's are one run of vectors; those with steps are left to
-     * the processor. */
+    /* Without a stride, the rows of a strip are contiguous in memory, so they are one run of vectors. Strided rows are
+     * left to the hardware prefetcher. */
     const int64_t width = side->flat ? 1 : w->src_w,
                   have = w->src_step == 1 ? CVY_MIN(height - y, w->rows + w->reach) * width - a->at : 0;
     const int64_t count = CVY_MIN(have, quota), products = 6 * sum->blocks * sum->taps;
@@ -207,7 +209,8 @@ static void look_ahead(struct ahead *a, int64_t quota, cvy_split_sum *sum)
     }
 }
 
-/* What a worker makes behind the group that ends with column `end`: its next group, or its part of the next chunk. */
+/* Finds what a worker makes after the group that ends before column `end`: its next group, or its part of the next
+ * chunk. */
 static void plan_ahead(const struct worker *w, int64_t end, struct ahead *a)
 {
     const struct part *part = w->part;
@@ -232,7 +235,7 @@ static void plan_ahead(const struct worker *w, int64_t end, struct ahead *a)
     }
 }
 
-/* 32 x 32 channels, one tap. Sums: [block of rows][block of columns][tap][16][16]. */
+/* The sum for 32 x 32 channels and one tap. The sums are [block of rows][block of columns][tap][16][16]. */
 static cvy_split_sum sum_of(const struct worker *w, int64_t row, int64_t column, int64_t group, int64_t tap)
 {
     const struct part *part = w->part;
@@ -260,7 +263,7 @@ static cvy_split_sum sum_of(const struct worker *w, int64_t row, int64_t column,
     };
 }
 
-/* A worker's part of a chunk's sums: group after group of the paired side. */
+/* Computes a worker's part of the sums of a chunk, one group of the paired side after the other. */
 static void sum_groups(const struct worker *w)
 {
     const struct split_weight *s = w->part->s;
@@ -306,7 +309,7 @@ static int next_chunk(struct part *part)
     return part->count > 0;
 }
 
-/* Thread t of those that share a part: pairs of columns are dealt first, then rows. */
+/* The share of thread t of those that share a part. Pairs of columns are distributed first, then pairs of rows. */
 static struct worker worker_of(const struct part *part, int64_t t, int64_t threads)
 {
     const struct split_weight *s = part->s;
@@ -323,7 +326,7 @@ static struct worker worker_of(const struct part *part, int64_t t, int64_t threa
     return w;
 }
 
-/* What thread t of the call needs of scratch. */
+/* Gives thread t of the call its scratch memory. */
 static void equip(const struct split_weight *s, int64_t t, struct worker *w)
 {
     w->copy = s->strips + t * (s->strip_floats + s->paired_elems / 2);
@@ -362,7 +365,7 @@ static void run_shared(struct part *part)
     }
 }
 
-/* Work item: a part. */
+/* Work item: one part. */
 static void run_parts(int64_t begin, int64_t end, void *arg)
 {
     const struct split_weight *s = arg;
@@ -376,7 +379,7 @@ static void run_parts(int64_t begin, int64_t end, void *arg)
         }
 }
 
-/* The sums of all parts of one tile, a row for each of the source's channels. */
+/* Adds the sums of all parts for one tile. The result has a row for each channel of the source. */
 static const float *tile_of(const struct split_weight *s, int64_t at, float *local)
 {
     float turned[SUMS];
@@ -391,7 +394,7 @@ static const float *tile_of(const struct split_weight *s, int64_t at, float *loc
     return local;
 }
 
-/* Work item: a block of the source's channels, to where the variable's elements lie. */
+/* Work item: a block of channels of the source. Copies its sums to the elements of the variable. */
 static void unpack(int64_t begin, int64_t end, void *arg)
 {
     const struct split_weight *s = arg;
@@ -415,7 +418,7 @@ static void unpack(int64_t begin, int64_t end, void *arg)
             }
 }
 
-/* Of one part, in order: turned, sums, those of the bias, totals. */
+/* Scratch memory of one part, in this order: turned, sums, bias, total. */
 static size_t part_bytes(const struct split_weight *s)
 {
     const int64_t k = s->has_bias ? s->d.side.blocks * ROWS : 0;
@@ -470,7 +473,7 @@ static cvy_status weight_run(void *state, void *const *src, void *const *dst, vo
 
 /* ---- planning ---- */
 
-/* A chunk's turned side and a group of its paired one stay in a core's second cache. */
+/* The turned side of a chunk and one group of its paired side fit into a core's second-level cache. */
 static void divide_work(struct split_weight *s)
 {
     cvy_amx_window *x = &s->x.w;

@@ -1,6 +1,6 @@
 /*
- * native_amx_tiles.h: what the files that use tile instructions share: the target, a block's four tiles of sums, and
- * the transpose that makes tiles. Included by native_amx.c and native_amx_split.c only.
+ * native_amx_tiles.h: what the files with tile instructions share: the target, the four tiles of sums of a block, and
+ * the transpose that makes tiles. Only native_amx.c and native_amx_split.c include it.
  */
 #ifndef CVY_NATIVE_AMX_TILES_H
 #define CVY_NATIVE_AMX_TILES_H
@@ -24,7 +24,7 @@ LEAF void zero_sums(void)
     _tile_zero(3);
 }
 
-/* row, column: floats between tiles; row_bytes: between the rows of a tile. */
+/* row, column: floats between tiles. row_bytes: bytes between the rows of a tile. */
 LEAF void load_sums(int two_rows, int two_columns, const float *c, int64_t row, int64_t column, int64_t row_bytes)
 {
     _tile_loadd(0, c, row_bytes);
@@ -49,7 +49,7 @@ LEAF void store_sums(int two_rows, int two_columns, float *c, int64_t row, int64
 
 /* ---- the transpose of 16 x 16 words of 32 bits ---- */
 
-/* Columns become rows, row_bytes apart. */
+/* Writes the columns of v as rows, row_bytes apart. */
 LEAF void store_turned(const __m512i *v, void *to, int64_t row_bytes)
 {
     __m512i a[ROWS], b[ROWS];
@@ -66,7 +66,7 @@ LEAF void store_turned(const __m512i *v, void *to, int64_t row_bytes)
         b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
         b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
     }
-    /* b[4 g + k]: rows 4 g .. 4 g + 3 of columns k, 4 + k, 8 + k, 12 + k, a quarter each. */
+    /* b[4 g + k] holds rows 4 g .. 4 g + 3 of columns k, 4 + k, 8 + k and 12 + k, in one quarter each. */
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         const __m512i p = _mm512_shuffle_i32x4(b[k], b[4 + k], 0x88),
@@ -80,7 +80,7 @@ LEAF void store_turned(const __m512i *v, void *to, int64_t row_bytes)
     }
 }
 
-/* The same of 16 rows in memory. */
+/* The same for 16 rows in memory. */
 LEAF void turn_words(const void *from, int64_t from_bytes, void *to, int64_t to_bytes)
 {
     __m512i v[ROWS];

@@ -1,6 +1,7 @@
 /*
  * native_amx_window.c: the geometry of native_amx_window.h, and the copies that stage a band.
- * In the step: once for each band of each convolution.
+ *
+ * The geometry is made at planning time; staging runs once for each band of each convolution.
  */
 #include "kernel/native/amx/native_amx_window.h"
 
@@ -8,14 +9,15 @@
 
 /* ---- geometry ---- */
 
-/* One spatial dimension: where each tap reads. */
+/* What each tap reads in one spatial dimension. */
 struct axis {
     int64_t step, base, dst_step, count; /* count: positions of the largest phase */
     int nplane, nphase, reach;
     int plane_of[CVY_AMX_TAPS_MAX], phase_of[CVY_AMX_TAPS_MAX], shift[CVY_AMX_TAPS_MAX];
 };
 
-/* Tap r touches y stride - pad + r dilation: row y + shift of the plane of its remainder. */
+/* For result row y, tap r reads source row y stride - pad + r dilation. That is row y + shift of the plane with the
+ * same remainder. */
 static void forward_axis(const cvy_window *w, int d, struct axis *a)
 {
     const int64_t stride = w->stride[d];
@@ -28,8 +30,8 @@ static void forward_axis(const cvy_window *w, int d, struct axis *a)
     }
 }
 
-/* Row y = q stride + phase of the source is touched by tap r from row q + (phase + pad - r dilation) / stride, where
- * that divides. */
+/* Source row y = q stride + phase is read by tap r for result row q + (phase + pad - r dilation) / stride, if the
+ * division is exact. */
 static void backward_axis(const cvy_window *w, int d, struct axis *a)
 {
     const int64_t stride = w->stride[d], count = (w->src[d] + stride - 1) / stride;
@@ -157,7 +159,8 @@ int64_t cvy_amx_window_shift(const cvy_amx_window *w, const cvy_amx_tap *tap)
 
 /* ---- staging ---- */
 
-/* `count` positions, `step` apart in the source, of `have` channels, which become `lanes`. */
+/* Copies `count` positions, `step` elements apart in the source. The `have` channels become `lanes`; the rest is zero.
+ */
 static void copy_positions(const cvy_bf16 *from, int64_t step, int64_t count, int64_t have, int64_t lanes, cvy_bf16 *to)
 {
     if (step == lanes && have == lanes) {
@@ -175,8 +178,8 @@ static void copy_positions(const cvy_bf16 *from, int64_t step, int64_t count, in
     }
 }
 
-/* A staged row: `begin` positions of zeros, those of the source up to `end`, zeros again. from is NULL where all are.
- */
+/* A staged row: zeros before position `begin`, positions of the source before `end`, then zeros. from: NULL if all are
+ * zero. */
 struct staged_row {
     const cvy_bf16 *from;
     int64_t begin, end, step; /* step: elements between positions of the source */
