@@ -27,7 +27,8 @@ static void leave_together(void *user, cvy_status status, const char *text)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
     if (nranks == 1 && status != CVY_E_COMM)
-        return; /* the call returns this error, and the caller prints it; an error of the watchdog would not return */
+        return; /* the call returns this error and the caller prints it; an error of the watchdog (E_COMM) would not
+                 * return */
     const struct timespec until_read = {
         .tv_nsec = 300000000}; /* launchers such as Hydra drop output that is on its way when they kill the job */
     fflush(stdout);

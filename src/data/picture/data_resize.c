@@ -70,7 +70,7 @@ static int32_t fill_result(cvy_filter filter, const cvy_axis *a, double center, 
         sum += weight[t];
         count = w > 0 ? (int32_t)t + 1 : count;
     }
-    if (sum <= 0) /* completely outside */
+    if (sum <= 0) /* completely outside: take the nearest pixel */
         weight[0] = 1;
     const float factor = sum > 0 ? (float)(1 / sum) : 1;
     for (int32_t t = 0; t < count; t++)

@@ -14,7 +14,8 @@ typedef enum {
 #define CVY_FILTER_WORDS "triangle|bilinear|area"
 
 /* One axis. Result i of n is centred on start + (i + 0.5) * step in the source, where pixel j covers j .. j+1. Only
- * pixels lo .. hi-1 are used; the first and the last of them also stand for all pixels outside. */
+ * pixels lo .. hi-1 are used: the weights of a result are normalised over them, and a result completely outside takes
+ * the nearest of them. */
 typedef struct cvy_axis {
     int64_t n;
     double start, step;
