@@ -1,10 +1,11 @@
 /*
- * data_augment.c: the job's `data.augment` list: what happens to a sample's x between the reader and the batch.
+ * data_augment.c: the job's `data.augment` list: how a sample's x is changed between the reader and the batch.
  *
- * In the step: in the loader's threads, after decoding; the first step is asked before it, so that no more is decoded
- * than it needs. Every random choice is drawn from (seed, "augment.<step>", epoch, sample number), so it does not
- * depend on ranks, threads or order. For test sets (random 0) mirrors, turns and holes fall away and random crops
- * become central. A resize carries out a crop right behind it: of its result only that window is computed.
+ * It runs in the loader's threads, after decoding. The first step is asked before decoding which part of the picture it
+ * needs, so that no more is decoded. Every random choice is drawn from (seed, "augment.<step>", epoch, sample number),
+ * so it does not depend on ranks, threads or order. For test sets (random 0) mirrors, rotations and holes are left out,
+ * and random crops become central. A resize also does a crop that directly follows it: it computes only that window of
+ * its result.
  */
 #include "data/augment/data_augment.h"
 
@@ -85,7 +86,7 @@ static cvy_status check_options(const cvy_augment *a, const cvy_operation *s, co
     return check_channels(a, s, &s->o.by, at);
 }
 
-/* Shape after the step, as far as it is known before a picture is seen. */
+/* Sets the shape after the step, as far as it is known before a picture is read. */
 static cvy_status follow_shape(cvy_augment *a, const cvy_operation *s, const cvy_tree *at, int *known)
 {
     if (!s->def->fixes_size || s->o.size.count == 0)
@@ -122,7 +123,7 @@ static cvy_status find_operation(const char *name, const cvy_tree *at, const cvy
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", cvy_tree_where(at));
 }
 
-/* name: {options}, or name: value for the step's main option, or the name alone. */
+/* Adds a step. It is given as name: {options}, or name: value (of the step's main option), or the name alone. */
 static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree *at, const cvy_tree *value, int *known)
 {
     const cvy_tree *map = value;
@@ -181,7 +182,7 @@ static cvy_status add_operations(cvy_augment *a, const cvy_tree *steps)
     return CVY_OK;
 }
 
-/* A crop without a pad right behind a resize becomes a part of it. */
+/* A crop without pad that directly follows a resize becomes a part of it. */
 static void join_crops(cvy_augment *a)
 {
     for (int i = 0; i + 1 < a->noperation; i++) {
@@ -239,7 +240,7 @@ cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t
     w.turn = w.owned = 0;
     w.epoch = epoch;
     w.number = number;
-    w.affine.n = 0; /* its lists are written before they are read: a kilobyte less for each small sample */
+    w.affine.n = 0; /* its lists are written before they are read, so a kilobyte need not be cleared for each sample */
     for (int i = 0; i < a->noperation; i += a->operation[i].inner ? 2 : 1)
         CVY_TRY(a->operation[i].def->apply(&a->operation[i], &w));
     if (a->spatial)

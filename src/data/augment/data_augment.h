@@ -1,8 +1,9 @@
 /*
- * data_augment.h: between the files of augmentation: what an operation is, and a picture on its way through them.
+ * data_augment.h: for the files of augmentation: what an operation is, and the state of a picture that passes through
+ * the operations.
  *
- * data_augment.c parses the list and runs it. Operations register themselves: those of data_augment_geometry.c move
- * pixels, those of data_augment_values.c change values.
+ * data_augment.c parses the list and runs it. Operations register themselves: data_augment_geometry.c has those that
+ * move pixels, data_augment_values.c those that change values.
  */
 #ifndef CVY_DATA_AUGMENT_H
 #define CVY_DATA_AUGMENT_H
@@ -21,35 +22,36 @@ struct cvy_operation_opts {
     int on, axis, fit, filter, decode;
 };
 
-/* x becomes (x - shift) * by, by channel; n 0: x stays, n 1: all channels alike. */
+/* x becomes (x - shift) * by, for each channel. n: number of channels in the lists; 0: x stays; 1: the same for all
+ * channels. */
 typedef struct cvy_affine {
     int n;
     double shift[CVY_LIST_MAX], by[CVY_LIST_MAX];
 } cvy_affine;
 
 struct cvy_operation;
-typedef struct cvy_augment_work { /* a picture on its way */
+typedef struct cvy_augment_work { /* a picture that is being augmented */
     const cvy_augment *a;
     cvy_picture pic;
-    cvy_bytes *scratch; /* two; the picture lies in scratch[1 - turn], or at first in neither */
-    int turn, owned;    /* owned: it lies in scratch, and may be changed in place */
+    cvy_bytes *scratch; /* [2]; the picture is in scratch[1 - turn], or at first in neither */
+    int turn, owned;    /* owned: 1: it is in scratch and may be changed in place */
     uint64_t epoch;
     int64_t number;
-    cvy_affine affine; /* still to be applied; until then what moves pixels moves fewer bytes */
+    cvy_affine affine; /* not applied yet: as long as pixels are bytes, moving them is cheaper */
 } cvy_augment_work;
 
 typedef struct cvy_augment_def {
     const char *name;
     const cvy_option *options;
     const char *short_key; /* `resize: 64` means `resize: {size: 64}` */
-    int spatial;           /* needs [C, H, W] */
-    int only_random;       /* left out for test sets */
-    int fixes_size;        /* `size`, if given, is the picture's size afterwards */
-    int any_size;          /* it takes pictures of any size */
-    int draws;             /* it draws its place, which is the middle for test sets */
-    int keeps_bytes;       /* bytes of pictures stay 0 .. 255: they are not divided by 255 */
+    int spatial;           /* 1: needs [C, H, W] */
+    int only_random;       /* 1: left out for test sets */
+    int fixes_size;        /* 1: `size`, if given, is the picture's size afterwards */
+    int any_size;          /* 1: accepts pictures of any size */
+    int draws;             /* 1: its position is random; for test sets it is the middle */
+    int keeps_bytes;       /* 1: bytes of pictures stay 0 .. 255; they are not divided by 255 */
     cvy_status (*apply)(const struct cvy_operation *s, cvy_augment_work *w);
-    /* As cvy_augment_want(), where this is the first step; NULL: all of the picture. */
+    /* As cvy_augment_want(), called if this is the first step; NULL: the step needs the whole picture. */
     int (*want)(const cvy_augment *a, const struct cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
                 int64_t W, cvy_picture_window *out);
 } cvy_augment_def;
@@ -61,7 +63,7 @@ typedef struct cvy_operation {
     const cvy_augment_def *def;
     struct cvy_operation_opts o;
     uint64_t stream;
-    const struct cvy_operation *inner; /* of a resize: the crop right behind it, which it carries out */
+    const struct cvy_operation *inner; /* of a resize: the next crop, which it does too; NULL: none */
 } cvy_operation;
 
 struct cvy_augment {
@@ -69,27 +71,28 @@ struct cvy_augment {
     cvy_operation operation[CVY_AUGMENT_OPERATIONS_MAX];
     int noperation, random, spatial, varying, keeps_bytes;
     uint64_t seed;
-    cvy_shape shape; /* afterwards */
+    cvy_shape shape; /* of x after augmentation */
 };
 
-/* ---- data_augment.c: services of the steps ---- */
+/* ---- data_augment.c: services for the steps ---- */
 static inline cvy_rng cvy_operation_rng(const cvy_augment *a, const cvy_operation *s, uint64_t epoch, int64_t number)
 {
     return cvy_rng_make_hashed(a->seed, s->stream, epoch, (uint64_t)number);
 }
 size_t cvy_augment_bytes(const cvy_picture *p);
-/* A picture in the scratch that the current one does not use, `extra` 64-byte aligned bytes behind it. */
+/* Makes a picture in the scratch that the current one does not use. *extra_out (may be NULL) gets `extra` bytes after
+ * the picture, 64-byte aligned. */
 cvy_status cvy_augment_fresh(cvy_augment_work *w, cvy_dtype dtype, int64_t H, int64_t W, size_t extra, cvy_picture *out,
                              void **extra_out);
-/* The picture as reals of its own memory, with all that was still to be applied. */
+/* Converts the picture to reals in its own memory and applies w->affine. */
 cvy_status cvy_augment_reals(cvy_augment_work *w);
 
 /* ---- data_augment_geometry.c ---- */
-/* Whether a crop of h x wd fits into H x W with pad, or a fault that names the step. */
+/* Checks that a crop of h x wd fits into H x W with pad. The error message names the step. */
 cvy_status cvy_crop_fits(const char *name, int64_t H, int64_t W, int64_t pad, int64_t h, int64_t wd);
 
 /* ---- data_augment_values.c ---- */
-/* The picture as reals at `out`, with what was still to be applied. */
+/* Writes the picture as reals to `out`, with w->affine applied. */
 void cvy_augment_write(const cvy_augment_work *w, float *out);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * data_augment_geometry.c: steps that move pixels: mirror, rotate90, the crops, resize, random_resized_crop.
  *
- * In the step: in the loader's threads, on bytes as long as the picture is bytes. Where a step will look is a pure
- * function of (seed, epoch, number) and the picture's size, so it is known before decoding: the decoder is told
- * (`want`), decodes only that, and may hand over a reduced picture; the step computes the same place again and finds it
- * there. random_resized_crop is the recipe of Szegedy et al., "Going deeper with convolutions" (2015), as torchvision
- * has it.
+ * They run in the loader's threads, on bytes as long as the picture is bytes. The part of the picture that a step needs
+ * is a pure function of (seed, epoch, number) and the picture's size, so it is known before decoding. `want` tells it
+ * to the decoder, which decodes only that part and may return a reduced picture; the step computes the same position
+ * again and finds it there. random_resized_crop follows Szegedy et al., "Going deeper with convolutions" (2015), as in
+ * torchvision.
  */
 #include "base/base_rng.h"
 #include "data/augment/data_augment.h"
@@ -124,7 +124,7 @@ static cvy_status mirror_apply(const cvy_operation *s, cvy_augment_work *w)
     return CVY_OK;
 }
 
-/* A quarter turn to the left: out [W, H] of in [H, W]; `back`: to the right. */
+/* A quarter turn to the left, from in [H, W] to out [W, H]; with `back`, to the right. */
 static void quarter(const char *in, int64_t H, int64_t W, size_t elem, int back, char *out)
 {
     for (int64_t y = 0; y < W; y++) {
@@ -162,7 +162,7 @@ static cvy_status rotate90_apply(const cvy_operation *s, cvy_augment_work *w)
 
 /* ---- crops ---- */
 
-struct box { /* in pixels of the whole picture; a padded crop's may lie partly outside */
+struct box { /* pixels of the whole picture; with a pad the box may be partly outside */
     int64_t top, left, height, width;
 };
 
@@ -184,7 +184,7 @@ cvy_status cvy_crop_fits(const char *name, int64_t H, int64_t W, int64_t pad, in
     return CVY_OK;
 }
 
-/* Of a crop that fits. */
+/* The box of a crop; the crop must fit. */
 static struct box crop_box(const cvy_augment *a, const cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
                            int64_t W)
 {
@@ -199,7 +199,7 @@ static struct box crop_box(const cvy_augment *a, const cvy_operation *s, uint64_
     return b;
 }
 
-/* Copies the window; what is outside the picture becomes zero. */
+/* Copies the window; pixels outside the picture become zero. */
 static cvy_status cut(cvy_augment_work *w, const struct box *b)
 {
     const cvy_picture from = w->pic;
@@ -251,13 +251,14 @@ static int crop_want(const cvy_augment *a, const cvy_operation *s, uint64_t epoc
 
 /* ---- resize and random_resized_crop ---- */
 
-struct view { /* h x w results: (i, j) is centred on (top + (i + 0.5) step_y, left + (j + 0.5) step_x) of the whole */
+struct view { /* h x w results; (i, j) has its centre at (top + (i + 0.5) step_y, left + (j + 0.5) step_x) */
     double top, left, step_y, step_x;
     int64_t h, w;
-    struct box within; /* pixels that may be used */
+    struct box within; /* source pixels that may be used */
 };
 
-/* The middle, `share` of the largest window of the size's proportions, or of the whole where it is stretched. */
+/* The view of the middle: `share` of the largest window with the proportions of `size`, or, if `fit` is stretch, the
+ * whole picture. */
 static struct view middle_view(const cvy_operation *s, double share, int64_t H, int64_t W)
 {
     const int64_t h = cvy_ints_at(&s->o.size, 0, 0), wd = cvy_ints_at(&s->o.size, 1, 0);
@@ -273,7 +274,8 @@ static struct view middle_view(const cvy_operation *s, double share, int64_t H, 
                          .within = {0, 0, H, W}};
 }
 
-/* A share of the area and a ratio of the sides, ten tries; else the middle, cut to the ratio that is nearest. */
+/* Draws a share of the area and a ratio of the sides, up to ten times. If no box fits, it is the middle, cut to the
+ * nearest allowed ratio. */
 static struct box random_box(const cvy_operation *s, const cvy_rng *rng, int64_t H, int64_t W)
 {
     const cvy_reals *scale = &s->o.range, *ratio = &s->o.ratio;
@@ -295,7 +297,7 @@ static struct box random_box(const cvy_operation *s, const cvy_rng *rng, int64_t
     return (struct box){(H - h) / 2, (W - wd) / 2, h, wd};
 }
 
-/* What the step, with the crop that it carries out too, makes of a picture of H x W. */
+/* The view that the step takes of a picture of H x W, with its inner crop. */
 static struct view view_of(const cvy_augment *a, const cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
                            int64_t W)
 {
@@ -322,7 +324,7 @@ static struct view view_of(const cvy_augment *a, const cvy_operation *s, uint64_
     return v;
 }
 
-/* One axis of the view in the picture at hand, of which `size` pixels from `offset` on are there, reduced by k. */
+/* One axis of the view in the decoded picture, which has `size` pixels from `offset` on, scaled by k. */
 static cvy_axis axis_of(double start, double step, int64_t n, int64_t lo, int64_t count, double k, int64_t offset,
                         int64_t size)
 {
@@ -355,7 +357,8 @@ static cvy_status view_apply(const cvy_operation *s, cvy_augment_work *w)
     return CVY_OK;
 }
 
-/* First and last pixel that n results of this axis reach; a filter reaches a step, at least a pixel, past centres. */
+/* The pixels that n results of this axis need: *size pixels from *from on. A filter reaches one step, and at least one
+ * pixel, beyond the centres. */
 static void reach(double start, double step, int64_t n, int64_t lo, int64_t count, int64_t *from, int64_t *size)
 {
     const double radius = CVY_MAX(step, 1.0) + 1;

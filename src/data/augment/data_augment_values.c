@@ -1,9 +1,9 @@
 /*
  * data_augment_values.c: steps that change values: scale, mean, std, normalize, log, asinh, cutout.
  *
- * In the step: in the loader's threads. What is linear is only noted, channel by channel, and applied in the one pass
- * that turns bytes into the batch's f32; so pixels are moved as bytes and touched once as reals. Bytes of pictures are
- * divided by 255 then, unless the list has a `scale` step, which sees 0 .. 255.
+ * They run in the loader's threads. Linear steps are only recorded, for each channel, and are applied in the one pass
+ * that turns bytes into the batch's f32. So pixels are moved as bytes and touched once as reals. That pass also divides
+ * bytes of pictures by 255, unless the list has a `scale` step, which expects 0 .. 255.
  */
 #include "base/base_rng.h"
 #include "data/augment/data_augment.h"
@@ -69,7 +69,7 @@ CVY_VECTOR static void augment_shift_and_scale(float *x, int64_t n, float shift,
         x[i] = (x[i] - shift) * by;
 }
 
-/* Of reals `out` may be the picture itself. */
+/* If the picture is reals, `out` may be the picture itself. */
 void cvy_augment_write(const cvy_augment_work *w, float *out)
 {
     const cvy_picture *p = &w->pic;
@@ -90,15 +90,15 @@ void cvy_augment_write(const cvy_augment_work *w, float *out)
     }
 }
 
-/* ---- linear steps: only noted ---- */
+/* ---- linear steps: only recorded ---- */
 
 static double value_at(const cvy_reals *list, int64_t c, double otherwise)
 {
     return list->count == 0 ? otherwise : list->at[list->count == 1 ? 0 : c];
 }
 
-/* (x - m) * f on top of what is noted already; m 0 or f 1 where a list is empty. A factor of 0 that is followed by a
- * shift cannot be written as one, so what is noted is applied then. */
+/* Records (x - m) * f after what is recorded already; m is 0 and f is 1 if their lists are empty. A factor of 0
+ * followed by a shift cannot be recorded in this form, so the record is applied first. */
 static cvy_status note(cvy_augment_work *w, const cvy_reals *mean, const cvy_reals *std, double factor)
 {
     cvy_affine *f = &w->affine;
@@ -133,7 +133,7 @@ static cvy_status normalize_apply(const cvy_operation *s, cvy_augment_work *w)
 
 /* ---- steps that need the reals ---- */
 
-/* x becomes curve(x / by), where curve(0) is 0. */
+/* x becomes curve(x / by); curve(0) must be 0. */
 static inline cvy_status bend(const cvy_operation *s, cvy_augment_work *w, float (*curve)(float))
 {
     CVY_TRY(cvy_augment_reals(w));
@@ -163,7 +163,8 @@ static cvy_status asinh_apply(const cvy_operation *s, cvy_augment_work *w)
     return bend(s, w, asinhf);
 }
 
-/* Holes centred anywhere in the picture, cut off at its edges (DeVries and Taylor 2017). Zeros in bytes stay bytes. */
+/* Holes are centred anywhere in the picture and end at its edges (DeVries and Taylor 2017). Holes of value 0 are
+ * written into bytes without conversion. */
 static cvy_status cutout_apply(const cvy_operation *s, cvy_augment_work *w)
 {
     const cvy_rng rng = cvy_operation_rng(w->a, s, w->epoch, w->number);

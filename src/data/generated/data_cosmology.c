@@ -1,13 +1,13 @@
 /*
- * data_cosmology.c: the reader of generated maps of matter: log-normal fields with a power spectrum of a few
- * parameters, from a seed, as many as asked for.
+ * data_cosmology.c: a reader that generates maps of matter from a seed: log-normal fields with a power spectrum of a
+ * few parameters.
  *
- * In the step: below the data set; a map is made anew each time it is read, in the loader's threads. A map is
- * exp(g - sigma^2 / 2), g a Gaussian field on a torus with mean 0, variance sigma^2 and the power spectrum
- * P(k) = A k^index exp(-(k / kc)^2), k in waves a side without k = 0, kc = `cutoff` times the Nyquist frequency; so a
- * map's mean is 1. index and sigma are drawn for each map, uniformly from their ranges: they are what a network is to
- * find (y), and a class is a stretch of index. Everything is a function of (seed, number). Source: Coles and Jones,
- * "A lognormal model for the cosmological mass distribution" (MNRAS 248, 1991).
+ * It runs in the loader's threads and makes a map anew each time it is read. A map is exp(g - sigma^2 / 2), with g a
+ * Gaussian field on a torus with mean 0, variance sigma^2 and the power spectrum P(k) = A k^index exp(-(k / kc)^2), k
+ * in waves for each side, without k = 0, kc = `cutoff` times the Nyquist frequency; so a map's mean is 1. index and
+ * sigma are drawn for each map, uniformly from their ranges. A network is trained to find them (y); a class is an
+ * interval of index. Everything is a function of (seed, number). Source: Coles and Jones, "A lognormal model for the
+ * cosmological mass distribution" (MNRAS 248, 1991).
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -56,9 +56,9 @@ struct cosmology {
     int has_y;
     cvy_shape shape;
     cvy_fft fft;
-    int64_t quarter;    /* n / 2 + 1: waves 0 .. n/2 along an axis */
-    const float *log_k; /* [quarter, quarter] */
-    const float *fall;  /* (k / kc)^2 */
+    int64_t quarter;    /* n / 2 + 1: number of waves 0 .. n/2 along an axis */
+    const float *log_k; /* [quarter, quarter]: log(k) */
+    const float *fall;  /* [quarter, quarter]: (k / kc)^2 */
 };
 
 static int cosmology_probe(const char *path)
@@ -74,7 +74,7 @@ static cvy_status check_range(const char *name, const cvy_reals *range)
     return CVY_OK;
 }
 
-/* What the spectrum needs of each wave and does not depend on the map. */
+/* Computes the values of each wave that the spectrum needs and that do not depend on the map. */
 static cvy_status make_waves(struct cosmology *c, cvy_pool *pool)
 {
     const int64_t q = c->quarter;
@@ -126,7 +126,7 @@ static int32_t label_of(const struct cosmology *c, int64_t event)
     return c->o.classes > 0 ? (int32_t)(event % c->o.classes) : 0;
 }
 
-/* index and sigma of a map; index from its class's stretch. */
+/* Draws index and sigma of a map; index comes from the interval of its class. */
 static void draw_parameters(const struct cosmology *c, int64_t event, double *index, double *sigma)
 {
     const cvy_rng rng = cvy_rng_make((uint64_t)c->o.seed, "cosmology.parameters", 0, (uint64_t)event);
@@ -136,13 +136,13 @@ static void draw_parameters(const struct cosmology *c, int64_t event, double *in
     *sigma = s->at[0] + (s->at[s->count - 1] - s->at[0]) * cvy_rng_uniform(&rng, DRAW_SIGMA);
 }
 
-/* The wave's place in a quarter: spectra do not tell k from -k. */
+/* The index of a wave in a quarter; the spectrum is the same for k and -k. */
 static inline int64_t fold(int64_t k, int64_t n)
 {
     return k <= n / 2 ? k : n - k;
 }
 
-/* The root of the spectrum, [quarter, quarter], scaled to a variance of sigma^2 summed over all waves. */
+/* The root of the spectrum, [quarter, quarter], scaled so that the variance summed over all waves is sigma^2. */
 static void make_spectrum(const struct cosmology *c, double index, double sigma, float *root)
 {
     const int64_t q = c->quarter, n = c->o.size;
@@ -159,7 +159,7 @@ static void make_spectrum(const struct cosmology *c, double index, double sigma,
         root[i] *= scale;
 }
 
-/* Two independent normal numbers for a wave: Box and Muller. */
+/* Draws two independent normal numbers for a wave, as Box and Muller. */
 static inline void draw_normals(const cvy_rng *rng, int64_t wave, float *a, float *b)
 {
     uint32_t word[4];
@@ -171,7 +171,8 @@ static inline void draw_normals(const cvy_rng *rng, int64_t wave, float *a, floa
     *b = radius * sinf(angle);
 }
 
-/* Waves of a real field: that of -k is the conjugate of that of k, and where they are the same wave it is real. */
+/* Fills the waves of a real field: the wave of -k is the conjugate of the wave of k. If both are the same wave, it is
+ * real. */
 static void fill_waves(const struct cosmology *c, int64_t event, const float *root, float *re, float *im)
 {
     const int64_t n = c->o.size, q = c->quarter;
@@ -196,7 +197,7 @@ static cvy_status cosmology_read(void *state, int64_t number, cvy_raw *raw)
     const struct cosmology *c = state;
     const int64_t event = c->o.first + number, n = c->o.size, cells = n * n, q = c->quarter;
     double index = 0, sigma = 0;
-    /* The map, and behind it what its making needs: the imaginary part and the spectrum. */
+    /* The map, and after it scratch memory: the imaginary part and the spectrum. */
     CVY_TRY(cvy_bytes_need(&raw->x, (size_t)(2 * cells + q * q) * sizeof(float)));
     raw->x.bytes = (size_t)cells * sizeof(float);
     float *map = raw->x.data, *im = map + cells, *root = im + cells;

@@ -1,9 +1,9 @@
 /*
  * data_fft.c: the Fourier transform of square fields: radix 2, in place (Cooley and Tukey 1965).
  *
- * Outside the step: generators call it for each field that they make. A field is transformed along its first axis only,
- * so that each butterfly joins two whole rows and compilers make vector code of it; transposing brings the other axis
- * there. Real and imaginary parts are planes of their own for the same reason.
+ * Generators call it for each field that they make. A field is transformed only along its first axis, so that each
+ * butterfly combines two whole rows and compilers can vectorise it; a transposition brings the other axis there. Real
+ * and imaginary parts are separate planes for the same reason.
  */
 #include "data/generated/data_fft.h"
 
@@ -38,7 +38,7 @@ static void swap_rows(float *restrict a, float *restrict b, int64_t n)
     }
 }
 
-/* (a, b) becomes (a + w b, a - w b), position by position. */
+/* (a, b) becomes (a + w b, a - w b) at each position. */
 static void butterfly(float *restrict ar, float *restrict ai, float *restrict br, float *restrict bi, int64_t n,
                       float wr, float wi)
 {

@@ -1,5 +1,5 @@
 /*
- * data_fft.h: the Fourier transform of square fields, for the generators of data.
+ * data_fft.h: the Fourier transform of square fields, for data generators.
  */
 #ifndef CVY_DATA_FFT_H
 #define CVY_DATA_FFT_H
@@ -8,14 +8,14 @@
 
 typedef struct cvy_fft {
     int64_t n;                  /* a power of two, at least 2 */
-    const int64_t *place;       /* [n] bits in reverse */
-    const float *cosine, *sine; /* [n / 2] of 2 pi k / n */
+    const int64_t *place;       /* [n] bit-reversed index */
+    const float *cosine, *sine; /* [n / 2]: of 2 pi k / n */
 } cvy_fft;
 
-/* Tables for fields of n x n; in pool. */
+/* Makes the tables for fields of n x n, in pool. */
 cvy_status cvy_fft_make(cvy_pool *pool, int64_t n, cvy_fft *out);
-/* In place, real and imaginary part as planes [n, n]: x[r] becomes the sum over k of x[k] exp(+2 pi i k.r / n). No
- * scaling. Threads may share the tables. */
+/* Transforms in place; real and imaginary parts are planes [n, n]. x[r] becomes sum over k of x[k] exp(2 pi i k.r / n),
+ * without scaling. Threads may share the tables. */
 void cvy_fft_2d(const cvy_fft *fft, float *re, float *im);
 
 #endif

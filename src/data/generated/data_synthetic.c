@@ -1,11 +1,11 @@
 /*
- * data_synthetic.c: images made up on the spot, of any shape, for trials and benchmarks without a file.
+ * data_synthetic.c: generates images of any shape, for tests and benchmarks without a file.
  *
- * Sample i has class i mod classes; its x is the class's pattern (random values on a coarse grid, held constant
- * between) plus noise, so a network can learn it. With targets > 0 there are no classes: y is a fixed random linear map
- * of the pattern's coarse values, which a regression can learn. Everything is a function of (seed, number): nothing is
- * stored but the patterns and a stretch of noise, from which each row of a sample takes a piece at a place of its own,
- * so that making a sample costs little more than writing it and a training step is not held up.
+ * Sample i has class i mod classes. Its x is the class's pattern (random values on a coarse grid, constant inside each
+ * cell) plus noise, so a network can learn it. With targets > 0 there are no classes: y is a fixed random linear map of
+ * the pattern's coarse values, which a regression can learn. Everything is a function of (seed, number). Only the
+ * patterns, the linear map and a block of noise are stored. Each row of a sample reads the noise from its own random
+ * offset, so making a sample costs little more than writing it and does not slow down training.
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -36,18 +36,18 @@ static const cvy_option synthetic_opts[] = {
 
 enum {
     GRID = 4,      /* coarse cells along each spatial axis */
-    NOISE = 65536, /* places in the stretch of noise */
+    NOISE = 65536, /* number of offsets in the block of noise */
 };
 
 struct synthetic {
     struct synthetic_opts o;
     cvy_shape shape;
-    int64_t elems, ncell; /* cells of one pattern */
-    int64_t nrow, row;    /* a sample's rows along its last axis, and their length */
-    int32_t *cell_in_row; /* [row]: position -> cell, counted from the row's first */
+    int64_t elems, ncell; /* ncell: cells of one pattern */
+    int64_t nrow, row;    /* number of rows of a sample along its last axis, and their length */
+    int32_t *cell_in_row; /* [row]: position -> cell, counted from the row's first cell */
     float *cell;          /* [classes or 64, ncell] */
     float *map;           /* [targets, ncell] */
-    float *noise;         /* [NOISE + row], uniform: a network cannot tell it from a Gaussian */
+    float *noise;         /* [NOISE + row], uniform, which is as good as a Gaussian for training */
 };
 
 static int synthetic_probe(const char *path)
@@ -60,7 +60,7 @@ static int64_t npattern(const struct synthetic *s)
     return s->o.targets ? 64 : s->o.classes;
 }
 
-/* Where a row's positions lie in the pattern, and the noise. */
+/* Makes the table from a row's positions to cells of the pattern, and the noise. */
 static cvy_status make_rows(struct synthetic *s, cvy_pool *pool)
 {
     const cvy_rng rng = cvy_rng_make((uint64_t)s->o.seed, "synthetic.noise", 0, 0);
@@ -127,8 +127,8 @@ static cvy_status synthetic_label(void *state, int64_t number, int32_t *label_ou
     return CVY_OK;
 }
 
-/* The first cell of a row of the pattern: all axes but the last, innermost first. A vector is one row of as many cells.
- */
+/* The first cell of a row of the pattern, from all axes but the last, innermost first. A vector is a single row, with
+ * one cell for each element. */
 static int64_t first_cell(const struct synthetic *s, int64_t row)
 {
     int64_t at = 0, weight = s->shape.ndim > 1 ? GRID : 1;

@@ -1,9 +1,9 @@
 /*
- * data_pack.c: reads a packed set: few large files with checksums and an index; the recommended input.
+ * data_pack.c: reads a packed data set: a few large files with checksums and an index. It is the recommended input
+ * format.
  *
- * In the step: below the data set, in the loader's threads. Any number of ranks may have the set open: files are only
- * read, by position. The index is checked whole when the set is opened, each record when it is read. The layout stands
- * in data_pack.h.
+ * It runs in the loader's threads. Any number of ranks may open the set, because files are only read, at given offsets.
+ * The whole index is checked when the set is opened, and each record when it is read. data_pack.h describes the layout.
  */
 #include "data/pack/data_pack.h"
 
@@ -54,7 +54,7 @@ static cvy_status need_int(const cvy_tree *meta, const char *path, const char *k
     return CVY_OK;
 }
 
-/* A record counts the bytes of x and of y in 32 bits. */
+/* Parses a shape and checks that a sample's bytes fit into the 32 bits that a record has for their number. */
 static cvy_status read_shape(const char *text, cvy_dtype dtype, const char *path, cvy_shape *out)
 {
     CVY_TRY(cvy_shape_parse(text, out));
@@ -127,7 +127,7 @@ static cvy_status open_parts(struct pack *p, const cvy_tree *meta, const char *p
     return CVY_OK;
 }
 
-/* The whole index, its checksum, and every entry within its part. */
+/* Reads the whole index, and checks its checksum and that every entry is inside its part. */
 static cvy_status read_index(struct pack *p, int64_t crc)
 {
     const char *path = NULL;
@@ -209,7 +209,7 @@ static void pack_where(void *state, int64_t number, char *text, size_t room)
              (unsigned long long)e.offset);
 }
 
-/* Of a record whose checksum was right: a fault here is a writer's. */
+/* Reads the header of a record. The checksum was right, so an error here is the writer's. */
 static cvy_status read_head(const struct pack *p, const uint8_t *at, const struct pack_entry *e, int64_t number,
                             struct pack_head *out)
 {

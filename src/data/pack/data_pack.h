@@ -1,13 +1,13 @@
 /*
- * data_pack.h: the layout of a packed set, shared by its reader (data_pack.c) and writer (data_pack_write.c).
+ * data_pack.h: the layout of a packed data set, for its reader (data_pack.c) and its writer (data_pack_write.c).
  *
- *     pack.json          what the set is: shapes, classes, parts with their sizes, the index's checksum; written last
- *     index.bin          an entry of 32 bytes a sample
+ *     pack.json          describes the set: shapes, classes, sizes of the parts, checksum of the index; written last
+ *     index.bin          an entry of 32 bytes for each sample
  *     part-00000.cvy ..  records, one after the other
  *
- * All numbers are little endian. A record is a head of 56 bytes, then y, then x as stored (JPEG and PNG stay encoded).
- * The entry's CRC-32C covers the whole record, and the head repeats the sample's number, so neither flipped bits nor
- * swapped records go unnoticed. Samples that were left out leave gaps in these numbers.
+ * All numbers are little endian. A record is a header of 56 bytes, then y, then x as stored (JPEG and PNG stay
+ * encoded). The CRC-32C in the entry covers the whole record, and the header repeats the sample's number, so flipped
+ * bits and swapped records are detected. Samples that were left out leave gaps in these numbers.
  */
 #ifndef CVY_DATA_PACK_H
 #define CVY_DATA_PACK_H
@@ -18,8 +18,7 @@ enum { PACK_VERSION = 2, PACK_ENTRY_BYTES = 32, PACK_HEAD_BYTES = 56, PACK_MAGIC
 #define PACK_META "pack.json"
 #define PACK_INDEX "index.bin"
 
-struct pack_entry { /* u64 offset, u32 bytes, u32 crc, u32 part, i32 label, u64 number in the source (version 1: zero)
-                     */
+struct pack_entry { /* u64 offset, u32 bytes, u32 crc, u32 part, i32 label, u64 number in the source (0 in version 1) */
     uint64_t offset, number;
     uint32_t bytes, crc, part;
     int32_t label;

@@ -1,9 +1,9 @@
 /*
- * data_pack_write.c: writes a packed set: a part for each piece, then the index and the description.
+ * data_pack_write.c: writes a packed data set: one part for each piece, then the index and the description.
  *
- * Beside a part lies its share of the index until the set is closed. pack.json comes last, whole or not at all: a
- * folder without it is not a packed set, so a conversion that was killed leaves nothing that could be mistaken for one.
- * The layout stands in data_pack.h.
+ * Until the set is finished, each part has its entries of the index in a file of its own. pack.json comes last and
+ * appears only when it is complete. A folder without it is not a packed set, so a killed conversion leaves nothing that
+ * could be mistaken for one. data_pack.h describes the layout.
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
@@ -22,7 +22,7 @@ struct pack_writer {
     const char *const *class_name;
     int64_t npieces;
     cvy_bytes record;
-    /* of the piece under way */
+    /* of the current piece */
     int64_t piece, count;
     cvy_new_file part;
     uint8_t *entries;
@@ -51,7 +51,7 @@ static cvy_status pack_writer_open(const cvy_writer_args *args, void **state_out
     return CVY_OK;
 }
 
-/* The index's share gets its name after the part. */
+/* The part's index file gets its name after the part, so both exist if it does. */
 static int pack_has_piece(void *state, int64_t piece)
 {
     const char *path = NULL;
