@@ -1,6 +1,6 @@
 /*
- * monitor_heartbeat.c: see monitor_heartbeat.h. Lines are text of a fixed width, so that ranks write without asking
- * each other, and people can read the file.
+ * monitor_heartbeat.c: see monitor_heartbeat.h. Lines are text of a fixed width. So ranks can write without
+ * coordination, and people can read the file.
  */
 #include "monitor/monitor_heartbeat.h"
 
@@ -71,14 +71,14 @@ cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *sign_
     return CVY_OK;
 }
 
-/* ---- what they tell ---- */
+/* ---- reading the heartbeats of all ranks ---- */
 
 static int is_silent(const cvy_heartbeat *s, double now, double fresh_s)
 {
     return s->rank >= 0 && now - s->time > fresh_s;
 }
 
-/* The rank that alone has another number of meetings than all others; -1: none. */
+/* The only rank whose number of collectives is not the same as that of all others; -1: there is none. */
 static int odd_one(const cvy_heartbeat *sign, int nranks)
 {
     for (int r = 0; r < nranks && nranks > 2; r++) {
@@ -95,7 +95,7 @@ static int odd_one(const cvy_heartbeat *sign, int nranks)
 int cvy_heartbeat_suspect(const cvy_heartbeat *sign, int nranks, double fresh_s, char *text, size_t room)
 {
     int last = 0, first = 0;
-    double now = 0; /* the clock of the latest sign: those who stand still have looked up at the same moment */
+    double now = 0; /* time of the latest heartbeat, because ranks that hang write theirs at about the same time */
     for (int r = 0; r < nranks; r++)
         now = sign[r].rank >= 0 ? CVY_MAX(now, sign[r].time) : now;
     for (int r = 0; r < nranks; r++) {
@@ -130,7 +130,7 @@ int cvy_heartbeat_first_gone(const char *path, double fresh_s, char *text, size_
     struct stat info;
     cvy_heartbeat *sign = NULL;
     int first = -1, found = 0, told = 0;
-    double next = INFINITY; /* the earliest last sign but its */
+    double next = INFINITY; /* the earliest last heartbeat of the other ranks */
     if (stat(path, &info) != 0 || info.st_size < CVY_HEARTBEAT_LINE)
         return 0;
     const int nranks = (int)CVY_MIN(info.st_size / CVY_HEARTBEAT_LINE, 1 << 20);
@@ -141,8 +141,8 @@ int cvy_heartbeat_first_gone(const char *path, double fresh_s, char *text, size_
         told += sign[r].rank >= 0 && sign[r].state != CVY_HEARTBEAT_RUNNING;
     for (int r = 0; r < nranks; r++) {
         const int mute =
-            told == 0 ||
-            sign[r].state == CVY_HEARTBEAT_RUNNING; /* the others were told to end, or saw the run stand still */
+            /* this rank gave no reason, while others were told to end or saw the run hang */
+            told == 0 || sign[r].state == CVY_HEARTBEAT_RUNNING;
         if (sign[r].rank < 0 || !mute)
             continue;
         if (first < 0 || sign[r].time < sign[first].time) {

@@ -1,10 +1,10 @@
 /*
- * monitor_heartbeat.h: the board of a run: a file in its folder in which each rank keeps one line, of when it gave its
- * last sign and what it did then.
+ * monitor_heartbeat.h: the heartbeat file in the run folder. Each rank keeps one line in it, with the time of its last
+ * heartbeat and what it did then.
  *
- * Written by the watchdog's thread every few seconds, never in the step. When a run stands still, the lines of all
- * ranks tell which one is behind; when it has died, the next start reads who gave the last sign first. Where the folder
- * is not shared by all nodes, other nodes' lines are missing.
+ * The watchdog's thread writes it every few seconds; a training step never does. If a run hangs, the lines of all
+ * ranks tell which rank the others wait for. If a run has died, the next start reads whose heartbeats ended first. If
+ * the folder is not shared by all nodes, the lines of other nodes are missing.
  */
 #ifndef CVY_MONITOR_HEARTBEAT_H
 #define CVY_MONITOR_HEARTBEAT_H
@@ -12,34 +12,34 @@
 #include "base/base_status.h"
 
 #define CVY_HEARTBEAT_FILE "ranks"
-enum { CVY_HEARTBEAT_LINE = 192 }; /* bytes of a line: rank r's begins at r times this */
+enum { CVY_HEARTBEAT_LINE = 192 }; /* bytes of a line; the line of rank r begins at r times this */
 
 typedef enum {
     CVY_HEARTBEAT_RUNNING,
     CVY_HEARTBEAT_ENDING,
     CVY_HEARTBEAT_STALLED,
     CVY_HEARTBEAT_FINISHED
-} cvy_heartbeat_state; /* told: to end, by a signal */
+} cvy_heartbeat_state; /* ENDING: a signal told the rank to end. FINISHED: it has stopped its watchdog */
 
 typedef struct cvy_heartbeat {
     int rank;
     char host[40];
-    double time; /* s since 1970 */
+    double time; /* seconds since 1970 */
     cvy_heartbeat_state state;
-    int64_t step, met; /* steps done; sums and other collectives that it has come to */
-    double still_s;    /* since it last moved */
+    int64_t step, met; /* number of steps done; number of collectives begun */
+    double still_s;    /* seconds since the rank last made progress */
     char what[80];
 } cvy_heartbeat;
 
-/* Faults are no matter of the run's: they leave the board without this line. */
+/* Writes this rank's line. A failure does not matter to the run: the line stays as it was. */
 cvy_status cvy_heartbeat_write(int fd, const cvy_heartbeat *sign);
-/* The lines of `nranks` ranks; those that are missing have rank -1. */
+/* Reads the lines of `nranks` ranks. A missing line gets rank -1. */
 cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *sign_out);
-/* Which rank holds the others up; fresh_s: how much older than the latest sign that of a living rank may be. 0 where
- * they do not tell. */
+/* Writes to `text` which rank holds up the others. fresh_s: a living rank's heartbeat may be older than the latest one
+ * by this many seconds. Returns 0 if the heartbeats do not tell. */
 int cvy_heartbeat_suspect(const cvy_heartbeat *sign, int nranks, double fresh_s, char *text, size_t room);
-/* Of a run that ended without a word: the rank whose signs ended first, by more than fresh_s, or that alone was not
- * told to end. 0 where they do not tell. */
+/* For a run that ended without a final status: writes to `text` the rank whose heartbeats ended first by more than
+ * fresh_s, or that alone was not told to end. Returns 0 if the heartbeats do not tell. */
 int cvy_heartbeat_first_gone(const char *path, double fresh_s, char *text, size_t room);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * monitor_metrics_log.c: appends lines to metrics.jsonl, each in one write, and cuts what a resumed run will write
- * again.
+ * monitor_metrics_log.c: appends lines to metrics.jsonl, each with one write, and cuts off lines that a resumed run
+ * will write again.
  */
 #include "monitor/monitor_metrics_log.h"
 
@@ -16,20 +16,20 @@
 struct cvy_metrics_log {
     char *path;
     int fd;
-    off_t end; /* of the last whole line */
+    off_t end; /* bytes up to the end of the last whole line */
     int failing;
     int64_t lost;
 };
 
-/* The value of "step" in a line of ours, or -1. Within a string the quotes would be escaped, so the key cannot be
- * mistaken. */
+/* The value of "step" in a line of this log, or -1. In a string the quotes would be escaped, so the key is found
+ * safely. */
 static int64_t step_of(const char *line)
 {
     const char *at = strstr(line, "\"step\":");
     return at ? strtoll(at + 7, NULL, 10) : -1;
 }
 
-/* Where the lines of a run that stands at `step` end. */
+/* Finds the end of the lines that a run wrote up to `step`. */
 static cvy_status find_end(const char *path, int64_t step, off_t *end_out)
 {
     char *line = NULL;
@@ -90,7 +90,7 @@ cvy_status cvy_metrics_log_add(cvy_metrics_log *log, const cvy_json *line)
     } else {
         log->lost++;
         (void)!ftruncate(
-            log->fd, log->end); /* takes back what a failed write left; if that fails too, readers skip the torn line */
+            log->fd, log->end); /* removes what a failed write left; if that fails, readers skip the incomplete line */
         status = log->failing ? CVY_OK : status;
         log->failing = 1;
     }

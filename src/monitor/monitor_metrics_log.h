@@ -1,7 +1,7 @@
 /*
- * monitor_metrics_log.h: the writer of metrics.jsonl: one JSON object a line, for every logged step and every epoch.
+ * monitor_metrics_log.h: writes metrics.jsonl: one JSON object per line, for every logged step and every epoch.
  *
- * In the step: after a logged step and after an epoch, on rank 0. A run goes on if it cannot write its log.
+ * Rank 0 calls it after a logged step and after an epoch. A run continues if it cannot write its log.
  */
 #ifndef CVY_MONITOR_METRICS_LOG_H
 #define CVY_MONITOR_METRICS_LOG_H
@@ -10,16 +10,16 @@
 
 typedef struct cvy_metrics_log cvy_metrics_log;
 
-/* Opens path for appending. resume_step < 0: a new file. Else the steps done so far: from the first line whose "step"
- * is larger, or that is unfinished, the file is cut, so that the resumed run does not write anything twice. Errors:
- * CVY_E_IO, CVY_E_MEMORY. */
+/* Opens path for appending. resume_step < 0: makes an empty file. Otherwise it is the number of steps done so far. The
+ * file is then cut at the first line that has a larger "step" or is incomplete, so that the resumed run writes nothing
+ * twice. Errors: CVY_E_IO, CVY_E_MEMORY. */
 cvy_status cvy_metrics_log_open(const char *path, int64_t resume_step, cvy_metrics_log **out);
 
-/* Appends line (a closed JSON object) whole or not at all. CVY_E_IO is for a warning, not for an end: only the first of
- * a row of failures is returned, and writing is tried again with the next line. A NULL log accepts everything. */
+/* Appends the whole line (a closed JSON object), or nothing. CVY_E_IO is only a reason for a warning: in a row of
+ * failures only the first is returned, and the next call tries to write again. A NULL log accepts everything. */
 cvy_status cvy_metrics_log_add(cvy_metrics_log *log, const cvy_json *line);
 
-/* Lines that could not be written so far. */
+/* The number of lines that could not be written so far. */
 int64_t cvy_metrics_log_lost(const cvy_metrics_log *log);
 
 void cvy_metrics_log_close(cvy_metrics_log **log);

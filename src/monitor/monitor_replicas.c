@@ -1,6 +1,6 @@
 /*
- * monitor_replicas.c: see monitor_replicas.h. One hash over all weights is compared, 8 bytes a rank; only where they
- * differ, those of each variable.
+ * monitor_replicas.c: see monitor_replicas.h. Ranks compare one hash over all weights, 8 bytes for each rank. Only if
+ * it differs do they compare the hashes of each variable.
  */
 #include "monitor/monitor_replicas.h"
 
@@ -40,7 +40,7 @@ struct vote {
     uint64_t hash, speaks;
 };
 
-/* The hash that most have; where none has more than another, the one of the lowest rank. */
+/* The hash that most ranks have. If several are equally frequent, the one of the lowest rank. */
 static uint64_t majority(const struct vote *vote, int n)
 {
     uint64_t best = vote[0].hash;
@@ -68,7 +68,7 @@ static int count_other(const struct vote *vote, int n, uint64_t hash, int *first
     return others;
 }
 
-/* The first variable that is not the same everywhere. */
+/* Finds the first variable that is not the same on all ranks. */
 static cvy_status find_variable(cvy_comm *comm, const cvy_vars *vars, struct vote *vote, const char **name_out)
 {
     for (int i = 0; i < vars->count; i++) {

@@ -1,6 +1,6 @@
 /*
- * monitor_run_layout.c: see monitor_run_layout.h. The watchdog writes nothing when it ends a run, since the file system
- * may be what hangs; so the next one who looks into the folder says what happened.
+ * monitor_run_layout.c: see monitor_run_layout.h. The watchdog writes nothing when it ends a run, because the file
+ * system may be what hangs. So the program that next reads the folder reports what happened.
  */
 #include "monitor/monitor_run_layout.h"
 
@@ -21,7 +21,7 @@ void cvy_run_path(const char *run, const char *file, char path[CVY_RUN_PATH])
     snprintf(path, CVY_RUN_PATH, "%s/%s", run, file);
 }
 
-/* A shared lock for a moment; a run that starts in this moment tries again. */
+/* Takes a shared lock for a moment. A run that starts in this moment tries again. */
 static int is_unlocked(const char *run)
 {
     char path[CVY_RUN_PATH];

@@ -1,7 +1,7 @@
 /*
- * monitor_run_layout.h: the files of a run folder by name, and whether a run is still at work in one.
+ * monitor_run_layout.h: the names of the files of a run folder, and whether its run is still active.
  *
- * Written by training and scoring; read by resume, inspect, export, test and the report.
+ * Training and scoring write these files. Resume, inspect, export, test and the report read them.
  */
 #ifndef CVY_MONITOR_RUN_LAYOUT_H
 #define CVY_MONITOR_RUN_LAYOUT_H
@@ -15,14 +15,14 @@
 #define CVY_RUN_STATUS "STATUS"           /* one line: running, stopped, finished or failed */
 #define CVY_RUN_TEST "test.json"          /* the scores of `convoy test` */
 #define CVY_RUN_REPORT "report.html"
-#define CVY_RUN_LOCK "lock" /* held by rank 0 while the run is at work */
+#define CVY_RUN_LOCK "lock" /* locked by rank 0 while the run is active */
 
-enum { CVY_RUN_PATH = 640 }; /* bytes of a path into a run folder */
+enum { CVY_RUN_PATH = 640 }; /* bytes of a buffer for a path into a run folder */
 
 void cvy_run_path(const char *run, const char *file, char path[CVY_RUN_PATH]);
 
-/* Whether the run ended without writing so, as after an abort by the watchdog: STATUS says "running", and nobody holds
- * the lock. If so, `text` says it, with what the heartbeat file tells. */
+/* Whether the run ended without a final status, for example after an abort by the watchdog: STATUS says "running", and
+ * nobody holds the lock. If so, `text` says that, and what the heartbeat file tells. */
 int cvy_run_is_dead(const char *run, char *text, size_t room);
 
 #endif

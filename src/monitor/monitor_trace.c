@@ -1,6 +1,6 @@
 /*
- * monitor_trace.c: each rank writes its events as JSON, rank 0 joins them. Format: Chrome's trace events, one process a
- * rank, thread 1 is communication.
+ * monitor_trace.c: each rank writes its events as JSON, and rank 0 joins them. The format is that of Chrome's trace
+ * events: each rank is a process, and its thread 1 is communication.
  */
 #include "monitor/monitor_trace.h"
 
@@ -9,8 +9,8 @@
 
 #include "base/base_file.h"
 
-/* This rank's clock at the moment when rank 0's step began: right after a barrier all clocks are read at (nearly) one
- * moment. */
+/* The time on this rank's clock at which rank 0's step began. The clocks are compared right after a barrier, when all
+ * ranks read them at nearly the same time. */
 static cvy_status common_base(cvy_comm *comm, const cvy_plan *plan, double *base_out)
 {
     CVY_TRY(comm->ops->barrier(comm));
@@ -39,7 +39,7 @@ static cvy_status events_of_rank(const cvy_plan *plan, double base, cvy_json *js
     return json->text.status;
 }
 
-/* The ranks' lists without their brackets, one behind the other. */
+/* Joins the lists of all ranks, without their brackets, into one. */
 static cvy_status join(cvy_comm *comm, const cvy_json *mine, const char *path)
 {
     const size_t bytes = mine->text.bytes;

@@ -1,11 +1,11 @@
-/* monitor_trace.h: the event log of the latest step of all ranks as one file that Perfetto and chrome://tracing open.
- */
+/* monitor_trace.h: writes the events of the latest step of all ranks to one file that Perfetto and chrome://tracing can
+ * open. */
 #ifndef CVY_MONITOR_TRACE_H
 #define CVY_MONITOR_TRACE_H
 
 #include "program/program.h"
 
-/* Collective; written by rank 0. The ranks' clocks are aligned by a barrier. */
+/* Writes the file on rank 0. A barrier aligns the clocks of the ranks. Collective. */
 cvy_status cvy_trace_write(cvy_program *program, int step, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * monitor_watchdog.c: see monitor_watchdog.h. In the step loop: kicked before each step and each longer piece of work
- * (validation, checkpoint).
+ * monitor_watchdog.c: see monitor_watchdog.h. The step loop calls cvy_watchdog_kick() before each step and before each
+ * longer piece of work (validation, checkpoint).
  */
 #include "monitor/monitor_watchdog.h"
 
@@ -16,27 +16,28 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between two signs, s: a quarter of the timeout, within these. */
+/* Seconds between two heartbeats: a quarter of the timeout, but within these limits. */
 #define SIGN_LEAST_S 0.5
 #define SIGN_MOST_S 15.0
 
-/* Times the timeout, before the first step and in a checkpoint: a look at a million files, or a model's bytes to a busy
- * disk, take longer than any step. */
+/* Factor on the timeout before the first step and in a checkpoint. Looking up a million files, or writing a large model
+ * to a busy disk, takes longer than any step. */
 #define PATIENCE 6.0
 
 struct cvy_watchdog {
     const cvy_context *context;
     const cvy_program *program; /* NULL before the first step */
     cvy_watchdog_opts opts;
-    char board[640]; /* "": none */
-    int fd;          /* of it, opened by the thread; -1: not yet, or it cannot be */
+    char board[640]; /* path of the heartbeat file; "": there is none yet */
+    int fd;          /* of the heartbeat file, opened by the thread; -1: not open, or it cannot be opened */
     char host[40];
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     int stop;
-    double kicked_s, signed_s, patience; /* of what is done now, in timeouts */
-    long long moved;                     /* by a server, when it was looked at last */
+    /* clock at the last kick and heartbeat; factor on the timeout for the present work */
+    double kicked_s, signed_s, patience;
+    long long moved; /* progress of a parameter server at the last look */
     int64_t step;
     const char *what;
 };
@@ -53,7 +54,7 @@ static const char *running_node(const cvy_program *p)
     return NULL;
 }
 
-/* "a training step, node conv1, in an allreduce" */
+/* Writes what the rank does, as in "a training step, node conv1, in an allreduce". */
 static void say_what(const cvy_watchdog *w, char *text, size_t room)
 {
     const cvy_comm *comm = w->context->comm;
@@ -67,7 +68,7 @@ static void say_what(const cvy_watchdog *w, char *text, size_t room)
              collective ? collective : "", waits);
 }
 
-/* ---- the board ---- */
+/* ---- the heartbeat file ---- */
 
 static double heartbeat_every_s(double timeout_s)
 {
@@ -79,8 +80,8 @@ double cvy_watchdog_fresh_s(double timeout_s)
     return 1.5 * heartbeat_every_s(timeout_s) + 0.5;
 }
 
-/* With the lock, which is open while the file is written: training must not wait for a file system that does not
- * answer. Only the watchdog's thread writes. */
+/* Writes this rank's heartbeat. Call it with the lock. The lock is released during the write, because training must not
+ * wait for a file system that does not answer. Only one thread at a time calls it. */
 static void give_sign(cvy_watchdog *w, cvy_heartbeat_state state)
 {
     char board[sizeof w->board];
@@ -107,7 +108,8 @@ static void give_sign(cvy_watchdog *w, cvy_heartbeat_state state)
     pthread_mutex_lock(&w->lock);
 }
 
-/* Which rank is waited for, "; rank 1 ...", by the signs of all; "" where they do not tell. */
+/* Writes the rank that the others wait for, as "; rank 1 ...", from the heartbeats of all ranks; "" if they do not
+ * tell. */
 static void find_suspect(const cvy_watchdog *w, char *text, size_t room)
 {
     const int nranks = w->context->comm->nranks;
@@ -123,7 +125,8 @@ static void find_suspect(const cvy_watchdog *w, char *text, size_t room)
     cvy_mem_free(&sign);
 }
 
-/* The others look at the same moment, so their signs are awaited; a run that moves again meanwhile is let alone: 0. */
+/* Writes a heartbeat and waits for those of the other ranks, which notice the hang at about the same time. Returns 0 if
+ * the run has made progress meanwhile; the watchdog then leaves it alone. */
 static int gather_signs(cvy_watchdog *w)
 {
     const double kicked = w->kicked_s;
@@ -135,7 +138,7 @@ static int gather_signs(cvy_watchdog *w)
     return !w->stop && kicked == w->kicked_s;
 }
 
-/* With the lock, which is open while the board is read. */
+/* Reports the hang. Call it with the lock, which is released while the heartbeat file is read. */
 static void bark(cvy_watchdog *w)
 {
     const cvy_context *context = w->context;
@@ -162,7 +165,8 @@ static void bark(cvy_watchdog *w)
     pthread_mutex_lock(&w->lock);
 }
 
-/* A server is in one piece of work from one meeting to the next: it is alive while it takes gradients. */
+/* A server does one piece of work from one synchronisation to the next. It is alive if it has received gradients since
+ * the last look. */
 static int server_moves(cvy_watchdog *w)
 {
     const long long moved = w->program && w->program->update.def->progress
@@ -192,7 +196,7 @@ static void *watch(void *arg)
         }
         if (next <= 0) {
             give_sign(w, CVY_HEARTBEAT_RUNNING);
-            continue; /* it may have been told to stop meanwhile */
+            continue; /* give_sign() has released the lock, so the state may have changed */
         }
         const double wait = CVY_MAX(CVY_MIN(left, next), 0.01);
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -246,7 +250,7 @@ void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char 
     w->patience = 1;
     w->kicked_s = cvy_clock_s();
     snprintf(w->board, sizeof w->board, "%s", board);
-    pthread_cond_signal(&w->wake); /* it sleeps by what preparation was given */
+    pthread_cond_signal(&w->wake); /* the thread still sleeps by the limit for the preparation */
     pthread_mutex_unlock(&w->lock);
 }
 
