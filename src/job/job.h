@@ -1,10 +1,10 @@
 /*
- * job.h: the job file: everything that a run is told, read once, checked, with all defaults filled in.
+ * job.h: the job file: all settings of a run, read once, checked, with all defaults filled in.
  *
- * Before step 0: YAML and --set -> cvy_job -> model, data, graph passes and step loop take what is theirs. Every key is
- * a row of an option table (job_table.c), which makes the parser, the messages, the resolved file, --help and
- * docs/reference/job-file.md. What belongs to an operator, reader or schedule is passed through as a tree; its owner
- * checks it by its own table.
+ * Before step 0, YAML and --set become a cvy_job, and model, data, graph passes and step loop read their settings from
+ * it. Every key is a row of an option table (job_table.c). The parser, the messages, the resolved file, --help and
+ * docs/reference/job-file.md are made from the rows. Options of an operator, reader or schedule are passed on as a
+ * tree, and their owner checks them with its own table.
  */
 #ifndef CVY_JOB_H
 #define CVY_JOB_H
@@ -16,7 +16,7 @@
 #include "base/base_text.h"
 #include "kernel/kernel_library.h"
 
-/* ---- sections; the fields without comment are explained by their rows ---- */
+/* ---- sections; fields without a comment are explained by their rows ---- */
 
 enum { CVY_TAIL_KEEP, CVY_TAIL_DROP };
 enum { CVY_BALANCE_NONE, CVY_BALANCE_CLASS };
@@ -25,24 +25,24 @@ enum { CVY_BAD_SAMPLE_FAIL, CVY_BAD_SAMPLE_SKIP };
 struct cvy_job_data {
     const cvy_tree *train, *val, *test, *augment, *normalize;
     int64_t normalize_samples;
-    int normalize_auto;    /* the numbers are still to be found */
-    const cvy_tree *steps; /* augment, with the normalisation behind it */
+    int normalize_auto;    /* data.normalize is `auto`, and its numbers are not computed yet */
+    const cvy_tree *steps; /* augment, followed by the normalisation */
     const char *shuffle_text, *threads_text;
-    int shuffle; /* a cvy_shuffle, by shuffle_text */
+    int shuffle; /* a cvy_shuffle, from shuffle_text */
     int64_t window;
     int balance, tail, on_bad_sample;
     int64_t threads; /* -1: auto */
     int64_t prefetch, cache_limit;
     int cache, stage_keep;
-    const char *stage; /* NULL: read where the files are */
-    double val_share;  /* val is this part of train; 0: val is a source of its own, or NULL */
+    const char *stage; /* NULL: files are read where they are */
+    double val_share;  /* the part of train that is set aside as val; 0: val is its own source, or NULL */
 };
 
 typedef struct cvy_job_loss {
-    const char *name;            /* the operator */
+    const char *name;            /* name of the operator */
     const char *output, *target; /* NULL: the model's main output, the data's target */
     double weight;
-    const cvy_tree *options; /* what is left for the operator, or NULL */
+    const cvy_tree *options; /* the other keys, which belong to the operator; or NULL */
 } cvy_job_loss;
 
 typedef struct cvy_job_metric {
@@ -50,7 +50,7 @@ typedef struct cvy_job_metric {
     const cvy_tree *options; /* or NULL */
 } cvy_job_metric;
 
-typedef struct cvy_job_group { /* of weights, by the pattern of their names; the first match counts */
+typedef struct cvy_job_group { /* a group of weights, by a pattern of their names; the first match counts */
     const char *match;
     double lr_mult, decay_mult;
     int frozen;
@@ -68,9 +68,9 @@ enum { CVY_LR_NONE, CVY_LR_LINEAR, CVY_LR_SQRT };
 enum { CVY_DECAY_WEIGHTS, CVY_DECAY_ALL };
 struct cvy_job_train {
     const char *preset;
-    int64_t batch, batch_per_rank; /* one of them is 0; cvy_job_batch() knows */
-    double epochs;                 /* 0 where steps are given */
-    int64_t steps;                 /* 0 where epochs are given */
+    int64_t batch, batch_per_rank; /* one of them is 0; use cvy_job_batch() */
+    double epochs;                 /* 0 if steps are given */
+    int64_t steps;                 /* 0 if epochs are given */
     int64_t seed, accumulate;
     int dtype_word, precise;
     const cvy_tree *optimizer_tree, *schedule, *loss_tree, *groups_tree, *metrics_tree, *stop_tree;
@@ -78,17 +78,17 @@ struct cvy_job_train {
     int64_t base_batch; /* 0 without an lr_rule */
     double clip_norm, clip_value;
     const char *init;
-    /* made from the trees: */
+    /* The fields below are read from the trees. */
     cvy_dtype dtype;
-    const char *optimizer; /* the operator */
-    double lr;             /* base rate, which the schedule multiplies */
+    const char *optimizer; /* name of the operator */
+    double lr;             /* base learning rate; the schedule multiplies it */
     int decay_on;
-    const cvy_tree *optimizer_options; /* without name and lr, or NULL */
-    cvy_job_loss *loss;                /* none: what suits the data, unless the model has its own */
+    const cvy_tree *optimizer_options; /* its own keys, without name and lr; or NULL */
+    cvy_job_loss *loss;                /* NULL: a loss that suits the data, unless the model has its own */
     int nloss;
     cvy_job_group *group;
     int ngroup;
-    cvy_job_metric *metric; /* none: what suits the data */
+    cvy_job_metric *metric; /* NULL: metrics that suit the data */
     int nmetric;
     struct cvy_job_stop stop;
 };
@@ -104,11 +104,11 @@ enum { CVY_NORM_GROUP_SAMPLES, CVY_NORM_GROUP_BATCH, CVY_NORM_GROUP_RANK, CVY_NO
 struct cvy_job_batch_norm {
     const char *group_text;
     int group_by;
-    int64_t group; /* samples, where group_by is SAMPLES */
+    int64_t group; /* number of samples, if group_by is SAMPLES */
 };
 
 struct cvy_job_plan {
-    int64_t memory_limit; /* bytes a rank, 0: none */
+    int64_t memory_limit; /* bytes for each rank; 0: no limit */
     const cvy_tree *passes_off_tree;
     const char *kernels_text;
     cvy_kernels kernels;
@@ -120,17 +120,18 @@ struct cvy_job_plan {
     int npass_off;
 };
 
-struct cvy_job_comm { /* bucket_bytes 0: auto */
+struct cvy_job_comm { /* bucket_bytes is 0 for auto */
     const char *bucket_text;
     int64_t bucket_bytes;
     const char *overlap_text;
-    int overlap, forward; /* with backward, and with the next forward too */
+    int overlap, forward; /* overlap with backward; with the next forward, too */
     int blocking, wire, node_memory;
     const char *algorithm, *progress;
 };
 struct cvy_job_update {
-    const struct cvy_update_def *def; /* the mode */
-    void *options;                    /* of def->options_size bytes, in the job's pool; NULL: it has none */
+    const struct cvy_update_def *def; /* the update mode */
+    /* of def->options_size bytes, in the job's pool; may be NULL if the mode has none */
+    void *options;
 };
 
 struct cvy_job_parallel {
@@ -140,7 +141,7 @@ struct cvy_job_watchdog {
     const char *timeout_text;
     double timeout_s;
     int64_t replicas;
-}; /* 0: off */
+}; /* replicas: every so many steps; timeout_s and replicas: 0 is off */
 struct cvy_job_log {
     int64_t every;
     const char *trace;
@@ -148,13 +149,13 @@ struct cvy_job_log {
 
 typedef struct cvy_job {
     cvy_pool *pool;
-    const char *file;      /* as given */
-    const char *renamed;   /* a line for each word that has another name now; NULL: there is none */
-    const cvy_tree *given; /* the file with its overrides, before defaults: for the places in messages */
+    const char *file;      /* name of the file, as given */
+    const char *renamed;   /* a line for each old word in the file that has a new name; NULL: there is none */
+    const cvy_tree *given; /* the file with overrides, before defaults; messages take line numbers from it */
     const cvy_tree *model;
-    const char *name; /* the file's, if not given: "cifar10" of "examples/cifar10.yaml" */
+    const char *name; /* by default the name of the file: "cifar10" for "examples/cifar10.yaml" */
     int deterministic;
-    int64_t deterministic_shards; /* cvy_job_shards() knows whether they count */
+    int64_t deterministic_shards; /* has an effect only with deterministic; use cvy_job_shards() */
     const cvy_tree *update_tree;
     struct cvy_job_update update;
     struct cvy_job_data data;
@@ -169,40 +170,42 @@ typedef struct cvy_job {
 } cvy_job;
 
 /**
- * cvy_job_parse_file - read, override, check
- * @path: YAML
- * @sets: "train.batch=64": nsets of them, applied in order; the value is YAML
- * @out: the job; end it with cvy_job_destroy
+ * cvy_job_parse_file - reads a job file, applies overrides, and checks the job
+ * @path: the YAML file
+ * @sets: @nsets texts such as "train.batch=64", applied in order; the value is YAML
+ * @out: the job; free it with cvy_job_destroy()
  *
- * Errors: CVY_E_IO (the file), CVY_E_CONFIG with file, line, column and, for a word that is not known, the nearest
- * known one; CVY_E_MEMORY.
+ * Errors: CVY_E_IO (the file), CVY_E_CONFIG with file, line, column and, for an unknown word, the nearest known one;
+ * CVY_E_MEMORY.
  */
 cvy_status cvy_job_parse_file(const char *path, const char *const *sets, int nsets, cvy_job **out);
-/* The same from text; name stands for the file in messages. */
+/* Parses a job from text; messages use `name` in place of the file. */
 cvy_status cvy_job_parse_text(const char *name, const char *text, const char *const *sets, int nsets, cvy_job **out);
 void cvy_job_destroy(cvy_job **job);
 
-/* Adds in what `job`, as cvy_job_print gives it, differs from the file `path` ("train.epochs: 1 -> 32, .."); nothing
- * where they are equal. */
+/* Adds the differences between the file `path` and `job`, a text from cvy_job_print(), as in "train.epochs: 1 -> 32,
+ * ..". If they are equal, it adds nothing. */
 cvy_status cvy_job_changes(const char *path, const char *job, cvy_text *out);
-/* The whole job with all defaults as YAML, which parses back to the same job; a string of its own. */
+/* Prints the whole job with all defaults as YAML, which can be parsed back to the same job. The caller frees the text
+ * with cvy_mem_free(). */
 cvy_status cvy_job_print(const cvy_job *job, char **text_out);
-/* Hash of what must agree over ranks: all but the name and the log. */
+/* Computes a hash of all that must be equal on all ranks: everything but the name and the log. */
 cvy_status cvy_job_hash(const cvy_job *job, uint64_t *hash_out);
-/* The global batch for so many ranks; CVY_E_CONFIG if a rank would have none of it. */
+/* Computes the global batch for this number of ranks. Returns CVY_E_CONFIG if a rank would have no samples. */
 cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out);
-/* Shards of deterministic training; 0: it is not. */
+/* The number of shards of deterministic training; 0: training is not deterministic. */
 int64_t cvy_job_shards(const cvy_job *job);
-/* Passes a fault on; fields of cvy_program_opts in its text ("opts.reduce_wire") become keys of the job file. */
+/* Returns `status` unchanged. In the error text, fields of cvy_program_opts ("opts.reduce_wire") are replaced by keys
+ * of the job file. */
 cvy_status cvy_job_translate(cvy_status status);
-/* What the job says of updates, as options of a program. */
+/* The key `update`, as options of a program. */
 cvy_update cvy_job_update_opts(const cvy_job *job);
-/* As if the job said update: sync. */
+/* Changes the job as if it had `update: sync`. */
 void cvy_job_update_in_sync(cvy_job *job);
-/* What a global batch makes of the base rate by train.lr_rule; 0 without one. */
+/* The factor on the base learning rate for a global batch, by train.lr_rule; 0: there is no rule. */
 double cvy_job_lr_factor(const cvy_job *job, int64_t batch);
 
-/* All keys: as text for --help, as the page docs/reference/job-file.md. */
+/* List all keys: as text for --help; as the page docs/reference/job-file.md. */
 cvy_status cvy_job_help(char **text_out);
 cvy_status cvy_job_manual(char **text_out);
 

@@ -1,6 +1,6 @@
 /*
- * job_changes.c: in what a resumed run's job differs from the one that its folder was begun with, for the log. Before
- * the first step, on rank 0.
+ * job_changes.c: finds the differences between a resumed run's job and the one with which its folder was begun, for
+ * the log. Rank 0 calls it before the first step.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const char *word(const cvy_tree *node)
                                            : "a map";
 }
 
-/* Lists and mixed kinds as their text. */
+/* Compares lists, and nodes of different kinds, as text. */
 static int same_text(const cvy_tree *a, const cvy_tree *b)
 {
     char *left = NULL, *right = NULL;
@@ -29,7 +29,7 @@ static int same_text(const cvy_tree *a, const cvy_tree *b)
     return same;
 }
 
-/* Of one place in both jobs; in one of them it may be missing. */
+/* Compares the same place in both jobs. It may be missing in one of them. */
 static cvy_status compare(const cvy_tree *before, const cvy_tree *now, const char *path, int *count, cvy_text *out)
 {
     if (before && now && before->kind == CVY_TREE_MAP && now->kind == CVY_TREE_MAP) {

@@ -1,5 +1,5 @@
 /*
- * job_deterministic.c: the key `deterministic`: what it needs of other keys, and which ones it does not go with.
+ * job_deterministic.c: the key `deterministic`: which values it needs in other keys, and which keys it excludes.
  */
 #include <convoy/program.h>
 
@@ -14,7 +14,7 @@ int64_t cvy_job_shards(const cvy_job *job)
     return job->deterministic ? job->deterministic_shards : 0;
 }
 
-/* The keys of options that do not go with deterministic updates: update/update_deterministic.c knows which. */
+/* Refuses options that do not go with deterministic updates. update/update_deterministic.c knows which. */
 static cvy_status refuse_options(const cvy_job *job)
 {
     static const char *const planning[] = {"estimate", "measure", "patient"};
@@ -46,7 +46,7 @@ static cvy_status refuse_options(const cvy_job *job)
                          keys[k].section ? "." : "", keys[k].key, value, c.why);
 }
 
-/* Keys of the job alone whose values would make bits depend on what they must not depend on. */
+/* Refuses values of other job keys that do not go with deterministic training. Each row gives the reason. */
 static cvy_status refuse_others(const cvy_job *job)
 {
     const struct {
@@ -70,7 +70,7 @@ static cvy_status refuse_others(const cvy_job *job)
     return CVY_OK;
 }
 
-/* The group is the shard unless a smaller one is given. The word goes into the resolved job. */
+/* The default group is the shard; a smaller group may be given. The word "shard" is written to the resolved job. */
 static cvy_status settle_group(cvy_job *job)
 {
     struct cvy_job_batch_norm *b = &job->batch_norm;

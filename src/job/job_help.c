@@ -1,6 +1,6 @@
 /*
- * job_help.c: the option tables as text for --help and as the page docs/reference/job-file.md. tests/job/test_job.c
- * keeps the page up to date.
+ * job_help.c: prints the option tables as text for --help and as the page docs/reference/job-file.md.
+ * tests/job/test_job.c checks that the page is up to date.
  */
 #include <convoy/job.h>
 
@@ -10,7 +10,7 @@
 #include "job/job_table.h"
 #include "program/program_update.h"
 
-/* Maps within a section: where they stand, and their rows. */
+/* Maps within a section: their path, help text and rows. */
 static const struct {
     const char *path, *help, *others;
     const cvy_option *rows;
@@ -106,7 +106,7 @@ static const char introduction[] =
     "[writing-a-job.md](../guide/writing-a-job.md) shows how to describe a network of your own.\n"
     "It also lists optimisers, schedules, metrics and the rest by name.\n";
 
-/* The bar would end the cell, a brace or a star is nothing to Markdown within backquotes. */
+/* Escapes the bar, which would end the cell. Braces and stars need no escape within backquotes. */
 static void add_cell(cvy_text *t, const char *text)
 {
     for (; *text; text++)

@@ -1,13 +1,14 @@
 /*
- * job_idle_keys.c: keys that do nothing beside the job's others. They are no fault, so a job for comparison may keep
- * them; but who waits for their effect is told.
+ * job_idle_keys.c: finds keys that have no effect with the other keys of the job. They are not errors, because a job
+ * for a comparison may keep them. But a user who expects an effect is warned.
  */
 #include <string.h>
 
 #include "job/job_table.h"
 #include "program/program_update.h"
 
-/* Why an option of the program has no effect with the job's update mode; NULL: it has one, or is not given. */
+/* The reason why an option of the program has no effect with the job's update mode. NULL: it has an effect, or is not
+ * given. */
 static const char *by_mode(const cvy_job *job, const char *option, const char *value)
 {
     const cvy_update_def *def = job->update.def;

@@ -1,6 +1,6 @@
 /*
- * job_interpret.c: what one row alone cannot say: durations, groups, a share for validation, keys that exclude or need
- * each other.
+ * job_interpret.c: interprets what one row alone cannot express: durations, groups, the share of data for validation,
+ * and keys that exclude or need each other.
  */
 #include <math.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static cvy_status interpret_batch_norm(cvy_job *job)
 
 /* ---- data ---- */
 
-/* "10%" or a number stands for a share; anything else is a source. */
+/* "10%" or a number is a share of train; anything else is a source. */
 static cvy_status interpret_val(cvy_job *job)
 {
     const cvy_tree *val = job->data.val;
@@ -222,7 +222,7 @@ cvy_status cvy_job_batch(const cvy_job *job, int nranks, int64_t *batch_out)
     return CVY_OK;
 }
 
-/* Linear: Goyal et al. 2017, arXiv:1706.02677; the square root keeps the variance of a step (Krizhevsky 2014,
+/* linear: Goyal et al. 2017, arXiv:1706.02677. sqrt: it keeps the variance of a step (Krizhevsky 2014,
  * arXiv:1404.5997). */
 double cvy_job_lr_factor(const cvy_job *job, int64_t batch)
 {

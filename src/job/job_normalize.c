@@ -1,12 +1,12 @@
 /*
- * job_normalize.c: what the key data.normalize means: `auto`, `none`, or numbers, which become the last operation of
- * data.augment. session/session_normalize.c finds the numbers that `auto` stands for.
+ * job_normalize.c: interprets the key data.normalize: `auto`, `none`, or numbers, which become the last operation of
+ * data.augment. session/session_normalize.c computes the numbers for `auto`.
  */
 #include <string.h>
 
 #include "job/job_table.h"
 
-/* data.augment with one more operation at its end. */
+/* Sets data.steps to data.augment with the normalisation as one more operation at its end. */
 static cvy_status append(cvy_job *job, const cvy_tree *values)
 {
     cvy_pool *pool = job->pool;

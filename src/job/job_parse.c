@@ -1,5 +1,5 @@
 /*
- * job_parse.c: from YAML and overrides to a cvy_job, section by section.
+ * job_parse.c: makes a cvy_job from YAML and overrides, section by section.
  */
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 /* ---- --set ---- */
 
-/* A value from the command line has no line or column worth telling. */
+/* A value from the command line has no useful line or column. */
 static void forget_place(cvy_tree *node)
 {
     node->line = 0;
@@ -27,7 +27,7 @@ static cvy_status apply_set(cvy_job *job, cvy_tree *root, const char *set)
     CVY_TRY(cvy_pool_printf(job->pool, &key, "%.*s", (int)(equals - set), set));
     CVY_TRY(cvy_pool_printf(job->pool, &file, "--set %s", set));
     CVY_TRY(cvy_tree_parse_text(job->pool, file, equals + 1, strlen(equals + 1), &value));
-    if (!value->text && value->kind == CVY_TREE_SCALAR) /* "key=": back to the default */
+    if (!value->text && value->kind == CVY_TREE_SCALAR) /* "key=": restores the default */
         CVY_TRY(cvy_tree_new_scalar(job->pool, file, "null", &value));
     forget_place(value);
     return cvy_tree_set(job->pool, root, key, value);
@@ -53,7 +53,7 @@ static cvy_status parse_sections(cvy_job *job, const cvy_tree *root)
     return CVY_OK;
 }
 
-/* "cifar10" of "examples/cifar10.yaml". */
+/* The default name of the job, as "cifar10" for "examples/cifar10.yaml". */
 static cvy_status name_from_file(cvy_job *job)
 {
     const char *slash = strrchr(job->file, '/');
@@ -104,7 +104,7 @@ static cvy_status fill(cvy_job *job, cvy_tree *root, const char *const *sets, in
     return cvy_job_interpret(job);
 }
 
-/* text NULL: from the file. */
+/* text NULL: reads the file. */
 static cvy_status parse(const char *file, const char *text, const char *const *sets, int nsets, cvy_job **out)
 {
     cvy_status status = CVY_OK;

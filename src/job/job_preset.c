@@ -1,10 +1,11 @@
 /*
- * job_preset.c: train.preset: published recipes for large batches. Before the sections are parsed: a preset's keys are
- * put where the job has none, so that they take the same way as the user's, and stand in the resolved file.
+ * job_preset.c: train.preset: published recipes for large batches. They are applied before the sections are parsed.
+ * Keys of the preset fill in the keys that the job does not give, so they are parsed like the user's and appear in the
+ * resolved file.
  *
- * A map of the preset (optimiser, schedule) fills up a map of the user's that names nothing, or the same; where the
- * user names another optimiser or schedule, that one stands alone. A resolved file holds all keys of its preset, so it
- * parses back to itself whatever a later release's presets say.
+ * A map of the preset (optimiser, schedule) fills in a map of the user's if that has the same name or no name. If the
+ * user names another optimiser or schedule, only the user's map is used. A resolved file holds all keys of its preset,
+ * so it parses back to itself even if a later release changes the presets.
  */
 #include <string.h>
 
@@ -51,7 +52,7 @@ static cvy_status find_preset(const cvy_tree *name, const struct preset **out)
     return CVY_E_CONFIG;
 }
 
-/* Whether own is a map that does not name something else than the preset's map does. */
+/* Whether `own` is a map that may be filled in: it has no name, or the same name as the preset's map. */
 static int takes(const cvy_tree *own, const cvy_tree *preset)
 {
     if (own->kind != CVY_TREE_MAP || preset->kind != CVY_TREE_MAP)
@@ -62,7 +63,7 @@ static int takes(const cvy_tree *own, const cvy_tree *preset)
 
 static cvy_status fill_in(cvy_pool *pool, cvy_tree *own, const cvy_tree *preset)
 {
-    const int has_steps = !cvy_tree_is_null(cvy_tree_get(own, "steps")); /* in place of epochs */
+    const int has_steps = !cvy_tree_is_null(cvy_tree_get(own, "steps")); /* steps replace epochs */
     for (int i = 0; i < preset->count; i++) {
         cvy_tree *mine = cvy_tree_get(own, preset->key[i]), *its = preset->child[i];
         if (has_steps && strcmp(preset->key[i], "epochs") == 0)
@@ -83,7 +84,8 @@ cvy_status cvy_job_apply_preset(cvy_pool *pool, const cvy_tree *given)
     const cvy_tree *name = cvy_tree_get(train, "preset");
     const struct preset *preset = NULL;
     char *file = NULL;
-    if (cvy_tree_is_null(name) || name->kind != CVY_TREE_SCALAR) /* what is no word is refused with the section */
+    /* a value that is not a word is refused later, with the section */
+    if (cvy_tree_is_null(name) || name->kind != CVY_TREE_SCALAR)
         return CVY_OK;
     CVY_TRY(find_preset(name, &preset));
     CVY_TRY(cvy_pool_printf(pool, &file, "preset %s", preset->name));

@@ -1,15 +1,15 @@
 /*
- * job_renamed.c: words of older job files: keys and values that have another name now are still read, in files, in
- * overrides and in what runs and checkpoints keep. A note tells the new word.
+ * job_renamed.c: words of older job files. Keys and values that have a new name are still read in files, in overrides,
+ * and in files that runs and checkpoints keep. A note tells the user the new word.
  *
- * A rename is a row of the table; nothing else knows the old word.
+ * A rename is one row of the table. The old word occurs nowhere else.
  */
 #include <string.h>
 
 #include "job/job_table.h"
 
 static const struct {
-    const char *path;  /* keys from the top of the file */
+    const char *path;  /* keys from the top of the file, with dots */
     const char *value; /* the old value; NULL: the key itself has a new name */
     const char *now;   /* the new value, or the new name of the last key */
 } renamed[] = {
@@ -19,7 +19,7 @@ static const struct {
     {"update.mode", "sharded", "zero1"},
 };
 
-/* The map in which the last key of the path stands, and that key; NULL: it is not given. */
+/* Finds the map that has the last key of the path, and the index of that key. NULL: the key is not given. */
 static cvy_tree *find(cvy_tree *root, const char *path, int *index_out)
 {
     cvy_tree *map = root;

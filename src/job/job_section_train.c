@@ -1,8 +1,9 @@
 /*
- * job_section_train.c: the trees of the section `train`: optimiser, losses, metrics, groups of weights, early stop.
+ * job_section_train.c: the trees of the section `train`: optimiser, losses, metrics, groups of weights, early
+ * stopping.
  *
- * All but the groups are "a name, or a map with a name": the keys of ours are taken out, the rest is for the owner's
- * own table.
+ * All but the groups and early stopping are "a name, or a map with a name". The job layer takes its own keys out of
+ * the map, and the owner checks the others with its own table.
  */
 #include <string.h>
 
@@ -17,7 +18,8 @@ static int has_row(const cvy_option *rows, const char *name)
     return 0;
 }
 
-/* The part of a map that the rows name, or the part that they do not; NULL if that is empty. */
+/* Copies the entries of a map that the rows name (named 1), or those that they do not name (named 0). *out is NULL if
+ * there are none. */
 static cvy_status part_of(cvy_pool *pool, const cvy_tree *map, const cvy_option *rows, int named, cvy_tree **out)
 {
     cvy_tree *part = NULL;
@@ -38,7 +40,7 @@ static cvy_status part_of(cvy_pool *pool, const cvy_tree *map, const cvy_option 
     return CVY_OK;
 }
 
-/* "name" or {name: ..., ours, theirs} into fields by the rows, and theirs. */
+/* Reads "name" or {name: ..., ours, theirs}. Our keys go into `fields` by the rows, their keys into *theirs_out. */
 static cvy_status parse_named(cvy_pool *pool, const char *who, const cvy_option *rows, const cvy_tree *node,
                               void *fields, size_t size, const cvy_tree **theirs_out)
 {
@@ -60,7 +62,7 @@ static cvy_status parse_named(cvy_pool *pool, const char *who, const cvy_option 
     return CVY_OK;
 }
 
-/* A list, or one node that stands for a list of one. */
+/* The number of items. A single node stands for a list of one. */
 static int item_count(const cvy_tree *node)
 {
     return !node ? 0 : node->kind == CVY_TREE_LIST ? node->count : 1;
@@ -73,7 +75,7 @@ static const cvy_tree *item_at(const cvy_tree *node, int i)
 
 /* ---- optimiser ---- */
 
-/* An optimiser that does not exist is refused where its options are read. */
+/* The default learning rate. An unknown optimiser gets 0.01 here; it is refused later, when its options are read. */
 static double usual_lr(const char *optimizer)
 {
     const cvy_op_def *op = cvy_op_find(optimizer);

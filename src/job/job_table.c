@@ -1,5 +1,5 @@
 /*
- * job_table.c: every key of the job file, a row each.
+ * job_table.c: the option tables: one row for each key of the job file.
  */
 #include "job/job_table.h"
 

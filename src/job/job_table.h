@@ -1,6 +1,6 @@
 /*
- * job_table.h: the option tables of the job file, and where each section lies in cvy_job. Shared by the parser, the
- * printer and the help.
+ * job_table.h: the option tables of the job file, and the place of each section in cvy_job. The parser, the printer
+ * and the help share it.
  */
 #ifndef CVY_JOB_TABLE_H
 #define CVY_JOB_TABLE_H
@@ -9,18 +9,19 @@
 #include "job/job.h"
 
 typedef struct cvy_job_section {
-    const char *name; /* the key; NULL ends the table */
+    const char *name; /* the section's key; NULL ends the table */
     const char *help;
     const cvy_option *rows;
-    size_t offset, size; /* in cvy_job */
+    size_t offset, size; /* bytes from the start of cvy_job; bytes of the section */
 } cvy_job_section;
 
 extern const cvy_job_section cvy_job_sections[];
 
-extern const cvy_option cvy_job_top_rows[];       /* keys that are no sections */
-extern const cvy_option cvy_job_optimizer_rows[]; /* of struct cvy_job_optimizer; other keys are the optimiser's own */
-extern const cvy_option cvy_job_loss_rows[];      /* of cvy_job_loss; other keys are the loss's own */
-extern const cvy_option cvy_job_metric_rows[];    /* of cvy_job_metric; other keys are the metric's own */
+extern const cvy_option cvy_job_top_rows[]; /* keys that are not sections */
+/* fields of struct cvy_job_optimizer; other keys belong to the optimiser */
+extern const cvy_option cvy_job_optimizer_rows[];
+extern const cvy_option cvy_job_loss_rows[];   /* fields of cvy_job_loss; other keys belong to the loss */
+extern const cvy_option cvy_job_metric_rows[]; /* fields of cvy_job_metric; other keys belong to the metric */
 extern const cvy_option cvy_job_group_rows[];
 extern const cvy_option cvy_job_stop_rows[];
 
@@ -30,24 +31,24 @@ struct cvy_job_optimizer {
     int decay_on;
 };
 
-/* Where section.key was given, or the file if it was not. */
+/* The place where section.key was given, or the file if it was not given. section NULL: a key at the top. */
 const char *cvy_job_where(const cvy_job *job, const char *section, const char *key);
-/* Fills in what the trees and texts of the sections mean, and checks what one row alone cannot. */
+/* Interprets the trees and texts of the sections, and checks what depends on several keys. */
 cvy_status cvy_job_interpret(cvy_job *job);
 cvy_status cvy_job_interpret_train(cvy_job *job);
 cvy_status cvy_job_interpret_normalize(cvy_job *job);
 cvy_status cvy_job_interpret_update(cvy_job *job);
-/* Behind all others. */
+/* Call it after all others. */
 cvy_status cvy_job_interpret_deterministic(cvy_job *job);
-/* Adds a line for each key that has no effect beside the job's others; nothing where all have. */
+/* Adds a line for each key that has no effect with the other keys of the job. */
 cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out);
-/* Puts new words in the place of those that older versions had. Adds a line to notes for each. */
+/* Replaces words of older versions by the new ones, and adds a line to `notes` for each. */
 cvy_status cvy_job_read_old_words(cvy_pool *pool, cvy_tree *root, cvy_text *notes);
-/* Fills what `train` leaves open in the job as it was given from the preset that train.preset names. */
+/* Fills in the keys of `train` that the job does not give, from the preset that train.preset names. */
 cvy_status cvy_job_apply_preset(cvy_pool *pool, const cvy_tree *given);
-/* The presets, for the page docs/reference/job-file.md. */
+/* Adds the presets to the page docs/reference/job-file.md. */
 void cvy_job_add_presets(cvy_text *t);
-/* The resolved job as a tree, whole or without its name and the log, which may differ over ranks. */
+/* Makes the resolved job as a tree. whole 0: without the name and the log, which may differ between ranks. */
 cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int whole, cvy_tree **out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * job_update.c: the key `update`: how ranks update the weights, a word or a map. Each update mode brings the keys of
- * its map (program/program_update.h).
+ * job_update.c: the key `update`: how ranks update the weights, as a word or a map. Each update mode defines the keys
+ * of its map (program/program_update.h).
  */
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ struct mode_key {
     int number;
 };
 
-/* "sync|delayed|..." */
+/* Lists the modes as "sync|delayed|..." */
 static cvy_status list_modes(cvy_pool *pool, char **out)
 {
     cvy_text t = {0};
@@ -48,7 +48,7 @@ static const char *where(const cvy_job *job, const char *key)
     return node ? cvy_tree_where(node) : cvy_tree_where(job->update_tree);
 }
 
-/* The mode's word, and a map of its own keys. */
+/* Gives the word of the mode, and a map that also has the mode's own keys. */
 static cvy_status split(const cvy_job *job, const cvy_tree **word_out, cvy_tree **keys_out)
 {
     const cvy_tree *node = job->update_tree;
@@ -75,7 +75,8 @@ static cvy_status read_options(const cvy_job *job, const cvy_tree *map, const cv
     return cvy_error_set(CVY_E_CONFIG, "%s: update.%s %s", where(job, key), key, text);
 }
 
-/* With its defaults, so that the resolved file shows what was used; a mode without keys is a word. */
+/* Writes the defaults into the tree, so that the resolved file shows what was used. A mode without keys becomes a
+ * word. */
 static cvy_status resolve(cvy_job *job)
 {
     const cvy_update_def *def = job->update.def;
@@ -103,7 +104,7 @@ cvy_status cvy_job_interpret_update(cvy_job *job)
     return resolve(job);
 }
 
-/* ---- for programs ---- */
+/* ---- options of a program ---- */
 
 cvy_update cvy_job_update_opts(const cvy_job *job)
 {

@@ -1,6 +1,6 @@
 /*
- * job_words.c: messages of the library name fields of cvy_program_opts, as "opts.reduce_wire". A job file has a key for
- * each: here the fields in a message become keys.
+ * job_words.c: translates messages. Messages of the library name fields of cvy_program_opts, as "opts.reduce_wire".
+ * This file replaces them by the keys of the job file.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const struct {
     {"dtype", "train.dtype"},
 };
 
-/* The key of the field that the text begins with, and the field's length. */
+/* The key for the field with which the text begins, and the length of the field's name; NULL: the field is unknown. */
 static const char *key_of(const char *text, size_t *length_out)
 {
     for (int i = 0; i < CVY_COUNT(words); i++)
