@@ -1,9 +1,9 @@
 /*
- * score_baseline.c: classic methods beside the network, for collider events: see score_baseline.h and
+ * score_baseline.c: classic methods to compare the network with, for collider events: see score_baseline.h and
  * docs/guide/collider.md.
  *
- * The baselines see the same training events as the network (val included: they select nothing on it) and are scored on
- * the same test events, so the difference has the error of a pair.
+ * The baselines use the same training events as the network. They also use its validation events, because they select
+ * nothing on them. All are scored on the same test events, so the error of a difference is that of paired samples.
  */
 #include "score/score_baseline.h"
 
@@ -15,10 +15,10 @@
 enum { REPLICAS = 400, BINS = 40, CURVE_POINTS = 400 };
 static const double fpr_shown = 0.01;
 
-struct scored { /* what the pieces below read */
+struct scored { /* what the functions below read */
     cvy_collider_table train, test;
     cvy_collider_baselines baselines;
-    float *score; /* of the network: log odds of the signal */
+    float *score; /* the network's log odds of the signal */
 };
 
 static void add_measure(cvy_json *json, const char *key, const char *error_key, const cvy_measure *m)
@@ -36,7 +36,7 @@ static void add_curve_side(cvy_json *json, const char *key, const double *x, int
     cvy_json_close(json, ']');
 }
 
-/* "network" once, from the first comparison; each baseline with its gain. */
+/* Adds "network" once, from the first comparison, and each baseline with the gain of the network. */
 static cvy_status add_comparisons(const struct scored *s, cvy_json *json)
 {
     cvy_comparison c[COLLIDER_BASELINES];
@@ -66,8 +66,8 @@ static cvy_status add_comparisons(const struct scored *s, cvy_json *json)
     return CVY_OK;
 }
 
-/* One feature of the test events, by class, between the 0.5 and 99.5 per cent that a sorted copy would show:
- * approximated by mean and spread. */
+/* Adds a histogram of one feature of the test events, by class. It covers at most mean +- 4 standard deviations, so
+ * that a few extreme events do not decide its range. */
 static void add_histogram(const struct scored *s, int feature, cvy_json *json)
 {
     static const char *const class_name[] = {"background", "signal"};

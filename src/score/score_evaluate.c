@@ -13,9 +13,9 @@
 #include "score/score_run.h"
 #include "score/score_worst.h"
 
-enum { SCATTER_MAX = 2000 }; /* points of truth against prediction: more say no more */
+enum { SCATTER_MAX = 2000 }; /* points of truth against prediction; more points show nothing new */
 
-struct collected { /* on rank 0: every row, output then target */
+struct collected { /* used on rank 0: all rows, each with output, then target */
     float *rows;
     int64_t n, room, row_elems;
 };
@@ -50,7 +50,7 @@ static void add_classes(const cvy_scoring *s, cvy_json *json)
         cvy_json_string(json, "positive", s->class_name[1]);
 }
 
-/* Truth against prediction of each output, thinned evenly. */
+/* Adds points of truth against prediction for each output, thinned evenly. */
 static void add_regression(const cvy_scoring *s, const struct collected *c, int64_t output_elems, cvy_json *json)
 {
     const int64_t stride = CVY_MAX(1, c->n / SCATTER_MAX), count = CVY_MIN(output_elems, 8);
@@ -73,7 +73,7 @@ static void add_regression(const cvy_scoring *s, const struct collected *c, int6
     cvy_json_close(json, ']');
 }
 
-/* On rank 0: what stands beside the metrics' details, which are in the object already. */
+/* Adds the scores on rank 0. The details of the metrics are in the object already. */
 static void add_scores(const cvy_scoring *s, const cvy_scores *scores, cvy_json *json)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(s->session.test);

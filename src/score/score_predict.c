@@ -1,5 +1,6 @@
 /*
- * score_predict.c: cvy_run_predict(): the network's output for each sample, in the order of the data, as .npy or .csv.
+ * score_predict.c: cvy_run_predict(): writes the network's output for each sample, in the order of the data, as .npy
+ * or .csv.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ static cvy_status write_rows(void *user, const float *rows, int64_t n, int64_t r
     return CVY_OK;
 }
 
-/* NumPy's format, version 1.0: magic, header length, a Python dict padded to 64 bytes. */
+/* Writes the header of NumPy's format, version 1.0: magic, header length, and a Python dict padded so that the header
+ * is 128 bytes. */
 static void write_npy_head(FILE *file, int64_t rows, int64_t row_elems)
 {
     char dict[118];

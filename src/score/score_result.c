@@ -1,6 +1,6 @@
 /*
- * score_result.c: see score_result.h. Metrics write their details (a confusion matrix, curves) as members of test.json,
- * so the struct is read from there.
+ * score_result.c: see score_result.h. Metrics write their details (a confusion matrix, curves) as members of
+ * test.json, so the struct is read from there.
  */
 #include "score/score_result.h"
 
@@ -15,7 +15,7 @@ struct owned {
     char *json;
 };
 
-/* NaN if there is none; null is not finite. */
+/* NaN if the key is missing or its value is null, which stands for a number that is not finite. */
 static double number(const cvy_tree *map, const char *key)
 {
     const cvy_tree *node = cvy_tree_get(map, key);

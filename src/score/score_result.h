@@ -6,8 +6,8 @@
 
 #include <convoy/score.h>
 
-/* Fills the result from the object that metrics and methods have written, and takes the text over. `full` is a whole
- * struct of this version. */
+/* Fills the result from the JSON object that metrics and methods have written, and takes ownership of the text. `full`
+ * must have the size of this version's struct. */
 cvy_status cvy_test_result_make(char **json_take, cvy_test_result *full);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * score_run.c: what test and predict share: see score_run.h.
+ * score_run.c: the common part of test and predict: see score_run.h.
  */
 #include "score/score_run.h"
 
@@ -18,7 +18,7 @@ static int ends_with(const char *text, const char *tail)
     return n >= k && strcmp(text + n - k, tail) == 0;
 }
 
-/* Rank 0 looks for a sound set (the best, else the newest); all ranks take the same one. */
+/* Rank 0 looks for a sound set: the best one, or else the newest. All ranks use the same one. */
 static cvy_status find_set(cvy_scoring *s)
 {
     cvy_comm *comm = s->session.context->comm;
@@ -27,7 +27,7 @@ static cvy_status find_set(cvy_scoring *s)
     cvy_status status = CVY_OK;
     if (comm->rank == 0) {
         status = cvy_checkpoint_find(path, "best", &s->checkpoint);
-        if (status == CVY_END) { /* none is noted as the best; a damaged one is not passed over */
+        if (status == CVY_END) { /* no set is marked as the best; a damaged best set is an error instead */
             cvy_checkpoint_close(&s->checkpoint);
             s->checkpoint = (cvy_checkpoint){0};
             status = cvy_checkpoint_find(path, NULL, &s->checkpoint);
@@ -61,7 +61,8 @@ static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_sou
     return s->run ? find_set(s) : CVY_OK;
 }
 
-/* What the network was trained on: the checkpoint knows, else the training data. */
+/* Finds the classes that the network was trained on. They are in the checkpoint, or else come from the data to score or
+ * from the training data. */
 static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
 {
     const cvy_tree *state = s->checkpoint.state, *classes = state ? cvy_tree_get(state, "classes") : NULL,
@@ -93,7 +94,7 @@ static cvy_status make_program(cvy_scoring *s, int want_labels)
     cvy_session *session = &s->session;
     cvy_dataset_info info = *cvy_dataset_describe(session->test);
     cvy_program_opts opts;
-    s->labelled = want_labels && info.nfield > 1; /* targets of data to predict need not make sense */
+    s->labelled = want_labels && info.nfield > 1; /* the data to predict may have meaningless targets */
     CVY_CHECK(s->labelled || !want_labels, CVY_E_FORMAT, "%s has no labels to score against; use `convoy predict`",
               info.path);
     CVY_TRY(find_classes(s, &info));
@@ -103,7 +104,7 @@ static cvy_status make_program(cvy_scoring *s, int want_labels)
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
               cvy_job_where(session->job, "plan", "kernels"));
     CVY_TRY(cvy_job_program_opts(session->job, NULL, &opts));
-    opts.planning = "estimate"; /* one pass over the data does not pay for measuring */
+    opts.planning = "estimate"; /* for one pass over the data, measuring kernels takes longer than it saves */
     CVY_TRY(cvy_job_translate(cvy_program_create(session->context, &opts, &session->program)));
     return cvy_scorer_add(session, session->test, session->model, s->labelled, &s->scorer);
 }
@@ -135,7 +136,7 @@ void cvy_scoring_close(cvy_scoring *s)
     cvy_session_close(&s->session);
 }
 
-/* ---- output rows, gathered ---- */
+/* ---- gathering output rows ---- */
 
 cvy_status cvy_gathered_begin(cvy_scoring *s, int with_target, cvy_gathered_fn sink, void *user, cvy_gathered *out)
 {

@@ -1,5 +1,6 @@
 /*
- * score_worst.c: see score_worst.h. A sample counts by how much surer the network is of its answer than of the truth.
+ * score_worst.c: see score_worst.h. Samples are ordered by the probability of the network's answer less that of the
+ * true class.
  */
 #include "score/score_worst.h"
 
@@ -8,15 +9,15 @@
 
 #include "data/picture/data_encode.h"
 
-enum { SHOWN = 12, SIDE = 160 }; /* pictures, and the longer side that they are reduced to */
+enum { SHOWN = 12, SIDE = 160 }; /* number of pictures; limit of their longer side in pixels */
 
 struct mistake {
     int64_t sample;
     int32_t truth, answer;
-    double margin, share; /* share: of the answer */
+    double margin, share; /* share: probability of the answer; margin: share less the probability of the true class */
 };
 
-/* What share of certainty each class has: the output itself where it is such shares, else its softmax. */
+/* Computes the probability of each class: the output itself if it is a list of probabilities, otherwise its softmax. */
 static void to_shares(const float *output, int64_t n, double *share)
 {
     double sum = 0, most = -INFINITY, least = INFINITY;
@@ -33,7 +34,7 @@ static void to_shares(const float *output, int64_t n, double *share)
         share[k] /= total;
 }
 
-/* Keeps the worst, the very worst first. */
+/* Inserts the sample into the list, if its margin is large enough. The largest margin comes first. */
 static void keep(struct mistake *list, int *count, const struct mistake *m)
 {
     int at = *count;
@@ -73,7 +74,7 @@ struct picture_text {
     cvy_bytes decoded, rows, small, png;
 };
 
-/* Means of blocks of pixels, so many that no side is longer than SIDE. */
+/* Averages blocks of pixels, so that no side is longer than SIDE. */
 static cvy_status reduce(struct picture_text *t, cvy_picture *p)
 {
     const int64_t by = (CVY_MAX(p->H, p->W) + SIDE - 1) / SIDE, H = p->H / by, W = p->W / by;
@@ -93,7 +94,7 @@ static cvy_status reduce(struct picture_text *t, cvy_picture *p)
     return CVY_OK;
 }
 
-/* Base 64 (RFC 4648). */
+/* Adds bytes as base 64 (RFC 4648). */
 static void add_base64(cvy_text *t, const uint8_t *data, size_t bytes)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

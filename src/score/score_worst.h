@@ -1,5 +1,5 @@
 /*
- * score_worst.h: the pictures that a network is most wrong about, for the run's page.
+ * score_worst.h: the pictures with the largest errors of the network, for the report of the run.
  */
 #ifndef CVY_SCORE_WORST_H
 #define CVY_SCORE_WORST_H
@@ -7,8 +7,8 @@
 #include "base/base_json.h"
 #include "score/score_run.h"
 
-/* rows: network output, then label, for each sample in the order of the data. Adds "mistakes" to the open object of
- * test.json; nothing where the data are no pictures or have no classes. On rank 0. */
+/* rows: for each sample in the order of the data, the network output, then the label. Adds "mistakes" to the open
+ * object of test.json. If the data are not pictures or have no classes, it does nothing. Call it on rank 0. */
 cvy_status cvy_mistakes_add(const cvy_scoring *s, const float *rows, int64_t n, int64_t row_elems, int64_t output_elems,
                             cvy_json *json);
 

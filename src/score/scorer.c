@@ -1,6 +1,6 @@
 /*
- * scorer.c: a pass over a data set with forward steps: losses and metrics, every sample once, whatever the number of
- * ranks.
+ * scorer.c: a pass over a data set with forward tasks, for losses and metrics. Each sample is used once, with any
+ * number of ranks.
  */
 #include "score/scorer.h"
 
@@ -34,7 +34,7 @@ static int is_real(cvy_dtype dtype)
     return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
 }
 
-/* The field that metrics and losses compare with: the first after x that is no weight; NULL: there is none. */
+/* The field that metrics and losses compare with: the first after x that is not a weight. NULL: there is none. */
 static const cvy_field *truth_of(const cvy_dataset_info *info)
 {
     for (int f = 1; f < info->nfield; f++)
@@ -71,7 +71,8 @@ static cvy_status add_metric(const cvy_scorer *scorer, cvy_metric **metric, cvy_
     return check_truth(scorer, def);
 }
 
-/* What the job names, else what suits the data; a test asks for all that its page shows. */
+/* Makes the metrics that the job names, or else those that suit the data. A test also makes all that the report
+ * shows. */
 static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output, cvy_metric **metric, cvy_score *score,
                                int *count)
 {
@@ -99,7 +100,7 @@ static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output
     return CVY_OK;
 }
 
-/* Rows of one forward step on this rank. */
+/* The rows of one forward step on this rank. */
 struct batch_view {
     cvy_span output, target;
     double *weight;
@@ -134,8 +135,8 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows 
     return CVY_OK;
 }
 
-/* Adds this rank's share of the step's loss times its normaliser, shard by shard; the normaliser itself is global, so
- * rank 0 counts it. */
+/* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only rank
+ * 0 counts it. */
 static void add_losses(const cvy_scorer *scorer, int step, cvy_exact *sum, cvy_exact *norm)
 {
     const cvy_program *p = scorer->session->program;
@@ -161,7 +162,7 @@ struct pass {
     int nloss;
 };
 
-/* Shard by shard: how rows are put together decides on the bits of their sums. */
+/* Adds rows shard by shard, because the grouping of rows decides the bits of their sums. */
 static cvy_status add_metric_rows(const cvy_plan *plan, cvy_metric *metric, const cvy_metric_rows *rows)
 {
     for (int m = 0; m < plan->nmicro; m++)
@@ -182,7 +183,7 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     CVY_TRY(view_batch(scorer, step, rows, &view));
     const cvy_metric_rows metric_rows = {
         .n = rows->n, .output = &view.output, .target = &view.target, .weight = view.weight};
-    if (output) /* first, because it is collective and a metric's fault is this rank's own */
+    if (output) /* first, because it is collective, and a fault of a metric belongs to this rank only */
         CVY_TRY(output(user, rows, &view.output));
     for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
         CVY_TRY(add_metric_rows(s->program->task[step]->plan, pass->metric[i], &metric_rows));
@@ -192,7 +193,7 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     return CVY_OK;
 }
 
-/* Every fault of a rank is heard by all at the next agreement, so that nobody waits for one that has left. */
+/* All ranks agree before each step. So every fault of one rank stops all, and no rank waits for one that has left. */
 static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn output, void *user)
 {
     const cvy_job *job = scorer->session->job;
@@ -239,7 +240,7 @@ static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out,
     return CVY_OK;
 }
 
-/* The network's output for one sample. */
+/* The shape of the network's output for one sample. */
 static cvy_shape output_shape(const cvy_scorer *scorer)
 {
     const cvy_program_task *step =

@@ -1,6 +1,6 @@
 /*
- * scorer.h: a pass over a data set with a program's forward steps, for losses and metrics: used in training at the end
- * of an epoch, by test and by predict.
+ * scorer.h: a pass over a data set with a program's forward tasks, for losses and metrics. Training uses it at the end
+ * of an epoch; test and predict use it, too.
  */
 #ifndef CVY_SCORER_H
 #define CVY_SCORER_H
@@ -8,16 +8,16 @@
 #include "base/base_json.h"
 #include "session/session.h"
 
-typedef struct cvy_scorer { /* a pass over one data set with the program's forward steps */
+typedef struct cvy_scorer { /* a pass over one data set with the program's forward tasks */
     cvy_session *session;
     cvy_dataset *data;
     cvy_order order;
-    int step_full, step_tail; /* of the program; -1: not needed */
-    int labelled;             /* targets and losses are there */
-    int all_metrics;          /* also those that the job does not name but a report shows */
+    int step_full, step_tail; /* indices of tasks in the program; -1: not needed */
+    int labelled;             /* the data have targets, so losses are computed */
+    int all_metrics;          /* also compute metrics that the job does not name but a report shows */
 } cvy_scorer;
-/* Adds the forward steps; before the program is planned. model: with losses where the data is labelled, without
- * otherwise. */
+/* Adds the forward tasks. Call it before the program is planned. model: with losses if the data are labelled, otherwise
+ * without. */
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, int labelled, cvy_scorer *out);
 
 typedef struct cvy_score {
@@ -26,19 +26,19 @@ typedef struct cvy_score {
     int higher_is_better;
 } cvy_score;
 typedef struct cvy_scores {
-    double loss; /* NaN where the data is not labelled */
+    double loss; /* NaN if the data are not labelled */
     cvy_score at[16];
     int count;
-    int64_t nsamples, nskipped; /* skipped: bad samples, with data.on_bad_sample: skip */
+    int64_t nsamples, nskipped; /* nskipped: bad samples, with data.on_bad_sample: skip */
     double seconds;
 } cvy_scores;
-/* Which scores a pass gives, without their values: so that a metric that does not fit is known before the training.
- * After planning. */
+/* Gives the names of the scores of a pass, without their values, so that an unsuitable metric is found before the
+ * training. Call it after planning. */
 cvy_status cvy_scorer_names(const cvy_scorer *scorer, cvy_scores *out);
-/* Gives each sample's output row, on its own rank, in order of places. */
+/* Called for each batch with the output rows of this rank, in the order of its samples. */
 typedef cvy_status (*cvy_output_fn)(void *user, const cvy_rows *rows, const cvy_span *output);
-/* One pass, every sample once. detail (rank 0; may be NULL) gets each metric's members; output may be NULL. Collective.
- */
+/* Runs one pass; each sample is used once. detail: on rank 0 it gets the members that each metric writes; may be NULL.
+ * output: may be NULL. Collective. */
 cvy_status cvy_scorer_run(cvy_scorer *scorer, cvy_scores *out, cvy_json *detail, cvy_output_fn output, void *user);
 
 #endif
