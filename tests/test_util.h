@@ -1,6 +1,6 @@
 /*
- * test_util.h: the checks of the test programs. Every failed check prints its place and is counted, and the test goes
- * on; a test program ends with `return test_end();`.
+ * test_util.h: the checks of the test programs. A failed check prints its file and line and is counted, and the test
+ * goes on. A test program ends with `return test_end();`.
  */
 #ifndef CVY_TEST_UTIL_H
 #define CVY_TEST_UTIL_H
@@ -11,7 +11,7 @@
 
 #include "base/base_mem.h"
 
-static int test_failures, test_checks; /* each test is one program of one file */
+static int test_failures, test_checks; /* each test is one program made of one file */
 
 #define TEST(function)                                                                                                 \
     do {                                                                                                               \
@@ -20,7 +20,7 @@ static int test_failures, test_checks; /* each test is one program of one file *
         printf("%s %s\n", test_failures == before_ ? "ok    " : "FAILED", #function);                                  \
     } while (0)
 
-/* The test between what prepares it and what cleans up after it. */
+/* Runs a test after begin(), which prepares it, and before end(), which cleans up. */
 #define TEST_WITH(begin, function, end)                                                                                \
     do {                                                                                                               \
         begin();                                                                                                       \
@@ -28,7 +28,7 @@ static int test_failures, test_checks; /* each test is one program of one file *
         end();                                                                                                         \
     } while (0)
 
-/* A failed check of its own, with a printf format that says what is wrong. */
+/* Counts a failed check and prints a message, given as in printf, that says what is wrong. */
 #define TEST_FAIL(...)                                                                                                 \
     do {                                                                                                               \
         test_checks++, test_failures++;                                                                                \
@@ -99,8 +99,8 @@ static int test_failures, test_checks; /* each test is one program of one file *
         }                                                                                                              \
     } while (0)
 
-/* Runs `call` with its first, second, third ... allocation failing until none does; each time it must say CVY_E_MEMORY.
- */
+/* Runs `call` again and again: its first allocation fails, then its second, and so on until no allocation is left to
+ * fail. Each failed call must return CVY_E_MEMORY. */
 #define EXPECT_SURVIVES_NO_MEMORY(call)                                                                                \
     do {                                                                                                               \
         cvy_status status_ = CVY_E_MEMORY;                                                                             \

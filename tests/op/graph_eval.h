@@ -1,9 +1,9 @@
 /*
- * graph_eval.h: runs a graph by the plain kernels of its operators, node after node, without planner or executor: the
- * oracle of the tests.
+ * graph_eval.h: runs a graph with the reference kernels of its operators, node after node, without planner and
+ * executor. Tests compare other results with what it computes.
  *
- * Several graphs may run side by side as the ranks of one job; allreduce then sums over them, and so does the update
- * phase over the accumulators that are reduced.
+ * Several graphs may run together as the ranks of one job. The operator allreduce then sums over them, and the update
+ * phase sums the accumulators that are to be reduced.
  */
 #ifndef CVY_TEST_GRAPH_EVAL_H
 #define CVY_TEST_GRAPH_EVAL_H
@@ -13,7 +13,7 @@
 
 typedef struct eval {
     cvy_graph *graph;
-    cvy_span *at; /* by value index; a variable as read has memory of its own */
+    cvy_span *at; /* by the index of the value; a variable that is read has memory of its own here */
 } eval;
 
 static inline void eval_destroy(eval *e)
@@ -57,7 +57,7 @@ static inline cvy_status eval_node(const eval *e, const cvy_node *node)
     return CVY_OK;
 }
 
-/* Gives every rank the sum of its values v. */
+/* Replaces the value `value` of every rank by the sum over ranks. */
 static inline void eval_sum_ranks(eval *ranks, int nranks, int value)
 {
     for (int64_t i = 0; i < ranks[0].at[value].elems; i++) {
@@ -93,8 +93,8 @@ static inline cvy_status eval_run(eval *ranks, int nranks)
     return eval_phase(ranks, nranks, CVY_PHASE_UPDATE);
 }
 
-/* The loss of the tests: sum of src * weights, whose gradient for src is the weights themselves. Not in the operator
- * table. */
+/* The loss of the tests: sum of src * weights, whose gradient for src is the weights themselves. It is not in the
+ * operator table. */
 static inline cvy_status weighted_sum_infer(cvy_node *node)
 {
     return cvy_node_set_accumulator(node, 0, CVY_DTYPE_F64, &(cvy_shape){0}, 1);
@@ -126,7 +126,7 @@ static const cvy_op_def weighted_sum_op = {
     .reference = weighted_sum_reference,
 };
 
-/* The options of a layer from a sample's text, "kernel: 3, pad: 1" or NULL. */
+/* Makes the options of a layer from a sample's text, such as "kernel: 3, pad: 1"; NULL means none. */
 static inline cvy_status test_options(cvy_pool *pool, const char *text, cvy_tree **out)
 {
     char *map = NULL;
@@ -134,7 +134,7 @@ static inline cvy_status test_options(cvy_pool *pool, const char *text, cvy_tree
     return cvy_tree_parse_text(pool, "options", map, strlen(map), out);
 }
 
-/* ---- random values: a generator of the tests' own ---- */
+/* ---- random values: the tests have their own generator ---- */
 static inline uint64_t test_random(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
@@ -143,8 +143,8 @@ static inline uint64_t test_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Reals: all different and evenly spread over (low, 1), none near 0, so that maxima and kinks are not sampled where
- * they jump. Integers: below bound. */
+/* Fills a tensor. Real numbers are all different, evenly spread over (low, 1) and not near 0, so that no maximum and no
+ * kink is sampled where it jumps. Integers are at least 0 and below bound. */
 static inline void test_fill(cvy_span *s, double low, int64_t bound, uint64_t *state)
 {
     const int64_t n = s->elems;

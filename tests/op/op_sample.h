@@ -1,6 +1,5 @@
 /*
- * op_sample.h: one sample of an operator as a graph with values, its gradient included: what the tests of all operators
- * work on.
+ * op_sample.h: builds one sample of an operator as a graph with values and gradients, for the tests of all operators.
  */
 #ifndef CVY_TEST_OP_SAMPLE_H
 #define CVY_TEST_OP_SAMPLE_H
@@ -15,12 +14,12 @@
 struct bench {
     const cvy_op_def *op;
     const cvy_sample *sample;
-    int is_wide; /* its kernels are looked at for threads only */
+    int is_wide; /* its kernels are only compared between numbers of threads */
     cvy_dtype dtype;
     cvy_vars *vars;
     cvy_graph *graph;
     cvy_value *src[CVY_NODE_SRC_MAX];
-    int nsrc, is_fixed[CVY_NODE_SRC_MAX]; /* is_fixed: a feed, not differentiated */
+    int nsrc, is_fixed[CVY_NODE_SRC_MAX]; /* is_fixed: a feed, which is not differentiated */
     cvy_value *loss;
     cvy_gradients gradients;
     eval e;
@@ -33,7 +32,8 @@ static inline int is_real(cvy_dtype dtype)
 
 /* ---- building ---- */
 
-/* "2x3" is a real tensor of the graph's dtype, made a variable so that gradients flow to it; "2:i32" is a feed. */
+/* Makes source i. "2x3" is a real tensor of the graph's dtype; it becomes a variable, so that it gets a gradient.
+ * "2:i32" is a feed. */
 static inline cvy_status make_source(struct bench *b, const char *text, int i)
 {
     char shape_text[64], name[16];
@@ -54,7 +54,7 @@ static inline cvy_status make_source(struct bench *b, const char *text, int i)
     return cvy_graph_read_variable(b->graph, v, &b->src[i]);
 }
 
-/* Samples of the batch: the first dimension of the first source that has one. */
+/* Returns the number of samples in the batch: the first dimension of the first source that has one. */
 static inline int64_t samples_in(const char *src)
 {
     for (const char *at = src; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -93,15 +93,15 @@ static inline void fill_values(struct bench *b)
         if (v->producer)
             continue;
         const int variance = v->kind == CVY_VALUE_VARIABLE &&
-                             v->variable->role != CVY_ROLE_WEIGHT; /* and other states that must not be negative */
+                             v->variable->role != CVY_ROLE_WEIGHT; /* also states that must not be negative */
         test_fill(&b->e.at[i], variance ? 0.1 : low, bound, &state);
-        /* Kernels read weights rounded to bf16: let the plain kernel see the same ones. */
+        /* Kernels read weights rounded to bf16, so the reference kernel must get the same rounded values. */
         for (int64_t k = 0; b->dtype == CVY_DTYPE_BF16 && v->dtype == CVY_DTYPE_F32 && k < b->e.at[i].elems; k++)
             cvy_set(&b->e.at[i], k, cvy_bf16_get(cvy_bf16_of((float)cvy_get(&b->e.at[i], k))));
     }
 }
 
-/* `batch` is what the sources' samples are of the whole batch. */
+/* Opens a sample whose sources hold the part `batch` of the whole batch. */
 static inline cvy_status open_bench_part(const cvy_op_def *op, const cvy_sample *sample, cvy_batch batch,
                                          cvy_dtype dtype, int training, struct bench *b)
 {

@@ -1,15 +1,18 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_op.c: one driver over the whole operator table. For every operator and each of its samples:
+ * test_op.c: one driver over the whole operator table.
  *
- *   gradients  in f64, what autodiff makes of the operator against central finite differences of its plain kernel
- *   kernels    every registered kernel that offers to run a node of that graph, backward nodes included, in every
- * layout that it takes, against the plain kernel in the same dtype, f32 or bf16; with guard zones, in place where the
- * kernel says it can, on slices of wider tensors where it says so threads    each kernel that is told to be
- * deterministic, and does not say that it splits its sums, gives the same bits on one, two and three threads
+ * For every operator and each of its samples it checks:
+ *
+ * gradients  in f64: those that autodiff makes are compared with central finite differences of the reference kernel
+ * kernels    every registered kernel that offers to run a node of that graph (backward nodes included), in every layout
+ *            that it takes, is compared with the reference kernel in the same dtype, f32 or bf16; with guard zones,
+ *            in place if the kernel says that it can, and on slices of wider tensors if it says so
+ * threads    a kernel in deterministic mode gives the same bits on one, two and three threads, unless it says that its
+ *            result depends on the number of threads
  *
  * A tolerance is eps x number of summands x size of the values. Winograd has a wider one. Arguments name the operators
- * to be tested; none: all.
+ * to test; without arguments all are tested.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +63,7 @@ static void check_gradient(struct bench *b, const cvy_gradient *gradient)
     }
 }
 
-/* Every variable must have got a gradient; of a loss's sources only the output has one. */
+/* Every variable must have a gradient. Of the sources of a loss, only the output has one. */
 static void check_complete(struct bench *b)
 {
     for (int v = 0; v < b->vars->count; v++) {
@@ -93,7 +96,7 @@ static void memory_open(struct memory *m, size_t bytes, int fill)
     memset(m->data, fill, bytes);
 }
 
-/* Closes it and says whether the guard zones are whole. */
+/* Frees the memory and returns whether the guard zones are unchanged. */
 static int memory_close(struct memory *m)
 {
     int whole = 1;
@@ -108,7 +111,7 @@ static cvy_span span_of(cvy_dtype dtype, void *data, int64_t elems)
     return (cvy_span){.dtype = dtype, .ndim = 1, .dim = {elems}, .elems = elems, .data = data};
 }
 
-/* Steps to the next element of a plain tensor. */
+/* Steps to the next element of a row-major tensor. */
 static void next_place(const cvy_shape *shape, int64_t *at)
 {
     for (int d = shape->ndim - 1; d >= 0 && ++at[d] == shape->dim[d]; d--)
@@ -125,7 +128,8 @@ static void pack(const cvy_value *v, cvy_dtype dtype, const cvy_blocking *layout
         cvy_set(&to, first + cvy_blocking_offset(layout, at), cvy_get(plain, i));
 }
 
-/* How the sources lie when a kernel is asked; block 1: plain, 0: channels last. */
+/* The layout of the sources when a kernel is asked for an offer. block 1 means plain, 0 channels last, else the block
+ * size. fixed: the layouts of parameters and of destinations in variables are fixed. */
 struct variant {
     int64_t block;
     int threads, fixed;
@@ -139,10 +143,10 @@ struct trial {
     struct memory src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX], scratch;
     cvy_blocking src_layout[CVY_NODE_SRC_MAX], dst_layout[CVY_NODE_DST_MAX];
     int64_t src_first[CVY_NODE_SRC_MAX],
-        dst_first[CVY_NODE_DST_MAX]; /* where it begins in the tensor that it is a slice of */
+        dst_first[CVY_NODE_DST_MAX]; /* index of its first element in the wider tensor of which it is a slice */
     int inplace;
-    int bits_only; /* its values are not looked at: those of a trial that must have the same bits were */
-    uint64_t bits; /* hash of what the run left in the destinations */
+    int bits_only; /* check only the bits: the values were checked in the trial that it is compared with */
+    uint64_t bits; /* hash of the destinations after the run */
 };
 
 static void trial_complain(const struct trial *t, const char *what)
@@ -165,11 +169,11 @@ static void check_destination(const struct trial *t, int i, const void *data)
     for (int64_t k = 0; k < expected->elems; k++)
         scale = fmax(scale, fabs(cvy_get(expected, k)));
     const double eps = v->dtype == CVY_DTYPE_F64 && t->b->dtype == CVY_DTYPE_F64 ? 2.3e-16 : 1.2e-7;
-    /* Winograd's transforms count as 64 summands more: see tests/kernel/test_kernel_winograd.c. */
+    /* Winograd's transforms count as 64 more summands: see tests/kernel/test_kernel_winograd.c. */
     const double summands = (double)(t->node->op->summands ? t->node->op->summands(t->node) : 4) +
                             (strstr(t->kernel->name, "winograd") ? 64 : 0);
-    /* A bf16 result is rounded once more, or twice where a kernel keeps a part of it in f32 and the plain one does not.
-     */
+    /* A bf16 result is rounded once more, or twice if a kernel keeps a part of it in f32 and the reference kernel does
+     * not. */
     const double rounding = v->dtype == CVY_DTYPE_BF16 ? 2.0 / 256 : 0;
     const double tolerance = is_real(v->dtype) ? (eps * (summands + 2) + rounding) * scale : 0;
     int64_t place[CVY_NDIM_MAX] = {0};
@@ -184,7 +188,7 @@ static void check_destination(const struct trial *t, int i, const void *data)
         trial_complain(t, text);
         goto out;
     }
-    /* Beside a slice lies what it was filled with. */
+    /* Around a slice the tensor must still hold what it was filled with. */
     const int sliced = cvy_layout_whole(&t->ask.dst[i]) > 0;
     for (int64_t k = 0; k < layout->elems; k++)
         if (!logical[k] && (sliced ? !isnan(cvy_get(&got, k)) : cvy_get(&got, k) != 0)) {
@@ -196,7 +200,7 @@ out:
     cvy_mem_free(&logical);
 }
 
-/* The source whose memory destination 0 shall take over, or -1. */
+/* Returns the source whose memory destination 0 takes over, or -1. */
 static int inplace_source(const struct trial *t)
 {
     return t->inplace ? t->ask.inplace[0] - 1 : -1;
@@ -252,14 +256,15 @@ static int is_parameter(const struct bench *b, const cvy_value *v)
     return v->kind == CVY_VALUE_VARIABLE;
 }
 
-/* Whether a value may lie blocked by channels: activations, and what is saved beside them. */
+/* Returns whether a value may be blocked by channels: activations may, and what is saved with them. */
 static int is_activation(const struct bench *b, const cvy_value *v)
 {
     return v->shape.ndim >= 3 && !is_parameter(b, v) &&
            (v->dtype == b->dtype || v->dtype == CVY_DTYPE_U8 || v->dtype == CVY_DTYPE_I32);
 }
 
-/* Lays a value as the third block of channels and what follows of a wider tensor, where it can lie so. */
+/* Makes a value a slice of a wider tensor, starting at the third block of channels. Returns 0 if its layout does not
+ * allow it. */
 static int lay_as_slice(const cvy_kernel_def *kernel, const cvy_value *v, cvy_layout *layout, cvy_blocking *blocking,
                         int64_t *first)
 {
@@ -290,7 +295,7 @@ static void try_slices(struct trial *t)
         run_trial(t);
 }
 
-/* Returns whether the kernel offered. */
+/* Returns whether the kernel made an offer. */
 static int make_trial(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel,
                       const struct variant *variant, int deterministic, struct trial *out)
 {
@@ -334,7 +339,7 @@ static void try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_d
     try_slices(&t);
 }
 
-/* Whether the planner would take the second in place of the first: plan_select.c. */
+/* Returns whether the planner would accept the second offer in place of the first (see plan_select.c). */
 static int same_answer(const struct trial *a, const struct trial *b)
 {
     int same = a->ask.way == b->ask.way;
@@ -399,7 +404,7 @@ static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dty
     close_bench(&b);
 }
 
-/* Large enough for sums to be split over threads. */
+/* Samples that are large enough for kernels to split their sums over threads. */
 static const struct {
     const char *op;
     cvy_sample sample;
@@ -450,8 +455,7 @@ int main(int argc, char **argv)
             continue;
         for (const cvy_sample *s = op->samples; s->src; s++)
             for (int mode = 0; mode < 2 * CVY_COUNT(dtypes) && !(s->flags & CVY_SAMPLE_TIMING); mode++)
-                if (mode < CVY_COUNT(dtypes) ||
-                    op->build) /* a layer of several nodes is another one where it does not train */
+                if (mode < CVY_COUNT(dtypes) || op->build) /* such a layer has other nodes when it does not train */
                     check_sample(op, s, dtypes[mode % CVY_COUNT(dtypes)], mode < CVY_COUNT(dtypes), 0);
         for (int i = 0; i < CVY_COUNT(wide); i++)
             for (int d = 1; d < CVY_COUNT(dtypes) && strcmp(wide[i].op, op->name) == 0; d++)

@@ -1,8 +1,9 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_op_batch_norm.c: batch norm over groups of samples gives one result for any number of ranks: what groups there
- * are, and a layer that is evaluated as one to five ranks side by side, in which groups span ranks, ranks have no
- * sample, and the last group is short.
+ * test_op_batch_norm.c: batch norm over groups of samples gives one result for any number of ranks.
+ *
+ * It checks which groups there are, and it evaluates a layer as one to five ranks in which groups span ranks, some
+ * ranks have no sample, and the last group is short.
  */
 #include "op/graph_eval.h"
 #include "op/norm/op_batch_norm.h"
@@ -24,13 +25,13 @@ static void geometry(void)
     EXPECT_INT(b.spans, 0);
     EXPECT_INT(cvy_bn_group_samples(&b, 2), 2);
 
-    g = geometry_graph(8, 4, 1, 2); /* whole groups on each rank */
+    g = geometry_graph(8, 4, 1, 2); /* each rank has whole groups */
     b = cvy_bn_groups_make(&g);
     EXPECT_INT(b.spans, 0);
     EXPECT_INT(b.count, 1);
     EXPECT_INT(b.begin, 4);
 
-    g = geometry_graph(10, 4, 1, 3); /* shares 3, 3, 4 */
+    g = geometry_graph(10, 4, 1, 3); /* the ranks have 3, 3 and 4 samples */
     b = cvy_bn_groups_make(&g);
     EXPECT_INT(b.spans, 1);
     EXPECT_INT(b.count, 3);
@@ -44,24 +45,25 @@ static void geometry(void)
     EXPECT(first >= last);
     EXPECT(!cvy_bn_group_is_mine(&b, 0) && cvy_bn_group_is_mine(&b, 1));
 
-    g = geometry_graph(4, 32, 0, 2); /* longer than the batch: the batch */
+    g = geometry_graph(4, 32, 0, 2); /* a group longer than the batch becomes the batch */
     b = cvy_bn_groups_make(&g);
     EXPECT_INT(b.size, 4);
     EXPECT_INT(b.spans, 1);
 
-    g = geometry_graph(10, -1, 2, 3); /* the rank's share */
+    g = geometry_graph(10, -1, 2, 3); /* the group is the rank's share */
     b = cvy_bn_groups_make(&g);
     EXPECT_INT(b.spans, 0);
     EXPECT_INT(b.count, 1);
     EXPECT_INT(b.size, 4);
 
-    g = geometry_graph(1, 1, 0, 2); /* no sample here */
+    g = geometry_graph(1, 1, 0, 2); /* this rank has no sample */
     b = cvy_bn_groups_make(&g);
     EXPECT_INT(b.spans, 0);
     EXPECT_INT(b.count, 0);
 }
 
-/* Every rank must agree on spanning, and every group must be counted once and covered whole. */
+/* All ranks must agree on whether groups span ranks. Every group must be counted once, and ranks must cover it
+ * completely. */
 static void geometry_covers(void)
 {
     for (int64_t n = 1; n <= 12; n++)
@@ -100,8 +102,8 @@ struct rank {
     cvy_gradients gradients;
 };
 
-/* batch_norm -> tanh -> batch_norm: the first layer's scale and shift get their gradients through the statistics of the
- * second. */
+/* batch_norm -> tanh -> batch_norm: the gradients of the first layer's scale and shift pass through the statistics of
+ * the second layer. */
 static cvy_status open_rank(int64_t n, int64_t group, int r, int nranks, struct rank *out)
 {
     const cvy_shape sample = {.ndim = 2, .dim = {C, P}};
@@ -198,8 +200,8 @@ static void any_ranks(void)
     }
 }
 
-/* Groups of two and one samples: running = 0.9 before + 0.1 mean over both groups, of their means and of their unbiased
- * variances. */
+/* The groups have two samples and one. The running statistics are 0.9 * before + 0.1 * (mean over both groups), of the
+ * groups' means and of their unbiased variances. */
 static void running_statistics(void)
 {
     struct rank rank;

@@ -1,8 +1,9 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_op_conventions.c: operators on numbers that anybody can check, where conventions differ between libraries: what
- * pooling counts at the rims, which way round a transposed filter lies, what LRN divides by. The expected values are
- * PyTorch's. And what operators say to shapes that do not fit.
+ * test_op_conventions.c: operators on small numbers, where conventions differ between libraries: what pooling counts at
+ * the borders, the orientation of a transposed filter, the divisor of LRN.
+ *
+ * The expected values are PyTorch's. The last test checks the messages for shapes that do not fit.
  */
 #include <stdio.h>
 

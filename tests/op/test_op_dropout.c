@@ -1,6 +1,6 @@
 /*
- * test_op_dropout.c: what dropout's mask depends on (seed, layer, step, sample) and what it does not (rank, row), how
- * much it drops, and that it is not there in evaluation.
+ * test_op_dropout.c: a dropout mask depends on seed, layer, step and sample and not on rank or row; it drops the right
+ * share, and evaluation has no mask.
  */
 #include "base/base_status.h"
 #include "op/graph_eval.h"
@@ -13,7 +13,7 @@ struct setup {
     int64_t step, first, n;
 };
 
-/* Output of a dropout layer with p 0.25 on ones, for samples first .. first + n - 1. */
+/* Writes the output of a dropout layer with p 0.25 on ones, for the samples first .. first + n - 1. */
 static cvy_status run(const struct setup *s, double *out)
 {
     const cvy_graph_opts opts = {
@@ -68,7 +68,7 @@ static void mask_is_keyed(void)
         {8, "drop1", 5, 0, SAMPLES}, {7, "drop2", 5, 0, SAMPLES}, {7, "drop1", 6, 0, SAMPLES}};
     for (int i = 0; i < CVY_COUNT(others); i++) {
         EXPECT_OK(run(&others[i], other));
-        /* Independent masks differ in 2 p (1 - p) of the elements: 0.375 of 861, standard deviation 14. */
+        /* Independent masks differ in 2 p (1 - p) of the elements: 0.375 of 861, with a standard deviation of 14. */
         EXPECT_NEAR(differences(all, other, SAMPLES * EACH), 0.375 * SAMPLES * EACH, 70);
     }
     EXPECT(differences(all, all + EACH, EACH) > 20);

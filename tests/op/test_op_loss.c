@@ -1,11 +1,12 @@
 /*
- * test_op_loss.c: losses and their normalisers against PyTorch, on one rank and with the samples spread unevenly over
- * four, one of which has none.
+ * test_op_loss.c: compares losses and their normalisers with PyTorch, on one rank and on four ranks with unequal
+ * shares, one of which is empty.
  *
- * PyTorch 2.15 in f64 made the numbers: output[i][k] = 2 sin(1.3 i + 2.1 k) of 6 samples and 4 classes, target 0 3 1 1
- * 2 3, class weights 0.5 1 2 0.25, sample weights 1 0.5 2 1 0 3 (weighted mean of the terms of reduction 'none'); for
- * regression target[i][k] = cos(0.9 i + 1.7 k), for bce whether that is above 0; for positions output[i][k][p] = 2
- * sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod 4, 3 samples, 5 positions.
+ * PyTorch 2.15 computed the numbers in f64. There are 6 samples and 4 classes: output[i][k] = 2 sin(1.3 i + 2.1 k),
+ * target 0 3 1 1 2 3, class weights 0.5 1 2 0.25, sample weights 1 0.5 2 1 0 3 (weighted mean of the terms of reduction
+ * 'none'). For regression, target[i][k] = cos(0.9 i + 1.7 k); for bce, the target is whether that is above 0. For
+ * positions there are 3 samples and 5 positions: output[i][k][p] = 2 sin(1.3 i + 2.1 k + 0.4 p), target (3 i + 2 p) mod
+ * 4.
  */
 #include <stdio.h>
 
@@ -25,7 +26,7 @@ struct setup {
 static const double sample_weight[6] = {1, 0.5, 2, 1, 0, 3};
 static const double label[6] = {0, 3, 1, 1, 2, 3};
 
-/* Values of sample n (of the whole batch), element j. */
+/* Returns element j of sample n, where n counts in the whole batch. */
 static double output_at(const struct setup *s, int64_t n, int64_t j)
 {
     return s->target == POSITIONS ? 2 * sin(1.3 * (double)n + 2.1 * (double)(j / 5) + 0.4 * (double)(j % 5))
@@ -60,7 +61,7 @@ static double weight_at(const struct setup *s, int64_t n, int64_t j)
     return sample_weight[n];
 }
 
-/* The graph of one rank: output, target and weight are feeds, the loss is a layer. */
+/* Builds the graph of one rank. Output, target and weight are feeds; the loss is a layer. */
 static cvy_status build(const struct setup *s, cvy_batch batch, cvy_vars *vars, cvy_graph **graph_out,
                         cvy_value **loss_out)
 {
@@ -146,7 +147,7 @@ static void losses_equal_pytorch(void)
     expect((struct setup){"bce", "pos_weight: 3", SIGNS, 0}, 0.9341889778519109);
 }
 
-/* Nothing counts: the loss is zero, not a number. */
+/* No sample counts, so the loss is zero and not NaN. */
 static void all_ignored(void)
 {
     expect((struct setup){"softmax_cross_entropy", "ignore_label: [0, 1, 2, 3]", LABELS, 0}, 0);

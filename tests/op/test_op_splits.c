@@ -1,9 +1,11 @@
 /*
- * test_op_splits.c: the axes along which operators say that they may be cut (cvy_op_def.splits, node_splits). Each
- * sample of an operator is cut into two parts along each axis, and its gradient operators with it. Every node that
- * declares the axis is run by its plain kernel on the parts of its sources. What is cut must be the whole one's part to
- * the bit; partial sums must add up to the whole one within eps x number of summands. An axis in `splits` that no
- * sample tries is a failure too. Arguments name the operators whose samples are tried; none: all.
+ * test_op_splits.c: tests the axes along which operators say that they may be cut (cvy_op_def.splits, node_splits).
+ *
+ * Each sample of an operator is cut into two parts along each axis, and its gradient operators with it. Every node that
+ * declares the axis is run by its reference kernel on the parts of its sources. A cut result must equal its part of the
+ * whole result to the bit. Partial sums must add up to the whole sum within eps x number of summands. An axis in
+ * `splits` that no sample tries is a failure too. Arguments name the operators whose samples are tried; without
+ * arguments all are tried.
  */
 #include <float.h>
 #include <math.h>
@@ -14,11 +16,11 @@
 
 enum { PARTS = 2, NOT_A_PART = -2, WHOLE = -1, OPERATORS_MAX = 256 };
 
-/* How a sample is cut, and along which axis its result is then cut. */
+/* The ways to cut a sample, and the axis along which its result is then cut. */
 static const struct split {
     unsigned bit;
     const char *name;
-    int src_axis; /* of the sources; WHOLE: the option "channels" is cut */
+    int src_axis; /* axis of the sources; WHOLE: the option "channels" is cut instead */
     int dst_axis;
 } splits[] = {
     {CVY_SPLIT_SAMPLES, "samples", 0, 0},     {CVY_SPLIT_CHANNELS, "channels", 1, 1},
@@ -27,7 +29,7 @@ static const struct split {
     {CVY_SPLIT_SPACE, "space, axis 4", 4, 4},
 };
 
-/* What is under way. */
+/* The state of the current trial. */
 struct trial {
     const cvy_op_def *op;
     const cvy_sample *sample;
@@ -35,7 +37,7 @@ struct trial {
     struct bench whole, part[PARTS];
 };
 
-static unsigned tried[OPERATORS_MAX]; /* of each operator of the table: the bits that were tried */
+static unsigned tried[OPERATORS_MAX]; /* for each operator of the table: the bits that were tried */
 
 static void fail(const struct trial *t, const char *name, const char *what)
 {
@@ -46,13 +48,14 @@ static void fail(const struct trial *t, const char *name, const char *what)
 
 /* ---- cutting a sample ---- */
 
-/* As cvy_batch_share has it. */
+/* The share of part `number`, as cvy_batch_share computes it. */
 static int64_t part_of(int64_t n, int number)
 {
     return n * (number + 1) / PARTS - n * number / PARTS;
 }
 
-/* One source, "4x6:i32" or "scalar:f64". Returns how many axes were cut, or -1 if the axis is too short. */
+/* Cuts one source, such as "4x6:i32" or "scalar:f64". Returns how many axes were cut, or -1 if the axis is too
+ * short. */
 static int cut_source(const char *src, int axis, int number, char *out, size_t room)
 {
     int cuts = 0;
@@ -71,7 +74,7 @@ static int cut_source(const char *src, int axis, int number, char *out, size_t r
     return cuts;
 }
 
-/* All sources that have the axis are cut. Returns 0 if there is nothing to cut. */
+/* Cuts all sources that have the axis. Returns 0 if there is nothing to cut. */
 static int cut_sources(const char *src, int axis, int number, char *out, size_t room)
 {
     int cuts = 0;
@@ -92,7 +95,7 @@ static int cut_sources(const char *src, int axis, int number, char *out, size_t 
     return cuts > 0;
 }
 
-/* The option "channels: n". Returns 0 if there is nothing to cut. */
+/* Cuts the option "channels: n". Returns 0 if there is nothing to cut. */
 static int cut_options(const char *options, int number, char *out, size_t room)
 {
     const char *key = "channels: ", *at = options ? strstr(options, key) : NULL;
@@ -118,7 +121,7 @@ static int cut_sample(const cvy_sample *whole, const struct split *split, int nu
 
 /* ---- comparing parts with the whole ---- */
 
-/* Along which axis a tensor is cut: the one along which the parts are shorter and together as long as the whole. */
+/* Returns the axis along which a tensor is cut: there the parts are shorter than the whole and together as long. */
 static int cut_axis(const cvy_shape *whole, const cvy_shape *const *part)
 {
     int axis = WHOLE;
@@ -132,7 +135,7 @@ static int cut_axis(const cvy_shape *whole, const cvy_shape *const *part)
     return axis;
 }
 
-/* Where element i of a part is in the whole. */
+/* Returns the index in the whole tensor of element i of a part. */
 static int64_t whole_index(const cvy_shape *whole, const cvy_shape *part, int axis, int number, int64_t i)
 {
     int64_t index = 0, stride = 1;
@@ -145,7 +148,7 @@ static int64_t whole_index(const cvy_shape *whole, const cvy_shape *part, int ax
     return index;
 }
 
-/* Gives the parts their share of one source. */
+/* Copies to the parts their share of one source. */
 static const char *set_source(const struct trial *t, const cvy_node *w, const cvy_node *const *p, int i, int *cuts_out)
 {
     const cvy_shape *from = &w->src[i]->shape, *const to[PARTS] = {&p[0]->src[i]->shape, &p[1]->src[i]->shape};
@@ -211,7 +214,8 @@ static const char *check_destination(const struct trial *t, const cvy_node *w, c
     return axis == WHOLE ? check_sum(t, w, w->dst[i], value) : check_parts(t, w->dst[i], value, axis);
 }
 
-/* Whether the two parts of a node make up the whole one; NULL if they do, or if nothing of the node is cut. */
+/* Checks that the two parts of a node make up the whole. Returns NULL if they do or if nothing of the node is cut, else
+ * what is wrong. */
 static const char *check_node(struct trial *t, const cvy_node *w, const cvy_node *const *p, int *cuts_out)
 {
     if (p[0]->nsrc != w->nsrc || p[1]->nsrc != w->nsrc)
@@ -244,7 +248,7 @@ static int table_index(const cvy_op_def *op)
     return -1;
 }
 
-/* The nth node that computes: ranks that share a batch have communication between them. */
+/* Returns the nth node that computes. Ranks that share a batch also have nodes for communication, which are skipped. */
 static const cvy_node *nth_node(const cvy_graph *g, int n)
 {
     for (int i = 0; i < g->nnode; i++)
@@ -271,7 +275,7 @@ static void try_nodes(struct trial *t)
     }
 }
 
-/* Whether the layer of the sample may be cut so; one of several nodes leaves it to them. */
+/* Returns whether the layer of the sample declares this cut. If it has several nodes, they declare it. */
 static int layer_declares(const struct trial *t)
 {
     int any = 0;

@@ -1,6 +1,6 @@
 /*
- * program_util.h: what the tests of the public program share: one context, models by their inputs, feeds filled with
- * numbers.
+ * program_util.h: what the tests of the public program share: one context, models made from their inputs, feeds filled
+ * with numbers.
  */
 #ifndef CVY_TEST_PROGRAM_UTIL_H
 #define CVY_TEST_PROGRAM_UTIL_H
@@ -9,7 +9,7 @@
 
 #include "test_util.h"
 
-static cvy_context *context; /* of the whole test */
+static cvy_context *context; /* one for the whole test */
 
 static inline cvy_model *new_model(const char *name)
 {
@@ -23,7 +23,7 @@ static inline void add_input(cvy_model *m, const char *name, int64_t n)
     EXPECT_OK(cvy_model_add_input(m, name, CVY_DTYPE_F64, &(cvy_shape){1, {n}}));
 }
 
-/* Numbers without a pattern, the same everywhere. */
+/* Returns pseudo-random numbers that are the same on every machine and rank. */
 static inline double noise(uint64_t i)
 {
     i = (i + 1) * 0x9e3779b97f4a7c15u;

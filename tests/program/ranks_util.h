@@ -1,6 +1,6 @@
 /*
- * ranks_util.h: what tests share that hold training on several ranks against one rank alone: both contexts, a small
- * network, samples that are the same whoever has them, and all weights.
+ * ranks_util.h: what the tests share that compare training on several ranks with one rank alone: both contexts, a small
+ * network, samples that are the same on any rank, and access to all weights.
  */
 #ifndef CVY_TEST_RANKS_UTIL_H
 #define CVY_TEST_RANKS_UTIL_H
@@ -15,7 +15,7 @@ enum { X = 2 * 4 * 4, CONV = 8 * 2 * 9, FC = 3 * 8 * 4, WEIGHTS = CONV + FC + 8 
 
 static cvy_context *all, *alone;
 
-/* x, label and weight go in; "fc" comes out, and "drop" before it. */
+/* Makes a network with the inputs x, label and weight, the output "fc" and the layer "drop" before it. */
 static inline cvy_model *new_network(const char *name)
 {
     cvy_model *m = NULL;
@@ -37,7 +37,7 @@ static inline double wave(int64_t i)
     return sin(0.7 * (double)i + 0.3 * (double)(i * i % 101));
 }
 
-/* The numbers of sample n, in row r; its class, n % 3, shows in them. */
+/* Writes the numbers of sample n to row r. They depend on its class, n % 3. */
 static inline void fill_sample(const cvy_span *x, int64_t r, int64_t n)
 {
     for (int64_t i = 0; i < X; i++)

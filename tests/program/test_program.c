@@ -1,7 +1,7 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_program.c: the public program on one rank: micro-batches; feeds, outputs, variables, files; faults; and that
- * nothing is left behind by a hundred programs. Numbers are held against plain C in double.
+ * test_program.c: the public program on one rank: micro-batches; feeds, outputs, variables and files; faults; and that
+ * a hundred programs leak no memory. Expected values are computed in plain C in double.
  */
 #include <convoy/convoy.h>
 
@@ -42,7 +42,7 @@ static void fill_pictures(cvy_program *p, int step, int64_t batch, uint64_t turn
     }
 }
 
-/* Five steps with the batch of 12 cut in `accumulate` pieces. */
+/* Trains five steps with the batch of 12 cut into `accumulate` pieces. */
 static void train_pictures(int64_t accumulate, double losses[5], double *weights)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .dtype = CVY_DTYPE_F64};
@@ -70,8 +70,8 @@ static void train_pictures(int64_t accumulate, double losses[5], double *weights
     cvy_model_destroy(&m);
 }
 
-/* Weights of samples and classes, an ignored label, dropout: none of them sees where the batch is cut. (12 in 5: 3, 3,
- * 2, 2, 2.) */
+/* Weights of samples and classes, an ignored label and dropout do not depend on where the batch is cut. (12 samples in
+ * 5 pieces: 3, 3, 2, 2, 2.) */
 static void micro_batches(void)
 {
     static const int64_t pieces[] = {2, 3, 5};
@@ -97,7 +97,7 @@ static void samples_have_numbers(void)
     EXPECT_OK(cvy_program_create(context, NULL, &p));
     EXPECT_OK(cvy_program_add_training(p, m, 8, &train, &step));
     EXPECT_OK(cvy_program_plan(p));
-    /* Where the caller gives no sample ids, each row has its own, so that dropout does not hit all alike. */
+    /* If the caller gives no sample ids, each row has its own id, so that dropout masks differ between rows. */
     const int64_t *id = cvy_program_feed(p, step, "sample_id");
     EXPECT(id != NULL);
     for (int i = 0; id && i < 8; i++)
@@ -158,7 +158,7 @@ static void outputs_and_variables(void)
     EXPECT(memcmp(data, (float[]){3.5f, -1, 0, 7}, 4 * sizeof(float)) == 0);
     EXPECT_OK(cvy_program_loss(p, forward, "loss", &loss));
     EXPECT_NEAR(loss, (1.0 + 4.0) / 4, 1e-6);
-    /* Outputs of a training step are those before its update. */
+    /* The outputs of a training step are those before its update. */
     x = cvy_program_feed(p, train, "x");
     memcpy(x, (float[]){1, 2, 3, 4, -1, -2, -3, -4, 0, 0, 0, 0}, 12 * sizeof *x);
     EXPECT_OK(cvy_program_step(p, train, 0.1));
@@ -223,9 +223,10 @@ static void printed(void)
     cvy_program_destroy(&p);
 }
 
-/* ---- a tail batch goes on where the full ones stand ---- */
+/* ---- a step with a smaller batch continues the training of the full batches ---- */
 
-/* Adam on a batch of 4 and a batch of 2, in turns, against the one plan whose weights of samples leave two out. */
+/* Trains with Adam on a batch of 4 and a batch of 2 in turns. One plan in which two samples have weight 0 must give the
+ * same. */
 static void tail_batch(void)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .dtype = CVY_DTYPE_F64};
@@ -301,7 +302,7 @@ static void faults_of_models(void)
     EXPECT_FAULT(cvy_model_add(m, "relu", NULL, NULL, "conv7"), CVY_E_ARGUMENT, "conv7");
     EXPECT_FAULT(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){0}), CVY_E_ARGUMENT, "x");
     cvy_model_destroy(&m);
-    /* A shape that does not fit names the layer and both shapes. */
+    /* The message for a shape that does not fit names the layer and both shapes. */
     EXPECT_FAULT(plan_one(broken("add", "sum", NULL, "conv1, x"), 4, NULL, NULL), CVY_E_SHAPE, "sum");
     EXPECT(strstr(cvy_error_text(), "4x4x4x4") && strstr(cvy_error_text(), "4x2x6x6"));
     EXPECT_FAULT(plan_one(broken("conv", "conv2", "channels: 4, kernel: 9", NULL), 4, NULL, NULL), CVY_E_SHAPE,
@@ -367,7 +368,7 @@ static void faults_of_programs(void)
     cvy_program_destroy(&p);
 }
 
-/* A label that no class has is found in the step, and named. */
+/* A label that is no class is found in the step, and the message names it. */
 static void bad_label(void)
 {
     cvy_model *m = new_picture_model();
@@ -387,10 +388,10 @@ static void bad_label(void)
     cvy_model_destroy(&m);
 }
 
-/* ---- nothing stays behind ---- */
+/* ---- no memory is leaked ---- */
 
-/* The bytes that are in use on the heap of the whole process. Resident memory would not do: how much of what is free
- * the allocator gives back to the system differs by megabytes from run to run. */
+/* Returns the bytes in use on the heap of the whole process. Resident memory is no substitute: the part of its free
+ * memory that the allocator returns to the system differs by megabytes from run to run. */
 static int64_t heap_bytes(void)
 {
     const struct mallinfo2 heap = mallinfo2();
@@ -431,16 +432,16 @@ static void live_a_hundred_times(const char *kernels, int64_t allowed)
     EXPECT(grown <= allowed);
 }
 
-/* The smallest block takes 32 bytes of the heap, so one left behind by each program would show; the OpenMP team and the
- * C library's own threads take up to two thousand once, when they happen to. oneDNN keeps a cache of its own, which is
- * full after some hundreds. */
+/* The smallest block takes 32 bytes of the heap, so a block leaked by each program would show. The OpenMP team and the
+ * C library's own threads sometimes take up to two thousand bytes once. oneDNN has its own cache, which is full after
+ * some hundred programs. */
 static void a_hundred_lives(void)
 {
     live_a_hundred_times("native", 100 * 32 - 1);
     live_a_hundred_times("auto", 64 << 10);
 }
 
-/* Whatever allocation fails, planning says so and leaves nothing. */
+/* Whichever allocation fails, planning reports it and leaks nothing. */
 static cvy_status plan_small(void)
 {
     cvy_model *m = NULL;

@@ -1,9 +1,11 @@
 /* ranks: 1 2 3 */
 /* rows: mpich asan onednn3 */
 /*
- * test_program_bf16.c: programs with activations in bf16: ten steps go down beside those in f32, on any number of ranks
- * and with micro-batches; inputs, outputs, weights and files stay f32; training goes on from a file bit for bit. Where
- * the CPU has no bf16, on the plain kernels.
+ * test_program_bf16.c: programs with activations in bf16.
+ *
+ * Over ten steps the loss falls as it does in f32, on any number of ranks and with micro-batches. Inputs, outputs,
+ * weights and files stay f32. Training continues from a file bit for bit. If the CPU has no bf16, the reference kernels
+ * are used.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -17,7 +19,7 @@
 enum { BATCH = 12, STEPS = 10, CLASSES = 4, PIXELS = 3 * 12 * 12, WEIGHTS = 8 * 3 * 9 };
 
 static cvy_context *context;
-static const char *kernels; /* NULL, or "reference" where the CPU lacks bf16 */
+static const char *kernels; /* NULL, or "reference" if the CPU has no bf16 */
 
 static cvy_model *new_model(void)
 {
@@ -37,7 +39,7 @@ static cvy_model *new_model(void)
     return m;
 }
 
-/* A sample's class shows in its mean and its stripes. */
+/* The class of a sample shows in its mean and in its stripes. */
 static void fill(cvy_program *p, int step, int64_t at)
 {
     float *x = cvy_program_feed(p, step, "x");
@@ -82,7 +84,7 @@ static void train(cvy_program *p, int64_t first, int64_t end, double *loss)
     }
 }
 
-/* The curve of bf16 stays within a share of that of f32. */
+/* The losses in bf16 stay close to those in f32. */
 static void test_curve(int64_t accumulate)
 {
     cvy_program *wide = NULL, *narrow = NULL;
@@ -95,7 +97,7 @@ static void test_curve(int64_t accumulate)
     for (int i = 0; i < STEPS; i++)
         EXPECT(fabs(a[i] - b[i]) <= 0.03 * fabs(a[0]) && isfinite(b[i]));
     EXPECT(b[STEPS - 1] < 0.8 * b[0]);
-    EXPECT(fabs(a[0] - b[0]) > 0); /* or nothing was computed in bf16 */
+    EXPECT(fabs(a[0] - b[0]) > 0); /* otherwise nothing was computed in bf16 */
     if (accumulate == 1) {
         EXPECT_OK(cvy_program_output(narrow, 0, "fc", &output, NULL));
         for (int64_t i = 0; i < cvy_program_rows(narrow, 0) * CLASSES; i++)
@@ -105,7 +107,7 @@ static void test_curve(int64_t accumulate)
     cvy_program_destroy(&narrow);
 }
 
-/* Weights go through a file as f32, and training goes on as if nothing had been. */
+/* Weights are saved as f32, and training continues from the file as if it had not been interrupted. */
 static void test_file(void)
 {
     char path[64];

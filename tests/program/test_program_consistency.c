@@ -1,8 +1,8 @@
 /* ranks: 2 3 */
 /*
- * test_program_consistency.c: ranks whose programs differ in weights, sums, options or the number of steps are told
- * before the first step, with the first difference, on all ranks; the same programs with unequal shares, down to no
- * samples, are not.
+ * test_program_consistency.c: ranks whose programs differ in weights, sums, options or the number of steps get an error
+ * before the first step, with the first difference, on all ranks; equal programs with unequal shares, even empty ones,
+ * do not.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -49,7 +49,7 @@ static cvy_status plan(const struct made *m)
     return status;
 }
 
-/* The last rank has another one. */
+/* Plans a program that is different on the last rank, and expects the message `text`. */
 static void refused(struct made usual, struct made other, const char *text)
 {
     const int is_last = cvy_context_rank(all) == cvy_context_nranks(all) - 1;

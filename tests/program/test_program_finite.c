@@ -1,8 +1,10 @@
 /* ranks: 1 2 3 */
 /*
- * test_program_finite.c: a step whose loss is finite and whose gradients are not ends on all ranks with the same
- * message and leaves all weights as they were; and what cvy_gradients_finite() sees, element by element, of gradients
- * that are read whole and of those that are not.
+ * test_program_finite.c: a step whose loss is finite and whose gradients are not finite ends on all ranks with the same
+ * message and leaves all weights unchanged.
+ *
+ * It also tests, element by element, what cvy_gradients_finite() finds in gradients that it reads completely and in
+ * those that it reads in part.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -48,8 +50,8 @@ static void fill(cvy_program *p, float x, float t)
         target[i] = t;
 }
 
-/* Outputs are some 1e20 and more, so that the loss is finite in f64, and so is their gradient; its product with outputs
- * of `large` of 1e25 is not. */
+/* Outputs are about 1e20 and more, so that the loss and its gradient are finite in f64. The product of that gradient
+ * with the outputs of `large`, about 1e25, is not finite. */
 static void overflow(int share, int64_t accumulate)
 {
     static float before[OUT * IN], after[OUT * IN], weight[2 * OUT];
@@ -62,14 +64,14 @@ static void overflow(int share, int64_t accumulate)
     fill(p, 1e25F, 0);
     EXPECT_FAULT(cvy_program_step(p, 0, 1e-4), CVY_E_NUMERIC,
                  "the first such number is in small.fc_grad_weight (backward), on rank 0");
-    EXPECT(strstr(cvy_error_text(), "sample") == NULL); /* of a weight, be there as many samples as outputs */
+    EXPECT(strstr(cvy_error_text(), "sample") == NULL); /* the message names a weight, not a sample */
     EXPECT_TEXT(p->task[0]->lost, "a gradient");
     EXPECT_OK(cvy_program_get(p, "large.weight", after, OUT * IN));
     EXPECT(memcmp(before, after, sizeof before) == 0);
     EXPECT_OK(cvy_program_get(p, "small.weight", after, 2 * OUT));
     EXPECT(memcmp(weight, after, sizeof weight) == 0);
     fill(p, 1, 0);
-    EXPECT_OK(cvy_program_step(p, 0, 1e-4)); /* as if nothing had been */
+    EXPECT_OK(cvy_program_step(p, 0, 1e-4)); /* the failed step changed nothing */
     EXPECT_OK(cvy_program_loss(p, 0, "loss", &loss));
     EXPECT(isfinite(loss));
     cvy_program_destroy(&p);
@@ -93,7 +95,8 @@ static int are_finite(const cvy_plan *plan)
     return finite;
 }
 
-/* A single element: anywhere in what is read whole; in the first row, or the bias, of what is not. */
+/* A single element that is not finite is found: anywhere in a gradient that is read completely, and in the first row or
+ * the bias of one that is not. */
 static void elements(void)
 {
     static const struct {
@@ -120,7 +123,7 @@ static void elements(void)
             const cvy_instance *instance = &plan->unit[0]->instance[plan->unit[0]->newest[b->value->index]];
             const int64_t at = cases[c].from_end ? (int64_t)(b->bytes / sizeof *x) - 1 : cases[c].at;
             if (!cvy_layout_is_plain(&instance->layout))
-                continue; /* elements of a row lie elsewhere */
+                continue; /* in another layout the row has other elements */
             for (int k = 0; k < 2; k++) {
                 const float kept = x[at];
                 x[at] = k ? INFINITY : NAN;
