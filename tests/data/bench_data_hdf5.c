@@ -1,9 +1,12 @@
 /*
- * bench_data_hdf5.c: makes HDF5 files of calorimeter showers, and measures how fast they are read.
+ * bench_data_hdf5.c: makes HDF5 files of calorimeter showers and measures how fast they are read.
  *
- *     bench_data_hdf5 make FOLDER SAMPLES FILES [FIRST]  images [n, 16, 64, 64] f16 in gzip chunks of 64, targets [n,
- * 3], weights [n], quality [n]; docs/guide/your-own-data.md uses them bench_data_hdf5 read FOLDER THREADS SECONDS the
- * library in order, 64 rows at a time, as h5py does; then the reader in windows of shuffled samples, by so many threads
+ * bench_data_hdf5 make FOLDER SAMPLES FILES [FIRST]
+ *     makes images [n, 16, 64, 64] f16 in gzip chunks of 64, targets [n, 3], weights [n] and quality [n];
+ *     docs/guide/your-own-data.md uses them
+ * bench_data_hdf5 read FOLDER THREADS SECONDS
+ *     reads with the library in order, 64 rows at a time, as h5py does; then with the reader in windows of shuffled
+ *     samples, on so many threads
  */
 #include "base/base_clock.h"
 #include "base/base_machine.h"
@@ -22,7 +25,7 @@ enum { LAYERS = 16, SIDE = 64, CELLS = LAYERS * SIDE * SIDE, CHUNK = 64, REACH =
 
 /* ---- showers ---- */
 
-/* To the nearest half; values here are normal numbers or 0. */
+/* Rounds to the nearest half. All values here are 0 or normal numbers. */
 static uint16_t half_of(float value)
 {
     uint32_t bits;
@@ -32,7 +35,7 @@ static uint16_t half_of(float value)
     return (uint16_t)((bits + 0xfffu + (bits >> 13 & 1u) - (112u << 23)) >> 13);
 }
 
-/* A shower in a calorimeter: energy and place are what a network is to find. */
+/* A shower in a calorimeter. The network is to find its energy and position. */
 static void make_shower(int64_t number, uint16_t *cell, float *target)
 {
     const cvy_rng rng = cvy_rng_make(1, "shower", 0, (uint64_t)number);

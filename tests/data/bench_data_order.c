@@ -1,5 +1,7 @@
 /*
- * bench_data_order.c: seconds and memory to open a data set and to shuffle an epoch of it, run by hand:
+ * bench_data_order.c: measures the seconds and the memory to open a data set and to shuffle one epoch of it. Run it by
+ * hand:
+ *
  *     convoy pack '{format: synthetic, shape: [1, 2, 2], samples: 1000000}' million
  *     bench_data_order million [share for validation] [window]
  */

@@ -1,7 +1,8 @@
-/* Where a picture's time goes: microseconds for reading, decoding whole, decoding what a random resized crop to 224
- * needs, and the augmentation on top of that; one thread, best of five rounds over the files.
+/* bench_data_pictures.c: measures the parts of the time that a picture takes. It prints microseconds for reading, for
+ * decoding the whole picture, for decoding only what a random resized crop to 224 needs, and for the augmentation after
+ * that; on one thread, the best of five rounds over the files.
  *
- *     bench_data_pictures FOLDER      (a folder of JPEGs, or of class folders) */
+ * bench_data_pictures FOLDER      (a folder of JPEGs, or of class folders) */
 #include <stdio.h>
 
 #include "base/base_clock.h"

@@ -1,9 +1,9 @@
-/* What opening a set of many small samples costs, which is the pass for where they lie and for their labels: a million
- * TFRecords and a million lines by default. Files are made first and are in the page cache then. Prints seconds, best
- * of three, and the memory that the open set holds.
+/* bench_records.c: measures what it costs to open a set of many small samples. Opening is one pass over the records
+ * that finds their positions and labels. The default is a million TFRecords and a million lines. The files are made
+ * first and are then in the page cache. The program prints seconds, best of three, and the memory that the open set
+ * holds.
  *
- *     bench_records [samples]
- */
+ * bench_records [samples] */
 #include <stdio.h>
 
 #include "base/base_clock.h"

@@ -1,12 +1,12 @@
 /* rows: clang asan */
-/* The npy and IDX readers on small synthetic files: types, byte orders, layouts of channels, targets, and damaged or
- * strange files. */
+/* test_data_arrays.c: the npy and IDX readers on small synthetic files: types, byte orders, layouts of channels,
+ * targets, and damaged or unusual files. */
 #include "test_data_support.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* A version-1 .npy file. */
+/* Writes a version-1 .npy file. */
 static void put_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
 {
     char head[128];
@@ -72,7 +72,7 @@ static void test_npy_pictures(void)
             for (int i = 0; i < W; i++)
                 TRUE_THAT(x[(c * H + y) * W + i] == (float)last[1][y][i][c] * (1.0f / 255.0f));
     cvy_dataset_destroy(&d);
-    /* Big-endian 16-bit grey pictures without an axis for channels, named one by one. */
+    /* Big-endian 16-bit grey pictures without an axis for channels; the files are given by name. */
     uint8_t big[2][2][3][2] = {{{{1, 2}}}};
     snprintf(text, sizeof text, "{format: npy, x: \"%s\", channels: none}", in_scratch("grey.npy"));
     put_npy(in_scratch("grey.npy"), ">i2", "2, 2, 3", big, sizeof big);

@@ -1,13 +1,13 @@
 /* rows: clang asan */
-/* Augmentation: each step's arithmetic, that it depends on (seed, epoch, number) alone, the test set's part, and wrong
- * lists. */
+/* test_data_augment.c: augmentation: each step's arithmetic, that it depends on (seed, epoch, number) alone, what it
+ * does on a test set, and wrong lists of steps. */
 #include "test_data_support.h"
 
 #include <math.h>
 
 enum { C = 2, H = 5, W = 7, N = C * H * W };
 
-/* A data set of bytes from a CIFAR-like source would be 3x32x32 only; these go through the augmenter itself. */
+/* A CIFAR-like source can only give bytes of 3x32x32, so these tests call the augmenter directly. */
 static uint8_t bytes[N];
 static cvy_bytes turn[2];
 static const cvy_reader_info info = {.dtype = CVY_DTYPE_U8, .shape = {3, {C, H, W}}};
@@ -74,7 +74,7 @@ static void test_geometry(void)
     for (int c = 0; c < C; c++)
         for (int y = 0; y < 3; y++)
             TRUE_THAT(memcmp(&x[(c * 3 + y) * 5], &plain[(c * H + y + 1) * W + 1], 5 * sizeof *x) == 0);
-    /* A test set's crop is central, and the pad shows only where the crop is larger than the picture. */
+    /* A test set's crop is central. The padding shows only if the crop is larger than the picture. */
     run("[{random_crop: {size: 11, pad: 3}}]", 0, 0, 0, x);
     for (int y = 0; y < 11; y++)
         for (int i = 0; i < 11; i++)
@@ -83,7 +83,7 @@ static void test_geometry(void)
     TRUE_THAT(memcmp(x, plain, sizeof plain) == 0);
 }
 
-/* Every place of the crop occurs, and each shows the right window. */
+/* Every position of the crop occurs, and each shows the right window. */
 static void test_random_crop(void)
 {
     float plain[N], x[N];
@@ -131,7 +131,7 @@ static void test_reproducible(void)
     TRUE_THAT(differ_epoch > 50 && differ_number > 50 && mirrored > 16 && mirrored < 48);
 }
 
-/* Shrinking by two with the widened filter keeps a constant and a ramp; enlarging keeps the corners' values. */
+/* Shrinking by two with the widened filter keeps a constant and a ramp. Enlarging keeps the values of the corners. */
 static void test_resize(void)
 {
     enum { S = 16 };
@@ -158,7 +158,7 @@ static void test_resize(void)
 
 enum { S = 64 };
 
-/* Channel 0 holds each pixel's column, channel 1 its row, so that a result says where it was taken. */
+/* Channel 0 holds each pixel's column and channel 1 its row, so that a result shows where it was taken from. */
 static cvy_picture places(void)
 {
     static float in[2 * S * S];
@@ -179,7 +179,8 @@ static void run_places(const char *text, int random, uint64_t epoch, int64_t num
     cvy_augment_destroy(&a);
 }
 
-/* Windows of whole pixels inside the picture, areas and ratios as asked for, and all of them spread out. */
+/* Windows are whole pixels inside the picture, with areas and ratios as asked for, and they are spread over the
+ * picture. */
 static void test_random_resized_crop(void)
 {
     enum { OUT = 16 };
@@ -203,20 +204,20 @@ static void test_random_resized_crop(void)
         run_places("[{random_resized_crop: {size: 16, filter: bilinear}}]", 1, 3, number, again);
         TRUE_THAT(memcmp(x, again, sizeof x) != 0);
     }
-    /* Areas that do not fit are drawn again, so their mean lies below (0.08 + 1) / 2. */
+    /* Areas that do not fit are drawn again, so their mean is less than (0.08 + 1) / 2. */
     TRUE_THAT(area_sum > 0.42 * 400 && area_sum < 0.56 * 400 && area_least < 0.12 && area_most > 0.85);
     TRUE_THAT(left_sum > 0.38 * 400 && left_sum < 0.55 * 400);
     run_places("[{random_resized_crop: {size: 16, scale: 0.25, ratio: 1}}]", 1, 0, 7, x);
     TRUE_THAT(fabs(x[9] - x[8] - 2) < 1e-3);
-    /* Without chance: the middle 7/8. */
+    /* Without random choices it is the middle 7/8. */
     run_places("[{random_resized_crop: 16}]", 0, 5, 9, x);
     TRUE_THAT(fabs(x[8 * OUT + 8] - x[8 * OUT + 7] - 3.5) < 0.02 && near(x[8 * OUT + 8] + x[8 * OUT + 7], S));
-    /* No window of this ratio fits: the middle, as wide as it can be. */
+    /* No window of this ratio fits, so the result is the middle, as wide as possible. */
     run_places("[{random_resized_crop: {size: 16, scale: 1, ratio: 4}}]", 1, 0, 0, x);
     TRUE_THAT(fabs(x[9] - x[8] - 4) < 1e-3 && fabs(x[OUT * OUT + 9 * OUT] - x[OUT * OUT + 8 * OUT] - 1) < 1e-3);
 }
 
-/* A crop behind a resize is a window of it. */
+/* A crop after a resize is a window of the resized picture. */
 static void test_joined(void)
 {
     static float all[2 * 40 * 40], x[2 * 24 * 30];
@@ -236,7 +237,7 @@ static void test_joined(void)
     TRUE_THAT(differ > 10);
 }
 
-/* What is asked of the decoder holds all that the step then uses, and is no larger than it must be. */
+/* The window asked of the decoder holds everything that the step then uses, and is no larger than necessary. */
 static void test_want(void)
 {
     cvy_augment *a = NULL;
@@ -255,7 +256,7 @@ static void test_want(void)
     cvy_augment_destroy(&a);
     OK(make("[{random_crop: {size: 32, pad: 4}}]", 1, &of_places, &a));
     TRUE_THAT(cvy_augment_want(a, 0, 0, 32, 32, &w) && w.height >= 28 && w.height <= 32 && w.scale == 1);
-    TRUE_THAT(!cvy_augment_want(a, 0, 0, 20, 90, &w)); /* does not fit: the step itself says so */
+    TRUE_THAT(!cvy_augment_want(a, 0, 0, 20, 90, &w)); /* it does not fit: the step itself reports it */
     cvy_augment_destroy(&a);
     static const char *const all[] = {"[]", "[mirror, {resize: 9}]", "[{resize: {size: 9, decode: full}}]"};
     for (int i = 0; i < CVY_COUNT(all); i++) {
@@ -271,7 +272,7 @@ static void test_rotate90(void)
     int seen[4] = {0}, turned = 0;
     for (int64_t number = 0; number < 120; number++) {
         run_places("[rotate90]", 1, 0, number, x);
-        const int corner = (int)x[0] + (int)x[S * S]; /* column and row of what lies in the corner */
+        const int corner = (int)x[0] + (int)x[S * S]; /* column and row of the pixel in the corner */
         const int k = corner == 0 ? 0 : corner == 2 * (S - 1) ? 2 : x[0] > x[S * S] ? 1 : 3;
         seen[k]++;
         for (int i = 0; i < S * S; i++) {
@@ -284,7 +285,7 @@ static void test_rotate90(void)
     for (int k = 0; k < 4; k++)
         TRUE_THAT(seen[k] > 12);
     run("[]", 1, 0, 0, plain);
-    for (int64_t number = 0; number < 60; number++) { /* not square: by 180 degrees or not at all */
+    for (int64_t number = 0; number < 60; number++) { /* not square: turned by 180 degrees or not at all */
         run("[{rotate90: {share: 0.5}}]", 1, 0, number, y);
         int same = 1;
         for (int i = 0; i < N; i++)
@@ -318,7 +319,7 @@ static void test_cutout(void)
         first = at;
     }
     TRUE_THAT(whole > 25 && moved > 40);
-    /* Zeros in bytes, and after a mean the step's own units. */
+    /* On bytes the cut-out pixels are zero. After a mean the value of cutout is in the units of that step. */
     float b[N];
     run("[{cutout: 3}]", 1, 0, 4, b);
     int zeros = 0;
@@ -332,7 +333,7 @@ static void test_cutout(void)
     TRUE_THAT(near(b[11], bytes[11] / 255.0));
 }
 
-/* Linear steps are gathered into one; what is not linear, and what puts zeros in, sees them all done. */
+/* Linear steps are combined into one. A step that is not linear or that writes zeros gets values after all of them. */
 static void test_order_of_values(void)
 {
     float x[C * 11 * 11];
@@ -349,7 +350,7 @@ static void test_order_of_values(void)
     TRUE_THAT(x[0] == 0 && near(x[3 * 11 + 2], (bytes[0] / 255.0 - 0.5) / 0.5));
     run("[{mean: 0.5}, {mirror: {share: 1}}]", 1, 0, 0, x);
     TRUE_THAT(near(x[0], bytes[W - 1] / 255.0 - 0.5));
-    /* Reals far from zero keep their small differences. */
+    /* Real numbers far from zero keep their small differences. */
     float far[] = {1000000.25f, 1000001.5f, 999999, 1000000}, y[4];
     const cvy_reader_info vector = {.dtype = CVY_DTYPE_F32, .shape = {1, {4}}};
     const cvy_picture p = {.dtype = CVY_DTYPE_F32, .C = 4, .H = 1, .W = 1, .data = far};

@@ -1,6 +1,7 @@
 /*
- * Samples in memory: what was read once is read again although its file has lost its content; labels, views, the limit,
- * and encoded pictures as they are stored and decoded: the pixels are those without a cache.
+ * test_data_cache.c: samples in memory: a sample that was read once is read again although its file has lost its
+ * content; labels, views and the limit; encoded pictures, stored as they are and decoded, give the same pixels as
+ * without a cache.
  */
 #include "test_data_pictures.h"
 

@@ -1,5 +1,6 @@
 /* rows: clang asan */
-/* The CIFAR reader on small synthetic files: both kinds, folders and single files, truncation, labels out of range. */
+/* test_data_cifar.c: the CIFAR reader on small synthetic files: both kinds, folders and single files, truncation,
+ * labels out of range. */
 #include <stdio.h>
 
 #include "test_data_support.h"

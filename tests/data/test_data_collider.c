@@ -1,7 +1,9 @@
 /* rows: clang asan */
 /*
- * The generated events and the classic baselines: reproducible, shared energy spectra, baselines in their range,
- * features that find jets where jets were put, ROC and bootstrap against known answers.
+ * test_data_collider.c: the generated events and the classic baselines.
+ *
+ * Events are reproducible and both classes share the energy spectrum. The baselines are in their range. The features
+ * find jets where the test put them. ROC and bootstrap are compared with known answers.
  */
 #include "base/base_rng.h"
 #include "data/generated/data_collider.h"
@@ -45,7 +47,7 @@ static void test_reproducible(void)
     cvy_dataset_destroy(&d);
 }
 
-/* Two blobs of 100 and 60 GeV, one of them across the seam of phi, and nothing else. */
+/* Two blobs of 100 and 60 GeV and nothing else. One of them crosses the seam of phi. */
 static void test_features(void)
 {
     float work[64 * 64], f[COLLIDER_FEATURES];
@@ -97,7 +99,7 @@ static void test_baselines(void)
     cvy_comparison c;
     double sd[2];
     make_tables("{format: collider, events: 3000}", "{format: collider, events: 2000, first: 50000}", t);
-    /* The energy is shared by both classes; the number of jets is not. */
+    /* Both classes have the same energy but not the same number of jets. */
     const double ht = mean_of(&t[0], COLLIDER_HT, 1, &sd[1]) - mean_of(&t[0], COLLIDER_HT, 0, &sd[0]);
     TRUE_THAT(fabs(ht) < 4 * hypot(sd[0], sd[1]));
     TRUE_THAT(mean_of(&t[0], COLLIDER_NJET, 1, &sd[1]) > mean_of(&t[0], COLLIDER_NJET, 0, &sd[0]) + 1);
@@ -109,7 +111,7 @@ static void test_baselines(void)
                   curve->tpr[curve->n - 1] == 1);
         for (int64_t k = 1; k < curve->n; k++)
             TRUE_THAT(curve->fpr[k] >= curve->fpr[k - 1] && curve->tpr[k] >= curve->tpr[k - 1]);
-        /* Against a judge who knows the truth, with a little noise. */
+        /* Compares the baselines with scores that know the truth, with a little noise. */
         float *oracle = malloc((size_t)b.ntest * sizeof *oracle);
         for (int64_t k = 0; k < b.ntest; k++)
             oracle[k] = (float)b.label[k] * 3 + (float)(k % 97) / 40;
@@ -131,7 +133,7 @@ static void test_baselines(void)
     cvy_collider_table_free(&t[1]);
 }
 
-/* Small cases by hand; the bootstrap's error against the formula of a proportion. */
+/* Small cases computed by hand; the bootstrap's error against the formula for a proportion. */
 static void test_roc(void)
 {
     const float score[] = {4, 3, 3, 2, 1};

@@ -1,5 +1,5 @@
 /*
- * test_data_damage.h: a file in which one thing is wrong, for every thing that can be: each bit flipped, each length
+ * test_data_damage.h: makes damaged copies of a file in which one thing is wrong: each bit flipped, and each length
  * cut.
  */
 #ifndef TEST_DATA_DAMAGE_H
@@ -9,8 +9,8 @@
 
 enum { DAMAGE_CUT = 8 };
 
-/* Writes scratch/name with each bit of each byte flipped in turn, and cut off before the byte (bit DAMAGE_CUT), and has
- * each looked at. */
+/* Writes scratch/name with each bit of each byte flipped in turn, and also cut off before each byte (then bit is
+ * DAMAGE_CUT), and calls look() for each file. */
 static inline void damage_each_byte(const char *name, const void *data, size_t bytes,
                                     void (*look)(const char *name, int bit, void *user), void *user)
 {

@@ -1,6 +1,7 @@
 /* rows: clang asan */
-/* Decoding only what is wanted: windows equal the same window of the whole, reduced pictures lie where the whole one
- * has them; then hostile files: cut off anywhere, flipped bits, absurd headers, kinds of picture that are refused. */
+/* test_data_decode.c: decoding only what is wanted: windows equal the same window of the whole picture, and reduced
+ * pictures show the same positions; then hostile files.¶¶Hostile files are cut off anywhere, have flipped bits or
+ * absurd headers, or are kinds of pictures that are refused. */
 #include "test_data_pictures.h"
 
 #if CVY_HAVE_JPEG && CVY_HAVE_SPNG
@@ -9,7 +10,7 @@
 enum { H = 230, W = 310 };
 
 static cvy_bytes room[2], rows;
-static unsigned char *file; /* the JPEG at hand */
+static unsigned char *file; /* the current JPEG */
 static unsigned long file_bytes;
 
 /* ---- making pictures ---- */
@@ -78,7 +79,7 @@ static uint8_t at(const cvy_picture *p, int64_t c, int64_t y, int64_t x)
     return ((const uint8_t *)p->data)[(c * p->H + y) * p->W + x];
 }
 
-/* Every pixel of the window, whatever its place among the blocks, is that of the whole picture. */
+/* Every pixel of the window equals that of the whole picture, wherever it lies among the blocks. */
 static void test_windows(void)
 {
     static const cvy_picture_window windows[] = {
@@ -108,7 +109,7 @@ static void test_windows(void)
     }
 }
 
-/* A reduced picture against the means of the blocks that its pixels stand for. */
+/* Compares a reduced picture with the means of the blocks that its pixels stand for. */
 static void test_reduced(void)
 {
     for (int samples = 1; samples <= 3; samples += 2) {
@@ -131,7 +132,8 @@ static void test_reduced(void)
                         sum += fabs(far);
                         mean += far;
                     }
-            /* The waves are shorter than some blocks are wide; a picture that lies a pixel off is far above this. */
+            /* The waves are shorter than some blocks are wide. A picture that is shifted by a pixel is far above this
+             * bound. */
             if (sum / (double)n > 1.5 || fabs(mean / (double)n) > 0.25) {
                 fprintf(stderr, "%d/8 of sampling %d: mean difference %.3f, absolute %.3f\n", k, samples,
                         mean / (double)n, sum / (double)n);
@@ -145,7 +147,7 @@ static void test_reduced(void)
 
 static float x[2][3 * 96 * 96];
 
-/* The same sample with reduced and with full decoding: differences in levels of 0 to 255. */
+/* Compares the same sample with reduced and with full decoding. Differences are in levels of 0 to 255. */
 static void compare_augment(const char *folder, const char *steps, const char *full, int random, double absolute,
                             double signed_bound)
 {
@@ -182,14 +184,14 @@ static void test_data_set(void)
     put_file(in_scratch("waves/a.jpg"), file, file_bytes);
     make_jpeg(RAMP, 3, 92, 3, 0);
     put_file(in_scratch("ramp/a.jpg"), file, file_bytes);
-    /* Windows alone: not a bit differs. */
+    /* With windows alone not a bit differs. */
     compare_augment(in_scratch("waves"), "[{random_crop: 96}]", "[{random_crop: {size: 96, decode: full}}]", 1, 0, 0);
     compare_augment(in_scratch("waves"), "[{random_crop: {size: 64, pad: 30}}]",
                     "[{random_crop: {size: 64, pad: 30, decode: full}}]", 1, 0, 0);
     compare_augment(in_scratch("waves"), "[{center_crop: [50, 91]}]", "[{center_crop: {size: [50, 91], decode: full}}]",
                     0, 0, 0);
-    /* Reduced ones: another filter comes before, so some levels; on a slope of 0.6 a pixel a shift of a third of a
-     * pixel would be 0.2 levels. */
+    /* Reduced pictures may differ by some levels, because they pass through another filter first. On a slope of 0.6 a
+     * pixel, a shift of a third of a pixel would be 0.2 levels. */
     compare_augment(in_scratch("waves"), "[{random_resized_crop: 32}]",
                     "[{random_resized_crop: {size: 32, decode: full}}]", 1, 4, 1);
     compare_augment(in_scratch("ramp"), "[{random_resized_crop: 32}]",
@@ -206,7 +208,8 @@ static void test_data_set(void)
 
 /* ---- hostile files ---- */
 
-/* Cut off anywhere it is a fault, whole or in part; a flipped bit is a fault or goes unnoticed, and no more. */
+/* A file that is cut off anywhere gives a fault, decoded whole or in part. A flipped bit gives a fault or goes
+ * unnoticed; it does nothing worse. */
 static void test_damage(void)
 {
     const cvy_picture_window w = {20, 30, 40, 50, 0.5};
@@ -216,7 +219,7 @@ static void test_damage(void)
         const unsigned long bytes = file_bytes;
         unsigned char *whole = file;
         for (unsigned long cut = 0; cut < bytes; cut += cut < 700 ? 13 : bytes / 23 + (cut > bytes - 40)) {
-            file = malloc(cut + 1); /* of its own, so that the sanitizer sees each byte read behind it */
+            file = malloc(cut + 1); /* a block of its own, so that the sanitizer sees each byte read after it */
             TRUE_THAT(file);
             memcpy(file, whole, cut);
             file = realloc(file, cut ? cut : 1);
@@ -261,7 +264,7 @@ static void test_refused(void)
     FAILS(cvy_picture_look(CVY_CODING_JPEG, file, file_bytes, &c, &h, &wd), CVY_E_FORMAT, "10240x10240");
 }
 
-/* Grey becomes three equal planes, colour becomes luma. */
+/* Grey becomes three equal planes, and colour becomes luma. */
 static void test_grey(void)
 {
     cvy_picture p;
@@ -319,7 +322,7 @@ static void test_png(int type, int depth, int channels)
             TRUE_THAT(abs(at(&p, k, 0, i) - want) <= (depth == 16));
         }
     }
-    for (size_t cut = 0; cut < size - 12; cut += 7) /* the last 12 are the empty end mark */
+    for (size_t cut = 0; cut < size - 12; cut += 7) /* the last 12 bytes are the empty end mark */
         TRUE_THAT(cvy_picture_decode(CVY_CODING_PNG, png, cut, channels, &room[0], &rows, &p) < 0);
     free(png);
     spng_ctx_free(ctx);

@@ -1,6 +1,6 @@
 /*
- * The generators of fields and pictures: the Fourier transform against the sum that defines it, the statistics that
- * docs/reference/data.md states, targets and classes, samples that depend on nothing but seed and number.
+ * test_data_fields.c: the generators of fields and pictures: the Fourier transform against the sum that defines it, the
+ * statistics that docs/reference/data.md states, targets and classes, and samples that depend only on seed and number.
  */
 #include <math.h>
 #include <stdio.h>
@@ -43,12 +43,12 @@ static void test_fft(void)
 enum { SIZE = 64, CELLS = SIZE * SIZE, MAPS = 400, SHELLS = SIZE / 2 };
 
 struct sums {
-    double mean, mean2; /* of maps' means */
+    double mean, mean2; /* of the means of maps */
     double variance, variance2;
     double power[SHELLS];
 };
 
-/* Adds a map's statistics: its mean, and variance and spectrum of its log. */
+/* Adds a map's statistics: its mean, and the variance and the spectrum of its logarithm. */
 static void add_map(const cvy_fft *fft, const float *map, struct sums *s)
 {
     static float re[CELLS], im[CELLS];
@@ -75,7 +75,7 @@ static void add_map(const cvy_fft *fft, const float *map, struct sums *s)
         const double ky = y > SIZE / 2 ? y - SIZE : y, kx = x > SIZE / 2 ? x - SIZE : x;
         const int shell = (int)(sqrt(ky * ky + kx * kx) + 0.5);
         if (shell < SHELLS) {
-            /* Without its fall-off, and k^index in a shell of width 1 taken back to the shell's own k. */
+            /* Undoes the fall-off, and corrects k^index within a shell of width 1 to the shell's own k. */
             const double k2 = ky * ky + kx * kx, kc = 0.5 * SIZE / 2;
             power[shell] += ((double)re[i] * re[i] + (double)im[i] * im[i]) * exp(k2 / (kc * kc)) *
                             pow(k2 / ((double)shell * shell), 1);
@@ -124,7 +124,7 @@ static void test_cosmology_statistics(void)
            variance_error, slope_of(s.power, 2, 20));
     TRUE_THAT(mean_error < 0.02 && fabs(mean - 1) < 5 * mean_error);
     TRUE_THAT(variance_error < 0.02 && fabs(variance - 0.64) < 5 * variance_error);
-    /* A shell's power has a relative error of (modes x maps)^-1/2, 1/70 where k is 2 and 12 waves make the shell. */
+    /* A shell's power has a relative error of (modes x maps)^-1/2: 1/70 at k = 2, where 12 waves make the shell. */
     TRUE_THAT(fabs(slope_of(s.power, 2, 20) + 2) < 0.03);
     cvy_dataset_destroy(&d);
     cvy_pool_destroy(&pool);
@@ -203,7 +203,8 @@ static void test_pictures(void)
     cvy_raw_free(&b);
 }
 
-/* Mean colours of classes from one half tell the class in the other better than chance, and are far from enough. */
+/* Mean colours of the classes in one half predict the class in the other half better than chance, but far from
+ * perfectly. */
 static void test_pictures_classes(void)
 {
     enum { CLASSES = 10, EACH = 60, PIXELS = 32 * 32 };
@@ -234,7 +235,7 @@ static void test_pictures_classes(void)
         right += nearest == i % CLASSES;
     }
     printf("classes by mean colour: %d of %d\n", right, CLASSES * EACH / 2);
-    TRUE_THAT(right > 36 && right < 180); /* chance: 30, and 5.2 the deviation */
+    TRUE_THAT(right > 36 && right < 180); /* chance: 30, with a standard deviation of 5.2 */
     cvy_raw_free(&raw);
     cvy_dataset_destroy(&d);
 }
@@ -257,7 +258,7 @@ static void test_pictures_jpeg(void)
         OK(cvy_dataset_read(coded, i, 0, right));
         for (int k = 0; k < 3 * 48 * 48; k++)
             off += fabs(x[0][k] - x[1][k]) * 255 / (3 * 48 * 48);
-        TRUE_THAT(label[0] == label[1] && off < 12); /* edges of colour are at half resolution */
+        TRUE_THAT(label[0] == label[1] && off < 12); /* JPEG stores colour at half resolution */
     }
     cvy_raw_free(&raw);
     cvy_dataset_destroy(&plain);

@@ -1,5 +1,6 @@
 /* rows: clang asan */
-/* The folder reader and both decoders: classes, channels, varying sizes, and every kind of damage named. */
+/* test_data_folder.c: the folder reader and both decoders: classes, channels, varying sizes, and a message for every
+ * kind of damage. */
 #include "test_data_pictures.h"
 
 #if CVY_HAVE_JPEG && CVY_HAVE_SPNG
@@ -72,7 +73,8 @@ static void test_sizes(void)
     OK(open_text(in_scratch("sizes"), "[{resize: 10}]", 0, &d));
     TRUE_THAT(strcmp(cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape), "3x10x10") == 0);
     OK(cvy_dataset_read(d, 1, 0, field));
-    /* cover: rows 5 to 24, every second of them and of 20 columns; a plane stays a plane inside, rounded to bytes. */
+    /* cover takes rows 5 to 24, and every second one of them and of the 20 columns. Inside, a plane stays a plane,
+     * rounded to bytes. */
     TRUE_THAT(fabs(x[5 * 10 + 5] * 255 - (40 + 3 * (5 + 2 * 5 + 0.5) + 2 * (2 * 5 + 0.5))) < 0.51);
     cvy_dataset_destroy(&d);
     OK(open_text(in_scratch("sizes"), "[{random_crop: {size: [9, 9]}}]", 0, &d));
@@ -112,7 +114,7 @@ static void test_damage(void)
     put_png(in_scratch("bad/b.png"), 0, 40, 40, 3);
     flip_byte(in_scratch("bad/b.png"), -30);
     damaged("b.png", CVY_E_FORMAT, "damaged PNG");
-    /* A header that claims 60000 x 60000 pixels is refused before memory is taken. */
+    /* A header that claims 60000 x 60000 pixels is refused before memory is allocated. */
     put_png(in_scratch("bad/b.png"), 0, 40, 40, 3);
     FILE *f = fopen(in_scratch("bad/b.png"), "r+b");
     static const uint8_t huge[] = {0, 0, 0xEA, 0x60, 0, 0, 0xEA, 0x60, 8, 2, 0, 0, 0, 0xDD, 0xF9, 0x0F, 0x98};

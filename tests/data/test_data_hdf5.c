@@ -1,5 +1,5 @@
-/* The HDF5 reader: kinds of numbers, layouts, orders of axes, several files, conditions, damaged files; a file made by
- * h5py (files/make_hdf5.py). */
+/* test_data_hdf5.c: the HDF5 reader: kinds of numbers, layouts, orders of axes, several files, conditions, damaged
+ * files, and a file made by h5py (files/make_hdf5.py). */
 #include "test_data_hdf5.h"
 
 #include <math.h>
@@ -58,8 +58,8 @@ static void test_numbers(void)
     free(v);
 }
 
-/* A stream of zlib's own: whole, cut short, with another size, and with damage in each byte after the head but the one
- * whose upper bits are padding. */
+/* A stream made by zlib: complete, cut short, with a wrong size, and with damage in each byte after the header. Only
+ * the byte whose upper bits are padding is left out. */
 static void test_inflate(void)
 {
     enum { PADDED = 8 };
@@ -82,7 +82,8 @@ static void test_inflate(void)
     }
 }
 
-/* Both ways give the same for all bits; the instruction may choose another NaN. */
+/* Both implementations give the same for all 65536 bit patterns, except that the CPU's instruction may choose another
+ * NaN. */
 static void test_half_bits(void)
 {
     enum { ALL = 65536 };
@@ -115,7 +116,8 @@ static void test_half(void)
     cvy_dataset_destroy(&d);
 }
 
-/* A cache that holds a third of the chunks; sizes beyond it come back right, read by several threads at once. */
+/* The cache holds a third of the chunks. Several threads read rows of all chunks at once and must get the right
+ * values. */
 static void *read_many(void *user)
 {
     cvy_dataset *d = user;
@@ -169,10 +171,10 @@ static void test_axes(void)
     add_set(file, "nwh", (struct layout){.type = u8, .ndim = 3, .dim = {6, 4, 5}}, v);
     add_set(file, "flat", (struct layout){.type = f32, .ndim = 1, .dim = {6}}, v);
     H5Fclose(file);
-    OK(open_in("axes.h5", "x: nhwc", &d)); /* three channels last behind five rows: guessed */
+    OK(open_in("axes.h5", "x: nhwc", &d)); /* three channels last after five rows: guessed */
     TRUE_THAT(strcmp(shape_of(d), "3x5x4") == 0);
     read_x(d, 2, x);
-    for (int e = 0; e < 60; e++) /* e is c, h, w */
+    for (int e = 0; e < 60; e++) /* e counts c, h, w */
         TRUE_THAT(x[e] == (float)value_at(2 * 60 + (e % 20) * 3 + e / 20));
     cvy_dataset_destroy(&d);
     OK(open_in("axes.h5", "x: nhwc, axes: NCHW", &d));
@@ -213,7 +215,8 @@ static void test_axes(void)
 
 /* ---- several data sets, several files ---- */
 
-/* Files a, b and c of 4, 0 and 3 rows: pictures of two channels, one more channel, two features, targets, labels. */
+/* Makes files a, b and c with 4, 0 and 3 rows: pictures of two channels, one more channel, two features, targets,
+ * labels. */
 static void make_runs(void)
 {
     static const int rows[] = {4, 0, 3};
@@ -302,7 +305,7 @@ static void test_files(void)
     cvy_dataset_destroy(&d);
     FAILS(open_in("runs/*.hdf5", "", &d), CVY_E_IO, "no file has a name of this pattern");
     FAILS(open_in("runs/z.h5", "", &d), CVY_E_IO, "no such file or folder");
-    OK(open_text(in_scratch("runs"), NULL, 0, &d)); /* the format is found by looking */
+    OK(open_text(in_scratch("runs"), NULL, 0, &d)); /* the format is found from the content */
     TRUE_THAT(strcmp(cvy_dataset_describe(d)->format, "hdf5") == 0);
     cvy_dataset_destroy(&d);
 }
@@ -369,7 +372,7 @@ static void test_faults(void)
     FAILS(cvy_dataset_read(d, 2, 0, field), CVY_E_FORMAT, "bad.h5, row 2: label 2 is out of range, expected 0 .. 1");
     FAILS(cvy_dataset_read(d, 9, 0, field), CVY_E_FORMAT, "bad.h5, row 9: label -1");
     cvy_dataset_destroy(&d);
-    /* Files of one set must be alike. */
+    /* Files of one set must have the same form. */
     OK(cvy_file_make_folder(in_scratch("mixed")));
     file = new_file("mixed/a.h5");
     add_set(file, "x", (struct layout){.type = f32, .ndim = 2, .dim = {10, 3}}, v);
@@ -387,7 +390,7 @@ static void test_faults(void)
     free(v);
 }
 
-/* A link into another file, and numbers kept there, stay within the folder. */
+/* A link into another file, and numbers that are kept there, must stay within the folder. */
 static void test_links(void)
 {
     cvy_dataset *d = NULL;
@@ -414,7 +417,7 @@ static void test_links(void)
 
 /* ---- damage ---- */
 
-/* Opens and reads all that can be read; never mind how it ends, if only it ends. */
+/* Opens the file and reads all that can be read. Any result is accepted if the process survives. */
 static void try_all(const char *path)
 {
     cvy_dataset *d = NULL;
@@ -432,7 +435,7 @@ static void try_all(const char *path)
     cvy_dataset_destroy(&d);
 }
 
-/* The library itself does not survive every damaged header, so this is a process of its own. */
+/* Runs try_all in a process of its own, because the library itself does not survive every damaged header. */
 static int survives(const char *path)
 {
     fflush(NULL);
@@ -465,7 +468,7 @@ static void test_damage(void)
         put_file(in_scratch("cut.h5"), data, cut);
         TRUE_THAT(open_in("cut.h5", "", &d) < 0);
     }
-    /* HDF5 1.10 reads beyond its own buffers where some headers are damaged: that is its end under a sanitizer. */
+    /* HDF5 1.10 reads outside its own buffers when some headers are damaged, and a sanitizer would end the process. */
     const char *sanitize = getenv("CONVOY_SANITIZE");
     const int step = sanitize && strcmp(sanitize, "ON") == 0 ? 0 : (int)bytes / 60;
     for (size_t at = 0; step > 0 && at < bytes; at += (size_t)step) {
@@ -474,7 +477,7 @@ static void test_damage(void)
         TRUE_THAT(survives(in_scratch("flip.h5")));
         data[at] ^= 0x41;
     }
-    /* Within a chunk: named. */
+    /* Damage within a chunk is reported with its place. */
     uint8_t *chunk = memmem(data, bytes, "\x78\x5e", 2); /* a zlib stream of level 4 */
     TRUE_THAT(chunk != NULL);
     for (int i = 8; i < 24; i++)
@@ -489,13 +492,13 @@ static void test_damage(void)
             TRUE_THAT(strstr(cvy_error_text(), "torn.h5, row ") && strstr(cvy_error_text(), "data set x"));
             failed++;
         }
-    TRUE_THAT(failed == N); /* such small chunks are read by several */
+    TRUE_THAT(failed == N); /* several threads read such small chunks */
     cvy_dataset_destroy(&d);
     cvy_mem_free(&data);
     free(v);
 }
 
-/* ---- files of others ---- */
+/* ---- files made by other programs ---- */
 
 static void test_h5py(void)
 {

@@ -1,5 +1,5 @@
 /*
- * test_data_hdf5.h: makes HDF5 files for the tests, data set by data set, and opens what was made.
+ * test_data_hdf5.h: makes HDF5 files for the tests, one data set at a time, and opens them.
  */
 #ifndef TEST_DATA_HDF5_H
 #define TEST_DATA_HDF5_H
@@ -10,7 +10,7 @@
 #include <hdf5.h>
 #include <stdio.h>
 
-/* What a data set is to be; chunk[0] 0: contiguous. */
+/* Describes a data set to make. If chunk[0] is 0, it is contiguous. */
 struct layout {
     hid_t type;
     int ndim;
@@ -33,7 +33,7 @@ static inline hid_t truth(void)
     return t;
 }
 
-/* Values come as doubles, which the library converts. */
+/* The values are given as doubles; the library converts them. */
 static inline hid_t put_set(hid_t file, const char *name, struct layout l, const double *value)
 {
     const hid_t space = H5Screate_simple(l.ndim, l.dim, NULL), list = H5Pcreate(H5P_DATASET_CREATE);
@@ -73,7 +73,7 @@ static inline hid_t new_file(const char *name)
     return file;
 }
 
-/* Whole numbers that every kind holds, no two rows alike. */
+/* Returns whole numbers that every type can hold. No two rows are equal. */
 static inline double value_at(int64_t i)
 {
     return (double)((i * 7 + i / 13) % 101);
@@ -99,7 +99,7 @@ static inline const char *shape_of(const cvy_dataset *d)
     return cvy_shape_text(&cvy_dataset_describe(d)->field[0].shape);
 }
 
-/* x of sample i: elems numbers. */
+/* Reads x of sample i into `x`, which has room for all its elements. */
 static inline void read_x(cvy_dataset *d, int64_t i, float *x)
 {
     static float rest[CVY_FIELD_MAX][64];

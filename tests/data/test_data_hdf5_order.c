@@ -1,6 +1,8 @@
-/* Window shuffles of HDF5 files: blocks are the chunks of each file, also where a file ends within one, chunks differ,
- * a condition or range takes some of the samples, or a source without chunks stands beside; an epoch has each sample
- * once, the same for any number of ranks, and no block is spread over two windows. */
+/* test_data_hdf5_order.c: window shuffles of HDF5 files, whose blocks are the chunks of each file.
+ *
+ * It covers files that end within a chunk, different chunk sizes, a condition or range that takes some of the samples,
+ * and an additional source without chunks. An epoch has each sample once and is the same for any number of ranks, and
+ * no block is spread over two windows. */
 #include <stdio.h>
 
 #include "test_data_hdf5.h"
@@ -9,9 +11,10 @@
 
 #if CVY_HAVE_HDF5
 
-enum { SIDE = 32, PIXELS = SIDE * SIDE, WINDOW = 16 }; /* a row has 4 KB: sixteen are as large as a block is at least */
+enum { SIDE = 32, PIXELS = SIDE * SIDE, WINDOW = 16 }; /* a row has 4 KB, sixteen are as large as the smallest block */
 
-/* x: in each pixel the row's number, from `first` on; met: 0, 1, 2, 0, ... chunk 0: contiguous. */
+/* Writes x, whose pixels all hold the row's number counted from `first`, and met: 0, 1, 2, 0, ... If chunk is 0, the
+ * data sets are contiguous. */
 static void put_rows(const char *name, int64_t first, int64_t rows, int64_t chunk)
 {
     double *x = malloc((size_t)(rows * PIXELS) * sizeof *x), *met = malloc((size_t)rows * sizeof *met);
@@ -50,7 +53,7 @@ static void make_files(void)
     put_rows("plain.h5", ROWS, PLAIN, 0);
 }
 
-/* Which chunk a row lies in, counted over all files. */
+/* Returns the chunk of a row, counted over all files. */
 static int64_t chunk_of(int64_t row)
 {
     int64_t first = 0, chunks = 0;
@@ -60,10 +63,10 @@ static int64_t chunk_of(int64_t row)
         first += file_rows[f];
         chunks += (file_rows[f] + file_chunk[f] - 1) / file_chunk[f];
     }
-    return chunks + (row - first) / CVY_BLOCK_USUAL; /* of the file without chunks */
+    return chunks + (row - first) / CVY_BLOCK_USUAL; /* for the file without chunks */
 }
 
-/* The row that each sample is, as its pixels say. */
+/* Finds the row of each sample from its pixels. */
 static void find_rows(cvy_dataset *d, int64_t *row)
 {
     float x[PIXELS];
@@ -73,7 +76,7 @@ static void find_rows(cvy_dataset *d, int64_t *row)
     }
 }
 
-/* Blocks begin where the chunk of the row changes, and nowhere else. */
+/* A new block begins exactly where the chunk of the row changes. */
 static void check_blocks(cvy_dataset *d, const int64_t *row)
 {
     cvy_blocks b;
@@ -97,7 +100,8 @@ static void get_epoch(cvy_epoch_order *o, uint64_t epoch, int64_t n, int64_t bat
     }
 }
 
-/* The epoch falls into windows, each of at most 16 blocks with all their samples. Returns how many windows. */
+/* Checks that the epoch is made of windows, each with all samples of at most 16 blocks. Returns the number of
+ * windows. */
 static int64_t count_windows(cvy_dataset *d, const int64_t *number)
 {
     const int64_t n = cvy_dataset_describe(d)->nsamples;
@@ -119,7 +123,7 @@ static int64_t count_windows(cvy_dataset *d, const int64_t *number)
         sum += seen[k] ? 0 : length[k];
         seen[k] = 1;
         TRUE_THAT(blocks <= WINDOW);
-        if (sum == place + 1) { /* all blocks that were begun are at their end */
+        if (sum == place + 1) { /* all blocks that were begun are complete */
             windows++;
             blocks = 0;
         }
@@ -151,7 +155,7 @@ static void check_order(cvy_dataset *d)
         TRUE_THAT(epoch == 0 || memcmp(one, before, (size_t)n * sizeof *one) != 0);
         memcpy(before, one, sizeof before);
     }
-    get_epoch(o, 2, n, 50, 3, many); /* an epoch that was left and comes again, as when a batch lies in two */
+    get_epoch(o, 2, n, 50, 3, many); /* an epoch that was left and is needed again, as when a batch lies in two */
     get_epoch(o, 0, n, 50, 3, one);
     get_epoch(o, 2, n, 50, 3, one);
     TRUE_THAT(memcmp(one, many, (size_t)n * sizeof *one) == 0);
@@ -191,7 +195,7 @@ static void test_sources(void)
     check_source(text, MOST);
 }
 
-/* data.window: several blocks of the format are one, and stay whole. */
+/* data.window: several blocks of the format make one larger block, which stays whole. */
 static void test_larger_blocks(void)
 {
     static int64_t number[ROWS], low[ROWS], high[ROWS];
@@ -210,8 +214,7 @@ static void test_larger_blocks(void)
     }
     for (int64_t k = 0; k < chunk_of(ROWS); k++)
         far = CVY_MAX(far, high[k] - low[k] + 1);
-    TRUE_THAT(far > WINDOW * 24 &&
-              far <= WINDOW * (40 + 23)); /* more than windows of single chunks, one of these at most */
+    TRUE_THAT(far > WINDOW * 24 && far <= WINDOW * (40 + 23)); /* more than with windows of single chunks */
     cvy_epoch_order_destroy(&o);
     cvy_dataset_destroy(&d);
 }
@@ -230,7 +233,7 @@ int main(void)
 
 int main(void)
 {
-    return 77; /* HDF5 is left out of this build */
+    return 77; /* this build has no HDF5 */
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* The HDF5 writer: what it wrote is read back, plain and encoded, in pieces; one that is stopped leaves nothing. */
+/* test_data_hdf5_write.c: the HDF5 writer: what it wrote is read back, plain and encoded, in pieces; a writer that is
+ * stopped leaves nothing. */
 #include <stdio.h>
 
 #include "test_data_support.h"
@@ -23,7 +24,7 @@ static void write_pieces(const char *folder, const cvy_reader_info *info, const 
     for (int64_t p = 0; p < npieces; p++) {
         const int64_t first = p * n / npieces, end = (p + 1) * n / npieces;
         TRUE_THAT(!def->has_piece(state, p));
-        OK(def->begin_piece(state, p, end - first + 1)); /* one is left out */
+        OK(def->begin_piece(state, p, end - first + 1)); /* one sample is left out */
         TRUE_THAT(!def->has_piece(state, p));
         for (int64_t i = first; i < end; i++)
             OK(def->write(state, i, &raw[i]));
@@ -109,7 +110,7 @@ static void test_writer(void)
     FAILS(open_text(in_scratch("written0"), NULL, 0, &d), CVY_E_FORMAT, "holds 2 of 3 pieces");
 }
 
-/* What is closed with a piece under way leaves nothing behind. */
+/* A writer that is closed in the middle of a piece leaves no file. */
 static void test_writer_stops(void)
 {
     const cvy_writer_def *def = NULL;
@@ -151,7 +152,7 @@ int main(void)
 
 int main(void)
 {
-    return 77; /* HDF5 is left out of this build */
+    return 77; /* this build has no HDF5 */
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* rows: clang asan */
-/* Lists of pictures and tables of numbers: separators, labels as numbers and names, headers, columns; what is wrong is
- * named by line and column; no byte flipped or cut leads astray. */
+/* test_data_list.c: lists of pictures and tables of numbers: separators, labels as numbers and names, headers, columns;
+ * errors are named by line and column; no flipped byte and no cut causes an invalid access. */
 #include "test_data_damage.h"
 #include "test_data_pictures.h"
 
@@ -16,7 +16,7 @@ static void put_text(const char *name, const char *text)
     put_file(in_scratch(name), text, strlen(text));
 }
 
-/* {path: <name in the scratch folder>, format: .., options} */
+/* Returns {path: <name in the scratch folder>, format: .., options}. */
 static const char *source_of(const char *format, const char *name, const char *options)
 {
     static char ring[4][900];
@@ -143,7 +143,7 @@ static void test_bad_tables(void)
     FAILS(open_text(in_scratch("head.csv"), NULL, 0, &d), CVY_E_FORMAT, "holds no samples");
 }
 
-/* Nothing but a fault or numbers comes of it. */
+/* A damaged table gives a fault or numbers, and nothing else happens. */
 static void look_at_table(const char *name, int bit, void *user)
 {
     cvy_dataset *d = NULL;
@@ -166,7 +166,7 @@ static void test_every_byte(void)
     damage_each_byte("flipped.csv", text, sizeof text - 1, look_at_table, NULL);
 }
 
-/* Lines keep their numbers across comments, and long lines across requests. */
+/* Line numbers stay right across comments, and long lines across reads. */
 static void test_many_lines(void)
 {
     enum { N = 200000 };

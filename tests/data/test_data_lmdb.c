@@ -1,7 +1,9 @@
 /*
- * LMDB data bases of Caffe's Datum: those that Python's lmdb made (tests/data/files/make_lmdb.py) are read value by
- * value; what our writer makes reads back the same, also after it was cut off; cut, damaged and foreign files and a
- * writer at work are named, never followed.
+ * test_data_lmdb.c: LMDB data bases of Caffe's Datum.
+ *
+ * Data bases made by Python's lmdb (tests/data/files/make_lmdb.py) are read value by value. What our writer makes is
+ * read back unchanged, also after an interruption. Cut, damaged and foreign files and a writer at work are reported;
+ * bad offsets are never followed.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -17,9 +19,9 @@
 
 enum { SAMPLES = 70 };
 
-/* ---- files that others made ---- */
+/* ---- files made by other programs ---- */
 
-/* A formatted text in a ring of buffers. */
+/* Returns a formatted text, in one of eight buffers that are used in turn. */
 static const char *text(const char *format, ...)
 {
     static char ring[8][1024];
@@ -37,7 +39,7 @@ static const char *made(const char *name)
     return text("%s/tests/data/files/%s", getenv("CONVOY_SOURCE"), name);
 }
 
-/* Channel c of pixel (y, x) of sample i, as make_lmdb.py has it. */
+/* Returns channel c of pixel (y, x) of sample i, as make_lmdb.py writes it. */
 static uint8_t pixel(int64_t i, int64_t c, int64_t y, int64_t x)
 {
     return (uint8_t)(7 * i + 50 * c + 3 * y + 2 * x);
@@ -166,7 +168,7 @@ static void test_threads(void)
 
 /* ---- damage ---- */
 
-/* A copy of the file in a folder of the scratch folder, which is opened as `damaged`. */
+/* Copies the file to a folder in the scratch folder, which is opened as `damaged`. */
 static char *copy_of(const char *name, size_t *bytes)
 {
     char *data = NULL;
@@ -255,7 +257,7 @@ static void test_foreign(void)
     cvy_mem_free(&data);
 }
 
-/* Reads whatever can be read; what matters is that it comes back. */
+/* Reads whatever can be read. The test is that this returns. */
 static int try_all(void)
 {
     cvy_dataset *d = NULL;
@@ -280,7 +282,7 @@ static void test_cut(void)
     for (size_t n = bytes - 1; n > 0; n -= CVY_MIN(n, 611)) {
         TRUE_THAT(truncate(in_scratch("damaged/data.mdb"), (off_t)n) == 0);
         const int good = try_all();
-        TRUE_THAT(good == -1 || good == SAMPLES); /* the slack behind the last value is no loss */
+        TRUE_THAT(good == -1 || good == SAMPLES); /* the free space after the last value holds no data */
     }
     put_file(in_scratch("damaged/data.mdb"), data, bytes / 2);
     FAILS(open_damaged(&d), CVY_E_FORMAT, "cut off");
@@ -289,7 +291,7 @@ static void test_cut(void)
     cvy_mem_free(&data);
 }
 
-/* Every seventeenth byte in turn is spoilt, in its lowest bit and in all. */
+/* In every seventeenth byte, first the lowest bit is flipped and then all bits. */
 static void test_flips(void)
 {
     size_t bytes = 0;
@@ -338,7 +340,7 @@ static cvy_status job_open(struct job *j, const char *source, const char *folder
     return j->def->open(&args, &j->state);
 }
 
-/* Pieces first .. end-1, of which the last is left in the middle where half is set. */
+/* Writes the pieces first .. end-1. If half is set, the last one is left in the middle. */
 static void job_write(struct job *j, int64_t first, int64_t end, int half)
 {
     cvy_raw raw = {0};
@@ -417,7 +419,7 @@ static void test_round_trips(void)
 #if CVY_HAVE_JPEG
     round_trip("jpeg", "{format: pictures, size: [16, 40], samples: 30, encode: jpeg}", "", 2);
 #endif
-    /* The map begins at little more than 1 MiB and must grow: 300 x 12 KiB. */
+    /* The map begins with little more than 1 MiB and must grow for 300 x 12 KiB. */
     round_trip("large", "{format: pictures, size: 64, samples: 300}", "transaction: 65536", 2);
     round_trip("huge", "{format: pictures, size: 500, samples: 3}", "transaction: 65536", 1);
     round_trip("bgr", "{format: pictures, size: 9, samples: 4}", "bgr: true", 1);
@@ -444,19 +446,19 @@ static void test_resume(void)
     job_write(&j, 0, 3, 1);
     job_close(&j);
     FAILS(open_text(text("{format: lmdb, path: \"%s\"}", folder), NULL, 0, &d), CVY_E_FORMAT, "was not finished");
-    OK(job_open(&j, source, folder, "", 5)); /* cut otherwise: nothing of it counts */
+    OK(job_open(&j, source, folder, "", 5)); /* another number of pieces: nothing of it is used */
     TRUE_THAT(!j.def->has_piece(j.state, 0));
     job_close(&j);
     OK(job_open(&j, source, folder, "", 4));
     TRUE_THAT(j.def->has_piece(j.state, 0) && j.def->has_piece(j.state, 1) && !j.def->has_piece(j.state, 2));
     job_write(&j, 2, 4, 0);
-    job_close(&j); /* cut off before the end */
+    job_close(&j); /* interrupted before the end */
     OK(job_open(&j, source, folder, "", 4));
     TRUE_THAT(j.def->has_piece(j.state, 3));
     job_finish(&j);
     job_close(&j);
     check_same(source, folder);
-    /* Pieces whose note was lost are written again, over themselves. */
+    /* Pieces whose record of completion was lost are written again over the old ones. */
     folder = in_scratch("again");
     OK(job_open(&j, source, folder, "transaction: 65536", 4));
     job_write(&j, 0, 2, 0);
@@ -481,7 +483,7 @@ static void test_refusals(void)
     TRUE_THAT(!cvy_data_has_file(in_scratch("no"), "data.mdb"));
 }
 
-/* A transaction of somebody else's while a data set is open. */
+/* A writer begins and commits transactions while a data set is open. Reading reports it after the first commit. */
 static void test_writer_at_work(void)
 {
     cvy_dataset *d = NULL;

@@ -1,7 +1,7 @@
 /* rows: clang asan */
 /*
- * The loader: what a step holds is the same for 1 to 4 ranks' shares, 0 to 3 threads and any depth; bad samples are
- * skipped and counted or fail the step with their name; the end; splits are stratified and seeded.
+ * test_data_loader.c: the loader: a step holds the same for the shares of 1 to 4 ranks, 0 to 3 threads and any depth;
+ * bad samples are skipped and counted or fail the step with their name; the end; splits are stratified and seeded.
  */
 #include "base/base_rng.h"
 #include "test_data_support.h"
@@ -11,7 +11,8 @@ struct plan {
     int rank, nranks;
 };
 
-/* Steps of `batch` places in `micro` parts, each split over ranks; the tail is used. */
+/* Returns the share of this rank: a step has `batch` samples in `micro` parts, and each part is split over ranks. The
+ * tail is used. */
 static cvy_status share(void *user, int64_t step, cvy_share *out, int max, int *nshare_out)
 {
     const struct plan *p = user;
@@ -40,7 +41,7 @@ static cvy_loader_opts options(struct plan *p, int threads, int depth)
         .shuffle = 1, .seed = 5, .threads = threads, .depth = depth, .share = share, .share_user = p};
 }
 
-/* One rank without threads, read directly: what everyone must see, by place in the run. */
+/* Reads directly, as one rank without threads: the expected samples by their position in the run. */
 static void make_truth(cvy_dataset *d)
 {
     int32_t label;
@@ -108,8 +109,8 @@ static void test_equal(void)
     cvy_dataset_destroy(&d);
 }
 
-/* Starting in the middle gives the same as having come that far; dropping a loader with work under way is fine; steps
- * go in order. */
+/* A start in the middle gives the same as reading up to there. A loader with work in progress can be destroyed. Steps
+ * must be taken in order. */
 static void test_resume_and_misuse(void)
 {
     cvy_dataset *d = NULL;

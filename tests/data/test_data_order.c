@@ -1,7 +1,10 @@
 /*
- * The order of an epoch, for every kind of shuffle: each sample once, whether the numbers divide or not; the same
- * global batches for any number of ranks; other epochs and seeds other orders. A window shuffle: how far samples of a
- * block part, how many blocks a rank reads of a step. A balanced epoch: classes equally frequent, samples used evenly.
+ * test_data_order.c: the order of an epoch, for every kind of shuffle.
+ *
+ * Each sample comes once, whether or not the numbers divide. The global batches are the same for any number of ranks,
+ * and other epochs and seeds give other orders. For a window shuffle it checks how far the samples of a block move
+ * apart and how many blocks a rank reads in a step. In a balanced epoch classes are equally frequent and samples are
+ * used evenly.
  */
 #include <stdio.h>
 
@@ -17,7 +20,7 @@ static cvy_dataset *open_numbers(int64_t n)
     return d;
 }
 
-/* An epoch in batches, each dealt out over ranks. */
+/* Collects an epoch in batches, each divided over the ranks. */
 static void get_epoch(cvy_epoch_order *o, uint64_t epoch, int64_t n, int64_t batch, int nranks, int64_t *out)
 {
     for (int64_t from = 0; from < n; from += batch) {
@@ -63,7 +66,7 @@ static void check_order(int64_t n, cvy_shuffle shuffle, int64_t window, int64_t 
     get_epoch(o, 3, n, batch, 1, next);
     expect_each_once(next, n);
     get_epoch(other, 2, n, batch, 1, many);
-    if (shuffle != CVY_SHUFFLE_NONE && n >= 100) { /* of fewer, two orders may be equal by chance */
+    if (shuffle != CVY_SHUFFLE_NONE && n >= 100) { /* with fewer samples, two orders may be equal by chance */
         TRUE_THAT(memcmp(one, next, (size_t)n * sizeof *one) != 0);
         TRUE_THAT(memcmp(one, many, (size_t)n * sizeof *one) != 0);
     }
@@ -89,7 +92,7 @@ static void test_once(void)
         }
 }
 
-/* Nothing is stored, so a million samples are as good as ten. */
+/* The order is not stored, so a million samples take no more memory than ten. */
 static void test_million(void)
 {
     check_order(1000000, CVY_SHUFFLE_ALL, 0, 4096, 1);
@@ -125,9 +128,9 @@ static void test_window(void)
         high[b] = CVY_MAX(high[b], i);
         moved += llabs(number[i] - i);
     }
-    for (int b = 0; b < NBLOCK; b++) /* within one window, and not side by side in it */
+    for (int b = 0; b < NBLOCK; b++) /* within one window, and not next to each other in it */
         TRUE_THAT(low[b] / SPAN == high[b] / SPAN && high[b] - low[b] > SPAN / 2);
-    TRUE_THAT(moved / n > n / 4 && moved / n < n * 5 / 12); /* n / 3 where places are independent */
+    TRUE_THAT(moved / n > n / 4 && moved / n < n * 5 / 12); /* n / 3 if positions are independent */
     for (int64_t from = 0; from < n; from += BATCH) {
         TRUE_THAT(distinct_blocks(number + from, BATCH) >= 12); /* a batch is drawn from the whole window */
         for (int r = 0; r < RANKS; r++) {
@@ -146,7 +149,7 @@ static void test_window(void)
 
 enum { PIXELS = 3072, COUNT = 60 };
 
-/* In CIFAR's format: 2 samples of class 3, 10 of class 5, 48 of class 7, mixed. */
+/* Writes in CIFAR's format 2 samples of class 3, 10 of class 5 and 48 of class 7, mixed. */
 static void put_skewed(void)
 {
     static uint8_t record[COUNT][PIXELS + 1];
@@ -190,7 +193,8 @@ static void test_balance(void)
     cvy_dataset_destroy(&d);
 }
 
-/* The loader hands over what the order says, in the order's places, although it reads in that of the files. */
+/* The loader delivers samples in the positions that the order gives, although it reads them in the order of the
+ * files. */
 static cvy_status share(void *user, int64_t step, cvy_share *out, int max, int *nshare_out)
 {
     const int rank = *(int *)user, nranks = 2;

@@ -1,6 +1,6 @@
 /* rows: clang asan */
-/* Packed sets: what is read back equals the source to the bit; flipped bits, truncation, strange indices and cut-off
- * packing are named. */
+/* test_data_pack.c: packed sets: what is read back equals the source to the bit; flipped bits, truncation, invalid
+ * indices and interrupted packing are reported. */
 #include <stdio.h>
 
 #include "data/data_convert.h"
@@ -99,7 +99,7 @@ static void test_damage(void)
     cvy_dataset_destroy(&d);
 }
 
-/* A bad sample stops packing, and nothing that looks like a set is left; or it is left out. */
+/* A bad sample stops packing and leaves nothing that looks like a set; with skip_bad it is left out. */
 static void test_bad_source(void)
 {
     enum { RECORD = 3073 };
@@ -111,7 +111,7 @@ static void test_bad_source(void)
     FAILS(pack(d, in_scratch("stopped"), (cvy_convert_opts){.pieces = 3}), CVY_E_FORMAT,
           "data_batch_1.bin, record 1: label 77");
     TRUE_THAT(open_text(in_scratch("stopped"), NULL, 0, &p) != CVY_OK);
-    /* Again: the first piece stays, the others follow. */
+    /* Packing again keeps the first piece and writes the others. */
     OK(pack(d, in_scratch("stopped"), (cvy_convert_opts){.pieces = 3, .skip_bad = 1}));
     TRUE_THAT(report.nkept == 1 && report.npieces == 3);
     TRUE_THAT(report.nsamples == 2 && report.nbad == 1);

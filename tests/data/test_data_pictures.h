@@ -1,5 +1,5 @@
-/* test_data_pictures.h: writes small JPEG and PNG files for the tests, smooth enough that JPEG keeps them nearly as
- * they are. */
+/* test_data_pictures.h: writes small JPEG and PNG files for the tests. They are so smooth that JPEG keeps them nearly
+ * unchanged. */
 #ifndef TEST_DATA_PICTURES_H
 #define TEST_DATA_PICTURES_H
 
@@ -10,13 +10,13 @@
 #include <spng.h>
 #include <stdio.h>
 
-/* Channel c of pixel (y, x) of picture `which`. */
+/* Returns channel c of pixel (y, x) of picture `which`. */
 static inline uint8_t picture_value(int which, int c, int y, int x)
 {
     return (uint8_t)(40 + which * 10 + c * 30 + 3 * y + 2 * x);
 }
 
-/* components 1, 3 or 4 (CMYK). */
+/* components is 1, 3 or 4 (CMYK). */
 static inline void put_jpeg(const char *path, int which, int H, int W, int components)
 {
     struct jpeg_compress_struct cinfo = {0};
@@ -65,7 +65,7 @@ static inline void put_png(const char *path, int which, int H, int W, int compon
 
 #endif
 
-/* Cuts the last `bytes` bytes. */
+/* Removes the last `bytes` bytes of the file. */
 static inline void cut_file(const char *path, long bytes)
 {
     FILE *f = fopen(path, "rb");

@@ -1,7 +1,7 @@
 /* ranks: 1 2 3 */
 /*
  * test_data_public.c: data sets and loaders of the public API: every sample once in an epoch over all ranks, the same
- * batches from a later start, tails, parts, and what is refused.
+ * batches after a later start, tails, parts, and what is refused.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -1,5 +1,5 @@
-/* Resizing: every filter, on bytes and reals, shrinking and enlarging, whole pictures and windows between pixels,
- * against the plain double sum over all pixels; constants stay what they are to the bit. */
+/* test_data_resize.c: resizing: every filter, on bytes and reals, shrinking and enlarging, whole pictures and windows
+ * between pixels, against the plain double sum over all pixels; constants do not change by a bit. */
 #include "base/base_rng.h"
 #include "data/picture/data_resize.h"
 #include "test_data_support.h"
@@ -24,7 +24,7 @@ static double weight(cvy_filter filter, const cvy_axis *a, int64_t i, int64_t j)
     return fmax(0, 1 - fabs((double)j + 0.5 - center) / radius);
 }
 
-/* The definition, all pixels for each result. */
+/* Computes the definition: a sum over all pixels for each result. */
 static double reference(cvy_filter filter, const cvy_picture *p, const cvy_axis *y, const cvy_axis *x, int64_t c,
                         int64_t i, int64_t k)
 {
@@ -71,7 +71,8 @@ static cvy_axis whole(int64_t n, int64_t size)
     return (cvy_axis){.n = n, .start = 0, .step = (double)size / (double)n, .lo = 0, .hi = size};
 }
 
-/* Half a level of rounding; weights of 14 bits, eight a result: 8 * 0.5 / 2^14 * 255 each way; 6 bits between. */
+/* Allows half a level of rounding. A result has eight weights of 14 bits: 8 * 0.5 / 2^14 * 255 for each direction, with
+ * 6 bits in between. */
 static void test_against_reference(void)
 {
     for (int f = CVY_FILTER_TRIANGLE; f <= CVY_FILTER_AREA; f++) {
@@ -82,7 +83,7 @@ static void test_against_reference(void)
         compare(filter, 1, 1, whole(5, 1), whole(7, 1), 0.5);
         compare(filter, 50, 60, (cvy_axis){20, 3.25, 1.7, 3, 38}, (cvy_axis){30, 10.5, 0.4, 10, 23}, 0.65);
         compare(filter, 50, 60, (cvy_axis){20, -4.5, 3, 0, 50}, (cvy_axis){30, 2, 2.5, 0, 60}, 0.65);
-        /* More weights a result: up to 40 of them, then too many for integers. */
+        /* More weights for each result: first up to 40, then too many for integers. */
         compare(filter, 90, 600, whole(5, 90), whole(40, 600), 1);
         compare(filter, 90, 700, whole(2, 90), whole(3, 700), 0.51);
     }

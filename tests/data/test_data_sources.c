@@ -1,6 +1,6 @@
 /*
- * Several sources as one: the order of samples, what must agree, classes that are the same in another order or taken
- * together, ranges and limits of one and of several, and that the hash tells them apart.
+ * test_data_sources.c: several sources as one: the order of samples, what must agree, classes in another order or
+ * merged, ranges and limits of one source and of several, and hashes that differ.
  */
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 enum { PIXELS = 3072 };
 
-/* A folder in CIFAR's format of `count` samples: label (first + i) % 10, all pixels `mark` + i. */
+/* Writes a folder in CIFAR's format with `count` samples: label (first + i) % 10, all pixels `mark` + i. */
 static void put_set(const char *folder, const char *names, int mark, int first, int count)
 {
     static uint8_t record[PIXELS + 1];
@@ -27,7 +27,7 @@ static void put_set(const char *folder, const char *names, int mark, int first, 
     put_file(path, names, strlen(names));
 }
 
-/* "%A", "%B", "%C" in a text become the folders of the three sets. */
+/* Replaces "%A", "%B", "%C" in a text by the folders of the three sets. */
 static const char *with_folders(const char *text)
 {
     static char ring[4][2048];
@@ -49,7 +49,7 @@ static cvy_status open_sets(const char *text, cvy_dataset **out)
     return open_text(with_folders(text), "[{scale: 1}]", 0, out);
 }
 
-/* Samples are known by their pixels: A's are 0.., B's 100.., C's 200... */
+/* Samples are recognised by their pixels: those of A start at 0, of B at 100, of C at 200. */
 static void expect(const char *source, const int *mark, const int *label, int64_t n)
 {
     cvy_dataset *d = NULL;
@@ -95,7 +95,7 @@ static void test_ranges(void)
     FAILS(open_sets("{path: %A, limit: 0}", &d), CVY_E_CONFIG, "at least 1");
 }
 
-/* A range and what is left of the set: every sample once, wherever the cut falls. */
+/* A range and the rest of the set have every sample once, wherever the cut is. */
 static void test_complement(void)
 {
     for (int percent = 10; percent < 100; percent += 5) {
@@ -111,7 +111,7 @@ static void test_complement(void)
     }
 }
 
-/* C has A's classes in another order, with one that is new. */
+/* C has A's classes in another order, and one new class. */
 static void test_classes(void)
 {
     cvy_dataset *d = NULL;
@@ -162,7 +162,7 @@ static void test_hash(void)
     TRUE_THAT(hash_of("{path: %A, limit: 4}") == hash_of("%A"));
 }
 
-/* One set seen with two augmentations. */
+/* One set with two augmentations. */
 static void test_view(void)
 {
     cvy_dataset *d = NULL, *view = NULL;

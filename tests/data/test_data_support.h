@@ -1,6 +1,6 @@
 /*
- * test_data_support.h: what the tests of src/data share: checks that say where they failed, a scratch folder, small
- * files, sources as text.
+ * test_data_support.h: what the tests of src/data share: checks that print where they failed, a scratch folder, small
+ * files, sources given as text.
  */
 #ifndef TEST_DATA_SUPPORT_H
 #define TEST_DATA_SUPPORT_H
@@ -28,7 +28,7 @@
             exit(1);                                                                                                   \
         }                                                                                                              \
     } while (0)
-/* The call fails with this code, and its message holds these words. */
+/* The call must fail with this code, and its message must hold these words. */
 #define FAILS(call, code, words)                                                                                       \
     do {                                                                                                               \
         const cvy_status status_ = (call);                                                                             \
@@ -53,7 +53,7 @@ static inline void scratch_remove(void)
     OK(cvy_file_remove_tree(scratch_folder));
 }
 
-/* scratch/name, in a ring of buffers. */
+/* Returns the path scratch/name, in one of eight buffers that are used in turn. */
 static inline const char *in_scratch(const char *name)
 {
     static char ring[8][512];
@@ -78,7 +78,7 @@ static inline void flip_byte(const char *path, long at)
     TRUE_THAT(byte != EOF && fseek(f, -1, SEEK_CUR) == 0 && fputc(byte ^ 0x10, f) != EOF && fclose(f) == 0);
 }
 
-/* Opens a data set from YAML texts; augment may be NULL. */
+/* Opens a data set from YAML texts. augment may be NULL. */
 static inline cvy_status open_text(const char *source, const char *augment, int random, cvy_dataset **out)
 {
     cvy_pool *pool = NULL;

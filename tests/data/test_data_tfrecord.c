@@ -1,6 +1,6 @@
 /* rows: clang asan */
-/* TFRecord: what is written is read back to the byte; files made by TensorFlow; every byte flipped and every length
- * cut; damaged and strange records are named. */
+/* test_data_tfrecord.c: TFRecord: what is written is read back to the byte; files made by TensorFlow; every byte
+ * flipped and every length cut; damaged and unusual records are reported. */
 #include "test_data_damage.h"
 #include "test_data_pictures.h"
 
@@ -31,7 +31,7 @@ static void write_set(cvy_dataset *d, const char *folder, int64_t npieces)
                                   .info = cvy_dataset_reader_info(d),
                                   .class_name = cvy_dataset_describe(d)->class_name};
     OK(def->open(&args, &state));
-    for (int64_t p = npieces - 1; p >= 0; p--) { /* in any order */
+    for (int64_t p = npieces - 1; p >= 0; p--) { /* pieces may be written in any order */
         TRUE_THAT(!def->has_piece(state, p));
         OK(def->begin_piece(state, p, n));
         for (int64_t i = n * p / npieces; i < n * (p + 1) / npieces; i++) {
@@ -102,7 +102,7 @@ static void test_round_trips(void)
     round_trip(text, in_scratch("weights"), 2);
 }
 
-/* A file, a glob, a folder; a folder in which a shard is missing. */
+/* Opens a file, a glob, a folder, and a folder with a missing shard. */
 static void test_paths(void)
 {
     cvy_dataset *d = NULL;
@@ -155,7 +155,7 @@ static const char *put_made(const char *name)
     return in_scratch(name);
 }
 
-/* {path: <name in the scratch folder>, format: tfrecord, options}, in a ring of its own. */
+/* Returns {path: <name in the scratch folder>, format: tfrecord, options}, in one of several buffers used in turn. */
 static const char *source_of(const char *name, const char *options)
 {
     static char ring[4][800];
@@ -166,7 +166,7 @@ static const char *source_of(const char *name, const char *options)
     return text;
 }
 
-/* Three samples: x of four floats, a label, two targets. */
+/* Writes three samples: x of four floats, a label, two targets. */
 static void make_three(const char *name)
 {
     for (int i = 0; i < 3; i++) {
@@ -180,7 +180,8 @@ static void make_three(const char *name)
     put_made(name);
 }
 
-/* Opens and reads all: how many faults there were (opening counts as one); what was read without one is right. */
+/* Opens the set and reads all samples. Returns the number of faults (a failed open is one) and checks what was read
+ * without a fault. */
 static int read_three(const char *name)
 {
     cvy_dataset *d = NULL;
@@ -218,11 +219,11 @@ static void test_every_byte(void)
     TRUE_THAT(read_three("three.tfrecord") == 0);
     OK(cvy_file_read(in_scratch("three.tfrecord"), 1 << 14, &whole, &bytes));
     damage_each_byte("damaged.tfrecord", whole, bytes, look_at_three, &good);
-    TRUE_THAT(good == 2); /* cut behind the first record and behind the second */
+    TRUE_THAT(good == 2); /* cut after the first record and after the second */
     cvy_mem_free(&whole);
 }
 
-/* Records whose checksums are right and whose content is not: no byte of an Example may lead outside. */
+/* Records with right checksums and wrong content: no byte of an Example may lead to an access outside of it. */
 static void test_every_byte_of_an_example(void)
 {
     static uint8_t record[4096];
@@ -306,7 +307,7 @@ static void test_damage(void)
     FAILS(open_text(in_scratch("hello.tfrecord"), NULL, 0, &d), CVY_E_FORMAT, "without a feature");
 }
 
-/* A record that differs from the first is named when it is read, and others can be. */
+/* A record that differs from the first is reported when it is read; other records can still be read. */
 static void test_strange_records(void)
 {
     const float x[] = {1, 2};
@@ -444,7 +445,7 @@ static void test_pictures(void)
 
 /* ---- the kept index ---- */
 
-/* "data/a.tfrecord" and "data/b.tfrecord", four samples each, with these names of classes. */
+/* Writes "data/a.tfrecord" and "data/b.tfrecord" with four samples each, whose classes have these names. */
 static void put_named(const char *names)
 {
     OK(cvy_file_make_folder(in_scratch("data")));
@@ -464,7 +465,8 @@ static cvy_status open_kept(const char *options, cvy_dataset **out)
     return open_text(source_of("data", text), NULL, 0, out);
 }
 
-/* Each sample's class by name: what is kept (of records that may be damaged by now), and what is read. */
+/* Checks each sample's class by name in the kept index and in what is read. `damaged` is a sample that cannot be read,
+ * or -1. */
 static void expect_names(const char *options, const char *names, int damaged)
 {
     cvy_dataset *d = NULL;
@@ -505,7 +507,8 @@ static void test_kept(void)
     TRUE_THAT(files_in("index", &name, pool) == 1);
     snprintf(path, sizeof path, "index/%s", name[0]);
     expect_names("", "bcabcaab", -1);
-    /* A record that is spoilt while size, time and ends stay: nobody looks, so its label is known until it is read. */
+    /* A record is damaged while size, time and ends of the file stay the same. Opening does not notice it, so its label
+     * is known until it is read. */
     TRUE_THAT(stat(in_scratch("data/a.tfrecord"), &st) == 0);
     const long second = st.st_size / 4 + 20;
     flip_byte(in_scratch("data/a.tfrecord"), second);
@@ -513,7 +516,7 @@ static void test_kept(void)
     expect_names("", "bcabcaab", 1);
     flip_byte(in_scratch("data/a.tfrecord"), second);
     TRUE_THAT(utimensat(AT_FDCWD, in_scratch("data/a.tfrecord"), (struct timespec[]){st.st_atim, st.st_mtim}, 0) == 0);
-    /* A damaged index counts as none, and a good one comes in its place. */
+    /* A damaged index is ignored and replaced by a good one. */
     for (long at = 0; at < 200; at += 25) {
         flip_byte(in_scratch(path), at);
         expect_names("", "bcabcaab", -1);
@@ -521,7 +524,7 @@ static void test_kept(void)
         expect_names("", "bcabcaab", -1);
     }
     TRUE_THAT(stat(in_scratch(path), &st) == 0 && st.st_size > 200);
-    /* Another set of the same size, another time. */
+    /* Another set of the same size, with another time. */
     put_named("ccabbaab");
     TRUE_THAT(
         utimensat(AT_FDCWD, in_scratch("data/b.tfrecord"), (struct timespec[]){{.tv_sec = 9}, {.tv_sec = 9}}, 0) == 0);
@@ -538,7 +541,7 @@ static void test_kept(void)
     cvy_pool_destroy(&pool);
 }
 
-/* Names of numbered classes come back too, with gaps. */
+/* Names of numbered classes are restored too, even with gaps. */
 static void test_kept_numbers(void)
 {
     static const int64_t label[] = {3, 1, 3, 0};

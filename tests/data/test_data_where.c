@@ -1,11 +1,12 @@
-/* Conditions on a sample's numbers: what holds, which names they have, and where mistakes are. */
+/* test_data_where.c: conditions on a sample's numbers: which samples fulfil them, which names they use, and the
+ * position of errors. */
 #include "test_data_support.h"
 
 #include <math.h>
 
 #include "data/data_where.h"
 
-/* Of x, y and z; a name that the condition has not is left out. */
+/* Evaluates the condition for x, y and z. A name that it does not use is left out. */
 static int holds(const char *text, double x, double y, double z)
 {
     cvy_pool *pool = NULL;
@@ -47,7 +48,7 @@ static void test_truth(void)
         {"x/events.met > 2", 3, 0, 0, 1},
         {"'x of the-jet' > 2", 3, 0, 0, 1},
         {"x > -.5", 0, 0, 0, 1},
-        {"not_x > 1 or x > 1", 0, 0, 2, 1}, /* a name that begins with a word of the language: the third */
+        {"not_x > 1 or x > 1", 0, 0, 2, 1}, /* a name that begins with a word of the language; it is the third */
     };
     for (int i = 0; i < CVY_COUNT(row); i++)
         if (holds(row[i].text, row[i].x, row[i].y, row[i].z) != row[i].holds) {

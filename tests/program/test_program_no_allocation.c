@@ -1,15 +1,21 @@
 /* ranks: 1 2 */
 /* rows: mpich asan onednn3 */
 /*
- * test_program_no_allocation.c: after planning, a step allocates nothing: no malloc, free, mmap or munmap in steps 3 to
- * 10, on any thread. Nor does it touch a page for the first time: less than one page fault a step, which leaves room
- * for what the system does on its own account (moving pages together, say).
+ * test_program_no_allocation.c: after planning, a step allocates nothing: there is no malloc, free, mmap or munmap in
+ * the steps 3 to 10, on any thread.
  *
- * This program's own malloc and its kin stand before the C library's and note who calls. Two libraries allocate inside
- * their calls, and their APIs have no way round it; what happens there is told apart by wrapping the calls: oneDNN
- * dnnl_primitive_execute() makes its list of arguments anew each time, a few small blocks. They must all be freed
- * again, and nothing mapped. MPI      a library's collectives may make their schedules (Open MPI's do): not counted.
- * With plain kernels and one rank there is nothing to tell apart: the count is zero.
+ * A step must not touch a page for the first time either. The test allows less than one page fault a step, because the
+ * system makes some for its own reasons (it may move pages together, for example).
+ *
+ * The malloc of this program and its relatives replace those of the C library and note who calls. Two libraries
+ * allocate inside their calls, and their APIs offer no way to avoid it. The test wraps the calls to tell their
+ * allocations apart:
+ *
+ * - oneDNN: dnnl_primitive_execute() makes its list of arguments anew each time, which is a few small blocks. All of
+ *   them must be freed again, and nothing may be mapped.
+ * - MPI: collectives of a library may make their schedules (those of Open MPI do). This is not counted.
+ *
+ * With reference kernels and one rank neither library is called, so the count must be zero.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -42,8 +48,8 @@
 
 enum place { OURS, ONEDNN, MPI };
 enum { CALLERS = 16 };
-static atomic_int counting, place;               /* place: where the calling thread of this program is */
-static atomic_int ncall[3], balance[3], nmap[3]; /* by place; balance: blocks taken less blocks given back */
+static atomic_int counting, place;               /* place: the code that the calling thread of this program is in */
+static atomic_int ncall[3], balance[3], nmap[3]; /* by place; balance: blocks taken minus blocks freed */
 static struct {
     const char *function;
     void *from;
@@ -295,7 +301,7 @@ static void ten_steps(const char *kernels, int threads, const char *optimizer, i
            "inside MPI %d; page faults %lld\n",
            kernels, threads, optimizer, (long long)accumulate, (long long)shards, ncall[OURS], ncall[ONEDNN],
            ncall[MPI], (long long)faults);
-    EXPECT(faults < 8 || cvy_context_nranks(context) > 1); /* MPI has buffers of its own */
+    EXPECT(faults < 8 || cvy_context_nranks(context) > 1); /* MPI has its own buffers */
     print_callers();
     EXPECT_INT(ncall[OURS], 0);
     EXPECT_INT(balance[ONEDNN], 0);

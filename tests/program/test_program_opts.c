@@ -1,6 +1,6 @@
 /*
- * test_program_opts.c: options of a program by name: every name of the table sets its field, in a program set by name
- * the fields are those of one set by fields, and what is refused changes nothing and says what is expected.
+ * test_program_opts.c: options of a program by name: every name of the table sets its field, options set by name and by
+ * field give the same program, and a refused option changes nothing and its message says what is expected.
  */
 #include <convoy/convoy.h>
 
@@ -10,7 +10,7 @@
 #include "program/program_update.h"
 #include "test_util.h"
 
-/* Each name with a value that is not the default, and the same option set by its field. */
+/* Each name with a value that is not the default, and the same option set through its field. */
 #define OPTIONS(X)                                                                                                     \
     X("train.dtype", "bf16", dtype = CVY_DTYPE_BF16)                                                                   \
     X("train.seed", "9007199254740993", seed = 9007199254740993)                                                       \
@@ -113,7 +113,7 @@ static void words_of_every_mode_are_taken(void)
     EXPECT_INT(opts.update.mode, CVY_UPDATE_ZERO1);
 }
 
-/* Options of which several share a field, or that have words besides numbers. */
+/* Several options share one field, and some accept words as well as numbers. */
 static void words_stand_for_numbers(void)
 {
     cvy_program_opts opts = cvy_program_opts_default();
@@ -195,7 +195,7 @@ static void what_does_not_fit_is_refused(void)
     EXPECT_FAULT(cvy_program_opts_set(&opts, "update", "sync"), CVY_E_ARGUMENT, "the size of cvy_program_opts is 0");
 }
 
-/* A caller with an older header has a shorter struct: nothing is written beyond it. */
+/* A caller with an older header has a shorter struct: nothing is written after its end. */
 static void size_of_the_caller_is_kept(void)
 {
     cvy_program_opts opts = cvy_program_opts_default();

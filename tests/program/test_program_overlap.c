@@ -1,9 +1,11 @@
 /* ranks: 2 3 */
 /*
- * test_program_overlap.c: sums over ranks go on while backward does. In the plan the first sum starts before the last
- * backward node, and the trace of a real step shows it so on every rank; with the pass "overlap" off all sums start
- * behind the last backward node. The weights are the same to the bit, as the buckets and the order of summation are.
- * Prints the time of a step and the part of it spent in communication, both ways.
+ * test_program_overlap.c: the all-reduces of gradients run during the backward pass.
+ *
+ * In the plan the first all-reduce starts before the last backward node, and the trace of a real step shows the same on
+ * every rank. With the pass "overlap" switched off, all of them start after the last backward node. The weights are the
+ * same to the bit, because the buckets and the order of summation are the same. The test prints the time of a step and
+ * its communication time for both settings.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -38,7 +40,7 @@ static cvy_model *new_network(void)
     return m;
 }
 
-/* Instructions of the first start, the last backward node and the first wait. */
+/* Finds the instructions of the first start, the last backward node and the first wait. */
 static void find_places(const cvy_plan *plan, int *start_out, int *backward_out, int *wait_out, int *nstart_out)
 {
     *start_out = *backward_out = *wait_out = -1;
@@ -68,8 +70,8 @@ static const char *word(const cvy_tree *event, const char *key)
     return value && value->text ? value->text : "";
 }
 
-/* From the file: whether on this rank the first sum starts before the last backward node begins, and every event lies
- * within the step, in order. */
+/* Checks in the trace file whether the first all-reduce of this rank starts before the last backward node begins, and
+ * whether all events lie within the step and in order. */
 static void check_trace(const cvy_tree *file, int rank, int overlap)
 {
     const cvy_tree *events = cvy_tree_get(file, "traceEvents");
@@ -84,7 +86,7 @@ static void check_trace(const cvy_tree *file, int rank, int overlap)
         if (strcmp(word(e, "cat"), "sums") == 0) {
             double *at = &begun[(int)number(e, "id") % 64];
             const int ends = strcmp(word(e, "ph"), "e") == 0;
-            EXPECT(ends ? number(e, "ts") >= *at : isnan(*at)); /* NaN: nothing began */
+            EXPECT(ends ? number(e, "ts") >= *at : isnan(*at)); /* NaN: no event has begun */
             *at = number(e, "ts");
             sums += ends;
         }

@@ -1,9 +1,9 @@
 /* ranks: 2 3 5 */
 /* rows: mpich asan onednn3 */
 /*
- * test_program_ranks.c: the public program on several ranks: weighted losses, ignored labels and micro-batches over
- * shares of any size, down to none, give the weights of one rank; a fault in planning on one rank is told on all of
- * them, and nobody is left waiting.
+ * test_program_ranks.c: the public program on several ranks: weighted losses, ignored labels and micro-batches give the
+ * weights of one rank, for shares of any size, even empty ones; and a fault in planning on one rank is reported on all
+ * ranks, and no rank is left waiting.
  */
 #include "program/program.h"
 #include "program/ranks_util.h"
@@ -21,7 +21,7 @@ static cvy_model *new_model(void)
     return m;
 }
 
-/* One sample in five is ignored, one in four weighs nothing. */
+/* One sample in five is ignored, and one in four has weight 0. */
 static void fill(cvy_program *p, int step, cvy_dtype dtype)
 {
     const int64_t rows = cvy_program_rows(p, step);
@@ -87,9 +87,9 @@ static void as_on_one_rank(void)
     } ways[] = {
         {13, 1, 4},  /* groups span ranks */
         {13, 2, -2}, /* micro-batches of 7 and 6, each one group */
-        {3, 1, -2},  /* with four ranks one has nothing */
+        {3, 1, -2},  /* with four ranks one has no sample */
         {5, 3, 2},   /* micro-batches of 2, 2 and 1 */
-        {5, 2, -2},  /* of 3 and 2; with five ranks the third has rows in the second only */
+        {5, 2, -2},  /* micro-batches of 3 and 2; with five ranks the third has rows in the second only */
     };
     static struct outcome one, many;
     for (int i = 0; i < CVY_COUNT(ways); i++)
@@ -105,7 +105,7 @@ static void as_on_one_rank(void)
         }
 }
 
-/* The shares of the ranks are consecutive, differ by one at most, and are all of the batch. */
+/* The shares of the ranks are consecutive, differ by at most one sample and together are the batch. */
 static void shares(void)
 {
     cvy_model *m = new_model();
@@ -130,14 +130,14 @@ static void shares(void)
     cvy_model_destroy(&m);
 }
 
-/* The last rank runs out of memory somewhere in planning: every rank gets that status, the others with its rank in the
- * message. */
+/* The last rank runs out of memory somewhere in planning. Every rank gets that status, and the message of the others
+ * names the failing rank. */
 static void fault_of_one_rank(void)
 {
     const int last = cvy_context_rank(all) == cvy_context_nranks(all) - 1;
     int failed = 0;
     cvy_status status = CVY_E_MEMORY;
-    /* How many allocations planning makes depends on the kernels: the loop ends behind the last of them. */
+    /* The number of allocations in planning depends on the kernels. The loop ends after the last of them. */
     for (int k = 2; status != CVY_OK && k < 1000000; k *= 2) {
         cvy_model *m = new_model();
         cvy_program *p = NULL;

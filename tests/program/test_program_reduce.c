@@ -1,7 +1,7 @@
 /* ranks: 2 3 */
 /*
- * test_program_reduce.c: programs and a reducer with different settings of their reductions on one context: planned and
- * run in turns they give the bits, and send the bytes, that each gives and sends alone.
+ * test_program_reduce.c: programs and a reducer that reduce with different settings share one context: planned and run
+ * in turns, each gives the same bits and sends as many bytes as it does alone.
  */
 #include <convoy/reducer.h>
 
@@ -126,7 +126,7 @@ static void in_turns(void)
     EXPECT(r[2].sent_bytes < r[1].sent_bytes); /* half the bytes on the wire */
 }
 
-/* A communicator without reductions: the settings are accepted, and change nothing. */
+/* A communicator of one rank needs no reductions: the settings are accepted and change nothing. */
 static void on_one_rank(void)
 {
     static struct run r[PROGRAMS];

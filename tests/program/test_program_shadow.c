@@ -1,8 +1,9 @@
 /* rows: clang asan onednn3 */
 /*
- * test_program_shadow.c: copies of weights in bf16 that are kept from step to step: written by the optimiser, read by
- * all graphs that share the weights, and made anew where the weights were written by another hand. Skipped, with the
- * reason, where no kernel keeps one (our own need AMX).
+ * test_program_shadow.c: bf16 shadow copies of weights, which are kept from step to step.
+ *
+ * The optimiser writes them, and all graphs that share the weights read them. A copy is made again if something else
+ * wrote the weights. The test is skipped, with the reason, if no kernel keeps a copy (our own kernels need AMX).
  */
 #include <convoy/convoy.h>
 
@@ -64,7 +65,7 @@ static cvy_variable *weight_of(cvy_program *p)
     return cvy_vars_find(p->vars, "fc1.weight");
 }
 
-/* Reorders that make a copy which is kept, and those that would run now. */
+/* Counts the reorders that make a copy which is kept, and those of them that would run now. */
 static void count_copies(const cvy_program *p, int step, int *kept_out, int *due_out)
 {
     const cvy_plan *plan = p->task[step]->plan;
@@ -85,7 +86,7 @@ static void expect_due(const cvy_program *p, int due)
     }
 }
 
-/* The copy holds each element of the weight, rounded. */
+/* Returns whether the copy holds each element of the weight, rounded. */
 static int copy_is_right(const cvy_variable *v)
 {
     const float *wide = v->data;
@@ -106,8 +107,8 @@ static const float *evaluate(cvy_program *p)
     return out;
 }
 
-/* What an evaluation says is what a program says that has only just got these weights; with sgd, which has no state,
- * two steps more do too. */
+/* An evaluation must give what a program gives that has just loaded these weights. With sgd, which has no state, this
+ * must also hold after two more training steps. */
 static void expect_as_new(cvy_program *p, const char *optimiser)
 {
     char path[64];
@@ -128,7 +129,7 @@ static void expect_as_new(cvy_program *p, const char *optimiser)
 static void test_optimiser(const char *optimiser)
 {
     cvy_program *p = new_program(optimiser, NULL);
-    expect_due(p, 2); /* nothing was made yet */
+    expect_due(p, 2); /* no copy has been made yet */
     run(p, 0, 3);
     expect_due(p, 0);
     EXPECT(copy_is_right(weight_of(p)));
@@ -140,7 +141,7 @@ static void test_optimiser(const char *optimiser)
     cvy_program_destroy(&p);
 }
 
-/* Weights that are set from outside are read as they are now. */
+/* Weights that are set from outside are used as they are now. */
 static void test_set(void)
 {
     static float ones[HIDDEN * INPUTS];
@@ -162,7 +163,7 @@ static void test_set(void)
     cvy_program_destroy(&p);
 }
 
-/* The copy is read, not made again: one that is spoilt shows. And an update in between puts it right. */
+/* The copy is read and not made again: if the test alters it, the result changes. An update in between corrects it. */
 static void test_read(void)
 {
     float before[BATCH * CLASSES];
@@ -176,7 +177,7 @@ static void test_read(void)
     cvy_program_destroy(&p);
 }
 
-/* An update that writes no copy leaves it stale: here one of the plain kernels. */
+/* An update that writes no copy makes it stale: here it is one of the reference kernels. */
 static void test_stale(void)
 {
     cvy_program *p = new_program("sgd", NULL);

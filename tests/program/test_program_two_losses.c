@@ -1,6 +1,6 @@
 /*
- * test_program_two_losses.c: a program with two losses, each with its own trainable set and optimiser over one set of
- * variables, held against plain C in double.
+ * test_program_two_losses.c: a program with two losses, each with its own trainable weights and optimiser, over one set
+ * of variables; compared with plain C in double.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,20 +14,17 @@
  *     critic: s = C tanh(B x + b) + c               hidden [4], s [1]
  *     loss    mean over samples of log(1 + exp(s)) - t s
  *
- * Three steps over the variables: "fool" trains G, g with SGD and momentum towards t = 1; "spot" trains the critic with
- * Adam on made samples towards t = 0; "know" trains it with the same Adam on real samples towards t = 1. Everything
- * once more in plain C below.
+ * Three steps work on the variables. "fool" trains G and g with SGD and momentum towards t = 1. "spot" trains the
+ * critic with Adam on generated samples towards t = 0. "know" trains it with the same Adam on real samples
+ * towards t = 1. The same is computed in plain C below.
  */
 enum { Z = 3, X = 2, H = 4, BATCH = 5, REAL = 4 };
 
-struct gan { /* variables and gradients alike */
+struct gan { /* used for variables and for gradients */
     double G[X][Z], g[X], B[H][X], b[H], C[1][H], c[1];
 };
 
-enum {
-    GEN = X * Z + X,
-    CRITIC = H * X + H + H + 1
-}; /* numbers of the two sets; G, g and B, b, C, c lie one behind the other */
+enum { GEN = X * Z + X, CRITIC = H * X + H + H + 1 }; /* sizes of the two sets; G, g come first, then B, b, C, c */
 
 static double critic(const struct gan *v, const double x[X], double hidden[H])
 {
@@ -51,8 +48,8 @@ static void generate(const struct gan *v, const double z[Z], double x[X])
     }
 }
 
-/* Adds one sample's share of the gradient of the mean over n, z may be NULL (a real x); returns its share of the loss.
- */
+/* Adds one sample's part of the gradient of the mean over n to d, and returns its part of the loss. z may be NULL, for
+ * a real x. */
 static double backward(const struct gan *v, const double *z, const double x[X], double t, int n, struct gan *d)
 {
     double hidden[H], s = critic(v, x, hidden), ds = (1 / (1 + exp(-s)) - t) / n;
@@ -209,8 +206,8 @@ static void two_losses(void)
     set_all(p, step.know, "truth", REAL, 1);
     EXPECT(cvy_program_feed(p, step.fool, "truth") == NULL || step.fool != step.spot);
     for (int turn = 0; turn < 6; turn++) {
-        /* The critic sees real samples, then made ones, its moments going on; the generator's numbers stay to the bit.
-         */
+        /* The critic sees real samples and then generated ones; Adam's moments continue. The generator's weights do not
+         * change. */
         fill(p, step.know, "x", REAL * X, (uint64_t)turn * 3);
         double expected = mean_loss(&v, 0, cvy_program_feed(p, step.know, "x"), REAL, 1, &d);
         adam_step(&v.B[0][0], &d.B[0][0], CRITIC, 0.05, &judge);
