@@ -1,9 +1,9 @@
 /*
  * base_bf16.h: bfloat16, the upper half of an f32: eight bits of exponent, eight of significand with the hidden one.
  *
- * In the step: activations and their gradients where `train.dtype` is bf16; arithmetic on them is done in f32.
- * Rounding is to the nearest, ties to even; a NaN stays one. The loops of kernels inline these, and compilers make
- * vector code of them.
+ * Activations and their gradients have this type if `train.dtype` is bf16; arithmetic on them is done in f32. Rounding
+ * is to nearest, ties to even; a NaN stays a NaN. The loops of kernels inline these functions, so that compilers
+ * vectorise them.
  */
 #ifndef CVY_BASE_BF16_H
 #define CVY_BASE_BF16_H

@@ -1,6 +1,6 @@
 /*
- * base_clock.c: time: seconds that only go forward, for measuring; those of the wall clock, which other machines have
- * too; and the date in UTC, for logs and file names.
+ * base_clock.c: monotonic seconds for measuring; the seconds of the wall clock, which can be compared with those of
+ * other machines; and the date in UTC, for logs and file names.
  */
 #include "base/base_clock.h"
 

@@ -1,5 +1,5 @@
 /*
- * base_duration.c: durations and parts of a run, from text.
+ * base_duration.c: parses durations and parts of a run.
  */
 #include "base/base_duration.h"
 
@@ -24,7 +24,7 @@ cvy_status cvy_duration_parse(const char *text, cvy_duration *out)
 {
     char number[32] = "";
     const size_t digits =
-        strspn(text, "0123456789._+-eE"); /* "5 epochs": the blank ends the number before the e of epochs */
+        strspn(text, "0123456789._+-eE"); /* in "5 epochs" the space ends the number before the e of epochs */
     size_t length = digits;
     while (length > 0 && (text[length - 1] == 'e' || text[length - 1] == 'E')) /* "5epochs" */
         length--;

@@ -1,5 +1,6 @@
 /*
- * base_exact.c: see base_exact.h. The lowest bit of digit 0 is worth 2^-1074, the least double.
+ * base_exact.c: sums of doubles without rounding (base_exact.h). The lowest bit of digit 0 is worth 2^-1074, which is
+ * the smallest positive double.
  */
 #include "base/base_exact.h"
 
@@ -17,11 +18,11 @@ void cvy_exact_add(cvy_exact *sum, double x)
     const double part = frexp(fabs(x), &exponent);
     uint64_t mantissa = (uint64_t)ldexp(part, 53);
     int at = exponent - 53 - LOWEST;
-    if (at < 0) { /* of numbers near the least one the lower bits are zero */
+    if (at < 0) { /* the lower bits of numbers near the smallest one are zero */
         mantissa >>= -at;
         at = 0;
     }
-    /* Up to 84 bits from this digit's lowest on: three digits. */
+    /* The mantissa takes up to 84 bits from the lowest bit of this digit on, that is three digits. */
     const int digit = at / BITS, shift = at % BITS;
     const uint64_t low = (mantissa & UINT32_MAX) << shift, high = (mantissa >> BITS) << shift;
     const uint64_t digits[] = {low & UINT32_MAX, (low >> BITS) + (high & UINT32_MAX), high >> BITS};
@@ -29,7 +30,7 @@ void cvy_exact_add(cvy_exact *sum, double x)
         sum->word[digit + i] += x < 0 ? -(int64_t)digits[i] : (int64_t)digits[i];
 }
 
-/* Each digit into 0 .. 2^32 - 1, the topmost with the sign. */
+/* Carries until each digit is in 0 .. 2^32 - 1, except the highest one, which keeps the sign. */
 static void carry(int64_t *digit)
 {
     for (int i = 0; i + 1 < CVY_EXACT_DIGITS; i++) {

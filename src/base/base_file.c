@@ -1,9 +1,8 @@
 /*
- * base_file.c: files as a run needs them: whole or not at all, with errors that name path and cause.
+ * base_file.c: file operations. A file is replaced as a whole or not at all; errors name the path and the cause.
  *
- * A file is replaced by writing it aside, syncing it, renaming it over the old one and syncing the folder; a crash at
- * any point leaves the old or the new content, never a mixture. Short reads and writes and EINTR are dealt with here,
- * once.
+ * To replace a file, we write a temporary file, sync it, rename it over the old one and sync the folder. A crash at any
+ * point leaves the old or the new content, never a mixture. Only this file handles short reads and writes and EINTR.
  */
 #include "base/base_file.h"
 
@@ -16,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- calls that a signal may interrupt: some network file systems let it, whatever the kind of file ---- */
+/* ---- calls that a signal may interrupt: on some network file systems this happens with any kind of file ---- */
 
 static int open_at(int folder_fd, const char *name, int flags, mode_t mode)
 {
@@ -41,7 +40,7 @@ static int sync_file(int fd)
     return failed;
 }
 
-/* On Linux an interrupted close has closed; a second one could meet another thread's file. */
+/* On Linux an interrupted close has closed the file; a second close could hit a file of another thread. */
 static int close_file(int fd)
 {
     return close(fd) == 0 || errno == EINTR ? 0 : -1;
@@ -57,7 +56,7 @@ cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path)
     return CVY_OK;
 }
 
-/* ---- whole transfers ---- */
+/* ---- complete reads and writes ---- */
 
 cvy_status cvy_write_all(int fd, const void *data, size_t bytes, const char *path)
 {
@@ -100,7 +99,7 @@ cvy_status cvy_pwrite_all(int fd, const void *data, size_t bytes, int64_t offset
     return CVY_OK;
 }
 
-/* Reads to the end, not to the size in the inode: pipes and /proc files have none. */
+/* Reads until the end of the file, not as many bytes as the inode says, because pipes and /proc files have no size. */
 static cvy_status read_to_end(int fd, const char *path, size_t limit_bytes, char **data, size_t *bytes)
 {
     size_t room = 0, used = 0;
@@ -153,7 +152,7 @@ static void drop_aside(int fd, char **aside)
     cvy_mem_free(aside);
 }
 
-/* The process number keeps two processes that write the same file apart. */
+/* The process id is in the name, so that two processes that write the same file do not use the same temporary file. */
 static cvy_status open_aside(const char *path, char **aside_out, int *fd_out)
 {
     char *aside = NULL;
@@ -169,7 +168,7 @@ static cvy_status open_aside(const char *path, char **aside_out, int *fd_out)
     return CVY_OK;
 }
 
-/* The folder that path stands in, synced, so that the renamed entry itself survives a crash. */
+/* Syncs the folder of path, so that the renamed entry itself survives a crash. */
 static cvy_status sync_folder_of(const char *path)
 {
     char *folder = NULL;
@@ -202,7 +201,7 @@ cvy_status cvy_file_replace(const char *path, const void *data, size_t bytes)
     cvy_status status = cvy_write_all(fd, data, bytes, path);
     if (status == CVY_OK)
         status = cvy_file_sync(&fd, aside, path);
-    drop_aside(fd, &aside); /* after the rename there is nothing of that name to remove */
+    drop_aside(fd, &aside); /* after the rename there is no file of that name to remove */
     return status;
 }
 
@@ -271,7 +270,7 @@ static cvy_status make_one_folder(const char *path)
     const int made = mkdir(path, 0777) == 0;
     CVY_CHECK(made || (errno == EEXIST && cvy_file_is_folder(path)), CVY_E_IO, "%s: cannot make the folder: %s", path,
               errno == EEXIST ? "a file of that name is in the way" : strerror(errno));
-    return made ? sync_folder_of(path) : CVY_OK; /* what is synced in it is of no use while its own entry may be lost */
+    return made ? sync_folder_of(path) : CVY_OK; /* files in it are lost if its own entry is lost */
 }
 
 cvy_status cvy_file_make_folder(const char *path)
@@ -281,7 +280,7 @@ cvy_status cvy_file_make_folder(const char *path)
     for (char *slash = part ? strchr(part + (*part != 0), '/') : NULL; slash && status == CVY_OK;
          slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        if (!cvy_file_is_folder(part)) /* asked first: mkdir on a read-only parent would fail though it exists */
+        if (!cvy_file_is_folder(part)) /* checked first: mkdir would fail in a read-only parent */
             status = make_one_folder(part);
         *slash = '/';
     }
@@ -296,7 +295,7 @@ cvy_status cvy_file_sync_folder(const char *path)
     const int fd = cvy_file_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot open the folder: %s", path, strerror(errno));
     const int failed =
-        sync_file(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot, and need not */
+        sync_file(fd) != 0 && errno != EINVAL && errno != ENOTSUP; /* some network file systems cannot sync it */
     const int reason = errno;
     close(fd);
     CVY_CHECK(!failed, CVY_E_IO, "%s: cannot sync the folder: %s", path, strerror(reason));
@@ -318,8 +317,8 @@ static cvy_status remove_entries(DIR *folder, const char *path)
     }
 }
 
-/* By folder descriptors, so that no link swapped in meanwhile can lead outside. path is the tree's root, for messages.
- */
+/* Uses folder descriptors, so that a link which someone puts in place meanwhile cannot lead outside. path is the root
+ * of the tree, for messages. */
 static cvy_status remove_entry(int folder_fd, const char *name, const char *path)
 {
     if (unlinkat(folder_fd, name, 0) == 0 || errno == ENOENT)
@@ -349,7 +348,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names into a growing array; the names themselves are in the pool. */
+/* Puts the names into a growing array; the names themselves are in the pool. */
 static cvy_status collect_names(DIR *folder, cvy_pool *pool, const char *path, char ***names, int64_t *count)
 {
     int64_t room = 0;

@@ -1,5 +1,5 @@
 /*
- * base_file.h: files as a run needs them: replaced whole or not at all, with errors that name path and cause.
+ * base_file.h: file operations. A file is replaced as a whole or not at all; errors name the path and the cause.
  */
 #ifndef CVY_BASE_FILE_H
 #define CVY_BASE_FILE_H
@@ -8,16 +8,16 @@
 
 #include "base/base_mem.h"
 
-/* The whole file with a NUL added; the data is freed by cvy_mem_free. */
+/* Reads the whole file and adds a NUL. The caller frees the data with cvy_mem_free. */
 cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, size_t *bytes_out);
-/* open() that is repeated if a signal interrupts it; -1: errno says why. */
+/* open(), repeated if a signal interrupts it. -1: errno says why. */
 int cvy_file_open(const char *path, int flags, unsigned mode);
-/* Cuts the file to so many bytes; repeated if a signal interrupts it. */
+/* Truncates the file to so many bytes; repeats if a signal interrupts it. */
 cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path);
-/* Writes path whole or not at all: a temporary file, fsync, rename, fsync of the folder. Short writes and EINTR are
- * dealt with; errors name path and errno. */
+/* Writes path as a whole or not at all: a temporary file, fsync, rename, fsync of the folder. It handles short writes
+ * and EINTR. Errors name the path and errno. */
 cvy_status cvy_file_replace(const char *path, const void *data, size_t bytes);
-/* The same for a stream: write to its `stream`, then commit or drop. */
+/* The same for a stream: open, write to `stream`, then commit or drop. */
 typedef struct cvy_file_temporary {
     FILE *stream;
     char *path, *aside;
@@ -25,20 +25,20 @@ typedef struct cvy_file_temporary {
 cvy_status cvy_file_temporary_open(const char *path, cvy_file_temporary *out);
 cvy_status cvy_file_temporary_commit(cvy_file_temporary *file);
 void cvy_file_temporary_drop(cvy_file_temporary *file);
-/* Makes durable what was written as `aside` and gives it its name: fsync, close (*fd becomes -1), rename, fsync of the
+/* Makes the file `aside` durable and gives it its final name: fsync, close (*fd becomes -1), rename, fsync of the
  * folder. */
 cvy_status cvy_file_sync(int *fd, const char *aside, const char *path);
-/* Makes a folder and its parents, each synced into its own; an existing folder is fine. */
+/* Makes a folder and its parents, and syncs the parent of each new folder. An existing folder is fine. */
 cvy_status cvy_file_make_folder(const char *path);
 cvy_status cvy_file_sync_folder(const char *path);
 cvy_status cvy_file_remove_tree(const char *path); /* does not follow links */
 int cvy_file_exists(const char *path);
 int cvy_file_is_folder(const char *path);
-/* Names in a folder, sorted bytewise, without . and ..; all in pool. */
+/* Lists the names in a folder, sorted by bytes, without . and ..; everything is allocated in pool. */
 cvy_status cvy_file_list(cvy_pool *pool, const char *path, char ***names_out, int64_t *count_out);
 cvy_status cvy_write_all(int fd, const void *data, size_t bytes, const char *path);
 cvy_status cvy_pwrite_all(int fd, const void *data, size_t bytes, int64_t offset, const char *path);
-/* A file that is too short: CVY_E_FORMAT naming offset and size. */
+/* If the file is too short: CVY_E_FORMAT, and the message has the offset and the size. */
 cvy_status cvy_pread_all(int fd, void *data, size_t bytes, int64_t offset, const char *path);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * base_hash.c: checksums of files and of what ranks must agree on.
+ * base_hash.c: checksums of files and of data that must be equal on all ranks.
  *
- * XXH3 where libxxhash is built in, for speed; else CRC-32C (Castagnoli 1993), which is always there, by the SSE 4.2
- * instruction where the CPU has it. Files record the method by name, so that each build can say whether it can check
- * them.
+ * If libxxhash is built in, XXH3 is used, because it is fast. Otherwise CRC-32C (Castagnoli 1993) is used. CRC-32C
+ * always exists; if the CPU has it, the SSE 4.2 instruction computes it. Files record the name of the method, so that
+ * each build can say whether it can check them.
  */
 #include "base/base_hash.h"
 
@@ -14,7 +14,7 @@
 #endif
 
 #if CVY_HAVE_XXHASH
-#define XXH_STATIC_LINKING_ONLY /* the size of the streaming state */
+#define XXH_STATIC_LINKING_ONLY /* needed for the size of the streaming state */
 #include <xxhash.h>
 #endif
 
@@ -100,8 +100,8 @@ uint32_t cvy_crc32c(uint32_t crc, const void *data, size_t bytes)
 
 #if CVY_HAVE_XXHASH
 
-/* libxxhash wants its state on 64 bytes; the caller's struct has room to place it so. It must not be copied between
- * begin and end. */
+/* The state of libxxhash must be aligned to 64 bytes; the caller's struct has room for that. It must not be copied
+ * between begin and end. */
 static XXH3_state_t *state_of(cvy_hasher *h)
 {
     _Static_assert(sizeof(cvy_hasher) >= sizeof(XXH3_state_t) + 56, "the hasher must hold an aligned XXH3 state");

@@ -5,7 +5,7 @@
 
 #include "base/base_hash.h"
 
-/* The slot that holds the name, or the free one where it belongs; room is a power of two. */
+/* The slot that has the name, or else the free slot for it; room is a power of two. */
 static cvy_index_slot *slot_of(cvy_index_slot *slot, int room, const char *name)
 {
     uint64_t at = cvy_hash(name, strlen(name));

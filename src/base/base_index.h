@@ -1,8 +1,9 @@
 /*
- * base_index.h: finds the number that goes with a name: layers, values and variables in their arrays, measured times.
+ * base_index.h: finds the number that belongs to a name: for layers, values and variables in their arrays, and for
+ * measured times.
  *
- * Graphs of deep networks have a hundred thousand names; searching the arrays for each would take a minute. A hash
- * table with open addressing; nothing is removed.
+ * Graphs of deep networks have a hundred thousand names. A linear search for each of them would take a minute. This is
+ * a hash table with open addressing; entries are never removed.
  */
 #ifndef CVY_BASE_INDEX_H
 #define CVY_BASE_INDEX_H
@@ -18,23 +19,24 @@ typedef struct cvy_index {
     int room, count;
 } cvy_index; /* {0} is empty */
 
-/* The number of this name, -1: it is not there. */
+/* The number of this name; -1: not found. */
 int cvy_index_find(const cvy_index *index, const char *name);
-/* The text is borrowed and must outlive the index. A name that is there keeps its number. number: 0 or more. */
+/* Adds a name. The text is borrowed and must outlive the index. A name that is there already keeps its number. number:
+ * 0 or more. */
 cvy_status cvy_index_add(cvy_index *index, const char *name, int number);
 void cvy_index_free(cvy_index *index);
 
-/* An index with texts of its own, numbered in the order in which they arrive. The caller keeps what belongs to a text
- * in an array of its own, by number. */
+/* An index that owns copies of its texts and numbers them in the order in which they arrive. The caller keeps what
+ * belongs to a text in its own array, indexed by the number. */
 typedef struct cvy_keys {
     cvy_index index;
     char **text;
     int count, room;
 } cvy_keys; /* {0} is empty */
 
-/* The number of a text, -1 if it is not there. */
+/* The number of a text; -1: not found. */
 int cvy_keys_find(const cvy_keys *keys, const char *text);
-/* The number that it has, or the next one, which is the count before the call. The text is copied. */
+/* Returns the number of a text. A new text is copied and gets the next number, which is the count before the call. */
 cvy_status cvy_keys_add(cvy_keys *keys, const char *text, int *number_out);
 void cvy_keys_free(cvy_keys *keys);
 

@@ -1,6 +1,6 @@
 /*
- * base_isa.c: asks CPUID, the environment, and Linux for permission to use tiles. Not in the step.
- * Source: Intel, Software Developer's Manual, volume 2 (CPUID) and 1, chapter 18 (AMX); Linux, arch_prctl(2).
+ * base_isa.c: asks CPUID and the environment, and asks Linux for permission to use tiles. No step calls it. Sources:
+ * Intel, Software Developer's Manual, volume 2 (CPUID) and volume 1, chapter 18 (AMX); Linux, arch_prctl(2).
  */
 #include "base/base_isa.h"
 
@@ -15,7 +15,8 @@
 enum { LEAF_FEATURES = 7, LEAF_TILES = 0x1d };
 enum { EDX_AMX_BF16 = 1 << 22, EDX_AMX_TILE = 1 << 24, SUBLEAF_EAX_AVX512_BF16 = 1 << 5 };
 
-/* The last set that the environment allows; words that are not here, as ALL and later sets, allow all. */
+/* The last instruction set that the environment allows. Words that are not in the list, such as ALL and newer sets,
+ * allow all. */
 static int limit(void)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /*
- * base_json.c: JSON written on one line into a text: a line of metrics.jsonl is such a text.
+ * base_json.c: writes JSON into a text, on one line. A line of metrics.jsonl is such a text.
  */
 #include "base/base_json.h"
 
@@ -30,7 +30,7 @@ void cvy_json_close(cvy_json *j, char bracket)
     cvy_text_add(&j->text, "%c", bracket);
     j->depth--;
     if (j->depth == 0)
-        j->comma = 0; /* the next value is a document of its own: a line of a .jsonl file */
+        j->comma = 0; /* the next value is a new document: a line of a .jsonl file */
 }
 
 void cvy_json_string(cvy_json *j, const char *key, const char *value)

@@ -1,6 +1,6 @@
 /*
- * base_json.h: a writer of JSON. It places the commas itself; the key is NULL inside lists. Reals print with 17 digits
- * if they need them; NaN and infinities become null.
+ * base_json.h: a writer of JSON. It places the commas itself. Inside lists the key is NULL. Reals are printed with 17
+ * digits if they need them; NaN and infinities become null.
  */
 #ifndef CVY_BASE_JSON_H
 #define CVY_BASE_JSON_H

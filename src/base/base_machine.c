@@ -1,9 +1,9 @@
 /*
- * base_machine.c: the machine as Linux describes it: the processor's name and cores; memory that could still be taken
- * before a step is allocated, and the most that the process has held.
+ * base_machine.c: the machine as Linux describes it: the processor's name and cores, the memory that the process could
+ * still allocate, and the largest memory that it has held.
  *
- * /proc/cpuinfo, the affinity mask, /proc/meminfo, the limits of the process's control groups (cgroups v1 and v2, each
- * group up to the root counts), VmHWM of /proc/self/status.
+ * The sources are /proc/cpuinfo, the affinity mask, /proc/meminfo, the limits of the process's control groups (cgroups
+ * v1 and v2; each group up to the root counts), and VmHWM of /proc/self/status.
  */
 #include "base/base_machine.h"
 
@@ -13,7 +13,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* The number behind `key` at the head of a line, -1 without one. A key of "" takes the file's first word. */
+/* The number after `key` at the start of a line; -1: there is no such line. With key "" the first word of the file
+ * counts. */
 static int64_t read_number(const char *path, const char *key)
 {
     char line[256];
@@ -34,7 +35,8 @@ static int64_t read_number(const char *path, const char *key)
     return value;
 }
 
-/* What one group leaves: its limit less what it holds, cached files aside, which the system gives up. -1: no limit. */
+/* The memory that one group still allows: its limit minus what it uses. Cached files do not count as used, because the
+ * system can drop them. -1: no limit. */
 static int64_t left_in_group(const char *folder, const char *limit_name, const char *used_name, const char *cached_name)
 {
     char path[512];
@@ -52,7 +54,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < 0 ? b : b < 0 ? a : CVY_MIN(a, b);
 }
 
-/* The tightest group from the process's own, a path below `mount`, up to the root. */
+/* The smallest rest among the process's own group (a path below `mount`) and all groups above it. */
 static int64_t left_in_groups(const char *mount, const char *group, int is_v2)
 {
     char folder[400];

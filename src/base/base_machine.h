@@ -1,5 +1,5 @@
 /*
- * base_machine.h: the machine that this process runs on: its processor, the cores that are ours, memory.
+ * base_machine.h: the machine that this process runs on: its processor, the cores that the process may use, and memory.
  */
 #ifndef CVY_BASE_MACHINE_H
 #define CVY_BASE_MACHINE_H
@@ -8,14 +8,14 @@
 
 /* The processor's own name, or "unknown". */
 void cvy_machine_cpu(char *text, size_t room);
-/* Cores that this process may use, by its affinity mask; at least 1. */
+/* The number of cores that this process may use, by its affinity mask; at least 1. */
 int cvy_machine_cores(void);
 
-/* Bytes that this process could still take by the system's own estimate and the limits of its control groups; -1:
- * unknown. */
+/* The number of bytes that this process could still allocate, by the system's estimate and the limits of its control
+ * groups; -1: unknown. */
 int64_t cvy_mem_left(void);
-/* The most resident memory that the process has held since it began, or since the last reset (where the system allows
- * one), in bytes. */
+/* The largest resident memory of the process, in bytes, since it began or since the last reset (if the system allows a
+ * reset). */
 int64_t cvy_mem_peak(void);
 void cvy_mem_peak_reset(void);
 

@@ -1,9 +1,9 @@
 /*
  * base_mem.c: the allocator that everything goes through, and page memory for tensors.
  *
- * The fault injection for tests lives here: a test runs a function with the first, second, third, ... allocation
- * failing and checks that it reports CVY_E_MEMORY and leaks nothing (the manner of SQLite). The counters below are the
- * library's only process-wide variables; they steer nothing unless a test asks for it.
+ * It also injects failures for tests: a test runs a function repeatedly, with the first, second, third, ... allocation
+ * failing, and checks that the function reports CVY_E_MEMORY and leaks nothing (as SQLite does). The counters below are
+ * the only process-wide variables of the library; they affect nothing unless a test asks for it.
  */
 #include <malloc.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 enum { ALIGN_BYTES = 64, HUGE_BYTES = 2 << 20 };
 
-static _Atomic int64_t allocations; /* so far */
+static _Atomic int64_t allocations; /* number of allocations so far */
 static _Atomic int64_t fail_number; /* the allocation that fails; 0: none */
 static _Atomic int fail_later_too;
 static _Atomic int64_t held_bytes;
@@ -51,7 +51,7 @@ static int must_fail(void)
     return fail != 0 && (number == fail || (number > fail && atomic_load(&fail_later_too)));
 }
 
-/* Through memcpy, because `out` is the address of a pointer of any type. */
+/* Uses memcpy, because `out` is the address of a pointer of any type. */
 static void put_pointer(void *out, void *p)
 {
     memcpy(out, &p, sizeof p);
@@ -101,7 +101,7 @@ cvy_status cvy_mem_reserve(void *array, int *room, int count, size_t elem_bytes)
 void cvy_mem_free(void *block)
 {
     void *p = get_pointer(block);
-    cvy_mem_account(-(int64_t)malloc_usable_size(p)); /* 0 of NULL */
+    cvy_mem_account(-(int64_t)malloc_usable_size(p)); /* 0 for NULL */
     free(p);
     put_pointer(block, NULL);
 }
@@ -135,7 +135,7 @@ static size_t round_to_pages(size_t bytes)
     return (CVY_MAX(bytes, 1) + page - 1) / page * page;
 }
 
-/* Maps room + HUGE_BYTES, gives back what lies before the aligned start and behind the end. */
+/* Maps room + HUGE_BYTES and unmaps what is before the aligned start and after the end. */
 static void *map_aligned(size_t room)
 {
     char *wide = mmap(NULL, room + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -156,7 +156,7 @@ cvy_status cvy_mem_map_pages(size_t bytes, void *out)
     cvy_mem_account((int64_t)room);
 #ifdef MADV_HUGEPAGE
     if (room >= HUGE_BYTES)
-        madvise(p, room, MADV_HUGEPAGE); /* a wish; without it the memory is only slower */
+        madvise(p, room, MADV_HUGEPAGE); /* only a hint; without it the memory is slower */
 #endif
     put_pointer(out, p);
     return CVY_OK;

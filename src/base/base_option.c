@@ -1,9 +1,9 @@
 /*
- * base_option.c: fills a struct of options from a map by the rows of a table, and says precisely what is wrong where it
- * cannot.
+ * base_option.c: fills a struct of options from a map, by the rows of a table. If that is not possible, the message
+ * says exactly what is wrong.
  *
- * Defaults are texts that take the same way as the user's values, so a default outside its own bounds is found by the
- * first test.
+ * Defaults are texts that are parsed like the user's values. So the first test finds a default that is outside its own
+ * bounds.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ typedef struct {
     cvy_pool *pool;
     const char *who;
     const cvy_option *row;
-    const cvy_tree *node; /* the value; its place is in every message */
+    const cvy_tree *node; /* the value; every message has its place */
 } setting;
 
 /* "job.yaml:3:9: layer conv1: kernel: ..." */
@@ -33,9 +33,9 @@ static cvy_status explain(const setting *s, const char *expected)
              got, quote, expected, *unit ? " (" : "", unit, *unit ? ")" : "");
 }
 
-/* ---- bounds: blank-separated terms: "1..", "0..1", ">0", "<1", "odd", "even" ---- */
+/* ---- bounds: terms separated by spaces: "1..", "0..1", ">0", "<1", "odd", "even" ---- */
 
-/* The number of a bound, or otherwise where none is written. */
+/* The number of a bound, or `otherwise` if there is none. */
 static double bound(const char *text, double otherwise)
 {
     double value = otherwise;
@@ -56,7 +56,7 @@ static int obeys_term(const char *term, size_t length, double value)
         return value < bound(text + 1, -INFINITY);
     char *dots = strstr(text, "..");
     if (!dots)
-        return 0; /* a mistake in the table: no value passes, so the first test sees it */
+        return 0; /* a mistake in the table: no value is accepted, so the first test finds it */
     *dots = 0;
     return value >= bound(text, -INFINITY) && value <= bound(dots + 2, INFINITY);
 }
@@ -73,7 +73,7 @@ static cvy_status check_bounds(const setting *s, double value)
     return CVY_OK;
 }
 
-/* ---- one value by type ---- */
+/* ---- one value, by its type ---- */
 
 static cvy_status set_int(const setting *s, const cvy_tree *node, int64_t *out)
 {
@@ -152,7 +152,7 @@ static cvy_status set_string(const setting *s, const char **out)
     if (s->node->kind != CVY_TREE_SCALAR)
         return explain(s, "a word or text");
     if (s->node->text[0])
-        CVY_TRY(cvy_pool_strdup(s->pool, s->node->text, &copy)); /* the map may be gone before the options are */
+        CVY_TRY(cvy_pool_strdup(s->pool, s->node->text, &copy)); /* the map may be freed before the options are */
     *out = copy;
     return CVY_OK;
 }
@@ -175,8 +175,8 @@ static cvy_status set_field(const setting *s, void *field)
     CVY_FAIL(CVY_E_INTERNAL, "option %s has the unknown type %d", s->row->name, (int)s->row->type);
 }
 
-/* The default's text as a node. Lists and trees are YAML; words and numbers stand for themselves. An empty one leaves
- * the field zero. */
+/* Makes a node of the default's text and sets the field from it. Lists and trees are YAML; words and numbers are taken
+ * as they are. With an empty text the field stays zero. */
 static cvy_status set_fallback(setting *s, const cvy_tree *map, void *field)
 {
     CVY_CHECK(s->row->fallback, CVY_E_CONFIG, "%s: %s: the key \"%s\" is missing (%s)",

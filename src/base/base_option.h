@@ -1,10 +1,10 @@
 /*
- * base_option.h: option tables. Every tunable of the product is a row: name, type, field, default, valid values, unit,
+ * base_option.h: option tables. Every option of the product is a row: name, type, field, default, valid values, unit,
  * help.
  *
- * The rows make the parser, --help, the printed job file and the documentation. Operators, optimisers, readers,
- * schedules, sections of the job file all use them. A struct of options is filled from a map node; unknown keys name
- * the nearest row.
+ * The parser, --help, the printed job file and the documentation are made from the rows. Operators, optimisers,
+ * readers, schedules and sections of the job file all use option tables. A struct of options is filled from a map node;
+ * for an unknown key the message has the nearest row.
  */
 #ifndef CVY_BASE_OPTION_H
 #define CVY_BASE_OPTION_H
@@ -16,10 +16,10 @@ typedef enum {
     CVY_TYPE_REAL,   /* double */
     CVY_TYPE_BOOL,   /* int */
     CVY_TYPE_CHOICE, /* int: index into the words of `valid`, "sgd|adam|..." */
-    CVY_TYPE_STRING, /* const char *, in the pool; default "" gives NULL */
+    CVY_TYPE_STRING, /* const char *, in the pool; the default "" gives NULL */
     CVY_TYPE_INTS,   /* cvy_ints: a number or a list of numbers */
     CVY_TYPE_REALS,  /* cvy_reals: a number or a list of numbers */
-    CVY_TYPE_TREE,   /* const cvy_tree *: anything, interpreted by the owner; default "" gives NULL */
+    CVY_TYPE_TREE,   /* const cvy_tree *: any value, which the owner interprets; the default "" gives NULL */
 } cvy_option_type;
 
 #define CVY_LIST_MAX 64
@@ -37,33 +37,33 @@ typedef struct {
 typedef struct cvy_option {
     const char *name; /* NULL ends the table */
     cvy_option_type type;
-    size_t offset;        /* of the field, by CVY_FIELD */
-    const char *fallback; /* default, as text; NULL: the key must be given */
-    const char *valid;    /* "" any; "1.." "0..1" ">0" "0.. <1" "odd 1.." bounds (of each item for lists), all of which
-                             must hold; CHOICE: "a|b|c" */
+    size_t offset;        /* offset of the field, by CVY_FIELD */
+    const char *fallback; /* the default as text; NULL: the key is required */
+    const char *valid;    /* "": any value; else bounds, all of which must hold (for each item of a list): "1.." "0..1"
+                             ">0" "0.. <1" "odd 1.."; CHOICE: "a|b|c" */
     const char *unit;     /* "" or "samples", "channels", "s", "bytes" */
     const char *help;     /* one sentence without a full stop */
 } cvy_option;
 
-/* Fills *fields (zeroed by the callee, size bytes) from map, which may be NULL (all defaults). who: for messages,
- * "layer conv1". Keys that no row names are faults, unless listed in extra (NULL-terminated, may be NULL). Strings and
- * trees live in pool. */
+/* Fills *fields (size bytes; the function zeroes it first) from map. map may be NULL: then all options have their
+ * defaults. who: for messages, "layer conv1". A key without a row is an error, unless it is in extra (NULL-terminated,
+ * may be NULL). Strings and trees are allocated in pool. */
 cvy_status cvy_options_parse(cvy_pool *pool, const char *who, const cvy_option *rows, const cvy_tree *map,
                              const char *const *extra, void *fields, size_t size);
-/* The same from text, a YAML flow map with or without its braces: "kernel: 3, pad: 1". NULL or "" is all defaults. */
+/* The same from text: a YAML flow map with or without its braces, "kernel: 3, pad: 1". NULL or "": all defaults. */
 cvy_status cvy_options_parse_text(cvy_pool *pool, const char *who, const cvy_option *rows, const char *text,
                                   void *fields, size_t size);
-/* "name: value, ..." of all rows (a TREE row that is set prints as "..."), into a string of its own. */
+/* Prints "name: value, ..." of all rows (a TREE row that is set prints as "..."). The caller frees the text. */
 cvy_status cvy_options_print(const cvy_option *rows, const void *fields, char **text_out);
-/* The same as a map that parses back to the same fields; rows that hold nothing (NULL strings and trees,
- * empty lists, numbers without a default that are 0) are left out. */
+/* The same as a map from which cvy_options_parse makes the same fields again. Rows without a value are left out: NULL
+ * strings and trees, empty lists, and numbers without a default that are 0. */
 cvy_status cvy_options_tree(cvy_pool *pool, const cvy_option *rows, const void *fields, cvy_tree **out);
 /* The word of a CHOICE row's value, in the pool. */
 cvy_status cvy_option_word(cvy_pool *pool, const cvy_option *row, int value, const char **out);
-/* Help text, a line per row, two spaces of indent. */
+/* The help text: one line for each row, indented by two spaces. The caller frees it. */
 cvy_status cvy_options_help(const cvy_option *rows, char **text_out);
 
-/* Value i of a list, where a list of one stands for all and an empty one for fallback. */
+/* Value i of a list. A list with one item means this item for every i; if the list is empty or too short, fallback. */
 static inline int64_t cvy_ints_at(const cvy_ints *list, int i, int64_t fallback)
 {
     return list->count == 0 ? fallback : list->count == 1 ? list->at[0] : i < list->count ? list->at[i] : fallback;

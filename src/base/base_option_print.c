@@ -1,7 +1,7 @@
 /*
- * base_option_print.c: option tables the other way: the fields' values as text or tree, and the rows as help.
+ * base_option_print.c: prints the values of fields as text or as a tree, and the rows of an option table as help.
  *
- * A printed value parses back to the same field; the resolved job file and plan.json rest on that.
+ * A printed value is parsed back to the same field; the resolved job file and plan.json rely on this.
  */
 #include <string.h>
 
@@ -51,7 +51,7 @@ static cvy_status number_node(cvy_pool *pool, int is_real, int64_t whole, double
     return status;
 }
 
-/* One number stands alone, for it means the same. */
+/* A list with one number is printed as that number, which means the same. */
 static cvy_status numbers_node(cvy_pool *pool, const cvy_ints *ints, const cvy_reals *reals, cvy_tree **out)
 {
     const int count = ints ? ints->count : reals->count;
@@ -68,7 +68,7 @@ static cvy_status numbers_node(cvy_pool *pool, const cvy_ints *ints, const cvy_r
     return CVY_OK;
 }
 
-/* A number without a default that was not given: 0, which its bounds need not allow. */
+/* Whether a number has no default and was not given. Its value is 0, which its bounds need not allow. */
 static int is_absent(const cvy_option *row, const void *field)
 {
     if (!row->fallback || row->fallback[0])
@@ -77,7 +77,7 @@ static int is_absent(const cvy_option *row, const void *field)
            (row->type == CVY_TYPE_REAL && *(const double *)field == 0);
 }
 
-/* The node of a field, or NULL where it holds nothing. */
+/* The node of a field, or NULL if the field has no value. */
 static cvy_status field_node(cvy_pool *pool, const cvy_option *row, const void *field, cvy_tree **out)
 {
     const char *word = NULL;

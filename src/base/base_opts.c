@@ -1,11 +1,12 @@
 /*
- * base_opts.c: reading and writing the sized structs of the public API.
+ * base_opts.c: reads and writes the sized structs of the public API.
  */
 #include <string.h>
 
 #include "base/base_opts.h"
 
-/* A size beyond the library's own by more than this is not that of a newer header, but memory that was never set. */
+/* If a size exceeds the library's own size by more than this, it does not come from a newer header; the field was never
+ * set. */
 enum { NEWER_BYTES_MAX = 4096 };
 
 static cvy_status check_size(const char *type, const void *given, size_t own_size, size_t *size_out)

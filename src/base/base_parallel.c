@@ -1,25 +1,25 @@
 /*
- * base_parallel.c: how a loop is spread over the compute team.
+ * base_parallel.c: splits a loop over the team of compute threads.
  *
- * In the step: every kernel of our own runs its loops through this function, so the team is the one OpenMP team that
- * oneDNN uses as well. A loop takes either the whole team or the calling thread alone: a team that changes its size
- * from loop to loop would start and end threads in the step.
+ * All our own kernels run their loops through this function. The team is the OpenMP team that oneDNN uses as well. A
+ * loop uses either the whole team or only the calling thread: if the team changed its size from loop to loop, threads
+ * would be started and ended during the step.
  *
- * Within a loop numbers below the smallest normal one count as zero, if the processor can do so. A momentum whose
- * gradient stays zero decays until rounding holds it at a denormal number, and each operation on it then takes a
- * hundred cycles: the update of a network with dead units would be many times slower. The thread gets its own setting
- * back.
+ * Within a loop, numbers below the smallest normal number count as zero, if the processor can do so. The reason: a
+ * momentum whose gradient stays zero decays until rounding keeps it at a denormal number, and each operation on it then
+ * takes a hundred cycles. The update of a network with dead units would be many times slower. The setting of the thread
+ * is restored after the loop.
  *
- * If items are single numbers, threads begin at whole vectors. A compiler may fuse other products and sums in the
- * remainder of a loop than in its vectors, so the last bits of a number must not depend on where a thread's part of the
- * loop ends.
+ * If the items are single numbers, the part of each thread begins at a whole vector. A compiler may fuse other products
+ * and sums in the remainder of a loop than in its vectors, and the last bits of a number must not depend on where the
+ * part of a thread ends.
  */
 #include "base/base_parallel.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
 
-#define FLUSH 0x8040u /* flush results to zero, take sources for zero */
+#define FLUSH 0x8040u /* denormal results become zero, denormal operands count as zero */
 
 static unsigned flush_begin(void)
 {
@@ -28,7 +28,7 @@ static unsigned flush_begin(void)
     return before;
 }
 
-/* And what was stored past the cache is there before other threads go on. */
+/* The fence makes stores that bypass the cache visible before other threads continue. */
 static void flush_end(unsigned before)
 {
     _mm_setcsr(before);
@@ -56,7 +56,7 @@ static void run_range(cvy_range_fn body, int64_t first, int64_t last, void *arg)
 #if CVY_HAVE_OPENMP
 #include <omp.h>
 
-enum { VECTORS = 64, NUMBERS = 1024 }; /* items; with this grain or more they are taken for numbers */
+enum { VECTORS = 64, NUMBERS = 1024 }; /* items; with a grain of NUMBERS or more they are single numbers */
 
 static int64_t begin_of(int64_t me, int64_t team, int64_t n, int64_t grain)
 {

@@ -1,6 +1,6 @@
 /*
- * base_philox.h: one block of Philox 4x32-10 as an inline function, so that kernels can compute many blocks side by
- * side in vector lanes. Everybody else calls cvy_rng_block() and its friends in base_rng.h, which draw the same
+ * base_philox.h: one block of Philox 4x32-10 as an inline function, so that kernels can compute many blocks at once in
+ * vector lanes. All other code calls cvy_rng_block() and the other functions in base_rng.h, which draw the same
  * numbers.
  */
 #ifndef CVY_BASE_PHILOX_H

@@ -1,8 +1,8 @@
 /*
- * base_pool.c: a pool hands out small objects from a few chunks and frees them all at once.
+ * base_pool.c: a pool allocates small objects from a few chunks and frees them all at once.
  *
- * A graph or a parsed file has thousands of small objects that die together; with a pool no one needs to know who frees
- * which.
+ * A graph or a parsed file has thousands of small objects that are freed together. With a pool, nobody needs to know
+ * who frees which object.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ void cvy_pool_destroy(cvy_pool **pool)
     cvy_mem_free(pool);
 }
 
-/* Chunks double up to a bound; an object larger than that gets a chunk of its own size. */
+/* Chunks double in size up to a limit; a larger object gets a chunk of its own size. */
 static cvy_status add_chunk(cvy_pool *pool, size_t bytes)
 {
     const size_t doubled = pool->latest ? CVY_MIN(pool->latest->room * 2, (size_t)LAST_CHUNK_BYTES) : FIRST_CHUNK_BYTES;

@@ -1,17 +1,17 @@
 /*
- * base_rng.c: random numbers that are a function of what they are for, not of when or where they are drawn.
+ * base_rng.c: random numbers that depend on what they are used for, not on when or where they are drawn.
  *
- * Philox 4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): ten rounds
- * of multiplication turn a 128-bit counter and a 64-bit key into four words. Initialisation, dropout, augmentation and
- * shuffling all draw here, so their results do not depend on ranks, threads or layouts. The permutation is a Feistel
- * network (Luby and Rackoff 1988) with cycle walking.
+ * The generator is Philox 4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC
+ * 2011): ten rounds of multiplication turn a 128-bit counter and a 64-bit key into four words. Initialisation, dropout,
+ * augmentation and shuffling all use it, so their results do not depend on ranks, threads or layouts. The permutation
+ * is a Feistel network (Luby and Rackoff 1988) with cycle walking.
  */
 #include <math.h>
 
 #include "base/base_philox.h"
 
-/* The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection whose every output bit depends on every input
- * bit. */
+/* The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection in which every output bit depends on every
+ * input bit. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -27,8 +27,8 @@ uint64_t cvy_rng_name(const char *name)
     return mix(h);
 }
 
-/* a and b below 2^32, as steps and samples are, give distinct streams by construction; their upper halves go into the
- * key. */
+/* If a and b are below 2^32, as steps and samples are, different values give different streams by construction. Their
+ * upper halves go into the key. */
 cvy_rng cvy_rng_make_hashed(uint64_t seed, uint64_t name, uint64_t a, uint64_t b)
 {
     uint64_t key = mix(mix(seed + UINT64_C(0x9E3779B97F4A7C15)) ^ name);
@@ -55,7 +55,7 @@ uint32_t cvy_rng_u32(const cvy_rng *rng, uint64_t index)
     return word[index & 3];
 }
 
-/* 53 bits of two words: [0, 1). */
+/* A number in [0, 1) from 53 bits of two words. */
 static double unit(uint32_t high, uint32_t low)
 {
     return (double)((uint64_t)(high >> 5) << 26 | low >> 6) * 0x1p-53;
@@ -97,7 +97,7 @@ uint64_t cvy_rng_below(const cvy_rng *rng, uint64_t index, uint64_t bound)
 enum {
     FEISTEL_ROUNDS = 8,
     HALF_BITS_MIN = 4
-}; /* very small networks permute poorly, so tiny sets walk in one of 256 */
+}; /* very small Feistel networks permute badly, so tiny sets use a network for 256 elements */
 
 cvy_permutation cvy_permutation_make(uint64_t seed, uint64_t epoch, uint64_t count)
 {
@@ -121,8 +121,8 @@ static uint64_t feistel(const cvy_permutation *p, uint64_t x)
     return left << p->half_bits | right;
 }
 
-/* The network permutes a power of four; walking on from elements outside 0 .. count-1 stays a permutation, in four
- * steps on average at worst. */
+/* The network permutes 2^(2 half_bits) elements. Repeating it while the element is outside 0 .. count-1 still gives a
+ * permutation; this takes at most four rounds on average (more only for sets smaller than 64). */
 uint64_t cvy_permutation_at(const cvy_permutation *p, uint64_t place)
 {
     if (place >= p->count)

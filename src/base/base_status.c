@@ -1,7 +1,7 @@
 /*
- * base_status.c: the error record of the calling thread, and the words for statuses and dtypes.
+ * base_status.c: the error record of the calling thread, and the texts of statuses and dtypes.
  *
- * Nothing here allocates, so that running out of memory can be reported like any other fault.
+ * Nothing here allocates, so that a lack of memory can be reported like any other error.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ const char *cvy_error_text(void)
 
 cvy_status cvy_error_set(cvy_status code, const char *fmt, ...)
 {
-    char fresh[MESSAGE_BYTES]; /* aside, because an argument may be the present message */
+    char fresh[MESSAGE_BYTES]; /* a separate buffer, because an argument may be the current message */
     va_list args;
     va_start(args, fmt);
     vsnprintf(fresh, sizeof fresh, fmt, args);

@@ -1,33 +1,32 @@
 /*
- * base_status.h: the error record, and the macros by which every function reports and passes on faults.
+ * base_status.h: the error record, and the macros by which every function reports errors and passes them on.
  *
- * The record is per thread, as errno is: a parser deep down can explain a fault without a context in its hands, and two
- * contexts used by two threads never mix their messages. A helper thread's message is carried over by
- * cvy_error_capture() and _raise().
+ * The record is per thread, like errno. So a parser can explain an error although it has no context, and two contexts
+ * that two threads use never mix their messages.
  */
 #ifndef CVY_BASE_STATUS_H
 #define CVY_BASE_STATUS_H
 
 #include <convoy/base.h>
 
-/* Records the message of a fault, prefixed by nothing; returns code, so that CVY_FAIL can be one expression. */
+/* Records the message of an error and returns code, so that CVY_FAIL can be one expression. */
 cvy_status cvy_error_set(cvy_status code, const char *fmt, ...) CVY_PRINTF(2, 3);
-/* Puts "prefix: " before the recorded message (a caller that knows the layer or the file adds it). */
+/* Puts "prefix: " before the recorded message, for a caller that knows the layer or the file. */
 cvy_status cvy_error_prefix(cvy_status code, const char *fmt, ...) CVY_PRINTF(2, 3);
 
-/* The code is named again behind the call, so that the compiler sees that the answer is not CVY_OK and outputs need not
- * be set. */
+/* The macro returns the code and not the result of the call, so that the compiler sees that the status is not CVY_OK
+ * and that outputs need not be set. */
 #define CVY_FAIL(code, ...) return (cvy_error_set((code), __VA_ARGS__), (code))
 
-/* For the user's mistakes; always on. */
+/* For mistakes of the user; active in every build. */
 #define CVY_CHECK(condition, code, ...)                                                                                \
     do {                                                                                                               \
         if (!(condition))                                                                                              \
             CVY_FAIL((code), __VA_ARGS__);                                                                             \
     } while (0)
 
-/* Passes a fault on to the caller; positive answers pass too, so use it where any answer but CVY_OK ends the function.
- */
+/* Passes an error on to the caller. It returns on positive statuses too, so use it if any status except CVY_OK ends the
+ * function. */
 #define CVY_TRY(call)                                                                                                  \
     do {                                                                                                               \
         const cvy_status try_ = (call);                                                                                \
@@ -35,7 +34,7 @@ cvy_status cvy_error_prefix(cvy_status code, const char *fmt, ...) CVY_PRINTF(2,
             return try_;                                                                                               \
     } while (0)
 
-/* The same where something must be released: the function has a `cvy_status status` and a label `out`. */
+/* The same if something must be released: the function has a `cvy_status status` and a label `out`. */
 #define CVY_TRY_OUT(call)                                                                                              \
     do {                                                                                                               \
         status = (call);                                                                                               \
@@ -50,7 +49,8 @@ cvy_status cvy_error_prefix(cvy_status code, const char *fmt, ...) CVY_PRINTF(2,
         goto out;                                                                                                      \
     } while (0)
 
-/* For our own mistakes: reported as CVY_E_INTERNAL with place and condition, in every build (setup paths only). */
+/* For mistakes in convoy: reported as CVY_E_INTERNAL with the place and the condition, in every build (setup code
+ * only). */
 #define CVY_EXPECT(condition)                                                                                          \
     do {                                                                                                               \
         if (!(condition))                                                                                              \

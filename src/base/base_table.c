@@ -1,5 +1,5 @@
 /*
- * base_table.c: descriptors by name.
+ * base_table.c: finds descriptors by name.
  */
 #include "base/base_table.h"
 

@@ -1,7 +1,7 @@
 /*
- * base_text.c: a growing text, and the nearest of some names.
+ * base_text.c: a growing text, and a search for the nearest name.
  *
- * Failures are kept in the text's status, so that a page of additions is followed by one check.
+ * Errors are kept in the status of the text, so one check after many additions is enough.
  */
 #include "base/base_text.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for `more` bytes and a NUL; 0 if there is none. */
+/* Makes room for `more` bytes and a NUL; 0: there is no memory. */
 static int reserve(cvy_text *t, size_t more)
 {
     if (t->status != CVY_OK)
@@ -52,7 +52,7 @@ void cvy_text_add_bytes(cvy_text *t, const char *data, size_t bytes)
     t->data[t->bytes] = 0;
 }
 
-/* The shortest of 15, 16 and 17 digits that reads back as the same number; with a point in every locale. */
+/* Prints the first of 15, 16 and 17 digits that reads back as the same number, with a point in every locale. */
 void cvy_text_add_real(cvy_text *t, double value)
 {
     char text[40];
@@ -67,7 +67,7 @@ void cvy_text_add_real(cvy_text *t, double value)
     cvy_text_add(t, "%s", text);
 }
 
-/* Bytes of the UTF-8 sequence at s, 0 if it is none (RFC 3629: no overlong forms, no surrogates). */
+/* Number of bytes of the UTF-8 sequence at s; 0: it is not UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 static int utf8_length(const unsigned char *s)
 {
     const int n = s[0] < 0x80                   ? 1
@@ -119,7 +119,7 @@ static char lower(char c)
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-/* Edits that turn a into b: insert, delete, replace, swap of neighbours (optimal string alignment). */
+/* The number of edits that turn a into b: insert, delete, replace, swap of neighbours (optimal string alignment). */
 static int edit_distance(const char *a, const char *b)
 {
     int row[3][WORD_MAX + 1] = {{0}};

@@ -1,7 +1,7 @@
 /*
- * base_tree.c: what is done with a parsed document: look up, set, copy, read typed values, find keys that nobody used.
+ * base_tree.c: operations on a parsed document: find, set, copy, read typed values, find keys that nobody used.
  *
- * base_tree_parse.c makes trees, base_tree_print.c writes them.
+ * base_tree_parse.c makes trees, base_tree_print.c prints them.
  */
 #include <errno.h>
 #include <locale.h>
@@ -39,7 +39,7 @@ int cvy_tree_is_null(const cvy_tree *node)
     return node->text[0] == 0 || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0;
 }
 
-/* ---- look up and build ---- */
+/* ---- find and build ---- */
 
 static int find_key(const cvy_tree *map, const char *key)
 {
@@ -110,8 +110,8 @@ static cvy_status append_child(cvy_pool *pool, cvy_tree *map, const char *key, c
     return CVY_OK;
 }
 
-/* The map under key, made where nothing stands. A value that stands in the way is a fault, so that a typed path cannot
- * wipe out a list. */
+/* The map under key; it is created if there is no value. Another value there is an error, so that a mistyped path
+ * cannot overwrite a list. */
 static cvy_status descend(cvy_pool *pool, cvy_tree *map, const char *key, const cvy_tree *value, cvy_tree **out)
 {
     const int i = find_key(map, key);
@@ -153,7 +153,7 @@ cvy_status cvy_tree_copy(cvy_pool *pool, const cvy_tree *node, cvy_tree **out)
 {
     cvy_tree *copy = NULL;
     CVY_TRY(cvy_pool_alloc(pool, sizeof *copy, &copy));
-    *copy = *node; /* texts are shared: they are never written */
+    *copy = *node; /* the texts are shared, because they never change */
     copy->used = 0;
     const size_t count = (size_t)node->count;
     CVY_TRY(cvy_pool_alloc(pool, count * sizeof *copy->child, &copy->child));
@@ -190,7 +190,7 @@ static int clean_number(const char *text, char *out, size_t room)
         if (*c == '_' && c > text && strchr("0123456789", c[-1]) && c[1] && strchr("0123456789", c[1]))
             continue;
         if (!strchr("0123456789+-.eEkMGTiKB ", *c) || n + 1 >= room)
-            return 0; /* also keeps out hexadecimal, inf and nan */
+            return 0; /* also excludes hexadecimal numbers, inf and nan */
         out[n++] = *c == '.' ? point : *c;
     }
     out[n] = 0;

@@ -1,9 +1,9 @@
 /*
- * base_tree_parse.c: YAML (and so JSON) text to a tree, by libyaml's events.
+ * base_tree_parse.c: makes a tree from YAML (and so JSON) text, from the events of libyaml.
  *
- * libyaml does the grammar; here are the rules that it leaves open: one document, no tags, no duplicate keys, keys are
- * scalars, and bounds on depth and size, because a job file or a manifest may come from anywhere. An alias becomes a
- * copy of what its anchor names.
+ * libyaml handles the grammar. This file has the rules that libyaml leaves open: one document, no tags, no duplicate
+ * keys, keys are scalars, and limits on depth and size, because a job file or a manifest may come from anywhere. An
+ * alias becomes a copy of the node that its anchor names.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ typedef struct {
     cvy_pool *pool;
     const char *file; /* in the pool */
     yaml_parser_t yaml;
-    yaml_event_t event; /* the present one; deleted before the next */
+    yaml_event_t event; /* the current event; deleted before the next one is read */
     int has_event;
     anchor *anchors;
     int64_t nodes;
@@ -129,7 +129,7 @@ static cvy_status parse_scalar(parser *p, cvy_tree **out)
     return CVY_OK;
 }
 
-/* Room for one more child. The arrays double in the pool; what they outgrow stays there until the pool goes. */
+/* Makes room for one more child. The arrays double; the old ones stay in the pool until it is freed. */
 static cvy_status reserve_child(parser *p, cvy_tree *node)
 {
     if (node->count > 0 && (node->count < 4 || (node->count & (node->count - 1)) != 0))
@@ -183,7 +183,7 @@ static int compare_keys(const void *a, const void *b)
                                       : ((*x)->column > (*y)->column) - ((*x)->column < (*y)->column);
 }
 
-/* Sorted, so that a long map costs n log n. */
+/* The keys are sorted first, so that a long map costs only n log n. */
 static cvy_status check_duplicates(parser *p, const cvy_tree *map)
 {
     if (map->count < 2)
@@ -247,7 +247,7 @@ static cvy_status parse_stream(parser *p, cvy_tree **out)
     if (p->event.type == YAML_STREAM_END_EVENT)
         return new_node(p, CVY_TREE_SCALAR, out);
     cvy_tree *root = NULL;
-    CVY_TRY(next_event(p)); /* past the document's start */
+    CVY_TRY(next_event(p)); /* the document's start */
     CVY_TRY(parse_node(p, 1, &root));
     CVY_TRY(next_event(p)); /* the document's end */
     CVY_TRY(next_event(p));

@@ -1,15 +1,15 @@
 /*
- * base_tree_print.c: a tree as block YAML, such that parsing it again gives the same tree. The run folder's
- * job.resolved.yaml is made so.
+ * base_tree_print.c: prints a tree as block YAML that is parsed back to the same tree. job.resolved.yaml in the run
+ * folder is written this way.
  *
- * A list of plain values stays on one line, [0.49, 0.48, 0.45]; everything else stands on lines of its own.
+ * A list of plain values stays on one line, [0.49, 0.48, 0.45]; everything else gets its own lines.
  */
 #include <string.h>
 
 #include "base/base_text.h"
 #include "base/base_tree.h"
 
-/* Whether a text can stand without quotes, in a block or between the brackets of a list, and be read back unchanged. */
+/* Whether a text can be printed without quotes, in a block or in the brackets of a list, and be read back unchanged. */
 static int can_stand_plain(const char *text)
 {
     const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-./_";
@@ -70,7 +70,7 @@ static void indent(cvy_text *t, int columns)
     cvy_text_add(t, "%*s", columns, "");
 }
 
-/* Prints a map or list of several lines. The cursor stands at the column; every line ends with a newline. */
+/* Prints a map or list of several lines. The cursor is at the column when it begins; every line ends with a newline. */
 static void print_block(cvy_text *t, const cvy_tree *node, int column)
 {
     for (int i = 0; i < node->count; i++) {
