@@ -59,7 +59,7 @@ typedef struct cvy_cache_state {
 } cvy_cache_state;
 cvy_status cvy_cache_room_create(int64_t limit_bytes, cvy_cache_room **out);
 cvy_cache_state cvy_cache_room_state(cvy_cache_room *room);
-void cvy_cache_room_destroy(cvy_cache_room **room); /* after the data sets */
+void cvy_cache_room_destroy(cvy_cache_room **room); /* call it after the data sets are destroyed */
 /* From now on d keeps in memory what it reads, as stored or decoded. Call it before views and parts of d are made. */
 cvy_status cvy_dataset_cache(cvy_dataset *d, cvy_cache_room *room, int decoded);
 

@@ -40,7 +40,7 @@ struct cache {
     struct kept *_Atomic *at; /* [nsamples]; NULL: not kept */
 };
 
-/* ---- the room ---- */
+/* ---- the memory limit ---- */
 
 cvy_status cvy_cache_room_create(int64_t limit_bytes, cvy_cache_room **out)
 {

@@ -275,7 +275,7 @@ static void *loader_thread(void *user)
     return NULL;
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 /* The main thread handles signals, so these threads block all of them. */
 static cvy_status start_threads(cvy_loader *l)

@@ -102,7 +102,7 @@ typedef struct cvy_data_file {
 /* Opens a regular file for reads at given offsets; path is copied into pool. If pool is NULL, path is borrowed and
  * messages do not name it; the caller does. */
 cvy_status cvy_data_file_open(cvy_pool *pool, const char *path, cvy_data_file *out);
-void cvy_data_file_close(cvy_data_file *f); /* fd -1 is fine */
+void cvy_data_file_close(cvy_data_file *f); /* fd may be -1 */
 cvy_status cvy_data_path_join(cvy_pool *pool, const char *folder, const char *name, const char **out);
 /* The folder that contains path; "." if path has no folder part. */
 cvy_status cvy_data_folder_of(cvy_pool *pool, const char *path, const char **out);

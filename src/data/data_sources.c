@@ -112,7 +112,7 @@ static void joined_close(void *state)
         cvy_source_close(&j->run[i].from);
 }
 
-/* ---- do they fit together? ---- */
+/* ---- checks that sources fit together ---- */
 
 static int is_picture(const cvy_reader_info *i)
 {
@@ -253,7 +253,7 @@ static cvy_status join_blocks(cvy_pool *pool, const struct joined *j, cvy_blocks
     return CVY_OK;
 }
 
-/* ---- making the whole of its runs ---- */
+/* ---- joining runs into one source ---- */
 
 static cvy_status name_whole(cvy_pool *pool, const struct joined *j, cvy_source *whole)
 {

@@ -449,7 +449,7 @@ cvy_status cvy_stage_source(cvy_stage *s, cvy_pool *pool, const cvy_tree *source
     return CVY_OK;
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 cvy_status cvy_stage_create(cvy_comm *comm, const char *folder, int keep, cvy_stage **out)
 {

@@ -22,7 +22,7 @@ struct cvy_metric {
     int64_t nrows, row_room;
 };
 
-/* ---- making ---- */
+/* ---- create and destroy ---- */
 
 cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample,
                              cvy_metric **out)

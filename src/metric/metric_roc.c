@@ -118,8 +118,8 @@ static double auc_finish(const void *options, const cvy_shape *output, const dou
     return area / (c.positives * c.negatives);
 }
 
-/* The largest efficiency at this rate; between two points of the curve, the straight line (a cut that takes a share of
- * the tied samples). */
+/* The true-positive rate at the allowed false-positive rate. Between two points of the curve it is interpolated
+ * linearly: a cut may take a share of the tied samples. */
 static double efficiency_finish(const void *options, const cvy_shape *output, const double *sums, const float *rows,
                                 int64_t nrows)
 {

@@ -66,8 +66,8 @@ static inline struct pack_entry pack_entry_get(const uint8_t *at)
                                .number = get_u64(at + 24)};
 }
 
-struct pack_head { /* magic, u8 coding, u8 dtype, u8 ndim, u8 zero, u64 number, i32 label, f32 weight, u32 x, u32 y, u32
-                      dim[6] */
+struct pack_head { /* magic, u8 coding, u8 dtype, u8 ndim, u8 zero, u64 number, i32 label, f32 weight, u32 bytes of x,
+                      u32 bytes of y, u32 dim[6] */
     cvy_coding coding;
     cvy_dtype dtype;
     cvy_shape shape;
