@@ -1,9 +1,9 @@
 /*
- * amx_check.h: kernels on tiles (AMX) against plain sums, on one to three threads, between guard zones. Skipped, with
- * the reason, where tiles cannot be used.
+ * amx_check.h: compares kernels on tiles (AMX) with plain sums, on one to three threads, between guard zones. The test
+ * is skipped, with the reason, if tiles cannot be used.
  *
- * Sources are bf16 and products exact, so a result differs by the rounding of S sums in f32 and, where it is bf16, by
- * one rounding of each side: bound = eps (S + 2) max |result| + 2^-7 |result|.
+ * Sources are bf16 and products are exact. A result therefore differs by the rounding of S sums in f32 and, if it is
+ * bf16, by one rounding on each side: bound = eps (S + 2) max |result| + 2^-7 |result|.
  */
 #ifndef CVY_TEST_AMX_CHECK_H
 #define CVY_TEST_AMX_CHECK_H
@@ -25,7 +25,7 @@ struct memory {
     size_t bytes;
 };
 
-/* Between guard zones, filled so that what is read before it is written is not a number. */
+/* Allocates memory between guard zones. It is filled so that a value read before it is written is NaN. */
 static inline cvy_status open_memory(size_t bytes, struct memory *m)
 {
     m->bytes = bytes;
@@ -56,7 +56,7 @@ static inline cvy_status lay_out(const cvy_value *v, const cvy_memory_format *li
     return CVY_OK;
 }
 
-/* Returns whether all of it is right, padding lanes included. */
+/* Returns whether all values are right, including the padding lanes. */
 static inline int is_right(const cvy_value *v, const cvy_layout *layout, const void *data, const cvy_span *want,
                            double summands)
 {
@@ -146,7 +146,7 @@ static inline void fill(const cvy_graph *g, const eval *e)
         if (g->value[i]->producer)
             continue;
         test_fill(x, -1, 2, &state);
-        /* Kernels read weights rounded to bf16: let the plain kernel see the same ones. */
+        /* Kernels read weights rounded to bf16, so the reference kernel must get the same rounded values. */
         for (int64_t k = 0; x->dtype == CVY_DTYPE_F32 && k < x->elems; k++)
             cvy_set(x, k, cvy_bf16_get(cvy_bf16_of((float)cvy_get(x, k))));
     }
@@ -167,10 +167,10 @@ static inline cvy_status try_layer(const char *op, const amx_layer *l, cvy_vars 
     return CVY_OK;
 }
 
-/* Every kernel on tiles of this operator and of its gradients, on every layer. */
+/* Tests every kernel on tiles of this operator and of its gradients, on every layer. */
 static inline int amx_check(const char *op, const amx_layer *layer, int nlayer)
 {
-    int ran[3] = {0}; /* passes */
+    int ran[3] = {0}; /* by pass */
     const cvy_amx *amx = NULL;
     if (cvy_amx_get(&amx) != CVY_OK) {
         printf("skipped: %s\n", cvy_error_text());

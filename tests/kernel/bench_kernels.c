@@ -3,13 +3,14 @@
  *
  *   bench_kernels [--threads T] [--block B] [--dtype f32|bf16] [--cpu] [--cold] [--kernel PART] [--check] [WORD]...
  *
- * A line per node and kernel: the best of several runs, arithmetic and memory rates by the operator's own cost, and the
- * layouts. WORDs select lines of the table below by their text. Sources of 16 channels and more lie in blocks of 16 (or
- * as --block says), in bf16 with channels last; weights stay f32, kernels that want them in bf16 get a copy. --cpu
- * counts the processor's time, for one thread on a machine that is not idle.
- * --cold: caches are emptied before each run. --kernel: only kernels with PART in their name and their node's, as
- * "winograd4" or "grad_weight". --check runs the operators' test samples instead and prints the largest difference from
- * the reference.
+ * It prints a line for each node and kernel: the best of several runs, the rates of arithmetic and memory by the
+ * operator's own cost, and the layouts. WORDs select lines of the table below by their text. Sources with 16 channels
+ * or more have blocks of 16 (or as --block says), in bf16 they are channels last. Weights stay f32; kernels that want
+ * them in bf16 get a copy.
+ *
+ * --cpu measures processor time, for one thread on a machine that is not idle. --cold empties the caches before each
+ * run. --kernel times only kernels with PART in their name or in that of their node, such as "winograd4" or
+ * "grad_weight". --check runs the operators' test samples instead and prints the largest difference from the reference.
  */
 #include <math.h>
 #include <stdio.h>
@@ -97,12 +98,12 @@ static const struct line lines[] = {
 
 struct options {
     int threads, check, cpu, cold;
-    int64_t block;      /* of the source's channels; 1: plain */
-    const char *kernel; /* part of the names that are timed; NULL: all */
+    int64_t block;      /* block of the source's channels; 1: plain */
+    const char *kernel; /* part of the names to time; NULL: all */
     cvy_dtype dtype;    /* of activations */
 };
 
-struct tensor { /* of one value: what kernels read, in plain layout, and where they leave it */
+struct tensor { /* one value: what kernels read, in plain layout, and where they write it */
     float *plain;
     cvy_layout layout;
     int known;
@@ -125,7 +126,7 @@ static cvy_status tensor_of(struct tensor *all, const cvy_value *v, struct tenso
     return CVY_OK;
 }
 
-/* A copy of `plain` in the layout, or an empty buffer of that layout. */
+/* Makes a copy of `plain` in the given format, or an empty buffer if `plain` is NULL. */
 static cvy_status lay_out(const cvy_value *v, const float *plain, const cvy_memory_format *to, void **out)
 {
     cvy_blocking b;
@@ -159,7 +160,7 @@ static void free_laid(const cvy_value *v, void *data, const cvy_memory_format *l
         cvy_mem_free_pages(data, (size_t)b.elems * cvy_dtype_bytes(lie->dtype));
 }
 
-/* Padding lanes must be zero: 1 if they are. */
+/* Returns 1 if the padding lanes are zero, as they must be. */
 static int padding_clean(const cvy_value *v, const void *data, const cvy_layout *layout, const float *plain)
 {
     cvy_blocking b;
@@ -213,7 +214,7 @@ static double seconds(const struct options *o)
     return o->cpu ? (double)clock() / CLOCKS_PER_SEC : cvy_clock_s();
 }
 
-/* Writes a good deal more than the caches hold. */
+/* Writes much more than the caches hold. */
 static void empty_caches(void)
 {
     enum { BYTES = 320 << 20 };
@@ -251,7 +252,7 @@ static void print_layouts(const cvy_kernel_ask *ask)
             printf(" %s", ask->dst[i].tag[0] ? ask->dst[i].tag : "-");
 }
 
-/* keep: this kernel's results and layouts become what the nodes behind it see. */
+/* keep: the following nodes use the results and layouts of this kernel. */
 static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, const cvy_node *node, struct tensor *all,
                              float *const *want, int keep)
 {
@@ -359,7 +360,8 @@ static cvy_status run_node(const struct options *o, const cvy_node *node, struct
     return CVY_OK;
 }
 
-/* The layers of a line's `op`, one behind the other, the options for the first; `add` adds another trained variable. */
+/* Adds the layers of a line's `op` one after the other, with the options for the first one. `add` adds another trained
+ * variable. */
 static cvy_status add_layers(cvy_graph *g, const struct line *line, const cvy_tree *options, cvy_value *other,
                              cvy_value *source, cvy_value **out)
 {
@@ -375,8 +377,8 @@ static cvy_status add_layers(cvy_graph *g, const struct line *line, const cvy_tr
     return CVY_OK;
 }
 
-/* The layers between a trained variable as their source and a loss, so that every gradient is wanted, fused as in a
- * step. */
+/* Builds the layers between a trained variable, which is their source, and a loss, so that every gradient is needed.
+ * They are fused as in a real step. */
 static cvy_status build(cvy_vars *vars, cvy_pool *pool, cvy_dtype dtype, const struct line *line, cvy_graph **out)
 {
     cvy_shape src;

@@ -1,10 +1,10 @@
 /*
- * bench_step.c: where the time of a training step goes, instruction by instruction.
+ * bench_step.c: shows where the time of a training step goes, instruction by instruction.
  *
  *   bench_step MODEL BATCH [THREADS [KERNELS [forward]]]        KERNELS: auto, native, reference
  *
- * Prints, for the step whose total was the shortest of several, every instruction that took a hundredth of it or more,
- * and the sums by kernel.
+ * Of several steps it takes the one with the shortest total. It prints every instruction that took a hundredth of it or
+ * more, and the sums by kernel.
  */
 #include <stdio.h>
 #include <stdlib.h>

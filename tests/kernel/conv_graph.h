@@ -1,6 +1,6 @@
 /*
- * conv_graph.h: one layer, a convolution mostly, with all its gradients, whose source is a variable and whose result's
- * gradient is fed: what the tests of its kernels run.
+ * conv_graph.h: makes a graph of one layer, usually a convolution, with all its gradients, for the tests of its
+ * kernels. The source is a variable, and the gradient of the result is a feed.
  */
 #ifndef CVY_TEST_CONV_GRAPH_H
 #define CVY_TEST_CONV_GRAPH_H
@@ -8,7 +8,7 @@
 #include "op/graph_eval.h"
 #include "pass/pass.h"
 
-/* src: "2x64x27x27"; options: the layer's. The graph's name and dtype come from the caller. */
+/* src is a shape such as "2x64x27x27"; options are those of the layer. The caller gives the graph's name and dtype. */
 static inline cvy_status layer_graph(const char *op, const char *name, cvy_dtype dtype, const char *src,
                                      const char *options, cvy_vars *vars, cvy_graph **g)
 {

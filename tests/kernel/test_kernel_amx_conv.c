@@ -1,7 +1,8 @@
 /* rows: clang asan onednn3 */
 /*
  * test_kernel_amx_conv.c: the convolutions on tiles (AMX), all three passes, against plain sums, over shapes that leave
- * tiles, blocks of channels, bands of rows and planes of strides incomplete. How, and the bound: amx_check.h.
+ * tiles, blocks of channels, bands of rows and planes of strides incomplete. The method and the bound are in
+ * amx_check.h.
  */
 #include "base/base_status.h"
 #include "kernel/amx_check.h"
@@ -35,7 +36,7 @@ static const amx_layer layers[] = {
     {"1x64x20x17", "kernel: 5, channels: 80, pad: 4, dilation: 2, relu: true"}, /* several runs of positions by several
                                                                                    pairs of columns */
     {"5x64x11x13", "kernel: 1, channels: 144, relu: true"},
-    {"1x1x256x256", "kernel: 1, channels: 32"},       /* so large that the result is stored past the caches */
+    {"1x1x256x256", "kernel: 1, channels: 32"},       /* so large that streaming stores are used for the result */
     {"2x1x12x19", "kernel: 7, channels: 32, pad: 3"}, /* many rows of a filter in a line of a patch */
     {"2x15x9x11", "kernel: [3, 2], channels: 40, stride: [1, 2], pad: 1, dilation: [2, 3]"},
 };

@@ -1,8 +1,9 @@
 /* rows: clang asan onednn3 */
 /*
- * test_kernel_amx_fc.c: the fully connected layers on tiles (AMX), all three passes, against plain sums, over batches
- * and numbers of channels that leave tiles and blocks incomplete, that go through the inputs in several chunks, and
- * whose gradients go past the caches. How, and the bound: amx_check.h.
+ * test_kernel_amx_fc.c: the fully connected layers on tiles (AMX), all three passes, against plain sums.
+ *
+ * Batches and numbers of channels leave tiles and blocks incomplete, need several chunks of inputs, and make gradients
+ * that are written with streaming stores. The method and the bound are in amx_check.h.
  */
 #include "base/base_status.h"
 #include "kernel/amx_check.h"

@@ -1,13 +1,15 @@
 /* rows: clang asan onednn3 */
 /*
- * test_kernel_amx_split.c: f32 convolutions on tiles (AMX) by values in three parts, all their passes, against plain
- * sums in double: over shapes that leave tiles, blocks of channels, bands of rows and planes of strides incomplete, on
- * one to three threads; and values at the ends of the range.
+ * test_kernel_amx_split.c: f32 convolutions on tiles (AMX), whose values are split into three parts, against plain sums
+ * in double, in all passes.
  *
- * Per layer the error, root mean square over that of the result. What is dropped of a product is 2^-24 of it on
- * average. A tile rounds once for 32 summands and each of six products of parts, where a plain sum of S rounds S times:
- * bound = 2^-24 (1 + sqrt(S) / 4); a plain sum in f32 of values of either sign has about 2^-24 0.3 sqrt(S). So
- * `precise` leaves these kernels on.
+ * The shapes leave tiles, blocks of channels, bands of rows and planes of strides incomplete. Kernels run on one to
+ * three threads. Values at the ends of the range are tested too.
+ *
+ * For each layer the error is measured: its root mean square over that of the result. The dropped part of a product is
+ * 2^-24 of it on average. A tile rounds once for 32 summands and for each of six products of parts, whereas a plain sum
+ * of S rounds S times: bound = 2^-24 (1 + sqrt(S) / 4). A plain sum in f32 of values of both signs has about 2^-24 0.3
+ * sqrt(S). This is why `precise` does not switch these kernels off.
  */
 #include <float.h>
 #include <stdio.h>
@@ -39,14 +41,14 @@ static const amx_layer layers[] = {
     {"1x32x40x41", "kernel: 3, channels: 32, pad: 1"},
 };
 
-static int ran[3]; /* passes */
+static int ran[3]; /* by pass */
 
 static int pass_of(const cvy_kernel_def *k)
 {
     return strstr(k->name, "grad_src") ? 1 : strstr(k->name, "grad_weight") ? 2 : 0;
 }
 
-/* One call of a kernel: takes its results back in plain layout, and whether its padding lanes are zero. */
+/* Runs a kernel once, and returns its results in plain layout and whether its padding lanes are zero. */
 static cvy_status call(const eval *e, const cvy_node *node, const cvy_kernel_def *k, int threads, float **plain,
                        int *clean_out)
 {
@@ -85,7 +87,7 @@ static cvy_status call(const eval *e, const cvy_node *node, const cvy_kernel_def
         CVY_TRY(cvy_reorder_create(&node->dst[i]->shape, &flat, &lie, 1, &again));
         cvy_reorder_run(back, to[i], plain[i]);
         CVY_TRY(open_memory(dst[i].bytes, &padded));
-        cvy_reorder_run(again, plain[i], padded.whole + GUARD); /* padding of this is zero */
+        cvy_reorder_run(again, plain[i], padded.whole + GUARD); /* the padding of this copy is zero */
         const float *is = to[i], *must = (const float *)(const void *)(padded.whole + GUARD);
         for (size_t b = 0; b < dst[i].bytes / sizeof *is; b++)
             *clean_out &= is[b] == must[b] || (isnan(is[b]) && isnan(must[b]));
@@ -143,7 +145,7 @@ static int64_t odd_element(const cvy_span *x)
     return x->elems / 2 + 3;
 }
 
-/* Whether element i of dweight is a sum over the channel of the odd value of the source or of ddst. */
+/* Returns whether element i of dweight is a sum over the channel that holds the odd value of the source or of ddst. */
 static int is_of_odd_channel(const eval *e, const cvy_node *node, int64_t i)
 {
     const cvy_span *x = eval_of(e, node->src[0]), *d = eval_of(e, node->src[1]), *w = eval_of(e, node->dst[0]);
@@ -154,7 +156,8 @@ static int is_of_odd_channel(const eval *e, const cvy_node *node, int64_t i)
 
 enum ends { INFINITE, NOT_A_NUMBER, LARGE, TINY, NENDS };
 
-/* One odd value of an activation among plain ones, or all values of one side as large or as small as they come. */
+/* Sets one odd value of an activation among ordinary ones, or makes all values of one side as large or as small as
+ * possible. */
 static void fill_ends(const cvy_graph *g, eval *e, enum ends ends)
 {
     uint64_t state = 7;
@@ -176,8 +179,9 @@ static void fill_ends(const cvy_graph *g, eval *e, enum ends ends)
     }
 }
 
-/* Not finite where the plain sum is not, and nowhere else, but for weights whose tap only just misses the odd value: it
- * is multiplied by the zeros of positions that do not exist. As near as the parts that tiles keep allow. */
+/* A result must not be finite exactly where the plain sum is not finite. The exception are weights whose tap only just
+ * misses the odd value, because that is multiplied by the zeros of positions outside of the picture. Finite results
+ * must be as near as the parts kept by the tiles allow. */
 static cvy_status check_ends(const eval *e, const cvy_node *node, const cvy_kernel_def *k, enum ends ends)
 {
     float *got[CVY_NODE_DST_MAX] = {NULL};

@@ -1,14 +1,14 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_kernel_conv_grad_add.c: the kernels of conv_grad_src_add against the plain one: the sum where the result goes,
- * and elsewhere; channels that fill blocks and channels that do not.
+ * test_kernel_conv_grad_add.c: compares the kernels of conv_grad_src_add with the reference kernel: with the sum in
+ * place and in other memory, and with channels that do and do not fill their blocks.
  */
 #include "kernel/conv_graph.h"
 #include "kernel/kernel.h"
 
 static int tried;
 
-/* Memory of a value as it lies in `layout`, with plain values where given. */
+/* Allocates memory for a value in `layout` and copies the plain values into it, if they are given. */
 static char *laid_out(const cvy_value *v, const cvy_layout *layout, const void *plain, cvy_blocking *b)
 {
     char *out = NULL;

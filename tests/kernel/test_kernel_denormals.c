@@ -1,6 +1,6 @@
 /*
- * test_kernel_denormals.c: loops of kernels take numbers below the smallest normal one for zero, on one thread and on
- * several, and leave the thread's own setting as it was: what a caller computes beside us is not touched.
+ * test_kernel_denormals.c: loops of kernels treat denormal numbers as zero, on one thread and on several, and leave the
+ * setting of the calling thread unchanged, so that a caller's own computation is not affected.
  */
 #include <float.h>
 
@@ -18,7 +18,7 @@ static void halve(int64_t first, int64_t last, void *arg)
         loop->x[i] = 0.5f * loop->x[i];
 }
 
-/* Results that are not normal are zero within the loop, and are there outside. */
+/* Denormal results are zero within the loop and are kept outside of it. */
 static void loop_of(int threads, int64_t grain)
 {
     volatile float x[64], own = FLT_MIN;

@@ -1,6 +1,6 @@
 /*
- * test_kernel_library.c: the choice of kernels by name: each word, lists in their order, mistakes; and that a plan
- * holds no kernel that the choice leaves out.
+ * test_kernel_library.c: the choice of kernels by name: each word, lists in their order, wrong names; and a plan holds
+ * no kernel that the choice excludes.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -1,6 +1,6 @@
 /*
- * test_kernel_reorder.c: reorders between pairs of layouts, there against each element's offset, and back against the
- * original.
+ * test_kernel_reorder.c: reorders between pairs of layouts: the result is compared with each element's offset, and the
+ * way back with the original.
  */
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void position_of(const cvy_shape *s, int64_t i, int64_t *at)
     }
 }
 
-/* Fills every logical element with its number plus one; padding stays zero. */
+/* Sets each logical element to its index plus one. Padding stays zero. */
 static cvy_status numbered(cvy_dtype dtype, const cvy_shape *shape, const cvy_layout *layout, cvy_span *out)
 {
     cvy_blocking b;

@@ -1,7 +1,9 @@
 /*
- * test_kernel_streaming_stores.c: results that are stored past the cache, because they are large and lie as whole
- * lines, are the same bits as those that are not, because they do not: batch norm and max pooling, forward and
- * backward, f32 and bf16.
+ * test_kernel_streaming_stores.c: results written with streaming stores have the same bits as results written through
+ * the cache: batch norm and max pooling, forward and backward, f32 and bf16.
+ *
+ * A kernel uses streaming stores if the result is large and consists of whole cache lines. The test shifts the result
+ * by some bytes to prevent them.
  */
 #include <stdio.h>
 
@@ -16,7 +18,7 @@ struct memory {
     size_t bytes;
 };
 
-/* shift: bytes behind the start of a line. */
+/* shift: bytes after the start of a cache line. */
 static struct memory make_memory(const cvy_value *v, const cvy_layout *layout, size_t shift)
 {
     struct memory m = {0};
@@ -35,7 +37,8 @@ static void fill(const cvy_value *v, const struct memory *m)
     test_fill(&s, v->dtype == CVY_DTYPE_F64 ? 1000.0 : -1, 4, &state);
 }
 
-/* Runs the node's own kernel twice on equal sources, with its results at lines and beside them. */
+/* Runs the node's own kernel twice on equal sources, once with results at the start of a cache line and once
+ * shifted. */
 static void same_at_lines(const cvy_node *node, const cvy_layout *layout)
 {
     char name[64];

@@ -1,13 +1,15 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_kernel_winograd.c: the rounding error of every Winograd convolution, of each pass, at the channels and filters
- * of known networks' layers (fewer filters and samples, which change nothing in one result): root mean square over that
- * of the result, against sums in double, in f32 and on bf16 activations. And that `precise` turns them all off.
+ * test_kernel_winograd.c: the rounding error of every Winograd convolution, in each pass, with the channels and filters
+ * of known networks' layers; and `precise` switches them all off.
+ *
+ * There are fewer filters and samples than in the networks, which changes no single result. The error is the root mean
+ * square over that of the result, against sums in double, in f32 and on bf16 activations.
  *
  * The products of S channels (or tiles) are added one after the other, so the error grows with the square root of S as
- * that of a plain sum; the transforms count as 64 summands more. Their factors amplify it, by about as much as the
- * search over interpolation points found: bound = 1.3 eps sqrt(S + 64) for 6 points a side, 5 eps sqrt(S + 64) for 8,
- * and for 12 along a filter of one row or column.
+ * that of a plain sum does. The transforms count as 64 more summands. Their factors amplify the error, by about as much
+ * as the search over interpolation points found: bound = 1.3 eps sqrt(S + 64) for 6 points a side, 5 eps sqrt(S + 64)
+ * for 8, and for 12 along a filter of one row or column.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +37,8 @@ static const struct layer layers[] = {
     {"overfeat conv5", "1x1024x1x5", "kernel: 3, channels: 944, pad: 1"}, /* its weights are transformed in parts */
 };
 
-/* Results in bf16 and what they are held against are the same where both round to the same side: all but a few, which
- * are 2^-8 apart. */
+/* Results in bf16 equal the expected values if both are rounded in the same direction. This holds for all but a few,
+ * which differ by 2^-8. */
 #define ROUNDED_BF16 4e-4
 
 static int measured;

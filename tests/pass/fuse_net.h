@@ -1,6 +1,6 @@
 /*
- * fuse_net.h: a small network in f64, its gradients behind a weighted sum, and their values: what the tests of the
- * fusing passes compare with and without the pass.
+ * fuse_net.h: a small network in f64 with a weighted sum as its loss, its gradients and their values; the tests of the
+ * fusing passes compare it with and without the pass.
  */
 #ifndef CVY_TEST_FUSE_NET_H
 #define CVY_TEST_FUSE_NET_H
@@ -27,7 +27,7 @@ static inline cvy_value *layer(struct net *net, const char *op, const char *name
     return dst;
 }
 
-/* The empty network and its input. */
+/* Begins a network without layers and returns its input. */
 static inline cvy_value *begin_net(struct net *net, const cvy_graph_opts *opts, const cvy_shape *sample)
 {
     cvy_value *x = NULL;
@@ -38,7 +38,7 @@ static inline cvy_value *begin_net(struct net *net, const cvy_graph_opts *opts, 
     return x;
 }
 
-/* The loss, a sum of the result with weights that are fed, and all gradients. */
+/* Adds the loss, a sum of the result with weights that are fed, and all gradients. */
 static inline void end_net(struct net *net, cvy_value *result)
 {
     cvy_value *from[2] = {result, NULL};
@@ -59,14 +59,15 @@ static inline void close_net(struct net *net)
     cvy_vars_destroy(&net->vars);
 }
 
-/* Feeds from -1 on, variables from `low` on, both by test_fill with `bound`. */
+/* Fills feeds with values from -1 on and variables with values from `low` on, both by test_fill with `bound`, and runs
+ * the network. */
 static inline void run_net(struct net *net, double low, int64_t bound)
 {
     EXPECT_OK(eval_create(net->graph, &net->e));
     for (int v = 0; v < net->graph->nvalue; v++) {
         const cvy_value *value = net->graph->value[v];
         uint64_t state = 1;
-        for (const char *at = value->name; *at; at++) /* the same for the same name in both graphs */
+        for (const char *at = value->name; *at; at++) /* a name gets the same values in both graphs */
             state = state * 31 + (uint64_t)*at;
         if (!value->producer)
             test_fill(eval_of(&net->e, value), value->kind == CVY_VALUE_VARIABLE ? low : -1, bound, &state);

@@ -1,5 +1,6 @@
 /*
- * The table of passes: which ones can be switched off, the message for a wrong name, and the order in which they run.
+ * test_pass.c: the table of passes: which ones can be switched off, the message for a wrong name, and the order in
+ * which they run.
  */
 #include <string.h>
 
@@ -29,7 +30,7 @@ static void names_switch_off(void)
     EXPECT(cvy_pass_is_on("fuse-batch-norm", "norm"));
 }
 
-/* Each pass that runs has a place of its own. */
+/* No two passes that run have the same position. */
 static void order_is_total(void)
 {
     int count = 0;

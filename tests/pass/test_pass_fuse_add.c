@@ -1,8 +1,9 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_pass_fuse_add.c: a chain of sums becomes one sum with the same addends in the same order: equal to the last bit.
- * A sum that others read stays, and no sum gets more addends than the operator takes. Gradients behind filters of one
- * position are added where they are made.
+ * test_pass_fuse_add.c: a chain of sums becomes one sum with the same addends in the same order, equal to the last bit.
+ *
+ * A sum that other nodes read stays, and no sum gets more addends than the operator takes. The gradients of 1x1
+ * convolutions are added where they are computed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +48,7 @@ static cvy_value *sum(struct sums *s, const char *name, cvy_value *a, cvy_value 
     return node->dst[0];
 }
 
-/* ((leaf0 + leaf1) + leaf2) + ..., every second time with the sum as the second addend. */
+/* Builds ((leaf0 + leaf1) + leaf2) + ..., in which every second node has the sum as its second addend. */
 static void chain(struct sums *s, int leaves)
 {
     cvy_value *at = s->leaf[0];
@@ -76,7 +77,7 @@ static void values(const struct sums *s, float out[6])
     for (int i = 0; i < LEAVES; i++)
         for (int k = 0; k < 6; k++)
             cvy_set(eval_of(&e, s->leaf[i]), k,
-                    (double)(int64_t)(test_random(&state) % 2048) / 64); /* sums are exact in any order and precision */
+                    (double)(int64_t)(test_random(&state) % 2048) / 64); /* exact sums in any order and precision */
     EXPECT_OK(eval_run(&e, 1));
     for (int k = 0; k < 6; k++)
         out[k] = (float)cvy_get(eval_of(&e, s->result), k);
@@ -117,7 +118,7 @@ static void read_by_others(void)
     close_sums(&s);
 }
 
-/* One source, three convolutions: two of one position, which add their gradients to the third's. */
+/* One source and three convolutions: two are 1x1, and add their gradients to that of the third. */
 static void open_branches(struct net *net, const char *stride)
 {
     const cvy_shape sample = {.ndim = 3, .dim = {2, 4, 4}};
@@ -158,8 +159,8 @@ static void behind_one_position(void)
         open_branches(&plain, stride == 1 ? "1" : "2");
         open_branches(&fused, stride == 1 ? "1" : "2");
         EXPECT_OK(cvy_pass_fuse_add(fused.graph));
-        /* The forward sums become one; with a stride the gradient of one position touches some only, and a sum stays.
-         */
+        /* The forward sums become one. With a stride, the gradient of a 1x1 convolution reaches only some positions, so
+         * a sum stays. */
         EXPECT_INT(count_op(fused.graph, "conv_grad_src_add"), stride == 1 ? 2 : 0);
         EXPECT_INT(count_op(fused.graph, "add"), stride == 1 ? 1 : 2);
         run_net(&plain, -1, 4);

@@ -1,8 +1,10 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_pass_fuse_batch_norm.c: batch norm in one node each way computes what the nodes it stands for compute, in f64 to
- * the last few bits: with a ReLU, with a residual that is there before, with one that is normalised too, with sums that
- * others read as well, before a pooling.
+ * test_pass_fuse_batch_norm.c: batch norm fused to one node in each direction computes the same as the nodes it
+ * replaces, in f64 to the last few bits.
+ *
+ * It is tested with a ReLU, with a residual that is computed before, with a residual that is normalised too, with sums
+ * that other nodes read as well, and before pooling.
  */
 #include "pass/fuse_net.h"
 
@@ -18,20 +20,20 @@ static void open_net(int nranks, int64_t group, struct net *net)
                                  .bn_group = group};
     cvy_value *x = begin_net(net, &opts, &sample);
     x = layer(net, "relu", "relu0", NULL, layer(net, "batch_norm", "bn0", NULL, x, NULL), NULL);
-    /* A residual that is there before. */
+    /* A residual that is computed before. */
     cvy_value *y =
         layer(net, "batch_norm", "bn1", "scale_shift: false", layer(net, "tanh", "tanh1", NULL, x, NULL), NULL);
     x = layer(net, "relu", "relu1", NULL, layer(net, "add", "add1", NULL, y, x), NULL);
-    /* One that is normalised, behind the main path. */
+    /* A residual that is normalised, and computed after the main path. */
     y = layer(net, "batch_norm", "bn2", NULL, layer(net, "tanh", "tanh2", NULL, x, NULL), NULL);
     cvy_value *z = layer(net, "batch_norm", "bn3", NULL, layer(net, "sigmoid", "sigmoid3", NULL, x, NULL), NULL);
     x = layer(net, "relu", "relu3", NULL, layer(net, "add", "add3", NULL, y, z), NULL);
-    /* A sum that two read, without a ReLU. */
+    /* A sum that two nodes read, without a ReLU. */
     y = layer(net, "batch_norm", "bn4", NULL, layer(net, "tanh", "tanh4", NULL, x, NULL), NULL);
     x = layer(net, "add", "add4", NULL, x, y);
     y = layer(net, "relu", "relu5", NULL,
               layer(net, "batch_norm", "bn5", NULL, layer(net, "tanh", "tanh5", NULL, x, NULL), NULL), NULL);
-    /* A result that two read, both of them later than the sum whose residual it is. */
+    /* A result that two nodes read, both of them after the sum whose residual it is. */
     z = layer(net, "relu", "relu6", NULL,
               layer(net, "add", "add6", NULL, layer(net, "batch_norm", "bn6", NULL, y, NULL), x), NULL);
     x = layer(net, "add", "add7", NULL, z, x);
@@ -66,7 +68,7 @@ static void same_results(int relu_too)
     EXPECT_OK(cvy_pass_fuse_batch_norm(fused.graph));
     EXPECT_INT(count(fused.graph, "bn_train"), 8);
     EXPECT_INT(count(fused.graph, "bn_train_grad"),
-               7); /* nobody wants the gradient of the input: the first one makes sums only */
+               7); /* the gradient of the input is not needed: the first one makes sums only */
     EXPECT_INT(count(fused.graph, "bn_grad_stats"), 1);
     EXPECT_INT(count(fused.graph, "bn_apply") + count(fused.graph, "bn_stats") + count(fused.graph, "bn_grad_apply"),
                0);
@@ -92,7 +94,7 @@ static void with_and_without_relu(void)
     same_results(0);
 }
 
-/* A sum over ranks stands between statistics and normalisation: nothing to fuse. */
+/* A sum over ranks stands between statistics and normalisation, so nothing can be fused. */
 static void spanning_groups_stay(void)
 {
     struct net net;

@@ -1,8 +1,9 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_pass_fuse_deep.c: the fusion passes look at each node a few times, however many there are. 8000 residual blocks
- * are a graph of about 100,000 nodes: fused in half a second of processor time, in more than half a minute by a pass
- * that walks the graph for each value. The test is given 15 s.
+ * test_pass_fuse_deep.c: the fusion passes look at each node only a few times, however many nodes there are.
+ *
+ * 8000 residual blocks are a graph of about 100,000 nodes. Fusing takes half a second of processor time; a pass that
+ * walks the graph for each value takes more than half a minute. The limit of the test is 15 s.
  */
 #include <stdio.h>
 #include <sys/resource.h>
@@ -63,7 +64,7 @@ static void deep_graph_fuses(void)
     EXPECT_OK(cvy_pass_fuse_add(g));
     EXPECT_INT(count(g, "bn_train"), BLOCKS);
     EXPECT_INT(count(g, "bn_train_grad"),
-               BLOCKS - 1); /* nobody wants the gradient of the input: the first block makes sums only */
+               BLOCKS - 1); /* the gradient of the input is not needed: the first block makes sums only */
     EXPECT_INT(count(g, "relu_grad"), 1);
     EXPECT_INT(count(g, "relu"), 0);
     cvy_graph_destroy(&g);

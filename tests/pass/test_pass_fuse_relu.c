@@ -1,13 +1,13 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_pass_fuse_relu.c: a ReLU behind a fully connected layer or a convolution becomes part of that node, and loss and
- * gradients stay what they were; one whose layer somebody else reads too stays.
+ * test_pass_fuse_relu.c: a ReLU after a fully connected layer or a convolution becomes part of that node, and loss and
+ * gradients do not change; if another node reads that layer too, the ReLU stays.
  */
 #include "pass/fuse_net.h"
 
 enum { N = 5 };
 
-/* conv, ReLU, fc, ReLU, fc read by its ReLU and by a sum. */
+/* conv, ReLU, fc, ReLU, and an fc that is read by its ReLU and by a sum. */
 static void open_net(struct net *net)
 {
     const cvy_shape sample = {.ndim = 3, .dim = {2, 4, 3}};

@@ -1,7 +1,8 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_pass_optimise.c: the update phase has one node for each gradient, which takes the optimiser's rule with the
- * variable's own rate and weight decay; clipping by value bounds each element, clipping by the norm scales all.
+ * test_pass_optimise.c: the update phase has one node for each gradient, which applies the optimiser's rule with the
+ * variable's own rate and weight decay; clipping by value bounds each element, and clipping by the norm scales all of
+ * them.
  */
 #include "pass/fuse_net.h"
 
@@ -37,8 +38,8 @@ static const cvy_node *update_of(const cvy_graph *g, const char *op, const cvy_v
     return NULL;
 }
 
-/* Runs the net, and holds every new weight against the rule of sgd, with gradients clipped to `limit` and then taken
- * `scale` times; limit 0: not clipped. scale 0: what makes the norm of all gradients max_norm. */
+/* Runs the net and compares every new weight with the rule of sgd. Gradients are clipped to `limit` (0: not clipped)
+ * and then multiplied by `scale`. scale 0 stands for the factor that makes the norm of all gradients max_norm. */
 static void follows_the_rule(const cvy_optimise_opts *opts)
 {
     struct net net;
@@ -54,7 +55,7 @@ static void follows_the_rule(const cvy_optimise_opts *opts)
         for (int64_t k = 0; k < g->elems; k++)
             squares += cvy_get(g, k) * cvy_get(g, k);
     }
-    EXPECT(sqrt(squares) > 1); /* so that clipping to a norm of 1 does something */
+    EXPECT(sqrt(squares) > 1); /* otherwise clipping to a norm of 1 would do nothing */
     const double scale = opts->clip_norm > 0 ? fmin(1, opts->clip_norm / sqrt(squares)) : 1;
     for (int i = 0; i < net.gradients.count; i++) {
         const cvy_variable *v = net.gradients.at[i].variable;

@@ -1,7 +1,7 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_pass_prune.c: nodes that no output, accumulator, reduction or assignment depends on are removed, with all that
- * only they read; the other nodes stay, and so do their values.
+ * test_pass_prune.c: nodes that no output, accumulator, reduction or assignment depends on are removed, with everything
+ * that only they read; the other nodes stay and keep their values.
  */
 #include "pass/fuse_net.h"
 
@@ -15,7 +15,7 @@ static int is_there(const cvy_graph *g, const char *name)
     return 0;
 }
 
-/* conv, ReLU, fc to the loss; beside it a branch of two layers that nothing reads. */
+/* conv, ReLU and fc lead to the loss; a second branch of two layers is read by nothing. */
 static void open_net(struct net *net, cvy_value **branch_out)
 {
     const cvy_shape sample = {.ndim = 3, .dim = {2, 4, 3}};

@@ -1,9 +1,9 @@
 /* ranks: 1 2 */
 /* rows: mpich asan onednn3 minimal */
 /*
- * test_pass_recompute.c: a program that may have less memory than it wants makes cheap values again in backward,
- * computes the same bits, and stays within its limit; one that cannot fit says what is needed and which batch would
- * fit, and that batch does.
+ * test_pass_recompute.c: a program with a memory limit below its need recomputes cheap values in the backward pass,
+ * computes the same bits, and stays within the limit; one that cannot fit reports how much it needs and which batch
+ * would fit, and that batch does fit.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>

@@ -1,8 +1,9 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_pass_reduce.c: every reduced accumulator gets one bucket, in the order in which they are made; with several
- * ranks a bucket's reduction starts after the last node that writes into it, with overlap at once, without it after
- * the last backward node, and is waited for in the update phase.
+ * test_pass_reduce.c: every accumulator to be reduced is in one bucket, in the order in which they are computed.
+ *
+ * With several ranks, the reduction of a bucket starts after the last node that writes into it. With overlap it starts
+ * at once, without overlap after the last backward node. The update phase waits for it.
  */
 #include "pass/fuse_net.h"
 
@@ -32,7 +33,7 @@ static int count_reduced(const cvy_graph *g)
     return count;
 }
 
-/* The number of nodes of this operator; the positions of the first BUCKETS_MAX of them. */
+/* Returns the number of nodes of this operator, and the positions of the first BUCKETS_MAX of them. */
 static int find(const cvy_graph *g, const char *op, int *at)
 {
     int count = 0;
@@ -58,7 +59,7 @@ static void one_rank_has_buckets_only(void)
     close_net(&net);
 }
 
-/* Which node stands where, for buckets of so many bytes on two ranks. */
+/* Checks the order of nodes, for buckets of so many bytes on two ranks. */
 static void starts_and_waits(size_t bucket_bytes, int overlap, int *nbucket_out)
 {
     struct net net;
@@ -80,7 +81,7 @@ static void starts_and_waits(size_t bucket_bytes, int overlap, int *nbucket_out)
             if (is_reduced(node->dst[i]))
                 last_made[node->dst[i]->bucket] = n;
     }
-    for (int b = 0; b < nbucket; b++) { /* starts stand in the order of buckets */
+    for (int b = 0; b < nbucket; b++) { /* starts are in the order of buckets */
         const cvy_node *before = net.graph->node[start[b] - 1];
         EXPECT(last_made[b] >= 0 && start[b] > last_made[b]);
         EXPECT(overlap || start[b] > last_backward);
@@ -101,7 +102,7 @@ static void buckets_of_one(void)
     EXPECT(nbucket >= 6);
 }
 
-/* fc3 has 6 x 9 weights and 6 biases, fc2 and conv1 more: 432 bytes close a bucket after the first of these weights. */
+/* fc3 has 6 x 9 weights and 6 biases; fc2 and conv1 have more. A bucket of 432 bytes is full after fc3's weights. */
 static void buckets_of_some(void)
 {
     int nbucket = 0;

@@ -1,12 +1,12 @@
 /* ranks: 1 2 3 */
 /* rows: mpich asan onednn3 */
 /*
- * test_plan_memory.c: the plan's memory is what is used, and nobody writes over what another still needs.
+ * test_plan_memory.c: a plan's arena has no unused end, and no instruction overwrites what another one still needs.
  *
- * The plan is not believed: its instructions are replayed on a map of the arena that notes which buffer each line of 64
- * bytes belongs to. A source must be whole when it is read; gradients may not be touched between the start of their sum
- * over ranks and its end; outputs must be whole at the end. Then programs run in an arena full of NaN with a canary
- * behind it, and must compute the same bits as in a clean one.
+ * The test does not trust the plan. It replays the instructions on a map of the arena that notes the buffer of each
+ * line of 64 bytes. A source must be complete when it is read. Gradients must not change between the start and the end
+ * of their sum over ranks. Outputs must be complete at the end. Then programs run in an arena full of NaN that is
+ * followed by a canary, and must compute the same bits as in a clean one.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -24,8 +24,8 @@ static cvy_context *context;
 
 struct replay {
     const cvy_plan *plan;
-    int *owner;            /* of each line: the buffer last written there */
-    unsigned char *locked; /* being summed over ranks */
+    int *owner;            /* for each line: the last buffer written there */
+    unsigned char *locked; /* for each line: being summed over ranks */
     int64_t nline;
     int faults;
 };
@@ -48,7 +48,7 @@ static const cvy_buffer *root_of(const cvy_plan *plan, int buffer)
     return &plan->buffer[buffer];
 }
 
-/* Lines of a buffer, none where it is no part of the arena. */
+/* Returns the number of lines of a buffer, or 0 if it is not in the arena. */
 static int lines_of(const struct replay *r, int buffer, int64_t *first_out, int64_t *last_out)
 {
     if (buffer < 0)
@@ -61,8 +61,8 @@ static int lines_of(const struct replay *r, int buffer, int64_t *first_out, int6
     return *last_out >= *first_out;
 }
 
-/* Of a slice, whether a line belongs to it: whole, or with `touched` in part. Lines may be shared with its neighbours.
- */
+/* Returns whether a line belongs to a slice: completely, or with `touched` in part. A slice may share lines with its
+ * neighbours. */
 static int in_slice(const struct replay *r, int buffer, int64_t line, int touched)
 {
     const cvy_buffer *b = &r->plan->buffer[buffer];
@@ -79,7 +79,7 @@ static int in_slice(const struct replay *r, int buffer, int64_t line, int touche
     return 0;
 }
 
-/* Whether v is a piece of w that lies in it. */
+/* Returns whether v is a part of w: a slice of it, or a source of the concat that makes w. */
 static int is_piece(const cvy_value *v, const cvy_value *w)
 {
     int found = 0;
@@ -90,7 +90,7 @@ static int is_piece(const cvy_value *v, const cvy_value *w)
     return found;
 }
 
-/* The value whose memory a value is: views are followed. */
+/* Follows views to the value that owns the memory. */
 static const cvy_value *base_of(const cvy_value *v)
 {
     while (v && v->producer && (v->producer->op->flags & CVY_OP_VIEW))
@@ -156,7 +156,7 @@ static int overlap(const struct replay *r, int a, int b)
            first_b <= last_a;
 }
 
-/* Within an instruction only a source and its in-place destination may meet, where the kernel said so. */
+/* Within an instruction only a source and its in-place destination may overlap, and only if the kernel allows it. */
 static void check_apart(struct replay *r, int at)
 {
     const cvy_instr *instr = &r->plan->instr[at];
@@ -176,7 +176,7 @@ static void check_apart(struct replay *r, int at)
             fault(r, at, "has its scratch over its source", instr->src_buffer[s], NOBODY);
 }
 
-/* All gradients of the bucket must be there; from now on they are nobody's but the sum's. */
+/* All gradients of the bucket must be complete. From now on nothing but the sum may write them. */
 static void lock_bucket(struct replay *r, int at, int bucket, int lock)
 {
     for (int b = 0; b < r->plan->nbuffer; b++) {
@@ -217,7 +217,7 @@ static void check_outputs(struct replay *r)
         int64_t first, last;
         if (!v || !v->is_output || !lines_of(r, b, &first, &last) || r->plan->buffer[b].first < 0)
             continue;
-        /* An output may lie in two layouts; the plain one is read. */
+        /* An output may exist in two layouts. The plain one is read. */
         const cvy_buffer *buffer = &r->plan->buffer[b];
         if (buffer->region == CVY_REGION_ARENA &&
             buffer->bytes != (size_t)cvy_shape_elems(&v->shape) * cvy_dtype_bytes(v->dtype))
@@ -238,13 +238,13 @@ static int replay(const cvy_plan *plan)
         replay_instruction(&r, i);
     check_outputs(&r);
     for (int64_t l = 0; l < r.nline; l++)
-        r.faults += r.locked[l]; /* a sum that nobody waits for */
+        r.faults += r.locked[l]; /* a sum that nothing waits for */
     cvy_mem_free(&r.owner);
     cvy_mem_free(&r.locked);
     return r.faults;
 }
 
-/* The highest byte of any buffer is the arena's last, up to the line. */
+/* The highest byte of all buffers is in the last line of the arena. */
 static void check_size(const cvy_plan *plan)
 {
     size_t end = plan->head.bytes, step_end = 0;
@@ -323,7 +323,7 @@ static void networks_of_the_zoo(void)
     }
 }
 
-/* ---- an arena of NaN, with a canary behind it ---- */
+/* ---- an arena of NaN, followed by a canary ---- */
 
 static cvy_model *new_branches(void)
 {
@@ -357,7 +357,8 @@ static void fill_rows(cvy_program *p, int step, int turn)
         label[i] = (int32_t)((i + first + turn) % 10);
 }
 
-/* Trains and evaluates in turn; with poison before each step where asked for. The weights at the end. */
+/* Trains and evaluates in turn. With `poison`, the arena is filled with NaN before each step. Returns the final
+ * weights. */
 static void run_branches(const char *off, const char *kernels, int64_t accumulate, int64_t shards, int poison,
                          float *weights, int64_t n, double *loss_out)
 {

@@ -1,9 +1,10 @@
 /* ranks: 1 2 */
 /* rows: mpich asan onednn3 minimal */
 /*
- * test_plan_slices.c: branches are written into the memory of their concat and its gradient is read there: the steps of
- * networks whose concats stand behind batch norm move no activation from one place to another, and compute the same
- * bits as with copies.
+ * test_plan_slices.c: branches write directly into the memory of their concat, and read its gradient there.
+ *
+ * In networks whose concats follow batch norm, the steps copy no activation, and they compute the same bits as with
+ * copies.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -24,7 +25,7 @@ static void add_loss(cvy_model *m)
     EXPECT_OK(cvy_model_add(m, "softmax_cross_entropy", "loss", NULL, from));
 }
 
-/* ---- what is left to be moved ---- */
+/* ---- what is still copied ---- */
 
 static int count(const cvy_plan *plan, const char *op)
 {
@@ -35,7 +36,7 @@ static int count(const cvy_plan *plan, const char *op)
     return found;
 }
 
-/* Reorders of anything but weights, inputs and outputs. */
+/* Counts reorders of anything but weights, inputs and outputs. */
 static int moved_activations(const cvy_plan *plan)
 {
     int found = 0;
@@ -76,7 +77,7 @@ static void nothing_is_moved(void)
         int side, concats, slices;
     } nets[] = {{"googlenet-bn", 64, 9, 36}, {"inception-v3", 139, 11, 46}};
     for (int i = 0; i < CVY_COUNT(nets); i++) {
-        /* Batch norm over 2 samples lies on one rank; over all 4 it may span both, and is several nodes. */
+        /* Batch norm over 2 samples is on one rank. Over all 4 it may span both ranks, and is then several nodes. */
         for (int64_t group = 2; group <= 4; group += 2) {
             int concats, slices, reorders, reorders_without;
             count_moves(nets[i].name, nets[i].side, NULL, group, &concats, &slices, &reorders);
@@ -91,15 +92,15 @@ static void nothing_is_moved(void)
             EXPECT_INT(concats, 2 * nets[i].concats);
             EXPECT_INT(slices, nets[i].slices);
             EXPECT(reorders <=
-                   reorders_without); /* none with AVX-512; elsewhere some convolutions want plain layouts */
+                   reorders_without); /* none with AVX-512; other CPUs have convolutions that want plain layouts */
         }
     }
 }
 
 /* ---- the same bits ---- */
 
-/* Batch norm and max pooling before a concat, a concat of a concat, one whose source is read by others, one with parts
- * that are no whole blocks. */
+/* Batch norm and max pooling before a concat, a concat of a concat, a concat whose source is read by other nodes, and
+ * one whose parts are not whole blocks. */
 static cvy_model *new_model(int channels)
 {
     cvy_model *m = NULL;
@@ -178,7 +179,7 @@ static void same_bits_in(cvy_dtype dtype)
         int moves = 0, moves_without = 0;
         train(NULL, dtype, kernels[i / 4], group, accumulate, with, &loss, &moves);
         train("slices", dtype, kernels[i / 4], group, accumulate, without, &loss_without, &moves_without);
-        /* In bf16 batch norm over ranks copies; a group of two samples lies on one rank. */
+        /* In bf16, batch norm over ranks copies. A group of two samples is on one rank. */
         EXPECT(moves < moves_without || (dtype == CVY_DTYPE_BF16 && group == 4 && moves == moves_without));
         EXPECT(loss == loss_without && isfinite(loss));
         EXPECT(memcmp(with, without, sizeof with) == 0);

@@ -1,11 +1,10 @@
 /* ranks: 1 2 */
 /* rows: mpich asan onednn3 minimal */
 /*
- * test_plan_tune.c: kernels chosen by measured times: a second planning measures nothing; times decide, and what
- * reorders cost counts; all ranks choose alike, also where their shares differ; results are those of other kernels.
+ * test_plan_tune.c: kernels chosen by measured times: a second planning measures nothing; times decide, and the time of
+ * reorders counts; all ranks make the same choice, even if their shares differ; results equal those of other kernels.
  *
- * What a choice rests on is written into the wisdom by the tests, so that no outcome depends on how fast this machine
- * is.
+ * The tests write the times into the wisdom themselves, so no result depends on the speed of the machine.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -120,7 +119,7 @@ static void remove_wisdom(void)
     barrier();
 }
 
-/* Planning until nothing new comes up, with times by a rule in place of the measured ones. */
+/* Plans again until no new time is measured. A rule gives the times in place of measurements. */
 typedef double (*rule_fn)(const char *key);
 static void settle(int64_t batch, rule_fn rule, struct outcome *o)
 {
@@ -165,7 +164,7 @@ static void measured_once(void)
     static struct outcome first, second, third;
     remove_wisdom();
     run(8, "estimate", NULL, &first);
-    EXPECT(!first.tuned); /* nothing known, nothing measured */
+    EXPECT(!first.tuned); /* nothing is known and nothing is measured */
     EXPECT_INT(is_root() && access(path, F_OK) == 0, 0);
     run(8, "measure", NULL, &first);
     run(8, "measure", NULL, &second);
@@ -195,7 +194,7 @@ static void times_decide(void)
         EXPECT_NEAR(fast.weights[i], slow.weights[i], 2e-4);
 }
 
-/* A choice is never dearer than the order of preference, reorders counted. */
+/* With reorders counted, a choice is never slower than the order of preference. */
 static void reorders_count(void)
 {
     static struct outcome chosen, preferred;

@@ -1,7 +1,7 @@
 /* rows: clang asan onednn3 minimal */
 /*
  * test_plan_wisdom.c: the file of measured times: what is written is read back; a damaged file and one of another
- * machine are named, left aside and replaced; two processes that write at once lose nothing; where the file lies.
+ * machine are reported, ignored and replaced; two processes that write at once lose nothing; and where the file is.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,13 +58,13 @@ static void round_trip(void)
     for (int i = 0; i < 500; i++) {
         char key[32];
         snprintf(key, sizeof key, "many %d", i);
-        EXPECT_NEAR(cvy_wisdom_find(w, key), many[i], 0); /* to the bit: equal times, equal choices */
+        EXPECT_NEAR(cvy_wisdom_find(w, key), many[i], 0); /* to the bit, so that equal times give equal choices */
     }
     EXPECT(cvy_wisdom_find(w, "many 500") == CVY_MS_UNKNOWN);
     cvy_wisdom_close(&w);
 }
 
-/* The file is named, nothing of it is taken, and the next save makes it good. */
+/* The file must be named in a warning, nothing of it used, and the next save must replace it. */
 static void expect_left_aside(const char *data, size_t bytes, const char *why)
 {
     cvy_wisdom *w = NULL;
@@ -177,12 +177,12 @@ static void places(void)
     expect_path("off", NULL);
     setenv("CONVOY_WISDOM", "off", 1);
     expect_path(NULL, NULL);
-    /* A place that cannot be written is a fault of saving alone. */
+    /* A file that cannot be written is only a fault of saving. */
     EXPECT_OK(cvy_wisdom_open("/proc/convoy/wisdom.json", &w));
     EXPECT_OK(cvy_wisdom_add(w, "one", 1));
     EXPECT_FAULT(cvy_wisdom_save(w), CVY_E_IO, "/proc/convoy");
     cvy_wisdom_close(&w);
-    /* A folder that is not there yet is made. */
+    /* A folder that does not exist is made. */
     snprintf(expected, sizeof expected, "%s/a/b/wisdom.json", folder);
     EXPECT_OK(cvy_wisdom_open(expected, &w));
     EXPECT_OK(cvy_wisdom_add(w, "one", 1));

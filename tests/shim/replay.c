@@ -1,16 +1,19 @@
 /*
- * replay.c: what a loss of power leaves on the disk. Reads the log that shim_io.c has kept, stops it at random points
- * of one save, and from there takes back whatever no fsync has made safe; in each of the folders made so, the newest
- * sound checkpoint must be the one before the save or the one it wrote.
+ * replay.c: makes the states in which a loss of power can leave the disk, and checks the checkpoints in them.
  *
- *     replay whole LOG DIR OUT                             all operations done, into the folder OUT: compared with DIR
- * it shows that the log lacks nothing replay check LOG DIR OUT RUN OLD NEW COUNT SEED      COUNT states of DIR, looked
- * at in OUT/RUN/checkpoints: step OLD or NEW must load
+ * It reads the log that shim_io.c has written, stops at random points of one save, and takes back operations that no
+ * fsync has made safe. In each folder made in this way, the newest sound checkpoint must be the one before the save or
+ * the one that the save wrote.
  *
- * What is assumed of the disk is what POSIX promises, no more: a file's contents are safe after its fsync, a folder's
- * entries after the fsync of the folder. Anything else may be lost, in any order and in part: of two renames the later
- * may survive and the earlier not, of a write there may be all, nothing, its beginning, or zeros in its place. A write
- * that was lost is one that the file does not have; a file whose entry was lost is not there.
+ *     replay whole LOG DIR OUT
+ *         does all operations into the folder OUT; a comparison with DIR shows that the log is complete
+ *     replay check LOG DIR OUT RUN OLD NEW COUNT SEED
+ *         makes COUNT states of DIR and looks into OUT/RUN/checkpoints: step OLD or NEW must load
+ *
+ * The disk is assumed to do what POSIX promises and no more. A file's contents are safe after its fsync, and a folder's
+ * entries after the fsync of the folder. Anything else may be lost, in any order and in part. Of two renames the later
+ * may survive and the earlier may not. Of a write there may be all, nothing, its beginning, or zeros in its place. If a
+ * write was lost, the file is as before it; if the entry of a file was lost, the file does not exist.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +30,7 @@
 #include "checkpoint/checkpoint_set.h"
 
 #define NAME_BYTES 128
-#define SHOWN 3 /* states that are described where they are wrong */
+#define SHOWN 3 /* number of wrong states that are described */
 
 enum kind { ENTRY, MOVE, WRITE, TRUNCATE, SYNC, NOTHING };
 
@@ -35,17 +38,17 @@ struct op {
     enum kind kind;
     int folder, to_folder; /* ENTRY, MOVE: nodes whose entries change */
     char name[NAME_BYTES], to_name[NAME_BYTES];
-    int node; /* ENTRY: what the name stands for from now on, -1 for nothing; WRITE, TRUNCATE, SYNC: of what; MOVE: what
-                 is moved */
+    int node; /* ENTRY: what the name now is, -1: nothing; WRITE, TRUNCATE, SYNC: the file or folder; MOVE: what is
+                 moved */
     long long offset, bytes, data_at;
-    int safe_at; /* the operation behind which it cannot be lost; INT_MAX: none */
+    int safe_at; /* the operation after which it cannot be lost; INT_MAX: none */
     char *line;
 };
 
 struct entry {
     int folder, node;
     char name[NAME_BYTES];
-}; /* of a folder */
+}; /* an entry of a folder */
 struct node {
     int is_folder;
     char *data;
@@ -123,7 +126,8 @@ static void set_entry(int folder, const char *name, int node)
     entries[at].node = node;
 }
 
-/* The folder that a path below dir stands in, and its last name; dir itself is node 0 with no name. */
+/* Returns the folder that holds a path below dir, and copies the last part of the path to `name`. dir itself is node 0
+ * and has no name. */
 static int folder_of(const char *dir, const char *path, char name[NAME_BYTES])
 {
     int folder = 0;
@@ -172,7 +176,7 @@ static char *read_file(const char *path, size_t *bytes_out)
     return text;
 }
 
-/* A line in terms of nodes; the names are followed as they are changed, as if nothing were ever lost. */
+/* Parses a line and replaces its paths by nodes. Names are followed as they change, as if nothing were ever lost. */
 static struct op read_line(const char *dir, char *line)
 {
     struct op op = {.kind = NOTHING, .node = -1, .safe_at = INT_MAX, .line = strdup(line)};
@@ -313,7 +317,8 @@ static void put(int folder, const char *path)
     }
 }
 
-/* What is left of operations 0 to end - 1: of those that are not safe then, each stays with this chance in 256. */
+/* Makes what is left of the operations 0 to end - 1. Each of them that is not safe by then stays with a chance of
+ * `chance` in 256. */
 static void make_state(int end, unsigned chance, char *lost, const char *out)
 {
     forget();
@@ -327,9 +332,10 @@ static void make_state(int end, unsigned chance, char *lost, const char *out)
     put(0, out);
 }
 
-/* ---- what must hold in it ---- */
+/* ---- what must hold in a state ---- */
 
-/* No set under a whole name may be anything else, also one that will never be loaded since there is a newer one. */
+/* A folder with the name of a complete set must be a complete set, even if it is never loaded because there is a newer
+ * one. */
 static cvy_status check_all(const char *sets_folder)
 {
     cvy_pool *pool = NULL;
@@ -373,7 +379,7 @@ static int first_with(const char *text, int from)
     return nops;
 }
 
-/* The operation that gives the set its name. */
+/* Finds the operation that gives the set its name. */
 static int find_commit(const char *name)
 {
     for (int i = 0; i < nops; i++)
@@ -390,7 +396,7 @@ static int check_states(const char *out, const char *run, int64_t old_step, int6
     snprintf(set, sizeof set, "step-%08lld", (long long)new_step);
     snprintf(sets_folder, sizeof sets_folder, "%s/%s/checkpoints", out, run);
     const int begin = first_with(set, 0), commit = find_commit(set);
-    int end = nops; /* the next save's beginning */
+    int end = nops; /* where the next save begins */
     for (int i = commit + 1; i < nops && end == nops; i++)
         if (ops[i].kind == ENTRY && ops[i].node >= 0 && strncmp(ops[i].name, "step-", 5) == 0)
             end = i;

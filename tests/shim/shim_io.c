@@ -1,21 +1,27 @@
 /*
- * shim_io.c: stands before the C library's file operations (LD_PRELOAD), counts those on paths below one folder, and at
- * one of them fails, is interrupted, writes less, hangs, or kills the process. It can keep a log of what was done with
- * all that was written, from which replay.c makes the disk that a loss of power leaves.
+ * shim_io.c: replaces file operations of the C library (LD_PRELOAD) and injects a fault into one of them.
+ *
+ * It counts the operations on paths below one folder. One of them fails, is interrupted, writes less, hangs, or kills
+ * the process. It can keep a log of all operations with all that was written, from which replay.c makes the disk that a
+ * loss of power leaves.
  *
  * Environment:
  *   SHIM_IO_DIR    absolute path of the folder; without it nothing is done
- *   SHIM_IO_RANK   the rank that is meant (as Open MPI's and MPICH's launchers number them); all if not set
- *   SHIM_IO_FROM   counting begins at the first operation whose path has this in it
- *   SHIM_IO_AT     the number of the operation that is hit, from 1
- *   SHIM_IO_FAULT  ENOSPC, EDQUOT, EIO: it fails; EINTR: so too, but only what a signal can interrupt; short: half of a
- * write is done; kill-before, kill-amid (half of a write is done), kill-after; hang: only pread is counted, and from
- * that one on none comes back SHIM_IO_LOG    file for the log; what was written goes to one beside it, ".data"
+ *   SHIM_IO_RANK   the rank that is affected (as Open MPI's and MPICH's launchers number them); all if not set
+ *   SHIM_IO_FROM   counting begins at the first operation whose path contains this text
+ *   SHIM_IO_AT     the number of the operation that is affected, from 1
+ *   SHIM_IO_FAULT  ENOSPC, EDQUOT, EIO: it fails
+ *                  EINTR: it fails, if it is one that a signal can interrupt
+ *                  short: half of a write is done
+ *                  kill-before, kill-amid (half of a write is done), kill-after: the process is killed
+ *                  hang: only pread is counted, and from that one on none returns
+ *   SHIM_IO_LOG    file for the log; what was written goes to a second file with the suffix ".data"
  *
- * Counted: opening for writing and of folders, write, pwrite, ftruncate, fsync, fdatasync, rename, unlink, mkdir,
- * rmdir, and closing what was counted when opened. What stdio writes is not seen (the C library calls itself there):
- * replay.c would notice, for its files would not be those on the disk. One operation at a time, by a lock, so that the
- * log has the order in which they were done: saves are written by a thread of their own.
+ * Counted operations are: opening for writing, opening of folders, write, pwrite, ftruncate, fsync, fdatasync, rename,
+ * unlink, mkdir, rmdir, and closing what was counted when it was opened. The shim does not see what stdio writes,
+ * because the C library calls itself there; replay.c would notice, because its files would not equal those on the disk.
+ * A lock allows one operation at a time, so that the log has the order in which they were done: saves are written by a
+ * thread of their own.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -55,7 +61,7 @@ static int fault_error, begun;
 static long calls, hit_at;
 static int log_fd = -1, data_fd = -1;
 static long long data_bytes;
-static atomic_char tracked[FDS]; /* open for writing, or a folder, below dir */
+static atomic_char tracked[FDS]; /* open for writing, or a folder, and below dir */
 
 /* ---- settings ---- */
 
@@ -100,7 +106,7 @@ static int is_below(const char *path)
     return n > 0 && strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
 }
 
-/* Where a descriptor points to; 0 if nowhere below dir. */
+/* Finds the path of a descriptor. Returns 0 if it is not below dir. */
 static int path_of(int fd, char path[PATH_MAX])
 {
     char link[64];
@@ -110,7 +116,7 @@ static int path_of(int fd, char path[PATH_MAX])
     return is_below(path);
 }
 
-/* A name as a call gets it; 0 if it is not below dir. */
+/* Finds the full path of a name given to a call. Returns 0 if it is not below dir. */
 static int path_at(int folder_fd, const char *name, char path[PATH_MAX])
 {
     char folder[PATH_MAX] = "";
@@ -131,7 +137,7 @@ static int is_tracked(int fd, char path[PATH_MAX])
         return 0;
     if (path_of(fd, path))
         return 1;
-    atomic_store(&tracked[fd], 0); /* closed by the C library itself, and opened again as something else */
+    atomic_store(&tracked[fd], 0); /* closed by the C library itself, and opened again as another file */
     return 0;
 }
 
@@ -165,7 +171,7 @@ static void note_write(const char *path, const void *data, ssize_t bytes, long l
     data_bytes += bytes;
 }
 
-/* Counts and takes the lock; what is to happen to this operation. */
+/* Counts the operation and takes the lock. Returns what is to happen to the operation. */
 static enum fault enter(const char *op, const char *path, int can_interrupt)
 {
     pthread_mutex_lock(&lock);
@@ -261,7 +267,7 @@ int openat(int folder_fd, const char *name, int flags, ...)
     return open_any(folder_fd, name, flags, mode);
 }
 
-/* What opens without O_CREAT become under _FORTIFY_SOURCE. */
+/* open without O_CREAT is compiled to these calls under _FORTIFY_SOURCE. */
 int __open_2(const char *name, int flags)
 {
     return open_any(AT_FDCWD, name, flags, 0);
@@ -272,7 +278,7 @@ int __openat_2(int folder_fd, const char *name, int flags)
     return open_any(folder_fd, name, flags, 0);
 }
 
-/* One that fails has closed all the same, as on Linux. */
+/* A close that fails has closed the file all the same, as on Linux. */
 int close(int fd)
 {
     char path[PATH_MAX];
@@ -332,7 +338,7 @@ int ftruncate(int fd, off_t bytes)
     return result;
 }
 
-/* As a file system that has lost its server. */
+/* Hangs as a file system does that has lost its server. */
 static void hang(int fd)
 {
     static atomic_long reads;

@@ -1,20 +1,26 @@
 /*
- * shim_mpi.c: stands before MPI (LD_PRELOAD, MPI's profiling interface), counts the calls that exchange something, and
- * at one of them does what a broken network, a broken node or a broken program does.
+ * shim_mpi.c: replaces MPI calls (LD_PRELOAD, MPI's profiling interface) and injects a fault into one of them.
+ *
+ * It counts the calls that exchange something. At one of them it does what a broken network, a broken node or a broken
+ * program does.
  *
  * Environment:
- *   SHIM_MPI_RANK   the rank that is meant, in MPI_COMM_WORLD; without it nothing is done
- *   SHIM_MPI_CALL   only calls of this name are counted (MPI_Allreduce)
- *   SHIM_MPI_FROM   counting begins when this file is there
- *   SHIM_MPI_AT     the number of the call that is hit, from 1
- *   SHIM_MPI_FAULT  error: from that call on all fail with MPI_ERR_OTHER, by the communicator's error handler; skip:
- * the next collective returns and has done nothing; count: it takes half as many elements; kill: the process is killed;
- * exit: it calls exit(0); slow: from there on each call takes 20 ms longer; flip: a bit is flipped wherever memory
- * holds what is in SHIM_MPI_BYTES SHIM_MPI_BYTES  file of at most 64 bytes SHIM_MPI_LOG    file that gets the name of
- * each call counted
+ *   SHIM_MPI_RANK   the rank in MPI_COMM_WORLD that is affected; without it nothing is done
+ *   SHIM_MPI_CALL   only calls of this name are counted (for example MPI_Allreduce)
+ *   SHIM_MPI_FROM   counting begins when this file exists
+ *   SHIM_MPI_AT     the number of the call that is affected, from 1
+ *   SHIM_MPI_FAULT  error: from that call on all fail with MPI_ERR_OTHER, by the communicator's error handler
+ *                   skip: the next collective returns without doing anything
+ *                   count: it takes half as many elements
+ *                   kill: the process is killed
+ *                   exit: it calls exit(0)
+ *                   slow: from that call on each one takes 20 ms longer
+ *                   flip: a bit is flipped wherever memory holds the bytes of the file SHIM_MPI_BYTES
+ *   SHIM_MPI_BYTES  file of at most 64 bytes
+ *   SHIM_MPI_LOG    file that gets the name of each counted call
  *
- * Calls from MPI_Init_thread to MPI_Finalize count. Tests are not counted while nothing has come: how many there are is
- * a matter of time.
+ * Calls from MPI_Init_thread to MPI_Finalize count. MPI_Test is not counted while it finds nothing done, because the
+ * number of such calls depends on timing.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -62,8 +68,8 @@ static void die(void)
     exit(0);
 }
 
-/* Bit 20 of the first float of each place in writable memory that holds the same bytes as the file. They are kept here
- * turned over, so as not to be found. */
+/* Flips bit 20 of the first float of each place in writable memory that holds the same bytes as the file. The copy of
+ * these bytes here is inverted, so that it is not found itself. */
 static void flip(void)
 {
     FILE *maps = fopen("/proc/self/maps", "r"), *file = fopen(getenv("SHIM_MPI_BYTES"), "r");
@@ -72,7 +78,7 @@ static void flip(void)
     unsigned long from_at, to_at;
     int places = 0;
     if (file)
-        setvbuf(file, NULL, _IONBF, 0); /* a buffer would keep them */
+        setvbuf(file, NULL, _IONBF, 0); /* a buffer would hold the bytes */
     const size_t n = file ? fread(turned, 1, sizeof turned, file) : 0;
     for (size_t i = 0; i < n; i++)
         turned[i] ^= 0xff;
@@ -96,7 +102,7 @@ static void flip(void)
         fclose(maps);
 }
 
-/* What is to happen to this call. */
+/* Returns what is to happen to this call. */
 static enum fault look(const char *name, int is_collective)
 {
     if (!is_on || (only && strcmp(only, name) != 0))
@@ -132,7 +138,8 @@ static int broken(MPI_Comm comm)
     return MPI_ERR_OTHER;
 }
 
-/* Collectives return from their caller when they fail or are left out; `count` is halved for another shape. */
+/* A collective returns early from its caller if it fails or is skipped. `count` is halved for the fault of a wrong
+ * count. */
 #define COLLECTIVE(name, count)                                                                                        \
     do {                                                                                                               \
         const enum fault what = look(name, 1);                                                                         \
@@ -185,8 +192,7 @@ int MPI_Iallreduce(const void *send, void *recv, int count, MPI_Datatype type, M
 
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    if (look("MPI_Bcast", 0) ==
-        ERROR) /* not left out: its root does not wait for the others, so that MPI cannot notice */
+    if (look("MPI_Bcast", 0) == ERROR) /* not skipped: its root does not wait for the others, so MPI could not notice */
         return broken(comm);
     return PMPI_Bcast(buffer, count, type, root, comm);
 }
@@ -250,7 +256,7 @@ int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI
     return PMPI_Irecv(buffer, count, type, from, tag, comm, request);
 }
 
-/* Only those that find something done are counted. */
+/* Only calls that find something done are counted. */
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
     const int was_open = *request != MPI_REQUEST_NULL, code = PMPI_Test(request, flag, status);

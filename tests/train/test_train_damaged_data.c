@@ -41,7 +41,7 @@ static cvy_status train(cvy_context *context, const char *source, const char *on
     return cvy_run_train(context, &job, &opts, result);
 }
 
-/* All ranks together; the run folder is removed. */
+/* Trains on all ranks together; the run folder is removed afterwards. */
 static cvy_status train_here(const char *source, const char *on_bad_sample, cvy_train_result *result)
 {
     const cvy_status status = train(together, source, on_bad_sample, out_of("together"), result);
@@ -53,7 +53,7 @@ static cvy_status train_here(const char *source, const char *on_bad_sample, cvy_
     return status < 0 ? cvy_error_set(status, "%s", text) : status;
 }
 
-/* The member of the last line of metrics.jsonl that has it, or 0. */
+/* Returns the member of the last line of metrics.jsonl that has it, or 0. */
 static double metric(const char *out, const char *key)
 {
     char path[600], quoted[64], *text = NULL;
@@ -69,7 +69,8 @@ static double metric(const char *out, const char *key)
     return value;
 }
 
-/* The damage is named where bad samples are faults, and counted where they are skipped: nbad an epoch. */
+/* The damage must be named if bad samples are faults. If they are skipped, nbad of them must be counted in each
+ * epoch. */
 static void damaged(const char *source, const char *words, int nbad)
 {
     cvy_train_result one = cvy_train_result_default(), all = cvy_train_result_default();
@@ -87,14 +88,14 @@ static void damaged(const char *source, const char *words, int nbad)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Not a sample but the set is damaged: refused when it is opened, also where bad samples are skipped. */
+/* The set is damaged and not only a sample. It must be refused when it is opened, even if bad samples are skipped. */
 static void refused(const char *source, cvy_status code, const char *words)
 {
     EXPECT_FAULT(train_here(source, "fail", NULL), code, words);
     EXPECT_FAULT(train_here(source, "skip", NULL), code, words);
 }
 
-/* Files are made by rank 0. */
+/* Rank 0 makes the files. */
 #define MAKE(...)                                                                                                      \
     do {                                                                                                               \
         MPI_Barrier(MPI_COMM_WORLD);                                                                                   \
@@ -172,7 +173,7 @@ static void cifar(void)
     refused(source, CVY_E_FORMAT, "data_batch_1.bin");
 }
 
-/* A .npy file of this type and shape, with the bytes. */
+/* Writes a .npy file of this type and shape with the given bytes. */
 static void put_npy(const char *name, const char *type, const char *shape, const void *data, size_t bytes)
 {
     char dict[118];
@@ -263,7 +264,7 @@ static void put_pack(void)
     cvy_mem_free(&report);
 }
 
-/* Path of the only part, and of the index, as the set names them. */
+/* Returns the path of the only part or of the index, by its suffix. */
 static const char *pack_file(const char *suffix)
 {
     cvy_pool *pool = NULL;
@@ -325,7 +326,7 @@ static void records(void)
     refused(source, CVY_E_FORMAT, "set.tfrecord, record 0 at byte 0");
 }
 
-/* A table in which the label of line 5 and a number of line 8 may be something else. */
+/* Writes a table in which the label of line 5 and a number of line 8 can be replaced. */
 static void put_table(const char *label, const char *number)
 {
     FILE *f = fopen(in_scratch("table.csv"), "w");
@@ -348,7 +349,7 @@ static void lines(void)
     damaged(source, "table.csv, line 5: label -1 is out of range", 1);
 }
 
-/* ---- a step of nothing but skipped samples ---- */
+/* ---- a step whose samples are all skipped ---- */
 
 static void nothing_left(void)
 {

@@ -2,9 +2,11 @@
 /* rows: mpich asan soak */
 /*
  * test_train_no_memory.c: a training run in which the k-th allocation fails, for k over the whole run: each time it
- * ends with CVY_E_MEMORY and a message, or well where the loss could be borne (a line of the log, a checkpoint that is
- * not the last); it never crashes, hangs or leaks (the sanitizer build checks that). With several ranks the last one
- * alone has no memory, and all end with its fault: whatever a rank does alone, the others hear of it.
+ * ends with CVY_E_MEMORY and a message, or it succeeds without something that it can do without.
+ *
+ * It can do without a line of the log, or a checkpoint that is not the last one. It never crashes, hangs or leaks (the
+ * sanitizer build checks that). With several ranks only the last one has no memory, and all ranks end with its fault:
+ * what fails on one rank is reported to the others.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -39,7 +41,7 @@ static const char job_text[] = "model:\n"
 static char folder[64] = "/tmp/convoy-no-memory-XXXXXX";
 static int rank, nranks;
 
-/* One run with the k-th allocation of the last rank failing, and all its later ones if for_good; 0: none. */
+/* Runs once. The k-th allocation of the last rank fails, and with for_good all later ones too. k 0: none fails. */
 static cvy_status run(int64_t k, int for_good, int resume)
 {
     char out[96];
@@ -60,7 +62,7 @@ static cvy_status run(int64_t k, int for_good, int resume)
     return status;
 }
 
-/* About `tries` runs, with k spread over all allocations of one. */
+/* Makes about `tries` runs, with k spread over all allocations of a run. */
 static void spread(int tries, int for_good, int resume)
 {
     int64_t count = cvy_mem_count();

@@ -2,14 +2,14 @@
 /*
  * test_train_ranks.c: the number of ranks does not change what a job computes, and neither do the optimising passes.
  *
- * Each job is trained for 20 steps on one rank and on all of them, and with all passes off and plain kernels. Losses of
- * every step and weights and statistics at the end are held against the one-rank run, which rank 0 makes in a context
- * of its own. The jobs have what could differ: batch norm whose groups span ranks, dropout, augmentation, tail batches,
- * micro-batches, and shares of different sizes, down to ranks without a sample.
+ * Each job is trained for 20 steps on one rank, on all of them, and with all passes off and reference kernels. The
+ * losses of every step and the final weights and statistics are compared with the one-rank run, which rank 0 makes in
+ * its own context. The jobs have what could make a difference: batch norm whose groups span ranks, dropout,
+ * augmentation, tail batches, micro-batches, and shares of different sizes, even empty ones.
  *
- * Tolerances, relative: f64, whose kernels are the plain ones, 1e-10. f32 with fast kernels: 1e-5 for the first step
- * (eps 6e-8, times the root of the longest sum, a thousand); what differs then is amplified at learning rates that
- * halve the loss in 20 steps: 1e-3 up to the twentieth.
+ * Tolerances are relative. f64 uses the reference kernels: 1e-10. f32 with fast kernels: 1e-5 for the first step (eps
+ * 6e-8 times the square root of the longest sum, a thousand summands). Later steps amplify a difference at learning
+ * rates that halve the loss in 20 steps: 1e-3 up to the twentieth step.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -48,7 +48,7 @@ static const struct job jobs[] = {
      "        loss: {name: softmax_cross_entropy, label_smoothing: 0.05}}\n"
      "batch_norm: {group: 4}\n"
      "comm: {bucket: 1 KiB}\n"},
-    /* Batches of 4, 4 and 2: with three or four ranks some have nothing to do. */
+    /* Batches of 4, 4 and 2: with three or four ranks some have no sample. */
     {"few samples", "model:\n"
                     "  layers:\n"
                     "    - conv: {channels: 8, kernel: 3, bias: false}\n"
@@ -62,8 +62,8 @@ static const struct job jobs[] = {
                     "  augment: [mirror]\n"
                     "train: {batch: 4, steps: 20, optimizer: {name: sgd, lr: 0.05, momentum: 0.5}}\n"
                     "batch_norm: {group: batch}\n"},
-    /* Two micro-batches of 7 and 6 samples, the tail of 4; Adam, clipping, a schedule; a loss with weights of samples.
-     */
+    /* Two micro-batches of 7 and 6 samples, and a tail of 4; Adam, clipping, a schedule; a loss with weights of
+     * samples. */
     {"micro-batches", "model:\n"
                       "  layers:\n"
                       "    - conv: {channels: 16, kernel: 3, stride: 2, pad: 1}\n"
@@ -82,7 +82,8 @@ static const struct job jobs[] = {
                       "0.001}, schedule: cosine, clip_norm: 5,\n"
                       "        loss: [{name: mse, weight: 0.8}, {name: mae, weight: 0.2}]}\n"
                       "batch_norm: {group: 3}\n"},
-    /* A rate for each layer from the lengths of whole weights, and for the batch: neither may know of ranks. */
+    /* The rates depend on the layer, through the norms of whole weights, and on the batch. Neither may depend on the
+     * number of ranks. */
     {"rates of layers", "model:\n"
                         "  layers:\n"
                         "    - conv: {channels: 8, kernel: 3, pad: 1, bias: false}\n"
@@ -108,7 +109,7 @@ struct outcome {
     cvy_safetensors *weights;
 };
 
-static char folder[64]; /* of all runs; known to every rank */
+static char folder[64]; /* of all runs; every rank knows it */
 
 static void note_loss(void *user, const cvy_progress *p)
 {
@@ -119,7 +120,7 @@ static void note_loss(void *user, const cvy_progress *p)
     o->steps = p->step;
 }
 
-/* Trains; rank 0 has the outcome. */
+/* Trains; rank 0 gets the outcome. */
 static void train(cvy_context *context, const struct job *job, const char *const *sets, int nsets, const char *name,
                   struct outcome *o)
 {
@@ -134,7 +135,7 @@ static void train(cvy_context *context, const struct job *job, const char *const
     EXPECT_INT(o->steps, STEPS);
     snprintf(path, sizeof path, "%s/checkpoints/step-%08d/weights.safetensors", out, STEPS);
     EXPECT_OK(cvy_safetensors_open(path, &o->weights));
-    EXPECT_OK(cvy_file_remove_tree(out)); /* the mapping stays */
+    EXPECT_OK(cvy_file_remove_tree(out)); /* removes the names; the open mapping stays valid */
 }
 
 static void train_alone(const struct job *job, const char *const *sets, int nsets, struct outcome *o)
@@ -145,7 +146,7 @@ static void train_alone(const struct job *job, const char *const *sets, int nset
     cvy_context_destroy(&alone);
 }
 
-/* The largest difference of a tensor, over its largest element. */
+/* The largest difference of a tensor, divided by its largest element. */
 static double tensor_difference(const struct outcome *a, const struct outcome *b, int i)
 {
     const cvy_tensor_entry *e = cvy_safetensors_at(b->weights, i);
@@ -200,7 +201,7 @@ static void expect_halved(const struct outcome *o)
     EXPECT(end <= 0.5 * begin);
 }
 
-/* One way of training the job on all ranks, against the one-rank outcome that rank 0 holds. */
+/* Trains the job in one way on all ranks and compares it with the one-rank outcome, which rank 0 holds. */
 static void check(cvy_context *all, const struct job *job, const char *way, const char *const *sets, int nsets,
                   const struct outcome *alone, double first, double rest)
 {

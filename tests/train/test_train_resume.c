@@ -1,9 +1,10 @@
 /* rows: clang asan */
 /*
- * test_train_resume.c: a run that is killed at any moment, or stopped, and resumed ends with the same bits as one that
- * was not: weights, optimiser state and running statistics, with shuffle, augmentation, dropout, batch norm, a
- * schedule, a tail batch and Adam; in f32, and in bf16 where the CPU has it. (R1, R10 in part: one rank, one thread
- * team.)
+ * test_train_resume.c: a run that is killed at any moment, or stopped, and then resumed ends with the same bits as an
+ * uninterrupted run.
+ *
+ * It compares weights, optimiser state and running statistics, with shuffle, augmentation, dropout, batch norm, a
+ * schedule, a tail batch and Adam; in f32, and in bf16 if the CPU has it. (R1, R10 in part: one rank, one thread team.)
  */
 #include <signal.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static const char job_text[] = "model:\n"
                                "clip_norm: 1, metrics: [accuracy]}\n"
                                "checkpoint: {every: 3 steps, keep: 3, best: accuracy}\n";
 
-/* In a process of its own: trains into out. */
+/* Trains into `out` in a process of its own. */
 static pid_t start(const char *dtype, const char *out, int resume)
 {
     fflush(NULL);
@@ -89,7 +90,7 @@ static int same_end(const char *a, const char *b)
     return same;
 }
 
-/* dtype: as an override of the job. */
+/* dtype: an override of the job, or NULL. */
 static void check_resume(const char *dtype)
 {
     char folder[] = "/tmp/convoy-resume-XXXXXX", whole[64], broken[64], sets[96];
@@ -102,7 +103,7 @@ static void check_resume(const char *dtype)
     EXPECT_INT(finish(start(dtype, whole, 0)), 0);
     double whole_s = cvy_clock_s() - begin;
 
-    /* Killed again and again, sooner or later; what was not saved is done anew. */
+    /* Kills the run again and again, after different times. What was not saved is computed again. */
     int kills = 0, resume = 0;
     srand(1);
     for (int tries = 0; tries < 40; tries++) {

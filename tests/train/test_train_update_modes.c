@@ -1,11 +1,11 @@
 /* ranks: 2 3 */
 /*
- * test_train_update_modes.c: jobs with other ways to update than sync: a run that was stopped in the middle and resumed
- * ends with the same bits as one that was not; on another number of ranks it ends with the same numbers; and what a
- * mode cannot go on from is said.
+ * test_train_update_modes.c: jobs with update modes other than sync: a run that is stopped in the middle and resumed
+ * ends with the same bits as an uninterrupted one; on another number of ranks it ends with the same numbers; and a
+ * state that a mode cannot continue from is reported.
  *
  * The job has what could be forgotten in a checkpoint: momentum, a schedule, running statistics, dropout, a tail batch,
- * an epoch's sums. It is stopped behind every kind of step: in sync, late, of a tail batch.
+ * the sums of an epoch. It is stopped after every kind of step: synchronous, delayed, and a tail batch.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -21,7 +21,7 @@
 
 enum { STEPS = 20 };
 
-/* Seven steps an epoch, the last of 4 samples. */
+/* Seven steps an epoch; the last one has 4 samples. */
 static const char job_text[] = "model:\n"
                                "  layers:\n"
                                "    - conv: {channels: 8, kernel: 3, pad: 1, bias: false}\n"
@@ -40,13 +40,13 @@ static const char job_text[] = "model:\n"
                                "comm: {bucket: 512, algorithm: halving}\n"
                                "log: {every: 1}\n";
 
-/* Without running statistics the ranks of a node have weights in common, and each a part of the sums. */
+/* Without running statistics the ranks of a node share the weights, and each reduces a part of the gradients. */
 static const char no_statistics[] =
     "model={layers: [conv: {channels: 8, kernel: 3, pad: 1}, relu, max_pool: {kernel: 2}, fc: {channels: 4}]}";
 
 struct mode {
-    const char *set;  /* of the job */
-    const char *same; /* what must be the same on any number of ranks, as an override; NULL: nothing is */
+    const char *set;  /* override of the job */
+    const char *same; /* override that makes results equal on any number of ranks; NULL: there is none */
     double tolerance;
 };
 static const struct mode modes[] = {
@@ -71,7 +71,7 @@ static void stop_there(void *user, const cvy_progress *p)
         cvy_train_control_request(s->control, CVY_TRAIN_STOP);
 }
 
-/* Trains up to `stop` (0: to the end) into folder/out. */
+/* Trains up to step `stop` (0: to the end) into folder/out. */
 static cvy_status train(cvy_context *context, const char *const *sets, int nsets, const char *out, int64_t stop,
                         int resume)
 {
@@ -105,7 +105,7 @@ static int same_file(const char *a, const char *b, const char *file)
     return same;
 }
 
-/* The largest difference of all weights, each over the largest of its tensor. */
+/* The largest difference of all weights, each divided by the largest element of its tensor. */
 static double difference(const char *a, const char *b)
 {
     cvy_safetensors *x = NULL, *y = NULL;
@@ -143,7 +143,7 @@ static void clear(const char *out)
     EXPECT_OK(all->comm->ops->barrier(all->comm));
 }
 
-/* sets: one for the mode, and one more. */
+/* sets: one override for the mode, and one more. */
 static void resumes(const char *const *sets, int nsets)
 {
     static const int stops[] = {7, 17};
@@ -152,8 +152,7 @@ static void resumes(const char *const *sets, int nsets)
     for (int i = 0; i < CVY_COUNT(stops); i++) {
         test_checks++;
         const cvy_status status = train(all, sets, nsets, "broken", stops[i], 0);
-        EXPECT(status == CVY_STOPPED ||
-               status == CVY_OK); /* local stops where the ranks meet next, which may be the end */
+        EXPECT(status == CVY_STOPPED || status == CVY_OK); /* local stops at the next averaging, which may be the end */
         EXPECT_OK(train(all, sets, nsets, "broken", 0, 1));
         if (root && !(same_file("whole", "broken", "weights.safetensors") &&
                       same_file("whole", "broken", "state.safetensors"))) {
@@ -166,7 +165,7 @@ static void resumes(const char *const *sets, int nsets)
     clear("whole");
 }
 
-/* Begun on all ranks and ended on one. */
+/* A run begins on all ranks and ends on one. */
 static void moves_to_other_ranks(const struct mode *mode)
 {
     const char *const sets[] = {mode->set, mode->same};
@@ -219,7 +218,7 @@ static void not_resumed_in_sync(void)
     clear("late");
 }
 
-/* Averages in pieces as small as a bucket may be. */
+/* Averages in pieces of the smallest bucket size. */
 static void smallest_pieces(void)
 {
     const char *const sets[] = {"update={mode: local, every: 3}", "comm.bucket=1"};

@@ -1,12 +1,12 @@
 /* ranks: 1 2 3 4 */
 /*
- * test_update_delayed.c: delayed updates against the rule itself: SGD with momentum whose gradient is one step late,
- * begun and ended in sync.
+ * test_update_delayed.c: compares delayed updates with the rule itself: SGD with momentum whose gradient is one step
+ * old, with synchronous steps at the beginning and at the end.
  *
- * The plain implementation asks a program of one rank for the gradient at given weights (a step at rate 1 without
- * momentum takes it off them) and does the rest in a few lines. Losses of all steps and the weights at the end must be
- * the same in f64 on any number of ranks, with two micro-batches, ranks without a sample, and evaluation in the middle;
- * and in f32 to rounding, with weights that lie once on the node and with messages.
+ * The plain implementation asks a program of one rank for the gradient at given weights (a step with rate 1 and without
+ * momentum subtracts it from them), and does the rest in a few lines. The losses of all steps and the final weights
+ * must be the same in f64 on any number of ranks, with two micro-batches, ranks without a sample, and evaluation in the
+ * middle. In f32 they must be the same but for rounding, with weights in the shared memory of a node and with messages.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -24,7 +24,8 @@ static const struct {
 } variables[] = {{"conv.weight", CONV}, {"bn.scale", BN}, {"bn.shift", BN}, {"fc.weight", FC}};
 static cvy_context *all, *alone;
 
-/* Sums of running statistics are for all ranks whole: with them, weights do not lie once on the node. */
+/* Every rank needs the whole sums of running statistics. A network that has them does not keep its weights in the
+ * shared memory of a node. */
 static cvy_model *new_model(int normalises)
 {
     cvy_model *m = NULL;
@@ -41,7 +42,7 @@ static cvy_model *new_model(int normalises)
     return m;
 }
 
-/* Sample n of the batch is the same whoever has it, and another one in each step. */
+/* Sample n of the batch does not depend on the rank that has it, and each step has other samples. */
 static void fill(cvy_program *p, int step, cvy_dtype dtype, int64_t batch, int number)
 {
     const cvy_program_task *s = p->task[step];
@@ -61,7 +62,7 @@ static void fill(cvy_program *p, int step, cvy_dtype dtype, int64_t batch, int n
     }
 }
 
-/* Of a network without batch norm its place stays as it is. */
+/* If the network has no batch norm, its part of `out` is unchanged. */
 static void read_weights(const cvy_program *p, cvy_dtype dtype, double *out)
 {
     double raw[WEIGHTS];
@@ -127,7 +128,7 @@ static void plainly(int64_t batch, int64_t accumulate, int normalises, struct ou
     cvy_model_destroy(&m);
 }
 
-/* share: weights lie once on the node; else, in f32, messages. */
+/* share: weights are in the shared memory of the node; otherwise, in f32, ranks send messages. */
 static void delayed(int64_t batch, int64_t accumulate, int normalises, cvy_dtype dtype, int share, struct outcome *o)
 {
     const cvy_program_opts opts = {.size = sizeof opts,
@@ -156,14 +157,14 @@ static void delayed(int64_t batch, int64_t accumulate, int normalises, cvy_dtype
             EXPECT_OK(cvy_program_flush(p));
             EXPECT(cvy_program_pending(p) == NULL);
         }
-        if (t == WARM + 2) { /* evaluation leaves alone what is pending */
+        if (t == WARM + 2) { /* evaluation does not change pending updates */
             fill(p, forward, dtype, batch, t);
             EXPECT_OK(cvy_program_step(p, forward, 0));
         }
     }
     EXPECT_OK(cvy_program_flush(p)); /* nothing to do */
     read_weights(p, dtype, o->weights);
-    EXPECT_OK(all->comm->ops->barrier(all->comm)); /* weights in common: nobody frees them while another reads */
+    EXPECT_OK(all->comm->ops->barrier(all->comm)); /* weights are shared: nobody frees them while another rank reads */
     cvy_program_destroy(&p);
     cvy_model_destroy(&m);
 }
@@ -196,7 +197,7 @@ static void follows_the_rule(void)
     }
 }
 
-/* The test would see it if updates came in time. */
+/* Checks that the test would notice updates that are not delayed. */
 static void differs_from_sync(void)
 {
     const int normalises = 1;

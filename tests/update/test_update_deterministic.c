@@ -1,8 +1,9 @@
 /* ranks: 1 2 3 */
 /*
- * test_update_deterministic.c: a program in shards has the bits of one rank on any number of ranks and threads:
- * weights, losses, outputs and running statistics, with losses that are divided by the weights of all samples, dropout,
- * and steps of fewer samples than shards. What does not go with shards is refused.
+ * test_update_deterministic.c: a program in shards has the bits of one rank on any number of ranks and threads.
+ *
+ * It compares weights, losses, outputs and running statistics, with losses that are divided by the weights of all
+ * samples, dropout, and steps with fewer samples than shards. What does not work with shards is refused.
  */
 #include "program/program.h"
 #include "program/ranks_util.h"
@@ -69,7 +70,7 @@ static void train(cvy_context *context, int64_t batch, const cvy_program_opts *o
     cvy_model_destroy(&m);
 }
 
-/* The contexts of this file: one with two threads on all ranks, one alone with three. */
+/* The contexts of this file: one with two threads on all ranks, and one with three threads on one rank. */
 static cvy_context *all_by_two, *alone_by_three;
 
 static int differ(const struct outcome *got, const struct outcome *expected)
@@ -110,13 +111,13 @@ static void as_on_one_rank(void)
     }
 }
 
-/* One shard is a step as ever on one rank; and shards without batch norm are the step as ever but for rounding. */
+/* One shard on one rank is an ordinary step. Shards without batch norm are an ordinary step but for rounding. */
 static void as_without_shards(void)
 {
     static struct outcome plain, sharded;
     const cvy_program_opts none = {.size = sizeof none, .batch_norm_group = 3, .wisdom = "off"},
                            eight = {.size = sizeof eight, .batch_norm_group = 3, .shards = 8};
-    train(alone, 24, &none, "sgd", &plain); /* groups of three are the shards */
+    train(alone, 24, &none, "sgd", &plain); /* the groups of three are the shards */
     train(alone, 24, &eight, "sgd", &sharded);
     for (int i = 0; i < STEPS; i++)
         EXPECT_NEAR(sharded.loss[i][0], plain.loss[i][0], 1e-4);

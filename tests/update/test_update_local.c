@@ -1,11 +1,11 @@
 /* ranks: 1 2 3 4 */
 /*
- * test_update_local.c: local updates against the rule itself: as many programs of one rank as there are ranks, each on
- * its share of the batch, whose variables are read, averaged in double and set again every few steps.
+ * test_update_local.c: compares local updates with the rule itself: as many programs of one rank as there are ranks,
+ * each on its share of the batch, whose variables are read, averaged in double and set again every few steps.
  *
- * Weights, momentum and running statistics must be the same in f64, and in f32 to rounding, through the node's memory
- * and by messages, with bf16 on the wire for gradients (averages do not travel so), where the memory of the gradients
- * holds less than there is to average, and with ranks that have no samples.
+ * Weights, momentum and running statistics must be the same in f64, and in f32 but for rounding. This covers the shared
+ * memory of a node and messages; gradients sent as bf16 (averages are not); gradient memory that is smaller than what
+ * is averaged; and ranks without samples.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -33,7 +33,7 @@ static cvy_model *new_model(void)
     return m;
 }
 
-/* Rows from `first` of step `number`'s batch. */
+/* Fills rows with samples of step `number`'s batch, starting at sample `first`. */
 static void fill(cvy_program *p, int step, cvy_dtype dtype, int64_t batch, int64_t first, int number)
 {
     const cvy_span x = {.dtype = dtype, .data = cvy_program_feed(p, step, "x")};
@@ -57,7 +57,7 @@ static cvy_program *new_program(cvy_context *context, const cvy_program_opts *op
     return p;
 }
 
-/* All variables, one behind the other. */
+/* Reads all variables, one after the other. */
 static int64_t read_all(const cvy_program *p, cvy_dtype dtype, double *out)
 {
     double raw[ELEMS_MAX];
@@ -102,7 +102,7 @@ static void plainly(int64_t batch, int nranks, struct outcome *o)
     cvy_program *p[RANKS_MAX] = {NULL};
     int step[RANKS_MAX] = {0};
     memset(o, 0, sizeof *o);
-    for (int r = 0; r < nranks; r++) { /* a rank without a sample has a program too, of which no step is run */
+    for (int r = 0; r < nranks; r++) { /* a rank without a sample also has a program, but runs none of its steps */
         const int64_t n = cvy_batch_share(batch, r, nranks).local_n;
         p[r] = new_program(alone, &opts, m, n ? n : 1, &step[r]);
     }
@@ -154,7 +154,7 @@ static void locally(int64_t batch, cvy_dtype dtype, int no_node, int64_t bucket,
         fill(p, step, dtype, batch, cvy_program_first_row(p, step), t);
         EXPECT(cvy_program_is_flushed(p) == (t == 0 || averages(t - 1)));
         EXPECT_OK(cvy_program_step(p, step, 0.05 / (1 + t)));
-        EXPECT_INT(comm->sent_bytes, sent); /* between averagings nothing is sent */
+        EXPECT_INT(comm->sent_bytes, sent); /* nothing is sent between averagings */
         EXPECT_OK(cvy_program_loss(p, step, "loss", &o->loss[t]));
         if (averages(t)) {
             EXPECT_OK(cvy_program_flush(p));

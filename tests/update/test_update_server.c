@@ -1,12 +1,13 @@
 /* ranks: 2 3 4 */
 /*
- * test_update_server.c: parameter servers, whose workers go on together, give the losses and weights of one rank alone:
- * with one server and with two, with micro-batches, batch norm over ranks, weighted losses, dropout, several
- * optimisers, workers without samples and a tail batch of its own plan. Where they do not wait for each other, one
- * worker is as one rank alone, several learn too, and nobody gets further ahead than the bound. What does not fit is
+ * test_update_server.c: parameter servers whose workers go on together give the losses and weights of one rank alone.
+ *
+ * This covers one server and two, micro-batches, batch norm over ranks, weighted losses, dropout, several optimisers,
+ * workers without samples, and a tail batch with its own plan. If workers do not wait for each other, one worker gives
+ * what one rank alone gives, several learn too, and no worker gets further ahead than the bound. What does not fit is
  * refused.
  *
- * Tolerances as in test_program_ranks.c: f64 1e-12 for the first loss and 1e-10 behind, f32 1e-5 and 1e-3.
+ * Tolerances are those of test_program_ranks.c: f64 1e-12 for the first loss and 1e-10 for the rest, f32 1e-5 and 1e-3.
  */
 #include <time.h>
 
@@ -49,12 +50,12 @@ static const struct way ways[] = {
     {13, 5, 1, 4, "sgd", "momentum: 0.8", 0.05,
      0},                                       /* groups of batch norm span ranks; every third step is a tail of 5 */
     {13, 0, 2, -2, "adam", NULL, 0.02, 0},     /* micro-batches of 7 and 6 */
-    {2, 0, 1, -2, "rmsprop", NULL, 0.01, 0.1}, /* with three workers one has nothing */
+    {2, 0, 1, -2, "rmsprop", NULL, 0.01, 0.1}, /* with three workers one has no sample */
     {12, 0, 1, -2, "lars", "trust_coefficient: 0.05, momentum: 0.5", 1, 0},
 };
 
 struct outcome {
-    double loss[STEPS + 1]; /* the last: of a forward step, over all ranks */
+    double loss[STEPS + 1]; /* the last is that of a forward step, over all ranks */
     double weights[WEIGHTS];
 };
 
@@ -91,7 +92,7 @@ static void train(cvy_context *context, const struct way *w, cvy_update update, 
         EXPECT_OK(cvy_program_step(p, now, w->lr));
         EXPECT_OK(cvy_program_loss(p, now, "classes", &o->loss[i]));
     }
-    /* Weights that every rank reads are those of the servers. */
+    /* The weights that every rank reads are those of the servers. */
     EXPECT_OK(cvy_program_step(p, forward, 0));
     EXPECT_OK(cvy_program_loss(p, forward, "classes", &o->loss[STEPS]));
     EXPECT_OK(context->comm->ops->allreduce(context->comm, &o->loss[STEPS], 1, CVY_DTYPE_F64, CVY_REDUCE_SUM));
@@ -123,7 +124,7 @@ static void together(void)
             }
 }
 
-/* Copies of the weights in bf16 follow what comes from the servers. */
+/* The bf16 copies of weights follow what the servers send. */
 static void rounded(void)
 {
     static struct outcome one, many;
@@ -154,9 +155,9 @@ static cvy_model *new_free_model(void)
 }
 
 struct free_run {
-    double loss[FREE_STEPS];    /* as this worker sees it */
+    double loss[FREE_STEPS];    /* as this worker sees them */
     double begun_s[FREE_STEPS]; /* by a clock that all ranks of the machine share */
-    double first, last;         /* of the forward step, over all ranks: before training and behind it */
+    double first, last;         /* of the forward step, over all ranks: before training and after it */
     double staleness;
     int64_t most;
 };
@@ -197,7 +198,7 @@ static void train_free(cvy_context *context, cvy_update update, int delay_ms, st
             nanosleep(&delay, NULL);
         EXPECT_OK(cvy_program_step(p, now, 0.05));
         EXPECT_OK(cvy_program_loss(p, now, "classes", &r->loss[i]));
-        if (i == FREE_STEPS / 2) /* all meet in the middle too */
+        if (i == FREE_STEPS / 2) /* all workers also meet in the middle */
             EXPECT(isfinite(forward_loss(context, p, forward)));
     }
     r->last = forward_loss(context, p, forward);
@@ -207,8 +208,8 @@ static void train_free(cvy_context *context, cvy_update update, int delay_ms, st
     cvy_model_destroy(&m);
 }
 
-/* Who begins step i has seen the slowest one's gradients of step i - staleness - 1, so that one had begun it. Worker 0
- * is the slow one. *most_out: how far this worker got ahead of it by these times. */
+/* A worker that begins step i has received the slowest worker's gradients of step i - staleness - 1, so the slowest had
+ * begun that step. Worker 0 is the slow one. *most_out: how many steps this worker was ahead of it, by these times. */
 static void check_bound(const struct free_run *r, int works, int64_t staleness, int *most_out)
 {
     struct free_run slow = *r;
@@ -237,7 +238,7 @@ static void apart(void)
             train_free(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, servers, staleness}, 4, &many);
             EXPECT_NEAR(many.first, one.first, 1e-5 * one.first);
             EXPECT(many.last < 0.5 * many.first);
-            if (nworkers == 1) { /* as one rank alone */
+            if (nworkers == 1) { /* the same as one rank alone */
                 for (int i = 0; i < FREE_STEPS && rank == 0; i++)
                     EXPECT_NEAR(many.loss[i], one.loss[i], 1e-3 * one.loss[0]);
                 EXPECT_NEAR(many.last, one.last, 1e-3 * one.first);
@@ -254,7 +255,7 @@ static void apart(void)
         }
 }
 
-/* Which weights are trained where, and that a server has no samples. */
+/* Checks which weights each server trains, and that a server has no samples. */
 static void shares(void)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .update = {CVY_UPDATE_PARAMETER_SERVER, 1, 0}};
@@ -274,7 +275,7 @@ static void shares(void)
     cvy_model_destroy(&m);
 }
 
-/* Adds a training step and plans it; the message of what fails. */
+/* Adds a training step and plans it, which must fail with this message. */
 static void refused(cvy_context *context, cvy_update update, cvy_training_opts training, int64_t bucket,
                     const char *words)
 {

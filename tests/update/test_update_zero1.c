@@ -1,10 +1,11 @@
 /* ranks: 1 2 3 4 */
 /*
- * test_update_zero1.c: zero1 updates are those of sync by messages: the same sums, cut in two. They differ by
- * rounding, since running statistics have buckets of their own, so buckets are cut elsewhere. Weights, states on rank 0
- * when they are collected, losses and running statistics, with sgd and adam, bf16 on the wire, micro-batches, a tail
- * batch of other size and ranks without samples. The other ranks' parts of a state take no memory; what cannot be
- * updated in parts is refused.
+ * test_update_zero1.c: zero1 updates equal those of sync with messages: the same sums, cut in two.
+ *
+ * They differ by rounding: running statistics have their own buckets, so buckets are cut elsewhere. It compares
+ * weights, the states that are collected on rank 0, losses and running statistics, with sgd and adam, gradients sent as
+ * bf16, micro-batches, a tail batch of another size and ranks without samples. The other ranks' parts of a state take
+ * no memory, and what cannot be updated in parts is refused.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -133,7 +134,7 @@ static void as_in_sync(void)
     }
 }
 
-/* Pages of a variable that are in memory. */
+/* Returns how many pages of a variable are in memory. */
 static int64_t pages_of(const cvy_variable *v)
 {
     static unsigned char there[4096];
@@ -147,8 +148,8 @@ static int64_t pages_of(const cvy_variable *v)
     return count;
 }
 
-/* A megabyte of weights: the momentum of each rank takes its share of that, but for the ends of parts; where huge pages
- * are given, what they are of. */
+/* The weights take a megabyte, and each rank's momentum its share of that. The ends of parts may add some pages, and
+ * with huge pages the share is rounded up to whole ones. */
 static void states_take_a_share(void)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .update = {.mode = CVY_UPDATE_ZERO1}, .reduce = "halving"};
@@ -169,7 +170,7 @@ static void states_take_a_share(void)
     EXPECT_OK(cvy_program_step(p, step, 0.01));
     const cvy_variable *momentum = cvy_vars_find(p->vars, "fc.weight.momentum");
     const int64_t whole = (int64_t)(momentum->bytes / (size_t)sysconf(_SC_PAGESIZE)),
-                  parts = nranks == 3 ? 2 : nranks; /* halving: a power of two */
+                  parts = nranks == 3 ? 2 : nranks; /* halving needs a power of two */
     EXPECT(pages_of(momentum) <= (nranks == 1 ? whole : whole / parts + 2));
     if (p->update.shape.halves) {
         EXPECT_OK(cvy_program_collect(p, &pending));
