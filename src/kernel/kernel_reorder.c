@@ -15,7 +15,7 @@ struct cvy_reorder {
     size_t elem_bytes; /* of the target */
     cvy_dtype from_dtype, to_dtype;
     int threads, ndim;
-    int same, rounds;              /* in equal layouts: the same dtype, a copy; f32 to bf16, element by element */
+    int same, rounds;              /* of equal layouts: one dtype, a plain copy; f32 to bf16, rounding */
     int64_t elems, to_elems, rows; /* logical; of the target with padding; product of all dimensions but the last */
     int64_t dim[CVY_NDIM_MAX];
     int64_t *from[CVY_NDIM_MAX], *to[CVY_NDIM_MAX];

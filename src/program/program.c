@@ -16,7 +16,7 @@
 #include "program/program_reduce.h"
 #include "program/program_tune.h"
 
-/* ---- describing ---- */
+/* ---- making a program and its tasks ---- */
 
 static cvy_status set_clock(cvy_program *p)
 {

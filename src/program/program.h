@@ -1,5 +1,5 @@
 /*
- * program.h: a program from the inside: tasks over one set of variables, and what they share.
+ * program.h: the inside of a program: its tasks over one set of variables, and what they share.
  */
 #ifndef CVY_PROGRAM_H
 #define CVY_PROGRAM_H

@@ -2,11 +2,11 @@
  * program_guard.c: if the loss or gradients of a step are not finite, the weights stay as they are, and the step is run
  * again to find where the first such number was made.
  *
- * It checks between backward and update. Both are sums over all ranks, so all ranks stop at the same point; ranks must
- * agree only if they have the sums of different gradients. Waiting for all reductions before the first update costs
- * next to nothing (simulated, ResNet-50 on 128 nodes: 0.03 %), because the last one ends no later. The second run
- * executes the same instructions with the same inputs and random numbers, sends no gradients, and checks everything
- * that each instruction writes. A step without such numbers pays nothing for it.
+ * It checks between backward and update. The loss and the gradients are sums over all ranks, so all ranks stop at the
+ * same point; ranks must agree only if they have the sums of different gradients. Waiting for all reductions before the
+ * first update costs next to nothing (simulated, ResNet-50 on 128 nodes: 0.03 %), because the last one ends no later.
+ * The second run executes the same instructions with the same inputs and random numbers, sends no gradients, and checks
+ * everything that each instruction writes. A step without such numbers pays nothing for it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct finding {
     char what[80];
 };
 
-/* ---- looking at numbers ---- */
+/* ---- checking numbers ---- */
 
 static int is_bad(const void *data, cvy_dtype dtype, int64_t i)
 {
@@ -132,7 +132,7 @@ static int look_at_instr(const cvy_program *p, const cvy_plan *plan, int at, str
 
 /* ---- the second run ---- */
 
-/* It runs to the end on all ranks, since it may contain reductions over ranks. */
+/* Runs the step again, to its end on all ranks, since it may contain reductions over ranks. */
 static cvy_status run_again(const cvy_program *p, cvy_plan *plan, struct finding *f)
 {
     int found = look_at_feeds(p, plan, f) || look_at_weights(p, f);

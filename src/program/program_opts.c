@@ -21,7 +21,8 @@ typedef enum option_kind {
     KIND_OTHER  /* set by the function `set` */
 } option_kind;
 
-/* A word that an option accepts, and its value. Words of earlier versions stand last and are in no message. */
+/* A word that an option accepts, and its value. Words of earlier versions stand last, and `expected` does not name
+ * them. */
 typedef struct option_word {
     const char *word; /* NULL ends the list */
     int64_t value;

@@ -43,8 +43,8 @@ static cvy_batch share_of(const cvy_program *p, const cvy_program_task *s, int m
     return cvy_batch_share(s->split.micro_n[m], largest ? nranks - 1 : p->context->comm->rank, nranks);
 }
 
-/* The same as the batch for which a graph is built. If a rank trains on its own, or computes a shard, its samples are
- * the whole batch of the graph. */
+/* The batch of the graph for this share. If a rank trains on its own, or computes a shard, this batch has only its
+ * samples. */
 static cvy_batch batch_of(const cvy_program *p, const cvy_program_task *s, int m, int largest)
 {
     const cvy_batch share = share_of(p, s, m, largest);
@@ -257,7 +257,7 @@ static cvy_status first_graph(cvy_program *p, cvy_graph **out)
 static cvy_status choose_kernels(cvy_program *p)
 {
     const cvy_plan_opts opts = plan_opts(p);
-    /* Shards choose by preference alone: measured times could lead to another choice on another machine. */
+    /* A deterministic program chooses by preference alone: measured times may lead to other choices elsewhere. */
     return cvy_kernels_are_reference(&opts.kernels) || p->update.shape.shards ? CVY_OK
                                                                               : cvy_program_tune(p, &opts, first_graph);
 }

@@ -62,8 +62,7 @@ typedef struct cvy_program_task {
 /* Destroys graphs, lowered graphs and plans. */
 void cvy_program_drop_plan(cvy_program_task *task);
 /* ---- program_output.c ---- */
-/* If a task has several micro-batches, these take memory for the output rows of all of them, and copy one output into
- * it. */
+/* If a task has several micro-batches, these allocate and free memory for all output rows, and copy an output to it. */
 cvy_status cvy_program_allocate_outputs(cvy_program_task *task);
 void cvy_program_free_outputs(cvy_program_task *task);
 void cvy_program_gather_output(const cvy_program_task *task, int output);

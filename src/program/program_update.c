@@ -67,7 +67,7 @@ cvy_status cvy_program_open_update(cvy_program *p)
     return CVY_OK;
 }
 
-/* ---- questions and calls ---- */
+/* ---- calls of the mode's functions ---- */
 
 int cvy_program_nworkers(const cvy_program *p)
 {

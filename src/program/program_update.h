@@ -18,7 +18,7 @@
 /* What planning needs to know of a mode. The program fills it for `sync`; cvy_update_def.shape changes what differs. */
 typedef struct cvy_update_shape {
     cvy_comm *comm;      /* the communicator that training tasks are planned for */
-    int nworkers;        /* the first so many ranks have samples in training tasks */
+    int nworkers;        /* the ranks 0 .. nworkers - 1 have samples in training tasks */
     int gradient_sets;   /* 2: each training task has two plans, on two sets of gradients */
     int deferred;        /* the update runs inside the next step: plans say when each weight is needed */
     int own_samples;     /* a training task is planned as if this rank's samples were the whole batch */
@@ -69,7 +69,7 @@ typedef struct cvy_update_conflict {
 /* A function that is NULL has nothing to do. */
 typedef struct cvy_update_def {
     const char *name, *summary;
-    int mode;                                       /* the value of cvy_update.mode; -1: another option asks for it */
+    int mode;                                       /* the value of cvy_update.mode; -1: another option selects it */
     int (*asked_for)(const cvy_program_opts *opts); /* by options other than update.mode; it takes precedence */
     unsigned many_ranks : 1;                        /* with one rank, `sync` replaces it: the results are the same */
     unsigned flush_before_forward : 1;              /* weights are not up to date between steps */

@@ -4,11 +4,11 @@
  *
  * A plan's gradients, the public reducer, the averages of local SGD and the weights of ZeRO-1 are such sets. Use:
  *
- *    cvy_bucket_set_create(n, &set);                     then fill set->bucket[i].{offset, bytes, dtype, kind}
- *    cvy_bucket_set_connect(set, comm, &opts, memory);   sets memory and makes requests; then in each step:
- *    cvy_bucket_set_start(set, i);                       its memory belongs to the set until the wait returns
- *    cvy_bucket_set_progress(set);                       from time to time
- *    cvy_bucket_set_wait(set, i);
+ *     cvy_bucket_set_create(n, &set);                     then fill set->bucket[i].{offset, bytes, dtype, kind}
+ *     cvy_bucket_set_connect(set, comm, &opts, memory);   sets memory and makes requests; then in each step:
+ *     cvy_bucket_set_start(set, i);                       its memory belongs to the set until the wait returns
+ *     cvy_bucket_set_progress(set);                       from time to time
+ *     cvy_bucket_set_wait(set, i);
  *
  * All ranks connect and start the buckets in the same order.
  */
@@ -30,7 +30,7 @@ typedef struct cvy_bucket {
     cvy_dtype dtype;
     cvy_bucket_kind kind;
     int has_gradients; /* it has gradients of variables, not only losses and statistics */
-    void *data;        /* set by connect, like all fields below */
+    void *data;        /* valid after connect, like all fields below */
     void *host;        /* the memory that is exchanged: data, or a copy if the host cannot read data */
     cvy_part part;     /* for PART: elements whose sums this rank gets */
     cvy_request *request;

@@ -77,7 +77,7 @@ static size_t arena_bytes(const cvy_reducer *r)
     return r->copy_bytes * (size_t)r->opts.depth;
 }
 
-/* ---- describing ---- */
+/* ---- options and buffers ---- */
 
 static cvy_status set_up(cvy_reducer *r, const cvy_reducer_opts *opts)
 {

@@ -78,7 +78,7 @@ static cvy_status list_variables(const cvy_program *p, cvy_local *a)
     return status;
 }
 
-/* ---- making ---- */
+/* ---- setup ---- */
 
 /* Sizes the memory for averages: the gradients' memory, as much as every rank has. */
 static cvy_status measure_memory(const cvy_program *p, cvy_local *a)

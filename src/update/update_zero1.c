@@ -81,7 +81,7 @@ static cvy_status prepare(cvy_program *p)
     return status;
 }
 
-/* ---- making ---- */
+/* ---- setup ---- */
 
 static cvy_status list_pieces(struct shard_plan *s)
 {

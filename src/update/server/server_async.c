@@ -341,7 +341,7 @@ cvy_status cvy_server_serve(cvy_server *s, int64_t *steps_done)
     return close_doors(s, sp);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 int cvy_server_runs_free(const cvy_server *s)
 {
