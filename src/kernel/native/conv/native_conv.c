@@ -1,39 +1,42 @@
 /*
  * native_conv.c: convolution, deconvolution and their gradients as matrix products, for builds without oneDNN.
  *
- * A strip of destination rows is unfolded: a matrix with a row for each channel and tap of the filter, and a column for
- * each position (Chellapilla, Puri and Simard 2006). Threads take samples; a deconvolution is the same with its sides
- * swapped. Plain layouts.
+ * A strip of destination rows is unfolded (im2col): it becomes a matrix with a row for each channel and tap of the
+ * filter, and a column for each position (Chellapilla, Puri and Simard 2006). The samples are divided among the
+ * threads. A deconvolution is the same with source and destination exchanged. Layouts are plain.
  */
 #include <string.h>
 
 #include "kernel/native/conv/native_gemm.h"
 #include "op/conv/op_conv.h"
 
-enum sum { FORWARD, BACKWARD, WEIGHT }; /* of the convolution: window source -> destination, back, and their product */
+enum sum {
+    FORWARD,
+    BACKWARD,
+    WEIGHT
+}; /* FORWARD: window source to destination; BACKWARD: the reverse; WEIGHT: their product */
 
 struct conv {
     enum sum sum;
     const cvy_gemm_tile *tile;
     int threads, relu, has_bias;
     cvy_window_channels c;
-    int64_t src[3], dst[3], kernel[3], stride[3], pad[3], dilation[3]; /* the row last */
+    int64_t src[3], dst[3], kernel[3], stride[3], pad[3], dilation[3]; /* the last is along a row */
     int64_t src_elems, dst_elems, taps;
     int64_t unfolded;                  /* rows of the unfolded matrix of one group */
     int64_t strip;                     /* destination rows at a time */
-    int64_t col_floats, thread_floats; /* of scratch: the unfolded strip, and all of one thread */
-    /* of the running call; src and dst are of the window, whichever of them is read */
+    int64_t col_floats, thread_floats; /* of scratch memory: the unfolded strip; all of one thread */
+    /* Of the running call. src and dst are those of the window, also if dst is read and src written. */
     float *window_src, *window_dst, *weight, *weight_sum, *bias;
-    const float *sum_to; /* BACKWARD: what the result is added to, window_src itself or gets it first; NULL: nothing */
+    const float *sum_to; /* BACKWARD: the result is added to it; it may be window_src. NULL: to the bias or zero */
     float *scratch;
 };
 
 /* ---- unfolding ---- */
 
-/* Destination rows first .. first+n-1 of one sample, one channel, one tap: visits each as a run of positions that touch
- * the source. */
+/* For one channel and one tap: the positions x0 .. x1-1 of a destination row that read the source. */
 struct run {
-    int64_t src, x0, x1; /* source offset of position x0; none where x0 == x1 */
+    int64_t src, x0, x1; /* src: source offset of position x0. There are none if x0 == x1 */
 };
 
 CVY_INLINE struct run row_run(const struct conv *s, int64_t row, const int64_t tap[3])
@@ -55,7 +58,7 @@ CVY_INLINE void split_tap(const struct conv *s, int64_t t, int64_t tap[3])
     tap[0] = t / s->kernel[2] / s->kernel[1];
 }
 
-/* src: the group's first channel of one sample. col [unfolded, n * dst[2]]. */
+/* src: the first channel of the group in one sample. col: [unfolded, n * dst[2]]. */
 CVY_SIMD static void unfold(const struct conv *s, const float *src, int64_t first, int64_t n, float *col)
 {
     const int64_t width = s->dst[2], stride = s->stride[2];
@@ -77,7 +80,7 @@ CVY_SIMD static void unfold(const struct conv *s, const float *src, int64_t firs
     }
 }
 
-/* The inverse: adds. */
+/* The transpose of unfold: adds col to src. */
 CVY_SIMD static void fold(const struct conv *s, const float *col, int64_t first, int64_t n, float *src)
 {
     const int64_t width = s->dst[2], stride = s->stride[2];
@@ -192,7 +195,7 @@ static void sum_sample(const struct conv *s, int64_t n, float *weight_sum, float
         rectify(dst, s->c.ndst * s->dst_elems);
 }
 
-/* Work item: one thread's share of the samples, with scratch and sums of its own. */
+/* Work item: the samples of one thread, with its own scratch memory and sums. */
 static void thread_range(int64_t first, int64_t end, void *arg)
 {
     const struct conv *s = arg;
@@ -238,7 +241,7 @@ static cvy_status conv_geometry(const cvy_node *node, struct conv *s, cvy_window
     return cvy_conv_window(o, forward ? &node->src[0]->shape : &g->src, w, &s->c);
 }
 
-/* Rounded up to lines of the cache. */
+/* Rounds up to whole cache lines. */
 static int64_t whole_lines(int64_t floats)
 {
     return (floats + 15) / 16 * 16;
@@ -264,7 +267,7 @@ static cvy_status fill_conv(const cvy_kernel_ask *ask, struct conv *s)
     s->taps = w.taps;
     s->unfolded = s->c.nsrc / s->c.groups * w.taps;
     const int64_t rows = s->dst[0] * s->dst[1],
-                  fitting = (1 << 18) / CVY_MAX(1, s->unfolded * s->dst[2]); /* a strip of a megabyte */
+                  fitting = (1 << 18) / CVY_MAX(1, s->unfolded * s->dst[2]); /* a strip of 1 MB */
     s->strip = CVY_MAX(1, CVY_MIN(rows, fitting));
     s->threads = (int)CVY_MAX(1, CVY_MIN(ask->threads, s->c.n));
     s->col_floats = whole_lines(s->unfolded * s->strip * s->dst[2]);
@@ -378,7 +381,7 @@ CVY_SIMD static float plane_sum(const float *x, int64_t n)
     return total;
 }
 
-/* The gradient of the bias: ddst [n, channels, elems] summed over all but channels. */
+/* The gradient of the bias: ddst [n, channels, elems] summed over n and elems. */
 static void channel_sums(const float *ddst, int64_t n, int64_t channels, int64_t elems, float *dbias)
 {
     for (int64_t c = 0; dbias && c < channels; c++) {

@@ -1,10 +1,10 @@
 /*
- * native_fc.c: the fully connected layer and its gradients as matrix products, for builds without oneDNN. Plain
- * layouts.
+ * native_fc.c: the fully connected layer and its gradients as matrix products, for builds without oneDNN. Layouts are
+ * plain.
  *
  *     dst [N, K] = src [N, I] weight^T + bias      dsrc [N, I] = ddst weight      dweight [K, I] = ddst^T src
  *
- * Threads take columns of the result: outputs or inputs, of which there are many.
+ * The columns of the result (outputs or inputs, of which there are many) are divided among the threads.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "op/conv/op_fc.h"
 
 struct fc {
-    cvy_gemm g; /* all but the pointers */
+    cvy_gemm g; /* complete except the pointers */
     int threads, has_bias, relu;
     int64_t N, I, K;
     const float *bias; /* of the running call */
@@ -72,7 +72,7 @@ static void fc_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* Work item: one thread's columns. */
+/* Work item: the columns of one thread. */
 static void fc_range(int64_t first, int64_t end, void *arg)
 {
     const struct fc *s = arg;

@@ -1,9 +1,9 @@
 /*
  * native_gemm.c: blocked matrix product, for builds and machines without oneDNN.
  *
- * Source: Goto and van de Geijn 2008, as BLIS has it: panels of b and a are packed so that the innermost loop reads
- * both in order, and a tile of c stays in registers. The tile's size is the instruction set's: three versions of the
- * innermost function, one of them chosen at planning time.
+ * Source: Goto and van de Geijn 2008, in the form of BLIS. Panels of b and a are packed so that the innermost loop
+ * reads both in order, and a tile of c stays in registers. The size of the tile depends on the instruction set: there
+ * are three versions of the innermost function, and one of them is chosen at planning time.
  */
 #include "kernel/native/conv/native_gemm.h"
 #include "base/base_isa.h"
@@ -12,7 +12,7 @@
 
 enum { KC = 256, MC = 96, NC = 480, TILE_MAX = 8 * 32 }; /* blocks of k, m, n: multiples of every version's tile */
 
-/* c[mr, nr] (columns nr apart, a tile of its own) = packed a [k, mr] times packed b [k, nr]. */
+/* c [mr, nr] (a separate tile, its rows are nr apart) = packed a [k, mr] times packed b [k, nr]. */
 typedef void (*tile_fn)(int64_t k, const float *a, const float *b, float *c);
 
 struct cvy_gemm_tile {
@@ -107,7 +107,7 @@ int64_t cvy_gemm_scratch(void)
     return KC * (MC + NC) + TILE_MAX;
 }
 
-/* x [rows, k] in strips of `width` rows, each [k, width]; the last strip is filled up with zeros. */
+/* Packs x [rows, k] in strips of `width` rows, each [k, width]. The last strip is filled up with zeros. */
 CVY_SIMD static void pack(const float *x, int64_t row, int64_t col, int64_t rows, int64_t k, int64_t width, float *out)
 {
     for (int64_t r = 0; r < rows; r += width, out += width * k) {
@@ -131,7 +131,7 @@ CVY_SIMD static void store(const float *tile, int64_t nr, int64_t m, int64_t n, 
             c[i * c_row + j] = tile[i * nr + j] + (add ? c[i * c_row + j] : 0);
 }
 
-/* One packed block of a times one packed panel of b. */
+/* Multiplies one packed block of a by one packed panel of b. */
 static void block(const cvy_gemm_tile *v, int64_t m, int64_t n, int64_t k, const float *a, const float *b, int add,
                   float *c, int64_t c_row, float *tile)
 {

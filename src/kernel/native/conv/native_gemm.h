@@ -1,5 +1,6 @@
 /*
- * native_gemm.h: the product of two f32 matrices, on one thread, for our own convolution and fully connected kernels.
+ * native_gemm.h: the product of two f32 matrices in one thread, for convoy's own convolution and fully connected
+ * kernels.
  */
 #ifndef CVY_NATIVE_GEMM_H
 #define CVY_NATIVE_GEMM_H
@@ -9,8 +10,8 @@
 /* The innermost function, for the CPU's vectors. */
 typedef struct cvy_gemm_tile cvy_gemm_tile;
 
-/* c[m, n] = a[m, k] b[k, n], or c += where `add` is set. Strides in elements, so that a transposed matrix is one with
- * its strides swapped; c's columns are 1 apart. */
+/* c[m, n] = a[m, k] b[k, n], or c += if `add` is set. Strides are in elements; a transposed matrix has its strides
+ * swapped. The columns of c are 1 apart. */
 typedef struct cvy_gemm {
     const cvy_gemm_tile *tile;
     int64_t m, n, k;
@@ -21,9 +22,9 @@ typedef struct cvy_gemm {
     int add;
 } cvy_gemm;
 
-/* The fastest that this CPU may use; asked at planning time. */
+/* The fastest version that this CPU may use. Called at planning time. */
 const cvy_gemm_tile *cvy_gemm_choose(void);
-/* Floats of scratch for one call, 64-byte aligned. */
+/* Floats of scratch memory for one call; it must be aligned to 64 bytes. */
 int64_t cvy_gemm_scratch(void);
 void cvy_gemm_run(const cvy_gemm *g, float *scratch);
 

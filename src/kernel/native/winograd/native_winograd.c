@@ -2,11 +2,11 @@
  * native_winograd.c: convolution and its gradients by Winograd's minimal filtering, for 3x3, 5x5, 1x3, 3x1, 1x7 and 7x1
  * filters of stride 1.
  *
- * In the step: most of the convolutions of most networks. Activations lie blocked by channels, a vector of the CPU a
- * block, in f32 or bf16 (all arithmetic is in f32); the weights as the variable lies, transformed anew in each call
- * (they change with every step). Forward and the gradient of the source take tiles in chunks that stay in a core's
- * cache from the source to the destination; the gradient of the weights takes chunks that all threads share.
- * Mathematics and sources: native_winograd.h.
+ * These kernels run most of the convolutions of most networks. Activations are blocked by channels, with blocks of one
+ * CPU vector, in f32 or bf16 (all arithmetic is in f32). Weights have the layout of the variable; each call transforms
+ * them again, because they change with every step. Forward and the gradient of the source compute tiles in chunks that
+ * stay in a core's cache from the source to the destination. The gradient of the weights computes chunks that all
+ * threads share. native_winograd.h has the mathematics and the references.
  */
 #include <string.h>
 
@@ -15,12 +15,12 @@
 
 enum {
     CHUNK_FLOATS = 1 << 18,  /* of one thread's transformed tiles: 1 MB, half of a core's cache */
-    PANEL_FLOATS = 3 << 16,  /* of the weights of a panel that stay beside them */
-    WEIGHT_FLOATS = 1 << 22, /* of transformed weights: beyond, chunks are larger so that these are read less often */
-    HELD_FLOATS = 1 << 25,   /* of transformed weights at a time: beyond, source tiles are rather transformed again */
-    SUM_TILES = 64,          /* of a chunk of CVY_LAYER_GRAD_WEIGHT; twice as many where the weights are large, */
-    SUM_POINTS = 64 * 36,    /* and more where they have few points */
-    PIECE = 16,              /* tiles of one work item of its transforms */
+    PANEL_FLOATS = 3 << 16,  /* at most, of a panel of weights that stays in the cache too */
+    WEIGHT_FLOATS = 1 << 22, /* larger transformed weights get larger chunks, so that they are read less often */
+    HELD_FLOATS = 1 << 25,   /* of transformed weights at a time; with more, source tiles are transformed again */
+    SUM_TILES = 64,          /* tiles in a chunk of CVY_LAYER_GRAD_WEIGHT; twice as many if the weights are large */
+    SUM_POINTS = 64 * 36,    /* at least, in such a chunk: it has more tiles if these have few points */
+    PIECE = 16,              /* tiles of one work item that transforms such a chunk */
     LOCAL = CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_N_MAX * CVY_WINOGRAD_LANES_MAX
 };
 
@@ -35,30 +35,31 @@ struct winograd {
     int threads, relu, has_bias;
     int half;                /* activations are bf16 */
     int64_t samples, pad[2]; /* pad: of `in` */
-    struct side in, out;     /* the products sum over in's channels; CVY_LAYER_GRAD_WEIGHT: src and ddst */
-    int n[2], points;        /* of a tile: rows and columns of points, all of them */
-    int64_t rows;            /* tiles that one product takes */
+    struct side in, out;     /* products sum over the channels of `in`; CVY_LAYER_GRAD_WEIGHT: src and ddst */
+    int n[2], points;        /* points of a tile: in a row and a column; in total */
+    int64_t rows;            /* tiles in one product */
     int64_t lanes, tiles_w, sample_tiles, tiles;
-    int64_t chunk, nchunk; /* tiles at a time */
-    int64_t panels;        /* of out's blocks, two each, the last may be one */
+    int64_t chunk, nchunk; /* tiles in a chunk; chunks */
+    int64_t panels;        /* pairs of blocks of out; the last may be one block */
     int64_t strips, group; /* strips of tiles and panels of channels between two transforms of the destination */
-    int64_t u_panels;      /* that u has room for: a call goes over its panels so many at a time */
-    int64_t *in_at, *out_at, *tap_at; /* where a weight lies: the sum of the three; -1 for channels that pad a block */
-    int64_t weight_floats;            /* with padding */
-    /* Scratch, in floats: forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u, v, d, sums of ddst. */
+    int64_t u_panels;      /* panels that u has room for; a call handles so many at a time */
+    int64_t *in_at, *out_at, *tap_at; /* the offset of a weight is the sum of the three; -1: padding of a block */
+    int64_t weight_floats;            /* size of the variable, with padding */
+    /* Scratch memory, in floats. Forward: u, then v and m of each thread. CVY_LAYER_GRAD_WEIGHT: u, v, d, sums of ddst.
+     */
     int64_t u_floats, v_floats, m_floats, bias_floats;
-    /* of the running call */
+    /* Of the running call. */
     const void *in_data;
-    void *out_data; /* CVY_LAYER_GRAD_WEIGHT reads ddst there */
+    void *out_data; /* CVY_LAYER_GRAD_WEIGHT: ddst, which is only read */
     const float *weight, *bias;
     float *dweight, *dbias, *u, *rest;
     int64_t chunk_first, chunk_tiles; /* CVY_LAYER_GRAD_WEIGHT: the chunk that all threads work on */
-    int64_t panel_first, panel_end;   /* the panels whose u there is */
+    int64_t panel_first, panel_end;   /* the panels that u holds now */
 };
 
 /* ---- tiles ---- */
 
-struct place {            /* of one tile */
+struct place {            /* where one tile is */
     int64_t sample, y, x; /* in tiles */
 };
 
@@ -73,7 +74,8 @@ static size_t plane_bytes(const struct winograd *s, const struct side *side)
     return (size_t)(side->h * side->w * s->lanes) * (s->half ? sizeof(cvy_bf16) : sizeof(float));
 }
 
-/* The n[0] x n[1] values of a tile at (y0, x0): in place where they all exist as floats, else a copy in `local`. */
+/* Returns the n[0] x n[1] values of a tile at (y0, x0): a pointer into the activation if all exist and are f32, else a
+ * copy in `local`. */
 static const float *tile_values(const struct winograd *s, const void *data, const struct side *side, int64_t sample,
                                 int64_t block, int64_t y0, int64_t x0, const int *n, float *local, int64_t *row_out)
 {
@@ -104,8 +106,9 @@ static int64_t panel_blocks(const struct winograd *s, int64_t panel)
     return CVY_MIN(2, s->out.blocks - 2 * panel);
 }
 
-/* Distances between points, in floats: an odd number of vectors, so that the points of one tile fall into different
- * sets of a cache. Of u; of a strip of source tiles; of a chunk of CVY_LAYER_GRAD_WEIGHT's source or ddst tiles. */
+/* These return the distance between points, in floats: of u, of a strip of source tiles, and of a chunk of source or
+ * ddst tiles of CVY_LAYER_GRAD_WEIGHT. It is an odd number of vectors, so that the points of one tile fall into
+ * different sets of a cache. */
 static int64_t u_step(const struct winograd *s)
 {
     const int64_t blocks = CVY_MIN(2 * s->u_panels, s->out.blocks);
@@ -122,14 +125,14 @@ static int64_t chunk_step(const struct winograd *s, const struct side *side)
     return (side->blocks * s->chunk | 1) * s->lanes;
 }
 
-/* Where u of one block of out's channels begins for in's channel c; points are u_step apart. */
+/* Where u begins for a block of channels of out and channel c of in; points are u_step apart. */
 static float *u_at(const struct winograd *s, int64_t block, int64_t c)
 {
     const int64_t panel = block / 2, width = panel_blocks(s, panel) * s->lanes;
     return s->u + (panel - s->panel_first) * 2 * s->lanes * s->in.blocks * s->lanes + c * width + block % 2 * s->lanes;
 }
 
-/* The taps of one channel of in and a block of out, a vector each. */
+/* Loads the taps of one channel of in and one block of out; each tap is one vector. */
 static void load_weights(const struct winograd *s, int64_t c, const int64_t *out_at, float *to)
 {
     const int64_t lanes = s->lanes, taps = s->tile->r[0] * s->tile->r[1], in_at = s->in_at[c];
@@ -142,7 +145,7 @@ static void load_weights(const struct winograd *s, int64_t c, const int64_t *out
                 to[l] = in_at < 0 || out_at[l] < 0 ? 0 : s->weight[in_at + out_at[l] + s->tap_at[t]];
 }
 
-/* Work item: one channel of in, and the panels at hand. */
+/* Work item: one channel of in, for the panels that u holds. */
 static void transform_weights(int64_t first, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
@@ -155,9 +158,9 @@ static void transform_weights(int64_t first, int64_t end, void *arg)
         }
 }
 
-/* ---- forward and the gradient of the source: chunks of tiles, each from beginning to end on one thread ---- */
+/* ---- forward and the gradient of the source: one thread computes a chunk of tiles from start to end ---- */
 
-/* v [strip of `rows` tiles][point][block][rows][lanes] */
+/* Makes v [strip of `rows` tiles][point][block][rows][lanes]. */
 static void chunk_in(const struct winograd *s, int64_t first, int64_t count, float *v)
 {
     const int64_t rows = s->rows, lanes = s->lanes, step = strip_step(s), strip = s->points * step;
@@ -168,7 +171,7 @@ static void chunk_in(const struct winograd *s, int64_t first, int64_t count, flo
             transform_in(s, first + i, block, v + i / rows * strip + (block * rows + i % rows) * lanes, step);
 }
 
-/* m [panel][strip][point][rows][one or two vectors] of panels p0 .. p1-1 and the strips that v begins with */
+/* Makes m [panel][strip][point][rows][one or two vectors] of panels p0 .. p1-1 and the first `strips` strips of v. */
 static void chunk_products(const struct winograd *s, int64_t p0, int64_t p1, int64_t strips, const float *v, float *m)
 {
     const int64_t rows = s->rows, lanes = s->lanes, step = strip_step(s), part = rows * 2 * lanes * s->points;
@@ -221,7 +224,7 @@ static void one_chunk(const struct winograd *s, int64_t first, int64_t count, fl
         }
 }
 
-/* Work item: one thread, and the panels at hand. */
+/* Work item: one thread, for the panels that u holds. */
 static void chunks_of_thread(int64_t begin, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
@@ -240,7 +243,8 @@ static int64_t pieces(const struct winograd *s)
     return (s->chunk_tiles + PIECE - 1) / PIECE;
 }
 
-/* ddst of one tile and block, and its sum into dbias's part. d [point][panel][tile][one or two vectors] */
+/* Transforms ddst of one tile and block, and adds it to the sums for dbias. d is [point][panel][tile][one or two
+ * vectors]. */
 static void transform_ddst(const struct winograd *s, int64_t i, int64_t block, float *d, float *sum)
 {
     const struct place p = place_of(s, s->chunk_first + i);
@@ -255,7 +259,7 @@ static void transform_ddst(const struct winograd *s, int64_t i, int64_t block, f
                   chunk_step(s, &s->out));
 }
 
-/* Work item: one block of in or out, one piece of the chunk. v [point][block][tile][lanes] */
+/* Work item: one block of in or out, and one piece of the chunk. v is [point][block][tile][lanes]. */
 static void transform_piece(int64_t begin, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
@@ -273,7 +277,7 @@ static void transform_piece(int64_t begin, int64_t end, void *arg)
     }
 }
 
-/* Work item: one point, one panel of those at hand. */
+/* Work item: one point, and one of the panels that u holds. */
 static void sum_chunk(int64_t begin, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
@@ -290,7 +294,7 @@ static void sum_chunk(int64_t begin, int64_t end, void *arg)
     }
 }
 
-/* Work item: one channel of in, and the panels at hand. */
+/* Work item: one channel of in, for the panels that u holds. */
 static void transform_dweight(int64_t first, int64_t end, void *arg)
 {
     const struct winograd *s = arg;
@@ -321,8 +325,8 @@ static void add_sums(const struct winograd *s, const float *sums)
 
 /* ---- planning ---- */
 
-/* The widest vectors, but those of the source's blocks where it lies in blocks of eight (a library held to AVX2 leaves
- * them so). */
+/* Chooses the widest vectors. If the source is in blocks of eight channels, vectors of eight are used; a library that
+ * is limited to AVX2 makes such blocks. */
 static const cvy_winograd_isa *choose_isa(const cvy_layout *src)
 {
     const cvy_winograd_isa *isa = cvy_layout_channel_block(src, 4) == 8 ? NULL : cvy_winograd_avx512();
@@ -331,7 +335,8 @@ static const cvy_winograd_isa *choose_isa(const cvy_layout *src)
     return isa ? isa : cvy_winograd_plain();
 }
 
-/* F(m x m, ..) for square filters; for those of one row or column m results along it. */
+/* Finds F(m x m, ..) for a square filter; for a filter of one row or column, m results along it. NULL if there is none.
+ */
 static const cvy_winograd_tile *choose_tile(const cvy_winograd_isa *isa, const cvy_window *w, int m)
 {
     for (int i = 0; i < isa->ntile; i++) {
@@ -381,7 +386,7 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
     return CVY_OK;
 }
 
-/* Room for as many panels of u as about `floats` hold, in equal parts of all. */
+/* Divides the panels into equal parts, so that u of one part has about `floats` floats. */
 static void hold_panels(struct winograd *s, int64_t floats)
 {
     const int64_t parts = (s->u_floats + floats - 1) / floats;
@@ -389,8 +394,9 @@ static void hold_panels(struct winograd *s, int64_t floats)
     s->u_floats = s->points * u_step(s);
 }
 
-/* Where the transformed weights are large beside all transformed tiles, these are made once, and sums are finished a
- * few panels after the other; else the tiles come in chunks, and the sums of all panels grow from chunk to chunk. */
+/* If the transformed weights are large compared with all transformed tiles, the tiles are transformed once, and the
+ * sums of a few panels at a time are finished. Otherwise tiles are computed in chunks, and each chunk adds to the sums
+ * of all panels. */
 static void measure_grad_weight(struct winograd *s, int64_t tile_floats)
 {
     const int large = s->u_floats > WEIGHT_FLOATS, whole = large && 2 * s->tiles * tile_floats <= 3 * s->u_floats;
@@ -404,9 +410,9 @@ static void measure_grad_weight(struct winograd *s, int64_t tile_floats)
     s->bias_floats = (s->chunk + PIECE - 1) / PIECE * s->out.blocks * s->lanes;
 }
 
-/* How many tiles at a time. Where a panel of weights is small it stays in the cache of the core beside a chunk's source
- * tiles, strip after strip is finished; else the products of all panels of one point follow each other, and the chunk's
- * products are kept too. */
+/* Chooses the number of tiles in a chunk. If a panel of weights is small, it stays in the core's cache with the source
+ * tiles of the chunk, and the strips are finished one after the other. Otherwise the products of all panels are
+ * computed point by point, and the products of the whole chunk are kept too. */
 static void measure_tiles(struct winograd *s, int64_t tile_floats, int64_t out_floats)
 {
     const int64_t rows = s->rows;
@@ -423,7 +429,7 @@ static void measure_tiles(struct winograd *s, int64_t tile_floats, int64_t out_f
     s->m_floats = s->group * 2 * s->lanes * s->points * s->strips * rows;
 }
 
-/* Tiles, with those that fill up the last rows, of the thread that has most of them. */
+/* The number of tiles of the busiest thread, with the tiles that fill up its last product. */
 static int64_t busiest(const struct winograd *s)
 {
     int64_t most = 0;
@@ -452,7 +458,7 @@ static void measure(struct winograd *s)
         measure_grad_weight(s, tile_floats + out_floats);
         return;
     }
-    /* As many rows as leave the busiest thread the least to do; the more the better where it is the same. */
+    /* Choose the number of rows that leaves the least work to the busiest thread; if there are several, the largest. */
     struct winograd best = {0};
     for (; s->rows >= s->isa->rows_least; s->rows--) {
         struct winograd trial = *s;
@@ -498,8 +504,8 @@ static cvy_status winograd_offer(cvy_kernel_ask *ask, int m)
     return CVY_OK;
 }
 
-/* Fills the tables that say where a weight lies; forward and CVY_LAYER_GRAD_WEIGHT sum over C, CVY_LAYER_GRAD_SRC over
- * K with the filter turned by half a circle. */
+/* Fills the tables of offsets of weights. Forward and CVY_LAYER_GRAD_WEIGHT have C as `in`; CVY_LAYER_GRAD_SRC has K as
+ * `in` and the filter rotated by 180 degrees. */
 static cvy_status place_weights(const cvy_kernel_ask *ask, struct winograd *s)
 {
     const int grad_weight = s->pass == CVY_LAYER_GRAD_WEIGHT, in_dim = s->pass == CVY_LAYER_GRAD_SRC ? 0 : 1;

@@ -1,6 +1,6 @@
 /*
- * native_winograd_avx2.c: Winograd's transforms and products on vectors of eight: a product keeps 6 x 2 of the 16
- * registers for its sums.
+ * native_winograd_avx2.c: Winograd's transforms and products with vectors of eight floats. A product keeps its sums
+ * in 6 x 2 of the 16 registers.
  */
 #include "base/base_isa.h"
 #include "kernel/native/winograd/native_winograd.h"

@@ -1,6 +1,6 @@
 /*
- * native_winograd_avx512.c: Winograd's transforms and products on vectors of sixteen: a product keeps 14 x 2 of the 32
- * registers for its sums.
+ * native_winograd_avx512.c: Winograd's transforms and products with vectors of sixteen floats. A product keeps its
+ * sums in 14 x 2 of the 32 registers.
  */
 #include "base/base_isa.h"
 #include "kernel/native/winograd/native_winograd.h"

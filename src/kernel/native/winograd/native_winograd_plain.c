@@ -1,6 +1,6 @@
 /*
- * native_winograd_plain.c: Winograd's transforms and products for any CPU: vectors of eight, which the compiler makes
- * of whatever the machine has.
+ * native_winograd_plain.c: Winograd's transforms and products for any CPU, with vectors of eight floats. The
+ * compiler maps them to the vectors of the machine.
  */
 #include "kernel/native/winograd/native_winograd.h"
 

@@ -1,16 +1,17 @@
 /*
- * native_winograd_simd.h: the body of native_winograd_<isa>.c, compiled for one kind of vectors. The including file
- * defines LANES, ROWS, EACH_ROWS (of one more each, up to ROWS), SUM_ROWS and TARGET (the attribute of every function).
+ * native_winograd_simd.h: the body of native_winograd_<isa>.c, compiled for one kind of vectors.
  *
- * Points come in pairs +-p, so a transform is an even and an odd part, their sum and their difference. Loops over
- * points have constant bounds and unroll; all factors are constants of the compiler.
+ * The including file defines LANES, ROWS, EACH_ROWS (all supported numbers of rows, ascending to ROWS), SUM_ROWS and
+ * TARGET (the attribute of every function). Points are in pairs +-p, so a transform computes an even and an odd part,
+ * and then their sum and their difference. Loops over points have constant bounds and are unrolled; all factors are
+ * compile-time constants.
  */
 #include <string.h>
 
 #include "kernel/native/winograd/native_winograd.h"
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
-typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* wherever it lies */
+typedef float memory_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* at any address */
 typedef int mask __attribute__((vector_size(4 * LANES)));
 typedef uint32_t words __attribute__((vector_size(4 * LANES)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES)));
@@ -18,7 +19,7 @@ typedef uint16_t memory_halves __attribute__((vector_size(2 * LANES), aligned(2)
 
 #define LEAF TARGET static inline __attribute__((always_inline))
 
-/* Of the pair k of 2 (n = 6), 3 (n = 8) or 5 (n = 12). */
+/* The positive point of pair k; there are 2 pairs for n = 6, 3 for n = 8, 5 for n = 12. */
 LEAF float point(int pairs, int k)
 {
     if (pairs == 2)
@@ -42,7 +43,7 @@ LEAF float power(int pairs, int k, int j)
     return p;
 }
 
-/* 1 / product of the differences between this point and the others: of +-p, and of 0 where k is -1. */
+/* 1 / product of the differences between a point and all others. k: the pair +-p; -1: the point 0. */
 LEAF float scale(int pairs, int k)
 {
     float others = k < 0 ? 1 : 2 * square(pairs, k);
@@ -53,8 +54,8 @@ LEAF float scale(int pairs, int k)
     return 1 / others;
 }
 
-/* The coefficients, but for their signs, of the product of (t - square) over all pairs but `skip`: e[i] of t^(pairs -
- * i). */
+/* The coefficients, without their signs, of the product of (t - square) over all pairs except `skip`. e[i] belongs to
+ * t^(pairs - i). */
 LEAF void expand(int pairs, int skip, float *e)
 {
     e[0] = 1;
@@ -80,7 +81,7 @@ LEAF void alternate(int count, const float *e, const vec *x, vec *y)
     *y = sum;
 }
 
-/* B^T x. x is scaled by the polynomials whose roots are all points but one. */
+/* y = B^T x. Each row of B^T is the polynomial whose roots are all points but one. */
 LEAF void interpolate(int pairs, const vec *x, vec *y)
 {
     float e[6];
@@ -98,7 +99,7 @@ LEAF void interpolate(int pairs, const vec *x, vec *y)
     }
 }
 
-/* A x, or G x where scaled: the polynomial with `count` coefficients x at all points. */
+/* y = A x, or G x if scaled: the values, at all points, of the polynomial with the `count` coefficients x. */
 LEAF void evaluate(int pairs, int count, int scaled, const vec *x, vec *y)
 {
     y[0] = (scaled ? scale(pairs, -1) : 1) * x[0];
@@ -118,7 +119,7 @@ LEAF void evaluate(int pairs, int count, int scaled, const vec *x, vec *y)
     }
 }
 
-/* A^T x, or G^T x where scaled: the transpose of evaluate. */
+/* y = A^T x, or G^T x if scaled: the transpose of evaluate. */
 LEAF void collect(int pairs, int count, int scaled, const vec *x, vec *y)
 {
     vec even[5], odd[5];
@@ -141,7 +142,7 @@ LEAF void collect(int pairs, int count, int scaled, const vec *x, vec *y)
 
 enum kind { SRC, WEIGHT, DST, DDST, DWEIGHT };
 
-/* Along one dimension: m results, r taps; a single one of both needs no transform. */
+/* Transforms along one dimension: m results, r taps. m = r = 1 needs no transform. */
 LEAF void apply(enum kind kind, int m, int r, const vec *x, vec *y)
 {
     const int pairs = (m + r - 1) / 2 - 1;
@@ -168,7 +169,7 @@ LEAF int extent_out(enum kind kind, int m, int r)
     return kind == DST ? m : kind == DWEIGHT ? r : m + r - 1;
 }
 
-/* Columns (mh results, rh taps each), then rows. */
+/* Transforms the columns (mh results, rh taps), then the rows (mw results, rw taps). */
 LEAF void transform(enum kind kind, int mh, int mw, int rh, int rw, const float *from, int64_t row, int64_t col,
                     float *to, int64_t step)
 {
@@ -234,7 +235,7 @@ static const cvy_winograd_tile tiles[] = {
 
 /* ---- tiles in memory ---- */
 
-/* Vector i of a plane of f32, or of bf16 (base_bf16.h) where `half` is set. */
+/* Loads vector i of a plane of f32 or, if half, of bf16 (base_bf16.h). */
 LEAF void get(const int half, const void *plane, int64_t i, vec *v)
 {
     if (half)
@@ -254,7 +255,7 @@ LEAF void put(const int half, const vec *v, void *plane, int64_t i)
         *(memory_vec *)((float *)plane + i * LANES) = *v;
 }
 
-/* Copies a tile of the plane [h, w], and zeros where there is nothing. */
+/* Copies a tile of the plane [h, w]; values outside the plane are zero. */
 LEAF void load_tile(const int half, const void *plane, int64_t h, int64_t w, int64_t y0, int64_t x0, const int *n,
                     float *to)
 {
@@ -279,7 +280,8 @@ TARGET static void load_bf16(const void *plane, int64_t h, int64_t w, int64_t y0
     load_tile(1, plane, h, w, y0, x0, n, to);
 }
 
-/* Writes rows x cols of a tile m wide into a plane w wide, adds the bias if there is one, rectifies. */
+/* Writes rows x cols of a tile of width m into a plane of width w, adds the bias if there is one, and applies ReLU if
+ * relu. */
 LEAF void store_tile(const int half, const float *tile, int m, int rows, int cols, const float *bias, int relu,
                      void *plane, int64_t w, int64_t y0, int64_t x0)
 {
@@ -308,7 +310,7 @@ TARGET static void store_bf16(const float *tile, int m, int rows, int cols, cons
     store_tile(1, tile, m, rows, cols, bias, relu, plane, w, y0, x0);
 }
 
-/* sum += all vectors of a tile. */
+/* Adds all vectors of a tile to sum. */
 TARGET static void add_up(const float *tile, int64_t row, const int *m, float *sum)
 {
     vec total = *(const memory_vec *)sum;
@@ -322,7 +324,7 @@ TARGET static void add_up(const float *tile, int64_t row, const int *m, float *s
 
 enum {
     AHEAD = 32
-}; /* vectors from now, those that are fetched from the outer caches; beyond the end it does no harm */
+}; /* vectors ahead that are prefetched from the outer caches; a prefetch beyond the end is harmless */
 
 LEAF void product(const int rows, const int w, int64_t blocks, const float *a, const float *b, float *c)
 {
