@@ -1,5 +1,5 @@
 /*
- * study.h: a network set up to be timed on synthetic data: what bench, time and check share.
+ * study.h: sets up a network to be timed on synthetic data. bench, time and check share it.
  */
 #ifndef CVY_STUDY_H
 #define CVY_STUDY_H
@@ -14,40 +14,44 @@ typedef struct cvy_bench {
     cvy_bench_opts opts;
     cvy_dataset_info data;
     cvy_program_task *step;
-    int number;                                  /* of the step in the program */
-    int64_t nstep;                               /* all so far */
-    int64_t batch, steps, node_steps;            /* global; timed; timed of which single instructions are remembered */
-    double plan_s, peak_flop_per_s;              /* of a matrix product on all ranks; NaN: not measured */
-    double bytes_wire;                           /* sent by a rank in a timed step; the rank that sends most */
-    double loss_first, loss_last;                /* of the first step at all, and of the last; NaN without losses */
-    double *step_s, *comm_s, *hidden_s, *node_s; /* node_s: [node_steps, instructions] */
-    double *busy_s, *busy_min_s; /* a step without exposed communication: of the slowest rank, and of the fastest */
-    double *slowest_s;           /* mean over the ranks: until the slowest had come */
+    int number;    /* index of the task in the program */
+    int64_t nstep; /* steps so far; counted only if the update mode flushes after a number of steps */
+    int64_t batch, steps, node_steps; /* global batch; timed steps; timed steps for which node_s is kept */
+    /* planning time; speed of a matrix product on all ranks, NaN: not measured */
+    double plan_s, peak_flop_per_s;
+    /* bytes that a rank sends in a timed step, for the rank that sends most */
+    double bytes_wire;
+    /* loss of the first step, with warm-up, and of the last step; NaN without losses */
+    double loss_first, loss_last;
+    double *step_s, *comm_s, *hidden_s, *node_s; /* one value per timed step; node_s: [node_steps, instructions] */
+    double *busy_s, *busy_min_s; /* time of a step without exposed communication: slowest rank, fastest rank */
+    double *slowest_s;           /* time of a step spent waiting for the slowest rank, mean over the ranks */
 } cvy_bench;
 
-/* Opens the job or the zoo's network. Collective, as all below. End it with cvy_bench_close(), also after a fault. */
+/* Opens the job, or the built-in network. Call cvy_bench_close() afterwards, also after an error. This function and
+ * those below that run or plan a step are collective. */
 cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_bench *b);
-/* The model and the program with its one step, not yet planned; kernels and passes_off are the program's options, NULL:
- * those of the bench. */
+/* Makes the model and the program with its one task, not planned yet. kernels and passes_off: options of the program;
+ * NULL: those of the bench. */
 cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off);
 /* Makes the program, plans the step and fills its inputs. */
 cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off);
-/* One step; the time is this rank's. */
+/* Runs one step. *seconds_out is the time of this rank. */
 cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out);
-/* The sum of the losses of the latest step; NaN for forward steps. */
+/* Gives the sum of the losses of the latest step; NaN for forward steps. */
 cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out);
-/* Warm-up, then the timed steps: fills all of the figures; step_s and comm_s are of the slowest rank, hidden_s of the
- * one that hid most. */
+/* Runs the warm-up and the timed steps, and fills in all figures. step_s, comm_s and hidden_s are the largest over the
+ * ranks. */
 cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max);
 void cvy_bench_close(cvy_bench *b);
 
-/* What was timed, and how long steps took, of the result. */
+/* Fill in the parts of the result that say what was timed, and how long the steps took. */
 void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *result);
 void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *result);
-/* Their rows, as members of an open object. */
+/* Adds these parts as members of an open object. */
 void cvy_bench_add_times(const cvy_bench_result *result, cvy_json *json);
 
-/* Rows for what every result of a network begins with. */
+/* Rows for the first members of every result of a network. */
 #define CVY_BENCH_HEAD_ROWS(type)                                                                                      \
     {"model", CVY_RESULT_TEXT, offsetof(type, model), 0}, {"batch", CVY_RESULT_COUNT, offsetof(type, batch), 0},       \
         {"mode", CVY_RESULT_MODE, offsetof(type, forward), 0}, {"dtype", CVY_RESULT_DTYPE, offsetof(type, dtype), 0},  \
@@ -57,20 +61,20 @@ void cvy_bench_add_times(const cvy_bench_result *result, cvy_json *json);
     {                                                                                                                  \
         "kernels", CVY_RESULT_CLOCK, offsetof(type, by_clock), 1                                                       \
     }
-/* Sorts. */
+/* The median of x; sorts x. */
 double cvy_median(double *x, int64_t n);
 
-/* Work of this rank's step: all operations, and multiply-adds of forward in operators with weights of two and more
+/* Work of this rank's step: all operations, and the multiply-adds of forward operators whose weights have two or more
  * dimensions. */
 typedef struct cvy_work {
     double flop, macs;
 } cvy_work;
 cvy_work cvy_step_work(const cvy_plan *plan);
-/* Whether the node multiplies by a matrix of weights: convolutions and fully connected layers, forward. */
+/* Whether the node multiplies by a matrix of weights: forward convolutions and fully connected layers. */
 int cvy_node_multiplies(const cvy_node *node);
 
-/* Operations a second of a large matrix product (a fully connected layer's forward step) on all ranks at once: the best
- * of some tenths of a second. */
+/* Measures the speed of a large matrix product (a fully connected layer's forward step) on all ranks at once, in
+ * operations per second. It repeats the product for about 0.1 s and takes the fastest run of each rank. */
 cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_per_s_out);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * study_bench.c: a network set up on synthetic data and timed: cvy_run_bench(), and what cvy_run_time() and
- * cvy_run_check() begin with.
+ * study_bench.c: sets up a network on synthetic data and times it: cvy_run_bench(), and the first part of
+ * cvy_run_time() and cvy_run_check().
  *
- * What is timed is the whole step of the plan and executor that train uses: forward, backward, sums over ranks, update.
- * A step's time is that of the slowest rank. A network of the zoo is timed as PyTorch's own benchmarks do it: SGD with
- * momentum 0.9, batch-norm statistics over the rank's share.
+ * It times the whole step with the plan and executor that train uses: forward, backward, all-reduce, update. The time
+ * of a step is that of the slowest rank. A built-in network is timed as PyTorch's own benchmarks do it: SGD with
+ * momentum 0.9, and batch-norm statistics over the rank's local batch.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,13 +21,13 @@
 
 #define SECONDS_DEFAULT 5.0
 
-#define NETWORK_JOB "job" /* what cvy_session_open_job() calls a job that is a text */
+#define NETWORK_JOB "job" /* name that cvy_session_open_job() gives to a job read from text */
 
-enum { STEPS_LEAST = 5, STEPS_MAX = 20000 }; /* where their number is not given */
+enum { STEPS_LEAST = 5, STEPS_MAX = 20000 }; /* limits of the number of steps, if it is not given */
 
 /* ---- the job ---- */
 
-/* Those options under which the studies time the network that are not given otherwise. */
+/* Adds the options with which the studies time this network, unless the user has given the same option. */
 static cvy_status add_bench_options(const cvy_model_def *def, const char *given, size_t length, cvy_text *text)
 {
     char *flow = NULL;
@@ -48,8 +48,8 @@ static cvy_status add_bench_options(const cvy_model_def *def, const char *given,
     return status;
 }
 
-/* The job that a network stands for was made here, so a place in it means nothing to the caller: the option that the
- * words came from is named instead. The model, with its options, is on line 2. */
+/* The job of a built-in network was made in this file, so a line of that job means nothing to the caller. This replaces
+ * it by the option from which the words came. The model with its options is on line 2. */
 static cvy_status name_option(const cvy_bench_opts *o, cvy_status status)
 {
     static const char in_model[] = NETWORK_JOB ":2:", in_job[] = NETWORK_JOB ": ", batch[] = "train.batch is";
@@ -67,7 +67,7 @@ static cvy_status name_option(const cvy_bench_opts *o, cvy_status status)
     return cvy_error_set(status, "%s: %s", o->model, rest);
 }
 
-/* A network of the zoo as the job that it stands for. */
+/* Makes the job of a built-in network and opens it. */
 static cvy_status zoo_job(cvy_context *context, const cvy_bench_opts *o, cvy_session *s)
 {
     cvy_text text = {0};
@@ -96,7 +96,7 @@ static cvy_field field(char *name, cvy_dtype dtype, const cvy_shape *shape)
     return (cvy_field){name, dtype, *shape};
 }
 
-/* Images of this shape with a label. */
+/* Describes data with images of this shape and a label. */
 static void describe(cvy_bench *b, const cvy_shape *input, int64_t classes)
 {
     static char x[] = "x", label[] = "label";
@@ -105,7 +105,7 @@ static void describe(cvy_bench *b, const cvy_shape *input, int64_t classes)
     b->data.field[1] = field(label, CVY_DTYPE_I32, &(cvy_shape){0});
 }
 
-/* What the data would be: as asked for, as the job's data are, or as the network likes them. */
+/* Decides the shape of the data: as the options say, as the job's data, or as the network prefers. */
 static cvy_status find_data(cvy_bench *b)
 {
     const cvy_bench_opts *o = &b->opts;
@@ -154,8 +154,8 @@ void cvy_bench_close(cvy_bench *b)
 
 /* ---- synthetic rows ---- */
 
-/* Values of mean 0 and variance 1; labels below the number of classes; weights 1. The same rows whatever the number of
- * ranks. */
+/* Fills values with mean 0 and variance 1, labels below the number of classes, and weights of 1. The rows are the same
+ * for any number of ranks. */
 static void fill_feed(const cvy_bench *b, const cvy_plan_feed *feed, int64_t first_row)
 {
     const cvy_span span = {.dtype = feed->dtype, .data = feed->data};
@@ -249,7 +249,7 @@ cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
     return CVY_OK;
 }
 
-/* Steps that are not timed, and the seconds of the last. */
+/* Runs the steps that are not timed, and gives the seconds of the last one. */
 static cvy_status warm_up(cvy_bench *b, double *last_out)
 {
     const int64_t warmup = b->opts.warmup > 0 ? b->opts.warmup : 2;
@@ -261,9 +261,9 @@ static cvy_status warm_up(cvy_bench *b, double *last_out)
     return CVY_OK;
 }
 
-/* How many more steps, equal on all ranks; 0: enough. Without a number given, what fits into half of the time that is
- * left, by the mean of all steps so far: one step that was slow, or fast, by chance does not decide, and ranks that ask
- * each other meet a few times only. */
+/* Decides how many more steps to time, the same number on all ranks; 0: enough. If no number is given, it is as many as
+ * fit into half of the remaining time, by the mean of all steps so far. So one step that is slow or fast by chance has
+ * little effect, and the ranks need only a few all-reduces to agree. */
 static cvy_status more_steps(cvy_bench *b, double elapsed_s, double mean_s, int64_t *more_out)
 {
     cvy_comm *comm = b->session.context->comm;
@@ -278,7 +278,7 @@ static cvy_status more_steps(cvy_bench *b, double elapsed_s, double mean_s, int6
     return CVY_OK;
 }
 
-/* Ranks leave a step together: who was busy for less time than the slowest has waited for it. */
+/* Ranks leave a step together. A rank that was busy for less time than the slowest one has waited for it. */
 static cvy_status compare_ranks(cvy_bench *b)
 {
     cvy_comm *comm = b->session.context->comm;
@@ -289,7 +289,7 @@ static cvy_status compare_ranks(cvy_bench *b)
     CVY_TRY(comm->ops->allreduce(comm, b->busy_s, n, CVY_DTYPE_F64, CVY_REDUCE_MAX));
     CVY_TRY(comm->ops->allreduce(comm, b->busy_min_s, n, CVY_DTYPE_F64, CVY_REDUCE_MIN));
     CVY_TRY(comm->ops->allreduce(comm, b->slowest_s, n, CVY_DTYPE_F64, CVY_REDUCE_SUM));
-    for (int64_t i = 0; i < n; i++) /* the sum of all busy times so far */
+    for (int64_t i = 0; i < n; i++) /* until here slowest_s is the sum of the busy times of all ranks */
         b->slowest_s[i] = b->busy_s[i] - b->slowest_s[i] / comm->nranks;
     return CVY_OK;
 }
@@ -333,8 +333,8 @@ static cvy_status time_steps(cvy_bench *b, double warm_s, int64_t node_steps_max
     return compare_ranks(b);
 }
 
-/* The matrix product is timed before and after the steps. The better one counts: other work on the machine can only
- * slow it. */
+/* The matrix product is timed before and after the steps, and the better result counts, because other work on the
+ * machine can only make it slower. */
 cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max)
 {
     cvy_context *context = b->session.context;
@@ -346,7 +346,7 @@ cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max)
     CVY_TRY(warm_up(b, &warm_s));
     CVY_TRY(time_steps(b, warm_s, node_steps_max));
     CVY_TRY(cvy_program_flush(
-        b->session.program)); /* delayed: an update is pending, and the peak is a program of its own */
+        b->session.program)); /* a delayed update may be pending, and measuring the peak runs another program */
     if (!by_clock)
         CVY_TRY(cvy_bench_peak(context, dtype, &after));
     b->peak_flop_per_s = by_clock ? NAN : CVY_MAX(before, after);
@@ -379,7 +379,7 @@ int cvy_node_multiplies(const cvy_node *node)
     return 0;
 }
 
-/* Views cost nothing. */
+/* Views do no work. */
 cvy_work cvy_step_work(const cvy_plan *plan)
 {
     cvy_work work = {0};
@@ -471,7 +471,7 @@ static const cvy_result_row rows[] = {
     {"hidden_comm_ms", CVY_RESULT_REAL, AT(hidden_comm_ms), 0},
     {"wait_slowest_ms", CVY_RESULT_REAL, AT(wait_slowest_ms), 0},
     {"spread_ms", CVY_RESULT_REAL, AT(spread_ms), 0},
-    {"parameters", CVY_RESULT_COUNT, AT(parameters), 0}, /* of `bench` only from here on */
+    {"parameters", CVY_RESULT_COUNT, AT(parameters), 0}, /* from here on the rows belong to `bench` only */
     {"macs", CVY_RESULT_COUNT, AT(macs), 0},
     {"loss_first", CVY_RESULT_REAL, AT(loss_first), 0},
     {"loss_last", CVY_RESULT_REAL, AT(loss_last), 0},

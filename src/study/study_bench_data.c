@@ -1,6 +1,6 @@
 /*
- * study_bench_data.c: cvy_run_bench_data(): how fast samples come from a source, read, decoded and augmented by the
- * loader that a training has, without a network.
+ * study_bench_data.c: cvy_run_bench_data(): measures how fast samples of a source are read, decoded and augmented. It
+ * uses the loader of training, without a network.
  */
 #include <convoy/study.h>
 
@@ -14,13 +14,13 @@
 #include "session/session_source.h"
 #include "study/study_result.h"
 
-enum { LOOKED_AT = 256 }; /* samples whose stored size is looked at */
+enum { LOOKED_AT = 256 }; /* number of samples whose stored size is read */
 
-struct course { /* a cvy_share_fn's */
+struct course { /* the data of next_batch(), a cvy_share_fn */
     int64_t nsamples, batch;
 };
 
-/* Whole batches only, so that all steps do the same work. */
+/* Gives whole batches only, so that all steps do the same work. */
 static cvy_status next_batch(void *user, int64_t step, cvy_share *shares, int max, int *nshare_out)
 {
     const struct course *c = user;
@@ -31,7 +31,7 @@ static cvy_status next_batch(void *user, int64_t step, cvy_share *shares, int ma
     return CVY_OK;
 }
 
-/* Steps until `seconds` are over and at least `least` are done. */
+/* Runs steps until `seconds` are over and at least `least` steps are done. */
 static cvy_status run_for(cvy_loader *l, double seconds, int64_t least, int64_t *step, double *took_out)
 {
     const double start = cvy_clock_s();
@@ -69,7 +69,7 @@ static cvy_status time_loader(cvy_dataset *d, const struct course *course, cvy_s
     int64_t step = 0, warm = 0;
     double took = 0;
     CVY_TRY(cvy_loader_create(d, &opts, &l));
-    /* Once through the set, so that its files are in memory; no longer than what is timed. */
+    /* Read the data set once, so that its files are in memory, but for no longer than the timed part. */
     cvy_status status = CVY_OK;
     const double start = cvy_clock_s();
     do

@@ -1,11 +1,11 @@
 /*
- * study_check.c: cvy_run_check(): three training steps of the plan that would run, against the plain plan: every pass
- * off, one kind of kernels.
+ * study_check.c: cvy_run_check(): compares three training steps of the plan that would run with the plain plan, which
+ * has all passes off and one kind of kernels.
  *
- * Both start from the same weights and see the same rows, so they differ by rounding only. What is held against a bound
- * is of the first step: the loss, all weights together, and all that the step changed in them: a wrong gradient that is
- * small beside its weight shows there. The further steps are reported: batch norm over few samples multiplies a
- * difference by thousands from one step to the next, whatever the kernels.
+ * Both start from the same weights and use the same rows, so they differ by rounding only. Bounds are checked for the
+ * first step: the loss, all weights together, and all changes that the step made to the weights. A wrong gradient may
+ * be small compared with its weight, but it shows in the change. The later steps are only reported: with batch norm
+ * over few samples a difference grows by a factor of thousands from one step to the next, with any kernels.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@
 #define STEPS 3
 
 /* Largest relative differences that rounding explains. f32: Winograd F(4x4,3x3) loses two to three decimal digits of a
- * layer's output (Lavin and Gray 2016), and a ReLU or a maximum that falls the other way changes single elements of a
- * gradient whole. */
+ * layer's output (Lavin and Gray 2016). A ReLU or a maximum that decides differently changes whole elements of a
+ * gradient. */
 struct bound {
     double loss, weights, change;
 };
@@ -32,11 +32,11 @@ static struct bound bound_of(cvy_dtype dtype)
     return dtype == CVY_DTYPE_F32 ? (struct bound){1e-4, 1e-3, 5e-2} : (struct bound){5e-2, 1e-2, 5e-1};
 }
 
-struct outcome { /* of three steps */
+struct outcome { /* the result of the steps of one plan */
     double loss[STEPS];
-    double *before, *after; /* all weights, one after the other; and the same after the first step */
+    double *before, *after; /* all weights, concatenated: before the first step, and after it */
     int64_t elems;
-    char *kernels; /* how many nodes each library runs */
+    char *kernels; /* text: how many nodes each library runs */
 };
 
 static int is_weight(const cvy_variable *v)
@@ -73,7 +73,7 @@ static cvy_status take(const cvy_vars *vars, struct outcome *o)
     return copy_weights(vars, o->before);
 }
 
-/* How many nodes the kernels of each library run, such as "onednn 3, reference 9". */
+/* Counts the nodes that the kernels of each library run, as in "onednn 3, reference 9". */
 static cvy_status count_kernels(const cvy_program *p, char **out)
 {
     int count = 0, reference = 0;
@@ -95,7 +95,7 @@ static cvy_status count_kernels(const cvy_program *p, char **out)
     return t.status;
 }
 
-/* Plans, runs and forgets the program; its weights stay in the outcome. */
+/* Plans the program and runs its steps; copies of its weights go to the outcome. */
 static cvy_status run(cvy_bench *b, const char *kernels, const char *passes_off, struct outcome *o)
 {
     cvy_comm *comm = b->session.context->comm;
@@ -118,13 +118,13 @@ struct difference {
     const char *where;
 };
 
-/* |a - b| over |b|, in the Euclidean norm; 0 where both are equal. */
+/* |a - b| / |b| in the Euclidean norm, from the sums of squares; 0 if both are equal. */
 static double relative(double squares, double of)
 {
     return squares == 0 ? 0 : sqrt(squares) / sqrt(of);
 }
 
-/* The whole network, and the single variable whose change differs most. */
+/* Compares the whole network, and finds the variable whose change differs most. */
 static struct difference compare(const cvy_vars *vars, const struct outcome *fast, const struct outcome *plain)
 {
     struct difference d = {.where = ""};
@@ -220,7 +220,7 @@ static cvy_status report(const cvy_bench *b, const char *against, const struct o
         .difference_change = d.change,
         .bound_change = bound.change,
         .difference_change_worst = d.worst,
-        .agrees = d.loss <= bound.loss && d.weights <= bound.weights && d.change <= bound.change, /* NaN does not */
+        .agrees = d.loss <= bound.loss && d.weights <= bound.weights && d.change <= bound.change, /* false for NaN */
     };
     memcpy(r.model, head.model, sizeof r.model);
     snprintf(r.against, sizeof r.against, "%s", against);
@@ -237,7 +237,7 @@ static cvy_status check(cvy_bench *b, const char *against, struct outcome *fast,
 {
     cvy_comm *comm = b->session.context->comm;
     CVY_CHECK(!b->opts.forward, CVY_E_ARGUMENT, "a check compares training steps: leave out the forward mode");
-    cvy_job_update_in_sync(b->session.job); /* kernels are checked, step by step */
+    cvy_job_update_in_sync(b->session.job); /* the check compares kernels step by step, so updates must be in sync */
     CVY_TRY(run(b, NULL, NULL, fast));
     cvy_program_destroy(&b->session.program);
     cvy_model_destroy(&b->session.model);

@@ -1,6 +1,6 @@
 /*
- * study_checkpoints.c: cvy_run_verify(), cvy_run_export(): what is done with a run's checkpoints besides going on from
- * them, without ranks or a program.
+ * study_checkpoints.c: cvy_run_verify(), cvy_run_export(): check and export a run's checkpoints. They need no ranks
+ * and no program.
  */
 #include <convoy/convert.h>
 #include <convoy/study.h>
@@ -24,7 +24,7 @@ struct checked {
 
 static const char *const methods[] = {"xxh3", "crc32c"};
 
-/* The hash of a tensor against the one in the file's head; CVY_NOT_APPLICABLE: the head has none. */
+/* Compares the hash of a tensor with the one in the file's header. CVY_NOT_APPLICABLE: the header has none. */
 static cvy_status check_tensor(const cvy_safetensors *f, int i)
 {
     const cvy_tensor_entry *e = cvy_safetensors_at(f, i);
@@ -80,14 +80,14 @@ static cvy_status verify_tensors(const char *path, cvy_text *t, struct checked *
     return status;
 }
 
-/* A set as a resume would check it; where it is damaged, which tensors are. */
+/* Checks a set as a resume would do it. If it is damaged, finds the damaged tensors. */
 static cvy_status verify_set(cvy_pool *pool, const cvy_set *set, cvy_text *t, struct checked *c)
 {
     static const char *const stems[] = {CVY_SET_WEIGHTS, CVY_SET_STATES, CVY_SET_PENDING};
     struct checked tensors = {0, 0};
     const cvy_status status = cvy_set_verify(set);
     if (!cvy_file_is_folder(set->path))
-        return CVY_OK; /* a run at work has deleted it meanwhile */
+        return CVY_OK; /* an active run has deleted the set meanwhile */
     if (status == CVY_OK) {
         c->sound++;
         cvy_text_add(t, "%s: valid\n", set->path);
@@ -99,14 +99,14 @@ static cvy_status verify_set(cvy_pool *pool, const cvy_set *set, cvy_text *t, st
         const char **path = NULL;
         int n = 0;
         if (cvy_set_files(pool, set->path, stems[i], &path, &n) != CVY_OK)
-            break; /* it cannot be looked into, as the line says */
+            break; /* the set cannot be read, as the line above says */
         for (int k = 0; k < n; k++)
             CVY_TRY(verify_tensors(path[k], t, &tensors));
     }
     return status == CVY_E_MEMORY ? status : CVY_OK;
 }
 
-/* The sets of a folder of sets, or the one of this name. */
+/* Checks all sets of a folder, or only the set of this name. */
 static cvy_status verify_sets(cvy_pool *pool, const char *dir, const char *name, cvy_text *t, struct checked *c)
 {
     cvy_set *sets = NULL;
@@ -160,7 +160,7 @@ cvy_status cvy_run_verify(const char *path, int *damaged_out, char **text_out)
 
 struct source {
     cvy_safetensors **file;
-    const int *of, *at; /* of each tensor: its file, and its place there */
+    const int *of, *at; /* for each tensor: the index of its file, and its index in that file */
 };
 
 static cvy_status fetch(void *user, int i, const void **data_out)
@@ -170,7 +170,7 @@ static cvy_status fetch(void *user, int i, const void **data_out)
     return CVY_OK;
 }
 
-/* The hash of a tensor goes with it. */
+/* Copies the hash of a tensor to the new file's header. */
 static cvy_status add_hash(cvy_pool *pool, const cvy_safetensors *f, const char *tensor, const char **meta, int *nmeta)
 {
     for (int k = 0; k < CVY_COUNT(methods); k++) {

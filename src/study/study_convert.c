@@ -1,5 +1,5 @@
 /*
- * study_convert.c: cvy_run_convert(): a data set into another format, on all ranks, without a program.
+ * study_convert.c: cvy_run_convert(): converts a data set to another format, on all ranks. It needs no program.
  */
 #include <convoy/convert.h>
 

@@ -1,5 +1,6 @@
 /*
- * study_formats.c: cvy_run_formats(): which data this build reads and writes, as its tables say: for `convoy info`.
+ * study_formats.c: cvy_run_formats(): lists the data formats that this build reads and writes, from its tables, for
+ * `convoy info`.
  */
 #include <convoy/convert.h>
 
@@ -7,7 +8,7 @@
 
 #include "data/data_writer.h"
 
-/* What of a format needs a library that a build may lack; all else is always there. */
+/* Formats that need a library which a build may lack. All other formats are always available. */
 static const struct {
     const char *format;
     int reads, writes;

@@ -1,6 +1,6 @@
 /*
- * study_inspect.c: cvy_run_inspect(), cvy_run_features(): what data sets, weights, checkpoints and run folders hold,
- * without ranks or a program.
+ * study_inspect.c: cvy_run_inspect(), cvy_run_features(): describe the contents of data sets, weights, checkpoints and
+ * run folders. They need no ranks and no program.
  */
 #include <convoy/convert.h>
 #include <convoy/study.h>
@@ -38,7 +38,7 @@ static void add_state(const cvy_tree *state, cvy_text *t)
             cvy_text_add(t, "  %-20s %s\n", state->key[i], state->child[i]->text);
 }
 
-/* A set "…/step-00001234": its files are checked, as a resume would. */
+/* Describes a set such as "…/step-00001234". Its files are checked as a resume would do it. */
 static cvy_status inspect_checkpoint(cvy_pool *pool, const char *path, cvy_text *t)
 {
     cvy_checkpoint c = {0};
@@ -97,7 +97,7 @@ static cvy_status inspect_run(cvy_pool *pool, const char *path, cvy_text *t)
     return add_file(pool, path, CVY_RUN_JOB, t);
 }
 
-/* Classes by name; with their samples where every sample is looked at. */
+/* Lists the classes by name. count: the number of samples of each class; NULL: unknown. */
 static void add_classes(const cvy_dataset_info *info, const int64_t *count, cvy_text *t)
 {
     enum { SHOWN = 20, SHOWN_COUNTED = 1000 };
@@ -130,7 +130,7 @@ static void add_values(struct moments *m, const float *x, int64_t n)
     m->n += n;
 }
 
-struct look { /* buffers */
+struct look { /* buffers for one sample */
     cvy_raw raw;
     cvy_bytes decoded, rows, real;
 };
@@ -146,7 +146,7 @@ static cvy_status measure(cvy_dataset *d, struct look *l, struct moments *of, in
             return cvy_dataset_name_sample(d, i, status);
         if (count && l->raw.label >= 0 && l->raw.label < info->nclasses)
             count[l->raw.label]++;
-        const int64_t plane = p.C * p.H * p.W / channels; /* of pictures, H W; vectors are one channel */
+        const int64_t plane = p.C * p.H * p.W / channels; /* pixels of a picture's channel; a vector is one channel */
         CVY_TRY(cvy_bytes_need(&l->real, (size_t)plane * sizeof(float)));
         for (int64_t c = 0; c < channels; c++) {
             float *x = l->real.data;
@@ -159,8 +159,8 @@ static cvy_status measure(cvy_dataset *d, struct look *l, struct moments *of, in
     return CVY_OK;
 }
 
-/* Every sample is read as it is stored, pictures as 0 to 255: counts of classes, and what the values of each channel
- * are like. */
+/* Reads all samples as they are stored, with pictures as 0 to 255. Adds the counts of classes, and mean, standard
+ * deviation, minimum and maximum for each channel. */
 static cvy_status add_statistics(cvy_dataset *d, cvy_text *t)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(d);
@@ -218,7 +218,8 @@ static cvy_status inspect(cvy_pool *pool, const char *path, int statistics, cvy_
     if (cvy_file_is_folder(path) &&
         (cvy_data_has_file(path, CVY_RUN_CHECKPOINTS) || cvy_data_has_file(path, CVY_RUN_JOB)))
         return inspect_run(pool, path, t);
-    if (cvy_file_is_folder(path) && cvy_data_has_file(path, "../" CVY_RUN_JOB)) { /* a run's folder of checkpoints */
+    /* the folder `checkpoints` of a run */
+    if (cvy_file_is_folder(path) && cvy_data_has_file(path, "../" CVY_RUN_JOB)) {
         CVY_TRY(cvy_data_path_join(pool, path, "..", &path));
         return inspect_run(pool, path, t);
     }

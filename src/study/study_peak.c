@@ -1,8 +1,9 @@
 /*
- * study_peak.c: what this machine multiplies at best, right now: the yardstick beside the speed of a network.
+ * study_peak.c: measures the fastest matrix product of this machine at this moment. The speed of a network is compared
+ * with it.
  *
- * A fully connected layer of 768 x 768 on 768 samples a rank, planned and run like any network, so it takes the best
- * kernel of the build and the very threads and clock that the network gets.
+ * It is a fully connected layer of 768 x 768 on 768 samples per rank, planned and run like any network. So it uses the
+ * best kernel of the build, and the same threads and clock frequency as the network.
  */
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ cvy_status cvy_bench_peak(cvy_context *context, cvy_dtype dtype, double *flop_pe
     int step = 0;
     double best_s = 0, sum = 0;
     *flop_per_s_out = NAN;
-    if (dtype == CVY_DTYPE_F64) /* runs on the plain kernels, which are no yardstick */
+    if (dtype == CVY_DTYPE_F64) /* only plain kernels support f64, and they do not show the peak of the machine */
         return CVY_OK;
     cvy_status status = cvy_model_create("peak", &m);
     if (status == CVY_OK)

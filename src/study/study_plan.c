@@ -1,9 +1,9 @@
 /*
- * study_plan.c: cvy_run_plan() and cvy_run_bench_plan(): what a job would do, without doing it: layers, shapes,
+ * study_plan.c: cvy_run_plan() and cvy_run_bench_plan(): show what a job would do, without running it: layers, shapes,
  * parameters, flop, kernels, and memory to the byte.
  *
- * The program is made as cvy_run_train() or cvy_run_bench() makes it, with all its steps, and planned, but no tensor
- * memory is allocated and no weight filled.
+ * They make and plan the program with all its tasks, as cvy_run_train() or cvy_run_bench() does. But no tensor memory
+ * is allocated, and no weights are filled in.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct number {
     char text[32];
 };
 
-/* 1234567 -> "1,234,567". */
+/* 1234567 gives "1,234,567". */
 static struct number with_commas(int64_t x)
 {
     struct number n;
@@ -33,7 +33,7 @@ static struct number with_commas(int64_t x)
     return n;
 }
 
-/* 1234567 -> "1.23 M". */
+/* 1234567 gives "1.23 M". */
 static struct number short_count(double x)
 {
     static const char *const unit[] = {"", " k", " M", " G", " T", " P"};
@@ -48,7 +48,8 @@ static struct number short_count(double x)
 
 /* ---- layers ---- */
 
-/* Flop of backward by forward call: those of its layer, counted at the layer's first call. */
+/* Computes the backward flop for each forward call. All backward flop of a layer is counted at the layer's first
+ * forward call. */
 static cvy_status backward_flop(const cvy_lowered *u, double **flop_out)
 {
     cvy_index first = {0};
@@ -106,7 +107,7 @@ struct totals {
     int64_t params;
 };
 
-/* A line for each forward node; what has no line of its own is in the totals. */
+/* Adds a line for each forward node. Nodes without a line are in the totals. */
 static struct totals add_layers(const cvy_lowered *u, cvy_text *t)
 {
     struct totals sum = {0};
@@ -228,7 +229,7 @@ static void add_prediction(const cvy_program *p, int step, cvy_text *t)
                      ms, 1e3 * (double)p->task[step]->plan->rows / ms, p->kernel.tuning.ncall);
 }
 
-/* Other sizes that the run needs, all in the same arena. */
+/* Lists all tasks of the run; they use the same arena. */
 static void add_steps(const cvy_program *p, cvy_text *t)
 {
     cvy_text_add(t, "\nsteps, all in one arena\n");
@@ -239,7 +240,7 @@ static void add_steps(const cvy_program *p, cvy_text *t)
     }
 }
 
-/* All below the head, which text holds already. */
+/* Adds everything after the head of the table; `t` has the head already. */
 static cvy_status print_table(const cvy_program *p, int step, cvy_text *t, char **text_out)
 {
     const cvy_plan *plan = p->task[step]->plan;
@@ -264,7 +265,7 @@ static cvy_status print(const cvy_program *p, int step, const char *how, cvy_tex
     return cvy_program_print(p, step, how, text_out);
 }
 
-/* ---- of a job ---- */
+/* ---- the plan of a job ---- */
 
 static cvy_status plan(cvy_trainer *t, const char *plan_file)
 {
@@ -296,7 +297,7 @@ cvy_status cvy_run_plan(cvy_context *context, const cvy_job_source *job, const c
     return status;
 }
 
-/* ---- of a network on synthetic data ---- */
+/* ---- the plan of a network on synthetic data ---- */
 
 static cvy_status plan_bench(cvy_bench *b)
 {

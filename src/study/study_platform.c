@@ -1,8 +1,8 @@
 /*
- * study_platform.c: cvy_run_platform(): a machine that is not there, from a small YAML file to what SimGrid reads, for
- * `convoy simulate`.
+ * study_platform.c: cvy_run_platform(): converts the description of a machine, a small YAML file, to the XML that
+ * SimGrid reads, for `convoy simulate`.
  *
- * A node is one host, one rank runs on each. Links carry both directions at once.
+ * A node is one host with one rank. Links transfer in both directions at the same time.
  */
 #include <convoy/study.h>
 
@@ -19,8 +19,8 @@ enum { NODES_MAX = 1 << 20 };
 struct platform {
     const char *summary;
     int topology;
-    cvy_ints down, up, parallel;      /* fat tree */
-    cvy_ints groups, chassis, blades; /* dragonfly: how many, and links between each two */
+    cvy_ints down, up, parallel;      /* fat tree: one number for each level */
+    cvy_ints groups, chassis, blades; /* dragonfly: number of them, and number of links between each two */
     int64_t nodes;
     double bandwidth, latency, message, add, gflop_per_s;
     int64_t cores;
@@ -53,7 +53,7 @@ static const cvy_option rows[] = {
     {0},
 };
 
-/* ---- topologies, as SimGrid writes them ---- */
+/* ---- topologies, in SimGrid's format ---- */
 
 static void add_list(cvy_text *t, const cvy_ints *list)
 {
@@ -105,7 +105,7 @@ static cvy_status star(const struct platform *p, int64_t *nodes)
     return count_node(nodes, p->nodes);
 }
 
-/* A key of another topology is a mistake: nobody would see that it does nothing. */
+/* Refuses keys of another topology, because nobody would notice that they have no effect. */
 static cvy_status check_keys(const struct platform *p)
 {
     static const char *const names[] = {"fat_tree", "dragonfly", "star"};

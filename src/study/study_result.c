@@ -59,7 +59,7 @@ cvy_status cvy_result_json(const cvy_result_row *rows, const void *result, char 
     return take(&json.text, text_out);
 }
 
-/* A text without quotes, a real number with six digits, all else as in JSON. */
+/* Adds a text without quotes, a real number with six digits, and other values as in JSON. */
 static void add_value(const cvy_result_row *row, const void *field, cvy_text *lines)
 {
     cvy_json json = {0};

@@ -1,5 +1,6 @@
 /*
- * study_result.h: a result of a study as a table of rows: one table makes its JSON and its lines for people.
+ * study_result.h: describes a result of a study as a table of rows. Its JSON and its lines for people are made from
+ * the same table.
  */
 #ifndef CVY_STUDY_RESULT_H
 #define CVY_STUDY_RESULT_H
@@ -15,20 +16,20 @@ typedef enum {
     CVY_RESULT_DTYPE, /* cvy_dtype */
     CVY_RESULT_SHAPE, /* cvy_shape */
     CVY_RESULT_MODE,  /* int: 1 is "forward", 0 is "train" */
-    CVY_RESULT_CLOCK  /* int: 1 says that nothing was computed */
+    CVY_RESULT_CLOCK  /* int: 1 means that nothing was computed */
 } cvy_result_kind;
 
 typedef struct cvy_result_row {
     const char *name; /* NULL ends the table */
     cvy_result_kind kind;
     size_t offset;
-    int is_optional; /* left out if it is 0, false or not finite */
+    int is_optional; /* left out if the value is 0, false or not finite */
 } cvy_result_row;
 
-/* Members of an open object. */
+/* The first adds the rows as members of an open object, the second makes a whole object. The caller frees the text. */
 void cvy_result_add(const cvy_result_row *rows, const void *result, cvy_json *json);
 cvy_status cvy_result_json(const cvy_result_row *rows, const void *result, char **text_out);
-/* A line for each row: the name, and the value with as many digits as anyone reads. */
+/* Writes a line for each row: the name and the value. Real numbers have six digits. The caller frees the text. */
 cvy_status cvy_result_lines(const cvy_result_row *rows, const void *result, char **text_out);
 
 #endif

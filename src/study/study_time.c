@@ -1,10 +1,9 @@
 /*
- * study_time.c: cvy_run_time(): where a step's time goes: a row for each layer, forward, backward to the source,
- * backward to the weights, update.
+ * study_time.c: cvy_run_time(): shows where a step's time goes. Each layer has a row with its time for forward,
+ * backward to the source, backward to the weights, and update, as caffe's `time` shows it.
  *
- * Each instruction's time is the median over the timed steps, on rank 0. An instruction belongs to the layer that its
- * node stems from, an update to the layer that reads the weight; what moves data between layouts has rows of its own.
- * What caffe's `time` shows, and what it does not.
+ * The time of an instruction is its median over the timed steps, on rank 0. An instruction belongs to the layer from
+ * which its node was made, and an update to the layer that reads the weight. Layout changes have their own rows.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,23 +11,24 @@
 
 #include "study/study.h"
 
-#define NODE_STEPS_MAX 256 /* of how many steps single instructions are remembered */
+#define NODE_STEPS_MAX 256 /* maximum number of steps for which times of instructions are kept */
 
 enum { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS, UPDATE, NPART };
 static const char *const part_name[NPART] = {"forward", "backward_data", "backward_weights", "update"};
 
-struct row { /* a layer, or what belongs to none */
+struct row { /* a layer, or instructions that belong to no layer */
     const char *name, *op;
-    const cvy_value *output; /* of its last forward node; NULL: none */
-    int place, multiplies;   /* in the network, 2 x its layer; a convolution or fully connected layer */
+    const cvy_value *output; /* output of its last forward node; NULL: none */
+    /* place: order in the network, 2 x layer; multiplies: it is a convolution or fully connected layer */
+    int place, multiplies;
     double ms[NPART], flop[NPART], bytes[NPART];
-    const char *kernel[NPART]; /* of the longest instruction of the part */
+    const char *kernel[NPART]; /* kernel of the longest instruction of each part */
     double longest_ms[NPART];
 };
 
 struct table {
     const cvy_bench *b;
-    double *instr_ms; /* medians */
+    double *instr_ms; /* median of each instruction */
     struct row *row;
     int count, room;
     double ms[NPART], all_ms, step_ms;
@@ -39,7 +39,7 @@ static double row_ms(const struct row *r)
     return r->ms[FORWARD] + r->ms[BACKWARD_DATA] + r->ms[BACKWARD_WEIGHTS] + r->ms[UPDATE];
 }
 
-/* ---- which row, which part ---- */
+/* ---- rows and parts of instructions ---- */
 
 static const char *kernel_of(const cvy_instr *instr)
 {
@@ -54,7 +54,8 @@ static const cvy_value *moved(const cvy_plan *plan, const cvy_instr *instr)
                                                    : NULL;
 }
 
-/* A node whose results all are sums over the step makes gradients of weights. */
+/* The part of the step to which an instruction belongs. A backward node makes gradients of weights if all its results
+ * are accumulated over the step. */
 static int part_of(const cvy_plan *plan, const cvy_instr *instr)
 {
     const cvy_node *node = instr->call ? instr->call->node : NULL;
@@ -74,7 +75,7 @@ static int part_of(const cvy_plan *plan, const cvy_instr *instr)
     return temporary ? BACKWARD_DATA : BACKWARD_WEIGHTS;
 }
 
-/* The layer that reads the weight which an update writes; NULL: none (clipping, constants). */
+/* The layer that reads the weight which an update writes. NULL: none (clipping, constants). */
 static const char *owner(const cvy_node *update)
 {
     const cvy_graph *g = update->graph;
@@ -90,7 +91,7 @@ static const char *owner(const cvy_node *update)
     return NULL;
 }
 
-/* What the instruction's row is called; *op_out: what it does, where no layer of the network says so. */
+/* The name of the instruction's row. *op_out: its operator, or the kind of the instruction. */
 static const char *name_of(const cvy_plan *plan, const cvy_instr *instr, const char **op_out)
 {
     const cvy_node *node = instr->call ? instr->call->node : NULL;
@@ -117,7 +118,7 @@ static int layer_of(const cvy_model *m, const char *name)
     return -1;
 }
 
-/* The row of this name, made where it is missing; a layer's own, or one of layout changes. */
+/* Finds the row of this name, or makes it. A layer has one row of its own, and one for its layout changes. */
 static cvy_status row_for(struct table *t, const char *name, const char *op, struct row **out)
 {
     const cvy_model *m = t->b->session.model;
@@ -134,7 +135,8 @@ static cvy_status row_for(struct table *t, const char *name, const char *op, str
     return CVY_OK;
 }
 
-/* Padding included; of a slice, which has none, without what lies beside it. */
+/* Bytes of a tensor with padding. A slice has no padding, so its bytes are counted without the channels of the tensor
+ * that holds it. */
 static double bytes_of_loc(const cvy_instance *instance)
 {
     return cvy_layout_whole(&instance->layout)
@@ -164,7 +166,7 @@ static cvy_status add_instr(struct table *t, int i)
               computes = instr->kind == CVY_CALL_KERNEL || instr->kind == CVY_CALL_REFERENCE;
     const char *op = NULL, *name = name_of(plan, instr, &op);
     struct row *r = NULL;
-    if (!cvy_instr_runs(instr)) /* a copy that the last step's update has left fresh */
+    if (!cvy_instr_runs(instr)) /* the kept copy is still up to date, so nothing ran */
         return CVY_OK;
     CVY_TRY(row_for(t, name, op, &r));
     r->ms[part] += t->instr_ms[i];
@@ -176,8 +178,8 @@ static cvy_status add_instr(struct table *t, int i)
     }
     if (node && part == FORWARD) {
         r->multiplies |= cvy_node_multiplies(node);
-        if (!r->output || cvy_shape_elems(&node->dst[0]->shape) >
-                              cvy_shape_elems(&r->output->shape)) /* of batch norm not its statistics */
+        /* the largest output, so for batch norm not its statistics */
+        if (!r->output || cvy_shape_elems(&node->dst[0]->shape) > cvy_shape_elems(&r->output->shape))
             r->output = node->dst[0];
     }
     t->ms[part] += t->instr_ms[i];
@@ -203,7 +205,7 @@ static cvy_status take_medians(struct table *t)
     return status;
 }
 
-/* Rows in the order of the network; what belongs to no layer last, as it came. */
+/* Sorts rows in the order of the network. Rows without a layer are last, in the order in which they were made. */
 static void sort_rows(struct table *t)
 {
     for (int i = 1; i < t->count; i++)
@@ -224,14 +226,15 @@ static cvy_status make_table(const cvy_bench *b, struct table *t)
     return CVY_OK;
 }
 
-/* ---- totals by what layers do ---- */
+/* ---- totals by operator ---- */
 
 struct kind {
     const char *name;
     double ms;
 };
 
-/* Milliseconds of each operator's layers, without their updates, which are a kind of their own; longest first. */
+/* Adds up the milliseconds of each operator's layers. All updates together count as one kind. Sorts by time, longest
+ * first. */
 static int count_kinds(const struct table *t, struct kind *kind, int room, double *multiplying_ms_out)
 {
     int n = 0;
@@ -267,7 +270,7 @@ struct cell {
     char text[24];
 };
 
-/* Nothing where nothing ran. */
+/* Empty if nothing ran. */
 static struct cell ms_cell(double ms)
 {
     struct cell c = {""};
@@ -393,7 +396,7 @@ static void add_totals(const struct table *t, cvy_json *json)
     cvy_json_close(json, ']');
 }
 
-/* Every instruction of the plan, in its order. */
+/* Adds all instructions of the plan in their order. */
 static void add_instructions(const struct table *t, cvy_json *json)
 {
     const cvy_plan *plan = t->b->step->plan;
@@ -455,7 +458,7 @@ cvy_status cvy_run_time(cvy_context *context, const cvy_bench_opts *opts, const 
     *text_out = NULL;
     cvy_status status = cvy_bench_open(context, opts, &b);
     if (status == CVY_OK)
-        cvy_job_update_in_sync(b.session.job); /* a row is one step's, from its forward to its update */
+        cvy_job_update_in_sync(b.session.job); /* a row must be the time of one step, from forward to update */
     if (status == CVY_OK)
         status = cvy_bench_plan(&b, NULL, NULL);
     if (status == CVY_OK)

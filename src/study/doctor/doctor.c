@@ -1,9 +1,9 @@
 /*
- * doctor.c: cvy_run_doctor(): who is where, on which cores, how fast files and network are; and what of that is wrong.
+ * doctor.c: cvy_run_doctor(): lists nodes, ranks and cores, measures files and network, and reports problems.
  *
- * Every rank tells of itself, all hear it, rank 0 judges. Nothing that is judged depends on the network's absolute
- * speed, which may be what it is meant to be: only on what could be better with the same machines. Of clocks and files
- * it is judged what makes a run wrong, or visibly slow.
+ * Each rank describes itself, all ranks receive this, and rank 0 judges it. The absolute speed of the network is not
+ * judged, because it may be as intended. Only what could be better on the same machines is a finding. For clocks and
+ * files, a finding is what makes a run wrong or noticeably slow.
  */
 #include <convoy/study.h>
 
@@ -22,24 +22,25 @@
 
 #define MAX_DEFAULT "256 MiB"
 #define SECONDS_DEFAULT 30.0
-/* How much slower than the fastest way the chosen one may measure, best and median, from so many bytes on and below:
- * beyond that it is no chance. */
+/* Limits for the chosen method's time relative to the fastest one. Both the best time and the median must exceed the
+ * limit, so it is not chance. FAR_LONG is for at least FAR_BYTES, FAR_SHORT for fewer. */
 #define FAR_BYTES (64 << 10)
 #define FAR_LONG 1.15
 #define FAR_SHORT 1.5
-/* A link this much slower than the middle one of its kind is called slow. */
+/* A link is called slow if it is slower than the median of its kind by this factor. */
 #define SLOW_LINK 1.5
-/* Clocks: what people notice in logs and times of files; a look that costs a syscall; more than the slew of a time
- * service. */
+/* Clocks: a difference that people notice in logs and file times; a reading so slow that it must be a syscall; a change
+ * that is larger than the slew of a time service. */
 #define CLOCKS_APART_S 1.0
 #define SLOW_LOOK_S 1e-6
 #define CLOCK_SET_S 0.1
-/* Files: below this a checkpoint of a gigabyte takes a minute, or each line that must be safe is felt. */
+/* Files: beyond these limits a checkpoint of 1 GB takes a minute, or each small file that must be on disk causes a
+ * noticeable delay. */
 #define SLOW_DISK 16e6
 #define SLOW_SMALL_S 0.5
 #define LITTLE_ROOM (1 << 30)
 
-/* ---- who is where ---- */
+/* ---- nodes, ranks and cores ---- */
 
 static void sum_up_nodes(cvy_doctor *d)
 {
@@ -81,7 +82,7 @@ static cvy_status look_around(cvy_doctor *d)
     return CVY_OK;
 }
 
-/* ---- what is wrong ---- */
+/* ---- findings ---- */
 
 static void find(cvy_doctor *d, const char *fmt, ...) CVY_PRINTF(2, 3);
 static void find(cvy_doctor *d, const char *fmt, ...)

@@ -1,10 +1,10 @@
 /*
- * doctor.h: what `convoy doctor` finds out about ranks, their cores, clocks and files, and the network between them.
+ * doctor.h: what `convoy doctor` measures of ranks, their cores, clocks and files, and of the network between them.
  *
- *   doctor.c         cvy_run_doctor(): who is where, on which cores; what is wrong
- *   doctor_clock.c   clocks: do they go forward, do those of the nodes agree
- *   doctor_files.c   the file system that a run would write into
- *   doctor_reductions.c    the measurements: sums over all ranks by every way, single messages
+ *   doctor.c         cvy_run_doctor(): nodes, ranks and cores; the findings
+ *   doctor_clock.c   clocks: whether they go forward, and whether those of the nodes agree
+ *   doctor_files.c   the file system that a run would write to
+ *   doctor_reductions.c    the network: all-reduces by each method, and single messages
  *   doctor_print.c   the result for people, and for programs
  */
 #ifndef CVY_DOCTOR_H
@@ -14,54 +14,57 @@
 
 enum { CVY_DOCTOR_WAYS = 16, CVY_DOCTOR_SIZES = 16, CVY_DOCTOR_POINTS = 8, CVY_DOCTOR_FINDINGS = 32 };
 
-typedef struct cvy_doctor_rank { /* what each rank tells of itself, besides its place */
+typedef struct cvy_doctor_rank { /* what each rank says about itself, besides its topology */
     char cpu[64];
     int64_t memory_left_bytes;
 } cvy_doctor_rank;
 
 typedef struct cvy_doctor_node {
-    int64_t first, nranks, threads;   /* its first rank; threads of all its ranks */
-    cpu_set_t mask, cores, permitted; /* of any of its ranks, as in cvy_rank_topology */
+    int64_t first, nranks, threads;   /* rank number of its first rank; number of ranks; threads of all its ranks */
+    cpu_set_t mask, cores, permitted; /* union over its ranks, as in cvy_rank_topology */
 } cvy_doctor_node;
 
 typedef struct cvy_doctor_clock {
-    int is_known; /* not where time is simulated */
+    int is_known; /* 0 if time is simulated */
     double begin_wall_s;
-    double apart_s, read_s, set_s; /* wall clocks from rank 0's, the farthest; one look, the slowest; by how much a wall
-                                      clock was set meanwhile */
-    int64_t back;                  /* how often a clock went back */
+    /* largest difference of a wall clock from rank 0's; slowest reading of a clock; largest change of a wall clock that
+     * was set during the measurements */
+    double apart_s, read_s, set_s;
+    int64_t back; /* how often a clock went back, over all ranks */
     int apart_rank, read_rank, set_rank, back_rank;
 } cvy_doctor_clock;
 
 typedef struct cvy_doctor_files {
     const char *folder;
-    int is_known;                    /* rank 0 has written and read there */
-    char fault[512];                 /* why it could not */
-    int64_t bytes, free_bytes;       /* of the large file; that anybody may write still */
-    double write_s, read_s, small_s; /* with fsync; from the disk, where the system lets its cache go; median of small
-                                        files that replace each other */
-    int64_t wrong_at;                /* byte that was not read as it was written, -1: none */
-    int nunseen, unseen_rank;        /* ranks that do not see what rank 0 has made; the first one */
+    int is_known;              /* rank 0 has written and read there */
+    char fault[512];           /* why it could not */
+    int64_t bytes, free_bytes; /* size of the large file; bytes that are still free for users */
+    /* seconds: writing with fsync; reading from the disk, if the system drops its cache; median for a small file that
+     * replaces another */
+    double write_s, read_s, small_s;
+    int64_t wrong_at;         /* first byte that was not read as it was written; -1: none */
+    int nunseen, unseen_rank; /* number of ranks that do not see rank 0's files; the first of them */
 } cvy_doctor_files;
 
-typedef struct cvy_doctor_way { /* a column */
+typedef struct cvy_doctor_way { /* a column of the table: a method of the all-reduce */
     char name[32];
-    const char *algorithm; /* NULL: nothing goes between nodes */
-    int by_node;           /* through the memory of the node */
+    const char *algorithm; /* NULL: nothing is sent between nodes */
+    int by_node;           /* through the shared memory of a node */
 } cvy_doctor_way;
 
-typedef struct cvy_doctor_size { /* a row: sums of so many bytes of f32 */
+typedef struct cvy_doctor_size { /* a row of the table: all-reduces of so many bytes of f32 */
     int64_t bytes;
-    int ntrials, chosen;                                       /* chosen: the way of `algorithm: auto` */
-    int64_t wrong[CVY_DOCTOR_WAYS];                            /* numbers that were not the sum, on all ranks */
-    double best_s[CVY_DOCTOR_WAYS], median_s[CVY_DOCTOR_WAYS]; /* of the slowest rank */
+    int ntrials, chosen; /* chosen: the method that `algorithm: auto` uses */
+    /* number of elements that were not the sum, over all ranks */
+    int64_t wrong[CVY_DOCTOR_WAYS];
+    double best_s[CVY_DOCTOR_WAYS], median_s[CVY_DOCTOR_WAYS]; /* seconds of the slowest rank */
 } cvy_doctor_size;
 
 typedef struct cvy_doctor_link { /* messages between two ranks; from < 0: there is no such pair */
     int from, to, npoints;
     int64_t bytes[CVY_DOCTOR_POINTS];
     double best_s[CVY_DOCTOR_POINTS];
-    double alpha_s, beta_s; /* time = alpha + beta bytes, at both ends of the sizes */
+    double alpha_s, beta_s; /* time = alpha + beta * bytes: alpha from the smallest size, beta from the largest one */
 } cvy_doctor_link;
 
 typedef struct cvy_doctor {
@@ -73,30 +76,31 @@ typedef struct cvy_doctor {
     cvy_rank_topology *place;
     cvy_doctor_rank *rank;
     cvy_doctor_node *node;
-    int64_t least_ranks, most_ranks; /* of a node */
+    int64_t least_ranks, most_ranks; /* least and most ranks of a node */
     int shared;                      /* ranks of a node share memory */
     int nway, nsize;
     cvy_doctor_way way[CVY_DOCTOR_WAYS];
     cvy_doctor_size size[CVY_DOCTOR_SIZES];
-    int64_t left_out_bytes; /* sizes from here on were not tried; 0: none is missing */
+    int64_t left_out_bytes; /* sizes from here on were not measured; 0: all sizes were */
     const char *left_out_why;
     cvy_doctor_link inside, between;
     cvy_doctor_clock clock;
     cvy_doctor_files files;
-    double *hop_s; /* [nnodes]: of a long message from the first rank of node k - 1 to that of node k; NULL below three
-                      nodes */
+    /* [nnodes]: seconds of a long message from the first rank of node k - 1 to that of node k; NULL: fewer than three
+     * nodes */
+    double *hop_s;
     int64_t hop_bytes;
     char *finding[CVY_DOCTOR_FINDINGS];
     int nfinding;
 } cvy_doctor;
 
-/* Collective. */
+/* All of these measure and fill in their part of *d. Collective. */
 cvy_status cvy_doctor_measure_messages(cvy_doctor *d);
 cvy_status cvy_doctor_measure_sums(cvy_doctor *d);
-/* Behind all other measurements: it sees whether a clock was set meanwhile. */
+/* Call it after all other measurements, because it checks whether a clock was set meanwhile. */
 cvy_status cvy_doctor_measure_clock(cvy_doctor *d);
 cvy_status cvy_doctor_measure_files(cvy_doctor *d);
-/* The fastest way of a row. */
+/* The index of the fastest method in a row. */
 int cvy_doctor_fastest(const cvy_doctor *d, const cvy_doctor_size *size);
 
 cvy_status cvy_doctor_print_table(const cvy_doctor *d, char **text_out);

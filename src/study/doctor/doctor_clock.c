@@ -1,9 +1,9 @@
 /*
- * doctor_clock.c: the clocks: the monotonic one goes forward on every core, a look at it is cheap, and the wall clocks
- * of the nodes agree.
+ * doctor_clock.c: the clocks: checks that the monotonic clock goes forward on every core, that reading it is cheap,
+ * and that the wall clocks of the nodes agree.
  *
- * Ranks leave a barrier at nearly the same moment, so their wall clocks then differ by what they are apart and by how
- * far apart they left; of several barriers the smallest difference counts.
+ * Ranks leave a barrier at nearly the same moment. The difference of their wall clocks then is the difference of the
+ * clocks plus that of the moments when they left. The smallest difference of several barriers counts.
  */
 #include <math.h>
 #include <string.h>
@@ -13,12 +13,13 @@
 
 enum { MEETINGS = 8, LOOKS = 2000, CORES_TRIED = 64 };
 
-struct look { /* of each rank */
+struct look { /* the result of one rank */
     double apart_s, read_s, set_s;
     int64_t back;
 };
 
-/* Some thousand looks from where this thread is; the last one goes on to the next core. */
+/* Reads the clock LOOKS times on the present core. *last_s is the last reading; it is also compared with the first one
+ * on the next core. */
 static void look(double *last_s, struct look *mine)
 {
     const double begin_s = cvy_clock_s();
@@ -28,11 +29,11 @@ static void look(double *last_s, struct look *mine)
         *last_s = now_s;
     }
     const double each_s = (*last_s - begin_s) / LOOKS;
-    mine->read_s =
-        mine->read_s > 0 ? CVY_MIN(mine->read_s, each_s) : each_s; /* another process may have had the core meanwhile */
+    /* the fastest core counts, since another process may have used a core meanwhile */
+    mine->read_s = mine->read_s > 0 ? CVY_MIN(mine->read_s, each_s) : each_s;
 }
 
-/* From each core in turn, for their counters may differ. */
+/* Reads the clock on each core in turn, because their counters may differ. */
 static void look_from_all_cores(const cpu_set_t *mask, struct look *mine)
 {
     double last_s = cvy_clock_s();
@@ -64,7 +65,7 @@ static cvy_status meet(cvy_doctor *d, double *all, struct look *mine)
     return CVY_OK;
 }
 
-/* The worst of each. */
+/* Takes the worst value of each kind over all ranks. */
 static void sum_up(cvy_doctor_clock *c, const struct look *all, int nranks)
 {
     for (int r = 0; r < nranks; r++) {

@@ -1,10 +1,10 @@
 /*
- * doctor_files.c: the file system that a run would write into: rank 0 does there what a checkpoint does, and every rank
- * looks whether it sees it.
+ * doctor_files.c: the file system that a run would write to. Rank 0 writes there as for a checkpoint, and every rank
+ * checks whether it sees the files.
  *
- * A file of 64 MiB is written piece by piece, each made safe before the next, so that a slow disk ends the trial in
- * time. Small files replace each other as STATUS and manifests do: written aside, fsync, rename, fsync of the folder.
- * That a folder cannot be written is a finding, not a fault.
+ * A file of 64 MiB is written in pieces, with fsync after each one, so that with a slow disk the test still ends in
+ * time. Small files replace each other as STATUS and manifests do: temporary file, fsync, rename, fsync of the folder.
+ * A folder that cannot be written is a finding, not an error.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +19,12 @@
 #include "study/study.h"
 
 enum { PIECE = 8 << 20, PIECES = 8, SMALL = 4096, SMALLS = 7 };
-/* Of the time for all measurements. */
+/* Part of the time for all measurements. */
 #define WRITE_SHARE 0.15
-/* Network file systems may show a new file late. */
+/* Seconds: network file systems may show a new file with a delay. */
 #define SEEN_WITHIN_S 3.0
 
-/* Bytes that no file system makes shorter, others in each piece. */
+/* Fills in bytes that no file system can compress, different ones in each piece. */
 static void fill(uint64_t *data, size_t bytes, int piece)
 {
     uint64_t x = 0x9E3779B97F4A7C15u * (uint64_t)(piece + 1);
@@ -91,7 +91,7 @@ static cvy_status try_small(cvy_doctor_files *f, const char *path, const void *d
     return CVY_OK;
 }
 
-/* What rank 0 does in the folder, which is its own; leaves a file "seen" there for all. */
+/* Runs rank 0's tests in its own folder, and leaves a file "seen" there for all ranks. */
 static cvy_status try_folder(cvy_doctor *d, const char *folder)
 {
     uint64_t *data = NULL;
@@ -123,7 +123,7 @@ static cvy_status make_folder(const char *parent, char *folder, size_t room)
     return CVY_OK;
 }
 
-/* Whether this rank sees the file, which holds its folder's name. */
+/* Whether this rank sees the file "seen", which contains the name of its folder. */
 static int sees(const char *folder)
 {
     const double begin_s = cvy_clock_s();

@@ -1,5 +1,5 @@
 /*
- * doctor_print.c: what was found, as tables for people and as one JSON object.
+ * doctor_print.c: prints the results as tables for people, and as one JSON object.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static struct text cores_text(const cpu_set_t *cores)
     return t;
 }
 
-/* "4 MiB". */
+/* Bytes as in "4 MiB". */
 static struct text bytes_text(int64_t bytes)
 {
     struct text t;
@@ -150,7 +150,7 @@ static void print_sums(const cvy_doctor *d, cvy_text *out)
 cvy_status cvy_doctor_print_table(const cvy_doctor *d, char **text_out)
 {
     cvy_text out = {0};
-    (void)!print_nodes(d, &out); /* the text keeps a failure */
+    (void)!print_nodes(d, &out); /* the text keeps the error */
     print_clock(d, &out);
     print_files(d, &out);
     if (d->context->comm->nranks > 1) {

@@ -1,9 +1,9 @@
 /*
- * doctor_reductions.c: the network measured: sums over all ranks by every way there is, and single messages.
+ * doctor_reductions.c: measures the network: all-reduces by each method, and single messages.
  *
- * A sum is made by the requests that a training makes. The first of each is checked, number by number; of the others
- * the slowest rank's time counts, the ways in turns, so that other work on the machines meets them all. All ranks see
- * the same times, so they stop together.
+ * The all-reduces use the same requests as a training. The first one of each method is checked, element by element.
+ * For the others the time of the slowest rank counts. The methods take turns, so that other work on the machines
+ * affects all of them. All ranks see the same times, so they stop at the same time.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 
 enum { TRIALS = 15, LEAST_TRIALS = 3, SIZE_RATIO = 4, SMALLEST = 1024 };
 enum { PINGS = 20, LONG_PINGS = 5, LONG_BYTES = 256 << 10, LONGEST_MESSAGE = 4 << 20, HOPS = 4 };
-/* Of the time that is left, one size may take so much once it has its least number of trials. */
+/* The part of the remaining time that one size may take after its minimum number of trials. */
 #define SIZE_SHARE 0.1
 
-/* ---- ways ---- */
+/* ---- methods ---- */
 
 static void add_way(cvy_doctor *d, const char *algorithm, int by_node)
 {
@@ -46,7 +46,7 @@ static void list_ways(cvy_doctor *d)
     }
 }
 
-/* The way that a training would take. Collective. */
+/* Finds the method that a training would use. Collective. */
 static cvy_status find_chosen(cvy_doctor *d, cvy_doctor_size *size)
 {
     cvy_comm *comm = d->context->comm;
@@ -99,7 +99,7 @@ static cvy_status run_sum(cvy_comm *comm, cvy_request *request, double *seconds_
     return CVY_OK;
 }
 
-/* Small whole numbers, whose sums are exact. */
+/* Small whole numbers, so that their sums are exact. */
 static float number_of(int rank, int64_t i)
 {
     return (float)((rank + i) % 13);
@@ -124,7 +124,7 @@ static cvy_status check_way(cvy_doctor *d, struct trial *t, int way, int64_t *wr
     return CVY_OK;
 }
 
-/* Seconds since the beginning, the same on all ranks. */
+/* Seconds since the start of the doctor, the same on all ranks. */
 static cvy_status time_so_far(cvy_doctor *d, double *seconds_out)
 {
     double seconds = cvy_clock_s() - d->begin_s;
@@ -139,7 +139,7 @@ static cvy_status time_ways(cvy_doctor *d, struct trial *t, cvy_doctor_size *siz
     double begin_s = 0, now_s = 0;
     CVY_TRY(time_so_far(d, &begin_s));
     now_s = begin_s;
-    memset(t->data, 0, (size_t)size->bytes); /* zeros stay zeros, however often they are added */
+    memset(t->data, 0, (size_t)size->bytes); /* sums of zeros stay zero, however often they are computed */
     while (size->ntrials < TRIALS &&
            (size->ntrials < LEAST_TRIALS || now_s - begin_s < SIZE_SHARE * (d->seconds - now_s))) {
         double turn[CVY_DOCTOR_WAYS] = {0};
@@ -152,7 +152,7 @@ static cvy_status time_ways(cvy_doctor *d, struct trial *t, cvy_doctor_size *siz
         CVY_TRY(time_so_far(d, &now_s));
     }
     for (int w = 0; w < d->nway; w++) {
-        size->median_s[w] = cvy_median(t->seconds[w], size->ntrials); /* sorts */
+        size->median_s[w] = cvy_median(t->seconds[w], size->ntrials); /* sorts the times */
         size->best_s[w] = t->seconds[w][0];
     }
     return CVY_OK;
@@ -175,7 +175,7 @@ static cvy_status measure_size(cvy_doctor *d, float *data, cvy_doctor_size *size
 
 /* ---- all sizes ---- */
 
-/* Whether the next size fits into the time that is left, by how long the one before it took. */
+/* Estimates whether the next size fits into the remaining time, from the time that the previous size took. */
 static cvy_status has_time(cvy_doctor *d, int64_t bytes, int *has_out)
 {
     double now_s = 0, iteration_s = 0;
@@ -207,7 +207,8 @@ static cvy_status measure_sizes(cvy_doctor *d, float *data)
     return CVY_OK;
 }
 
-/* A quarter of what is free on the node is for the buffers of its ranks; the MPI library may make copies of its own. */
+/* Limits the size so that the buffers of a node's ranks use at most a quarter of its free memory, because the MPI
+ * library may make copies. */
 static void fit_into_memory(cvy_doctor *d)
 {
     for (int r = 0; r < d->context->comm->nranks; r++) {
@@ -247,7 +248,7 @@ cvy_status cvy_doctor_measure_sums(cvy_doctor *d)
 
 /* ---- single messages ---- */
 
-/* The best of n messages there and back, after one that is not counted. */
+/* Measures the best of n messages there and back, after one that does not count. */
 static cvy_status ping(cvy_comm *comm, int other, void *data, int64_t bytes, int n, double *best_out)
 {
     double best = INFINITY;
@@ -260,15 +261,15 @@ static cvy_status ping(cvy_comm *comm, int other, void *data, int64_t bytes, int
     return CVY_OK;
 }
 
-/* alpha from the shortest message, beta from the longest: between them protocols change and buffers take messages in,
- * which no line describes. */
+/* Takes alpha from the shortest message and beta from the longest. Between them the MPI library changes protocols and
+ * buffers messages, so no line fits. */
 static void fit(cvy_doctor_link *link)
 {
     const int last = link->npoints - 1;
     link->alpha_s = link->best_s[0];
     const double more_s = link->best_s[last] - link->best_s[0];
     link->beta_s = more_s > 0 ? more_s / (double)(link->bytes[last] - link->bytes[0])
-                              : link->best_s[last] / (double)link->bytes[last]; /* a busy machine */
+                              : link->best_s[last] / (double)link->bytes[last]; /* the machine was busy */
 }
 
 static cvy_status measure_link(cvy_doctor *d, int from, int to, void *data, cvy_doctor_link *link)
@@ -290,7 +291,7 @@ static cvy_status measure_link(cvy_doctor *d, int from, int to, void *data, cvy_
     return CVY_OK;
 }
 
-/* From each node to the next one, one after the other. */
+/* Measures messages from each node to the next one, one pair after the other. */
 static cvy_status measure_hops(cvy_doctor *d, void *data)
 {
     cvy_comm *comm = d->context->comm;
@@ -310,7 +311,7 @@ static cvy_status measure_hops(cvy_doctor *d, void *data)
     return CVY_OK;
 }
 
-/* The first two ranks of the first node that has two; -1: none has. */
+/* Finds the first two ranks of the first node that has two; -1: there is none. */
 static int second_of_a_node(const cvy_doctor *d, int *first_out)
 {
     for (int r = 0; r < d->context->comm->nranks; r++) {
