@@ -19,11 +19,11 @@
  * @with_losses: 0 for data without a target, which can only be predicted
  * @out: borrows texts of @job, which must outlive it
  *
- * The losses are those of train.loss. Without it they are the loss layers of the network, or else a loss that suits
- * the data. A loss is called "loss", or "<output>_loss" if there are several. Inputs have the names of the data's
- * fields, and those that no layer reads are left out. There is an input "weight" (one number for each sample) if the
- * data have one or data.on_bad_sample is skip: a skipped sample has weight 0. Errors: CVY_E_CONFIG, CVY_E_SHAPE,
- * CVY_E_MEMORY.
+ * The losses are those of train.loss. Without it they are the loss layers of the network, and if it has none, a loss
+ * that suits the data. A loss is called "loss", or "<output>_loss" if there are several. Inputs have the names of the
+ * data's fields, and those that no layer reads are left out. There is an input "weight" (one number for each sample)
+ * if the data have one or data.on_bad_sample is skip: a skipped sample has weight 0. Errors: CVY_E_CONFIG,
+ * CVY_E_SHAPE, CVY_E_MEMORY.
  */
 cvy_status cvy_job_model(const cvy_job *job, const cvy_dataset_info *data, int with_losses, cvy_model **out);
 

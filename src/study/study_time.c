@@ -1,6 +1,6 @@
 /*
  * study_time.c: cvy_run_time(): shows where a step's time goes. Each layer has a row with its time for forward,
- * backward to the source, backward to the weights, and update, as caffe's `time` shows it.
+ * backward to the source, backward to the weights, and update. That is what caffe's `time` shows, and more.
  *
  * The time of an instruction is its median over the timed steps, on rank 0. An instruction belongs to the layer from
  * which its node was made, and an update to the layer that reads the weight. Layout changes have their own rows.
@@ -135,8 +135,8 @@ static cvy_status row_for(struct table *t, const char *name, const char *op, str
     return CVY_OK;
 }
 
-/* Bytes of a tensor with padding. A slice has no padding, so its bytes are counted without the channels of the tensor
- * that holds it. */
+/* Bytes of a tensor, with padding. A slice has no padding. Its own elements are counted, and not the channels beside it
+ * in the tensor that holds it. */
 static double bytes_of_loc(const cvy_instance *instance)
 {
     return cvy_layout_whole(&instance->layout)

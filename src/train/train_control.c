@@ -120,7 +120,7 @@ int cvy_trainer_has_request(const cvy_trainer *t)
             cvy_clock_s() - t->save.latest_s > every->amount);
 }
 
-/* Collects what this rank has to say. A request to save is cleared by this. */
+/* Collects what this rank tells the others. This clears a request to save. */
 static void look_around(cvy_trainer *t, int64_t said[SAY_COUNT])
 {
     cvy_train_control *control = t->opts->control;

@@ -81,8 +81,8 @@ static void log_save(cvy_trainer *t, const cvy_saved *saved)
     cvy_trainer_write_line(t, &json);
 }
 
-/* After a failed save of a best set, later scores are compared with the best set that is complete. The lost score
- * counts again only if the run ends at the same step, because then that step is saved once more. */
+/* A best set may be lost because its save fails. Later scores are then compared with the best set that is complete. The
+ * lost score counts again only if the run ends at the same step, because then that step is saved once more. */
 static void end_best(cvy_trainer *t, int64_t step, int is_lost)
 {
     t->best.is_saving = 0;

@@ -255,8 +255,9 @@ static cvy_status lose(const cvy_trainer *t, int64_t step, const char *what, con
                          what, (long long)step, word, first, saved);
 }
 
-/* The loss is a sum over all ranks, so all of them stop here. Free workers (train_async.c) have a loss of their own;
- * there the agreement at the next synchronisation stops all ranks. */
+/* The loss is a sum over all ranks, so all of them stop here. For workers that do not wait for each other it is the sum
+ * over the latest step of each worker. They may see it at different steps, and the agreement at the next
+ * synchronisation stops all ranks. */
 static cvy_status check_loss(const cvy_trainer *t)
 {
     return isfinite(t->last_loss) ? CVY_OK
