@@ -1,6 +1,6 @@
 /*
- * protected.h: a backend whose memory the host cannot read: pages without any access, but for the time of its kernels
- * and copies. A look by any other code ends the process with SIGSEGV.
+ * protected.h: a backend whose memory the host cannot read. Its pages have no access rights except during its kernels
+ * and copies, so an access by any other code ends the process with SIGSEGV.
  */
 #ifndef CVY_TEST_PROTECTED_H
 #define CVY_TEST_PROTECTED_H
@@ -19,7 +19,7 @@ static struct {
         size_t bytes;
     } range[RANGES];
     int n;
-    int64_t nopened, ncopied; /* how often kernels and copies had access */
+    int64_t nopened, ncopied; /* number of times that kernels and copies had access */
 } protected_memory;
 
 static size_t whole_pages(size_t bytes)
@@ -57,7 +57,7 @@ static void protected_free(void *state, void *data, size_t bytes)
             protected_memory.range[i] = protected_memory.range[--protected_memory.n];
             return;
         }
-    abort(); /* memory of another space */
+    abort(); /* memory of another backend */
 }
 
 static cvy_status protected_begin(void *state)

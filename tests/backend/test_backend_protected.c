@@ -1,11 +1,12 @@
 /* ranks: 1 2 3 */
 /*
- * test_backend_protected.c: training on a backend whose memory the host cannot read (protected.h). Whole runs of a job
- * (checkpoints, resume, validation, the comparison of replicas, deterministic mode) leave the bits that the host
- * backend leaves, and any look of the host at a tensor would have ended the process.
+ * test_backend_protected.c: training on a backend whose memory the host cannot read (protected.h).
  *
- * On several ranks the job is deterministic, so that one run on the host alone is what all numbers of ranks must
- * reproduce: the host backend reduces in shared memory of a node, in another order.
+ * Whole runs of a job (checkpoints, resume, validation, the comparison of replicas, deterministic mode) must leave the
+ * same bits as the host backend. Any access of the host to a tensor would end the process.
+ *
+ * On several ranks the job is deterministic, so that any number of ranks must reproduce one run on the host alone. This
+ * is needed because the host backend reduces in the shared memory of a node, in another order.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ enum { LAST = 15 };
 static char folder[] = "/tmp/convoy-protected-XXXXXX";
 static int rank, nranks;
 
-/* Only what a signal handler may call. */
+/* Only calls functions that a signal handler may call. */
 static void report(int number, siginfo_t *info, void *unused)
 {
     static const char text[] = "FAILED host code has looked at protected memory\n", other[] = "FAILED SIGSEGV\n";
@@ -57,10 +58,10 @@ static void report(int number, siginfo_t *info, void *unused)
 }
 
 struct training {
-    const char *name; /* of the run's folder */
+    const char *name; /* name of the run's folder */
     MPI_Comm comm;
     int protected, resume;
-    const char *steps; /* where it ends, as an override; NULL: at the end */
+    const char *steps; /* the step where the run ends, as an override; NULL: at the end */
     const char *dtype, *shards;
 };
 
@@ -113,7 +114,7 @@ static void expect_same(const char *a, const char *b)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* One run on the host, by rank 0 alone; on the protected backend a whole run, and the rest of one that lost its last
+/* Rank 0 trains alone on the host. The protected backend then makes a whole run, and completes one that lost its last
  * checkpoints. */
 static void check_job(const char *dtype, const char *shards)
 {
@@ -126,7 +127,7 @@ static void check_job(const char *dtype, const char *shards)
     EXPECT(protected_memory.nopened > 100 && protected_memory.ncopied > 10);
     EXPECT_INT(protected_memory.n, 0);
     expect_same("host", "whole");
-    /* As if the run had been killed after step 9. */
+    /* Leaves the folder as if the run had been killed after step 9. */
     if (rank == 0)
         for (int step = 12; step <= LAST; step += 3) {
             char path[256];
@@ -159,7 +160,7 @@ static void deterministic(void)
     check_job("train.dtype=f32", "deterministic=true");
 }
 
-/* What still needs the host to read tensors says so. */
+/* Features that still need the host to read tensors must be refused with a message. */
 static void refused(void)
 {
     struct training t = {"refused", MPI_COMM_WORLD, .protected = 1, .dtype = "train.dtype=f32"};

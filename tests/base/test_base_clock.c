@@ -1,4 +1,4 @@
-/* test_base_clock.c: clocks: seconds do not go back, the date has its form. */
+/* test_base_clock.c: clocks: seconds never go back, and the date has the right form. */
 #include "base/base_clock.h"
 #include "test_util.h"
 

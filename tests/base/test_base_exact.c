@@ -1,4 +1,5 @@
-/* Exact sums: the same bits in any order, over the whole range of doubles, and added digit by digit as ranks do. */
+/* test_base_exact.c: exact sums have the same bits in any order, over the whole range of doubles, also when they are
+ * added digit by digit as ranks do. */
 #include <float.h>
 
 #include "base/base_exact.h"

@@ -1,4 +1,4 @@
-/* test_base_file.c: files: replaced whole or not at all, faults of the disk, folders. */
+/* test_base_file.c: files: a file is replaced completely or not at all; faults of the disk; folders. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void file_replace(void)
     char **names = NULL;
     int64_t count = 0;
     EXPECT_OK(cvy_pool_create(&pool));
-    EXPECT_OK(cvy_file_list(pool, folder, &names, &count)); /* nothing is left aside */
+    EXPECT_OK(cvy_file_list(pool, folder, &names, &count)); /* no temporary file is left */
     EXPECT_INT(count, 2);
     EXPECT(count == 2 && strcmp(names[0], "f") == 0 && strcmp(names[1], "g") == 0);
     cvy_pool_destroy(&pool);

@@ -1,5 +1,5 @@
-/* The index of names: what was put in is found, the first number of a name stays, nothing else is found, and no memory
- * is said. */
+/* test_base_index.c: the index of names: a name that was added is found, a name keeps its first number, nothing else is
+ * found, and a lack of memory is reported. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void survives_no_memory(void)
     EXPECT_SURVIVES_NO_MEMORY(fill_and_free());
 }
 
-/* Texts are copied and numbered as they come; one that is there keeps its number. */
+/* Texts are copied and numbered in the order in which they are added. A text that exists keeps its number. */
 static void numbers_texts(void)
 {
     cvy_keys keys = {0};

@@ -1,5 +1,6 @@
 /*
- * test_base_isa.c: the limit on instructions that oneDNN takes from the environment holds for our own kernels.
+ * test_base_isa.c: the limit on instruction sets that oneDNN reads from the environment also applies to our own
+ * kernels.
  */
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* test_base_json.c: what the JSON writer writes, and that our own reader takes it. */
+/* test_base_json.c: the output of the JSON writer, and that our own reader accepts it. */
 #include "base/base_json.h"
 #include "base/base_tree.h"
 #include "test_util.h"
@@ -28,7 +28,7 @@ static void json(void)
     cvy_pool *pool = NULL;
     cvy_tree *t = NULL;
     EXPECT_OK(cvy_pool_create(&pool));
-    EXPECT_OK(cvy_tree_parse_text(pool, "json", j.text.data, j.text.bytes, &t)); /* our own reader takes it */
+    EXPECT_OK(cvy_tree_parse_text(pool, "json", j.text.data, j.text.bytes, &t)); /* our own reader accepts it */
     cvy_pool_destroy(&pool);
     cvy_text_free(&j.text);
 

@@ -7,7 +7,7 @@
 static void errors(void)
 {
     EXPECT_INT(cvy_error_set(CVY_E_IO, "a %d", 1), CVY_E_IO);
-    cvy_error_set(CVY_E_IO, "b: %s", cvy_error_text()); /* the old message as an argument of the new */
+    cvy_error_set(CVY_E_IO, "b: %s", cvy_error_text()); /* the old message is an argument of the new one */
     EXPECT_TEXT(cvy_error_text(), "b: a 1");
     cvy_error_prefix(CVY_E_IO, "layer %s", "x");
     EXPECT_TEXT(cvy_error_text(), "layer x: b: a 1");
@@ -49,7 +49,7 @@ static void memory(void)
     EXPECT_FAULT(cvy_mem_alloc_pages((size_t)1 << 60, &p), CVY_E_MEMORY, "tensor memory");
 }
 
-/* Blocks, pages and what a caller maps itself are counted while they are held, to the byte. */
+/* Blocks, pages and memory that a caller maps itself are counted while they are held, to the byte. */
 static void memory_is_counted(void)
 {
     char *block = NULL, *pages = NULL;
@@ -63,7 +63,7 @@ static void memory_is_counted(void)
     EXPECT(cvy_memory_bytes() >= before + 100000 + (3 << 20));
     cvy_mem_account(64);
     cvy_mem_free(&block);
-    cvy_mem_free(&block); /* NULL by now */
+    cvy_mem_free(&block); /* it is NULL by now */
     cvy_mem_free_pages(&pages, 3 << 20);
     EXPECT_INT(cvy_memory_bytes(), before + 64);
     cvy_mem_account(-64);

@@ -1,5 +1,5 @@
-/* Option tables: values, defaults, every message with its place, printing that reads back, help, and every allocation
- * failing in turn. */
+/* test_base_option.c: option tables: values, defaults, every message with its position, printed text that is read back,
+ * help, and every allocation failing in turn. */
 #include "base/base_option.h"
 #include "test_util.h"
 

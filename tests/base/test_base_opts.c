@@ -1,6 +1,6 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_base_opts.c: structs of options and results by size: older and newer callers, sizes that cannot be one.
+ * test_base_opts.c: structs of options and results with a size: older and newer callers, and invalid sizes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void options_by_size(void)
     EXPECT_OK(CVY_OPTS_READ(thing_opts, NULL, &own));
     EXPECT(own.size == sizeof own && own.first == 0 && own.second == 0);
 
-    given.size = offsetof(thing_opts, second); /* an older caller: what it lacks is the default */
+    given.size = offsetof(thing_opts, second); /* an older caller: fields that it lacks get the default */
     EXPECT_OK(CVY_OPTS_READ(thing_opts, &given, &own));
     EXPECT(own.first == 1 && own.second == 0);
 

@@ -5,7 +5,7 @@
 #include "base/base_rng.h"
 #include "test_util.h"
 
-/* Vectors of the authors' library Random123, file kat_vectors. */
+/* Test vectors of the authors' library Random123, file kat_vectors. */
 static void philox_known_answers(void)
 {
     static const struct {
@@ -72,7 +72,7 @@ static void permutation_is_a_bijection(void)
         }
 }
 
-/* Over many epochs every element comes equally often at every place, and neighbours do not stay neighbours. */
+/* Over many epochs every element comes equally often at every position, and neighbours do not stay neighbours. */
 
 static void permutation_is_fair(void)
 {

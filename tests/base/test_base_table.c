@@ -1,6 +1,5 @@
-/* test_base_table.c: a descriptor is found by its name, what does not count is not, and a wrong name is answered with
- * the nearest, then with all names or the hint. */
-/* minimal */
+/* test_base_table.c: a descriptor is found by its name, and entries that do not count are not found; a message for a
+ * wrong name gives the nearest name, or else all names or the hint. */
 #include "base/base_mem.h"
 #include "base/base_table.h"
 #include "test_util.h"

@@ -1,5 +1,5 @@
-/* Trees: places, rules beyond YAML, typed scalars, set, copy, print and read back, and every allocation failing in
- * turn. */
+/* test_base_tree.c: trees: positions, rules beyond YAML, typed scalars, set, copy, text that is printed and read back,
+ * and every allocation failing in turn. */
 #include <locale.h>
 #include <stdio.h>
 
@@ -201,7 +201,7 @@ static void set_and_print(void)
     cvy_mem_free(&twice);
 }
 
-/* Any scalar must come back as it was, also where YAML would read something else into it. */
+/* Any scalar must be read back unchanged, even if YAML could understand it as something else. */
 static void scalars_survive_print(void)
 {
     static const char *const texts[] = {

@@ -1,11 +1,11 @@
 /* rows: clang asan soak */
 /*
- * test_checkpoint.c: what is saved comes back bit by bit; whatever happens to a set's files or to a save, an older
+ * test_checkpoint.c: what is saved is read back bit by bit; whatever happens to a set's files or to a save, an older
  * sound set is found.
  *
- * System calls fail on demand: the functions below stand before the C library's in this program. How many bits are
- * flipped and at how many lengths files are cut, and which: CONVOY_TEST_LEVEL and CONVOY_TEST_SEED
- * (docs/internals/testing.md).
+ * System calls fail on demand: in this program the functions below replace those of the C library. CONVOY_TEST_LEVEL
+ * and CONVOY_TEST_SEED (docs/internals/testing.md) choose how many bits are flipped, at how many lengths files are cut,
+ * and which ones.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include "checkpoint/checkpoint_set.h"
 #include "test_util.h"
 
-/* ---- calls that fail: the k-th from now, with this error; short writes ---- */
+/* ---- failing calls: the k-th from now fails with this error; writes can be short ---- */
 
 static int calls, fail_at, fail_errno, kill_at, short_writes;
 
@@ -71,7 +71,7 @@ int unlinkat(int fd, const char *path, int flags)
     return must_fail() ? -1 : REAL(unlinkat)(fd, path, flags);
 }
 
-/* ---- a small run ---- */
+/* ---- a small training run ---- */
 
 static char root[] = "/tmp/cvy-checkpoint-XXXXXX";
 static char dir[256];
@@ -89,7 +89,7 @@ static const struct {
     {"bn1.mean", CVY_ROLE_STATISTIC, CVY_DTYPE_F64, {1, {5}}, ""},
 };
 
-/* Variables whose every element depends on salt; one of another first dimension if wider. */
+/* Makes variables whose elements all depend on salt. `bias` is the first dimension of one of them. */
 static cvy_vars *make_vars(int salt, int count, int64_t bias)
 {
     cvy_vars *vars = NULL;
@@ -135,7 +135,7 @@ static cvy_status save(int64_t step, int keep)
     return status;
 }
 
-/* The newest sound set is of this step and holds this step's values. */
+/* Checks that the newest sound set is that of this step and holds its values. */
 static void found(int64_t step, int nmessage)
 {
     cvy_checkpoint c;
@@ -227,9 +227,9 @@ static void keeps_newest_best_and_protected(void)
     EXPECT_INT(c.step, 2);
     cvy_checkpoint_close(&c);
     EXPECT_INT(cvy_checkpoint_mark_best(dir, 3), CVY_E_ARGUMENT);
-    EXPECT_OK(save(7, 1)); /* two sound sets stay in any case */
+    EXPECT_OK(save(7, 1)); /* two sound sets always stay */
     EXPECT(exists("step-00000007") && exists("step-00000002"));
-    EXPECT_OK(save(4, 1)); /* going on from an older set: the one just written stays */
+    EXPECT_OK(save(4, 1)); /* training continues from an older set: the one just written stays */
     EXPECT(exists("step-00000004"));
     nothing_aside();
 }
@@ -269,7 +269,7 @@ static int level(int few, int more, int all)
     return level <= 1 ? few : level == 2 ? more : all;
 }
 
-/* As save(), by several writers: the tensors are in as many files. */
+/* Saves as save() does, but with several writers: the tensors are in as many files. */
 static void save_in_parts(int64_t step, int nparts)
 {
     enum { PARTS = 4 };
@@ -303,7 +303,7 @@ static void save_in_parts(int64_t step, int nparts)
     cvy_vars_destroy(&vars);
 }
 
-/* Set 2 is passed over for 1, and the message names the set and the file. */
+/* Returns whether set 2 is rejected, set 1 is used and the message names the set and the file. */
 static int damage_found(const char *file)
 {
     cvy_checkpoint c, named;
@@ -336,7 +336,7 @@ static size_t random_below(struct damage *d, size_t limit)
     return (size_t)(d->random >> 33) % limit;
 }
 
-/* One file of set 2: flipped bits, lengths, gone, that of set 1. */
+/* Damages one file of set 2: flipped bits, other lengths, no file, and the file of set 1. */
 static void damage_file(struct damage *d, const char *name, int flips, int cuts)
 {
     char path[512], other[512], *data = NULL, *wrong = NULL;
@@ -361,7 +361,7 @@ static void damage_file(struct damage *d, const char *name, int flips, int cuts)
     EXPECT(damage_found(name));
     EXPECT_OK(cvy_file_read(other, 1 << 20, &wrong, &wrong_bytes));
     if (wrong_bytes != bytes || memcmp(wrong, data, bytes) != 0) {
-        put(path, wrong, wrong_bytes); /* a mixed set */
+        put(path, wrong, wrong_bytes); /* a set mixed from two */
         EXPECT(damage_found(name));
     }
     put(path, data, bytes);
@@ -370,7 +370,7 @@ static void damage_file(struct damage *d, const char *name, int flips, int cuts)
     cvy_mem_free(&data);
 }
 
-/* All files of a set written by nparts ranks. */
+/* Damages all files of a set written by nparts ranks. */
 static void damage_set(int nparts)
 {
     static unsigned times;
@@ -418,7 +418,7 @@ static void no_sound_set(void)
     cvy_checkpoint_close(&c);
 }
 
-/* Every call of a save fails once: the fault names path and cause, the older set stays, the next save goes well. */
+/* Every call of a save fails once. The fault names path and cause, the older set stays, and the next save succeeds. */
 static void every_call_fails_once(void)
 {
     int k = 1, nfailed = 0;
@@ -432,7 +432,7 @@ static void every_call_fails_once(void)
         if (calls < k)
             break;
         if (status == CVY_OK)
-            continue; /* a call whose failure does no harm */
+            continue; /* the failure of this call does no harm */
         nfailed++;
         EXPECT_INT(status, CVY_E_IO);
         if (!strstr(cvy_error_text(), dir) || !strstr(cvy_error_text(), strerror(fail_errno)))
@@ -447,7 +447,7 @@ static void every_call_fails_once(void)
     nothing_aside();
 }
 
-/* Files can only grow to a limit, as on a full disk or under a quota; stdio's own writes feel it too. */
+/* Files cannot grow beyond a limit, as on a full disk or under a quota. The limit also applies to writes of stdio. */
 static void full_disk(void)
 {
     struct rlimit before, tight;
@@ -469,7 +469,7 @@ static void full_disk(void)
     found(2, 0);
 }
 
-/* A save is killed at each of its calls: the old set or the new one is there. */
+/* A save is killed at each of its calls. Either the old set or the new one is found. */
 static void killed_anywhere(void)
 {
     int k = 1, survived = 0;

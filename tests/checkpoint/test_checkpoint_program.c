@@ -1,7 +1,7 @@
 /* ranks: 1 2 3 */
 /*
- * test_checkpoint_program.c: checkpoints of the public API: a program that reads one goes on as the one that wrote it,
- * with its optimiser's state; damaged sets are passed over; what is refused.
+ * test_checkpoint_program.c: checkpoints of the public API: a program that reads one continues as the program that
+ * wrote it, with its optimiser's state; damaged sets are skipped; and what is refused.
  */
 #define _DEFAULT_SOURCE
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static cvy_program *new_program(const char *optimizer, cvy_update_mode mode, int
     return program;
 }
 
-/* A step's loss. */
+/* Runs one step and returns its loss. */
 static double one_step(cvy_program *program, int step)
 {
     float *x = cvy_program_feed(program, 0, "x"), *y = cvy_program_feed(program, 0, "y");
@@ -74,7 +74,7 @@ static void goes_on(cvy_update_mode mode, const char *name)
     cvy_text_release(&found.state);
     for (int i = 3; i < 6; i++)
         whole[i] = one_step(first, i);
-    EXPECT_OK(cvy_program_flush(first)); /* one program of a context at a time has sums that are pending */
+    EXPECT_OK(cvy_program_flush(first)); /* only one program of a context may have pending sums */
     for (int i = 3; i < 6; i++)
         EXPECT(one_step(second, i) == whole[i]);
     EXPECT_OK(cvy_program_flush(second));

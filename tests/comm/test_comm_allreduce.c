@@ -1,7 +1,7 @@
 /*
- * Sums over ranks as lists of moves, played in one process: every rank gets the sum of all, with the same bits, for any
- * number of ranks and elements; nobody waits for what is never sent; and the bytes are those of the algorithm's
- * formula.
+ * test_comm_allreduce.c: all-reduces as lists of transfers, played in one process: every rank gets the sum of all, with
+ * the same bits, for any number of ranks and elements; no rank waits for what is never sent; and the bytes are those of
+ * the algorithm's formula.
  */
 #include "comm/comm_allreduce.h"
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct queue {
 struct player {
     cvy_transfer_list sum;
     float data[COUNT_MAX];
-    int next, sent; /* move; whether this round's sends are out */
+    int next, sent; /* next transfer; whether the sends of this round are done */
     int64_t sent_elems;
 };
 
@@ -80,7 +80,7 @@ static void receive_round(int rank)
     p->sent = 0;
 }
 
-/* One move of somebody; 0: all are done, or all wait. */
+/* Does one transfer of any rank. Returns 0 if all are done, or if all wait. */
 static int play_on(int nranks)
 {
     int moved = 0;
@@ -164,8 +164,8 @@ static void play_out(int nranks)
     }
 }
 
-/* Behind the first half the parts are those of all elements, each once and summed; behind the second all ranks have
- * what a whole sum gives, to the bit. */
+/* After the first half the parts of the ranks cover all elements, each once and summed. After the second half all ranks
+ * have the result of a complete all-reduce, to the bit. */
 static void play_halves(const cvy_allreduce_def *def, int nranks, int64_t count)
 {
     static float whole[3000];
@@ -213,7 +213,7 @@ static void test_halves(void)
     EXPECT_INT(halves, 2 * 8); /* ring and halving */
 }
 
-/* Elements that the busiest rank sends. */
+/* Returns the number of elements that the busiest rank sends. */
 static int64_t most_sent(const char *name, int nranks, int64_t count)
 {
     int64_t most = 0;
@@ -250,7 +250,7 @@ static void test_cost(void)
     EXPECT(cvy_allreduce_find("no such") == NULL);
 }
 
-/* sqrt(alpha S / beta), to the next power of two; at most a quarter; as asked. */
+/* The size is sqrt(alpha S / beta), rounded to a power of two and at most a quarter; or as the caller asks. */
 static void test_buckets(void)
 {
     const cvy_comm_cost slow = {60e-6, 8.4e-9}, fast = {28e-6, 1.6e-10}, unknown = {0, 0};

@@ -1,7 +1,9 @@
 /*
- * Non-blocking sums over MPI: by each algorithm and by the library, by messages and through the memory of the node, in
- * f32, f64 and with bf16 on the wire, several at once, again and again: the sum of all ranks, with the same bits
- * everywhere.
+ * test_comm_mpi_request.c: non-blocking all-reduces over MPI give the sum of all ranks, with the same bits on every
+ * rank.
+ *
+ * They are done by each algorithm and by the MPI library, by messages and through the shared memory of a node, in f32,
+ * f64 and with bf16 messages, several at once and repeatedly.
  */
 /* ranks: 2 3 4 */
 #include <mpi.h>
@@ -17,9 +19,9 @@
 enum { ROUNDS = 2, SUMS = 7 };
 
 static cvy_comm *comm;
-static cvy_allreduce_opts opts; /* of the reductions that are made next */
+static cvy_allreduce_opts opts; /* options of the reductions that are made next */
 
-/* Elements of each of the sums that go on at once: more than there are places, one longer than several segments. */
+/* The lengths of the sums that run at once: there are more sums than slots, and one has several segments. */
 static const int64_t counts[SUMS] = {1, 37, 5000, 700001, 16, 131072, 80000};
 
 static double value_of(int rank, int round, int64_t i)
@@ -40,7 +42,7 @@ static double get(const void *data, int64_t i, cvy_dtype dtype)
     return dtype == CVY_DTYPE_F64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
 }
 
-/* The hash of rank 0 must be everybody's. */
+/* The hash of rank 0 must be the hash of every rank. */
 static int same_bits(const void *data, size_t bytes)
 {
     uint64_t hash = 1469598103934665603U, first = 0;
@@ -64,7 +66,7 @@ static void run_round(cvy_request **request, char *const *data, cvy_dtype dtype,
     EXPECT_NEAR(one, (double)comm->nranks, 0);
     for (int done[SUMS] = {0}; open; sched_yield())
         for (int i = 0; i < SUMS; i++) {
-            const int s = (i + 3 * comm->rank) % SUMS; /* each rank looks in an order of its own */
+            const int s = (i + 3 * comm->rank) % SUMS; /* each rank waits in its own order */
             if (done[s])
                 continue;
             EXPECT_OK(comm->reduce->test(request[s], &done[s]));
@@ -152,8 +154,8 @@ static void meet(const void *memory)
     }
 }
 
-/* Each rank of the node gets the sums of a part, the parts make the whole, and the memory is written again after a
- * meeting. */
+/* Each rank of the node gets the sums of a part, and the parts make the whole. The memory is written again after a
+ * barrier. */
 static void check_parts(float *data, int64_t count)
 {
     cvy_request *request = NULL;
@@ -228,7 +230,7 @@ static void test_a_thread_of_its_own(void)
     run(CVY_DTYPE_F32, 1, 1e-6);
 }
 
-/* Nodes of one, two and three ranks, also where the last one has fewer: only the first so many of each lead. */
+/* Nodes of one, two and three ranks. The last node may have fewer; then only as many ranks of each node lead. */
 static void test_two_levels(void)
 {
     static const char *const sizes[] = {"1", "2", "3"};

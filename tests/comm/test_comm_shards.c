@@ -1,7 +1,7 @@
 /*
- * Shards of deterministic training: any number of ranks has all of them, in the order of ranks and a power of two each;
- * and what the ranks sum of their subtrees, by the moves of "doubling", is the sum of the one binary tree over all
- * shards, to the bit.
+ * test_comm_shards.c: shards of deterministic training: any number of ranks has all of them, in the order of ranks and
+ * a power of two each; the sum of the ranks' subtrees by the transfers of "doubling" equals the sum of one binary tree
+ * over all shards, to the bit.
  */
 #include "comm/comm_allreduce.h"
 #include "comm/comm_shards.h"
@@ -10,7 +10,7 @@
 
 enum { MOST = 64 };
 
-/* Of wild sizes, so that another order gives other bits. */
+/* The sizes differ widely, so that another order gives other bits. */
 static float shard_value(int64_t i)
 {
     return (float)((i * 7919 % 1009 - 500) * (i % 3 ? 1e-3 : 1e4)) / 7.0f;
@@ -22,7 +22,7 @@ static float tree_sum(int64_t first, int64_t end)
     return end - first == 1 ? shard_value(first) : tree_sum(first, middle) + tree_sum(middle, end);
 }
 
-/* As the schedule does it: each shard's number is held aside until its subtree is complete. */
+/* Sums as the schedule does it: each shard's value is kept until its subtree is complete. */
 static float sum_of_rank(cvy_part shards)
 {
     float part[MOST] = {0};
@@ -41,7 +41,7 @@ static cvy_transfer_list sum[MOST];
 static float value[MOST], wire[MOST][MOST];
 static int next[MOST], is_sent[MOST], full[MOST][MOST];
 
-/* One round of a rank, if all that it waits for is there. */
+/* Plays one round of a rank, if all that it waits for has arrived. */
 static int play_round(int rank)
 {
     const cvy_transfer_list *s = &sum[rank];

@@ -1,7 +1,7 @@
 /* ranks: 1 2 3 4 */
 /*
- * test_comm_split.c: sub-communicators: their ranks and order, their collectives, reductions by messages, through the
- * node's memory and by the progress thread of the communicator that was split; both halves at once; faults.
+ * test_comm_split.c: sub-communicators: their ranks and order; their collectives; reductions by messages, through the
+ * shared memory of a node and by the progress thread of the parent communicator; both halves at once; faults.
  */
 #include <mpi.h>
 
@@ -27,7 +27,7 @@ static double one_more(int rank)
     return rank + 1;
 }
 
-/* Reductions of a range over the ranks of `part`, with the options of a caller. */
+/* Reduces a range over the ranks of `part`, with the options of a caller. */
 static void reduce(cvy_comm *part, const int *member, const cvy_allreduce_opts *opts, int share)
 {
     cvy_request *request = NULL;
@@ -66,7 +66,8 @@ static void collectives(cvy_comm *part, const int *member)
     EXPECT_INT(root, 100 + member[0]);
 }
 
-/* Even and odd ranks, each in falling order: the ranks of `all` that part has, by their new rank. */
+/* Splits `all` into even and odd ranks, each in falling order. `member` gets the ranks in `all` that belong to this
+ * part, by their new rank. */
 static void split_by_parity(cvy_comm **part_out, int *member, int *n_out)
 {
     *n_out = 0;
@@ -98,7 +99,7 @@ static void test_halves(void)
     part->ops->destroy(part);
 }
 
-/* A reduction of all ranks is under way while the halves reduce too. */
+/* A reduction of all ranks is in progress while the halves reduce too. */
 static void test_both_at_once(void)
 {
     static const cvy_allreduce_opts opts[] = {{.no_node = 1}, {.no_node = 1, .progress = CVY_PROGRESS_THREAD}};
@@ -151,7 +152,7 @@ static void test_ranks_in_no_part(void)
     }
 }
 
-/* A part is split again, down to single ranks. */
+/* Splits a part again, down to single ranks. */
 static void test_parts_of_parts(void)
 {
     cvy_comm *half = NULL, *single = NULL;

@@ -1,9 +1,9 @@
 /* ranks: 1 2 3 */
 /*
- * test_context_mpi.c: contexts over MPI leave nothing behind: every communicator and datatype that the library makes is
- * freed, every file descriptor is closed and every byte is given back, whichever way the weights are updated.
+ * test_context_mpi.c: contexts over MPI leak nothing: every communicator and datatype that the library makes is freed,
+ * every file descriptor is closed and every byte is freed, with every update mode.
  *
- * The functions below stand before MPI's own in this program (MPI's profiling interface) and count.
+ * In this program the functions below replace those of MPI (MPI's profiling interface) and count.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -80,7 +80,7 @@ static cvy_model *new_network(void)
     return m;
 }
 
-/* A training of a few steps, after which all is destroyed. */
+/* Trains a few steps and then destroys everything. */
 static void one_life(cvy_program_opts opts)
 {
     cvy_context *team = NULL;
@@ -105,7 +105,7 @@ static void all_is_given_back(void)
     const struct {
         const char *what;
         cvy_program_opts opts;
-        int ranks; /* at least */
+        int ranks; /* fewest ranks that it needs */
     } lives[] = {
         {"sync", {0}, 1},
         {"by messages", {.reduce_no_node = 1}, 1},
@@ -114,7 +114,7 @@ static void all_is_given_back(void)
         {"server", {.update = {.mode = CVY_UPDATE_PARAMETER_SERVER, .servers = 1}}, 2},
     };
     one_life(
-        (cvy_program_opts){.size = sizeof(cvy_program_opts)}); /* MPI opens files for what it does for the first time */
+        (cvy_program_opts){.size = sizeof(cvy_program_opts)}); /* MPI opens files at the first use of some functions */
     for (int i = 0; i < CVY_COUNT(lives); i++) {
         if (lives[i].ranks > nranks)
             continue;

@@ -1,6 +1,6 @@
 /*
  * test_context_topology.c: the line of each node and the warnings, for ranks placed as launchers place them, well and
- * badly: on machines that are made up.
+ * badly, on imaginary machines.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static cpu_set_t range(int first, int last)
     return set;
 }
 
-/* A rank on node `node` of `cores` cores, tied to first .. last. */
+/* Adds a rank on node `node`, which has `cores` cores. The rank is bound to the cores first .. last. */
 static void add(int node, int cores, int first, int last, int threads)
 {
     cvy_rank_topology *p = &place[nranks++];
@@ -69,7 +69,7 @@ static void good_places(void)
         add(1, 8, 2 * r, 2 * r + 1, 2);
     expect("node cn01: ranks 0-3, 8 cores, 2 threads each, bound to 0-1 2-3 4-5 6-7\n", "");
     for (int r = 0; r < 4; r++)
-        add(r % 2, 16, 0, 15, 8); /* dealt out to the nodes in turns */
+        add(r % 2, 16, 0, 15, 8); /* distributed over the nodes in turns */
     expect("node cn00: ranks 0,2, 16 cores, 8 threads each, not bound\nnode cn01: ranks 1,3, 16 cores, 8 threads each, "
            "not bound\n",
            "");
@@ -118,13 +118,13 @@ static void many_nodes(void)
 
 static void bad_places(void)
 {
-    /* Open MPI's default for two ranks: a core each, and six idle. */
+    /* Open MPI's default for two ranks: a core each, and six cores idle. */
     add(0, 8, 0, 0, 1);
     add(0, 8, 1, 1, 1);
     expect("node cn00: ranks 0-1, 2 cores, 1 thread each, bound to 0 1\n",
            "the ranks of node cn00 are tied to 2 of its 8 cores, the others idle: mpiexec --bind-to none, or --map-by "
            "slot:PE=4 --bind-to core\n");
-    /* More threads than cores: too many of each rank, too many ranks. */
+    /* More threads than cores: first too many threads of each rank, then too many ranks. */
     for (int r = 0; r < 2; r++)
         add(0, 4, 0, 3, 4);
     expect("node cn00: ranks 0-1, 4 cores, 4 threads each, not bound\n",
@@ -141,7 +141,7 @@ static void bad_places(void)
     expect("node cn00: rank 0, 1 core, 8 threads, bound to 3\n",
            "node cn00 has 8 compute threads on 1 of its 8 cores, and each step waits for those that have to take "
            "turns: srun --cpus-per-task=8 --cpu-bind=cores\n");
-    /* Two of four ranks on one core. */
+    /* Two of four ranks share one core. */
     for (int r = 0; r < 4; r++)
         add(0, 4, r == 3 ? 1 : r, r == 3 ? 1 : r, 1);
     place[0].launcher = CVY_LAUNCHER_UNKNOWN;
@@ -149,7 +149,7 @@ static void bad_places(void)
     expect("node cn00: ranks 0-3, 4 cores, 1 thread each, bound to 0 1 2-3 1\n",
            "2 ranks on node cn00, such as 1 and 3, are bound to the same core 1, for 2 threads: have the launcher give "
            "each rank 1 core of its own, or bind none\n");
-    /* One rank's threads crowd on a core, the others have theirs. */
+    /* One rank's threads share a core; the other ranks' threads have one each. */
     add(0, 4, 0, 0, 2);
     add(0, 4, 1, 3, 1);
     expect("node cn00: ranks 0-1, 4 cores, 1 to 2 threads each, bound to 0 1-3\n",
@@ -157,7 +157,7 @@ static void bad_places(void)
            "or --threads 1\n");
 }
 
-/* Part of a node, as Slurm gives it: the rest is another job's. */
+/* Slurm gives a part of a node; the rest belongs to another job. */
 static void shared_node(void)
 {
     for (int r = 0; r < 2; r++) {

@@ -1,7 +1,7 @@
 /* rows: clang asan */
 /*
- * test_format_safetensors.c: files written are read back bit by bit; 16-bit floats become f32; damaged and hostile
- * headers are refused with a message.
+ * test_format_safetensors.c: files are read back bit by bit as they were written; 16-bit floats become f32; damaged and
+ * hostile headers are refused with a message.
  */
 #include <math.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ static void tear_down(void)
     EXPECT_INT(unlink(path), 0);
 }
 
-/* Writes header and data as a file, as a hostile writer could. */
+/* Writes header and data to a file without any check, as an attacker could. */
 static void put(const char *header, uint64_t header_bytes, const void *data, size_t bytes)
 {
     FILE *f = fopen(path, "wb");
@@ -109,7 +109,7 @@ static void empty_file_of_tensors(void)
 
 static void sixteen_bits(void)
 {
-    /* 1, -2, 65504 (largest half), 2^-24 (smallest), -inf, nan; as bf16 the first two again */
+    /* 1, -2, 65504 (largest half), 2^-24 (smallest), -inf, nan; then the first two as bf16 */
     const uint16_t data[] = {0x3c00, 0xc000, 0x7bff, 0x0001, 0xfc00, 0x7e00, 0x3f80, 0xc000};
     const char *const header = "{\"h\":{\"dtype\":\"F16\",\"shape\":[6],\"data_offsets\":[0,12]},"
                                "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[12,16]}}";
@@ -166,8 +166,8 @@ static void hostile_headers(void)
     EXPECT(f == NULL);
 }
 
-/* Any prefix of a good file, and any flipped bit of its header, is refused or opens to something within the file:
- * nothing crashes. */
+/* Any prefix of a good file, and the file with any flipped bit of its header, is refused or opens to tensors within the
+ * file. Nothing crashes. */
 static void prefixes_and_flips(void)
 {
     const float w[6] = {1, 2, 3, 4, 5, 6};

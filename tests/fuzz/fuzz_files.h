@@ -1,6 +1,7 @@
 /*
- * fuzz_files.h: an input as files: what libFuzzer makes up is cut at each "\n--8<--\n" and the pieces lie in a folder
- * of this process, in memory where the system has such a place. The bytes that are left over go to the last file.
+ * fuzz_files.h: makes files from one input of libFuzzer. The input is cut at each "\n--8<--\n", and the pieces are
+ * written to a folder of this process, which is in memory if the system has such a file system. The last file gets all
+ * remaining bytes.
  */
 #ifndef FUZZ_FILES_H
 #define FUZZ_FILES_H
@@ -49,7 +50,7 @@ static inline void fuzz_put_file(const char *name, const uint8_t *data, size_t b
     close(fd);
 }
 
-/* The pieces of the input, at most `most`; the number of them. */
+/* Cuts the input into at most `most` pieces and returns their number. */
 static inline int fuzz_cut(const uint8_t *data, size_t bytes, int most, const uint8_t *piece[FUZZ_FILES],
                            size_t piece_bytes[FUZZ_FILES])
 {
@@ -65,7 +66,7 @@ static inline int fuzz_cut(const uint8_t *data, size_t bytes, int most, const ui
     }
 }
 
-/* The pieces under these names (NULL ends them); files without a piece are not there. */
+/* Writes the pieces to files with these names (NULL ends the list). A file without a piece does not exist. */
 static inline void fuzz_put_files(const char *const *name, const uint8_t *data, size_t bytes)
 {
     const uint8_t *piece[FUZZ_FILES];

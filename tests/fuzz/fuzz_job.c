@@ -1,6 +1,6 @@
 /*
- * fuzz_job.c: job files as libFuzzer makes them up: YAML, the option tables, durations. A job that is taken prints as a
- * text that is taken again and prints the same, for that is what a run keeps.
+ * fuzz_job.c: fuzzes job files: YAML, the option tables, durations. If a job is accepted, its printed text must be
+ * accepted too and print the same, because a run keeps that text.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "context/context.h"
 #include "job/job.h"
 
-/* What the parser's neighbours would say in a run, which is not built here. */
+/* Replaces the log of a run, which is not part of this build. */
 void cvy_log(const cvy_context *context, cvy_log_level level, const char *fmt, ...)
 {
     (void)context, (void)level, (void)fmt;

@@ -1,12 +1,12 @@
 /*
- * fuzz_picture.c: JPEG and PNG from memory, as libFuzzer makes them up: looked at and decoded, to grey and to colour,
- * whole and a window at a reduced size as training does it.
+ * fuzz_picture.c: fuzzes JPEG and PNG decoding from memory: the header is read, and the picture is decoded to grey and
+ * to colour, completely and as a window at a reduced size as training does it.
  */
 #include <stdlib.h>
 
 #include "data/data_reader.h"
 
-/* The lower right part, at a scale between. */
+/* Asks for the lower right part, at the scale that `user` points to. */
 static int want_corner(void *user, int64_t H, int64_t W, cvy_picture_window *out)
 {
     *out = (cvy_picture_window){

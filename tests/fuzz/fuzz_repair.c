@@ -1,8 +1,9 @@
 /*
- * fuzz_repair.c: makes checksums and counts right again behind a mutation, most of the time: else hardly an input would
- * get past them. What lies behind must hold nevertheless, for a checksum tells of damage, not of who wrote the file.
+ * fuzz_repair.c: corrects checksums and counts after most mutations, because otherwise hardly any input would get past
+ * them. The code that reads such files must be safe nevertheless: a checksum shows damage, and says nothing about who
+ * wrote the file.
  *
- * REPAIR, by the build, is TFRECORD, PACK or PNG.
+ * The build sets REPAIR to TFRECORD, PACK or PNG.
  */
 #include <stdio.h>
 
@@ -15,8 +16,8 @@
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-/* Each record's length and its checksum, and the record's; one that does not fit ends with the file, if it is not
- * wildly off. */
+/* Corrects each record's length, the length's checksum and the record's checksum. A length beyond the end of the file,
+ * if it is less than 1 MiB, is reduced so that the record ends with the file. */
 static void repair_tfrecord(uint8_t *data, size_t size)
 {
     enum { AROUND = CVY_TFRECORD_HEAD + CVY_TFRECORD_FOOT };
@@ -33,7 +34,7 @@ static void repair_tfrecord(uint8_t *data, size_t size)
     }
 }
 
-/* The number behind a key of the description, where digits and blanks leave room for it. */
+/* Writes the number after a key of the description, if digits and blanks leave room for it. */
 static void set_number(uint8_t *json, size_t size, const char *key, uint64_t value)
 {
     char digits[24];
@@ -70,7 +71,7 @@ static void repair_pack(uint8_t *data, size_t size)
     set_number(json, bytes[0], "\"part_bytes\": [", bytes[2]);
 }
 
-/* CRC-32 as PNG has it. */
+/* CRC-32 as PNG defines it. */
 static uint32_t png_crc(const uint8_t *data, size_t bytes)
 {
     uint32_t crc = 0xFFFFFFFF;

@@ -1,6 +1,6 @@
 /*
- * fuzz_run.c: what a run leaves in its folder, as libFuzzer makes it up: the page is made of it, the log is taken up
- * again as by a resumed run, the list of a checkpoint's files is checked.
+ * fuzz_run.c: fuzzes what a run leaves in its folder: the report is made from it, the log is continued as by a resumed
+ * run, and the list of a checkpoint's files is checked.
  */
 #include "fuzz_files.h"
 

@@ -1,6 +1,5 @@
 /*
- * fuzz_safetensors.c: files of weights, as libFuzzer makes them up: opened and every tensor read, as a checkpoint's
- * are.
+ * fuzz_safetensors.c: fuzzes files of weights: the file is opened and every tensor is read, as for a checkpoint.
  */
 #include <stdio.h>
 

@@ -1,13 +1,13 @@
 /*
- * fuzz_source.c: files of the data format FORMAT, as libFuzzer makes them up: opened, and samples read from them in
- * every way that training and `convoy convert` do. Whatever is in them, there is an answer or a fault with a message;
- * the sanitizers see to the rest.
+ * fuzz_source.c: fuzzes files of the data format FORMAT: they are opened, and samples are read in every way that
+ * training and `convoy convert` do. Whatever the files hold, the result must be an answer or a fault with a message;
+ * the sanitizers check the rest.
  *
- * hdf5 is run by hand only: libhdf5 reads the headers, and in version 1.10.8 a few wrong bytes make it ask for
- * gigabytes (H5T_copy below H5Oopen), read beyond a message of an object's head (H5D_open) or go over a chunk at a time
- * of sets that are huge by their head. No check of ours can come before that.
+ * hdf5 is run by hand only, because libhdf5 reads the headers. In version 1.10.8 a few wrong bytes make it ask for
+ * gigabytes (H5T_copy called by H5Oopen), read past a message of an object header (H5D_open), or walk chunk by chunk
+ * over sets that are huge according to their header. No check of ours can come before that.
  *
- * A format of several files has them in one input, see fuzz_files.h.
+ * If a format has several files, one input holds them all, see fuzz_files.h.
  */
 #include <stdio.h>
 
@@ -18,7 +18,7 @@
 enum { SAMPLES = 64, PIXELS_MAX = 1 << 20 /* larger ones are only slow */ };
 
 static const struct format {
-    const char *name, *path; /* path: in the folder, "" for the folder */
+    const char *name, *path; /* path: in the folder; "" is the folder itself */
     const char *file[FUZZ_FILES + 1];
 } formats[] = {
     {"cifar", "data_batch_1.bin", {"data_batch_1.bin", "batches.meta.txt"}},
@@ -54,7 +54,7 @@ struct buffers {
     cvy_raw raw;
     cvy_bytes room, rows;
     void *field[CVY_FIELD_MAX];
-    int whole; /* fields have room */
+    int whole; /* the fields have room for a sample */
 };
 
 static int make_fields(const cvy_dataset_info *info, struct buffers *b)

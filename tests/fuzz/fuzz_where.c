@@ -1,6 +1,5 @@
 /*
- * fuzz_where.c: conditions that choose samples ("met > 50 and njet >= 2"), as libFuzzer makes them up, and what they
- * say of some numbers.
+ * fuzz_where.c: fuzzes conditions that choose samples ("met > 50 and njet >= 2"), and evaluates them for some numbers.
  */
 #include <stdlib.h>
 #include <string.h>

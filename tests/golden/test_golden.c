@@ -4,14 +4,14 @@
  * test_golden.c: three whole networks, ten steps each, against files made with PyTorch in double precision
  * (make_golden.py).
  *
- * What is compared: the losses of each step, the gradients of the first one, weights and running statistics after ten
- * steps, and an evaluation with them. Gradients are read through the public API: a second training step over the same
+ * It compares the losses of each step, the gradients of the first one, weights and running statistics after ten steps,
+ * and an evaluation with them. Gradients are read through the public API: a second training step over the same
  * variables, plain SGD without decay, is taken first and undone.
  *
  * Tolerances are relative to the largest element of a tensor. The longest sum has 540 summands (a weight's gradient
- * sums over samples and positions), each layer's rounding is eps * sqrt(540) = 23 eps, six layers both ways and ten
- * steps make some 23 * 12 * 10 eps: 6e-13 in f64 (eps 2e-16), where 1e-11 is asked, and 2e-5 in f32 (eps 6e-8) with the
- * fast kernels. Seen are 1e-15 and 1e-6.
+ * sums over samples and positions), so each layer rounds by about eps * sqrt(540) = 23 eps. Six layers in both
+ * directions and ten steps make about 23 * 12 * 10 eps. This is 6e-13 in f64 (eps 2e-16), where the tolerance is 1e-11,
+ * and 2e-5 in f32 (eps 6e-8) with the fast kernels. Measured were 1e-15 and 1e-6.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -155,7 +155,7 @@ static void compare(const struct run *r, const char *what, const char *name, con
     double worst = 0, largest = 0;
     for (int64_t i = 0; i < n; i++) {
         const double off = fabs(got[i] - expected[i]);
-        worst = off <= worst ? worst : off; /* a NaN stays */
+        worst = off <= worst ? worst : off; /* keeps a NaN */
         largest = fmax(largest, fabs(expected[i]));
     }
     test_checks++;
@@ -219,8 +219,8 @@ static void check_final(const struct run *r, const char *name, const double *gol
     cvy_mem_free(&got);
 }
 
-/* The probe's rate is a power of two, large beside the weights, so that even in f32 the difference holds the gradient's
- * digits. */
+/* The probe's rate is a power of two and large compared with the weights, so that even in f32 the difference keeps the
+ * digits of the gradient. */
 #define PROBE_RATE 4096.0
 
 static void check_gradient(const struct run *r, const char *name, const double *golden, int64_t n)
@@ -237,7 +237,7 @@ static void check_gradient(const struct run *r, const char *name, const double *
 
 /* ---- steps ---- */
 
-/* This rank's rows of batch b. */
+/* Fills this rank's rows of batch b. */
 static void fill(const struct run *r, int step, int b)
 {
     const int64_t rows = cvy_program_rows(r->program, step), first = cvy_program_first_row(r->program, step);
@@ -245,7 +245,7 @@ static void fill(const struct run *r, int step, int b)
         void *feed = cvy_program_feed(r->program, step, r->net->input[i].name);
         const int64_t row = cvy_shape_elems(&r->net->input[i].shape);
         int64_t n = 0;
-        if (!feed) /* an input that only the losses have */
+        if (!feed) /* an input that only the losses use */
             continue;
         double *all = read_golden(r, "in", r->net->input[i].name, &n);
         const int64_t nbatch = n / (row * r->net->batch);
@@ -292,7 +292,7 @@ static void evaluate(const struct run *r)
     const int64_t mine = cvy_shape_elems(&shape),
                   first = cvy_program_first_row(r->program, r->forward) * (n / r->net->batch);
     EXPECT_OK(cvy_mem_alloc((size_t)n * sizeof *got, &got));
-    memcpy(got, golden, (size_t)n * sizeof *got); /* other ranks look at the rest */
+    memcpy(got, golden, (size_t)n * sizeof *got); /* other ranks compare the rest */
     for (int64_t i = 0; i < mine; i++)
         got[first + i] = element(data, r->dtype, i);
     compare(r, "evaluation", r->net->output, got, golden, n);

@@ -1,6 +1,6 @@
 /*
- * The job file: values and defaults, --set, every error with its place, the resolved file that parses back to itself,
- * the hash, and the page docs/reference/job-file.md against the tables (`test_job --write` brings it up to date).
+ * test_job.c: the job file: values and defaults, --set, every error with its position, the resolved file that parses
+ * back to itself, the hash, and the page docs/reference/job-file.md against the tables (`test_job --write` updates it).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,7 +148,8 @@ static const char *option(const cvy_tree *map, const char *key)
     return value && value->text ? value->text : "(none)";
 }
 
-/* A preset gives what the job leaves open, key by key; what the job names otherwise stands alone. */
+/* A preset sets what the job leaves open, key by key. If the job names another optimizer or schedule, that stands
+ * alone. */
 static void presets_fill_in(void)
 {
     cvy_job *job =
@@ -268,7 +269,7 @@ static void bad_overrides(void)
     }
 }
 
-/* Each is appended to a sound head of two lines. */
+/* Each text is appended to a valid beginning of two lines. */
 static void errors(void)
 {
     static const struct {
@@ -504,7 +505,7 @@ static const char *manual_path(char *buffer, size_t room)
     return buffer;
 }
 
-/* Files, overrides and resolved jobs of older versions. */
+/* Files, overrides and resolved jobs of older versions are still read. */
 static void old_words_are_read(void)
 {
     static const struct {
@@ -555,7 +556,7 @@ static void page_is_up_to_date(void)
     cvy_mem_free(&wanted);
 }
 
-/* What stands between ```yaml and ``` must be a job. */
+/* The text between ```yaml and ``` must be a valid job. */
 static void example_of_the_page_parses(void)
 {
     char *page = NULL;

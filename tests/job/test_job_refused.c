@@ -1,7 +1,7 @@
 /* rows: clang asan */
 /*
- * test_job_refused.c: what a user mistypes in a job, or asks too much of, is refused before the first step, with place,
- * value and what was expected, and leaves no run folder. Each case is one change of a sound job.
+ * test_job_refused.c: a job with a typing error or a value out of range is refused before the first step, with
+ * position, value and what was expected, and leaves no run folder. Each case is one change of a valid job.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,11 +33,11 @@ static const char job_text[] = "model:\n"
                                "checkpoint: {every: 2 steps}\n";
 
 struct change {
-    const char *from, *to; /* the first place of `from` in the job becomes `to` */
+    const char *from, *to; /* the first `from` in the job is replaced by `to` */
     const char *said;      /* part of the message */
 };
 
-/* ---- keys: the place and the nearest known one ---- */
+/* ---- keys: the position and the nearest known key ---- */
 static const struct change keys[] = {
     {"epochs:", "epoch:", "job:13:3: train: unknown key \"epoch\"; did you mean \"epochs\"?"},
     {"\ncheckpoint", "\nchekpoint", "job:18:1: job: unknown key \"chekpoint\"; did you mean \"checkpoint\"?"},
@@ -116,7 +116,7 @@ static const struct change values[] = {
     {"[3, 8, 8]", "[3000000, 3000000, 3000000]", "bytes is more than this machine can address"},
 };
 
-/* ---- files that are not there, or are others ---- */
+/* ---- files that do not exist, or have other contents ---- */
 static const struct change files[] = {
     {"{format: synthetic, samples: 64, shape: [3, 8, 8], classes: 4}", "nowhere", "nowhere: no such file or folder"},
     {"{format: synthetic, samples: 64, shape: [3, 8, 8], classes: 4}", "empty",
@@ -178,7 +178,7 @@ static void missing_files(void)
     refuse(files, CVY_COUNT(files));
 }
 
-/* The same from the command line, which has no lines. */
+/* The same errors on the command line, where there are no line numbers. */
 static void overrides(void)
 {
     EXPECT_FAULT(train(job_text, "train.batchh=3"), CVY_E_CONFIG,
@@ -191,7 +191,7 @@ static void overrides(void)
     EXPECT_FAULT(train(job_text, "model="), CVY_E_CONFIG, "job: the key \"model\" is missing");
 }
 
-/* The change of every test is what makes it fail. */
+/* Checks that the job without a change is valid, so that the change makes a test fail. */
 static void sound(void)
 {
     EXPECT_OK(train(job_text, NULL));

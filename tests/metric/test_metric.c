@@ -1,8 +1,8 @@
 /*
- * test_metric.c: every metric against scikit-learn, in one go and in uneven parts, with weights, ties, holes and
- * positions.
+ * test_metric.c: every metric against scikit-learn, on all rows at once and in uneven parts, with weights, ties,
+ * missing values and positions.
  *
- * The numbers were made with scikit-learn 1.9 (roc_auc_score, roc_curve with drop_intermediate False and linear
+ * scikit-learn 1.9 computed the numbers (roc_auc_score, roc_curve with drop_intermediate False and linear
  * interpolation, r2_score, mean_squared_error, mean_absolute_error, accuracy_score, top_k_accuracy_score,
  * balanced_accuracy_score, confusion_matrix) from the formulas below.
  */
@@ -19,7 +19,7 @@ static cvy_span span(cvy_dtype dtype, void *data, int ndim, int64_t a, int64_t b
     return s;
 }
 
-/* n rows of an output [K] and a target of `width` values each. */
+/* n rows: an output [K] and a target of `width` values for each. */
 struct data {
     int64_t n, K, width;
     double *output;
@@ -28,7 +28,7 @@ struct data {
     const double *weight;
 };
 
-/* Adds the rows in parts of `part`. */
+/* Adds the rows in parts of `part` rows. */
 static cvy_status measure(const char *name, const char *options, const struct data *d, int64_t part, double *value_out,
                           cvy_json *detail)
 {
@@ -42,7 +42,7 @@ static cvy_status measure(const char *name, const char *options, const struct da
     CVY_TRY_OUT(cvy_pool_create(&pool));
     CVY_TRY_OUT(cvy_tree_parse_text(pool, "job.yaml", options, strlen(options), &tree));
     CVY_TRY_OUT(cvy_metric_create(name, tree, &(cvy_shape){1, {d->K}}, &m));
-    for (int again = 0; again < 2; again++) { /* a metric is ready for the next pass afterwards */
+    for (int again = 0; again < 2; again++) { /* after a pass, a metric is ready for the next one */
         for (int64_t i = 0; i < d->n; i += part) {
             const int64_t n = CVY_MIN(part, d->n - i);
             const cvy_span output = span(CVY_DTYPE_F64, d->output + i * d->K, 2, n, d->K, 0);
@@ -98,7 +98,7 @@ static void ranking_with_ties(void)
     make_scores();
     expect("auc", "{}", &one, 0.6984953703703705);
     expect("auc", "{}", &two, 0.6984953703703705);
-    expect("auc", "positive: 0", &two, 0.6984953703703705); /* both classes and scores change sides */
+    expect("auc", "positive: 0", &two, 0.6984953703703705); /* classes and scores are both exchanged */
     one.weight = two.weight = score_weight;
     expect("auc", "{}", &one, 0.6805081669691471);
     expect("efficiency_at_fpr", "fpr: 0.05", &one, 0.3081896551724138);
@@ -130,7 +130,7 @@ static void roc_points(void)
     cvy_text_free(&json.text);
 }
 
-/* Scores that differ by less than f32 tells apart from 1 after softmax still rank; five thousand points are thinned. */
+/* Scores that softmax makes 1 in f32 still have their rank. A curve of five thousand points is thinned. */
 static void saturated_scores_and_thinning(void)
 {
     enum { N = 5000 };

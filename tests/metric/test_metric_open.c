@@ -1,6 +1,6 @@
 /* ranks: 1 2 3 */
 /*
- * test_metric_open.c: metrics of the public API: rows that ranks share give the value of all rows.
+ * test_metric_open.c: metrics of the public API: if the rows are distributed over ranks, the value is that of all rows.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -18,7 +18,7 @@ static double value_of(const char *text, int nth_is_wrong)
     cvy_metric *metric = NULL;
     const int rank = cvy_context_rank(all), nranks = cvy_context_nranks(all);
     EXPECT_OK(cvy_metric_open(text, &(cvy_shape){1, {3}}, &metric));
-    for (int pass = 0; pass < 2; pass++) { /* a reduction leaves it empty */
+    for (int pass = 0; pass < 2; pass++) { /* a reduction clears it */
         for (int i = rank; i < ROWS; i += nranks) {
             label[i] = i % 3, weight[i] = i != 0;
             output[i][(i + (i % nth_is_wrong == 0)) % 3] = 1;

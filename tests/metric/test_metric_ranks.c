@@ -1,7 +1,7 @@
 /* ranks: 1 2 3 */
 /*
- * test_metric_ranks.c: metrics merged over ranks equal, to the bit for rankings, those of one rank that has all rows; a
- * rank may have none.
+ * test_metric_ranks.c: metrics merged over ranks equal those of one rank that has all rows, and rankings equal them to
+ * the bit; a rank may have no rows.
  */
 #include <mpi.h>
 
@@ -51,7 +51,7 @@ int main(int argc, char **argv)
     EXPECT_OK(cvy_comm_create_self(&self));
     for (int i = 0; i < CVY_COUNT(names); i++) {
         const double whole = measure(names[i], self, 0, N);
-        /* Rank 0 has none, the last all the rest: shares are uneven on purpose. */
+        /* Shares are uneven on purpose: rank 0 has no rows, and the last rank has all the rest. */
         const int first = all->rank == 0 ? 0 : (all->rank - 1) * 7, end = all->rank == all->nranks - 1 ? N
                                                                           : all->rank == 0             ? 0
                                                                                                        : all->rank * 7;

@@ -1,7 +1,8 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * The zoo against other hands: parameters, multiplications and the shape of every layer with weights (zoo_shapes.h),
- * one training step of each network at a small size, names of families, auxiliary heads, and the notation of lines.
+ * test_model_zoo.c: the model zoo against other sources: parameters, multiplications and the shape of every layer with
+ * weights (zoo_shapes.h); one training step of each network at a small size; names of families; auxiliary heads; and
+ * the notation of lines.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ static int has_weights(const cvy_node *node)
     return strcmp(node->op->name, "conv") == 0 || strcmp(node->op->name, "fc") == 0;
 }
 
-/* "64x112x112 " for each layer with weights, in order; and their multiplications for the batch's one sample. */
+/* Writes "64x112x112 " for each layer with weights, in order, and returns their multiplications for the one sample of
+ * the batch. */
 static int64_t walk(const cvy_graph *g, char *shapes, size_t size)
 {
     int64_t macs = 0;
@@ -82,8 +84,8 @@ struct trial {
     int runs;
 };
 
-/* As small as they may be, so that a step takes a moment. Those of many weights are planned only: filling them takes
- * longer than all else here. */
+/* The sizes are as small as possible, so that a step is short. Networks with many weights are only planned, because
+ * filling the weights takes longer than all other tests here. */
 static const struct trial trials[] = {
     {"alexnet", "", {3, {3, 67, 67}}, 0},
     {"caffenet", "", {3, {3, 67, 67}}, 0},
@@ -113,8 +115,8 @@ static const struct trial trials[] = {
     {"linear", "", {3, {1, 8, 8}}, 1},
 };
 
-/* Two steps on one batch: the loss of the first is that of a network that has learned nothing, and all that follows is
- * finite. */
+/* Runs two steps on one batch. The loss of the first one must be that of an untrained network, and everything after it
+ * must be finite. */
 static void trains(cvy_program *p, int step)
 {
     double first = 0, second = 0;
@@ -132,7 +134,7 @@ static void trains(cvy_program *p, int step)
     EXPECT(first > 0.01 && first < 20 && isfinite(second) && second != first);
 }
 
-/* The network with a loss on three classes, its passes and its plan; then, maybe, its steps. */
+/* Plans the network with a loss on three classes, and runs its steps if t->runs. */
 static void plan_and_run(const struct trial *t, cvy_model *m, cvy_program *p)
 {
     int step = -1, forward = -1;
@@ -177,7 +179,7 @@ static void each_plans_a_training_step_and_small_ones_run(void)
         attempt(&trials[i]);
 }
 
-/* Every network of the table has a reference or a plan of its own here, so that a new one is not forgotten. */
+/* Every network of the table must have a reference or a plan here, so that a new one is not forgotten. */
 static void none_is_left_out(void)
 {
     int count = 0;
@@ -267,7 +269,7 @@ static void heads_are_for_training_only(void)
 
 /* ---- lines ---- */
 
-/* Layers as "name:op<from", those of the first line only. */
+/* Lists the layers as "name:op<from", those of the first line only. */
 static const char *layers_of(const char *norm, const char *line)
 {
     static char text[1024];

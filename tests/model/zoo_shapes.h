@@ -1,4 +1,5 @@
-/* zoo_shapes.h: parameters, MAC and layer outputs of the zoo's networks from other hands. Written by zoo_shapes.py. */
+/* zoo_shapes.h: parameters, MAC and layer outputs of the zoo's networks from other sources. Written by
+ * zoo_shapes.py. */
 static const struct reference {
     const char *name, *options, *source;
     int64_t params, macs;

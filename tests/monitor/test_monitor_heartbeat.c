@@ -1,6 +1,6 @@
 /*
- * The board of ranks: lines of a fixed width, read as they were written, and what the signs of all tell of who holds
- * the others up.
+ * test_monitor_heartbeat.c: the heartbeat file of the ranks: lines have a fixed width and are read as they were
+ * written, and the heartbeats of all ranks tell which one delays the others.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void lines_come_back(void)
     cvy_heartbeat zero = sign_of(0, 1e9, CVY_HEARTBEAT_RUNNING, 8, "waiting for samples");
     EXPECT_OK(cvy_heartbeat_write(fd, &two));
     EXPECT_OK(cvy_heartbeat_write(fd, &zero));
-    zero.met = 1234567890123; /* a longer line over a shorter one */
+    zero.met = 1234567890123; /* a longer line replaced by a shorter one */
     EXPECT_OK(cvy_heartbeat_write(fd, &zero));
     EXPECT_OK(cvy_heartbeat_read(path, 4, back));
     EXPECT_INT(back[0].rank, 0);
@@ -49,7 +49,7 @@ static void lines_come_back(void)
     EXPECT_FAULT(cvy_heartbeat_read("/nowhere/at/all", 4, back), CVY_E_IO, "/nowhere/at/all");
 }
 
-/* What is told of four ranks, one of which is as given; NULL: nothing is. */
+/* Checks the message for four ranks, one of which has the heartbeat `odd`. NULL: there is no message. */
 static void suspect(cvy_heartbeat odd, const char *expected)
 {
     cvy_heartbeat all[4];
@@ -64,8 +64,7 @@ static void suspect(cvy_heartbeat odd, const char *expected)
 
 static void the_one_that_holds_the_others_up(void)
 {
-    suspect(sign_of(2, 999, CVY_HEARTBEAT_RUNNING, 50, "a training step"),
-            NULL); /* a sign a second older is no wonder */
+    suspect(sign_of(2, 999, CVY_HEARTBEAT_RUNNING, 50, "a training step"), NULL); /* one second older is normal */
     suspect(sign_of(2, 990, CVY_HEARTBEAT_RUNNING, 50, "a training step, node fc1"),
             "rank 2 on node2 gives no sign: its last was 10.0 s before the others'");
     suspect(sign_of(-1, 1000, CVY_HEARTBEAT_RUNNING, 50, ""), "rank 1 has never given a sign");
@@ -80,7 +79,7 @@ static void who_went_first(void)
 {
     char text[320] = "";
     const int fd = open(path, O_RDWR | O_TRUNC);
-    EXPECT_INT(cvy_heartbeat_first_gone(path, 2, text, sizeof text), 0); /* an empty board */
+    EXPECT_INT(cvy_heartbeat_first_gone(path, 2, text, sizeof text), 0); /* an empty heartbeat file */
     for (int r = 0; r < 3; r++) {
         const cvy_heartbeat s = sign_of(r, r == 1 ? 2000.0 : 2010.0 + r,
                                         r == 0 ? CVY_HEARTBEAT_STALLED : CVY_HEARTBEAT_RUNNING, 5, "a training step");

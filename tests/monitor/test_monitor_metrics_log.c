@@ -1,7 +1,7 @@
 /* rows: clang asan */
 /*
- * test_monitor_metrics_log.c: lines are appended whole, a resumed run cuts what it will write again, a full disk loses
- * lines and nothing else.
+ * test_monitor_metrics_log.c: lines are appended whole; a resumed run removes the lines that it will write again; a
+ * full disk loses lines and nothing else.
  */
 #include <signal.h>
 #include <stdint.h>
@@ -77,7 +77,7 @@ static void resume_cuts(void)
     EXPECT_OK(cvy_metrics_log_open(path, -1, &log));
     cvy_metrics_log_close(&log);
     content("");
-    char below[64]; /* a file is no folder */
+    char below[64]; /* a file is not a folder */
     snprintf(below, sizeof below, "%s/metrics.jsonl", path);
     EXPECT_INT(cvy_metrics_log_open(below, 3, &log), CVY_E_IO);
     EXPECT(log == NULL);

@@ -1,7 +1,9 @@
 /* ranks: 2 3 4 */
 /*
- * Weights that drift apart: a bit flipped in any place on any rank is found, and the rank named where most others
- * agree; what is equal, or is no weight, is not. CONVOY_TEST_FLIPS says how many bits are tried (60).
+ * test_monitor_replicas.c: weights that should be equal on all ranks: a bit flipped anywhere on any rank is found, and
+ * the rank is named if most others agree; equal weights, and values that are not weights, are not reported.
+ *
+ * CONVOY_TEST_FLIPS says how many bits are tried (60).
  */
 #include <convoy/convoy.h>
 #include <mpi.h>
@@ -75,7 +77,7 @@ static void states_may_differ(void)
     EXPECT_OK(cvy_replicas_compare(comm, vars, 0));
 }
 
-/* All ranks of this node have one copy: the first one speaks for it. */
+/* All ranks of this node share one copy, and the first rank checks it for them. */
 static void one_copy_on_a_node(void)
 {
     if (comm->rank == 1)

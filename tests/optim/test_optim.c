@@ -1,11 +1,11 @@
 /*
- * test_optim.c: three steps of each optimiser against PyTorch, by the plain kernel in f64 and by every registered
+ * test_optim.c: three steps of each optimiser against PyTorch, by the reference kernel in f64 and by every registered
  * kernel in f32, in a plain layout and in a padded one whose padding lanes must stay zero.
  *
- * The numbers were made with PyTorch 2.15 in f64: weight[i] = sin(i + 1), gradient[i] = 2 cos(0.7 i + t) at step t = 0,
- * 1, 2 with scale 0.5, lr 0.02, for i = 0 .. 14; the optimiser of the same name with the options given (lr_mult: lr
- * times it). Elements 0, 7 and 14 are kept. PyTorch has no lars: its numbers are of algorithm 1 of its paper, by
- * tensors of PyTorch in f64; without decay (a bias) it is PyTorch's SGD.
+ * PyTorch 2.15 computed the numbers in f64: weight[i] = sin(i + 1), gradient[i] = 2 cos(0.7 i + t) at step t = 0, 1, 2
+ * with scale 0.5, lr 0.02, for i = 0 .. 14; the optimiser of the same name with the given options (lr_mult multiplies
+ * lr). Elements 0, 7 and 14 are kept. PyTorch has no lars: its numbers come from algorithm 1 of its paper, computed
+ * with PyTorch's tensors in f64. Without decay (for a bias) it is PyTorch's SGD.
  */
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static const struct row rows[] = {
      {0.746210337178795, 0.879601991456719, 0.686595801475396}},
     {"sgd",
      "momentum: 0.9, nesterov: true, lookahead: 1",
-     {0.744962150751141, 0.8660782436495649, 0.7008101832997351}}, /* from w and m as optim_sgd.c has them */
+     {0.744962150751141, 0.8660782436495649, 0.7008101832997351}}, /* from w and m as optim_sgd.c defines them */
     {"sgd", "lr_mult: 2, momentum: 0.5", {0.755698719917694, 0.888024670914145, 0.698260174432136}},
     {"adam", "", {0.793307490338406, 0.933695270635786, 0.688680596819855}},
     {"adam",
@@ -50,7 +50,7 @@ static const struct row rows[] = {
      {0.750557399683312, 0.879015672417581, 0.682470894834051}},
 };
 
-/* Of a variable without weight decay. */
+/* Rows for a variable without weight decay. */
 static const struct row bias_rows[] = {
     {"lars",
      "momentum: 0.9, trust_coefficient: 0.3, weight_decay: 0.1",
@@ -125,7 +125,7 @@ static void check(const struct row *row, const char *by, const double *weight, d
     }
 }
 
-/* The plain kernel in f64; destinations are the sources' own memory, as in a plan. */
+/* The reference kernel in f64. The destinations are in the sources' memory, as in a plan. */
 static void plain_kernel(const struct row *row, int is_bias)
 {
     struct bench b = {.is_bias = is_bias};
@@ -236,7 +236,7 @@ static void updates_equal_pytorch(void)
 enum { LARGE = 50021 }; /* six pieces and a part of one */
 static const cvy_shape large = {1, {LARGE}};
 
-/* Two steps on a large weight; kernel NULL: the plain one, in f32. */
+/* Runs two steps on a large weight in f32. If kernel is NULL, the reference kernel is used. */
 static void run_large(const struct row *row, const cvy_kernel_def *kernel, int threads, float *weight)
 {
     struct bench b = {0};
@@ -273,7 +273,7 @@ static void run_large(const struct row *row, const cvy_kernel_def *kernel, int t
     close_bench(&b);
 }
 
-/* A number's bits do not depend on where a thread's range ends. */
+/* The bits of an element do not depend on where a thread's range ends. */
 static void same_bits_by_any_number_of_threads(void)
 {
     static float one[LARGE], more[LARGE];
@@ -292,7 +292,8 @@ static void same_bits_by_any_number_of_threads(void)
     EXPECT(compared >= 4 * CVY_COUNT(rows));
 }
 
-/* The lengths, and the update, are the same bits at any number of threads; and it is that of the plain kernel. */
+/* The norms and the update have the same bits for any number of threads. The update agrees with that of the reference
+ * kernel. */
 static void lars_sums_in_a_fixed_order(void)
 {
     static const struct row row = {.op = "lars", .options = "trust_coefficient: 0.3, weight_decay: 0.01"};
@@ -312,14 +313,14 @@ static void lars_sums_in_a_fixed_order(void)
     for (int i = 0; i < LARGE; i++)
         worst = fmax(worst, fabs((double)one[i] - plain[i]));
     EXPECT(worst <= 1e-6);
-    EXPECT(fabs(plain[2] - weight_at(2)) > 1e-2); /* it moved */
+    EXPECT(fabs(plain[2] - weight_at(2)) > 1e-2); /* the weight has changed */
     for (int threads = 2; threads <= 4; threads++) {
         run_large(&row, kernel, threads, more);
         EXPECT(memcmp(one, more, sizeof one) == 0);
     }
 }
 
-/* A state is named after its weight, belongs to it, and is found again by the next graph over the same variables. */
+/* A state is named after its weight and belongs to it. The next graph over the same variables finds it again. */
 static void states_belong_to_weights(void)
 {
     struct bench b = {0};

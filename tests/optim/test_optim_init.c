@@ -1,6 +1,6 @@
 /*
- * test_optim_init.c: initialisers: mean, spread and bounds of what they fill, and that a value depends on seed, name
- * and element only.
+ * test_optim_init.c: initialisers: mean, spread and bounds of what they fill, and that a value depends only on seed,
+ * name and element.
  */
 #include "optim/optim.h"
 #include "test_util.h"
@@ -15,8 +15,8 @@ static cvy_variable variable(const char *name, const char *method, const char *o
                           .init = {.method = method, .options = options, .fan_in = 100, .fan_out = 200}};
 }
 
-/* Means within five standard errors; a spread of n samples is known to 1 / sqrt(2 n) of itself (less for even
- * distributions). */
+/* Means must be within five standard errors. The spread of n samples is known to a relative error of 1 / sqrt(2 n), or
+ * less for uniform distributions. */
 static void expect_moments(const char *method, const char *options, double mean, double std, double bound)
 {
     static double x[ELEMS];

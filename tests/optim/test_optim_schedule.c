@@ -2,9 +2,9 @@
  * test_optim_schedule.c: learning-rate schedules against PyTorch's, the warm-up, and durations in epochs, steps and
  * samples.
  *
- * PyTorch's numbers: torch.optim.lr_scheduler of version 2.15 on SGD with lr 0.1, 100 steps of which each is 8 samples
- * here: CosineAnnealingLR(100), StepLR(30, 0.1), MultiStepLR([20, 70], 0.5), ExponentialLR(0.95), PolynomialLR(100, 2),
- * OneCycleLR(0.1, 101).
+ * PyTorch's numbers come from torch.optim.lr_scheduler of version 2.15 on SGD with lr 0.1 and 100 steps, each of which
+ * is 8 samples here: CosineAnnealingLR(100), StepLR(30, 0.1), MultiStepLR([20, 70], 0.5), ExponentialLR(0.95),
+ * PolynomialLR(100, 2), OneCycleLR(0.1, 101).
  */
 #include <stdio.h>
 
@@ -75,8 +75,8 @@ static void schedules_equal_pytorch(void)
     expect("{name: polynomial, power: 2}", 99, 1e-5);
 }
 
-/* PyTorch counts its cycle's steps to 100 inclusive, which here is the end of the run, and puts the top at step 0.3 *
- * 101 - 1. */
+/* PyTorch counts the steps of its cycle up to and including 100, which is the end of the run here. Its maximum is at
+ * step 0.3 * 101 - 1. */
 static void one_cycle_equals_pytorch(void)
 {
     expect("one_cycle", 0, 0.004);
@@ -107,7 +107,8 @@ static void warm_up_is_linear(void)
     expect("{name: step, every: 1 epoch, factor: 0.5, warmup: 2 epochs}", 15, 0.1 * 0.5 * 0.75);
 }
 
-/* Goyal et al. 2017: from the rate of the base batch to that of the large one, which the schedule then multiplies. */
+/* Goyal et al. 2017: the rate rises from that of the base batch to that of the large batch, which the schedule then
+ * multiplies. */
 static void large_batches_begin_at_the_base_rate(void)
 {
     const char *text = "{name: multi_step, at: 7 epochs, factor: 0.1, warmup: 5 epochs}";
@@ -118,7 +119,7 @@ static void large_batches_begin_at_the_base_rate(void)
     expect_for("{name: constant, warmup: 5 epochs, warmup_from: 0}", 4, 0, 0);
     expect_for("{name: constant, warmup: 5 epochs, warmup_from: 0.5}", 4, 25, 0.3);
     expect_for("{name: constant, warmup: 5 epochs}", 1, 0, 0.1);    /* the base batch itself */
-    expect_for("{name: constant, warmup: 5 epochs}", 0.5, 0, 0.05); /* a smaller one: nothing to warm up to */
+    expect_for("{name: constant, warmup: 5 epochs}", 0.5, 0, 0.05); /* a smaller batch needs no warm-up */
     expect_for("{name: constant, warmup: 5 epochs}", 0.5, 25, 0.05);
     expect_for("cosine", 4, 50, 0.2);
 }

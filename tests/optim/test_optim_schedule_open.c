@@ -1,4 +1,3 @@
-/* minimal */
 /*
  * test_optim_schedule_open.c: schedules of the public API: from text, in samples, steps and epochs.
  */

@@ -1,8 +1,9 @@
 /* rows: minimal */
 /*
- * test_packaging_old_layout.c: callers built against other headers. Each struct of options or results lies just before
- * memory that may not be touched, with as many fields as an older header had; the call works or is refused, and it
- * never reads or writes beyond the struct.
+ * test_packaging_old_layout.c: callers that were built with other headers.
+ *
+ * Each struct of options or results has as many fields as an older header had, and the memory after it must not be
+ * accessed. The call works or is refused, and it never reads or writes after the end of the struct.
  */
 #define _DEFAULT_SOURCE
 #include <stdlib.h>
@@ -17,7 +18,8 @@ static const char job_text[] = "model: mlp\n"
                                "data: {train: {format: synthetic, samples: 64, shape: [4], classes: 2}}\n"
                                "train: {batch: 8, steps: 1}\n";
 
-/* A copy of the first `size` bytes of a struct, with that size, which ends where the process may not read. */
+/* Copies the first `size` bytes of a struct, with that size, to the end of a page; the process may not access the next
+ * page. */
 static void *before_the_edge(const void *given, size_t size)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -91,7 +93,7 @@ static void newer_options_are_refused_if_set(void)
                  "a field that only a newer version has is set");
 }
 
-/* A caller that forgot the size may have any layout at all. */
+/* If a caller forgets the size, its struct may have any layout. */
 static void sizes_are_required(void)
 {
     const size_t none = 0;

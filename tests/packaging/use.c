@@ -1,6 +1,6 @@
 /*
- * use.c: an outside program, built against an installed convoy by the two projects beside it: makes a context of its
- * own and one over a communicator, and says the library's version. Not part of convoy's build.
+ * use.c: a program outside of convoy, built against an installed convoy by the two projects in this folder. It makes a
+ * context of its own and one over a communicator, and prints the library's version. It is not part of convoy's build.
  */
 #include <stdio.h>
 

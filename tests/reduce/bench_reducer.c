@@ -1,8 +1,8 @@
 /*
- * bench_reducer.c: what the public reducer costs over the requests that it is made of: the same bytes in the same
- * buckets summed by both, in turns.
+ * bench_reducer.c: measures what the public reducer costs in addition to the requests that it is made of. Both sum the
+ * same bytes in the same buckets, in turns.
  *
- *     mpiexec -n 2 build/release/tests/bench_reducer [BUFFERS [BYTES_EACH]]
+ *   mpiexec -n 2 build/release/tests/bench_reducer [BUFFERS [BYTES_EACH]]
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     if (nbuffer < 1 || nbuffer > BUFFERS_MAX || elems < 16)
         MPI_Abort(MPI_COMM_WORLD, 1);
     const size_t each = (size_t)((elems + 15) / 16 * 16) * sizeof(float), bytes = each * (size_t)nbuffer;
-    const cvy_reducer_opts opts = {.size = sizeof opts, .bucket_bytes = 1}; /* each buffer a bucket */
+    const cvy_reducer_opts opts = {.size = sizeof opts, .bucket_bytes = 1}; /* one bucket for each buffer */
     cvy_request *request[BUFFERS_MAX] = {0};
     cvy_reducer *r = NULL;
     char *memory = NULL, name[16];

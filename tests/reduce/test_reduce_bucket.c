@@ -1,7 +1,7 @@
 /* ranks: 1 2 3 4 */
 /*
- * test_reduce_bucket.c: bucket sets: all buckets at once and again and again, in f32 and f64; reduced to parts and
- * gathered, which together is an all-reduce; two sets beside each other; an exchange in the place of reductions; times.
+ * test_reduce_bucket.c: bucket sets: all buckets at once and repeatedly, in f32 and f64; a reduce-scatter and an
+ * all-gather, which together are an all-reduce; two sets at the same time; an exchange in place of reductions; times.
  */
 #include <mpi.h>
 
@@ -100,7 +100,7 @@ static void test_all_of_them(void)
     }
 }
 
-/* A reduce-scatter and an all-gather of the same memory, the gather beside the next reduction. */
+/* A reduce-scatter and an all-gather of the same memory. The gather runs at the same time as the next reduction. */
 static void test_parts(void)
 {
     const cvy_allreduce_opts opts = {.no_node = 1, .halves = 1};
@@ -125,7 +125,7 @@ static void test_parts(void)
             EXPECT_OK(cvy_bucket_set_start(gather, b));
             EXPECT(cvy_bucket_set_is_active(sums) || comm->nranks == 1);
         }
-        while (cvy_bucket_set_is_active(sums)) /* only the set beside it is */
+        while (cvy_bucket_set_is_active(sums)) /* only the other set is active */
             EXPECT_OK(cvy_bucket_set_progress(sums));
         for (int b = 0; b < BUCKETS; b++)
             check(&gather->bucket[b], 0, elems[b], round);

@@ -1,8 +1,8 @@
 /* ranks: 1 2 3 */
 /*
- * test_reducer.c: the public reducer: sums of all ranks, whatever the order in which each rank starts and waits, step
- * after step, in buckets of any size and by any way of summing; one step late with two sets of buffers; and what misuse
- * is told.
+ * test_reducer.c: the public reducer: sums over all ranks in any order in which each rank starts and waits, step after
+ * step, with buckets of any size and every algorithm; sums one step late with two sets of buffers; and messages for
+ * misuse.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -26,7 +26,7 @@ static const struct {
     {"stem", 9000, CVY_DTYPE_F32},
 };
 
-/* Small whole numbers: their sums are exact in f32, and in bf16 too. */
+/* Small whole numbers, whose sums are exact in f32 and in bf16. */
 static double value(int rank, int step, int buffer, int64_t i)
 {
     return (double)((rank * 5 + step * 3 + buffer + i) % 17 - 6);
@@ -75,7 +75,7 @@ static cvy_reducer *new_reducer(cvy_context *context, const cvy_reducer_opts *op
     return r;
 }
 
-/* Every rank starts the buffers in an order of its own, another one in each step. */
+/* Every rank starts the buffers in its own order, which changes with each step. */
 static void start_all(cvy_reducer *r, const cvy_context *context, int step)
 {
     const int rank = cvy_context_rank(context);
@@ -89,7 +89,7 @@ static void start_all(cvy_reducer *r, const cvy_context *context, int step)
 
 /* ---- sums ---- */
 
-/* Even steps are waited for as a whole, odd ones buffer by buffer, in another order on each rank. */
+/* In even steps all buffers are waited for at once, in odd ones buffer by buffer, in another order on each rank. */
 static void run_steps(cvy_context *context, const cvy_reducer_opts *opts, double factor)
 {
     cvy_reducer *r = new_reducer(context, opts);
@@ -107,7 +107,7 @@ static void run_steps(cvy_context *context, const cvy_reducer_opts *opts, double
         }
         allocations = step == 0 ? cvy_mem_count() : allocations;
     }
-    EXPECT_INT(cvy_mem_count(), allocations); /* none in a step */
+    EXPECT_INT(cvy_mem_count(), allocations); /* a step allocates nothing */
     cvy_reducer_destroy(&r);
     EXPECT(r == NULL);
 }
@@ -135,7 +135,7 @@ static void sums(void)
     }
 }
 
-/* Each two ranks in a row are a node: sums go through memory inside and by messages between. */
+/* Two successive ranks are a node: sums go through shared memory within a node and by messages between nodes. */
 static void nodes(void)
 {
     cvy_context *context = NULL;
@@ -157,7 +157,7 @@ static void averages(void)
     run_steps(alone, &(cvy_reducer_opts){.size = sizeof(cvy_reducer_opts), .factor = -3}, -3);
 }
 
-/* A buffer that was waited for goes on into the next step while others are still in this one. */
+/* A buffer whose wait is done goes on to the next step while others are still in this one. */
 static void ahead(void)
 {
     cvy_reducer *r = new_reducer(all, &(cvy_reducer_opts){.size = sizeof(cvy_reducer_opts), .bucket_bytes = 1});
@@ -166,7 +166,7 @@ static void ahead(void)
     check(r, all, 0, 0, 1);
     fill(r, all, 1, 0);
     EXPECT_OK(cvy_reducer_start(r, 0));
-    EXPECT_OK(cvy_reducer_wait(r, ALL)); /* step 0, without the one that was waited for */
+    EXPECT_OK(cvy_reducer_wait(r, ALL)); /* step 0, without the buffer that was waited for */
     for (int b = 1; b < BUFFERS; b++)
         check(r, all, 0, b, 1);
     EXPECT_OK(cvy_reducer_wait(r, 0));
@@ -174,7 +174,7 @@ static void ahead(void)
     cvy_reducer_destroy(&r);
 }
 
-/* Depth 2: the sums of a step are waited for behind the starts of the next one; to cool down, the last wait is made at
+/* With depth 2, a step waits for its sums after the next step was started. At the end, the last wait follows at
  * once. */
 static void one_step_late(int no_node)
 {
@@ -252,7 +252,7 @@ static void bad_descriptions(void)
     EXPECT_OK(cvy_reducer_ready(r));
     EXPECT_FAULT(cvy_reducer_ready(r), CVY_E_ARGUMENT, "once");
     EXPECT_FAULT(cvy_reducer_add(r, "v", 4, CVY_DTYPE_F32, &index), CVY_E_ARGUMENT, "too late");
-    EXPECT(cvy_reducer_buffer(r, 0) != NULL); /* a second ready has not harmed it */
+    EXPECT(cvy_reducer_buffer(r, 0) != NULL); /* the second ready did no harm */
     EXPECT(cvy_reducer_sum(r, 0) == NULL);
     EXPECT_FAULT(cvy_reducer_start(r, 1), CVY_E_ARGUMENT, "no buffer 1");
     EXPECT_FAULT(cvy_reducer_wait(r, -2), CVY_E_ARGUMENT, "no buffer -2");
@@ -260,7 +260,7 @@ static void bad_descriptions(void)
     cvy_reducer_destroy(&r);
 }
 
-/* Each is refused and changes nothing: the sums are right in the end. */
+/* Each call is refused and changes nothing: the sums are right in the end. */
 static void bad_steps(void)
 {
     cvy_reducer *r = new_reducer(all, &(cvy_reducer_opts){.size = sizeof(cvy_reducer_opts), .bucket_bytes = 1}),
@@ -291,14 +291,14 @@ static void bad_steps(void)
     EXPECT_FAULT(cvy_reducer_wait(r, ALL), CVY_E_ARGUMENT, "has not been started");
     for (int b = 0; b < BUFFERS; b++)
         check(r, all, 0, b, 1);
-    start_all(other, all, 1); /* now it may */
+    start_all(other, all, 1); /* now it is allowed */
     EXPECT_OK(cvy_reducer_wait(other, ALL));
     check(other, all, 1, 6, 1);
     cvy_reducer_destroy(&other);
     cvy_reducer_destroy(&r);
 }
 
-/* The last rank differs; all are told what and where, and the reducer can still be thrown away. */
+/* The last rank differs. All ranks are told what differs and where, and the reducer can still be destroyed. */
 static void expect_disagreement(const cvy_reducer_opts *opts, const char *name, int64_t count, int more,
                                 const char *part)
 {
@@ -348,7 +348,7 @@ static void no_memory(void)
     EXPECT_SURVIVES_NO_MEMORY(live_once());
 }
 
-/* The last rank runs out of memory somewhere: every rank is told, and nobody is left waiting. */
+/* The last rank runs out of memory at some allocation. Every rank is told, and no rank is left waiting. */
 static void no_memory_on_one_rank(void)
 {
     const int last = cvy_context_rank(all) == cvy_context_nranks(all) - 1;

@@ -1,7 +1,7 @@
 /* rows: clang asan */
 /*
- * test_report.c: the page says what the run's files say, is well-formed whatever they contain, and leaves out what is
- * not there.
+ * test_report.c: the page shows what the run's files contain, is well-formed whatever that is, and leaves out what does
+ * not exist.
  */
 #include "base/base_file.h"
 #include "report/report.h"
@@ -34,7 +34,7 @@ static void put(const char *name, const char *text)
     EXPECT_OK(cvy_file_replace(path, text, strlen(text)));
 }
 
-/* Every tag is closed by its own name, in order; attributes are quoted; no entity but the page's own. */
+/* Every tag is closed by its own name, in order. Attributes are quoted, and there is no entity but the page's own. */
 static void expect_well_formed(const char *html)
 {
     char stack[64][32];

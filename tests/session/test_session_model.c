@@ -1,6 +1,6 @@
 /*
- * From a job and the data's description to a model: which losses, on which output and field, with which number of
- * outputs; and the options of a program and its training step.
+ * test_session_model.c: from a job and the description of the data to a model: which losses, on which output and field,
+ * with how many outputs; and the options of a program and its training step.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static cvy_job *must_parse(const char *text)
     return job;
 }
 
-/* Inputs and the losses of the model that this job makes of the data: "x label | loss=softmax_cross_entropy(fc,label)".
- */
+/* Returns the inputs and the losses of the model that this job makes for the data, as "x label |
+ * loss=softmax_cross_entropy(fc,label)". */
 static const char *losses_of(const char *text, const cvy_dataset_info *data, int64_t *outputs_out)
 {
     static char line[512];
@@ -115,7 +115,7 @@ static void what_the_network_says(void)
                   "reads 'mask'") != NULL);
 }
 
-/* A loss of the main output is one of the auxiliary heads too; one that names its output is not. */
+/* A loss of the main output is also added to the auxiliary heads. A loss that names its output is not. */
 static void auxiliary_heads(void)
 {
     cvy_dataset_info c = classes();
@@ -175,7 +175,7 @@ static void options(void)
     cvy_job_destroy(&job);
 }
 
-/* What the job of this section `train` makes of a variable that is declared without weight decay. */
+/* Returns what the `train` section of a job makes of a variable that is declared without weight decay. */
 static cvy_variable after_groups(const char *train, cvy_role role)
 {
     char text[256], name[] = "fc.bias";

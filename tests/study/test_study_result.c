@@ -1,5 +1,5 @@
 /*
- * test_study_result.c: results as JSON and as lines for people; a struct of an older and shorter version is read as far
+ * test_study_result.c: results as JSON and as lines for people; a shorter struct of an older version is filled as far
  * as it goes, and one without its size is refused.
  */
 #include <convoy/convoy.h>
