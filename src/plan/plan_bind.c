@@ -1,6 +1,5 @@
 /*
- * plan_bind.c: from a schedule on numbered buffers to instructions that run: kernels are created, every pointer is
- * resolved.
+ * plan_bind.c: makes the instructions of a schedule runnable: it creates the kernels and resolves every pointer.
  */
 #include <string.h>
 
@@ -15,8 +14,8 @@ struct reference {
     cvy_span src[CVY_NODE_SRC_MAX], dst[CVY_NODE_DST_MAX];
 };
 
-/* Any common layout is seen as one flat row, padding included: only elementwise operators and updates are offered that.
- */
+/* A tensor that is not plain is passed as one flat row, padding included. Only elementwise operators and updates get
+ * such tensors. */
 static cvy_span make_span(const cvy_instance *instance)
 {
     cvy_span span = {.dtype = instance->dtype, .ndim = instance->value->shape.ndim, .elems = instance->elems};
@@ -54,7 +53,7 @@ static cvy_status reference_create(const cvy_lowered *u, const cvy_call *call, v
     return CVY_OK;
 }
 
-/* ---- what the plan itself does ---- */
+/* ---- instructions of the plan itself ---- */
 
 static cvy_status reorder_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
@@ -84,13 +83,13 @@ static cvy_status nothing_run(void *state, void *const *src, void *const *dst, v
     return CVY_OK;
 }
 
-/* A part of an accumulator that is added to it. */
+/* State of an instruction that adds a part to an accumulator. */
 struct cvy_adding {
     int64_t elems;
     cvy_dtype dtype;
     int threads;
 };
-enum { ADDED_AT_ONCE = 1 << 15 }; /* elements that are worth a thread */
+enum { ADDED_AT_ONCE = 1 << 15 }; /* elements that one thread adds at a time */
 
 static void add_range(const struct cvy_adding *a, const void *part, void *sum, int64_t first, int64_t end)
 {
@@ -106,7 +105,7 @@ static void add_range(const struct cvy_adding *a, const void *part, void *sum, i
             sums[i] += y[i];
 }
 
-/* Not by cvy_parallel_for(), in which the least numbers count as zero: sums over ranks keep them, and those in shards
+/* It does not use cvy_parallel_for(), which flushes denormals to zero. All-reduces keep denormals, and sums over shards
  * must be the same on any number of ranks. */
 static cvy_status accumulate_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
@@ -214,7 +213,7 @@ int cvy_instr_exchanges(const cvy_instr *instr)
            (instr->kind == CVY_CALL_COMM && instr->call->node->op->comm->role != CVY_COMM_NO_BUCKET);
 }
 
-/* Which weight an instruction writes, and whether the copy in bf16 that is kept beside it follows. */
+/* Notes which weight an instruction writes, and whether it also writes the bf16 shadow copy. */
 static void bind_weight(const cvy_plan *plan, cvy_instr *instr)
 {
     for (int i = 0; i < instr->ndst; i++) {
@@ -242,7 +241,7 @@ cvy_part cvy_plan_part(const cvy_plan *plan, const cvy_buffer *gradient)
     return (cvy_part){first, CVY_MAX(first, end)};
 }
 
-/* Behind bind_instr's pointers: they move to the part. Scalars among the sources stay where they are. */
+/* Moves the pointers that bind_instr() has set to the start of the part. Scalar sources keep their pointers. */
 static void bind_part(const cvy_plan *plan, cvy_instr *instr, cvy_part part)
 {
     move_on(&instr->src[CVY_OPTIM_WEIGHT], part.first, sizeof(float));
@@ -273,7 +272,7 @@ static struct cvy_adding *add_adding(cvy_plan *plan, const cvy_buffer *sum)
     return a;
 }
 
-/* A bound tensor as one flat row. */
+/* A bound tensor as one flat row, padding included. */
 static cvy_span flat_span(const cvy_lowered *u, int instance, void *data)
 {
     const cvy_instance *at = &u->instance[instance];
@@ -291,7 +290,7 @@ static cvy_status bind_comm(cvy_plan *plan, cvy_instr *instr)
         .reduce = &plan->opts.reduce,
         .buckets = plan->buckets,
         .deterministic = plan->opts.deterministic,
-        .progresses = plan->opts.deferred, /* another rank may wait for the last step's buckets before it comes here */
+        .progresses = plan->opts.deferred, /* another rank may still wait for the previous step's buckets */
         .blocking = plan->opts.blocking,
         .src = src,
         .dst = dst};
@@ -307,7 +306,7 @@ static cvy_status bind_comm(cvy_plan *plan, cvy_instr *instr)
 
 static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
 {
-    cvy_call *call = (cvy_call *)(uintptr_t)instr->call; /* the plan owns its units' states while it binds */
+    cvy_call *call = (cvy_call *)(uintptr_t)instr->call; /* binding sets the state of its calls */
     const cvy_buffer *parted = plan->head.is_partitioned ? cvy_instr_parted(plan, instr) : NULL;
     const cvy_part part = parted ? cvy_plan_part(plan, parted) : (cvy_part){0, 0};
     if (plan->opts.clock && cvy_instr_computes(instr)) {
@@ -316,7 +315,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
             plan, instr, parted ? (double)(part.end - part.first) * sizeof(float) / (double)parted->bytes : 1);
     }
     if (parted && call->ask.part_elems != part.end - part.first) {
-        cvy_call_release(call); /* measuring may have made it for all of the weight */
+        cvy_call_release(call); /* it may have been created for the whole weight */
         call->ask.part_elems = part.end - part.first;
     }
     if (call)
@@ -382,7 +381,7 @@ cvy_status cvy_plan_push_feeds(cvy_plan *plan)
                                                                  owner->feeds.host, CVY_MAX(owner->feeds.bytes, 64));
 }
 
-/* Losses, statistics and outputs, which the host asks for by name. */
+/* Losses, statistics and outputs: the host reads them by name. */
 static int is_for_host(const cvy_buffer *b)
 {
     return b->value && (b->value->is_output || (b->value->kind == CVY_VALUE_ACCUMULATOR && !b->value->variable));
@@ -406,7 +405,7 @@ static cvy_status make_copies(cvy_plan *plan)
     return CVY_OK;
 }
 
-/* The content as the host reads it, from now until the plan runs again. */
+/* The content for the host, valid until the plan runs again; NULL: the host cannot read it. */
 static void *host_copy(const cvy_plan *plan, const cvy_buffer *b)
 {
     if (b->host && b->host != b->data && cvy_space_read(plan->opts.space, b->host, b->data, b->bytes) != CVY_OK)
@@ -414,7 +413,7 @@ static void *host_copy(const cvy_plan *plan, const cvy_buffer *b)
     return b->host;
 }
 
-/* A place in the arena as it was planned, in this plan's own set of gradients. */
+/* The address of an offset in the arena; offsets of gradients are in this plan's own set. */
 static char *in_arena(const cvy_plan *plan, void *arena, size_t offset)
 {
     return (char *)arena + offset + (offset < plan->head.bytes ? plan->head.bytes * (size_t)plan->head.set : 0);
@@ -449,7 +448,7 @@ static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
     return CVY_OK;
 }
 
-/* Which buckets are reduced to parts. */
+/* Sets which buckets are reduced in parts, and connects all buckets. */
 static cvy_status connect_buckets(cvy_plan *plan, void *arena)
 {
     for (int b = 0; b < plan->buckets->n; b++) {
@@ -550,7 +549,7 @@ void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro)
 
 void *cvy_plan_find_part(const cvy_plan *plan, const char *value_name, int micro)
 {
-    /* From the end: where a reorder has brought an output to plain layout, that one is meant. */
+    /* It searches from the end: if a reorder has made a plain copy of an output, that copy is wanted. */
     for (int i = plan->ninstr - 1; i >= 0; i--) {
         const cvy_instr *instr = &plan->instr[i];
         for (int d = 0; instr->micro == micro && d < instr->ndst; d++) {

@@ -1,8 +1,8 @@
 /*
- * plan_clock.c: a plan whose kernels only wait (src/kernel/clock): what each instruction would take, from the wisdom,
- * in place of the kernel itself, which is never made.
+ * plan_clock.c: a plan whose kernels only wait (src/kernel/clock). The kernels are never created: each instruction
+ * waits for the time that its kernel took according to the wisdom.
  *
- * Sums over ranks and meetings stay what they are.
+ * All-reduces and barriers run as usual.
  */
 #include <math.h>
 
@@ -24,8 +24,8 @@ static cvy_status fail_unknown(const cvy_lowered *u, const cvy_call *call, int t
                          threads);
 }
 
-/* Zeroing and adding up micro-batches is not measured and counts as nothing; so do copies that are kept from step to
- * step. */
+/* Zeroing and accumulating are not measured and count as 0 seconds; so do shadow copies, which are kept across
+ * steps. */
 static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, double *seconds_out)
 {
     const cvy_lowered *u = plan->unit[instr->micro];
@@ -40,8 +40,8 @@ static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, dou
     return CVY_OK;
 }
 
-/* comm.progress: thread on simulated nodes: one core of each computes nothing, makes progress on reductions and adds.
- */
+/* For comm.progress: thread on simulated nodes. There one core of each node does not compute; it makes progress on
+ * reductions and does their additions. */
 static cvy_status make_progress(void *user, int *busy_out)
 {
     cvy_plan *plan = user;

@@ -1,9 +1,9 @@
 /*
- * plan_deferred.c: the order of updates that are done in the next step's forward pass.
+ * plan_deferred.c: sorts the updates that run in the next step's forward pass.
  *
- * The sums of a step then have until each weight is read again to get through. The update phase is put into the order
- * in which the plan's own forward pass reads what it writes, and `need` says before which instruction each part of it
- * must have run.
+ * An all-reduce then has time until the weight is read again. The update phase is sorted by the order in which the
+ * plan's own forward pass reads what the updates write. plan->need says before which instruction of the next step each
+ * update instruction must run.
  *
  * Source: Peng et al. 2019, A generic communication scheduler for distributed DNN training acceleration
  * (ByteScheduler).
@@ -17,10 +17,10 @@
 struct needs {
     const cvy_plan *plan;
     int nvariable, nbucket;
-    int *of_variable; /* the first instruction that touches it, INT_MAX: none in this phase */
-    int *of_buffer;   /* the earliest need of an update that reads it */
+    int *of_variable; /* by variable: the first instruction before the update phase that uses it, INT_MAX: none */
+    int *of_buffer;   /* by buffer: the earliest need of the update instructions that read it */
     int *of_bucket;
-    int *of_instr; /* of the update phase */
+    int *of_instr; /* by instruction of the update phase */
 };
 
 struct place {
@@ -55,7 +55,7 @@ static void note_first_use(struct needs *n, int i)
     }
 }
 
-/* From the last one to the first: who reads what this one makes comes behind it. */
+/* Runs from the last instruction to the first, so the readers of a result are done before its producer. */
 static void note_need(struct needs *n, int i)
 {
     const cvy_plan *plan = n->plan;

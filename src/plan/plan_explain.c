@@ -1,6 +1,6 @@
 /*
- * plan_explain.c: for each node of a unit the kernels that could run it, what each costs, and why others cannot:
- * `convoy plan --explain`.
+ * plan_explain.c: lists for each node of a lowered graph the kernels that could run it, their times, and why others
+ * cannot: `convoy plan --explain`.
  */
 #include <math.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static void add_layouts(cvy_text *t, const cvy_node *node, const cvy_kernel_ask 
         }
 }
 
-/* A sentence of a reason, in one line. */
+/* Adds the first line of a reason. */
 static void add_reason(cvy_text *t, const char *reason)
 {
     cvy_text_add(t, "%.*s", (int)strcspn(reason, "\n"), reason);
@@ -105,7 +105,7 @@ static cvy_status add_call(struct explanation *e, const cvy_call *call)
     return add_candidate(e, call, &cvy_kernel_plain);
 }
 
-/* A concat whose sources lie in it, a slice that lies in its source. */
+/* For a concat whose sources are views of it, or a slice that is a view of its source. */
 static void add_view(struct explanation *e, const cvy_call *call)
 {
     cvy_text_add(&e->text, "%s: %s\n  * %-34s%12s  nothing is copied: the parts lie where they belong\n",

@@ -1,5 +1,5 @@
 /*
- * plan_json.c: a plan as JSON: what plan.json keeps with the run, what `convoy plan` prints, what the report shows.
+ * plan_json.c: prints a plan as JSON, for plan.json of a run, `convoy plan` and the report.
  */
 #include "plan/plan.h"
 

@@ -1,9 +1,10 @@
 /*
- * plan_measure.c: times one kernel on its real shapes, layouts and threads.
+ * plan_measure.c: times one kernel with its real shapes, layouts and threads.
  *
- * Before the step, in scratch memory: sources hold numbers of both signs that are far from 0 (what a network computes
- * with; zeros, denormals and infinities may be faster or slower), integers hold 0, which is a valid label, index and
- * sample number everywhere. A kernel that cannot be made, or fails, is slower than any other.
+ * It runs before the first step, in memory of its own. Real sources hold numbers of both signs that are far from 0, as
+ * in a real network; zeros, denormals and infinities may be faster or slower. Integer sources hold 0, which is a valid
+ * label, index and sample number everywhere. A kernel that cannot be created, or fails, counts as slower than any
+ * other.
  */
 #include "plan/plan_measure.h"
 
@@ -14,7 +15,7 @@
 #include "base/base_rng.h"
 
 enum { RUNS_MIN = 2, RUNS_MAX = 10, PATIENT_RUNS_MIN = 5, PATIENT_RUNS_MAX = 40 };
-static const double measure_ms = 20, patient_ms = 200; /* a call is repeated for so long */
+static const double measure_ms = 20, patient_ms = 200; /* a call is repeated for this time */
 
 typedef struct block {
     char *data;
@@ -59,7 +60,8 @@ void cvy_meter_destroy(cvy_meter **meter)
 
 /* ---- memory ---- */
 
-/* +-1/4 .. +-1 without a pattern that a branch predictor could learn; drawn once and repeated. */
+/* Fills with random numbers of +-1/4 .. +-1, which no branch predictor can learn; PATTERN_ELEMS are drawn and
+ * repeated. */
 static void fill(block *b, cvy_dtype dtype)
 {
     enum { PATTERN_ELEMS = 4096 };
@@ -77,7 +79,7 @@ static void fill(block *b, cvy_dtype dtype)
         memcpy(b->data + at, b->data, CVY_MIN(bytes, b->bytes - at));
 }
 
-/* A whole number of patterns of any dtype. */
+/* Makes a block at least this large. Its size is a whole number of patterns of any dtype. */
 static cvy_status make_room(block *b, size_t bytes)
 {
     enum { STEP = 64 << 10 };
@@ -126,7 +128,7 @@ static cvy_status make_rooms(cvy_meter *m, const cvy_lowered *u, const cvy_call 
     return make_room(&m->scratch, call->ask.scratch_bytes);
 }
 
-/* A variable that is assigned is read and written in one place, as in the step. */
+/* A variable that is assigned is updated in place, as in the step: its source's memory, or NULL. */
 static void *assigned_place(const cvy_lowered *u, const cvy_call *call, const cvy_value *dst, void *const *src)
 {
     for (int i = 0; dst->kind == CVY_VALUE_VARIABLE && i < call->nsrc; i++)

@@ -1,10 +1,11 @@
 /*
- * plan_memory.c: lifetimes from the schedule, in-place where a kernel permits it, one arena.
+ * plan_memory.c: finds lifetimes, shares memory in place if a kernel permits it, and plans one arena.
  *
- * The head of the arena holds what stays to the end of the step: gradients bucket by bucket in the order of backward,
- * then other accumulators. Temporary buffers share memory when their lifetimes do not meet, also with what stays,
- * before it is first written: largest first, each at the lowest offset that is free for its time. Source: Pisarchyk and
- * Lee 2020, Efficient memory management for deep neural net inference (greedy by size).
+ * The start of the arena holds the buffers that stay until the end of the step: gradients, bucket by bucket in the
+ * order of backward, then other accumulators. Temporary buffers share memory if their lifetimes do not overlap; they
+ * may also use the memory of gradients and accumulators before these are first written. The largest buffer is placed
+ * first, each at the lowest offset that is free during its lifetime. Source: Pisarchyk and Lee 2020, Efficient memory
+ * management for deep neural net inference (greedy by size).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,8 @@ static void find_lifetimes(cvy_plan *plan)
     }
 }
 
-/* A destination takes over a source's memory where the kernel allows it, the source ends here and is large enough. */
+/* A destination reuses the memory of a source if the kernel allows it, no later instruction reads the source, and the
+ * source is large enough. */
 static void share_in_place(cvy_plan *plan)
 {
     for (int i = 0; i < plan->ninstr; i++) {
@@ -87,9 +89,9 @@ static int by_size(const void *a, const void *b)
 struct extent {
     size_t offset, end;
     int first, last;
-}; /* of a placed buffer, in memory and in time */
+}; /* of a placed buffer: range in memory, and lifetime */
 
-/* The lowest gap that is free during b's life; placed: numbers of extents, sorted by offset. */
+/* The lowest offset that is free during b's lifetime. placed: numbers of extents, sorted by offset. */
 static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const int *placed, int nplaced)
 {
     const size_t bytes = align64(b->bytes);
@@ -105,7 +107,7 @@ static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const
     return at;
 }
 
-/* Extent n is b's; into placed behind those whose offset is not larger. */
+/* Makes extent n from b, and inserts n into `placed` after all extents with an offset that is not larger. */
 static void place(const cvy_buffer *b, int last, struct extent *extent, int *placed, int n)
 {
     int low = 0;
@@ -139,7 +141,7 @@ static cvy_status place_temporaries(cvy_plan *plan)
     for (int i = 0; i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_STEP)
             place(&plan->buffer[i], plan->ninstr, extent, placed, n++);
-    if (end > plan->head.bytes) /* the other sets are never this plan's */
+    if (end > plan->head.bytes) /* this plan never uses the other sets */
         place(&(cvy_buffer){.offset = plan->head.bytes, .bytes = end - plan->head.bytes}, plan->ninstr, extent, placed,
               n++);
     for (int i = 0; i < count; i++) {
@@ -156,8 +158,8 @@ out:
     return status;
 }
 
-/* Buckets one after the other, each a range; then what is not reduced. Offsets depend on names and sizes only, so they
- * are equal on all ranks. */
+/* Places the buckets one after the other, each as one range; then the values that are not reduced. Offsets depend only
+ * on the order and the sizes of values, so they are equal on all ranks. */
 static cvy_status place_step_values(cvy_plan *plan)
 {
     int nbucket = 0;
@@ -188,15 +190,16 @@ static cvy_status place_step_values(cvy_plan *plan)
     return CVY_OK;
 }
 
-/* It carries the order of things, and no data; or it is a later micro-batch's part of a loss, which has been added up.
- */
+/* Whether nothing is lost if the value is overwritten: a token of an all-reduce, which carries no data, or a part of an
+ * accumulator that has been added already. */
 static int is_spent(const cvy_value *v)
 {
     const unsigned token = CVY_OP_COMM | CVY_OP_ONCE;
     return v && (v->kind == CVY_VALUE_ACCUMULATOR || (v->producer && (v->producer->op->flags & token) == token));
 }
 
-/* Where another plan's step comes between the phases, they may have nothing but accumulators in common. */
+/* With delayed updates another plan's step runs between backward and update; so only accumulators may be used by both
+ * phases. */
 static cvy_status check_crossing(const cvy_plan *plan)
 {
     for (int i = 0; i < plan->nbuffer; i++) {
@@ -218,7 +221,7 @@ cvy_status cvy_plan_memory(cvy_plan *plan)
         CVY_TRY(check_crossing(plan));
     for (int i = 0; plan->opts.deferred && i < plan->nbuffer; i++)
         if (plan->buffer[i].region == CVY_REGION_ARENA && plan->buffer[i].first >= plan->update_at) {
-            plan->buffer[i].first = 0; /* it lives between another step's activations, which lie as this one's do */
+            plan->buffer[i].first = 0; /* it is used during the next step's forward pass */
             plan->buffer[i].last = plan->ninstr;
         }
     if (!plan->opts.no_inplace && !plan->opts.no_reuse)

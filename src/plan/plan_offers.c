@@ -1,9 +1,10 @@
 /*
- * plan_offers.c: the candidates for each node: every registered kernel of its operator, and the operator's plain one.
+ * plan_offers.c: asks the candidates for each node: every registered kernel of its operator, and the operator's plain
+ * kernel.
  *
- * Before the step. Asking a library for an implementation takes up to a millisecond, networks repeat their layers, and
- * the planner tries many plans: so each question is put once. A question is the node's signature, the kernel, and the
- * layouts in which the sources lie.
+ * It runs before the first step. To ask a library for an implementation takes up to a millisecond, networks repeat
+ * their layers, and the planner tries many plans; therefore each kernel is asked only once for each combination of the
+ * node's signature and the layouts of its sources.
  */
 #include "plan/plan_offers.h"
 
@@ -15,7 +16,8 @@ const cvy_kernel_def cvy_kernel_plain = {.name = "reference"};
 
 /* ---- signatures ---- */
 
-/* Of a struct of options what can change an answer or a time: not the texts, and of reals only whether they are 0. */
+/* Hashes the options that can change an offer or a time: texts are left out, and of a real only counts whether it is
+ * 0. */
 static void hash_options(const cvy_op_def *op, const void *options, cvy_hasher *h)
 {
     for (const cvy_option *row = op->options; row && row->name; row++) {
@@ -40,7 +42,7 @@ static void hash_options(const cvy_op_def *op, const void *options, cvy_hasher *
         cvy_hash_add(h, options, op->options_size);
 }
 
-/* A source that stands twice is one memory. */
+/* The first index at which the node has source i: a source that is given twice is the same memory. */
 static int first_place(const cvy_node *node, int i)
 {
     int j = 0;
@@ -57,7 +59,7 @@ static void add_value(cvy_text *t, const cvy_value *v)
         cvy_text_add(t, " -");
 }
 
-/* The samples of all ranks stand in front: kernels choose layouts of variables by them. */
+/* The signature starts with the samples of all ranks, because kernels choose the layouts of variables by them. */
 static void add_signature(cvy_text *t, const cvy_node *node)
 {
     cvy_hasher h;
@@ -93,7 +95,8 @@ cvy_status cvy_offers_signature(cvy_offers *offers, const cvy_node *node, int *s
 
 /* ---- the plain kernel ---- */
 
-/* Any common layout for elementwise operators and updates (padding lanes are zeros), else plain. */
+/* Elementwise operators and updates can work on any layout that their tensors have in common, because padding is zero.
+ * 1: there is one. 0: the plain layout must be used. */
 static int plain_common_layout(const cvy_node *node, const cvy_kernel_ask *ask, cvy_layout *common_out)
 {
     int found = 0;
@@ -178,7 +181,8 @@ cvy_status cvy_offers_ask(cvy_offers *offers, int signature, const cvy_kernel_de
     return CVY_OK;
 }
 
-/* Kernels are asked by their library's place in the choice, then by preference, then as they stand in the table. */
+/* Kernels are asked in the order of their library in cvy_kernels, then by preference, then in the order of the
+ * table. */
 struct order {
     int place, preference, row;
 };
@@ -238,7 +242,7 @@ void cvy_offers_destroy(cvy_offers **offers)
     cvy_mem_free(offers);
 }
 
-/* ---- the keys of times ---- */
+/* ---- keys of the wisdom ---- */
 
 static void add_layout(cvy_text *t, const cvy_layout *layout)
 {

@@ -1,6 +1,6 @@
 /*
- * plan_offers.h: what each kernel answers to each node, asked once: nodes of equal shapes share the answer, and so do
- * the many plans that the planner tries (plan_tune.c).
+ * plan_offers.h: the offer of each kernel for each node. A kernel is asked once: nodes of equal shapes share the offer,
+ * and so do the many plans that the planner tries (plan_tune.c).
  */
 #ifndef CVY_PLAN_OFFERS_H
 #define CVY_PLAN_OFFERS_H
@@ -13,31 +13,33 @@
 
 typedef struct cvy_offer {
     const cvy_kernel_def *kernel; /* cvy_kernel_plain: the operator's own plain kernel */
-    cvy_kernel_ask in, out;       /* how the sources lay; what the kernel wants and leaves; node is not set */
+    cvy_kernel_ask in, out;       /* layouts as asked; layouts that the kernel reads and writes; node is NULL in both */
     cvy_status status;            /* CVY_OK or CVY_NOT_APPLICABLE */
-    char *reason;                 /* of a kernel that declined */
-    double ms;                    /* measured, INFINITY where the kernel could not run, or CVY_MS_UNKNOWN */
-    struct cvy_offer *next;       /* of the same signature */
+    char *reason;                 /* why the kernel declined; NULL: it did not */
+    double ms;                    /* measured time; INFINITY: the kernel could not run; or CVY_MS_UNKNOWN */
+    struct cvy_offer *next;       /* next offer of the same signature */
 } cvy_offer;
 
 struct cvy_offers {
-    cvy_keys signature; /* operator, options, shapes, dtypes of nodes */
-    cvy_offer **first;  /* by signature */
+    cvy_keys signature; /* operator, options, shapes and dtypes of nodes */
+    cvy_offer **first;  /* by signature: list of its offers */
     int room;
 };
 
-/* Stands for the operator's plain kernel where a kernel is named. */
+/* Stands for the operator's plain kernel (reference kernel) wherever a kernel definition is needed. */
 extern const cvy_kernel_def cvy_kernel_plain;
 
-/* The number that nodes share to which every kernel gives the same answer, in the same time. */
+/* Gives the number of a node's signature. Every kernel makes the same offer for all nodes of one signature, and takes
+ * the same time. */
 cvy_status cvy_offers_signature(cvy_offers *offers, const cvy_node *node, int *signature_out);
-/* The answer of one kernel, which may be cvy_kernel_plain, to in->node. A fault of the kernel is one of this call. */
+/* Gives the offer of one kernel, which may be cvy_kernel_plain, for in->node. If the kernel fails, so does this
+ * call. */
 cvy_status cvy_offers_ask(cvy_offers *offers, int signature, const cvy_kernel_def *kernel, const cvy_kernel_ask *in,
                           cvy_offer **out);
-/* Among the kernels of this operator that the choice allows, the one that is asked after `after`, NULL: the first. NULL
- * when there is none. */
+/* The kernel that is asked after `after` (NULL: the first one), among the kernels of this operator that `kernels`
+ * allows. NULL: there is none. */
 const cvy_kernel_def *cvy_kernel_below(const char *op, const cvy_kernel_def *after, const cvy_kernels *kernels);
-/* What a time is remembered by: threads, operator, options, shapes, dtypes, layouts, kernel. */
+/* These print the key of a time in the wisdom: operator, options, shapes, dtypes, kernel, threads, layouts. */
 void cvy_offer_key(const cvy_offers *offers, int signature, const cvy_node *node, const cvy_offer *offer,
                    cvy_text *out);
 void cvy_call_key(const cvy_lowered *u, const cvy_call *call, int threads, cvy_text *out);

@@ -1,13 +1,13 @@
 /*
  * plan_parts.c: whether the ranks of a node can share the update of the weights.
  *
- * Weights and the optimiser's states then lie once on the node, in memory that its ranks have in common. A bucket's
- * gradients are summed in parts, each rank adds up one and updates the weights behind it, and nobody hands sums or
- * weights to anybody: of the memory traffic of as many updates side by side, a good third goes away. The ranks meet
- * before the first update, because another may still read the weights in its backward pass, and behind the last one,
- * before anybody reads them again.
+ * The weights and the optimiser's states are then stored once per compute node, in memory that its ranks share. Each
+ * rank sums one part of a bucket's gradients and updates the weights of that part. No rank sends sums or weights to
+ * another; compared with a full update on every rank, this saves more than a third of the memory traffic. There is a
+ * barrier before the first update, because another rank may still read the weights in its backward pass, and one after
+ * the last update, before a rank reads them again.
  *
- * Source: Rajbhandari et al. 2020, ZeRO, stage 1, with the node's memory in place of the gathering of weights.
+ * Source: Rajbhandari et al. 2020, ZeRO, stage 1, with shared memory instead of the all-gather of weights.
  */
 #include "optim/optim_update.h"
 #include "plan/plan.h"
@@ -17,7 +17,8 @@ static const cvy_buffer *root_of(const cvy_plan *plan, int buffer)
     return buffer < 0 ? NULL : &plan->buffer[plan->buffer[buffer].root];
 }
 
-/* Of sharded gradients the sums come in parts, all else comes whole. */
+/* Whether the buffer can be reduced in parts. With ZeRO-1 (opts.sharded) only gradients are; other values are
+ * all-reduced. */
 static int is_summed(const cvy_plan *plan, const cvy_buffer *b)
 {
     return b && b->region == CVY_REGION_STEP && b->bucket >= 0 && b->value->dtype == CVY_DTYPE_F32 &&
@@ -34,7 +35,7 @@ const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr)
     return gradient->root == number && is_summed(plan, gradient) ? gradient : NULL;
 }
 
-/* An update writes variables in place, as they lie. */
+/* Whether an update writes only variables and shadow copies, in place. */
 static int writes_variables_only(const cvy_plan *plan, const cvy_instr *instr)
 {
     int all = 1;

@@ -1,21 +1,21 @@
 /*
- * plan_schedule.c: the flat list of instructions of a step, on numbered buffers.
+ * plan_schedule.c: makes the flat list of instructions of a step, on numbered buffers.
  *
- * Order: prepare phase of every micro-batch; forward and backward of every micro-batch in turn; update phase, once. A
- * node is never copied: an instruction points to its call, and each micro-batch has its own buffers. Accumulators are
- * written by the first micro-batch and added to by later ones, or (CVY_MICRO_TREE) each writes one of its own and they
- * are added as a binary tree; the sums over ranks start in the last one only.
+ * The order is: the prepare phase of every micro-batch; forward and backward of every micro-batch in turn; the update
+ * phase once. A node is never copied: an instruction points to its call, and each micro-batch has its own buffers. The
+ * first micro-batch writes the accumulators and later ones add to them. With CVY_MICRO_TREE each micro-batch writes its
+ * own part, and the parts are added as a binary tree. All-reduces start in the last micro-batch only.
  */
 #include <string.h>
 
 #include "comm/comm_shards.h"
 #include "plan/plan.h"
 
-/* Working state: which buffer stands for instance i of the unit in micro-batch m. */
+/* Working state: the buffer of each tensor instance in each micro-batch. */
 struct schedule {
     cvy_plan *plan;
     int **buffer_of;       /* [micro][instance], -1: not yet */
-    cvy_index step_buffer; /* by the value's name: micro-batches share it */
+    cvy_index step_buffer; /* STEP buffers by the value's name; micro-batches share them */
 };
 
 static cvy_status new_buffer(cvy_plan *plan, const cvy_buffer *like, int *out)
@@ -51,14 +51,16 @@ static cvy_status find_feed(cvy_plan *plan, const cvy_value *v, int *out)
     return CVY_OK;
 }
 
-/* Shared by all micro-batches and alive for the whole step: accumulators, and what the prepare phase makes once. */
+/* Whether all micro-batches share the value, and it stays until the end of the step: accumulators, and results of
+ * communication in the prepare phase. */
 static int is_step_value(const cvy_value *v)
 {
     return v->kind == CVY_VALUE_ACCUMULATOR ||
            (v->producer && v->producer->phase == CVY_PHASE_PREPARE && (v->producer->op->flags & CVY_OP_COMM));
 }
 
-/* The copy of a variable that an earlier micro-batch made already, in another graph's unit maybe; -1: none. */
+/* The buffer of the same copy of a variable that this or an earlier micro-batch made already, maybe in another lowered
+ * graph; -1: none. */
 static int find_once(const struct schedule *s, int m, const cvy_instance *instance)
 {
     for (int before = 0; before <= m; before++) {
@@ -143,7 +145,7 @@ static cvy_status add_zero(struct schedule *s, int m, int buffer)
     return CVY_OK;
 }
 
-/* A destination's memory of its own. */
+/* Gives a destination memory of its own. */
 static cvy_status put_aside(cvy_plan *plan, int instr_at, int dst, int *part_out)
 {
     cvy_buffer aside = plan->buffer[plan->instr[instr_at].dst_buffer[dst]];
@@ -164,7 +166,7 @@ static cvy_status add_accumulate(cvy_plan *plan, int m, int part, int sum)
     return CVY_OK;
 }
 
-/* A later micro-batch writes aside, and its part is added. */
+/* A later micro-batch writes its part into a separate buffer, which is then added. */
 static cvy_status accumulate_aside(struct schedule *s, int m, int instr_at, int dst)
 {
     const int sum = s->plan->instr[instr_at].dst_buffer[dst];
@@ -173,20 +175,19 @@ static cvy_status accumulate_aside(struct schedule *s, int m, int instr_at, int 
     return add_accumulate(s->plan, m, part, sum);
 }
 
-/* Where micro-batch m has its own part of an accumulator. */
+/* The buffer of the part that micro-batch m has of an accumulator; -1: none. */
 static int part_in(const struct schedule *s, int m, const cvy_value *accumulator)
 {
     const cvy_lowered *u = s->plan->unit[m];
-    const cvy_value *v =
-        cvy_graph_find(u->graph, accumulator->name); /* its graph may be another one: of other samples */
+    const cvy_value *v = cvy_graph_find(u->graph, accumulator->name); /* m may have another graph */
     int l = v ? u->newest[v->index] : -1;
     while (l >= 0 && !u->instance[l].canonical)
         l = u->instance[l].before;
     return l >= 0 ? s->buffer_of[m][l] : -1;
 }
 
-/* All but the last have parts of their own. When a micro-batch's is made, the sums of the subtrees that end before it
- * are added: they lie with the last one of each. */
+/* All micro-batches but the last have separate parts. When a part is ready, the sums of the subtrees that end before it
+ * are added to it. The sum of a subtree is in the part of its last micro-batch. */
 static cvy_status accumulate_as_tree(struct schedule *s, int m, int instr_at, int dst, int instance, cvy_phase phase)
 {
     cvy_plan *plan = s->plan;
@@ -205,7 +206,7 @@ static cvy_status accumulate_as_tree(struct schedule *s, int m, int instr_at, in
     return CVY_OK;
 }
 
-/* Destination dst of an instruction is an accumulator's canonical instance. */
+/* Adds the accumulation after an instruction whose destination dst is the canonical instance of an accumulator. */
 static cvy_status accumulate(struct schedule *s, int m, int instr_at, int dst, int instance, cvy_phase phase)
 {
     if (s->plan->opts.micro_sums != CVY_MICRO_IN_ORDER)
@@ -221,7 +222,7 @@ static int reads(const cvy_node *node, const cvy_value *v)
     return found;
 }
 
-/* A node that does not run on this rank: accumulators and what is sent to others become zero. */
+/* For a node that does not run on this rank: accumulators and values that are sent to other ranks are set to zero. */
 static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
 {
     const int in_order = s->plan->opts.micro_sums == CVY_MICRO_IN_ORDER;
@@ -231,7 +232,7 @@ static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
             continue;
         const cvy_value *v = u->instance[call->dst[i]].value;
         const int adds_up = v->kind == CVY_VALUE_ACCUMULATOR;
-        int sent = adds_up && (m == 0 || !in_order); /* a later micro-batch adds nothing to the earlier ones */
+        int sent = adds_up && (m == 0 || !in_order); /* in order: only the first is set to zero */
         for (int c = 0; c < u->ncall && !adds_up && !sent; c++)
             sent = u->call[c].kind == CVY_CALL_COMM && reads(u->call[c].node, v);
         int buffer = -1;
@@ -306,7 +307,7 @@ static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
     return CVY_OK;
 }
 
-/* It does nothing if binding finds that the ranks need no barrier. */
+/* The barrier does nothing if binding finds that the ranks need none. */
 static cvy_status add_barrier(cvy_plan *plan)
 {
     cvy_instr *instr = NULL;
@@ -314,7 +315,6 @@ static cvy_status add_barrier(cvy_plan *plan)
                                             : CVY_OK;
 }
 
-/* Prepare of all micro-batches, then each in turn, then the update. */
 static cvy_status run_phases(struct schedule *s)
 {
     cvy_plan *plan = s->plan;
@@ -336,7 +336,7 @@ static cvy_status schedule(struct schedule *s)
         for (int l = 0; l < plan->unit[m]->ninstance; l++)
             s->buffer_of[m][l] = -1;
     }
-    /* Feeds first: they exist, with memory, also where a rank has no sample, and the caller may fill them. */
+    /* Feeds are first. They have memory even if a rank has no samples, so the caller may always fill them. */
     for (int m = 0; m < plan->nmicro; m++)
         for (int v = 0; v < plan->unit[m]->graph->nvalue; v++) {
             int feed = -1;

@@ -1,9 +1,10 @@
 /*
- * plan_select.c: for each node of a graph a kernel, and for each value the layouts in which it is needed.
+ * plan_select.c: chooses a kernel for each node of a graph, and the layouts of each value.
  *
- * Before the step. The graph is walked once in order. A node gets the kernel that was chosen for it (a plan file,
- * plan_tune.c) or, where none was or that one declines, the first that offers in the order of preference. Where a
- * kernel wants a source in another layout than it lies in, a reorder is put before it, once for all who want the same.
+ * It runs before the first step and walks the graph once, in order. A node gets the kernel that was chosen for it (by a
+ * plan file or plan_tune.c). If none was chosen, or it declines, the node gets the first kernel in the order of
+ * preference that makes an offer. If a kernel wants a source in another layout, a reorder is put before it. All nodes
+ * that want the same layout share one reorder.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@ cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype)
     return dtype == CVY_DTYPE_BF16 ? CVY_DTYPE_F32 : dtype;
 }
 
-/* The value's instance where its producer, or the outside, leaves it. */
+/* The value's canonical instance, which its producer or the caller writes; -1: none yet. */
 static int find_canonical(const cvy_lowered *u, const cvy_value *v)
 {
     int i = u->newest[v->index];
@@ -23,7 +24,7 @@ static int find_canonical(const cvy_lowered *u, const cvy_value *v)
     return i;
 }
 
-/* Its newest instance in this layout and dtype. */
+/* The value's latest instance in this memory format; -1: none. */
 static int find_loc(const cvy_lowered *u, const cvy_value *v, const cvy_memory_format *lie)
 {
     int i = u->newest[v->index];
@@ -64,7 +65,7 @@ static cvy_status new_call(cvy_lowered *u, cvy_call_kind kind, const cvy_node *n
     return CVY_OK;
 }
 
-/* States lie as their weight does. */
+/* Optimiser states have the layout of their weight. */
 static void settle_state(cvy_variable *v)
 {
     if (!v->layout_fixed && v->of && v->of->layout_fixed) {
@@ -73,7 +74,7 @@ static void settle_state(cvy_variable *v)
     }
 }
 
-/* The layout in which a source lies now; feeds and variables get their canonical instance on first sight. */
+/* The layout that a source has now. *free_out: 1 if it is a variable whose layout is not fixed yet. */
 static cvy_status current_layout(cvy_lowered *u, cvy_value *v, cvy_layout *layout_out, int *free_out)
 {
     const int at = find_canonical(u, v);
@@ -93,7 +94,8 @@ static cvy_status current_layout(cvy_lowered *u, cvy_value *v, cvy_layout *layou
     return CVY_OK;
 }
 
-/* Feeds and variables get their canonical instance on first sight; a free variable takes the layout `free` for good. */
+/* Gives the canonical instance. Feeds and variables get theirs here on first use; a variable whose layout is not fixed
+ * yet gets the layout `free` for good. */
 static cvy_status home_loc(cvy_lowered *u, cvy_value *v, const cvy_layout *free, int *out)
 {
     cvy_memory_format lie = {v->kind == CVY_VALUE_FEED ? cvy_plan_outside_dtype(v->dtype) : v->dtype,
@@ -111,8 +113,8 @@ static cvy_status home_loc(cvy_lowered *u, cvy_value *v, const cvy_layout *free,
     return new_instance(u, v, &lie, 1, -1, out);
 }
 
-/* The instance of a source as it is wanted; a reorder makes it where it lies otherwise. A variable's copy in another
- * dtype is made once, at the head of the step. */
+/* Gives the instance of a source in the wanted format. If there is none, a reorder is added. A variable's copy in
+ * another dtype is made once, at the start of the step. */
 static cvy_status source_instance(cvy_lowered *u, cvy_value *v, const cvy_memory_format *wanted, const cvy_layout *free,
                                   cvy_phase phase, int *out)
 {
@@ -137,7 +139,7 @@ static cvy_status source_instance(cvy_lowered *u, cvy_value *v, const cvy_memory
     return CVY_OK;
 }
 
-/* Gradients of variables and assigned variables lie as the variable does. */
+/* Gradients of variables and assigned variables must have the layout of the variable. */
 static int fixed_dst(const cvy_value *dst, cvy_layout *layout_out)
 {
     if (!dst->variable || !dst->variable->layout_fixed)
@@ -173,8 +175,8 @@ static int same_answer(const cvy_kernel_ask *a, const cvy_kernel_ask *b)
     return same;
 }
 
-/* Where bits must not depend on the number of threads a kernel is asked as if there were one, and gets all of them if
- * it then would do the same. */
+/* In deterministic mode a kernel is asked for an offer with one thread. If it would make the same choice with all
+ * threads, it gets all of them; otherwise it runs on one. */
 static cvy_status ask_kernel(cvy_lowered *u, int signature, const cvy_kernel_def *kernel, const cvy_kernel_ask *ask,
                              cvy_offer **out)
 {
@@ -192,7 +194,8 @@ static cvy_status ask_kernel(cvy_lowered *u, int signature, const cvy_kernel_def
     return CVY_OK;
 }
 
-/* The kernel that is picked, if it offers; else the first that does, by preference; else the operator's plain one. */
+/* Takes the picked kernel if it makes an offer; else the first one by preference that does; else the operator's plain
+ * kernel. */
 static cvy_status choose(cvy_lowered *u, const cvy_node *node, const cvy_plan_opts *opts, const cvy_kernel_def *pick,
                          int *signature_out, cvy_offer **out)
 {
@@ -213,8 +216,8 @@ static cvy_status choose(cvy_lowered *u, const cvy_node *node, const cvy_plan_op
     return cvy_offers_ask(u->offers, *signature_out, &cvy_kernel_plain, &ask, out);
 }
 
-/* An update that can do so writes the copy in bf16 that forward reads, too, where one is kept: the next step need not
- * make it. */
+/* If a weight has a bf16 shadow copy and the update kernel can write it too, it does. The next step then need not make
+ * the copy. */
 static void round_update(const cvy_lowered *u, cvy_call *call)
 {
     const cvy_node *node = call->node;
@@ -229,8 +232,7 @@ static void round_update(const cvy_lowered *u, cvy_call *call)
     call->dst[call->ndst++] = copy;
 }
 
-/* Sources first (reorders come before the call), then the call, then reorders of destinations that must lie otherwise.
- */
+/* Adds reorders of the sources, then the call, then reorders of destinations that must have another layout. */
 static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_plan_opts *opts,
                               const cvy_kernel_def *pick)
 {
@@ -279,7 +281,8 @@ static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_pl
     return CVY_OK;
 }
 
-/* Views, communication and nodes of a rank without samples: plain layouts, no kernel. */
+/* Adds views, communication and nodes of a rank without samples. They have no kernel; communication keeps the layouts
+ * of its sources, all others are plain. */
 static cvy_status add_special(cvy_lowered *u, const cvy_node *node, cvy_call_kind kind)
 {
     const cvy_layout plain = cvy_layout_plain();
@@ -324,7 +327,7 @@ static cvy_status add_node(cvy_lowered *u, const cvy_node *node, const cvy_plan_
     return add_compute(u, node, opts, pick);
 }
 
-/* Outputs are read from outside in plain layout, bf16 as f32. */
+/* The caller reads outputs in plain layout, and bf16 as f32. */
 static cvy_status add_outputs(cvy_lowered *u)
 {
     for (int v = 0; v < u->graph->nvalue; v++) {
@@ -368,8 +371,8 @@ cvy_status cvy_lowered_select(cvy_graph *graph, const cvy_plan_opts *opts, const
     return status;
 }
 
-/* Another graph may have a node of this name with another operator (batch norm in evaluation): the choice is not about
- * that one. */
+/* Another graph may have a node of this name with another operator (batch norm in evaluation); then the choice is
+ * ignored. */
 static cvy_status named_kernel(const cvy_node *node, const cvy_tree *choices, const cvy_kernel_def **out)
 {
     const cvy_tree *choice = choices ? cvy_tree_get(choices, node->name) : NULL;

@@ -1,15 +1,16 @@
 /*
- * plan_slices.c: concat and slice of channels without a copy: a branch is written where its concat wants it, its
- * gradient is read where it lies.
+ * plan_slices.c: concat and slice of channels without a copy. A branch writes directly into the memory of its concat,
+ * and its gradient is read directly from the gradient of the concat.
  *
- * Before the step, behind the choice of kernels. Memory has samples outermost, then channels (or blocks of them), so a
- * run of channels is one piece of each sample: a tensor that lies like any other, but with the samples of a wider one
- * apart (cvy_layout_slice). With channels last it is one piece of each position. Kernels say which of their tensors may
- * lie so. A concat all of whose sources are written and read by such kernels becomes a view of which the sources are
- * parts; a slice that only such kernels read becomes a part of its source. All others stay copies.
+ * It runs before the first step, after the kernels are chosen. In memory samples are outermost, then channels (or
+ * blocks of channels). A range of channels is therefore one piece of each sample: an ordinary tensor, but with the
+ * sample stride of a wider one (cvy_layout_slice). With channels last it is one piece of each position. Kernels say
+ * which of their tensors may be such slices. If such kernels write and read all sources of a concat, the sources become
+ * views of its result. If only such kernels read the result of a slice, it becomes a view of its source. All others
+ * stay copies.
  *
- * The other way would be to give kernels slices while they are chosen. But the producer comes before the concat, and a
- * kernel that declined would cost reorders or a slower one; this way what is chosen, and measured, does not depend on
+ * Slices could also be offered to kernels while they are chosen. But the producer is chosen before the concat, and a
+ * kernel that declines would cost reorders or a slower kernel. Here the choice and the measured times do not depend on
  * slices, and no slice is ever reordered.
  */
 #include <string.h>
@@ -21,9 +22,9 @@
 /* A place is one source of one call: call * CVY_NODE_SRC_MAX + source. */
 struct slices {
     cvy_lowered *u;
-    int *writer; /* by instance: the call that makes it, -1: none */
-    int *first;  /* by instance: 1 + a place that reads it, 0: none */
-    int *next;   /* by place: 1 + another one that reads the same instance */
+    int *writer; /* by instance: the call that writes it, -1: none */
+    int *first;  /* by instance: 1 + a place that reads it, 0: none reads it */
+    int *next;   /* by place: 1 + the next place that reads the same instance, 0: end */
 };
 
 static cvy_status note_calls(struct slices *s)
@@ -54,7 +55,7 @@ static int is_copy(const cvy_call *call, const char *op)
     return call->kind == CVY_CALL_KERNEL && strcmp(call->node->op->name, op) == 0;
 }
 
-/* ---- who can work on a slice ---- */
+/* ---- which kernels can work on a slice ---- */
 
 static int takes_slices(const cvy_kernel_def *kernel, unsigned which, int i, const cvy_instance *instance)
 {
@@ -83,7 +84,7 @@ static int writer_takes_slices(const struct slices *s, int instance)
     return 0;
 }
 
-/* Channels in which slices of tensors that lie so are cut; 0: none are. */
+/* The number of channels of which slices of such a tensor must be a multiple; 0: it cannot be sliced. */
 static int64_t slice_block(const cvy_instance *base)
 {
     const int ndim = base->value->shape.ndim;
@@ -92,7 +93,8 @@ static int64_t slice_block(const cvy_instance *base)
     return ndim > 2 && cvy_layout_equal(&is, &as) ? CVY_SLICE_LAST : cvy_layout_channel_block(&base->layout, ndim);
 }
 
-/* A tensor with memory of its own that lies as `base` does, in whole blocks of channels from `first` on. */
+/* Whether `part` can become a view of `base` from channel `first` on: it has memory of its own, the same layout and
+ * dtype, and consists of whole blocks of channels. */
 static int may_be_part(const cvy_instance *part, const cvy_instance *base, int64_t first)
 {
     const int64_t block = slice_block(base);
@@ -172,8 +174,9 @@ static cvy_status place_concat(struct slices *s, cvy_call *call)
     return CVY_OK;
 }
 
-/* Slices from the first on, so that a slice of a slice is one of the whole; concats from the last on for the same
- * reason, those of the forward part before any that are made again in backward. */
+/* Slices are placed from first to last, so that a slice of a slice becomes a view of the whole tensor. Concats are
+ * placed from last to first for the same reason; those of the forward pass come before those that backward
+ * recomputes. */
 static cvy_status place_all(struct slices *s)
 {
     cvy_lowered *u = s->u;

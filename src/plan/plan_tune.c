@@ -1,10 +1,11 @@
 /*
- * plan_tune.c: the planner's choice by measurement.
+ * plan_tune.c: chooses kernels by measured times.
  *
- * Before the step, on rank 0. The plan by preference is priced: the sum of the times of its calls, reorders included.
- * Then, for one group of equal nodes after the other, the dearest first, each other kernel is tried in the whole plan:
- * it stays where the plan gets cheaper, so what a layout costs its neighbours counts. A time is taken once for each
- * (shapes, layouts, kernel) and kept as wisdom.
+ * It runs before the first step, on rank 0. The price of a plan is the sum of the times of its calls, reorders
+ * included. The search starts with the plan by preference. It goes through the groups of equal nodes, the most
+ * expensive first, and tries each other kernel of the group in the whole plan. A kernel is kept if the plan gets
+ * cheaper, so the cost that a layout causes in neighbouring nodes counts. Each (shapes, layouts, kernel) is timed once,
+ * and the time is kept as wisdom.
  */
 #include "plan/plan_tune.h"
 
@@ -15,11 +16,13 @@
 #include "plan/plan_measure.h"
 #include "plan/plan_offers.h"
 
-/* A kernel must be better by so much of the group's time, so that noise does not decide. */
+/* A kernel must save this share of the group's time, so that noise does not decide. */
 static const double gain_least = 0.03;
-/* What takes so many times as long in its place is not tried in another one. */
+/* A kernel that takes this many times as long as its group and the reorders around it is not tried in the whole
+ * plan. */
 #define FAR 1.5
-/* Plain kernels are tried, by patient planning, where they cannot take long. */
+/* PLAIN_FLOP_MAX: patient planning tries plain kernels of nodes below it. HOPELESS: a call that takes this many times
+ * as long as the present kernel is timed no further. */
 enum { PLAIN_FLOP_MAX = 1000000, HOPELESS = 2 };
 
 struct layout_of_variable {
@@ -60,7 +63,7 @@ static cvy_status measure(struct tuner *t, cvy_lowered *u, cvy_call *call, doubl
         return status == CVY_NOT_APPLICABLE ? CVY_OK : status;
     t->result->nmeasured++;
     CVY_TRY(cvy_wisdom_add(t->wisdom, key, *ms_out));
-    *ms_out = cvy_wisdom_find(t->wisdom, key); /* as a later run will read it */
+    *ms_out = cvy_wisdom_find(t->wisdom, key); /* rounded, as a later run will read it */
     return CVY_OK;
 }
 
@@ -78,7 +81,7 @@ static cvy_status price_by_key(struct tuner *t, cvy_lowered *u, cvy_call *call, 
     return status;
 }
 
-/* 0 for what takes no time or is not this machine's: views, communication, copies that are kept from step to step. */
+/* The price is 0 for views, communication and shadow copies, which are kept across steps. */
 static cvy_status price_call(struct tuner *t, cvy_lowered *u, cvy_call *call, double hopeless_ms, double *ms_out)
 {
     *ms_out = 0;
@@ -127,10 +130,10 @@ static cvy_status select_anew(const struct tuner *t, cvy_lowered **out)
     return cvy_lowered_select(t->graph, &t->opts, t->pick, out);
 }
 
-/* What the nodes of one signature take together, and the reorders of what they read and write. */
+/* The time that the nodes of one signature take together. */
 struct own {
     double ms, reorder_ms;
-    int count, taken, unknown; /* nodes; of them with the kernel in question; without a known time */
+    int count, taken, unknown; /* nodes; those with the kernel in question; those without a known time */
 };
 
 static int touches(const cvy_node *node, const cvy_value *v)
@@ -180,7 +183,7 @@ static cvy_status price_reorders(struct tuner *t, cvy_lowered *u, int signature,
     return CVY_OK;
 }
 
-/* Gives the kernel to all nodes of a signature. */
+/* Picks the kernel for all nodes of a signature. */
 static void pick_for(struct tuner *t, int signature, const cvy_kernel_def *kernel)
 {
     for (int i = 0; i < t->unit->ncall; i++)
@@ -188,7 +191,7 @@ static void pick_for(struct tuner *t, int signature, const cvy_kernel_def *kerne
             t->pick[t->unit->call[i].node->index] = kernel;
 }
 
-/* Prices the plan with one group's kernel replaced; what is cheaper becomes the best. */
+/* Compares the price of a trial, in which one group has another kernel, with the best plan so far. */
 static cvy_status judge(struct tuner *t, int signature, const cvy_kernel_def *kernel, cvy_lowered *trial,
                         int *better_out)
 {
@@ -213,9 +216,9 @@ static cvy_status judge(struct tuner *t, int signature, const cvy_kernel_def *ke
     return CVY_OK;
 }
 
-/* Whether a kernel need not be tried in the whole plan. There the first node of its group would be asked what it has
- * just answered, so its time is known beforehand: it is far above what it has to beat, or there is none, and none will
- * be taken. */
+/* Whether a kernel need not be tried in the whole plan. In the trial the kernel would make the same offer for the first
+ * node of its group as it has just made, so its time can be known in advance. It is hopeless if this time is far too
+ * long, or if there is no time and none will be measured. */
 static cvy_status is_hopeless(struct tuner *t, int signature, const cvy_node *node, cvy_offer *offer, int *hopeless_out)
 {
     struct own before;
@@ -268,7 +271,7 @@ static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *cal
     return status;
 }
 
-/* The call that stands for its group in the best plan. */
+/* The first call of the group in the best plan so far. */
 static const cvy_call *first_call(const struct tuner *t, int signature)
 {
     for (int i = 0; i < t->unit->ncall; i++)
@@ -277,7 +280,7 @@ static const cvy_call *first_call(const struct tuner *t, int signature)
     return NULL;
 }
 
-/* The plain kernel is made to be read, not to be fast. */
+/* The plain kernel is written to be read, not to be fast: it is plausible for small nodes only. */
 static int plain_is_plausible(const struct tuner *t, const cvy_node *node)
 {
     return t->how == CVY_PLANNING_PATIENT && node->op->reference && cvy_node_cost(node).flop < PLAIN_FLOP_MAX;

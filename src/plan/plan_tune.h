@@ -7,25 +7,25 @@
 #include "plan/plan_wisdom.h"
 
 typedef enum {
-    CVY_PLANNING_ESTIMATE, /* the order of preference, and what wisdom there is; measures nothing */
-    CVY_PLANNING_MEASURE,  /* plausible candidates are timed */
-    CVY_PLANNING_PATIENT,  /* all are, more often; a second round */
+    CVY_PLANNING_ESTIMATE, /* uses the order of preference and the wisdom; measures nothing */
+    CVY_PLANNING_MEASURE,  /* times the registered kernels that may be faster */
+    CVY_PLANNING_PATIENT,  /* also times plain kernels of small nodes; more repetitions, two rounds */
 } cvy_planning;
 
 typedef struct cvy_tuning {
-    char *choices;              /* JSON, node name -> kernel; NULL: as preferred. Freed by cvy_mem_free */
-    double micro_ms, update_ms; /* sums of the times of a micro-batch's calls, and of the update's */
-    int ncall, nunknown;        /* calls that take time; of them without a known one */
-    int nmeasured;              /* times taken now */
-    int nchanged;               /* nodes that do not have the kernel that is preferred */
-    double seconds;             /* that this took */
+    char *choices; /* JSON, node name -> kernel; NULL: by preference. The caller frees it with cvy_mem_free */
+    double micro_ms, update_ms; /* sum of the times of the calls of one micro-batch, and of the update */
+    int ncall, nunknown;        /* number of calls that take time; how many of them have no known time */
+    int nmeasured;              /* number of times that were measured now */
+    int nchanged;               /* number of nodes that do not have the preferred kernel */
+    double seconds;             /* duration of the tuning */
 } cvy_tuning;
 
-/* opts->choices, where given, are priced only. Layouts of variables are left as they were. */
+/* If opts->choices are given, it only predicts their time. It leaves the layouts of variables as they were. */
 cvy_status cvy_plan_tune(cvy_graph *graph, const cvy_plan_opts *opts, cvy_planning how, cvy_wisdom *wisdom,
                          cvy_tuning *out);
-/* For each node of a unit a table of its candidates: taken, slower, or why not; with their times where they are known.
- */
+/* Prints a table of the candidates of each node: which one is taken, their times if known, and why others do not
+ * apply. */
 cvy_status cvy_plan_explain(const cvy_lowered *unit, const cvy_plan_opts *opts, const cvy_wisdom *wisdom,
                             char **text_out);
 

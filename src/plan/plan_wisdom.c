@@ -1,6 +1,7 @@
 /*
- * plan_wisdom.c: the file of measured times. After FFTW's wisdom (Frigo and Johnson 2005), with times in place of
- * plans: the choice is made anew from them, so a network that shares layers with another profits from it.
+ * plan_wisdom.c: the file of measured times. It is modelled on FFTW's wisdom (Frigo and Johnson 2005), but keeps times
+ * instead of plans. The kernels are chosen again from these times, so a network profits from another one that has the
+ * same layers.
  */
 #include "plan/plan_wisdom.h"
 
@@ -25,9 +26,9 @@
 #define COULD_NOT_RUN "could not run"
 enum { FILE_BYTES_MAX = 16 << 20, LOCK_TRIES = 300, LOCK_WAIT_MS = 10 };
 
-/* ---- for what the times hold ---- */
+/* ---- the machine and build for which times are valid ---- */
 
-/* The set of kernels: a kernel that came or went, or another version of the library, makes times doubtful. */
+/* A hash of the names of all kernels: if a kernel was added or removed, old times are doubtful. */
 static uint64_t kernel_set(void)
 {
     int count = 0;
@@ -48,7 +49,7 @@ static cvy_status describe_machine(char **out)
                           CVY_BUILD_COMPILER, (unsigned)(kernel_set() & 0xffffffff));
 }
 
-/* A name of its own for each machine and build: a home folder may be shared by several. */
+/* Each machine and build has its own file name, because several may share a home folder. */
 static cvy_status default_path(const char *machine, char **out)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -96,7 +97,8 @@ static cvy_status put(cvy_wisdom *w, const char *key, double ms, int replace)
     return CVY_OK;
 }
 
-/* Kept in whole nanoseconds: then the decimals of the file give the same number back, and with it the same choices. */
+/* Rounds to whole nanoseconds: then the decimal number in the file gives exactly the same time, and so the same
+ * choices. */
 cvy_status cvy_wisdom_add(cvy_wisdom *w, const char *key, double ms)
 {
     CVY_TRY(put(w, key, rint(ms * 1e6) / 1e6, 1));
@@ -106,7 +108,7 @@ cvy_status cvy_wisdom_add(cvy_wisdom *w, const char *key, double ms)
 
 /* ---- from a file ---- */
 
-/* Of all entries in their order; a line that was lost or changed shows. */
+/* A checksum of all entries in their order, which detects a lost or changed line. */
 static uint64_t sum_of(const cvy_tree *times)
 {
     cvy_hasher h;
@@ -158,7 +160,7 @@ static cvy_status take(cvy_wisdom *w, const cvy_tree *file)
     return CVY_OK;
 }
 
-/* Adds what the file has; what is known already stays. */
+/* Adds the times of the file. Times that are known already stay. */
 static cvy_status load(cvy_wisdom *w)
 {
     cvy_pool *pool = NULL;
@@ -232,7 +234,7 @@ static void print_times(const cvy_wisdom *w, const char *const *sorted, cvy_text
     }
 }
 
-/* In the order of the keys, so that two files compare line by line. */
+/* Prints the times sorted by key, so that two files can be compared line by line. */
 static cvy_status print(const cvy_wisdom *w, cvy_text *out)
 {
     const char **sorted = NULL;
@@ -267,8 +269,8 @@ static cvy_status make_folder_of(const char *path)
     return status;
 }
 
-/* A file beside it carries the lock, for the file itself is replaced. It is waited for, but not for ever: a folder on a
- * network may never grant it. */
+/* The lock is on a separate file, because the file itself is replaced. Waiting for it has a time limit, because a
+ * network file system may never grant it. */
 static cvy_status lock(const char *path, int *fd_out)
 {
     char *name = NULL;
@@ -290,7 +292,7 @@ static cvy_status lock(const char *path, int *fd_out)
     return status;
 }
 
-/* What others have written since is kept, unless it is no good. */
+/* Keeps what others have written in the meantime, unless the file is damaged or of another machine. */
 static cvy_status merge_and_replace(cvy_wisdom *w)
 {
     cvy_text t = {0};

@@ -1,9 +1,9 @@
 /*
- * plan_wisdom.h: what was measured on this machine, and the file that remembers it.
+ * plan_wisdom.h: the kernel times that were measured on this machine, and the file that keeps them.
  *
- * The file is JSON that can be read, copied and kept: a head that says for which machine and build it holds, and a time
- * in milliseconds for each (operator, options, shapes, dtypes, layouts, kernel, threads). It is shared by whoever runs
- * here: writers take a lock, add what others have written meanwhile, and replace the file whole.
+ * The file is JSON that can be read, copied and kept. It names the machine and the build for which it is valid, and has
+ * a time in milliseconds for each (operator, options, shapes, dtypes, layouts, kernel, threads). All processes here
+ * share it: a writer takes a lock, adds what others have written in the meantime, and replaces the whole file.
  */
 #ifndef CVY_PLAN_WISDOM_H
 #define CVY_PLAN_WISDOM_H
@@ -13,24 +13,24 @@
 
 struct cvy_wisdom {
     char *path;    /* NULL: in memory only */
-    char *machine; /* processor, instruction set, versions: what the times hold for */
-    char *warning; /* of opening: the file was there and could not be taken; NULL: all is well */
+    char *machine; /* processor, libraries and build for which the times are valid */
+    char *warning; /* set by opening, if the file could not be used; NULL: no problem */
     cvy_keys key;
     double *ms;       /* by key; INFINITY: the kernel could not run */
-    int room, nfresh; /* nfresh: times that the file does not have yet */
+    int room, nfresh; /* nfresh: number of times that are not in the file yet */
 };
 
-/* where: a file, "off" for none, or NULL: the environment's CONVOY_WISDOM, which is either, or else a file for this
- * machine and build in $XDG_CACHE_HOME/convoy or ~/.cache/convoy. A file that is damaged or of another machine is left
- * aside with a warning, and replaced at the next save; only a lack of memory is a fault. */
+/* where: a file, or "off" for none. If it is NULL, the environment variable CONVOY_WISDOM says so; if that is not set,
+ * it is a file for this machine and build in $XDG_CACHE_HOME/convoy or ~/.cache/convoy. A file that is damaged or of
+ * another machine is ignored with a warning, and replaced at the next save; only a lack of memory is an error. */
 cvy_status cvy_wisdom_open(const char *where, cvy_wisdom **out);
-/* CVY_MS_UNKNOWN where there is none. */
+/* The time in ms; CVY_MS_UNKNOWN: there is none. */
 double cvy_wisdom_find(const cvy_wisdom *w, const char *key);
-/* The same for a call that computes, CVY_CALL_KERNEL, REFERENCE or REORDER. */
+/* The same for a call of kind CVY_CALL_KERNEL, CVY_CALL_REFERENCE or CVY_CALL_REORDER. */
 cvy_status cvy_wisdom_find_call(const cvy_wisdom *w, const cvy_lowered *u, const cvy_call *call, int threads,
                                 double *ms_out);
 cvy_status cvy_wisdom_add(cvy_wisdom *w, const char *key, double ms);
-/* Brings what is new into the file. Does nothing where nothing is new or there is no file. */
+/* Writes new times into the file. Does nothing if nothing is new or there is no file. */
 cvy_status cvy_wisdom_save(cvy_wisdom *w);
 void cvy_wisdom_close(cvy_wisdom **wisdom);
 
