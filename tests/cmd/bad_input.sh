@@ -1,10 +1,11 @@
 #!/bin/sh
 # rows: asan
-# bad_input.sh: the command refuses what it cannot do with exit code 1 and a cause: a run that is in the way, a resume with another job, other data to
-# score, damaged checkpoints, numbers that run away. (What is wrong in a job itself: test_job_refused.c; in the data: test_train_damaged_data.c.)
+# bad_input.sh: the command refuses what it cannot do with exit code 1 and a cause: a run folder that exists, a resume
+# with another job, other data to score, damaged checkpoints, numbers that become infinite. Faults in a job itself are
+# tested in test_job_refused.c, and faults in the data in test_train_damaged_data.c.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 
-# ---- a run, and what is in its way ----
+# ---- a run, and what may already be in its folder ----
 mkdir empty
 refused 'nowhere.yaml: cannot open: No such file' "$CONVOY" train nowhere.yaml --out bad
 refused 'job.yaml: not a plan: the map `choices` is missing' "$CONVOY" train job.yaml --out bad --plan job.yaml
@@ -20,12 +21,12 @@ refused 'plan.kernels: "natvie" is not a choice of kernels; did you mean "native
 refused 'kernels: "native, clock": "clock" stands alone' "$CONVOY" bench job.yaml --kernels 'native, clock'
 refused "the plain plan's kernels: \"natvie\" is not a choice of kernels" "$CONVOY" bench job.yaml --check --against natvie
 refused 'comm.algorithm must be auto or library, not ring' "$CONVOY" train job.yaml --out bad --set comm.progress=mpi --set comm.algorithm=ring
-for set in train.schedule=foo train.metrics=[foo] 'model.layers=[{fc: {channels: 2}}]'; do # a plan refuses what a training would
+for set in train.schedule=foo train.metrics=[foo] 'model.layers=[{fc: {channels: 2}}]'; do # a plan refuses what a training would refuse
     refused "$(case $set in train*) echo foo ;; *) echo '2 outputs' ;; esac)" "$CONVOY" plan job.yaml --set "$set"
 done
 "$CONVOY" train job.yaml --out run >log 2>&1 || { fail "a sound job fails"; cat log; }
 refused 'run exists already: choose another --out, or go on in it with --resume' "$CONVOY" train job.yaml --out run
-if command -v flock >/dev/null; then # as a run that is at work does
+if command -v flock >/dev/null; then # as a running training does
     exec 9>>run/lock && flock -x 9
     refused 'run: another run is at work in this folder' "$CONVOY" train job.yaml --out run --resume
     exec 9<&-
@@ -52,14 +53,14 @@ for words in 'wire=bf16: comm.wire has no effect here: it is for gradients' 'pla
     said log "$words" || fail "\"$words\" is not said: $(cat log)"
 done
 
-# The plan of another network is no plan of this one; weights of another network start what agrees, and say so.
+# A plan of another network is refused. Weights of another network are used as far as they agree, with a message.
 "$CONVOY" train job.yaml --out part --set train.init=run/checkpoints/step-00000006/weights.safetensors \
     --set 'model.layers=[{conv: {channels: 4, kernel: 3, pad: 1}}, relu, {fc: {channels: 4}}]' >log 2>&1 || fail "a partial train.init fails: $(cat log)"
 said log 'fc1.weight has another shape or dtype in the file and keeps its first values (4x64)' || fail "a partial train.init is silent: $(cat log)"
 refused 'none of the 2 variables of this job agrees in name and shape with its' "$CONVOY" train job.yaml --out bad --set train.init=run/checkpoints/step-00000006/weights.safetensors \
     --set 'model.layers=[{fc: {name: other, channels: 4}}]'
 
-# ---- other data than those that it was trained on ----
+# ---- data that differ from the training data ----
 set='format: synthetic, samples: 20, shape: [3, 8, 8]'
 refused 'synthetic has 5 classes, but the training data have 4' "$CONVOY" test run --data "{$set, classes: 5}"
 refused 'synthetic has no classes, but the training data have classes' "$CONVOY" test run --data "{$set, targets: 4}"
@@ -72,7 +73,7 @@ refused 'nowhere is neither a run folder nor a .safetensors file' "$CONVOY" test
 head -c 1000 run/checkpoints/step-00000006/weights.safetensors >cut.safetensors
 refused 'cut.safetensors: tensor' "$CONVOY" test cut.safetensors --job job.yaml --data "{$set, classes: 4}"
 
-# ---- damaged checkpoints: named, and the older one is taken; none sound: refused ----
+# ---- a damaged checkpoint is named, and the older one is used; if none is sound, the run is refused ----
 printf x >>run/checkpoints/step-00000006/weights.safetensors
 timeout 120 "$CONVOY" train job.yaml --out run --resume >log 2>&1 || fail "a damaged checkpoint ends the resume: $(cat log)"
 said log 'checkpoint step-00000006 is damaged and was skipped: run/checkpoints/step-00000006/weights.safetensors' || fail "the damaged one is not named: $(cat log)"
@@ -80,7 +81,7 @@ said run/STATUS 'finished step 6 of 6' || fail "the older checkpoint is not take
 for set in run/checkpoints/step-*; do printf x >>"$set/state.json"; done
 refused 'none of the 2 checkpoints is valid; the newest: ' "$CONVOY" train job.yaml --out run --resume
 
-# ---- numbers that run away: an end with a cause, and finite checkpoints ----
+# ---- numbers that become infinite: the run ends with a cause, and checkpoints are finite ----
 timeout 120 "$CONVOY" train job.yaml --out wild --set train.optimizer.lr=1e30 --set 'checkpoint.every=1 steps' >out 2>err
 [ $? = 1 ] || fail "a loss that is not finite does not end the run with code 1"
 said err 'holds a number that is not finite' || said err 'expected a finite number' || fail "no cause: $(cat err)"

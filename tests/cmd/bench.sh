@@ -1,6 +1,7 @@
 #!/bin/sh
 # rows: asan onednn3 minimal
-# bench.sh: the fields of `convoy bench --json`, alone and over two ranks; one channel; a network of one's own from a job file.
+# bench.sh: the fields of `convoy bench --json`, on one rank and on two; pictures with one channel; a network from a job
+# file.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 # has FILE FIELD PATTERN
@@ -22,7 +23,7 @@ has "$work/one" parameters 145578
 has "$work/one" macs 12354176
 has "$work/one" exposed_comm_ms 0
 
-# The same rows whatever the number of ranks: the same loss but for rounding.
+# The rows do not depend on the number of ranks: the loss is the same but for rounding.
 # shellcheck disable=SC2086
 $MPIEXEC_N 2 "$CONVOY" bench --model cifar-convnet --batch 4 --steps 2 --warmup 1 --threads 1 --json --trace "$work/trace.json" >"$work/two" || fail "bench fails on two ranks"
 has "$work/two" ranks 2
@@ -50,7 +51,8 @@ has "$work/forward" loss_last null
 has "$work/f64" dtype '"f64"'
 has "$work/f64" parameters 24
 
-# A list: a row each, in order; what does not fit into memory is refused with numbers, and the next goes on.
+# A list gives one row for each entry, in order. An entry that does not fit into memory is refused with numbers, and the
+# next one is run.
 "$CONVOY" bench --model linear,lenet --batch 4,8 --steps 1 --json >"$work/list" || fail "a list fails"
 [ "$(sed 's/.*"model": "\([a-z]*\)", "batch": \([0-9]*\),.*/\1 \2/' "$work/list" | tr '\n' ';')" = 'linear 4;linear 8;lenet 4;lenet 8;' ] || fail "not the list: $(cat "$work/list")"
 "$CONVOY" bench --model cifar-convnet,no-such-net --batch 100000000,4 --steps 1 >"$work/table" 2>"$work/log" && fail "a network that fails in a list is no fault"
@@ -70,7 +72,7 @@ has "$work/own" parameters 38
 "$CONVOY" bench --model lenet --batch 64 --passes-off everything >"$work/log" 2>&1 && fail "an unknown pass is accepted"
 grep -q "no pass 'everything'" "$work/log" || fail "an unknown pass is not named: $(cat "$work/log")"
 
-# A data source alone.
+# A data source without a network.
 source='{format: synthetic, shape: [3, 20, 20], samples: 50}'
 "$CONVOY" bench --data "$source" --augment '[{random_resized_crop: 12}, mirror]' --threads 1 --batch 8 --seconds 1 --json >"$work/data" || fail "bench --data fails"
 has "$work/data" shape '"3x12x12"'

@@ -1,6 +1,7 @@
 #!/bin/sh
 # rows: asan onednn3 minimal
-# bf16.sh: `convoy bench --dtype bf16` where the CPU has it; a clear refusal where it has not, or where oneDNN is told to do without.
+# bf16.sh: `convoy bench --dtype bf16` if the CPU has it; a clear refusal if it has not, or if oneDNN is told not to use
+# it.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 bench() { "$CONVOY" bench --model lenet --batch 4 --steps 2 --warmup 1 --threads 1 --dtype bf16 --json "$@" >"$work/out" 2>"$work/err"; }

@@ -1,13 +1,14 @@
 #!/bin/sh
 # rows: release
-# checkpoint.sh: sets written by two nodes at once, in parts; saves in the background and without; `inspect --verify`, which names the tensor that was altered; `export`.
+# checkpoint.sh: sets written by two nodes at once, in parts; saves in the background and in the foreground; `inspect
+# --verify`, which names the tensor that was altered; `export`.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 export CONVOY_NODE_RANKS=1             # each rank counts as a node
 
 train() { timeout 200 $MPIEXEC_N 2 "$CONVOY" train wide.yaml --threads 1 --progress none "$@" >log 2>&1 || { fail "convoy train $* fails"; cat log; }; }
 same() { cmp -s "$1/checkpoints/$3" "$2/checkpoints/$3" || fail "$3 of $1 is not that of $2"; }
 
-# 98 MB of weights and as much momentum: enough for two writers.
+# 98 MB of weights and as much momentum, which is enough for two writers.
 cat >wide.yaml <<'END'
 model: {layers: [{fc: {channels: 8000}}, relu, {fc: {name: last, channels: 4}}]}
 data: {train: {format: synthetic, samples: 48, shape: [3, 32, 32], classes: 4}}
@@ -22,7 +23,7 @@ done
 grep '"kind": *"save"' parts/metrics.jsonl | grep -q '"writers": *2, *"background": *true' || { fail "no save of two writers in the background"; grep save parts/metrics.jsonl; }
 grep '"kind": *"save"' waits/metrics.jsonl | grep -q '"background": *true' && fail "a save in the background although checkpoint.background is false"
 
-# Resumed from parts, by as many ranks, and by one: its checkpoints are whole again.
+# The set in parts is resumed by as many ranks, and then by one, whose checkpoints are whole again.
 cp -r parts again
 rm -r again/checkpoints/step-00000004
 train --out again --resume
@@ -33,7 +34,7 @@ rm -r one/checkpoints/step-00000004
 [ -s one/checkpoints/step-00000004/weights.safetensors ] || fail "one rank has not written one file"
 "$CONVOY" inspect parts/checkpoints/step-00000004 | grep -q 'last.weight' || fail "inspect does not list what is in the second part"
 
-# All of it as one file, which another run can begin with.
+# `export` writes all of it to one file, with which another run can begin.
 "$CONVOY" export parts all.safetensors >log || fail "export fails"
 grep -q 'all.safetensors has the weights of step 4' log || { fail "export does not say which step"; cat log; }
 "$CONVOY" inspect --verify all.safetensors | grep -q '4 of 4 tensors have a hash, 0 of them are altered' || fail "the exported file is not whole"
@@ -43,7 +44,7 @@ refused 'holds no best checkpoint' "$CONVOY" export parts best.safetensors --che
 refused 'nothing is not a run folder' "$CONVOY" export nothing best.safetensors
 "$CONVOY" train wide.yaml --threads 1 --progress none --out begun --set train.init=all.safetensors --set train.steps=1 >log 2>&1 || { fail "no run begins with the exported weights"; cat log; }
 
-# What is damaged is named, to the tensor; a part that is missing too; the next older set is taken.
+# A damaged file is named, down to the tensor, and so is a missing part. The next older set is used.
 "$CONVOY" inspect --verify parts >log || { fail "sound sets are not found sound"; cat log; }
 [ "$(grep -c ': valid' log)" = 2 ] || { fail "not two sound sets"; cat log; }
 file=parts/checkpoints/step-00000004/weights-00002-of-00002.safetensors
@@ -55,9 +56,9 @@ rm $file
 "$CONVOY" export parts older.safetensors >log 2>&1 && grep -q 'warning: checkpoint step-00000004 is damaged and was skipped' log || { fail "export says nothing of the set that it passes over"; cat log; }
 "$CONVOY" inspect parts | grep -q 'newest valid checkpoint: .*step-00000002' || fail "the older set is not taken where a part is missing"
 
-# The best set is asked for by name: damaged, it is refused, and no other is scored in its place.
+# The best set is asked for by name: if it is damaged, it is refused, and no other set is scored in its place.
 unset CONVOY_NODE_RANKS
-mkdir best                             # an empty folder is as good as none
+mkdir best                             # an empty folder counts as no folder
 "$CONVOY" train job.yaml --threads 1 --progress none --out best --set checkpoint.best=accuracy >log 2>&1 || { fail "a run in an empty folder fails"; cat log; }
 refused 'best exists already' "$CONVOY" train job.yaml --out best
 "$CONVOY" test best --data '{format: synthetic, samples: 8, shape: [3, 8, 8], classes: 4}' >log 2>&1 || { fail "the best set is not scored"; cat log; }

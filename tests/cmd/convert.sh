@@ -1,6 +1,7 @@
 #!/bin/sh
 # rows: asan
-# convert.sh: any format into any other and back: the same bytes and labels whatever the number of ranks; a conversion that was cut off is completed.
+# convert.sh: any format is converted into any other and back: the bytes and labels are the same for any number of
+# ranks; an interrupted conversion is completed.
 . "$CONVOY_SOURCE/tests/shell.inc"
 sums() { (cd "$1" && find . -type f | sort | xargs cksum); }
 
@@ -12,7 +13,7 @@ for n in 2 3; do
     [ "$(sums one)" = "$(sums "ranks$n")" ] || fail "$n ranks write other files"
 done
 
-# Every format and back: encoded pictures stay what they are, to the bit.
+# Every format and back: encoded pictures stay the same to the bit.
 if "$CONVOY" info | grep -q '^jpeg *yes'; then
     pictures='{format: pictures, size: [20, 34], classes: 4, samples: 31, encode: jpeg}'
 else
@@ -28,7 +29,7 @@ for format in tfrecord lmdb hdf5 folder; do
     [ "$(cksum <pack/part-00001.cvy)" = "$(cksum <"back.$format/part-00001.cvy")" ] && cmp -s pack/index.bin "back.$format/index.bin" || fail "$format gives other bytes"
 done
 
-# Cut off: a part is missing, the set is not closed. Another conversion is not mixed with it.
+# An interrupted conversion: a part is missing and the set is not closed. Another conversion must not be mixed with it.
 "$CONVOY" convert "$source" again --parts 5 >log 2>&1 || fail "again: $(cat log)"
 cp -r again cut
 rm cut/pack.json cut/index.bin cut/part-00003.cvy
@@ -36,7 +37,7 @@ rm cut/pack.json cut/index.bin cut/part-00003.cvy
 "$CONVOY" convert "$source" cut --parts 5 >log 2>&1 && fail "a folder of unknown parts is taken"
 grep -q 'is not empty' log || fail "not empty: $(cat log)"
 
-# What it was trained from does not matter.
+# Weights do not depend on the format that the job was trained from.
 cat >job.yaml <<END
 model: {layers: [{fc: {channels: 3}}]}
 data: {train: SOURCE}

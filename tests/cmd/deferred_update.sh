@@ -1,7 +1,8 @@
 #!/bin/sh
 # rows: release
-# deferred_update.sh: updates that wait until the next forward pass needs the weight (comm.overlap: forward) give the same losses and the same checkpoints, to
-# the bit, as those at the end of the step: with dropout, clipping, Adam, bf16, micro-batches, validation, a last batch that is smaller, and a run cut in two.
+# deferred_update.sh: updates that wait until the next forward pass needs the weight (comm.overlap: forward) give the
+# same losses and checkpoints, to the bit, as updates at the end of the step. It covers dropout, clipping, Adam, bf16,
+# micro-batches, validation, a smaller last batch, and a run that is interrupted.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<'END'
@@ -53,7 +54,7 @@ grep -q 'comm.overlap: forward goes with update: sync' log || fail "no cause: $(
 $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out bad --set comm.overlap=both >log 2>&1 && fail "comm.overlap: both is accepted"
 grep -q 'comm.overlap is "both", expected true, false or forward' log || fail "no cause: $(cat log)"
 
-# bench, too, waits for what is late before it makes anything else.
+# bench also waits for pending updates before it begins the next thing.
 for late in comm.overlap=forward update=delayed; do
     $MPIEXEC_N 2 "$CONVOY" bench job.yaml --threads 1 --steps 2 --set $late >log 2>&1 || fail "bench with $late fails: $(cat log)"
 done

@@ -1,11 +1,13 @@
 #!/bin/sh
 # rows: mpich
-# deterministic.sh: with deterministic: true a job's weights, losses and scores have the same bits on 1, 2, 3 and 4 ranks and with one and two threads; with
-# convolutions, batch norm, dropout, augmentation, momentum or Adam, weights of samples, a last batch smaller than the shards are many, and a run that goes on
-# on another number of ranks. What does not go with it is refused. The hash of the weights is printed, to be compared with that of another MPI library.
+# deterministic.sh: with deterministic: true a job's weights, losses and scores have the same bits on 1, 2, 3 and 4
+# ranks and with one and two threads. It covers convolutions, batch norm, dropout, augmentation, momentum and Adam,
+# weights of samples, a last batch with fewer samples than shards, and a run that continues on another number of ranks.
+# What does not work with it is refused. The test prints the hash of the weights, to be compared with that of another
+# MPI library.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
-# 149 samples to train on: four batches of 36 and one of 5, of which some of the eight shards have none.
+# 149 samples to train on: four batches of 36 and one of 5, in which some of the eight shards have no sample.
 cat >job.yaml <<'END'
 model:
   layers:
@@ -32,7 +34,7 @@ checkpoint: {every: 3 steps, keep: 9, best: accuracy}
 log: {every: 1}
 END
 
-# On how many ranks: of one thread, and of two.
+# The numbers of ranks to try with one thread, and with two.
 alone='2 3 4' pairs='1 2 3'
 [ "${CONVOY_TEST_LEVEL:-1}" -gt 1 ] || { alone='3 4'; pairs='1 3'; }
 
@@ -71,10 +73,10 @@ on_all() { # on_all NAME OPTIONS...
 on_all sgd
 on_all adam --set 'train.optimizer={name: adamw, lr: 0.01}' --set data.on_bad_sample=skip --set deterministic_shards=4 --set comm.bucket=4096 --set batch_norm.group=5
 
-# On nodes of their own, and with sums moved by a thread.
+# Each rank is a node, and a progress thread does the reductions.
 CONVOY_NODE_RANKS=1 train sgd.nodes 3 1 --set comm.progress=thread
 same sgd.nodes sgd.1
-# Without the key the order of sums shows: the test would see it.
+# Without the key the order of sums changes the result, so this test would notice it.
 train plain.1 1 1 --set deterministic=false --set batch_norm.group=5 --set plan.passes_off=fuse-batch-norm
 train plain.2 2 1 --set deterministic=false --set batch_norm.group=5 --set plan.passes_off=fuse-batch-norm
 [ "$(figures plain.1)" != "$(figures plain.2)" ] || fail "losses are equal to the bit without deterministic: true, too: this test shows nothing"
@@ -82,7 +84,7 @@ train plain.2 2 1 --set deterministic=false --set batch_norm.group=5 --set plan.
 grep -q 'deterministic: 8 shards of 4 or 5 samples, 8 on this rank, .* MB for their partial sums; kernels by preference' sgd.1.log || fail "no note: $(cat sgd.1.log)"
 grep -q '2 on this rank, .* MB for their partial sums; one thread in place of 2 for [0-9]* of [0-9]* kernels' sgd.3.2.log || fail "no note: $(cat sgd.3.2.log)"
 
-# Cut twice: four ranks up to step 3, two up to step 6, then three.
+# Interrupted twice: four ranks up to step 3, two up to step 6, then three.
 cp -r sgd.4 cut
 for part in '3 2' '6 3'; do
     # shellcheck disable=SC2086

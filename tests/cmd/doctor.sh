@@ -1,9 +1,11 @@
 #!/bin/sh
 # rows: mpich asan minimal
-# doctor.sh: `convoy doctor` alone, on two ranks of a node, and on two nodes: its tables, its JSON, right sums by every way; no time is judged.
+# doctor.sh: `convoy doctor` alone, on two ranks of a node, and on two nodes: its tables, its JSON, and right sums with
+# every algorithm; times are not checked.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
-# parses FILE: one JSON value: strings and scalars become a letter each, then lists and objects of letters become one, from the inside out.
+# parses FILE: it is one JSON value. Strings and scalars are replaced by a letter each, then lists and objects of
+# letters by one letter, from the inside out.
 parses() {
     left=$(sed -E 's/"([^"\\]|\\.)*"/s/g; s/-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|null/v/g; s/ //g
         :a
@@ -30,7 +32,7 @@ for size in '1 KiB' '4 KiB' '16 KiB' '64 KiB'; do
 done
 grep -q '^256 KiB' two && fail "--max is passed: $(cat two)"
 
-# Two ranks as two nodes, then four as two nodes of two, whose memory is shared where the system allows it.
+# Two ranks as two nodes, then four as two nodes of two ranks, whose memory is shared if the system allows it.
 # shellcheck disable=SC2086
 CONVOY_NODE_RANKS=1 $MPIEXEC_N 2 "$CONVOY" doctor --max 16KiB --threads 1 --json >nodes || fail "it fails on two nodes"
 [ "$(wc -l <nodes)" = 1 ] || fail "not one line: $(cat nodes)"
@@ -58,7 +60,7 @@ grep -q '^files in out: [1-9][0-9]* MiB written' log || fail "the folder is not 
 "$CONVOY" doctor --out nowhere >log || fail "a folder that is not there is a fault"
 grep -q 'nowhere: cannot make a folder in it: No such file or directory: a run could not write its checkpoints in nowhere' log || fail "it is not said that there is no folder: $(cat log)"
 
-# apart NAME COMMAND...: two ranks, of which the second one starts by the script NAME; each as a node of its own.
+# apart NAME COMMAND...: two ranks, of which the second one is started by the script NAME; each is a node of its own.
 apart() {
     # shellcheck disable=SC2086
     CONVOY_NODE_RANKS=1 $MPIEXEC_N 2 sh "$@" doctor --out out --max 1KiB --seconds 5 --threads 1 >log 2>&1 || fail "it fails: $(cat log)"

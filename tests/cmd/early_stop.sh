@@ -1,11 +1,12 @@
 #!/bin/sh
-# early_stop.sh: what a run knows of its scores, over its ends and resumes: a run that stopped early has nothing to do, the best set keeps its mark, scores of
-# another metric are not compared with it, and the figures of an epoch that was cut in two are of the whole epoch.
+# early_stop.sh: what a run remembers of its scores when it ends and is resumed: a run that stopped early has nothing to
+# do, the best set keeps its mark, scores of another metric are not compared with it, and the figures of an interrupted
+# epoch are those of the whole epoch.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 train() { "$CONVOY" train job.yaml --threads 1 --progress none "$@" >log 2>&1 || fail "train $* fails: $(cat log)"; }
 state() { sed -n "s/.*\"$2\": *\([^,}]*\).*/\1/p" "$(find "$1/checkpoints" -path "*$3/state.json" | sort | tail -n 1)"; }
 
-# Where nothing gets better it stops, and stays stopped until more patience is given.
+# A run in which nothing improves stops, and stays stopped until it gets more patience.
 stopping() { patience=$1; shift; train --out stopped --set train.optimizer.lr=1e-12 --set "train.stop={metric: accuracy, patience: $patience}" --set train.epochs=50 "$@"; }
 stopping 2
 grep -Eq '^finished step [0-9]+ of 150' stopped/STATUS || fail "no early stop: $(cat stopped/STATUS)"
@@ -19,7 +20,8 @@ grep -q "^finished step $at of 150" stopped/STATUS || fail "a run that stopped e
 stopping 4 --resume
 grep -q "^finished step $((at + 6)) of 150" stopped/STATUS || fail "two more epochs of patience are not two more epochs: $(cat stopped/STATUS), behind $at"
 
-# The best set: a run that was killed before it was marked marks it; another metric begins anew; the same goes for patience.
+# The best set: if a run was killed before it marked the set, the resumed run marks it. Another metric starts again
+# without a best set, and so does patience.
 train --out best --set checkpoint.best=loss --set 'checkpoint.every=1 epoch'
 marked=$(cat best/checkpoints/best)
 [ "$marked" = step-00000006 ] && [ "$(state best is_best 6)" = true ] || fail "the last epoch is not the best: $marked, $(state best is_best 6)"
@@ -29,7 +31,7 @@ train --out best --set checkpoint.best=loss --set 'checkpoint.every=1 epoch' --r
 train --out best --set checkpoint.best=accuracy --set 'checkpoint.every=1 epoch' --set train.epochs=3 --set train.optimizer.lr=1e-12 --resume
 [ "$(cat best/checkpoints/best)" = step-00000009 ] || fail "an accuracy is compared with a loss: $(cat best/checkpoints/best)"
 
-# An epoch that was cut in two: its seconds are those of both parts.
+# An interrupted epoch: its seconds are those of both parts.
 train --out parts --set 'checkpoint.every=1 steps' --set checkpoint.keep=100
 before=$(state parts epoch_train_seconds 2)
 rm -r parts/checkpoints/step-0000000[3-6]
@@ -37,7 +39,7 @@ train --out parts --resume
 sed -n 's/.*"epoch": 1, .*"images_per_s": \([0-9.]*\).*/\1/p' parts/metrics.jsonl | awk -v s="$before" '{ rate = $1 } END { exit !(rate > 0 && s > 0 && rate <= 48 / s) }' ||
     fail "the first epoch is faster than its first two steps, $before s: $(grep epoch parts/metrics.jsonl)"
 
-# A folder that was prepared for the run stays where the run does not begin, and is as good as none.
+# A folder that was prepared for the run counts as no folder, and stays if the run does not begin.
 mkdir prepared
 refused 'nowhere.csv: cannot be opened' "$CONVOY" train job.yaml --out prepared --set 'data.train={format: csv, path: nowhere.csv}'
 [ -d prepared ] || fail "the folder is removed"

@@ -1,11 +1,13 @@
 #!/bin/sh
 # rows: soak
-# full_disk.sh: where checkpoints cannot be written, the training goes on with a warning that names path and cause, older checkpoints stay sound, and the
-# run ends with code 1; with room again it resumes to the end of a run that always had room. Once by a limit on the size of files, which everybody may
-# set, and once on a small file system, which needs the right to mount one.
+# full_disk.sh: if checkpoints cannot be written, the training goes on with a warning that names path and cause, older
+# checkpoints stay sound, and the run ends with code 1. With free space it then resumes, and ends as a run that always
+# had space. The test uses a limit on the size of files, which every user may set, and a small file system, which needs
+# the right to mount one.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 
-# ---- files of more than 16 MiB (MPI needs some itself) cannot be written: no checkpoint ever, and yet every step is done ----
+# ---- files of more than 16 MiB (MPI needs some itself) cannot be written: there is no checkpoint, but every step is
+# done ----
 (
     trap '' XFSZ
     ulimit -f 32768
@@ -22,7 +24,7 @@ said err 'convoy: error: checkpoint of step 6 is not saved' || fail "the last sa
 said small/STATUS 'failed step 6 of 6' || fail "STATUS: $(cat small/STATUS)"
 grep -q '"kind": *"epoch".*"epoch": *2,' small/metrics.jsonl || fail "the training did not go on: $(cat small/metrics.jsonl)"
 
-# ---- a file system that becomes full in mid-run ----
+# ---- a file system that becomes full during the run ----
 mkdir disk
 mount -t tmpfs -o size=2m none disk 2>/dev/null || { echo "no right to mount a small file system: that part is left out"; exit $failed; }
 trap 'umount -l "$work/disk"; rm -rf "$work"' EXIT
@@ -33,7 +35,7 @@ timeout 200 $MPIEXEC_N 2 "$CONVOY" train job.yaml --out disk/run --threads 1 --s
 job=$!
 until [ -e disk/run/checkpoints/latest ] || ! kill -0 $job 2>/dev/null; do sleep 0.02; done
 while kill -0 $job 2>/dev/null; do
-    cat /dev/zero >>disk/filler 2>/dev/null        # again, because an older checkpoint may have made room meanwhile
+    cat /dev/zero >>disk/filler 2>/dev/null        # again, because an older checkpoint may have been deleted meanwhile
     sleep 0.1
 done
 wait $job

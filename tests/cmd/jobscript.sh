@@ -1,16 +1,17 @@
 #!/bin/sh
 # rows: minimal
-# jobscript.sh: `convoy jobscript`: what is asked for stands in the head; nonsense is refused before it waits in a queue; and the script itself, run with commands that
-# stand for those of Slurm and PBS: stopped by a signal it starts the next job, which resumes; a job that saves nothing starts no other.
+# jobscript.sh: `convoy jobscript`: the head of the script has what is asked for, and invalid options are refused before
+# the job waits in a queue. The script itself is run with commands that replace those of Slurm and PBS: after a stop by
+# a signal it starts the next job, which resumes; a job that saves nothing starts no other.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 command -v bash >/dev/null || { echo "skipped: there is no bash, in which job scripts run"; exit 77; }
 
 jobscript() { "$CONVOY" jobscript job.yaml "$@"; }
-# has FILE LINE: the line stands in it, whole.
+# has FILE LINE: the file has exactly this line.
 has() { grep -qxF -- "$2" "$1" || fail "no line \"$2\" in $(cat "$1")"; }
 
 # ---- the head ----
-way=pmix                                                # of srun, by the MPI of this build
+way=pmix                                                # option of srun for the MPI of this build
 "$CONVOY" info | grep -qi 'open mpi' || way=pmi2
 jobscript --slurm --nodes 2 --ppn 4 --threads 8 --time 1-02:03:04 --out runs/a >slurm || fail "no script for Slurm"
 for line in '#!/bin/bash' '#SBATCH --job-name=job' '#SBATCH --nodes=2' '#SBATCH --ntasks-per-node=4' '#SBATCH --cpus-per-task=8' '#SBATCH --time=26:03:04' \
@@ -75,9 +76,9 @@ refused "cuts a step into 8 shards, but there are 16 ranks" "$CONVOY" jobscript 
 jobscript --slurm --nodes 1 --ppn 3 --time 5 >out 2>err || fail "uneven shares are refused: $(cat err)"
 said err "a batch of 16 over 3 ranks makes shares of 5 and 6 samples, and a step takes as long as the larger one: 15 or 18 would share evenly" || fail "no warning: $(cat err)"
 
-# ---- commands that stand for those of a cluster ----
+# ---- commands that replace those of a cluster ----
 mkdir bin
-# Ranks note their process; `tell`, if it is there, says which step is the last one before they are told to stop.
+# Ranks note their process number. The file `tell`, if it exists, holds the last step before they are told to stop.
 cat >bin/ranks <<'END'
 #!/bin/sh
 echo $$ >"$WORK/pid-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
@@ -97,7 +98,7 @@ if [ -e "$WORK/tell" ]; then
 fi
 wait $job
 code=$?
-[ ! -e "$WORK/lose" ] || code=0        # as Hydra's mpiexec does now and then
+[ ! -e "$WORK/lose" ] || code=0        # as Hydra's mpiexec does sometimes
 exit $code
 END
 cat >bin/mpiexec <<'END'
@@ -120,7 +121,7 @@ code() {
     [ $got = "$1" ] || fail "exit code $got of $2, expected $1: $(cat log)"
 }
 
-# ---- stopped, requeued, resumed; with names that a shell would tear apart ----
+# ---- stopped, requeued, resumed; with names that a shell would split ----
 {
     echo "name: \"a b'c\$(touch bad)\""
     cat job.yaml
@@ -131,7 +132,7 @@ echo 10 >tell
 code 75 script
 grep -qx 'scontrol requeue 7' again || fail "the job is not requeued: $(cat log)"
 grep -q '^stopped step' "$RUN/STATUS" || fail "it was not stopped: $(cat "$RUN/STATUS" log)"
-rm tell again "$RUN/checkpoints/latest"        # what it names is there still
+rm tell again "$RUN/checkpoints/latest"        # the set that `latest` names still exists
 code 0 script
 grep -q '^finished step 600 of 600' "$RUN/STATUS" || fail "the second job does not finish it: $(cat "$RUN/STATUS" log)"
 [ "$(grep -c -- ' --resume$' started)" = 1 ] || fail "not resumed once: $(cat started)"
@@ -139,7 +140,7 @@ grep -q 'continuing after step-' log && grep -q 'resumed after step' log || fail
 [ ! -e again ] || fail "a finished job is requeued: $(cat again)"
 [ ! -e bad ] && [ ! -e worse ] || fail "a name was run as a command"
 
-# The launcher loses the code.
+# The launcher loses the exit code.
 mv "$RUN" whole
 echo 10 >tell
 touch lose
@@ -148,7 +149,7 @@ code 75 script
 rm -r tell lose again "$RUN"
 mv whole "$RUN"
 
-# Nothing new is saved: no next job. A fault: none either.
+# If nothing new is saved, there is no next job. After a fault there is none either.
 touch lazy
 code 75 script
 [ ! -e again ] && grep -q 'no new step was saved' log || fail "a job that saves nothing starts another: $(cat log)"
@@ -161,7 +162,7 @@ code 1 script
 grep -q "there is no it's \$(touch worse).yaml in $work" log || fail "it is not said that the job file is missing: $(cat log)"
 mv away "it's \$(touch worse).yaml"
 
-# A run without a checkpoint is put aside.
+# A run without a checkpoint is moved aside.
 rm -r "$RUN/checkpoints"
 code 0 script
 [ -e "$RUN.aside-1/STATUS" ] && grep -q 'had no checkpoint' log || fail "it is not put aside: $(cat log)"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # rows: mpich soak
-# kill_resume.sh: two ranks of which one is killed (kill -9) at any step, or told to stop by a signal: the job ends, and resumed it ends with the bits of
-# the run that was left alone. On another number of ranks it goes on with the same samples and the same losses but for rounding.
+# kill_resume.sh: one of two ranks is killed (kill -9) at any step, or told to stop by a signal: the job ends, and after
+# a resume it ends with the bits of the uninterrupted run. On another number of ranks it continues with the same
+# samples, and with the same losses but for rounding.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 cat >job.yaml <<'END'
 model:
@@ -22,13 +23,13 @@ log: {every: 1}
 END
 last=step-00000300
 
-# As every rank starts it: notes its process, then trains in the folder.
+# What each rank starts: it notes its process number, then trains in the folder.
 cat >rank.sh <<'END'
 echo $$ >pid-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 exec "$CONVOY" train job.yaml --threads 1 --progress none --out "$@"
 END
 
-# train RANKS FOLDER [--resume]: gives mpiexec's exit code; a hang is cut off.
+# train RANKS FOLDER [--resume]: returns mpiexec's exit code; a hang is cut off.
 train() {
     ranks=$1
     shift
@@ -36,7 +37,8 @@ train() {
     timeout 200 $MPIEXEC_N $ranks sh rank.sh "$@" >"log-$1" 2>&1
 }
 
-# at_step N SIGNAL RANK FOLDER: trains on two ranks, sends the signal to one when the step is done; exit code of the job, which ends soon after.
+# at_step N SIGNAL RANK FOLDER: trains on two ranks and sends the signal to one of them when the step is done. Returns
+# the exit code of the job, which ends soon after.
 at_step() {
     rm -f pid-*
     train 2 "$4" &
@@ -78,7 +80,7 @@ for signal in USR1 TERM; do
     same_end told-$signal
 done
 
-# Each step's loss, as "step loss".
+# losses RUN: prints each step's loss, as "step loss".
 losses() { sed -n 's/.*"kind": *"step".*"step": *\([0-9]*\),.*"loss": *\([-0-9.e]*\),.*/\1 \2/p' "$1/metrics.jsonl"; }
 losses whole >whole.losses
 [ "$(wc -l <whole.losses)" = 300 ] || fail "the unbroken run has not 300 losses"

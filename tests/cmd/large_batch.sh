@@ -1,6 +1,7 @@
 #!/bin/sh
 # rows: asan
-# The rate that a run takes follows its global batch, whatever the ranks, and its warm-up begins at the rate of the base batch; it is said and logged.
+# large_batch.sh: the learning rate of a run follows its global batch, for any number of ranks, and its warm-up begins
+# at the rate of the base batch; the rate is printed and logged.
 . "$CONVOY_SOURCE/tests/shell.inc"
 cat >"$work/job.yaml" <<'Y'
 model: {layers: [{fc: {channels: 4}}]}
@@ -15,7 +16,7 @@ train:
 log: {every: 1}
 Y
 
-# $1 run, then pairs: a step and its rate
+# $1 is the run, then follow pairs: a step and its rate
 rates() {
     run=$1; shift
     while [ $# -gt 0 ]; do
@@ -26,22 +27,22 @@ rates() {
     done
 }
 
-# four times the base batch, 4 steps an epoch: from 0.01 to 0.04 in two epochs, a tenth from the fourth on
+# four times the base batch, 4 steps an epoch: from 0.01 to 0.04 in two epochs, and a tenth of that after the third
 "$CONVOY" train "$work/job.yaml" --out "$work/one" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 grep -q 'learning rate 0.04 for a batch of 64: 0.01 for 16, times 4 (train.lr_rule: linear)' "$work/log" || { echo "the rate is not said:"; cat "$work/log"; failed=1; }
 rates one 1 0.01 5 0.025 9 0.04 12 0.04 13 0.004
 
-# the same batch as 32 on each of two ranks; as 32 on a single one it is twice the base batch
+# the same batch as 32 on each of two ranks; 32 on a single rank is twice the base batch
 $MPIEXEC_N 2 "$CONVOY" train "$work/job.yaml" --out "$work/two" --set train.batch= --set train.batch_per_rank=32 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 rates two 1 0.01 5 0.025 9 0.04 13 0.004
 "$CONVOY" train "$work/job.yaml" --out "$work/half" --set train.batch= --set train.batch_per_rank=32 --set train.lr_rule=sqrt --set train.base_batch=8 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 rates half 1 0.01 17 0.02 25 0.002
 
-# a warm-up that the run does not see the end of
+# a warm-up that is longer than the run
 "$CONVOY" train "$work/job.yaml" --out "$work/short" --set train.epochs=1 --set 'train.schedule={name: constant, warmup: 2 epochs}' >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 grep -q 'the warm-up takes 512 samples and the run 256: the full rate is never reached' "$work/log" || { echo "a long warm-up is not remarked on:"; cat "$work/log"; failed=1; }
 
-# lars has keys of its own; those of sgd are refused
+# lars has its own keys; those of sgd are refused
 "$CONVOY" train "$work/job.yaml" --out "$work/bad" --set train.preset=you2017 --set train.optimizer.nesterov=true >"$work/log" 2>&1 && { echo "nesterov for lars is accepted"; failed=1; }
 grep -q 'lars: unknown key "nesterov"' "$work/log" || { cat "$work/log"; failed=1; }
 exit $failed

@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: mpich asan minimal
-# launch.sh: N processes that each believe to be alone, because the launcher belongs to another MPI, are refused with the way out; one process in a job of
-# several tasks is told so.
+# launch.sh: N processes that each believe to be alone, because the launcher belongs to another MPI, are refused with
+# advice; one process in a job of several tasks gets a warning.
 set -u
 if "$CONVOY" info | grep -qi 'open mpi'; then
     export PMI_SIZE=2

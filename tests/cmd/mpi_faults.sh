@@ -1,8 +1,9 @@
 #!/bin/sh
 # rows: mpich soak
-# mpi_faults.sh: a rank's k-th MPI call fails, is left out, has another shape, or the rank is killed or leaves there: the job is gone within 30 seconds with a
-# code that is not 0, the rank is named, and no process is left behind. With the ranks on one node (sums in shared memory) and on two (by messages).
-# MPI need not notice another shape: where it did not, and what was lost had no meaning, the run has ended well with the right bits.
+# mpi_faults.sh: a rank's k-th MPI call fails, is skipped or has a wrong count, or the rank is killed or exits there:
+# the job ends within 30 seconds with a code that is not 0, the rank is named, and no process remains. The ranks are on
+# one node (sums in shared memory) and on two (by messages). MPI need not notice a wrong count. If it did not, and what
+# was lost had no effect, the run must end well with the right bits.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 echo 'watchdog: {timeout: 3 s}' >>job.yaml
@@ -20,7 +21,7 @@ with_mpi() {
     return $code
 }
 
-# How many calls a rank makes.
+# Counts the calls of a rank.
 log_mpi=$work/calls
 for ranks in 2 1; do
     with_mpi $ranks 1 0 none || fail "the run that is left alone fails: $(cat log)"
@@ -29,7 +30,8 @@ for ranks in 2 1; do
 done
 log_mpi=
 
-# Whether a process that noted its number is there still, ten seconds later. One that has ended and was not waited for is gone.
+# orphans: whether a process that noted its number still exists ten seconds later. A process that has ended and was not
+# waited for counts as gone.
 orphans() {
     for wait in 1 2 3 4 5 6 7 8 9 10 11; do
         alive=
@@ -43,7 +45,7 @@ orphans() {
     done
 }
 
-# Of a rank that died MPICH's launcher says the process alone.
+# MPICH's launcher names only the process of a rank that died.
 names_dead() {
     case $1 in
     kill | exit) said log "PID $(cat "pid-$2") " ;;
@@ -68,7 +70,7 @@ fault_at() {
     ! orphans || { fail "left behind: $alive"; return 1; }
 }
 
-# Before the job is read no watchdog runs, but a clock.
+# Before the job is read no watchdog runs, but a time limit holds.
 first=4
 export CONVOY_START_TIMEOUT=3
 fault_at skip 2 0 2 || fail "a rank that leaves out its first sum: code $code, $took s: $(cat log)"

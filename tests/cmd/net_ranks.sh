@@ -1,5 +1,6 @@
 #!/bin/sh
-# net_ranks.sh: scripts/net_ranks.sh makes hosts that MPI takes for nodes, and leaves nothing behind. Skipped where the system does not allow it.
+# net_ranks.sh: scripts/net_ranks.sh makes hosts that MPI takes for nodes, and removes everything afterwards. The test
+# is skipped if the system does not allow it.
 PATH=$PATH:/usr/sbin:/sbin
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
 for tool in ip tc unshare; do
@@ -22,7 +23,7 @@ grep -q '"nodes": 2, "ranks": 2' "$work/json" || fail "not two nodes: $(cat "$wo
 grep -q '"host": "host0"' "$work/json" && grep -q '"host": "host1"' "$work/json" || fail "no names: $(cat "$work/json")"
 grep -q '"wrong": [1-9]' "$work/json" && fail "wrong sums: $(cat "$work/json")"
 sh "$ranks" --mpiexec "$MPIEXEC" -- sh -c 'exit 3' >"$work/log" 2>&1 && fail "a command that fails is no fault"
-# Of runs that are over, for others may go on meanwhile.
+# Only remains of finished runs count, because others may be running.
 for left in $(ip netns list | sed -n 's/^cvy\([0-9]*\)-.*/\1/p') $(ip -o link show type bridge | sed -n 's/^[0-9]*: cvy\([0-9]*\):.*/\1/p'); do
     [ -d "/proc/$left" ] || fail "cvy$left is left"
 done

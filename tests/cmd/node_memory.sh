@@ -1,7 +1,8 @@
 #!/bin/sh
 # rows: asan
-# node_memory.sh: ranks of a node that sum in memory they share, and update the weights in parts, train exactly as ranks that send messages; so do ranks of
-# pretended nodes, resumed runs, bf16, Adam, and a last batch that is smaller. Where the update cannot be shared (clipping by the norm), it is not.
+# node_memory.sh: ranks of a node that sum in shared memory and update the weights in parts train exactly as ranks that
+# send messages. The same holds for simulated nodes, resumed runs, bf16, Adam, and a smaller last batch. If the update
+# cannot be shared (clipping by the norm), it is not.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<'END'
@@ -19,14 +20,14 @@ train: {batch: 16, epochs: 2, precise: true, optimizer: {name: sgd, lr: 0.05, mo
 comm: {bucket: 4096}
 log: {every: 1}
 END
-# losses NAME RANKS OPTIONS...: of all steps, to the last digit
+# losses NAME RANKS OPTIONS...: prints the losses of all steps, to the last digit
 losses() {
     name=$1 ranks=$2
     shift 2
     $MPIEXEC_N "$ranks" "$CONVOY" train job.yaml --threads 1 --out "$name" "$@" >"$name.log" 2>&1 || fail "$name fails: $(cat "$name.log")"
     grep '"kind": "step"' "$name/metrics.jsonl" | sed 's/.*"loss": \([0-9.e-]*\).*/\1/'
 }
-same() { # same NAME OPTIONS...: two ranks, by memory and by messages
+same() { # same NAME OPTIONS...: two ranks, by shared memory and by messages
     name=$1
     shift
     by_memory=$(losses "$name.memory" 2 "$@")
@@ -44,20 +45,21 @@ same clipped --set train.clip_norm=0.5
 same threaded --set comm.progress=thread
 ! "$CONVOY" info 2>/dev/null | grep -q 'bf16 *yes' || same bf16 --set train.dtype=bf16
 
-# Three ranks, then nodes of two and one: other orders of addition, so other last digits only.
+# Three ranks, then nodes of two and one. The order of addition differs, so only the last digits differ.
 for nodes in '' 1 2; do
     last=$(CONVOY_NODE_RANKS=$nodes losses "three.$nodes" 3 | tail -n 1)
     one=${one:-$last}
     [ -n "$last" ] && awk -v a="$last" -v b="$one" 'BEGIN { d = a - b; exit !(d < 1e-3 * b && -d < 1e-3 * b) }' || fail "nodes of ${nodes:-all} ranks: loss $last, expected $one"
 done
 
-# Cut in two, and gone on with.
+# The run is interrupted and continued.
 whole=$(losses whole 2)
 losses cut 2 --set train.epochs=1 >/dev/null
 rest=$(losses cut 2 --resume | tail -n 6)
 [ "$(echo "$whole" | tail -n 6)" = "$rest" ] || fail "a resumed run: $rest; expected $(echo "$whole" | tail -n 6)"
 
-# What the trials found between nodes is kept, to the last digit, so that a resumed run sums as before; on other ranks it is found anew.
+# What was measured about reductions between nodes is kept, to the last digit, so that a resumed run sums in the same
+# way. On other ranks it is measured again.
 sums() { sed -n '/"sums"/,/}/p' tried/plan.json; }
 CONVOY_NODE_RANKS=1 losses tried 3 --set comm.bucket=auto --set train.epochs=1 >/dev/null
 kept=$(sums)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # rows: asan
-# normalize.sh: data.normalize: auto: the same numbers on one rank and on two, of the training part only, those that the data have; they are kept with
-# the run, and test, predict and resume take them. data.balance and data.shuffle: window on two ranks are as on one.
+# normalize.sh: data.normalize: auto finds the mean and deviation of the training part only, with the same numbers on
+# one rank and on two; they are kept with the run, and test, predict and resume use them. data.balance and data.shuffle:
+# window give the same on two ranks as on one.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<END
@@ -24,7 +25,7 @@ section one | grep -q mean: || fail "no numbers in the resolved job: $(cat one/j
 state=$(ls -d one/checkpoints/step-*/ | tail -n 1)
 grep -rq '"normalize": *{"mean": *\[' "$state" || fail "the checkpoint lacks the numbers: $(ls "$state")"
 
-# Behind these numbers the training part has mean 0 and standard deviation 1.
+# With these numbers the training part has mean 0 and standard deviation 1.
 # shellcheck disable=SC2046
 set -- $(numbers one)
 [ $# = 6 ] || fail "expected three means and three deviations, got: $*"
@@ -32,7 +33,8 @@ set -- $(numbers one)
     fail "the numbers given by hand: $(cat log)"
 numbers again | tr ' ' '\n' | awk 'NR <= 3 && $1 ^ 2 > 1e-10 { exit 1 } NR > 3 && NF && ($1 - 1) ^ 2 > 1e-8 { exit 1 }' || fail "not mean 0 and deviation 1: $(section again)"
 
-# Given as numbers, the same training; the same scores from the run, from weights with the resolved job, and a resume finds them again.
+# The same numbers given by hand give the same training. Scores are the same from the run and from weights with the
+# resolved job, and a resume finds the numbers again.
 last_loss() { grep '"kind": "step"' "$1/metrics.jsonl" | tail -n 1 | sed 's/.*"loss": \([0-9.e-]*\).*/\1/'; }
 "$CONVOY" train job.yaml --threads 1 --out given --set "data.normalize={mean: [$1, $2, $3], std: [$4, $5, $6]}" >log 2>&1 || fail "given numbers: $(cat log)"
 [ "$(last_loss one)" = "$(last_loss given)" ] || fail "loss $(last_loss one) by itself, $(last_loss given) with the numbers given"

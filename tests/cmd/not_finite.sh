@@ -1,11 +1,11 @@
 #!/bin/sh
 # rows: asan
-# not_finite.sh: a loss that is no number ends the run on all ranks before any weight is updated; layer, pass, rank and samples are named, and the checkpoint of
-# the step before is there to go on from.
+# not_finite.sh: a loss that is not finite ends the run on all ranks before any weight is updated; layer, pass, rank and
+# samples are named, and the checkpoint of the step before can be used to continue.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 sed -i '/batch_norm/d; s/lr: 0.01, momentum: 0.9/lr: 1e18/; s/every: 2 steps/every: 1 steps/; /augment/d' job.yaml
 
-# lost RANKS FOLDER [OPTION...]: the run ends with a fault, and says where the first such number is.
+# lost RANKS FOLDER [OPTION...]: the run ends with a fault, and reports where the first number is that is not finite.
 lost() {
     ranks=$1 folder=$2
     shift 2
@@ -20,13 +20,14 @@ for ranks in 1 2 3; do
     grep -Eq 'the first such number is in [a-z_0-9.]+ \((forward|backward)\), on rank [0-9], of samples? [0-9]+' log || { fail "no layer, rank and sample on $ranks ranks"; cat log; }
     grep -q 'the checkpoint of step [0-9]* holds finite weights' log || { fail "no word of the checkpoint to go on from"; cat log; }
     [ $ranks = 2 ] || continue
-    # The weights of the step before are untouched: training goes on from them at another rate, to its end.
+    # The weights of the step before are unchanged: training continues from them at another rate, to its end.
     # shellcheck disable=SC2086
     timeout 60 $MPIEXEC_N $ranks "$CONVOY" train job.yaml --threads 1 --progress none --out wide-$ranks --resume --set train.optimizer.lr=1e-30 >log 2>&1 ||
         grep -q 'is not finite' log || { fail "the run does not resume on $ranks ranks"; cat log; }
 done
 
-# With sums over ranks in forward (batch norm), which the second run makes again; and with micro-batches.
+# With sums over ranks in the forward pass (batch norm), which the search for the number repeats; and with
+# micro-batches.
 sed -i 's/    - relu/    - batch_norm\n    - relu/' job.yaml
 lost 3 norm --set train.optimizer.lr=1e30
 for ranks in 2 3; do lost $ranks zero1-$ranks --set train.optimizer.lr=1e30 --set update=zero1; done
@@ -34,7 +35,7 @@ grep -q 'the first such number is in' log || { fail "nothing is named in zero1 u
 lost 2 micro --set train.optimizer.lr=1e30 --set train.accumulate=2
 grep -q 'the first such number is in' log || { fail "nothing is named with micro-batches"; cat log; }
 
-# update: local: one rank alone has the sample, and all of them end at the same step, without the watchdog.
+# update: local: only one rank has the sample, and all of them end at the same step, without the watchdog.
 awk 'BEGIN { print "a,b,y"; for (i = 0; i < 64; i++) print i / 64 "," (i == 37 ? 3e38 : 0.5) "," 0.25 }' >wide.csv
 cat >local.yaml <<'END'
 model: {layers: [{fc: {channels: 8}}, {fc: {channels: 1}}]}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: asan
-# own_data.sh: docs/guide/your-own-data.md on 1,000 samples: HDF5 files with weights and three targets, looked at, trained on, scored, predicted, and
-# converted into one set.
+# own_data.sh: docs/guide/your-own-data.md on 1,000 samples: HDF5 files with weights and three targets are inspected,
+# trained on, scored, predicted, and converted into one set.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 make=$CONVOY_BUILD/tests/bench_data_hdf5
@@ -22,7 +22,7 @@ awk -v r2="$r2" 'BEGIN { exit !(r2 > 0.3 && r2 <= 1) }' || fail "nothing was lea
 "$CONVOY" predict run --data '{path: held, y: none, weight: none}' --out p.csv || fail "predict fails"
 [ "$(wc -l <p.csv)" = 100 ] || fail "not a row for each sample: $(wc -l <p.csv)"
 
-# A condition chooses: quality is even between 0 and 1.
+# A condition chooses samples: quality is uniform between 0 and 1.
 "$CONVOY" inspect '{path: showers, where: quality > 0.5}' >log 2>&1 || fail "inspect with a condition: $(cat log)"
 n=$(sed -n 's/.*[^0-9]\([0-9][0-9]*\) samples.*/\1/p; s/^\([0-9][0-9]*\) samples.*/\1/p' log | head -n 1)
 [ "${n:-0}" -gt 400 ] && [ "${n:-0}" -lt 600 ] || fail "$n samples of quality above 0.5: $(cat log)"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # rows: asan onednn3 minimal
-# plan.sh: what `convoy plan` prints is what a run then holds; all its formats; groups of weights that match nothing.
+# plan.sh: what `convoy plan` prints is what a run then uses; all its formats; groups of weights that match nothing.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<END
@@ -16,7 +16,7 @@ grep -q 'batch 16 over 1 rank: 16 rows on this rank' table || fail "no head: $(c
 grep -q 'training   batch 8 ' table || fail "no step for the tail: $(cat table)"
 grep -q 'forward    batch 10 ' table || fail "no step for validation: $(cat table)"
 
-# To the byte: the arena of the table, of plan.json and of the run that follows.
+# To the byte: the arena in the table, in plan.json and of the run that follows.
 arena=$(sed -n 's/^  arena: .* \([0-9,]*\)$/\1/p' table | tr -d ,)
 "$CONVOY" plan job.yaml --threads 1 --format json >plan.json || fail "plan --format json fails"
 grep -q "\"arena_bytes\": $arena," plan.json || fail "the table has $arena bytes, plan.json another number"
@@ -29,12 +29,12 @@ grep -q "\"arena_bytes\": $arena," run/plan.json || fail "the run's plan.json ha
 "$CONVOY" plan job.yaml --plan run/plan.json >/dev/null || fail "a plan file is refused"
 "$CONVOY" plan job.yaml --plan job.yaml >log 2>&1 && fail "a job is taken for a plan"
 
-# A network of the zoo: the step of bench, to the byte.
+# A network of the zoo: the same as the step of bench, to the byte.
 arena=$("$CONVOY" plan cifar-convnet --batch 6 --threads 1 | sed -n 's/^  arena: .* \([0-9,]*\)$/\1/p' | tr -d ,)
 "$CONVOY" bench --model cifar-convnet --batch 6 --threads 1 --steps 1 --json | grep -q "\"arena_bytes\": $arena," || fail "bench has another arena than $arena"
 "$CONVOY" plan cifar-convnet --batch 6 --mode forward --planning estimate --explain | grep -q 'ip2' || fail "no explanation of a network's forward step"
 "$CONVOY" plan cifar-convnet --set train.batch=6 | grep -q '^batch 6 over 1 rank' || fail "--set with a network sets nothing"
-# A network has no job file: messages name the option.
+# A network has no job file, so messages name the option.
 "$CONVOY" plan cifar-convnet --options 'filtres: 3' 2>log && fail "an unknown option of a network is taken"
 grep -q 'error: --options: cifar-convnet: unknown key "filtres"' log || fail "--options is not named: $(cat log)"
 # shellcheck disable=SC2086

@@ -1,6 +1,7 @@
 #!/bin/sh
 # rows: asan onednn3 minimal
-# planning.sh: `convoy plan --planning measure` keeps its times, predicts the step, explains; a damaged file is named and measured again.
+# planning.sh: `convoy plan --planning measure` keeps its times, predicts the step and explains its choices; a damaged
+# file is named and measured again.
 . "$CONVOY_SOURCE/tests/shell.inc"
 export CONVOY_WISDOM="$work/wisdom.json"
 
@@ -25,7 +26,7 @@ plan --explain >explained || fail "no explanation"
 grep -q '^conv.*: conv 8x3x8x8' explained || fail "conv is not explained: $(cat explained)"
 grep -q '^  \* [a-z.]*conv.* ms ' explained || fail "no time of the kernel that is taken: $(cat explained)"
 
-# The run takes the choices, keeps them, and measures nothing.
+# The run uses the choices, keeps them, and measures nothing.
 "$CONVOY" train job.yaml --threads 1 --planning measure --out run --verbose >log 2>&1 || fail "the run fails: $(cat log)"
 grep -q 'times measured' log && fail "the run measures again: $(cat log)"
 grep -q '"predicted_ms":' run/plan.json || fail "plan.json has no prediction"

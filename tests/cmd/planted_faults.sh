@@ -1,13 +1,14 @@
 #!/bin/sh
-# planted_faults.sh: eleven faults as users meet them, each planted into a run of its own: each ends the run (the full disk lets it go on) and is named. And one slow
-# rank, which is none.
+# planted_faults.sh: eleven faults that users meet, each in a run of its own: each ends the run (with a full disk the
+# run goes on) and is named. A slow rank, which is not a fault, must not end the run.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 named=0
 echo 'watchdog: {timeout: 3 s}' >>job.yaml
 limit=60
 
-# names WHAT CODES TEXT...: the run that has just ended did so with one of the codes (a pattern), and its log has one of the texts (extended patterns).
+# names WHAT CODES TEXT...: the last run ended with one of the codes (a pattern), and its log has one of the texts
+# (extended patterns).
 names() {
     what=$1 codes=$2
     shift 2
@@ -22,7 +23,7 @@ names() {
     fail "$what is not named: $(cat log)"
 }
 
-# with_mpi RANKS RANK AT FAULT [OPTION...]: trains in disk/run, counting from the first step on.
+# with_mpi RANKS RANK AT FAULT [OPTION...]: trains in disk/run; counting begins at the first step.
 with_mpi() {
     ranks=$1
     export SHIM="$shims/shim_mpi.so" SHIM_MPI_RANK="$2" SHIM_MPI_AT="$3" SHIM_MPI_FAULT="$4" SHIM_MPI_FROM="$disk/run/STATUS"
@@ -34,7 +35,7 @@ with_mpi() {
     [ ! -e "pid-0" ] || said log 'shim_mpi: ' || fail "no fault happened: $(cat log)"
 }
 
-# two_jobs FILE: two ranks that are not started with the same one.
+# two_jobs FILE: two ranks that are started with different job files.
 two_jobs() {
     one="${MPIEXEC_N##* } 1"
     # shellcheck disable=SC2086
@@ -42,7 +43,8 @@ two_jobs() {
     code=$?
 }
 
-# 1 and 2: a sum that one rank leaves out, or enters with another shape. Blocking sums of the run: MPI's own.
+# 1 and 2: a sum that one rank skips, or enters with a wrong count. The first are blocking sums of the run, which are
+# MPI's own.
 with_mpi 3 1 9 skip
 names 'skipped collective' '[!0]*' 'stood still for .*; rank [0-9] on .*' 'failed: the ranks are not in the same call: one of them has left one out'
 sed 's/kernel: 3/kernel: 5/; s/pad: 1}$/pad: 2}/' job.yaml >other.yaml
@@ -58,7 +60,8 @@ names 'other job file' 1 'rank 1: started with another job than rank 0: train.ba
 with_mpi 3 1 12 exit
 names 'early exit' '[!0]*' 'rank 1: the process was told to exit in the middle of its work'
 
-# from_outside SIGNAL FOLDER: rank 1 of three gets it while they train, after a checkpoint however slow the machine is.
+# from_outside SIGNAL FOLDER: rank 1 of three gets the signal during training, after a checkpoint, however slow the
+# machine is.
 from_outside() {
     rm -f pid-*
     { until [ -s "$2/metrics.jsonl" ] && [ -e "$2/checkpoints/latest" ]; do sleep 0.1; done; sleep 1.5; kill "-$1" "$(cat pid-1)"; } &
@@ -67,11 +70,11 @@ from_outside() {
     kill -KILL "$(cat pid-1)" 2>/dev/null
 }
 
-# 5: a rank that stands still
+# 5: a rank that does not move on
 from_outside STOP run5
 names 'SIGSTOP' '[!0]*' 'stood still for .*; rank 1 on .* gives no sign'
 
-# 6: a loss that is no number
+# 6: a loss that is not finite
 train 2 run6 --set 'train.optimizer={name: sgd, lr: 1e18}' --set 'train.schedule=null' --set train.epochs=8
 code=$?
 names 'NaN' 1 'the first such number is in [a-z_0-9.]+ \((forward|backward)\), on rank [0-9], of samples? [0-9]+'
@@ -79,19 +82,20 @@ names 'NaN' 1 'the first such number is in [a-z_0-9.]+ \((forward|backward)\), o
 # 7: a bit of a weight, in the memory of one of three nodes
 lasting='train.optimizer={name: sgd, lr: 1e-30}'
 train 1 run7 --set "$lasting" --set plan.kernels=reference --set train.steps=1 --set train.epochs=null || fail "the run for the weights fails: $(cat log)"
-tail -c 80 run7/checkpoints/step-00000001/weights.safetensors | head -c 64 >bytes         # of fc1.weight; its 4 biases lie behind it, and move
+tail -c 80 run7/checkpoints/step-00000001/weights.safetensors | head -c 64 >bytes         # bytes of fc1.weight; its 4 biases come after it, and change
 [ "$(tr -d '\0' <bytes | wc -c)" -gt 32 ] || fail "these are no weights: $(od -An -tx1 bytes)"
 export CONVOY_NODE_RANKS=1 SHIM_MPI_BYTES="$work/bytes"
 with_mpi 3 1 40 flip --set "$lasting" --set plan.kernels=reference --set train.epochs=20 --set watchdog.replicas=5
 unset CONVOY_NODE_RANKS SHIM_MPI_BYTES
 names 'flipped weight bit' 1 'rank 1 has other weights than 2 of 3 ranks, first in '
 
-# 8: a full disk, to which the run goes on
+# 8: a full disk; the run goes on
 with_io "$disk/run8" 0 40 ENOSPC 2 "$disk/run8"
 code=$?
 names 'full disk' '[01]' 'checkpoint of step .*No space left on device' 'No space left on device'
 
-# 9: a rank that dies. The next start names it, where the others lived long enough to be told; Hydra ends them with it, and says what ended a process.
+# 9: a rank that dies. The next start names it, if the others lived long enough to be told. Hydra ends them with it, and
+# prints what ended a process.
 from_outside KILL run9
 cp log killed
 train 3 run9 --resume --set train.epochs=2

@@ -1,19 +1,19 @@
 #!/bin/sh
 # rows: mpich soak
-# random_stops.sh: at random times of a run of two ranks, from its first step on, a rank is killed, or ranks get USR1 or TERM: one or all of them, once or twice
-# in a row. After a signal the run ends with code 75 and the step at which it says it stopped is saved; in any case it resumes to the bits of the run that
-# was left alone.
+# random_stops.sh: at random times of a run of two ranks, from its first step on, a rank is killed, or one or all ranks
+# get USR1 or TERM, once or twice in a row. After a signal the run ends with code 75, and the step at which it reports
+# the stop is saved. In any case it resumes to the bits of the uninterrupted run.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 last=step-00000100
 sed -i 's/samples: 64/samples: 40/;s/epochs: 2/epochs: 50/;s/every: 2 steps/every: 7 steps/' job.yaml         # two steps an epoch
 
-# now: milliseconds
+# now: the time in milliseconds
 now() {
     date +%s%3N
 }
 
-# until_begun JOB FOLDER: the run is in its first step, or has ended.
+# until_begun JOB FOLDER: waits until the run is in its first step, or has ended.
 until_begun() {
     until [ -s "$2/STATUS" ] || ! kill -0 "$1" 2>/dev/null; do sleep 0.01; done
 }
@@ -23,10 +23,10 @@ job=$!
 until_begun $job disk/whole
 began=$(now)
 wait $job || { fail "the run that is left alone fails: $(cat log)"; exit 1; }
-lasts=$(($(now) - began))                               # with the end of MPI: some signals come too late
+lasts=$(($(now) - began))                               # this includes the end of MPI: some signals come too late
 [ -e disk/whole/checkpoints/$last ] || { fail "the run has another end than $last: $(ls disk/whole/checkpoints)"; exit 1; }
 
-# send SIGNAL HOW: to rank 0 or 1, to all; 2: twice in a row.
+# send SIGNAL HOW: sends it to rank 0, to rank 1 or to all, once or twice in a row.
 send() {
     case $2 in
     *0) to=$(cat pid-0) ;;
@@ -38,7 +38,7 @@ send() {
     case $2 in twice-*) sleep 0.0"$drawn"; kill "-$1" $to 2>/dev/null ;; esac
 }
 
-# stop_at SIGNAL HOW MILLISECONDS; 2: the run was at its end before.
+# stop_at SIGNAL HOW MILLISECONDS: returns 2 if the run had reached its end before.
 stop_at() {
     rm -rf disk/run
     train 2 disk/run &
@@ -71,7 +71,7 @@ stop_at() {
     same_weights disk/run disk/whole $last
 }
 
-# sweep WHAT COUNT: as many stops of a kind.
+# sweep WHAT COUNT: makes COUNT stops of a kind.
 sweep() {
     good=0 late=0 tried=0
     while [ $tried -lt "$2" ]; do

@@ -1,5 +1,6 @@
 #!/bin/sh
-# ranks_disagree.sh: ranks that were not started with the same job, folder or data are refused within seconds, with rank and cause; nobody hangs.
+# ranks_disagree.sh: ranks that were not started with the same job, folder or data are refused within seconds, with rank
+# and cause; no rank hangs.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 one="${MPIEXEC_N##* } 1"
 sed 's/batch: 16/batch: 32/' job.yaml >other.yaml
@@ -20,7 +21,7 @@ sed '/augment/d' job.yaml >plain.yaml
         "$MPIEXEC" $one "$CONVOY" train job.yaml --out bad : $one "$CONVOY" train nowhere.yaml --out bad
     refused 'train.batch is 1, but there are 2 ranks; take a larger batch or fewer ranks' $MPIEXEC_N 2 "$CONVOY" train job.yaml --out bad --set train.batch=1
 
-    # The same job file, found in two places whose data are not the same: one folder lacks them, one has others.
+    # The same job file in folders whose data differ: one folder has no data, one has other data.
     mkdir here there other
     for folder in here there other; do sed 's/train: {format.*/train: data.bin/;s/\[3, 8, 8\]/[3, 32, 32]/;s/size: 8/size: 32/' job.yaml >$folder/job.yaml; done
     head -c 98336 /dev/zero >here/data.bin

@@ -1,8 +1,9 @@
 #!/bin/sh
 # rows: mpich soak
-# save_faults.sh: one file operation of a run of two ranks with four saves fails (no space, quota, I/O error), writes less, or is interrupted. Short writes and
-# interruptions do no harm. After a fault the training goes on to its end with a warning that names path and cause; no earlier checkpoint is lost; where the last
-# save failed the run ends with code 1, and resumes. What cannot be written before the first step ends the run there.
+# save_faults.sh: in a run of two ranks with four saves, one file operation fails (no space, quota, I/O error), writes
+# less, or is interrupted. Short writes and interruptions do no harm. After a fault the training goes on to its end with
+# a warning that names path and cause, and no earlier checkpoint is lost. If the last save failed, the run ends with
+# code 1 and can be resumed. A fault before the first step ends the run there.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 last=step-00000008
@@ -14,7 +15,8 @@ log_io=
 all=$(awk '{ n = $1 } END { print n }' ops.log)
 [ "$all" -gt 300 ] || fail "only $all operations in four saves: $(cat ops.log)"
 
-# What the shim said that it did; 1: nothing, as this fault cannot happen to that operation.
+# hit: reads from the log what the shim did. Returns 1 if it did nothing, because this fault cannot happen to that
+# operation.
 hit() {
     # shellcheck disable=SC2046
     set -- $(sed -n 's/^shim_io: operation //p' log)
@@ -23,7 +25,7 @@ hit() {
     path=${path%.aside-[0-9]*}
 }
 
-# complains WORD CAUSE: a line of the log with the word, the path or its folder, and the cause.
+# complains WORD CAUSE: a line of the log has the word, the path or its folder, and the cause.
 complains() {
     grep -F "$1" log | grep -F "$2" | grep -qF -e "$path" -e "${path%/*}"
 }
@@ -32,12 +34,13 @@ sets() {
     find "$1/checkpoints" -maxdepth 1 -name 'step-????????' 2>/dev/null | wc -l
 }
 
-# Whether the run has come to its end: a line of the metrics that is lost alone is a warning of its own.
+# ended: whether the run has come to its end. If only a line of the metrics was lost, that has a warning of its own.
 ended() {
     grep -q '"kind": *"epoch".*"epoch": *4' disk/run/metrics.jsonl || case $path in */metrics.jsonl) complains warning "$cause" ;; *) false ;; esac
 }
 
-# Faults of these do no harm, so nothing is said: the lock on the run's folder, what was left aside and is no more, a folder that was only read from.
+# A fault of these operations does no harm and is not reported: the lock on the run's folder, the removal of old files,
+# a folder that was only read.
 harmless() {
     case $op-$path in
     opendir-disk/run | unlink-* | close-disk | close-disk/run | close-*/checkpoints | close-*.aside) true ;;

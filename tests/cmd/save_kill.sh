@@ -1,8 +1,9 @@
 #!/bin/sh
 # rows: mpich soak
-# save_kill.sh: a run is killed before, amid and after the file operations of one save, in which an older set is deleted too: each time the newest set is
-# sound, that of this save or the one before, and the run resumes to the bits of the run that was left alone. Then the same by losses of power, which
-# keep of what was not synced whatever they like (tests/shim/replay.c).
+# save_kill.sh: a run is killed before, during and after the file operations of one save, which also deletes an older
+# set: each time the newest set is sound, it is that of this save or the one before, and the run resumes to the bits of
+# the uninterrupted run. Then the same is done with losses of power, which may keep any part of what was not synced
+# (tests/shim/replay.c).
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 . "$CONVOY_SOURCE/tests/cmd/sweep.inc"
 last=step-00000008
@@ -16,7 +17,7 @@ with_io "$disk" 0 0 none 1 disk/whole1 || { fail "the run that is left alone fai
 sample 500 500 5000
 "$shims/replay" check power.log "$disk" replayed whole1 4 6 "$wanted" "$seed" || fail "a loss of power leaves a checkpoint that is not sound"
 
-# What is left is resumed, too.
+# What is left is also resumed.
 sample 2 4 40
 want=$wanted done=0
 while [ $done -lt "$want" ]; do
@@ -39,7 +40,8 @@ writes=$(awk -v all="$all" '$1 > 0 && $1 <= all && $2 == "write" { print $1 }' s
 faults=$((2 * all + $(echo "$writes" | wc -l)))
 [ "$all" -gt 40 ] || fail "only $all operations in a save: $(cat save.log)"
 
-# kill_at FAULT RANKS: the fault's number says where and how: before each operation, after each, amid each write.
+# kill_at FAULT RANKS: the number of the fault tells where and how: before each operation, after each, in the middle of
+# each write.
 kill_at() {
     if [ "$1" -le "$all" ]; then
         at=$1 how=kill-before
@@ -51,7 +53,8 @@ kill_at() {
     killed 0 "$at" $how "$2" "disk/whole$2"
 }
 
-# killed RANK AT HOW RANKS WHOLE: a run is killed there, what it leaves is sound, and resumed it ends as WHOLE did.
+# killed RANK AT HOW RANKS WHOLE: kills a run there. What it leaves must be sound, and a resumed run must end as WHOLE
+# did.
 killed() {
     rm -rf disk/killed
     with_io "$disk/killed/checkpoints" "$1" "$2" "$3" "$4" disk/killed && { fail "$3 $2, rank $1 of $4: the job ends well: $(cat log)"; return 1; }
@@ -72,7 +75,7 @@ for ranks in 1 2; do
     echo "count: save_kill: $good of $want kills in a save of $all operations leave a sound set and resume to the same bits on $ranks ranks"
 done
 
-# ---- a kill where two ranks write, as if each were a node of its own ----
+# ---- a kill while two ranks write, each of which is a node ----
 sample 0 0 40
 [ "$wanted" -gt 0 ] || exit $failed
 export CONVOY_NODE_RANKS=1

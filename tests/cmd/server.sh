@@ -1,7 +1,8 @@
 #!/bin/sh
 # rows: release
-# server.sh: parameter servers from the job file: the losses of training in sync, however many workers and servers; a run that is killed or stopped, a
-# server or a worker, ends and goes on with the same bits; what does not fit is said.
+# server.sh: parameter servers from the job file give the losses of synchronous training for any number of workers and
+# servers; a run in which a server or a worker is killed or stopped ends, and continues with the same bits; what does
+# not fit is refused.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 cat >job.yaml <<'Y'
 model:
@@ -25,13 +26,13 @@ last=step-00000060
 extra=
 served='update={mode: parameter_server, servers: 1}'
 
-# As every rank starts it: notes its process, then trains in the folder.
+# What each rank starts: it notes its process number, then trains in the folder.
 cat >rank.sh <<'Y'
 echo $$ >pid-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 exec "$CONVOY" train job.yaml --threads 1 --progress none --out "$@"
 Y
 
-# train RANKS FOLDER [options]: gives mpiexec's exit code; a hang is cut off.
+# train RANKS FOLDER [options]: returns mpiexec's exit code; a hang is cut off.
 train() {
     ranks=$1
     shift
@@ -43,7 +44,7 @@ losses() {
     sed -n 's/.*"kind": *"step".*"loss": *\([^,]*\),.*/\1/p' "$1/metrics.jsonl" | head -n 20
 }
 
-# The first 20 losses differ by rounding only, and so do the scores of validation.
+# same_losses: the first 20 losses differ by rounding only, and so do the scores of validation.
 same_losses() {
     losses "$1" >a
     losses "$2" >b
@@ -64,7 +65,8 @@ same_end() {
     done
 }
 
-# at_step N SIGNAL RANK FOLDER: sends the signal to one of three ranks when the step is done; exit code of the job, which ends soon after.
+# at_step N SIGNAL RANK FOLDER: sends the signal to one of three ranks when the step is done. Returns the exit code of
+# the job, which ends soon after.
 at_step() {
     rm -f pid-*
     # shellcheck disable=SC2086
@@ -86,8 +88,8 @@ at_step 25 TERM 1 stopped
 train 3 stopped --set "$served" --resume || fail "resumed: $(tail -n 3 log-stopped)"
 same_end stopped
 
-# Workers that do not wait for each other: they learn, nobody is further ahead than the bound, and the run stops, goes on, and ends where one worker's
-# loss is lost.
+# Workers that do not wait for each other: they learn, no worker is further ahead than the bound, and the run can be
+# stopped and continued, and ends if one worker's loss is not finite.
 free() { echo "update={mode: parameter_server, servers: $1, staleness: $2}"; }
 train 4 bound --set "$(free 2 1)" --set batch_norm.group=rank || fail "bound: $(tail -n 3 log-bound)"
 most=$(sed -n 's/.*"staleness_max": *\([0-9]*\).*/\1/p' bound/metrics.jsonl | sort -n | tail -n 1)
@@ -100,7 +102,8 @@ at_step 12 TERM 1 free
 train 3 free --set "$served" $extra --resume || fail "resumed: $(tail -n 3 log-free)"
 [ -d "free/checkpoints/$last" ] || fail "the resumed run did not reach its end"
 
-# A worker that stands still is named by the server that waits for it, or the server by a worker that waits for its answer.
+# A worker that does not move on is named by the server that waits for it, or the server by a worker that waits for its
+# answer.
 hold() {
     rm -rf pid-* held
     # shellcheck disable=SC2086
@@ -115,13 +118,13 @@ hold() {
     kill -KILL "$(cat pid-1)" 2>/dev/null
     grep -Eq 'rank [02]: stood still for .* waiting for the (gradients of bucket [0-9]* from rank 1|weights of bucket [0-9]* from rank 2)' log-held
 }
-# Once more: mpiexec may end the job before it has passed on its last words.
+# This is tried twice, because mpiexec may end the job before it has passed on its last lines.
 hold || hold || { fail 'no word of who waits for whom:'; cat log-held; }
 
 train 3 lost --set "$served" $extra --set train.optimizer.lr=1e30 && fail "a loss that is not finite is no end"
 grep -q 'expected a finite number' log-lost || fail "no word of the lost loss: $(tail -n 3 log-lost)"
 rm -rf lost
-# The same behind a checkpoint.
+# The same after a checkpoint.
 train 3 lost --set "$served" $extra --set 'checkpoint.every=2 steps' --set 'train.schedule={name: multi_step, at: 4 steps, factor: 1e30}' && fail "a loss that is lost behind a checkpoint is no end"
 grep -q 'expected a finite number.*the checkpoint of step [0-9]* holds finite weights' log-lost || fail "no word of the loss that was lost behind a checkpoint: $(tail -n 3 log-lost)"
 served='update={mode: parameter_server, servers: 1}'

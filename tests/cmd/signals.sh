@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: mpich
-# signals.sh: what signals and the end of the allocation do to a run of two ranks: save and go on, save and end with code 75, leave without the others where they
-# do not answer; and what is refused.
+# signals.sh: what signals and the end of the allocation do to a run of two ranks: save and go on, save and end with
+# code 75, or leave alone if the other ranks do not answer; and what is refused.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 sed -i 's/epochs: 2/epochs: 100000/; s/every: 2 steps/every: 1000000 steps/; s/checkpoint:.*/checkpoint: {every: 1000000 steps}\nlog: {every: 50}/' job.yaml
 cat >rank.sh <<'END'
@@ -9,7 +9,7 @@ echo $$ >pid-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 exec "$CONVOY" train job.yaml --threads 1 --progress none "$@"
 END
 
-# begin FOLDER [OPTION...]: starts two ranks, and comes back when they train.
+# begin FOLDER [OPTION...]: starts two ranks, and returns when they train.
 begin() {
     folder=$1
     shift
@@ -30,7 +30,7 @@ ends() {
     "$CONVOY" inspect "$2" >"sound-$2" || fail "$2 has no sound checkpoint"
 }
 
-# USR2 and HUP save, and the run goes on; INT ends it with everything saved.
+# After USR2 and HUP the run saves and goes on; INT ends it with everything saved.
 begin goes-on
 for signal in USR2 HUP; do
     before=$(grep -c '"kind": *"save"' goes-on/metrics.jsonl)
@@ -45,7 +45,7 @@ done
 kill -INT "$(cat pid-0)"
 ends 75 goes-on
 
-# What a signal does can be chosen: USR1 saves, TERM is ignored.
+# The effect of a signal can be chosen: USR1 saves, TERM is ignored.
 begin chosen --on-signal USR1=save,TERM=ignore
 kill -TERM "$(cat pid-0)"
 kill -USR1 "$(cat pid-0)"
@@ -55,7 +55,7 @@ grep -q '"kind": *"save"' chosen/metrics.jsonl || fail "USR1=save has not saved"
 kill -INT "$(cat pid-1)"
 ends 75 chosen
 
-# The end of the allocation: by its length, and as a script says it.
+# The end of the allocation: given by its length, and as a job script gives it.
 begin limit --walltime 0:07
 ends 75 limit
 grep -q 'the allocation ends at' log-limit || fail "the run does not say when the allocation ends"
@@ -66,7 +66,7 @@ begin said
 ends 75 said
 unset CONVOY_JOB_END
 
-# TERM where the other rank does not answer: the rank leaves by itself.
+# TERM while the other rank does not answer: the rank leaves alone.
 begin alone
 kill -STOP "$(cat pid-1)"
 sleep 0.2

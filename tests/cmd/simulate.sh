@@ -1,12 +1,13 @@
 #!/bin/sh
 # rows: asan
-# simulate.sh: `convoy simulate`: a small network on simulated machines; what is simulated is exact, so it is compared exactly. Bad platforms and rank counts.
+# simulate.sh: `convoy simulate`: a small network on simulated machines; the simulation is exact, so times are compared
+# with exact values; wrong platforms and rank counts are refused.
 [ -e "$CONVOY-sim" ] || { echo "skipped: built without SimGrid"; exit 77; }
 command -v smpirun >/dev/null || { echo "skipped: no smpirun"; exit 77; }
 . "$CONVOY_SOURCE/tests/shell.inc"
 export CONVOY_WISDOM="$work/wisdom.json" TMPDIR="$work"
 
-# 16000 weights in one layer: a bucket of 64 KB, the bias and the loss with it.
+# 16000 weights in one layer: a bucket of 64 KB, in which the bias and the loss are too.
 cat >job.yaml <<END
 model: {layers: [{fc: {channels: 16, bias: false}}]}
 data: {train: {format: synthetic, samples: 40, shape: [1000], classes: 16}}
@@ -36,13 +37,13 @@ simulate --platform slow.yaml --ranks 1 --planning measure >one 2>err || fail "o
 near one step_ms 80 0.001       # 8 samples at 100 images/s
 near one efficiency 100 0.001
 
-# Halving on two ranks: two messages of half of the bytes each way, one after the other; a link is a latency up and one down.
-# 64000 bytes of gradient: 2 x (2 ms + 32 ms), and the loss behind it, 2 x 2 ms.
+# Halving on two ranks: two messages of half of the bytes in each direction, one after the other. A link has the latency
+# twice, up and down. 64000 bytes of gradient take 2 x (2 ms + 32 ms), and the loss after it 2 x 2 ms.
 simulate --platform slow.yaml --ranks 2 --blocking >two 2>err || fail "two ranks fail: $(cat err)"
 near two exposed_comm_ms 72 0.04
 simulate --platform slow.yaml --ranks 2 --blocking --bandwidth-factor 2 >fast 2>err || fail "a faster network fails: $(cat err)"
 near fast exposed_comm_ms 40 0.06
-# A thread for the sums takes one core of 11 from the kernels.
+# A progress thread takes one core of 11 from the kernels.
 sed 's/^nodes/cores: 11\nnodes/' slow.yaml >cores.yaml
 simulate --platform cores.yaml --ranks 2 --set comm.progress=thread >thread 2>err || fail "a thread for the sums fails: $(cat err)"
 near thread step_ms "$(awk -v x="$(value exposed_comm_ms thread)" 'BEGIN { print 88 + x }')" 0.002
@@ -53,7 +54,7 @@ simulate --platform stampede2-like --ranks 2,8 --noise 1% >tree 2>err || fail "a
 [ "$(grep -c '"ranks"' tree)" -eq 2 ] || fail "not two rows: $(cat tree)"
 simulate --platform cori-like --ranks 8 >fly 2>err || fail "a dragonfly fails: $(cat err)"
 
-# Words with blanks, in values and in the job's name.
+# Spaces in values and in the job's name.
 simulate --platform slow.yaml --ranks 2 --set 'update={mode: local, every: 2}' >local 2>err || fail "a value with blanks fails: $(cat err)"
 mkdir 'a b' && cp job.yaml 'a b'
 "$CONVOY" simulate 'a b/job.yaml' --json --platform slow.yaml --ranks 2 --blocking >blank 2>err || fail "a path with a blank fails: $(cat err)"

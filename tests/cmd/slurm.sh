@@ -1,8 +1,10 @@
 #!/bin/sh
-# slurm.sh: a script of `convoy jobscript --slurm` under a real Slurm: the run is told to stop before the limit, saves, is requeued, resumes, and comes to its end.
+# slurm.sh: a script of `convoy jobscript --slurm` under a real Slurm: the run is told to stop before the limit, saves,
+# is requeued, resumes, and comes to its end.
 #
-# munged, slurmctld and slurmd are started here, on this machine alone, with ports and files of their own, and end with the test. It takes one to two minutes, so it runs
-# where CONVOY_TEST_SLURM is set: to the job's limit in minutes (1, or 2 to see more of the same).
+# munged, slurmctld and slurmd are started here, on this machine only, with their own ports and files, and end with the
+# test. It takes one to two minutes. It is run only if CONVOY_TEST_SLURM is set to the job's limit in minutes (1, or 2
+# to see more of the same).
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 skip() { echo "skipped: $*"; exit 77; }
 minutes=${CONVOY_TEST_SLURM-}
@@ -12,7 +14,7 @@ for command in munged slurmctld slurmd sbatch srun scontrol; do
     command -v $command >/dev/null || skip "there is no $command (Debian: slurm-wlm munge)"
 done
 [ "$(id -u)" = 0 ] || skip "slurmd needs root"
-way=pmix                                                # of srun: as `convoy jobscript` writes it for this build's MPI
+way=pmix                                                # option of srun, as `convoy jobscript` writes it for this build's MPI
 "$CONVOY" info | grep -qi 'open mpi' || way=pmi2
 
 # ---- a cluster of one node ----
@@ -87,7 +89,8 @@ for _ in $(seq 150); do
 done
 sinfo -h -o %T 2>/dev/null | grep -q idle || { tail -n 5 slurmctld.log slurmd.log munge.log 2>/dev/null; skip "slurmd and slurmctld do not come up on this machine: $(sinfo 2>&1)"; }
 
-# ---- a training that no limit is long enough for; when it has been stopped, some hundred steps are left to do, whatever this machine's speed ----
+# ---- a training that is longer than any limit; after the first stop, some hundred steps are left, whatever the speed
+# of this machine ----
 limit=$((60 * minutes))
 steps=100000000
 write_job() {
@@ -101,7 +104,8 @@ END
     mv job.new job.yaml
 }
 write_job
-# Slurm looks every 30 s and gives the signal up to that much earlier: here it comes between a twelfth and seven twelfths of a limit of a minute.
+# Slurm looks every 30 s and gives the signal up to that much earlier: here it comes between a twelfth and seven
+# twelfths of a limit of a minute.
 out='the run'
 "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 2 --threads 1 --time "$minutes" --signal $((limit * 5 / 12)) --out "$out" >script || give_up "no script"
 job=$(sbatch --parsable script) || give_up "sbatch does not take the script: $(cat script)"
@@ -130,7 +134,7 @@ grep -q 'Restarts=[1-9]' shown || fail "it was not requeued: $(cat shown)"
 grep -q 'resumed after step' "$log" || fail "the log does not say that it resumed: $(cat "$log")"
 grep -q '^stopped after ' "$log" || fail "the log does not say that it was stopped: $(cat "$log")"
 grep -q "^finished step $steps of $steps" "$out/STATUS" || fail "not all steps are done: $(cat "$out/STATUS")"
-# Every step once, though two jobs or more made them.
+# Every step is done once, although two or more jobs did them.
 sed -n 's/.*"kind": *"step".*"step": *\([0-9]*\),.*/\1/p' "$out/metrics.jsonl" | sort -n | uniq -d | grep -q . && fail "steps stand twice in metrics.jsonl"
 [ $failed = 0 ] && echo "$steps steps, $(grep -c 'resumed after step' "$log") resumed, $seconds s: $(grep -h '^jobscript:\|^stopped after\|^done after' "$log" | tr '\n' ';')"
 exit $failed

@@ -1,7 +1,8 @@
 #!/bin/sh
 # rows: release
-# stage.sh: data.stage on one rank and on two: the same training as from where the data lie, nothing left behind, copies kept and found again, made anew
-# when the source changes, refused where there is no room or the format needs more files; data.cache: the same training; the ring in metrics.jsonl.
+# stage.sh: data.stage on one rank and on two: the training is the same as from the original data, no file remains,
+# copies are kept and found again, made again when the source changes, and refused if there is no space or the format
+# needs more files; data.cache gives the same training; metrics.jsonl has the fill of the loader's buffers.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 "$CONVOY" pack '{format: synthetic, samples: 90, shape: [3, 6, 6]}' packed >/dev/null || fail "pack"
@@ -48,7 +49,7 @@ grep -q 'data.stage: packed copied to' log || fail "a changed source is not copi
 train last --set data.stage=near
 [ -z "$(ls near)" ] || fail "the last run leaves copies: $(ls near)"
 
-# Single files, with what belongs to them.
+# Single files, with the files that belong to them.
 mkdir files
 for i in 1 3 0 2 1 3 0 2; do
     printf "\\00$i"
@@ -84,7 +85,7 @@ grep -q 'nowhere' log || fail "no cause: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=job.yaml >log 2>&1 && fail "a file is taken for a folder"
 [ ! -e bad ] || fail "a refused job leaves its folder"
 
-# From memory: the same; too little room keeps a part.
+# From memory: the same. If there is not enough memory, a part is kept.
 for cache in memory decoded; do
     train "$cache" --set "data.cache=$cache"
     same "$cache"
@@ -95,7 +96,7 @@ train little --set data.cache=memory --set data.cache_limit=8000
 same little
 grep -q 'no room for more' log || fail "a full cache is not reported: $(cat log)"
 
-# Work on the data inside the step: the run says what it waits for.
+# Data are prepared within the step: the run reports what it waits for.
 train slow --set data.threads=0 --set data.val= --set 'data.train={format: synthetic, samples: 6000, shape: [3, 64, 64]}'
 grep -q 'data is the bottleneck: steps waited [0-9]* % of their time' log || fail "no hint: $(cat log)"
 for threads in many -2 2000; do

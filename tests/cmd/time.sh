@@ -1,6 +1,7 @@
 #!/bin/sh
 # rows: asan onednn3
-# time.sh: `convoy time`: rows for layers with their parts and kernels, totals that add up, a trace; the sweep and the check of `convoy bench`.
+# time.sh: `convoy time`: rows for layers with their parts and kernels, totals that add up, a trace; the sweep and the
+# check of `convoy bench`.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 "$CONVOY" time cifar-convnet --batch 4 --steps 2 --warmup 1 --threads 1 --trace trace.json >table || fail "time fails"
@@ -12,7 +13,7 @@ grep -q '^by operator: .*conv [0-9.]* %' table || fail "no totals: $(cat table)"
 grep -q '^convolution and fully connected [0-9.]* %, all else [0-9.]* %$' table || fail "no share of convolutions: $(cat table)"
 grep -q '"name": "conv1"' trace.json && grep -q '"ph": "X"' trace.json || fail "no trace"
 
-# One object a line: the layers' parts add up to the totals, the shares to one, and instructions to layers.
+# One object a line: the layers' parts add up to the totals, the shares to one, and the instructions to the layers.
 "$CONVOY" time lenet --batch 3 --steps 3 --warmup 1 --threads 1 --json >json || fail "time --json fails"
 sed 's/.*"layers": \[//; s/\], "instructions".*//' json | sed 's/}, {/\n/g' | sed -n 's/.*"ms": \([0-9.e-]*\), "share": \([0-9.e-]*\),.*/\1 \2/p' >rows
 sed 's/.*"instructions": \[//' json | sed 's/}, {/\n/g' | sed -n 's/.*"ms": \([0-9.e-]*\).*/\1/p' >instructions
@@ -42,13 +43,14 @@ grep -q "no network 'lenett', did you mean 'lenet'?" log || fail "the network is
 "$CONVOY" time lenet --batch 1,2 >log 2>&1 && fail "a list is accepted"
 grep -q 'lists 2 batches, expected one' log || fail "the list is not named: $(cat log)"
 
-# The check: the planned step is the plain one; forward steps have nothing to check.
+# The check: the planned step equals the plain one; forward steps have nothing to check.
 "$CONVOY" bench --model lenet --batch 4 --check --against reference --json >check || fail "the check fails: $(cat check)"
 grep -q '"agrees": true' check || fail "the plans disagree: $(cat check)"
 grep -q '"difference_change": [0-9]' check || fail "no difference: $(cat check)"
 "$CONVOY" bench --model lenet --batch 4 --check --mode forward >log 2>&1 && fail "a check of forward steps is accepted"
 
-# The sweep: every split of the cores that its ranks share, and the best named. Started alone it starts its ranks by itself.
+# The sweep tries every split of the cores that its ranks share, and names the best. If it is started alone, it starts
+# its ranks itself.
 # shellcheck disable=SC2086
 $MPIEXEC_N 2 "$CONVOY" bench --model linear --batch 8 --steps 2 --sweep --json >sweep || fail "the sweep fails"
 grep -q '"ranks": 1, ' sweep || fail "the sweep lacks one rank: $(cat sweep)"

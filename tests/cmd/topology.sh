@@ -1,9 +1,10 @@
 #!/bin/sh
 # rows: mpich minimal
-# topology.sh: a training on several ranks says where they are, and warns where they are in each other's way; a single rank says nothing of the kind.
+# topology.sh: a training on several ranks prints where they are, and warns if they share cores; a single rank prints
+# nothing of this.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 
-# train RANKS OPTION...: on ranks that `tie` ties.
+# train RANKS OPTION...: on ranks that are bound by the options in `tie`.
 tie=
 train() {
     ranks=$1

@@ -1,6 +1,7 @@
 #!/bin/sh
 # rows: mpich asan onednn3 minimal
-# train.sh: a small training from the command, on one rank and on two: the same result; test, predict, inspect, report; stop by a signal and resume.
+# train.sh: a small training from the command, on one rank and on two: the same result; test, predict, inspect, report;
+# stop by a signal and resume.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<END
@@ -12,10 +13,11 @@ data:
 train: {batch: 16, epochs: 2, optimizer: {name: adam, lr: 0.001}, precise: true}
 log: {every: 1}
 END
-# precise: Adam gives a gradient of zero that rounding leaves not quite zero a whole step
+# precise: if rounding leaves a gradient of zero slightly above zero, Adam makes a whole step of it
 "$CONVOY" train job.yaml --threads 1 --out one --progress plain >log 2>&1 || fail "train fails: $(cat log)"
 grep -q '^done after 14 steps' log || fail "no closing line: $(cat log)"
-# Alone on a terminal it has a live line, which each next one wipes, whatever MPI_Init has put into the environment.
+# A training alone on a terminal has a live line, which each new one erases, whatever MPI_Init has put into the
+# environment.
 if command -v script >/dev/null; then
     script -qec "'$CONVOY' train job.yaml --threads 1 --out live --set train.epochs=1" /dev/null >log 2>&1 </dev/null || fail "train fails on a terminal: $(cat log)"
     grep -q "$(printf '\r\033')" log || fail "no live line on a terminal: $(cat log)"
@@ -28,7 +30,8 @@ done
 last_loss() { grep '"kind": "step"' "$1/metrics.jsonl" | tail -n 1 | sed 's/.*"loss": \([0-9.e-]*\).*/\1/'; }
 awk -v a="$(last_loss one)" -v b="$(last_loss two)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-6) }' ||
     fail "last loss $(last_loss one) on one rank, $(last_loss two) on two"
-# What is waited for the slowest is a part of what is exposed, and none where rank 0 is the slowest itself; one rank has nobody to wait for.
+# The wait for the slowest rank is a part of the exposed time. It is zero if rank 0 is the slowest itself; a single rank
+# waits for no other.
 for run in one two; do
     tr ',{}' '\n' <"$run/metrics.jsonl" | awk -v run="$run" '
         /"seconds_exposed_comm"/ { exposed += $2; n++ } /"seconds_hidden_comm"/ { hidden += $2 }
@@ -38,7 +41,7 @@ done
 
 "$CONVOY" train job.yaml --out one >log 2>&1 && fail "an existing folder is taken"
 grep -q 'one exists already' log || fail "the folder is not named: $(cat log)"
-# A wrong job leaves no folder behind, so that the corrected one can have the name.
+# A wrong job leaves no folder, so that the corrected one can have the name.
 for set in train.metrics=acc checkpoint.best=acurracy 'train.stop={metric: rmse, patience: 2}' model.name=lent 'train.groups=[{match: none}]'; do
     "$CONVOY" train job.yaml --out wrong --set "$set" >log 2>&1 && fail "--set $set is accepted"
     [ ! -e wrong ] || { fail "--set $set leaves a folder behind"; rm -rf wrong; }
@@ -70,7 +73,7 @@ weights=$(ls -d one/checkpoints/step-*/ | tail -n 1)weights.safetensors
 "$CONVOY" inspect packed | grep -q 'format pack' || fail "inspect of a packed set"
 "$CONVOY" predict one --data packed --out d.csv && cmp -s a.csv d.csv || fail "packed data give other values"
 
-# Two classes: what the test writes is what the page draws.
+# Two classes: the page draws what the test writes.
 "$CONVOY" train job.yaml --threads 1 --out pair --set data.val= --set 'data.train={format: synthetic, samples: 48, shape: [3, 12, 12], classes: 2}' \
     --set 'data.test={format: synthetic, samples: 40, shape: [3, 12, 12], classes: 2}' >log 2>&1 || fail "two classes: $(cat log)"
 grep -q '<b>ROC' pair/report.html && fail "a curve from nowhere"
@@ -81,7 +84,7 @@ grep -q '<b>ROC' pair/report.html || fail "the page lacks the ROC curve"
 rm one/report.html
 "$CONVOY" report one >/dev/null && [ -s one/report.html ] || fail "report"
 
-# A signal in mid-run: exit code 75, then --resume ends it.
+# A signal during the run: exit code 75, then --resume completes it.
 "$CONVOY" train job.yaml --threads 1 --set train.epochs=100000 --set log.every=50 --out stopped >log 2>&1 &
 pid=$!
 tries=0

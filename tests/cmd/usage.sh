@@ -1,6 +1,6 @@
 #!/bin/sh
 # rows: asan minimal
-# usage.sh: --help and --version need no MPI; a word that is not known is named with the nearest one that is.
+# usage.sh: --help and --version need no MPI; the message for an unknown word names the nearest known one.
 set -u
 failed=0
 fail() { echo "$*"; failed=1; }
@@ -15,7 +15,7 @@ says() {
     printf '%s\n' "$out" | grep -q -e "$text" || fail "convoy $*: no '$text' in: $out"
 }
 
-# With this Open MPI cannot start, and MPICH does not look at it.
+# With this setting Open MPI cannot start; MPICH ignores it.
 export OMPI_MCA_pml=none_of_this_name
 says 0 '^convoy [0-9]' --version
 says 0 'usage: convoy VERB' --help

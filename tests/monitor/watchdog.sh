@@ -1,6 +1,7 @@
 #!/bin/sh
 # rows: mpich clang asan
-# A rank that stands still (SIGSTOP) is noticed by the others' watchdogs, which name it, say where they stand, and end the job; the board has a line of each.
+# watchdog.sh: a rank that is stopped (SIGSTOP) is noticed by the watchdogs of the others, which name it, print where
+# each rank is, and end the job; the heartbeat file has a line of each rank.
 . "$CONVOY_SOURCE/tests/shell.inc"
 cat >"$work/job.yaml" <<'Y'
 model: {layers: [{fc: {channels: 4}}]}
@@ -15,7 +16,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     [ -s "$work/run/metrics.jsonl" ] && break
     sleep 0.5
 done
-sleep 1                                # of signs that all is well
+sleep 1                                # heartbeats while all is well
 victim=$(pgrep -f "convoy train $work/job.yaml" | tail -n 1)
 rank=$(tr '\0' '\n' <"/proc/$victim/environ" | sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p' | head -n 1)
 kill -STOP "$victim"
@@ -25,7 +26,7 @@ grep -q 'stood still for' "$work/log" || { echo "no word of the hang:"; cat "$wo
 grep 'stood still for' "$work/log" | grep -q "; rank $rank on .* gives no sign" || { echo "rank $rank, which stands still, is not named:"; cat "$work/log" "$work/run/ranks"; exit 1; }
 [ "$(grep -c '^rank [012] host' "$work/run/ranks")" = 3 ] || { echo "not a line of each rank:"; cat "$work/run/ranks"; exit 1; }
 [ "$code" -ne 0 ] && [ "$code" -ne 124 ] || { echo "exit code $code"; exit 1; }
-# The watchdog leaves STATUS as it is; the next who looks into the folder says what happened.
+# The watchdog does not change STATUS. The next command that looks into the folder reports what happened.
 grep -q '^running' "$work/run/STATUS" || { echo "the watchdog writes to the folder: $(cat "$work/run/STATUS")"; exit 1; }
 "$CONVOY" inspect "$work/run" >"$work/seen" 2>&1 || { echo "inspect fails:"; cat "$work/seen"; exit 1; }
 grep -q "the run has ended, although STATUS says \"running " "$work/seen" || { echo "inspect does not say that it ended:"; cat "$work/seen" "$work/run/ranks"; exit 1; }

@@ -1,12 +1,12 @@
 #!/bin/sh
 # rows: clang asan minimal
-# exports.sh: the shared library defines exactly the functions that the public headers mark with CVY_API, no more and no less.
+# exports.sh: the shared library defines exactly the functions that the public headers mark with CVY_API.
 command -v nm >/dev/null || { echo "no nm"; exit 77; }
 . "$CONVOY_SOURCE/tests/shell.inc"
 set -e
 export LC_ALL=C
 
-# A declaration may go over several lines: join them, then take the name before the first bracket.
+# A declaration may have several lines: join them, then take the name before the first bracket.
 cat "$CONVOY_SOURCE"/include/convoy/*.h | sed 's,^#.*,,' | tr '\n' ' ' | sed 's,/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/,,g' | tr ';' '\n' |
     sed -n 's/.*CVY_API[^(]*[ *]\(cvy_[a-z0-9_]*\)(.*/\1/p' | sort >"$work/declared"
 nm -D --defined-only "$CONVOY_BUILD/libconvoy.so" | awk '$2 ~ /[A-Z]/ && $2 != "A" {print $3}' | sort >"$work/defined"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: clang asan
-# installed.sh: installs the build into a folder of its own; an outside CMake project and an outside pkg-config project are built against
-# it and run, and the installed command starts from there.
+# installed.sh: installs the build into a folder of its own; a separate CMake project and a separate pkg-config project
+# are built against it and run, and the installed command starts from there.
 [ "${CONVOY_SANITIZE}" = OFF ] || { echo "outside programs are not built with the sanitizers"; exit 77; }
 command -v pkg-config >/dev/null || { echo "no pkg-config"; exit 77; }
 here=$CONVOY_SOURCE/tests/packaging

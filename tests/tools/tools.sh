@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: clang asan minimal
-# tools.sh: check_layers and check_links find each kind of fault that they are for and pass valid sources; make_registry.sh writes tables that compile,
-# sorted, and refuses an id that is defined twice.
+# tools.sh: check_layers and check_links find each kind of fault that they are for and accept valid sources;
+# make_registry.sh writes tables that compile and are sorted, and refuses an id that is defined twice.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 # ---- check_layers ----
@@ -33,7 +33,8 @@ finds "MPI_COMM_WORLD" src/op/op_bad.c 'void *f(void) { return MPI_COMM_WORLD; }
 finds "dead code" src/op/op_bad.c '#if 0' '#endif'
 finds "a public header that does not stand alone" include/convoy/bad.h 'size_t f(void);'
 
-# Symbols: what a lower header declares and an upper folder defines; what a lower folder calls without any header.
+# Symbols: one that a lower header declares and an upper folder defines, and one that a lower folder calls without any
+# header.
 printf 'int cvy_up(int x)\n{\n    return x;\n}\nconst int cvy_numbers[] = {1};\n' >"$tree/src/op/op_up.c"
 finds "a function that is defined above its header" src/base/base_bad.h 'int cvy_up(int x);'
 finds "a table that is defined above its header" src/base/base_bad.h 'extern const int cvy_numbers[];'
@@ -41,7 +42,8 @@ finds "a call of a function that lies above" src/graph/graph_bad.c 'int f(void)'
 printf '#include "op/op_good.h"\nint cvy_down(int x);\n/* cvy_up */\n' >"$tree/src/op/op_down.h"
 sh "$tree/tools/check_layers" >"$work/log" 2>&1 || { cat "$work/log"; fail "check_layers finds a fault in symbols that go down"; }
 
-# Cycles: folders within one folder, which no order of the upper ones covers. The folder around them is no part of one.
+# Cycles: folders within one folder can form one without breaking the order of the upper folders. The folder around them
+# is not part of a cycle.
 mkdir -p "$tree/src/op/one" "$tree/src/op/two"
 printf '#include "op/two/op_two.h"\n#include "op/op_down.h"\n' >"$tree/src/op/one/op_one.h"
 printf '#include "op/one/op_one.h"\n' >"$tree/src/op/op_all.c"
