@@ -1,5 +1,5 @@
 /*
- * graph.c: building a graph: feeds, variables as read, nodes with inferred destinations.
+ * graph.c: builds a graph: feeds, values that read variables, nodes with inferred destinations.
  */
 #include <stdio.h>
 #include <string.h>
@@ -116,7 +116,7 @@ cvy_status cvy_graph_norm(cvy_graph *g, cvy_value **out)
 cvy_status cvy_graph_read_variable(cvy_graph *g, cvy_variable *variable, cvy_value **out)
 {
     cvy_value *v = NULL;
-    for (; g->nread <= variable->index; g->nread++) /* zeroed by reserve */
+    for (; g->nread <= variable->index; g->nread++) /* reserve sets new entries to zero */
         CVY_TRY(cvy_mem_reserve(&g->read, &g->read_room, g->nread, sizeof *g->read));
     if (g->read[variable->index]) {
         *out = g->read[variable->index];
@@ -164,7 +164,7 @@ static cvy_status new_node(cvy_graph *g, const cvy_op_def *op, const char *name,
     return CVY_OK;
 }
 
-/* A layer of several nodes is named once. */
+/* Prefixes the message by the layer, unless a node of the same layer has done so already. */
 static cvy_status name_layer(cvy_status status, const char *layer, const char *op_name)
 {
     const size_t n = strlen(layer);

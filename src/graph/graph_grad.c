@@ -1,6 +1,6 @@
 /*
- * graph_grad.c: the bookkeeping of a differentiation: which values need a gradient, what has arrived at each so far,
- * and the nodes that operators emit for it. The walk over the nodes is pass/pass_autodiff.c.
+ * graph_grad.c: records during differentiation which values need a gradient and what was added up for each so far, and
+ * adds the nodes that operators emit. pass/pass_autodiff.c walks over the nodes.
  */
 #include "graph/graph_grad.h"
 
@@ -40,7 +40,7 @@ cvy_status cvy_grad_emit(cvy_grad *g, const cvy_node *fwd, const char *op_name, 
     char *name = NULL;
     CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s", fwd->name, op_name));
     for (int again = 2; cvy_index_find(&g->g->node_names, name) >= 0;
-         again++) /* a concat has a slice for each source, a value with three readers two sums */
+         again++) /* a concat has a slice for each source, and a value with three consumers has two additions */
         CVY_TRY(cvy_pool_printf(g->g->pool, &name, "%s.%s%d", fwd->name, op_name, again));
     cvy_node *node = NULL;
     CVY_TRY(cvy_graph_add_parsed(g->g, op, name, fwd->layer, options, src, nsrc, CVY_PHASE_MICRO, &node));
@@ -59,7 +59,7 @@ cvy_status cvy_grad_add(cvy_grad *g, cvy_value *target, cvy_value *contribution)
               cvy_shape_text(&target->shape));
     cvy_value **sum = &g->sum[target->index];
     if (!*sum) {
-        /* Passed on untouched (by `add`): then several targets share one value. */
+        /* `add` passes its gradient on unchanged: then several targets share one value. */
         const int at = contribution->index - g->nforward;
         for (; g->ngiven <= at; g->ngiven++)
             CVY_TRY(cvy_mem_reserve(&g->given, &g->given_room, g->ngiven, sizeof *g->given));

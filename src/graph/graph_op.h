@@ -1,10 +1,10 @@
 /*
- * graph_op.h: what an operator is: one descriptor that says everything about it. See src/op/pointwise/op_relu.c for a
- * small complete one.
+ * graph_op.h: the descriptor of an operator, which says everything about it. src/op/pointwise/op_relu.c is a small
+ * complete example.
  *
- * Every operator, its gradient operators included, stands in a file of src/op (optimisers: src/optim) and ends in
- * CVY_OP_DEFINE(name). The build collects these into one table. Nothing else in the library names an operator, except
- * fast kernels that offer to run it and passes that rewrite it.
+ * Every operator, gradient operators included, has a file in src/op (optimisers: src/optim), which ends with
+ * CVY_OP_DEFINE(name). The build collects them into one table. No other code in the library names an operator, except
+ * fast kernels that can run it and passes that rewrite it.
  */
 #ifndef CVY_GRAPH_OP_H
 #define CVY_GRAPH_OP_H
@@ -13,21 +13,21 @@
 #include "graph/graph.h"
 
 typedef struct cvy_cost {
-    int64_t flop; /* multiply and add count as two */
+    int64_t flop; /* a multiplication and an addition count as two */
     int64_t read_elems, write_elems;
 } cvy_cost;
 
-/* A tensor as a plain kernel sees it: row-major, any dtype, read and written through double (f32 and f64 lose nothing;
- * integers up to 2^53; bf16 is rounded). */
+/* A tensor as a plain kernel sees it: row-major, of any dtype, read and written as double (f32 and f64 lose nothing,
+ * integers are exact up to 2^53, bf16 is rounded). */
 typedef struct cvy_span {
     cvy_dtype dtype;
     int ndim;
     int64_t dim[CVY_NDIM_MAX];
     int64_t elems;
-    void *data; /* NULL: value not wanted */
+    void *data; /* NULL: the value is not needed */
 } cvy_span;
 
-/* Numbers, not counts or labels. */
+/* Whether the dtype is for real numbers, not for counts or labels. */
 static inline int cvy_dtype_is_real(cvy_dtype dtype)
 {
     return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64 || dtype == CVY_DTYPE_BF16;
@@ -57,7 +57,7 @@ static inline void cvy_set(const cvy_span *s, int64_t i, double x)
     }
 }
 
-/* Product of dims from..to-1. */
+/* Product of the dimensions from .. to-1. */
 static inline int64_t cvy_span_prod(const cvy_span *s, int from, int to)
 {
     int64_t n = 1;
@@ -67,10 +67,10 @@ static inline int64_t cvy_span_prod(const cvy_span *s, int from, int to)
 }
 
 /* One case of the operator's test: shapes of its sources (without the variables that infer declares), options, flags.
- * The driver fills real sources with random values (an integer source gets 0 .. int_bound-1), compares kernels with the
- * reference, and differentiates numerically. */
+ * The test fills real sources with random values and integer sources with 0 .. int_bound-1. It compares kernels with
+ * the reference, and the gradient with numerical differentiation. */
 enum {
-    CVY_SAMPLE_TIMING = 1,   /* big: only for `convoy bench --op` style timing, not for correctness */
+    CVY_SAMPLE_TIMING = 1,   /* large: only for timing as in `convoy bench --op`, not for correctness */
     CVY_SAMPLE_NO_GRAD = 2,  /* do not differentiate (not smooth at the sampled points) */
     CVY_SAMPLE_POSITIVE = 4, /* real sources are drawn from (0.1, 1) instead of (-1, 1) */
 };
@@ -83,43 +83,44 @@ typedef struct cvy_sample {
 } cvy_sample;
 
 enum {
-    CVY_OP_ELEMENTWISE = 1, /* dst[0] has src[0]'s shape; element i depends only on element i of same-shaped sources:
-                               any common layout will do */
-    CVY_OP_VIEW = 2,        /* dst[0] is src[0]'s memory under another shape, in plain layout: no instruction at all */
-    CVY_OP_LOSS = 4,        /* dst[0] is a scalar accumulator of the dtype f64: the batch's share of the mean loss */
-    CVY_OP_COMM = 8,        /* talks to other ranks: keeps its place in the order, runs on ranks without samples too */
-    CVY_OP_ASSIGNS = 16,    /* its destinations are variables (same as some source): optimisers, running statistics */
-    CVY_OP_HIDDEN = 32,     /* not for models: gradient, update and communication operators */
-    CVY_OP_OPTIMIZER = 64,  /* updates a weight: optim/optim.h says which sources it takes */
-    CVY_OP_ONCE = 256,      /* of the micro-batch phase, but runs with the last micro-batch only */
-    CVY_OP_CHEAP = 512,     /* about one pass over memory: may run again in backward rather than be kept (its saved
-                               destinations left out) */
-    CVY_OP_RANDOM = 128,    /* uses graph->seed, node->layer, step number, sample ids */
+    CVY_OP_ELEMENTWISE = 1, /* dst[0] has the shape of src[0]; element i depends only on element i of sources of this
+                               shape, so any common layout is possible */
+    CVY_OP_VIEW = 2, /* dst[0] is the memory of src[0] with another shape, in plain layout: no instruction is needed */
+    CVY_OP_LOSS = 4, /* dst[0] is a scalar accumulator of dtype f64: this batch's contribution to the mean loss */
+    CVY_OP_COMM = 8, /* communicates: it keeps its place in the order and also runs on ranks without samples */
+    CVY_OP_ASSIGNS = 16,   /* its destinations are variables that are also sources: optimisers, running statistics */
+    CVY_OP_HIDDEN = 32,    /* not for models: gradient, update and communication operators */
+    CVY_OP_OPTIMIZER = 64, /* updates a weight; optim/optim.h says which sources it has */
+    CVY_OP_ONCE = 256,     /* belongs to the phase MICRO, but runs only with the last micro-batch */
+    CVY_OP_CHEAP = 512,  /* costs about one pass over memory: the backward pass may run it again instead of keeping its
+                            result (without its saved destinations) */
+    CVY_OP_RANDOM = 128, /* uses graph->seed, node->layer, the step number and sample ids */
 };
 
 /*
- * Along which axes an operator may be cut over ranks: for tensor and spatial parallelism. A cut is named by an axis of
- * the forward layer. Each part is the same operator, inferred again from its part of the sources (and of the option
- * "channels"). The shapes that infer then gives say what belongs together:
+ * The axes along which an operator may be split over ranks, for tensor and spatial parallelism. A split is named by an
+ * axis of the forward layer. Each part is the same operator. It is inferred again from its part of the sources (and of
+ * the option "channels"). The shapes that infer gives then say how the parts form the whole:
  *
- *   source, variable  shorter along one axis than in the whole: it is cut along that axis; of the same shape: each rank
- *                     has all of it. A variable's initial values are those of the whole one
- *   destination       shorter along one axis: it is that part of the whole one; of the same shape: it is a partial sum,
- *                     and the whole one is the sum over the parts
+ *   source, variable  shorter than in the whole along one axis: it is split along that axis. Of the same shape: each
+ *                     rank has all of it. The initial values of a variable are those of the whole variable
+ *   destination       shorter along one axis: it is that part of the whole. Of the same shape: it is a partial sum,
+ *                     and the whole is the sum over the parts
  *
- * A gradient operator is cut with its forward operator, along the same axis of that layer; what it does not declare is
- * not possible or not tried. An axis is declared only if no part needs anything of another part: not if windows
- * overlap (a halo would have to be exchanged), and not if elements are normalised by what lies along the axis. A layer
- * of several nodes (build without infer) declares nothing; its nodes do. tests/op/test_op_splits.c tries what is
- * declared.
+ * A gradient operator is split together with its forward operator, along the same axis of that layer. A split that an
+ * operator does not declare is not possible or not tested. An axis is declared only if no part needs data of another
+ * part: not if windows overlap (a halo would have to be exchanged), and not if elements are normalised along the axis.
+ * A layer of several nodes (build without infer) declares nothing; its nodes do. tests/op/test_op_splits.c tests every
+ * declared split.
  */
 enum {
     CVY_SPLIT_SAMPLES = 1,  /* axis 0 of all sources that have axes; the graph of a part has its cvy_batch_share */
-    CVY_SPLIT_CHANNELS = 2, /* axis 1 of all sources and of the result: each channel is worked on alone */
-    CVY_SPLIT_OUTPUTS = 4,  /* the option "channels", so axis 1 of the result: output features; the source is whole */
-    CVY_SPLIT_INPUTS = 8,   /* axis 1 of the source: input features. The result is a partial sum; a bias goes to the
-                               first part, the others take zeros */
-    CVY_SPLIT_SPACE = 16,   /* any axis from 2 on of all sources, and the same axis of the result */
+    CVY_SPLIT_CHANNELS = 2, /* axis 1 of all sources and of the result: each channel is computed independently */
+    CVY_SPLIT_OUTPUTS =
+        4, /* the option "channels", so axis 1 of the result: output features; all parts have the whole source */
+    CVY_SPLIT_INPUTS = 8, /* axis 1 of the source: input features. The result is a partial sum; the first part gets the
+                             bias, the others get zeros */
+    CVY_SPLIT_SPACE = 16, /* any axis from 2 on of all sources, and the same axis of the result */
 };
 
 typedef struct cvy_grad cvy_grad;
@@ -129,23 +130,23 @@ struct cvy_comm;
 struct cvy_allreduce_opts;
 struct cvy_bucket_set;
 
-/* What a communication operator does with the buckets of gradients of a plan. */
+/* What a communication operator does with the gradient buckets of a plan. */
 typedef enum {
-    CVY_COMM_NO_BUCKET,     /* nothing: it exchanges its sources and destinations */
-    CVY_COMM_STARTS_BUCKET, /* it starts the one of its option "bucket" (op/comm/op_reduce.h) */
-    CVY_COMM_WAITS_BUCKET,  /* it waits for it */
+    CVY_COMM_NO_BUCKET,     /* nothing: it exchanges its own sources and destinations */
+    CVY_COMM_STARTS_BUCKET, /* it starts the bucket in its option "bucket" (op/comm/op_reduce.h) */
+    CVY_COMM_WAITS_BUCKET,  /* it waits for that bucket */
 } cvy_comm_role;
 
-/* What an instruction of such an operator is bound to. */
+/* The data that an instruction of such an operator works with. */
 typedef struct cvy_comm_binding {
     struct cvy_comm *comm;
-    const cvy_space *space; /* of the tensors: what the host exchanges of them is a copy if it cannot read them */
+    const cvy_space *space; /* memory space of the tensors; if the host cannot read it, the host exchanges copies */
     const struct cvy_allreduce_opts *reduce; /* how this plan reduces; borrowed for the call */
-    struct cvy_bucket_set *buckets;          /* of this plan */
-    int deterministic;                       /* the order of additions is fixed by `reduce`, not by the MPI library */
-    int progresses;            /* buckets may be under way when it runs: progress is made on them while it waits */
-    int blocking;              /* what is started is waited for at once */
-    const cvy_span *src, *dst; /* one flat row each, padding included; data is bound */
+    struct cvy_bucket_set *buckets;          /* the buckets of this plan */
+    int deterministic;                       /* 1: `reduce` fixes the order of additions, not the MPI library */
+    int progresses; /* 1: buckets may be under way when it runs, so it makes progress on them while it waits */
+    int blocking;   /* 1: it waits at once for what it starts */
+    const cvy_span *src, *dst; /* each is one flat row, padding included; data is set */
 } cvy_comm_binding;
 
 typedef struct cvy_op_comm {
@@ -156,7 +157,7 @@ typedef struct cvy_op_comm {
     void (*destroy)(void **state);
 } cvy_op_comm;
 
-/* Which of a layer's computations an operator is, for kernels that run several of them. */
+/* Which computation of a layer an operator is, for kernels that run several of them. */
 typedef enum {
     CVY_LAYER_FORWARD,
     CVY_LAYER_GRAD_SRC,
@@ -166,31 +167,32 @@ typedef enum {
 typedef struct cvy_op_def {
     const char *name, *summary;
     cvy_layer_pass pass;
-    int transposed;            /* of the family of deconv: its forward pass is the source gradient of a convolution */
+    int transposed; /* 1: the operator belongs to deconv, whose forward pass is the source gradient of a convolution */
     const cvy_option *options; /* NULL: none */
     size_t options_size;
-    int nsrc_min, nsrc_max; /* sources that the caller gives; infer may append variables (cvy_node_param) */
-    int ndst;               /* all destinations, saved ones last */
-    int nsaved;             /* the last nsaved of ndst exist only where a gradient asked (cvy_grad_saved) */
+    int nsrc_min, nsrc_max; /* number of sources that the caller gives; infer may append variables (cvy_node_param) */
+    int ndst;               /* number of all destinations; the saved ones are last */
+    int nsaved;             /* the last nsaved of ndst exist only if a gradient asks for them (cvy_grad_saved) */
     unsigned flags;
-    unsigned splits;                                      /* CVY_SPLIT_*: whatever the options are; 0: may not be cut */
-    unsigned (*node_splits)(const cvy_node *node);        /* those that this node's options allow besides; NULL: none */
+    unsigned splits;                                      /* CVY_SPLIT_*, for all options; 0: it may not be split */
+    unsigned (*node_splits)(const cvy_node *node);        /* more splits that this node's options allow; NULL: none */
     cvy_status (*infer)(cvy_node *node);                  /* checks sources, declares parameters, sets destinations */
     cvy_status (*grad)(cvy_grad *g, const cvy_node *fwd); /* NULL: not differentiable */
     cvy_status (*build)(cvy_graph *g, const struct cvy_op_def *op, const char *name, const cvy_tree *options,
                         cvy_value *const *src, int nsrc,
-                        cvy_value **dst_out);               /* a layer that is several nodes; NULL: one node */
-    void (*cost)(const cvy_node *node, cvy_cost *cost_out); /* NULL: elementwise, one flop a destination element */
+                        cvy_value **dst_out);               /* for a layer of several nodes; NULL: one node */
+    void (*cost)(const cvy_node *node, cvy_cost *cost_out); /* NULL: one flop for each element of the destinations */
     cvy_status (*reference)(const cvy_node *node, const cvy_span *src,
-                            const cvy_span *dst); /* plain layouts; NULL for views and comm */
-    const void *family; /* what functions that several operators share read: what this one does otherwise */
-    double lr;          /* of an optimiser: the learning rate if the job gives none */
-    int64_t (*summands)(const cvy_node *node); /* behind one result, for the test's bound; NULL: 4 */
-    const cvy_op_comm *comm;   /* of an operator with CVY_OP_COMM, which has no kernel; NULL for all others */
-    const cvy_sample *samples; /* ends with {0}; NULL: tested elsewhere (say where in the file's head) */
+                            const cvy_span *dst); /* plain layouts; NULL for views and communication */
+    const void *family; /* data by which functions that several operators share tell them apart */
+    double lr;          /* of an optimiser: the learning rate if the job has none */
+    int64_t (*summands)(const cvy_node *node); /* number of values that are added for one result, for the error bound of
+                                                  the test; NULL: 4 */
+    const cvy_op_comm *comm;   /* of an operator with CVY_OP_COMM, which has no kernel; otherwise NULL */
+    const cvy_sample *samples; /* ends with {0}; NULL: it is tested elsewhere (the head of the file says where) */
 } cvy_op_def;
 
-/* What a node costs: the operator's own count, else one flop an element of its destinations. */
+/* The cost of a node: computed by the operator, or else one flop for each element of its destinations. */
 static inline cvy_cost cvy_node_cost(const cvy_node *node)
 {
     cvy_cost cost = {0};
@@ -202,7 +204,7 @@ static inline cvy_cost cvy_node_cost(const cvy_node *node)
     return cost;
 }
 
-/* Along which axes a node may be cut: CVY_SPLIT_*. */
+/* The axes along which a node may be split: CVY_SPLIT_*. */
 static inline unsigned cvy_node_splits(const cvy_node *node)
 {
     return node->op->splits | (node->op->node_splits ? node->op->node_splits(node) : 0);
@@ -214,15 +216,16 @@ const cvy_op_def *cvy_op_find(const char *name);
 const cvy_op_def *const *cvy_op_table(int *count_out);
 
 /* ---- for infer ---- */
-/* Makes destination i (kind TEMP, or ACCUMULATOR for losses and metrics), dtype as given. */
+/* Creates destination i (kind TEMP, or ACCUMULATOR for losses and metrics) with this dtype. */
 cvy_status cvy_node_set_dst(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape);
-/* The same for a saved destination: only noted; the value is made when a gradient asks. Call it always. */
+/* The same for a saved destination. It only stores dtype and shape; the value is created when a gradient asks for it.
+ * Call it in any case. */
 cvy_status cvy_node_set_saved(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape);
 cvy_status cvy_node_set_accumulator(cvy_node *node, int i, cvy_dtype dtype, const cvy_shape *shape, int reduced);
-/* Appends the variable "<layer>.<suffix>" as the next source. decay: weight decay applies by default. dtype is the
- * graph's. */
+/* Appends the variable "<layer>.<suffix>" as the next source. decay: weight decay applies by default. Its dtype is the
+ * graph's dtype for weights. */
 cvy_status cvy_node_param(cvy_node *node, const char *suffix, const cvy_shape *shape, const cvy_init *init, int decay);
-/* Destination i assigns the variable that source j reads. */
+/* Destination i writes the variable that source j reads. */
 cvy_status cvy_node_assign(cvy_node *node, int i, int j);
 static inline const cvy_shape *cvy_node_src(const cvy_node *node, int i)
 {

@@ -1,6 +1,5 @@
 /*
- * graph_print.c: a graph as text (a line per node) and as Graphviz dot, for `convoy plan --graph` and for debugging
- * passes.
+ * graph_print.c: prints a graph as text (a line for each node) and as Graphviz dot, for users and for debugging passes.
  */
 #include "base/base_text.h"
 #include "graph/graph_op.h"

@@ -1,8 +1,8 @@
 /*
  * graph_shape.c: shapes, and layouts applied to shapes.
  *
- * Before the step: every buffer's size and every offset comes from here. A layout is text in oneDNN's notation
- * ("aBcd16b"), so that a plan can be read and a layout compared by eye; it is parsed at planning time only.
+ * Before the first step, the size of every buffer and every offset is computed here. A layout is a text in oneDNN's
+ * notation ("aBcd16b"), so that people can read a plan and compare layouts. It is parsed only at planning time.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -98,7 +98,7 @@ int cvy_layout_equal(const cvy_layout *a, const cvy_layout *b)
     return strcmp(a->tag, b->tag) == 0;
 }
 
-/* What a slice is cut from lies so. */
+/* The layout of the tensor that contains the slice. */
 static cvy_layout base_of(const cvy_layout *layout)
 {
     cvy_layout base = *layout;
@@ -106,7 +106,7 @@ static cvy_layout base_of(const cvy_layout *layout)
     return base;
 }
 
-/* Order of the outer dimensions, then the inner blocks, from a tag. */
+/* Parses the order of the outer dimensions and then the inner blocks of a tag. */
 static cvy_status parse_tag(const char *tag, int ndim, int order[CVY_NDIM_MAX], cvy_blocking *b)
 {
     int n = 0;

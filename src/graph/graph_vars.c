@@ -1,5 +1,5 @@
 /*
- * graph_vars.c: the set of variables: what a checkpoint holds, what several graphs share.
+ * graph_vars.c: the set of variables, which several graphs share and a checkpoint saves.
  */
 #include <string.h>
 
@@ -93,8 +93,8 @@ size_t cvy_variable_bytes(const cvy_variable *v)
     return (size_t)b.elems * cvy_dtype_bytes(v->dtype) + cvy_variable_shadow_bytes(v);
 }
 
-/* Where a layout puts an element: the sum of one offset for each dimension, from tables that lie one behind the other.
- */
+/* Makes tables of offsets: the offset of an element in a layout is the sum of one entry for each dimension. The tables
+ * of all dimensions are stored one after the other. */
 static cvy_status make_offsets(const cvy_variable *v, int64_t **offset_out)
 {
     cvy_blocking b;
@@ -113,7 +113,8 @@ static cvy_status make_offsets(const cvy_variable *v, int64_t **offset_out)
     return CVY_OK;
 }
 
-/* Elements of 4 and 8 bytes; `inside` is that of the variable at the other dimensions' place. */
+/* Copies a run along the last dimension. Elements have 4 or 8 bytes. `inside` is the address in the variable at the
+ * position of the other dimensions. */
 static void copy_run(char *inside, const int64_t *offset, char *plain, int64_t n, size_t size, int to_plain)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -156,7 +157,7 @@ static cvy_status copy_blocked(const cvy_variable *v, char *data, int64_t first,
     return CVY_OK;
 }
 
-/* Elements [first, first + n) in row-major order, between the variable's layout and plain. */
+/* Copies the elements [first, first + n), in row-major order, between the variable's layout and plain layout. */
 static cvy_status copy_plain(const cvy_variable *v, int64_t first, int64_t n, char *plain, int to_plain)
 {
     CVY_CHECK(v->data, CVY_E_INTERNAL, "variable %s has no memory yet: plan the program first", v->name);

@@ -1,6 +1,5 @@
 /*
- * graph_verify.c: what must hold for every graph, checked after every pass. A failure is a fault of the library and
- * names the node.
+ * graph_verify.c: checks every graph after every pass. A failure is a mistake in the library; the message has the node.
  */
 #include "graph/graph_op.h"
 
@@ -11,7 +10,7 @@
                                     (node)->graph->name, (node)->name);                                                \
     } while (0)
 
-/* A source is made by an earlier node that is not removed, and never by a later phase. */
+/* A source must be made by an earlier node that is not removed, and never by one of a later phase. */
 static cvy_status verify_sources(const cvy_node *node)
 {
     for (int i = 0; i < node->nsrc; i++) {
@@ -47,8 +46,8 @@ static cvy_status verify_destinations(const cvy_node *node)
     return CVY_OK;
 }
 
-/* A variable is written at most once, and nobody reads it afterwards in the same step. writer: by the variable's index.
- */
+/* A variable is written at most once, and nothing reads it afterwards in the same step. writer: by the index of the
+ * variable. */
 static cvy_status find_writers(const cvy_graph *g, const cvy_node **writer)
 {
     for (int n = 0; n < g->nnode; n++)

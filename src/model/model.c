@@ -1,5 +1,5 @@
 /*
- * model.c: building a model, and making a graph of it for a known batch.
+ * model.c: builds a model, and makes a graph of it for a known batch.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -77,7 +77,7 @@ const char *cvy_model_output(const cvy_model *m)
     return NULL;
 }
 
-/* "relu3": the number counts layers of the operator. */
+/* Makes a name such as "relu3"; the number counts the layers with this operator. */
 static cvy_status default_name(cvy_model *m, const cvy_op_def *op, char **name_out)
 {
     int n = 1;
@@ -130,7 +130,7 @@ cvy_status cvy_model_find_layer(const char *name, const cvy_op_def **out)
     return cvy_table_find(table, count, &query, name, out);
 }
 
-/* "a, b" into names; the texts live in the pool. */
+/* Splits "a, b" into names; the texts are in the pool. */
 static cvy_status split_names(cvy_pool *pool, const char *text, char **names, int *count_out)
 {
     int count = 0;
@@ -185,14 +185,15 @@ cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const 
 
 /* ---- a graph of it ---- */
 
-/* What a layer's output or an input is in the graph; value: of each layer. */
+/* The value of a layer's output or of an input in the graph. value: the output of each layer. */
 static cvy_value *find_value(const cvy_model *m, const cvy_graph *g, cvy_value *const *value, const char *name)
 {
     const int at = cvy_index_find(&m->layer_at, name);
     return at >= 0 ? value[at] : is_input(m, name) ? cvy_graph_find(g, name) : NULL;
 }
 
-/* What only losses read, a target or a weight, keeps its digits where activations are bf16. */
+/* Whether any layer other than a loss reads the input. An input that only losses read (a target or a weight) keeps full
+ * precision if activations are bf16. */
 static int is_activation(const cvy_model *m, const cvy_model_input *input)
 {
     for (int i = 0; i < m->nlayer; i++)
@@ -202,7 +203,7 @@ static int is_activation(const cvy_model *m, const cvy_model_input *input)
     return 0;
 }
 
-/* Declares the feeds that layers read, then the layers in order. */
+/* Adds the feeds that layers read, then the layers in order. */
 static cvy_status fill_graph(const cvy_model *m, cvy_graph *g, cvy_value **value)
 {
     for (int i = 0; i < m->ninput; i++) {

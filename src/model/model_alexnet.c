@@ -1,11 +1,11 @@
 /*
  * model_alexnet.c: the networks of the AlexNet family: five convolutions, three fully connected layers.
  *
- * alexnet-v2 and overfeat stand here as the benchmark studies time them, without dropout; alexnet and caffenet as
- * Caffe's reference models train them: two groups of channels, which were two GPUs, LRN, and dropout. Weights start as
- * everywhere here (He), not from Caffe's fillers. Sources: Krizhevsky, Sutskever and Hinton 2012; Krizhevsky 2014, One
- * weird trick (v2); Sermanet et al. 2014, OverFeat, table 1 (fast model); Caffe's models/bvlc_alexnet and
- * bvlc_reference_caffenet.
+ * alexnet-v2 and overfeat are defined as the benchmark studies time them, without dropout. alexnet and caffenet are
+ * defined as Caffe's reference models train them: two groups of channels (originally two GPUs), LRN, and dropout.
+ * Weights are initialised as in the rest of the zoo (He), not by Caffe's fillers. Sources: Krizhevsky, Sutskever and
+ * Hinton 2012; Krizhevsky 2014, One weird trick (v2); Sermanet et al. 2014, OverFeat, table 1 (fast model); Caffe's
+ * models/bvlc_alexnet and bvlc_reference_caffenet.
  */
 #include "model/model.h"
 

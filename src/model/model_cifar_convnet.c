@@ -1,7 +1,7 @@
 /*
- * model_cifar_convnet.c: Caffe's networks for CIFAR-10: three 5x5 convolutions with pooling; "quick" ends in two fully
- * connected layers, "full" in one, and has normalisation within channels behind its first two poolings. Source:
- * Krizhevsky's cuda-convnet, as Caffe's examples/cifar10 has it.
+ * model_cifar_convnet.c: Caffe's networks for CIFAR-10: three 5x5 convolutions with pooling. "quick" ends with two
+ * fully connected layers; "full" ends with one, and has normalisation within channels after its first two poolings.
+ * Source: Krizhevsky's cuda-convnet, in the form of Caffe's examples/cifar10.
  */
 #include "model/model.h"
 

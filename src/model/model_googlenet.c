@@ -1,9 +1,9 @@
 /*
- * model_googlenet.c: GoogLeNet: nine inception modules. googlenet is the paper's, as Caffe trains it: LRN, dropout, and
- * two auxiliary heads that stand behind modules 4a and 4d while training. googlenet-bn is torchvision's layer list:
- * batch norm in place of biases and LRN, 3x3 where the paper has 5x5 convolutions, a 2x2 last pooling, and no auxiliary
- * heads unless asked for. Sources: Szegedy et al. 2015, Going deeper with convolutions, table 1 and section 5; Caffe's
- * models/bvlc_googlenet; torchvision's googlenet.
+ * model_googlenet.c: GoogLeNet: nine inception modules. googlenet is the network of the paper as Caffe trains it: LRN,
+ * dropout, and during training two auxiliary heads after modules 4a and 4d. googlenet-bn is torchvision's layer list:
+ * batch norm instead of biases and LRN, 3x3 convolutions where the paper has 5x5, a last pooling of 2x2, and no
+ * auxiliary heads unless the options ask for them. Sources: Szegedy et al. 2015, Going deeper with convolutions, table
+ * 1 and section 5; Caffe's models/bvlc_googlenet; torchvision's googlenet.
  */
 #include <string.h>
 
@@ -37,10 +37,10 @@ static const cvy_option googlenet_bn_opts[] = {
 struct variant {
     const char *norm;
     int large, last_pool;
-}; /* large: kernel of the branch that the paper has 5x5 */
+}; /* large: kernel size of the branch that is 5x5 in the paper */
 static const struct variant caffe = {NULL, 5, 3}, torchvision = {"eps: 0.001", 3, 2};
 
-/* Channels of a module: 1x1; 3x3 and the 1x1 before it; 5x5 and the 1x1 before it; the 1x1 behind the pooling. */
+/* Channels of a module: 1x1; 3x3 and the 1x1 before it; 5x5 and the 1x1 before it; the 1x1 after the pooling. */
 struct module {
     const char *name;
     int one, three_in, three, five_in, five, pool;
@@ -71,7 +71,7 @@ static cvy_status stem(cvy_model *m, const struct variant *v)
     return pool(m, "pool2", 3);
 }
 
-/* A classifier behind the latest layer, which the network goes on from. */
+/* Adds a classifier after the last layer. The network then continues from that layer. */
 static cvy_status aux_head(cvy_model *m, const struct variant *v, const char *name, const struct googlenet *o,
                            int64_t classes)
 {

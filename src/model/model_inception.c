@@ -1,8 +1,8 @@
 /*
  * model_inception.c: Inception v3 and v4 for images of 299 x 299: filters factored into rows and columns, batch norm
- * everywhere. v3 is torchvision's layer list (the paper's, with the auxiliary head behind the last 17 x 17 module, by
- * option); v4 is the paper's. Sources: Szegedy et al. 2016, Rethinking the Inception architecture for computer vision;
- * Szegedy et al. 2017, Inception-v4, figures 3 to 9.
+ * everywhere. v3 is torchvision's layer list (the one of the paper; by option with the auxiliary head after the last 17
+ * x 17 module). v4 is the network of the paper. Sources: Szegedy et al. 2016, Rethinking the Inception architecture for
+ * computer vision; Szegedy et al. 2017, Inception-v4, figures 3 to 9.
  */
 #include "model/model.h"
 
@@ -33,7 +33,7 @@ struct module {
     const char *name, *line;
 };
 
-/* from: of the first module; NULL, the latest layer. */
+/* from: the source of the first module; NULL: the layer that was added last. */
 static cvy_status add_modules(cvy_model *m, const struct module *module, int count, const char *from)
 {
     for (int i = 0; i < count; i++)

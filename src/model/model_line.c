@@ -1,6 +1,6 @@
 /*
  * model_line.c: shorthand for zoo files: short names, auxiliary heads, and layers from a line of text, as the papers on
- * Inception draw them. The grammar stands in model.h.
+ * Inception draw them. model.h describes the grammar.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,9 +37,9 @@ cvy_status cvy_model_end_aux(cvy_model *m, int first, double weight)
 struct line {
     cvy_model *m;
     const char *name, *norm;
-    cvy_label from;                     /* of all branches */
-    cvy_label at, before;               /* the latest step's output, and its source */
-    char joined[8 * sizeof(cvy_label)]; /* outputs that end branches, "a, b" */
+    cvy_label from;                     /* source of all branches */
+    cvy_label at, before;               /* output of the last step, and the source of that step */
+    char joined[8 * sizeof(cvy_label)]; /* last outputs of the branches, "a, b" */
     int has_branches, branch, step;
 };
 
@@ -48,7 +48,7 @@ struct step {
     int kernel[2], channels, stride, valid;
 };
 
-/* "1x7-64", "3x3-96/2v", "max3/2v". */
+/* Parses "1x7-64", "3x3-96/2v", "max3/2v". */
 static cvy_status parse_step(const char *word, struct step *out)
 {
     struct step s = {.stride = 1};
@@ -95,7 +95,7 @@ static cvy_status add_step(struct line *l, const char *word, const char *from)
     return CVY_OK;
 }
 
-/* The latest step ends here, and is one of those that are joined. */
+/* The last step ends a branch: its output is one of those that are joined. */
 static void join(struct line *l)
 {
     const size_t n = strlen(l->joined);

@@ -1,10 +1,12 @@
 /*
- * model_resnet.c: the residual networks for ImageNet: four stages of 64 to 512 filters; two 3x3 convolutions a block
- * for 18 and 34 layers, bottlenecks of 1x1, 3x3, 1x1 for 50 and more; a 1x1 projection where the shape changes.
+ * model_resnet.c: the residual networks for ImageNet: four stages of 64 to 512 filters. A block has two 3x3
+ * convolutions with 18 and 34 layers, and is a bottleneck of 1x1, 3x3, 1x1 with 50 layers and more. A 1x1 projection is
+ * used where the shape changes.
  *
- * Version 1.5, which everybody trains today, halves the image in a bottleneck's 3x3 convolution; v1, the paper's, in
- * its first 1x1 convolution, and here as Keras has it: with a bias in each convolution. Sources: He et al. 2016, Deep
- * residual learning for image recognition, table 1; torchvision (v1.5); Keras applications (v1).
+ * Version 1.5, which is the usual one today, halves the image in the 3x3 convolution of a bottleneck. v1, the version
+ * of the paper, halves it in the first 1x1 convolution; here it is defined as in Keras, with a bias in each
+ * convolution. Sources: He et al. 2016, Deep residual learning for image recognition, table 1; torchvision (v1.5);
+ * Keras applications (v1).
  */
 #include "model/model.h"
 
@@ -35,7 +37,7 @@ static cvy_status conv_bn_relu(cvy_model *m, const struct resnet *o, const char 
     return cvy_model_add(m, "relu", cvy_labelf("%s_relu", name).text, NULL, NULL);
 }
 
-/* From `width` filters inside to what the block gives: 4 times as many for bottlenecks. */
+/* A block with `width` filters inside. A bottleneck has 4 times as many outputs. */
 static cvy_status block(cvy_model *m, const struct resnet *o, const char *name, int is_bottleneck, int width,
                         int stride, int is_first)
 {

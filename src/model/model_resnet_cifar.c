@@ -1,12 +1,13 @@
 /*
- * model_resnet_cifar.c: the residual networks for CIFAR, as deep as their name says: "resnet-110".
+ * model_resnet_cifar.c: the residual networks for CIFAR; the name has the number of layers: "resnet-110".
  *
- * 6n + 2 layers: three stages of n blocks of two 3x3 convolutions with 16, 32 and 64 filters; identity shortcuts that
- * pad channels with zeros and take every second position (option A). 9n + 2 layers: n bottlenecks of 1x1, 3x3, 1x1 a
- * stage, 64, 128 and 256 channels wide, with batch norm and ReLU before each convolution, so that nothing but sums
- * stands between the first layer and the last. Sources: He et al. 2016, Deep residual learning for image recognition,
- * section 4.2; He et al. 2016, Identity mappings in deep residual networks, and its authors' code (resnet-1k-layers)
- * for the first unit of a stage, whose shortcut is a projection behind the common batch norm and ReLU.
+ * 6n + 2 layers: three stages of n blocks; a block has two 3x3 convolutions with 16, 32 or 64 filters. Identity
+ * shortcuts pad channels with zeros and take every second position (option A). 9n + 2 layers: three stages of n
+ * bottlenecks of 1x1, 3x3, 1x1, with 64, 128 and 256 outputs. Batch norm and ReLU come before each convolution, so that
+ * there are only sums between the first layer and the last. Sources: He et al. 2016, Deep residual learning for image
+ * recognition, section 4.2; He et al. 2016, Identity mappings in deep residual networks, and its authors' code
+ * (resnet-1k-layers) for the first unit of a stage, whose shortcut is a projection after the common batch norm and
+ * ReLU.
  */
 #include <stdlib.h>
 
@@ -37,7 +38,7 @@ static cvy_status add(cvy_model *m, const char *block, const cvy_label *a, const
     return cvy_model_add(m, "add", cvy_labelf("%s_add", block).text, NULL, cvy_labelf("%s, %s", a->text, b->text).text);
 }
 
-/* ---- basic blocks, ReLU behind the sum ---- */
+/* ---- basic blocks, ReLU after the sum ---- */
 
 static cvy_status conv_bn(cvy_model *m, const char *name, const char *from, int channels, int stride)
 {
@@ -45,8 +46,8 @@ static cvy_status conv_bn(cvy_model *m, const char *name, const char *from, int 
     return cvy_model_add(m, "batch_norm", cvy_labelf("%s_bn", name).text, NULL, NULL);
 }
 
-/* The identity of a block that halves the image and doubles the channels: every second position, zeros for the new
- * channels. */
+/* The shortcut of a block that halves the image and doubles the channels: it takes every second position, and the new
+ * channels are zero. */
 static cvy_status identity(cvy_model *m, const char *block, const char *from, int channels)
 {
     CVY_TRY(cvy_model_add(m, "avg_pool", cvy_labelf("%s_sub", block).text, "kernel: 1, stride: 2", from));
@@ -118,7 +119,7 @@ static cvy_status bottleneck_body(cvy_model *m, int64_t n)
     return bn_relu(m, "last");
 }
 
-/* ---- which depths there are ---- */
+/* ---- which depths exist ---- */
 
 static int is_depth(int64_t layers, int block)
 {
@@ -127,7 +128,8 @@ static int is_depth(int64_t layers, int block)
     return block == BASIC ? basic : block == BOTTLENECK ? bottle : basic || bottle;
 }
 
-/* The next depth from `layers` on, up (step 1) or down (-1), that no other network has for a name; 0: none. */
+/* The next depth from `layers` on, upwards (step 1) or downwards (-1), that is not the name of another network; 0:
+ * none. */
 static int64_t next_depth(int64_t layers, int step, int block)
 {
     for (int64_t n = CVY_MIN(layers, LAYERS_MAX); n >= 8 && n <= LAYERS_MAX; n += step)

@@ -1,5 +1,5 @@
 /*
- * model_small.c: linear and lenet: the smallest networks, for first steps and for tests.
+ * model_small.c: linear and lenet, the smallest networks, for a first try and for tests.
  */
 #include "model/model.h"
 

@@ -27,7 +27,7 @@ static cvy_status at_tree(cvy_status status, const cvy_tree *tree)
     return status == CVY_OK || placed ? status : cvy_error_prefix(status, "%s", cvy_tree_where(tree));
 }
 
-/* "resnet-110" against "resnet-N": 110, or -1. */
+/* The number in a name of this family: 110 for "resnet-110" and "resnet-N"; -1: the name does not match. */
 static int64_t family_number(const cvy_model_def *def, const char *name)
 {
     const size_t n = strlen(def->name) - 1, digits = strspn(strlen(name) > n ? name + n : "", "0123456789");
@@ -36,7 +36,7 @@ static int64_t family_number(const cvy_model_def *def, const char *name)
     return strtoll(name + n, NULL, 10);
 }
 
-/* A family's own name ("resnet-N") is not a network's. */
+/* The name of a family ("resnet-N") is not the name of a network. */
 static int is_network(const void *def)
 {
     return !((const cvy_model_def *)def)->numbers;
@@ -58,8 +58,8 @@ cvy_status cvy_model_resolve(const char *name, const cvy_model_def **def_out, in
     return cvy_table_find(table, count, &query, name, def_out);
 }
 
-/* The network called `name` behind an input of this shape; its outputs as many as its option `classes` says, else
- * `classes`. */
+/* Adds the network `name` after an input of this shape. The number of outputs is its option `classes`, or else the
+ * argument `classes`. */
 static cvy_status build_zoo(const char *name, const cvy_tree *options, const cvy_shape *input, int64_t classes,
                             cvy_model *m)
 {
@@ -106,7 +106,7 @@ out:
     return status;
 }
 
-/* `from`: a name or a list of names. */
+/* Reads `from`: a name or a list of names. */
 static cvy_status read_from(cvy_model *m, const cvy_tree *from, char **names, int *count_out)
 {
     if (!from) {
@@ -143,7 +143,7 @@ static cvy_status read_repeat(cvy_model *m, const cvy_tree *repeat, int depth)
     return CVY_OK;
 }
 
-/* The operator's own options: the map without the model's keys. */
+/* The options of the operator: the map without the model's keys. */
 static cvy_status own_options(cvy_model *m, const cvy_tree *map, cvy_tree **out)
 {
     *out = NULL;
@@ -211,7 +211,7 @@ static cvy_status read_inputs(cvy_model *m, const cvy_tree *inputs, const cvy_sh
     return CVY_OK;
 }
 
-/* What else the data have, as inputs, before the layers that may read them. */
+/* Adds the data's other fields as inputs, before the layers that may read them. */
 static cvy_status add_fields(cvy_model *m, const cvy_model_input *field, int nfield)
 {
     for (int i = 0; i < nfield; i++) {
@@ -269,7 +269,7 @@ cvy_status cvy_model_from_fields(const cvy_tree *tree, const cvy_shape *input, i
     return status;
 }
 
-/* "{dropout: 0.5, aux: true}": options with their defaults. */
+/* Prints "{dropout: 0.5, aux: true}": options with their defaults. */
 static void add_defaults(cvy_text *t, const cvy_option *rows)
 {
     for (const cvy_option *row = rows; row && row->name; row++)
@@ -277,7 +277,7 @@ static void add_defaults(cvy_text *t, const cvy_option *rows)
                      row[1].name ? "" : "}");
 }
 
-/* What options of this name mean, once. */
+/* Prints the meaning of each option name once. */
 static void add_meanings(cvy_text *t, const cvy_model_def *const *table, int count)
 {
     for (int i = 0; i < count; i++)

@@ -1,7 +1,7 @@
 /*
- * model_vgg.c: VGG: stacks of 3x3 convolutions between poolings, three fully connected layers. Dropout is an option,
- * off by default, as the studies time it. Source: Simonyan and Zisserman 2015, table 1: configurations A, D (16 layers)
- * and E (19 layers).
+ * model_vgg.c: VGG: stacks of 3x3 convolutions between poolings, then three fully connected layers. Dropout is an
+ * option. It is off by default, because the studies time the networks without it. Source: Simonyan and Zisserman 2015,
+ * table 1: configurations A, D (16 layers) and E (19 layers).
  */
 #include "model/model.h"
 
@@ -15,7 +15,7 @@ static const cvy_option vgg_opts[] = {
     {0},
 };
 
-/* convs[s]: convolutions of stage s; widths double from 64 to 512. */
+/* convs[s]: number of convolutions of stage s; widths double from 64 to 512. */
 static cvy_status vgg_build(cvy_model *m, const cvy_model_ask *ask, const int convs[5])
 {
     static const int width[] = {64, 128, 256, 512, 512};
