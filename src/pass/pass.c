@@ -1,5 +1,5 @@
 /*
- * pass.c: the table of passes: running them in order, and which ones are switched off.
+ * pass.c: runs the passes in order, and finds out which ones are switched off.
  */
 #include "pass/pass.h"
 
@@ -50,7 +50,7 @@ cvy_status cvy_passes_check(const char *off)
     return CVY_OK;
 }
 
-/* The first pass after this place in the order. */
+/* The next pass with a higher `order`; NULL: none. */
 static const cvy_pass_def *next_after(int order)
 {
     int count = 0;

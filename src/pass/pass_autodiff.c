@@ -1,17 +1,16 @@
 /*
- * pass_autodiff.c: reverse-mode differentiation as a rewrite: backward nodes are appended to the graph, operator by
- * operator.
+ * pass_autodiff.c: reverse-mode differentiation: appends the backward nodes to the graph, operator by operator.
  *
- * In the step: the first pass after the forward graph. Each operator's grad() says what its gradient consists of, and
- * graph_grad.c adds up what several consumers contribute. This file walks the nodes backwards and turns the gradients
- * of variables into accumulators. Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3.
+ * It is the first pass after the forward graph is built. Each operator's grad() adds the nodes of its gradient, and
+ * graph_grad.c adds up the contributions of several consumers. This file walks the nodes backwards and turns the
+ * gradients of variables into accumulators. Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3.
  */
 #include <stdio.h>
 
 #include "graph/graph_grad.h"
 #include "pass/pass.h"
 
-/* A value is wanted if a trained variable leads to it. */
+/* The gradient of a value is wanted if the value depends on a trained variable. */
 static void find_wanted(cvy_grad *g, cvy_trains_fn trains, void *user)
 {
     const cvy_graph *graph = g->g;
@@ -68,12 +67,12 @@ static cvy_status walk_back(cvy_grad *g, int nforward_nodes)
     return CVY_OK;
 }
 
-/* The sums that arrived at variables become accumulators, listed in the order in which backward makes them. */
+/* The gradients of variables become accumulators, listed in the order in which backward makes them. */
 static cvy_status collect(cvy_grad *g, cvy_gradients *out)
 {
     cvy_graph *graph = g->g;
     CVY_TRY(cvy_pool_alloc(graph->pool, sizeof *out->at * (size_t)CVY_MAX(g->nforward, 1), &out->at));
-    for (int i = g->nforward - 1; i >= 0; i--) { /* backwards as well, so that little is moved */
+    for (int i = g->nforward - 1; i >= 0; i--) { /* backwards too, so that few entries are moved */
         cvy_value *v = graph->value[i], *sum = g->sum[i];
         if (v->kind != CVY_VALUE_VARIABLE || !sum)
             continue;

@@ -1,19 +1,19 @@
 /*
- * pass_fuse_add.c: a gradient of a convolution is added as it is made; a sum of sums becomes one node.
+ * pass_fuse_add.c: lets a convolution add its gradient to another one, and fuses a sum of sums into one node.
  *
- * A value that several nodes read (the input of an inception module, a shortcut) gets its gradient as a chain of sums
- * of two, in the order in which backward makes them. One sum reads each of its addends once and writes once: with four
- * addends 5 walks over memory in place of 9. It adds in the chain's order, so the result is the same to the last bit.
- * Where an addend is the gradient of a convolution with a filter of one position (the 1x1 layers of those modules), the
- * convolution takes the other addend in and writes their sum: no walk of its own is left.
+ * If several nodes read a value (the input of an inception module, a shortcut), its gradient is a chain of sums of two,
+ * in the order in which backward makes them. One fused sum reads each addend once and writes once: with four addends it
+ * passes over memory 5 times instead of 9 times. It adds in the chain's order, so the result is the same to the last
+ * bit. If an addend is the gradient of a convolution with a filter of one position (the 1x1 layers of those modules),
+ * the convolution also reads the other addend and writes the sum, so no extra pass over memory is left.
  */
 #include <string.h>
 
 #include "op/conv/op_conv.h"
 #include "pass/pass_readers.h"
 
-/* The addend of a sum that is a sum itself and can be taken in; -1: none. A chain goes on in one addend; where both are
- * sums one is kept. */
+/* The index of an addend that is itself a sum and can be fused into this one; -1: none. Only one addend is fused,
+ * because a chain has its sum in one addend; if both are sums, the other one stays. */
 static int inner_sum(const cvy_readers *r, const cvy_node *sum)
 {
     for (int i = 0; i < sum->nsrc; i++) {
@@ -25,7 +25,8 @@ static int inner_sum(const cvy_readers *r, const cvy_node *sum)
     return -1;
 }
 
-/* The inner sum's addends first: it was made before the others were added. */
+/* Fuses the inner sum into the outer one. Its addends come first, because it was computed before the others were
+ * added. */
 static void take_in(cvy_readers *r, cvy_node *sum, int at)
 {
     cvy_node *inner = sum->src[at]->producer;
@@ -56,7 +57,7 @@ static int is_pointwise(const cvy_conv_opts *o)
     return o->groups == 1 && all_are(&o->kernel, 1) && all_are(&o->stride, 1) && all_are(&o->pad, 0);
 }
 
-/* The addend that such a convolution makes, the later one first; -1: none. */
+/* The index of the addend that such a convolution makes; the second addend is tried first; -1: none. */
 static int conv_addend(const cvy_readers *r, const cvy_node *sum)
 {
     for (int i = 1; i >= 0 && sum->nsrc == 2; i--) {
@@ -69,7 +70,7 @@ static int conv_addend(const cvy_readers *r, const cvy_node *sum)
     return -1;
 }
 
-/* The convolution moves to the place of the sum, where the other addend is there too. */
+/* The convolution moves to the place of the sum, because the other addend is ready there. */
 static void add_in_conv(cvy_readers *r, cvy_node *sum, int at)
 {
     cvy_node *conv = sum->src[at]->producer;

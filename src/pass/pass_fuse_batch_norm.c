@@ -1,12 +1,12 @@
 /*
- * pass_fuse_batch_norm.c: batch norm in training becomes one node each way, with the addition of a residual and the
- * ReLU behind it.
+ * pass_fuse_batch_norm.c: fuses batch norm in training into one forward and one backward node, with the addition of
+ * a residual and the ReLU after it.
  *
- *     bn_stats, bn_apply [, add [, relu]]                -> bn_train           the sum's last addend, read by nobody
- * else [relu_grad,] bn_grad_stats, bn_grad_apply          -> bn_train_grad
+ *     bn_stats, bn_apply [, add [, relu]]             -> bn_train         if bn_apply is the add's last addend
+ *     [relu_grad,] bn_grad_stats, bn_grad_apply       -> bn_train_grad
  *
- * Runs behind fuse-relu, which has put a ReLU into bn_apply already where no addition stands between. Where groups span
- * ranks a sum over ranks stands between statistics and normalisation, and all stays as it is.
+ * It runs after fuse-relu, which has already fused a ReLU into bn_apply if there is no addition between them. If groups
+ * span ranks, there is an all-reduce between statistics and normalisation, and the nodes stay as they are.
  */
 #include "op/norm/op_batch_norm.h"
 #include "pass/pass_readers.h"
@@ -27,7 +27,7 @@ static void give_dst(cvy_node *to, int i, cvy_value *v)
 
 /* ---- forward ---- */
 
-/* The sum that a normalisation may be computed with: its other addend must be there before. NULL: none. */
+/* The sum that can be fused into a normalisation, because its other addend is ready before it. NULL: none. */
 static cvy_node *sum_behind(const cvy_readers *r, const cvy_node *apply)
 {
     cvy_node *sum = cvy_readers_only(r, apply->dst[0]);
@@ -51,7 +51,7 @@ static void fuse_sum(cvy_readers *r, cvy_node *train)
     give_dst(train, 0, take_dst(sum, 0));
     cvy_readers_remove(r, sum);
     relu = cvy_readers_only(r, train->dst[0]);
-    /* In a graph with gradients relu_grad reads the ReLU's result, and nobody that of the sum. */
+    /* In a graph with gradients relu_grad reads the ReLU's result, so only the ReLU reads the sum. */
     if (!cvy_pass_is_op(relu, "relu"))
         return;
     o->relu = 1;
@@ -79,15 +79,15 @@ static void fuse_forward(cvy_readers *r, cvy_node *apply)
 
 /* ---- backward ---- */
 
-/* The bn_grad_apply that goes with a bn_grad_stats; NULL if there is none, or a sum over ranks stands between. */
+/* The bn_grad_apply that belongs to a bn_grad_stats; NULL if there is none, or an all-reduce is between them. */
 static cvy_node *apply_of(const cvy_readers *r, const cvy_node *sums)
 {
     cvy_node *apply = cvy_readers_only(r, sums->dst[0]);
     return cvy_pass_is_op(apply, "bn_grad_apply") && apply->src[3] == sums->src[2] ? apply : NULL;
 }
 
-/* relu_grad in front of it. Others read what it makes only if a residual was added (it is the residual's gradient), and
- * behind this node. */
+/* Fuses the relu_grad before it. If a residual was added, the result of relu_grad is also the residual's gradient; then
+ * other nodes may read it, but only after this node. Otherwise there must be no other reader. */
 static void fuse_relu_grad(cvy_readers *r, cvy_node *grad, const cvy_node *train)
 {
     cvy_node *relu_grad = grad->src[2]->producer;

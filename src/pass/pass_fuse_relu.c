@@ -1,10 +1,10 @@
 /*
- * pass_fuse_relu.c: a ReLU behind a convolution, fully connected layer or batch norm becomes part of that node, where
- * its operator has the option `relu`. Legal in training because ReLU's gradient is taken from its destination.
+ * pass_fuse_relu.c: fuses a ReLU into the convolution, fully connected layer or batch norm before it, if that operator
+ * has the option `relu`. This is legal in training, because the gradient of ReLU reads its destination, not its source.
  *
- * Max pooling with that option keeps no winner where its maximum is not above zero, so its gradient is that of a ReLU
- * before it or behind it as well: that ReLU's own gradient goes, and with it the need to keep the ReLU's result, often
- * the largest tensor of the network, until backward.
+ * Max pooling with this option marks windows whose maximum is not above zero as having no maximum position. Its
+ * gradient then includes the gradient of a ReLU before or after it. The node of the ReLU's gradient is removed, and the
+ * ReLU's result, often the largest tensor of the network, need not be kept until backward.
  */
 #include <string.h>
 
@@ -24,14 +24,14 @@ static void remove_node(cvy_readers *r, cvy_node *node)
     node->dst[0] = NULL;
 }
 
-/* The pooling whose winners a max_pool_grad goes by. */
+/* The max_pool that made the index of a max_pool_grad. */
 static cvy_node *pool_of(const cvy_node *pool_grad)
 {
     cvy_node *pool = pool_grad->src[1]->producer;
     return cvy_pass_is_op(pool, "max_pool") ? pool : NULL;
 }
 
-/* y = relu(..), pool(y): the ReLU's gradient follows the pooling's. */
+/* y = relu(..), pool(y): the ReLU's gradient is computed after the pooling's. */
 static void drop_behind_pool_grad(cvy_readers *r, cvy_node *relu_grad)
 {
     cvy_value *between = relu_grad->src[0];
@@ -45,7 +45,7 @@ static void drop_behind_pool_grad(cvy_readers *r, cvy_node *relu_grad)
     remove_node(r, relu_grad);
 }
 
-/* y = pool(x) with the ReLU in it: the ReLU's gradient comes before the pooling's. */
+/* y = pool(x) with a fused ReLU: the ReLU's gradient is computed before the pooling's. */
 static void drop_before_pool_grad(cvy_readers *r, cvy_node *relu_grad)
 {
     cvy_node *pool_grad = cvy_readers_only(r, relu_grad->dst[0]),

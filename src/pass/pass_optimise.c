@@ -1,13 +1,13 @@
 /*
- * pass_optimise.c: the update phase: clipping, then one update node a variable, in the order in which the gradients are
- * ready.
+ * pass_optimise.c: adds the update phase: clipping, then one update node per variable, in the order in which the
+ * gradients are ready.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "pass/pass.h"
 
-/* A node of the update phase, its options given as text. */
+/* Adds a node of the update phase, with its options given as text. */
 static cvy_status add_update(cvy_graph *g, const char *op_name, const char *name, const char *options,
                              cvy_value *const *src, int nsrc, cvy_value **dst_out)
 {
@@ -24,7 +24,8 @@ static cvy_status add_update(cvy_graph *g, const char *op_name, const char *name
     return CVY_OK;
 }
 
-/* Sum of squares of all gradients, over as many nodes as their sources need; then the factor that clipping asks for. */
+/* Adds the sum of squares of all gradients, in several nodes if there are more gradients than sources of a node, and
+ * then the factor by which clipping scales the gradients. */
 static cvy_status add_clip_norm(cvy_graph *g, const cvy_gradients *gradients, double max_norm, cvy_value **scale_out)
 {
     cvy_value *part[CVY_NODE_SRC_MAX] = {0}, *total = NULL, *squares = NULL;
@@ -46,7 +47,7 @@ static cvy_status add_clip_norm(cvy_graph *g, const cvy_gradients *gradients, do
     return add_update(g, "clip_scale", "clip.scale", options, &total, 1, scale_out);
 }
 
-/* The user's options with this variable's own weight decay and rate. */
+/* The user's options, with this variable's own weight decay and learning-rate factor. */
 static cvy_status update_options(cvy_graph *g, const cvy_op_def *op, const cvy_optimise_opts *opts,
                                  const cvy_variable *v, void **out)
 {

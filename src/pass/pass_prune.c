@@ -1,5 +1,5 @@
 /*
- * pass_prune.c: drops nodes that nothing depends on (a forward part that no loss and no output uses).
+ * pass_prune.c: removes nodes that nothing depends on, such as a forward part that no loss and no output uses.
  */
 #include "pass/pass.h"
 

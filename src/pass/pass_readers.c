@@ -1,5 +1,5 @@
 /*
- * pass_readers.c: who reads each value, as one list of places for each value: pass_readers.h.
+ * pass_readers.c: keeps the readers of each value as a list of places. See pass_readers.h.
  */
 #include <string.h>
 

@@ -1,27 +1,28 @@
 /*
- * pass_recompute.c: where memory is short, backward makes cheap values again instead of keeping them since forward.
+ * pass_recompute.c: if memory is short, backward recomputes cheap values instead of keeping them since forward.
  *
- * Run last, and only when a plan does not fit (plan.memory_limit). A value that an operator with CVY_OP_CHEAP made
- * (activation, normalisation, addition, concatenation) and that backward reads is made again by a copy of its node just
- * before the first backward node that reads it, if what it is made of is at hand then: a variable, a feed, something
- * small, or a value that backward keeps anyway. It may itself be made again, up to CHAIN_MAX nodes back, so along a
- * chain of residual blocks every few blocks one sum is kept. The copies compute the same bits. Source: Chen et al.
- * 2016, Training deep nets with sublinear memory cost, section 3 (dropping the results of cheap operations).
+ * It runs last, and only if a plan does not fit (plan.memory_limit). It looks at values that backward reads and that an
+ * operator with CVY_OP_CHEAP made (activation, normalisation, addition, concatenation). Such a value is recomputed by a
+ * copy of its node just before the first backward node that reads it, if the node's sources are available then: a
+ * variable, a feed, a small value, or a value that backward keeps anyway. A source may itself be recomputed, up to
+ * CHAIN_MAX nodes back; so along a chain of residual blocks one sum is kept every few blocks. The copies compute the
+ * same bits. Source: Chen et al. 2016, Training deep nets with sublinear memory cost, section 3 (dropping the results
+ * of cheap operations).
  */
 #include "pass/pass.h"
 
 enum {
     CHAIN_MAX = 4,
     NEVER = CHAIN_MAX + 1,
-    SMALL_PART = 8, /* a source of less than an eighth of the result: statistics, scales */
+    SMALL_PART = 8, /* a source is small below 1/8 of the result's elements: statistics, scales */
 };
 
 struct recompute {
     cvy_graph *g;
-    unsigned char *chain;     /* by value: nodes to run to have it in backward; 0: at hand, NEVER: it is not */
+    unsigned char *chain;     /* by value: nodes to run to recompute it; 0: it is kept, NEVER: not possible */
     unsigned char *read_back; /* by value: backward reads it */
-    cvy_value **again;        /* by value: its copy, once made */
-    int nvalue;               /* of the graph as it was */
+    cvy_value **again;        /* by value: its recomputed copy, NULL: none yet */
+    int nvalue;               /* number of values before the pass */
     cvy_recomputed done;
 };
 
@@ -30,7 +31,7 @@ static int at_least_small(const cvy_value *src, const cvy_value *dst)
     return cvy_shape_elems(&src->shape) * SMALL_PART > cvy_shape_elems(&dst->shape);
 }
 
-/* How many nodes make v again. */
+/* How many nodes in a row must run to recompute v; NEVER if it cannot be recomputed. */
 static int chain_of(const struct recompute *r, const cvy_node *node, const cvy_value *v)
 {
     int longest = 0;
@@ -66,7 +67,8 @@ static void find_chains(struct recompute *r)
     }
 }
 
-/* The copy of a value, standing before node *at, which moves back by as many nodes as were put before it. */
+/* Makes the recomputed copy of a value before node *at. *at grows by the number of nodes that are inserted before
+ * it. */
 static cvy_status make_again(struct recompute *r, const cvy_value *v, int *at, cvy_value **out)
 {
     const cvy_node *node = v->producer;

@@ -1,7 +1,7 @@
 /*
- * pass_reduce.c: gradient communication as nodes. Gradients lie in one arena in the order in which backward makes them;
- * a bucket is a range of it, and its sum over ranks starts as soon as the last gradient in it is there, while backward
- * goes on.
+ * pass_reduce.c: adds gradient communication as nodes. Gradients are placed in one arena in the order in which backward
+ * makes them, and a bucket is a range of it. The all-reduce of a bucket starts as soon as its last gradient is ready,
+ * while backward continues.
  *
  * Source: Li et al. 2020, PyTorch Distributed, section 3.2 (bucketing, overlap).
  */
@@ -22,7 +22,7 @@ void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
     node->index = index;
 }
 
-enum { GRADIENTS = 1, OTHERS = 2 }; /* what is looked for */
+enum { GRADIENTS = 1, OTHERS = 2 }; /* a bit set: which accumulators are searched */
 
 static int is_reduced(const cvy_value *v, cvy_dtype dtype, int what)
 {
@@ -30,7 +30,8 @@ static int is_reduced(const cvy_value *v, cvy_dtype dtype, int what)
            v->kind == CVY_VALUE_ACCUMULATOR && v->reduced && v->producer->phase == CVY_PHASE_MICRO;
 }
 
-/* The next reduced accumulator of this dtype in the order of production; *node_at and *dst_at say where to look on. */
+/* The next reduced accumulator of this dtype in the order of production. *node_at and *dst_at are the position of the
+ * search; it starts at 0, 0. */
 static cvy_value *next_reduced(const cvy_graph *g, cvy_dtype dtype, int what, int *node_at, int *dst_at)
 {
     for (; *node_at < g->nnode; (*node_at)++, *dst_at = 0) {
@@ -56,7 +57,7 @@ static size_t bucket_size(const cvy_graph *g, const cvy_reduce_opts *opts)
     return cvy_allreduce_bucket_bytes(total, opts->bucket_bytes, &opts->cost);
 }
 
-/* Assigns buckets; last[b] becomes the value of bucket b that is made last. Buckets hold one dtype. */
+/* Assigns buckets; each holds one dtype. last[b] becomes the value of bucket b that is made last. */
 static int assign_buckets(cvy_graph *g, size_t bucket_bytes, int apart, cvy_value **last)
 {
     static const struct {
@@ -106,8 +107,8 @@ static cvy_status add_wait(cvy_graph *g, int b, cvy_value *token)
                                 &wait);
 }
 
-/* Update nodes that stand in the graph already (running statistics) move behind the waits: they read what is reduced.
- */
+/* Update nodes that are already in the graph (running statistics) move after the waits, because they read reduced
+ * values. */
 static cvy_status move_updates_back(cvy_graph *g)
 {
     const cvy_op_def *wait = cvy_op_find("reduce_wait");
