@@ -1,11 +1,11 @@
 /*
- * native_batch_norm.c: the passes of batch norm over f32 activations: statistics, normalisation, the gradient's sums,
- * the gradient. In the step: see op_batch_norm.h for how the operators work together. All are bound by memory
- * bandwidth.
+ * native_batch_norm.c: the passes of batch norm over f32 activations: statistics, normalisation, the sums of the
+ * gradient, the gradient.
  *
- * Memory is walked in vectors of 16 floats: one position's block of channels, or neighbouring positions of one channel,
- * whose 16 coefficients are then equal. So one loop serves every layout. Sums are kept in double, as the statistics
- * are: a variance is a small difference.
+ * op_batch_norm.h describes how the operators work together. All passes are limited by memory bandwidth. Memory is
+ * walked in vectors of 16 floats: a block of channels of one position, or adjacent positions of one channel, whose 16
+ * coefficients are then equal. So one loop serves every layout. Sums are in double, like the statistics, because a
+ * variance is a small difference of large numbers.
  */
 #include "kernel/native/norm/native_bn_passes.h"
 
@@ -14,7 +14,7 @@ enum { LANES = 16 };
 struct batch_norm {
     cvy_bn_passes b;
     cvy_planes p;
-    int64_t pitch; /* of what may lie in a slice: the result, in the gradients what comes back */
+    int64_t pitch; /* of the tensor that may be a slice: the result; in the gradients, ddst */
 };
 
 /* The coefficients of one plane, one for each lane. */
@@ -73,7 +73,8 @@ CVY_SIMD static void grad_apply_range(int64_t first, int64_t end, void *arg)
     }
 }
 
-/* Adds lane by lane: sum[0] of a, sum[1] of a * (b - mean); a group's samples lie a_step and b_step floats apart. */
+/* Adds a to sum[0] and a * (b - mean) to sum[1], lane by lane. The samples of a group are a_step and b_step floats
+ * apart. */
 CVY_INLINE void add_planes(const float *a, int64_t a_step, const float *b, int64_t b_step, const float *mean,
                            int64_t samples, int64_t elems, double sum[2][LANES])
 {
@@ -92,8 +93,8 @@ CVY_INLINE void add_planes(const float *a, int64_t a_step, const float *b, int64
     }
 }
 
-/* Work item: one row of the statistics and one block of channels. sums [G, 2, C]; the second sum is multiplied by
- * second[c] of its row. */
+/* Work item: one row of the statistics and one block of channels. Writes to sums [G, 2, C]. If centred, the second sum
+ * is centred by the mean and multiplied by 1 / sqrt(variance + eps). */
 CVY_INLINE void sum_item(const struct batch_norm *s, const float *a, const float *b, int centred, int64_t item)
 {
     const int64_t block = s->p.block, C = s->p.channels, g = item / s->p.groups, part = item % s->p.groups,

@@ -1,22 +1,22 @@
 /*
- * native_bf16_batch_norm.c: the passes of batch norm over bf16 activations: statistics, normalisation, the gradient's
- * sums, the gradient. In the step: see op_batch_norm.h for how the operators work together. All are bound by memory
- * bandwidth.
+ * native_bf16_batch_norm.c: the passes of batch norm over bf16 activations: statistics, normalisation, the sums of the
+ * gradient, the gradient.
  *
- * Statistics are f64, scale, shift and coefficients f32, as for f32 activations: a run of positions is summed in f32,
- * the runs in f64.
+ * op_batch_norm.h describes how the operators work together. All passes are limited by memory bandwidth. As for f32
+ * activations, statistics are f64; scale, shift and coefficients are f32. A run of positions is summed in f32, and the
+ * sums of runs are added in f64.
  */
 #include "kernel/native/norm/native_bn_passes.h"
 #include "kernel/native/pointwise/native_bf16.h"
 
-enum { RUN = 32 }; /* positions whose sum in f32 loses nothing that bf16 has */
+enum { RUN = 32 }; /* positions whose sum in f32 loses no bits of the bf16 values */
 
 struct batch_norm {
     cvy_bn_passes b;
     cvy_strips s;
 };
 
-/* ---- walks; an item is a part of a sample's channels ---- */
+/* ---- walks; a work item is a part of the channels of a sample ---- */
 
 CVY_INLINE void apply_item(const struct batch_norm *s, int64_t item, const int64_t width)
 {
@@ -66,7 +66,8 @@ CVY_SIMD static void bn_grad_bf16_range(int64_t first, int64_t end, void *arg)
         CVY_BY_WIDTH(cvy_strip_width(&s->s, item % s->s.parts), grad_item, s, item);
 }
 
-/* Sums over one part of the channels of one row of the statistics: of a, and of a * (b - mean), times second[c]. */
+/* Work item: one row of the statistics and one part of the channels. Sums a, and a * (b - mean) / sqrt(variance + eps);
+ * the mean and the division only if centred. */
 CVY_INLINE void sum_item(const struct batch_norm *s, const cvy_bf16 *a, const cvy_bf16 *b, int centred, int64_t item,
                          const int64_t width)
 {

@@ -1,6 +1,7 @@
 /*
- * native_bn_passes.c: the part of the passes of batch norm that does not depend on how activations lie in memory.
- * In the step: see op_batch_norm.h for how the operators work together.
+ * native_bn_passes.c: the part of the passes of batch norm that does not depend on the layout of activations.
+ *
+ * op_batch_norm.h describes how the operators work together.
  */
 #include "kernel/native/norm/native_bn_passes.h"
 
@@ -13,7 +14,7 @@ static size_t coef_bytes(int64_t groups, int64_t lanes)
     return (size_t)(CVY_MAX(1, groups) * 3 * lanes) * sizeof(float);
 }
 
-/* Padding lanes get zeros, which keep them zero. */
+/* Padding lanes get zero coefficients, so that they stay zero. */
 static void clear_coef(const cvy_bn_passes *b)
 {
     memset(b->coef, 0, coef_bytes(b->groups.count, b->lanes));
@@ -100,7 +101,7 @@ cvy_status cvy_bn_passes_make(const cvy_kernel_ask *ask, cvy_bn_passes *b)
         b->scale_shift = o->scale_shift;
     }
     CVY_TRY(cvy_mem_alloc((size_t)b->n * sizeof *b->group_of, &b->group_of));
-    if (strcmp(ask->node->op->name, "bn_infer") == 0) { /* the running statistics are one row for all samples */
+    if (strcmp(ask->node->op->name, "bn_infer") == 0) { /* there is one row of running statistics for all samples */
         b->groups.count = 1;
         return CVY_OK;
     }
@@ -182,7 +183,7 @@ cvy_status cvy_bn_grad_stats_run(void *state, void *const *src, void *const *dst
     b->sums = dst[0];
     walk_rows(b, b->walks.grad_stats);
     for (int k = 0; k < 2 && b->scale_shift; k++) {
-        float *sum = dst[2 - k]; /* row 0 of the sums is dshift, row 1 dscale */
+        float *sum = dst[2 - k]; /* row 0 of the sums is dshift, row 1 is dscale */
         for (int64_t c = 0; sum && c < C; c++) {
             double total = 0;
             for (int64_t g = 0; g < b->groups.count; g++)

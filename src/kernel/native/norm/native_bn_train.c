@@ -1,16 +1,17 @@
 /*
- * native_bn_train.c: bn_train and bn_train_grad on f32 and bf16: two walks over memory each way, the second while a
- * block of channels is still in the cache.
- * In the step: see op_bn_train.c. Bound by memory bandwidth: a
- * result that the cache cannot hold is stored past it, without reading what was there.
+ * native_bn_train.c: bn_train and bn_train_grad on f32 and bf16: two walks over memory each, the second while a block
+ * of channels is still in the cache.
  *
- * An item is a block of channels (with channels last: all of them) in one group of samples; it is cut into parts, runs
- * of samples. Where there are items enough for all threads, a part is an item and a thread walks it twice. Else all
- * parts are summed, then all are applied.
+ * op_bn_train.c describes the operators. They are limited by memory bandwidth: a result that does not fit into the
+ * cache is stored past it, without reading the lines first.
  *
- * A sample of an item is a plane of memory that repeats after `step` elements, the least multiple of both the block and
- * the run of the loops: `cols` columns of runs. It is walked in tiles of some rows of `step` elements each. The second
- * walk goes backwards: what the first one saw last is still near.
+ * An item is a block of channels (with channels last: all channels) in one group of samples. It is cut into parts,
+ * which are runs of samples. If there are enough items for all threads, an item is one part, and one thread walks over
+ * it twice. Otherwise all parts are summed first, and then all are applied.
+ *
+ * A sample of an item is a plane of memory. Its channels repeat after `step` elements, the least common multiple of the
+ * block and the run of the loops; that is `cols` columns of runs. The plane is walked in tiles of several rows of
+ * `step` elements. The second walk goes backwards, because what the first walk read last is still in the cache.
  */
 #include <math.h>
 #include <string.h>
@@ -20,8 +21,8 @@
 #include "op/norm/op_batch_norm.h"
 
 enum {
-    SUM_ROWS = 128,          /* of a tile that is summed */
-    APPLY_BYTES = 128 << 10, /* of one that is written: long, so that what is fetched ahead is used */
+    SUM_ROWS = 128,          /* rows of a tile that is summed */
+    APPLY_BYTES = 128 << 10, /* bytes of a tile that is written: long, so that prefetched memory is used */
 };
 
 struct bn_train {
@@ -32,24 +33,23 @@ struct bn_train {
     int64_t step, cols;
     int64_t sum_tile, apply_tile; /* elements */
     int threads, relu, scale_shift;
-    int residual;  /* bn_train: its source 1 is one; bn_train_grad: the source that is bn_train's result, else 0 */
-    int64_t items; /* groups.count * p.groups */
-    int64_t parts; /* of an item */
-    int64_t pitch,
-        far_step; /* of what may lie in a slice (the result, in the gradient what comes back): see cvy_planes */
+    int residual; /* bn_train: 1 if source 1 is a residual; bn_train_grad: the source that is bn_train's result, or 0 */
+    int64_t items;           /* groups.count * p.groups */
+    int64_t parts;           /* of an item */
+    int64_t pitch, far_step; /* of the tensor that may be a slice (the result; in the gradient, ddst): see cvy_planes */
     double eps;
-    /* of the running call */
+    /* Of the running call. */
     const char *x, *other, *ddst; /* other: residual or bn_train's result */
     const float *scale, *shift;
     const double *stats_in;
     double *stats;
     char *dst, *dres;
     int past;
-    cvy_bn_coef *coef; /* of each item and column; in scratch */
-    cvy_bn_sums *sums; /* of each part and column; in scratch */
+    cvy_bn_coef *coef; /* of each item and column; in scratch memory */
+    cvy_bn_sums *sums; /* of each part and column; in scratch memory */
 };
 
-/* The samples of a part. */
+/* Finds the samples of a part: *first_out .. *last_out - 1. */
 static void part_samples(const struct bn_train *s, int64_t part, int64_t *first_out, int64_t *last_out)
 {
     int64_t first, last;
@@ -64,13 +64,13 @@ static int64_t plane_elems(const struct bn_train *s)
     return s->p.positions * s->p.block;
 }
 
-/* Where an item's plane of sample n begins, in bytes. */
+/* Offset of the plane of an item in sample n, in bytes. */
 static size_t plane_at(const struct bn_train *s, int64_t item, int64_t n)
 {
     return (size_t)((n * s->p.groups + item % s->p.groups) * plane_elems(s)) * s->bytes;
 }
 
-/* The tile that begins at element `first` of a plane, as far as memory goes that is not in a slice. */
+/* The tile that begins at element `first` of a plane, without the tensor that may be a slice. */
 static cvy_bn_tile tile_at(const struct bn_train *s, int64_t item, int64_t n, int64_t first, int64_t elems)
 {
     const size_t at = plane_at(s, item, n) + (size_t)first * s->bytes;
@@ -86,7 +86,7 @@ static cvy_bn_tile tile_at(const struct bn_train *s, int64_t item, int64_t n, in
     };
 }
 
-/* Bytes to the same element of what may lie in a slice. */
+/* Offset of the same element in the tensor that may be a slice, in bytes. */
 static size_t far_at(const struct bn_train *s, int64_t item, int64_t n, int64_t first)
 {
     if (s->far_step == s->step)
@@ -94,13 +94,13 @@ static size_t far_at(const struct bn_train *s, int64_t item, int64_t n, int64_t 
     return (size_t)((n * s->p.positions + first / s->step) * s->far_step) * s->bytes; /* a row is a position */
 }
 
-/* Where the last tile of a plane begins that is written. */
+/* First element of the last tile of a plane that is written. */
 static int64_t last_tile(const struct bn_train *s)
 {
     return CVY_MAX(0, plane_elems(s) - 1) / s->apply_tile * s->apply_tile;
 }
 
-/* The sums of channel `lane` of an item over its parts. */
+/* Adds the sums of channel `lane` of an item over its parts. */
 static void total(const struct bn_train *s, int64_t item, int64_t lane, double out[2])
 {
     out[0] = out[1] = 0;
@@ -118,7 +118,7 @@ static int64_t item_count(const struct bn_train *s, int64_t item)
     return cvy_bn_group_samples(&s->groups, item / s->p.groups) * s->p.positions;
 }
 
-/* Row of the statistics' first sum, and the channel, of a lane; -1 for padding. */
+/* The channel of a lane of an item; -1 for padding. */
 static int64_t lane_channel(const struct bn_train *s, int64_t item, int64_t lane)
 {
     const int64_t c = item % s->p.groups * s->p.block + lane;
@@ -130,7 +130,7 @@ static int64_t stats_at(const struct bn_train *s, int64_t item, int k, int64_t c
     return (2 * (item / s->p.groups) + k) * s->p.channels + c;
 }
 
-/* mean, factor and shift of a lane; returns 1 / sqrt(variance + eps). */
+/* Sets mean, factor and shift of a lane. Returns 1 / sqrt(variance + eps). */
 static double set_normaliser(const struct bn_train *s, int64_t item, int64_t lane, int64_t c, const double *stats)
 {
     const double n = (double)item_count(s, item), mean = stats[stats_at(s, item, 0, c)] / n;
@@ -225,7 +225,7 @@ static void grad_sum_part(const struct bn_train *s, int64_t part)
         }
 }
 
-/* The coefficients of dsrc; the totals go to `stats` as sums of d and d * xhat. */
+/* Sets the coefficients of dsrc, and writes the totals to `stats`, as sums of d and of d * xhat. */
 static void grad_settle(const struct bn_train *s, int64_t item)
 {
     for (int64_t lane = 0; lane < s->p.block; lane++) {
@@ -311,8 +311,8 @@ static void grad_apply_parts(int64_t first, int64_t end, void *arg)
         grad_apply_part(arg, part);
 }
 
-/* Whether the result goes past the cache: it is large, in no source's memory, and all of its rows begin at whole lines.
- */
+/* Whether the result is written past the cache: it must be large, not in the memory of a source, and each row must
+ * begin at a cache line. */
 static int goes_past(const struct bn_train *s)
 {
     const size_t plane = (size_t)plane_elems(s) * s->bytes, planes = (size_t)(s->p.n * s->p.groups);
@@ -321,7 +321,7 @@ static int goes_past(const struct bn_train *s)
            s->dst != s->x && s->dst != s->other && s->dst != s->ddst && s->dst != s->dres;
 }
 
-/* Scratch: coefficients, sums, and for the gradient its totals [G, 2, C]. */
+/* Scratch memory, in this order: coefficients, sums, and for the gradient its totals [G, 2, C]. */
 static void place_scratch(struct bn_train *s, void *scratch)
 {
     s->past = goes_past(s);
@@ -393,7 +393,7 @@ static cvy_status grad_run(void *state, void *const *src, void *const *dst, void
 
 /* ---- offers ---- */
 
-/* Elements after which a plane's channels and lanes repeat. */
+/* Number of elements after which the channels and the lanes of a plane repeat. */
 static int64_t step_of(const cvy_planes *p, int64_t run)
 {
     int64_t step = run;
@@ -412,15 +412,15 @@ static int64_t count_items(const cvy_kernel_ask *ask, const cvy_planes *p)
     return cvy_bn_groups_make(ask->node->graph).count * p->groups;
 }
 
-/* With few items, or some that would keep a thread waiting, each is cut into as many parts as there are threads; not
- * where its sums may not depend on that. */
+/* If there are few items, or a number that would leave threads without work, each item is cut into as many parts as
+ * there are threads. In deterministic mode it is not, because sums must not depend on the number of threads. */
 static int64_t count_parts(const cvy_kernel_ask *ask, const cvy_planes *p)
 {
     const int64_t items = count_items(ask, p);
     return ask->deterministic || items % ask->threads == 0 || items >= 8 * ask->threads ? 1 : ask->threads;
 }
 
-/* Activations lie alike: as the source does, or as source `other` does where the source is plain. */
+/* All activations get one layout: that of the source or, if the source is plain, that of source `other`. */
 static cvy_status offer(cvy_kernel_ask *ask, int other, unsigned activations)
 {
     const cvy_node *node = ask->node;

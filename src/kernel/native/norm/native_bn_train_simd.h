@@ -1,26 +1,26 @@
 /*
- * native_bn_train_simd.h: the loops of batch norm in training, for one kind of vectors: see native_simd_loops.h and
- * native_bn_train.h. One body serves f32 and bf16, which differ in their loads and stores.
+ * native_bn_train_simd.h: the loops of batch norm in training, for one instruction set (see native_simd_loops.h and
+ * native_bn_train.h). One body serves f32 and bf16, which differ in their loads and stores.
  *
- * A few rows of a tile are walked side by side, column by column: memory is read in order, and coefficients and sums
- * are fetched once for all of these rows. The sums of the statistics of f32 are kept in double, because a variance is a
- * small difference. A square of bf16 has 16 bits, so that the sum of a tile of squares of one size is exact in float;
- * the sums of the gradient are formed in float too. Tiles are added up in double.
+ * A few rows of a tile are walked together, column by column. So memory is read in order, and coefficients and sums are
+ * loaded once for all of these rows. The statistics of f32 are summed in double, because a variance is a small
+ * difference of large numbers. A square of a bf16 has 16 bits, so a sum over a tile of squares of similar size is exact
+ * in float; the sums of the gradient are in float too. Sums of tiles are added in double.
  */
 #include "kernel/native/norm/native_bn_train.h"
 
-enum { SIDE_BY_SIDE = 4, CHUNK = 32, AHEAD_BYTES = 4096 }; /* CHUNK: columns whose sums stay near */
+enum { SIDE_BY_SIDE = 4, CHUNK = 32, AHEAD_BYTES = 4096 }; /* CHUNK: columns whose sums stay in the cache */
 
-/* What is done to a run, and how: bits for BN_APPLY, what a gradient passes through for the others. */
+/* What is done to a run, and how. BN_APPLY: bits of APPLY_*; gradients: PASS_* says where ddst passes through. */
 enum bn_what { BN_SUMS, BN_APPLY, BN_GRAD_SUMS, BN_GRAD_APPLY };
 enum bn_how { APPLY_PLAIN = 0, APPLY_ADD = 1, APPLY_RELU = 2, PASS_ALL = 0, PASS_BY_X, PASS_BY_Y };
 
-/* One run of each of `rows` rows: element `col` of row `row` and those below it. */
+/* One run in each of several rows, from element `col` of row `row` on. */
 struct bn_place {
     const cvy_bn_tile *t;
     int64_t row, col;
     const cvy_bn_coef *coef;
-    float (*near)[CVY_BN_LANES]; /* two sums in float */
+    float (*near)[CVY_BN_LANES]; /* the two sums of the tile, in float */
     double (*sums)[CVY_BN_LANES];
 };
 
@@ -47,8 +47,8 @@ LEAF void load_run(const int half, const void *p, int64_t i, vec *out)
         EACH_VEC(v, 1) if (v % 2 == 0) load_even_odd((const cvy_bf16 *)p + i + v * LANES, &out[v], &out[v + 1]);
 }
 
-/* The same where more rows follow: what the processor does not fetch ahead by itself, at the ends of pages and of rows
- * walked side by side, comes in time. */
+/* The same, with a prefetch if several rows are walked together: the hardware prefetcher stops at the ends of pages and
+ * of such rows. */
 LEAF void load_row(const int half, const int rows, const void *p, int64_t i, vec *out)
 {
     if (rows > 1)
@@ -56,7 +56,7 @@ LEAF void load_row(const int half, const int rows, const void *p, int64_t i, vec
     load_run(half, p, i, out);
 }
 
-/* past: past the cache; exact: bf16 holds x. */
+/* past: writes past the cache. exact: x is bf16 already. */
 LEAF void store_run(const int half, const int past, const int exact, const vec *x, void *p, int64_t i)
 {
     if (!half)
@@ -213,7 +213,7 @@ LEAF void column(const int half, const enum bn_what what, const int how, const s
     }
 }
 
-/* n elements from element `at` on, with zeros behind them. */
+/* Copies n elements from element `at` on and adds zeros after them. NULL if `from` is NULL. */
 LEAF const char *tail_copy(const int half, const char *from, int64_t at, int64_t n, float copy[CVY_BN_LANES])
 {
     memset(copy, 0, CVY_BN_LANES * sizeof *copy);
@@ -222,7 +222,7 @@ LEAF const char *tail_copy(const int half, const char *from, int64_t at, int64_t
     return from ? (const char *)copy : NULL;
 }
 
-/* The last run of a tile, of n elements, in a copy. */
+/* Handles the last n elements of a tile, less than a run, in a copy. */
 LEAF void tail(const int half, const enum bn_what what, const int how, const struct bn_place *from, int64_t n)
 {
     float x[CVY_BN_LANES], other[CVY_BN_LANES], ddst[CVY_BN_LANES], dst[CVY_BN_LANES], dres[CVY_BN_LANES];
@@ -261,7 +261,7 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const cvy
 {
     const int run = run_elems(half), adds = what == BN_GRAD_SUMS || (what == BN_SUMS && half);
     const int64_t rows = t->elems / t->step, rest = t->elems % t->step, cols = t->step / run;
-    const cvy_bn_tile mine = *t; /* no store can change it */
+    const cvy_bn_tile mine = *t; /* a local copy, which no store can change */
     float near[CHUNK][2][CVY_BN_LANES];
     for (int64_t first = 0; first < cols; first += CHUNK) {
         const int64_t n = CVY_MIN(CHUNK, cols - first);
@@ -276,7 +276,7 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const cvy
                 COLUMN(c);
                 column(half, what, how, &at, SIDE_BY_SIDE);
             }
-        for (; at.row <= rows; at.row++) /* the last one is `rest` long */
+        for (; at.row <= rows; at.row++) /* the last row has `rest` elements */
             for (int64_t c = 0; c < n; c++) {
                 const int64_t left = at.row < rows ? run : rest - (first + c) * run;
                 COLUMN(c);
@@ -291,7 +291,7 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const cvy
     }
 }
 
-/* ---- each a loop of its own ---- */
+/* ---- a separate loop for each case ---- */
 
 LEAF void bn_apply(const int half, const cvy_bn_tile *t, const cvy_bn_coef *coef)
 {

@@ -1,8 +1,9 @@
 /*
- * native_cross_entropy.c: softmax_cross_entropy and its gradient on plain layouts; see
- * src/op/loss/op_softmax_cross_entropy.c for the formulas. In the step: the end of forward and the start of backward. A
- * sample's loss is one number, and these are added in order, so the loss does not depend on the number of threads.
- * A sample of bf16 is made f32 in scratch, where the gradient takes its place before it is rounded.
+ * native_cross_entropy.c: softmax_cross_entropy and its gradient on plain layouts.
+ *
+ * src/op/loss/op_softmax_cross_entropy.c has the formulas. Each sample gives one loss, and these are added in order, so
+ * the total does not depend on the number of threads. A bf16 sample is converted to f32 in scratch memory; the gradient
+ * overwrites it there before it is rounded.
  */
 #include "kernel/native/norm/native_softmax.h"
 #include "op/loss/op_loss.h"
@@ -13,12 +14,12 @@ struct cross_entropy {
     int64_t n, K, P;
     int threads, bf16;
     double all;    /* sum of class weights */
-    const void *x; /* of the running call */
-    float *wide;   /* bf16: [N, K, P] of f32 */
+    const void *x; /* this and what follows: of the running call */
+    float *wide;   /* bf16: the f32 copy [N, K, P] */
     const float *weight;
     const int32_t *label;
     double norm, dloss;
-    double *loss; /* a sample each */
+    double *loss; /* one for each sample */
     void *dx;
 };
 
@@ -118,13 +119,13 @@ static cvy_status check_labels(const struct cross_entropy *s)
     return CVY_OK;
 }
 
-/* weight[n] / norm; see cvy_loss_factor. */
+/* weight[n] / norm: see cvy_loss_factor. */
 static double factor(const struct cross_entropy *s, int64_t n)
 {
     return s->norm > 0 ? (s->weight ? s->weight[n] : 1) / s->norm : 0;
 }
 
-/* Sample n in f32. */
+/* Returns sample n in f32. */
 CVY_INLINE const float *sample_of(const struct cross_entropy *s, int64_t n)
 {
     const int64_t each = s->K * s->P;
@@ -143,7 +144,7 @@ CVY_INLINE void reduce(const struct cross_entropy *s, const float *x, int64_t p,
         cvy_softmax_strip(x + p, s->K, s->P, count, top, sum);
 }
 
-/* The mean over all classes of what smoothing adds: sum of c[k] (total - x[k]), over K. */
+/* The term of label smoothing: the mean over all K classes of c[k] (total - x[k]), c[k] being the class weights. */
 static double spread(const struct cross_entropy *s, const float *x, double total)
 {
     double sum = 0;
@@ -205,8 +206,8 @@ CVY_KERNEL_DEFINE(native_softmax_cross_entropy) = {
     .destroy = destroy,
 };
 
-/* What the gradient of up to CVY_STRIP positions is made of: dx[k] = a * exp(x[k] - top) - b * c[k], and at the label
- * once more - l. */
+/* The factors of the gradient of up to CVY_STRIP positions: dx[k] = a * exp(x[k] - top) - b * c[k], and additionally -
+ * l at the label. */
 typedef struct strip {
     float top[CVY_STRIP], a[CVY_STRIP], b[CVY_STRIP], l[CVY_STRIP];
 } strip;
@@ -226,7 +227,7 @@ CVY_INLINE void prepare(const struct cross_entropy *s, const float *x, const int
     }
 }
 
-/* Without positions the classes go side by side. */
+/* For a tensor without positions: vectors run over the classes. */
 CVY_INLINE void backward_row(const struct cross_entropy *s, const float *x, float *dx, const strip *t)
 {
     const float top = t->top[0], a = t->a[0], b = t->b[0];

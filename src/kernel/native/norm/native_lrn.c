@@ -1,11 +1,10 @@
 /*
  * native_lrn.c: local response normalisation across channels, and its gradient, of f32 and bf16.
- * In the step: AlexNet, CaffeNet and GoogLeNet, between ReLU and pooling.
  *
- * A tile holds all channels of a few positions, `step` positions side by side, with `half` zero channels before and
- * behind: the window of a channel is then the same sum of shifted rows everywhere. Channels in blocks or last: tiles of
- * one position, whose vectors run over channels; plain: of sixteen positions, whose vectors run over these. Tiles are
- * f32.
+ * AlexNet, CaffeNet and GoogLeNet use it between ReLU and pooling. A tile holds all channels of `step` adjacent
+ * positions, in f32, with `half` zero channels before and after them. So the window of every channel is the same sum of
+ * shifted rows. If channels are in blocks or last, a tile is one position, and vectors run over channels. In the plain
+ * layout a tile is sixteen positions, and vectors run over these.
  */
 #include <math.h>
 #include <string.h>
@@ -19,7 +18,7 @@ struct lrn {
     cvy_planes p;
     cvy_lrn_opts o;
     int threads, bf16;
-    int64_t half, step, tiles; /* half: of a window; tiles: of one sample */
+    int64_t half, step, tiles; /* half: channels in half a window; tiles: tiles of one sample */
     int64_t tile_floats;
     const void *src, *ddst; /* of the running call */
     void *dst;
@@ -34,7 +33,7 @@ CVY_INLINE int64_t sample_elems(const struct lrn *s)
     return s->p.groups * s->p.block * s->p.positions;
 }
 
-/* Item: a tile of a sample, all tiles of all samples in order. */
+/* Loads a tile. item: number of the tile, counted over all samples. */
 CVY_INLINE void load(const struct lrn *s, const void *src, int64_t item, float *out)
 {
     const cvy_planes *p = &s->p;
@@ -73,7 +72,7 @@ CVY_INLINE void store(const struct lrn *s, const float *x, int64_t item)
 
 /* ---- arithmetic on tiles ---- */
 
-/* out = the sum over the window of x; both without the channels around. */
+/* out = the sum of x over the window of each channel. x and out point to the first real channel. */
 CVY_INLINE void window_sum(const struct lrn *s, int64_t n, const float *restrict x, float *restrict out)
 {
     memset(out, 0, (size_t)n * sizeof *out);
@@ -82,7 +81,7 @@ CVY_INLINE void window_sum(const struct lrn *s, int64_t n, const float *restrict
             out[i] += x[i + near * s->step];
 }
 
-/* scale in, scale^-beta out. The powers that networks use need no logarithm. */
+/* out = scale^-beta. The values of beta that networks use need no logarithm. */
 CVY_INLINE void power(const struct lrn *s, int64_t n, const float *restrict scale, float *restrict out)
 {
     if (s->o.beta == 0.75)
@@ -98,7 +97,8 @@ CVY_INLINE void power(const struct lrn *s, int64_t n, const float *restrict scal
             out[i] = powf(scale[i], (float)-s->o.beta);
 }
 
-/* Work item: one tile of one sample. Tiles in scratch: x, squares or weighted gradients, scale, scale^-beta. */
+/* Work item: one tile of one sample. The tiles in scratch memory: x, squares or weighted gradients, scale, scale^-beta.
+ */
 CVY_INLINE void forward_tile(const struct lrn *s, int64_t item, float *x, float *square, float *scale, float *factor)
 {
     const int64_t n = s->p.channels * s->step, at = s->half * s->step;

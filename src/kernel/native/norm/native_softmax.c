@@ -1,6 +1,6 @@
 /*
- * native_softmax.c: softmax, log_softmax and their gradients, on plain layouts. In the step: the output of a network,
- * in prediction above all.
+ * native_softmax.c: softmax, log_softmax and their gradients, on plain layouts. They are mostly used for the output of
+ * a network in prediction.
  */
 #include "kernel/native/norm/native_softmax.h"
 
@@ -49,7 +49,7 @@ static cvy_status run(struct softmax *s, void *const *src, int nsrc, void *const
     return CVY_OK;
 }
 
-/* Where strip `item` starts in memory, and its number of positions. */
+/* Returns the element at which strip `item` begins, and its number of positions. */
 static int64_t strip(const struct softmax *s, int64_t item, int64_t *count_out)
 {
     const int64_t from = item % s->nstrips * CVY_STRIP;
@@ -134,7 +134,7 @@ CVY_KERNEL_DEFINE(native_log_softmax) = {
     .destroy = destroy,
 };
 
-/* ---- gradients: ddst, dst -> dsrc; one position is a strip of one ---- */
+/* ---- gradients: dsrc from ddst and dst; a tensor without positions has strips of one position ---- */
 
 CVY_INLINE void backward(const struct softmax *s, int64_t first, int64_t end, int logarithm)
 {

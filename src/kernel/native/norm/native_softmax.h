@@ -1,6 +1,6 @@
 /*
- * native_softmax.h: maximum and sum of exponentials over the classes, which softmax and its cross-entropy share. Plain
- * layout [N, K, positions...].
+ * native_softmax.h: maximum and sum of exponentials over the classes, which softmax and softmax cross-entropy share.
+ * The layout is plain, [N, K, positions...].
  */
 #ifndef CVY_NATIVE_SOFTMAX_H
 #define CVY_NATIVE_SOFTMAX_H
@@ -9,10 +9,10 @@
 
 #include "kernel/native/native_math.h"
 
-/* Positions handled side by side in vector lanes. */
+/* Number of positions that are computed at the same time in vector lanes. */
 #define CVY_STRIP 64
 
-/* One row of K logits without positions. */
+/* One row of K logits, for a tensor without positions. */
 CVY_INLINE void cvy_softmax_row(const float *x, int64_t K, float *top_out, float *sum_out)
 {
     float top = x[0], sum = 0;
@@ -26,7 +26,7 @@ CVY_INLINE void cvy_softmax_row(const float *x, int64_t K, float *top_out, float
     *sum_out = sum;
 }
 
-/* n <= CVY_STRIP positions side by side; logit k of position j is x[k * P + j]. */
+/* n <= CVY_STRIP adjacent positions; logit k of position j is x[k * P + j]. */
 CVY_INLINE void cvy_softmax_strip(const float *x, int64_t K, int64_t P, int64_t n, float *top, float *sum)
 {
     for (int64_t j = 0; j < n; j++) {

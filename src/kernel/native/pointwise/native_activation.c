@@ -1,7 +1,8 @@
 /*
- * native_activation.c: leaky_relu, sigmoid, tanh, their gradients, and clip_value: one pass over memory, in place where
- * the plan allows. In the step: wherever a network has one of them; clip_value in the update. All but the exponentials
- * are bound by memory bandwidth.
+ * native_activation.c: leaky_relu, sigmoid, tanh, their gradients, and clip_value: one pass over memory, in place if
+ * the plan allows it.
+ *
+ * clip_value runs in the UPDATE phase. All except the exponentials are limited by memory bandwidth.
  */
 #include "kernel/native/native_math.h"
 #include "op/pointwise/op_activation.h"
@@ -11,7 +12,7 @@ struct elementwise {
     int64_t elems;
     int threads;
     float parameter;    /* slope or limit */
-    const float *a, *b; /* sources of the running call */
+    const float *a, *b; /* sources, of the running call */
     float *dst;
 };
 
@@ -25,7 +26,7 @@ static cvy_status binary_offer(cvy_kernel_ask *ask)
     return cvy_native_offer_elementwise(ask, 2, 0);
 }
 
-/* sigmoid(0) is not 0: a layout with padding lanes would not keep them zero. */
+/* sigmoid(0) is not 0, so padding lanes would not stay zero. The layout is plain if the source's layout has padding. */
 static cvy_status sigmoid_offer(cvy_kernel_ask *ask)
 {
     int64_t elems = 0;

@@ -1,7 +1,9 @@
 /*
- * native_add.c: the sum of two to eight tensors, and the product with a number, of f32 and bf16, in one pass over
- * memory each. Sums of bf16 are formed in f32 and rounded once. In the step: residual connections, and gradients that
- * arrive from several consumers.
+ * native_add.c: the sum of two to eight tensors, and the product of a tensor and a number, of f32 and bf16, in one pass
+ * over memory each.
+ *
+ * Sums of bf16 are computed in f32 and rounded once. They are used for residual connections and for gradients that come
+ * from several consumers.
  */
 #include "kernel/native/native_common.h"
 #include "op/pointwise/op_scale.h"
@@ -48,7 +50,7 @@ static void add_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* A tile of the result stays in the nearest cache while the sources are added one after the other. */
+/* A tile of the result stays in the first-level cache while the sources are added one after the other. */
 CVY_SIMD static void add_range(int64_t first, int64_t end, void *arg)
 {
     enum { TILE = 2048 };

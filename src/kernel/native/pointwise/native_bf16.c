@@ -1,5 +1,5 @@
 /*
- * native_bf16.c: offers and views of the bf16 kernels. At planning time only.
+ * native_bf16.c: offers and views of the bf16 kernels. Called at planning time only.
  */
 #include "kernel/native/pointwise/native_bf16.h"
 

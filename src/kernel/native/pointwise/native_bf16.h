@@ -1,9 +1,9 @@
 /*
- * native_bf16.h: what our own bf16 kernels share: activations as strips of channels, and their offers.
+ * native_bf16.h: what convoy's own bf16 kernels share: activations as strips of channels, and their offers.
  *
- * bf16 is how values lie in memory: a strip is loaded to f32, computed on in f32, and rounded once as it is stored.
- * Channels are the vectors, with channels last (the layout of tiles) or in blocks of 16, so one loop serves both; a
- * plain source of three or more dimensions is asked for with channels last.
+ * Values are bf16 only in memory: a strip is loaded as f32, computed in f32, and rounded once when it is stored.
+ * Vectors run over channels, which are last (the layout of tiles) or in blocks of 16, so one loop serves both. A plain
+ * source of three or more dimensions is asked for with channels last.
  */
 #ifndef CVY_NATIVE_BF16_H
 #define CVY_NATIVE_BF16_H
@@ -13,19 +13,19 @@
 
 enum { CVY_STRIP_LANES = 64 };
 
-/* [N, C, positions...] as parts of up to CVY_STRIP_LANES channels that lie side by side at each position. Strides in
+/* [N, C, positions...] as parts of up to CVY_STRIP_LANES channels, which are adjacent at each position. Strides are in
  * elements. */
 typedef struct cvy_strips {
     int64_t n, channels, positions, parts, lanes; /* lanes: of a part; the last one may have fewer */
-    int64_t all_lanes;                            /* of all parts, padding included */
+    int64_t all_lanes;                            /* lanes of all parts, with padding */
     int64_t sample, part, position;               /* strides */
 } cvy_strips;
 
 /* layout: channels last or blocked by channels; plain for two dimensions. */
 cvy_strips cvy_strips_make(const cvy_shape *shape, const cvy_layout *layout);
-/* CVY_NOT_APPLICABLE unless source i of a node is bf16. */
+/* Returns CVY_NOT_APPLICABLE if source i of a node is not bf16. */
 cvy_status cvy_native_bf16(const cvy_node *node, int i);
-/* A layout of strips for source i: as it lies where that is one, else channels last. */
+/* A layout of strips for source i: its present one if that has blocks of channels, else channels last. */
 cvy_layout cvy_native_strips(const cvy_kernel_ask *ask, int i);
 
 /* Lanes of part p. */
@@ -34,7 +34,8 @@ static inline int64_t cvy_strip_width(const cvy_strips *s, int64_t p)
     return CVY_MIN(s->lanes, s->all_lanes - p * s->lanes);
 }
 
-/* Calls body(.., width) with the width a constant where it is a usual one, so that its loops become whole vectors. */
+/* Calls body(.., width). Usual widths are passed as constants, so that the loops of body are compiled to whole vectors.
+ */
 #define CVY_BY_WIDTH(width, body, ...)                                                                                 \
     do {                                                                                                               \
         switch (width) {                                                                                               \

@@ -1,10 +1,10 @@
 /*
  * native_copy.c: operators that only move data: concat, slice, pad_slice, pad, crop.
- * In the step: branches that meet, shortcuts, unequal padding.
  *
- * Each is one or several boxes, copied from a place in a source to a place in the destination, row by row, whatever the
- * elements are. Layouts are kept: channels last are one more order of dimensions, and channels in blocks count as one
- * channel with longer rows where the boxes' edges fall on the blocks' edges.
+ * They are used for branches that join, for shortcuts, and for unequal padding. Each operator is one or several boxes,
+ * which are copied row by row from a source to the destination, for any type of element. Layouts are kept. Channels
+ * last is another order of the dimensions. A block of channels counts as one channel with longer rows, if the edges of
+ * the boxes are at the edges of blocks.
  */
 #include <string.h>
 
@@ -12,19 +12,21 @@
 #include "op/tensor/op_concat.h"
 #include "op/tensor/op_pad.h"
 
-enum { LONG_ROW = 1024 }; /* elements; a longer row is left to several threads */
+enum {
+    LONG_ROW = 1024
+}; /* elements; rows of at least this length are not merged, so that several threads can copy them */
 
-struct box { /* logical when an operator makes it; then in elements of memory, dimensions as they lie, rows last */
+struct box { /* in logical dimensions first; settle_box changes it to dimensions in memory order, rows last */
     int src, ndim;
     int64_t from[CVY_NDIM_MAX], to[CVY_NDIM_MAX], count[CVY_NDIM_MAX];
     int64_t src_stride[CVY_NDIM_MAX], dst_stride[CVY_NDIM_MAX];
 };
 
 struct copy {
-    int threads, nbox, clear; /* clear: the boxes do not cover the destination; those of concat and slice always do */
+    int threads, nbox, clear; /* clear: the boxes do not cover the destination (those of concat and slice do) */
     struct box box[CVY_NODE_SRC_MAX];
     size_t bytes, dst_bytes; /* of an element; of the destination */
-    /* of the running call */
+    /* Of the running call. */
     const struct box *now;
     const char *src;
     char *dst;
@@ -102,8 +104,8 @@ static int boxes_of(const cvy_node *node, struct box *box)
 
 /* ---- planning ---- */
 
-/* Whether blocks of channels can be copied whole: a box's last block may be partial only where both tensors end with
- * it. */
+/* Whether blocks of channels can be copied as a whole. The last block of a box may be partial only if both tensors end
+ * with it. */
 static int fits_blocks(const cvy_node *node, const struct box *box, int nbox, int64_t block)
 {
     for (int i = 0; i < nbox; i++) {
@@ -143,7 +145,7 @@ static void order_of(const cvy_layout *layout, int ndim, int order[CVY_NDIM_MAX]
         order[d] = channels_last && d > 0 ? d % (ndim - 1) + 1 : d;
 }
 
-/* The extents of a shape as they lie, in whole blocks; of a slice those of what it lies in. */
+/* The extents of a shape in memory order, in whole blocks. For a slice, the channels are those of the whole tensor. */
 static void extents_of(const cvy_shape *shape, const cvy_layout *layout, const int order[CVY_NDIM_MAX], int64_t block,
                        int64_t extent[CVY_NDIM_MAX])
 {
@@ -152,7 +154,8 @@ static void extents_of(const cvy_shape *shape, const cvy_layout *layout, const i
         extent[d] = order[d] == 1 ? (channels + block - 1) / block : shape->dim[order[d]];
 }
 
-/* Turns a logical box into one of memory, and makes one dimension of two where the inner one is copied whole. */
+/* Changes a logical box to dimensions in memory order, and merges two dimensions if the inner one is copied as a whole.
+ */
 static void settle_box(struct box *b, const cvy_kernel_ask *ask, int64_t block)
 {
     const cvy_shape *src = &ask->node->src[b->src]->shape, *dst = &ask->node->dst[0]->shape;
@@ -227,7 +230,7 @@ static void copy_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* Rows of the box in its row-major order; a row runs over the last dimension. */
+/* Copies rows first .. end - 1 of the box, in row-major order; a row runs over the last dimension. */
 static void copy_rows(int64_t first, int64_t end, void *arg)
 {
     const struct copy *s = arg;

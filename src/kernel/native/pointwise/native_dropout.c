@@ -1,7 +1,9 @@
 /*
- * native_dropout.c: dropout and its gradient of f32 and bf16, on plain layouts, on layouts blocked by channels and with
- * channels last, with the mask of the plain kernel. In the step: before fully connected layers. Random words are made
- * sixteen blocks at a time in vector lanes, a piece of a sample after the other.
+ * native_dropout.c: dropout and its gradient of f32 and bf16, for layouts that are plain, blocked by channels, or
+ * channels last.
+ *
+ * The mask is the same as that of the reference kernel. Random words are made for one piece of a sample at a time, in
+ * vector lanes.
  */
 #include "base/base_philox.h"
 #include "kernel/native/native_common.h"
@@ -10,9 +12,9 @@
 enum { PIECE = 1024, NBLOCK = PIECE / 4 };
 
 struct dropout {
-    int64_t each;        /* elements of a sample, logical */
-    int64_t each_memory; /* the same with padding lanes */
-    int64_t npieces;     /* of a sample */
+    int64_t each;        /* elements of a sample, without padding */
+    int64_t each_memory; /* the same, with padding */
+    int64_t npieces;     /* pieces of a sample */
     int64_t n, channels, positions, block;
     int threads, bf16;
     uint64_t seed, layer, threshold;
@@ -65,7 +67,7 @@ static void dropout_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* Words 0 .. PIECE-1 from block `first` of the stream on: word[k][j] is word k of block first + j. */
+/* Draws PIECE words, from block `first` of the stream on. word[k][j] is word k of block first + j. */
 CVY_SIMD static void draw(const cvy_rng *stream, uint64_t first, uint32_t word[4][NBLOCK])
 {
     const cvy_rng rng = *stream;
@@ -74,11 +76,11 @@ CVY_SIMD static void draw(const cvy_rng *stream, uint64_t first, uint32_t word[4
         cvy_philox(&rng, first + (uint64_t)j, &word[0][j], &word[1][j], &word[2][j], &word[3][j]);
 }
 
-/* The factors of PIECE elements, in logical order. */
+/* Computes the factors of PIECE elements, in logical order. */
 CVY_SIMD static void factors(const struct dropout *s, const uint32_t word[4][NBLOCK], float *factor)
 {
     const float scale = s->scale;
-    if (s->threshold > UINT32_MAX) { /* p = 1: every word is below */
+    if (s->threshold > UINT32_MAX) { /* p = 1: every word is below the threshold */
         for (int i = 0; i < PIECE; i++)
             factor[i] = 0;
         return;
@@ -90,13 +92,13 @@ CVY_SIMD static void factors(const struct dropout *s, const uint32_t word[4][NBL
             factor[4 * j + k] = word[k][j] < threshold ? 0 : scale;
 }
 
-/* A dropped element is zero, whatever it was. */
+/* A dropped element becomes zero, also if it was not finite. */
 CVY_INLINE float kept(float x, float factor)
 {
     return factor == 0 ? 0 : x * factor;
 }
 
-/* `run` elements from index `at` on, `step` apart. */
+/* Applies the factors to `run` elements from index `at` on, `step` elements apart. */
 CVY_SIMD static void dropout_stretch(const struct dropout *s, const float *factor, int64_t at, const int64_t step,
                                      int64_t run)
 {
@@ -120,8 +122,8 @@ CVY_SIMD static void dropout_stretch(const struct dropout *s, const float *facto
     }
 }
 
-/* Elements first .. first + count - 1 of the sample at `base`, whose channels lie in blocks: runs of positions of one
- * channel are `block` elements apart. */
+/* Applies the factors to elements first .. first + count - 1 of the sample at `base`, whose channels are in blocks. The
+ * positions of one channel are `block` elements apart. */
 static void apply_blocked(const struct dropout *s, const float *factor, int64_t base, int64_t first, int64_t count)
 {
     for (int64_t i = 0; i < count;) {
@@ -142,7 +144,7 @@ static void clear_padding(const struct dropout *s, int64_t base)
                              base + (c / s->block * s->positions + p) * s->block + c % s->block);
 }
 
-/* Items are pieces of samples: every thread draws its own words. */
+/* Work item: a piece of a sample. Each item draws its own words. */
 static void dropout_range(int64_t first, int64_t end, void *arg)
 {
     const struct dropout *s = arg;

@@ -1,13 +1,14 @@
 /*
- * native_relu.c: relu and relu_grad of f32 and bf16 in one pass over memory, in place where the plan allows.
- * In the step: where no convolution took the relu in; relu_grad behind every relu. Both are bound by memory bandwidth.
+ * native_relu.c: relu and relu_grad of f32 and bf16 in one pass over memory, in place if the plan allows it.
+ *
+ * relu runs if it is not fused into a convolution; relu_grad runs for every relu. Both are limited by memory bandwidth.
  */
 #include "kernel/native/native_common.h"
 
 struct relu {
     int64_t elems, grain;
     int threads, bf16;
-    cvy_planes p; /* relu_grad where a source lies in a slice: by planes */
+    cvy_planes p; /* relu_grad with a source that is a slice works plane by plane; else block = 0 */
     int64_t ddst_pitch, y_pitch;
     const void *src, *ddst; /* of the running call */
     void *dst;
@@ -39,7 +40,7 @@ static void relu_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* All bits where a bf16 is above zero: it has no sign bit, some other bit, and is no NaN. */
+/* Returns all bits set if a bf16 is above zero: the sign bit is not set, another bit is, and it is not NaN. */
 CVY_INLINE cvy_bf16 positive(cvy_bf16 x)
 {
     return (cvy_bf16)(x - 1) < 0x7f80 ? 0xffff : 0;

@@ -1,12 +1,11 @@
 /*
- * native_avg_pool.c: average pooling and its gradient in one pass each over memory.
- * In the step: between convolutions. Values are f32, or bf16 in blocks of sixteen channels (with channels last:
- * native_bf16_pool.c).
+ * native_avg_pool.c: average pooling and its gradient, in one pass each over memory.
  *
- * A mean over a window is a mean over its rows, then along them: the rows under a row of windows are added up first, in
- * the nearest cache, and the windows slide over their sum. Backward turns this round: what comes back to all windows
- * over a row of the source is added up, and each position takes from those that cover it; nothing is cleared. The
- * divisor is a product of one count for each dimension, so its inverses are three small tables.
+ * Values are f32, or bf16 in blocks of sixteen channels (bf16 with channels last: native_bf16_pool.c). The rows of the
+ * source that a row of windows covers are added first, in the first-level cache; then the windows slide along this sum.
+ * Backward is the reverse: ddst of all rows of windows that cover a row of the source is added, and each source
+ * position sums over the windows that cover it; nothing is cleared first. The divisor is a product of one count for
+ * each dimension, so its inverses are three small tables.
  */
 #include <string.h>
 
@@ -17,14 +16,14 @@ enum { BLOCK_HALF = 16 }; /* channels of a block of bf16 */
 struct avg_pool {
     cvy_pool_walk w;
     int threads;
-    struct cover *cover[3]; /* for each source coordinate of a dimension */
+    struct cover *cover[3]; /* one for each source coordinate of a dimension */
     int half;               /* values are bf16 */
     const void *src;        /* of the running call: forward's source, backward's ddst */
     void *dst;
-    float *rows; /* one of sums for each thread */
+    float *rows; /* one row of sums for each thread */
 };
 
-struct cover { /* the windows first .. end-1 cover a coordinate */
+struct cover { /* the windows first .. end-1 cover a source coordinate */
     int64_t first, end;
 };
 
@@ -33,7 +32,7 @@ static int64_t row_floats(const cvy_pool_walk *w)
     return CVY_MAX(w->src[2], w->dst[2]) * w->planes.block;
 }
 
-/* Scratch: a row of sums for each thread. */
+/* Asks for scratch memory: one row of sums for each thread. */
 static cvy_status need_rows(const cvy_pool_opts *o, const cvy_shape *src, cvy_kernel_ask *ask)
 {
     cvy_window w;
@@ -59,7 +58,8 @@ static cvy_status avg_pool_offer(cvy_kernel_ask *ask)
     return need_rows(ask->node->options, &ask->node->src[0]->shape, ask);
 }
 
-/* A plain ddst, as from a fully connected layer, is small: better to move it than to leave the larger dsrc plain. */
+/* A plain ddst, for example from a fully connected layer, is small. It is better to reorder it than to leave the larger
+ * dsrc plain. */
 static cvy_status avg_pool_grad_offer(cvy_kernel_ask *ask)
 {
     const cvy_pool_grad_opts *o = ask->node->options;
@@ -124,7 +124,7 @@ static cvy_status avg_pool_grad_create(const cvy_kernel_ask *ask, void **state_o
 
 /* ---- rows ---- */
 
-/* sum = f times the row of values from `at` on, or += where `add` is set */
+/* sum = f times the row of values from `at` on, or += if `add` is set. */
 CVY_INLINE void add_row(const int half, const void *values, int64_t at, float f, int add, int64_t n,
                         float *restrict sum)
 {
@@ -138,7 +138,7 @@ CVY_INLINE void add_row(const int half, const void *values, int64_t at, float f,
             sum[i] = (add ? sum[i] : 0) + f * row[i];
 }
 
-/* The values from `at` on are f times the sum of n vectors of B that lie side by side. */
+/* Stores, from element `at` on, f times the sum of n adjacent vectors of B floats. */
 CVY_INLINE void add_along(const int half, const int64_t B, const float *restrict from, int64_t n, float f, void *values,
                           int64_t at)
 {
@@ -156,7 +156,7 @@ CVY_INLINE void add_along(const int half, const int64_t B, const float *restrict
             out[l] = f * sum[l];
 }
 
-/* src, dst: where the plane and the row begin. */
+/* src: first element of the source plane; dst: first element of the destination row. */
 CVY_INLINE void forward_row(const struct avg_pool *s, const int half, const int64_t B, int64_t src, int64_t d,
                             int64_t h, float *restrict rows, int64_t dst)
 {
@@ -210,7 +210,7 @@ CVY_INLINE void backward_plane(const struct avg_pool *s, const int half, const i
                      (plane * w->src_elems + row * w->src[2]) * B);
 }
 
-/* ---- running: each thread takes its part of the planes ---- */
+/* ---- running: each thread computes its part of the planes ---- */
 
 #define PLANES(name, do_plane)                                                                                         \
     CVY_SIMD static void name(int64_t begin, int64_t end, void *arg)                                                   \

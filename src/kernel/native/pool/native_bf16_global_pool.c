@@ -1,6 +1,7 @@
 /*
- * native_bf16_global_pool.c: the mean of each channel's positions of a bf16 activation, and its gradient.
- * In the step: between the last convolution and the classifier. The result [N, C] is plain.
+ * native_bf16_global_pool.c: the mean over the positions of each channel of a bf16 activation, and its gradient.
+ *
+ * It is used between the last convolution and the classifier. The result [N, C] is plain.
  */
 #include "kernel/native/pointwise/native_bf16.h"
 #include "op/conv/op_pool.h"

@@ -1,16 +1,15 @@
 /*
  * native_bf16_pool.c: average pooling on bf16, and its gradient.
- * In the step: between convolutions. Work is split over samples and parts of channels; a window's channels are the
- * vector.
  *
- * Backward is gathered: each source position asks the windows that cover it, so its sum is formed in f32 and rounded
- * and stored once, nothing is cleared, and no two threads meet.
+ * Work is split over samples and parts of channels; vectors run over the channels of a window. Backward gathers: each
+ * source position sums in f32 over the windows that cover it, and is rounded and stored once. So nothing is cleared
+ * first, and no two threads write the same memory.
  */
 #include "kernel/native/pointwise/native_bf16.h"
 #include "kernel/native/pool/native_pool.h"
 
 struct pool {
-    cvy_pool_walk w; /* its geometry only */
+    cvy_pool_walk w; /* only its geometry is used */
     cvy_strips src, dst;
     int threads;
     const cvy_bf16 *in; /* of the running call */
@@ -68,7 +67,8 @@ static cvy_status avg_pool_grad_create(const cvy_kernel_ask *ask, void **state_o
 
 /* ---- forward ---- */
 
-/* The taps of one window that touch the source, and where its tap 0 lies, in each dimension. */
+/* In each dimension: the source coordinate of tap 0 of one window, and its taps first .. end - 1 that read the source.
+ */
 struct window {
     int64_t start[3], first[3], end[3];
 };

@@ -1,7 +1,8 @@
 /*
- * native_global_avg_pool.c: the mean of each channel's positions, and its gradient.
- * In the step: between the last convolution and the classifier. The result [N, C] is plain, whatever the source's
- * layout.
+ * native_global_avg_pool.c: the mean over the positions of each channel, and its gradient.
+ *
+ * It is used between the last convolution and the classifier. The result [N, C] is plain for every layout of the
+ * source.
  */
 #include "kernel/native/native_common.h"
 #include "op/conv/op_pool.h"
@@ -20,8 +21,8 @@ static cvy_status global_pool_offer(cvy_kernel_ask *ask)
     return CVY_OK;
 }
 
-/* The gradient's layout is the consumer's wish, which is not known here: blocks of 16 where there are channels for them
- * and vectors for the blocks. */
+/* The consumer's preferred layout of the gradient is not known here, so this asks for the layout that convolutions
+ * probably prefer. */
 static cvy_status global_pool_grad_offer(cvy_kernel_ask *ask)
 {
     const cvy_global_pool_grad_opts *o = ask->node->options;
@@ -56,8 +57,7 @@ static void global_pool_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* Sums over 16 lanes at a time: of one position where channels are in blocks, of neighbouring positions where they are
- * not. */
+/* Sums 16 lanes at a time: channels of one position if channels are in blocks, else adjacent positions. */
 CVY_SIMD static void global_pool_range(int64_t first, int64_t end, void *arg)
 {
     const struct global_pool *s = arg;

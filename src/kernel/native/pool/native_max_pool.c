@@ -1,19 +1,18 @@
 /*
  * native_max_pool.c: max pooling of f32 and bf16, and its gradient, in one pass each over memory.
- * In the step: between convolutions; the index of the winners is a byte each, so backward reads neither source nor
- * result of forward.
  *
- * With channels in blocks or last and a byte for the index the loops are those of native_max_pool_simd.h. The loops
- * here are for the plain layout and long windows of f32: windows are taken in runs of one row, and a run sees one tap
- * after the other. Backward clears each row of the source just before the first window that touches it and adds while
- * the row is in the cache. A plane belongs to one thread, so nothing is atomic and the order of the sums is fixed.
+ * The index of each winner is one byte, so backward reads neither the source nor the result of forward. If channels are
+ * in blocks or last, and the index is a byte, the loops are those of native_max_pool_simd.h. The loops here are for f32
+ * in the plain layout or with large windows. They compute windows in runs within one row, one tap after the other for
+ * the whole run. Backward clears each row of the source just before the first window that reads it, and adds while the
+ * row is in the cache. Each plane belongs to one thread, so nothing is atomic and the order of the sums is fixed.
  */
 #include <math.h>
 #include <string.h>
 
 #include "kernel/native/pool/native_max_pool.h"
 
-/* The layout as source i lies; for bf16 always one with channels for the vectors. */
+/* Chooses the layout of source i; for bf16, a layout whose vectors run over channels. */
 static cvy_status offer(const cvy_kernel_ask *ask, int i, const cvy_window *w, cvy_layout *layout_out)
 {
     const cvy_shape *shape = &ask->node->src[i]->shape;
@@ -47,13 +46,13 @@ static cvy_status max_pool_grad_offer(cvy_kernel_ask *ask)
     const cvy_pool_grad_opts *o = ask->node->options;
     cvy_window w;
     CVY_TRY(cvy_pool_window("max_pool", &o->pool, &o->src, &w));
-    /* The index lies as forward left it, and moving it costs least where it does not move. */
+    /* The index is in the layout that forward wrote; it is best not to reorder it. */
     CVY_TRY(offer(ask, 1, &w, &ask->src[1]));
     ask->src[0] = ask->dst[0] = ask->src[1];
     return CVY_OK;
 }
 
-/* pooled: shape and layout of the result, or of what comes back to it. */
+/* pooled, layout: shape and layout of the result, or of ddst. */
 static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_shape *pooled, const cvy_layout *layout,
                          const cvy_kernel_ask *ask, void **state_out)
 {
@@ -102,7 +101,7 @@ static void max_pool_destroy(void *state)
     cvy_mem_free(&s);
 }
 
-/* Padding lanes hold zeros: the values do already, an index may not. */
+/* Padding lanes must be zero. Those of the values are zero already, those of the index may not be. */
 static void clear_padding(const cvy_max_pool *s, int64_t plane)
 {
     const cvy_pool_walk *w = &s->w;
@@ -117,12 +116,11 @@ static void clear_padding(const cvy_max_pool *s, int64_t plane)
 
 /* ---- forward ---- */
 
-/* Windows are taken in runs of one row whose results stay in the nearest cache while one tap after the other is seen.
- */
+/* Windows are computed in runs within one row; the results of a run stay in the first-level cache for all taps. */
 enum { RUN_LANES = 1024 };
 
-/* Before the first tap: nothing is smaller, and the first tap inside the source wins if all are minus infinity.
- * Rectified, zero is best and nobody has it. */
+/* Sets the start values. Nothing is smaller than minus infinity; if all values are minus infinity, the first tap inside
+ * the source wins. With ReLU the start value is zero, and its index says that no tap has won. */
 CVY_INLINE void start_run(const cvy_max_pool *s, const int64_t B, int64_t first, int64_t n, int64_t tap,
                           float *restrict best, int32_t *restrict arg)
 {
@@ -138,8 +136,8 @@ CVY_INLINE void start_run(const cvy_max_pool *s, const int64_t B, int64_t first,
     }
 }
 
-/* One tap of n windows, `step` elements apart in the source. A value wins if it is larger than the best so far, or the
- * first NaN. */
+/* Reads one tap of n windows, which are `step` elements apart in the source. A value wins if it is larger than the best
+ * so far, or if it is the first NaN. */
 CVY_INLINE void see_tap(const int64_t B, const float *restrict src, int64_t step, int64_t n, int32_t tap,
                         float *restrict best, int32_t *restrict arg)
 {
@@ -214,13 +212,14 @@ static void clear_planes(int64_t first, int64_t end, void *arg)
         clear_padding(arg, plane);
 }
 
-/* Rows of windows, or of the source, that are worth a thread. */
+/* The smallest number of rows of windows, or of the source, that is worth a thread. */
 static int64_t row_grain(const cvy_max_pool *s)
 {
     return CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, s->w.src[2] * s->w.planes.block));
 }
 
-/* Whether a result of so many positions goes past the cache: it is large, and the loops' vectors fill its lines. */
+/* Whether a result with so many positions per plane is written past the cache: it must be large, and vectors must fill
+ * whole cache lines. */
 static int goes_past(const cvy_max_pool *s, const void *dst, int64_t positions, int64_t step)
 {
     const int64_t bytes = s->bf16 ? 2 : 4;
@@ -250,7 +249,7 @@ static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, 
 
 /* ---- backward ---- */
 
-/* One tap of n windows: what they won with it goes to the source, `step` elements apart. */
+/* Adds one tap of n windows: where this tap was the winner, ddst is added to the source, `step` elements apart. */
 CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict ddst, const void *restrict index,
                          int32_t tap, int64_t n, int64_t step, float *restrict dsrc)
 {
@@ -266,8 +265,9 @@ CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict 
     }
 }
 
-/* Clears the rows of a source plane that destination row `row` is the first to touch, just before it does (so they are
- * in the cache), and all that are left once row is the number of rows. *clear: rows that have been cleared. */
+/* Clears the rows of a source plane which destination row `row` is the first to write, just before it does so (they are
+ * then in the cache). If `row` is the number of rows, clears all remaining rows. *clear: rows that have been cleared.
+ */
 CVY_INLINE void clear_rows(const cvy_pool_walk *w, int64_t block, int64_t row, float *dsrc, int64_t *clear)
 {
     const int64_t d = row / w->dst[1], h = row % w->dst[1], row_elems = w->src[2] * block;
@@ -281,7 +281,7 @@ CVY_INLINE void clear_rows(const cvy_pool_walk *w, int64_t block, int64_t row, f
     }
 }
 
-/* ddst_in, in: elements of ddst and of the index where the row begins. */
+/* ddst_in, in: first element of the row in ddst and in the index. */
 CVY_INLINE void backward_row(const cvy_max_pool *s, const int64_t B, const int wide, int64_t d, int64_t h,
                              int64_t ddst_in, int64_t in, float *dsrc)
 {
@@ -305,7 +305,7 @@ CVY_INLINE void backward_plane(const cvy_max_pool *s, const int64_t B, const int
     const cvy_pool_walk *w = &s->w;
     float *dsrc = (float *)s->dsrc + plane * w->src_elems * B;
     const int64_t from = cvy_plane_in(&w->planes, s->far_pitch, plane);
-    int64_t clear = 0; /* rows of the plane before it hold sums */
+    int64_t clear = 0; /* rows of the plane before this one hold sums */
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++) {
         clear_rows(w, B, row, dsrc, &clear);
         backward_row(s, B, wide, row / w->dst[1], row % w->dst[1], (from * w->dst_elems + row * w->dst[2]) * B,

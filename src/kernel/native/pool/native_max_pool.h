@@ -1,5 +1,5 @@
 /*
- * native_max_pool.h: what the loops of max pooling go by.
+ * native_max_pool.h: the parameters of the loops of max pooling.
  */
 #ifndef CVY_NATIVE_MAX_POOL_H
 #define CVY_NATIVE_MAX_POOL_H
@@ -9,15 +9,15 @@
 
 typedef struct cvy_max_pool {
     cvy_pool_walk w;
-    const cvy_simd *simd; /* NULL: the loops for any layout and index */
+    const cvy_simd *simd; /* NULL: uses the loops for any layout and index */
     int threads, relu, bf16;
-    int64_t far_pitch, far_step; /* of dst, ddst, which may be a slice: see cvy_planes */
+    int64_t far_pitch, far_step; /* of dst or ddst, which may be a slice: see cvy_planes */
     int32_t nobody;              /* with relu: the index of a window whose maximum is not above zero */
     const void *src, *ddst;      /* of the running call */
     void *dst, *dsrc;
     void *index;
     const void *index_in;
-    int past; /* dst with the index, dsrc, go past the cache */
+    int past; /* dst and index, or dsrc, are written past the cache */
 } cvy_max_pool;
 
 #endif

@@ -1,17 +1,17 @@
 /*
- * native_max_pool_simd.h: the loops of max pooling over channels in blocks or last, for one kind of vectors: see
- * native_simd_loops.h. One body serves f32 and bf16.
+ * native_max_pool_simd.h: the loops of max pooling for channels in blocks or channels last, for one instruction set
+ * (see native_simd_loops.h). One body serves f32 and bf16.
  *
- * A window's maximum and winner stay in registers while its taps are seen. Backward gathers: each position of the
- * source takes from all windows that touch it, in f32, and is stored once; nothing is cleared. Windows of 2 and 3 taps
- * a row are unrolled. Where the channels do not fill the vectors, the last one overlaps the one before. Results that
- * the cache cannot hold are stored past it.
+ * The maximum of a window and its index stay in registers while the taps are read. Backward gathers: each position of
+ * the source sums in f32 over all windows that read it and is stored once, so nothing is cleared first. Windows with 2
+ * and 3 taps per row are unrolled. If the channels do not fill whole vectors, the last vector overlaps the one before.
+ * Results that do not fit into the cache are stored past it.
  */
 #include "kernel/native/pool/native_max_pool.h"
 
-/* ---- what is taken at once ---- */
+/* ---- what is loaded at once ---- */
 
-/* A vector of f32, one of bf16, or two of bf16: the even and the odd elements. */
+/* One vector of f32, one of bf16, or two of bf16 (the even and the odd elements). */
 enum pool_kind { POOL_F32, POOL_BF16, POOL_PAIRS };
 
 LEAF int pool_vecs(const enum pool_kind kind)
@@ -53,7 +53,7 @@ LEAF void pool_store_index(const enum pool_kind kind, const int past, const ivec
         store_bytes(p, x[0]);
 }
 
-/* Where those begin that begin with element i of a block. */
+/* The first element to load for element i of a block, so that the vectors end within the block. */
 LEAF int64_t lane_of(const enum pool_kind kind, int64_t i, int64_t B)
 {
     return CVY_MIN(i, B - pool_vecs(kind) * LANES);
@@ -61,7 +61,7 @@ LEAF int64_t lane_of(const enum pool_kind kind, int64_t i, int64_t B)
 
 /* ---- forward ---- */
 
-/* A value wins if it is larger than the best so far, or the first NaN. */
+/* A value wins if it is larger than the best so far, or if it is the first NaN. */
 LEAF void see(vec v, int32_t tap, vec *best, ivec *winner)
 {
     const ivec wins = ~(v <= *best) & (*best == *best);
@@ -69,18 +69,19 @@ LEAF void see(vec v, int32_t tap, vec *best, ivec *winner)
     *winner = choose_int(wins, spread_int(tap), *winner);
 }
 
-/* Rows of taps of one window row that touch the source. */
+/* The rows of taps with which one row of windows reads the source. */
 struct tap_rows {
     int64_t d0, d1, h0, h1; /* taps */
-    int64_t origin;         /* element where the row of tap 0, 0 begins, which may lie outside */
+    int64_t origin;         /* element where the row of tap 0, 0 begins; it may be outside the source */
 };
 
-/* Where a row of windows lies: element of the result, of the index. */
+/* Where a row of windows begins: element of the result, element of the index. */
 struct pool_out {
     int64_t dst, index;
 };
 
-/* Windows first .. end-1 of a row. taps: of a row of the window, if all of them touch the source, else 0. */
+/* Computes windows first .. end-1 of a row. taps: taps in a row of the window if all of them are in the source, else 0.
+ */
 LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps,
                        const struct tap_rows *rows, int64_t first, int64_t end, struct pool_out out)
 {
@@ -114,7 +115,7 @@ LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const i
     }
 }
 
-/* Windows that may hang over the edge: one function for each kind, for they are few. */
+/* Windows that may extend beyond the edge. They are few, so there is only one function for each kind. */
 #define EDGE TARGET static __attribute__((noinline))
 #define POOL_EDGE(name, kind)                                                                                          \
     EDGE void name(const cvy_max_pool *s, const struct tap_rows *rows, int64_t first, int64_t end,                     \
@@ -147,7 +148,7 @@ LEAF void pool_row(const enum pool_kind kind, const cvy_max_pool *s, const int64
     pool_edge(kind, s, rows, end, w->dst[2], out);
 }
 
-/* Element of row `row` of the plane in what may be a slice. */
+/* First element of row `row` of the plane, in the tensor that may be a slice. */
 LEAF int64_t far_row(const cvy_max_pool *s, int64_t plane, int64_t row)
 {
     return (cvy_plane_in(&s->w.planes, s->far_pitch, plane) * s->w.dst_elems + row * s->w.dst[2]) * s->far_step;
@@ -188,19 +189,19 @@ TARGET static void max_pool_bf16(int64_t first, int64_t last, void *arg)
 
 /* ---- backward ---- */
 
-/* A row of windows that touches a row of the source, in elements of ddst and of the index, and where its row of taps
- * that touches begins. */
+/* A row of windows that reads a row of the source: its first element in ddst and in the index, and the first tap of the
+ * row of taps that reads it. */
 struct touch {
     int64_t ddst, index, tap;
 };
 
-/* All of one row of the source, in order. A window of at most 255 taps touches it with fewer. */
+/* All rows of windows that read one row of the source, in order. A window has at most 255 taps, so there are fewer. */
 struct touches {
     int64_t count, out; /* out: element where the source row begins */
     struct touch touch[256];
 };
 
-/* Source position q * stride + phase - pad takes from the windows q, q-1, ... with the taps phase, phase + stride, ...
+/* Source position q * stride + phase - pad is read by the windows q, q-1, ... with the taps phase, phase + stride, ...
  */
 LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
                           const struct touch *touch, const int64_t count, int64_t q, int64_t phase, int64_t out,
@@ -231,7 +232,7 @@ LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, cons
     }
 }
 
-/* Positions of the windows first .. end-1 that may hang over the edge. */
+/* The positions of windows first .. end-1, which may extend beyond the edge. */
 #define GATHER_EDGE(name, kind)                                                                                        \
     EDGE void name(const cvy_max_pool *s, const struct touch *touch, int64_t count, int64_t first, int64_t end,        \
                    int64_t out)                                                                                        \
@@ -271,7 +272,7 @@ LEAF void gather_row(const enum pool_kind kind, const cvy_max_pool *s, const int
     gather_edge(kind, s, touch, count, end, all, out);
 }
 
-/* The rows of windows over row z, y of a plane of the source. */
+/* Finds the rows of windows that read row z, y of a plane of the source. */
 LEAF void find_touches(const cvy_max_pool *s, int64_t plane, int64_t z, int64_t y, struct touches *t)
 {
     const cvy_pool_walk *w = &s->w;
@@ -297,7 +298,7 @@ LEAF void gather_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t 
     struct touches t = {.count = 0};
     for (int64_t row = first; row < last; row++) {
         find_touches(s, row / nrow, row % nrow / w->src[1], row % w->src[1], &t);
-        /* One or two of them lie in registers. */
+        /* If there are one or two, they stay in registers. */
         const struct touch few[2] = {t.touch[0], t.touch[1]};
         if (taps == 2 && stride == 2 && t.count == 1)
             gather_row(kind, s, 2, 2, few, 1, t.out);

@@ -1,9 +1,9 @@
 /*
- * native_pool.c: makes the walk of a pooling window. At planning time only.
+ * native_pool.c: makes the walk of a pooling window. Called at planning time only.
  */
 #include "kernel/native/pool/native_pool.h"
 
-/* Window x touches source position x * stride - pad + tap. */
+/* Window x reads source position x * stride - pad + tap. */
 static cvy_status make_reach(cvy_pool_walk *w)
 {
     const int64_t stride = w->stride[2];
@@ -20,7 +20,7 @@ static cvy_status make_reach(cvy_pool_walk *w)
 cvy_status cvy_pool_walk_make(const cvy_window *w, const cvy_shape *src, const cvy_layout *layout, cvy_pool_walk *out)
 {
     cvy_pool_walk walk = {.planes = cvy_planes_make(src, layout), .src_elems = w->src_elems, .dst_elems = w->dst_elems};
-    /* cvy_window has its real dimensions first; here the row is the last. */
+    /* cvy_window stores its real dimensions first; here the dimension along a row is always the last. */
     const int shift = 3 - w->nspace;
     for (int d = 0; d < 3; d++) {
         const int from = d - shift;
@@ -35,8 +35,8 @@ cvy_status cvy_pool_walk_make(const cvy_window *w, const cvy_shape *src, const c
     return CVY_OK;
 }
 
-/* PyTorch's rule, see op_avg_pool.c: a window ends where the far padding does, and with count_include_pad what is left
- * counts whole. */
+/* PyTorch's rule (see op_avg_pool.c): a window is cut off at the end of the padding; with count_include_pad all
+ * remaining positions count. */
 cvy_status cvy_pool_walk_average(cvy_pool_walk *w, int count_include_pad)
 {
     for (int d = 0; d < 3; d++) {

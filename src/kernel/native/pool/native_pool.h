@@ -1,5 +1,5 @@
 /*
- * native_pool.h: the sliding window of a pooling as our kernels walk it: three dimensions with the innermost last.
+ * native_pool.h: the sliding window of a pooling as convoy's own kernels use it: three dimensions, the innermost last.
  */
 #ifndef CVY_NATIVE_POOL_H
 #define CVY_NATIVE_POOL_H
@@ -14,19 +14,19 @@ typedef struct cvy_pool_walk {
     int wide; /* the index is i32, not u8 */
     struct cvy_pool_reach {
         int64_t first, end,
-            start;     /* windows of a row that touch the source with this tap, and where the first of them does */
+            start;     /* windows first .. end-1 of a row read the source with this tap; window first reads `start` */
     } * reach;         /* of each tap of the last dimension */
-    float *inverse[3]; /* of an average: 1 / positions that count, for each destination coordinate of a dimension */
+    float *inverse[3]; /* of an average: 1 / counted positions, for each destination coordinate of a dimension */
 } cvy_pool_walk;
 
-/* The walk of a pooling from a source of this shape and layout. */
+/* Makes the walk of a pooling from a source of this shape and layout. The caller frees it with cvy_pool_walk_free. */
 cvy_status cvy_pool_walk_make(const cvy_window *w, const cvy_shape *src, const cvy_layout *layout, cvy_pool_walk *out);
-/* Adds the inverses of an average; their product over the dimensions is the divisor's. */
+/* Adds the inverses for an average. Their product over the dimensions is 1 / divisor. */
 cvy_status cvy_pool_walk_average(cvy_pool_walk *walk, int count_include_pad);
 void cvy_pool_walk_free(cvy_pool_walk *walk);
 
-/* The taps first .. end-1 of the window at destination coordinate `at` that touch the source in dimension d, and the
- * source coordinate of tap 0. */
+/* Finds the taps first .. end-1 of the window at destination coordinate `at` that read the source in dimension d.
+ * Returns the source coordinate of tap 0. */
 static inline int64_t cvy_pool_taps(const cvy_pool_walk *w, int d, int64_t at, int64_t *first_out, int64_t *end_out)
 {
     const int64_t start = at * w->stride[d] - w->pad[d];
@@ -35,7 +35,7 @@ static inline int64_t cvy_pool_taps(const cvy_pool_walk *w, int d, int64_t at, i
     return start;
 }
 
-/* The windows first .. end-1 whose taps in dimension d touch source coordinate `at`; none where end <= first. */
+/* Finds the windows first .. end-1 whose taps in dimension d read source coordinate `at`; none if end <= first. */
 CVY_INLINE void cvy_pool_windows_over(const cvy_pool_walk *w, int d, int64_t at, int64_t *first_out, int64_t *end_out)
 {
     const int64_t from = at + w->pad[d] - w->kernel[d] + 1, stride = w->stride[d];

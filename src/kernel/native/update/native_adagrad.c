@@ -1,6 +1,6 @@
 /*
- * native_adagrad.c: adagrad in one pass over weight, gradient and sum of squares; see src/optim/optim_adagrad.c for the
- * formula.
+ * native_adagrad.c: adagrad in one pass over weight, gradient and sum of squares. The formula is in
+ * src/optim/optim_adagrad.c.
  */
 #include <math.h>
 

@@ -1,12 +1,12 @@
 /*
- * native_adam.c: adam and adamw in one pass over weight, gradient and moments; see src/optim/optim_adam.c for the
- * formulas.
+ * native_adam.c: adam and adamw in one pass over weight, gradient and moments. The formulas are in
+ * src/optim/optim_adam.c.
  */
 #include <math.h>
 
 #include "kernel/native/update/native_update.h"
 
-/* The two differ in where the decay goes: into the gradient, or as a factor on the weight. */
+/* adam adds the weight decay to the gradient (into_gradient); adamw multiplies the weight by a factor (keep). */
 CVY_INLINE void update(const cvy_native_update *u, int64_t first, int64_t end, float into_gradient, float keep)
 {
     const struct cvy_adam *o = u->options;

@@ -1,6 +1,7 @@
 /*
- * native_grad_norm2.c: the sum of squares of gradients, in whatever layouts they lie (padding lanes are zero and add
- * nothing). In the step: clipping by norm. Sums over pieces of fixed size are added in order, so the result does not
+ * native_grad_norm2.c: the sum of squares of gradients in any layout, for clipping by norm.
+ *
+ * Padding lanes are zero and add nothing. Sums over pieces of fixed size are added in order, so the result does not
  * depend on the number of threads.
  */
 #include "kernel/native/native_common.h"
@@ -10,9 +11,9 @@ enum { PIECE = 8192 };
 struct grad_norm2 {
     int nsrc, threads;
     int64_t elems[CVY_NODE_SRC_MAX];
-    int64_t first[CVY_NODE_SRC_MAX + 1]; /* of each source's pieces */
+    int64_t first[CVY_NODE_SRC_MAX + 1]; /* first piece of each source */
     void *const *src;                    /* of the running call */
-    double *sum;                         /* a piece each */
+    double *sum;                         /* one for each piece */
 };
 
 static cvy_status count_pieces(const cvy_kernel_ask *ask, struct grad_norm2 *s)

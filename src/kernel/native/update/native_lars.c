@@ -1,8 +1,9 @@
 /*
- * native_lars.c: lars in two passes over each weight: the squares of weight and gradient, then the update; see
- * src/optim/optim_lars.c for the formula. Sums over pieces of fixed size are added in order, so the trust does not
- * depend on the number of threads; padding lanes are zero and add nothing. A rank needs the whole weight for its
- * length, so ranks of a node cannot share this update in parts.
+ * native_lars.c: lars in two passes over each weight: the squares of weight and gradient, then the update.
+ *
+ * The formula is in src/optim/optim_lars.c. Sums over pieces of fixed size are added in order, so the trust ratio does
+ * not depend on the number of threads. Padding lanes are zero and add nothing. The norm needs the whole weight, so the
+ * ranks of a node cannot each do a part of this update.
  */
 #include "kernel/native/update/native_update.h"
 
@@ -16,7 +17,7 @@ struct lars {
     cvy_native_update *update;
     int adapts;
     const float *weight, *gradient; /* of the running call */
-    struct squares *sum;            /* a piece each */
+    struct squares *sum;            /* one for each piece */
 };
 
 static int64_t piece_count(int64_t elems)
@@ -103,7 +104,7 @@ CVY_SIMD static void lars_range(int64_t first, int64_t end, void *arg)
     }
 }
 
-/* The trust is one more factor on the rate. */
+/* The trust ratio is one more factor of the learning rate. */
 static cvy_status lars_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     struct lars *s = state;

@@ -1,12 +1,12 @@
 /*
- * native_rmsprop.c: rmsprop in one pass over weight, gradient and states; see src/optim/optim_rmsprop.c for the
- * formula.
+ * native_rmsprop.c: rmsprop in one pass over weight, gradient and states. The formula is in
+ * src/optim/optim_rmsprop.c.
  */
 #include <math.h>
 
 #include "kernel/native/update/native_update.h"
 
-/* Compiled four times: the states that are not there are not touched. */
+/* Compiled four times, so that states which do not exist are not accessed. */
 CVY_INLINE void update(const cvy_native_update *u, int64_t first, int64_t end, int centered, int moves)
 {
     const struct cvy_rmsprop *o = u->options;

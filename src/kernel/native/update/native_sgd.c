@@ -1,5 +1,5 @@
 /*
- * native_sgd.c: sgd in one pass over weight, gradient and momentum; see src/optim/optim_sgd.c for the formula.
+ * native_sgd.c: sgd in one pass over weight, gradient and momentum. The formula is in src/optim/optim_sgd.c.
  */
 #include "kernel/native/update/native_update.h"
 

@@ -1,5 +1,5 @@
 /*
- * native_update.c: what the fast optimisers share. In the step: the update phase, one pass over the memory of each
+ * native_update.c: what the fast optimisers share. They run in the UPDATE phase, in one pass over the memory of each
  * weight.
  */
 #include "kernel/native/update/native_update.h"
@@ -36,7 +36,7 @@ void cvy_native_update_destroy(void *state)
     cvy_mem_free(&state);
 }
 
-/* The weights are rounded while they are in the nearest cache. */
+/* Rounds the weights to bf16 while they are in the first-level cache. */
 CVY_SIMD static void update_and_round(int64_t first, int64_t end, void *arg)
 {
     enum { PART = 2048 };

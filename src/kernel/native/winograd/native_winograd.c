@@ -45,8 +45,7 @@ struct winograd {
     int64_t u_panels;      /* panels that u has room for; a call handles so many at a time */
     int64_t *in_at, *out_at, *tap_at; /* the offset of a weight is the sum of the three; -1: padding of a block */
     int64_t weight_floats;            /* size of the variable, with padding */
-    /* Scratch memory, in floats. Forward: u, then v and m of each thread. CVY_LAYER_GRAD_WEIGHT: u, v, d, sums of ddst.
-     */
+    /* Scratch memory, in floats. Forward: u, then v and m of each thread; CVY_LAYER_GRAD_WEIGHT: u, v, d, ddst sums. */
     int64_t u_floats, v_floats, m_floats, bias_floats;
     /* Of the running call. */
     const void *in_data;
@@ -335,8 +334,7 @@ static const cvy_winograd_isa *choose_isa(const cvy_layout *src)
     return isa ? isa : cvy_winograd_plain();
 }
 
-/* Finds F(m x m, ..) for a square filter; for a filter of one row or column, m results along it. NULL if there is none.
- */
+/* Finds F(m x m, ..) for a square filter; for a filter of one row or column, m results along it. NULL: none exists. */
 static const cvy_winograd_tile *choose_tile(const cvy_winograd_isa *isa, const cvy_window *w, int m)
 {
     for (int i = 0; i < isa->ntile; i++) {

@@ -2,8 +2,8 @@
  * native_winograd.h: the parts of a Winograd convolution that depend on the CPU's vectors: the transforms of one tile
  * and the matrix products between them.
  *
- * A convolution with an r x r filter computes m x m results at a time (Winograd 1980; Lavin and Gray 2016). With n = m
- * + r - 1:
+ * A convolution with an r x r filter computes m x m results at a time (Winograd 1980; Lavin and Gray 2016). A source
+ * tile is n x n, n = m + r - 1:
  *
  *     forward   dst tile = A^T [ sum over channels of (G w G^T) * (B^T src B) ] A
  *     gradient  dw = G^T [ sum over tiles of (B^T src B) * (A ddst A^T) ] G
@@ -43,7 +43,7 @@ typedef struct cvy_winograd_isa {
     const cvy_winograd_tile *tile;
     int ntile;
     const cvy_winograd_products *products; /* [rows - rows_least] */
-    /* c [sum_rows, w] = (or += if add) a [k, lanes]^T b [k, w], a sum over tiles; of a only the first sum_rows columns.
+    /* c [sum_rows, w] = (or += if add) a [k, lanes]^T b [k, w], a sum over tiles. Uses the first sum_rows columns of a.
      */
     void (*sum[2])(int64_t k, const float *a, const float *b, int add, float *c);
     /* These copy between tiles and planes [h, w] of vectors; [0] f32, [1] bf16. load copies a tile of n x n at (y0,
