@@ -1,17 +1,17 @@
 #!/bin/sh
-# compare.sh: convoy and other trainers on the same networks, in turns, on this machine: the table in docs/results/training-speed.md.
+# compare.sh: measures convoy and other trainers on the same networks, in turns (docs/results/training-speed.md).
 #
 #     sh scripts/compare.sh --pytorch PYTHON [--tensorflow PYTHON] [--rounds 5] [--mode train|forward] [--dtype f32|bf16] [NET:BATCH ...]
 #
-# PYTHON is an interpreter that has the package (scripts/peer_pytorch.py, scripts/peer_tensorflow.py). --variants 'eager channels_last' names what of
-# PyTorch is tried, the fastest counts; --peer 'COMMAND' adds one more trainer, with NET, BATCH, MODE, DTYPE and THREADS in it to be replaced, which
-# prints JSON as those scripts do; --threads T, --seconds S for each run, --build DIR of convoy. --peer-env 'NAME=VALUE ...' is set for the peers only:
-# ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 where their bf16 dies of an illegal instruction, as it does on virtual machines that hide the geometry of tiles.
-# To hold all sides to AVX2, set ONEDNN_MAX_CPU_ISA=AVX2 and ATEN_CPU_CAPABILITY=avx2 before the command.
+# PYTHON is an interpreter that has the package (scripts/peer_pytorch.py, scripts/peer_tensorflow.py). --variants 'eager channels_last' names the
+# variants of PyTorch to try, of which the fastest counts. --peer 'COMMAND' adds another trainer: NET, BATCH, MODE, DTYPE and THREADS in it are
+# replaced, and it prints JSON as those scripts do. --threads T, --seconds S for each run, --build DIR of convoy. --peer-env 'NAME=VALUE ...' is
+# set for the peers only: ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 if their bf16 ends with an illegal instruction, as it does on virtual machines that
+# hide the geometry of tiles. To limit all sides to AVX2, set ONEDNN_MAX_CPU_ISA=AVX2 and ATEN_CPU_CAPABILITY=avx2 before the command.
 #
-# In each round every trainer runs each network once, so that all see the same machine. A row has the medians of the rounds, and the ratio of convoy to
-# the fastest peer, taken round by round: median, least and largest. A peer whose parameters or multiply-adds are more than 1 % from convoy's did other
-# work: it is named, and gets no ratio. Run nothing else meanwhile.
+# In each round every trainer runs each network once, so that all run under the same conditions. A row has the medians of the rounds,
+# and the ratio of convoy to the fastest peer, taken in each round: median, least and largest. A peer whose parameters or multiply-adds
+# differ from those of convoy by more than 1 % did other work: it is named, and gets no ratio. Run nothing else at the same time.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_env.sh
@@ -40,13 +40,14 @@ done
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 
-# The number behind "KEY": in JSON; 0 where there is none.
+# field KEY TEXT: the number after "KEY": in JSON, or 0 if there is none.
 field() {
     value=$(printf '%s\n' "$2" | sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p" | tail -n 1)
     echo "${value:-0}"
 }
 
-# run WHO COMMAND...: one row: round, network, batch, who, images/s, parameters, multiply-adds, peak memory in GB.
+# run WHO COMMAND...: writes one row: round, network, batch, who, images/s, parameters, multiply-adds, peak memory in
+# GB.
 run() {
     who=$1
     shift
@@ -62,7 +63,7 @@ run() {
     echo "round $round: $net batch $batch: $who $speed images/s" >&2
 }
 
-# What convoy does by itself: as many steps as take five seconds.
+# convoy with its own number of steps, which take five seconds.
 ours() {
     "$build/convoy" bench --model "$net" --batch "$batch" --mode "$mode" --dtype "$dtype" --threads "$threads" --json
 }

@@ -3,21 +3,21 @@
 #
 #     sh scripts/compare_builds.sh [--record DIR] [--keep DIR] OLD/convoy NEW/convoy [JOB...]
 #
-# A line a job, `same` or `DIFFERENT: what`; the last line counts them. Exit code 0: all are the same. JOB is the name
-# of a job or a pattern such as 'resume*'; all of them take one to two minutes a build on two cores. --record keeps what
-# OLD gave in a folder and takes it from there the next time, as long as job and processor are the same; then OLD may
-# be -, and is not run. --keep leaves the files of jobs that differ in a folder.
+# It prints a line for each job, `same` or `DIFFERENT: what`, and a last line that counts them. Exit code 0: all are
+# the same. JOB is the name of a job or a pattern such as 'resume*'. All jobs take one to two minutes a build on two
+# cores. --record keeps the results of OLD in a folder and uses them the next time, if job and processor are the same;
+# then OLD may be -, and is not run. --keep leaves the files of jobs that differ in a folder.
 #
-# Compared are, of each job: the losses and learning rates of all steps, as they are written; the tensors of the last
-# checkpoint (weights and the optimiser's state: names, shapes, a hash of all bytes) and of `convoy export`; the scores
-# of each epoch and of `convoy test`; the numbers of the report page, but for times. Keys are not looked at where
-# numbers will do, so that they may be renamed. A plan.json with other kernels or sizes is told, but is no difference.
+# For each job it compares: the losses and learning rates of all steps, as they are written; the tensors of the last
+# checkpoint (weights and optimiser state: names, shapes, a hash of all bytes) and of `convoy export`; the scores of
+# each epoch and of `convoy test`; the numbers of the report page except times. Numbers are compared without their
+# keys if possible, so keys may be renamed. Other kernels or sizes in plan.json are shown, but are no difference.
 #
-# Jobs resume-* begin with OLD and are ended by NEW, and must come to the end of the unbroken run of OLD. The job
-# old-files has NEW read a whole run of OLD. So both builds must read today's keys and files.
+# Jobs resume-* begin with OLD and are ended by NEW, and must end as the uninterrupted run of OLD. In the job
+# old-files, NEW reads a whole run of OLD. So both builds must read today's keys and files.
 #
-# Jobs run with one thread a rank and without measured kernel times, so each gives the same bits in every run: compare
-# a build with itself to see that. CONVOY_MPIEXEC is the launcher, if not mpiexec.
+# Jobs run with one thread a rank and without measured kernel times, so each gives the same bits in every run. To
+# check this, compare a build with itself. CONVOY_MPIEXEC is the launcher, if not mpiexec.
 set -u
 usage() { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
@@ -38,7 +38,7 @@ done
 # shellcheck source=scripts/mpi_env.sh
 . "$(dirname "$0")/mpi_env.sh"
 
-# A command in full, for jobs run in folders of their own.
+# Prints the full path of a command, for jobs that run in their own folders.
 command_at() {
     if [ ! -x "$1" ] || [ -d "$1" ]; then
         echo "compare_builds: there is no command $1" >&2
@@ -53,7 +53,7 @@ old=$1
 shift 2
 wanted=${*:-*}
 
-# Two commands may load one library, by their paths or by LD_LIBRARY_PATH: then nothing would be compared.
+# Two commands may load one library, by their paths or by LD_LIBRARY_PATH. Then nothing would be compared.
 library() { ldd "$1" 2>/dev/null | sed -n 's/.*libconvoy[^ ]* => \([^ ]*\) .*/\1/p'; }
 loaded=$(library "$new")
 if [ "$old" != - ] && [ "$old" != "$new" ] && [ -n "$loaded" ] && [ "$(library "$old")" = "$loaded" ]; then
@@ -71,20 +71,20 @@ for variable in $(env | sed -n 's/^\(CONVOY_[A-Z_]*\)=.*/\1/p'); do
 done
 export CONVOY_WISDOM=off OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive LC_ALL=C
 
-# Open MPI looks for fast networks for a quarter of a second at each start; these jobs stay on one machine.
+# Open MPI looks for fast networks for a quarter of a second at each start, but these jobs use one machine only.
 export OMPI_MCA_pml=ob1 OMPI_MCA_mtl=^ofi OMPI_MCA_btl=self,vader,tcp
-# And it keeps a folder in TMPDIR, which another job of the same user may remove while one starts.
+# It also keeps a folder in TMPDIR, which another job of the same user may remove while a job starts.
 mkdir "$work/tmp"
 export TMPDIR="$work/tmp"
 
-# sha256sum where there is one, else a CRC.
+# sha256sum if it exists, else a CRC.
 if command -v sha256sum >/dev/null; then
     hash() { sha256sum | cut -d ' ' -f 1; }
 else
     hash() { cksum | tr ' ' -; }
 fi
 
-# What else decides about bits: the processor and what may be used of it.
+# The bits also depend on the processor and on the instructions that may be used.
 machine=$(sed -n '/^model name/p; /^flags/{p; q;}' /proc/cpuinfo 2>/dev/null | hash)${ONEDNN_MAX_CPU_ISA-}
 if [ "$old" != - ]; then
     library=$(library "$old")
@@ -100,8 +100,8 @@ bf16=
 
 # ---- what is compared ----
 
-# The tensors of safetensors files: names, types and shapes of each file, then a hash of all their bytes. What the head
-# says besides, such as version and step, is left out.
+# Prints the tensors of safetensors files: names, types and shapes of each file, then a hash of all their bytes. The
+# rest of the header, such as version and step, is left out.
 tensors() {
     for file in "$@"; do
         [ -s "$file" ] || continue
@@ -112,7 +112,7 @@ tensors() {
     done
 }
 
-# Lines of one kind in metrics.jsonl: the numbers behind the keys that match.
+# numbers KIND KEYS FILE: prints the numbers of the matching keys in lines of one kind in metrics.jsonl.
 numbers() {
     grep "\"kind\": *\"$1\"" "$3" |
         awk -v keys="^\"($2)\"\$" '{
@@ -128,19 +128,19 @@ numbers() {
         }'
 }
 
-# All numbers of a JSON text, without keys, text and times.
+# Prints all numbers of a JSON text, without keys, text and times.
 json_numbers() {
     sed 's/"[a-z_]*seconds[a-z_]*": *[-0-9.e+]*//g; s/"[a-z_]*_per_s": *[-0-9.e+]*//g; s/"[^"]*": *//g
         s/"[^"]*"//g' "$1" | tr -c '0-9.e+\n-' '\n' | grep '[0-9]'
 }
 
-# Of plan.json: the sizes, and a line a layer, without keys.
+# Prints the sizes in plan.json, and a line for each layer, without keys.
 plan_rows() {
     sed 's/"version": *"[^"]*",*//; s/"machine": *{[^}]*},*//; s/"sums": *{[^}]*},*//
         s/"time[a-z_]*": *[-"0-9.e+TZ:]*,*//g; s/{"name"/\n{"name"/g; s/"[a-z_]*": *//g' "$1"
 }
 
-# Of the page: the numbers of its charts and scores, down to the network. Charts and tiles of times go.
+# Prints the numbers of the page: its charts and scores, down to the network. Charts and tiles of times are left out.
 page_numbers() {
     sed 's/<h2>Network/\n&/; s/<figure/\n&/g; s/<div><dt>/\n&/g; s/<\/dl>/\n/g' "$1" | awk '
         /class="tiles"/ { on = 1; next }
@@ -153,7 +153,7 @@ page_numbers() {
         tr -c '0-9.\n-' '\n' | grep '[0-9]'
 }
 
-# figures COMMAND RUN FOLDER: what is compared of the run, in files.
+# figures COMMAND RUN FOLDER: writes what is compared of the run to files.
 figures() {
     mkdir -p "$3"
     set -- "$1" "$2" "$3" "$2/checkpoints/$(cat "$2/checkpoints/latest")"
@@ -181,7 +181,7 @@ predict() {
     mv "$3.csv" "$3"
 }
 
-# same OLD NEW: what differs, in words, on one line; nothing if nothing does.
+# same OLD NEW: prints what differs, in words, on one line; nothing if nothing differs.
 same() {
     text=
     for file in losses weights state export scores test page predict; do
@@ -201,14 +201,14 @@ same() {
     done
     echo "${text#, }"
 }
-# The number of the first step that differs, which begins a line.
+# Prints the number of the first step that differs, which is at the start of a line.
 first_step() {
     diff "$1" "$2" | sed -n 's/^[<>] \([0-9]*\) .*/\1/p' | sort -n | head -n 1
 }
 
 # ---- running jobs ----
 
-# train COMMAND RANKS OPTION...: RANKS such as 3, or 3n: each on a node of its own, so that they sum by messages.
+# train COMMAND RANKS OPTION...: RANKS is 3, for example, or 3n: then each rank is a node, so that they sum by messages.
 train() {
     command=$1 ranks=${2%n}
     unset CONVOY_NODE_RANKS
@@ -228,7 +228,7 @@ trained() {
     return 1
 }
 
-# asked NAME: whether the job is to run.
+# asked NAME: whether the job is to be run.
 asked() {
     set -f
     for pattern in $wanted; do
@@ -247,7 +247,7 @@ keep_files() {
     mkdir "$keep/$1"
     cp -r "$work/new" "$record/$1" "$work/log" "$keep/$1"
 }
-# verdict NAME WHAT: a line of the output; WHAT is empty where all is the same.
+# verdict NAME WHAT: prints a line of the output; WHAT is empty if all is the same.
 verdict() {
     ours=$work/new/figures/plan theirs=$record/$1/figures/plan
     jobs=$((jobs + 1))
@@ -264,7 +264,8 @@ verdict() {
     fi
 }
 
-# recorded NAME KIND RANKS NET OPTION...: sees that the record of OLD for the job is there; says what is wrong.
+# recorded NAME KIND RANKS NET OPTION...: makes the record of OLD for the job if it does not exist, and prints what is
+# wrong.
 recorded() {
     name=$1 kind=$2 ranks=$3 net=$4 at=$record/$1 log=$work/log
     shift 4
@@ -278,7 +279,7 @@ recorded() {
     { trained "$old" "${ranks%:*}" "../$net.yaml" --out run "$@" && figures "$old" run "$at/figures"; } || return 1
     case $kind in
     stop)
-        # Told to end somewhere in the middle.
+        # The run is told to stop somewhere in the middle.
         "$old" train "../$net.yaml" --out cut --threads 1 --progress none "$@" >>"$log" 2>&1 &
         pid=$!
         until grep -q '"step": *200,' cut/metrics.jsonl 2>/dev/null; do
@@ -290,7 +291,7 @@ recorded() {
         [ $? = 75 ] || { echo "the run was not stopped: $(cat cut/STATUS)"; return 1; }
         cp -r cut "$at/cut" ;;
     [0-9]*)
-        # What a run that was killed behind this step leaves.
+        # The files that a run leaves which was killed after this step.
         cp -r run "$at/cut"
         rm -f "$at/cut/report.html" "$at/cut/test.json" "$at/cut/export.safetensors"
         for folder in "$at"/cut/checkpoints/step-*; do
@@ -312,7 +313,7 @@ recorded() {
     echo "$stamp" >"$at/stamp"
 }
 
-# NEW reads what OLD wrote: its run as it stands, then its job and plan for a run of its own. Says what is wrong.
+# NEW reads what OLD wrote: its run as it is, then its job and plan for its own run. Prints what is wrong.
 old_files() {
     cp -r "$record/$name/run" theirs
     rm -f theirs/report.html theirs/test.json theirs/export.safetensors
@@ -354,10 +355,10 @@ try() {
     verdict "$name" "$(same "$record/$name/figures" figures)"
 }
 job() { name=$1; shift; try "$name" whole "$@"; }
-# resume NAME STEP RANKS NET OPTION...: RANKS such as 3:2: begun on three, resumed on two.
+# resume NAME STEP RANKS NET OPTION...: RANKS is 3:2, for example: begun on three ranks, resumed on two.
 resume() { name=$1; shift; try "resume-$name" "$@"; }
 
-# ---- the networks; a step's last batch is smaller than the others ----
+# ---- the networks; the last batch of an epoch is smaller than the others ----
 
 cat >"$work/conv.yaml" <<'END'
 model:
@@ -389,7 +390,7 @@ train:
 checkpoint: {every: 4 steps, keep: 9}
 log: {every: 1}
 END
-# Without running statistics: ranks of a node then have their weights in common, and each updates a part.
+# Without running statistics, ranks of a node share the weights, and each updates a part.
 sed '/batch_norm/d; /dropout/d; s/, bias: false//' "$work/conv.yaml" >"$work/plain.yaml"
 # One of each layer that the zoo's networks below do not have.
 cat >"$work/layers.yaml" <<'END'
@@ -473,7 +474,7 @@ train: {batch: 32, epochs: 2, optimizer: {name: adam, lr: 0.002}, schedule: poly
 checkpoint: {best: auc}
 log: {every: 1}
 END
-# Pictures of different sizes that are decoded, cut and resized.
+# Pictures of different sizes that are decoded, cropped and resized.
 cat >"$work/pictures.yaml" <<'END'
 model: cifar-full
 data:
@@ -491,7 +492,7 @@ train:
   groups: [{match: "conv1.*", frozen: true}, {match: "*.bias", lr_mult: 2, decay_mult: 0}]
 log: {every: 1}
 END
-# Many short steps, to be stopped amid them.
+# Many short steps, to be stopped in the middle.
 sed 's/epochs: 4/steps: 2000/; s/every: 4 steps, keep: 9/every: 500 steps/; s/every: 1 epoch,/every: 40 epochs,/' \
     "$work/targets.yaml" >"$work/long.yaml"
 predicted='{format: synthetic, samples: 21, shape: [3, 16, 16], classes: 5}'

@@ -1,12 +1,12 @@
 #!/bin/sh
-# compare_loader.sh: convoy's loader and PyTorch's DataLoader on the same folder of JPEGs, in turns, on this machine.
+# compare_loader.sh: compares convoy's loader with PyTorch's DataLoader on one folder of JPEGs, in turns.
 #
 #     sh scripts/compare_loader.sh --pytorch PYTHON [--rounds 3] [--threads '1 2'] [--seconds 5] [--build build/release] FOLDER
 #
-# PYTHON is an interpreter that has torch and torchvision (scripts/peer_loader.py). FOLDER has one sub-folder a class. All sides decode, cut out and resize
-# at random to 224, mirror and normalise, in batches of 32, from files that are in memory; convoy in T threads, PyTorch in T workers, with each of its two
-# decoders; the faster one counts. A row has the medians of the rounds, and the ratio of convoy to the faster peer, round by round: median, least and
-# largest. Run nothing else meanwhile.
+# PYTHON is an interpreter that has torch and torchvision (scripts/peer_loader.py). FOLDER has one sub-folder for each class. All
+# sides decode, do a random resized crop to 224, mirror and normalise, in batches of 32, from files that are in memory. convoy uses
+# T threads, and PyTorch T workers with each of its two decoders, of which the faster one counts. A row has the medians of the
+# rounds, and the ratio of convoy to the faster peer in each round: median, least and largest. Run nothing else at the same time.
 set -eu
 usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
@@ -29,7 +29,7 @@ scripts=$(dirname "$0")
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 
-# run WHO COMMAND...: one row: round, threads, who, images/s.
+# run WHO COMMAND...: writes one row: round, threads, who, images/s.
 run() {
     who=$1
     shift

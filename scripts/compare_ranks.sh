@@ -1,11 +1,11 @@
 #!/bin/sh
-# compare_ranks.sh: what summing gradients costs on one node: ranks that train together beside as many processes that train alone at the same time.
+# compare_ranks.sh: measures what summing gradients costs on one node: ranks that train together, and as many alone.
 #
 #     sh scripts/compare_ranks.sh [--pytorch PYTHON] [--ranks 2] [--rounds 3] [--seconds 5] [--build build/release] [NETWORK:BATCH...]
 #
-# BATCH is each rank's. Every process has one thread and a core of its own. A row has, for convoy and for PyTorch (DistributedDataParallel on gloo,
-# scripts/peer_pytorch.py), the images/s of all together, the images/s of all alone, and their ratio as median, least and largest of the rounds.
-# Run nothing else meanwhile.
+# BATCH is that of each rank. Every process has one thread and a core of its own. A row has, for convoy and for PyTorch
+# (DistributedDataParallel on gloo, scripts/peer_pytorch.py), the images/s of all ranks together, the sum of images/s of
+# all processes alone, and their ratio as median, least and largest of the rounds. Run nothing else at the same time.
 set -eu
 usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
@@ -29,14 +29,14 @@ export OMP_NUM_THREADS=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The sum of the numbers behind one of KEYS (a regular expression) in the files.
+# Prints the sum of the numbers after one of KEYS (a regular expression) in the files.
 total() {
     keys=$1
     shift
     cat "$@" | sed -nE "s/.*\"($keys)\": *([0-9.eE+-]*).*/\2/p" | awk '{ s += $1 } END { print s + 0 }'
 }
 
-# alone COMMAND...: one process a core, all at once; their speeds added up.
+# alone COMMAND...: starts one process a core, all at once, and adds their speeds.
 alone() {
     rm -f "$work"/out.*
     i=0

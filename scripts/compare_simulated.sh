@@ -1,12 +1,12 @@
 #!/bin/sh
-# compare_simulated.sh: how true `convoy simulate` is: the same steps on simulated ranks, and on ranks in network namespaces that are joined by real links.
+# compare_simulated.sh: checks `convoy simulate` against ranks in network namespaces that are joined by real links.
 #
 #     sh scripts/compare_simulated.sh [--hosts '2 4 8'] [--rates '200mbit 1gbit'] [--steps 10] [--algorithm halving] [--bucket 4MiB] [NETWORK:BATCH...]
 #
-# BATCH is each rank's. On both sides kernels only wait for their measured times (`--kernels clock`), and sums are made by the same code. The simulated
-# platform is a star with the latency that `convoy doctor` finds between two of the namespaces, and the links' rate less the frames of TCP. A row compares the communication that a step
-# could not hide (median of --rounds runs of the real side): it should be within 20 %, or within 1 % of the step. --mpiexec and --build as elsewhere.
-# Needs root (scripts/net_ranks.sh) and SimGrid. Run nothing else meanwhile.
+# BATCH is that of each rank. On both sides kernels only wait for their measured times (`--kernels clock`), and the same code does the all-reduces. The
+# simulated platform is a star, with the latency that `convoy doctor` measures between two of the namespaces and the rate of the links minus the headers
+# of TCP. A row compares the exposed communication (median of --rounds runs of the real side): the simulation should be within 20 % of it, or within 1 %
+# of the step. --mpiexec and --build as elsewhere. The script needs root (scripts/net_ranks.sh) and SimGrid. Run nothing else at the same time.
 set -eu
 usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
@@ -28,7 +28,8 @@ convoy=$(cd "$build" && pwd)/convoy
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# 200mbit -> bytes/s of which 1448 of 1514 are payload; what a short message measures is more, for a token bucket lets its first bytes pass at once.
+# 200mbit -> bytes/s, of which 1448 of 1514 are payload. A measurement with a short message gives more, because a token
+# bucket lets its first bytes pass at once.
 bytes_per_s() {
     echo "$1" | awk '{ unit = /gbit$/ ? 1e9 : /mbit$/ ? 1e6 : /kbit$/ ? 1e3 : 0; if (unit) printf "%.0f\n", ($1 + 0) * unit / 8 * 1448 / 1514 }'
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# demo.sh: from a fresh clone to a trained network. Installs what is missing, builds, trains on generated collider events with two
-# ranks, tests the result on events that the training has not seen, and writes a page about the run: runs/demo/report.html.
+# demo.sh: from a fresh clone to a trained network. It installs what is missing, builds, trains on generated collider
+# events with two ranks, tests the result on events that were not used in training, and writes a page about the run:
+# runs/demo/report.html.
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/setup.sh

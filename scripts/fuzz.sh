@@ -1,8 +1,10 @@
 #!/bin/sh
-# fuzz.sh [SECONDS [NAME...]]: runs the fuzz targets of tests/fuzz that long each (60 if not given), two at a time; exit code 0: none found anything.
+# fuzz.sh [SECONDS [NAME...]]: runs each fuzz target of tests/fuzz for so many seconds (default 60), two at a time; exit
+# code 0: none found anything.
 #
-# NAME: "tfrecord", "job", ...; without any, all that continuous integration runs for some seconds: all but hdf5. What tells new inputs from known ones is
-# kept in build/fuzz/tests/fuzz/found/NAME, from where the next run goes on; the input of a fault lies beside it as NAME-crash-..., and its story is printed.
+# NAME is "tfrecord", "job", ... Without a NAME it runs all targets that continuous integration runs for some seconds:
+# all but hdf5. Inputs that add coverage are kept in build/fuzz/tests/fuzz/found/NAME, where the next run continues. The
+# input of a fault is written next to them as NAME-crash-..., and the report of the fault is printed.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1-60}

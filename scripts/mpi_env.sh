@@ -1,6 +1,8 @@
-# mpi_env.sh: the environment in which Open MPI and MPICH run as root, on fewer cores than ranks, without pinning ranks to cores.
+# mpi_env.sh: the environment in which Open MPI and MPICH run as root, on fewer cores than ranks, without binding ranks
+# to cores.
 #
-# Sourced by the scripts; the build reads the export lines below for ctest. On a cluster the batch system sets all this, and it is not used.
+# The scripts source it, and the build reads the export lines below for ctest. On a cluster the batch system sets all
+# this, and the file is not used.
 
 # Open MPI 4
 export OMPI_ALLOW_RUN_AS_ROOT=1

@@ -1,12 +1,12 @@
 #!/bin/sh
-# net_ranks.sh: several hosts on one machine: COMMAND as MPI ranks in network namespaces that are joined by links of a given speed.
+# net_ranks.sh: runs COMMAND as MPI ranks in network namespaces that act as hosts, with links of a given speed.
 #
 #     sh scripts/net_ranks.sh [--hosts 2] [--ranks 1] [--rate 1gbit] [--mpiexec mpiexec] -- COMMAND...
 #
-# Each host is a namespace with a network card (a veth pair to a bridge), an address and a host name of its own, so that MPI takes it for a node:
-# between hosts all goes over TCP. --ranks is of each host. --rate limits each card in each direction, by a token bucket (tc tbf); without it the
-# links are as fast as the kernel copies. Works with Open MPI 4 and MPICH (Hydra). Needs root, and ip, tc (package iproute2) and unshare (util-linux).
-# Namespaces, bridge and files are gone when it ends, also after Ctrl-C. The exit code is that of mpiexec.
+# Each host is a namespace with its own network card (a veth pair to a bridge), address and host name, so that MPI takes it for a node: between
+# hosts everything uses TCP. --ranks is the number of each host. --rate limits each card in each direction, by a token bucket (tc tbf); without
+# it the links are as fast as the kernel copies. It works with Open MPI 4 and MPICH (Hydra), and needs root, ip, tc (package iproute2) and
+# unshare (util-linux). At the end, also after Ctrl-C, it removes namespaces, bridge and files. The exit code is that of mpiexec.
 set -eu
 usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 refuse() { echo "net_ranks: $*" >&2; exit 2; }
@@ -59,14 +59,15 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP PIPE
 
-# limit NAMESPACE-OR-EMPTY DEVICE. What the stack sends in one piece is kept below the bucket, which would cut it into packets: a third of a core at 1 Gbit/s.
+# limit NAMESPACE-OR-EMPTY DEVICE. The pieces that the network stack sends are kept smaller than the bucket, which would
+# otherwise cut them into packets: this takes a third of a core at 1 Gbit/s.
 limit() {
     [ -n "$rate" ] || return 0
     ip ${1:+-n "$1"} link set dev "$2" gso_max_size 32768 || true
     tc ${1:+-n "$1"} qdisc add dev "$2" root tbf rate "$rate" burst 64kb latency 20ms || refuse "tc does not take --rate $rate"
 }
 
-# ---- hosts, and a bridge between them; mpiexec itself sits at the bridge ----
+# ---- hosts, and a bridge between them; mpiexec itself is at the bridge ----
 ip link add "$id" type bridge || refuse "the system does not allow a bridge here"
 ip addr add "$net.254/24" dev "$id"
 ip link set "$id" up
@@ -79,7 +80,7 @@ while [ $i -lt "$hosts" ]; do
     ip -n "$ns" addr add "$net.$((i + 1))/24" dev eth0
     ip -n "$ns" link set lo up
     ip -n "$ns" link set eth0 up
-    # One that does not pace by what it believes of the link: sums come in bursts.
+    # A congestion control without pacing by an estimate of the link, because the sums are sent in bursts.
     for control in cubic reno; do
         ip netns exec "$ns" sh -c "echo $control >/proc/sys/net/ipv4/tcp_congestion_control" 2>/dev/null && break
     done
@@ -88,13 +89,13 @@ while [ $i -lt "$hosts" ]; do
     echo "$net.$((i + 1)) $ns" >>"$work/names"
     i=$((i + 1))
 done
-while read -r address ns; do           # what `ip netns exec` shows as /etc/hosts
+while read -r address ns; do           # `ip netns exec` shows it as /etc/hosts
     mkdir -p "/etc/netns/$ns"
     { echo "127.0.0.1 localhost"; sed "s/ $id-/ host/" "$work/names"; } >"/etc/netns/$ns/hosts"
     if [ "$kind" = HYDRA ]; then echo "$address:$ranks"; else echo "$address slots=$ranks"; fi >>"$work/hosts"
 done <"$work/names"
 
-# What MPI starts its daemons with in place of ssh: agent ADDRESS WORDS-FOR-A-SHELL...
+# The command with which MPI starts its daemons in place of ssh: agent ADDRESS WORDS-FOR-A-SHELL...
 cat >"$work/agent" <<AGENT
 #!/bin/sh
 ns=\$(sed -n "s/^\$1 //p" $work/names)

@@ -1,13 +1,15 @@
 #!/bin/sh
-# setup.sh [--all]: sees to it that the Debian packages which convoy is built from are there; --all adds those of the full test matrix.
+# setup.sh [--all]: makes sure that the Debian packages are installed which convoy is built from; --all adds those of
+# the full test matrix.
 #
-# Missing ones are installed, as root or through sudo; without either their list is printed and the exit code is 1. Systems other than
-# Debian's kind are left alone: there the build itself says what it does not find. So does CONVOY_SETUP=off, for libraries of your own.
+# Missing ones are installed, as root or through sudo. Without either, their list is printed and the exit code is 1.
+# Systems that are not based on Debian are not changed: there the build itself reports what it does not find.
+# CONVOY_SETUP=off does the same, for your own libraries.
 set -u
 packages='gcc libc6-dev make cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libyaml-dev
           libdnnl-dev libjpeg62-turbo-dev libspng-dev liblmdb-dev libhdf5-dev libxxhash-dev libdeflate-dev libsimgrid-dev'
 [ "${1-}" = --all ] && packages="$packages g++ mpich libmpich-dev clang clang-format libclang-rt-dev libomp-dev python3-venv"
-welcome=               # what one test skips without
+welcome=               # without these, a test is skipped
 [ "${1-}" = --all ] && welcome='slurm-wlm munge'
 
 [ "${CONVOY_SETUP-}" = off ] && exit 0
@@ -16,7 +18,7 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     exit 0
 fi
 
-# lacking PACKAGE...: those that are not installed.
+# lacking PACKAGE...: prints those that are not installed.
 lacking() {
     for package in "$@"; do
         dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || printf ' %s' "$package"

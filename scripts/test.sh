@@ -1,15 +1,16 @@
 #!/bin/sh
 # test.sh [--all|--soak] [--seed N]: installs what is missing, builds and runs the tests; the last line counts them.
 #
-# Without arguments: the release build with the system's MPI. --all, which continuous integration runs, treats warnings
-# as errors and adds more rows: MPICH, clang, the sanitizers, oneDNN 3, short fuzzing and the minimal build; a real
-# Slurm is started for the release row. A test says in a line "rows: ..." which rows run it (tests/CMakeLists.txt); the
-# release row runs them all. A row that does not build counts as one failed test; one that cannot be built here (an MPI
-# or a library is missing) counts as one skipped, with the reason. Exit code 0: nothing failed.
+# Without arguments it tests the release build with the system's MPI. --all, which continuous integration runs, treats
+# warnings as errors and adds more rows: MPICH, clang, the sanitizers, oneDNN 3, short fuzzing and the minimal build; a
+# real Slurm is started for the release row. A test says in a line "rows: ..." which rows run it (tests/CMakeLists.txt);
+# the release row runs all tests. A row that does not build counts as one failed test. A row that cannot be built here
+# (an MPI or a library is missing) counts as one skipped test, with the reason. Exit code 0: nothing failed.
 #
-# Tests by injected faults try a sample that a seed chooses. The seed is printed, and --seed N repeats a sample; --all
-# tries more of them. --soak takes hours and is started by hand: it runs the fault tests alone, with all faults, on Open
-# MPI and MPICH; its "count:" lines say how many of how many held (docs/internals/testing.md).
+# Tests by injected faults try a sample of the faults, which a seed chooses. The seed is printed, and --seed N repeats a
+# sample; --all tries more of them. --soak takes hours and is started by hand: it runs the fault tests alone, with all
+# faults, on Open MPI and MPICH. Its "count:" lines say how many faults were handled correctly, of how many
+# (docs/internals/testing.md).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 usage() {
@@ -53,7 +54,8 @@ count() {
          END { print p + 0, f + 0, s + 0 }' "$1"
 }
 
-# row NAME configure-argument...: configures and builds build/NAME, and runs the tests that have the label $label (NAME if it is empty).
+# row NAME configure-argument...: configures and builds build/NAME, and runs the tests that have the label $label (NAME
+# if it is empty).
 label= test_seconds=600
 row() {
     name=$1 log=$logs/$1 start=$(date +%s)
@@ -81,7 +83,8 @@ row() {
     echo "== $name: $1 passed, $2 failed, $3 skipped, $(($(date +%s) - start)) s"
 }
 
-# A folder with oneDNN 3, made once from the packages that its authors publish for Python; empty where they are not to be had.
+# Prints a folder with oneDNN 3, made once from the packages that its authors publish for Python; empty if they cannot
+# be downloaded.
 onednn3_prefix() {
     prefix=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/convoy/onednn-2023.2.0
     if [ ! -f "$prefix/done" ]; then
@@ -112,19 +115,19 @@ elif [ "$all" = --soak ]; then
     mpich_row
 else
     strict=-DCONVOY_WERROR=ON
-    export CONVOY_TEST_SLURM=1 # minutes: a job that reaches its limit under a Slurm of its own
+    export CONVOY_TEST_SLURM=1 # minutes: a job reaches its limit under its own Slurm
     row release --preset release $strict
     CONVOY_TEST_LEVEL=1        # the other rows try a few of the faults
-    mpich_row                  # what speaks MPI
+    mpich_row                  # tests that use MPI
     unset CONVOY_TEST_SLURM
-    if command -v clang >/dev/null; then # what computes
+    if command -v clang >/dev/null; then # tests that compute
         row clang --preset release $strict -DCMAKE_C_COMPILER=clang
     else
         skip_row clang "there is no clang"
     fi
-    row asan --preset asan $strict # without what is slow while other tests go through the same code
+    row asan --preset asan $strict # without tests that are slow while others cover the same code
     prefix=$(onednn3_prefix)
-    if [ -n "$prefix" ]; then      # what oneDNN has a part in
+    if [ -n "$prefix" ]; then      # tests that involve oneDNN
         row onednn3 --preset release $strict -DCMAKE_PREFIX_PATH="$prefix"
     else
         skip_row onednn3 "pip could not install oneDNN 3, see $logs/onednn3.setup"
@@ -134,7 +137,7 @@ else
     else
         skip_row fuzz "there is no clang with libFuzzer"
     fi
-    row minimal -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Release $strict $minimal # what needs no optional library
+    row minimal -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Release $strict $minimal # tests that need no optional library
 fi
 
 [ "$failed" -eq 0 ] || echo "output of the rows: $logs"

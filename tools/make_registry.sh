@@ -1,9 +1,9 @@
 #!/bin/sh
 # make_registry.sh SRC OUT FILE...: writes OUT, the C source with the tables of everything that registers itself.
 #
-# A descriptor registers by standing in one of FILE (the sources that are compiled) as a line that begins with CVY_<KIND>_DEFINE(id).
-# What is written for a kind is what its header under SRC declares: cvy_<kind>_table(), and cvy_<kind>_find() where that is declared.
-# Tables are sorted by id, so that they do not depend on the order of the files.
+# A descriptor registers with a line that begins with CVY_<KIND>_DEFINE(id) in one of FILE, the sources that are
+# compiled. The output for a kind is what its header under SRC declares: cvy_<kind>_table(), and cvy_<kind>_find() if
+# that is declared. Tables are sorted by id, so that they do not depend on the order of the files.
 set -eu
 export LC_ALL=C
 src=$1 out=$2

@@ -1,12 +1,12 @@
 #!/bin/sh
-# make_test_index.sh [--check]: writes docs/internals/tests.md, the index of all tests, from the comments at their heads;
-# with --check it fails if the page is not what it would write. Run by ctest.
+# make_test_index.sh [--check]: writes docs/internals/tests.md, the index of all tests, from the first comment of each
+# test; with --check it fails if the page is not up to date. Run by ctest.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
 page=docs/internals/tests.md
 
-# The first sentence of a test's first comment that is not a "ranks:" or "rows:" line, without the file's name.
+# Prints the first sentence of a test's first comment that is not a "ranks:" or "rows:" line, without the file's name.
 sentence() {
     awk -v name="$(basename "$1")" '
         /^\/\* (ranks|rows):/ || /^#!/ || /^# rows:/ { next }
@@ -24,7 +24,7 @@ sentence() {
         }' "$1"
 }
 
-# What the head says of ranks and rows, in brackets.
+# Prints the ranks and rows from the head of a test, in brackets.
 runs() {
     ranks=$(sed -n 's|^/\* ranks: \([0-9 ]*[0-9]\) *\*/$|ranks \1|p' "$1" | head -n 1)
     rows=$(sed -n 's|^/\* rows: \(.*\) \*/$|rows \1|p; s|^# rows: \(.*\)$|rows \1|p' "$1" | head -n 1)
