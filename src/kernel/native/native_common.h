@@ -57,7 +57,7 @@ enum { CVY_PAST_BYTES = 4 << 20, CVY_LINE_BYTES = 64 };
 /* The memory of an activation [N, C, positions...]: planes of `positions` x `block` elements, one plane for each sample
  * and each channel (or block of channels). */
 typedef struct cvy_planes {
-    int64_t n, channels; /* logical */
+    int64_t n, channels; /* samples; channels without padding */
     int64_t groups;      /* blocks of channels of a sample; equal to channels in plain layout */
     int64_t positions, block;
     int64_t pitch; /* planes from one sample to the next: groups, or more for a slice of another tensor */

@@ -35,8 +35,7 @@ typedef struct cvy_amx_sum {
     const cvy_amx_shift *tap;
 } cvy_amx_sum;
 
-/* The destination for the sums of successive positions. A row has `pitch` positions; only the first `width` are stored.
- */
+/* The destination of the sums of successive positions. A row has `pitch` positions; the first `width` are stored. */
 typedef struct cvy_amx_store {
     cvy_bf16 *to;          /* address of row 0, position 0 */
     int64_t row, position; /* elements between rows, between positions */

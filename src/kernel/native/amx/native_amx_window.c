@@ -159,8 +159,7 @@ int64_t cvy_amx_window_shift(const cvy_amx_window *w, const cvy_amx_tap *tap)
 
 /* ---- staging ---- */
 
-/* Copies `count` positions, `step` elements apart in the source. The `have` channels become `lanes`; the rest is zero.
- */
+/* Copies `count` positions, `step` elements apart in the source. `have` channels become `lanes`; the rest is zero. */
 static void copy_positions(const cvy_bf16 *from, int64_t step, int64_t count, int64_t have, int64_t lanes, cvy_bf16 *to)
 {
     if (step == lanes && have == lanes) {

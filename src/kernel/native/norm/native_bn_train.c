@@ -45,8 +45,8 @@ struct bn_train {
     double *stats;
     char *dst, *dres;
     int past;
-    cvy_bn_coef *coef; /* of each item and column; in scratch memory */
-    cvy_bn_sums *sums; /* of each part and column; in scratch memory */
+    cvy_bn_coef *coef; /* for each item and column; in scratch memory */
+    cvy_bn_sums *sums; /* for each part and column; in scratch memory */
 };
 
 /* Finds the samples of a part: *first_out .. *last_out - 1. */

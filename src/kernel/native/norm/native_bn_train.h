@@ -41,8 +41,8 @@ typedef struct cvy_bn_loops {
     /* dst = y, plus the residual if there is one, then ReLU if relu is set. */
     void (*apply)(const cvy_bn_tile *t, const cvy_bn_coef *coef);
     /* Adds d and d * (x - mean) to the sums. d is ddst, with these exceptions: if the result of bn_train is given, d is
-     * 0 unless that result is > 0, and d is stored to dres; else, if relu is set, d is 0 unless the normalised x is >
-     * 0. */
+     * 0 where that result is not positive, and d is stored to dres; else, if relu is set, d is 0 where the normalised x
+     * is not positive. */
     void (*grad_sums)(const cvy_bn_tile *t, const cvy_bn_coef *coef, cvy_bn_sums *sums);
     /* Writes dsrc to dst. */
     void (*grad_apply)(const cvy_bn_tile *t, const cvy_bn_coef *coef);

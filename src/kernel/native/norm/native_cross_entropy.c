@@ -144,7 +144,7 @@ CVY_INLINE void reduce(const struct cross_entropy *s, const float *x, int64_t p,
         cvy_softmax_strip(x + p, s->K, s->P, count, top, sum);
 }
 
-/* The term of label smoothing: the mean over all K classes of c[k] (total - x[k]), c[k] being the class weights. */
+/* The term of label smoothing: the mean over all K classes of c[k] (total - x[k]), c[k] are the class weights. */
 static double spread(const struct cross_entropy *s, const float *x, double total)
 {
     double sum = 0;
@@ -206,8 +206,8 @@ CVY_KERNEL_DEFINE(native_softmax_cross_entropy) = {
     .destroy = destroy,
 };
 
-/* The factors of the gradient of up to CVY_STRIP positions: dx[k] = a * exp(x[k] - top) - b * c[k], and additionally -
- * l at the label. */
+/* The factors of the gradient of up to CVY_STRIP positions: dx[k] = a * exp(x[k] - top) - b * c[k], and l less at the
+ * label. */
 typedef struct strip {
     float top[CVY_STRIP], a[CVY_STRIP], b[CVY_STRIP], l[CVY_STRIP];
 } strip;

@@ -97,8 +97,7 @@ CVY_INLINE void power(const struct lrn *s, int64_t n, const float *restrict scal
             out[i] = powf(scale[i], (float)-s->o.beta);
 }
 
-/* Work item: one tile of one sample. The tiles in scratch memory: x, squares or weighted gradients, scale, scale^-beta.
- */
+/* Work item: one tile of one sample. Tiles in scratch memory: x, squares or weighted gradients, scale, scale^-beta. */
 CVY_INLINE void forward_tile(const struct lrn *s, int64_t item, float *x, float *square, float *scale, float *factor)
 {
     const int64_t n = s->p.channels * s->step, at = s->half * s->step;

@@ -11,7 +11,7 @@
 struct add {
     int64_t elems, grain;
     int threads, nsrc, bf16;
-    float by;                          /* scale */
+    float by;                          /* factor of the operator scale */
     const void *src[CVY_NODE_SRC_MAX]; /* of the running call */
     void *dst;
 };

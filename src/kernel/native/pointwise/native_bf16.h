@@ -34,8 +34,7 @@ static inline int64_t cvy_strip_width(const cvy_strips *s, int64_t p)
     return CVY_MIN(s->lanes, s->all_lanes - p * s->lanes);
 }
 
-/* Calls body(.., width). Usual widths are passed as constants, so that the loops of body are compiled to whole vectors.
- */
+/* Calls body(.., width). Usual widths are passed as constants, so that the loops of body use whole vectors. */
 #define CVY_BY_WIDTH(width, body, ...)                                                                                 \
     do {                                                                                                               \
         switch (width) {                                                                                               \

@@ -12,9 +12,7 @@
 #include "op/tensor/op_concat.h"
 #include "op/tensor/op_pad.h"
 
-enum {
-    LONG_ROW = 1024
-}; /* elements; rows of at least this length are not merged, so that several threads can copy them */
+enum { LONG_ROW = 1024 }; /* elements; longer rows are not merged, so that several threads can copy them */
 
 struct box { /* in logical dimensions first; settle_box changes it to dimensions in memory order, rows last */
     int src, ndim;
@@ -154,8 +152,7 @@ static void extents_of(const cvy_shape *shape, const cvy_layout *layout, const i
         extent[d] = order[d] == 1 ? (channels + block - 1) / block : shape->dim[order[d]];
 }
 
-/* Changes a logical box to dimensions in memory order, and merges two dimensions if the inner one is copied as a whole.
- */
+/* Changes a logical box to dimensions in memory order, and merges two dimensions if the inner one is copied whole. */
 static void settle_box(struct box *b, const cvy_kernel_ask *ask, int64_t block)
 {
     const cvy_shape *src = &ask->node->src[b->src]->shape, *dst = &ask->node->dst[0]->shape;

@@ -256,7 +256,7 @@ static cvy_status avg_pool_grad_run(void *state, void *const *src, void *const *
 CVY_KERNEL_DEFINE(native_avg_pool) = {
     .name = "native.avg_pool",
     .op = "avg_pool",
-    .preference = 60, /* before native_bf16_pool.c, where both apply */
+    .preference = 60, /* preferred to native_bf16_pool.c if both apply */
     .offer = avg_pool_offer,
     .create = avg_pool_create,
     .run = avg_pool_run,
@@ -266,7 +266,7 @@ CVY_KERNEL_DEFINE(native_avg_pool) = {
 CVY_KERNEL_DEFINE(native_avg_pool_grad) = {
     .name = "native.avg_pool_grad",
     .op = "avg_pool_grad",
-    .preference = 60, /* before native_bf16_pool.c, where both apply */
+    .preference = 60, /* preferred to native_bf16_pool.c if both apply */
     .offer = avg_pool_grad_offer,
     .create = avg_pool_grad_create,
     .run = avg_pool_grad_run,

@@ -67,8 +67,7 @@ static cvy_status avg_pool_grad_create(const cvy_kernel_ask *ask, void **state_o
 
 /* ---- forward ---- */
 
-/* In each dimension: the source coordinate of tap 0 of one window, and its taps first .. end - 1 that read the source.
- */
+/* In each dimension: the source coordinate of tap 0 of a window, and its taps first .. end - 1 that read the source. */
 struct window {
     int64_t start[3], first[3], end[3];
 };

@@ -1,11 +1,12 @@
 /*
  * native_max_pool.c: max pooling of f32 and bf16, and its gradient, in one pass each over memory.
  *
- * The index of each winner is one byte, so backward reads neither the source nor the result of forward. If channels are
- * in blocks or last, and the index is a byte, the loops are those of native_max_pool_simd.h. The loops here are for f32
- * in the plain layout or with large windows. They compute windows in runs within one row, one tap after the other for
- * the whole run. Backward clears each row of the source just before the first window that reads it, and adds while the
- * row is in the cache. Each plane belongs to one thread, so nothing is atomic and the order of the sums is fixed.
+ * The index of a winner is one byte (four for large windows), so backward reads neither the source nor the result of
+ * forward. If channels are in blocks or last, and the index is a byte, the loops are those of native_max_pool_simd.h.
+ * The loops here are for f32 in the plain layout or with large windows. They compute windows in runs within one row,
+ * one tap after the other for the whole run. Backward clears each row of the source just before the first window that
+ * reads it, and adds while the row is in the cache. Each plane belongs to one thread, so nothing is atomic and the
+ * order of the sums is fixed.
  */
 #include <math.h>
 #include <string.h>
@@ -266,8 +267,7 @@ CVY_INLINE void add_wins(const int64_t B, const int wide, const float *restrict 
 }
 
 /* Clears the rows of a source plane which destination row `row` is the first to write, just before it does so (they are
- * then in the cache). If `row` is the number of rows, clears all remaining rows. *clear: rows that have been cleared.
- */
+ * then in the cache). If `row` is the number of rows, clears all remaining rows. *clear: rows cleared so far. */
 CVY_INLINE void clear_rows(const cvy_pool_walk *w, int64_t block, int64_t row, float *dsrc, int64_t *clear)
 {
     const int64_t d = row / w->dst[1], h = row % w->dst[1], row_elems = w->src[2] * block;

@@ -80,8 +80,7 @@ struct pool_out {
     int64_t dst, index;
 };
 
-/* Computes windows first .. end-1 of a row. taps: taps in a row of the window if all of them are in the source, else 0.
- */
+/* Computes windows first .. end-1 of a row. taps: taps in a row of the window if all are in the source, else 0. */
 LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps,
                        const struct tap_rows *rows, int64_t first, int64_t end, struct pool_out out)
 {
@@ -201,8 +200,7 @@ struct touches {
     struct touch touch[256];
 };
 
-/* Source position q * stride + phase - pad is read by the windows q, q-1, ... with the taps phase, phase + stride, ...
- */
+/* The windows q, q-1, ... read source position q * stride + phase - pad, with the taps phase, phase + stride, ... */
 LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
                           const struct touch *touch, const int64_t count, int64_t q, int64_t phase, int64_t out,
                           const int inside)

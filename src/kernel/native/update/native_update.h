@@ -9,7 +9,7 @@
 #include "optim/optim_update.h"
 
 typedef struct cvy_native_update {
-    const void *options; /* the node's */
+    const void *options; /* of the node, not owned */
     int64_t elems;       /* with padding */
     int threads;
     cvy_update_scalars now; /* of the running call, like the pointers below */

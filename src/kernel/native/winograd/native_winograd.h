@@ -43,8 +43,7 @@ typedef struct cvy_winograd_isa {
     const cvy_winograd_tile *tile;
     int ntile;
     const cvy_winograd_products *products; /* [rows - rows_least] */
-    /* c [sum_rows, w] = (or += if add) a [k, lanes]^T b [k, w], a sum over tiles. Uses the first sum_rows columns of a.
-     */
+    /* c [sum_rows, w] = (or += if add) a [k, lanes]^T b [k, w], a sum over tiles. Uses a's first sum_rows columns. */
     void (*sum[2])(int64_t k, const float *a, const float *b, int add, float *c);
     /* These copy between tiles and planes [h, w] of vectors; [0] f32, [1] bf16. load copies a tile of n x n at (y0,
      * x0), which may extend beyond the edge. store writes the first rows and columns of a tile to (y0, x0), with bias
