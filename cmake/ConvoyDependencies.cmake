@@ -1,9 +1,10 @@
-# Finds what convoy is built on and gathers it in the interface target convoy_dependencies.
+# Finds the libraries that convoy is built on and collects them in the interface target convoy_dependencies.
 #
-# Required: MPI, libyaml, the threads and mathematics of the C library. Everything else is optional: CVY_HAVE_<NAME> becomes 1 where it is
-# wanted and found, else 0, and the library does without it. Libraries are looked up as one header and one library file, the one form in
-# which all of them come, whether from a distribution, a module system or a folder named in CMAKE_PREFIX_PATH.
-# What is not MPI is in convoy_libraries too, for the simulated build, which has an MPI of its own.
+# Required are MPI, libyaml, and the threads and mathematics of the C library. Everything else is optional:
+# CVY_HAVE_<NAME> becomes 1 if it is wanted and found, else 0, and the library is built without it. A library is looked
+# up as one header and one library file, because they all come in this form, from a distribution, a module system or a
+# folder named in CMAKE_PREFIX_PATH. convoy_libraries holds everything but MPI, for the simulated build, which has its
+# own MPI.
 add_library(convoy_dependencies INTERFACE)
 add_library(convoy_libraries INTERFACE)
 
@@ -60,7 +61,7 @@ if(CONVOY_WITH_OPENMP)
     endif()
 endif()
 
-# SimGrid is another MPI library, which only the simulated command is built with.
+# SimGrid is another MPI library. Only the simulated command is built with it.
 set(CVY_HAVE_SIMGRID 0)
 if(CONVOY_WITH_SIMGRID AND NOT CONVOY_SANITIZE)
     convoy_find(SIMGRID smpi/smpi.h simgrid)

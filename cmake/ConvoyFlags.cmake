@@ -1,8 +1,9 @@
 # Compiler flags of everything that is built here, as the interface target convoy_flags.
 #
-# The baseline is the plain architecture: kernels that gain from wider vectors carry their own versions and choose at run time, so one
-# installed library serves every node type of a cluster. No -ffast-math: NaN and infinity must stay what they are, because runs are
-# stopped on them; only errno and floating-point traps are given up, which nothing here reads and which would forbid vector code.
+# The baseline is the plain architecture: kernels that gain from wider vectors have their own versions and choose one at
+# run time, so one installed library serves every node type of a cluster. There is no -ffast-math: NaN and infinity must
+# stay what they are, because runs are stopped on them. Only errno and floating-point traps are switched off, because
+# nothing here uses them and they would prevent vector code.
 add_library(convoy_flags INTERFACE)
 target_compile_definitions(convoy_flags INTERFACE _GNU_SOURCE)
 target_compile_options(convoy_flags INTERFACE
@@ -12,7 +13,7 @@ target_compile_options(convoy_flags INTERFACE
     "SHELL:-include ${CONVOY_GEN}/cvy_config.h")
 
 if(NOT CVY_HAVE_OPENMP)
-    # Vector hints stay in force, and the pragmas for threads are passed over in silence.
+    # Vector hints stay in force, and the pragmas for threads are ignored without a warning.
     target_compile_options(convoy_flags INTERFACE -fopenmp-simd)
 endif()
 

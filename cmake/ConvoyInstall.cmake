@@ -1,4 +1,5 @@
-# What `cmake --install` lays down: command, shared library, public headers, and the files by which CMake and pkg-config find them.
+# What `cmake --install` installs: command, shared library, public headers, and the files with which CMake and
+# pkg-config find them.
 include(CMakePackageConfigHelpers)
 
 if(TARGET convoy)
