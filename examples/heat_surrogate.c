@@ -7,10 +7,11 @@
  *
  * The host program owns MPI: it calls MPI_Init, splits the ranks into teams, and hands convoy a team's communicator.
  * Every rank steps a few plates by the heat equation, du/dt = a (d2u/dx2 + d2u/dy2) with u = 0 at the rim and a source
- * that jumps about; each team has its own a. In every time step the surrogate (two small convolutions) first predicts
- * the next state, then learns from the true one: arrays that change all the time, written straight into the program's
- * feeds. A host may also put convoy away and take it up again: here it destroys and re-creates context and program a
- * hundred times, carrying all variables over by name, and checks each time that the library has given all memory back.
+ * that moves at random. Each team has its own a. In every time step the surrogate (two small convolutions) first
+ * predicts the next state, then learns from the true one: the arrays change all the time and are written directly into
+ * the program's feeds. A host may also stop using convoy and start again: here it destroys and re-creates context and
+ * program a hundred times, carrying all variables over by name, and checks each time that the library has given all
+ * memory back.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -62,7 +63,7 @@ static void diffuse(struct plates *p)
     }
 }
 
-/* The next state becomes the present one; somewhere a spot is heated or cooled. */
+/* The next state becomes the current one. Then one random cell is heated or cooled. */
 static void advance(struct plates *p)
 {
     memcpy(p->now, p->next, sizeof p->now);
@@ -72,12 +73,12 @@ static void advance(struct plates *p)
     }
 }
 
-/* ---- the surrogate: the next state from the present one ---- */
+/* ---- the surrogate, which computes the next state from the current one ---- */
 
 struct surrogate {
     cvy_context *context;
     cvy_program *program;
-    int predict, learn; /* steps of the program */
+    int predict, learn; /* tasks of the program */
 };
 
 static void describe(cvy_model **model_out)
@@ -115,8 +116,8 @@ static void destroy(struct surrogate *s)
     cvy_context_destroy(&s->context);
 }
 
-/* Sum of squared differences between the predicted and the true next state, and between the present and the next (what
- * "no change" would cost). */
+/* error[0]: the sum of squared differences between the predicted and the true next state. error[1]: the same between
+ * the current and the next state, which is the error of predicting "no change". */
 static void predict(struct surrogate *s, const struct plates *p, double error[2])
 {
     const void *future = NULL;
@@ -138,7 +139,7 @@ static void learn(struct surrogate *s, const struct plates *p)
     CHECK(cvy_program_step(s->program, s->learn, 0.1));
 }
 
-/* ---- what is carried over from one life to the next: weights and momentum, by name ---- */
+/* ---- what is carried over from one program to the next: weights and momentum, by name ---- */
 
 struct keepsake {
     char name[VARIABLES][64];
@@ -191,7 +192,7 @@ int main(int argc, char **argv)
     plates.random = (unsigned)rank + 1;
 
     double error[2][2] = {{0}}; /* of the first and of the second half of the run */
-    double left_bytes = 0;      /* what the library still held after a life, at most */
+    double left_bytes = 0;      /* the most that the library still held after a program was destroyed */
     for (int life = 0; life < LIVES; life++) {
         struct surrogate s = {0};
         create(team, &s);

@@ -1,10 +1,10 @@
 /* rows: clang asan */
 /*
- * linear_regression.c: the smallest use of libconvoy: fit y = W x + b to four points.
+ * linear_regression.c: a minimal use of libconvoy: it fits y = W x + b to four points.
  *
  *     cc linear_regression.c $(pkg-config --cflags --libs convoy) -lm -o linear_regression && ./linear_regression
  *
- * Prints W = -1.00000, b = 1.00000.
+ * It prints W = -1.00000, b = 1.00000.
  */
 #include <convoy/convoy.h>
 #include <math.h>

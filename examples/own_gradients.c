@@ -1,16 +1,17 @@
 /* ranks: 1 2 3 */
 /*
- * own_gradients.c: a program with its own model and its own backward pass; convoy only sums its gradients over the
+ * own_gradients.c: a program with its own model and its own backward pass; convoy only adds up its gradients over the
  * ranks.
  *
  *     mpicc own_gradients.c $(pkg-config --cflags --libs convoy) -lm -o own_gradients
  *     mpiexec -n 4 ./own_gradients
  *
- * A perceptron with one hidden layer, written out in plain C, learns to tell four sectors of a disk apart. Every rank
- * has a share of the points. Each gradient is written where the reducer says and handed over as soon as it is complete,
- * so the sums of the second layer travel while the first one's gradients are being made. The first part of the training
- * is delayed: a step applies the sums of the step before, which had a whole step to arrive; then it cools down to the
- * plain way. To show that the number of ranks changes nothing, each rank then trains once more on all points alone.
+ * A perceptron with one hidden layer, written out in plain C, learns to distinguish four sectors of a disk. Every rank
+ * has a share of the points. Each gradient is written into the reducer's buffer, and its reduction is started as soon
+ * as it is complete. So the gradients of the second layer are reduced while those of the first layer are being
+ * computed. The first part of the training uses delayed updates: a step applies the sums of the step before, which had
+ * a whole step to arrive. The second part uses plain synchronous updates. To show that the number of ranks changes
+ * nothing, each rank then trains once more alone, on all points.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -35,7 +36,7 @@ static const struct {
         }                                                                                                              \
     } while (0)
 
-/* ---- the data: points of a disk, turned the more the farther out they lie ---- */
+/* ---- the data: points of a disk; the angle is turned more the farther out a point is ---- */
 
 struct point {
     float x[2];
@@ -72,7 +73,7 @@ static void make_weights(struct net *net, unsigned random)
     }
 }
 
-/* Hidden values and probabilities of one point; returns its loss. */
+/* Computes hidden values and probabilities of one point; returns its loss. */
 static double forward(const struct net *net, const struct point *p, float hidden[HIDDEN], float probability[CLASSES])
 {
     double sum = 0, top = -1e30, logit[CLASSES];
@@ -100,7 +101,7 @@ static float *fresh(cvy_reducer *r, int i)
     return gradient;
 }
 
-/* Gradients of the mean loss over all ranks' points: this rank's part of the sums. */
+/* Computes this rank's part of the gradients of the mean loss over the points of all ranks. */
 static void backward(const struct net *net, const struct point *p, int count, cvy_reducer *r)
 {
     static float hidden[POINTS][HIDDEN], dlogit[POINTS][CLASSES];
@@ -171,7 +172,7 @@ static void train(cvy_context *context, const struct point *all, struct net *net
     cvy_reducer_destroy(&r);
 }
 
-/* ---- what has become of it ---- */
+/* ---- the result ---- */
 
 static double mean_loss(const struct net *net, const struct point *all, double *accuracy_out)
 {

@@ -23,7 +23,7 @@ static cvy_status check(cvy_status status)
 
 enum { SAMPLES = 500, BATCH = 32, EPOCHS = 4, CLASSES = 5, SAVE_EVERY = 10 };
 
-/* The share of samples that the network classifies correctly, over all ranks. */
+/* The fraction of samples, over all ranks, that the network classifies correctly. */
 static double evaluate(cvy_context *context, cvy_program *program, int task, cvy_data *data)
 {
     cvy_data_loader_opts opts = cvy_data_loader_opts_default();
@@ -48,7 +48,7 @@ static double evaluate(cvy_context *context, cvy_program *program, int task, cvy
     return value;
 }
 
-/* Trains from the newest checkpoint in `folder`, or from the start, to step `last` (-1: the end); gives the loss. */
+/* Trains from the newest checkpoint in `folder`, or from the start, to step `last` (-1: the end). Returns the loss. */
 static double train(cvy_context *context, cvy_model *model, cvy_data *data, const char *folder, int64_t last)
 {
     cvy_training_opts training = cvy_training_opts_default();
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
     check(cvy_model_add(model, "fc", "out", "channels: 5", "x"));
     check(cvy_model_add(model, "softmax_cross_entropy", "loss", NULL, "out, label"));
     const double whole = train(context, model, data, folder, -1);
-    train(context, model, data, twice, 25); /* killed after step 25; its last checkpoint is of step 20 */
+    train(context, model, data, twice, 25); /* stops after step 25; its last checkpoint is of step 20 */
     const int failed =
         train(context, model, data, twice, -1) != whole || (cvy_context_rank(context) == 0 && system(clean) != 0);
     cvy_data_destroy(&data);

@@ -2,9 +2,9 @@
  * checkpoint.c: writes a checkpoint set. A crash at any moment leaves either the old sets, or the old ones and the new
  * one, but never an incomplete set.
  *
- * In the step: when a save is due, the ranks that write copy the tensors after the update (checkpoint_saver.c) and
- * write them while training continues. The order is: files, each synced; manifest; rename of the folder; sync of its
- * parent; `latest`. Only then older sets are deleted, and at least two verified sets remain.
+ * When a save is due, the ranks that write copy the tensors after the update (checkpoint_saver.c) and write them while
+ * training continues. The order is: files, each synced; manifest; rename of the folder; sync of its parent; `latest`.
+ * Only then older sets are deleted, and at least two verified sets remain.
  */
 #include "checkpoint/checkpoint.h"
 
@@ -22,7 +22,7 @@
 #define SETS_MIN 2 /* minimum number of verified sets to keep */
 #define COPY_ALIGN ((size_t)64)
 
-struct tensors { /* of one file */
+struct tensors { /* the tensors of one file */
     const char *name;
     cvy_tensor_entry *entry;
     cvy_variable *from; /* copies of the variables' descriptions; `data` points to the variable or to its copy */

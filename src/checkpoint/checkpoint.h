@@ -1,10 +1,10 @@
 /*
- * checkpoint.h: checkpoint sets. A set is a folder with the whole state of a run. It appears whole or not at all,
- * and it is used only after its hashes have been checked.
+ * checkpoint.h: checkpoint sets. A set is a folder with the whole state of a run. It appears whole or not at all, and
+ * it is used only after its hashes have been checked.
  *
- * In the step: sets are written after a step's update, by the ranks that write (checkpoint_saver.h; data-parallel
- * state is equal on all ranks). They are read before step 0 of a resumed run, of `test` and of `predict`. The files
- * are described in docs/internals/checkpoint.md.
+ * Sets are written after a step's update, by the ranks that write (checkpoint_saver.h; data-parallel state is equal on
+ * all ranks). They are read before step 0 of a resumed run, of `test` and of `predict`. The files are described in
+ * docs/internals/checkpoint.md.
  */
 #ifndef CVY_CHECKPOINT_H
 #define CVY_CHECKPOINT_H

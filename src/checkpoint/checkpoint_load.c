@@ -1,7 +1,7 @@
 /*
  * checkpoint_load.c: fills variables from a checkpoint set or from any safetensors file, after checking all of them.
  *
- * In the step: never. It runs before step 0 of a resumed run, of `test` and `predict`, and for `train.init`.
+ * No step calls it. It runs before step 0 of a resumed run, of `test` and `predict`, and for `train.init`.
  */
 #include <string.h>
 

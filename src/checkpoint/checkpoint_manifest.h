@@ -2,8 +2,7 @@
  * checkpoint_manifest.h: manifest.json, the list of a checkpoint set's files with their sizes and hashes. It shows that
  * the other files are complete.
  *
- * In the step: it is written last in a save and checked first in a resume. The format is described in
- * docs/internals/checkpoint.md.
+ * It is written last in a save and checked first in a resume. The format is described in docs/internals/checkpoint.md.
  */
 #ifndef CVY_CHECKPOINT_MANIFEST_H
 #define CVY_CHECKPOINT_MANIFEST_H

@@ -101,7 +101,7 @@ static cvy_status read_counts(const cvy_checkpoint *c, const cvy_program *p, int
     return CVY_OK;
 }
 
-/* All that can fail on one rank, before a variable is changed. */
+/* Does all that can fail on one rank, before any variable is changed. */
 static cvy_status examine(const cvy_checkpoint *c, const cvy_program *p, int64_t *count, cvy_checkpoint_about *about)
 {
     const cvy_tree *state = NULL;

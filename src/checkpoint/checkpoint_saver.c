@@ -1,5 +1,5 @@
 /*
- * checkpoint_saver.c: see checkpoint_saver.h.
+ * checkpoint_saver.c: background checkpoints (checkpoint_saver.h).
  *
  *     writers      copy | write their files, sync them |               (thread)
  *     rank 0                                            | manifest, rename, sync, delete older ones |   (thread)
@@ -144,8 +144,8 @@ cvy_status cvy_saver_begin(cvy_saver *s, const cvy_save_opts *opts, int split, i
         return status;
     }
     if (part >= 0 && background)
-        copied = cvy_save_copy(s->save, &s->room) ==
-                 CVY_OK; /* without memory for the copy, the step waits until all is written */
+        copied =
+            cvy_save_copy(s->save, &s->room) == CVY_OK; /* without memory for the copy, the step waits for the write */
     CVY_TRY(comm->ops->allreduce(comm, &copied, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
     s->stage = STAGE_WRITE;
     s->saved = (cvy_saved){.step = opts->step,
@@ -228,7 +228,7 @@ cvy_status cvy_saver_finish(cvy_saver *s, int *ended_out, cvy_saved *saved_out)
     const double begin = cvy_clock_s();
     *ended_out = 0;
     while (s->stage != STAGE_NONE && !*ended_out) {
-        join(s); /* the others are waited for in the agreement that follows */
+        join(s); /* the agreement that follows waits for the other ranks */
         CVY_TRY(cvy_saver_advance(s, ended_out, saved_out));
     }
     if (*ended_out)

@@ -2,10 +2,10 @@
  * checkpoint_saver.h: background checkpoints. Each writer copies its part of the tensors and writes the copy while
  * training continues.
  *
- * In the step: cvy_saver_begin() is called when a save is due and takes as long as the copy. Before each step the ranks
- * exchange whether any of them is still writing (cvy_saver_is_busy, in the reduction that controls the run). When no
- * rank is, all call cvy_saver_advance(), and rank 0 commits the set, again in the background. Only the training thread
- * calls MPI.
+ * cvy_saver_begin() is called when a save is due and takes as long as the copy. Before each step the ranks exchange
+ * whether any of them is still writing (cvy_saver_is_busy, in the reduction that controls the run). When no rank is,
+ * all call cvy_saver_advance(), and rank 0 commits the set, again in the background. Only the training thread calls
+ * MPI.
  */
 #ifndef CVY_CHECKPOINT_SAVER_H
 #define CVY_CHECKPOINT_SAVER_H

@@ -1,8 +1,7 @@
 /*
- * checkpoint_set.c: names, list and verification of the checkpoint sets in a folder; finding one; the record of the
- * best.
+ * checkpoint_set.c: names, lists, verifies and finds the checkpoint sets in a folder, and records the best one.
  *
- * In the step: never. It runs at the start of a resumed run, of `test` and `predict`, and when a save deletes old sets.
+ * No step calls it. It runs at the start of a resumed run, of `test` and `predict`, and when a save deletes old sets.
  */
 #include "checkpoint/checkpoint_set.h"
 

@@ -1,5 +1,6 @@
 /*
- * context.c: contexts: one rank alone, or the ranks of a user's communicator; threads from the affinity mask; the log.
+ * context.c: creates contexts of one rank or of the ranks of a user's communicator; chooses the number of threads from
+ * the affinity mask; writes the log.
  */
 #include "context/context.h"
 
@@ -14,7 +15,7 @@
 #include "comm/mpi/comm_mpi.h"
 #include <convoy/mpi.h>
 
-/* Of how many ranks of this node the mask is the same as this one's. Collective. */
+/* Counts the ranks of this node that have the same mask as this one. Collective. */
 static cvy_status count_sharing(const cvy_context *context, int *sharing_out)
 {
     struct place {
@@ -23,7 +24,7 @@ static cvy_status count_sharing(const cvy_context *context, int *sharing_out)
     } mine = {.node = context->comm->node}, *all = NULL;
     cvy_comm *comm = context->comm;
     CPU_ZERO(&mine.mask);
-    (void)!sched_getaffinity(0, sizeof mine.mask, &mine.mask); /* without an answer it is empty, as that of others is */
+    (void)!sched_getaffinity(0, sizeof mine.mask, &mine.mask); /* if it fails, the mask is empty */
     CVY_TRY(cvy_comm_alloc(comm, sizeof mine * (size_t)comm->nranks, &all));
     const cvy_status status = comm->ops->allgather(comm, &mine, sizeof mine, all);
     int sharing = 0;
@@ -34,16 +35,15 @@ static cvy_status count_sharing(const cvy_context *context, int *sharing_out)
     return status;
 }
 
-/* Threads of this rank: the cores of its mask, divided by the ranks of the node that have the same one. A mask of its
- * own is taken whole. */
+/* Chooses the number of threads of this rank: the cores of its mask, divided by the number of ranks of the node that
+ * have the same mask. If no other rank has its mask, it uses all cores of the mask. */
 static cvy_status choose_threads(cvy_context *context)
 {
     const int asked = context->opts.threads;
     int sharing = 1;
     context->cores = cvy_machine_cores();
-    const int most =
-        CVY_MAX(4 * context->cores, 256);      /* the runtime of OpenMP ends the process where it cannot start them */
-    CVY_TRY(count_sharing(context, &sharing)); /* by all, whoever was told a number */
+    const int most = CVY_MAX(4 * context->cores, 256); /* OpenMP ends the process if it cannot start that many */
+    CVY_TRY(count_sharing(context, &sharing));         /* collective, so also for a rank that was given a number */
     CVY_CHECK(asked >= 0 && asked <= most, CVY_E_ARGUMENT,
               "%d compute threads a rank, expected 1 .. %d for %d cores, or 0 to choose", asked, most, context->cores);
     context->cores_each = CVY_MAX(context->cores / sharing, 1);

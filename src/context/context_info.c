@@ -1,9 +1,10 @@
 /*
- * context_info.c: what this build has, a "key value" pair a line: for `convoy info`, bug reports and plan.json.
+ * context_info.c: what this build contains, one line with a key and a value for each item: for `convoy info`, bug
+ * reports and plan.json.
  */
 #include <convoy/base.h>
 
-/* A member of the list below: its name and, as a string, yes or no. */
+/* An item of the list below: its name, and yes or no as a string. */
 #define WORD_0 "no"
 #define WORD_1 "yes"
 #define WORD_OF(x) WORD_##x

@@ -1,5 +1,6 @@
 /*
- * context_team.h: the size of the compute team, set for the time of a step and put back: the caller may use OpenMP too.
+ * context_team.h: sets the size of the OpenMP team for the duration of a step and restores it afterwards, because the
+ * caller may use OpenMP too.
  */
 #ifndef CVY_CONTEXT_TEAM_H
 #define CVY_CONTEXT_TEAM_H
@@ -8,7 +9,7 @@
 #include <omp.h>
 #endif
 
-/* Returns the size that was set before. */
+/* Returns the previous size. */
 static inline int cvy_team_enter(int threads)
 {
 #if CVY_HAVE_OPENMP

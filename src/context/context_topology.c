@@ -1,9 +1,9 @@
 /*
- * context_topology.c: where the ranks are, from the affinity masks, the batch system's variables and the launcher's own
- * mask.
+ * context_topology.c: finds where the ranks run: from their affinity masks, the variables of the batch system and the
+ * mask of the launcher.
  *
- * A core is one of the machine, whatever its hardware threads; masks are of hardware threads, as Linux numbers them.
- * Nothing here knows a rank's place by rank number: nodes may be filled in any order.
+ * A core is a physical core, whatever the number of its hardware threads. Masks contain hardware threads, as Linux
+ * numbers them. No code here derives a rank's place from its number: nodes may be filled in any order.
  */
 #include "context/context_topology.h"
 
@@ -12,12 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NODES_APART = 8 }; /* up to so many nodes have a line each */
+enum { NODES_APART = 8 }; /* up to this number, each node has its own line */
 enum { BINDINGS_SHOWN = 16, WARNINGS_OF_A_NODE = 3 };
 
 /* ---- this rank ---- */
 
-/* The first hardware thread of the core of each one in the mask. */
+/* For each hardware thread in the mask: the first hardware thread of its core. */
 static cpu_set_t cores_of(const cpu_set_t *mask)
 {
     cpu_set_t cores;
@@ -38,7 +38,8 @@ static cpu_set_t cores_of(const cpu_set_t *mask)
     return cores;
 }
 
-/* What the system would give this thread: all is asked for, and the former mask comes back. */
+/* The hardware threads that the system would allow this thread to use. It asks for all, reads what it got, and restores
+ * the former mask. */
 static cpu_set_t granted(const cpu_set_t *mine)
 {
     cpu_set_t all;
@@ -50,7 +51,7 @@ static cpu_set_t granted(const cpu_set_t *mine)
     return all;
 }
 
-/* Name and parent of a process; 0 where there is none. */
+/* Reads name and parent of a process; returns 0 if there is no such process. */
 static int read_process(long pid, char *name, size_t room, long *parent_out)
 {
     char path[64], text[512];
@@ -68,8 +69,8 @@ static int read_process(long pid, char *name, size_t room, long *parent_out)
     return 1;
 }
 
-/* Whose child this rank is, perhaps with shells between them. Its mask is that of the job where the batch system ties
- * jobs by masks. */
+/* Finds the launcher: the parent of this rank, or one of the processes above it, since shells may be in between. The
+ * launcher's mask is the mask of the job, if the batch system binds jobs by masks. */
 static cvy_launcher find_launcher(cpu_set_t *mask_out)
 {
     static const struct {
@@ -131,7 +132,7 @@ cvy_status cvy_topology_gather(const cvy_context *context, cvy_rank_topology *al
 
 /* ---- text ---- */
 
-/* Adds "0-3,8" for `set`, or says that there is no room by 0. */
+/* Adds a range to text such as "0-3,8"; returns 0 if there is no room for it. */
 static int add_range(char *text, size_t *n, size_t room, int first, int last)
 {
     char range[32];
@@ -163,16 +164,15 @@ void cvy_cores_text(const cpu_set_t *cores, char *text, size_t room)
 /* ---- nodes ---- */
 
 struct node {
-    const cvy_rank_topology **rank; /* its ranks, ascending */
+    const cvy_rank_topology **rank; /* its ranks in ascending order */
     int nranks;
-    int64_t threads, least, most; /* of all ranks; of one */
-    int ncore, nmask,
-        npermitted; /* cores and hardware threads that any of its ranks may use; cores that they could have */
-    int same_mask;  /* of all ranks */
+    int64_t threads, least, most; /* threads of all ranks together; smallest and largest number of one rank */
+    int ncore, nmask, npermitted; /* cores and hardware threads that its ranks may use; cores that they could have */
+    int same_mask;                /* 1: all ranks have the same mask */
     cpu_set_t mask;
 };
 
-/* The places in order of nodes. */
+/* The ranks, sorted by node. */
 struct nodes {
     const cvy_rank_topology **rank;
     struct node *node;
@@ -208,7 +208,7 @@ static void sum_up(struct node *n)
     n->ncore = CPU_COUNT(&cores);
     n->nmask = CPU_COUNT(&n->mask);
     n->npermitted = CPU_COUNT(&permitted);
-    if (allotted > 0) /* of a node that jobs share, the rest is another's */
+    if (allotted > 0) /* if several jobs share a node, the rest belongs to others */
         n->npermitted = CVY_MAX((int)CVY_MIN(allotted, (int64_t)n->npermitted), n->ncore);
 }
 
@@ -241,7 +241,7 @@ static cvy_status nodes_make(const cvy_rank_topology *place, int nranks, struct 
     return CVY_OK;
 }
 
-/* Whether two nodes would have the same line but for their names and ranks. */
+/* Whether two nodes would have the same line except for their names and ranks. */
 static int are_equal(const struct node *a, const struct node *b)
 {
     int equal =
@@ -251,7 +251,8 @@ static int are_equal(const struct node *a, const struct node *b)
     return equal;
 }
 
-/* How many nodes from `first` on are equal to it; 0: an earlier one is. *last_out: the last of them. */
+/* The number of nodes from `first` on that are equal to it, itself included; 0: an earlier node is equal to it.
+ * *last_out: the last of them. */
 static int count_equal(const struct nodes *nodes, int first, int *last_out)
 {
     int count = 0;
@@ -299,7 +300,7 @@ static void add_binding(const struct node *n, cvy_text *out)
         cvy_text_add(out, " ..");
 }
 
-/* "8 cores, 2 threads each, bound to 0-1 2-3 4-5 6-7". */
+/* Prints "8 cores, 2 threads each, bound to 0-1 2-3 4-5 6-7". */
 static void add_shape(const struct node *n, cvy_text *out)
 {
     cvy_text_add(out, "%d core%s", n->ncore, n->ncore == 1 ? "" : "s");
@@ -341,9 +342,9 @@ cvy_status cvy_topology_print(const cvy_rank_topology *place, int nranks, cvy_te
     return out->status;
 }
 
-/* ---- what is bad ---- */
+/* ---- what is wrong ---- */
 
-/* "node cn01", or with its equals. */
+/* Prints "node cn01", and the number of other nodes that are equal. */
 static void add_name(const struct node *n, int count, cvy_text *out)
 {
     cvy_text_add(out, "node %s", n->rank[0]->host);
@@ -351,7 +352,7 @@ static void add_name(const struct node *n, int count, cvy_text *out)
         cvy_text_add(out, " and %d like it", count - 1);
 }
 
-/* How to give each rank so many cores of its own. */
+/* Prints how to give each rank so many cores of its own. */
 static void add_cure(const struct node *n, int each, cvy_text *out)
 {
     const int siblings = CVY_MAX(n->nmask / CVY_MAX(n->ncore, 1), 1);
@@ -368,7 +369,7 @@ static void add_cure(const struct node *n, int each, cvy_text *out)
     }
 }
 
-/* More threads than the node's ranks have hardware threads, whoever has which. */
+/* Warns if the ranks of the node have more threads than the node has hardware threads, whatever the masks are. */
 static int judge_load(const struct node *n, int count, cvy_text *out)
 {
     if (n->threads <= n->nmask)
@@ -399,8 +400,8 @@ static int is_within(const cpu_set_t *a, const cpu_set_t *b)
     return CPU_EQUAL(&both, a);
 }
 
-/* The ranks that may use nothing but the mask of rank r have more threads than it has. Masks that lie in each other are
- * all found so. */
+/* Warns if the ranks that may only use hardware threads in the mask of rank r have more threads than this mask has
+ * hardware threads. This also finds masks that are inside each other. */
 static int judge_mask(const struct node *n, int r, const cvy_rank_topology *first, cvy_text *out)
 {
     const cpu_set_t *mask = &n->rank[r]->mask;
@@ -411,7 +412,7 @@ static int judge_mask(const struct node *n, int r, const cvy_rank_topology *firs
     for (int k = 0; k < n->nranks; k++) {
         const cvy_rank_topology *p = n->rank[k];
         if (k < r && CPU_EQUAL(&p->mask, mask))
-            return 0; /* has been judged */
+            return 0; /* an earlier rank has the same mask */
         if (!is_within(&p->mask, mask))
             continue;
         threads += p->threads;
@@ -435,7 +436,7 @@ static int judge_mask(const struct node *n, int r, const cvy_rank_topology *firs
     return 1;
 }
 
-/* Cores that no rank may use. */
+/* Warns of cores that no rank may use. */
 static void judge_idle(const struct node *n, int count, cvy_text *out)
 {
     if (n->ncore >= n->npermitted)

@@ -116,8 +116,7 @@ enum {
 enum {
     CVY_SPLIT_SAMPLES = 1,  /* axis 0 of all sources that have axes; the graph of a part has its cvy_batch_share */
     CVY_SPLIT_CHANNELS = 2, /* axis 1 of all sources and of the result: each channel is computed independently */
-    CVY_SPLIT_OUTPUTS =
-        4, /* the option "channels", so axis 1 of the result: output features; all parts have the whole source */
+    CVY_SPLIT_OUTPUTS = 4,  /* the option "channels", so axis 1 of the result: output features; the source is whole */
     CVY_SPLIT_INPUTS = 8, /* axis 1 of the source: input features. The result is a partial sum; the first part gets the
                              bias, the others get zeros */
     CVY_SPLIT_SPACE = 16, /* any axis from 2 on of all sources, and the same axis of the result */
