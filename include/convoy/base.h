@@ -55,8 +55,8 @@ extern "C" {
         return value;                                                                                                  \
     }
 
-/** Outcome of a call: 0 is good, negative a fault (cvy_error_text() explains), positive an answer that is not a fault.
- */
+/** Result of a call: 0 is success, negative a fault (cvy_error_text() explains it), positive another answer that is not
+ * a fault. */
 typedef enum cvy_status {
     /** Done. */
     CVY_OK = 0,
@@ -121,7 +121,7 @@ typedef enum cvy_dtype {
     CVY_DTYPE_COUNT
 } cvy_dtype;
 
-/** Bytes of one element. Collective: no. */
+/** Size of one element in bytes. Collective: no. */
 CVY_API size_t cvy_dtype_bytes(cvy_dtype dtype);
 /** Its name, static: "f32", "f64", "i64", "i32", "u8" or "bf16". Collective: no. */
 CVY_API const char *cvy_dtype_text(cvy_dtype dtype);
@@ -142,8 +142,8 @@ typedef enum cvy_log_level { CVY_LOG_ERROR = 0, CVY_LOG_WARN, CVY_LOG_INFO, CVY_
 /** Receives a log line, without its newline; @line is borrowed for the call. */
 typedef void (*cvy_log_fn)(void *user, cvy_log_level level, const char *line);
 
-/** Called for a fault of one rank inside a step that the other ranks do not know of: it should end the job, for example
- * by MPI_Abort. Without it the status is only returned to the caller. @text is borrowed for the call. */
+/** Called if one rank fails inside a step and the other ranks do not know of it. It should end the job, for example by
+ * MPI_Abort. Without it the status is only returned to the caller. @text is borrowed for the call. */
 typedef void (*cvy_fatal_fn)(void *user, cvy_status status, const char *text);
 
 /** Options of a context; zero-initialise, set size. Strings are borrowed for the call. */
@@ -176,7 +176,8 @@ typedef struct cvy_context cvy_context;
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_context_create(const cvy_context_opts *opts, cvy_context **context_out);
 
-/** Destroys a context, after everything that was made from it, and sets to NULL; NULL is accepted. Collective: yes. */
+/** Destroys a context and sets the pointer to NULL; NULL is accepted. Everything that was made from it must be
+ * destroyed before. Collective: yes. */
 CVY_API void cvy_context_destroy(cvy_context **context);
 
 /** This rank's number, from 0. Collective: no. */
@@ -186,7 +187,7 @@ CVY_API int cvy_context_nranks(const cvy_context *context);
 /** Number of compute threads of this rank. Collective: no. */
 CVY_API int cvy_context_threads(const cvy_context *context);
 
-/** What was built in, a line with a key and a value for each item; static. Collective: no. */
+/** What this build contains, one line with a key and a value for each item; static. Collective: no. */
 CVY_API const char *cvy_build_info(void);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@
  *
  * A sample is known by its number in the data set. Its place in an epoch is a seeded permutation, and what augmentation
  * does to it depends on seed, epoch and number only. So any number of ranks sees the same batches in the same order,
- * and a loader that begins at a later step gives the same batches as one that has come there.
+ * and a loader that begins at a later step gives the same batches as one that has reached that step.
  */
 #ifndef CONVOY_DATA_H
 #define CONVOY_DATA_H
@@ -75,7 +75,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_data_open(const char *source, const cvy_da
 CVY_API CVY_MUST_CHECK cvy_status cvy_data_split(cvy_data *data, double share, uint64_t seed, int part,
                                                  cvy_data **part_out);
 
-/** Destroys and sets to NULL; NULL is accepted. Loaders of the set must be destroyed before. Collective: no. */
+/** Destroys the object and sets the pointer to NULL; NULL is accepted. Loaders of the set must be destroyed before.
+ * Collective: no. */
 CVY_API void cvy_data_destroy(cvy_data **data);
 
 /** Number of samples, classes and fields. Collective: no. Errors: CVY_E_ARGUMENT. */
@@ -87,17 +88,18 @@ CVY_API cvy_status cvy_data_field(const cvy_data *data, int i, const char **name
 /** Name of a class, or NULL if there is none. Valid until the set is destroyed. Collective: no. */
 CVY_API const char *cvy_data_class(const cvy_data *data, int64_t label);
 
-/** Gives the batches of epochs, each rank its rows of them; background threads read and decode ahead. */
+/** Gives each rank its rows of each batch, epoch by epoch; background threads read and decode ahead. */
 typedef struct cvy_data_loader cvy_data_loader;
 
 /** Options of a loader; zero-initialise, set size. Equal on all ranks. */
 typedef struct cvy_data_loader_opts {
     size_t size;
-    /** Samples of the global batch, over all ranks; required. At most the data set is taken. */
+    /** Samples of the global batch, over all ranks; required. If it is larger than the data set, the data set's size is
+     * used. */
     int64_t batch;
     /** Micro-batches of a batch, as cvy_training_opts.accumulate of the task that takes it; 0: 1. */
     int64_t accumulate;
-    /** Epochs after which there are no more batches; 0: without end. */
+    /** Number of epochs; 0: no end. */
     int64_t epochs;
     /** Number of the first batch, counted from the start of epoch 0: where an earlier run stopped. */
     int64_t first_step;
@@ -111,14 +113,13 @@ typedef struct cvy_data_loader_opts {
     int skip_bad;
     /** Background threads of each rank; 0: 1; -1: none, rows are read in cvy_data_loader_next(). */
     int threads;
-    /** Batches kept ready ahead; 0: 2. */
+    /** Number of batches that are prepared ahead; 0: 2. */
     int prefetch;
 } cvy_data_loader_opts;
 CVY_SIZED_STRUCT(cvy_data_loader_opts)
 
-/** A rank's rows of a batch. Set size; the library fills the rest. Memory is the loader's and valid until its next
- * call.
- */
+/** A rank's rows of a batch. Set size; the library fills the rest. The loader owns the memory, which is valid until its
+ * next call. */
 typedef struct cvy_data_batch {
     size_t size;
     /** Number of the batch from the start of epoch 0, and its epoch. */
@@ -147,7 +148,7 @@ CVY_SIZED_STRUCT(cvy_data_batch)
 CVY_API CVY_MUST_CHECK cvy_status cvy_data_loader_create(cvy_context *context, cvy_data *data,
                                                          const cvy_data_loader_opts *opts,
                                                          cvy_data_loader **loader_out);
-/** Stops the threads, destroys and sets to NULL; NULL is accepted. Collective: no. */
+/** Stops the threads, destroys the loader and sets the pointer to NULL; NULL is accepted. Collective: no. */
 CVY_API void cvy_data_loader_destroy(cvy_data_loader **loader);
 
 /**
@@ -167,8 +168,8 @@ CVY_API int64_t cvy_data_loader_steps(const cvy_data_loader *loader);
  * @task: its inputs with the name of a field get that field; "sample_id" gets the sample numbers
  *
  * Real fields are converted to the dtype of the feed. A forward task may have more rows than the batch: the rest
- * becomes zero, and only the first batch->rows of its outputs mean anything. A training task must have as many rows.
- * Collective: no. Errors: CVY_E_ARGUMENT (rows), CVY_E_SHAPE (a field and its feed differ).
+ * becomes zero, and only the first batch->rows rows of its outputs are meaningful. A training task must have exactly
+ * as many rows as the batch. Collective: no. Errors: CVY_E_ARGUMENT (rows), CVY_E_SHAPE (a field and its feed differ).
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_fill(cvy_program *program, int task, const cvy_data_batch *batch);
 

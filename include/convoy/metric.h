@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/** A metric with what was added to it since its last reduction. */
+/** A metric, with the sums over the rows that were added since its last reduction. */
 typedef struct cvy_metric cvy_metric;
 
 /**
@@ -59,7 +59,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_metric_reduce(cvy_metric *metric, cvy_cont
 /** 1 if larger values are better, 0 if smaller ones are. Collective: no. */
 CVY_API int cvy_metric_higher_is_better(const cvy_metric *metric);
 
-/** Destroys and sets to NULL; NULL is accepted. Collective: no. */
+/** Destroys the object and sets the pointer to NULL; NULL is accepted. Collective: no. */
 CVY_API void cvy_metric_destroy(cvy_metric **metric);
 
 #ifdef __cplusplus

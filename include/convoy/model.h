@@ -1,5 +1,5 @@
 /*
- * convoy/model.h: describing a network: named inputs and a list of layers, without a batch size.
+ * convoy/model.h: the description of a network: named inputs and a list of layers, without a batch size.
  *
  * A layer is an operator of the table that `convoy models --layers` prints, with options as YAML text:
  *
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/** A network that is being described. */
+/** The description of a network. */
 typedef struct cvy_model cvy_model;
 
 /** Makes an empty model; the caller destroys it. @name: for messages; copied. Collective: no. Errors: CVY_E_MEMORY. */
@@ -38,8 +38,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_model_create(const char *name, cvy_model *
 CVY_API CVY_MUST_CHECK cvy_status cvy_model_zoo(const char *name, const char *options, const cvy_shape *input,
                                                 int64_t classes, cvy_model **model_out);
 
-/** Destroys and sets to NULL; NULL is accepted. Programs that have been planned do not need the model any more.
- * Collective: no. */
+/** Destroys the object and sets the pointer to NULL; NULL is accepted. Programs that have been planned do not need the
+ * model any more. Collective: no. */
 CVY_API void cvy_model_destroy(cvy_model **model);
 
 /**
@@ -78,8 +78,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_models_list(char **text_out);
 /** All operators that a layer may name, in the same form and with the same ownership. Collective: no. Errors:
  * CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_layers_list(char **text_out);
-/** Releases a text that a call has returned and sets the pointer to NULL; a pointer to NULL is accepted. Collective:
- * no. */
+/** Releases a text that a call has returned, and sets the pointer to NULL; NULL is accepted. Collective: no. */
 CVY_API void cvy_text_release(char **text);
 
 #ifdef __cplusplus

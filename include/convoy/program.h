@@ -176,8 +176,8 @@ CVY_SIZED_STRUCT(cvy_training_opts)
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_create(cvy_context *context, const cvy_program_opts *opts,
                                                      cvy_program **program_out);
-/** Destroys and sets to NULL; NULL is accepted. With DELAYED or overlap_forward call cvy_program_flush() on all ranks
- * first, because reductions are under way until then. Collective: no. */
+/** Destroys the object and sets the pointer to NULL; NULL is accepted. With DELAYED or overlap_forward call
+ * cvy_program_flush() on all ranks first, because reductions are under way until then. Collective: no. */
 CVY_API void cvy_program_destroy(cvy_program **program);
 
 /**

@@ -79,8 +79,8 @@ CVY_SIZED_STRUCT(cvy_reducer_opts)
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_reducer_create(cvy_context *context, const cvy_reducer_opts *opts,
                                                      cvy_reducer **reducer_out);
-/** Destroys the reducer with its buffers and sets to NULL; NULL is accepted. Every reduction that was started must have
- * been waited for, unless the job ends. Collective: no. */
+/** Destroys the reducer with its buffers and sets the pointer to NULL; NULL is accepted. Every reduction that was
+ * started must have been waited for, unless the job ends. Collective: no. */
 CVY_API void cvy_reducer_destroy(cvy_reducer **reducer);
 
 /**

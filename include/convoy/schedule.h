@@ -48,7 +48,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_schedule_open(const char *schedule, const 
                                                     cvy_schedule **schedule_out);
 /** The learning rate of a step before which @samples samples of all ranks were seen. Collective: no. Errors: none. */
 CVY_API double cvy_schedule_lr(const cvy_schedule *schedule, double samples);
-/** Destroys and sets to NULL; NULL is accepted. Collective: no. */
+/** Destroys the object and sets the pointer to NULL; NULL is accepted. Collective: no. */
 CVY_API void cvy_schedule_destroy(cvy_schedule **schedule);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * convoy/score.h: what a trained network is worth: scores on labelled data, and its outputs on any data, as
- * `convoy test` and `convoy predict` do it.
+ * convoy/score.h: how good a trained network is: its scores on labelled data, and its outputs on any data, as `convoy
+ * test` and `convoy predict` give them.
  */
 #ifndef CONVOY_SCORE_H
 #define CONVOY_SCORE_H
@@ -17,8 +17,9 @@ typedef struct cvy_test_metric {
     double value;
 } cvy_test_metric;
 
-/** A method that tells two classes apart: the network, or a simpler one on the same data. Errors are standard errors;
- * a gain is the network's lead, with the error of the pair, and NaN for the network itself. */
+/** A method that separates two classes: the network, or a simpler method on the same data. Errors are standard errors.
+ * A gain is the network's value minus the method's, and its error is that of the difference; both are NaN for the
+ * network itself. */
 typedef struct cvy_test_method {
     char name[64];
     /** Area under the ROC curve. */
@@ -27,36 +28,37 @@ typedef struct cvy_test_method {
     double at_fpr, efficiency, efficiency_error, efficiency_gain, efficiency_gain_error;
 } cvy_test_method;
 
-/** The scores of a network. The caller sets size, and releases what it holds by cvy_test_result_release(). */
+/** The scores of a network. The caller sets size, and releases the contents with cvy_test_result_release(). */
 typedef struct cvy_test_result {
     size_t size;
     /** "step-00004500", or "weights" for a .safetensors file; the data set's path or format. */
     char checkpoint[64], data[512];
     int64_t samples;
-    /** NaN without losses; time of the pass, s. */
+    /** Mean loss, NaN if the model has none; time of the pass, s. */
     double loss, seconds;
-    /** In the order of the job, then those that a report shows. */
+    /** The metrics of the job in its order, then those that a report shows. */
     int nmetric;
     const cvy_test_metric *metric;
-    /** Classes by name; 0: none, or without names. */
+    /** Names of the classes; 0: there are no classes, or they have no names. */
     int nclass;
     const char *const *class_name;
-    /** [nconfusion, nconfusion], rows are true classes, columns answers, in samples by weight; 0: not a classifier. */
+    /** [nconfusion, nconfusion], rows are true classes, columns the network's answers, in numbers of samples by weight;
+     * 0: not a classifier. */
     int nconfusion;
     const double *confusion;
-    /** The network first, then simpler methods; 0: the data have none. */
+    /** The network first, then simpler methods; 0: there are none for these data. */
     int nmethod;
     const cvy_test_method *method;
-    /** All scores as one JSON object, as test.json has it. */
+    /** All scores as one JSON object, as in test.json. */
     const char *json;
-    /** The library's. */
+    /** Private to the library. */
     void *owned;
 } cvy_test_result;
 CVY_SIZED_STRUCT(cvy_test_result)
 
 /**
  * cvy_run_test - score a trained network on labelled data
- * @target: a run folder (its best checkpoint, or its newest if none is noted as the best) or a .safetensors file
+ * @target: a run folder (its best checkpoint, or its newest if none is recorded as the best) or a .safetensors file
  * @job: the job of a .safetensors file; NULL for a run folder
  * @data: a data source (a path or a YAML map); NULL: the job's data.test
  * @result_out: written on rank 0; emptied on others

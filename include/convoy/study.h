@@ -28,11 +28,11 @@ typedef struct cvy_bench_opts {
     int64_t classes;
     /** Samples of the global batch; 0: the job's. */
     int64_t batch;
-    /** 1: forward only; 0: whole training steps. */
+    /** 1: only the forward pass; 0: whole training steps. */
     int forward;
-    /** Of activations. */
+    /** Type of the activations. */
     cvy_dtype dtype;
-    /** Timed steps; 0: as many as take 5 s, at least 5. Steps before them; 0: 2. */
+    /** Number of timed steps; 0: as many as take 5 s, at least 5. Number of steps before them; 0: 2. */
     int64_t steps, warmup;
     /** As in cvy_program_opts; NULL: the defaults. */
     const char *kernels, *passes_off;
@@ -54,7 +54,7 @@ typedef struct cvy_bench_result {
     int64_t batch;
     /** 1: forward only. */
     int forward;
-    /** Of activations, and the shape of a sample. */
+    /** Type of the activations, and shape of a sample. */
     cvy_dtype dtype;
     cvy_shape input;
     /** Compute threads of each rank, and ranks. */
@@ -65,11 +65,11 @@ typedef struct cvy_bench_result {
     int by_clock;
     /** Samples of the global batch per second: over all timed steps, and in the fastest one. */
     double images_per_s, images_per_s_best;
-    /** A step of the slowest rank. */
+    /** Time of a step on the slowest rank. */
     double ms_median, ms_mean, ms_sd, ms_best;
-    /** Timed steps. */
+    /** Number of timed steps. */
     int64_t steps;
-    /** Operations of a step, and per second. */
+    /** 10^9 operations of a step, and per second. */
     double gflop, gflop_per_s;
     /** Speed of a matrix product on the same ranks in the same run, and the network's share of it; NaN: not measured.
      * f32 Winograd kernels do fewer operations than are counted, so the share may exceed 1. */
@@ -78,16 +78,16 @@ typedef struct cvy_bench_result {
     char update[32], progress[16];
     /** Bytes that a rank sends in a step (docs/guide/timing.md says what the four times are). */
     double bytes_wire, exposed_comm_ms, hidden_comm_ms, wait_slowest_ms, spread_ms;
-    /** Numbers in all weights, and multiply-adds of one sample's forward pass. */
+    /** Number of elements of all weights, and multiply-adds of one sample's forward pass. */
     int64_t parameters, macs;
-    /** Of the first step at all and of the last one; NaN for forward steps. */
+    /** Loss of the very first step, and of the last one; NaN for forward steps. */
     double loss_first, loss_last;
     /** Memory: sum over the ranks, the largest rank, and the arena of rank 0. */
     double peak_rss_bytes, peak_rss_bytes_largest_rank;
     int64_t arena_bytes;
     /** Time to plan the step. */
     double plan_s;
-    /** NaN: the time of some kernel is not known. */
+    /** Predicted time of a step; NaN: the time of some kernel is not known. */
     double predicted_ms;
 } cvy_bench_result;
 CVY_SIZED_STRUCT(cvy_bench_result)
@@ -104,7 +104,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench(cvy_context *context, const cvy_
 /** The result as one JSON object with a member for each field: deterministic_shards and predicted_ms only if there are
  * any, "mode" for forward, "kernels" if by_clock. Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out);
-/** The same for people: a line for each field. */
+/** The result as text, a line for each field. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_out);
 
 /**
@@ -134,14 +134,14 @@ typedef struct cvy_check_result {
     int steps;
     /** The loss of the last step with both plans. */
     double loss, loss_plain;
-    /** Of the first step's loss; of the later losses, without a bound. */
+    /** Difference of the first step's loss, with its bound; difference of the later losses, which has no bound. */
     double difference_loss, bound_loss, difference_later_losses;
-    /** Of all weights after the first step, and of what it changed in them. */
+    /** Difference of all weights after the first step, and of the changes that this step has made to them. */
     double difference_weights, bound_weights, difference_change, bound_change;
     /** The weight whose change differs most. */
     double difference_change_worst;
     char worst_weight[128];
-    /** 1: all are within their bounds. */
+    /** 1: all differences are within their bounds. */
     int agrees;
 } cvy_check_result;
 CVY_SIZED_STRUCT(cvy_check_result)
@@ -163,7 +163,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_check_result_lines(const cvy_check_result 
 
 /**
  * cvy_run_plan - the plan of a job, without training
- * @plan_file: a plan.json whose kernel choices are taken, or NULL
+ * @plan_file: a plan.json whose choices of kernels are used, or NULL
  * @how: "table" (layers, shapes, parameters, flop, memory to the byte), "json", "text", "dot" or "explain"
  * @text_out: on rank 0; NULL on others
  *
@@ -200,14 +200,14 @@ typedef struct cvy_bench_data_result {
     size_t size;
     /** The source as given, cut off if it is longer; its format. */
     char data[512], format[32];
-    /** In the set; the shape of one after augmentation. */
+    /** Number of samples in the set; shape of a sample after augmentation. */
     int64_t samples;
     cvy_shape shape;
     /** The order, threads and batch that were used. */
     char shuffle[16];
     int threads;
     int64_t batch;
-    /** Time measured, and samples that came in it. */
+    /** Measured time, and number of samples read in it. */
     double seconds;
     int64_t images;
     /** Bytes of x are counted as they are stored, and as f32 after augmentation. */
@@ -233,20 +233,20 @@ typedef struct cvy_doctor_opts {
     const char *max;
     /** Approximate time for all measurements, s; larger all-reduces are left out if they do not fit. 0: 30. */
     double seconds;
-    /** A folder in which files are tried, with up to 64 MiB; NULL: the current one. Nothing is left in it. */
+    /** A folder in which test files are written, with up to 64 MiB; NULL: the current one. Nothing is left in it. */
     const char *out;
 } cvy_doctor_opts;
 CVY_SIZED_STRUCT(cvy_doctor_opts)
 
 /**
- * cvy_run_doctor - what the ranks run on, how fast their network is, and what of that is wrong
+ * cvy_run_doctor - the machines of the ranks, the speed of their network, and problems that were found
  * @how: "table" or "json"
  * @text_out: on rank 0 (NULL on others): nodes, ranks, threads, cores and binding; the MPI library; clocks; the file
  *            system as rank 0 writes to it and all ranks see it; latency and bandwidth of single messages within a node
  *            and between nodes; all-reduces from 1 KiB on by every algorithm, checked and timed, with a mark at the one
- *            that a training takes (comm.algorithm: auto); findings
+ *            that a training uses (comm.algorithm: auto); problems
  *
- * A finding is not a fault of the call, and neither is a folder that cannot be written. Allocates the largest
+ * A problem that was found is not a fault of the call, nor is a folder that cannot be written. Allocates the largest
  * all-reduce on each rank. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_MEMORY, CVY_E_COMM.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, const char *how,
@@ -255,9 +255,9 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_doctor(cvy_context *context, const cvy
 /** A machine to simulate. Zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_platform_opts {
     size_t size;
-    /** A YAML file with topology, links and what a node does (docs/guide/simulate.md); NULL: its text is in `text`. */
+    /** A YAML file with topology, links and speed of a node (docs/guide/simulate.md); NULL: the text is in `text`. */
     const char *file;
-    /** What messages call the text, and the text. Used if file is NULL. */
+    /** Name of the text in messages, and the text. Used if file is NULL. */
     const char *name, *text;
     /** A network whose rate is looked up, or NULL. */
     const char *model;
@@ -271,7 +271,7 @@ typedef struct cvy_platform {
     size_t size;
     /** Hosts node0, node1 ..., one rank each. */
     int64_t nodes;
-    /** Samples of the network that a node trains per second; 0: the file does not say. */
+    /** Samples of the network that a node trains per second; 0: not in the file. */
     double images_per_s;
     /** Speed of a node with any other network. */
     double gflop_per_s;
@@ -281,21 +281,21 @@ typedef struct cvy_platform {
     int64_t cores;
     /** Time for which a message occupies a node, s. */
     double message_s;
-    /** One line for people. */
+    /** A summary in one line. */
     char summary[160];
-    /** A platform of SimGrid; the caller releases it with cvy_text_release(). */
+    /** The platform in SimGrid's format; the caller releases it with cvy_text_release(). */
     char *xml;
 } cvy_platform;
 CVY_SIZED_STRUCT(cvy_platform)
 
-/** cvy_run_platform - read a platform file and write it as SimGrid reads it. Collective: no. Errors: CVY_E_IO,
+/** cvy_run_platform - read a platform file and convert it to SimGrid's format. Collective: no. Errors: CVY_E_IO,
  * CVY_E_CONFIG with file, line and column, CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_platform(const cvy_platform_opts *opts, cvy_platform *out);
 
 /**
  * cvy_run_inspect - what a data set, a checkpoint, a safetensors file or a run folder holds, as text
- * @statistics: 1: of a data set also the samples of each class, and mean, standard deviation and range of each channel,
- *              for which all of it is read
+ * @statistics: 1: for a data set also the number of samples of each class, and mean, standard deviation and range of
+ *              each channel; the whole set is read for this
  *
  * Collective: no. Errors: CVY_E_IO, CVY_E_FORMAT, CVY_E_MEMORY.
  */
@@ -303,11 +303,10 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_inspect(const char *path, int statisti
 
 /**
  * cvy_run_verify - check every hash of a run folder's checkpoints, of one checkpoint, or of a safetensors file
- * @damaged_out: how many are damaged
- * @text_out: a line each; damaged files and tensors are named
+ * @damaged_out: number of damaged checkpoints, or of damaged safetensors files
+ * @text_out: a line for each of them; damaged files and tensors are named
  *
- * Damage that is found is not a fault of the call. Collective: no. Errors: CVY_E_IO (nothing there to check),
- * CVY_E_MEMORY.
+ * Damage is not a fault of the call. Collective: no. Errors: CVY_E_IO (nothing there to check), CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_verify(const char *path, int *damaged_out, char **text_out);
 
