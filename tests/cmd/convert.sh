@@ -37,7 +37,7 @@ rm cut/pack.json cut/index.bin cut/part-00003.cvy
 "$CONVOY" convert "$source" cut --parts 5 >log 2>&1 && fail "a folder of unknown parts is taken"
 grep -q 'is not empty' log || fail "not empty: $(cat log)"
 
-# Weights do not depend on the format that the job was trained from.
+# Training on the packed set gives the same losses as training on its source.
 cat >job.yaml <<END
 model: {layers: [{fc: {channels: 3}}]}
 data: {train: SOURCE}

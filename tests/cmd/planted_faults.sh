@@ -43,8 +43,8 @@ two_jobs() {
     code=$?
 }
 
-# 1 and 2: a sum that one rank skips, or enters with a wrong count. The first are blocking sums of the run, which are
-# MPI's own.
+# 1 and 2: a rank skips a sum, or has sums of another shape because its job has another kernel size. The skipped sum is
+# a blocking one, which MPI itself does.
 with_mpi 3 1 9 skip
 names 'skipped collective' '[!0]*' 'stood still for .*; rank [0-9] on .*' 'failed: the ranks are not in the same call: one of them has left one out'
 sed 's/kernel: 3/kernel: 5/; s/pad: 1}$/pad: 2}/' job.yaml >other.yaml

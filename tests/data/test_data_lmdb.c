@@ -458,7 +458,8 @@ static void test_resume(void)
     job_finish(&j);
     job_close(&j);
     check_same(source, folder);
-    /* Pieces whose record of completion was lost are written again over the old ones. */
+    /* Pieces that are complete are written again over the old ones, as if the record of their completion had been
+     * lost. */
     folder = in_scratch("again");
     OK(job_open(&j, source, folder, "transaction: 65536", 4));
     job_write(&j, 0, 2, 0);

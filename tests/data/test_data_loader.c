@@ -11,7 +11,7 @@ struct plan {
     int rank, nranks;
 };
 
-/* Returns the share of this rank: a step has `batch` samples in `micro` parts, and each part is split over ranks. The
+/* Gives the shares of this rank: a step has `batch` samples in `micro` parts, and each part is split over ranks. The
  * tail is used. */
 static cvy_status share(void *user, int64_t step, cvy_share *out, int max, int *nshare_out)
 {

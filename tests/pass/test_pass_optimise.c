@@ -38,8 +38,8 @@ static const cvy_node *update_of(const cvy_graph *g, const char *op, const cvy_v
     return NULL;
 }
 
-/* Runs the net and compares every new weight with the rule of sgd. Gradients are clipped to `limit` (0: not clipped)
- * and then multiplied by `scale`. scale 0 stands for the factor that makes the norm of all gradients max_norm. */
+/* Runs the net and compares every new weight with the rule of sgd. Gradients are clipped as opts says: each element by
+ * clip_value, or all of them by clip_norm, the largest norm of all gradients together. */
 static void follows_the_rule(const cvy_optimise_opts *opts)
 {
     struct net net;

@@ -48,7 +48,7 @@ static const cvy_buffer *root_of(const cvy_plan *plan, int buffer)
     return &plan->buffer[buffer];
 }
 
-/* Returns the number of lines of a buffer, or 0 if it is not in the arena. */
+/* Finds the first and the last line of a buffer. Returns 0 if the buffer is not in the arena. */
 static int lines_of(const struct replay *r, int buffer, int64_t *first_out, int64_t *last_out)
 {
     if (buffer < 0)

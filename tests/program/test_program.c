@@ -225,8 +225,8 @@ static void printed(void)
 
 /* ---- a step with a smaller batch continues the training of the full batches ---- */
 
-/* Trains with Adam on a batch of 4 and a batch of 2 in turns. One plan in which two samples have weight 0 must give the
- * same. */
+/* Trains with Adam on two batches of 4 and one of 2, in turns. One plan for 4 samples, the last two with weight 0 for
+ * the smaller batch, must give the same. */
 static void tail_batch(void)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .dtype = CVY_DTYPE_F64};
