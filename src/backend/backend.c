@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 
 cvy_status cvy_space_open_def(const cvy_backend_def *backend, cvy_space *out)
 {

@@ -16,7 +16,7 @@
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "base/base_machine.h"
+#include "base/machine/base_machine.h"
 #include "checkpoint/checkpoint_set.h"
 
 #define SETS_MIN 2 /* minimum number of verified sets to keep */

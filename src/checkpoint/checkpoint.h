@@ -9,7 +9,7 @@
 #ifndef CVY_CHECKPOINT_H
 #define CVY_CHECKPOINT_H
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "checkpoint/checkpoint_manifest.h"
 #include "comm/comm.h"
 #include "format/format.h"

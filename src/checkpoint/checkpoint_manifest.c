@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/base_clock.h"
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "base/base_text.h"
-#include "base/base_tree.h"
+#include "base/machine/base_clock.h"
+#include "base/text/base_text.h"
+#include "base/text/base_tree.h"
 
 #define MANIFEST_BYTES_MAX ((size_t)1 << 20)
 #define READ_BYTES ((size_t)1 << 20)

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "base/base_json.h"
 #include "base/base_opts.h"
+#include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
 #include "program/program.h"
 #include "program/program_update.h"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_clock.h"
+#include "base/machine/base_clock.h"
 
 #define PART_BYTES ((int64_t)64 << 20) /* minimum size of a file */
 

@@ -14,7 +14,7 @@
 #define CVY_COMM_H
 
 #include "base/base_status.h"
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 
 typedef struct cvy_comm cvy_comm;
 typedef struct cvy_request cvy_request; /* a reduction; created at planning time and used again in every step */

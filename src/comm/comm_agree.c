@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/base_hash.h"
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "comm/comm.h"
 
 cvy_status cvy_comm_agree(cvy_comm *comm, cvy_status mine)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/base_tree.h"
+#include "base/text/base_tree.h"
 
 enum { LINE_ELEMS = 16 }; /* number of f32 in a cache line: parts begin at multiples of it */
 

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_machine.h"
 #include "base/base_mem.h"
 #include "base/base_opts.h"
+#include "base/machine/base_machine.h"
 #include "comm/mpi/comm_mpi.h"
 #include <convoy/mpi.h>
 

@@ -9,7 +9,7 @@
 
 #include <sched.h>
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "context/context.h"
 
 typedef enum { CVY_LAUNCHER_UNKNOWN, CVY_LAUNCHER_OPEN_MPI, CVY_LAUNCHER_HYDRA, CVY_LAUNCHER_SLURM } cvy_launcher;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "data/data_writer.h"
 
 #define MARK "convert.json"

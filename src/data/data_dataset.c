@@ -7,9 +7,9 @@
  * a read come from a list of idle ones: after the first reads of each thread nothing is allocated.
  */
 #include "base/base_hash.h"
-#include "base/base_rng.h"
-#include "data/data_cache.h"
+#include "base/number/base_rng.h"
 #include "data/data_sources.h"
+#include "data/load/data_cache.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  */
 #include "data/data_half.h"
 
-#include "base/base_isa.h"
+#include "base/machine/base_isa.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

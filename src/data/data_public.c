@@ -8,7 +8,7 @@
 
 #include "base/base_opts.h"
 #include "context/context.h"
-#include "data/data_samples.h"
+#include "data/load/data_samples.h"
 
 enum { THREADS_MAX = 256, PREFETCH_MAX = 1024 };
 

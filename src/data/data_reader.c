@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
-#include "base/base_table.h"
+#include "base/text/base_table.h"
 
 cvy_status cvy_bytes_need(cvy_bytes *b, size_t bytes)
 {

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "base/base_clock.h"
+#include "base/machine/base_clock.h"
 #include "data/data_reader.h"
 
 enum { PARTS = 256, SLICE = 32 };

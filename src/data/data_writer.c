@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/base_file.h"
-#include "base/base_table.h"
+#include "base/text/base_table.h"
 
 cvy_status cvy_writer_by_name(const char *name, const cvy_writer_def **out)
 {

@@ -9,7 +9,7 @@
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "format/format.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 
 #include "backend/backend.h"
 #include "base/base_index.h"
-#include "base/base_option.h"
+#include "base/text/base_option.h"
 
 struct cvy_op_def;
 struct cvy_layer;

@@ -9,7 +9,7 @@
 #ifndef CVY_GRAPH_OP_H
 #define CVY_GRAPH_OP_H
 
-#include "base/base_bf16.h"
+#include "base/number/base_bf16.h"
 #include "graph/graph.h"
 
 typedef struct cvy_cost {

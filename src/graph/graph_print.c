@@ -1,7 +1,7 @@
 /*
  * graph_print.c: prints a graph as text (a line for each node) and as Graphviz dot, for users and for debugging passes.
  */
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "graph/graph_op.h"
 
 static const char *phase_text(cvy_phase phase)

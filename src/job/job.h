@@ -11,9 +11,9 @@
 
 #include <convoy/program.h>
 
-#include "base/base_duration.h"
-#include "base/base_option.h"
-#include "base/base_text.h"
+#include "base/text/base_duration.h"
+#include "base/text/base_option.h"
+#include "base/text/base_text.h"
 #include "kernel/kernel_library.h"
 
 /* ---- sections; fields without a comment are explained by their rows ---- */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_tree.h"
+#include "base/text/base_tree.h"
 #include "job/job_table.h"
 
 enum { CHANGES_MAX = 12, PATH_ROOM = 200 };

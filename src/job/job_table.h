@@ -5,7 +5,7 @@
 #ifndef CVY_JOB_TABLE_H
 #define CVY_JOB_TABLE_H
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "job/job.h"
 
 typedef struct cvy_job_section {

@@ -13,7 +13,7 @@
 #ifndef CVY_KERNEL_H
 #define CVY_KERNEL_H
 
-#include "base/base_parallel.h"
+#include "base/machine/base_parallel.h"
 #include "graph/graph_op.h"
 
 typedef struct cvy_kernel_ask {

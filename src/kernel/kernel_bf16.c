@@ -1,7 +1,7 @@
 /*
  * kernel_bf16.c: checks at planning time whether bf16 can be used on this machine.
  */
-#include "base/base_isa.h"
+#include "base/machine/base_isa.h"
 #include "kernel/kernel.h"
 #if CVY_HAVE_ONEDNN
 #include "kernel/onednn/onednn_api.h"

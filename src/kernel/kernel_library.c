@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 
 const cvy_library_def *cvy_kernel_library(const cvy_kernel_def *kernel)
 {

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "base/base_bf16.h"
+#include "base/number/base_bf16.h"
 #include "kernel/kernel_library.h"
 
 struct cvy_reorder {

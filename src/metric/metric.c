@@ -5,8 +5,8 @@
  */
 #include "metric/metric.h"
 
-#include "base/base_exact.h"
-#include "base/base_table.h"
+#include "base/number/base_exact.h"
+#include "base/text/base_table.h"
 #include <stdlib.h>
 #include <string.h>
 

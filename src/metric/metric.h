@@ -9,7 +9,7 @@
 #ifndef CVY_METRIC_H
 #define CVY_METRIC_H
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include <convoy/metric.h>
 
 #include "comm/comm.h"

@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "metric/metric_labels.h"
 
 static const cvy_option balanced_opts[] = {CVY_IGNORE_LABEL_ROW, {0}};

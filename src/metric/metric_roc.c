@@ -11,7 +11,7 @@
  */
 #include <math.h>
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "metric/metric_labels.h"
 
 struct roc {

@@ -8,7 +8,7 @@
 
 #include "model/model.h"
 
-#include "base/base_table.h"
+#include "base/text/base_table.h"
 
 cvy_status cvy_model_create(const char *name, cvy_model **model_out)
 {

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base_table.h"
-#include "base/base_text.h"
+#include "base/text/base_table.h"
+#include "base/text/base_text.h"
 #include "model/model.h"
 
 static cvy_status at_tree(cvy_status status, const cvy_tree *tree)

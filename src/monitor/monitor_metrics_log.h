@@ -6,7 +6,7 @@
 #ifndef CVY_MONITOR_METRICS_LOG_H
 #define CVY_MONITOR_METRICS_LOG_H
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 
 typedef struct cvy_metrics_log cvy_metrics_log;
 

@@ -11,7 +11,7 @@
 #ifndef CVY_OPTIM_H
 #define CVY_OPTIM_H
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include <convoy/schedule.h>
 
 #include "graph/graph_op.h"

@@ -17,8 +17,8 @@
 
 #include <stdatomic.h>
 
-#include "base/base_clock.h"
-#include "base/base_json.h"
+#include "base/machine/base_clock.h"
+#include "base/text/base_json.h"
 #include "kernel/clock/clock.h"
 #include "kernel/kernel_library.h"
 #include "pass/pass.h"

@@ -6,7 +6,7 @@
 #define CVY_PLAN_OFFERS_H
 
 #include "base/base_index.h"
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "plan/plan.h"
 
 #define CVY_MS_UNKNOWN (-1.0)

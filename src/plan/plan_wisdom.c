@@ -17,8 +17,8 @@
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "base/base_machine.h"
-#include "base/base_text.h"
+#include "base/machine/base_machine.h"
+#include "base/text/base_text.h"
 #include "kernel/kernel_library.h"
 #include "plan/plan_offers.h"
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_machine.h"
 #include "base/base_opts.h"
+#include "base/machine/base_machine.h"
 #include "comm/comm_allreduce.h"
 #include "context/context_team.h"
 #include "program/program_reduce.h"

@@ -6,7 +6,7 @@
 
 #include <convoy/program.h>
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "context/context.h"
 #include "plan/plan_tune.h"
 #include "program/program_task.h"

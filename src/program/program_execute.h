@@ -2,7 +2,7 @@
 #ifndef CVY_PROGRAM_EXECUTE_H
 #define CVY_PROGRAM_EXECUTE_H
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "plan/plan.h"
 
 typedef struct cvy_step_time { /* of the latest step, in seconds */

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "base/base_machine.h"
+#include "base/machine/base_machine.h"
 #include "program/program.h"
 
 struct need {

@@ -10,7 +10,7 @@
 
 #include <convoy/program.h>
 
-#include "base/base_option.h"
+#include "base/text/base_option.h"
 #include "comm/comm.h"
 #include "graph/graph.h"
 #include "program/program_task.h"

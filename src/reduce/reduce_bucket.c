@@ -4,8 +4,8 @@
  */
 #include "reduce/reduce_bucket.h"
 
-#include "base/base_clock.h"
 #include "base/base_mem.h"
+#include "base/machine/base_clock.h"
 
 cvy_status cvy_bucket_set_create(int n, cvy_bucket_set **out)
 {

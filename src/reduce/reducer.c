@@ -12,10 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/base_machine.h"
 #include "base/base_opts.h"
-#include "base/base_parallel.h"
-#include "base/base_text.h"
+#include "base/machine/base_machine.h"
+#include "base/machine/base_parallel.h"
+#include "base/text/base_text.h"
 #include "comm/comm_allreduce.h"
 #include "context/context.h"
 #include "reduce/reduce_bucket.h"

@@ -47,8 +47,8 @@
 
 #include <convoy/report.h>
 
-#include "base/base_text.h"
-#include "base/base_tree.h"
+#include "base/text/base_text.h"
+#include "base/text/base_tree.h"
 
 /* ---- a table of numbers: all lines of one kind in metrics.jsonl ---- */
 #define CVY_FRAME_COLUMNS 64

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "report/report.h"
 #include "report/report_svg.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "monitor/monitor_run_layout.h"
 #include "report/report.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "report/report.h"
 
 /* Finds the object that has the layers: plan.json itself, or one of its members (a program has several plans). */

@@ -7,9 +7,9 @@
 #include <locale.h>
 #include <string.h>
 
-#include "base/base_clock.h"
 #include "base/base_file.h"
-#include "base/base_text.h"
+#include "base/machine/base_clock.h"
+#include "base/text/base_text.h"
 #include "monitor/monitor_run_layout.h"
 #include "report/report.h"
 

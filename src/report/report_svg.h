@@ -7,7 +7,7 @@
 #ifndef CVY_REPORT_SVG_H
 #define CVY_REPORT_SVG_H
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 
 typedef enum {
     CVY_DRAW_LINE, /* with dots if there are few points */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "report/report.h"
 
 /* Drops control characters and replaces bytes that are not UTF-8, so that any file name or job text gives a valid

@@ -5,7 +5,7 @@
 #ifndef CVY_SCORE_BASELINE_H
 #define CVY_SCORE_BASELINE_H
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "score/score_run.h"
 
 /* rows: for each sample in the order of the data, the network output (two classes), then the label. Optimises the

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_tree.h"
+#include "base/text/base_tree.h"
 
 struct owned {
     cvy_pool *pool;

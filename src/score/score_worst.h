@@ -4,7 +4,7 @@
 #ifndef CVY_SCORE_WORST_H
 #define CVY_SCORE_WORST_H
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "score/score_run.h"
 
 /* rows: for each sample in the order of the data, the network output, then the label. Adds "mistakes" to the open

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_exact.h"
+#include "base/number/base_exact.h"
 #include "job/job_table.h"
 
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, int labelled, cvy_scorer *out)

@@ -5,7 +5,7 @@
 #ifndef CVY_SCORER_H
 #define CVY_SCORER_H
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "session/session.h"
 
 typedef struct cvy_scorer { /* a pass over one data set with the program's forward tasks */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/base_hash.h"
-#include "base/base_machine.h"
 #include "base/base_opts.h"
+#include "base/machine/base_machine.h"
 #include "job/job_table.h"
 #include "program/program_fill.h"
 #include "session/session_normalize.h"

@@ -7,10 +7,10 @@
 
 #include <convoy/job.h>
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "data/data.h"
-#include "data/data_samples.h"
-#include "data/data_stage.h"
+#include "data/load/data_samples.h"
+#include "data/load/data_stage.h"
 #include "job/job.h"
 #include "metric/metric.h"
 #include "monitor/monitor_watchdog.h"

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_table.h"
+#include "base/text/base_table.h"
 #include "job/job_table.h"
 #include "op/loss/op_loss.h"
 

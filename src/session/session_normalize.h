@@ -4,7 +4,7 @@
 #ifndef CVY_SESSION_NORMALIZE_H
 #define CVY_SESSION_NORMALIZE_H
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "context/context.h"
 #include "data/data.h"
 #include "job/job.h"

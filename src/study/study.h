@@ -6,7 +6,7 @@
 
 #include <convoy/study.h>
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "session/session.h"
 
 typedef struct cvy_bench {

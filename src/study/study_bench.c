@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base_machine.h"
 #include "base/base_opts.h"
-#include "base/base_rng.h"
+#include "base/machine/base_machine.h"
+#include "base/number/base_rng.h"
 #include "job/job_table.h"
 #include "monitor/monitor_trace.h"
 #include "study/study.h"

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_clock.h"
-#include "base/base_machine.h"
 #include "base/base_opts.h"
+#include "base/machine/base_clock.h"
+#include "base/machine/base_machine.h"
 #include "data/data_reader.h"
 #include "session/session_source.h"
 #include "study/study_result.h"

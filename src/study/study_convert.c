@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_clock.h"
 #include "base/base_opts.h"
+#include "base/machine/base_clock.h"
 #include "context/context.h"
 #include "data/data_convert.h"
 #include "job/job.h"

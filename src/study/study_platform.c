@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_option.h"
 #include "base/base_opts.h"
-#include "base/base_text.h"
+#include "base/text/base_option.h"
+#include "base/text/base_text.h"
 
 enum { FAT_TREE, DRAGONFLY, STAR };
 enum { NODES_MAX = 1 << 20 };

@@ -5,7 +5,7 @@
 #ifndef CVY_STUDY_RESULT_H
 #define CVY_STUDY_RESULT_H
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 
 typedef enum {
     CVY_RESULT_TEXT,  /* char[] */

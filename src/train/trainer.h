@@ -7,7 +7,7 @@
 
 #include <convoy/train.h>
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_saver.h"
 #include "monitor/monitor_metrics_log.h"

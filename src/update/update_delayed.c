@@ -14,7 +14,7 @@
  */
 #include <string.h>
 
-#include "base/base_duration.h"
+#include "base/text/base_duration.h"
 #include "program/program.h"
 #include "update/update_delayed.h"
 

@@ -1,5 +1,5 @@
 /* test_base_clock.c: clocks: seconds never go back, and the date has the right form. */
-#include "base/base_clock.h"
+#include "base/machine/base_clock.h"
 #include "test_util.h"
 
 static void clock_goes_on(void)

@@ -2,8 +2,8 @@
  * added digit by digit as ranks do. */
 #include <float.h>
 
-#include "base/base_exact.h"
 #include "base/base_status.h"
+#include "base/number/base_exact.h"
 
 #include "test_util.h"
 

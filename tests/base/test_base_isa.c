@@ -4,8 +4,8 @@
  */
 #include <stdlib.h>
 
-#include "base/base_isa.h"
 #include "base/base_status.h"
+#include "base/machine/base_isa.h"
 #include "test_util.h"
 
 static int last_allowed(const char *word)

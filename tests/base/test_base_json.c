@@ -1,6 +1,6 @@
 /* test_base_json.c: the output of the JSON writer, and that our own reader accepts it. */
-#include "base/base_json.h"
-#include "base/base_tree.h"
+#include "base/text/base_json.h"
+#include "base/text/base_tree.h"
 #include "test_util.h"
 
 static void json(void)

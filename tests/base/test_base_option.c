@@ -1,6 +1,6 @@
 /* test_base_option.c: option tables: values, defaults, every message with its position, printed text that is read back,
  * help, and every allocation failing in turn. */
-#include "base/base_option.h"
+#include "base/text/base_option.h"
 #include "test_util.h"
 
 struct sample {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/base_mem.h"
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "test_util.h"
 
 /* Test vectors of the authors' library Random123, file kat_vectors. */

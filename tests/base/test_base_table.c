@@ -1,7 +1,7 @@
 /* test_base_table.c: a descriptor is found by its name, and entries that do not count are not found; a message for a
  * wrong name gives the nearest name, or else all names or the hint. */
 #include "base/base_mem.h"
-#include "base/base_table.h"
+#include "base/text/base_table.h"
 #include "test_util.h"
 
 typedef struct fruit {

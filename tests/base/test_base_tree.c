@@ -3,8 +3,8 @@
 #include <locale.h>
 #include <stdio.h>
 
-#include "base/base_text.h"
-#include "base/base_tree.h"
+#include "base/text/base_text.h"
+#include "base/text/base_tree.h"
 #include "test_util.h"
 
 static cvy_pool *pool;

@@ -8,10 +8,10 @@
  *     reads with the library in order, 64 rows at a time, as h5py does; then with the reader in windows of shuffled
  *     samples, on so many threads
  */
-#include "base/base_clock.h"
-#include "base/base_machine.h"
-#include "base/base_rng.h"
-#include "data/data_order.h"
+#include "base/machine/base_clock.h"
+#include "base/machine/base_machine.h"
+#include "base/number/base_rng.h"
+#include "data/load/data_order.h"
 #include "test_data_support.h"
 
 #include <math.h>

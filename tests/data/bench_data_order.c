@@ -7,9 +7,9 @@
  */
 #include <stdio.h>
 
-#include "base/base_clock.h"
-#include "base/base_machine.h"
-#include "data/data_order.h"
+#include "base/machine/base_clock.h"
+#include "base/machine/base_machine.h"
+#include "data/load/data_order.h"
 #include "test_data_support.h"
 
 static double peak_mb(void)

@@ -5,7 +5,7 @@
  * bench_data_pictures FOLDER      (a folder of JPEGs, or of class folders) */
 #include <stdio.h>
 
-#include "base/base_clock.h"
+#include "base/machine/base_clock.h"
 #include "test_data_support.h"
 
 enum { READ, WHOLE, PART, AUGMENT, STAGES };

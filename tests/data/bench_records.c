@@ -6,8 +6,8 @@
  * bench_records [samples] */
 #include <stdio.h>
 
-#include "base/base_clock.h"
-#include "base/base_machine.h"
+#include "base/machine/base_clock.h"
+#include "base/machine/base_machine.h"
 #include "test_data_support.h"
 
 #include "data/tfrecord/data_example.h"

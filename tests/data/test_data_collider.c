@@ -5,7 +5,7 @@
  * Events are reproducible and both classes share the energy spectrum. The baselines are in their range. The features
  * find jets where the test put them. ROC and bootstrap are compared with known answers.
  */
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "data/generated/data_collider.h"
 #include "test_data_support.h"
 

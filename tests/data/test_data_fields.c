@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "data/generated/data_fft.h"
 #include "test_data_support.h"
 

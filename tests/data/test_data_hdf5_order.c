@@ -7,7 +7,7 @@
 
 #include "test_data_hdf5.h"
 
-#include "data/data_order.h"
+#include "data/load/data_order.h"
 
 #if CVY_HAVE_HDF5
 

@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include "data/data_order.h"
+#include "data/load/data_order.h"
 #include "test_data_support.h"
 
 static cvy_dataset *open_numbers(int64_t n)

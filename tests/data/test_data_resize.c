@@ -1,6 +1,6 @@
 /* test_data_resize.c: resizing: every filter, on bytes and reals, shrinking and enlarging, whole pictures and windows
  * between pixels, against the plain double sum over all pixels; constants do not change by a bit. */
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "data/picture/data_resize.h"
 #include "test_data_support.h"
 

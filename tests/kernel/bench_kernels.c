@@ -18,8 +18,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/base_clock.h"
-#include "base/base_rng.h"
+#include "base/machine/base_clock.h"
+#include "base/number/base_rng.h"
 #include "kernel/kernel.h"
 #include "pass/pass.h"
 

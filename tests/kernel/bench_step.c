@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "program/program.h"
 
 static const char *call_name(const cvy_instr *i)

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/base_clock.h"
 #include "base/base_mem.h"
+#include "base/machine/base_clock.h"
 #include "context/context.h"
 #include "test_util.h"
 

@@ -15,8 +15,8 @@
 
 #include <convoy/convoy.h>
 
-#include "base/base_clock.h"
 #include "base/base_file.h"
+#include "base/machine/base_clock.h"
 #include "checkpoint/checkpoint.h"
 #include "kernel/kernel.h"
 #include "test_util.h"

@@ -2,7 +2,7 @@
  * base_clock.c: monotonic seconds for measuring; the seconds of the wall clock, which can be compared with those of
  * other machines; and the date in UTC, for logs and file names.
  */
-#include "base/base_clock.h"
+#include "base/machine/base_clock.h"
 
 #include <time.h>
 

@@ -5,7 +5,7 @@
  * The sources are /proc/cpuinfo, the affinity mask, /proc/meminfo, the limits of the process's control groups (cgroups
  * v1 and v2; each group up to the root counts), and VmHWM of /proc/self/status.
  */
-#include "base/base_machine.h"
+#include "base/machine/base_machine.h"
 
 #include <sched.h>
 #include <stdio.h>

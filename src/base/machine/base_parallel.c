@@ -14,7 +14,7 @@
  * and sums in the remainder of a loop than in its vectors, and the last bits of a number must not depend on where the
  * part of a thread ends.
  */
-#include "base/base_parallel.h"
+#include "base/machine/base_parallel.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

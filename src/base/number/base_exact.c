@@ -2,7 +2,7 @@
  * base_exact.c: sums of doubles without rounding (base_exact.h). The lowest bit of digit 0 is worth 2^-1074, which is
  * the smallest positive double.
  */
-#include "base/base_exact.h"
+#include "base/number/base_exact.h"
 
 #include <math.h>
 

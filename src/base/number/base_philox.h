@@ -6,7 +6,7 @@
 #ifndef CVY_BASE_PHILOX_H
 #define CVY_BASE_PHILOX_H
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 
 static inline void cvy_philox(const cvy_rng *rng, uint64_t counter, uint32_t *w0, uint32_t *w1, uint32_t *w2,
                               uint32_t *w3)

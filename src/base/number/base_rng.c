@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "base/base_philox.h"
+#include "base/number/base_philox.h"
 
 /* The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection in which every output bit depends on every
  * input bit. */

@@ -1,12 +1,12 @@
 /*
  * base_duration.c: parses durations and parts of a run.
  */
-#include "base/base_duration.h"
+#include "base/text/base_duration.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/base_tree.h"
+#include "base/text/base_tree.h"
 
 static const struct {
     const char *word;

@@ -1,7 +1,7 @@
 /*
  * base_json.c: writes JSON into a text, on one line. A line of metrics.jsonl is such a text.
  */
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 
 #include <math.h>
 

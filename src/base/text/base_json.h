@@ -5,7 +5,7 @@
 #ifndef CVY_BASE_JSON_H
 #define CVY_BASE_JSON_H
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 
 typedef struct cvy_json {
     cvy_text text;

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_option.h"
-#include "base/base_text.h"
+#include "base/text/base_option.h"
+#include "base/text/base_text.h"
 
 typedef struct {
     cvy_pool *pool;

@@ -9,7 +9,7 @@
 #ifndef CVY_BASE_OPTION_H
 #define CVY_BASE_OPTION_H
 
-#include "base/base_tree.h"
+#include "base/text/base_tree.h"
 
 typedef enum {
     CVY_TYPE_INT,    /* int64_t */

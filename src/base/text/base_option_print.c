@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "base/base_option.h"
-#include "base/base_text.h"
+#include "base/text/base_option.h"
+#include "base/text/base_text.h"
 
 static const char *type_word(cvy_option_type type)
 {

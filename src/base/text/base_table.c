@@ -1,11 +1,11 @@
 /*
  * base_table.c: finds descriptors by name.
  */
-#include "base/base_table.h"
+#include "base/text/base_table.h"
 
 #include <string.h>
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 
 static const void *entry(const void *table, int i)
 {

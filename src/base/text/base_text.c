@@ -3,7 +3,7 @@
  *
  * Errors are kept in the status of the text, so one check after many additions is enough.
  */
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 
 #include <locale.h>
 #include <stdarg.h>

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base_tree.h"
+#include "base/text/base_tree.h"
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 
 enum { WHERE_BYTES = 512, WHERE_RING = 8 };
 

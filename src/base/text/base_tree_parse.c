@@ -10,7 +10,7 @@
 #include <yaml.h>
 
 #include "base/base_file.h"
-#include "base/base_tree.h"
+#include "base/text/base_tree.h"
 
 enum { DEPTH_MAX = 64, TEXT_MAX = 16 << 20, NODE_MAX = 4 << 20 };
 

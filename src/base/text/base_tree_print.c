@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "base/base_text.h"
-#include "base/base_tree.h"
+#include "base/text/base_text.h"
+#include "base/text/base_tree.h"
 
 /* Whether a text can be printed without quotes, in a block or in the brackets of a list, and be read back unchanged. */
 static int can_stand_plain(const char *text)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_clock.h"
+#include "base/machine/base_clock.h"
 #include "comm/mpi/comm_mpi_impl.h"
 
 void cvy_mpi_about(const cvy_comm *comm, cvy_comm_about *out)

@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#include "base/base_bf16.h"
-#include "base/base_clock.h"
 #include "base/base_mem.h"
+#include "base/machine/base_clock.h"
+#include "base/number/base_bf16.h"
 #include "comm/mpi/comm_mpi_impl.h"
 
 enum { PIECE_ELEMS = 8192 }; /* elements that are worth a thread */

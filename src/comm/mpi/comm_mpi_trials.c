@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_clock.h"
 #include "base/base_mem.h"
+#include "base/machine/base_clock.h"
 #include "comm/mpi/comm_mpi_about.h"
 #include "comm/mpi/comm_mpi_impl.h"
 

@@ -8,7 +8,7 @@
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "data/array/data_lines.h"
 
 #include <math.h>

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_table.h"
+#include "base/text/base_table.h"
 
 /* ---- the picture's memory ---- */
 

@@ -8,7 +8,7 @@
 #ifndef CVY_DATA_AUGMENT_H
 #define CVY_DATA_AUGMENT_H
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "data/data_reader.h"
 
 enum { CVY_AUGMENT_OPERATIONS_MAX = 32 };

@@ -7,7 +7,7 @@
  * again and finds it there. random_resized_crop follows Szegedy et al., "Going deeper with convolutions" (2015), as in
  * torchvision.
  */
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "data/augment/data_augment.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  * that turns bytes into the batch's f32. So pixels are moved as bytes and touched once as reals. That pass also divides
  * bytes of pictures by 255, unless the list has a `scale` step, which expects 0 .. 255.
  */
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "data/augment/data_augment.h"
 
 #include <math.h>

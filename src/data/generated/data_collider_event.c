@@ -11,7 +11,7 @@
  * scales (Particle Data Group reviews; ATLAS and CMS detector papers), not a Monte Carlo to publish with.
  * docs/guide/collider.md says what each parameter does.
  */
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "data/generated/data_collider.h"
 
 #include <math.h>

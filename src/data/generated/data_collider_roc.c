@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 
 void cvy_curve_free(cvy_curve *c)
 {

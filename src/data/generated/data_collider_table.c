@@ -5,7 +5,7 @@
  * scripts/peer_gbt.py. Events are read as stored: the network's augmentation does not touch what the baselines see.
  */
 #include "base/base_file.h"
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "data/generated/data_collider.h"
 
 #include <pthread.h>

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/base_bf16.h"
+#include "base/number/base_bf16.h"
 #include "data/data_half.h"
 
 enum { OPEN_MAX_FILES = 128 };

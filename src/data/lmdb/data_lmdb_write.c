@@ -9,7 +9,7 @@
  * database, and locks in a mapped file fail on shared file systems.
  */
 #include "base/base_file.h"
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "data/lmdb/data_lmdb.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
  * in part. The room belongs to the rank and its data sets share it. Augmentation comes after the cache, so the cache
  * does not change the samples.
  */
-#include "data/data_cache.h"
+#include "data/load/data_cache.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * depth and ranks change only the waiting time. The slots' buffers are allocated at the start, for the largest of the
  * first steps, and kept; a larger step makes its slot grow once.
  */
-#include "base/base_clock.h"
-#include "data/data_order.h"
+#include "base/machine/base_clock.h"
+#include "data/load/data_order.h"
 
 #include <pthread.h>
 #include <signal.h>

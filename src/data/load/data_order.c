@@ -16,11 +16,11 @@
  * A balanced epoch deals its places to the classes in turn, through a permutation. A class gives its samples in rounds,
  * each with its own permutation: no sample is drawn again before all samples of its class have been drawn.
  */
-#include "data/data_order.h"
+#include "data/load/data_order.h"
 
 #include <pthread.h>
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "data/data_reader.h"
 
 enum { WINDOW_BLOCKS = 16, WINDOW_LANES = 4, LANE_BLOCKS = WINDOW_BLOCKS / WINDOW_LANES };

@@ -2,7 +2,7 @@
  * data_samples.c: which samples a rank sees in which step. This is a pure function of the step, so loaders can run
  * ahead, and a resumed run continues at the same sample, even with another number of ranks.
  */
-#include "data/data_samples.h"
+#include "data/load/data_samples.h"
 #include "comm/comm_shards.h"
 
 cvy_order cvy_order_make(int64_t nsamples, int64_t batch, int64_t accumulate, int drop_tail, int64_t epochs_or_zero,

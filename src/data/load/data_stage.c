@@ -8,7 +8,7 @@
  *     data/NAME    the files
  * If the manifest is the same that a run would write, the run uses the copy as it is.
  */
-#include "data/data_stage.h"
+#include "data/load/data_stage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/base_clock.h"
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "base/machine/base_clock.h"
 #include "data/data_reader.h"
 
 enum { COPIES_MAX = 64, DEPTH_MAX = 32, WAIT_S = 600 };

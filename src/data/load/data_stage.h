@@ -4,7 +4,7 @@
 #ifndef CVY_DATA_STAGE_H
 #define CVY_DATA_STAGE_H
 
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "data/data.h"
 
 typedef struct cvy_stage cvy_stage;

@@ -7,7 +7,7 @@
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "data/data_writer.h"
 #include "data/pack/data_pack.h"
 

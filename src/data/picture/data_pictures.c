@@ -11,7 +11,7 @@
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "data/data_reader.h"
 
 #include <math.h>

@@ -22,7 +22,7 @@
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "data/tfrecord/data_tfrecord.h"
 
 #define MAGIC UINT64_C(0x31584446544e4f43) /* "CONTFDX1" */

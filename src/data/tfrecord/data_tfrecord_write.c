@@ -8,7 +8,7 @@
  * written last, names all classes. The reader understands all this without options.
  */
 #include "base/base_file.h"
-#include "base/base_text.h"
+#include "base/text/base_text.h"
 #include "data/data_writer.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include "kernel/clock/clock.h"
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 
 #define SLICE_S 20e-6       /* interval of calls to `meanwhile` while it is busy */
 #define LEFT_LEAST_S 1e-8   /* a shorter rest is not slept */

@@ -8,8 +8,8 @@
 #ifndef CVY_CLOCK_H
 #define CVY_CLOCK_H
 
-#include "base/base_clock.h"
 #include "base/base_status.h"
+#include "base/machine/base_clock.h"
 
 typedef struct cvy_clock {
     double scale; /* factor for all times: 0.1 is a node ten times as fast */

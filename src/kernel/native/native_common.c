@@ -2,7 +2,7 @@
  * native_common.c: offers and views that convoy's own kernels share. Called at planning time only.
  */
 #include "kernel/native/native_common.h"
-#include "base/base_isa.h"
+#include "base/machine/base_isa.h"
 
 /* Whether the layout is channels last, or a slice of such a tensor. */
 static int is_channels_last(const cvy_layout *layout, int ndim)

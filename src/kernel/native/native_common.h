@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/base_bf16.h"
+#include "base/number/base_bf16.h"
 #include "kernel/kernel.h"
 
 /* Marks a function whose loops gain from wide vectors: it is compiled for several instruction sets, and the loader

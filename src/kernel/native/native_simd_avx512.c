@@ -1,7 +1,7 @@
 /*
  * native_simd_avx512.c: the loops of native_simd.h with vectors of sixteen floats.
  */
-#include "base/base_isa.h"
+#include "base/machine/base_isa.h"
 #include "kernel/native/native_simd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)

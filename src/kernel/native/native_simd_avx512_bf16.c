@@ -2,7 +2,7 @@
  * native_simd_avx512_bf16.c: the loops of native_simd.h with vectors of sixteen floats, for CPUs that have an
  * instruction which rounds to bf16. A store of bf16 then needs a fifth of the operations.
  */
-#include "base/base_isa.h"
+#include "base/machine/base_isa.h"
 #include "kernel/native/native_simd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)

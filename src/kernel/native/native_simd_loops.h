@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/base_bf16.h"
+#include "base/number/base_bf16.h"
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));

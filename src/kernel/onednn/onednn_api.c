@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/base_hash.h"
-#include "base/base_isa.h"
 #include "base/base_mem.h"
+#include "base/machine/base_isa.h"
 
 #if CVY_HAVE_OPENMP
 #include <omp.h>

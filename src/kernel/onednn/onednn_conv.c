@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "base/base_isa.h"
 #include "base/base_mem.h"
+#include "base/machine/base_isa.h"
 #include "kernel/onednn/onednn_layer.h"
 #include "kernel/onednn/onednn_weight.h"
 #include "op/conv/op_conv.h"

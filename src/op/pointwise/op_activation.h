@@ -4,7 +4,7 @@
 #ifndef CVY_OP_ACTIVATION_H
 #define CVY_OP_ACTIVATION_H
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "graph/graph_op.h"
 
 struct cvy_leaky_relu {

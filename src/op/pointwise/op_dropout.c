@@ -9,7 +9,7 @@
  * keep is a pure function of (seed, layer, step, sample id, element), see op_activation.h: it is made again in the
  * gradient, not stored, and does not depend on rank, layout, thread or micro-batch.
  */
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "graph/graph_grad.h"
 #include "op/pointwise/op_activation.h"
 

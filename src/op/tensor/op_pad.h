@@ -3,7 +3,7 @@
 #ifndef CVY_OP_PAD_H
 #define CVY_OP_PAD_H
 
-#include "base/base_option.h"
+#include "base/text/base_option.h"
 
 typedef struct cvy_pad_opts {
     cvy_ints before, after;

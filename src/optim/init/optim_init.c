@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "base/base_rng.h"
-#include "base/base_table.h"
+#include "base/number/base_rng.h"
+#include "base/text/base_table.h"
 #include "optim/optim.h"
 
 static cvy_status find(const cvy_variable *v, const cvy_init_def **out)

@@ -4,7 +4,7 @@
  *
  *     value = value
  */
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "optim/optim.h"
 
 struct constant {

@@ -4,7 +4,7 @@
  *
  *     value = mean + std * z, z standard normal
  */
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "optim/optim.h"
 
 struct gaussian {

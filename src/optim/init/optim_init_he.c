@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "optim/optim.h"
 
 struct he {

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "optim/optim.h"
 
 static double torch_value(const void *options, const cvy_init *init, const cvy_rng *rng, uint64_t i)

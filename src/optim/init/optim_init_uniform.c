@@ -4,7 +4,7 @@
  *
  *     value = min + (max - min) * u, u uniform in [0, 1)
  */
-#include "base/base_rng.h"
+#include "base/number/base_rng.h"
 #include "optim/optim.h"
 
 struct uniform {

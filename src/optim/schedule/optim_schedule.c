@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base_table.h"
+#include "base/text/base_table.h"
 #include "optim/optim.h"
 
 struct warmup {

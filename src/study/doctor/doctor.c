@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_clock.h"
-#include "base/base_machine.h"
 #include "base/base_opts.h"
-#include "base/base_text.h"
-#include "base/base_tree.h"
+#include "base/machine/base_clock.h"
+#include "base/machine/base_machine.h"
+#include "base/text/base_text.h"
+#include "base/text/base_tree.h"
 #include "study/doctor/doctor.h"
 #include "study/study.h"
 

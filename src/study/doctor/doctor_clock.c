@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/base_clock.h"
+#include "base/machine/base_clock.h"
 #include "study/doctor/doctor.h"
 
 enum { MEETINGS = 8, LOOKS = 2000, CORES_TRIED = 64 };

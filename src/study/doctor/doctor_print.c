@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base_json.h"
+#include "base/text/base_json.h"
 #include "study/doctor/doctor.h"
 
 struct text {

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "base/base_tree.h"
+#include "base/text/base_tree.h"
 #include "update/server/server.h"
 
 static cvy_server *state_of(const cvy_program *p)

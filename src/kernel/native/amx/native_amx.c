@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/base_isa.h"
+#include "base/machine/base_isa.h"
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
 

@@ -11,7 +11,7 @@
 #ifndef CVY_NATIVE_AMX_H
 #define CVY_NATIVE_AMX_H
 
-#include "base/base_bf16.h"
+#include "base/number/base_bf16.h"
 #include "kernel/kernel.h"
 
 enum {

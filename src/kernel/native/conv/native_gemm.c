@@ -6,7 +6,7 @@
  * are three versions of the innermost function, and one of them is chosen at planning time.
  */
 #include "kernel/native/conv/native_gemm.h"
-#include "base/base_isa.h"
+#include "base/machine/base_isa.h"
 
 #include <string.h>
 

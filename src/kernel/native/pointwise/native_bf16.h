@@ -8,7 +8,7 @@
 #ifndef CVY_NATIVE_BF16_H
 #define CVY_NATIVE_BF16_H
 
-#include "base/base_bf16.h"
+#include "base/number/base_bf16.h"
 #include "kernel/native/native_common.h"
 
 enum { CVY_STRIP_LANES = 64 };

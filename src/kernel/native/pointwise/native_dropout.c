@@ -5,7 +5,7 @@
  * The mask is the same as that of the reference kernel. Random words are made for one piece of a sample at a time, in
  * vector lanes.
  */
-#include "base/base_philox.h"
+#include "base/number/base_philox.h"
 #include "kernel/native/native_common.h"
 #include "op/pointwise/op_activation.h"
 

@@ -2,7 +2,7 @@
  * native_winograd_avx2.c: Winograd's transforms and products with vectors of eight floats. A product keeps its sums
  * in 6 x 2 of the 16 registers.
  */
-#include "base/base_isa.h"
+#include "base/machine/base_isa.h"
 #include "kernel/native/winograd/native_winograd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
