@@ -1,9 +1,8 @@
 /*
- * allreduce: the sum of a small tensor over all ranks, waited for where it stands: batch-norm statistics and the
- * normalisers of losses.
+ * allreduce: a blocking all-reduce of a small tensor: batch-norm statistics and the normalisers of losses.
  *
- * The MPI library adds in an order of its own; in deterministic mode the sum goes by the transfers of a bucket. Tested
- * by tests/plan and tests/program, on several numbers of ranks.
+ * The MPI library adds in an order of its own. In deterministic mode the sum uses the algorithm of a bucket instead. It
+ * is tested by tests/plan and tests/program, with several numbers of ranks.
  */
 #include <string.h>
 
@@ -13,10 +12,10 @@
 
 struct allreduce {
     cvy_comm *comm;
-    cvy_bucket_set *buckets; /* on which progress is made meanwhile; NULL: none can be under way */
-    cvy_request *request;    /* NULL: by the MPI library */
+    cvy_bucket_set *buckets; /* progress is made on them while this waits; NULL: none can be active */
+    cvy_request *request;    /* NULL: the MPI library adds */
     const cvy_space *space;
-    void *copy; /* of the sum, in the host's memory; NULL: the tensor itself is reduced */
+    void *copy; /* copy of the tensor in host memory, which is reduced; NULL: the tensor itself is reduced */
     int64_t elems;
     cvy_dtype dtype;
 };

@@ -1,7 +1,7 @@
 /*
- * reduce_start, reduce_wait: the reduction of a bucket of gradients: started in the backward pass after the last node
- * that writes into the bucket, and waited for before the update. Tested by tests/plan and tests/program, on several
- * numbers of ranks.
+ * reduce_start, reduce_wait: the reduction of a bucket of gradients. It starts in the backward pass after the last node
+ * that writes into the bucket, and is waited for before the update. It is tested by tests/plan and tests/program, with
+ * several numbers of ranks.
  */
 #include "op/comm/op_reduce.h"
 
@@ -55,7 +55,7 @@ static const cvy_option reduce_opts[] = {
     {0},
 };
 
-/* The destination is a token: it carries the order, no data. */
+/* The destination is a token: it only orders the wait after the start, and carries no data. */
 static cvy_status reduce_infer(cvy_node *node)
 {
     return cvy_node_set_dst(node, 0, CVY_DTYPE_I32, &(cvy_shape){0});

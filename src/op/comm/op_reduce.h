@@ -1,4 +1,4 @@
-/* op_reduce.h: options of the operators that start a bucket's exchange or wait for it, which the planner reads. */
+/* op_reduce.h: options of the operators that start the reduction of a bucket or wait for it. The planner reads them. */
 #ifndef CVY_OP_REDUCE_H
 #define CVY_OP_REDUCE_H
 

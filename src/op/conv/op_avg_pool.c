@@ -1,7 +1,7 @@
 /*
- * avg_pool: mean over a sliding window. In the step: between convolutions, or at the end of a network.
- * Source: the divisor follows PyTorch. A window is cut at the far end of the padding first, so what ceil mode lets hang
- * over it never counts; count_include_pad then says whether the padding that remains does.
+ * avg_pool: mean over a sliding window. Networks have it between convolutions, or at the end. Source: the divisor
+ * follows PyTorch. A window is first cut at the far end of the padding, so positions beyond it, which ceil mode allows,
+ * never count. count_include_pad then says whether the remaining padding counts.
  *
  *     dst  = sum of src over the window / divisor
  *     dsrc = sum of ddst / divisor over the windows that touch the position
@@ -125,7 +125,7 @@ CVY_OP_DEFINE(avg_pool) = {
     .samples = avg_pool_samples,
 };
 
-/* avg_pool_grad: ddst -> dsrc. Samples: those of avg_pool, through its gradient. */
+/* avg_pool_grad: ddst -> dsrc. It is tested with the samples of avg_pool, through its gradient. */
 static cvy_status avg_pool_grad_infer(cvy_node *node)
 {
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &((const cvy_pool_grad_opts *)node->options)->src);

@@ -1,11 +1,12 @@
 /*
  * conv: convolution in one to three spatial dimensions, with stride, padding, dilation, groups and bias.
- * In the step: the bulk of the arithmetic of most networks; the fusion pass takes the ReLU behind it in.
+ * It does most of the arithmetic of most networks. The fusion pass can fuse the ReLU after it.
  * Source: LeCun et al. 1989; groups: Krizhevsky, Sutskever and Hinton 2012; dilation: Yu and Koltun 2016.
  *
- *     dst[n,k,y]  = bias[k] + sum over c, r of src[n, c, y stride - pad + r dilation] * weight[k,c,r]       c in the
- * group of k dsrc[n,c,x] = sum of ddst[n,k,y] * weight[k,c,r]     over the k, y, r that touch (c, x) dweight     = sum
- * of src * ddst over n and y         dbias[k] = sum of ddst[n,k,y] over n and y
+ *     dst[n,k,y]  = bias[k] + sum over r and the c in the group of k
+ *                             of src[n, c, y stride - pad + r dilation] * weight[k,c,r]
+ *     dsrc[n,c,x] = sum of ddst[n,k,y] * weight[k,c,r]     over the k, y, r that touch (c, x)
+ *     dweight     = sum of src * ddst over n and y         dbias[k] = sum of ddst[n,k,y] over n and y
  */
 #include "op/conv/op_conv.h"
 
@@ -98,7 +99,8 @@ static cvy_status conv_grad(cvy_grad *g, const cvy_node *fwd)
     return CVY_OK;
 }
 
-/* Multiplications of one convolution; all three sums have as many. Padding is counted in, as everybody does. */
+/* The number of multiplications of one convolution; forward and both gradients have the same number. Padding counts, as
+ * is usual. */
 static int64_t conv_macs(const cvy_window *w, const cvy_window_channels *c)
 {
     return c->n * c->ndst * w->dst_elems * (c->nsrc / c->groups) * w->taps;
@@ -168,14 +170,15 @@ static int all_equal(const cvy_ints *list, int64_t value)
     return equal;
 }
 
-/* Groups tie input features to output features. A filter of one position needs no neighbours. */
+/* With groups, output features depend on their own input features only, so neither is split. A filter of one position
+ * needs no neighbours. */
 static unsigned splits_of(const cvy_conv_opts *o)
 {
     const int one_position = all_equal(&o->kernel, 1) && all_equal(&o->stride, 1) && all_equal(&o->pad, 0);
     return (o->groups == 1 ? CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS : 0) | (one_position ? CVY_SPLIT_SPACE : 0);
 }
 
-/* A fused ReLU comes after the sum over the inputs. */
+/* With a fused ReLU inputs cannot be split, because the ReLU comes after the sum over the inputs. */
 static unsigned conv_splits(const cvy_node *node)
 {
     const cvy_conv_opts *o = node->options;
@@ -200,7 +203,8 @@ CVY_OP_DEFINE(conv) = {
     .samples = conv_samples,
 };
 
-/* conv_grad_src: ddst, weight -> dsrc. Samples: those of conv, through its gradient; likewise below. */
+/* conv_grad_src: ddst, weight -> dsrc. It is tested with the samples of conv, through its gradient; so are the
+ * operators below. */
 static void conv_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const cvy_conv_grad_opts *o = node->options;
@@ -251,7 +255,7 @@ CVY_OP_DEFINE(conv_grad_src) = {
     .summands = conv_grad_src_summands,
 };
 
-/* conv_grad_src_add: ddst, weight, sum -> sum + dsrc: what fusing makes of conv_grad_src and the add behind it. */
+/* conv_grad_src_add: ddst, weight, sum -> sum + dsrc: conv_grad_src fused with the add after it. */
 static cvy_status conv_grad_src_add_infer(cvy_node *node)
 {
     const cvy_shape *src = &((const cvy_conv_grad_opts *)node->options)->src;
@@ -320,7 +324,7 @@ static cvy_status conv_grad_weight_reference(const cvy_node *node, const cvy_spa
     return CVY_OK;
 }
 
-/* Cut along the inputs each part would have all of dbias. */
+/* With dbias inputs cannot be split: each part would have all of dbias. */
 static unsigned conv_grad_weight_splits(const cvy_node *node)
 {
     const cvy_conv_opts *o = &((const cvy_conv_grad_opts *)node->options)->conv;

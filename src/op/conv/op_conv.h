@@ -1,11 +1,12 @@
 /*
- * op_conv.h: options of convolution and its gradients, for the operators and for the kernels that offer to run them.
+ * op_conv.h: options of convolution and its gradients, for the operators and their kernels.
  *
  *     conv              src [N, C, ...], weight [K, C / groups, kernel...], bias [K] -> dst [N, K, ...]
  *     conv_grad_src     ddst, weight -> dsrc
  *     conv_grad_weight  src, ddst -> dweight, and dbias where bias is set
  *
- * deconv has the same sources and gradients with weight [C, K / groups, kernel...] as PyTorch's ConvTranspose.
+ * deconv has the same sources and gradients, but its weight is [C, K / groups, kernel...], as in PyTorch's
+ * ConvTranspose.
  */
 #ifndef CVY_OP_CONV_H
 #define CVY_OP_CONV_H
@@ -20,7 +21,7 @@ typedef struct cvy_conv_opts {
     int relu; /* set by the fusion pass: dst = max(conv, 0). The gradient operators ignore it */
 } cvy_conv_opts;
 
-/* Of conv_grad_src and conv_grad_weight. */
+/* Options of conv_grad_src and conv_grad_weight. */
 typedef struct cvy_conv_grad_opts {
     cvy_conv_opts conv;
     cvy_shape src; /* of the forward source */
@@ -33,18 +34,18 @@ typedef struct cvy_deconv_opts {
     const char *init, *init_options;
 } cvy_deconv_opts;
 
-/* Of deconv_grad_src and deconv_grad_weight. */
+/* Options of deconv_grad_src and deconv_grad_weight. */
 typedef struct cvy_deconv_grad_opts {
     cvy_deconv_opts deconv;
     cvy_shape src; /* of the forward source */
 } cvy_deconv_grad_opts;
 
-/* The window and the channels of a convolution from a source of this shape: what a kernel asks instead of reading the
- * lists. */
+/* The window and the channels of a convolution with a source of this shape. Kernels call it instead of reading the
+ * option lists. */
 cvy_status cvy_conv_window(const cvy_conv_opts *o, const cvy_shape *src, cvy_window *window_out,
                            cvy_window_channels *channels_out);
-/* The same for a deconvolution, as the convolution that it transposes: window.src and nsrc are of the deconvolution's
- * destination. */
+/* The same for a deconvolution. It gives the convolution that is transposed: window.src and nsrc belong to the
+ * deconvolution's destination. */
 cvy_status cvy_deconv_window(const cvy_deconv_opts *o, const cvy_shape *src, cvy_window *window_out,
                              cvy_window_channels *channels_out);
 

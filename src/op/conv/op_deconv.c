@@ -1,12 +1,12 @@
 /*
- * deconv: transposed convolution in one to three spatial dimensions: a learned way up in resolution.
- * In the step: decoders and generators. It is the gradient of a convolution for its source, and a convolution is its
- * gradient, so the sums of op_window.c serve both with the sides swapped. Source: Zeiler et al. 2010; sizes, output_pad
- * and the order of the weight's dimensions as PyTorch has them.
+ * deconv: transposed convolution in one to three spatial dimensions. It is a learned way to increase the resolution,
+ * for decoders and generators. It computes the gradient of a convolution with respect to its source, and its own
+ * gradient is a convolution; so both use the sums of op_window.c, with the sides swapped. Source: Zeiler et al. 2010;
+ * sizes, output_pad and the order of the weight's dimensions as in PyTorch.
  *
- *     dst[n,k,x]  = bias[k] + sum of src[n,c,y] * weight[c,k,r]     over the c, y, r with x = y stride - pad + r
- * dilation dsrc[n,c,y] = sum over k, r of ddst[n,k,x] * weight[c,k,r] dweight     = sum of src * ddst over n and y
- * dbias[k] = sum of ddst[n,k,x] over n and x
+ *     dst[n,k,x]  = bias[k] + sum of src[n,c,y] * weight[c,k,r]    over c, y, r with x = y stride - pad + r dilation
+ *     dsrc[n,c,y] = sum over k, r of ddst[n,k,x] * weight[c,k,r]
+ *     dweight     = sum of src * ddst over n and y                 dbias[k] = sum of ddst[n,k,x] over n and x
  */
 #include "graph/graph_grad.h"
 #include "op/conv/op_conv.h"
@@ -139,7 +139,7 @@ static const cvy_sample deconv_samples[] = {
     {0},
 };
 
-/* Groups tie input features to output features. */
+/* With groups, output features depend on their own input features only, so neither is split. */
 static unsigned deconv_splits(const cvy_node *node)
 {
     return ((const cvy_deconv_opts *)node->options)->groups == 1 ? CVY_SPLIT_OUTPUTS | CVY_SPLIT_INPUTS : 0;
@@ -164,7 +164,8 @@ CVY_OP_DEFINE(deconv) = {
     .samples = deconv_samples,
 };
 
-/* deconv_grad_src: ddst, weight -> dsrc. Samples: those of deconv, through its gradient; likewise below. */
+/* deconv_grad_src: ddst, weight -> dsrc. It is tested with the samples of deconv, through its gradient; so is the
+ * operator below. */
 static void deconv_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const cvy_deconv_grad_opts *o = node->options;
@@ -247,7 +248,7 @@ static cvy_status deconv_grad_weight_reference(const cvy_node *node, const cvy_s
     return CVY_OK;
 }
 
-/* Cut along the inputs each part would have all of dbias. */
+/* With dbias inputs cannot be split: each part would have all of dbias. */
 static unsigned deconv_grad_weight_splits(const cvy_node *node)
 {
     const cvy_deconv_opts *o = &((const cvy_deconv_grad_opts *)node->options)->deconv;

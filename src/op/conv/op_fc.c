@@ -1,6 +1,6 @@
 /*
- * fc: fully connected layer; the source is flattened implicitly.
- * In the step: the end of most networks, and all of a linear model; the fusion pass takes the ReLU behind it in.
+ * fc: fully connected layer; the source is flattened implicitly. It is the end of most networks, and all of a linear
+ * model. The fusion pass can fuse the ReLU after it.
  *
  *     dst[n,k]  = bias[k] + sum over i of src[n,i] * weight[k,i]          i: row-major within the logical sample
  *     dsrc[n,i] = sum over k of ddst[n,k] * weight[k,i]
@@ -21,7 +21,7 @@ static const cvy_option fc_rows[] = {
     {0},
 };
 
-/* Elements of one sample; never asks the batch, which may be empty on this rank. */
+/* The elements of one sample. It never reads dim[0], because the batch may be empty on this rank. */
 static int64_t fc_sample_elems(const cvy_shape *src)
 {
     const cvy_shape sample = cvy_shape_make(src->ndim - 1, src->dim + 1);
@@ -116,7 +116,7 @@ static const cvy_sample fc_samples[] = {
     {0},
 };
 
-/* A fused ReLU comes after the sum over the inputs. */
+/* With a fused ReLU inputs cannot be split, because the ReLU comes after the sum over the inputs. */
 static unsigned fc_splits(const cvy_node *node)
 {
     return ((const cvy_fc_opts *)node->options)->relu ? 0 : CVY_SPLIT_INPUTS;
@@ -140,7 +140,8 @@ CVY_OP_DEFINE(fc) = {
     .samples = fc_samples,
 };
 
-/* fc_grad_src: ddst, weight -> dsrc. Samples: those of fc, through its gradient; likewise below. */
+/* fc_grad_src: ddst, weight -> dsrc. It is tested with the samples of fc, through its gradient; so is the operator
+ * below. */
 static void fc_grad_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const cvy_fc_grad_opts *o = node->options;
@@ -223,7 +224,7 @@ static cvy_status fc_grad_weight_reference(const cvy_node *node, const cvy_span 
     return CVY_OK;
 }
 
-/* Cut along the inputs each part would have all of dbias. */
+/* With dbias inputs cannot be split: each part would have all of dbias. */
 static unsigned fc_grad_weight_splits(const cvy_node *node)
 {
     return ((const cvy_fc_grad_opts *)node->options)->fc.bias ? 0 : CVY_SPLIT_INPUTS;

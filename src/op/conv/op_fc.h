@@ -5,7 +5,7 @@
  *     fc_grad_src     ddst, weight -> dsrc
  *     fc_grad_weight  src, ddst -> dweight, and dbias where bias is set
  *
- * A row of the weight follows the row-major order of the logical sample, whatever layout the source lies in.
+ * A row of the weight follows the row-major order of the logical sample, for every layout of the source.
  */
 #ifndef CVY_OP_FC_H
 #define CVY_OP_FC_H

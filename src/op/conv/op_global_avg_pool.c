@@ -1,6 +1,6 @@
 /*
- * global_avg_pool: mean over all positions of a channel. In the step: between the last convolution and the classifier.
- * Source: Lin, Chen and Yan 2014, "Network in network".
+ * global_avg_pool: mean over all positions of a channel. Networks have it between the last convolution and the
+ * classifier. Source: Lin, Chen and Yan 2014, "Network in network".
  *
  *     dst[n,c]    = mean of src[n,c,x] over x
  *     dsrc[n,c,x] = ddst[n,c] / positions
@@ -75,7 +75,7 @@ CVY_OP_DEFINE(global_avg_pool) = {
     .samples = global_avg_pool_samples,
 };
 
-/* global_avg_pool_grad: ddst -> dsrc. Samples: those of global_avg_pool, through its gradient. */
+/* global_avg_pool_grad: ddst -> dsrc. It is tested with the samples of global_avg_pool, through its gradient. */
 static cvy_status global_avg_pool_grad_infer(cvy_node *node)
 {
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &((const cvy_global_pool_grad_opts *)node->options)->src);

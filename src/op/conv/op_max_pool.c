@@ -1,14 +1,14 @@
 /*
- * max_pool: maximum over a sliding window. In the step: between convolutions, in evaluation without the index.
+ * max_pool: maximum over a sliding window. Networks have it between convolutions; evaluation does not need the index.
  * Source: ceil mode as in Caffe and PyTorch: a last, partial window counts if it starts inside the source or its left
  * padding.
  *
- *     dst   = max of src over the window; padding never wins; a NaN does
- *     index = where in the window, row-major (the first of equals)
- *     dsrc  = sum of ddst over the windows whose maximum lies here
+ *     dst   = max of src over the window, without padding; NaN if there is a NaN
+ *     index = row-major position of the maximum in the window (the first of equal ones)
+ *     dsrc  = sum of ddst over the windows whose maximum is at this position
  *
- * With relu: dst = max(dst, 0), and a window whose maximum is not above zero has no winner. So one index is the
- * gradient of both.
+ * With relu: dst = max(dst, 0), and the index says that no position is the maximum if it is not above zero. So one
+ * index gives the gradient of both.
  */
 #include <math.h>
 
@@ -76,7 +76,7 @@ static void max_pool_cost(const cvy_node *node, cvy_cost *cost_out)
     *cost_out = (cvy_cost){.flop = n * w.taps, .read_elems = cvy_shape_elems(cvy_node_src(node, 0)), .write_elems = n};
 }
 
-/* The winner among the taps of one window and its value; s0: offset of the channel. */
+/* The tap of one window that has the maximum, and the maximum; s0: offset of the channel. */
 static int64_t max_in_window(const cvy_window *w, const cvy_span *src, int64_t s0, const int64_t at[CVY_SPACE_MAX],
                              double *max_out)
 {
@@ -165,7 +165,7 @@ CVY_OP_DEFINE(max_pool) = {
     .samples = max_pool_samples,
 };
 
-/* max_pool_grad: ddst, index -> dsrc. Samples: those of max_pool, through its gradient. */
+/* max_pool_grad: ddst, index -> dsrc. It is tested with the samples of max_pool, through its gradient. */
 static cvy_status max_pool_grad_infer(cvy_node *node)
 {
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &((const cvy_pool_grad_opts *)node->options)->src);
@@ -178,7 +178,7 @@ static int64_t max_pool_grad_summands(const cvy_node *node)
     return cvy_pool_window("max_pool", &o->pool, &o->src, &w) == CVY_OK ? w.taps : 1;
 }
 
-/* Sum of ddst over the windows that touch source position `at` with the tap that won there. */
+/* Sum of ddst over the windows whose maximum is at source position `at`. */
 static double sum_of_wins(const cvy_window *w, const cvy_span *ddst, const cvy_span *index, int64_t d0,
                           const int64_t at[CVY_SPACE_MAX])
 {

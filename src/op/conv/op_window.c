@@ -1,7 +1,7 @@
 /*
- * Sliding windows: shapes, and the three plain sums of a convolution. In the step: convolution, deconvolution, pooling.
- * Source: Dumoulin and Visin 2016, "A guide to convolution arithmetic"; ceil mode and transposed sizes as PyTorch
- * documents them.
+ * op_window.c: sliding windows of convolution, deconvolution and pooling: shapes, and the three plain sums of a
+ * convolution. Source: Dumoulin and Visin 2016, "A guide to convolution arithmetic"; ceil mode and transposed sizes as
+ * in the documentation of PyTorch.
  */
 #include "op/conv/op_window.h"
 
@@ -19,7 +19,7 @@ static cvy_status check_list(const char *op, const char *what, const cvy_ints *l
     return CVY_OK;
 }
 
-/* Everything but src and dst sizes. */
+/* Fills everything but the sizes of src and dst. */
 static cvy_status fill(const char *op, const cvy_shape *src, const cvy_window_lists *lists, cvy_window *w)
 {
     CVY_CHECK(src->ndim >= 3 && src->ndim <= 2 + CVY_SPACE_MAX, CVY_E_SHAPE,
@@ -106,12 +106,12 @@ cvy_shape cvy_window_dst_shape(const cvy_window *w, int64_t n, int64_t channels)
     return shape_of(w->nspace, w->dst, n, channels);
 }
 
-/* Pairs of coordinates of two tensors that meet in one dimension: (a, b), (a + a_step, b + b_step), ... */
+/* Pairs of coordinates of two tensors that are multiplied, in one dimension: (a, b), (a + a_step, b + b_step), ... */
 struct walk {
     int64_t a, a_step, b, b_step, count;
 };
 
-/* The i of 0 .. count - 1 for which start + i step lies in 0 .. size - 1: first .. last - 1; step > 0. */
+/* Finds the i in 0 .. count - 1 for which start + i step is in 0 .. size - 1. They are first .. last - 1; step > 0. */
 static void find_inside(int64_t start, int64_t step, int64_t count, int64_t size, int64_t *first_out, int64_t *last_out)
 {
     *first_out = start >= 0 ? 0 : (-start + step - 1) / step;
@@ -123,7 +123,7 @@ static struct walk make_walk(int64_t first, int64_t last, int64_t a, int64_t a_s
     return (struct walk){a + first * a_step, a_step, b + first * b_step, b_step, CVY_MAX(last - first, 0)};
 }
 
-/* Source coordinates and taps that make destination coordinate `at`. */
+/* The source coordinates and taps that contribute to destination coordinate `at`. */
 static struct walk walk_at_dst(const cvy_window *w, int d, int64_t at)
 {
     const int64_t start = at * w->stride[d] - w->pad[d];
@@ -132,7 +132,7 @@ static struct walk walk_at_dst(const cvy_window *w, int d, int64_t at)
     return make_walk(first, last, start, w->dilation[d], 0, 1);
 }
 
-/* Source and destination coordinates that meet in tap `tap`. */
+/* The source and destination coordinates that tap `tap` connects. */
 static struct walk walk_at_tap(const cvy_window *w, int d, int64_t tap)
 {
     const int64_t start = tap * w->dilation[d] - w->pad[d];
@@ -141,8 +141,8 @@ static struct walk walk_at_tap(const cvy_window *w, int d, int64_t tap)
     return make_walk(first, last, start, w->stride[d], 0, 1);
 }
 
-/* Destination coordinates and taps that touch source coordinate `at`: every tap_step-th tap hits the stride's raster.
- */
+/* The destination coordinates and taps that touch source coordinate `at`. Because of the stride only every tap_step-th
+ * tap does. */
 static struct walk walk_at_src(const cvy_window *w, int d, int64_t at)
 {
     const int64_t stride = w->stride[d], dilation = w->dilation[d];
@@ -154,7 +154,7 @@ static struct walk walk_at_src(const cvy_window *w, int d, int64_t at)
     const int64_t dst = (at + w->pad[d] - tap * dilation) / stride, dst_step = tap_step * dilation / stride;
     const int64_t count = (w->kernel[d] - tap + tap_step - 1) / tap_step;
     find_inside(w->dst[d] - 1 - dst, dst_step, count, w->dst[d], &first,
-                &last); /* counted from the far end, where steps are positive */
+                &last); /* counted from the far end, so that the step is positive */
     return make_walk(first, last, dst, -dst_step, tap, tap_step);
 }
 
@@ -163,7 +163,7 @@ static double dot(const cvy_span *a, int64_t a0, int64_t a_step, const cvy_span 
 {
     double sum = 0;
     if (a->dtype == CVY_DTYPE_F64 &&
-        b->dtype == CVY_DTYPE_F64) { /* whole networks are checked in f64: let the compiler see it */
+        b->dtype == CVY_DTYPE_F64) { /* a fast path, because whole networks are checked in f64 */
         const double *x = a->data, *y = b->data;
         for (int64_t i = 0; i < count; i++)
             sum += x[a0 + i * a_step] * y[b0 + i * b_step];
@@ -174,7 +174,7 @@ static double dot(const cvy_span *a, int64_t a0, int64_t a_step, const cvy_span 
     return sum;
 }
 
-/* Sum of a * b over all pairs of positions that meet; a0, b0: offsets of the two channels. */
+/* Sum of a * b over all pairs of positions of the walks; a0, b0: offsets of the two channels. */
 static double sum_over(const struct walk at[CVY_SPACE_MAX], const cvy_span *a, int64_t a0,
                        const int64_t a_dim[CVY_SPACE_MAX], const cvy_span *b, int64_t b0,
                        const int64_t b_dim[CVY_SPACE_MAX])
@@ -190,7 +190,7 @@ static double sum_over(const struct walk at[CVY_SPACE_MAX], const cvy_span *a, i
     return sum;
 }
 
-/* The walks of all dimensions at the position with this row-major offset among dim. */
+/* The walks of all dimensions, for the position with this row-major offset in `dim`. */
 static void make_walks(const cvy_window *w, struct walk (*walk_at)(const cvy_window *, int, int64_t),
                        const int64_t dim[CVY_SPACE_MAX], int64_t offset, struct walk out[CVY_SPACE_MAX])
 {

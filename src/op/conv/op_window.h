@@ -2,9 +2,8 @@
  * op_window.h: the geometry of a filter or pooling window that slides over one to three spatial dimensions, and the
  * plain sums over it.
  *
- * Convolution, deconvolution and pooling share it, and so do the kernels that offer to run them. Dimensions that a
- * tensor does not have count as one position with a one-tap window at the end, so that every loop has three dimensions
- * and row-major offsets stay true.
+ * Convolution, deconvolution, pooling and their kernels use it. Missing dimensions are added at the end, with one
+ * position and a window of one tap. So every loop has three dimensions, and row-major offsets stay correct.
  */
 #ifndef CVY_OP_WINDOW_H
 #define CVY_OP_WINDOW_H
@@ -14,27 +13,27 @@
 #define CVY_SPACE_MAX 3
 
 typedef struct cvy_window {
-    int nspace; /* spatial dimensions of the tensors, 1 to 3; entries from there on are 1 (pad: 0) */
+    int nspace; /* number of spatial dimensions, 1 to 3; array entries from there on are 1 (pad: 0) */
     int64_t src[CVY_SPACE_MAX], dst[CVY_SPACE_MAX]; /* positions */
     int64_t kernel[CVY_SPACE_MAX], stride[CVY_SPACE_MAX], pad[CVY_SPACE_MAX], dilation[CVY_SPACE_MAX];
     int64_t src_elems, dst_elems, taps; /* products of src, dst, kernel */
 } cvy_window;
 
-/* Option lists as the user gave them: one entry stands for all dimensions, an empty stride means the kernel. */
+/* Option lists as the user gave them: one entry is for all dimensions; an empty stride is the same as the kernel. */
 typedef struct cvy_window_lists {
     const cvy_ints *kernel, *stride, *pad, *dilation; /* dilation NULL: 1 */
 } cvy_window_lists;
 
-/* The window over src [N, C, positions...]: dst = (src + 2 pad - dilation (kernel - 1) - 1) / stride + 1, rounded down,
- * or up where ceil is set, but then a window must start inside the source or its left padding (as PyTorch has it).
- * CVY_E_SHAPE names the dimension that does not fit. */
+/* The window over src [N, C, positions...]: dst = (src + 2 pad - dilation (kernel - 1) - 1) / stride + 1, rounded down.
+ * With ceil it is rounded up, but a window must start inside the source or its left padding (as in PyTorch).
+ * CVY_E_SHAPE: the message names the dimension that does not fit. */
 cvy_status cvy_window_make(const char *op, const cvy_shape *src, const cvy_window_lists *lists, int ceil,
                            cvy_window *out);
-/* The window of a transposed convolution from src: its `dst` are src's positions, its `src` what the deconvolution
- * makes of them. */
+/* The window of a transposed convolution with source src. out->dst has the positions of src, and out->src those of the
+ * deconvolution's result. */
 cvy_status cvy_window_make_transposed(const char *op, const cvy_shape *src, const cvy_window_lists *lists,
                                       const cvy_ints *output_pad, cvy_window *out);
-/* [n, channels, positions...], of the window's source side or destination side. */
+/* The shape [n, channels, positions...] on the source side or the destination side of the window. */
 cvy_shape cvy_window_src_shape(const cvy_window *w, int64_t n, int64_t channels);
 cvy_shape cvy_window_dst_shape(const cvy_window *w, int64_t n, int64_t channels);
 
@@ -46,17 +45,17 @@ static inline void cvy_window_split(const int64_t dim[CVY_SPACE_MAX], int64_t of
     at_out[0] = offset / dim[2] / dim[1];
 }
 
-/* The coordinate in the source that tap `tap` of the window at destination coordinate `at` touches, in dimension d; -1
- * in the padding. */
+/* The source coordinate in dimension d that tap `tap` of the window at destination coordinate `at` reads; -1: it is in
+ * the padding. */
 static inline int64_t cvy_window_touch(const cvy_window *w, int d, int64_t at, int64_t tap)
 {
     const int64_t x = at * w->stride[d] - w->pad[d] + tap * w->dilation[d];
     return x >= 0 && x < w->src[d] ? x : -1;
 }
 
-/* The three sums of a (grouped) convolution, plain, in double: src [n, nsrc, ...], dst [n, ndst, ...], weight [ndst,
- * nsrc / groups, kernel...]. Convolution runs them as forward, gradient of the source, gradient of the weight;
- * deconvolution with the sides swapped. */
+/* The channels of the three plain sums of a (grouped) convolution, which are computed in double: src [n, nsrc, ...],
+ * dst [n, ndst, ...], weight [ndst, nsrc / groups, kernel...]. Convolution uses them as forward, gradient of the source
+ * and gradient of the weight; deconvolution swaps the sides. */
 typedef struct cvy_window_channels {
     int64_t n, nsrc, ndst, groups;
 } cvy_window_channels;

@@ -1,7 +1,7 @@
 /*
- * bce: binary cross-entropy with logits. In the step: the end of forward, two classes with one output, or several
- * independent yes-or-no outputs. Source: as PyTorch's BCEWithLogitsLoss; the form does not overflow for any x. The
- * target is a probability, or an integer 0 or 1.
+ * bce: binary cross-entropy with logits, for two classes with one output, or several independent yes-or-no outputs. It
+ * is the end of forward. Source: as PyTorch's BCEWithLogitsLoss; the formula does not overflow for any x. The target is
+ * a probability, or an integer 0 or 1.
  *
  *     term   = (1 - t) x + q (log(1 + exp(-|x|)) + max(-x, 0)), with output x, target t, q = 1 + (pos_weight - 1) t
  *     dterm  = (1 - t) - q (1 - s), with s = 1 / (1 + exp(-x))

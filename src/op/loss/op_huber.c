@@ -1,9 +1,9 @@
 /*
- * huber: Huber error: squared near the target, absolute far from it. In the step: the end of forward, regression that
- * outliers should not rule. Source: Huber 1964, as PyTorch's HuberLoss.
+ * huber: Huber error: squared near the target, absolute far from it. It is the end of forward, for regression in which
+ * outliers should not dominate. Source: Huber 1964, as PyTorch's HuberLoss.
  *
- *     term   = d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), with d = output - target
- *     dterm  = d, held between -delta and delta
+ *     term   = d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2), with d = output - target
+ *     dterm  = d, clamped to -delta .. delta
  *     loss   = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term), see op_loss.h
  */
 #include <math.h>

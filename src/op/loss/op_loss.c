@@ -1,13 +1,13 @@
 /*
- * op_loss.c: what all losses share, see op_loss.h, and weight_sum: the sum of the weights that a mean loss is divided
- * by. In the step: weight_sum runs for every micro-batch before the first forward, an allreduce adds it over ranks, the
- * losses end each forward.
+ * op_loss.c: code that all losses share, see op_loss.h, and weight_sum, the sum of weights that divides a mean loss.
+ * weight_sum runs for every micro-batch before the first forward, and an allreduce adds it over ranks. The losses are
+ * the end of each forward.
  *
- *     weight_sum = sum over samples n of weight[n] * (mean over n's positions of class_weights[target], 0 where target
- * is ignored)
+ *     weight_sum = sum over samples n of weight[n] * (mean over n's positions of w)
+ *     w          = class_weights[target], or 0 if target is ignored
  *
- * This is the divisor of PyTorch's reduction 'mean' with class weights, over the number of positions, which divides the
- * sum of terms too.
+ * This is the divisor of PyTorch's reduction 'mean' with class weights, divided by the number of positions; the sum of
+ * terms is divided by it too.
  */
 #include "op/loss/op_loss.h"
 
@@ -148,7 +148,7 @@ cvy_status cvy_loss_each_grad_infer(cvy_node *node)
     return cvy_node_set_dst(node, 0, node->src[1]->dtype, cvy_node_src(node, 1));
 }
 
-/* Forward checks the targets, so that the gradient need not. */
+/* Forward checks the targets, so the gradient need not. */
 static cvy_status check_targets(const cvy_node *node, const cvy_loss_each_def *def, const cvy_span *src)
 {
     const int64_t each = cvy_span_prod(src, 1, src->ndim);
@@ -229,7 +229,7 @@ static cvy_status weight_sum_infer(cvy_node *node)
     return cvy_loss_set_dst(node);
 }
 
-/* What sample n's labels weigh, on average over its positions. */
+/* The mean weight of sample n's labels over its positions. */
 static cvy_status mean_label_weight(const cvy_node *node, const cvy_span *target, int64_t n, int64_t each,
                                     double *mean_out)
 {

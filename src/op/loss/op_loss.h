@@ -1,22 +1,23 @@
 /*
- * op_loss.h: what all losses share: their sources, their normaliser and the frame of the elementwise ones.
+ * op_loss.h: code that all losses share: their sources, their normaliser, and the common functions of elementwise
+ * losses.
  *
- * A loss node's sources are: output, target, norm (f64 scalar) and, where samples have weights, weight [N]; its
- * destination is the f64 scalar
+ * A loss node's sources are output, target, norm (f64 scalar) and, if samples have weights, weight [N]. Its destination
+ * is the f64 scalar
  *
  *     loss = loss_weight / norm * sum over samples n of weight[n] * (mean over n's elements of term)
  *
- * over this rank's samples of the micro-batch. norm counts samples over all ranks and micro-batches of the step, so
- * these shares add up to the global mean. With weights or ignored labels it is the sum of the weights instead, by the
- * node weight_sum and an allreduce before the first forward. A norm of zero (everything ignored) makes a loss of zero.
- * The gradient's sources are: dloss (f64 scalar), then those of the loss.
+ * over this rank's samples of the micro-batch. norm is the number of samples over all ranks and micro-batches of the
+ * step, so the contributions add up to the global mean. With weights or ignored labels it is the sum of the weights
+ * instead; the node weight_sum and an allreduce compute it before the first forward. If norm is zero (all labels are
+ * ignored), the loss is zero. The gradient's sources are dloss (f64 scalar), then those of the loss.
  */
 #ifndef CVY_OP_LOSS_H
 #define CVY_OP_LOSS_H
 
 #include "graph/graph_op.h"
 
-/* Options of weight_sum; losses on labels have the same two. */
+/* Options of weight_sum. Losses on labels have them too. */
 struct cvy_weight_sum {
     cvy_reals class_weights;
     cvy_ints ignore_label;
@@ -27,29 +28,29 @@ struct cvy_weight_sum {
     {"loss_weight", CVY_TYPE_REAL, CVY_FIELD(type, loss_weight), "1", "", "", "factor in the sum of losses"}
 /* clang-format on */
 
-/* Of softmax_cross_entropy and its gradient; their fast kernels read it too. */
+/* Options of softmax_cross_entropy and its gradient; their fast kernels read them too. */
 struct cvy_cross_entropy {
     struct cvy_weight_sum labels;
     double label_smoothing, loss_weight;
 };
 
-/* Adds the loss's nodes: weights and their sum where needed, then the loss itself. options: the loss's own struct;
- * labels: NULL where it has none. */
+/* Adds the nodes of a loss: weights and their sum if needed, then the loss itself. options: the loss's own struct.
+ * labels: NULL if the loss has none. */
 cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, const void *options,
                           const struct cvy_weight_sum *labels, cvy_value *const *src, int nsrc, cvy_value **dst_out);
 
-/* Checks norm and weight, sources first and up of a node (2 in a loss, 3 in its gradient), against the output of N
- * samples. */
+/* Checks norm and weight against the output of N samples. They are the sources from `first` on (2 in a loss, 3 in its
+ * gradient). */
 cvy_status cvy_loss_check_norm(const cvy_node *node, int first);
-/* One target element for each output element, up to dimensions of 1 ([N] fits [N, 1]). */
+/* Checks that there is one target element for each output element; dimensions of 1 are ignored ([N] fits [N, 1]). */
 cvy_status cvy_loss_check_same(const cvy_shape *output, const cvy_shape *target);
 cvy_status cvy_loss_set_dst(cvy_node *node);
 
-/* Emits grad_op from (dloss, the loss's sources) for the output; swap: for the target, of a loss that is symmetric in
- * the two. */
+/* Adds the node grad_op with sources (dloss, the loss's sources), which makes the gradient of the output. swap: of the
+ * target instead, for a loss that is symmetric in the two. */
 cvy_status cvy_loss_emit(cvy_grad *g, const cvy_node *fwd, const char *grad_op, int swap);
 
-/* Factor of sample n: weight[n] / norm, without loss_weight. weight->data may be NULL: ones. */
+/* The factor of sample n: weight[n] / norm, without loss_weight. weight NULL: all weights are 1. */
 static inline double cvy_loss_factor(const cvy_span *norm, const cvy_span *weight, int64_t n)
 {
     const double total = *(const double *)norm->data;
@@ -64,22 +65,22 @@ static inline int cvy_label_ignored(const struct cvy_weight_sum *o, int64_t labe
     return 0;
 }
 
-/* The fault of a label that no class has; row counts in this rank's share of the micro-batch. */
+/* Sets the error for a label that no class has. row: index in this rank's share of the micro-batch. */
 cvy_status cvy_label_fault(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses);
 
-/* ---- elementwise losses: an operator and its gradient, both with this frame as their family ---- */
+/* ---- elementwise losses: the `family` of the operator and of its gradient is a cvy_loss_each_def ---- */
 
-/* Their options begin so; `parameter` is the loss's own, if it has one. */
+/* The first fields of their options. `parameter` is the loss's own parameter, if it has one. */
 struct cvy_loss_each {
     double loss_weight, parameter;
 };
 typedef double (*cvy_loss_term_fn)(double parameter, double x, double t);
 typedef struct cvy_loss_each_def {
-    const char *grad;       /* the gradient's operator */
-    cvy_loss_term_fn term;  /* of output x and target t */
-    cvy_loss_term_fn slope; /* its derivative by x */
-    int symmetric;          /* the target may be computed too: its gradient is that of the output with both exchanged */
-    double target_min, target_max; /* targets outside are refused; equal: any will do */
+    const char *grad;              /* name of the gradient's operator */
+    cvy_loss_term_fn term;         /* the loss of one element with output x and target t */
+    cvy_loss_term_fn slope;        /* its derivative with respect to x */
+    int symmetric;                 /* the target may have a gradient too: that of the output with both exchanged */
+    double target_min, target_max; /* range of valid targets; if both are equal, all targets are valid */
 } cvy_loss_each_def;
 
 cvy_status cvy_loss_each_build(cvy_graph *g, const cvy_op_def *op, const char *name, const cvy_tree *options,
@@ -88,7 +89,7 @@ cvy_status cvy_loss_each_infer(cvy_node *node);
 cvy_status cvy_loss_each_grad(cvy_grad *g, const cvy_node *fwd);
 cvy_status cvy_loss_each_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst);
 void cvy_loss_each_cost(const cvy_node *node, cvy_cost *cost_out);
-/* The gradient's: dloss, output, target, norm, [weight] -> doutput. */
+/* For the gradient's operator: dloss, output, target, norm, [weight] -> doutput. */
 cvy_status cvy_loss_each_grad_infer(cvy_node *node);
 cvy_status cvy_loss_each_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst);
 void cvy_loss_each_grad_cost(const cvy_node *node, cvy_cost *cost_out);

@@ -1,6 +1,6 @@
 /*
- * mae: mean absolute error. In the step: the end of forward, regression that outliers should not rule.
- * Source: least absolute deviations, as PyTorch's L1Loss; the derivative at 0 is 0.
+ * mae: mean absolute error. It is the end of forward, for regression in which outliers should not dominate. Source:
+ * least absolute deviations, as PyTorch's L1Loss; the derivative at 0 is 0.
  *
  *     term   = |output - target|
  *     dterm  = sign(output - target)

@@ -1,6 +1,6 @@
 /*
- * mse: mean squared error. In the step: the end of forward, regression.
- * Source: least squares; the mean over elements and samples, without a factor of one half, as PyTorch's MSELoss.
+ * mse: mean squared error. It is the end of forward, for regression. Source: least squares; the mean over elements and
+ * samples, without a factor of one half, as PyTorch's MSELoss.
  *
  *     term   = (output - target)^2
  *     dterm  = 2 (output - target)

@@ -1,16 +1,16 @@
 /*
- * softmax_cross_entropy: the loss of a classifier, on raw outputs (logits). In the step: the end of forward.
- * Source: as PyTorch's CrossEntropyLoss with reduction 'mean': class weights divide too, smoothing spreads over all
- * classes with their weights (Szegedy et al. 2016); positions (of a segmentation) are averaged.
+ * softmax_cross_entropy: the loss of a classifier, on raw outputs (logits). It is the end of forward.
+ * Source: as PyTorch's CrossEntropyLoss with reduction 'mean': the sum is also divided by the class weights, smoothing
+ * is spread over all classes with their weights (Szegedy et al. 2016), and positions (of a segmentation) are averaged.
  *
- *     log p     = log_softmax(output) over axis 1
- *     term[n,x] = -(1 - s) c[t] log p[n,t,x] - s / K * sum over k of c[k] log p[n,k,x]         t = target[n,x], c
- * class_weights, s label_smoothing loss      = loss_weight / norm * sum over samples n of weight[n] * (mean over
- * positions x of term[n,x], 0 where t is ignored) doutput[n,k,x] = loss_weight * dloss * weight[n] / norm / positions
+ *     log p          = log_softmax(output) over axis 1
+ *     term[n,x]      = -(1 - s) c[t] log p[n,t,x] - s / K * sum over k of c[k] log p[n,k,x]; 0 if t is ignored
+ *     loss           = loss_weight / norm * sum over samples n of weight[n] * (mean over positions x of term[n,x])
+ *     doutput[n,k,x] = loss_weight * dloss * weight[n] / norm / positions
  *                      * (p[n,k,x] ((1 - s) c[t] + s / K * sum c) - (1 - s) c[t] [k = t] - s / K * c[k])
  *
- * norm counts samples, or is the weight_sum of op_loss.c where there are class weights, sample weights or ignored
- * labels.
+ * Here t = target[n,x], c = class_weights and s = label_smoothing. norm is the number of samples, or the weight_sum of
+ * op_loss.c if there are class weights, sample weights or ignored labels.
  */
 #include <math.h>
 
@@ -35,7 +35,7 @@ static cvy_status cross_entropy_build(cvy_graph *g, const cvy_op_def *op, const 
     return cvy_loss_build(g, op, name, &o, &o.labels, src, nsrc, dst_out);
 }
 
-/* Output [N, K, positions...] and integer target [N, positions...], from source `first` on. */
+/* Checks output [N, K, positions...] and integer target [N, positions...], which are the sources from `first` on. */
 static cvy_status check_labels(const cvy_node *node, int first)
 {
     const struct cvy_cross_entropy *o = node->options;
@@ -79,7 +79,7 @@ static double class_weight(const struct cvy_cross_entropy *o, int64_t k)
     return o->labels.class_weights.count ? o->labels.class_weights.at[k] : 1;
 }
 
-/* Logarithm of the sum of exponentials of the K logits that start at `at`, P apart. */
+/* Logarithm of the sum of exponentials of K logits, which start at `at` with stride P. */
 static double log_sum(const cvy_span *x, int64_t at, int64_t K, int64_t P)
 {
     double top = -INFINITY, sum = 0;

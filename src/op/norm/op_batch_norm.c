@@ -1,8 +1,8 @@
 /*
- * batch_norm: the layer, which is several nodes in training and one (bn_infer) elsewhere; the geometry of its groups.
- * In the step: between convolution and ReLU. Statistics run over groups of a fixed number of samples, so that results
- * depend neither on the number of ranks nor on the number of micro-batches. Source: Ioffe and Szegedy 2015; groups:
- * Hoffer, Hubara and Soudry 2017 ("ghost batches").
+ * batch_norm: the layer, which is several nodes in training and one node (bn_infer) elsewhere, and the geometry of its
+ * groups. Networks have it between convolution and ReLU. Statistics run over groups of a fixed number of samples, so
+ * results depend neither on the number of ranks nor on the number of micro-batches. Source: Ioffe and Szegedy 2015;
+ * groups: Hoffer, Hubara and Soudry 2017 ("ghost batches").
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ const cvy_option cvy_batch_norm_rows[] = {
     {0},
 };
 
-/* Whether the boundary between any two ranks falls inside a group. */
+/* Whether the boundary between any two ranks is inside a group. */
 static int some_group_spans(const cvy_batch *batch, int64_t size)
 {
     for (int r = 1; r < batch->nranks; r++)
@@ -157,7 +157,7 @@ CVY_OP_DEFINE(batch_norm) = {
 };
 
 /* bn_infer: src, scale, shift, running_mean, running_var -> dst = (src - running_mean) / sqrt(running_var + eps) *
- * scale + shift. Samples: those of batch_norm, in a graph that does not train. */
+ * scale + shift. It is tested with the samples of batch_norm, in a graph that does not train. */
 static cvy_status bn_infer_infer(cvy_node *node)
 {
     const int64_t channels = cvy_node_src(node, 0)->dim[1];

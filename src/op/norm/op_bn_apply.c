@@ -1,12 +1,13 @@
 /*
  * bn_apply, bn_grad_stats, bn_grad_apply: normalisation by the statistics of the micro-batch, and its gradient through
- * these statistics. In the step: see op_batch_norm.h. Tested through batch_norm (op_batch_norm.c) and by
- * tests/op/test_op_batch_norm.c. Source: Ioffe and Szegedy 2015, section 3.
+ * these statistics. op_batch_norm.h says how they are combined. They are tested through batch_norm (op_batch_norm.c)
+ * and by tests/op/test_op_batch_norm.c. Source: Ioffe and Szegedy 2015, section 3.
  *
- *     xhat = (src - mean) / sqrt(variance + eps)             mean, variance: of the sample's group
+ *     xhat = (src - mean) / sqrt(variance + eps)
  *     dst  = xhat * scale + shift
- *     dsrc = scale / sqrt(variance + eps) * (ddst - sum(ddst) / n - xhat * sum(ddst * xhat) / n)       sums over the
- * group's n elements
+ *     dsrc = scale / sqrt(variance + eps) * (ddst - sum(ddst) / n - xhat * sum(ddst * xhat) / n)
+ *
+ * mean and variance are those of the sample's group; sums run over the group's n elements.
  */
 #include <math.h>
 
@@ -19,7 +20,8 @@ static cvy_status bn_apply_infer(cvy_node *node)
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
 }
 
-/* The whole gradient of the layer: what flows through the statistics is part of it, so none is sent to bn_stats. */
+/* This is the whole gradient of the layer: it includes the part through the statistics, so bn_stats gets no
+ * gradient. */
 static cvy_status bn_apply_grad(cvy_grad *g, const cvy_node *fwd)
 {
     const cvy_batch_norm_opts *o = fwd->options;
@@ -51,7 +53,7 @@ static void bn_apply_cost(const cvy_node *node, cvy_cost *cost_out)
     *cost_out = (cvy_cost){.flop = 2 * n, .read_elems = n, .write_elems = n};
 }
 
-/* What a group's statistics make of one channel: xhat = (x - mean) * inv_std. */
+/* The mean and inv_std of one channel of a group: xhat = (x - mean) * inv_std. */
 static void normaliser(const cvy_span *stats, int64_t g, int64_t c, int64_t n, double eps, double *mean_out,
                        double *inv_std_out)
 {
@@ -98,8 +100,8 @@ CVY_OP_DEFINE(bn_apply) = {
 };
 
 /* bn_grad_stats: src, stats, ddst -> gstats [G, 2, C]: sums of ddst and ddst * xhat over this rank's samples of each
- * group; with scale_shift also dscale and dshift, which stay this rank's share: like all gradients they are reduced
- * later. */
+ * group; with scale_shift also dscale and dshift. These two are sums over this rank only, because like all gradients
+ * they are reduced later. */
 static cvy_status bn_grad_stats_infer(cvy_node *node)
 {
     const cvy_batch_norm_opts *o = node->options;

@@ -1,8 +1,8 @@
 /*
  * bn_stats, bn_group_stats, bn_running: the statistics of batch norm: of the groups of one micro-batch, of the step,
- * and running. In the step: see op_batch_norm.h. Tested through batch_norm (op_batch_norm.c) and by
- * tests/op/test_op_batch_norm.c. Source: Ioffe and Szegedy 2015; running statistics with the unbiased variance as
- * PyTorch has them.
+ * and running ones. op_batch_norm.h says how they are combined. They are tested through batch_norm (op_batch_norm.c)
+ * and by tests/op/test_op_batch_norm.c. Source: Ioffe and Szegedy 2015; running statistics with the unbiased variance
+ * as in PyTorch.
  */
 #include "op/norm/op_batch_norm.h"
 
@@ -61,9 +61,9 @@ CVY_OP_DEFINE(bn_stats) = {
     .summands = bn_stats_summands,
 };
 
-/* bn_group_stats: stats -> accumulator [2 C + 1]: the sums over groups of mean, unbiased variance and 1. Every group of
- * the step is counted by exactly one rank, so the accumulator's sum over micro-batches and ranks divides into the mean
- * over all groups. */
+/* bn_group_stats: stats -> accumulator [2 C + 1]: the sums over groups of mean, unbiased variance and 1. Exactly one
+ * rank counts each group of the step. So the accumulator, summed over micro-batches and ranks and divided by its last
+ * element, is the mean over all groups. */
 static const cvy_option bn_group_stats_rows[] = {
     {"positions", CVY_TYPE_INT, CVY_FIELD(cvy_bn_group_stats_opts, positions), "1", "1..", "",
      "positions of a channel of one sample"},

@@ -1,15 +1,15 @@
 /*
- * bn_train, bn_train_grad: batch norm in one node each way: the statistics of the micro-batch, the normalisation by
- * them, the addition of a residual and the ReLU behind it. In the step: the fusion pass (pass_fuse_batch_norm.c) puts
- * bn_train for bn_stats, bn_apply, add and relu, and bn_train_grad for relu_grad, bn_grad_stats and bn_grad_apply,
- * where no group spans ranks. A kernel may then keep a channel in the cache between its two walks. Source: Ioffe and
- * Szegedy 2015; He et al. 2016.
+ * bn_train, bn_train_grad: batch norm in one forward and one backward node: the statistics of the micro-batch, the
+ * normalisation, the addition of a residual, and the ReLU after it. If no group spans ranks, the fusion pass
+ * (pass_fuse_batch_norm.c) replaces bn_stats, bn_apply, add and relu by bn_train, and relu_grad, bn_grad_stats and
+ * bn_grad_apply by bn_train_grad. A kernel may then keep a channel in the cache between its two passes over it. Source:
+ * Ioffe and Szegedy 2015; He et al. 2016.
  *
  *     dst  = (src - mean) / sqrt(variance + eps) * scale + shift + residual, rectified with relu
- *     d    = ddst, with relu where dst > 0, else 0
+ *     d    = ddst; with relu: ddst if dst > 0, else 0
  *     dsrc = scale / sqrt(variance + eps) * (d - sum(d) / n - xhat * sum(d * xhat) / n)         dresidual = d
  *
- * Without a residual the sign of dst is told from src, so that dst is not read again.
+ * Without a residual the sign of dst is computed from src, so dst is not read again.
  */
 #include <math.h>
 
@@ -62,7 +62,7 @@ static int64_t bn_train_summands(const cvy_node *node)
     return CVY_MAX(src->dim[0], 1) * cvy_bn_positions(src);
 }
 
-/* One group of one channel, as the reference sees it. */
+/* One group of one channel, for the reference kernel. */
 struct channel {
     int64_t C, c, positions, first, last, elems;
     double mean, inv_std, scale, shift;
@@ -179,7 +179,7 @@ static void bn_train_grad_cost(const cvy_node *node, cvy_cost *cost_out)
     *cost_out = (cvy_cost){.flop = 10 * n, .read_elems = 4 * n, .write_elems = n};
 }
 
-/* ddst where the ReLU let pass. */
+/* ddst if the ReLU was active at element i, else 0. */
 static double passed(const struct channel *ch, const cvy_node *node, const cvy_span *src, int64_t i)
 {
     const cvy_batch_norm_opts *o = node->options;

@@ -1,14 +1,13 @@
 /*
- * lrn: local response normalisation across channels.
- * In the step: AlexNet, CaffeNet and GoogLeNet, between ReLU and pooling.
+ * lrn: local response normalisation across channels. AlexNet, CaffeNet and GoogLeNet have it before or after pooling.
  * Source: Krizhevsky, Sutskever and Hinton 2012, section 3.3; alpha is divided by the window as Caffe and PyTorch do.
  *
  *     scale[n,c,x] = k + alpha / size * sum src[n,c',x]^2              over |c' - c| <= size / 2, x any position
  *     dst          = src * scale^-beta
- *     dsrc[c]      = ddst[c] * scale[c]^-beta - 2 alpha beta / size * src[c] * sum ddst[c'] * src[c'] *
- * scale[c']^(-beta - 1)
+ *     dsrc[c]      = ddst[c] * scale[c]^-beta
+ *                    - 2 alpha beta / size * src[c] * sum ddst[c'] * src[c'] * scale[c']^(-beta - 1)
  *
- * The gradient computes the scale again: it costs less than keeping it.
+ * The gradient computes the scale again, because that costs less than keeping it.
  */
 #include <math.h>
 
@@ -53,7 +52,7 @@ static int64_t lrn_summands(const cvy_node *node)
     return 2 * ((const cvy_lrn_opts *)node->options)->size + 8;
 }
 
-/* scale at element i, whose channel is c of C and whose neighbours along the channels are `step` elements away. */
+/* The scale at element i of channel c of C; neighbouring channels are `step` elements apart. */
 static double lrn_scale(const cvy_lrn_opts *o, const cvy_span *src, int64_t i, int64_t c, int64_t C, int64_t step)
 {
     const int64_t half = o->size / 2;

@@ -1,5 +1,5 @@
 /*
- * op_lrn.h: options of local response normalisation, the same for lrn (src -> dst) and lrn_grad (src, ddst -> dsrc).
+ * op_lrn.h: options of local response normalisation, for lrn (src -> dst) and lrn_grad (src, ddst -> dsrc).
  */
 #ifndef CVY_OP_LRN_H
 #define CVY_OP_LRN_H

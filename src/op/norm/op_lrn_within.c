@@ -1,14 +1,15 @@
 /*
  * lrn_within: local response normalisation within each channel, over neighbouring positions.
- * In the step: Caffe's networks for CIFAR-10, behind pooling. Across channels it is lrn.
- * Source: Krizhevsky's cuda-convnet (rnorm); Caffe's LRN with norm_region WITHIN_CHANNEL: the window counts whole where
- * it hangs over the edge.
+ * Caffe's networks for CIFAR-10 have it after pooling. lrn is the same across channels.
+ * Source: Krizhevsky's cuda-convnet (rnorm); Caffe's LRN with norm_region WITHIN_CHANNEL: at the edge the sum is still
+ * divided by the full size of the window.
  *
- *     scale[x] = k + alpha / taps * sum src[y]^2         over |y - x| <= size / 2 in each spatial dimension; taps =
- * size^dimensions dst      = src * scale^-beta dsrc[x]  = ddst[x] * scale[x]^-beta - 2 alpha beta / taps * src[x] * sum
- * part[y],   part = ddst * src * scale^(-beta - 1)
+ *     scale[x] = k + alpha / taps * sum src[y]^2     over |y - x| <= size / 2 in each spatial dimension
+ *     dst      = src * scale^-beta                   taps = size^dimensions
+ *     dsrc[x]  = ddst[x] * scale[x]^-beta - 2 alpha beta / taps * src[x] * sum part[y]
+ *     part     = ddst * src * scale^(-beta - 1)
  *
- * Forward keeps the scale for the gradient. Samples of the gradient: those of lrn_within.
+ * Forward keeps the scale for the gradient. The gradient is tested with the samples of lrn_within.
  */
 #include <math.h>
 
@@ -65,7 +66,7 @@ static int64_t lrn_within_summands(const cvy_node *node)
     return 2 * taps_of(node) + 8;
 }
 
-/* Positions of one channel; dimensions that the tensor does not have count one. */
+/* The sizes of one channel; dimensions that the tensor does not have are 1. */
 struct plane {
     int64_t dim[CVY_SPACE_MAX], elems;
 };
@@ -78,7 +79,7 @@ static struct plane plane_of(const cvy_span *x)
     return p;
 }
 
-/* Sum of x, or of its squares, over the window round element i. */
+/* Sum of x, or of its squares, over the window around element i. */
 static double window_sum(const struct plane *p, const cvy_span *x, int64_t i, int64_t size, int squared)
 {
     const int64_t channel = i / p->elems * p->elems, half = size / 2;
@@ -140,7 +141,7 @@ CVY_OP_DEFINE(lrn_within) = {
     .samples = lrn_within_samples,
 };
 
-/* lrn_within_grad: src, ddst, scale -> dsrc, and part, which nobody else reads. */
+/* lrn_within_grad: src, ddst, scale -> dsrc, and part, which no other node reads. */
 static cvy_status lrn_within_grad_infer(cvy_node *node)
 {
     CVY_TRY(cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0)));

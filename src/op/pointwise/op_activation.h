@@ -1,5 +1,5 @@
 /*
- * op_activation.h: option structs of activations and dropout that their fast kernels read too.
+ * op_activation.h: options of activations and dropout, for the operators and their fast kernels.
  */
 #ifndef CVY_OP_ACTIVATION_H
 #define CVY_OP_ACTIVATION_H
@@ -15,15 +15,15 @@ struct cvy_dropout {
     double p;
 };
 
-/* The mask of dropout, one definition for every kernel: element i (row-major within its sample, logical) is dropped
- * where word i of the sample's stream is below the threshold. Word i is cvy_rng_u32(stream, i): one block of the
- * generator serves four consecutive elements. */
+/* The mask of dropout; all kernels use this definition. Element i (logical row-major index in its sample) is dropped if
+ * word i of the sample's random stream is below the threshold. Word i is cvy_rng_u32(stream, i); one block of the
+ * generator gives the words of four consecutive elements. */
 static inline cvy_rng cvy_dropout_stream(uint64_t seed, uint64_t layer_hash, int64_t step, int64_t sample_id)
 {
     return cvy_rng_make_hashed(seed, layer_hash, (uint64_t)step, (uint64_t)sample_id);
 }
 
-/* In 64 bits, so that p = 1 drops every 32-bit word. */
+/* The threshold has 64 bits, so that with p = 1 every 32-bit word is below it. */
 static inline uint64_t cvy_dropout_threshold(double p)
 {
     return (uint64_t)(p * 4294967296.0 + 0.5);

@@ -1,9 +1,9 @@
 /*
- * add: sum of two to eight tensors of one shape. In the step: residual connections; autodiff adds up the gradients of
- * several consumers by it. Source: He et al. 2016.
+ * add: sum of two to eight tensors of one shape, for residual connections. Autodiff adds up the gradients of several
+ * consumers with it. Source: He et al. 2016.
  *
  *     dst = src0 + src1 + ...
- *     dsrc_i = ddst                     (the value itself: nothing is copied)
+ *     dsrc_i = ddst                     (the same value: nothing is copied)
  */
 #include "graph/graph_grad.h"
 

@@ -1,10 +1,10 @@
 /*
- * grad_norm2, clip_scale, clip_value: gradient clipping. In the step: the update phase, after the gradients are summed
+ * grad_norm2, clip_scale, clip_value: gradient clipping. They run in the update phase, after the gradients are summed
  * over ranks. Source: Pascanu, Mikolov and Bengio 2013 (norm); elementwise clamping as in Mikolov 2012.
  *
- *     grad_norm2: dst = sum over sources and elements of src^2           (f64; the sums of several nodes are added)
- *     clip_scale: dst = min(1, max_norm / sqrt(src))                     (f64; what an update multiplies its gradient
- * by) clip_value: dst = src held between -limit and limit
+ *     grad_norm2: dst = sum over sources and elements of src^2         (f64; the sums of several nodes are added)
+ *     clip_scale: dst = min(1, max_norm / sqrt(src))                   (f64; updates multiply their gradient by it)
+ *     clip_value: dst = src clamped to -limit .. limit
  */
 #include <math.h>
 
@@ -75,7 +75,7 @@ static cvy_status clip_scale_infer(cvy_node *node)
     return cvy_node_set_dst(node, 0, CVY_DTYPE_F64, &(cvy_shape){0});
 }
 
-/* A norm that is not a number passes through: the gradient is not finite then, and must not look healthy. */
+/* A NaN norm gives a NaN scale: the gradient is not finite then, and this must not be hidden. */
 static cvy_status clip_scale_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const double norm = sqrt(cvy_get(src, 0)), max_norm = ((const struct clip_scale *)node->options)->max_norm;
@@ -115,7 +115,7 @@ static cvy_status clip_value_infer(cvy_node *node)
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, cvy_node_src(node, 0));
 }
 
-/* Compared, so that a value that is not a number stays one. */
+/* It uses comparisons, so that NaN stays NaN. */
 static cvy_status clip_value_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const double limit = ((const struct cvy_clip_value *)node->options)->limit;

@@ -1,5 +1,5 @@
 /*
- * op_clip.h: options of the clipping operators, for their fast kernels.
+ * op_clip.h: options of clip_value, for the operator and its fast kernels.
  */
 #ifndef CVY_OP_CLIP_H
 #define CVY_OP_CLIP_H

@@ -1,13 +1,13 @@
 /*
- * dropout: sets each element to zero with probability p and scales the others by 1 / (1 - p). In the step: before large
- * fully connected layers, in training only; in evaluation the layer is its source. Source: Srivastava et al. 2014;
- * "inverted" scaling as all frameworks have it.
+ * dropout: sets each element to zero with probability p and scales the others by 1 / (1 - p). Networks have it before
+ * large fully connected layers. It is active in training only; in evaluation the result is the source itself. Source:
+ * Srivastava et al. 2014; "inverted" scaling as in all frameworks.
  *
  *     dst  = src * keep / (1 - p)
  *     dsrc = ddst * keep / (1 - p)
  *
- * keep is a pure function of (seed, layer, step, sample id, element), see op_activation.h: it is made again in the
- * gradient, not stored, and does not depend on rank, layout, thread or micro-batch.
+ * keep is a pure function of (seed, layer, step, sample id, element), see op_activation.h. The gradient computes it
+ * again, so it is not stored. It does not depend on rank, layout, thread or micro-batch.
  */
 #include "base/number/base_rng.h"
 #include "graph/graph_grad.h"
@@ -63,14 +63,14 @@ static cvy_status dropout_grad(cvy_grad *g, const cvy_node *fwd)
     return cvy_grad_add(g, fwd->src[0], dsrc);
 }
 
-/* The generator takes about ten operations an element. */
+/* The generator needs about ten operations per element. */
 static void dropout_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
     *cost_out = (cvy_cost){.flop = 12 * n, .read_elems = n, .write_elems = n};
 }
 
-/* Forward and gradient are one computation: the same mask and scale on src or ddst. */
+/* Forward and gradient are the same computation: they apply the same mask and scale to src or ddst. */
 static cvy_status dropout_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const struct cvy_dropout *o = node->options;

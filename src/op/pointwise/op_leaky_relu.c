@@ -1,9 +1,9 @@
 /*
- * leaky_relu: rectified linear unit that lets a little of the negative side through. In the step: after convolutions
- * and fully connected layers. Source: Maas, Hannun and Ng 2013.
+ * leaky_relu: rectified linear unit with a small slope for negative values. Networks have it after convolutions and
+ * fully connected layers. Source: Maas, Hannun and Ng 2013.
  *
- *     dst  = src where src > 0, else slope * src
- *     dsrc = ddst where dst > 0, else slope * ddst      (from dst: slope >= 0, so dst has the sign of src)
+ *     dst  = src if src > 0, else slope * src
+ *     dsrc = ddst if dst > 0, else slope * ddst      (from dst: slope >= 0, so dst has the sign of src)
  */
 #include "graph/graph_grad.h"
 #include "op/pointwise/op_activation.h"

@@ -1,9 +1,9 @@
 /*
- * relu: rectified linear unit. In the step: after convolutions and fully connected layers; fused into them where their
- * kernel can. Source: Nair and Hinton 2010.
+ * relu: rectified linear unit. Networks have it after convolutions and fully connected layers, and the pass fuse-relu
+ * fuses it into them. Source: Nair and Hinton 2010.
  *
  *     dst  = max(src, 0)
- *     dsrc = ddst where dst > 0, else 0          (from dst, so that src need not be kept)
+ *     dsrc = ddst if dst > 0, else 0          (from dst, so that src need not be kept)
  */
 #include "graph/graph_grad.h"
 

@@ -1,5 +1,5 @@
 /*
- * scale: multiplication by a constant. In the step: weighted branches and losses; with 1 it is a copy.
+ * scale: multiplication by a constant, for weighted branches and losses. With 1 it is a copy.
  *
  *     dst  = by * src
  *     dsrc = by * ddst

@@ -1,4 +1,4 @@
-/* op_scale.h: options of scale, for the kernels that offer to run it. */
+/* op_scale.h: options of scale, for the operator and its kernels. */
 #ifndef CVY_OP_SCALE_H
 #define CVY_OP_SCALE_H
 

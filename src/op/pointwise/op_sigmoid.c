@@ -1,6 +1,6 @@
 /*
- * sigmoid: logistic function. In the step: gates and probabilities of single outputs.
- * Source: Rumelhart, Hinton and Williams 1986.
+ * sigmoid: logistic function, for gates and probabilities of single outputs. Source: Rumelhart, Hinton and Williams
+ * 1986.
  *
  *     dst  = 1 / (1 + exp(-src))
  *     dsrc = ddst * dst * (1 - dst)          (from dst, so that src need not be kept)
@@ -24,7 +24,7 @@ static cvy_status sigmoid_grad(cvy_grad *g, const cvy_node *fwd)
     return cvy_grad_add(g, fwd->src[0], dsrc);
 }
 
-/* About ten operations go into one exponential. */
+/* One exponential takes about ten operations. */
 static void sigmoid_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));
@@ -43,7 +43,7 @@ static const cvy_sample sigmoid_samples[] = {
     {.src = "2x7x3x5"}, {.src = "1x1"}, {.src = "2x33x4"}, {.src = "2x3x2x3x2"}, {0}};
 
 CVY_OP_DEFINE(sigmoid) = {
-    /* not ELEMENTWISE: sigmoid(0) is not 0, so padding lanes of a blocked layout would not stay zero */
+    /* not CVY_OP_ELEMENTWISE: sigmoid(0) is not 0, so the padding of a blocked layout would not stay zero */
     .name = "sigmoid",
     .summary = "logistic function",
     .nsrc_min = 1,

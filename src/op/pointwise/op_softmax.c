@@ -1,7 +1,7 @@
 /*
- * softmax, log_softmax: the normalised exponential over axis 1 at every trailing position, and its logarithm. In the
- * step: the output of a classifier in prediction, mixtures; log-probabilities. Source: Bridle 1990; the maximum is
- * taken off first, so that no exponential overflows.
+ * softmax, log_softmax: the normalised exponential over axis 1 at every trailing position, and its logarithm. They are
+ * for the output of a classifier in prediction, mixtures and log-probabilities. Source: Bridle 1990; the maximum is
+ * subtracted first, so that no exponential overflows.
  *
  *     softmax      dst[n,k,x]  = exp(src[n,k,x]) / sum over j of exp(src[n,j,x])
  *                  dsrc[n,k,x] = dst[n,k,x] * (ddst[n,k,x] - sum over j of ddst[n,j,x] * dst[n,j,x])
@@ -21,7 +21,7 @@ static cvy_status softmax_infer(cvy_node *node)
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, src);
 }
 
-/* The family is the name of the gradient's operator. */
+/* The operator's `family` is the name of the gradient's operator. */
 static cvy_status softmax_grad(cvy_grad *g, const cvy_node *fwd)
 {
     cvy_value *ddst = cvy_grad_of(g, fwd->dst[0]), *dsrc = NULL;

@@ -1,6 +1,6 @@
 /*
- * tanh: hyperbolic tangent. In the step: small networks and surrogates of smooth functions.
- * Source: LeCun, Bottou, Orr and Mueller 1998, section 4.4.
+ * tanh: hyperbolic tangent, for small networks and approximations of smooth functions. Source: LeCun, Bottou, Orr and
+ * Mueller 1998, section 4.4.
  *
  *     dst  = tanh(src)
  *     dsrc = ddst * (1 - dst^2)          (from dst, so that src need not be kept)
@@ -24,7 +24,7 @@ static cvy_status tanh_grad(cvy_grad *g, const cvy_node *fwd)
     return cvy_grad_add(g, fwd->src[0], dsrc);
 }
 
-/* About ten operations go into one exponential. */
+/* One exponential takes about ten operations. */
 static void tanh_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const int64_t n = cvy_shape_elems(cvy_node_src(node, 0));

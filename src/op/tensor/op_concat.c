@@ -1,8 +1,8 @@
 /*
- * concat, slice, pad_slice: tensors side by side along one axis, a piece of one, and that piece among zeros.
- * In the step: branches that meet again (inception modules, dense blocks), and inputs cut into parts.
+ * concat, slice, pad_slice: joins tensors along one axis, takes a part of a tensor, and pads that part with zeros.
+ * They are for branches that are joined (inception modules, dense blocks), and for inputs that are cut into parts.
  *
- *     concat     dst = src0, src1, ... behind each other      gradient: slice of ddst for each
+ *     concat     dst = src0, src1, ... one after the other    gradient: slice of ddst for each
  *     slice      dst = src[first .. first + count - 1]        gradient: pad_slice of ddst
  *     pad_slice  dst = 0, but dst[first ..] = src             gradient: slice of ddst
  */
@@ -17,7 +17,7 @@ static cvy_status check_axis(const char *op, int64_t axis, const cvy_shape *src)
     return CVY_OK;
 }
 
-/* Copies `count` entries along the axis from src, starting at from, to dst, starting at to. */
+/* Copies `count` entries along the axis: from src, starting at entry `from`, to dst, starting at entry `to`. */
 static void copy_entries(const cvy_span *src, int64_t from, const cvy_span *dst, int64_t to, int64_t count, int axis)
 {
     const int64_t outer = cvy_span_prod(src, 0, axis), inner = cvy_span_prod(src, axis + 1, src->ndim);
@@ -71,7 +71,7 @@ static cvy_status concat_grad(cvy_grad *g, const cvy_node *fwd)
     return CVY_OK;
 }
 
-/* A copy of the destination. */
+/* The cost of writing the destination once and reading as many elements. */
 static void copy_cost(const cvy_node *node, cvy_cost *cost_out)
 {
     const int64_t n = cvy_shape_elems(cvy_node_dst(node, 0));
@@ -105,7 +105,7 @@ static const cvy_sample concat_samples[] = {
     {0},
 };
 
-/* Not along the axis that is joined or sliced. */
+/* The split that is possible if the operator joins or slices along this axis: it must be along another axis. */
 static unsigned splits_beside(int64_t axis)
 {
     return axis == 1 ? CVY_SPLIT_SPACE : CVY_SPLIT_CHANNELS;

@@ -1,5 +1,4 @@
-/* op_concat.h: options of concat and of the pieces that it is put together from, for the kernels that offer to run
- * them. */
+/* op_concat.h: options of concat, slice and pad_slice, for the operators and their kernels. */
 #ifndef CVY_OP_CONCAT_H
 #define CVY_OP_CONCAT_H
 
@@ -9,8 +8,8 @@ typedef struct cvy_concat_opts {
     int64_t axis;
 } cvy_concat_opts;
 
-/* slice takes `count` entries from `first` on; pad_slice puts its source there, among zeros, in a tensor of `whole`
- * entries. */
+/* slice takes `count` entries from `first` on. pad_slice is the inverse: it puts its source at `first` into a tensor of
+ * `whole` entries, and the other entries are zero. */
 typedef struct cvy_slice_opts {
     int64_t axis, first, count;
 } cvy_slice_opts;

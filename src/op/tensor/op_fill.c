@@ -1,6 +1,5 @@
 /*
- * fill: a tensor of one value. In the step: seeds the gradient of a loss with its weight in the sum of losses; a
- * constant where a node wants one.
+ * fill: a tensor of one value. It makes the 1 with which the gradient of a loss starts, and constants that nodes need.
  *
  *     dst = value
  */
@@ -9,7 +8,7 @@
 struct fill {
     double value;
     cvy_ints shape;
-    int dtype; /* a cvy_dtype: the words stand in its order */
+    int dtype; /* a cvy_dtype: the words of the option are in the order of this enum */
 };
 
 static const cvy_option fill_opts[] = {
@@ -43,7 +42,7 @@ static cvy_status fill_reference(const cvy_node *node, const cvy_span *src, cons
 }
 
 CVY_OP_DEFINE(fill) = {
-    /* without sources there is nothing for the driver to sample; the losses' gradients run through it */
+    /* no samples, because it has no sources; the gradients of losses test it */
     .name = "fill",
     .summary = "a tensor of one value",
     .options = fill_opts,

@@ -1,6 +1,6 @@
 /*
- * pad, crop: zeros around the positions of each channel, and their removal; each is the other's gradient.
- * In the step: where a network pads unequally, and shortcuts that crop.
+ * pad, crop: pad adds zeros around the positions of each channel, and crop removes positions; each is the other's
+ * gradient. They are for networks with unequal padding, and for shortcuts that crop.
  *
  *     pad    dst = 0, but dst[x + before] = src[x]            crop   dst[x] = src[x + before]
  */
@@ -15,7 +15,7 @@ static const cvy_option pad_rows[] = {
     {0},
 };
 
-/* dst = src with each spatial dimension longer (sign 1) or shorter (sign -1). */
+/* The shape of src, with each spatial dimension longer (sign 1) or shorter (sign -1). */
 static cvy_status resized(const cvy_node *node, int sign, cvy_shape *dst_out)
 {
     const cvy_pad_opts *o = node->options;

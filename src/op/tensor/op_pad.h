@@ -1,4 +1,4 @@
-/* op_pad.h: options of pad and crop, for the kernels that offer to run them. One entry stands for all spatial
+/* op_pad.h: options of pad and crop, for the operators and their kernels. A list of one entry is for all spatial
  * dimensions. */
 #ifndef CVY_OP_PAD_H
 #define CVY_OP_PAD_H

@@ -1,6 +1,6 @@
 /*
- * reshape, flatten: the same elements, in row-major order of the logical sample, under another shape. The batch stays
- * as it is. In the step: no instruction at all, where the source lies in plain layout.
+ * reshape, flatten: the same elements, in row-major order of the logical sample, with another shape. dim[0], the batch,
+ * stays the same. If the source has plain layout, this needs no instruction.
  *
  *     dst  = src                        dsrc = ddst, reshaped back
  */
@@ -16,7 +16,7 @@ static const cvy_option reshape_rows[] = {
     {0},
 };
 
-/* Elements of one sample; never asks the batch, which may be empty on this rank. */
+/* The elements of one sample. It never reads dim[0], because the batch may be empty on this rank. */
 static int64_t sample_elems(const cvy_shape *src)
 {
     const cvy_shape sample = cvy_shape_make(src->ndim - 1, src->dim + 1);
