@@ -11,7 +11,7 @@
  * allocate inside their calls, and their APIs offer no way to avoid it. The test wraps the calls to tell their
  * allocations apart:
  *
- * - oneDNN: dnnl_primitive_execute() makes its list of arguments anew each time, which is a few small blocks. All of
+ * - oneDNN: dnnl_primitive_execute() makes its list of arguments for each call, which is a few small blocks. All of
  *   them must be freed again, and nothing may be mapped.
  * - MPI: collectives of a library may make their schedules (those of Open MPI do). This is not counted.
  *
