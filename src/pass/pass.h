@@ -86,7 +86,7 @@ cvy_status cvy_pass_recompute(cvy_graph *g, cvy_recomputed *done_out);
 typedef struct cvy_pass_run {
     cvy_graph *graph;
     const char *off;               /* names of passes that are switched off, or "all"; NULL: none */
-    int training, short_of_memory; /* 1: a training graph; 1: backward shall recompute cheap values */
+    int training, short_of_memory; /* 1: the graph is for training; 1: backward recomputes cheap values */
     cvy_value *const *loss;
     int nloss;
     cvy_trains_fn trains; /* NULL: all weights are trained */

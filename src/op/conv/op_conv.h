@@ -3,7 +3,7 @@
  *
  *     conv              src [N, C, ...], weight [K, C / groups, kernel...], bias [K] -> dst [N, K, ...]
  *     conv_grad_src     ddst, weight -> dsrc
- *     conv_grad_weight  src, ddst -> dweight, and dbias where bias is set
+ *     conv_grad_weight  src, ddst -> dweight, and dbias if bias is set
  *
  * deconv has the same sources and gradients, but its weight is [C, K / groups, kernel...], as in PyTorch's
  * ConvTranspose.

@@ -3,7 +3,7 @@
  *
  *     fc              src [N, ...], weight [K, elements of a sample], bias [K] -> dst [N, K]
  *     fc_grad_src     ddst, weight -> dsrc
- *     fc_grad_weight  src, ddst -> dweight, and dbias where bias is set
+ *     fc_grad_weight  src, ddst -> dweight, and dbias if bias is set
  *
  * A row of the weight follows the row-major order of the logical sample, for every layout of the source.
  */
