@@ -191,7 +191,7 @@ int main(int argc, char **argv)
     plates.diffusivity = colour ? 0.15f : 0.2f;
     plates.random = (unsigned)rank + 1;
 
-    double error[2][2] = {{0}}; /* of the first and of the second half of the run */
+    double error[2][2] = {{0}}; /* sums over the first and over the second half of the run */
     double left_bytes = 0;      /* the most that the library still held after a program was destroyed */
     for (int life = 0; life < LIVES; life++) {
         struct surrogate s = {0};

@@ -4,7 +4,8 @@
  *
  *     mpicc own_loop.c $(pkg-config --cflags --libs convoy) -o own_loop && mpiexec -n 2 ./own_loop
  *
- * A run resumes the newest valid checkpoint of its folder. Trained in one run or in two, the loss must be the same.
+ * A run resumes the newest valid checkpoint of its folder. The loss must be the same whether the training takes one run
+ * or two.
  */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <convoy/convoy.h>

@@ -125,7 +125,7 @@ cvy_status cvy_save_copy(cvy_save *s, cvy_save_room *room)
             cvy_variable *v = &s->tensors[f].from[i];
             CVY_TRY(cvy_space_read(v->space, at, v->data, v->bytes));
             v->data = at;
-            v->space = NULL; /* the copy lies in the host's memory */
+            v->space = NULL; /* the copy is in the host's memory */
             at += room_of(v);
         }
     return CVY_OK;

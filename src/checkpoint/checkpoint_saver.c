@@ -23,7 +23,7 @@ struct cvy_saver {
     stage stage;             /* the same on all ranks */
     cvy_save *save;          /* NULL: this rank does not write */
     cvy_save_room room;      /* memory of its copies, kept from save to save */
-    cvy_manifest_file *file; /* rank 0: of all writers */
+    cvy_manifest_file *file; /* rank 0: the files of all writers */
     int nfile;
     cvy_saved saved;
     double begin_s;

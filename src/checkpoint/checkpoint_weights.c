@@ -1,5 +1,5 @@
 /*
- * checkpoint_weights.c: the weights of a program in a file, without a checkpoint around them.
+ * checkpoint_weights.c: writes the weights of a program to one file and reads them, without a checkpoint.
  */
 #include "checkpoint/checkpoint.h"
 #include "program/program.h"

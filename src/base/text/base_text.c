@@ -98,7 +98,7 @@ void cvy_text_add_quoted(cvy_text *t, const char *value)
         else if (n > 0)
             cvy_text_add_bytes(t, (const char *)s, (size_t)n);
         else
-            cvy_text_add(t, "\\ufffd"); /* not UTF-8 (a file name, say): the reader must still get valid JSON */
+            cvy_text_add(t, "\\ufffd"); /* not UTF-8, such as a file name: the reader must still get valid JSON */
         s += CVY_MAX(n, 1);
     }
     cvy_text_add_bytes(t, "\"", 1);

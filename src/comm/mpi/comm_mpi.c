@@ -77,7 +77,7 @@ static cvy_status mpi_rest(cvy_comm *comm, int round)
     if (cvy_mpi_of(comm)->simulated.folded)
         return cvy_transfers_wait_any(cvy_mpi_of(comm));
     if (round >= BUSY_ROUNDS)
-        sched_yield(); /* the rank that is waited for may need this very core */
+        sched_yield(); /* the rank for which this one waits may need this core */
     return CVY_OK;
 }
 

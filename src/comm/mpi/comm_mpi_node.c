@@ -9,7 +9,7 @@
  *     done      a rank says that it reads and writes no more; when all ranks have said so, the result is complete and
  *               the memory belongs to its owner again
  *
- * If only parts of the result are wanted, the reduction ends before `spread`: each rank of the node goes on with its
+ * If only parts of the result are wanted, the reduction ends before `spread`: each rank of the node continues with its
  * own part, and the ranks pass a barrier before they write that memory again.
  *
  * The time at which the last rank of a node posts differs from node to node, and so does the order in which ranks test.

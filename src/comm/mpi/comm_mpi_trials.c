@@ -88,7 +88,7 @@ static cvy_status run_once(const cvy_group *group, cvy_group_reduction *s, doubl
     for (int round = 0; !done; round++) {
         CVY_TRY(cvy_group_reduction_progress(s, &done));
         if (round >= BUSY_ROUNDS)
-            sched_yield(); /* the rank that is waited for may need this very core */
+            sched_yield(); /* the rank for which this one waits may need this core */
     }
     *seconds_out = cvy_clock_s() - start_s;
     return CVY_OK;
