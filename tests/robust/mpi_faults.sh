@@ -5,7 +5,7 @@
 # one node (sums in shared memory) and on two (by messages). MPI need not notice a wrong count. If it did not, and what
 # was lost had no effect, the run must end well with the right bits.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
-. "$CONVOY_SOURCE/tests/cmd/sweep.inc"
+. "$CONVOY_SOURCE/tests/robust/sweep.inc"
 echo 'watchdog: {timeout: 3 s}' >>job.yaml
 limit=60
 

@@ -5,7 +5,7 @@
 # the uninterrupted run. Then the same is done with losses of power, which may keep any part of what was not synced
 # (tests/shim/replay.c).
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
-. "$CONVOY_SOURCE/tests/cmd/sweep.inc"
+. "$CONVOY_SOURCE/tests/robust/sweep.inc"
 last=step-00000008
 sed -i 's/samples: 64/samples: 40/;s/epochs: 2/epochs: 4/' job.yaml                   # two steps an epoch: saves at 2, 4, 6 and 8
 

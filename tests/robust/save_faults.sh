@@ -5,7 +5,7 @@
 # a warning that names path and cause, and no earlier checkpoint is lost. If the last save failed, the run ends with
 # code 1 and can be resumed. A fault before the first step ends the run there.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
-. "$CONVOY_SOURCE/tests/cmd/sweep.inc"
+. "$CONVOY_SOURCE/tests/robust/sweep.inc"
 last=step-00000008
 sed -i 's/samples: 64/samples: 40/;s/epochs: 2/epochs: 4/' job.yaml                   # two steps an epoch: saves at 2, 4, 6 and 8
 

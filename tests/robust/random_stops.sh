@@ -4,7 +4,7 @@
 # get USR1 or TERM, once or twice in a row. After a signal the run ends with code 75, and the step at which it reports
 # the stop is saved. In any case it resumes to the bits of the uninterrupted run.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
-. "$CONVOY_SOURCE/tests/cmd/sweep.inc"
+. "$CONVOY_SOURCE/tests/robust/sweep.inc"
 last=step-00000100
 sed -i 's/samples: 64/samples: 40/;s/epochs: 2/epochs: 50/;s/every: 2 steps/every: 7 steps/' job.yaml         # two steps an epoch
 

@@ -2,7 +2,7 @@
 # planted_faults.sh: eleven faults that users meet, each in a run of its own: each ends the run (with a full disk the
 # run goes on) and is named. A slow rank, which is not a fault, must not end the run.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
-. "$CONVOY_SOURCE/tests/cmd/sweep.inc"
+. "$CONVOY_SOURCE/tests/robust/sweep.inc"
 named=0
 echo 'watchdog: {timeout: 3 s}' >>job.yaml
 limit=60

@@ -2,7 +2,7 @@
 # repeat.sh: a job whose kernels were chosen by measured times is run again with the plan of its first run, and ends
 # with the same bits: on two ranks, and on two threads.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
-. "$CONVOY_SOURCE/tests/cmd/sweep.inc"
+. "$CONVOY_SOURCE/tests/robust/sweep.inc"
 sed -i 's/channels: 4, kernel/channels: 32, kernel/; s/epochs: 2/epochs: 4/; s/shape: \[3, 8, 8\]/shape: [3, 16, 16]/; s/size: 8/size: 16/; s/conv: .*/&\n    - batch_norm\n    - dropout/' job.yaml
 sample 3 20 20
 
