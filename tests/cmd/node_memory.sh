@@ -43,7 +43,7 @@ same adam --set 'train.optimizer={name: adam, lr: 0.01}'
 same accumulated --set train.accumulate=2
 same clipped --set train.clip_norm=0.5
 same threaded --set comm.progress=thread
-! "$CONVOY" info 2>/dev/null | grep -q 'bf16 *yes' || same bf16 --set train.dtype=bf16
+! has_bf16 || same bf16 --set train.dtype=bf16
 
 # Three ranks, then nodes of two and one. The order of addition differs, so only the last digits differ.
 for nodes in '' 1 2; do
