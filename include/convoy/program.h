@@ -42,15 +42,6 @@ typedef enum cvy_update_mode {
     CVY_UPDATE_ZERO1
 } cvy_update_mode;
 
-/** An update mode with its options; all zero is SYNC. */
-typedef struct cvy_update {
-    cvy_update_mode mode;
-    /** With PARAMETER_SERVER: number of ranks that serve, at least 1; they are the last ones. */
-    int64_t servers;
-    /** With PARAMETER_SERVER: number of steps that a worker may be ahead of the slowest one; -1: any number. */
-    int64_t staleness;
-} cvy_update;
-
 /** Options of a program; zero-initialise, set size. They must be equal on all ranks. Strings are borrowed until
  * cvy_program_destroy(). */
 typedef struct cvy_program_opts {
@@ -103,8 +94,12 @@ typedef struct cvy_program_opts {
     const char *wisdom;
     /** Bytes of tensor memory that this program may use on each rank; 0: no limit. See cvy_program_plan(). */
     int64_t memory_limit;
-    /** How ranks update the weights. */
-    cvy_update update;
+    /** How ranks update the weights; 0: CVY_UPDATE_SYNC. */
+    cvy_update_mode update_mode;
+    /** With PARAMETER_SERVER: number of ranks that serve, at least 1; they are the last ones. */
+    int64_t update_servers;
+    /** With PARAMETER_SERVER: number of steps that a worker may be ahead of the slowest one; -1: any number. */
+    int64_t update_staleness;
     /** With kernels "clock": a factor on all times; 0: 1. */
     double clock_scale;
     /** With kernels "clock": how much the times of a step vary: the standard deviation of a normal distribution, as a

@@ -198,8 +198,8 @@ int64_t cvy_job_shards(const cvy_job *job);
 /* Returns `status` unchanged. In the error text, fields of cvy_program_opts ("opts.reduce_wire") are replaced by keys
  * of the job file. */
 cvy_status cvy_job_translate(cvy_status status);
-/* The key `update`, as options of a program. */
-cvy_update cvy_job_update_opts(const cvy_job *job);
+/* Sets update_mode and the options of the mode by the key `update`. */
+void cvy_job_fill_update(const cvy_job *job, cvy_program_opts *opts);
 /* Changes the job as if it had `update: sync`. */
 void cvy_job_update_in_sync(cvy_job *job);
 /* The factor on the base learning rate for a global batch, by train.lr_rule; 0: there is no rule. */

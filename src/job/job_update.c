@@ -106,12 +106,11 @@ cvy_status cvy_job_interpret_update(cvy_job *job)
 
 /* ---- options of a program ---- */
 
-cvy_update cvy_job_update_opts(const cvy_job *job)
+void cvy_job_fill_update(const cvy_job *job, cvy_program_opts *opts)
 {
-    cvy_update update = {.mode = (cvy_update_mode)job->update.def->mode};
+    opts->update_mode = (cvy_update_mode)job->update.def->mode;
     if (job->update.def->fill)
-        job->update.def->fill(job->update.options, &update);
-    return update;
+        job->update.def->fill(job->update.options, opts);
 }
 
 void cvy_job_update_in_sync(cvy_job *job)

@@ -10,7 +10,7 @@
 static const struct {
     const char *field, *key;
 } words[] = {
-    {"update.mode", "update"},
+    {"update_mode", "update"},
     {"overlap_forward", "comm.overlap: forward"},
     {"reduce_wire", "comm.wire"},
     {"reduce_progress", "comm.progress"},

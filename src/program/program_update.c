@@ -24,14 +24,14 @@ static const cvy_update_def *asked_for(const cvy_program_opts *opts)
     for (int i = 0; i < count; i++)
         if (table[i]->asked_for && table[i]->asked_for(opts))
             return table[i];
-    return cvy_update_by_mode((int)opts->update.mode);
+    return cvy_update_by_mode((int)opts->update_mode);
 }
 
 static cvy_status check(const cvy_program *p, const cvy_update_def *def)
 {
     cvy_update_conflict c = {0};
     if (def->conflict && def->conflict(&p->opts, &c)) {
-        const cvy_update_def *mode = cvy_update_by_mode((int)p->opts.update.mode);
+        const cvy_update_def *mode = cvy_update_by_mode((int)p->opts.update_mode);
         return cvy_error_set(CVY_E_CONFIG, "opts.%s is %s, which does not go with %s updates: it %s", c.option,
                              c.value ? c.value
                              : mode  ? mode->name
@@ -54,7 +54,7 @@ static cvy_update_shape plain_shape(const cvy_program *p)
 cvy_status cvy_program_open_update(cvy_program *p)
 {
     const cvy_update_def *def = asked_for(&p->opts);
-    CVY_CHECK(def, CVY_E_CONFIG, "opts.update.mode is %d, and there is no such mode", (int)p->opts.update.mode);
+    CVY_CHECK(def, CVY_E_CONFIG, "opts.update_mode is %d, and there is no such mode", (int)p->opts.update_mode);
     CVY_TRY(check(p, def));
     if (def->many_ranks && p->context->comm->nranks == 1)
         def = cvy_update_find("sync");
@@ -105,7 +105,7 @@ const cvy_pending *cvy_program_pending(const cvy_program *p)
 
 cvy_status cvy_program_resume_pending(cvy_program *p, int task, double lr, int64_t number, cvy_vars **pending_out)
 {
-    CVY_CHECK(p->update.def->resume, CVY_E_CONFIG, "an update is pending, but opts.update.mode: %s leaves none pending",
+    CVY_CHECK(p->update.def->resume, CVY_E_CONFIG, "an update is pending, but opts.update_mode: %s leaves none pending",
               p->update.def->name);
     return p->update.def->resume(p, task, lr, number, pending_out);
 }

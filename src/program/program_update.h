@@ -62,15 +62,15 @@ typedef struct cvy_update_async {
 /* An option of the program that a mode does not support. */
 typedef struct cvy_update_conflict {
     const char *option; /* a field of cvy_program_opts */
-    const char *value;  /* as text; NULL: the name of update.mode */
+    const char *value;  /* as text; NULL: the name of update_mode */
     const char *why;    /* "rounds what is sent ...: take f32" */
 } cvy_update_conflict;
 
 /* A function that is NULL has nothing to do. */
 typedef struct cvy_update_def {
     const char *name, *summary;
-    int mode;                                       /* the value of cvy_update.mode; -1: another option selects it */
-    int (*asked_for)(const cvy_program_opts *opts); /* by options other than update.mode; it takes precedence */
+    int mode;                                       /* the value of update_mode; -1: another option selects it */
+    int (*asked_for)(const cvy_program_opts *opts); /* by options other than update_mode; it takes precedence */
     unsigned many_ranks : 1;                        /* with one rank, `sync` replaces it: the results are the same */
     unsigned flush_before_forward : 1;              /* weights are not up to date between steps */
     unsigned saves_on_root : 1;                     /* save() makes variables complete on rank 0 only */
@@ -82,8 +82,8 @@ typedef struct cvy_update_def {
     size_t options_size;
     /* Interprets options that are texts. If one is wrong, *key_out names it. */
     cvy_status (*read_options)(void *options, const char **key_out);
-    void (*fill)(const void *options, cvy_update *out); /* sets the options of the program, except the mode */
-    int64_t (*flush_every)(const void *options);        /* most steps between two flushes */
+    void (*fill)(const void *options, cvy_program_opts *out); /* sets the options of the program, except the mode */
+    int64_t (*flush_every)(const void *options);              /* most steps between two flushes */
     /* Whether a flush is due after step `step` (from 0), and whether its update is applied at once, as in sync. */
     int (*flush_due)(const void *options, const cvy_update_run *run, int64_t step);
     int (*in_sync)(const void *options, const cvy_update_run *run, int64_t step);
@@ -140,7 +140,7 @@ typedef struct cvy_update_def {
 const cvy_update_def *const *cvy_update_table(int *count_out);
 const cvy_update_def *cvy_update_find(const char *name);
 
-/* The mode with this value of cvy_update.mode; NULL: there is none. */
+/* The mode with this value of update_mode; NULL: there is none. */
 const cvy_update_def *cvy_update_by_mode(int mode);
 
 /* ---- of a program ---- */

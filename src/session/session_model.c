@@ -264,7 +264,6 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
                           .reduce_wire = job->comm.wire ? CVY_DTYPE_BF16 : CVY_DTYPE_F32,
                           .reduce_no_node = !job->comm.node_memory,
                           .share_weights = job->comm.node_memory,
-                          .update = cvy_job_update_opts(job),
                           .plan_file = plan_file,
                           .planning = planning[job->plan.planning],
                           .wisdom = job->plan.wisdom,
@@ -276,6 +275,7 @@ cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_p
     o.batch_norm_group = norm->group_by == CVY_NORM_GROUP_BATCH || norm->group_by == CVY_NORM_GROUP_SHARD ? -2
                          : norm->group_by == CVY_NORM_GROUP_RANK                                          ? -1
                                                                                                           : norm->group;
+    cvy_job_fill_update(job, &o);
     CVY_TRY(passes_off(job, &o.passes_off));
     *out = o;
     return CVY_OK;

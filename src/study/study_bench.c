@@ -196,7 +196,7 @@ static cvy_status make_program(cvy_bench *b, const char *kernels, const char *pa
     opts.kernels = kernels ? kernels : b->opts.kernels ? b->opts.kernels : opts.kernels;
     opts.planning = b->opts.planning ? b->opts.planning : opts.planning;
     opts.passes_off = passes_off ? passes_off : b->opts.passes_off ? b->opts.passes_off : opts.passes_off;
-    CVY_CHECK(b->opts.forward || opts.update.staleness == 0, CVY_E_CONFIG,
+    CVY_CHECK(b->opts.forward || opts.update_staleness == 0, CVY_E_CONFIG,
               "%s: bench times steps that all ranks take together: set update.staleness to 0", s->job->file);
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
     CVY_TRY(cvy_job_batch(s->job, b->opts.forward ? s->context->comm->nranks : cvy_program_nworkers(s->program),

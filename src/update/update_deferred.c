@@ -50,8 +50,8 @@ static int is_asked_for(const cvy_program_opts *opts)
 
 static cvy_status check(const cvy_program *p)
 {
-    CVY_CHECK(p->opts.update.mode == CVY_UPDATE_SYNC && cvy_pass_is_on(p->opts.passes_off, "overlap"), CVY_E_CONFIG,
-              "opts.overlap_forward goes with opts.update.mode: sync and the pass overlap");
+    CVY_CHECK(p->opts.update_mode == CVY_UPDATE_SYNC && cvy_pass_is_on(p->opts.passes_off, "overlap"), CVY_E_CONFIG,
+              "opts.overlap_forward goes with opts.update_mode: sync and the pass overlap");
     return CVY_OK;
 }
 

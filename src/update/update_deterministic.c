@@ -27,8 +27,8 @@ static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
         int given;
         cvy_update_conflict what;
     } others[] = {
-        {o->update.mode != CVY_UPDATE_SYNC,
-         {"update.mode", NULL, "adds gradients in an order of its own: leave it out, which is sync"}},
+        {o->update_mode != CVY_UPDATE_SYNC,
+         {"update_mode", NULL, "adds gradients in an order of its own: leave it out, which is sync"}},
         {o->overlap_forward, {"overlap_forward", "1", "is not built for it: leave it out"}},
         {o->reduce_wire == CVY_DTYPE_BF16,
          {"reduce_wire", "bf16", "rounds what is sent, and not what stays on a rank: take f32"}},

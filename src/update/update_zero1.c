@@ -71,7 +71,7 @@ static cvy_status prepare(cvy_program *p)
     for (int i = 0; i < p->ntask && status == CVY_OK; i++)
         if (p->task[i]->training && !cvy_plan_can_part(p->task[i]->plan))
             status = cvy_error_set(CVY_E_CONFIG,
-                                   "opts.update.mode: zero1 does not suit the optimiser %s%s: each number must be "
+                                   "opts.update_mode: zero1 does not suit the optimiser %s%s: each number must be "
                                    "updated by itself, by a native kernel; sgd, adam and adamw do so in f32 and bf16, "
                                    "without clip_norm, clip_value and opts.kernels: reference",
                                    p->task[i]->train.optimise.op,

@@ -24,7 +24,7 @@ static cvy_program *new_program(const char *optimizer, cvy_update_mode mode, int
     cvy_training_opts training = cvy_training_opts_default();
     int task = 0;
     training.optimizer = optimizer;
-    opts.update.mode = mode;
+    opts.update_mode = mode;
     EXPECT_OK(cvy_model_create("m", &model));
     EXPECT_OK(cvy_model_add_input(model, "x", CVY_DTYPE_F32, &(cvy_shape){1, {4}}));
     EXPECT_OK(cvy_model_add_input(model, "y", CVY_DTYPE_F32, &(cvy_shape){1, {2}}));

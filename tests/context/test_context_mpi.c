@@ -109,9 +109,9 @@ static void all_is_given_back(void)
     } lives[] = {
         {"sync", {0}, 1},
         {"by messages", {.reduce_no_node = 1}, 1},
-        {"delayed", {.update.mode = CVY_UPDATE_DELAYED}, 1},
-        {"zero1", {.update.mode = CVY_UPDATE_ZERO1}, 2},
-        {"server", {.update = {.mode = CVY_UPDATE_PARAMETER_SERVER, .servers = 1}}, 2},
+        {"delayed", {.update_mode = CVY_UPDATE_DELAYED}, 1},
+        {"zero1", {.update_mode = CVY_UPDATE_ZERO1}, 2},
+        {"server", {.update_mode = CVY_UPDATE_PARAMETER_SERVER, .update_servers = 1}, 2},
     };
     one_life(
         (cvy_program_opts){.size = sizeof(cvy_program_opts)}); /* MPI opens files at the first use of some functions */

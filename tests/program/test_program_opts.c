@@ -30,10 +30,10 @@
     X("comm.progress", "thread", reduce_progress = "thread")                                                           \
     X("comm.wire", "bf16", reduce_wire = CVY_DTYPE_BF16)                                                               \
     X("comm.node_memory", "false", reduce_no_node = 1)                                                                 \
-    X("update", "zero1", update.mode = CVY_UPDATE_ZERO1)                                                               \
-    X("update.mode", "local", update.mode = CVY_UPDATE_LOCAL)                                                          \
-    X("update.servers", "3", update.servers = 3)                                                                       \
-    X("update.staleness", "none", update.staleness = -1)                                                               \
+    X("update", "zero1", update_mode = CVY_UPDATE_ZERO1)                                                               \
+    X("update.mode", "local", update_mode = CVY_UPDATE_LOCAL)                                                          \
+    X("update.servers", "3", update_servers = 3)                                                                       \
+    X("update.staleness", "none", update_staleness = -1)                                                               \
     X("deterministic", "true", shards = 8)                                                                             \
     X("deterministic_shards", "16", shards = 16)                                                                       \
     X("plan_file", "plan.json", plan_file = "plan.json")                                                               \
@@ -58,8 +58,8 @@ static int same(const cvy_program_opts *a, const cvy_program_opts *b)
            same_text(a->reduce_progress, b->reduce_progress) && a->reduce_no_node == b->reduce_no_node &&
            a->overlap_forward == b->overlap_forward && a->share_weights == b->share_weights &&
            same_text(a->plan_file, b->plan_file) && same_text(a->planning, b->planning) && a->precise == b->precise &&
-           same_text(a->wisdom, b->wisdom) && a->memory_limit == b->memory_limit && a->update.mode == b->update.mode &&
-           a->update.servers == b->update.servers && a->update.staleness == b->update.staleness &&
+           same_text(a->wisdom, b->wisdom) && a->memory_limit == b->memory_limit && a->update_mode == b->update_mode &&
+           a->update_servers == b->update_servers && a->update_staleness == b->update_staleness &&
            a->clock_scale == b->clock_scale && a->clock_noise == b->clock_noise &&
            a->reduce_blocking == b->reduce_blocking && a->shards == b->shards;
 }
@@ -104,13 +104,13 @@ static void words_of_every_mode_are_taken(void)
     for (int i = 0; (def = cvy_update_by_mode(i)) != NULL; i++) {
         cvy_program_opts opts = cvy_program_opts_default();
         EXPECT_OK(cvy_program_opts_set(&opts, "update", def->name));
-        EXPECT_INT(opts.update.mode, def->mode);
+        EXPECT_INT(opts.update_mode, def->mode);
     }
     cvy_program_opts opts = cvy_program_opts_default();
     EXPECT_OK(cvy_program_opts_set(&opts, "update", "pipelined"));
-    EXPECT_INT(opts.update.mode, CVY_UPDATE_DELAYED);
+    EXPECT_INT(opts.update_mode, CVY_UPDATE_DELAYED);
     EXPECT_OK(cvy_program_opts_set(&opts, "update.mode", "sharded"));
-    EXPECT_INT(opts.update.mode, CVY_UPDATE_ZERO1);
+    EXPECT_INT(opts.update_mode, CVY_UPDATE_ZERO1);
 }
 
 /* Several options share one field, and some accept words as well as numbers. */

@@ -138,7 +138,7 @@ static void delayed(int64_t batch, int64_t accumulate, int normalises, cvy_dtype
                                    .bucket_bytes = 256,
                                    .share_weights = share,
                                    .reduce_no_node = dtype == CVY_DTYPE_F32 && !share,
-                                   .update = {.mode = CVY_UPDATE_DELAYED}};
+                                   .update_mode = CVY_UPDATE_DELAYED};
     const cvy_training_opts sgd = {.size = sizeof sgd, .optimizer_options = "momentum: 0.8", .accumulate = accumulate};
     cvy_model *m = new_model(normalises);
     cvy_program *p = NULL;
@@ -225,7 +225,7 @@ static void differs_from_sync(void)
 
 static void unfit_steps(void)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .update = {.mode = CVY_UPDATE_DELAYED}};
+    const cvy_program_opts opts = {.size = sizeof opts, .update_mode = CVY_UPDATE_DELAYED};
     const int normalises = 1;
     const cvy_training_opts keeps = {.size = sizeof keeps, .outputs = "fc"},
                             some = {.size = sizeof some, .trains = "fc.*"};

@@ -142,7 +142,7 @@ static void locally(int64_t batch, cvy_dtype dtype, int no_node, int64_t bucket,
                                    .reduce_no_node = no_node,
                                    .reduce = "ring",
                                    .reduce_wire = CVY_DTYPE_BF16,
-                                   .update = {.mode = CVY_UPDATE_LOCAL}};
+                                   .update_mode = CVY_UPDATE_LOCAL};
     cvy_model *m = new_model();
     cvy_comm *comm = all->comm;
     int step = 0;

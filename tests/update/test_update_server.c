@@ -54,12 +54,17 @@ static const struct way ways[] = {
     {12, 0, 1, -2, "lars", "trust_coefficient: 0.05, momentum: 0.5", 1, 0},
 };
 
+typedef struct server_opts {
+    cvy_update_mode mode;
+    int64_t servers, staleness;
+} server_opts;
+
 struct outcome {
     double loss[STEPS + 1]; /* the last is that of a forward step, over all ranks */
     double weights[WEIGHTS];
 };
 
-static void train(cvy_context *context, const struct way *w, cvy_update update, cvy_dtype program_dtype,
+static void train(cvy_context *context, const struct way *w, server_opts update, cvy_dtype program_dtype,
                   struct outcome *o)
 {
     const cvy_dtype dtype = program_dtype == CVY_DTYPE_F64 ? CVY_DTYPE_F64 : CVY_DTYPE_F32; /* of feeds and weights */
@@ -67,7 +72,9 @@ static void train(cvy_context *context, const struct way *w, cvy_update update, 
                                    .dtype = program_dtype,
                                    .batch_norm_group = w->group,
                                    .bucket_bytes = 256,
-                                   .update = update};
+                                   .update_mode = update.mode,
+                                   .update_servers = update.servers,
+                                   .update_staleness = update.staleness};
     const cvy_training_opts training = {.size = sizeof training,
                                         .optimizer = w->optimizer,
                                         .optimizer_options = w->options,
@@ -117,8 +124,8 @@ static void together(void)
         for (int i = 0; i < CVY_COUNT(ways); i++)
             for (int d = i > 0; d < 2; d++) {
                 const cvy_dtype dtype = d ? CVY_DTYPE_F64 : CVY_DTYPE_F32;
-                train(alone, &ways[i], (cvy_update){0}, dtype, &one);
-                train(all, &ways[i], (cvy_update){CVY_UPDATE_PARAMETER_SERVER, servers, 0}, dtype, &many);
+                train(alone, &ways[i], (server_opts){0}, dtype, &one);
+                train(all, &ways[i], (server_opts){CVY_UPDATE_PARAMETER_SERVER, servers, 0}, dtype, &many);
                 compare(&many, &one, d ? 1e-12 : 1e-5, d ? 1e-10 : 1e-3);
                 EXPECT(one.loss[STEPS - 1] < 0.95 * one.loss[0]);
             }
@@ -130,8 +137,8 @@ static void rounded(void)
     static struct outcome one, many;
     if (cvy_kernel_check_bf16() != CVY_OK)
         return;
-    train(alone, &ways[1], (cvy_update){0}, CVY_DTYPE_BF16, &one);
-    train(all, &ways[1], (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, CVY_DTYPE_BF16, &many);
+    train(alone, &ways[1], (server_opts){0}, CVY_DTYPE_BF16, &one);
+    train(all, &ways[1], (server_opts){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, CVY_DTYPE_BF16, &many);
     compare(&many, &one, 1e-3, 3e-2);
 }
 
@@ -172,10 +179,15 @@ static double forward_loss(cvy_context *context, cvy_program *p, int forward)
 }
 
 /* The first worker takes delay_ms longer for each step. */
-static void train_free(cvy_context *context, cvy_update update, int delay_ms, struct free_run *r)
+static void train_free(cvy_context *context, server_opts update, int delay_ms, struct free_run *r)
 {
-    const cvy_program_opts opts = {
-        .size = sizeof opts, .dtype = CVY_DTYPE_F32, .batch_norm_group = -1, .bucket_bytes = 256, .update = update};
+    const cvy_program_opts opts = {.size = sizeof opts,
+                                   .dtype = CVY_DTYPE_F32,
+                                   .batch_norm_group = -1,
+                                   .bucket_bytes = 256,
+                                   .update_mode = update.mode,
+                                   .update_servers = update.servers,
+                                   .update_staleness = update.staleness};
     const cvy_training_opts training = {
         .size = sizeof training, .optimizer_options = "momentum: 0.5", .weight_decay = 1e-3};
     const struct timespec delay = {0, delay_ms * 1000000L};
@@ -229,13 +241,13 @@ static void apart(void)
 {
     static struct free_run one, many;
     const int rank = cvy_context_rank(all), nranks = cvy_context_nranks(all);
-    train_free(alone, (cvy_update){0}, 0, &one);
+    train_free(alone, (server_opts){0}, 0, &one);
     EXPECT(one.last < 0.5 * one.first);
     for (int servers = 1; servers <= 2 && servers < nranks; servers++)
         for (int64_t staleness = -1; staleness <= 2; staleness += 3) {
             const int nworkers = nranks - servers;
             int most = 0;
-            train_free(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, servers, staleness}, 4, &many);
+            train_free(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, servers, staleness}, 4, &many);
             EXPECT_NEAR(many.first, one.first, 1e-5 * one.first);
             EXPECT(many.last < 0.5 * many.first);
             if (nworkers == 1) { /* the same as one rank alone */
@@ -258,7 +270,8 @@ static void apart(void)
 /* Checks which weights each server trains, and that a server has no samples. */
 static void shares(void)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .update = {CVY_UPDATE_PARAMETER_SERVER, 1, 0}};
+    const cvy_program_opts opts = {
+        .size = sizeof opts, .update_mode = CVY_UPDATE_PARAMETER_SERVER, .update_servers = 1};
     cvy_model *m = new_model();
     cvy_program *p = NULL;
     int step = 0;
@@ -276,10 +289,14 @@ static void shares(void)
 }
 
 /* Adds a training step and plans it, which must fail with this message. */
-static void refused(cvy_context *context, cvy_update update, cvy_training_opts training, int64_t bucket,
+static void refused(cvy_context *context, server_opts update, cvy_training_opts training, int64_t bucket,
                     const char *words)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .update = update, .bucket_bytes = bucket};
+    const cvy_program_opts opts = {.size = sizeof opts,
+                                   .update_mode = update.mode,
+                                   .update_servers = update.servers,
+                                   .update_staleness = update.staleness,
+                                   .bucket_bytes = bucket};
     cvy_model *m = new_model();
     cvy_program *p = NULL;
     int step = 0;
@@ -300,15 +317,16 @@ static void bad_input(void)
 {
     const int nranks = cvy_context_nranks(all);
     const cvy_training_opts plain = {.size = sizeof plain}, clips = {.size = sizeof clips, .clip_norm = 1};
-    refused(alone, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, plain, 0, "there is one rank: start 2 or more");
-    refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, nranks, 0}, plain, 0,
+    refused(alone, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, plain, 0, "there is one rank: start 2 or more");
+    refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, nranks, 0}, plain, 0,
             "one at least has to train: expected 1 ..");
-    refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 0, 0}, plain, 0, "servers is 0");
-    refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, clips, 0, "take clip_value");
-    refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 1, -1}, plain, 0, "is a sum over all workers within a step");
-    refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 1, -2}, plain, 0, "staleness is -2");
+    refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 0, 0}, plain, 0, "servers is 0");
+    refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, clips, 0, "take clip_value");
+    refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 1, -1}, plain, 0,
+            "is a sum over all workers within a step");
+    refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 1, -2}, plain, 0, "staleness is -2");
     if (nranks > 3) /* f32 and f64: two buckets */
-        refused(all, (cvy_update){CVY_UPDATE_PARAMETER_SERVER, 3, 0}, plain, 0,
+        refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 3, 0}, plain, 0,
                 "too few for 3 servers: take fewer servers, or set opts.bucket_bytes lower");
 }
 

@@ -81,7 +81,7 @@ static void train(cvy_update_mode mode, const cvy_training_opts *training, int64
                                    .reduce_no_node = 1,
                                    .reduce = algorithm,
                                    .reduce_wire = wire,
-                                   .update = {.mode = mode}};
+                                   .update_mode = mode};
     cvy_training_opts tail = *training;
     cvy_model *m = new_model();
     cvy_vars *pending = NULL;
@@ -152,7 +152,7 @@ static int64_t pages_of(const cvy_variable *v)
  * with huge pages the share is rounded up to whole ones. */
 static void states_take_a_share(void)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .update = {.mode = CVY_UPDATE_ZERO1}, .reduce = "halving"};
+    const cvy_program_opts opts = {.size = sizeof opts, .update_mode = CVY_UPDATE_ZERO1, .reduce = "halving"};
     const cvy_training_opts sgd = {.size = sizeof sgd, .optimizer_options = "momentum: 0.8"};
     const int nranks = all->comm->nranks;
     cvy_model *m = NULL;
@@ -184,7 +184,7 @@ static void states_take_a_share(void)
 
 static void unfit_optimisers(void)
 {
-    const cvy_program_opts opts = {.size = sizeof opts, .update = {.mode = CVY_UPDATE_ZERO1}};
+    const cvy_program_opts opts = {.size = sizeof opts, .update_mode = CVY_UPDATE_ZERO1};
     const cvy_training_opts unfit[] = {{.size = sizeof unfit[0], .optimizer = "lars"},
                                        {.size = sizeof unfit[0], .clip_norm = 1},
                                        {.size = sizeof unfit[0], .optimizer = "rmsprop"}};

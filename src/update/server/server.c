@@ -43,7 +43,7 @@ static cvy_status follow_owners(cvy_server_plan *sp)
             const int known = s->owner[bucket->weight[w]->index];
             CVY_CHECK(
                 known < 0 || owner < 0 || known == owner, CVY_E_UNSUPPORTED,
-                "opts.update.mode: parameter_server: %s and another weight of its bucket lie on two servers: take one "
+                "opts.update_mode: parameter_server: %s and another weight of its bucket lie on two servers: take one "
                 "server, or the same weights in all training steps",
                 bucket->weight[w]->name);
             owner = known >= 0 ? known : owner;
@@ -101,7 +101,7 @@ cvy_status cvy_server_create(cvy_program *p)
     *s = (cvy_server){.program = p,
                       .comm = p->context->comm,
                       .nworkers = cvy_program_nworkers(p),
-                      .staleness = p->opts.update.staleness,
+                      .staleness = p->opts.update_staleness,
                       .met = 1};
     s->nservers = s->comm->nranks - s->nworkers;
     atomic_init(&s->waits_bucket, -1);
@@ -198,7 +198,7 @@ static cvy_status check_free(const cvy_server_plan *sp, const cvy_server_plan *f
     int alike = plan->buckets->n == first->plan->buckets->n;
     for (int i = 0; i < plan->ninstr; i++)
         CVY_CHECK(plan->instr[i].kind != CVY_CALL_COMM || cvy_instr_exchanges(&plan->instr[i]), CVY_E_CONFIG,
-                  "opts.update.mode: parameter_server: %s is a sum over all workers within a step, but with staleness "
+                  "opts.update_mode: parameter_server: %s is a sum over all workers within a step, but with staleness "
                   "other than "
                   "0 they do not wait for each other: for batch norm set "
                   "batch_norm.group to samples that divide a worker's share, or to rank; losses must go without "
@@ -209,7 +209,7 @@ static cvy_status check_free(const cvy_server_plan *sp, const cvy_server_plan *f
                 sp->bucket[b].owner == first->bucket[b].owner && sp->bucket[b].nweight == first->bucket[b].nweight &&
                 sp->bucket[b].nsum == first->bucket[b].nsum;
     CVY_CHECK(alike, CVY_E_UNSUPPORTED,
-              "opts.update.mode: parameter_server: gradients of two training steps lie in other buckets, which does "
+              "opts.update_mode: parameter_server: gradients of two training steps lie in other buckets, which does "
               "not go with "
               "staleness other than 0: "
               "leave out the tail of an epoch (data.tail: drop), or set staleness: 0");
@@ -231,7 +231,7 @@ static cvy_status connect_plan(cvy_server_plan *sp)
     cvy_plan *plan = sp->plan;
     const int n = CVY_MAX(plan->buckets->n, 1);
     CVY_CHECK(plan->buckets->n >= s->nservers, CVY_E_CONFIG,
-              "opts.update.mode: parameter_server: gradients lie in %d bucket%s, too few for %d servers: take fewer "
+              "opts.update_mode: parameter_server: gradients lie in %d bucket%s, too few for %d servers: take fewer "
               "servers, or "
               "set opts.bucket_bytes lower",
               plan->buckets->n, plan->buckets->n == 1 ? "" : "s", s->nservers);

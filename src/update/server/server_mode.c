@@ -17,25 +17,25 @@ static cvy_server *state_of(const cvy_program *p)
 static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *optimise)
 {
     const int nranks = p->context->comm->nranks;
-    const long long servers = (long long)p->opts.update.servers;
+    const long long servers = (long long)p->opts.update_servers;
     CVY_CHECK(!p->context->comm->simulated_cores, CVY_E_UNSUPPORTED,
-              "opts.update.mode: parameter_server cannot be simulated; sync, delayed, local and zero1 can");
+              "opts.update_mode: parameter_server cannot be simulated; sync, delayed, local and zero1 can");
     CVY_CHECK(nranks > 1, CVY_E_CONFIG,
-              "opts.update.mode: parameter_server needs a rank that trains and one that serves, but there is one rank: "
+              "opts.update_mode: parameter_server needs a rank that trains and one that serves, but there is one rank: "
               "start 2 or more (mpiexec -n), or take sync");
     CVY_CHECK(servers >= 1 && servers < nranks, CVY_E_CONFIG,
-              "opts.update.mode: parameter_server: servers is %lld of %d ranks, and one at least has to train: "
+              "opts.update_mode: parameter_server: servers is %lld of %d ranks, and one at least has to train: "
               "expected 1 .. %d",
               servers, nranks, nranks - 1);
-    CVY_CHECK(p->opts.update.staleness >= -1, CVY_E_CONFIG,
-              "opts.update.mode: parameter_server: staleness is %lld, expected a number of steps, 0 or more, or -1 for "
+    CVY_CHECK(p->opts.update_staleness >= -1, CVY_E_CONFIG,
+              "opts.update_mode: parameter_server: staleness is %lld, expected a number of steps, 0 or more, or -1 for "
               "any",
-              (long long)p->opts.update.staleness);
+              (long long)p->opts.update_staleness);
     CVY_CHECK(p->opts.reduce_wire != CVY_DTYPE_BF16, CVY_E_CONFIG,
-              "opts.update.mode: parameter_server sends gradients and weights as they are, and opts.reduce_wire is "
+              "opts.update_mode: parameter_server sends gradients and weights as they are, and opts.reduce_wire is "
               "bf16: leave opts.reduce_wire out, or take sync");
     CVY_CHECK(!(optimise->clip_norm > 0), CVY_E_CONFIG,
-              "opts.update.mode: parameter_server does not go with clip_norm, which needs all gradients at once, while "
+              "opts.update_mode: parameter_server does not go with clip_norm, which needs all gradients at once, while "
               "a server has a part of them: take clip_value, or sync");
     return CVY_OK;
 }
@@ -43,7 +43,7 @@ static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *opti
 static void shape(const cvy_program *p, cvy_update_shape *shape)
 {
     const cvy_comm *comm = p->context->comm;
-    shape->nworkers = comm->nranks - (int)CVY_MIN(CVY_MAX(p->opts.update.servers, 1), comm->nranks - 1);
+    shape->nworkers = comm->nranks - (int)CVY_MIN(CVY_MAX(p->opts.update_servers, 1), comm->nranks - 1);
     shape->state_elsewhere = comm->rank < shape->nworkers;
     shape->shares_memory = 0;
 }
@@ -156,11 +156,11 @@ static cvy_status read_options(void *options, const char **key_out)
     return CVY_OK;
 }
 
-static void fill(const void *options, cvy_update *out)
+static void fill(const void *options, cvy_program_opts *out)
 {
     const cvy_server_options *o = options;
-    out->servers = o->servers;
-    out->staleness = o->staleness;
+    out->update_servers = o->servers;
+    out->update_staleness = o->staleness;
 }
 
 static const char *no_effect(const char *option, const char *value)

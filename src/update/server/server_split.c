@@ -66,7 +66,7 @@ static cvy_status find_bucket(const struct split *s, const cvy_instr *instr, int
     for (int i = 0; i < instr->nsrc; i++) {
         const int b = instr->src_buffer[i] >= 0 ? bucket_of(s, instr->src_buffer[i]) : NONE;
         CVY_CHECK(b == NONE || *out == NONE || b == *out, CVY_E_CONFIG,
-                  "opts.update.mode: parameter_server: %s needs gradients of several weights at once, but a server has "
+                  "opts.update_mode: parameter_server: %s needs gradients of several weights at once, but a server has "
                   "a part of "
                   "them; leave it out, or take sync",
                   instr->call->node ? instr->call->node->name : "a reorder");
