@@ -138,6 +138,20 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_program_opts_set(cvy_program_opts *opts, const char *name, const char *value);
 
+/** A parameter group: weights that are trained with rates of their own. Zero-initialise, set size. */
+typedef struct cvy_training_group {
+    size_t size;
+    /** Patterns of the names of weights, with * and ?, "conv*.bias, head.*"; required. */
+    const char *match;
+    /** Factors on the learning rate and on the weight decay, at least 0; 0: 1. */
+    double lr_mult, decay_mult;
+    /** 1: these weights have no weight decay. */
+    int no_decay;
+    /** 1: these weights are not trained. */
+    int frozen;
+} cvy_training_group;
+CVY_SIZED_STRUCT(cvy_training_group)
+
 /** Options of a training task; zero-initialise, set size. They must be equal on all ranks. Strings are borrowed for the
  * call. */
 typedef struct cvy_training_opts {
@@ -156,6 +170,10 @@ typedef struct cvy_training_opts {
     int64_t accumulate;
     /** "layer1, layer2": layers that cvy_program_output() can read after the task; NULL: none. */
     const char *outputs;
+    /** [ngroups]: parameter groups of this task, as train.groups of a job; NULL: none. A weight belongs to the first
+     * group that matches its name. All groups have the same size. */
+    const cvy_training_group *groups;
+    int ngroups;
 } cvy_training_opts;
 CVY_SIZED_STRUCT(cvy_training_opts)
 

@@ -263,6 +263,7 @@ cvy_status cvy_program_add_training(cvy_program *p, const cvy_model *model, int6
     CVY_TRY(list_outputs(p->pool, o.outputs, s));
     if (o.trains)
         CVY_TRY(cvy_pool_strdup(p->pool, o.trains, &s->train.trains));
+    CVY_TRY(cvy_program_read_groups(p->pool, &o, s));
     CVY_TRY(read_optimizer(p, &o, s));
     if (p->update.def->check_task)
         CVY_TRY(p->update.def->check_task(p, &s->train.optimise));

@@ -7,7 +7,6 @@
  * choices. In deterministic training, a micro-batch is a shard of the batch, and its graph knows nothing of the other
  * shards.
  */
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,31 +54,6 @@ static cvy_batch batch_of(const cvy_program *p, const cvy_program_task *s, int m
 
 /* ---- one graph ---- */
 
-static int trains(void *user, const cvy_variable *v)
-{
-    const char *patterns = user;
-    char pattern[128];
-    for (const char *at = patterns; *at;) {
-        at += strspn(at, ", ");
-        const size_t n = strcspn(at, ", ");
-        snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
-        if (n && fnmatch(pattern, v->name, 0) == 0)
-            return 1;
-        at += n;
-    }
-    return 0;
-}
-
-static cvy_status check_trains(const cvy_program *p, cvy_program_task *s)
-{
-    int found = !s->train.trains;
-    for (int i = 0; i < p->vars->count && !found; i++)
-        found = trains(s->train.trains, p->vars->at[i]);
-    CVY_CHECK(found, CVY_E_ARGUMENT, "trains: no variable of the model matches '%s'; its first one is %s",
-              s->train.trains, p->vars->count ? p->vars->at[0]->name : "missing");
-    return CVY_OK;
-}
-
 static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *const *losses, cvy_value *const *outputs)
 {
     for (int i = 0; i < s->nloss; i++) {
@@ -98,17 +72,16 @@ static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *con
 static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, cvy_value **losses, cvy_value **outputs)
 {
     CVY_TRY(note_names(p, s, losses, outputs));
-    for (int i = 0; p->group && i < p->vars->count; i++)
-        p->group(p->group_user, p->vars->at[i]);
+    cvy_program_set_groups(p, s);
     if (s->training)
-        CVY_TRY(check_trains(p, s));
+        CVY_TRY(cvy_program_check_groups(p, s));
     cvy_pass_run run = {.graph = g,
                         .off = p->opts.passes_off,
                         .training = s->training,
                         .short_of_memory = p->memory.is_short,
                         .loss = losses,
                         .nloss = s->nloss,
-                        .trains = s->train.trains ? trains : NULL,
+                        .trains = s->train.trains ? cvy_program_trains : NULL,
                         .trains_user = s->train.trains,
                         .reduce = {.nranks = p->update.shape.comm->nranks,
                                    .bucket_bytes = (size_t)p->opts.bucket_bytes,

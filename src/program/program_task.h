@@ -5,6 +5,8 @@
 #ifndef CVY_PROGRAM_TASK_H
 #define CVY_PROGRAM_TASK_H
 
+#include <convoy/program.h>
+
 #include "model/model.h"
 #include "pass/pass.h"
 #include "plan/plan.h"
@@ -30,7 +32,9 @@ typedef struct cvy_program_task {
     int64_t batch; /* global */
     int64_t accumulate;
     struct {
-        char *trains; /* patterns of variable names; NULL: all are trained */
+        char *trains;              /* patterns of variable names; NULL: all are trained */
+        cvy_training_group *group; /* the first match counts */
+        int ngroup;
         cvy_optimise_opts optimise;
     } train;
     cvy_task_loss *loss;
@@ -61,6 +65,15 @@ typedef struct cvy_program_task {
 
 /* Destroys graphs, lowered graphs and plans. */
 void cvy_program_drop_plan(cvy_program_task *task);
+/* ---- program_groups.c ---- */
+/* Copies the parameter groups of the options. */
+cvy_status cvy_program_read_groups(cvy_pool *pool, const cvy_training_opts *opts, cvy_program_task *task);
+/* Says whether the patterns match the name of the variable; user: the patterns. A cvy_trains_fn. */
+int cvy_program_trains(void *user, const cvy_variable *v);
+/* Sets what the passes read of the variables: whether they are frozen, and their factors. */
+void cvy_program_set_groups(const cvy_program *program, const cvy_program_task *task);
+/* Returns CVY_E_ARGUMENT if `trains` or a group matches no variable. */
+cvy_status cvy_program_check_groups(const cvy_program *program, const cvy_program_task *task);
 /* ---- program_output.c ---- */
 /* If a task has several micro-batches, these allocate and free memory for all output rows, and copy an output to it. */
 cvy_status cvy_program_allocate_outputs(cvy_program_task *task);

@@ -1,0 +1,114 @@
+/*
+ * program_groups.c: which weights a training task trains, and with which factors on the learning rate and the weight
+ * decay: the patterns `trains` and the parameter groups of cvy_training_opts.
+ */
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_opts.h"
+#include "program/program.h"
+
+/* ---- options ---- */
+
+/* The elements of the caller's array are as long as its header says, so they are read one by one. */
+cvy_status cvy_program_read_groups(cvy_pool *pool, const cvy_training_opts *o, cvy_program_task *s)
+{
+    const char *at = (const char *)o->groups;
+    CVY_CHECK(o->ngroups >= 0 && (at || o->ngroups == 0), CVY_E_ARGUMENT, "ngroups is %d, and groups is %s", o->ngroups,
+              at ? "given" : "NULL");
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *s->train.group * ((size_t)o->ngroups + 1), &s->train.group));
+    for (int k = 0; k < o->ngroups; k++, at += o->groups->size) {
+        cvy_training_group *group = &s->train.group[k];
+        char *match = NULL;
+        CVY_TRY(CVY_OPTS_READ(cvy_training_group, at, group));
+        CVY_CHECK(memcmp(at, o->groups, sizeof o->groups->size) == 0, CVY_E_ARGUMENT,
+                  "groups[%d] has another size than groups[0]", k);
+        CVY_CHECK(group->match && *group->match, CVY_E_ARGUMENT, "groups[%d] has no pattern of names", k);
+        CVY_CHECK(isfinite(group->lr_mult) && group->lr_mult >= 0 && isfinite(group->decay_mult) &&
+                      group->decay_mult >= 0,
+                  CVY_E_ARGUMENT, "groups[%d]: lr_mult is %g and decay_mult is %g, expected numbers of at least 0", k,
+                  group->lr_mult, group->decay_mult);
+        CVY_TRY(cvy_pool_strdup(pool, group->match, &match));
+        group->match = match;
+        s->train.ngroup++;
+    }
+    return CVY_OK;
+}
+
+/* ---- variables ---- */
+
+static int matches(const char *patterns, const cvy_variable *v)
+{
+    char pattern[128];
+    for (const char *at = patterns; *at;) {
+        at += strspn(at, ", ");
+        const size_t n = strcspn(at, ", ");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+        if (n && fnmatch(pattern, v->name, 0) == 0)
+            return 1;
+        at += n;
+    }
+    return 0;
+}
+
+int cvy_program_trains(void *user, const cvy_variable *v)
+{
+    return matches(user, v);
+}
+
+static cvy_status check_trains(const cvy_program *p, const cvy_program_task *s)
+{
+    int found = !s->train.trains;
+    for (int i = 0; i < p->vars->count && !found; i++)
+        found = matches(s->train.trains, p->vars->at[i]);
+    CVY_CHECK(found, CVY_E_ARGUMENT, "trains: no variable of the model matches '%s'; its first one is %s",
+              s->train.trains, p->vars->count ? p->vars->at[0]->name : "missing");
+    return CVY_OK;
+}
+
+static const cvy_training_group *group_of(const cvy_program_task *s, const cvy_variable *v)
+{
+    for (int k = 0; k < s->train.ngroup; k++)
+        if (matches(s->train.group[k].match, v))
+            return &s->train.group[k];
+    return NULL;
+}
+
+/* Sets what the passes read of a weight. Tasks may have different groups, so this is done for each task. */
+void cvy_program_set_groups(const cvy_program *p, const cvy_program_task *s)
+{
+    for (int i = 0; i < p->vars->count; i++) {
+        cvy_variable *v = p->vars->at[i];
+        const cvy_training_group *group = group_of(s, v);
+        v->frozen = 0;
+        v->lr_mult = v->decay_mult = 1;
+        if (p->group)
+            p->group(p->group_user, v);
+        if (!group || v->role != CVY_ROLE_WEIGHT)
+            continue;
+        v->frozen = group->frozen;
+        v->lr_mult = group->lr_mult > 0 ? group->lr_mult : 1;
+        v->decay_mult = group->no_decay ? 0 : group->decay_mult > 0 ? group->decay_mult : 1;
+    }
+}
+
+cvy_status cvy_program_check_groups(const cvy_program *p, const cvy_program_task *s)
+{
+    CVY_TRY(check_trains(p, s));
+    for (int k = 0; k < s->train.ngroup; k++) {
+        const char *example = NULL;
+        int found = 0;
+        for (int i = 0; i < p->vars->count; i++) {
+            const cvy_variable *v = p->vars->at[i];
+            if (v->role != CVY_ROLE_WEIGHT)
+                continue;
+            example = example ? example : v->name;
+            found |= matches(s->train.group[k].match, v);
+        }
+        CVY_CHECK(found, CVY_E_ARGUMENT, "groups: no weight of the model matches '%s'; its first one is %s",
+                  s->train.group[k].match, example ? example : "missing");
+    }
+    return CVY_OK;
+}
