@@ -28,7 +28,8 @@ typedef struct cvy_test_method {
     double at_fpr, efficiency, efficiency_error, efficiency_gain, efficiency_gain_error;
 } cvy_test_method;
 
-/** The scores of a network. The caller sets size, and releases the contents with cvy_test_result_release(). */
+/** The scores of a network. The caller sets size, and releases the contents with cvy_test_result_release();
+ * all pointers in it are valid until then. */
 typedef struct cvy_test_result {
     size_t size;
     /** "step-00004500", or "weights" for a .safetensors file; the data set's path or format. */
@@ -51,7 +52,7 @@ typedef struct cvy_test_result {
     const cvy_test_method *method;
     /** All scores as one JSON object, as in test.json. */
     const char *json;
-    /** Private to the library. */
+    /** Private to the library. A size that ends before this field is refused. */
     void *owned;
 } cvy_test_result;
 CVY_SIZED_STRUCT(cvy_test_result)
@@ -64,14 +65,14 @@ CVY_SIZED_STRUCT(cvy_test_result)
  * @result_out: written on rank 0; emptied on others
  *
  * The scores of a run folder are also written to its test.json. Collective: yes. Errors: as cvy_run_train(), and
- * CVY_E_ARGUMENT (size).
+ * CVY_E_ARGUMENT (size). After a fault the result is empty, or as it was if its size is refused.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_source *job,
                                                const char *data, cvy_test_result *result_out);
 /** All scores, with curves and samples, as one JSON object; the caller releases the text with cvy_text_release().
  * Collective: no. Errors: CVY_E_ARGUMENT (an empty result), CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_test_result_json(const cvy_test_result *result, char **text_out);
-/** Empties the result, which may be empty already. */
+/** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
 CVY_API void cvy_test_result_release(cvy_test_result *result);
 
 /**

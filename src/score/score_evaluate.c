@@ -115,9 +115,8 @@ cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_
     struct collected collected = {0};
     cvy_json json = {0};
     char *text = NULL;
-    CVY_CHECK(result_out->size == sizeof *result_out, CVY_E_ARGUMENT,
-              "the result's size is %zu: set it to sizeof(cvy_test_result)", result_out->size);
-    *result_out = (cvy_test_result){.size = sizeof *result_out, .loss = NAN};
+    CVY_TRY(cvy_test_result_check(result_out));
+    cvy_test_result_clear(result_out);
     cvy_json_open(&json, NULL, '{');
     cvy_status status = cvy_scoring_open(context, target, job, data, 1, &s);
     if (status == CVY_OK) {

@@ -8,7 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_opts.h"
 #include "base/text/base_tree.h"
+
+/* The size of the struct's first version; later fields are added at the end. */
+#define FIRST_SIZE (offsetof(cvy_test_result, owned) + sizeof(void *))
 
 struct owned {
     cvy_pool *pool;
@@ -121,24 +125,55 @@ static cvy_status read_all(cvy_pool *pool, const char *json, cvy_test_result *r)
     return read_methods(pool, root, r);
 }
 
-cvy_status cvy_test_result_make(char **json_take, cvy_test_result *full)
+static void release_owned(struct owned **owned)
 {
+    if (!*owned)
+        return;
+    cvy_mem_free(&(*owned)->json);
+    cvy_pool_destroy(&(*owned)->pool);
+    cvy_mem_free(owned);
+}
+
+/* ---- the caller's struct ---- */
+
+cvy_status cvy_test_result_check(const cvy_test_result *given)
+{
+    CVY_CHECK(given, CVY_E_ARGUMENT, "cvy_run_test() needs a place for the scores");
+    CVY_TRY(CVY_RESULT_CHECK(cvy_test_result, given));
+    CVY_CHECK(given->size >= FIRST_SIZE, CVY_E_ARGUMENT,
+              "the size of cvy_test_result is %zu, and its first version had %zu: set it to sizeof(cvy_test_result)",
+              given->size, FIRST_SIZE);
+    return CVY_OK;
+}
+
+void cvy_test_result_clear(cvy_test_result *given)
+{
+    const cvy_test_result empty = {.loss = NAN};
+    cvy_result_write(given, &empty, sizeof empty);
+}
+
+cvy_status cvy_test_result_make(char **json_take, cvy_test_result *given)
+{
+    cvy_test_result own = {.size = sizeof own};
     struct owned *owned = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *owned, &owned));
-    full->owned = owned;
-    full->json = owned->json = *json_take;
+    own.owned = owned;
+    own.json = owned->json = *json_take;
     *json_take = NULL;
     cvy_status status = cvy_pool_create(&owned->pool);
     if (status == CVY_OK)
-        status = read_all(owned->pool, owned->json, full);
-    if (status != CVY_OK)
-        cvy_test_result_release(full);
+        status = read_all(owned->pool, owned->json, &own);
+    if (status == CVY_OK)
+        cvy_result_write(given, &own, sizeof own);
+    else
+        release_owned(&owned);
     return status;
 }
 
 cvy_status cvy_test_result_json(const cvy_test_result *result, char **text_out)
 {
     *text_out = NULL;
+    CVY_TRY(cvy_test_result_check(result));
     CVY_CHECK(result->owned && result->json, CVY_E_ARGUMENT, "the result is empty: cvy_run_test() fills it on rank 0");
     const size_t bytes = strlen(result->json) + 1;
     CVY_TRY(cvy_mem_alloc(bytes, text_out));
@@ -146,14 +181,13 @@ cvy_status cvy_test_result_json(const cvy_test_result *result, char **text_out)
     return CVY_OK;
 }
 
+/* A struct that cvy_run_test() has refused holds nothing. */
 void cvy_test_result_release(cvy_test_result *result)
 {
+    const cvy_test_result empty = {0};
+    if (result->size < FIRST_SIZE)
+        return;
     struct owned *owned = result->owned;
-    const size_t size = result->size;
-    if (owned) {
-        cvy_mem_free(&owned->json);
-        cvy_pool_destroy(&owned->pool);
-        cvy_mem_free(&owned);
-    }
-    *result = (cvy_test_result){.size = size};
+    release_owned(&owned);
+    cvy_result_write(result, &empty, sizeof empty);
 }
