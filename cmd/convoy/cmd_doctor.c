@@ -13,9 +13,13 @@ static int doctor(const cmd_line *line, cvy_context *context, void *user)
 {
     const verb_options *o = line->options;
     const cvy_doctor_opts opts = {.size = sizeof opts, .max = o->max, .seconds = (double)o->seconds, .out = o->out};
+    cvy_doctor_result result = {.size = sizeof result};
     char *text = NULL;
     (void)user;
-    const cvy_status status = cvy_run_doctor(context, &opts, o->json ? "json" : "table", &text);
+    cvy_status status = cvy_run_doctor(context, &opts, &result);
+    if (status == CVY_OK && cvy_context_rank(context) == 0)
+        status = o->json ? cvy_doctor_result_json(&result, &text) : cvy_doctor_result_lines(&result, &text);
+    cvy_doctor_result_release(&result);
     return cmd_print(status, &text);
 }
 

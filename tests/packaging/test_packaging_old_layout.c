@@ -14,7 +14,7 @@
 
 #include "test_util.h"
 
-static const char job_text[] = "model: mlp\n"
+static const char job_text[] = "model: linear\n"
                                "data: {train: {format: synthetic, samples: 64, shape: [4], classes: 2}}\n"
                                "train: {batch: 8, steps: 1}\n";
 
@@ -78,6 +78,70 @@ static void older_results_are_filled(void)
     EXPECT_INT(old->batch, 8);
 }
 
+/* Results that own memory end, in their first version, with the field that owns it. */
+static void results_that_own_memory(void)
+{
+    struct {
+        cvy_test_result known;
+        int64_t newer;
+    } newer = {.known = {.size = sizeof newer}, .newer = 7};
+    const size_t first = offsetof(cvy_test_result, owned) + sizeof(void *);
+    char run[] = "/tmp/test_packaging_old_layout-XXXXXX", out[64], clean[64], *text = NULL;
+    const cvy_test_result known = cvy_test_result_default();
+    const cvy_job_source job = {.size = sizeof job, .text = job_text};
+    const char *const data = "{format: synthetic, samples: 16, shape: [4], classes: 2}";
+    cvy_train_opts opts = cvy_train_opts_default();
+    cvy_context *context = NULL;
+    EXPECT(mkdtemp(run) != NULL);
+    snprintf(out, sizeof out, "%s/run", run);
+    snprintf(clean, sizeof clean, "rm -r %s", run);
+    opts.out = out;
+    EXPECT_OK(cvy_context_create(NULL, &context));
+    EXPECT_OK(cvy_run_train(context, &job, &opts, NULL));
+    cvy_test_result *old = before_the_edge(&known, first), *older = before_the_edge(&known, first - sizeof(void *));
+    EXPECT_OK(cvy_run_test(context, out, NULL, data, old));
+    EXPECT_INT(old->samples, 16);
+    EXPECT_OK(cvy_test_result_json(old, &text));
+    cvy_text_release(&text);
+    cvy_test_result_release(old);
+    EXPECT(old->samples == 0 && !old->owned && old->size == first);
+    EXPECT_OK(cvy_run_test(context, out, NULL, data, &newer.known));
+    EXPECT(newer.known.samples == 16 && newer.newer == 0);
+    cvy_test_result_release(&newer.known);
+    EXPECT_FAULT(cvy_run_test(context, out, NULL, data, older), CVY_E_ARGUMENT, "its first version had");
+    cvy_test_result_release(older);
+    cvy_context_destroy(&context);
+    EXPECT(system(clean) == 0);
+}
+
+static void doctor_has_a_struct(void)
+{
+    cvy_doctor_opts opts = cvy_doctor_opts_default();
+    cvy_doctor_result result = cvy_doctor_result_default();
+    cvy_context *context = NULL;
+    char *text = NULL;
+    opts.seconds = 1;
+    EXPECT_OK(cvy_context_create(NULL, &context));
+    EXPECT_FAULT(cvy_doctor_result_json(&result, &text), CVY_E_ARGUMENT, "the result is empty");
+    EXPECT_OK(cvy_run_doctor(context, &opts, &result));
+    cvy_context_destroy(&context); /* the result does not need it */
+    EXPECT(result.nnodes == 1 && result.nranks == 1 && result.nsums == 0 && !result.inside_a_node);
+    EXPECT(result.node[0].ranks == 1 && result.node[0].cores_used >= 1 && *result.node[0].host);
+    EXPECT(result.rank[0].node == 0 && *result.rank[0].bound_to);
+    EXPECT(result.clock && result.clock->read_s >= 0);
+    EXPECT(result.files && strcmp(result.files->folder, ".") == 0);
+    EXPECT_OK(cvy_doctor_result_json(&result, &text));
+    EXPECT(strstr(text, "\"findings\":") != NULL);
+    cvy_text_release(&text);
+    EXPECT_OK(cvy_doctor_result_lines(&result, &text));
+    EXPECT(strncmp(text, "1 node, 1 rank", 14) == 0);
+    cvy_text_release(&text);
+    cvy_doctor_result_release(&result);
+    cvy_doctor_result_release(&result);
+    EXPECT(result.nnodes == 0 && !result.node);
+    EXPECT_INT(cvy_memory_bytes(), 0);
+}
+
 static void newer_options_are_refused_if_set(void)
 {
     struct {
@@ -120,6 +184,9 @@ static void sizes_are_required(void)
     REFUSED(cvy_run_train(context, &job, NULL, &result), "cvy_train_result");
     REFUSED(cvy_run_bench_data(edge, &measured), "cvy_bench_data_opts");
     REFUSED(cvy_run_platform(edge, &platform), "cvy_platform_opts");
+    REFUSED(cvy_run_test(context, "run", NULL, NULL, (cvy_test_result *)(uintptr_t)edge), "cvy_test_result");
+    REFUSED(cvy_run_doctor(context, NULL, (cvy_doctor_result *)(uintptr_t)edge), "cvy_doctor_result");
+    REFUSED(cvy_checkpoint_list("run", 0, (cvy_checkpoint_entries *)(uintptr_t)edge), "cvy_checkpoint_entries");
     REFUSED(cvy_run_convert(context, edge, &text), "cvy_convert_request");
     cvy_context_destroy(&context);
 }
@@ -136,6 +203,8 @@ int main(void)
 {
     TEST(older_options_work);
     TEST(older_results_are_filled);
+    TEST(results_that_own_memory);
+    TEST(doctor_has_a_struct);
     TEST(newer_options_are_refused_if_set);
     TEST(sizes_are_required);
     TEST(versions_agree);

@@ -266,14 +266,12 @@ static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
     return CVY_OK;
 }
 
-cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, const char *how, char **text_out)
+cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, cvy_doctor_result *result_out)
 {
     cvy_doctor *d = NULL;
     cvy_pool *pool = NULL;
-    const int is_json = strcmp(how, "json") == 0;
-    *text_out = NULL;
-    CVY_CHECK(is_json || strcmp(how, "table") == 0, CVY_E_ARGUMENT,
-              "the result is wanted as '%s', expected table or json", how);
+    CVY_TRY(cvy_comm_agree(context->comm, cvy_doctor_result_check(result_out)));
+    cvy_doctor_result_clear(result_out);
     cvy_status status = cvy_pool_create(&pool);
     if (status == CVY_OK)
         status = cvy_pool_alloc(pool, sizeof *d, &d);
@@ -289,7 +287,10 @@ cvy_status cvy_run_doctor(cvy_context *context, const cvy_doctor_opts *opts, con
         status = examine(d, opts);
     }
     if (status == CVY_OK && context->comm->rank == 0)
-        status = is_json ? cvy_doctor_print_json(d, text_out) : cvy_doctor_print_table(d, text_out);
+        status = cvy_doctor_result_make(d, &pool, result_out);
     cvy_pool_destroy(&pool);
-    return cvy_comm_agree(context->comm, status);
+    status = cvy_comm_agree(context->comm, status);
+    if (status != CVY_OK)
+        cvy_doctor_result_release(result_out);
+    return status;
 }

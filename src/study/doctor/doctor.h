@@ -5,10 +5,13 @@
  *   doctor_clock.c   clocks: whether they go forward, and whether those of the nodes agree
  *   doctor_files.c   the file system that a run would write to
  *   doctor_reductions.c    the network: all-reduces by each method, and single messages
- *   doctor_print.c   the result for people, and for programs
+ *   doctor_print.c   the result as text, for people and as JSON
+ *   doctor_result.c  the result as a struct
  */
 #ifndef CVY_DOCTOR_H
 #define CVY_DOCTOR_H
+
+#include <convoy/study.h>
 
 #include "context/context_topology.h"
 
@@ -103,6 +106,14 @@ cvy_status cvy_doctor_measure_files(cvy_doctor *d);
 /* The index of the fastest method in a row. */
 int cvy_doctor_fastest(const cvy_doctor *d, const cvy_doctor_size *size);
 
+/* Checks the size that the caller has set; empties the struct. */
+cvy_status cvy_doctor_result_check(const cvy_doctor_result *given);
+void cvy_doctor_result_clear(cvy_doctor_result *given);
+/* Fills the caller's struct, on rank 0. On success it takes the pool of *d, with all that is in it. */
+cvy_status cvy_doctor_result_make(const cvy_doctor *d, cvy_pool **pool_take, cvy_doctor_result *given);
+
+/* "shared", "not shared" or "one rank a node" */
+const char *cvy_doctor_memory_text(const cvy_doctor *d);
 cvy_status cvy_doctor_print_table(const cvy_doctor *d, char **text_out);
 cvy_status cvy_doctor_print_json(const cvy_doctor *d, char **text_out);
 

@@ -37,7 +37,7 @@ static const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
-static const char *memory_text(const cvy_doctor *d)
+const char *cvy_doctor_memory_text(const cvy_doctor *d)
 {
     return d->most_ranks == 1 ? "one rank a node" : d->shared ? "shared" : "not shared";
 }
@@ -50,7 +50,7 @@ static cvy_status print_nodes(const cvy_doctor *d, cvy_text *out)
     cvy_text_add(out, "%d node%s, %d rank%s", comm->nnodes, plural(comm->nnodes), comm->nranks, plural(comm->nranks));
     if (comm->nnodes > 1 && d->shared)
         cvy_text_add(out, ", %lld leader%s a node", (long long)d->least_ranks, plural(d->least_ranks));
-    cvy_text_add(out, "; memory of a node: %s\n", memory_text(d));
+    cvy_text_add(out, "; memory of a node: %s\n", cvy_doctor_memory_text(d));
     if (*d->about.library)
         cvy_text_add(out, "%s, thread level %s\n", d->about.library, d->about.threads);
     cvy_text_add(out, "processor %s\n\n", d->rank[0].cpu);
@@ -280,7 +280,7 @@ cvy_status cvy_doctor_print_json(const cvy_doctor *d, char **text_out)
     cvy_json_int(&j, "nodes", comm->nnodes);
     cvy_json_int(&j, "ranks", comm->nranks);
     cvy_json_int(&j, "leaders", d->shared ? d->least_ranks : 0);
-    cvy_json_string(&j, "node_memory", memory_text(d));
+    cvy_json_string(&j, "node_memory", cvy_doctor_memory_text(d));
     cvy_json_string(&j, "mpi_library", d->about.library);
     cvy_json_string(&j, "mpi_threads", d->about.threads);
     add_nodes(d, &j);
