@@ -50,9 +50,9 @@ CVY_INLINE void cvy_floats_store(int half, const float *restrict x, int64_t n, v
 /* With fewer elements than this a second thread costs more time than it saves. */
 #define CVY_GRAIN 16384
 
-/* A result of at least CVY_PAST_BYTES is written past the cache (non-temporal stores of whole lines), because it would
- * not stay in the cache. */
-enum { CVY_PAST_BYTES = 4 << 20, CVY_LINE_BYTES = 64 };
+/* A result of at least CVY_STREAM_BYTES is written with non-temporal stores of whole lines, because it would not stay
+ * in the cache. */
+enum { CVY_STREAM_BYTES = 4 << 20, CVY_LINE_BYTES = 64 };
 
 /* The memory of an activation [N, C, positions...]: planes of `positions` x `block` elements, one plane for each sample
  * and each channel (or block of channels). */

@@ -144,22 +144,22 @@ LEAF uvec merge_even_odd(const int exact, vec even, vec odd)
     return exact ? (uvec)even >> 16 | (uvec)odd : rounded_up(even) >> 16 | (rounded_up(odd) & 0xffff0000u);
 }
 
-/* past: a non-temporal store, which bypasses the cache and does not read the line first; p must be aligned to the
+/* stream: a non-temporal store, which bypasses the cache and does not read the line first; p must be aligned to the
  * vector. */
-LEAF void store_words(const int past, void *p, uvec v)
+LEAF void store_words(const int stream, void *p, uvec v)
 {
 #if LANES == 16
-    if (past) {
+    if (stream) {
         _mm512_stream_si512(p, (__m512i)v);
         return;
     }
 #elif LANES == 8
-    if (past) {
+    if (stream) {
         _mm256_stream_si256(p, (__m256i)v);
         return;
     }
 #endif
-    (void)past;
+    (void)stream;
     *(memory_uvec *)p = v;
 }
 
@@ -202,11 +202,11 @@ LEAF void load_bytes_even_odd(const uint8_t *p, ivec *even, ivec *odd)
     *odd = pairs >> 8;
 }
 
-LEAF void store_bytes_even_odd(const int past, uint8_t *p, ivec even, ivec odd)
+LEAF void store_bytes_even_odd(const int stream, uint8_t *p, ivec even, ivec odd)
 {
 #if LANES == 16
     const __m256i bytes = _mm512_cvtepi32_epi16((__m512i)(even | odd << 8));
-    if (past)
+    if (stream)
         _mm256_stream_si256((void *)p, bytes);
     else
         _mm256_storeu_si256((void *)p, bytes);
@@ -220,7 +220,7 @@ LEAF void store_bytes_even_odd(const int past, uint8_t *p, ivec even, ivec odd)
         p[2 * l + 1] = (uint8_t)odd[l];
     }
 #endif
-    (void)past;
+    (void)stream;
 }
 
 #include "kernel/native/norm/native_bn_train_simd.h"

@@ -70,13 +70,13 @@ static cvy_onednn_tensor activation(const struct layer *l, int of_window_src)
 
 static cvy_onednn_tensor weights(const struct layer *l)
 {
-    const int grouped = l->c.groups > 1, turned = l->weight.transposed;
+    const int grouped = l->c.groups > 1, transposed = l->weight.transposed;
     cvy_onednn_tensor t = {.ndim = 2 + grouped + l->w.nspace, .any = 1};
     int64_t *dim = t.dim;
     if (grouped)
         *dim++ = l->c.groups;
-    *dim++ = turned ? l->weight.inner : l->weight.outer;
-    *dim++ = turned ? l->weight.outer : l->weight.inner;
+    *dim++ = transposed ? l->weight.inner : l->weight.outer;
+    *dim++ = transposed ? l->weight.outer : l->weight.inner;
     for (int d = 0; d < l->w.nspace; d++)
         *dim++ = l->w.kernel[d];
     return t;

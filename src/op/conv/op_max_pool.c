@@ -111,7 +111,7 @@ static cvy_status max_pool_reference(const cvy_node *node, const cvy_span *src, 
         int64_t winner = max_in_window(&w, src, o / w.dst_elems * w.src_elems, at, &max);
         if (opts->relu && max <= 0) {
             max = 0;
-            winner = cvy_max_pool_nobody(dst[1].dtype);
+            winner = cvy_max_pool_no_winner(dst[1].dtype);
         }
         cvy_set(&dst[0], o, max);
         if (dst[1].data)

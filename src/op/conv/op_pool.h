@@ -19,7 +19,7 @@ typedef struct cvy_pool_opts {    /* options of max_pool and avg_pool */
     cvy_ints kernel, stride, pad; /* stride empty: same as kernel */
     int ceil;
     int count_include_pad; /* avg_pool: the divisor counts padding */
-    int relu;              /* max_pool: fused ReLU; if the result is zero, the index is cvy_max_pool_nobody() */
+    int relu;              /* max_pool: fused ReLU; if the result is zero, the index is cvy_max_pool_no_winner() */
 } cvy_pool_opts;
 
 typedef struct cvy_pool_grad_opts { /* options of max_pool_grad and avg_pool_grad */
@@ -41,7 +41,7 @@ int64_t cvy_avg_pool_divisor(const cvy_window *w, const int64_t at[CVY_SPACE_MAX
 cvy_dtype cvy_max_pool_index_dtype(const cvy_window *w);
 /* The index of a window without a maximum position, which gets no gradient. No position of the window has this
  * index. */
-static inline int32_t cvy_max_pool_nobody(cvy_dtype index)
+static inline int32_t cvy_max_pool_no_winner(cvy_dtype index)
 {
     return index == CVY_DTYPE_U8 ? UINT8_MAX : -1;
 }

@@ -68,7 +68,7 @@ LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, int64_t
 
 /* Finished sums of a block of positions that are being stored: a few rows at a time, between the products of the next
  * block, which hide the stores. */
-struct leaving {
+struct pending_store {
     const float *c;
     cvy_bf16 *to;
     const float *bias;
@@ -81,28 +81,29 @@ LEAF __mmask16 first_lanes(int64_t count)
     return (__mmask16)(count >= ROWS ? 0xffff : (1 << CVY_MAX(count, 0)) - 1);
 }
 
-LEAF struct leaving leave(const float *c, const cvy_amx_store *s, int64_t position, int64_t channel, int64_t count)
+LEAF struct pending_store pending_of(const float *c, const cvy_amx_store *s, int64_t position, int64_t channel,
+                                     int64_t count)
 {
     const int64_t y = position / s->pitch, x = position % s->pitch;
-    return (struct leaving){.c = c,
-                            .to = s->to + y * s->row + x * s->position + channel,
-                            .bias = s->bias ? s->bias + channel : NULL,
-                            .x = x,
-                            .left = count,
-                            .low = first_lanes(s->channels - channel),
-                            .high = first_lanes(s->channels - channel - ROWS)};
+    return (struct pending_store){.c = c,
+                                  .to = s->to + y * s->row + x * s->position + channel,
+                                  .bias = s->bias ? s->bias + channel : NULL,
+                                  .x = x,
+                                  .left = count,
+                                  .low = first_lanes(s->channels - channel),
+                                  .high = first_lanes(s->channels - channel - ROWS)};
 }
 
-LEAF void leave_rows(struct leaving *l, const cvy_amx_store *s, int64_t rows)
+LEAF void store_pending(struct pending_store *p, const cvy_amx_store *s, int64_t rows)
 {
-    const __mmask32 mask = (__mmask32)l->low | (__mmask32)l->high << ROWS;
+    const __mmask32 mask = (__mmask32)p->low | (__mmask32)p->high << ROWS;
     const __m512 zero = _mm512_setzero_ps(), floor = _mm512_set1_ps(s->relu ? 0 : -INFINITY);
-    const __m512 low = l->bias ? _mm512_maskz_loadu_ps(l->low, l->bias) : zero,
-                 high = l->bias && l->high ? _mm512_maskz_loadu_ps(l->high, l->bias + ROWS) : zero;
-    const float *c = l->c;
-    cvy_bf16 *to = l->to;
-    int64_t x = l->x;
-    rows = CVY_MIN(rows, l->left);
+    const __m512 low = p->bias ? _mm512_maskz_loadu_ps(p->low, p->bias) : zero,
+                 high = p->bias && p->high ? _mm512_maskz_loadu_ps(p->high, p->bias + ROWS) : zero;
+    const float *c = p->c;
+    cvy_bf16 *to = p->to;
+    int64_t x = p->x;
+    rows = CVY_MIN(rows, p->left);
     for (int64_t i = 0; i < rows; i++, c += BLOCK, to += s->position) {
         if (x < s->width) {
             const __m512 v0 = _mm512_add_ps(_mm512_load_ps(c), low), v1 = _mm512_add_ps(_mm512_load_ps(c + ROWS), high);
@@ -117,21 +118,21 @@ LEAF void leave_rows(struct leaving *l, const cvy_amx_store *s, int64_t rows)
             to += s->row - s->pitch * s->position;
         }
     }
-    l->c = c;
-    l->to = to;
-    l->x = x;
-    l->left -= rows;
+    p->c = c;
+    p->to = to;
+    p->x = x;
+    p->left -= rows;
 }
 
 LEAF void sum_block(int two_rows, int two_columns, const cvy_amx_sum *s, const cvy_bf16 *a, const cvy_bf16 *b, float *c,
-                    const cvy_amx_store *to, struct leaving *l)
+                    const cvy_amx_store *to, struct pending_store *p)
 {
-    const int64_t steps = CVY_MAX(1, s->blocks * s->taps), rows = (l->left + steps - 1) / steps;
+    const int64_t steps = CVY_MAX(1, s->blocks * s->taps), rows = (p->left + steps - 1) / steps;
     zero_sums();
     for (int64_t i = 0; i < s->blocks; i++, a += s->a_block, b += s->b_block)
         for (int64_t t = 0; t < s->taps; t++) {
             add_products(two_rows, two_columns, a + s->tap[t].a, s->a_row, b + s->tap[t].b, s->b_column);
-            leave_rows(l, to, rows);
+            store_pending(p, to, rows);
         }
     store_sums(two_rows, two_columns, c, ROWS * BLOCK, ROWS, BLOCK * sizeof *c);
 }
@@ -141,7 +142,7 @@ LEAF void sum_block(int two_rows, int two_columns, const cvy_amx_sum *s, const c
 TARGET static void positions(const cvy_amx_sum *s, const cvy_amx_store *to, int64_t count)
 {
     float c[2 * SUMS] __attribute__((aligned(64))), *sums = c;
-    struct leaving l = {0};
+    struct pending_store p = {0};
     memset(c, 0, sizeof c); /* columns that do not exist are read too */
     for (int64_t run = 0; run < count; run += RUN * BLOCK)
         for (int64_t first = 0; first < to->channels; first += BLOCK)
@@ -150,17 +151,17 @@ TARGET static void positions(const cvy_amx_sum *s, const cvy_amx_store *to, int6
                 const int two_rows = count - i > ROWS, two_columns = to->channels - first > ROWS;
                 sums = sums == c ? c + SUMS : c;
                 if (two_rows && two_columns)
-                    sum_block(1, 1, s, a, b, sums, to, &l);
+                    sum_block(1, 1, s, a, b, sums, to, &p);
                 else if (two_rows)
-                    sum_block(1, 0, s, a, b, sums, to, &l);
+                    sum_block(1, 0, s, a, b, sums, to, &p);
                 else if (two_columns)
-                    sum_block(0, 1, s, a, b, sums, to, &l);
+                    sum_block(0, 1, s, a, b, sums, to, &p);
                 else
-                    sum_block(0, 0, s, a, b, sums, to, &l);
-                leave_rows(&l, to, l.left);
-                l = leave(sums, to, i, first, CVY_MIN(BLOCK, count - i));
+                    sum_block(0, 0, s, a, b, sums, to, &p);
+                store_pending(&p, to, p.left);
+                p = pending_of(sums, to, i, first, CVY_MIN(BLOCK, count - i));
             }
-    leave_rows(&l, to, l.left);
+    store_pending(&p, to, p.left);
 }
 
 /* ---- sums over positions ---- */
@@ -244,30 +245,31 @@ TARGET static void pair(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, in
     }
 }
 
-TARGET static void turn(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t row)
+TARGET static void transpose(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t row)
 {
     __m512i lower[ROWS], upper[ROWS];
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; i++)
         interleave(from + 2 * i * from_row, from_row, &lower[i], &upper[i]);
-    store_turned(lower, to, row * (int64_t)sizeof *to);
-    store_turned(upper, to + ROWS * row, row * (int64_t)sizeof *to);
+    store_transposed(lower, to, row * (int64_t)sizeof *to);
+    store_transposed(upper, to + ROWS * row, row * (int64_t)sizeof *to);
 }
 
-TARGET static void turn_pairs(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to)
+TARGET static void transpose_pairs(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to)
 {
-    turn_words(from, from_row * (int64_t)sizeof *from, to, TILE_ROW_BYTES);
+    transpose_words(from, from_row * (int64_t)sizeof *from, to, TILE_ROW_BYTES);
 }
 
-TARGET static void store(const float *c, int turned, int64_t count, const cvy_amx_store *to)
+TARGET static void store(const float *c, int transposed, int64_t count, const cvy_amx_store *to)
 {
-    float turn_back[BLOCK * BLOCK] __attribute__((aligned(64)));
-    for (int tile = 0; turned && tile < 4; tile++) {
+    float by_position[BLOCK * BLOCK] __attribute__((aligned(64)));
+    for (int tile = 0; transposed && tile < 4; tile++) {
         const int upper = tile / 2 * ROWS, left = tile % 2 * ROWS;
-        turn_words(c + upper * BLOCK + left, BLOCK * sizeof *c, turn_back + left * BLOCK + upper, BLOCK * sizeof *c);
+        transpose_words(c + upper * BLOCK + left, BLOCK * sizeof *c, by_position + left * BLOCK + upper,
+                        BLOCK * sizeof *c);
     }
-    struct leaving l = leave(turned ? turn_back : c, to, 0, 0, count);
-    leave_rows(&l, to, count);
+    struct pending_store p = pending_of(transposed ? by_position : c, to, 0, 0, count);
+    store_pending(&p, to, count);
 }
 
 TARGET static void stream(const float *c, float *to)
@@ -319,15 +321,15 @@ TARGET static void patch(const cvy_amx_piece *piece, int n, const cvy_bf16 *from
     }
 }
 
-TARGET static void fetch(const cvy_bf16 *from, int64_t row, int64_t elems)
+TARGET static void prefetch(const cvy_bf16 *from, int64_t row, int64_t elems)
 {
     for (int i = 0; i < BLOCK; i++, from += row)
         for (int64_t k = 0; k < elems; k += BLOCK)
             _mm_prefetch((const char *)(from + k), _MM_HINT_T0);
 }
 
-TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to,
-                        int64_t block)
+TARGET static void distribute(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to,
+                              int64_t block)
 {
     for (int64_t i = 0; i < count; i++, from += from_row, to += BLOCK)
         for (int64_t c = 0; c < channels; c += BLOCK) {
@@ -336,8 +338,8 @@ TARGET static void deal(const cvy_bf16 *from, int64_t from_row, int64_t count, i
         }
 }
 
-static const cvy_amx amx = {begin, end,    positions,  outer, turn,   pair,  sum,
-                            patch, blocks, turn_pairs, store, stream, fetch, deal};
+static const cvy_amx amx = {begin, end,    positions,       outer, transpose, pair,     sum,
+                            patch, blocks, transpose_pairs, store, stream,    prefetch, distribute};
 
 cvy_status cvy_amx_get(const cvy_amx **out)
 {

@@ -43,7 +43,7 @@ typedef struct cvy_amx_store {
     int64_t channels;
     const float *bias; /* may be NULL */
     int relu;
-    int stream; /* 1: non-temporal stores past the caches; needs whole blocks of channels in whole cache lines */
+    int stream; /* 1: non-temporal stores; needs whole blocks of channels in whole cache lines */
 } cvy_amx_store;
 
 /* A sum over positions. c is tiles of f32, [16 rows of a][16 columns of b]; a is [channels][positions]; b is tiles. */
@@ -87,10 +87,10 @@ typedef struct cvy_amx {
     /* Computes the first `count` positions. It reads a up to a whole block of 32 positions. */
     void (*positions)(const cvy_amx_sum *s, const cvy_amx_store *to, int64_t count);
     void (*outer)(const cvy_amx_outer *s);
-    /* from: 32 positions of 32 channels, from_row elements apart. turn transposes them to 32 rows of 32 positions,
+    /* from: 32 positions of 32 channels, from_row elements apart. transpose makes 32 rows of 32 positions,
      * `row` elements apart. pair interleaves pairs of positions, in two tiles of 16 channels, `column` elements apart.
      * sum adds the positions to 32 sums. */
-    void (*turn)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t row);
+    void (*transpose)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t row);
     void (*pair)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to, int64_t column);
     void (*sum)(const cvy_bf16 *from, int64_t from_row, float *sums);
     /* Writes `count` lines, `row` elements apart. A line has n pieces; its other lanes are zero. The sources of
@@ -99,17 +99,18 @@ typedef struct cvy_amx {
                   int64_t row);
     void (*blocks)(const cvy_amx_blocks *s);
     /* Makes a tile of 16 pairs of channels from 16 positions of 32 channels, from_row elements apart. */
-    void (*turn_pairs)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to);
+    void (*transpose_pairs)(const cvy_bf16 *from, int64_t from_row, cvy_bf16 *to);
     /* Stores the first `count` positions of a block of sums. c is [position][channel], or [channel][position] if
-     * turned. */
-    void (*store)(const float *c, int turned, int64_t count, const cvy_amx_store *to);
-    /* Copies a block of sums with non-temporal stores, past the caches. */
+     * transposed. */
+    void (*store)(const float *c, int transposed, int64_t count, const cvy_amx_store *to);
+    /* Copies a block of sums with non-temporal stores. */
     void (*stream)(const float *c, float *to);
     /* Prefetches 32 rows of `elems` elements, in whole blocks of 32, that are needed soon. */
-    void (*fetch)(const cvy_bf16 *from, int64_t row, int64_t elems);
+    void (*prefetch)(const cvy_bf16 *from, int64_t row, int64_t elems);
     /* Copies `count` positions, from_row elements apart, and distributes their channels over blocks of 32, `block`
      * elements apart. The last block is filled up with zeros. */
-    void (*deal)(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to, int64_t block);
+    void (*distribute)(const cvy_bf16 *from, int64_t from_row, int64_t count, int64_t channels, cvy_bf16 *to,
+                       int64_t block);
 } cvy_amx;
 
 /* Returns CVY_NOT_APPLICABLE, with the reason, if the build, the CPU, the system or the user's environment rules out

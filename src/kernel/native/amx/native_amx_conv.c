@@ -16,7 +16,7 @@
 enum {
     STAGED_ELEMS = 1 << 18, /* at most, of a band: 512 KB */
     WEIGHT_ELEMS = 1 << 19, /* at most, of a group: 1 MB */
-    STREAM_ELEMS = 1 << 21, /* larger results are written past the caches: 4 MB */
+    STREAM_ELEMS = 1 << 21, /* larger results are written with non-temporal stores: 4 MB */
     LINE_BYTES = 64,
     ITEMS_PER_THREAD = 4
 };
@@ -34,7 +34,7 @@ struct amx_conv {
     int64_t staged_elems, weight_elems; /* scratch memory: of each thread; of patched weights */
     int64_t padded_elems;               /* part of staged_elems, at its end, if patched */
     cvy_amx_shift shift[CVY_AMX_TAPS_MAX];
-    int64_t *weight_at; /* patched: see cvy_amx_place_patched */
+    int64_t *weight_at; /* patched: see cvy_amx_patched_offsets */
     /* Of the running call. */
     const cvy_bf16 *src, *weight;
     const float *bias, *plain_weight;
@@ -228,7 +228,7 @@ static cvy_status amx_create(const cvy_kernel_ask *ask, void **state_out)
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     cvy_status status = fill_amx(ask, s);
     if (status == CVY_OK && s->patched)
-        status = cvy_amx_place_patched(&ask->src[1], cvy_node_src(ask->node, 1), &s->weight_at);
+        status = cvy_amx_patched_offsets(&ask->src[1], cvy_node_src(ask->node, 1), &s->weight_at);
     if (status != CVY_OK) {
         amx_destroy(s);
         return status;

@@ -32,7 +32,7 @@ struct part {
     const struct amx_weight *s;
     int64_t begin, end;
     int64_t first, count; /* the bands of the chunk */
-    cvy_bf16 *turned, *pairs;
+    cvy_bf16 *transposed, *pairs;
     float *sums, *packed; /* sums of ddst, for each band of the chunk; sums of the weights */
     double *total;        /* sums of ddst over all bands */
 };
@@ -53,7 +53,7 @@ struct amx_weight {
     /* Scratch memory: the first of a thread, the others of a part. */
     int64_t staged_elems, x_elems, d_elems, sum_floats, weight_floats;
     int64_t shift[CVY_AMX_TAPS_MAX];
-    int64_t *weight_at; /* patched: see cvy_amx_place_patched */
+    int64_t *weight_at; /* patched: see cvy_amx_patched_offsets */
     int nparts;
     struct part *part;
     /* Of the running call. */
@@ -96,28 +96,28 @@ static const cvy_bf16 *positions_of(const struct strip *v, int64_t p, int64_t ch
 
 /* Prefetches the next block of positions of a strip that is read from the activation itself: its rows are too far apart
  * for the hardware prefetcher. */
-static void ask_ahead(const struct amx_weight *s, const struct strip *v, int64_t p, int64_t lanes)
+static void prefetch_next(const struct amx_weight *s, const struct strip *v, int64_t p, int64_t lanes)
 {
     if (p + 2 * CVY_AMX_BLOCK <= v->held)
-        s->amx->fetch(v->from + (p + CVY_AMX_BLOCK) * v->row, v->row, lanes);
+        s->amx->prefetch(v->from + (p + CVY_AMX_BLOCK) * v->row, v->row, lanes);
 }
 
 /* Transposes a strip of ddst and sums it. */
-static void turn_strip(const struct part *part, int64_t i, int64_t first, int64_t lanes, cvy_bf16 *staged)
+static void transpose_strip(const struct part *part, int64_t i, int64_t first, int64_t lanes, cvy_bf16 *staged)
 {
     const struct amx_weight *s = part->s;
     const struct strip v = strip_of(&s->d, s->d_direct, s->ddst, part->first + i, first, lanes, staged);
     cvy_bf16 copy[CVY_AMX_BLOCK * CVY_AMX_BLOCK],
-        *to = part->turned + first / CVY_AMX_BLOCK * s->d_block + i * s->d_each * CVY_AMX_BLOCK;
+        *to = part->transposed + first / CVY_AMX_BLOCK * s->d_block + i * s->d_each * CVY_AMX_BLOCK;
     float *sums = part->sums + i * s->d_lanes + first;
     memset(sums, 0, (size_t)lanes * sizeof *sums);
     for (int64_t p = 0; p < s->d_each; p += CVY_AMX_BLOCK) {
         if (s->d_direct)
-            ask_ahead(s, &v, p, lanes);
+            prefetch_next(s, &v, p, lanes);
         for (int64_t c = 0; c < lanes; c += CVY_AMX_BLOCK) {
             int64_t row = 0;
             const cvy_bf16 *from = positions_of(&v, p, c, copy, &row);
-            s->amx->turn(from, row, to + c / CVY_AMX_BLOCK * s->d_block + p * CVY_AMX_BLOCK, CVY_AMX_BLOCK);
+            s->amx->transpose(from, row, to + c / CVY_AMX_BLOCK * s->d_block + p * CVY_AMX_BLOCK, CVY_AMX_BLOCK);
             if (s->has_bias)
                 s->amx->sum(from, row, sums + c);
         }
@@ -139,7 +139,7 @@ static void pair_strip(const struct part *part, int64_t i, int64_t first, int64_
         v = strip_of(&s->x, s->x_direct, s->src, band, first, lanes, staged);
     for (int64_t p = 0; p < s->x_each; p += CVY_AMX_BLOCK) {
         if (s->x_direct)
-            ask_ahead(s, &v, p, lanes);
+            prefetch_next(s, &v, p, lanes);
         for (int64_t c = 0; c < lanes; c += CVY_AMX_BLOCK)
             for (int64_t set = 0; set < s->sets; set++) {
                 int64_t row = 0;
@@ -170,7 +170,7 @@ static void make_strips(const struct part *part, int64_t begin, int64_t end, cvy
         if (x < of_x)
             pair_strip(part, i, x * STRIP, s->patched ? s->x_lanes : CVY_MIN(STRIP, s->x_lanes - x * STRIP), staged);
         else
-            turn_strip(part, i, d, CVY_MIN(STRIP, s->d_lanes - d), staged);
+            transpose_strip(part, i, d, CVY_MIN(STRIP, s->d_lanes - d), staged);
     }
 }
 
@@ -202,7 +202,7 @@ static void sum_chunk(int64_t begin, int64_t end, void *arg)
     for (int64_t item = begin; item < end; item++) {
         const int64_t tap = item % s->taps, row = item / s->taps / across, column = item / s->taps % across;
         const cvy_amx_outer sum = {
-            .a = part->turned + row * s->d_block,
+            .a = part->transposed + row * s->d_block,
             .b = part->pairs + 2 * column * s->sets * s->x_set + s->shift[tap],
             .a_row = CVY_AMX_DEPTH,
             .a_step = CVY_AMX_BLOCK * CVY_AMX_DEPTH,
@@ -294,8 +294,8 @@ static void share_scratch(struct amx_weight *s, void *scratch)
     for (int p = 0; p < s->nparts; p++) {
         struct part *part = &s->part[p];
         *part = (struct part){.s = s, .begin = s->bands * p / s->nparts, .end = s->bands * (p + 1) / s->nparts};
-        part->turned = (cvy_bf16 *)at;
-        at += (size_t)s->d_elems * sizeof *part->turned;
+        part->transposed = (cvy_bf16 *)at;
+        at += (size_t)s->d_elems * sizeof *part->transposed;
         part->pairs = (cvy_bf16 *)at;
         at += (size_t)s->x_elems * sizeof *part->pairs;
         part->total = (double *)at;
@@ -429,7 +429,7 @@ static cvy_status weight_create(const cvy_kernel_ask *ask, void **state_out)
     if (status == CVY_OK)
         status = cvy_mem_alloc((size_t)s->nparts * sizeof *s->part, &s->part);
     if (status == CVY_OK && s->patched)
-        status = cvy_amx_place_patched(&ask->dst[0], cvy_node_dst(ask->node, 0), &s->weight_at);
+        status = cvy_amx_patched_offsets(&ask->dst[0], cvy_node_dst(ask->node, 0), &s->weight_at);
     if (status != CVY_OK) {
         weight_destroy(s);
         return status;

@@ -24,10 +24,10 @@ enum {
     BLOCK = CVY_AMX_BLOCK,
     AREA = CVY_AMX_BLOCK * CVY_AMX_BLOCK, /* elements of a block */
     STAY_BLOCKS = 256,                    /* blocks of bf16 that stay in a core's second-level cache: 512 KB */
-    LONG = 32,              /* blocks in a sum of forward, at least: each chunk reads and writes the sum once */
-    DEEP = 8,               /* blocks of channels that grad_src pairs together: 16 KB */
-    STREAM_BYTES = 1 << 22, /* gradients larger than this are written past the caches */
-    ALONE = 1 << 20         /* with fewer products a second thread costs more than it saves */
+    LONG = 32,                /* blocks in a sum of forward, at least: each chunk reads and writes the sum once */
+    DEEP = 8,                 /* blocks of channels that grad_src pairs together: 16 KB */
+    STREAM_BYTES = 1 << 22,   /* larger gradients are written with non-temporal stores */
+    SERIAL_PRODUCTS = 1 << 20 /* with fewer products a second thread costs more than it saves */
 };
 
 struct amx_fc {
@@ -78,8 +78,8 @@ static void pair_inputs(const struct amx_fc *s, int64_t block)
         int64_t row;
         const cvy_bf16 *from = block_at(s->src, s->n, s->width, b * BLOCK, block * BLOCK, copy, &row);
         cvy_bf16 *to = s->right + (b * s->nw + block) * AREA;
-        s->amx->turn_pairs(from, row, to);
-        s->amx->turn_pairs(from + CVY_AMX_ROWS * row, row, to + CVY_AMX_TILE);
+        s->amx->transpose_pairs(from, row, to);
+        s->amx->transpose_pairs(from + CVY_AMX_ROWS * row, row, to + CVY_AMX_TILE);
     }
 }
 
@@ -107,14 +107,14 @@ static void pair_samples(const struct amx_fc *s, int64_t block)
 }
 
 /* grad_weight: transposes ddst to [block of channels][block of samples], and sums it for the bias. */
-static void turn_channels(const struct amx_fc *s, int64_t block)
+static void transpose_channels(const struct amx_fc *s, int64_t block)
 {
     cvy_bf16 copy[AREA];
     float sums[BLOCK] = {0};
     for (int64_t b = 0; b < s->nn; b++) {
         int64_t row;
         const cvy_bf16 *from = block_at(s->ddst, s->n, s->channels, b * BLOCK, block * BLOCK, copy, &row);
-        s->amx->turn(from, row, s->left + (block * s->nn + b) * AREA, BLOCK);
+        s->amx->transpose(from, row, s->left + (block * s->nn + b) * AREA, BLOCK);
         if (s->dbias)
             s->amx->sum(from, row, sums);
     }
@@ -134,7 +134,7 @@ static void prepare(int64_t begin, int64_t end, void *arg)
         else if (i < s->nw)
             pair_samples(s, i);
         else
-            turn_channels(s, i - s->nw);
+            transpose_channels(s, i - s->nw);
 }
 
 /* ---- products ---- */
@@ -147,7 +147,7 @@ static int tiles_of(int64_t count)
 /* Prefetches the next weights while the tiles work; each of `parts` sums prefetches its share. If successive sums read
  * successive memory, the hardware prefetcher does this, and next is NULL. A prefetch beyond the last weights is
  * harmless. */
-static void ask_for(cvy_amx_blocks *sum, const cvy_bf16 *next, int64_t step, int64_t parts, int64_t part)
+static void set_prefetch(cvy_amx_blocks *sum, const cvy_bf16 *next, int64_t step, int64_t parts, int64_t part)
 {
     sum->next = next;
     sum->next_step = step;
@@ -178,7 +178,7 @@ static void forward_block(const struct amx_fc *s, int64_t channel, int64_t chunk
                                      .channels = CVY_MIN(BLOCK, s->channels - channel * BLOCK),
                                      .bias = s->bias ? s->bias + channel * BLOCK : NULL,
                                      .relu = s->relu};
-        ask_for(&sum, s->nn > 1 ? sum.a + s->nw * AREA : NULL, AREA, s->nn, b);
+        set_prefetch(&sum, s->nn > 1 ? sum.a + s->nw * AREA : NULL, AREA, s->nn, b);
         s->amx->blocks(&sum);
         if (chunk == s->nchunk - 1)
             s->amx->store(c, 1, count, &store);
@@ -216,7 +216,7 @@ static void grad_src_block(const struct amx_fc *s, int64_t input, int64_t channe
                                      .pitch = BLOCK,
                                      .width = BLOCK,
                                      .channels = CVY_MIN(BLOCK, s->width - input * BLOCK)};
-        ask_for(&sum, s->weight + (channel * s->nw + input + 1) * AREA, s->nw * AREA, s->nn, b);
+        set_prefetch(&sum, s->weight + (channel * s->nw + input + 1) * AREA, s->nw * AREA, s->nn, b);
         s->amx->blocks(&sum);
         if (channel + deep == s->nc)
             s->amx->store(sum.c, 0, count, &store);
@@ -337,7 +337,7 @@ static cvy_status fill_amx(const cvy_kernel_ask *ask, struct amx_fc *s)
     s->nn = blocks_of(s->n);
     s->nw = blocks_of(s->width);
     s->nc = blocks_of(s->channels);
-    s->threads = s->n * s->width * s->channels > ALONE ? CVY_MAX(1, ask->threads) : 1;
+    s->threads = s->n * s->width * s->channels > SERIAL_PRODUCTS ? CVY_MAX(1, ask->threads) : 1;
     s->streams = s->nw * s->nc * AREA > STREAM_BYTES / (int)sizeof(float);
     divide_work(s);
     return CVY_OK;

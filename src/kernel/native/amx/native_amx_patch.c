@@ -93,7 +93,7 @@ void cvy_amx_stage_patches(const cvy_amx *amx, const cvy_amx_patches *p, const c
                        padded + y * p->plain.stride[0] * p->width, step, w->w, to + line * CVY_AMX_BLOCK, p->lanes);
 }
 
-cvy_status cvy_amx_place_patched(const cvy_layout *layout, const cvy_shape *weight, int64_t **at_out)
+cvy_status cvy_amx_patched_offsets(const cvy_layout *layout, const cvy_shape *weight, int64_t **at_out)
 {
     const int64_t filters = weight->dim[0], channels = weight->dim[1], have = cvy_shape_elems(weight) / filters;
     int64_t *at = NULL;

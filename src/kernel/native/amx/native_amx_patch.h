@@ -36,6 +36,6 @@ void cvy_amx_stage_patches(const cvy_amx *amx, const cvy_amx_patches *p, const c
                            int64_t sample, int64_t band, cvy_bf16 *padded, cvy_bf16 *to);
 /* Makes a table of offsets of weights in a layout: first the offset in filter 0 of each element of a patch, then the
  * offset of each filter. The caller frees it. */
-cvy_status cvy_amx_place_patched(const cvy_layout *layout, const cvy_shape *weight, int64_t **at_out);
+cvy_status cvy_amx_patched_offsets(const cvy_layout *layout, const cvy_shape *weight, int64_t **at_out);
 
 #endif

@@ -36,10 +36,10 @@ LEAF void load_columns(int two_columns, const cvy_bf16 *b, int64_t column)
         _tile_loadd(7, b + column, TILE_ROW_BYTES);
 }
 
-LEAF void multiply(int two_rows, int two_columns, const cvy_split_sum *s, const float **ahead)
+LEAF void multiply(int two_rows, int two_columns, const cvy_split_sum *s, const float **prefetch)
 {
-    for (int i = 0; i < s->ahead_count; i++, *ahead += s->ahead_step)
-        _mm_prefetch((const char *)*ahead, _MM_HINT_T1);
+    for (int i = 0; i < s->prefetch_count; i++, *prefetch += s->prefetch_step)
+        _mm_prefetch((const char *)*prefetch, _MM_HINT_T1);
     _tile_dpbf16ps(0, 4, 6);
     if (two_columns)
         _tile_dpbf16ps(1, 4, 7);
@@ -51,32 +51,32 @@ LEAF void multiply(int two_rows, int two_columns, const cvy_split_sum *s, const 
 
 /* Adds the six products. In this order, each product after the first needs only one side to be loaded. */
 LEAF void add_products(int two_rows, int two_columns, const cvy_bf16 *a, const cvy_bf16 *b, const cvy_split_sum *s,
-                       const float **ahead)
+                       const float **prefetch)
 {
     const cvy_bf16 *a_m = a + s->a_part, *a_l = a_m + s->a_part, *b_m = b + s->b_part, *b_l = b_m + s->b_part;
     load_rows(two_rows, a, s->a_row);
     load_columns(two_columns, b_l, s->b_column);
-    multiply(two_rows, two_columns, s, ahead);
+    multiply(two_rows, two_columns, s, prefetch);
     load_columns(two_columns, b_m, s->b_column);
-    multiply(two_rows, two_columns, s, ahead);
+    multiply(two_rows, two_columns, s, prefetch);
     load_rows(two_rows, a_m, s->a_row);
-    multiply(two_rows, two_columns, s, ahead);
+    multiply(two_rows, two_columns, s, prefetch);
     load_columns(two_columns, b, s->b_column);
-    multiply(two_rows, two_columns, s, ahead);
+    multiply(two_rows, two_columns, s, prefetch);
     load_rows(two_rows, a_l, s->a_row);
-    multiply(two_rows, two_columns, s, ahead);
+    multiply(two_rows, two_columns, s, prefetch);
     load_rows(two_rows, a, s->a_row);
-    multiply(two_rows, two_columns, s, ahead);
+    multiply(two_rows, two_columns, s, prefetch);
 }
 
 LEAF void sum(int two_rows, int two_columns, const cvy_split_sum *s)
 {
-    const float *ahead = s->ahead;
+    const float *prefetch = s->prefetch;
     begin_sums(two_rows, two_columns, s);
     for (int64_t i = 0; i < s->blocks; i++)
         for (int64_t t = 0; t < s->taps; t++)
             add_products(two_rows, two_columns, s->a + i * s->a_block + s->tap[t].a,
-                         s->b + i * s->b_block + s->tap[t].b, s, &ahead);
+                         s->b + i * s->b_block + s->tap[t].b, s, &prefetch);
     store_sums(two_rows, two_columns, s->c, s->c_row, s->c_column, s->c_line * (int64_t)sizeof *s->c);
 }
 
@@ -140,35 +140,36 @@ TARGET static void add_up(const float *from, int64_t step, int64_t count, float 
     _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_add_ps(sum[0], sum[1]), _mm512_add_ps(sum[2], sum[3])));
 }
 
-TARGET static void turn(const void *from, int64_t from_row, void *to, int64_t to_row)
+TARGET static void transpose(const void *from, int64_t from_row, void *to, int64_t to_row)
 {
-    turn_words(from, from_row * (int64_t)sizeof(float), to, to_row * (int64_t)sizeof(float));
+    transpose_words(from, from_row * (int64_t)sizeof(float), to, to_row * (int64_t)sizeof(float));
 }
 
-LEAF void store_all(const float *from, int64_t from_line, int64_t count, int relu, int past, float *to, int64_t to_line)
+LEAF void store_all(const float *from, int64_t from_line, int64_t count, int relu, int stream, float *to,
+                    int64_t to_line)
 {
     for (int64_t i = 0; i < count; i++, to += to_line) {
         __m512 v = _mm512_loadu_ps(from + i * from_line);
         /* If v is NaN, the maximum returns its second operand, so NaN stays NaN. */
         if (relu)
             v = _mm512_max_ps(_mm512_setzero_ps(), v);
-        if (past)
+        if (stream)
             _mm512_stream_ps(to, v);
         else
             _mm512_storeu_ps(to, v);
     }
 }
 
-TARGET static void store(const float *from, int64_t from_line, int64_t count, int relu, int past, float *to,
+TARGET static void store(const float *from, int64_t from_line, int64_t count, int relu, int stream, float *to,
                          int64_t to_line)
 {
-    if (past)
+    if (stream)
         store_all(from, from_line, count, relu, 1, to, to_line);
     else
         store_all(from, from_line, count, relu, 0, to, to_line);
 }
 
-static const cvy_split table = {products, split, add_up, turn, store};
+static const cvy_split table = {products, split, add_up, transpose, store};
 
 cvy_status cvy_split_get(const cvy_amx **tiles_out, const cvy_split **out)
 {

@@ -39,10 +39,9 @@ typedef struct cvy_split_sum {
     int rows, columns;               /* of tiles: 1 or 2 */
     int add;                         /* 1: adds to c; 0: starts from `begin` */
     const float *begin;              /* start values, one for each column, the same in every row; NULL: zero */
-    const float *ahead; /* prefetched because it is read soon: ahead_count vectors for each product of parts,
-                           ahead_step floats apart */
-    int64_t ahead_step;
-    int ahead_count;
+    const float *prefetch; /* read soon: prefetch_count vectors for each product of parts, prefetch_step floats apart */
+    int64_t prefetch_step;
+    int prefetch_count;
 } cvy_split_sum;
 
 typedef struct cvy_split {
@@ -53,10 +52,11 @@ typedef struct cvy_split {
     /* Adds `count` vectors of 16 values, step floats apart, to 16 sums. */
     void (*add_up)(const float *from, int64_t step, int64_t count, float *sums);
     /* Transposes 16 x 16 words of 32 bits; from_row, to_row: words between rows. */
-    void (*turn)(const void *from, int64_t from_row, void *to, int64_t to_row);
-    /* Copies `count` vectors of 16 values, from_line and to_line floats apart. relu: negative values become zero. past:
-     * non-temporal stores, past the caches; `to` must then be aligned to 64 bytes. */
-    void (*store)(const float *from, int64_t from_line, int64_t count, int relu, int past, float *to, int64_t to_line);
+    void (*transpose)(const void *from, int64_t from_row, void *to, int64_t to_row);
+    /* Copies `count` vectors of 16 values, from_line and to_line floats apart. relu: negative values become zero.
+     * stream: non-temporal stores; `to` must then be aligned to 64 bytes. */
+    void (*store)(const float *from, int64_t from_line, int64_t count, int relu, int stream, float *to,
+                  int64_t to_line);
 } cvy_split;
 
 /* Returns CVY_NOT_APPLICABLE, with the reason, if cvy_amx_get does. */
@@ -85,11 +85,11 @@ cvy_split_run cvy_split_run_at(const cvy_amx_window *w, const cvy_split_side *si
 /* Offsets of weights in a variable, in floats: a weight is at k[its k] + c[its c] + tap[its tap]. k and c are filled up
  * to whole blocks of 32; -1 marks a channel that does not exist. The caller frees k; c and tap are in the same block of
  * memory. */
-typedef struct cvy_split_places {
+typedef struct cvy_split_offsets {
     int64_t *k, *c, *tap;
     int64_t floats; /* size of the variable, with padding */
-} cvy_split_places;
-cvy_status cvy_split_place(const cvy_layout *layout, const cvy_shape *weight, cvy_split_places *out);
+} cvy_split_offsets;
+cvy_status cvy_split_offsets_make(const cvy_layout *layout, const cvy_shape *weight, cvy_split_offsets *out);
 /* Whether 16 offsets all exist and have the same positive distance, which is then *step_out. */
 int cvy_split_is_even(const int64_t *at, int64_t *step_out);
 

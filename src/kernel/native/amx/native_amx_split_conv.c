@@ -19,7 +19,7 @@ enum {
     STAGED_VALUES = 1 << 17, /* of an item: 768 KB */
     DEPTH_BLOCKS = 32,       /* blocks of 32 channels summed in one step; further steps add to the result */
     ITEMS_PER_THREAD = 4,
-    PAST_BYTES = 1 << 24, /* a larger result does not stay in a cache until it is read */
+    STREAM_BYTES = 1 << 24, /* a larger result does not stay in a cache until it is read */
     ROWS = CVY_AMX_ROWS,
     BLOCK = CVY_AMX_BLOCK,
     SUMS = BLOCK * BLOCK,
@@ -31,14 +31,14 @@ struct split_conv {
     const cvy_split *split;
     cvy_amx_window w;
     cvy_split_side src, dst;
-    int backward, threads, relu, has_bias, past;
+    int backward, threads, relu, has_bias, stream;
     int64_t taps;                          /* of the filter */
     int64_t blocks, depth;                 /* blocks of 32 channels of the source; those of a step */
     int64_t columns, pairs, group, ngroup; /* of 16 result channels; of 32; pairs of an item; groups */
-    int64_t staged, units, nunit;          /* positions of a band; bands of an item; all bands */
+    int64_t staged, item_bands, nband;     /* positions of a band; bands of an item; all bands */
     int64_t part;                          /* elements between parts of a staged block */
     int64_t weight_elems, bias_floats, staged_elems, sum_floats; /* of scratch memory; the last two: each thread */
-    cvy_split_places at;
+    cvy_split_offsets at;
     cvy_amx_shift shift[CVY_AMX_TAPS_MAX];
     /* Of the running call. */
     const float *src_data, *weight, *bias;
@@ -63,7 +63,7 @@ static const float *weight_rows(const struct split_conv *s, int64_t in, int64_t 
         return from + in_at[0] + out_at[0];
     }
     if (even && row == 1) {
-        s->split->turn(from + in_at[0] + out_at[0], column, local, ROWS);
+        s->split->transpose(from + in_at[0] + out_at[0], column, local, ROWS);
         return local;
     }
     for (int i = 0; i < ROWS; i++)
@@ -102,11 +102,11 @@ static void pack_weights(int64_t first, int64_t end, void *arg)
 /* ---- an item ---- */
 
 /* Stages blocks first .. first + count - 1 of a band. The tiles are [block][part][band of the item][position]. */
-static void stage(const struct split_conv *s, int64_t unit, int64_t first, int64_t count, cvy_bf16 *to)
+static void stage(const struct split_conv *s, int64_t band, int64_t first, int64_t count, cvy_bf16 *to)
 {
-    const int64_t sample = unit / s->w.bands, band = unit % s->w.bands;
+    const int64_t sample = band / s->w.bands, sample_band = band % s->w.bands;
     for (int64_t at = 0; at < s->staged;) {
-        cvy_split_run run = cvy_split_run_at(&s->w, &s->src, sample, band, at);
+        cvy_split_run run = cvy_split_run_at(&s->w, &s->src, sample, sample_band, at);
         run.count = CVY_MIN(run.count, s->staged - at);
         for (int64_t i = 0; i < count; i++) {
             cvy_bf16 *tiles = to + i * CVY_SPLIT_PARTS * s->part + at * BLOCK;
@@ -146,7 +146,7 @@ static void store_sums(const struct split_conv *s, const struct place *p, int64_
                       have = CVY_MIN(run, p->width - x);
         if (have > 0)
             s->split->store(sums + (i / ROWS * 2 + column) * ROWS * ROWS + i % ROWS * ROWS, ROWS, have, s->relu,
-                            s->past, to + y * p->row + x * p->position, p->position);
+                            s->stream, to + y * p->row + x * p->position, p->position);
         i += run;
         x += run;
         if (x == p->pitch) {
@@ -157,46 +157,47 @@ static void store_sums(const struct split_conv *s, const struct place *p, int64_
 }
 
 /* What is staged next: it is prefetched into the core's cache while the tiles work. */
-struct ahead {
-    int64_t unit, end, at, block, first, last; /* bands unit .. end - 1; position in the band; blocks of 16 channels */
-    int64_t done, quota; /* positions of the run that are done; positions to prefetch during 32 x 32 sums */
+struct prefetch {
+    int64_t band, end, at;      /* bands `band` .. end - 1; position in the band */
+    int64_t block, first, last; /* blocks of 16 channels */
+    int64_t done, quota;        /* positions of the run that are done; positions to prefetch during 32 x 32 sums */
     cvy_split_run run;
 };
 
 struct step { /* one step of a sum over blocks: the blocks that are staged */
     int64_t first, count;
     const cvy_bf16 *staged;
-    struct ahead ahead;
+    struct prefetch prefetch;
 };
 
-static void look_ahead(const struct split_conv *s, struct ahead *a, cvy_split_sum *sum)
+static void add_prefetch(const struct split_conv *s, struct prefetch *p, cvy_split_sum *sum)
 {
-    while (a->unit < a->end && a->block == a->last) {
-        a->at += a->run.count;
-        a->block = a->first;
-        if (a->at >= s->staged) {
-            a->at = 0;
-            a->unit++;
+    while (p->band < p->end && p->block == p->last) {
+        p->at += p->run.count;
+        p->block = p->first;
+        if (p->at >= s->staged) {
+            p->at = 0;
+            p->band++;
         }
-        a->run.count = 0;
+        p->run.count = 0;
     }
-    if (a->unit >= a->end)
+    if (p->band >= p->end)
         return;
-    if (a->run.count == 0) {
-        a->run = cvy_split_run_at(&s->w, &s->src, a->unit / s->w.bands, a->unit % s->w.bands, a->at);
-        a->run.count = CVY_MIN(a->run.count, s->staged - a->at);
-        a->done = 0;
+    if (p->run.count == 0) {
+        p->run = cvy_split_run_at(&s->w, &s->src, p->band / s->w.bands, p->band % s->w.bands, p->at);
+        p->run.count = CVY_MIN(p->run.count, s->staged - p->at);
+        p->done = 0;
     }
-    const int64_t count = CVY_MIN(a->quota, a->run.count - a->done), products = 6 * CVY_MAX(1, sum->blocks * sum->taps);
-    if (a->run.from >= 0) {
-        sum->ahead = s->src_data + a->run.from + a->block * s->src.plane + a->done * a->run.step;
-        sum->ahead_step = a->run.step;
-        sum->ahead_count = (int)((count + products - 1) / products);
+    const int64_t count = CVY_MIN(p->quota, p->run.count - p->done), products = 6 * CVY_MAX(1, sum->blocks * sum->taps);
+    if (p->run.from >= 0) {
+        sum->prefetch = s->src_data + p->run.from + p->block * s->src.plane + p->done * p->run.step;
+        sum->prefetch_step = p->run.step;
+        sum->prefetch_count = (int)((count + products - 1) / products);
     }
-    a->done += count;
-    if (a->done >= a->run.count || a->run.from < 0) {
-        a->done = 0;
-        a->block = a->run.from < 0 ? a->last : a->block + 1;
+    p->done += count;
+    if (p->done >= p->run.count || p->run.from < 0) {
+        p->done = 0;
+        p->block = p->run.from < 0 ? p->last : p->block + 1;
     }
 }
 
@@ -204,7 +205,7 @@ static void one_block(const struct split_conv *s, struct step *step, const struc
                       const cvy_amx_phase *phase, int64_t position, int64_t count, int64_t pair, float *sums)
 {
     float *to = place->to + 2 * pair * s->dst.plane;
-    const int direct = !s->relu && !s->past && count == BLOCK && is_even(place);
+    const int direct = !s->relu && !s->stream && count == BLOCK && is_even(place);
     cvy_split_sum sum = {.a = step->staged + position * BLOCK,
                          .b = s->packed + (pair * s->blocks + step->first) * s->taps * PACKED,
                          .a_block = CVY_SPLIT_PARTS * s->part,
@@ -224,16 +225,16 @@ static void one_block(const struct split_conv *s, struct step *step, const struc
                          .columns = (int)CVY_MIN(2, s->columns - 2 * pair),
                          .add = step->first > 0,
                          .begin = s->bias ? s->bias + pair * BLOCK : NULL};
-    look_ahead(s, &step->ahead, &sum);
+    add_prefetch(s, &step->prefetch, &sum);
     s->split->products(&sum);
     for (int64_t column = 0; !direct && step->first + step->count == s->blocks && column < sum.columns; column++)
         store_sums(s, place, count, sums, to + column * s->dst.plane, column);
 }
 
-static struct place place_of(const struct split_conv *s, int64_t unit, const cvy_amx_phase *phase)
+static struct place place_of(const struct split_conv *s, int64_t band, const cvy_amx_phase *phase)
 {
     const cvy_amx_window *w = &s->w;
-    const int64_t sample = unit / w->bands, q = unit % w->bands * w->rows, y = q * w->dst_step + phase->y;
+    const int64_t sample = band / w->bands, q = band % w->bands * w->rows, y = q * w->dst_step + phase->y;
     if (s->dst.flat)
         return (struct place){.to = s->dst_data,
                               .row = s->dst.sample,
@@ -250,15 +251,15 @@ static struct place place_of(const struct split_conv *s, int64_t unit, const cvy
 }
 
 /* Computes a pair of columns for all positions of one band. Returns the address after the sums that it used. */
-static float *one_unit(const struct split_conv *s, struct step *step, int64_t unit, int64_t at, int64_t pair,
+static float *one_band(const struct split_conv *s, struct step *step, int64_t band, int64_t at, int64_t pair,
                        float *sums)
 {
     const cvy_amx_window *w = &s->w;
-    const int64_t q = unit % w->bands * w->rows, kept = s->depth < s->blocks ? SUMS : 0;
+    const int64_t q = band % w->bands * w->rows, kept = s->depth < s->blocks ? SUMS : 0;
     for (int p = 0; p < w->nphase; p++) {
         const cvy_amx_phase *phase = &w->phase[p];
         const int64_t rows = CVY_MIN(w->rows, phase->h - q), count = rows > 0 ? (rows - 1) * w->pitch + phase->w : 0;
-        struct place place = place_of(s, unit, phase);
+        struct place place = place_of(s, band, phase);
         for (int64_t i = 0; i < count; i += BLOCK, sums += kept) {
             one_block(s, step, &place, phase, at * s->staged + i, CVY_MIN(BLOCK, count - i), pair, sums);
             place.x += BLOCK;
@@ -271,32 +272,34 @@ static float *one_unit(const struct split_conv *s, struct step *step, int64_t un
 
 /* What follows the step of an item that begins with block `first`: its next blocks, or the first blocks of the next
  * item. */
-static struct ahead ahead_of(const struct split_conv *s, int64_t item, int64_t end, int64_t first)
+static struct prefetch prefetch_of(const struct split_conv *s, int64_t item, int64_t end, int64_t first)
 {
-    const int64_t runs = (s->nunit + s->units - 1) / s->units,
+    const int64_t runs = (s->nband + s->item_bands - 1) / s->item_bands,
                   next = first + s->depth < s->blocks ? first + s->depth : 0;
-    const int64_t unit = (next ? item : item + 1) % runs * s->units;
-    struct ahead a = {.unit = unit, .end = CVY_MIN(s->nunit, unit + s->units), .first = 2 * next, .block = 2 * next};
+    const int64_t band = (next ? item : item + 1) % runs * s->item_bands;
+    struct prefetch p = {
+        .band = band, .end = CVY_MIN(s->nband, band + s->item_bands), .first = 2 * next, .block = 2 * next};
     if (!next && item + 1 == end)
-        a.end = unit;
-    a.last = CVY_MIN(s->src.blocks, 2 * (next + s->depth));
-    a.quota = CVY_MAX(1, BLOCK * (a.last - a.first) / s->group);
-    return a;
+        p.end = band;
+    p.last = CVY_MIN(s->src.blocks, 2 * (next + s->depth));
+    p.quota = CVY_MAX(1, BLOCK * (p.last - p.first) / s->group);
+    return p;
 }
 
 static void one_item(const struct split_conv *s, int64_t item, int64_t end, cvy_bf16 *staged, float *sums)
 {
-    const int64_t runs = (s->nunit + s->units - 1) / s->units, group = item / runs, unit = item % runs * s->units;
-    const int64_t units = CVY_MIN(s->units, s->nunit - unit), pair_end = CVY_MIN(s->pairs, (group + 1) * s->group);
+    const int64_t runs = (s->nband + s->item_bands - 1) / s->item_bands, group = item / runs,
+                  band = item % runs * s->item_bands;
+    const int64_t bands = CVY_MIN(s->item_bands, s->nband - band), pair_end = CVY_MIN(s->pairs, (group + 1) * s->group);
     for (int64_t first = 0; first < s->blocks; first += s->depth) {
         struct step step = {first, CVY_MIN(s->depth, s->blocks - first), staged,
-                            .ahead = ahead_of(s, item, end, first)};
+                            .prefetch = prefetch_of(s, item, end, first)};
         float *next = sums;
-        for (int64_t u = 0; u < units; u++)
-            stage(s, unit + u, first, step.count, staged + u * s->staged * BLOCK);
+        for (int64_t b = 0; b < bands; b++)
+            stage(s, band + b, first, step.count, staged + b * s->staged * BLOCK);
         for (int64_t pair = group * s->group; pair < pair_end; pair++)
-            for (int64_t u = 0; u < units; u++)
-                next = one_unit(s, &step, unit + u, u, pair, next);
+            for (int64_t b = 0; b < bands; b++)
+                next = one_band(s, &step, band + b, b, pair, next);
     }
 }
 
@@ -304,7 +307,7 @@ static void one_item(const struct split_conv *s, int64_t item, int64_t end, cvy_
 static void items_of_thread(int64_t first, int64_t end, void *arg)
 {
     const struct split_conv *s = arg;
-    const int64_t items = s->ngroup * ((s->nunit + s->units - 1) / s->units);
+    const int64_t items = s->ngroup * ((s->nband + s->item_bands - 1) / s->item_bands);
     s->tiles->begin();
     for (int64_t t = first; t < end; t++) {
         cvy_bf16 *staged = s->scratch + t * (s->staged_elems + 2 * s->sum_floats);
@@ -345,20 +348,20 @@ static void divide_work(struct split_conv *s)
     const int64_t room = STAGED_VALUES / (s->depth * BLOCK);
     cvy_amx_window_bands(w, room, ITEMS_PER_THREAD * threads);
     cvy_amx_window_whole_blocks(w);
-    s->nunit = w->n * w->bands;
+    s->nband = w->n * w->bands;
     s->staged = cvy_amx_window_staged(w);
-    s->units = CVY_MAX(1, CVY_MIN(room / CVY_MAX(1, s->staged), s->nunit / threads));
-    const int64_t runs = CVY_MAX(1, (s->nunit + s->units - 1) / s->units);
+    s->item_bands = CVY_MAX(1, CVY_MIN(room / CVY_MAX(1, s->staged), s->nband / threads));
+    const int64_t runs = CVY_MAX(1, (s->nband + s->item_bands - 1) / s->item_bands);
     s->ngroup = CVY_MAX(1, CVY_MIN(s->pairs, (threads + runs - 1) / runs));
     s->group = (s->pairs + s->ngroup - 1) / s->ngroup;
     s->ngroup = (s->pairs + s->group - 1) / s->group;
     /* The last block of positions reads beyond the last position. */
-    s->part = (s->units * s->staged + BLOCK + w->pitch) * BLOCK;
+    s->part = (s->item_bands * s->staged + BLOCK + w->pitch) * BLOCK;
     s->staged_elems = s->depth * CVY_SPLIT_PARTS * s->part;
     int64_t sums = 0;
     for (int p = 0; p < w->nphase; p++)
         sums += (w->rows * w->pitch + BLOCK - 1) / BLOCK;
-    s->sum_floats = s->depth < s->blocks ? s->units * s->group * sums * SUMS : SUMS;
+    s->sum_floats = s->depth < s->blocks ? s->item_bands * s->group * sums * SUMS : SUMS;
 }
 
 static cvy_status geometry(const cvy_kernel_ask *ask, struct split_conv *s)
@@ -385,7 +388,7 @@ static cvy_status geometry(const cvy_kernel_ask *ask, struct split_conv *s)
     s->blocks = (s->src.blocks + 1) / 2;
     s->columns = s->dst.blocks;
     s->pairs = (s->columns + 1) / 2;
-    s->past = c.n * s->dst.blocks * s->dst.plane * (int64_t)sizeof(float) > PAST_BYTES;
+    s->stream = c.n * s->dst.blocks * s->dst.plane * (int64_t)sizeof(float) > STREAM_BYTES;
     s->bias_floats = s->has_bias ? s->pairs * BLOCK : 0;
     s->weight_elems = s->pairs * s->blocks * s->taps * PACKED;
     divide_work(s);
@@ -423,7 +426,7 @@ static cvy_status split_create(const cvy_kernel_ask *ask, void **state_out)
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     cvy_status status = geometry(ask, s);
     if (status == CVY_OK)
-        status = cvy_split_place(&ask->src[1], cvy_node_src(ask->node, 1), &s->at);
+        status = cvy_split_offsets_make(&ask->src[1], cvy_node_src(ask->node, 1), &s->at);
     if (status != CVY_OK) {
         split_destroy(s);
         return status;

@@ -44,7 +44,7 @@ cvy_split_run cvy_split_run_at(const cvy_amx_window *w, const cvy_split_side *si
                            step * CVY_AMX_ROWS};
 }
 
-cvy_status cvy_split_place(const cvy_layout *layout, const cvy_shape *weight, cvy_split_places *out)
+cvy_status cvy_split_offsets_make(const cvy_layout *layout, const cvy_shape *weight, cvy_split_offsets *out)
 {
     const int64_t k = (weight->dim[0] + CVY_AMX_BLOCK - 1) / CVY_AMX_BLOCK * CVY_AMX_BLOCK,
                   c = (weight->dim[1] + CVY_AMX_BLOCK - 1) / CVY_AMX_BLOCK * CVY_AMX_BLOCK,

@@ -3,18 +3,18 @@
  * parts of bf16.
  *
  * This is the third pass of the convolutions of native_amx_split_conv.c. The sum runs over positions, so these must be
- * adjacent in the tiles. A tile of one operand, called turned, is [16 channels][32 positions] (a transpose). A tile of
- * the other operand, called paired, is [16 pairs of positions][16 channels][2]. Both are made for one chunk of bands
- * (native_amx_window.h) at a time. The turned side of a chunk is made as a whole and stays in the cache; the paired
+ * adjacent in the tiles. A tile of one operand, called transposed, is [16 channels][32 positions] (a transpose). A tile
+ * of the other operand, called paired, is [16 pairs of positions][16 channels][2]. Both are made for one chunk of bands
+ * (native_amx_window.h) at a time. The transposed side of a chunk is made as a whole and stays in the cache; the paired
  * side is made one group of channels at a time, just before it is multiplied.
  *
  * For a filter of several taps the source is the paired side. Each tap reads the same pairs from another start. Taps
  * that are an odd number of positions away read a second set of pairs, which begins one position later. For a filter of
- * one tap the side with fewer channels is turned. ddst is 0 for positions of a row that do not exist.
+ * one tap the side with fewer channels is transposed. ddst is 0 for positions of a row that do not exist.
  *
  * If the weights are small, each thread makes and sums its own chunks of bands, and the sums of the threads are added
- * in order. If they are large, all threads share the turned side of a chunk, and each owns a part of the weights. In
- * both cases a result depends only on the number of threads. The arithmetic is described in native_amx_split.h.
+ * in order. If they are large, all threads share the transposed side of a chunk, and each owns a part of the weights.
+ * In both cases a result depends only on the number of threads. The arithmetic is described in native_amx_split.h.
  */
 #include <string.h>
 
@@ -22,16 +22,16 @@
 #include "kernel/native/native_common.h"
 
 enum {
-    TURNED_VALUES = 1 << 17,   /* of a chunk: 768 KB, a third of a core's second-level cache */
-    PAIRED_VALUES = 3 << 15,   /* of a group: 576 KB */
-    CHUNK_POSITIONS = 64,      /* at least: each chunk reads and writes the sums of the weights once */
-    CHUNK_POSITIONS_MAX = 512, /* so that a strip stays in the first-level cache */
-    OWN_FLOATS = 1 << 18,      /* up to this size of weights each thread has its own sums: 1 MB */
+    TRANSPOSED_VALUES = 1 << 17, /* of a chunk: 768 KB, a third of a core's second-level cache */
+    PAIRED_VALUES = 3 << 15,     /* of a group: 576 KB */
+    CHUNK_POSITIONS = 64,        /* at least: each chunk reads and writes the sums of the weights once */
+    CHUNK_POSITIONS_MAX = 512,   /* so that a strip stays in the first-level cache */
+    OWN_FLOATS = 1 << 18,        /* up to this size of weights each thread has its own sums: 1 MB */
     PARTS = CVY_SPLIT_PARTS,
     ROWS = CVY_AMX_ROWS,
     BLOCK = CVY_AMX_BLOCK,
     TILE = CVY_AMX_TILE,
-    SUMS = ROWS * ROWS
+    TILE_SUMS = ROWS * ROWS
 };
 
 struct split_weight;
@@ -41,7 +41,7 @@ struct part {
     const struct split_weight *s;
     int64_t begin, end;
     int64_t first, count; /* the bands of the chunk */
-    cvy_bf16 *turned;
+    cvy_bf16 *transposed;
     float *sums, *bias; /* sums of the weights; of ddst, for each band of the chunk */
     double *total;      /* sums of ddst over all bands */
 };
@@ -58,14 +58,14 @@ struct split_weight {
     const cvy_amx *tiles;
     const cvy_split *split;
     struct operand x, d; /* the source; ddst */
-    int turns_x;         /* 1: the turned side is the source; 0: ddst */
+    int transposes_x;    /* 1: the transposed side is the source; 0: ddst */
     int threads, has_bias, nparts;
     int64_t taps, chunk, bands;    /* chunk: bands of a chunk; bands: all bands */
     int64_t sets;                  /* sets of pairs: 2 if a tap may be an odd number of positions away */
     int64_t group;                 /* pairs of blocks of the paired side that are made together */
-    int64_t a_part, b_set, b_part; /* elements between parts of a turned block; between sets, parts of a paired one */
+    int64_t a_part, b_set, b_part; /* elements between parts of a transposed block; sets, parts of a paired one */
     int64_t strip_floats, paired_elems, weight_floats; /* scratch memory: two of a thread, the last of a part */
-    cvy_split_places at;
+    cvy_split_offsets at;
     int64_t shift[CVY_AMX_TAPS_MAX];      /* by the index of the tap in the filter */
     cvy_amx_shift band[CVY_AMX_TAPS_MAX]; /* where each band of the chunk begins on both sides */
     struct part *part;
@@ -73,25 +73,25 @@ struct split_weight {
     float *dweight, *strips;
 };
 
-/* A thread and its share of the sums. column, row: pairs of blocks of the paired side, of the turned side. */
+/* A thread and its share of the sums. column, row: pairs of blocks of the paired side, of the transposed side. */
 struct worker {
     const struct part *part;
     int64_t column, column_end, row, row_end;
-    int64_t turn, turn_end; /* strips of the turned side which it makes */
+    int64_t strip, strip_end; /* strips of the transposed side which it makes */
     float *copy;
     cvy_bf16 *paired;
 };
 
 /* ---- a chunk's tiles ---- */
 
-static const struct operand *turned_side(const struct split_weight *s)
+static const struct operand *transposed_side(const struct split_weight *s)
 {
-    return s->turns_x ? &s->x : &s->d;
+    return s->transposes_x ? &s->x : &s->d;
 }
 
 static const struct operand *paired_side(const struct split_weight *s)
 {
-    return s->turns_x ? &s->d : &s->x;
+    return s->transposes_x ? &s->d : &s->x;
 }
 
 /* Returns a block of 16 channels of a band, and one more position: a pointer into the activation if the positions are
@@ -117,15 +117,15 @@ static const float *strip_of(const struct split_weight *s, const struct operand 
 }
 
 /* The tiles are [block][part][band of the chunk][32 positions]. */
-static void turn_block(const struct part *part, int64_t i, int64_t block, const float *from)
+static void transpose_block(const struct part *part, int64_t i, int64_t block, const float *from)
 {
     const struct split_weight *s = part->s;
     cvy_bf16 pairs[PARTS * TILE] __attribute__((aligned(64))),
-        *to = part->turned + block * PARTS * s->a_part + s->band[i].a;
-    for (int64_t p = 0; p < turned_side(s)->each; p += BLOCK, from += BLOCK * ROWS, to += TILE) {
+        *to = part->transposed + block * PARTS * s->a_part + s->band[i].a;
+    for (int64_t p = 0; p < transposed_side(s)->each; p += BLOCK, from += BLOCK * ROWS, to += TILE) {
         s->split->split(from, from + ROWS, (int64_t)2 * ROWS, ROWS, pairs, TILE);
         for (int k = 0; k < PARTS; k++)
-            s->split->turn(pairs + k * TILE, ROWS, to + k * s->a_part, ROWS);
+            s->split->transpose(pairs + k * TILE, ROWS, to + k * s->a_part, ROWS);
     }
 }
 
@@ -144,7 +144,7 @@ static const float *make_strip(const struct worker *w, const struct operand *o, 
     const struct part *part = w->part;
     const struct split_weight *s = part->s;
     const float *from = strip_of(s, o, part->first + i, block, w->copy);
-    if (o == &s->d && s->has_bias && (o == turned_side(s) || w->row == 0)) {
+    if (o == &s->d && s->has_bias && (o == transposed_side(s) || w->row == 0)) {
         float *sums = part->bias + (i * o->side.blocks + block) * ROWS;
         memset(sums, 0, ROWS * sizeof *sums);
         s->split->add_up(from, ROWS, o->each, sums);
@@ -152,12 +152,12 @@ static const float *make_strip(const struct worker *w, const struct operand *o, 
     return from;
 }
 
-static void turn_strips(const struct worker *w)
+static void transpose_strips(const struct worker *w)
 {
     const struct part *part = w->part;
-    for (int64_t item = w->turn; item < w->turn_end; item++) {
+    for (int64_t item = w->strip; item < w->strip_end; item++) {
         const int64_t block = item / part->count, i = item % part->count;
-        turn_block(part, i, block, make_strip(w, turned_side(part->s), i, block));
+        transpose_block(part, i, block, make_strip(w, transposed_side(part->s), i, block));
     }
 }
 
@@ -180,58 +180,58 @@ static int64_t pairs_of(const struct operand *o)
 
 /* The strips that are made next, of bands first .. first + count - 1, block by block. They are prefetched into the
  * core's cache while the tiles work. */
-struct ahead {
+struct prefetch {
     const struct operand *o;
     int64_t first, count, strip, end, at;
 };
 
-static void look_ahead(struct ahead *a, int64_t quota, cvy_split_sum *sum)
+static void add_prefetch(struct prefetch *p, int64_t quota, cvy_split_sum *sum)
 {
-    const int64_t block = a->strip / a->count, band = a->first + a->strip % a->count;
-    const cvy_amx_window *w = &a->o->w;
-    const cvy_split_side *side = &a->o->side;
+    const int64_t block = p->strip / p->count, band = p->first + p->strip % p->count;
+    const cvy_amx_window *w = &p->o->w;
+    const cvy_split_side *side = &p->o->side;
     const int64_t height = side->flat ? side->positions : w->src_h, row = band % w->bands * w->rows + w->src_base;
     const int64_t sample = side->flat ? row / height : band / w->bands, y = CVY_MAX(0, side->flat ? row % height : row);
     /* Without a stride, the rows of a strip are contiguous in memory, so they are one run of vectors. Strided rows are
      * left to the hardware prefetcher. */
     const int64_t width = side->flat ? 1 : w->src_w,
-                  have = w->src_step == 1 ? CVY_MIN(height - y, w->rows + w->reach) * width - a->at : 0;
+                  have = w->src_step == 1 ? CVY_MIN(height - y, w->rows + w->reach) * width - p->at : 0;
     const int64_t count = CVY_MIN(have, quota), products = 6 * sum->blocks * sum->taps;
     if (count > 0) {
-        sum->ahead = a->o->data + sample * side->sample + block * side->plane + (y * width + a->at) * ROWS;
-        sum->ahead_step = ROWS;
-        sum->ahead_count = (int)((count + products - 1) / products);
+        sum->prefetch = p->o->data + sample * side->sample + block * side->plane + (y * width + p->at) * ROWS;
+        sum->prefetch_step = ROWS;
+        sum->prefetch_count = (int)((count + products - 1) / products);
     }
-    a->at += count;
+    p->at += count;
     if (count >= have) {
-        a->at = 0;
-        a->strip++;
+        p->at = 0;
+        p->strip++;
     }
 }
 
 /* Finds what a worker makes after the group that ends before column `end`: its next group, or its part of the next
  * chunk. */
-static void plan_ahead(const struct worker *w, int64_t end, struct ahead *a)
+static void plan_prefetch(const struct worker *w, int64_t end, struct prefetch *p)
 {
     const struct part *part = w->part;
     const struct split_weight *s = part->s;
     const int64_t next = part->first + part->count, count = CVY_MIN(s->chunk, part->end - next),
                   blocks = paired_side(s)->side.blocks;
-    a[0] = (struct ahead){.o = turned_side(s), .first = next, .count = count};
-    a[1] = (struct ahead){.o = paired_side(s), .first = part->first, .count = part->count};
+    p[0] = (struct prefetch){.o = transposed_side(s), .first = next, .count = count};
+    p[1] = (struct prefetch){.o = paired_side(s), .first = part->first, .count = part->count};
     int64_t column = end;
     if (end == w->column_end) {
         column = w->column;
-        a[1].first = next;
-        a[1].count = count;
+        p[1].first = next;
+        p[1].count = count;
         if (count > 0 && part->count > 0) {
-            a[0].strip = w->turn * count / part->count;
-            a[0].end = w->turn_end * count / part->count;
+            p[0].strip = w->strip * count / part->count;
+            p[0].end = w->strip_end * count / part->count;
         }
     }
-    if (a[1].count > 0) {
-        a[1].strip = 2 * column * a[1].count;
-        a[1].end = CVY_MIN(2 * CVY_MIN(column + s->group, w->column_end), blocks) * a[1].count;
+    if (p[1].count > 0) {
+        p[1].strip = 2 * column * p[1].count;
+        p[1].end = CVY_MIN(2 * CVY_MIN(column + s->group, w->column_end), blocks) * p[1].count;
     }
 }
 
@@ -242,7 +242,7 @@ static cvy_split_sum sum_of(const struct worker *w, int64_t row, int64_t column,
     const struct split_weight *s = part->s;
     const int64_t columns = paired_side(s)->side.blocks;
     return (cvy_split_sum){
-        .a = part->turned + 2 * row * PARTS * s->a_part,
+        .a = part->transposed + 2 * row * PARTS * s->a_part,
         .b = w->paired + 2 * (column - group) * PARTS * s->b_part + s->shift[tap],
         .a_block = TILE,
         .a_part = s->a_part,
@@ -250,14 +250,14 @@ static cvy_split_sum sum_of(const struct worker *w, int64_t row, int64_t column,
         .b_block = TILE,
         .b_part = s->b_part,
         .b_column = PARTS * s->b_part,
-        .blocks = turned_side(s)->each / BLOCK,
+        .blocks = transposed_side(s)->each / BLOCK,
         .taps = part->count,
         .tap = s->band,
-        .c = part->sums + ((2 * row * columns + 2 * column) * s->taps + tap) * SUMS,
+        .c = part->sums + ((2 * row * columns + 2 * column) * s->taps + tap) * TILE_SUMS,
         .c_line = ROWS,
-        .c_row = columns * s->taps * SUMS,
-        .c_column = s->taps * SUMS,
-        .rows = (int)CVY_MIN(2, turned_side(s)->side.blocks - 2 * row),
+        .c_row = columns * s->taps * TILE_SUMS,
+        .c_column = s->taps * TILE_SUMS,
+        .rows = (int)CVY_MIN(2, transposed_side(s)->side.blocks - 2 * row),
         .columns = (int)CVY_MIN(2, columns - 2 * column),
         .add = part->first > part->begin,
     };
@@ -271,10 +271,10 @@ static void sum_groups(const struct worker *w)
     for (int64_t group = w->column; group < w->column_end; group += s->group) {
         const int64_t end = CVY_MIN(group + s->group, w->column_end),
                       sums = (end - group) * (w->row_end - w->row) * s->taps;
-        struct ahead ahead[2];
-        plan_ahead(w, end, ahead);
-        const int64_t quota = ((ahead[0].end - ahead[0].strip) * turned_side(s)->each +
-                               (ahead[1].end - ahead[1].strip) * paired_side(s)->each) /
+        struct prefetch prefetch[2];
+        plan_prefetch(w, end, prefetch);
+        const int64_t quota = ((prefetch[0].end - prefetch[0].strip) * transposed_side(s)->each +
+                               (prefetch[1].end - prefetch[1].strip) * paired_side(s)->each) /
                                   CVY_MAX(1, sums) +
                               1;
         pair_group(w, group, end);
@@ -282,9 +282,9 @@ static void sum_groups(const struct worker *w)
             for (int64_t column = group; column < end; column++)
                 for (int64_t tap = 0; tap < s->taps; tap++) {
                     cvy_split_sum sum = sum_of(w, row, column, group, tap);
-                    struct ahead *next = ahead[0].strip < ahead[0].end ? &ahead[0] : &ahead[1];
+                    struct prefetch *next = prefetch[0].strip < prefetch[0].end ? &prefetch[0] : &prefetch[1];
                     if (next->strip < next->end)
-                        look_ahead(next, quota, &sum);
+                        add_prefetch(next, quota, &sum);
                     s->split->products(&sum);
                 }
     }
@@ -313,10 +313,10 @@ static int next_chunk(struct part *part)
 static struct worker worker_of(const struct part *part, int64_t t, int64_t threads)
 {
     const struct split_weight *s = part->s;
-    const int64_t columns = pairs_of(paired_side(s)), rows = pairs_of(turned_side(s)),
+    const int64_t columns = pairs_of(paired_side(s)), rows = pairs_of(transposed_side(s)),
                   across = CVY_MIN(threads, columns), down = threads / across, x = t % across, y = t / across,
-                  strips = part->count * turned_side(s)->side.blocks;
-    struct worker w = {.part = part, .turn = strips * t / threads, .turn_end = strips * (t + 1) / threads};
+                  strips = part->count * transposed_side(s)->side.blocks;
+    struct worker w = {.part = part, .strip = strips * t / threads, .strip_end = strips * (t + 1) / threads};
     if (y < down) {
         w.column = columns * x / across;
         w.column_end = columns * (x + 1) / across;
@@ -327,20 +327,20 @@ static struct worker worker_of(const struct part *part, int64_t t, int64_t threa
 }
 
 /* Gives thread t of the call its scratch memory. */
-static void equip(const struct split_weight *s, int64_t t, struct worker *w)
+static void assign_scratch(const struct split_weight *s, int64_t t, struct worker *w)
 {
     w->copy = s->strips + t * (s->strip_floats + s->paired_elems / 2);
     w->paired = (cvy_bf16 *)(void *)(w->copy + s->strip_floats);
 }
 
 /* Work item: one thread. */
-static void turn_of_thread(int64_t begin, int64_t end, void *arg)
+static void transpose_of_thread(int64_t begin, int64_t end, void *arg)
 {
     const struct part *part = arg;
     for (int64_t t = begin; t < end; t++) {
         struct worker w = worker_of(part, t, part->s->threads);
-        equip(part->s, t, &w);
-        turn_strips(&w);
+        assign_scratch(part->s, t, &w);
+        transpose_strips(&w);
     }
 }
 
@@ -350,7 +350,7 @@ static void sum_of_thread(int64_t begin, int64_t end, void *arg)
     const struct part *part = arg;
     for (int64_t t = begin; t < end; t++) {
         struct worker w = worker_of(part, t, part->s->threads);
-        equip(part->s, t, &w);
+        assign_scratch(part->s, t, &w);
         sum_groups(&w);
     }
 }
@@ -359,7 +359,7 @@ static void run_shared(struct part *part)
 {
     const struct split_weight *s = part->s;
     while (next_chunk(part)) {
-        cvy_parallel_for(s->threads, s->threads, 1, turn_of_thread, part);
+        cvy_parallel_for(s->threads, s->threads, 1, transpose_of_thread, part);
         cvy_parallel_for(s->threads, s->threads, 1, sum_of_thread, part);
         add_bias_sums(part);
     }
@@ -372,8 +372,8 @@ static void run_parts(int64_t begin, int64_t end, void *arg)
     for (int64_t t = begin; t < end; t++)
         for (struct part *part = &s->part[t]; next_chunk(part);) {
             struct worker w = worker_of(part, 0, 1);
-            equip(s, t, &w);
-            turn_strips(&w);
+            assign_scratch(s, t, &w);
+            transpose_strips(&w);
             sum_groups(&w);
             add_bias_sums(part);
         }
@@ -382,14 +382,14 @@ static void run_parts(int64_t begin, int64_t end, void *arg)
 /* Adds the sums of all parts for one tile. The result has a row for each channel of the source. */
 static const float *tile_of(const struct split_weight *s, int64_t at, float *local)
 {
-    float turned[SUMS];
-    memcpy(local, s->part[0].sums + at, SUMS * sizeof *local);
+    float transposed[TILE_SUMS];
+    memcpy(local, s->part[0].sums + at, TILE_SUMS * sizeof *local);
     for (int p = 1; p < s->nparts; p++)
-        for (int i = 0; i < SUMS; i++)
+        for (int i = 0; i < TILE_SUMS; i++)
             local[i] += s->part[p].sums[at + i];
-    if (!s->turns_x) {
-        s->split->turn(local, ROWS, turned, ROWS);
-        memcpy(local, turned, sizeof turned);
+    if (!s->transposes_x) {
+        s->split->transpose(local, ROWS, transposed, ROWS);
+        memcpy(local, transposed, sizeof transposed);
     }
     return local;
 }
@@ -398,13 +398,14 @@ static const float *tile_of(const struct split_weight *s, int64_t at, float *loc
 static void unpack(int64_t begin, int64_t end, void *arg)
 {
     const struct split_weight *s = arg;
-    float local[SUMS];
+    float local[TILE_SUMS];
     for (int64_t item = begin; item < end; item++)
         for (int64_t block = 0; block < s->d.side.blocks; block++)
             for (int64_t tap = 0; tap < s->taps; tap++) {
-                const int64_t tile = s->turns_x ? item * s->d.side.blocks + block : block * s->x.side.blocks + item;
+                const int64_t tile =
+                    s->transposes_x ? item * s->d.side.blocks + block : block * s->x.side.blocks + item;
                 const int64_t *c_at = s->at.c + item * ROWS, *k_at = s->at.k + block * ROWS;
-                const float *from = tile_of(s, (tile * s->taps + tap) * SUMS, local);
+                const float *from = tile_of(s, (tile * s->taps + tap) * TILE_SUMS, local);
                 float *to = s->dweight + s->at.tap[tap];
                 int64_t row = 0, column = 0;
                 if (cvy_split_is_even(c_at, &row) & cvy_split_is_even(k_at, &column) & (column == 1)) {
@@ -418,11 +419,11 @@ static void unpack(int64_t begin, int64_t end, void *arg)
             }
 }
 
-/* Scratch memory of one part, in this order: turned, sums, bias, total. */
+/* Scratch memory of one part, in this order: transposed, sums, bias, total. */
 static size_t part_bytes(const struct split_weight *s)
 {
     const int64_t k = s->has_bias ? s->d.side.blocks * ROWS : 0;
-    return (size_t)(PARTS * turned_side(s)->side.blocks * s->a_part) * sizeof(cvy_bf16) +
+    return (size_t)(PARTS * transposed_side(s)->side.blocks * s->a_part) * sizeof(cvy_bf16) +
            (size_t)(s->weight_floats + s->chunk * k) * sizeof(float) + (size_t)k * sizeof(double);
 }
 
@@ -440,8 +441,8 @@ static void share_scratch(struct split_weight *s, void *scratch)
     for (int p = 0; p < s->nparts; p++, at += part_bytes(s)) {
         struct part *part = &s->part[p];
         *part = (struct part){.s = s, .begin = s->bands * p / s->nparts, .end = s->bands * (p + 1) / s->nparts};
-        part->turned = (cvy_bf16 *)(void *)at;
-        part->sums = (float *)(void *)(part->turned + PARTS * turned_side(s)->side.blocks * s->a_part);
+        part->transposed = (cvy_bf16 *)(void *)at;
+        part->sums = (float *)(void *)(part->transposed + PARTS * transposed_side(s)->side.blocks * s->a_part);
         part->bias = part->sums + s->weight_floats;
         part->total = (double *)(void *)(part->bias + s->chunk * k);
     }
@@ -473,17 +474,19 @@ static cvy_status weight_run(void *state, void *const *src, void *const *dst, vo
 
 /* ---- planning ---- */
 
-/* The turned side of a chunk and one group of its paired side fit into a core's second-level cache. */
+/* The transposed side of a chunk and one group of its paired side fit into a core's second-level cache. */
 static void divide_work(struct split_weight *s)
 {
     cvy_amx_window *x = &s->x.w;
-    s->weight_floats = s->x.side.blocks * s->d.side.blocks * s->taps * SUMS;
+    s->weight_floats = s->x.side.blocks * s->d.side.blocks * s->taps * TILE_SUMS;
     s->sets = s->taps > 1 ? 2 : 1;
     const int own = s->weight_floats <= OWN_FLOATS && s->threads > 1;
-    const int64_t each = s->sets * (s->turns_x ? 1 : x->nplane) * BLOCK, turned = turned_side(s)->side.blocks * ROWS,
-                  room = CVY_MAX(CHUNK_POSITIONS,
-                                 CVY_MIN(CHUNK_POSITIONS_MAX,
-                                         CVY_MIN(TURNED_VALUES / turned, PAIRED_VALUES / each) / BLOCK * BLOCK));
+    const int64_t each = s->sets * (s->transposes_x ? 1 : x->nplane) * BLOCK,
+                  transposed = transposed_side(s)->side.blocks * ROWS,
+                  room =
+                      CVY_MAX(CHUNK_POSITIONS,
+                              CVY_MIN(CHUNK_POSITIONS_MAX,
+                                      CVY_MIN(TRANSPOSED_VALUES / transposed, PAIRED_VALUES / each) / BLOCK * BLOCK));
     cvy_amx_window_bands(x, (room + x->reach * x->pitch) * x->nplane, s->threads);
     cvy_amx_window_whole_blocks(x);
     cvy_amx_window_of_ddst(x, &s->d.w);
@@ -494,7 +497,7 @@ static void divide_work(struct split_weight *s)
     const int64_t bands = (s->bands + s->nparts - 1) / s->nparts,
                   most = CVY_MAX(1, CVY_MIN(CVY_AMX_TAPS_MAX, room / s->d.each)), nchunk = (bands + most - 1) / most;
     s->chunk = CVY_MAX(1, (bands + nchunk - 1) / nchunk);
-    s->a_part = s->chunk * turned_side(s)->each * ROWS;
+    s->a_part = s->chunk * transposed_side(s)->each * ROWS;
     s->b_set = s->chunk * paired_side(s)->each * ROWS;
     s->b_part = s->sets * s->b_set;
     const int64_t across = own ? 1 : CVY_MIN(s->threads, pairs_of(paired_side(s))),
@@ -505,7 +508,7 @@ static void divide_work(struct split_weight *s)
     s->paired_elems = 2 * s->group * PARTS * s->b_part;
     s->strip_floats = (CVY_MAX(s->x.each, s->d.each) + 1) * ROWS;
     for (int64_t i = 0; i < s->chunk; i++)
-        s->band[i] = (cvy_amx_shift){i * turned_side(s)->each * ROWS, i * paired_side(s)->each * ROWS};
+        s->band[i] = (cvy_amx_shift){i * transposed_side(s)->each * ROWS, i * paired_side(s)->each * ROWS};
     for (int t = 0; t < x->ntap; t++) {
         const int64_t away = cvy_amx_window_shift(x, &x->tap[t]), odd = away % 2;
         s->shift[x->tap[t].weight] = odd * s->b_set + (away - odd) * ROWS;
@@ -531,7 +534,7 @@ static cvy_status fill_weight(const cvy_kernel_ask *ask, struct split_weight *s)
     s->threads = CVY_MAX(1, ask->threads);
     s->has_bias = g->conv.bias;
     s->taps = plain.taps;
-    s->turns_x = s->taps == 1 && s->x.side.blocks <= s->d.side.blocks;
+    s->transposes_x = s->taps == 1 && s->x.side.blocks <= s->d.side.blocks;
     divide_work(s);
     return CVY_OK;
 }
@@ -567,7 +570,7 @@ static cvy_status weight_create(const cvy_kernel_ask *ask, void **state_out)
     if (status == CVY_OK)
         status = cvy_mem_alloc((size_t)s->nparts * sizeof *s->part, &s->part);
     if (status == CVY_OK)
-        status = cvy_split_place(&ask->dst[0], cvy_node_dst(ask->node, 0), &s->at);
+        status = cvy_split_offsets_make(&ask->dst[0], cvy_node_dst(ask->node, 0), &s->at);
     if (status != CVY_OK) {
         weight_destroy(s);
         return status;

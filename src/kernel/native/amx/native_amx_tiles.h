@@ -50,7 +50,7 @@ LEAF void store_sums(int two_rows, int two_columns, float *c, int64_t row, int64
 /* ---- the transpose of 16 x 16 words of 32 bits ---- */
 
 /* Writes the columns of v as rows, row_bytes apart. */
-LEAF void store_turned(const __m512i *v, void *to, int64_t row_bytes)
+LEAF void store_transposed(const __m512i *v, void *to, int64_t row_bytes)
 {
     __m512i a[ROWS], b[ROWS];
     char *out = to;
@@ -81,13 +81,13 @@ LEAF void store_turned(const __m512i *v, void *to, int64_t row_bytes)
 }
 
 /* The same for 16 rows in memory. */
-LEAF void turn_words(const void *from, int64_t from_bytes, void *to, int64_t to_bytes)
+LEAF void transpose_words(const void *from, int64_t from_bytes, void *to, int64_t to_bytes)
 {
     __m512i v[ROWS];
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; i++)
         v[i] = _mm512_loadu_si512((const char *)from + i * from_bytes);
-    store_turned(v, to, to_bytes);
+    store_transposed(v, to, to_bytes);
 }
 
 #endif

@@ -226,7 +226,7 @@ void cvy_amx_stage_blocks(const cvy_amx *amx, const cvy_amx_window *w, const cvy
                        (size_t)((w->pitch - row.end) * CVY_AMX_BLOCK) * sizeof *to);
             }
             if (row.from)
-                amx->deal(row.from, row.step, row.end - row.begin, w->src_channels, to + row.begin * CVY_AMX_BLOCK,
-                          block);
+                amx->distribute(row.from, row.step, row.end - row.begin, w->src_channels,
+                                to + row.begin * CVY_AMX_BLOCK, block);
         }
 }

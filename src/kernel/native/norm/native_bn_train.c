@@ -3,7 +3,7 @@
  * of channels is still in the cache.
  *
  * op_bn_train.c describes the operators. They are limited by memory bandwidth: a result that does not fit into the
- * cache is stored past it, without reading the lines first.
+ * cache is written with non-temporal stores, which do not read the lines first.
  *
  * An item is a block of channels (with channels last: all channels) in one group of samples. It is cut into parts,
  * which are runs of samples. If there are enough items for all threads, an item is one part, and one thread walks over
@@ -34,9 +34,10 @@ struct bn_train {
     int64_t sum_tile, apply_tile; /* elements */
     int threads, relu, scale_shift;
     int residual; /* bn_train: 1 if source 1 is a residual; bn_train_grad: the source that is bn_train's result, or 0 */
-    int64_t items;           /* groups.count * p.groups */
-    int64_t parts;           /* of an item */
-    int64_t pitch, far_step; /* of the tensor that may be a slice (the result; in the gradient, ddst): see cvy_planes */
+    int64_t items; /* groups.count * p.groups */
+    int64_t parts; /* of an item */
+    /* See cvy_planes; of the tensor that may be a slice: the result; in the gradient, ddst. */
+    int64_t sliced_pitch, sliced_step;
     double eps;
     /* Of the running call. */
     const char *x, *other, *ddst; /* other: residual or bn_train's result */
@@ -44,7 +45,7 @@ struct bn_train {
     const double *stats_in;
     double *stats;
     char *dst, *dres;
-    int past;
+    int stream;
     cvy_bn_coef *coef; /* for each item and column; in scratch memory */
     cvy_bn_sums *sums; /* for each part and column; in scratch memory */
 };
@@ -77,21 +78,21 @@ static cvy_bn_tile tile_at(const struct bn_train *s, int64_t item, int64_t n, in
     return (cvy_bn_tile){
         .elems = CVY_MIN(elems, plane_elems(s) - first),
         .step = s->step,
-        .pitch = s->far_step,
+        .pitch = s->sliced_step,
         .x = s->x + at,
         .other = s->other ? s->other + at : NULL,
         .dres = s->dres ? s->dres + at : NULL,
         .relu = s->relu,
-        .past = s->past,
+        .stream = s->stream,
     };
 }
 
 /* Offset of the same element in the tensor that may be a slice, in bytes. */
-static size_t far_at(const struct bn_train *s, int64_t item, int64_t n, int64_t first)
+static size_t sliced_at(const struct bn_train *s, int64_t item, int64_t n, int64_t first)
 {
-    if (s->far_step == s->step)
-        return (size_t)((n * s->pitch + item % s->p.groups) * plane_elems(s) + first) * s->bytes;
-    return (size_t)((n * s->p.positions + first / s->step) * s->far_step) * s->bytes; /* a row is a position */
+    if (s->sliced_step == s->step)
+        return (size_t)((n * s->sliced_pitch + item % s->p.groups) * plane_elems(s) + first) * s->bytes;
+    return (size_t)((n * s->p.positions + first / s->step) * s->sliced_step) * s->bytes; /* a row is a position */
 }
 
 /* First element of the last tile of a plane that is written. */
@@ -171,7 +172,7 @@ static void sum_part(const struct bn_train *s, int64_t part)
         }
 }
 
-static void settle(const struct bn_train *s, int64_t item)
+static void finish_stats(const struct bn_train *s, int64_t item)
 {
     clear_coef(s, item);
     for (int64_t lane = 0; lane < s->p.block; lane++) {
@@ -194,7 +195,7 @@ static void apply_part(const struct bn_train *s, int64_t part)
     for (int64_t n = end - 1; n >= begin; n--)
         for (int64_t first = last_tile(s); first >= 0; first -= s->apply_tile) {
             cvy_bn_tile t = tile_at(s, item, n, first, s->apply_tile);
-            t.dst = s->dst + far_at(s, item, n, first);
+            t.dst = s->dst + sliced_at(s, item, n, first);
             s->loops->apply(&t, &s->coef[item * s->cols]);
         }
 }
@@ -220,13 +221,13 @@ static void grad_sum_part(const struct bn_train *s, int64_t part)
     for (int64_t n = begin; n < end; n++)
         for (int64_t first = 0; first < plane_elems(s); first += s->sum_tile) {
             cvy_bn_tile t = tile_at(s, item, n, first, s->sum_tile);
-            t.ddst = s->ddst + far_at(s, item, n, first);
+            t.ddst = s->ddst + sliced_at(s, item, n, first);
             s->loops->grad_sums(&t, &s->coef[item * s->cols], &s->sums[part * s->cols]);
         }
 }
 
 /* Sets the coefficients of dsrc, and writes the totals to `stats`, as sums of d and of d * xhat. */
-static void grad_settle(const struct bn_train *s, int64_t item)
+static void finish_grad(const struct bn_train *s, int64_t item)
 {
     for (int64_t lane = 0; lane < s->p.block; lane++) {
         const int64_t c = lane_channel(s, item, lane);
@@ -258,8 +259,8 @@ static void grad_apply_part(const struct bn_train *s, int64_t part)
     for (int64_t n = end - 1; n >= begin; n--)
         for (int64_t first = last_tile(s); first >= 0; first -= s->apply_tile) {
             cvy_bn_tile t = tile_at(s, item, n, first, s->apply_tile);
-            t.ddst = s->dres ? t.dres : s->ddst + far_at(s, item, n, first);
-            t.pitch = s->dres ? s->step : s->far_step;
+            t.ddst = s->dres ? t.dres : s->ddst + sliced_at(s, item, n, first);
+            t.pitch = s->dres ? s->step : s->sliced_step;
             t.dst = s->dst + plane_at(s, item, n) + (size_t)first * s->bytes;
             t.relu = s->relu && !s->dres;
             s->loops->grad_apply(&t, &s->coef[item * s->cols]);
@@ -272,7 +273,7 @@ static void forward_items(int64_t first, int64_t end, void *arg)
 {
     for (int64_t item = first; item < end; item++) {
         sum_part(arg, item);
-        settle(arg, item);
+        finish_stats(arg, item);
         apply_part(arg, item);
     }
 }
@@ -294,7 +295,7 @@ static void grad_items(int64_t first, int64_t end, void *arg)
     for (int64_t item = first; item < end; item++) {
         prepare_grad(arg, item);
         grad_sum_part(arg, item);
-        grad_settle(arg, item);
+        finish_grad(arg, item);
         grad_apply_part(arg, item);
     }
 }
@@ -311,20 +312,20 @@ static void grad_apply_parts(int64_t first, int64_t end, void *arg)
         grad_apply_part(arg, part);
 }
 
-/* Whether the result is written past the cache: it must be large, not in the memory of a source, and each row must
- * begin at a cache line. */
-static int goes_past(const struct bn_train *s)
+/* Whether the result may be written with non-temporal stores: it must be large, not in the memory of a source, and each
+ * row must begin at a cache line. */
+static int may_stream(const struct bn_train *s)
 {
     const size_t plane = (size_t)plane_elems(s) * s->bytes, planes = (size_t)(s->p.n * s->p.groups);
-    return plane * planes >= CVY_PAST_BYTES && plane % CVY_LINE_BYTES == 0 &&
-           (size_t)s->far_step * s->bytes % CVY_LINE_BYTES == 0 && (uintptr_t)s->dst % CVY_LINE_BYTES == 0 &&
+    return plane * planes >= CVY_STREAM_BYTES && plane % CVY_LINE_BYTES == 0 &&
+           (size_t)s->sliced_step * s->bytes % CVY_LINE_BYTES == 0 && (uintptr_t)s->dst % CVY_LINE_BYTES == 0 &&
            s->dst != s->x && s->dst != s->other && s->dst != s->ddst && s->dst != s->dres;
 }
 
 /* Scratch memory, in this order: coefficients, sums, and for the gradient its totals [G, 2, C]. */
 static void place_scratch(struct bn_train *s, void *scratch)
 {
-    s->past = goes_past(s);
+    s->stream = may_stream(s);
     s->coef = scratch;
     s->sums = (cvy_bn_sums *)(s->coef + s->items * s->cols);
 }
@@ -345,7 +346,7 @@ static cvy_status forward_run(void *state, void *const *src, void *const *dst, v
     }
     cvy_parallel_for(s->threads, s->items * s->parts, 1, sum_parts, s);
     for (int64_t item = 0; item < s->items; item++)
-        settle(s, item);
+        finish_stats(s, item);
     cvy_parallel_for(s->threads, s->items * s->parts, 1, apply_parts, s);
     return CVY_OK;
 }
@@ -381,7 +382,7 @@ static cvy_status grad_run(void *state, void *const *src, void *const *dst, void
             prepare_grad(s, item);
         cvy_parallel_for(s->threads, s->items * s->parts, 1, grad_sum_parts, s);
         for (int64_t item = 0; item < s->items; item++)
-            grad_settle(s, item);
+            finish_grad(s, item);
         cvy_parallel_for(s->threads, s->items * s->parts, 1, grad_apply_parts, s);
     }
     if (s->scale_shift) {
@@ -426,7 +427,7 @@ static cvy_status offer(cvy_kernel_ask *ask, int other, unsigned activations)
     const cvy_node *node = ask->node;
     CVY_TRY(cvy_native_f32_or_bf16(node));
     if (!cvy_simd_find(CVY_BN_RUN_F32))
-        return cvy_error_set(CVY_NOT_APPLICABLE, "the compiler has no vectors");
+        return cvy_error_set(CVY_NOT_APPLICABLE, "this kernel needs a compiler with vector extensions (gcc or clang)");
     cvy_layout layout = cvy_native_activation(ask, 0);
     if (other && cvy_layout_is_plain(&layout))
         layout = cvy_native_activation(ask, other);
@@ -478,9 +479,9 @@ static cvy_status create(const cvy_kernel_ask *ask, int residual, const cvy_layo
     s->residual = residual;
     s->items = count_items(ask, &s->p);
     s->parts = count_parts(ask, &s->p);
-    const cvy_planes far = cvy_planes_make(&ask->node->src[0]->shape, sliced);
-    s->pitch = far.pitch;
-    s->far_step = far.step == far.block ? s->step : far.step;
+    const cvy_planes planes = cvy_planes_make(&ask->node->src[0]->shape, sliced);
+    s->sliced_pitch = planes.pitch;
+    s->sliced_step = planes.step == planes.block ? s->step : planes.step;
     *state_out = s;
     return CVY_OK;
 }

@@ -31,7 +31,7 @@ typedef struct cvy_bn_tile {
     char *dst;  /* may be the residual, or ddst */
     char *dres; /* may be ddst; or NULL */
     int relu;
-    int past; /* dst is written past the cache; each of its rows begins at a cache line */
+    int stream; /* dst is written with non-temporal stores; each of its rows begins at a cache line */
 } cvy_bn_tile;
 
 /* The loops of one dtype. There is one element of coef and of sums for each run of a row. */

@@ -9,7 +9,7 @@
  */
 #include "kernel/native/norm/native_bn_train.h"
 
-enum { SIDE_BY_SIDE = 4, CHUNK = 32, AHEAD_BYTES = 4096 }; /* CHUNK: columns whose sums stay in the cache */
+enum { SIDE_BY_SIDE = 4, CHUNK = 32, PREFETCH_BYTES = 4096 }; /* CHUNK: columns whose sums stay in the cache */
 
 /* What is done to a run, and how. BN_APPLY: bits of APPLY_*; gradients: PASS_* says where ddst passes through. */
 enum bn_what { BN_SUMS, BN_APPLY, BN_GRAD_SUMS, BN_GRAD_APPLY };
@@ -20,7 +20,7 @@ struct bn_place {
     const cvy_bn_tile *t;
     int64_t row, col;
     const cvy_bn_coef *coef;
-    float (*near)[CVY_BN_LANES]; /* the two sums of the tile, in float */
+    float (*tile_sums)[CVY_BN_LANES]; /* the two sums of the tile, in float */
     double (*sums)[CVY_BN_LANES];
 };
 
@@ -52,19 +52,19 @@ LEAF void load_run(const int half, const void *p, int64_t i, vec *out)
 LEAF void load_row(const int half, const int rows, const void *p, int64_t i, vec *out)
 {
     if (rows > 1)
-        __builtin_prefetch((const void *)((uintptr_t)p + (size_t)offset_as(half, i) + AHEAD_BYTES), 0, 2);
+        __builtin_prefetch((const void *)((uintptr_t)p + (size_t)offset_as(half, i) + PREFETCH_BYTES), 0, 2);
     load_run(half, p, i, out);
 }
 
-/* past: writes past the cache. exact: x is bf16 already. */
-LEAF void store_run(const int half, const int past, const int exact, const vec *x, void *p, int64_t i)
+/* stream: non-temporal stores. exact: x is bf16 already. */
+LEAF void store_run(const int half, const int stream, const int exact, const vec *x, void *p, int64_t i)
 {
     if (!half)
-        EACH_VEC(v, 0) store_words(past, (float *)p + i + v * LANES, (uvec)x[v]);
+        EACH_VEC(v, 0) store_words(stream, (float *)p + i + v * LANES, (uvec)x[v]);
     else
         EACH_VEC(v, 1)
     if (v % 2 == 0)
-        store_words(past, (cvy_bf16 *)p + i + v * LANES, merge_even_odd(exact, x[v], x[v + 1]));
+        store_words(stream, (cvy_bf16 *)p + i + v * LANES, merge_even_odd(exact, x[v], x[v + 1]));
 }
 
 LEAF void load_lanes(const int half, const float *p, vec *out)
@@ -94,8 +94,8 @@ LEAF void sums_f32(const struct bn_place *at, const int rows)
 LEAF void sums_bf16(const struct bn_place *at, const int rows)
 {
     vec sum[RUN_VECS_MAX], squares[RUN_VECS_MAX], x[RUN_VECS_MAX];
-    load_lanes(1, at->near[0], sum);
-    load_lanes(1, at->near[1], squares);
+    load_lanes(1, at->tile_sums[0], sum);
+    load_lanes(1, at->tile_sums[1], squares);
     EACH_ROW(r, rows)
     {
         load_row(1, rows, at->t->x, (at->row + r) * at->t->step + at->col, x);
@@ -107,8 +107,8 @@ LEAF void sums_bf16(const struct bn_place *at, const int rows)
     }
     EACH_VEC(v, 1)
     {
-        store(at->near[0] + v * LANES, sum[v]);
-        store(at->near[1] + v * LANES, squares[v]);
+        store(at->tile_sums[0] + v * LANES, sum[v]);
+        store(at->tile_sums[1] + v * LANES, squares[v]);
     }
 }
 
@@ -137,7 +137,7 @@ LEAF void apply(const int half, const int how, const struct bn_place *at, const 
             if (how & APPLY_RELU)
                 x[v] = choose(x[v] < spread(0), spread(0), x[v]);
         }
-        store_run(half, at->t->past, 0, x, at->t->dst, (at->row + r) * at->t->pitch + at->col);
+        store_run(half, at->t->stream, 0, x, at->t->dst, (at->row + r) * at->t->pitch + at->col);
     }
 }
 
@@ -150,8 +150,8 @@ LEAF void grad_sums(const int half, const int how, const struct bn_place *at, co
     load_lanes(half, at->coef->mean, mean);
     load_lanes(half, at->coef->factor, factor);
     load_lanes(half, at->coef->shift, shift);
-    load_lanes(half, at->near[0], sum);
-    load_lanes(half, at->near[1], product);
+    load_lanes(half, at->tile_sums[0], sum);
+    load_lanes(half, at->tile_sums[1], product);
     EACH_ROW(r, rows)
     {
         const int64_t i = (at->row + r) * at->t->step + at->col;
@@ -172,8 +172,8 @@ LEAF void grad_sums(const int half, const int how, const struct bn_place *at, co
     }
     EACH_VEC(v, half)
     {
-        store(at->near[0] + v * LANES, sum[v]);
-        store(at->near[1] + v * LANES, product[v]);
+        store(at->tile_sums[0] + v * LANES, sum[v]);
+        store(at->tile_sums[1] + v * LANES, product[v]);
     }
 }
 
@@ -197,7 +197,7 @@ LEAF void grad_apply(const int half, const int how, const struct bn_place *at, c
                 d[v] = keep(normalised(x[v], mean[v], factor[v], shift[v]) > spread(0), d[v]);
             d[v] = factor[v] * d[v] + (slope[v] * x[v] + offset[v]);
         }
-        store_run(half, at->t->past, 0, d, at->t->dst, i);
+        store_run(half, at->t->stream, 0, d, at->t->dst, i);
     }
 }
 
@@ -227,11 +227,11 @@ LEAF void tail(const int half, const enum bn_what what, const int how, const str
 {
     float x[CVY_BN_LANES], other[CVY_BN_LANES], ddst[CVY_BN_LANES], dst[CVY_BN_LANES], dres[CVY_BN_LANES];
     const cvy_bn_tile *t = from->t;
-    const int64_t i = from->row * t->step + from->col, far = from->row * t->pitch + from->col;
+    const int64_t i = from->row * t->step + from->col, sliced = from->row * t->pitch + from->col;
     const cvy_bn_tile copy = {
         .x = tail_copy(half, t->x, i, n, x),
         .other = tail_copy(half, t->other, i, n, other),
-        .ddst = tail_copy(half, t->ddst, far, n, ddst),
+        .ddst = tail_copy(half, t->ddst, sliced, n, ddst),
         .dst = (char *)dst,
         .dres = (char *)dres,
     };
@@ -240,18 +240,18 @@ LEAF void tail(const int half, const enum bn_what what, const int how, const str
     at.row = at.col = 0;
     column(half, what, how, &at, 1);
     if (what == BN_APPLY || what == BN_GRAD_APPLY)
-        memcpy(t->dst + offset_as(half, what == BN_APPLY ? far : i), dst, (size_t)offset_as(half, n));
+        memcpy(t->dst + offset_as(half, what == BN_APPLY ? sliced : i), dst, (size_t)offset_as(half, n));
     if (what == BN_GRAD_SUMS && how == PASS_BY_Y)
         memcpy(t->dres + offset_as(half, i), dres, (size_t)offset_as(half, n));
 }
 
-LEAF void add_up(const int half, const float near[2][CVY_BN_LANES], cvy_bn_sums sums)
+LEAF void add_up(const int half, const float tile_sums[2][CVY_BN_LANES], cvy_bn_sums sums)
 {
     for (int k = 0; k < 2; k++)
         for (int l = 0; l < run_elems(half); l += LANES / 2) {
             dvec sum;
             memcpy(&sum, &sums[k][l], sizeof sum);
-            sum += load_doubles(&near[k][l]);
+            sum += load_doubles(&tile_sums[k][l]);
             memcpy(&sums[k][l], &sum, sizeof sum);
         }
 }
@@ -262,15 +262,15 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const cvy
     const int run = run_elems(half), adds = what == BN_GRAD_SUMS || (what == BN_SUMS && half);
     const int64_t rows = t->elems / t->step, rest = t->elems % t->step, cols = t->step / run;
     const cvy_bn_tile mine = *t; /* a local copy, which no store can change */
-    float near[CHUNK][2][CVY_BN_LANES];
+    float tile_sums[CHUNK][2][CVY_BN_LANES];
     for (int64_t first = 0; first < cols; first += CHUNK) {
         const int64_t n = CVY_MIN(CHUNK, cols - first);
         struct bn_place at = {.t = &mine};
 #define COLUMN(c)                                                                                                      \
-    (at.col = (first + (c)) * run, at.coef = coef ? coef + first + (c) : NULL, at.near = near[c],                      \
+    (at.col = (first + (c)) * run, at.coef = coef ? coef + first + (c) : NULL, at.tile_sums = tile_sums[c],            \
      at.sums = sums ? sums[first + (c)] : NULL)
         if (adds)
-            memset(near, 0, (size_t)n * sizeof *near);
+            memset(tile_sums, 0, (size_t)n * sizeof *tile_sums);
         for (; at.row + SIDE_BY_SIDE <= rows; at.row += SIDE_BY_SIDE)
             for (int64_t c = 0; c < n; c++) {
                 COLUMN(c);
@@ -287,7 +287,7 @@ LEAF void walk(const int half, const enum bn_what what, const int how, const cvy
             }
 #undef COLUMN
         for (int64_t c = 0; adds && c < n; c++)
-            add_up(half, near[c], sums[first + c]);
+            add_up(half, tile_sums[c], sums[first + c]);
     }
 }
 

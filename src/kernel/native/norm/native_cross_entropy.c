@@ -145,7 +145,7 @@ CVY_INLINE void reduce(const struct cross_entropy *s, const float *x, int64_t p,
 }
 
 /* The term of label smoothing: the mean over all K classes of c[k] (total - x[k]), c[k] are the class weights. */
-static double spread(const struct cross_entropy *s, const float *x, double total)
+static double smoothing_term(const struct cross_entropy *s, const float *x, double total)
 {
     double sum = 0;
     for (int64_t k = 0; k < s->K; k++)
@@ -171,7 +171,7 @@ CVY_SIMD static void forward_range(int64_t first, int64_t end, void *arg)
                 const double total = (double)top[j] + log((double)sum[j]);
                 loss += (1 - smoothing) * class_weight(s, label) * (total - x[label * s->P + p + j]);
                 if (smoothing > 0)
-                    loss += smoothing * spread(s, x + p + j, total);
+                    loss += smoothing * smoothing_term(s, x + p + j, total);
             }
         }
         s->loss[n] = factor(s, n) * loss / (double)s->P;

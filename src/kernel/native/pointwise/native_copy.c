@@ -14,7 +14,7 @@
 
 enum { LONG_ROW = 1024 }; /* elements; longer rows are not merged, so that several threads can copy them */
 
-struct box { /* in logical dimensions first; settle_box changes it to dimensions in memory order, rows last */
+struct box { /* first in logical dimensions; box_to_memory_order changes it to memory order, rows last */
     int src, ndim;
     int64_t from[CVY_NDIM_MAX], to[CVY_NDIM_MAX], count[CVY_NDIM_MAX];
     int64_t src_stride[CVY_NDIM_MAX], dst_stride[CVY_NDIM_MAX];
@@ -153,7 +153,7 @@ static void extents_of(const cvy_shape *shape, const cvy_layout *layout, const i
 }
 
 /* Changes a logical box to dimensions in memory order, and merges two dimensions if the inner one is copied whole. */
-static void settle_box(struct box *b, const cvy_kernel_ask *ask, int64_t block)
+static void box_to_memory_order(struct box *b, const cvy_kernel_ask *ask, int64_t block)
 {
     const cvy_shape *src = &ask->node->src[b->src]->shape, *dst = &ask->node->dst[0]->shape;
     const struct box logical = *b;
@@ -211,7 +211,7 @@ static cvy_status copy_create(const cvy_kernel_ask *ask, void **state_out)
     s->nbox = boxes_of(node, s->box);
     for (int i = 0; i < s->nbox; i++) {
         struct box *b = &s->box[i];
-        settle_box(b, ask, block);
+        box_to_memory_order(b, ask, block);
         int64_t part = block;
         for (int d = 0; d < b->ndim; d++)
             part *= b->count[d];

@@ -57,7 +57,7 @@ static cvy_status max_pool_grad_offer(cvy_kernel_ask *ask)
 static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_shape *pooled, const cvy_layout *layout,
                          const cvy_kernel_ask *ask, void **state_out)
 {
-    const cvy_planes far = cvy_planes_make(pooled, layout);
+    const cvy_planes sliced = cvy_planes_make(pooled, layout);
     cvy_max_pool *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     const cvy_status status = cvy_pool_walk_make(w, src, layout, &s->w);
@@ -66,11 +66,11 @@ static cvy_status create(const cvy_window *w, const cvy_shape *src, const cvy_sh
         return status;
     }
     s->w.wide = cvy_max_pool_index_dtype(w) != CVY_DTYPE_U8;
-    s->nobody = cvy_max_pool_nobody(cvy_max_pool_index_dtype(w));
+    s->no_winner = cvy_max_pool_no_winner(cvy_max_pool_index_dtype(w));
     s->simd = s->w.wide ? NULL : cvy_simd_find(s->w.planes.block);
     s->bf16 = ask->node->src[0]->dtype == CVY_DTYPE_BF16;
-    s->far_pitch = far.pitch;
-    s->far_step = far.step;
+    s->sliced_pitch = sliced.pitch;
+    s->sliced_step = sliced.step;
     s->threads = ask->threads;
     *state_out = s;
     return CVY_OK;
@@ -129,7 +129,7 @@ CVY_INLINE void start_run(const cvy_max_pool *s, const int64_t B, int64_t first,
     for (int64_t x = 0; x < n; x++) {
         int64_t x0, x1;
         cvy_pool_taps(&s->w, 2, first + x, &x0, &x1);
-        const int32_t start = s->relu ? s->nobody : (int32_t)(tap + x0);
+        const int32_t start = s->relu ? s->no_winner : (int32_t)(tap + x0);
         for (int64_t l = 0; l < B; l++) {
             best[x * B + l] = floor;
             arg[x * B + l] = start;
@@ -139,8 +139,8 @@ CVY_INLINE void start_run(const cvy_max_pool *s, const int64_t B, int64_t first,
 
 /* Reads one tap of n windows, which are `step` elements apart in the source. A value wins if it is larger than the best
  * so far, or if it is the first NaN. */
-CVY_INLINE void see_tap(const int64_t B, const float *restrict src, int64_t step, int64_t n, int32_t tap,
-                        float *restrict best, int32_t *restrict arg)
+CVY_INLINE void update_max_run(const int64_t B, const float *restrict src, int64_t step, int64_t n, int32_t tap,
+                               float *restrict best, int32_t *restrict arg)
 {
     for (int64_t x = 0; x < n; x++)
         for (int64_t l = 0; l < B; l++) {
@@ -164,9 +164,9 @@ CVY_INLINE void forward_run(const cvy_max_pool *s, const int64_t B, const float 
             for (int64_t k = 0; k < w->kernel[2]; k++) {
                 const int64_t x0 = CVY_MAX(w->reach[k].first, first), x1 = CVY_MIN(w->reach[k].end, first + n);
                 const int64_t row = ((ds + i) * w->src[1] + hs + j) * w->src[2], at = x0 * w->stride[2] - w->pad[2] + k;
-                see_tap(B, src + (row + at) * B, w->stride[2] * B, x1 - x0,
-                        (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k), best + (x0 - first) * B,
-                        arg + (x0 - first) * B);
+                update_max_run(B, src + (row + at) * B, w->stride[2] * B, x1 - x0,
+                               (int32_t)((i * w->kernel[1] + j) * w->kernel[2] + k), best + (x0 - first) * B,
+                               arg + (x0 - first) * B);
             }
 }
 
@@ -185,7 +185,7 @@ CVY_INLINE void forward_plane(const cvy_max_pool *s, const int64_t B, int64_t pl
 {
     const cvy_pool_walk *w = &s->w;
     const float *src = (const float *)s->src + plane * w->src_elems * B;
-    int64_t out = plane * w->dst_elems * B, to = cvy_plane_in(&w->planes, s->far_pitch, plane) * w->dst_elems * B;
+    int64_t out = plane * w->dst_elems * B, to = cvy_plane_in(&w->planes, s->sliced_pitch, plane) * w->dst_elems * B;
     int32_t arg[RUN_LANES];
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++)
         for (int64_t x = 0; x < w->dst[2]; x += RUN_LANES / B) {
@@ -219,12 +219,12 @@ static int64_t row_grain(const cvy_max_pool *s)
     return CVY_MAX(1, CVY_GRAIN / CVY_MAX(1, s->w.src[2] * s->w.planes.block));
 }
 
-/* Whether a result with so many positions per plane is written past the cache: it must be large, and vectors must fill
- * whole cache lines. */
-static int goes_past(const cvy_max_pool *s, const void *dst, int64_t positions, int64_t step)
+/* Whether a result with so many positions per plane may be written with non-temporal stores: it must be large, and
+ * vectors must fill whole cache lines. */
+static int may_stream(const cvy_max_pool *s, const void *dst, int64_t positions, int64_t step)
 {
     const int64_t bytes = s->bf16 ? 2 : 4;
-    return positions * s->w.planes.n * s->w.planes.groups * s->w.planes.block * bytes >= CVY_PAST_BYTES &&
+    return positions * s->w.planes.n * s->w.planes.groups * s->w.planes.block * bytes >= CVY_STREAM_BYTES &&
            s->w.planes.block * bytes % CVY_LINE_BYTES == 0 && step * bytes % CVY_LINE_BYTES == 0 &&
            (uintptr_t)dst % CVY_LINE_BYTES == 0 && (uintptr_t)s->index % CVY_LINE_BYTES == 0;
 }
@@ -236,7 +236,7 @@ static cvy_status max_pool_run(void *state, void *const *src, void *const *dst, 
     s->src = src[0];
     s->dst = dst[0];
     s->index = dst[1];
-    s->past = goes_past(s, s->dst, s->w.dst_elems, s->far_step);
+    s->stream = may_stream(s, s->dst, s->w.dst_elems, s->sliced_step);
     const int64_t planes = s->w.planes.n * s->w.planes.groups;
     if (s->simd)
         cvy_parallel_for(s->threads, planes * s->w.dst[0] * s->w.dst[1], row_grain(s), s->simd->max_pool_range[s->bf16],
@@ -304,7 +304,7 @@ CVY_INLINE void backward_plane(const cvy_max_pool *s, const int64_t B, const int
 {
     const cvy_pool_walk *w = &s->w;
     float *dsrc = (float *)s->dsrc + plane * w->src_elems * B;
-    const int64_t from = cvy_plane_in(&w->planes, s->far_pitch, plane);
+    const int64_t from = cvy_plane_in(&w->planes, s->sliced_pitch, plane);
     int64_t clear = 0; /* rows of the plane before this one hold sums */
     for (int64_t row = 0; row < w->dst[0] * w->dst[1]; row++) {
         clear_rows(w, B, row, dsrc, &clear);
@@ -331,7 +331,7 @@ static cvy_status max_pool_grad_run(void *state, void *const *src, void *const *
     s->ddst = src[0];
     s->index_in = src[1];
     s->dsrc = dst[0];
-    s->past = goes_past(s, s->dsrc, s->w.src_elems, s->w.planes.block);
+    s->stream = may_stream(s, s->dsrc, s->w.src_elems, s->w.planes.block);
     const int64_t planes = s->w.planes.n * s->w.planes.groups;
     if (s->simd)
         cvy_parallel_for(s->threads, planes * s->w.src[0] * s->w.src[1], row_grain(s),

@@ -11,13 +11,13 @@ typedef struct cvy_max_pool {
     cvy_pool_walk w;
     const cvy_simd *simd; /* NULL: uses the loops for any layout and index */
     int threads, relu, bf16;
-    int64_t far_pitch, far_step; /* of dst or ddst, which may be a slice: see cvy_planes */
-    int32_t nobody;              /* with relu: the index of a window whose maximum is not above zero */
-    const void *src, *ddst;      /* of the running call */
+    int64_t sliced_pitch, sliced_step; /* of dst or ddst, which may be a slice: see cvy_planes */
+    int32_t no_winner;                 /* with relu: the index of a window whose maximum is not above zero */
+    const void *src, *ddst;            /* of the running call */
     void *dst, *dsrc;
     void *index;
     const void *index_in;
-    int past; /* dst and index, or dsrc, are written past the cache */
+    int stream; /* dst and index, or dsrc, are written with non-temporal stores */
 } cvy_max_pool;
 
 #endif

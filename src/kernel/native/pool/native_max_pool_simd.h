@@ -5,7 +5,7 @@
  * The maximum of a window and its index stay in registers while the taps are read. Backward gathers: each position of
  * the source sums in f32 over all windows that read it and is stored once, so nothing is cleared first. Windows with 2
  * and 3 taps per row are unrolled. If the channels do not fill whole vectors, the last vector overlaps the one before.
- * Results that do not fit into the cache are stored past it.
+ * Results that do not fit into the cache are written with non-temporal stores.
  */
 #include "kernel/native/pool/native_max_pool.h"
 
@@ -27,14 +27,14 @@ LEAF void pool_load(const enum pool_kind kind, const void *p, int64_t i, vec x[2
         x[0] = load_as(kind == POOL_BF16, p, i);
 }
 
-LEAF void pool_store(const enum pool_kind kind, const int past, const int exact, const vec x[2], void *p, int64_t i)
+LEAF void pool_store(const enum pool_kind kind, const int stream, const int exact, const vec x[2], void *p, int64_t i)
 {
     if (kind == POOL_PAIRS)
-        store_words(past, (cvy_bf16 *)p + i, merge_even_odd(exact, x[0], x[1]));
+        store_words(stream, (cvy_bf16 *)p + i, merge_even_odd(exact, x[0], x[1]));
     else if (kind == POOL_BF16)
         store_as(1, p, i, x[0]);
     else
-        store_words(past, (float *)p + i, (uvec)x[0]);
+        store_words(stream, (float *)p + i, (uvec)x[0]);
 }
 
 LEAF void pool_load_index(const enum pool_kind kind, const uint8_t *p, ivec x[2])
@@ -45,10 +45,10 @@ LEAF void pool_load_index(const enum pool_kind kind, const uint8_t *p, ivec x[2]
         x[0] = load_bytes(p);
 }
 
-LEAF void pool_store_index(const enum pool_kind kind, const int past, const ivec x[2], uint8_t *p)
+LEAF void pool_store_index(const enum pool_kind kind, const int stream, const ivec x[2], uint8_t *p)
 {
     if (kind == POOL_PAIRS)
-        store_bytes_even_odd(past, p, x[0], x[1]);
+        store_bytes_even_odd(stream, p, x[0], x[1]);
     else
         store_bytes(p, x[0]);
 }
@@ -62,7 +62,7 @@ LEAF int64_t lane_of(const enum pool_kind kind, int64_t i, int64_t B)
 /* ---- forward ---- */
 
 /* A value wins if it is larger than the best so far, or if it is the first NaN. */
-LEAF void see(vec v, int32_t tap, vec *best, ivec *winner)
+LEAF void update_max(vec v, int32_t tap, vec *best, ivec *winner)
 {
     const ivec wins = ~(v <= *best) & (*best == *best);
     *best = choose(wins, v, *best);
@@ -89,13 +89,13 @@ LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const i
     for (int64_t x = first; x < end; x++) {
         int64_t k0 = 0, k1 = taps;
         const int64_t start = taps ? x * w->stride[2] - w->pad[2] : cvy_pool_taps(w, 2, x, &k0, &k1);
-        const int32_t nobody =
-            s->relu ? s->nobody : (int32_t)((rows->d0 * w->kernel[1] + rows->h0) * w->kernel[2] + k0);
+        const int32_t initial =
+            s->relu ? s->no_winner : (int32_t)((rows->d0 * w->kernel[1] + rows->h0) * w->kernel[2] + k0);
         for (int64_t v = 0; v < B; v += pool_vecs(kind) * LANES) {
             const int64_t l = lane_of(kind, v, B);
             const float floor = s->relu ? 0 : -INFINITY;
             vec best[2] = {spread(floor), spread(floor)}, value[2];
-            ivec winner[2] = {spread_int(nobody), spread_int(nobody)};
+            ivec winner[2] = {spread_int(initial), spread_int(initial)};
             for (int64_t i = rows->d0; i < rows->d1; i++)
                 for (int64_t j = rows->h0; j < rows->h1; j++) {
                     const int64_t row = rows->origin + (i * w->src[1] + j) * row_elems + start * B + l;
@@ -104,12 +104,12 @@ LEAF void pool_windows(const enum pool_kind kind, const cvy_max_pool *s, const i
                     for (int64_t k = k0; k < k1; k++) {
                         pool_load(kind, s->src, row + k * B, value);
                         for (int p = 0; p < pool_vecs(kind); p++)
-                            see(value[p], (int32_t)(tap + k), &best[p], &winner[p]);
+                            update_max(value[p], (int32_t)(tap + k), &best[p], &winner[p]);
                     }
                 }
-            pool_store(kind, s->past, 1, best, s->dst, out.dst + x * s->far_step + l);
+            pool_store(kind, s->stream, 1, best, s->dst, out.dst + x * s->sliced_step + l);
             if (s->index)
-                pool_store_index(kind, s->past, winner, (uint8_t *)s->index + out.index + x * B + l);
+                pool_store_index(kind, s->stream, winner, (uint8_t *)s->index + out.index + x * B + l);
         }
     }
 }
@@ -148,9 +148,9 @@ LEAF void pool_row(const enum pool_kind kind, const cvy_max_pool *s, const int64
 }
 
 /* First element of row `row` of the plane, in the tensor that may be a slice. */
-LEAF int64_t far_row(const cvy_max_pool *s, int64_t plane, int64_t row)
+LEAF int64_t sliced_row(const cvy_max_pool *s, int64_t plane, int64_t row)
 {
-    return (cvy_plane_in(&s->w.planes, s->far_pitch, plane) * s->w.dst_elems + row * s->w.dst[2]) * s->far_step;
+    return (cvy_plane_in(&s->w.planes, s->sliced_pitch, plane) * s->w.dst_elems + row * s->w.dst[2]) * s->sliced_step;
 }
 
 LEAF void pool_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t first, int64_t last)
@@ -159,7 +159,7 @@ LEAF void pool_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t fi
     const int64_t B = w->planes.block, nrow = w->dst[0] * w->dst[1];
     for (int64_t row = first; row < last; row++) {
         const int64_t plane = row / nrow, d = row % nrow / w->dst[1], h = row % w->dst[1];
-        const struct pool_out out = {far_row(s, plane, row % nrow), row * w->dst[2] * B};
+        const struct pool_out out = {sliced_row(s, plane, row % nrow), row * w->dst[2] * B};
         struct tap_rows rows;
         const int64_t ds = cvy_pool_taps(w, 0, d, &rows.d0, &rows.d1), hs = cvy_pool_taps(w, 1, h, &rows.h0, &rows.h1);
         rows.origin = (plane * w->src_elems + (ds * w->src[1] + hs) * w->src[2]) * B;
@@ -190,19 +190,19 @@ TARGET static void max_pool_bf16(int64_t first, int64_t last, void *arg)
 
 /* A row of windows that reads a row of the source: its first element in ddst and in the index, and the first tap of the
  * row of taps that reads it. */
-struct touch {
+struct reader {
     int64_t ddst, index, tap;
 };
 
 /* All rows of windows that read one row of the source, in order. A window has at most 255 taps, so there are fewer. */
-struct touches {
+struct readers {
     int64_t count, out; /* out: element where the source row begins */
-    struct touch touch[256];
+    struct reader reader[256];
 };
 
 /* The windows q, q-1, ... read source position q * stride + phase - pad, with the taps phase, phase + stride, ... */
 LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
-                          const struct touch *touch, const int64_t count, int64_t q, int64_t phase, int64_t out,
+                          const struct reader *reader, const int64_t count, int64_t q, int64_t phase, int64_t out,
                           const int inside)
 {
     const cvy_pool_walk *w = &s->w;
@@ -220,58 +220,58 @@ LEAF void gather_position(const enum pool_kind kind, const cvy_max_pool *s, cons
             for (int64_t i = 0; phase + i * stride < taps; i++) {
                 if (!inside && (q - i < 0 || q - i >= w->dst[2]))
                     continue;
-                const ivec tap = spread_int((int32_t)(touch[k].tap + phase + i * stride));
-                pool_load_index(kind, index + touch[k].index + (q - i) * B + l, winner);
-                pool_load(kind, s->ddst, touch[k].ddst + (q - i) * s->far_step + l, d);
+                const ivec tap = spread_int((int32_t)(reader[k].tap + phase + i * stride));
+                pool_load_index(kind, index + reader[k].index + (q - i) * B + l, winner);
+                pool_load(kind, s->ddst, reader[k].ddst + (q - i) * s->sliced_step + l, d);
                 for (int p = 0; p < pool_vecs(kind); p++)
                     sum[p] += keep(winner[p] == tap, d[p]);
             }
-        pool_store(kind, s->past, 0, sum, s->dsrc, out + x * B + l);
+        pool_store(kind, s->stream, 0, sum, s->dsrc, out + x * B + l);
     }
 }
 
 /* The positions of windows first .. end-1, which may extend beyond the edge. */
 #define GATHER_EDGE(name, kind)                                                                                        \
-    EDGE void name(const cvy_max_pool *s, const struct touch *touch, int64_t count, int64_t first, int64_t end,        \
+    EDGE void name(const cvy_max_pool *s, const struct reader *reader, int64_t count, int64_t first, int64_t end,      \
                    int64_t out)                                                                                        \
     {                                                                                                                  \
         const int64_t taps = s->w.kernel[2], stride = s->w.stride[2];                                                  \
         for (int64_t q = first; q < end; q++)                                                                          \
             for (int64_t phase = 0; phase < stride; phase++)                                                           \
-                gather_position(kind, s, taps, stride, touch, count, q, phase, out, 0);                                \
+                gather_position(kind, s, taps, stride, reader, count, q, phase, out, 0);                               \
     }
 
 GATHER_EDGE(gather_edge_f32, POOL_F32)
 GATHER_EDGE(gather_edge_bf16, POOL_BF16)
 GATHER_EDGE(gather_edge_pairs, POOL_PAIRS)
 
-LEAF void gather_edge(const enum pool_kind kind, const cvy_max_pool *s, const struct touch *touch, int64_t count,
+LEAF void gather_edge(const enum pool_kind kind, const cvy_max_pool *s, const struct reader *reader, int64_t count,
                       int64_t first, int64_t end, int64_t out)
 {
     switch (kind) {
-    case POOL_F32: gather_edge_f32(s, touch, count, first, end, out); break;
-    case POOL_BF16: gather_edge_bf16(s, touch, count, first, end, out); break;
-    case POOL_PAIRS: gather_edge_pairs(s, touch, count, first, end, out); break;
+    case POOL_F32: gather_edge_f32(s, reader, count, first, end, out); break;
+    case POOL_BF16: gather_edge_bf16(s, reader, count, first, end, out); break;
+    case POOL_PAIRS: gather_edge_pairs(s, reader, count, first, end, out); break;
     }
 }
 
 LEAF void gather_row(const enum pool_kind kind, const cvy_max_pool *s, const int64_t taps, const int64_t stride,
-                     const struct touch *touch, const int64_t count, int64_t out)
+                     const struct reader *reader, const int64_t count, int64_t out)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t pad = w->pad[2], all = (w->src[2] - 1 + pad) / stride + 1;
     const int64_t first = CVY_MIN(all, CVY_MAX((taps - 1) / stride, (pad + stride - 1) / stride)),
                   end = CVY_MAX(first, CVY_MIN(w->dst[2], (w->src[2] + pad) / stride));
-    gather_edge(kind, s, touch, count, 0, first, out);
+    gather_edge(kind, s, reader, count, 0, first, out);
     for (int64_t q = first; q < end; q++)
 #pragma GCC unroll 4
         for (int64_t phase = 0; phase < stride; phase++)
-            gather_position(kind, s, taps, stride, touch, count, q, phase, out, 1);
-    gather_edge(kind, s, touch, count, end, all, out);
+            gather_position(kind, s, taps, stride, reader, count, q, phase, out, 1);
+    gather_edge(kind, s, reader, count, end, all, out);
 }
 
 /* Finds the rows of windows that read row z, y of a plane of the source. */
-LEAF void find_touches(const cvy_max_pool *s, int64_t plane, int64_t z, int64_t y, struct touches *t)
+LEAF void find_readers(const cvy_max_pool *s, int64_t plane, int64_t z, int64_t y, struct readers *t)
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t B = w->planes.block;
@@ -283,8 +283,8 @@ LEAF void find_touches(const cvy_max_pool *s, int64_t plane, int64_t z, int64_t 
         for (int64_t h = h0; h < h1; h++, t->count++) {
             const int64_t tap_d = z + w->pad[0] - d * w->stride[0], tap_h = y + w->pad[1] - h * w->stride[1];
             const int64_t row = d * w->dst[1] + h, index = (plane * w->dst_elems + row * w->dst[2]) * B;
-            t->touch[t->count] =
-                (struct touch){far_row(s, plane, row), index, (tap_d * w->kernel[1] + tap_h) * w->kernel[2]};
+            t->reader[t->count] =
+                (struct reader){sliced_row(s, plane, row), index, (tap_d * w->kernel[1] + tap_h) * w->kernel[2]};
         }
     t->out = (plane * w->src_elems + (z * w->src[1] + y) * w->src[2]) * B;
 }
@@ -293,11 +293,11 @@ LEAF void gather_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t 
 {
     const cvy_pool_walk *w = &s->w;
     const int64_t nrow = w->src[0] * w->src[1], taps = w->kernel[2], stride = w->stride[2];
-    struct touches t = {.count = 0};
+    struct readers t = {.count = 0};
     for (int64_t row = first; row < last; row++) {
-        find_touches(s, row / nrow, row % nrow / w->src[1], row % w->src[1], &t);
+        find_readers(s, row / nrow, row % nrow / w->src[1], row % w->src[1], &t);
         /* If there are one or two, they stay in registers. */
-        const struct touch few[2] = {t.touch[0], t.touch[1]};
+        const struct reader few[2] = {t.reader[0], t.reader[1]};
         if (taps == 2 && stride == 2 && t.count == 1)
             gather_row(kind, s, 2, 2, few, 1, t.out);
         else if (taps == 3 && stride == 2 && t.count == 1)
@@ -305,9 +305,9 @@ LEAF void gather_rows(const enum pool_kind kind, const cvy_max_pool *s, int64_t 
         else if (taps == 3 && stride == 2 && t.count == 2)
             gather_row(kind, s, 3, 2, few, 2, t.out);
         else if (taps == 3 && stride == 1)
-            gather_row(kind, s, 3, 1, t.touch, t.count, t.out);
+            gather_row(kind, s, 3, 1, t.reader, t.count, t.out);
         else
-            gather_row(kind, s, taps, stride, t.touch, t.count, t.out);
+            gather_row(kind, s, taps, stride, t.reader, t.count, t.out);
     }
 }
 

@@ -504,7 +504,7 @@ static cvy_status winograd_offer(cvy_kernel_ask *ask, int m)
 
 /* Fills the tables of offsets of weights. Forward and CVY_LAYER_GRAD_WEIGHT have C as `in`; CVY_LAYER_GRAD_SRC has K as
  * `in` and the filter rotated by 180 degrees. */
-static cvy_status place_weights(const cvy_kernel_ask *ask, struct winograd *s)
+static cvy_status make_weight_offsets(const cvy_kernel_ask *ask, struct winograd *s)
 {
     const int grad_weight = s->pass == CVY_LAYER_GRAD_WEIGHT, in_dim = s->pass == CVY_LAYER_GRAD_SRC ? 0 : 1;
     const cvy_shape *shape = grad_weight ? cvy_node_dst(ask->node, 0) : cvy_node_src(ask->node, 1);
@@ -516,15 +516,15 @@ static cvy_status place_weights(const cvy_kernel_ask *ask, struct winograd *s)
     s->tap_at = s->out_at + out;
     s->weight_floats = b.elems;
     for (int64_t i = 0; i < in + out + taps; i++) {
-        const int64_t tap = i - in - out, turned = s->pass == CVY_LAYER_GRAD_SRC ? taps - 1 - tap : tap;
+        const int64_t tap = i - in - out, rotated = s->pass == CVY_LAYER_GRAD_SRC ? taps - 1 - tap : tap;
         int64_t at[CVY_NDIM_MAX] = {0};
         if (i < in)
             at[in_dim] = i;
         else if (i < in + out)
             at[1 - in_dim] = i - in;
         else {
-            at[2] = turned / s->tile->r[1];
-            at[3] = turned % s->tile->r[1];
+            at[2] = rotated / s->tile->r[1];
+            at[3] = rotated % s->tile->r[1];
         }
         const int exists = at[0] < shape->dim[0] && at[1] < shape->dim[1];
         s->in_at[i] = exists ? cvy_blocking_offset(&b, at) : -1;
@@ -546,7 +546,7 @@ static cvy_status winograd_create(const cvy_kernel_ask *ask, int m, void **state
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     cvy_status status = fill_winograd(ask, m, s);
     if (status == CVY_OK)
-        status = place_weights(ask, s);
+        status = make_weight_offsets(ask, s);
     if (status != CVY_OK) {
         winograd_destroy(s);
         return status;
