@@ -30,7 +30,7 @@ cvy_status cvy_native_f32(const cvy_node *node)
 {
     if (node->src[0]->dtype == CVY_DTYPE_F32)
         return CVY_OK;
-    return cvy_error_set(CVY_NOT_APPLICABLE, "native kernels compute in f32, the source is %s",
+    return cvy_error_set(CVY_NOT_APPLICABLE, "this kernel computes in f32; the source is %s",
                          cvy_dtype_text(node->src[0]->dtype));
 }
 
@@ -38,7 +38,7 @@ cvy_status cvy_native_f32_or_bf16(const cvy_node *node)
 {
     if (node->src[0]->dtype == CVY_DTYPE_F32 || node->src[0]->dtype == CVY_DTYPE_BF16)
         return CVY_OK;
-    return cvy_error_set(CVY_NOT_APPLICABLE, "native kernels take f32 and bf16, the source is %s",
+    return cvy_error_set(CVY_NOT_APPLICABLE, "this kernel computes in f32 and bf16; the source is %s",
                          cvy_dtype_text(node->src[0]->dtype));
 }
 

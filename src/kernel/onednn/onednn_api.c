@@ -131,9 +131,8 @@ cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_cal
         status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has only a reference implementation for %s",
                                cvy_onednn_problem_text(problem));
     if (status == CVY_OK && strstr(cvy_onednn_implementation(c), "amx") && tiles_would_crash())
-        status =
-            cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN would use tiles for %s, which this machine does not describe",
-                          cvy_onednn_problem_text(problem));
+        status = cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN would use AMX tiles for %s, but CPUID hides their geometry",
+                               cvy_onednn_problem_text(problem));
     if (status != CVY_OK) {
         cvy_onednn_destroy(c);
         return status;
@@ -160,7 +159,7 @@ cvy_status cvy_onednn_layout(const cvy_onednn_call *call, int role, cvy_layout *
 {
     if (cvy_onednn_md_layout(role_md(call, role), call->ndim[role], call->dim[role], call->dtype[role], out))
         return CVY_OK;
-    return cvy_error_set(CVY_NOT_APPLICABLE, "%s of oneDNN wants a layout that has no name",
+    return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN's %s needs a layout that has no format tag",
                          cvy_onednn_implementation(call));
 }
 

@@ -123,17 +123,18 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
 static cvy_status check_winograd(const cvy_node *node, const struct layer *l)
 {
     const cvy_window *w = &l->w;
-    CVY_CHECK(!node->graph->precise, CVY_NOT_APPLICABLE, "train.precise: Winograd rounds more than the plain sum");
+    CVY_CHECK(!node->graph->precise, CVY_NOT_APPLICABLE,
+              "train.precise excludes Winograd, which rounds more than a plain sum");
     int fits = w->nspace == 2 && l->c.groups == 1;
     for (int d = 0; d < w->nspace; d++)
         fits = fits && w->kernel[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1 && w->pad[d] <= 1;
-    CVY_CHECK(l->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "Winograd's transforms need f32, the source is %s",
+    CVY_CHECK(l->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE, "Winograd's transforms need f32; the source is %s",
               cvy_dtype_text(l->dtype));
     CVY_CHECK(fits, CVY_NOT_APPLICABLE,
-              "Winograd needs a 3x3 filter, stride 1, padding 0 or 1, no dilation, no groups");
+              "Winograd needs a 3x3 filter, stride 1, padding 0 or 1, no dilation, and no groups");
     CVY_CHECK(l->c.nsrc >= WINOGRAD_CHANNELS && l->c.ndst >= WINOGRAD_CHANNELS, CVY_NOT_APPLICABLE,
-              "Winograd pays from %d channels on, here are %lld and %lld", WINOGRAD_CHANNELS, (long long)l->c.nsrc,
-              (long long)l->c.ndst);
+              "Winograd needs at least %d channels; this layer has %lld and %lld", WINOGRAD_CHANNELS,
+              (long long)l->c.nsrc, (long long)l->c.ndst);
     return CVY_OK;
 }
 
@@ -311,7 +312,7 @@ static cvy_status sum_layer_of(const cvy_node *node, struct layer *out)
     for (int d = 0; d < l.w.nspace; d++)
         fits = fits && l.w.kernel[d] == 1 && l.w.stride[d] == 1 && l.w.pad[d] == 0;
     CVY_CHECK(fits && l.dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
-              "oneDNN adds gradients of f32 after filters of one position and stride 1");
+              "this kernel needs f32, a filter of one position, stride 1, no padding, and no groups");
     const int64_t nsrc = l.c.nsrc;
     l.c.nsrc = l.c.ndst;
     l.c.ndst = nsrc;
@@ -398,7 +399,7 @@ static cvy_status offer_gemm(const struct layer *l, const cvy_onednn_problem *p,
     CVY_TRY(cvy_onednn_describe(p, &call));
     cvy_status status = CVY_OK;
     if (!strstr(cvy_onednn_implementation(call), "gemm"))
-        status = cvy_error_set(CVY_NOT_APPLICABLE, "on plain layouts oneDNN takes %s, not a matrix product",
+        status = cvy_error_set(CVY_NOT_APPLICABLE, "on plain layouts oneDNN chooses %s, not a matrix product",
                                cvy_onednn_implementation(call));
     if (status == CVY_OK)
         status = offer_from(l, call, ask);
@@ -412,7 +413,7 @@ static cvy_status gemm_offer(cvy_kernel_ask *ask)
     const cvy_layout plain = cvy_layout_plain();
     CVY_TRY(layer_of(ask->node, 0, &l));
     CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
-              "matrix products are taken in f32 only, the source is %s", cvy_dtype_text(ask->node->src[0]->dtype));
+              "convolution by matrix product needs f32; the source is %s", cvy_dtype_text(ask->node->src[0]->dtype));
     cvy_onednn_problem p = problem_of(&l, ask->threads);
     p.tensor[CVY_ONEDNN_SRC].any = p.tensor[CVY_ONEDNN_DST].any = p.tensor[CVY_ONEDNN_WEIGHT].any = 0;
     p.tensor[CVY_ONEDNN_SRC].layout = p.tensor[CVY_ONEDNN_DST].layout = plain;

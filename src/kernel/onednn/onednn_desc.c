@@ -22,7 +22,7 @@ cvy_status cvy_onednn_answer(dnnl_status_t status, const char *what)
     case dnnl_success: return CVY_OK;
     case dnnl_unimplemented: return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN has no implementation for %s", what);
     case dnnl_out_of_memory: return cvy_error_set(CVY_E_MEMORY, "oneDNN: out of memory in %s", what);
-    default: return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN answers '%s' to %s", dnnl_status2str(status), what);
+    default: return cvy_error_set(CVY_NOT_APPLICABLE, "oneDNN returned '%s' for %s", dnnl_status2str(status), what);
     }
 }
 

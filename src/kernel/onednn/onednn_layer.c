@@ -48,10 +48,9 @@ cvy_status cvy_onednn_check_dtype(const cvy_node *node)
 {
     const cvy_dtype dtype = node->src[0]->dtype;
     CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
-              "oneDNN computes in f32 and bf16, the source is %s", cvy_dtype_text(dtype));
-    CVY_CHECK(
-        dtype == CVY_DTYPE_F32 || cvy_onednn_has_bf16(), CVY_NOT_APPLICABLE,
-        "oneDNN computes in bf16 with AVX512_BF16 only, which this CPU does not have or ONEDNN_MAX_CPU_ISA hides");
+              "oneDNN computes in f32 and bf16; the source is %s", cvy_dtype_text(dtype));
+    CVY_CHECK(dtype == CVY_DTYPE_F32 || cvy_onednn_has_bf16(), CVY_NOT_APPLICABLE,
+              "oneDNN needs AVX512_BF16 for bf16; this CPU does not have it, or ONEDNN_MAX_CPU_ISA hides it");
     return CVY_OK;
 }
 

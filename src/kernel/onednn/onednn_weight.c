@@ -86,7 +86,7 @@ cvy_status cvy_onednn_weight_to(const cvy_onednn_weight *w, const cvy_layout *va
         plain_text(tag, w->ndim);
     if (w->groups > 1) {
         if (!is_depthwise(w) && (tolower((unsigned char)tag[0]) != 'a' || w->outer % block_of(tag, 0) != 0))
-            return cvy_error_set(CVY_NOT_APPLICABLE, "weights of %lld groups in layout %s mix the groups",
+            return cvy_error_set(CVY_NOT_APPLICABLE, "the %lld groups of the weights are mixed in layout %s",
                                  (long long)w->groups, tag);
         add_groups(w, tag);
     }
@@ -107,7 +107,7 @@ cvy_status cvy_onednn_weight_from(const cvy_onednn_weight *w, const cvy_layout *
         rename_dims(tag, w->groups > 1 ? swap_grouped : swap);
     if (w->groups > 1 && !drop_groups(w, tag))
         return cvy_error_set(CVY_NOT_APPLICABLE,
-                             "oneDNN's layout %s of the weights is none of the variable's dimensions", onednn->tag);
+                             "oneDNN's weight layout %s has no equivalent in the variable's dimensions", onednn->tag);
     *out = canonical(tag, w->ndim);
     return CVY_OK;
 }

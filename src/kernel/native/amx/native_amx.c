@@ -344,9 +344,9 @@ static const cvy_amx amx = {begin, end,    positions,       outer, transpose, pa
 cvy_status cvy_amx_get(const cvy_amx **out)
 {
     CVY_CHECK(cvy_isa_has(CVY_ISA_AMX_BF16), CVY_NOT_APPLICABLE,
-              "products of tiles need a CPU with AMX-BF16 and AVX512_BF16 and the system's leave to use tiles");
+              "tile products need AMX-BF16, AVX512_BF16 and the operating system's permission to use tiles");
     CVY_CHECK(cvy_isa_may_use(CVY_ISA_AMX_BF16), CVY_NOT_APPLICABLE,
-              "products of tiles (AMX) are hidden by ONEDNN_MAX_CPU_ISA");
+              "tile products (AMX) are excluded by ONEDNN_MAX_CPU_ISA");
     *out = &amx;
     return CVY_OK;
 }
@@ -356,7 +356,7 @@ cvy_status cvy_amx_get(const cvy_amx **out)
 cvy_status cvy_amx_get(const cvy_amx **out)
 {
     (void)out;
-    return cvy_error_set(CVY_NOT_APPLICABLE, "products of tiles (AMX) need Linux on x86-64, and gcc or clang");
+    return cvy_error_set(CVY_NOT_APPLICABLE, "tile products (AMX) need Linux on x86-64, and gcc or clang");
 }
 
 #endif

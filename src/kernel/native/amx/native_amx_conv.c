@@ -164,8 +164,8 @@ static cvy_status fill_amx(const cvy_kernel_ask *ask, struct amx_conv *s)
     s->backward = node->op->pass == CVY_LAYER_GRAD_SRC;
     const cvy_conv_grad_opts *g = node->options;
     const cvy_conv_opts *o = s->backward ? &g->conv : node->options;
-    CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE, "tiles hold bf16, the source is %s",
-              cvy_dtype_text(node->src[0]->dtype));
+    CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
+              "this kernel computes in bf16; the source is %s", cvy_dtype_text(node->src[0]->dtype));
     CVY_TRY(cvy_amx_get(&s->amx));
     CVY_TRY(cvy_conv_window(o, s->backward ? &g->src : &node->src[0]->shape, &s->plain, &c));
     CVY_TRY(cvy_amx_window_make(&s->plain, &c, s->backward, &s->w));

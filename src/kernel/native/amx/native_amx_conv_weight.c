@@ -376,12 +376,12 @@ static cvy_status fill_weight(const cvy_kernel_ask *ask, struct amx_weight *s)
     const cvy_node *node = ask->node;
     const cvy_conv_grad_opts *g = node->options;
     cvy_window_channels c;
-    CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE, "tiles hold bf16, the source is %s",
-              cvy_dtype_text(node->src[0]->dtype));
+    CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
+              "this kernel computes in bf16; the source is %s", cvy_dtype_text(node->src[0]->dtype));
     CVY_TRY(cvy_amx_get(&s->amx));
     CVY_TRY(cvy_conv_window(&g->conv, &g->src, &s->plain, &c));
     CVY_TRY(cvy_amx_window_make(&s->plain, &c, 0, &s->x));
-    CVY_CHECK(c.n > 0, CVY_NOT_APPLICABLE, "no samples here");
+    CVY_CHECK(c.n > 0, CVY_NOT_APPLICABLE, "the batch is empty");
     s->threads = CVY_MAX(1, ask->threads);
     s->has_bias = g->conv.bias;
     s->patched = cvy_amx_is_patched(&c);

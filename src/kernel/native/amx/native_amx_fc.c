@@ -323,15 +323,15 @@ static cvy_status fill_amx(const cvy_kernel_ask *ask, struct amx_fc *s)
     const cvy_fc_grad_opts *g = node->options;
     const cvy_fc_opts *o = s->pass == CVY_LAYER_FORWARD ? node->options : &g->fc;
     const cvy_shape *src = s->pass == CVY_LAYER_FORWARD ? cvy_node_src(node, 0) : &g->src;
-    CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE, "tiles hold bf16, the source is %s",
-              cvy_dtype_text(node->src[0]->dtype));
+    CVY_CHECK(node->src[0]->dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
+              "this kernel computes in bf16; the source is %s", cvy_dtype_text(node->src[0]->dtype));
     CVY_TRY(cvy_amx_get(&s->amx));
     s->n = src->dim[0];
     s->channels = o->channels;
     s->width = 1;
     for (int d = 1; d < src->ndim; d++)
         s->width *= src->dim[d];
-    CVY_CHECK(s->n > 0 && s->width > 0, CVY_NOT_APPLICABLE, "no samples here");
+    CVY_CHECK(s->n > 0 && s->width > 0, CVY_NOT_APPLICABLE, "the source is empty");
     s->has_bias = o->bias;
     s->relu = s->pass == CVY_LAYER_FORWARD && o->relu;
     s->nn = blocks_of(s->n);

@@ -377,7 +377,7 @@ static cvy_status geometry(const cvy_kernel_ask *ask, struct split_conv *s)
     CVY_TRY(cvy_conv_window(o, s->backward ? &g->src : &node->src[0]->shape, &plain, &c));
     CVY_TRY(cvy_amx_window_make(&plain, &c, s->backward, &s->w));
     CVY_CHECK(c.nsrc >= ROWS && c.ndst >= ROWS, CVY_NOT_APPLICABLE,
-              "split tiles hold blocks of %d channels, here are %lld and %lld", ROWS, (long long)c.nsrc,
+              "split tiles need at least %d channels; this layer has %lld and %lld", ROWS, (long long)c.nsrc,
               (long long)c.ndst);
     s->src = cvy_split_side_make(&node->src[0]->shape, &ask->src[0], &plain);
     s->dst = cvy_split_side_make(&node->dst[0]->shape, &ask->dst[0], &plain);

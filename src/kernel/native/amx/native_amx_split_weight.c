@@ -526,9 +526,9 @@ static cvy_status fill_weight(const cvy_kernel_ask *ask, struct split_weight *s)
     CVY_TRY(cvy_conv_window(&g->conv, &g->src, &plain, &c));
     CVY_TRY(cvy_amx_window_make(&plain, &c, 0, &s->x.w));
     CVY_CHECK(c.nsrc >= ROWS && c.ndst >= ROWS, CVY_NOT_APPLICABLE,
-              "split tiles hold blocks of %d channels, here are %lld and %lld", ROWS, (long long)c.nsrc,
+              "split tiles need at least %d channels; this layer has %lld and %lld", ROWS, (long long)c.nsrc,
               (long long)c.ndst);
-    CVY_CHECK(c.n > 0, CVY_NOT_APPLICABLE, "no samples here");
+    CVY_CHECK(c.n > 0, CVY_NOT_APPLICABLE, "the batch is empty");
     s->x.side = cvy_split_side_make(&node->src[0]->shape, &ask->src[0], &plain);
     s->d.side = cvy_split_side_make(&node->src[1]->shape, &ask->src[1], &plain);
     s->threads = CVY_MAX(1, ask->threads);

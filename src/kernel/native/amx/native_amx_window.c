@@ -88,10 +88,10 @@ static void combine(const cvy_window *w, const struct axis *y, const struct axis
 cvy_status cvy_amx_window_make(const cvy_window *w, const cvy_window_channels *c, int backward, cvy_amx_window *out)
 {
     CVY_CHECK(w->nspace == 2 && c->groups == 1, CVY_NOT_APPLICABLE,
-              "tiles convolve in two dimensions without groups, here are %d and %lld groups", w->nspace,
+              "tile convolutions need 2 spatial dimensions and 1 group; this one has %d and %lld", w->nspace,
               (long long)c->groups);
     CVY_CHECK(w->stride[0] * w->stride[1] <= CVY_AMX_PLANES_MAX && w->taps <= CVY_AMX_TAPS_MAX, CVY_NOT_APPLICABLE,
-              "tiles convolve with up to %d taps and strides of a product up to %d, here are %lld and %lld",
+              "tile convolutions need at most %d taps and a product of strides up to %d; this one has %lld and %lld",
               CVY_AMX_TAPS_MAX, CVY_AMX_PLANES_MAX, (long long)w->taps, (long long)(w->stride[0] * w->stride[1]));
     struct axis y, x;
     cvy_window plain = *w;

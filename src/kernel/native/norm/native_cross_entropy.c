@@ -30,11 +30,11 @@ static cvy_status offer(cvy_kernel_ask *ask, int first)
     const cvy_node *node = ask->node;
     const cvy_dtype dtype = node->src[first]->dtype;
     CVY_CHECK(dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_BF16, CVY_NOT_APPLICABLE,
-              "native kernels take f32 and bf16, the output is %s", cvy_dtype_text(dtype));
-    CVY_CHECK(node->src[first + 1]->dtype == CVY_DTYPE_I32, CVY_NOT_APPLICABLE, "labels must be i32 here, they are %s",
-              cvy_dtype_text(node->src[first + 1]->dtype));
+              "this kernel computes in f32 and bf16; the output is %s", cvy_dtype_text(dtype));
+    CVY_CHECK(node->src[first + 1]->dtype == CVY_DTYPE_I32, CVY_NOT_APPLICABLE,
+              "this kernel needs labels in i32; they are %s", cvy_dtype_text(node->src[first + 1]->dtype));
     CVY_CHECK(node->nsrc == first + 3 || node->src[first + 3]->dtype == CVY_DTYPE_F32, CVY_NOT_APPLICABLE,
-              "weights must be f32 here, they are %s", cvy_dtype_text(node->src[first + 3]->dtype));
+              "this kernel needs sample weights in f32; they are %s", cvy_dtype_text(node->src[first + 3]->dtype));
     for (int i = 0; i < node->nsrc; i++)
         ask->src[i] = cvy_layout_plain();
     ask->dst[0] = cvy_layout_plain();

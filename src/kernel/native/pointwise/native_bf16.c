@@ -30,7 +30,7 @@ cvy_status cvy_native_bf16(const cvy_node *node, int i)
 {
     if (node->src[i]->dtype == CVY_DTYPE_BF16)
         return CVY_OK;
-    return cvy_error_set(CVY_NOT_APPLICABLE, "this kernel computes on bf16, the source is %s",
+    return cvy_error_set(CVY_NOT_APPLICABLE, "this kernel computes in bf16; the source is %s",
                          cvy_dtype_text(node->src[i]->dtype));
 }
 

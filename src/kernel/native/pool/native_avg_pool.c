@@ -47,7 +47,7 @@ static cvy_status check_dtype(const cvy_kernel_ask *ask)
     CVY_TRY(cvy_native_f32_or_bf16(ask->node));
     CVY_CHECK(ask->node->src[0]->dtype == CVY_DTYPE_F32 ||
                   cvy_layout_channel_block(&ask->src[0], ask->node->src[0]->shape.ndim) == BLOCK_HALF,
-              CVY_NOT_APPLICABLE, "bf16 in blocks of %d channels only", BLOCK_HALF);
+              CVY_NOT_APPLICABLE, "this kernel takes bf16 only in blocks of %d channels", BLOCK_HALF);
     return CVY_OK;
 }
 

@@ -23,9 +23,10 @@ static cvy_status offer(const cvy_kernel_ask *ask, int i, const cvy_window *w, c
         if (cvy_layout_is_plain(&layout))
             layout = cvy_layout_channels_last(shape->ndim);
         CVY_CHECK(cvy_max_pool_index_dtype(w) == CVY_DTYPE_U8, CVY_NOT_APPLICABLE,
-                  "in bf16 a window of %lld positions needs a wide index", (long long)w->taps);
+                  "in bf16 this kernel takes windows of at most 255 positions; this one has %lld", (long long)w->taps);
         CVY_CHECK(cvy_simd_find(cvy_planes_make(shape, &layout).block), CVY_NOT_APPLICABLE,
-                  "%lld channels of bf16 are fewer than a vector has lanes", (long long)shape->dim[1]);
+                  "in bf16 this kernel needs at least as many channels as a vector has lanes; this layer has %lld",
+                  (long long)shape->dim[1]);
     } else if (cvy_planes_make(shape, &layout).block > 16) {
         layout = cvy_layout_plain();
     }

@@ -34,8 +34,9 @@ static cvy_status grad_norm2_offer(cvy_kernel_ask *ask)
     struct grad_norm2 s = {0};
     for (int i = 0; i < ask->node->nsrc; i++)
         if (ask->node->src[i]->dtype != CVY_DTYPE_F32)
-            return cvy_native_f32(ask->node) == CVY_OK ? cvy_error_set(CVY_NOT_APPLICABLE, "sources of several types")
-                                                       : CVY_NOT_APPLICABLE;
+            return cvy_native_f32(ask->node) == CVY_OK
+                       ? cvy_error_set(CVY_NOT_APPLICABLE, "this kernel needs all sources in f32")
+                       : CVY_NOT_APPLICABLE;
     CVY_TRY(count_pieces(ask, &s));
     ask->scratch_bytes = sizeof(double) * (size_t)s.first[s.nsrc];
     return CVY_OK;

@@ -350,25 +350,25 @@ static cvy_status geometry(const cvy_kernel_ask *ask, int m, struct winograd *s)
     const cvy_node *node = ask->node;
     cvy_window w;
     cvy_window_channels c;
-    CVY_CHECK(!node->graph->precise, CVY_NOT_APPLICABLE, "train.precise: Winograd rounds more than the plain sum");
+    CVY_CHECK(!node->graph->precise, CVY_NOT_APPLICABLE,
+              "train.precise excludes Winograd, which rounds more than a plain sum");
     s->pass = node->op->pass;
     const cvy_conv_grad_opts *g = node->options;
     const cvy_conv_opts *o = s->pass == CVY_LAYER_FORWARD ? node->options : &g->conv;
     CVY_TRY(cvy_conv_window(o, s->pass == CVY_LAYER_FORWARD ? &node->src[0]->shape : &g->src, &w, &c));
     s->isa = choose_isa(&ask->src[0]);
-    CVY_CHECK(s->isa, CVY_NOT_APPLICABLE, "Winograd needs a compiler with vectors: gcc or clang");
+    CVY_CHECK(s->isa, CVY_NOT_APPLICABLE, "Winograd needs a compiler with vector extensions (gcc or clang)");
     s->tile = w.nspace == 2 ? choose_tile(s->isa, &w, m) : NULL;
     int fits = s->tile && c.groups == 1;
     for (int d = 0; d < w.nspace; d++)
         fits = fits && w.stride[d] == 1 && w.dilation[d] == 1 && w.pad[d] < w.kernel[d];
     CVY_CHECK(fits, CVY_NOT_APPLICABLE,
-              "this Winograd kernel needs a %s filter, stride 1, no dilation, no groups, a padding below the filter's "
-              "size",
+              "this kernel needs a %s filter, stride 1, no dilation, no groups, and a padding below the filter's size",
               m == 4 ? "3x3, 5x5, 1x3 or 3x1" : "3x3, 1x7 or 7x1");
     s->lanes = s->isa->lanes;
     CVY_CHECK(c.nsrc >= s->lanes && c.ndst >= s->lanes, CVY_NOT_APPLICABLE,
-              "Winograd pays from %lld channels on, here are %lld and %lld", (long long)s->lanes, (long long)c.nsrc,
-              (long long)c.ndst);
+              "Winograd needs at least %lld channels; this layer has %lld and %lld", (long long)s->lanes,
+              (long long)c.nsrc, (long long)c.ndst);
     const struct side src = {c.nsrc, (c.nsrc + s->lanes - 1) / s->lanes, w.src[0], w.src[1]},
                       dst = {c.ndst, (c.ndst + s->lanes - 1) / s->lanes, w.dst[0], w.dst[1]};
     s->in = s->pass == CVY_LAYER_GRAD_SRC ? dst : src;
