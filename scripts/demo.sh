@@ -11,7 +11,7 @@ jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 run=runs/demo
 mkdir -p build runs
 echo "demo: building the command, about a minute (output in build/demo-build.log)"
-if ! { cmake --preset release && cmake --build --preset release -j "$jobs" --target convoy; } >build/demo-build.log 2>&1; then
+if ! { cmake --preset release && cmake --build --preset release -j "$jobs" --target convoy collider; } >build/demo-build.log 2>&1; then
     tail -n 30 build/demo-build.log >&2
     echo "demo: the build failed" >&2
     exit 1
@@ -22,7 +22,7 @@ start=$(date +%s)
 mpiexec -n 2 build/release/convoy train examples/collider.yaml --out "$run"
 trained=$(date +%s)
 mpiexec -n 2 build/release/convoy test "$run"
-build/release/convoy report "$run"
+build/release/collider "$run"
 
 cat <<END
 

@@ -2,7 +2,6 @@
 #include "cmd.h"
 
 typedef struct verb_options {
-    const char *features;
     int verify, stats;
 } verb_options;
 
@@ -22,9 +21,7 @@ static int run(const cmd_line *line)
     char *text = NULL;
     if (o->verify)
         return verify(line->arg[0]);
-    const cvy_status status = cvy_run_inspect(line->arg[0], o->stats, &text);
-    const int code = cmd_print(status, &text);
-    return code || !o->features ? code : cmd_outcome(cvy_run_features(line->arg[0], o->features));
+    return cmd_print(cvy_run_inspect(line->arg[0], o->stats, &text), &text);
 }
 
 static const cmd_option options[] = {
@@ -33,14 +30,12 @@ static const cmd_option options[] = {
      "is"},
     {"--stats", NULL, CMD_FLAG, CMD_FIELD(stats),
      "for a data set: reads all of it; samples of each class, mean, standard deviation and range of each channel"},
-    {"--features", "FILE", CMD_TEXT, CMD_FIELD(features),
-     "of collider events: also writes their ten classic features to FILE, comma-separated"},
     {0},
 };
 
 const cmd_verb cmd_inspect = {
     .name = "inspect",
-    .arguments = "PATH [--verify] [--stats] [--features FILE]",
+    .arguments = "PATH [--verify] [--stats]",
     .summary = "says what a data set, a checkpoint, a weights file or a run folder holds",
     .options = options,
     .options_size = sizeof(verb_options),

@@ -1,5 +1,4 @@
-/* cmd_test.c: `convoy test`: scores a trained network on labelled data, next to simpler methods if the data offer
- * them. */
+/* cmd_test.c: `convoy test`: scores a trained network on labelled data. */
 #include <math.h>
 #include <string.h>
 
@@ -21,45 +20,6 @@ static void renew_report(const char *target)
 }
 
 /* ---- the scores as text ---- */
-
-static void print_measure(double x, double error)
-{
-    char text[48] = "";
-    if (isfinite(x))
-        snprintf(text, sizeof text, isfinite(error) ? "%.4f +- %.4f" : "%.4f", x, error);
-    printf("  %-18s", text);
-}
-
-/* How much better the network is, also in standard errors of the paired difference. */
-static void print_lead(double gain, double error)
-{
-    char text[48] = "";
-    if (isfinite(gain) && error > 0)
-        snprintf(text, sizeof text, "%+.4f (%+.1f se)", gain, gain / error);
-    printf("  %-18s", text);
-}
-
-static void print_method(const cvy_test_method *m)
-{
-    printf("%-20s", m->name);
-    print_measure(m->area, m->area_error);
-    print_lead(m->area_gain, m->area_gain_error);
-    print_measure(m->efficiency, m->efficiency_error);
-    print_lead(m->efficiency_gain, m->efficiency_gain_error);
-    putchar('\n');
-}
-
-/* The network next to simpler methods, with the measures that physicists use. */
-static void print_methods(const cvy_test_result *r)
-{
-    char heading[64];
-    if (r->nmethod == 0)
-        return;
-    snprintf(heading, sizeof heading, "efficiency at fpr %g", r->method[0].at_fpr);
-    printf("\n%-20s  %-18s  %-18s  %-18s  %s\n", "", "area under ROC", "network's lead", heading, "network's lead");
-    for (int i = 0; i < r->nmethod; i++)
-        print_method(&r->method[i]);
-}
 
 /* A row for each true class. */
 static void print_confusion(const cvy_test_result *r)
@@ -85,7 +45,6 @@ static void print_scores(const cvy_test_result *r)
     for (int i = 0; i < r->nmetric; i++)
         printf("%-20s  %.4f\n", r->metric[i].name, r->metric[i].value);
     print_confusion(r);
-    print_methods(r);
 }
 
 /* ---- the verb ---- */

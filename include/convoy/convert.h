@@ -64,10 +64,6 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_convert(cvy_context *context, const cv
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_export(const char *run, const char *which, const char *out, int64_t *step_out,
                                                  char **notes_out);
 
-/** Writes the ten classic features of each event of a collider data set to @file as comma-separated text with a head
- * line. Collective: no. Errors: CVY_E_ARGUMENT for other data, CVY_E_IO. */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_features(const char *source, const char *file);
-
 /** The data formats that this build reads and writes: two lines, "reads" and "writes", each followed by names. The
  * caller releases the text with cvy_text_release(). Collective: no. Errors: CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_formats(char **text_out);

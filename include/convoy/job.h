@@ -50,6 +50,18 @@ CVY_SIZED_STRUCT(cvy_job_about)
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_read_job(const cvy_job_source *job, int nranks, cvy_job_about *out);
 
 /**
+ * cvy_run_job_value - the value of one key of a job, with all defaults
+ * @job: the job; borrowed. That of a run folder is the file job.resolved.yaml
+ * @key: its path, "data.test" or "train.batch"
+ * @text_out: YAML: a scalar, "null" if the key has no value, or a list or map; without a newline at the end. The caller
+ *            releases it with cvy_text_release()
+ *
+ * A data source is given as cvy_data_open() takes it. Data and model are not opened. Collective: no. Threads: any.
+ * Errors: as cvy_run_read_job(), and CVY_E_ARGUMENT (no such key; the nearest is named).
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_job_value(const cvy_job_source *job, const char *key, char **text_out);
+
+/**
  * cvy_run_keys - all keys of the job file with types, defaults and help
  * @text_out: the text; the caller releases it with cvy_text_release()
  *

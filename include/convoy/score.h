@@ -17,17 +17,6 @@ typedef struct cvy_test_metric {
     double value;
 } cvy_test_metric;
 
-/** A method that separates two classes: the network, or a simpler method on the same data. Errors are standard errors.
- * A gain is the network's value minus the method's, and its error is that of the difference; both are NaN for the
- * network itself. */
-typedef struct cvy_test_method {
-    char name[64];
-    /** Area under the ROC curve. */
-    double area, area_error, area_gain, area_gain_error;
-    /** Share of true positives at the false-positive rate at_fpr. */
-    double at_fpr, efficiency, efficiency_error, efficiency_gain, efficiency_gain_error;
-} cvy_test_method;
-
 /** The scores of a network. The caller sets size, and releases the contents with cvy_test_result_release();
  * all pointers in it are valid until then. */
 typedef struct cvy_test_result {
@@ -47,9 +36,6 @@ typedef struct cvy_test_result {
      * 0: not a classifier. */
     int nconfusion;
     const double *confusion;
-    /** The network first, then simpler methods; 0: there are none for these data. */
-    int nmethod;
-    const cvy_test_method *method;
     /** All scores as one JSON object, as in test.json. */
     const char *json;
     /** Private to the library. A size that ends before this field is refused. */
@@ -74,6 +60,17 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_test(cvy_context *context, const char 
 CVY_API CVY_MUST_CHECK cvy_status cvy_test_result_json(const cvy_test_result *result, char **text_out);
 /** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
 CVY_API void cvy_test_result_release(cvy_test_result *result);
+
+/**
+ * cvy_run_checkpoint - the checkpoint of a run that cvy_run_test(), cvy_run_predict() and cvy_run_export() take
+ * @run: a run folder
+ * @name_out: "step-00004500": the best one, or the newest valid one if the run has noted none as the best; the caller
+ *            releases it with cvy_text_release()
+ *
+ * Checks the hashes of the checkpoint. Collective: no. Threads: any. Errors: CVY_E_IO (no run folder, no checkpoint),
+ * CVY_E_FORMAT (damaged), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_checkpoint(const char *run, char **name_out);
 
 /**
  * cvy_run_predict - write the network's output for each sample of a data set

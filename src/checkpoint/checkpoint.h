@@ -87,6 +87,9 @@ cvy_status cvy_checkpoint_save(const cvy_save_opts *opts);
  * CVY_E_FORMAT if no set, or not the named one, is valid; CVY_E_IO.
  */
 cvy_status cvy_checkpoint_find(const char *dir, const char *which, cvy_checkpoint *out);
+/* Finds the best set, or the newest valid one if none is noted as the best. If the best one is damaged, that is an
+ * error. Otherwise as cvy_checkpoint_find(). */
+cvy_status cvy_checkpoint_find_best(const char *dir, cvy_checkpoint *out);
 void cvy_checkpoint_close(cvy_checkpoint *c);
 /* Sends what rank 0 has found to all ranks. Only rank 0 opens files. Collective; an error of rank 0 is returned on all
  * ranks. */

@@ -229,6 +229,15 @@ cvy_status cvy_checkpoint_find(const char *dir, const char *which, cvy_checkpoin
     return find_named(dir, sets, count, best, out);
 }
 
+cvy_status cvy_checkpoint_find_best(const char *dir, cvy_checkpoint *out)
+{
+    const cvy_status status = cvy_checkpoint_find(dir, "best", out);
+    if (status != CVY_END)
+        return status;
+    cvy_checkpoint_close(out);
+    return cvy_checkpoint_find(dir, NULL, out);
+}
+
 /* ---- on all ranks ---- */
 
 /* Copies a text of rank 0, which may be NULL, into the pool of every other rank. */

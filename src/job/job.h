@@ -205,6 +205,9 @@ void cvy_job_update_in_sync(cvy_job *job);
 /* The factor on the base learning rate for a global batch, by train.lr_rule; 0: there is no rule. */
 double cvy_job_lr_factor(const cvy_job *job, int64_t batch);
 
+/* The value of a key as YAML, "null" if it has none; a string of its own. CVY_E_ARGUMENT names the nearest key. */
+cvy_status cvy_job_value(const cvy_job *job, const char *key, char **text_out);
+
 /* List all keys: as text for --help; as the page docs/reference/job-file.md. */
 cvy_status cvy_job_help(char **text_out);
 cvy_status cvy_job_manual(char **text_out);

@@ -14,6 +14,7 @@
 #define CVY_RUN_CHECKPOINTS "checkpoints" /* a folder */
 #define CVY_RUN_STATUS "STATUS"           /* one line: running, stopped, finished or failed */
 #define CVY_RUN_TEST "test.json"          /* the scores of `convoy test` */
+#define CVY_RUN_ANALYSIS "analysis.json"  /* other methods on the test data, written by another program */
 #define CVY_RUN_REPORT "report.html"
 #define CVY_RUN_LOCK "lock" /* locked by rank 0 while the run is active */
 

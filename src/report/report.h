@@ -24,23 +24,29 @@
  *      "metrics": {"accuracy": 0.809, "auc": 0.97},
  *      "classes": ["cat", ..], "positive": "signal",
  *      "roc": {"fpr": [..], "tpr": [..]},
+ *      "confusion": [[..], ..],
+ *      "mistakes": [{"sample": 17, "truth": "cat", "answer": "dog", "share": 0.98,
+ *                    "picture": "data:image/png;base64,.."}, ..],
+ *      "regression": [{"name": "u", "unit": "m/s", "truth": [..], "prediction": [..],
+ *                      "rmse": .., "mae": .., "r2": ..}]}
+ *
+ * The metric auc writes "roc", and balanced_accuracy writes "confusion", which has a row for each true class.
+ * "mistakes" are the worst samples, the worst one first. The details of metrics are members of the top level. The
+ * writer should thin curves of more than some thousand points.
+ *
+ * analysis.json, which any program may write that compares the network with other methods on the test data, as
+ * examples/collider does (every member may be missing):
+ *     {"checkpoint": "step-00004500",
  *      "network": {"area": 0.97, "area_error": 0.001, "at_fpr": 0.01, "efficiency": 0.55,
  *                  "efficiency_error": 0.004},
  *      "baselines": [{"name": "cuts", "fpr": [..], "tpr": [..], .. as in network ..,
  *                     "area_gain": 0.08, "area_gain_error": 0.002,
  *                     "efficiency_gain": .., "efficiency_gain_error": ..}],
- *      "confusion": [[..], ..],
- *      "mistakes": [{"sample": 17, "truth": "cat", "answer": "dog", "share": 0.98,
- *                    "picture": "data:image/png;base64,.."}, ..],
- *      "regression": [{"name": "u", "unit": "m/s", "truth": [..], "prediction": [..],
- *                      "rmse": .., "mae": .., "r2": ..}],
  *      "histograms": [{"name": "H_T", "unit": "GeV", "edges": [n + 1 numbers],
  *                      "classes": [{"name": "signal", "counts": [n numbers]}, ..]}]}
  *
- * The metric auc writes "roc", and balanced_accuracy writes "confusion", which has a row for each true class.
- * "mistakes" are the worst samples, the worst one first. Gains are those of the network over the baseline, with paired
- * errors. The details of metrics are members of the top level. The writer should thin curves of more than some thousand
- * points.
+ * Gains are those of the network over the baseline, with paired errors. The page leaves the analysis out if test.json
+ * is of another checkpoint. Older runs have these members in test.json.
  */
 #ifndef CVY_REPORT_H
 #define CVY_REPORT_H
@@ -71,6 +77,7 @@ typedef struct cvy_report {
     cvy_pool *pool;
     const char *folder;
     cvy_frame steps, epochs;
+    const cvy_tree *analysis;          /* of analysis.json, or test.json if there is none; NULL: neither */
     const cvy_tree *job, *plan, *test; /* NULL: the file does not exist or cannot be read */
     const char *job_text;              /* NULL: none */
     const char *status_text;

@@ -34,7 +34,7 @@ static cvy_status read_curve(cvy_report *r, const char *name, double area, const
 
 static int read_curves(cvy_report *r, struct curve *curve)
 {
-    const cvy_tree *roc = cvy_tree_at(r->test, "roc"), *baselines = cvy_tree_at(r->test, "baselines");
+    const cvy_tree *roc = cvy_tree_at(r->test, "roc"), *baselines = cvy_tree_at(r->analysis, "baselines");
     int n = 0;
     if (!roc ||
         read_curve(r, cvy_report_model(r) ? cvy_report_model(r) : "network", cvy_report_area(r), roc, &curve[n]) !=
@@ -81,9 +81,9 @@ static void roc(cvy_report *r)
     const int n = read_curves(r, curve);
     const char *positive = cvy_tree_text_at(r->test, "positive");
     char y_label[120] = "true positive rate", note[160] = "";
-    const double at = cvy_tree_real_at(r->test, "network.at_fpr"),
-                 efficiency = cvy_tree_real_at(r->test, "network.efficiency"),
-                 error = cvy_tree_real_at(r->test, "network.efficiency_error");
+    const double at = cvy_tree_real_at(r->analysis, "network.at_fpr"),
+                 efficiency = cvy_tree_real_at(r->analysis, "network.efficiency"),
+                 error = cvy_tree_real_at(r->analysis, "network.efficiency_error");
     if (n == 0)
         return;
     if (positive)
@@ -392,7 +392,7 @@ static void comparison_row(cvy_report *r, const char *name, const cvy_tree *tree
 /* One table of the network and the baselines, with paired gains. */
 static void comparison(cvy_report *r)
 {
-    const cvy_tree *baselines = cvy_tree_at(r->test, "baselines"), *network = cvy_tree_at(r->test, "network");
+    const cvy_tree *baselines = cvy_tree_at(r->analysis, "baselines"), *network = cvy_tree_at(r->analysis, "network");
     if (!network || !baselines || baselines->kind != CVY_TREE_LIST || baselines->count == 0)
         return;
     const double at = cvy_tree_real_at(network, "at_fpr");
@@ -412,7 +412,8 @@ static void comparison(cvy_report *r)
 
 void cvy_report_test(cvy_report *r)
 {
-    const cvy_tree *regression = cvy_tree_at(r->test, "regression"), *histograms = cvy_tree_at(r->test, "histograms");
+    const cvy_tree *regression = cvy_tree_at(r->test, "regression"),
+                   *histograms = cvy_tree_at(r->analysis, "histograms");
     struct confusion matrix = {0};
     if (!r->test)
         return;

@@ -53,7 +53,7 @@ const char *cvy_report_model(const cvy_report *r)
 
 double cvy_report_area(const cvy_report *r)
 {
-    const double area = cvy_tree_real_at(r->test, "network.area");
+    const double area = cvy_tree_real_at(r->analysis, "network.area");
     return isfinite(area) ? area : cvy_tree_real_at(r->test, "metrics.auc");
 }
 
@@ -92,7 +92,7 @@ static void say_training(const cvy_report *r, cvy_text *t)
 /* The baseline with the largest area; NULL if there is none. */
 static const cvy_tree *best_baseline(const cvy_report *r)
 {
-    const cvy_tree *list = cvy_tree_at(r->test, "baselines"), *best = NULL;
+    const cvy_tree *list = cvy_tree_at(r->analysis, "baselines"), *best = NULL;
     for (int i = 0; list && list->kind == CVY_TREE_LIST && i < list->count; i++)
         if (!best || cvy_tree_real_at(list->child[i], "area") > cvy_tree_real_at(best, "area"))
             best = list->child[i];
@@ -102,7 +102,7 @@ static const cvy_tree *best_baseline(const cvy_report *r)
 static void say_roc(const cvy_report *r, cvy_text *t, double area)
 {
     const char *positive = cvy_tree_text_at(r->test, "positive");
-    const double error = cvy_tree_real_at(r->test, "network.area_error");
+    const double error = cvy_tree_real_at(r->analysis, "network.area_error");
     const cvy_tree *baseline = best_baseline(r);
     cvy_text_add(t, "it picks out %s with an area under the ROC curve of %.4f",
                  positive ? positive : "the positive class", area);

@@ -66,6 +66,21 @@ static cvy_status read_text(cvy_report *r, const char *name, const char **out)
     return status;
 }
 
+/* An analysis of other weights than those of test.json would be misleading, so the page leaves it out. */
+static cvy_status read_analysis(cvy_report *r)
+{
+    const cvy_tree *analysis = NULL;
+    CVY_TRY(read_tree(r, CVY_RUN_ANALYSIS, &analysis));
+    const char *of = cvy_tree_text_at(analysis, "checkpoint"), *tested = cvy_tree_text_at(r->test, "checkpoint");
+    r->analysis = analysis ? analysis : r->test;
+    if (!analysis || !of || !tested || strcmp(of, tested) == 0)
+        return CVY_OK;
+    r->analysis = NULL;
+    return tolerate(
+        r, CVY_RUN_ANALYSIS,
+        cvy_error_set(CVY_E_FORMAT, "it is of %s, but the scores are of %s: run the analysis again", of, tested));
+}
+
 static cvy_status read_all(cvy_report *r)
 {
     char *path = NULL;
@@ -75,6 +90,7 @@ static cvy_status read_all(cvy_report *r)
     CVY_TRY(read_text(r, CVY_RUN_STATUS, &r->status_text));
     CVY_TRY(read_tree(r, CVY_RUN_PLAN, &r->plan));
     CVY_TRY(read_tree(r, CVY_RUN_TEST, &r->test));
+    CVY_TRY(read_analysis(r));
     CVY_TRY(path_of(r, CVY_RUN_METRICS, &path, &exists));
     return exists ? tolerate(r, CVY_RUN_METRICS, cvy_frames_read(path, &r->steps, &r->epochs)) : CVY_OK;
 }

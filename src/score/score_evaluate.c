@@ -8,7 +8,6 @@
 
 #include "base/base_file.h"
 #include "monitor/monitor_run_layout.h"
-#include "score/score_baseline.h"
 #include "score/score_result.h"
 #include "score/score_run.h"
 #include "score/score_worst.h"
@@ -93,7 +92,6 @@ static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct 
     add_scores(s, scores, json);
     add_regression(s, c, output_elems, json);
     CVY_TRY(cvy_mistakes_add(s, c->rows, c->n, c->row_elems, output_elems, json));
-    CVY_TRY(cvy_baselines_add(s, c->rows, c->n, c->row_elems, json));
     cvy_json_close(json, '}');
     CVY_TRY(json->text.status);
     if (s->run) {

@@ -79,37 +79,6 @@ static cvy_status read_confusion(cvy_pool *pool, const cvy_tree *root, cvy_test_
     return CVY_OK;
 }
 
-static cvy_test_method read_method(const cvy_tree *m)
-{
-    cvy_test_method out = {.area = number(m, "area"),
-                           .area_error = number(m, "area_error"),
-                           .area_gain = number(m, "area_gain"),
-                           .area_gain_error = number(m, "area_gain_error"),
-                           .at_fpr = number(m, "at_fpr"),
-                           .efficiency = number(m, "efficiency"),
-                           .efficiency_error = number(m, "efficiency_error"),
-                           .efficiency_gain = number(m, "efficiency_gain"),
-                           .efficiency_gain_error = number(m, "efficiency_gain_error")};
-    copy_text(m, "name", out.name, sizeof out.name);
-    return out;
-}
-
-static cvy_status read_methods(cvy_pool *pool, const cvy_tree *root, cvy_test_result *r)
-{
-    const cvy_tree *network = cvy_tree_get(root, "network"), *others = cvy_tree_get(root, "baselines");
-    cvy_test_method *method = NULL;
-    if (!network || !others || others->kind != CVY_TREE_LIST || others->count == 0)
-        return CVY_OK;
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *method * (size_t)(others->count + 1), &method));
-    method[0] = read_method(network);
-    snprintf(method[0].name, sizeof method[0].name, "network");
-    for (int i = 0; i < others->count; i++)
-        method[i + 1] = read_method(others->child[i]);
-    r->nmethod = others->count + 1;
-    r->method = method;
-    return CVY_OK;
-}
-
 static cvy_status read_all(cvy_pool *pool, const char *json, cvy_test_result *r)
 {
     cvy_tree *root = NULL;
@@ -121,8 +90,7 @@ static cvy_status read_all(cvy_pool *pool, const char *json, cvy_test_result *r)
     r->seconds = number(root, "seconds");
     CVY_TRY(read_metrics(pool, root, r));
     CVY_TRY(read_classes(pool, root, r));
-    CVY_TRY(read_confusion(pool, root, r));
-    return read_methods(pool, root, r);
+    return read_confusion(pool, root, r);
 }
 
 static void release_owned(struct owned **owned)

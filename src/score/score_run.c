@@ -8,6 +8,7 @@
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "data/data_reader.h"
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
 #include "session/session_normalize.h"
@@ -26,12 +27,7 @@ static cvy_status find_set(cvy_scoring *s)
     cvy_run_path(s->run, CVY_RUN_CHECKPOINTS, path);
     cvy_status status = CVY_OK;
     if (comm->rank == 0) {
-        status = cvy_checkpoint_find(path, "best", &s->checkpoint);
-        if (status == CVY_END) { /* no set is marked as the best; a damaged best set is an error instead */
-            cvy_checkpoint_close(&s->checkpoint);
-            s->checkpoint = (cvy_checkpoint){0};
-            status = cvy_checkpoint_find(path, NULL, &s->checkpoint);
-        }
+        status = cvy_checkpoint_find_best(path, &s->checkpoint);
         for (int i = 0; i < s->checkpoint.nmessage; i++)
             cvy_log(s->session.context, CVY_LOG_WARN, "%s", s->checkpoint.message[i]);
         if (status == CVY_END)
@@ -128,6 +124,29 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
     CVY_TRY(cvy_comm_agree(comm, make_program(out, want_labels)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(out->session.program)));
     return load_weights(out, target);
+}
+
+cvy_status cvy_run_checkpoint(const char *run, char **name_out)
+{
+    char path[CVY_RUN_PATH];
+    cvy_checkpoint c = {0};
+    cvy_text name = {0};
+    *name_out = NULL;
+    CVY_CHECK(cvy_file_is_folder(run), CVY_E_IO, "%s is not a run folder", run);
+    cvy_run_path(run, CVY_RUN_CHECKPOINTS, path);
+    cvy_status status = cvy_checkpoint_find_best(path, &c);
+    if (status == CVY_END)
+        status = cvy_error_set(CVY_E_IO, "%s holds no checkpoint", run);
+    if (status == CVY_OK) {
+        cvy_text_add(&name, "%s", cvy_data_base_name(c.path));
+        status = name.status;
+    }
+    cvy_checkpoint_close(&c);
+    if (status == CVY_OK)
+        *name_out = name.data;
+    else
+        cvy_text_free(&name);
+    return status;
 }
 
 void cvy_scoring_close(cvy_scoring *s)

@@ -31,6 +31,17 @@ static cvy_status tell(const cvy_job *job, int nranks, cvy_job_about *out)
     return CVY_OK;
 }
 
+cvy_status cvy_run_job_value(const cvy_job_source *source, const char *key, char **text_out)
+{
+    cvy_job *job = NULL;
+    CVY_CHECK(key && text_out, CVY_E_ARGUMENT, "cvy_run_job_value() needs a key and a place for its value");
+    *text_out = NULL;
+    CVY_TRY(cvy_job_read(source, &job));
+    const cvy_status status = cvy_job_value(job, key, text_out);
+    cvy_job_destroy(&job);
+    return status;
+}
+
 cvy_status cvy_run_read_job(const cvy_job_source *source, int nranks, cvy_job_about *out)
 {
     cvy_job *job = NULL;

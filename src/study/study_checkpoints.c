@@ -241,11 +241,7 @@ cvy_status cvy_run_export(const char *run, const char *which, const char *out, i
               sizeof dir - 20);
     CVY_CHECK(stat(out, &there) != 0, CVY_E_IO, "%s exists already: choose another name, or remove it", out);
     cvy_run_path(run, CVY_RUN_CHECKPOINTS, dir);
-    cvy_status status = cvy_checkpoint_find(dir, which ? which : "best", &c);
-    if (status == CVY_END && !which) {
-        cvy_checkpoint_close(&c);
-        status = cvy_checkpoint_find(dir, NULL, &c);
-    }
+    cvy_status status = which ? cvy_checkpoint_find(dir, which, &c) : cvy_checkpoint_find_best(dir, &c);
     if (status == CVY_END)
         status = cvy_error_set(CVY_E_IO, "%s holds no %s", run, which ? "best checkpoint" : "checkpoint");
     if (status == CVY_OK)

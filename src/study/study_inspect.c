@@ -1,5 +1,5 @@
 /*
- * study_inspect.c: cvy_run_inspect(), cvy_run_features(): describe the contents of data sets, weights, checkpoints and
+ * study_inspect.c: cvy_run_inspect(): describes the contents of data sets, weights, checkpoints and
  * run folders. They need no ranks and no program.
  */
 #include <convoy/convert.h>
@@ -11,7 +11,6 @@
 #include "base/base_file.h"
 #include "checkpoint/checkpoint.h"
 #include "data/data_reader.h"
-#include "data/generated/data_collider.h"
 #include "monitor/monitor_run_layout.h"
 #include "session/session_source.h"
 
@@ -241,27 +240,5 @@ cvy_status cvy_run_inspect(const char *path, int statistics, char **text_out)
         cvy_text_free(&t);
     else
         *text_out = t.data;
-    return status;
-}
-
-static cvy_status features(cvy_pool *pool, const char *source, const char *file)
-{
-    cvy_dataset *d = NULL;
-    cvy_collider_table table = {0};
-    CVY_TRY(cvy_job_open_source(pool, source, &d));
-    cvy_status status = cvy_collider_table_make(d, 0, 1, &table);
-    if (status == CVY_OK)
-        status = cvy_collider_table_write(&table, file);
-    cvy_collider_table_free(&table);
-    cvy_dataset_destroy(&d);
-    return status;
-}
-
-cvy_status cvy_run_features(const char *source, const char *file)
-{
-    cvy_pool *pool = NULL;
-    CVY_TRY(cvy_pool_create(&pool));
-    const cvy_status status = features(pool, source, file);
-    cvy_pool_destroy(&pool);
     return status;
 }

@@ -1,24 +1,22 @@
 /*
- * data_collider_features.c: what an analysis without a network computes from an event's image: jets by a simple cluster
- * finder, and ten numbers.
+ * collider_features.c: what an analysis without a network computes from an event's image: jets and ten numbers.
  *
- * Jets: each cell that is the largest of its 3x3 neighbourhood and above 5 GeV is a seed; from the hardest on, a seed
- * takes the energy of the 5x5 cells round it (as far as no earlier jet took it), less the median level of pile-up
- * there. Jets count from 30 GeV. The features: total transverse energy, number of jets, transverse momenta of the
- * first, second and fourth jet, missing transverse momentum, electromagnetic share, number of tracks, distance of the
- * first two jets in eta, sphericity in the transverse plane.
+ * A cell that is the largest of its 3x3 neighbourhood and above 5 GeV is a seed. From the hardest seed on, each takes
+ * the energy of the 5x5 cells around it that no earlier jet took, less the mean level of pile-up. Jets count from
+ * 30 GeV. The features are: total transverse energy, number of jets, transverse momenta of the first, second and fourth
+ * jet, missing transverse momentum, electromagnetic share, number of tracks, distance of the first two jets in
+ * pseudorapidity, sphericity in the transverse plane.
  */
-#include "data/generated/data_collider.h"
-
 #include <math.h>
-#include <string.h>
+
+#include "collider.h"
 
 #define PI_F 3.14159265f
 #define SEED_GEV 5.0f
 #define JET_GEV 30.0f
 enum { SEEDS_MAX = 64, REACH = 2 };
 
-const char *const cvy_collider_feature_name[COLLIDER_FEATURES] = {
+const char *const feature_name[FEATURES] = {
     "ht", "njet", "jet1_pt", "jet2_pt", "jet4_pt", "met", "em_share", "ntrack", "deta12", "sphericity",
 };
 
@@ -27,16 +25,27 @@ struct seed {
     int row, col;
 };
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Azimuth is periodic. */
 static int wrap(int64_t col, int64_t n)
 {
     return (int)((col % n + n) % n);
 }
 
-/* The largest of its neighbourhood; of equal ones the first. */
+/* Whether a cell is the largest of its neighbourhood. Of equal cells the first one is. */
 static int is_peak(const float *et, int64_t neta, int64_t nphi, int64_t row, int64_t col)
 {
     const float here = et[row * nphi + col];
-    for (int64_t y = CVY_MAX(row - 1, 0); y <= CVY_MIN(row + 1, neta - 1); y++) {
+    for (int64_t y = larger(row - 1, 0); y <= smaller(row + 1, neta - 1); y++) {
         for (int64_t dx = -1; dx <= 1; dx++) {
             const int64_t x = wrap(col + dx, nphi);
             const float there = et[y * nphi + x];
@@ -47,7 +56,7 @@ static int is_peak(const float *et, int64_t neta, int64_t nphi, int64_t row, int
     return 1;
 }
 
-/* Seeds, hardest first. */
+/* Finds the seeds, the hardest first, and gives their number. */
 static int find_seeds(const float *et, int64_t neta, int64_t nphi, struct seed *seed)
 {
     int n = 0;
@@ -67,12 +76,12 @@ static int find_seeds(const float *et, int64_t neta, int64_t nphi, struct seed *
     return n;
 }
 
-/* Takes the cells round the seed out of et: the jet's transverse momentum. */
+/* Takes the cells around the seed out of et. Gives the jet's transverse momentum. */
 static float take_jet(float *et, int64_t neta, int64_t nphi, const struct seed *s, float level)
 {
     float sum = 0;
     int cells = 0;
-    for (int64_t y = CVY_MAX(s->row - REACH, 0); y <= CVY_MIN(s->row + REACH, neta - 1); y++) {
+    for (int64_t y = larger(s->row - REACH, 0); y <= smaller(s->row + REACH, neta - 1); y++) {
         for (int dx = -REACH; dx <= REACH; dx++) {
             float *cell = &et[y * nphi + wrap(s->col + dx, nphi)];
             sum += *cell;
@@ -83,7 +92,7 @@ static float take_jet(float *et, int64_t neta, int64_t nphi, const struct seed *
     return sum - level * (float)cells;
 }
 
-/* Sums over all cells. */
+/* Computes the features that are sums over all cells, and et, the transverse energy of each cell. */
 static void global_features(const float *image, int64_t neta, int64_t nphi, float *et, float *f)
 {
     const int64_t n = neta * nphi;
@@ -93,9 +102,9 @@ static void global_features(const float *image, int64_t neta, int64_t nphi, floa
         double here = 0, square = 0;
         for (int64_t row = 0; row < neta; row++) {
             const int64_t i = row * nphi + col;
-            et[i] = image[COLLIDER_EM * n + i] + image[COLLIDER_HAD * n + i];
-            em += image[COLLIDER_EM * n + i];
-            tracks += image[COLLIDER_TRACKS * n + i];
+            et[i] = image[CHANNEL_EM * n + i] + image[CHANNEL_HAD * n + i];
+            em += image[CHANNEL_EM * n + i];
+            tracks += image[CHANNEL_TRACKS * n + i];
             here += et[i];
             square += et[i] * et[i];
         }
@@ -107,21 +116,21 @@ static void global_features(const float *image, int64_t neta, int64_t nphi, floa
         xy += square * c * s;
     }
     const double spread = sqrt((xx - yy) * (xx - yy) + 4 * xy * xy), trace = xx + yy;
-    f[COLLIDER_HT] = (float)sum;
-    f[COLLIDER_MET] = (float)hypot(x, y);
-    f[COLLIDER_EM_SHARE] = sum > 0 ? (float)(em / sum) : 0;
-    f[COLLIDER_NTRACK] = (float)tracks;
-    f[COLLIDER_SPHERICITY] = trace > 0 ? (float)(1 - spread / trace) : 0;
+    f[FEATURE_HT] = (float)sum;
+    f[FEATURE_MET] = (float)hypot(x, y);
+    f[FEATURE_EM_SHARE] = sum > 0 ? (float)(em / sum) : 0;
+    f[FEATURE_NTRACK] = (float)tracks;
+    f[FEATURE_SPHERICITY] = trace > 0 ? (float)(1 - spread / trace) : 0;
 }
 
-void cvy_collider_features_of(const float *image, int64_t neta, int64_t nphi, float *work, float *f)
+void features_of(const float *image, int64_t neta, int64_t nphi, float *work, float *f)
 {
     struct seed seed[SEEDS_MAX];
     float pt[SEEDS_MAX], row[SEEDS_MAX];
     int njet = 0;
     global_features(image, neta, nphi, work, f);
     const int nseed = find_seeds(work, neta, nphi, seed);
-    /* Pile-up's mean level: what is left when every hard spot is cut off at 2 GeV. */
+    /* The mean level of pile-up is what is left if every hard cell is cut off at 2 GeV. */
     float level = 0;
     for (int64_t i = 0; i < neta * nphi; i++)
         level += fminf(work[i], 2);
@@ -138,9 +147,9 @@ void cvy_collider_features_of(const float *image, int64_t neta, int64_t nphi, fl
         pt[at] = jet;
         row[at] = (float)seed[i].row;
     }
-    f[COLLIDER_NJET] = (float)njet;
-    f[COLLIDER_LEAD] = njet > 0 ? pt[0] : 0;
-    f[COLLIDER_SECOND] = njet > 1 ? pt[1] : 0;
-    f[COLLIDER_FOURTH] = njet > 3 ? pt[3] : 0;
-    f[COLLIDER_DETA] = njet > 1 ? fabsf(row[0] - row[1]) * (2 * COLLIDER_ETA_MAX) / (float)neta : 0;
+    f[FEATURE_NJET] = (float)njet;
+    f[FEATURE_LEAD] = njet > 0 ? pt[0] : 0;
+    f[FEATURE_SECOND] = njet > 1 ? pt[1] : 0;
+    f[FEATURE_FOURTH] = njet > 3 ? pt[3] : 0;
+    f[FEATURE_DETA] = njet > 1 ? fabsf(row[0] - row[1]) * (2 * ETA_MAX) / (float)neta : 0;
 }
