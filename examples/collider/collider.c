@@ -7,7 +7,6 @@
  * The baselines are fitted to the run's training events. The program prints a table, writes RUN/analysis.json and
  * renews RUN/report.html. It uses convoy's public interface alone: data sets, predictions, the report.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,32 +15,6 @@
 
 enum { REPLICAS = 400, SEED = 1, JOB_PATH_ROOM = 1024 };
 static const double FPR = 0.01;
-
-void fail(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("collider: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(1);
-}
-
-cvy_status check(cvy_status status)
-{
-    if (status < 0)
-        fail("%s", cvy_error_text());
-    return status;
-}
-
-void *allocate(int64_t count, size_t size)
-{
-    void *memory = calloc(count > 0 ? (size_t)count : 1, size);
-    if (!memory)
-        fail("no memory for %lld elements of %zu bytes", (long long)count, size);
-    return memory;
-}
 
 /* Reads the events of a key of the run's job, such as "data.test". The caller frees the source. */
 static events read_source(cvy_context *context, const char *run, const char *key, char **source_out)

@@ -6,6 +6,7 @@
  *   collider_cuts.c       a selection by cuts
  *   collider_linear.c     logistic regression
  *   collider_roc.c        ROC curves, and errors of two classifiers on the same events
+ *   collider_check.c      errors
  *   collider_output.c     the table on the terminal, and analysis.json for the report
  *   collider.c            the command line
  *

@@ -53,8 +53,8 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_read_job(const cvy_job_source *job, in
  * cvy_run_job_value - the value of one key of a job, with all defaults
  * @job: the job; borrowed. That of a run folder is the file job.resolved.yaml
  * @key: its path, "data.test" or "train.batch"
- * @text_out: YAML: a scalar, "null" if the key has no value, or a list or map; without a newline at the end. The caller
- *            releases it with cvy_text_release()
+ * @text_out: YAML: on one line: a scalar ("null" if the key has no value), a list or a map. The caller releases it with
+ *            cvy_text_release()
  *
  * A data source is given as cvy_data_open() takes it. Data and model are not opened. Collective: no. Threads: any.
  * Errors: as cvy_run_read_job(), and CVY_E_ARGUMENT (no such key; the nearest is named).

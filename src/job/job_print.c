@@ -41,22 +41,42 @@ cvy_status cvy_job_print(const cvy_job *job, char **text_out)
     return print(job, 1, text_out);
 }
 
-/* Prints the child of `node` with the name that follows in `path`, or `node` itself at the end of the path. */
-static cvy_status print_at(const cvy_tree *node, const char *whole, const char *path, char **text_out)
+/* Whether the job file has this key, which may be without a value: "data.test", or "model" at the top. If it does not,
+ * near_out is the nearest key of the same section, or NULL. */
+static int is_key(const char *key, const char **near_out)
 {
-    char name[64];
+    enum { KEYS_MAX = 64 };
+    const char *dot = strchr(key, '.'), *name = dot ? dot + 1 : key, *names[KEYS_MAX];
+    const cvy_option *rows = dot ? NULL : cvy_job_top_rows;
+    int count = 0;
+    for (const cvy_job_section *s = cvy_job_sections; dot && s->name; s++)
+        if (strlen(s->name) == (size_t)(dot - key) && strncmp(s->name, key, (size_t)(dot - key)) == 0)
+            rows = s->rows;
+    for (; rows && rows->name && count < KEYS_MAX; rows++) {
+        if (strcmp(rows->name, name) == 0)
+            return 1;
+        names[count++] = rows->name;
+    }
+    *near_out = cvy_text_nearest(name, names, count);
+    return 0;
+}
+
+static cvy_status print_key(const cvy_tree *root, const char *key, char **text_out)
+{
+    const cvy_tree *node = root;
     const char *near = NULL;
-    if (!*path)
-        return cvy_tree_print(node, text_out);
-    const size_t length = strcspn(path, ".");
-    snprintf(name, sizeof name, "%.*s", (int)length, path);
-    const cvy_tree *child = node->kind == CVY_TREE_MAP ? cvy_tree_get(node, name) : NULL;
-    if (child)
-        return print_at(child, whole, path + length + (path[length] == '.'), text_out);
-    if (node->kind == CVY_TREE_MAP)
-        near = cvy_text_nearest(name, node->key, node->count);
-    CVY_FAIL(CVY_E_ARGUMENT, "a job has no key \"%s\"%s%s%s", whole, near ? "; did you mean \"" : "", near ? near : "",
-             near ? "\"?" : "");
+    char name[64];
+    for (const char *rest = key; node && *rest; rest += strcspn(rest, "."), rest += *rest == '.') {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(rest, "."), rest);
+        node = node->kind == CVY_TREE_MAP ? cvy_tree_get(node, name) : NULL;
+    }
+    if (node)
+        return cvy_tree_print_line(node, text_out);
+    CVY_CHECK(is_key(key, &near), CVY_E_ARGUMENT, "a job has no key \"%s\"%s%s%s", key, near ? "; did you mean \"" : "",
+              near ? near : "", near ? "\"?" : "");
+    CVY_TRY(cvy_mem_alloc(sizeof "null", text_out));
+    memcpy(*text_out, "null", sizeof "null");
+    return CVY_OK;
 }
 
 cvy_status cvy_job_value(const cvy_job *job, const char *key, char **text_out)
@@ -67,9 +87,7 @@ cvy_status cvy_job_value(const cvy_job *job, const char *key, char **text_out)
     CVY_TRY(cvy_pool_create(&pool));
     cvy_status status = cvy_job_tree(job, pool, 1, &root);
     if (status == CVY_OK)
-        status = print_at(root, key, key, text_out);
-    if (status == CVY_OK)
-        (*text_out)[strlen(*text_out) - 1] = 0; /* the newline at the end */
+        status = print_key(root, key, text_out);
     cvy_pool_destroy(&pool);
     return status;
 }

@@ -423,6 +423,33 @@ static void sources_for_validation(void)
     }
 }
 
+/* What a C program asks a job for by name. */
+static void values_by_key(void)
+{
+    static const struct {
+        const char *key, *value;
+    } rows[] = {
+        {"model", "lenet"},
+        {"train.batch", "128"},
+        {"data.test", "null"},
+        {"data.train", "{format: lmdb, path: \"a: b\", range: [0, 3], options: {x: [1, {y: 2}]}}"},
+        {"train.groups", "[{match: \"*\", frozen: true}]"},
+    };
+    cvy_job *job = must_parse("model: lenet\ndata:\n  train: {format: lmdb, path: 'a: b', range: [0, 3], options: {x: "
+                              "[1, {y: 2}]}}\ntrain: {groups: [{match: '*', frozen: true}]}\n");
+    char *text = NULL;
+    for (int i = 0; i < CVY_COUNT(rows); i++) {
+        EXPECT_OK(cvy_job_value(job, rows[i].key, &text));
+        EXPECT_TEXT(text, rows[i].value);
+        cvy_mem_free(&text);
+    }
+    EXPECT_FAULT(cvy_job_value(job, "train.bacth", &text), CVY_E_ARGUMENT,
+                 "a job has no key \"train.bacth\"; did you mean \"batch\"?");
+    EXPECT_FAULT(cvy_job_value(job, "model.name.x", &text), CVY_E_ARGUMENT, "a job has no key \"model.name.x\"");
+    EXPECT(text == NULL);
+    cvy_job_destroy(&job);
+}
+
 static void durations(void)
 {
     static const struct {
@@ -597,6 +624,7 @@ int main(int argc, char **argv)
     TEST(errors);
     TEST(errors_of_the_whole);
     TEST(sources_for_validation);
+    TEST(values_by_key);
     TEST(durations);
     TEST(batches);
     TEST(no_memory);

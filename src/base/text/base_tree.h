@@ -54,5 +54,7 @@ cvy_status cvy_text_int(const char *text, int64_t *out);
 cvy_status cvy_text_real(const char *text, double *out);
 /* Prints the tree as block YAML (for job.resolved.yaml). The caller frees the text with cvy_mem_free. */
 cvy_status cvy_tree_print(const cvy_tree *node, char **text_out);
+/* The same in flow style, on one line without a newline: {a: 1, b: [x, y]}. */
+cvy_status cvy_tree_print_line(const cvy_tree *node, char **text_out);
 
 #endif

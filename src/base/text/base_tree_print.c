@@ -60,7 +60,11 @@ static void print_on_a_line(cvy_text *t, const cvy_tree *node)
     cvy_text_add(t, node->kind == CVY_TREE_MAP ? "{" : "[");
     for (int i = 0; i < node->count; i++) {
         cvy_text_add(t, i > 0 ? ", " : "");
-        print_scalar(t, node->child[i]);
+        if (node->kind == CVY_TREE_MAP) {
+            print_key(t, node->key[i]);
+            cvy_text_add(t, ": ");
+        }
+        print_on_a_line(t, node->child[i]);
     }
     cvy_text_add(t, node->kind == CVY_TREE_MAP ? "}" : "]");
 }
@@ -98,6 +102,16 @@ static void print_block(cvy_text *t, const cvy_tree *node, int column)
     }
 }
 
+static cvy_status finish(cvy_text *t, char **text_out)
+{
+    const cvy_status status = t->status;
+    if (status != CVY_OK)
+        cvy_text_free(t);
+    else
+        *text_out = t->data;
+    return status;
+}
+
 cvy_status cvy_tree_print(const cvy_tree *node, char **text_out)
 {
     cvy_text t = {0};
@@ -107,11 +121,12 @@ cvy_status cvy_tree_print(const cvy_tree *node, char **text_out)
     } else {
         print_block(&t, node, 0);
     }
-    if (t.status != CVY_OK) {
-        const cvy_status status = t.status;
-        cvy_text_free(&t);
-        return status;
-    }
-    *text_out = t.data;
-    return CVY_OK;
+    return finish(&t, text_out);
+}
+
+cvy_status cvy_tree_print_line(const cvy_tree *node, char **text_out)
+{
+    cvy_text t = {0};
+    print_on_a_line(&t, node);
+    return finish(&t, text_out);
 }
