@@ -28,7 +28,7 @@ cat <<END
 
 1. convoy was built into build/release; the command is build/release/convoy.
 2. Two MPI ranks trained a convolutional network on generated collider events in $((trained - start)) s (the job: examples/collider.yaml).
-3. It was tested on events that it had not seen; the results are above, beside those of the classic selection.
+3. It was tested on events that it had not seen; the results are above, next to those of the classic analysis.
 4. Curves, tables and settings are on one page: $run/report.html.
 5. Next: change a line of examples/collider.yaml and run again, or see what can be trained with build/release/convoy models.
 END

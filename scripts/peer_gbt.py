@@ -3,8 +3,8 @@
 
 Needs scikit-learn. Make the features first:
 
-    convoy inspect '{format: collider, events: 20000}' --features train.csv
-    convoy inspect '{format: collider, events: 20000, seed: 2}' --features test.csv
+    collider --features '{format: collider, events: 20000}' train.csv
+    collider --features '{format: collider, events: 20000, seed: 2}' test.csv
     python3 scripts/peer_gbt.py train.csv test.csv
 """
 import sys
