@@ -167,6 +167,12 @@ figures() {
     "$1" test "$2" --threads 1 >>"$log" 2>&1 || { echo "test fails: $(tail -n 1 "$log")"; return 1; }
     json_numbers "$2/test.json" >"$3/test"
     page_numbers "$2/report.html" >"$3/page"
+    # Earlier builds analysed collider events as a part of `convoy test`; now examples/collider does it.
+    if grep -q 'format: collider' "$2/job.resolved.yaml"; then
+        sed 's/, *"network": {.*/}/' "$2/test.json" | tr '\n' ' ' >"$2/scores.json"
+        json_numbers "$2/scores.json" >"$3/test"
+        echo "not compared" >"$3/page"
+    fi
     for file in losses scores weights export test page plan; do
         [ -s "$3/$file" ] || { echo "there is nothing in $file"; return 1; }
     done
