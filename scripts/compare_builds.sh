@@ -169,7 +169,7 @@ figures() {
     page_numbers "$2/report.html" >"$3/page"
     # Earlier builds analysed collider events as a part of `convoy test`; now examples/collider does it.
     if grep -q 'format: collider' "$2/job.resolved.yaml"; then
-        sed 's/, *"network": {.*/}/' "$2/test.json" | tr '\n' ' ' >"$2/scores.json"
+        tr '\n' ' ' <"$2/test.json" | sed 's/, *"network": {.*/}/' >"$2/scores.json"
         json_numbers "$2/scores.json" >"$3/test"
         echo "not compared" >"$3/page"
     fi
