@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "base/text/base_table.h"
 #include "job/job_table.h"
 
 struct preset {
@@ -36,20 +37,12 @@ static const struct preset presets[] = {
 
 static cvy_status find_preset(const cvy_tree *name, const struct preset **out)
 {
-    const char *names[CVY_COUNT(presets)];
-    cvy_text known = {0};
-    for (int i = 0; i < CVY_COUNT(presets); i++) {
-        names[i] = presets[i].name;
-        if (strcmp(presets[i].name, name->text) == 0) {
-            *out = &presets[i];
-            return CVY_OK;
-        }
-    }
-    cvy_text_add_known(&known, name->text, names, CVY_COUNT(names));
-    cvy_error_set(CVY_E_CONFIG, "%s: train.preset: there is no preset '%s'%s", cvy_tree_where(name), name->text,
-                  known.data ? known.data : "");
-    cvy_text_free(&known);
-    return CVY_E_CONFIG;
+    static const cvy_table_query query = {.what = "preset"};
+    const struct preset *table[CVY_COUNT(presets)];
+    for (int i = 0; i < CVY_COUNT(presets); i++)
+        table[i] = &presets[i];
+    const cvy_status status = cvy_table_find(table, CVY_COUNT(presets), &query, name->text, out);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: train.preset", cvy_tree_where(name));
 }
 
 /* Whether `own` is a map that may be filled in: it has no name, or the same name as the preset's map. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text/base_table.h"
 #include "base/text/base_text.h"
 
 const cvy_library_def *cvy_kernel_library(const cvy_kernel_def *kernel)
@@ -79,10 +80,7 @@ static cvy_status unknown_word(const char *text, const char *word)
                   "\"%s\": this build of convoy has no %s kernels (CONVOY_WITH_ONEDNN was off)", text, word);
     while (nknown < CVY_COUNT(known) && (known[nknown] = cvy_kernels_word(nknown, &help)) != NULL)
         nknown++;
-    const char *near = cvy_text_nearest(word, known, nknown);
-    cvy_text_add(&t, "\"%s\" is not a choice of kernels", word);
-    if (near)
-        cvy_text_add(&t, "; did you mean \"%s\"?", near);
+    cvy_text_add(&t, "\"%s\" is not a choice of kernels%s", word, cvy_hint_name('"', word, known, nknown).text);
     for (int i = 0; i < nknown; i++)
         cvy_text_add(&t, "%s%s", i == 0 ? " (expected " : i + 1 < nknown ? ", " : " or ", known[i]);
     const cvy_status status =

@@ -241,9 +241,8 @@ static cvy_status read_network(const cvy_tree *tree, const cvy_shape *input, int
         int found = 0;
         for (int k = 0; known[k]; k++)
             found |= strcmp(tree->key[i], known[k]) == 0;
-        const char *near = cvy_text_nearest(tree->key[i], known, 4);
-        CVY_CHECK(found, CVY_E_CONFIG, "%s: unknown key '%s' in `model`%s%s%s", cvy_tree_where(tree->key_at[i]),
-                  tree->key[i], near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+        CVY_CHECK(found, CVY_E_CONFIG, "%s: unknown key '%s' in `model`%s", cvy_tree_where(tree->key_at[i]),
+                  tree->key[i], cvy_hint_name('\'', tree->key[i], known, CVY_COUNT(known) - 1).text);
     }
     CVY_CHECK(layers, CVY_E_CONFIG, "%s: `model` needs `name` (a network of the zoo) or `layers`",
               cvy_tree_where(tree));

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/base_round.h"
 #include "op/comm/op_reduce.h"
 #include "optim/optim_update.h"
 #include "plan/plan.h"
@@ -366,7 +367,7 @@ static cvy_status place_feeds(cvy_plan *plan)
     size_t at = 0;
     for (int i = 0; i < plan->feeds.count; i++) {
         plan->feeds.feed[i].data = plan->feeds.host + at;
-        at += (plan->feeds.feed[i].bytes + 63) & ~(size_t)63;
+        at += cvy_round_to_line(plan->feeds.feed[i].bytes);
     }
     plan->feeds.tensors = plan->feeds.host;
     return cvy_space_is_host(plan->opts.space) ? CVY_OK
@@ -395,12 +396,12 @@ static cvy_status make_copies(cvy_plan *plan)
     if (cvy_space_is_host(plan->opts.space))
         return CVY_OK;
     for (int i = 0; i < plan->nbuffer; i++)
-        plan->host_copies.bytes += is_for_host(&plan->buffer[i]) ? (plan->buffer[i].bytes + 63) & ~(size_t)63 : 0;
+        plan->host_copies.bytes += is_for_host(&plan->buffer[i]) ? cvy_round_to_line(plan->buffer[i].bytes) : 0;
     CVY_TRY(cvy_mem_alloc(plan->host_copies.bytes, &plan->host_copies.memory));
     for (int i = 0; i < plan->nbuffer; i++) {
         cvy_buffer *b = &plan->buffer[i];
         b->host = is_for_host(b) ? plan->host_copies.memory + at : NULL;
-        at += b->host ? (b->bytes + 63) & ~(size_t)63 : 0;
+        at += b->host ? cvy_round_to_line(b->bytes) : 0;
     }
     return CVY_OK;
 }

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_round.h"
 #include "base/machine/base_machine.h"
 #include "base/number/base_rng.h"
 
@@ -95,15 +96,10 @@ static cvy_status make_room(block *b, size_t bytes)
     return CVY_OK;
 }
 
-static size_t aligned(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
-
 static void *carve(block *b, size_t bytes)
 {
     char *data = b->data + b->used;
-    b->used += aligned(bytes);
+    b->used += cvy_round_to_line(bytes);
     return data;
 }
 
@@ -112,9 +108,9 @@ static cvy_status make_rooms(cvy_meter *m, const cvy_lowered *u, const cvy_call 
     size_t need[CVY_DTYPE_COUNT] = {0}, destination = 0;
     for (int i = 0; i < call->nsrc; i++)
         if (call->src[i] >= 0)
-            need[u->instance[call->src[i]].dtype] += aligned(u->instance[call->src[i]].bytes);
+            need[u->instance[call->src[i]].dtype] += cvy_round_to_line(u->instance[call->src[i]].bytes);
     for (int i = 0; i < call->ndst; i++)
-        destination += call->dst[i] >= 0 ? aligned(u->instance[call->dst[i]].bytes) : 0;
+        destination += call->dst[i] >= 0 ? cvy_round_to_line(u->instance[call->dst[i]].bytes) : 0;
     for (int i = 0; i < CVY_DTYPE_COUNT; i++) {
         const size_t before = m->source[i].bytes;
         if (need[i])

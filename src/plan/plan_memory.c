@@ -10,13 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base_round.h"
 #include "pass/pass.h"
 #include "plan/plan.h"
-
-static size_t align64(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
 
 static cvy_buffer *root_of(cvy_plan *plan, int buffer)
 {
@@ -94,7 +90,7 @@ struct extent {
 /* The lowest offset that is free during b's lifetime. placed: numbers of extents, sorted by offset. */
 static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const int *placed, int nplaced)
 {
-    const size_t bytes = align64(b->bytes);
+    const size_t bytes = cvy_round_to_line(b->bytes);
     size_t at = 0;
     for (int i = 0; i < nplaced; i++) {
         const struct extent *p = &extent[placed[i]];
@@ -111,7 +107,7 @@ static size_t lowest_gap(const cvy_buffer *b, const struct extent *extent, const
 static void place(const cvy_buffer *b, int last, struct extent *extent, int *placed, int n)
 {
     int low = 0;
-    extent[n] = (struct extent){b->offset, b->offset + align64(b->bytes), b->first, last};
+    extent[n] = (struct extent){b->offset, b->offset + cvy_round_to_line(b->bytes), b->first, last};
     for (int high = n; low < high;) {
         const int middle = low + (high - low) / 2;
         if (extent[placed[middle]].offset <= b->offset)
@@ -147,7 +143,7 @@ static cvy_status place_temporaries(cvy_plan *plan)
     for (int i = 0; i < count; i++) {
         cvy_buffer *b = order[i];
         b->offset = plan->opts.no_reuse ? end : lowest_gap(b, extent, placed, n);
-        end = CVY_MAX(end, b->offset + align64(b->bytes));
+        end = CVY_MAX(end, b->offset + cvy_round_to_line(b->bytes));
         place(b, b->last, extent, placed, n++);
     }
     plan->arena_bytes = end;
@@ -175,7 +171,7 @@ static cvy_status place_step_values(cvy_plan *plan)
             if (b->region != CVY_REGION_STEP || b->bucket != (bucket < nbucket ? bucket : -1))
                 continue;
             b->offset = end;
-            end += align64(b->bytes);
+            end += cvy_round_to_line(b->bytes);
             if (bucket < nbucket) {
                 plan->buckets->bucket[bucket].dtype = b->value->dtype;
                 plan->buckets->bucket[bucket].has_gradients |= b->value->variable != NULL;
@@ -229,7 +225,7 @@ cvy_status cvy_plan_memory(cvy_plan *plan)
     CVY_TRY(place_step_values(plan));
     CVY_TRY(place_temporaries(plan));
     for (int i = 0; i < plan->feeds.count; i++)
-        plan->feeds.bytes += align64(plan->feeds.feed[i].bytes);
+        plan->feeds.bytes += cvy_round_to_line(plan->feeds.feed[i].bytes);
     return CVY_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base_opts.h"
+#include "base/text/base_table.h"
 #include "comm/comm_allreduce.h"
 #include "kernel/kernel_library.h"
 #include "pass/pass.h"
@@ -75,13 +76,12 @@ static const option_word *find_word(const option_word *words, const char *value)
 
 static cvy_status refuse(const option_row *row, const char *value)
 {
-    const char *names[16], *near = NULL;
+    const char *names[16];
     int count = 0;
     for (const option_word *w = row->words; w && w->word && count < CVY_COUNT(names); w++)
         names[count++] = w->word;
-    near = cvy_text_nearest(value, names, count);
-    return cvy_error_set(CVY_E_CONFIG, "%s is \"%s\", expected %s%s%s%s", row->name, value, row->expected,
-                         near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return cvy_error_set(CVY_E_CONFIG, "%s is \"%s\", expected %s%s", row->name, value, row->expected,
+                         cvy_hint_name('"', value, names, count).text);
 }
 
 /* ---- checks of values ---- */

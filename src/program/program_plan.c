@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_round.h"
 #include "context/context_team.h"
 #include "optim/optim.h"
 #include "program/program.h"
@@ -316,7 +317,7 @@ enum { INIT_PIECE = 1 << 18 }; /* elements */
 
 static size_t common_bytes(const cvy_variable *v)
 {
-    return (cvy_variable_bytes(v) + 127) & ~(size_t)63; /* the bf16 copy begins on a new cache line */
+    return cvy_round_to_line(cvy_variable_bytes(v)) + CVY_LINE_BYTES; /* the bf16 copy begins on a new cache line */
 }
 
 /* Allocates tensor memory. With the kernel clock nothing uses it, so it stays virtual. */
@@ -357,7 +358,7 @@ static cvy_status allocate_variables(const cvy_program *p)
         v->bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype);
         if (v->in_common) {
             v->data = common;
-            v->rounded = v->has_shadow ? common + ((v->bytes + 63) & ~(size_t)63) : NULL;
+            v->rounded = v->has_shadow ? common + cvy_round_to_line(v->bytes) : NULL;
             common += common_bytes(v);
             continue;
         }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text/base_table.h"
 #include "job/job_table.h"
 #include "train/trainer.h"
 
@@ -49,11 +50,10 @@ cvy_status cvy_trainer_check_scores(const cvy_trainer *t)
             names[k + 1] = scores.at[k].name;
         if (!watched[i].metric || find_score(&scores, watched[i].metric, &value, &higher))
             continue;
-        const char *near = cvy_text_nearest(watched[i].metric, names, scores.count + 1);
         CVY_FAIL(CVY_E_CONFIG,
-                 "%s: %s.%s: validation has no score '%s'%s%s%s; other metrics are to be named in train.metrics",
+                 "%s: %s.%s: validation has no score '%s'%s; other metrics are to be named in train.metrics",
                  cvy_job_where(job, watched[i].section, watched[i].key), watched[i].section, watched[i].key,
-                 watched[i].metric, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+                 watched[i].metric, cvy_hint_name('\'', watched[i].metric, names, scores.count + 1).text);
     }
     return CVY_OK;
 }

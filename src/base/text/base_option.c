@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text/base_option.h"
+#include "base/text/base_table.h"
 #include "base/text/base_text.h"
 
 typedef struct {
@@ -138,11 +139,11 @@ static cvy_status set_choice(const setting *s, int *out)
                 *out = i;
                 return CVY_OK;
             }
-    const char *near =
-        s->node->kind == CVY_TREE_SCALAR ? cvy_text_nearest(s->node->text, (const char *const *)word, count) : NULL;
+    cvy_name_hint hint = {""};
+    if (s->node->kind == CVY_TREE_SCALAR)
+        hint = cvy_hint_name('"', s->node->text, (const char *const *)word, count);
     char expected[600];
-    snprintf(expected, sizeof expected, "%s%s%s%s", s->row->valid, near ? "; did you mean \"" : "", near ? near : "",
-             near ? "\"?" : "");
+    snprintf(expected, sizeof expected, "%s%s", s->row->valid, hint.text);
     return explain(s, expected);
 }
 

@@ -1,8 +1,9 @@
 /*
- * base_table.c: finds descriptors by name.
+ * base_table.c: finds descriptors by name, and names that are near to a wrong one.
  */
 #include "base/text/base_table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text/base_text.h"
@@ -21,16 +22,22 @@ static const char *name_of(const void *def)
     return name;
 }
 
+cvy_name_hint cvy_hint_name(char quote, const char *word, const char *const *names, int count)
+{
+    cvy_name_hint hint = {""};
+    const char *near = cvy_text_nearest(word, names, count);
+    if (near)
+        snprintf(hint.text, sizeof hint.text, "%c did you mean %c%s%c?", quote == '"' ? ';' : ',', quote, near, quote);
+    return hint;
+}
+
 static cvy_status fail(const cvy_table_query *query, const char *name, const char *const *names, int count)
 {
     cvy_text more = {0};
-    const char *near = cvy_text_nearest(name, names, count);
-    if (!query->hint)
-        cvy_text_add_known(&more, name, names, count);
-    else if (near)
-        cvy_text_add(&more, ", did you mean '%s'?; %s", near, query->hint);
+    if (query->hint)
+        cvy_text_add(&more, "%s; %s", cvy_hint_name('\'', name, names, count).text, query->hint);
     else
-        cvy_text_add(&more, "; %s", query->hint);
+        cvy_text_add_known(&more, name, names, count);
     const cvy_status status = more.status == CVY_OK
                                   ? cvy_error_set(CVY_E_CONFIG, "there is no %s '%s'%s", query->what, name, more.data)
                                   : more.status;

@@ -12,6 +12,7 @@
 
 #include "base/text/base_tree.h"
 
+#include "base/text/base_table.h"
 #include "base/text/base_text.h"
 
 enum { WHERE_BYTES = 512, WHERE_RING = 8 };
@@ -285,9 +286,8 @@ cvy_status cvy_tree_check_used(const cvy_tree *node, const char *const *known)
         nknown++;
     for (int i = 0; node && i < node->count; i++) {
         if (node->kind == CVY_TREE_MAP && !node->child[i]->used) {
-            const char *near = cvy_text_nearest(node->key[i], known, nknown);
-            CVY_FAIL(CVY_E_CONFIG, "%s: unknown key \"%s\"%s%s%s", cvy_tree_where(node->key_at[i]), node->key[i],
-                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+            CVY_FAIL(CVY_E_CONFIG, "%s: unknown key \"%s\"%s", cvy_tree_where(node->key_at[i]), node->key[i],
+                     cvy_hint_name('"', node->key[i], known, nknown).text);
         }
         CVY_TRY(cvy_tree_check_used(node->child[i], known));
     }

@@ -8,6 +8,7 @@
  */
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "base/text/base_table.h"
 #include "base/text/base_text.h"
 #include "data/array/data_lines.h"
 
@@ -184,12 +185,11 @@ static cvy_status find_column(const struct csv *c, const char *text, int *out)
         *out = (int)(number > 0 ? number - 1 : c->ncolumn + number);
         return CVY_OK;
     }
-    const char *near = cvy_text_nearest(text, known, nknown);
-    CVY_FAIL(CVY_E_CONFIG, "no column \"%s\"%s%s%s", text,
-             near        ? ", did you mean \""
+    const cvy_name_hint hint = cvy_hint_name('"', text, known, nknown);
+    CVY_FAIL(CVY_E_CONFIG, "no column \"%s\"%s", text,
+             *hint.text  ? hint.text
              : c->header ? " in the header"
-                         : ": the table has no header, so columns go by number",
-             near ? near : "", near ? "\"?" : "");
+                         : ": the table has no header, so columns go by number");
 }
 
 static cvy_status set_role(struct csv *c, const char *text, int role, int64_t slot)

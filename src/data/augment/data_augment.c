@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base_round.h"
 #include "base/text/base_table.h"
 
 /* ---- the picture's memory ---- */
@@ -26,7 +27,7 @@ cvy_status cvy_augment_fresh(cvy_augment_work *w, cvy_dtype dtype, int64_t H, in
 {
     cvy_picture p = {.dtype = dtype, .C = w->pic.C, .H = H, .W = W};
     cvy_bytes *room = &w->scratch[w->turn];
-    const size_t bytes = (cvy_augment_bytes(&p) + 63) / 64 * 64;
+    const size_t bytes = cvy_round_to_line(cvy_augment_bytes(&p));
     CVY_TRY(cvy_bytes_need(room, bytes + extra));
     p.data = room->data;
     w->turn = 1 - w->turn;

@@ -12,6 +12,7 @@
 
 #include "base/base_file.h"
 #include "base/base_hash.h"
+#include "base/base_round.h"
 
 static const cvy_option hdf5_opts[] = {
     {"x", CVY_TYPE_TREE, CVY_FIELD(hdf5_opts, x), "", "", "",
@@ -200,11 +201,6 @@ static void turn(const cvy_h5_column *c, const void *in, size_t elem, void *out)
     }
 }
 
-static size_t padded(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 /* Reads one input's part of x. work holds the row as it is stored, followed by its f32 numbers if they must be
  * permuted. */
 static cvy_status read_part(cvy_hdf5 *h, struct place at, int column, cvy_bytes *work, void *out)
@@ -212,8 +208,9 @@ static cvy_status read_part(cvy_hdf5 *h, struct place at, int column, cvy_bytes 
     const cvy_h5_column *c = &h->column[column];
     const int as_is = h->dtype == CVY_DTYPE_U8;
     cvy_h5_row row;
-    CVY_TRY(cvy_bytes_need(work, padded(c->row_bytes) + (c->turned && !as_is ? (size_t)c->elems * sizeof(float) : 0)));
-    float *flat = c->turned ? (float *)(void *)((char *)work->data + padded(c->row_bytes)) : out;
+    CVY_TRY(cvy_bytes_need(work, cvy_round_to_line(c->row_bytes) +
+                                     (c->turned && !as_is ? (size_t)c->elems * sizeof(float) : 0)));
+    float *flat = c->turned ? (float *)(void *)((char *)work->data + cvy_round_to_line(c->row_bytes)) : out;
     CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work->data, &row));
     if (!as_is)
         cvy_h5_to_f32(&c->number, row.data, c->elems, flat);
@@ -303,10 +300,10 @@ static cvy_status hdf5_read(void *state, int64_t number, cvy_raw *raw)
     const size_t bytes = (size_t)h->y_elems * sizeof(float);
     for (int i = h->nx; i < h->nx + h->ny; i++)
         stored = CVY_MAX(stored, h->column[i].row_bytes);
-    CVY_TRY(cvy_bytes_need(&raw->y, padded(bytes) + stored));
+    CVY_TRY(cvy_bytes_need(&raw->y, cvy_round_to_line(bytes) + stored));
     float *y = raw->y.data;
     for (int i = h->nx; i < h->nx + h->ny; i++) {
-        CVY_TRY(read_numbers(h, at, i, (char *)raw->y.data + padded(bytes), y));
+        CVY_TRY(read_numbers(h, at, i, (char *)raw->y.data + cvy_round_to_line(bytes), y));
         y += h->column[i].elems;
     }
     raw->y.bytes = bytes;

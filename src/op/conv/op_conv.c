@@ -71,6 +71,27 @@ static cvy_status conv_infer(cvy_node *node)
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &dst);
 }
 
+cvy_status cvy_conv_add_grads(cvy_grad *g, const cvy_node *fwd, cvy_value *ddst, const char *weight_op,
+                              const char *src_op, const void *opts)
+{
+    const int nparam = fwd->nsrc - 1; /* without a bias 1 */
+    if (cvy_grad_wanted(g, fwd->src[1]) || (nparam == 2 && cvy_grad_wanted(g, fwd->src[2]))) {
+        cvy_value *const from[] = {fwd->src[0], ddst};
+        cvy_value *d[2] = {NULL, NULL};
+        CVY_TRY(cvy_grad_emit(g, fwd, weight_op, opts, from, 2, d, nparam));
+        for (int i = 0; i < nparam; i++)
+            if (cvy_grad_wanted(g, fwd->src[1 + i]))
+                CVY_TRY(cvy_grad_add(g, fwd->src[1 + i], d[i]));
+    }
+    if (cvy_grad_wanted(g, fwd->src[0])) {
+        cvy_value *const from[] = {ddst, fwd->src[1]};
+        cvy_value *dsrc = NULL;
+        CVY_TRY(cvy_grad_emit(g, fwd, src_op, opts, from, 2, &dsrc, 1));
+        CVY_TRY(cvy_grad_add(g, fwd->src[0], dsrc));
+    }
+    return CVY_OK;
+}
+
 static cvy_status conv_grad(cvy_grad *g, const cvy_node *fwd)
 {
     const cvy_conv_opts *o = fwd->options;
@@ -82,21 +103,7 @@ static cvy_status conv_grad(cvy_grad *g, const cvy_node *fwd)
         CVY_TRY(cvy_grad_emit(g, fwd, "relu_grad", NULL, from, 2, &ddst, 1));
     }
     const cvy_conv_grad_opts opts = {*o, *cvy_node_src(fwd, 0)};
-    if (cvy_grad_wanted(g, fwd->src[1]) || (o->bias && cvy_grad_wanted(g, fwd->src[2]))) {
-        cvy_value *const from[] = {fwd->src[0], ddst};
-        cvy_value *d[2] = {NULL, NULL};
-        CVY_TRY(cvy_grad_emit(g, fwd, "conv_grad_weight", &opts, from, 2, d, o->bias ? 2 : 1));
-        for (int i = 0; i < 2; i++)
-            if (d[i] && cvy_grad_wanted(g, fwd->src[1 + i]))
-                CVY_TRY(cvy_grad_add(g, fwd->src[1 + i], d[i]));
-    }
-    if (cvy_grad_wanted(g, fwd->src[0])) {
-        cvy_value *const from[] = {ddst, fwd->src[1]};
-        cvy_value *dsrc = NULL;
-        CVY_TRY(cvy_grad_emit(g, fwd, "conv_grad_src", &opts, from, 2, &dsrc, 1));
-        CVY_TRY(cvy_grad_add(g, fwd->src[0], dsrc));
-    }
-    return CVY_OK;
+    return cvy_conv_add_grads(g, fwd, ddst, "conv_grad_weight", "conv_grad_src", &opts);
 }
 
 /* The number of multiplications of one convolution; forward and both gradients have the same number. Padding counts, as

@@ -73,26 +73,11 @@ static cvy_status deconv_infer(cvy_node *node)
 
 static cvy_status deconv_grad(cvy_grad *g, const cvy_node *fwd)
 {
-    const cvy_deconv_opts *o = fwd->options;
     cvy_value *ddst = cvy_grad_of(g, fwd->dst[0]);
     if (!ddst)
         return CVY_OK;
-    const cvy_deconv_grad_opts opts = {*o, *cvy_node_src(fwd, 0)};
-    if (cvy_grad_wanted(g, fwd->src[1]) || (o->bias && cvy_grad_wanted(g, fwd->src[2]))) {
-        cvy_value *const from[] = {fwd->src[0], ddst};
-        cvy_value *d[2] = {NULL, NULL};
-        CVY_TRY(cvy_grad_emit(g, fwd, "deconv_grad_weight", &opts, from, 2, d, o->bias ? 2 : 1));
-        for (int i = 0; i < 2; i++)
-            if (d[i] && cvy_grad_wanted(g, fwd->src[1 + i]))
-                CVY_TRY(cvy_grad_add(g, fwd->src[1 + i], d[i]));
-    }
-    if (cvy_grad_wanted(g, fwd->src[0])) {
-        cvy_value *const from[] = {ddst, fwd->src[1]};
-        cvy_value *dsrc = NULL;
-        CVY_TRY(cvy_grad_emit(g, fwd, "deconv_grad_src", &opts, from, 2, &dsrc, 1));
-        CVY_TRY(cvy_grad_add(g, fwd->src[0], dsrc));
-    }
-    return CVY_OK;
+    const cvy_deconv_grad_opts opts = {*(const cvy_deconv_opts *)fwd->options, *cvy_node_src(fwd, 0)};
+    return cvy_conv_add_grads(g, fwd, ddst, "deconv_grad_weight", "deconv_grad_src", &opts);
 }
 
 static void deconv_cost_from(const cvy_deconv_opts *o, const cvy_shape *src, cvy_cost *cost_out)
