@@ -82,7 +82,7 @@ CVY_API void cvy_data_destroy(cvy_data **data);
 /** Number of samples, classes and fields. Collective: no. Errors: CVY_E_ARGUMENT. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_data_describe(const cvy_data *data, cvy_data_about *about_out);
 /** Field i of a sample: its name ("x", "label", "y", "weight"), dtype and shape without a batch dimension; field 0 is
- * the input "x". Outputs may be NULL. CVY_END after the last. Collective: no. */
+ * the input "x". The set owns the name. Outputs may be NULL. CVY_END after the last. Collective: no. Errors: none. */
 CVY_API cvy_status cvy_data_field(const cvy_data *data, int i, const char **name_out, cvy_dtype *dtype_out,
                                   cvy_shape *shape_out);
 /** Name of a class, or NULL if there is none. Valid until the set is destroyed. Collective: no. */

@@ -104,7 +104,7 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench(cvy_context *context, const cvy_
 /** The result as one JSON object with a member for each field: deterministic_shards and predicted_ms only if there are
  * any, "mode" for forward, "kernels" if by_clock. Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out);
-/** The result as text, a line for each field. */
+/** The result as text, a line for each field. Collective: no. Errors: as cvy_bench_result_json(). */
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_out);
 
 /**
@@ -404,8 +404,12 @@ typedef struct cvy_platform {
 } cvy_platform;
 CVY_SIZED_STRUCT(cvy_platform)
 
-/** cvy_run_platform - read a platform file and convert it to SimGrid's format. Collective: no. Errors: CVY_E_IO,
- * CVY_E_CONFIG with file, line and column, CVY_E_MEMORY. */
+/**
+ * cvy_run_platform - read a platform file and convert it to SimGrid's format
+ * @out: its size is the caller's, the rest is written only on success; the caller releases `xml`
+ *
+ * Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_IO, CVY_E_CONFIG with file, line and column, CVY_E_MEMORY.
+ */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_platform(const cvy_platform_opts *opts, cvy_platform *out);
 
 /**

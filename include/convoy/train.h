@@ -50,10 +50,11 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_train_control_create(cvy_train_control **c
 CVY_API void cvy_train_control_destroy(cvy_train_control **control);
 /** Makes a request. Async-signal-safe; any thread. Collective: no, one rank is enough. Errors: none. */
 CVY_API void cvy_train_control_request(cvy_train_control *control, cvy_train_request request);
-/** Whether all ranks know that the run will stop and are about to save. Async-signal-safe; any thread. */
+/** Whether all ranks know that the run will stop and are about to save: 1 or 0. Async-signal-safe; any thread.
+ * Collective: no. */
 CVY_API int cvy_train_control_is_stopping(const cvy_train_control *control);
 /** The longest time so far between two checks for requests, s; 0 before the second check. Async-signal-safe; any
- * thread. */
+ * thread. Collective: no. */
 CVY_API double cvy_train_control_longest_s(const cvy_train_control *control);
 
 /** Options of cvy_run_train(); zero-initialise, set size. Strings are borrowed for the call. */
