@@ -294,7 +294,7 @@ typedef struct cvy_doctor_result_link {
 } cvy_doctor_result_link;
 
 /** An algorithm of the all-reduce. Times are those of the slowest rank. */
-typedef struct cvy_doctor_result_way {
+typedef struct cvy_doctor_result_method {
     /** As comm.algorithm; with "node" the sum is made in the memory of each node first. */
     char name[32];
     double ms_best, ms_median;
@@ -302,15 +302,15 @@ typedef struct cvy_doctor_result_way {
     double gb_per_s;
     /** Elements that were not the sum, over all ranks. */
     int64_t wrong;
-} cvy_doctor_result_way;
+} cvy_doctor_result_method;
 
 /** All-reduces of one size. */
 typedef struct cvy_doctor_result_sum {
     int64_t bytes;
     int trials;
-    /** [nways]; numbers of the one that `comm.algorithm: auto` uses, and of the fastest one. */
-    int nways;
-    const cvy_doctor_result_way *way;
+    /** [nmethods]; numbers of the one that `comm.algorithm: auto` uses, and of the fastest one. */
+    int nmethods;
+    const cvy_doctor_result_method *method;
     int chosen, fastest;
 } cvy_doctor_result_sum;
 

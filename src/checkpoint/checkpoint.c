@@ -211,10 +211,10 @@ static cvy_status check_finite(const cvy_tensor_entry *e, const void *data)
         finite &= isfinite(((const float *)data)[i]) != 0;
     for (int64_t i = 0; e->dtype == CVY_DTYPE_F64 && i < n; i++)
         finite &= isfinite(((const double *)data)[i]) != 0;
-    CVY_CHECK(
-        finite, CVY_E_NUMERIC,
-        "%s %s holds a number that is not finite, so it is not saved: lower train.optimizer.lr, or set train.clip_norm",
-        e->name, cvy_shape_text(&e->shape));
+    CVY_CHECK(finite, CVY_E_NUMERIC,
+              "%s %s holds a number that is not finite, so it is not saved: use a lower learning rate, or clip "
+              "gradients by their norm (clip_norm)",
+              e->name, cvy_shape_text(&e->shape));
     return CVY_OK;
 }
 

@@ -195,7 +195,7 @@ static cvy_status find_newest(const char *dir, const cvy_set *sets, int64_t coun
     }
     CVY_FAIL(CVY_E_FORMAT,
              "%s: none of the %lld checkpoints is valid; the newest: %s; `convoy inspect --verify` names what is "
-             "damaged in each; else begin anew with another --out",
+             "damaged in each; otherwise start a new run with another --out",
              dir, (long long)nwhole, out->message[0]);
 }
 

@@ -92,7 +92,7 @@ cvy_status cvy_allreduce_check_name(const char *name)
     cvy_text text = {0};
     cvy_text_add_known(&text, name, known, nknown);
     const cvy_status status =
-        cvy_error_set(CVY_E_CONFIG, "no algorithm \"%s\" to sum gradients%s", name, text.data ? text.data : "");
+        cvy_error_set(CVY_E_CONFIG, "there is no all-reduce algorithm \"%s\"%s", name, text.data ? text.data : "");
     cvy_text_free(&text);
     return status;
 }
@@ -117,7 +117,7 @@ cvy_status cvy_progress_parse(const char *name, cvy_progress_by *out)
     int found = name ? -1 : 0;
     for (int i = 0; name && i < CVY_COUNT(names); i++)
         found = strcmp(names[i], name) == 0 ? i : found;
-    CVY_CHECK(found >= 0, CVY_E_CONFIG, "comm.progress: '%s' is none of poll, thread, mpi", name);
+    CVY_CHECK(found >= 0, CVY_E_CONFIG, "'%s' is none of poll, thread, mpi", name);
     *out = (cvy_progress_by)found;
     return CVY_OK;
 }

@@ -40,6 +40,6 @@ static cvy_status doubling_build(int rank, int n, int64_t count, cvy_transfer_li
 
 CVY_ALLREDUCE_DEFINE(doubling) = {
     .name = "doubling",
-    .summary = "all of it exchanged with ever farther ranks: fewest rounds, most bytes",
+    .summary = "exchanges all data with ranks at doubling distances: fewest rounds, most bytes",
     .build = doubling_build,
 };

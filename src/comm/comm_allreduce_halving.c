@@ -114,7 +114,7 @@ static cvy_status halving_build(int rank, int n, int64_t count, cvy_transfer_lis
 
 CVY_ALLREDUCE_DEFINE(halving) = {
     .name = "halving",
-    .summary = "halves exchanged and added, then doubled back: least bytes in few rounds",
+    .summary = "exchanges and adds halves of halves, then gathers them: fewest bytes in few rounds",
     .build = halving_build,
     .scatter = halving_scatter,
     .gather = halving_gather,

@@ -45,7 +45,7 @@ static cvy_status ring_build(int rank, int n, int64_t count, cvy_transfer_list *
 
 CVY_ALLREDUCE_DEFINE(ring) = {
     .name = "ring",
-    .summary = "parts go round a ring twice: least bytes, a message for every rank",
+    .summary = "sends parts around a ring twice: fewest bytes, most rounds",
     .build = ring_build,
     .scatter = ring_scatter,
     .gather = ring_gather,

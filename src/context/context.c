@@ -111,11 +111,11 @@ cvy_status cvy_context_use(cvy_context *context, const cvy_backend_def *backend)
 cvy_status cvy_context_check_idle(const cvy_context *context, const void *who)
 {
     CVY_CHECK(!context->pending || context->pending == who, CVY_E_ARGUMENT,
-              "the latest sums of a program on this context are pending: settle it first (cvy_program_flush), or make "
+              "an update of a program on this context is pending: apply it first (cvy_program_flush), or create "
               "another context");
     CVY_CHECK(!context->summing, CVY_E_ARGUMENT,
-              "sums of a reducer are under way on this context: wait for them first (cvy_reducer_wait), or make "
-              "another context");
+              "all-reduces of a reducer are in progress on this context: wait for them first (cvy_reducer_wait), or "
+              "create another context");
     return CVY_OK;
 }
 

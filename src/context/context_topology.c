@@ -363,14 +363,14 @@ static void add_cure(const struct node *n, int each, cvy_text *out)
         cvy_text_add(out, "mpiexec --bind-to none, or --map-by slot:PE=%d --bind-to core", each);
         break;
     default:
-        cvy_text_add(out, "have the launcher give each rank %d core%s of its own, or bind none", each,
+        cvy_text_add(out, "let the launcher bind each rank to %d core%s of its own, or bind no rank", each,
                      each == 1 ? "" : "s");
         break;
     }
 }
 
 /* Warns if the ranks of the node have more threads than the node has hardware threads, whatever the masks are. */
-static int judge_load(const struct node *n, int count, cvy_text *out)
+static int check_load(const struct node *n, int count, cvy_text *out)
 {
     if (n->threads <= n->nmask)
         return 0;
@@ -382,7 +382,7 @@ static int judge_load(const struct node *n, int count, cvy_text *out)
         cvy_text_add(out, "of its %d cores", n->npermitted);
     else
         cvy_text_add(out, "core%s", n->nmask == 1 ? "" : "s");
-    cvy_text_add(out, ", and each step waits for those that have to take turns: ");
+    cvy_text_add(out, ", so some threads share a core, and each step waits for them: ");
     if (n->npermitted > n->ncore)
         add_cure(n, CVY_MAX(n->npermitted / n->nranks, 1), out);
     else if (n->nranks > n->nmask)
@@ -402,7 +402,7 @@ static int is_within(const cpu_set_t *a, const cpu_set_t *b)
 
 /* Warns if the ranks that may only use hardware threads in the mask of rank r have more threads than this mask has
  * hardware threads. This also finds masks that are inside each other. */
-static int judge_mask(const struct node *n, int r, const cvy_rank_topology *first, cvy_text *out)
+static int check_mask(const struct node *n, int r, const cvy_rank_topology *first, cvy_text *out)
 {
     const cpu_set_t *mask = &n->rank[r]->mask;
     const int room = CPU_COUNT(mask);
@@ -437,13 +437,13 @@ static int judge_mask(const struct node *n, int r, const cvy_rank_topology *firs
 }
 
 /* Warns of cores that no rank may use. */
-static void judge_idle(const struct node *n, int count, cvy_text *out)
+static void check_idle(const struct node *n, int count, cvy_text *out)
 {
     if (n->ncore >= n->npermitted)
         return;
     cvy_text_add(out, "the ranks of ");
     add_name(n, count, out);
-    cvy_text_add(out, " are tied to %d of its %d cores, the others idle: ", n->ncore, n->npermitted);
+    cvy_text_add(out, " are bound to %d of its %d cores, and the others idle: ", n->ncore, n->npermitted);
     add_cure(n, CVY_MAX(n->npermitted / n->nranks, 1), out);
     cvy_text_add(out, "\n");
 }
@@ -458,11 +458,12 @@ cvy_status cvy_topology_check(const cvy_rank_topology *place, int nranks, cvy_te
         kinds += count > 0;
         if (count == 0)
             continue;
-        const int loaded = judge_load(node, count, out);
-        for (int r = 0, said = 0; r < node->nranks && !node->same_mask && !loaded && said < WARNINGS_OF_A_NODE; r++)
-            said += judge_mask(node, r, place, out);
+        const int loaded = check_load(node, count, out);
+        for (int r = 0, nwarnings = 0;
+             r < node->nranks && !node->same_mask && !loaded && nwarnings < WARNINGS_OF_A_NODE; r++)
+            nwarnings += check_mask(node, r, place, out);
         if (!loaded)
-            judge_idle(node, count, out);
+            check_idle(node, count, out);
     }
     nodes_free(&nodes);
     return out->status;

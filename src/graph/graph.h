@@ -93,9 +93,9 @@ typedef struct cvy_variable {
     const cvy_space *space;        /* the memory space that has data; NULL: the host's memory. Borrowed */
     void *data;                    /* NULL until cvy_vars_allocate; page memory, in `layout` */
     size_t bytes;                  /* size of data, padding included */
-    int has_shadow; /* a plan reads a shadow copy in bf16, also in `layout`, which is kept from step to step */
-    void *rounded;  /* the shadow copy; NULL until cvy_vars_allocate */
-    int in_common;  /* both are in shared memory of the node, which the program frees */
+    int has_shadow;  /* a plan reads a shadow copy in bf16, also in `layout`, which is kept from step to step */
+    void *shadow;    /* the shadow copy; NULL until cvy_vars_allocate */
+    int is_borrowed; /* both are in shared memory of the node, which the program frees */
     uint64_t written, shadow_of; /* how often data was written; the value of `written` when the shadow copy was made, 0:
                                     never. If both are equal, the copy is up to date */
     int index;                   /* index in its cvy_vars */

@@ -23,11 +23,11 @@ void cvy_vars_destroy(cvy_vars **vars)
     if (!*vars)
         return;
     for (int i = 0; i < (*vars)->count; i++) {
-        if ((*vars)->at[i]->in_common)
+        if ((*vars)->at[i]->is_borrowed)
             continue;
         const cvy_space *space = (*vars)->at[i]->space;
         cvy_space_free(space, &(*vars)->at[i]->data, (*vars)->at[i]->bytes);
-        cvy_space_free(space, &(*vars)->at[i]->rounded, cvy_variable_shadow_bytes((*vars)->at[i]));
+        cvy_space_free(space, &(*vars)->at[i]->shadow, cvy_variable_shadow_bytes((*vars)->at[i]));
     }
     cvy_mem_free(&(*vars)->at);
     cvy_index_free(&(*vars)->place);

@@ -54,7 +54,7 @@ static cvy_status refuse_others(const cvy_job *job)
         const char *section, *key, *value, *why;
     } others[] = {
         {job->train.accumulate > 1, "train", "accumulate", "more than 1",
-         "cuts a step once more, and its shards are micro-batches already: leave it out, and take more "
+         "splits a step once more, but its shards already are micro-batches: leave it out, and take more "
          "deterministic_shards to save memory"},
         {job->train.batch_per_rank > 0, "train", "batch_per_rank", "given",
          "makes the batch depend on the ranks: give train.batch"},
@@ -71,7 +71,7 @@ static cvy_status refuse_others(const cvy_job *job)
 }
 
 /* The default group is the shard; a smaller group may be given. The word "shard" is written to the resolved job. */
-static cvy_status settle_group(cvy_job *job)
+static cvy_status resolve_group(cvy_job *job)
 {
     struct cvy_job_batch_norm *b = &job->batch_norm;
     const cvy_tree *given = cvy_tree_get(job->given, "batch_norm");
@@ -82,8 +82,8 @@ static cvy_status settle_group(cvy_job *job)
     }
     CVY_CHECK(b->group_by != CVY_NORM_GROUP_SAMPLES || b->group <= shard, CVY_E_CONFIG,
               "%s: batch_norm.group is %lld samples, but with deterministic: true a shard has %lld (train.batch %lld "
-              "by deterministic_shards %lld), and statistics stay in it:"
-              " take shard or at most %lld, a larger batch, or fewer shards",
+              "by deterministic_shards %lld), and statistics are computed within a shard: take shard or at most %lld, "
+              "a larger batch, or fewer shards",
               cvy_job_where(job, "batch_norm", "group"), (long long)b->group, (long long)shard,
               (long long)job->train.batch, (long long)job->deterministic_shards, (long long)shard);
     return CVY_OK;
@@ -93,18 +93,18 @@ cvy_status cvy_job_interpret_deterministic(cvy_job *job)
 {
     const int64_t shards = job->deterministic_shards;
     CVY_CHECK(job->deterministic || job->batch_norm.group_by != CVY_NORM_GROUP_SHARD, CVY_E_CONFIG,
-              "%s: batch_norm.group is shard, but there are shards with deterministic: true only: take a number of "
+              "%s: batch_norm.group is shard, but only deterministic: true has shards: take a number of "
               "samples, batch or rank",
               cvy_job_where(job, "batch_norm", "group"));
     if (!job->deterministic)
         return CVY_OK;
-    if (cvy_shards_check(shards, 1) != CVY_OK)
+    if (cvy_job_translate(cvy_shards_check(shards, 1)) != CVY_OK)
         return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, NULL, "deterministic_shards"));
     CVY_TRY(refuse_options(job));
     CVY_TRY(refuse_others(job));
     CVY_CHECK(job->train.batch >= shards, CVY_E_CONFIG,
-              "%s: train.batch is %lld, but with deterministic: true a step is computed in deterministic_shards: %lld "
-              "parts: take a larger batch, or fewer shards",
+              "%s: train.batch is %lld, but with deterministic: true a step is computed in %lld parts "
+              "(deterministic_shards): take a larger batch, or fewer shards",
               cvy_job_where(job, "train", "batch"), (long long)job->train.batch, (long long)shards);
-    return settle_group(job);
+    return resolve_group(job);
 }

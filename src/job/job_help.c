@@ -142,7 +142,7 @@ static void add_table(cvy_text *t, const cvy_option *rows)
 
 static void add_modes(cvy_text *t)
 {
-    cvy_text_add(t, "\n### `update`: a word, or a map `{mode: ..., keys of the mode}`\n\nWhen to take which: "
+    cvy_text_add(t, "\n### `update`: a word, or a map `{mode: ..., keys of the mode}`\n\nWhen to use which: "
                     "[update-modes.md](../guide/update-modes.md).\n\n");
     const cvy_update_def *mode;
     for (int i = 0; (mode = cvy_update_by_mode(i)) != NULL; i++)

@@ -26,18 +26,19 @@ cvy_status cvy_job_list_idle_keys(const cvy_job *job, cvy_text *out)
         int idle;
         const char *section, *key, *why;
     } keys[] = {
-        {!by_clock && job->plan.clock_scale != 1, "plan", "clock_scale", "is for plan.kernels: clock"},
-        {!by_clock && job->plan.clock_noise != 0, "plan", "clock_noise", "is for plan.kernels: clock"},
+        {!by_clock && job->plan.clock_scale != 1, "plan", "clock_scale", "needs plan.kernels: clock"},
+        {!by_clock && job->plan.clock_noise != 0, "plan", "clock_noise", "needs plan.kernels: clock"},
         {!job->deterministic && job->deterministic_shards != 8, NULL, "deterministic_shards",
-         "is for deterministic: true"},
+         "needs deterministic: true"},
         {algorithm_idle != NULL, "comm", "algorithm", algorithm_idle},
         {wire_idle != NULL, "comm", "wire", wire_idle},
         {c->wire && algorithm && strcmp(algorithm, "library") == 0, "comm", "wire",
-         "is for convoy's own algorithms, and with comm.algorithm: library the MPI library sends what it is given"},
+         "applies to convoy's own algorithms, but with comm.algorithm: library the MPI library sends gradients "
+         "unchanged"},
         {c->wire && c->progress && strcmp(c->progress, "mpi") == 0, "comm", "wire",
-         "is for convoy's own algorithms, and with comm.progress: mpi the MPI library sends what it is given"},
+         "applies to convoy's own algorithms, but with comm.progress: mpi the MPI library sends gradients unchanged"},
         {c->forward && c->blocking, "comm", "overlap",
-         "hides nothing beside comm.blocking: true, which waits for each sum where it starts"},
+         "hides nothing with comm.blocking: true, which waits for each all-reduce where it starts"},
     };
     for (int i = 0; i < CVY_COUNT(keys); i++)
         if (keys[i].idle)

@@ -156,7 +156,7 @@ static cvy_status interpret_comm(cvy_job *job)
         return cvy_error_prefix(CVY_E_CONFIG, "%s: comm.algorithm", cvy_job_where(job, "comm", "algorithm"));
     cvy_progress_by progress;
     if (cvy_progress_parse(c->progress, &progress) != CVY_OK)
-        return cvy_error_prefix(CVY_E_CONFIG, "%s", cvy_job_where(job, "comm", "progress"));
+        return cvy_error_prefix(CVY_E_CONFIG, "%s: comm.progress", cvy_job_where(job, "comm", "progress"));
     return CVY_OK;
 }
 

@@ -26,6 +26,7 @@ static const struct {
     {"passes_off", "plan.passes_off"},
     {"memory_limit", "plan.memory_limit"},
     {"precise", "train.precise"},
+    {"accumulate", "train.accumulate"},
     {"dtype", "train.dtype"},
 };
 

@@ -40,9 +40,9 @@ typedef struct cvy_kernel_ask {
     size_t scratch_bytes;            /* out: scratch memory of this call, in the arena, 64-byte aligned */
     int inplace[CVY_NODE_DST_MAX];   /* out: 1 + index of the source whose memory dst[i] may take over if that source's
                                         lifetime ends here; 0: none */
-    uint64_t way;       /* out: a number for the algorithm, if a library has several for one kernel; 0: it has one */
-    int rounds;         /* in, at create only: see the kernel's `rounds` */
-    int64_t part_elems; /* in, at create only: see the kernel's `in_parts`; 0: all elements */
+    uint64_t algorithm_id; /* out: a number for the algorithm, if a library has several for one kernel; 0: it has one */
+    int writes_shadow;     /* in, at create only: see the kernel's `writes_shadow` */
+    int64_t part_elems;    /* in, at create only: see the kernel's `in_parts`; 0: all elements */
 } cvy_kernel_ask;
 
 enum { CVY_SLICE_LAST = 32 };
@@ -58,7 +58,7 @@ typedef struct cvy_kernel_def {
     /* Set for an update that can also write the shadow copy for the next step. If the ask says so at create, it writes
      * what it assigns to dst[0] a second time, rounded to bf16, element by element in memory order, to an additional
      * destination after the node's destinations. */
-    int rounds;
+    int writes_shadow;
     /* Set for an update that works element by element on one flat range. If the ask says so at create, it works on
      * part_elems elements from the pointers that run gets. */
     int in_parts;

@@ -93,8 +93,10 @@ static cvy_status add_library(const char *text, const char *word, cvy_kernels *o
 {
     const cvy_library_def *library = cvy_library_find(word);
     for (int i = 0; i < CVY_COUNT(words); i++)
-        CVY_CHECK(strcmp(word, words[i].name) != 0, CVY_E_CONFIG,
-                  "\"%s\": \"%s\" stands alone; only libraries can be listed, and reference after them", text, word);
+        CVY_CHECK(
+            strcmp(word, words[i].name) != 0, CVY_E_CONFIG,
+            "\"%s\": \"%s\" cannot be combined with others; only libraries can be listed, and reference after them",
+            text, word);
     if (!library)
         return unknown_word(text, word);
     for (int i = 0; i < out->nlibrary; i++)
@@ -123,7 +125,7 @@ cvy_status cvy_kernels_parse(const char *text, cvy_kernels *out)
         if (!last || strcmp(word, "reference") != 0 || kernels.nlibrary == 0)
             CVY_TRY(add_library(whole, word, &kernels));
     }
-    CVY_CHECK(kernels.nlibrary > 0, CVY_E_CONFIG, "\"%s\" names no kernels, expected auto or the like", whole);
+    CVY_CHECK(kernels.nlibrary > 0, CVY_E_CONFIG, "\"%s\" names no kernels, expected auto or another choice", whole);
     *out = kernels;
     return CVY_OK;
 }

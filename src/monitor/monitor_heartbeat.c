@@ -24,12 +24,12 @@ cvy_status cvy_heartbeat_write(int fd, const cvy_heartbeat *s)
     char line[CVY_HEARTBEAT_LINE + 1];
     const int n =
         snprintf(line, sizeof line, "rank %d host %s time %.3f %s step %lld met %lld still %.1f: %s", s->rank, s->host,
-                 s->time, state_name[s->state], (long long)s->step, (long long)s->met, s->still_s, s->what);
+                 s->time, state_name[s->state], (long long)s->step, (long long)s->ncollectives, s->still_s, s->what);
     for (int i = CVY_MIN(n, CVY_HEARTBEAT_LINE - 1); i < CVY_HEARTBEAT_LINE - 1; i++)
         line[i] = ' ';
     line[CVY_HEARTBEAT_LINE - 1] = '\n';
     CVY_CHECK(pwrite(fd, line, CVY_HEARTBEAT_LINE, (off_t)s->rank * CVY_HEARTBEAT_LINE) == CVY_HEARTBEAT_LINE, CVY_E_IO,
-              "the board of ranks cannot be written");
+              "the heartbeat file cannot be written");
     return CVY_OK;
 }
 
@@ -52,12 +52,12 @@ static int parse(const char *line, int rank, cvy_heartbeat *s)
     for (size_t n = strlen(s->what); n > 0 && (s->what[n - 1] == ' ' || s->what[n - 1] == '\n'); n--)
         s->what[n - 1] = 0;
     s->step = step;
-    s->met = met;
+    s->ncollectives = met;
     s->rank = rank;
     return 1;
 }
 
-cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *sign_out)
+cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *heartbeats_out)
 {
     char line[CVY_HEARTBEAT_LINE + 1];
     const int fd = cvy_file_open(path, O_RDONLY | O_CLOEXEC, 0);
@@ -65,7 +65,7 @@ cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *sign_
     for (int r = 0; r < nranks; r++) {
         const ssize_t n = pread(fd, line, CVY_HEARTBEAT_LINE, (off_t)r * CVY_HEARTBEAT_LINE);
         line[n > 0 ? n : 0] = 0;
-        parse(line, r, &sign_out[r]);
+        parse(line, r, &heartbeats_out[r]);
     }
     close(fd);
     return CVY_OK;
@@ -79,87 +79,92 @@ static int is_silent(const cvy_heartbeat *s, double now, double fresh_s)
 }
 
 /* The only rank whose number of collectives is not the same as that of all others; -1: there is none. */
-static int odd_one(const cvy_heartbeat *sign, int nranks)
+static int odd_one(const cvy_heartbeat *heartbeat, int nranks)
 {
     for (int r = 0; r < nranks && nranks > 2; r++) {
-        const int64_t others = sign[r == 0].met;
-        int same = sign[r].met != others;
+        const int64_t others = heartbeat[r == 0].ncollectives;
+        int same = heartbeat[r].ncollectives != others;
         for (int k = 0; k < nranks && same; k++)
-            same = k == r || sign[k].met == others;
+            same = k == r || heartbeat[k].ncollectives == others;
         if (same)
             return r;
     }
     return -1;
 }
 
-int cvy_heartbeat_suspect(const cvy_heartbeat *sign, int nranks, double fresh_s, char *text, size_t room)
+int cvy_heartbeat_suspect(const cvy_heartbeat *heartbeat, int nranks, double fresh_s, char *text, size_t room)
 {
     int last = 0, first = 0;
     double now = 0; /* time of the latest heartbeat, because ranks that hang write theirs at about the same time */
     for (int r = 0; r < nranks; r++)
-        now = sign[r].rank >= 0 ? CVY_MAX(now, sign[r].time) : now;
+        now = heartbeat[r].rank >= 0 ? CVY_MAX(now, heartbeat[r].time) : now;
     for (int r = 0; r < nranks; r++) {
-        if (sign[r].rank < 0)
-            return snprintf(text, room, "rank %d has never given a sign", r);
-        if (sign[r].state == CVY_HEARTBEAT_FINISHED)
-            return snprintf(text, room, "rank %d on %s has left at step %lld", r, sign[r].host,
-                            (long long)sign[r].step);
-        if (is_silent(&sign[r], now, fresh_s))
-            return snprintf(text, room,
-                            "rank %d on %s gives no sign: its last was %.1f s before the others', so it is stopped or "
-                            "dead, or its node is; it was at step %lld, in %s",
-                            r, sign[r].host, now - sign[r].time, (long long)sign[r].step, sign[r].what);
-        last = sign[r].met < sign[last].met ? r : last;
-        first = sign[r].met > sign[first].met ? r : first;
+        if (heartbeat[r].rank < 0)
+            return snprintf(text, room, "rank %d has never written a heartbeat", r);
+        if (heartbeat[r].state == CVY_HEARTBEAT_FINISHED)
+            return snprintf(text, room, "rank %d on %s has left at step %lld", r, heartbeat[r].host,
+                            (long long)heartbeat[r].step);
+        if (is_silent(&heartbeat[r], now, fresh_s))
+            return snprintf(
+                text, room,
+                "rank %d on %s writes no heartbeat: its last one was %.1f s before the others', so it is stopped or "
+                "dead, or its node is; it was at step %lld, in %s",
+                r, heartbeat[r].host, now - heartbeat[r].time, (long long)heartbeat[r].step, heartbeat[r].what);
+        last = heartbeat[r].ncollectives < heartbeat[last].ncollectives ? r : last;
+        first = heartbeat[r].ncollectives > heartbeat[first].ncollectives ? r : first;
     }
-    const int odd = odd_one(sign, nranks);
+    const int odd = odd_one(heartbeat, nranks);
     if (odd >= 0 && odd == first)
         return snprintf(
             text, room,
             "rank %d on %s is %lld collectives ahead of all others: it has not taken part in one; it is in %s", odd,
-            sign[odd].host, (long long)(sign[odd].met - sign[last].met), sign[odd].what);
-    if (sign[last].met < sign[first].met)
-        return snprintf(text, room, "rank %d on %s is behind: at step %lld in %s, %lld collectives after rank %d", last,
-                        sign[last].host, (long long)sign[last].step, sign[last].what,
-                        (long long)(sign[first].met - sign[last].met), first);
+            heartbeat[odd].host, (long long)(heartbeat[odd].ncollectives - heartbeat[last].ncollectives),
+            heartbeat[odd].what);
+    if (heartbeat[last].ncollectives < heartbeat[first].ncollectives)
+        return snprintf(
+            text, room,
+            "rank %d on %s is slow or stopped: at step %lld in %s, it has begun %lld collectives fewer than rank %d",
+            last, heartbeat[last].host, (long long)heartbeat[last].step, heartbeat[last].what,
+            (long long)(heartbeat[first].ncollectives - heartbeat[last].ncollectives), first);
     return 0;
 }
 
 int cvy_heartbeat_first_gone(const char *path, double fresh_s, char *text, size_t room)
 {
     struct stat info;
-    cvy_heartbeat *sign = NULL;
-    int first = -1, found = 0, told = 0;
+    cvy_heartbeat *heartbeat = NULL;
+    int first = -1, found = 0, nreasons = 0;
     double next = INFINITY; /* the earliest last heartbeat of the other ranks */
     if (stat(path, &info) != 0 || info.st_size < CVY_HEARTBEAT_LINE)
         return 0;
     const int nranks = (int)CVY_MIN(info.st_size / CVY_HEARTBEAT_LINE, 1 << 20);
-    if (cvy_mem_alloc(sizeof *sign * (size_t)nranks, &sign) != CVY_OK ||
-        cvy_heartbeat_read(path, nranks, sign) != CVY_OK)
+    if (cvy_mem_alloc(sizeof *heartbeat * (size_t)nranks, &heartbeat) != CVY_OK ||
+        cvy_heartbeat_read(path, nranks, heartbeat) != CVY_OK)
         goto out;
     for (int r = 0; r < nranks; r++)
-        told += sign[r].rank >= 0 && sign[r].state != CVY_HEARTBEAT_RUNNING;
+        nreasons += heartbeat[r].rank >= 0 && heartbeat[r].state != CVY_HEARTBEAT_RUNNING;
     for (int r = 0; r < nranks; r++) {
-        const int mute =
+        const int gave_no_reason =
             /* this rank gave no reason, while others were told to end or saw the run hang */
-            told == 0 || sign[r].state == CVY_HEARTBEAT_RUNNING;
-        if (sign[r].rank < 0 || !mute)
+            nreasons == 0 || heartbeat[r].state == CVY_HEARTBEAT_RUNNING;
+        if (heartbeat[r].rank < 0 || !gave_no_reason)
             continue;
-        if (first < 0 || sign[r].time < sign[first].time) {
-            next = first < 0 ? INFINITY : sign[first].time;
+        if (first < 0 || heartbeat[r].time < heartbeat[first].time) {
+            next = first < 0 ? INFINITY : heartbeat[first].time;
             first = r;
-        } else if (sign[r].time < next)
-            next = sign[r].time;
+        } else if (heartbeat[r].time < next)
+            next = heartbeat[r].time;
     }
-    if (first >= 0 && next - sign[first].time > fresh_s) {
+    if (first >= 0 && next - heartbeat[first].time > fresh_s) {
         char when[32];
-        const time_t at = (time_t)sign[first].time;
+        const time_t at = (time_t)heartbeat[first].time;
         struct tm tm;
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&at, &tm));
-        found = snprintf(text, room, "rank %d on %s gave its last sign first, at %s, step %lld, in %s", first,
-                         sign[first].host, when, (long long)sign[first].step, sign[first].what);
+        found = snprintf(text, room,
+                         "rank %d on %s wrote its last heartbeat before all others did, at %s, step %lld, in %s", first,
+                         heartbeat[first].host, when, (long long)heartbeat[first].step, heartbeat[first].what);
     }
 out:
-    cvy_mem_free(&sign);
+    cvy_mem_free(&heartbeat);
     return found;
 }

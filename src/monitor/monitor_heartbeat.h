@@ -26,18 +26,18 @@ typedef struct cvy_heartbeat {
     char host[40];
     double time; /* seconds since 1970 */
     cvy_heartbeat_state state;
-    int64_t step, met; /* number of steps done; number of collectives begun */
-    double still_s;    /* seconds since the rank last made progress */
+    int64_t step, ncollectives; /* number of steps done; number of collectives begun */
+    double still_s;             /* seconds since the rank last made progress */
     char what[80];
 } cvy_heartbeat;
 
 /* Writes this rank's line. A failure does not matter to the run: the line stays as it was. */
-cvy_status cvy_heartbeat_write(int fd, const cvy_heartbeat *sign);
+cvy_status cvy_heartbeat_write(int fd, const cvy_heartbeat *heartbeat);
 /* Reads the lines of `nranks` ranks. A missing line gets rank -1. */
-cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *sign_out);
+cvy_status cvy_heartbeat_read(const char *path, int nranks, cvy_heartbeat *heartbeats_out);
 /* Writes to `text` which rank holds up the others. fresh_s: a living rank's heartbeat may be older than the latest one
  * by this many seconds. Returns 0 if the heartbeats do not tell. */
-int cvy_heartbeat_suspect(const cvy_heartbeat *sign, int nranks, double fresh_s, char *text, size_t room);
+int cvy_heartbeat_suspect(const cvy_heartbeat *heartbeat, int nranks, double fresh_s, char *text, size_t room);
 /* For a run that ended without a final status: writes to `text` the rank whose heartbeats ended first by more than
  * fresh_s, or that alone was not told to end. Returns 0 if the heartbeats do not tell. */
 int cvy_heartbeat_first_gone(const char *path, double fresh_s, char *text, size_t room);

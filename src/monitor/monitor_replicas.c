@@ -95,14 +95,15 @@ static cvy_status compare(cvy_comm *comm, const cvy_vars *vars, struct vote *vot
     if (others == 0)
         return CVY_OK;
     CVY_TRY(find_variable(comm, vars, vote, &name));
-    CVY_CHECK(2 * others < speakers, CVY_E_DISAGREE,
-              "the weights of the ranks have drifted apart, first in %s: rank %d differs from others, and no majority "
-              "tells which are"
-              " right; resume from the latest checkpoint, and check the memory and the network of these nodes",
-              name, odd);
+    CVY_CHECK(
+        2 * others < speakers, CVY_E_DISAGREE,
+        "the weights of the ranks are not the same any more, first in %s: rank %d differs from others, and no majority "
+        "tells which are"
+        " right; resume from the latest checkpoint, and check the memory and the network of these nodes",
+        name, odd);
     CVY_FAIL(CVY_E_DISAGREE,
-             "rank %d has other weights than %d of %d ranks, first in %s: a bit has flipped in its memory, or a sum "
-             "went wrong on its way; resume from the"
+             "rank %d has other weights than %d of %d ranks, first in %s: a bit has flipped in its memory, or an "
+             "all-reduce returned a wrong result; resume from the"
              " latest checkpoint without its node",
              odd, speakers - others, speakers, name);
 }

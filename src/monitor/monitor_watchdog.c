@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /* Seconds between two heartbeats: a quarter of the timeout, but within these limits. */
-#define SIGN_LEAST_S 0.5
-#define SIGN_MOST_S 15.0
+#define HEARTBEAT_LEAST_S 0.5
+#define HEARTBEAT_MOST_S 15.0
 
 /* Factor on the timeout before the first step and in a checkpoint. Looking up a million files, or writing a large model
  * to a busy disk, takes longer than any step. */
@@ -28,16 +28,16 @@ struct cvy_watchdog {
     const cvy_context *context;
     const cvy_program *program; /* NULL before the first step */
     cvy_watchdog_opts opts;
-    char board[640]; /* path of the heartbeat file; "": there is none yet */
-    int fd;          /* of the heartbeat file, opened by the thread; -1: not open, or it cannot be opened */
+    char heartbeat_path[640]; /* path of the heartbeat file; "": there is none yet */
+    int fd;                   /* of the heartbeat file, opened by the thread; -1: not open, or it cannot be opened */
     char host[40];
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     int stop;
     /* clock at the last kick and heartbeat; factor on the timeout for the present work */
-    double kicked_s, signed_s, patience;
-    long long moved; /* progress of a parameter server at the last look */
+    double kicked_s, heartbeat_s, patience;
+    long long progress; /* progress of a parameter server at the last look */
     int64_t step;
     const char *what;
 };
@@ -72,7 +72,7 @@ static void say_what(const cvy_watchdog *w, char *text, size_t room)
 
 static double heartbeat_every_s(double timeout_s)
 {
-    return CVY_MIN(CVY_MAX(timeout_s / 4, SIGN_LEAST_S), SIGN_MOST_S);
+    return CVY_MIN(CVY_MAX(timeout_s / 4, HEARTBEAT_LEAST_S), HEARTBEAT_MOST_S);
 }
 
 double cvy_watchdog_fresh_s(double timeout_s)
@@ -82,29 +82,29 @@ double cvy_watchdog_fresh_s(double timeout_s)
 
 /* Writes this rank's heartbeat. Call it with the lock. The lock is released during the write, because training must not
  * wait for a file system that does not answer. Only one thread at a time calls it. */
-static void give_sign(cvy_watchdog *w, cvy_heartbeat_state state)
+static void write_heartbeat(cvy_watchdog *w, cvy_heartbeat_state state)
 {
-    char board[sizeof w->board];
+    char heartbeat_path[sizeof w->heartbeat_path];
     const cvy_comm *comm = w->context->comm;
-    cvy_heartbeat sign = {.rank = comm->rank,
-                          .time = cvy_clock_wall_s(),
-                          .state = state,
-                          .step = w->step,
-                          .still_s = cvy_clock_s() - w->kicked_s,
-                          .met = atomic_load_explicit(&comm->ncollectives, memory_order_relaxed)};
-    w->signed_s = cvy_clock_s();
-    if (!w->board[0])
+    cvy_heartbeat heartbeat = {.rank = comm->rank,
+                               .time = cvy_clock_wall_s(),
+                               .state = state,
+                               .step = w->step,
+                               .still_s = cvy_clock_s() - w->kicked_s,
+                               .ncollectives = atomic_load_explicit(&comm->ncollectives, memory_order_relaxed)};
+    w->heartbeat_s = cvy_clock_s();
+    if (!w->heartbeat_path[0])
         return;
-    if (state == CVY_HEARTBEAT_RUNNING && w->opts.told && atomic_load(w->opts.told))
-        sign.state = CVY_HEARTBEAT_ENDING;
-    snprintf(sign.host, sizeof sign.host, "%s", w->host);
-    say_what(w, sign.what, sizeof sign.what);
-    memcpy(board, w->board, sizeof board);
+    if (state == CVY_HEARTBEAT_RUNNING && w->opts.stop_flag && atomic_load(w->opts.stop_flag))
+        heartbeat.state = CVY_HEARTBEAT_ENDING;
+    snprintf(heartbeat.host, sizeof heartbeat.host, "%s", w->host);
+    say_what(w, heartbeat.what, sizeof heartbeat.what);
+    memcpy(heartbeat_path, w->heartbeat_path, sizeof heartbeat_path);
     pthread_mutex_unlock(&w->lock);
     if (w->fd < 0)
-        w->fd = cvy_file_open(board, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        w->fd = cvy_file_open(heartbeat_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (w->fd >= 0)
-        (void)!cvy_heartbeat_write(w->fd, &sign);
+        (void)!cvy_heartbeat_write(w->fd, &heartbeat);
     pthread_mutex_lock(&w->lock);
 }
 
@@ -113,25 +113,25 @@ static void give_sign(cvy_watchdog *w, cvy_heartbeat_state state)
 static void find_suspect(const cvy_watchdog *w, char *text, size_t room)
 {
     const int nranks = w->context->comm->nranks;
-    cvy_heartbeat *sign = NULL;
+    cvy_heartbeat *heartbeat = NULL;
     text[0] = 0;
-    if (!w->board[0] || cvy_mem_alloc(sizeof *sign * (size_t)nranks, &sign) != CVY_OK)
+    if (!w->heartbeat_path[0] || cvy_mem_alloc(sizeof *heartbeat * (size_t)nranks, &heartbeat) != CVY_OK)
         return;
     text[0] = ';';
     text[1] = ' ';
-    if (cvy_heartbeat_read(w->board, nranks, sign) != CVY_OK ||
-        !cvy_heartbeat_suspect(sign, nranks, cvy_watchdog_fresh_s(w->opts.timeout_s), text + 2, room - 2))
+    if (cvy_heartbeat_read(w->heartbeat_path, nranks, heartbeat) != CVY_OK ||
+        !cvy_heartbeat_suspect(heartbeat, nranks, cvy_watchdog_fresh_s(w->opts.timeout_s), text + 2, room - 2))
         text[0] = 0;
-    cvy_mem_free(&sign);
+    cvy_mem_free(&heartbeat);
 }
 
 /* Writes a heartbeat and waits for those of the other ranks, which notice the hang at about the same time. Returns 0 if
  * the run has made progress meanwhile; the watchdog then leaves it alone. */
-static int gather_signs(cvy_watchdog *w)
+static int wait_for_heartbeats(cvy_watchdog *w)
 {
     const double kicked = w->kicked_s;
     const struct timespec pause = {.tv_sec = (time_t)(2 * heartbeat_every_s(w->opts.timeout_s) + 2.5)};
-    give_sign(w, CVY_HEARTBEAT_STALLED);
+    write_heartbeat(w, CVY_HEARTBEAT_STALLED);
     pthread_mutex_unlock(&w->lock);
     nanosleep(&pause, NULL);
     pthread_mutex_lock(&w->lock);
@@ -139,12 +139,12 @@ static int gather_signs(cvy_watchdog *w)
 }
 
 /* Reports the hang. Call it with the lock, which is released while the heartbeat file is read. */
-static void bark(cvy_watchdog *w)
+static void report_hang(cvy_watchdog *w)
 {
     const cvy_context *context = w->context;
     const double still_s = cvy_clock_s() - w->kicked_s;
     const long long step = w->step;
-    const int meets = atomic_load_explicit(&context->comm->collective, memory_order_relaxed) != NULL;
+    const int in_collective = atomic_load_explicit(&context->comm->collective, memory_order_relaxed) != NULL;
     char what[160], suspect[320], limit[80] = "";
     say_what(w, what, sizeof what);
     if (w->patience > 1)
@@ -152,12 +152,12 @@ static void bark(cvy_watchdog *w)
                  w->program ? "for a checkpoint" : "before the first step", w->patience);
     pthread_mutex_unlock(&w->lock);
     find_suspect(w, suspect, sizeof suspect);
-    cvy_error_set(CVY_E_COMM, "stood still for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s%s)%s%s%s",
+    cvy_error_set(CVY_E_COMM, "made no progress for %.0f s at step %lld, in %s (watchdog.timeout is %.0f s%s)%s%s%s",
                   still_s, step, what, w->opts.timeout_s, limit,
-                  suspect[0] ? suspect
-                  : meets    ? ": another rank may be dead or late"
-                             : ": it waits for no other rank, so it may be this one that is held up",
-                  w->board[0] ? "; all ranks: " : "", w->board);
+                  suspect[0]      ? suspect
+                  : in_collective ? ": another rank may be dead or slow"
+                                  : ": it waits for no other rank, so this rank itself may be blocked",
+                  w->heartbeat_path[0] ? "; all ranks: " : "", w->heartbeat_path);
     if (context->opts.fatal)
         context->opts.fatal(context->opts.fatal_user, CVY_E_COMM, cvy_error_text());
     else
@@ -167,14 +167,14 @@ static void bark(cvy_watchdog *w)
 
 /* A server does one piece of work from one synchronisation to the next. It is alive if it has received gradients since
  * the last look. */
-static int server_moves(cvy_watchdog *w)
+static int server_makes_progress(cvy_watchdog *w)
 {
-    const long long moved = w->program && w->program->update.def->progress
-                                ? w->program->update.def->progress(w->program)
-                                : 0,
-                    before = w->moved;
-    w->moved = moved;
-    if (moved == before)
+    const long long progress = w->program && w->program->update.def->progress
+                                   ? w->program->update.def->progress(w->program)
+                                   : 0,
+                    before = w->progress;
+    w->progress = progress;
+    if (progress == before)
         return 0;
     w->kicked_s = cvy_clock_s();
     return 1;
@@ -187,16 +187,16 @@ static void *watch(void *arg)
     while (!w->stop) {
         struct timespec until;
         const double now = cvy_clock_s(), left = w->kicked_s + w->patience * w->opts.timeout_s - now,
-                     next = w->signed_s + heartbeat_every_s(w->opts.timeout_s) - now;
-        if (left <= 0 && server_moves(w))
+                     next = w->heartbeat_s + heartbeat_every_s(w->opts.timeout_s) - now;
+        if (left <= 0 && server_makes_progress(w))
             continue;
-        if (left <= 0 && gather_signs(w)) {
-            bark(w);
+        if (left <= 0 && wait_for_heartbeats(w)) {
+            report_hang(w);
             break;
         }
         if (next <= 0) {
-            give_sign(w, CVY_HEARTBEAT_RUNNING);
-            continue; /* give_sign() has released the lock, so the state may have changed */
+            write_heartbeat(w, CVY_HEARTBEAT_RUNNING);
+            continue; /* write_heartbeat() has released the lock, so the state may have changed */
         }
         const double wait = CVY_MAX(CVY_MIN(left, next), 0.01);
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -220,7 +220,7 @@ cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opt
                         .opts = *opts,
                         .fd = -1,
                         .kicked_s = cvy_clock_s(),
-                        .signed_s = cvy_clock_s(),
+                        .heartbeat_s = cvy_clock_s(),
                         .patience = PATIENCE,
                         .what = "start"};
     if (gethostname(w->host, sizeof w->host - 1) != 0 || !w->host[0])
@@ -241,7 +241,7 @@ cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opt
     return CVY_OK;
 }
 
-void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char *board)
+void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char *heartbeat_path)
 {
     if (!w)
         return;
@@ -249,7 +249,7 @@ void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char 
     w->program = program;
     w->patience = 1;
     w->kicked_s = cvy_clock_s();
-    snprintf(w->board, sizeof w->board, "%s", board);
+    snprintf(w->heartbeat_path, sizeof w->heartbeat_path, "%s", heartbeat_path);
     pthread_cond_signal(&w->wake); /* the thread still sleeps by the limit for the preparation */
     pthread_mutex_unlock(&w->lock);
 }
@@ -289,7 +289,7 @@ void cvy_watchdog_stop(cvy_watchdog **watchdog)
     if (w->fd >= 0) {
         w->what = "the end";
         pthread_mutex_lock(&w->lock);
-        give_sign(w, CVY_HEARTBEAT_FINISHED);
+        write_heartbeat(w, CVY_HEARTBEAT_FINISHED);
         pthread_mutex_unlock(&w->lock);
         close(w->fd);
     }

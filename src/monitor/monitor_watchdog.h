@@ -13,16 +13,17 @@
 typedef struct cvy_watchdog cvy_watchdog;
 
 typedef struct cvy_watchdog_opts {
-    double timeout_s;       /* 0: *out stays NULL, and all calls below accept NULL */
-    const atomic_int *told; /* flag that is set when a signal tells this rank to end, for its heartbeats; or NULL */
+    double timeout_s; /* 0: *out stays NULL, and all calls below accept NULL */
+    const atomic_int
+        *stop_flag; /* flag that is set when a signal tells this rank to end, for its heartbeats; or NULL */
 } cvy_watchdog_opts;
 
 /* Starts the thread, which first watches the preparation. The preparation may take several times the timeout. context
  * is borrowed. */
 cvy_status cvy_watchdog_start(const cvy_context *context, const cvy_watchdog_opts *opts, cvy_watchdog **out);
-/* From now on it watches steps. program is borrowed; messages name its running node. board: path of the heartbeat file
- * (monitor_heartbeat.h). */
-void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char *board);
+/* From now on it watches steps. program is borrowed; messages name its running node. heartbeat_path: path of the
+ * heartbeat file (monitor_heartbeat.h). */
+void cvy_watchdog_steps(cvy_watchdog *w, const cvy_program *program, const char *heartbeat_path);
 /* Tells the watchdog that the run is alive, and does `what` (a static text) at this step. */
 void cvy_watchdog_kick(cvy_watchdog *w, int64_t step, const char *what);
 /* The same for work that may take several times longer than a step, such as waiting for a checkpoint. */

@@ -107,7 +107,7 @@ static cvy_status run(cvy_pass_run *r)
 }
 
 CVY_PASS_DEFINE(fuse_add) = {.name = "fuse-add",
-                             .help = "makes a sum of sums one sum, and adds gradients inside a convolution",
+                             .help = "merges nested sums into one, and adds gradients inside a convolution",
                              .order = 60,
                              .can_be_off = 1,
                              .run = run};

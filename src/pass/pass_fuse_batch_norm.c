@@ -28,7 +28,7 @@ static void give_dst(cvy_node *to, int i, cvy_value *v)
 /* ---- forward ---- */
 
 /* The sum that can be fused into a normalisation, because its other addend is ready before it. NULL: none. */
-static cvy_node *sum_behind(const cvy_readers *r, const cvy_node *apply)
+static cvy_node *sum_after(const cvy_readers *r, const cvy_node *apply)
 {
     cvy_node *sum = cvy_readers_only(r, apply->dst[0]);
     if (!cvy_pass_is_op(sum, "add") || sum->nsrc != 2 || ((const cvy_batch_norm_opts *)apply->options)->relu)
@@ -40,7 +40,7 @@ static cvy_node *sum_behind(const cvy_readers *r, const cvy_node *apply)
 static void fuse_sum(cvy_readers *r, cvy_node *train)
 {
     cvy_batch_norm_opts *o = train->options;
-    cvy_node *sum = sum_behind(r, train), *relu;
+    cvy_node *sum = sum_after(r, train), *relu;
     if (!sum)
         return;
     cvy_readers_forget(r, train);
@@ -147,7 +147,7 @@ static cvy_status run(cvy_pass_run *r)
 }
 
 CVY_PASS_DEFINE(fuse_batch_norm) = {.name = "fuse-batch-norm",
-                                    .help = "makes batch norm in training one node each way",
+                                    .help = "makes batch norm in training one forward and one backward node",
                                     .order = 80,
                                     .can_be_off = 1,
                                     .run = run};

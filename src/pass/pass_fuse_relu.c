@@ -32,7 +32,7 @@ static cvy_node *pool_of(const cvy_node *pool_grad)
 }
 
 /* y = relu(..), pool(y): the ReLU's gradient is computed after the pooling's. */
-static void drop_behind_pool_grad(cvy_readers *r, cvy_node *relu_grad)
+static void drop_after_pool_grad(cvy_readers *r, cvy_node *relu_grad)
 {
     cvy_value *between = relu_grad->src[0];
     cvy_node *pool_grad = between->producer,
@@ -62,7 +62,7 @@ static void drop_relu_grads(cvy_readers *r)
 {
     for (int n = 0; n < r->graph->nnode; n++) {
         if (cvy_pass_is_op(r->graph->node[n], "relu_grad"))
-            drop_behind_pool_grad(r, r->graph->node[n]);
+            drop_after_pool_grad(r, r->graph->node[n]);
         if (cvy_pass_is_op(r->graph->node[n], "relu_grad"))
             drop_before_pool_grad(r, r->graph->node[n]);
     }

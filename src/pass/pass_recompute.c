@@ -133,7 +133,7 @@ static cvy_status run(cvy_pass_run *r)
 }
 
 CVY_PASS_DEFINE(recompute) = {.name = "recompute",
-                              .help = "backward computes cheap values again if memory is short",
+                              .help = "recomputes cheap values in the backward pass if memory is short",
                               .order = 90,
                               .can_be_off = 1,
                               .training = 1,

@@ -13,9 +13,9 @@
 
 void cvy_pass_move(cvy_graph *g, cvy_node *node, int index)
 {
-    const int way = index < node->index ? -1 : 1;
-    for (int i = node->index; i != index; i += way) {
-        g->node[i] = g->node[i + way];
+    const int step = index < node->index ? -1 : 1;
+    for (int i = node->index; i != index; i += step) {
+        g->node[i] = g->node[i + step];
         g->node[i]->index = i;
     }
     g->node[index] = node;

@@ -49,7 +49,7 @@ typedef struct cvy_instance { /* a tensor instance: a value in one layout and dt
     cvy_layout layout;
     int canonical;  /* 1: the instance that its producer (or the caller) writes */
     int once;       /* 1: a variable in another dtype, made once at the start of the step for all micro-batches */
-    int kept;       /* 1: also in the variable's layout: a shadow copy, kept across steps and made only when stale */
+    int is_shadow;  /* 1: also in the variable's layout: a shadow copy, kept across steps and made only when stale */
     int view_of;    /* index of the instance whose memory it shares, -1: has its own */
     size_t view_at; /* bytes from the start of that instance: a slice of its channels */
     int64_t elems;  /* padding included */
@@ -119,7 +119,7 @@ typedef struct cvy_plan_opts {
     cvy_plan_clock *clock;   /* not NULL: kernels only wait; NULL: they compute */
     int blocking;            /* each all-reduce is waited for as soon as it is started */
     int deferred;            /* the update phase runs in pieces between the next step's instructions: plan_deferred.c */
-    int sharded;             /* ZeRO-1: gradients have buckets of their own, and each rank gets a part of each */
+    int zero1;               /* ZeRO-1: gradients have buckets of their own, and each rank gets a part of each */
     int sets; /* number of gradient sets at the start of the arena, 0: one; a plan uses one set and never touches the
                  others */
 } cvy_plan_opts;
@@ -129,7 +129,7 @@ cvy_status cvy_lowered_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_l
 /* The same with given kernels, one per node index; NULL: the order of preference decides. It ignores opts->choices. */
 cvy_status cvy_lowered_select(cvy_graph *graph, const cvy_plan_opts *opts, const cvy_kernel_def *const *pick,
                               cvy_lowered **out);
-void cvy_lowered_destroy(cvy_lowered **unit);
+void cvy_lowered_destroy(cvy_lowered **lowered);
 typedef enum { CVY_REGION_ARENA, CVY_REGION_VARIABLE, CVY_REGION_SHADOW, CVY_REGION_FEED, CVY_REGION_STEP } cvy_region;
 
 typedef struct cvy_buffer {
@@ -159,7 +159,7 @@ typedef struct cvy_instr {
     const cvy_call *call; /* NULL for ACCUMULATE and ZERO */
     int micro;
     cvy_variable *weight; /* the weight that it writes or whose shadow copy it makes; NULL: none */
-    int rounds;           /* 1: after it the shadow copy is up to date */
+    int writes_shadow;    /* 1: after it the shadow copy is up to date */
     int src_buffer[CVY_NODE_SRC_MAX], dst_buffer[CVY_NODE_DST_MAX], scratch_buffer;
     int nsrc, ndst;
 } cvy_instr;
@@ -181,7 +181,7 @@ typedef struct cvy_plan_feed {
 
 typedef struct cvy_plan {
     cvy_plan_opts opts;
-    cvy_lowered **unit; /* lowered graph of each micro-batch; several may be the same; borrowed */
+    cvy_lowered **lowered; /* lowered graph of each micro-batch; several may be the same; borrowed */
     int nmicro;
     int64_t *first_row; /* first row of each micro-batch in the feeds */
     int64_t rows;
@@ -228,7 +228,7 @@ typedef struct cvy_plan {
 
 /* Makes the schedule and plans the memory; allocates no tensor memory. The lowered graphs are borrowed and must outlive
  * the plan; several micro-batches may share one. */
-cvy_status cvy_plan_create(cvy_lowered *const *unit, int nmicro, const cvy_plan_opts *opts, cvy_plan **out);
+cvy_status cvy_plan_create(cvy_lowered *const *lowered, int nmicro, const cvy_plan_opts *opts, cvy_plan **out);
 /* Creates kernels and resolves pointers into the arena (at least arena_bytes, shared with other plans) and into the
  * memory of the variables, which must be allocated. */
 cvy_status cvy_plan_bind(cvy_plan *plan, void *arena);
@@ -266,7 +266,7 @@ void cvy_plan_json(const cvy_plan *plan, cvy_json *json);
 /* The dtype in which the caller fills or reads a value. */
 cvy_dtype cvy_plan_outside_dtype(cvy_dtype dtype);
 /* Removes copies: a concat or slice of channels becomes a view, if the kernels around it can work on slices. */
-cvy_status cvy_lowered_place_slices(cvy_lowered *unit);
+cvy_status cvy_lowered_place_slices(cvy_lowered *lowered);
 cvy_status cvy_plan_schedule(cvy_plan *plan);
 cvy_status cvy_plan_memory(cvy_plan *plan);
 /* Runs between cvy_plan_schedule() and cvy_plan_memory(), if updates are deferred. */

@@ -223,7 +223,7 @@ static void bind_weight(const cvy_plan *plan, cvy_instr *instr)
             continue;
         if (b->region == CVY_REGION_SHADOW || b->value->variable->role == CVY_ROLE_WEIGHT)
             instr->weight = b->value->variable;
-        instr->rounds |= b->region == CVY_REGION_SHADOW;
+        instr->writes_shadow |= b->region == CVY_REGION_SHADOW;
     }
 }
 
@@ -282,7 +282,7 @@ static cvy_span flat_span(const cvy_lowered *u, int instance, void *data)
 
 static cvy_status bind_comm(cvy_plan *plan, cvy_instr *instr)
 {
-    const cvy_lowered *u = plan->unit[instr->micro];
+    const cvy_lowered *u = plan->lowered[instr->micro];
     const cvy_call *call = instr->call;
     cvy_span src[CVY_NODE_SRC_MAX] = {0}, dst[CVY_NODE_DST_MAX] = {0};
     const cvy_comm_binding binding = {
@@ -320,7 +320,7 @@ static cvy_status bind_instr(cvy_plan *plan, cvy_instr *instr)
         call->ask.part_elems = part.end - part.first;
     }
     if (call)
-        CVY_TRY(cvy_call_ready(&plan->opts, plan->unit[instr->micro], call));
+        CVY_TRY(cvy_call_ready(&plan->opts, plan->lowered[instr->micro], call));
     for (int i = 0; i < instr->nsrc; i++)
         instr->src[i] = instr->src_buffer[i] >= 0 ? plan->buffer[instr->src_buffer[i]].data : NULL;
     for (int i = 0; i < instr->ndst; i++)
@@ -432,7 +432,7 @@ static cvy_status resolve_buffers(cvy_plan *plan, char *arena)
         case CVY_REGION_ARENA:
         case CVY_REGION_STEP: b->data = in_arena(plan, arena, root->offset); break;
         case CVY_REGION_SHADOW:
-            b->data = root->value->variable->rounded;
+            b->data = root->value->variable->shadow;
             CVY_CHECK(b->data, CVY_E_INTERNAL, "the copy of variable %s has no memory", root->value->variable->name);
             break;
         case CVY_REGION_FEED:
@@ -454,8 +454,8 @@ static cvy_status connect_buckets(cvy_plan *plan, void *arena)
 {
     for (int b = 0; b < plan->buckets->n; b++) {
         cvy_bucket *bucket = &plan->buckets->bucket[b];
-        const int in_parts = plan->head.is_partitioned && bucket->dtype == CVY_DTYPE_F32 &&
-                             (!plan->opts.sharded || bucket->has_gradients);
+        const int in_parts =
+            plan->head.is_partitioned && bucket->dtype == CVY_DTYPE_F32 && (!plan->opts.zero1 || bucket->has_gradients);
         bucket->kind = in_parts ? CVY_BUCKET_PART : CVY_BUCKET_ALLREDUCE;
     }
     plan->buckets->space = plan->opts.space;
@@ -467,7 +467,7 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
     CVY_TRY(place_feeds(plan));
     CVY_TRY(resolve_buffers(plan, arena));
     CVY_TRY(make_copies(plan));
-    plan->head.barrier = plan->head.is_partitioned && !plan->opts.sharded ? arena : NULL;
+    plan->head.barrier = plan->head.is_partitioned && !plan->opts.zero1 ? arena : NULL;
     CVY_TRY(connect_buckets(plan, arena));
     if (plan->opts.clock)
         CVY_TRY(cvy_mem_alloc(sizeof *plan->times.wait * (size_t)plan->ninstr, &plan->times.wait));
@@ -481,7 +481,7 @@ cvy_status cvy_plan_bind(cvy_plan *plan, void *arena)
 
 /* ---- the plan as an object ---- */
 
-cvy_status cvy_plan_create(cvy_lowered *const *unit, int nmicro, const cvy_plan_opts *opts, cvy_plan **out)
+cvy_status cvy_plan_create(cvy_lowered *const *lowered, int nmicro, const cvy_plan_opts *opts, cvy_plan **out)
 {
     cvy_plan *plan = NULL;
     cvy_status status = CVY_OK;
@@ -489,12 +489,12 @@ cvy_status cvy_plan_create(cvy_lowered *const *unit, int nmicro, const cvy_plan_
     plan->opts = *opts;
     plan->nmicro = nmicro;
     atomic_init(&plan->at, -1);
-    CVY_TRY_OUT(cvy_mem_alloc(sizeof *plan->unit * (size_t)nmicro, &plan->unit));
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof *plan->lowered * (size_t)nmicro, &plan->lowered));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof *plan->first_row * (size_t)nmicro, &plan->first_row));
     for (int m = 0; m < nmicro; m++) {
-        plan->unit[m] = unit[m];
+        plan->lowered[m] = lowered[m];
         plan->first_row[m] = plan->rows;
-        plan->rows += unit[m]->graph->batch.local_n;
+        plan->rows += lowered[m]->graph->batch.local_n;
     }
     CVY_TRY_OUT(cvy_plan_schedule(plan));
     if (opts->deferred)
@@ -521,7 +521,7 @@ void cvy_plan_destroy(cvy_plan **plan)
     if (p->feeds.host)
         cvy_mem_free_pages(&p->feeds.host, CVY_MAX(p->feeds.bytes, 64));
     cvy_mem_free(&p->host_copies.memory);
-    cvy_mem_free(&p->unit);
+    cvy_mem_free(&p->lowered);
     cvy_mem_free(&p->first_row);
     cvy_mem_free(&p->buffer);
     cvy_mem_free(&p->instr);

@@ -28,10 +28,10 @@ static cvy_status fail_unknown(const cvy_lowered *u, const cvy_call *call, int t
  * steps. */
 static cvy_status find_seconds(const cvy_plan *plan, const cvy_instr *instr, double *seconds_out)
 {
-    const cvy_lowered *u = plan->unit[instr->micro];
+    const cvy_lowered *u = plan->lowered[instr->micro];
     double ms = 0;
     *seconds_out = 0;
-    if (!instr->call || (instr->kind == CVY_CALL_REORDER && u->instance[instr->call->dst[0]].kept))
+    if (!instr->call || (instr->kind == CVY_CALL_REORDER && u->instance[instr->call->dst[0]].is_shadow))
         return CVY_OK;
     CVY_TRY(cvy_wisdom_find_call(plan->opts.clock->times, u, instr->call, plan->opts.threads, &ms));
     if (ms < 0 || isinf(ms))

@@ -9,7 +9,7 @@
 #include "plan/plan_tune.h"
 
 struct explanation {
-    const cvy_lowered *unit;
+    const cvy_lowered *lowered;
     const cvy_plan_opts *opts;
     const cvy_wisdom *wisdom; /* NULL: no times */
     cvy_text text;
@@ -21,7 +21,7 @@ static double known_ms(const struct explanation *e, const cvy_call *call, const 
     double ms = offer->ms;
     if (ms >= 0 || !e->wisdom)
         return ms;
-    cvy_offer_key(e->unit->offers, call->signature, call->node, offer, &key);
+    cvy_offer_key(e->lowered->offers, call->signature, call->node, offer, &key);
     if (key.status == CVY_OK)
         ms = cvy_wisdom_find(e->wisdom, key.data);
     cvy_text_free(&key);
@@ -32,7 +32,7 @@ static double reorder_ms(const struct explanation *e, const cvy_call *call)
 {
     cvy_text key = {0};
     double ms = CVY_MS_UNKNOWN;
-    cvy_reorder_key(&e->unit->instance[call->src[0]], &e->unit->instance[call->dst[0]], e->opts->threads, &key);
+    cvy_reorder_key(&e->lowered->instance[call->src[0]], &e->lowered->instance[call->dst[0]], e->opts->threads, &key);
     if (e->wisdom && key.status == CVY_OK)
         ms = cvy_wisdom_find(e->wisdom, key.data);
     cvy_text_free(&key);
@@ -80,7 +80,7 @@ static cvy_status add_candidate(struct explanation *e, const cvy_call *call, con
     cvy_kernel_ask in = call->offer->in;
     cvy_offer *offer = NULL;
     in.node = call->node;
-    CVY_TRY(cvy_offers_ask(e->unit->offers, call->signature, kernel, &in, &offer));
+    CVY_TRY(cvy_offers_ask(e->lowered->offers, call->signature, kernel, &in, &offer));
     const int taken = offer == call->offer;
     cvy_text_add(&e->text, "  %s %-34s", taken ? "*" : " ", kernel->name);
     add_ms(&e->text, offer->status == CVY_OK ? known_ms(e, call, offer) : CVY_MS_UNKNOWN);
@@ -108,13 +108,13 @@ static cvy_status add_call(struct explanation *e, const cvy_call *call)
 /* For a concat whose sources are views of it, or a slice that is a view of its source. */
 static void add_view(struct explanation *e, const cvy_call *call)
 {
-    cvy_text_add(&e->text, "%s: %s\n  * %-34s%12s  nothing is copied: the parts lie where they belong\n",
+    cvy_text_add(&e->text, "%s: %s\n  * %-34s%12s  nothing is copied: the parts are already in place\n",
                  call->node->name, call->node->op->name, "(view)", "-");
 }
 
 static void add_reorder(struct explanation *e, const cvy_call *call)
 {
-    const cvy_instance *from = &e->unit->instance[call->src[0]], *to = &e->unit->instance[call->dst[0]];
+    const cvy_instance *from = &e->lowered->instance[call->src[0]], *to = &e->lowered->instance[call->dst[0]];
     cvy_text_add(&e->text, "%s: reorder %s\n  * %-34s", from->value->name, cvy_shape_text(&from->value->shape),
                  "reorder");
     add_ms(&e->text, reorder_ms(e, call));
@@ -125,10 +125,10 @@ static cvy_status explain(struct explanation *e)
 {
     cvy_text_add(&e->text,
                  "candidates of each node, in the order of preference; * is taken\n"
-                 "  %-36s%12s  layouts that it wants and leaves, or why it does not apply\n",
+                 "  %-36s%12s  layouts that it reads and writes, or why it does not apply\n",
                  "kernel", "time");
-    for (int i = 0; i < e->unit->ncall; i++) {
-        const cvy_call *call = &e->unit->call[i];
+    for (int i = 0; i < e->lowered->ncall; i++) {
+        const cvy_call *call = &e->lowered->call[i];
         if (call->kind == CVY_CALL_REORDER)
             add_reorder(e, call);
         else if (call->offer && call->kind == CVY_CALL_VIEW)
@@ -139,10 +139,10 @@ static cvy_status explain(struct explanation *e)
     return e->text.status;
 }
 
-cvy_status cvy_plan_explain(const cvy_lowered *unit, const cvy_plan_opts *opts, const cvy_wisdom *wisdom,
+cvy_status cvy_plan_explain(const cvy_lowered *lowered, const cvy_plan_opts *opts, const cvy_wisdom *wisdom,
                             char **text_out)
 {
-    struct explanation e = {.unit = unit, .opts = opts, .wisdom = wisdom};
+    struct explanation e = {.lowered = lowered, .opts = opts, .wisdom = wisdom};
     const cvy_status status = explain(&e);
     if (status != CVY_OK)
         cvy_text_free(&e.text);

@@ -35,7 +35,7 @@ static void add_layer(const cvy_lowered *u, const cvy_call *call, cvy_json *json
 
 static void add_memory(const cvy_plan *plan, cvy_json *json)
 {
-    const cvy_vars *vars = plan->unit[0]->graph->vars;
+    const cvy_vars *vars = plan->lowered[0]->graph->vars;
     size_t weights = 0, states = 0;
     for (int i = 0; i < vars->count; i++) {
         *(vars->at[i]->role == CVY_ROLE_STATE ? &states : &weights) += cvy_variable_bytes(vars->at[i]);
@@ -52,7 +52,7 @@ static void add_memory(const cvy_plan *plan, cvy_json *json)
 
 void cvy_plan_json(const cvy_plan *plan, cvy_json *json)
 {
-    const cvy_lowered *u = plan->unit[plan->nmicro - 1];
+    const cvy_lowered *u = plan->lowered[plan->nmicro - 1];
     int64_t params = 0, reorders = 0;
     for (int i = 0; i < u->graph->vars->count; i++)
         params += u->graph->vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&u->graph->vars->at[i]->shape) : 0;

@@ -15,6 +15,6 @@ void cvy_meter_destroy(cvy_meter **meter);
 /* Gives the shortest time of a first run, which warms up, and some more. If the best time so far exceeds hopeless_ms,
  * it stops. The time is INFINITY if the kernel cannot be created or fails. CVY_NOT_APPLICABLE: there is no memory to
  * time it in. */
-cvy_status cvy_meter_time(cvy_meter *meter, cvy_lowered *unit, cvy_call *call, double hopeless_ms, double *ms_out);
+cvy_status cvy_meter_time(cvy_meter *meter, cvy_lowered *lowered, cvy_call *call, double hopeless_ms, double *ms_out);
 
 #endif

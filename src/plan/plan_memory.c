@@ -203,8 +203,8 @@ static cvy_status check_crossing(const cvy_plan *plan)
         const int crosses = b->region == CVY_REGION_ARENA && b->root == i && b->first >= 0 &&
                             b->first < plan->update_at && b->last >= plan->update_at;
         CVY_CHECK(!crosses || is_spent(b->value), CVY_E_UNSUPPORTED,
-                  "%s is made in forward or backward and read by the update or by the caller; delayed updates keep "
-                  "gradients and losses only",
+                  "%s is computed in forward or backward and read by the update or by the caller; delayed updates can "
+                  "keep only gradients and losses",
                   b->name);
     }
     return CVY_OK;
@@ -231,4 +231,4 @@ cvy_status cvy_plan_memory(cvy_plan *plan)
 
 CVY_PASS_DEFINE(in_place) = {.name = "in-place", .help = "a kernel may write over its source", .can_be_off = 1};
 CVY_PASS_DEFINE(memory_reuse) = {
-    .name = "memory-reuse", .help = "buffers whose lifetimes do not meet share memory", .can_be_off = 1};
+    .name = "memory-reuse", .help = "buffers whose lifetimes do not overlap share memory", .can_be_off = 1};

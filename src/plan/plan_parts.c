@@ -17,12 +17,12 @@ static const cvy_buffer *root_of(const cvy_plan *plan, int buffer)
     return buffer < 0 ? NULL : &plan->buffer[plan->buffer[buffer].root];
 }
 
-/* Whether the buffer can be reduced in parts. With ZeRO-1 (opts.sharded) only gradients are; other values are
+/* Whether the buffer can be reduced in parts. With ZeRO-1 (opts.zero1) only gradients are; other values are
  * all-reduced. */
 static int is_summed(const cvy_plan *plan, const cvy_buffer *b)
 {
     return b && b->region == CVY_REGION_STEP && b->bucket >= 0 && b->value->dtype == CVY_DTYPE_F32 &&
-           (!plan->opts.sharded || b->value->variable);
+           (!plan->opts.zero1 || b->value->variable);
 }
 
 const cvy_buffer *cvy_instr_parted(const cvy_plan *plan, const cvy_instr *instr)

@@ -64,7 +64,7 @@ static int is_step_value(const cvy_value *v)
 static int find_once(const struct schedule *s, int m, const cvy_instance *instance)
 {
     for (int before = 0; before <= m; before++) {
-        const cvy_lowered *u = s->plan->unit[before];
+        const cvy_lowered *u = s->plan->lowered[before];
         for (int l = 0; l < u->ninstance; l++)
             if (u->instance[l].once && s->buffer_of[before][l] >= 0 &&
                 u->instance[l].value->variable == instance->value->variable &&
@@ -82,7 +82,7 @@ static cvy_status buffer_for(struct schedule *s, int m, int instance, int *out)
         *out = *known;
         return CVY_OK;
     }
-    const cvy_instance *l = &plan->unit[m]->instance[instance];
+    const cvy_instance *l = &plan->lowered[m]->instance[instance];
     cvy_value *v = l->value;
     cvy_buffer b = {.region = CVY_REGION_ARENA, .value = v, .name = v->name, .bytes = l->bytes, .bucket = -1};
     if (l->canonical && v->kind == CVY_VALUE_FEED) {
@@ -97,7 +97,7 @@ static cvy_status buffer_for(struct schedule *s, int m, int instance, int *out)
         *known = cvy_index_find(&s->step_buffer, v->name);
     } else if (l->once) {
         *known = find_once(s, m, l);
-        if (l->kept) {
+        if (l->is_shadow) {
             b.region = CVY_REGION_SHADOW;
             v->variable->has_shadow = 1;
         }
@@ -146,12 +146,12 @@ static cvy_status add_zero(struct schedule *s, int m, int buffer)
 }
 
 /* Gives a destination memory of its own. */
-static cvy_status put_aside(cvy_plan *plan, int instr_at, int dst, int *part_out)
+static cvy_status make_separate(cvy_plan *plan, int instr_at, int dst, int *part_out)
 {
-    cvy_buffer aside = plan->buffer[plan->instr[instr_at].dst_buffer[dst]];
-    aside.region = CVY_REGION_ARENA;
-    aside.bucket = -1;
-    CVY_TRY(new_buffer(plan, &aside, part_out));
+    cvy_buffer separate = plan->buffer[plan->instr[instr_at].dst_buffer[dst]];
+    separate.region = CVY_REGION_ARENA;
+    separate.bucket = -1;
+    CVY_TRY(new_buffer(plan, &separate, part_out));
     plan->instr[instr_at].dst_buffer[dst] = *part_out;
     return CVY_OK;
 }
@@ -167,18 +167,18 @@ static cvy_status add_accumulate(cvy_plan *plan, int m, int part, int sum)
 }
 
 /* A later micro-batch writes its part into a separate buffer, which is then added. */
-static cvy_status accumulate_aside(struct schedule *s, int m, int instr_at, int dst)
+static cvy_status accumulate_separate(struct schedule *s, int m, int instr_at, int dst)
 {
     const int sum = s->plan->instr[instr_at].dst_buffer[dst];
     int part = -1;
-    CVY_TRY(put_aside(s->plan, instr_at, dst, &part));
+    CVY_TRY(make_separate(s->plan, instr_at, dst, &part));
     return add_accumulate(s->plan, m, part, sum);
 }
 
 /* The buffer of the part that micro-batch m has of an accumulator; -1: none. */
 static int part_in(const struct schedule *s, int m, const cvy_value *accumulator)
 {
-    const cvy_lowered *u = s->plan->unit[m];
+    const cvy_lowered *u = s->plan->lowered[m];
     const cvy_value *v = cvy_graph_find(u->graph, accumulator->name); /* m may have another graph */
     int l = v ? u->newest[v->index] : -1;
     while (l >= 0 && !u->instance[l].canonical)
@@ -191,9 +191,9 @@ static int part_in(const struct schedule *s, int m, const cvy_value *accumulator
 static cvy_status accumulate_as_tree(struct schedule *s, int m, int instr_at, int dst, int instance, cvy_phase phase)
 {
     cvy_plan *plan = s->plan;
-    const cvy_value *v = plan->unit[m]->instance[instance].value;
+    const cvy_value *v = plan->lowered[m]->instance[instance].value;
     if (m < plan->nmicro - 1)
-        CVY_TRY(put_aside(plan, instr_at, dst, &s->buffer_of[m][instance]));
+        CVY_TRY(make_separate(plan, instr_at, dst, &s->buffer_of[m][instance]));
     if (plan->opts.micro_sums == CVY_MICRO_APART && phase == CVY_PHASE_MICRO)
         return CVY_OK;
     const int sum = s->buffer_of[m][instance], merges = cvy_shards_merges(m);
@@ -211,7 +211,7 @@ static cvy_status accumulate(struct schedule *s, int m, int instr_at, int dst, i
 {
     if (s->plan->opts.micro_sums != CVY_MICRO_IN_ORDER)
         return accumulate_as_tree(s, m, instr_at, dst, instance, phase);
-    return m > 0 ? accumulate_aside(s, m, instr_at, dst) : CVY_OK;
+    return m > 0 ? accumulate_separate(s, m, instr_at, dst) : CVY_OK;
 }
 
 static int reads(const cvy_node *node, const cvy_value *v)
@@ -226,7 +226,7 @@ static int reads(const cvy_node *node, const cvy_value *v)
 static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
 {
     const int in_order = s->plan->opts.micro_sums == CVY_MICRO_IN_ORDER;
-    const cvy_lowered *u = s->plan->unit[m];
+    const cvy_lowered *u = s->plan->lowered[m];
     for (int i = 0; i < call->ndst; i++) {
         if (call->dst[i] < 0)
             continue;
@@ -249,7 +249,7 @@ static cvy_status add_absent(struct schedule *s, int m, const cvy_call *call)
 static cvy_status add_call(struct schedule *s, int m, const cvy_call *call)
 {
     cvy_plan *plan = s->plan;
-    const cvy_lowered *u = plan->unit[m];
+    const cvy_lowered *u = plan->lowered[m];
     cvy_instr *instr = NULL;
     CVY_TRY(new_instr(plan, call->kind, call, m, &instr));
     const int at = plan->ninstr - 1;
@@ -291,7 +291,7 @@ static int only_last(const cvy_call *call)
 static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
 {
     const cvy_plan *plan = s->plan;
-    const cvy_lowered *u = plan->unit[m];
+    const cvy_lowered *u = plan->lowered[m];
     for (int c = 0; c < u->ncall; c++) {
         const cvy_call *call = &u->call[c];
         if (call->phase != phase || call->kind == CVY_CALL_VIEW || (only_last(call) && m != plan->nmicro - 1))
@@ -332,16 +332,17 @@ static cvy_status schedule(struct schedule *s)
 {
     cvy_plan *plan = s->plan;
     for (int m = 0; m < plan->nmicro; m++) {
-        CVY_TRY(cvy_mem_alloc(sizeof **s->buffer_of * (size_t)CVY_MAX(plan->unit[m]->ninstance, 1), &s->buffer_of[m]));
-        for (int l = 0; l < plan->unit[m]->ninstance; l++)
+        CVY_TRY(
+            cvy_mem_alloc(sizeof **s->buffer_of * (size_t)CVY_MAX(plan->lowered[m]->ninstance, 1), &s->buffer_of[m]));
+        for (int l = 0; l < plan->lowered[m]->ninstance; l++)
             s->buffer_of[m][l] = -1;
     }
     /* Feeds are first. They have memory even if a rank has no samples, so the caller may always fill them. */
     for (int m = 0; m < plan->nmicro; m++)
-        for (int v = 0; v < plan->unit[m]->graph->nvalue; v++) {
+        for (int v = 0; v < plan->lowered[m]->graph->nvalue; v++) {
             int feed = -1;
-            if (plan->unit[m]->graph->value[v]->kind == CVY_VALUE_FEED)
-                CVY_TRY(find_feed(plan, plan->unit[m]->graph->value[v], &feed));
+            if (plan->lowered[m]->graph->value[v]->kind == CVY_VALUE_FEED)
+                CVY_TRY(find_feed(plan, plan->lowered[m]->graph->value[v], &feed));
         }
     return run_phases(s);
 }

@@ -25,27 +25,28 @@ static int find_canonical(const cvy_lowered *u, const cvy_value *v)
 }
 
 /* The value's latest instance in this memory format; -1: none. */
-static int find_loc(const cvy_lowered *u, const cvy_value *v, const cvy_memory_format *lie)
+static int find_instance(const cvy_lowered *u, const cvy_value *v, const cvy_memory_format *format)
 {
     int i = u->newest[v->index];
-    while (i >= 0 && !(cvy_layout_equal(&u->instance[i].layout, &lie->layout) && u->instance[i].dtype == lie->dtype))
+    while (i >= 0 &&
+           !(cvy_layout_equal(&u->instance[i].layout, &format->layout) && u->instance[i].dtype == format->dtype))
         i = u->instance[i].before;
     return i;
 }
 
-static cvy_status new_instance(cvy_lowered *u, cvy_value *v, const cvy_memory_format *lie, int canonical, int view_of,
-                               int *out)
+static cvy_status new_instance(cvy_lowered *u, cvy_value *v, const cvy_memory_format *format, int canonical,
+                               int view_of, int *out)
 {
     cvy_blocking b;
-    CVY_TRY(cvy_blocking_make(&lie->layout, &v->shape, &b));
+    CVY_TRY(cvy_blocking_make(&format->layout, &v->shape, &b));
     CVY_TRY(cvy_mem_reserve(&u->instance, &u->instance_room, u->ninstance, sizeof *u->instance));
     u->instance[u->ninstance] = (cvy_instance){.value = v,
-                                               .dtype = lie->dtype,
-                                               .layout = lie->layout,
+                                               .dtype = format->dtype,
+                                               .layout = format->layout,
                                                .canonical = canonical,
                                                .view_of = view_of,
                                                .elems = b.elems,
-                                               .bytes = (size_t)b.elems * cvy_dtype_bytes(lie->dtype),
+                                               .bytes = (size_t)b.elems * cvy_dtype_bytes(format->dtype),
                                                .before = u->newest[v->index]};
     u->newest[v->index] = u->ninstance;
     *out = u->ninstance++;
@@ -66,7 +67,7 @@ static cvy_status new_call(cvy_lowered *u, cvy_call_kind kind, const cvy_node *n
 }
 
 /* Optimiser states have the layout of their weight. */
-static void settle_state(cvy_variable *v)
+static void choose_state_layout(cvy_variable *v)
 {
     if (!v->layout_fixed && v->of && v->of->layout_fixed) {
         v->layout = v->of->layout;
@@ -85,7 +86,7 @@ static cvy_status current_layout(cvy_lowered *u, cvy_value *v, cvy_layout *layou
     }
     CVY_CHECK(!v->producer, CVY_E_INTERNAL, "value %s is read before it is made", v->name);
     if (v->kind == CVY_VALUE_VARIABLE) {
-        settle_state(v->variable);
+        choose_state_layout(v->variable);
         *layout_out = v->variable->layout;
         *free_out = !v->variable->layout_fixed;
     } else {
@@ -96,10 +97,10 @@ static cvy_status current_layout(cvy_lowered *u, cvy_value *v, cvy_layout *layou
 
 /* Gives the canonical instance. Feeds and variables get theirs here on first use; a variable whose layout is not fixed
  * yet gets the layout `free` for good. */
-static cvy_status home_loc(cvy_lowered *u, cvy_value *v, const cvy_layout *free, int *out)
+static cvy_status canonical_instance(cvy_lowered *u, cvy_value *v, const cvy_layout *free, int *out)
 {
-    cvy_memory_format lie = {v->kind == CVY_VALUE_FEED ? cvy_plan_outside_dtype(v->dtype) : v->dtype,
-                             cvy_layout_plain()};
+    cvy_memory_format format = {v->kind == CVY_VALUE_FEED ? cvy_plan_outside_dtype(v->dtype) : v->dtype,
+                                cvy_layout_plain()};
     *out = find_canonical(u, v);
     if (*out >= 0)
         return CVY_OK;
@@ -108,9 +109,9 @@ static cvy_status home_loc(cvy_lowered *u, cvy_value *v, const cvy_layout *free,
             v->variable->layout = *free;
             v->variable->layout_fixed = 1;
         }
-        lie.layout = v->variable->layout;
+        format.layout = v->variable->layout;
     }
-    return new_instance(u, v, &lie, 1, -1, out);
+    return new_instance(u, v, &format, 1, -1, out);
 }
 
 /* Gives the instance of a source in the wanted format. If there is none, a reorder is added. A variable's copy in
@@ -119,8 +120,8 @@ static cvy_status source_instance(cvy_lowered *u, cvy_value *v, const cvy_memory
                                   cvy_phase phase, int *out)
 {
     int canonical = -1;
-    CVY_TRY(home_loc(u, v, free, &canonical));
-    const int have = find_loc(u, v, wanted);
+    CVY_TRY(canonical_instance(u, v, free, &canonical));
+    const int have = find_instance(u, v, wanted);
     if (have >= 0) {
         *out = have;
         return CVY_OK;
@@ -129,8 +130,8 @@ static cvy_status source_instance(cvy_lowered *u, cvy_value *v, const cvy_memory
     int made = -1;
     CVY_TRY(new_instance(u, v, wanted, 0, -1, &made));
     u->instance[made].once = v->kind == CVY_VALUE_VARIABLE && wanted->dtype != v->dtype;
-    u->instance[made].kept = u->instance[made].once && wanted->dtype == CVY_DTYPE_BF16 &&
-                             cvy_layout_equal(&u->instance[canonical].layout, &wanted->layout);
+    u->instance[made].is_shadow = u->instance[made].once && wanted->dtype == CVY_DTYPE_BF16 &&
+                                  cvy_layout_equal(&u->instance[canonical].layout, &wanted->layout);
     CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, u->instance[made].once ? CVY_PHASE_PREPARE : phase, &call));
     call->src[0] = canonical;
     call->dst[0] = made;
@@ -166,7 +167,7 @@ static cvy_status fill_ask(cvy_lowered *u, const cvy_node *node, const cvy_plan_
 
 static int same_answer(const cvy_kernel_ask *a, const cvy_kernel_ask *b)
 {
-    int same = a->way == b->way;
+    int same = a->algorithm_id == b->algorithm_id;
     for (int i = 0; i < CVY_NODE_SRC_MAX; i++)
         same = same && cvy_layout_equal(&a->src[i], &b->src[i]) &&
                cvy_layout_equal(&a->src_canonical[i], &b->src_canonical[i]) && a->src_dtype[i] == b->src_dtype[i];
@@ -221,14 +222,14 @@ static cvy_status choose(cvy_lowered *u, const cvy_node *node, const cvy_plan_op
 static void round_update(const cvy_lowered *u, cvy_call *call)
 {
     const cvy_node *node = call->node;
-    if (!call->kernel || !call->kernel->rounds || node->src[0]->variable != node->dst[0]->variable)
+    if (!call->kernel || !call->kernel->writes_shadow || node->src[0]->variable != node->dst[0]->variable)
         return;
     int copy = u->newest[node->src[0]->index];
-    while (copy >= 0 && !u->instance[copy].kept)
+    while (copy >= 0 && !u->instance[copy].is_shadow)
         copy = u->instance[copy].before;
     if (copy < 0)
         return;
-    call->ask.rounds = 1;
+    call->ask.writes_shadow = 1;
     call->dst[call->ndst++] = copy;
 }
 
@@ -380,9 +381,10 @@ static cvy_status named_kernel(const cvy_node *node, const cvy_tree *choices, co
     if (!name)
         return CVY_OK;
     const cvy_kernel_def *k = strcmp(name, cvy_kernel_plain.name) == 0 ? &cvy_kernel_plain : cvy_kernel_find(name);
-    CVY_CHECK(k, CVY_E_CONFIG,
-              "the plan file names the kernel '%s' for %s, which this build does not have: plan anew without it", name,
-              node->name);
+    CVY_CHECK(
+        k, CVY_E_CONFIG,
+        "the plan file names the kernel '%s' for %s, which this build does not have: plan again without this file",
+        name, node->name);
     if (k == &cvy_kernel_plain || strcmp(k->op, node->op->name) == 0)
         *out = k;
     return CVY_OK;
@@ -402,9 +404,9 @@ cvy_status cvy_lowered_create(cvy_graph *graph, const cvy_plan_opts *opts, cvy_l
     return status;
 }
 
-void cvy_lowered_destroy(cvy_lowered **unit)
+void cvy_lowered_destroy(cvy_lowered **lowered)
 {
-    cvy_lowered *u = *unit;
+    cvy_lowered *u = *lowered;
     if (!u)
         return;
     for (int i = 0; i < u->ncall; i++)
@@ -413,5 +415,5 @@ void cvy_lowered_destroy(cvy_lowered **unit)
     cvy_mem_free(&u->newest);
     cvy_mem_free(&u->instance);
     cvy_mem_free(&u->call);
-    cvy_mem_free(unit);
+    cvy_mem_free(lowered);
 }

@@ -107,7 +107,7 @@ static int may_be_part(const cvy_instance *part, const cvy_instance *base, int64
 
 /* ---- placing ---- */
 
-static void tell_calls(struct slices *s, int instance)
+static void update_calls(struct slices *s, int instance)
 {
     const cvy_layout layout = s->u->instance[instance].layout;
     cvy_call *writer = &s->u->call[s->writer[instance]];
@@ -130,7 +130,7 @@ static cvy_status place(struct slices *s, int part, int base, int64_t first)
     instance->bytes = of->bytes;
     instance->view_of = base;
     instance->view_at = (size_t)(first / b.dim_block[1] * b.stride[1]) * cvy_dtype_bytes(instance->dtype);
-    tell_calls(s, part);
+    update_calls(s, part);
     return CVY_OK;
 }
 
@@ -191,9 +191,9 @@ static cvy_status place_all(struct slices *s)
     return CVY_OK;
 }
 
-cvy_status cvy_lowered_place_slices(cvy_lowered *unit)
+cvy_status cvy_lowered_place_slices(cvy_lowered *lowered)
 {
-    struct slices s = {.u = unit};
+    struct slices s = {.u = lowered};
     const cvy_status status = place_all(&s);
     cvy_mem_free(&s.writer);
     cvy_mem_free(&s.first);

@@ -45,7 +45,7 @@ struct tuner {
     const cvy_kernel_def **pick;      /* by node */
     struct layout_of_variable *saved; /* by variable */
     cvy_offers *own_offers;
-    cvy_lowered *unit; /* the best so far */
+    cvy_lowered *lowered; /* the best so far */
     struct price price;
 };
 
@@ -85,7 +85,7 @@ static cvy_status price_by_key(struct tuner *t, cvy_lowered *u, cvy_call *call, 
 static cvy_status price_call(struct tuner *t, cvy_lowered *u, cvy_call *call, double hopeless_ms, double *ms_out)
 {
     *ms_out = 0;
-    if (call->kind == CVY_CALL_REORDER && u->instance[call->dst[0]].kept)
+    if (call->kind == CVY_CALL_REORDER && u->instance[call->dst[0]].is_shadow)
         return CVY_OK;
     if (call->kind == CVY_CALL_REORDER)
         return price_by_key(t, u, call, hopeless_ms, ms_out);
@@ -97,7 +97,7 @@ static cvy_status price_call(struct tuner *t, cvy_lowered *u, cvy_call *call, do
     return CVY_OK;
 }
 
-static cvy_status price_unit(struct tuner *t, cvy_lowered *u, struct price *out)
+static cvy_status price_lowered(struct tuner *t, cvy_lowered *u, struct price *out)
 {
     struct price p = {0};
     for (int i = 0; i < u->ncall; i++) {
@@ -186,29 +186,29 @@ static cvy_status price_reorders(struct tuner *t, cvy_lowered *u, int signature,
 /* Picks the kernel for all nodes of a signature. */
 static void pick_for(struct tuner *t, int signature, const cvy_kernel_def *kernel)
 {
-    for (int i = 0; i < t->unit->ncall; i++)
-        if (t->unit->call[i].offer && t->unit->call[i].signature == signature)
-            t->pick[t->unit->call[i].node->index] = kernel;
+    for (int i = 0; i < t->lowered->ncall; i++)
+        if (t->lowered->call[i].offer && t->lowered->call[i].signature == signature)
+            t->pick[t->lowered->call[i].node->index] = kernel;
 }
 
 /* Compares the price of a trial, in which one group has another kernel, with the best plan so far. */
-static cvy_status judge(struct tuner *t, int signature, const cvy_kernel_def *kernel, cvy_lowered *trial,
-                        int *better_out)
+static cvy_status compare_trial(struct tuner *t, int signature, const cvy_kernel_def *kernel, cvy_lowered *trial,
+                                int *better_out)
 {
     struct own before, own;
     struct price price;
     double reorders = 0;
     *better_out = 0;
-    CVY_TRY(price_own(t, t->unit, signature, kernel, (double)INFINITY, &before));
+    CVY_TRY(price_own(t, t->lowered, signature, kernel, (double)INFINITY, &before));
     const double hopeless = before.unknown ? (double)INFINITY : HOPELESS * before.ms / CVY_MAX(before.count, 1);
     CVY_TRY(price_own(t, trial, signature, kernel, hopeless, &own));
     if (own.taken == 0 || own.unknown || before.unknown)
         return CVY_OK;
-    CVY_TRY(price_reorders(t, t->unit, signature, &reorders));
+    CVY_TRY(price_reorders(t, t->lowered, signature, &reorders));
     const double least = gain_least * before.ms;
     if (own.ms > before.ms + reorders - least)
         return CVY_OK;
-    CVY_TRY(price_unit(t, trial, &price));
+    CVY_TRY(price_lowered(t, trial, &price));
     if (price.nunknown > t->price.nunknown || price.ms > t->price.ms - least)
         return CVY_OK;
     t->price = price;
@@ -226,7 +226,7 @@ static cvy_status is_hopeless(struct tuner *t, int signature, const cvy_node *no
     *hopeless_out = 0;
     if (offer->ms < 0) {
         cvy_text key = {0};
-        cvy_offer_key(t->unit->offers, signature, node, offer, &key);
+        cvy_offer_key(t->lowered->offers, signature, node, offer, &key);
         const cvy_status status = key.status;
         offer->ms = status == CVY_OK ? cvy_wisdom_find(t->wisdom, key.data) : CVY_MS_UNKNOWN;
         cvy_text_free(&key);
@@ -235,8 +235,8 @@ static cvy_status is_hopeless(struct tuner *t, int signature, const cvy_node *no
     *hopeless_out = offer->ms < 0 ? t->how == CVY_PLANNING_ESTIMATE : isinf(offer->ms);
     if (offer->ms < 0 || *hopeless_out)
         return CVY_OK;
-    CVY_TRY(price_own(t, t->unit, signature, NULL, (double)INFINITY, &before));
-    CVY_TRY(price_reorders(t, t->unit, signature, &reorders));
+    CVY_TRY(price_own(t, t->lowered, signature, NULL, (double)INFINITY, &before));
+    CVY_TRY(price_reorders(t, t->lowered, signature, &reorders));
     *hopeless_out = !before.unknown && offer->ms * before.count > FAR * (before.ms + reorders);
     return CVY_OK;
 }
@@ -250,7 +250,7 @@ static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *cal
     cvy_lowered *trial = NULL;
     int better = 0, hopeless = 0;
     in.node = call->node;
-    CVY_TRY(cvy_offers_ask(t->unit->offers, signature, kernel, &in, &offer));
+    CVY_TRY(cvy_offers_ask(t->lowered->offers, signature, kernel, &in, &offer));
     if (offer->status == CVY_OK)
         CVY_TRY(is_hopeless(t, signature, call->node, offer, &hopeless));
     if (offer->status != CVY_OK || hopeless)
@@ -258,10 +258,10 @@ static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *cal
     pick_for(t, signature, kernel);
     cvy_status status = select_anew(t, &trial);
     if (status == CVY_OK)
-        status = judge(t, signature, kernel, trial, &better);
+        status = compare_trial(t, signature, kernel, trial, &better);
     if (better) {
-        cvy_lowered *old = t->unit;
-        t->unit = trial;
+        cvy_lowered *old = t->lowered;
+        t->lowered = trial;
         trial = old;
         *changed = 1;
     } else {
@@ -274,9 +274,9 @@ static cvy_status try_kernel(struct tuner *t, int signature, const cvy_call *cal
 /* The first call of the group in the best plan so far. */
 static const cvy_call *first_call(const struct tuner *t, int signature)
 {
-    for (int i = 0; i < t->unit->ncall; i++)
-        if (t->unit->call[i].offer && t->unit->call[i].signature == signature)
-            return &t->unit->call[i];
+    for (int i = 0; i < t->lowered->ncall; i++)
+        if (t->lowered->call[i].offer && t->lowered->call[i].signature == signature)
+            return &t->lowered->call[i];
     return NULL;
 }
 
@@ -319,8 +319,8 @@ static cvy_status tune_groups(struct tuner *t, struct group *group, int ngroup, 
     int n = 0;
     for (int i = 0; i < ngroup; i++)
         group[i] = (struct group){i, -1};
-    for (int i = 0; i < t->unit->ncall; i++) {
-        const cvy_call *call = &t->unit->call[i];
+    for (int i = 0; i < t->lowered->ncall; i++) {
+        const cvy_call *call = &t->lowered->call[i];
         if (call->offer)
             group[call->signature].ms = CVY_MAX(group[call->signature].ms, 0) + CVY_MAX(call->offer->ms, 0);
     }
@@ -335,7 +335,7 @@ static cvy_status tune_groups(struct tuner *t, struct group *group, int ngroup, 
 
 static cvy_status search(struct tuner *t)
 {
-    const int rounds = t->how == CVY_PLANNING_PATIENT ? 2 : 1, ngroup = t->unit->offers->signature.count;
+    const int rounds = t->how == CVY_PLANNING_PATIENT ? 2 : 1, ngroup = t->lowered->offers->signature.count;
     struct group *group = NULL;
     cvy_status status = CVY_OK;
     int changed = 1;
@@ -378,8 +378,8 @@ static cvy_status tune(struct tuner *t, cvy_tuning *out)
     t->opts.offers = t->opts.offers ? t->opts.offers : t->own_offers;
     for (int i = 0; i < vars->count; i++)
         t->saved[i] = (struct layout_of_variable){vars->at[i]->layout, vars->at[i]->layout_fixed};
-    CVY_TRY(cvy_lowered_create(t->graph, &t->opts, &t->unit));
-    CVY_TRY(price_unit(t, t->unit, &t->price));
+    CVY_TRY(cvy_lowered_create(t->graph, &t->opts, &t->lowered));
+    CVY_TRY(price_lowered(t, t->lowered, &t->price));
     if (!t->opts.choices) {
         CVY_TRY(search(t));
         CVY_TRY(print_choices(t, out));
@@ -400,7 +400,7 @@ cvy_status cvy_plan_tune(cvy_graph *graph, const cvy_plan_opts *opts, cvy_planni
     const cvy_status status = tune(&t, &result);
     if (t.saved)
         restore_layouts(&t);
-    cvy_lowered_destroy(&t.unit);
+    cvy_lowered_destroy(&t.lowered);
     cvy_offers_destroy(&t.own_offers);
     cvy_meter_destroy(&t.meter);
     cvy_mem_free(&t.saved);

@@ -26,7 +26,7 @@ cvy_status cvy_plan_tune(cvy_graph *graph, const cvy_plan_opts *opts, cvy_planni
                          cvy_tuning *out);
 /* Prints a table of the candidates of each node: which one is taken, their times if known, and why others do not
  * apply. */
-cvy_status cvy_plan_explain(const cvy_lowered *unit, const cvy_plan_opts *opts, const cvy_wisdom *wisdom,
+cvy_status cvy_plan_explain(const cvy_lowered *lowered, const cvy_plan_opts *opts, const cvy_wisdom *wisdom,
                             char **text_out);
 
 #endif

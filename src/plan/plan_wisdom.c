@@ -150,8 +150,8 @@ static cvy_status take(cvy_wisdom *w, const cvy_tree *file)
               "%s was measured on another machine or build (%s, here: %s)", w->path, text_of(file, "machine"),
               w->machine);
     snprintf(sum, sizeof sum, "%s %08x", cvy_hash_name(), (unsigned)(sum_of(times) & 0xffffffff));
-    CVY_CHECK(strcmp(text_of(file, "sum"), sum) == 0, CVY_E_FORMAT, "%s: the sum is '%s', that of its times %s",
-              w->path, text_of(file, "sum"), sum);
+    CVY_CHECK(strcmp(text_of(file, "sum"), sum) == 0, CVY_E_FORMAT,
+              "%s: the checksum is '%s', but that of its times is %s", w->path, text_of(file, "sum"), sum);
     for (int i = 0; i < times->count; i++) {
         double ms = 0;
         CVY_TRY(read_time(times->child[i], &ms));
@@ -183,7 +183,7 @@ static cvy_status open_wisdom(const char *where, cvy_wisdom *w)
     if (status == CVY_OK || status == CVY_E_MEMORY)
         return status;
     cvy_keys_free(&w->key);
-    return cvy_mem_printf(&w->warning, "wisdom left aside, it will be measured again: %s", cvy_error_text());
+    return cvy_mem_printf(&w->warning, "wisdom is not used, and kernels will be measured again: %s", cvy_error_text());
 }
 
 cvy_status cvy_wisdom_open(const char *where, cvy_wisdom **out)

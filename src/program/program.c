@@ -25,7 +25,7 @@ static cvy_status set_clock(cvy_program *p)
               "a clock with a scale of %g and noise of %g, expected a scale above 0 and noise from 0 to below 1",
               o->clock_scale, o->clock_noise);
     CVY_CHECK(!p->kernel.by_clock || o->dtype != CVY_DTYPE_F64, CVY_E_CONFIG,
-              "kernels: clock, in f64: plain kernels are not measured; take f32 or bf16");
+              "opts.kernels: clock does not support f64, because reference kernels are not measured: use f32 or bf16");
     p->kernel.clock.clock = (cvy_clock){.scale = o->clock_scale > 0 ? o->clock_scale : 1,
                                         .noise = o->clock_noise,
                                         .seed = o->seed,
@@ -42,7 +42,7 @@ static cvy_status read_choices(cvy_program *p)
     p->kernel.choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
     CVY_CHECK(p->kernel.choices && p->kernel.choices->kind == CVY_TREE_MAP, CVY_E_FORMAT,
               "%s: not a plan: the map `choices` is missing", p->opts.plan_file);
-    p->reduce.kept = cvy_tree_get(tree, "sums");
+    p->reduce.saved = cvy_tree_get(tree, "sums");
     return CVY_OK;
 }
 
@@ -53,7 +53,7 @@ cvy_status cvy_program_take_plan(cvy_program *p, const char *name, const char *t
         return CVY_OK;
     CVY_TRY(cvy_tree_parse_text(p->pool, name, text, strlen(text), &tree));
     p->kernel.choices = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "choices") : NULL;
-    p->reduce.kept = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "sums") : NULL;
+    p->reduce.saved = tree->kind == CVY_TREE_MAP ? cvy_tree_get(tree, "sums") : NULL;
     return CVY_OK;
 }
 
@@ -136,8 +136,8 @@ void cvy_program_destroy(cvy_program **program)
     cvy_wisdom_close(&p->kernel.wisdom);
     cvy_mem_free(&p->kernel.tuning.choices);
     cvy_vars_destroy(&p->vars);
-    if (p->memory.common)
-        p->context->comm->node_memory->free(p->context->comm, &p->memory.common, p->memory.common_bytes);
+    if (p->memory.node_shared)
+        p->context->comm->node_memory->free(p->context->comm, &p->memory.node_shared, p->memory.node_shared_bytes);
     if (p->memory.idle)
         cvy_space_free(&p->context->space, &p->memory.idle, p->memory.idle_bytes);
     if (p->memory.arena) {
@@ -392,8 +392,9 @@ cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer,
     CVY_CHECK(s->nmicro == 1 || p->update.shape.shards, CVY_E_UNSUPPORTED,
               "outputs of a step of several micro-batches cannot be read");
     for (int i = 0; i < s->noutput; i++) {
-        const cvy_value *v =
-            strcmp(s->output[i].name, layer) == 0 ? cvy_graph_find(s->plan->unit[0]->graph, s->output[i].value) : NULL;
+        const cvy_value *v = strcmp(s->output[i].name, layer) == 0
+                                 ? cvy_graph_find(s->plan->lowered[0]->graph, s->output[i].value)
+                                 : NULL;
         if (!v)
             continue;
         cvy_program_gather_output(s, i);
@@ -479,7 +480,7 @@ static cvy_status print_json(const cvy_program *p, int task, char **text_out)
     if (cvy_program_predict(p, task, &predicted_ms, &nunknown) == CVY_OK && nunknown == 0)
         cvy_json_real(&json, "predicted_ms", predicted_ms);
     cvy_json_open(&json, "choices", '{');
-    const cvy_lowered *u = s->plan->unit[s->nmicro - 1];
+    const cvy_lowered *u = s->plan->lowered[s->nmicro - 1];
     for (int i = 0; i < u->ncall; i++)
         if (u->call[i].kind == CVY_CALL_KERNEL || u->call[i].kind == CVY_CALL_REFERENCE)
             cvy_json_string(&json, u->call[i].node->name, u->call[i].kernel ? u->call[i].kernel->name : "reference");
@@ -493,7 +494,7 @@ cvy_status cvy_program_print(const cvy_program *p, int task, const char *how, ch
 {
     const cvy_program_task *s = find_task(p, task);
     CVY_CHECK(s, CVY_E_ARGUMENT, "step %d is not planned", task);
-    const cvy_lowered *u = s->plan->unit[s->nmicro - 1];
+    const cvy_lowered *u = s->plan->lowered[s->nmicro - 1];
     if (strcmp(how, "dot") == 0)
         return cvy_graph_print_dot(u->graph, text_out);
     if (strcmp(how, "json") == 0)

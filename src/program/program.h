@@ -34,7 +34,7 @@ struct cvy_program {
         cvy_progress_by progress;
         cvy_allreduce_opts opts; /* how gradients are reduced */
         cvy_comm_cost cost;      /* of a reduction; zeros if it was not needed */
-        const cvy_tree *kept;    /* the algorithms and cost of an earlier plan; NULL: none */
+        const cvy_tree *saved;   /* the algorithms and cost of an earlier plan; NULL: none */
     } reduce;
     cvy_vars *vars;
     cvy_program_task **task;
@@ -42,8 +42,8 @@ struct cvy_program {
     struct {
         void *arena;
         size_t arena_bytes;
-        void *common; /* memory of node-shared weights and states; NULL: every rank has its own */
-        size_t common_bytes;
+        void *node_shared; /* memory of node-shared weights and states; NULL: every rank has its own */
+        size_t node_shared_bytes;
         void *idle; /* memory of all variables if by_clock */
         size_t idle_bytes;
         int is_short; /* the plan exceeded memory_limit: training is planned with recomputation */

@@ -28,7 +28,7 @@ static void describe_sums(const cvy_program *p, int task, cvy_text *t)
         const cvy_instr *instr = &plan->instr[i];
         const int bucket_started = cvy_instr_bucket(instr, CVY_COMM_STARTS_BUCKET);
         if (instr->kind == CVY_CALL_COMM && !cvy_instr_exchanges(instr) && !plan->opts.deterministic) {
-            const cvy_instance *instance = &plan->unit[instr->micro]->instance[instr->call->dst[0]];
+            const cvy_instance *instance = &plan->lowered[instr->micro]->instance[instr->call->dst[0]];
             cvy_text_add(t, "the sum of %s over ranks in step %d, %lld of %s\n", instance->value->name, task,
                          (long long)instance->elems, cvy_dtype_text(instance->dtype));
         }
@@ -45,11 +45,11 @@ static cvy_status differ(int line, const char *here, const char *there)
     char library[80];
     CVY_CHECK(line > 0, CVY_E_DISAGREE, "this is libconvoy %s, but that of rank 0 is %s", here, there);
     cvy_kernel_libraries_about(library, sizeof library);
-    return cvy_error_set(CVY_E_DISAGREE,
-                         "this rank's plan has %s where rank 0's has %s: all ranks need the same model and options, "
-                         "and processors that the same kernels"
-                         " fit (here: %s; plan.kernels: native asks less of them)",
-                         here ? here : "nothing more", there ? there : "nothing more", library);
+    return cvy_error_set(
+        CVY_E_DISAGREE,
+        "this rank's plan has %s where rank 0's has %s: all ranks need the same model and options, "
+        "and processors that support the same kernels (here: %s; opts.kernels: native needs fewer instruction sets)",
+        here ? here : "nothing more", there ? there : "nothing more", library);
 }
 
 cvy_status cvy_program_check_consistency(const cvy_program *p)

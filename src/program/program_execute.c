@@ -24,7 +24,7 @@ static cvy_status run_instr(const cvy_space *space, const cvy_instr *instr)
         const cvy_status end = cvy_space_end(space);
         status = status == CVY_OK ? end : status;
     }
-    if (status == CVY_OK && instr->rounds)
+    if (status == CVY_OK && instr->writes_shadow)
         weight->shadow_of = weight->written;
     return status;
 }

@@ -20,7 +20,7 @@ struct span {
 };
 
 /* x * 0 is 0 only if x is finite. Separate sums let the compiler use whole vectors. */
-static void look(int64_t first, int64_t last, void *arg)
+static void find_bad(int64_t first, int64_t last, void *arg)
 {
     enum { WIDTH = 16 };
     struct span *s = arg;
@@ -52,15 +52,15 @@ static int is_outer(const cvy_value *v)
 /* Reads the gradients of output 0 for each input, in the part of which this rank has the sum. */
 static int row_is_bad(const cvy_plan *plan, const cvy_buffer *b, const float *x, cvy_part part)
 {
-    const cvy_lowered *u = plan->unit[0];
+    const cvy_lowered *u = plan->lowered[0];
     const cvy_instance *instance = &u->instance[u->newest[b->value->index]];
     int64_t at[CVY_NDIM_MAX] = {0};
-    cvy_blocking lies;
-    if (cvy_blocking_make(&instance->layout, &b->value->shape, &lies) != CVY_OK)
+    cvy_blocking blocking;
+    if (cvy_blocking_make(&instance->layout, &b->value->shape, &blocking) != CVY_OK)
         return 0;
     for (; at[1] < b->value->shape.dim[1]; at[1]++) {
-        const int64_t place = cvy_blocking_offset(&lies, at);
-        if (place >= part.first && place < part.end && !isfinite(x[place]))
+        const int64_t offset = cvy_blocking_offset(&blocking, at);
+        if (offset >= part.first && offset < part.end && !isfinite(x[offset]))
             return 1;
     }
     return 0;
@@ -70,13 +70,13 @@ static int gradient_is_bad(const cvy_plan *plan, const cvy_buffer *b, const void
 {
     const cvy_dtype dtype = b->value->dtype;
     const int in_parts = plan->head.is_partitioned && b->bucket >= 0 && dtype == CVY_DTYPE_F32 &&
-                         (!plan->opts.sharded || plan->buckets->bucket[b->bucket].has_gradients);
+                         (!plan->opts.zero1 || plan->buckets->bucket[b->bucket].has_gradients);
     const cvy_part part =
         in_parts ? cvy_plan_part(plan, b) : (cvy_part){0, (int64_t)(b->bytes / cvy_dtype_bytes(dtype))};
     struct span span = {.data = (const char *)data + (size_t)part.first * cvy_dtype_bytes(dtype), .dtype = dtype};
     if (dtype == CVY_DTYPE_F32 && is_outer(b->value))
         return row_is_bad(plan, b, data, part);
-    cvy_parallel_for(plan->opts.threads, part.end - part.first, GRAIN, look, &span);
+    cvy_parallel_for(plan->opts.threads, part.end - part.first, GRAIN, find_bad, &span);
     return atomic_load_explicit(&span.bad, memory_order_relaxed);
 }
 

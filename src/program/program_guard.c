@@ -47,8 +47,8 @@ static void add_row(struct finding *f, int64_t sample)
 
 /* Notes which of `elems` numbers are not finite. Each of `rows` samples has the same share of them; rows 0: the numbers
  * do not belong to samples. */
-static int look(struct finding *f, const void *data, cvy_dtype dtype, int64_t elems, int64_t rows, int64_t first_row,
-                const int64_t *sample)
+static int find_bad(struct finding *f, const void *data, cvy_dtype dtype, int64_t elems, int64_t rows,
+                    int64_t first_row, const int64_t *sample)
 {
     const int64_t each = rows > 0 ? elems / rows : 0;
     for (int64_t i = 0; i < elems; i++) {
@@ -66,24 +66,24 @@ static int look(struct finding *f, const void *data, cvy_dtype dtype, int64_t el
 }
 
 /* The same for memory in a space. Memory that cannot be mapped is not checked. */
-static int look_in(const cvy_space *space, struct finding *f, void *data, cvy_dtype dtype, int64_t elems, int64_t rows,
-                   int64_t first_row, const int64_t *sample)
+static int check_memory(const cvy_space *space, struct finding *f, void *data, cvy_dtype dtype, int64_t elems,
+                        int64_t rows, int64_t first_row, const int64_t *sample)
 {
     const size_t bytes = (size_t)elems * cvy_dtype_bytes(dtype);
     void *mapped = NULL;
     if (cvy_space_map(space, data, bytes, &mapped) != CVY_OK)
         return 0;
-    const int found = look(f, mapped, dtype, elems, rows, first_row, sample);
+    const int found = find_bad(f, mapped, dtype, elems, rows, first_row, sample);
     return cvy_space_unmap(space, data, bytes, 0, mapped) == CVY_OK && found;
 }
 
-static int look_at_feeds(const cvy_program *p, cvy_plan *plan, struct finding *f)
+static int check_feeds(const cvy_program *p, cvy_plan *plan, struct finding *f)
 {
     for (int i = 0; i < plan->feeds.count; i++) {
         const cvy_plan_feed *feed = &plan->feeds.feed[i];
         const int64_t elems =
             feed->row_bytes ? plan->rows * (int64_t)(feed->row_bytes / cvy_dtype_bytes(feed->dtype)) : 0;
-        if (feed->per_step || !elems || !look(f, feed->data, feed->dtype, elems, plan->rows, 0, p->sample))
+        if (feed->per_step || !elems || !find_bad(f, feed->data, feed->dtype, elems, plan->rows, 0, p->sample))
             continue;
         f->at = -1;
         snprintf(f->what, sizeof f->what, "the input %s", feed->name);
@@ -92,12 +92,12 @@ static int look_at_feeds(const cvy_program *p, cvy_plan *plan, struct finding *f
     return 0;
 }
 
-static int look_at_weights(const cvy_program *p, struct finding *f)
+static int check_weights(const cvy_program *p, struct finding *f)
 {
     for (int i = 0; i < p->vars->count; i++) {
         const cvy_variable *v = p->vars->at[i];
         if (v->role == CVY_ROLE_STATE ||
-            !look_in(v->space, f, v->data, v->dtype, (int64_t)(v->bytes / cvy_dtype_bytes(v->dtype)), 0, 0, NULL))
+            !check_memory(v->space, f, v->data, v->dtype, (int64_t)(v->bytes / cvy_dtype_bytes(v->dtype)), 0, 0, NULL))
             continue;
         f->at = 0;
         snprintf(f->what, sizeof f->what, "%s itself, by the update of an earlier step", v->name);
@@ -107,10 +107,10 @@ static int look_at_weights(const cvy_program *p, struct finding *f)
 }
 
 /* Checks all that an instruction writes. A slice lies among other numbers, and is checked where it is read. */
-static int look_at_instr(const cvy_program *p, const cvy_plan *plan, int at, struct finding *f)
+static int check_instr(const cvy_program *p, const cvy_plan *plan, int at, struct finding *f)
 {
     const cvy_instr *instr = &plan->instr[at];
-    const cvy_lowered *u = plan->unit[instr->micro];
+    const cvy_lowered *u = plan->lowered[instr->micro];
     for (int i = 0; instr->call && i < instr->call->ndst; i++) {
         const int l = instr->call->dst[i];
         const cvy_instance *instance = l >= 0 ? &u->instance[l] : NULL;
@@ -119,8 +119,8 @@ static int look_at_instr(const cvy_program *p, const cvy_plan *plan, int at, str
         const int64_t rows = u->graph->batch.local_n;
         const int of_samples = rows > 0 && !instance->value->variable && instance->value->shape.ndim > 0 &&
                                instance->value->shape.dim[0] == rows && instance->elems % rows == 0;
-        if (!look_in(plan->opts.space, f, instr->dst[i], instance->dtype, instance->elems, of_samples ? rows : 0,
-                     plan->first_row[instr->micro], p->sample))
+        if (!check_memory(plan->opts.space, f, instr->dst[i], instance->dtype, instance->elems, of_samples ? rows : 0,
+                          plan->first_row[instr->micro], p->sample))
             continue;
         f->at = at + 1;
         f->backward = instr->call->node && instr->call->node->backward;
@@ -135,12 +135,12 @@ static int look_at_instr(const cvy_program *p, const cvy_plan *plan, int at, str
 /* Runs the step again, to its end on all ranks, since it may contain reductions over ranks. */
 static cvy_status run_again(const cvy_program *p, cvy_plan *plan, struct finding *f)
 {
-    int found = look_at_feeds(p, plan, f) || look_at_weights(p, f);
+    int found = check_feeds(p, plan, f) || check_weights(p, f);
     for (int i = 0; i < plan->update_at; i++) {
         if (cvy_instr_exchanges(&plan->instr[i]))
             continue;
         CVY_TRY(cvy_plan_run(plan, i));
-        found = found || look_at_instr(p, plan, i, f);
+        found = found || check_instr(p, plan, i, f);
     }
     atomic_store_explicit(&plan->at, -1, memory_order_relaxed);
     if (!found)
@@ -156,8 +156,8 @@ static cvy_status say(const struct finding *all, int nranks)
         first = all[r].at < all[first].at ? r : first;
     const struct finding *f = &all[first];
     if (f->at == INT64_MAX)
-        return cvy_error_set(CVY_E_NUMERIC, "run again, no rank made a number that is not finite: their sum is too "
-                                            "large, or memory or a processor is at fault");
+        return cvy_error_set(CVY_E_NUMERIC, "when the step was run again, all numbers of each rank were finite: their "
+                                            "sum over ranks is too large, or memory or a processor is faulty");
     for (int r = 0; r < nranks; r++)
         others += r != first && all[r].at == f->at;
     cvy_text_add(&t, "the first such number is in %s, on rank %d", f->what, first);

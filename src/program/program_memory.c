@@ -45,13 +45,12 @@ static void advise(const cvy_program *p, struct need n, double room, char *text,
 {
     const int64_t fits = (int64_t)((double)largest_step(p)->batch * (room - n.fixed) / n.by_batch);
     if (p->update.shape.shards) {
-        snprintf(text, text_room,
-                 "take more deterministic_shards, one of which is computed at a time, or a smaller batch");
+        snprintf(text, text_room, "use more opts.shards, one of which is computed at a time, or a smaller batch");
         return;
     }
     snprintf(text, text_room, "not even a batch of one sample fits");
     if (room > n.fixed && fits >= 1)
-        snprintf(text, text_room, "a batch of about %lld would fit, or train.accumulate", (long long)fits);
+        snprintf(text, text_room, "a batch of about %lld would fit, or use opts.accumulate", (long long)fits);
 }
 
 cvy_status cvy_program_check_limit(const cvy_program *p)
@@ -62,10 +61,10 @@ cvy_status cvy_program_check_limit(const cvy_program *p)
     advise(p, n, (double)limit, advice, sizeof advice);
     CVY_CHECK(
         need <= limit, CVY_E_MEMORY,
-        "%s with a batch of %lld needs %lld bytes (%.2f GiB) on a rank%s, but memory_limit is %lld (%.2f GiB): %s",
+        "%s with a batch of %lld needs %lld bytes (%.2f GiB) on a rank%s, but opts.memory_limit is %lld (%.2f GiB): %s",
         largest_step(p)->model->name, (long long)largest_step(p)->batch, (long long)need, (double)need / gib,
-        p->memory.is_short ? ", although backward makes again what it can" : "", (long long)limit, (double)limit / gib,
-        advice);
+        p->memory.is_short ? ", although activations are recomputed in the backward pass" : "", (long long)limit,
+        (double)limit / gib, advice);
     return CVY_OK;
 }
 

@@ -22,7 +22,7 @@ typedef enum option_kind {
     KIND_OTHER  /* set by the function `set` */
 } option_kind;
 
-/* A word that an option accepts, and its value. Words of earlier versions stand last, and `expected` does not name
+/* A word that an option accepts, and its value. The words in `old_words` are still accepted, but no message names
  * them. */
 typedef struct option_word {
     const char *word; /* NULL ends the list */
@@ -66,6 +66,10 @@ static const option_word plannings[] = {{"estimate", 0}, {"measure", 0}, {"patie
 static const option_word overlaps[] = {{"true", 1}, {"false", 0}, {"forward", 2}, {"yes", 1},
                                        {"no", 0},   {"on", 1},    {"off", 0},     {0}};
 
+static const struct {
+    const char *old, *current;
+} old_words[] = {{"pipelined", "delayed"}, {"sharded", "zero1"}};
+
 static const option_word *find_word(const option_word *words, const char *value)
 {
     for (; words && words->word; words++)
@@ -76,12 +80,16 @@ static const option_word *find_word(const option_word *words, const char *value)
 
 static cvy_status refuse(const option_row *row, const char *value)
 {
-    const char *names[16];
+    const char *names[16], *near = NULL;
     int count = 0;
     for (const option_word *w = row->words; w && w->word && count < CVY_COUNT(names); w++)
         names[count++] = w->word;
+    near = cvy_text_nearest(value, names, count);
+    for (int i = 0; near && i < CVY_COUNT(old_words); i++)
+        if (strcmp(near, old_words[i].old) == 0)
+            near = old_words[i].current;
     return cvy_error_set(CVY_E_CONFIG, "%s is \"%s\", expected %s%s", row->name, value, row->expected,
-                         cvy_hint_name('"', value, names, count).text);
+                         near ? cvy_hint_name('"', near, &near, 1).text : "");
 }
 
 /* ---- checks of values ---- */

@@ -9,7 +9,7 @@
 
 static size_t row_bytes(const cvy_program_task *s, int m, int output)
 {
-    const cvy_value *v = cvy_graph_find(s->plan->unit[m]->graph, s->output[output].value);
+    const cvy_value *v = cvy_graph_find(s->plan->lowered[m]->graph, s->output[output].value);
     size_t bytes = cvy_dtype_bytes(cvy_plan_outside_dtype(v->dtype));
     for (int d = 1; d < v->shape.ndim; d++)
         bytes *= (size_t)v->shape.dim[d];
@@ -35,7 +35,7 @@ void cvy_program_free_outputs(cvy_program_task *s)
 void cvy_program_gather_output(const cvy_program_task *s, int output)
 {
     for (int m = 0; m < s->nmicro && s->output[output].gathered; m++) {
-        const size_t row = row_bytes(s, m, output), bytes = row * (size_t)s->plan->unit[m]->graph->batch.local_n;
+        const size_t row = row_bytes(s, m, output), bytes = row * (size_t)s->plan->lowered[m]->graph->batch.local_n;
         const void *from = cvy_plan_find_part(s->plan, s->output[output].value, m);
         if (bytes > 0 && from)
             memcpy((char *)s->output[output].gathered + row * (size_t)s->plan->first_row[m], from, bytes);

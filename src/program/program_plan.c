@@ -149,23 +149,23 @@ static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_task *s)
     if (s->training) {
         opts.comm = shape->comm;
         opts.deferred = shape->deferred;
-        opts.sharded = shape->halves;
+        opts.zero1 = shape->halves;
         opts.sets = shape->gradient_sets;
     }
     return opts;
 }
 
 /* Plans the largest share of any rank, to fix the layouts. */
-static cvy_status settle_layouts(cvy_program *p, cvy_program_task *s, int m)
+static cvy_status fix_layouts(cvy_program *p, cvy_program_task *s, int m)
 {
     const cvy_batch largest = batch_of(p, s, m, 1), mine = batch_of(p, s, m, 0);
     const cvy_plan_opts opts = step_opts(p, s);
     cvy_graph *g = NULL;
     cvy_lowered *u = NULL;
-    int settled = 1;
+    int fixed = 1;
     for (int i = 0; i < p->vars->count; i++)
-        settled &= p->vars->at[i]->layout_fixed;
-    if (largest.local_n == mine.local_n || (settled && p->vars->count))
+        fixed &= p->vars->at[i]->layout_fixed;
+    if (largest.local_n == mine.local_n || (fixed && p->vars->count))
         return CVY_OK;
     CVY_TRY(build_graph(p, s, &largest, &g));
     const cvy_status status = cvy_lowered_create(g, &opts, &u);
@@ -176,7 +176,7 @@ static cvy_status settle_layouts(cvy_program *p, cvy_program_task *s, int m)
 
 /* Micro-batches of one size on this rank use the same graph and lowered graph, if the global and the local size are
  * equal. Their batch-norm groups are then at the same positions. */
-static cvy_status unit_for(cvy_program *p, cvy_program_task *s, int m, cvy_lowered **out)
+static cvy_status lowered_for(cvy_program *p, cvy_program_task *s, int m, cvy_lowered **out)
 {
     const cvy_batch batch = batch_of(p, s, m, 0);
     const cvy_plan_opts opts = step_opts(p, s);
@@ -185,7 +185,7 @@ static cvy_status unit_for(cvy_program *p, cvy_program_task *s, int m, cvy_lower
             *out = s->split.lowered[i];
             return CVY_OK;
         }
-    CVY_TRY(settle_layouts(p, s, m));
+    CVY_TRY(fix_layouts(p, s, m));
     cvy_graph *g = NULL;
     CVY_TRY(build_graph(p, s, &batch, &g));
     const cvy_status status = cvy_lowered_create(g, &opts, &s->split.lowered[s->split.nlowered]);
@@ -201,18 +201,18 @@ static cvy_status unit_for(cvy_program *p, cvy_program_task *s, int m, cvy_lower
 static cvy_status plan_step(cvy_program *p, cvy_program_task *s)
 {
     const cvy_plan_opts opts = step_opts(p, s);
-    cvy_lowered **unit = NULL;
-    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *unit * (size_t)s->nmicro, &unit));
+    cvy_lowered **lowered = NULL;
+    CVY_TRY(cvy_pool_alloc(p->pool, sizeof *lowered * (size_t)s->nmicro, &lowered));
     for (int m = 0; m < s->nmicro; m++)
-        CVY_TRY(unit_for(p, s, m, &unit[m]));
+        CVY_TRY(lowered_for(p, s, m, &lowered[m]));
     s->first_row = share_of(p, s, 0, 0).first;
-    CVY_TRY(cvy_plan_create(unit, s->nmicro, &opts, &s->plan));
-    return opts.sets > 1 ? cvy_plan_create(unit, s->nmicro, &opts, &s->alternate) : CVY_OK;
+    CVY_TRY(cvy_plan_create(lowered, s->nmicro, &opts, &s->plan));
+    return opts.sets > 1 ? cvy_plan_create(lowered, s->nmicro, &opts, &s->alternate) : CVY_OK;
 }
 
 /* All steps use the same memory, one after the other. But gradients that wait for their update stay where they are, so
  * the memory of evaluation begins after them. */
-static size_t place_of(const cvy_program *p, const cvy_program_task *s)
+static size_t arena_offset(const cvy_program *p, const cvy_program_task *s)
 {
     size_t head = 0;
     for (int i = 0; i < p->ntask && !s->training; i++)
@@ -266,7 +266,8 @@ static cvy_status plan_steps(cvy_program *p)
         CVY_TRY(plan_step(p, p->task[i]));
     }
     for (int i = 0; i < p->ntask; i++)
-        p->memory.arena_bytes = CVY_MAX(p->memory.arena_bytes, place_of(p, p->task[i]) + p->task[i]->plan->arena_bytes);
+        p->memory.arena_bytes =
+            CVY_MAX(p->memory.arena_bytes, arena_offset(p, p->task[i]) + p->task[i]->plan->arena_bytes);
     if (p->update.def->planned)
         CVY_TRY(p->update.def->planned(p));
     return find_shares(p);
@@ -315,7 +316,7 @@ cvy_status cvy_program_prepare(cvy_program *p)
 
 enum { INIT_PIECE = 1 << 18 }; /* elements */
 
-static size_t common_bytes(const cvy_variable *v)
+static size_t aligned_bytes(const cvy_variable *v)
 {
     return cvy_round_to_line(cvy_variable_bytes(v)) + CVY_LINE_BYTES; /* the bf16 copy begins on a new cache line */
 }
@@ -338,15 +339,15 @@ static int is_left_to_others(const cvy_program *p, const cvy_variable *v)
 static cvy_status map_idle(cvy_program *p)
 {
     for (int i = 0; i < p->vars->count; i++) {
-        p->vars->at[i]->in_common = 1;
-        p->memory.idle_bytes += common_bytes(p->vars->at[i]);
+        p->vars->at[i]->is_borrowed = 1;
+        p->memory.idle_bytes += aligned_bytes(p->vars->at[i]);
     }
     return cvy_space_alloc(&p->context->space, p->memory.idle_bytes, 1, &p->memory.idle);
 }
 
 static cvy_status allocate_variables(const cvy_program *p)
 {
-    char *common = p->memory.common ? p->memory.common : p->memory.idle;
+    char *shared = p->memory.node_shared ? p->memory.node_shared : p->memory.idle;
     for (int i = 0; i < p->vars->count; i++) {
         cvy_variable *v = p->vars->at[i];
         cvy_blocking b;
@@ -356,10 +357,10 @@ static cvy_status allocate_variables(const cvy_program *p)
         v->layout_fixed = 1;
         v->space = &p->context->space;
         v->bytes = (size_t)b.elems * cvy_dtype_bytes(v->dtype);
-        if (v->in_common) {
-            v->data = common;
-            v->rounded = v->has_shadow ? common + cvy_round_to_line(v->bytes) : NULL;
-            common += common_bytes(v);
+        if (v->is_borrowed) {
+            v->data = shared;
+            v->shadow = v->has_shadow ? shared + cvy_round_to_line(v->bytes) : NULL;
+            shared += aligned_bytes(v);
             continue;
         }
         const cvy_status status =
@@ -367,7 +368,7 @@ static cvy_status allocate_variables(const cvy_program *p)
         if (status != CVY_OK)
             return cvy_error_prefix(status, "memory of %s", v->name);
         if (v->has_shadow)
-            CVY_TRY(take_pages(p, cvy_variable_shadow_bytes(v), &v->rounded));
+            CVY_TRY(take_pages(p, cvy_variable_shadow_bytes(v), &v->shadow));
     }
     return CVY_OK;
 }
@@ -427,16 +428,16 @@ static cvy_status share_gradients(cvy_program *p, int *shared_out)
     return comm->node_memory->share(comm, &p->reduce.opts, p->memory.arena, bytes, shared_out);
 }
 
-static void count_common(cvy_variable *v, void *arg)
+static void count_shared(cvy_variable *v, void *arg)
 {
     size_t *bytes = arg;
-    *bytes += v->in_common ? 0 : common_bytes(v);
-    v->in_common = 1;
+    *bytes += v->is_borrowed ? 0 : aligned_bytes(v);
+    v->is_borrowed = 1;
 }
 
 /* Weights that the ranks of a node update in parts exist once per node. Either all training steps of the program work
  * so, or none. */
-static cvy_status make_common(cvy_program *p, int shared)
+static cvy_status allocate_shared(cvy_program *p, int shared)
 {
     cvy_comm *comm = p->context->comm;
     size_t bytes = 0;
@@ -451,16 +452,16 @@ static cvy_status make_common(cvy_program *p, int shared)
         CVY_TRY(comm->ops->allreduce(comm, &all, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
     for (int i = 0; i < p->ntask && all; i++)
         if (p->task[i]->plan->buckets->n > 0)
-            cvy_plan_each_parted(p->task[i]->plan, count_common, &bytes);
-    p->memory.common_bytes = bytes;
+            cvy_plan_each_parted(p->task[i]->plan, count_shared, &bytes);
+    p->memory.node_shared_bytes = bytes;
     if (all)
-        CVY_TRY(comm->node_memory->alloc(comm, bytes, &p->memory.common));
-    for (int i = 0; i < p->vars->count && !p->memory.common; i++)
-        p->vars->at[i]->in_common = 0;
+        CVY_TRY(comm->node_memory->alloc(comm, bytes, &p->memory.node_shared));
+    for (int i = 0; i < p->vars->count && !p->memory.node_shared; i++)
+        p->vars->at[i]->is_borrowed = 0;
     for (int i = 0; i < p->ntask; i++) {
         cvy_plan *const plans[] = {p->task[i]->plan, p->task[i]->alternate};
         for (int k = 0; k < CVY_COUNT(plans) && plans[k]; k++)
-            plans[k]->head.is_partitioned = (p->memory.common || plans[k]->opts.sharded) && plans[k]->buckets->n > 0;
+            plans[k]->head.is_partitioned = (p->memory.node_shared || plans[k]->opts.zero1) && plans[k]->buckets->n > 0;
     }
     return CVY_OK;
 }
@@ -469,7 +470,7 @@ static cvy_status bind_plans(cvy_program *p)
 {
     for (int i = 0; i < p->ntask; i++) {
         cvy_program_task *s = p->task[i];
-        CVY_TRY(cvy_plan_bind(s->plan, (char *)p->memory.arena + place_of(p, s)));
+        CVY_TRY(cvy_plan_bind(s->plan, (char *)p->memory.arena + arena_offset(p, s)));
         if (s->alternate) {
             s->alternate->head.set = 1;
             s->alternate->head.alternate = s->plan;
@@ -492,8 +493,8 @@ static cvy_status allocate(cvy_program *p)
     CVY_TRY(cvy_comm_agree(comm, take_pages(p, p->memory.arena_bytes, &p->memory.arena)));
     CVY_TRY(cvy_comm_agree(comm, p->update.def->prepare ? p->update.def->prepare(p) : CVY_OK));
     CVY_TRY(share_gradients(p, &shared));
-    CVY_TRY(make_common(p, shared));
-    if (p->kernel.by_clock && !p->memory.common)
+    CVY_TRY(allocate_shared(p, shared));
+    if (p->kernel.by_clock && !p->memory.node_shared)
         CVY_TRY(cvy_comm_agree(comm, map_idle(p)));
     CVY_TRY(cvy_comm_agree(comm, allocate_variables(p)));
     CVY_TRY(cvy_comm_agree(comm, bind_plans(p)));

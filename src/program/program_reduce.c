@@ -10,12 +10,15 @@
 
 cvy_status cvy_program_read_progress(cvy_program *p)
 {
-    const char *way = p->opts.reduce ? p->opts.reduce : "auto";
-    CVY_TRY(cvy_progress_parse(p->opts.reduce_progress, &p->reduce.progress));
-    CVY_CHECK(
-        p->reduce.progress != CVY_PROGRESS_MPI || strcmp(way, "auto") == 0 || strcmp(way, "library") == 0, CVY_E_CONFIG,
-        "opts.reduce_progress: mpi leaves sums to the MPI library, so opts.reduce must be auto or library, not %s",
-        way);
+    const char *algorithm = p->opts.reduce ? p->opts.reduce : "auto";
+    if (cvy_progress_parse(p->opts.reduce_progress, &p->reduce.progress) != CVY_OK)
+        return cvy_error_prefix(CVY_E_CONFIG, "opts.reduce_progress");
+    CVY_CHECK(p->reduce.progress != CVY_PROGRESS_MPI || strcmp(algorithm, "auto") == 0 ||
+                  strcmp(algorithm, "library") == 0,
+              CVY_E_CONFIG,
+              "opts.reduce_progress: mpi leaves all-reduces to the MPI library, so opts.reduce must be auto or "
+              "library, not %s",
+              algorithm);
     return CVY_OK;
 }
 
@@ -44,15 +47,17 @@ static double real_of(const cvy_tree *map, const char *key)
 }
 
 /* Figures of an earlier plan are used only with the same numbers of ranks and nodes. */
-static void take_kept(cvy_program *p)
+static void take_saved(cvy_program *p)
 {
     cvy_comm *comm = p->context->comm;
-    const cvy_tree *kept = p->reduce.kept, *ways = kept ? cvy_tree_get(kept, "ways") : NULL;
-    if (!kept || real_of(kept, "ranks") != comm->nranks || real_of(kept, "nodes") != comm->nnodes)
+    const cvy_tree *saved = p->reduce.saved, *algorithms = saved ? cvy_tree_get(saved, "algorithms") : NULL;
+    if (saved && !algorithms)
+        algorithms = cvy_tree_get(saved, "ways"); /* as in plan files of earlier versions */
+    if (!saved || real_of(saved, "ranks") != comm->nranks || real_of(saved, "nodes") != comm->nnodes)
         return;
-    p->reduce.cost = (cvy_comm_cost){real_of(kept, "alpha_s"), real_of(kept, "beta_s_per_byte")};
-    if (ways && ways->text && comm->nranks > 1)
-        comm->probe->set_algorithms(comm, ways->text);
+    p->reduce.cost = (cvy_comm_cost){real_of(saved, "alpha_s"), real_of(saved, "beta_s_per_byte")};
+    if (algorithms && algorithms->text && comm->nranks > 1)
+        comm->probe->set_algorithms(comm, algorithms->text);
 }
 
 cvy_status cvy_program_size_buckets(cvy_program *p)
@@ -62,7 +67,7 @@ cvy_status cvy_program_size_buckets(cvy_program *p)
     for (int i = 0; i < p->ntask; i++)
         training |= p->task[i]->training;
     set_options(p);
-    take_kept(p);
+    take_saved(p);
     if (comm->nranks == 1 || !training || p->opts.bucket_bytes > 0 || p->reduce.cost.beta_s > 0)
         return CVY_OK;
     return comm->probe->cost(comm, &p->reduce.opts, &p->reduce.cost);
@@ -71,15 +76,15 @@ cvy_status cvy_program_size_buckets(cvy_program *p)
 void cvy_program_sums_json(const cvy_program *p, cvy_json *json)
 {
     const cvy_comm *comm = p->context->comm;
-    char ways[CVY_COMM_ALGORITHMS_TEXT];
+    char algorithms[CVY_COMM_ALGORITHMS_TEXT];
     if (comm->nranks == 1)
         return;
-    comm->probe->algorithms_text(comm, &p->reduce.opts, ways);
+    comm->probe->algorithms_text(comm, &p->reduce.opts, algorithms);
     cvy_json_open(json, "sums", '{');
     cvy_json_int(json, "ranks", comm->nranks);
     cvy_json_int(json, "nodes", comm->nnodes);
     cvy_json_real(json, "alpha_s", p->reduce.cost.alpha_s);
     cvy_json_real(json, "beta_s_per_byte", p->reduce.cost.beta_s);
-    cvy_json_string(json, "ways", ways);
+    cvy_json_string(json, "algorithms", algorithms);
     cvy_json_close(json, '}');
 }

@@ -19,7 +19,7 @@ cvy_status cvy_planning_parse(const char *text, cvy_planning *out)
             *out = (cvy_planning)i;
             return CVY_OK;
         }
-    CVY_CHECK(!text, CVY_E_CONFIG, "planning: '%s' is none of estimate, measure, patient", text);
+    CVY_CHECK(!text, CVY_E_CONFIG, "opts.planning is '%s', expected estimate, measure or patient", text);
     *out = CVY_PLANNING_ESTIMATE;
     return CVY_OK;
 }
@@ -30,7 +30,7 @@ static void say_result(const cvy_program *p)
     if (t->nmeasured > 0)
         cvy_log(p->context, CVY_LOG_INFO, "planning: %d times measured in %.1f s, %d nodes changed; wisdom: %s",
                 t->nmeasured, t->seconds, t->nchanged,
-                p->kernel.wisdom->path ? p->kernel.wisdom->path : "kept in no file");
+                p->kernel.wisdom->path ? p->kernel.wisdom->path : "not saved in a file");
 }
 
 /* With a given plan, times are only looked up and never measured. */
@@ -59,7 +59,7 @@ static cvy_status tune_here(cvy_program *p, const cvy_plan_opts *opts, cvy_make_
         return CVY_OK;
     CVY_TRY(tune_graph(p, opts, make));
     if (cvy_wisdom_save(p->kernel.wisdom) != CVY_OK) /* planning continues: it only has to be repeated next time */
-        cvy_log(p->context, CVY_LOG_WARN, "wisdom is not kept: %s", cvy_error_text());
+        cvy_log(p->context, CVY_LOG_WARN, "wisdom could not be saved: %s", cvy_error_text());
     say_result(p);
     return CVY_OK;
 }

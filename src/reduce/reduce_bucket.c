@@ -93,8 +93,8 @@ static cvy_status test_active(cvy_bucket_set *set)
 
 cvy_status cvy_bucket_set_progress(cvy_bucket_set *set)
 {
-    if (set->beside)
-        CVY_TRY(test_active(set->beside));
+    if (set->concurrent)
+        CVY_TRY(test_active(set->concurrent));
     return test_active(set);
 }
 

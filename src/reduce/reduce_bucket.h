@@ -53,8 +53,8 @@ typedef struct cvy_bucket_set {
     size_t copies_bytes;
     cvy_bucket *bucket;
     int n, nactive;
-    const cvy_exchange *exchange;  /* set before connect; NULL: requests are used */
-    struct cvy_bucket_set *beside; /* a set whose exchanges began earlier and may still be under way; NULL: none */
+    const cvy_exchange *exchange;      /* set before connect; NULL: requests are used */
+    struct cvy_bucket_set *concurrent; /* a set whose exchanges began earlier and may still be under way; NULL: none */
 } cvy_bucket_set;
 
 cvy_status cvy_bucket_set_create(int n, cvy_bucket_set **out);
@@ -62,17 +62,17 @@ cvy_status cvy_bucket_set_create(int n, cvy_bucket_set **out);
  * before. A communicator of one rank needs no requests: its buckets are done when they are started. */
 cvy_status cvy_bucket_set_connect(cvy_bucket_set *set, cvy_comm *comm, const cvy_allreduce_opts *opts, void *memory);
 cvy_status cvy_bucket_set_start(cvy_bucket_set *set, int bucket);
-/* Makes progress on all exchanges that have been started, also on those of the set `beside`. MPI libraries without a
- * progress thread need such calls, and so do our own reductions. */
+/* Makes progress on all exchanges that have been started, also on those of the set `concurrent`. MPI libraries without
+ * a progress thread need such calls, and so do our own reductions. */
 cvy_status cvy_bucket_set_progress(cvy_bucket_set *set);
 /* Wait until one bucket is done, or all are. Meanwhile they make progress on all exchanges, because another rank may
  * need this rank's part. */
 cvy_status cvy_bucket_set_wait(cvy_bucket_set *set, int bucket);
 cvy_status cvy_bucket_set_wait_all(cvy_bucket_set *set);
-/* Whether an exchange is under way, in this set or in the set `beside`. */
+/* Whether an exchange is under way, in this set or in the set `concurrent`. */
 static inline int cvy_bucket_set_is_active(const cvy_bucket_set *set)
 {
-    return set->nactive > 0 || (set->beside && set->beside->nactive > 0);
+    return set->nactive > 0 || (set->concurrent && set->concurrent->nactive > 0);
 }
 static inline int64_t cvy_bucket_elems(const cvy_bucket *bucket)
 {

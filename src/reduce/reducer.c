@@ -88,7 +88,7 @@ static cvy_status set_up(cvy_reducer *r, const cvy_reducer_opts *opts)
     CVY_CHECK(o->wire == CVY_DTYPE_F32 || o->wire == CVY_DTYPE_BF16, CVY_E_CONFIG,
               "%s on the wire between nodes; a reducer sends f32 as f32 or bf16", cvy_dtype_text(o->wire));
     CVY_CHECK(o->bucket_bytes >= 0, CVY_E_CONFIG,
-              "buckets of %lld bytes; a reducer needs more than none, or 0 for what suits the network",
+              "buckets of %lld bytes: expected a number above 0, or 0 to choose it by the cost on this network",
               (long long)o->bucket_bytes);
     CVY_TRY(cvy_progress_parse(o->progress, &r->progress));
     CVY_CHECK(o->depth >= 0 && o->depth <= DEPTH_MAX, CVY_E_CONFIG, "%d sets of buffers (depth); a reducer has 1 .. %d",
@@ -432,11 +432,11 @@ static cvy_status check_begun(const cvy_reducer *r, const struct buffer *b)
     CVY_CHECK(b->started > b->waited, CVY_E_ARGUMENT, "'%s' (buffer %d) is waited for, but has not been started",
               b->name, index);
     for (int i = 0; i < r->nbuffer && awaited(r, b) >= r->next; i++) {
-        const struct buffer *late = &r->buffer[i];
+        const struct buffer *missing = &r->buffer[i];
         CVY_CHECK(
-            late->bucket != r->next % r->nbucket || late->started > r->next / r->nbucket, CVY_E_ARGUMENT,
+            missing->bucket != r->next % r->nbucket || missing->started > r->next / r->nbucket, CVY_E_ARGUMENT,
             "'%s' (buffer %d) is waited for, but its sum begins after '%s' (buffer %d), which has not been started",
-            b->name, index, late->name, i);
+            b->name, index, missing->name, i);
     }
     return CVY_OK;
 }

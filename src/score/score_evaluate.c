@@ -91,7 +91,7 @@ static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct 
 {
     add_scores(s, scores, json);
     add_regression(s, c, output_elems, json);
-    CVY_TRY(cvy_mistakes_add(s, c->rows, c->n, c->row_elems, output_elems, json));
+    CVY_TRY(cvy_worst_add(s, c->rows, c->n, c->row_elems, output_elems, json));
     cvy_json_close(json, '}');
     CVY_TRY(json->text.status);
     if (s->run) {

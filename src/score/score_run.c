@@ -162,7 +162,7 @@ cvy_status cvy_gathered_begin(cvy_scoring *s, int with_target, cvy_gathered_fn s
     const cvy_program *p = s->session.program;
     const cvy_dataset_info *info = cvy_dataset_describe(s->scorer.data);
     const int any = s->scorer.step_full >= 0 ? s->scorer.step_full : s->scorer.step_tail;
-    const cvy_value *v = cvy_graph_find(p->task[any]->plan->unit[0]->graph, p->task[any]->output[0].value);
+    const cvy_value *v = cvy_graph_find(p->task[any]->plan->lowered[0]->graph, p->task[any]->output[0].value);
     *out = (cvy_gathered){
         .comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .output_elems = 1};
     for (int i = 1; i < v->shape.ndim; i++)

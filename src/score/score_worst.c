@@ -11,9 +11,9 @@
 
 enum { SHOWN = 12, SIDE = 160 }; /* number of pictures; limit of their longer side in pixels */
 
-struct mistake {
+struct worst {
     int64_t sample;
-    int32_t truth, answer;
+    int32_t target, answer;
     double margin, share; /* share: probability of the answer; margin: share less the probability of the true class */
 };
 
@@ -35,7 +35,7 @@ static void to_shares(const float *output, int64_t n, double *share)
 }
 
 /* Inserts the sample into the list, if its margin is large enough. The largest margin comes first. */
-static void keep(struct mistake *list, int *count, const struct mistake *m)
+static void keep(struct worst *list, int *count, const struct worst *m)
 {
     int at = *count;
     while (at > 0 && list[at - 1].margin < m->margin)
@@ -47,21 +47,21 @@ static void keep(struct mistake *list, int *count, const struct mistake *m)
     list[at] = *m;
 }
 
-static int find_mistakes(const float *rows, int64_t n, int64_t row_elems, int64_t nclasses, double *share,
-                         struct mistake *list)
+static int find_worst(const float *rows, int64_t n, int64_t row_elems, int64_t nclasses, double *share,
+                      struct worst *list)
 {
     int count = 0;
     for (int64_t i = 0; i < n; i++) {
         const float *row = rows + i * row_elems;
-        struct mistake m = {.sample = i, .truth = (int32_t)row[nclasses]};
+        struct worst m = {.sample = i, .target = (int32_t)row[nclasses]};
         to_shares(row, nclasses, share);
         for (int32_t k = 1; k < nclasses; k++)
             if (share[k] > share[m.answer])
                 m.answer = k;
-        if (m.truth < 0 || m.truth >= nclasses || m.truth == m.answer || !isfinite(share[m.answer]))
+        if (m.target < 0 || m.target >= nclasses || m.target == m.answer || !isfinite(share[m.answer]))
             continue;
         m.share = share[m.answer];
-        m.margin = m.share - share[m.truth];
+        m.margin = m.share - share[m.target];
         keep(list, &count, &m);
     }
     return count;
@@ -125,14 +125,14 @@ static cvy_status add_picture(cvy_dataset *d, int64_t sample, struct picture_tex
     return status;
 }
 
-static cvy_status add_list(const cvy_scoring *s, const struct mistake *list, int count, struct picture_text *t,
+static cvy_status add_list(const cvy_scoring *s, const struct worst *list, int count, struct picture_text *t,
                            cvy_json *json)
 {
     cvy_json_open(json, "mistakes", '[');
     for (int i = 0; i < count; i++) {
         cvy_json_open(json, NULL, '{');
         cvy_json_int(json, "sample", list[i].sample);
-        cvy_json_string(json, "truth", s->class_name[list[i].truth]);
+        cvy_json_string(json, "truth", s->class_name[list[i].target]);
         cvy_json_string(json, "answer", s->class_name[list[i].answer]);
         cvy_json_real(json, "share", list[i].share);
         const cvy_status status = add_picture(s->session.test, list[i].sample, t, json);
@@ -150,17 +150,17 @@ static int has_pictures(const cvy_dataset *d)
     return info->dtype == CVY_DTYPE_U8 && info->shape.ndim == 3 && (info->shape.dim[0] == 1 || info->shape.dim[0] == 3);
 }
 
-cvy_status cvy_mistakes_add(const cvy_scoring *s, const float *rows, int64_t n, int64_t row_elems, int64_t output_elems,
-                            cvy_json *json)
+cvy_status cvy_worst_add(const cvy_scoring *s, const float *rows, int64_t n, int64_t row_elems, int64_t output_elems,
+                         cvy_json *json)
 {
-    struct mistake list[SHOWN + 1];
+    struct worst list[SHOWN + 1];
     struct picture_text t = {0};
     double *share = NULL;
     if (s->nclasses < 2 || !s->class_name || output_elems != s->nclasses || row_elems != output_elems + 1 ||
         !has_pictures(s->session.test))
         return CVY_OK;
     CVY_TRY(cvy_mem_alloc(sizeof *share * (size_t)output_elems, &share));
-    const int count = find_mistakes(rows, n, row_elems, output_elems, share, list);
+    const int count = find_worst(rows, n, row_elems, output_elems, share, list);
     const cvy_status status = count ? add_list(s, list, count, &t, json) : CVY_OK;
     cvy_mem_free(&share);
     cvy_raw_free(&t.raw);

@@ -35,7 +35,7 @@ static int is_real(cvy_dtype dtype)
 }
 
 /* The field that metrics and losses compare with: the first after x that is not a weight. NULL: there is none. */
-static const cvy_field *truth_of(const cvy_dataset_info *info)
+static const cvy_field *target_of(const cvy_dataset_info *info)
 {
     for (int f = 1; f < info->nfield; f++)
         if (strcmp(info->field[f].name, "weight") != 0)
@@ -43,16 +43,16 @@ static const cvy_field *truth_of(const cvy_dataset_info *info)
     return NULL;
 }
 
-static cvy_status check_truth(const cvy_scorer *scorer, const cvy_metric_def *def)
+static cvy_status check_target(const cvy_scorer *scorer, const cvy_metric_def *def)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
-    const cvy_field *truth = truth_of(info);
-    CVY_CHECK(truth && def->wants_labels != is_real(truth->dtype), CVY_E_CONFIG,
-              "%s compares %s, but the truth in %s is %s; take %s", def->name,
+    const cvy_field *target = target_of(info);
+    CVY_CHECK(target && def->wants_labels != is_real(target->dtype), CVY_E_CONFIG,
+              "%s compares %s, but the target in %s is %s; take %s", def->name,
               def->wants_labels ? "labels of classes" : "numbers", info->path ? info->path : info->format,
-              !truth                  ? "missing"
-              : is_real(truth->dtype) ? "numbers"
-                                      : "labels of classes",
+              !target                  ? "missing"
+              : is_real(target->dtype) ? "numbers"
+                                       : "labels of classes",
               def->wants_labels ? "rmse, mae or r2" : "accuracy, top_k or auc");
     return CVY_OK;
 }
@@ -68,7 +68,7 @@ static cvy_status add_metric(const cvy_scorer *scorer, cvy_metric **metric, cvy_
     CVY_TRY(cvy_metric_create(name, options, output, &metric[*count]));
     const cvy_metric_def *def = cvy_metric_find(name);
     score[(*count)++] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
-    return check_truth(scorer, def);
+    return check_target(scorer, def);
 }
 
 /* Makes the metrics that the job names, or else those that suit the data. A test also makes all that the report
@@ -166,7 +166,7 @@ struct pass {
 static cvy_status add_metric_rows(const cvy_plan *plan, cvy_metric *metric, const cvy_metric_rows *rows)
 {
     for (int m = 0; m < plan->nmicro; m++)
-        CVY_TRY(cvy_metric_add_part(metric, rows, plan->first_row[m], plan->unit[m]->graph->batch.local_n));
+        CVY_TRY(cvy_metric_add_part(metric, rows, plan->first_row[m], plan->lowered[m]->graph->batch.local_n));
     return CVY_OK;
 }
 
@@ -245,7 +245,7 @@ static cvy_shape output_shape(const cvy_scorer *scorer)
 {
     const cvy_program_task *step =
         scorer->session->program->task[scorer->step_full >= 0 ? scorer->step_full : scorer->step_tail];
-    const cvy_value *value = cvy_graph_find(step->plan->unit[0]->graph, step->output[0].value);
+    const cvy_value *value = cvy_graph_find(step->plan->lowered[0]->graph, step->output[0].value);
     return cvy_shape_make(value->shape.ndim - 1, value->shape.dim + 1);
 }
 

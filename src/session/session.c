@@ -134,7 +134,7 @@ static void warn_of_idle_keys(const cvy_session *s)
     cvy_text_free(&keys);
 }
 
-static void tell_renamed_words(const cvy_session *s)
+static void report_renamed_keys(const cvy_session *s)
 {
     if (s->job->renamed)
         cvy_log(s->context, CVY_LOG_WARN, "%s", s->job->renamed);
@@ -146,9 +146,10 @@ cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *sour
     cvy_status status = cvy_job_read(source, &s->job);
     if (status == CVY_OK && s->is_watched)
         status = cvy_watchdog_start(
-            context, &(cvy_watchdog_opts){.timeout_s = s->job->watchdog.timeout_s, .told = s->told}, &s->watchdog);
+            context, &(cvy_watchdog_opts){.timeout_s = s->job->watchdog.timeout_s, .stop_flag = s->stop_flag},
+            &s->watchdog);
     CVY_TRY(cvy_comm_agree(context->comm, status));
-    tell_renamed_words(s);
+    report_renamed_keys(s);
     warn_of_idle_keys(s);
     return context->comm->nranks > 1 ? compare_jobs(s) : CVY_OK;
 }
@@ -294,7 +295,7 @@ static cvy_status open_training(cvy_session *s)
         cvy_dataset_destroy(&test);
         CVY_TRY(status);
     }
-    s->weighs = has_field(s->train, "weight") || data->on_bad_sample == CVY_BAD_SAMPLE_SKIP;
+    s->has_weights = has_field(s->train, "weight") || data->on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;
 }
 
@@ -332,7 +333,7 @@ static cvy_status open_test(cvy_session *s, const char *source)
     }
     CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score with --data", s->job->file);
     CVY_TRY(cvy_dataset_open(tree, s->job->data.steps, 0, (uint64_t)s->job->train.seed, &s->test));
-    s->weighs = has_field(s->test, "weight") || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
+    s->has_weights = has_field(s->test, "weight") || s->job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP;
     return CVY_OK;
 }
 

@@ -33,10 +33,10 @@ typedef struct cvy_session {
     cvy_text notes;        /* lines for the log: what was done with the data */
     cvy_model *model;
     cvy_program *program;
-    int is_watched;         /* set it before opening: the job's watchdog then runs from the start */
-    const atomic_int *told; /* for the watchdog: flag that is set when a signal tells this rank to end; or NULL */
-    cvy_watchdog *watchdog; /* NULL: off */
-    int weighs;             /* samples have weights: those of the data, or 0 for skipped samples */
+    int is_watched;              /* set it before opening: the job's watchdog then runs from the start */
+    const atomic_int *stop_flag; /* for the watchdog: flag that is set when a signal tells this rank to end; or NULL */
+    cvy_watchdog *watchdog;      /* NULL: off */
+    int has_weights;             /* samples have weights: those of the data, or 0 for skipped samples */
 } cvy_session;
 
 /* Reads the job from a file or from a text. */

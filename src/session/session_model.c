@@ -144,7 +144,7 @@ static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, cons
                                   sample_weight};
     CVY_TRY(find_loss(job, loss->name, &op));
     CVY_CHECK(has_input(m, from[1]), CVY_E_CONFIG,
-              "train.loss: %s is held against '%s', but the data have no such field; their truth is '%s'", loss->name,
+              "train.loss: %s compares with '%s', but the data have no such field; their target is '%s'", loss->name,
               from[1], target);
     CVY_TRY(loss_options(m, loss, weight, &options));
     CVY_TRY(loss_name(m, output, is_only, &name));
@@ -375,7 +375,7 @@ cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
 
 cvy_status cvy_job_check_outputs(const cvy_dataset_info *data, const cvy_program *program, int task)
 {
-    const cvy_graph *g = program->task[task]->plan->unit[0]->graph;
+    const cvy_graph *g = program->task[task]->plan->lowered[0]->graph;
     for (int i = 0; i < g->nnode && data->nclasses > 0; i++) {
         const cvy_node *n = g->node[i];
         if (n->removed || strcmp(n->op->name, "softmax_cross_entropy") != 0 || strcmp(n->src[1]->name, "label") != 0)

@@ -68,7 +68,7 @@ static cvy_status name_option(const cvy_bench_opts *o, cvy_status status)
 }
 
 /* Makes the job of a built-in network and opens it. */
-static cvy_status zoo_job(cvy_context *context, const cvy_bench_opts *o, cvy_session *s)
+static cvy_status builtin_job(cvy_context *context, const cvy_bench_opts *o, cvy_session *s)
 {
     cvy_text text = {0};
     cvy_status status = CVY_OK;
@@ -131,7 +131,7 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
     CVY_TRY(cvy_comm_agree(context->comm, CVY_OPTS_READ(cvy_bench_opts, opts, &b->opts)));
     cvy_mem_peak_reset();
     CVY_TRY(o->job ? cvy_session_open_job(context, o->job, &b->session)
-                   : name_option(o, zoo_job(context, o, &b->session)));
+                   : name_option(o, builtin_job(context, o, &b->session)));
     cvy_job *job = b->session.job;
     if (o->batch > 0)
         job->train.batch = o->batch, job->train.batch_per_rank = 0;

@@ -16,14 +16,14 @@
 
 enum { LOOKED_AT = 256 }; /* number of samples whose stored size is read */
 
-struct course { /* the data of next_batch(), a cvy_share_fn */
+struct share_state { /* the data of next_batch(), a cvy_share_fn */
     int64_t nsamples, batch;
 };
 
 /* Gives whole batches only, so that all steps do the same work. */
 static cvy_status next_batch(void *user, int64_t step, cvy_share *shares, int max, int *nshare_out)
 {
-    const struct course *c = user;
+    const struct share_state *c = user;
     const int64_t steps = c->nsamples / c->batch;
     (void)max;
     shares[0] = (cvy_share){.epoch = step / steps, .first_place = step % steps * c->batch, .n = c->batch};
@@ -56,7 +56,7 @@ static cvy_status parse_shuffle(const char *text, cvy_shuffle *out)
     return CVY_OK;
 }
 
-static cvy_status time_loader(cvy_dataset *d, const struct course *course, cvy_shuffle shuffle, int threads,
+static cvy_status time_loader(cvy_dataset *d, const struct share_state *share_state, cvy_shuffle shuffle, int threads,
                               double seconds, double *took_out, int64_t *steps_out)
 {
     const cvy_loader_opts opts = {.shuffle = shuffle,
@@ -64,7 +64,7 @@ static cvy_status time_loader(cvy_dataset *d, const struct course *course, cvy_s
                                   .threads = threads,
                                   .depth = 4,
                                   .share = next_batch,
-                                  .share_user = (void *)course};
+                                  .share_user = (void *)share_state};
     cvy_loader *l = NULL;
     int64_t step = 0, warm = 0;
     double took = 0;
@@ -74,7 +74,7 @@ static cvy_status time_loader(cvy_dataset *d, const struct course *course, cvy_s
     const double start = cvy_clock_s();
     do
         status = run_for(l, 0, 1, &step, &took);
-    while (status == CVY_OK && step < course->nsamples / course->batch && cvy_clock_s() - start < seconds);
+    while (status == CVY_OK && step < share_state->nsamples / share_state->batch && cvy_clock_s() - start < seconds);
     warm = step;
     if (status == CVY_OK)
         status = run_for(l, seconds, 1, &step, &took);
@@ -102,8 +102,8 @@ static cvy_status bench(cvy_pool *pool, const cvy_bench_data_opts *opts, cvy_ben
     const int64_t batch = CVY_MIN(opts->batch > 0 ? opts->batch : 32, info->nsamples);
     const int threads = opts->threads > 0 ? opts->threads : cvy_machine_cores();
     const double seconds = opts->seconds > 0 ? opts->seconds : 5;
-    const struct course course = {info->nsamples, batch};
-    CVY_TRY_OUT(time_loader(d, &course, shuffle, threads, seconds, &took, &steps));
+    const struct share_state share_state = {info->nsamples, batch};
+    CVY_TRY_OUT(time_loader(d, &share_state, shuffle, threads, seconds, &took, &steps));
     CVY_TRY_OUT(cvy_dataset_stored_bytes(d, LOOKED_AT, &stored));
     const double per_s = (double)(steps * batch) / took;
     cvy_bench_data_result r = {.samples = info->nsamples,

@@ -78,7 +78,7 @@ static cvy_status count_kernels(const cvy_program *p, char **out)
 {
     int count = 0, reference = 0;
     const cvy_library_def *const *table = cvy_library_table(&count);
-    const cvy_lowered *u = p->task[0]->plan->unit[0];
+    const cvy_lowered *u = p->task[0]->plan->lowered[0];
     cvy_text t = {0};
     for (int l = 0; l < count; l++) {
         int n = 0;

@@ -32,7 +32,7 @@ static cvy_status say(const cvy_convert_request *r, const char *format, int64_t 
     if (done->nbad > 0)
         snprintf(bad, sizeof bad, ", %lld damaged left out", (long long)done->nbad);
     if (done->nkept > 0)
-        snprintf(kept, sizeof kept, ", %lld of them from an earlier try", (long long)done->nkept);
+        snprintf(kept, sizeof kept, ", %lld of them from an earlier attempt", (long long)done->nkept);
     return cvy_mem_printf(report_out, "%s: %s, %lld samples%s%s, %.1f MB in %lld part%s%s, %.1f s (%.0f MB/s)\n",
                           r->destination, format, (long long)done->nsamples, classes, bad, 1e-6 * (double)done->bytes,
                           (long long)done->npieces, done->npieces == 1 ? "" : "s", kept, seconds,

@@ -169,9 +169,9 @@ static void add_memory(const cvy_program *p, int training, cvy_text *t)
               by_role[CVY_ROLE_STATE] / parts);
     add_bytes(t, "feeds: inputs and targets", feeds);
     if (p->memory.is_short)
-        cvy_text_add(t,
-                     "  to stay within plan.memory_limit, backward makes %d values again: %s flop more a micro-batch\n",
-                     p->task[training]->recomputed.nodes, short_count((double)p->task[training]->recomputed.flop).text);
+        cvy_text_add(
+            t, "  to stay within plan.memory_limit, backward recomputes %d values: %s more flop for each micro-batch\n",
+            p->task[training]->recomputed.nodes, short_count((double)p->task[training]->recomputed.flop).text);
     add_bytes(t, "total", arena + by_role[0] + by_role[1] + by_role[2] + feeds);
     cvy_text_add(t, "  (%.1f MiB; besides these the libraries' own memory, and rows that are read ahead)\n",
                  (double)(arena + by_role[0] + by_role[1] + by_role[2] + feeds) / 1048576);
@@ -217,10 +217,10 @@ static void add_prediction(const cvy_program *p, int step, cvy_text *t)
     double ms = 0;
     int nunknown = 0;
     if (cvy_program_predict(p, step, &ms, &nunknown) != CVY_OK)
-        cvy_text_add(t, "the step's time is not known: nothing was measured here yet; --planning measure does\n");
+        cvy_text_add(t, "the step's time is not known: nothing was measured here yet; use --planning measure\n");
     else if (nunknown > 0)
         cvy_text_add(t,
-                     "the step's time is not known: %d of %d calls were never measured here; --planning measure does\n",
+                     "the step's time is not known: %d of %d calls were never measured here; use --planning measure\n",
                      nunknown, p->kernel.tuning.ncall);
     else
         cvy_text_add(t,
@@ -244,7 +244,7 @@ static void add_steps(const cvy_program *p, cvy_text *t)
 static cvy_status print_table(const cvy_program *p, int step, cvy_text *t, char **text_out)
 {
     const cvy_plan *plan = p->task[step]->plan;
-    const struct totals sum = add_layers(plan->unit[plan->nmicro - 1], t);
+    const struct totals sum = add_layers(plan->lowered[plan->nmicro - 1], t);
     if (plan->rows > 0)
         cvy_text_add(t, "\n%s flop a sample and %s step (%s forward)\n",
                      short_count((sum.forward + sum.backward) * plan->nmicro / (double)plan->rows).text,

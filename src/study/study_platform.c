@@ -43,13 +43,13 @@ static const cvy_option rows[] = {
     {"bandwidth", CVY_TYPE_REAL, ROW(bandwidth), NULL, "1e3..1e15", "bytes/s", "of a link, each way"},
     {"latency", CVY_TYPE_REAL, ROW(latency), NULL, "1e-9..10", "s", "of a link"},
     {"message", CVY_TYPE_REAL, ROW(message), "0", "0..10", "s",
-     "that a node is busy with sending, and with receiving, a message"},
-    {"add", CVY_TYPE_REAL, ROW(add), NULL, "1e3..1e15", "bytes/s", "that a node adds to what it has"},
+     "for which a node is busy when it sends or receives a message"},
+    {"add", CVY_TYPE_REAL, ROW(add), NULL, "1e3..1e15", "bytes/s", "that a node adds to its own data in an all-reduce"},
     {"cores", CVY_TYPE_INT, ROW(cores), "16", "2..65536", "",
      "of a node: comm.progress: thread takes one from the kernels"},
     {"gflop_per_s", CVY_TYPE_REAL, ROW(gflop_per_s), NULL, "1e-3..1e9", "Gflop/s",
-     "that a node trains with, for networks without a rate"},
-    {"rates", CVY_TYPE_TREE, ROW(rates), "", "", "", "map of networks to the images/s that a node trains"},
+     "of a node in training, for networks that are not in rates"},
+    {"rates", CVY_TYPE_TREE, ROW(rates), "", "", "", "map of networks to the images/s of a node in training"},
     {0},
 };
 
@@ -111,9 +111,9 @@ static cvy_status check_keys(const struct platform *p)
     static const char *const names[] = {"fat_tree", "dragonfly", "star"};
     const char *is = names[p->topology];
     CVY_CHECK(p->topology == FAT_TREE || p->down.count + p->up.count + p->parallel.count == 0, CVY_E_CONFIG,
-              "down, up and parallel are of a fat_tree, and topology is %s", is);
+              "down, up and parallel belong to a fat_tree, but topology is %s", is);
     CVY_CHECK(p->topology == DRAGONFLY || p->groups.count + p->chassis.count + p->blades.count == 0, CVY_E_CONFIG,
-              "groups, chassis and blades are of a dragonfly, and topology is %s", is);
+              "groups, chassis and blades belong to a dragonfly, but topology is %s", is);
     CVY_CHECK(p->topology != FAT_TREE || p->nodes == 0, CVY_E_CONFIG,
               "nodes is of a dragonfly (of a blade) and a star (all); a fat_tree has as many as down multiplies to");
     return CVY_OK;

@@ -50,7 +50,7 @@ static const char *kernel_of(const cvy_instr *instr)
 
 static const cvy_value *moved(const cvy_plan *plan, const cvy_instr *instr)
 {
-    return instr->call && instr->call->src[0] >= 0 ? plan->unit[instr->micro]->instance[instr->call->src[0]].value
+    return instr->call && instr->call->src[0] >= 0 ? plan->lowered[instr->micro]->instance[instr->call->src[0]].value
                                                    : NULL;
 }
 
@@ -137,7 +137,7 @@ static cvy_status row_for(struct table *t, const char *name, const char *op, str
 
 /* Bytes of a tensor, with padding. A slice has no padding. Its own elements are counted, and not the channels beside it
  * in the tensor that holds it. */
-static double bytes_of_loc(const cvy_instance *instance)
+static double instance_bytes(const cvy_instance *instance)
 {
     return cvy_layout_whole(&instance->layout)
                ? (double)cvy_shape_elems(&instance->value->shape) * (double)cvy_dtype_bytes(instance->dtype)
@@ -147,13 +147,13 @@ static double bytes_of_loc(const cvy_instance *instance)
 /* Bytes of the tensors that a call reads and writes. */
 static double bytes_of(const cvy_plan *plan, const cvy_instr *instr)
 {
-    const cvy_lowered *u = plan->unit[instr->micro];
+    const cvy_lowered *u = plan->lowered[instr->micro];
     const cvy_call *call = instr->call;
     double bytes = 0;
     for (int i = 0; call && i < call->nsrc; i++)
-        bytes += call->src[i] >= 0 ? bytes_of_loc(&u->instance[call->src[i]]) : 0;
+        bytes += call->src[i] >= 0 ? instance_bytes(&u->instance[call->src[i]]) : 0;
     for (int i = 0; call && i < call->ndst; i++)
-        bytes += call->dst[i] >= 0 ? bytes_of_loc(&u->instance[call->dst[i]]) : 0;
+        bytes += call->dst[i] >= 0 ? instance_bytes(&u->instance[call->dst[i]]) : 0;
     return bytes;
 }
 

@@ -65,7 +65,7 @@ static double save_s(const cvy_trainer *t)
 
 /* Seconds that the run must keep in reserve for one more iteration and a save after it. A run can stop only when the
  * weights of all ranks are up to date, so steps until the next flush count too. */
-static double kept_back_s(const cvy_trainer *t)
+static double reserved_s(const cvy_trainer *t)
 {
     const int64_t more = cvy_trainer_steps_to_flush(t);
     return 1.5 * (save_s(t) + t->time.iteration_s + (double)more * (t->time.busy_s + t->time.sync_s)) + LEAVE_S;
@@ -74,7 +74,7 @@ static double kept_back_s(const cvy_trainer *t)
 static int is_ending(const cvy_trainer *t)
 {
     return t->opts->end_time > 0 && t->session.context->comm->rank == 0 &&
-           cvy_clock_wall_s() + kept_back_s(t) > t->opts->end_time;
+           cvy_clock_wall_s() + reserved_s(t) > t->opts->end_time;
 }
 
 void cvy_trainer_say_end(cvy_trainer *t)
@@ -86,26 +86,27 @@ void cvy_trainer_say_end(cvy_trainer *t)
         return;
     if (localtime_r(&end, &tm))
         strftime(text, sizeof text, "%H:%M:%S", &tm);
-    cvy_text_add(&t->session.notes,
-                 "the allocation ends at %s, in %.0f s: the run saves and stops in time, or goes on to its end\n", text,
-                 t->opts->end_time - cvy_clock_wall_s());
+    cvy_text_add(
+        &t->session.notes,
+        "the allocation ends at %s, in %.0f s: the run saves and stops in time if it has not finished before\n", text,
+        t->opts->end_time - cvy_clock_wall_s());
 }
 
-static void say_that_it_ends(cvy_trainer *t)
+static void say_allocation_ends(cvy_trainer *t)
 {
     char text[160];
     snprintf(text, sizeof text,
-             "the allocation ends in %.0f s: the run saves and stops (a save %s %.1f s, a turn of the loop took up to "
+             "the allocation ends in %.0f s: the run saves and stops (a save %s %.1f s, an iteration took up to "
              "%.1f s)",
-             t->opts->end_time - cvy_clock_wall_s(), t->save.slowest_s > 0 ? "took" : "is thought to take", save_s(t),
+             t->opts->end_time - cvy_clock_wall_s(), t->save.slowest_s > 0 ? "took" : "is expected to take", save_s(t),
              t->time.iteration_s);
     cvy_trainer_say(t, text);
 }
 
-static void say_who_was_told(cvy_trainer *t, int rank)
+static void say_stop_requested(cvy_trainer *t, int rank)
 {
     char text[96];
-    snprintf(text, sizeof text, "rank %d was told to stop, by a signal or its program: the run saves and stops", rank);
+    snprintf(text, sizeof text, "rank %d was asked to stop, by a signal or its program: the run saves and stops", rank);
     cvy_trainer_say(t, text);
 }
 
@@ -121,26 +122,26 @@ int cvy_trainer_has_request(const cvy_trainer *t)
 }
 
 /* Collects what this rank tells the others. This clears a request to save. */
-static void look_around(cvy_trainer *t, int64_t said[SAY_COUNT])
+static void collect(cvy_trainer *t, int64_t mine[SAY_COUNT])
 {
     cvy_train_control *control = t->opts->control;
     const cvy_duration *every = &t->session.job->checkpoint.every;
-    said[SAY_STOP] = cvy_train_control_wants_stop(control) ? t->session.context->comm->rank + 1 : 0;
-    said[SAY_END] = is_ending(t);
-    said[SAY_SAVE] = every->unit == CVY_DURATION_SECONDS && t->session.context->comm->rank == 0 &&
+    mine[SAY_STOP] = cvy_train_control_wants_stop(control) ? t->session.context->comm->rank + 1 : 0;
+    mine[SAY_END] = is_ending(t);
+    mine[SAY_SAVE] = every->unit == CVY_DURATION_SECONDS && t->session.context->comm->rank == 0 &&
                      cvy_clock_s() - t->save.latest_s > every->amount;
     if (cvy_train_control_take_save(control))
-        said[SAY_SAVE] = 1;
-    said[SAY_SAVING] = cvy_saver_is_busy(t->save.saver);
-    said[SAY_SLOWEST] = llround(1e9 * t->time.busy_s);
-    said[SAY_FASTEST] = -said[SAY_SLOWEST];
+        mine[SAY_SAVE] = 1;
+    mine[SAY_SAVING] = cvy_saver_is_busy(t->save.saver);
+    mine[SAY_SLOWEST] = llround(1e9 * t->time.busy_s);
+    mine[SAY_FASTEST] = -mine[SAY_SLOWEST];
 }
 
 /* Ranks leave a step together. A rank that was busy for less time than the slowest one has waited for it, either in the
  * all-reduces of the step or in this agreement. */
-static void note_slowest(cvy_trainer *t, const int64_t said[SAY_COUNT])
+static void note_slowest(cvy_trainer *t, const int64_t mine[SAY_COUNT])
 {
-    const double slowest_s = 1e-9 * (double)said[SAY_SLOWEST], fastest_s = -1e-9 * (double)said[SAY_FASTEST];
+    const double slowest_s = 1e-9 * (double)mine[SAY_SLOWEST], fastest_s = -1e-9 * (double)mine[SAY_FASTEST];
     t->window.slowest_s += CVY_MIN(CVY_MAX(slowest_s - t->time.busy_s, 0), t->time.sync_s);
     t->window.spread_s += slowest_s - fastest_s;
 }
@@ -148,35 +149,35 @@ static void note_slowest(cvy_trainer *t, const int64_t said[SAY_COUNT])
 void cvy_trainer_time_iteration(cvy_trainer *t)
 {
     const double now = cvy_clock_s();
-    if (t->time.looked_s > 0 && t->step > t->first_step)
-        t->time.iteration_s = CVY_MAX(t->time.iteration_s, now - t->time.looked_s);
-    t->time.looked_s = now;
+    if (t->time.checked_s > 0 && t->step > t->first_step)
+        t->time.iteration_s = CVY_MAX(t->time.iteration_s, now - t->time.checked_s);
+    t->time.checked_s = now;
     cvy_train_control_say_longest(t->opts->control, t->time.iteration_s);
 }
 
-cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status mine, cvy_control_request *wish_out)
+cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status fault, cvy_control_request *request_out)
 {
     cvy_comm *comm = t->session.context->comm;
     const double begin = cvy_clock_s();
-    int64_t said[SAY_COUNT];
-    CVY_TRY(cvy_comm_agree(comm, mine));
+    int64_t mine[SAY_COUNT];
+    CVY_TRY(cvy_comm_agree(comm, fault));
     cvy_trainer_time_iteration(t);
-    look_around(t, said);
-    CVY_TRY(comm->ops->allreduce(comm, said, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX));
-    const double met_s = cvy_clock_s() - begin;
-    t->time.sync_s += met_s;
-    t->window.comm_s += met_s;
-    note_slowest(t, said);
-    *wish_out = (cvy_control_request){.stop = said[SAY_STOP] || said[SAY_END], .save = said[SAY_SAVE] != 0};
-    if (said[SAY_END] && !t->is_ending) {
+    collect(t, mine);
+    CVY_TRY(comm->ops->allreduce(comm, mine, SAY_COUNT, CVY_DTYPE_I64, CVY_REDUCE_MAX));
+    const double sync_s = cvy_clock_s() - begin;
+    t->time.sync_s += sync_s;
+    t->window.comm_s += sync_s;
+    note_slowest(t, mine);
+    *request_out = (cvy_control_request){.stop = mine[SAY_STOP] || mine[SAY_END], .save = mine[SAY_SAVE] != 0};
+    if (mine[SAY_END] && !t->is_ending) {
         t->is_ending = 1;
-        say_that_it_ends(t);
+        say_allocation_ends(t);
     }
-    if (said[SAY_STOP] && !t->is_ending) {
+    if (mine[SAY_STOP] && !t->is_ending) {
         t->is_ending = 1;
-        say_who_was_told(t, (int)said[SAY_STOP] - 1);
+        say_stop_requested(t, (int)mine[SAY_STOP] - 1);
     }
-    if (wish_out->stop)
+    if (request_out->stop)
         cvy_train_control_say_stopping(t->opts->control);
-    return cvy_saver_is_on(t->save.saver) && !said[SAY_SAVING] ? cvy_trainer_advance_save(t) : CVY_OK;
+    return cvy_saver_is_on(t->save.saver) && !mine[SAY_SAVING] ? cvy_trainer_advance_save(t) : CVY_OK;
 }

@@ -79,7 +79,7 @@ static cvy_status prepare_pending(cvy_trainer *t, cvy_vars **sums_out)
         return CVY_OK;
     CVY_CHECK(t->session.job->update.def->resume, CVY_E_CONFIG,
               "%s was saved with an update pending, but this job's updates are not delayed: resume with update: "
-              "delayed, which may cool down at once (cool_down: 100 %%), or start anew with train.init: %s",
+              "delayed, which can return to sync at once (cool_down: 100 %%), or start a new run with train.init: %s",
               t->folder.resume.path, t->folder.resume.weights_path[0]);
     CVY_TRY(read_pending(node, &lr, &number, &tail));
     CVY_CHECK(!tail || t->task.tail >= 0, CVY_E_FORMAT,

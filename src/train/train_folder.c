@@ -45,7 +45,8 @@ static cvy_status lock_folder(cvy_trainer *t)
         if (errno != EWOULDBLOCK)
             return CVY_OK;
         CVY_CHECK(i < TRIES, CVY_E_IO,
-                  "%s: another run is at work in this folder; wait for its end, or name another --out", t->folder.path);
+                  "%s: another run uses this folder; wait until it has ended, or name another folder with --out",
+                  t->folder.path);
         nanosleep(&pause, NULL);
     }
     return CVY_OK;
@@ -90,7 +91,7 @@ static cvy_status take_folder(cvy_trainer *t)
     CVY_CHECK(strlen(out) < sizeof t->folder.path, CVY_E_ARGUMENT,
               "the run folder's name is longer than %zu characters", sizeof t->folder.path - 1);
     CVY_CHECK(!cvy_file_exists(out) || t->opts->resume || is_empty_folder(out), CVY_E_IO,
-              "%s exists already: choose another --out, or go on in it with --resume", out);
+              "%s exists already: choose another --out, or continue in it with --resume", out);
     CVY_CHECK(cvy_file_exists(out) || !t->opts->resume, CVY_E_IO, "%s does not exist, so there is nothing to resume",
               out);
     snprintf(t->folder.path, sizeof t->folder.path, "%s", out);
@@ -110,7 +111,7 @@ static cvy_status find_checkpoint(cvy_trainer *t)
         cvy_log(t->session.context, CVY_LOG_WARN, "%s", t->folder.resume.message[i]);
     if (status == CVY_END)
         return cvy_error_set(
-            CVY_E_IO, "%s holds no checkpoint, so there is nothing to resume; start the job anew with another --out",
+            CVY_E_IO, "%s holds no checkpoint, so there is nothing to resume; start the job again with another --out",
             t->folder.path);
     return status;
 }
@@ -148,7 +149,7 @@ cvy_sampling cvy_trainer_sampling(const cvy_trainer *t)
     return c;
 }
 
-static cvy_status check_course(const cvy_trainer *t)
+static cvy_status check_sampling(const cvy_trainer *t)
 {
     const cvy_sampling now = cvy_trainer_sampling(t);
     const struct {
@@ -168,11 +169,12 @@ static cvy_status check_course(const cvy_trainer *t)
         int64_t then = numbers[i].now;
         if (node)
             CVY_TRY(cvy_tree_int(node, &then));
-        CVY_CHECK(then == numbers[i].now, CVY_E_CONFIG,
-                  "%s was saved with %s %lld, this job has %lld: resume with the job as it was, or start anew with "
-                  "train.init: %s",
-                  t->folder.resume.path, numbers[i].what, (long long)then, (long long)numbers[i].now,
-                  t->folder.resume.weights_path[0]);
+        CVY_CHECK(
+            then == numbers[i].now, CVY_E_CONFIG,
+            "%s was saved with %s %lld, this job has %lld: resume with the job as it was, or start a new run with "
+            "train.init: %s",
+            t->folder.resume.path, numbers[i].what, (long long)then, (long long)numbers[i].now,
+            t->folder.resume.weights_path[0]);
     }
     CVY_CHECK(!data || !data->text || strcmp(data->text, now.data) == 0, CVY_E_CONFIG,
               "%s was saved with other training data than this job has: resume with the data as they were, or start "
@@ -238,7 +240,7 @@ static cvy_status restore_sums(cvy_trainer *t)
 cvy_status cvy_trainer_restore(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
-    CVY_TRY(cvy_comm_agree(comm, check_course(t)));
+    CVY_TRY(cvy_comm_agree(comm, check_sampling(t)));
     CVY_TRY(cvy_checkpoint_load(&t->folder.resume, comm, t->session.program->vars, 1));
     cvy_program_release(t->session.program);
     t->step = t->first_step = t->save.safe_step = t->save.begun_step = t->folder.resume.step;
@@ -273,14 +275,15 @@ static void warn_of_changes(const cvy_trainer *t, const char *job)
     cvy_text changes = {0};
     join_path(t, CVY_RUN_JOB, path);
     if (t->opts->resume && cvy_job_changes(path, job, &changes) == CVY_OK && changes.bytes > 0)
-        cvy_log(t->session.context, CVY_LOG_WARN, "%s was begun with another job, and goes on with this one: %s",
-                t->folder.path, changes.data);
+        cvy_log(t->session.context, CVY_LOG_WARN,
+                "%s was started with another job and continues with this one; changes: %s", t->folder.path,
+                changes.data);
     cvy_text_free(&changes);
 }
 
 /* If the last run ended without writing a final STATUS, warns and names the rank whose heartbeats ended first. Then it
  * removes the heartbeat file, so that it begins anew. */
-static void read_board(const cvy_trainer *t)
+static void report_last_run(const cvy_trainer *t)
 {
     char path[CVY_RUN_PATH], text[320], *status = NULL;
     size_t bytes = 0;
@@ -290,7 +293,7 @@ static void read_board(const cvy_trainer *t)
         join_path(t, CVY_HEARTBEAT_FILE, path);
         const int found =
             cvy_heartbeat_first_gone(path, cvy_watchdog_fresh_s(t->session.job->watchdog.timeout_s), text, sizeof text);
-        cvy_log(t->session.context, CVY_LOG_WARN, "the last run in %s ended without a word (\"%s\")%s%s",
+        cvy_log(t->session.context, CVY_LOG_WARN, "the last run in %s ended without a final status (\"%s\")%s%s",
                 t->folder.path, status, found ? "; " : "", found ? text : "");
     }
     cvy_mem_free(&status);
@@ -306,7 +309,7 @@ cvy_status cvy_trainer_write_head(cvy_trainer *t)
         return CVY_OK;
     CVY_TRY(cvy_job_print(t->session.job, &job));
     warn_of_changes(t, job);
-    read_board(t);
+    report_last_run(t);
     cvy_trainer_write_status(t, "running", NULL); /* first, so that a folder with any file in it has a STATUS */
     cvy_status status = write_text(t, CVY_RUN_JOB, job);
     cvy_mem_free(&job);
@@ -334,10 +337,10 @@ void cvy_trainer_end(cvy_trainer *t, cvy_status status)
     snprintf(why, sizeof why, "%s", cvy_error_text());
     join_path(t, CVY_RUN_JOB, job);
     if (t->folder.has_begun && t->session.job && is_root(t) && !cvy_file_exists(job))
-        cvy_log(
-            t->session.context, CVY_LOG_WARN,
-            "%s is gone: the run's folder was removed or moved while it trained, and holds only what was written since",
-            job);
+        cvy_log(t->session.context, CVY_LOG_WARN,
+                "%s does not exist any more: the run's folder was removed or moved during the training, and contains "
+                "only what was written after that",
+                job);
     if (t->folder.is_new && !t->folder.has_begun)
         (void)!cvy_file_remove_tree(t->folder.path); /* a job that did not begin leaves no folder */
     else if (t->session.job && t->folder.has_begun)

@@ -24,7 +24,7 @@ static int is_root(const cvy_trainer *t)
 static cvy_status add_state(const cvy_trainer *t, cvy_json *json)
 {
     char time[32];
-    const cvy_sampling course = cvy_trainer_sampling(t);
+    const cvy_sampling sampling = cvy_trainer_sampling(t);
     const cvy_job *job = t->session.job;
     const cvy_dataset_info *train = cvy_dataset_describe(t->session.train);
     cvy_clock_text(time);
@@ -37,15 +37,15 @@ static cvy_status add_state(const cvy_trainer *t, cvy_json *json)
     for (int64_t i = 0; i < train->nclasses && train->class_name; i++)
         cvy_json_string(json, NULL, train->class_name[i]);
     cvy_json_close(json, ']');
-    cvy_json_int(json, "train_samples", course.samples);
-    cvy_json_int(json, "batch", course.batch);
-    cvy_json_int(json, "accumulate", course.accumulate);
-    cvy_json_int(json, "seed", course.seed);
-    cvy_json_int(json, "shuffle", course.shuffle);
-    cvy_json_int(json, "window", course.window);
-    cvy_json_int(json, "balance", course.balance);
-    cvy_json_int(json, "tail", course.tail);
-    cvy_json_string(json, "train_data", course.data);
+    cvy_json_int(json, "train_samples", sampling.samples);
+    cvy_json_int(json, "batch", sampling.batch);
+    cvy_json_int(json, "accumulate", sampling.accumulate);
+    cvy_json_int(json, "seed", sampling.seed);
+    cvy_json_int(json, "shuffle", sampling.shuffle);
+    cvy_json_int(json, "window", sampling.window);
+    cvy_json_int(json, "balance", sampling.balance);
+    cvy_json_int(json, "tail", sampling.tail);
+    cvy_json_string(json, "train_data", sampling.data);
     cvy_job_add_normalize(job, json);
     cvy_json_real(json, "epoch_loss", t->state.epoch_loss);
     cvy_json_real(json, "epoch_samples", t->state.epoch_samples);
@@ -106,7 +106,7 @@ static cvy_status take(cvy_trainer *t, const cvy_saved *saved, int last)
     if (is_lost && (last || saved->status == CVY_E_NUMERIC))
         return saved->status;
     if (is_lost) {
-        cvy_log(t->session.context, CVY_LOG_WARN, "checkpoint of step %lld failed, training goes on: %s",
+        cvy_log(t->session.context, CVY_LOG_WARN, "checkpoint of step %lld failed, training continues: %s",
                 (long long)saved->step, cvy_error_text());
         return CVY_OK;
     }
@@ -171,14 +171,14 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
 
 /* A save in the background advances in the agreements of the ranks. If workers do not wait for each other, the next
  * agreement may be an epoch away, so such a save blocks. */
-static int goes_on_behind(const cvy_trainer *t, int last)
+static int runs_in_background(const cvy_trainer *t, int last)
 {
     return t->session.job->checkpoint.background && !last && !cvy_program_async(t->session.program);
 }
 
 cvy_status cvy_trainer_save(cvy_trainer *t, int last)
 {
-    const int background = goes_on_behind(t, last);
+    const int background = runs_in_background(t, last);
     cvy_vars *pending = NULL;
     t->save.is_last |= last;
     CVY_TRY(cvy_trainer_finish_save(t, 0)); /* only one save at a time */
@@ -213,8 +213,8 @@ void cvy_trainer_say_saves(cvy_trainer *t)
     if (!t->save.done.count)
         return;
     snprintf(text, sizeof text,
-             "%lld checkpoint%s of %.1f MB: each held training up for %.3f s (%.3f %% of one every 10 min) and was "
-             "safe within %.2f s; Young and Daly would save"
+             "%lld checkpoint%s of %.1f MB: each blocked training for %.3f s (%.3f %% of the time if one is saved "
+             "every 10 min) and was complete within %.2f s; Young and Daly would save"
              " every %.0f min, if a node fails once in 5 years",
              (long long)t->save.done.count, t->save.done.count == 1 ? "" : "s", 1e-6 * (double)t->save.done.bytes,
              stall_s, 100 * stall_s / 600, t->save.slowest_s, CVY_MAX(sqrt(2 * stall_s * mtbf_s) - stall_s, 60) / 60);

@@ -50,8 +50,7 @@ cvy_status cvy_trainer_check_scores(const cvy_trainer *t)
             names[k + 1] = scores.at[k].name;
         if (!watched[i].metric || find_score(&scores, watched[i].metric, &value, &higher))
             continue;
-        CVY_FAIL(CVY_E_CONFIG,
-                 "%s: %s.%s: validation has no score '%s'%s; other metrics are to be named in train.metrics",
+        CVY_FAIL(CVY_E_CONFIG, "%s: %s.%s: validation has no score '%s'%s; name other metrics in train.metrics",
                  cvy_job_where(job, watched[i].section, watched[i].key), watched[i].section, watched[i].key,
                  watched[i].metric, cvy_hint_name('\'', watched[i].metric, names, scores.count + 1).text);
     }

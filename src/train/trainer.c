@@ -74,10 +74,10 @@ cvy_status cvy_trainer_make_program(cvy_trainer *t, const char *plan_file)
     cvy_session *s = &t->session;
     cvy_program_opts opts;
     CVY_TRY(cvy_job_model(s->job, cvy_dataset_describe(s->train), 1, &s->model));
-    CVY_CHECK(!s->job->plan.kernels.by_clock, CVY_E_CONFIG,
-              "%s: plan.kernels is clock, which computes nothing, so nothing would be learnt:"
-              " it is for convoy bench",
-              cvy_job_where(s->job, "plan", "kernels"));
+    CVY_CHECK(
+        !s->job->plan.kernels.by_clock, CVY_E_CONFIG,
+        "%s: plan.kernels is clock, which computes nothing, so nothing would be trained: use it with convoy bench",
+        cvy_job_where(s->job, "plan", "kernels"));
     CVY_TRY(cvy_job_program_opts(s->job, plan_file, &opts));
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
     cvy_job_group_variables(s->job, s->program);
@@ -241,7 +241,8 @@ static cvy_status end_epoch(cvy_trainer *t)
 
 /* what: the loss or a gradient. word: "nan", "infinite" or "not finite". cause: where the number was computed, or
  * NULL. */
-static cvy_status lose(const cvy_trainer *t, int64_t step, const char *what, const char *word, const char *cause)
+static cvy_status fail_not_finite(const cvy_trainer *t, int64_t step, const char *what, const char *word,
+                                  const char *cause)
 {
     char saved[96] = "no checkpoint was saved yet", first[408] = "";
     if (t->save.safe_step >= 0)
@@ -260,8 +261,9 @@ static cvy_status lose(const cvy_trainer *t, int64_t step, const char *what, con
  * synchronisation stops all ranks. */
 static cvy_status check_loss(const cvy_trainer *t)
 {
-    return isfinite(t->last_loss) ? CVY_OK
-                                  : lose(t, t->step, "the loss", isnan(t->last_loss) ? "nan" : "infinite", NULL);
+    return isfinite(t->last_loss)
+               ? CVY_OK
+               : fail_not_finite(t, t->step, "the loss", isnan(t->last_loss) ? "nan" : "infinite", NULL);
 }
 
 /* If the loss or a gradient is not finite, the step ends before its update, and the weights are those of the previous
@@ -273,8 +275,9 @@ static cvy_status take_step(cvy_trainer *t, int step, double lr)
     if (status != CVY_E_NUMERIC)
         return status;
     snprintf(cause, sizeof cause, "%s", cvy_error_text());
-    (void)!cvy_trainer_finish_save(t, 0); /* a save in progress may complete now, so that lose() can name it */
-    return lose(t, t->step + 1, t->session.program->task[step]->lost, "not finite", cause);
+    (void)!cvy_trainer_finish_save(t,
+                                   0); /* a save in progress may complete now, so that fail_not_finite() can name it */
+    return fail_not_finite(t, t->step + 1, t->session.program->task[step]->lost, "not finite", cause);
 }
 
 /* Ends the run after a fault that all ranks have. All-reduces in progress must end before their memory is freed, and a
@@ -347,7 +350,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
 }
 
 /* Runs the next step, if all ranks agree to continue. */
-static cvy_status one_step(cvy_trainer *t, cvy_control_request *wish)
+static cvy_status one_step(cvy_trainer *t, cvy_control_request *request)
 {
     const cvy_rows *rows = NULL;
     double waited = 0;
@@ -355,10 +358,10 @@ static cvy_status one_step(cvy_trainer *t, cvy_control_request *wish)
     const int ready = cvy_loader_ready(t->loader);
     cvy_status status = cvy_loader_get(t->loader, t->step, &rows, &waited);
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
-    status = end_together(t, cvy_trainer_agree(t, status, wish));
+    status = end_together(t, cvy_trainer_agree(t, status, request));
     if (!cvy_program_is_flushed(t->session.program))
-        wish->stop = 0; /* not yet: ranks do not have the same weights to save */
-    if (status == CVY_OK && !wish->stop)
+        request->stop = 0; /* not yet: ranks do not have the same weights to save */
+    if (status == CVY_OK && !request->stop)
         status = cvy_trainer_step(t, rows, waited, ready);
     /* all ranks have this fault at the same time, because losses and gradients are sums over ranks */
     if (status == CVY_E_NUMERIC)
@@ -376,18 +379,18 @@ static cvy_status compare_replicas(cvy_trainer *t)
     const int64_t every = t->session.job->watchdog.replicas;
     if (every == 0 || t->step % every != 0 || p->update.def->no_replicas || !cvy_program_is_flushed(p))
         return CVY_OK;
-    const cvy_status status = cvy_replicas_compare(t->session.context->comm, p->vars, p->memory.common != NULL);
+    const cvy_status status = cvy_replicas_compare(t->session.context->comm, p->vars, p->memory.node_shared != NULL);
     return status == CVY_OK ? CVY_OK : end_together(t, cvy_error_prefix(status, "at step %lld", (long long)t->step));
 }
 
 /* One iteration: a step or, if workers do not wait for each other, the steps up to their next synchronisation.
  * *stopped_out is set if the run was asked to stop. */
-static cvy_status turn(cvy_trainer *t, int *stopped_out)
+static cvy_status iterate(cvy_trainer *t, int *stopped_out)
 {
-    cvy_control_request wish = {0};
+    cvy_control_request request = {0};
     const int free = cvy_program_async(t->session.program) != NULL;
-    CVY_TRY(free ? end_together(t, cvy_trainer_agree(t, cvy_trainer_run_free(t), &wish)) : one_step(t, &wish));
-    *stopped_out = wish.stop;
+    CVY_TRY(free ? end_together(t, cvy_trainer_agree(t, cvy_trainer_run_free(t), &request)) : one_step(t, &request));
+    *stopped_out = request.stop;
     if (*stopped_out && !free)
         return CVY_OK;
     CVY_TRY(compare_replicas(t));
@@ -395,10 +398,10 @@ static cvy_status turn(cvy_trainer *t, int *stopped_out)
         CVY_TRY(end_together(t, end_epoch(t)));
     if (t->stop_early)
         CVY_TRY(cvy_program_flush(t->session.program));
-    t->save.waits |= wish.save || cvy_trainer_is_due(t) || t->best.is_new;
-    if (t->save.waits && cvy_program_is_flushed(t->session.program)) {
+    t->save.is_due |= request.save || cvy_trainer_is_due(t) || t->best.is_new;
+    if (t->save.is_due && cvy_program_is_flushed(t->session.program)) {
         CVY_TRY(end_together(t, cvy_trainer_save(t, 0)));
-        t->save.waits = 0;
+        t->save.is_due = 0;
     }
     cvy_trainer_say(t, NULL);
     return CVY_OK;
@@ -431,9 +434,9 @@ static cvy_status hint_at_data(cvy_trainer *t)
 
 static void watch_steps(const cvy_trainer *t)
 {
-    char board[CVY_RUN_PATH];
-    cvy_run_path(t->folder.path, CVY_HEARTBEAT_FILE, board);
-    cvy_watchdog_steps(t->session.watchdog, t->session.program, board);
+    char heartbeat_path[CVY_RUN_PATH];
+    cvy_run_path(t->folder.path, CVY_HEARTBEAT_FILE, heartbeat_path);
+    cvy_watchdog_steps(t->session.watchdog, t->session.program, heartbeat_path);
 }
 
 static cvy_status loop(cvy_trainer *t)
@@ -460,7 +463,7 @@ static cvy_status loop(cvy_trainer *t)
     t->time.epoch_start_s = t->window.start_s - t->state.epoch_s;
     watch_steps(t);
     while (t->step < t->order.last_step && !stopped && !t->stop_early)
-        CVY_TRY(turn(t, &stopped));
+        CVY_TRY(iterate(t, &stopped));
     cvy_train_control_say_stopping(t->opts->control); /* from here on the run saves and ends in any case */
     if (t->window.steps > 0)                          /* the run ended between two logged steps */
         log_step(t, cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step - 1)));
@@ -570,7 +573,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     t.state.best = t.state.stop_best = t.best.safe = NAN;
     t.best.lost_step = -1;
     t.session.is_watched = 1;
-    t.session.told = own.control ? &own.control->stop : NULL;
+    t.session.stop_flag = own.control ? &own.control->stop : NULL;
     status = cvy_session_open_job(context, source, &t.session);
     if (status == CVY_OK)
         status = prepare(&t);

@@ -71,7 +71,7 @@ typedef struct cvy_trainer {
         double busy_s, sync_s;         /* of the latest step: this rank's own time; its time in collectives */
         double data_wait_s, loop_s;    /* sums over all steps but the first: time waiting for samples; total time */
         double iteration_s;            /* the longest iteration of the loop, with everything that happened in it */
-        double looked_s;               /* clock when the control was last read */
+        double checked_s;              /* clock when the control was last read */
     } time;
     int is_ending, stop_early; /* the allocation ends or a stop was requested; early stopping ends the run */
     struct {
@@ -83,7 +83,7 @@ typedef struct cvy_trainer {
     struct {
         cvy_saver *saver;
         /* a checkpoint is due, but must wait until the weights of all ranks are equal */
-        int waits;
+        int is_due;
         int is_last; /* the save in progress is the run's last work */
         /* time from the start of a save until it was complete, for the slowest save; 0: none yet */
         double slowest_s;
@@ -117,7 +117,7 @@ void cvy_trainer_say(cvy_trainer *t, const char *event);
 cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_s, int ready);
 /* ---- train_control.c: when a run saves and when it ends ---- */
 /* Exchanges faults and requests of all ranks. If any rank has a fault, all ranks return a fault. Collective. */
-cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status mine, cvy_control_request *wish_out);
+cvy_status cvy_trainer_agree(cvy_trainer *t, cvy_status fault, cvy_control_request *request_out);
 /* After the latest step: whether the job asks for a checkpoint now; whether an epoch ends. */
 int cvy_trainer_is_due(const cvy_trainer *t);
 int cvy_trainer_ends_epoch(const cvy_trainer *t);

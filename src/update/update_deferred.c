@@ -13,16 +13,16 @@
  * masks. */
 static cvy_status update_upto(const cvy_pending *pending, int *done, int at, cvy_step_time *time)
 {
-    cvy_plan *late = pending->plan;
+    cvy_plan *pending_plan = pending->plan;
     int64_t *number = pending->task->feed.number;
     const int64_t now = number ? *number : 0;
     int end = *done;
-    while (end < late->ninstr && late->need[end - late->update_at] <= at)
+    while (end < pending_plan->ninstr && pending_plan->need[end - pending_plan->update_at] <= at)
         end++;
     if (end == *done)
         return CVY_OK;
     cvy_pending_feed(pending);
-    CVY_TRY(cvy_plan_run_part(late, *done, end, time));
+    CVY_TRY(cvy_plan_run_part(pending_plan, *done, end, time));
     if (number)
         *number = now;
     *done = end;
@@ -31,11 +31,13 @@ static cvy_status update_upto(const cvy_pending *pending, int *done, int at, cvy
 
 cvy_status cvy_deferred_run(cvy_plan *plan, const cvy_pending *pending, cvy_step_time *time)
 {
-    const cvy_plan *late = pending->plan;
-    int done = late->update_at;
+    const cvy_plan *pending_plan = pending->plan;
+    int done = pending_plan->update_at;
     for (int at = 0, next; at < plan->update_at; at = next) {
         CVY_TRY(update_upto(pending, &done, at, time));
-        next = done < late->ninstr ? CVY_MIN(late->need[done - late->update_at], plan->update_at) : plan->update_at;
+        next = done < pending_plan->ninstr
+                   ? CVY_MIN(pending_plan->need[done - pending_plan->update_at], plan->update_at)
+                   : plan->update_at;
         CVY_TRY(cvy_plan_run_part(plan, at, next, time));
     }
     return update_upto(pending, &done, plan->update_at, time);

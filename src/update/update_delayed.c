@@ -81,19 +81,19 @@ static void shape(const cvy_program *p, cvy_update_shape *shape)
 
 /* ---- steps ---- */
 
-void cvy_pending_feed(const cvy_pending *late)
+void cvy_pending_feed(const cvy_pending *pending)
 {
-    const cvy_program_task *s = late->task;
+    const cvy_program_task *s = pending->task;
     if (s->feed.lr)
-        *s->feed.lr = late->lr;
+        *s->feed.lr = pending->lr;
     if (s->feed.number)
-        *s->feed.number = late->number;
+        *s->feed.number = pending->number;
 }
 
-static cvy_status update(const cvy_pending *late, cvy_step_time *time)
+static cvy_status update(const cvy_pending *pending, cvy_step_time *time)
 {
-    cvy_pending_feed(late);
-    return cvy_plan_run_part(late->plan, late->plan->update_at, late->plan->ninstr, time);
+    cvy_pending_feed(pending);
+    return cvy_plan_run_part(pending->plan, pending->plan->update_at, pending->plan->ninstr, time);
 }
 
 /* A loss is reported with its own step. Its reduction began in the forward pass, so it is usually complete here, unless
@@ -116,25 +116,26 @@ static cvy_status wait_losses(const cvy_program_task *s, cvy_plan *plan, cvy_ste
 
 cvy_status cvy_delayed_step(cvy_program *p, cvy_program_task *s, double lr)
 {
-    cvy_pending *pending = pending_of(p);
+    cvy_pending *state = pending_of(p);
     const int64_t number = s->feed.number ? *s->feed.number : 0;
     const int deferred = p->update.shape.deferred;
-    if (deferred && pending->plan && pending->task != s)
+    if (deferred && state->plan && state->task != s)
         CVY_TRY(cvy_delayed_flush(p)); /* the plan of another batch size reads weights in another order */
-    const cvy_pending late = *pending;
-    cvy_plan *plan = late.plan && late.plan->head.set == 0 ? s->alternate : s->plan;
-    const int between = deferred && late.plan;
+    const cvy_pending pending = *state;
+    cvy_plan *plan = pending.plan && pending.plan->head.set == 0 ? s->alternate : s->plan;
+    const int between = deferred && pending.plan;
     s->time = (cvy_step_time){0};
-    plan->buckets->beside = late.plan ? late.plan->buckets : NULL;
-    if (late.plan)
-        late.plan->buckets->beside = plan->buckets;
-    CVY_TRY(between ? cvy_deferred_run(plan, &late, &s->time) : cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
+    plan->buckets->concurrent = pending.plan ? pending.plan->buckets : NULL;
+    if (pending.plan)
+        pending.plan->buckets->concurrent = plan->buckets;
+    CVY_TRY(between ? cvy_deferred_run(plan, &pending, &s->time)
+                    : cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
     CVY_TRY(wait_losses(s, plan, &s->time));
-    if (late.plan && !between)
-        CVY_TRY(update(&late, &s->time));
-    plan->buckets->beside = NULL;
+    if (pending.plan && !between)
+        CVY_TRY(update(&pending, &s->time));
+    plan->buckets->concurrent = NULL;
     s->latest = plan;
-    *pending = (cvy_pending){s, plan, lr, number};
+    *state = (cvy_pending){s, plan, lr, number};
     p->context->pending = p;
     return CVY_OK;
 }
@@ -143,25 +144,25 @@ cvy_status cvy_delayed_step(cvy_program *p, cvy_program_task *s, double lr)
 cvy_status cvy_delayed_forward(cvy_program *p, cvy_program_task *s)
 {
     const cvy_plan *pending = pending_of(p)->plan;
-    s->plan->buckets->beside = pending ? pending->buckets : NULL;
+    s->plan->buckets->concurrent = pending ? pending->buckets : NULL;
     return cvy_plan_execute(s->plan, &s->time);
 }
 
 static void forget(cvy_program *p)
 {
     cvy_pending *pending = pending_of(p);
-    pending->plan->buckets->beside = NULL;
+    pending->plan->buckets->concurrent = NULL;
     *pending = (cvy_pending){0};
     p->context->pending = NULL;
 }
 
 cvy_status cvy_delayed_flush(cvy_program *p)
 {
-    const cvy_pending late = *pending_of(p);
-    if (!late.plan)
+    const cvy_pending pending = *pending_of(p);
+    if (!pending.plan)
         return CVY_OK;
     forget(p);
-    return update(&late, &late.task->time);
+    return update(&pending, &pending.task->time);
 }
 
 cvy_status cvy_delayed_abandon(cvy_program *p)
@@ -178,7 +179,7 @@ cvy_status cvy_delayed_abandon(cvy_program *p)
 /* The layout of the value in the lowered graph, as its producer leaves it. */
 static cvy_layout layout_of(const cvy_plan *plan, const cvy_buffer *b)
 {
-    const cvy_lowered *u = plan->unit[plan->nmicro - 1];
+    const cvy_lowered *u = plan->lowered[plan->nmicro - 1];
     for (int i = 0; i < u->ninstance; i++)
         if (u->instance[i].canonical && strcmp(u->instance[i].value->name, b->name) == 0)
             return u->instance[i].layout;
@@ -194,7 +195,7 @@ static cvy_status list_pending(const cvy_plan *plan, cvy_vars *vars)
         if (b->region != CVY_REGION_STEP || b->root != i || b->last < plan->update_at)
             continue;
         CVY_TRY(cvy_vars_declare(vars, b->name, CVY_ROLE_STATE, b->value->dtype, &b->value->shape, NULL, &v));
-        v->in_common = 1; /* it does not own its memory */
+        v->is_borrowed = 1; /* it does not own its memory */
         v->layout = layout_of(plan, b);
         v->bytes = b->bytes;
         v->data = b->data;
@@ -240,7 +241,7 @@ static cvy_status save(cvy_program *p, cvy_vars **out)
     cvy_plan *plan = pending_of(p)->plan;
     if (!plan)
         return CVY_OK;
-    plan->buckets->beside = NULL;
+    plan->buckets->concurrent = NULL;
     CVY_TRY(cvy_bucket_set_wait_all(plan->buckets));
     if (plan->head.is_partitioned)
         CVY_TRY(gather_parts(plan));

@@ -28,15 +28,16 @@ static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
         cvy_update_conflict what;
     } others[] = {
         {o->update_mode != CVY_UPDATE_SYNC,
-         {"update_mode", NULL, "adds gradients in an order of its own: leave it out, which is sync"}},
+         {"update_mode", NULL, "adds gradients in another order: leave it out, which is sync"}},
         {o->overlap_forward, {"overlap_forward", "1", "is not built for it: leave it out"}},
         {o->reduce_wire == CVY_DTYPE_BF16,
-         {"reduce_wire", "bf16", "rounds what is sent, and not what stays on a rank: take f32"}},
+         {"reduce_wire", "bf16", "rounds the values that are sent, but not those that stay on a rank: take f32"}},
         {o->reduce && strcmp(o->reduce, "auto") != 0 && strcmp(o->reduce, "doubling") != 0,
          {"reduce", o->reduce, "adds in another order than the shards' tree: take auto or doubling"}},
         {o->reduce_progress && strcmp(o->reduce_progress, "mpi") == 0,
          {"reduce_progress", "mpi", "leaves the order of sums to the MPI library: take poll or thread"}},
-        {o->plan_file != NULL, {"plan_file", o->plan_file, "chooses kernels, and here preference alone does"}},
+        {o->plan_file != NULL,
+         {"plan_file", o->plan_file, "chooses kernels, but here they are chosen by preference alone: leave it out"}},
         {o->planning && strcmp(o->planning, "estimate") != 0,
          {"planning", o->planning, "chooses kernels by times, which differ from run to run: take estimate"}},
         {o->kernels && strcmp(o->kernels, "clock") == 0,
@@ -98,7 +99,7 @@ static void describe(const cvy_program *p, int step, cvy_text *out)
     const long long least = (long long)(s->batch / p->opts.shards),
                     most = (long long)((s->batch + p->opts.shards - 1) / p->opts.shards);
     int all = 0, alone = 0;
-    count_kernels(s->plan->unit[0], &all, &alone);
+    count_kernels(s->plan->lowered[0], &all, &alone);
     cvy_text_add(out, "deterministic: %lld shards of %lld", (long long)p->opts.shards, least);
     if (most > least)
         cvy_text_add(out, " or %lld", most);

@@ -203,9 +203,9 @@ static cvy_status local_step(cvy_program *p, cvy_program_task *s, double lr)
     state_of(p)->latest = s;
     const double begin = cvy_clock_s();
     CVY_TRY(add_losses(p, s));
-    const double met = cvy_clock_s() - begin;
-    s->time.total += met;
-    s->time.exposed_comm += met;
+    const double waited_s = cvy_clock_s() - begin;
+    s->time.total += waited_s;
+    s->time.exposed_comm += waited_s;
     return CVY_OK;
 }
 
@@ -294,9 +294,9 @@ static cvy_status flush(cvy_program *p)
     for (int i = 0; i < a->nvariable; i++)
         a->variable[i]->written++;
     a->latest = NULL;
-    const double met = cvy_clock_s() - begin;
-    s->time.total += met;
-    s->time.exposed_comm += met;
+    const double waited_s = cvy_clock_s() - begin;
+    s->time.total += waited_s;
+    s->time.exposed_comm += waited_s;
     return CVY_OK;
 }
 
@@ -313,7 +313,7 @@ typedef struct cvy_local_options {
 
 static const cvy_option rows[] = {
     {"every", CVY_TYPE_INT, CVY_FIELD(cvy_local_options, every), "8", "1..", "steps",
-     "steps of each rank on its own between two averagings"},
+     "steps between two averagings, in which each rank trains alone"},
     {0},
 };
 
@@ -341,13 +341,15 @@ static void describe_run(const void *options, const cvy_update_run *run, cvy_tex
 static const char *no_effect(const char *option, const char *value)
 {
     (void)value;
-    return strcmp(option, "reduce_wire") == 0 ? "is for gradients, and update: local sends averages, as they are"
-                                              : NULL;
+    return strcmp(option, "reduce_wire") == 0
+               ? "applies to gradients, but update: local sends averages of weights, which are not rounded"
+               : NULL;
 }
 
 CVY_UPDATE_DEFINE(local) = {
     .name = "local",
-    .summary = "each rank by its own gradients; every few steps all take the average of weights and optimiser state",
+    .summary =
+        "each rank trains with its own gradients; every few steps, weights and optimiser state are averaged over ranks",
     .mode = CVY_UPDATE_LOCAL,
     .options = rows,
     .options_size = sizeof(cvy_local_options),

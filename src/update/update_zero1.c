@@ -140,7 +140,8 @@ static cvy_status compare_owners(const struct shard_plan *one, const struct shar
             const struct piece *a = &one->piece[k], *b = &other->piece[i];
             const cvy_part x = own_part(one, a), y = own_part(other, b);
             CVY_CHECK(a->weight != b->weight || (x.first == y.first && x.end == y.end), CVY_E_UNSUPPORTED,
-                      "zero1 updates need training steps that cut the weights alike, but two cut %s differently: "
+                      "zero1 updates need training steps that partition the weights in the same way, but two partition "
+                      "%s differently: "
                       "give both the same outputs and weights",
                       a->weight->name);
         }
@@ -267,19 +268,19 @@ static cvy_status zero1_step(cvy_program *p, cvy_program_task *step, double lr)
     while (s->plan != step->plan)
         s++;
     step->time = (cvy_step_time){0};
-    s->plan->buckets->beside = s->gather;
+    s->plan->buckets->concurrent = s->gather;
     cvy_status status = cvy_guard_update(p, step);
     if (status == CVY_OK)
         status = update_and_send(s, &step->time);
     if (status != CVY_OK) {
-        s->plan->buckets->beside = NULL;
+        s->plan->buckets->concurrent = NULL;
         return status;
     }
     const double begin = cvy_clock_s();
     for (int b = 0; b < s->plan->buckets->n; b++)
         if (s->last[b] >= 0)
             CVY_TRY(receive_bucket(s, b, -1, 1));
-    s->plan->buckets->beside = NULL;
+    s->plan->buckets->concurrent = NULL;
     const double waited = cvy_clock_s() - begin;
     step->time.total += waited;
     step->time.exposed_comm += waited;
@@ -320,9 +321,9 @@ static void release(cvy_program *p)
 static const char *no_effect(const char *option, const char *value)
 {
     const int has_halves = strcmp(value, "halving") == 0 || strcmp(value, "ring") == 0;
-    return strcmp(option, "reduce") == 0 && !has_halves
-               ? "cannot be cut in two as update: zero1 needs, which takes halving instead"
-               : NULL;
+    return strcmp(option, "reduce") == 0 && !has_halves ? "cannot be split into a reduce-scatter and an all-gather, "
+                                                          "which update: zero1 needs: it uses halving instead"
+                                                        : NULL;
 }
 
 CVY_UPDATE_DEFINE(zero1) = {

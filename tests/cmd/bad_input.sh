@@ -14,21 +14,21 @@ refused '100000 compute threads a rank, expected 1 .. ' "$CONVOY" train job.yaml
 refused 'layer ip2 gives 3 outputs for each sample, but the data have 4 classes' "$CONVOY" train job.yaml --out bad --set 'model={name: cifar-convnet, classes: 3}'
 refused '0 classes, expected at least 1' "$CONVOY" train job.yaml --out bad --set 'model={name: cifar-convnet, classes: 0}'
 refused "comm.progress: 'foo' is none of poll, thread, mpi" "$CONVOY" train job.yaml --out bad --set comm.progress=foo
-refused "comm.algorithm: no algorithm \"rings\" to sum gradients, did you mean 'ring'" "$CONVOY" train job.yaml --out bad --set comm.algorithm=rings
+refused "comm.algorithm: there is no all-reduce algorithm \"rings\", did you mean 'ring'" "$CONVOY" train job.yaml --out bad --set comm.algorithm=rings
 refused "CONVOY_NODE_RANKS is 'banana' in the environment, expected a number" env CONVOY_NODE_RANKS=banana "$CONVOY" train job.yaml --out bad
 refused 'kernels: clock they compute nothing' "$CONVOY" bench job.yaml --check --kernels clock
 refused 'plan.kernels: "natvie" is not a choice of kernels; did you mean "native"?' "$CONVOY" train job.yaml --out bad --set plan.kernels=natvie
-refused 'kernels: "native, clock": "clock" stands alone' "$CONVOY" bench job.yaml --kernels 'native, clock'
+refused 'kernels: "native, clock": "clock" cannot be combined with others' "$CONVOY" bench job.yaml --kernels 'native, clock'
 refused "the plain plan's kernels: \"natvie\" is not a choice of kernels" "$CONVOY" bench job.yaml --check --against natvie
 refused 'comm.algorithm must be auto or library, not ring' "$CONVOY" train job.yaml --out bad --set comm.progress=mpi --set comm.algorithm=ring
 for set in train.schedule=foo train.metrics=[foo] 'model.layers=[{fc: {channels: 2}}]'; do # a plan refuses what a training would refuse
     refused "$(case $set in train*) echo foo ;; *) echo '2 outputs' ;; esac)" "$CONVOY" plan job.yaml --set "$set"
 done
 "$CONVOY" train job.yaml --out run >log 2>&1 || { fail "a sound job fails"; cat log; }
-refused 'run exists already: choose another --out, or go on in it with --resume' "$CONVOY" train job.yaml --out run
+refused 'run exists already: choose another --out, or continue in it with --resume' "$CONVOY" train job.yaml --out run
 if command -v flock >/dev/null; then # as a running training does
     exec 9>>run/lock && flock -x 9
-    refused 'run: another run is at work in this folder' "$CONVOY" train job.yaml --out run --resume
+    refused 'run: another run uses this folder' "$CONVOY" train job.yaml --out run --resume
     exec 9<&-
 fi
 refused 'bad does not exist, so there is nothing to resume' "$CONVOY" train job.yaml --out bad --resume
@@ -39,7 +39,7 @@ refused 'with a number of training samples of 48, this job has 60' "$CONVOY" tra
 refused 'with other training data than this job has' "$CONVOY" train job.yaml --out run --resume --set 'data.train.shape=[3, 10, 10]'
 refused 'unknown key "learning_rate", expected one of: momentum, nesterov, lookahead, weight_decay, lr_mult, lr' "$CONVOY" train job.yaml --out bad --set 'train.optimizer={name: sgd, learning_rate: 0.1}'
 "$CONVOY" train job.yaml --out run --resume --set train.optimizer.lr=0.5 >log 2>&1 || fail "a resume with another learning rate fails: $(cat log)"
-said log 'run was begun with another job, and goes on with this one: train.optimizer.lr: ' || fail "the change is not named: $(cat log)"
+said log 'run was started with another job and continues with this one; changes: train.optimizer.lr: ' || fail "the change is not named: $(cat log)"
 "$CONVOY" train job.yaml --out run --resume >log 2>&1 && said log 'train.optimizer.lr: 0.5 -> ' || fail "the change back is not named: $(cat log)"
 "$CONVOY" train job.yaml --out run --resume >log 2>&1 && ! said log 'another job' || fail "a change where there is none: $(cat log)"
 refused 'lacks fc1.weight.exp_avg' "$CONVOY" train job.yaml --out run --resume --set train.optimizer=adam
@@ -49,7 +49,7 @@ said run/STATUS 'finished step 6 of 6' || fail "a refused resume changes STATUS:
 # Keys without effect are no fault, but are named.
 ! said log 'no effect' || fail "a key without effect where there is none: $(cat log)"
 "$CONVOY" train job.yaml --out idle --set update=local --set comm.wire=bf16 --set plan.clock_scale=2 --set deterministic_shards=4 >log 2>&1 || fail "idle keys are a fault: $(cat log)"
-for words in 'wire=bf16: comm.wire has no effect here: it is for gradients' 'plan.clock_scale has no effect here: it is for plan.kernels: clock' 'deterministic_shards has no effect here: it is for deterministic'; do
+for words in 'wire=bf16: comm.wire has no effect here: it applies to gradients' 'plan.clock_scale has no effect here: it needs plan.kernels: clock' 'deterministic_shards has no effect here: it needs deterministic'; do
     said log "$words" || fail "\"$words\" is not said: $(cat log)"
 done
 

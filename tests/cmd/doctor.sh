@@ -16,17 +16,17 @@ parses() {
 
 "$CONVOY" doctor >one || fail "it fails alone"
 grep -q '^1 node, 1 rank; ' one || fail "no ranks: $(cat one)"
-grep -q '^one rank: there is nothing to sum' one || fail "one rank sums: $(cat one)"
+grep -q '^one rank: there is nothing to reduce' one || fail "one rank sums: $(cat one)"
 
 # shellcheck disable=SC2086
 $MPIEXEC_N 2 "$CONVOY" doctor --max 64KiB --seconds 20 --threads 1 >two || fail "it fails on two ranks"
 grep -q '^1 node, 2 ranks; memory of a node: \(not \)\{0,1\}shared$' two || fail "no nodes: $(cat two)"
 grep -q '^node [^ ]*: ranks 0-1, [0-9]* cores\{0,1\}.*, 1 thread each, \(all \)\{0,1\}\(not \)\{0,1\}bound' two || fail "no line of the node: $(cat two)"
-grep -q '^clock: goes forward, a look takes [0-9]* ns$' two || fail "no clock: $(cat two)"
+grep -q '^clock: goes forward, a reading takes [0-9]* ns$' two || fail "no clock: $(cat two)"
 grep -q '^files in \.: [1-9][0-9]* MiB written at [0-9]* MB/s and read back at [0-9]* MB/s, .* free; seen by all ranks$' two || fail "no files: $(cat two)"
 grep -q 'thread level \(single\|funneled\|serialized\|multiple\)$' two || fail "no thread level: $(cat two)"
 grep -q '^inside a node  *0  *1  *[0-9.]*  *[0-9.]*$' two || fail "no messages: $(cat two)"
-grep -q '^ms .*doubling.*halving.*ring.*library' two || fail "not all ways: $(cat two)"
+grep -q '^ms .*doubling.*halving.*ring.*library' two || fail "not all methods: $(cat two)"
 for size in '1 KiB' '4 KiB' '16 KiB' '64 KiB'; do
     [ "$(grep -c "^$size .*[0-9]\*" two)" = 2 ] || fail "not two rows of $size with a mark: $(cat two)"
 done
@@ -112,5 +112,5 @@ if [ "$CONVOY_SANITIZE" != ON ]; then
 fi
 
 "$CONVOY" doctor --max many >log 2>&1 && fail "--max many is accepted"
-grep -q "the longest sum is 'many', expected a number of bytes" log || fail "--max is not named: $(cat log)"
+grep -q "the largest all-reduce is 'many', expected a number of bytes" log || fail "--max is not named: $(cat log)"
 exit $failed

@@ -71,7 +71,7 @@ refused "--signal is 300 s before a limit of 300 s" "$CONVOY" jobscript job.yaml
 refused "no_such.yaml" "$CONVOY" jobscript no_such.yaml --slurm --nodes 1 --ppn 1 --time 5
 refused "train.batsh" "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 1 --time 5 --set train.batsh=3
 refused "train.batch is 16, but there are 32 ranks" "$CONVOY" jobscript job.yaml --slurm --nodes 2 --ppn 16 --time 5
-refused "cuts a step into 8 shards, but there are 16 ranks" "$CONVOY" jobscript job.yaml --slurm --nodes 8 --ppn 2 --time 5 --set deterministic=true
+refused "splits a step into 8 shards, but there are 16 ranks" "$CONVOY" jobscript job.yaml --slurm --nodes 8 --ppn 2 --time 5 --set deterministic=true
 [ ! -s out ] || fail "a refused job has a script: $(cat out)"
 jobscript --slurm --nodes 1 --ppn 3 --time 5 >out 2>err || fail "uneven shares are refused: $(cat err)"
 said err "a batch of 16 over 3 ranks makes shares of 5 and 6 samples, and a step takes as long as the larger one: 15 or 18 would share evenly" || fail "no warning: $(cat err)"

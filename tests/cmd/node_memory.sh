@@ -65,7 +65,11 @@ CONVOY_NODE_RANKS=1 losses tried 3 --set comm.bucket=auto --set train.epochs=1 >
 kept=$(sums)
 CONVOY_NODE_RANKS=1 losses tried 3 --set comm.bucket=auto --resume >/dev/null
 [ -n "$kept" ] && [ "$kept" = "$(sums)" ] || fail "another way to sum after a resume: $(sums); expected $kept"
-case $kept in *'"ways": "all 3: '*) ;; *) fail "no trials in the plan: $kept" ;; esac
+case $kept in *'"algorithms": "all 3: '*) ;; *) fail "no trials in the plan: $kept" ;; esac
+# A plan file of an earlier version calls the algorithms `ways`. With other algorithms in it, these are used.
+sed -e 's/"algorithms": "all 3: /"ways": "all 3: /' -e '/"ways": /s/doubling\|halving\|ring/library/g' tried/plan.json >earlier.json
+CONVOY_NODE_RANKS=1 losses earlier 3 --set comm.bucket=auto --set train.epochs=1 --plan earlier.json >/dev/null
+[ "$(grep '"ways"' earlier.json | sed 's/ways/algorithms/')" = "$(grep '"algorithms"' earlier/plan.json)" ] || fail "algorithms of an earlier plan: $(grep '"algorithms"' earlier/plan.json); expected $(grep '"ways"' earlier.json)"
 CONVOY_NODE_RANKS=1 losses tried 2 --set comm.bucket=auto --set train.epochs=3 --resume >/dev/null
-case $(sums) in *'"ways": "all 2: '*) ;; *) fail "trials of another number of ranks: $(sums)" ;; esac
+case $(sums) in *'"algorithms": "all 2: '*) ;; *) fail "trials of another number of ranks: $(sums)" ;; esac
 exit $failed

@@ -33,7 +33,7 @@ grep -q '"predicted_ms":' run/plan.json || fail "plan.json has no prediction"
 
 sed 's/"conv/"conw/' wisdom.json >damaged && mv damaged wisdom.json
 plan >table 2>log || fail "plan fails for a damaged file: $(cat log)"
-grep -q 'warning: wisdom left aside.*wisdom.json' log || fail "the damaged file is not named: $(cat log)"
+grep -q 'warning: wisdom is not used.*wisdom.json' log || fail "the damaged file is not named: $(cat log)"
 plan --planning measure >table 2>log || fail "a damaged file cannot be replaced: $(cat log)"
 plan >again 2>log || fail "plan fails"
 [ -s log ] && fail "the file is still damaged: $(cat log)"

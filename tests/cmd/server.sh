@@ -116,7 +116,7 @@ hold() {
     kill -STOP "$(cat pid-1)"
     wait $job && fail 'a worker stands still, but the job does not fail'
     kill -KILL "$(cat pid-1)" 2>/dev/null
-    grep -Eq 'rank [02]: stood still for .* waiting for the (gradients of bucket [0-9]* from rank 1|weights of bucket [0-9]* from rank 2)' log-held
+    grep -Eq 'rank [02]: made no progress for .* waiting for the (gradients of bucket [0-9]* from rank 1|weights of bucket [0-9]* from rank 2)' log-held
 }
 # This is tried twice, because mpiexec may end the job before it has passed on its last lines.
 hold || hold || { fail 'no word of who waits for whom:'; cat log-held; }

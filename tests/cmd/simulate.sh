@@ -84,7 +84,7 @@ refused 'nodes is of a dragonfly' --platform bad.yaml
 sed '/nodes/d' bad.yaml >worse.yaml
 refused 'a fat_tree has lists down, up and parallel' --platform worse.yaml
 echo 'down: 4' >>slow.yaml
-refused 'down, up and parallel are of a fat_tree, and topology is star' --platform slow.yaml
+refused 'down, up and parallel belong to a fat_tree, but topology is star' --platform slow.yaml
 sed -i '$d' slow.yaml
 sed 's/1e6/-1/' slow.yaml >bad.yaml
 refused 'bad.yaml:3:.*bandwidth' --platform bad.yaml

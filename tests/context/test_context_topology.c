@@ -94,8 +94,8 @@ static void hardware_threads(void)
     add(0, 16, 0, 15, 20);
     make_siblings();
     expect("node cn00: rank 0, 8 cores (16 hardware threads), 20 threads, not bound\n",
-           "node cn00 has 20 compute threads on 16 hardware threads, and each step waits for those that have to take "
-           "turns: give --threads 16, or start fewer ranks a node\n");
+           "node cn00 has 20 compute threads on 16 hardware threads, so some threads share a core, and each step "
+           "waits for them: give --threads 16, or start fewer ranks a node\n");
 }
 
 static void many_nodes(void)
@@ -110,10 +110,10 @@ static void many_nodes(void)
         add(n, 8, 0, n == 7 ? 3 : 1, n == 7 ? 4 : 2);
     expect("11 nodes, cn00 to cn11: 1 rank each, 2 cores, 2 threads, bound to 0-1\nnode cn07: rank 7, 4 cores, 4 "
            "threads, bound to 0-3\n",
-           "the ranks of node cn00 and 10 like it are tied to 2 of its 8 cores, the others idle: mpiexec --bind-to "
-           "none, or --map-by slot:PE=8 --bind-to core\n"
-           "the ranks of node cn07 are tied to 4 of its 8 cores, the others idle: mpiexec --bind-to none, or --map-by "
-           "slot:PE=8 --bind-to core\n");
+           "the ranks of node cn00 and 10 like it are bound to 2 of its 8 cores, and the others idle: mpiexec "
+           "--bind-to none, or --map-by slot:PE=8 --bind-to core\n"
+           "the ranks of node cn07 are bound to 4 of its 8 cores, and the others idle: mpiexec --bind-to "
+           "none, or --map-by slot:PE=8 --bind-to core\n");
 }
 
 static void bad_places(void)
@@ -122,33 +122,33 @@ static void bad_places(void)
     add(0, 8, 0, 0, 1);
     add(0, 8, 1, 1, 1);
     expect("node cn00: ranks 0-1, 2 cores, 1 thread each, bound to 0 1\n",
-           "the ranks of node cn00 are tied to 2 of its 8 cores, the others idle: mpiexec --bind-to none, or --map-by "
-           "slot:PE=4 --bind-to core\n");
+           "the ranks of node cn00 are bound to 2 of its 8 cores, and the others idle: mpiexec --bind-to "
+           "none, or --map-by slot:PE=4 --bind-to core\n");
     /* More threads than cores: first too many threads of each rank, then too many ranks. */
     for (int r = 0; r < 2; r++)
         add(0, 4, 0, 3, 4);
     expect("node cn00: ranks 0-1, 4 cores, 4 threads each, not bound\n",
-           "node cn00 has 8 compute threads on 4 cores, and each step waits for those that have to take turns: give "
-           "--threads 2, or start fewer ranks a node\n");
+           "node cn00 has 8 compute threads on 4 cores, so some threads share a core, and each step waits for them: "
+           "give --threads 2, or start fewer ranks a node\n");
     for (int r = 0; r < 3; r++)
         add(0, 2, 0, 1, 1);
     expect("node cn00: ranks 0-2, 2 cores, 1 thread each, not bound\n",
-           "node cn00 has 3 compute threads on 2 cores, and each step waits for those that have to take turns: start "
-           "at most 2 ranks a node\n");
+           "node cn00 has 3 compute threads on 2 cores, so some threads share a core, and each step waits for them: "
+           "start at most 2 ranks a node\n");
     /* Eight threads that share one core of eight. */
     add(0, 8, 3, 3, 8);
     place[0].launcher = CVY_LAUNCHER_SLURM;
     expect("node cn00: rank 0, 1 core, 8 threads, bound to 3\n",
-           "node cn00 has 8 compute threads on 1 of its 8 cores, and each step waits for those that have to take "
-           "turns: srun --cpus-per-task=8 --cpu-bind=cores\n");
+           "node cn00 has 8 compute threads on 1 of its 8 cores, so some threads share a core, and each step "
+           "waits for them: srun --cpus-per-task=8 --cpu-bind=cores\n");
     /* Two of four ranks share one core. */
     for (int r = 0; r < 4; r++)
         add(0, 4, r == 3 ? 1 : r, r == 3 ? 1 : r, 1);
     place[0].launcher = CVY_LAUNCHER_UNKNOWN;
     place[2].cores = place[2].mask = range(2, 3);
     expect("node cn00: ranks 0-3, 4 cores, 1 thread each, bound to 0 1 2-3 1\n",
-           "2 ranks on node cn00, such as 1 and 3, are bound to the same core 1, for 2 threads: have the launcher give "
-           "each rank 1 core of its own, or bind none\n");
+           "2 ranks on node cn00, such as 1 and 3, are bound to the same core 1, for 2 threads: let the launcher bind "
+           "each rank to 1 core of its own, or bind no rank\n");
     /* One rank's threads share a core; the other ranks' threads have one each. */
     add(0, 4, 0, 0, 2);
     add(0, 4, 1, 3, 1);
@@ -172,7 +172,7 @@ static void shared_node(void)
         place[r].launcher = CVY_LAUNCHER_SLURM;
     }
     expect("node cn00: ranks 0-1, 2 cores, 1 thread each, bound to 0 1\n",
-           "the ranks of node cn00 are tied to 2 of its 16 cores, the others idle: srun --cpus-per-task=8 "
+           "the ranks of node cn00 are bound to 2 of its 16 cores, and the others idle: srun --cpus-per-task=8 "
            "--cpu-bind=cores\n");
 }
 

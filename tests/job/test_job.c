@@ -350,7 +350,7 @@ static void errors(void)
         {"deterministic: true\ndeterministic_shards: 6",
          "job.yaml:4:23: deterministic_shards is 6, expected a power of two up to 4096, such as 8"},
         {"deterministic: true\ntrain: {batch: 4}",
-         "train.batch is 4, but with deterministic: true a step is computed in deterministic_shards: 8 parts"},
+         "train.batch is 4, but with deterministic: true a step is computed in 8 parts (deterministic_shards)"},
         {"deterministic: true\ntrain: {batch_per_rank: 4}",
          "train.batch_per_rank is given, which does not go with deterministic: true: it makes the batch depend on the "
          "ranks"},
@@ -370,7 +370,7 @@ static void errors(void)
          "batch_norm.group is rank, which does not go with deterministic: true"},
         {"deterministic: true\nbatch_norm: {group: 32}",
          "batch_norm.group is 32 samples, but with deterministic: true a shard has 16"},
-        {"batch_norm: {group: shard}", "batch_norm.group is shard, but there are shards with deterministic: true only"},
+        {"batch_norm: {group: shard}", "batch_norm.group is shard, but only deterministic: true has shards"},
         {"deterministic: perhaps", "deterministic is \"perhaps\", expected true or false"},
         {"name: a/b", "job.yaml:3:7: name is \"a/b\", expected a word without /"},
         {"log: {every: 0}", "every is \"0\", expected 1.. (steps)"},

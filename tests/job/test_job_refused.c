@@ -60,7 +60,7 @@ static const struct change keys[] = {
      "job:17:12: train.metrics: there is no metric 'acuracy', did you mean 'accuracy'?; there are "},
     {"[accuracy]", "[{name: top_k, kk: 3}]", "job:17:27: top_k: unknown key \"kk\"; did you mean \"k\"?"},
     {"[accuracy]", "[rmse]",
-     "train.metrics: rmse compares numbers, but the truth in synthetic is labels of classes; take accuracy"},
+     "train.metrics: rmse compares numbers, but the target in synthetic is labels of classes; take accuracy"},
     {"mirror", "miror", "job:10:13: there is no augmentation 'miror', did you mean 'mirror'?"},
     {"pad: 1}}]", "padd: 1}}]", "job:10:45: augmentation random_crop: unknown key \"padd\"; did you mean \"pad\"?"},
     {"format: synthetic", "format: synthetik",
@@ -196,7 +196,7 @@ static void sound(void)
 {
     EXPECT_OK(train(job_text, NULL));
     EXPECT_FAULT(train(job_text, NULL), CVY_E_IO,
-                 "run exists already: choose another --out, or go on in it with --resume");
+                 "run exists already: choose another --out, or continue in it with --resume");
 }
 
 int main(void)

@@ -50,7 +50,7 @@ static void report(const cvy_plan *plan, const double *seconds, double total)
         if (seconds[i] > 0.01 * total)
             printf("%9.3f ms %5.1f%%  %-36s %-36s %s\n", 1e3 * seconds[i], 100 * seconds[i] / total,
                    in->call && in->call->node ? in->call->node->name : "", what,
-                   layouts(in, plan->unit[in->micro], text));
+                   layouts(in, plan->lowered[in->micro], text));
         int k = 0;
         while (k < n && strcmp(name[k], what) != 0)
             k++;

@@ -15,7 +15,7 @@ static char path[] = "/tmp/cvy-board-XXXXXX";
 
 static cvy_heartbeat sign_of(int rank, double time, cvy_heartbeat_state state, int64_t met, const char *what)
 {
-    cvy_heartbeat s = {.rank = rank, .time = time, .state = state, .step = 41, .met = met, .still_s = 2.5};
+    cvy_heartbeat s = {.rank = rank, .time = time, .state = state, .step = 41, .ncollectives = met, .still_s = 2.5};
     snprintf(s.host, sizeof s.host, "node%d", rank);
     snprintf(s.what, sizeof s.what, "%s", what);
     return s;
@@ -31,11 +31,11 @@ static void lines_come_back(void)
     cvy_heartbeat zero = sign_of(0, 1e9, CVY_HEARTBEAT_RUNNING, 8, "waiting for samples");
     EXPECT_OK(cvy_heartbeat_write(fd, &two));
     EXPECT_OK(cvy_heartbeat_write(fd, &zero));
-    zero.met = 1234567890123; /* a longer line replaced by a shorter one */
+    zero.ncollectives = 1234567890123; /* a longer line replaced by a shorter one */
     EXPECT_OK(cvy_heartbeat_write(fd, &zero));
     EXPECT_OK(cvy_heartbeat_read(path, 4, back));
     EXPECT_INT(back[0].rank, 0);
-    EXPECT_INT(back[0].met, 1234567890123);
+    EXPECT_INT(back[0].ncollectives, 1234567890123);
     EXPECT_TEXT(back[0].what, "waiting for samples");
     EXPECT_INT(back[1].rank, -1); /* never written */
     EXPECT_INT(back[2].state, CVY_HEARTBEAT_STALLED);
@@ -66,11 +66,12 @@ static void the_one_that_holds_the_others_up(void)
 {
     suspect(sign_of(2, 999, CVY_HEARTBEAT_RUNNING, 50, "a training step"), NULL); /* one second older is normal */
     suspect(sign_of(2, 990, CVY_HEARTBEAT_RUNNING, 50, "a training step, node fc1"),
-            "rank 2 on node2 gives no sign: its last was 10.0 s before the others'");
-    suspect(sign_of(-1, 1000, CVY_HEARTBEAT_RUNNING, 50, ""), "rank 1 has never given a sign");
+            "rank 2 on node2 writes no heartbeat: its last one was 10.0 s before the others'");
+    suspect(sign_of(-1, 1000, CVY_HEARTBEAT_RUNNING, 50, ""), "rank 1 has never written a heartbeat");
     suspect(sign_of(3, 1000, CVY_HEARTBEAT_FINISHED, 50, "the end"), "rank 3 on node3 has left at step 41");
     suspect(sign_of(0, 1000, CVY_HEARTBEAT_STALLED, 49, "waiting for samples"),
-            "rank 0 on node0 is behind: at step 41 in waiting for samples, 1 collectives after rank 1");
+            "rank 0 on node0 is slow or stopped: at step 41 in waiting for samples, it has begun 1 collectives fewer "
+            "than rank 1");
     suspect(sign_of(2, 1000, CVY_HEARTBEAT_STALLED, 51, "a training step, in an allreduce"),
             "rank 2 on node2 is 1 collectives ahead of all others");
 }
@@ -88,7 +89,7 @@ static void who_went_first(void)
     EXPECT_INT(cvy_heartbeat_first_gone(path, 15, text, sizeof text),
                0); /* ten seconds before the others may be chance */
     EXPECT(cvy_heartbeat_first_gone(path, 2, text, sizeof text) > 0);
-    EXPECT(strstr(text, "rank 1 on node1 gave its last sign first") != NULL);
+    EXPECT(strstr(text, "rank 1 on node1 wrote its last heartbeat before all others did") != NULL);
     close(fd);
 }
 

@@ -60,7 +60,8 @@ static void every_flip_is_found(void)
             snprintf(expected, sizeof expected, "rank %d has other weights than %d of %d ranks, first in %s", rank,
                      comm->nranks - 1, comm->nranks, vars->at[v]->name);
         else
-            snprintf(expected, sizeof expected, "drifted apart, first in %s: rank 1 differs", vars->at[v]->name);
+            snprintf(expected, sizeof expected, "not the same any more, first in %s: rank 1 differs",
+                     vars->at[v]->name);
         if (comm->rank == rank)
             flip(v, bit);
         EXPECT_FAULT(cvy_replicas_compare(comm, vars, 0), CVY_E_DISAGREE, expected);

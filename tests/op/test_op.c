@@ -342,7 +342,7 @@ static void try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_d
 /* Returns whether the planner would accept the second offer in place of the first (see plan_select.c). */
 static int same_answer(const struct trial *a, const struct trial *b)
 {
-    int same = a->ask.way == b->ask.way;
+    int same = a->ask.algorithm_id == b->ask.algorithm_id;
     for (int i = 0; i < a->node->nsrc; i++)
         same = same && cvy_layout_equal(&a->ask.src[i], &b->ask.src[i]);
     for (int i = 0; i < a->node->ndst; i++)

@@ -120,7 +120,7 @@ static void elements(void)
                 strcmp(b->value->variable->name, cases[c].name) != 0)
                 continue;
             float *x = b->data;
-            const cvy_instance *instance = &plan->unit[0]->instance[plan->unit[0]->newest[b->value->index]];
+            const cvy_instance *instance = &plan->lowered[0]->instance[plan->lowered[0]->newest[b->value->index]];
             const int64_t at = cases[c].from_end ? (int64_t)(b->bytes / sizeof *x) - 1 : cases[c].at;
             if (!cvy_layout_is_plain(&instance->layout))
                 continue; /* in another layout the row has other elements */

@@ -160,6 +160,8 @@ static void what_does_not_fit_is_refused(void)
         {"comm.algoritm", "ring", "did you mean 'comm.algorithm'?"},
         {"train.dtype", "f16", "train.dtype is \"f16\", expected f32, f64 or bf16"},
         {"update", "delaid", "did you mean \"delayed\"?"},
+        {"update", "pipelind", "did you mean \"delayed\"?"}, /* near a word of an earlier version: the current one */
+        {"update.mode", "shardet", "did you mean \"zero1\"?"},
         {"train.seed", "-1", "train.seed is \"-1\", expected a whole number"},
         {"train.seed", "many", "train.seed is \"many\", expected a whole number"},
         {"train.precise", "1", "expected true or false"},

@@ -90,7 +90,7 @@ static void expect_due(const cvy_program *p, int due)
 static int copy_is_right(const cvy_variable *v)
 {
     const float *wide = v->data;
-    const cvy_bf16 *narrow = v->rounded;
+    const cvy_bf16 *narrow = v->shadow;
     int same = 1, moved = 0;
     for (size_t i = 0; i < v->bytes / sizeof *wide; i++) {
         same &= narrow[i] == cvy_bf16_of(wide[i]);
@@ -170,7 +170,7 @@ static void test_read(void)
     cvy_program *p = new_program("sgd", NULL);
     run(p, 0, 1);
     memcpy(before, evaluate(p), sizeof before);
-    memset(weight_of(p)->rounded, 0, cvy_variable_shadow_bytes(weight_of(p)));
+    memset(weight_of(p)->shadow, 0, cvy_variable_shadow_bytes(weight_of(p)));
     EXPECT(memcmp(before, evaluate(p), sizeof before) != 0);
     run(p, 0, 1);
     EXPECT(copy_is_right(weight_of(p)));
@@ -185,7 +185,7 @@ static void test_stale(void)
     run(p, 0, 1);
     for (int i = 0; i < plan->ninstr; i++)
         if (plan->instr[i].kind == CVY_CALL_KERNEL)
-            plan->instr[i].rounds = 0;
+            plan->instr[i].writes_shadow = 0;
     run(p, 0, 1);
     expect_due(p, 2);
     EXPECT_OK(cvy_program_step(p, 2, 0));
@@ -194,7 +194,7 @@ static void test_stale(void)
     cvy_program_destroy(&p);
     p = new_program("sgd", "reference");
     run(p, 0, 1);
-    EXPECT(!weight_of(p)->rounded && cvy_variable_shadow_bytes(weight_of(p)) == 0);
+    EXPECT(!weight_of(p)->shadow && cvy_variable_shadow_bytes(weight_of(p)) == 0);
     cvy_program_destroy(&p);
 }
 

@@ -111,7 +111,7 @@ static void test_parts(void)
     EXPECT_OK(cvy_mem_alloc_pages(bytes, &memory));
     EXPECT_OK(cvy_bucket_set_connect(sums, comm, &opts, memory));
     EXPECT_OK(cvy_bucket_set_connect(gather, comm, &opts, memory));
-    sums->beside = gather;
+    sums->concurrent = gather;
     for (int round = 0; round < ROUNDS; round++) {
         for (int b = 0; b < BUCKETS; b++) {
             int64_t mine = 0;

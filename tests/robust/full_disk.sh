@@ -16,7 +16,7 @@
 )
 [ "$(cat code)" = 1 ] || fail "exit code $(cat code) where nothing could be saved, expected 1"
 for step in 2 4; do
-    said err "checkpoint of step $step failed, training goes on: checkpoint of step $step is not saved, earlier ones are untouched: small/checkpoints/step-0000000$step.aside/weights.safetensors: cannot write" ||
+    said err "checkpoint of step $step failed, training continues: checkpoint of step $step is not saved, earlier ones are untouched: small/checkpoints/step-0000000$step.aside/weights.safetensors: cannot write" ||
         fail "no warning about step $step: $(cat err)"
 done
 said err 'File too large' || fail "the cause is not named: $(cat err)"
@@ -41,7 +41,7 @@ done
 wait $job
 code=$?
 [ $code = 1 ] || fail "exit code $code of the run on the full disk, expected 1"
-grep -q 'checkpoint of step .* failed, training goes on: .*disk/run/checkpoints/step-.*No space left on device' err || fail "no warning with path and cause: $(head -5 err)"
+grep -q 'checkpoint of step .* failed, training continues: .*disk/run/checkpoints/step-.*No space left on device' err || fail "no warning with path and cause: $(head -5 err)"
 grep -q 'convoy: error: checkpoint of step 900 is not saved.*No space left on device' err || fail "the last save is no error: $(cat err)"
 "$CONVOY" inspect disk/run >log 2>&1
 grep -q '^newest valid checkpoint' log || fail "no sound checkpoint is left: $(cat log)"

@@ -46,7 +46,7 @@ two_jobs() {
 # 1 and 2: a rank skips a sum, or has sums of another shape because its job has another kernel size. The skipped sum is
 # a blocking one, which MPI itself does.
 with_mpi 3 1 9 skip
-names 'skipped collective' '[!0]*' 'stood still for .*; rank [0-9] on .*' 'failed: the ranks are not in the same call: one of them has left one out'
+names 'skipped collective' '[!0]*' 'made no progress for .*; rank [0-9] on .*' 'failed: the ranks do not make the same call: one of them has skipped a call'
 sed 's/kernel: 3/kernel: 5/; s/pad: 1}$/pad: 2}/' job.yaml >other.yaml
 two_jobs other.yaml
 names 'other shape' 1 'rank 1: started with another job than rank 0: model.layers\[0\].conv.(kernel|pad) is'
@@ -72,7 +72,7 @@ from_outside() {
 
 # 5: a rank that does not move on
 from_outside STOP run5
-names 'SIGSTOP' '[!0]*' 'stood still for .*; rank 1 on .* gives no sign'
+names 'SIGSTOP' '[!0]*' 'made no progress for .*; rank 1 on .* writes no heartbeat'
 
 # 6: a loss that is not finite
 train 2 run6 --set 'train.optimizer={name: sgd, lr: 1e18}' --set 'train.schedule=null' --set train.epochs=8
@@ -102,7 +102,7 @@ train 3 run9 --resume --set train.epochs=2
 [ $? = 0 ] || fail "the next start after a dead rank fails: $(cat log)"
 code=1
 cat killed >>log
-names 'dead rank' 1 'the last run in run9 ended without a word .*; rank 1 ' 'TERMINATED WITH THE EXIT STRING: Killed \(signal 9\)'
+names 'dead rank' 1 'the last run in run9 ended without a final status .*; rank 1 ' 'TERMINATED WITH THE EXIT STRING: Killed \(signal 9\)'
 
 # 10: the launcher of another MPI
 other=mpiexec.mpich
@@ -125,23 +125,23 @@ export JOB=hang.yaml
 with_io "$disk/data" 1 400 hang 2 run11 --set train.epochs=100
 code=$?
 said log 'shim_io: hang' || fail "no read hung: $(cat log)"
-names 'loader that hangs' '[!0]*' 'stood still for .*; rank 1 on .* in (scoring|waiting for samples)'
+names 'loader that hangs' '[!0]*' 'made no progress for .*; rank 1 on .* in (scoring|waiting for samples)'
 with_io "$disk/data" 1 1 hang 2 run12
 code=$?
 unset JOB
 case $code in 0 | 124) fail "a rank that hangs before the first step: exit code $code: $(cat log)" ;; esac
-grep -q 'rank 1: stood still for .* in reading the data .*: it waits for no other rank, so it may be this one that is held up' log || fail "a rank that hangs before the first step is not named: $(cat log)"
+grep -q 'rank 1: made no progress for .* in reading the data .*: it waits for no other rank, so this rank itself may be blocked' log || fail "a rank that hangs before the first step is not named: $(cat log)"
 JOB=hang.yaml; export JOB
 with_io "$disk/data" 0 400 hang 1 run13 --set train.epochs=100
 code=$?
 unset JOB
 case $code in 0 | 124) fail "a rank that hangs alone: exit code $code: $(cat log)" ;; esac
-said log 'rank 0: stood still for ' || fail "a rank that hangs alone says nothing: $(cat log)"
+said log 'rank 0: made no progress for ' || fail "a rank that hangs alone says nothing: $(cat log)"
 
 echo "count: planted: $named of 11 faults are named"
 
 # No false alarm: one rank whose every message takes 20 ms longer.
 with_mpi 3 1 1 slow --set 'watchdog.timeout=6 s'
 [ $code = 0 ] || fail "a slow rank ends the run: $(cat log)"
-said log 'stood still' && fail "a false alarm: $(cat log)"
+said log 'made no progress' && fail "a false alarm: $(cat log)"
 exit $failed

@@ -92,7 +92,7 @@ static void what_the_job_says(void)
             NULL),
         "x y weight | fc_loss=mse(fc,y,weight) fc_loss2=huber(fc,y,weight)");
     EXPECT(strstr(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: {name: mse, target: z}}\n", &n, NULL),
-                  "held against 'z'") != NULL);
+                  "compares with 'z'") != NULL);
     EXPECT(strstr(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: relu}\n", &c, NULL),
                   "there is no loss 'relu'") != NULL);
     EXPECT(strstr(losses_of("model: linear\ndata: {train: a}\ntrain: {loss: {name: mse, output: nothing}}\n", &n, NULL),

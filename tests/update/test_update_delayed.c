@@ -50,7 +50,7 @@ static void fill(cvy_program *p, int step, cvy_dtype dtype, int64_t batch, int n
     int32_t *label = cvy_program_feed(p, step, "label");
     int64_t before = 0;
     for (int m = 0; m < s->nmicro; m++) {
-        const cvy_batch *share = &s->plan->unit[m]->graph->batch;
+        const cvy_batch *share = &s->plan->lowered[m]->graph->batch;
         for (int64_t r = 0; r < share->local_n; r++) {
             const int64_t row = s->plan->first_row[m] + r, n = number * batch + before + share->first + r;
             for (int64_t i = 0; i < 32; i++)
@@ -147,7 +147,7 @@ static void delayed(int64_t batch, int64_t accumulate, int normalises, cvy_dtype
     EXPECT_OK(cvy_program_add_training(p, m, batch, &sgd, &step));
     EXPECT_OK(cvy_program_add_forward(p, m, batch, NULL, &forward));
     EXPECT_OK(cvy_program_plan(p));
-    EXPECT(p->task[step]->alternate && (p->memory.common != NULL) == (share && cvy_context_nranks(all) > 1));
+    EXPECT(p->task[step]->alternate && (p->memory.node_shared != NULL) == (share && cvy_context_nranks(all) > 1));
     for (int t = 0; t < STEPS; t++) {
         fill(p, step, dtype, batch, t);
         EXPECT_OK(cvy_program_step(p, step, 0.05 / (1 + t)));
@@ -235,7 +235,7 @@ static void unfit_steps(void)
     EXPECT_OK(cvy_program_create(all, &opts, &p));
     EXPECT_OK(cvy_program_add_training(p, m, 12, &keeps, &step));
     EXPECT_FAULT(cvy_program_plan(p), CVY_E_UNSUPPORTED,
-                 "fc is made in forward or backward and read by the update or by the caller");
+                 "fc is computed in forward or backward and read by the update or by the caller");
     cvy_program_destroy(&p);
     EXPECT_OK(cvy_program_create(all, &opts, &p));
     EXPECT_OK(cvy_program_add_training(p, m, 12, NULL, &step));

@@ -318,8 +318,7 @@ static void bad_input(void)
     const int nranks = cvy_context_nranks(all);
     const cvy_training_opts plain = {.size = sizeof plain}, clips = {.size = sizeof clips, .clip_norm = 1};
     refused(alone, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, plain, 0, "there is one rank: start 2 or more");
-    refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, nranks, 0}, plain, 0,
-            "one at least has to train: expected 1 ..");
+    refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, nranks, 0}, plain, 0, "ranks must train: expected 1 ..");
     refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 0, 0}, plain, 0, "servers is 0");
     refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 1, 0}, clips, 0, "take clip_value");
     refused(all, (server_opts){CVY_UPDATE_PARAMETER_SERVER, 1, -1}, plain, 0,

@@ -26,10 +26,10 @@ cvy_status cvy_mpi_check(int code, const char *call)
     int kind = 0;
     if (MPI_Error_class(code, &kind) != MPI_SUCCESS || kind != MPI_ERR_TRUNCATE)
         return cvy_error_set(CVY_E_COMM, "%.*s failed: %s", name, call, text);
-    return cvy_error_set(CVY_E_COMM,
-                         "%.*s failed: the ranks are not in the same call: one of them has left one out, or gives "
-                         "another shape: %s",
-                         name, call, text);
+    return cvy_error_set(
+        CVY_E_COMM,
+        "%.*s failed: the ranks do not make the same call: one of them has skipped a call, or passes another size: %s",
+        name, call, text);
 }
 static MPI_Comm comm_of(const cvy_comm *comm)
 {

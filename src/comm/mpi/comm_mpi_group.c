@@ -20,7 +20,7 @@ static cvy_status by_library(cvy_group_reduction *s)
 {
     const int64_t npieces = (s->range.count + CVY_PIECE_ELEMS - 1) / CVY_PIECE_ELEMS;
     CVY_CHECK(npieces <= PIECES_MAX, CVY_E_UNSUPPORTED,
-              "a bucket of %lld elements; at most %lld: set comm.bucket lower", (long long)s->range.count,
+              "a bucket of %lld elements; at most %lld: set opts.bucket_bytes lower", (long long)s->range.count,
               (long long)CVY_PIECE_ELEMS * PIECES_MAX);
     s->npieces = (int)npieces;
     for (int i = 0; i < PIECES_MAX; i++)

@@ -32,7 +32,7 @@ typedef struct cvy_mpi {
     int leaders;      /* number of leaders on each node: each of them reduces its own part between the nodes */
     uint64_t across_started, across_due; /* reductions of `across`: next number to give; number of the reduction that
                                             may begin next (comm_mpi_node.c) */
-    struct cvy_window *window;           /* the list of all windows */
+    struct cvy_node_window *window;      /* the list of all windows */
     struct cvy_mpi *root;               /* the first communicator in the chain of splits; itself, if it was not split */
     struct cvy_progress_thread *thread; /* only of a root; NULL: reductions make progress when they are tested */
     cvy_transfer_queue queue;

@@ -30,7 +30,7 @@ enum { PIECE = 2048 }; /* elements: this piece of all ranks of a node fits in th
 enum phase { WAIT_POSTED, ACROSS, WAIT_DONE };
 
 struct cvy_node_reduction {
-    cvy_window *window;
+    cvy_node_window *window;
     size_t at;          /* offset in bytes in the memory of each rank */
     int64_t first, end; /* this rank's part, in elements */
     cvy_dtype dtype;
@@ -42,7 +42,7 @@ struct cvy_node_reduction {
     uint64_t ticket;             /* its place in the order of starts of such reductions */
 };
 
-cvy_status cvy_node_reduction_create(cvy_comm *comm, cvy_window *window, const cvy_allreduce_opts *opts,
+cvy_status cvy_node_reduction_create(cvy_comm *comm, cvy_node_window *window, const cvy_allreduce_opts *opts,
                                      const cvy_group_range *range, cvy_part *part_out, cvy_node_reduction **out)
 {
     cvy_mpi *mpi = cvy_mpi_of(comm);
@@ -181,7 +181,7 @@ cvy_status cvy_node_reduction_progress(cvy_node_reduction *s, int *done_out)
 {
     *done_out = 0;
     const int may_begin = !s->across || s->ticket == s->mpi->across_due;
-    if (s->phase == WAIT_POSTED && may_begin && cvy_window_all_posted(s->window, s->slot, s->number)) {
+    if (s->phase == WAIT_POSTED && may_begin && cvy_node_window_all_posted(s->window, s->slot, s->number)) {
         gather(s, !s->across && !s->in_parts);
         if (s->across) {
             s->mpi->across_due++;

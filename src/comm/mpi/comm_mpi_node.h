@@ -8,7 +8,7 @@
 typedef struct cvy_node_reduction cvy_node_reduction;
 
 /* Takes a slot of the window that holds range->data. part_out: as in cvy_comm_reduce_ops.create. */
-cvy_status cvy_node_reduction_create(cvy_comm *comm, cvy_window *window, const cvy_allreduce_opts *opts,
+cvy_status cvy_node_reduction_create(cvy_comm *comm, cvy_node_window *window, const cvy_allreduce_opts *opts,
                                      const cvy_group_range *range, cvy_part *part_out, cvy_node_reduction **out);
 void cvy_node_reduction_start(cvy_node_reduction *s);
 cvy_status cvy_node_reduction_progress(cvy_node_reduction *s, int *done_out);

@@ -19,13 +19,13 @@ static cvy_status choose(cvy_comm *comm, const cvy_allreduce_opts *opts, const c
 {
     cvy_mpi *mpi = cvy_mpi_of(comm);
     const size_t bytes = (size_t)range->count * cvy_dtype_bytes(range->dtype);
-    cvy_window *window = opts->no_node ? NULL : cvy_window_find(mpi, range->data, bytes);
+    cvy_node_window *window = opts->no_node ? NULL : cvy_node_window_find(mpi, range->data, bytes);
     const int by_node = window && window->nslots < CVY_WINDOW_SLOTS, half = opts->halves && part_out;
     cvy_allreduce_opts by_messages = *opts;
     /* Reductions through the node and reductions among all ranks must not mix: ranks would begin them in different
      * orders and wait for each other's slots. */
     CVY_CHECK(by_node || half || (!window && !part_out), CVY_E_UNSUPPORTED,
-              "gradients in more than %d buckets: set comm.bucket higher", CVY_WINDOW_SLOTS - 1);
+              "gradients in more than %d buckets: set opts.bucket_bytes higher", CVY_WINDOW_SLOTS - 1);
     CVY_TRY(find_thread(mpi, opts, r));
     if (opts->progress == CVY_PROGRESS_THREAD)
         by_messages.threads = 1;

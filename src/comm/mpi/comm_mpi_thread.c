@@ -122,15 +122,15 @@ static cvy_status thread_create(cvy_mpi *root)
     struct cvy_progress_thread *p = NULL;
     MPI_Query_thread(&level);
     CVY_CHECK(level >= MPI_THREAD_SERIALIZED, CVY_E_UNSUPPORTED,
-              "comm.progress: thread needs MPI to be started with MPI_THREAD_SERIALIZED or more (MPI_Init_thread); "
-              "take comm.progress: poll");
+              "a progress thread needs MPI to be initialised with MPI_THREAD_SERIALIZED or more (MPI_Init_thread): set "
+              "opts.reduce_progress: poll");
     CVY_TRY(cvy_mem_alloc(sizeof *p, &p));
     pthread_mutex_init(&p->mpi_lock, NULL);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     if (pthread_create(&p->thread, NULL, run, p) != 0) {
         cvy_mem_free(&p);
-        CVY_FAIL(CVY_E_MEMORY, "the system gives no thread for comm.progress: thread; take comm.progress: poll");
+        CVY_FAIL(CVY_E_MEMORY, "the system cannot start a progress thread: set opts.reduce_progress: poll");
     }
     root->thread = p;
     return CVY_OK;

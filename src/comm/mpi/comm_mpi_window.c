@@ -77,7 +77,7 @@ static int open_file(const struct card *card)
 }
 
 /* Replaces the memory by a file, which has the flags after the memory. Returns -1 if the system does not allow it. */
-static int put_file(cvy_window *w, struct card *card)
+static int put_file(cvy_node_window *w, struct card *card)
 {
     const size_t room = whole_pages(w->bytes);
     const int fd = new_file(room + flags_bytes, card);
@@ -90,7 +90,7 @@ static int put_file(cvy_window *w, struct card *card)
     return fd;
 }
 
-static int map_other(cvy_window *w, int rank, const struct card *card)
+static int map_other(cvy_node_window *w, int rank, const struct card *card)
 {
     const int fd = open_file(card);
     const size_t room = whole_pages(w->bytes);
@@ -106,7 +106,7 @@ static int map_other(cvy_window *w, int rank, const struct card *card)
 }
 
 /* This rank's own memory stays mapped: its owner unmaps it. */
-static void window_free(cvy_window *w)
+static void window_free(cvy_node_window *w)
 {
     const size_t room = whole_pages(w->bytes);
     for (int r = 0; r < w->nranks; r++) {
@@ -120,11 +120,11 @@ static void window_free(cvy_window *w)
     cvy_mem_free(&w);
 }
 
-static cvy_status window_alloc(cvy_comm *comm, void *memory, size_t bytes, cvy_window **out)
+static cvy_status window_alloc(cvy_comm *comm, void *memory, size_t bytes, cvy_node_window **out)
 {
-    cvy_window *w = NULL;
+    cvy_node_window *w = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *w, &w));
-    *w = (cvy_window){
+    *w = (cvy_node_window){
         .memory = memory, .bytes = bytes, .nranks = comm->node_nranks, .rank = comm->node_rank, .nslots = 1};
     cvy_status status = cvy_mem_alloc(sizeof *w->of * (size_t)w->nranks, &w->of);
     if (status == CVY_OK)
@@ -138,7 +138,7 @@ static cvy_status window_alloc(cvy_comm *comm, void *memory, size_t bytes, cvy_w
 
 /* Opens the files of the other ranks. All ranks of the communicator agree whether it worked. The files stay open until
  * they have agreed. */
-static cvy_status exchange(cvy_comm *comm, cvy_window *w, const struct card *mine, struct card *all,
+static cvy_status exchange(cvy_comm *comm, cvy_node_window *w, const struct card *mine, struct card *all,
                            int64_t *shared_out)
 {
     int64_t shared = 1;
@@ -151,7 +151,7 @@ static cvy_status exchange(cvy_comm *comm, cvy_window *w, const struct card *min
 
 static cvy_status make_window(cvy_comm *comm, void *memory, size_t bytes, int *shared_out)
 {
-    cvy_window *w = NULL;
+    cvy_node_window *w = NULL;
     struct card mine = {.fd = -1}, *all = NULL;
     int64_t shared = 0;
     cvy_status status = window_alloc(comm, memory, bytes, &w);
@@ -203,18 +203,18 @@ static cvy_status node_share(cvy_comm *comm, const cvy_allreduce_opts *opts, voi
 
 static void node_unshare(cvy_comm *comm, const void *memory)
 {
-    for (cvy_window **at = &cvy_mpi_of(comm)->window; *at; at = &(*at)->next)
+    for (cvy_node_window **at = &cvy_mpi_of(comm)->window; *at; at = &(*at)->next)
         if ((*at)->memory == memory) {
-            cvy_window *w = *at;
+            cvy_node_window *w = *at;
             *at = w->next;
             window_free(w);
             return;
         }
 }
 
-cvy_window *cvy_window_find(const struct cvy_mpi *mpi, const void *data, size_t bytes)
+cvy_node_window *cvy_node_window_find(const struct cvy_mpi *mpi, const void *data, size_t bytes)
 {
-    cvy_window *w = mpi->window;
+    cvy_node_window *w = mpi->window;
     while (w && ((const char *)data < w->memory || (const char *)data + bytes > w->memory + w->bytes))
         w = w->next;
     return w;
@@ -255,11 +255,11 @@ static cvy_status node_alloc(cvy_comm *comm, size_t bytes, void **memory_out)
 
 static void node_barrier_enter(cvy_comm *comm, const void *memory)
 {
-    const cvy_window *w = cvy_window_find(cvy_mpi_of(comm), memory, 1);
+    const cvy_node_window *w = cvy_node_window_find(cvy_mpi_of(comm), memory, 1);
     atomic_fetch_add_explicit(&w->flag[w->rank]->posted, 1, memory_order_release);
 }
 
-int cvy_window_all_posted(const cvy_window *w, int slot, uint64_t number)
+int cvy_node_window_all_posted(const cvy_node_window *w, int slot, uint64_t number)
 {
     int all = 1;
     for (int r = 0; r < w->nranks && all; r++)
@@ -269,8 +269,8 @@ int cvy_window_all_posted(const cvy_window *w, int slot, uint64_t number)
 
 static int node_barrier_test(cvy_comm *comm, const void *memory)
 {
-    const cvy_window *w = cvy_window_find(cvy_mpi_of(comm), memory, 1);
-    return cvy_window_all_posted(w, 0, atomic_load_explicit(&w->flag[w->rank]->posted, memory_order_relaxed));
+    const cvy_node_window *w = cvy_node_window_find(cvy_mpi_of(comm), memory, 1);
+    return cvy_node_window_all_posted(w, 0, atomic_load_explicit(&w->flag[w->rank]->posted, memory_order_relaxed));
 }
 
 const cvy_comm_node_ops cvy_mpi_node_ops = {

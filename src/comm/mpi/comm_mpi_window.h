@@ -13,18 +13,18 @@ struct cvy_flag {                 /* flags of one rank in one reduction: a cache
     _Alignas(64) _Atomic uint64_t posted; /* number of the reduction for which this rank's operand is ready */
     _Atomic uint64_t done; /* number of the last reduction in which this rank has read and written all it had to */
 };
-typedef struct cvy_window {
-    struct cvy_window *next;
+typedef struct cvy_node_window {
+    struct cvy_node_window *next;
     char *memory; /* this rank's memory, at the address where its owner mapped it */
     size_t bytes;
     int nranks, rank, nslots;
     char **of;              /* each rank's memory, at its address in this process */
     struct cvy_flag **flag; /* each rank's flags, an array with one element for each slot */
-} cvy_window;
+} cvy_node_window;
 
 /* The window that holds this range, or NULL. */
-cvy_window *cvy_window_find(const struct cvy_mpi *mpi, const void *data, size_t bytes);
+cvy_node_window *cvy_node_window_find(const struct cvy_mpi *mpi, const void *data, size_t bytes);
 /* Whether every rank of the node has posted this number in this slot. */
-int cvy_window_all_posted(const cvy_window *w, int slot, uint64_t number);
+int cvy_node_window_all_posted(const cvy_node_window *w, int slot, uint64_t number);
 
 #endif

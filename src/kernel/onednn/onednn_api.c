@@ -67,7 +67,7 @@ static void team_leave(int threads, int before)
  * reads their geometry from CPUID; without it, it would configure none and crash with an illegal instruction. oneDNN
  * fixes its instruction sets at the first use or query in the process, so this function is called before each. A
  * setting of the user in the environment has priority. */
-static void shun_tiles(void)
+static void limit_isa_without_tiles(void)
 {
     if (!cvy_isa_describes_amx() && cvy_isa_may_use(CVY_ISA_AMX_BF16) && !getenv("ONEDNN_MAX_CPU_ISA") &&
         !getenv("DNNL_MAX_CPU_ISA"))
@@ -76,7 +76,7 @@ static void shun_tiles(void)
 
 static int may_use(dnnl_cpu_isa_t isa)
 {
-    shun_tiles();
+    limit_isa_without_tiles();
     return ((int)dnnl_get_effective_cpu_isa() & (int)isa) == (int)isa;
 }
 
@@ -96,7 +96,7 @@ static int tiles_would_crash(void)
 void cvy_onednn_library(char *text, size_t room)
 {
     const dnnl_version_t *v = dnnl_version();
-    shun_tiles();
+    limit_isa_without_tiles();
     snprintf(text, room, "oneDNN %d.%d.%d instructions 0x%x", v->major, v->minor, v->patch,
              (unsigned)dnnl_get_effective_cpu_isa());
 }
@@ -123,7 +123,7 @@ cvy_status cvy_onednn_describe(const cvy_onednn_problem *problem, cvy_onednn_cal
         c->dtype[i] = problem->tensor[i].dtype;
         memcpy(c->dim[i], problem->tensor[i].dim, sizeof c->dim[i]);
     }
-    shun_tiles();
+    limit_isa_without_tiles();
     const int before = team_enter(c->threads);
     cvy_status status = ask(problem, c);
     team_leave(c->threads, before);
@@ -177,7 +177,7 @@ const char *cvy_onednn_implementation(const cvy_onednn_call *call)
                : "";
 }
 
-uint64_t cvy_onednn_way(const cvy_onednn_call *call)
+uint64_t cvy_onednn_algorithm_id(const cvy_onednn_call *call)
 {
     const char *name = cvy_onednn_implementation(call);
     return cvy_hash(name, strlen(name));

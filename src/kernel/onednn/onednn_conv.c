@@ -152,7 +152,7 @@ static cvy_status offer_from(const struct layer *l, const cvy_onednn_call *call,
     if (has_bias(l))
         *cvy_onednn_ask_layout(ask, l->pass, CVY_ONEDNN_BIAS) = cvy_layout_plain();
     ask->scratch_bytes = cvy_onednn_scratch_bytes(call);
-    ask->way = cvy_onednn_way(call);
+    ask->algorithm_id = cvy_onednn_algorithm_id(call);
     return CVY_OK;
 }
 
@@ -179,7 +179,7 @@ static cvy_status keep_given(const cvy_onednn_problem *given, cvy_onednn_problem
 }
 
 /* Chooses the layout of a variable of which only bf16 copies are read: that in which its gradient is written. */
-static cvy_status home_of_weight(const struct layer *l, cvy_kernel_ask *ask)
+static cvy_status choose_variable_layout(const struct layer *l, cvy_kernel_ask *ask)
 {
     struct layer grad = *l;
     grad.pass = CVY_LAYER_GRAD_WEIGHT;
@@ -210,7 +210,7 @@ static cvy_status offer_bf16(const struct layer *l, cvy_kernel_ask *ask)
     if (status != CVY_OK)
         return status;
     ask->src_dtype[1] = CVY_DTYPE_BF16;
-    return ask->src_free[1] ? home_of_weight(l, ask) : CVY_OK;
+    return ask->src_free[1] ? choose_variable_layout(l, ask) : CVY_OK;
 }
 
 static cvy_status offer(cvy_kernel_ask *ask, int winograd)

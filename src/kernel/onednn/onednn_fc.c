@@ -49,8 +49,8 @@ static cvy_onednn_problem problem_of(const struct layer *l, int threads)
 
 /* The forward pass chooses the layout of the weights. The other passes keep it, even if they are slower with it,
  * because moving so much memory costs more. */
-static cvy_status settle_weight(const cvy_kernel_ask *ask, const struct layer *l, const cvy_layout *now,
-                                cvy_onednn_problem *p)
+static cvy_status choose_weight_layout(const cvy_kernel_ask *ask, const struct layer *l, const cvy_layout *now,
+                                       cvy_onednn_problem *p)
 {
     cvy_onednn_tensor *weight = &p->tensor[CVY_ONEDNN_WEIGHT];
     if (l->pass == CVY_LAYER_FORWARD && ask->src_free[1])
@@ -62,7 +62,7 @@ static cvy_status settle_weight(const cvy_kernel_ask *ask, const struct layer *l
 
 /* In bf16, the forward pass and the gradient of the source read a copy in the layout that they prefer. The variable has
  * the layout in which its gradient is written. */
-static cvy_status settle_bf16(cvy_kernel_ask *ask, const struct layer *l, cvy_onednn_problem *p)
+static cvy_status choose_bf16_layout(cvy_kernel_ask *ask, const struct layer *l, cvy_onednn_problem *p)
 {
     struct layer grad = *l;
     cvy_onednn_call *call = NULL;
@@ -101,13 +101,13 @@ static cvy_status fc_offer(cvy_kernel_ask *ask)
     cvy_onednn_call *call = NULL;
     cvy_layout *weight = cvy_onednn_ask_layout(ask, l.pass, CVY_ONEDNN_WEIGHT), chosen;
     if (l.dtype == CVY_DTYPE_BF16 && l.pass != CVY_LAYER_GRAD_WEIGHT)
-        CVY_TRY(settle_bf16(ask, &l, &p));
+        CVY_TRY(choose_bf16_layout(ask, &l, &p));
     else
-        CVY_TRY(settle_weight(ask, &l, weight, &p));
+        CVY_TRY(choose_weight_layout(ask, &l, weight, &p));
     CVY_TRY(describe(&p, &call));
     const cvy_status status = cvy_onednn_layout(call, CVY_ONEDNN_WEIGHT, &chosen);
     ask->scratch_bytes = cvy_onednn_scratch_bytes(call);
-    ask->way = cvy_onednn_way(call);
+    ask->algorithm_id = cvy_onednn_algorithm_id(call);
     cvy_onednn_destroy(call);
     CVY_TRY(status);
     for (int role = 0; role < CVY_ONEDNN_ROLES; role++)

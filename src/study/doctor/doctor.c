@@ -32,7 +32,7 @@
 /* Clocks: a difference that people notice in logs and file times; a reading so slow that it must be a syscall; a change
  * that is larger than the slew of a time service. */
 #define CLOCKS_APART_S 1.0
-#define SLOW_LOOK_S 1e-6
+#define SLOW_READ_S 1e-6
 #define CLOCK_SET_S 0.1
 /* Files: beyond these limits a checkpoint of 1 GB takes a minute, or each small file that must be on disk causes a
  * noticeable delay. */
@@ -46,7 +46,7 @@ static void sum_up_nodes(cvy_doctor *d)
 {
     const cvy_comm *comm = d->context->comm;
     for (int r = comm->nranks - 1; r >= 0; r--) {
-        const cvy_rank_topology *place = &d->place[r];
+        const cvy_rank_topology *place = &d->topology[r];
         cvy_doctor_node *node = &d->node[place->node];
         node->first = r;
         node->nranks++;
@@ -62,18 +62,18 @@ static void sum_up_nodes(cvy_doctor *d)
     }
 }
 
-static cvy_status look_around(cvy_doctor *d)
+static cvy_status gather_topology(cvy_doctor *d)
 {
     cvy_comm *comm = d->context->comm;
     cvy_doctor_rank mine = {.memory_left_bytes = cvy_mem_left()};
     cvy_machine_cpu(mine.cpu, sizeof mine.cpu);
     cvy_status status = cvy_pool_alloc(d->pool, sizeof *d->rank * (size_t)comm->nranks, &d->rank);
     if (status == CVY_OK)
-        status = cvy_pool_alloc(d->pool, sizeof *d->place * (size_t)comm->nranks, &d->place);
+        status = cvy_pool_alloc(d->pool, sizeof *d->topology * (size_t)comm->nranks, &d->topology);
     if (status == CVY_OK)
         status = cvy_pool_alloc(d->pool, sizeof *d->node * (size_t)comm->nnodes, &d->node);
     CVY_TRY(cvy_comm_agree(comm, status));
-    CVY_TRY(cvy_topology_gather(d->context, d->place));
+    CVY_TRY(cvy_topology_gather(d->context, d->topology));
     CVY_TRY(comm->ops->allgather(comm, &mine, sizeof mine, d->rank));
     d->about = (cvy_comm_about){.threads = ""};
     if (comm->probe)
@@ -98,10 +98,10 @@ static void find(cvy_doctor *d, const char *fmt, ...)
         d->nfinding++;
 }
 
-static cvy_status judge_places(cvy_doctor *d)
+static cvy_status check_topology(cvy_doctor *d)
 {
     cvy_text bad = {0};
-    const cvy_status status = cvy_topology_check(d->place, d->context->comm->nranks, &bad);
+    const cvy_status status = cvy_topology_check(d->topology, d->context->comm->nranks, &bad);
     for (const char *line = bad.data; status == CVY_OK && line && *line; line = strchr(line, '\n') + 1)
         find(d, "%.*s", (int)strcspn(line, "\n"), line);
     cvy_text_free(&bad);
@@ -110,17 +110,18 @@ static cvy_status judge_places(cvy_doctor *d)
 
 static const char *host_of(const cvy_doctor *d, int rank)
 {
-    return d->place[rank].host;
+    return d->topology[rank].host;
 }
 
-static void judge_clock(cvy_doctor *d)
+static void check_clock(cvy_doctor *d)
 {
     const cvy_doctor_clock *c = &d->clock;
     if (!c->is_known)
         return;
     if (fabs(c->apart_s) > CLOCKS_APART_S)
         find(d,
-             "the clock of %s (rank %d) is %.1f s %s that of %s: times of files and lines of logs mislead, and limits "
+             "the clock of %s (rank %d) is %.1f s %s that of %s: the times of files and log lines cannot be compared, "
+             "and limits "
              "count from different moments: have a time"
              " service (chrony, ntpd) set it",
              host_of(d, c->apart_rank), c->apart_rank, fabs(c->apart_s), c->apart_s > 0 ? "ahead of" : "behind",
@@ -128,21 +129,20 @@ static void judge_clock(cvy_doctor *d)
     if (c->back > 0)
         find(d,
              "the monotonic clock of %s (rank %d) went back, %lld times over all ranks: times measured there, and "
-             "timeouts, are wrong: look at"
-             " /sys/devices/system/clocksource/clocksource0, and keep off that node",
+             "timeouts, are wrong: see /sys/devices/system/clocksource/clocksource0, and do not use that node",
              host_of(d, c->back_rank), c->back_rank, (long long)c->back);
     if (fabs(c->set_s) > CLOCK_SET_S)
         find(d, "the wall clock of %s (rank %d) was set by %.2f s while this ran", host_of(d, c->set_rank), c->set_rank,
              c->set_s);
-    if (c->read_s > SLOW_LOOK_S)
+    if (c->read_s > SLOW_READ_S)
         find(d,
-             "a look at the clock of %s (rank %d) takes %.1f us: its source is a slow one (current_clocksource in "
+             "reading the clock of %s (rank %d) takes %.1f us: its clock source is slow (current_clocksource in "
              "/sys/devices/system/clocksource/clocksource0,"
              " expected tsc)",
              host_of(d, c->read_rank), c->read_rank, 1e6 * c->read_s);
 }
 
-static void judge_files(cvy_doctor *d)
+static void check_files(cvy_doctor *d)
 {
     const cvy_doctor_files *f = &d->files;
     if (*f->fault)
@@ -154,8 +154,7 @@ static void judge_files(cvy_doctor *d)
     if (f->nunseen > 0)
         find(d,
              "rank %d on %s (%d rank%s in all) does not see what rank 0 on %s makes in %s: the folder is not shared, "
-             "and what the nodes write of a"
-             " checkpoint would not come together: start in a shared one",
+             "and the parts of a checkpoint that the nodes write would not be in one place: start in a shared folder",
              f->unseen_rank, host_of(d, f->unseen_rank), f->nunseen, f->nunseen == 1 ? "" : "s", host_of(d, 0),
              f->folder);
     if (!f->is_known)
@@ -170,16 +169,17 @@ static void judge_files(cvy_doctor *d)
              f->small_s);
 }
 
-static void judge_nodes(cvy_doctor *d)
+static void check_nodes(cvy_doctor *d)
 {
     const cvy_comm *comm = d->context->comm;
     if (d->least_ranks != d->most_ranks)
         find(d,
-             "nodes have %lld to %lld ranks: only %lld of each sum between nodes, and a node with few ranks may idle",
+             "nodes have %lld to %lld ranks: only %lld of each take part in all-reduces between nodes, and cores of a "
+             "node with few ranks may idle",
              (long long)d->least_ranks, (long long)d->most_ranks, (long long)d->least_ranks);
     if (d->most_ranks > 1 && !d->shared)
         find(d, "ranks of a node cannot open each other's memory through /proc (separate containers, hidepid, a "
-                "hardened kernel): they sum by messages, which is slower");
+                "hardened kernel): their all-reduces use messages, which is slower");
     for (int n = 1; n < comm->nnodes; n++) {
         const cvy_doctor_rank *first = &d->rank[d->node[0].first], *here = &d->rank[d->node[n].first];
         const char *host = host_of(d, (int)d->node[n].first);
@@ -199,7 +199,7 @@ static void judge_nodes(cvy_doctor *d)
              "the MPI library gives thread level single, and ranks have several threads: ask for MPI_THREAD_FUNNELED");
 }
 
-static void judge_links(cvy_doctor *d)
+static void check_links(cvy_doctor *d)
 {
     const int nnodes = d->context->comm->nnodes;
     double *sorted = NULL;
@@ -214,24 +214,25 @@ static void judge_links(cvy_doctor *d)
                  d->hop_s[n] / middle);
 }
 
-static void judge_sums(cvy_doctor *d)
+static void check_reductions(cvy_doctor *d)
 {
     for (int i = 0; i < d->nsize; i++) {
         const cvy_doctor_size *size = &d->size[i];
         const int fastest = cvy_doctor_fastest(d, size);
         const double ratio = CVY_MIN(size->best_s[size->chosen] / size->best_s[fastest],
                                      size->median_s[size->chosen] / size->median_s[fastest]);
-        for (int w = 0; w < d->nway; w++)
+        for (int w = 0; w < d->nmethods; w++)
             if (size->wrong[w])
                 find(d,
-                     "sums of %lld bytes by %s have %lld wrong numbers: keep away from it with comm.algorithm, and "
-                     "report it",
-                     (long long)size->bytes, d->way[w].name, (long long)size->wrong[w]);
+                     "all-reduces of %lld bytes by %s have %lld wrong numbers: avoid this algorithm with "
+                     "comm.algorithm, and report it",
+                     (long long)size->bytes, d->method[w].name, (long long)size->wrong[w]);
         if (ratio > (size->bytes >= FAR_BYTES ? FAR_LONG : FAR_SHORT))
             find(d,
-                 "for sums of %lld bytes `algorithm: auto` takes %s, and %s was %.2f times as fast: other work on the "
+                 "for all-reduces of %lld bytes `algorithm: auto` uses %s, and %s was %.2f times as fast: other work "
+                 "on the "
                  "machines, or set comm.algorithm",
-                 (long long)size->bytes, d->way[size->chosen].name, d->way[fastest].name, ratio);
+                 (long long)size->bytes, d->method[size->chosen].name, d->method[fastest].name, ratio);
     }
 }
 
@@ -244,7 +245,8 @@ static cvy_status read_opts(const cvy_doctor_opts *opts, cvy_doctor *d)
     d->seconds = o.seconds > 0 ? o.seconds : SECONDS_DEFAULT;
     d->files.folder = o.out && *o.out ? o.out : ".";
     if (cvy_text_int(o.max ? o.max : MAX_DEFAULT, &d->max_bytes) != CVY_OK || d->max_bytes < 1024)
-        CVY_FAIL(CVY_E_ARGUMENT, "the longest sum is '%s', expected a number of bytes, at least 1 KiB, such as 64MiB",
+        CVY_FAIL(CVY_E_ARGUMENT,
+                 "the largest all-reduce is '%s', expected a number of bytes, at least 1 KiB, such as 64MiB",
                  o.max ? o.max : MAX_DEFAULT);
     return CVY_OK;
 }
@@ -252,17 +254,17 @@ static cvy_status read_opts(const cvy_doctor_opts *opts, cvy_doctor *d)
 static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
 {
     CVY_TRY(cvy_comm_agree(d->context->comm, read_opts(opts, d)));
-    CVY_TRY(look_around(d));
+    CVY_TRY(gather_topology(d));
     CVY_TRY(cvy_doctor_measure_files(d));
     CVY_TRY(cvy_doctor_measure_messages(d));
-    CVY_TRY(cvy_doctor_measure_sums(d));
+    CVY_TRY(cvy_doctor_measure_reductions(d));
     CVY_TRY(cvy_doctor_measure_clock(d));
-    CVY_TRY(cvy_comm_agree(d->context->comm, judge_places(d)));
-    judge_clock(d);
-    judge_files(d);
-    judge_nodes(d);
-    judge_links(d);
-    judge_sums(d);
+    CVY_TRY(cvy_comm_agree(d->context->comm, check_topology(d)));
+    check_clock(d);
+    check_files(d);
+    check_nodes(d);
+    check_links(d);
+    check_reductions(d);
     return CVY_OK;
 }
 

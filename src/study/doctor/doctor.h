@@ -15,7 +15,7 @@
 
 #include "context/context_topology.h"
 
-enum { CVY_DOCTOR_WAYS = 16, CVY_DOCTOR_SIZES = 16, CVY_DOCTOR_POINTS = 8, CVY_DOCTOR_FINDINGS = 32 };
+enum { CVY_DOCTOR_METHODS = 16, CVY_DOCTOR_SIZES = 16, CVY_DOCTOR_POINTS = 8, CVY_DOCTOR_FINDINGS = 32 };
 
 typedef struct cvy_doctor_rank { /* what each rank says about itself, besides its topology */
     char cpu[64];
@@ -49,18 +49,18 @@ typedef struct cvy_doctor_files {
     int nunseen, unseen_rank; /* number of ranks that do not see rank 0's files; the first of them */
 } cvy_doctor_files;
 
-typedef struct cvy_doctor_way { /* a column of the table: a method of the all-reduce */
+typedef struct cvy_doctor_method { /* a column of the table: a method of the all-reduce */
     char name[32];
     const char *algorithm; /* NULL: nothing is sent between nodes */
     int by_node;           /* through the shared memory of a node */
-} cvy_doctor_way;
+} cvy_doctor_method;
 
 typedef struct cvy_doctor_size { /* a row of the table: all-reduces of so many bytes of f32 */
     int64_t bytes;
     int ntrials, chosen; /* chosen: the method that `algorithm: auto` uses */
     /* number of elements that were not the sum, over all ranks */
-    int64_t wrong[CVY_DOCTOR_WAYS];
-    double best_s[CVY_DOCTOR_WAYS], median_s[CVY_DOCTOR_WAYS]; /* seconds of the slowest rank */
+    int64_t wrong[CVY_DOCTOR_METHODS];
+    double best_s[CVY_DOCTOR_METHODS], median_s[CVY_DOCTOR_METHODS]; /* seconds of the slowest rank */
 } cvy_doctor_size;
 
 typedef struct cvy_doctor_link { /* messages between two ranks; from < 0: there is no such pair */
@@ -76,13 +76,13 @@ typedef struct cvy_doctor {
     int64_t max_bytes;
     double seconds, begin_s;
     cvy_comm_about about;
-    cvy_rank_topology *place;
+    cvy_rank_topology *topology;
     cvy_doctor_rank *rank;
     cvy_doctor_node *node;
     int64_t least_ranks, most_ranks; /* least and most ranks of a node */
     int shared;                      /* ranks of a node share memory */
-    int nway, nsize;
-    cvy_doctor_way way[CVY_DOCTOR_WAYS];
+    int nmethods, nsize;
+    cvy_doctor_method method[CVY_DOCTOR_METHODS];
     cvy_doctor_size size[CVY_DOCTOR_SIZES];
     int64_t left_out_bytes; /* sizes from here on were not measured; 0: all sizes were */
     const char *left_out_why;
@@ -99,7 +99,7 @@ typedef struct cvy_doctor {
 
 /* All of these measure and fill in their part of *d. Collective. */
 cvy_status cvy_doctor_measure_messages(cvy_doctor *d);
-cvy_status cvy_doctor_measure_sums(cvy_doctor *d);
+cvy_status cvy_doctor_measure_reductions(cvy_doctor *d);
 /* Call it after all other measurements, because it checks whether a clock was set meanwhile. */
 cvy_status cvy_doctor_measure_clock(cvy_doctor *d);
 cvy_status cvy_doctor_measure_files(cvy_doctor *d);

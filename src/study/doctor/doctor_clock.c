@@ -11,30 +11,30 @@
 #include "base/machine/base_clock.h"
 #include "study/doctor/doctor.h"
 
-enum { MEETINGS = 8, LOOKS = 2000, CORES_TRIED = 64 };
+enum { BARRIERS = 8, READINGS = 2000, CORES_TRIED = 64 };
 
-struct look { /* the result of one rank */
+struct clock_result { /* the result of one rank */
     double apart_s, read_s, set_s;
     int64_t back;
 };
 
-/* Reads the clock LOOKS times on the present core. *last_s is the last reading; it is also compared with the first one
- * on the next core. */
-static void look(double *last_s, struct look *mine)
+/* Reads the clock READINGS times on the present core. *last_s is the last reading; it is also compared with the first
+ * one on the next core. */
+static void read_clock(double *last_s, struct clock_result *mine)
 {
     const double begin_s = cvy_clock_s();
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < READINGS; i++) {
         const double now_s = cvy_clock_s();
         mine->back += now_s < *last_s;
         *last_s = now_s;
     }
-    const double each_s = (*last_s - begin_s) / LOOKS;
+    const double each_s = (*last_s - begin_s) / READINGS;
     /* the fastest core counts, since another process may have used a core meanwhile */
     mine->read_s = mine->read_s > 0 ? CVY_MIN(mine->read_s, each_s) : each_s;
 }
 
 /* Reads the clock on each core in turn, because their counters may differ. */
-static void look_from_all_cores(const cpu_set_t *mask, struct look *mine)
+static void read_clock_on_all_cores(const cpu_set_t *mask, struct clock_result *mine)
 {
     double last_s = cvy_clock_s();
     for (int i = 0, tried = 0; i < CPU_SETSIZE && tried < CORES_TRIED; i++) {
@@ -43,19 +43,19 @@ static void look_from_all_cores(const cpu_set_t *mask, struct look *mine)
         CPU_SET(i, &one);
         if (!CPU_ISSET(i, mask) || sched_setaffinity(0, sizeof one, &one) != 0)
             continue;
-        look(&last_s, mine);
+        read_clock(&last_s, mine);
         tried++;
     }
     (void)!sched_setaffinity(0, sizeof *mask, mask);
     if (mine->read_s <= 0)
-        look(&last_s, mine);
+        read_clock(&last_s, mine);
 }
 
-static cvy_status meet(cvy_doctor *d, double *all, struct look *mine)
+static cvy_status compare_wall_clocks(cvy_doctor *d, double *all, struct clock_result *mine)
 {
     cvy_comm *comm = d->context->comm;
     mine->apart_s = INFINITY;
-    for (int i = 0; i < MEETINGS; i++) {
+    for (int i = 0; i < BARRIERS; i++) {
         CVY_TRY(comm->ops->barrier(comm));
         const double now_s = cvy_clock_wall_s();
         CVY_TRY(comm->ops->allgather(comm, &now_s, sizeof now_s, all));
@@ -66,7 +66,7 @@ static cvy_status meet(cvy_doctor *d, double *all, struct look *mine)
 }
 
 /* Takes the worst value of each kind over all ranks. */
-static void sum_up(cvy_doctor_clock *c, const struct look *all, int nranks)
+static void sum_up(cvy_doctor_clock *c, const struct clock_result *all, int nranks)
 {
     for (int r = 0; r < nranks; r++) {
         if (fabs(all[r].apart_s) > fabs(c->apart_s)) {
@@ -90,7 +90,7 @@ static void sum_up(cvy_doctor_clock *c, const struct look *all, int nranks)
 cvy_status cvy_doctor_measure_clock(cvy_doctor *d)
 {
     cvy_comm *comm = d->context->comm;
-    struct look mine = {0}, *all = NULL;
+    struct clock_result mine = {0}, *all = NULL;
     double *walls = NULL;
     if (comm->simulated_cores > 0)
         return CVY_OK;
@@ -99,8 +99,8 @@ cvy_status cvy_doctor_measure_clock(cvy_doctor *d)
         status = cvy_pool_alloc(d->pool, sizeof *walls * (size_t)comm->nranks, &walls);
     CVY_TRY(cvy_comm_agree(comm, status));
     mine.set_s = (cvy_clock_wall_s() - d->clock.begin_wall_s) - (cvy_clock_s() - d->begin_s);
-    look_from_all_cores(&d->place[comm->rank].mask, &mine);
-    CVY_TRY(meet(d, walls, &mine));
+    read_clock_on_all_cores(&d->topology[comm->rank].mask, &mine);
+    CVY_TRY(compare_wall_clocks(d, walls, &mine));
     CVY_TRY(comm->ops->allgather(comm, &mine, sizeof mine, all));
     sum_up(&d->clock, all, comm->nranks);
     d->clock.is_known = 1;

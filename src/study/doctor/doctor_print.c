@@ -54,7 +54,7 @@ static cvy_status print_nodes(const cvy_doctor *d, cvy_text *out)
     if (*d->about.library)
         cvy_text_add(out, "%s, thread level %s\n", d->about.library, d->about.threads);
     cvy_text_add(out, "processor %s\n\n", d->rank[0].cpu);
-    return cvy_topology_print(d->place, comm->nranks, out);
+    return cvy_topology_print(d->topology, comm->nranks, out);
 }
 
 static void print_clock(const cvy_doctor *d, cvy_text *out)
@@ -62,7 +62,7 @@ static void print_clock(const cvy_doctor *d, cvy_text *out)
     const cvy_doctor_clock *c = &d->clock;
     if (!c->is_known)
         return;
-    cvy_text_add(out, "\nclock: %s, a look takes %.0f ns", c->back ? "goes back" : "goes forward", 1e9 * c->read_s);
+    cvy_text_add(out, "\nclock: %s, a reading takes %.0f ns", c->back ? "goes back" : "goes forward", 1e9 * c->read_s);
     if (d->context->comm->nnodes > 1)
         cvy_text_add(out, "; those of the nodes differ by %.2g s at most", fabs(c->apart_s));
     cvy_text_add(out, "\n");
@@ -109,28 +109,29 @@ static void print_links(const cvy_doctor *d, cvy_text *out)
 static void print_head(const cvy_doctor *d, const char *what, cvy_text *out)
 {
     cvy_text_add(out, "\n%-10s", what);
-    for (int w = 0; w < d->nway; w++)
-        cvy_text_add(out, " %*s ", (int)CVY_MAX(strlen(d->way[w].name), 9), d->way[w].name);
+    for (int w = 0; w < d->nmethods; w++)
+        cvy_text_add(out, " %*s ", (int)CVY_MAX(strlen(d->method[w].name), 9), d->method[w].name);
 }
 
-static void print_cell(const cvy_doctor *d, const cvy_doctor_size *size, int way, double value, cvy_text *out)
+static void print_cell(const cvy_doctor *d, const cvy_doctor_size *size, int method, double value, cvy_text *out)
 {
-    cvy_text_add(out, " %*.4g%c", (int)CVY_MAX(strlen(d->way[way].name), 9), value, way == size->chosen ? '*' : ' ');
+    cvy_text_add(out, " %*.4g%c", (int)CVY_MAX(strlen(d->method[method].name), 9), value,
+                 method == size->chosen ? '*' : ' ');
 }
 
-static void print_sums(const cvy_doctor *d, cvy_text *out)
+static void print_reductions(const cvy_doctor *d, cvy_text *out)
 {
     const int nranks = d->context->comm->nranks;
     cvy_text_add(out,
-                 "\nsums of f32 over %d ranks: the slowest rank's time, best of the trials; * is what\n"
-                 "`algorithm: auto` takes; then its median, and its time relative to the fastest one\n",
+                 "\nall-reduces of f32 over %d ranks: the slowest rank's time, best of the trials; * is what\n"
+                 "`algorithm: auto` uses; then its median, and its time relative to the fastest one\n",
                  nranks);
     print_head(d, "ms", out);
     cvy_text_add(out, " %9s %8s %7s\n", "* median", "* to best", "trials");
     for (int i = 0; i < d->nsize; i++) {
         const cvy_doctor_size *size = &d->size[i];
         cvy_text_add(out, "%-10s", bytes_text(size->bytes).at);
-        for (int w = 0; w < d->nway; w++)
+        for (int w = 0; w < d->nmethods; w++)
             print_cell(d, size, w, 1e3 * size->best_s[w], out);
         cvy_text_add(out, " %9.4g %8.2f %7d\n", 1e3 * size->median_s[size->chosen],
                      size->best_s[size->chosen] / size->best_s[cvy_doctor_fastest(d, size)], size->ntrials);
@@ -139,12 +140,13 @@ static void print_sums(const cvy_doctor *d, cvy_text *out)
     for (int i = 0; i < d->nsize; i++) {
         const cvy_doctor_size *size = &d->size[i];
         cvy_text_add(out, "\n%-10s", bytes_text(size->bytes).at);
-        for (int w = 0; w < d->nway; w++)
+        for (int w = 0; w < d->nmethods; w++)
             print_cell(d, size, w, 1e-9 * (double)size->bytes / size->best_s[w], out);
     }
     cvy_text_add(out, "\n");
     if (d->left_out_bytes)
-        cvy_text_add(out, "sums of %s and more were left out, %s\n", bytes_text(d->left_out_bytes).at, d->left_out_why);
+        cvy_text_add(out, "all-reduces of %s and more were left out, %s\n", bytes_text(d->left_out_bytes).at,
+                     d->left_out_why);
 }
 
 cvy_status cvy_doctor_print_table(const cvy_doctor *d, char **text_out)
@@ -155,12 +157,12 @@ cvy_status cvy_doctor_print_table(const cvy_doctor *d, char **text_out)
     print_files(d, &out);
     if (d->context->comm->nranks > 1) {
         print_links(d, &out);
-        print_sums(d, &out);
+        print_reductions(d, &out);
     } else {
         cvy_text_add(&out,
-                     "\none rank: there is nothing to sum; start it under mpiexec as a training would be started\n");
+                     "\none rank: there is nothing to reduce; start it under mpiexec as you would start a training\n");
     }
-    cvy_text_add(&out, d->nfinding ? "\nto look at:\n" : "\nnothing is wrong\n");
+    cvy_text_add(&out, d->nfinding ? "\nfindings:\n" : "\nno findings\n");
     for (int i = 0; i < d->nfinding; i++)
         cvy_text_add(&out, "  - %s\n", d->finding[i]);
     if (out.status != CVY_OK) {
@@ -181,7 +183,7 @@ static void add_nodes(const cvy_doctor *d, cvy_json *j)
     for (int n = 0; n < comm->nnodes; n++) {
         const cvy_doctor_node *node = &d->node[n];
         cvy_json_open(j, NULL, '{');
-        cvy_json_string(j, "host", d->place[node->first].host);
+        cvy_json_string(j, "host", d->topology[node->first].host);
         cvy_json_string(j, "cpu", d->rank[node->first].cpu);
         cvy_json_int(j, "ranks", node->nranks);
         cvy_json_int(j, "threads", node->threads);
@@ -196,9 +198,9 @@ static void add_nodes(const cvy_doctor *d, cvy_json *j)
     cvy_json_open(j, "rank", '[');
     for (int r = 0; r < comm->nranks; r++) {
         cvy_json_open(j, NULL, '{');
-        cvy_json_int(j, "node", d->place[r].node);
-        cvy_json_int(j, "threads", d->place[r].threads);
-        cvy_json_string(j, "cores", cores_text(&d->place[r].mask).at);
+        cvy_json_int(j, "node", d->topology[r].node);
+        cvy_json_int(j, "threads", d->topology[r].threads);
+        cvy_json_string(j, "cores", cores_text(&d->topology[r].mask).at);
         cvy_json_close(j, '}');
     }
     cvy_json_close(j, ']');
@@ -229,12 +231,12 @@ static void add_size(const cvy_doctor *d, const cvy_doctor_size *size, cvy_json 
     cvy_json_open(j, NULL, '{');
     cvy_json_int(j, "bytes", size->bytes);
     cvy_json_int(j, "trials", size->ntrials);
-    cvy_json_string(j, "auto", d->way[size->chosen].name);
+    cvy_json_string(j, "auto", d->method[size->chosen].name);
     cvy_json_real(j, "auto_to_best", size->best_s[size->chosen] / size->best_s[cvy_doctor_fastest(d, size)]);
-    cvy_json_open(j, "ways", '[');
-    for (int w = 0; w < d->nway; w++) {
+    cvy_json_open(j, "methods", '[');
+    for (int w = 0; w < d->nmethods; w++) {
         cvy_json_open(j, NULL, '{');
-        cvy_json_string(j, "name", d->way[w].name);
+        cvy_json_string(j, "name", d->method[w].name);
         cvy_json_real(j, "ms_best", 1e3 * size->best_s[w]);
         cvy_json_real(j, "ms_median", 1e3 * size->median_s[w]);
         cvy_json_real(j, "gb_per_s", 1e-9 * (double)size->bytes / size->best_s[w]);
@@ -253,7 +255,7 @@ static void add_clock(const cvy_doctor_clock *c, cvy_json *j)
     cvy_json_real(j, "apart_s", c->apart_s);
     cvy_json_int(j, "went_back", c->back);
     cvy_json_real(j, "set_s", c->set_s);
-    cvy_json_real(j, "look_ns", 1e9 * c->read_s);
+    cvy_json_real(j, "reading_ns", 1e9 * c->read_s);
     cvy_json_close(j, '}');
 }
 

@@ -20,29 +20,29 @@ enum { PINGS = 20, LONG_PINGS = 5, LONG_BYTES = 256 << 10, LONGEST_MESSAGE = 4 <
 
 /* ---- methods ---- */
 
-static void add_way(cvy_doctor *d, const char *algorithm, int by_node)
+static void add_method(cvy_doctor *d, const char *algorithm, int by_node)
 {
-    cvy_doctor_way *way = &d->way[d->nway];
-    if (d->nway == CVY_DOCTOR_WAYS)
+    cvy_doctor_method *method = &d->method[d->nmethods];
+    if (d->nmethods == CVY_DOCTOR_METHODS)
         return;
-    *way = (cvy_doctor_way){.algorithm = algorithm, .by_node = by_node};
-    snprintf(way->name, sizeof way->name, "%s%s%s", by_node ? "node" : "", by_node && algorithm ? "+" : "",
+    *method = (cvy_doctor_method){.algorithm = algorithm, .by_node = by_node};
+    snprintf(method->name, sizeof method->name, "%s%s%s", by_node ? "node" : "", by_node && algorithm ? "+" : "",
              algorithm ? algorithm : "");
-    d->nway++;
+    d->nmethods++;
 }
 
-static void list_ways(cvy_doctor *d)
+static void list_methods(cvy_doctor *d)
 {
     int count = 0;
     const cvy_allreduce_def *const *def = cvy_allreduce_table(&count);
     for (int by_node = 0; by_node <= d->shared; by_node++) {
         if (by_node && d->context->comm->nnodes == 1) {
-            add_way(d, NULL, 1);
+            add_method(d, NULL, 1);
             continue;
         }
         for (int i = 0; i < count; i++)
-            add_way(d, def[i]->name, by_node);
-        add_way(d, "library", by_node);
+            add_method(d, def[i]->name, by_node);
+        add_method(d, "library", by_node);
     }
 }
 
@@ -54,8 +54,8 @@ static cvy_status find_chosen(cvy_doctor *d, cvy_doctor_size *size)
     if (!d->shared || comm->nnodes > 1)
         CVY_TRY(comm->probe->choice(comm, &(cvy_allreduce_opts){.threads = d->context->threads}, d->shared, size->bytes,
                                     &name));
-    for (int w = 0; w < d->nway; w++)
-        if (d->way[w].by_node == d->shared && (!name || strcmp(d->way[w].algorithm, name) == 0))
+    for (int w = 0; w < d->nmethods; w++)
+        if (d->method[w].by_node == d->shared && (!name || strcmp(d->method[w].algorithm, name) == 0))
             size->chosen = w;
     return CVY_OK;
 }
@@ -63,7 +63,7 @@ static cvy_status find_chosen(cvy_doctor *d, cvy_doctor_size *size)
 int cvy_doctor_fastest(const cvy_doctor *d, const cvy_doctor_size *size)
 {
     int fastest = 0;
-    for (int w = 1; w < d->nway; w++)
+    for (int w = 1; w < d->nmethods; w++)
         if (size->best_s[w] < size->best_s[fastest])
             fastest = w;
     return fastest;
@@ -74,16 +74,16 @@ int cvy_doctor_fastest(const cvy_doctor *d, const cvy_doctor_size *size)
 struct trial {
     float *data;
     int64_t count;
-    cvy_request *request[CVY_DOCTOR_WAYS];
-    double seconds[CVY_DOCTOR_WAYS][TRIALS];
+    cvy_request *request[CVY_DOCTOR_METHODS];
+    double seconds[CVY_DOCTOR_METHODS][TRIALS];
 };
 
 static cvy_status make_requests(cvy_doctor *d, struct trial *t)
 {
     cvy_comm *comm = d->context->comm;
-    for (int w = 0; w < d->nway; w++) {
+    for (int w = 0; w < d->nmethods; w++) {
         const cvy_allreduce_opts opts = {
-            .algorithm = d->way[w].algorithm, .no_node = !d->way[w].by_node, .threads = d->context->threads};
+            .algorithm = d->method[w].algorithm, .no_node = !d->method[w].by_node, .threads = d->context->threads};
         CVY_TRY(cvy_comm_agree(
             comm, comm->reduce->create(comm, &opts, t->data, t->count, CVY_DTYPE_F32, NULL, &t->request[w])));
     }
@@ -105,7 +105,7 @@ static float number_of(int rank, int64_t i)
     return (float)((rank + i) % 13);
 }
 
-static cvy_status check_way(cvy_doctor *d, struct trial *t, int way, int64_t *wrong_out)
+static cvy_status check_method(cvy_doctor *d, struct trial *t, int method, int64_t *wrong_out)
 {
     cvy_comm *comm = d->context->comm;
     double seconds = 0;
@@ -116,7 +116,7 @@ static cvy_status check_way(cvy_doctor *d, struct trial *t, int way, int64_t *wr
             sums[i] += number_of(r, i);
     for (int64_t i = 0; i < t->count; i++)
         t->data[i] = number_of(comm->rank, i);
-    CVY_TRY(run_sum(comm, t->request[way], &seconds));
+    CVY_TRY(run_sum(comm, t->request[method], &seconds));
     for (int64_t i = 0; i < t->count; i++)
         wrong += t->data[i] != sums[i % CVY_COUNT(sums)];
     CVY_TRY(comm->ops->allreduce(comm, &wrong, 1, CVY_DTYPE_I64, CVY_REDUCE_SUM));
@@ -133,7 +133,7 @@ static cvy_status time_so_far(cvy_doctor *d, double *seconds_out)
     return CVY_OK;
 }
 
-static cvy_status time_ways(cvy_doctor *d, struct trial *t, cvy_doctor_size *size)
+static cvy_status time_methods(cvy_doctor *d, struct trial *t, cvy_doctor_size *size)
 {
     cvy_comm *comm = d->context->comm;
     double begin_s = 0, now_s = 0;
@@ -142,16 +142,16 @@ static cvy_status time_ways(cvy_doctor *d, struct trial *t, cvy_doctor_size *siz
     memset(t->data, 0, (size_t)size->bytes); /* sums of zeros stay zero, however often they are computed */
     while (size->ntrials < TRIALS &&
            (size->ntrials < LEAST_TRIALS || now_s - begin_s < SIZE_SHARE * (d->seconds - now_s))) {
-        double turn[CVY_DOCTOR_WAYS] = {0};
-        for (int w = 0; w < d->nway; w++)
-            CVY_TRY(run_sum(comm, t->request[w], &turn[w]));
-        CVY_TRY(comm->ops->allreduce(comm, turn, d->nway, CVY_DTYPE_F64, CVY_REDUCE_MAX));
-        for (int w = 0; w < d->nway; w++)
-            t->seconds[w][size->ntrials] = turn[w];
+        double round_s[CVY_DOCTOR_METHODS] = {0};
+        for (int w = 0; w < d->nmethods; w++)
+            CVY_TRY(run_sum(comm, t->request[w], &round_s[w]));
+        CVY_TRY(comm->ops->allreduce(comm, round_s, d->nmethods, CVY_DTYPE_F64, CVY_REDUCE_MAX));
+        for (int w = 0; w < d->nmethods; w++)
+            t->seconds[w][size->ntrials] = round_s[w];
         size->ntrials++;
         CVY_TRY(time_so_far(d, &now_s));
     }
-    for (int w = 0; w < d->nway; w++) {
+    for (int w = 0; w < d->nmethods; w++) {
         size->median_s[w] = cvy_median(t->seconds[w], size->ntrials); /* sorts the times */
         size->best_s[w] = t->seconds[w][0];
     }
@@ -164,11 +164,11 @@ static cvy_status measure_size(cvy_doctor *d, float *data, cvy_doctor_size *size
     cvy_status status = find_chosen(d, size);
     if (status == CVY_OK)
         status = make_requests(d, &t);
-    for (int w = 0; w < d->nway && status == CVY_OK; w++)
-        status = check_way(d, &t, w, &size->wrong[w]);
+    for (int w = 0; w < d->nmethods && status == CVY_OK; w++)
+        status = check_method(d, &t, w, &size->wrong[w]);
     if (status == CVY_OK)
-        status = time_ways(d, &t, size);
-    for (int w = 0; w < d->nway; w++)
+        status = time_methods(d, &t, size);
+    for (int w = 0; w < d->nmethods; w++)
         d->context->comm->reduce->destroy(&t.request[w]);
     return status;
 }
@@ -183,7 +183,7 @@ static cvy_status has_time(cvy_doctor *d, int64_t bytes, int *has_out)
     if (d->nsize == 0)
         return CVY_OK;
     CVY_TRY(time_so_far(d, &now_s));
-    for (int w = 0; w < d->nway; w++)
+    for (int w = 0; w < d->nmethods; w++)
         iteration_s += d->size[d->nsize - 1].best_s[w];
     *has_out = now_s + SIZE_RATIO * iteration_s * (LEAST_TRIALS + 1) <= d->seconds;
     if (!*has_out) {
@@ -213,7 +213,7 @@ static void fit_into_memory(cvy_doctor *d)
 {
     for (int r = 0; r < d->context->comm->nranks; r++) {
         const cvy_doctor_rank *rank = &d->rank[r];
-        const int64_t room = rank->memory_left_bytes / (4 * d->node[d->place[r].node].nranks);
+        const int64_t room = rank->memory_left_bytes / (4 * d->node[d->topology[r].node].nranks);
         for (; rank->memory_left_bytes >= 0 && d->max_bytes > CVY_MAX(room, SMALLEST);
              d->left_out_why = "memory would not suffice") {
             d->left_out_bytes = d->max_bytes;
@@ -222,7 +222,7 @@ static void fit_into_memory(cvy_doctor *d)
     }
 }
 
-cvy_status cvy_doctor_measure_sums(cvy_doctor *d)
+cvy_status cvy_doctor_measure_reductions(cvy_doctor *d)
 {
     cvy_comm *comm = d->context->comm;
     float *data = NULL;
@@ -237,7 +237,7 @@ cvy_status cvy_doctor_measure_sums(cvy_doctor *d)
         status = comm->node_memory->share(comm, &opts, data, bytes, &shared);
     if (status == CVY_OK) {
         d->shared = shared;
-        list_ways(d);
+        list_methods(d);
         status = cvy_comm_agree(comm, measure_sizes(d, data));
     }
     if (shared)
@@ -315,7 +315,7 @@ static cvy_status measure_hops(cvy_doctor *d, void *data)
 static int second_of_a_node(const cvy_doctor *d, int *first_out)
 {
     for (int r = 0; r < d->context->comm->nranks; r++) {
-        const int first = (int)d->node[d->place[r].node].first;
+        const int first = (int)d->node[d->topology[r].node].first;
         if (first != r) {
             *first_out = first;
             return r;

@@ -35,13 +35,13 @@ static cvy_status fill_nodes(const cvy_doctor *d, cvy_doctor_result *r)
                                            .cores_permitted = CPU_COUNT(&from->permitted),
                                            .gb_per_s_from_the_node_before =
                                                d->hop_s && n > 0 ? 1e-9 * (double)d->hop_bytes / d->hop_s[n] : NAN};
-        snprintf(node[n].host, sizeof node[n].host, "%s", d->place[from->first].host);
+        snprintf(node[n].host, sizeof node[n].host, "%s", d->topology[from->first].host);
         snprintf(node[n].cpu, sizeof node[n].cpu, "%s", d->rank[from->first].cpu);
         cvy_cores_text(&from->mask, node[n].bound_to, sizeof node[n].bound_to);
     }
     for (int k = 0; k < comm->nranks; k++) {
-        rank[k] = (cvy_doctor_result_rank){.node = d->place[k].node, .threads = d->place[k].threads};
-        cvy_cores_text(&d->place[k].mask, rank[k].bound_to, sizeof rank[k].bound_to);
+        rank[k] = (cvy_doctor_result_rank){.node = d->topology[k].node, .threads = d->topology[k].threads};
+        cvy_cores_text(&d->topology[k].mask, rank[k].bound_to, sizeof rank[k].bound_to);
     }
     r->nnodes = comm->nnodes;
     r->nranks = comm->nranks;
@@ -113,17 +113,17 @@ static cvy_status fill_sums(const cvy_doctor *d, cvy_doctor_result *r)
     CVY_TRY(cvy_pool_alloc(d->pool, sizeof *sum * CVY_DOCTOR_SIZES, &sum));
     for (int i = 0; i < d->nsize; i++) {
         const cvy_doctor_size *from = &d->size[i];
-        cvy_doctor_result_way *way = NULL;
-        CVY_TRY(cvy_pool_alloc(d->pool, sizeof *way * CVY_DOCTOR_WAYS, &way));
-        for (int w = 0; w < d->nway; w++) {
-            way[w] = (cvy_doctor_result_way){.ms_best = 1e3 * from->best_s[w],
-                                             .ms_median = 1e3 * from->median_s[w],
-                                             .gb_per_s = 1e-9 * (double)from->bytes / from->best_s[w],
-                                             .wrong = from->wrong[w]};
-            snprintf(way[w].name, sizeof way[w].name, "%s", d->way[w].name);
+        cvy_doctor_result_method *method = NULL;
+        CVY_TRY(cvy_pool_alloc(d->pool, sizeof *method * CVY_DOCTOR_METHODS, &method));
+        for (int w = 0; w < d->nmethods; w++) {
+            method[w] = (cvy_doctor_result_method){.ms_best = 1e3 * from->best_s[w],
+                                                   .ms_median = 1e3 * from->median_s[w],
+                                                   .gb_per_s = 1e-9 * (double)from->bytes / from->best_s[w],
+                                                   .wrong = from->wrong[w]};
+            snprintf(method[w].name, sizeof method[w].name, "%s", d->method[w].name);
         }
-        sum[i] = (cvy_doctor_result_sum){from->bytes, from->ntrials, d->nway,
-                                         way,         from->chosen,  cvy_doctor_fastest(d, from)};
+        sum[i] = (cvy_doctor_result_sum){from->bytes, from->ntrials, d->nmethods,
+                                         method,      from->chosen,  cvy_doctor_fastest(d, from)};
     }
     r->nsums = d->nsize;
     r->sum = sum;

@@ -18,16 +18,16 @@ static void share_out(cvy_server_plan *sp)
     double all = 0, before = 0;
     int server = 0, has = 0;
     for (int b = 0; b < n; b++)
-        all += (double)sp->bucket[b].place.bytes;
+        all += (double)sp->bucket[b].range.bytes;
     for (int b = 0; b < n; b++) {
-        const double middle = before + 0.5 * (double)sp->bucket[b].place.bytes;
+        const double middle = before + 0.5 * (double)sp->bucket[b].range.bytes;
         const int left = s->nservers - 1 - server;
         if (has && left > 0 && (n - b <= left || middle * s->nservers > all * (server + 1))) {
             server++;
             has = 0;
         }
         sp->bucket[b].owner = s->nworkers + server;
-        before += (double)sp->bucket[b].place.bytes;
+        before += (double)sp->bucket[b].range.bytes;
         has = 1;
     }
 }
@@ -41,11 +41,11 @@ static cvy_status follow_owners(cvy_server_plan *sp)
         int owner = -1;
         for (int w = 0; w < bucket->nweight; w++) {
             const int known = s->owner[bucket->weight[w]->index];
-            CVY_CHECK(
-                known < 0 || owner < 0 || known == owner, CVY_E_UNSUPPORTED,
-                "opts.update_mode: parameter_server: %s and another weight of its bucket lie on two servers: take one "
-                "server, or the same weights in all training steps",
-                bucket->weight[w]->name);
+            CVY_CHECK(known < 0 || owner < 0 || known == owner, CVY_E_UNSUPPORTED,
+                      "opts.update_mode: parameter_server: %s and another weight of its bucket belong to two servers: "
+                      "take one "
+                      "server, or the same weights in all training steps",
+                      bucket->weight[w]->name);
             owner = known >= 0 ? known : owner;
         }
         bucket->owner = owner >= 0 ? owner : bucket->owner;
@@ -102,7 +102,7 @@ cvy_status cvy_server_create(cvy_program *p)
                       .comm = p->context->comm,
                       .nworkers = cvy_program_nworkers(p),
                       .staleness = p->opts.update_staleness,
-                      .met = 1};
+                      .synchronised = 1};
     s->nservers = s->comm->nranks - s->nworkers;
     atomic_init(&s->waits_bucket, -1);
     atomic_init(&s->waits_rank, -1);
@@ -123,10 +123,10 @@ cvy_status cvy_server_create(cvy_program *p)
  * wait for each other. */
 static int add_sums(const cvy_server_bucket *b, cvy_range *range)
 {
-    char *aside = b->served ? b->served->total : NULL;
+    char *other = b->served ? b->served->total : NULL;
     for (int i = 0; i < b->nsum; i++) {
-        range[i] = (cvy_range){aside ? aside : b->sum[i].data, b->sum[i].bytes};
-        aside += aside ? b->sum[i].bytes : 0;
+        range[i] = (cvy_range){other ? other : b->sum[i].data, b->sum[i].bytes};
+        other += other ? b->sum[i].bytes : 0;
     }
     return b->nsum;
 }
@@ -144,8 +144,8 @@ static cvy_status make_answer(const cvy_server_plan *sp, const cvy_server_bucket
         range[n++] = (cvy_range){b->weight[w]->data, b->weight[w]->bytes};
     if (to_worker || !cvy_server_is_free(s))
         n += add_sums(b, range + n);
-    if (to_worker && b->note)
-        range[n++] = (cvy_range){b->served ? &b->note[to] : b->note, sizeof *b->note};
+    if (to_worker && b->reply_info)
+        range[n++] = (cvy_range){b->served ? &b->reply_info[to] : b->reply_info, sizeof *b->reply_info};
     const cvy_status status = n || to_worker ? s->comm->message->create(s->comm, range, n, out) : CVY_OK;
     cvy_mem_free(&range);
     return status;
@@ -157,14 +157,14 @@ static cvy_status connect_bucket(cvy_server_plan *sp, int number)
     cvy_comm *comm = s->comm;
     cvy_server_bucket *b = &sp->bucket[number];
     if (cvy_server_is_worker(s))
-        CVY_TRY(comm->message->create(comm, &b->place, 1, &b->gradient));
+        CVY_TRY(comm->message->create(comm, &b->range, 1, &b->gradient));
     if (cvy_server_is_free(s))
         CVY_TRY(cvy_server_free_bucket(sp, b));
     if (b->owner != comm->rank)
         return make_answer(sp, b, comm->rank, &b->answer);
     sp->mine.at[sp->mine.count++] = number;
-    s->slot_bytes = CVY_MAX(s->slot_bytes, b->place.bytes);
-    CVY_TRY(comm->message->create(comm, &b->place, 1, &b->first));
+    s->slot_bytes = CVY_MAX(s->slot_bytes, b->range.bytes);
+    CVY_TRY(comm->message->create(comm, &b->range, 1, &b->first));
     CVY_TRY(cvy_pool_alloc(s->program->pool, sizeof(cvy_message *) * (size_t)comm->nranks, &b->to));
     for (int r = 0; r < comm->nranks; r++)
         if (r != comm->rank)
@@ -186,7 +186,7 @@ static void leave_updates(const cvy_server_plan *sp)
             cvy_instr *instr = &sp->plan->instr[sp->bucket[b].update.at[i]];
             instr->run = left_to_owner;
             instr->weight = NULL;
-            instr->rounds = 0;
+            instr->writes_shadow = 0;
         }
 }
 
@@ -195,24 +195,23 @@ static void leave_updates(const cvy_server_plan *sp)
 static cvy_status check_free(const cvy_server_plan *sp, const cvy_server_plan *first)
 {
     const cvy_plan *plan = sp->plan;
-    int alike = plan->buckets->n == first->plan->buckets->n;
+    int same_buckets = plan->buckets->n == first->plan->buckets->n;
     for (int i = 0; i < plan->ninstr; i++)
         CVY_CHECK(plan->instr[i].kind != CVY_CALL_COMM || cvy_instr_exchanges(&plan->instr[i]), CVY_E_CONFIG,
                   "opts.update_mode: parameter_server: %s is a sum over all workers within a step, but with staleness "
                   "other than "
-                  "0 they do not wait for each other: for batch norm set "
-                  "batch_norm.group to samples that divide a worker's share, or to rank; losses must go without "
+                  "0 they do not wait for each other: for batch norm set opts.batch_norm_group to samples that divide "
+                  "a worker's share, or to rank; losses must not use sample "
                   "weights; or set staleness: 0",
                   plan->instr[i].call->node->name);
-    for (int b = 0; b < plan->buckets->n && alike; b++)
-        alike = sp->bucket[b].place.bytes == first->bucket[b].place.bytes &&
-                sp->bucket[b].owner == first->bucket[b].owner && sp->bucket[b].nweight == first->bucket[b].nweight &&
-                sp->bucket[b].nsum == first->bucket[b].nsum;
-    CVY_CHECK(alike, CVY_E_UNSUPPORTED,
-              "opts.update_mode: parameter_server: gradients of two training steps lie in other buckets, which does "
-              "not go with "
-              "staleness other than 0: "
-              "leave out the tail of an epoch (data.tail: drop), or set staleness: 0");
+    for (int b = 0; b < plan->buckets->n && same_buckets; b++)
+        same_buckets = sp->bucket[b].range.bytes == first->bucket[b].range.bytes &&
+                       sp->bucket[b].owner == first->bucket[b].owner &&
+                       sp->bucket[b].nweight == first->bucket[b].nweight && sp->bucket[b].nsum == first->bucket[b].nsum;
+    CVY_CHECK(same_buckets, CVY_E_UNSUPPORTED,
+              "opts.update_mode: parameter_server: gradients of two training steps are in different buckets, which is "
+              "not possible with staleness other than 0: "
+              "leave out the smaller last batch of an epoch (data.tail: drop in a job), or set staleness: 0");
     return CVY_OK;
 }
 
@@ -231,17 +230,17 @@ static cvy_status connect_plan(cvy_server_plan *sp)
     cvy_plan *plan = sp->plan;
     const int n = CVY_MAX(plan->buckets->n, 1);
     CVY_CHECK(plan->buckets->n >= s->nservers, CVY_E_CONFIG,
-              "opts.update_mode: parameter_server: gradients lie in %d bucket%s, too few for %d servers: take fewer "
+              "opts.update_mode: parameter_server: gradients are in %d bucket%s, too few for %d servers: take fewer "
               "servers, or "
               "set opts.bucket_bytes lower",
               plan->buckets->n, plan->buckets->n == 1 ? "" : "s", s->nservers);
     CVY_CHECK(plan->buckets->n < CVY_TAGS, CVY_E_CONFIG,
-              "gradients lie in %d buckets, more than %d: set opts.bucket_bytes higher", plan->buckets->n,
+              "gradients are in %d buckets, more than %d: set opts.bucket_bytes higher", plan->buckets->n,
               CVY_TAGS - 1);
     CVY_TRY(cvy_pool_alloc(pool, sizeof *sp->bucket * (size_t)n, &sp->bucket));
     CVY_TRY(cvy_pool_alloc(pool, sizeof *sp->mine.at * (size_t)n, &sp->mine.at));
     for (int b = 0; b < plan->buckets->n; b++) {
-        sp->bucket[b].place = (cvy_range){(char *)s->program->memory.arena + plan->buckets->bucket[b].offset,
+        sp->bucket[b].range = (cvy_range){(char *)s->program->memory.arena + plan->buckets->bucket[b].offset,
                                           plan->buckets->bucket[b].bytes};
         sp->bucket[b].dtype = plan->buckets->bucket[b].dtype;
     }
@@ -314,11 +313,11 @@ void cvy_server_destroy(cvy_server **server)
 static cvy_status free_step(cvy_server_plan *sp, double rate)
 {
     cvy_server *s = sp->server;
-    CVY_TRY(cvy_worker_say(s, &(cvy_server_word){.wishes = s->wishes, .rate = rate}));
+    CVY_TRY(cvy_worker_send_request(s, &(cvy_server_request){.requests_sync = s->requests_sync, .rate = rate}));
     if (sp->task->feed.norm)
         *sp->task->feed.norm = (double)sp->task->batch / s->nworkers;
     CVY_TRY(cvy_plan_execute(sp->plan, &sp->task->time));
-    cvy_worker_note(sp);
+    cvy_worker_keep_reply_info(sp);
     return CVY_OK;
 }
 
@@ -333,20 +332,21 @@ static cvy_server_plan *plan_of(const cvy_server *s, const cvy_program_task *ste
 cvy_status cvy_server_step(cvy_server *s, const cvy_program_task *step, double learning_rate)
 {
     cvy_server_plan *sp = plan_of(s, step);
-    s->collected = s->met = 0;
+    s->collected = s->synchronised = 0;
     if (!cvy_server_is_worker(s))
-        return cvy_server_is_free(s) ? CVY_OK : cvy_server_serve_step(sp); /* an asynchronous server serves in meet() */
+        return cvy_server_is_free(s) ? CVY_OK
+                                     : cvy_server_serve_step(sp); /* an asynchronous server serves in synchronise() */
     return cvy_server_is_free(s) ? free_step(sp, learning_rate) : cvy_plan_execute(sp->plan, &sp->task->time);
 }
 
-static cvy_status meet(cvy_server *s)
+static cvy_status synchronise(cvy_server *s)
 {
     int64_t steps = 0;
     for (int i = 0; i < s->program->ntask; i++)
         steps += s->program->task[i]->training ? s->program->task[i]->count : 0;
     if (cvy_server_is_worker(s))
         return cvy_server_leave(s, steps);
-    return cvy_server_serve(s, &s->steps_met);
+    return cvy_server_serve(s, &s->steps_at_sync);
 }
 
 /* ---- collecting ---- */
@@ -382,8 +382,8 @@ cvy_status cvy_server_collect(cvy_server *s)
     size_t *bytes_of = NULL;
     if (s->collected)
         return CVY_OK;
-    if (cvy_server_is_free(s) && !s->met)
-        CVY_TRY(meet(s));
+    if (cvy_server_is_free(s) && !s->synchronised)
+        CVY_TRY(synchronise(s));
     CVY_TRY(cvy_comm_alloc(s->comm, sizeof *bytes_of * (size_t)s->comm->nranks, &bytes_of));
     const cvy_status status = collect(s, bytes_of);
     s->collected = status == CVY_OK;

@@ -27,13 +27,13 @@ cvy_status cvy_server_step(cvy_server *server, const cvy_program_task *step, dou
 /* ---- workers that do not wait for each other (staleness other than 0) ----
  *
  * From one synchronisation to the next a worker runs steps at its own speed and then leaves; a server serves until all
- * workers have left. All workers leave after the same step: one that all know, or the one that cvy_server_meeting()
+ * workers have left. All workers leave after the same step: one that all know, or the one that cvy_server_next_sync()
  * returns. A worker that cannot continue leaves earlier, and then all synchronise soon. */
 int cvy_server_runs_free(const cvy_server *server); /* 0 also for NULL */
 int cvy_server_serves(const cvy_server *server);    /* this rank is a server */
 /* Asks all ranks to synchronise soon. The servers receive the request with the next step. */
-void cvy_server_wish(cvy_server *server);
-int64_t cvy_server_meeting(const cvy_server *server); /* the step after which all synchronise; 0: not known */
+void cvy_server_request_sync(cvy_server *server);
+int64_t cvy_server_next_sync(const cvy_server *server); /* the step after which all synchronise; 0: not known */
 cvy_status cvy_server_leave(cvy_server *server, int64_t steps_done);
 /* *steps_done: in: steps done before; out: the most steps that any worker has done. */
 cvy_status cvy_server_serve(cvy_server *server, int64_t *steps_done);
@@ -41,7 +41,7 @@ cvy_status cvy_server_serve(cvy_server *server, int64_t *steps_done);
  * mean and maximum. */
 void cvy_server_staleness(const cvy_server *server, double *mean_out, int64_t *most_out);
 /* Grows with each gradient that a server takes, which shows that the server is alive. */
-long long cvy_server_moved(const cvy_server *server);
+long long cvy_server_progress(const cvy_server *server);
 
 /* Brings the current weights and statistics to all ranks, and the optimiser's states to rank 0. All workers must have
  * done the same steps. Collective. */

@@ -14,7 +14,7 @@
 
 #include "update/server/server_impl.h"
 
-enum { WORD_TAG = 0, LONG = 1000 }; /* LONG: turns without a message, until the watchdog is told */
+enum { REQUEST_TAG = 0, LONG_WAIT = 1000 }; /* LONG_WAIT: polls without a message until the watchdog is told */
 
 /* ---- setup ---- */
 
@@ -25,14 +25,14 @@ cvy_status cvy_server_free_bucket(cvy_server_plan *sp, cvy_server_bucket *b)
     const int owns = b->owner == s->comm->rank;
     const size_t n = (size_t)s->nworkers;
     cvy_served *served = NULL;
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *b->note * (owns ? n : 1), &b->note));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *b->reply_info * (owns ? n : 1), &b->reply_info));
     if (!owns)
         return CVY_OK;
     CVY_TRY(cvy_pool_alloc(pool, sizeof *served, &served));
     CVY_TRY(cvy_pool_alloc(pool, sizeof *served->taken * n, &served->taken));
-    CVY_TRY(cvy_pool_alloc(pool, n, &served->owed));
+    CVY_TRY(cvy_pool_alloc(pool, n, &served->unanswered));
     CVY_TRY(cvy_pool_alloc(pool, n, &served->sending));
-    CVY_TRY(cvy_pool_alloc(pool, n, &served->heard));
+    CVY_TRY(cvy_pool_alloc(pool, n, &served->has_sums));
     for (int i = 0; i < b->nsum; i++)
         served->sum_bytes += b->sum[i].bytes;
     CVY_TRY(cvy_pool_alloc(pool, served->sum_bytes + 1, &served->total));
@@ -45,79 +45,80 @@ cvy_status cvy_server_free_bucket(cvy_server_plan *sp, cvy_server_bucket *b)
 cvy_status cvy_server_free_connect(cvy_server *s)
 {
     cvy_pool *pool = s->program->pool;
-    const cvy_range word = {&s->word, sizeof s->word};
+    const cvy_range request = {&s->request, sizeof s->request};
     const size_t n = (size_t)s->nworkers;
     if (!cvy_server_is_worker(s)) {
         CVY_TRY(cvy_pool_alloc(pool, sizeof *s->begun * n, &s->begun));
         CVY_TRY(cvy_pool_alloc(pool, sizeof *s->rate * n, &s->rate));
         CVY_TRY(cvy_pool_alloc(pool, n, &s->left));
-        return s->comm->message->create(s->comm, &word, 1, &s->hears);
+        return s->comm->message->create(s->comm, &request, 1, &s->request_in);
     }
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *s->words * (size_t)s->nservers, &s->words));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *s->request_out * (size_t)s->nservers, &s->request_out));
     for (int i = 0; i < s->nservers; i++)
-        CVY_TRY(s->comm->message->create(s->comm, &word, 1, &s->words[i]));
+        CVY_TRY(s->comm->message->create(s->comm, &request, 1, &s->request_out[i]));
     return CVY_OK;
 }
 
 void cvy_server_free_destroy(cvy_server *s)
 {
-    s->comm->message->destroy(&s->hears);
-    for (int i = 0; s->words && i < s->nservers; i++)
-        s->comm->message->destroy(&s->words[i]);
+    s->comm->message->destroy(&s->request_in);
+    for (int i = 0; s->request_out && i < s->nservers; i++)
+        s->comm->message->destroy(&s->request_out[i]);
 }
 
 /* ---- a worker ---- */
 
-static cvy_status words_are_out(cvy_server *s)
+static cvy_status finish_requests(cvy_server *s)
 {
     for (int i = 0; i < s->nservers; i++)
-        for (int turn = 0, out = 0; !out; turn++) {
-            CVY_TRY(s->comm->message->test(s->words[i], &out, NULL));
-            CVY_TRY(s->comm->ops->rest(s->comm, turn));
+        for (int idle = 0, out = 0; !out; idle++) {
+            CVY_TRY(s->comm->message->test(s->request_out[i], &out, NULL));
+            CVY_TRY(s->comm->ops->rest(s->comm, idle));
         }
     return CVY_OK;
 }
 
-cvy_status cvy_worker_say(cvy_server *s, const cvy_server_word *word)
+cvy_status cvy_worker_send_request(cvy_server *s, const cvy_server_request *request)
 {
-    CVY_TRY(words_are_out(s));
-    s->word = *word;
+    CVY_TRY(finish_requests(s));
+    s->request = *request;
     for (int i = 0; i < s->nservers; i++)
-        CVY_TRY(s->comm->message->send(s->words[i], s->nworkers + i, WORD_TAG));
+        CVY_TRY(s->comm->message->send(s->request_out[i], s->nworkers + i, REQUEST_TAG));
     return CVY_OK;
 }
 
 /* Takes the newest of what the first server told with the answers of a step. The counts of its buckets differ a little;
  * the largest is the latest. */
-void cvy_worker_note(cvy_server_plan *sp)
+void cvy_worker_keep_reply_info(cvy_server_plan *sp)
 {
     cvy_server *s = sp->server;
     for (int i = 0; i < sp->plan->buckets->n; i++) {
         const cvy_server_bucket *b = &sp->bucket[i];
         if (b->owner != s->nworkers)
             continue;
-        s->note.meeting = CVY_MAX(s->note.meeting, b->note->meeting);
-        if (b->note->answers > s->note.answers)
-            s->note = (cvy_server_note){s->note.meeting, b->note->answers, b->note->ahead, b->note->most_ahead};
+        s->reply_info.next_sync = CVY_MAX(s->reply_info.next_sync, b->reply_info->next_sync);
+        if (b->reply_info->answers > s->reply_info.answers)
+            s->reply_info = (cvy_server_reply_info){s->reply_info.next_sync, b->reply_info->answers,
+                                                    b->reply_info->ahead, b->reply_info->most_ahead};
     }
 }
 
-void cvy_server_wish(cvy_server *s)
+void cvy_server_request_sync(cvy_server *s)
 {
-    s->wishes = 1;
+    s->requests_sync = 1;
 }
 
-int64_t cvy_server_meeting(const cvy_server *s)
+int64_t cvy_server_next_sync(const cvy_server *s)
 {
-    return s->note.meeting;
+    return s->reply_info.next_sync;
 }
 
 cvy_status cvy_server_leave(cvy_server *s, int64_t steps_done)
 {
-    CVY_TRY(cvy_worker_say(s, &(cvy_server_word){.leaves = 1, .step = steps_done}));
-    s->note.meeting = s->wishes = s->collected = 0;
-    s->met = 1;
-    return words_are_out(s);
+    CVY_TRY(cvy_worker_send_request(s, &(cvy_server_request){.leaves = 1, .step = steps_done}));
+    s->reply_info.next_sync = s->requests_sync = s->collected = 0;
+    s->synchronised = 1;
+    return finish_requests(s);
 }
 
 /* ---- a server: progress of the workers ---- */
@@ -133,34 +134,34 @@ static int64_t slowest(const cvy_server *s, const cvy_served *b)
 }
 
 /* Sums are complete when every worker has sent one or has left. */
-static int all_heard(const cvy_server *s, const cvy_served *b)
+static int all_have_sums(const cvy_server *s, const cvy_served *b)
 {
     int all = 1;
     for (int w = 0; w < s->nworkers; w++)
-        all &= b->heard[w] || s->left[w];
+        all &= b->has_sums[w] || s->left[w];
     return all;
 }
 
-static cvy_status hear(cvy_server *s, int64_t begin, int *moved)
+static cvy_status receive_request(cvy_server *s, int64_t begin, int *moved)
 {
     int there = 0, from = -1;
-    CVY_TRY(s->comm->message->test(s->hears, &there, &from));
+    CVY_TRY(s->comm->message->test(s->request_in, &there, &from));
     if (!there)
         return CVY_OK;
-    if (s->word.leaves) {
+    if (s->request.leaves) {
         s->left[from] = 1;
-        s->left_step = CVY_MAX(s->left_step, s->word.step);
+        s->left_step = CVY_MAX(s->left_step, s->request.step);
     } else {
         s->begun[from]++;
-        s->rate[from] = s->word.rate;
+        s->rate[from] = s->request.rate;
     }
     /* The synchronisation is after a step for which no worker has an answer yet, so all are told in time. */
-    if ((s->word.leaves || s->word.wishes) && s->comm->rank == s->nworkers && !s->note.meeting) {
+    if ((s->request.leaves || s->request.requests_sync) && s->comm->rank == s->nworkers && !s->reply_info.next_sync) {
         for (int w = 0; w < s->nworkers; w++)
-            s->note.meeting = CVY_MAX(s->note.meeting, begin + s->begun[w] + 1);
+            s->reply_info.next_sync = CVY_MAX(s->reply_info.next_sync, begin + s->begun[w] + 1);
     }
     *moved = 1;
-    return s->comm->message->receive(s->hears, CVY_ANY_RANK, WORD_TAG);
+    return s->comm->message->receive(s->request_in, CVY_ANY_RANK, REQUEST_TAG);
 }
 
 static int all_left(const cvy_server *s)
@@ -192,7 +193,7 @@ static void take_sums(const cvy_server *s, cvy_server_bucket *b, int worker)
         memcpy(to, b->sum[i].data, b->sum[i].bytes);
         to += b->sum[i].bytes;
     }
-    served->heard[worker] = 1;
+    served->has_sums[worker] = 1;
     memset(served->total, 0, served->sum_bytes);
     for (int w = 0; w < s->nworkers; w++)
         add_sums(b->dtype, served->total, served->latest + (size_t)w * served->sum_bytes, served->sum_bytes,
@@ -212,7 +213,7 @@ static cvy_status apply(cvy_server_plan *sp, cvy_server_bucket *b, int64_t begin
     take_sums(s, b, worker);
     served->applied++;
     served->taken[worker]++;
-    served->owed[worker] = 1;
+    served->unanswered[worker] = 1;
     served->from = -1;
     atomic_fetch_add_explicit(&s->moved, 1, memory_order_relaxed);
     return CVY_OK;
@@ -257,12 +258,12 @@ static cvy_status answer(cvy_server_plan *sp, int number, int *moved)
             *moved |= out;
         }
         const int64_t ahead = served->taken[w] - CVY_MIN(last, served->taken[w]);
-        if (!served->owed[w] || !all_heard(s, served) || (s->staleness >= 0 && ahead > s->staleness))
+        if (!served->unanswered[w] || !all_have_sums(s, served) || (s->staleness >= 0 && ahead > s->staleness))
             continue;
-        s->note = (cvy_server_note){s->note.meeting, s->note.answers + 1, s->note.ahead + ahead,
-                                    CVY_MAX(s->note.most_ahead, ahead)};
-        b->note[w] = s->note;
-        served->owed[w] = 0;
+        s->reply_info = (cvy_server_reply_info){s->reply_info.next_sync, s->reply_info.answers + 1,
+                                                s->reply_info.ahead + ahead, CVY_MAX(s->reply_info.most_ahead, ahead)};
+        b->reply_info[w] = s->reply_info;
+        served->unanswered[w] = 0;
         served->sending[w] = 1;
         served->nsending++;
         *moved = 1;
@@ -273,32 +274,32 @@ static cvy_status answer(cvy_server_plan *sp, int number, int *moved)
 
 /* ---- a server: from one synchronisation to the next ---- */
 
-static cvy_status open_doors(cvy_server *s, cvy_server_plan *sp)
+static cvy_status begin_serving(cvy_server *s, cvy_server_plan *sp)
 {
     const size_t n = (size_t)s->nworkers;
     memset(s->begun, 0, sizeof *s->begun * n);
     memset(s->left, 0, n);
-    s->note.meeting = s->left_step = 0;
+    s->reply_info.next_sync = s->left_step = 0;
     for (int i = 0; i < sp->mine.count; i++) {
         cvy_served *served = sp->bucket[sp->mine.at[i]].served;
         memset(served->taken, 0, sizeof *served->taken * n);
         served->applied = 0;
     }
     CVY_TRY(cvy_server_run_list(sp->plan, &sp->constants));
-    return s->comm->message->receive(s->hears, CVY_ANY_RANK, WORD_TAG);
+    return s->comm->message->receive(s->request_in, CVY_ANY_RANK, REQUEST_TAG);
 }
 
 /* All workers have left and got their answers. The receives that are still posted are cancelled. */
-static cvy_status close_doors(cvy_server *s, cvy_server_plan *sp)
+static cvy_status end_serving(cvy_server *s, cvy_server_plan *sp)
 {
-    CVY_TRY(s->comm->message->cancel(s->hears));
+    CVY_TRY(s->comm->message->cancel(s->request_in));
     for (int i = 0; i < sp->mine.count; i++) {
         cvy_server_bucket *b = &sp->bucket[sp->mine.at[i]];
         CVY_TRY(s->comm->message->cancel(b->first));
         b->served->receiving = 0;
-        for (int turn = 0, moved = 0; b->served->nsending > 0; turn++) {
+        for (int idle = 0, moved = 0; b->served->nsending > 0; idle++) {
             CVY_TRY(answer(sp, sp->mine.at[i], &moved));
-            CVY_TRY(s->comm->ops->rest(s->comm, turn));
+            CVY_TRY(s->comm->ops->rest(s->comm, idle));
         }
     }
     return CVY_OK;
@@ -321,24 +322,24 @@ cvy_status cvy_server_serve(cvy_server *s, int64_t *steps_done)
     const int first = sp->mine.at[0];
     const int64_t begin = *steps_done;
     s->collected = 0;
-    s->met = 1;
-    CVY_TRY(open_doors(s, sp));
-    for (int turn = 0; !all_left(s); turn++) {
+    s->synchronised = 1;
+    CVY_TRY(begin_serving(s, sp));
+    for (int idle = 0; !all_left(s); idle++) {
         int moved = 0;
-        CVY_TRY(hear(s, begin, &moved));
+        CVY_TRY(receive_request(s, begin, &moved));
         for (int i = 0; i < sp->mine.count; i++) {
             CVY_TRY(take(sp, sp->mine.at[i], begin, &moved));
             CVY_TRY(answer(sp, sp->mine.at[i], &moved));
         }
-        turn = moved ? 0 : turn;
-        if (turn == LONG)
+        idle = moved ? 0 : idle;
+        if (idle == LONG_WAIT)
             note_waiting(s, sp, first);
-        CVY_TRY(s->comm->ops->rest(s->comm, turn));
+        CVY_TRY(s->comm->ops->rest(s->comm, idle));
     }
     atomic_store_explicit(&s->waits_bucket, -1, memory_order_relaxed);
     atomic_store_explicit(&sp->plan->at, -1, memory_order_relaxed);
     *steps_done = CVY_MAX(begin, s->left_step);
-    return close_doors(s, sp);
+    return end_serving(s, sp);
 }
 
 /* ---- queries ---- */
@@ -355,11 +356,11 @@ int cvy_server_serves(const cvy_server *s)
 
 void cvy_server_staleness(const cvy_server *s, double *mean_out, int64_t *most_out)
 {
-    *mean_out = s->note.answers > 0 ? (double)s->note.ahead / (double)s->note.answers : 0;
-    *most_out = s->note.most_ahead;
+    *mean_out = s->reply_info.answers > 0 ? (double)s->reply_info.ahead / (double)s->reply_info.answers : 0;
+    *most_out = s->reply_info.most_ahead;
 }
 
-long long cvy_server_moved(const cvy_server *s)
+long long cvy_server_progress(const cvy_server *s)
 {
     return atomic_load_explicit(&s->moved, memory_order_relaxed);
 }

@@ -23,26 +23,26 @@ typedef struct cvy_list { /* a list of instructions or buckets */
 } cvy_list;
 
 /* What a worker tells each server if workers do not wait for each other. */
-typedef struct cvy_server_word {
-    int64_t leaves; /* it leaves for a synchronisation; else it begins a step */
-    int64_t step;   /* steps done */
-    int64_t wishes; /* it asks all ranks to synchronise soon */
-    double rate;    /* of the step that it begins */
-} cvy_server_word;
+typedef struct cvy_server_request {
+    int64_t leaves;        /* it leaves for a synchronisation; else it begins a step */
+    int64_t step;          /* steps done */
+    int64_t requests_sync; /* it asks all ranks to synchronise soon */
+    double rate;           /* of the step that it begins */
+} cvy_server_request;
 
 /* What a server tells a worker with each answer then. Sums count all answers of this server since the program was
  * made. */
-typedef struct cvy_server_note {
-    int64_t meeting; /* all synchronise after the step of this number; 0: not known */
+typedef struct cvy_server_reply_info {
+    int64_t next_sync; /* all synchronise after the step of this number; 0: not known */
     int64_t answers, ahead,
         most_ahead; /* steps that workers were ahead of the slowest when they were answered: sum, and maximum */
-} cvy_server_note;
+} cvy_server_reply_info;
 
 /* One bucket of gradients of one plan. The answer to it contains its weights, and the sums of all else that is in the
  * bucket. */
 typedef struct cvy_server_bucket {
     int owner;       /* rank */
-    cvy_range place; /* in the arena */
+    cvy_range range; /* in the arena */
     cvy_dtype dtype;
     cvy_list update; /* instructions with which its owner makes new weights */
     cvy_variable **weight;
@@ -59,8 +59,8 @@ typedef struct cvy_server_bucket {
     cvy_message *first; /* receives gradients of the first worker, or of any, directly into place */
     cvy_message **to;   /* answers, to each rank: workers get weights and sums, other servers only sums */
     /* -- if workers do not wait for each other -- */
-    cvy_server_note *note;     /* comes with the answer; the owner has one for each worker */
-    struct cvy_served *served; /* of its owner: server_async.c */
+    cvy_server_reply_info *reply_info; /* comes with the answer; the owner has one for each worker */
+    struct cvy_served *served;         /* of its owner: server_async.c */
 } cvy_server_bucket;
 
 /* The state of a bucket at its owner, if workers do not wait for each other. */
@@ -68,7 +68,8 @@ typedef struct cvy_served {
     int receiving, from; /* gradients are being received; `from`: the worker whose gradients are in place, -1: none */
     int64_t *taken;      /* gradients taken from each worker since the last synchronisation */
     int64_t applied;     /* gradients of all workers */
-    char *owed, *sending, *heard; /* of each worker: it needs an answer; its answer is being sent; its sums are known */
+    char *unanswered, *sending,
+        *has_sums; /* of each worker: it needs an answer; its answer is being sent; its sums are known */
     int nsending;
     size_t sum_bytes;
     char *total, *latest; /* sums of the latest step of each worker: added up, and of each */
@@ -83,7 +84,7 @@ typedef struct cvy_server_plan { /* of one training step */
     cvy_list mine;      /* buckets that this rank owns */
     cvy_list forward;   /* instructions that a server runs before the update: its part of sums over all ranks */
     cvy_list constants; /* instructions of the update phase that belong to no bucket */
-    cvy_list behind;    /* instructions that all ranks run after the update: running statistics */
+    cvy_list statistics_updates; /* instructions that all ranks run after the update: running statistics */
     cvy_exchange exchange;
 } cvy_server_plan;
 
@@ -101,17 +102,17 @@ struct cvy_server {
     atomic_llong moved; /* gradients taken; the watchdog reads it */
     /* -- if workers do not wait for each other -- */
     int64_t staleness; /* steps a worker may be ahead of the slowest; 0: workers wait for each other; -1: any number */
-    cvy_server_word word; /* a worker's own, or the latest one received */
-    cvy_message **words;  /* of a worker: to each server */
-    cvy_message *hears;   /* of a server: from any worker */
-    int64_t *begun;       /* of each worker: steps begun since the synchronisation */
+    cvy_server_request request; /* a worker's own, or the latest one received */
+    cvy_message **request_out;  /* of a worker: to each server */
+    cvy_message *request_in;    /* of a server: from any worker */
+    int64_t *begun;             /* of each worker: steps begun since the synchronisation */
     double *rate;
     char *left;
     int64_t left_step;                   /* the most steps of any worker that has left */
-    int wishes;                          /* of a worker: it asks for a synchronisation with its next message */
-    int met;                             /* no step was run since the last synchronisation */
-    int64_t steps_met;                   /* steps done at that time, if the program's caller runs the steps */
-    cvy_server_note note;                /* what this server tells, or what this worker was told */
+    int requests_sync;                   /* of a worker: it asks for a synchronisation with its next message */
+    int synchronised;                    /* no step was run since the last synchronisation */
+    int64_t steps_at_sync;               /* steps done at that time, if the program's caller runs the steps */
+    cvy_server_reply_info reply_info;    /* what this server tells, or what this worker was told */
     atomic_int waits_bucket, waits_rank; /* what a server waits for; -1: it does not wait */
 };
 
@@ -149,7 +150,7 @@ cvy_status cvy_server_free_bucket(cvy_server_plan *sp, cvy_server_bucket *bucket
 cvy_status cvy_server_free_connect(cvy_server *s);
 void cvy_server_free_destroy(cvy_server *s);
 /* Sends a worker's message to all servers, after the one before has been sent. */
-cvy_status cvy_worker_say(cvy_server *s, const cvy_server_word *word);
-void cvy_worker_note(cvy_server_plan *sp);
+cvy_status cvy_worker_send_request(cvy_server *s, const cvy_server_request *request);
+void cvy_worker_keep_reply_info(cvy_server_plan *sp);
 
 #endif

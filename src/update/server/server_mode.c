@@ -24,16 +24,16 @@ static cvy_status check_task(const cvy_program *p, const cvy_optimise_opts *opti
               "opts.update_mode: parameter_server needs a rank that trains and one that serves, but there is one rank: "
               "start 2 or more (mpiexec -n), or take sync");
     CVY_CHECK(servers >= 1 && servers < nranks, CVY_E_CONFIG,
-              "opts.update_mode: parameter_server: servers is %lld of %d ranks, and one at least has to train: "
-              "expected 1 .. %d",
+              "opts.update_mode: parameter_server: servers is %lld, but at least one of %d ranks must train: expected "
+              "1 .. %d",
               servers, nranks, nranks - 1);
     CVY_CHECK(p->opts.update_staleness >= -1, CVY_E_CONFIG,
               "opts.update_mode: parameter_server: staleness is %lld, expected a number of steps, 0 or more, or -1 for "
               "any",
               (long long)p->opts.update_staleness);
     CVY_CHECK(p->opts.reduce_wire != CVY_DTYPE_BF16, CVY_E_CONFIG,
-              "opts.update_mode: parameter_server sends gradients and weights as they are, and opts.reduce_wire is "
-              "bf16: leave opts.reduce_wire out, or take sync");
+              "opts.update_mode: parameter_server does not round gradients and weights when it sends them, but "
+              "opts.reduce_wire is bf16: leave opts.reduce_wire out, or use sync");
     CVY_CHECK(!(optimise->clip_norm > 0), CVY_E_CONFIG,
               "opts.update_mode: parameter_server does not go with clip_norm, which needs all gradients at once, while "
               "a server has a part of them: take clip_value, or sync");
@@ -86,7 +86,7 @@ static void waits_for(const cvy_program *p, char *text, size_t room)
 
 static long long progress(const cvy_program *p)
 {
-    return state_of(p) ? cvy_server_moved(state_of(p)) : 0;
+    return state_of(p) ? cvy_server_progress(state_of(p)) : 0;
 }
 
 /* ---- workers that do not wait for each other ---- */
@@ -103,12 +103,12 @@ static int serves(const cvy_program *p)
 
 static void request_sync(cvy_program *p)
 {
-    cvy_server_wish(state_of(p));
+    cvy_server_request_sync(state_of(p));
 }
 
 static int64_t next_sync(const cvy_program *p)
 {
-    return cvy_server_meeting(state_of(p));
+    return cvy_server_next_sync(state_of(p));
 }
 
 static cvy_status leave(cvy_program *p, int64_t steps_done)
@@ -137,9 +137,9 @@ typedef struct cvy_server_options {
 
 static const cvy_option rows[] = {
     {"servers", CVY_TYPE_INT, CVY_FIELD(cvy_server_options, servers), "1", "1..", "ranks",
-     "ranks that hold the weights and train nothing, the last ones; at least one rank is left to train"},
+     "number of ranks that hold the weights and do not train: the last ranks; at least one rank must train"},
     {"staleness", CVY_TYPE_STRING, CVY_FIELD(cvy_server_options, staleness_text), "0", "", "steps",
-     "steps that a worker may be ahead of the slowest: 0 trains all together, none lets each go on as it likes"},
+     "steps that a worker may be ahead of the slowest: 0: workers wait for each other in every step; none: no limit"},
     {0},
 };
 
@@ -167,13 +167,13 @@ static const char *no_effect(const char *option, const char *value)
 {
     (void)value;
     return strcmp(option, "reduce") == 0
-               ? "is for sums over ranks, and with update: parameter_server gradients go to a server"
+               ? "applies to all-reduces, but with update: parameter_server gradients are sent to a server"
                : NULL;
 }
 
 CVY_UPDATE_DEFINE(parameter_server) = {
     .name = "parameter_server",
-    .summary = "by some ranks that hold the weights; the others make gradients",
+    .summary = "some ranks hold the weights and update them; the others compute gradients",
     .mode = CVY_UPDATE_PARAMETER_SERVER,
     .flush_before_forward = 1,
     .saves_on_root = 1,

@@ -107,7 +107,7 @@ static cvy_status split_updates(struct split *s)
             if (instr->dst_buffer[d] >= 0)
                 s->made_of[instr->dst_buffer[d]] = b;
         if (writes(s, instr, CVY_ROLE_STATISTIC))
-            CVY_TRY(add(s->pool, &s->sp->behind, s->plan->ninstr, i));
+            CVY_TRY(add(s->pool, &s->sp->statistics_updates, s->plan->ninstr, i));
         else if (b == NONE)
             CVY_TRY(add(s->pool, &s->sp->constants, s->plan->ninstr, i));
         else

@@ -34,12 +34,12 @@ static void add_f32(float *to, const float *from, int64_t n, int threads)
 static void add_up(const cvy_server_bucket *b, const void *from, int threads)
 {
     if (b->dtype == CVY_DTYPE_F32) {
-        add_f32(b->place.data, from, (int64_t)(b->place.bytes / sizeof(float)), threads);
+        add_f32(b->range.data, from, (int64_t)(b->range.bytes / sizeof(float)), threads);
         return;
     }
-    double *to = b->place.data;
+    double *to = b->range.data;
     const double *x = from;
-    for (int64_t i = 0; i < (int64_t)(b->place.bytes / sizeof(double)); i++)
+    for (int64_t i = 0; i < (int64_t)(b->range.bytes / sizeof(double)); i++)
         to[i] += x[i];
 }
 
@@ -135,16 +135,16 @@ static cvy_status serve(cvy_server_plan *sp)
     for (int b = 0; b < sp->plan->buckets->n; b++)
         if (sp->bucket[b].answer)
             CVY_TRY(server->comm->message->receive(sp->bucket[b].answer, sp->bucket[b].owner, cvy_server_tag(b)));
-    for (int turn = 0; s.taken < s.items; turn++) {
+    for (int idle = 0; s.taken < s.items; idle++) {
         int moved = 0;
         CVY_TRY(post(&s, &moved));
         CVY_TRY(take(&s, &moved));
-        turn = moved ? 0 : turn;
-        CVY_TRY(server->comm->ops->rest(server->comm, turn));
+        idle = moved ? 0 : idle;
+        CVY_TRY(server->comm->ops->rest(server->comm, idle));
     }
-    for (int turn = 0, done = 0; !done; turn++) {
+    for (int idle = 0, done = 0; !done; idle++) {
         CVY_TRY(finish(sp, &done));
-        CVY_TRY(server->comm->ops->rest(server->comm, turn));
+        CVY_TRY(server->comm->ops->rest(server->comm, idle));
     }
     return CVY_OK;
 }
@@ -161,7 +161,7 @@ cvy_status cvy_server_serve_step(cvy_server_plan *sp)
     const cvy_status status = serve(sp);
     atomic_store_explicit(&sp->server->waits_bucket, -1, memory_order_relaxed);
     CVY_TRY(status);
-    CVY_TRY(cvy_server_run_list(sp->plan, &sp->behind));
+    CVY_TRY(cvy_server_run_list(sp->plan, &sp->statistics_updates));
     atomic_store_explicit(&sp->plan->at, -1, memory_order_relaxed);
     const double total = cvy_clock_s() - begin;
     sp->task->time = (cvy_step_time){.total = total, .exposed_comm = total - sp->server->busy_s};

@@ -23,7 +23,7 @@ cvy_status cvy_native_update_create(const cvy_kernel_ask *ask, void **state_out)
     CVY_TRY(cvy_mem_alloc(sizeof *u, &u));
     u->options = ask->node->options;
     u->threads = ask->threads;
-    u->rounded_at = ask->rounds ? ask->node->ndst : 0;
+    u->shadow_at = ask->writes_shadow ? ask->node->ndst : 0;
     *state_out = u;
     CVY_TRY(cvy_native_dst_elems(ask, &u->elems));
     if (ask->part_elems)
@@ -37,14 +37,14 @@ void cvy_native_update_destroy(void *state)
 }
 
 /* Rounds the weights to bf16 while they are in the first-level cache. */
-CVY_SIMD static void update_and_round(int64_t first, int64_t end, void *arg)
+CVY_SIMD static void update_and_write_shadow(int64_t first, int64_t end, void *arg)
 {
     enum { PART = 2048 };
     const cvy_native_update *u = arg;
     for (int64_t i = first; i < end; i += PART) {
         const int64_t last = CVY_MIN(end, i + PART);
         u->range(i, last, arg);
-        cvy_floats_store(1, u->weight_out + i, last - i, u->rounded, i);
+        cvy_floats_store(1, u->weight_out + i, last - i, u->shadow, i);
     }
 }
 
@@ -60,7 +60,7 @@ cvy_status cvy_native_update_run(cvy_native_update *u, double lr_mult, int nstat
         u->state_out[i] = dst[1 + i];
     }
     u->range = range;
-    u->rounded = u->rounded_at ? dst[u->rounded_at] : NULL;
-    cvy_parallel_for(u->threads, u->elems, CVY_GRAIN, u->rounded ? update_and_round : range, u);
+    u->shadow = u->shadow_at ? dst[u->shadow_at] : NULL;
+    cvy_parallel_for(u->threads, u->elems, CVY_GRAIN, u->shadow ? update_and_write_shadow : range, u);
     return CVY_OK;
 }

@@ -16,8 +16,8 @@ typedef struct cvy_native_update {
     const float *weight, *gradient, *state[3];
     float *weight_out, *state_out[3];
     cvy_range_fn range;
-    int rounded_at; /* destination that is the bf16 shadow copy of the weight; 0: none */
-    cvy_bf16 *rounded;
+    int shadow_at; /* destination that is the bf16 shadow copy of the weight; 0: none */
+    cvy_bf16 *shadow;
 } cvy_native_update;
 
 cvy_status cvy_native_update_offer(cvy_kernel_ask *ask);
