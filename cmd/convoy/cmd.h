@@ -124,8 +124,9 @@ void cmd_error(const char *fmt, ...) CVY_PRINTF(1, 2);
 /* Returns the exit code of a status: 0 for CVY_OK, CMD_EXIT_STOPPED for CVY_STOPPED. For an error it first prints the
  * message. Any other positive status is reported as a bug of convoy. */
 int cmd_outcome(cvy_status status);
-/* From now on cmd_outcome() calls `leave` for a failed exchange (CVY_E_COMM): `leave` ends the other ranks too. */
-void cmd_outcome_leaves(void (*leave)(void *user, cvy_status status, const char *text));
+/* From now on cmd_outcome() calls `abort_ranks` for a failed exchange (CVY_E_COMM): `abort_ranks` ends the other ranks
+ * too. */
+void cmd_outcome_set_abort(void (*abort_ranks)(void *user, cvy_status status, const char *text));
 /* Prints a text that the library has allocated, and releases it. Returns the exit code. */
 int cmd_print(cvy_status status, char **text);
 /* Prints any text to stdout as one word of the shell, quoted if needed. */

@@ -146,7 +146,7 @@ static int run(const cmd_line *line)
     if (o->data && !o->model && !line->narg && !o->sets.count && o->step.batches.count < 2)
         return bench_data(o);
     if (o->data || o->augment || o->seconds || o->shuffle) {
-        cmd_error(o->data ? "--data times a data source alone: leave out the network, --set and lists of batches"
+        cmd_error(o->data ? "--data times only a data source: leave out the network, --set and lists of batches"
                           : "--augment, --shuffle and --seconds belong to --data");
         return CMD_EXIT_USAGE;
     }
@@ -191,7 +191,7 @@ const cmd_verb cmd_bench = {
     .name = "bench",
     .arguments = "JOB.yaml | --model NAME[,NAME...] [--batch N[,N...]] [--mode train|forward] [--json] | --data SOURCE "
                  "[--augment LIST] [--shuffle ORDER]",
-    .summary = "times training or forward steps on synthetic data; or a data source alone",
+    .summary = "times training or forward steps on synthetic data; or only a data source",
     .detail = "The plan and the executor are those of `convoy train`. A step includes all gradients, the gradient "
               "reduction over the ranks and the update.\n"
               "images_per_s counts the global batch, over all timed steps; a step takes as long as its slowest rank. "

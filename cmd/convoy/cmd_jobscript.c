@@ -236,17 +236,17 @@ static void put_words(const script *s)
     }
     fputs("\nbefore=$(last_set)\n"
           "if [ -n \"$before\" ]; then\n"
-          "    say \"$out is there: continuing after $before\"\n"
+          "    say \"$out exists: continuing after $before\"\n"
           "    set -- \"$@\" --resume\n"
           "elif [ -e \"$out/STATUS\" ]; then   # ended before its first checkpoint\n"
           "    if command -v flock >/dev/null; then\n"
           "        flock -n \"$out/lock\" true\n"
-          "        [ $? -ne 1 ] || die \"another run is at work in $out\"\n"
+          "        [ $? -ne 1 ] || die \"another run is using $out\"\n"
           "    fi\n"
           "    n=1\n"
           "    while [ -e \"$out.aside-$n\" ]; do n=$((n + 1)); done\n"
           "    mv -- \"$out\" \"$out.aside-$n\" || die \"$out has no checkpoint, and cannot be put aside\"\n"
-          "    say \"$out had no checkpoint: it is $out.aside-$n now, and the run starts again\"\n"
+          "    say \"$out had no checkpoint: it is $out.aside-$n now, and the run starts from the beginning\"\n"
           "fi\n\n",
           stdout);
 }
@@ -275,7 +275,7 @@ static void put_pbs_run(const script *s)
     printf(
         "# PBS has no signal before its limit, so `timeout` gives USR1 to mpiexec, which hands it to the ranks. Ranks "
         "move freely over the cores of their node;\n"
-        "# to tie each to its own with Open MPI, take the next line away and give mpiexec --map-by ppr:%lld:node:PE=%s "
+        "# to tie each to its own with Open MPI, remove the next line and give mpiexec --map-by ppr:%lld:node:PE=%s "
         "--bind-to core.\n"
         "export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none HYDRA_BINDING=none\n"
         "timeout --foreground --preserve-status -s USR1 $((CONVOY_JOB_END - %lld - $(date +%%s))) mpiexec -n %lld "
@@ -291,8 +291,8 @@ static void put_end(const char *how, const char *again, const char *fails)
            "is_stopped() { [ $code -eq 75 ] || grep -q '^stopped ' \"$out/STATUS\" 2>/dev/null; }\n"
            "if is_stopped && [ \"$(last_set)\" != \"$before\" ]; then\n"
            "    code=75\n"
-           "    say \"$(last_set) is saved: another job goes on\"\n"
-           "    %s || say \"%s; submit this script again by hand, and it goes on\"\n"
+           "    say \"$(last_set) is saved: another job continues\"\n"
+           "    %s || say \"%s; submit this script again by hand, and it continues\"\n"
            "elif [ $code -eq 75 ]; then\n"
            "    say \"no new step was saved in this job, so it is not started again: give it a longer --time\"\n"
            "fi\n"
@@ -308,7 +308,7 @@ static void put_slurm(const script *s)
     put_check("SLURM_JOB_ID", "sbatch");
     put_words(s);
     put_slurm_run(s);
-    put_end("Where jobs may not be requeued, take the line with scontrol away and submit several that wait for each "
+    put_end("If your site does not requeue jobs, remove the line with scontrol and submit several that wait for each "
             "other:\n"
             "# id=$(sbatch --parsable SCRIPT); sbatch --dependency=afterany:$id SCRIPT",
             "scontrol requeue \"$SLURM_JOB_ID\"", "scontrol does not requeue this job");
@@ -323,7 +323,7 @@ static void put_pbs(const script *s)
     put_check("PBS_JOBID", "qsub");
     put_words(s);
     put_pbs_run(s);
-    put_end("Where nodes may not call qsub, take that line away and submit several that wait for each other:\n"
+    put_end("If nodes may not call qsub, remove that line and submit several that wait for each other:\n"
             "# id=$(qsub SCRIPT); qsub -W depend=afterany:$id SCRIPT",
             "qsub \"$0\"", "qsub does not take this script from here");
 }
@@ -355,7 +355,7 @@ static const cmd_option options[] = {
      "cores and compute threads of each rank; whole nodes, shared evenly, if not given"},
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the run folder; runs/<job> if not given"},
     {"--signal", "S", CMD_NUMBER, CMD_FIELD(signal),
-     "seconds before the limit at which the ranks are told to save; if not given 120, or a quarter of a short limit"},
+     "seconds before the limit at which the ranks are asked to save; if not given 120, or a quarter of a short limit"},
     CMD_OPTION_SET,
     {0},
 };

@@ -2,7 +2,7 @@
  * cmd_ranks.c: starts MPI and the context for the verbs that run on ranks.
  *
  * Only one rank knows of an error inside a step, while the others wait for it in an all-reduce. So the hook
- * leave_together() ends all ranks. The same is true if an exchange fails: then MPI must not even be finalised, because
+ * abort_all_ranks() ends all ranks. The same is true if an exchange fails: then MPI must not even be finalised, because
  * messages may still be on their way to memory that has been freed. The library makes all ranks agree on every other
  * error, and it is printed once.
  */
@@ -20,7 +20,7 @@
 /* True between MPI_Init and MPI_Finalize. */
 static int in_mpi;
 
-static void leave_together(void *user, cvy_status status, const char *text)
+static void abort_all_ranks(void *user, cvy_status status, const char *text)
 {
     int rank = 0, nranks = 1;
     (void)user;
@@ -103,7 +103,7 @@ static void warn_of_idle_cores(const cmd_line *line)
     MPI_Comm_free(&node);
     if (rank == 0 && sched_getaffinity(getppid(), sizeof all, &all) == 0 && CPU_COUNT(&mine) < CPU_COUNT(&all))
         fprintf(stderr,
-                "convoy: warning: mpiexec ties the ranks of this node to %d of its %d cores; start it with --bind-to "
+                "convoy: warning: mpiexec binds the ranks of this node to %d of its %d cores; start it with --bind-to "
                 "none to use all\n",
                 CPU_COUNT(&mine), CPU_COUNT(&all));
 }
@@ -128,41 +128,40 @@ static void warn_of_one_process(const cmd_line *line)
 
 enum { START_S = 600 };
 
-static char late_text[160];
+static char timeout_text[160];
 static timer_t start_timer;
-static int is_watched;
+static int has_start_timer;
 
-static void come_late(int signal_number)
+static void on_start_timeout(int signal_number)
 {
     (void)signal_number;
-    (void)!write(STDERR_FILENO, late_text, strlen(late_text));
+    (void)!write(STDERR_FILENO, timeout_text, strlen(timeout_text));
     _exit(CMD_EXIT_FAULT); /* the launcher then ends the other ranks */
 }
 
-static void watch_start(void)
+static void start_timer_begin(void)
 {
     const char *given = getenv("CONVOY_START_TIMEOUT");
     const int seconds = given && atoi(given) > 0 ? atoi(given) : START_S;
-    const struct sigaction action = {.sa_handler = come_late};
+    const struct sigaction action = {.sa_handler = on_start_timeout};
     const struct itimerspec once = {.it_value.tv_sec = seconds};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
                              .sigev_signo = SIGVTALRM}; /* SIGALRM is used for SIGTERM: cmd_signals.c */
-    if (is_watched)
+    if (has_start_timer)
         return; /* simulated ranks share one process */
-    snprintf(
-        late_text, sizeof late_text,
-        "convoy: error: rank %d: the ranks have not come together within %d s of their start (CONVOY_START_TIMEOUT)\n",
-        cmd_launch_rank(), seconds);
+    snprintf(timeout_text, sizeof timeout_text,
+             "convoy: error: rank %d: not all ranks have started within %d s (CONVOY_START_TIMEOUT)\n",
+             cmd_launch_rank(), seconds);
     sigaction(SIGVTALRM, &action, NULL);
-    is_watched =
+    has_start_timer =
         timer_create(CLOCK_MONOTONIC, &event, &start_timer) == 0 && timer_settime(start_timer, 0, &once, NULL) == 0;
 }
 
-static void have_come(void)
+static void stop_start_timer(void)
 {
-    if (is_watched)
+    if (has_start_timer)
         timer_delete(start_timer);
-    is_watched = 0;
+    has_start_timer = 0;
 }
 
 int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, int verbose, cmd_body_fn body, void *user)
@@ -170,11 +169,11 @@ int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, int verbose, c
     const cvy_context_opts opts = {.size = sizeof opts,
                                    .threads = threads,
                                    .log_level = verbose ? CVY_LOG_DEBUG : CVY_LOG_WARN,
-                                   .fatal = leave_together};
+                                   .fatal = abort_all_ranks};
     cvy_context *context = NULL;
-    cmd_outcome_leaves(leave_together);
+    cmd_outcome_set_abort(abort_all_ranks);
     const cvy_status status = cvy_context_create_mpi(comm, &opts, &context);
-    have_come();
+    stop_start_timer();
     const int code = status == CVY_OK ? body(line, context, user) : cmd_outcome(status);
     cvy_context_destroy(&context);
     return code;
@@ -202,12 +201,11 @@ int cmd_on_ranks(const cmd_line *line, const cmd_ranks *ranks, cmd_body_fn body,
 
 /* Runs if a library calls exit() in the middle of the work. The launcher then ends the other ranks. MPICH's launcher
  * takes this rank's exit code for that of the job. */
-static void object_to_end(void)
+static void on_unexpected_exit(void)
 {
     if (!in_mpi)
         return;
-    fprintf(stderr, "convoy: error: rank %d: the process was told to exit in the middle of its work\n",
-            cmd_launch_rank());
+    fprintf(stderr, "convoy: error: rank %d: a library called exit() while convoy was working\n", cmd_launch_rank());
     _exit(CMD_EXIT_FAULT);
 }
 
@@ -215,15 +213,15 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
 {
     int provided = 0;
     cvy_mpi_prepare();
-    watch_start();
+    start_timer_begin();
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
         cmd_error("MPI does not start");
         return CMD_EXIT_FAULT;
     }
     in_mpi = 1;
     if (body != run_in_world)
-        have_come(); /* ranks of a sweep may wait long for those that work */
-    atexit(object_to_end);
+        stop_start_timer(); /* ranks of a sweep may wait long for those that work */
+    atexit(on_unexpected_exit);
     const int split = check_launch(), code = split ? split : body(line, user);
     fflush(stdout);
     in_mpi = 0;

@@ -29,18 +29,18 @@ void cmd_error(const char *fmt, ...)
     va_end(args);
 }
 
-static void (*leave_together)(void *, cvy_status, const char *);
+static void (*abort_all_ranks)(void *, cvy_status, const char *);
 
-void cmd_outcome_leaves(void (*leave)(void *user, cvy_status status, const char *text))
+void cmd_outcome_set_abort(void (*abort_ranks)(void *user, cvy_status status, const char *text))
 {
-    leave_together = leave;
+    abort_all_ranks = abort_ranks;
 }
 
 int cmd_outcome(cvy_status status)
 {
-    if (status == CVY_E_COMM && leave_together)
-        leave_together(NULL, status, cvy_error_text()); /* the ranks cannot agree on this error: the others would wait
-                                                         * for this rank for ever */
+    if (status == CVY_E_COMM && abort_all_ranks)
+        abort_all_ranks(NULL, status, cvy_error_text()); /* the ranks cannot agree on this error: the others would wait
+                                                          * for this rank for ever */
     if (status == CVY_STOPPED)
         return CMD_EXIT_STOPPED;
     if (status == CVY_OK)

@@ -19,21 +19,21 @@ typedef enum { DO_IGNORE, DO_STOP, DO_SAVE, DO_LEAVE } action;
 static const char *const action_name[] = {
     [DO_IGNORE] = "ignore", [DO_STOP] = "stop", [DO_SAVE] = "save", [DO_LEAVE] = "leave"};
 
-static struct heard {
+static struct signal_entry {
     const char *name;
     int number;
     action does;
-} heard[] = {
+} signal_table[] = {
     {"USR1", SIGUSR1, DO_STOP},  {"USR2", SIGUSR2, DO_SAVE}, {"HUP", SIGHUP, DO_SAVE},
     {"TERM", SIGTERM, DO_LEAVE}, {"INT", SIGINT, DO_STOP},
 };
 
 static cvy_train_control *control;
 
-static void leave_alone(int signal_number)
+static void exit_alone(int signal_number)
 {
-    static const char text[] = "convoy: told to end, and the other ranks do not answer: this rank leaves without "
-                               "saving; an earlier checkpoint holds\n";
+    static const char text[] = "convoy: asked to stop, but the other ranks do not answer: this rank exits without "
+                               "saving; resume from the last checkpoint\n";
     (void)signal_number;
     if (cvy_train_control_is_stopping(control))
         return; /* the ranks are saving now */
@@ -47,20 +47,20 @@ static unsigned grace_s(void)
     return twice < GRACE_LEAST_S ? GRACE_LEAST_S : twice > GRACE_MOST_S ? GRACE_MOST_S : (unsigned)twice + 1;
 }
 
-static void obey(int signal_number)
+static void on_signal(int signal_number)
 {
     static volatile sig_atomic_t interrupted;
     if (signal_number == SIGINT && interrupted)
         _exit(128 + SIGINT); /* the second Ctrl-C exits at once */
-    for (int i = 0; i < CMD_COUNT(heard); i++) {
-        if (heard[i].number != signal_number)
+    for (int i = 0; i < CMD_COUNT(signal_table); i++) {
+        if (signal_table[i].number != signal_number)
             continue;
-        interrupted |= signal_number == SIGINT && (heard[i].does == DO_STOP || heard[i].does == DO_LEAVE);
-        if (heard[i].does == DO_STOP || heard[i].does == DO_LEAVE)
+        interrupted |= signal_number == SIGINT && (signal_table[i].does == DO_STOP || signal_table[i].does == DO_LEAVE);
+        if (signal_table[i].does == DO_STOP || signal_table[i].does == DO_LEAVE)
             cvy_train_control_request(control, CVY_TRAIN_STOP);
-        if (heard[i].does == DO_SAVE)
+        if (signal_table[i].does == DO_SAVE)
             cvy_train_control_request(control, CVY_TRAIN_SAVE);
-        if (heard[i].does == DO_LEAVE)
+        if (signal_table[i].does == DO_LEAVE)
             alarm(grace_s());
     }
 }
@@ -71,8 +71,8 @@ static int read_actions(const char *text)
     while (text && *text) {
         const size_t n = strcspn(text, ","), name_n = strcspn(text, "=");
         int at = -1, does = -1;
-        for (int i = 0; i < CMD_COUNT(heard) && name_n < n; i++)
-            if (strlen(heard[i].name) == name_n && strncmp(heard[i].name, text, name_n) == 0)
+        for (int i = 0; i < CMD_COUNT(signal_table) && name_n < n; i++)
+            if (strlen(signal_table[i].name) == name_n && strncmp(signal_table[i].name, text, name_n) == 0)
                 at = i;
         for (int k = 0; k < CMD_COUNT(action_name) && at >= 0; k++)
             if (strlen(action_name[k]) == n - name_n - 1 &&
@@ -84,7 +84,7 @@ static int read_actions(const char *text)
                       (int)n, text);
             return CMD_EXIT_USAGE;
         }
-        heard[at].does = (action)does;
+        signal_table[at].does = (action)does;
         text += n + (text[n] == ',');
     }
     return 0;
@@ -92,7 +92,7 @@ static int read_actions(const char *text)
 
 int cmd_listen(const char *actions, cvy_train_control **control_out)
 {
-    struct sigaction action = {.sa_handler = obey, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     const int code = read_actions(actions);
     if (code)
         return code;
@@ -100,9 +100,9 @@ int cmd_listen(const char *actions, cvy_train_control **control_out)
     if (status != CVY_OK)
         return cmd_outcome(status);
     sigemptyset(&action.sa_mask);
-    for (int i = 0; i < CMD_COUNT(heard); i++)
-        sigaction(heard[i].number, &action, NULL);
-    action.sa_handler = leave_alone;
+    for (int i = 0; i < CMD_COUNT(signal_table); i++)
+        sigaction(signal_table[i].number, &action, NULL);
+    action.sa_handler = exit_alone;
     sigaction(SIGALRM, &action, NULL);
     *control_out = control;
     return 0;

@@ -166,8 +166,8 @@ static int find_platform(struct simulation *s)
 
 /* Finds what a step of `batch` samples takes on one node according to the measured kernel times. It runs in this
  * process. *ms_out: ms per step; *gflop_out: GFLOP per step; *batch_out: the batch. */
-static int price_node(struct simulation *s, cvy_context *context, int64_t batch, double *ms_out, double *gflop_out,
-                      double *batch_out)
+static int predict_node(struct simulation *s, cvy_context *context, int64_t batch, double *ms_out, double *gflop_out,
+                        double *batch_out)
 {
     cmd_sets sets = s->options->sets;
     const int is_file = cmd_is_file(s->network);
@@ -193,20 +193,20 @@ static int price_node(struct simulation *s, cvy_context *context, int64_t batch,
 
 /* Computes the step time for the local batch of the smallest number of ranks, and from it the scale factor. Then it
  * does so for the other local batches: all kernel times must be known before the simulation starts. */
-static int price(struct simulation *s, cvy_context *context)
+static int predict(struct simulation *s, cvy_context *context)
 {
     const verb_options *o = s->options;
     double ms = 0, gflop = 0, batch = 0;
     const int64_t first = o->global_batch         ? (o->global_batch + s->ranks[0] - 1) / s->ranks[0]
                           : o->step.batches.count ? o->step.batches.at[0]
                                                   : 0;
-    int code = price_node(s, context, first, &ms, &gflop, &batch);
+    int code = predict_node(s, context, first, &ms, &gflop, &batch);
     s->batch = o->global_batch ? o->global_batch : (int64_t)batch;
     for (int i = 0; !code && o->global_batch && i < s->nranks; i++) {
         double other_ms = 0, other_gflop = 0, other_batch = 0;
         const int64_t n = s->ranks[i], share = o->global_batch / n;
         for (int64_t b = share; !code && b <= share + (o->global_batch % n != 0); b++)
-            code = price_node(s, context, b, &other_ms, &other_gflop, &other_batch);
+            code = predict_node(s, context, b, &other_ms, &other_gflop, &other_batch);
     }
     code = code ? code : find_platform(s);
     if (code)
@@ -380,22 +380,23 @@ static void pass_signals_on(void)
     sigaction(SIGHUP, &act, NULL);
 }
 
-/* The child's stderr goes to the file `said`. Its rank 0 writes the result to the file `result` (cmd_bench.c). Returns
- * 1 if there is a result. */
+/* The child's stderr goes to the file `stderr`. Its rank 0 writes the result to the file `result` (cmd_bench.c).
+ * Returns 1 if there is a result. */
 static int run_child(const struct simulation *s, const struct words *w, cvy_bench_result *result_out, int *status_out)
 {
-    char said_path[PATH_ROOM], path[PATH_ROOM];
+    char stderr_path[PATH_ROOM], path[PATH_ROOM];
     *status_out = -1;
-    snprintf(said_path, sizeof said_path, "%s/said", s->folder);
+    snprintf(stderr_path, sizeof stderr_path, "%s/stderr", s->folder);
     snprintf(path, sizeof path, "%s/" CMD_RESULT_FILE, s->folder);
     remove(path);
     setenv(CMD_RESULT_VARIABLE, path, 1);
     const pid_t child = fork();
     if (child == 0) {
         setpgid(0, 0);
-        const int nowhere = open("/dev/null", O_WRONLY), said = open(said_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        dup2(nowhere, STDOUT_FILENO);
-        dup2(said, STDERR_FILENO);
+        const int dev_null = open("/dev/null", O_WRONLY),
+                  stderr_file = open(stderr_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        dup2(dev_null, STDOUT_FILENO);
+        dup2(stderr_file, STDERR_FILENO);
         execvp(w->at[0], (char *const *)(uintptr_t)w->at);
         _exit(127);
     }
@@ -416,27 +417,27 @@ static int run_child(const struct simulation *s, const struct words *w, cvy_benc
 }
 
 /* Prints the first error that a rank reported, or else the first line of the output. */
-static void say_why(const struct simulation *s, int64_t ranks, int status)
+static void print_reason(const struct simulation *s, int64_t ranks, int status)
 {
     char path[PATH_ROOM], line[PATH_ROOM] = "", first[PATH_ROOM] = "";
-    snprintf(path, sizeof path, "%s/said", s->folder);
-    FILE *said = fopen(path, "r");
+    snprintf(path, sizeof path, "%s/stderr", s->folder);
+    FILE *stderr_file = fopen(path, "r");
     int found = 0;
-    while (said && !found && fgets(line, sizeof line, said)) {
+    while (stderr_file && !found && fgets(line, sizeof line, stderr_file)) {
         line[strcspn(line, "\n")] = 0;
         found = strstr(line, "convoy: error: ") != NULL;
         if (!first[0] || found)
             snprintf(first, sizeof first, "%s",
                      found ? strstr(line, "convoy: error: ") + strlen("convoy: error: ") : line);
     }
-    if (said)
-        fclose(said);
+    if (stderr_file)
+        fclose(stderr_file);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         cmd_error("smpirun does not start: install SimGrid (Debian: libsimgrid-dev)");
     else if (ended_by)
         cmd_error("ended by a signal (%s)", strsignal(ended_by));
     else
-        cmd_error("the simulation of %lld ranks fails: %s", (long long)ranks, first[0] ? first : "it said nothing");
+        cmd_error("the simulation of %lld ranks fails: %s", (long long)ranks, first[0] ? first : "it printed nothing");
 }
 
 static int simulate(const struct simulation *s, int64_t ranks, cvy_bench_result *result_out)
@@ -454,7 +455,7 @@ static int simulate(const struct simulation *s, int64_t ranks, cvy_bench_result 
     w.at[w.n] = NULL;
     if (run_child(s, &w, result_out, &status))
         return 0;
-    say_why(s, ranks, status);
+    print_reason(s, ranks, status);
     return CMD_EXIT_FAULT;
 }
 
@@ -537,7 +538,7 @@ static int run_all(struct simulation *s)
 
 static void clean(const struct simulation *s)
 {
-    static const char *const names[] = {"platform.xml", "hosts", "words", "said", CMD_RESULT_FILE};
+    static const char *const names[] = {"platform.xml", "hosts", "words", "stderr", CMD_RESULT_FILE};
     char path[PATH_ROOM];
     for (int i = 0; i < CMD_COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/%s", s->folder, names[i]);
@@ -567,7 +568,7 @@ static int run(const cmd_line *line)
     const cvy_status status = cvy_context_create(&opts, &context);
     if (status != CVY_OK)
         return cmd_outcome(status);
-    code = price(&s, context);
+    code = predict(&s, context);
     cvy_context_destroy(&context);
     snprintf(s.folder, sizeof s.folder, "%.40s/convoy-sim.XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
     if (!code && !mkdtemp(s.folder)) {

@@ -53,10 +53,11 @@ static int launch(const cmd_line *line)
         setenv(unbound[i], "none", 0);
     setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0); /* Open MPI counts cores; we count hardware threads */
     execvp(launcher, (char *const *)word);
-    cmd_error("%s does not start: give the sweep its ranks yourself, one per core: mpiexec -n %s convoy bench --sweep "
-              "..., or name a launcher in"
-              " CONVOY_MPIEXEC",
-              launcher, cores);
+    cmd_error(
+        "%s does not start: start the ranks of the sweep yourself, one per core: mpiexec -n %s convoy bench --sweep "
+        "..., or name a launcher in"
+        " CONVOY_MPIEXEC",
+        launcher, cores);
     return CMD_EXIT_FAULT;
 }
 
@@ -127,7 +128,7 @@ static void print_best(const struct sweep *s)
             printf("best for %s, batch %lld: %d rank%s of %d thread%s%s, %.2f images/s by the median step\n",
                    best->model, (long long)best->batch, best->ranks, best->ranks > 1 ? "s" : "", best->threads,
                    best->threads > 1 ? "s" : "",
-                   strcmp(best->progress, "thread") == 0 ? " and one for sums (comm.progress: thread)" : "",
+                   strcmp(best->progress, "thread") == 0 ? " and one for communication (comm.progress: thread)" : "",
                    speed(best));
     }
 }
@@ -139,22 +140,22 @@ static int bench(const cmd_line *line, cvy_context *context, void *sweep)
     return cmd_bench_each(line, line->options, context, add_result, sweep);
 }
 
-struct place {
+struct node_position {
     int node_rank, node_size, nodes;
 };
 
-/* Runs one split: nranks ranks on each node take part. moved: a job key that sets comm.progress; NULL keeps the setting
- * of the command line. */
-static int try_split(struct sweep *s, struct place here, int nranks, int threads, const char *moved)
+/* Runs one split: nranks ranks on each node take part. progress_key: a job key that sets comm.progress; NULL keeps the
+ * setting of the command line. */
+static int try_split(struct sweep *s, struct node_position position, int nranks, int threads, const char *progress_key)
 {
-    const int takes_part = here.node_rank < nranks;
+    const int takes_part = position.node_rank < nranks;
     cmd_bench_options options = *s->options;
     cmd_line line = *s->line;
     MPI_Comm part = MPI_COMM_NULL;
     int code = 0, rank = 0;
     line.options = &options;
-    if (moved)
-        options.sets.word[options.sets.count++] = moved;
+    if (progress_key)
+        options.sets.word[options.sets.count++] = progress_key;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, rank, &part);
     if (takes_part) {
@@ -166,7 +167,7 @@ static int try_split(struct sweep *s, struct place here, int nranks, int threads
 }
 
 /* Whether the sweep may set comm.progress: not if the command line sets a key of comm. */
-static int may_move(const cmd_sets *sets)
+static int may_set_progress(const cmd_sets *sets)
 {
     for (int i = 0; i < sets->count; i++)
         if (strncmp(sets->word[i], "comm", 4) == 0)
@@ -174,17 +175,17 @@ static int may_move(const cmd_sets *sets)
     return sets->count < CMD_SETS_MAX;
 }
 
-static int try_all(struct sweep *s, struct place here, int cores)
+static int try_all(struct sweep *s, struct node_position position, int cores)
 {
     int code = 0;
-    for (int n = 1; n <= here.node_size && n <= cores; n++) {
+    for (int n = 1; n <= position.node_size && n <= cores; n++) {
         if (cores % n)
             continue;
-        const int threads = cores / n, one = try_split(s, here, n, threads, NULL);
+        const int threads = cores / n, one = try_split(s, position, n, threads, NULL);
         code = one ? one : code;
-        if (threads > 1 && n * here.nodes > 1 && may_move(&s->options->sets)) {
-            const int moved = try_split(s, here, n, threads - 1, "comm.progress=thread");
-            code = moved ? moved : code;
+        if (threads > 1 && n * position.nodes > 1 && may_set_progress(&s->options->sets)) {
+            const int with_thread = try_split(s, position, n, threads - 1, "comm.progress=thread");
+            code = with_thread ? with_thread : code;
         }
     }
     return code;
@@ -193,22 +194,22 @@ static int try_all(struct sweep *s, struct place here, int cores)
 static int sweep(const cmd_line *line, void *user)
 {
     static struct sweep s;
-    struct place here = {.node_size = 1};
+    struct node_position position = {.node_size = 1};
     MPI_Comm node = MPI_COMM_NULL;
     int rank = 0;
     (void)user;
     s = (struct sweep){.line = line, .options = line->options};
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
-    MPI_Comm_rank(node, &here.node_rank);
-    MPI_Comm_size(node, &here.node_size);
-    here.nodes = here.node_rank == 0;
-    MPI_Allreduce(MPI_IN_PLACE, &here.nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &here.node_size, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Comm_rank(node, &position.node_rank);
+    MPI_Comm_size(node, &position.node_size);
+    position.nodes = position.node_rank == 0;
+    MPI_Allreduce(MPI_IN_PLACE, &position.nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &position.node_size, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     const int cores = share_cores(node);
     if (rank == 0 && !s.options->json)
         cmd_bench_head();
-    int code = try_all(&s, here, cores);
+    int code = try_all(&s, position, cores);
     if (rank == 0)
         print_best(&s);
     if (s.count > 0 && !cmd_bench_is_list(s.options))
