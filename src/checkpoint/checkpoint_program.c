@@ -127,7 +127,8 @@ static cvy_status load(cvy_program *p, const cvy_checkpoint *c, cvy_checkpoint_a
 
 static cvy_status check_read(const cvy_program *p, const char *folder, const cvy_checkpoint_about *about)
 {
-    CVY_CHECK(folder && about, CVY_E_ARGUMENT, "cvy_checkpoint_read() needs a folder and a place for what it finds");
+    CVY_CHECK(folder && about, CVY_E_ARGUMENT,
+              "cvy_checkpoint_read() needs a folder and an output pointer for what it finds");
     CVY_CHECK(p->allocated, CVY_E_ARGUMENT, "plan the program before reading a checkpoint");
     return CVY_RESULT_CHECK(cvy_checkpoint_about, about);
 }

@@ -3,7 +3,7 @@
  * advance.
  *
  * Background threads run this pipeline: reader (one file for each format) -> decode -> augment -> rows of a batch. A
- * sample is identified by its number in the data set. Its place in an epoch comes from a seeded permutation that is
+ * sample is identified by its number in the data set. Its position in an epoch comes from a seeded permutation that is
  * computed, not stored. Its augmentation depends on (seed, epoch, number) only. So training sees the same pixels in the
  * same order with any number of ranks.
  */
@@ -52,16 +52,16 @@ cvy_status cvy_dataset_read(cvy_dataset *d, int64_t number, uint64_t epoch, void
 void cvy_dataset_destroy(cvy_dataset **d);
 
 /* ---- samples kept in memory (data_cache.c) ---- */
-typedef struct cvy_cache_room cvy_cache_room; /* memory limit that the data sets of a rank share */
+typedef struct cvy_cache_budget cvy_cache_budget; /* memory limit that the data sets of a rank share */
 typedef struct cvy_cache_state {
     int64_t limit, bytes, samples;
     int full; /* something did not fit */
 } cvy_cache_state;
-cvy_status cvy_cache_room_create(int64_t limit_bytes, cvy_cache_room **out);
-cvy_cache_state cvy_cache_room_state(cvy_cache_room *room);
-void cvy_cache_room_destroy(cvy_cache_room **room); /* call it after the data sets are destroyed */
+cvy_status cvy_cache_budget_create(int64_t limit_bytes, cvy_cache_budget **out);
+cvy_cache_state cvy_cache_budget_state(cvy_cache_budget *budget);
+void cvy_cache_budget_destroy(cvy_cache_budget **budget); /* call it after the data sets are destroyed */
 /* From now on d keeps in memory what it reads, as stored or decoded. Call it before views and parts of d are made. */
-cvy_status cvy_dataset_cache(cvy_dataset *d, cvy_cache_room *room, int decoded);
+cvy_status cvy_dataset_cache(cvy_dataset *d, cvy_cache_budget *budget, int decoded);
 
 /* ---- the order of an epoch (data_order.h) ---- */
 typedef enum cvy_shuffle { /* checkpoints store these values */
@@ -77,12 +77,12 @@ typedef struct cvy_order_opts {
     uint64_t seed;
 } cvy_order_opts;
 
-/* A run of places in one epoch's order that this rank needs for a step. A step has one run for each micro-batch, at
+/* A run of positions in one epoch's order that this rank needs for a step. A step has one run for each micro-batch, at
  * most CVY_SHARE_MAX. */
 typedef struct cvy_share {
-    int64_t epoch, first_place, n;
+    int64_t epoch, first_position, n;
     int64_t batch_first,
-        batch_n; /* places of the micro-batch that contains the run; batch_n 0: the run is the whole micro-batch */
+        batch_n; /* positions of the micro-batch that contains the run; batch_n 0: the run is the whole micro-batch */
 } cvy_share;
 /* A pure function of step. Fills at most max shares and sets *nshare_out to their number; returns CVY_END after the
  * last step. Any thread may call it. */

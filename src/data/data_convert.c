@@ -15,7 +15,7 @@
 #include "base/text/base_json.h"
 #include "data/data_writer.h"
 
-#define MARK "convert.json"
+#define CONVERSION_FILE "convert.json"
 
 enum {
     PIECE_BYTES = 256 << 20, /* about this size */
@@ -36,7 +36,7 @@ struct convert {
     cvy_reader_info info; /* describes the written samples */
     cvy_augment *resize;  /* NULL: none */
     cvy_raw raw;
-    cvy_bytes decoded, rows, turn[2], real;
+    cvy_bytes decoded, rows, resized[2], real;
     int64_t nsource, npieces, nbad, nkept, done, mine;
 };
 
@@ -55,7 +55,7 @@ static cvy_status prepare(struct convert *c)
     const cvy_shape *shape = cvy_augment_shape(c->resize);
     const int64_t n = cvy_shape_elems(shape);
     CVY_TRY(cvy_bytes_need(&c->real, (size_t)n * sizeof(float)));
-    CVY_TRY(cvy_augment_apply(c->resize, p, 0, 0, c->turn, c->real.data));
+    CVY_TRY(cvy_augment_apply(c->resize, p, 0, 0, c->resized, c->real.data));
     CVY_TRY(cvy_bytes_need(&raw->x, (size_t)n));
     for (int64_t i = 0; i < n; i++)
         ((uint8_t *)raw->x.data)[i] = (uint8_t)lrintf(CVY_MIN(CVY_MAX(((float *)c->real.data)[i], 0), 255));
@@ -169,7 +169,7 @@ static cvy_status count_pieces(struct convert *c)
 }
 
 /* The text that identifies this conversion. */
-static cvy_status make_mark(const struct convert *c, cvy_json *j)
+static cvy_status make_id(const struct convert *c, cvy_json *j)
 {
     char source[32];
     snprintf(source, sizeof source, "%016llx", (unsigned long long)cvy_dataset_hash(c->from));
@@ -196,8 +196,8 @@ static cvy_status claim_folder(struct convert *c)
     cvy_status status = CVY_OK;
     CVY_TRY(cvy_file_make_folder(c->path));
     CVY_TRY(cvy_file_list(c->pool, c->path, &name, &n));
-    CVY_TRY(cvy_data_path_join(c->pool, c->path, MARK, &path));
-    CVY_TRY_OUT(make_mark(c, &j));
+    CVY_TRY(cvy_data_path_join(c->pool, c->path, CONVERSION_FILE, &path));
+    CVY_TRY_OUT(make_id(c, &j));
     if (n == 0) {
         status = cvy_file_replace(path, j.text.data, j.text.bytes);
     } else if (!cvy_file_exists(path)) {
@@ -247,8 +247,8 @@ static cvy_status finish(struct convert *c, cvy_convert_report *r)
 {
     const char *mark = NULL;
     CVY_TRY(c->def->finish(c->writer, &r->nsamples, &r->bytes));
-    CVY_CHECK(r->nsamples > 0, CVY_E_FORMAT, "%s: no good sample among %lld", c->path, (long long)c->nsource);
-    CVY_TRY(cvy_data_path_join(c->pool, c->path, MARK, &mark));
+    CVY_CHECK(r->nsamples > 0, CVY_E_FORMAT, "%s: no valid sample among %lld", c->path, (long long)c->nsource);
+    CVY_TRY(cvy_data_path_join(c->pool, c->path, CONVERSION_FILE, &mark));
     unlink(mark);
     return cvy_file_sync_folder(c->path);
 }
@@ -281,7 +281,7 @@ cvy_status cvy_convert(cvy_dataset *d, cvy_comm *comm, const char *path, const c
     if (c.writer && c.def->close)
         c.def->close(c.writer);
     cvy_raw_free(&c.raw);
-    cvy_bytes *const room[] = {&c.decoded, &c.rows, &c.turn[0], &c.turn[1], &c.real};
+    cvy_bytes *const room[] = {&c.decoded, &c.rows, &c.resized[0], &c.resized[1], &c.real};
     for (int i = 0; i < CVY_COUNT(room); i++)
         cvy_mem_free(&room[i]->data);
     cvy_augment_destroy(&c.resize);

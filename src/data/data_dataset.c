@@ -17,7 +17,7 @@
 
 struct scratch { /* what one read in progress needs */
     cvy_raw raw;
-    cvy_bytes decoded, rows, turn[2];
+    cvy_bytes decoded, rows, augmented[2];
     struct scratch *next;
 };
 
@@ -105,7 +105,7 @@ static cvy_status make_empty(cvy_dataset **out)
         d->lock_made = pthread_mutex_init(&d->lock, NULL) == 0;
     if (status != CVY_OK || !d->lock_made) {
         cvy_dataset_destroy(&d);
-        return status != CVY_OK ? status : cvy_error_set(CVY_E_MEMORY, "cannot make a lock for a data set");
+        return status != CVY_OK ? status : cvy_error_set(CVY_E_MEMORY, "cannot create a lock for a data set");
     }
     *out = d;
     return CVY_OK;
@@ -147,10 +147,10 @@ out:
     return status;
 }
 
-cvy_status cvy_dataset_cache(cvy_dataset *d, cvy_cache_room *room, int decoded)
+cvy_status cvy_dataset_cache(cvy_dataset *d, cvy_cache_budget *budget, int decoded)
 {
     CVY_EXPECT(!d->whole && !d->borrows);
-    return cvy_cache_wrap(&d->stored, room, decoded, &d->reader, &d->state);
+    return cvy_cache_wrap(&d->stored, budget, decoded, &d->reader, &d->state);
 }
 
 void cvy_dataset_destroy(cvy_dataset **d)
@@ -165,8 +165,8 @@ void cvy_dataset_destroy(cvy_dataset **d)
         cvy_raw_free(&s->raw);
         cvy_mem_free(&s->decoded.data);
         cvy_mem_free(&s->rows.data);
-        cvy_mem_free(&s->turn[0].data);
-        cvy_mem_free(&s->turn[1].data);
+        cvy_mem_free(&s->augmented[0].data);
+        cvy_mem_free(&s->augmented[1].data);
         cvy_mem_free(&s);
     }
     cvy_augment_destroy(&x->augment);
@@ -250,7 +250,7 @@ cvy_status cvy_dataset_split(cvy_dataset *d, double share, uint64_t seed, int pa
     piece->info = d->info;
     CVY_TRY_OUT(choose(d, share, seed, part, &piece->number, &piece->info.nsamples));
     if (piece->info.nsamples == 0)
-        CVY_FAIL_OUT(CVY_E_CONFIG, "%s: a share of %g leaves no sample of %lld on one side",
+        CVY_FAIL_OUT(CVY_E_CONFIG, "%s: a share of %g leaves one part of the %lld samples empty",
                      d->info.path ? d->info.path : d->info.format, share, (long long)d->info.nsamples);
     *out = piece;
     return CVY_OK;
@@ -441,7 +441,7 @@ struct sample { /* the sample that is being decoded; ask_augment() needs it */
 static int ask_augment(void *user, int64_t H, int64_t W, cvy_picture_window *out)
 {
     const struct sample *s = user;
-    return cvy_augment_want(s->augment, s->epoch, s->number, H, W, out);
+    return cvy_augment_window(s->augment, s->epoch, s->number, H, W, out);
 }
 
 /* The stored x as a picture with the set's dtype and channels. Of an encoded picture only the part is decoded that this
@@ -490,7 +490,8 @@ static cvy_status read_fields(cvy_dataset *d, struct scratch *s, int64_t number,
     int field = 0;
     CVY_TRY(name_sample(d, number, to_picture(d, s, number, epoch, &picture)));
     CVY_TRY(name_sample(d, number, check_numbers(d, s, &picture)));
-    CVY_TRY(name_sample(d, number, cvy_augment_apply(d->augment, picture, epoch, number, s->turn, field_out[field++])));
+    CVY_TRY(name_sample(d, number,
+                        cvy_augment_apply(d->augment, picture, epoch, number, s->augmented, field_out[field++])));
     if (set->has_label)
         memcpy(field_out[field++], &s->raw.label, sizeof s->raw.label);
     if (set->has_y)

@@ -163,13 +163,13 @@ static cvy_status set_name(cvy_classes *c, int label, const char *text, size_t b
     return CVY_OK;
 }
 
-void cvy_classes_see(cvy_classes *c, int32_t label)
+void cvy_classes_note_label(cvy_classes *c, int32_t label)
 {
     if (label < CVY_CLASSES_MAX)
         c->largest = CVY_MAX(c->largest, label);
 }
 
-cvy_status cvy_classes_call(cvy_classes *c, int64_t label, const char *text, size_t bytes)
+cvy_status cvy_classes_set_name(cvy_classes *c, int64_t label, const char *text, size_t bytes)
 {
     if (label < 0 || label >= CVY_CLASSES_MAX || bytes == 0 || bytes > CVY_CLASS_NAME_MAX ||
         (label < c->count && c->name[label]))
@@ -177,7 +177,7 @@ cvy_status cvy_classes_call(cvy_classes *c, int64_t label, const char *text, siz
     return set_name(c, (int)label, text, bytes);
 }
 
-cvy_status cvy_classes_names_beside(cvy_classes *c, const char *folder, int64_t first_label)
+cvy_status cvy_classes_read_names(cvy_classes *c, const char *folder, int64_t first_label)
 {
     const char *path = NULL;
     char *text = NULL;
@@ -190,7 +190,8 @@ cvy_status cvy_classes_names_beside(cvy_classes *c, const char *folder, int64_t 
     for (const char *at = text; *at; at += strspn(at, "\r\n")) {
         const size_t length = strcspn(at, "\r\n"), digits = strspn(at, "0123456789");
         if (digits > 0 && digits < 10 && at[digits] == ':')
-            CVY_TRY_OUT(cvy_classes_call(c, strtoll(at, NULL, 10) - first_label, at + digits + 1, length - digits - 1));
+            CVY_TRY_OUT(
+                cvy_classes_set_name(c, strtoll(at, NULL, 10) - first_label, at + digits + 1, length - digits - 1));
         at += length;
     }
 out:
@@ -205,12 +206,12 @@ cvy_status cvy_classes_number(cvy_classes *c, const char *text, size_t bytes, in
               "a class name of %zu bytes, expected a text of 1 to %d", bytes, CVY_CLASS_NAME_MAX);
     memcpy(name, text, bytes);
     name[bytes] = 0;
-    int number = cvy_index_find(&c->place, name);
+    int number = cvy_index_find(&c->numbers, name);
     if (number < 0) {
         number = c->count;
         CVY_CHECK(number < CVY_CLASSES_MAX, CVY_E_FORMAT, "more than %d class names", CVY_CLASSES_MAX);
         CVY_TRY(set_name(c, number, text, bytes));
-        CVY_TRY(cvy_index_add(&c->place, c->name[number], number));
+        CVY_TRY(cvy_index_add(&c->numbers, c->name[number], number));
     }
     *label_out = number;
     return CVY_OK;
@@ -223,7 +224,7 @@ static cvy_status sort_names(cvy_classes *c, cvy_entries *e)
     CVY_TRY(cvy_mem_alloc((size_t)c->count * sizeof *sorted, &sorted));
     qsort(c->name, (size_t)c->count, sizeof *c->name, compare_texts);
     for (int i = 0; i < c->count; i++)
-        sorted[cvy_index_find(&c->place, c->name[i])] = i;
+        sorted[cvy_index_find(&c->numbers, c->name[i])] = i;
     for (int64_t i = 0; i < e->count; i++) {
         int32_t *label = &cvy_entries_at(e, i)->label;
         if (*label != CVY_LABEL_UNKNOWN)
@@ -263,14 +264,14 @@ cvy_status cvy_classes_resolve(cvy_classes *c, int64_t asked, cvy_entries *e, cv
 void cvy_classes_free(cvy_classes *c)
 {
     cvy_mem_free(&c->name);
-    cvy_index_free(&c->place);
+    cvy_index_free(&c->numbers);
     c->count = c->room = 0;
 }
 
 cvy_status cvy_classes_count(int64_t asked, int64_t largest, const char *path, int64_t *count_out)
 {
     CVY_CHECK(asked > 0 || largest < CVY_CLASSES_MAX, CVY_E_FORMAT,
-              "%s: holds a label %lld, expected less than %d: say `classes:` if it is right", path, (long long)largest,
+              "%s: holds a label %lld, expected less than %d: set `classes:` if it is right", path, (long long)largest,
               CVY_CLASSES_MAX);
     *count_out = asked > 0 ? asked : largest + 1;
     return CVY_OK;
@@ -296,7 +297,7 @@ out:
 }
 
 /* Sets dtype, shape and varying from a sample that was read. */
-static cvy_status look(const cvy_raw *raw, int channels, cvy_reader_info *info)
+static cvy_status set_format(const cvy_raw *raw, int channels, cvy_reader_info *info)
 {
     int64_t C = 0, H = 0, W = 0;
     info->varying = raw->coding != CVY_CODING_PLAIN;
@@ -304,14 +305,14 @@ static cvy_status look(const cvy_raw *raw, int channels, cvy_reader_info *info)
     info->shape = raw->shape;
     if (!info->varying)
         return CVY_OK;
-    CVY_TRY(cvy_picture_look(raw->coding, raw->x.data, raw->x.bytes, &C, &H, &W));
+    CVY_TRY(cvy_picture_read_header(raw->coding, raw->x.data, raw->x.bytes, &C, &H, &W));
     info->shape = (cvy_shape){3, {channels == 1 ? 1 : channels == 2 ? 3 : C, H, W}};
     return CVY_OK;
 }
 
-cvy_status cvy_data_look_at_first(cvy_status (*read)(void *, int64_t, cvy_raw *),
-                                  void (*where)(void *, int64_t, char *, size_t), void *state, int64_t count,
-                                  int channels, cvy_reader_info *info)
+cvy_status cvy_data_read_first(cvy_status (*read)(void *, int64_t, cvy_raw *),
+                               void (*where)(void *, int64_t, char *, size_t), void *state, int64_t count, int channels,
+                               cvy_reader_info *info)
 {
     enum { TRIES = 32 };
     cvy_raw raw = {0};
@@ -320,7 +321,7 @@ cvy_status cvy_data_look_at_first(cvy_status (*read)(void *, int64_t, cvy_raw *)
     for (; at < CVY_MIN(count, TRIES); at++) {
         status = read(state, at, &raw);
         if (status == CVY_OK)
-            status = look(&raw, channels, info);
+            status = set_format(&raw, channels, info);
         if (status == CVY_OK || status == CVY_E_MEMORY)
             break;
     }

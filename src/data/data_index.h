@@ -77,15 +77,15 @@ typedef struct cvy_classes {
     const char **name; /* [room]; NULL: class without a name */
     int count, room;   /* one past the last name */
     int32_t largest;   /* by number: the largest label seen */
-    cvy_index place;   /* by name: name -> number, in order of appearance until cvy_classes_resolve() */
+    cvy_index numbers; /* by name: name -> number, in order of appearance until cvy_classes_resolve() */
 } cvy_classes;
 /* By number: notes that the label occurs. A label of CVY_CLASSES_MAX or more is ignored: it is damage, not a class. */
-void cvy_classes_see(cvy_classes *c, int32_t label);
+void cvy_classes_note_label(cvy_classes *c, int32_t label);
 /* By number: sets the label's name, unless it has one. A label or name out of bounds is ignored. */
-cvy_status cvy_classes_call(cvy_classes *c, int64_t label, const char *text, size_t bytes);
+cvy_status cvy_classes_set_name(cvy_classes *c, int64_t label, const char *text, size_t bytes);
 /* By number: reads names from folder/labels.txt, if it exists, from lines such as "3:tulips". first_label is subtracted
  * from their numbers. */
-cvy_status cvy_classes_names_beside(cvy_classes *c, const char *folder, int64_t first_label);
+cvy_status cvy_classes_read_names(cvy_classes *c, const char *folder, int64_t first_label);
 /* By name: the number of the name; a new name gets a new number. */
 cvy_status cvy_classes_number(cvy_classes *c, const char *text, size_t bytes, int32_t *label_out);
 /* Call it after all samples. Names are sorted bytewise, e's labels are changed to match, and info's classes are filled.
@@ -103,8 +103,8 @@ cvy_status cvy_data_read_picture(const char *path, cvy_raw *raw);
 /* Sets info's dtype, shape and varying from the first sample that can be read, among the first 32: a damaged sample is
  * for the loader to report or skip. channels: 0 as in the sample, 1 grey, 2 colour. An error message begins with the
  * text of where(). */
-cvy_status cvy_data_look_at_first(cvy_status (*read)(void *, int64_t, cvy_raw *),
-                                  void (*where)(void *, int64_t, char *, size_t), void *state, int64_t count,
-                                  int channels, cvy_reader_info *info);
+cvy_status cvy_data_read_first(cvy_status (*read)(void *, int64_t, cvy_raw *),
+                               void (*where)(void *, int64_t, char *, size_t), void *state, int64_t count, int channels,
+                               cvy_reader_info *info);
 
 #endif

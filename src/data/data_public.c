@@ -44,7 +44,8 @@ cvy_status cvy_data_open(const char *source, const cvy_data_opts *opts, cvy_data
 {
     cvy_data_opts o;
     cvy_data *d = NULL;
-    CVY_CHECK(source && data_out, CVY_E_ARGUMENT, "cvy_data_open() needs a source and a place for the data set");
+    CVY_CHECK(source && data_out, CVY_E_ARGUMENT,
+              "cvy_data_open() needs a source and an output pointer for the data set");
     CVY_TRY(CVY_OPTS_READ(cvy_data_opts, opts, &o));
     CVY_TRY(create(&d));
     const cvy_status status = open_source(d, source, &o);
@@ -58,7 +59,7 @@ cvy_status cvy_data_open(const char *source, const cvy_data_opts *opts, cvy_data
 cvy_status cvy_data_split(cvy_data *data, double share, uint64_t seed, int part, cvy_data **part_out)
 {
     cvy_data *d = NULL;
-    CVY_CHECK(data && part_out, CVY_E_ARGUMENT, "cvy_data_split() needs a data set and a place for its part");
+    CVY_CHECK(data && part_out, CVY_E_ARGUMENT, "cvy_data_split() needs a data set and an output pointer for its part");
     CVY_CHECK(share > 0 && share < 1, CVY_E_ARGUMENT, "a share of %g of a data set, expected one between 0 and 1",
               share);
     CVY_CHECK(part == 0 || part == 1, CVY_E_ARGUMENT, "part %d, expected 1 (the share) or 0 (the rest)", part);
@@ -82,7 +83,8 @@ void cvy_data_destroy(cvy_data **data)
 
 cvy_status cvy_data_describe(const cvy_data *data, cvy_data_about *about_out)
 {
-    CVY_CHECK(data && about_out, CVY_E_ARGUMENT, "cvy_data_describe() needs a data set and a place for what it holds");
+    CVY_CHECK(data && about_out, CVY_E_ARGUMENT,
+              "cvy_data_describe() needs a data set and an output pointer for what it holds");
     CVY_TRY(CVY_RESULT_CHECK(cvy_data_about, about_out));
     const cvy_dataset_info *info = cvy_dataset_describe(data->set);
     const cvy_data_about about = {.size = sizeof about,
@@ -176,7 +178,7 @@ cvy_status cvy_data_loader_create(cvy_context *context, cvy_data *data, const cv
     cvy_data_loader_opts o;
     cvy_data_loader *l = NULL;
     CVY_CHECK(context && data && loader_out, CVY_E_ARGUMENT,
-              "cvy_data_loader_create() needs a context, a data set and a place for the loader");
+              "cvy_data_loader_create() needs a context, a data set and an output pointer for the loader");
     CVY_TRY(CVY_OPTS_READ(cvy_data_loader_opts, opts, &o));
     CVY_TRY(check(&o));
     CVY_TRY(cvy_mem_alloc(sizeof *l, &l));
@@ -203,7 +205,8 @@ void cvy_data_loader_destroy(cvy_data_loader **loader)
 cvy_status cvy_data_loader_next(cvy_data_loader *l, cvy_data_batch *batch_out)
 {
     double wait_s = 0;
-    CVY_CHECK(l && batch_out, CVY_E_ARGUMENT, "cvy_data_loader_next() needs a loader and a place for the batch");
+    CVY_CHECK(l && batch_out, CVY_E_ARGUMENT,
+              "cvy_data_loader_next() needs a loader and an output pointer for the batch");
     CVY_TRY(CVY_RESULT_CHECK(cvy_data_batch, batch_out));
     if (l->rows)
         cvy_loader_release(l->loader, l->rows);

@@ -129,7 +129,7 @@ cvy_status cvy_reader_by_name(const char *name, const cvy_reader_def **out)
     return cvy_table_find(table, count, &query, name, out);
 }
 
-cvy_status cvy_reader_by_look(const char *path, const cvy_reader_def **out)
+cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out)
 {
     int count = 0, best = 0;
     const cvy_reader_def *const *table = cvy_reader_table(&count);
@@ -148,6 +148,7 @@ cvy_status cvy_reader_by_look(const char *path, const cvy_reader_def **out)
               path);
     CVY_FAIL(CVY_E_FORMAT, "%s: this %s is not in any format that is known (%s): %s", path,
              cvy_file_is_folder(path) ? "folder" : "file", all,
-             cvy_file_is_folder(path) ? "an image folder holds *.jpg, *.jpeg or *.png, or one folder of them a class"
-                                      : "give the format by `format:` if its name hides it");
+             cvy_file_is_folder(path)
+                 ? "an image folder holds *.jpg, *.jpeg or *.png files, or one folder of them for each class"
+                 : "give the format by `format:` if it cannot be detected");
 }

@@ -40,7 +40,7 @@ typedef struct cvy_blocks {
     int64_t *first; /* [count]: the number of each block's first sample, ascending from 0 */
     int64_t count;  /* 0: samples are stored one by one */
 } cvy_blocks;
-enum { CVY_BLOCK_USUAL = 256 }; /* samples of a block if the format has no blocks */
+enum { CVY_BLOCK_DEFAULT = 256 }; /* samples of a block if the format has no blocks */
 
 /* Adds a block that begins at this sample; b->first must have room. If several blocks begin at the same sample, all but
  * the last are empty, so only one is added. */
@@ -91,7 +91,7 @@ const cvy_reader_def *const *cvy_reader_table(int *count_out);
 /* Finds the reader of this name. CVY_E_CONFIG if there is none; the message names the nearest and all. */
 cvy_status cvy_reader_by_name(const char *name, const cvy_reader_def **out);
 /* Finds the reader that is surest of path. CVY_E_FORMAT or CVY_E_IO if there is none; the message says what path is. */
-cvy_status cvy_reader_by_look(const char *path, const cvy_reader_def **out);
+cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out);
 
 /* ---- services for readers ---- */
 typedef struct cvy_data_file {
@@ -115,7 +115,7 @@ int cvy_data_has_file(const char *folder, const char *name);
 
 /* ---- for files of this folder ---- */
 /* The file with the labels that belong to an IDX file of pictures, found by its name; NULL if there is none. */
-cvy_status cvy_idx_labels_beside(cvy_pool *pool, const char *images, const char **out);
+cvy_status cvy_idx_labels_path(cvy_pool *pool, const char *images, const char **out);
 /* Reads one sample as it is stored; d may be a part or a part of a part. Error messages name file and record. */
 cvy_status cvy_dataset_read_raw(cvy_dataset *d, int64_t number, cvy_raw *raw);
 /* Mean number of bytes of x as stored, over `probes` samples; damaged samples are skipped. */
@@ -152,10 +152,10 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
 /* Shape of x after augmentation. If pictures vary in size and no step fixes their size, it is info's shape. */
 const cvy_shape *cvy_augment_shape(const cvy_augment *a);
 /* Which part of a picture of H x W the steps will use. It is a pure function of its arguments; 0: the whole picture. */
-int cvy_augment_want(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
-                     cvy_picture_window *out);
+int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
+                       cvy_picture_window *out);
 /* Applies all steps and writes f32 of the final shape; CVY_E_SHAPE if the result has another shape. The picture is
- * whole, or the part that cvy_augment_want() asked for. Its data are not changed. */
+ * whole, or the part that cvy_augment_window() asked for. Its data are not changed. */
 cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
                              cvy_bytes scratch[2], float *x_out);
 void cvy_augment_destroy(cvy_augment **a);
@@ -166,17 +166,18 @@ void cvy_augment_destroy(cvy_augment **a);
 /* The format by the first bytes: JPEG, PNG, or PLAIN for neither. */
 cvy_coding cvy_picture_coding(const void *bytes, size_t count);
 /* Size and channels (1 or 3) from the header. */
-cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, int64_t *C_out, int64_t *H_out,
-                            int64_t *W_out);
+cvy_status cvy_picture_read_header(cvy_coding coding, const void *bytes, size_t count, int64_t *C_out, int64_t *H_out,
+                                   int64_t *W_out);
 /* Decodes to u8 planes. channels: 1 (colour becomes luma) or 3 (grey is copied to all three). */
 cvy_status cvy_picture_decode(cvy_coding coding, const void *bytes, size_t count, int64_t channels, cvy_bytes *room,
                               cvy_bytes *rows, cvy_picture *out);
 /* The decoder calls it when it knows the size; 0: the whole picture is needed. */
-typedef int (*cvy_want_fn)(void *user, int64_t H, int64_t W, cvy_picture_window *out);
-/* Decodes the part that `want` asks for; the result may be larger, up to the whole picture. Bytes after the window in
- * the file are not read, so damage there is not noticed. */
+typedef int (*cvy_window_fn)(void *user, int64_t H, int64_t W, cvy_picture_window *out);
+/* Decodes the part that `choose_window` asks for; the result may be larger, up to the whole picture. Bytes after the
+ * window in the file are not read, so damage there is not noticed. */
 cvy_status cvy_picture_decode_part(cvy_coding coding, const void *bytes, size_t count, int64_t channels,
-                                   cvy_want_fn want, void *user, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out);
+                                   cvy_window_fn choose_window, void *user, cvy_bytes *room, cvy_bytes *rows,
+                                   cvy_picture *out);
 /* A plain sample as planes; they point into the raw sample's memory. */
 cvy_picture cvy_raw_planes(const cvy_raw *raw);
 /* Any stored sample as planes: a plain one in place, an encoded one decoded whole. */

@@ -181,7 +181,8 @@ static cvy_status add_classes(cvy_pool *pool, const struct joined *j, int i, int
         int at = cvy_index_find(index, own[c]);
         if (at < 0) {
             CVY_CHECK(i == 0 || by == CLASSES_UNION, CVY_E_CONFIG,
-                      "%s has the class \"%s\" and %s has not: write {sources: [..], classes: union} to take those of "
+                      "%s has the class \"%s\" and %s does not have it: write {sources: [..], classes: union} to take "
+                      "those of "
                       "all sources",
                       name_of(&r->from), own[c], name_of(&j->run[0].from));
             at = index->count;
@@ -225,11 +226,11 @@ static cvy_status join_classes(cvy_pool *pool, const struct joined *j, int by, c
 static int64_t count_blocks(const struct run *r)
 {
     const int64_t stored = r->from.info.blocks.count;
-    return stored > 0 ? stored : (r->count + CVY_BLOCK_USUAL - 1) / CVY_BLOCK_USUAL;
+    return stored > 0 ? stored : (r->count + CVY_BLOCK_DEFAULT - 1) / CVY_BLOCK_DEFAULT;
 }
 
 /* A block never crosses the end of a run. If only some sources have blocks, the others are cut into blocks of
- * CVY_BLOCK_USUAL samples. */
+ * CVY_BLOCK_DEFAULT samples. */
 static cvy_status join_blocks(cvy_pool *pool, const struct joined *j, cvy_blocks *out)
 {
     int64_t room = 0, known = 0;
@@ -245,7 +246,7 @@ static cvy_status join_blocks(cvy_pool *pool, const struct joined *j, cvy_blocks
         const struct run *r = &j->run[i];
         const cvy_blocks *own = &r->from.info.blocks;
         for (int64_t k = 0; k < count_blocks(r); k++) {
-            const int64_t first = own->count > 0 ? own->first[k] - r->first : k * CVY_BLOCK_USUAL;
+            const int64_t first = own->count > 0 ? own->first[k] - r->first : k * CVY_BLOCK_DEFAULT;
             if (first < r->count)
                 cvy_blocks_add(out, r->begin + CVY_MAX(first, 0));
         }
@@ -348,7 +349,7 @@ cvy_status cvy_source_range(const cvy_tree *at, int64_t count, int64_t *first_ou
     CVY_TRY(parse_end(at, text, (size_t)(colon - text), count, 0, &first));
     CVY_TRY(parse_end(at, colon + 1, strlen(colon + 1), count, count, &end));
     CVY_CHECK(first < end && end <= count, CVY_E_CONFIG,
-              "%s: range \"%s\" is samples %lld to %lld of a set of %lld: nothing, or more than there is",
+              "%s: range \"%s\" is samples %lld to %lld of a set of %lld: it is empty or goes past the end",
               cvy_tree_where(at), text, (long long)first, (long long)end, (long long)count);
     *first_out = first;
     *end_out = end;
@@ -382,7 +383,7 @@ static cvy_status find_reader(const cvy_tree *source, const char *path, const cv
 {
     if (!format) {
         CVY_CHECK(path, CVY_E_CONFIG, "%s: a data source needs a path or a format", cvy_tree_where(source));
-        return cvy_reader_by_look(path, out);
+        return cvy_reader_detect(path, out);
     }
     CVY_CHECK(format->kind == CVY_TREE_SCALAR && format->text, CVY_E_CONFIG, "%s: format is one word",
               cvy_tree_where(format));

@@ -33,7 +33,7 @@ static cvy_status deal_share(void *user, int64_t step, cvy_share *shares, int ma
         return CVY_END;
     const int64_t begin = d->count * part / PARTS, end = d->count * (part + 1) / PARTS;
     const int64_t from = CVY_MIN(begin + step % d->nslice * SLICE, end), to = CVY_MIN(from + SLICE, end);
-    shares[0] = (cvy_share){.first_place = from, .n = to - from};
+    shares[0] = (cvy_share){.first_position = from, .n = to - from};
     *nshare_out = 1;
     return CVY_OK;
 }
@@ -128,7 +128,7 @@ cvy_status cvy_channel_statistics_make(cvy_dataset *d, cvy_comm *comm, int64_t l
     finish(moments, plane, &s);
     s.seconds = cvy_clock_s() - start;
     if (s.nsamples == 0)
-        CVY_FAIL_OUT(CVY_E_FORMAT, "%s: no good sample to take mean and standard deviation from",
+        CVY_FAIL_OUT(CVY_E_FORMAT, "%s: no valid sample to compute mean and standard deviation from",
                      info->path ? info->path : info->format);
     *out = s;
 out:

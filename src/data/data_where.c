@@ -165,7 +165,7 @@ static cvy_status one(struct parser *p)
     const struct operand nothing = {.name = -1};
     if (take_word(p, "not")) {
         if (++p->depth > DEPTH_MAX)
-            return mistake(p, "fewer brackets within brackets");
+            return mistake(p, "fewer nested brackets");
         CVY_TRY(one(p));
         p->depth--;
         return add_step(p, NOT, nothing, nothing);
@@ -173,7 +173,7 @@ static cvy_status one(struct parser *p)
     if (!take(p, "("))
         return comparison(p);
     if (++p->depth > DEPTH_MAX)
-        return mistake(p, "fewer brackets within brackets");
+        return mistake(p, "fewer nested brackets");
     CVY_TRY(any(p));
     p->depth--;
     return take(p, ")") ? CVY_OK : mistake(p, "\")\", \"and\" or \"or\"");

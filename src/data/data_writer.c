@@ -29,7 +29,7 @@ cvy_status cvy_new_file_begin(cvy_pool *pool, const char *path, cvy_new_file *ou
     out->partial = partial;
     out->bytes = 0;
     out->fd = cvy_file_open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    CVY_CHECK(out->fd >= 0, CVY_E_IO, "%s: cannot be made: %s", partial, strerror(errno));
+    CVY_CHECK(out->fd >= 0, CVY_E_IO, "%s: cannot be created: %s", partial, strerror(errno));
     return CVY_OK;
 }
 

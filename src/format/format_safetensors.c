@@ -290,7 +290,7 @@ static cvy_status check_together(cvy_safetensors *f)
     qsort_r(f->by_name, (size_t)f->count, sizeof(int), order_by_name, f->tensor);
     for (int i = 1; i < f->count; i++)
         CVY_CHECK(strcmp(t[f->by_name[i - 1]].entry.name, t[f->by_name[i]].entry.name) != 0, CVY_E_FORMAT,
-                  "tensor '%.200s' is there twice", t[f->by_name[i]].entry.name);
+                  "tensor '%.200s' occurs twice", t[f->by_name[i]].entry.name);
     qsort_r(order, (size_t)f->count, sizeof(int), order_by_place, f->tensor);
     for (int i = 0; i < f->count; i++) {
         const struct tensor *at = &t[order[i]];

@@ -28,7 +28,7 @@ typedef struct cvy_metric_labels {
 } cvy_metric_labels;
 /* clang-format off */
 #define CVY_IGNORE_LABEL_ROW                                                                                           \
-    {"ignore_label", CVY_TYPE_INTS, offsetof(cvy_metric_labels, ignore_label), "", "", "", "labels that are left out"}
+    {"ignore_label", CVY_TYPE_INTS, offsetof(cvy_metric_labels, ignore_label), "", "", "", "labels that are ignored"}
 /* clang-format on */
 
 typedef struct cvy_metric_def {

@@ -41,7 +41,7 @@ static double accuracy_finish(const void *options, const cvy_shape *output, cons
 
 CVY_METRIC_DEFINE(accuracy) = {
     .name = "accuracy",
-    .summary = "share of samples classified right",
+    .summary = "share of samples that are classified correctly",
     .options = accuracy_opts,
     .options_size = sizeof(cvy_metric_labels),
     .higher_is_better = 1,

@@ -26,7 +26,7 @@ cvy_status cvy_metric_open(const char *metric, const cvy_shape *output, cvy_metr
 {
     cvy_pool *pool = NULL;
     CVY_CHECK(metric && output && metric_out, CVY_E_ARGUMENT,
-              "cvy_metric_open() needs a metric, the shape of an output and a place for the metric");
+              "cvy_metric_open() needs a metric, the shape of an output and an output pointer for the metric");
     CVY_CHECK(output->ndim >= 0 && output->ndim < CVY_NDIM_MAX, CVY_E_ARGUMENT,
               "an output of %d dimensions, expected 0 .. %d without the batch", output->ndim, CVY_NDIM_MAX - 1);
     CVY_TRY(cvy_pool_create(&pool));

@@ -22,14 +22,15 @@ struct roc {
 
 static const cvy_option auc_opts[] = {
     CVY_IGNORE_LABEL_ROW,
-    {"positive", CVY_TYPE_INT, CVY_FIELD(roc, positive), "1", "0..", "", "number of the class that is looked for"},
+    {"positive", CVY_TYPE_INT, CVY_FIELD(roc, positive), "1", "0..", "", "number of the positive class"},
     {0},
 };
 
 static const cvy_option efficiency_opts[] = {
     CVY_IGNORE_LABEL_ROW,
-    {"positive", CVY_TYPE_INT, CVY_FIELD(roc, positive), "1", "0..", "", "number of the class that is looked for"},
-    {"fpr", CVY_TYPE_REAL, CVY_FIELD(roc, fpr), "0.01", "0..1", "", "share of the other classes that may pass"},
+    {"positive", CVY_TYPE_INT, CVY_FIELD(roc, positive), "1", "0..", "", "number of the positive class"},
+    {"fpr", CVY_TYPE_REAL, CVY_FIELD(roc, fpr), "0.01", "0..1", "",
+     "false positive rate: the share of the other classes that is taken for the positive one"},
     {0},
 };
 

@@ -12,7 +12,7 @@ struct top_k {
 
 static const cvy_option top_k_opts[] = {
     CVY_IGNORE_LABEL_ROW,
-    {"k", CVY_TYPE_INT, CVY_FIELD(top_k, k), "5", "1..", "classes", "how many guesses a sample has"},
+    {"k", CVY_TYPE_INT, CVY_FIELD(top_k, k), "5", "1..", "classes", "number of guesses per sample"},
     {0},
 };
 

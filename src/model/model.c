@@ -52,7 +52,7 @@ cvy_status cvy_model_add_input(cvy_model *m, const char *name, cvy_dtype dtype, 
 {
     CVY_CHECK(!is_known(m, name), CVY_E_ARGUMENT, "model %s: the name '%s' is taken", m->name, name);
     CVY_CHECK(sample_shape->ndim >= 0 && sample_shape->ndim < CVY_NDIM_MAX, CVY_E_SHAPE,
-              "input %s: %d dimensions a sample, at most %d", name, sample_shape->ndim, CVY_NDIM_MAX - 1);
+              "input %s: %d dimensions per sample, at most %d", name, sample_shape->ndim, CVY_NDIM_MAX - 1);
     CVY_TRY(cvy_mem_reserve(&m->input, &m->input_room, m->ninput, sizeof *m->input));
     cvy_model_input *input = &m->input[m->ninput];
     CVY_TRY(cvy_pool_strdup(m->pool, name, &input->name));
@@ -238,7 +238,9 @@ cvy_status cvy_model_instantiate(const cvy_model *m, cvy_vars *vars, const cvy_g
         wanted_out[i] = find_value(m, g, value, wanted[i]);
         if (!wanted_out[i])
             CVY_FAIL_OUT(CVY_E_ARGUMENT, "model %s has no input and no layer '%s'%s", m->name, wanted[i],
-                         is_known(m, wanted[i]) ? " where it does not train: it belongs to an auxiliary head" : "");
+                         is_known(m, wanted[i])
+                             ? " in evaluation: it belongs to an auxiliary head, which exists in training only"
+                             : "");
     }
     CVY_TRY_OUT(cvy_graph_verify(g));
     *out = g;

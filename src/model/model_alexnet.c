@@ -15,13 +15,13 @@ struct alexnet {
 
 static const cvy_option alexnet_opts[] = {
     {"dropout", CVY_TYPE_REAL, CVY_FIELD(alexnet, dropout), "0", "0..0.95", "",
-     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+     "dropout probability of the inputs of the last layers; 0: no dropout"},
     {0},
 };
 
 static const cvy_option caffe_opts[] = {
     {"dropout", CVY_TYPE_REAL, CVY_FIELD(alexnet, dropout), "0.5", "0..0.95", "",
-     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+     "dropout probability of the inputs of the last layers; 0: no dropout"},
     {0},
 };
 

@@ -16,9 +16,9 @@ struct googlenet {
 
 static const cvy_option googlenet_opts[] = {
     {"dropout", CVY_TYPE_REAL, CVY_FIELD(googlenet, dropout), "0.4", "0..0.95", "",
-     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+     "dropout probability of the inputs of the last layers; 0: no dropout"},
     {"aux", CVY_TYPE_BOOL, CVY_FIELD(googlenet, aux), "true", "", "",
-     "auxiliary heads (aux1, aux2), in training only; the loss of the network is theirs too"},
+     "auxiliary heads (aux1, aux2), in training only; their losses are added to that of the network"},
     {"aux_weight", CVY_TYPE_REAL, CVY_FIELD(googlenet, aux_weight), "0.3", "0..", "",
      "factor on the loss of an auxiliary head"},
     {0},
@@ -26,9 +26,9 @@ static const cvy_option googlenet_opts[] = {
 
 static const cvy_option googlenet_bn_opts[] = {
     {"dropout", CVY_TYPE_REAL, CVY_FIELD(googlenet, dropout), "0", "0..0.95", "",
-     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+     "dropout probability of the inputs of the last layers; 0: no dropout"},
     {"aux", CVY_TYPE_BOOL, CVY_FIELD(googlenet, aux), "false", "", "",
-     "auxiliary heads (aux1, aux2), in training only; the loss of the network is theirs too"},
+     "auxiliary heads (aux1, aux2), in training only; their losses are added to that of the network"},
     {"aux_weight", CVY_TYPE_REAL, CVY_FIELD(googlenet, aux_weight), "0.3", "0..", "",
      "factor on the loss of an auxiliary head"},
     {0},

@@ -15,9 +15,9 @@ struct inception {
 
 static const cvy_option inception_v3_opts[] = {
     {"dropout", CVY_TYPE_REAL, CVY_FIELD(inception, dropout), "0", "0..0.95", "",
-     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+     "dropout probability of the inputs of the last layers; 0: no dropout"},
     {"aux", CVY_TYPE_BOOL, CVY_FIELD(inception, aux), "false", "", "",
-     "auxiliary heads (aux1, aux2), in training only; the loss of the network is theirs too"},
+     "auxiliary heads (aux1, aux2), in training only; their losses are added to that of the network"},
     {"aux_weight", CVY_TYPE_REAL, CVY_FIELD(inception, aux_weight), "0.4", "0..", "",
      "factor on the loss of an auxiliary head"},
     {0},
@@ -25,7 +25,7 @@ static const cvy_option inception_v3_opts[] = {
 
 static const cvy_option inception_v4_opts[] = {
     {"dropout", CVY_TYPE_REAL, CVY_FIELD(inception, dropout), "0", "0..0.95", "",
-     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+     "dropout probability of the inputs of the last layers; 0: no dropout"},
     {0},
 };
 

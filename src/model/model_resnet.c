@@ -17,7 +17,7 @@ enum { V1_5, V1 };
 
 static const cvy_option resnet_opts[] = {
     {"version", CVY_TYPE_CHOICE, CVY_FIELD(resnet, version), "v1.5", "v1.5|v1", "",
-     "where a bottleneck halves the image: in its 3x3 convolution (v1.5) or its first 1x1 (v1, with biases)"},
+     "where a bottleneck block halves the image: in its 3x3 convolution (v1.5) or its first 1x1 (v1, with biases)"},
     {0},
 };
 

@@ -22,8 +22,7 @@ enum { AUTO, BASIC, BOTTLENECK };
 
 static const cvy_option resnet_cifar_opts[] = {
     {"block", CVY_TYPE_CHOICE, CVY_FIELD(resnet_cifar, block), "auto", "auto|basic|bottleneck", "",
-     "basic needs N = 6n + 2, bottleneck N = 9n + 2; where both fit, auto is basic up to 110 layers, as the papers "
-     "have it"},
+     "basic needs N = 6n + 2, bottleneck N = 9n + 2; if both fit, auto takes basic up to 110 layers, as the papers do"},
     {0},
 };
 
@@ -168,7 +167,7 @@ CVY_MODEL_DEFINE(resnet_cifar) = {
     .summary = "CIFAR ResNet of N layers, any other N than above",
     .source = "He et al. 2016, section 4.2, and Identity mappings",
     .numbers =
-        "6n + 2 (basic blocks: 20, 32, 44, 56, 110, 1202, 5000) or 9n + 2 (bottlenecks, activation first: 164, 1001)",
+        "6n + 2 (basic blocks: 20, 32, 44, 56, 110, 1202, 5000) or 9n + 2 (pre-activation bottlenecks: 164, 1001)",
     .options = resnet_cifar_opts,
     .options_size = sizeof(struct resnet_cifar),
     .input = {3, {3, 32, 32}},

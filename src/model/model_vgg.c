@@ -11,7 +11,7 @@ struct vgg {
 
 static const cvy_option vgg_opts[] = {
     {"dropout", CVY_TYPE_REAL, CVY_FIELD(vgg, dropout), "0", "0..0.95", "",
-     "probability of dropping what goes into the last layers; 0: no dropout at all"},
+     "dropout probability of the inputs of the last layers; 0: no dropout"},
     {0},
 };
 

@@ -14,8 +14,9 @@
 
 static const cvy_option adagrad_opts[] = {
     {"lr_decay", CVY_TYPE_REAL, CVY_FIELD(cvy_adagrad, lr_decay), "0", "0..", "",
-     "further decay of the rate with each step"},
-    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adagrad, eps), "1e-10", ">0", "", "keeps the divisor from zero"},
+     "further decay of the learning rate with each step"},
+    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adagrad, eps), "1e-10", ">0", "",
+     "added to the divisor, so that it is never zero"},
     CVY_OPTIM_ROWS(cvy_adagrad),
     {0},
 };
@@ -47,7 +48,7 @@ static cvy_status adagrad_reference(const cvy_node *node, const cvy_span *src, c
 
 CVY_OP_DEFINE(adagrad) = {
     .name = "adagrad",
-    .summary = "gradient over the root of the sum of its squares",
+    .summary = "gradient divided by the root of the sum of its squares",
     .options = adagrad_opts,
     .options_size = sizeof(struct cvy_adagrad),
     .nsrc_min = 5,

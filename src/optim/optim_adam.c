@@ -15,9 +15,12 @@
 #include "optim/optim_update.h"
 
 static const cvy_option adam_opts[] = {
-    {"beta1", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, beta1), "0.9", "0.. <1", "", "memory of the gradient's mean"},
-    {"beta2", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, beta2), "0.999", "0.. <1", "", "memory of the gradient's mean square"},
-    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, eps), "1e-8", ">0", "", "keeps the divisor from zero"},
+    {"beta1", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, beta1), "0.9", "0.. <1", "",
+     "decay factor of the running mean of the gradient"},
+    {"beta2", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, beta2), "0.999", "0.. <1", "",
+     "decay factor of the running mean of the squared gradient"},
+    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_adam, eps), "1e-8", ">0", "",
+     "added to the divisor, so that it is never zero"},
     CVY_OPTIM_ROWS(cvy_adam),
     {0},
 };

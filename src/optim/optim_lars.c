@@ -22,9 +22,9 @@
 
 static const cvy_option lars_opts[] = {
     {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_lars, momentum), "0.9", "0.. <1", "",
-     "share of the last step that is kept"},
+     "momentum: share of the last step that is added"},
     {"trust_coefficient", CVY_TYPE_REAL, CVY_FIELD(cvy_lars, trust_coefficient), "0.001", ">0", "",
-     "share of its length that a weight moves by at lr 1"},
+     "trust coefficient: length of an update relative to that of the weights, at lr 1"},
     CVY_OPTIM_ROWS(cvy_lars),
     {0},
 };

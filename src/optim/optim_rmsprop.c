@@ -16,12 +16,13 @@
 
 static const cvy_option rmsprop_opts[] = {
     {"alpha", CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, alpha), "0.99", "0.. <1", "",
-     "memory of the gradient's mean square"},
-    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, eps), "1e-8", ">0", "", "keeps the divisor from zero"},
+     "decay factor of the running mean of the squared gradient"},
+    {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, eps), "1e-8", ">0", "",
+     "added to the divisor, so that it is never zero"},
     {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_rmsprop, momentum), "0", "0.. <1", "",
-     "share of the last direction that is kept"},
+     "momentum: share of the last direction that is added"},
     {"centered", CVY_TYPE_BOOL, CVY_FIELD(cvy_rmsprop, centered), "false", "", "",
-     "take the gradient's mean off its mean square"},
+     "subtract the square of the gradient's mean (centered RMSprop)"},
     CVY_OPTIM_ROWS(cvy_rmsprop),
     {0},
 };
@@ -71,7 +72,7 @@ static cvy_status rmsprop_reference(const cvy_node *node, const cvy_span *src, c
 
 CVY_OP_DEFINE(rmsprop) = {
     .name = "rmsprop",
-    .summary = "gradient over its running root mean square",
+    .summary = "gradient divided by its running root mean square",
     .options = rmsprop_opts,
     .options_size = sizeof(struct cvy_rmsprop),
     .nsrc_min = 5,

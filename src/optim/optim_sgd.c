@@ -23,10 +23,11 @@
 
 static const cvy_option sgd_opts[] = {
     {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_sgd, momentum), "0", "0.. <1", "",
-     "share of the last direction that is kept"},
-    {"nesterov", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, nesterov), "false", "", "", "look ahead along the momentum"},
+     "momentum: share of the last direction that is added"},
+    {"nesterov", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, nesterov), "false", "", "",
+     "Nesterov's momentum: the gradient is used as if it came from one step ahead"},
     {"lookahead", CVY_TYPE_INT, CVY_FIELD(cvy_sgd, lookahead), "0", "0..64", "",
-     "with nesterov: steps more to look ahead, as many as gradients are late (update: delayed: 1)"},
+     "with nesterov: number of further steps to look ahead, which is the gradient's lag (update: delayed: 1)"},
     CVY_OPTIM_ROWS(cvy_sgd),
     {0},
 };
@@ -36,7 +37,7 @@ static cvy_status sgd_infer(cvy_node *node)
     const struct cvy_sgd *o = node->options;
     static const char *const with[] = {"momentum", NULL};
     CVY_CHECK(!o->nesterov || o->momentum > 0, CVY_E_CONFIG, "nesterov needs a momentum above 0");
-    CVY_CHECK(!o->lookahead || o->nesterov, CVY_E_CONFIG, "lookahead is %lld, which goes with nesterov: true",
+    CVY_CHECK(!o->lookahead || o->nesterov, CVY_E_CONFIG, "lookahead is %lld, which needs nesterov: true",
               (long long)o->lookahead);
     return cvy_update_infer(node, o->momentum > 0 ? with : with + 1);
 }

@@ -50,7 +50,7 @@ struct cvy_lars {
 
 /* clang-format off */
 #define CVY_OPTIM_ROWS(type)                                                                                          \
-    {"weight_decay", CVY_TYPE_REAL, CVY_FIELD(type, weight_decay), "0", "0..", "", "pull of weights towards zero"},    \
+    {"weight_decay", CVY_TYPE_REAL, CVY_FIELD(type, weight_decay), "0", "0..", "", "weight decay"},    \
     {"lr_mult",      CVY_TYPE_REAL, CVY_FIELD(type, lr_mult),      "1", "0..", "", "factor on the learning rate"}
 /* clang-format on */
 

@@ -81,8 +81,8 @@ typedef struct cvy_report {
     const cvy_tree *job, *plan, *test; /* NULL: the file does not exist or cannot be read */
     const char *job_text;              /* NULL: none */
     const char *status_text;
-    char *trouble[8]; /* texts about files that could not be read */
-    int ntrouble;
+    char *read_errors[8]; /* texts about files that could not be read */
+    int nread_errors;
     cvy_text html;
 } cvy_report;
 

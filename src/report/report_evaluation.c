@@ -80,16 +80,16 @@ static void roc(cvy_report *r)
     static const double unit[] = {0, 1};
     const int n = read_curves(r, curve);
     const char *positive = cvy_tree_text_at(r->test, "positive");
-    char y_label[120] = "true positive rate", note[160] = "";
+    char y_label[120] = "true positive rate", note[240] = "";
     const double at = cvy_tree_real_at(r->analysis, "network.at_fpr"),
                  efficiency = cvy_tree_real_at(r->analysis, "network.efficiency"),
                  error = cvy_tree_real_at(r->analysis, "network.efficiency_error");
     if (n == 0)
         return;
     if (positive)
-        snprintf(y_label, sizeof y_label, "%.60s kept (true positive rate)", positive);
+        snprintf(y_label, sizeof y_label, "%.60s accepted (true positive rate)", positive);
     cvy_chart chart = {.title = "ROC",
-                       .note = "every possible cut on the network's output",
+                       .note = "all thresholds of the network's output",
                        .x_label = "false positive rate",
                        .y_label = y_label,
                        .square = 1,
@@ -100,12 +100,12 @@ static void roc(cvy_report *r)
     cvy_chart_write(&r->html, &chart);
 
     if (isfinite(at) && isfinite(error))
-        snprintf(note, sizeof note, "at a false positive rate of %s: %s ± %s kept", cvy_number_percent(at).at,
-                 cvy_number_percent(efficiency).at, cvy_number_percent(error).at);
+        snprintf(note, sizeof note, "at a false positive rate of %s: true positive rate %s ± %s",
+                 cvy_number_percent(at).at, cvy_number_percent(efficiency).at, cvy_number_percent(error).at);
     else if (isfinite(at))
-        snprintf(note, sizeof note, "at a false positive rate of %s: %s kept", cvy_number_percent(at).at,
+        snprintf(note, sizeof note, "at a false positive rate of %s: true positive rate %s", cvy_number_percent(at).at,
                  cvy_number_percent(efficiency).at);
-    cvy_chart strict = {.title = "ROC at few false positives",
+    cvy_chart strict = {.title = "ROC at small false positive rates",
                         .note = note,
                         .x_label = "false positive rate (logarithmic)",
                         .y_label = y_label,
@@ -160,16 +160,17 @@ static void confusion(cvy_report *r, struct confusion *m)
         read_confusion(r, counts, cvy_tree_at(r->test, "classes"), m) != CVY_OK)
         return;
     const char *const *name = (const char *const *)m->name;
-    cvy_heatmap_write(&r->html, &(cvy_heatmap){.title = "Confusion matrix",
-                                               .note = "rows: truth, columns: answer, shade: share of the row",
-                                               .x_label = "answer",
-                                               .y_label = "truth",
-                                               .rows = m->n,
-                                               .columns = m->n,
-                                               .value = m->value,
-                                               .shade = m->share,
-                                               .row_name = name,
-                                               .column_name = name});
+    cvy_heatmap_write(&r->html,
+                      &(cvy_heatmap){.title = "Confusion matrix",
+                                     .note = "rows: true class, columns: predicted class, shade: share of the row",
+                                     .x_label = "answer",
+                                     .y_label = "truth",
+                                     .rows = m->n,
+                                     .columns = m->n,
+                                     .value = m->value,
+                                     .shade = m->share,
+                                     .row_name = name,
+                                     .column_name = name});
 }
 
 /* Lists the largest cells off the diagonal. It sets each listed cell of the matrix to zero. */
@@ -203,8 +204,8 @@ static void worst_pictures(cvy_report *r)
     const cvy_tree *list = cvy_tree_at(r->test, "mistakes");
     if (!list || list->kind != CVY_TREE_LIST || list->count == 0)
         return;
-    cvy_text_add(&r->html, "<h3>Worst-classified pictures</h3>\n<p class=\"note\">surest wrong answers first</p>\n<div "
-                           "class=\"pictures\">\n");
+    cvy_text_add(&r->html, "<h3>Worst-classified pictures</h3>\n<p class=\"note\">most confident wrong answers "
+                           "first</p>\n<div class=\"pictures\">\n");
     for (int i = 0; i < list->count; i++) {
         const cvy_tree *m = list->child[i];
         const char *picture = cvy_tree_text_at(m, "picture"), *truth = cvy_tree_text_at(m, "truth"),
@@ -347,9 +348,8 @@ static void scores(cvy_report *r, struct confusion *m)
     const cvy_tree *metrics = cvy_tree_at(r->test, "metrics");
     if (!metrics || metrics->kind != CVY_TREE_MAP || metrics->count == 0)
         return;
-    cvy_text_add(&r->html,
-                 "<figure class=\"half\"><figcaption><b>Scores</b><span>every test sample once</span></figcaption>"
-                 "<table class=\"scores\"><tbody>\n");
+    cvy_text_add(&r->html, "<figure class=\"half\"><figcaption><b>Scores</b><span>each test sample "
+                           "once</span></figcaption><table class=\"scores\"><tbody>\n");
     score_row(r, "loss", cvy_tree_real_at(r->test, "loss"), 0);
     for (int i = 0; i < metrics->count; i++)
         score_row(r, metrics->key[i], cvy_tree_real_at(metrics, metrics->key[i]), is_share(metrics->key[i]));
@@ -396,12 +396,11 @@ static void comparison(cvy_report *r)
     if (!network || !baselines || baselines->kind != CVY_TREE_LIST || baselines->count == 0)
         return;
     const double at = cvy_tree_real_at(network, "at_fpr");
-    cvy_text_add(
-        &r->html,
-        "<table class=\"compare\"><thead><tr><th></th><td>area under ROC</td><td>kept at %s false positives</td>"
-        "<td>network's gain in area</td><td>network's gain in kept</td><td>area gain in standard "
-        "errors</td></tr></thead><tbody>\n",
-        isfinite(at) ? cvy_number_percent(at).at : "few");
+    cvy_text_add(&r->html,
+                 "<table class=\"compare\"><thead><tr><th></th><td>area under ROC</td><td>true positive rate at a "
+                 "false positive rate of %s</td><td>network's gain in area</td><td>network's gain in true positive "
+                 "rate</td><td>area gain in standard errors</td></tr></thead><tbody>\n",
+                 isfinite(at) ? cvy_number_percent(at).at : "few");
     comparison_row(r, cvy_report_model(r) ? cvy_report_model(r) : "network", network);
     for (int i = 0; i < baselines->count; i++) {
         const char *name = cvy_tree_text_at(baselines->child[i], "name");

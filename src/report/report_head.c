@@ -104,7 +104,7 @@ static void say_roc(const cvy_report *r, cvy_text *t, double area)
     const char *positive = cvy_tree_text_at(r->test, "positive");
     const double error = cvy_tree_real_at(r->analysis, "network.area_error");
     const cvy_tree *baseline = best_baseline(r);
-    cvy_text_add(t, "it picks out %s with an area under the ROC curve of %.4f",
+    cvy_text_add(t, "it identifies %s with an area under the ROC curve of %.4f",
                  positive ? positive : "the positive class", area);
     if (isfinite(error))
         cvy_text_add(t, " ± %.4f", error);
@@ -251,7 +251,7 @@ static void notes(cvy_report *r)
     if (val && last >= 4 && low < (last * 4) / 5 && last_val > 1.08 * val[low]) {
         snprintf(text, sizeof text,
                  "The validation loss has risen since epoch %s, from %s to %s, while training went on: the network "
-                 "learns its training set by heart. "
+                 "overfits. "
                  "More data, augmentation, weight decay or an earlier stop would help.",
                  cvy_number_count(epoch_at(r, low)).at, cvy_number_text(val[low], 3).at,
                  cvy_number_text(last_val, 3).at);
@@ -267,13 +267,13 @@ static void notes(cvy_report *r)
     }
     if (all > 0 && comm > 0.2 * all) {
         snprintf(text, sizeof text,
-                 "Communication that no computation hides takes %s of the step: a larger batch, or fewer ranks, would "
+                 "Exposed communication takes %s of the step: a larger batch, or fewer ranks, would "
                  "use the machine better.",
                  cvy_number_percent(comm / all).at);
         note(r, &n, text);
     }
-    for (int i = 0; i < r->ntrouble; i++)
-        note(r, &n, r->trouble[i]);
+    for (int i = 0; i < r->nread_errors; i++)
+        note(r, &n, r->read_errors[i]);
     if (n)
         cvy_text_add(&r->html, "</ul>\n");
 }

@@ -27,12 +27,12 @@ static cvy_status path_of(cvy_report *r, const char *name, char **path_out, int 
 }
 
 /* If a file cannot be read, the page says so and goes on. Only a lack of memory is an error. */
-static cvy_status tolerate(cvy_report *r, const char *name, cvy_status status)
+static cvy_status note_read_error(cvy_report *r, const char *name, cvy_status status)
 {
-    if (status == CVY_OK || status == CVY_E_MEMORY || r->ntrouble == CVY_COUNT(r->trouble))
+    if (status == CVY_OK || status == CVY_E_MEMORY || r->nread_errors == CVY_COUNT(r->read_errors))
         return status == CVY_E_MEMORY ? status : CVY_OK;
-    CVY_TRY(cvy_pool_printf(r->pool, &r->trouble[r->ntrouble], "%s is left out: %s", name, cvy_error_text()));
-    r->ntrouble++;
+    CVY_TRY(cvy_pool_printf(r->pool, &r->read_errors[r->nread_errors], "%s is left out: %s", name, cvy_error_text()));
+    r->nread_errors++;
     return CVY_OK;
 }
 
@@ -44,7 +44,7 @@ static cvy_status read_tree(cvy_report *r, const char *name, const cvy_tree **ou
     CVY_TRY(path_of(r, name, &path, &exists));
     if (!exists)
         return CVY_OK;
-    CVY_TRY(tolerate(r, name, cvy_tree_parse_file(r->pool, path, &tree)));
+    CVY_TRY(note_read_error(r, name, cvy_tree_parse_file(r->pool, path, &tree)));
     *out = tree && tree->kind == CVY_TREE_MAP ? tree : NULL;
     return CVY_OK;
 }
@@ -57,7 +57,7 @@ static cvy_status read_text(cvy_report *r, const char *name, const char **out)
     CVY_TRY(path_of(r, name, &path, &exists));
     if (!exists)
         return CVY_OK;
-    CVY_TRY(tolerate(r, name, cvy_file_read(path, TEXT_BYTES_MAX, &data, &bytes)));
+    CVY_TRY(note_read_error(r, name, cvy_file_read(path, TEXT_BYTES_MAX, &data, &bytes)));
     if (!data)
         return CVY_OK;
     const cvy_status status = cvy_pool_strdup(r->pool, data, &text);
@@ -76,7 +76,7 @@ static cvy_status read_analysis(cvy_report *r)
     if (!analysis || !of || !tested || strcmp(of, tested) == 0)
         return CVY_OK;
     r->analysis = NULL;
-    return tolerate(
+    return note_read_error(
         r, CVY_RUN_ANALYSIS,
         cvy_error_set(CVY_E_FORMAT, "it is of %s, but the scores are of %s: run the analysis again", of, tested));
 }
@@ -92,7 +92,7 @@ static cvy_status read_all(cvy_report *r)
     CVY_TRY(read_tree(r, CVY_RUN_TEST, &r->test));
     CVY_TRY(read_analysis(r));
     CVY_TRY(path_of(r, CVY_RUN_METRICS, &path, &exists));
-    return exists ? tolerate(r, CVY_RUN_METRICS, cvy_frames_read(path, &r->steps, &r->epochs)) : CVY_OK;
+    return exists ? note_read_error(r, CVY_RUN_METRICS, cvy_frames_read(path, &r->steps, &r->epochs)) : CVY_OK;
 }
 
 /* ---- writing ---- */
@@ -117,8 +117,8 @@ void cvy_report_foot(cvy_report *r)
         cvy_text_add(&r->html, "</tbody></table></section>\n");
     }
     if (r->job_text) {
-        cvy_text_add(&r->html,
-                     "<section><h2>Job</h2>\n<details><summary>job.resolved.yaml: repeats this run</summary><pre>");
+        cvy_text_add(&r->html, "<section><h2>Job</h2>\n<details><summary>job.resolved.yaml, with which this run can be "
+                               "repeated</summary><pre>");
         cvy_html_escape(&r->html, r->job_text);
         cvy_text_add(&r->html, "</pre></details></section>\n");
     }

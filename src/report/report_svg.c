@@ -44,7 +44,7 @@ int cvy_ticks(double min, double max, int wanted, int whole, double *first_out, 
     return count < 0 || !(count < 1e9) ? 0 : (int)CVY_MIN(count, (double)TICKS_MAX);
 }
 
-static double place(const struct axis *a, double v)
+static double to_px(const struct axis *a, double v)
 {
     const double t = a->log ? log10(v / a->min) / log10(a->max / a->min) : (v - a->min) / (a->max - a->min);
     return a->from_px + t * (a->to_px - a->from_px);
@@ -162,7 +162,7 @@ static void add_label(cvy_text *t, double value, double step)
 
 static void add_x_tick(struct canvas *v, double at)
 {
-    const double px = place(&v->x, at);
+    const double px = to_px(&v->x, at);
     cvy_text_add(v->svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", px, px,
                  v->y.from_px, v->y.to_px);
     cvy_text_add(v->svg, "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">", px, v->y.from_px + 17);
@@ -170,7 +170,7 @@ static void add_x_tick(struct canvas *v, double at)
 
 static void add_y_tick(struct canvas *v, double at)
 {
-    const double px = place(&v->y, at);
+    const double px = to_px(&v->y, at);
     cvy_text_add(v->svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" />", v->x.from_px,
                  v->x.to_px, px, px);
     cvy_text_add(v->svg, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">", v->x.from_px - 7, px + 4);
@@ -258,7 +258,7 @@ static void draw_line(struct canvas *v, const cvy_series *s, const char *what)
     for (int64_t i = 0; i < s->n; i++) {
         const int there = drawable(&v->x, s->x[i]) && drawable(&v->y, s->y[i]);
         if (there)
-            cvy_text_add(v->svg, "%s%.1f %.1f", pen_down ? "L" : "M", place(&v->x, s->x[i]), place(&v->y, s->y[i]));
+            cvy_text_add(v->svg, "%s%.1f %.1f", pen_down ? "L" : "M", to_px(&v->x, s->x[i]), to_px(&v->y, s->y[i]));
         pen_down = there;
     }
     cvy_text_add(v->svg, "\"/>");
@@ -270,7 +270,7 @@ static void add_point(struct canvas *v, const cvy_series *s, int64_t i, const ch
         return;
     cvy_text_add(v->svg, "<circle");
     add_class(v, s, what);
-    cvy_text_add(v->svg, " cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", place(&v->x, s->x[i]), place(&v->y, s->y[i]), radius);
+    cvy_text_add(v->svg, " cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", to_px(&v->x, s->x[i]), to_px(&v->y, s->y[i]), radius);
     if (!s->name || !v->chart->x_what) {
         cvy_text_add(v->svg, " />");
         return;
@@ -292,7 +292,7 @@ static void draw_area(struct canvas *v, const cvy_series *s)
         const double low = s->y_low ? s->y_low[i] : v->y.log ? v->y.min : 0, y = k < s->n ? s->y[i] : low;
         if (!drawable(&v->x, s->x[i]) || !drawable(&v->y, s->y[i]) || !drawable(&v->y, low))
             continue;
-        cvy_text_add(v->svg, "%s%.1f %.1f", begun ? "L" : "M", place(&v->x, s->x[i]), place(&v->y, y));
+        cvy_text_add(v->svg, "%s%.1f %.1f", begun ? "L" : "M", to_px(&v->x, s->x[i]), to_px(&v->y, y));
         begun = 1;
     }
     cvy_text_add(v->svg, begun ? "Z\"/>" : "\"/>");
@@ -304,10 +304,10 @@ static void draw_step(struct canvas *v, const cvy_series *s)
     for (int outline = 0; outline < 2; outline++) {
         cvy_text_add(v->svg, "<path");
         add_class(v, s, outline ? "line" : "area light");
-        cvy_text_add(v->svg, " d=\"M%.1f %.1f", place(&v->x, s->x[0]), floor_px);
+        cvy_text_add(v->svg, " d=\"M%.1f %.1f", to_px(&v->x, s->x[0]), floor_px);
         for (int64_t i = 0; i < s->n; i++) {
-            const double y = drawable(&v->y, s->y[i]) ? CVY_MIN(place(&v->y, s->y[i]), floor_px) : floor_px;
-            cvy_text_add(v->svg, "V%.1fH%.1f", y, place(&v->x, s->x[i + 1]));
+            const double y = drawable(&v->y, s->y[i]) ? CVY_MIN(to_px(&v->y, s->y[i]), floor_px) : floor_px;
+            cvy_text_add(v->svg, "V%.1fH%.1f", y, to_px(&v->x, s->x[i + 1]));
         }
         cvy_text_add(v->svg, "V%.1f%s\"/>", floor_px, outline ? "" : "Z");
     }
@@ -320,7 +320,7 @@ static void draw_bars(struct canvas *v, const cvy_series *s)
     for (int64_t i = 0; i < s->n; i++) {
         if (!drawable(&v->x, s->x[i]) || !drawable(&v->y, s->y[i]))
             continue;
-        const double top = place(&v->y, s->y[i]), middle = place(&v->x, s->x[i]);
+        const double top = to_px(&v->y, s->y[i]), middle = to_px(&v->x, s->x[i]);
         cvy_text_add(v->svg, "<rect");
         add_class(v, s, "column");
         cvy_text_add(v->svg, " x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" rx=\"%.1f\"", middle - width / 2,

@@ -74,7 +74,7 @@ static void step_chart(cvy_report *r, cvy_chart *chart, const char *column, int 
                 .draw = CVY_DRAW_AREA, .color = color, .faint = 1, .x = b.x, .y = b.high, .y_low = b.low, .n = b.n},
             2);
     if (b.many && !chart->from_zero)
-        chart->note = "line: mean; band: least and largest of neighbouring steps";
+        chart->note = "line: mean; band: smallest and largest value of neighbouring steps";
     chart->log_y = !chart->from_zero && wants_log(chart);
     chart->x_label = "step";
     chart->x_what = "step";
@@ -247,7 +247,7 @@ static void step_split(cvy_report *r)
         const size_t n = strlen(note);
         snprintf(
             note + n, sizeof note - n,
-            "; of the compute %s hides communication, of the exposed part %s waits for the slowest rank",
+            "; %s of the compute overlaps with communication; %s of the exposed part is the wait for the slowest rank",
             cvy_number_percent(mean(cvy_frame_column(&r->steps, "seconds_hidden_comm"), r->steps.nrow) / share[0]).at,
             cvy_number_percent(
                 share[1] > 0 ? mean(cvy_frame_column(&r->steps, "seconds_wait_slowest"), r->steps.nrow) / share[1] : 0)

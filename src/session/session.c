@@ -165,7 +165,7 @@ void cvy_session_close(cvy_session *s)
     cvy_dataset_destroy(&s->whole[1]);
     cvy_dataset_destroy(&s->whole[0]);
     cvy_dataset_destroy(&s->base);
-    cvy_cache_room_destroy(&s->cache);
+    cvy_cache_budget_destroy(&s->cache);
     cvy_stage_destroy(&s->stage);
     cvy_text_free(&s->notes);
     cvy_job_destroy(&s->job);
@@ -239,7 +239,7 @@ static cvy_status make_cache(cvy_session *s)
     cvy_text_add(&s->notes, "data.cache: samples stay in memory%s, up to %.1f MB on each of this node's %d rank%s\n",
                  d->cache == CVY_CACHE_DECODED ? " decoded" : "", 1e-6 * (double)limit, nranks, nranks == 1 ? "" : "s");
     CVY_TRY(s->notes.status);
-    return cvy_cache_room_create(limit, &s->cache);
+    return cvy_cache_budget_create(limit, &s->cache);
 }
 
 static cvy_status cache(const cvy_session *s, cvy_dataset *d)

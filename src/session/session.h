@@ -28,9 +28,9 @@ typedef struct cvy_session {
     cvy_dataset *whole[2];
     /* the job's sources, or their copies on this node; NULL: the job has no such source */
     const cvy_tree *from[CVY_SOURCE_COUNT];
-    cvy_stage *stage;      /* NULL: nothing is copied to the node */
-    cvy_cache_room *cache; /* NULL: no samples are kept in memory */
-    cvy_text notes;        /* lines for the log: what was done with the data */
+    cvy_stage *stage;        /* NULL: nothing is copied to the node */
+    cvy_cache_budget *cache; /* NULL: no samples are kept in memory */
+    cvy_text notes;          /* lines for the log: what was done with the data */
     cvy_model *model;
     cvy_program *program;
     int is_watched;              /* set it before opening: the job's watchdog then runs from the start */

@@ -45,7 +45,7 @@ cvy_status cvy_run_job_value(const cvy_job_source *source, const char *key, char
 cvy_status cvy_run_read_job(const cvy_job_source *source, int nranks, cvy_job_about *out)
 {
     cvy_job *job = NULL;
-    CVY_CHECK(out, CVY_E_ARGUMENT, "cvy_run_read_job() needs a place for what it finds");
+    CVY_CHECK(out, CVY_E_ARGUMENT, "cvy_run_read_job() needs an output pointer for what it finds");
     CVY_TRY(CVY_RESULT_CHECK(cvy_job_about, out));
     CVY_TRY(cvy_job_read(source, &job));
     const cvy_status status = tell(job, nranks, out);

@@ -26,7 +26,7 @@ static cvy_status next_batch(void *user, int64_t step, cvy_share *shares, int ma
     const struct share_state *c = user;
     const int64_t steps = c->nsamples / c->batch;
     (void)max;
-    shares[0] = (cvy_share){.epoch = step / steps, .first_place = step % steps * c->batch, .n = c->batch};
+    shares[0] = (cvy_share){.epoch = step / steps, .first_position = step % steps * c->batch, .n = c->batch};
     *nshare_out = 1;
     return CVY_OK;
 }

@@ -75,7 +75,7 @@ cvy_status cvy_run_convert(cvy_context *context, const cvy_convert_request *requ
     cvy_convert_request r;
     CVY_TRY(CVY_OPTS_READ(cvy_convert_request, request, &r));
     CVY_CHECK(context && report_out && r.source && r.destination, CVY_E_ARGUMENT,
-              "cvy_run_convert() needs a context, a source, a destination and a place for the report");
+              "cvy_run_convert() needs a context, a source, a destination and an output pointer for the report");
     *report_out = NULL;
     CVY_TRY(cvy_pool_create(&pool));
     const cvy_status status = convert(context, pool, &r, report_out);

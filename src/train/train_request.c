@@ -13,7 +13,7 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "signal
 cvy_status cvy_train_control_create(cvy_train_control **control_out)
 {
     cvy_train_control *control = NULL;
-    CVY_CHECK(control_out, CVY_E_ARGUMENT, "cvy_train_control_create() needs a place for the control");
+    CVY_CHECK(control_out, CVY_E_ARGUMENT, "cvy_train_control_create() needs an output pointer for the control");
     CVY_TRY(cvy_mem_alloc(sizeof *control, &control));
     atomic_init(&control->stop, 0);
     atomic_init(&control->save, 0);

@@ -180,7 +180,7 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
         cvy_text_add(&text, ", %lld bad samples skipped", (long long)skipped);
     }
     if (t->session.cache) {
-        const cvy_cache_state kept = cvy_cache_room_state(t->session.cache);
+        const cvy_cache_state kept = cvy_cache_budget_state(t->session.cache);
         cvy_json_int(&json, "cached_samples", kept.samples);
         cvy_json_int(&json, "cached_bytes", kept.bytes);
         cvy_text_add(&text, ", %lld samples in memory (%.1f MB%s)", (long long)kept.samples, 1e-6 * (double)kept.bytes,

@@ -24,7 +24,7 @@ same() { [ "$(losses "$1")" = "$(losses plain)" ] || fail "$1: other losses than
 
 train staged --set data.stage=near
 same staged
-grep -q 'data.stage: packed copied to near/convoy-.*: 3 files, .* read back and found equal' log || fail "the copy is not reported: $(cat log)"
+grep -q 'data.stage: packed copied to near/convoy-.*: 3 files, .* read back and verified' log || fail "the copy is not reported: $(cat log)"
 grep -q 'data.stage: packed is in near/convoy-' log || fail "val does not find train's copy: $(cat log)"
 [ -z "$(ls near)" ] || fail "copies are left behind: $(ls near)"
 
@@ -79,7 +79,7 @@ single my-images-idx3-ubyte my-labels-idx1-ubyte 3
 single table.csv '' 2
 printf 'a.png 0\n' >list.txt
 "$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=list.txt >log 2>&1 && fail "a list is staged"
-grep -q 'list.txt as list needs the pictures that it names' log || fail "no cause: $(cat log)"
+grep -q 'the list list.txt needs the pictures that it names' log || fail "no cause: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=nowhere >log 2>&1 && fail "nothing is staged"
 grep -q 'nowhere' log || fail "no cause: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=job.yaml >log 2>&1 && fail "a file is taken for a folder"

@@ -19,7 +19,7 @@ struct sample {
 static int want(void *user, int64_t H, int64_t W, cvy_picture_window *out)
 {
     const struct sample *s = user;
-    return cvy_augment_want(s->a, s->epoch, s->number, H, W, out);
+    return cvy_augment_window(s->a, s->epoch, s->number, H, W, out);
 }
 
 int main(int argc, char **argv)

@@ -100,7 +100,7 @@ static void test_npy_damage(void)
     put_npy(in_scratch("bad/label.npy"), "<i4", "2,", label, 8);
     FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "label.npy: 2 records, expected 3");
     put_npy(in_scratch("bad/label.npy"), "<f4", "3,", x, 12);
-    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "labels are one integer a sample");
+    FAILS(open_text(in_scratch("bad"), NULL, 0, &d), CVY_E_FORMAT, "labels must be one integer per sample");
     put_npy(in_scratch("bad/label.npy"), "<i4", "3,", label, sizeof label);
     char text[512];
     snprintf(text, sizeof text, "{path: \"%s\", classes: 4}", in_scratch("bad"));

@@ -244,24 +244,24 @@ static void test_want(void)
     cvy_picture_window w;
     OK(make("[{random_resized_crop: 20}, mirror]", 1, &of_places, &a));
     for (int64_t number = 0; number < 100; number++) {
-        TRUE_THAT(cvy_augment_want(a, 1, number, 400, 300, &w));
+        TRUE_THAT(cvy_augment_window(a, 1, number, 400, 300, &w));
         TRUE_THAT(w.top >= 0 && w.left >= 0 && w.top + w.height <= 400 && w.left + w.width <= 300);
         TRUE_THAT(near((float)w.scale, fmax(20.0 / (double)w.height, 20.0 / (double)w.width)));
     }
     cvy_augment_destroy(&a);
     OK(make("[{resize: 50}, {center_crop: 40}]", 0, &of_places, &a));
-    TRUE_THAT(cvy_augment_want(a, 0, 0, 200, 300, &w) && near((float)w.scale, 0.25));
+    TRUE_THAT(cvy_augment_window(a, 0, 0, 200, 300, &w) && near((float)w.scale, 0.25));
     TRUE_THAT(w.top <= 20 && w.top >= 10 && w.left <= 70 && w.left >= 60 && w.top + w.height >= 180 &&
               w.left + w.width >= 230 && w.width <= 180);
     cvy_augment_destroy(&a);
     OK(make("[{random_crop: {size: 32, pad: 4}}]", 1, &of_places, &a));
-    TRUE_THAT(cvy_augment_want(a, 0, 0, 32, 32, &w) && w.height >= 28 && w.height <= 32 && w.scale == 1);
-    TRUE_THAT(!cvy_augment_want(a, 0, 0, 20, 90, &w)); /* it does not fit: the step itself reports it */
+    TRUE_THAT(cvy_augment_window(a, 0, 0, 32, 32, &w) && w.height >= 28 && w.height <= 32 && w.scale == 1);
+    TRUE_THAT(!cvy_augment_window(a, 0, 0, 20, 90, &w)); /* it does not fit: the step itself reports it */
     cvy_augment_destroy(&a);
     static const char *const all[] = {"[]", "[mirror, {resize: 9}]", "[{resize: {size: 9, decode: full}}]"};
     for (int i = 0; i < CVY_COUNT(all); i++) {
         OK(make(all[i], 1, &of_places, &a));
-        TRUE_THAT(!cvy_augment_want(a, 0, 0, 90, 90, &w));
+        TRUE_THAT(!cvy_augment_window(a, 0, 0, 90, 90, &w));
         cvy_augment_destroy(&a);
     }
 }
@@ -378,7 +378,8 @@ static void test_wrong_lists(void)
     FAILS(make("[{resize: 6}, {center_crop: 7}]", 1, &info, &a), CVY_E_SHAPE, "center_crop of 7x7 does not fit");
     FAILS(make("[{std: 0}]", 1, &info, &a), CVY_E_CONFIG, "");
     FAILS(make("[mirror]", 1, &vector, &a), CVY_E_CONFIG, "mirror needs samples of the shape [C, H, W], these are 4");
-    FAILS(make("[{mirror: true, resize: 3}]", 1, &info, &a), CVY_E_CONFIG, "one a list item");
+    FAILS(make("[{mirror: true, resize: 3}]", 1, &info, &a), CVY_E_CONFIG,
+          "each list item is one augmentation operation");
     OK(make("[{mean: [1, 2, 3, 4]}]", 1, &vector, &a));
     cvy_augment_destroy(&a);
 }

@@ -1,7 +1,7 @@
 /*
  * test_data_cache.c: samples in memory: a sample that was read once is read again although its file has lost its
- * content; labels, views and the limit; encoded pictures, stored as they are and decoded, give the same pixels as
- * without a cache.
+ * content; labels, views and the limit; a data set that is closed gives its memory back to the budget; encoded
+ * pictures, stored as they are and decoded, give the same pixels as without a cache.
  */
 #include "test_data_pictures.h"
 
@@ -21,22 +21,28 @@ static float x[PIXELS];
 static int32_t label;
 static void *const field[] = {x, &label};
 
+static void released(cvy_cache_budget *budget)
+{
+    const cvy_cache_state s = cvy_cache_budget_state(budget);
+    TRUE_THAT(s.samples == 0 && s.bytes == 0);
+}
+
 static void test_limit(int64_t limit, int nkept)
 {
     cvy_dataset *d = NULL, *view = NULL;
-    cvy_cache_room *room = NULL;
+    cvy_cache_budget *budget = NULL;
     const char *path = in_scratch("data_batch_1.bin");
     put_records(path);
     OK(open_text(path, "[{scale: 1}]", 0, &d));
     const uint64_t hash = cvy_dataset_hash(d);
-    OK(cvy_cache_room_create(limit, &room));
-    OK(cvy_dataset_cache(d, room, 0));
+    OK(cvy_cache_budget_create(limit, &budget));
+    OK(cvy_dataset_cache(d, budget, 0));
     OK(cvy_dataset_view(d, NULL, 0, 1, &view));
     TRUE_THAT(cvy_dataset_hash(d) == hash && strcmp(cvy_dataset_describe(view)->format, "cifar") == 0);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < COUNT; i++)
             OK(cvy_dataset_read(d, i, 0, field));
-    const cvy_cache_state s = cvy_cache_room_state(room);
+    const cvy_cache_state s = cvy_cache_budget_state(budget);
     TRUE_THAT(s.samples == nkept && s.bytes <= limit && s.full == (nkept < COUNT) && s.limit == limit);
     TRUE_THAT(truncate(path, 0) == 0);
     for (int i = 0; i < nkept; i++) {
@@ -49,7 +55,8 @@ static void test_limit(int64_t limit, int nkept)
         FAILS(cvy_dataset_read(d, nkept, 0, field), CVY_E_FORMAT, "data_batch_1.bin");
     cvy_dataset_destroy(&view);
     cvy_dataset_destroy(&d);
-    cvy_cache_room_destroy(&room);
+    released(budget);
+    cvy_cache_budget_destroy(&budget);
 }
 
 #if CVY_HAVE_JPEG && CVY_HAVE_SPNG
@@ -58,7 +65,7 @@ static void test_pictures(int decoded)
     enum { N = 4, SIDE = 8, ELEMS = 3 * SIDE * SIDE };
     static float want[N][ELEMS];
     cvy_dataset *d = NULL;
-    cvy_cache_room *room = NULL;
+    cvy_cache_budget *budget = NULL;
     int32_t want_label[N];
     const char *augment = "[{random_crop: 8}, mirror]";
     OK(cvy_file_make_folder(in_scratch("set/a")));
@@ -72,8 +79,8 @@ static void test_pictures(int decoded)
         OK(cvy_dataset_read(d, i, 3, (void *const[]){want[i], &want_label[i]}));
     cvy_dataset_destroy(&d);
     OK(open_text(in_scratch("set"), augment, 1, &d));
-    OK(cvy_cache_room_create(1 << 20, &room));
-    OK(cvy_dataset_cache(d, room, decoded));
+    OK(cvy_cache_budget_create(1 << 20, &budget));
+    OK(cvy_dataset_cache(d, budget, decoded));
     for (int epoch = 0; epoch < 4; epoch++)
         for (int i = 0; i < N; i++)
             OK(cvy_dataset_read(d, i, (uint64_t)epoch, field));
@@ -82,9 +89,10 @@ static void test_pictures(int decoded)
         OK(cvy_dataset_read(d, i, 3, field));
         TRUE_THAT(memcmp(x, want[i], sizeof want[i]) == 0 && label == want_label[i]);
     }
-    TRUE_THAT(cvy_cache_room_state(room).samples == N);
+    TRUE_THAT(cvy_cache_budget_state(budget).samples == N);
     cvy_dataset_destroy(&d);
-    cvy_cache_room_destroy(&room);
+    released(budget);
+    cvy_cache_budget_destroy(&budget);
 }
 #endif
 

@@ -248,7 +248,7 @@ static void test_refused(void)
     int64_t c = 0, h = 0, wd = 0;
     make_jpeg(WAVES, 4, 80, 1, 0);
     FAILS(decode(3, NULL, 0, &p), CVY_E_UNSUPPORTED, "JPEG of 4 components (CMYK), expected grey or RGB");
-    FAILS(cvy_picture_look(CVY_CODING_JPEG, file, file_bytes, &c, &h, &wd), CVY_E_UNSUPPORTED, "CMYK");
+    FAILS(cvy_picture_read_header(CVY_CODING_JPEG, file, file_bytes, &c, &h, &wd), CVY_E_UNSUPPORTED, "CMYK");
     FAILS(cvy_picture_decode(CVY_CODING_PLAIN, "", 0, 3, &room[0], &rows, &p), CVY_E_FORMAT, "neither a JPEG nor");
     TRUE_THAT(cvy_picture_coding("", 0) == CVY_CODING_PLAIN);
     /* A header that claims 104 million pixels. */
@@ -261,7 +261,7 @@ static void test_refused(void)
     file[i + 6] = file[i + 8] = 10240 & 255;
     FAILS(cvy_picture_decode(CVY_CODING_JPEG, file, file_bytes, 3, &room[0], &rows, &p), CVY_E_FORMAT,
           "JPEG of 10240x10240 pixels, expected at most");
-    FAILS(cvy_picture_look(CVY_CODING_JPEG, file, file_bytes, &c, &h, &wd), CVY_E_FORMAT, "10240x10240");
+    FAILS(cvy_picture_read_header(CVY_CODING_JPEG, file, file_bytes, &c, &h, &wd), CVY_E_FORMAT, "10240x10240");
 }
 
 /* Grey becomes three equal planes, and colour becomes luma. */
@@ -312,7 +312,7 @@ static void test_png(int type, int depth, int channels)
     TRUE_THAT(png && error == 0);
     cvy_picture p;
     int64_t c = 0, h = 0, wd = 0;
-    OK(cvy_picture_look(CVY_CODING_PNG, png, size, &c, &h, &wd));
+    OK(cvy_picture_read_header(CVY_CODING_PNG, png, size, &c, &h, &wd));
     TRUE_THAT(c == channels && h == SIDE && wd == SIDE);
     OK(cvy_picture_decode(CVY_CODING_PNG, png, size, channels, &room[0], &rows, &p));
     for (int64_t i = 0; i < SIDE * SIDE; i++) {

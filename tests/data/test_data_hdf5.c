@@ -303,7 +303,7 @@ static void test_files(void)
     OK(cvy_dataset_label(d, 5, &label));
     TRUE_THAT(label == 2);
     cvy_dataset_destroy(&d);
-    FAILS(open_in("runs/*.hdf5", "", &d), CVY_E_IO, "no file has a name of this pattern");
+    FAILS(open_in("runs/*.hdf5", "", &d), CVY_E_IO, "no file matches this pattern");
     FAILS(open_in("runs/z.h5", "", &d), CVY_E_IO, "no such file or folder");
     OK(open_text(in_scratch("runs"), NULL, 0, &d)); /* the format is found from the content */
     TRUE_THAT(strcmp(cvy_dataset_describe(d)->format, "hdf5") == 0);
@@ -322,12 +322,12 @@ static void test_conditions(void)
     TRUE_THAT(x[0] == 6 * 18 && label == 0);
     cvy_dataset_destroy(&d);
     FAILS(open_in("runs", "where: events/met > 1000", &d), CVY_E_FORMAT,
-          "no row of 7 is kept by where: events/met > 1000");
+          "none of the 7 rows is selected by where: events/met > 1000");
     FAILS(open_in("runs", "where: met > 1", &d), CVY_E_CONFIG,
           "a.h5: has no data set \"met\" that can be read; it holds events/keep 4 bool");
     FAILS(open_in("runs", "where: met >", &d), CVY_E_CONFIG, "condition \"met >\"");
     FAILS(open_in("runs", "where: pair > 1", &d), CVY_E_SHAPE,
-          "data set pair has 2 axes and 2 numbers a sample, expected one");
+          "data set pair has 2 axes and 2 numbers per sample, expected one");
 }
 
 /* ---- what is wrong ---- */
@@ -359,7 +359,7 @@ static void test_faults(void)
     FAILS(open_in("bad.h5", "weight: short", &d), CVY_E_SHAPE, "data set short is 9: 9 samples, but x has 10");
     FAILS(open_in("bad.h5", "label: short", &d), CVY_E_SHAPE, "data set short has 9 numbers for 10 samples");
     FAILS(open_in("bad.h5", "label: half", &d), CVY_E_FORMAT, "data set half, row 2: 2.5 is not the number of a class");
-    FAILS(open_in("bad.h5", "weight: x", &d), CVY_E_SHAPE, "data set x has 3 numbers a sample, expected one");
+    FAILS(open_in("bad.h5", "weight: x", &d), CVY_E_SHAPE, "data set x has 3 numbers per sample, expected one");
     FAILS(open_in("bad.h5", "y: names", &d), CVY_E_UNSUPPORTED, "data set names holds text, expected numbers");
     FAILS(open_in("bad.h5", "x: single", &d), CVY_E_SHAPE, "data set single has 0 axes");
     FAILS(open_in("bad.h5", "x: [x, wide]", &d), CVY_E_SHAPE, "they cannot be joined as channels");

@@ -63,7 +63,7 @@ static int64_t chunk_of(int64_t row)
         first += file_rows[f];
         chunks += (file_rows[f] + file_chunk[f] - 1) / file_chunk[f];
     }
-    return chunks + (row - first) / CVY_BLOCK_USUAL; /* for the file without chunks */
+    return chunks + (row - first) / CVY_BLOCK_DEFAULT; /* for the file without chunks */
 }
 
 /* Finds the row of each sample from its pixels. */

@@ -110,7 +110,7 @@ static void test_columns(void)
           "\"px\" is given twice");
     FAILS(open_text(source_of("csv", "t.csv", "shape: [2, 3]"), NULL, 0, &d), CVY_E_CONFIG,
           "shape has 6 elements, and 5 columns are input");
-    FAILS(open_text(source_of("csv", "t.csv", "drop: [1, 2, 3, 4, 5]"), NULL, 0, &d), CVY_E_CONFIG, "is left as input");
+    FAILS(open_text(source_of("csv", "t.csv", "drop: [1, 2, 3, 4, 5]"), NULL, 0, &d), CVY_E_CONFIG, "remains as input");
     FAILS(open_text("{format: csv}", NULL, 0, &d), CVY_E_CONFIG, "needs a path");
 }
 
@@ -254,13 +254,13 @@ static void test_bad_lists(void)
     cvy_dataset_destroy(&d);
     put_text("p/out.txt", "a.jpg 0\n../p/a.jpg 1\n");
     FAILS(open_text(in_scratch("p/out.txt"), NULL, 0, &d), CVY_E_FORMAT,
-          "p/out.txt, line 2: ../p/a.jpg leads out of the root");
+          "p/out.txt, line 2: ../p/a.jpg leaves the root");
     OK(open_text(source_of("list", "p/out.txt", "outside: true"), NULL, 0, &d));
     OK(cvy_dataset_read(d, 1, 0, field));
     cvy_dataset_destroy(&d);
     snprintf(text, sizeof text, "%s 0\n", in_scratch("p/a.jpg"));
     put_text("absolute.txt", text);
-    FAILS(open_text(in_scratch("absolute.txt"), NULL, 0, &d), CVY_E_FORMAT, "leads out of the root");
+    FAILS(open_text(in_scratch("absolute.txt"), NULL, 0, &d), CVY_E_FORMAT, "leaves the root");
     OK(open_text(source_of("list", "absolute.txt", "outside: true"), NULL, 0, &d));
     OK(cvy_dataset_read(d, 0, 0, field));
     cvy_dataset_destroy(&d);

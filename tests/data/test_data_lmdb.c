@@ -1,5 +1,5 @@
 /*
- * test_data_lmdb.c: LMDB data bases of Caffe's Datum.
+ * test_data_lmdb.c: LMDB databases of Caffe's Datum.
  *
  * Data bases made by Python's lmdb (tests/data/files/make_lmdb.py) are read value by value. What our writer makes is
  * read back unchanged, also after an interruption. Cut, damaged and foreign files and a writer at work are reported;
@@ -247,7 +247,7 @@ static void test_foreign(void)
     poke(12, "\0\0\0\0\0\0\0\0\0\0\0\0\xDE\xC0\xEF\xBE", 16);
     FAILS(open_damaged(&d), CVY_E_UNSUPPORTED, "of LMDB 1.0 or later");
     poke(12, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
-    FAILS(open_damaged(&d), CVY_E_FORMAT, "is not an LMDB data base");
+    FAILS(open_damaged(&d), CVY_E_FORMAT, "is not an LMDB database");
     put_file(in_scratch("damaged/data.mdb"), data, bytes);
     poke(20, "\3", 1);
     FAILS(open_damaged(&d), CVY_E_UNSUPPORTED, "LMDB data format 3, expected 1");
@@ -285,9 +285,9 @@ static void test_cut(void)
         TRUE_THAT(good == -1 || good == SAMPLES); /* the free space after the last value holds no data */
     }
     put_file(in_scratch("damaged/data.mdb"), data, bytes / 2);
-    FAILS(open_damaged(&d), CVY_E_FORMAT, "cut off");
+    FAILS(open_damaged(&d), CVY_E_FORMAT, "truncated");
     put_file(in_scratch("damaged/data.mdb"), data, 5000);
-    FAILS(open_damaged(&d), CVY_E_FORMAT, "in its head of 8192: the file was cut off");
+    FAILS(open_damaged(&d), CVY_E_FORMAT, "in its head of 8192: the file was truncated");
     cvy_mem_free(&data);
 }
 
@@ -468,7 +468,7 @@ static void test_resume(void)
     job_close(&j);
     check_same(source, folder);
     OK(job_open(&j, source, folder, "", 4));
-    FAILS(j.def->begin_piece(j.state, 0, 1), CVY_E_CONFIG, "is there already");
+    FAILS(j.def->begin_piece(j.state, 0, 1), CVY_E_CONFIG, "exists already");
     job_close(&j);
 }
 

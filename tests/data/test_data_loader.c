@@ -25,7 +25,7 @@ static cvy_status share(void *user, int64_t step, cvy_share *out, int max, int *
     for (int64_t m = 0; m < p->micro; m++) {
         const int64_t from = batch * m / p->micro, to = batch * (m + 1) / p->micro, n = to - from;
         const int64_t a = n * p->rank / p->nranks, b = n * (p->rank + 1) / p->nranks;
-        out[m] = (cvy_share){.epoch = epoch, .first_place = first + from + a, .n = b - a};
+        out[m] = (cvy_share){.epoch = epoch, .first_position = first + from + a, .n = b - a};
     }
     *nshare_out = (int)p->micro;
     return CVY_OK;
@@ -74,7 +74,7 @@ static void check_run(cvy_dataset *d, int nranks, int rank, int64_t micro, int t
         OK(share(&p, step, shares, CVY_SHARE_MAX, &nshare));
         for (int s = 0; s < nshare; s++) {
             for (int64_t k = 0; k < shares[s].n; k++, row++) {
-                const int64_t at = shares[s].epoch * N + shares[s].first_place + k;
+                const int64_t at = shares[s].epoch * N + shares[s].first_position + k;
                 TRUE_THAT(rows->id[row] == want_id[at] && rows->weight[row] == 1);
                 TRUE_THAT(memcmp((float *)rows->field[0] + row * ELEMS, want_x[at], sizeof want_x[at]) == 0);
                 TRUE_THAT(((int32_t *)rows->field[1])[row] == (int32_t)(want_id[at] % 10));

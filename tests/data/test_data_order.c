@@ -185,7 +185,7 @@ static void test_balance(void)
     }
     cvy_epoch_order_destroy(&o);
     FAILS(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_WINDOW, .balance = 1}, &o), CVY_E_CONFIG,
-          "goes with data.shuffle: true only");
+          "needs data.shuffle: true");
     cvy_dataset_destroy(&d);
     OK(open_text("{format: synthetic, targets: 1}", NULL, 0, &d));
     FAILS(cvy_epoch_order_create(d, &(cvy_order_opts){.shuffle = CVY_SHUFFLE_ALL, .balance = 1}, &o), CVY_E_CONFIG,
@@ -202,7 +202,7 @@ static cvy_status share(void *user, int64_t step, cvy_share *out, int max, int *
     if (from >= n || max < 1)
         return CVY_END;
     const int64_t a = count * rank / nranks, b = count * (rank + 1) / nranks;
-    out[0] = (cvy_share){.first_place = from + a, .n = b - a, .batch_first = from, .batch_n = count};
+    out[0] = (cvy_share){.first_position = from + a, .n = b - a, .batch_first = from, .batch_n = count};
     *nshare_out = 1;
     return CVY_OK;
 }

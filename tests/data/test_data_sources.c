@@ -89,7 +89,7 @@ static void test_ranges(void)
     expect("{sources: [%A, %B], range: \"2:6\", limit: 3}", (int[]){2, 3, 100}, NULL, 3);
     FAILS(open_sets("{path: %A, range: \"3\"}", &d), CVY_E_CONFIG, "expected \"first:end\"");
     FAILS(open_sets("{path: %A, range: \"1:9\"}", &d), CVY_E_CONFIG, "samples 1 to 9 of a set of 4");
-    FAILS(open_sets("{path: %A, range: \"2:2\"}", &d), CVY_E_CONFIG, "nothing, or more");
+    FAILS(open_sets("{path: %A, range: \"2:2\"}", &d), CVY_E_CONFIG, "it is empty or goes past");
     FAILS(open_sets("{path: %A, range: \"x:2\"}", &d), CVY_E_CONFIG, "\"x\" is neither a number");
     FAILS(open_sets("{path: %A, range: \"0:120%\"}", &d), CVY_E_CONFIG, "between 0% and 100%");
     FAILS(open_sets("{path: %A, limit: 0}", &d), CVY_E_CONFIG, "at least 1");

@@ -84,8 +84,8 @@ static void test_mistakes(void)
         {"met > 5x", "expected a name or a number"},
         {"met > 'a", "a name between two quotes"},
         {"met + 1 > 2", "at \"+ 1 > 2\""},
-        {"((((((((((((((((((((x))))))))))))))))))))", "fewer brackets"},
-        {"not not not not not not not not not not not not not not not not not not not x", "fewer brackets"},
+        {"((((((((((((((((((((x))))))))))))))))))))", "fewer nested brackets"},
+        {"not not not not not not not not not not not not not not not not not not not x", "fewer nested brackets"},
     };
     cvy_pool *pool = NULL;
     cvy_where *w = NULL;

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int64_t C = 0, H = 0, W = 0;
     const cvy_coding coding = cvy_picture_coding(data, size);
-    const cvy_status status = cvy_picture_look(coding, data, size, &C, &H, &W);
+    const cvy_status status = cvy_picture_read_header(coding, data, size, &C, &H, &W);
     if (status < CVY_OK && !cvy_error_text()[0])
         abort();
     if (status == CVY_OK && H * W <= 1 << 18) { /* larger ones are only slow */

@@ -78,7 +78,7 @@ static void read_sample(cvy_dataset *d, int64_t number, struct buffers *b)
     expect_message(status);
     int small = status == CVY_OK;
     if (status == CVY_OK && b->raw.coding != CVY_CODING_PLAIN) {
-        status = cvy_picture_look(b->raw.coding, b->raw.x.data, b->raw.x.bytes, &C, &H, &W);
+        status = cvy_picture_read_header(b->raw.coding, b->raw.x.data, b->raw.x.bytes, &C, &H, &W);
         small = status == CVY_OK && H * W <= PIXELS_MAX;
     }
     if (small)

@@ -120,7 +120,7 @@ static const struct change values[] = {
 static const struct change files[] = {
     {"{format: synthetic, samples: 64, shape: [3, 8, 8], classes: 4}", "nowhere", "nowhere: no such file or folder"},
     {"{format: synthetic, samples: 64, shape: [3, 8, 8], classes: 4}", "empty",
-     "empty: an empty data folder, expected pictures (*.jpg, *.jpeg, *.png) or one folder of them a class"},
+     "empty: an empty data folder, expected pictures (*.jpg, *.jpeg, *.png) or one folder of them for each class"},
     {"{format: synthetic, samples: 64, shape: [3, 8, 8], classes: 4}", "none",
      "none: this folder is not in any format that is known"},
     {"{format: synthetic, samples: 64, shape: [3, 8, 8], classes: 4}", "job.yaml",

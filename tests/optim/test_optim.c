@@ -342,7 +342,7 @@ static void states_belong_to_weights(void)
     close_bench(&b);
     memset(&b, 0, sizeof b);
     EXPECT_FAULT(open_bench(&b, &(struct row){.op = "sgd", .options = "momentum: 0.9, lookahead: 1"}, CVY_DTYPE_F32),
-                 CVY_E_CONFIG, "goes with nesterov: true");
+                 CVY_E_CONFIG, "needs nesterov: true");
     close_bench(&b);
 }
 

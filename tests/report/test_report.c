@@ -147,7 +147,7 @@ static void whole_run(void)
     put("STATUS", "finished\nmore\n");
     char *html = page();
     says(html, "lenet was trained for 2 epochs in 2 min 04 s on 2 ranks.");
-    says(html, "On 4000 test samples it picks out signal with an area under the ROC curve of 0.8500 ± 0.0100");
+    says(html, "On 4000 test samples it identifies signal with an area under the ROC curve of 0.8500 ± 0.0100");
     says(html,
          "the best baseline (cuts &amp; &lt;more&gt;) reaches 0.5500, so the network is better by 15 standard errors.");
     says(html, "lowest validation loss 1.700, epoch 2");

@@ -58,7 +58,7 @@ names 'other job file' 1 'rank 1: started with another job than rank 0: train.ba
 
 # 4: a rank that leaves early
 with_mpi 3 1 12 exit
-names 'early exit' '[!0]*' 'rank 1: a library called exit() while convoy was working'
+names 'early exit' '[!0]*' 'rank 1: a library called exit.. while convoy was working'
 
 # from_outside SIGNAL FOLDER: rank 1 of three gets the signal during training, after a checkpoint, however slow the
 # machine is.

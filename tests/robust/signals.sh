@@ -77,7 +77,7 @@ kill -0 "$(cat pid-0)" 2>/dev/null && fail "a rank that cannot reach the other i
 kill -CONT "$(cat pid-1)" 2>/dev/null
 kill -KILL "$(cat pid-1)" 2>/dev/null
 wait $job
-grep -q 'the other ranks do not answer: this rank leaves without saving' log-alone || { fail "nothing was said"; cat log-alone; }
+grep -q 'the other ranks do not answer: this rank exits without saving' log-alone || { fail "nothing was said"; cat log-alone; }
 
 refused '--walltime soon is not a time: expected minutes, MM:SS, HH:MM:SS or D-HH:MM:SS' "$CONVOY" train job.yaml --out bad --walltime soon
 refused '--walltime 1:75 is not a time' "$CONVOY" train job.yaml --out bad --walltime 1:75

@@ -80,7 +80,7 @@ cvy_status array_read_labels(const struct array *a, cvy_pool *pool, int32_t **ou
     const size_t each = array_kind_bytes(a->kind);
     int32_t *label = NULL, largest = 0;
     CVY_CHECK(a->kind <= ARRAY_I64 && a->record_bytes == each, CVY_E_FORMAT,
-              "%s: labels are one integer a sample, these are %s of %s", a->file.path,
+              "%s: labels must be one integer per sample, these are %s of %s", a->file.path,
               a->kind <= ARRAY_I64 ? "integers" : "reals", cvy_shape_text(&a->shape));
     CVY_TRY(cvy_pool_alloc(pool, (size_t)a->count * sizeof *label, &label));
     for (int64_t from = 0; from < a->count; from += AT_ONCE) {

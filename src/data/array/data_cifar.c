@@ -139,7 +139,7 @@ static cvy_status find_kind(const struct cifar *c, int *kind)
     const int as10 = bytes % (PICTURE_BYTES + 1) == 0, as100 = bytes % (PICTURE_BYTES + 2) == 0;
     *kind = is_cifar10_name(cvy_data_base_name(path)) || as10 ? KIND_CIFAR10 : KIND_CIFAR100;
     CVY_CHECK(as10 || as100, CVY_E_FORMAT,
-              "%s: %lld bytes are no whole number of CIFAR records (%d or %d bytes): truncated in record %lld?", path,
+              "%s: %lld bytes are not a multiple of CIFAR records (%d or %d bytes): truncated in record %lld?", path,
               (long long)bytes, PICTURE_BYTES + 1, PICTURE_BYTES + 2, (long long)(bytes / (PICTURE_BYTES + 1)));
     return CVY_OK;
 }
@@ -155,16 +155,16 @@ static cvy_status cifar_load(struct cifar *c, const cvy_reader_args *args, cvy_r
 {
     const struct cifar_opts *o = args->options;
     int kind = o->kind;
-    const int folder = cvy_file_is_folder(args->path);
-    CVY_TRY(folder ? add_folder(c, info->pool, args->path, o->part, &kind) : add_file(c, info->pool, args->path));
+    const int is_folder = cvy_file_is_folder(args->path);
+    CVY_TRY(is_folder ? add_folder(c, info->pool, args->path, o->part, &kind) : add_file(c, info->pool, args->path));
     CVY_TRY(find_kind(c, &kind));
     c->record_bytes = PICTURE_BYTES + (kind == KIND_CIFAR100 ? 2 : 1);
     c->label_at = kind == KIND_CIFAR100 && !o->coarse;
     c->nclasses = kind == KIND_CIFAR10 ? 10 : o->coarse ? 20 : 100;
     CVY_TRY(count_records(c));
-    const char *beside = NULL;
-    CVY_TRY(cvy_data_folder_of(info->pool, c->file[0].path, &beside));
-    info->class_name = class_names(info->pool, beside,
+    const char *folder = NULL;
+    CVY_TRY(cvy_data_folder_of(info->pool, c->file[0].path, &folder));
+    info->class_name = class_names(info->pool, folder,
                                    kind == KIND_CIFAR10 ? "batches.meta.txt"
                                    : o->coarse          ? "coarse_label_names.txt"
                                                         : "fine_label_names.txt",

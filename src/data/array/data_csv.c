@@ -30,19 +30,19 @@ struct csv_opts {
 
 static const cvy_option csv_opts[] = {
     {"label", CVY_TYPE_STRING, CVY_FIELD(csv_opts, label), "", "", "",
-     "column of the class: its name, or its number from 1, from the end if below 0; by default the one with the name "
-     "label or class, if there is one; none: there is none"},
+     "column of the class: its name, or its number from 1 (a negative number counts from the end); by default the "
+     "column named label or class, if there is one; none: the data have no labels"},
     {"y", CVY_TYPE_TREE, CVY_FIELD(csv_opts, y), "", "", "", "columns of real targets: names or numbers"},
     {"weight", CVY_TYPE_STRING, CVY_FIELD(csv_opts, weight), "", "", "", "column of the sample's weight"},
     {"drop", CVY_TYPE_TREE, CVY_FIELD(csv_opts, drop), "", "", "", "columns to ignore"},
     {"shape", CVY_TYPE_INTS, CVY_FIELD(csv_opts, shape), "", "1..1000000", "",
-     "shape of the input, which all other columns make up; by default a row"},
+     "shape of the input, which consists of all other columns; by default a vector"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(csv_opts, classes), "0", "0..", "",
-     "number of classes; 0 is the largest label and one, or as many names as there are"},
+     "number of classes; 0: the number of class names, or the largest label plus one"},
     {"delimiter", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, delimiter), "auto", "auto|comma|semicolon|tab|space", "",
-     "what stands between columns; auto is found by looking"},
+     "separator of columns; auto: detected from the first lines"},
     {"header", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, header), "auto", "auto|yes|no", "",
-     "whether the first line names the columns; auto is found by looking"},
+     "whether the first line names the columns; auto: detected from the first lines"},
     {0},
 };
 
@@ -181,7 +181,8 @@ static cvy_status find_column(const struct csv *c, const char *text, int *out)
     }
     if (cvy_line_part_int((cvy_line_part){text, strlen(text)}, &number)) {
         CVY_CHECK(number != 0 && number >= -c->ncolumn && number <= c->ncolumn, CVY_E_CONFIG,
-                  "column %lld of %d: columns count from 1, from the end if below 0", (long long)number, c->ncolumn);
+                  "column %lld of %d: columns count from 1, negative numbers from the end", (long long)number,
+                  c->ncolumn);
         *out = (int)(number > 0 ? number - 1 : c->ncolumn + number);
         return CVY_OK;
     }
@@ -245,7 +246,7 @@ static cvy_status set_columns(struct csv *c, const struct csv_opts *o)
         if (c->column[i].role == COLUMN_X)
             c->column[i].slot = c->nx++;
     }
-    CVY_CHECK(c->nx > 0, CVY_E_CONFIG, "none of %d columns is left as input", c->ncolumn);
+    CVY_CHECK(c->nx > 0, CVY_E_CONFIG, "none of the %d columns remains as input", c->ncolumn);
     CVY_CHECK(o->shape.count <= CVY_NDIM_MAX, CVY_E_CONFIG, "shape has %d axes, expected at most %d", o->shape.count,
               CVY_NDIM_MAX);
     c->shape = o->shape.count > 0 ? cvy_shape_make(o->shape.count, o->shape.at) : (cvy_shape){1, {c->nx}};
@@ -273,7 +274,7 @@ static cvy_status name_columns(struct csv *c, cvy_line_part first)
 }
 
 /* Finds separator, header and columns from the first two lines. */
-static cvy_status look(struct csv *c, const struct csv_opts *o)
+static cvy_status detect_format(struct csv *c, const struct csv_opts *o)
 {
     cvy_lines lines = {.file = &c->index.file};
     cvy_line_part line, first = {"", 0};
@@ -330,7 +331,7 @@ static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
     }
     if (is_number) {
         *out = number;
-        cvy_classes_see(&c->classes, number);
+        cvy_classes_note_label(&c->classes, number);
     }
     return CVY_OK;
 }
@@ -443,10 +444,10 @@ static cvy_status csv_load(struct csv *c, const cvy_reader_args *args, cvy_reade
 {
     const struct csv_opts *o = args->options;
     CVY_TRY(cvy_data_file_open(c->pool, args->path, &c->index.file));
-    const cvy_status looked = look(c, o);
-    if (looked < CVY_OK)
-        return looked;
-    if (looked == CVY_OK)
+    const cvy_status detected = detect_format(c, o);
+    if (detected < CVY_OK)
+        return detected;
+    if (detected == CVY_OK)
         CVY_TRY(index_lines(c));
     CVY_CHECK(c->index.entries.count > 0, CVY_E_FORMAT, "%s: holds no samples", args->path);
     info->nsamples = c->index.entries.count;
@@ -478,7 +479,7 @@ static cvy_status csv_open(const cvy_reader_args *args, cvy_reader_info *info, v
 
 CVY_READER_DEFINE(csv) = {
     .name = "csv",
-    .summary = "a table of numbers as text, a sample a line",
+    .summary = "a table of numbers as text, one sample per line",
     .options = csv_opts,
     .options_size = sizeof(struct csv_opts),
     .probe = csv_probe,

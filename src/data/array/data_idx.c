@@ -25,9 +25,9 @@ struct idx_opts {
 static const cvy_option idx_opts[] = {
     {"part", CVY_TYPE_CHOICE, CVY_FIELD(idx_opts, part), "train", "train|test", "", "which files of a folder are read"},
     {"labels", CVY_TYPE_STRING, CVY_FIELD(idx_opts, labels), "", "", "",
-     "file of the labels; found beside the pictures by default"},
+     "file of the labels; by default found in the folder of the pictures"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(idx_opts, classes), "0", "0..", "",
-     "number of classes; 0 is the largest label and one"},
+     "number of classes; 0: the largest label plus one"},
     {0},
 };
 
@@ -92,7 +92,7 @@ static cvy_status read_header(struct array *a)
 }
 
 /* "../train-images-idx3-ubyte" -> "../train-labels-idx1-ubyte" */
-cvy_status cvy_idx_labels_beside(cvy_pool *pool, const char *images, const char **out)
+cvy_status cvy_idx_labels_path(cvy_pool *pool, const char *images, const char **out)
 {
     char *path = NULL;
     CVY_TRY(cvy_pool_strdup(pool, images, &path));
@@ -123,7 +123,7 @@ static cvy_status idx_load(struct idx *x, const cvy_reader_args *args, cvy_reade
     if (x->shape.ndim <= 2) /* one channel, for which the file has no axis */
         x->shape = (cvy_shape){x->x.shape.ndim + 1, {1, x->x.shape.dim[0], x->x.shape.dim[1]}};
     if (!labels)
-        CVY_TRY(cvy_idx_labels_beside(info->pool, images, &labels));
+        CVY_TRY(cvy_idx_labels_path(info->pool, images, &labels));
     info->nsamples = x->x.count;
     info->dtype = x->x.kind == ARRAY_U8 ? CVY_DTYPE_U8 : CVY_DTYPE_F32;
     info->shape = x->shape;
@@ -193,7 +193,7 @@ static void idx_hash(void *state, cvy_hasher *h)
 
 CVY_READER_DEFINE(idx) = {
     .name = "idx",
-    .summary = "IDX files of MNIST and its kin",
+    .summary = "IDX files, as of MNIST",
     .options = idx_opts,
     .options_size = sizeof(struct idx_opts),
     .probe = idx_probe,

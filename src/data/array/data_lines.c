@@ -59,17 +59,17 @@ int cvy_line_part_real(cvy_line_part s, double *out)
     int count = 0, seen = 0, power = 0;
     const int negative = at < end && *at == '-';
     at += at < end && (*at == '-' || *at == '+');
-    for (int behind_point = 0; at < end && (is_digit(*at) || (*at == '.' && !behind_point)); at++) {
+    for (int after_point = 0; at < end && (is_digit(*at) || (*at == '.' && !after_point)); at++) {
         if (*at == '.') {
-            behind_point = 1;
+            after_point = 1;
             continue;
         }
         seen = 1;
         if (count < 19) {
             digits = 10 * digits + (uint64_t)(*at - '0');
             count += digits > 0;
-            power -= behind_point;
-        } else if (!behind_point) {
+            power -= after_point;
+        } else if (!after_point) {
             power++;
         }
     }

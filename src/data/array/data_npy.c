@@ -25,16 +25,15 @@ struct npy_opts {
 
 static const cvy_option npy_opts[] = {
     {"x", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[X]), "", "", "", "inputs; x.npy in the folder by default"},
-    {"y", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[Y]), "", "", "",
-     "real targets; y.npy in the folder where it exists"},
+    {"y", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[Y]), "", "", "", "real targets; y.npy in the folder, if it exists"},
     {"label", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[LABEL]), "", "", "",
-     "classes, integers; label.npy in the folder where it exists"},
+     "classes, integers; label.npy in the folder, if it exists"},
     {"weight", CVY_TYPE_STRING, CVY_FIELD(npy_opts, file[WEIGHT]), "", "", "",
-     "weights of samples; weight.npy in the folder where it exists"},
+     "weights of samples; weight.npy in the folder, if it exists"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(npy_opts, channels), "first", "first|last|none", "",
-     "where x has its channels; none: an axis of one is put before the others"},
+     "position of the channel axis of x; none: there is no such axis, and one of length 1 is added"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(npy_opts, classes), "0", "0..", "",
-     "number of classes; 0 is the largest label and one"},
+     "number of classes; 0: the largest label plus one"},
     {0},
 };
 
@@ -169,8 +168,8 @@ static cvy_status x_shape(struct npy *n)
         for (int i = 1; i < s->ndim; i++)
             x.dim[i] = s->dim[i - 1];
     } else if (n->channels == CHANNELS_NONE || s->ndim == 0) {
-        CVY_CHECK(s->ndim < CVY_NDIM_MAX - 1, CVY_E_SHAPE, "%s: samples of %d axes and one for channels",
-                  n->array[X].file.path, s->ndim);
+        CVY_CHECK(s->ndim < CVY_NDIM_MAX - 1, CVY_E_SHAPE,
+                  "%s: samples of %d axes, to which a channel axis cannot be added", n->array[X].file.path, s->ndim);
         x.ndim = s->ndim + 1;
         x.dim[0] = 1;
         for (int i = 1; i < x.ndim; i++)
@@ -198,7 +197,7 @@ static cvy_status npy_load(struct npy *n, const cvy_reader_args *args, cvy_reade
     info->y_shape = y->ndim == 0 ? (cvy_shape){1, {1}} : *y;
     info->has_weight = n->array[WEIGHT].file.fd >= 0;
     CVY_CHECK(!info->has_weight || cvy_shape_elems(&n->array[WEIGHT].shape) == 1, CVY_E_SHAPE,
-              "%s: weights of shape %s, expected one number a sample", n->array[WEIGHT].file.path,
+              "%s: weights of shape %s, expected one number per sample", n->array[WEIGHT].file.path,
               cvy_shape_text(&n->array[WEIGHT].shape));
     info->has_label = n->array[LABEL].file.fd >= 0;
     if (info->has_label) {
@@ -251,17 +250,17 @@ static cvy_status read_x(const struct npy *n, int64_t number, cvy_raw *raw)
     const struct array *x = &n->array[X];
     const int64_t elems = cvy_shape_elems(&n->shape);
     const size_t elem = x->kind == ARRAY_U8 ? 1 : sizeof(float), bytes = (size_t)elems * elem;
-    const int turn = n->channels == CHANNELS_LAST && n->shape.ndim > 1;
+    const int permute = n->channels == CHANNELS_LAST && n->shape.ndim > 1;
     raw->coding = CVY_CODING_PLAIN;
     raw->dtype = x->kind == ARRAY_U8 ? CVY_DTYPE_U8 : CVY_DTYPE_F32;
     raw->shape = n->shape;
-    CVY_TRY(cvy_bytes_need(&raw->x, turn ? 2 * bytes : bytes));
-    char *target = (char *)raw->x.data + (turn ? bytes : 0);
+    CVY_TRY(cvy_bytes_need(&raw->x, permute ? 2 * bytes : bytes));
+    char *target = (char *)raw->x.data + (permute ? bytes : 0);
     if (x->kind == ARRAY_U8)
         CVY_TRY(array_read_u8(x, number, (uint8_t *)target));
     else
         CVY_TRY(array_read_f32(x, number, &raw->y, (float *)(void *)target));
-    if (turn)
+    if (permute)
         channels_first(target, n->shape.dim[0], elems / n->shape.dim[0], elem, raw->x.data);
     raw->x.bytes = bytes;
     return CVY_OK;

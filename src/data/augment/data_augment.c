@@ -26,11 +26,11 @@ cvy_status cvy_augment_fresh(cvy_augment_work *w, cvy_dtype dtype, int64_t H, in
                              void **extra_out)
 {
     cvy_picture p = {.dtype = dtype, .C = w->pic.C, .H = H, .W = W};
-    cvy_bytes *room = &w->scratch[w->turn];
+    cvy_bytes *room = &w->scratch[w->unused];
     const size_t bytes = cvy_round_to_line(cvy_augment_bytes(&p));
     CVY_TRY(cvy_bytes_need(room, bytes + extra));
     p.data = room->data;
-    w->turn = 1 - w->turn;
+    w->unused = 1 - w->unused;
     w->owned = 1;
     *out = p;
     if (extra_out)
@@ -56,8 +56,8 @@ static cvy_status check_channels(const cvy_augment *a, const cvy_operation *s, c
 {
     const int64_t channels = a->shape.ndim > 0 ? a->shape.dim[0] : 1;
     CVY_CHECK(list->count <= 1 || list->count == channels, CVY_E_CONFIG,
-              "%s: %s has %d values, expected 1 or %lld (one a channel)", cvy_tree_where(at), s->def->name, list->count,
-              (long long)channels);
+              "%s: %s has %d values, expected 1 or %lld (one per channel)", cvy_tree_where(at), s->def->name,
+              list->count, (long long)channels);
     return CVY_OK;
 }
 
@@ -174,7 +174,7 @@ static cvy_status add_operations(cvy_augment *a, const cvy_tree *steps)
                 continue;
             }
             CVY_CHECK(item->kind == CVY_TREE_MAP && item->count == 1, CVY_E_CONFIG,
-                      "%s: an augmentation operation is a name or `name: options`, one a list item",
+                      "%s: each list item is one augmentation operation: a name or `name: options`",
                       cvy_tree_where(item));
             CVY_TRY(add_operation(a, item->key[0], item, cvy_tree_get(item, item->key[0]), &known));
         }
@@ -224,11 +224,12 @@ const cvy_shape *cvy_augment_shape(const cvy_augment *a)
 
 /* ---- running it ---- */
 
-int cvy_augment_want(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
-                     cvy_picture_window *out)
+int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
+                       cvy_picture_window *out)
 {
     const cvy_operation *first = &a->operation[0];
-    return a->noperation > 0 && first->def->want && first->def->want(a, first, epoch, number, H, W, out);
+    return a->noperation > 0 && first->def->choose_window &&
+           first->def->choose_window(a, first, epoch, number, H, W, out);
 }
 
 cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
@@ -238,7 +239,7 @@ cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t
     w.a = a;
     w.pic = picture;
     w.scratch = scratch;
-    w.turn = w.owned = 0;
+    w.unused = w.owned = 0;
     w.epoch = epoch;
     w.number = number;
     w.affine.n = 0; /* its lists are written before they are read, so a kilobyte need not be cleared for each sample */

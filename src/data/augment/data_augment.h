@@ -33,8 +33,8 @@ struct cvy_operation;
 typedef struct cvy_augment_work { /* a picture that is being augmented */
     const cvy_augment *a;
     cvy_picture pic;
-    cvy_bytes *scratch; /* [2]; the picture is in scratch[1 - turn], or at first in neither */
-    int turn, owned;    /* owned: 1: it is in scratch and may be changed in place */
+    cvy_bytes *scratch; /* [2]; the picture is in scratch[1 - unused], or at first in neither */
+    int unused, owned;  /* owned: 1: it is in scratch and may be changed in place */
     uint64_t epoch;
     int64_t number;
     cvy_affine affine; /* not applied yet: as long as pixels are bytes, moving them is cheaper */
@@ -48,12 +48,12 @@ typedef struct cvy_augment_def {
     int only_random;       /* 1: left out for test sets */
     int fixes_size;        /* 1: `size`, if given, is the picture's size afterwards */
     int any_size;          /* 1: accepts pictures of any size */
-    int draws;             /* 1: its position is random; for test sets it is the middle */
+    int random_position;   /* 1: its position is random; for test sets it is the middle */
     int keeps_bytes;       /* 1: bytes of pictures stay 0 .. 255; they are not divided by 255 */
     cvy_status (*apply)(const struct cvy_operation *s, cvy_augment_work *w);
-    /* As cvy_augment_want(), called if this is the first step; NULL: the step needs the whole picture. */
-    int (*want)(const cvy_augment *a, const struct cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
-                int64_t W, cvy_picture_window *out);
+    /* As cvy_augment_window(), called if this is the first step; NULL: the step needs the whole picture. */
+    int (*choose_window)(const cvy_augment *a, const struct cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
+                         int64_t W, cvy_picture_window *out);
 } cvy_augment_def;
 
 #define CVY_AUGMENT_DEFINE(id) const cvy_augment_def cvy_augment_##id##_def

@@ -2,10 +2,10 @@
  * data_augment_geometry.c: steps that move pixels: mirror, rotate90, the crops, resize, random_resized_crop.
  *
  * They run in the loader's threads, on bytes as long as the picture is bytes. The part of the picture that a step needs
- * is a pure function of (seed, epoch, number) and the picture's size, so it is known before decoding. `want` tells it
- * to the decoder, which decodes only that part and may return a reduced picture; the step computes the same position
- * again and finds it there. random_resized_crop follows Szegedy et al., "Going deeper with convolutions" (2015), as in
- * torchvision.
+ * is a pure function of (seed, epoch, number) and the picture's size, so it is known before decoding. `choose_window`
+ * tells it to the decoder, which decodes only that part and may return a reduced picture; the step computes the same
+ * position again and finds it there. random_resized_crop follows Szegedy et al., "Going deeper with convolutions"
+ * (2015), as in torchvision.
  */
 #include "base/number/base_rng.h"
 #include "data/augment/data_augment.h"
@@ -25,13 +25,14 @@ enum { CROP_TRIES = 10 };
 #define DECODE_ROW                                                                                                     \
     {                                                                                                                  \
         "decode", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, decode), "reduced", "reduced|full", "",               \
-            "as the first step: reduced decodes only what is needed of a JPEG, at a size that is enough; full "        \
-            "decodes all"                                                                                              \
+            "for the first step: reduced decodes only the part of a JPEG that is needed, at a reduced size if that "   \
+            "is enough; full decodes the whole picture"                                                                \
     }
 #define FILTER_ROW                                                                                                     \
     {                                                                                                                  \
         "filter", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, filter), "triangle", CVY_FILTER_WORDS, "",            \
-            "triangle is linear, widened where it shrinks; bilinear takes the nearest pixels only; area is the mean"   \
+            "triangle: linear, over more pixels if the picture shrinks; bilinear: the nearest pixels only; area: the " \
+            "mean"                                                                                                     \
     }
 
 static const cvy_option mirror_opts[] = {
@@ -39,20 +40,21 @@ static const cvy_option mirror_opts[] = {
     {"share", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, share), "0.5", "0..1", "",
      "share of samples that are mirrored"},
     {"axis", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, axis), "width", "width|height", "",
-     "axis that is turned round"},
+     "axis that is mirrored"},
     {0},
 };
 static const cvy_option rotate90_opts[] = {
     {"on", CVY_TYPE_BOOL, CVY_FIELD(cvy_operation_opts, on), "true", "", "", "false switches the step off"},
     {"share", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, share), "0.75", "0..1", "",
-     "share of samples that are turned, by 90, 180 or 270 degrees alike; pictures that are not square by 180"},
+     "share of samples that are rotated, by 90, 180 or 270 degrees with equal chance; pictures that are not square by "
+     "180"},
     {0},
 };
 static const cvy_option random_crop_opts[] = {
     {"size", CVY_TYPE_INTS, CVY_FIELD(cvy_operation_opts, size), "[]", "1..", "pixels",
      SIZE_HELP "; the picture's own by default"},
     {"pad", CVY_TYPE_INT, CVY_FIELD(cvy_operation_opts, pad), "0", "0..", "pixels",
-     "zeros put round the picture before"},
+     "zeros that are added around the picture first"},
     DECODE_ROW,
     {0},
 };
@@ -64,7 +66,7 @@ static const cvy_option center_crop_opts[] = {
 static const cvy_option resize_opts[] = {
     {"size", CVY_TYPE_INTS, CVY_FIELD(cvy_operation_opts, size), NULL, "1..", "pixels", SIZE_HELP},
     {"fit", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, fit), "cover", "cover|stretch", "",
-     "cover keeps proportions and cuts the overhang on both sides"},
+     "cover keeps the proportions and cuts off what is too long on both sides; stretch changes them"},
     FILTER_ROW,
     DECODE_ROW,
     {0},
@@ -72,11 +74,12 @@ static const cvy_option resize_opts[] = {
 static const cvy_option random_resized_crop_opts[] = {
     {"size", CVY_TYPE_INTS, CVY_FIELD(cvy_operation_opts, size), NULL, "1..", "pixels", SIZE_HELP},
     {"scale", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, range), "[0.08, 1]", ">0 ..1", "",
-     "least and largest share of the picture's area that is cut out"},
+     "smallest and largest share of the picture's area that the window has"},
     {"ratio", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, ratio), "[0.75, 1.3333333333333333]", ">0", "",
-     "least and largest width over height of what is cut out"},
+     "smallest and largest ratio of width to height of the window"},
     {"center", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, center), "0.875", ">0 ..1", "",
-     "without chance: the middle, this share of the largest window of the size's proportions, each side"},
+     "for test sets: a central window, of which each side is this share of that of the largest window with the "
+     "proportions of `size`"},
     FILTER_ROW,
     DECODE_ROW,
     {0},
@@ -84,24 +87,24 @@ static const cvy_option random_resized_crop_opts[] = {
 
 /* ---- mirror and rotate90 ---- */
 
-CVY_VECTOR static void augment_turn_bytes(const uint8_t *restrict in, int64_t n, uint8_t *restrict out)
+CVY_VECTOR static void augment_reverse_bytes(const uint8_t *restrict in, int64_t n, uint8_t *restrict out)
 {
     for (int64_t i = 0; i < n; i++)
         out[i] = in[n - 1 - i];
 }
 
-CVY_VECTOR static void augment_turn_reals(const float *restrict in, int64_t n, float *restrict out)
+CVY_VECTOR static void augment_reverse_reals(const float *restrict in, int64_t n, float *restrict out)
 {
     for (int64_t i = 0; i < n; i++)
         out[i] = in[n - 1 - i];
 }
 
-static void turn(const void *in, int64_t n, size_t elem, void *out)
+static void reverse(const void *in, int64_t n, size_t elem, void *out)
 {
     if (elem == 1)
-        augment_turn_bytes(in, n, out);
+        augment_reverse_bytes(in, n, out);
     else
-        augment_turn_reals(in, n, out);
+        augment_reverse_reals(in, n, out);
 }
 
 static cvy_status mirror_apply(const cvy_operation *s, cvy_augment_work *w)
@@ -116,7 +119,7 @@ static cvy_status mirror_apply(const cvy_operation *s, cvy_augment_work *w)
     for (int64_t i = 0; i < p.C * p.H; i++) {
         const int64_t across = i / p.H * p.H + p.H - 1 - i % p.H;
         if (s->o.axis == AXIS_WIDTH)
-            turn((const char *)p.data + (size_t)i * row, p.W, elem, (char *)out.data + (size_t)i * row);
+            reverse((const char *)p.data + (size_t)i * row, p.W, elem, (char *)out.data + (size_t)i * row);
         else
             memcpy((char *)out.data + (size_t)i * row, (const char *)p.data + (size_t)across * row, row);
     }
@@ -152,7 +155,7 @@ static cvy_status rotate90_apply(const cvy_operation *s, cvy_augment_work *w)
         const char *from = (const char *)p.data + (size_t)c * plane;
         char *to = (char *)out.data + (size_t)c * plane;
         if (quarters == 2)
-            turn(from, p.H * p.W, elem, to);
+            reverse(from, p.H * p.W, elem, to);
         else
             quarter(from, p.H, p.W, elem, quarters == 3, to);
     }
@@ -191,7 +194,7 @@ static struct box crop_box(const cvy_augment *a, const cvy_operation *s, uint64_
     const int64_t h = cvy_ints_at(&s->o.size, 0, H), wd = cvy_ints_at(&s->o.size, 1, W), pad = s->o.pad;
     const int64_t rows = H + 2 * pad - h, columns = W + 2 * pad - wd;
     struct box b = {rows / 2 - pad, columns / 2 - pad, h, wd};
-    if (a->random && s->def->draws) {
+    if (a->random && s->def->random_position) {
         const cvy_rng rng = cvy_operation_rng(a, s, epoch, number);
         b.top = (int64_t)cvy_rng_below(&rng, 0, (uint64_t)rows + 1) - pad;
         b.left = (int64_t)cvy_rng_below(&rng, 1, (uint64_t)columns + 1) - pad;
@@ -236,8 +239,8 @@ static cvy_status crop_apply(const cvy_operation *s, cvy_augment_work *w)
     return cut(w, &b);
 }
 
-static int crop_want(const cvy_augment *a, const cvy_operation *s, uint64_t epoch, int64_t number, int64_t H, int64_t W,
-                     cvy_picture_window *out)
+static int crop_window(const cvy_augment *a, const cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
+                       int64_t W, cvy_picture_window *out)
 {
     const int64_t h = cvy_ints_at(&s->o.size, 0, H), wd = cvy_ints_at(&s->o.size, 1, W);
     if (s->o.decode == DECODE_FULL || H + 2 * s->o.pad < h || W + 2 * s->o.pad < wd)
@@ -301,7 +304,7 @@ static struct box random_box(const cvy_operation *s, const cvy_rng *rng, int64_t
 static struct view view_of(const cvy_augment *a, const cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
                            int64_t W)
 {
-    const int is_crop = s->def->draws;
+    const int is_crop = s->def->random_position;
     struct view v = middle_view(s, is_crop ? s->o.center : 1, H, W);
     if (is_crop && a->random) {
         const cvy_rng rng = cvy_operation_rng(a, s, epoch, number);
@@ -366,8 +369,8 @@ static void reach(double start, double step, int64_t n, int64_t lo, int64_t coun
     *size = CVY_MIN((int64_t)ceil(start + step * (double)n + radius), lo + count) - *from;
 }
 
-static int view_want(const cvy_augment *a, const cvy_operation *s, uint64_t epoch, int64_t number, int64_t H, int64_t W,
-                     cvy_picture_window *out)
+static int view_window(const cvy_augment *a, const cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
+                       int64_t W, cvy_picture_window *out)
 {
     if (s->o.decode == DECODE_FULL)
         return 0;
@@ -403,9 +406,9 @@ CVY_AUGMENT_DEFINE(random_crop) = {
     .short_key = "size",
     .spatial = 1,
     .fixes_size = 1,
-    .draws = 1,
+    .random_position = 1,
     .apply = crop_apply,
-    .want = crop_want,
+    .choose_window = crop_window,
 };
 
 CVY_AUGMENT_DEFINE(center_crop) = {
@@ -415,7 +418,7 @@ CVY_AUGMENT_DEFINE(center_crop) = {
     .spatial = 1,
     .fixes_size = 1,
     .apply = crop_apply,
-    .want = crop_want,
+    .choose_window = crop_window,
 };
 
 CVY_AUGMENT_DEFINE(resize) = {
@@ -426,7 +429,7 @@ CVY_AUGMENT_DEFINE(resize) = {
     .fixes_size = 1,
     .any_size = 1,
     .apply = view_apply,
-    .want = view_want,
+    .choose_window = view_window,
 };
 
 CVY_AUGMENT_DEFINE(random_resized_crop) = {
@@ -435,8 +438,8 @@ CVY_AUGMENT_DEFINE(random_resized_crop) = {
     .short_key = "size",
     .spatial = 1,
     .fixes_size = 1,
-    .draws = 1,
+    .random_position = 1,
     .any_size = 1,
     .apply = view_apply,
-    .want = view_want,
+    .choose_window = view_window,
 };

@@ -19,29 +19,29 @@ static const cvy_option scale_opts[] = {
 };
 static const cvy_option log_opts[] = {
     {"by", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, by), "1", ">0", "",
-     "x becomes sign(x) ln(1 + |x| / by), one number or one a channel"},
+     "x becomes sign(x) ln(1 + |x| / by), one number, or one per channel"},
     {0},
 };
 static const cvy_option asinh_opts[] = {
     {"by", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, by), "1", ">0", "",
-     "x becomes asinh(x / by), one number or one a channel"},
+     "x becomes asinh(x / by), one number, or one per channel"},
     {0},
 };
 static const cvy_option mean_opts[] = {
     {"values", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, mean), NULL, "", "",
-     "subtracted, one number or one a channel"},
+     "subtracted, one number, or one per channel"},
     {0},
 };
 static const cvy_option std_opts[] = {
     {"values", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, std), NULL, ">0", "",
-     "divided by, one number or one a channel"},
+     "divided by, one number, or one per channel"},
     {0},
 };
 static const cvy_option normalize_opts[] = {
     {"mean", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, mean), "0", "", "",
-     "subtracted first, one number or one a channel"},
+     "subtracted first, one number, or one per channel"},
     {"std", CVY_TYPE_REALS, CVY_FIELD(cvy_operation_opts, std), "1", ">0", "",
-     "then divided by, one number or one a channel"},
+     "then divided by, one number, or one per channel"},
     {0},
 };
 static const cvy_option cutout_opts[] = {
@@ -49,7 +49,7 @@ static const cvy_option cutout_opts[] = {
      "height and width of a hole, one number for both"},
     {"count", CVY_TYPE_INT, CVY_FIELD(cvy_operation_opts, count), "1", "1..1000", "", "holes"},
     {"value", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, value), "0", "", "",
-     "what is put there, in the units of the step's place in the list"},
+     "value of the hole, in the units that the values have at this step of the list"},
     {"share", CVY_TYPE_REAL, CVY_FIELD(cvy_operation_opts, share), "1", "0..1", "", "share of samples that get holes"},
     {0},
 };
@@ -99,7 +99,7 @@ static double value_at(const cvy_reals *list, int64_t c, double otherwise)
 
 /* Records (x - m) * f after what is recorded already; m is 0 and f is 1 if their lists are empty. A factor of 0
  * followed by a shift cannot be recorded in this form, so the record is applied first. */
-static cvy_status note(cvy_augment_work *w, const cvy_reals *mean, const cvy_reals *std, double factor)
+static cvy_status record_affine(cvy_augment_work *w, const cvy_reals *mean, const cvy_reals *std, double factor)
 {
     cvy_affine *f = &w->affine;
     int has_zero = 0;
@@ -123,12 +123,12 @@ static cvy_status note(cvy_augment_work *w, const cvy_reals *mean, const cvy_rea
 static cvy_status scale_apply(const cvy_operation *s, cvy_augment_work *w)
 {
     static const cvy_reals none = {0};
-    return note(w, &none, &none, s->o.factor);
+    return record_affine(w, &none, &none, s->o.factor);
 }
 
 static cvy_status normalize_apply(const cvy_operation *s, cvy_augment_work *w)
 {
-    return note(w, &s->o.mean, &s->o.std, 1);
+    return record_affine(w, &s->o.mean, &s->o.std, 1);
 }
 
 /* ---- steps that need the reals ---- */

@@ -37,16 +37,17 @@ static const cvy_option cosmology_opts[] = {
     ROW(size, CVY_TYPE_INT, "64", "8..2048", "cells", "cells along each side of a map, a power of two"),
     ROW(samples, CVY_TYPE_INT, "1024", "1..", "samples", "number of maps"),
     ROW(first, CVY_TYPE_INT, "0", "0..", "",
-        "number of the first map: sets of one seed with ranges apart share no map"),
+        "number of the first map: sets with the same seed and ranges that do not overlap have no map in common"),
     ROW(seed, CVY_TYPE_INT, "1", "0..", "", "seed of all random numbers"),
     ROW(index, CVY_TYPE_REALS, "[-3, -1]", "-6..6", "",
         "power of the spectrum: one number, or the range it is drawn from"),
     ROW(sigma, CVY_TYPE_REALS, "[0.5, 1.5]", "0..4", "",
         "standard deviation of the log of a map: one number, or the range it is drawn from"),
     ROW(cutoff, CVY_TYPE_REAL, "0.5", ">0", "Nyquist frequencies", "where the spectrum falls off"),
-    ROW(classes, CVY_TYPE_INT, "0", "0..1000", "", "classes, each an equal stretch of the range of index; 0 for none"),
+    ROW(classes, CVY_TYPE_INT, "0", "0..1000", "",
+        "number of classes, each an equal part of the range of index; 0: no classes"),
     ROW(targets, CVY_TYPE_CHOICE, "auto", "auto|true|false", "",
-        "whether y holds [index, sigma]; auto: where there are no classes"),
+        "whether y holds [index, sigma]; auto: if there are no classes"),
     {0},
 };
 #undef ROW
@@ -105,7 +106,7 @@ static cvy_status cosmology_open(const cvy_reader_args *args, cvy_reader_info *i
     c->has_y = c->o.targets == TARGETS_YES || (c->o.targets == TARGETS_AUTO && c->o.classes == 0);
     CVY_CHECK(c->has_y || c->o.classes > 0, CVY_E_CONFIG, "cosmology without targets needs classes");
     CVY_CHECK(c->o.classes < 2 || c->o.index.count == 2, CVY_E_CONFIG,
-              "cosmology classes are stretches of the range of index, which is one number (%g)", c->o.index.at[0]);
+              "cosmology classes are parts of the range of index, which is one number (%g)", c->o.index.at[0]);
     c->quarter = n / 2 + 1;
     c->shape = (cvy_shape){3, {1, n, n}};
     CVY_TRY(cvy_fft_make(info->pool, n, &c->fft));

@@ -28,7 +28,7 @@ static const cvy_option synthetic_opts[] = {
     {"samples", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, samples), "1024", "1..", "samples", "number of samples"},
     {"seed", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, seed), "1", "0..", "", "seed of patterns and noise"},
     {"targets", CVY_TYPE_INT, CVY_FIELD(synthetic_opts, targets), "0", "0..", "",
-     "real targets a sample instead of a class, for regression"},
+     "number of real targets per sample, instead of a class (regression)"},
     {"noise", CVY_TYPE_REAL, CVY_FIELD(synthetic_opts, noise), "0.5", "0..", "",
      "standard deviation of the noise; the patterns' is 1"},
     {0},
@@ -183,7 +183,7 @@ static void synthetic_hash(void *state, cvy_hasher *h)
 
 CVY_READER_DEFINE(synthetic) = {
     .name = "synthetic",
-    .summary = "images made up on the spot, learnable",
+    .summary = "generated images that a network can learn",
     .options = synthetic_opts,
     .options_size = sizeof(struct synthetic_opts),
     .probe = synthetic_probe,

@@ -18,22 +18,24 @@ static const cvy_option hdf5_opts[] = {
     {"x", CVY_TYPE_TREE, CVY_FIELD(hdf5_opts, x), "", "", "",
      "data set of the input, or a list of them, joined as channels; found by usual names if not given"},
     {"y", CVY_TYPE_TREE, CVY_FIELD(hdf5_opts, y), "", "", "",
-     "data set of real targets, or a list of them, joined into one vector; none"},
-    {"label", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, label), "", "", "", "data set of class numbers; none"},
-    {"weight", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, weight), "", "", "", "data set of sample weights; none"},
+     "data set of real targets, or a list of them, joined into one vector; by default none"},
+    {"label", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, label), "", "", "", "data set of class numbers; by default none"},
+    {"weight", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, weight), "", "", "",
+     "data set of sample weights; by default none"},
     {"axes", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, axes), "", "", "",
      "what the axes of the input are, in their order: N samples, C channels, T, D, H, W, L, F"},
     {"where", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, where), "", "", "",
      "condition on data sets of one axis that chooses samples, \"met > 50 and njet >= 2\""},
-    {"mask", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, mask), "", "", "", "data set that is true for the samples to take"},
+    {"mask", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, mask), "", "", "", "data set that is true for the samples to use"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, classes), "0", "0..", "",
-     "number of classes; 0 is the largest label and one"},
+     "number of classes; 0: the largest label plus one"},
     {"class_per_file", CVY_TYPE_BOOL, CVY_FIELD(hdf5_opts, class_per_file), "false", "", "",
-     "every file is a class, named by it"},
+     "every file is a class with the name of the file"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(hdf5_opts, channels), "auto", "auto|grey|rgb", "",
-     "what encoded pictures become; auto is what the first one is"},
+     "channels of decoded pictures; auto: those of the first picture"},
     {"cache_mb", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, cache_mb), "0", "0..", "MB",
-     "memory for chunks that are unpacked and kept for their other samples; 0: what a window shuffle needs, 64 to 512"},
+     "memory for decompressed chunks, which are kept for their other samples; 0: what a window shuffle needs, 64 to "
+     "512"},
     {0},
 };
 
@@ -73,7 +75,7 @@ static void hdf5_close(void *state)
     cvy_hdf5 *h = state;
     cvy_h5_close_files(h);
     cvy_h5_free_blocks(h);
-    cvy_mem_free(&h->kept);
+    cvy_mem_free(&h->selected);
     cvy_mem_free(&h->label);
     if (h->filled_made)
         pthread_cond_destroy(&h->filled);
@@ -100,7 +102,7 @@ static int noted_shape(cvy_hdf5 *h, int64_t *dim)
     return found && dim[0] > 0 && dim[0] <= 4 && dim[1] >= 0 && dim[2] >= 0;
 }
 
-static cvy_status look_at_first(cvy_hdf5 *h, int64_t *dim)
+static cvy_status read_first(cvy_hdf5 *h, int64_t *dim)
 {
     cvy_raw raw = {0};
     int64_t file = 0;
@@ -113,7 +115,7 @@ static cvy_status look_at_first(cvy_hdf5 *h, int64_t *dim)
         status = coding == CVY_CODING_PLAIN
                      ? cvy_error_set(CVY_E_FORMAT, "data set %s: its first row is neither a JPEG nor a PNG",
                                      h->column[0].name)
-                     : cvy_picture_look(coding, raw.x.data, raw.x.bytes, &dim[0], &dim[1], &dim[2]);
+                     : cvy_picture_read_header(coding, raw.x.data, raw.x.bytes, &dim[0], &dim[1], &dim[2]);
     }
     cvy_raw_free(&raw);
     return status == CVY_OK ? status : cvy_error_prefix(status, "%s", h->file[file].path);
@@ -127,7 +129,7 @@ static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
     const int noted = noted_shape(h, dim);
     cvy_h5_unpin(h, 0);
     if (!noted)
-        CVY_TRY(look_at_first(h, dim));
+        CVY_TRY(read_first(h, dim));
     info->shape = (cvy_shape){3, {h->o->channels == 1 ? 1 : h->o->channels == 2 ? 3 : dim[0], dim[1], dim[2]}};
     info->dtype = CVY_DTYPE_U8;
     info->varying = 1;
@@ -158,13 +160,13 @@ static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, 
 
 /* ---- reading ---- */
 
-struct place { /* where a sample is */
+struct position { /* where a sample is */
     int64_t file, row;
 };
 
-static struct place find_row(const cvy_hdf5 *h, int64_t number)
+static struct position find_row(const cvy_hdf5 *h, int64_t number)
 {
-    const int64_t row = h->kept ? h->kept[number] : number;
+    const int64_t row = h->selected ? h->selected[number] : number;
     int64_t low = 0, high = h->nfile - 1; /* search for the last file that begins at or before row */
     while (low < high) {
         const int64_t middle = (low + high + 1) / 2;
@@ -173,11 +175,11 @@ static struct place find_row(const cvy_hdf5 *h, int64_t number)
         else
             high = middle - 1;
     }
-    return (struct place){low, row - h->file[low].first};
+    return (struct position){low, row - h->file[low].first};
 }
 
 /* Permutes a row of numbers of `elem` bytes (1 or 4) from their order in the file to the order of the shape. */
-static void turn(const cvy_h5_column *c, const void *in, size_t elem, void *out)
+static void permute(const cvy_h5_column *c, const void *in, size_t elem, void *out)
 {
     const int last = c->shape.ndim - 1;
     const int64_t n = c->shape.dim[last], step = c->stride[last];
@@ -203,27 +205,27 @@ static void turn(const cvy_h5_column *c, const void *in, size_t elem, void *out)
 
 /* Reads one input's part of x. work holds the row as it is stored, followed by its f32 numbers if they must be
  * permuted. */
-static cvy_status read_part(cvy_hdf5 *h, struct place at, int column, cvy_bytes *work, void *out)
+static cvy_status read_part(cvy_hdf5 *h, struct position at, int column, cvy_bytes *work, void *out)
 {
     const cvy_h5_column *c = &h->column[column];
     const int as_is = h->dtype == CVY_DTYPE_U8;
     cvy_h5_row row;
     CVY_TRY(cvy_bytes_need(work, cvy_round_to_line(c->row_bytes) +
-                                     (c->turned && !as_is ? (size_t)c->elems * sizeof(float) : 0)));
-    float *flat = c->turned ? (float *)(void *)((char *)work->data + cvy_round_to_line(c->row_bytes)) : out;
+                                     (c->permuted && !as_is ? (size_t)c->elems * sizeof(float) : 0)));
+    float *flat = c->permuted ? (float *)(void *)((char *)work->data + cvy_round_to_line(c->row_bytes)) : out;
     CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work->data, &row));
     if (!as_is)
         cvy_h5_to_f32(&c->number, row.data, c->elems, flat);
-    else if (!c->turned)
+    else if (!c->permuted)
         memcpy(out, row.data, c->row_bytes);
-    if (c->turned)
-        turn(c, as_is ? row.data : flat, as_is ? 1 : sizeof(float), out);
+    if (c->permuted)
+        permute(c, as_is ? row.data : flat, as_is ? 1 : sizeof(float), out);
     cvy_h5_row_put(h, &row);
     return CVY_OK;
 }
 
 /* Reads a column as f32. work has row_bytes. */
-static cvy_status read_numbers(cvy_hdf5 *h, struct place at, int column, void *work, float *out)
+static cvy_status read_numbers(cvy_hdf5 *h, struct position at, int column, void *work, float *out)
 {
     cvy_h5_row row;
     CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work, &row));
@@ -232,14 +234,14 @@ static cvy_status read_numbers(cvy_hdf5 *h, struct place at, int column, void *w
     return CVY_OK;
 }
 
-static cvy_status read_one(cvy_hdf5 *h, struct place at, int column, cvy_bytes *work, float *out)
+static cvy_status read_one(cvy_hdf5 *h, struct position at, int column, cvy_bytes *work, float *out)
 {
     CVY_TRY(cvy_bytes_need(work, h->column[column].row_bytes));
     return read_numbers(h, at, column, work->data, out);
 }
 
 /* Reads an encoded picture, or an uncompressed one (planes of bytes) among encoded ones. */
-static cvy_status read_picture(cvy_hdf5 *h, struct place at, cvy_raw *raw)
+static cvy_status read_picture(cvy_hdf5 *h, struct position at, cvy_raw *raw)
 {
     float coding = 0, extent[3] = {0};
     size_t bytes = 1;
@@ -247,7 +249,7 @@ static cvy_status read_picture(cvy_hdf5 *h, struct place at, cvy_raw *raw)
     raw->coding = cvy_picture_coding(raw->x.data, raw->x.bytes);
     if (h->coding >= 0) {
         CVY_CHECK(h->column[h->coding].elems == 1 && h->column[h->extent].elems == 3, CVY_E_FORMAT,
-                  "coding and shape have %lld and %lld numbers a sample, expected 1 and 3",
+                  "coding and shape have %lld and %lld numbers per sample, expected 1 and 3",
                   (long long)h->column[h->coding].elems, (long long)h->column[h->extent].elems);
         CVY_TRY(read_one(h, at, h->coding, &raw->y, &coding));
         CVY_TRY(read_one(h, at, h->extent, &raw->y, extent));
@@ -272,7 +274,7 @@ static cvy_status read_picture(cvy_hdf5 *h, struct place at, cvy_raw *raw)
     return CVY_OK;
 }
 
-static cvy_status read_x(cvy_hdf5 *h, struct place at, cvy_raw *raw)
+static cvy_status read_x(cvy_hdf5 *h, struct position at, cvy_raw *raw)
 {
     const size_t elem = cvy_dtype_bytes(h->dtype);
     raw->coding = CVY_CODING_PLAIN;
@@ -291,7 +293,7 @@ static cvy_status read_x(cvy_hdf5 *h, struct place at, cvy_raw *raw)
 static cvy_status hdf5_read(void *state, int64_t number, cvy_raw *raw)
 {
     cvy_hdf5 *h = state;
-    const struct place at = find_row(h, number);
+    const struct position at = find_row(h, number);
     CVY_TRY(h->column[0].encoded ? read_picture(h, at, raw) : read_x(h, at, raw));
     raw->label = h->label ? h->label[number] : 0;
     if (h->weight >= 0)
@@ -320,7 +322,7 @@ static cvy_status hdf5_label(void *state, int64_t number, int32_t *label_out)
 static void hdf5_where(void *state, int64_t number, char *text, size_t room)
 {
     const cvy_hdf5 *h = state;
-    const struct place at = find_row(h, number);
+    const struct position at = find_row(h, number);
     snprintf(text, room, "%s, row %lld", h->file[at.file].path, (long long)at.row);
 }
 
@@ -333,8 +335,8 @@ static void hdf5_hash(void *state, cvy_hasher *h)
     }
     for (int i = 0; i < d->ncolumn; i++)
         cvy_hash_add(h, d->column[i].name, strlen(d->column[i].name) + 1);
-    if (d->kept)
-        cvy_hash_add(h, d->kept, (size_t)d->nsamples * sizeof *d->kept);
+    if (d->selected)
+        cvy_hash_add(h, d->selected, (size_t)d->nsamples * sizeof *d->selected);
     if (d->label)
         cvy_hash_add(h, d->label, (size_t)d->nsamples * sizeof *d->label);
 }

@@ -102,7 +102,7 @@ typedef struct cvy_h5_column {
     int64_t elems; /* numbers in one row */
     size_t row_bytes;
     cvy_shape shape; /* of the row as the reader returns it */
-    int turned;      /* true if the axes must be permuted: shape.dim[i] has stride[i] (in numbers) in the stored row */
+    int permuted;    /* true if the axes must be permuted: shape.dim[i] has stride[i] (in numbers) in the stored row */
     int64_t stride[CVY_NDIM_MAX];
 } cvy_h5_column;
 
@@ -110,21 +110,21 @@ typedef enum {
     CVY_H5_PLAIN,  /* rows are contiguous in the file: read by position */
     CVY_H5_CHUNKS, /* chunks that we read by position and decompress ourselves */
     CVY_H5_LIBRARY /* anything else: the library reads it */
-} cvy_h5_way;
+} cvy_h5_access_kind;
 
 /* Storage of a column in one file. */
-typedef struct cvy_h5_place {
-    cvy_h5_way way;
+typedef struct cvy_h5_storage {
+    cvy_h5_access_kind kind;
     int shuffled, deflated; /* CHUNKS: whether they have these filters, in this order */
     int64_t offset;         /* PLAIN: of the first row, in bytes from the start of the file */
     int64_t block_rows;     /* otherwise: rows that are read and cached together */
     int64_t chunk[CVY_NDIM_MAX];
-} cvy_h5_place;
+} cvy_h5_storage;
 
 typedef struct cvy_h5_file {
     const char *path;
     int64_t bytes, rows, first; /* first: global number of its first row, over all files */
-    cvy_h5_place *place;        /* [ncolumn] */
+    cvy_h5_storage *storage;    /* [ncolumn] */
     /* These are valid while the file is open. A file is closed when another one needs its slot. */
     int fd;
     hid_t id, *set; /* negative: not open; set is [ncolumn] */
@@ -147,8 +147,8 @@ typedef struct cvy_hdf5 {
     cvy_dtype dtype;
     cvy_shape shape;
     int64_t y_elems;
-    int64_t nsamples, *kept; /* kept: the global numbers of the rows that are samples; NULL: all rows */
-    int32_t *label;          /* [nsamples], or NULL */
+    int64_t nsamples, *selected; /* selected: the global numbers of the rows that are samples; NULL: all rows */
+    int32_t *label;              /* [nsamples], or NULL */
     /* Open files and cached blocks, under one lock. A thread may take the library's lock while it holds this one, but
      * not the other way round. */
     pthread_mutex_t lock;

@@ -62,7 +62,7 @@ struct chunk_job {
     cvy_hdf5 *h;
     cvy_h5_file *file;
     const cvy_h5_column *column;
-    const cvy_h5_place *place;
+    const cvy_h5_storage *storage;
     int number; /* index of the column */
     int64_t elems;
     size_t bytes; /* of a decompressed chunk */
@@ -95,7 +95,7 @@ static cvy_status find_chunk(const struct chunk_job *j, const int64_t *at, int64
     CVY_CHECK(stored <= end && address <= end - stored, CVY_E_FORMAT,
               "%llu bytes at byte %llu, beyond the file's end at %llu: truncated", (unsigned long long)stored,
               (unsigned long long)address, (unsigned long long)end);
-    CVY_CHECK(j->place->deflated || stored == j->bytes, CVY_E_FORMAT, "%llu bytes, expected %zu",
+    CVY_CHECK(j->storage->deflated || stored == j->bytes, CVY_E_FORMAT, "%llu bytes, expected %zu",
               (unsigned long long)stored, j->bytes);
     *address_out = (int64_t)address;
     *bytes_out = (size_t)stored;
@@ -105,7 +105,7 @@ static cvy_status find_chunk(const struct chunk_job *j, const int64_t *at, int64
 /* Reads and decompresses that chunk to out. */
 static cvy_status read_chunk(const struct chunk_job *j, const int64_t *at, void *out)
 {
-    const cvy_h5_place *p = j->place;
+    const cvy_h5_storage *p = j->storage;
     struct cvy_h5_scratch *s = j->s;
     int64_t address = 0;
     size_t stored = 0;
@@ -131,7 +131,7 @@ static void place_chunk(const struct chunk_job *j, const int64_t *at, int64_t fi
                         char *block)
 {
     const cvy_h5_column *c = j->column;
-    const int64_t *size = j->place->chunk, elem = c->number.bytes;
+    const int64_t *size = j->storage->chunk, elem = c->number.bytes;
     int64_t count[CVY_NDIM_MAX], k[CVY_NDIM_MAX] = {0};
     const int last = c->ndim - 1;
     for (int i = 0; i < c->ndim; i++) {
@@ -157,7 +157,7 @@ static void place_chunk(const struct chunk_job *j, const int64_t *at, int64_t fi
 static cvy_status unpack_chunks(const struct chunk_job *j, int64_t first, int64_t rows, char *block)
 {
     const cvy_h5_column *c = j->column;
-    const int64_t *size = j->place->chunk;
+    const int64_t *size = j->storage->chunk;
     int64_t at[CVY_NDIM_MAX] = {first};
     int whole_rows = 1;
     cvy_bytes part = {0};
@@ -220,7 +220,7 @@ static cvy_status ask_library(const struct chunk_job *j, int64_t first, int64_t 
 
 /* ---- blocks ---- */
 
-static size_t block_room(const cvy_h5_column *c, const cvy_h5_place *p)
+static size_t block_room(const cvy_h5_column *c, const cvy_h5_storage *p)
 {
     return (size_t)p->block_rows * c->row_bytes;
 }
@@ -249,13 +249,13 @@ static void give_back(cvy_hdf5 *h, struct cvy_h5_scratch *s)
 static cvy_status make_block(cvy_hdf5 *h, struct cvy_h5_block *b)
 {
     cvy_h5_file *f = &h->file[b->file];
-    const cvy_h5_place *p = &f->place[b->column];
-    struct chunk_job j = {.h = h, .file = f, .column = &h->column[b->column], .place = p, .number = b->column};
+    const cvy_h5_storage *p = &f->storage[b->column];
+    struct chunk_job j = {.h = h, .file = f, .column = &h->column[b->column], .storage = p, .number = b->column};
     const int64_t first = b->number * p->block_rows, rows = CVY_MIN(p->block_rows, f->rows - first);
     cvy_status status = CVY_NOT_APPLICABLE;
     CVY_TRY(borrow(h, &j.s));
     const cvy_status pinned = cvy_h5_pin(h, b->file);
-    if (pinned == CVY_OK && p->way == CVY_H5_CHUNKS) {
+    if (pinned == CVY_OK && p->kind == CVY_H5_CHUNKS) {
         j.elems = 1;
         for (int i = 0; i < j.column->ndim; i++)
             j.elems *= p->chunk[i];
@@ -321,7 +321,7 @@ static void free_block(struct cvy_h5_block *b)
 
 /* Drops old blocks until `room` more bytes fit into the limit. *out: a dropped block of the same size, which the caller
  * may use again; NULL if there is none. */
-static void make_place(cvy_hdf5 *h, size_t room, struct cvy_h5_block **out)
+static void evict(cvy_hdf5 *h, size_t room, struct cvy_h5_block **out)
 {
     for (struct cvy_h5_block *b = h->oldest, *newer; b && h->held + room + sizeof *b > h->limit; b = newer) {
         newer = b->newer;
@@ -338,9 +338,9 @@ static void make_place(cvy_hdf5 *h, size_t room, struct cvy_h5_block **out)
 /* Adds a new block, which is not ready and is in use by the caller. The caller holds the lock. */
 static cvy_status enter_block(cvy_hdf5 *h, int64_t file, int column, int64_t number, struct cvy_h5_block **out)
 {
-    const size_t room = block_room(&h->column[column], &h->file[file].place[column]);
+    const size_t room = block_room(&h->column[column], &h->file[file].storage[column]);
     struct cvy_h5_block *b = NULL;
-    make_place(h, room, &b);
+    evict(h, room, &b);
     if (!b) {
         CVY_TRY(cvy_mem_alloc(sizeof *b, &b));
         const cvy_status status = cvy_mem_alloc(room, &b->data);
@@ -413,7 +413,7 @@ static cvy_status read_plain(cvy_hdf5 *h, int64_t file, int column, int64_t row,
 {
     const cvy_h5_column *c = &h->column[column];
     const cvy_h5_file *f = &h->file[file];
-    const int64_t at = f->place[column].offset + row * (int64_t)c->row_bytes;
+    const int64_t at = f->storage[column].offset + row * (int64_t)c->row_bytes;
     CVY_TRY(cvy_h5_pin(h, file));
     const cvy_status status = cvy_pread_all(f->fd, room, c->row_bytes, at, c->name);
     cvy_h5_unpin(h, file);
@@ -424,9 +424,9 @@ static cvy_status read_plain(cvy_hdf5 *h, int64_t file, int column, int64_t row,
 
 cvy_status cvy_h5_row_get(cvy_hdf5 *h, int64_t file, int column, int64_t row, void *room, cvy_h5_row *out)
 {
-    const cvy_h5_place *p = &h->file[file].place[column];
+    const cvy_h5_storage *p = &h->file[file].storage[column];
     *out = (cvy_h5_row){.data = room};
-    if (p->way == CVY_H5_PLAIN)
+    if (p->kind == CVY_H5_PLAIN)
         return read_plain(h, file, column, row, room);
     CVY_TRY(get_block(h, file, column, row / p->block_rows, &out->block));
     out->data = (const char *)out->block->data + (size_t)(row % p->block_rows) * h->column[column].row_bytes;

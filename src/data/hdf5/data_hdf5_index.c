@@ -31,7 +31,7 @@ struct index_pass {
     struct flat flat[FLAT_MAX]; /* the data sets of the condition, then the mask and the label if they exist */
     int nflat, nwhere, mask, label;
     void *raw;    /* [PIECE_ROWS * 8] */
-    int64_t room; /* entries allocated in kept and label */
+    int64_t room; /* entries allocated in selected and label */
     int64_t largest;
 };
 
@@ -55,8 +55,9 @@ static cvy_status check_flat(const cvy_h5_file *f, struct flat *a)
     for (int i = 1; i < ndim; i++)
         others *= dim[i];
     CVY_CHECK(known, CVY_E_UNSUPPORTED, "data set %s holds %s, expected numbers", a->name, text);
-    CVY_CHECK(ndim >= 1 && others == 1, CVY_E_SHAPE, "data set %s has %d axes and %llu numbers a sample, expected one",
-              a->name, CVY_MAX(ndim, 0), (unsigned long long)others);
+    CVY_CHECK(ndim >= 1 && others == 1, CVY_E_SHAPE,
+              "data set %s has %d axes and %llu numbers per sample, expected one", a->name, CVY_MAX(ndim, 0),
+              (unsigned long long)others);
     CVY_CHECK((int64_t)dim[0] == f->rows, CVY_E_SHAPE, "data set %s has %llu numbers for %lld samples", a->name,
               (unsigned long long)dim[0], (long long)f->rows);
     return CVY_OK;
@@ -124,7 +125,7 @@ static cvy_status need_room(struct index_pass *p, int64_t more)
         return CVY_OK;
     const int64_t room = CVY_MAX(h->nsamples + more, CVY_MIN(2 * p->room, h->nrows)), old = p->room;
     if (p->nwhere > 0 || p->mask >= 0)
-        CVY_TRY(cvy_mem_grow(&h->kept, (size_t)old * sizeof *h->kept, (size_t)room * sizeof *h->kept));
+        CVY_TRY(cvy_mem_grow(&h->selected, (size_t)old * sizeof *h->selected, (size_t)room * sizeof *h->selected));
     if (p->label >= 0 || h->o->class_per_file)
         CVY_TRY(cvy_mem_grow(&h->label, (size_t)old * sizeof *h->label, (size_t)room * sizeof *h->label));
     p->room = room;
@@ -159,8 +160,8 @@ static cvy_status keep_rows(struct index_pass *p, int64_t file, int64_t first, i
             h->label[h->nsamples] = (int32_t)label;
             p->largest = CVY_MAX(p->largest, h->label[h->nsamples]);
         }
-        if (h->kept)
-            h->kept[h->nsamples] = h->file[file].first + first + r;
+        if (h->selected)
+            h->selected[h->nsamples] = h->file[file].first + first + r;
         h->nsamples++;
     }
     return CVY_OK;
@@ -305,7 +306,7 @@ static cvy_status run_pass(struct index_pass *p, const char *label)
         CVY_TRY(cvy_mem_alloc(PIECE_ROWS * sizeof(double), &p->flat[i].value));
     for (int64_t i = 0; i < p->h->nfile; i++)
         CVY_TRY(index_file(p, i));
-    CVY_CHECK(p->h->nsamples > 0 || p->h->nrows == 0, CVY_E_FORMAT, "%s: no row of %lld is kept by %s%s%s",
+    CVY_CHECK(p->h->nsamples > 0 || p->h->nrows == 0, CVY_E_FORMAT, "%s: none of the %lld rows is selected by %s%s%s",
               p->h->file[0].path, (long long)p->h->nrows,
               o->where ? "where: " : "mask: ", o->where ? o->where : o->mask,
               o->where && o->mask ? " and the mask" : "");

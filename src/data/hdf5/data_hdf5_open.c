@@ -43,8 +43,8 @@ static cvy_status check_pieces(const char *folder, char *const *name, int64_t co
         }
     }
     CVY_CHECK(there == pieces, CVY_E_FORMAT,
-              "%s: holds %lld of %lld pieces: was the conversion cut off? Run it again, it goes on where it was",
-              folder, there, pieces);
+              "%s: holds %lld of %lld pieces: was the conversion interrupted? Run it again, and it continues", folder,
+              there, pieces);
     return CVY_OK;
 }
 
@@ -82,9 +82,9 @@ static cvy_status find_files(cvy_hdf5 *h, const char *path)
     const int code = glob(path, GLOB_NOSORT, NULL, &found);
     cvy_status status = CVY_OK;
     if (code == GLOB_NOMATCH)
-        status = cvy_error_set(CVY_E_IO, "%s: no file has a name of this pattern", path);
+        status = cvy_error_set(CVY_E_IO, "%s: no file matches this pattern", path);
     else if (code != 0)
-        status = cvy_error_set(CVY_E_IO, "%s: the files of this pattern cannot be listed", path);
+        status = cvy_error_set(CVY_E_IO, "%s: the files that match this pattern cannot be listed", path);
     if (status == CVY_OK) {
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_bytes);
         status = add_files(h, found.gl_pathv, (int64_t)found.gl_pathc);
@@ -239,7 +239,7 @@ static cvy_status choose_names(cvy_hdf5 *h, struct names *n)
     }
     for (int64_t i = 0; i < h->nfile; i++) {
         cvy_h5_file *f = &h->file[i];
-        CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *f->place, &f->place));
+        CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *f->storage, &f->storage));
         CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->ncolumn * sizeof *f->set, &f->set));
         for (int k = 0; k < h->ncolumn; k++)
             f->set[k] = -1;
@@ -313,7 +313,7 @@ static cvy_status shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int is_x)
     c->shape.ndim = n;
     int64_t plain = 1;
     for (int i = n - 1; is_x && i >= 0; plain *= c->shape.dim[i--])
-        c->turned |= c->shape.dim[i] > 1 && c->stride[i] != plain;
+        c->permuted |= c->shape.dim[i] > 1 && c->stride[i] != plain;
     return CVY_OK;
 }
 
@@ -326,7 +326,7 @@ static cvy_status look_at_type(const cvy_hdf5 *h, hid_t type, cvy_h5_column *c, 
     const int encoded = c == &h->column[0] && cvy_h5_is_encoded(type);
     cvy_h5_type_text(type, text, sizeof text);
     CVY_CHECK(encoded || cvy_h5_number_of(type, &number), CVY_E_UNSUPPORTED, "data set %s holds %s, expected numbers%s",
-              c->name, text, H5Tget_class(type) == H5T_COMPOUND ? ": write each field as a data set of its own" : "");
+              c->name, text, H5Tget_class(type) == H5T_COMPOUND ? ": write each field as a separate data set" : "");
     if (is_first) {
         c->number = number;
         c->encoded = encoded;
@@ -379,7 +379,7 @@ static int lies_in(const cvy_h5_file *f, hid_t set)
     return n > 0 && (size_t)n < sizeof name && strcmp(name, f->path) == 0;
 }
 
-static int filters_are_ours(hid_t plist, cvy_h5_place *p)
+static int filters_are_ours(hid_t plist, cvy_h5_storage *p)
 {
     const int n = H5Pget_nfilters(plist);
     for (int i = 0; i < n; i++) {
@@ -426,19 +426,19 @@ static int has_user_block(hid_t file)
     return !known || bytes > 0;
 }
 
-static cvy_status look_at_place(hid_t file, hid_t set, hid_t plist, const cvy_h5_file *f, const cvy_h5_column *c,
-                                cvy_h5_place *p)
+static cvy_status find_storage(hid_t file, hid_t set, hid_t plist, const cvy_h5_file *f, const cvy_h5_column *c,
+                               cvy_h5_storage *p)
 {
     hsize_t chunk[H5S_MAX_RANK];
     const H5D_layout_t layout = H5Pget_layout(plist);
-    *p = (cvy_h5_place){.way = CVY_H5_LIBRARY};
+    *p = (cvy_h5_storage){.kind = CVY_H5_LIBRARY};
     CVY_TRY(check_storage(plist, c));
     if (c->encoded)
         return CVY_OK;
     const int ours = c->axis == 0 && lies_in(f, set);
     const haddr_t offset = layout == H5D_CONTIGUOUS && ours ? H5Dget_offset(set) : HADDR_UNDEF;
     if (offset != HADDR_UNDEF) {
-        p->way = CVY_H5_PLAIN;
+        p->kind = CVY_H5_PLAIN;
         p->offset = (int64_t)offset;
         CVY_CHECK(
             offset <= (haddr_t)f->bytes && f->rows <= (f->bytes - p->offset) / (int64_t)c->row_bytes, CVY_E_FORMAT,
@@ -454,7 +454,7 @@ static cvy_status look_at_place(hid_t file, hid_t set, hid_t plist, const cvy_h5
         rows = p->chunk[c->axis];
         least = BLOCK_LEAST_BYTES; /* a block has several small chunks */
         if (ours && !has_user_block(file) && filters_are_ours(plist, p))
-            p->way = CVY_H5_CHUNKS;
+            p->kind = CVY_H5_CHUNKS;
     }
     const int64_t each = (int64_t)(least / CVY_MIN(c->row_bytes, least)) / rows;
     p->block_rows = rows * CVY_MAX(each, 1);
@@ -481,7 +481,7 @@ static cvy_status look_at_column(cvy_hdf5 *h, cvy_h5_file *f, int number)
     if (status == CVY_OK)
         status = look_at_shape(h, space, f, c, is_first);
     if (status == CVY_OK)
-        status = look_at_place(f->id, set, plist, f, c, &f->place[number]);
+        status = find_storage(f->id, set, plist, f, c, &f->storage[number]);
     H5Pclose(plist);
     H5Sclose(space);
     H5Tclose(type);
@@ -531,7 +531,7 @@ static cvy_status join_columns(cvy_hdf5 *h, cvy_reader_info *info)
     info->y_shape = h->ny == 1 ? y->shape : (cvy_shape){1, {h->y_elems}};
     info->has_weight = h->weight >= 0;
     const cvy_h5_column *w = info->has_weight ? &h->column[h->weight] : NULL;
-    CVY_CHECK(!w || w->elems == 1, CVY_E_SHAPE, "%s: weight: data set %s has %lld numbers a sample, expected one",
+    CVY_CHECK(!w || w->elems == 1, CVY_E_SHAPE, "%s: weight: data set %s has %lld numbers per sample, expected one",
               h->file[0].path, w->name, (long long)w->elems);
     info->dtype = h->dtype;
     info->shape = h->shape;
@@ -544,18 +544,18 @@ static cvy_status find_blocks(const cvy_hdf5 *h, cvy_blocks *out)
 {
     int64_t room = 0, number = 0, largest = 0;
     for (int64_t i = 0; i < h->nfile; i++) {
-        const int64_t rows = h->file[i].place[0].block_rows;
+        const int64_t rows = h->file[i].storage[0].block_rows;
         largest = CVY_MAX(largest, rows);
-        room += h->file[i].rows / (rows > 1 ? rows : CVY_BLOCK_USUAL) + 1;
+        room += h->file[i].rows / (rows > 1 ? rows : CVY_BLOCK_DEFAULT) + 1;
     }
     if (largest <= 1)
         return CVY_OK;
     CVY_TRY(cvy_pool_alloc(h->pool, (size_t)room * sizeof *out->first, &out->first));
     for (int64_t i = 0; i < h->nfile; i++) {
         const cvy_h5_file *f = &h->file[i];
-        const int64_t rows = f->place[0].block_rows > 1 ? f->place[0].block_rows : CVY_BLOCK_USUAL;
+        const int64_t rows = f->storage[0].block_rows > 1 ? f->storage[0].block_rows : CVY_BLOCK_DEFAULT;
         for (int64_t row = 0; row < f->rows; row += rows) {
-            while (number < h->nsamples && (h->kept ? h->kept[number] : number) < f->first + row)
+            while (number < h->nsamples && (h->selected ? h->selected[number] : number) < f->first + row)
                 number++;
             if (number < h->nsamples)
                 cvy_blocks_add(out, number);
@@ -565,7 +565,7 @@ static cvy_status find_blocks(const cvy_hdf5 *h, cvy_blocks *out)
 }
 
 /* Bytes of a column that are decompressed for one block of x. */
-static size_t block_bytes(const cvy_h5_column *c, const cvy_h5_place *x, const cvy_h5_place *p)
+static size_t block_bytes(const cvy_h5_column *c, const cvy_h5_storage *x, const cvy_h5_storage *p)
 {
     const int64_t rows = CVY_MAX(x->block_rows, 1), own = p->block_rows;
     if (own == 0)
@@ -581,10 +581,10 @@ static void limit_memory(cvy_hdf5 *h)
     const size_t least = (size_t)64 << 20, most = (size_t)512 << 20;
     size_t largest = 0;
     for (int64_t f = 0; f < h->nfile; f++) {
-        const cvy_h5_place *place = h->file[f].place;
+        const cvy_h5_storage *storage = h->file[f].storage;
         size_t bytes = 0;
         for (int i = 0; i < h->ncolumn; i++)
-            bytes += block_bytes(&h->column[i], &place[0], &place[i]);
+            bytes += block_bytes(&h->column[i], &storage[0], &storage[i]);
         largest = CVY_MAX(largest, bytes);
     }
     h->limit = h->o->cache_mb > 0 ? (size_t)h->o->cache_mb << 20 : CVY_MIN(CVY_MAX(34 * largest, least), most);

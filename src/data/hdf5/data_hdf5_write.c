@@ -238,7 +238,7 @@ static cvy_status hdf5_begin_piece(void *state, int64_t piece, int64_t count)
     w->count = CVY_MAX(count, 1);
     cvy_h5_enter();
     w->file = make_file(w->partial);
-    const cvy_status status = w->file < 0 ? cvy_h5_fault(CVY_E_IO, "%s: cannot be made", w->partial) : make_sets(w);
+    const cvy_status status = w->file < 0 ? cvy_h5_fault(CVY_E_IO, "%s: cannot be created", w->partial) : make_sets(w);
     cvy_h5_leave();
     return status;
 }
@@ -255,7 +255,7 @@ static cvy_status write_encoded(struct hdf5_writer *w, const cvy_raw *raw)
                   cvy_shape_text(&raw->shape));
         memcpy(dim, raw->shape.dim, sizeof dim);
         bytes.len = (size_t)cvy_shape_elems(&raw->shape);
-    } else if (cvy_picture_look(raw->coding, raw->x.data, raw->x.bytes, &dim[0], &dim[1], &dim[2]) != CVY_OK) {
+    } else if (cvy_picture_read_header(raw->coding, raw->x.data, raw->x.bytes, &dim[0], &dim[1], &dim[2]) != CVY_OK) {
         memset(dim, 0, sizeof dim); /* a build without that decoder copies the picture without its shape */
     }
     for (int i = 0; i < 3; i++)
@@ -460,7 +460,7 @@ static cvy_status hdf5_writer_open(const cvy_writer_args *args, void **state_out
 
 CVY_WRITER_DEFINE(hdf5) = {
     .name = "hdf5",
-    .summary = "HDF5 files, as h5py and all tools of the field read them",
+    .summary = "HDF5 files, as h5py and other tools read them",
     .options = hdf5_write_opts,
     .options_size = sizeof(struct hdf5_write_opts),
     .open = hdf5_writer_open,

@@ -10,7 +10,7 @@
 cvy_status cvy_inflate(const void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
     struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-    CVY_CHECK(d, CVY_E_MEMORY, "libdeflate cannot begin");
+    CVY_CHECK(d, CVY_E_MEMORY, "libdeflate cannot start");
     size_t used = 0, got = 0;
     const enum libdeflate_result result = libdeflate_zlib_decompress_ex(d, in, in_bytes, out, out_bytes, &used, &got);
     libdeflate_free_decompressor(d);

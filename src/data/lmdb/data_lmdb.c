@@ -31,14 +31,15 @@ struct lmdb_opts {
 
 static const cvy_option lmdb_opts[] = {
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(lmdb_opts, channels), "auto", "auto|grey|rgb", "",
-     "what encoded pictures become; auto is what the first one is"},
+     "channels of decoded pictures; auto: those of the first picture"},
     {"encoded", CVY_TYPE_CHOICE, CVY_FIELD(lmdb_opts, encoded), "auto", "auto|true|false", "",
-     "whether data are files of pictures; auto asks each Datum, and its first bytes where it has no shape"},
+     "whether data are encoded pictures; auto: as each Datum says, or its first bytes if it has no shape"},
     {"bgr", CVY_TYPE_CHOICE, CVY_FIELD(lmdb_opts, bgr), "auto", "auto|true|false", "",
-     "whether plain data of three channels are blue, green, red; auto: where keys are NUMBER_NAME, as convert_imageset "
+     "whether plain data of three channels are blue, green, red; auto: if keys are NUMBER_NAME, as convert_imageset "
      "writes them"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(lmdb_opts, classes), "0", "0..", "",
-     "number of classes; 0: the lines of labels.txt, or the largest label and one, for which every record is visited"},
+     "number of classes; 0: the number of lines of labels.txt, or the largest label plus one, for which all records "
+     "are read once"},
     {0},
 };
 
@@ -51,7 +52,7 @@ struct datum {
 struct reader {
     cvy_lmdb *db;
     struct lmdb_opts o;
-    int turn; /* exchange planes 0 and 2 */
+    int swap_planes; /* exchange planes 0 and 2 */
 };
 
 static int lmdb_probe(const char *path)
@@ -159,11 +160,11 @@ static cvy_status parse_datum(const cvy_lmdb *db, const cvy_lmdb_value *v, struc
         CVY_CHECK(take_head(&wire, v->bytes - at, &f), CVY_E_FORMAT,
                   "is not a Datum, or a truncated one: no field begins at byte %lld of %lld", (long long)at,
                   (long long)v->bytes);
-        const int64_t behind = at + (wire.at - start);
-        CVY_CHECK(put_field(&d, &f, behind), CVY_E_FORMAT,
+        const int64_t payload_at = at + (wire.at - start);
+        CVY_CHECK(put_field(&d, &f, payload_at), CVY_E_FORMAT,
                   "is not a Datum: field %u%s at byte %lld of %lld is of kind %d", f.number,
                   f.number < CVY_COUNT(name) ? name[f.number] : "", (long long)at, (long long)v->bytes, (int)f.kind);
-        at = behind + (f.kind == CVY_WIRE_BYTES ? (int64_t)f.value : 0);
+        at = payload_at + (f.kind == CVY_WIRE_BYTES ? (int64_t)f.value : 0);
     }
     *out = d;
     return CVY_OK;
@@ -177,7 +178,7 @@ static cvy_status find_datum(const struct reader *r, int64_t number, cvy_lmdb_pa
 }
 
 /* If somebody has written to the database meanwhile, that explains any other error, so it is reported first. */
-static cvy_status settle(const struct reader *r, cvy_status status)
+static cvy_status check_writer(const struct reader *r, cvy_status status)
 {
     const cvy_status still = cvy_lmdb_check_still(r->db);
     return still != CVY_OK ? still : status;
@@ -213,7 +214,7 @@ static cvy_status fetch_encoded(const struct reader *r, const cvy_lmdb_value *v,
     return CVY_OK;
 }
 
-static void turn_planes(uint8_t *x, size_t plane)
+static void swap_planes(uint8_t *x, size_t plane)
 {
     uint8_t *other = x + 2 * plane;
     for (size_t i = 0; i < plane; i++) {
@@ -236,8 +237,8 @@ static cvy_status fetch_plain(const struct reader *r, const cvy_lmdb_value *v, c
     for (int64_t i = 1; item == 5 && i < count; i++) /* each value but the first is preceded by a key */
         memmove(x + 4 * i, x + 5 * i, 4);
     raw->x.bytes = (size_t)count * (d->has_data ? 1 : 4);
-    if (r->turn && d->dim[0] == 3)
-        turn_planes(x, raw->x.bytes / 3);
+    if (r->swap_planes && d->dim[0] == 3)
+        swap_planes(x, raw->x.bytes / 3);
     return CVY_OK;
 }
 
@@ -257,7 +258,7 @@ static cvy_status lmdb_read(void *state, int64_t number, cvy_raw *raw)
     cvy_status status = find_datum(r, number, &page, &value, &d);
     if (status == CVY_OK)
         status = is_encoded(r, &d) ? fetch_encoded(r, &value, &d, raw) : fetch_plain(r, &value, &d, raw);
-    CVY_TRY(settle(r, status));
+    CVY_TRY(check_writer(r, status));
     raw->label = (int32_t)d.label;
     return CVY_OK;
 }
@@ -269,7 +270,7 @@ static cvy_status lmdb_label(void *state, int64_t number, int32_t *label_out)
     cvy_lmdb_value value = {0};
     struct datum d = {0};
     page.number = 0;
-    CVY_TRY(settle(r, find_datum(r, number, &page, &value, &d)));
+    CVY_TRY(check_writer(r, find_datum(r, number, &page, &value, &d)));
     *label_out = (int32_t)d.label;
     return CVY_OK;
 }
@@ -286,7 +287,7 @@ static void lmdb_where(void *state, int64_t number, char *text, size_t room)
 
 /* The first sample that can be read gives the shape and type of all. If samples before it are damaged, the loader
  * reports or skips them later. */
-static cvy_status look_at_first(struct reader *r, cvy_reader_info *info)
+static cvy_status read_first(struct reader *r, cvy_reader_info *info)
 {
     cvy_raw raw = {0};
     cvy_status status = CVY_OK;
@@ -295,7 +296,7 @@ static cvy_status look_at_first(struct reader *r, cvy_reader_info *info)
     for (; at < count; at++) {
         status = lmdb_read(r, at, &raw);
         if (status == CVY_OK && raw.coding != CVY_CODING_PLAIN)
-            status = cvy_picture_look(raw.coding, raw.x.data, raw.x.bytes, &dim[0], &dim[1], &dim[2]);
+            status = cvy_picture_read_header(raw.coding, raw.x.data, raw.x.bytes, &dim[0], &dim[1], &dim[2]);
         if (status == CVY_OK || status == CVY_E_UNSUPPORTED)
             break;
     }
@@ -373,12 +374,12 @@ static cvy_status visit(struct reader *r, cvy_reader_info *info, int *labels_out
         if (d.label >= CLASSES_MAX && !known) {
             char where[4096];
             lmdb_where(r, i, where, sizeof where);
-            status = cvy_error_set(CVY_E_FORMAT, "%s: label %lld, expected less than %d: say `classes:` if it is right",
+            status = cvy_error_set(CVY_E_FORMAT, "%s: label %lld, expected less than %d: set `classes:` if it is right",
                                    where, (long long)d.label, CLASSES_MAX);
         }
     }
     cvy_mem_free(&page);
-    return settle(r, status);
+    return check_writer(r, status);
 }
 
 static cvy_status find_classes(struct reader *r, cvy_reader_info *info)
@@ -440,8 +441,8 @@ static cvy_status lmdb_open(const cvy_reader_args *args, cvy_reader_info *info, 
     r->o = *(const struct lmdb_opts *)args->options;
     CVY_TRY(cvy_lmdb_open(info->pool, path, &r->db));
     info->nsamples = cvy_lmdb_count(r->db);
-    CVY_TRY_OUT(look_at_first(r, info));
-    r->turn = r->o.bgr == YES || (r->o.bgr == AUTO && info->dtype == CVY_DTYPE_U8 && is_imageset_key(r));
+    CVY_TRY_OUT(read_first(r, info));
+    r->swap_planes = r->o.bgr == YES || (r->o.bgr == AUTO && info->dtype == CVY_DTYPE_U8 && is_imageset_key(r));
     CVY_TRY_OUT(find_classes(r, info));
     *state_out = r;
     return CVY_OK;
@@ -459,12 +460,12 @@ static void lmdb_hash(void *state, cvy_hasher *h)
         cvy_lmdb_key_text(r->db, number[i], key, sizeof key);
         cvy_hash_add(h, key, strlen(key) + 1);
     }
-    cvy_hash_add(h, &r->turn, sizeof r->turn);
+    cvy_hash_add(h, &r->swap_planes, sizeof r->swap_planes);
 }
 
 CVY_READER_DEFINE(lmdb) = {
     .name = "lmdb",
-    .summary = "LMDB data base of Caffe's Datum messages",
+    .summary = "LMDB database of Caffe's Datum messages",
     .options = lmdb_opts,
     .options_size = sizeof(struct lmdb_opts),
     .probe = lmdb_probe,

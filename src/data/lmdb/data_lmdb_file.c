@@ -87,10 +87,10 @@ static cvy_status check_magic(const cvy_data_file *f, const uint8_t *head)
                                                            : NULL;
     if (get32(head + 16) != LMDB_MAGIC) {
         CVY_CHECK(!other, CVY_E_UNSUPPORTED,
-                  "%s: an LMDB data base %s, expected one of LMDB 0.9 on a 64-bit little-endian machine: copy it by "
+                  "%s: an LMDB database %s, expected one of LMDB 0.9 on a 64-bit little-endian machine: copy it by "
                   "mdb_dump there and mdb_load here",
                   f->path, other);
-        CVY_FAIL(CVY_E_FORMAT, "%s: is not an LMDB data base: magic number %08llx, expected %08x", f->path,
+        CVY_FAIL(CVY_E_FORMAT, "%s: is not an LMDB database: magic number %08llx, expected %08x", f->path,
                  (unsigned long long)get32(head + 16), (unsigned)LMDB_MAGIC);
     }
     CVY_CHECK(get32(head + 20) == 1, CVY_E_UNSUPPORTED, "%s: LMDB data format %lld, expected 1", f->path,
@@ -102,7 +102,7 @@ static cvy_status read_head(cvy_lmdb *db)
 {
     const cvy_data_file *f = &db->file;
     uint8_t head[2][META_BYTES];
-    CVY_CHECK(f->bytes >= META_BYTES, CVY_E_FORMAT, "%s: holds %lld bytes, too few for an LMDB data base", f->path,
+    CVY_CHECK(f->bytes >= META_BYTES, CVY_E_FORMAT, "%s: holds %lld bytes, too few for an LMDB database", f->path,
               (long long)f->bytes);
     CVY_TRY(cvy_pread_all(f->fd, head[0], META_BYTES, 0, f->path));
     CVY_TRY(check_magic(f, head[0]));
@@ -112,7 +112,7 @@ static cvy_status read_head(cvy_lmdb *db)
               CVY_E_FORMAT, "%s: pages of %lld bytes, expected a power of two from %d to %d", f->path,
               (long long)db->page_bytes, PAGE_MIN, CVY_LMDB_PAGE_MAX);
     CVY_CHECK(f->bytes >= 2 * db->page_bytes, CVY_E_FORMAT,
-              "%s: ends after %lld bytes, in its head of %lld: the file was cut off", f->path, (long long)f->bytes,
+              "%s: ends after %lld bytes, in its head of %lld: the file was truncated", f->path, (long long)f->bytes,
               (long long)(2 * db->page_bytes));
     CVY_TRY(cvy_pread_all(f->fd, head[1], META_BYTES, db->page_bytes, f->path));
     CVY_TRY(check_magic(f, head[1]));
@@ -123,7 +123,7 @@ static cvy_status read_head(cvy_lmdb *db)
     db->entries = get64(at + 120);
     db->root = get64(at + 128);
     CVY_CHECK(!(flags & NODE_MANY), CVY_E_UNSUPPORTED,
-              "%s: holds several values a key (MDB_DUPSORT), expected one Datum each", f->path);
+              "%s: holds several values per key (MDB_DUPSORT), expected one Datum for each key", f->path);
     CVY_CHECK(db->depth <= DEPTH_MAX && db->entries >= 0, CVY_E_FORMAT,
               "%s: the head is damaged: a tree of depth %lld with %lld keys", f->path, (long long)db->depth,
               (long long)db->entries);
@@ -135,11 +135,10 @@ cvy_status cvy_lmdb_check_still(const cvy_lmdb *db)
     uint8_t bytes[8];
     const int64_t next = ~db->transaction & 1; /* the head that the next commit writes */
     CVY_TRY(cvy_pread_all(db->file.fd, bytes, sizeof bytes, next * db->page_bytes + META_TRANSACTION, db->file.path));
-    CVY_CHECK(
-        get64(bytes) <= db->transaction, CVY_E_IO,
-        "%s: was written to while it is being read: transaction %lld when it was opened, now %lld; let the writer "
-        "end, or read a copy (mdb_copy)",
-        db->file.path, (long long)db->transaction, (long long)get64(bytes));
+    CVY_CHECK(get64(bytes) <= db->transaction, CVY_E_IO,
+              "%s: was written to while it is being read: transaction %lld when it was opened, now %lld; wait until "
+              "the writer has ended, or read a copy (mdb_copy)",
+              db->file.path, (long long)db->transaction, (long long)get64(bytes));
     return CVY_OK;
 }
 
@@ -157,7 +156,7 @@ static cvy_status read_page(const cvy_lmdb *db, int64_t number, int kind, uint8_
     const char *path = db->file.path;
     CVY_CHECK(
         number >= 2 && number < db->file.bytes / db->page_bytes, CVY_E_FORMAT,
-        "%s: the tree of keys leads to page %lld, the file of %lld bytes has %lld of %lld bytes: it was cut off or "
+        "%s: the tree of keys leads to page %lld, the file of %lld bytes has %lld of %lld bytes: it was truncated or "
         "is damaged",
         path, (long long)number, (long long)db->file.bytes, (long long)(db->file.bytes / db->page_bytes),
         (long long)db->page_bytes);
@@ -165,7 +164,7 @@ static cvy_status read_page(const cvy_lmdb *db, int64_t number, int kind, uint8_
     const int64_t flags = get16(page + 10);
     *count_out = page_count(db, page);
     CVY_CHECK(get64(page) == number && (flags & PAGE_KINDS) == kind && *count_out > 0, CVY_E_FORMAT,
-              "%s: page %lld (byte %lld) is damaged: calls itself %lld, kind %llx, expected kind %x", path,
+              "%s: page %lld (byte %lld) is damaged: it says that it is page %lld of kind %llx, expected kind %x", path,
               (long long)number, (long long)(number * db->page_bytes), (long long)get64(page),
               (unsigned long long)flags, (unsigned)kind);
     return CVY_OK;
@@ -189,7 +188,7 @@ static cvy_status value_of(const cvy_lmdb *db, const uint8_t *page, int i, cvy_l
     const int64_t flags = get16(node + 4);
     const uint8_t *value = node + NODE_HEAD + get16(node + 6), *end = page + db->page_bytes;
     CVY_CHECK(!(flags & (NODE_TREE | NODE_MANY)), CVY_E_UNSUPPORTED,
-              "%s: holds named data bases or several values a key, expected one Datum for each key of the main one",
+              "%s: holds named databases or several values per key, expected one Datum for each key of the main one",
               path);
     *out = (cvy_lmdb_value){.bytes = get32(node)};
     *overflow_out = 0;
@@ -201,7 +200,7 @@ static cvy_status value_of(const cvy_lmdb *db, const uint8_t *page, int i, cvy_l
             first >= 2 && first < db->file.bytes / db->page_bytes &&
                 first * db->page_bytes + PAGE_HEAD + out->bytes <= db->file.bytes,
             CVY_E_FORMAT,
-            "%s: a value of %lld bytes on page %lld ends behind the file's %lld bytes: it was cut off or is damaged",
+            "%s: a value of %lld bytes on page %lld ends after the file's %lld bytes: it was truncated or is damaged",
             path, (long long)out->bytes, (long long)first, (long long)db->file.bytes);
         *overflow_out = first;
         out->at = first * db->page_bytes + PAGE_HEAD;
@@ -262,7 +261,7 @@ static cvy_status walk_below(struct walk *w, int64_t number, int64_t level)
 static cvy_status walk_tree(cvy_lmdb *db)
 {
     struct walk w = {.db = db};
-    CVY_CHECK(db->depth > 0, CVY_E_FORMAT, "%s: an LMDB data base without a key in its main data base", db->file.path);
+    CVY_CHECK(db->depth > 0, CVY_E_FORMAT, "%s: an LMDB database without a key in its main database", db->file.path);
     CVY_TRY(cvy_mem_alloc((size_t)(db->depth * db->page_bytes), &w.pages));
     const cvy_status status = walk_below(&w, db->root, 0);
     cvy_mem_free(&w.pages);
@@ -321,7 +320,7 @@ cvy_status cvy_lmdb_find(const cvy_lmdb *db, int64_t number, cvy_lmdb_page *page
         page->number = 0;
         CVY_TRY(read_page(db, leaf->page, PAGE_LEAF, page->bytes, &count));
         CVY_CHECK(count == leaf[1].first - leaf->first, CVY_E_FORMAT,
-                  "%s: page %lld holds %d keys, %lld when the data base was opened", path, (long long)leaf->page, count,
+                  "%s: page %lld holds %d keys, %lld when the database was opened", path, (long long)leaf->page, count,
                   (long long)(leaf[1].first - leaf->first));
         page->number = leaf->page;
     }

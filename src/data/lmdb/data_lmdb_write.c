@@ -35,7 +35,7 @@ static const cvy_option lmdb_write_opts[] = {
      "end "
      "in _bgr"},
     {"transaction", CVY_TYPE_INT, CVY_FIELD(lmdb_write_opts, transaction), "67108864", "65536..", "bytes",
-     "what is written at most before it is made durable"},
+     "most bytes that are written before they are synced to the disk"},
     {0},
 };
 
@@ -69,16 +69,16 @@ static cvy_status refuse(const cvy_writer_args *args)
 {
     const cvy_reader_info *info = args->info;
     static const char *const instead = "write hdf5, npy or a packed set instead";
-    CVY_CHECK(!info->has_y, CVY_E_CONFIG, "an LMDB data base of Datum messages holds no real targets (y of %s): %s",
+    CVY_CHECK(!info->has_y, CVY_E_CONFIG, "an LMDB database of Datum messages holds no real targets (y of %s): %s",
               cvy_shape_text(&info->y_shape), instead);
-    CVY_CHECK(!info->has_weight, CVY_E_CONFIG, "an LMDB data base of Datum messages holds no weights of samples: %s",
+    CVY_CHECK(!info->has_weight, CVY_E_CONFIG, "an LMDB database of Datum messages holds no weights of samples: %s",
               instead);
     CVY_CHECK(info->shape.ndim == 3, CVY_E_CONFIG,
-              "an LMDB data base of Datum messages holds samples of channels x height x width, these are %s: %s",
+              "an LMDB database of Datum messages holds samples of channels x height x width, these are %s: %s",
               cvy_shape_text(&info->shape), instead);
     for (int64_t i = 0; info->has_label && args->class_name && i < info->nclasses; i++)
         CVY_CHECK(!strpbrk(args->class_name[i], "\r\n") && *args->class_name[i], CVY_E_CONFIG,
-                  "the name of class %lld is empty or has a line break, %s holds one name a line", (long long)i,
+                  "the name of class %lld is empty or has a line break, %s holds one name per line", (long long)i,
                   CVY_LMDB_NAMES);
     return CVY_OK;
 }
@@ -177,7 +177,7 @@ static cvy_status begin(struct writer *w, int64_t bytes)
     CVY_TRY(grow_map(w, bytes));
     CVY_TRY(check(w, mdb_txn_begin(w->env, NULL, 0, &w->txn), "no transaction can be begun"));
     w->txn_bytes = 0;
-    return check(w, mdb_dbi_open(w->txn, NULL, 0, &w->dbi), "its main data base cannot be opened");
+    return check(w, mdb_dbi_open(w->txn, NULL, 0, &w->dbi), "its main database cannot be opened");
 }
 
 static cvy_status commit(struct writer *w)
@@ -214,13 +214,13 @@ static cvy_status start(struct writer *w)
     if (w->ndone < 0)
         read_note(w);
     CVY_CHECK(w->ndone > 0 || cvy_file_exists(w->note) || !cvy_file_exists(w->file), CVY_E_CONFIG,
-              "%s: is there already: convert into a new folder", w->file);
+              "%s: exists already: convert into a new folder", w->file);
     if (w->ndone == 0) {
         CVY_TRY(write_note(w, 0)); /* first: from now on the folder is marked as unfinished */
         CVY_CHECK(unlink(w->file) == 0 || errno == ENOENT, CVY_E_IO, "%s: cannot be removed: %s", w->file,
                   strerror(errno));
     }
-    CVY_TRY(check(w, mdb_env_create(&w->env), "no data base can be made"));
+    CVY_TRY(check(w, mdb_env_create(&w->env), "no database can be made"));
     CVY_TRY(
         check(w, mdb_env_open(w->env, w->file, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NORDAHEAD, 0666), "cannot be opened"));
     CVY_TRY(begin(w, 0));
@@ -307,19 +307,19 @@ static cvy_status lmdb_write_write(void *state, int64_t number, const cvy_raw *r
               (long long)number, cvy_dtype_text(raw->dtype), cvy_shape_text(&raw->shape));
     const size_t nshape = put_heads(w, raw, shape, rest, &nrest);
     const int64_t payload = payload_bytes(raw), bytes = (int64_t)(nshape + nrest) + payload;
-    CVY_CHECK(bytes <= 1 << 30, CVY_E_CONFIG, "sample %lld has %lld bytes, expected at most 1 GiB a Datum",
+    CVY_CHECK(bytes <= 1 << 30, CVY_E_CONFIG, "sample %lld has %lld bytes, expected at most 1 GiB per Datum",
               (long long)number, (long long)bytes);
     CVY_TRY(make_room(w, bytes));
     const int n = snprintf(name, sizeof name, "%0*lld%s", w->digits, (long long)number, w->o.bgr ? "_bgr" : "");
     MDB_val key = {.mv_size = (size_t)n, .mv_data = name}, value = {.mv_size = (size_t)bytes};
-    const int behind = strcmp(name, w->last) > 0;
-    CVY_TRY(check(w, mdb_put(w->txn, w->dbi, &key, &value, MDB_RESERVE | (behind ? MDB_APPEND : 0)),
-                  "a sample cannot be put in"));
+    const int is_last = strcmp(name, w->last) > 0;
+    CVY_TRY(check(w, mdb_put(w->txn, w->dbi, &key, &value, MDB_RESERVE | (is_last ? MDB_APPEND : 0)),
+                  "a sample cannot be added"));
     uint8_t *to = value.mv_data;
     memcpy(to, shape, nshape);
     put_payload(w, raw, to + nshape);
     memcpy(to + nshape + payload, rest, nrest);
-    if (behind)
+    if (is_last)
         memcpy(w->last, name, sizeof w->last);
     w->txn_bytes += CVY_MAX(bytes, 4096); /* at least a page, because a key inserted between others may change a whole
                                            * page */
@@ -375,7 +375,7 @@ static cvy_status lmdb_write_open(const cvy_writer_args *args, void **state_out)
 {
     (void)state_out;
     CVY_FAIL(CVY_E_UNSUPPORTED,
-             "%s: an LMDB data base, and this build cannot write one: install liblmdb's headers and build again",
+             "%s: an LMDB database, and this build cannot write one: install liblmdb's headers and build again",
              args->path);
 }
 static int lmdb_write_has_piece(void *state, int64_t piece)
@@ -411,7 +411,7 @@ static void lmdb_write_close(void *state)
 
 CVY_WRITER_DEFINE(lmdb) = {
     .name = "lmdb",
-    .summary = "LMDB data base of Caffe's Datum messages",
+    .summary = "LMDB database of Caffe's Datum messages",
     .options = lmdb_write_opts,
     .options_size = sizeof(struct lmdb_write_opts),
     .in_turn = 1,

@@ -4,8 +4,8 @@
  *
  * The cache is a reader that wraps the data set's own reader and runs in the loader's threads. The thread that reads a
  * sample first keeps it. A sample that does not fit is read anew each time, so a data set that is too large still gains
- * in part. The room belongs to the rank and its data sets share it. Augmentation comes after the cache, so the cache
- * does not change the samples.
+ * in part. The budget belongs to the rank and its data sets share it; a data set that is closed gives its part back.
+ * Augmentation comes after the cache, so the cache does not change the samples.
  */
 #include "data/load/data_cache.h"
 
@@ -14,13 +14,13 @@
 
 #include "base/base_hash.h"
 
-struct cvy_cache_room {
+struct cvy_cache_budget {
     int64_t limit;
     _Atomic int64_t used, samples;
     _Atomic int full; /* something did not fit */
 };
 
-struct kept {
+struct cached {
     cvy_coding coding;
     cvy_dtype dtype;
     cvy_shape shape;
@@ -34,39 +34,40 @@ struct cache {
     cvy_reader_def def;
     const cvy_reader_def *reader; /* the wrapped reader */
     void *state;
-    cvy_cache_room *room;
+    cvy_cache_budget *budget;
     int decoded, has_y;
     int64_t nsamples, channels;
-    struct kept *_Atomic *at; /* [nsamples]; NULL: not kept */
+    struct cached *_Atomic *at; /* [nsamples]; NULL: not kept */
 };
 
 /* ---- the memory limit ---- */
 
-cvy_status cvy_cache_room_create(int64_t limit_bytes, cvy_cache_room **out)
+cvy_status cvy_cache_budget_create(int64_t limit_bytes, cvy_cache_budget **out)
 {
-    cvy_cache_room *room = NULL;
-    CVY_TRY(cvy_mem_alloc(sizeof *room, &room));
-    room->limit = limit_bytes;
-    *out = room;
+    cvy_cache_budget *budget = NULL;
+    CVY_TRY(cvy_mem_alloc(sizeof *budget, &budget));
+    budget->limit = limit_bytes;
+    *out = budget;
     return CVY_OK;
 }
 
-void cvy_cache_room_destroy(cvy_cache_room **room)
+void cvy_cache_budget_destroy(cvy_cache_budget **budget)
 {
-    cvy_mem_free(room);
+    cvy_mem_free(budget);
 }
 
-cvy_cache_state cvy_cache_room_state(cvy_cache_room *room)
+cvy_cache_state cvy_cache_budget_state(cvy_cache_budget *budget)
 {
-    return (cvy_cache_state){.limit = room->limit, .bytes = room->used, .samples = room->samples, .full = room->full};
+    return (cvy_cache_state){
+        .limit = budget->limit, .bytes = budget->used, .samples = budget->samples, .full = budget->full};
 }
 
-static int take_room(cvy_cache_room *room, int64_t bytes)
+static int reserve(cvy_cache_budget *budget, int64_t bytes)
 {
-    if (atomic_fetch_add(&room->used, bytes) + bytes <= room->limit)
+    if (atomic_fetch_add(&budget->used, bytes) + bytes <= budget->limit)
         return 1;
-    atomic_fetch_sub(&room->used, bytes);
-    room->full = 1;
+    atomic_fetch_sub(&budget->used, bytes);
+    budget->full = 1;
     return 0;
 }
 
@@ -91,15 +92,22 @@ out:
     return status;
 }
 
+/* What a sample takes from the budget. */
+static int64_t cached_bytes(size_t x_bytes, size_t y_bytes)
+{
+    return (int64_t)(sizeof(struct cached) + x_bytes + y_bytes);
+}
+
 /* If there is no memory or no room, the sample is not kept; this is not an error. */
 static void keep(struct cache *c, int64_t number, const cvy_raw *raw)
 {
-    struct kept *k = NULL, *none = NULL;
-    const size_t y_bytes = c->has_y ? raw->y.bytes : 0, bytes = sizeof *k + raw->x.bytes + y_bytes;
-    if (!take_room(c->room, (int64_t)bytes))
+    struct cached *k = NULL, *none = NULL;
+    const size_t y_bytes = c->has_y ? raw->y.bytes : 0;
+    const int64_t bytes = cached_bytes(raw->x.bytes, y_bytes);
+    if (!reserve(c->budget, bytes))
         return;
-    if (cvy_mem_alloc(bytes, &k) != CVY_OK) {
-        atomic_fetch_sub(&c->room->used, (int64_t)bytes);
+    if (cvy_mem_alloc((size_t)bytes, &k) != CVY_OK) {
+        atomic_fetch_sub(&c->budget->used, bytes);
         return;
     }
     k->coding = raw->coding;
@@ -113,14 +121,14 @@ static void keep(struct cache *c, int64_t number, const cvy_raw *raw)
     if (y_bytes > 0)
         memcpy(k->data + k->x_bytes, raw->y.data, y_bytes);
     if (atomic_compare_exchange_strong(&c->at[number], &none, k)) {
-        atomic_fetch_add(&c->room->samples, 1);
+        atomic_fetch_add(&c->budget->samples, 1);
         return;
     }
-    atomic_fetch_sub(&c->room->used, (int64_t)bytes); /* another thread was first */
+    atomic_fetch_sub(&c->budget->used, bytes); /* another thread was first */
     cvy_mem_free(&k);
 }
 
-static cvy_status take(const struct kept *k, cvy_raw *raw)
+static cvy_status take(const struct cached *k, cvy_raw *raw)
 {
     CVY_TRY(cvy_bytes_need(&raw->x, k->x_bytes));
     CVY_TRY(cvy_bytes_need(&raw->y, k->y_bytes));
@@ -140,7 +148,7 @@ static cvy_status take(const struct kept *k, cvy_raw *raw)
 static cvy_status cache_read(void *state, int64_t number, cvy_raw *raw)
 {
     struct cache *c = state;
-    const struct kept *k = c->at[number];
+    const struct cached *k = c->at[number];
     if (k)
         return take(k, raw);
     CVY_TRY(c->reader->read(c->state, number, raw));
@@ -174,15 +182,19 @@ static void cache_close(void *state)
     if (c->reader->close)
         c->reader->close(c->state);
     for (int64_t i = 0; c->at && i < c->nsamples; i++) {
-        struct kept *k = c->at[i];
+        struct cached *k = c->at[i];
+        if (!k)
+            continue;
+        atomic_fetch_sub(&c->budget->used, cached_bytes(k->x_bytes, k->y_bytes));
+        atomic_fetch_sub(&c->budget->samples, 1);
         cvy_mem_free(&k);
     }
     cvy_mem_free(&c->at);
     cvy_mem_free(&c);
 }
 
-cvy_status cvy_cache_wrap(const cvy_reader_info *info, cvy_cache_room *room, int decoded, const cvy_reader_def **reader,
-                          void **state)
+cvy_status cvy_cache_wrap(const cvy_reader_info *info, cvy_cache_budget *budget, int decoded,
+                          const cvy_reader_def **reader, void **state)
 {
     struct cache *c = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *c, &c));
@@ -200,7 +212,7 @@ cvy_status cvy_cache_wrap(const cvy_reader_info *info, cvy_cache_room *room, int
                               .close = cache_close};
     c->reader = *reader;
     c->state = *state;
-    c->room = room;
+    c->budget = budget;
     c->decoded = decoded;
     c->has_y = info->has_y;
     c->nsamples = info->nsamples;

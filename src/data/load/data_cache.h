@@ -6,8 +6,8 @@
 
 #include "data/data_reader.h"
 
-/* Wraps *reader and *state in a cache, which then owns them; room is borrowed. On an error nothing has changed. */
-cvy_status cvy_cache_wrap(const cvy_reader_info *info, cvy_cache_room *room, int decoded, const cvy_reader_def **reader,
-                          void **state);
+/* Wraps *reader and *state in a cache, which then owns them; budget is borrowed. On an error nothing has changed. */
+cvy_status cvy_cache_wrap(const cvy_reader_info *info, cvy_cache_budget *budget, int decoded,
+                          const cvy_reader_def **reader, void **state);
 
 #endif

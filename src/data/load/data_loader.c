@@ -19,19 +19,19 @@
 enum { ERROR_TEXT = 1024 };
 enum { EMPTY, FILLING, READY, HELD };
 
-struct turn { /* rows are filled in the order of their sample numbers, so that files are read forwards */
+struct fill { /* rows are filled in the order of their sample numbers, so that files are read forwards */
     int64_t number, row;
 };
 
 struct slot {
     cvy_rows rows; /* the first member, because cvy_loader_release() casts it to the slot */
     int state;
-    int64_t step, room;    /* room: number of rows that fit into the buffers */
-    uint64_t *epoch;       /* [n] */
-    struct turn *turn;     /* [n] */
-    int64_t claimed, done; /* turns given to threads; turns finished */
-    cvy_status status;     /* error of the first turn that failed, or of prepare(); CVY_OK if none */
-    int64_t failed_turn;
+    int64_t step, room;      /* room: number of rows that fit into the buffers */
+    uint64_t *epoch;         /* [n] */
+    struct fill *fill_order; /* [n] */
+    int64_t claimed, done;   /* entries of fill_order given to threads; entries finished */
+    cvy_status status;       /* error of the first entry that failed, or of prepare(); CVY_OK if none */
+    int64_t first_failed;
     char error[ERROR_TEXT];
 };
 
@@ -72,7 +72,7 @@ static void free_buffers(cvy_loader *l, struct slot *s)
     cvy_mem_free(&s->rows.id);
     cvy_mem_free(&s->rows.weight);
     cvy_mem_free(&s->epoch);
-    cvy_mem_free(&s->turn);
+    cvy_mem_free(&s->fill_order);
     s->room = 0;
 }
 
@@ -89,7 +89,7 @@ static cvy_status need_room(cvy_loader *l, struct slot *s, int64_t n)
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->rows.id, &s->rows.id));
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->rows.weight, &s->rows.weight));
     CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->epoch, &s->epoch));
-    CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->turn, &s->turn));
+    CVY_TRY(cvy_mem_alloc((size_t)n * sizeof *s->fill_order, &s->fill_order));
     s->room = n;
     return CVY_OK;
 }
@@ -101,12 +101,12 @@ static cvy_status ask_share(cvy_loader *l, int64_t step, int *nshare_out, int64_
     CVY_TRY(l->o.share(l->o.share_user, step, l->share, CVY_SHARE_MAX, &nshare));
     for (int i = 0; i < nshare; i++) {
         const cvy_share *p = &l->share[i];
-        const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_place;
-        const int64_t end = p->batch_n > 0 ? first + p->batch_n : p->first_place + p->n;
-        CVY_CHECK(p->n >= 0 && first >= 0 && first <= p->first_place && p->first_place + p->n <= end &&
+        const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_position;
+        const int64_t end = p->batch_n > 0 ? first + p->batch_n : p->first_position + p->n;
+        CVY_CHECK(p->n >= 0 && first >= 0 && first <= p->first_position && p->first_position + p->n <= end &&
                       end <= l->data_n,
-                  CVY_E_INTERNAL, "step %lld asks for places %lld + %lld of %lld", (long long)step,
-                  (long long)p->first_place, (long long)p->n, (long long)l->data_n);
+                  CVY_E_INTERNAL, "step %lld asks for positions %lld + %lld of %lld", (long long)step,
+                  (long long)p->first_position, (long long)p->n, (long long)l->data_n);
         n += p->n;
     }
     *nshare_out = nshare;
@@ -116,11 +116,11 @@ static cvy_status ask_share(cvy_loader *l, int64_t step, int *nshare_out, int64_
 
 static int by_number(const void *a, const void *b)
 {
-    const struct turn *x = a, *y = b;
+    const struct fill *x = a, *y = b;
     return x->number != y->number ? (x->number > y->number ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Turns the step's places into sample numbers. */
+/* Converts the step's positions to sample numbers. */
 static cvy_status fill_ids(cvy_loader *l, struct slot *s, int64_t step)
 {
     int nshare = 0;
@@ -129,26 +129,27 @@ static cvy_status fill_ids(cvy_loader *l, struct slot *s, int64_t step)
     CVY_TRY(need_room(l, s, n));
     for (int i = 0; i < nshare; i++) {
         const cvy_share *p = &l->share[i];
-        const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_place,
+        const int64_t first = p->batch_n > 0 ? p->batch_first : p->first_position,
                       all = p->batch_n > 0 ? p->batch_n : p->n;
-        cvy_epoch_order_get(l->order, (uint64_t)p->epoch, first, all, p->first_place - first, p->n, s->rows.id + row);
+        cvy_epoch_order_get(l->order, (uint64_t)p->epoch, first, all, p->first_position - first, p->n,
+                            s->rows.id + row);
         for (const int64_t end = row + p->n; row < end; row++) {
             s->epoch[row] = (uint64_t)p->epoch;
-            s->turn[row] = (struct turn){s->rows.id[row], row};
+            s->fill_order[row] = (struct fill){s->rows.id[row], row};
         }
     }
     if (l->o.shuffle != CVY_SHUFFLE_NONE && n > 1)
-        qsort(s->turn, (size_t)n, sizeof *s->turn, by_number);
+        qsort(s->fill_order, (size_t)n, sizeof *s->fill_order, by_number);
     s->rows.n = n;
     return CVY_OK;
 }
 
-static void keep_error(struct slot *s, cvy_status status, int64_t turn)
+static void keep_error(struct slot *s, cvy_status status, int64_t nth)
 {
-    if (s->status != CVY_OK && turn >= s->failed_turn)
+    if (s->status != CVY_OK && nth >= s->first_failed)
         return;
     s->status = status;
-    s->failed_turn = turn;
+    s->first_failed = nth;
     snprintf(s->error, sizeof s->error, "%s", cvy_error_text());
 }
 
@@ -202,15 +203,15 @@ static cvy_status fill_row(cvy_loader *l, struct slot *s, int64_t row)
     return CVY_NOT_APPLICABLE;
 }
 
-/* Fills the rows of turns from .. to-1 without the lock, then adds them to the counts. The lock is held on entry and on
- * return. */
+/* Fills the rows of entries from .. to-1 without the lock, then adds them to the counts. The lock is held on entry and
+ * on return. */
 static void fill_run(cvy_loader *l, struct slot *s, int64_t from, int64_t to)
 {
     pthread_mutex_unlock(&l->lock);
     cvy_status fault = CVY_OK;
     int64_t at = from, nbad = 0;
     for (; at < to && fault >= CVY_OK; at++) {
-        const cvy_status status = fill_row(l, s, s->turn[at].row);
+        const cvy_status status = fill_row(l, s, s->fill_order[at].row);
         nbad += status == CVY_NOT_APPLICABLE;
         fault = status < CVY_OK ? status : fault;
     }
@@ -335,7 +336,7 @@ static cvy_status set_up(cvy_loader *l)
     l->lock_made = pthread_mutex_init(&l->lock, NULL) == 0;
     l->work_made = pthread_cond_init(&l->work, NULL) == 0;
     l->ready_made = pthread_cond_init(&l->ready, NULL) == 0;
-    CVY_CHECK(l->lock_made && l->work_made && l->ready_made, CVY_E_MEMORY, "cannot make the locks of a loader");
+    CVY_CHECK(l->lock_made && l->work_made && l->ready_made, CVY_E_MEMORY, "cannot create the locks of a loader");
     return start_threads(l);
 }
 

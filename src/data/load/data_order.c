@@ -1,8 +1,8 @@
 /*
  * data_order.c: the order of samples in an epoch: as stored, shuffled, shuffled in windows, or balanced by class.
  *
- * The loader calls it when it prepares a step. Each order is computed from (seed, epoch, place) and does not depend on
- * the number of ranks or threads.
+ * The loader calls it when it prepares a step. Each order is computed from (seed, epoch, position) and does not depend
+ * on the number of ranks or threads.
  *
  * A window shuffle is for storage that is fast only for large reads: spinning disks, compressed chunks. The set is a
  * sequence of blocks, which come from the format. Blocks may differ in length (the last chunk of a file, or chunks of
@@ -13,8 +13,8 @@
  * samples in the same order for any number of ranks. Memory: 8 bytes for each block, and for each window of the current
  * epoch.
  *
- * A balanced epoch deals its places to the classes in turn, through a permutation. A class gives its samples in rounds,
- * each with its own permutation: no sample is drawn again before all samples of its class have been drawn.
+ * A balanced epoch deals its positions to the classes in turn, through a permutation. A class gives its samples in
+ * rounds, each with its own permutation: no sample is drawn again before all samples of its class have been drawn.
  */
 #include "data/load/data_order.h"
 
@@ -34,8 +34,8 @@ struct cvy_epoch_order {
     pthread_mutex_t lock; /* protects the members up to `end` */
     int lock_made, has_epoch;
     uint64_t epoch;
-    cvy_permutation place; /* permutation of the blocks in that epoch */
-    int64_t nwindow, *end; /* [nwindow]: place at which each window ends */
+    cvy_permutation block_order; /* permutation of the blocks in that epoch */
+    int64_t nwindow, *end;       /* [nwindow]: position at which each window ends */
     /* for a balanced order: */
     int64_t nclasses; /* number of classes that have samples */
     int64_t *first;   /* [nclasses + 1]: where each class begins in number[] */
@@ -69,21 +69,21 @@ static void enter_epoch(cvy_epoch_order *o, uint64_t epoch)
     int64_t sum = 0;
     if (o->has_epoch && o->epoch == epoch)
         return;
-    o->place = cvy_permutation_make(o->o.seed, epoch, (uint64_t)o->blocks.count);
+    o->block_order = cvy_permutation_make(o->o.seed, epoch, (uint64_t)o->blocks.count);
     for (int64_t i = 0; i < o->blocks.count; i++) {
-        sum += block_length(o, (int64_t)cvy_permutation_at(&o->place, (uint64_t)i));
+        sum += block_length(o, (int64_t)cvy_permutation_at(&o->block_order, (uint64_t)i));
         o->end[i / WINDOW_BLOCKS] = sum;
     }
     o->epoch = epoch;
     o->has_epoch = 1;
 }
 
-static int64_t find_window(const cvy_epoch_order *o, int64_t place)
+static int64_t find_window(const cvy_epoch_order *o, int64_t position)
 {
-    int64_t low = 0, high = o->nwindow - 1; /* finds the first window that ends after place */
+    int64_t low = 0, high = o->nwindow - 1; /* finds the first window that ends after position */
     while (low < high) {
         const int64_t middle = (low + high) / 2;
-        if (o->end[middle] > place)
+        if (o->end[middle] > position)
             high = middle;
         else
             low = middle + 1;
@@ -97,7 +97,7 @@ static struct window make_window(const cvy_epoch_order *o, int64_t number)
     for (int64_t i = 0; i < WINDOW_BLOCKS; i++) {
         const int64_t at = number * WINDOW_BLOCKS + i;
         if (at < o->blocks.count) {
-            const int64_t block = (int64_t)cvy_permutation_at(&o->place, (uint64_t)at);
+            const int64_t block = (int64_t)cvy_permutation_at(&o->block_order, (uint64_t)at);
             w.first[i] = o->blocks.first[block];
             w.length += block_length(o, block);
         }
@@ -115,8 +115,8 @@ static int64_t number_at(const struct window *w, int64_t lane, int64_t at)
     return w->first[i] + at - (i > 0 ? w->end[i - 1] : 0);
 }
 
-/* Handles the places from .. to-1 of a batch, which lie in one window: lane by lane, and by place within a lane. *row
- * counts the rows of the batch; the caller needs rows first .. end - 1. */
+/* Handles the positions from .. to-1 of a batch, which lie in one window: lane by lane, and by position within a lane.
+ * *row counts the rows of the batch; the caller needs rows first .. end - 1. */
 static void get_window(const cvy_epoch_order *o, int64_t number, int64_t from, int64_t to, int64_t first, int64_t end,
                        int64_t *row, int64_t *number_out)
 {
@@ -128,8 +128,8 @@ static void get_window(const cvy_epoch_order *o, int64_t number, int64_t from, i
     const cvy_permutation p = keyed_permutation(o->o.seed, o->window_stream, o->epoch, (uint64_t)number + 1, w.length);
     for (int64_t lane = 0, lane_begin = 0, lane_end; lane < WINDOW_LANES; lane++, lane_begin = lane_end) {
         lane_end = w.end[(lane + 1) * LANE_BLOCKS - 1];
-        for (int64_t place = from; place < to; place++) {
-            const int64_t at = (int64_t)cvy_permutation_at(&p, (uint64_t)(place - w.begin));
+        for (int64_t position = from; position < to; position++) {
+            const int64_t at = (int64_t)cvy_permutation_at(&p, (uint64_t)(position - w.begin));
             if (at < lane_begin || at >= lane_end)
                 continue;
             if (*row >= first && *row < end)
@@ -165,7 +165,7 @@ static cvy_status prepare_windows(cvy_epoch_order *o, cvy_dataset *d)
         if (i == 0 || stored.first[i] - o->blocks.first[o->blocks.count - 1] >= asked)
             cvy_blocks_add(&o->blocks, stored.first[i]);
     if (stored.count == 0) {
-        const int64_t each = asked > 0 ? asked : CVY_BLOCK_USUAL;
+        const int64_t each = asked > 0 ? asked : CVY_BLOCK_DEFAULT;
         CVY_TRY(cvy_mem_alloc((size_t)((n + each - 1) / each) * sizeof *o->blocks.first, &o->blocks.first));
         for (int64_t at = 0; at < n; at += each)
             cvy_blocks_add(&o->blocks, at);
@@ -173,16 +173,16 @@ static cvy_status prepare_windows(cvy_epoch_order *o, cvy_dataset *d)
     o->nwindow = (o->blocks.count + WINDOW_BLOCKS - 1) / WINDOW_BLOCKS;
     CVY_TRY(cvy_mem_alloc((size_t)o->nwindow * sizeof *o->end, &o->end));
     o->lock_made = pthread_mutex_init(&o->lock, NULL) == 0;
-    CVY_CHECK(o->lock_made, CVY_E_MEMORY, "cannot make a lock for an order");
+    CVY_CHECK(o->lock_made, CVY_E_MEMORY, "cannot create a lock for an order");
     return CVY_OK;
 }
 
 /* ---- classes ---- */
 
-static int64_t balanced_at(const cvy_epoch_order *o, const cvy_permutation *order, uint64_t epoch, int64_t place)
+static int64_t balanced_at(const cvy_epoch_order *o, const cvy_permutation *order, uint64_t epoch, int64_t position)
 {
-    const int64_t turn = (int64_t)cvy_permutation_at(order, (uint64_t)place), c = turn % o->nclasses;
-    const int64_t nth = turn / o->nclasses, n = o->first[c + 1] - o->first[c];
+    const int64_t index = (int64_t)cvy_permutation_at(order, (uint64_t)position), c = index % o->nclasses;
+    const int64_t nth = index / o->nclasses, n = o->first[c + 1] - o->first[c];
     const uint64_t round = (uint64_t)(nth / n);
     const cvy_permutation p = keyed_permutation(o->o.seed, o->class_stream ^ round, epoch, (uint64_t)c, n);
     return o->number[o->first[c] + (int64_t)cvy_permutation_at(&p, (uint64_t)(nth % n))];
@@ -218,7 +218,7 @@ static cvy_status prepare_balance(cvy_epoch_order *o, cvy_dataset *d)
     CVY_CHECK(info->nclasses > 0, CVY_E_CONFIG, "data.balance is class, but %s has no classes",
               info->path ? info->path : info->format);
     CVY_CHECK(o->o.shuffle == CVY_SHUFFLE_ALL, CVY_E_CONFIG,
-              "data.balance: class draws samples from everywhere: it goes with data.shuffle: true only");
+              "data.balance: class draws samples from the whole set: it needs data.shuffle: true");
     CVY_TRY_OUT(cvy_mem_alloc((size_t)o->nsamples * sizeof *label, &label));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)info->nclasses * sizeof *at, &at));
     CVY_TRY_OUT(cvy_mem_alloc((size_t)(info->nclasses + 1) * sizeof *o->first, &o->first));
@@ -241,12 +241,12 @@ void cvy_epoch_order_get(cvy_epoch_order *o, uint64_t epoch, int64_t batch_first
     }
     const cvy_permutation order = cvy_permutation_make(o->o.seed, epoch, (uint64_t)o->nsamples);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t place = batch_first + first + i;
+        const int64_t position = batch_first + first + i;
         if (o->nclasses > 0)
-            number_out[i] = balanced_at(o, &order, epoch, place);
+            number_out[i] = balanced_at(o, &order, epoch, position);
         else
             number_out[i] =
-                o->o.shuffle == CVY_SHUFFLE_ALL ? (int64_t)cvy_permutation_at(&order, (uint64_t)place) : place;
+                o->o.shuffle == CVY_SHUFFLE_ALL ? (int64_t)cvy_permutation_at(&order, (uint64_t)position) : position;
     }
 }
 

@@ -47,17 +47,17 @@ cvy_status cvy_order_share(void *order, int64_t step, cvy_share *shares, int max
     if (step >= o->last_step)
         return CVY_END;
     const int64_t n = cvy_order_batch(o, step), nmicro = o->shards ? 1 : CVY_MIN(o->accumulate, n);
-    CVY_CHECK(nmicro <= max, CVY_E_CONFIG, "%lld micro-batches a step; at most %d", (long long)nmicro, max);
-    int64_t place = step % o->steps_per_epoch * o->batch;
+    CVY_CHECK(nmicro <= max, CVY_E_CONFIG, "%lld micro-batches per step; at most %d", (long long)nmicro, max);
+    int64_t position = step % o->steps_per_epoch * o->batch;
     for (int64_t m = 0; m < nmicro; m++) {
         const int64_t micro_n = n / nmicro + (m < n % nmicro);
         const cvy_batch share = cvy_order_part(o, micro_n, o->rank);
         shares[m] = (cvy_share){.epoch = step / o->steps_per_epoch,
-                                .first_place = place + share.first,
+                                .first_position = position + share.first,
                                 .n = share.local_n,
-                                .batch_first = place,
+                                .batch_first = position,
                                 .batch_n = micro_n};
-        place += micro_n;
+        position += micro_n;
     }
     *nshare_out = (int)nmicro;
     return CVY_OK;

@@ -101,19 +101,19 @@ static cvy_status list_pattern(cvy_pool *pool, const char *root, const char *pat
 }
 
 /* If a source is files of one folder: lists the other files that readers look for in that folder. */
-static cvy_status list_beside(cvy_pool *pool, const char *root, const char *rest, const char *path, cvy_text *t)
+static cvy_status list_companions(cvy_pool *pool, const char *root, const char *rest, const char *path, cvy_text *t)
 {
     static const char *const usual[] = {"labels.txt", "batches.meta.txt", "fine_label_names.txt",
                                         "coarse_label_names.txt"};
     const char *labels = NULL;
-    CVY_TRY(cvy_idx_labels_beside(pool, path, &labels));
+    CVY_TRY(cvy_idx_labels_path(pool, path, &labels));
     if (labels)
         CVY_TRY(list_path(pool, labels, cvy_data_base_name(labels), 0, t));
     for (int i = 0; i < CVY_COUNT(usual); i++) {
-        const char *beside = NULL;
-        CVY_TRY(cvy_data_path_join(pool, root, usual[i], &beside));
-        if (fnmatch(rest, usual[i], 0) != 0 && cvy_file_exists(beside) && !cvy_file_is_folder(beside))
-            CVY_TRY(list_path(pool, beside, usual[i], 0, t));
+        const char *companion = NULL;
+        CVY_TRY(cvy_data_path_join(pool, root, usual[i], &companion));
+        if (fnmatch(rest, usual[i], 0) != 0 && cvy_file_exists(companion) && !cvy_file_is_folder(companion))
+            CVY_TRY(list_path(pool, companion, usual[i], 0, t));
     }
     return CVY_OK;
 }
@@ -131,7 +131,7 @@ static cvy_status list_source(const char *root, const char *rest, cvy_text *t)
     CVY_TRY_OUT(cvy_pool_printf(pool, &path, "%s/%s", root, rest));
     CVY_TRY_OUT(cvy_file_exists(path) ? list_path(pool, path, rest, 0, t) : list_pattern(pool, root, path, t));
     if (!cvy_file_is_folder(path) && !strchr(rest, '/'))
-        status = list_beside(pool, root, rest, path, t);
+        status = list_companions(pool, root, rest, path, t);
 out:
     free(full);
     cvy_pool_destroy(&pool);
@@ -201,7 +201,7 @@ static cvy_status try_lock(const char *root, int *lock_out, int *alone_out)
     CVY_TRY(cvy_file_make_folder(root));
     snprintf(path, sizeof path, "%s/lock", root);
     const int fd = cvy_file_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    CVY_CHECK(fd >= 0 || errno == ENOENT, CVY_E_IO, "%s: cannot be made: %s", path, strerror(errno));
+    CVY_CHECK(fd >= 0 || errno == ENOENT, CVY_E_IO, "%s: cannot be created: %s", path, strerror(errno));
     *lock_out = -1;
     if (fd < 0)
         return CVY_OK;
@@ -216,7 +216,7 @@ static cvy_status try_lock(const char *root, int *lock_out, int *alone_out)
 }
 
 /* Runs on the node's first rank. Afterwards the copy exists, or this run holds the exclusive lock to make it. */
-static cvy_status take_place(const cvy_stage *s, struct copy *c, const struct listing *l)
+static cvy_status claim_folder(const cvy_stage *s, struct copy *c, const struct listing *l)
 {
     int alone = 0;
     char path[4200];
@@ -224,7 +224,7 @@ static cvy_status take_place(const cvy_stage *s, struct copy *c, const struct li
     while (c->lock < 0) {
         CVY_TRY(try_lock(c->root, &c->lock, &alone));
         CVY_CHECK(c->lock >= 0 || cvy_clock_s() - start < WAIT_S, CVY_E_IO,
-                  "%s: has been locked by another run for %d s; data.stage must be a folder of each node's own",
+                  "%s: has been locked by another run for %d s; data.stage must be a folder that is local to each node",
                   c->root, WAIT_S);
         if (c->lock < 0)
             nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
@@ -244,7 +244,8 @@ static cvy_status take_place(const cvy_stage *s, struct copy *c, const struct li
     CVY_CHECK(statvfs(s->folder, &fs) == 0, CVY_E_IO, "%s: %s", s->folder, strerror(errno));
     const double room = (double)fs.f_bavail * (double)fs.f_frsize;
     CVY_CHECK(room >= (double)l->bytes, CVY_E_IO,
-              "data.stage: %s has %.1f MB free and %s needs %.1f MB: free some, name another folder, or do without",
+              "data.stage: %s has %.1f MB free and %s needs %.1f MB: free some space, name another folder, or switch "
+              "staging off",
               s->folder, 1e-6 * room, l->path, 1e-6 * (double)l->bytes);
     return CVY_OK;
 }
@@ -281,7 +282,7 @@ static cvy_status copy_slice(const struct listing *l, const struct copy *c, cons
     const int to = cvy_file_open(to_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     cvy_status status = CVY_OK;
     if (to < 0)
-        status = cvy_error_set(CVY_E_IO, "%s: cannot be made: %s", to_path, strerror(errno));
+        status = cvy_error_set(CVY_E_IO, "%s: cannot be created: %s", to_path, strerror(errno));
     else
         status = copy_range(from, from_path, to, to_path, offset, CVY_MIN(offset + SLICE_BYTES, f->bytes), room);
     close(from);
@@ -294,11 +295,11 @@ static cvy_status copy_slice(const struct listing *l, const struct copy *c, cons
 static cvy_status copy_share(const cvy_stage *s, const struct listing *l, const struct copy *c)
 {
     void *room = NULL;
-    int64_t turn = 0;
+    int64_t slice = 0;
     cvy_status status = cvy_mem_alloc((size_t)PIECE_BYTES, &room);
     for (int64_t i = 0; i < l->nfile; i++)
         for (int64_t offset = 0; (offset == 0 || offset < l->file[i].bytes) && status == CVY_OK; offset += SLICE_BYTES)
-            if (turn++ % s->comm->node_nranks == s->comm->node_rank)
+            if (slice++ % s->comm->node_nranks == s->comm->node_rank)
                 status = copy_slice(l, c, &l->file[i], offset, room);
     cvy_mem_free(&room);
     return status;
@@ -323,7 +324,7 @@ static cvy_status finish_copy(const struct listing *l, const struct copy *c)
 static cvy_status make_copy(cvy_stage *s, struct copy *c, const struct listing *l, cvy_text *report)
 {
     cvy_comm *comm = s->comm;
-    CVY_TRY(cvy_comm_agree(comm, leads_node(s) ? take_place(s, c, l) : CVY_OK));
+    CVY_TRY(cvy_comm_agree(comm, leads_node(s) ? claim_folder(s, c, l) : CVY_OK));
     const int is_there = has_manifest(c, l);
     int64_t anywhere = !is_there;
     const double start = cvy_clock_s();
@@ -336,8 +337,8 @@ static cvy_status make_copy(cvy_stage *s, struct copy *c, const struct listing *
     CVY_TRY(cvy_comm_agree(comm, leads_node(s) && !is_there ? finish_copy(l, c) : CVY_OK));
     const double seconds = cvy_clock_s() - start;
     cvy_text_add(report,
-                 "data.stage: %s copied to %s: %lld file%s, %.1f MB in %.2f s, %.0f MB/s a node with %d rank%s, read "
-                 "back and found equal\n",
+                 "data.stage: %s copied to %s: %lld file%s, %.1f MB in %.2f s, %.0f MB/s per node with %d rank%s, read "
+                 "back and verified\n",
                  l->path, c->root, (long long)l->nfile, l->nfile == 1 ? "" : "s", 1e-6 * (double)l->bytes, seconds,
                  1e-6 * (double)l->bytes / CVY_MAX(seconds, 1e-9), comm->node_nranks,
                  comm->node_nranks == 1 ? "" : "s");
@@ -370,11 +371,12 @@ static cvy_status cut_path(cvy_pool *pool, const char *path, const char **root_o
 static cvy_status check_format(const cvy_tree *at, const char *path, const char *format)
 {
     const cvy_reader_def *reader = NULL;
-    if (!format && cvy_file_exists(path) && cvy_reader_by_look(path, &reader) == CVY_OK)
+    if (!format && cvy_file_exists(path) && cvy_reader_detect(path, &reader) == CVY_OK)
         format = reader->name;
-    CVY_CHECK(!format || strcmp(format, "list") != 0, CVY_E_CONFIG,
-              "%s: data.stage copies files and folders, and %s as list needs the pictures that it names: convert it",
-              cvy_tree_where(at), path);
+    CVY_CHECK(
+        !format || strcmp(format, "list") != 0, CVY_E_CONFIG,
+        "%s: data.stage copies files and folders, but the list %s needs the pictures that it names: convert it first",
+        cvy_tree_where(at), path);
     return CVY_OK; /* if there is no such source, opening it will report that */
 }
 

@@ -59,7 +59,7 @@ static cvy_status read_shape(const char *text, cvy_dtype dtype, const char *path
 {
     CVY_TRY(cvy_shape_parse(text, out));
     CVY_CHECK(cvy_shape_elems(out) <= UINT32_MAX / (int64_t)cvy_dtype_bytes(dtype), CVY_E_FORMAT,
-              "%s: %s of the shape %s, expected less than 4 GiB a sample", path, cvy_dtype_text(dtype), text);
+              "%s: %s of the shape %s, expected less than 4 GiB per sample", path, cvy_dtype_text(dtype), text);
     return CVY_OK;
 }
 
@@ -186,8 +186,8 @@ static cvy_status pack_open(const cvy_reader_args *args, cvy_reader_info *info, 
 {
     struct pack *p = NULL;
     CVY_CHECK(args->path && pack_probe(args->path), CVY_E_IO,
-              "%s: is not a packed set (no %s in it; was packing cut off?)", args->path ? args->path : "format pack",
-              PACK_META);
+              "%s: is not a packed set (no %s in it; was packing interrupted?)",
+              args->path ? args->path : "format pack", PACK_META);
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *p, &p));
     p->pool = info->pool;
     p->folder = args->path;

@@ -51,7 +51,7 @@ static cvy_status png_check(int code)
 static cvy_status png_begin(const void *bytes, size_t count, spng_ctx **out, struct spng_ihdr *ihdr)
 {
     spng_ctx *ctx = spng_ctx_new(0);
-    CVY_CHECK(ctx, CVY_E_MEMORY, "cannot make a PNG decoder");
+    CVY_CHECK(ctx, CVY_E_MEMORY, "cannot create a PNG decoder");
     spng_set_image_limits(ctx, CVY_PICTURE_SIDE_MAX, CVY_PICTURE_SIDE_MAX);
     spng_set_chunk_limits(ctx, 64 << 20, 64 << 20);
     spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
@@ -72,7 +72,7 @@ static int png_is_grey(const struct spng_ihdr *ihdr)
     return ihdr->color_type == SPNG_COLOR_TYPE_GRAYSCALE || ihdr->color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA;
 }
 
-static cvy_status png_look(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
+static cvy_status png_read_header(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
 {
     spng_ctx *ctx = NULL;
     struct spng_ihdr ihdr;
@@ -116,7 +116,7 @@ out:
     return status;
 }
 #else
-static cvy_status png_look(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
+static cvy_status png_read_header(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
 {
     (void)bytes, (void)count, (void)C_out, (void)H_out, (void)W_out;
     CVY_FAIL(CVY_E_UNSUPPORTED, "a PNG, and this build has no PNG decoder: install libspng's headers and build again");
@@ -125,26 +125,27 @@ static cvy_status png_look(const void *bytes, size_t count, int64_t *C_out, int6
 static cvy_status png_decode(const cvy_decode *d, cvy_picture *out)
 {
     (void)d, (void)out;
-    return png_look(NULL, 0, NULL, NULL, NULL);
+    return png_read_header(NULL, 0, NULL, NULL, NULL);
 }
 #endif
 
-cvy_status cvy_picture_look(cvy_coding coding, const void *bytes, size_t count, int64_t *C_out, int64_t *H_out,
-                            int64_t *W_out)
+cvy_status cvy_picture_read_header(cvy_coding coding, const void *bytes, size_t count, int64_t *C_out, int64_t *H_out,
+                                   int64_t *W_out)
 {
     switch (coding) {
-    case CVY_CODING_JPEG: return cvy_jpeg_look(bytes, count, C_out, H_out, W_out);
-    case CVY_CODING_PNG: return png_look(bytes, count, C_out, H_out, W_out);
+    case CVY_CODING_JPEG: return cvy_jpeg_read_header(bytes, count, C_out, H_out, W_out);
+    case CVY_CODING_PNG: return png_read_header(bytes, count, C_out, H_out, W_out);
     default: CVY_FAIL(CVY_E_FORMAT, "is neither a JPEG nor a PNG");
     }
 }
 
 cvy_status cvy_picture_decode_part(cvy_coding coding, const void *bytes, size_t count, int64_t channels,
-                                   cvy_want_fn want, void *user, cvy_bytes *room, cvy_bytes *rows, cvy_picture *out)
+                                   cvy_window_fn choose_window, void *user, cvy_bytes *room, cvy_bytes *rows,
+                                   cvy_picture *out)
 {
-    const cvy_decode d = {bytes, count, channels, want, user, room, rows};
-    CVY_CHECK(channels == 1 || channels == 3, CVY_E_UNSUPPORTED, "a picture cannot become %lld channels, only 1 or 3",
-              (long long)channels);
+    const cvy_decode d = {bytes, count, channels, choose_window, user, room, rows};
+    CVY_CHECK(channels == 1 || channels == 3, CVY_E_UNSUPPORTED,
+              "a picture cannot be converted to %lld channels, only to 1 or 3", (long long)channels);
     switch (coding) {
     case CVY_CODING_JPEG: return cvy_jpeg_decode(&d, out);
     case CVY_CODING_PNG: return png_decode(&d, out);

@@ -10,13 +10,13 @@
 typedef struct cvy_decode {
     const void *bytes;
     size_t count;
-    int64_t channels; /* of the result: 1 or 3 */
-    cvy_want_fn want; /* chooses a part of the picture; NULL: the whole picture */
+    int64_t channels;            /* of the result: 1 or 3 */
+    cvy_window_fn choose_window; /* chooses a part of the picture; NULL: the whole picture */
     void *user;
     cvy_bytes *room, *rows; /* buffers for the planes, and for scratch memory */
 } cvy_decode;
 
-cvy_status cvy_jpeg_look(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out);
+cvy_status cvy_jpeg_read_header(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out);
 cvy_status cvy_jpeg_decode(const cvy_decode *d, cvy_picture *out);
 
 /* Checks the size against the limits for malicious files. The error names `kind`. */

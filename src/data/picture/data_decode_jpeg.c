@@ -108,7 +108,7 @@ static cvy_status check(const struct jpeg_decompress_struct *cinfo)
     return cvy_picture_check_size("JPEG", cinfo->image_height, cinfo->image_width);
 }
 
-cvy_status cvy_jpeg_look(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
+cvy_status cvy_jpeg_read_header(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
 {
     struct jpeg_decompress_struct cinfo = {0};
     struct fault fault;
@@ -153,8 +153,8 @@ static struct area choose(struct jpeg_decompress_struct *cinfo, const cvy_decode
 {
     cvy_picture_window w = {0};
     const int64_t H = cinfo->image_height, W = cinfo->image_width;
-    const int in_part = d->want && d->want(d->user, H, W, &w) && w.top >= 0 && w.left >= 0 && w.height > 0 &&
-                        w.width > 0 && w.top + w.height <= H && w.left + w.width <= W;
+    const int in_part = d->choose_window && d->choose_window(d->user, H, W, &w) && w.top >= 0 && w.left >= 0 &&
+                        w.height > 0 && w.width > 0 && w.top + w.height <= H && w.left + w.width <= W;
     const int eighths = in_part ? eighths_for(w.scale) : 8;
     cinfo->out_color_space = d->channels == 1 ? JCS_GRAYSCALE : (J_COLOR_SPACE)COLOUR_SPACE;
     cinfo->dct_method = JDCT_ISLOW;
@@ -277,7 +277,7 @@ cvy_status cvy_jpeg_decode(const cvy_decode *d, cvy_picture *out)
     return status;
 }
 #else
-cvy_status cvy_jpeg_look(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
+cvy_status cvy_jpeg_read_header(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out)
 {
     (void)bytes, (void)count, (void)C_out, (void)H_out, (void)W_out;
     CVY_FAIL(CVY_E_UNSUPPORTED,
@@ -287,6 +287,6 @@ cvy_status cvy_jpeg_look(const void *bytes, size_t count, int64_t *C_out, int64_
 cvy_status cvy_jpeg_decode(const cvy_decode *d, cvy_picture *out)
 {
     (void)d, (void)out;
-    return cvy_jpeg_look(NULL, 0, NULL, NULL, NULL);
+    return cvy_jpeg_read_header(NULL, 0, NULL, NULL, NULL);
 }
 #endif

@@ -88,8 +88,8 @@ cvy_status cvy_picture_encode_jpeg(const cvy_picture *picture, int quality, cvy_
     uint8_t *row = NULL;
     CVY_CHECK(picture->dtype == CVY_DTYPE_U8 && (picture->C == 1 || picture->C == 3) && picture->W >= 1 &&
                   picture->H >= 1 && picture->W <= CVY_PICTURE_SIDE_MAX && picture->H <= CVY_PICTURE_SIDE_MAX,
-              CVY_E_UNSUPPORTED, "a picture of %lld channels, %lldx%lld, cannot become a JPEG", (long long)picture->C,
-              (long long)picture->H, (long long)picture->W);
+              CVY_E_UNSUPPORTED, "a picture of %lld channels, %lldx%lld, cannot be written as a JPEG",
+              (long long)picture->C, (long long)picture->H, (long long)picture->W);
     CVY_TRY(cvy_bytes_need(out, CVY_MAX((size_t)(picture->C * picture->H * picture->W) / 4, 4096)));
     CVY_TRY(cvy_mem_alloc((size_t)(picture->C * picture->W), &row));
     e.c.err = jpeg_std_error(&e.fault);
@@ -100,7 +100,7 @@ cvy_status cvy_picture_encode_jpeg(const cvy_picture *picture, int quality, cvy_
         jpeg_destroy_compress(&e.c);
         cvy_mem_free(&row);
         CVY_TRY(e.status);
-        CVY_FAIL(CVY_E_INTERNAL, "a JPEG cannot be made: %s", e.text);
+        CVY_FAIL(CVY_E_INTERNAL, "a JPEG cannot be written: %s", e.text);
     }
     jpeg_create_compress(&e.c);
     e.sink = (struct jpeg_destination_mgr){
@@ -115,6 +115,6 @@ cvy_status cvy_picture_encode_jpeg(const cvy_picture *picture, int quality, cvy_
 cvy_status cvy_picture_encode_jpeg(const cvy_picture *picture, int quality, cvy_bytes *out)
 {
     (void)picture, (void)quality, (void)out;
-    CVY_FAIL(CVY_E_UNSUPPORTED, "this build cannot make a JPEG: install libjpeg-turbo's headers and build again");
+    CVY_FAIL(CVY_E_UNSUPPORTED, "this build cannot write a JPEG: install libjpeg-turbo's headers and build again");
 }
 #endif

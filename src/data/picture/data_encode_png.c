@@ -24,8 +24,8 @@ static cvy_status encode(spng_ctx *png, const cvy_picture *p, const uint8_t *row
         fault = spng_encode_image(png, rows, bytes, SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
     if (!fault)
         data = spng_get_png_buffer(png, &made, &fault);
-    CVY_CHECK(!fault && data, CVY_E_INTERNAL, "a picture of %lldx%lldx%lld cannot be made a PNG: %s", (long long)p->C,
-              (long long)p->H, (long long)p->W, spng_strerror(fault));
+    CVY_CHECK(!fault && data, CVY_E_INTERNAL, "a picture of %lldx%lldx%lld cannot be written as a PNG: %s",
+              (long long)p->C, (long long)p->H, (long long)p->W, spng_strerror(fault));
     const cvy_status status = cvy_bytes_need(out, made);
     if (status == CVY_OK)
         memcpy(out->data, data, made);
@@ -38,7 +38,7 @@ cvy_status cvy_picture_encode_png(const cvy_picture *p, cvy_bytes *rows, cvy_byt
     const int64_t plane = p->H * p->W;
     const uint8_t *from = p->data;
     CVY_CHECK(p->dtype == CVY_DTYPE_U8 && (p->C == 1 || p->C == 3) && plane > 0, CVY_E_UNSUPPORTED,
-              "%lld channels of %s are no picture", (long long)p->C, cvy_dtype_text(p->dtype));
+              "%lld channels of %s are not a picture", (long long)p->C, cvy_dtype_text(p->dtype));
     CVY_TRY(cvy_bytes_need(rows, (size_t)(p->C * plane)));
     uint8_t *to = rows->data;
     for (int64_t i = 0; i < plane; i++)

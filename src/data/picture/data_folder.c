@@ -18,7 +18,7 @@ struct folder_opts {
 
 static const cvy_option folder_opts[] = {
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(folder_opts, channels), "auto", "auto|grey|rgb", "",
-     "what pictures become; auto is what the first one is"},
+     "channels of decoded pictures; auto: those of the first picture"},
     {0},
 };
 
@@ -96,7 +96,7 @@ static cvy_status list_root(struct folder *f)
         CVY_TRY(list_class(f, name[i]));
     }
     CVY_CHECK(f->count > 0, CVY_E_FORMAT,
-              "%s: an empty data folder, expected pictures (*.jpg, *.jpeg, *.png) or one folder of them a class",
+              "%s: an empty data folder, expected pictures (*.jpg, *.jpeg, *.png) or one folder of them for each class",
               f->root);
     return CVY_OK;
 }
@@ -184,8 +184,8 @@ static cvy_status folder_open(const cvy_reader_args *args, cvy_reader_info *info
     f->pool = info->pool;
     f->root = root;
     CVY_TRY_OUT(list_root(f));
-    CVY_TRY_OUT(cvy_data_look_at_first(folder_read, folder_where, f, f->count,
-                                       ((const struct folder_opts *)args->options)->channels, info));
+    CVY_TRY_OUT(cvy_data_read_first(folder_read, folder_where, f, f->count,
+                                    ((const struct folder_opts *)args->options)->channels, info));
     info->nsamples = f->count;
     info->has_label = f->nclasses > 0;
     info->nclasses = f->nclasses;
@@ -206,7 +206,7 @@ static void folder_hash(void *state, cvy_hasher *h)
 
 CVY_READER_DEFINE(folder) = {
     .name = "folder",
-    .summary = "pictures (JPEG, PNG), one folder a class",
+    .summary = "pictures (JPEG, PNG), one folder per class",
     .options = folder_opts,
     .options_size = sizeof(struct folder_opts),
     .probe = folder_probe,

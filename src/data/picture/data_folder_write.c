@@ -82,7 +82,7 @@ static cvy_status put_file(struct folder_writer *w, int64_t number, const cvy_ra
     CVY_TRY(cvy_bytes_need(&w->path, strlen(w->root) + strlen(class) + 48));
     snprintf(w->path.data, w->path.bytes, "%s/%s/%08lld.%s", w->root, class, (long long)number, suffix);
     const int fd = cvy_file_open(w->path.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be made: %s", (const char *)w->path.data, strerror(errno));
+    CVY_CHECK(fd >= 0, CVY_E_IO, "%s: cannot be created: %s", (const char *)w->path.data, strerror(errno));
     const cvy_status status = cvy_write_all(fd, data, bytes, w->path.data);
     close(fd);
     w->count++;
@@ -153,7 +153,7 @@ static void folder_writer_close(void *state)
 
 CVY_WRITER_DEFINE(folder) = {
     .name = "folder",
-    .summary = "pictures, a sub-folder a class",
+    .summary = "pictures, one sub-folder per class",
     .open = folder_writer_open,
     .has_piece = folder_has_piece,
     .begin_piece = folder_begin_piece,

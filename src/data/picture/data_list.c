@@ -26,15 +26,16 @@ static const cvy_option list_opts[] = {
     {"root", CVY_TYPE_STRING, CVY_FIELD(list_opts, root), "", "", "",
      "folder that the paths start from; the list's own by default"},
     {"separator", CVY_TYPE_CHOICE, CVY_FIELD(list_opts, separator), "auto", "auto|tab|comma|space|none", "",
-     "what stands before the label, the last on a line; none: there are only paths; auto is found by looking"},
+     "separator before the label, the last one on a line; none: there are only paths; auto: detected from the first "
+     "lines"},
     {"labels", CVY_TYPE_CHOICE, CVY_FIELD(list_opts, labels), "auto", "auto|numbers|names", "",
-     "what labels are; auto is what the first one is"},
+     "how labels are written; auto: as the first one is"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(list_opts, classes), "0", "0..", "",
-     "number of classes; 0 is the largest label and one, or as many names as there are"},
+     "number of classes; 0: the number of class names, or the largest label plus one"},
     {"outside", CVY_TYPE_BOOL, CVY_FIELD(list_opts, outside), "false", "", "",
-     "lets paths be absolute or lead out of the root by .."},
+     "allows paths that are absolute or leave the root by .."},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(list_opts, channels), "auto", "auto|grey|rgb", "",
-     "what pictures become; auto is what the first one is"},
+     "channels of decoded pictures; auto: those of the first picture"},
     {0},
 };
 
@@ -153,7 +154,7 @@ static cvy_status note_label(struct list *l, cvy_line_part label, int32_t *out)
     if (!is_number || number <= INT32_MIN || number > INT32_MAX)
         return CVY_OK;
     *out = (int32_t)number;
-    cvy_classes_see(&l->classes, *out);
+    cvy_classes_note_label(&l->classes, *out);
     return CVY_OK;
 }
 
@@ -168,7 +169,7 @@ static cvy_status index_line(struct list *l, const struct list_opts *o, cvy_line
     CVY_CHECK(path.bytes + strlen(l->root) + 2 <= PATH_ROOM, CVY_E_FORMAT, "%s, line %lld: a path of %zu bytes",
               l->index.file.path, (long long)number, path.bytes);
     CVY_CHECK(o->outside || !leaves_root(path), CVY_E_FORMAT,
-              "%s, line %lld: %.*s leads out of the root %s; if that is meant, say outside: true", l->index.file.path,
+              "%s, line %lld: %.*s leaves the root %s; if that is meant, set outside: true", l->index.file.path,
               (long long)number, (int)path.bytes, path.at, l->root);
     e.offset = (uint64_t)(offset + (path.at - line.at));
     e.bytes = (uint32_t)path.bytes;
@@ -265,11 +266,11 @@ static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_rea
     CVY_TRY(index_lines(l, o));
     info->nsamples = l->index.entries.count;
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", args->path);
-    CVY_TRY(cvy_data_look_at_first(list_read, list_where, l, info->nsamples, o->channels, info));
+    CVY_TRY(cvy_data_read_first(list_read, list_where, l, info->nsamples, o->channels, info));
     if (l->separator == SEPARATOR_NONE)
         return CVY_OK;
     if (!l->classes.by_name && strcmp(cvy_data_base_name(args->path), "labels.txt") != 0)
-        CVY_TRY(cvy_classes_names_beside(&l->classes, folder, 0));
+        CVY_TRY(cvy_classes_read_names(&l->classes, folder, 0));
     const cvy_status status = cvy_classes_resolve(&l->classes, o->classes, &l->index.entries, info);
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", args->path);
 }

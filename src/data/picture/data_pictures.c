@@ -39,9 +39,9 @@ static const cvy_option pictures_opts[] = {
     ROW(classes, CVY_TYPE_INT, "10", "1..1080", "", "number of classes"),
     ROW(samples, CVY_TYPE_INT, "1024", "1..", "samples", "number of pictures"),
     ROW(first, CVY_TYPE_INT, "0", "0..", "",
-        "number of the first picture: sets of one seed with ranges apart share none"),
+        "number of the first picture: sets with the same seed and ranges that do not overlap have none in common"),
     ROW(seed, CVY_TYPE_INT, "1", "0..", "", "seed of all random numbers; classes look the same under every seed"),
-    ROW(noise, CVY_TYPE_INT, "24", "0..128", "", "largest noise of a pixel, of 255"),
+    ROW(noise, CVY_TYPE_INT, "24", "0..128", "", "largest noise of a pixel, on the scale of 0 to 255"),
     ROW(encode, CVY_TYPE_CHOICE, "none", "none|jpeg", "", "whether samples are plain bytes or JPEG files"),
     ROW(quality, CVY_TYPE_INT, "90", "1..100", "", "of these files"),
     {0},
@@ -111,8 +111,8 @@ static struct colour from_hue(float hue, float saturation, float value)
 {
     struct colour c;
     for (int k = 0; k < 3; k++) {
-        const float turn = fmodf(hue * 6 + (float)(k == 0 ? 5 : k == 1 ? 3 : 1), 6);
-        c.rgb[k] = 255 * value * (1 - saturation * clamp(fminf(turn, 4 - turn), 1));
+        const float sector = fmodf(hue * 6 + (float)(k == 0 ? 5 : k == 1 ? 3 : 1), 6);
+        c.rgb[k] = 255 * value * (1 - saturation * clamp(fminf(sector, 4 - sector), 1));
     }
     return c;
 }

@@ -70,7 +70,8 @@ static cvy_status check_shards(const char *const *path, int64_t n)
         const int want = before + 1;
         if (is_shard || before >= 0)
             CVY_CHECK(is_shard && shard == want && (before < 0 || of == count) && shard < of, CVY_E_FORMAT,
-                      "%s: shard %05d of %05d is missing beside it; name the files by a glob if a part of the set is "
+                      "%s: shard %05d of %05d is missing in the same folder; name the files by a glob if a part of the "
+                      "set is "
                       "meant",
                       path[before < 0 ? i : i - 1], want, before < 0 ? of : count);
         count = of;
@@ -122,7 +123,7 @@ static const char *compression_of(const uint8_t *head)
     return head[0] == 0x78 && (head[0] * 256 + head[1]) % 31 == 0 ? "zlib" : NULL;
 }
 
-cvy_status cvy_tfrecord_look(cvy_scan *scan, int64_t at, int64_t record, uint32_t *bytes_out)
+cvy_status cvy_tfrecord_read_head(cvy_scan *scan, int64_t at, int64_t record, uint32_t *bytes_out)
 {
     const char *path = scan->file->path;
     const int64_t left = scan->file->bytes - at;
@@ -140,7 +141,7 @@ cvy_status cvy_tfrecord_look(cvy_scan *scan, int64_t at, int64_t record, uint32_
               path, packing, *packing == 'g' ? "gunzip" : "pigz -dz");
     CVY_CHECK(
         crc == want, CVY_E_FORMAT,
-        "%s, record %lld at byte %lld: checksum of the length is %08x, expected %08x: damaged, or no TFRecord file",
+        "%s, record %lld at byte %lld: checksum of the length is %08x, expected %08x: damaged, or not a TFRecord file",
         path, (long long)record, (long long)at, crc, want);
     CVY_CHECK(bytes <= (uint64_t)left && left - (int64_t)bytes >= CVY_TFRECORD_HEAD + CVY_TFRECORD_FOOT, CVY_E_FORMAT,
               "%s, record %lld at byte %lld: truncated: a record of %llu bytes, and the file has %lld more", path,
@@ -181,9 +182,9 @@ static cvy_status note_label(struct tf *t, const struct tf_sample *s, int32_t *l
         return status == CVY_E_MEMORY ? status : CVY_OK;
     }
     *label = number;
-    cvy_classes_see(&t->classes, number);
+    cvy_classes_note_label(&t->classes, number);
     if (cvy_feature_bytes(&s->f[TF_TEXT], &text))
-        return cvy_classes_call(&t->classes, number, (const char *)text.at, (size_t)(text.end - text.at));
+        return cvy_classes_set_name(&t->classes, number, (const char *)text.at, (size_t)(text.end - text.at));
     return CVY_OK;
 }
 
@@ -210,7 +211,7 @@ static cvy_status index_file(struct tf *t, cvy_scan *scan)
         struct tf_sample s = {0};
         cvy_entry e = {.offset = (uint64_t)at, .label = CVY_LABEL_UNKNOWN};
         scan->window = reads_records(t) ? (size_t)1 << 22 : (size_t)1 << 14;
-        CVY_TRY(cvy_tfrecord_look(scan, at, record, &e.bytes));
+        CVY_TRY(cvy_tfrecord_read_head(scan, at, record, &e.bytes));
         if (reads_records(t)) {
             CVY_TRY(cvy_scan_at(scan, at + CVY_TFRECORD_HEAD, (size_t)e.bytes + CVY_TFRECORD_FOOT, &s.record));
             s.bytes = e.bytes;
@@ -351,15 +352,15 @@ out:
 
 static cvy_status find_records(struct tf *t)
 {
-    cvy_tf_kept kept;
+    cvy_tf_index_file index;
     if (!t->is.o.index)
         return index_files(t);
-    CVY_TRY(cvy_tf_kept_find(t, &kept));
-    const cvy_status status = cvy_tf_kept_load(&kept, t);
+    CVY_TRY(cvy_tf_index_file_find(t, &index));
+    const cvy_status status = cvy_tf_index_file_load(&index, t);
     if (status != CVY_NOT_APPLICABLE)
         return status == CVY_OK ? resolve(t) : status;
     CVY_TRY(index_files(t));
-    return cvy_tf_kept_save(&kept, t);
+    return cvy_tf_index_file_save(&index, t);
 }
 
 static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
@@ -377,7 +378,7 @@ static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
     CVY_TRY(find_records(t));
     info->nsamples = t->entries.count;
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", path);
-    CVY_TRY(cvy_data_look_at_first(tf_read, tf_where, t, info->nsamples, t->is.o.channels, info));
+    CVY_TRY(cvy_data_read_first(tf_read, tf_where, t, info->nsamples, t->is.o.channels, info));
     if (info->dtype == CVY_DTYPE_U8 && info->shape.ndim == 3)
         info->varying |= t->x_varies || (t->is.name[TF_IMAGE] && t->is.o.shape.count == 0);
     info->has_y = t->is.name[TF_Y] != NULL;
@@ -387,7 +388,7 @@ static cvy_status tf_load(struct tf *t, const char *path, cvy_reader_info *info)
         return CVY_OK;
     CVY_TRY(cvy_data_folder_of(t->pool, file[0], &folder));
     if (!t->classes.by_name)
-        CVY_TRY(cvy_classes_names_beside(&t->classes, folder, t->is.o.first_label));
+        CVY_TRY(cvy_classes_read_names(&t->classes, folder, t->is.o.first_label));
     return cvy_classes_resolve(&t->classes, t->is.o.classes, &t->entries, info);
 }
 

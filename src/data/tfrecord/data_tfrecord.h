@@ -32,6 +32,6 @@ static inline void cvy_tfrecord_put(uint8_t *to, uint64_t value, int bytes)
 
 /* Reads the head of the record at byte `at` of the scan's file. *bytes_out: its size without head and foot. Errors name
  * file, record and byte. */
-cvy_status cvy_tfrecord_look(cvy_scan *scan, int64_t at, int64_t record, uint32_t *bytes_out);
+cvy_status cvy_tfrecord_read_head(cvy_scan *scan, int64_t at, int64_t record, uint32_t *bytes_out);
 
 #endif

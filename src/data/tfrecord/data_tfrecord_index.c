@@ -78,7 +78,7 @@ out:
     return status;
 }
 
-cvy_status cvy_tf_kept_find(const struct tf *t, cvy_tf_kept *out)
+cvy_status cvy_tf_index_file_find(const struct tf *t, cvy_tf_index_file *out)
 {
     cvy_hasher name, state;
     cvy_hash_begin(&name);
@@ -140,8 +140,8 @@ static cvy_status take_names(struct rest *r, const struct counts *n, cvy_classes
         if (n->by_name)
             CVY_TRY(cvy_classes_number(c, name, length, &number));
         else
-            CVY_TRY(cvy_classes_call(c, i, name, length));
-        CVY_CHECK(number == i, CVY_E_FORMAT, "a name of a class stands twice");
+            CVY_TRY(cvy_classes_set_name(c, i, name, length));
+        CVY_CHECK(number == i, CVY_E_FORMAT, "the name of a class occurs twice");
     }
     return CVY_OK;
 }
@@ -158,29 +158,29 @@ static cvy_status take_all(struct rest *r, struct tf *t)
 }
 
 /* Reads the head, and returns 1 if it belongs to this data set and state. */
-static int is_of(const cvy_tf_kept *kept, struct head *head)
+static int is_of(const cvy_tf_index_file *index, struct head *head)
 {
-    return cvy_data_peek(kept->path, head, sizeof *head) == sizeof *head && head->magic == MAGIC &&
-           head->state == kept->state;
+    return cvy_data_peek(index->path, head, sizeof *head) == sizeof *head && head->magic == MAGIC &&
+           head->state == index->state;
 }
 
-cvy_status cvy_tf_kept_load(const cvy_tf_kept *kept, struct tf *t)
+cvy_status cvy_tf_index_file_load(const cvy_tf_index_file *index, struct tf *t)
 {
     struct head head;
     char *data = NULL;
     size_t bytes = 0;
-    if (!is_of(kept, &head))
+    if (!is_of(index, &head))
         return CVY_NOT_APPLICABLE;
-    CVY_TRY(cvy_file_read(kept->path, SIZE_MAX / 2, &data, &bytes));
+    CVY_TRY(cvy_file_read(index->path, SIZE_MAX / 2, &data, &bytes));
     struct rest r = {data, bytes};
     if (!take(&r, &head, sizeof head) || r.bytes != head.bytes || cvy_crc32c(0, r.at, r.bytes) != head.crc) {
-        unlink(kept->path); /* so that a good one can replace it */
+        unlink(index->path); /* so that a good one can replace it */
         cvy_mem_free(&data);
         return CVY_NOT_APPLICABLE;
     }
     const cvy_status status = take_all(&r, t);
     cvy_mem_free(&data);
-    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: remove it", kept->path);
+    return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s: remove it", index->path);
 }
 
 /* ---- writing ---- */
@@ -212,11 +212,11 @@ static void put_all(cvy_text *to, const struct tf *t)
     }
 }
 
-cvy_status cvy_tf_kept_save(const cvy_tf_kept *kept, const struct tf *t)
+cvy_status cvy_tf_index_file_save(const cvy_tf_index_file *index, const struct tf *t)
 {
-    struct head head = {.magic = MAGIC, .state = kept->state}, there;
+    struct head head = {.magic = MAGIC, .state = index->state}, there;
     cvy_text text = {0};
-    if (is_of(kept, &there)) /* another rank has written it already */
+    if (is_of(index, &there)) /* another rank has written it already */
         return CVY_OK;
     put(&text, &head, sizeof head);
     put_all(&text, t);
@@ -225,8 +225,8 @@ cvy_status cvy_tf_kept_save(const cvy_tf_kept *kept, const struct tf *t)
         head.bytes = text.bytes - sizeof head;
         head.crc = cvy_crc32c(0, text.data + sizeof head, head.bytes);
         memcpy(text.data, &head, sizeof head);
-        status = cvy_file_replace(kept->path, text.data, text.bytes);
-        if (status == CVY_E_IO && is_of(kept, &there))
+        status = cvy_file_replace(index->path, text.data, text.bytes);
+        if (status == CVY_E_IO && is_of(index, &there))
             status = CVY_OK;
     }
     cvy_text_free(&text);

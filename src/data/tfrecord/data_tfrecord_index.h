@@ -20,16 +20,16 @@ struct tf {
 
 /* For the option `index`: the index file of a data set in that folder, and a hash of the state which the data must
  * have. */
-typedef struct cvy_tf_kept {
+typedef struct cvy_tf_index_file {
     char *path;
     uint64_t state;
-} cvy_tf_kept;
+} cvy_tf_index_file;
 /* Computes both from size, time and both ends of each file of the data set. It creates the folder. */
-cvy_status cvy_tf_kept_find(const struct tf *t, cvy_tf_kept *out);
+cvy_status cvy_tf_index_file_find(const struct tf *t, cvy_tf_index_file *out);
 /* Loads first, entries, classes and x_varies from the index file. CVY_NOT_APPLICABLE: it does not exist, belongs to
  * another state, or is damaged. */
-cvy_status cvy_tf_kept_load(const cvy_tf_kept *kept, struct tf *t);
+cvy_status cvy_tf_index_file_load(const cvy_tf_index_file *index, struct tf *t);
 /* Saves the index file. Call it before cvy_classes_resolve() changes the labels. */
-cvy_status cvy_tf_kept_save(const cvy_tf_kept *kept, const struct tf *t);
+cvy_status cvy_tf_index_file_save(const cvy_tf_index_file *index, const struct tf *t);
 
 #endif

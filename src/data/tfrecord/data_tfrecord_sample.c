@@ -15,7 +15,8 @@ const cvy_option cvy_tfrecord_options[] = {
     {"x", CVY_TYPE_STRING, CVY_FIELD(tf_opts, name[TF_X]), "", "", "",
      "feature of plain input: floats, integers, or with `dtype` raw bytes; by default x"},
     {"label", CVY_TYPE_STRING, CVY_FIELD(tf_opts, name[TF_LABEL]), "", "", "",
-     "feature of the class, an integer or a name; by default image/class/label or label; none: there is none"},
+     "feature of the class, an integer or a name; by default image/class/label or label; none: the data have no "
+     "labels"},
     {"text", CVY_TYPE_STRING, CVY_FIELD(tf_opts, name[TF_TEXT]), "", "", "",
      "feature of the class's name; by default image/class/text"},
     {"y", CVY_TYPE_STRING, CVY_FIELD(tf_opts, name[TF_Y]), "", "", "", "feature of real targets, floats; by default y"},
@@ -25,15 +26,16 @@ const cvy_option cvy_tfrecord_options[] = {
      "shape of x, or [H, W, C] of raw pictures; by default what the record says in X/shape or image/height, width, "
      "channels"},
     {"dtype", CVY_TYPE_CHOICE, CVY_FIELD(tf_opts, dtype), "auto", "auto|u8|i8|u16|i16|u32|i32|u64|i64|f32|f64", "",
-     "what raw bytes of x are, little endian; auto is what X/dtype says, else u8"},
+     "type of raw bytes of x, little endian; auto: as X/dtype says, else u8"},
     {"channels", CVY_TYPE_CHOICE, CVY_FIELD(tf_opts, channels), "auto", "auto|grey|rgb", "",
-     "what encoded pictures become; auto is what the first one is"},
+     "channels of decoded pictures; auto: those of the first picture"},
     {"first_label", CVY_TYPE_INT, CVY_FIELD(tf_opts, first_label), "0", "0..1000000", "",
-     "the smallest label, which becomes class 0: 1 where 0 means background"},
+     "the smallest label, which becomes class 0: 1 if 0 means background"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(tf_opts, classes), "0", "0..1000000", "",
-     "number of classes; 0 is the largest label and one"},
+     "number of classes; 0: the largest label plus one"},
     {"index", CVY_TYPE_STRING, CVY_FIELD(tf_opts, index), "", "", "",
-     "folder that keeps where records lie and their labels, so that later runs need not read all files first; none"},
+     "folder for an index file with the positions and labels of all records, so that later runs need not read all "
+     "files first; by default none"},
     {0},
 };
 
@@ -161,8 +163,8 @@ static cvy_status take_raw_bytes(const struct tf_fields *t, const struct tf_samp
     CVY_CHECK(cvy_feature_bytes(&s->f[TF_X], &bytes), CVY_E_FORMAT, "feature %s holds no bytes", t->name[TF_X]);
     CVY_TRY(find_x_kind(t, s, &kind));
     const size_t n = (size_t)(bytes.end - bytes.at), each = array_kind_bytes(kind);
-    CVY_CHECK(n % each == 0, CVY_E_FORMAT, "feature %s has %zu bytes, which are no whole number of %s", t->name[TF_X],
-              n, dtype_word[kind]);
+    CVY_CHECK(n % each == 0, CVY_E_FORMAT, "feature %s has %zu bytes, which are not a multiple of %s", t->name[TF_X], n,
+              dtype_word[kind]);
     CVY_TRY(find_x_shape(t, s, (int64_t)(n / each), &raw->shape));
     raw->dtype = kind == ARRAY_U8 ? CVY_DTYPE_U8 : CVY_DTYPE_F32;
     CVY_TRY(cvy_bytes_need(&raw->x, n / each * cvy_dtype_bytes(raw->dtype)));
@@ -329,8 +331,8 @@ static cvy_status find_role(struct tf_fields *t, struct tf_sample *s, int role)
 }
 
 /* Finds NAME/shape or NAME/dtype of the feature NAME. */
-static cvy_status find_beside(struct tf_fields *t, cvy_pool *pool, struct tf_sample *s, int of, int role,
-                              const char *suffix)
+static cvy_status find_companion(struct tf_fields *t, cvy_pool *pool, struct tf_sample *s, int of, int role,
+                                 const char *suffix)
 {
     char *name = NULL;
     if (!t->name[of])
@@ -353,9 +355,9 @@ cvy_status cvy_tf_resolve(struct tf_fields *t, cvy_pool *pool, struct tf_sample 
         t->name[TF_X] = NULL;
     if (!t->name[TF_IMAGE] && !t->name[TF_X])
         return missing(s, "image/encoded or x (options image and x name others)");
-    CVY_TRY(find_beside(t, pool, s, TF_X, TF_X_SHAPE, CVY_TFRECORD_SHAPE));
-    CVY_TRY(find_beside(t, pool, s, TF_X, TF_X_DTYPE, CVY_TFRECORD_DTYPE));
-    CVY_TRY(find_beside(t, pool, s, TF_Y, TF_Y_SHAPE, CVY_TFRECORD_SHAPE));
+    CVY_TRY(find_companion(t, pool, s, TF_X, TF_X_SHAPE, CVY_TFRECORD_SHAPE));
+    CVY_TRY(find_companion(t, pool, s, TF_X, TF_X_DTYPE, CVY_TFRECORD_DTYPE));
+    CVY_TRY(find_companion(t, pool, s, TF_Y, TF_Y_SHAPE, CVY_TFRECORD_SHAPE));
     CVY_TRY(cvy_tf_find(t, s));
     if (t->name[TF_X_SHAPE])
         cvy_tf_shape(&s->f[TF_X_SHAPE], &t->x_shape);

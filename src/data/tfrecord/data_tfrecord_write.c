@@ -109,7 +109,7 @@ static void add_picture(struct tf_writer *w, const cvy_raw *raw)
     int64_t C = 0, H = 0, W = 0;
     add(w, "image/encoded", CVY_FEATURE_BYTES, raw->x.data, raw->x.bytes);
     add_text(w, "image/format", raw->coding == CVY_CODING_JPEG ? "jpeg" : "png");
-    if (cvy_picture_look(raw->coding, raw->x.data, raw->x.bytes, &C, &H, &W) != CVY_OK)
+    if (cvy_picture_read_header(raw->coding, raw->x.data, raw->x.bytes, &C, &H, &W) != CVY_OK)
         return;
     add_ints(w, "image/height", &H, 1);
     add_ints(w, "image/width", &W, 1);
@@ -118,7 +118,7 @@ static void add_picture(struct tf_writer *w, const cvy_raw *raw)
 
 static cvy_status add_plain(struct tf_writer *w, const cvy_raw *raw)
 {
-    CVY_CHECK(raw->dtype != CVY_DTYPE_BF16, CVY_E_UNSUPPORTED, "bf16 has no place in a TFRecord");
+    CVY_CHECK(raw->dtype != CVY_DTYPE_BF16, CVY_E_UNSUPPORTED, "a TFRecord cannot hold bf16");
     if (raw->dtype == CVY_DTYPE_F32)
         add(w, "x", CVY_FEATURE_FLOATS, raw->x.data, raw->x.bytes / sizeof(float));
     else
@@ -186,7 +186,7 @@ static cvy_status count_records(cvy_pool *pool, const char *path, cvy_scan *scan
     cvy_scan_begin(scan, &file, (size_t)1 << 14);
     for (int64_t at = 0; at < file.bytes; record++) {
         uint32_t length = 0;
-        CVY_TRY_OUT(cvy_tfrecord_look(scan, at, record, &length));
+        CVY_TRY_OUT(cvy_tfrecord_read_head(scan, at, record, &length));
         at += CVY_TFRECORD_HEAD + (int64_t)length + CVY_TFRECORD_FOOT;
     }
     *nsamples += record;

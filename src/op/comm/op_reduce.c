@@ -18,7 +18,7 @@ static cvy_status reduce_create(const cvy_node *node, const cvy_comm_binding *bi
 {
     const struct cvy_reduce_options *options = node->options;
     struct reduction *r = NULL;
-    CVY_CHECK(options->bucket < binding->buckets->n, CVY_E_INTERNAL, "%s is of bucket %lld, but the plan has %d",
+    CVY_CHECK(options->bucket < binding->buckets->n, CVY_E_INTERNAL, "%s belongs to bucket %lld, but the plan has %d",
               node->name, (long long)options->bucket, binding->buckets->n);
     CVY_TRY(cvy_mem_alloc(sizeof *r, &r));
     *r = (struct reduction){binding->buckets, (int)options->bucket, binding->blocking};

@@ -15,7 +15,7 @@ static const cvy_option avg_pool_rows[] = {
     {"stride", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, stride), "", "1..", "",
      "step of the window; the kernel if not given"},
     {"pad", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, pad), "0", "0..", "", "zeros around the source, on each side"},
-    {"ceil", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, ceil), "false", "", "", "let a last, partial window count"},
+    {"ceil", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, ceil), "false", "", "", "also compute a last, partial window"},
     {"count_include_pad", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, count_include_pad), "true", "", "",
      "count the padding in the mean"},
     {0},

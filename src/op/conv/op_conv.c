@@ -22,7 +22,7 @@ static const cvy_option conv_rows[] = {
     {"dilation", CVY_TYPE_INTS, CVY_FIELD(cvy_conv_opts, dilation), "1", "1..", "",
      "distance between neighbouring filter positions"},
     {"groups", CVY_TYPE_INT, CVY_FIELD(cvy_conv_opts, groups), "1", "1..", "",
-     "groups of channels that do not see each other"},
+     "number of groups of channels that are convolved separately"},
     {"bias", CVY_TYPE_BOOL, CVY_FIELD(cvy_conv_opts, bias), "true", "", "",
      "add a learned number to each output channel"},
     {"init", CVY_TYPE_STRING, CVY_FIELD(cvy_conv_opts, init), "he", "", "", "initialiser of the weight"},

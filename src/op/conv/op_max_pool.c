@@ -21,9 +21,9 @@ static const cvy_option max_pool_rows[] = {
     {"stride", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, stride), "", "1..", "",
      "step of the window; the kernel if not given"},
     {"pad", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, pad), "0", "0..", "", "padding around the source, on each side"},
-    {"ceil", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, ceil), "false", "", "", "let a last, partial window count"},
+    {"ceil", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, ceil), "false", "", "", "also compute a last, partial window"},
     {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, relu), "false", "", "",
-     "rectify the result; set where a relu before or behind it is fused in"},
+     "rectify the result; set if a relu before or after it is fused in"},
     {0},
 };
 
@@ -33,9 +33,10 @@ cvy_status cvy_pool_window(const char *op, const cvy_pool_opts *o, const cvy_sha
     cvy_window w;
     CVY_TRY(cvy_window_make(op, src, &lists, o->ceil, &w));
     for (int d = 0; d < w.nspace; d++)
-        CVY_CHECK(w.pad[d] < w.kernel[d], CVY_E_SHAPE,
-                  "%s: `pad` %lld must be smaller than the kernel (%lld), or a window would lie in the padding alone",
-                  op, (long long)w.pad[d], (long long)w.kernel[d]);
+        CVY_CHECK(
+            w.pad[d] < w.kernel[d], CVY_E_SHAPE,
+            "%s: `pad` %lld must be smaller than the kernel (%lld), because a window must not lie in the padding alone",
+            op, (long long)w.pad[d], (long long)w.kernel[d]);
     *out = w;
     return CVY_OK;
 }

@@ -12,7 +12,7 @@
 
 static const cvy_option huber_opts[] = {
     {"delta", CVY_TYPE_REAL, CVY_FIELD(cvy_loss_each, parameter), "1", ">0", "",
-     "difference from which on the error grows linearly"},
+     "difference above which the error grows linearly"},
     CVY_LOSS_WEIGHT_ROW(cvy_loss_each),
     {0},
 };

@@ -57,7 +57,7 @@ cvy_status cvy_loss_build(cvy_graph *g, const cvy_op_def *op, const char *name, 
 static cvy_status check_weight(const cvy_value *weight, int64_t n)
 {
     CVY_CHECK(weight->shape.ndim == 1 && weight->shape.dim[0] == n, CVY_E_SHAPE,
-              "weight %s is %s, expected one a sample: %lld", weight->name, cvy_shape_text(&weight->shape),
+              "weight %s is %s, expected one per sample: %lld", weight->name, cvy_shape_text(&weight->shape),
               (long long)n);
     return CVY_OK;
 }
@@ -216,7 +216,7 @@ int64_t cvy_loss_summands(const cvy_node *node)
 static const cvy_option weight_sum_opts[] = {
     {"class_weights", CVY_TYPE_REALS, CVY_FIELD(cvy_weight_sum, class_weights), "", "0..", "",
      "a factor for each class, all 1 if empty"},
-    {"ignore_label", CVY_TYPE_INTS, CVY_FIELD(cvy_weight_sum, ignore_label), "", "", "", "labels that do not count"},
+    {"ignore_label", CVY_TYPE_INTS, CVY_FIELD(cvy_weight_sum, ignore_label), "", "", "", "labels that are ignored"},
     {0},
 };
 

@@ -20,9 +20,9 @@ static const cvy_option cross_entropy_opts[] = {
     {"class_weights", CVY_TYPE_REALS, CVY_FIELD(cvy_cross_entropy, labels.class_weights), "", "0..", "",
      "a factor for each class"},
     {"ignore_label", CVY_TYPE_INTS, CVY_FIELD(cvy_cross_entropy, labels.ignore_label), "", "", "",
-     "labels that do not count"},
+     "labels that are ignored"},
     {"label_smoothing", CVY_TYPE_REAL, CVY_FIELD(cvy_cross_entropy, label_smoothing), "0", "0..1", "",
-     "share spread over all classes"},
+     "share of the target that is spread over all classes"},
     CVY_LOSS_WEIGHT_ROW(cvy_cross_entropy),
     {0},
 };

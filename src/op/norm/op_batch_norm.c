@@ -11,7 +11,7 @@
 
 const cvy_option cvy_batch_norm_rows[] = {
     {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_batch_norm_opts, momentum), "0.1", "0..1", "",
-     "share of a step's statistics in the running ones"},
+     "weight of a step's statistics in the running ones"},
     {"eps", CVY_TYPE_REAL, CVY_FIELD(cvy_batch_norm_opts, eps), "1e-5", ">0", "", "added to the variance"},
     {"scale_shift", CVY_TYPE_BOOL, CVY_FIELD(cvy_batch_norm_opts, scale_shift), "true", "", "",
      "learn a scale and a shift for each channel"},

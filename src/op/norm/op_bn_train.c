@@ -21,7 +21,7 @@ static cvy_status bn_train_infer(cvy_node *node)
     const cvy_shape *src = cvy_node_src(node, 0);
     const cvy_bn_groups groups = cvy_bn_groups_make(node->graph);
     const cvy_shape stats = {.ndim = 3, .dim = {groups.count, 2, src->dim[1]}};
-    CVY_CHECK(!groups.spans, CVY_E_INTERNAL, "%s: groups span ranks, so the statistics are a node of their own",
+    CVY_CHECK(!groups.spans, CVY_E_INTERNAL, "%s: groups span ranks, so the statistics need a separate node",
               node->name);
     CVY_CHECK(node->nsrc == 1 || cvy_shape_equal(src, cvy_node_src(node, 1)), CVY_E_SHAPE,
               "%s: a residual %s for a source %s", node->name, cvy_shape_text(cvy_node_src(node, 1)),

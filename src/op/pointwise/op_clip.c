@@ -63,7 +63,7 @@ struct clip_scale {
 
 static const cvy_option clip_scale_opts[] = {
     {"max_norm", CVY_TYPE_REAL, CVY_FIELD(clip_scale, max_norm), NULL, ">0", "",
-     "length that the whole gradient is held to"},
+     "upper bound of the norm of the whole gradient"},
     {0},
 };
 
@@ -131,7 +131,7 @@ static const cvy_sample clip_value_samples[] = {
 
 CVY_OP_DEFINE(clip_value) = {
     .name = "clip_value",
-    .summary = "holds each element between -limit and limit",
+    .summary = "clips each element to -limit .. limit",
     .options = clip_value_opts,
     .options_size = sizeof(struct cvy_clip_value),
     .nsrc_min = 1,

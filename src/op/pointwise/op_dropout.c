@@ -48,8 +48,8 @@ static cvy_status dropout_infer(cvy_node *node)
               "dropout needs sample ids and step as i64, got %s and %s", cvy_dtype_text(node->src[1]->dtype),
               cvy_dtype_text(node->src[2]->dtype));
     CVY_CHECK(cvy_node_src(node, 1)->ndim == 1 && cvy_node_src(node, 1)->dim[0] == src->dim[0], CVY_E_SHAPE,
-              "dropout needs one sample id a row: ids are %s, the source is %s", cvy_shape_text(cvy_node_src(node, 1)),
-              cvy_shape_text(src));
+              "dropout needs one sample id per row: ids are %s, the source is %s",
+              cvy_shape_text(cvy_node_src(node, 1)), cvy_shape_text(src));
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, src);
 }
 

@@ -12,7 +12,7 @@ struct fill {
 };
 
 static const cvy_option fill_opts[] = {
-    {"value", CVY_TYPE_REAL, CVY_FIELD(fill, value), "0", "", "", "what every element becomes"},
+    {"value", CVY_TYPE_REAL, CVY_FIELD(fill, value), "0", "", "", "value of every element"},
     {"shape", CVY_TYPE_INTS, CVY_FIELD(fill, shape), "", "0..", "", "dimensions, none for a scalar"},
     {"dtype", CVY_TYPE_CHOICE, CVY_FIELD(fill, dtype), "f32", "f32|f64|i64|i32|u8", "", "type of the elements"},
     {0},

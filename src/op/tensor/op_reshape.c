@@ -12,7 +12,7 @@ typedef struct cvy_reshape_opts {
 
 static const cvy_option reshape_rows[] = {
     {"shape", CVY_TYPE_INTS, CVY_FIELD(cvy_reshape_opts, shape), NULL, "-1..", "",
-     "dimensions of one sample; one of them may be -1: what is left"},
+     "dimensions of one sample; one of them may be -1: it follows from the others"},
     {0},
 };
 
@@ -29,7 +29,7 @@ static cvy_status reshape_infer(cvy_node *node)
     const cvy_shape *src = cvy_node_src(node, 0);
     CVY_CHECK(src->ndim >= 1, CVY_E_SHAPE, "reshape needs a source [N, ...], got a scalar");
     CVY_CHECK(shape->count < CVY_NDIM_MAX, CVY_E_SHAPE,
-              "reshape: `shape` has %d dimensions a sample, expected at most %d", shape->count, CVY_NDIM_MAX - 1);
+              "reshape: `shape` has %d dimensions per sample, expected at most %d", shape->count, CVY_NDIM_MAX - 1);
     const int64_t elems = sample_elems(src);
     cvy_shape dst = {.ndim = shape->count + 1, .dim = {src->dim[0]}};
     int64_t known = 1;
@@ -82,7 +82,7 @@ static const cvy_sample reshape_samples[] = {
 
 CVY_OP_DEFINE(reshape) = {
     .name = "reshape",
-    .summary = "another shape for each sample",
+    .summary = "changes the shape of each sample",
     .options = reshape_rows,
     .options_size = sizeof(cvy_reshape_opts),
     .nsrc_min = 1,
@@ -109,7 +109,7 @@ static const cvy_sample flatten_samples[] = {{.src = "2x3x4x5"}, {.src = "3"}, {
 
 CVY_OP_DEFINE(flatten) = {
     .name = "flatten",
-    .summary = "one row for each sample",
+    .summary = "flattens each sample into a row",
     .nsrc_min = 1,
     .nsrc_max = 1,
     .ndst = 1,

@@ -12,7 +12,7 @@ struct constant {
 };
 
 static const cvy_option constant_opts[] = {
-    {"value", CVY_TYPE_REAL, CVY_FIELD(constant, value), "0", "", "", "what every element becomes"},
+    {"value", CVY_TYPE_REAL, CVY_FIELD(constant, value), "0", "", "", "value of every element"},
     {0},
 };
 
@@ -27,7 +27,7 @@ static double constant_value(const void *options, const cvy_init *init, const cv
 
 CVY_INIT_DEFINE(constant) = {
     .name = "constant",
-    .summary = "one value everywhere",
+    .summary = "the same value everywhere",
     .options = constant_opts,
     .options_size = sizeof(struct constant),
     .value = constant_value,

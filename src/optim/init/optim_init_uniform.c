@@ -26,7 +26,7 @@ static double uniform_value(const void *options, const cvy_init *init, const cvy
 
 CVY_INIT_DEFINE(uniform) = {
     .name = "uniform",
-    .summary = "evenly between two bounds",
+    .summary = "uniform between two bounds",
     .options = uniform_opts,
     .options_size = sizeof(struct uniform),
     .value = uniform_value,

@@ -15,8 +15,7 @@ struct exponential {
 
 static const cvy_option exponential_opts[] = {
     {"every", CVY_TYPE_REAL, CVY_FIELD(exponential, every), "0", "0..", "samples", "period; 0 is one epoch"},
-    {"factor", CVY_TYPE_REAL, CVY_FIELD(exponential, factor), "0.95", ">0", "",
-     "what the rate is multiplied by in a period"},
+    {"factor", CVY_TYPE_REAL, CVY_FIELD(exponential, factor), "0.95", ">0", "", "factor on the rate in each period"},
     {0},
 };
 
@@ -29,7 +28,7 @@ static double exponential_factor(const void *options, double samples, double tot
 
 CVY_SCHEDULE_DEFINE(exponential) = {
     .name = "exponential",
-    .summary = "falls evenly, by a factor in each period",
+    .summary = "falls exponentially, by a factor in each period",
     .options = exponential_opts,
     .options_size = sizeof(struct exponential),
     .factor = exponential_factor,

@@ -15,8 +15,8 @@ struct multi_step {
 };
 
 static const cvy_option multi_step_opts[] = {
-    {"at", CVY_TYPE_REALS, CVY_FIELD(multi_step, at), NULL, "0..", "samples", "where the rate falls"},
-    {"factor", CVY_TYPE_REAL, CVY_FIELD(multi_step, factor), "0.1", ">0", "", "what the rate is multiplied by"},
+    {"at", CVY_TYPE_REALS, CVY_FIELD(multi_step, at), NULL, "0..", "samples", "when the rate is reduced"},
+    {"factor", CVY_TYPE_REAL, CVY_FIELD(multi_step, factor), "0.1", ">0", "", "factor on the rate"},
     {0},
 };
 
@@ -33,7 +33,7 @@ static double multi_step_factor(const void *options, double samples, double tota
 
 CVY_SCHEDULE_DEFINE(multi_step) = {
     .name = "multi_step",
-    .summary = "falls by a factor at given places",
+    .summary = "falls by a factor at given times",
     .options = multi_step_opts,
     .options_size = sizeof(struct multi_step),
     .factor = multi_step_factor,

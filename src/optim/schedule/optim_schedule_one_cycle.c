@@ -17,8 +17,9 @@ struct one_cycle {
 
 static const cvy_option one_cycle_opts[] = {
     {"rise", CVY_TYPE_REAL, CVY_FIELD(one_cycle, rise), "0.3", "0..1", "", "share of the run in which the rate rises"},
-    {"div", CVY_TYPE_REAL, CVY_FIELD(one_cycle, div), "25", "1..", "", "base rate over the first rate"},
-    {"final_div", CVY_TYPE_REAL, CVY_FIELD(one_cycle, final_div), "1e4", "1..", "", "first rate over the last rate"},
+    {"div", CVY_TYPE_REAL, CVY_FIELD(one_cycle, div), "25", "1..", "", "base rate divided by the first rate"},
+    {"final_div", CVY_TYPE_REAL, CVY_FIELD(one_cycle, final_div), "1e4", "1..", "",
+     "first rate divided by the last rate"},
     {0},
 };
 

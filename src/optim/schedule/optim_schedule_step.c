@@ -15,8 +15,8 @@ struct step {
 };
 
 static const cvy_option step_opts[] = {
-    {"every", CVY_TYPE_REAL, CVY_FIELD(step, every), NULL, ">0", "samples", "distance of two falls"},
-    {"factor", CVY_TYPE_REAL, CVY_FIELD(step, factor), "0.1", ">0", "", "what the rate is multiplied by"},
+    {"every", CVY_TYPE_REAL, CVY_FIELD(step, every), NULL, ">0", "samples", "length between two reductions"},
+    {"factor", CVY_TYPE_REAL, CVY_FIELD(step, factor), "0.1", ">0", "", "factor on the rate"},
     {0},
 };
 
@@ -30,7 +30,7 @@ static double step_factor(const void *options, double samples, double total, dou
 
 CVY_SCHEDULE_DEFINE(step) = {
     .name = "step",
-    .summary = "falls by a factor at equal distances",
+    .summary = "falls by a factor at equal intervals",
     .options = step_opts,
     .options_size = sizeof(struct step),
     .factor = step_factor,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the LMDB data bases that tests/data/test_data_lmdb.c reads, by tools that are not ours: Python's lmdb and Pillow.
+"""Makes the LMDB databases that tests/data/test_data_lmdb.c reads, by tools that are not ours: Python's lmdb and Pillow.
 
     python3 -m venv venv && venv/bin/pip install lmdb numpy pillow && venv/bin/python make_lmdb.py
 
