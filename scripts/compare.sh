@@ -15,7 +15,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/mpi_env.sh
-usage() { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 rounds=3 mode=train dtype=f32 seconds=6 build=build/release variants='eager channels_last'
 threads=${OMP_NUM_THREADS:-$(getconf _NPROCESSORS_ONLN)}

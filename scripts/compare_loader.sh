@@ -8,7 +8,7 @@
 # T threads, and PyTorch T workers with each of its two decoders, of which the faster one counts. A row has the medians of the
 # rounds, and the ratio of convoy to the faster peer in each round: median, least and largest. Run nothing else at the same time.
 set -eu
-usage() { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 rounds=3 seconds=5 build=build/release threads='1 2' pytorch= folder=
 while [ $# -gt 0 ]; do

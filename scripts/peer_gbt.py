@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Gradient-boosted trees on the ten features of collider events: a peer check for docs/guide/collider.md, no part of convoy.
+"""Trains gradient-boosted trees on the ten features of collider events: a comparison for docs/guide/collider.md.
 
-Needs scikit-learn. Make the features first:
+It needs scikit-learn and is not part of convoy. Make the features first:
 
     collider --features '{format: collider, events: 20000}' train.csv
     collider --features '{format: collider, events: 20000, seed: 2}' test.csv
@@ -29,7 +29,8 @@ def efficiency(label, score, fpr=0.01):
 def main():
     names, x, y = load(sys.argv[1])
     _, xt, yt = load(sys.argv[2])
-    # Depth, rate and number of trees by cross-checks on the training events: more of each changes the area by less than 0.002.
+    # Depth, rate and number of trees were chosen by cross-validation on the training events. More of each changes the
+    # area by less than 0.002.
     trees = HistGradientBoostingClassifier(learning_rate=0.05, max_iter=300, max_leaf_nodes=31, min_samples_leaf=40,
                                            early_stopping=True, validation_fraction=0.1, random_state=1)
     trees.fit(x, y)

@@ -1,7 +1,7 @@
-"""PyTorch's DataLoader on a folder of JPEGs: the peer's side of scripts/compare_loader.sh.
+"""Times PyTorch's DataLoader on a folder of JPEGs, for scripts/compare_loader.sh.
 
-Decode, random resized crop to 224, mirror, normalise, as the torchvision recipes for ImageNet have it. Needs PyTorch and torchvision in an environment of
-their own; convoy neither builds with them nor is tested by this.
+It decodes, crops at random and resizes to 224, mirrors and normalises, as the recipes of torchvision for ImageNet do. It
+needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
 usage: peer_loader.py FOLDER [--workers N] [--decoder pillow|torchvision] [--size 224] [--batch 32] [--seconds S]
 Prints one JSON line: images/s over at least S seconds, after one round through the files.
 """

@@ -1,6 +1,6 @@
-"""PyTorch on the networks that convoy is measured on: the peer's side of scripts/compare.sh.
+"""Times PyTorch on the networks that convoy is measured on, for scripts/compare.sh.
 
-Needs PyTorch and torchvision in an environment of their own; convoy neither builds with them nor is tested by this.
+It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
 usage: peer_pytorch.py --net NAME --batch N [--mode train|forward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
        [--rank R --ranks N --rendezvous FILE]
 Prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
@@ -99,7 +99,7 @@ def count_macs(net, shape):
 
 
 def goes_on(a, steps, seconds):
-    """All ranks must do the same number of steps: rank 0 decides."""
+    """Returns whether another step follows. Rank 0 decides, so that all ranks do the same number of steps."""
     more = torch.tensor(float(steps < 3 or seconds < a.seconds))
     if a.ranks > 1:
         torch.distributed.broadcast(more, 0)
@@ -116,8 +116,8 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=6)
     p.add_argument("--rank", type=int, default=0)
-    p.add_argument("--ranks", type=int, default=1, help="more than one: DistributedDataParallel on gloo; each prints what it does itself")
-    p.add_argument("--rendezvous", help="a file that does not exist yet, for the ranks to find each other")
+    p.add_argument("--ranks", type=int, default=1, help="number of ranks; with more than one: DistributedDataParallel on gloo, and each rank prints its own speed")
+    p.add_argument("--rendezvous", help="path of a new file through which the ranks find each other")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
     net, shape, classes = NETS[a.net]()

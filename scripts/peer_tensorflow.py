@@ -1,6 +1,6 @@
-"""TensorFlow on the networks that convoy is measured on: the peer's side of scripts/compare.sh.
+"""Times TensorFlow on the networks that convoy is measured on, for scripts/compare.sh.
 
-Needs tensorflow-cpu in an environment of its own; convoy neither builds with it nor is tested by this.
+It needs tensorflow-cpu in a separate environment; convoy itself does not use it.
 usage: peer_tensorflow.py --net NAME --batch N [--mode train|forward] [--dtype f32|bf16] [--threads T] [--seconds S]
 Prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
 fully connected layers in a sample's forward pass.
@@ -34,7 +34,7 @@ def vgg(plan):
 
 
 def conv_bn(x, width, k, stride=1, relu=True):
-    """Padded as the other trainers pad, (k - 1) / 2 on each side, which TensorFlow's "same" is not where the stride is 2."""
+    """Pads (k - 1) / 2 on each side, as the other trainers do. TensorFlow's "same" pads differently if the stride is 2."""
     if stride > 1 and k > 1:
         x, pad = L.ZeroPadding2D((k - 1) // 2)(x), "valid"
     else:
@@ -44,7 +44,7 @@ def conv_bn(x, width, k, stride=1, relu=True):
 
 
 def resnet_50():
-    """Version 1.5: the stride in the 3x3 convolution. Keras' own has it in the 1x1 before it, which is less work."""
+    """Version 1.5: the 3x3 convolution has the stride. In Keras' network the 1x1 before it has it, which is less work."""
     x = image = L.Input((224, 224, 3))
     x = L.MaxPool2D(3, 2)(L.ZeroPadding2D(1)(conv_bn(x, 64, 7, 2)))
     for stage, blocks in enumerate((3, 4, 6, 3)):
@@ -58,7 +58,7 @@ def resnet_50():
 
 
 def googlenet_bn():
-    """torchvision's layers: batch norm, 3x3 where the paper has 5x5, no auxiliary heads."""
+    """The layers of torchvision: batch norm, 3x3 instead of the paper's 5x5, no auxiliary heads."""
     x = image = L.Input((224, 224, 3))
     x = L.MaxPool2D(3, 2, "same")(conv_bn(x, 64, 7, 2))
     x = L.MaxPool2D(3, 2, "same")(conv_bn(conv_bn(x, 64, 1), 192, 3))

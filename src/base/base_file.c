@@ -52,7 +52,7 @@ cvy_status cvy_file_cut(int fd, int64_t bytes, const char *path)
     do
         failed = ftruncate(fd, (off_t)bytes);
     while (failed != 0 && errno == EINTR);
-    CVY_CHECK(failed == 0, CVY_E_IO, "%s: cannot cut to %lld bytes: %s", path, (long long)bytes, strerror(errno));
+    CVY_CHECK(failed == 0, CVY_E_IO, "%s: cannot truncate to %lld bytes: %s", path, (long long)bytes, strerror(errno));
     return CVY_OK;
 }
 
@@ -143,27 +143,27 @@ cvy_status cvy_file_read(const char *path, size_t limit_bytes, char **data_out, 
 
 /* ---- replace ---- */
 
-static void drop_aside(int fd, char **aside)
+static void drop_temporary(int fd, char **temporary)
 {
     if (fd >= 0)
         close(fd);
-    if (*aside)
-        unlink(*aside);
-    cvy_mem_free(aside);
+    if (*temporary)
+        unlink(*temporary);
+    cvy_mem_free(temporary);
 }
 
 /* The process id is in the name, so that two processes that write the same file do not use the same temporary file. */
-static cvy_status open_aside(const char *path, char **aside_out, int *fd_out)
+static cvy_status open_temporary(const char *path, char **temporary_out, int *fd_out)
 {
-    char *aside = NULL;
-    CVY_TRY(cvy_mem_printf(&aside, "%s.aside-%ld", path, (long)getpid()));
-    const int fd = cvy_file_open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    char *temporary = NULL;
+    CVY_TRY(cvy_mem_printf(&temporary, "%s.aside-%ld", path, (long)getpid()));
+    const int fd = cvy_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) {
-        const cvy_status status = cvy_error_set(CVY_E_IO, "%s: cannot create: %s", aside, strerror(errno));
-        cvy_mem_free(&aside);
+        const cvy_status status = cvy_error_set(CVY_E_IO, "%s: cannot create: %s", temporary, strerror(errno));
+        cvy_mem_free(&temporary);
         return status;
     }
-    *aside_out = aside;
+    *temporary_out = temporary;
     *fd_out = fd;
     return CVY_OK;
 }
@@ -183,25 +183,26 @@ static cvy_status sync_folder_of(const char *path)
     return status;
 }
 
-cvy_status cvy_file_sync(int *fd, const char *aside, const char *path)
+cvy_status cvy_file_sync(int *fd, const char *temporary, const char *path)
 {
     CVY_CHECK(sync_file(*fd) == 0, CVY_E_IO, "%s: cannot sync: %s", path, strerror(errno));
     const int closed = close_file(*fd);
     *fd = -1;
     CVY_CHECK(closed == 0, CVY_E_IO, "%s: cannot close: %s", path, strerror(errno));
-    CVY_CHECK(rename(aside, path) == 0, CVY_E_IO, "%s: cannot rename %s to it: %s", path, aside, strerror(errno));
+    CVY_CHECK(rename(temporary, path) == 0, CVY_E_IO, "%s: cannot rename %s to it: %s", path, temporary,
+              strerror(errno));
     return sync_folder_of(path);
 }
 
 cvy_status cvy_file_replace(const char *path, const void *data, size_t bytes)
 {
-    char *aside = NULL;
+    char *temporary = NULL;
     int fd = -1;
-    CVY_TRY(open_aside(path, &aside, &fd));
+    CVY_TRY(open_temporary(path, &temporary, &fd));
     cvy_status status = cvy_write_all(fd, data, bytes, path);
     if (status == CVY_OK)
-        status = cvy_file_sync(&fd, aside, path);
-    drop_aside(fd, &aside); /* after the rename there is no file of that name to remove */
+        status = cvy_file_sync(&fd, temporary, path);
+    drop_temporary(fd, &temporary); /* after the rename there is no file of that name to remove */
     return status;
 }
 
@@ -210,11 +211,11 @@ cvy_status cvy_file_temporary_open(const char *path, cvy_file_temporary *out)
     cvy_file_temporary file = {0};
     int fd = -1;
     CVY_TRY(cvy_mem_strdup(path, &file.path));
-    cvy_status status = open_aside(path, &file.aside, &fd);
+    cvy_status status = open_temporary(path, &file.temporary, &fd);
     if (status == CVY_OK && !(file.stream = fdopen(fd, "wb")))
         status = cvy_error_set(CVY_E_MEMORY, "%s: cannot open a stream: %s", path, strerror(errno));
     if (status != CVY_OK) {
-        drop_aside(fd, &file.aside);
+        drop_temporary(fd, &file.temporary);
         cvy_mem_free(&file.path);
         return status;
     }
@@ -230,8 +231,8 @@ static cvy_status commit_stream(cvy_file_temporary *file)
     FILE *stream = file->stream;
     file->stream = NULL;
     CVY_CHECK(fclose(stream) == 0, CVY_E_IO, "%s: cannot close: %s", file->path, strerror(errno));
-    CVY_CHECK(rename(file->aside, file->path) == 0, CVY_E_IO, "%s: cannot rename %s to it: %s", file->path, file->aside,
-              strerror(errno));
+    CVY_CHECK(rename(file->temporary, file->path) == 0, CVY_E_IO, "%s: cannot rename %s to it: %s", file->path,
+              file->temporary, strerror(errno));
     return sync_folder_of(file->path);
 }
 
@@ -247,7 +248,7 @@ void cvy_file_temporary_drop(cvy_file_temporary *file)
     if (file->stream)
         fclose(file->stream);
     file->stream = NULL;
-    drop_aside(-1, &file->aside);
+    drop_temporary(-1, &file->temporary);
     cvy_mem_free(&file->path);
 }
 
@@ -269,7 +270,7 @@ static cvy_status make_one_folder(const char *path)
 {
     const int made = mkdir(path, 0777) == 0;
     CVY_CHECK(made || (errno == EEXIST && cvy_file_is_folder(path)), CVY_E_IO, "%s: cannot make the folder: %s", path,
-              errno == EEXIST ? "a file of that name is in the way" : strerror(errno));
+              errno == EEXIST ? "a file of that name exists" : strerror(errno));
     return made ? sync_folder_of(path) : CVY_OK; /* files in it are lost if its own entry is lost */
 }
 

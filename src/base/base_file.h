@@ -20,14 +20,14 @@ cvy_status cvy_file_replace(const char *path, const void *data, size_t bytes);
 /* The same for a stream: open, write to `stream`, then commit or drop. */
 typedef struct cvy_file_temporary {
     FILE *stream;
-    char *path, *aside;
+    char *path, *temporary;
 } cvy_file_temporary;
 cvy_status cvy_file_temporary_open(const char *path, cvy_file_temporary *out);
 cvy_status cvy_file_temporary_commit(cvy_file_temporary *file);
 void cvy_file_temporary_drop(cvy_file_temporary *file);
-/* Makes the file `aside` durable and gives it its final name: fsync, close (*fd becomes -1), rename, fsync of the
+/* Makes the file `temporary` durable and gives it its final name: fsync, close (*fd becomes -1), rename, fsync of the
  * folder. */
-cvy_status cvy_file_sync(int *fd, const char *aside, const char *path);
+cvy_status cvy_file_sync(int *fd, const char *temporary, const char *path);
 /* Makes a folder and its parents, and syncs the parent of each new folder. An existing folder is fine. */
 cvy_status cvy_file_make_folder(const char *path);
 cvy_status cvy_file_sync_folder(const char *path);

@@ -31,7 +31,7 @@ struct tensors { /* the tensors of one file */
 
 struct cvy_save {
     cvy_pool *pool;
-    const char *dir, *name, *path, *aside, *state_json, *plan_json, *protect;
+    const char *dir, *name, *path, *partial, *state_json, *plan_json, *protect;
     int64_t step;
     int keep, is_best, must_be_finite, part;
     struct tensors tensors[3];
@@ -162,7 +162,7 @@ cvy_status cvy_save_create(const cvy_save_opts *o, cvy_save **out)
     CVY_TRY_OUT(cvy_pool_printf(pool, &text, "%s/%s", o->dir, s->name));
     s->path = text;
     CVY_TRY_OUT(cvy_pool_printf(pool, &text, "%s.aside", s->path));
-    s->aside = text;
+    s->partial = text;
     CVY_TRY_OUT(list_tensors(s, CVY_SET_WEIGHTS, o->vars, 0, o->nparts));
     CVY_TRY_OUT(list_tensors(s, CVY_SET_STATES, o->vars, 1, o->nparts));
     if (o->pending)
@@ -278,8 +278,8 @@ out:
 cvy_status cvy_save_make_folder(const cvy_save *s)
 {
     CVY_TRY(cvy_file_make_folder(s->dir));
-    CVY_TRY(cvy_file_remove_tree(s->aside));
-    CVY_CHECK(mkdir(s->aside, 0777) == 0, CVY_E_IO, "%s: cannot make the folder: %s", s->aside,
+    CVY_TRY(cvy_file_remove_tree(s->partial));
+    CVY_CHECK(mkdir(s->partial, 0777) == 0, CVY_E_IO, "%s: cannot make the folder: %s", s->partial,
               strerror(errno)); /* the directory entry is synced after the rename */
     return CVY_OK;
 }
@@ -295,7 +295,7 @@ static cvy_status save_text(cvy_save *s, const char *name, const char *text)
 {
     cvy_manifest_file *file = next_file(s, name);
     char *path = NULL;
-    CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/%s", s->aside, name));
+    CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/%s", s->partial, name));
     file->bytes = strlen(text);
     file->hash = cvy_hash(text, strlen(text));
     return cvy_file_replace(path, text, file->bytes);
@@ -307,7 +307,7 @@ cvy_status cvy_save_write(cvy_save *s)
     CVY_TRY(cvy_pool_printf(s->pool, &step, "%lld", (long long)s->step));
     for (int f = 0; f < s->ntensors; f++) {
         cvy_manifest_file *file = next_file(s, s->tensors[f].name);
-        CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/%s", s->aside, file->name));
+        CVY_TRY(cvy_pool_printf(s->pool, &path, "%s/%s", s->partial, file->name));
         CVY_TRY(write_tensors(s->pool, path, &s->tensors[f], step, s->must_be_finite, &file->hash, &file->bytes));
     }
     if (s->part == 0)
@@ -339,7 +339,7 @@ static cvy_status put_in_place(cvy_save *s)
         CVY_TRY(cvy_file_remove_tree(replaced));
         CVY_TRY(rename_folder(s->path, replaced));
     }
-    const cvy_status status = rename_folder(s->aside, s->path);
+    const cvy_status status = rename_folder(s->partial, s->path);
     if (status != CVY_OK) {
         if (old)
             rename(replaced, s->path); /* the error above is the one to report; a reader finds either name */
@@ -353,16 +353,16 @@ static cvy_status put_in_place(cvy_save *s)
 /* The set is renamed first, so that an interrupted deletion leaves nothing that looks like a set. */
 static cvy_status delete_set(cvy_save *s, const cvy_set *set)
 {
-    char *aside = NULL;
-    if (set->kind == CVY_SET_ASIDE)
+    char *partial = NULL;
+    if (set->kind == CVY_SET_PARTIAL)
         return cvy_file_remove_tree(set->path);
-    CVY_TRY(cvy_pool_printf(s->pool, &aside, "%s.aside", set->path));
+    CVY_TRY(cvy_pool_printf(s->pool, &partial, "%s.aside", set->path));
     if (set->kind == CVY_SET_REPLACED)
         return cvy_file_remove_tree(set->path);
-    CVY_TRY(cvy_file_remove_tree(aside));
-    CVY_TRY(rename_folder(set->path, aside));
+    CVY_TRY(cvy_file_remove_tree(partial));
+    CVY_TRY(rename_folder(set->path, partial));
     CVY_TRY(cvy_file_sync_folder(s->dir)); /* otherwise a power failure could undo the rename but keep the deletion */
-    return cvy_file_remove_tree(aside);
+    return cvy_file_remove_tree(partial);
 }
 
 static int same(const char *a, const char *b)
@@ -375,7 +375,7 @@ static int same(const char *a, const char *b)
 static void count_verified(const cvy_set *sets, int64_t count, char *stays, char flag, int *verified)
 {
     for (int64_t i = 0; i < count && *verified < SETS_MIN; i++)
-        if (stays[i] == flag && sets[i].kind != CVY_SET_ASIDE && cvy_set_verify(&sets[i]) == CVY_OK) {
+        if (stays[i] == flag && sets[i].kind != CVY_SET_PARTIAL && cvy_set_verify(&sets[i]) == CVY_OK) {
             stays[i] = 1;
             (*verified)++;
         }
@@ -392,7 +392,7 @@ static cvy_status tidy(cvy_save *s, int keep, const char *protect)
     CVY_TRY(cvy_pool_alloc(s->pool, (size_t)count + 1, &stays));
     for (int64_t i = 0; i < count; i++) {
         const int shadowed = sets[i].kind == CVY_SET_REPLACED && i > 0 && sets[i - 1].step == sets[i].step;
-        if (sets[i].kind == CVY_SET_ASIDE || shadowed)
+        if (sets[i].kind == CVY_SET_PARTIAL || shadowed)
             continue;
         stays[i] = keep <= 0 || nwhole < keep || sets[i].step == s->step || same(sets[i].name, best) ||
                    same(sets[i].name, protect);
@@ -424,16 +424,16 @@ cvy_status cvy_save_give_up(cvy_save *s, cvy_status status)
 {
     char fault[1024];
     snprintf(fault, sizeof fault, "%s", cvy_error_text());
-    if (cvy_file_exists(s->aside))
-        (void)!cvy_file_remove_tree(s->aside);
+    if (cvy_file_exists(s->partial))
+        (void)!cvy_file_remove_tree(s->partial);
     return cvy_error_set(status, "checkpoint of step %lld is not saved, earlier ones are untouched: %s",
                          (long long)s->step, fault);
 }
 
 static cvy_status put_together(cvy_save *s, const cvy_manifest_file *file, int count)
 {
-    CVY_TRY(cvy_manifest_write(s->aside, s->step, file, count));
-    CVY_TRY(cvy_file_sync_folder(s->aside));
+    CVY_TRY(cvy_manifest_write(s->partial, s->step, file, count));
+    CVY_TRY(cvy_file_sync_folder(s->partial));
     return put_in_place(s);
 }
 

@@ -18,7 +18,7 @@
 int cvy_set_parse(const char *name, int64_t *step_out, cvy_set_kind *kind_out)
 {
     static const char *const suffix[] = {
-        [CVY_SET_WHOLE] = "", [CVY_SET_REPLACED] = ".replaced", [CVY_SET_ASIDE] = ".aside"};
+        [CVY_SET_WHOLE] = "", [CVY_SET_REPLACED] = ".replaced", [CVY_SET_PARTIAL] = ".aside"};
     const size_t digits = strncmp(name, "step-", 5) == 0 ? strspn(name + 5, "0123456789") : 0;
     if (digits == 0 || digits > 18)
         return 0;
@@ -178,13 +178,13 @@ static cvy_status find_newest(const char *dir, const cvy_set *sets, int64_t coun
 {
     int64_t nwhole = 0;
     for (int64_t i = 0; i < count; i++)
-        nwhole += sets[i].kind != CVY_SET_ASIDE;
+        nwhole += sets[i].kind != CVY_SET_PARTIAL;
     if (nwhole == 0)
         return cvy_error_set(CVY_END, "%s holds no checkpoint", dir);
     CVY_TRY(cvy_pool_alloc(out->pool, sizeof *out->message * (size_t)nwhole, &out->message));
     for (int64_t i = 0; i < count; i++) {
         char *line = NULL;
-        if (sets[i].kind == CVY_SET_ASIDE)
+        if (sets[i].kind == CVY_SET_PARTIAL)
             continue;
         const cvy_status status = take(out, &sets[i]);
         if (status == CVY_OK || status == CVY_E_MEMORY)
@@ -206,7 +206,7 @@ static cvy_status find_named(const char *dir, const cvy_set *sets, int64_t count
     CVY_CHECK(cvy_set_parse(name, &step, &kind) && kind == CVY_SET_WHOLE, CVY_E_ARGUMENT,
               "'%.80s' is not a checkpoint's name: expected step-1234 or best", name);
     for (int64_t i = 0; i < count; i++)
-        if (sets[i].step == step && sets[i].kind != CVY_SET_ASIDE)
+        if (sets[i].step == step && sets[i].kind != CVY_SET_PARTIAL)
             return take(out, &sets[i]);
     CVY_FAIL(CVY_E_IO, "%s holds no checkpoint of step %lld", dir, (long long)step);
 }

@@ -19,7 +19,7 @@ typedef enum {
     CVY_SET_WHOLE,    /* "step-00001234": complete by construction */
     CVY_SET_REPLACED, /* "step-00001234.replaced": a new set of the same step was being put in its place; complete too
                        */
-    CVY_SET_ASIDE,    /* "step-00001234.aside": being written, or being deleted */
+    CVY_SET_PARTIAL,  /* "step-00001234.aside": being written, or being deleted */
 } cvy_set_kind;
 
 typedef struct cvy_set {
@@ -31,7 +31,8 @@ typedef struct cvy_set {
 /* Parses the number in "step-1234" and the kind. Returns 0 if the name is not the name of a set. */
 int cvy_set_parse(const char *name, int64_t *step_out, cvy_set_kind *kind_out);
 cvy_status cvy_set_name(cvy_pool *pool, int64_t step, char **name_out);
-/* All sets in dir, newest first; of the same step WHOLE before REPLACED before ASIDE. A missing folder has no sets. */
+/* All sets in dir, newest first; of the same step WHOLE before REPLACED before PARTIAL. A missing folder has no sets.
+ */
 cvy_status cvy_set_list(cvy_pool *pool, const char *dir, cvy_set **sets_out, int64_t *count_out);
 /* Checks the set's files against its manifest. */
 cvy_status cvy_set_verify(const cvy_set *set);

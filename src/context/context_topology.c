@@ -353,7 +353,7 @@ static void add_name(const struct node *n, int count, cvy_text *out)
 }
 
 /* Prints how to give each rank so many cores of its own. */
-static void add_cure(const struct node *n, int each, cvy_text *out)
+static void add_remedy(const struct node *n, int each, cvy_text *out)
 {
     const int siblings = CVY_MAX(n->nmask / CVY_MAX(n->ncore, 1), 1);
     switch (n->rank[0]->launcher) {
@@ -384,7 +384,7 @@ static int check_load(const struct node *n, int count, cvy_text *out)
         cvy_text_add(out, "core%s", n->nmask == 1 ? "" : "s");
     cvy_text_add(out, ", so some threads share a core, and each step waits for them: ");
     if (n->npermitted > n->ncore)
-        add_cure(n, CVY_MAX(n->npermitted / n->nranks, 1), out);
+        add_remedy(n, CVY_MAX(n->npermitted / n->nranks, 1), out);
     else if (n->nranks > n->nmask)
         cvy_text_add(out, "start at most %d rank%s a node", n->nmask, n->nmask == 1 ? "" : "s");
     else
@@ -429,7 +429,7 @@ static int check_mask(const struct node *n, int r, const cvy_rank_topology *firs
         cvy_text_add(out, "%d ranks on node %s, such as %d and %d, are bound to the same core%s %s, for %lld threads: ",
                      sharing, n->rank[r]->host, (int)(n->rank[CVY_MIN(r, second)] - first),
                      (int)(n->rank[CVY_MAX(r, second)] - first), room == 1 ? "" : "s", cores, (long long)threads);
-    add_cure(n, (int)CVY_MAX(n->most, 1), out);
+    add_remedy(n, (int)CVY_MAX(n->most, 1), out);
     if (sharing == 1)
         cvy_text_add(out, "; or --threads %d", room);
     cvy_text_add(out, "\n");
@@ -444,7 +444,7 @@ static void check_idle(const struct node *n, int count, cvy_text *out)
     cvy_text_add(out, "the ranks of ");
     add_name(n, count, out);
     cvy_text_add(out, " are bound to %d of its %d cores, and the others idle: ", n->ncore, n->npermitted);
-    add_cure(n, CVY_MAX(n->npermitted / n->nranks, 1), out);
+    add_remedy(n, CVY_MAX(n->npermitted / n->nranks, 1), out);
     cvy_text_add(out, "\n");
 }
 

@@ -295,7 +295,7 @@ static cvy_status check_together(cvy_safetensors *f)
     for (int i = 0; i < f->count; i++) {
         const struct tensor *at = &t[order[i]];
         CVY_CHECK(at->first == end, CVY_E_FORMAT,
-                  "tensor '%.200s' begins at byte %zu of the data, expected %zu (tensors overlap or leave a hole)",
+                  "tensor '%.200s' begins at byte %zu of the data, expected %zu (tensors overlap or leave a gap)",
                   at->entry.name, at->first, end);
         end = at->first + at->bytes;
     }

@@ -42,7 +42,7 @@ static cvy_status verify_destinations(const cvy_node *node)
             VERIFY(node->phase != CVY_PHASE_UPDATE, node, "accumulator %s is made in the update phase", dst->name);
     }
     VERIFY(nmust == 0 || node->dst[0] || (node->op->flags & CVY_OP_COMM) || node->ndst > 1, node,
-           "no destination at all");
+           "it has no destination");
     return CVY_OK;
 }
 

@@ -102,7 +102,7 @@ static void join(struct line *l)
     snprintf(l->joined + n, sizeof l->joined - n, "%s%s", n ? ", " : "", l->at.text);
 }
 
-static cvy_status add_word(struct line *l, const char *word, int beside)
+static cvy_status add_word(struct line *l, const char *word, int is_sibling)
 {
     if (strcmp(word, "|") == 0) {
         join(l);
@@ -111,16 +111,16 @@ static cvy_status add_word(struct line *l, const char *word, int beside)
         l->step = 0;
         return CVY_OK;
     }
-    if (beside)
+    if (is_sibling)
         join(l);
-    const cvy_label from = beside ? l->before : l->at;
+    const cvy_label from = is_sibling ? l->before : l->at;
     return add_step(l, word, from.text);
 }
 
 cvy_status cvy_model_add_line(cvy_model *m, const char *name, const char *from, const char *norm, const char *line)
 {
     struct line l = {.m = m, .name = name, .norm = norm, .branch = 1, .has_branches = strpbrk(line, "|&") != NULL};
-    int beside = 0;
+    int is_sibling = 0;
     l.from = from ? cvy_labelf("%s", from) : cvy_model_here(m);
     l.at = l.from;
     while (*(line += strspn(line, " "))) {
@@ -129,11 +129,11 @@ cvy_status cvy_model_add_line(cvy_model *m, const char *name, const char *from, 
         snprintf(word, sizeof word, "%.*s", (int)CVY_MIN(n, sizeof word - 1), line);
         line += n;
         if (strcmp(word, "&") == 0) {
-            beside = 1;
+            is_sibling = 1;
             continue;
         }
-        CVY_TRY(add_word(&l, word, beside));
-        beside = 0;
+        CVY_TRY(add_word(&l, word, is_sibling));
+        is_sibling = 0;
     }
     join(&l);
     return l.has_branches ? cvy_model_add(m, "concat", name, NULL, l.joined) : CVY_OK;

@@ -164,7 +164,7 @@ static cvy_status resnet_build(cvy_model *m, const cvy_model_ask *ask)
 
 CVY_MODEL_DEFINE(resnet_cifar) = {
     .name = "resnet-N",
-    .summary = "CIFAR ResNet of N layers, any other N than above",
+    .summary = "CIFAR ResNet of N layers, with any other N",
     .source = "He et al. 2016, section 4.2, and Identity mappings",
     .numbers =
         "6n + 2 (basic blocks: 20, 32, 44, 56, 110, 1202, 5000) or 9n + 2 (pre-activation bottlenecks: 164, 1001)",

@@ -68,14 +68,14 @@ cvy_status cvy_pass_fuse_add(cvy_graph *g);
  * accumulators. */
 cvy_status cvy_pass_prune(cvy_graph *g);
 
+/* Moves each wait to just before the first node that reads its bucket, so that the updates of one bucket overlap with
+ * the all-reduce of the next. Run it after cvy_pass_optimise. */
+cvy_status cvy_pass_defer_waits(cvy_graph *g);
+
 typedef struct cvy_recomputed {
     int nodes;
     int64_t flop;
 } cvy_recomputed;
-/* Moves each wait to just before the first node that reads its bucket, so that the updates of one bucket overlap with
- * the all-reduce of the next. Run it after cvy_pass_optimise. */
-cvy_status cvy_pass_late_waits(cvy_graph *g);
-
 /* Lets backward recompute cheap values instead of keeping them (activation checkpointing): less memory, more work, the
  * same bits. Run it last. *done_out: the nodes that run twice. */
 cvy_status cvy_pass_recompute(cvy_graph *g, cvy_recomputed *done_out);

@@ -102,4 +102,4 @@ static cvy_status run(cvy_pass_run *r)
 }
 
 CVY_PASS_DEFINE(fuse_relu) = {
-    .name = "fuse-relu", .help = "folds a ReLU into the node before it", .order = 70, .can_be_off = 1, .run = run};
+    .name = "fuse-relu", .help = "fuses a ReLU into the node before it", .order = 70, .can_be_off = 1, .run = run};

@@ -26,7 +26,7 @@ struct recompute {
     cvy_recomputed done;
 };
 
-static int at_least_small(const cvy_value *src, const cvy_value *dst)
+static int is_large(const cvy_value *src, const cvy_value *dst)
 {
     return cvy_shape_elems(&src->shape) * SMALL_PART > cvy_shape_elems(&dst->shape);
 }
@@ -39,7 +39,7 @@ static int chain_of(const struct recompute *r, const cvy_node *node, const cvy_v
         return NEVER;
     for (int i = 0; i < node->nsrc; i++) {
         const cvy_value *src = node->src[i];
-        if (src->kind == CVY_VALUE_TEMP && at_least_small(src, v))
+        if (src->kind == CVY_VALUE_TEMP && is_large(src, v))
             longest = CVY_MAX(longest, r->chain[src->index]);
         else if (src->kind == CVY_VALUE_TEMP && !r->read_back[src->index])
             return NEVER;
@@ -69,7 +69,7 @@ static void find_chains(struct recompute *r)
 
 /* Makes the recomputed copy of a value before node *at. *at grows by the number of nodes that are inserted before
  * it. */
-static cvy_status make_again(struct recompute *r, const cvy_value *v, int *at, cvy_value **out)
+static cvy_status recompute_value(struct recompute *r, const cvy_value *v, int *at, cvy_value **out)
 {
     const cvy_node *node = v->producer;
     cvy_value *src[CVY_NODE_SRC_MAX];
@@ -79,8 +79,8 @@ static cvy_status make_again(struct recompute *r, const cvy_value *v, int *at, c
     }
     for (int i = 0; i < node->nsrc; i++) {
         src[i] = node->src[i];
-        if (src[i]->kind == CVY_VALUE_TEMP && at_least_small(src[i], v) && r->chain[src[i]->index] > 0)
-            CVY_TRY(make_again(r, node->src[i], at, &src[i]));
+        if (src[i]->kind == CVY_VALUE_TEMP && is_large(src[i], v) && r->chain[src[i]->index] > 0)
+            CVY_TRY(recompute_value(r, node->src[i], at, &src[i]));
     }
     cvy_node *copy = NULL;
     CVY_TRY(cvy_graph_add_copy(r->g, node, "again", src, &copy));
@@ -102,7 +102,7 @@ static cvy_status replace_sources(struct recompute *r)
             const cvy_value *v = node->src[i];
             const int chain = v->index < r->nvalue ? r->chain[v->index] : 0;
             if (chain > 0 && chain <= CHAIN_MAX)
-                CVY_TRY(make_again(r, v, &n, &node->src[i]));
+                CVY_TRY(recompute_value(r, v, &n, &node->src[i]));
         }
     }
     return CVY_OK;

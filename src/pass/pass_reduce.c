@@ -151,7 +151,7 @@ static int reads_bucket(const cvy_node *node, int bucket)
     return reads;
 }
 
-cvy_status cvy_pass_late_waits(cvy_graph *g)
+cvy_status cvy_pass_defer_waits(cvy_graph *g)
 {
     const cvy_op_def *wait = cvy_op_find("reduce_wait");
     for (int n = g->nnode - 1; n >= 0; n--) {
@@ -177,9 +177,9 @@ static cvy_status run_reduce(cvy_pass_run *r)
     return cvy_pass_reduce(r->graph, &opts, &nbucket);
 }
 
-static cvy_status run_late_waits(cvy_pass_run *r)
+static cvy_status run_defer_waits(cvy_pass_run *r)
 {
-    return cvy_pass_late_waits(r->graph);
+    return cvy_pass_defer_waits(r->graph);
 }
 
 CVY_PASS_DEFINE(reduce) = {.name = "reduce",
@@ -189,8 +189,8 @@ CVY_PASS_DEFINE(reduce) = {.name = "reduce",
                            .run = run_reduce};
 CVY_PASS_DEFINE(overlap) = {
     .name = "overlap", .help = "reductions start as soon as a bucket is complete", .can_be_off = 1, .training = 1};
-CVY_PASS_DEFINE(late_waits) = {.name = "late-waits",
-                               .help = "moves each wait to the first node that reads what it waits for",
-                               .order = 40,
-                               .training = 1,
-                               .run = run_late_waits};
+CVY_PASS_DEFINE(defer_waits) = {.name = "defer-waits",
+                                .help = "moves each wait to the first node that reads what it waits for",
+                                .order = 40,
+                                .training = 1,
+                                .run = run_defer_waits};

@@ -48,7 +48,7 @@ typedef struct cvy_instance { /* a tensor instance: a value in one layout and dt
     cvy_dtype dtype; /* the value's own; f32 for the feeds and outputs of a bf16 step */
     cvy_layout layout;
     int canonical;  /* 1: the instance that its producer (or the caller) writes */
-    int once;       /* 1: a variable in another dtype, made once at the start of the step for all micro-batches */
+    int is_once;    /* 1: a variable in another dtype, made once at the start of the step for all micro-batches */
     int is_shadow;  /* 1: also in the variable's layout: a shadow copy, kept across steps and made only when stale */
     int view_of;    /* index of the instance whose memory it shares, -1: has its own */
     size_t view_at; /* bytes from the start of that instance: a slice of its channels */
@@ -99,7 +99,8 @@ typedef struct cvy_plan_clock {
 typedef enum {
     CVY_MICRO_IN_ORDER, /* each micro-batch's part is added to the sum of the earlier ones */
     CVY_MICRO_TREE,     /* as a binary tree; their number is a power of two: comm_shards.h */
-    CVY_MICRO_APART, /* a tree in the prepare phase; in the micro phase the parts stay separate: cvy_plan_find_part() */
+    CVY_MICRO_SEPARATE, /* a tree in the prepare phase; in the micro phase the parts stay separate: cvy_plan_find_part()
+                         */
 } cvy_micro_sums;
 
 typedef struct cvy_plan_opts {

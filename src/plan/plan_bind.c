@@ -78,7 +78,7 @@ static cvy_status barrier_run(void *state, void *const *src, void *const *dst, v
     return CVY_OK;
 }
 
-static cvy_status nothing_run(void *state, void *const *src, void *const *dst, void *scratch)
+static cvy_status noop_run(void *state, void *const *src, void *const *dst, void *scratch)
 {
     (void)state, (void)src, (void)dst, (void)scratch;
     return CVY_OK;
@@ -227,7 +227,7 @@ static void bind_weight(const cvy_plan *plan, cvy_instr *instr)
     }
 }
 
-static void move_on(void **pointer, int64_t elems, size_t elem_bytes)
+static void advance(void **pointer, int64_t elems, size_t elem_bytes)
 {
     if (*pointer)
         *pointer = (char *)*pointer + (size_t)elems * elem_bytes;
@@ -245,16 +245,16 @@ cvy_part cvy_plan_part(const cvy_plan *plan, const cvy_buffer *gradient)
 /* Moves the pointers that bind_instr() has set to the start of the part. Scalar sources keep their pointers. */
 static void bind_part(const cvy_plan *plan, cvy_instr *instr, cvy_part part)
 {
-    move_on(&instr->src[CVY_OPTIM_WEIGHT], part.first, sizeof(float));
-    move_on(&instr->src[CVY_OPTIM_GRADIENT], part.first, sizeof(float));
+    advance(&instr->src[CVY_OPTIM_WEIGHT], part.first, sizeof(float));
+    advance(&instr->src[CVY_OPTIM_GRADIENT], part.first, sizeof(float));
     for (int s = CVY_OPTIM_STATE; s < instr->nsrc; s++)
-        move_on(&instr->src[s], part.first, sizeof(float));
+        advance(&instr->src[s], part.first, sizeof(float));
     for (int d = 0; d < instr->ndst; d++)
         if (instr->dst_buffer[d] >= 0)
-            move_on(&instr->dst[d], part.first,
+            advance(&instr->dst[d], part.first,
                     plan->buffer[instr->dst_buffer[d]].region == CVY_REGION_SHADOW ? sizeof(uint16_t) : sizeof(float));
     if (part.end == part.first)
-        instr->run = nothing_run;
+        instr->run = noop_run;
 }
 
 static cvy_status make_addings(cvy_plan *plan)

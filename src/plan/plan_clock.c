@@ -14,14 +14,13 @@ static cvy_status fail_unknown(const cvy_lowered *u, const cvy_call *call, int t
     const cvy_graph *g = u->graph;
     const char *what = call->node ? call->node->name : u->instance[call->src[0]].value->name;
     const char *kernel = call->node ? call->offer->kernel->name : "reorder";
-    return cvy_error_set(CVY_E_CONFIG,
-                         "%s (%s, %lld samples, threads %d): its time was never measured here, so the clock cannot "
-                         "wait for it. Let this run"
-                         " measure it, --planning measure; or do it before, on a quiet machine: convoy bench of %s "
-                         "with the same options, type and input,"
-                         " --batch %lld --threads %d --planning measure",
-                         what, kernel, (long long)g->batch.local_n, threads, g->name, (long long)g->batch.local_n,
-                         threads);
+    return cvy_error_set(
+        CVY_E_CONFIG,
+        "%s (%s, %lld samples, threads %d): its time was never measured here, so the clock cannot "
+        "wait for it. Measure it in this run with --planning measure, or before the run on a quiet machine: "
+        "convoy bench of %s with the same options, dtype and input, "
+        "--batch %lld --threads %d --planning measure",
+        what, kernel, (long long)g->batch.local_n, threads, g->name, (long long)g->batch.local_n, threads);
 }
 
 /* Zeroing and accumulating are not measured and count as 0 seconds; so do shadow copies, which are kept across

@@ -100,7 +100,7 @@ static cvy_status add_call(struct explanation *e, const cvy_call *call)
     for (int i = 0; i < node->nsrc; i++)
         cvy_text_add(&e->text, "%s %s", i ? "," : "", cvy_shape_text(&node->src[i]->shape));
     cvy_text_add(&e->text, " > %s\n", node->dst[0] ? cvy_shape_text(&node->dst[0]->shape) : "");
-    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(node->op->name, k, &e->opts->kernels)) != NULL;)
+    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_next(node->op->name, k, &e->opts->kernels)) != NULL;)
         CVY_TRY(add_candidate(e, call, k));
     return add_candidate(e, call, &cvy_kernel_plain);
 }

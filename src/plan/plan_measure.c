@@ -81,7 +81,7 @@ static void fill(block *b, cvy_dtype dtype)
 }
 
 /* Makes a block at least this large. Its size is a whole number of patterns of any dtype. */
-static cvy_status make_room(block *b, size_t bytes)
+static cvy_status reserve_block(block *b, size_t bytes)
 {
     enum { STEP = 64 << 10 };
     if (bytes <= b->bytes && b->data)
@@ -103,7 +103,7 @@ static void *carve(block *b, size_t bytes)
     return data;
 }
 
-static cvy_status make_rooms(cvy_meter *m, const cvy_lowered *u, const cvy_call *call)
+static cvy_status reserve_blocks(cvy_meter *m, const cvy_lowered *u, const cvy_call *call)
 {
     size_t need[CVY_DTYPE_COUNT] = {0}, destination = 0;
     for (int i = 0; i < call->nsrc; i++)
@@ -114,18 +114,18 @@ static cvy_status make_rooms(cvy_meter *m, const cvy_lowered *u, const cvy_call 
     for (int i = 0; i < CVY_DTYPE_COUNT; i++) {
         const size_t before = m->source[i].bytes;
         if (need[i])
-            CVY_TRY(make_room(&m->source[i], need[i]));
+            CVY_TRY(reserve_block(&m->source[i], need[i]));
         if (m->source[i].bytes != before)
             fill(&m->source[i], (cvy_dtype)i);
         m->source[i].used = 0;
     }
     m->destination.used = m->scratch.used = 0;
-    CVY_TRY(make_room(&m->destination, destination));
-    return make_room(&m->scratch, call->ask.scratch_bytes);
+    CVY_TRY(reserve_block(&m->destination, destination));
+    return reserve_block(&m->scratch, call->ask.scratch_bytes);
 }
 
 /* A variable that is assigned is updated in place, as in the step: its source's memory, or NULL. */
-static void *assigned_place(const cvy_lowered *u, const cvy_call *call, const cvy_value *dst, void *const *src)
+static void *assigned_memory(const cvy_lowered *u, const cvy_call *call, const cvy_value *dst, void *const *src)
 {
     for (int i = 0; dst->kind == CVY_VALUE_VARIABLE && i < call->nsrc; i++)
         if (call->src[i] >= 0 && u->instance[call->src[i]].value->kind == CVY_VALUE_VARIABLE &&
@@ -149,7 +149,7 @@ static void place(cvy_meter *m, const cvy_lowered *u, const cvy_call *call, void
         if (call->dst[i] < 0)
             continue;
         const cvy_instance *instance = &u->instance[call->dst[i]];
-        void *at = instance->dtype == instance->value->dtype ? assigned_place(u, call, instance->value, src) : NULL;
+        void *at = instance->dtype == instance->value->dtype ? assigned_memory(u, call, instance->value, src) : NULL;
         dst[i] = at ? at : carve(&m->destination, instance->bytes);
     }
 }
@@ -185,7 +185,7 @@ cvy_status cvy_meter_time(cvy_meter *m, cvy_lowered *u, cvy_call *call, double h
 {
     void *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL};
     double ms = 0;
-    if (make_rooms(m, u, call) != CVY_OK)
+    if (reserve_blocks(m, u, call) != CVY_OK)
         return cvy_error_prefix(CVY_NOT_APPLICABLE, "no memory to time it in");
     place(m, u, call, src, dst);
     cvy_status status = cvy_call_ready(&m->opts, u, call);

@@ -199,7 +199,7 @@ static struct order order_of(const cvy_kernel_def *kernel, int row, const cvy_ke
     return (struct order){cvy_kernels_place(kernels, kernel), kernel->preference, row};
 }
 
-const cvy_kernel_def *cvy_kernel_below(const char *op, const cvy_kernel_def *after, const cvy_kernels *kernels)
+const cvy_kernel_def *cvy_kernel_next(const char *op, const cvy_kernel_def *after, const cvy_kernels *kernels)
 {
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);

@@ -38,7 +38,7 @@ cvy_status cvy_offers_ask(cvy_offers *offers, int signature, const cvy_kernel_de
                           cvy_offer **out);
 /* The kernel that is asked after `after` (NULL: the first one), among the kernels of this operator that `kernels`
  * allows. NULL: there is none. */
-const cvy_kernel_def *cvy_kernel_below(const char *op, const cvy_kernel_def *after, const cvy_kernels *kernels);
+const cvy_kernel_def *cvy_kernel_next(const char *op, const cvy_kernel_def *after, const cvy_kernels *kernels);
 /* These print the key of a time in the wisdom: operator, options, shapes, dtypes, kernel, threads, layouts. */
 void cvy_offer_key(const cvy_offers *offers, int signature, const cvy_node *node, const cvy_offer *offer,
                    cvy_text *out);

@@ -66,7 +66,7 @@ static int find_once(const struct schedule *s, int m, const cvy_instance *instan
     for (int before = 0; before <= m; before++) {
         const cvy_lowered *u = s->plan->lowered[before];
         for (int l = 0; l < u->ninstance; l++)
-            if (u->instance[l].once && s->buffer_of[before][l] >= 0 &&
+            if (u->instance[l].is_once && s->buffer_of[before][l] >= 0 &&
                 u->instance[l].value->variable == instance->value->variable &&
                 u->instance[l].dtype == instance->dtype && cvy_layout_equal(&u->instance[l].layout, &instance->layout))
                 return s->buffer_of[before][l];
@@ -95,7 +95,7 @@ static cvy_status buffer_for(struct schedule *s, int m, int instance, int *out)
         b.region = CVY_REGION_STEP;
         b.bucket = v->reduced ? v->bucket : -1;
         *known = cvy_index_find(&s->step_buffer, v->name);
-    } else if (l->once) {
+    } else if (l->is_once) {
         *known = find_once(s, m, l);
         if (l->is_shadow) {
             b.region = CVY_REGION_SHADOW;
@@ -194,7 +194,7 @@ static cvy_status accumulate_as_tree(struct schedule *s, int m, int instr_at, in
     const cvy_value *v = plan->lowered[m]->instance[instance].value;
     if (m < plan->nmicro - 1)
         CVY_TRY(make_separate(plan, instr_at, dst, &s->buffer_of[m][instance]));
-    if (plan->opts.micro_sums == CVY_MICRO_APART && phase == CVY_PHASE_MICRO)
+    if (plan->opts.micro_sums == CVY_MICRO_SEPARATE && phase == CVY_PHASE_MICRO)
         return CVY_OK;
     const int sum = s->buffer_of[m][instance], merges = cvy_shards_merges(m);
     for (int level = 0; level < merges; level++) {
@@ -296,7 +296,7 @@ static cvy_status add_phase(struct schedule *s, int m, cvy_phase phase)
         const cvy_call *call = &u->call[c];
         if (call->phase != phase || call->kind == CVY_CALL_VIEW || (only_last(call) && m != plan->nmicro - 1))
             continue;
-        if (call->kind == CVY_CALL_REORDER && u->instance[call->dst[0]].once &&
+        if (call->kind == CVY_CALL_REORDER && u->instance[call->dst[0]].is_once &&
             find_once(s, m, &u->instance[call->dst[0]]) >= 0)
             continue;
         if (call->kind == CVY_CALL_ABSENT)

@@ -129,10 +129,10 @@ static cvy_status source_instance(cvy_lowered *u, cvy_value *v, const cvy_memory
     cvy_call *call = NULL;
     int made = -1;
     CVY_TRY(new_instance(u, v, wanted, 0, -1, &made));
-    u->instance[made].once = v->kind == CVY_VALUE_VARIABLE && wanted->dtype != v->dtype;
-    u->instance[made].is_shadow = u->instance[made].once && wanted->dtype == CVY_DTYPE_BF16 &&
+    u->instance[made].is_once = v->kind == CVY_VALUE_VARIABLE && wanted->dtype != v->dtype;
+    u->instance[made].is_shadow = u->instance[made].is_once && wanted->dtype == CVY_DTYPE_BF16 &&
                                   cvy_layout_equal(&u->instance[canonical].layout, &wanted->layout);
-    CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, u->instance[made].once ? CVY_PHASE_PREPARE : phase, &call));
+    CVY_TRY(new_call(u, CVY_CALL_REORDER, NULL, u->instance[made].is_once ? CVY_PHASE_PREPARE : phase, &call));
     call->src[0] = canonical;
     call->dst[0] = made;
     call->nsrc = call->ndst = 1;
@@ -207,19 +207,18 @@ static cvy_status choose(cvy_lowered *u, const cvy_node *node, const cvy_plan_op
         CVY_TRY(ask_kernel(u, *signature_out, pick, &ask, out));
     if (pick && (*out)->status == CVY_OK)
         return CVY_OK;
-    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(node->op->name, k, &opts->kernels)) != NULL;) {
+    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_next(node->op->name, k, &opts->kernels)) != NULL;) {
         CVY_TRY(ask_kernel(u, *signature_out, k, &ask, out));
         if ((*out)->status == CVY_OK)
             return CVY_OK;
     }
-    CVY_CHECK(node->op->reference, CVY_E_INTERNAL, "%s: the operator %s has no kernel at all", node->name,
-              node->op->name);
+    CVY_CHECK(node->op->reference, CVY_E_INTERNAL, "%s: the operator %s has no kernel", node->name, node->op->name);
     return cvy_offers_ask(u->offers, *signature_out, &cvy_kernel_plain, &ask, out);
 }
 
 /* If a weight has a bf16 shadow copy and the update kernel can write it too, it does. The next step then need not make
  * the copy. */
-static void round_update(const cvy_lowered *u, cvy_call *call)
+static void add_shadow_copy(const cvy_lowered *u, cvy_call *call)
 {
     const cvy_node *node = call->node;
     if (!call->kernel || !call->kernel->writes_shadow || node->src[0]->variable != node->dst[0]->variable)
@@ -264,8 +263,8 @@ static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_pl
             continue;
         const int fixed = fixed_dst(node->dst[i], &must) && !cvy_layout_equal(&must, &ask.dst[i]);
         CVY_CHECK(!fixed || node->dst[i]->kind != CVY_VALUE_VARIABLE, CVY_E_INTERNAL,
-                  "%s writes variable %s in the layout '%s', which is '%s'", node->name, node->dst[i]->variable->name,
-                  ask.dst[i].tag, must.tag);
+                  "%s writes variable %s in the layout '%s', but the variable has the layout '%s'", node->name,
+                  node->dst[i]->variable->name, ask.dst[i].tag, must.tag);
         CVY_TRY(
             new_instance(u, node->dst[i], &(cvy_memory_format){node->dst[i]->dtype, ask.dst[i]}, !fixed, -1, &made));
         u->call[me].dst[i] = made;
@@ -278,7 +277,7 @@ static cvy_status add_compute(cvy_lowered *u, const cvy_node *node, const cvy_pl
         reorder->src[0] = made;
         reorder->nsrc = reorder->ndst = 1;
     }
-    round_update(u, &u->call[me]);
+    add_shadow_copy(u, &u->call[me]);
     return CVY_OK;
 }
 

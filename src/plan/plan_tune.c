@@ -131,8 +131,8 @@ static cvy_status select_anew(const struct tuner *t, cvy_lowered **out)
 }
 
 /* The time that the nodes of one signature take together. */
-struct own {
-    double ms, reorder_ms;
+struct group_price {
+    double ms;
     int count, taken, unknown; /* nodes; those with the kernel in question; those without a known time */
 };
 
@@ -147,22 +147,22 @@ static int touches(const cvy_node *node, const cvy_value *v)
     return 0;
 }
 
-static cvy_status price_own(struct tuner *t, cvy_lowered *u, int signature, const cvy_kernel_def *kernel,
-                            double hopeless_ms, struct own *out)
+static cvy_status price_group(struct tuner *t, cvy_lowered *u, int signature, const cvy_kernel_def *kernel,
+                              double hopeless_ms, struct group_price *out)
 {
-    struct own own = {0};
+    struct group_price sum = {0};
     for (int i = 0; i < u->ncall; i++) {
         cvy_call *call = &u->call[i];
         double ms = 0;
         if ((call->kind != CVY_CALL_KERNEL && call->kind != CVY_CALL_REFERENCE) || call->signature != signature)
             continue;
         CVY_TRY(price_call(t, u, call, hopeless_ms, &ms));
-        own.count++;
-        own.taken += call->offer->kernel == kernel;
-        own.unknown += ms < 0;
-        own.ms += CVY_MAX(ms, 0);
+        sum.count++;
+        sum.taken += call->offer->kernel == kernel;
+        sum.unknown += ms < 0;
+        sum.ms += CVY_MAX(ms, 0);
     }
-    *out = own;
+    *out = sum;
     return CVY_OK;
 }
 
@@ -195,18 +195,18 @@ static void pick_for(struct tuner *t, int signature, const cvy_kernel_def *kerne
 static cvy_status compare_trial(struct tuner *t, int signature, const cvy_kernel_def *kernel, cvy_lowered *trial,
                                 int *better_out)
 {
-    struct own before, own;
+    struct group_price before, after;
     struct price price;
     double reorders = 0;
     *better_out = 0;
-    CVY_TRY(price_own(t, t->lowered, signature, kernel, (double)INFINITY, &before));
+    CVY_TRY(price_group(t, t->lowered, signature, kernel, (double)INFINITY, &before));
     const double hopeless = before.unknown ? (double)INFINITY : HOPELESS * before.ms / CVY_MAX(before.count, 1);
-    CVY_TRY(price_own(t, trial, signature, kernel, hopeless, &own));
-    if (own.taken == 0 || own.unknown || before.unknown)
+    CVY_TRY(price_group(t, trial, signature, kernel, hopeless, &after));
+    if (after.taken == 0 || after.unknown || before.unknown)
         return CVY_OK;
     CVY_TRY(price_reorders(t, t->lowered, signature, &reorders));
     const double least = gain_least * before.ms;
-    if (own.ms > before.ms + reorders - least)
+    if (after.ms > before.ms + reorders - least)
         return CVY_OK;
     CVY_TRY(price_lowered(t, trial, &price));
     if (price.nunknown > t->price.nunknown || price.ms > t->price.ms - least)
@@ -221,7 +221,7 @@ static cvy_status compare_trial(struct tuner *t, int signature, const cvy_kernel
  * long, or if there is no time and none will be measured. */
 static cvy_status is_hopeless(struct tuner *t, int signature, const cvy_node *node, cvy_offer *offer, int *hopeless_out)
 {
-    struct own before;
+    struct group_price before;
     double reorders = 0;
     *hopeless_out = 0;
     if (offer->ms < 0) {
@@ -235,7 +235,7 @@ static cvy_status is_hopeless(struct tuner *t, int signature, const cvy_node *no
     *hopeless_out = offer->ms < 0 ? t->how == CVY_PLANNING_ESTIMATE : isinf(offer->ms);
     if (offer->ms < 0 || *hopeless_out)
         return CVY_OK;
-    CVY_TRY(price_own(t, t->lowered, signature, NULL, (double)INFINITY, &before));
+    CVY_TRY(price_group(t, t->lowered, signature, NULL, (double)INFINITY, &before));
     CVY_TRY(price_reorders(t, t->lowered, signature, &reorders));
     *hopeless_out = !before.unknown && offer->ms * before.count > FAR * (before.ms + reorders);
     return CVY_OK;
@@ -290,7 +290,7 @@ static cvy_status tune_group(struct tuner *t, int signature, int *changed)
 {
     const cvy_call *call = first_call(t, signature);
     const cvy_op_def *op = call->node->op;
-    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_below(op->name, k, &t->opts.kernels)) != NULL;) {
+    for (const cvy_kernel_def *k = NULL; (k = cvy_kernel_next(op->name, k, &t->opts.kernels)) != NULL;) {
         call = first_call(t, signature);
         if (k != call->offer->kernel)
             CVY_TRY(try_kernel(t, signature, call, k, changed));

@@ -135,7 +135,7 @@ static cvy_status read_time(const cvy_tree *node, double *ms_out)
         return CVY_OK;
     }
     CVY_TRY(cvy_tree_real(node, &ms));
-    CVY_CHECK(ms >= 0 && ms < 1e9, CVY_E_FORMAT, "%s: a time of %g ms", cvy_tree_where(node), ms);
+    CVY_CHECK(ms >= 0 && ms < 1e9, CVY_E_FORMAT, "%s: the time %g ms is not valid", cvy_tree_where(node), ms);
     *ms_out = ms;
     return CVY_OK;
 }
@@ -145,7 +145,7 @@ static cvy_status take(cvy_wisdom *w, const cvy_tree *file)
     char sum[24];
     const cvy_tree *times = file->kind == CVY_TREE_MAP ? cvy_tree_get(file, "times") : NULL;
     CVY_CHECK(times && times->kind == CVY_TREE_MAP && strcmp(text_of(file, "format"), FORMAT) == 0, CVY_E_FORMAT,
-              "%s is no %s", w->path, FORMAT);
+              "%s is not a %s", w->path, FORMAT);
     CVY_CHECK(strcmp(text_of(file, "machine"), w->machine) == 0, CVY_NOT_APPLICABLE,
               "%s was measured on another machine or build (%s, here: %s)", w->path, text_of(file, "machine"),
               w->machine);

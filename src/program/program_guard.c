@@ -160,7 +160,7 @@ static cvy_status say(const struct finding *all, int nranks)
                                             "sum over ranks is too large, or memory or a processor is faulty");
     for (int r = 0; r < nranks; r++)
         others += r != first && all[r].at == f->at;
-    cvy_text_add(&t, "the first such number is in %s, on rank %d", f->what, first);
+    cvy_text_add(&t, "the first value that is not finite is in %s, on rank %d", f->what, first);
     for (int i = 0; i < f->nrow; i++)
         cvy_text_add(&t, "%s%lld", i ? ", " : f->nbad > 1 ? ", of samples " : ", of sample ", (long long)f->row[i]);
     if (f->nbad > f->nrow && f->nrow > 0)

@@ -46,7 +46,7 @@ void cvy_program_gather_output(const cvy_program_task *s, int output)
 
 int cvy_program_loss_parts(const cvy_program_task *s)
 {
-    return s->plan->opts.micro_sums == CVY_MICRO_APART ? s->nmicro : 1;
+    return s->plan->opts.micro_sums == CVY_MICRO_SEPARATE ? s->nmicro : 1;
 }
 
 const double *cvy_program_loss_part(const cvy_program_task *s, int loss, int part)

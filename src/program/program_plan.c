@@ -144,7 +144,7 @@ static cvy_plan_opts step_opts(cvy_program *p, const cvy_program_task *s)
 {
     const cvy_update_shape *shape = &p->update.shape;
     cvy_plan_opts opts = plan_opts(p);
-    opts.micro_sums = !shape->shards ? CVY_MICRO_IN_ORDER : s->training ? CVY_MICRO_TREE : CVY_MICRO_APART;
+    opts.micro_sums = !shape->shards ? CVY_MICRO_IN_ORDER : s->training ? CVY_MICRO_TREE : CVY_MICRO_SEPARATE;
     opts.sets = 1;
     if (s->training) {
         opts.comm = shape->comm;

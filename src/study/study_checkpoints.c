@@ -46,7 +46,7 @@ static cvy_status check_tensor(const cvy_safetensors *f, int i)
         CVY_TRY(status);
         snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
         CVY_CHECK(strcmp(text, noted) == 0, CVY_E_FORMAT,
-                  "tensor %s was altered: its %s hash is %s, the file's head says %.20s", e->name, methods[k], text,
+                  "tensor %s was altered: its %s hash is %s, the file's header says %.20s", e->name, methods[k], text,
                   noted);
         return CVY_OK;
     }
@@ -113,7 +113,7 @@ static cvy_status verify_sets(cvy_pool *pool, const char *dir, const char *name,
     int64_t count = 0;
     CVY_TRY(cvy_set_list(pool, dir, &sets, &count));
     for (int64_t i = 0; i < count; i++)
-        if (sets[i].kind != CVY_SET_ASIDE && (!name || strcmp(sets[i].name, name) == 0))
+        if (sets[i].kind != CVY_SET_PARTIAL && (!name || strcmp(sets[i].name, name) == 0))
             CVY_TRY(verify_set(pool, &sets[i], t, c));
     CVY_CHECK(c->sound + c->damaged > 0, CVY_E_IO, "%s holds no checkpoint", dir);
     return CVY_OK;

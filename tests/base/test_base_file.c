@@ -87,7 +87,7 @@ static void folders(void)
     EXPECT(cvy_file_is_folder(path_of("a/b/c")));
     EXPECT_OK(cvy_file_replace(path_of("outside"), "x", 1));
     EXPECT_OK(cvy_file_replace(path_of("a/b/file"), "x", 1));
-    EXPECT_FAULT(cvy_file_make_folder(path_of("a/b/file/d")), CVY_E_IO, "a file of that name is in the way");
+    EXPECT_FAULT(cvy_file_make_folder(path_of("a/b/file/d")), CVY_E_IO, "a file of that name exists");
     EXPECT(symlink(folder, path_of("a/link")) == 0);
     EXPECT_OK(cvy_file_remove_tree(path_of("a")));
     EXPECT(!cvy_file_exists(path_of("a")));

@@ -148,7 +148,7 @@ static void numbers(void)
         EXPECT_FAULT(as_int(bad[i], &whole), CVY_E_CONFIG,
                      bad[i][0] ? "job.yaml:1:1: expected a whole number" : "expected a whole number");
     EXPECT_INT(whole, 42);
-    EXPECT_FAULT(as_int("'12'", &whole), CVY_E_CONFIG, "take the quotes away");
+    EXPECT_FAULT(as_int("'12'", &whole), CVY_E_CONFIG, "remove the quotes");
     EXPECT_OK(as_real("1e-3", &real));
     EXPECT(real == 1e-3);
     EXPECT_OK(as_real("-.5", &real));
@@ -186,7 +186,7 @@ static void set_and_print(void)
     EXPECT_OK(cvy_tree_new_scalar(pool, "--set", "new", &value));
     EXPECT_OK(cvy_tree_set(pool, t, "b.e.f", value));
     EXPECT_FAULT(cvy_tree_set(pool, t, "a.b", value), CVY_E_CONFIG,
-                 "--set: cannot set a key below \"a\": what stands at job.yaml:1:4");
+                 "--set: cannot set a key below \"a\": the value at job.yaml:1:4");
     EXPECT_FAULT(cvy_tree_set(pool, t, "a..b", value), CVY_E_CONFIG, "cannot set");
     EXPECT_FAULT(cvy_tree_set(pool, t, "b..x", value), CVY_E_CONFIG, "empty word");
     EXPECT_OK(cvy_tree_new_scalar(pool, "--set", "k: \"v\"", &value));

@@ -39,24 +39,24 @@ refused 'with a number of training samples of 48, this job has 60' "$CONVOY" tra
 refused 'with other training data than this job has' "$CONVOY" train job.yaml --out run --resume --set 'data.train.shape=[3, 10, 10]'
 refused 'unknown key "learning_rate", expected one of: momentum, nesterov, lookahead, weight_decay, lr_mult, lr' "$CONVOY" train job.yaml --out bad --set 'train.optimizer={name: sgd, learning_rate: 0.1}'
 "$CONVOY" train job.yaml --out run --resume --set train.optimizer.lr=0.5 >log 2>&1 || fail "a resume with another learning rate fails: $(cat log)"
-said log 'run was started with another job and continues with this one; changes: train.optimizer.lr: ' || fail "the change is not named: $(cat log)"
-"$CONVOY" train job.yaml --out run --resume >log 2>&1 && said log 'train.optimizer.lr: 0.5 -> ' || fail "the change back is not named: $(cat log)"
-"$CONVOY" train job.yaml --out run --resume >log 2>&1 && ! said log 'another job' || fail "a change where there is none: $(cat log)"
+contains log 'run was started with another job and continues with this one; changes: train.optimizer.lr: ' || fail "the change is not named: $(cat log)"
+"$CONVOY" train job.yaml --out run --resume >log 2>&1 && contains log 'train.optimizer.lr: 0.5 -> ' || fail "the change back is not named: $(cat log)"
+"$CONVOY" train job.yaml --out run --resume >log 2>&1 && ! contains log 'another job' || fail "a change where there is none: $(cat log)"
 refused 'lacks fc1.weight.exp_avg' "$CONVOY" train job.yaml --out run --resume --set train.optimizer=adam
 refused 'conv1.weight is f32 8x3x3x3 in this job and F32 4x3x3x3 in run' "$CONVOY" train job.yaml --out run --resume --set train.epochs=4 --set 'model.layers=[{conv: {channels: 8, kernel: 3}}, {fc: {channels: 4}}]'
-said run/STATUS 'finished step 6 of 6' || fail "a refused resume changes STATUS: $(cat run/STATUS)"
+contains run/STATUS 'finished step 6 of 6' || fail "a refused resume changes STATUS: $(cat run/STATUS)"
 
 # Keys without effect are no fault, but are named.
-! said log 'no effect' || fail "a key without effect where there is none: $(cat log)"
+! contains log 'no effect' || fail "a key without effect where there is none: $(cat log)"
 "$CONVOY" train job.yaml --out idle --set update=local --set comm.wire=bf16 --set plan.clock_scale=2 --set deterministic_shards=4 >log 2>&1 || fail "idle keys are a fault: $(cat log)"
 for words in 'wire=bf16: comm.wire has no effect here: it applies to gradients' 'plan.clock_scale has no effect here: it needs plan.kernels: clock' 'deterministic_shards has no effect here: it needs deterministic'; do
-    said log "$words" || fail "\"$words\" is not said: $(cat log)"
+    contains log "$words" || fail "\"$words\" is not said: $(cat log)"
 done
 
 # A plan of another network is refused. Weights of another network are used as far as they agree, with a message.
 "$CONVOY" train job.yaml --out part --set train.init=run/checkpoints/step-00000006/weights.safetensors \
     --set 'model.layers=[{conv: {channels: 4, kernel: 3, pad: 1}}, relu, {fc: {channels: 4}}]' >log 2>&1 || fail "a partial train.init fails: $(cat log)"
-said log 'fc1.weight has another shape or dtype in the file and keeps its first values (4x64)' || fail "a partial train.init is silent: $(cat log)"
+contains log 'fc1.weight has another shape or dtype in the file and keeps its first values (4x64)' || fail "a partial train.init is silent: $(cat log)"
 refused 'none of the 2 variables of this job agrees in name and shape with its' "$CONVOY" train job.yaml --out bad --set train.init=run/checkpoints/step-00000006/weights.safetensors \
     --set 'model.layers=[{fc: {name: other, channels: 4}}]'
 
@@ -76,14 +76,14 @@ refused 'cut.safetensors: tensor' "$CONVOY" test cut.safetensors --job job.yaml 
 # ---- a damaged checkpoint is named, and the older one is used; if none is sound, the run is refused ----
 printf x >>run/checkpoints/step-00000006/weights.safetensors
 timeout 120 "$CONVOY" train job.yaml --out run --resume >log 2>&1 || fail "a damaged checkpoint ends the resume: $(cat log)"
-said log 'checkpoint step-00000006 is damaged and was skipped: run/checkpoints/step-00000006/weights.safetensors' || fail "the damaged one is not named: $(cat log)"
-said run/STATUS 'finished step 6 of 6' || fail "the older checkpoint is not taken: $(cat run/STATUS)"
+contains log 'checkpoint step-00000006 is damaged and was skipped: run/checkpoints/step-00000006/weights.safetensors' || fail "the damaged one is not named: $(cat log)"
+contains run/STATUS 'finished step 6 of 6' || fail "the older checkpoint is not taken: $(cat run/STATUS)"
 for set in run/checkpoints/step-*; do printf x >>"$set/state.json"; done
 refused 'none of the 2 checkpoints is valid; the newest: ' "$CONVOY" train job.yaml --out run --resume
 
 # ---- numbers that become infinite: the run ends with a cause, and checkpoints are finite ----
 timeout 120 "$CONVOY" train job.yaml --out wild --set train.optimizer.lr=1e30 --set 'checkpoint.every=1 steps' >out 2>err
 [ $? = 1 ] || fail "a loss that is not finite does not end the run with code 1"
-said err 'holds a number that is not finite' || said err 'expected a finite number' || fail "no cause: $(cat err)"
-said wild/STATUS 'failed step' || fail "STATUS of a failed run: $(cat wild/STATUS)"
+contains err 'holds a number that is not finite' || contains err 'expected a finite number' || fail "no cause: $(cat err)"
+contains wild/STATUS 'failed step' || fail "STATUS of a failed run: $(cat wild/STATUS)"
 exit $failed

@@ -19,7 +19,7 @@ within() {
 }
 
 bench >out 2>err && fail "a clock without times"
-grep -q 'its time was never measured here.*--batch 8 --threads 1 --planning measure' err || fail "what is missing is not said: $(cat err)"
+grep -q 'its time was never measured here.*--batch 8 --threads 1 --planning measure' err || fail "the message does not say what is missing: $(cat err)"
 "$CONVOY" train job.yaml --out run --set plan.kernels=clock 2>err && fail "training by the clock"
 grep -q 'plan.kernels is clock, which computes nothing' err || fail "training by the clock is not refused by name: $(cat err)"
 "$CONVOY" bench job.yaml --kernels clock --set plan.clock_scale=0 2>err && fail "a scale of 0"

@@ -58,7 +58,7 @@ mkdir out
 grep -q '^files in out: [1-9][0-9]* MiB written' log || fail "the folder is not taken: $(cat log)"
 [ -z "$(ls -A out)" ] || fail "it leaves files: $(ls -A out)"
 "$CONVOY" doctor --out nowhere >log || fail "a folder that is not there is a fault"
-grep -q 'nowhere: cannot make a folder in it: No such file or directory: a run could not write its checkpoints in nowhere' log || fail "it is not said that there is no folder: $(cat log)"
+grep -q 'nowhere: cannot make a folder in it: No such file or directory: a run could not write its checkpoints in nowhere' log || fail "the log does not say that there is no folder: $(cat log)"
 
 # apart NAME COMMAND...: two ranks, of which the second one is started by the script NAME; each is a node of its own.
 apart() {
@@ -104,7 +104,7 @@ if [ "$CONVOY_SANITIZE" != ON ]; then
     $CC -shared -fPIC -o clock.so clock.c -ldl || fail "the shim is not built"
     AHEAD=7 apart other.sh
     grep -q 'the clock of .* (rank 1) is [67]\.[0-9] s ahead of that of ' log || fail "a clock that is ahead is not seen: $(cat log)"
-    grep -q '; those of the nodes differ by [67]\(\.[0-9]*\)\{0,1\} s at most' log || fail "it is not said how far: $(cat log)"
+    grep -q '; those of the nodes differ by [67]\(\.[0-9]*\)\{0,1\} s at most' log || fail "the log does not say how far the clocks differ: $(cat log)"
     AHEAD=-7 apart other.sh
     grep -q 'the clock of .* (rank 1) is [67]\.[0-9] s behind that of ' log || fail "a clock that is behind is not seen: $(cat log)"
     BACK=1 LD_PRELOAD="$PWD/clock.so" "$CONVOY" doctor >log || fail "it fails when a clock goes back"

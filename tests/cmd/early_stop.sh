@@ -10,7 +10,7 @@ state() { sed -n "s/.*\"$2\": *\([^,}]*\).*/\1/p" "$(find "$1/checkpoints" -path
 stopping() { patience=$1; shift; train --out stopped --set train.optimizer.lr=1e-12 --set "train.stop={metric: accuracy, patience: $patience}" --set train.epochs=50 "$@"; }
 stopping 2
 grep -Eq '^finished step [0-9]+ of 150' stopped/STATUS || fail "no early stop: $(cat stopped/STATUS)"
-said log '; validation loss ' || fail "the validation loss is not said: $(cat log)"
+contains log '; validation loss ' || fail "the log has no validation loss: $(cat log)"
 at=$(sed 's/^finished step \([0-9]*\) .*/\1/' stopped/STATUS)
 lines=$(wc -l <stopped/metrics.jsonl)
 [ "$at" -lt 100 ] || fail "stopped late: $(cat stopped/STATUS)"

@@ -24,7 +24,7 @@ for line in '#PBS -N job' '#PBS -l select=2:ncpus=32:mpiprocs=4:ompthreads=8' '#
     "set -- train \"\$job\" --out \"\$out\" --threads 8 --set train.epochs=3 --set 'train.optimizer={name: adam, lr: 1e-3}'"; do
     has pbs "$line"
 done
-said pbs 'mpiexec -n 8 "$(command -v convoy)" "$@"' || fail "not 8 ranks: $(cat pbs)"
+contains pbs 'mpiexec -n 8 "$(command -v convoy)" "$@"' || fail "not 8 ranks: $(cat pbs)"
 jobscript --slurm --nodes 1 --ppn 2 --time 00:01:00 >short || fail "no script without --threads"
 has short '#SBATCH --exclusive'
 has short '#SBATCH --signal=USR1@15'
@@ -32,7 +32,7 @@ jobscript --slurm --nodes 1 --ppn 2 --time 2 --signal 100 >short && has short '#
 for script in slurm pbs short; do
     bash -n $script || fail "$script is no script of the shell"
     env -u SLURM_JOB_ID -u PBS_JOBID bash $script >out 2>err && fail "$script runs without a batch system"
-    said err 'jobscript: this script is for the batch system: ' || fail "it is not said how to submit $script: $(cat err)"
+    contains err 'jobscript: this script is for the batch system: ' || fail "the message does not say how to submit $script: $(cat err)"
 done
 
 # ---- limits ----
@@ -40,7 +40,7 @@ limit() { jobscript --slurm --nodes 1 --ppn 1 --time "$1" 2>err | sed -n 's/#SBA
 while read -r given wanted; do
     got=$(limit "$given")
     [ "$got" = "${wanted#refused}" ] || fail "--time $given is '$got', expected '$wanted': $(cat err)"
-    [ "$wanted" != refused ] || said err "--time is '$given', expected HH:MM:SS, D-HH:MM:SS or minutes" || fail "no way out: $(cat err)"
+    [ "$wanted" != refused ] || contains err "--time is '$given', expected HH:MM:SS, D-HH:MM:SS or minutes" || fail "the message does not say which values are valid: $(cat err)"
 done <<'END'
 02:00:00 02:00:00
 120 02:00:00
@@ -74,7 +74,7 @@ refused "train.batch is 16, but there are 32 ranks" "$CONVOY" jobscript job.yaml
 refused "splits a step into 8 shards, but there are 16 ranks" "$CONVOY" jobscript job.yaml --slurm --nodes 8 --ppn 2 --time 5 --set deterministic=true
 [ ! -s out ] || fail "a refused job has a script: $(cat out)"
 jobscript --slurm --nodes 1 --ppn 3 --time 5 >out 2>err || fail "uneven shares are refused: $(cat err)"
-said err "a batch of 16 over 3 ranks makes shares of 5 and 6 samples, and a step takes as long as the larger one: 15 or 18 would share evenly" || fail "no warning: $(cat err)"
+contains err "a batch of 16 over 3 ranks makes shares of 5 and 6 samples, and a step takes as long as the larger one: 15 or 18 would share evenly" || fail "no warning: $(cat err)"
 
 # ---- commands that replace those of a cluster ----
 mkdir bin
@@ -159,13 +159,13 @@ code 75 script
 rm lazy
 mv "it's \$(touch worse).yaml" away
 code 1 script
-grep -q "there is no it's \$(touch worse).yaml in $work" log || fail "it is not said that the job file is missing: $(cat log)"
+grep -q "there is no it's \$(touch worse).yaml in $work" log || fail "the log does not say that the job file is missing: $(cat log)"
 mv away "it's \$(touch worse).yaml"
 
-# A run without a checkpoint is moved aside.
+# The folder of a run without a checkpoint is renamed.
 rm -r "$RUN/checkpoints"
 code 0 script
-[ -e "$RUN.aside-1/STATUS" ] && grep -q 'had no checkpoint' log || fail "it is not put aside: $(cat log)"
+[ -e "$RUN.aside-1/STATUS" ] && grep -q 'had no checkpoint' log || fail "the folder of the run was not renamed: $(cat log)"
 grep -q '^finished step 600' "$RUN/STATUS" || fail "it does not begin anew: $(cat log)"
 
 # ---- PBS: by the clock, USR1 five seconds after the start ----

@@ -29,7 +29,7 @@ rates() {
 
 # four times the base batch, 4 steps an epoch: from 0.01 to 0.04 in two epochs, and a tenth of that after the third
 "$CONVOY" train "$work/job.yaml" --out "$work/one" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-grep -q 'learning rate 0.04 for a batch of 64: 0.01 for 16, times 4 (train.lr_rule: linear)' "$work/log" || { echo "the rate is not said:"; cat "$work/log"; failed=1; }
+grep -q 'learning rate 0.04 for a batch of 64: 0.01 for 16, times 4 (train.lr_rule: linear)' "$work/log" || { echo "the log does not give the rate:"; cat "$work/log"; failed=1; }
 rates one 1 0.01 5 0.025 9 0.04 12 0.04 13 0.004
 
 # the same batch as 32 on each of two ranks; 32 on a single rank is twice the base batch

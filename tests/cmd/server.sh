@@ -48,8 +48,8 @@ losses() {
 same_losses() {
     losses "$1" >a
     losses "$2" >b
-    [ "$(wc -l <a)" -eq 20 ] || fail "$1 has no 20 losses"
-    paste a b | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4 * $1) bad = 1 } END { exit bad }' || { fail "losses of $1 and $2"; paste a b; }
+    [ "$(wc -l <a)" -eq 20 ] || fail "$1 has fewer than 20 losses"
+    paste a b | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4 * $1) bad = 1 } END { exit bad }' || { fail "the losses of $1 and $2 differ"; paste a b; }
 }
 
 train 2 sync || fail "sync: $(tail -n 3 log-sync)"
@@ -61,7 +61,7 @@ grep -q 'update <b>parameter_server</b>' whole/report.html || fail "the report d
 
 same_end() {
     for file in weights.safetensors state.safetensors; do
-        cmp -s "whole/checkpoints/$last/$file" "$1/checkpoints/$last/$file" || fail "$file of $1 is not that of the unbroken run"
+        cmp -s "whole/checkpoints/$last/$file" "$1/checkpoints/$last/$file" || fail "$file of $1 is not that of the run without interruption"
     done
 }
 
@@ -94,7 +94,7 @@ free() { echo "update={mode: parameter_server, servers: $1, staleness: $2}"; }
 train 4 bound --set "$(free 2 1)" --set batch_norm.group=rank || fail "bound: $(tail -n 3 log-bound)"
 most=$(sed -n 's/.*"staleness_max": *\([0-9]*\).*/\1/p' bound/metrics.jsonl | sort -n | tail -n 1)
 [ "${most:-2}" -le 1 ] || fail "a worker was ${most:-?} steps ahead of the slowest, with a bound of 1"
-losses bound | awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(last < 0.5 * first) }' || fail "without waiting nothing is learnt: $(losses bound)"
+losses bound | awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(last < 0.5 * first) }' || fail "workers that do not wait do not reduce the loss: $(losses bound)"
 served=$(free 1 none)
 extra="--set batch_norm.group=rank"
 at_step 12 TERM 1 free
@@ -114,19 +114,19 @@ hold() {
         sleep 0.02
     done
     kill -STOP "$(cat pid-1)"
-    wait $job && fail 'a worker stands still, but the job does not fail'
+    wait $job && fail 'a worker is stopped, but the job does not fail'
     kill -KILL "$(cat pid-1)" 2>/dev/null
     grep -Eq 'rank [02]: made no progress for .* waiting for the (gradients of bucket [0-9]* from rank 1|weights of bucket [0-9]* from rank 2)' log-held
 }
 # This is tried twice, because mpiexec may end the job before it has passed on its last lines.
-hold || hold || { fail 'no word of who waits for whom:'; cat log-held; }
+hold || hold || { fail 'the log does not name the rank that is waited for:'; cat log-held; }
 
-train 3 lost --set "$served" $extra --set train.optimizer.lr=1e30 && fail "a loss that is not finite is no end"
-grep -q 'expected a finite number' log-lost || fail "no word of the lost loss: $(tail -n 3 log-lost)"
+train 3 lost --set "$served" $extra --set train.optimizer.lr=1e30 && fail "the run does not fail although the loss is not finite"
+grep -q 'expected a finite number' log-lost || fail "the log does not report the loss that is not finite: $(tail -n 3 log-lost)"
 rm -rf lost
 # The same after a checkpoint.
-train 3 lost --set "$served" $extra --set 'checkpoint.every=2 steps' --set 'train.schedule={name: multi_step, at: 4 steps, factor: 1e30}' && fail "a loss that is lost behind a checkpoint is no end"
-grep -q 'expected a finite number.*the checkpoint of step [0-9]* holds finite weights' log-lost || fail "no word of the loss that was lost behind a checkpoint: $(tail -n 3 log-lost)"
+train 3 lost --set "$served" $extra --set 'checkpoint.every=2 steps' --set 'train.schedule={name: multi_step, at: 4 steps, factor: 1e30}' && fail "the run does not fail although the loss is not finite after a checkpoint"
+grep -q 'expected a finite number.*the checkpoint of step [0-9]* holds finite weights' log-lost || fail "the log does not report the loss that is not finite after a checkpoint: $(tail -n 3 log-lost)"
 served='update={mode: parameter_server, servers: 1}'
 
 # refuse RANKS WORDS options

@@ -32,7 +32,7 @@ near() {
 }
 
 simulate --platform slow.yaml --ranks 1 >out 2>err && fail "times from nowhere"
-grep -q 'was never measured here' err || fail "what is missing is not said: $(cat err)"
+grep -q 'was never measured here' err || fail "the message does not say what is missing: $(cat err)"
 simulate --platform slow.yaml --ranks 1 --planning measure >one 2>err || fail "one rank fails: $(cat err)"
 near one step_ms 80 0.001       # 8 samples at 100 images/s
 near one efficiency 100 0.001
@@ -63,7 +63,7 @@ cmp -s two blank || fail "another result by another path: $(diff two blank)"
 refused() { # MESSAGE ARGUMENTS
     message=$1; shift
     simulate "$@" >out 2>err && fail "accepted: $*"
-    grep -q "$message" err || fail "'$message' is not said of $*: $(cat err)"
+    grep -q "$message" err || fail "$*: the message does not have '$message': $(cat err)"
 }
 refused "there is no platform 'stampede'" --platform stampede
 refused "\-\-ranks is '0'" --ranks 0

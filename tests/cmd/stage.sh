@@ -18,9 +18,9 @@ END
 losses() { sed -n 's/.*"loss": \([0-9.e-]*\).*/\1/p; s/.*"val_loss": \([0-9.e-]*\).*/\1/p' "$1/metrics.jsonl"; }
 train() { out=$1; shift; "$CONVOY" train job.yaml --threads 1 --progress plain --out "$out" "$@" >log 2>&1 || fail "$*: $(cat log)"; }
 train plain
-[ -n "$(losses plain)" ] || fail "no losses"
-grep -q '"seconds_data_wait": [0-9].*"steps_ready": [0-9]' plain/metrics.jsonl || fail "the ring is not in metrics.jsonl: $(tail -n 3 plain/metrics.jsonl)"
-same() { [ "$(losses "$1")" = "$(losses plain)" ] || fail "$1: other losses than without: $(losses "$1"), $(losses plain)"; }
+[ -n "$(losses plain)" ] || fail "the run logged no losses"
+grep -q '"seconds_data_wait": [0-9].*"steps_ready": [0-9]' plain/metrics.jsonl || fail "metrics.jsonl does not have the wait for data and the steps that were ready: $(tail -n 3 plain/metrics.jsonl)"
+same() { [ "$(losses "$1")" = "$(losses plain)" ] || fail "$1: the losses are not those of the plain run: $(losses "$1"), $(losses plain)"; }
 
 train staged --set data.stage=near
 same staged
@@ -33,7 +33,7 @@ $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --progress plain --out two --s
 grep -q 'with 2 ranks, read back' log || fail "both ranks should help: $(cat log)"
 # shellcheck disable=SC2086
 $MPIEXEC_N 2 "$CONVOY" train job.yaml --threads 1 --out two-plain >log 2>&1 || fail "two ranks: $(cat log)"
-[ "$(losses two)" = "$(losses two-plain)" ] || fail "two ranks: other losses from the copy"
+[ "$(losses two)" = "$(losses two-plain)" ] || fail "two ranks: the losses change with the copy"
 for copy in near/convoy-*/data/packed; do
     cmp -s "$copy/part-00000.cvy" packed/part-00000.cvy || cmp -s "$copy/part-00000.cvy" more/packed/part-00000.cvy || fail "$copy differs"
 done
@@ -41,7 +41,7 @@ done
 
 train kept --set data.stage=near --set data.stage_keep=true
 same kept
-grep -q 'copied to' log && fail "a copy that is there is made again: $(cat log)"
+grep -q 'copied to' log && fail "an existing copy is made again: $(cat log)"
 touch -d '2001-02-03' packed/pack.json
 train newer --set data.stage=near --set data.stage_keep=true
 same newer
@@ -66,11 +66,11 @@ single() {
         "$CONVOY" train job.yaml --threads 1 --progress plain --out "single-$file${stage:+-staged}" --set data.val= --set "data.train=$file" \
             --set train.batch=2 $stage >log 2>&1 || fail "$file: $(cat log)"
     done
-    [ -n "$(losses "single-$file")" ] && [ "$(losses "single-$file")" = "$(losses "single-$file-staged")" ] || fail "$file: other losses from the copy"
+    [ -n "$(losses "single-$file")" ] && [ "$(losses "single-$file")" = "$(losses "single-$file-staged")" ] || fail "$file: the losses change with the copy"
     grep -q "data.stage: $file copied to" log || fail "$file is not staged: $(cat log)"
     copy=$(ls -d near/convoy-*/data)
     [ "$(ls "$copy" | wc -l)" = "$count" ] && [ -e "$copy/$file" ] || fail "$file: the copy holds $(ls "$copy")"
-    [ -z "$beside" ] || cmp -s "$beside" "$copy/$beside" || fail "$file: $beside is not with it"
+    [ -z "$beside" ] || cmp -s "$beside" "$copy/$beside" || fail "$file: $beside was not copied with it"
     rm -rf near
 }
 cp files/* .
@@ -79,9 +79,9 @@ single my-images-idx3-ubyte my-labels-idx1-ubyte 3
 single table.csv '' 2
 printf 'a.png 0\n' >list.txt
 "$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=list.txt >log 2>&1 && fail "a list is staged"
-grep -q 'the list list.txt needs the pictures that it names' log || fail "no cause: $(cat log)"
+grep -q 'the list list.txt needs the pictures that it names' log || fail "the cause is not named: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=near --set data.train=nowhere >log 2>&1 && fail "nothing is staged"
-grep -q 'nowhere' log || fail "no cause: $(cat log)"
+grep -q 'nowhere' log || fail "the cause is not named: $(cat log)"
 "$CONVOY" train job.yaml --out bad --set data.stage=job.yaml >log 2>&1 && fail "a file is taken for a folder"
 [ ! -e bad ] || fail "a refused job leaves its folder"
 
@@ -98,9 +98,9 @@ grep -q 'no room for more' log || fail "a full cache is not reported: $(cat log)
 
 # Data are prepared within the step: the run reports what it waits for.
 train slow --set data.threads=0 --set data.val= --set 'data.train={format: synthetic, samples: 6000, shape: [3, 64, 64]}'
-grep -q 'data is the bottleneck: steps waited [0-9]* % of their time' log || fail "no hint: $(cat log)"
+grep -q 'data is the bottleneck: steps waited [0-9]* % of their time' log || fail "the run does not say that data is the bottleneck: $(cat log)"
 for threads in many -2 2000; do
     "$CONVOY" train job.yaml --out bad --set data.threads=$threads >log 2>&1 && fail "data.threads=$threads is accepted"
-    grep -q 'expected auto or a number 0 .. 1024' log || fail "no cause: $(cat log)"
+    grep -q 'expected auto or a number 0 .. 1024' log || fail "the cause is not named: $(cat log)"
 done
 exit $failed

@@ -233,7 +233,7 @@ int main(int argc, char **argv)
 
 int main(void)
 {
-    fprintf(stderr, "HDF5 is left out of this build\n");
+    fprintf(stderr, "HDF5 is not part of this build\n");
     return 77;
 }
 

@@ -562,7 +562,7 @@ int main(void)
     cvy_dataset *d = NULL;
     scratch_make();
     put_file(in_scratch("x.h5"), "\x89HDF\r\n\x1a\n", 8);
-    FAILS(open_text(in_scratch("x.h5"), NULL, 0, &d), CVY_E_UNSUPPORTED, "HDF5 is left out of this build");
+    FAILS(open_text(in_scratch("x.h5"), NULL, 0, &d), CVY_E_UNSUPPORTED, "HDF5 is not part of this build");
     scratch_remove();
     return 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the golden files of test_golden.c with PyTorch, in double precision. A peer check: the suite itself needs neither Python nor PyTorch.
+"""Makes the golden files of test_golden.c with PyTorch, in double precision. The tests need neither Python nor PyTorch.
 
-    python3 make_golden.py            # writes plain.safetensors, residual.safetensors, regression.safetensors beside itself
+    python3 make_golden.py    # writes plain.safetensors, residual.safetensors, regression.safetensors into its folder
 
 Each file holds what test_golden.c reads:
 
@@ -12,7 +12,7 @@ Each file holds what test_golden.c reads:
     final.<variable>                          after ten steps, running statistics included
     eval.<output>          [N, ...]           output for batch 0 in evaluation mode with the final weights
 
-The networks stand here once more, layer by layer, under the names that test_golden.c gives them.
+The networks are written down here again, layer by layer, with the names that they have in test_golden.c.
 """
 import os
 
@@ -26,7 +26,7 @@ BATCHES = 2
 
 
 def as_f32(t):
-    """Numbers that f32 has, kept in f64."""
+    """Rounds to f32 and keeps the numbers in f64."""
     return t.to(torch.float32).to(torch.float64)
 
 
@@ -129,7 +129,7 @@ class Regression(nn.Module):
 
 
 def variables(net):
-    """Parameters and running statistics under convoy's names."""
+    """Returns parameters and running statistics with the names that convoy gives them."""
     for name, t in list(net.named_parameters()) + list(net.named_buffers()):
         if name.endswith("num_batches_tracked"):
             continue

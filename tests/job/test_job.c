@@ -255,7 +255,7 @@ static void bad_overrides(void)
         {"train.batch=many", "--set train.batch=many: train: batch is \"many\", expected a whole number (samples)"},
         {"train.batch=0", "batch is \"0\", expected 1.."},
         {"model.classes=3",
-         "--set model.classes=3: cannot set a key below \"model\": what stands at job.yaml:1:8 is not a map"},
+         "--set model.classes=3: cannot set a key below \"model\": the value at job.yaml:1:8 is not a map"},
         {"train.loss=[a", "--set train.loss=[a:2:1: did not find"},
         {"train.steps=5", NULL},
     };

@@ -186,7 +186,7 @@ static void overrides(void)
     EXPECT_FAULT(train(job_text, "train.batch=[1, 2]"), CVY_E_CONFIG,
                  "--set train.batch=[1, 2]: train: batch is a list, expected a whole number (samples)");
     EXPECT_FAULT(train(job_text, "train.optimizer.lr.x=3"), CVY_E_CONFIG,
-                 "cannot set a key below \"lr\": what stands at job:14:30 is not a map");
+                 "cannot set a key below \"lr\": the value at job:14:30 is not a map");
     EXPECT_FAULT(train(job_text, "=3"), CVY_E_CONFIG, "--set =3: expected key=value, such as train.batch=64");
     EXPECT_FAULT(train(job_text, "model="), CVY_E_CONFIG, "job: the key \"model\" is missing");
 }

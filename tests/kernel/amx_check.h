@@ -41,16 +41,16 @@ static inline void close_memory(struct memory *m)
     cvy_mem_free(&m->whole);
 }
 
-static inline cvy_status lay_out(const cvy_value *v, const cvy_memory_format *lie, const void *plain,
-                                 struct memory *out)
+static inline cvy_status to_layout(const cvy_value *v, const cvy_memory_format *format, const void *plain,
+                                   struct memory *out)
 {
     cvy_blocking b;
     cvy_reorder *reorder = NULL;
-    CVY_TRY(cvy_blocking_make(&lie->layout, &v->shape, &b));
-    CVY_TRY(open_memory((size_t)b.elems * cvy_dtype_bytes(lie->dtype), out));
+    CVY_TRY(cvy_blocking_make(&format->layout, &v->shape, &b));
+    CVY_TRY(open_memory((size_t)b.elems * cvy_dtype_bytes(format->dtype), out));
     if (!plain)
         return CVY_OK;
-    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, cvy_layout_plain()}, lie, 1, &reorder));
+    CVY_TRY(cvy_reorder_create(&v->shape, &(cvy_memory_format){v->dtype, cvy_layout_plain()}, format, 1, &reorder));
     cvy_reorder_run(reorder, plain, out->whole + GUARD);
     cvy_reorder_destroy(&reorder);
     return CVY_OK;
@@ -91,14 +91,14 @@ static inline cvy_status run_kernel(const eval *e, const cvy_node *node, const c
     struct memory src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}}, scratch = {0};
     void *from[CVY_NODE_SRC_MAX] = {NULL}, *to[CVY_NODE_DST_MAX] = {NULL}, *state = NULL;
     for (int i = 0; i < node->nsrc; i++) {
-        CVY_TRY(lay_out(node->src[i], &(cvy_memory_format){ask->src_dtype[i], ask->src[i]},
-                        eval_of(e, node->src[i])->data, &src[i]));
+        CVY_TRY(to_layout(node->src[i], &(cvy_memory_format){ask->src_dtype[i], ask->src[i]},
+                          eval_of(e, node->src[i])->data, &src[i]));
         from[i] = src[i].whole + GUARD;
     }
     for (int i = 0; i < node->ndst; i++) {
         if (!node->dst[i])
             continue;
-        CVY_TRY(lay_out(node->dst[i], &(cvy_memory_format){node->dst[i]->dtype, ask->dst[i]}, NULL, &dst[i]));
+        CVY_TRY(to_layout(node->dst[i], &(cvy_memory_format){node->dst[i]->dtype, ask->dst[i]}, NULL, &dst[i]));
         to[i] = dst[i].whole + GUARD;
     }
     CVY_TRY(open_memory(ask->scratch_bytes, &scratch));

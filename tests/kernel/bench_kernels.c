@@ -127,7 +127,7 @@ static cvy_status tensor_of(struct tensor *all, const cvy_value *v, struct tenso
 }
 
 /* Makes a copy of `plain` in the given format, or an empty buffer if `plain` is NULL. */
-static cvy_status lay_out(const cvy_value *v, const float *plain, const cvy_memory_format *to, void **out)
+static cvy_status to_layout(const cvy_value *v, const float *plain, const cvy_memory_format *to, void **out)
 {
     cvy_blocking b;
     cvy_reorder *reorder = NULL;
@@ -153,11 +153,11 @@ static cvy_status take_back(const cvy_value *v, const void *data, const cvy_layo
     return CVY_OK;
 }
 
-static void free_laid(const cvy_value *v, void *data, const cvy_memory_format *lie)
+static void free_formatted(const cvy_value *v, void *data, const cvy_memory_format *format)
 {
     cvy_blocking b;
-    if (data && cvy_blocking_make(&lie->layout, &v->shape, &b) == CVY_OK)
-        cvy_mem_free_pages(data, (size_t)b.elems * cvy_dtype_bytes(lie->dtype));
+    if (data && cvy_blocking_make(&format->layout, &v->shape, &b) == CVY_OK)
+        cvy_mem_free_pages(data, (size_t)b.elems * cvy_dtype_bytes(format->dtype));
 }
 
 /* Returns 1 if the padding lanes are zero, as they must be. */
@@ -277,11 +277,11 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
     }
     CVY_TRY(k->create(&ask, &state));
     for (int i = 0; i < node->nsrc; i++)
-        CVY_TRY(lay_out(node->src[i], all[node->src[i]->index].plain,
-                        &(cvy_memory_format){ask.src_dtype[i], ask.src[i]}, &src[i]));
+        CVY_TRY(to_layout(node->src[i], all[node->src[i]->index].plain,
+                          &(cvy_memory_format){ask.src_dtype[i], ask.src[i]}, &src[i]));
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
-            CVY_TRY(lay_out(node->dst[i], NULL, &(cvy_memory_format){node->dst[i]->dtype, ask.dst[i]}, &dst[i]));
+            CVY_TRY(to_layout(node->dst[i], NULL, &(cvy_memory_format){node->dst[i]->dtype, ask.dst[i]}, &dst[i]));
     CVY_TRY(cvy_mem_alloc_pages(ask.scratch_bytes + 64, &scratch));
     const double s = best_seconds(o, k, state, src, dst, scratch);
     cvy_cost cost = {.flop = cvy_shape_elems(&node->dst[0]->shape)};
@@ -322,10 +322,10 @@ static cvy_status try_kernel(const struct options *o, const cvy_kernel_def *k, c
         }
     printf("\n");
     for (int i = 0; i < node->nsrc; i++)
-        free_laid(node->src[i], src[i], &(cvy_memory_format){ask.src_dtype[i], ask.src[i]});
+        free_formatted(node->src[i], src[i], &(cvy_memory_format){ask.src_dtype[i], ask.src[i]});
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i])
-            free_laid(node->dst[i], dst[i], &(cvy_memory_format){node->dst[i]->dtype, ask.dst[i]});
+            free_formatted(node->dst[i], dst[i], &(cvy_memory_format){node->dst[i]->dtype, ask.dst[i]});
     cvy_mem_free_pages(scratch, ask.scratch_bytes + 64);
     if (k->destroy)
         k->destroy(state);

@@ -61,13 +61,13 @@ static cvy_status call(const eval *e, const cvy_node *node, const cvy_kernel_def
     }
     CVY_TRY(k->offer(&ask));
     for (int i = 0; i < node->nsrc; i++) {
-        CVY_TRY(lay_out(node->src[i], &(cvy_memory_format){CVY_DTYPE_F32, ask.src[i]}, eval_of(e, node->src[i])->data,
-                        &src[i]));
+        CVY_TRY(to_layout(node->src[i], &(cvy_memory_format){CVY_DTYPE_F32, ask.src[i]}, eval_of(e, node->src[i])->data,
+                          &src[i]));
         from[i] = src[i].whole + GUARD;
     }
     for (int i = 0; i < node->ndst; i++)
         if (node->dst[i]) {
-            CVY_TRY(lay_out(node->dst[i], &(cvy_memory_format){CVY_DTYPE_F32, ask.dst[i]}, NULL, &dst[i]));
+            CVY_TRY(to_layout(node->dst[i], &(cvy_memory_format){CVY_DTYPE_F32, ask.dst[i]}, NULL, &dst[i]));
             to[i] = dst[i].whole + GUARD;
         }
     CVY_TRY(open_memory(ask.scratch_bytes, &scratch));
@@ -81,10 +81,10 @@ static cvy_status call(const eval *e, const cvy_node *node, const cvy_kernel_def
         plain[i] = NULL;
         if (!to[i])
             continue;
-        const cvy_memory_format lie = {CVY_DTYPE_F32, ask.dst[i]}, flat = {CVY_DTYPE_F32, cvy_layout_plain()};
+        const cvy_memory_format format = {CVY_DTYPE_F32, ask.dst[i]}, flat = {CVY_DTYPE_F32, cvy_layout_plain()};
         CVY_TRY(cvy_mem_alloc((size_t)eval_of(e, node->dst[i])->elems * sizeof **plain, &plain[i]));
-        CVY_TRY(cvy_reorder_create(&node->dst[i]->shape, &lie, &flat, 1, &back));
-        CVY_TRY(cvy_reorder_create(&node->dst[i]->shape, &flat, &lie, 1, &again));
+        CVY_TRY(cvy_reorder_create(&node->dst[i]->shape, &format, &flat, 1, &back));
+        CVY_TRY(cvy_reorder_create(&node->dst[i]->shape, &flat, &format, 1, &again));
         cvy_reorder_run(back, to[i], plain[i]);
         CVY_TRY(open_memory(dst[i].bytes, &padded));
         cvy_reorder_run(again, plain[i], padded.whole + GUARD); /* the padding of this copy is zero */

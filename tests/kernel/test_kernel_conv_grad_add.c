@@ -9,7 +9,7 @@
 static int tried;
 
 /* Allocates memory for a value in `layout` and copies the plain values into it, if they are given. */
-static char *laid_out(const cvy_value *v, const cvy_layout *layout, const void *plain, cvy_blocking *b)
+static char *to_layout(const cvy_value *v, const cvy_layout *layout, const void *plain, cvy_blocking *b)
 {
     char *out = NULL;
     cvy_reorder *reorder = NULL;
@@ -47,8 +47,8 @@ static void try_kernel(const eval *e, const cvy_node *node, const cvy_kernel_def
     EXPECT_INT(ask.inplace[0], 3);
     EXPECT(cvy_layout_equal(&ask.src[2], &ask.dst[0]));
     for (int i = 0; i < 3; i++)
-        src[i] = place[i] = laid_out(node->src[i], &ask.src[i], eval_of(e, node->src[i])->data, &b);
-    place[3] = laid_out(node->dst[0], &ask.dst[0], NULL, &b);
+        src[i] = place[i] = to_layout(node->src[i], &ask.src[i], eval_of(e, node->src[i])->data, &b);
+    place[3] = to_layout(node->dst[0], &ask.dst[0], NULL, &b);
     dst[0] = in_place ? place[2] : place[3];
     EXPECT_OK(cvy_mem_alloc(ask.scratch_bytes, &scratch));
     EXPECT_OK(k->create(&ask, &state));

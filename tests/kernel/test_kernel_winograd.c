@@ -65,7 +65,7 @@ static double relative_error(const cvy_span *got, const cvy_blocking *layout, co
     return sqrt(error / size);
 }
 
-static cvy_status laid_out(const cvy_value *v, const cvy_layout *to, const void *plain, cvy_blocking *b, void **out)
+static cvy_status to_layout(const cvy_value *v, const cvy_layout *to, const void *plain, cvy_blocking *b, void **out)
 {
     const cvy_layout from = cvy_layout_plain();
     cvy_reorder *reorder = NULL;
@@ -88,10 +88,10 @@ static cvy_status try_kernel(const eval *e, const struct layer *l, const cvy_nod
     if (k->offer(&ask) != CVY_OK)
         return CVY_OK;
     for (int i = 0; i < node->nsrc; i++)
-        CVY_TRY(laid_out(node->src[i], &ask.src[i], eval_of(e, node->src[i])->data, &b, &src[i]));
+        CVY_TRY(to_layout(node->src[i], &ask.src[i], eval_of(e, node->src[i])->data, &b, &src[i]));
     for (int i = node->ndst - 1; i >= 0; i--)
         if (node->dst[i])
-            CVY_TRY(laid_out(node->dst[i], &ask.dst[i], NULL, &b, &dst[i]));
+            CVY_TRY(to_layout(node->dst[i], &ask.dst[i], NULL, &b, &dst[i]));
     CVY_TRY(cvy_mem_alloc(ask.scratch_bytes, &scratch));
     CVY_TRY(k->create(&ask, &state));
     CVY_TRY(k->run(state, src, dst, scratch));

@@ -1,7 +1,9 @@
-"""Writes zoo_shapes.h: parameters, MAC and the output of every convolution and fully connected layer of the zoo's networks, from other hands.
+"""Writes zoo_shapes.h: parameters, MAC and outputs of the layers with weights of the zoo's networks.
 
-Needs PyTorch and torchvision; run by hand when a network is added: python3 zoo_shapes.py > zoo_shapes.h
-Networks that torchvision has are torchvision's. The others are written down here from their papers and Caffe's prototxt files.
+The numbers come from other implementations: torchvision, or, if it does not have a network, the definition below, which
+follows the paper or Caffe's prototxt file. It needs PyTorch and torchvision. Run it by hand when a network is added:
+
+    python3 zoo_shapes.py > zoo_shapes.h
 """
 import torch
 import torch.nn as nn
@@ -17,7 +19,8 @@ def classifier(*widths):
 
 
 def caffe_alexnet():
-    """models/bvlc_alexnet/deploy.prototxt; models/bvlc_reference_caffenet differs in the order of pooling and LRN only, neither of which has weights."""
+    """models/bvlc_alexnet/deploy.prototxt. models/bvlc_reference_caffenet has pooling and LRN in the other order only, and
+    neither of them has weights."""
     return nn.Sequential(*conv(3, 96, 11, 4), nn.MaxPool2d(3, 2), *conv(96, 256, 5, 1, 2, groups=2), nn.MaxPool2d(3, 2), *conv(256, 384, 3, 1, 1),
                          *conv(384, 384, 3, 1, 1, groups=2), *conv(384, 256, 3, 1, 1, groups=2), nn.MaxPool2d(3, 2), *classifier(9216, 4096, 4096, 1000))
 
@@ -29,7 +32,7 @@ def overfeat():
 
 
 def cifar(full):
-    """Caffe's examples/cifar10/cifar10_{quick,full}.prototxt; pooling rounds up there."""
+    """Caffe's examples/cifar10/cifar10_{quick,full}.prototxt; its pooling rounds sizes up."""
     pool = lambda: nn.MaxPool2d(3, 2, ceil_mode=True)
     return nn.Sequential(*conv(3, 32, 5, 1, 2), pool(), *conv(32, 32, 5, 1, 2), pool(), *conv(32, 64, 5, 1, 2), pool(),
                          *(classifier(1024, 10) if full else [nn.Flatten(), nn.Linear(1024, 64), nn.Linear(64, 10)]))
@@ -147,7 +150,7 @@ def cifar_resnet(layers, bottleneck):
 
 
 def resnet_v1(net):
-    """Keras applications: the first 1x1 convolution of a bottleneck has the stride, convolutions have biases."""
+    """As in Keras applications: the first 1x1 convolution of a bottleneck has the stride; convolutions have biases."""
     for m in list(net.modules()):
         if isinstance(m, tv.resnet.Bottleneck):
             m.conv1.stride, m.conv2.stride = m.conv2.stride, (1, 1)
@@ -156,7 +159,7 @@ def resnet_v1(net):
     return net
 
 
-NETS = [  # name in the zoo, options, input, source, network
+NETS = [  # each row: name in the zoo, options, input, source, network
     ("alexnet", "", 227, "Caffe's bvlc_alexnet", caffe_alexnet),
     ("caffenet", "", 227, "Caffe's bvlc_reference_caffenet", caffe_alexnet),
     ("alexnet-v2", "", 224, "torchvision alexnet", tv.alexnet),
@@ -183,7 +186,7 @@ NETS = [  # name in the zoo, options, input, source, network
 
 
 def measure(net, size):
-    """Parameters, MAC and outputs of the layers with weights, for one sample, in the order in which they run."""
+    """Returns parameters, MAC and outputs of the layers with weights, for one sample, in the order in which they run."""
     shapes, macs = [], 0
 
     def hook(m, _, out):
@@ -200,7 +203,7 @@ def measure(net, size):
 
 
 def main():
-    print("/* zoo_shapes.h: parameters, MAC and layer outputs of the zoo's networks from other hands. Written by zoo_shapes.py. */")
+    print("/* zoo_shapes.h: parameters, MAC and layer outputs of the zoo's networks from other sources. Written by\n * zoo_shapes.py. */")
     print("static const struct reference { const char *name, *options, *source; int64_t params, macs; const char *shapes; } references[] = {")
     for name, options, size, source, make in NETS:
         with torch.device("meta"):

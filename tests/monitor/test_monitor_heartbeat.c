@@ -11,9 +11,9 @@
 #include "monitor/monitor_heartbeat.h"
 #include "test_util.h"
 
-static char path[] = "/tmp/cvy-board-XXXXXX";
+static char path[] = "/tmp/cvy-heartbeat-XXXXXX";
 
-static cvy_heartbeat sign_of(int rank, double time, cvy_heartbeat_state state, int64_t met, const char *what)
+static cvy_heartbeat heartbeat_of(int rank, double time, cvy_heartbeat_state state, int64_t met, const char *what)
 {
     cvy_heartbeat s = {.rank = rank, .time = time, .state = state, .step = 41, .ncollectives = met, .still_s = 2.5};
     snprintf(s.host, sizeof s.host, "node%d", rank);
@@ -27,8 +27,8 @@ static void lines_come_back(void)
     char text[CVY_HEARTBEAT_LINE * 2] = "";
     const int fd = open(path, O_RDWR);
     const cvy_heartbeat two =
-        sign_of(2, 1e9 + 0.25, CVY_HEARTBEAT_STALLED, 7, "a training step, node conv1, in an allreduce");
-    cvy_heartbeat zero = sign_of(0, 1e9, CVY_HEARTBEAT_RUNNING, 8, "waiting for samples");
+        heartbeat_of(2, 1e9 + 0.25, CVY_HEARTBEAT_STALLED, 7, "a training step, node conv1, in an allreduce");
+    cvy_heartbeat zero = heartbeat_of(0, 1e9, CVY_HEARTBEAT_RUNNING, 8, "waiting for samples");
     EXPECT_OK(cvy_heartbeat_write(fd, &two));
     EXPECT_OK(cvy_heartbeat_write(fd, &zero));
     zero.ncollectives = 1234567890123; /* a longer line replaced by a shorter one */
@@ -55,24 +55,24 @@ static void suspect(cvy_heartbeat odd, const char *expected)
     cvy_heartbeat all[4];
     char text[320] = "";
     for (int r = 0; r < 4; r++)
-        all[r] = sign_of(r, 1000, CVY_HEARTBEAT_STALLED, 50, "a training step");
+        all[r] = heartbeat_of(r, 1000, CVY_HEARTBEAT_STALLED, 50, "a training step");
     const int at = odd.rank < 0 ? 1 : odd.rank;
     all[at] = odd;
     const int told = cvy_heartbeat_suspect(all, 4, 3, text, sizeof text);
     EXPECT(expected ? told > 0 && strstr(text, expected) != NULL : told == 0);
 }
 
-static void the_one_that_holds_the_others_up(void)
+static void slowest_rank_is_named(void)
 {
-    suspect(sign_of(2, 999, CVY_HEARTBEAT_RUNNING, 50, "a training step"), NULL); /* one second older is normal */
-    suspect(sign_of(2, 990, CVY_HEARTBEAT_RUNNING, 50, "a training step, node fc1"),
+    suspect(heartbeat_of(2, 999, CVY_HEARTBEAT_RUNNING, 50, "a training step"), NULL); /* one second older is normal */
+    suspect(heartbeat_of(2, 990, CVY_HEARTBEAT_RUNNING, 50, "a training step, node fc1"),
             "rank 2 on node2 writes no heartbeat: its last one was 10.0 s before the others'");
-    suspect(sign_of(-1, 1000, CVY_HEARTBEAT_RUNNING, 50, ""), "rank 1 has never written a heartbeat");
-    suspect(sign_of(3, 1000, CVY_HEARTBEAT_FINISHED, 50, "the end"), "rank 3 on node3 has left at step 41");
-    suspect(sign_of(0, 1000, CVY_HEARTBEAT_STALLED, 49, "waiting for samples"),
+    suspect(heartbeat_of(-1, 1000, CVY_HEARTBEAT_RUNNING, 50, ""), "rank 1 has never written a heartbeat");
+    suspect(heartbeat_of(3, 1000, CVY_HEARTBEAT_FINISHED, 50, "the end"), "rank 3 on node3 has left at step 41");
+    suspect(heartbeat_of(0, 1000, CVY_HEARTBEAT_STALLED, 49, "waiting for samples"),
             "rank 0 on node0 is slow or stopped: at step 41 in waiting for samples, it has begun 1 collectives fewer "
             "than rank 1");
-    suspect(sign_of(2, 1000, CVY_HEARTBEAT_STALLED, 51, "a training step, in an allreduce"),
+    suspect(heartbeat_of(2, 1000, CVY_HEARTBEAT_STALLED, 51, "a training step, in an allreduce"),
             "rank 2 on node2 is 1 collectives ahead of all others");
 }
 
@@ -82,8 +82,9 @@ static void who_went_first(void)
     const int fd = open(path, O_RDWR | O_TRUNC);
     EXPECT_INT(cvy_heartbeat_first_gone(path, 2, text, sizeof text), 0); /* an empty heartbeat file */
     for (int r = 0; r < 3; r++) {
-        const cvy_heartbeat s = sign_of(r, r == 1 ? 2000.0 : 2010.0 + r,
-                                        r == 0 ? CVY_HEARTBEAT_STALLED : CVY_HEARTBEAT_RUNNING, 5, "a training step");
+        const cvy_heartbeat s =
+            heartbeat_of(r, r == 1 ? 2000.0 : 2010.0 + r, r == 0 ? CVY_HEARTBEAT_STALLED : CVY_HEARTBEAT_RUNNING, 5,
+                         "a training step");
         EXPECT_OK(cvy_heartbeat_write(fd, &s));
     }
     EXPECT_INT(cvy_heartbeat_first_gone(path, 15, text, sizeof text),
@@ -99,7 +100,7 @@ int main(void)
     EXPECT(fd >= 0);
     close(fd);
     TEST(lines_come_back);
-    TEST(the_one_that_holds_the_others_up);
+    TEST(slowest_rank_is_named);
     TEST(who_went_first);
     unlink(path);
     return test_end();

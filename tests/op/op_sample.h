@@ -11,7 +11,7 @@
 #include "pass/pass.h"
 
 /* One sample as a graph, with values. */
-struct bench {
+struct sample_graph {
     const cvy_op_def *op;
     const cvy_sample *sample;
     int is_wide; /* its kernels are only compared between numbers of threads */
@@ -34,7 +34,7 @@ static inline int is_real(cvy_dtype dtype)
 
 /* Makes source i. "2x3" is a real tensor of the graph's dtype; it becomes a variable, so that it gets a gradient.
  * "2:i32" is a feed. */
-static inline cvy_status make_source(struct bench *b, const char *text, int i)
+static inline cvy_status make_source(struct sample_graph *b, const char *text, int i)
 {
     char shape_text[64], name[16];
     const char *colon = strchr(text, ':');
@@ -63,7 +63,7 @@ static inline int64_t samples_in(const char *src)
     return 1;
 }
 
-static inline cvy_status add_loss(struct bench *b, cvy_value *dst)
+static inline cvy_status add_loss(struct sample_graph *b, cvy_value *dst)
 {
     if (b->op->flags & CVY_OP_LOSS) {
         b->loss = dst;
@@ -77,13 +77,13 @@ static inline cvy_status add_loss(struct bench *b, cvy_value *dst)
     return CVY_OK;
 }
 
-static inline int differentiable(const struct bench *b)
+static inline int differentiable(const struct sample_graph *b)
 {
     const int composite = b->op->build && !b->op->infer;
     return b->graph->training && (b->op->grad || composite) && !(b->sample->flags & CVY_SAMPLE_NO_GRAD);
 }
 
-static inline void fill_values(struct bench *b)
+static inline void fill_values(struct sample_graph *b)
 {
     uint64_t state = 12345;
     const double low = b->sample->flags & CVY_SAMPLE_POSITIVE ? 0.1 : -1;
@@ -102,10 +102,10 @@ static inline void fill_values(struct bench *b)
 }
 
 /* Opens a sample whose sources hold the part `batch` of the whole batch. */
-static inline cvy_status open_bench_part(const cvy_op_def *op, const cvy_sample *sample, cvy_batch batch,
-                                         cvy_dtype dtype, int training, struct bench *b)
+static inline cvy_status open_sample_part(const cvy_op_def *op, const cvy_sample *sample, cvy_batch batch,
+                                          cvy_dtype dtype, int training, struct sample_graph *b)
 {
-    *b = (struct bench){.op = op, .sample = sample, .dtype = dtype};
+    *b = (struct sample_graph){.op = op, .sample = sample, .dtype = dtype};
     const cvy_graph_opts opts = {
         .name = op->name, .batch = batch, .training = training, .dtype = dtype, .bn_group = 4, .seed = 7};
     CVY_TRY(cvy_vars_create(&b->vars));
@@ -136,20 +136,20 @@ static inline cvy_status open_bench_part(const cvy_op_def *op, const cvy_sample 
     return eval_run(&b->e, 1);
 }
 
-static inline cvy_status open_bench(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training,
-                                    struct bench *b)
+static inline cvy_status open_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training,
+                                     struct sample_graph *b)
 {
-    return open_bench_part(op, sample, cvy_batch_share(samples_in(sample->src), 0, 1), dtype, training, b);
+    return open_sample_part(op, sample, cvy_batch_share(samples_in(sample->src), 0, 1), dtype, training, b);
 }
 
-static inline void close_bench(struct bench *b)
+static inline void close_sample(struct sample_graph *b)
 {
     eval_destroy(&b->e);
     cvy_graph_destroy(&b->graph);
     cvy_vars_destroy(&b->vars);
 }
 
-static inline void complain(const struct bench *b, const char *what)
+static inline void complain(const struct sample_graph *b, const char *what)
 {
     test_failures++;
     printf("FAILED %s(%s; %s) %s: %s\n", b->op->name, b->sample->src, b->sample->options ? b->sample->options : "",

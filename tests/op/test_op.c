@@ -28,7 +28,7 @@ static int gradients_checked, kernels_checked;
 
 /* ---- gradients ---- */
 
-static double loss_at(struct bench *b, cvy_span *x, int64_t i, double value)
+static double loss_at(struct sample_graph *b, cvy_span *x, int64_t i, double value)
 {
     cvy_set(x, i, value);
     for (int n = 0; n < b->graph->nnode && n <= b->loss->producer->index; n++)
@@ -37,7 +37,7 @@ static double loss_at(struct bench *b, cvy_span *x, int64_t i, double value)
     return cvy_get(eval_of(&b->e, b->loss), 0);
 }
 
-static void check_gradient(struct bench *b, const cvy_gradient *gradient)
+static void check_gradient(struct sample_graph *b, const cvy_gradient *gradient)
 {
     cvy_value *value = NULL;
     EXPECT_OK(cvy_graph_read_variable(b->graph, gradient->variable, &value));
@@ -64,7 +64,7 @@ static void check_gradient(struct bench *b, const cvy_gradient *gradient)
 }
 
 /* Every variable must have a gradient. Of the sources of a loss, only the output has one. */
-static void check_complete(struct bench *b)
+static void check_complete(struct sample_graph *b)
 {
     for (int v = 0; v < b->vars->count; v++) {
         const cvy_variable *variable = b->vars->at[v];
@@ -136,7 +136,7 @@ struct variant {
 };
 
 struct trial {
-    struct bench *b;
+    struct sample_graph *b;
     const cvy_node *node;
     const cvy_kernel_def *kernel;
     cvy_kernel_ask ask;
@@ -248,7 +248,7 @@ static void run_trial(struct trial *t)
     kernels_checked++;
 }
 
-static int is_parameter(const struct bench *b, const cvy_value *v)
+static int is_parameter(const struct sample_graph *b, const cvy_value *v)
 {
     for (int i = 0; i < b->nsrc; i++)
         if (b->src[i] == v)
@@ -257,7 +257,7 @@ static int is_parameter(const struct bench *b, const cvy_value *v)
 }
 
 /* Returns whether a value may be blocked by channels: activations may, and what is saved with them. */
-static int is_activation(const struct bench *b, const cvy_value *v)
+static int is_activation(const struct sample_graph *b, const cvy_value *v)
 {
     return v->shape.ndim >= 3 && !is_parameter(b, v) &&
            (v->dtype == b->dtype || v->dtype == CVY_DTYPE_U8 || v->dtype == CVY_DTYPE_I32);
@@ -296,7 +296,7 @@ static void try_slices(struct trial *t)
 }
 
 /* Returns whether the kernel made an offer. */
-static int make_trial(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel,
+static int make_trial(struct sample_graph *b, const cvy_node *node, const cvy_kernel_def *kernel,
                       const struct variant *variant, int deterministic, struct trial *out)
 {
     struct trial t = {.b = b, .node = node, .kernel = kernel};
@@ -326,7 +326,7 @@ static int make_trial(struct bench *b, const cvy_node *node, const cvy_kernel_de
     return 1;
 }
 
-static void try_kernel(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel,
+static void try_kernel(struct sample_graph *b, const cvy_node *node, const cvy_kernel_def *kernel,
                        const struct variant *variant)
 {
     struct trial t;
@@ -350,7 +350,7 @@ static int same_answer(const struct trial *a, const struct trial *b)
     return same;
 }
 
-static void try_threads(struct bench *b, const cvy_node *node, const cvy_kernel_def *kernel,
+static void try_threads(struct sample_graph *b, const cvy_node *node, const cvy_kernel_def *kernel,
                         const struct variant *variant)
 {
     struct trial one, more;
@@ -370,7 +370,7 @@ static void try_threads(struct bench *b, const cvy_node *node, const cvy_kernel_
     }
 }
 
-static void check_kernels(struct bench *b)
+static void check_kernels(struct sample_graph *b)
 {
     static const struct variant variants[] = {{1, 1, 0}, {1, 2, 1}, {16, 1, 0}, {8, 2, 0}, {4, 3, 0}, {0, 2, 0}};
     int count = 0;
@@ -388,8 +388,8 @@ static void check_kernels(struct bench *b)
 
 static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dtype dtype, int training, int is_wide)
 {
-    struct bench b;
-    const cvy_status status = open_bench(op, sample, dtype, training, &b);
+    struct sample_graph b;
+    const cvy_status status = open_sample(op, sample, dtype, training, &b);
     b.is_wide = is_wide;
     test_checks++;
     if (status != CVY_OK) {
@@ -401,7 +401,7 @@ static void check_sample(const cvy_op_def *op, const cvy_sample *sample, cvy_dty
         for (int i = 0; i < b.gradients.count && dtype == CVY_DTYPE_F64; i++)
             check_gradient(&b, &b.gradients.at[i]);
     }
-    close_bench(&b);
+    close_sample(&b);
 }
 
 /* Samples that are large enough for kernels to split their sums over threads. */

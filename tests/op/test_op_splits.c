@@ -34,7 +34,7 @@ struct trial {
     const cvy_op_def *op;
     const cvy_sample *sample;
     const struct split *split;
-    struct bench whole, part[PARTS];
+    struct sample_graph whole, part[PARTS];
 };
 
 static unsigned tried[OPERATORS_MAX]; /* for each operator of the table: the bits that were tried */
@@ -301,7 +301,7 @@ static void try_split(struct trial *t, int training)
         const int by_samples = t->split->bit == CVY_SPLIT_SAMPLES;
         const cvy_batch batch = by_samples ? cvy_batch_share(n, opened, PARTS) : cvy_batch_share(n, 0, 1);
         const cvy_status status =
-            open_bench_part(t->op, &cut[opened], batch, CVY_DTYPE_F64, training, &t->part[opened]);
+            open_sample_part(t->op, &cut[opened], batch, CVY_DTYPE_F64, training, &t->part[opened]);
         opened++;
         if (status != CVY_OK) {
             fail(t, "a node of it", cvy_error_text());
@@ -311,18 +311,18 @@ static void try_split(struct trial *t, int training)
             try_nodes(t);
     }
     while (opened > 0)
-        close_bench(&t->part[--opened]);
+        close_sample(&t->part[--opened]);
 }
 
 static void try_sample(const cvy_op_def *op, const cvy_sample *sample, int training)
 {
     struct trial t = {.op = op, .sample = sample};
-    EXPECT_OK(open_bench(op, sample, CVY_DTYPE_F64, training, &t.whole));
+    EXPECT_OK(open_sample(op, sample, CVY_DTYPE_F64, training, &t.whole));
     for (int s = 0; s < CVY_COUNT(splits); s++) {
         t.split = &splits[s];
         try_split(&t, training);
     }
-    close_bench(&t.whole);
+    close_sample(&t.whole);
 }
 
 static int chosen(const char *name, int argc, char **argv)

@@ -62,14 +62,15 @@ enum { ROWS = 5, COLUMNS = 3, ELEMS = 15, STEPS = 3 };
 static const cvy_shape shape = {2, {ROWS, COLUMNS}};
 
 /* One update node on a variable "layer.weight" of the dtype. */
-struct bench {
+struct update_graph {
     int is_bias;
     cvy_vars *vars;
     cvy_graph *graph;
     cvy_node *node;
 };
 
-static cvy_status open_bench_of(struct bench *b, const struct row *row, cvy_dtype dtype, const cvy_shape *weight_shape)
+static cvy_status open_update_of(struct update_graph *b, const struct row *row, cvy_dtype dtype,
+                                 const cvy_shape *weight_shape)
 {
     const cvy_op_def *op = cvy_op_find(row->op);
     const cvy_init zeros = {.method = "constant"};
@@ -93,12 +94,12 @@ static cvy_status open_bench_of(struct bench *b, const struct row *row, cvy_dtyp
     return cvy_graph_verify(b->graph);
 }
 
-static cvy_status open_bench(struct bench *b, const struct row *row, cvy_dtype dtype)
+static cvy_status open_update(struct update_graph *b, const struct row *row, cvy_dtype dtype)
 {
-    return open_bench_of(b, row, dtype, &shape);
+    return open_update_of(b, row, dtype, &shape);
 }
 
-static void close_bench(struct bench *b)
+static void close_update(struct update_graph *b)
 {
     cvy_graph_destroy(&b->graph);
     cvy_vars_destroy(&b->vars);
@@ -128,8 +129,8 @@ static void check(const struct row *row, const char *by, const double *weight, d
 /* The reference kernel in f64. The destinations are in the sources' memory, as in a plan. */
 static void plain_kernel(const struct row *row, int is_bias)
 {
-    struct bench b = {.is_bias = is_bias};
-    EXPECT_OK(open_bench(&b, row, CVY_DTYPE_F64));
+    struct update_graph b = {.is_bias = is_bias};
+    EXPECT_OK(open_update(&b, row, CVY_DTYPE_F64));
     double memory[CVY_NODE_SRC_MAX][ELEMS] = {{0}}, lr = 0.02, scale = 0.5;
     int64_t step = 0;
     cvy_span src[CVY_NODE_SRC_MAX] = {{0}}, dst[CVY_NODE_DST_MAX] = {{0}};
@@ -151,7 +152,7 @@ static void plain_kernel(const struct row *row, int is_bias)
         EXPECT_OK(b.node->op->reference(b.node, src, dst));
     }
     check(row, "the plain kernel", memory[0], 1e-13);
-    close_bench(&b);
+    close_update(&b);
 }
 
 static int64_t place(const cvy_blocking *layout, int i)
@@ -163,14 +164,14 @@ static int64_t place(const cvy_blocking *layout, int i)
 static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def *kernel, const char *tag)
 {
     enum { ROOM = 256 };
-    struct bench b = {.is_bias = is_bias};
+    struct update_graph b = {.is_bias = is_bias};
     cvy_blocking layout;
     cvy_kernel_ask ask = {.threads = 2};
     static float memory[CVY_NODE_SRC_MAX][ROOM];
     void *state = NULL, *src[CVY_NODE_SRC_MAX] = {NULL}, *dst[CVY_NODE_DST_MAX] = {NULL};
     double lr = 0.02, scale = 0.5, result[ELEMS], scratch[8];
     int64_t step = 0;
-    EXPECT_OK(open_bench(&b, row, CVY_DTYPE_F32));
+    EXPECT_OK(open_update(&b, row, CVY_DTYPE_F32));
     ask.node = b.node;
     ask.src[0] = cvy_layout_make(tag);
     EXPECT_OK(kernel->offer(&ask));
@@ -206,7 +207,7 @@ static void fast_kernel(const struct row *row, int is_bias, const cvy_kernel_def
         for (int i = 0; i < ROOM; i++)
             EXPECT(memory[m][i] == 0);
     }
-    close_bench(&b);
+    close_update(&b);
 }
 
 static void compare_all(const struct row *row, int count, int is_bias)
@@ -239,7 +240,7 @@ static const cvy_shape large = {1, {LARGE}};
 /* Runs two steps on a large weight in f32. If kernel is NULL, the reference kernel is used. */
 static void run_large(const struct row *row, const cvy_kernel_def *kernel, int threads, float *weight)
 {
-    struct bench b = {0};
+    struct update_graph b = {0};
     cvy_kernel_ask ask = {.threads = threads};
     static float gradient[LARGE], kept[3][LARGE];
     double lr = 0.5, scale = 0.25, scratch[64];
@@ -247,7 +248,7 @@ static void run_large(const struct row *row, const cvy_kernel_def *kernel, int t
     void *state = NULL, *src[] = {weight, gradient, &lr, &scale, &step, kept[0], kept[1], kept[2]},
          *dst[] = {weight, kept[0], kept[1], kept[2]};
     cvy_span from[CVY_COUNT(src)] = {{0}}, to[CVY_COUNT(dst)] = {{0}};
-    EXPECT_OK(open_bench_of(&b, row, CVY_DTYPE_F32, &large));
+    EXPECT_OK(open_update_of(&b, row, CVY_DTYPE_F32, &large));
     ask.node = b.node;
     for (int i = 0; i < CVY_COUNT(src); i++)
         from[i] = (cvy_span){.dtype = CVY_DTYPE_F32, .ndim = 1, .dim = {LARGE}, .elems = LARGE, .data = src[i]};
@@ -270,7 +271,7 @@ static void run_large(const struct row *row, const cvy_kernel_def *kernel, int t
     }
     if (kernel)
         kernel->destroy(state);
-    close_bench(&b);
+    close_update(&b);
 }
 
 /* The bits of an element do not depend on where a thread's range ends. */
@@ -323,27 +324,27 @@ static void lars_sums_in_a_fixed_order(void)
 /* A state is named after its weight and belongs to it. The next graph over the same variables finds it again. */
 static void states_belong_to_weights(void)
 {
-    struct bench b = {0};
-    EXPECT_OK(open_bench(&b, &(struct row){.op = "adam", .options = ""}, CVY_DTYPE_F32));
+    struct update_graph b = {0};
+    EXPECT_OK(open_update(&b, &(struct row){.op = "adam", .options = ""}, CVY_DTYPE_F32));
     const cvy_variable *m = cvy_vars_find(b.vars, "layer.weight.exp_avg"),
                        *v = cvy_vars_find(b.vars, "layer.weight.exp_avg_sq");
     EXPECT(m && v);
     EXPECT_INT(m->role, CVY_ROLE_STATE);
     EXPECT(m->of == cvy_vars_find(b.vars, "layer.weight"));
     EXPECT_INT(b.vars->count, 3);
-    close_bench(&b);
+    close_update(&b);
     memset(&b, 0, sizeof b);
-    EXPECT_OK(open_bench(&b, &(struct row){.op = "sgd", .options = ""}, CVY_DTYPE_F32));
+    EXPECT_OK(open_update(&b, &(struct row){.op = "sgd", .options = ""}, CVY_DTYPE_F32));
     EXPECT_INT(b.vars->count, 1);
-    close_bench(&b);
+    close_update(&b);
     memset(&b, 0, sizeof b);
-    EXPECT_FAULT(open_bench(&b, &(struct row){.op = "sgd", .options = "nesterov: true"}, CVY_DTYPE_F32), CVY_E_CONFIG,
+    EXPECT_FAULT(open_update(&b, &(struct row){.op = "sgd", .options = "nesterov: true"}, CVY_DTYPE_F32), CVY_E_CONFIG,
                  "momentum above 0");
-    close_bench(&b);
+    close_update(&b);
     memset(&b, 0, sizeof b);
-    EXPECT_FAULT(open_bench(&b, &(struct row){.op = "sgd", .options = "momentum: 0.9, lookahead: 1"}, CVY_DTYPE_F32),
+    EXPECT_FAULT(open_update(&b, &(struct row){.op = "sgd", .options = "momentum: 0.9, lookahead: 1"}, CVY_DTYPE_F32),
                  CVY_E_CONFIG, "needs nesterov: true");
-    close_bench(&b);
+    close_update(&b);
 }
 
 int main(void)

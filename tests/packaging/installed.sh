@@ -14,8 +14,8 @@ pc=$(find "$work/prefix" -name convoy.pc)
 version=$(sed -n 's/^Version: //p' "$pc")
 
 check() {
-    said=$($MPIEXEC_N 2 "$1" | sort -u) || { echo "$1 failed"; exit 1; }
-    [ "$said" = "$version" ] || { echo "$1 said '$said', expected version $version"; exit 1; }
+    printed=$($MPIEXEC_N 2 "$1" | sort -u) || { echo "$1 failed"; exit 1; }
+    [ "$printed" = "$version" ] || { echo "$1 printed '$printed', expected version $version"; exit 1; }
 }
 
 "$CMAKE" -S "$here/cmake" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$CC" -DMPI_C_COMPILER="$MPICC" \
@@ -26,8 +26,8 @@ PKG_CONFIG_PATH=$(dirname "$pc") make -C "$here/pkg-config" OUT="$work" MPICC="$
     { cat "$work/make.log"; exit 1; }
 check "$work/use"
 
-said=$("$work/prefix/bin/convoy" --version) || { echo "the installed command does not start"; exit 1; }
-case $said in
+printed=$("$work/prefix/bin/convoy" --version) || { echo "the installed command does not start"; exit 1; }
+case $printed in
 *"$version"*) ;;
-*) echo "convoy --version said '$said', expected $version"; exit 1 ;;
+*) echo "convoy --version printed '$printed', expected $version"; exit 1 ;;
 esac

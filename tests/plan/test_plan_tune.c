@@ -121,7 +121,7 @@ static void remove_wisdom(void)
 
 /* Plans again until no new time is measured. A rule gives the times in place of measurements. */
 typedef double (*rule_fn)(const char *key);
-static void settle(int64_t batch, rule_fn rule, struct outcome *o)
+static void plan_until_known(int64_t batch, rule_fn rule, struct outcome *o)
 {
     double measured = 1;
     remove_wisdom();
@@ -154,7 +154,7 @@ static double native_is_slow(const char *key)
     return strncmp(key, "reorder ", 8) == 0 ? 0.001 : strstr(key, " by native.") ? 10 : 1;
 }
 
-static double reorders_are_dear(const char *key)
+static double reorders_are_slow(const char *key)
 {
     return strncmp(key, "reorder ", 8) == 0 ? 1000 : strstr(key, " by native.") ? 1 : 1.5;
 }
@@ -183,9 +183,9 @@ static void measured_once(void)
 static void times_decide(void)
 {
     static struct outcome fast, slow;
-    settle(8, native_is_fast, &fast);
+    plan_until_known(8, native_is_fast, &fast);
     EXPECT(strncmp(fast.conv1, "native.", 7) == 0);
-    settle(8, native_is_slow, &slow);
+    plan_until_known(8, native_is_slow, &slow);
 #if CVY_HAVE_ONEDNN
     EXPECT(strncmp(slow.conv1, "onednn.", 7) == 0);
     EXPECT(slow.kernels != fast.kernels);
@@ -199,7 +199,7 @@ static void reorders_count(void)
 {
     static struct outcome chosen, preferred;
     char file[96];
-    settle(8, reorders_are_dear, &chosen);
+    plan_until_known(8, reorders_are_slow, &chosen);
     snprintf(file, sizeof file, "%s/preferred.json", folder);
     if (is_root())
         EXPECT_OK(cvy_file_replace(file, "{\"choices\": {}}", 15));
@@ -218,7 +218,7 @@ static void ranks_agree(void)
     static const int64_t batches[] = {8, 7, 1};
     for (int b = 0; b < 3; b++) {
         uint64_t all[2] = {0};
-        settle(batches[b], native_is_fast, &o);
+        plan_until_known(batches[b], native_is_fast, &o);
         EXPECT_OK(context->comm->ops->allgather(context->comm, &o.kernels, sizeof o.kernels, all));
         if (cvy_context_nranks(context) == 2 && batches[b] > 1)
             EXPECT(all[0] == all[1]);

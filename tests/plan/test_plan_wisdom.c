@@ -65,7 +65,7 @@ static void round_trip(void)
 }
 
 /* The file must be named in a warning, nothing of it used, and the next save must replace it. */
-static void expect_left_aside(const char *data, size_t bytes, const char *why)
+static void expect_ignored(const char *data, size_t bytes, const char *why)
 {
     cvy_wisdom *w = NULL;
     write_file(data, bytes);
@@ -89,16 +89,16 @@ static void damage(void)
     add_and_save("one", 1.5);
     add_and_save("two", 2.5);
     EXPECT_OK(cvy_file_read(path, 1 << 20, &data, &bytes));
-    expect_left_aside("", 0, "");
-    expect_left_aside("\0\1\2", 3, "");
-    expect_left_aside("[1, 2]", 6, "is no convoy wisdom");
+    expect_ignored("", 0, "");
+    expect_ignored("\0\1\2", 3, "");
+    expect_ignored("[1, 2]", 6, "is not a convoy wisdom");
     for (size_t n = 1; n + 8 < bytes; n += bytes / 7)
-        expect_left_aside(data, n, "");
+        expect_ignored(data, n, "");
     char *digit = strstr(data, "1.5");
     EXPECT(digit != NULL);
     if (digit)
         *digit = '4';
-    expect_left_aside(data, bytes, "the sum is");
+    expect_ignored(data, bytes, "the checksum is");
     cvy_mem_free(&data);
 }
 
@@ -113,7 +113,7 @@ static void other_machine(void)
     EXPECT(machine != NULL);
     if (machine)
         memcpy(machine + strlen("\"machine\": \""), "Acorn", 5);
-    expect_left_aside(data, bytes, "another machine or build (Acorn");
+    expect_ignored(data, bytes, "another machine or build (Acorn");
     cvy_mem_free(&data);
 }
 

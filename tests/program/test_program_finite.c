@@ -63,7 +63,7 @@ static void overflow(int share, int64_t accumulate)
     EXPECT_OK(cvy_program_get(p, "small.weight", weight, 2 * OUT));
     fill(p, 1e25F, 0);
     EXPECT_FAULT(cvy_program_step(p, 0, 1e-4), CVY_E_NUMERIC,
-                 "the first such number is in small.fc_grad_weight (backward), on rank 0");
+                 "the first value that is not finite is in small.fc_grad_weight (backward), on rank 0");
     EXPECT(strstr(cvy_error_text(), "sample") == NULL); /* the message names a weight, not a sample */
     EXPECT_TEXT(p->task[0]->lost, "a gradient");
     EXPECT_OK(cvy_program_get(p, "large.weight", after, OUT * IN));

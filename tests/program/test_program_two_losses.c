@@ -196,7 +196,7 @@ static void two_losses(void)
 {
     struct gan_steps step;
     struct gan v, d;
-    struct moments generator = {.t = 0}, judge = {.t = 0};
+    struct moments generator = {.t = 0}, critic_moments = {.t = 0};
     double loss = 0;
     cvy_program *p = new_gan(&step);
     read_gan(p, &v);
@@ -210,7 +210,7 @@ static void two_losses(void)
          * change. */
         fill(p, step.know, "x", REAL * X, (uint64_t)turn * 3);
         double expected = mean_loss(&v, 0, cvy_program_feed(p, step.know, "x"), REAL, 1, &d);
-        adam_step(&v.B[0][0], &d.B[0][0], CRITIC, 0.05, &judge);
+        adam_step(&v.B[0][0], &d.B[0][0], CRITIC, 0.05, &critic_moments);
         EXPECT_OK(cvy_program_step(p, step.know, 0.05));
         EXPECT_OK(cvy_program_loss(p, step.know, "loss_know", &loss));
         EXPECT_NEAR(loss, expected, 1e-13);
@@ -218,7 +218,7 @@ static void two_losses(void)
 
         fill(p, step.spot, "z", BATCH * Z, (uint64_t)turn * 3 + 1);
         expected = mean_loss(&v, 1, cvy_program_feed(p, step.spot, "z"), BATCH, 0, &d);
-        adam_step(&v.B[0][0], &d.B[0][0], CRITIC, 0.05, &judge);
+        adam_step(&v.B[0][0], &d.B[0][0], CRITIC, 0.05, &critic_moments);
         EXPECT_OK(cvy_program_step(p, step.spot, 0.05));
         EXPECT_OK(cvy_program_loss(p, step.spot, "loss_spot", &loss));
         EXPECT_NEAR(loss, expected, 1e-13);

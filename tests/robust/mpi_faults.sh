@@ -48,7 +48,7 @@ orphans() {
 # MPICH's launcher names only the process of a rank that died.
 names_dead() {
     case $1 in
-    kill | exit) said log "PID $(cat "pid-$2") " ;;
+    kill | exit) contains log "PID $(cat "pid-$2") " ;;
     *) false ;;
     esac
 }
@@ -59,7 +59,7 @@ fault_at() {
     with_mpi "$2" "$3" "$4" "$1"
     code=$?
     took=$(($(date +%s) - began))
-    said log "shim_mpi: $1 " || return 2                 # the run was shorter this time
+    contains log "shim_mpi: $1 " || return 2                 # the run was shorter this time
     if [ $code = 0 ]; then
         [ "$1" = count ] && same_weights disk/run "disk/whole$2" step-00000006 || { fail "the job ends well"; return 1; }
         unnoticed=$((unnoticed + 1))
@@ -74,7 +74,7 @@ fault_at() {
 first=4
 export CONVOY_START_TIMEOUT=3
 fault_at skip 2 0 2 || fail "a rank that leaves out its first sum: code $code, $took s: $(cat log)"
-said log 'not all ranks have started within 3 s' || fail "nothing is said of ranks that do not come together: $(cat log)"
+contains log 'not all ranks have started within 3 s' || fail "the log does not report that not all ranks have started: $(cat log)"
 unset CONVOY_START_TIMEOUT
 
 sample 7 24 1000

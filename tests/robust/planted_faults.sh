@@ -32,7 +32,7 @@ with_mpi() {
     train "$ranks" disk/run "$@"
     code=$?
     unset SHIM SHIM_MPI_RANK SHIM_MPI_AT SHIM_MPI_FAULT SHIM_MPI_FROM
-    [ ! -e "pid-0" ] || said log 'shim_mpi: ' || fail "no fault happened: $(cat log)"
+    [ ! -e "pid-0" ] || contains log 'shim_mpi: ' || fail "no fault happened: $(cat log)"
 }
 
 # two_jobs FILE: two ranks that are started with different job files.
@@ -77,7 +77,7 @@ names 'SIGSTOP' '[!0]*' 'made no progress for .*; rank 1 on .* writes no heartbe
 # 6: a loss that is not finite
 train 2 run6 --set 'train.optimizer={name: sgd, lr: 1e18}' --set 'train.schedule=null' --set train.epochs=8
 code=$?
-names 'NaN' 1 'the first such number is in [a-z_0-9.]+ \((forward|backward)\), on rank [0-9], of samples? [0-9]+'
+names 'NaN' 1 'the first value that is not finite is in [a-z_0-9.]+ \((forward|backward)\), on rank [0-9], of samples? [0-9]+'
 
 # 7: a bit of a weight, in the memory of one of three nodes
 lasting='train.optimizer={name: sgd, lr: 1e-30}'
@@ -124,7 +124,7 @@ sed -i 's/job.yaml/"${JOB:-job.yaml}"/' rank.sh
 export JOB=hang.yaml
 with_io "$disk/data" 1 400 hang 2 run11 --set train.epochs=100
 code=$?
-said log 'shim_io: hang' || fail "no read hung: $(cat log)"
+contains log 'shim_io: hang' || fail "no read hung: $(cat log)"
 names 'loader that hangs' '[!0]*' 'made no progress for .*; rank 1 on .* in (scoring|waiting for samples)'
 with_io "$disk/data" 1 1 hang 2 run12
 code=$?
@@ -136,12 +136,12 @@ with_io "$disk/data" 0 400 hang 1 run13 --set train.epochs=100
 code=$?
 unset JOB
 case $code in 0 | 124) fail "a rank that hangs alone: exit code $code: $(cat log)" ;; esac
-said log 'rank 0: made no progress for ' || fail "a rank that hangs alone says nothing: $(cat log)"
+contains log 'rank 0: made no progress for ' || fail "a rank that hangs alone says nothing: $(cat log)"
 
 echo "count: planted: $named of 11 faults are named"
 
 # No false alarm: one rank whose every message takes 20 ms longer.
 with_mpi 3 1 1 slow --set 'watchdog.timeout=6 s'
 [ $code = 0 ] || fail "a slow rank ends the run: $(cat log)"
-said log 'made no progress' && fail "a false alarm: $(cat log)"
+contains log 'made no progress' && fail "a false alarm: $(cat log)"
 exit $failed

@@ -22,9 +22,9 @@ train 2 disk/whole &
 job=$!
 until_begun $job disk/whole
 began=$(now)
-wait $job || { fail "the run that is left alone fails: $(cat log)"; exit 1; }
+wait $job || { fail "the run without a signal fails: $(cat log)"; exit 1; }
 lasts=$(($(now) - began))                               # this includes the end of MPI: some signals come too late
-[ -e disk/whole/checkpoints/$last ] || { fail "the run has another end than $last: $(ls disk/whole/checkpoints)"; exit 1; }
+[ -e disk/whole/checkpoints/$last ] || { fail "the run did not end with $last: $(ls disk/whole/checkpoints)"; exit 1; }
 
 # send SIGNAL HOW: sends it to rank 0, to rank 1 or to all, once or twice in a row.
 send() {
@@ -52,9 +52,9 @@ stop_at() {
     wait $job
     code=$?
     took=$(($(now) - began))
-    [ $took -le 30000 ] || { fail "the job outlives it by $took ms"; return 1; }
+    [ $took -le 30000 ] || { fail "the job ends $took ms after the signal, expected at most 30000"; return 1; }
     if [ $code = 0 ]; then
-        [ "${epochs:-0}" -gt 40 ] || { fail "it was not heeded: the run stood in epoch $epochs of 50"; return 1; }
+        [ "${epochs:-0}" -gt 40 ] || { fail "the job ends with code 0 although the signal came in epoch $epochs of 50"; return 1; }
         same_weights disk/run disk/whole $last || return 1
         return 2
     fi
@@ -62,12 +62,12 @@ stop_at() {
         [ -e disk/run/checkpoints/latest ] || [ -n "$(find disk/run/checkpoints -name 'step-????????' 2>/dev/null)" ] || return 0       # nothing was saved yet
         sound disk/run || return 1
     else
-        [ $code = 75 ] || { fail "it ends with code $code"; return 1; }
+        [ $code = 75 ] || { fail "the job ends with code $code, expected 75"; return 1; }
         stopped=$(sed -n 's/^stopped step \([0-9]*\) .*/\1/p' disk/run/STATUS)
         sound disk/run || return 1
         [ "$found" = "$stopped" ] || { fail "STATUS says $(cat disk/run/STATUS), the newest set is of step $found"; return 1; }
     fi
-    train 2 disk/run --resume || { fail "it does not resume"; return 1; }
+    train 2 disk/run --resume || { fail "the run does not resume"; return 1; }
     same_weights disk/run disk/whole $last
 }
 
@@ -92,7 +92,7 @@ sweep() {
         case $? in
         0) good=$((good + 1)) ;;
         2) good=$((good + 1)) late=$((late + 1)) ;;
-        *) fail "^ $signal to $how after $ms ms of $lasts, code $code: $(cat log)" ;;
+        *) fail "the message above is for $signal to $how after $ms ms of $lasts, code $code: $(cat log)" ;;
         esac
     done
     echo "count: random_stops: after $good of $tried $1 at random times the run resumes to the same bits ($late came when it was at its end)"

@@ -58,7 +58,7 @@ after() {
     esac
     if [ -z "$cause" ]; then
         [ "$1" = 0 ] || { fail "it ends with code $1"; return 1; }
-        said log warning && { fail "it warns"; return 1; }
+        contains log warning && { fail "it warns"; return 1; }
         sound disk/run && same_weights disk/run disk/counted $last
         return
     fi

@@ -58,7 +58,7 @@ kill_at() {
 killed() {
     rm -rf disk/killed
     with_io "$disk/killed/checkpoints" "$1" "$2" "$3" "$4" disk/killed && { fail "$3 $2, rank $1 of $4: the job ends well: $(cat log)"; return 1; }
-    said log "shim_io: operation $2 " || { fail "$3 $2, rank $1 of $4: it was not killed there: $(cat log)"; return 1; }
+    contains log "shim_io: operation $2 " || { fail "$3 $2, rank $1 of $4: it was not killed there: $(cat log)"; return 1; }
     sound disk/killed || { fail "$3 $2, rank $1 of $4"; return 1; }
     [ "$found" = 4 ] || [ "$found" = 6 ] || { fail "$3 $2, rank $1 of $4: the newest set is of step $found"; return 1; }
     train "$4" disk/killed --resume || { fail "$3 $2, rank $1 of $4: it does not resume: $(cat log)"; return 1; }

@@ -62,8 +62,8 @@ grep -q 'the allocation ends at' log-limit || fail "the run does not say when th
 grep -q 'the allocation ends in .* s: the run saves and stops' log-limit || { fail "the run does not say why it stops"; cat log-limit; }
 CONVOY_JOB_END=$(($(date +%s) + 7))
 export CONVOY_JOB_END
-begin said
-ends 75 said
+begin job-end
+ends 75 job-end
 unset CONVOY_JOB_END
 
 # TERM while the other rank does not answer: the rank leaves alone.
@@ -77,7 +77,7 @@ kill -0 "$(cat pid-0)" 2>/dev/null && fail "a rank that cannot reach the other i
 kill -CONT "$(cat pid-1)" 2>/dev/null
 kill -KILL "$(cat pid-1)" 2>/dev/null
 wait $job
-grep -q 'the other ranks do not answer: this rank exits without saving' log-alone || { fail "nothing was said"; cat log-alone; }
+grep -q 'the other ranks do not answer: this rank exits without saving' log-alone || { fail "the log does not say that the rank exits without saving"; cat log-alone; }
 
 refused '--walltime soon is not a time: expected minutes, MM:SS, HH:MM:SS or D-HH:MM:SS' "$CONVOY" train job.yaml --out bad --walltime soon
 refused '--walltime 1:75 is not a time' "$CONVOY" train job.yaml --out bad --walltime 1:75

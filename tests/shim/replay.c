@@ -345,7 +345,7 @@ static cvy_status check_all(const char *sets_folder)
     if (status == CVY_OK)
         status = cvy_set_list(pool, sets_folder, &sets, &count);
     for (int64_t i = 0; i < count && status == CVY_OK; i++)
-        if (sets[i].kind != CVY_SET_ASIDE)
+        if (sets[i].kind != CVY_SET_PARTIAL)
             status = cvy_set_verify(&sets[i]);
     cvy_pool_destroy(&pool);
     return status;

@@ -125,7 +125,7 @@ static cvy_status descend(cvy_pool *pool, cvy_tree *map, const char *key, const 
             map->child[i] = next;
     }
     CVY_CHECK(next->kind == CVY_TREE_MAP, CVY_E_CONFIG,
-              "%s: cannot set a key below \"%s\": what stands at %s is not a map", cvy_tree_where(value), key,
+              "%s: cannot set a key below \"%s\": the value at %s is not a map", cvy_tree_where(value), key,
               cvy_tree_where(next));
     *out = next;
     return CVY_OK;
@@ -246,7 +246,7 @@ static cvy_status check_unquoted(const cvy_tree *node, const char *expected)
     CVY_CHECK(node->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: expected %s, got a %s", cvy_tree_where(node), expected,
               node->kind == CVY_TREE_LIST ? "list" : "map");
     CVY_CHECK(!cvy_tree_is_null(node), CVY_E_CONFIG, "%s: expected %s, got nothing", cvy_tree_where(node), expected);
-    CVY_CHECK(!node->quoted, CVY_E_CONFIG, "%s: expected %s, got the text \"%s\"; take the quotes away",
+    CVY_CHECK(!node->quoted, CVY_E_CONFIG, "%s: expected %s, got the text \"%s\"; remove the quotes",
               cvy_tree_where(node), expected, node->text);
     return CVY_OK;
 }

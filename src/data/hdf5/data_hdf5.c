@@ -345,7 +345,7 @@ static void hdf5_hash(void *state, cvy_hasher *h)
 
 static cvy_status left_out(const char *path)
 {
-    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: HDF5 is left out of this build: build it with libhdf5 (Debian: libhdf5-dev)",
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: HDF5 is not part of this build: build it with libhdf5 (Debian: libhdf5-dev)",
              path ? path : "format hdf5");
 }
 

@@ -447,7 +447,7 @@ static void hdf5_writer_close(void *state)
 static cvy_status hdf5_writer_open(const cvy_writer_args *args, void **state_out)
 {
     (void)args, (void)state_out;
-    CVY_FAIL(CVY_E_UNSUPPORTED, "HDF5 is left out of this build: build it with libhdf5 (Debian: libhdf5-dev)");
+    CVY_FAIL(CVY_E_UNSUPPORTED, "HDF5 is not part of this build: build it with libhdf5 (Debian: libhdf5-dev)");
 }
 
 #define hdf5_has_piece NULL

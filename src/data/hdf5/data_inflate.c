@@ -26,6 +26,6 @@ cvy_status cvy_inflate(const void *in, size_t in_bytes, void *out, size_t out_by
 cvy_status cvy_inflate(const void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
     (void)in, (void)in_bytes, (void)out, (void)out_bytes;
-    CVY_FAIL(CVY_E_UNSUPPORTED, "libdeflate is left out of this build");
+    CVY_FAIL(CVY_E_UNSUPPORTED, "libdeflate is not part of this build");
 }
 #endif

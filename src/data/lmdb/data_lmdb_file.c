@@ -267,7 +267,7 @@ static cvy_status walk_tree(cvy_lmdb *db)
     cvy_mem_free(&w.pages);
     CVY_TRY(cvy_lmdb_check_still(db)); /* first: if somebody writes to the file, it may look damaged */
     CVY_TRY(status);
-    CVY_CHECK(db->count == db->entries, CVY_E_FORMAT, "%s: is damaged: its tree holds %lld keys, its head says %lld",
+    CVY_CHECK(db->count == db->entries, CVY_E_FORMAT, "%s: is damaged: its tree holds %lld keys, its header says %lld",
               db->file.path, (long long)db->count, (long long)db->entries);
     return CVY_OK;
 }

@@ -13,7 +13,7 @@ static const cvy_option avg_pool_rows[] = {
     {"kernel", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, kernel), NULL, "1..", "",
      "positions of the window, one number or one for each dimension"},
     {"stride", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, stride), "", "1..", "",
-     "step of the window; the kernel if not given"},
+     "step of the window; the size of the kernel if not given"},
     {"pad", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, pad), "0", "0..", "", "zeros around the source, on each side"},
     {"ceil", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, ceil), "false", "", "", "also compute a last, partial window"},
     {"count_include_pad", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, count_include_pad), "true", "", "",
@@ -139,8 +139,8 @@ static int64_t avg_pool_grad_summands(const cvy_node *node)
 }
 
 /* Sum of ddst / divisor over the windows that touch source position `at`. */
-static double sum_of_shares(const cvy_window *w, const cvy_span *ddst, int64_t d0, const int64_t at[CVY_SPACE_MAX],
-                            int count_include_pad)
+static double gather_grad(const cvy_window *w, const cvy_span *ddst, int64_t d0, const int64_t at[CVY_SPACE_MAX],
+                          int count_include_pad)
 {
     double sum = 0;
     for (int64_t t = 0; t < w->taps; t++) {
@@ -165,7 +165,7 @@ static cvy_status avg_pool_grad_reference(const cvy_node *node, const cvy_span *
     for (int64_t s = 0; s < dst->elems; s++) {
         int64_t at[CVY_SPACE_MAX];
         cvy_window_split(w.src, s % w.src_elems, at);
-        cvy_set(dst, s, sum_of_shares(&w, src, s / w.src_elems * w.dst_elems, at, o->pool.count_include_pad));
+        cvy_set(dst, s, gather_grad(&w, src, s / w.src_elems * w.dst_elems, at, o->pool.count_include_pad));
     }
     return CVY_OK;
 }

@@ -20,7 +20,7 @@ static const cvy_option deconv_rows[] = {
     {"pad", CVY_TYPE_INTS, CVY_FIELD(cvy_deconv_opts, pad), "0", "0..", "",
      "positions cut from the result, on each side"},
     {"output_pad", CVY_TYPE_INTS, CVY_FIELD(cvy_deconv_opts, output_pad), "0", "0..", "",
-     "positions more at the high end of the result"},
+     "extra positions at the high end of the result"},
     {"dilation", CVY_TYPE_INTS, CVY_FIELD(cvy_deconv_opts, dilation), "1", "1..", "",
      "distance between neighbouring filter positions"},
     {"groups", CVY_TYPE_INT, CVY_FIELD(cvy_deconv_opts, groups), "1", "1..", "",

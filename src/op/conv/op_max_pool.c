@@ -19,7 +19,7 @@ static const cvy_option max_pool_rows[] = {
     {"kernel", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, kernel), NULL, "1..", "",
      "positions of the window, one number or one for each dimension"},
     {"stride", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, stride), "", "1..", "",
-     "step of the window; the kernel if not given"},
+     "step of the window; the size of the kernel if not given"},
     {"pad", CVY_TYPE_INTS, CVY_FIELD(cvy_pool_opts, pad), "0", "0..", "", "padding around the source, on each side"},
     {"ceil", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, ceil), "false", "", "", "also compute a last, partial window"},
     {"relu", CVY_TYPE_BOOL, CVY_FIELD(cvy_pool_opts, relu), "false", "", "",
@@ -33,10 +33,9 @@ cvy_status cvy_pool_window(const char *op, const cvy_pool_opts *o, const cvy_sha
     cvy_window w;
     CVY_TRY(cvy_window_make(op, src, &lists, o->ceil, &w));
     for (int d = 0; d < w.nspace; d++)
-        CVY_CHECK(
-            w.pad[d] < w.kernel[d], CVY_E_SHAPE,
-            "%s: `pad` %lld must be smaller than the kernel (%lld), because a window must not lie in the padding alone",
-            op, (long long)w.pad[d], (long long)w.kernel[d]);
+        CVY_CHECK(w.pad[d] < w.kernel[d], CVY_E_SHAPE,
+                  "%s: `pad` %lld must be smaller than the kernel (%lld), or a window would contain only padding", op,
+                  (long long)w.pad[d], (long long)w.kernel[d]);
     *out = w;
     return CVY_OK;
 }
@@ -180,7 +179,7 @@ static int64_t max_pool_grad_summands(const cvy_node *node)
 }
 
 /* Sum of ddst over the windows whose maximum is at source position `at`. */
-static double sum_of_wins(const cvy_window *w, const cvy_span *ddst, const cvy_span *index, int64_t d0,
+static double gather_grad(const cvy_window *w, const cvy_span *ddst, const cvy_span *index, int64_t d0,
                           const int64_t at[CVY_SPACE_MAX])
 {
     double sum = 0;
@@ -205,7 +204,7 @@ static cvy_status max_pool_grad_reference(const cvy_node *node, const cvy_span *
     for (int64_t s = 0; s < dst->elems; s++) {
         int64_t at[CVY_SPACE_MAX];
         cvy_window_split(w.src, s % w.src_elems, at);
-        cvy_set(dst, s, sum_of_wins(&w, &src[0], &src[1], s / w.src_elems * w.dst_elems, at));
+        cvy_set(dst, s, gather_grad(&w, &src[0], &src[1], s / w.src_elems * w.dst_elems, at));
     }
     return CVY_OK;
 }

@@ -107,7 +107,7 @@ cvy_status cvy_loss_emit(cvy_grad *g, const cvy_node *fwd, const char *grad_op, 
     return cvy_grad_add(g, fwd->src[swap], dst);
 }
 
-cvy_status cvy_label_fault(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses)
+cvy_status cvy_label_error(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses)
 {
     return cvy_error_set(CVY_E_FORMAT,
                          "layer %s (%s): row %lld of this rank's share has label %lld, expected 0 .. %lld for %lld "
@@ -241,7 +241,7 @@ static cvy_status mean_label_weight(const cvy_node *node, const cvy_span *target
         if (cvy_label_ignored(o, label))
             continue;
         if (nclasses && (label < 0 || label >= nclasses))
-            return cvy_label_fault(node, n, label, nclasses);
+            return cvy_label_error(node, n, label, nclasses);
         sum += nclasses ? o->class_weights.at[label] : 1;
     }
     *mean_out = sum / (double)each;

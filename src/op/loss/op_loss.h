@@ -66,7 +66,7 @@ static inline int cvy_label_ignored(const struct cvy_weight_sum *o, int64_t labe
 }
 
 /* Sets the error for a label that no class has. row: index in this rank's share of the micro-batch. */
-cvy_status cvy_label_fault(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses);
+cvy_status cvy_label_error(const cvy_node *node, int64_t row, int64_t label, int64_t nclasses);
 
 /* ---- elementwise losses: the `family` of the operator and of its gradient is a cvy_loss_each_def ---- */
 

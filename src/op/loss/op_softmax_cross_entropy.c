@@ -114,7 +114,7 @@ static cvy_status cross_entropy_reference(const cvy_node *node, const cvy_span *
             if (cvy_label_ignored(&o->labels, label))
                 continue;
             if (label < 0 || label >= K)
-                return cvy_label_fault(node, n, label, K);
+                return cvy_label_error(node, n, label, K);
             sum += term(o, x, n * K * P + p, K, P, label);
         }
         loss += cvy_loss_factor(norm, weight, n) * sum / (double)P;
@@ -196,7 +196,7 @@ static cvy_status cross_entropy_grad_reference(const cvy_node *node, const cvy_s
             const int64_t label = (int64_t)cvy_get(target, n * P + p), at = n * K * P + p;
             const int counts = !cvy_label_ignored(&o->labels, label);
             if (counts && (label < 0 || label >= K))
-                return cvy_label_fault(node, n, label, K);
+                return cvy_label_error(node, n, label, K);
             const double factor = counts ? dloss * cvy_loss_factor(norm, weight, n) : 0, total = log_sum(x, at, K, P);
             const double here = counts ? (1 - o->label_smoothing) * class_weight(o, label) : 0;
             for (int64_t k = 0; k < K; k++) {

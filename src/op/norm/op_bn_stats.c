@@ -139,7 +139,7 @@ static cvy_status bn_running_reference(const cvy_node *node, const cvy_span *src
 
 CVY_OP_DEFINE(bn_running) = {
     .name = "bn_running",
-    .summary = "moves the running statistics towards those of the step",
+    .summary = "updates the running statistics with those of the step",
     .options = cvy_batch_norm_rows,
     .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 1,

@@ -24,8 +24,8 @@ static cvy_status bn_train_infer(cvy_node *node)
     CVY_CHECK(!groups.spans, CVY_E_INTERNAL, "%s: groups span ranks, so the statistics need a separate node",
               node->name);
     CVY_CHECK(node->nsrc == 1 || cvy_shape_equal(src, cvy_node_src(node, 1)), CVY_E_SHAPE,
-              "%s: a residual %s for a source %s", node->name, cvy_shape_text(cvy_node_src(node, 1)),
-              cvy_shape_text(src));
+              "%s: the residual is %s and the source is %s; they must be equal", node->name,
+              cvy_shape_text(cvy_node_src(node, 1)), cvy_shape_text(src));
     CVY_TRY(cvy_bn_scale_shift_params(node, src->dim[1]));
     CVY_TRY(cvy_node_set_dst(node, 0, node->src[0]->dtype, src));
     return cvy_node_set_dst(node, 1, CVY_DTYPE_F64, &stats);
@@ -145,7 +145,7 @@ static const cvy_sample bn_train_samples[] = {
 
 CVY_OP_DEFINE(bn_train) = {
     .name = "bn_train",
-    .summary = "batch normalisation of a micro-batch, a residual added and rectified",
+    .summary = "batch normalisation of a micro-batch, with the addition of a residual and a ReLU",
     .options = cvy_batch_norm_rows,
     .options_size = sizeof(cvy_batch_norm_opts),
     .nsrc_min = 1,

@@ -91,7 +91,7 @@ static const cvy_sample clip_scale_samples[] = {
 
 CVY_OP_DEFINE(clip_scale) = {
     .name = "clip_scale",
-    .summary = "factor that brings a norm below its bound",
+    .summary = "factor that scales a norm down to its bound",
     .options = clip_scale_opts,
     .options_size = sizeof(struct clip_scale),
     .nsrc_min = 1,

@@ -14,7 +14,7 @@
 #include "op/pointwise/op_activation.h"
 
 static const cvy_option dropout_opts[] = {
-    {"p", CVY_TYPE_REAL, CVY_FIELD(cvy_dropout, p), "0.5", "0..1", "", "probability of an element to become zero"},
+    {"p", CVY_TYPE_REAL, CVY_FIELD(cvy_dropout, p), "0.5", "0..1", "", "probability that an element becomes zero"},
     {0},
 };
 
@@ -96,7 +96,7 @@ static const cvy_sample dropout_samples[] = {
 
 CVY_OP_DEFINE(dropout) = {
     .name = "dropout",
-    .summary = "random zeros in training",
+    .summary = "sets random elements to zero in training",
     .options = dropout_opts,
     .options_size = sizeof(struct cvy_dropout),
     .nsrc_min = 1,

@@ -41,8 +41,8 @@ static cvy_status concat_infer(cvy_node *node)
         const cvy_shape *src = cvy_node_src(node, i);
         cvy_shape rest = dst;
         CVY_CHECK(src->ndim == dst.ndim, CVY_E_SHAPE,
-                  "concat: source %d is %s, the first is %s; they need as many dimensions", i, cvy_shape_text(src),
-                  cvy_shape_text(cvy_node_src(node, 0)));
+                  "concat: source %d is %s, the first is %s; they need the same number of dimensions", i,
+                  cvy_shape_text(src), cvy_shape_text(cvy_node_src(node, 0)));
         rest.dim[o->axis] = src->dim[o->axis];
         CVY_CHECK(cvy_shape_equal(&rest, src) && node->src[i]->dtype == node->src[0]->dtype, CVY_E_SHAPE,
                   "concat: source %d is %s %s, the first is %s %s; they may differ in dimension %lld only", i,
@@ -106,19 +106,19 @@ static const cvy_sample concat_samples[] = {
 };
 
 /* The split that is possible if the operator joins or slices along this axis: it must be along another axis. */
-static unsigned splits_beside(int64_t axis)
+static unsigned splits_off_axis(int64_t axis)
 {
     return axis == 1 ? CVY_SPLIT_SPACE : CVY_SPLIT_CHANNELS;
 }
 
 static unsigned concat_splits(const cvy_node *node)
 {
-    return splits_beside(((const cvy_concat_opts *)node->options)->axis);
+    return splits_off_axis(((const cvy_concat_opts *)node->options)->axis);
 }
 
 CVY_OP_DEFINE(concat) = {
     .name = "concat",
-    .summary = "tensors side by side along one axis",
+    .summary = "joins tensors along one axis",
     .options = concat_rows,
     .options_size = sizeof(cvy_concat_opts),
     .nsrc_min = 1,
@@ -149,7 +149,7 @@ static cvy_status slice_infer(cvy_node *node)
     cvy_shape dst = *cvy_node_src(node, 0);
     CVY_TRY(check_axis("slice", o->axis, &dst));
     CVY_CHECK(o->first + o->count <= dst.dim[o->axis], CVY_E_SHAPE,
-              "slice: entries %lld to %lld do not lie in dimension %lld of %s", (long long)o->first,
+              "slice: entries %lld to %lld are outside dimension %lld of %s", (long long)o->first,
               (long long)(o->first + o->count - 1), (long long)o->axis, cvy_shape_text(&dst));
     dst.dim[o->axis] = o->count;
     return cvy_node_set_dst(node, 0, node->src[0]->dtype, &dst);
@@ -182,7 +182,7 @@ static const cvy_sample slice_samples[] = {
 
 static unsigned slice_splits(const cvy_node *node)
 {
-    return splits_beside(((const cvy_slice_opts *)node->options)->axis);
+    return splits_off_axis(((const cvy_slice_opts *)node->options)->axis);
 }
 
 CVY_OP_DEFINE(slice) = {
@@ -205,10 +205,11 @@ CVY_OP_DEFINE(slice) = {
 
 /* pad_slice */
 static const cvy_option pad_slice_rows[] = {
-    {"axis", CVY_TYPE_INT, CVY_FIELD(cvy_pad_slice_opts, axis), "1", "1..", "", "dimension that grows"},
+    {"axis", CVY_TYPE_INT, CVY_FIELD(cvy_pad_slice_opts, axis), "1", "1..", "", "dimension that is padded"},
     {"first", CVY_TYPE_INT, CVY_FIELD(cvy_pad_slice_opts, first), "0", "0..", "",
      "where the source's first entry goes"},
-    {"whole", CVY_TYPE_INT, CVY_FIELD(cvy_pad_slice_opts, whole), NULL, "1..", "", "entries of the destination"},
+    {"whole", CVY_TYPE_INT, CVY_FIELD(cvy_pad_slice_opts, whole), NULL, "1..", "",
+     "number of entries of the destination"},
     {0},
 };
 
@@ -253,12 +254,12 @@ static const cvy_sample pad_slice_samples[] = {
 
 static unsigned pad_slice_splits(const cvy_node *node)
 {
-    return splits_beside(((const cvy_pad_slice_opts *)node->options)->axis);
+    return splits_off_axis(((const cvy_pad_slice_opts *)node->options)->axis);
 }
 
 CVY_OP_DEFINE(pad_slice) = {
     .name = "pad_slice",
-    .summary = "a tensor as part of a longer axis of zeros",
+    .summary = "pads one axis with zeros",
     .options = pad_slice_rows,
     .options_size = sizeof(cvy_pad_slice_opts),
     .nsrc_min = 1,

@@ -105,7 +105,7 @@ static const cvy_sample pad_samples[] = {
 
 CVY_OP_DEFINE(pad) = {
     .name = "pad",
-    .summary = "zeros around the positions of each channel",
+    .summary = "pads each channel with zeros",
     .options = pad_rows,
     .options_size = sizeof(cvy_pad_opts),
     .nsrc_min = 1,
@@ -149,7 +149,7 @@ static const cvy_sample crop_samples[] = {
 
 CVY_OP_DEFINE(crop) = {
     .name = "crop",
-    .summary = "the inner positions of each channel",
+    .summary = "keeps the inner positions of each channel",
     .options = pad_rows,
     .options_size = sizeof(cvy_pad_opts),
     .nsrc_min = 1,

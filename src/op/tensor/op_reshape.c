@@ -41,7 +41,7 @@ static cvy_status reshape_infer(cvy_node *node)
             known *= shape->at[i];
         else
             CVY_CHECK(open == 0, CVY_E_SHAPE,
-                      "reshape: `shape` has two entries -1; only one can follow from the others");
+                      "reshape: `shape` has two entries -1; only one can be computed from the others");
         dst.dim[i + 1] = shape->at[i];
         open = shape->at[i] > 0 ? open : i + 1;
     }

@@ -1,5 +1,5 @@
 /*
- * initialiser constant: one value everywhere.
+ * initialiser constant: the same value for every element.
  * It runs before step 0, once for each variable that names it.
  *
  *     value = value

@@ -1,9 +1,11 @@
-"""HDF5 files as h5py writes them. Needs numpy and h5py; the tests need neither, they read the file that is checked in.
+"""Makes HDF5 files with h5py. It needs numpy and h5py; the tests need neither, because they read the checked-in file.
 
     python make_hdf5.py small h5py.h5                  the small file of tests/data/test_data_hdf5.c
-    python make_hdf5.py showers FOLDER SAMPLES FILES SEED   the showers of docs/guide/your-own-data.md, as tests/data/bench_data_hdf5.c
-                                                       makes them, from other random numbers
-    python make_hdf5.py read FOLDER                    reads all images of FOLDER in order, 64 at a time: samples/s
+    python make_hdf5.py showers FOLDER SAMPLES FILES SEED   the showers of docs/guide/your-own-data.md, as
+                                                       tests/data/bench_data_hdf5.c makes them, but from other
+                                                       random numbers
+    python make_hdf5.py read FOLDER                    reads the images of FOLDER in order, 64 at a time, and
+                                                       prints samples/s
 """
 import glob
 import os
@@ -29,7 +31,7 @@ def small(path):
 
 
 def shower(rng, out):
-    """A shower in a calorimeter of 16 layers of 64 x 64 cells: energy and place are the targets."""
+    """Makes a shower in a calorimeter of 16 layers of 64 x 64 cells. Its energy and position are the targets."""
     energy, row, column = rng.uniform(0.2, 1), rng.uniform(-0.7, 0.7), rng.uniform(-0.7, 0.7)
     at = np.round(32 + 28 * np.array([row, column])).astype(int)
     offset = np.arange(-6, 7)

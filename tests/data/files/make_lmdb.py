@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the LMDB databases that tests/data/test_data_lmdb.c reads, by tools that are not ours: Python's lmdb and Pillow.
+"""Makes the LMDB databases that tests/data/test_data_lmdb.c reads, with Python's lmdb and Pillow and not with convoy.
 
     python3 -m venv venv && venv/bin/pip install lmdb numpy pillow && venv/bin/python make_lmdb.py
 
-Datum messages are put together by hand, after caffe.proto, as Caffe's own tools lay them out:
-  lmdb-imageset  plain pictures by convert_imageset: planes in the order blue, green, red, keys NUMBER_NAME; 70 of them,
-                 3 x 5 x 4 but number 69, which is 3 x 30 x 40 and lies on pages of its own
-  lmdb-encoded   convert_imageset --encoded: JPEG and PNG, no shape in the Datum
-  lmdb-floats    float_data, one value a key as protobuf 2 writes them (0, 2) and packed (1)
+The Datum messages are encoded here by the rules of caffe.proto, with the fields that Caffe's own tools write:
+  lmdb-imageset  plain pictures as convert_imageset writes them: planes in the order blue, green, red, keys NUMBER_NAME. There are
+                 70 pictures of 3 x 5 x 4, but number 69 is 3 x 30 x 40 and has overflow pages of its own.
+  lmdb-encoded   as convert_imageset --encoded writes them: JPEG and PNG, no shape in the Datum
+  lmdb-floats    float_data: one value for each key as protobuf 2 writes them (samples 0 and 2), and packed (sample 1)
 """
 import io
 import os
@@ -56,7 +56,7 @@ def write(name, records):
 
 
 def pixel(i, c, y, x):
-    """What the test expects of sample i: channel c (0 is red), row y, column x."""
+    """Returns the value that the test expects in sample i at channel c (0 is red), row y, column x."""
     return (7 * i + 50 * c + 3 * y + 2 * x) % 256
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes pictures.tfrecord, numbers.tfrecord and names.tfrecord with TensorFlow, for tests/data/test_data_tfrecord.c.
 
-Run in this folder; the files are checked in, so that tests need no TensorFlow.
+Run it in this folder. The files are checked in, so the tests do not need TensorFlow.
 """
 import numpy as np
 import tensorflow as tf
@@ -25,7 +25,7 @@ def write(path, samples):
 
 
 def pictures():
-    """As TensorFlow-Slim's scripts: labels from 1, the class's name beside them."""
+    """Makes samples as the scripts of TensorFlow-Slim do: labels begin with 1, and each sample has its class's name."""
     for i in range(4):
         c, y, x = np.meshgrid(range(3), range(12), range(10), indexing="ij")
         pixels = (40 + 10 * i + 30 * c + 3 * y + 2 * x).transpose(1, 2, 0).astype(np.uint8)

@@ -115,7 +115,7 @@ static cvy_status check_labels(const struct cross_entropy *s)
 {
     for (int64_t i = 0; i < s->n * s->P; i++)
         if ((s->label[i] < 0 || s->label[i] >= s->K) && !cvy_label_ignored(&s->options->labels, s->label[i]))
-            return cvy_label_fault(s->node, i / s->P, s->label[i], s->K);
+            return cvy_label_error(s->node, i / s->P, s->label[i], s->K);
     return CVY_OK;
 }
 
