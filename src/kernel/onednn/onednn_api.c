@@ -180,7 +180,10 @@ const char *cvy_onednn_implementation(const cvy_onednn_call *call)
 uint64_t cvy_onednn_algorithm_id(const cvy_onednn_call *call)
 {
     const char *name = cvy_onednn_implementation(call);
-    return cvy_hash(name, strlen(name));
+    const uint64_t id = cvy_hash(name, strlen(name));
+    /* oneDNN's matrix product may divide its sums among the threads: it is another algorithm for each number of them.
+     * Processors without AVX-512 use it for convolutions, too. */
+    return strstr(name, "gemm") && !strstr(name, "brg") ? id + (uint64_t)call->threads : id;
 }
 
 /* ---- running ---- */

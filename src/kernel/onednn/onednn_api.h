@@ -54,7 +54,8 @@ cvy_status cvy_onednn_layout(const cvy_onednn_call *call, int role, cvy_layout *
 size_t cvy_onednn_scratch_bytes(const cvy_onednn_call *call);
 /* oneDNN's name of the implementation: "jit:avx512_core". */
 const char *cvy_onednn_implementation(const cvy_onednn_call *call);
-/* The same as a number, for `algorithm_id` in kernel.h. */
+/* The same as a number, for `algorithm_id` in kernel.h. It differs if the number of threads decides how sums are made.
+ */
 uint64_t cvy_onednn_algorithm_id(const cvy_onednn_call *call);
 /* Generates the code: after this the call may run. */
 cvy_status cvy_onednn_ready(cvy_onednn_call *call);
