@@ -140,12 +140,12 @@ static void faults(void)
     EXPECT_OK(cvy_shards_check(8, 8));
     EXPECT_OK(cvy_shards_check(1, 1));
     EXPECT_FAULT(cvy_shards_check(12, 1), CVY_E_CONFIG,
-                 "deterministic_shards is 12, expected a power of two up to 4096, such as 16");
+                 "opts.shards is 12, expected a power of two up to 4096, such as 16");
     EXPECT_FAULT(cvy_shards_check(0, 1), CVY_E_CONFIG,
-                 "deterministic_shards is 0, expected a power of two up to 4096, such as 1");
+                 "opts.shards is 0, expected a power of two up to 4096, such as 1");
     EXPECT_FAULT(cvy_shards_check(8192, 1), CVY_E_CONFIG, "such as 4096");
     EXPECT_FAULT(cvy_shards_check(8, 9), CVY_E_CONFIG,
-                 "8 shards, but there are 9 ranks: start at most 8, or set deterministic_shards: 16");
+                 "8 shards, but there are 9 ranks: start at most 8, or set opts.shards: 16");
 }
 
 int main(void)

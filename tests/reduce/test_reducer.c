@@ -280,10 +280,10 @@ static void bad_steps(void)
     EXPECT(cvy_reducer_sum(r, 4) == NULL);
     EXPECT_FAULT(cvy_reducer_wait(r, 4), CVY_E_ARGUMENT, "begins after 'head.bias' (buffer 1)");
     EXPECT_FAULT(cvy_reducer_wait(r, ALL), CVY_E_ARGUMENT, "'head.bias' (buffer 1)");
-    EXPECT_FAULT(cvy_reducer_start(other, 0), CVY_E_ARGUMENT, "under way");
-    EXPECT_FAULT(cvy_reducer_broadcast(r, 0), CVY_E_ARGUMENT, "under way");
+    EXPECT_FAULT(cvy_reducer_start(other, 0), CVY_E_ARGUMENT, "are in progress on this context");
+    EXPECT_FAULT(cvy_reducer_broadcast(r, 0), CVY_E_ARGUMENT, "are in progress on this context");
     EXPECT_OK(cvy_program_create(all, NULL, &program));
-    EXPECT_FAULT(cvy_program_plan(program), CVY_E_ARGUMENT, "under way");
+    EXPECT_FAULT(cvy_program_plan(program), CVY_E_ARGUMENT, "are in progress on this context");
     cvy_program_destroy(&program);
     fill(r, all, 0, 1);
     EXPECT_OK(cvy_reducer_start(r, 1));

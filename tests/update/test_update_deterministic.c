@@ -131,7 +131,7 @@ static void refused(void)
         cvy_program_opts opts;
         const char *part;
     } rows[] = {
-        {{.shards = 6}, "deterministic_shards is 6, expected a power of two"},
+        {{.shards = 6}, "opts.shards is 6, expected a power of two"},
         {{.shards = 16, .update_mode = CVY_UPDATE_ZERO1},
          "opts.update_mode is zero1, which does not go with deterministic updates"},
         {{.shards = 16, .overlap_forward = 1}, "opts.overlap_forward is 1"},
