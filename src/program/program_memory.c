@@ -43,7 +43,8 @@ int64_t cvy_program_need(const cvy_program *p)
 /* Writes advice for a rank that has only `room` bytes. */
 static void advise(const cvy_program *p, struct need n, double room, char *text, size_t text_room)
 {
-    const int64_t fits = (int64_t)((double)largest_step(p)->batch * (room - n.fixed) / n.by_batch);
+    /* Scratch memory and padding shrink less than the batch does, so the estimate leaves a margin. */
+    const int64_t fits = (int64_t)((double)largest_step(p)->batch * (room - n.fixed) / n.by_batch * 0.95);
     if (p->update.shape.shards) {
         snprintf(text, text_room, "use more opts.shards, one of which is computed at a time, or a smaller batch");
         return;

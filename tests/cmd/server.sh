@@ -137,7 +137,7 @@ refuse() {
     refused "$words" $MPIEXEC_N $ranks "$CONVOY" train job.yaml --threads 1 --out bad "$@"
 }
 refuse 1 'there is one rank: start 2 or more' --set "$served"
-refuse 2 'servers is 2 of 2 ranks' --set 'update={mode: parameter_server, servers: 2}'
+refuse 2 'servers is 2, but at least one of 2 ranks must train' --set 'update={mode: parameter_server, servers: 2}'
 refuse 2 'expected 1..' --set 'update={mode: parameter_server, servers: 0}'
 refuse 2 'leave comm.wire out' --set "$served" --set comm.wire=bf16
 refuse 2 'take clip_value' --set "$served" --set train.clip_norm=1

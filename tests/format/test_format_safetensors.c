@@ -151,7 +151,7 @@ static void hostile_headers(void)
             4, "overlap");
     refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],"
             "\"data_offsets\":[8,12]}}",
-            12, "hole");
+            12, "overlap or leave a gap");
     refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 8,
             "8 bytes of data, of which the header names 4");
     refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],"
