@@ -103,12 +103,14 @@ int64_t cvy_metrics_log_lost(const cvy_metrics_log *log)
     return log ? log->lost : 0;
 }
 
-void cvy_metrics_log_close(cvy_metrics_log **log)
+int cvy_metrics_log_close(cvy_metrics_log **log)
 {
+    int reason = 0;
     if (!*log)
-        return;
-    if ((*log)->fd >= 0)
-        close((*log)->fd);
+        return 0;
+    if ((*log)->fd >= 0 && close((*log)->fd) != 0)
+        reason = errno;
     cvy_mem_free(&(*log)->path);
     cvy_mem_free(log);
+    return reason;
 }

@@ -22,6 +22,8 @@ cvy_status cvy_metrics_log_add(cvy_metrics_log *log, const cvy_json *line);
 /* The number of lines that could not be written so far. */
 int64_t cvy_metrics_log_lost(const cvy_metrics_log *log);
 
-void cvy_metrics_log_close(cvy_metrics_log **log);
+/* Destroys the log. Returns 0, or the errno of a close that failed: a network file system could not store the last
+ * lines. It leaves the error record as it is. */
+int cvy_metrics_log_close(cvy_metrics_log **log);
 
 #endif

@@ -592,7 +592,10 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
     cvy_saver_destroy(&t.save.saver);
     cvy_loader_destroy(&t.loader);
     cvy_schedule_destroy(&t.schedule);
-    cvy_metrics_log_close(&t.folder.log);
+    const int reason = cvy_metrics_log_close(&t.folder.log);
+    if (reason != 0)
+        cvy_log(context, CVY_LOG_WARN, "%s/%s: cannot close: %s; its last lines may be missing", t.folder.path,
+                CVY_RUN_METRICS, strerror(reason));
     cvy_checkpoint_close(&t.folder.resume);
     cvy_session_close(&t.session);
     return status;

@@ -57,25 +57,25 @@ static void resume_cuts(void)
     EXPECT_OK(add(log, "epoch", "epoch", 1));
     EXPECT_OK(add(log, "step", "step", 20));
     EXPECT_OK(add(log, "epoch", "epoch", 2));
-    cvy_metrics_log_close(&log);
+    EXPECT_INT(cvy_metrics_log_close(&log), 0);
     EXPECT(log == NULL);
     content("{\"kind\": \"step\", \"step\": 10}\n{\"kind\": \"epoch\", \"epoch\": 1}\n{\"kind\": \"step\", \"step\": "
             "20}\n{\"kind\": \"epoch\", \"epoch\": 2}\n");
 
     EXPECT_OK(cvy_metrics_log_open(path, 15, &log));
     EXPECT_OK(add(log, "step", "step", 16));
-    cvy_metrics_log_close(&log);
+    EXPECT_INT(cvy_metrics_log_close(&log), 0);
     content("{\"kind\": \"step\", \"step\": 10}\n{\"kind\": \"epoch\", \"epoch\": 1}\n{\"kind\": \"step\", \"step\": "
             "16}\n");
 
     EXPECT_INT(truncate(path, 30), 0); /* killed in the middle of a line */
     EXPECT_OK(cvy_metrics_log_open(path, 15, &log));
     EXPECT_OK(add(log, "step", "step", 11));
-    cvy_metrics_log_close(&log);
+    EXPECT_INT(cvy_metrics_log_close(&log), 0);
     content("{\"kind\": \"step\", \"step\": 10}\n{\"kind\": \"step\", \"step\": 11}\n");
 
     EXPECT_OK(cvy_metrics_log_open(path, -1, &log));
-    cvy_metrics_log_close(&log);
+    EXPECT_INT(cvy_metrics_log_close(&log), 0);
     content("");
     char below[64]; /* a file is not a folder */
     snprintf(below, sizeof below, "%s/metrics.jsonl", path);
@@ -101,7 +101,7 @@ static void full_disk(void)
     EXPECT_INT(cvy_metrics_log_lost(log), 2);
     EXPECT_OK(add(log, "step", "step", 40));
     content("{\"kind\": \"step\", \"step\": 10}\n{\"kind\": \"step\", \"step\": 40}\n");
-    cvy_metrics_log_close(&log);
+    EXPECT_INT(cvy_metrics_log_close(&log), 0);
 }
 
 int main(void)
