@@ -39,6 +39,9 @@ typedef struct cvy_dataset_info {
 cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
                             cvy_dataset **out);
 const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d);
+/* The field that a loss compares with the output if the job names none: the first after x that is not "weight"; NULL:
+ * there is none. */
+const cvy_field *cvy_dataset_target(const cvy_dataset_info *info);
 /* A data set with the same samples and another augmentation; the files are opened once. d comes from cvy_dataset_open()
  * and is not a part or a view; it stays open and is borrowed. */
 cvy_status cvy_dataset_view(cvy_dataset *d, const cvy_tree *augment, int random, uint64_t seed, cvy_dataset **out);

@@ -41,6 +41,14 @@ const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d)
     return &d->info;
 }
 
+const cvy_field *cvy_dataset_target(const cvy_dataset_info *info)
+{
+    for (int i = 1; i < info->nfield; i++)
+        if (strcmp(info->field[i].name, "weight") != 0)
+            return &info->field[i];
+    return NULL;
+}
+
 const cvy_reader_info *cvy_dataset_reader_info(const cvy_dataset *d)
 {
     return d->whole ? cvy_dataset_reader_info(d->whole) : &d->stored;

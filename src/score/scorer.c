@@ -34,19 +34,10 @@ static int is_real(cvy_dtype dtype)
     return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
 }
 
-/* The field that metrics and losses compare with: the first after x that is not a weight. NULL: there is none. */
-static const cvy_field *target_of(const cvy_dataset_info *info)
-{
-    for (int f = 1; f < info->nfield; f++)
-        if (strcmp(info->field[f].name, "weight") != 0)
-            return &info->field[f];
-    return NULL;
-}
-
 static cvy_status check_target(const cvy_scorer *scorer, const cvy_metric_def *def)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
-    const cvy_field *target = target_of(info);
+    const cvy_field *target = cvy_dataset_target(info);
     CVY_CHECK(target && def->wants_labels != is_real(target->dtype), CVY_E_CONFIG,
               "%s compares %s, but the target in %s is %s; take %s", def->name,
               def->wants_labels ? "labels of classes" : "numbers", info->path ? info->path : info->format,

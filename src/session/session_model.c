@@ -30,14 +30,10 @@ static const char *source_of(const cvy_dataset_info *data)
     return data->path ? data->path : data->format;
 }
 
-/* The target of losses, if the job names no other: the first field after x that is not a weight. NULL: the data have
- * none. */
 static const char *main_target(const cvy_dataset_info *data)
 {
-    for (int i = 1; i < data->nfield; i++)
-        if (strcmp(data->field[i].name, "weight") != 0)
-            return data->field[i].name;
-    return NULL;
+    const cvy_field *target = cvy_dataset_target(data);
+    return target ? target->name : NULL;
 }
 
 static int is_class(const cvy_dataset_info *data, const char *target)
