@@ -266,6 +266,12 @@ int cvy_file_is_folder(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+const char *cvy_file_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static cvy_status make_one_folder(const char *path)
 {
     const int made = mkdir(path, 0777) == 0;

@@ -34,6 +34,8 @@ cvy_status cvy_file_sync_folder(const char *path);
 cvy_status cvy_file_remove_tree(const char *path); /* does not follow links */
 int cvy_file_exists(const char *path);
 int cvy_file_is_folder(const char *path);
+/* The part of path behind its last slash; it points into path. */
+const char *cvy_file_base_name(const char *path);
 /* Lists the names in a folder, sorted by bytes, without . and ..; everything is allocated in pool. */
 cvy_status cvy_file_list(cvy_pool *pool, const char *path, char ***names_out, int64_t *count_out);
 cvy_status cvy_write_all(int fd, const void *data, size_t bytes, const char *path);

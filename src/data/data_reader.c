@@ -81,12 +81,6 @@ cvy_status cvy_data_folder_of(cvy_pool *pool, const char *path, const char **out
     return CVY_OK;
 }
 
-const char *cvy_data_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 int cvy_data_has_suffix(const char *name, const char *suffix)
 {
     const size_t n = strlen(name), m = strlen(suffix);

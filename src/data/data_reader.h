@@ -106,7 +106,6 @@ void cvy_data_file_close(cvy_data_file *f); /* fd may be -1 */
 cvy_status cvy_data_path_join(cvy_pool *pool, const char *folder, const char *name, const char **out);
 /* The folder that contains path; "." if path has no folder part. */
 cvy_status cvy_data_folder_of(cvy_pool *pool, const char *path, const char **out);
-const char *cvy_data_base_name(const char *path);
 int cvy_data_has_suffix(const char *name, const char *suffix); /* ignores letter case */
 /* Reads the first bytes of a file, for probes. Returns how many were read (0 on any error). */
 size_t cvy_data_peek(const char *path, void *bytes, size_t count);

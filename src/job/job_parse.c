@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/base_file.h"
 #include "job/job_table.h"
 
 /* ---- --set ---- */
@@ -56,8 +57,7 @@ static cvy_status parse_sections(cvy_job *job, const cvy_tree *root)
 /* The default name of the job, as "cifar10" for "examples/cifar10.yaml". */
 static cvy_status name_from_file(cvy_job *job)
 {
-    const char *slash = strrchr(job->file, '/');
-    const char *base = slash ? slash + 1 : job->file;
+    const char *base = cvy_file_base_name(job->file);
     const char *dot = strrchr(base, '.');
     const int length = dot && dot > base ? (int)(dot - base) : (int)strlen(base);
     char *name = NULL;

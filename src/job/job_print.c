@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base_hash.h"
+#include "base/text/base_table.h"
 #include "job/job_table.h"
 
 cvy_status cvy_job_tree(const cvy_job *job, cvy_pool *pool, int whole, cvy_tree **out)
@@ -42,8 +43,8 @@ cvy_status cvy_job_print(const cvy_job *job, char **text_out)
 }
 
 /* Whether the job file has this key, which may be without a value: "data.test", or "model" at the top. If it does not,
- * near_out is the nearest key of the same section, or NULL. */
-static int is_key(const char *key, const char **near_out)
+ * hint_out names the nearest key of the same section, if there is one. */
+static int is_key(const char *key, cvy_name_hint *hint_out)
 {
     enum { KEYS_MAX = 64 };
     const char *dot = strchr(key, '.'), *name = dot ? dot + 1 : key, *names[KEYS_MAX];
@@ -57,26 +58,18 @@ static int is_key(const char *key, const char **near_out)
             return 1;
         names[count++] = rows->name;
     }
-    *near_out = cvy_text_nearest(name, names, count);
+    *hint_out = cvy_hint_name('"', name, names, count);
     return 0;
 }
 
 static cvy_status print_key(const cvy_tree *root, const char *key, char **text_out)
 {
-    const cvy_tree *node = root;
-    const char *near = NULL;
-    char name[64];
-    for (const char *rest = key; node && *rest; rest += strcspn(rest, "."), rest += *rest == '.') {
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(rest, "."), rest);
-        node = node->kind == CVY_TREE_MAP ? cvy_tree_get(node, name) : NULL;
-    }
+    cvy_name_hint hint = {0};
+    const cvy_tree *node = cvy_tree_at(root, key);
     if (node)
         return cvy_tree_print_line(node, text_out);
-    CVY_CHECK(is_key(key, &near), CVY_E_ARGUMENT, "a job has no key \"%s\"%s%s%s", key, near ? "; did you mean \"" : "",
-              near ? near : "", near ? "\"?" : "");
-    CVY_TRY(cvy_mem_alloc(sizeof "null", text_out));
-    memcpy(*text_out, "null", sizeof "null");
-    return CVY_OK;
+    CVY_CHECK(is_key(key, &hint), CVY_E_ARGUMENT, "a job has no key \"%s\"%s", key, hint.text);
+    return cvy_mem_strdup("null", text_out);
 }
 
 cvy_status cvy_job_value(const cvy_job *job, const char *key, char **text_out)

@@ -135,18 +135,6 @@ cvy_number cvy_number_percent(double share)
 
 /* ---- parsed files ---- */
 
-const cvy_tree *cvy_tree_at(const cvy_tree *map, const char *path)
-{
-    char key[64];
-    while (map && *path) {
-        const size_t n = strcspn(path, ".");
-        snprintf(key, sizeof key, "%.*s", (int)n, path);
-        map = map->kind == CVY_TREE_MAP ? cvy_tree_get(map, key) : NULL;
-        path += n + (path[n] == '.');
-    }
-    return map;
-}
-
 const char *cvy_tree_text_at(const cvy_tree *map, const char *path)
 {
     const cvy_tree *at = cvy_tree_at(map, path);

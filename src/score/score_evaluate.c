@@ -76,8 +76,8 @@ static void add_regression(const cvy_scoring *s, const struct collected *c, int6
 static void add_scores(const cvy_scoring *s, const cvy_scores *scores, cvy_json *json)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(s->session.test);
-    const char *slash = s->checkpoint.path ? strrchr(s->checkpoint.path, '/') : NULL;
-    cvy_json_string(json, "checkpoint", slash ? slash + 1 : "weights");
+    const char *path = s->checkpoint.path;
+    cvy_json_string(json, "checkpoint", path ? cvy_file_base_name(path) : "weights");
     cvy_json_string(json, "data", info->path && *info->path ? info->path : info->format);
     cvy_json_int(json, "samples", scores->nsamples);
     cvy_json_real(json, "loss", scores->loss);

@@ -130,22 +130,15 @@ cvy_status cvy_run_checkpoint(const char *run, char **name_out)
 {
     char path[CVY_RUN_PATH];
     cvy_checkpoint c = {0};
-    cvy_text name = {0};
     *name_out = NULL;
     CVY_CHECK(cvy_file_is_folder(run), CVY_E_IO, "%s is not a run folder", run);
     cvy_run_path(run, CVY_RUN_CHECKPOINTS, path);
     cvy_status status = cvy_checkpoint_find_best(path, &c);
     if (status == CVY_END)
         status = cvy_error_set(CVY_E_IO, "%s holds no checkpoint", run);
-    if (status == CVY_OK) {
-        cvy_text_add(&name, "%s", cvy_data_base_name(c.path));
-        status = name.status;
-    }
-    cvy_checkpoint_close(&c);
     if (status == CVY_OK)
-        *name_out = name.data;
-    else
-        cvy_text_free(&name);
+        status = cvy_mem_strdup(cvy_file_base_name(c.path), name_out);
+    cvy_checkpoint_close(&c);
     return status;
 }
 

@@ -132,8 +132,8 @@ static cvy_status verify(cvy_pool *pool, const char *path, cvy_text *t, struct c
     if (!cvy_file_is_folder(whole))
         return verify_tensors(whole, t, c);
     CVY_TRY(cvy_data_folder_of(pool, whole, &dir));
-    if (cvy_set_parse(cvy_data_base_name(whole), &step, &kind))
-        return verify_sets(pool, dir, cvy_data_base_name(whole), t, c);
+    if (cvy_set_parse(cvy_file_base_name(whole), &step, &kind))
+        return verify_sets(pool, dir, cvy_file_base_name(whole), t, c);
     CVY_TRY(cvy_data_path_join(pool, whole, "checkpoints", &sets));
     return verify_sets(pool, cvy_file_is_folder(sets) ? sets : whole, NULL, t, c);
 }

@@ -48,7 +48,7 @@ static cvy_status inspect_checkpoint(cvy_pool *pool, const char *path, cvy_text 
         end--;
     CVY_TRY(cvy_pool_printf(pool, &whole, "%.*s", (int)end, path));
     CVY_TRY(cvy_data_folder_of(pool, whole, &dir));
-    cvy_status status = cvy_checkpoint_find(dir, cvy_data_base_name(whole), &c);
+    cvy_status status = cvy_checkpoint_find(dir, cvy_file_base_name(whole), &c);
     if (status == CVY_OK) {
         cvy_text_add(t, "%s: checkpoint of step %lld, valid\n", path, (long long)c.step);
         add_state(c.state, t);

@@ -43,7 +43,7 @@ ended() {
 # a folder that was only read.
 harmless() {
     case $op-$path in
-    opendir-disk/run | unlink-* | close-disk | close-disk/run | close-*/checkpoints | close-*.aside) true ;;
+    opendir-disk/run | unlink-* | close-disk/run/lock | close-disk | close-disk/run | close-*/checkpoints | close-*.aside) true ;;
     *) false ;;
     esac
 }

@@ -60,6 +60,18 @@ cvy_tree *cvy_tree_get(const cvy_tree *map, const char *key)
     return map->child[i];
 }
 
+const cvy_tree *cvy_tree_at(const cvy_tree *map, const char *path)
+{
+    char key[64];
+    while (map && *path) {
+        const size_t n = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)n, path);
+        map = map->kind == CVY_TREE_MAP ? cvy_tree_get(map, key) : NULL;
+        path += n + (path[n] == '.');
+    }
+    return map;
+}
+
 static cvy_status new_node(cvy_pool *pool, const char *file, cvy_tree_kind kind, const char *text, cvy_tree **out)
 {
     cvy_tree *node = NULL;

@@ -30,6 +30,8 @@ cvy_status cvy_tree_parse_text(cvy_pool *pool, const char *file, const char *tex
 cvy_status cvy_tree_parse_file(cvy_pool *pool, const char *path, cvy_tree **out);
 /* Returns the child of a map under key, or NULL, and marks it as used. It does not descend. */
 cvy_tree *cvy_tree_get(const cvy_tree *map, const char *key);
+/* Returns the descendant of a map by "a.b.c", or NULL, and marks the nodes on the way as used. */
+const cvy_tree *cvy_tree_at(const cvy_tree *map, const char *path);
 /* Whether there is no value: no node, an empty document, or a plain `key:`, `~` or `null`. */
 int cvy_tree_is_null(const cvy_tree *node);
 /* Builders, for defaults and --set: an empty map, and a scalar. cvy_tree_set replaces or adds a value; with the path

@@ -57,7 +57,7 @@ static int cifar_probe(const char *path)
         return cvy_data_has_file(path, "data_batch_1.bin") || cvy_data_has_file(path, "test_batch.bin") ? 90
                : is_cifar100_folder(path)                                                               ? 60
                                                                                                         : 0;
-    const char *name = cvy_data_base_name(path);
+    const char *name = cvy_file_base_name(path);
     if (!cvy_file_exists(path) || !cvy_data_has_suffix(name, ".bin"))
         return 0;
     return is_cifar10_name(name) ? 90 : 40;
@@ -137,7 +137,7 @@ static cvy_status find_kind(const struct cifar *c, int *kind)
     const char *path = c->file[0].path;
     const int64_t bytes = c->file[0].bytes;
     const int as10 = bytes % (PICTURE_BYTES + 1) == 0, as100 = bytes % (PICTURE_BYTES + 2) == 0;
-    *kind = is_cifar10_name(cvy_data_base_name(path)) || as10 ? KIND_CIFAR10 : KIND_CIFAR100;
+    *kind = is_cifar10_name(cvy_file_base_name(path)) || as10 ? KIND_CIFAR10 : KIND_CIFAR100;
     CVY_CHECK(as10 || as100, CVY_E_FORMAT,
               "%s: %lld bytes are not a multiple of CIFAR records (%d or %d bytes): truncated in record %lld?", path,
               (long long)bytes, PICTURE_BYTES + 1, PICTURE_BYTES + 2, (long long)(bytes / (PICTURE_BYTES + 1)));
@@ -234,7 +234,7 @@ static void cifar_hash(void *state, cvy_hasher *h)
 {
     const struct cifar *c = state;
     for (int i = 0; i < c->nfile; i++) {
-        const char *name = cvy_data_base_name(c->file[i].path);
+        const char *name = cvy_file_base_name(c->file[i].path);
         cvy_hash_add(h, name, strlen(name) + 1);
         cvy_hash_add(h, &c->file[i].bytes, sizeof c->file[i].bytes);
     }

@@ -58,7 +58,7 @@ static int idx_probe(const char *path)
         return find_images(path, PART_TRAIN) || find_images(path, PART_TEST) ? 90 : 0;
     if (cvy_data_peek(path, head, sizeof head) != sizeof head || head[0] || head[1])
         return 0;
-    return strstr(cvy_data_base_name(path), "idx")                              ? 90
+    return strstr(cvy_file_base_name(path), "idx")                              ? 90
            : head[2] >= 0x08 && head[2] <= 0x0E && head[3] >= 3 && head[3] <= 4 ? 30
                                                                                 : 0;
 }
@@ -96,8 +96,8 @@ cvy_status cvy_idx_labels_path(cvy_pool *pool, const char *images, const char **
 {
     char *path = NULL;
     CVY_TRY(cvy_pool_strdup(pool, images, &path));
-    char *word = strstr((char *)cvy_data_base_name(path), "images"),
-         *digit = strstr((char *)cvy_data_base_name(path), "idx3");
+    char *word = strstr((char *)cvy_file_base_name(path), "images"),
+         *digit = strstr((char *)cvy_file_base_name(path), "idx3");
     *out = NULL;
     if (!word || !digit)
         return CVY_OK;

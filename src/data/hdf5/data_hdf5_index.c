@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base_file.h"
 #include "data/data_index.h"
 #include "data/data_where.h"
 
@@ -252,7 +253,7 @@ static cvy_status names_of_files(cvy_hdf5 *h, const char ***name_out)
     const char **name = NULL;
     CVY_TRY(cvy_pool_alloc(h->pool, (size_t)h->nfile * sizeof *name, &name));
     for (int64_t i = 0; i < h->nfile; i++) {
-        const char *base = cvy_data_base_name(h->file[i].path), *dot = strrchr(base, '.');
+        const char *base = cvy_file_base_name(h->file[i].path), *dot = strrchr(base, '.');
         char *copy = NULL;
         CVY_TRY(
             cvy_pool_printf(h->pool, &copy, "%.*s", dot && dot > base ? (int)(dot - base) : (int)strlen(base), base));

@@ -319,7 +319,7 @@ static cvy_status read_first(struct reader *r, cvy_reader_info *info)
 static int has_names(const struct reader *r, cvy_pool *pool, const char **path_out)
 {
     const char *folder = NULL;
-    return strcmp(cvy_data_base_name(cvy_lmdb_path(r->db)), CVY_LMDB_FILE) == 0 &&
+    return strcmp(cvy_file_base_name(cvy_lmdb_path(r->db)), CVY_LMDB_FILE) == 0 &&
            cvy_data_folder_of(pool, cvy_lmdb_path(r->db), &folder) == CVY_OK &&
            cvy_data_path_join(pool, folder, CVY_LMDB_NAMES, path_out) == CVY_OK && cvy_file_exists(*path_out);
 }

@@ -108,7 +108,7 @@ static cvy_status list_companions(cvy_pool *pool, const char *root, const char *
     const char *labels = NULL;
     CVY_TRY(cvy_idx_labels_path(pool, path, &labels));
     if (labels)
-        CVY_TRY(list_path(pool, labels, cvy_data_base_name(labels), 0, t));
+        CVY_TRY(list_path(pool, labels, cvy_file_base_name(labels), 0, t));
     for (int i = 0; i < CVY_COUNT(usual); i++) {
         const char *companion = NULL;
         CVY_TRY(cvy_data_path_join(pool, root, usual[i], &companion));

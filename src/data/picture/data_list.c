@@ -269,7 +269,7 @@ static cvy_status list_load(struct list *l, const cvy_reader_args *args, cvy_rea
     CVY_TRY(cvy_data_read_first(list_read, list_where, l, info->nsamples, o->channels, info));
     if (l->separator == SEPARATOR_NONE)
         return CVY_OK;
-    if (!l->classes.by_name && strcmp(cvy_data_base_name(args->path), "labels.txt") != 0)
+    if (!l->classes.by_name && strcmp(cvy_file_base_name(args->path), "labels.txt") != 0)
         CVY_TRY(cvy_classes_read_names(&l->classes, folder, 0));
     const cvy_status status = cvy_classes_resolve(&l->classes, o->classes, &l->index.entries, info);
     return status == CVY_OK ? CVY_OK : cvy_error_prefix(status, "%s", args->path);

@@ -66,7 +66,7 @@ static cvy_status check_shards(const char *const *path, int64_t n)
     int before = -1, count = 0; /* shard number of the file before; -1: it is not a shard, or it is the last one */
     for (int64_t i = 0; i <= n; i++) {
         int shard = -1, of = count;
-        const int is_shard = i < n && parse_shard(cvy_data_base_name(path[i]), &shard, &of);
+        const int is_shard = i < n && parse_shard(cvy_file_base_name(path[i]), &shard, &of);
         const int want = before + 1;
         if (is_shard || before >= 0)
             CVY_CHECK(is_shard && shard == want && (before < 0 || of == count) && shard < of, CVY_E_FORMAT,
@@ -92,7 +92,7 @@ static int probe_file(const char *path)
     const size_t got = cvy_data_peek(path, head, sizeof head);
     if (got == sizeof head && cvy_tfrecord_crc(head, 8) == cvy_wire_little(head + 8, 4))
         return 95;
-    const int may_be = is_ours(cvy_data_base_name(path)) || is_packed(path);
+    const int may_be = is_ours(cvy_file_base_name(path)) || is_packed(path);
     return may_be && cvy_file_exists(path) ? 60 : 0;
 }
 
