@@ -190,9 +190,11 @@ typedef struct cvy_plan {
     int nbuffer, buffer_room;
     cvy_instr *instr;
     int ninstr, instr_room;
-    int update_at; /* first instruction of the update phase; only STEP buffers cross into this phase */
-    int *need; /* deferred updates: for each instruction of the update phase, the instruction of the next step before
-                  which it must run; ascending */
+    struct {
+        int first; /* first instruction of the update phase; only STEP buffers cross into this phase */
+        int *need; /* deferred updates: for each instruction of the update phase, the instruction of the next step
+                      before which it must run; ascending */
+    } update;
     size_t arena_bytes; /* memory of all tensors; `convoy plan` prints it */
     struct {
         cvy_plan_feed feed[32];

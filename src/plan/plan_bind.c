@@ -525,7 +525,7 @@ void cvy_plan_destroy(cvy_plan **plan)
     cvy_mem_free(&p->first_row);
     cvy_mem_free(&p->buffer);
     cvy_mem_free(&p->instr);
-    cvy_mem_free(&p->need);
+    cvy_mem_free(&p->update.need);
     cvy_mem_free(&p->accumulate.adding);
     cvy_mem_free(&p->times.memory);
     cvy_mem_free(&p->times.wait);

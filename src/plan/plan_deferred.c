@@ -2,8 +2,8 @@
  * plan_deferred.c: sorts the updates that run in the next step's forward pass.
  *
  * An all-reduce then has time until the weight is read again. The update phase is sorted by the order in which the
- * plan's own forward pass reads what the updates write. plan->need says before which instruction of the next step each
- * update instruction must run.
+ * plan's own forward pass reads what the updates write. plan->update.need says before which instruction of the next
+ * step each update instruction must run.
  *
  * Source: Peng et al. 2019, A generic communication scheduler for distributed DNN training acceleration
  * (ByteScheduler).
@@ -60,7 +60,7 @@ static void note_need(struct needs *n, int i)
 {
     const cvy_plan *plan = n->plan;
     const cvy_instr *instr = &plan->instr[i];
-    int *need = &n->of_instr[i - plan->update_at];
+    int *need = &n->of_instr[i - plan->update.first];
     *need = INT_MAX;
     for (int d = 0; d < instr->ndst; d++) {
         const cvy_variable *v = variable_of(plan, instr->dst_buffer[d]);
@@ -91,15 +91,15 @@ static void find_needs(struct needs *n)
         n->of_buffer[i] = INT_MAX;
     for (int i = 0; i < n->nbucket; i++)
         n->of_bucket[i] = INT_MAX;
-    for (int i = 0; i < plan->update_at; i++)
+    for (int i = 0; i < plan->update.first; i++)
         note_first_use(n, i);
-    for (int i = plan->ninstr - 1; i >= plan->update_at; i--)
+    for (int i = plan->ninstr - 1; i >= plan->update.first; i--)
         note_need(n, i);
 }
 
 static cvy_status reorder(struct needs *n, cvy_plan *plan)
 {
-    const int count = plan->ninstr - plan->update_at;
+    const int count = plan->ninstr - plan->update.first;
     struct place *place = NULL;
     cvy_instr *sorted = NULL;
     cvy_status status = CVY_OK;
@@ -109,11 +109,11 @@ static cvy_status reorder(struct needs *n, cvy_plan *plan)
         place[i] = (struct place){n->of_instr[i], i};
     qsort(place, (size_t)count, sizeof *place, by_need);
     for (int i = 0; i < count; i++) {
-        sorted[i] = plan->instr[plan->update_at + place[i].at];
-        plan->need[i] = CVY_MIN(place[i].need, plan->update_at);
+        sorted[i] = plan->instr[plan->update.first + place[i].at];
+        plan->update.need[i] = CVY_MIN(place[i].need, plan->update.first);
     }
     for (int i = 0; i < count; i++)
-        plan->instr[plan->update_at + i] = sorted[i];
+        plan->instr[plan->update.first + i] = sorted[i];
 out:
     cvy_mem_free(&sorted);
     cvy_mem_free(&place);
@@ -132,8 +132,8 @@ cvy_status cvy_plan_order_deferred(cvy_plan *plan)
     CVY_TRY_OUT(cvy_mem_alloc(sizeof(int) * ((size_t)n.nvariable + 1), &n.of_variable));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof(int) * ((size_t)plan->nbuffer + 1), &n.of_buffer));
     CVY_TRY_OUT(cvy_mem_alloc(sizeof(int) * ((size_t)n.nbucket + 1), &n.of_bucket));
-    CVY_TRY_OUT(cvy_mem_alloc(sizeof(int) * ((size_t)(plan->ninstr - plan->update_at) + 1), &n.of_instr));
-    CVY_TRY_OUT(cvy_mem_alloc(sizeof(int) * ((size_t)(plan->ninstr - plan->update_at) + 1), &plan->need));
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof(int) * ((size_t)(plan->ninstr - plan->update.first) + 1), &n.of_instr));
+    CVY_TRY_OUT(cvy_mem_alloc(sizeof(int) * ((size_t)(plan->ninstr - plan->update.first) + 1), &plan->update.need));
     find_needs(&n);
     CVY_TRY_OUT(reorder(&n, plan));
 out:

@@ -201,7 +201,7 @@ static cvy_status check_crossing(const cvy_plan *plan)
     for (int i = 0; i < plan->nbuffer; i++) {
         const cvy_buffer *b = &plan->buffer[i];
         const int crosses = b->region == CVY_REGION_ARENA && b->root == i && b->first >= 0 &&
-                            b->first < plan->update_at && b->last >= plan->update_at;
+                            b->first < plan->update.first && b->last >= plan->update.first;
         CVY_CHECK(!crosses || is_spent(b->value), CVY_E_UNSUPPORTED,
                   "%s is computed in forward or backward and read by the update or by the caller; delayed updates can "
                   "keep only gradients and losses",
@@ -216,7 +216,7 @@ cvy_status cvy_plan_memory(cvy_plan *plan)
     if (plan->opts.sets > 1)
         CVY_TRY(check_crossing(plan));
     for (int i = 0; plan->opts.deferred && i < plan->nbuffer; i++)
-        if (plan->buffer[i].region == CVY_REGION_ARENA && plan->buffer[i].first >= plan->update_at) {
+        if (plan->buffer[i].region == CVY_REGION_ARENA && plan->buffer[i].first >= plan->update.first) {
             plan->buffer[i].first = 0; /* it is used during the next step's forward pass */
             plan->buffer[i].last = plan->ninstr;
         }

@@ -322,7 +322,7 @@ static cvy_status run_phases(struct schedule *s)
         CVY_TRY(add_phase(s, m, CVY_PHASE_PREPARE));
     for (int m = 0; m < plan->nmicro; m++)
         CVY_TRY(add_phase(s, m, CVY_PHASE_MICRO));
-    plan->update_at = plan->ninstr;
+    plan->update.first = plan->ninstr;
     CVY_TRY(add_barrier(plan));
     CVY_TRY(add_phase(s, plan->nmicro - 1, CVY_PHASE_UPDATE));
     return add_barrier(plan);

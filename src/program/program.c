@@ -296,7 +296,7 @@ int64_t cvy_program_rows(const cvy_program *p, int task)
 int64_t cvy_program_first_row(const cvy_program *p, int task)
 {
     const cvy_program_task *s = find_task(p, task);
-    return s ? s->first_row : 0;
+    return s ? s->split.first_row : 0;
 }
 
 void *cvy_program_feed(cvy_program *p, int task, const char *input)

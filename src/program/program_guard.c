@@ -136,7 +136,7 @@ static int check_instr(const cvy_program *p, const cvy_plan *plan, int at, struc
 static cvy_status run_again(const cvy_program *p, cvy_plan *plan, struct finding *f)
 {
     int found = check_feeds(p, plan, f) || check_weights(p, f);
-    for (int i = 0; i < plan->update_at; i++) {
+    for (int i = 0; i < plan->update.first; i++) {
         if (cvy_instr_exchanges(&plan->instr[i]))
             continue;
         CVY_TRY(cvy_plan_run(plan, i));
@@ -229,7 +229,7 @@ static cvy_status gradients_are_finite(const cvy_program *p, cvy_program_task *s
 cvy_status cvy_guard_update(cvy_program *p, cvy_program_task *s)
 {
     int finite = 0;
-    CVY_TRY(cvy_plan_run_part(s->plan, 0, s->plan->update_at, &s->time));
+    CVY_TRY(cvy_plan_run_part(s->plan, 0, s->plan->update.first, &s->time));
     CVY_TRY(wait_for_sums(s));
     s->lost = losses_are_finite(p, s) ? "a gradient" : "the loss";
     if (losses_are_finite(p, s))
@@ -241,5 +241,5 @@ cvy_status cvy_guarded_step(cvy_program *p, cvy_program_task *s)
 {
     s->time = (cvy_step_time){0};
     CVY_TRY(cvy_guard_update(p, s));
-    return cvy_plan_run_part(s->plan, s->plan->update_at, s->plan->ninstr, &s->time);
+    return cvy_plan_run_part(s->plan, s->plan->update.first, s->plan->ninstr, &s->time);
 }

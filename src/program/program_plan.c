@@ -205,7 +205,7 @@ static cvy_status plan_step(cvy_program *p, cvy_program_task *s)
     CVY_TRY(cvy_pool_alloc(p->pool, sizeof *lowered * (size_t)s->nmicro, &lowered));
     for (int m = 0; m < s->nmicro; m++)
         CVY_TRY(lowered_for(p, s, m, &lowered[m]));
-    s->first_row = share_of(p, s, 0, 0).first;
+    s->split.first_row = share_of(p, s, 0, 0).first;
     CVY_TRY(cvy_plan_create(lowered, s->nmicro, &opts, &s->plan));
     return opts.sets > 1 ? cvy_plan_create(lowered, s->nmicro, &opts, &s->alternate) : CVY_OK;
 }

@@ -47,11 +47,11 @@ typedef struct cvy_program_task {
         cvy_graph **graph; /* one for each distinct local size */
         cvy_lowered **lowered;
         int nlowered;
+        int64_t first_row; /* of this rank in the global batch, or in its first micro-batch */
     } split;
     cvy_plan *plan;
     cvy_plan *alternate;    /* a plan on the second set of gradients, if the update mode has two; else NULL */
     const cvy_plan *latest; /* of the two, the one that ran last; NULL: neither has run */
-    int64_t first_row;      /* of this rank in the global batch, or in its first micro-batch */
     int64_t count;          /* training steps done; the feed "step" is the sum over `shares` */
     uint64_t shares;        /* bit j is set if task j works on the same optimiser state; its own bit too */
     struct {

@@ -180,7 +180,7 @@ static void fill_feeds(const cvy_bench *b)
     cvy_plan *plan = b->step->plan;
     for (int i = 0; i < plan->feeds.count; i++)
         if (!plan->feeds.feed[i].per_step)
-            fill_feed(b, &plan->feeds.feed[i], b->step->first_row);
+            fill_feed(b, &plan->feeds.feed[i], b->step->split.first_row);
 }
 
 /* ---- the program ---- */

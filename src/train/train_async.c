@@ -13,12 +13,12 @@ static cvy_status next_step(cvy_trainer *t)
     cvy_trainer_time_iteration(t);
     if (cvy_trainer_has_request(t))
         cvy_program_async(t->session.program)->request_sync(t->session.program);
-    const int ready = cvy_loader_ready(t->loader);
-    cvy_status status = cvy_loader_get(t->loader, t->step, &rows, &waited);
+    const int ready = cvy_loader_ready(t->data.loader);
+    cvy_status status = cvy_loader_get(t->data.loader, t->step, &rows, &waited);
     if (status == CVY_OK)
         status = cvy_trainer_step(t, rows, waited, ready);
     if (rows)
-        cvy_loader_release(t->loader, rows);
+        cvy_loader_release(t->data.loader, rows);
     if (status == CVY_OK && !cvy_trainer_synchronises(t))
         cvy_trainer_say(t, NULL);
     return status;

@@ -204,12 +204,12 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
 static cvy_status count_skipped(cvy_trainer *t, int64_t *skipped_out)
 {
     cvy_comm *comm = t->session.context->comm;
-    const int64_t bad = cvy_loader_nbad(t->loader);
-    *skipped_out = bad - t->nbad;
-    t->nbad = bad;
+    const int64_t bad = cvy_loader_nbad(t->data.loader);
+    *skipped_out = bad - t->data.nbad;
+    t->data.nbad = bad;
     if (*skipped_out > 0) {
         char text[512];
-        cvy_loader_bad_text(t->loader, text, sizeof text);
+        cvy_loader_bad_text(t->data.loader, text, sizeof text);
         cvy_log_local(t->session.context, CVY_LOG_WARN,
                       "rank %d skipped %lld bad samples in this epoch; the latest: %s", comm->rank,
                       (long long)*skipped_out, text);
@@ -355,8 +355,8 @@ static cvy_status one_step(cvy_trainer *t, cvy_control_request *request)
     const cvy_rows *rows = NULL;
     double waited = 0;
     cvy_watchdog_kick(t->session.watchdog, t->step, "waiting for samples");
-    const int ready = cvy_loader_ready(t->loader);
-    cvy_status status = cvy_loader_get(t->loader, t->step, &rows, &waited);
+    const int ready = cvy_loader_ready(t->data.loader);
+    cvy_status status = cvy_loader_get(t->data.loader, t->step, &rows, &waited);
     cvy_watchdog_kick(t->session.watchdog, t->step, "a training step");
     status = end_together(t, cvy_trainer_agree(t, status, request));
     if (!cvy_program_is_flushed(t->session.program))
@@ -367,7 +367,7 @@ static cvy_status one_step(cvy_trainer *t, cvy_control_request *request)
     if (status == CVY_E_NUMERIC)
         status = end_together(t, status);
     if (rows)
-        cvy_loader_release(t->loader, rows);
+        cvy_loader_release(t->data.loader, rows);
     return status;
 }
 
@@ -454,7 +454,7 @@ static cvy_status loop(cvy_trainer *t)
                                   .share_user = &t->order};
     int stopped = 0;
     CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_saver_create(t->session.context, &t->save.saver)));
-    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->loader)));
+    CVY_TRY(cvy_comm_agree(t->session.context->comm, cvy_loader_create(t->session.train, &opts, &t->data.loader)));
     cvy_trainer_say_mode(t);
     cvy_trainer_say_end(t);
     say_notes(t);
@@ -590,7 +590,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         cvy_result_write(result_out, &result, sizeof result);
     }
     cvy_saver_destroy(&t.save.saver);
-    cvy_loader_destroy(&t.loader);
+    cvy_loader_destroy(&t.data.loader);
     cvy_schedule_destroy(&t.schedule);
     const int reason = cvy_metrics_log_close(&t.folder.log);
     if (reason != 0)

@@ -60,8 +60,10 @@ typedef struct cvy_trainer {
         double loss;
     } validation;
     cvy_schedule *schedule;
-    cvy_loader *loader;
-    int64_t nbad;             /* bad samples of the loader that are already reported */
+    struct {
+        cvy_loader *loader;
+        int64_t nbad; /* bad samples of the loader that are already reported */
+    } data;
     int64_t step, first_step; /* number of steps done; the step at which this process began */
     struct cvy_trainer_state state;
     struct cvy_log_window window;

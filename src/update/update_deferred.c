@@ -17,7 +17,7 @@ static cvy_status update_upto(const cvy_pending *pending, int *done, int at, cvy
     int64_t *number = pending->task->feed.number;
     const int64_t now = number ? *number : 0;
     int end = *done;
-    while (end < pending_plan->ninstr && pending_plan->need[end - pending_plan->update_at] <= at)
+    while (end < pending_plan->ninstr && pending_plan->update.need[end - pending_plan->update.first] <= at)
         end++;
     if (end == *done)
         return CVY_OK;
@@ -32,15 +32,15 @@ static cvy_status update_upto(const cvy_pending *pending, int *done, int at, cvy
 cvy_status cvy_deferred_run(cvy_plan *plan, const cvy_pending *pending, cvy_step_time *time)
 {
     const cvy_plan *pending_plan = pending->plan;
-    int done = pending_plan->update_at;
-    for (int at = 0, next; at < plan->update_at; at = next) {
+    int done = pending_plan->update.first;
+    for (int at = 0, next; at < plan->update.first; at = next) {
         CVY_TRY(update_upto(pending, &done, at, time));
         next = done < pending_plan->ninstr
-                   ? CVY_MIN(pending_plan->need[done - pending_plan->update_at], plan->update_at)
-                   : plan->update_at;
+                   ? CVY_MIN(pending_plan->update.need[done - pending_plan->update.first], plan->update.first)
+                   : plan->update.first;
         CVY_TRY(cvy_plan_run_part(plan, at, next, time));
     }
-    return update_upto(pending, &done, plan->update_at, time);
+    return update_upto(pending, &done, plan->update.first, time);
 }
 
 /* ---- the mode ---- */

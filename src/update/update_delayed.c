@@ -93,7 +93,7 @@ void cvy_pending_feed(const cvy_pending *pending)
 static cvy_status update(const cvy_pending *pending, cvy_step_time *time)
 {
     cvy_pending_feed(pending);
-    return cvy_plan_run_part(pending->plan, pending->plan->update_at, pending->plan->ninstr, time);
+    return cvy_plan_run_part(pending->plan, pending->plan->update.first, pending->plan->ninstr, time);
 }
 
 /* A loss is reported with its own step. Its reduction began in the forward pass, so it is usually complete here, unless
@@ -129,7 +129,7 @@ cvy_status cvy_delayed_step(cvy_program *p, cvy_program_task *s, double lr)
     if (pending.plan)
         pending.plan->buckets->concurrent = plan->buckets;
     CVY_TRY(between ? cvy_deferred_run(plan, &pending, &s->time)
-                    : cvy_plan_run_part(plan, 0, plan->update_at, &s->time));
+                    : cvy_plan_run_part(plan, 0, plan->update.first, &s->time));
     CVY_TRY(wait_losses(s, plan, &s->time));
     if (pending.plan && !between)
         CVY_TRY(update(&pending, &s->time));
@@ -192,7 +192,7 @@ static cvy_status list_pending(const cvy_plan *plan, cvy_vars *vars)
     for (int i = 0; i < plan->nbuffer; i++) {
         const cvy_buffer *b = &plan->buffer[i];
         cvy_variable *v = NULL;
-        if (b->region != CVY_REGION_STEP || b->root != i || b->last < plan->update_at)
+        if (b->region != CVY_REGION_STEP || b->root != i || b->last < plan->update.first)
             continue;
         CVY_TRY(cvy_vars_declare(vars, b->name, CVY_ROLE_STATE, b->value->dtype, &b->value->shape, NULL, &v));
         v->is_borrowed = 1; /* it does not own its memory */

@@ -90,7 +90,7 @@ static cvy_status list_pieces(struct shard_plan *s)
     CVY_TRY(cvy_mem_alloc(sizeof *s->last * (size_t)CVY_MAX(plan->buckets->n, 1), &s->last));
     for (int b = 0; b < plan->buckets->n; b++)
         s->last[b] = -1;
-    for (int i = plan->update_at; i < plan->ninstr; i++) {
+    for (int i = plan->update.first; i < plan->ninstr; i++) {
         const cvy_instr *instr = &plan->instr[i];
         const cvy_buffer *gradient = cvy_instr_parted(plan, instr);
         if (!gradient)
@@ -249,8 +249,8 @@ static cvy_status receive_bucket(const struct shard_plan *s, int b, int state, i
 static cvy_status update_and_send(struct shard_plan *s, cvy_step_time *time)
 {
     cvy_plan *plan = s->plan;
-    int from = plan->update_at;
-    for (int i = plan->update_at; i < plan->ninstr; i++)
+    int from = plan->update.first;
+    for (int i = plan->update.first; i < plan->ninstr; i++)
         for (int b = 0; b < plan->buckets->n; b++) {
             if (s->last[b] != i)
                 continue;
