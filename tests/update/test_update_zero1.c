@@ -43,7 +43,7 @@ static void fill(cvy_program *p, int step, int number)
     const cvy_span x = {.dtype = CVY_DTYPE_F32, .data = cvy_program_feed(p, step, "x")};
     int32_t *label = cvy_program_feed(p, step, "label");
     for (int64_t r = 0; r < s->plan->rows; r++) {
-        const int64_t n = number * 16 + s->first_row + r;
+        const int64_t n = number * 16 + s->split.first_row + r;
         for (int64_t i = 0; i < 72; i++)
             cvy_set(&x, r * 72 + i, sin(0.7 * (double)(n * 72 + i) + 0.3 * (double)(n * i % 101)) + (i % 3 == n % 3));
         label[r] = (int32_t)(n % 3);
