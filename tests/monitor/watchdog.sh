@@ -10,10 +10,12 @@ train: {batch: 30, epochs: 100000}
 checkpoint: {every: 1000000 steps}
 watchdog: {timeout: 2 s}
 Y
-timeout 60 $MPIEXEC -n 3 "$CONVOY" train "$work/job.yaml" --out "$work/run" >"$work/log" 2>&1 &
+timeout 150 $MPIEXEC -n 3 "$CONVOY" train "$work/job.yaml" --out "$work/run" >"$work/log" 2>&1 &
 job=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    [ -s "$work/run/metrics.jsonl" ] && break
+waits=0
+until [ -s "$work/run/metrics.jsonl" ]; do          # a rank stopped before this would not be the watchdog's case
+    waits=$((waits + 1))
+    [ $waits -le 120 ] || { echo "no step within 60 s:"; cat "$work/log"; kill $job; exit 1; }
     sleep 0.5
 done
 sleep 1                                # heartbeats while all is well
