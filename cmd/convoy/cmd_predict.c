@@ -1,8 +1,10 @@
-/* cmd_predict.c: `convoy predict`: writes the network's output for each sample, in the order of the data. */
+/* cmd_predict.c: `convoy predict`: writes what a network says to each sample, in the order of the data. */
 #include "cmd.h"
 
 typedef struct verb_options {
     const char *data, *out, *job;
+    int probabilities, classes, header, names;
+    int64_t top;
     cmd_sets sets;
     cmd_ranks ranks;
 } verb_options;
@@ -12,7 +14,18 @@ static int predict(const cmd_line *line, cvy_context *context, void *user)
     const verb_options *o = line->options;
     (void)user;
     const cvy_job_source job = cmd_job(&o->sets, o->job, NULL);
-    const cvy_status status = cvy_run_predict(context, line->arg[0], o->job ? &job : NULL, o->data, o->out);
+    cvy_predict_request request = cvy_predict_request_default();
+    request.target = line->arg[0];
+    request.job = o->job ? &job : NULL;
+    request.data = o->data;
+    request.out = o->out;
+    request.top = o->top;
+    request.header = o->header;
+    request.names = o->names;
+    request.what = o->classes || o->top ? CVY_PREDICT_CLASSES
+                   : o->probabilities   ? CVY_PREDICT_PROBABILITIES
+                                        : CVY_PREDICT_OUTPUTS;
+    const cvy_status status = cvy_run_predict(context, &request);
     if (status == CVY_OK && cvy_context_rank(context) == 0)
         printf("predictions are in %s\n", o->out);
     return cmd_outcome(status);
@@ -21,6 +34,10 @@ static int predict(const cmd_line *line, cvy_context *context, void *user)
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
+    if (o->probabilities && (o->classes || o->top)) {
+        cmd_error("--classes gives their probabilities, too: leave --probabilities out");
+        return CMD_EXIT_USAGE;
+    }
     if (!o->data || !o->out || (o->sets.count && !o->job)) {
         cmd_error(o->data && o->out ? "--set overrides keys of a job file: give --job too"
                                     : "--data SOURCE and --out FILE.npy or FILE.csv are needed");
@@ -32,8 +49,15 @@ static int run(const cmd_line *line)
 static const cmd_option options[] = {
     {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data), "a path, or a map {path: ..., format: ...}; labels are not needed"},
     {"--out", "FILE", CMD_TEXT, CMD_FIELD(out),
-     "FILE.npy ([N, K] f32) or FILE.csv, a row for each sample in the order of the data"},
-    {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job), "the job that the weights belong to; a run folder has its own"},
+     "FILE.npy (f32 [N, shape of an output]) or FILE.csv, a row for each sample in the order of the data"},
+    {"--probabilities", NULL, CMD_FLAG, CMD_FIELD(probabilities), "the probability of each class, instead of logits"},
+    {"--classes", NULL, CMD_FLAG, CMD_FIELD(classes),
+     "the most probable class: its name and probability in a .csv file, its number (i32) in a .npy file"},
+    {"--top", "K", CMD_NUMBER, CMD_FIELD(top), "the K most probable classes, the best first"},
+    {"--names", NULL, CMD_FLAG, CMD_FIELD(names), "the first column of a .csv file says which sample it is"},
+    {"--header", NULL, CMD_FLAG, CMD_FIELD(header), "the first line of a .csv file has the names of the columns"},
+    {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job),
+     "the job of weights from another program; a run and a file of `convoy export` have their own"},
     CMD_OPTION_SET,
     CMD_OPTION_THREADS,
     CMD_OPTION_VERBOSE,
@@ -42,7 +66,7 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_predict = {
     .name = "predict",
-    .arguments = "RUN|WEIGHTS.safetensors --data SOURCE --out FILE.npy|FILE.csv",
+    .arguments = "RUN|CHECKPOINT|WEIGHTS.safetensors --data SOURCE --out FILE.npy|FILE.csv",
     .summary = "writes a trained network's output for each sample",
     .options = options,
     .options_size = sizeof(verb_options),

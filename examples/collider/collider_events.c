@@ -105,7 +105,8 @@ float *network_scores(cvy_context *context, const char *run, const char *source,
     char path[PATH_ROOM];
     float *score = allocate(n, sizeof *score);
     snprintf(path, sizeof path, "%s/analysis-scores.npy", run);
-    check(cvy_run_predict(context, run, NULL, source, path));
+    const cvy_predict_request request = {.size = sizeof request, .target = run, .data = source, .out = path};
+    check(cvy_run_predict(context, &request));
     FILE *file = fopen(path, "rb");
     const int complete = file && read_scores(file, n, score);
     if (file)

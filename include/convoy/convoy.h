@@ -9,6 +9,7 @@
 #include <convoy/job.h>
 #include <convoy/metric.h>
 #include <convoy/model.h>
+#include <convoy/network.h>
 #include <convoy/program.h>
 #include <convoy/reducer.h>
 #include <convoy/report.h>

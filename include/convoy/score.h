@@ -72,16 +72,47 @@ CVY_API void cvy_test_result_release(cvy_test_result *result);
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_checkpoint(const char *run, char **name_out);
 
+/** What cvy_run_predict() writes for each sample. */
+typedef enum cvy_predict_what {
+    /** The network's output as it is: for classes, the logits. */
+    CVY_PREDICT_OUTPUTS,
+    /** The probability of each class: the softmax of the outputs, or the sigmoid of a single output. */
+    CVY_PREDICT_PROBABILITIES,
+    /** The most probable classes, the best first. A .csv file has their names and probabilities, a .npy file their
+     * numbers. */
+    CVY_PREDICT_CLASSES
+} cvy_predict_what;
+
+/** What to predict; zero-initialise, set size. Strings are borrowed for the call. Equal on all ranks. */
+typedef struct cvy_predict_request {
+    size_t size;
+    /** The network, as cvy_network_open() takes it; required. */
+    const char *target;
+    /** The job of weights from another program; NULL: the one that the files hold. */
+    const cvy_job_source *job;
+    /** A data source, a path or a YAML map; labels are not needed; required. */
+    const char *data;
+    /** The file: .npy, little-endian f32 [samples, shape of an output] or, for classes, i32 [samples, top]; or .csv, a
+     * line for each sample. Required; written on rank 0, whole or not at all. */
+    const char *out;
+    cvy_predict_what what;
+    /** Number of classes that are written for each sample, with CVY_PREDICT_CLASSES; 0: 1. */
+    int64_t top;
+    /** 1: the first line of a .csv file has the names of the columns. */
+    int header;
+    /** 1: the first column of a .csv file says which sample it is: file and record, as messages name it. */
+    int names;
+} cvy_predict_request;
+CVY_SIZED_STRUCT(cvy_predict_request)
+
 /**
- * cvy_run_predict - write the network's output for each sample of a data set
- * @target, @job: as for cvy_run_test()
- * @data: a data source; labels are not needed
- * @out: the file: .npy [samples, outputs] f32, or .csv; rows in the order of the data set
+ * cvy_run_predict - write what a trained network says to each sample of a data set, in the order of the data
  *
- * Collective: yes. Errors: as cvy_run_train().
+ * The result is the same to the bit on any number of ranks, and as from cvy_network_apply() on all samples at once. A
+ * sample that data.on_bad_sample: skip leaves out has NaN for its outputs, and no class (an empty name, number -1).
+ * Collective: yes. Errors: as cvy_run_train(), and CVY_E_CONFIG (classes or probabilities of a network that has none).
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_predict(cvy_context *context, const char *target, const cvy_job_source *job,
-                                                  const char *data, const char *out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_predict(cvy_context *context, const cvy_predict_request *request);
 
 #ifdef __cplusplus
 }

@@ -24,6 +24,7 @@
 
 struct tensors { /* the tensors of one file */
     const char *name;
+    const char *network; /* see cvy_save_opts; NULL for all but weights */
     cvy_tensor_entry *entry;
     cvy_variable *from; /* copies of the variables' descriptions; `data` points to the variable or to its copy */
     int count;
@@ -164,6 +165,9 @@ cvy_status cvy_save_create(const cvy_save_opts *o, cvy_save **out)
     CVY_TRY_OUT(cvy_pool_printf(pool, &text, "%s.aside", s->path));
     s->partial = text;
     CVY_TRY_OUT(list_tensors(s, CVY_SET_WEIGHTS, o->vars, 0, o->nparts));
+    if (o->network)
+        CVY_TRY_OUT(cvy_pool_strdup(pool, o->network, &text));
+    s->tensors[0].network = o->network ? text : NULL;
     CVY_TRY_OUT(list_tensors(s, CVY_SET_STATES, o->vars, 1, o->nparts));
     if (o->pending)
         CVY_TRY_OUT(list_tensors(s, CVY_SET_PENDING, o->pending, 1, o->nparts));
@@ -224,10 +228,14 @@ static cvy_status make_meta(cvy_pool *pool, struct fetcher *f, const char *step,
 {
     const char **meta = NULL;
     int n = 0;
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *meta * (size_t)(2 * f->t->count + 8), &meta));
-    const char *const head[] = {"writer", "convoy", "version", cvy_version(), step ? "step" : NULL, step};
-    for (int i = 0; i < CVY_COUNT(head) && head[i]; i++)
-        meta[n++] = head[i];
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *meta * (size_t)(2 * f->t->count + 10), &meta));
+    const char *const head[][2] = {
+        {"writer", "convoy"}, {"version", cvy_version()}, {"step", step}, {CVY_META_NETWORK, f->t->network}};
+    for (int i = 0; i < CVY_COUNT(head); i++)
+        if (head[i][1]) {
+            meta[n++] = head[i][0];
+            meta[n++] = head[i][1];
+        }
     for (int i = 0; i < f->t->count; i++) {
         const cvy_tensor_entry *e = &f->t->entry[i];
         const void *data = NULL;

@@ -14,6 +14,9 @@
 #include "comm/comm.h"
 #include "format/format.h"
 
+/* The key, in the metadata of a file of weights, of the description of the network (network/network_spec.h). */
+#define CVY_META_NETWORK "convoy.network"
+
 typedef struct cvy_checkpoint {               /* a valid set; zero-initialise it, end it with cvy_checkpoint_close */
     cvy_pool *pool;                           /* owns everything below */
     const char *path;                         /* "runs/a-001/checkpoints/step-00001234" */
@@ -38,6 +41,8 @@ typedef struct cvy_save_opts {
     const char *state_json; /* a JSON object: step, samples, position in the data, best metric, seed, and whatever else
                                the caller needs to continue */
     const char *plan_json;  /* the plan's choices, or NULL */
+    const char *network;    /* for the metadata of the weights, under CVY_META_NETWORK: what else is needed to use them,
+                               or NULL */
     int keep;               /* number of newest sets to keep; at least two valid ones are always kept; 0 keeps all */
     const char *protect;    /* name ("step-00001234") of one more set to keep, or NULL; the best set is always kept */
     int must_be_finite;     /* the save fails if any number is not finite */

@@ -395,6 +395,14 @@ cvy_status cvy_dataset_read_raw(cvy_dataset *d, int64_t number, cvy_raw *raw)
     return check_label(d, number, raw->label);
 }
 
+void cvy_dataset_where(const cvy_dataset *d, int64_t number, char *text, size_t room)
+{
+    const int64_t in_source = number_in_source(d, number);
+    while (d->whole)
+        d = d->whole;
+    d->reader->where(d->state, in_source, text, room);
+}
+
 cvy_status cvy_dataset_name_sample(const cvy_dataset *d, int64_t number, cvy_status status)
 {
     return d->whole ? cvy_dataset_name_sample(d->whole, d->number[number], status) : name_sample(d, number, status);

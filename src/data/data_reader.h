@@ -119,6 +119,8 @@ cvy_status cvy_idx_labels_path(cvy_pool *pool, const char *images, const char **
 cvy_status cvy_dataset_read_raw(cvy_dataset *d, int64_t number, cvy_raw *raw);
 /* Mean number of bytes of x as stored, over `probes` samples; damaged samples are skipped. */
 cvy_status cvy_dataset_stored_bytes(cvy_dataset *d, int64_t probes, double *mean_out);
+/* Where a sample is stored: "data_batch_1.bin, record 17". */
+void cvy_dataset_where(const cvy_dataset *d, int64_t number, char *text, size_t room);
 /* Puts file and record before the message of an error with a raw sample. */
 cvy_status cvy_dataset_name_sample(const cvy_dataset *d, int64_t number, cvy_status status);
 cvy_status cvy_dataset_label(cvy_dataset *d, int64_t number, int32_t *label_out);

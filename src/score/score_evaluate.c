@@ -116,10 +116,10 @@ cvy_status cvy_run_test(cvy_context *context, const char *target, const cvy_job_
     CVY_TRY(cvy_test_result_check(result_out));
     cvy_test_result_clear(result_out);
     cvy_json_open(&json, NULL, '{');
-    cvy_status status = cvy_scoring_open(context, target, job, data, 1, &s);
+    cvy_status status = cvy_scoring_open(context, target, job, data, &s);
     if (status == CVY_OK) {
         s.scorer.all_metrics = 1;
-        status = cvy_gathered_begin(&s, 1, collect, &collected, &gathered);
+        status = cvy_gathered_begin(&s, collect, &collected, &gathered);
         collected.room = s.scorer.order.nsamples;
         if (status == CVY_OK && context->comm->rank == 0)
             status = cvy_mem_alloc(sizeof *collected.rows *

@@ -1,84 +1,194 @@
 /*
- * score_predict.c: cvy_run_predict(): writes the network's output for each sample, in the order of the data, as .npy
- * or .csv.
+ * score_predict.c: cvy_run_predict(): applies a network to each sample of a data set and writes the results in order.
+ *
+ * The samples are cut into blocks of the network's largest batch, which the ranks take in turns. A block is computed in
+ * the same way by any rank, so the result does not depend on the number of ranks.
  */
-#include <errno.h>
-#include <stdio.h>
+#include <convoy/score.h>
+
 #include <string.h>
 
-#include "base/base_file.h"
-#include "score/score_run.h"
+#include "base/base_opts.h"
+#include "job/job_table.h"
+#include "network/network.h"
+#include "score/score_prediction_file.h"
+#include "session/session.h"
+#include "session/session_source.h"
 
-struct table { /* the file being written, on rank 0 */
-    cvy_file_temporary file;
-    int is_csv;
-};
+typedef struct prediction {
+    cvy_context *context;
+    cvy_network *network;
+    cvy_dataset *data;
+    cvy_loader *loader;
+    int64_t nsamples, block;
+    cvy_prediction_file table; /* on rank 0 */
+    float *output;             /* [block, elems], then on rank 0 those of all ranks */
+    uint8_t *is_bad;           /* [block], then on rank 0 those of all ranks */
+    size_t *bytes_of;          /* [nranks] */
+} prediction;
 
-static cvy_status write_rows(void *user, const float *rows, int64_t n, int64_t row_elems)
+/* The samples of a rank in a step: one block, which may be short or empty at the end. */
+static int64_t block_of(const prediction *p, int64_t step, int rank, int64_t *first_out)
 {
-    struct table *t = user;
-    if (!t->is_csv) {
-        fwrite(rows, sizeof *rows, (size_t)(n * row_elems), t->file.stream);
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t k = 0; k < row_elems; k++)
-                fprintf(t->file.stream, "%.9g%c", rows[i * row_elems + k], k + 1 < row_elems ? ',' : '\n');
-    }
-    CVY_CHECK(!ferror(t->file.stream), CVY_E_IO, "%s: %s", t->file.path, strerror(errno));
+    const int64_t first = CVY_MIN((step * p->context->comm->nranks + rank) * p->block, p->nsamples);
+    *first_out = first;
+    return CVY_MIN(p->block, p->nsamples - first);
+}
+
+static int64_t count_steps(const prediction *p)
+{
+    const int64_t all = p->block * p->context->comm->nranks;
+    return (p->nsamples + all - 1) / all;
+}
+
+static cvy_status share_block(void *user, int64_t step, cvy_share *shares, int max, int *nshare_out)
+{
+    const prediction *p = user;
+    (void)max;
+    if (step >= count_steps(p))
+        return CVY_END;
+    shares[0] = (cvy_share){0};
+    shares[0].n = block_of(p, step, p->context->comm->rank, &shares[0].first_position);
+    *nshare_out = 1;
     return CVY_OK;
 }
 
-/* Writes the header of NumPy's format, version 1.0: magic, header length, and a Python dict padded so that the header
- * is 128 bytes. */
-static void write_npy_head(FILE *file, int64_t rows, int64_t row_elems)
-{
-    char dict[118];
-    const int n = snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), }",
-                           (long long)rows, (long long)row_elems);
-    memset(dict + n, ' ', sizeof dict - (size_t)n);
-    dict[sizeof dict - 1] = '\n';
-    fwrite("\x93NUMPY\x01\x00", 1, 8, file);
-    fputc((int)sizeof dict, file);
-    fputc(0, file);
-    fwrite(dict, 1, sizeof dict, file);
-}
+/* ---- opening ---- */
 
-static cvy_status open_table(const char *out, int64_t rows, int64_t row_elems, struct table *t)
+static cvy_status check_request(const cvy_predict_request *ask)
 {
-    const char *dot = strrchr(out, '.');
-    t->is_csv = dot && strcmp(dot, ".csv") == 0;
-    CVY_CHECK(t->is_csv || (dot && strcmp(dot, ".npy") == 0), CVY_E_ARGUMENT,
-              "%s: predictions are written as .npy or .csv", out);
-    CVY_TRY(cvy_file_temporary_open(out, &t->file));
-    if (!t->is_csv)
-        write_npy_head(t->file.stream, rows, row_elems);
+    CVY_CHECK(ask->target && ask->data && ask->out, CVY_E_ARGUMENT,
+              "a prediction needs a network, data, and a file for the result");
     return CVY_OK;
 }
 
-cvy_status cvy_run_predict(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
-                           const char *out)
+static cvy_status open_data(prediction *p, const cvy_predict_request *ask)
 {
-    cvy_scoring s = {0};
-    cvy_gathered gathered = {0};
-    struct table table = {0};
-    cvy_scores scores;
-    int is_open = 0;
-    cvy_status status = cvy_scoring_open(context, target, job, data, 0, &s);
-    if (status == CVY_OK) {
-        status = cvy_gathered_begin(&s, 0, write_rows, &table, &gathered);
-        if (status == CVY_OK && context->comm->rank == 0) {
-            status = open_table(out, s.scorer.order.nsamples, gathered.output_elems, &table);
-            is_open = status == CVY_OK;
-        }
-        status = cvy_comm_agree(context->comm, status);
+    const cvy_job *job = p->network->spec.job;
+    cvy_tree *source = NULL;
+    CVY_TRY(cvy_job_parse_source(job->pool, ask->data, &source));
+    CVY_TRY(cvy_dataset_open(source, job->data.steps, 0, (uint64_t)job->train.seed, &p->data));
+    CVY_TRY(cvy_network_check_data(p->network, cvy_dataset_describe(p->data)));
+    p->nsamples = cvy_dataset_describe(p->data)->nsamples;
+    p->block = p->network->size[p->network->nsize - 1].batch;
+    const cvy_loader_opts opts = {.threads = cvy_session_data_threads(p->context, job),
+                                  .depth = (int)CVY_MAX(job->data.prefetch, 1),
+                                  .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
+                                  .share = share_block,
+                                  .share_user = p};
+    return cvy_loader_create(p->data, &opts, &p->loader);
+}
+
+static cvy_status open_table(prediction *p, const cvy_predict_request *ask)
+{
+    const cvy_network *n = p->network;
+    const cvy_comm *comm = p->context->comm;
+    const cvy_shape *sample = &n->output[0].shape;
+    const size_t blocks = comm->rank == 0 ? (size_t)comm->nranks + 1 : 1, rows = blocks * (size_t)p->block;
+    CVY_TRY(cvy_prediction_file_check(ask, sample, n->spec.data.nclasses));
+    CVY_TRY(cvy_mem_alloc(sizeof *p->output * rows * (size_t)cvy_shape_elems(sample), &p->output));
+    CVY_TRY(cvy_mem_alloc(sizeof *p->is_bad * rows, &p->is_bad));
+    CVY_TRY(cvy_mem_alloc(sizeof *p->bytes_of * (size_t)comm->nranks, &p->bytes_of));
+    if (comm->rank != 0)
+        return CVY_OK;
+    p->table.ask = *ask;
+    p->table.data = p->data;
+    p->table.rows = p->nsamples;
+    p->table.sample = *sample;
+    p->table.nclasses = n->spec.data.nclasses;
+    p->table.class_name = n->spec.data.class_name;
+    return cvy_prediction_file_begin(&p->table);
+}
+
+/* ---- the pass ---- */
+
+static cvy_status apply(prediction *p, const cvy_rows *rows)
+{
+    const int64_t elems = cvy_shape_elems(&p->network->output[0].shape);
+    const cvy_network_out out = {.dtype = CVY_DTYPE_F32, .elems = rows->n * elems, .data = p->output};
+    for (int64_t i = 0; i < rows->n; i++)
+        p->is_bad[i] = rows->weight[i] == 0;
+    return cvy_network_apply_rows(p->network, cvy_dataset_describe(p->data), rows->n, rows->field, &out, 1);
+}
+
+/* Sends the block of each rank to rank 0, which writes them in order. Collective. */
+static cvy_status gather(prediction *p, int64_t step)
+{
+    cvy_comm *comm = p->context->comm;
+    const int64_t elems = cvy_shape_elems(&p->network->output[0].shape);
+    float *all = p->output + p->block * elems;
+    uint8_t *all_bad = p->is_bad + p->block;
+    int64_t first = 0, n = 0;
+    for (int r = 0; r < comm->nranks; r++)
+        p->bytes_of[r] = sizeof *all * (size_t)(block_of(p, step, r, &first) * elems);
+    CVY_TRY(comm->ops->gatherv(comm, p->output, p->bytes_of[comm->rank], all, p->bytes_of, 0));
+    for (int r = 0; r < comm->nranks; r++) {
+        p->bytes_of[r] = (size_t)block_of(p, step, r, &first);
+        n += (int64_t)p->bytes_of[r];
     }
+    CVY_TRY(comm->ops->gatherv(comm, p->is_bad, p->bytes_of[comm->rank], all_bad, p->bytes_of, 0));
+    return comm->rank == 0 ? cvy_prediction_file_add(&p->table, all, all_bad, n) : CVY_OK;
+}
+
+/* All ranks agree before each exchange, so that no rank waits for one that has failed. */
+static cvy_status run(prediction *p)
+{
+    const int64_t nsteps = count_steps(p);
+    cvy_comm *comm = p->context->comm;
+    cvy_status mine = CVY_OK;
+    for (int64_t step = 0; step < nsteps; step++) {
+        const cvy_rows *rows = NULL;
+        if (mine == CVY_OK)
+            mine = cvy_loader_get(p->loader, step, &rows, NULL);
+        if (mine == CVY_OK)
+            mine = apply(p, rows);
+        if (rows)
+            cvy_loader_release(p->loader, rows);
+        CVY_TRY(cvy_comm_agree(comm, mine));
+        mine = gather(p, step);
+    }
+    return cvy_comm_agree(comm, mine);
+}
+
+static void report_bad(const prediction *p)
+{
+    char text[512] = "";
+    const int64_t nbad = cvy_loader_nbad(p->loader);
+    if (nbad == 0)
+        return;
+    cvy_loader_bad_text(p->loader, text, sizeof text);
+    cvy_log_local(p->context, CVY_LOG_WARN, "%lld samples were skipped; their outputs are NaN; the latest: %s",
+                  (long long)nbad, text);
+}
+
+static cvy_status predict(prediction *p, const cvy_predict_request *ask)
+{
+    cvy_comm *comm = p->context->comm;
+    const cvy_network_opts opts = {.size = sizeof opts, .job = ask->job};
+    CVY_TRY(cvy_comm_agree(comm, check_request(ask)));
+    CVY_TRY(cvy_network_open_on_ranks(p->context, ask->target, &opts, &p->network));
+    cvy_status status = open_data(p, ask);
     if (status == CVY_OK)
-        status = cvy_scorer_run(&s.scorer, &scores, NULL, cvy_gathered_add, &gathered);
-    if (is_open && status == CVY_OK)
-        status = cvy_file_temporary_commit(&table.file);
-    else if (is_open)
-        cvy_file_temporary_drop(&table.file);
-    cvy_gathered_end(&gathered);
-    cvy_scoring_close(&s);
-    return status;
+        status = open_table(p, ask);
+    CVY_TRY(cvy_comm_agree(comm, status));
+    CVY_TRY(run(p));
+    report_bad(p);
+    return CVY_OK;
+}
+
+cvy_status cvy_run_predict(cvy_context *context, const cvy_predict_request *request)
+{
+    cvy_predict_request ask;
+    prediction p = {.context = context};
+    cvy_status status = cvy_comm_agree(context->comm, CVY_OPTS_READ(cvy_predict_request, request, &ask));
+    if (status == CVY_OK)
+        status = predict(&p, &ask);
+    status = cvy_prediction_file_end(&p.table, status);
+    cvy_loader_destroy(&p.loader);
+    cvy_dataset_destroy(&p.data);
+    cvy_network_destroy(&p.network);
+    cvy_mem_free(&p.output);
+    cvy_mem_free(&p.is_bad);
+    cvy_mem_free(&p.bytes_of);
+    return cvy_comm_agree(context->comm, status);
 }

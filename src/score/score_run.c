@@ -1,5 +1,5 @@
 /*
- * score_run.c: the common part of test and predict: see score_run.h.
+ * score_run.c: opens a trained network for test: see score_run.h.
  */
 #include "score/score_run.h"
 
@@ -12,12 +12,6 @@
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
 #include "session/session_normalize.h"
-
-static int ends_with(const char *text, const char *tail)
-{
-    const size_t n = strlen(text), k = strlen(tail);
-    return n >= k && strcmp(text + n - k, tail) == 0;
-}
 
 /* Rank 0 looks for a sound set: the best one, or else the newest. All ranks use the same one. */
 static cvy_status find_set(cvy_scoring *s)
@@ -36,31 +30,45 @@ static cvy_status find_set(cvy_scoring *s)
     return cvy_checkpoint_share(comm, status, &s->checkpoint);
 }
 
-static cvy_status check_target(const cvy_scoring *s, const char *target, const cvy_job_source *job)
+/* Reads the description in a file of weights, if no job is given. */
+static cvy_status read_spec(cvy_scoring *s, const char *target, const cvy_job_source *job)
 {
-    CVY_CHECK(s->run || ends_with(target, ".safetensors"), CVY_E_ARGUMENT,
+    CVY_CHECK(s->run || cvy_data_has_suffix(target, ".safetensors"), CVY_E_ARGUMENT,
               "%s is neither a run folder nor a .safetensors file", target);
-    CVY_CHECK(s->run || job, CVY_E_ARGUMENT,
+    const cvy_status status = s->run || job ? CVY_OK : cvy_network_spec_of_file(target, &s->spec, NULL);
+    CVY_CHECK(status != CVY_NOT_APPLICABLE, CVY_E_ARGUMENT,
               "%s holds weights only: give the job file too, which says what network they are for", target);
-    return CVY_OK;
+    return status;
 }
 
 static cvy_status open_job(cvy_scoring *s, const char *target, const cvy_job_source *job)
 {
-    char path[CVY_RUN_PATH];
+    char path[CVY_RUN_PATH], *text = NULL;
+    cvy_job_source own = {.size = sizeof own, .path = path};
     s->run = cvy_file_is_folder(target) ? target : NULL;
-    CVY_TRY(cvy_comm_agree(s->session.context->comm, check_target(s, target, job)));
+    cvy_status status = read_spec(s, target, job);
+    if (status == CVY_OK && s->spec.job)
+        status = cvy_job_print(s->spec.job, &text);
+    CVY_TRY(cvy_comm_agree(s->session.context->comm, status));
     CVY_TRY(cvy_session_same(&s->session, "network to score", cvy_hash(target, strlen(target)) + (s->run != NULL)));
     cvy_run_path(target, CVY_RUN_JOB, path);
-    const cvy_job_source own = {.size = sizeof own, .path = path};
-    CVY_TRY(cvy_session_open_job(s->session.context, job ? job : &own, &s->session));
+    if (text)
+        own = (cvy_job_source){.size = sizeof own, .text = text};
+    status = cvy_session_open_job(s->session.context, job ? job : &own, &s->session);
+    cvy_mem_free(&text);
+    CVY_TRY(status);
     return s->run ? find_set(s) : CVY_OK;
 }
 
-/* Finds the classes that the network was trained on. They are in the checkpoint, or else come from the data to score or
- * from the training data. */
+/* Finds the classes that the network was trained on. They are in the file of weights or in the checkpoint, or else come
+ * from the data to score or from the training data. */
 static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
 {
+    if (s->spec.job) {
+        s->nclasses = s->spec.data.nclasses;
+        s->class_name = s->spec.data.class_name;
+        return cvy_session_check_classes(s->class_name, s->nclasses, data);
+    }
     const cvy_tree *state = s->checkpoint.state, *classes = state ? cvy_tree_get(state, "classes") : NULL,
                    *names = state ? cvy_tree_get(state, "class_names") : NULL;
     if (classes) {
@@ -72,7 +80,7 @@ static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
                 known[i] = names->child[i]->text ? names->child[i]->text : "";
         }
         s->class_name = known;
-        return s->labelled ? cvy_session_check_classes(known, s->nclasses, data) : CVY_OK;
+        return cvy_session_check_classes(known, s->nclasses, data);
     }
     s->nclasses = data->nclasses;
     s->class_name = data->class_name;
@@ -85,24 +93,22 @@ static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
     return CVY_OK;
 }
 
-static cvy_status make_program(cvy_scoring *s, int want_labels)
+static cvy_status make_program(cvy_scoring *s)
 {
     cvy_session *session = &s->session;
     cvy_dataset_info info = *cvy_dataset_describe(session->test);
     cvy_program_opts opts;
-    s->labelled = want_labels && info.nfield > 1; /* the data to predict may have meaningless targets */
-    CVY_CHECK(s->labelled || !want_labels, CVY_E_FORMAT, "%s has no labels to score against; use `convoy predict`",
-              info.path);
+    CVY_CHECK(info.nfield > 1, CVY_E_FORMAT, "%s has no labels to score against; use `convoy predict`", info.path);
     CVY_TRY(find_classes(s, &info));
     info.nclasses = s->nclasses;
-    CVY_TRY(cvy_job_model(session->job, &info, s->labelled, &session->model));
+    CVY_TRY(cvy_job_model(session->job, &info, 1, &session->model));
     CVY_CHECK(!session->job->plan.kernels.by_clock, CVY_E_CONFIG,
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
               cvy_job_where(session->job, "plan", "kernels"));
     CVY_TRY(cvy_job_program_opts(session->job, NULL, &opts));
     opts.planning = "estimate"; /* for one pass over the data, measuring kernels takes longer than it saves */
     CVY_TRY(cvy_job_translate(cvy_program_create(session->context, &opts, &session->program)));
-    return cvy_scorer_add(session, session->test, session->model, s->labelled, &s->scorer);
+    return cvy_scorer_add(session, session->test, session->model, &s->scorer);
 }
 
 static cvy_status load_weights(cvy_scoring *s, const char *target)
@@ -113,7 +119,7 @@ static cvy_status load_weights(cvy_scoring *s, const char *target)
 }
 
 cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
-                            int want_labels, cvy_scoring *out)
+                            cvy_scoring *out)
 {
     cvy_comm *comm = context->comm;
     out->session.context = context;
@@ -121,7 +127,7 @@ cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_
     CVY_TRY(cvy_comm_agree(comm, cvy_job_take_normalize(out->session.job, out->checkpoint.state)));
     CVY_TRY(cvy_session_open_test_data(&out->session, data));
     CVY_TRY(cvy_session_compare(&out->session));
-    CVY_TRY(cvy_comm_agree(comm, make_program(out, want_labels)));
+    CVY_TRY(cvy_comm_agree(comm, make_program(out)));
     CVY_TRY(cvy_job_translate(cvy_program_plan(out->session.program)));
     return load_weights(out, target);
 }
@@ -144,13 +150,14 @@ cvy_status cvy_run_checkpoint(const char *run, char **name_out)
 
 void cvy_scoring_close(cvy_scoring *s)
 {
+    cvy_network_spec_end(&s->spec);
     cvy_checkpoint_close(&s->checkpoint);
     cvy_session_close(&s->session);
 }
 
 /* ---- gathering output rows ---- */
 
-cvy_status cvy_gathered_begin(cvy_scoring *s, int with_target, cvy_gathered_fn sink, void *user, cvy_gathered *out)
+cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_gathered_fn sink, void *user, cvy_gathered *out)
 {
     const cvy_program *p = s->session.program;
     const cvy_dataset_info *info = cvy_dataset_describe(s->scorer.data);
@@ -160,8 +167,7 @@ cvy_status cvy_gathered_begin(cvy_scoring *s, int with_target, cvy_gathered_fn s
         .comm = s->session.context->comm, .scorer = &s->scorer, .sink = sink, .user = user, .output_elems = 1};
     for (int i = 1; i < v->shape.ndim; i++)
         out->output_elems *= v->shape.dim[i];
-    if (with_target && info->nfield > 1)
-        out->target_elems = cvy_shape_elems(&info->field[1].shape);
+    out->target_elems = cvy_shape_elems(&info->field[1].shape);
     CVY_TRY(cvy_mem_alloc(sizeof *out->bytes_of * (size_t)out->comm->nranks, &out->bytes_of));
     return cvy_mem_alloc(2 * sizeof *out->block *
                              (size_t)(s->scorer.order.batch * (out->output_elems + out->target_elems)),

@@ -1,6 +1,6 @@
 /*
- * score_run.h: opens a trained network for test and predict: a run folder or a file of weights, the data, and the
- * forward program.
+ * score_run.h: opens a trained network for test: a run folder or a file of weights, the data, and the forward
+ * program.
  */
 #ifndef CVY_SCORE_RUN_H
 #define CVY_SCORE_RUN_H
@@ -8,6 +8,7 @@
 #include <convoy/score.h>
 
 #include "checkpoint/checkpoint.h"
+#include "network/network_spec.h"
 #include "score/scorer.h"
 
 typedef struct cvy_scoring {
@@ -15,19 +16,18 @@ typedef struct cvy_scoring {
     cvy_scorer scorer;
     cvy_checkpoint checkpoint; /* used only for a run folder */
     const char *run;           /* NULL: target is a file of weights */
-    int labelled;
+    cvy_network_spec spec;     /* of a file of weights that has one, unless a job is given */
     int64_t nclasses;
     const char *const *class_name; /* NULL: no names are known */
 } cvy_scoring;
 
-/* Opens everything for scoring. want_labels: set it for test; otherwise the data may lack labels, and losses are left
- * out. Collective. */
+/* Opens everything for scoring. Collective. */
 cvy_status cvy_scoring_open(cvy_context *context, const char *target, const cvy_job_source *job, const char *data,
-                            int want_labels, cvy_scoring *out);
+                            cvy_scoring *out);
 void cvy_scoring_close(cvy_scoring *s);
 
-/* Output rows of all ranks, gathered on rank 0 batch by batch in the order of the data. A row has the output and then,
- * if asked for, the target. */
+/* Output rows of all ranks, gathered on rank 0 batch by batch in the order of the data. A row has the output and then
+ * the target. */
 typedef cvy_status (*cvy_gathered_fn)(void *user, const float *rows, int64_t n, int64_t row_elems);
 typedef struct cvy_gathered {
     cvy_comm *comm;
@@ -39,7 +39,7 @@ typedef struct cvy_gathered {
     cvy_gathered_fn sink; /* called on rank 0 for each batch */
     void *user;
 } cvy_gathered;
-cvy_status cvy_gathered_begin(cvy_scoring *s, int with_target, cvy_gathered_fn sink, void *user, cvy_gathered *out);
+cvy_status cvy_gathered_begin(cvy_scoring *s, cvy_gathered_fn sink, void *user, cvy_gathered *out);
 /* A cvy_output_fn. Collective. */
 cvy_status cvy_gathered_add(void *gathered, const cvy_rows *rows, const cvy_span *output);
 void cvy_gathered_end(cvy_gathered *g);

@@ -11,10 +11,10 @@
 #include "base/number/base_exact.h"
 #include "job/job_table.h"
 
-cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, int labelled, cvy_scorer *out)
+cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, cvy_scorer *out)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(data);
-    cvy_scorer scorer = {.session = s, .data = data, .step_full = -1, .step_tail = -1, .labelled = labelled};
+    cvy_scorer scorer = {.session = s, .data = data, .step_full = -1, .step_tail = -1};
     int64_t batch = 0;
     CVY_TRY(cvy_job_batch(s->job, s->context->comm->nranks, &batch));
     CVY_CHECK(info->nsamples > 0, CVY_E_FORMAT, "%s: the data set is empty", info->path);
@@ -179,8 +179,7 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     for (int i = 0; i < pass->nmetric && rows->n > 0; i++)
         CVY_TRY(add_metric_rows(s->program->task[step]->plan, pass->metric[i], &metric_rows));
     pass->nloss = s->program->task[step]->nloss;
-    if (scorer->labelled)
-        add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX);
+    add_losses(scorer, step, pass->loss, pass->loss + LOSS_MAX);
     return CVY_OK;
 }
 
@@ -190,7 +189,7 @@ static cvy_status run_pass(cvy_scorer *scorer, struct pass *pass, cvy_output_fn 
     const cvy_job *job = scorer->session->job;
     cvy_comm *comm = scorer->session->context->comm;
     const cvy_loader_opts opts = {.shuffle = 0,
-                                  .threads = cvy_session_data_threads(scorer->session),
+                                  .threads = cvy_session_data_threads(scorer->session->context, scorer->session->job),
                                   .depth = (int)CVY_MAX(job->data.prefetch, 1),
                                   .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
                                   .share = cvy_order_share,
@@ -222,8 +221,8 @@ static cvy_status finish(cvy_scorer *scorer, struct pass *pass, cvy_scores *out,
         comm->ops->allreduce(comm, pass->loss, CVY_COUNT(pass->loss) * CVY_EXACT_WORDS, CVY_DTYPE_I64, CVY_REDUCE_SUM));
     for (int i = 0; i < CVY_COUNT(loss); i++)
         loss[i] = cvy_exact_read(&pass->loss[i]);
-    out->loss = scorer->labelled && pass->nloss ? 0 : NAN;
-    for (int i = 0; i < pass->nloss && scorer->labelled; i++)
+    out->loss = pass->nloss ? 0 : NAN;
+    for (int i = 0; i < pass->nloss; i++)
         out->loss += loss[LOSS_MAX + i] > 0 ? loss[i] / loss[LOSS_MAX + i] : 0;
     out->nskipped = (int64_t)loss[2 * LOSS_MAX];
     for (int i = 0; i < pass->nmetric; i++)
@@ -244,8 +243,7 @@ static cvy_status begin(const cvy_scorer *scorer, struct pass *pass, cvy_scores 
 {
     const cvy_shape sample = output_shape(scorer);
     *scores = (cvy_scores){.nsamples = scorer->order.nsamples, .loss = NAN};
-    const cvy_status status =
-        scorer->labelled ? make_metrics(scorer, &sample, pass->metric, scores->at, &pass->nmetric) : CVY_OK;
+    const cvy_status status = make_metrics(scorer, &sample, pass->metric, scores->at, &pass->nmetric);
     scores->count = pass->nmetric;
     return status;
 }

@@ -13,12 +13,10 @@ typedef struct cvy_scorer { /* a pass over one data set with the program's forwa
     cvy_dataset *data;
     cvy_order order;
     int step_full, step_tail; /* indices of tasks in the program; -1: not needed */
-    int labelled;             /* the data have targets, so losses are computed */
     int all_metrics;          /* also compute metrics that the job does not name but a report shows */
 } cvy_scorer;
-/* Adds the forward tasks. Call it before the program is planned. model: with losses if the data are labelled, otherwise
- * without. */
-cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, int labelled, cvy_scorer *out);
+/* Adds the forward tasks of a model with its losses. Call it before the program is planned. */
+cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, cvy_scorer *out);
 
 typedef struct cvy_score {
     const char *name;
@@ -26,7 +24,7 @@ typedef struct cvy_score {
     int higher_is_better;
 } cvy_score;
 typedef struct cvy_scores {
-    double loss; /* NaN if the data are not labelled */
+    double loss; /* NaN if the model has none */
     cvy_score at[16];
     int count;
     int64_t nsamples, nskipped; /* nskipped: bad samples, with data.on_bad_sample: skip */

@@ -349,11 +349,10 @@ cvy_status cvy_session_compare(const cvy_session *s)
     return cvy_session_same(s, "test data", s->test ? cvy_dataset_hash(s->test) : 0);
 }
 
-int cvy_session_data_threads(const cvy_session *s)
+int cvy_session_data_threads(const cvy_context *context, const cvy_job *job)
 {
-    const cvy_context *c = s->context;
-    const int left = c->cores_each - c->threads;
-    return s->job->data.threads >= 0 ? (int)s->job->data.threads : CVY_MAX(CVY_MIN(left, 8), 1);
+    const int left = context->cores_each - context->threads;
+    return job->data.threads >= 0 ? (int)job->data.threads : CVY_MAX(CVY_MIN(left, 8), 1);
 }
 
 /* ---- rows into feeds ---- */

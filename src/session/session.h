@@ -50,7 +50,7 @@ cvy_status cvy_session_open_job(cvy_context *context, const cvy_job_source *sour
 cvy_status cvy_session_open_training_data(cvy_session *s, int reads);
 cvy_status cvy_session_open_test_data(cvy_session *s, const char *source);
 /* The number of threads of a loader: data.threads, or the cores that compute threads leave free, 1 .. 8. */
-int cvy_session_data_threads(const cvy_session *s);
+int cvy_session_data_threads(const cvy_context *context, const cvy_job *job);
 /* Returns an error that names the rank, if a rank opened other data than rank 0. Collective. */
 cvy_status cvy_session_compare(const cvy_session *s);
 /* Returns an error if a data set to score has other classes than the training data, or the same in another order. Its

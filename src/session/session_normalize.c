@@ -7,6 +7,8 @@
  */
 #include "session/session_normalize.h"
 
+#include <string.h>
+
 #include "data/data_statistics.h"
 #include "job/job_table.h"
 
@@ -76,7 +78,7 @@ void cvy_job_add_normalize(const cvy_job *job, cvy_json *json)
 cvy_status cvy_job_take_normalize(cvy_job *job, const cvy_tree *state)
 {
     const cvy_tree *kept = state ? cvy_tree_get(state, "normalize") : NULL;
-    cvy_tree *copy = NULL;
+    char *text = NULL;
     if (!job->data.normalize_auto)
         return CVY_OK;
     CVY_CHECK(kept, CVY_E_CONFIG,
@@ -84,7 +86,8 @@ cvy_status cvy_job_take_normalize(cvy_job *job, const cvy_tree *state)
               "the run's folder, or give its job.resolved.yaml "
               "as the job",
               cvy_job_where(job, "data", "normalize"));
-    CVY_TRY(cvy_tree_copy(job->pool, kept, &copy));
-    job->data.normalize = copy;
-    return cvy_job_interpret_normalize(job);
+    CVY_TRY(cvy_tree_print_line(kept, &text)); /* as text, because the job may outlive the state */
+    const cvy_status status = set_numbers(job, text, strlen(text));
+    cvy_mem_free(&text);
+    return status;
 }

@@ -196,11 +196,17 @@ static cvy_status merge(cvy_pool *pool, const cvy_checkpoint *c, cvy_safetensors
     CVY_TRY(cvy_pool_alloc(pool, sizeof *entry * (size_t)(count + 1), &entry));
     CVY_TRY(cvy_pool_alloc(pool, sizeof *of * (size_t)(count + 1), &of));
     CVY_TRY(cvy_pool_alloc(pool, sizeof *at * (size_t)(count + 1), &at));
-    CVY_TRY(cvy_pool_alloc(pool, sizeof *meta * (size_t)(4 * count + 8), &meta));
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *meta * (size_t)(4 * count + 10), &meta));
     snprintf(step, sizeof step, "%lld", (long long)c->step);
-    const char *const head[] = {"writer", "convoy", "version", cvy_version(), "step", step};
-    for (; nmeta < CVY_COUNT(head); nmeta++)
-        meta[nmeta] = head[nmeta];
+    const char *const head[][2] = {{"writer", "convoy"},
+                                   {"version", cvy_version()},
+                                   {"step", step},
+                                   {CVY_META_NETWORK, cvy_safetensors_meta(file[0], CVY_META_NETWORK)}};
+    for (int i = 0; i < CVY_COUNT(head); i++)
+        if (head[i][1]) {
+            meta[nmeta++] = head[i][0];
+            meta[nmeta++] = head[i][1];
+        }
     for (int f = 0; f < c->nweights; f++)
         for (int i = 0; i < cvy_safetensors_count(file[f]); i++, n++) {
             entry[n] = *cvy_safetensors_at(file[f], i);

@@ -10,6 +10,7 @@
 
 #include "job/job_table.h"
 #include "monitor/monitor_run_layout.h"
+#include "network/network_spec.h"
 #include "session/session_normalize.h"
 #include "train/trainer.h"
 
@@ -151,14 +152,19 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
     const cvy_program *p = t->session.program;
     char path[CVY_RUN_PATH];
     cvy_json json = {0};
+    cvy_text network = {0};
     cvy_run_path(t->folder.path, CVY_RUN_CHECKPOINTS, path);
-    const cvy_status status = cvy_comm_agree(t->session.context->comm, is_root(t) ? add_state(t, &json) : CVY_OK);
+    cvy_status status = cvy_network_spec_write(t->session.job, t->session.train, &network);
+    if (status == CVY_OK && is_root(t))
+        status = add_state(t, &json);
+    status = cvy_comm_agree(t->session.context->comm, status);
     const cvy_save_opts opts = {.dir = path,
                                 .step = t->step,
                                 .vars = p->vars,
                                 .pending = pending,
                                 .state_json = json.text.data,
                                 .plan_json = t->folder.plan_json,
+                                .network = network.data,
                                 .keep = (int)t->session.job->checkpoint.keep,
                                 .must_be_finite = 1,
                                 .is_best = t->best.is_new};
@@ -166,6 +172,7 @@ static cvy_status begin(cvy_trainer *t, const cvy_vars *pending, int background)
         status == CVY_OK ? cvy_saver_begin(t->save.saver, &opts, !pending && !p->update.def->saves_on_root, background)
                          : status;
     cvy_text_free(&json.text);
+    cvy_text_free(&network);
     return begun;
 }
 

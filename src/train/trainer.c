@@ -65,7 +65,7 @@ static cvy_status add_steps(cvy_trainer *t)
         CVY_TRY(cvy_job_translate(cvy_program_add_training(s->program, s->model, tail, &opts, &t->task.tail)));
     }
     t->validation.source = s->val ? "val" : s->test ? "test" : NULL;
-    return t->validation.source ? cvy_scorer_add(s, s->val ? s->val : s->test, s->model, 1, &t->validation.scorer)
+    return t->validation.source ? cvy_scorer_add(s, s->val ? s->val : s->test, s->model, &t->validation.scorer)
                                 : CVY_OK;
 }
 
@@ -427,7 +427,7 @@ static cvy_status hint_at_data(cvy_trainer *t)
         cvy_log(t->session.context, CVY_LOG_WARN,
                 "data is the bottleneck: steps waited %.0f %% of their time for samples; try more data.threads (now "
                 "%d%s), data.cache: memory, or a packed set (convoy convert)",
-                100 * seconds[0] / seconds[1], cvy_session_data_threads(&t->session),
+                100 * seconds[0] / seconds[1], cvy_session_data_threads(t->session.context, t->session.job),
                 t->session.context->threads >= t->session.context->cores_each ? "; --threads leaves them no core" : "");
     return CVY_OK;
 }
@@ -446,7 +446,7 @@ static cvy_status loop(cvy_trainer *t)
                                   .balance = job->data.balance == CVY_BALANCE_CLASS,
                                   .window = job->data.window,
                                   .seed = (uint64_t)job->train.seed,
-                                  .threads = cvy_session_data_threads(&t->session),
+                                  .threads = cvy_session_data_threads(t->session.context, t->session.job),
                                   .depth = (int)CVY_MAX(job->data.prefetch, 1),
                                   .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP,
                                   .first_step = t->step,

@@ -1,0 +1,129 @@
+/*
+ * convoy/network.h: use a trained network inside a program: it takes inputs as they are in the data, and gives outputs.
+ *
+ *     cvy_network_open(context, "runs/demo", NULL, &network);          // or "model.safetensors", from convoy export
+ *     cvy_network_in in = {"x", CVY_DTYPE_U8, n * 3 * 32 * 32, pixels};
+ *     cvy_network_out out = {NULL, CVY_DTYPE_F32, n * 10, scores};
+ *     cvy_network_apply(network, n, &in, 1, &out, 1);
+ *
+ * What the job does to its data before training, it does here, too: the scaling of pixels, data.normalize, resizing and
+ * central crops. Random augmentation and dropout are left out. Each rank opens and applies its own network; no call
+ * waits for another rank. Several threads may each use a network of their own.
+ */
+#ifndef CONVOY_NETWORK_H
+#define CONVOY_NETWORK_H
+
+#include <convoy/job.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A trained network that is ready to be applied. */
+typedef struct cvy_network cvy_network;
+
+/** Options of an open network; zero-initialise, set size. Strings are borrowed for the call. */
+typedef struct cvy_network_opts {
+    size_t size;
+    /** The job that the weights belong to. NULL: the one that the files hold; only files of another program need it.
+     * Its data.train is opened, for the shapes of inputs and outputs. */
+    const cvy_job_source *job;
+    /** Of a run folder: "best", "step-1234", or NULL: the best checkpoint, or the newest if none is recorded as the
+     * best. */
+    const char *checkpoint;
+    /** "layer1, layer2": the layers that are the outputs; NULL: the network's main output. */
+    const char *outputs;
+    /** The largest number of samples that are computed at once; 0: the job's batch, at most 64. More need more memory.
+     */
+    int64_t batch;
+} cvy_network_opts;
+CVY_SIZED_STRUCT(cvy_network_opts)
+
+/** What a network is. Set size; the library fills the rest. Strings are valid until the network is destroyed. */
+typedef struct cvy_network_about {
+    size_t size;
+    /** Name of the job. */
+    const char *name;
+    /** Training steps of the weights; -1: not known. */
+    int64_t step;
+    /** Number of weights. */
+    int64_t parameters;
+    /** Number of classes; 0: the outputs are numbers. */
+    int64_t classes;
+    /** Numbers of inputs and outputs, see cvy_network_input() and cvy_network_output(). */
+    int64_t inputs, outputs;
+} cvy_network_about;
+CVY_SIZED_STRUCT(cvy_network_about)
+
+/** An input of cvy_network_apply(): n samples, one after the other, row-major. */
+typedef struct cvy_network_in {
+    /** Name of the input; NULL: "x". */
+    const char *name;
+    /** CVY_DTYPE_U8 for pictures (0 .. 255); F32 or F64 for numbers, which are computed with as F32 if the data sets of
+     * convoy hold F32; I32 for labels. */
+    cvy_dtype dtype;
+    /** Number of elements at @data, which must be n times those of a sample. */
+    int64_t elems;
+    const void *data;
+    /** Shape of a sample; ndim 0: that of cvy_network_input(). Another one is accepted if the job resizes pictures of
+     * any size. */
+    cvy_shape shape;
+} cvy_network_in;
+
+/** An output of cvy_network_apply(): memory for n samples, one after the other, row-major. */
+typedef struct cvy_network_out {
+    /** Name of the layer; NULL: the first output. */
+    const char *name;
+    /** CVY_DTYPE_F32 or CVY_DTYPE_F64. */
+    cvy_dtype dtype;
+    /** Number of elements at @data, which must be n times those of a sample. */
+    int64_t elems;
+    void *data;
+} cvy_network_out;
+
+/**
+ * cvy_network_open - open what was trained
+ * @context: gives the threads and the log; borrowed until the network is destroyed
+ * @target: a run folder, a checkpoint ("runs/demo/checkpoints/step-00004500"), or a .safetensors file
+ * @opts: NULL for the defaults
+ * @network_out: the network; the caller destroys it
+ *
+ * Reads the weights and plans the network for a few batch sizes up to opts.batch. A checkpoint is checked first.
+ * Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_IO (nothing there), CVY_E_FORMAT (damaged, or no network),
+ * CVY_E_CONFIG (the job), CVY_E_SHAPE (weights of another network), CVY_E_UNSUPPORTED, CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_network_open(cvy_context *context, const char *target,
+                                                   const cvy_network_opts *opts, cvy_network **network_out);
+/** Destroys the network and sets the pointer to NULL; NULL is accepted. Collective: no. */
+CVY_API void cvy_network_destroy(cvy_network **network);
+
+/** What the network is. Collective: no. Errors: CVY_E_ARGUMENT. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_network_describe(const cvy_network *network, cvy_network_about *about_out);
+/** Input i: its name, dtype, and the shape of a sample. The network owns the name. Outputs of the call may be NULL.
+ * CVY_END after the last one. Collective: no. Errors: none. */
+CVY_API cvy_status cvy_network_input(const cvy_network *network, int i, const char **name_out, cvy_dtype *dtype_out,
+                                     cvy_shape *shape_out);
+/** Output i: its name and the shape of a sample, as cvy_network_input(). */
+CVY_API cvy_status cvy_network_output(const cvy_network *network, int i, const char **name_out, cvy_shape *shape_out);
+/** Name of a class, or NULL if there is none. Valid until the network is destroyed. Collective: no. */
+CVY_API const char *cvy_network_class(const cvy_network *network, int64_t label);
+
+/**
+ * cvy_network_apply - compute the outputs of @n samples
+ * @n: any number of samples; they are computed in pieces of the planned sizes
+ * @in: [nin], one for each input
+ * @out: [nout], the outputs that are wanted, in any order
+ *
+ * The output for a sample does not depend on the others. Outputs are those of the network's last layer: for classes,
+ * these are logits and not probabilities. Allocates nothing after the first call with arrays of these dtypes.
+ * Collective: no. Errors: CVY_E_ARGUMENT (an array that is missing, unknown, of another size or dtype), CVY_E_NUMERIC
+ * (an input is not finite), CVY_E_SHAPE (a picture of another size), CVY_E_MEMORY. After a fault, outputs may be partly
+ * written.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_network_apply(cvy_network *network, int64_t n, const cvy_network_in *in, int nin,
+                                                    const cvy_network_out *out, int nout);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

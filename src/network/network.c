@@ -1,0 +1,316 @@
+/*
+ * network.c: opens a trained network: finds the weights and the description of the network, plans forward tasks, loads
+ * the weights.
+ */
+#include "network/network.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base_file.h"
+#include "base/base_opts.h"
+#include "checkpoint/checkpoint.h"
+#include "job/job_table.h"
+#include "monitor/monitor_run_layout.h"
+#include "session/session.h"
+#include "session/session_normalize.h"
+
+/* Where the weights come from. */
+struct source {
+    const char *target;
+    cvy_checkpoint set; /* of a run folder or a checkpoint; its path is NULL for a file */
+    const char *file;   /* a file of weights, whose metadata may have the description */
+};
+
+/* ---- finding the weights ---- */
+
+static int is_run(const char *folder)
+{
+    char checkpoints[CVY_RUN_PATH], job[CVY_RUN_PATH];
+    cvy_run_path(folder, CVY_RUN_CHECKPOINTS, checkpoints);
+    cvy_run_path(folder, CVY_RUN_JOB, job);
+    return cvy_file_is_folder(checkpoints) || cvy_file_exists(job);
+}
+
+/* Finds the checkpoint that the target is, or that the run folder has. */
+static cvy_status find_set(const char *target, const char *which, cvy_checkpoint *out)
+{
+    char path[CVY_RUN_PATH];
+    CVY_CHECK(strlen(target) + 24 < sizeof path, CVY_E_ARGUMENT, "a path of %zu characters: the limit is %zu",
+              strlen(target), sizeof path - 24);
+    if (is_run(target)) {
+        cvy_run_path(target, CVY_RUN_CHECKPOINTS, path);
+        const cvy_status status = which ? cvy_checkpoint_find(path, which, out) : cvy_checkpoint_find_best(path, out);
+        return status == CVY_END ? cvy_error_set(CVY_E_IO, "%s holds no checkpoint", target) : status;
+    }
+    snprintf(path, sizeof path, "%s", target);
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = 0;
+    char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path, *folder = slash ? path : ".";
+    CVY_CHECK(strncmp(name, "step-", 5) == 0, CVY_E_IO,
+              "%s is neither a run folder nor a checkpoint: it has no folder " CVY_RUN_CHECKPOINTS, target);
+    CVY_CHECK(!which, CVY_E_ARGUMENT, "%s is a checkpoint already: name a run folder to choose among checkpoints",
+              target);
+    if (slash)
+        *slash = 0;
+    const cvy_status status = cvy_checkpoint_find(folder, name, out);
+    return status == CVY_END ? cvy_error_set(CVY_E_IO, "%s is not a checkpoint", target) : status;
+}
+
+static cvy_status find_weights(const cvy_network *n, const char *which, struct source *s)
+{
+    if (!cvy_file_is_folder(s->target)) {
+        CVY_CHECK(cvy_data_has_suffix(s->target, ".safetensors"), CVY_E_ARGUMENT,
+                  "%s is neither a run folder, nor a checkpoint, nor a .safetensors file", s->target);
+        CVY_CHECK(!which, CVY_E_ARGUMENT, "%s is a file: name a run folder to choose among checkpoints", s->target);
+        s->file = s->target;
+        return CVY_OK;
+    }
+    const cvy_status status = find_set(s->target, which, &s->set);
+    for (int i = 0; i < s->set.nmessage; i++)
+        cvy_log(n->context, CVY_LOG_WARN, "%s", s->set.message[i]);
+    if (status == CVY_OK)
+        s->file = s->set.weights_path[0];
+    return status;
+}
+
+/* ---- the description ---- */
+
+/* Makes the given job that of the description. If no description was found, the job's data give it. */
+static cvy_status describe_job(cvy_network *n, const struct source *s, const cvy_job_source *given)
+{
+    cvy_job *job = NULL;
+    cvy_status status = cvy_job_read(given, &job);
+    if (status == CVY_OK)
+        status = cvy_job_take_normalize(job, s->set.state);
+    if (status == CVY_OK)
+        status = n->spec.job ? cvy_network_spec_set_job(&n->spec, &job) : cvy_network_spec_of_job(&job, &n->spec);
+    cvy_job_destroy(&job);
+    return status;
+}
+
+/* A run of a version that wrote no description has its job file. */
+static cvy_status find_spec(cvy_network *n, const struct source *s, const cvy_job_source *given)
+{
+    char path[CVY_RUN_PATH];
+    const cvy_status status = cvy_network_spec_of_file(s->file, &n->spec, &n->step);
+    if (status < CVY_OK)
+        return status;
+    if (given)
+        return describe_job(n, s, given);
+    if (status == CVY_OK)
+        return CVY_OK;
+    cvy_run_path(s->target, CVY_RUN_JOB, path);
+    CVY_CHECK(s->set.path && cvy_file_exists(path), CVY_E_CONFIG,
+              "%s holds weights only: give the job, too, which says what network they are for", s->target);
+    const cvy_job_source own = {.size = sizeof own, .path = path};
+    return describe_job(n, s, &own);
+}
+
+/* ---- the program ---- */
+
+static cvy_status add_tasks(cvy_network *n, const char *outputs, int64_t most)
+{
+    const int64_t usual[CVY_NETWORK_SIZES] = {1, 8, most};
+    for (int i = 0; i < CVY_NETWORK_SIZES; i++) {
+        cvy_network_size *size = &n->size[n->nsize];
+        if (n->nsize > 0 && usual[i] <= size[-1].batch)
+            continue;
+        if (usual[i] > most)
+            continue;
+        size->batch = usual[i];
+        CVY_TRY(cvy_program_add_forward(n->program, n->model, size->batch, outputs, &size->task));
+        n->nsize++;
+    }
+    return CVY_OK;
+}
+
+static cvy_status list_outputs(cvy_network *n)
+{
+    const int task = n->size[0].task;
+    const cvy_program_task *t = n->program->task[task];
+    CVY_CHECK(t->noutput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d outputs, the limit is %d", t->noutput,
+              CVY_NETWORK_ARRAYS);
+    for (; n->noutput < t->noutput; n->noutput++) {
+        const void *data = NULL;
+        cvy_shape whole, *sample = &n->output[n->noutput].shape;
+        n->output[n->noutput].name = t->output[n->noutput].name;
+        CVY_TRY(cvy_program_output(n->program, task, t->output[n->noutput].name, &data, &whole));
+        sample->ndim = whole.ndim > 0 ? whole.ndim - 1 : 0;
+        for (int i = 0; i < sample->ndim; i++)
+            sample->dim[i] = whole.dim[i + 1];
+    }
+    return CVY_OK;
+}
+
+static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
+{
+    cvy_job *job = n->spec.job;
+    cvy_program_opts opts;
+    int64_t batch = 0;
+    CVY_CHECK(!job->plan.kernels.by_clock, CVY_E_CONFIG,
+              "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
+              cvy_job_where(job, "plan", "kernels"));
+    CVY_TRY(cvy_augment_create(job->data.steps, 0, (uint64_t)job->train.seed, &n->spec.stored, &n->augment));
+    CVY_TRY(cvy_job_model(job, &n->spec.data, 0, &n->model));
+    CVY_CHECK(n->model->ninput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d inputs, the limit is %d", n->model->ninput,
+              CVY_NETWORK_ARRAYS);
+    cvy_job_update_in_sync(job);
+    CVY_TRY(cvy_job_program_opts(job, NULL, &opts));
+    opts.planning = "estimate"; /* measuring kernels would take longer than most networks are open */
+    opts.memory_limit = 0;      /* it is for training */
+    opts.shards = 0;
+    CVY_TRY(cvy_job_translate(cvy_program_create(n->context, &opts, &n->program)));
+    CVY_TRY(cvy_job_batch(job, 1, &batch));
+    CVY_TRY(add_tasks(n, o->outputs, o->batch > 0 ? o->batch : CVY_MIN(batch, 64)));
+    CVY_TRY(cvy_job_translate(cvy_program_plan(n->program)));
+    return list_outputs(n);
+}
+
+/* Sends what rank 0 has found to all ranks. Collective. */
+static cvy_status share_source(cvy_comm *comm, cvy_status found, struct source *s)
+{
+    int is_set = s->set.path != NULL;
+    CVY_TRY(cvy_comm_agree(comm, found));
+    CVY_TRY(comm->ops->broadcast(comm, &is_set, sizeof is_set, 0));
+    if (is_set)
+        CVY_TRY(cvy_checkpoint_share(comm, CVY_OK, &s->set));
+    s->file = is_set ? s->set.weights_path[0] : s->target;
+    return CVY_OK;
+}
+
+static cvy_status load(cvy_network *n, cvy_comm *comm, const struct source *s)
+{
+    cvy_vars *vars = n->program->vars;
+    for (int i = 0; i < vars->count; i++)
+        n->parameters += vars->at[i]->role == CVY_ROLE_WEIGHT ? cvy_shape_elems(&vars->at[i]->shape) : 0;
+    if (s->set.path)
+        return cvy_checkpoint_load(&s->set, comm, vars, 0);
+    const cvy_status status = cvy_weights_load(s->file, vars, 0, NULL);
+    return comm ? cvy_comm_agree(comm, status) : status;
+}
+
+/* A context of this rank alone, with the threads, the log and the backend of the caller's. */
+static cvy_status make_context(const cvy_context *of, cvy_context **out)
+{
+    cvy_context_opts opts = of->opts;
+    opts.threads = of->threads;
+    opts.backend = of->space.backend->name;
+    return cvy_context_create(&opts, out);
+}
+
+/* comm NULL: this rank alone. */
+static cvy_status open_network(cvy_network *n, cvy_comm *comm, const cvy_network_opts *o, struct source *source)
+{
+    cvy_status status = comm && comm->rank > 0 ? CVY_OK : find_weights(n, o->checkpoint, source);
+    CVY_TRY(comm ? share_source(comm, status, source) : status);
+    status = find_spec(n, source, o->job);
+    if (status == CVY_OK)
+        status = make_program(n, o);
+    CVY_TRY(comm ? cvy_comm_agree(comm, status) : status);
+    return load(n, comm, source);
+}
+
+static cvy_status create(cvy_context *context, int together, const char *target, const cvy_network_opts *opts,
+                         cvy_network **out)
+{
+    cvy_comm *comm = together ? context->comm : NULL;
+    cvy_network *n = NULL;
+    cvy_network_opts o;
+    struct source source = {.target = target};
+    cvy_status status = CVY_OPTS_READ(cvy_network_opts, opts, &o);
+    if (status == CVY_OK && o.batch < 0)
+        status = cvy_error_set(CVY_E_ARGUMENT, "opts.batch is %lld, expected 0 or more", (long long)o.batch);
+    if (status == CVY_OK)
+        status = cvy_mem_alloc(sizeof *n, &n);
+    if (status == CVY_OK)
+        status = make_context(context, &n->context);
+    CVY_TRY_OUT(comm ? cvy_comm_agree(comm, status) : status);
+    CVY_TRY_OUT(open_network(n, comm, &o, &source));
+    *out = n;
+out:
+    cvy_checkpoint_close(&source.set);
+    if (status != CVY_OK)
+        cvy_network_destroy(&n);
+    return status;
+}
+
+cvy_status cvy_network_open(cvy_context *context, const char *target, const cvy_network_opts *opts,
+                            cvy_network **network_out)
+{
+    CVY_CHECK(context && target && network_out, CVY_E_ARGUMENT, "cvy_network_open() needs a context and a target");
+    return create(context, 0, target, opts, network_out);
+}
+
+cvy_status cvy_network_open_on_ranks(cvy_context *context, const char *target, const cvy_network_opts *opts,
+                                     cvy_network **out)
+{
+    return create(context, 1, target, opts, out);
+}
+
+void cvy_network_destroy(cvy_network **network)
+{
+    cvy_network *n = network ? *network : NULL;
+    if (!n)
+        return;
+    cvy_program_destroy(&n->program);
+    cvy_model_destroy(&n->model);
+    cvy_augment_destroy(&n->augment);
+    cvy_network_spec_end(&n->spec);
+    cvy_context_destroy(&n->context);
+    cvy_mem_free(&n->plain.data);
+    cvy_mem_free(&n->row.data);
+    cvy_mem_free(&n->scratch[0].data);
+    cvy_mem_free(&n->scratch[1].data);
+    cvy_mem_free(network);
+}
+
+/* ---- describing it ---- */
+
+cvy_status cvy_network_describe(const cvy_network *n, cvy_network_about *about_out)
+{
+    CVY_CHECK(n, CVY_E_ARGUMENT, "cvy_network_describe() needs a network");
+    CVY_TRY(CVY_RESULT_CHECK(cvy_network_about, about_out));
+    const cvy_network_about about = {.name = n->spec.job->name,
+                                     .step = n->step,
+                                     .parameters = n->parameters,
+                                     .classes = n->spec.data.nclasses,
+                                     .inputs = n->model->ninput,
+                                     .outputs = n->noutput};
+    cvy_result_write(about_out, &about, sizeof about);
+    return CVY_OK;
+}
+
+cvy_status cvy_network_input(const cvy_network *n, int i, const char **name_out, cvy_dtype *dtype_out,
+                             cvy_shape *shape_out)
+{
+    if (i < 0 || i >= n->model->ninput)
+        return CVY_END;
+    const cvy_model_input *input = &n->model->input[i];
+    const int is_x = strcmp(input->name, "x") == 0;
+    if (name_out)
+        *name_out = input->name;
+    if (dtype_out)
+        *dtype_out = is_x ? n->spec.stored.dtype : input->dtype;
+    if (shape_out)
+        *shape_out = is_x ? n->spec.stored.shape : input->sample_shape;
+    return CVY_OK;
+}
+
+cvy_status cvy_network_output(const cvy_network *n, int i, const char **name_out, cvy_shape *shape_out)
+{
+    if (i < 0 || i >= n->noutput)
+        return CVY_END;
+    if (name_out)
+        *name_out = n->output[i].name;
+    if (shape_out)
+        *shape_out = n->output[i].shape;
+    return CVY_OK;
+}
+
+const char *cvy_network_class(const cvy_network *n, int64_t label)
+{
+    const cvy_dataset_info *data = &n->spec.data;
+    return label >= 0 && label < data->nclasses && data->class_name ? data->class_name[label] : NULL;
+}

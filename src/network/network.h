@@ -1,0 +1,51 @@
+/*
+ * network.h: the inside of an open network: a program of forward tasks for a few batch sizes, on a context of one rank.
+ *
+ * cvy_network_open() makes it from the description of the network (network_spec.h) and the weights (network.c);
+ * cvy_network_apply() runs it (network_apply.c). `convoy predict` applies it to a data set.
+ */
+#ifndef CVY_NETWORK_H
+#define CVY_NETWORK_H
+
+#include <convoy/network.h>
+
+#include "data/data.h"
+#include "model/model.h"
+#include "network/network_spec.h"
+#include "program/program.h"
+
+enum { CVY_NETWORK_SIZES = 3, CVY_NETWORK_ARRAYS = 16 };
+
+typedef struct cvy_network_size { /* a batch size for which the network is planned */
+    int64_t batch;
+    int task;
+} cvy_network_size;
+
+struct cvy_network {
+    cvy_context *context; /* of this rank alone */
+    cvy_network_spec spec;
+    cvy_augment *augment; /* the part of data.augment that is not random, with the normalisation */
+    cvy_model *model;
+    cvy_program *program;
+    int64_t step, parameters;                 /* step -1: not known */
+    cvy_network_size size[CVY_NETWORK_SIZES]; /* ascending */
+    int nsize, noutput;
+    struct {
+        const char *name;
+        cvy_shape shape; /* of a sample */
+    } output[CVY_NETWORK_ARRAYS];
+    /* Buffers of a call: a sample of x as f32 before augmentation, and what augmentation needs. */
+    cvy_bytes plain, row, scratch[2];
+};
+
+/* As cvy_network_open(), for all ranks of the context together: rank 0 checks the checkpoint and sends the weights.
+ * Collective; all ranks return the same status. */
+cvy_status cvy_network_open_on_ranks(cvy_context *context, const char *target, const cvy_network_opts *opts,
+                                     cvy_network **out);
+/* Returns an error if the network cannot be applied to samples of this data set. */
+cvy_status cvy_network_check_data(const cvy_network *n, const cvy_dataset_info *data);
+/* As cvy_network_apply() for n samples of a data set, which are read and augmented already. field: their rows. */
+cvy_status cvy_network_apply_rows(cvy_network *n, const cvy_dataset_info *data, int64_t rows, void *const *field,
+                                  const cvy_network_out *out, int nout);
+
+#endif

@@ -1,0 +1,79 @@
+#!/bin/sh
+# rows: asan minimal
+# predict.sh: outputs, probabilities and classes, with and without header and names of samples, as .csv and .npy; the
+# same bits on one rank and on three, and from the single file of export in an empty folder; a bad sample has no answer.
+. "$CONVOY_SOURCE/tests/shell.inc"
+
+cat >job.yaml <<END
+model: {layers: [{conv: {channels: 4, kernel: 3}}, batch_norm, relu, {fc: {channels: 3}}]}
+data:
+  train: {format: synthetic, samples: 90, shape: [3, 6, 6], classes: 3}
+  normalize: auto
+train: {batch: 16, epochs: 1, optimizer: {name: sgd, lr: 0.05}}
+END
+source='{format: synthetic, samples: 50, shape: [3, 6, 6], classes: 3, seed: 7}'
+"$CONVOY" train job.yaml --threads 1 --out run >log 2>&1 || fail "train fails: $(cat log)"
+
+predict() { "$CONVOY" predict "$@" --threads 1 --data "$source" >log 2>&1 || fail "predict $*: $(cat log)"; }
+predict run --out outputs.csv
+predict run --out probabilities.csv --probabilities
+predict run --out classes.csv --top 3 --header --names
+predict run --out one.csv --classes
+[ "$(wc -l <outputs.csv)" = 50 ] && [ "$(wc -l <classes.csv)" = 51 ] || fail "a row for each sample is expected"
+
+# Probabilities are the softmax of the outputs; classes are sorted by them.
+paste -d, outputs.csv probabilities.csv | awk -F, '{
+    sum = exp($1) + exp($2) + exp($3)
+    for (i = 1; i <= 3; i++) if ((exp($i) / sum - $(i + 3)) ^ 2 > 1e-12) exit 1
+}' || fail "probabilities are not the softmax of the outputs"
+head -n 1 classes.csv | grep -qx 'sample,class_1,probability_1,class_2,probability_2,class_3,probability_3' || fail "header: $(head -n 1 classes.csv)"
+tail -n +2 classes.csv | paste -d, - probabilities.csv | awk -F, '
+    NF != 10 || $3 < $5 || $5 < $7 || ($3 + $5 + $7 - 1) ^ 2 > 1e-10 { exit 1 }
+    { for (i = 2; i <= 6; i += 2) if (($(i + 1) - $(8 + $i)) ^ 2 > 1e-12) exit 1 }' || fail "classes: $(head -n 3 classes.csv)"
+[ "$(tail -n +2 classes.csv | cut -d, -f2,3)" = "$(cat one.csv)" ] || fail "the best class alone differs"
+sed -n 2p classes.csv | grep -q 'sample 0' || fail "no name of the first sample: $(sed -n 2p classes.csv)"
+
+# Bits: .npy on one rank and on three; an exported file alone; the checkpoint.
+predict run --out a.npy
+# shellcheck disable=SC2086
+$MPIEXEC_N 3 "$CONVOY" predict run --threads 1 --data "$source" --out b.npy >log 2>&1 || fail "on three ranks: $(cat log)"
+cmp a.npy b.npy || fail "three ranks give other bits"
+"$CONVOY" export run model.safetensors >log 2>&1 || fail "export fails: $(cat log)"
+mkdir elsewhere && mv model.safetensors elsewhere
+(cd elsewhere && predict model.safetensors --out ../c.npy)
+cmp a.npy c.npy || fail "the exported file gives other bits"
+predict "$(ls -d run/checkpoints/step-* | tail -n 1)" --out d.npy
+cmp a.npy d.npy || fail "the checkpoint gives other bits"
+(cd elsewhere && "$CONVOY" test model.safetensors --threads 1 --data "$source" >../score 2>&1) || fail "test of the exported file: $(cat score)"
+"$CONVOY" test run --threads 1 --data "$source" >score_run 2>&1 || fail "test fails: $(cat score_run)"
+[ "$(grep accuracy score)" = "$(grep accuracy score_run)" ] || fail "other scores: $(cat score score_run)"
+predict run --out classes.npy --top 2
+[ "$(wc -c <classes.npy)" = $((128 + 50 * 2 * 4)) ] && head -c 128 classes.npy | grep -aq "'<i4'.*(50, 2)" || fail "classes.npy: $(head -c 128 classes.npy)"
+
+# A sample that cannot be read: an error, or no answer in its row.
+awk 'BEGIN { for (s = 0; s < 8; s++) { for (i = 0; i < 108; i++) printf "%s,", s == 5 && i == 3 ? "nan" : i % 7; print s % 3 } }' >bad.csv
+bad='{path: bad.csv, label: 108, header: false, shape: [3, 6, 6]}'
+"$CONVOY" predict run --data "$bad" --out bad.npy >log 2>&1 && fail "a sample with nan is accepted"
+[ ! -e bad.npy ] || fail "a file is left after a fault"
+"$CONVOY" predict run --data "$bad" --out rows.csv --names --top 2 --job job.yaml --set data.on_bad_sample=skip >log 2>&1 || fail "skip: $(cat log)"
+grep -q 'were skipped' log || fail "no warning: $(cat log)"
+sed -n 6p rows.csv | grep -q ',,nan,,nan$' || fail "the row of a bad sample: $(cat rows.csv)"
+[ "$(grep -c nan rows.csv)" = 1 ] || fail "more than one row without answer: $(cat rows.csv)"
+
+refused() {
+    want=$1
+    shift
+    "$@" >log 2>&1 && fail "accepted: $*"
+    grep -q -- "$want" log || fail "$*: $(cat log)"
+}
+refused 'has no header' "$CONVOY" predict run --data "$source" --out a.npy --header
+refused 'the 4 best of 3 classes' "$CONVOY" predict run --data "$source" --out a.csv --top 4
+refused 'leave --probabilities out' "$CONVOY" predict run --data "$source" --out a.csv --classes --probabilities
+refused 'input x is 3x6x6, but' "$CONVOY" predict run --data '{format: synthetic, samples: 5, shape: [3, 7, 7], classes: 3}' --out a.csv
+cat >numbers.yaml <<END
+model: {layers: [{fc: {channels: 1}}]}
+data: {train: {format: synthetic, samples: 32, shape: [3, 6, 6], targets: 1}}
+train: {batch: 16, epochs: 1, optimizer: {name: sgd, lr: 0.001}}
+END
+"$CONVOY" train numbers.yaml --threads 1 --out numbers >log 2>&1 || fail "train on numbers fails: $(cat log)"
+refused 'was trained on numbers' "$CONVOY" predict numbers --data '{format: synthetic, samples: 5, shape: [3, 6, 6], targets: 1}' --out a.csv --classes
