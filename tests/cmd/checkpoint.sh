@@ -6,7 +6,7 @@
 export CONVOY_NODE_RANKS=1             # each rank counts as a node
 
 train() { timeout 200 $MPIEXEC_N 2 "$CONVOY" train wide.yaml --threads 1 --progress none "$@" >log 2>&1 || { fail "convoy train $* fails"; cat log; }; }
-same() { cmp -s "$1/checkpoints/$3" "$2/checkpoints/$3" || fail "$3 of $1 is not that of $2"; }
+same() { same_tensors "$1/checkpoints/$3" "$2/checkpoints/$3" || fail "$3 of $1 is not that of $2"; }
 
 # 98 MB of weights and as much momentum, which is enough for two writers.
 cat >wide.yaml <<'END'

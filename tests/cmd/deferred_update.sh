@@ -38,7 +38,7 @@ compare() {
     [ -n "$(figures "$1")" ] && [ "$(figures "$1")" = "$(figures "$2")" ] || fail "$2: $(figures "$2"); expected $(figures "$1")"
     for file in weights.safetensors state.safetensors; do
         ours=$(find "$1" -name "$file" | sort | tail -n 1)
-        [ -z "$ours" ] || cmp -s "$ours" "$2/${ours#*/}" || fail "$2: another $file"
+        [ -z "$ours" ] || same_tensors "$ours" "$2/${ours#*/}" || fail "$2: another $file"
     done
 }
 same sgd 2

@@ -52,7 +52,7 @@ same_weights() {
     for file in weights.safetensors state.safetensors; do
         theirs=$(find "$2" -name "$file" | sort | tail -n 1)
         [ -n "$theirs" ] || { [ $file = state.safetensors ] || fail "$2 has no $file"; continue; }
-        cmp -s "$theirs" "$1/${theirs#*/}" || fail "$1: another $file than $2"
+        same_tensors "$theirs" "$1/${theirs#*/}" || fail "$1: another $file than $2"
     done
 }
 on_all() { # on_all NAME OPTIONS...
@@ -67,7 +67,7 @@ on_all() { # on_all NAME OPTIONS...
         train "$name.$n.2" $n 2 "$@"
         same "$name.$n.2" "$name.1"
     done
-    echo "$name $(cksum <"$(find "$name.1" -name weights.safetensors | sort | tail -n 1)")"
+    echo "$name $(tensors "$(find "$name.1" -name weights.safetensors | sort | tail -n 1)" | cksum)"
 }
 
 on_all sgd

@@ -35,7 +35,7 @@ same() { # same NAME OPTIONS...: two ranks, by shared memory and by messages
     [ -n "$by_memory" ] && [ "$by_memory" = "$by_message" ] || fail "$name: other losses by memory than by messages: $by_memory; $by_message"
     for file in weights.safetensors state.safetensors; do
         ours=$(find "$name.memory" -name "$file" | sort | tail -n 1)
-        [ -z "$ours" ] || cmp -s "$ours" "$name.message/${ours#*/}" || fail "$name: another $file"
+        [ -z "$ours" ] || same_tensors "$ours" "$name.message/${ours#*/}" || fail "$name: another $file"
     done
 }
 same sgd
