@@ -83,6 +83,25 @@ static void test_npy_pictures(void)
     cvy_dataset_destroy(&d);
 }
 
+/* mirror would change x and leave y, so the set cannot be opened; without it, x and y are read as stored. */
+static void test_npy_maps(void)
+{
+    cvy_dataset *d = NULL;
+    const float x[] = {1, 2, 3, 4, 5, 6}, y[] = {10, 20, 30, 40, 50, 60};
+    float got_x[6], got_y[6];
+    void *const field[] = {got_x, got_y};
+    OK(cvy_file_make_folder(in_scratch("map")));
+    put_npy(in_scratch("map/x.npy"), "<f4", "1, 1, 2, 3", x, sizeof x);
+    put_npy(in_scratch("map/y.npy"), "<f4", "1, 2, 3", y, sizeof y);
+    FAILS(open_text(in_scratch("map"), "[{mirror: {share: 1}}]", 1, &d), CVY_E_CONFIG,
+          "mirror moves the pixels of x, but not those of the target y of shape 2x3");
+    OK(open_text(in_scratch("map"), "[{scale: 2}]", 1, &d));
+    OK(cvy_dataset_read(d, 0, 0, field));
+    for (int i = 0; i < 6; i++)
+        TRUE_THAT(got_x[i] == 2 * x[i] && got_y[i] == y[i]);
+    cvy_dataset_destroy(&d);
+}
+
 static void test_npy_damage(void)
 {
     cvy_dataset *d = NULL;
@@ -169,6 +188,7 @@ int main(void)
     scratch_make();
     test_npy_regression();
     test_npy_pictures();
+    test_npy_maps();
     test_npy_damage();
     test_idx();
     scratch_remove();

@@ -1,6 +1,6 @@
 /* rows: clang asan */
 /* test_data_augment.c: augmentation: each step's arithmetic, that it depends on (seed, epoch, number) alone, what it
- * does on a test set, and wrong lists of steps. */
+ * does on a test set, wrong lists of steps, and that no step moves the pixels of x away from a target that is a map. */
 #include "test_data_support.h"
 
 #include <math.h>
@@ -384,6 +384,43 @@ static void test_wrong_lists(void)
     cvy_augment_destroy(&a);
 }
 
+/* An operation that moves pixels would move x away from a target that is a map; operations on values would not. */
+static void test_maps_as_targets(void)
+{
+    static const char *const moving[] = {"mirror",
+                                         "rotate90",
+                                         "random_crop: {size: 4, pad: 1}",
+                                         "center_crop: 4",
+                                         "resize: 4",
+                                         "random_crop: [4, 6]",
+                                         "random_resized_crop: 4"};
+    static const char *const allowed[] = {
+        "[{mirror: no}, {rotate90: no}, {mirror: {share: 0}}]",
+        "[{scale: 2}, {log: 1}, {asinh: 2}, {mean: 1}, {std: 2}, {normalize: {mean: 1}}, {cutout: 2}]"};
+    cvy_reader_info map = info, vector = info;
+    cvy_augment *a = NULL;
+    char list[64], words[96];
+    map.has_y = vector.has_y = 1;
+    map.y_shape = (cvy_shape){2, {H, W}};
+    vector.y_shape = (cvy_shape){1, {W}};
+    for (int i = 0; i < CVY_COUNT(moving); i++) {
+        snprintf(list, sizeof list, "[{std: 2}, {%s%s}]", moving[i], strchr(moving[i], ':') ? "" : ": true");
+        snprintf(words, sizeof words, "%.*s moves the pixels of x, but not those of the target y of shape 5x7",
+                 (int)strcspn(moving[i], ":"), moving[i]);
+        FAILS(make(list, 1, &map, &a), CVY_E_CONFIG, words);
+        TRUE_THAT(strncmp(cvy_error_text(), "job.yaml:1:", 11) == 0);
+        OK(make(list, 1, &vector, &a));
+        cvy_augment_destroy(&a);
+    }
+    for (int i = 0; i < CVY_COUNT(allowed); i++) {
+        OK(make(allowed[i], 1, &map, &a));
+        cvy_augment_destroy(&a);
+    }
+    OK(make("[mirror, rotate90]", 0, &map, &a)); /* a test set leaves them out */
+    cvy_augment_destroy(&a);
+    FAILS(make("[{random_crop: 4}]", 0, &map, &a), CVY_E_CONFIG, "random_crop moves");
+}
+
 int main(void)
 {
     for (int i = 0; i < N; i++)
@@ -400,6 +437,7 @@ int main(void)
     test_cutout();
     test_order_of_values();
     test_wrong_lists();
+    test_maps_as_targets();
     cvy_mem_free(&turn[0].data);
     cvy_mem_free(&turn[1].data);
     return 0;

@@ -87,6 +87,18 @@ static cvy_status check_options(const cvy_augment *a, const cvy_operation *s, co
     return check_channels(a, s, &s->o.by, at);
 }
 
+/* Operations change x alone. A target of one number or a vector says the same about a moved picture, but a map (two
+ * axes or more, such as one value for each pixel) would be compared with the wrong pixels. */
+static cvy_status check_target(const cvy_operation *s, const cvy_reader_info *info, const cvy_tree *at)
+{
+    CVY_CHECK(
+        !info->has_y || info->y_shape.ndim < 2 || !s->def->moves_pixels || !s->def->moves_pixels(s), CVY_E_CONFIG,
+        "%s: %s moves the pixels of x, but not those of the target y of shape %s, which would no longer lie on x: "
+        "leave %s out, and move x and y together when the data are written",
+        cvy_tree_where(at), s->def->name, cvy_shape_text(&info->y_shape), s->def->name);
+    return CVY_OK;
+}
+
 /* Sets the shape after the step, as far as it is known before a picture is read. */
 static cvy_status follow_shape(cvy_augment *a, const cvy_operation *s, const cvy_tree *at, int *known)
 {
@@ -125,7 +137,8 @@ static cvy_status find_operation(const char *name, const cvy_tree *at, const cvy
 }
 
 /* Adds a step. It is given as name: {options}, or name: value (of the step's main option), or the name alone. */
-static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree *at, const cvy_tree *value, int *known)
+static cvy_status add_operation(cvy_augment *a, const cvy_reader_info *info, const char *name, const cvy_tree *at,
+                                const cvy_tree *value, int *known)
 {
     const cvy_tree *map = value;
     char who[64];
@@ -148,35 +161,36 @@ static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree
     CVY_TRY(check_options(a, s, at));
     if (s->def->only_random && !a->random)
         return CVY_OK;
+    CVY_TRY(check_target(s, info, at));
     a->keeps_bytes |= s->def->keeps_bytes;
     name_stream(a, s);
     a->noperation++;
     return follow_shape(a, s, at, known);
 }
 
-static cvy_status add_operations(cvy_augment *a, const cvy_tree *steps)
+static cvy_status add_operations(cvy_augment *a, const cvy_reader_info *info, const cvy_tree *steps)
 {
     int known = !a->varying;
     if (!steps || (steps->kind == CVY_TREE_SCALAR && !steps->text))
         return CVY_OK;
     if (steps->kind == CVY_TREE_MAP) {
         for (int i = 0; i < steps->count; i++)
-            CVY_TRY(add_operation(a, steps->key[i], steps->key_at ? steps->key_at[i] : steps,
+            CVY_TRY(add_operation(a, info, steps->key[i], steps->key_at ? steps->key_at[i] : steps,
                                   cvy_tree_get(steps, steps->key[i]), &known));
     } else if (steps->kind == CVY_TREE_SCALAR) {
-        CVY_TRY(add_operation(a, steps->text, steps, NULL, &known));
+        CVY_TRY(add_operation(a, info, steps->text, steps, NULL, &known));
     } else {
         for (int i = 0; i < steps->count; i++) {
             cvy_tree *item = steps->child[i];
             item->used = 1;
             if (item->kind == CVY_TREE_SCALAR && item->text) {
-                CVY_TRY(add_operation(a, item->text, item, NULL, &known));
+                CVY_TRY(add_operation(a, info, item->text, item, NULL, &known));
                 continue;
             }
             CVY_CHECK(item->kind == CVY_TREE_MAP && item->count == 1, CVY_E_CONFIG,
                       "%s: each list item is one augmentation operation: a name or `name: options`",
                       cvy_tree_where(item));
-            CVY_TRY(add_operation(a, item->key[0], item, cvy_tree_get(item, item->key[0]), &known));
+            CVY_TRY(add_operation(a, info, item->key[0], item, cvy_tree_get(item, item->key[0]), &known));
         }
     }
     a->varying = !known;
@@ -207,7 +221,7 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     a->varying = info->varying;
     cvy_status status = cvy_pool_create(&a->pool);
     if (status == CVY_OK)
-        status = add_operations(a, steps);
+        status = add_operations(a, info, steps);
     if (status != CVY_OK) {
         cvy_augment_destroy(&a);
         return status;

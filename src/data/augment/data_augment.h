@@ -50,6 +50,9 @@ typedef struct cvy_augment_def {
     int any_size;          /* 1: accepts pictures of any size */
     int random_position;   /* 1: its position is random; for test sets it is the middle */
     int keeps_bytes;       /* 1: bytes of pictures stay 0 .. 255; they are not divided by 255 */
+    /* Whether the operation, with its options, moves pixels, so that a map of the target would no longer lie on x;
+     * NULL: never. */
+    int (*moves_pixels)(const struct cvy_operation *s);
     cvy_status (*apply)(const struct cvy_operation *s, cvy_augment_work *w);
     /* As cvy_augment_window(), called if this is the first step; NULL: the step needs the whole picture. */
     int (*choose_window)(const cvy_augment *a, const struct cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,

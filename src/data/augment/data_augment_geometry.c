@@ -85,6 +85,20 @@ static const cvy_option random_resized_crop_opts[] = {
     {0},
 };
 
+/* ---- whether an operation moves pixels ---- */
+
+static int always(const cvy_operation *s)
+{
+    (void)s;
+    return 1;
+}
+
+/* mirror and rotate90: `mirror: no` moves nothing. */
+static int is_on(const cvy_operation *s)
+{
+    return s->o.on && s->o.share > 0;
+}
+
 /* ---- mirror and rotate90 ---- */
 
 CVY_VECTOR static void augment_reverse_bytes(const uint8_t *restrict in, int64_t n, uint8_t *restrict out)
@@ -388,6 +402,7 @@ CVY_AUGMENT_DEFINE(mirror) = {
     .short_key = "on",
     .spatial = 1,
     .only_random = 1,
+    .moves_pixels = is_on,
     .apply = mirror_apply,
 };
 
@@ -397,6 +412,7 @@ CVY_AUGMENT_DEFINE(rotate90) = {
     .short_key = "on",
     .spatial = 1,
     .only_random = 1,
+    .moves_pixels = is_on,
     .apply = rotate90_apply,
 };
 
@@ -407,6 +423,7 @@ CVY_AUGMENT_DEFINE(random_crop) = {
     .spatial = 1,
     .fixes_size = 1,
     .random_position = 1,
+    .moves_pixels = always,
     .apply = crop_apply,
     .choose_window = crop_window,
 };
@@ -417,6 +434,7 @@ CVY_AUGMENT_DEFINE(center_crop) = {
     .short_key = "size",
     .spatial = 1,
     .fixes_size = 1,
+    .moves_pixels = always,
     .apply = crop_apply,
     .choose_window = crop_window,
 };
@@ -428,6 +446,7 @@ CVY_AUGMENT_DEFINE(resize) = {
     .spatial = 1,
     .fixes_size = 1,
     .any_size = 1,
+    .moves_pixels = always,
     .apply = view_apply,
     .choose_window = view_window,
 };
@@ -440,6 +459,7 @@ CVY_AUGMENT_DEFINE(random_resized_crop) = {
     .fixes_size = 1,
     .random_position = 1,
     .any_size = 1,
+    .moves_pixels = always,
     .apply = view_apply,
     .choose_window = view_window,
 };
