@@ -38,7 +38,7 @@ CVY_SIZED_STRUCT(cvy_schedule_opts)
 /**
  * cvy_schedule_open - make a schedule from text
  * @schedule: as train.schedule of a job: a name, "cosine", or a map in YAML, "{name: step, every: 10 epochs, factor:
- *            0.1, warmup: 5 epochs}"; NULL: constant. Durations are numbers of samples, steps or epochs
+ *            0.1, warmup: 5 epochs}"; NULL: constant. Durations are numbers with a unit: steps, epochs or samples
  * @opts: all but batch_factor are required
  * @schedule_out: the caller destroys it
  *

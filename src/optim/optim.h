@@ -39,7 +39,7 @@ typedef struct cvy_schedule_run {
     double total_samples, epoch_samples, batch;
 } cvy_schedule_run;
 /* tree: "cosine", or {name: step, every: 10 epochs, factor: 0.1, warmup: 5 epochs, warmup_from: 0.1}; NULL: constant.
- * Durations: "N samples|epochs|steps" or a bare number of samples; `batch` turns steps into samples. */
+ * Durations: "N samples|epochs|steps"; `batch` turns steps into samples. */
 cvy_status cvy_schedule_create(const cvy_tree *tree, const cvy_schedule_run *run, cvy_schedule **out);
 double cvy_schedule_warmup(const cvy_schedule *s); /* length of the warm-up in samples */
 

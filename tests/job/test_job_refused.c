@@ -82,6 +82,8 @@ static const struct change values[] = {
     {"batch: 16", "batch: 0", "job:12:10: train: batch is \"0\", expected 1.. (samples)"},
     {"loss: softmax_cross_entropy", "loss: {name: softmax_cross_entropy, label_smoothing: 1.5}",
      "job:16:56: loss: label_smoothing is \"1.5\", expected 0..1"},
+    {"every: 1 epoch", "every: 30",
+     "job:15:33: schedule: every is 30, a number without a unit; write \"30 steps\", \"30 epochs\" or \"30 samples\""},
     {"name: sgd, lr: 0.01", "name: lars, trust_coefficient: 0",
      "job:14:46: lars: trust_coefficient is \"0\", expected >0"},
     {"name: sgd, lr: 0.01", "name: lars, nesterov: true", "job:14:27: lars: unknown key \"nesterov\""},

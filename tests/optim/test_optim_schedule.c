@@ -63,10 +63,10 @@ static void schedules_equal_pytorch(void)
     expect("{name: step, every: 30 steps}", 0, 0.1);
     expect("{name: step, every: 30 steps}", 29, 0.1);
     expect("{name: step, every: 3 epochs}", 30, 0.01);
-    expect("{name: step, every: 240}", 99, 0.0001);
+    expect("{name: step, every: 240 samples}", 99, 0.0001);
     expect("{name: multi_step, at: [20 steps, 7 epochs], factor: 0.5}", 19, 0.1);
     expect("{name: multi_step, at: [20 steps, 7 epochs], factor: 0.5}", 20, 0.05);
-    expect("{name: multi_step, at: [160 samples, 560], factor: 0.5}", 70, 0.025);
+    expect("{name: multi_step, at: [160 samples, 560 samples], factor: 0.5}", 70, 0.025);
     expect("{name: multi_step, at: 70 steps, factor: 0.5}", 99, 0.05);
     expect("{name: exponential, every: 1 step, factor: 0.95}", 1, 0.095);
     expect("{name: exponential, every: 1 step, factor: 0.95}", 50, 0.007694497527671311);
@@ -105,6 +105,8 @@ static void warm_up_is_linear(void)
     expect(text, 25, 0.055);
     expect(text, 50, 0.1);
     expect("{name: step, every: 1 epoch, factor: 0.5, warmup: 2 epochs}", 15, 0.1 * 0.5 * 0.75);
+    expect("{name: constant, warmup: 20steps}", 10, 0.05);
+    expect("{name: constant, warmup: 0}", 0, 0.1); /* 0 needs no unit */
 }
 
 /* Goyal et al. 2017: the rate rises from that of the base batch to that of the large batch, which the schedule then
@@ -132,7 +134,14 @@ static void mistakes_are_named(void)
     EXPECT_FAULT(create("{name: step, evry: 3}", &s), CVY_E_CONFIG, "did you mean \"every\"?");
     EXPECT_FAULT(create("{name: step}", &s), CVY_E_CONFIG, "every");
     EXPECT_FAULT(create("{name: step, every: 3 parsecs}", &s), CVY_E_CONFIG, "not a duration");
-    EXPECT_FAULT(create("{name: constant, warmup: -1}", &s), CVY_E_CONFIG, "warmup");
+    EXPECT_FAULT(create("{name: constant, warmup: -1 steps}", &s), CVY_E_CONFIG, "warmup");
+    EXPECT_FAULT(create("{name: cosine, warmup: 100}", &s), CVY_E_CONFIG,
+                 "job.yaml:1:24: schedule: warmup is 100, a number without a unit; write \"100 steps\", \"100 epochs\" "
+                 "or \"100 samples\"");
+    EXPECT_FAULT(create("{name: step, every: 30}", &s), CVY_E_CONFIG, "every is 30, a number without a unit");
+    EXPECT_FAULT(create("{name: multi_step, at: [3 epochs, 60]}", &s), CVY_E_CONFIG, "at is 60, a number without");
+    EXPECT_FAULT(create("{name: cosine, warmup: 5%}", &s), CVY_E_CONFIG,
+                 "warmup is \"5%\", which is not a duration; expected a number of steps, epochs or samples");
     EXPECT_FAULT(create("{every: 3}", &s), CVY_E_CONFIG, "name");
     EXPECT_FAULT(create("[1, 2]", &s), CVY_E_CONFIG, "a schedule is a name");
     EXPECT(s == NULL);

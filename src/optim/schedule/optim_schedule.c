@@ -38,37 +38,54 @@ typedef struct units {
     double epoch, batch;
 } units;
 
-/* "10 epochs", "500 steps", "4096 samples" become numbers of samples. Any other text is left for the option's own
- * parser, which accepts or rejects it. */
-static cvy_status to_samples(cvy_pool *pool, const units *u, const cvy_tree *node, cvy_tree **out)
+/* Samples in one of this unit; 0: there is no such unit. */
+static double samples_in(const units *u, const char *unit)
+{
+    if (strcmp(unit, "samples") == 0 || strcmp(unit, "sample") == 0)
+        return 1;
+    if (strcmp(unit, "epochs") == 0 || strcmp(unit, "epoch") == 0)
+        return u->epoch;
+    return strcmp(unit, "steps") == 0 || strcmp(unit, "step") == 0 ? u->batch : 0;
+}
+
+/* "10 epochs", "500 steps", "4096 samples" become numbers of samples. A number needs its unit, because `warmup: 100`
+ * would look like steps; only 0 is the same in all units. */
+static cvy_status duration_to_samples(cvy_pool *pool, const units *u, const char *key, cvy_tree *node)
+{
+    char *text = NULL, *end = NULL;
+    const double number = strtod(node->text, &end);
+    const char *unit = end + strspn(end, " ");
+    const double each = samples_in(u, unit);
+    if (end == node->text || (number == 0 && !*unit))
+        return CVY_OK; /* the option's own parser accepts or rejects it */
+    CVY_CHECK(*unit, CVY_E_CONFIG,
+              "%s: schedule: %s is %s, a number without a unit; write \"%s steps\", \"%s epochs\" or \"%s samples\"",
+              cvy_tree_where(node), key, node->text, node->text, node->text, node->text);
+    CVY_CHECK(
+        each > 0, CVY_E_CONFIG,
+        "%s: schedule: %s is \"%s\", which is not a duration; expected a number of steps, epochs or samples, such "
+        "as \"10 epochs\"",
+        cvy_tree_where(node), key, node->text);
+    CVY_TRY(cvy_pool_printf(pool, &text, "%.17g", number * each));
+    node->text = text;
+    node->quoted = 0;
+    return CVY_OK;
+}
+
+/* Copies the value of `key`, a duration or a list of them, with its durations in samples. */
+static cvy_status to_samples(cvy_pool *pool, const units *u, const char *key, const cvy_tree *node, cvy_tree **out)
 {
     cvy_tree *copy = NULL;
-    char *text = NULL, *end = NULL;
     CVY_TRY(cvy_pool_alloc(pool, sizeof *copy, &copy));
     *copy = *node;
     *out = copy;
-    if (node->kind == CVY_TREE_LIST) {
-        CVY_TRY(cvy_pool_alloc(pool, sizeof *copy->child * (size_t)CVY_MAX(node->count, 1), &copy->child));
-        for (int i = 0; i < node->count; i++)
-            CVY_TRY(to_samples(pool, u, node->child[i], &copy->child[i]));
+    if (node->kind == CVY_TREE_SCALAR && node->text)
+        return duration_to_samples(pool, u, key, copy);
+    if (node->kind != CVY_TREE_LIST)
         return CVY_OK;
-    }
-    if (node->kind != CVY_TREE_SCALAR || !node->text)
-        return CVY_OK;
-    const double number = strtod(node->text, &end);
-    if (end == node->text || *end != ' ')
-        return CVY_OK;
-    const char *unit = end + strspn(end, " ");
-    const double each = strcmp(unit, "samples") == 0 || strcmp(unit, "sample") == 0 ? 1
-                        : strcmp(unit, "epochs") == 0 || strcmp(unit, "epoch") == 0 ? u->epoch
-                        : strcmp(unit, "steps") == 0 || strcmp(unit, "step") == 0   ? u->batch
-                                                                                    : 0;
-    CVY_CHECK(each > 0, CVY_E_CONFIG,
-              "%s: \"%s\" is not a duration, expected a number of samples, epochs or steps: \"10 epochs\"",
-              cvy_tree_where(node), node->text);
-    CVY_TRY(cvy_pool_printf(pool, &text, "%.17g", number * each));
-    copy->text = text;
-    copy->quoted = 0;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *copy->child * (size_t)CVY_MAX(node->count, 1), &copy->child));
+    for (int i = 0; i < node->count; i++)
+        CVY_TRY(to_samples(pool, u, key, node->child[i], &copy->child[i]));
     return CVY_OK;
 }
 
@@ -92,7 +109,7 @@ static cvy_status sort_keys(cvy_schedule *s, const units *u, const cvy_tree *map
         if (!row)
             row = find_row(s->def->options, map->key[i]);
         if (row && strcmp(row->unit, "samples") == 0)
-            CVY_TRY(to_samples(s->pool, u, value, &value));
+            CVY_TRY(to_samples(s->pool, u, map->key[i], value, &value));
         value->used = 1;
         map->child[i]->used = 1;
         CVY_TRY(cvy_tree_set(s->pool, to, map->key[i], value));
