@@ -483,10 +483,17 @@ static cvy_status to_picture(const cvy_dataset *d, struct scratch *s, int64_t nu
 static cvy_status check_finite(const char *what, const float *x, int64_t n)
 {
     int finite = 1;
+    int64_t at = 0;
     for (int64_t i = 0; i < n; i++)
         finite &= isfinite(x[i]) != 0;
-    CVY_CHECK(finite, CVY_E_FORMAT, "%s holds a value that is not a finite number", what);
-    return CVY_OK;
+    if (finite)
+        return CVY_OK;
+    while (isfinite(x[at]))
+        at++;
+    return cvy_error_set(CVY_E_FORMAT,
+                         "element %lld of %s is %g, not a finite number (data.on_bad_sample: skip leaves out such "
+                         "samples)",
+                         (long long)at, what, x[at]);
 }
 
 static cvy_status check_numbers(const cvy_dataset *d, const struct scratch *s, const cvy_picture *p)

@@ -102,6 +102,41 @@ static void test_npy_maps(void)
     cvy_dataset_destroy(&d);
 }
 
+/* f16 is read exactly, in both byte orders, with subnormal numbers; infinity is found as in f32. */
+static void test_npy_half(void)
+{
+    const uint16_t little[2][4] = {{0x3C00, 0xC000, 0x0001, 0x7BFF}, {0x3555, 0x8000, 0x0400, 0x7C00}},
+                   big[4] = {0x003C, 0x00C0, 0x0100, 0xFF7B};
+    const float want[4] = {1, -2, 0x1p-24f, 65504};
+    float x[4];
+    void *const field[] = {x};
+    cvy_dataset *d = NULL;
+    put_npy(in_scratch("half.npy"), "<f2", "2, 4", little, sizeof little);
+    OK(open_text(in_scratch("half.npy"), NULL, 0, &d));
+    OK(cvy_dataset_read(d, 0, 0, field));
+    TRUE_THAT(memcmp(x, want, sizeof x) == 0);
+    FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_FORMAT, "half.npy, record 1: element 3 of x is inf");
+    cvy_dataset_destroy(&d);
+    put_npy(in_scratch("half.npy"), ">f2", "1, 4", big, sizeof big);
+    OK(open_text(in_scratch("half.npy"), NULL, 0, &d));
+    OK(cvy_dataset_read(d, 0, 0, field));
+    TRUE_THAT(memcmp(x, want, sizeof x) == 0);
+    cvy_dataset_destroy(&d);
+}
+
+/* Axes would be read in the wrong order. */
+static void test_npy_fortran(void)
+{
+    const float x[6] = {1, 2, 3, 4, 5, 6};
+    const long order = 10 + (long)strlen("{'descr': '<f4', 'fortran_order': ");
+    cvy_dataset *d = NULL;
+    put_npy(in_scratch("fortran.npy"), "<f4", "2, 3", x, sizeof x);
+    FILE *f = fopen(in_scratch("fortran.npy"), "r+b");
+    TRUE_THAT(f && fseek(f, order, SEEK_SET) == 0 && fwrite("True ", 1, 5, f) == 5 && fclose(f) == 0);
+    FAILS(open_text(in_scratch("fortran.npy"), NULL, 0, &d), CVY_E_UNSUPPORTED,
+          "is in Fortran order; save it by numpy.ascontiguousarray");
+}
+
 static void test_npy_damage(void)
 {
     cvy_dataset *d = NULL;
@@ -189,6 +224,8 @@ int main(void)
     test_npy_regression();
     test_npy_pictures();
     test_npy_maps();
+    test_npy_half();
+    test_npy_fortran();
     test_npy_damage();
     test_idx();
     scratch_remove();

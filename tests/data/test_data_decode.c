@@ -312,6 +312,14 @@ static void test_png(int type, int depth, int channels)
     TRUE_THAT(png && error == 0);
     cvy_picture p;
     int64_t c = 0, h = 0, wd = 0;
+    if (depth == 16) { /* would lose its lower bits */
+        FAILS(cvy_picture_read_header(CVY_CODING_PNG, png, size, &c, &h, &wd), CVY_E_UNSUPPORTED, "16 bits a channel");
+        FAILS(cvy_picture_decode(CVY_CODING_PNG, png, size, channels, &room[0], &rows, &p), CVY_E_UNSUPPORTED,
+              "store such pictures as .npy or HDF5");
+        free(png);
+        spng_ctx_free(ctx);
+        return;
+    }
     OK(cvy_picture_read_header(CVY_CODING_PNG, png, size, &c, &h, &wd));
     TRUE_THAT(c == channels && h == SIDE && wd == SIDE);
     OK(cvy_picture_decode(CVY_CODING_PNG, png, size, channels, &room[0], &rows, &p));
@@ -319,7 +327,7 @@ static void test_png(int type, int depth, int channels)
         for (int64_t k = 0; k < channels; k++) {
             const int v = narrow[i * per + (per >= 3 ? k : 0)];
             const int want = type == SPNG_COLOR_TYPE_INDEXED ? (k == 0 ? 255 - v : k == 1 ? v / 2 : v) : v;
-            TRUE_THAT(abs(at(&p, k, 0, i) - want) <= (depth == 16));
+            TRUE_THAT(at(&p, k, 0, i) == want);
         }
     }
     for (size_t cut = 0; cut < size - 12; cut += 7) /* the last 12 bytes are the empty end mark */

@@ -207,9 +207,9 @@ static void npy(void)
     char source[600];
     snprintf(source, sizeof source, "{path: %s, classes: 4}", in_scratch("arrays"));
     MAKE(put_arrays(NAN, 1));
-    damaged(source, "x.npy, record 7", 1);
+    damaged(source, "x.npy, record 7: element 3 of x is nan", 1);
     MAKE(put_arrays(INFINITY, 1));
-    damaged(source, "not a finite number", 1);
+    damaged(source, "x.npy, record 7: element 3 of x is inf, not a finite number", 1);
     MAKE(put_arrays(0, 4));
     EXPECT_FAULT(train_here(source, "fail", NULL), CVY_E_FORMAT, "label");
     EXPECT_FAULT(train_here(source, "fail", NULL), CVY_E_FORMAT, "4");

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "base/base_file.h"
+#include "data/data_half.h"
 
 size_t array_kind_bytes(array_kind kind)
 {
-    static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+    static const size_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 2};
     return bytes[kind];
 }
 
@@ -34,6 +35,7 @@ static double to_real(array_kind kind, uint64_t bits)
     case ARRAY_I64: return (double)(int64_t)bits;
     case ARRAY_F32: memcpy(&f, &low, sizeof f); return f;
     case ARRAY_F64: memcpy(&d, &bits, sizeof d); return d;
+    case ARRAY_F16: return (double)cvy_half_get((uint16_t)bits);
     default: return (double)bits;
     }
 }

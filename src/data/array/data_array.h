@@ -17,7 +17,8 @@ typedef enum {
     ARRAY_U64,
     ARRAY_I64,
     ARRAY_F32,
-    ARRAY_F64
+    ARRAY_F64,
+    ARRAY_F16
 } array_kind;
 
 struct array {

@@ -73,7 +73,7 @@ static cvy_status parse_type(struct array *a, const char *at)
     } kinds[] = {
         {"u1", ARRAY_U8},  {"b1", ARRAY_U8},  {"i1", ARRAY_I8},  {"u2", ARRAY_U16},
         {"i2", ARRAY_I16}, {"u4", ARRAY_U32}, {"i4", ARRAY_I32}, {"u8", ARRAY_U64},
-        {"i8", ARRAY_I64}, {"f4", ARRAY_F32}, {"f8", ARRAY_F64},
+        {"i8", ARRAY_I64}, {"f2", ARRAY_F16}, {"f4", ARRAY_F32}, {"f8", ARRAY_F64},
     };
     if (at && (*at == '\'' || *at == '"') && strchr("<>|=", at[1])) {
         a->big_endian = at[1] == '>';
@@ -84,7 +84,7 @@ static cvy_status parse_type(struct array *a, const char *at)
             }
         }
     }
-    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: element type %.8s, expected integers, f4 or f8", a->file.path,
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: element type %.8s, expected integers, f2, f4 or f8", a->file.path,
              at ? at : "missing");
 }
 

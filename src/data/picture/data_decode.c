@@ -60,6 +60,11 @@ static cvy_status png_begin(const void *bytes, size_t count, spng_ctx **out, str
         status = png_check(spng_get_ihdr(ctx, ihdr));
     if (status == CVY_OK)
         status = cvy_picture_check_size("PNG", ihdr->height, ihdr->width);
+    if (status == CVY_OK && ihdr->bit_depth > 8)
+        status = cvy_error_set(CVY_E_UNSUPPORTED,
+                               "a PNG of %d bits a channel: pictures are read in 8 bits, and the lower ones would be "
+                               "lost; store such pictures as .npy or HDF5, or convert them to 8 bits",
+                               ihdr->bit_depth);
     if (status == CVY_OK)
         *out = ctx;
     else
@@ -95,7 +100,7 @@ static void png_row_to_planes(const uint8_t *row, int64_t channels, int64_t widt
         out[i] = (uint8_t)((299 * row[3 * i] + 587 * row[3 * i + 1] + 114 * row[3 * i + 2] + 500) / 1000);
 }
 
-/* Always decodes to 8-bit RGB, which libspng supports for every kind of PNG. */
+/* Always decodes to 8-bit RGB, which libspng supports for every kind of PNG. Only pictures of up to 8 bits come here. */
 static cvy_status png_decode(const cvy_decode *d, cvy_picture *out)
 {
     spng_ctx *ctx = NULL;
