@@ -100,7 +100,8 @@ static void png_row_to_planes(const uint8_t *row, int64_t channels, int64_t widt
         out[i] = (uint8_t)((299 * row[3 * i] + 587 * row[3 * i + 1] + 114 * row[3 * i + 2] + 500) / 1000);
 }
 
-/* Always decodes to 8-bit RGB, which libspng supports for every kind of PNG. Only pictures of up to 8 bits come here. */
+/* Always decodes to 8-bit RGB, which libspng supports for every kind of PNG. Only pictures of up to 8 bits come here.
+ */
 static cvy_status png_decode(const cvy_decode *d, cvy_picture *out)
 {
     spng_ctx *ctx = NULL;
