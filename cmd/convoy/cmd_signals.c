@@ -90,15 +90,26 @@ static int read_actions(const char *text)
     return 0;
 }
 
+/* Handlers run on a stack of their own. Matrix products of oneDNN (issue 4845 there, up to version 3.11) point the stack
+ * pointer into the heap for a while. The frame of a handler would overwrite what lies below it, and a later free() would
+ * crash (tests/robust/many_signals.sh). */
+static void use_own_stack(void)
+{
+    static char memory[64 << 10];
+    const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    (void)!sigaltstack(&stack, NULL); /* if it fails, handlers run on the thread's stack */
+}
+
 int cmd_listen(const char *actions, cvy_train_control **control_out)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
     const int code = read_actions(actions);
     if (code)
         return code;
     const cvy_status status = cvy_train_control_create(&control); /* is never freed: it lives as long as the process */
     if (status != CVY_OK)
         return cmd_outcome(status);
+    use_own_stack();
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < CMD_COUNT(signal_table); i++)
         sigaction(signal_table[i].number, &action, NULL);
