@@ -90,9 +90,9 @@ static int read_actions(const char *text)
     return 0;
 }
 
-/* Handlers run on a stack of their own. Matrix products of oneDNN (issue 4845 there, up to version 3.11) point the stack
- * pointer into the heap for a while. The frame of a handler would overwrite what lies below it, and a later free() would
- * crash (tests/robust/many_signals.sh). */
+/* Handlers run on a stack of their own. Matrix products of oneDNN (issue 4845 there, up to version 3.11) point the
+ * stack pointer into the heap for a while. The frame of a handler would overwrite what lies below it, and a later
+ * free() would crash (tests/robust/many_signals.sh). */
 static void use_own_stack(void)
 {
     static char memory[64 << 10];
