@@ -8,6 +8,7 @@
  */
 #include "data/hdf5/data_hdf5.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/base_file.h"
@@ -27,6 +28,8 @@ static const cvy_option hdf5_opts[] = {
     {"where", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, where), "", "", "",
      "condition on data sets of one axis that chooses samples, \"met > 50 and njet >= 2\""},
     {"mask", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, mask), "", "", "", "data set that is true for the samples to use"},
+    {"missing", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, missing), "", "", "",
+     "number that takes the place of missing numbers of the input (fill values); by default they are faults"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, classes), "0", "0..", "",
      "number of classes; 0: the largest label plus one"},
     {"class_per_file", CVY_TYPE_BOOL, CVY_FIELD(hdf5_opts, class_per_file), "false", "", "",
@@ -41,7 +44,11 @@ static const cvy_option hdf5_opts[] = {
 
 int cvy_h5_is_file_name(const char *name)
 {
-    return cvy_data_has_suffix(name, ".h5") || cvy_data_has_suffix(name, ".hdf5");
+    static const char *const suffix[] = {".h5", ".hdf5", ".nc", ".nc4"};
+    for (int i = 0; i < CVY_COUNT(suffix); i++)
+        if (cvy_data_has_suffix(name, suffix[i]))
+            return 1;
+    return 0;
 }
 
 static int hdf5_probe(const char *path)
@@ -136,6 +143,18 @@ static cvy_status describe_pictures(cvy_hdf5 *h, cvy_reader_info *info)
     return CVY_OK;
 }
 
+static cvy_status take_missing(cvy_hdf5 *h)
+{
+    double value = 0;
+    float *instead = NULL;
+    CVY_CHECK(cvy_text_real(h->o->missing, &value) == CVY_OK && isfinite((float)value), CVY_E_CONFIG,
+              "missing: %s is not a number", h->o->missing);
+    CVY_TRY(cvy_pool_alloc(h->pool, sizeof *instead, &instead));
+    *instead = (float)value;
+    h->instead = instead;
+    return CVY_OK;
+}
+
 static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, void **state_out)
 {
     cvy_hdf5 *h = NULL;
@@ -147,6 +166,8 @@ static cvy_status hdf5_open(const cvy_reader_args *args, cvy_reader_info *info, 
     h->lock_made = pthread_mutex_init(&h->lock, NULL) == 0;
     h->filled_made = pthread_cond_init(&h->filled, NULL) == 0;
     cvy_status status = h->lock_made && h->filled_made ? CVY_OK : cvy_error_set(CVY_E_MEMORY, "cannot make a lock");
+    if (status == CVY_OK && h->o->missing)
+        status = take_missing(h);
     if (status == CVY_OK)
         status = cvy_h5_load(h, args->path, info);
     if (status == CVY_OK && h->column[0].encoded)
@@ -214,14 +235,15 @@ static cvy_status read_part(cvy_hdf5 *h, struct position at, int column, cvy_byt
                                      (c->permuted && !as_is ? (size_t)c->elems * sizeof(float) : 0)));
     float *flat = c->permuted ? (float *)(void *)((char *)work->data + cvy_round_to_line(c->row_bytes)) : out;
     CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work->data, &row));
+    cvy_status status = CVY_OK;
     if (!as_is)
-        cvy_h5_to_f32(&c->number, row.data, c->elems, flat);
+        status = cvy_h5_unpack(&h->file[at.file].storage[column].packing, c, row.data, h->instead, flat);
     else if (!c->permuted)
         memcpy(out, row.data, c->row_bytes);
-    if (c->permuted)
+    if (c->permuted && status == CVY_OK)
         permute(c, as_is ? row.data : flat, as_is ? 1 : sizeof(float), out);
     cvy_h5_row_put(h, &row);
-    return CVY_OK;
+    return status;
 }
 
 /* Reads a column as f32. work has row_bytes. */
@@ -229,9 +251,10 @@ static cvy_status read_numbers(cvy_hdf5 *h, struct position at, int column, void
 {
     cvy_h5_row row;
     CVY_TRY(cvy_h5_row_get(h, at.file, column, at.row, work, &row));
-    cvy_h5_to_f32(&h->column[column].number, row.data, h->column[column].elems, out);
+    const cvy_status status =
+        cvy_h5_unpack(&h->file[at.file].storage[column].packing, &h->column[column], row.data, NULL, out);
     cvy_h5_row_put(h, &row);
-    return CVY_OK;
+    return status;
 }
 
 static cvy_status read_one(cvy_hdf5 *h, struct position at, int column, cvy_bytes *work, float *out)

@@ -2,10 +2,10 @@
  * data_hdf5.h: what the files of the HDF5 reader and writer share.
  *
  * data_hdf5.c is the reader. data_hdf5_open.c makes one data set out of files and names. data_hdf5_index.c finds which
- * rows are samples, and their labels. data_hdf5_block.c reads rows. data_hdf5_file.c has all calls of the HDF5 library
- * about files, data sets, number types and messages. The library has one lock for the whole process, so as little as
- * possible goes through it: rows of contiguous data sets are read by position, and chunks are decompressed here, by as
- * many threads as there are.
+ * rows are samples, and their labels. data_hdf5_block.c reads rows, data_hdf5_packing.c unpacks their numbers.
+ * data_hdf5_file.c has all calls of the HDF5 library about files, data sets, number types and messages. The library has
+ * one lock for the whole process, so as little as possible goes through it: rows of contiguous data sets are read by
+ * position, and chunks are decompressed here, by as many threads as there are.
  */
 #ifndef CVY_DATA_HDF5_H
 #define CVY_DATA_HDF5_H
@@ -14,7 +14,7 @@
 
 struct hdf5_opts { /* options of the reader */
     const cvy_tree *x, *y;
-    const char *label, *weight, *mask, *where, *axes;
+    const char *label, *weight, *mask, *where, *axes, *missing;
     int64_t classes, cache_mb;
     int class_per_file, channels;
 };
@@ -80,6 +80,7 @@ typedef struct cvy_h5_found {
     char type[24];
     int whole;   /* its type is an integer */
     int encoded; /* each row is a list of bytes of any length */
+    int is_axis; /* the coordinates of an axis of other data sets (a dimension scale) */
 } cvy_h5_found;
 enum { CVY_H5_FOUND_MAX = 256 };
 /* Lists all data sets of a file, sorted by name; the strings are in pool. Call it between enter and leave. */
@@ -106,6 +107,19 @@ typedef struct cvy_h5_column {
     int64_t stride[CVY_NDIM_MAX];
 } cvy_h5_column;
 
+/* What the attributes of a data set in one file say about its numbers; those of NetCDF's conventions. */
+enum { CVY_H5_MISSING_MAX = 16 };
+typedef struct cvy_h5_packing {
+    int is_on;                 /* 0: the numbers are as they are stored, and none is missing */
+    int is_scaled, is_shifted; /* value = stored * scale + offset */
+    int in_f32;                /* it is computed in f32; 0: in f64 */
+    int sign_bytes;            /* > 0: stored as signed numbers of so many bytes, but meant as unsigned */
+    double scale, offset;
+    double missing[CVY_H5_MISSING_MAX]; /* stored numbers that mean "no measurement" */
+    int nmissing;
+    double least, largest; /* stored numbers outside of this range mean the same */
+} cvy_h5_packing;
+
 typedef enum {
     CVY_H5_PLAIN,  /* rows are contiguous in the file: read by position */
     CVY_H5_CHUNKS, /* chunks that we read by position and decompress ourselves */
@@ -119,6 +133,7 @@ typedef struct cvy_h5_storage {
     int64_t offset;         /* PLAIN: of the first row, in bytes from the start of the file */
     int64_t block_rows;     /* otherwise: rows that are read and cached together */
     int64_t chunk[CVY_NDIM_MAX];
+    cvy_h5_packing packing;
 } cvy_h5_storage;
 
 typedef struct cvy_h5_file {
@@ -147,6 +162,7 @@ typedef struct cvy_hdf5 {
     cvy_dtype dtype;
     cvy_shape shape;
     int64_t y_elems;
+    const float *instead;        /* of the missing numbers of x; NULL: they are faults */
     int64_t nsamples, *selected; /* selected: the global numbers of the rows that are samples; NULL: all rows */
     int32_t *label;              /* [nsamples], or NULL */
     /* Open files and cached blocks, under one lock. A thread may take the library's lock while it holds this one, but
@@ -165,6 +181,17 @@ cvy_status cvy_h5_load(cvy_hdf5 *h, const char *path, cvy_reader_info *info);
 /* data_hdf5_index.c: finds which rows are samples, and their labels. label NULL: there are none, or each file is a
  * class. */
 cvy_status cvy_h5_index(cvy_hdf5 *h, const char *label, cvy_reader_info *info);
+
+/* data_hdf5_packing.c: reads the attributes of a data set. The kind of its numbers becomes unsigned if an attribute
+ * says so. Call it between enter and leave. */
+void cvy_h5_find_packing(hid_t set, cvy_h5_number *number, cvy_h5_packing *out);
+/* Converts stored numbers to f64; missing ones become NaN. */
+void cvy_h5_unpack_f64(const cvy_h5_packing *p, const cvy_h5_number *number, const void *stored, int64_t n,
+                       double *out);
+/* Converts a row as it is stored to f32. Missing numbers become *instead; if it is NULL, they are CVY_E_FORMAT, and the
+ * message has the element. */
+cvy_status cvy_h5_unpack(const cvy_h5_packing *p, const cvy_h5_column *c, const void *stored, const float *instead,
+                         float *out);
 
 /* data_hdf5_file.c: open files. A file stays open while it is pinned. */
 cvy_status cvy_h5_pin(cvy_hdf5 *h, int64_t file);

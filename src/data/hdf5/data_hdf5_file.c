@@ -128,6 +128,7 @@ static cvy_status describe(struct listing *l, const char *name, hid_t set)
     cvy_h5_type_text(type, f->type, sizeof f->type);
     f->whole = H5Tget_class(type) == H5T_INTEGER;
     f->encoded = cvy_h5_is_encoded(type);
+    f->is_axis = H5Aexists(set, "CLASS") > 0 && H5Aexists(set, "NAME") > 0;
     H5Sclose(space);
     H5Tclose(type);
     CVY_TRY(cvy_pool_strdup(l->pool, name, &copy));

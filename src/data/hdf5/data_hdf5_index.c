@@ -23,6 +23,7 @@ struct flat {
     const char *name;
     hid_t set;
     cvy_h5_number number;
+    cvy_h5_packing packing;
     double *value; /* [PIECE_ROWS] */
 };
 
@@ -51,6 +52,8 @@ static cvy_status check_flat(const cvy_h5_file *f, struct flat *a)
     const hid_t type = H5Dget_type(a->set), space = H5Dget_space(a->set);
     const int ndim = H5Sget_simple_extent_dims(space, dim, NULL), known = cvy_h5_number_of(type, &a->number);
     cvy_h5_type_text(type, text, sizeof text);
+    if (known)
+        cvy_h5_find_packing(a->set, &a->number, &a->packing);
     H5Sclose(space);
     H5Tclose(type);
     for (int i = 1; i < ndim; i++)
@@ -112,7 +115,7 @@ static cvy_status read_piece(struct index_pass *p, int64_t first, int64_t n)
         if (status != CVY_OK)
             return cvy_error_prefix(status, "data set %s", a->name);
         cvy_h5_swap(&a->number, p->raw, n);
-        cvy_h5_to_f64(&a->number, p->raw, n, a->value);
+        cvy_h5_unpack_f64(&a->packing, &a->number, p->raw, n, a->value);
     }
     return CVY_OK;
 }

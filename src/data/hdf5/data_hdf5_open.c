@@ -137,14 +137,25 @@ static cvy_status add_named(cvy_hdf5 *h, const char *option, const cvy_tree *t, 
     return CVY_OK;
 }
 
-/* The first of some usual names that the first file has; upper and lower case are the same. */
+/* The first of some usual names that the first file has; upper and lower case are the same. The coordinates y of an
+ * axis are no target. */
 static const cvy_h5_found *usual(const struct names *n, const char *const *name)
 {
     for (; *name; name++)
         for (int i = 0; i < n->nfound; i++)
-            if (strcasecmp(n->found[i].name, *name) == 0)
+            if (!n->found[i].is_axis && strcasecmp(n->found[i].name, *name) == 0)
                 return &n->found[i];
     return NULL;
+}
+
+/* Why the library cannot open a file. Call it between enter and leave. */
+static cvy_status not_hdf5(const char *path)
+{
+    char head[3];
+    if (cvy_data_peek(path, head, sizeof head) == sizeof head && memcmp(head, "CDF", 3) == 0)
+        return cvy_error_set(CVY_E_UNSUPPORTED,
+                             "is a classic NetCDF file; convert it to NetCDF-4: nccopy -k nc4 IN OUT");
+    return cvy_h5_fault(CVY_E_FORMAT, "cannot be opened as an HDF5 file");
 }
 
 static cvy_status list_first_file(cvy_hdf5 *h, struct names *n)
@@ -155,12 +166,11 @@ static cvy_status list_first_file(cvy_hdf5 *h, struct names *n)
         return cvy_error_prefix(status, "%s", f->path);
     cvy_h5_enter();
     const hid_t id = cvy_h5_file_id(f);
-    status = id < 0 ? cvy_h5_fault(CVY_E_FORMAT, "%s: cannot be opened as an HDF5 file", f->path)
-                    : cvy_h5_list(h->pool, id, n->found, &n->nfound);
+    status = id < 0 ? not_hdf5(f->path) : cvy_h5_list(h->pool, id, n->found, &n->nfound);
     cvy_h5_leave();
     cvy_h5_unpin(h, 0);
     cvy_h5_list_text(n->found, n->nfound, n->text, sizeof n->text);
-    return status;
+    return status == CVY_OK ? status : cvy_error_prefix(status, "%s", f->path);
 }
 
 /* Whether the data set is a target, label or weight, by the job or by its usual name. Then it is not an input. */
@@ -319,7 +329,8 @@ static cvy_status shape_column(const cvy_hdf5 *h, cvy_h5_column *c, int is_x)
 
 /* ---- a data set in a file ---- */
 
-static cvy_status look_at_type(const cvy_hdf5 *h, hid_t type, cvy_h5_column *c, int is_first)
+static cvy_status look_at_type(const cvy_hdf5 *h, hid_t set, hid_t type, cvy_h5_column *c, int is_first,
+                               cvy_h5_packing *packing_out)
 {
     cvy_h5_number number = {0};
     char text[24];
@@ -327,10 +338,13 @@ static cvy_status look_at_type(const cvy_hdf5 *h, hid_t type, cvy_h5_column *c, 
     cvy_h5_type_text(type, text, sizeof text);
     CVY_CHECK(encoded || cvy_h5_number_of(type, &number), CVY_E_UNSUPPORTED, "data set %s holds %s, expected numbers%s",
               c->name, text, H5Tget_class(type) == H5T_COMPOUND ? ": write each field as a separate data set" : "");
+    if (!encoded)
+        cvy_h5_find_packing(set, &number, packing_out);
     if (is_first) {
         c->number = number;
         c->encoded = encoded;
     }
+    c->number.is_byte &= number.is_byte;
     CVY_CHECK(c->encoded == encoded && c->number.kind == number.kind && c->number.big_endian == number.big_endian,
               CVY_E_FORMAT, "data set %s holds %s, but other numbers in %s", c->name, text, h->file[0].path);
     return CVY_OK;
@@ -477,11 +491,13 @@ static cvy_status look_at_column(cvy_hdf5 *h, cvy_h5_file *f, int number)
         CVY_FAIL(CVY_E_CONFIG, "has no data set \"%s\" that can be read; it holds %s", c->name, there.text);
     }
     const hid_t type = H5Dget_type(set), space = H5Dget_space(set), plist = H5Dget_create_plist(set);
-    cvy_status status = look_at_type(h, type, c, is_first);
+    cvy_h5_packing packing = {0};
+    cvy_status status = look_at_type(h, set, type, c, is_first, &packing);
     if (status == CVY_OK)
         status = look_at_shape(h, space, f, c, is_first);
     if (status == CVY_OK)
         status = find_storage(f->id, set, plist, f, c, &f->storage[number]);
+    f->storage[number].packing = packing;
     H5Pclose(plist);
     H5Sclose(space);
     H5Tclose(type);
@@ -496,7 +512,7 @@ static cvy_status look_at_file(cvy_hdf5 *h, int64_t number)
         return cvy_error_prefix(status, "%s", f->path);
     cvy_h5_enter();
     if (cvy_h5_file_id(f) < 0)
-        status = cvy_h5_fault(CVY_E_FORMAT, "cannot be opened as an HDF5 file");
+        status = not_hdf5(f->path);
     for (int i = 0; i < h->ncolumn && status == CVY_OK; i++)
         status = look_at_column(h, f, i);
     cvy_h5_leave();
