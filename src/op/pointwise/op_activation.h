@@ -1,5 +1,6 @@
 /*
- * op_activation.h: options of activations and dropout, for the operators and their fast kernels.
+ * op_activation.h: what activations share: the functions of those whose gradient is a factor for each element, the
+ * options that fast kernels read, and the mask of dropout.
  */
 #ifndef CVY_OP_ACTIVATION_H
 #define CVY_OP_ACTIVATION_H
@@ -7,9 +8,57 @@
 #include "base/number/base_rng.h"
 #include "graph/graph_op.h"
 
+/* ---- activations: the `family` of the operator and of its gradient is a cvy_activation_def ---- */
+
+typedef double (*cvy_activation_fn)(const void *options, double x);
+typedef struct cvy_activation_def {
+    const char *grad;        /* name of the gradient's operator; its sources are ddst, and src or dst */
+    cvy_activation_fn value; /* dst of a source x */
+    cvy_activation_fn slope; /* the derivative of value as a function of src, or of dst if from_dst is set */
+    int from_dst;            /* the gradient reads dst, so that src need not be kept */
+    int flop, slope_flop;    /* of one element; an exponential counts as ten */
+} cvy_activation_def;
+
+cvy_status cvy_activation_infer(cvy_node *node);
+cvy_status cvy_activation_grad(cvy_grad *g, const cvy_node *fwd);
+cvy_status cvy_activation_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst);
+void cvy_activation_cost(const cvy_node *node, cvy_cost *cost_out);
+/* For the gradient's operator: ddst, src or dst -> dsrc. */
+cvy_status cvy_activation_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst);
+void cvy_activation_grad_cost(const cvy_node *node, cvy_cost *cost_out);
+
+/* The fields that all descriptors of activations and of their gradients have alike. Add CVY_OP_ELEMENTWISE to the flags
+ * only if the value at 0 is 0, or the padding of a blocked layout would not stay zero. */
+/* clang-format off */
+#define CVY_ACTIVATION_FIELDS                                                                                          \
+    .nsrc_min = 1, .nsrc_max = 1, .ndst = 1, .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,       \
+    .infer = cvy_activation_infer, .grad = cvy_activation_grad, .cost = cvy_activation_cost,                           \
+    .reference = cvy_activation_reference
+#define CVY_ACTIVATION_GRAD_FIELDS                                                                                     \
+    .nsrc_min = 2, .nsrc_max = 2, .ndst = 1, .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,       \
+    .flags = CVY_OP_ELEMENTWISE | CVY_OP_HIDDEN, .infer = cvy_activation_infer, .cost = cvy_activation_grad_cost,      \
+    .reference = cvy_activation_grad_reference
+/* clang-format on */
+
+/* ---- options ---- */
+
 struct cvy_leaky_relu {
     double slope;
 };
+
+struct cvy_elu {
+    double alpha;
+};
+
+struct cvy_gelu {
+    int tanh; /* 0: by the error function; 1: its approximation by a hyperbolic tangent */
+};
+
+struct cvy_softplus {
+    double beta, threshold;
+};
+
+/* ---- dropout ---- */
 
 struct cvy_dropout {
     double p;

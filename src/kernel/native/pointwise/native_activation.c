@@ -1,6 +1,6 @@
 /*
- * native_activation.c: leaky_relu, sigmoid, tanh, their gradients, and clip_value: one pass over memory, in place if
- * the plan allows it.
+ * native_activation.c: leaky_relu, sigmoid, tanh, silu, gelu (its approximation), hard_swish, elu, their gradients, and
+ * clip_value: one pass over memory, in place if the plan allows it.
  *
  * clip_value runs in the UPDATE phase. All except the exponentials are limited by memory bandwidth.
  */
@@ -79,6 +79,100 @@ CVY_SIMD static void tanh_grad_range(int64_t first, int64_t end, void *arg)
         dst[i] = a[i] * (1.0f - b[i]) * (1.0f + b[i]);
 }
 
+CVY_SIMD static void silu_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = a[i] / (1.0f + cvy_exp(-a[i]));
+}
+
+CVY_SIMD static void silu_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        const float y = 1.0f / (1.0f + cvy_exp(-b[i]));
+        dst[i] = a[i] * y * (1.0f + b[i] * (1.0f - y));
+    }
+}
+
+/* The argument of the hyperbolic tangent in gelu with approximate: tanh. */
+CVY_INLINE float gelu_argument(float x)
+{
+    return 0.7978845608028654f * (x + 0.044715f * x * x * x);
+}
+
+CVY_SIMD static void gelu_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = a[i] * (0.5f + 0.5f * cvy_tanh(gelu_argument(a[i])));
+}
+
+CVY_SIMD static void gelu_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        const float x = b[i], t = cvy_tanh(gelu_argument(x));
+        const float density = (1.0f - t) * (1.0f + t) * 0.3989422804014327f * (1.0f + 0.134145f * x * x);
+        dst[i] = a[i] * (0.5f + 0.5f * t + x * density);
+    }
+}
+
+CVY_SIMD static void hard_swish_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = a[i] <= -3.0f ? 0.0f : a[i] >= 3.0f ? a[i] : a[i] * (a[i] + 3.0f) * (1.0f / 6.0f);
+}
+
+CVY_SIMD static void hard_swish_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = b[i] <= -3.0f ? 0.0f : b[i] >= 3.0f ? a[i] : a[i] * (b[i] * (1.0f / 3.0f) + 0.5f);
+}
+
+/* exp(x) - 1 for x <= 0 by the hyperbolic tangent of x / 2, which loses no digits near 0. */
+CVY_SIMD static void elu_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, parameter = s->parameter;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++) {
+        const float t = cvy_tanh(a[i] < 0 ? 0.5f * a[i] : 0.0f);
+        dst[i] = a[i] > 0 ? a[i] : parameter * (2.0f * t / (1.0f - t));
+    }
+}
+
+CVY_SIMD static void elu_grad_range(int64_t first, int64_t end, void *arg)
+{
+    const struct elementwise *s = arg;
+    const float *a = s->a, *b = s->b, parameter = s->parameter;
+    float *dst = s->dst;
+#pragma omp simd
+    for (int64_t i = first; i < end; i++)
+        dst[i] = b[i] > 0 ? a[i] : a[i] * (b[i] + parameter);
+}
+
 CVY_SIMD static void clip_value_range(int64_t first, int64_t end, void *arg)
 {
     const struct elementwise *s = arg;
@@ -92,6 +186,11 @@ CVY_SIMD static void clip_value_range(int64_t first, int64_t end, void *arg)
 static double slope_of(const void *options)
 {
     return ((const struct cvy_leaky_relu *)options)->slope;
+}
+
+static double alpha_of(const void *options)
+{
+    return ((const struct cvy_elu *)options)->alpha;
 }
 
 static double limit_of(const void *options)
@@ -111,6 +210,14 @@ static const struct activation {
     {"sigmoid_grad", 2, 0, sigmoid_grad_range, NULL},
     {"tanh", 1, 0, tanh_range, NULL},
     {"tanh_grad", 2, 0, tanh_grad_range, NULL},
+    {"silu", 1, 0, silu_range, NULL},
+    {"silu_grad", 2, 0, silu_grad_range, NULL},
+    {"gelu", 1, 0, gelu_range, NULL},
+    {"gelu_grad", 2, 0, gelu_grad_range, NULL},
+    {"hard_swish", 1, 0, hard_swish_range, NULL},
+    {"hard_swish_grad", 2, 0, hard_swish_grad_range, NULL},
+    {"elu", 1, 0, elu_range, alpha_of},
+    {"elu_grad", 2, 0, elu_grad_range, alpha_of},
     {"clip_value", 1, 0, clip_value_range, limit_of},
 };
 
@@ -134,6 +241,14 @@ static cvy_status offer(cvy_kernel_ask *ask)
     if (elems != cvy_shape_elems(&ask->node->dst[0]->shape))
         ask->src[0] = ask->dst[0] = cvy_layout_plain();
     return CVY_OK;
+}
+
+/* The error function of exact gelu has no vectorised form here. */
+static cvy_status offer_gelu(cvy_kernel_ask *ask)
+{
+    const struct cvy_gelu *o = ask->node->options;
+    CVY_CHECK(o->tanh, CVY_NOT_APPLICABLE, "this kernel computes gelu with approximate: tanh only");
+    return offer(ask);
 }
 
 static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
@@ -218,6 +333,86 @@ CVY_KERNEL_DEFINE(native_tanh) = {
 CVY_KERNEL_DEFINE(native_tanh_grad) = {
     .name = "native.tanh_grad",
     .op = "tanh_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_silu) = {
+    .name = "native.silu",
+    .op = "silu",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_silu_grad) = {
+    .name = "native.silu_grad",
+    .op = "silu_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_gelu) = {
+    .name = "native.gelu",
+    .op = "gelu",
+    .preference = 50,
+    .offer = offer_gelu,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_gelu_grad) = {
+    .name = "native.gelu_grad",
+    .op = "gelu_grad",
+    .preference = 50,
+    .offer = offer_gelu,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_hard_swish) = {
+    .name = "native.hard_swish",
+    .op = "hard_swish",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_hard_swish_grad) = {
+    .name = "native.hard_swish_grad",
+    .op = "hard_swish_grad",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_elu) = {
+    .name = "native.elu",
+    .op = "elu",
+    .preference = 50,
+    .offer = offer,
+    .create = create,
+    .run = run,
+    .destroy = destroy,
+};
+
+CVY_KERNEL_DEFINE(native_elu_grad) = {
+    .name = "native.elu_grad",
+    .op = "elu_grad",
     .preference = 50,
     .offer = offer,
     .create = create,
