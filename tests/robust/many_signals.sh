@@ -17,7 +17,7 @@ while [ $runs -lt 25 ] && [ $failed = 0 ]; do
     rm -rf run
     "$CONVOY" train job.yaml --threads 1 --out run --progress none --on-signal USR1=ignore >log 2>&1 &
     pid=$!
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do # the handlers are there after the first step
         grep -q '"step"' run/metrics.jsonl 2>/dev/null && break
         sleep 0.05
     done
