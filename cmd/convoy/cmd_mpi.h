@@ -17,4 +17,8 @@ int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, int verbose, c
 /* Number of processes that the launcher started together; 0 if its environment does not say. *by_out: the launcher. */
 int cmd_launched(const char **by_out);
 
+/* Ends the job with the name of this rank if `rc`, the result of an MPI call, is an error. `doing`: what the call was
+ * for. The command asks MPI to return errors, so each of its own calls that communicates is checked. */
+void cmd_mpi_check(int rc, const char *doing);
+
 #endif

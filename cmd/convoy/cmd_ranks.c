@@ -38,6 +38,17 @@ static void abort_all_ranks(void *user, cvy_status status, const char *text)
     MPI_Abort(MPI_COMM_WORLD, CMD_EXIT_FAULT);
 }
 
+void cmd_mpi_check(int rc, const char *doing)
+{
+    char reason[MPI_MAX_ERROR_STRING] = "", text[MPI_MAX_ERROR_STRING + 128];
+    int length = 0;
+    if (rc == MPI_SUCCESS)
+        return;
+    MPI_Error_string(rc, reason, &length);
+    snprintf(text, sizeof text, "MPI fails while the command %s: %s", doing, reason);
+    abort_all_ranks(NULL, CVY_E_COMM, text);
+}
+
 int cmd_launched(const char **by_out)
 {
     static const struct {
@@ -98,8 +109,9 @@ static void warn_of_idle_cores(const cmd_line *line)
         return;
     if (!getenv("OMPI_COMM_WORLD_SIZE") || sched_getaffinity(0, sizeof mine, &mine) != 0)
         return;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
-    MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
+    const char *const doing = "compares the cores of the ranks";
+    cmd_mpi_check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node), doing);
+    cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node), doing);
     MPI_Comm_free(&node);
     if (rank == 0 && sched_getaffinity(getppid(), sizeof all, &all) == 0 && CPU_COUNT(&mine) < CPU_COUNT(&all))
         fprintf(stderr,
@@ -219,6 +231,9 @@ int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *use
         return CMD_EXIT_FAULT;
     }
     in_mpi = 1;
+    /* Open MPI 4 takes an error of a collective operation that is under way to the handler of MPI_COMM_WORLD, not to
+     * that of the library's communicator. The default handler would end the job without the name of the rank. */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (body != run_in_world)
         stop_start_timer(); /* ranks of a sweep may wait long for those that work */
     atexit(on_unexpected_exit);

@@ -61,17 +61,24 @@ static int launch(const cmd_line *line)
     return CMD_EXIT_FAULT;
 }
 
+static const char counting[] = "counts the cores of each node"; /* for cmd_mpi_check() */
+
 /* ---- ranks that sleep ---- */
 
 /* A barrier that sleeps and does not spin: waiting ranks leave the cores to the working ones. */
 static void wait_for_all(MPI_Comm all)
 {
+    const char *const waiting = "waits for the end of a split";
     const struct timespec nap = {.tv_nsec = 2000000};
     MPI_Request request;
     int done = 0;
-    MPI_Ibarrier(all, &request);
-    for (MPI_Test(&request, &done, MPI_STATUS_IGNORE); !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE))
+    cmd_mpi_check(MPI_Ibarrier(all, &request), waiting);
+    for (;;) {
+        cmd_mpi_check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), waiting);
+        if (done)
+            return;
         nanosleep(&nap, NULL);
+    }
 }
 
 /* Lets every rank use all cores that the launcher gave to the node's ranks. Returns their number, the minimum over all
@@ -82,11 +89,11 @@ static int share_cores(MPI_Comm node)
     int cores = 1;
     CPU_ZERO(&mine);
     if (sched_getaffinity(0, sizeof mine, &mine) == 0) {
-        MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
+        cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &mine, (int)sizeof mine, MPI_BYTE, MPI_BOR, node), counting);
         if (sched_setaffinity(0, sizeof mine, &mine) == 0)
             cores = CPU_COUNT(&mine);
     }
-    MPI_Allreduce(MPI_IN_PLACE, &cores, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &cores, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), counting);
     return cores;
 }
 
@@ -157,7 +164,7 @@ static int try_split(struct sweep *s, struct node_position position, int nranks,
     if (progress_key)
         options.sets.word[options.sets.count++] = progress_key;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, rank, &part);
+    cmd_mpi_check(MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, rank, &part), "splits the ranks");
     if (takes_part) {
         code = cmd_on_comm(&line, part, threads, options.ranks.verbose, bench, s);
         MPI_Comm_free(&part);
@@ -200,12 +207,12 @@ static int sweep(const cmd_line *line, void *user)
     (void)user;
     s = (struct sweep){.line = line, .options = line->options};
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    cmd_mpi_check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node), counting);
     MPI_Comm_rank(node, &position.node_rank);
     MPI_Comm_size(node, &position.node_size);
     position.nodes = position.node_rank == 0;
-    MPI_Allreduce(MPI_IN_PLACE, &position.nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &position.node_size, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &position.nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), counting);
+    cmd_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &position.node_size, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), counting);
     const int cores = share_cores(node);
     if (rank == 0 && !s.options->json)
         cmd_bench_head();
@@ -213,8 +220,9 @@ static int sweep(const cmd_line *line, void *user)
     if (rank == 0)
         print_best(&s);
     if (s.count > 0 && !cmd_bench_is_list(s.options))
-        code = 0;                                    /* some splits are impossible: they were reported and left out */
-    MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD); /* rank 0 is in every split */
+        code = 0; /* some splits are impossible: they were reported and left out */
+    /* rank 0 is in every split */
+    cmd_mpi_check(MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD), "agrees on the exit code");
     MPI_Comm_free(&node);
     return code;
 }
