@@ -7,8 +7,9 @@
  *     cvy_network_apply(network, n, &in, 1, &out, 1);
  *
  * What the job does to its data before training, it does here, too: the scaling of pixels, data.normalize, resizing and
- * central crops. Random augmentation and dropout are left out. Each rank opens and applies its own network; no call
- * waits for another rank. Several threads may each use a network of their own.
+ * central crops. The scaling of targets (data.normalize_targets) is undone. Random augmentation and dropout are left
+ * out. Each rank opens and applies its own network; no call waits for another rank. Several threads may each use a
+ * network of their own.
  */
 #ifndef CONVOY_NETWORK_H
 #define CONVOY_NETWORK_H
@@ -115,10 +116,10 @@ CVY_API const char *cvy_network_class(const cvy_network *network, int64_t label)
  * @out: [nout], the outputs that are wanted, in any order
  *
  * The output for a sample does not depend on the others. Outputs are those of the network's last layer: for classes,
- * these are logits and not probabilities. Allocates nothing after the first call with arrays of these dtypes.
- * Collective: no. Errors: CVY_E_ARGUMENT (an array that is missing, unknown, of another size or dtype), CVY_E_NUMERIC
- * (an input is not finite), CVY_E_SHAPE (a picture of another size), CVY_E_MEMORY. After a fault, outputs may be partly
- * written.
+ * these are logits and not probabilities; for targets, numbers in the units of the data. Allocates nothing after the
+ * first call with arrays of these dtypes. Collective: no. Errors: CVY_E_ARGUMENT (an array that is missing, unknown, of
+ * another size or dtype), CVY_E_NUMERIC (an input is not finite), CVY_E_SHAPE (a picture of another size),
+ * CVY_E_MEMORY. After a fault, outputs may be partly written.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_network_apply(cvy_network *network, int64_t n, const cvy_network_in *in, int nin,
                                                     const cvy_network_out *out, int nout);

@@ -20,6 +20,16 @@ typedef struct cvy_field {
     cvy_shape shape;
 } cvy_field; /* one field of a sample: "x" f32 [C, H, W], "label" i32 scalar, "y", "weight" */
 
+/* A target is stored in units of its own; training sees (y - mean) / std. The lists have a number for each channel of a
+ * map, or for each number of a vector. */
+typedef struct cvy_scaling {
+    int64_t n; /* 0: y is not scaled */
+    const double *mean, *std;
+} cvy_scaling;
+/* Gives rows of scaled targets, or of outputs that are compared with them, their own units back. y: [rows, row_elems],
+ * of which a row is [n, ...]; f32 or f64. */
+void cvy_scaling_undo(const cvy_scaling *s, int64_t rows, int64_t row_elems, cvy_dtype dtype, void *y);
+
 typedef struct cvy_dataset cvy_dataset;
 
 typedef struct cvy_dataset_info {
@@ -30,6 +40,9 @@ typedef struct cvy_dataset_info {
     const char *const *class_name;  /* nclasses names */
     const char *format;             /* name of the reader */
     const char *path;
+    int64_t target_channels; /* channels of a map "y", or numbers of a vector; 0: there is no "y" */
+    cvy_scaling scaling;     /* of "y" */
+    int may_be_left; /* augmentation moves pixels of x, and nobody has said whether the numbers of "y" go with them */
 } cvy_dataset_info;
 
 /* source: a path (the format is detected), a map {path: .., format: .., range: .., limit: .., ...reader options}, a

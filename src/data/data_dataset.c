@@ -73,7 +73,10 @@ static cvy_status describe(cvy_dataset *d)
     if (r->has_label)
         add_field(info, "label", CVY_DTYPE_I32, &scalar);
     if (r->has_y)
-        add_field(info, "y", CVY_DTYPE_F32, &r->y_shape);
+        add_field(info, "y", CVY_DTYPE_F32, cvy_augment_target_shape(d->augment));
+    info->target_channels = cvy_augment_target_channels(d->augment);
+    info->scaling = *cvy_augment_target_scaling(d->augment);
+    info->may_be_left = cvy_augment_may_leave_target(d->augment);
     if (r->has_weight)
         add_field(info, "weight", CVY_DTYPE_F32, &scalar);
     if (!r->has_label)
@@ -510,18 +513,17 @@ static cvy_status read_fields(cvy_dataset *d, struct scratch *s, int64_t number,
 {
     cvy_picture picture = {0};
     const cvy_reader_info *set = &d->stored;
-    int field = 0;
-    CVY_TRY(name_sample(d, number, to_picture(d, s, number, epoch, &picture)));
-    CVY_TRY(name_sample(d, number, check_numbers(d, s, &picture)));
-    CVY_TRY(name_sample(d, number,
-                        cvy_augment_apply(d->augment, picture, epoch, number, s->augmented, field_out[field++])));
+    int field = 1;
+    float *const x = field_out[0], *y = NULL;
     if (set->has_label)
         memcpy(field_out[field++], &s->raw.label, sizeof s->raw.label);
     if (set->has_y)
-        memcpy(field_out[field++], s->raw.y.data, (size_t)cvy_shape_elems(&set->y_shape) * sizeof(float));
+        y = field_out[field++];
     if (set->has_weight)
         memcpy(field_out[field++], &s->raw.weight, sizeof s->raw.weight);
-    return CVY_OK;
+    CVY_TRY(to_picture(d, s, number, epoch, &picture));
+    CVY_TRY(check_numbers(d, s, &picture));
+    return cvy_augment_apply_both(d->augment, picture, s->raw.y.data, epoch, number, s->augmented, x, y);
 }
 
 cvy_status cvy_dataset_read(cvy_dataset *d, int64_t number, uint64_t epoch, void *const *field_out)
@@ -533,7 +535,7 @@ cvy_status cvy_dataset_read(cvy_dataset *d, int64_t number, uint64_t epoch, void
     CVY_TRY(borrow_scratch(d, &s));
     cvy_status status = cvy_dataset_read_raw(d, number, &s->raw);
     if (status == CVY_OK)
-        status = read_fields(d, s, number, epoch, field_out);
+        status = name_sample(d, number, read_fields(d, s, number, epoch, field_out));
     return_scratch(d, s);
     return status;
 }

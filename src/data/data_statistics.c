@@ -1,5 +1,6 @@
 /*
- * data_statistics.c: mean and standard deviation of each channel, for `data.normalize: auto`.
+ * data_statistics.c: mean and standard deviation of each channel, for `auto` of data.normalize and
+ * data.normalize_targets.
  *
  * It runs before the first step. The samples are cut into PARTS runs, whatever the number of ranks, and a rank reads
  * every nranks-th run with its own loader. Moments of planes, samples and parts are merged as in Chan, Golub and
@@ -10,7 +11,6 @@
 
 #include <math.h>
 
-#include "base/machine/base_clock.h"
 #include "data/data_reader.h"
 
 enum { PARTS = 256, SLICE = 32 };
@@ -60,20 +60,36 @@ static struct moments of_plane(const float *x, int64_t n)
     return p;
 }
 
-static void add_rows(const cvy_rows *rows, int nchannels, int64_t plane, struct moments *part)
+struct pass { /* a pass over the data: statistics of some fields */
+    const cvy_dataset_info *info;
+    const cvy_channel_statistics *field;
+    int nfield;
+    int64_t nchannels;       /* of all fields */
+    struct moments *moments; /* [PARTS][nchannels] */
+};
+
+static void add_field(const struct pass *p, const cvy_channel_statistics *f, const cvy_rows *rows, struct moments *part)
 {
+    const int64_t elems = cvy_shape_elems(&p->info->field[f->field].shape), plane = elems / f->nchannels;
     for (int64_t row = 0; row < rows->n; row++) {
-        const float *x = (const float *)rows->field[0] + row * nchannels * plane;
-        for (int c = 0; c < nchannels && rows->weight[row] > 0; c++) {
-            const struct moments p = of_plane(x + c * plane, plane);
-            merge(&part[c], &p);
+        const float *x = (const float *)rows->field[f->field] + row * elems;
+        for (int64_t c = 0; c < f->nchannels && rows->weight[row] > 0; c++) {
+            const struct moments m = of_plane(x + c * plane, plane);
+            merge(&part[c], &m);
         }
     }
 }
 
-/* Computes this rank's parts, in moments[PARTS][nchannels]. */
-static cvy_status sum_parts(cvy_dataset *d, const cvy_loader_opts *opts, struct deal *deal, int nchannels,
-                            int64_t plane, struct moments *moments)
+static void add_rows(const struct pass *p, const cvy_rows *rows, struct moments *part)
+{
+    for (int i = 0; i < p->nfield; i++) {
+        add_field(p, &p->field[i], rows, part);
+        part += p->field[i].nchannels;
+    }
+}
+
+/* Computes this rank's parts. */
+static cvy_status sum_parts(cvy_dataset *d, const cvy_loader_opts *opts, const struct deal *deal, struct pass *pass)
 {
     cvy_loader *loader = NULL;
     cvy_status status = cvy_loader_create(d, opts, &loader);
@@ -82,56 +98,70 @@ static cvy_status sum_parts(cvy_dataset *d, const cvy_loader_opts *opts, struct 
         status = cvy_loader_get(loader, step, &rows, NULL);
         if (status != CVY_OK)
             break;
-        add_rows(rows, nchannels, plane, moments + (step / deal->nslice * deal->nranks + deal->rank) * nchannels);
+        const int64_t part = step / deal->nslice * deal->nranks + deal->rank;
+        add_rows(pass, rows, pass->moments + part * pass->nchannels);
         cvy_loader_release(loader, rows);
     }
     cvy_loader_destroy(&loader);
     return status == CVY_END ? CVY_OK : status;
 }
 
-static void finish(const struct moments *moments, int64_t plane, cvy_channel_statistics *s)
+/* Combines the parts. Returns the number of samples. */
+static int64_t finish(const struct pass *p, int64_t first, cvy_channel_statistics *f)
 {
-    for (int c = 0; c < s->nchannels; c++) {
-        struct moments all = {0};
-        for (int p = 0; p < PARTS; p++)
-            merge(&all, &moments[p * s->nchannels + c]);
-        s->mean[c] = all.mean;
-        s->std[c] = all.m2 > 0 ? sqrt(all.m2 / all.n) : 1;
-        s->nsamples = (int64_t)(all.n / (double)plane + 0.5);
+    const int64_t plane = cvy_shape_elems(&p->info->field[f->field].shape) / f->nchannels;
+    struct moments all = {0};
+    for (int64_t c = 0; c < f->nchannels; c++) {
+        all = (struct moments){0};
+        for (int part = 0; part < PARTS; part++)
+            merge(&all, &p->moments[part * p->nchannels + first + c]);
+        f->mean[c] = all.mean;
+        f->std[c] = all.m2 > 0 ? sqrt(all.m2 / all.n) : 0;
     }
+    return (int64_t)(all.n / (double)plane + 0.5);
 }
 
-cvy_status cvy_channel_statistics_make(cvy_dataset *d, cvy_comm *comm, int64_t limit, uint64_t seed, int threads,
-                                       int skip_bad, cvy_channel_statistics *out)
+static cvy_status make_lists(cvy_pool *pool, struct pass *p, cvy_channel_statistics *fields)
 {
-    const cvy_dataset_info *info = cvy_dataset_describe(d);
-    const cvy_shape *shape = &info->field[0].shape;
-    const int64_t elems = cvy_shape_elems(shape), channels = shape->ndim > 0 ? shape->dim[0] : 1;
-    cvy_channel_statistics s = {.nchannels = channels <= CVY_LIST_MAX ? (int)channels : 1};
-    const int64_t plane = elems / s.nchannels, all = info->nsamples;
-    struct deal deal = {.count = limit > 0 ? CVY_MIN(limit, all) : all, .rank = comm->rank, .nranks = comm->nranks};
-    const double start = cvy_clock_s();
-    struct moments *moments = NULL;
+    for (int i = 0; i < p->nfield; i++) {
+        cvy_channel_statistics *f = &fields[i];
+        p->nchannels += f->nchannels;
+        CVY_TRY(cvy_pool_alloc(pool, sizeof *f->mean * (size_t)f->nchannels, &f->mean));
+        CVY_TRY(cvy_pool_alloc(pool, sizeof *f->std * (size_t)f->nchannels, &f->std));
+    }
+    return cvy_mem_alloc(sizeof *p->moments * PARTS * (size_t)p->nchannels, &p->moments);
+}
+
+cvy_status cvy_channel_statistics_make(cvy_dataset *d, cvy_comm *comm, const cvy_statistics_opts *opts, cvy_pool *pool,
+                                       cvy_channel_statistics *fields, int count, int64_t *nsamples_out)
+{
+    struct pass pass = {.info = cvy_dataset_describe(d), .field = fields, .nfield = count};
+    const int64_t all = pass.info->nsamples;
+    struct deal deal = {
+        .count = opts->limit > 0 ? CVY_MIN(opts->limit, all) : all, .rank = comm->rank, .nranks = comm->nranks};
+    int64_t first = 0;
     deal.nslice = ((deal.count + PARTS - 1) / PARTS + SLICE - 1) / SLICE;
-    const cvy_loader_opts opts = {.shuffle = deal.count < all ? CVY_SHUFFLE_ALL : CVY_SHUFFLE_NONE,
-                                  .seed = seed,
-                                  .threads = threads,
-                                  .depth = 2,
-                                  .skip_bad = skip_bad,
-                                  .share = deal_share,
-                                  .share_user = &deal};
-    cvy_status status = cvy_mem_alloc(sizeof *moments * PARTS * (size_t)s.nchannels, &moments);
+    const cvy_loader_opts loader = {.shuffle = deal.count < all ? CVY_SHUFFLE_ALL : CVY_SHUFFLE_NONE,
+                                    .seed = opts->seed,
+                                    .threads = opts->threads,
+                                    .depth = 2,
+                                    .skip_bad = opts->skip_bad,
+                                    .share = deal_share,
+                                    .share_user = &deal};
+    cvy_status status = make_lists(pool, &pass, fields);
     if (status == CVY_OK)
-        status = sum_parts(d, &opts, &deal, s.nchannels, plane, moments);
+        status = sum_parts(d, &loader, &deal, &pass);
     CVY_TRY_OUT(cvy_comm_agree(comm, status));
-    CVY_TRY_OUT(comm->ops->allreduce(comm, moments, (int64_t)PARTS * s.nchannels * 3, CVY_DTYPE_F64, CVY_REDUCE_SUM));
-    finish(moments, plane, &s);
-    s.seconds = cvy_clock_s() - start;
-    if (s.nsamples == 0)
+    CVY_TRY_OUT(
+        comm->ops->allreduce(comm, pass.moments, (int64_t)PARTS * pass.nchannels * 3, CVY_DTYPE_F64, CVY_REDUCE_SUM));
+    for (int i = 0; i < count; i++) {
+        *nsamples_out = finish(&pass, first, &fields[i]);
+        first += fields[i].nchannels;
+    }
+    if (*nsamples_out == 0)
         CVY_FAIL_OUT(CVY_E_FORMAT, "%s: no valid sample to compute mean and standard deviation from",
-                     info->path ? info->path : info->format);
-    *out = s;
+                     pass.info->path ? pass.info->path : pass.info->format);
 out:
-    cvy_mem_free(&moments);
+    cvy_mem_free(&pass.moments);
     return status;
 }

@@ -23,10 +23,11 @@ enum { CVY_BALANCE_NONE, CVY_BALANCE_CLASS };
 enum { CVY_CACHE_NONE, CVY_CACHE_MEMORY, CVY_CACHE_DECODED };
 enum { CVY_BAD_SAMPLE_FAIL, CVY_BAD_SAMPLE_SKIP };
 struct cvy_job_data {
-    const cvy_tree *train, *val, *test, *augment, *normalize;
+    const cvy_tree *train, *val, *test, *roles, *augment, *normalize, *normalize_targets;
     int64_t normalize_samples;
-    int normalize_auto;    /* data.normalize is `auto`, and its numbers are not computed yet */
-    const cvy_tree *steps; /* augment, followed by the normalisation */
+    /* data.normalize, or data.normalize_targets, is `auto`, and its numbers are not computed yet */
+    int normalize_auto, normalize_targets_auto;
+    const cvy_tree *steps; /* the role of the target, augment, and the normalisation */
     const char *shuffle_text, *threads_text;
     int shuffle; /* a cvy_shuffle, from shuffle_text */
     int64_t window;

@@ -31,13 +31,21 @@ static const cvy_option data_rows[] = {
      "seed"},
     {"test", CVY_TYPE_TREE, DATA(test), "", "", "",
      "test data: a source like `train`; it never selects anything; without `val` it is scored after every epoch"},
+    {"roles", CVY_TYPE_TREE, DATA(roles), "", "", "",
+     "what targets are, so that they move with x under `augment`: {y: field}, or label_map, point, vector, none; "
+     "points "
+     "and vectors have an order: {y: {role: vector, order: x_y}}"},
     {"augment", CVY_TYPE_TREE, DATA(augment), "", "", "",
      "list of operations on each sample, in order, such as [{random_crop: {pad: 4}}, mirror]"},
     {"normalize", CVY_TYPE_TREE, DATA(normalize), "", "", "",
      "normalisation of x after `augment`: auto uses mean and standard deviation of each channel of the training data, "
      "{mean: [...], std: [...]} those given, none turns it off"},
+    {"normalize_targets", CVY_TYPE_TREE, DATA(normalize_targets), "", "", "",
+     "normalisation of targets that are numbers, undone in predictions and scores: auto uses mean and standard "
+     "deviation of each number, or channel of a map, of the training data; {mean: [...], std: [...]} those given; none "
+     "turns it off"},
     {"normalize_samples", CVY_TYPE_INT, DATA(normalize_samples), "50000", "0..", "samples",
-     "how many samples `normalize: auto` reads, drawn by seed if there are more; 0: all"},
+     "how many samples `auto` of the normalisations reads, drawn by seed if there are more; 0: all"},
     {"shuffle", CVY_TYPE_STRING, DATA(shuffle_text), "true", "", "",
      "a new order every epoch: true over all samples, window within windows of neighbouring ones (for storage that is "
      "slow in random order), or false"},

@@ -136,6 +136,8 @@ static cvy_status list_outputs(cvy_network *n)
         const void *data = NULL;
         cvy_shape whole, *sample = &n->output[n->noutput].shape;
         n->output[n->noutput].name = t->output[n->noutput].name;
+        n->output[n->noutput].scaling =
+            *cvy_job_output_scaling(n->spec.job, &n->spec.data, n->model, t->output[n->noutput].name);
         CVY_TRY(cvy_program_output(n->program, task, t->output[n->noutput].name, &data, &whole));
         sample->ndim = whole.ndim > 0 ? whole.ndim - 1 : 0;
         for (int i = 0; i < sample->ndim; i++)
@@ -153,6 +155,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
               "%s: plan.kernels is clock, which computes nothing: it is for convoy bench",
               cvy_job_where(job, "plan", "kernels"));
     CVY_TRY(cvy_augment_create(job->data.steps, 0, (uint64_t)job->train.seed, &n->spec.stored, &n->augment));
+    n->spec.data.scaling = *cvy_augment_target_scaling(n->augment);
     CVY_TRY(cvy_job_model(job, &n->spec.data, 0, &n->model));
     CVY_CHECK(n->model->ninput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d inputs, the limit is %d", n->model->ninput,
               CVY_NETWORK_ARRAYS);

@@ -32,7 +32,8 @@ struct cvy_network {
     int nsize, noutput;
     struct {
         const char *name;
-        cvy_shape shape; /* of a sample */
+        cvy_shape shape;     /* of a sample */
+        cvy_scaling scaling; /* in the augmentation's memory */
     } output[CVY_NETWORK_ARRAYS];
     /* Buffers of a call: a sample of x as f32 before augmentation, and what augmentation needs. */
     cvy_bytes plain, row, scratch[2];

@@ -208,10 +208,12 @@ static cvy_status read_outputs(const struct call *c, int task, int64_t first, in
     const cvy_dtype dtype = cvy_plan_outside_dtype(c->n->program->opts.dtype);
     for (int k = 0; k < c->nout; k++) {
         const int64_t elems = cvy_shape_elems(&c->n->output[c->output[k]].shape);
+        const cvy_dtype wanted = c->out[k].dtype;
+        void *to = (void *)(uintptr_t)elems_at(c->out[k].data, wanted, first * elems);
         const void *data = NULL;
         CVY_TRY(cvy_program_output(c->n->program, task, c->n->output[c->output[k]].name, &data, NULL));
-        copy(data, dtype, (void *)(uintptr_t)elems_at(c->out[k].data, c->out[k].dtype, first * elems), c->out[k].dtype,
-             rows * elems);
+        copy(data, dtype, to, wanted, rows * elems);
+        cvy_scaling_undo(&c->n->output[c->output[k]].scaling, rows, elems, wanted, to);
     }
     return CVY_OK;
 }

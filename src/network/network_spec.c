@@ -30,6 +30,11 @@ static void add_data(cvy_json *json, const cvy_reader_info *stored, const cvy_da
     add_form(json, stored->dtype, &stored->shape);
     cvy_json_bool(json, "varying", stored->varying);
     cvy_json_close(json, '}');
+    if (stored->has_y) {
+        cvy_json_open(json, "target", '{');
+        add_form(json, CVY_DTYPE_F32, &stored->y_shape);
+        cvy_json_close(json, '}');
+    }
     cvy_json_open(json, "fields", '[');
     for (int i = 1; i < data->nfield; i++) {
         cvy_json_open(json, NULL, '{');
@@ -130,6 +135,17 @@ static cvy_status read_classes(cvy_network_spec *s, const cvy_tree *root)
     return CVY_OK;
 }
 
+/* The target before augmentation. Files of versions that did not move targets have none; theirs is among the fields. */
+static cvy_status read_target(cvy_network_spec *s, const cvy_tree *root)
+{
+    const cvy_tree *target = cvy_tree_get(root, "target");
+    cvy_dtype dtype = CVY_DTYPE_F32;
+    if (!target)
+        return CVY_OK;
+    s->stored.has_y = 1;
+    return read_form(target, &dtype, &s->stored.y_shape);
+}
+
 /* Sets the shape of x to that after the job's augmentation, of which only the part without random numbers is done. */
 static cvy_status follow_augmentation(cvy_network_spec *s)
 {
@@ -165,6 +181,7 @@ static cvy_status read_spec(cvy_network_spec *s, const char *where, const char *
     CVY_TRY(cvy_tree_bool(varying, &s->stored.varying));
     CVY_CHECK(s->stored.dtype == CVY_DTYPE_U8 || s->stored.dtype == CVY_DTYPE_F32, CVY_E_FORMAT,
               "its input is %s, expected u8 or f32", cvy_dtype_text(s->stored.dtype));
+    CVY_TRY(read_target(s, root));
     CVY_TRY(read_fields(s, cvy_tree_get(root, "fields")));
     CVY_TRY(read_classes(s, root));
     CVY_TRY(cvy_pool_strdup(s->pool, where, &path));
@@ -204,8 +221,13 @@ static cvy_status copy_data(cvy_network_spec *s, cvy_dataset *data)
     const cvy_dataset_info *info = cvy_dataset_describe(data);
     const cvy_reader_info *stored = cvy_dataset_reader_info(data);
     const char **name = NULL;
-    s->stored = (cvy_reader_info){.dtype = stored->dtype, .shape = stored->shape, .varying = stored->varying};
+    s->stored = (cvy_reader_info){.dtype = stored->dtype,
+                                  .shape = stored->shape,
+                                  .varying = stored->varying,
+                                  .has_y = stored->has_y,
+                                  .y_shape = stored->y_shape};
     s->data = *info;
+    s->data.scaling = (cvy_scaling){0}; /* it belongs to the data set */
     s->data.path = s->job->file;
     s->data.format = NULL;
     s->data.class_name = NULL;

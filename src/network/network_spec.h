@@ -15,8 +15,8 @@
 typedef struct cvy_network_spec { /* zero-initialise it, end it with cvy_network_spec_end() */
     cvy_pool *pool;
     cvy_job *job;           /* data.normalize holds numbers, not `auto` */
-    cvy_reader_info stored; /* dtype, shape and varying: x before augmentation */
-    cvy_dataset_info data;  /* fields and classes; field[0] is x after augmentation */
+    cvy_reader_info stored; /* dtype, shape and varying: x before augmentation; has_y and y_shape: the target */
+    cvy_dataset_info data;  /* fields and classes; field[0] is x after augmentation; it has no scaling */
 } cvy_network_spec;
 
 /* Writes the spec of a job whose training data are open, as one line of JSON. The caller frees the text. */

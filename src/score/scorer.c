@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/number/base_exact.h"
+#include "data/data_reader.h"
 #include "job/job_table.h"
 
 cvy_status cvy_scorer_add(cvy_session *s, cvy_dataset *data, const cvy_model *model, cvy_scorer *out)
@@ -97,7 +98,26 @@ struct batch_view {
     double *weight;
 };
 
-static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows *rows, struct batch_view *view)
+/* Gives the target of the rows its own units back, and the output in a copy. */
+static cvy_status undo_scaling(const cvy_scorer *scorer, const char *output, const cvy_rows *rows, cvy_bytes *room,
+                               struct batch_view *view)
+{
+    const cvy_session *s = scorer->session;
+    const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
+    const cvy_scaling *scaling = cvy_job_output_scaling(s->job, info, s->model, output);
+    const size_t bytes = (size_t)view->output.elems * cvy_dtype_bytes(view->output.dtype);
+    if (scaling->n == 0 || rows->n == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_bytes_need(room, bytes));
+    memcpy(room->data, view->output.data, bytes);
+    view->output.data = room->data;
+    cvy_scaling_undo(scaling, rows->n, view->output.elems / rows->n, view->output.dtype, view->output.data);
+    cvy_scaling_undo(scaling, rows->n, view->target.elems / rows->n, view->target.dtype, view->target.data);
+    return CVY_OK;
+}
+
+static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows *rows, cvy_bytes *room,
+                             struct batch_view *view)
 {
     const cvy_program *p = scorer->session->program;
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
@@ -123,7 +143,7 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows 
             view->target.elems = cvy_span_prod(&view->target, 0, view->target.ndim);
         }
     }
-    return CVY_OK;
+    return undo_scaling(scorer, p->task[step]->output[0].name, rows, room, view);
 }
 
 /* Adds this rank's part of the step's loss times its normaliser, shard by shard. The normaliser is global, so only rank
@@ -151,6 +171,7 @@ struct pass {
     int nmetric;
     cvy_exact loss[2 * LOSS_MAX + 1]; /* sums, then normalisers, then the number of samples skipped */
     int nloss;
+    cvy_bytes output; /* of a step, in the units of the target */
 };
 
 /* Adds rows shard by shard, because the grouping of rows decides the bits of their sums. */
@@ -171,7 +192,7 @@ static cvy_status run_step(cvy_scorer *scorer, struct pass *pass, int64_t at, co
     struct batch_view view;
     CVY_TRY(cvy_session_fill(s, step, cvy_dataset_describe(scorer->data), rows));
     CVY_TRY(cvy_program_step(s->program, step, 0));
-    CVY_TRY(view_batch(scorer, step, rows, &view));
+    CVY_TRY(view_batch(scorer, step, rows, &pass->output, &view));
     const cvy_metric_rows metric_rows = {
         .n = rows->n, .output = &view.output, .target = &view.target, .weight = view.weight};
     if (output) /* first, because it is collective, and a fault of a metric belongs to this rank only */
@@ -252,6 +273,7 @@ static void end(struct pass *pass)
 {
     for (int i = 0; i < CVY_COUNT(pass->metric); i++)
         cvy_metric_destroy(&pass->metric[i]);
+    cvy_mem_free(&pass->output.data);
 }
 
 cvy_status cvy_scorer_names(const cvy_scorer *scorer, cvy_scores *out)

@@ -260,7 +260,7 @@ static cvy_status open_further(cvy_session *s, const cvy_tree *source, cvy_datas
 static cvy_status open_base(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
-    CVY_TRY(cvy_dataset_open(s->from[CVY_SOURCE_TRAIN], data->augment, 0, (uint64_t)s->job->train.seed, &s->base));
+    CVY_TRY(cvy_dataset_open(s->from[CVY_SOURCE_TRAIN], data->steps, 0, (uint64_t)s->job->train.seed, &s->base));
     return cache(s, s->base);
 }
 
@@ -276,10 +276,22 @@ static cvy_status open_part(cvy_session *s, int random, int part, cvy_dataset **
     return cvy_dataset_split(*whole, data->val_share, seed, part, out);
 }
 
+static void note_left_target(cvy_session *s)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(s->train);
+    if (info->may_be_left)
+        cvy_text_add(
+            &s->notes,
+            "data.augment moves the pixels of x, and the numbers of the target y stay as they are: if they are "
+            "positions or components along the axes of x, say so by data.roles, otherwise by data.roles: {y: "
+            "none}\n");
+}
+
 static cvy_status open_training(cvy_session *s)
 {
     const struct cvy_job_data *data = &s->job->data;
     CVY_TRY(open_part(s, 1, 0, &s->whole[0], &s->train));
+    note_left_target(s);
     if (data->val_share > 0)
         CVY_TRY(open_part(s, 0, 1, &s->whole[1], &s->val));
     else if (s->from[CVY_SOURCE_VAL])
@@ -299,7 +311,7 @@ static cvy_status open_training(cvy_session *s)
     return CVY_OK;
 }
 
-/* Computes data.normalize from the training samples only, without random augmentation. */
+/* Computes the numbers of the normalisations from the training samples only, without random augmentation. */
 static cvy_status find_normalize(cvy_session *s)
 {
     cvy_comm *comm = s->context->comm;
@@ -318,7 +330,7 @@ cvy_status cvy_session_open_training_data(cvy_session *s, int reads)
     CVY_TRY(stage_sources(s, reads));
     CVY_TRY(cvy_comm_agree(s->context->comm, reads ? make_cache(s) : CVY_OK));
     CVY_TRY(cvy_comm_agree(s->context->comm, open_base(s)));
-    if (reads && s->job->data.normalize_auto)
+    if (reads && cvy_job_wants_statistics(s->job))
         CVY_TRY(find_normalize(s));
     return cvy_comm_agree(s->context->comm, open_training(s));
 }

@@ -130,6 +130,19 @@ static cvy_status loss_name(cvy_model *m, const char *output, int is_only, char 
     return CVY_OK;
 }
 
+/* A scaled target has mean 0 and deviation 1. Losses on probabilities need targets of 0 .. 1. */
+static cvy_status check_scaled(const cvy_job *job, const cvy_op_def *op, const char *target)
+{
+    const cvy_loss_each_def *each = op->build == cvy_loss_each_build ? op->family : NULL;
+    CVY_CHECK(
+        !job->data.normalize_targets || strcmp(target, "y") != 0 || (each && each->target_min == each->target_max),
+        CVY_E_CONFIG,
+        "%s: data.normalize_targets does not go with the loss %s, whose targets have a fixed range; take mse, mae "
+        "or huber, or leave the targets as they are",
+        cvy_job_where(job, "data", "normalize_targets"), op->name);
+    return CVY_OK;
+}
+
 static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, const char *output, double weight,
                               int is_only, const char *target, cvy_model *m)
 {
@@ -142,6 +155,7 @@ static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, cons
     CVY_CHECK(has_input(m, from[1]), CVY_E_CONFIG,
               "train.loss: %s compares with '%s', but the data have no such field; their target is '%s'", loss->name,
               from[1], target);
+    CVY_TRY(check_scaled(job, op, from[1]));
     CVY_TRY(loss_options(m, loss, weight, &options));
     CVY_TRY(loss_name(m, output, is_only, &name));
     return cvy_model_add_tree(m, op, name, options, NULL, from, has_input(m, sample_weight) ? 3 : 2);
@@ -157,11 +171,22 @@ static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nlo
     return CVY_OK;
 }
 
+static cvy_status check_target_keys(const cvy_job *job, const cvy_dataset_info *data)
+{
+    const char *key = job->data.roles ? "roles" : job->data.normalize_targets ? "normalize_targets" : NULL;
+    CVY_CHECK(!key || find_field(data, "y"), CVY_E_CONFIG,
+              "%s: data.%s is about targets that are numbers, y, but the data of %s have %s",
+              cvy_job_where(job, "data", key), key, source_of(data),
+              main_target(data) ? "labels of classes" : "no target");
+    return CVY_OK;
+}
+
 static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, cvy_model *m)
 {
     const struct cvy_job_train *t = &job->train;
     const char *target = main_target(data);
     cvy_job_loss usual = {.name = is_class(data, target) ? "softmax_cross_entropy" : "mse", .weight = 1};
+    CVY_TRY(check_target_keys(job, data));
     if (t->nloss == 0 && has_loss(m))
         return CVY_OK;
     CVY_CHECK(target, CVY_E_CONFIG, "%s: a loss needs a target, but the data of %s have no labels", job->file,
@@ -171,6 +196,32 @@ static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, c
     for (int i = 0; i < t->nloss; i++)
         CVY_TRY(add_loss(job, &t->loss[i], t->nloss, target, m));
     return CVY_OK;
+}
+
+/* ---- outputs in the units of the target ---- */
+
+/* Whether a loss of the network, or of the job, compares this output with y. */
+static int is_compared_with_y(const cvy_job *job, const cvy_model *m, const char *output)
+{
+    for (int i = 0; i < m->nlayer; i++)
+        if ((m->layer[i].op->flags & CVY_OP_LOSS) && m->layer[i].nfrom > 1 &&
+            strcmp(m->layer[i].from[0], output) == 0 && strcmp(m->layer[i].from[1], "y") == 0)
+            return 1;
+    for (int i = 0; i < job->train.nloss; i++) {
+        const cvy_job_loss *loss = &job->train.loss[i];
+        if ((!loss->target || strcmp(loss->target, "y") == 0) && loss->output && strcmp(loss->output, output) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+const cvy_scaling *cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *data, const cvy_model *m,
+                                          const char *output)
+{
+    static const cvy_scaling none = {0};
+    const char *target = main_target(data);
+    const int is_main = target && strcmp(target, "y") == 0 && strcmp(cvy_model_output(m), output) == 0;
+    return is_main || is_compared_with_y(job, m, output) ? &data->scaling : &none;
 }
 
 /* ---- the model ---- */

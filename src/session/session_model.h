@@ -27,6 +27,10 @@
  */
 cvy_status cvy_job_model(const cvy_job *job, const cvy_dataset_info *data, int with_losses, cvy_model **out);
 
+/* The scaling of an output of the network: that of y if it is compared with y, otherwise none (n 0). */
+const cvy_scaling *cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *data, const cvy_model *m,
+                                          const char *output);
+
 /* The options point to texts in the job's pool. plan_file may be NULL. The error for a wrong option of the optimiser
  * names its place in the job file. */
 cvy_status cvy_job_program_opts(const cvy_job *job, const char *plan_file, cvy_program_opts *out);

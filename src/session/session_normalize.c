@@ -1,6 +1,5 @@
 /*
- * session_normalize.c: data.normalize: mean and standard deviation of the training data, as the last operation of
- * data.augment.
+ * session_normalize.c: mean and standard deviation of the training data for data.normalize and data.normalize_targets.
  *
  * It runs before step 0. A training run replaces `auto` by numbers once. From then on the job holds the numbers: the
  * resolved job file and each checkpoint keep them, and test and predict take them from there.
@@ -9,47 +8,139 @@
 
 #include <string.h>
 
+#include "base/machine/base_clock.h"
 #include "data/data_statistics.h"
 #include "job/job_table.h"
 
-static void add_list(cvy_text *t, const char *key, const double *value, int n)
+/* ---- the two keys ---- */
+
+enum { OF_X, OF_TARGETS, NKEY };
+static const char *const key_name[NKEY] = {"normalize", "normalize_targets"};
+
+static const cvy_tree **key_value(cvy_job *job, int key)
+{
+    return key == OF_X ? &job->data.normalize : &job->data.normalize_targets;
+}
+
+static int is_auto(const cvy_job *job, int key)
+{
+    return key == OF_X ? job->data.normalize_auto : job->data.normalize_targets_auto;
+}
+
+int cvy_job_wants_statistics(const cvy_job *job)
+{
+    return is_auto(job, OF_X) || is_auto(job, OF_TARGETS);
+}
+
+static cvy_status set_numbers(cvy_job *job, int key, const char *text, size_t bytes)
+{
+    cvy_tree *map = NULL;
+    CVY_TRY(
+        cvy_tree_parse_text(job->pool, key == OF_X ? "data.normalize" : "data.normalize_targets", text, bytes, &map));
+    *key_value(job, key) = map;
+    return cvy_job_interpret_normalize(job);
+}
+
+/* ---- from the training data ---- */
+
+static cvy_status find_target(const cvy_job *job, const cvy_dataset_info *info, int *field_out)
+{
+    int i = info->nfield - 1;
+    while (i > 0 && strcmp(info->field[i].name, "y") != 0)
+        i--;
+    CVY_CHECK(i > 0, CVY_E_CONFIG,
+              "%s: data.normalize_targets is about targets that are numbers, y, which the data of %s do not have",
+              cvy_job_where(job, "data", "normalize_targets"), info->path ? info->path : info->format);
+    *field_out = i;
+    return CVY_OK;
+}
+
+/* Fills in what is to be computed for a key. */
+static cvy_status ask(const cvy_job *job, int key, const cvy_dataset_info *info, cvy_channel_statistics *out)
+{
+    const cvy_shape *x = &info->field[0].shape;
+    const int64_t channels = x->ndim > 0 ? x->dim[0] : 1;
+    *out = (cvy_channel_statistics){.nchannels = key == OF_TARGETS          ? info->target_channels
+                                                 : channels <= CVY_LIST_MAX ? channels
+                                                                            : 1};
+    return key == OF_TARGETS ? find_target(job, info, &out->field) : CVY_OK;
+}
+
+/* A channel of x without any variation is left as it is. A target without any is a mistake in the data. */
+static cvy_status check_deviations(const cvy_job *job, int key, const cvy_dataset_info *info,
+                                   const cvy_channel_statistics *s)
+{
+    for (int64_t c = 0; c < s->nchannels; c++) {
+        CVY_CHECK(key == OF_X || s->std[c] > 0, CVY_E_CONFIG,
+                  "%s: data.normalize_targets: number %lld of y is %g in all samples of %s that were read: there is "
+                  "nothing to learn; leave it out, or give mean and std",
+                  cvy_job_where(job, "data", "normalize_targets"), (long long)c, s->mean[c],
+                  info->path ? info->path : info->format);
+        s->std[c] = s->std[c] > 0 ? s->std[c] : 1;
+    }
+    return CVY_OK;
+}
+
+static void add_list(cvy_text *t, const char *key, const double *value, int64_t n)
 {
     cvy_text_add(t, "%s: [", key);
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         cvy_text_add(t, i ? ", " : "");
         cvy_text_add_real(t, value[i]);
     }
     cvy_text_add(t, "]");
 }
 
-static cvy_status set_numbers(cvy_job *job, const char *text, size_t bytes)
+static cvy_status put(cvy_job *job, int key, const cvy_context *context, const cvy_channel_statistics *s)
 {
-    cvy_tree *map = NULL;
-    CVY_TRY(cvy_tree_parse_text(job->pool, "data.normalize", text, bytes, &map));
-    job->data.normalize = map;
-    return cvy_job_interpret_normalize(job);
+    cvy_text text = {0};
+    cvy_text_add(&text, "{");
+    add_list(&text, "mean", s->mean, s->nchannels);
+    cvy_text_add(&text, ", ");
+    add_list(&text, "std", s->std, s->nchannels);
+    cvy_text_add(&text, "}");
+    const cvy_status status = text.status == CVY_OK ? set_numbers(job, key, text.data, text.bytes) : text.status;
+    if (status == CVY_OK && s->nchannels <= CVY_LIST_MAX)
+        cvy_log(context, CVY_LOG_INFO, "data.%s: %s", key_name[key], text.data);
+    else if (status == CVY_OK)
+        cvy_log(context, CVY_LOG_INFO, "data.%s: mean and std of %lld numbers", key_name[key], (long long)s->nchannels);
+    cvy_text_free(&text);
+    return status;
+}
+
+static cvy_status compute(cvy_job *job, cvy_dataset *train, const cvy_context *context)
+{
+    const cvy_dataset_info *info = cvy_dataset_describe(train);
+    const double start = cvy_clock_s();
+    const cvy_statistics_opts opts = {.limit = job->data.normalize_samples,
+                                      .seed = (uint64_t)job->train.seed,
+                                      .threads = context->threads,
+                                      .skip_bad = job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP};
+    cvy_channel_statistics s[NKEY];
+    int of[NKEY], count = 0;
+    int64_t nsamples = 0;
+    for (int key = 0; key < NKEY; key++) {
+        if (!is_auto(job, key))
+            continue;
+        of[count] = key;
+        CVY_TRY(ask(job, key, info, &s[count++]));
+    }
+    CVY_TRY(cvy_channel_statistics_make(train, context->comm, &opts, job->pool, s, count, &nsamples));
+    for (int i = 0; i < count; i++) {
+        CVY_TRY(check_deviations(job, of[i], info, &s[i]));
+        CVY_TRY(put(job, of[i], context, &s[i]));
+    }
+    cvy_log(context, CVY_LOG_INFO, "data.normalize: statistics of %lld samples, computed in %.2f s",
+            (long long)nsamples, cvy_clock_s() - start);
+    return CVY_OK;
 }
 
 cvy_status cvy_job_normalize(cvy_job *job, cvy_dataset *train, const cvy_context *context)
 {
-    cvy_channel_statistics s;
-    cvy_text text = {0};
-    if (!job->data.normalize_auto)
-        return CVY_OK;
-    CVY_TRY(cvy_channel_statistics_make(train, context->comm, job->data.normalize_samples, (uint64_t)job->train.seed,
-                                        context->threads, job->data.on_bad_sample == CVY_BAD_SAMPLE_SKIP, &s));
-    cvy_text_add(&text, "{");
-    add_list(&text, "mean", s.mean, s.nchannels);
-    cvy_text_add(&text, ", ");
-    add_list(&text, "std", s.std, s.nchannels);
-    cvy_text_add(&text, "}");
-    cvy_status status = text.status == CVY_OK ? set_numbers(job, text.data, text.bytes) : text.status;
-    if (status == CVY_OK)
-        cvy_log(context, CVY_LOG_INFO, "data.normalize: %s, of %lld samples in %.2f s", text.data,
-                (long long)s.nsamples, s.seconds);
-    cvy_text_free(&text);
-    return cvy_comm_agree(context->comm, status);
+    return cvy_job_wants_statistics(job) ? cvy_comm_agree(context->comm, compute(job, train, context)) : CVY_OK;
 }
+
+/* ---- in the checkpoint ---- */
 
 /* Adds "mean: 0.5" or "mean: [0.5, ..]" as a JSON list. */
 static void add_values(const cvy_tree *node, const char *key, cvy_json *json)
@@ -66,28 +157,36 @@ static void add_values(const cvy_tree *node, const char *key, cvy_json *json)
 
 void cvy_job_add_normalize(const cvy_job *job, cvy_json *json)
 {
-    const cvy_tree *n = job->data.normalize;
-    if (!n || n->kind != CVY_TREE_MAP)
-        return;
-    cvy_json_open(json, "normalize", '{');
-    for (int i = 0; i < n->count; i++)
-        add_values(n->child[i], n->key[i], json);
-    cvy_json_close(json, '}');
+    const cvy_tree *const value[NKEY] = {job->data.normalize, job->data.normalize_targets};
+    for (int key = 0; key < NKEY; key++) {
+        const cvy_tree *n = value[key];
+        if (!n || n->kind != CVY_TREE_MAP)
+            continue;
+        cvy_json_open(json, key_name[key], '{');
+        for (int i = 0; i < n->count; i++)
+            add_values(n->child[i], n->key[i], json);
+        cvy_json_close(json, '}');
+    }
+}
+
+static cvy_status take(cvy_job *job, int key, const cvy_tree *state)
+{
+    const cvy_tree *kept = state ? cvy_tree_get(state, key_name[key]) : NULL;
+    char *text = NULL;
+    CVY_CHECK(kept, CVY_E_CONFIG,
+              "%s: data.%s is auto, but the numbers that were found in the training are not known here: score the "
+              "run's folder, or give its job.resolved.yaml as the job",
+              cvy_job_where(job, "data", key_name[key]), key_name[key]);
+    CVY_TRY(cvy_tree_print_line(kept, &text)); /* as text, because the job may outlive the state */
+    const cvy_status status = set_numbers(job, key, text, strlen(text));
+    cvy_mem_free(&text);
+    return status;
 }
 
 cvy_status cvy_job_take_normalize(cvy_job *job, const cvy_tree *state)
 {
-    const cvy_tree *kept = state ? cvy_tree_get(state, "normalize") : NULL;
-    char *text = NULL;
-    if (!job->data.normalize_auto)
-        return CVY_OK;
-    CVY_CHECK(kept, CVY_E_CONFIG,
-              "%s: data.normalize is auto, but the numbers that were found in the training are not known here: score "
-              "the run's folder, or give its job.resolved.yaml "
-              "as the job",
-              cvy_job_where(job, "data", "normalize"));
-    CVY_TRY(cvy_tree_print_line(kept, &text)); /* as text, because the job may outlive the state */
-    const cvy_status status = set_numbers(job, text, strlen(text));
-    cvy_mem_free(&text);
-    return status;
+    for (int key = 0; key < NKEY; key++)
+        if (is_auto(job, key))
+            CVY_TRY(take(job, key, state));
+    return CVY_OK;
 }

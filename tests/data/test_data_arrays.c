@@ -83,7 +83,7 @@ static void test_npy_pictures(void)
     cvy_dataset_destroy(&d);
 }
 
-/* mirror would change x and leave y, so the set cannot be opened; without it, x and y are read as stored. */
+/* mirror would change x and leave y, so the set cannot be opened without y's role; with it both are mirrored. */
 static void test_npy_maps(void)
 {
     cvy_dataset *d = NULL;
@@ -94,11 +94,16 @@ static void test_npy_maps(void)
     put_npy(in_scratch("map/x.npy"), "<f4", "1, 1, 2, 3", x, sizeof x);
     put_npy(in_scratch("map/y.npy"), "<f4", "1, 2, 3", y, sizeof y);
     FAILS(open_text(in_scratch("map"), "[{mirror: {share: 1}}]", 1, &d), CVY_E_CONFIG,
-          "mirror moves the pixels of x, but not those of the target y of shape 2x3");
+          "mirror moves the pixels of x, but how the target y of shape 2x3 goes with them is not known");
     OK(open_text(in_scratch("map"), "[{scale: 2}]", 1, &d));
     OK(cvy_dataset_read(d, 0, 0, field));
     for (int i = 0; i < 6; i++)
         TRUE_THAT(got_x[i] == 2 * x[i] && got_y[i] == y[i]);
+    cvy_dataset_destroy(&d);
+    OK(open_text(in_scratch("map"), "[{target: field}, {mirror: {share: 1}}]", 1, &d));
+    OK(cvy_dataset_read(d, 0, 0, field));
+    for (int i = 0; i < 6; i++)
+        TRUE_THAT(got_x[i] == x[i / 3 * 3 + 2 - i % 3] && got_y[i] == y[i / 3 * 3 + 2 - i % 3]);
     cvy_dataset_destroy(&d);
 }
 

@@ -87,18 +87,6 @@ static cvy_status check_options(const cvy_augment *a, const cvy_operation *s, co
     return check_channels(a, s, &s->o.by, at);
 }
 
-/* Operations change x alone. A target of one number or a vector says the same about a moved picture, but a map (two
- * axes or more, such as one value for each pixel) would be compared with the wrong pixels. */
-static cvy_status check_target(const cvy_operation *s, const cvy_reader_info *info, const cvy_tree *at)
-{
-    CVY_CHECK(
-        !info->has_y || info->y_shape.ndim < 2 || !s->def->moves_pixels || !s->def->moves_pixels(s), CVY_E_CONFIG,
-        "%s: %s moves the pixels of x, but not those of the target y of shape %s, which would no longer lie on x: "
-        "leave %s out, and move x and y together when the data are written",
-        cvy_tree_where(at), s->def->name, cvy_shape_text(&info->y_shape), s->def->name);
-    return CVY_OK;
-}
-
 /* Sets the shape after the step, as far as it is known before a picture is read. */
 static cvy_status follow_shape(cvy_augment *a, const cvy_operation *s, const cvy_tree *at, int *known)
 {
@@ -137,8 +125,7 @@ static cvy_status find_operation(const char *name, const cvy_tree *at, const cvy
 }
 
 /* Adds a step. It is given as name: {options}, or name: value (of the step's main option), or the name alone. */
-static cvy_status add_operation(cvy_augment *a, const cvy_reader_info *info, const char *name, const cvy_tree *at,
-                                const cvy_tree *value, int *known)
+static cvy_status add_operation(cvy_augment *a, const char *name, const cvy_tree *at, const cvy_tree *value, int *known)
 {
     const cvy_tree *map = value;
     char who[64];
@@ -159,38 +146,40 @@ static cvy_status add_operation(cvy_augment *a, const cvy_reader_info *info, con
     }
     CVY_TRY(cvy_options_parse(a->pool, who, s->def->options, map, NULL, &s->o, sizeof s->o));
     CVY_TRY(check_options(a, s, at));
+    if (s->def->set_target)
+        return s->def->set_target(a, s, at);
     if (s->def->only_random && !a->random)
         return CVY_OK;
-    CVY_TRY(check_target(s, info, at));
+    CVY_TRY(cvy_target_follow(a, s, at));
     a->keeps_bytes |= s->def->keeps_bytes;
     name_stream(a, s);
     a->noperation++;
     return follow_shape(a, s, at, known);
 }
 
-static cvy_status add_operations(cvy_augment *a, const cvy_reader_info *info, const cvy_tree *steps)
+static cvy_status add_operations(cvy_augment *a, const cvy_tree *steps)
 {
     int known = !a->varying;
     if (!steps || (steps->kind == CVY_TREE_SCALAR && !steps->text))
         return CVY_OK;
     if (steps->kind == CVY_TREE_MAP) {
         for (int i = 0; i < steps->count; i++)
-            CVY_TRY(add_operation(a, info, steps->key[i], steps->key_at ? steps->key_at[i] : steps,
+            CVY_TRY(add_operation(a, steps->key[i], steps->key_at ? steps->key_at[i] : steps,
                                   cvy_tree_get(steps, steps->key[i]), &known));
     } else if (steps->kind == CVY_TREE_SCALAR) {
-        CVY_TRY(add_operation(a, info, steps->text, steps, NULL, &known));
+        CVY_TRY(add_operation(a, steps->text, steps, NULL, &known));
     } else {
         for (int i = 0; i < steps->count; i++) {
             cvy_tree *item = steps->child[i];
             item->used = 1;
             if (item->kind == CVY_TREE_SCALAR && item->text) {
-                CVY_TRY(add_operation(a, info, item->text, item, NULL, &known));
+                CVY_TRY(add_operation(a, item->text, item, NULL, &known));
                 continue;
             }
             CVY_CHECK(item->kind == CVY_TREE_MAP && item->count == 1, CVY_E_CONFIG,
                       "%s: each list item is one augmentation operation: a name or `name: options`",
                       cvy_tree_where(item));
-            CVY_TRY(add_operation(a, info, item->key[0], item, cvy_tree_get(item, item->key[0]), &known));
+            CVY_TRY(add_operation(a, item->key[0], item, cvy_tree_get(item, item->key[0]), &known));
         }
     }
     a->varying = !known;
@@ -219,9 +208,10 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
     a->shape = info->shape;
     a->spatial = info->shape.ndim == 3;
     a->varying = info->varying;
+    cvy_target_begin(a, info);
     cvy_status status = cvy_pool_create(&a->pool);
     if (status == CVY_OK)
-        status = add_operations(a, info, steps);
+        status = add_operations(a, steps);
     if (status != CVY_OK) {
         cvy_augment_destroy(&a);
         return status;
@@ -236,6 +226,26 @@ const cvy_shape *cvy_augment_shape(const cvy_augment *a)
     return &a->shape;
 }
 
+const cvy_shape *cvy_augment_target_shape(const cvy_augment *a)
+{
+    return &a->target.shape;
+}
+
+int64_t cvy_augment_target_channels(const cvy_augment *a)
+{
+    return a->target.nchannels;
+}
+
+const cvy_scaling *cvy_augment_target_scaling(const cvy_augment *a)
+{
+    return &a->target.scaling;
+}
+
+int cvy_augment_may_leave_target(const cvy_augment *a)
+{
+    return a->target.may_be_left;
+}
+
 /* ---- running it ---- */
 
 int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
@@ -246,8 +256,18 @@ int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int
            first->def->choose_window(a, first, epoch, number, H, W, out);
 }
 
-cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
-                             cvy_bytes scratch[2], float *x_out)
+cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_moves)
+{
+    for (int i = 0; i < a->noperation; i += a->operation[i].inner ? 2 : 1) {
+        const cvy_operation *s = &a->operation[i];
+        if (!only_moves || (s->def->moves_pixels && s->def->moves_pixels(s)))
+            CVY_TRY(s->def->apply(s, w));
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, const float *y, uint64_t epoch,
+                                  int64_t number, cvy_bytes scratch[2], float *x_out, float *y_out)
 {
     cvy_augment_work w;
     w.a = a;
@@ -257,15 +277,22 @@ cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t
     w.epoch = epoch;
     w.number = number;
     w.affine.n = 0; /* its lists are written before they are read, so a kilobyte need not be cleared for each sample */
-    for (int i = 0; i < a->noperation; i += a->operation[i].inner ? 2 : 1)
-        CVY_TRY(a->operation[i].def->apply(&a->operation[i], &w));
+    w.move = (cvy_move){{1, 0, 0}, {0, 1, 0}};
+    w.is_label_map = 0;
+    CVY_TRY(cvy_augment_run(a, &w, 0));
     if (a->spatial)
         CVY_CHECK(w.pic.C == a->shape.dim[0] && w.pic.H == a->shape.dim[1] && w.pic.W == a->shape.dim[2], CVY_E_SHAPE,
                   "a picture of %lldx%lld after augmentation, the set's samples are %lldx%lld: add `resize: {size: "
                   "N}`, or a crop, to data.augment",
                   (long long)w.pic.H, (long long)w.pic.W, (long long)a->shape.dim[1], (long long)a->shape.dim[2]);
     cvy_augment_write(&w, x_out);
-    return CVY_OK;
+    return y_out ? cvy_target_apply(a, &w, y, y_out) : CVY_OK; /* after x is written, which frees the scratch */
+}
+
+cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
+                             cvy_bytes scratch[2], float *x_out)
+{
+    return cvy_augment_apply_both(a, picture, NULL, epoch, number, scratch, x_out, NULL);
 }
 
 void cvy_augment_destroy(cvy_augment **a)

@@ -3,7 +3,7 @@
  * the operations.
  *
  * data_augment.c parses the list and runs it. Operations register themselves: data_augment_geometry.c has those that
- * move pixels, data_augment_values.c those that change values.
+ * move pixels, data_augment_values.c those that change values, data_augment_target.c those that say what the target is.
  */
 #ifndef CVY_DATA_AUGMENT_H
 #define CVY_DATA_AUGMENT_H
@@ -15,11 +15,12 @@ enum { CVY_AUGMENT_OPERATIONS_MAX = 32 };
 
 /* One struct for the options of all operations; each table names the fields it uses. */
 struct cvy_operation_opts {
-    cvy_ints size;
+    cvy_ints size, components;
     cvy_reals mean, std, by, range, ratio;
+    const cvy_tree *target_mean, *target_std;
     int64_t pad, count;
     double factor, share, center, value;
-    int on, axis, fit, filter, decode;
+    int on, axis, fit, filter, decode, role, order;
 };
 
 /* x becomes (x - shift) * by, for each channel. n: number of channels in the lists; 0: x stays; 1: the same for all
@@ -29,8 +30,15 @@ typedef struct cvy_affine {
     double shift[CVY_LIST_MAX], by[CVY_LIST_MAX];
 } cvy_affine;
 
+/* Where pixels have gone: a point at (row, column) of the stored picture is at (row[0] * row + row[1] * column +
+ * row[2], column[0] * row + column[1] * column + column[2]) now. The upper left corner of the picture is (0, 0), and
+ * the centre of its first pixel is (0.5, 0.5). */
+typedef struct cvy_move {
+    double row[3], column[3];
+} cvy_move;
+
 struct cvy_operation;
-typedef struct cvy_augment_work { /* a picture that is being augmented */
+typedef struct cvy_augment_work { /* a picture, or a target with a value for each pixel, that is being augmented */
     const cvy_augment *a;
     cvy_picture pic;
     cvy_bytes *scratch; /* [2]; the picture is in scratch[1 - unused], or at first in neither */
@@ -38,7 +46,11 @@ typedef struct cvy_augment_work { /* a picture that is being augmented */
     uint64_t epoch;
     int64_t number;
     cvy_affine affine; /* not applied yet: as long as pixels are bytes, moving them is cheaper */
+    cvy_move move;
+    int is_label_map; /* 1: the values are labels, which must not be mixed; pixels from outside are CVY_LABEL_OUTSIDE */
 } cvy_augment_work;
+/* The label of pixels that a pad adds around a map of labels. */
+#define CVY_LABEL_OUTSIDE (-1.0f)
 
 typedef struct cvy_augment_def {
     const char *name;
@@ -53,6 +65,8 @@ typedef struct cvy_augment_def {
     /* Whether the operation, with its options, moves pixels, so that a map of the target would no longer lie on x;
      * NULL: never. */
     int (*moves_pixels)(const struct cvy_operation *s);
+    /* Operations that say what the target is, instead of changing x: called when the list is read. NULL for others. */
+    cvy_status (*set_target)(struct cvy_augment *a, const struct cvy_operation *s, const cvy_tree *at);
     cvy_status (*apply)(const struct cvy_operation *s, cvy_augment_work *w);
     /* As cvy_augment_window(), called if this is the first step; NULL: the step needs the whole picture. */
     int (*choose_window)(const cvy_augment *a, const struct cvy_operation *s, uint64_t epoch, int64_t number, int64_t H,
@@ -69,12 +83,38 @@ typedef struct cvy_operation {
     const struct cvy_operation *inner; /* of a resize: the next crop, which it does too; NULL: none */
 } cvy_operation;
 
+/* How the target follows operations that move the pixels of x. */
+typedef enum {
+    CVY_TARGET_NONE,      /* it does not depend on where pixels are */
+    CVY_TARGET_FIELD,     /* a value for each pixel, which moves with it */
+    CVY_TARGET_LABEL_MAP, /* a label for each pixel */
+    CVY_TARGET_POINT,     /* positions in the picture */
+    CVY_TARGET_VECTOR,    /* components along the axes of the picture: numbers, or channels of a field */
+    CVY_TARGET_UNKNOWN    /* nobody has said */
+} cvy_target_role;
+#define CVY_TARGET_ROLE_WORDS "none|field|label_map|point|vector"
+enum { CVY_ORDER_UNKNOWN, CVY_ORDER_ROW_COLUMN, CVY_ORDER_X_Y };
+#define CVY_ORDER_WORDS "unknown|row_column|x_y"
+
+typedef struct cvy_target {
+    int exists;
+    cvy_target_role role;
+    int order;               /* of the two numbers of a point or a vector */
+    cvy_ints components;     /* of a vector: pairs of indices along the first axis */
+    int is_map;              /* 1: [C, H, W] or [H, W], with the height and width of x */
+    int may_be_left;         /* 1: pixels move, and y has several numbers of which nobody has said what they are */
+    cvy_shape stored, shape; /* before and after augmentation */
+    int64_t nchannels;       /* with a mean and a standard deviation each */
+    cvy_scaling scaling;
+} cvy_target;
+
 struct cvy_augment {
     cvy_pool *pool;
     cvy_operation operation[CVY_AUGMENT_OPERATIONS_MAX];
     int noperation, random, spatial, varying, keeps_bytes;
     uint64_t seed;
     cvy_shape shape; /* of x after augmentation */
+    cvy_target target;
 };
 
 /* ---- data_augment.c: services for the steps ---- */
@@ -89,6 +129,17 @@ cvy_status cvy_augment_fresh(cvy_augment_work *w, cvy_dtype dtype, int64_t H, in
                              void **extra_out);
 /* Converts the picture to reals in its own memory and applies w->affine. */
 cvy_status cvy_augment_reals(cvy_augment_work *w);
+
+/* Runs the operations on w->pic; only_moves: only those that move pixels. */
+cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_moves);
+
+/* ---- data_augment_target.c ---- */
+void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info);
+/* Returns an error if the operation, which moves pixels, would leave a target behind whose role is not known. Otherwise
+ * follows the shape of the target. */
+cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_tree *at);
+/* Writes the target y of a sample whose x has been augmented by w. */
+cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, float *y_out);
 
 /* ---- data_augment_geometry.c ---- */
 /* Checks that a crop of h x wd fits into H x W with pad. The error message names the step. */

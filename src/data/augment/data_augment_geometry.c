@@ -32,7 +32,7 @@ enum { CROP_TRIES = 10 };
     {                                                                                                                  \
         "filter", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, filter), "triangle", CVY_FILTER_WORDS, "",            \
             "triangle: linear, over more pixels if the picture shrinks; bilinear: the nearest pixels only; area: the " \
-            "mean"                                                                                                     \
+            "mean; nearest: one pixel"                                                                                 \
     }
 
 static const cvy_option mirror_opts[] = {
@@ -99,6 +99,24 @@ static int is_on(const cvy_operation *s)
     return s->o.on && s->o.share > 0;
 }
 
+/* ---- where pixels go ---- */
+
+/* Records a move after those that are recorded: (row, column) becomes (a row + b column + c, d row + e column + f). */
+static void record_move(cvy_augment_work *w, const double row[3], const double column[3])
+{
+    const cvy_move m = w->move;
+    for (int i = 0; i < 3; i++) {
+        w->move.row[i] = row[0] * m.row[i] + row[1] * m.column[i] + (i == 2 ? row[2] : 0);
+        w->move.column[i] = column[0] * m.row[i] + column[1] * m.column[i] + (i == 2 ? column[2] : 0);
+    }
+}
+
+/* The same for a move along the axes: row becomes (row - top) / step_y. */
+static void record_shift(cvy_augment_work *w, double top, double left, double step_y, double step_x)
+{
+    record_move(w, (const double[]){1 / step_y, 0, -top / step_y}, (const double[]){0, 1 / step_x, -left / step_x});
+}
+
 /* ---- mirror and rotate90 ---- */
 
 CVY_VECTOR static void augment_reverse_bytes(const uint8_t *restrict in, int64_t n, uint8_t *restrict out)
@@ -137,6 +155,10 @@ static cvy_status mirror_apply(const cvy_operation *s, cvy_augment_work *w)
         else
             memcpy((char *)out.data + (size_t)i * row, (const char *)p.data + (size_t)across * row, row);
     }
+    if (s->o.axis == AXIS_WIDTH)
+        record_move(w, (const double[]){1, 0, 0}, (const double[]){0, -1, (double)p.W});
+    else
+        record_move(w, (const double[]){-1, 0, (double)p.H}, (const double[]){0, 1, 0});
     w->pic = out;
     return CVY_OK;
 }
@@ -173,6 +195,12 @@ static cvy_status rotate90_apply(const cvy_operation *s, cvy_augment_work *w)
         else
             quarter(from, p.H, p.W, elem, quarters == 3, to);
     }
+    if (quarters == 1)
+        record_move(w, (const double[]){0, -1, (double)p.W}, (const double[]){1, 0, 0});
+    else if (quarters == 2)
+        record_move(w, (const double[]){-1, 0, (double)p.H}, (const double[]){0, -1, (double)p.W});
+    else
+        record_move(w, (const double[]){0, 1, 0}, (const double[]){-1, 0, (double)p.H});
     w->pic = out;
     return CVY_OK;
 }
@@ -216,7 +244,15 @@ static struct box crop_box(const cvy_augment *a, const cvy_operation *s, uint64_
     return b;
 }
 
-/* Copies the window; pixels outside the picture become zero. */
+/* Fills a row of pixels that are outside the picture, at least in part. */
+static void fill_outside(const cvy_augment_work *w, void *row, int64_t n)
+{
+    memset(row, 0, (size_t)n * cvy_dtype_bytes(w->pic.dtype));
+    for (int64_t i = 0; i < n && w->is_label_map; i++)
+        ((float *)row)[i] = CVY_LABEL_OUTSIDE;
+}
+
+/* Copies the window; pixels outside the picture become zero, or the label for that. */
 static cvy_status cut(cvy_augment_work *w, const struct box *b)
 {
     const cvy_picture from = w->pic;
@@ -229,7 +265,7 @@ static cvy_status cut(cvy_augment_work *w, const struct box *b)
         const int64_t c = i / b->height, y = i % b->height + top;
         char *row = (char *)to.data + (size_t)(i * W) * elem;
         if (x0 > left || x1 < left + W || y < 0 || y >= from.H)
-            memset(row, 0, (size_t)W * elem);
+            fill_outside(w, row, W);
         if (y >= 0 && y < from.H && x1 > x0)
             memcpy(row + (size_t)(x0 - left) * elem,
                    (const char *)from.data + (size_t)((c * from.H + y) * from.W + x0) * elem, (size_t)(x1 - x0) * elem);
@@ -244,6 +280,7 @@ static cvy_status crop_apply(const cvy_operation *s, cvy_augment_work *w)
     CVY_TRY(cvy_crop_fits(s->def->name, H, W, s->o.pad, cvy_ints_at(&s->o.size, 0, H), cvy_ints_at(&s->o.size, 1, W)));
     const struct box b = crop_box(w->a, s, w->epoch, w->number, H, W);
     const int is_padded = b.top < 0 || b.left < 0 || b.top + b.height > H || b.left + b.width > W;
+    record_shift(w, (double)b.top, (double)b.left, 1, 1);
     if (is_padded && w->affine.n > 0)
         CVY_TRY(cvy_augment_reals(w));
     if (b.top == w->pic.top && b.left == w->pic.left && b.height == w->pic.H && b.width == w->pic.W) {
@@ -357,11 +394,12 @@ static cvy_status view_apply(const cvy_operation *s, cvy_augment_work *w)
     const struct view v = view_of(w->a, s, w->epoch, w->number, whole_height(&p), whole_width(&p));
     const struct box *in = &v.within;
     const double k = p.eighths ? p.eighths / 8.0 : 1;
-    const cvy_filter filter = (cvy_filter)s->o.filter;
+    const cvy_filter filter = w->is_label_map ? CVY_FILTER_NEAREST : (cvy_filter)s->o.filter;
     const cvy_axis y = axis_of(v.top, v.step_y, v.h, in->top, in->height, k, p.top, p.H);
     const cvy_axis x = axis_of(v.left, v.step_x, v.w, in->left, in->width, k, p.left, p.W);
     cvy_picture to;
     void *scratch = NULL;
+    record_shift(w, v.top, v.left, v.step_y, v.step_x);
     if (p.H == v.h && p.W == v.w && y.start == 0 && x.start == 0 && y.step == 1 && x.step == 1) {
         w->pic.eighths = 0;
         w->pic.top = w->pic.left = 0;

@@ -36,6 +36,7 @@ static int64_t taps_per(cvy_filter filter, double step)
 {
     const double most = filter == CVY_FILTER_TRIANGLE   ? 2 * CVY_MAX(step, 1.0) + 1
                         : filter == CVY_FILTER_BILINEAR ? 3
+                        : filter == CVY_FILTER_NEAREST  ? 1
                                                         : step + 2;
     return ((int64_t)ceil(most) + LANES - 1) / LANES * LANES;
 }
@@ -51,6 +52,15 @@ static double weight_of(cvy_filter filter, double center, double radius, int64_t
     if (filter == CVY_FILTER_AREA)
         return CVY_MIN((double)source + 1, center + radius) - CVY_MAX((double)source, center - radius);
     return 1 - fabs((double)source + 0.5 - center) / radius;
+}
+
+static int32_t fill_nearest(const cvy_axis *a, double center, int64_t per, int32_t *first, float *weight)
+{
+    const double last = (double)a->hi - 1; /* clamped as a real, since a centre may be far outside */
+    *first = (int32_t)CVY_MAX(CVY_MIN(floor(center), last), (double)a->lo);
+    for (int64_t t = 0; t < per; t++)
+        weight[t] = t == 0;
+    return 1;
 }
 
 /* Computes the weights of one result. Returns how many there are up to the last nonzero one. */
@@ -97,7 +107,9 @@ static void fill_taps(cvy_filter filter, const cvy_axis *a, int is_fixed, struct
     for (int64_t i = 0; i < a->n; i++) {
         float *weight = taps->real + i * taps->per;
         const double center = a->start + ((double)i + 0.5) * a->step;
-        taps->count[i] = fill_result(filter, a, center, taps->per, &taps->first[i], weight);
+        taps->count[i] = filter == CVY_FILTER_NEAREST
+                             ? fill_nearest(a, center, taps->per, &taps->first[i], weight)
+                             : fill_result(filter, a, center, taps->per, &taps->first[i], weight);
         if (is_fixed)
             to_fixed(weight, taps->per, taps->fixed + i * taps->per);
     }

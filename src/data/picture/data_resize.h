@@ -9,9 +9,10 @@
 typedef enum {
     CVY_FILTER_TRIANGLE, /* linear; wider when it shrinks: Pillow's BILINEAR, torchvision with antialias */
     CVY_FILTER_BILINEAR, /* linear between the two nearest pixels, for any scale: OpenCV's INTER_LINEAR */
-    CVY_FILTER_AREA      /* mean of the area that a result covers: OpenCV's INTER_AREA when it shrinks */
+    CVY_FILTER_AREA,     /* mean of the area that a result covers: OpenCV's INTER_AREA when it shrinks */
+    CVY_FILTER_NEAREST   /* the pixel that contains the result's centre */
 } cvy_filter;
-#define CVY_FILTER_WORDS "triangle|bilinear|area"
+#define CVY_FILTER_WORDS "triangle|bilinear|area|nearest"
 
 /* One axis. Result i of n is centred on start + (i + 0.5) * step in the source, where pixel j covers j .. j+1. Only
  * pixels lo .. hi-1 are used: the weights of a result are normalised over them, and a result completely outside takes

@@ -1,0 +1,282 @@
+/*
+ * data_augment_target.c: what the target y of a sample is: how it follows operations that move the pixels of x, and its
+ * scaling. The operations `target` and `normalize_target` say it; data.roles and data.normalize_targets of a job file
+ * become these.
+ *
+ * It runs in the loader's threads, after x. A map passes through the same operations as x, with the same random
+ * numbers. Points and vectors are numbers: they are multiplied with the matrix that the operations on x have recorded.
+ * The scaling comes last, in f64.
+ */
+#include "data/augment/data_augment.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SCALED_MAX = 1 << 20 }; /* numbers of a vector, or channels of a map, that have a scaling */
+
+static const cvy_option target_opts[] = {
+    {"role", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, role), NULL, CVY_TARGET_ROLE_WORDS, "",
+     "how y follows operations that move pixels: field: a value for each pixel; label_map: a label for each pixel; "
+     "point: positions in pixels; vector: components along the axes of x; none: it stays as it is"},
+    {"order", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, order), "unknown", CVY_ORDER_WORDS, "",
+     "of the two numbers of a point or vector; required for these"},
+    {"components", CVY_TYPE_INTS, CVY_FIELD(cvy_operation_opts, components), "[]", "0..", "",
+     "of a point or vector: the indices of its two numbers, or channels, along the first axis of y; [0, 1] by default; "
+     "four or more are several of them"},
+    {0},
+};
+static const cvy_option normalize_target_opts[] = {
+    {"mean", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, target_mean), NULL, "", "",
+     "subtracted first, one number, or one for each channel of a map or number of a vector"},
+    {"std", CVY_TYPE_TREE, CVY_FIELD(cvy_operation_opts, target_std), NULL, "", "", "then divided by, likewise"},
+    {0},
+};
+
+/* ---- reading the list ---- */
+
+/* Whether y has the height and width of x. */
+static int is_over_pixels(const cvy_augment *a, const cvy_shape *y)
+{
+    const int n = y->ndim;
+    return a->spatial && (n == 2 || n == 3) && y->dim[n - 2] == a->shape.dim[1] && y->dim[n - 1] == a->shape.dim[2];
+}
+
+void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info)
+{
+    cvy_target *t = &a->target;
+    *t = (cvy_target){.exists = info->has_y, .role = CVY_TARGET_UNKNOWN};
+    if (!info->has_y)
+        return;
+    t->stored = t->shape = info->y_shape;
+    t->nchannels = t->shape.ndim == 0 || (t->shape.ndim == 2 && is_over_pixels(a, &t->shape)) ? 1 : t->shape.dim[0];
+}
+
+static cvy_status check_map(const cvy_augment *a, const char *role, const cvy_tree *at)
+{
+    CVY_CHECK(!a->varying, CVY_E_CONFIG,
+              "%s: %s: the sizes of the pictures are not known before they are decoded, so a target with a value for "
+              "each pixel cannot be moved with them; convert the pictures to one size first (convoy convert --resize)",
+              cvy_tree_where(at), role);
+    CVY_CHECK(is_over_pixels(a, &a->target.shape), CVY_E_CONFIG,
+              "%s: %s: y is %s, expected the height and width of x, which is %s", cvy_tree_where(at), role,
+              cvy_shape_text(&a->target.shape), cvy_shape_text(&a->shape));
+    return CVY_OK;
+}
+
+/* Points and vectors: which numbers they are. A list of points [K, 2] needs no indices. */
+static cvy_status set_components(cvy_target *t, const char *role, const cvy_tree *at)
+{
+    cvy_ints *c = &t->components;
+    const int is_list = t->role == CVY_TARGET_POINT && t->shape.ndim == 2;
+    CVY_CHECK(t->order != CVY_ORDER_UNKNOWN, CVY_E_CONFIG,
+              "%s: a %s needs its order: row_column (the vertical number first) or x_y (the horizontal one first), as "
+              "in {role: %s, order: x_y}",
+              cvy_tree_where(at), role, role);
+    CVY_CHECK(t->shape.ndim == 1 || (is_list && t->shape.dim[1] == 2 && c->count == 0) ||
+                  (t->role == CVY_TARGET_VECTOR && t->shape.ndim == 3),
+              CVY_E_CONFIG, "%s: %s: y is %s, expected %s", cvy_tree_where(at), role, cvy_shape_text(&t->shape),
+              t->role == CVY_TARGET_POINT ? "a list of numbers, or of points [K, 2]"
+                                          : "a list of numbers, or a field [C, H, W]");
+    CVY_CHECK(is_list || c->count > 0 || t->shape.dim[0] == 2, CVY_E_CONFIG,
+              "%s: %s: y is %s: say which two of its %lld numbers they are, as in {role: %s, components: [0, 1]}",
+              cvy_tree_where(at), role, cvy_shape_text(&t->shape), (long long)t->shape.dim[0], role);
+    CVY_CHECK(c->count % 2 == 0, CVY_E_CONFIG, "%s: %s: %d components, expected pairs of indices", cvy_tree_where(at),
+              role, c->count);
+    if (!is_list && c->count == 0)
+        *c = (cvy_ints){2, {0, 1}};
+    for (int i = 0; i < c->count; i++) {
+        CVY_CHECK(c->at[i] < t->shape.dim[0], CVY_E_CONFIG, "%s: %s: component %lld, but y is %s", cvy_tree_where(at),
+                  role, (long long)c->at[i], cvy_shape_text(&t->shape));
+        for (int k = 0; k < i; k++)
+            CVY_CHECK(c->at[k] != c->at[i], CVY_E_CONFIG, "%s: %s: component %lld is named twice", cvy_tree_where(at),
+                      role, (long long)c->at[i]);
+    }
+    return CVY_OK;
+}
+
+static cvy_status set_role(cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
+{
+    static const char *const word[] = {"none", "field", "label_map", "point", "vector"};
+    const char *role = word[s->o.role];
+    cvy_target *t = &a->target;
+    if (!t->exists) /* samples without truth, for a prediction */
+        return CVY_OK;
+    t->role = (cvy_target_role)s->o.role;
+    t->order = s->o.order;
+    t->components = s->o.components;
+    const int is_number = t->role == CVY_TARGET_POINT || t->role == CVY_TARGET_VECTOR;
+    CVY_CHECK(is_number || (t->components.count == 0 && t->order == CVY_ORDER_UNKNOWN), CVY_E_CONFIG,
+              "%s: %s: order and components belong to points and vectors", cvy_tree_where(at), role);
+    if (is_number)
+        CVY_TRY(set_components(t, role, at));
+    t->is_map = t->role == CVY_TARGET_FIELD || t->role == CVY_TARGET_LABEL_MAP ||
+                (t->role == CVY_TARGET_VECTOR && t->shape.ndim == 3);
+    return t->is_map ? check_map(a, role, at) : CVY_OK;
+}
+
+/* Reads one number, or a list with a number for each channel. */
+static cvy_status read_numbers(const cvy_augment *a, const char *what, const cvy_tree *node, double **out)
+{
+    const int64_t n = a->target.nchannels;
+    const int is_list = node->kind == CVY_TREE_LIST;
+    double *value = NULL;
+    CVY_CHECK(is_list || node->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: %s is neither a number nor a list of them",
+              cvy_tree_where(node), what);
+    CVY_CHECK(!is_list || node->count == n, CVY_E_CONFIG, "%s: %s has %d numbers, but the target y of %s needs %lld",
+              cvy_tree_where(node), what, node->count, cvy_shape_text(&a->target.shape), (long long)n);
+    CVY_TRY(cvy_pool_alloc(a->pool, sizeof *value * (size_t)n, &value));
+    for (int64_t i = 0; i < n; i++) {
+        CVY_TRY(cvy_tree_real(is_list ? node->child[i] : node, &value[i]));
+        CVY_CHECK(isfinite(value[i]), CVY_E_CONFIG, "%s: %s is %g", cvy_tree_where(node), what, value[i]);
+    }
+    *out = value;
+    return CVY_OK;
+}
+
+static cvy_status set_scaling(cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
+{
+    double *mean = NULL, *std = NULL;
+    if (!a->target.exists)
+        return CVY_OK;
+    CVY_CHECK(a->target.nchannels <= SCALED_MAX, CVY_E_CONFIG,
+              "%s: the target y of %s has %lld numbers with a scaling each; the limit is %d", cvy_tree_where(at),
+              cvy_shape_text(&a->target.shape), (long long)a->target.nchannels, SCALED_MAX);
+    CVY_TRY(read_numbers(a, "mean", s->o.target_mean, &mean));
+    CVY_TRY(read_numbers(a, "std", s->o.target_std, &std));
+    for (int64_t i = 0; i < a->target.nchannels; i++)
+        CVY_CHECK(std[i] > 0, CVY_E_CONFIG, "%s: std is %g, expected more than 0", cvy_tree_where(s->o.target_std),
+                  std[i]);
+    a->target.scaling = (cvy_scaling){a->target.nchannels, mean, std};
+    return CVY_OK;
+}
+
+cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_tree *at)
+{
+    cvy_target *t = &a->target;
+    if (!t->exists || !s->def->moves_pixels || !s->def->moves_pixels(s))
+        return CVY_OK;
+    CVY_CHECK(t->role != CVY_TARGET_UNKNOWN || t->shape.ndim < 2, CVY_E_CONFIG,
+              "%s: %s moves the pixels of x, but how the target y of shape %s goes with them is not known: say what y "
+              "is by data.roles: {y: field} (or label_map, point, vector, none)",
+              cvy_tree_where(at), s->def->name, cvy_shape_text(&t->shape));
+    t->may_be_left |= t->role == CVY_TARGET_UNKNOWN && cvy_shape_elems(&t->shape) > 1;
+    if (t->is_map && s->def->fixes_size && s->o.size.count > 0) {
+        t->shape.dim[t->shape.ndim - 2] = cvy_ints_at(&s->o.size, 0, 0);
+        t->shape.dim[t->shape.ndim - 1] = cvy_ints_at(&s->o.size, 1, 0);
+    }
+    return CVY_OK;
+}
+
+/* ---- running it ---- */
+
+/* Moves the map as x was moved. */
+static cvy_status move_map(const cvy_augment *a, const cvy_augment_work *x, const float *y, float *y_out)
+{
+    const cvy_target *t = &a->target;
+    const int n = t->stored.ndim;
+    cvy_augment_work w;
+    w.a = a;
+    w.pic = (cvy_picture){.dtype = CVY_DTYPE_F32,
+                          .C = n == 3 ? t->stored.dim[0] : 1,
+                          .H = t->stored.dim[n - 2],
+                          .W = t->stored.dim[n - 1],
+                          .data = (void *)(uintptr_t)y};
+    w.scratch = x->scratch;
+    w.unused = w.owned = 0;
+    w.epoch = x->epoch;
+    w.number = x->number;
+    w.affine.n = 0;
+    w.move = (cvy_move){{1, 0, 0}, {0, 1, 0}};
+    w.is_label_map = t->role == CVY_TARGET_LABEL_MAP;
+    CVY_TRY(cvy_augment_run(a, &w, 1));
+    memcpy(y_out, w.pic.data, cvy_augment_bytes(&w.pic));
+    return CVY_OK;
+}
+
+/* Moves the point (*row, *column). Its numbers count pixels from the centre of the first one, as indices do. */
+static void move_point(const cvy_move *m, float *row, float *column)
+{
+    const double r = (double)*row + 0.5, c = (double)*column + 0.5;
+    *row = (float)(m->row[0] * r + m->row[1] * c + m->row[2] - 0.5);
+    *column = (float)(m->column[0] * r + m->column[1] * c + m->column[2] - 0.5);
+}
+
+static void move_points(const cvy_target *t, const cvy_move *m, float *y)
+{
+    const int first = t->order == CVY_ORDER_ROW_COLUMN ? 0 : 1, is_list = t->shape.ndim == 2;
+    const int64_t count = is_list ? t->shape.dim[0] : t->components.count / 2;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t a = is_list ? 2 * i : t->components.at[2 * i], b = is_list ? a + 1 : t->components.at[2 * i + 1];
+        move_point(m, y + (first == 0 ? a : b), y + (first == 0 ? b : a));
+    }
+}
+
+static double sign_of(double value)
+{
+    return (value > 0) - (value < 0);
+}
+
+/* Turns vectors as the picture was turned; its scaling does not change their lengths. */
+static void turn_vectors(const cvy_target *t, const cvy_move *m, float *y)
+{
+    const int first = t->order == CVY_ORDER_ROW_COLUMN ? 0 : 1;
+    const int64_t plane = cvy_shape_elems(&t->shape) / t->shape.dim[0];
+    const float rr = (float)sign_of(m->row[0]), rc = (float)sign_of(m->row[1]);
+    const float cr = (float)sign_of(m->column[0]), cc = (float)sign_of(m->column[1]);
+    for (int k = 0; k < t->components.count; k += 2) {
+        float *row = y + t->components.at[k + first] * plane, *column = y + t->components.at[k + 1 - first] * plane;
+        for (int64_t i = 0; i < plane; i++) {
+            const float r = row[i], c = column[i];
+            row[i] = rr * r + rc * c;
+            column[i] = cr * r + cc * c;
+        }
+    }
+}
+
+static void scale(const cvy_scaling *s, int64_t elems, float *y)
+{
+    const int64_t plane = s->n > 0 ? elems / s->n : 0;
+    for (int64_t i = 0; i < s->n * plane; i++)
+        y[i] = (float)(((double)y[i] - s->mean[i / plane]) / s->std[i / plane]);
+}
+
+cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, float *y_out)
+{
+    const cvy_target *t = &a->target;
+    const int64_t elems = cvy_shape_elems(&t->shape);
+    if (t->is_map)
+        CVY_TRY(move_map(a, w, y, y_out));
+    else
+        memcpy(y_out, y, sizeof *y * (size_t)elems);
+    if (t->role == CVY_TARGET_POINT)
+        move_points(t, &w->move, y_out);
+    if (t->role == CVY_TARGET_VECTOR)
+        turn_vectors(t, &w->move, y_out);
+    scale(&t->scaling, elems, y_out);
+    return CVY_OK;
+}
+
+void cvy_scaling_undo(const cvy_scaling *s, int64_t rows, int64_t row_elems, cvy_dtype dtype, void *y)
+{
+    const int64_t plane = s->n > 0 ? row_elems / s->n : 0;
+    for (int64_t i = 0; i < rows * s->n * plane; i++) {
+        const int64_t c = i / plane % s->n;
+        if (dtype == CVY_DTYPE_F32)
+            ((float *)y)[i] = (float)((double)((float *)y)[i] * s->std[c] + s->mean[c]);
+        else
+            ((double *)y)[i] = ((double *)y)[i] * s->std[c] + s->mean[c];
+    }
+}
+
+CVY_AUGMENT_DEFINE(target) = {
+    .name = "target",
+    .options = target_opts,
+    .short_key = "role",
+    .set_target = set_role,
+};
+
+CVY_AUGMENT_DEFINE(normalize_target) = {
+    .name = "normalize_target",
+    .options = normalize_target_opts,
+    .set_target = set_scaling,
+};
