@@ -61,11 +61,26 @@ static void add_field(cvy_dataset_info *info, const char *name, cvy_dtype dtype,
     info->field[info->nfield++] = (cvy_field){.name = (char *)name, .dtype = dtype, .shape = *shape};
 }
 
+/* Names the classes "0", "1", ... */
+static cvy_status number_classes(cvy_dataset *d)
+{
+    const char **names = NULL;
+    CVY_TRY(cvy_pool_alloc(d->pool, (size_t)d->info.nclasses * sizeof *names, &names));
+    for (int64_t i = 0; i < d->info.nclasses; i++) {
+        char *name = NULL;
+        CVY_TRY(cvy_pool_printf(d->pool, &name, "%lld", (long long)i));
+        names[i] = name;
+    }
+    d->info.class_name = names;
+    return CVY_OK;
+}
+
 static cvy_status describe(cvy_dataset *d)
 {
     static const cvy_shape scalar = {0};
     cvy_dataset_info *info = &d->info;
     const cvy_reader_info *r = &d->stored;
+    const cvy_target_info *y = cvy_augment_target(d->augment);
     CVY_CHECK(r->nsamples > 0, CVY_E_FORMAT, "%s: holds no samples", info->path ? info->path : d->reader->name);
     info->nsamples = r->nsamples;
     info->format = d->reader->name;
@@ -73,27 +88,18 @@ static cvy_status describe(cvy_dataset *d)
     if (r->has_label)
         add_field(info, "label", CVY_DTYPE_I32, &scalar);
     if (r->has_y)
-        add_field(info, "y", CVY_DTYPE_F32, cvy_augment_target_shape(d->augment));
-    info->target_channels = cvy_augment_target_channels(d->augment);
-    info->scaling = *cvy_augment_target_scaling(d->augment);
-    info->may_be_left = cvy_augment_may_leave_target(d->augment);
+        add_field(info, "y", y->dtype, &y->shape);
+    info->target_channels = y->nchannels;
+    info->scaling = y->scaling;
+    info->may_be_left = y->may_be_left;
     if (r->has_weight)
         add_field(info, "weight", CVY_DTYPE_F32, &scalar);
-    if (!r->has_label)
-        return CVY_OK;
-    info->nclasses = r->nclasses;
-    info->class_name = r->class_name;
-    if (r->class_name)
-        return CVY_OK;
-    const char **names = NULL;
-    CVY_TRY(cvy_pool_alloc(d->pool, (size_t)r->nclasses * sizeof *names, &names));
-    for (int64_t i = 0; i < r->nclasses; i++) {
-        char *name = NULL;
-        CVY_TRY(cvy_pool_printf(d->pool, &name, "%lld", (long long)i));
-        names[i] = name;
-    }
-    info->class_name = names;
-    return CVY_OK;
+    CVY_CHECK(!r->has_label || y->nclasses == 0, CVY_E_CONFIG,
+              "%s: y is a map of labels, but the samples have labels, too: leave one of them out (label: none)",
+              info->path ? info->path : d->reader->name);
+    info->nclasses = r->has_label ? r->nclasses : y->nclasses;
+    info->class_name = r->has_label ? r->class_name : NULL;
+    return info->nclasses > 0 && !info->class_name ? number_classes(d) : CVY_OK;
 }
 
 static cvy_status open_source(cvy_dataset *d, const cvy_tree *source)
@@ -202,7 +208,7 @@ static int64_t share_of(int64_t count, double share)
 static cvy_status sort_by_class(cvy_dataset *d, int64_t nclasses, int64_t *sorted, int64_t *first, int32_t *label)
 {
     const int64_t n = d->info.nsamples;
-    for (int64_t i = 0; i < n && d->info.nclasses > 0; i++)
+    for (int64_t i = 0; i < n && cvy_dataset_reader_info(d)->has_label; i++)
         CVY_TRY(cvy_dataset_label(d, i, &label[i]));
     for (int64_t i = 0; i < n; i++)
         first[label[i] + 1]++;
@@ -219,7 +225,7 @@ static cvy_status sort_by_class(cvy_dataset *d, int64_t nclasses, int64_t *sorte
 static cvy_status choose(cvy_dataset *d, double share, uint64_t seed, int part, int64_t **number_out,
                          int64_t *count_out)
 {
-    const int64_t n = d->info.nsamples, nclasses = CVY_MAX(d->info.nclasses, 1);
+    const int64_t n = d->info.nsamples, nclasses = cvy_dataset_reader_info(d)->has_label ? d->info.nclasses : 1;
     int64_t *sorted = NULL, *first = NULL, *number = NULL, count = 0, at = 0;
     int32_t *label = NULL;
     uint8_t *chosen = NULL;
@@ -514,7 +520,8 @@ static cvy_status read_fields(cvy_dataset *d, struct scratch *s, int64_t number,
     cvy_picture picture = {0};
     const cvy_reader_info *set = &d->stored;
     int field = 1;
-    float *const x = field_out[0], *y = NULL;
+    float *const x = field_out[0];
+    void *y = NULL;
     if (set->has_label)
         memcpy(field_out[field++], &s->raw.label, sizeof s->raw.label);
     if (set->has_y)

@@ -152,13 +152,15 @@ cvy_status cvy_augment_create(const cvy_tree *steps, int random, uint64_t seed, 
                               cvy_augment **out);
 /* Shape of x after augmentation. If pictures vary in size and no step fixes their size, it is info's shape. */
 const cvy_shape *cvy_augment_shape(const cvy_augment *a);
-/* The target y after augmentation: its shape, its channels if it is a map or its numbers if it is a vector (0: there is
- * no y), and how it is scaled. */
-const cvy_shape *cvy_augment_target_shape(const cvy_augment *a);
-int64_t cvy_augment_target_channels(const cvy_augment *a);
-const cvy_scaling *cvy_augment_target_scaling(const cvy_augment *a);
-/* Whether operations move pixels of x, and nobody has said what y is. */
-int cvy_augment_may_leave_target(const cvy_augment *a);
+typedef struct cvy_target_info { /* the target y after augmentation */
+    cvy_dtype dtype;             /* f32, or i32 for a map of labels */
+    cvy_shape shape;
+    int64_t nchannels; /* channels of a map, or numbers of a vector; 0: there is no y */
+    int64_t nclasses;  /* of a map of labels; else 0 */
+    cvy_scaling scaling;
+    int may_be_left; /* pixels of x move, and nobody has said whether the numbers of y go with them */
+} cvy_target_info;
+const cvy_target_info *cvy_augment_target(const cvy_augment *a);
 /* Which part of a picture of H x W the steps will use. It is a pure function of its arguments; 0: the whole picture. */
 int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int64_t H, int64_t W,
                        cvy_picture_window *out);
@@ -166,9 +168,9 @@ int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int
  * whole, or the part that cvy_augment_window() asked for. Its data are not changed. */
 cvy_status cvy_augment_apply(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number,
                              cvy_bytes scratch[2], float *x_out);
-/* The same for x and the target y, which follows x as its role says. */
+/* The same for x and the target y, which follows x as its role says. y_out has the dtype of cvy_augment_target(). */
 cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, const float *y, uint64_t epoch,
-                                  int64_t number, cvy_bytes scratch[2], float *x_out, float *y_out);
+                                  int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out);
 void cvy_augment_destroy(cvy_augment **a);
 
 /* Limits that protect against hostile files. */

@@ -64,6 +64,8 @@ const cvy_metric_def *cvy_metric_find(const char *name);
 /* ---- a metric in use ---- */
 cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample,
                              cvy_metric **out);
+/* Ignores the label in a metric on labels whose options name no labels to ignore. Call it before the first rows. */
+void cvy_metric_ignore_by_default(cvy_metric *m, int64_t label);
 cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows);
 /* Adds rows first .. first + n - 1 of a batch as if they were a batch of their own. */
 cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64_t first, int64_t n);

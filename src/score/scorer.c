@@ -35,6 +35,12 @@ static int is_real(cvy_dtype dtype)
     return dtype == CVY_DTYPE_F32 || dtype == CVY_DTYPE_F64;
 }
 
+static int has_label_map(const cvy_scorer *scorer)
+{
+    const cvy_field *target = cvy_dataset_target(cvy_dataset_describe(scorer->data));
+    return target && !is_real(target->dtype) && target->shape.ndim > 0;
+}
+
 static cvy_status check_target(const cvy_scorer *scorer, const cvy_metric_def *def)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
@@ -58,6 +64,8 @@ static cvy_status add_metric(const cvy_scorer *scorer, cvy_metric **metric, cvy_
     CVY_CHECK(*count < CVY_COUNT(((cvy_scores *)0)->at), CVY_E_CONFIG, "train.metrics: more than %d metrics",
               CVY_COUNT(((cvy_scores *)0)->at));
     CVY_TRY(cvy_metric_create(name, options, output, &metric[*count]));
+    if (has_label_map(scorer)) /* pixels of no class have the label -1 */
+        cvy_metric_ignore_by_default(metric[*count], -1);
     const cvy_metric_def *def = cvy_metric_find(name);
     score[(*count)++] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
     return check_target(scorer, def);

@@ -75,12 +75,12 @@ static int has_loss(const cvy_model *m)
     return 0;
 }
 
-static int has_input(const cvy_model *m, const char *name)
+static const cvy_model_input *find_input(const cvy_model *m, const char *name)
 {
     for (int i = 0; i < m->ninput; i++)
         if (strcmp(m->input[i].name, name) == 0)
-            return 1;
-    return 0;
+            return &m->input[i];
+    return NULL;
 }
 
 static int is_loss(const void *op)
@@ -99,10 +99,18 @@ static cvy_status find_loss(const cvy_job *job, const char *name, const cvy_op_d
                                                job->train.loss_tree ? cvy_tree_where(job->train.loss_tree) : job->file);
 }
 
-/* Makes the options of a loss, with its factor, in the model's pool. */
-static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, double weight, cvy_tree **out)
+static cvy_status set_option(cvy_model *m, cvy_tree *map, const char *key, const char *value)
 {
-    cvy_tree *map = NULL, *factor = NULL;
+    cvy_tree *scalar = NULL;
+    CVY_TRY(cvy_tree_new_scalar(m->pool, "train.loss", value, &scalar));
+    return cvy_tree_set(m->pool, map, key, scalar);
+}
+
+/* Makes the options of a loss, with its factor, in the model's pool. In a map of labels, pixels of no class have the
+ * label -1, which counts nowhere unless the job says otherwise. */
+static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, double weight, int is_label_map, cvy_tree **out)
+{
+    cvy_tree *map = NULL;
     char number[40];
     if (loss->options)
         CVY_TRY(cvy_tree_copy(m->pool, loss->options, &map));
@@ -110,9 +118,10 @@ static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, double we
         CVY_TRY(cvy_tree_new_map(m->pool, "train.loss", &map));
     if (weight != 1) {
         snprintf(number, sizeof number, "%.17g", weight);
-        CVY_TRY(cvy_tree_new_scalar(m->pool, "train.loss", number, &factor));
-        CVY_TRY(cvy_tree_set(m->pool, map, "loss_weight", factor));
+        CVY_TRY(set_option(m, map, "loss_weight", number));
     }
+    if (is_label_map && !cvy_tree_get(map, "ignore_label"))
+        CVY_TRY(set_option(m, map, "ignore_label", "-1"));
     *out = map;
     return CVY_OK;
 }
@@ -152,13 +161,15 @@ static cvy_status add_loss_on(const cvy_job *job, const cvy_job_loss *loss, cons
     char *name = NULL, *from[] = {(char *)(uintptr_t)output, (char *)(uintptr_t)(loss->target ? loss->target : target),
                                   sample_weight};
     CVY_TRY(find_loss(job, loss->name, &op));
-    CVY_CHECK(has_input(m, from[1]), CVY_E_CONFIG,
+    const cvy_model_input *input = find_input(m, from[1]);
+    CVY_CHECK(input, CVY_E_CONFIG,
               "train.loss: %s compares with '%s', but the data have no such field; their target is '%s'", loss->name,
               from[1], target);
     CVY_TRY(check_scaled(job, op, from[1]));
-    CVY_TRY(loss_options(m, loss, weight, &options));
+    const int is_label_map = input->dtype == CVY_DTYPE_I32 && input->sample_shape.ndim > 0;
+    CVY_TRY(loss_options(m, loss, weight, is_label_map && op == cvy_op_find("softmax_cross_entropy"), &options));
     CVY_TRY(loss_name(m, output, is_only, &name));
-    return cvy_model_add_tree(m, op, name, options, NULL, from, has_input(m, sample_weight) ? 3 : 2);
+    return cvy_model_add_tree(m, op, name, options, NULL, from, find_input(m, sample_weight) ? 3 : 2);
 }
 
 /* A loss on the network's main output is also added to its auxiliary heads, with their weights. */
@@ -420,16 +431,25 @@ cvy_status cvy_job_check_groups(const cvy_job *job, const cvy_program *program)
 
 /* ---- outputs ---- */
 
+static int ignores_a_class(const struct cvy_cross_entropy *o, int64_t nclasses)
+{
+    for (int i = 0; i < o->labels.ignore_label.count; i++)
+        if (o->labels.ignore_label.at[i] >= 0 && o->labels.ignore_label.at[i] < nclasses)
+            return 1;
+    return 0;
+}
+
 cvy_status cvy_job_check_outputs(const cvy_dataset_info *data, const cvy_program *program, int task)
 {
     const cvy_graph *g = program->task[task]->plan->lowered[0]->graph;
     for (int i = 0; i < g->nnode && data->nclasses > 0; i++) {
         const cvy_node *n = g->node[i];
-        if (n->removed || strcmp(n->op->name, "softmax_cross_entropy") != 0 || strcmp(n->src[1]->name, "label") != 0)
+        if (n->removed || strcmp(n->op->name, "softmax_cross_entropy") != 0 ||
+            (strcmp(n->src[1]->name, "label") != 0 && strcmp(n->src[1]->name, "y") != 0))
             continue;
         const struct cvy_cross_entropy *o = n->options;
         const int64_t outputs = n->src[0]->shape.dim[1];
-        CVY_CHECK(outputs >= data->nclasses || o->labels.ignore_label.count > 0, CVY_E_SHAPE,
+        CVY_CHECK(outputs >= data->nclasses || ignores_a_class(o, data->nclasses), CVY_E_SHAPE,
                   "layer %s gives %lld outputs for each sample, but the data have %lld classes: give it %lld, or name "
                   "classes in the loss's ignore_label",
                   n->src[0]->producer ? n->src[0]->producer->layer : n->src[0]->name, (long long)outputs,

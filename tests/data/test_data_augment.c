@@ -430,7 +430,7 @@ enum { SIDE = 6, PLANE = SIDE * SIDE };
 
 /* Runs a list on a square picture of reals and its target. Returns the shape of the target. */
 static cvy_shape run_target(const char *text, uint64_t epoch, const float *x, int y_ndim, const int64_t *y_dim,
-                            const float *y, float *x_out, float *y_out)
+                            const float *y, float *x_out, void *y_out)
 {
     const cvy_reader_info of = {
         .dtype = CVY_DTYPE_F32, .shape = {3, {1, SIDE, SIDE}}, .has_y = 1, .y_shape = cvy_shape_make(y_ndim, y_dim)};
@@ -438,7 +438,7 @@ static cvy_shape run_target(const char *text, uint64_t epoch, const float *x, in
     cvy_augment *a = NULL;
     OK(make(text, 1, &of, &a));
     OK(cvy_augment_apply_both(a, p, y, epoch, 3, turn, x_out, y_out));
-    const cvy_shape shape = *cvy_augment_target_shape(a);
+    const cvy_shape shape = cvy_augment_target(a)->shape;
     cvy_augment_destroy(&a);
     return shape;
 }
@@ -472,23 +472,38 @@ static void test_fields_follow(void)
     TRUE_THAT(flat.ndim == 2 && flat.dim[0] == 4 && flat.dim[1] == 4 && memcmp(x_out, y_out, 16 * sizeof *x) == 0);
 }
 
-/* Labels are never mixed, and what a pad adds has a label of its own. */
+/* Labels are never mixed, and become integers; what a pad adds, and labels that are ignored, are -1. */
 static void test_label_maps(void)
 {
-    float x[PLANE], y[PLANE], x_out[100], y_out[100];
+    const cvy_reader_info of = {
+        .dtype = CVY_DTYPE_F32, .shape = {3, {1, SIDE, SIDE}}, .has_y = 1, .y_shape = {2, {SIDE, SIDE}}};
+    static const char list[] = "[{target: {role: label_map, classes: 8, ignore: [100]}}, {random_resized_crop: {size: "
+                               "9}}, {random_crop: {pad: 1}}]";
+    float x[PLANE], y[PLANE], x_out[100];
+    int32_t y_out[100];
     int outside = 0, labels = 0;
+    cvy_augment *a = NULL;
     for (int i = 0; i < PLANE; i++)
-        x[i] = y[i] = (float)(i % 2 ? 7 : 100);
+        x[i] = y[i] = (float)(i % 2 ? 7 : i % 3 ? 0 : 100);
+    OK(make(list, 1, &of, &a));
+    TRUE_THAT(cvy_augment_target(a)->dtype == CVY_DTYPE_I32 && cvy_augment_target(a)->nclasses == 8);
+    cvy_augment_destroy(&a);
     for (uint64_t epoch = 0; epoch < 20; epoch++) {
-        run_target("[{target: label_map}, {random_resized_crop: {size: 9}}, {random_crop: {pad: 1}}]", epoch, x, 2,
-                   (const int64_t[]){SIDE, SIDE}, y, x_out, y_out);
+        run_target(list, epoch, x, 2, (const int64_t[]){SIDE, SIDE}, y, x_out, y_out);
         for (int i = 0; i < 81; i++) {
-            TRUE_THAT(y_out[i] == 7 || y_out[i] == 100 || y_out[i] == -1);
+            TRUE_THAT(y_out[i] == 7 || y_out[i] == 0 || y_out[i] == -1);
             outside += y_out[i] == -1;
             labels += y_out[i] == 7;
         }
     }
-    TRUE_THAT(outside > 20 && labels > 200);
+    TRUE_THAT(outside > 100 && labels > 200);
+    const cvy_picture p = {.dtype = CVY_DTYPE_F32, .C = 1, .H = SIDE, .W = SIDE, .data = x};
+    OK(make("[{target: {role: label_map, classes: 8}}]", 1, &of, &a));
+    FAILS(cvy_augment_apply_both(a, p, y, 0, 0, turn, x_out, y_out), CVY_E_FORMAT,
+          "element 0 of y is 100, expected a label 0 .. 7; name labels that no class has by ignore");
+    y[0] = 2.5f;
+    FAILS(cvy_augment_apply_both(a, p, y, 0, 0, turn, x_out, y_out), CVY_E_FORMAT, "element 0 of y is 2.5");
+    cvy_augment_destroy(&a);
 }
 
 /* The same point as one of a list of points, and as two numbers among others. */
@@ -585,7 +600,7 @@ static void test_scaling(void)
     for (int i = 0; i < PLANE; i++)
         TRUE_THAT(y_out[i] == (float)(i / 2.0) && near(y_out[PLANE + i], (1e6 + PLANE + i - 4) / 1e6));
     OK(make("[{normalize_target: {mean: [1.0e+6, 4], std: [2, 1.0e+6]}}]", 0, &of, &a));
-    cvy_scaling_undo(cvy_augment_target_scaling(a), 1, 2 * PLANE, CVY_DTYPE_F32, y_out);
+    cvy_scaling_undo(&cvy_augment_target(a)->scaling, 1, 2 * PLANE, CVY_DTYPE_F32, y_out);
     for (int i = 0; i < 2 * PLANE; i++)
         TRUE_THAT(fabs(y_out[i] - y[i]) <= 0.125);
     cvy_augment_destroy(&a);
@@ -615,6 +630,13 @@ static void test_wrong_roles(void)
         {"[{target: {role: vector, order: x_y, components: [0, 0]}}]", 1, {3}, "component 0 is named twice"},
         {"[{target: {role: vector, order: x_y, components: 1}}]", 1, {3}, "expected pairs of indices"},
         {"[{target: {role: field, components: [0, 1]}}]", 3, {2, H, W}, "belong to points and vectors"},
+        {"[{target: label_map}]", 2, {H, W}, "a label_map needs its number of classes"},
+        {"[{target: {role: label_map, classes: 2}}]", 3, {2, H, W}, "expected one label for each pixel"},
+        {"[{target: {role: field, classes: 2}}]", 2, {H, W}, "classes and ignore belong to a label_map"},
+        {"[{target: {role: label_map, classes: 2}}, {normalize_target: {mean: 0, std: 1}}]",
+         2,
+         {H, W},
+         "y is a map of labels, which have no mean"},
         {"[{target: map}]", 2, {H, W}, "\"map\""},
     };
     cvy_augment *a = NULL;

@@ -2,7 +2,7 @@
 /*
  * test_train_targets.c: targets of very different sizes are learnt as well as targets scaled by hand, and all results
  * are in units of the data; fields and vectors that follow augmentation by their roles are learnt, and a wrong role is
- * not. Unsuitable targets, losses and roles are refused.
+ * not; so are labels for each pixel. Unsuitable targets, losses and roles are refused.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -179,7 +179,7 @@ static double at(const float *x, int row, int column)
 /* The sum of the four neighbours looks the same in a mirror; the differences along the axes change their signs. */
 static void write_fields(void)
 {
-    static float x[FIELDS * PLANE], sum[FIELDS][PLANE], slope[FIELDS][2][PLANE];
+    static float x[FIELDS * PLANE], sum[FIELDS][PLANE], slope[FIELDS][2][PLANE], label[FIELDS * PLANE];
     for (int i = 0; i < FIELDS * PLANE; i++)
         x[i] = (float)random_number();
     for (int i = 0; i < FIELDS; i++)
@@ -191,8 +191,13 @@ static void write_fields(void)
             slope[i][0][k] = (float)(right - left);
             slope[i][1][k] = (float)(below - above);
         }
+    for (int i = 0; i < FIELDS * PLANE; i++)
+        label[i] = i % 50 == 0 ? 255 : x[i] > 0.4f ? 2 : x[i] > -0.2f;
     if (!is_root())
         return;
+    EXPECT_OK(cvy_file_make_folder("labels"));
+    write_npy("labels/x.npy", "48, 1, 12, 12", x, FIELDS * PLANE);
+    write_npy("labels/y.npy", "48, 12, 12", label, FIELDS * PLANE);
     EXPECT_OK(cvy_file_make_folder("sums"));
     EXPECT_OK(cvy_file_make_folder("slopes"));
     write_npy("sums/x.npy", "48, 1, 12, 12", x, FIELDS * PLANE);
@@ -227,6 +232,35 @@ static void test_fields(void)
              moved);
     EXPECT_OK(train(job, "order"));
     EXPECT(score("order", "r2") < 0.5);
+}
+
+/* A class for each pixel: three ranges of x, and a label that no class has. */
+static void test_label_maps(void)
+{
+    static const char job[] =
+        "model: {layers: [{conv: {channels: 8, kernel: 1}}, relu, {conv: {channels: 3, kernel: 1}}]}\n"
+        "train: {batch: 8, epochs: 30, optimizer: {name: adam, lr: 0.03}}\n"
+        "data: {train: labels, test: labels, val: 25%, augment: [mirror, rotate90, {random_crop: {pad: 1}}],\n"
+        "  roles: {y: {role: label_map, classes: 3, ignore: [255]}}}\n"
+        "plan: {kernels: native}\n";
+    static float x[12 * 12], scores[3 * 12 * 12];
+    cvy_network *network = NULL;
+    cvy_network_about about = cvy_network_about_default();
+    EXPECT_OK(train(job, "segmented"));
+    EXPECT(score("segmented", "accuracy") > 0.9 && score("segmented", "balanced_accuracy") > 0.9);
+    EXPECT_OK(cvy_network_open(context, "segmented", NULL, &network));
+    EXPECT_OK(cvy_network_describe(network, &about));
+    EXPECT_INT(about.classes, 3);
+    for (int i = 0; i < 12 * 12; i++)
+        x[i] = i % 2 ? -0.9f : 0.9f;
+    const cvy_network_in from = {"x", CVY_DTYPE_F32, 12 * 12, x, {0}};
+    const cvy_network_out to = {NULL, CVY_DTYPE_F32, 3 * 12 * 12, scores};
+    EXPECT_OK(cvy_network_apply(network, 1, &from, 1, &to, 1));
+    for (int i = 0; i < 12 * 12; i++) {
+        const float low = scores[i], middle = scores[144 + i], high = scores[288 + i];
+        EXPECT(i % 2 ? low > middle && low > high : high > middle && high > low);
+    }
+    cvy_network_destroy(&network);
 }
 
 /* ---- what does not fit ---- */
@@ -264,6 +298,11 @@ static void test_refused(void)
                  "'z' has no role; the target is y");
     EXPECT_FAULT(train(REGRESSION "data: {train: numbers, roles: {y: field}}\n", "bad7"), CVY_E_CONFIG,
                  "field: y is 3, expected the height and width of x");
+    EXPECT_FAULT(train(FIELD_JOB("3") "data: {train: labels, roles: {y: {role: label_map, classes: 3}}}\n", "bad8"),
+                 CVY_E_FORMAT, "of y is 255, expected a label 0 .. 2; name labels that no class has by ignore");
+    EXPECT_FAULT(
+        train(FIELD_JOB("2") "data: {train: labels, roles: {y: {role: label_map, classes: 3, ignore: 255}}}\n", "bad9"),
+        CVY_E_SHAPE, "gives 2 outputs for each sample, but the data have 3 classes");
 }
 
 static void begin(void)
@@ -297,6 +336,7 @@ int main(int argc, char **argv)
     begin();
     TEST(test_different_sizes);
     TEST(test_fields);
+    TEST(test_label_maps);
     TEST(test_refused);
     end();
     MPI_Finalize();

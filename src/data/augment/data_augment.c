@@ -226,24 +226,9 @@ const cvy_shape *cvy_augment_shape(const cvy_augment *a)
     return &a->shape;
 }
 
-const cvy_shape *cvy_augment_target_shape(const cvy_augment *a)
+const cvy_target_info *cvy_augment_target(const cvy_augment *a)
 {
-    return &a->target.shape;
-}
-
-int64_t cvy_augment_target_channels(const cvy_augment *a)
-{
-    return a->target.nchannels;
-}
-
-const cvy_scaling *cvy_augment_target_scaling(const cvy_augment *a)
-{
-    return &a->target.scaling;
-}
-
-int cvy_augment_may_leave_target(const cvy_augment *a)
-{
-    return a->target.may_be_left;
+    return &a->target.info;
 }
 
 /* ---- running it ---- */
@@ -267,7 +252,7 @@ cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_m
 }
 
 cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, const float *y, uint64_t epoch,
-                                  int64_t number, cvy_bytes scratch[2], float *x_out, float *y_out)
+                                  int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out)
 {
     cvy_augment_work w;
     w.a = a;

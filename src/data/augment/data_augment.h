@@ -15,10 +15,10 @@ enum { CVY_AUGMENT_OPERATIONS_MAX = 32 };
 
 /* One struct for the options of all operations; each table names the fields it uses. */
 struct cvy_operation_opts {
-    cvy_ints size, components;
+    cvy_ints size, components, ignored;
     cvy_reals mean, std, by, range, ratio;
     const cvy_tree *target_mean, *target_std;
-    int64_t pad, count;
+    int64_t pad, count, classes;
     double factor, share, center, value;
     int on, axis, fit, filter, decode, role, order;
 };
@@ -49,8 +49,8 @@ typedef struct cvy_augment_work { /* a picture, or a target with a value for eac
     cvy_move move;
     int is_label_map; /* 1: the values are labels, which must not be mixed; pixels from outside are CVY_LABEL_OUTSIDE */
 } cvy_augment_work;
-/* The label of pixels that a pad adds around a map of labels. */
-#define CVY_LABEL_OUTSIDE (-1.0f)
+/* The label of pixels that no class has, such as those that a pad adds around a map of labels. */
+#define CVY_LABEL_OUTSIDE (-1)
 
 typedef struct cvy_augment_def {
     const char *name;
@@ -99,13 +99,12 @@ enum { CVY_ORDER_UNKNOWN, CVY_ORDER_ROW_COLUMN, CVY_ORDER_X_Y };
 typedef struct cvy_target {
     int exists;
     cvy_target_role role;
-    int order;               /* of the two numbers of a point or a vector */
-    cvy_ints components;     /* of a vector: pairs of indices along the first axis */
-    int is_map;              /* 1: [C, H, W] or [H, W], with the height and width of x */
-    int may_be_left;         /* 1: pixels move, and y has several numbers of which nobody has said what they are */
-    cvy_shape stored, shape; /* before and after augmentation */
-    int64_t nchannels;       /* with a mean and a standard deviation each */
-    cvy_scaling scaling;
+    int order;           /* of the two numbers of a point or a vector */
+    cvy_ints components; /* of a vector: pairs of indices along the first axis */
+    cvy_ints ignored;    /* labels of a map that count as CVY_LABEL_OUTSIDE */
+    int is_map;          /* 1: [C, H, W] or [H, W], with the height and width of x */
+    cvy_shape stored;    /* before augmentation */
+    cvy_target_info info;
 } cvy_target;
 
 struct cvy_augment {
@@ -139,7 +138,7 @@ void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info);
  * follows the shape of the target. */
 cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_tree *at);
 /* Writes the target y of a sample whose x has been augmented by w. */
-cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, float *y_out);
+cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, void *y_out);
 
 /* ---- data_augment_geometry.c ---- */
 /* Checks that a crop of h x wd fits into H x W with pad. The error message names the step. */

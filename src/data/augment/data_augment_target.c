@@ -23,6 +23,10 @@ static const cvy_option target_opts[] = {
     {"components", CVY_TYPE_INTS, CVY_FIELD(cvy_operation_opts, components), "[]", "0..", "",
      "of a point or vector: the indices of its two numbers, or channels, along the first axis of y; [0, 1] by default; "
      "four or more are several of them"},
+    {"classes", CVY_TYPE_INT, CVY_FIELD(cvy_operation_opts, classes), "0", "0..1000000", "",
+     "of a label_map: the number of classes, whose labels are 0, 1, ..; required for it"},
+    {"ignore", CVY_TYPE_INTS, CVY_FIELD(cvy_operation_opts, ignored), "[]", "", "",
+     "of a label_map: labels of pixels that count in no loss and no score"},
     {0},
 };
 static const cvy_option normalize_target_opts[] = {
@@ -47,8 +51,11 @@ void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info)
     *t = (cvy_target){.exists = info->has_y, .role = CVY_TARGET_UNKNOWN};
     if (!info->has_y)
         return;
-    t->stored = t->shape = info->y_shape;
-    t->nchannels = t->shape.ndim == 0 || (t->shape.ndim == 2 && is_over_pixels(a, &t->shape)) ? 1 : t->shape.dim[0];
+    t->stored = t->info.shape = info->y_shape;
+    t->info.dtype = CVY_DTYPE_F32;
+    t->info.nchannels = t->info.shape.ndim == 0 || (t->info.shape.ndim == 2 && is_over_pixels(a, &t->info.shape))
+                            ? 1
+                            : t->info.shape.dim[0];
 }
 
 static cvy_status check_map(const cvy_augment *a, const char *role, const cvy_tree *at)
@@ -57,9 +64,9 @@ static cvy_status check_map(const cvy_augment *a, const char *role, const cvy_tr
               "%s: %s: the sizes of the pictures are not known before they are decoded, so a target with a value for "
               "each pixel cannot be moved with them; convert the pictures to one size first (convoy convert --resize)",
               cvy_tree_where(at), role);
-    CVY_CHECK(is_over_pixels(a, &a->target.shape), CVY_E_CONFIG,
+    CVY_CHECK(is_over_pixels(a, &a->target.info.shape), CVY_E_CONFIG,
               "%s: %s: y is %s, expected the height and width of x, which is %s", cvy_tree_where(at), role,
-              cvy_shape_text(&a->target.shape), cvy_shape_text(&a->shape));
+              cvy_shape_text(&a->target.info.shape), cvy_shape_text(&a->shape));
     return CVY_OK;
 }
 
@@ -67,30 +74,45 @@ static cvy_status check_map(const cvy_augment *a, const char *role, const cvy_tr
 static cvy_status set_components(cvy_target *t, const char *role, const cvy_tree *at)
 {
     cvy_ints *c = &t->components;
-    const int is_list = t->role == CVY_TARGET_POINT && t->shape.ndim == 2;
+    const int is_list = t->role == CVY_TARGET_POINT && t->info.shape.ndim == 2;
     CVY_CHECK(t->order != CVY_ORDER_UNKNOWN, CVY_E_CONFIG,
               "%s: a %s needs its order: row_column (the vertical number first) or x_y (the horizontal one first), as "
               "in {role: %s, order: x_y}",
               cvy_tree_where(at), role, role);
-    CVY_CHECK(t->shape.ndim == 1 || (is_list && t->shape.dim[1] == 2 && c->count == 0) ||
-                  (t->role == CVY_TARGET_VECTOR && t->shape.ndim == 3),
-              CVY_E_CONFIG, "%s: %s: y is %s, expected %s", cvy_tree_where(at), role, cvy_shape_text(&t->shape),
+    CVY_CHECK(t->info.shape.ndim == 1 || (is_list && t->info.shape.dim[1] == 2 && c->count == 0) ||
+                  (t->role == CVY_TARGET_VECTOR && t->info.shape.ndim == 3),
+              CVY_E_CONFIG, "%s: %s: y is %s, expected %s", cvy_tree_where(at), role, cvy_shape_text(&t->info.shape),
               t->role == CVY_TARGET_POINT ? "a list of numbers, or of points [K, 2]"
                                           : "a list of numbers, or a field [C, H, W]");
-    CVY_CHECK(is_list || c->count > 0 || t->shape.dim[0] == 2, CVY_E_CONFIG,
+    CVY_CHECK(is_list || c->count > 0 || t->info.shape.dim[0] == 2, CVY_E_CONFIG,
               "%s: %s: y is %s: say which two of its %lld numbers they are, as in {role: %s, components: [0, 1]}",
-              cvy_tree_where(at), role, cvy_shape_text(&t->shape), (long long)t->shape.dim[0], role);
+              cvy_tree_where(at), role, cvy_shape_text(&t->info.shape), (long long)t->info.shape.dim[0], role);
     CVY_CHECK(c->count % 2 == 0, CVY_E_CONFIG, "%s: %s: %d components, expected pairs of indices", cvy_tree_where(at),
               role, c->count);
     if (!is_list && c->count == 0)
         *c = (cvy_ints){2, {0, 1}};
     for (int i = 0; i < c->count; i++) {
-        CVY_CHECK(c->at[i] < t->shape.dim[0], CVY_E_CONFIG, "%s: %s: component %lld, but y is %s", cvy_tree_where(at),
-                  role, (long long)c->at[i], cvy_shape_text(&t->shape));
+        CVY_CHECK(c->at[i] < t->info.shape.dim[0], CVY_E_CONFIG, "%s: %s: component %lld, but y is %s",
+                  cvy_tree_where(at), role, (long long)c->at[i], cvy_shape_text(&t->info.shape));
         for (int k = 0; k < i; k++)
             CVY_CHECK(c->at[k] != c->at[i], CVY_E_CONFIG, "%s: %s: component %lld is named twice", cvy_tree_where(at),
                       role, (long long)c->at[i]);
     }
+    return CVY_OK;
+}
+
+static cvy_status set_labels(cvy_target *t, const cvy_operation *s, const cvy_tree *at)
+{
+    cvy_shape *y = &t->info.shape;
+    CVY_CHECK(s->o.classes > 0, CVY_E_CONFIG,
+              "%s: a label_map needs its number of classes, as in {role: label_map, classes: 3}", cvy_tree_where(at));
+    CVY_CHECK(y->ndim == 2 || (y->ndim == 3 && y->dim[0] == 1), CVY_E_CONFIG,
+              "%s: label_map: y is %s, expected one label for each pixel, [H, W]", cvy_tree_where(at),
+              cvy_shape_text(y));
+    t->ignored = s->o.ignored;
+    t->info.dtype = CVY_DTYPE_I32;
+    t->info.nclasses = s->o.classes;
+    *y = cvy_shape_make(2, y->dim + y->ndim - 2);
     return CVY_OK;
 }
 
@@ -107,23 +129,27 @@ static cvy_status set_role(cvy_augment *a, const cvy_operation *s, const cvy_tre
     const int is_number = t->role == CVY_TARGET_POINT || t->role == CVY_TARGET_VECTOR;
     CVY_CHECK(is_number || (t->components.count == 0 && t->order == CVY_ORDER_UNKNOWN), CVY_E_CONFIG,
               "%s: %s: order and components belong to points and vectors", cvy_tree_where(at), role);
+    CVY_CHECK(t->role == CVY_TARGET_LABEL_MAP || (s->o.classes == 0 && s->o.ignored.count == 0), CVY_E_CONFIG,
+              "%s: %s: classes and ignore belong to a label_map", cvy_tree_where(at), role);
     if (is_number)
         CVY_TRY(set_components(t, role, at));
+    if (t->role == CVY_TARGET_LABEL_MAP)
+        CVY_TRY(set_labels(t, s, at));
     t->is_map = t->role == CVY_TARGET_FIELD || t->role == CVY_TARGET_LABEL_MAP ||
-                (t->role == CVY_TARGET_VECTOR && t->shape.ndim == 3);
+                (t->role == CVY_TARGET_VECTOR && t->info.shape.ndim == 3);
     return t->is_map ? check_map(a, role, at) : CVY_OK;
 }
 
 /* Reads one number, or a list with a number for each channel. */
 static cvy_status read_numbers(const cvy_augment *a, const char *what, const cvy_tree *node, double **out)
 {
-    const int64_t n = a->target.nchannels;
+    const int64_t n = a->target.info.nchannels;
     const int is_list = node->kind == CVY_TREE_LIST;
     double *value = NULL;
     CVY_CHECK(is_list || node->kind == CVY_TREE_SCALAR, CVY_E_CONFIG, "%s: %s is neither a number nor a list of them",
               cvy_tree_where(node), what);
     CVY_CHECK(!is_list || node->count == n, CVY_E_CONFIG, "%s: %s has %d numbers, but the target y of %s needs %lld",
-              cvy_tree_where(node), what, node->count, cvy_shape_text(&a->target.shape), (long long)n);
+              cvy_tree_where(node), what, node->count, cvy_shape_text(&a->target.info.shape), (long long)n);
     CVY_TRY(cvy_pool_alloc(a->pool, sizeof *value * (size_t)n, &value));
     for (int64_t i = 0; i < n; i++) {
         CVY_TRY(cvy_tree_real(is_list ? node->child[i] : node, &value[i]));
@@ -138,15 +164,17 @@ static cvy_status set_scaling(cvy_augment *a, const cvy_operation *s, const cvy_
     double *mean = NULL, *std = NULL;
     if (!a->target.exists)
         return CVY_OK;
-    CVY_CHECK(a->target.nchannels <= SCALED_MAX, CVY_E_CONFIG,
+    CVY_CHECK(a->target.role != CVY_TARGET_LABEL_MAP, CVY_E_CONFIG, "%s: %s: y is a map of labels, which have no mean",
+              cvy_tree_where(at), s->def->name);
+    CVY_CHECK(a->target.info.nchannels <= SCALED_MAX, CVY_E_CONFIG,
               "%s: the target y of %s has %lld numbers with a scaling each; the limit is %d", cvy_tree_where(at),
-              cvy_shape_text(&a->target.shape), (long long)a->target.nchannels, SCALED_MAX);
+              cvy_shape_text(&a->target.info.shape), (long long)a->target.info.nchannels, SCALED_MAX);
     CVY_TRY(read_numbers(a, "mean", s->o.target_mean, &mean));
     CVY_TRY(read_numbers(a, "std", s->o.target_std, &std));
-    for (int64_t i = 0; i < a->target.nchannels; i++)
+    for (int64_t i = 0; i < a->target.info.nchannels; i++)
         CVY_CHECK(std[i] > 0, CVY_E_CONFIG, "%s: std is %g, expected more than 0", cvy_tree_where(s->o.target_std),
                   std[i]);
-    a->target.scaling = (cvy_scaling){a->target.nchannels, mean, std};
+    a->target.info.scaling = (cvy_scaling){a->target.info.nchannels, mean, std};
     return CVY_OK;
 }
 
@@ -155,14 +183,14 @@ cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_t
     cvy_target *t = &a->target;
     if (!t->exists || !s->def->moves_pixels || !s->def->moves_pixels(s))
         return CVY_OK;
-    CVY_CHECK(t->role != CVY_TARGET_UNKNOWN || t->shape.ndim < 2, CVY_E_CONFIG,
+    CVY_CHECK(t->role != CVY_TARGET_UNKNOWN || t->info.shape.ndim < 2, CVY_E_CONFIG,
               "%s: %s moves the pixels of x, but how the target y of shape %s goes with them is not known: say what y "
               "is by data.roles: {y: field} (or label_map, point, vector, none)",
-              cvy_tree_where(at), s->def->name, cvy_shape_text(&t->shape));
-    t->may_be_left |= t->role == CVY_TARGET_UNKNOWN && cvy_shape_elems(&t->shape) > 1;
+              cvy_tree_where(at), s->def->name, cvy_shape_text(&t->info.shape));
+    t->info.may_be_left |= t->role == CVY_TARGET_UNKNOWN && cvy_shape_elems(&t->info.shape) > 1;
     if (t->is_map && s->def->fixes_size && s->o.size.count > 0) {
-        t->shape.dim[t->shape.ndim - 2] = cvy_ints_at(&s->o.size, 0, 0);
-        t->shape.dim[t->shape.ndim - 1] = cvy_ints_at(&s->o.size, 1, 0);
+        t->info.shape.dim[t->info.shape.ndim - 2] = cvy_ints_at(&s->o.size, 0, 0);
+        t->info.shape.dim[t->info.shape.ndim - 1] = cvy_ints_at(&s->o.size, 1, 0);
     }
     return CVY_OK;
 }
@@ -203,8 +231,8 @@ static void move_point(const cvy_move *m, float *row, float *column)
 
 static void move_points(const cvy_target *t, const cvy_move *m, float *y)
 {
-    const int first = t->order == CVY_ORDER_ROW_COLUMN ? 0 : 1, is_list = t->shape.ndim == 2;
-    const int64_t count = is_list ? t->shape.dim[0] : t->components.count / 2;
+    const int first = t->order == CVY_ORDER_ROW_COLUMN ? 0 : 1, is_list = t->info.shape.ndim == 2;
+    const int64_t count = is_list ? t->info.shape.dim[0] : t->components.count / 2;
     for (int64_t i = 0; i < count; i++) {
         const int64_t a = is_list ? 2 * i : t->components.at[2 * i], b = is_list ? a + 1 : t->components.at[2 * i + 1];
         move_point(m, y + (first == 0 ? a : b), y + (first == 0 ? b : a));
@@ -220,7 +248,7 @@ static double sign_of(double value)
 static void turn_vectors(const cvy_target *t, const cvy_move *m, float *y)
 {
     const int first = t->order == CVY_ORDER_ROW_COLUMN ? 0 : 1;
-    const int64_t plane = cvy_shape_elems(&t->shape) / t->shape.dim[0];
+    const int64_t plane = cvy_shape_elems(&t->info.shape) / t->info.shape.dim[0];
     const float rr = (float)sign_of(m->row[0]), rc = (float)sign_of(m->row[1]);
     const float cr = (float)sign_of(m->column[0]), cc = (float)sign_of(m->column[1]);
     for (int k = 0; k < t->components.count; k += 2) {
@@ -240,10 +268,29 @@ static void scale(const cvy_scaling *s, int64_t elems, float *y)
         y[i] = (float)(((double)y[i] - s->mean[i / plane]) / s->std[i / plane]);
 }
 
-cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, float *y_out)
+/* Converts labels to integers in place. */
+static cvy_status to_labels(const cvy_target *t, int64_t elems, void *y)
+{
+    for (int64_t i = 0; i < elems; i++) {
+        float value = 0;
+        memcpy(&value, (char *)y + (size_t)i * sizeof value, sizeof value);
+        int32_t label = value >= -1e9f && value <= 1e9f ? (int32_t)value : INT32_MIN;
+        const int is_whole = (float)label == value;
+        for (int k = 0; k < t->ignored.count; k++)
+            label = label == t->ignored.at[k] ? CVY_LABEL_OUTSIDE : label;
+        CVY_CHECK(is_whole && label >= CVY_LABEL_OUTSIDE && label < t->info.nclasses, CVY_E_FORMAT,
+                  "element %lld of y is %g, expected a label 0 .. %lld; name labels that no class has by ignore in "
+                  "data.roles",
+                  (long long)i, value, (long long)t->info.nclasses - 1);
+        memcpy((char *)y + (size_t)i * sizeof label, &label, sizeof label);
+    }
+    return CVY_OK;
+}
+
+cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, void *y_out)
 {
     const cvy_target *t = &a->target;
-    const int64_t elems = cvy_shape_elems(&t->shape);
+    const int64_t elems = cvy_shape_elems(&t->info.shape);
     if (t->is_map)
         CVY_TRY(move_map(a, w, y, y_out));
     else
@@ -252,7 +299,9 @@ cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, con
         move_points(t, &w->move, y_out);
     if (t->role == CVY_TARGET_VECTOR)
         turn_vectors(t, &w->move, y_out);
-    scale(&t->scaling, elems, y_out);
+    if (t->role == CVY_TARGET_LABEL_MAP)
+        return to_labels(t, elems, y_out);
+    scale(&t->info.scaling, elems, y_out);
     return CVY_OK;
 }
 

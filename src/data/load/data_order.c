@@ -215,8 +215,8 @@ static cvy_status prepare_balance(cvy_epoch_order *o, cvy_dataset *d)
     int32_t *label = NULL;
     int64_t *at = NULL;
     cvy_status status = CVY_OK;
-    CVY_CHECK(info->nclasses > 0, CVY_E_CONFIG, "data.balance is class, but %s has no classes",
-              info->path ? info->path : info->format);
+    CVY_CHECK(cvy_dataset_reader_info(d)->has_label, CVY_E_CONFIG,
+              "data.balance is class, but %s has no classes of samples", info->path ? info->path : info->format);
     CVY_CHECK(o->o.shuffle == CVY_SHUFFLE_ALL, CVY_E_CONFIG,
               "data.balance: class draws samples from the whole set: it needs data.shuffle: true");
     CVY_TRY_OUT(cvy_mem_alloc((size_t)o->nsamples * sizeof *label, &label));
