@@ -37,6 +37,17 @@ static void print_confusion(const cvy_test_result *r)
     }
 }
 
+/* A row for each number of a vector of outputs. */
+static void print_outputs(const cvy_test_result *r)
+{
+    enum { OUTPUTS_MAX = 20 };
+    if (r->noutput == 0 || r->noutput > OUTPUTS_MAX)
+        return;
+    printf("\noutput                     rmse          mae       r2\n");
+    for (int i = 0; i < r->noutput; i++)
+        printf("%-18d %12.5g %12.5g %8.4f\n", i, r->output[i].rmse, r->output[i].mae, r->output[i].r2);
+}
+
 static void print_scores(const cvy_test_result *r)
 {
     printf("%lld samples of %s, %s\n", (long long)r->samples, r->data, r->checkpoint);
@@ -44,6 +55,7 @@ static void print_scores(const cvy_test_result *r)
         printf("%-20s  %.4f\n", "loss", r->loss);
     for (int i = 0; i < r->nmetric; i++)
         printf("%-20s  %.4f\n", r->metric[i].name, r->metric[i].value);
+    print_outputs(r);
     print_confusion(r);
 }
 

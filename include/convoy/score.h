@@ -17,6 +17,11 @@ typedef struct cvy_test_metric {
     double value;
 } cvy_test_metric;
 
+/** The scores of one number of a vector of outputs, or of one channel of a map. */
+typedef struct cvy_test_output {
+    double rmse, mae, r2;
+} cvy_test_output;
+
 /** The scores of a network. The caller sets size, and releases the contents with cvy_test_result_release();
  * all pointers in it are valid until then. */
 typedef struct cvy_test_result {
@@ -40,6 +45,10 @@ typedef struct cvy_test_result {
     const char *json;
     /** Private to the library. A size that ends before this field is refused. */
     void *owned;
+    /** Of a network with several outputs that are numbers: the scores of each, in the units of the targets; 0: it has
+     * one output, or gives classes. */
+    int noutput;
+    const cvy_test_output *output;
 } cvy_test_result;
 CVY_SIZED_STRUCT(cvy_test_result)
 

@@ -64,6 +64,11 @@ const cvy_metric_def *cvy_metric_find(const char *name);
 /* ---- a metric in use ---- */
 cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample,
                              cvy_metric **out);
+/* Numbers of a vector, or channels of a map, of this sample shape. */
+static inline int64_t cvy_metric_parts(const cvy_shape *output)
+{
+    return output->ndim > 0 ? output->dim[0] : 1;
+}
 /* Ignores the label in a metric on labels whose options name no labels to ignore. Call it before the first rows. */
 void cvy_metric_ignore_by_default(cvy_metric *m, int64_t label);
 cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows);

@@ -1,34 +1,37 @@
 /*
  * metrics mae and rmse: mean absolute and root mean squared error.
- * They run after each forward pass of a validation or test pass. A sample contributes the mean over its elements.
+ * They run after each forward pass of a validation or test pass. A sample contributes the mean over its elements. The
+ * detail, "mae_by_output" or "rmse_by_output", has the error of each number of a vector, or channel of a map.
  *
  *     mae   sum weight * mean of |output - target| / sum weight
  *     rmse  sqrt(sum weight * mean of (output - target)^2 / sum weight)
  */
 #include <math.h>
 
+#include "base/text/base_json.h"
 #include "metric/metric.h"
 
-enum { ERROR, ALL, NSUMS };
+enum { ERROR, ALL, NSUMS }; /* then the errors of each output */
 
 static int64_t error_nsums(const void *options, const cvy_shape *output)
 {
     (void)options;
-    (void)output;
-    return NSUMS;
+    return NSUMS + cvy_metric_parts(output);
 }
 
 static void add_errors(const cvy_metric_rows *rows, int squared, double *sums)
 {
-    const int64_t each = rows->output->elems / rows->n;
+    const int64_t each = rows->output->elems / rows->n, parts = rows->output->ndim > 1 ? rows->output->dim[1] : 1;
     for (int64_t i = 0; i < rows->n; i++) {
         const double weight = rows->weight ? rows->weight[i] : 1;
         double error = 0;
         if (weight == 0)
             continue;
-        for (int64_t j = i * each; j < (i + 1) * each; j++) {
-            const double d = cvy_get(rows->output, j) - cvy_get(rows->target, j);
-            error += squared ? d * d : fabs(d);
+        for (int64_t j = 0; j < each; j++) {
+            const double d = cvy_get(rows->output, i * each + j) - cvy_get(rows->target, i * each + j);
+            const double e = squared ? d * d : fabs(d);
+            error += e;
+            sums[NSUMS + j / (each / parts)] += weight * e * (double)parts / (double)each;
         }
         sums[ERROR] += weight * error / (double)each;
         sums[ALL] += weight;
@@ -63,12 +66,43 @@ static double rmse_finish(const void *options, const cvy_shape *output, const do
     return sqrt(mae_finish(options, output, sums, rows, nrows));
 }
 
+static void add_detail(const char *name, const cvy_shape *output, const double *sums, int squared, cvy_json *json)
+{
+    if (cvy_metric_parts(output) < 2)
+        return;
+    cvy_json_open(json, name, '[');
+    for (int64_t k = 0; k < cvy_metric_parts(output); k++) {
+        const double mean = sums[NSUMS + k] / sums[ALL];
+        cvy_json_real(json, NULL, squared ? sqrt(mean) : mean);
+    }
+    cvy_json_close(json, ']');
+}
+
+static void mae_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                       int64_t nrows, cvy_json *json)
+{
+    (void)options;
+    (void)rows;
+    (void)nrows;
+    add_detail("mae_by_output", output, sums, 0, json);
+}
+
+static void rmse_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                        int64_t nrows, cvy_json *json)
+{
+    (void)options;
+    (void)rows;
+    (void)nrows;
+    add_detail("rmse_by_output", output, sums, 1, json);
+}
+
 CVY_METRIC_DEFINE(mae) = {
     .name = "mae",
     .summary = "mean absolute error",
     .nsums = error_nsums,
     .add = mae_add,
     .finish = mae_finish,
+    .detail = mae_detail,
 };
 
 CVY_METRIC_DEFINE(rmse) = {
@@ -77,4 +111,5 @@ CVY_METRIC_DEFINE(rmse) = {
     .nsums = error_nsums,
     .add = rmse_add,
     .finish = rmse_finish,
+    .detail = rmse_detail,
 };

@@ -7,7 +7,10 @@
  * For several elements there are two averages: the mean of their values (average: uniform, as in scikit-learn's
  * r2_score), or the formula with the squares of all elements added first (average: variance), which is robust to
  * elements that hardly vary. A target that never varies gives 1 if the output equals it exactly, else 0.
+ *
+ * The detail "r2_by_output" has the mean over the elements of each number of a vector, or channel of a map.
  */
+#include "base/text/base_json.h"
 #include "metric/metric.h"
 
 struct r2 {
@@ -76,6 +79,27 @@ static double r2_finish(const void *options, const cvy_shape *output, const doub
     return ((const struct r2 *)options)->by_variance ? explained(error2, spread2) : mean;
 }
 
+static void r2_detail(const void *options, const cvy_shape *output, const double *sums, const float *rows,
+                      int64_t nrows, cvy_json *json)
+{
+    const int64_t parts = cvy_metric_parts(output), each = cvy_shape_elems(output) / CVY_MAX(parts, 1);
+    (void)options;
+    (void)rows;
+    (void)nrows;
+    if (parts < 2)
+        return;
+    cvy_json_open(json, "r2_by_output", '[');
+    for (int64_t k = 0; k < parts; k++) {
+        double mean = 0;
+        for (int64_t j = k * each; j < (k + 1) * each; j++) {
+            const double *s = sums + 1 + NEACH * j;
+            mean += explained(s[ERROR2], spread(s, sums[0])) / (double)each;
+        }
+        cvy_json_real(json, NULL, mean);
+    }
+    cvy_json_close(json, ']');
+}
+
 CVY_METRIC_DEFINE(r2) = {
     .name = "r2",
     .summary = "share of the targets' variance that is explained",
@@ -85,4 +109,5 @@ CVY_METRIC_DEFINE(r2) = {
     .nsums = r2_nsums,
     .add = r2_add,
     .finish = r2_finish,
+    .detail = r2_detail,
 };

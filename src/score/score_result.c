@@ -79,6 +79,28 @@ static cvy_status read_confusion(cvy_pool *pool, const cvy_tree *root, cvy_test_
     return CVY_OK;
 }
 
+static double item(const cvy_tree *list, int i)
+{
+    double value = NAN;
+    const cvy_tree *node = list && list->kind == CVY_TREE_LIST && i < list->count ? list->child[i] : NULL;
+    return node && node->text && strcmp(node->text, "null") != 0 && cvy_tree_real(node, &value) == CVY_OK ? value : NAN;
+}
+
+static cvy_status read_outputs(cvy_pool *pool, const cvy_tree *root, cvy_test_result *r)
+{
+    const cvy_tree *rmse = cvy_tree_get(root, "rmse_by_output"), *mae = cvy_tree_get(root, "mae_by_output");
+    const cvy_tree *r2 = cvy_tree_get(root, "r2_by_output");
+    cvy_test_output *output = NULL;
+    if (!rmse || rmse->kind != CVY_TREE_LIST || rmse->count == 0)
+        return CVY_OK;
+    CVY_TRY(cvy_pool_alloc(pool, sizeof *output * (size_t)rmse->count, &output));
+    for (int i = 0; i < rmse->count; i++)
+        output[i] = (cvy_test_output){item(rmse, i), item(mae, i), item(r2, i)};
+    r->noutput = rmse->count;
+    r->output = output;
+    return CVY_OK;
+}
+
 static cvy_status read_all(cvy_pool *pool, const char *json, cvy_test_result *r)
 {
     cvy_tree *root = NULL;
@@ -90,6 +112,7 @@ static cvy_status read_all(cvy_pool *pool, const char *json, cvy_test_result *r)
     r->seconds = number(root, "seconds");
     CVY_TRY(read_metrics(pool, root, r));
     CVY_TRY(read_classes(pool, root, r));
+    CVY_TRY(read_outputs(pool, root, r));
     return read_confusion(pool, root, r);
 }
 

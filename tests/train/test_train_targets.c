@@ -71,6 +71,20 @@ static double score(const char *run, const char *name)
 
 /* ---- numbers of different sizes ---- */
 
+/* The scores of each target, in its own units. */
+static void check_outputs(const char *run)
+{
+    cvy_test_result result = {.size = sizeof result};
+    const double units[] = {1e-3, 1, 1e3};
+    EXPECT_OK(cvy_run_test(context, run, NULL, NULL, &result));
+    EXPECT_INT(result.noutput, is_root() ? 3 : 0);
+    for (int k = 0; k < result.noutput; k++) {
+        const cvy_test_output *o = &result.output[k];
+        EXPECT(o->r2 > 0.85 && o->rmse < units[k] && o->rmse > units[k] / 100 && o->mae < o->rmse);
+    }
+    cvy_test_result_release(&result);
+}
+
 enum { NUMBERS = 600, INPUTS = 3, TARGETS = 3 };
 static const double size[TARGETS] = {1e-3, 1, 1e3}, offset[TARGETS] = {5e-3, -2, 1e5};
 static float in[NUMBERS][INPUTS], truth[NUMBERS * TARGETS];
@@ -143,6 +157,7 @@ static void test_different_sizes(void)
     EXPECT(score("run", "r2") > 0.9 && fabs(score("run", "r2") - score("by-hand", "r2")) < 0.01);
     EXPECT(fabs(score("run", NULL) / score("by-hand", NULL) - 1) < 0.05);
     EXPECT(score("run", "rmse") > 50 * score("by-hand", "rmse"));
+    check_outputs("run");
 
     EXPECT_OK(cvy_run_predict(context, &ask));
     MPI_Barrier(MPI_COMM_WORLD);
