@@ -162,7 +162,8 @@ typedef struct cvy_training_opts {
     const char *trains;
     /** "sgd" (NULL), "adam", ... */
     const char *optimizer;
-    /** Options of the optimiser as YAML text, "momentum: 0.9"; NULL: its defaults. */
+    /** Options of the optimiser as YAML text, "momentum: 0"; NULL: its defaults, the same as in a job file. That of
+     * sgd's momentum is 0.9. */
     const char *optimizer_options;
     /** Weight decay, and the largest norm and the largest element of a gradient; 0: none. */
     double weight_decay, clip_norm, clip_value;

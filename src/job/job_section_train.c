@@ -82,14 +82,34 @@ static double usual_lr(const char *optimizer)
     return op && op->lr > 0 ? op->lr : 0.01;
 }
 
-/* Writes the defaults back into the tree, so that the resolved file shows what was used. */
-static cvy_status resolve_optimizer(cvy_job *job, const struct cvy_job_optimizer *o)
+/* The options of the optimiser that the job does not give. An unknown optimiser has none here. lr_mult belongs to
+ * groups of weights. */
+static cvy_status add_defaults(cvy_pool *pool, const char *optimizer, cvy_tree *map)
 {
+    const cvy_op_def *op = cvy_op_find(optimizer);
+    if (!op || !(op->flags & CVY_OP_OPTIMIZER))
+        return CVY_OK;
+    for (const cvy_option *row = op->options; row->name; row++) {
+        cvy_tree *value = NULL;
+        if (cvy_tree_get(map, row->name) || strcmp(row->name, "lr_mult") == 0)
+            continue;
+        CVY_TRY(cvy_tree_new_scalar(pool, map->file, row->fallback, &value));
+        CVY_TRY(cvy_tree_set(pool, map, row->name, value));
+    }
+    return CVY_OK;
+}
+
+/* Writes the defaults back into the tree, so that the resolved file shows what was used. */
+static cvy_status resolve_optimizer(cvy_job *job)
+{
+    const struct cvy_job_train *t = &job->train;
+    const struct cvy_job_optimizer o = {.name = t->optimizer, .lr = t->lr, .decay_on = t->decay_on};
     cvy_tree *map = NULL;
-    CVY_TRY(cvy_options_tree(job->pool, cvy_job_optimizer_rows, o, &map));
-    const cvy_tree *theirs = job->train.optimizer_options;
+    CVY_TRY(cvy_options_tree(job->pool, cvy_job_optimizer_rows, &o, &map));
+    const cvy_tree *theirs = t->optimizer_options;
     for (int i = 0; theirs && i < theirs->count; i++)
         CVY_TRY(cvy_tree_set(job->pool, map, theirs->key[i], theirs->child[i]));
+    CVY_TRY(add_defaults(job->pool, t->optimizer, map));
     job->train.optimizer_tree = map;
     return CVY_OK;
 }
@@ -105,7 +125,25 @@ static cvy_status parse_optimizer(cvy_job *job)
     t->optimizer = o.name;
     t->lr = o.lr;
     t->decay_on = o.decay_on;
-    return resolve_optimizer(job, &o);
+    return resolve_optimizer(job);
+}
+
+cvy_status cvy_job_leave_out_momentum(cvy_job *job, int *changed_out)
+{
+    struct cvy_job_train *t = &job->train;
+    cvy_tree *options = NULL, *zero = NULL;
+    *changed_out = 0;
+    if (strcmp(t->optimizer, "sgd") != 0 || cvy_tree_get(t->optimizer_options, "momentum"))
+        return CVY_OK;
+    if (t->optimizer_options)
+        CVY_TRY(cvy_tree_copy(job->pool, t->optimizer_options, &options));
+    else
+        CVY_TRY(cvy_tree_new_map(job->pool, job->file, &options));
+    CVY_TRY(cvy_tree_new_scalar(job->pool, job->file, "0", &zero));
+    CVY_TRY(cvy_tree_set(job->pool, options, "momentum", zero));
+    t->optimizer_options = options;
+    *changed_out = 1;
+    return resolve_optimizer(job);
 }
 
 /* ---- losses and metrics ---- */

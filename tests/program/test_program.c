@@ -112,7 +112,8 @@ static cvy_program *new_small(int hidden, cvy_dtype dtype, int *train, int *forw
 {
     cvy_model *m = new_model("small");
     const cvy_program_opts opts = {.size = sizeof opts, .dtype = dtype};
-    const cvy_training_opts with_output = {.size = sizeof with_output, .outputs = "fc1, out"};
+    const cvy_training_opts with_output = {
+        .size = sizeof with_output, .optimizer_options = "momentum: 0", .outputs = "fc1, out"};
     cvy_program *p = NULL;
     char channels[32];
     snprintf(channels, sizeof channels, "channels: %d", hidden);
