@@ -88,8 +88,8 @@ struct cvy_job_train {
     int nloss;
     cvy_job_group *group;
     int ngroup;
-    cvy_job_metric *metric; /* NULL: metrics that suit the data */
-    int nmetric;
+    cvy_job_metric *metric; /* NULL: metrics that suit the data, unless no_metrics */
+    int nmetric, no_metrics;
     struct cvy_job_stop stop;
 };
 

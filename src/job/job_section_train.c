@@ -7,8 +7,10 @@
  */
 #include <string.h>
 
+#include "base/text/base_table.h"
 #include "graph/graph_op.h"
 #include "job/job_table.h"
+#include "metric/metric.h"
 
 static int has_row(const cvy_option *rows, const char *name)
 {
@@ -166,16 +168,37 @@ static cvy_status parse_losses(cvy_job *job)
     return CVY_OK;
 }
 
+/* The name and the options are checked here, because a run without validation data never makes its metrics. */
+static cvy_status check_metric(cvy_job *job, const cvy_tree *item, const cvy_job_metric *metric)
+{
+    static const cvy_table_query query = {.what = "metric"};
+    int count = 0;
+    const cvy_metric_def *const *table = cvy_metric_table(&count), *def = NULL;
+    void *fields = NULL;
+    const cvy_status status = cvy_table_find(table, count, &query, metric->name, &def);
+    if (status != CVY_OK)
+        return cvy_error_prefix(status, "%s: train.metrics", cvy_tree_where(item));
+    CVY_TRY(cvy_pool_alloc(job->pool, CVY_MAX(def->options_size, 1), &fields));
+    return cvy_options_parse(job->pool, def->name, def->options, metric->options, NULL, fields, def->options_size);
+}
+
+static int is_none(const cvy_tree *node)
+{
+    return node && (node->kind == CVY_TREE_LIST ? node->count == 0 : node->text && strcmp(node->text, "none") == 0);
+}
+
 static cvy_status parse_metrics(cvy_job *job)
 {
     struct cvy_job_train *t = &job->train;
-    t->nmetric = item_count(t->metrics_tree);
+    t->no_metrics = is_none(t->metrics_tree);
+    t->nmetric = t->no_metrics ? 0 : item_count(t->metrics_tree);
     CVY_TRY(cvy_pool_alloc(job->pool, (size_t)t->nmetric * sizeof *t->metric, &t->metric));
     for (int i = 0; i < t->nmetric; i++) {
         const cvy_tree *options = NULL;
         CVY_TRY(parse_named(job->pool, "train.metrics", cvy_job_metric_rows, item_at(t->metrics_tree, i), &t->metric[i],
                             sizeof t->metric[i], &options));
         t->metric[i].options = options;
+        CVY_TRY(check_metric(job, item_at(t->metrics_tree, i), &t->metric[i]));
     }
     return CVY_OK;
 }

@@ -103,7 +103,7 @@ static const cvy_option train_rows[] = {
     {"init", CVY_TYPE_STRING, TRAIN(init), "", "", "",
      "safetensors file to start from; weights that are not in it are initialised"},
     {"metrics", CVY_TYPE_TREE, TRAIN(metrics_tree), "", "", "",
-     "list of names or maps {name: ..., options}; the default depends on the data"},
+     "list of names or maps {name: ..., options}, or none; the default depends on the data"},
     {"stop", CVY_TYPE_TREE, TRAIN(stop_tree), "", "", "", "when to stop before the end, see below"},
     {0},
 };
