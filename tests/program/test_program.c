@@ -363,6 +363,11 @@ static void faults_of_programs(void)
     EXPECT_FAULT(cvy_program_get(p, "fc1.wait", &value, 1), CVY_E_ARGUMENT, "fc1.wait");
     EXPECT_FAULT(cvy_program_get(p, "fc1.weight", &value, 1), CVY_E_ARGUMENT, "3x4");
     EXPECT_FAULT(cvy_program_plan(p), CVY_E_ARGUMENT, "once");
+    /* NULL has a message of its own, not that of the fault before. */
+    EXPECT(cvy_program_feed(p, step, "X") == NULL);
+    EXPECT(strstr(cvy_error_text(), "task 0 has no input \"X\"; its inputs are x, "));
+    EXPECT(cvy_program_feed(p, 7, "x") == NULL);
+    EXPECT(strstr(cvy_error_text(), "task 7 has no feed \"x\": the program has 2 tasks"));
     cvy_model *m = sound();
     EXPECT_FAULT(cvy_program_add_forward(p, m, 2, NULL, &forward), CVY_E_ARGUMENT, "planned");
     cvy_model_destroy(&m);
