@@ -124,7 +124,8 @@ typedef struct cvy_h5_packing {
     int sign_bytes;            /* > 0: stored as signed numbers of so many bytes, but meant as unsigned */
     double scale, offset;
     double missing[CVY_H5_MISSING_MAX]; /* stored numbers that mean "no measurement" */
-    int nmissing;
+    uint64_t bits[CVY_H5_MISSING_MAX];  /* the same, for integers of 64 bits, which a double does not hold exactly */
+    int nmissing, by_bits;
     double least, largest; /* stored numbers outside of this range mean the same */
 } cvy_h5_packing;
 
