@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: asan
 # momentum.sh: sgd has the same momentum by default however a job names it, and a run that was begun without momentum is
-# resumed without.
+# resumed without; the log names the defaults that decide a run.
 #
 # Version 0.1 had no momentum for `optimizer: sgd`, and its job.resolved.yaml did not say so.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
@@ -22,6 +22,14 @@ for run in open named map given; do
     grep -q '^    momentum: 0.9$' $run/job.resolved.yaml || fail "$run: $(grep -A 8 optimizer: $run/job.resolved.yaml)"
     same_tensors "$(weights $run)" "$(weights given)" || fail "$run has other weights than momentum: 0.9"
 done
+for run in open named map; do
+    grep -qx 'by default: momentum 0.9 (train.optimizer.momentum)' $run.log || fail "$run: no note: $(cat $run.log)"
+done
+grep 'by default' given.log none.log && fail "a note on defaults that are not used"
+train norms --set 'train.optimizer={name: sgd, momentum: 0, weight_decay: 0.001}' --set train.batch=48 \
+    --set 'model.layers=[{conv: {channels: 4, kernel: 3}}, batch_norm, relu, {fc: {channels: 4}}]'
+grep -qx 'by default: no weight decay on biases and norms (train.optimizer.decay_on), batch norm by groups of 32 samples (batch_norm.group)' norms.log ||
+    fail "norms: no note: $(cat norms.log)"
 same_tensors "$(weights none)" "$(weights given)" && fail "momentum: 0 has the weights of momentum: 0.9"
 
 train old --set 'train.optimizer={name: sgd, momentum: 0}' --set train.steps=3 --set train.epochs=
