@@ -91,7 +91,9 @@ typedef enum cvy_status {
 } cvy_status;
 
 /** The message of the calling thread's latest fault: what, where, the value, what to do. Never NULL; the library owns
- * it, and it is valid until the thread's next fault. Collective: no. */
+ * it, and it is valid until the thread's next fault. Read it only after a call that has returned a negative status, or
+ * NULL if the call's comment says "with an error text". Other calls neither clear it nor keep it: after a success it
+ * may be the message of an older fault, or of one from which the library has recovered. Collective: no. */
 CVY_API const char *cvy_error_text(void);
 
 /** A status as one or two lower-case words, for logs; static. Collective: no. */

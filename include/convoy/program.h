@@ -162,7 +162,8 @@ typedef struct cvy_training_opts {
     const char *trains;
     /** "sgd" (NULL), "adam", ... */
     const char *optimizer;
-    /** Options of the optimiser as YAML text, "momentum: 0.9"; NULL: its defaults. */
+    /** Options of the optimiser as YAML text, "momentum: 0"; NULL: its defaults, the same as in a job file. That of
+     * sgd's momentum is 0.9. */
     const char *optimizer_options;
     /** Weight decay, and the largest norm and the largest element of a gradient; 0: none. */
     double weight_decay, clip_norm, clip_value;
@@ -242,8 +243,8 @@ CVY_API int64_t cvy_program_first_row(const cvy_program *program, int task);
  *
  * [rows, sample shape...], row-major, of the input's dtype in the model; real inputs have the program's dtype. The
  * program owns it, and its address does not change. A model with dropout also has the input "sample_id", i64 [rows],
- * from which masks are drawn; unless the caller fills it, it is each row's index in the global batch. Returns NULL if
- * the task is not planned or has no such input. Collective: no.
+ * from which masks are drawn; unless the caller fills it, it is each row's index in the global batch. Returns
+ * NULL, with an error text, if the task is not planned or has no such input. Collective: no.
  */
 CVY_API void *cvy_program_feed(cvy_program *program, int task, const char *input);
 

@@ -89,8 +89,8 @@ struct cvy_job_train {
     int nloss;
     cvy_job_group *group;
     int ngroup;
-    cvy_job_metric *metric; /* NULL: metrics that suit the data */
-    int nmetric;
+    cvy_job_metric *metric; /* NULL: metrics that suit the data, unless no_metrics */
+    int nmetric, no_metrics;
     struct cvy_job_stop stop;
 };
 
@@ -187,6 +187,11 @@ void cvy_job_destroy(cvy_job **job);
 /* Adds the differences between the file `path` and `job`, a text from cvy_job_print(), as in "train.epochs: 1 -> 32,
  * ..". If they are equal, it adds nothing. */
 cvy_status cvy_job_changes(const char *path, const char *job, cvy_text *out);
+/* Whether the resolved job in the file `path` has sgd without momentum: with 0, or without the key, which is how
+ * versions before 0.2 wrote the 0 that was their default. */
+int cvy_job_has_no_momentum(const char *path);
+/* If the job has sgd and leaves its momentum open, sets it to 0, and *changed_out to 1. */
+cvy_status cvy_job_leave_out_momentum(cvy_job *job, int *changed_out);
 /* Prints the whole job with all defaults as YAML, which can be parsed back to the same job. The caller frees the text
  * with cvy_mem_free(). */
 cvy_status cvy_job_print(const cvy_job *job, char **text_out);

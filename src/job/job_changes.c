@@ -1,6 +1,6 @@
 /*
- * job_changes.c: finds the differences between a resumed run's job and the one with which its folder was begun, for
- * the log. Rank 0 calls it before the first step.
+ * job_changes.c: compares a resumed run's job with the one with which its folder was begun: lists the differences for
+ * the log, and finds a default that has changed since then. Rank 0 calls it before the first step.
  */
 #include <stdio.h>
 #include <string.h>
@@ -71,4 +71,22 @@ cvy_status cvy_job_changes(const char *path, const char *job, cvy_text *out)
     cvy_text_free(&notes);
     cvy_pool_destroy(&pool);
     return status;
+}
+
+int cvy_job_has_no_momentum(const char *path)
+{
+    cvy_pool *pool = NULL;
+    cvy_tree *job = NULL;
+    double number = 0;
+    int has_none = 0;
+    if (cvy_pool_create(&pool) != CVY_OK)
+        return 0;
+    if (cvy_tree_parse_file(pool, path, &job) == CVY_OK) {
+        const cvy_tree *name = cvy_tree_at(job, "train.optimizer.name"),
+                       *momentum = cvy_tree_at(job, "train.optimizer.momentum");
+        has_none = name && name->text && strcmp(name->text, "sgd") == 0 &&
+                   (!momentum || (cvy_tree_real(momentum, &number) == CVY_OK && number == 0));
+    }
+    cvy_pool_destroy(&pool);
+    return has_none;
 }

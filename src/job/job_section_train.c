@@ -7,8 +7,10 @@
  */
 #include <string.h>
 
+#include "base/text/base_table.h"
 #include "graph/graph_op.h"
 #include "job/job_table.h"
+#include "metric/metric.h"
 
 static int has_row(const cvy_option *rows, const char *name)
 {
@@ -82,14 +84,34 @@ static double usual_lr(const char *optimizer)
     return op && op->lr > 0 ? op->lr : 0.01;
 }
 
-/* Writes the defaults back into the tree, so that the resolved file shows what was used. */
-static cvy_status resolve_optimizer(cvy_job *job, const struct cvy_job_optimizer *o)
+/* The options of the optimiser that the job does not give. An unknown optimiser has none here. lr_mult belongs to
+ * groups of weights. */
+static cvy_status add_defaults(cvy_pool *pool, const char *optimizer, cvy_tree *map)
 {
+    const cvy_op_def *op = cvy_op_find(optimizer);
+    if (!op || !(op->flags & CVY_OP_OPTIMIZER))
+        return CVY_OK;
+    for (const cvy_option *row = op->options; row->name; row++) {
+        cvy_tree *value = NULL;
+        if (cvy_tree_get(map, row->name) || strcmp(row->name, "lr_mult") == 0)
+            continue;
+        CVY_TRY(cvy_tree_new_scalar(pool, map->file, row->fallback, &value));
+        CVY_TRY(cvy_tree_set(pool, map, row->name, value));
+    }
+    return CVY_OK;
+}
+
+/* Writes the defaults back into the tree, so that the resolved file shows what was used. */
+static cvy_status resolve_optimizer(cvy_job *job)
+{
+    const struct cvy_job_train *t = &job->train;
+    const struct cvy_job_optimizer o = {.name = t->optimizer, .lr = t->lr, .decay_on = t->decay_on};
     cvy_tree *map = NULL;
-    CVY_TRY(cvy_options_tree(job->pool, cvy_job_optimizer_rows, o, &map));
-    const cvy_tree *theirs = job->train.optimizer_options;
+    CVY_TRY(cvy_options_tree(job->pool, cvy_job_optimizer_rows, &o, &map));
+    const cvy_tree *theirs = t->optimizer_options;
     for (int i = 0; theirs && i < theirs->count; i++)
         CVY_TRY(cvy_tree_set(job->pool, map, theirs->key[i], theirs->child[i]));
+    CVY_TRY(add_defaults(job->pool, t->optimizer, map));
     job->train.optimizer_tree = map;
     return CVY_OK;
 }
@@ -105,7 +127,25 @@ static cvy_status parse_optimizer(cvy_job *job)
     t->optimizer = o.name;
     t->lr = o.lr;
     t->decay_on = o.decay_on;
-    return resolve_optimizer(job, &o);
+    return resolve_optimizer(job);
+}
+
+cvy_status cvy_job_leave_out_momentum(cvy_job *job, int *changed_out)
+{
+    struct cvy_job_train *t = &job->train;
+    cvy_tree *options = NULL, *zero = NULL;
+    *changed_out = 0;
+    if (strcmp(t->optimizer, "sgd") != 0 || cvy_tree_get(t->optimizer_options, "momentum"))
+        return CVY_OK;
+    if (t->optimizer_options)
+        CVY_TRY(cvy_tree_copy(job->pool, t->optimizer_options, &options));
+    else
+        CVY_TRY(cvy_tree_new_map(job->pool, job->file, &options));
+    CVY_TRY(cvy_tree_new_scalar(job->pool, job->file, "0", &zero));
+    CVY_TRY(cvy_tree_set(job->pool, options, "momentum", zero));
+    t->optimizer_options = options;
+    *changed_out = 1;
+    return resolve_optimizer(job);
 }
 
 /* ---- losses and metrics ---- */
@@ -128,16 +168,37 @@ static cvy_status parse_losses(cvy_job *job)
     return CVY_OK;
 }
 
+/* The name and the options are checked here, because a run without validation data never makes its metrics. */
+static cvy_status check_metric(cvy_job *job, const cvy_tree *item, const cvy_job_metric *metric)
+{
+    static const cvy_table_query query = {.what = "metric"};
+    int count = 0;
+    const cvy_metric_def *const *table = cvy_metric_table(&count), *def = NULL;
+    void *fields = NULL;
+    const cvy_status status = cvy_table_find(table, count, &query, metric->name, &def);
+    if (status != CVY_OK)
+        return cvy_error_prefix(status, "%s: train.metrics", cvy_tree_where(item));
+    CVY_TRY(cvy_pool_alloc(job->pool, CVY_MAX(def->options_size, 1), &fields));
+    return cvy_options_parse(job->pool, def->name, def->options, metric->options, NULL, fields, def->options_size);
+}
+
+static int is_none(const cvy_tree *node)
+{
+    return node && (node->kind == CVY_TREE_LIST ? node->count == 0 : node->text && strcmp(node->text, "none") == 0);
+}
+
 static cvy_status parse_metrics(cvy_job *job)
 {
     struct cvy_job_train *t = &job->train;
-    t->nmetric = item_count(t->metrics_tree);
+    t->no_metrics = is_none(t->metrics_tree);
+    t->nmetric = t->no_metrics ? 0 : item_count(t->metrics_tree);
     CVY_TRY(cvy_pool_alloc(job->pool, (size_t)t->nmetric * sizeof *t->metric, &t->metric));
     for (int i = 0; i < t->nmetric; i++) {
         const cvy_tree *options = NULL;
         CVY_TRY(parse_named(job->pool, "train.metrics", cvy_job_metric_rows, item_at(t->metrics_tree, i), &t->metric[i],
                             sizeof t->metric[i], &options));
         t->metric[i].options = options;
+        CVY_TRY(check_metric(job, item_at(t->metrics_tree, i), &t->metric[i]));
     }
     return CVY_OK;
 }

@@ -90,8 +90,7 @@ static const cvy_option train_rows[] = {
      "and for checks"},
     {"precise", CVY_TYPE_BOOL, TRAIN(precise), "false", "", "",
      "use no algorithm that rounds more than a plain sum does: no Winograd convolutions"},
-    {"optimizer", CVY_TYPE_TREE, TRAIN(optimizer_tree), "{name: sgd, lr: 0.01, momentum: 0.9}", "", "",
-     "a name or a map, see below"},
+    {"optimizer", CVY_TYPE_TREE, TRAIN(optimizer_tree), "sgd", "", "", "a name or a map, see below"},
     {"schedule", CVY_TYPE_TREE, TRAIN(schedule), "constant", "", "",
      "how the learning rate changes: a name or a map {name: ..., warmup: ..., options}"},
     {"lr_rule", CVY_TYPE_CHOICE, TRAIN(lr_rule), "none", "none|linear|sqrt", "",
@@ -112,7 +111,7 @@ static const cvy_option train_rows[] = {
     {"init", CVY_TYPE_STRING, TRAIN(init), "", "", "",
      "safetensors file to start from; weights that are not in it are initialised"},
     {"metrics", CVY_TYPE_TREE, TRAIN(metrics_tree), "", "", "",
-     "list of names or maps {name: ..., options}; the default depends on the data"},
+     "list of names or maps {name: ..., options}, or none; the default depends on the data"},
     {"stop", CVY_TYPE_TREE, TRAIN(stop_tree), "", "", "", "when to stop before the end, see below"},
     {0},
 };

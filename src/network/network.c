@@ -126,6 +126,16 @@ static cvy_status add_tasks(cvy_network *n, const char *outputs, int64_t most)
     return CVY_OK;
 }
 
+static cvy_scaling output_scaling(const cvy_network *n, const char *name, const cvy_shape *sample)
+{
+    const cvy_dataset_info *data = &n->spec.data;
+    const cvy_scaling none = {0};
+    for (int i = 0; i < data->nfield; i++)
+        if (strcmp(data->field[i].name, "y") == 0 && cvy_shape_elems(&data->field[i].shape) == cvy_shape_elems(sample))
+            return *cvy_job_output_scaling(n->spec.job, data, n->model, name);
+    return none;
+}
+
 static cvy_status list_outputs(cvy_network *n)
 {
     const int task = n->size[0].task;
@@ -136,12 +146,11 @@ static cvy_status list_outputs(cvy_network *n)
         const void *data = NULL;
         cvy_shape whole, *sample = &n->output[n->noutput].shape;
         n->output[n->noutput].name = t->output[n->noutput].name;
-        n->output[n->noutput].scaling =
-            *cvy_job_output_scaling(n->spec.job, &n->spec.data, n->model, t->output[n->noutput].name);
         CVY_TRY(cvy_program_output(n->program, task, t->output[n->noutput].name, &data, &whole));
         sample->ndim = whole.ndim > 0 ? whole.ndim - 1 : 0;
         for (int i = 0; i < sample->ndim; i++)
             sample->dim[i] = whole.dim[i + 1];
+        n->output[n->noutput].scaling = output_scaling(n, t->output[n->noutput].name, sample);
     }
     return CVY_OK;
 }

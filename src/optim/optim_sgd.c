@@ -22,7 +22,7 @@
 #include "optim/optim_update.h"
 
 static const cvy_option sgd_opts[] = {
-    {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_sgd, momentum), "0", "0.. <1", "",
+    {"momentum", CVY_TYPE_REAL, CVY_FIELD(cvy_sgd, momentum), "0.9", "0.. <1", "",
      "momentum: share of the last direction that is added"},
     {"nesterov", CVY_TYPE_BOOL, CVY_FIELD(cvy_sgd, nesterov), "false", "", "",
      "Nesterov's momentum: the gradient is used as if it came from one step ahead"},

@@ -299,11 +299,31 @@ int64_t cvy_program_first_row(const cvy_program *p, int task)
     return s ? s->split.first_row : 0;
 }
 
+/* Sets the error text: the task has no such input, but these. */
+static void set_no_input(const cvy_plan *plan, int task, const char *input)
+{
+    char names[400] = "";
+    size_t used = 0;
+    for (int i = 0; i < plan->feeds.count && used < sizeof names; i++)
+        if (!plan->feeds.feed[i].per_step)
+            used +=
+                (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", plan->feeds.feed[i].name);
+    cvy_error_set(CVY_E_ARGUMENT, "task %d has no input \"%s\"; its inputs are %s", task, input, names);
+}
+
 void *cvy_program_feed(cvy_program *p, int task, const char *input)
 {
     cvy_program_task *s = find_task(p, task);
     cvy_plan_feed *feed = s ? cvy_plan_find_feed(s->plan, input) : NULL;
-    return feed ? feed->data : NULL;
+    if (feed)
+        return feed->data;
+    if (s)
+        set_no_input(s->plan, task, input);
+    else
+        cvy_error_set(CVY_E_ARGUMENT,
+                      "task %d has no feed \"%s\": the program has %d tasks, and cvy_program_plan() comes first", task,
+                      input, p->ntask);
+    return NULL;
 }
 
 /* Counts the updates of a step's optimiser state by all tasks that share it: the tail batch continues the count of the

@@ -41,7 +41,21 @@ static int has_label_map(const cvy_scorer *scorer)
     return target && !is_real(target->dtype) && target->shape.ndim > 0;
 }
 
-static cvy_status check_target(const cvy_scorer *scorer, const cvy_metric_def *def)
+/* The elements of a sample's target that the metric compares with an output of this shape. */
+static int64_t target_elems(const cvy_metric_def *def, const cvy_shape *output)
+{
+    const int64_t elems = cvy_shape_elems(output);
+    return def->wants_labels && output->ndim > 0 ? elems / output->dim[0] : elems;
+}
+
+static int fits_target(const cvy_scorer *scorer, const cvy_metric_def *def, const cvy_shape *output)
+{
+    const cvy_field *target = cvy_dataset_target(cvy_dataset_describe(scorer->data));
+    return target && def->wants_labels != is_real(target->dtype) &&
+           cvy_shape_elems(&target->shape) == target_elems(def, output);
+}
+
+static cvy_status check_target(const cvy_scorer *scorer, const cvy_metric_def *def, const cvy_shape *output)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
     const cvy_field *target = cvy_dataset_target(info);
@@ -52,6 +66,12 @@ static cvy_status check_target(const cvy_scorer *scorer, const cvy_metric_def *d
               : is_real(target->dtype) ? "numbers"
                                        : "labels of classes",
               def->wants_labels ? "rmse, mae or r2" : "accuracy, top_k or auc");
+    const int64_t wanted = target_elems(def, output), has = cvy_shape_elems(&target->shape);
+    CVY_CHECK(has == wanted, CVY_E_SHAPE,
+              "%s compares an output of %s with %lld target%s, but %s has %lld in each sample: let the network give an "
+              "output that fits, or say train.metrics: none",
+              def->name, cvy_shape_text(output), (long long)wanted, wanted == 1 ? "" : "s", target->name,
+              (long long)has);
     return CVY_OK;
 }
 
@@ -68,17 +88,19 @@ static cvy_status add_metric(const cvy_scorer *scorer, cvy_metric **metric, cvy_
         cvy_metric_ignore_by_default(metric[*count], -1);
     const cvy_metric_def *def = cvy_metric_find(name);
     score[(*count)++] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
-    return check_target(scorer, def);
+    return check_target(scorer, def, output);
 }
 
-/* Makes the metrics that the job names, or else those that suit the data. A test also makes all that the report
- * shows. */
+/* Makes the metrics that the job names, or else those that suit the data and the output. A test also makes all that the
+ * report shows. */
 static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output, cvy_metric **metric, cvy_score *score,
                                int *count)
 {
     const cvy_job *job = scorer->session->job;
     const int64_t nclasses = cvy_dataset_describe(scorer->data)->nclasses;
     const int by_job = job->train.nmetric > 0, all = scorer->all_metrics;
+    if (job->train.no_metrics)
+        return CVY_OK;
     for (int i = 0; i < job->train.nmetric; i++) {
         const cvy_status status =
             add_metric(scorer, metric, score, count, job->train.metric[i].name, job->train.metric[i].options, output);
@@ -95,7 +117,7 @@ static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output
         {"r2", nclasses == 0 && (!by_job || all)},
     };
     for (int i = 0; i < CVY_COUNT(fallback); i++)
-        if (fallback[i].wanted)
+        if (fallback[i].wanted && fits_target(scorer, cvy_metric_find(fallback[i].name), output))
             CVY_TRY(add_metric(scorer, metric, score, count, fallback[i].name, NULL, output));
     return CVY_OK;
 }
@@ -114,7 +136,7 @@ static cvy_status undo_scaling(const cvy_scorer *scorer, const char *output, con
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
     const cvy_scaling *scaling = cvy_job_output_scaling(s->job, info, s->model, output);
     const size_t bytes = (size_t)view->output.elems * cvy_dtype_bytes(view->output.dtype);
-    if (scaling->n == 0 || rows->n == 0)
+    if (scaling->n == 0 || rows->n == 0 || view->output.elems != view->target.elems)
         return CVY_OK;
     CVY_TRY(cvy_bytes_need(room, bytes));
     memcpy(room->data, view->output.data, bytes);

@@ -120,6 +120,25 @@ static cvy_status find_checkpoint(cvy_trainer *t)
     return status;
 }
 
+/* A run that was begun without momentum has none in its checkpoints. It continues without, unless its job gives one. */
+static cvy_status keep_momentum(cvy_trainer *t)
+{
+    cvy_comm *comm = t->session.context->comm;
+    char path[CVY_RUN_PATH];
+    int had_none = 0, changed = 0;
+    join_path(t, CVY_RUN_JOB, path);
+    if (is_root(t))
+        had_none = cvy_job_has_no_momentum(path);
+    CVY_TRY(comm->ops->broadcast(comm, &had_none, sizeof had_none, 0));
+    if (!had_none)
+        return CVY_OK;
+    CVY_TRY(cvy_comm_agree(comm, cvy_job_leave_out_momentum(t->session.job, &changed)));
+    if (changed)
+        cvy_text_add(&t->session.notes, "%s was begun with sgd without momentum, so it continues with momentum: 0\n",
+                     t->folder.path);
+    return t->session.notes.status;
+}
+
 cvy_status cvy_trainer_open_folder(cvy_trainer *t)
 {
     cvy_comm *comm = t->session.context->comm;
@@ -133,7 +152,10 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t)
         status = find_checkpoint(t);
     CVY_TRY(cvy_comm_agree(comm, status));
     CVY_TRY(comm->ops->broadcast(comm, t->folder.path, sizeof t->folder.path, 0));
-    return t->opts->resume ? cvy_checkpoint_share(comm, CVY_OK, &t->folder.resume) : CVY_OK;
+    if (!t->opts->resume)
+        return CVY_OK;
+    CVY_TRY(keep_momentum(t));
+    return cvy_checkpoint_share(comm, CVY_OK, &t->folder.resume);
 }
 
 static cvy_status state_real(const cvy_tree *state, const char *key, double *out)

@@ -140,6 +140,8 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t);
 cvy_status cvy_trainer_restore(cvy_trainer *t);
 /* Writes job.resolved.yaml, plan.json and STATUS, and opens metrics.jsonl. Call it after planning. */
 cvy_status cvy_trainer_write_head(cvy_trainer *t);
+/* train_defaults.c: adds a line about defaults that decide the results of this run to the notes. */
+void cvy_trainer_note_defaults(cvy_trainer *t);
 /* ---- train_select.c: decisions that depend on scores ---- */
 /* Checks that the scores which the job names exist, so that a wrong name is found before the first step. */
 cvy_status cvy_trainer_check_scores(const cvy_trainer *t);

@@ -298,6 +298,14 @@ static int flush_due(const void *options, const cvy_update_run *run, int64_t ste
     return step + 1 == run->steps || in_sync(options, run, step) || in_sync(options, run, step + 1);
 }
 
+/* An option of the optimiser that is a number; 0 if it has no such option. */
+static double number_of(const cvy_tree *optimizer, const char *key)
+{
+    const cvy_tree *node = cvy_tree_get(optimizer, key);
+    double value = 0;
+    return node && cvy_tree_real(node, &value) == CVY_OK ? value : 0;
+}
+
 static void describe_run(const void *options, const cvy_update_run *run, cvy_text *out)
 {
     const cvy_delayed_options *o = options;
@@ -307,8 +315,7 @@ static void describe_run(const void *options, const cvy_update_run *run, cvy_tex
     cvy_text_add(out, "update: delayed in %lld of %lld steps: the first %lld and the last %lld are in sync%s\n",
                  (long long)delayed, (long long)run->steps, (long long)warm, (long long)cool,
                  delayed > 0 ? "" : ", which leaves none");
-    if (!cvy_tree_is_null(cvy_tree_get(run->optimizer, "momentum")) &&
-        cvy_tree_is_null(cvy_tree_get(run->optimizer, "lookahead")))
+    if (number_of(run->optimizer, "momentum") > 0 && number_of(run->optimizer, "lookahead") == 0)
         cvy_text_add(out, "update: delayed: stale gradients with momentum need a lower learning rate; sgd with "
                           "nesterov, a momentum of 0.98, a fifth of the rate of 0.9 and lookahead: 1 trains at the "
                           "rates that sync does\n");

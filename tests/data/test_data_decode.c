@@ -12,6 +12,7 @@ enum { H = 230, W = 310 };
 static cvy_bytes room[2], rows;
 static unsigned char *file; /* the current JPEG */
 static unsigned long file_bytes;
+static int ycck; /* the next JPEG of four inks is stored as YCCK, not as CMYK */
 
 /* ---- making pictures ---- */
 
@@ -38,9 +39,14 @@ static void make_jpeg(int kind, int components, int quality, int samples, int pr
     cinfo.image_width = W;
     cinfo.image_height = H;
     cinfo.input_components = components;
-    cinfo.in_color_space = components == 1 ? JCS_GRAYSCALE : components == 3 ? JCS_RGB : JCS_CMYK;
+    cinfo.in_color_space = components == 1   ? JCS_GRAYSCALE
+                           : components == 3 ? JCS_RGB
+                           : components == 4 ? JCS_CMYK
+                                             : JCS_UNKNOWN;
     jpeg_set_defaults(&cinfo);
     jpeg_set_quality(&cinfo, quality, TRUE);
+    if (ycck)
+        jpeg_set_colorspace(&cinfo, JCS_YCCK);
     if (components == 3) {
         cinfo.comp_info[0].h_samp_factor = samples > 1 ? 2 : 1;
         cinfo.comp_info[0].v_samp_factor = samples > 2 ? 2 : 1;
@@ -242,13 +248,55 @@ static void test_damage(void)
     }
 }
 
+/* Inks become colours as Pillow converts them. Pillow 13.0 computed the numbers, by Image.open(file).convert("RGB") and
+ * convert("L"), from the files that make_jpeg(WAVES, 4, 90, 1, 0) makes. Its luma is rounded in another way. */
+static void test_inks(void)
+{
+    static const struct {
+        int y, x, rgb[3], grey;
+    } want[2][6] = {{{0, 0, {115, 143, 145}, 135},
+                     {3, 7, {125, 143, 133}, 136},
+                     {100, 150, {81, 58, 47}, 64},
+                     {117, 20, {57, 55, 41}, 54},
+                     {229, 309, {73, 101, 113}, 94},
+                     {64, 255, {43, 28, 20}, 32}},
+                    {{0, 0, {116, 143, 145}, 135},
+                     {3, 7, {125, 142, 133}, 136},
+                     {100, 150, {81, 58, 47}, 64},
+                     {117, 20, {57, 55, 41}, 54},
+                     {229, 309, {72, 102, 112}, 94},
+                     {64, 255, {44, 28, 20}, 32}}};
+    for (ycck = 0; ycck < 2; ycck++) {
+        const cvy_picture_window w = {101, 77, 60, 90, 1};
+        cvy_picture all, grey, part;
+        int64_t c = 0, h = 0, wd = 0;
+        make_jpeg(WAVES, 4, 90, 1, 0);
+        OK(cvy_picture_read_header(CVY_CODING_JPEG, file, file_bytes, &c, &h, &wd));
+        TRUE_THAT(c == 3 && h == H && wd == W);
+        OK(decode(1, NULL, 1, &grey));
+        for (int i = 0; i < CVY_COUNT(want[ycck]); i++)
+            TRUE_THAT(abs(at(&grey, 0, want[ycck][i].y, want[ycck][i].x) - want[ycck][i].grey) <= 1);
+        OK(decode(3, NULL, 0, &all));
+        for (int i = 0; i < CVY_COUNT(want[ycck]); i++)
+            for (int k = 0; k < 3; k++)
+                TRUE_THAT(abs(at(&all, k, want[ycck][i].y, want[ycck][i].x) - want[ycck][i].rgb[k]) <= 1);
+        OK(decode(3, &w, 1, &part));
+        TRUE_THAT(part.C == 3 && part.top + part.H >= w.top + w.height);
+        for (int64_t k = 0; k < 3; k++)
+            for (int64_t y = w.top; y < w.top + w.height; y++)
+                for (int64_t x = w.left; x < w.left + w.width; x++)
+                    TRUE_THAT(at(&part, k, y - part.top, x - part.left) == at(&all, k, y, x));
+    }
+    ycck = 0;
+}
+
 static void test_refused(void)
 {
     cvy_picture p;
     int64_t c = 0, h = 0, wd = 0;
-    make_jpeg(WAVES, 4, 80, 1, 0);
-    FAILS(decode(3, NULL, 0, &p), CVY_E_UNSUPPORTED, "JPEG of 4 components (CMYK), expected grey or RGB");
-    FAILS(cvy_picture_read_header(CVY_CODING_JPEG, file, file_bytes, &c, &h, &wd), CVY_E_UNSUPPORTED, "CMYK");
+    make_jpeg(WAVES, 2, 80, 1, 0);
+    FAILS(decode(3, NULL, 0, &p), CVY_E_UNSUPPORTED, "JPEG of 2 components, expected 1 (grey), 3 (RGB) or 4 (CMYK)");
+    FAILS(cvy_picture_read_header(CVY_CODING_JPEG, file, file_bytes, &c, &h, &wd), CVY_E_UNSUPPORTED, "2 components");
     FAILS(cvy_picture_decode(CVY_CODING_PLAIN, "", 0, 3, &room[0], &rows, &p), CVY_E_FORMAT, "neither a JPEG nor");
     TRUE_THAT(cvy_picture_coding("", 0) == CVY_CODING_PLAIN);
     /* A header that claims 104 million pixels. */
@@ -343,6 +391,7 @@ int main(void)
     test_reduced();
     test_data_set();
     test_damage();
+    test_inks();
     test_refused();
     test_grey();
     test_png(SPNG_COLOR_TYPE_GRAYSCALE, 8, 1);

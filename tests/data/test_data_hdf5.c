@@ -390,13 +390,35 @@ static void test_faults(void)
     free(v);
 }
 
+static void add_virtual(hid_t file, const char *name, const char *part)
+{
+    const hid_t space = H5Screate_simple(2, (hsize_t[]){10, 3}, NULL), made = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_virtual(made, space, part, "x", space);
+    H5Dclose(H5Dcreate2(file, name, H5T_IEEE_F32LE, space, H5P_DEFAULT, made, H5P_DEFAULT));
+    H5Pclose(made);
+    H5Sclose(space);
+}
+
+static void expect_there(const char *options)
+{
+    cvy_dataset *d = NULL;
+    float x[3] = {0};
+    OK(open_in("links/here.h5", options, &d));
+    read_x(d, 4, x);
+    TRUE_THAT(x[1] == (float)value_at(13));
+    cvy_dataset_destroy(&d);
+}
+
 /* A link into another file, and numbers that are kept there, must stay within the folder. */
 static void test_links(void)
 {
     cvy_dataset *d = NULL;
     double *v = values(30);
-    float x[3];
+    char absolute[4200], outside[4200], moved[4200];
     OK(cvy_file_make_folder(in_scratch("links")));
+    snprintf(absolute, sizeof absolute, "%s/there.h5", realpath(in_scratch("links"), (char[4096]){0}));
+    snprintf(outside, sizeof outside, "%s/outside.h5", realpath(in_scratch("."), (char[4096]){0}));
+    snprintf(moved, sizeof moved, "/no/such/folder/there.h5");
     hid_t file = new_file("links/there.h5");
     add_set(file, "x", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
     H5Fclose(file);
@@ -406,12 +428,73 @@ static void test_links(void)
     file = new_file("links/here.h5");
     H5Lcreate_external("there.h5", "x", file, "near", H5P_DEFAULT, H5P_DEFAULT);
     H5Lcreate_external("../outside.h5", "x", file, "far", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external("lost.h5", "x", file, "lost", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external(absolute, "x", file, "absolute", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external(outside, "x", file, "farther", H5P_DEFAULT, H5P_DEFAULT);
+    add_virtual(file, "parts", "there.h5");
+    add_virtual(file, "parts_absolute", absolute);
+    add_virtual(file, "parts_moved", moved);
+    add_virtual(file, "parts_lost", "lost.h5");
+    add_virtual(file, "parts_outside", outside);
     H5Fclose(file);
-    OK(open_in("links/here.h5", "x: near", &d));
-    read_x(d, 4, x);
-    TRUE_THAT(x[1] == (float)value_at(13));
+    expect_there("x: near");
+    expect_there("x: absolute");
+    expect_there("x: parts");
+    expect_there("x: parts_absolute");
+    expect_there("x: parts_moved");
+    FAILS(open_in("links/here.h5", "x: far", &d), CVY_E_CONFIG, "has no data set \"far\" that can be read; it holds ");
+    FAILS(open_in("links/here.h5", "x: far", &d), CVY_E_CONFIG,
+          "far (link to x of ../outside.h5, which is outside of this folder and is not followed)");
+    FAILS(open_in("links/here.h5", "x: farther", &d), CVY_E_CONFIG, "has no data set \"farther\" that can be read");
+    FAILS(open_in("links/here.h5", "x: lost", &d), CVY_E_CONFIG,
+          "lost (link to x of lost.h5, which is no data set that can be opened)");
+    FAILS(open_in("links/here.h5", "x: parts_lost", &d), CVY_E_IO,
+          "data set parts_lost is virtual, and the file of a part of it is missing: lost.h5");
+    FAILS(open_in("links/here.h5", "x: parts_outside", &d), CVY_E_FORMAT,
+          "data set parts_outside is virtual and reaches outside its folder: /");
+    /* Names that are not given are searched among links, too, and none is passed over in silence. */
+    file = new_file("links/here.h5");
+    H5Lcreate_external("there.h5", "x", file, "X", H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(file);
+    expect_there("");
+    file = new_file("links/here.h5");
+    add_set(file, "other", (struct layout){.type = H5T_IEEE_F32LE, .ndim = 2, .dim = {10, 3}}, v);
+    H5Lcreate_external(outside, "x", file, "x", H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(file);
+    FAILS(open_in("links/here.h5", "", &d), CVY_E_CONFIG, "has no data set \"x\" that can be read; it holds other");
+    free(v);
+}
+
+static size_t as_it_is(unsigned flags, size_t nvalue, const unsigned *value, size_t n, size_t *room, void **data)
+{
+    (void)flags, (void)nvalue, (void)value, (void)room, (void)data;
+    return n;
+}
+
+/* Files of h5py with compression="lzf" have a filter that only h5py brings. */
+static void test_filters(void)
+{
+    enum { LZF = 32000 };
+    static const H5Z_class2_t lzf = {H5Z_CLASS_T_VERS, LZF, 1, 1, "lzf", NULL, NULL, as_it_is};
+    cvy_dataset *d = NULL;
+    double *v = values(30);
+    TRUE_THAT(H5Zregister(&lzf) >= 0);
+    hid_t file = new_file("filter.h5");
+    const hid_t space = H5Screate_simple(2, (hsize_t[]){10, 3}, NULL), made = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(made, 2, (hsize_t[]){5, 3});
+    H5Pset_filter(made, LZF, H5Z_FLAG_OPTIONAL, 0, NULL);
+    const hid_t set = H5Dcreate2(file, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, made, H5P_DEFAULT);
+    TRUE_THAT(H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
+    H5Dclose(set);
+    H5Pclose(made);
+    H5Sclose(space);
+    H5Fclose(file);
+    OK(open_in("filter.h5", "", &d));
     cvy_dataset_destroy(&d);
-    FAILS(open_in("links/here.h5", "x: far", &d), CVY_E_CONFIG, "has no data set \"far\" that can be read");
+    TRUE_THAT(H5Zunregister(LZF) >= 0);
+    FAILS(open_in("filter.h5", "", &d), CVY_E_UNSUPPORTED,
+          "filter.h5: data set x is compressed by the filter lzf (number 32000), which the HDF5 library here lacks");
+    FAILS(open_in("filter.h5", "", &d), CVY_E_UNSUPPORTED, "`h5repack -f GZIP=4 IN OUT`");
     free(v);
 }
 
@@ -549,6 +632,7 @@ int main(void)
     test_conditions();
     test_faults();
     test_links();
+    test_filters();
     test_damage();
     test_h5py();
     scratch_remove();

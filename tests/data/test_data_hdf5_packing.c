@@ -115,6 +115,40 @@ static void test_unsigned(void)
     FAILS(read_sample(1, x), CVY_E_FORMAT, "packed.h5, row 1: element 3 of data set x is missing");
 }
 
+/* A valid range of unsigned numbers is given as signed ones, like the data: 0 to 65530 here. What fills a signed number
+ * that was never written is an ordinary unsigned one. */
+static void test_unsigned_range(void)
+{
+    const double range[2] = {0, -6}, some[8] = {0, -32767, -6, -7, 1, 2, -5, 4}, edge[8] = {-1, -32767, 0, 1};
+    float x[4];
+    hid_t file, set = begin(&file, H5T_STD_I16LE, some);
+    put_text(set, "_Unsigned", "true");
+    put_attribute(set, "valid_range", H5T_STD_I16LE, 2, range);
+    end(file, set);
+    OK(read_sample(0, x));
+    TRUE_THAT(x[0] == 0 && x[1] == 32769 && x[2] == 65530 && x[3] == 65529);
+    FAILS(read_sample(1, x), CVY_E_FORMAT, "element 2 of data set x is missing");
+    set = begin(&file, H5T_STD_I16LE, edge);
+    put_text(file, "_NCProperties", "version=2,netcdf=4.9.0");
+    put_text(set, "_Unsigned", "true");
+    end(file, set);
+    OK(read_sample(0, x));
+    TRUE_THAT(x[0] == 65535 && x[1] == 32769);
+}
+
+/* Integers of 64 bits are compared exactly: the smallest number is not the default fill value, which is larger by 2. */
+static void test_large_integers(void)
+{
+    const int64_t value[8] = {INT64_MIN, INT64_MIN + 1, INT64_MAX, 0, 1, INT64_MIN + 2};
+    float x[4];
+    hid_t file, set = begin(&file, H5T_STD_I64LE, stored);
+    TRUE_THAT(H5Dwrite(set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0);
+    put_text(file, "_NCProperties", "version=2,netcdf=4.9.0");
+    end(file, set);
+    OK(read_sample(0, x));
+    FAILS(read_sample(1, x), CVY_E_FORMAT, "element 1 of data set x is missing");
+}
+
 /* Each of the attributes makes element 2 of sample 1 (32767) a missing number, and leaves sample 0 as it is. */
 static void test_missing(void)
 {
@@ -209,6 +243,20 @@ static void test_replaced(void)
     TRUE_THAT(x[0] == 1 && x[1] == 2 && x[2] == -0.5f && x[3] == 4 && y == 5);
     FAILS(cvy_dataset_read(d, 1, 0, field), CVY_E_FORMAT, "element 0 of data set y is missing");
     cvy_dataset_destroy(&d);
+    /* NaN counts as missing, also if no attribute says what is. */
+    const double nans[8] = {1, NAN, 3, 4, 5, 6, 7, 8};
+    for (int with = 0; with < 2; with++) {
+        set = begin(&file, H5T_IEEE_F32LE, nans);
+        if (with)
+            put_attribute(set, "_FillValue", H5T_IEEE_F32LE, 1, &fill);
+        end(file, set);
+        snprintf(text, sizeof text, "{path: \"%s\", missing: -0.5}", in_scratch("packed.h5"));
+        OK(open_text(text, NULL, 0, &d));
+        OK(cvy_dataset_read(d, 0, 0, field));
+        TRUE_THAT(x[0] == 1 && x[1] == -0.5f && x[2] == 3);
+        cvy_dataset_destroy(&d);
+        FAILS(read_sample(0, x), CVY_E_FORMAT, with ? "element 1 of data set x is missing" : "element 1 of x is nan");
+    }
     snprintf(text, sizeof text, "{path: \"%s\", missing: none}", in_scratch("packed.h5"));
     FAILS(open_text(text, NULL, 0, &d), CVY_E_CONFIG, "missing: none is not a number");
 }
@@ -246,6 +294,8 @@ int main(void)
     test_replaced();
     test_scaled();
     test_unsigned();
+    test_unsigned_range();
+    test_large_integers();
     test_missing();
     test_never_written();
     test_other_fields();

@@ -114,6 +114,57 @@ static void test_columns(void)
     FAILS(open_text("{format: csv}", NULL, 0, &d), CVY_E_CONFIG, "needs a path");
 }
 
+/* Missing numbers of the input may be replaced, and numbers may have a decimal comma. */
+static void test_other_numbers(void)
+{
+    static const char *const missing[] = {"", "NA", "n/a", "NaN", "null", "None", "?", " "};
+    cvy_dataset *d = NULL;
+    float x[2], y;
+    int32_t label;
+    char text[100];
+    for (int i = 0; i < CVY_COUNT(missing); i++) {
+        snprintf(text, sizeof text, "a,b,t,label\n1,2,3,0\n%s,5,6,1\n", missing[i]);
+        put_text("gaps.csv", text);
+        OK(open_text(source_of("csv", "gaps.csv", "y: t, missing: -9.5"), NULL, 0, &d));
+        OK(cvy_dataset_read(d, 1, 0, (void *const[]){x, &label, &y}));
+        TRUE_THAT(x[0] == -9.5f && x[1] == 5 && y == 6 && label == 1);
+        cvy_dataset_destroy(&d);
+        OK(open_text(source_of("csv", "gaps.csv", "y: t"), NULL, 0, &d));
+        FAILS(cvy_dataset_read(d, 1, 0, (void *const[]){x, &label, &y}), CVY_E_FORMAT,
+              "is not a number (`missing: NUMBER` of the source replaces missing numbers of the input, "
+              "data.on_bad_sample: skip leaves out the samples)");
+        cvy_dataset_destroy(&d);
+    }
+    /* A target or a label cannot be replaced. */
+    put_text("gaps.csv", "a,b,t,label\n1,2,NA,0\n3,5,6,NA\n");
+    OK(open_text(source_of("csv", "gaps.csv", "y: t, missing: 0"), NULL, 0, &d));
+    FAILS(cvy_dataset_read(d, 0, 0, (void *const[]){x, &label, &y}), CVY_E_FORMAT,
+          "column 3 (t): \"NA\" is not a number (data.on_bad_sample: skip leaves out samples with missing ones)");
+    FAILS(cvy_dataset_read(d, 1, 0, (void *const[]){x, &label, &y}), CVY_E_FORMAT, "\"NA\" is not a label");
+    cvy_dataset_destroy(&d);
+    FAILS(open_text(source_of("csv", "gaps.csv", "missing: none"), NULL, 0, &d), CVY_E_CONFIG,
+          "missing: none is not a number");
+    put_text("comma.csv", "a;b;label\n1,5;-2,25e1;0\n,5;3;1,0\n");
+    read_table(source_of("csv", "comma.csv", "decimal: \",\""), 2, 2, 0, x, &label);
+    TRUE_THAT(x[0] == 1.5f && x[1] == -22.5f && label == 0);
+    read_table(source_of("csv", "comma.csv", "decimal: \",\""), 2, 2, 1, x, &label);
+    TRUE_THAT(x[0] == 0.5f && x[1] == 3 && label == 1);
+    put_text("comma.csv", "a;b\n1,5;-2,25e1\n");
+    OK(open_text(source_of("csv", "comma.csv", ""), NULL, 0, &d)); /* the header is seen all the same */
+    FAILS(cvy_dataset_read(d, 0, 0, (void *const[]){x}), CVY_E_FORMAT,
+          "column 1 (a): \"1,5\" is not a number (`decimal: \",\"` of the source reads decimal commas)");
+    cvy_dataset_destroy(&d);
+    FAILS(open_text(source_of("csv", "comma.csv", "decimal: \",\", delimiter: comma"), NULL, 0, &d), CVY_E_CONFIG,
+          "exclude each other");
+    put_text("comma.csv", "1,5 2,5\n3,5 4,5\n");
+    read_table(source_of("csv", "comma.csv", "decimal: \",\""), 2, 0, 1, x, NULL);
+    TRUE_THAT(x[0] == 3.5f && x[1] == 4.5f);
+    put_text("comma.csv", "1,5\n3.5\n");
+    OK(open_text(source_of("csv", "comma.csv", "decimal: \",\""), NULL, 0, &d));
+    FAILS(cvy_dataset_read(d, 1, 0, (void *const[]){x}), CVY_E_FORMAT, "\"3.5\" is not a number with a decimal comma");
+    cvy_dataset_destroy(&d);
+}
+
 static void test_bad_tables(void)
 {
     cvy_dataset *d = NULL;
@@ -284,6 +335,7 @@ int main(void)
     test_numbers();
     test_tables();
     test_columns();
+    test_other_numbers();
     test_bad_tables();
     test_every_byte();
     test_many_lines();

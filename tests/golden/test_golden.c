@@ -321,7 +321,8 @@ static void build(struct run *r)
     const cvy_training_opts train = {.size = sizeof train,
                                      .optimizer = r->net->optimizer,
                                      .optimizer_options = r->net->optimizer_options,
-                                     .weight_decay = 0.01};
+                                     .weight_decay = 0.01},
+                            plain = {.size = sizeof plain, .optimizer_options = "momentum: 0"};
     EXPECT_OK(cvy_context_create_mpi(MPI_COMM_WORLD, NULL, &r->context));
     EXPECT_OK(cvy_model_create(r->net->name, &r->model));
     for (int i = 0; r->net->input[i].name; i++)
@@ -331,7 +332,7 @@ static void build(struct run *r)
         EXPECT_OK(cvy_model_add(r->model, l->op, l->name, l->options, l->from));
     EXPECT_OK(cvy_program_create(r->context, &program, &r->program));
     EXPECT_OK(cvy_program_add_training(r->program, r->model, r->net->batch, &train, &r->train));
-    EXPECT_OK(cvy_program_add_training(r->program, r->model, r->net->batch, NULL, &r->probe));
+    EXPECT_OK(cvy_program_add_training(r->program, r->model, r->net->batch, &plain, &r->probe));
     EXPECT_OK(cvy_program_add_forward(r->program, r->model, r->net->batch, r->net->output, &r->forward));
     EXPECT_OK(cvy_program_plan(r->program));
 }

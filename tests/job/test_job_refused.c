@@ -57,7 +57,7 @@ static const struct change keys[] = {
     {"loss: softmax_cross_entropy", "loss: {name: softmax_cross_entropy, label_smothing: 0.1}",
      "job:16:39: loss: unknown key \"label_smothing\"; did you mean \"label_smoothing\"?"},
     {"[accuracy]", "[acuracy]",
-     "job:17:12: train.metrics: there is no metric 'acuracy', did you mean 'accuracy'?; there are "},
+     "job:17:13: train.metrics: there is no metric 'acuracy', did you mean 'accuracy'?; there are "},
     {"[accuracy]", "[{name: top_k, kk: 3}]", "job:17:27: top_k: unknown key \"kk\"; did you mean \"k\"?"},
     {"[accuracy]", "[rmse]",
      "train.metrics: rmse compares numbers, but the target in synthetic is labels of classes; take accuracy"},
@@ -193,6 +193,36 @@ static void overrides(void)
     EXPECT_FAULT(train(job_text, "model="), CVY_E_CONFIG, "job: the key \"model\" is missing");
 }
 
+/* A metric compares the main output with the target, so their sizes must fit. That is checked before the first step,
+ * and by a plan. Defaults that do not fit are left out. Without validation data, names and options are checked too. */
+static void metrics_that_do_not_fit(void)
+{
+    static const char two_outputs[] =
+        "model: {layers: [{fc: {channels: 3, name: answer}}, {fc: {channels: 2}}]}\n"
+        "data: {train: {format: synthetic, samples: 32, shape: [6], targets: 3}, val: 25%}\n"
+        "train: {batch: 8, epochs: 1, loss: {name: mse, output: answer}}\n";
+    static const char said[] = "train.metrics: rmse compares an output of 2 with 2 targets, but y has 3 in each sample";
+    const char *rmse = "train.metrics=[rmse]";
+    const cvy_job_source job = {.size = sizeof job, .text = two_outputs, .sets = &rmse, .nsets = 1};
+    char *plan = NULL;
+    EXPECT_FAULT(train(two_outputs, rmse), CVY_E_SHAPE, said);
+    EXPECT_FAULT(cvy_run_plan(context, &job, NULL, "table", &plan), CVY_E_SHAPE, said);
+    EXPECT(!cvy_file_exists("run"));
+    for (int i = 0; i < 3; i++) {
+        static const char *const sets[] = {NULL, "train.metrics=none", "train.metrics=[]"};
+        EXPECT_OK(train(two_outputs, sets[i]));
+        EXPECT_OK(cvy_file_remove_tree("run"));
+    }
+    EXPECT_FAULT(train(job_text, "train={metrics: none, stop: {metric: accuracy, patience: 1}}"), CVY_E_CONFIG,
+                 "train.stop: validation has no score 'accuracy'");
+    static const char no_validation[] = "model: {layers: [{fc: {channels: 2}}]}\n"
+                                        "data: {train: {format: synthetic, samples: 32, shape: [6], classes: 2}}\n"
+                                        "train: {batch: 8}\n";
+    EXPECT_FAULT(train(no_validation, "train.metrics=acuracy"), CVY_E_CONFIG, "did you mean 'accuracy'?");
+    EXPECT_FAULT(train(no_validation, "train.metrics={name: top_k, kk: 3}"), CVY_E_CONFIG,
+                 "unknown key \"kk\"; did you mean \"k\"?");
+}
+
 /* Checks that the job without a change is valid, so that the change makes a test fail. */
 static void sound(void)
 {
@@ -211,6 +241,7 @@ int main(void)
     TEST(bad_values);
     TEST(missing_files);
     TEST(overrides);
+    TEST(metrics_that_do_not_fit);
     TEST(sound);
     cvy_context_destroy(&context);
     (void)!cvy_file_remove_tree(folder);

@@ -38,14 +38,20 @@ static const cvy_node *update_of(const cvy_graph *g, const char *op, const cvy_v
     return NULL;
 }
 
-/* Runs the net and compares every new weight with the rule of sgd. Gradients are clipped as opts says: each element by
- * clip_value, or all of them by clip_norm, the largest norm of all gradients together. */
+/* Runs the net and compares every new weight with the rule of sgd without momentum. Gradients are clipped as opts says:
+ * each element by clip_value, or all of them by clip_norm, the largest norm of all gradients together. */
 static void follows_the_rule(const cvy_optimise_opts *opts)
 {
     struct net net;
+    cvy_optimise_opts plain = *opts;
+    cvy_pool *pool = NULL;
+    cvy_tree *options = NULL;
     double squares = 0;
+    EXPECT_OK(cvy_pool_create(&pool));
+    EXPECT_OK(cvy_tree_parse_text(pool, "options", "{momentum: 0}", 13, &options));
+    plain.options = options;
     open_net(&net);
-    EXPECT_OK(cvy_pass_optimise(net.graph, &net.gradients, opts));
+    EXPECT_OK(cvy_pass_optimise(net.graph, &net.gradients, &plain));
     EXPECT_INT(count(net.graph, "sgd"), net.gradients.count);
     EXPECT_INT(count(net.graph, "clip_value"), opts->clip_value > 0 ? net.gradients.count : 0);
     EXPECT_INT(count(net.graph, "clip_scale"), opts->clip_norm > 0);
@@ -79,6 +85,7 @@ static void follows_the_rule(const cvy_optimise_opts *opts)
         EXPECT(opts->clip_value <= 0 || clipped > 0);
     }
     close_net(&net);
+    cvy_pool_destroy(&pool);
 }
 
 static void every_variable_by_its_own_rate(void)

@@ -112,7 +112,8 @@ static cvy_program *new_small(int hidden, cvy_dtype dtype, int *train, int *forw
 {
     cvy_model *m = new_model("small");
     const cvy_program_opts opts = {.size = sizeof opts, .dtype = dtype};
-    const cvy_training_opts with_output = {.size = sizeof with_output, .outputs = "fc1, out"};
+    const cvy_training_opts with_output = {
+        .size = sizeof with_output, .optimizer_options = "momentum: 0", .outputs = "fc1, out"};
     cvy_program *p = NULL;
     char channels[32];
     snprintf(channels, sizeof channels, "channels: %d", hidden);
@@ -362,6 +363,11 @@ static void faults_of_programs(void)
     EXPECT_FAULT(cvy_program_get(p, "fc1.wait", &value, 1), CVY_E_ARGUMENT, "fc1.wait");
     EXPECT_FAULT(cvy_program_get(p, "fc1.weight", &value, 1), CVY_E_ARGUMENT, "3x4");
     EXPECT_FAULT(cvy_program_plan(p), CVY_E_ARGUMENT, "once");
+    /* NULL has a message of its own, not that of the fault before. */
+    EXPECT(cvy_program_feed(p, step, "X") == NULL);
+    EXPECT(strstr(cvy_error_text(), "task 0 has no input \"X\"; its inputs are x, "));
+    EXPECT(cvy_program_feed(p, 7, "x") == NULL);
+    EXPECT(strstr(cvy_error_text(), "task 7 has no feed \"x\": the program has 2 tasks"));
     cvy_model *m = sound();
     EXPECT_FAULT(cvy_program_add_forward(p, m, 2, NULL, &forward), CVY_E_ARGUMENT, "planned");
     cvy_model_destroy(&m);

@@ -60,8 +60,10 @@ static cvy_status new_program(cvy_dtype dtype, int64_t accumulate, cvy_program *
 {
     const cvy_program_opts opts = {
         .size = sizeof opts, .dtype = dtype, .seed = 5, .batch_norm_group = -1, .kernels = kernels};
-    const cvy_training_opts training = {
-        .size = sizeof training, .accumulate = accumulate, .outputs = accumulate == 1 ? "fc" : NULL};
+    const cvy_training_opts training = {.size = sizeof training,
+                                        .optimizer_options = "momentum: 0",
+                                        .accumulate = accumulate,
+                                        .outputs = accumulate == 1 ? "fc" : NULL};
     cvy_model *m = new_model();
     int step = -1;
     cvy_program *p = NULL;

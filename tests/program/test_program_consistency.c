@@ -36,7 +36,8 @@ static cvy_status plan(const struct made *m)
 {
     const cvy_program_opts opts = {
         .size = sizeof opts, .seed = 1, .passes_off = m->off, .wisdom = "off", .shards = m->shards};
-    const cvy_training_opts training = {.size = sizeof training, .trains = m->trains};
+    const cvy_training_opts training = {
+        .size = sizeof training, .optimizer_options = "momentum: 0", .trains = m->trains};
     cvy_model *model = new_model(m);
     cvy_program *p = NULL;
     int step = 0;

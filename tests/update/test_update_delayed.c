@@ -98,7 +98,7 @@ struct outcome {
 static void plainly(int64_t batch, int64_t accumulate, int normalises, struct outcome *o)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .dtype = CVY_DTYPE_F64, .seed = 5, .batch_norm_group = 4};
-    const cvy_training_opts sgd = {.size = sizeof sgd, .accumulate = accumulate};
+    const cvy_training_opts sgd = {.size = sizeof sgd, .optimizer_options = "momentum: 0", .accumulate = accumulate};
     cvy_model *m = new_model(normalises);
     cvy_program *p = NULL;
     int step = 0, pending = 0;

@@ -15,8 +15,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MARK_AUTO, MARK_COMMA, MARK_SEMICOLON, MARK_TAB, MARK_SPACE };
+enum { DECIMAL_POINT, DECIMAL_COMMA };
 enum { HEADER_AUTO, HEADER_YES, HEADER_NO };
 enum { COLUMN_X, COLUMN_LABEL, COLUMN_Y, COLUMN_WEIGHT, COLUMN_DROP };
 
@@ -24,8 +26,9 @@ struct csv_opts {
     const char *label, *weight;
     const cvy_tree *y, *drop;
     cvy_ints shape;
-    int delimiter, header;
+    int delimiter, decimal, header;
     int64_t classes;
+    const char *missing;
 };
 
 static const cvy_option csv_opts[] = {
@@ -41,6 +44,11 @@ static const cvy_option csv_opts[] = {
      "number of classes; 0: the number of class names, or the largest label plus one"},
     {"delimiter", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, delimiter), "auto", "auto|comma|semicolon|tab|space", "",
      "separator of columns; auto: detected from the first lines"},
+    {"decimal", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, decimal), ".", ".|,", "",
+     "decimal mark of the numbers; a comma needs another separator of columns"},
+    {"missing", CVY_TYPE_STRING, CVY_FIELD(csv_opts, missing), "", "", "",
+     "number that takes the place of missing numbers of the input (empty fields, NA, N/A, NaN, null, None, ?); by "
+     "default they are faults"},
     {"header", CVY_TYPE_CHOICE, CVY_FIELD(csv_opts, header), "auto", "auto|yes|no", "",
      "whether the first line names the columns; auto: detected from the first lines"},
     {0},
@@ -57,7 +65,8 @@ struct csv {
     cvy_line_index index; /* an entry gives position and bytes of the line */
     cvy_classes classes;
     char mark;
-    int header, ncolumn;
+    int decimal, header, ncolumn;
+    const float *instead; /* of the missing numbers of x; NULL: they are faults */
     struct column *column;
     int label; /* its column; -1: there is none */
     int label_kind_known;
@@ -134,17 +143,49 @@ static int next_field(struct fields *f, cvy_line_part *out)
     return 1;
 }
 
-static char find_mark(int delimiter, cvy_line_part line)
+static char find_mark(const struct csv_opts *o, cvy_line_part line)
 {
     static const char marks[] = {0, ',', ';', '\t', ' '};
     static const char likely[] = {'\t', ';', ',', ' '};
-    if (delimiter != MARK_AUTO)
-        return marks[delimiter];
+    if (o->delimiter != MARK_AUTO)
+        return marks[o->delimiter];
     const cvy_line_part text = cvy_line_part_trim(line);
     for (int i = 0; i < CVY_COUNT(likely); i++)
-        if (memchr(text.at, likely[i], text.bytes))
+        if (memchr(text.at, likely[i], text.bytes) && (likely[i] != ',' || o->decimal == DECIMAL_POINT))
             return likely[i];
-    return ',';
+    return o->decimal == DECIMAL_POINT ? ',' : ';';
+}
+
+/* Returns 1 if the whole text is a finite number with the table's decimal mark. */
+static int real_of(const struct csv *c, cvy_line_part s, double *out)
+{
+    char text[64];
+    if (c->decimal == DECIMAL_POINT)
+        return cvy_line_part_real(s, out);
+    if (s.bytes > sizeof text || memchr(s.at, '.', s.bytes))
+        return 0;
+    for (size_t i = 0; i < s.bytes; i++)
+        text[i] = s.at[i] == ',' ? '.' : s.at[i];
+    return cvy_line_part_real((cvy_line_part){text, s.bytes}, out);
+}
+
+/* Whether it would be a number with the other decimal mark. */
+static int is_with_other_mark(const struct csv *c, cvy_line_part s)
+{
+    struct csv other = *c;
+    double value = 0;
+    other.decimal = c->decimal == DECIMAL_POINT ? DECIMAL_COMMA : DECIMAL_POINT;
+    return real_of(&other, s, &value);
+}
+
+/* What programs write for a number that is not there. */
+static int is_missing(cvy_line_part s)
+{
+    static const char *const words[] = {"", "na", "n/a", "nan", "null", "none", "?"};
+    for (int i = 0; i < CVY_COUNT(words); i++)
+        if (strlen(words[i]) == s.bytes && strncasecmp(words[i], s.at, s.bytes) == 0)
+            return 1;
+    return 0;
 }
 
 /* The first line is a header if a field is a name and the field below it is a number; or, if there is no second line,
@@ -156,9 +197,10 @@ static int find_header(const struct csv *c, cvy_line_part first, cvy_line_part s
     double number = 0;
     int numbers = 0;
     while (next_field(&a, &over)) {
-        const int is_number = cvy_line_part_real(over, &number);
+        const int is_number = real_of(c, over, &number) || is_with_other_mark(c, over);
         numbers += is_number;
-        if (second.bytes > 0 && next_field(&b, &under) && !is_number && cvy_line_part_real(under, &number))
+        if (second.bytes > 0 && next_field(&b, &under) && !is_number &&
+            (real_of(c, under, &number) || is_with_other_mark(c, under)))
             return 1;
     }
     return second.bytes == 0 && numbers == 0;
@@ -284,7 +326,7 @@ static cvy_status detect_format(struct csv *c, const struct csv_opts *o)
     CVY_TRY_OUT(cvy_lines_next(&lines, &line, &offset));
     CVY_TRY_OUT(cvy_pool_printf(c->pool, &copy, "%.*s", (int)line.bytes, line.at));
     first = (cvy_line_part){copy, line.bytes};
-    c->mark = find_mark(o->delimiter, first);
+    c->mark = find_mark(o, first);
     status = cvy_lines_next(&lines, &line, &offset);
     if (status < CVY_OK)
         goto out;
@@ -303,10 +345,10 @@ out:
 /* ---- the first pass: lines and labels ---- */
 
 /* Labels like 3.0 are accepted: some programs write all columns as reals. */
-static int label_number(cvy_line_part field, int32_t *out)
+static int label_number(const struct csv *c, cvy_line_part field, int32_t *out)
 {
     double value = 0;
-    if (!cvy_line_part_real(field, &value) || value != floor(value) || fabs(value) > INT32_MAX)
+    if (!real_of(c, field, &value) || value != floor(value) || fabs(value) > INT32_MAX)
         return 0;
     *out = (int32_t)value;
     return 1;
@@ -321,7 +363,7 @@ static cvy_status note_label(struct csv *c, cvy_line_part line, int32_t *out)
     for (int i = 0; i <= c->label; i++)
         if (!next_field(&f, &field))
             return CVY_OK;
-    const int is_number = label_number(field, &number);
+    const int is_number = label_number(c, field, &number);
     if (!c->label_kind_known)
         c->classes.by_name = !is_number;
     c->label_kind_known = 1;
@@ -375,6 +417,22 @@ static cvy_status bad_field(const struct csv *c, int column, cvy_line_part field
              name ? ")" : "", (int)CVY_MIN(field.bytes, 64), field.at, expected);
 }
 
+/* Why the field of a column is not a number, and what to do. */
+static cvy_status no_number(const struct csv *c, int column, cvy_line_part field)
+{
+    const int is_x = c->column[column].role == COLUMN_X;
+    if (is_missing(field))
+        return bad_field(c, column, field,
+                         is_x ? "a number (`missing: NUMBER` of the source replaces missing numbers of the input, "
+                                "data.on_bad_sample: skip leaves out the samples)"
+                              : "a number (data.on_bad_sample: skip leaves out samples with missing ones)");
+    if (is_with_other_mark(c, field))
+        return bad_field(c, column, field,
+                         c->decimal == DECIMAL_POINT ? "a number (`decimal: \",\"` of the source reads decimal commas)"
+                                                     : "a number with a decimal comma");
+    return bad_field(c, column, field, "a number");
+}
+
 static cvy_status read_fields(const struct csv *c, cvy_line_part line, int32_t label, cvy_raw *raw, float *y)
 {
     struct fields f = fields_of(c, line);
@@ -391,8 +449,10 @@ static cvy_status read_fields(const struct csv *c, cvy_line_part line, int32_t l
                 return bad_field(c, n, field, c->classes.by_name ? "a class's name" : "a label, a whole number");
             continue;
         }
-        if (!cvy_line_part_real(field, &value))
-            return bad_field(c, n, field, "a number");
+        if (to->role == COLUMN_X && c->instead && is_missing(field))
+            value = *c->instead;
+        else if (!real_of(c, field, &value))
+            return no_number(c, n, field);
         *(to->role == COLUMN_X ? &x[to->slot] : to->role == COLUMN_Y ? &y[to->slot] : &raw->weight) = (float)value;
     }
     CVY_CHECK(n == c->ncolumn, CVY_E_FORMAT, "%d columns, expected %d as in the first line", n, c->ncolumn);
@@ -440,9 +500,27 @@ static void csv_close(void *state)
     cvy_classes_free(&c->classes);
 }
 
+static cvy_status take_options(struct csv *c, const struct csv_opts *o)
+{
+    double value = 0;
+    float *instead = NULL;
+    CVY_CHECK(o->decimal == DECIMAL_POINT || o->delimiter != MARK_COMMA, CVY_E_CONFIG,
+              "decimal: \",\" and delimiter: comma exclude each other");
+    c->decimal = o->decimal;
+    if (!o->missing)
+        return CVY_OK;
+    CVY_CHECK(cvy_text_real(o->missing, &value) == CVY_OK && isfinite((float)value), CVY_E_CONFIG,
+              "missing: %s is not a number", o->missing);
+    CVY_TRY(cvy_pool_alloc(c->pool, sizeof *instead, &instead));
+    *instead = (float)value;
+    c->instead = instead;
+    return CVY_OK;
+}
+
 static cvy_status csv_load(struct csv *c, const cvy_reader_args *args, cvy_reader_info *info)
 {
     const struct csv_opts *o = args->options;
+    CVY_TRY(take_options(c, o));
     CVY_TRY(cvy_data_file_open(c->pool, args->path, &c->index.file));
     const cvy_status detected = detect_format(c, o);
     if (detected < CVY_OK)

@@ -29,7 +29,7 @@ static const cvy_option hdf5_opts[] = {
      "condition on data sets of one axis that chooses samples, \"met > 50 and njet >= 2\""},
     {"mask", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, mask), "", "", "", "data set that is true for the samples to use"},
     {"missing", CVY_TYPE_STRING, CVY_FIELD(hdf5_opts, missing), "", "", "",
-     "number that takes the place of missing numbers of the input (fill values); by default they are faults"},
+     "number that takes the place of missing numbers of the input (fill values, NaN); by default they are faults"},
     {"classes", CVY_TYPE_INT, CVY_FIELD(hdf5_opts, classes), "0", "0..", "",
      "number of classes; 0: the largest label plus one"},
     {"class_per_file", CVY_TYPE_BOOL, CVY_FIELD(hdf5_opts, class_per_file), "false", "", "",

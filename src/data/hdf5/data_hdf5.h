@@ -40,6 +40,11 @@ void cvy_h5_close_list(hid_t list);
 hid_t cvy_h5_access(void);
 /* Opens a data set. Links to files outside the folder of its file are refused. Negative on an error. */
 hid_t cvy_h5_open_set(hid_t file, const char *name);
+/* Returns an error if the library lacks a filter of the data set. */
+cvy_status cvy_h5_check_filters(hid_t set, const char *name);
+/* Returns an error if a virtual data set has parts in files that are missing, or not in the folder of its file or
+ * below. The library would fill missing parts with fill values. */
+cvy_status cvy_h5_check_parts(hid_t set, const char *name);
 
 /* How a number is stored. */
 typedef enum {
@@ -81,9 +86,12 @@ typedef struct cvy_h5_found {
     int whole;   /* its type is an integer */
     int encoded; /* each row is a list of bytes of any length */
     int is_axis; /* the coordinates of an axis of other data sets (a dimension scale) */
+    /* for an external link that leads to no data set which may be read: what it is, for messages; otherwise NULL */
+    const char *trouble;
 } cvy_h5_found;
 enum { CVY_H5_FOUND_MAX = 256 };
-/* Lists all data sets of a file, sorted by name; the strings are in pool. Call it between enter and leave. */
+/* Lists all data sets of a file and its external links, sorted by name; the strings are in pool. Call it between enter
+ * and leave. */
 cvy_status cvy_h5_list(cvy_pool *pool, hid_t file, cvy_h5_found *found, int *count_out);
 /* Writes "x 100x16x64x64 float16, y 100x3 float32", for messages. */
 void cvy_h5_list_text(const cvy_h5_found *found, int count, char *text, size_t room);
@@ -116,7 +124,8 @@ typedef struct cvy_h5_packing {
     int sign_bytes;            /* > 0: stored as signed numbers of so many bytes, but meant as unsigned */
     double scale, offset;
     double missing[CVY_H5_MISSING_MAX]; /* stored numbers that mean "no measurement" */
-    int nmissing;
+    uint64_t bits[CVY_H5_MISSING_MAX];  /* the same, for integers of 64 bits, which a double does not hold exactly */
+    int nmissing, by_bits;
     double least, largest; /* stored numbers outside of this range mean the same */
 } cvy_h5_packing;
 

@@ -8,9 +8,12 @@
 #include "data/hdf5/data_hdf5.h"
 
 #if CVY_HAVE_HDF5
+#include <limits.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/base_file.h"
 #include "base/number/base_bf16.h"
 #include "data/data_half.h"
 
@@ -75,16 +78,40 @@ hid_t cvy_h5_access(void)
 
 /* ---- data sets ---- */
 
-static int stays_in_folder(const char *name)
+static size_t folder_bytes(const char *path)
 {
-    return name[0] != '/' && !strstr(name, "..");
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Whether `name`, by which the file `from` names another one, is in the folder of `from` or below. The library looks
+ * for a file with an absolute name that does not exist in that folder. */
+static int stays_in_folder(const char *from, const char *name)
+{
+    char path[4096], folder[PATH_MAX], file[PATH_MAX];
+    if (strstr(name, ".."))
+        return 0;
+    if (name[0] != '/' || !realpath(name, file))
+        return 1;
+    snprintf(path, sizeof path, "%.*s.", (int)folder_bytes(from), from);
+    if (!realpath(path, folder))
+        return 0;
+    const size_t n = strlen(folder);
+    return strncmp(file, folder, n) == 0 && (file[n] == '/' || n == 1);
+}
+
+static int has_file(const char *from, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%.*s%s", (int)folder_bytes(from), from, name);
+    return cvy_file_exists(path);
 }
 
 static herr_t follow_link(const char *parent, const char *group, const char *file, const char *object, unsigned *flags,
                           hid_t access, void *user)
 {
-    (void)parent, (void)group, (void)object, (void)flags, (void)access, (void)user;
-    return stays_in_folder(file) ? 0 : -1;
+    (void)group, (void)object, (void)flags, (void)access, (void)user;
+    return stays_in_folder(parent, file) ? 0 : -1;
 }
 
 hid_t cvy_h5_open_set(hid_t file, const char *name)
@@ -94,6 +121,65 @@ hid_t cvy_h5_open_set(hid_t file, const char *name)
     const hid_t set = H5Dopen2(file, name, access);
     cvy_h5_close_list(access);
     return set;
+}
+
+cvy_status cvy_h5_check_filters(hid_t set, const char *name)
+{
+    const hid_t plist = H5Dget_create_plist(set);
+    const int n = H5Pget_nfilters(plist);
+    cvy_status status = CVY_OK;
+    for (int i = 0; i < n && status == CVY_OK; i++) {
+        unsigned flags = 0, config = 0;
+        size_t values = 0;
+        char filter[80] = "";
+        const H5Z_filter_t number =
+            H5Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, sizeof filter, filter, &config);
+        if (number < 0 || H5Zfilter_avail(number) > 0)
+            continue;
+        status = cvy_error_set(
+            CVY_E_UNSUPPORTED,
+            "data set %s is compressed by the filter %s (number %d), which the HDF5 library here lacks: write the file "
+            "anew on a machine that has the filter, by `h5repack -f GZIP=4 IN OUT` or by h5py with "
+            "compression=\"gzip\"; or name the folder of the filter's plugin in HDF5_PLUGIN_PATH",
+            name, *filter ? filter : "without a name", (int)number);
+    }
+    H5Eclear2(H5E_DEFAULT);
+    H5Pclose(plist);
+    return status;
+}
+
+static cvy_status check_part(const char *from, const char *part, const char *name)
+{
+    CVY_CHECK(stays_in_folder(from, part), CVY_E_FORMAT,
+              "data set %s is virtual and reaches outside its folder: %.200s; move the parts into the folder of %.200s",
+              name, part, from);
+    if (strcmp(part, ".") == 0 || strchr(part, '%')) /* this file; a pattern of names */
+        return CVY_OK;
+    CVY_CHECK(cvy_file_exists(part) || has_file(from, part) || has_file(from, cvy_file_base_name(part)), CVY_E_IO,
+              "data set %s is virtual, and the file of a part of it is missing: %.200s", name, part);
+    return CVY_OK;
+}
+
+cvy_status cvy_h5_check_parts(hid_t set, const char *name)
+{
+    const hid_t plist = H5Dget_create_plist(set), file = H5Iget_file_id(set);
+    char from[4096] = "", part[4096] = "";
+    size_t count = 0;
+    cvy_status status = CVY_OK;
+    if (H5Pget_layout(plist) == H5D_VIRTUAL) {
+        const ssize_t length = H5Fget_name(file, from, sizeof from);
+        if (length <= 0 || (size_t)length >= sizeof from || H5Pget_virtual_count(plist, &count) < 0)
+            status = cvy_h5_fault(CVY_E_FORMAT, "data set %s: its parts cannot be listed", name);
+    }
+    for (size_t i = 0; i < count && status == CVY_OK; i++) {
+        const ssize_t n = H5Pget_virtual_filename(plist, i, part, sizeof part);
+        status = n > 0 && (size_t)n < sizeof part
+                     ? check_part(from, part, name)
+                     : cvy_h5_fault(CVY_E_FORMAT, "data set %s: its parts cannot be listed", name);
+    }
+    H5Fclose(file);
+    H5Pclose(plist);
+    return status;
 }
 
 struct listing {
@@ -137,16 +223,37 @@ static cvy_status describe(struct listing *l, const char *name, hid_t set)
     return CVY_OK;
 }
 
+/* Adds an external link without a data set, with the place to which it leads. */
+static cvy_status describe_link(struct listing *l, hid_t group, const char *name, size_t bytes)
+{
+    char value[4096], from[4096] = "", *copy = NULL, *trouble = NULL;
+    const char *file = "", *object = "";
+    const hid_t id = H5Iget_file_id(group);
+    H5Fget_name(id, from, sizeof from);
+    H5Fclose(id);
+    if (bytes <= sizeof value && H5Lget_val(group, name, value, sizeof value, H5P_DEFAULT) >= 0)
+        H5Lunpack_elink_val(value, bytes, NULL, &file, &object);
+    CVY_TRY(cvy_pool_strdup(l->pool, name, &copy));
+    CVY_TRY(cvy_pool_printf(l->pool, &trouble, "link to %s of %.200s, which %s", object, file,
+                            stays_in_folder(from, file) ? "is no data set that can be opened"
+                                                        : "is outside of this folder and is not followed"));
+    l->found[l->count++] = (cvy_h5_found){.name = copy, .shape = {.ndim = -1}, .trouble = trouble};
+    return CVY_OK;
+}
+
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
 {
     struct listing *l = user;
-    if (info->type != H5L_TYPE_HARD || l->count == CVY_H5_FOUND_MAX)
+    if ((info->type != H5L_TYPE_HARD && info->type != H5L_TYPE_EXTERNAL) || l->count == CVY_H5_FOUND_MAX)
         return 0;
-    const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    const hid_t object = info->type == H5L_TYPE_HARD ? H5Oopen(group, name, H5P_DEFAULT) : cvy_h5_open_set(group, name);
     if (object >= 0 && H5Iget_type(object) == H5I_DATASET)
         l->status = describe(l, name, object);
+    else if (info->type == H5L_TYPE_EXTERNAL)
+        l->status = describe_link(l, group, name, info->u.val_size);
     if (object >= 0)
         H5Oclose(object);
+    H5Eclear2(H5E_DEFAULT);
     return l->status == CVY_OK ? 0 : -1;
 }
 
@@ -165,10 +272,14 @@ void cvy_h5_list_text(const cvy_h5_found *found, int count, char *text, size_t r
 {
     size_t at = 0;
     snprintf(text, room, "no data set");
-    for (int i = 0; i < count && at + 1 < room; i++)
-        at +=
-            (size_t)snprintf(text + at, room - at, "%s%s %s %s", i ? ", " : "", found[i].name,
-                             found[i].shape.ndim < 0 ? "of many axes" : cvy_shape_text(&found[i].shape), found[i].type);
+    for (int i = 0; i < count && at + 1 < room; i++) {
+        const cvy_h5_found *f = &found[i];
+        at += (size_t)snprintf(text + at, room - at, f->trouble ? "%s%s (%s)%s" : "%s%s %s %s", i ? ", " : "", f->name,
+                               f->trouble          ? f->trouble
+                               : f->shape.ndim < 0 ? "of many axes"
+                                                   : cvy_shape_text(&f->shape),
+                               f->type);
+    }
 }
 
 /* ---- numbers ---- */

@@ -78,7 +78,11 @@ static cvy_status open_flats(struct index_pass *p, cvy_h5_file *f)
         struct flat *a = &p->flat[i];
         a->set = cvy_h5_open_set(id, a->name);
         if (a->set >= 0) {
-            status = check_flat(f, a);
+            status = cvy_h5_check_parts(a->set, a->name);
+            if (status == CVY_OK)
+                status = cvy_h5_check_filters(a->set, a->name);
+            if (status == CVY_OK)
+                status = check_flat(f, a);
             continue;
         }
         cvy_h5_found found[CVY_H5_FOUND_MAX];

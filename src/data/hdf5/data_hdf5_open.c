@@ -410,25 +410,6 @@ static int filters_are_ours(hid_t plist, cvy_h5_storage *p)
     return n >= 0 && H5_VERSION_GE(1, 10, 5);
 }
 
-/* Checks that the numbers are in this file or, for virtual data sets, in files below its folder. */
-static cvy_status check_storage(hid_t plist, const cvy_h5_column *c)
-{
-    size_t count = 0;
-    char name[4096];
-    CVY_CHECK(H5Pget_external_count(plist) <= 0, CVY_E_UNSUPPORTED,
-              "data set %s keeps its numbers in other files; copy it by h5repack", c->name);
-    if (H5Pget_layout(plist) != H5D_VIRTUAL)
-        return CVY_OK;
-    if (H5Pget_virtual_count(plist, &count) < 0)
-        return cvy_h5_fault(CVY_E_FORMAT, "data set %s: its parts cannot be listed", c->name);
-    for (size_t i = 0; i < count; i++) {
-        const ssize_t n = H5Pget_virtual_filename(plist, i, name, sizeof name);
-        CVY_CHECK(n > 0 && (size_t)n < sizeof name && name[0] != '/' && !strstr(name, ".."), CVY_E_FORMAT,
-                  "data set %s is virtual and reaches outside its folder: %.200s", c->name, n > 0 ? name : "");
-    }
-    return CVY_OK;
-}
-
 /* With a user block at the start of the file, addresses of chunks count from its end. This is rare, so the library
  * reads such files. */
 static int has_user_block(hid_t file)
@@ -446,7 +427,10 @@ static cvy_status find_storage(hid_t file, hid_t set, hid_t plist, const cvy_h5_
     hsize_t chunk[H5S_MAX_RANK];
     const H5D_layout_t layout = H5Pget_layout(plist);
     *p = (cvy_h5_storage){.kind = CVY_H5_LIBRARY};
-    CVY_TRY(check_storage(plist, c));
+    CVY_CHECK(H5Pget_external_count(plist) <= 0, CVY_E_UNSUPPORTED,
+              "data set %s keeps its numbers in other files; copy it by h5repack", c->name);
+    CVY_TRY(cvy_h5_check_parts(set, c->name));
+    CVY_TRY(cvy_h5_check_filters(set, c->name));
     if (c->encoded)
         return CVY_OK;
     const int ours = c->axis == 0 && lies_in(f, set);

@@ -40,6 +40,18 @@ static int read_numbers(hid_t set, const char *name, double *out, int most, int 
     return n;
 }
 
+/* Reads an attribute of numbers as integers of 64 bits. */
+static void read_bits(hid_t set, const char *name, uint64_t *out, int count)
+{
+    uint64_t all[CVY_H5_MISSING_MAX] = {0};
+    const hid_t at = H5Aopen(set, name, H5P_DEFAULT), type = H5Aget_type(at);
+    const int is_unsigned = H5Tget_class(type) == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_NONE;
+    if (H5Aread(at, is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, all) >= 0)
+        memcpy(out, all, sizeof *out * (size_t)count);
+    H5Tclose(type);
+    H5Aclose(at);
+}
+
 /* Whether a text attribute says "true". */
 static int is_true(hid_t set, const char *name)
 {
@@ -65,7 +77,10 @@ static int is_true(hid_t set, const char *name)
 
 static void add_missing(cvy_h5_packing *p, hid_t set, const char *name)
 {
-    p->nmissing += read_numbers(set, name, p->missing + p->nmissing, CVY_COUNT(p->missing) - p->nmissing, NULL);
+    const int n = read_numbers(set, name, p->missing + p->nmissing, CVY_COUNT(p->missing) - p->nmissing, NULL);
+    if (p->by_bits && n > 0)
+        read_bits(set, name, p->bits + p->nmissing, n);
+    p->nmissing += n;
 }
 
 static void find_range(cvy_h5_packing *p, hid_t set)
@@ -82,7 +97,7 @@ static void find_range(cvy_h5_packing *p, hid_t set)
 }
 
 /* netCDF takes a number as missing that was never written, unless the variable has a fill value of its own. Bytes have
- * no such number. */
+ * no such number by the Users Guide; netCDF4 for Python masks 255 and -127 all the same, which would spoil pictures. */
 static void add_default_fill(cvy_h5_packing *p, hid_t set, cvy_h5_kind kind)
 {
     static const double fill[] = {
@@ -99,14 +114,23 @@ static void add_default_fill(cvy_h5_packing *p, hid_t set, cvy_h5_kind kind)
     const int is_netcdf = file >= 0 && H5Aexists_by_name(file, "/", "_NCProperties", H5P_DEFAULT) > 0;
     if (file >= 0)
         H5Fclose(file);
-    if (is_netcdf && p->nmissing < CVY_H5_MISSING_MAX && fill[kind] != 0)
+    if (is_netcdf && p->nmissing < CVY_H5_MISSING_MAX && fill[kind] != 0) {
+        p->bits[p->nmissing] = kind == CVY_H5_I64 ? (uint64_t)INT64_MIN + 2 : UINT64_MAX - 1;
         p->missing[p->nmissing++] = fill[kind];
+    }
 }
 
 /* NumPy, with which netCDF4 computes, multiplies in f32 if the packed numbers fit it and the attributes are f32. */
 static int fits_f32(cvy_h5_kind kind)
 {
     return kind <= CVY_H5_I16 || kind == CVY_H5_F16 || kind == CVY_H5_BF16 || kind == CVY_H5_F32;
+}
+
+/* Such numbers are given as signed ones, like the data. */
+static void make_unsigned(const cvy_h5_packing *p, double *number, int count)
+{
+    for (int i = 0; p->sign_bytes > 0 && i < count; i++)
+        number[i] += number[i] < 0 && isfinite(number[i]) ? ldexp(1, 8 * p->sign_bytes) : 0;
 }
 
 void cvy_h5_find_packing(hid_t set, cvy_h5_number *number, cvy_h5_packing *out)
@@ -121,13 +145,15 @@ void cvy_h5_find_packing(hid_t set, cvy_h5_number *number, cvy_h5_packing *out)
     p.is_scaled = read_numbers(set, "scale_factor", &p.scale, 1, &scale_is_double) > 0;
     p.is_shifted = read_numbers(set, "add_offset", &p.offset, 1, &offset_is_double) > 0;
     p.in_f32 = fits_f32(number->kind) && !scale_is_double && !offset_is_double;
+    p.by_bits = number->kind == CVY_H5_I64 || number->kind == CVY_H5_U64;
     add_missing(&p, set, "_FillValue");
-    if (p.nmissing == 0)
+    if (p.nmissing == 0 && p.sign_bytes == 0) /* what fills a signed number is an ordinary unsigned one */
         add_default_fill(&p, set, number->kind);
     add_missing(&p, set, "missing_value");
     find_range(&p, set);
-    for (int i = 0; p.sign_bytes > 0 && i < p.nmissing; i++) /* given as signed numbers, like the data */
-        p.missing[i] += p.missing[i] < 0 ? ldexp(1, 8 * p.sign_bytes) : 0;
+    make_unsigned(&p, p.missing, p.nmissing);
+    make_unsigned(&p, &p.least, 1);
+    make_unsigned(&p, &p.largest, 1);
     p.is_on = p.is_scaled || p.is_shifted || p.nmissing > 0 || isfinite(p.least) || isfinite(p.largest);
     if (p.is_on)
         number->is_byte = 0; /* numbers, not the bytes of a picture */
@@ -136,10 +162,11 @@ void cvy_h5_find_packing(hid_t set, cvy_h5_number *number, cvy_h5_packing *out)
 
 /* ---- numbers ---- */
 
-static int is_missing(const cvy_h5_packing *p, double stored)
+/* bits: the number as it is stored, if that is by_bits. */
+static int is_missing(const cvy_h5_packing *p, double stored, uint64_t bits)
 {
     for (int i = 0; i < p->nmissing; i++)
-        if (stored == p->missing[i] || (isnan(stored) && isnan(p->missing[i])))
+        if (p->by_bits ? bits == p->bits[i] : stored == p->missing[i] || (isnan(stored) && isnan(p->missing[i])))
             return 1;
     return stored < p->least || stored > p->largest;
 }
@@ -160,8 +187,14 @@ static double unpack_f64(const cvy_h5_packing *p, double stored)
 void cvy_h5_unpack_f64(const cvy_h5_packing *p, const cvy_h5_number *number, const void *stored, int64_t n, double *out)
 {
     cvy_h5_to_f64(number, stored, n, out);
-    for (int64_t i = 0; p->is_on && i < n; i++)
-        out[i] = is_missing(p, out[i]) ? NAN : p->in_f32 ? (double)unpack_f32(p, (float)out[i]) : unpack_f64(p, out[i]);
+    for (int64_t i = 0; p->is_on && i < n; i++) {
+        uint64_t bits = 0;
+        if (p->by_bits)
+            memcpy(&bits, (const char *)stored + i * (int64_t)sizeof bits, sizeof bits);
+        out[i] = is_missing(p, out[i], bits) ? NAN
+                 : p->in_f32                 ? (double)unpack_f32(p, (float)out[i])
+                                             : unpack_f64(p, out[i]);
+    }
 }
 
 cvy_status cvy_h5_unpack(const cvy_h5_packing *p, const cvy_h5_column *c, const void *stored, const float *instead,
@@ -171,6 +204,8 @@ cvy_status cvy_h5_unpack(const cvy_h5_packing *p, const cvy_h5_column *c, const 
     double block[AT_ONCE];
     if (!p->is_on) {
         cvy_h5_to_f32(&c->number, stored, c->elems, out);
+        for (int64_t i = 0; instead && i < c->elems; i++)
+            out[i] = isnan(out[i]) ? *instead : out[i];
         return CVY_OK;
     }
     for (int64_t from = 0; from < c->elems; from += AT_ONCE) {
@@ -178,7 +213,7 @@ cvy_status cvy_h5_unpack(const cvy_h5_packing *p, const cvy_h5_column *c, const 
         cvy_h5_unpack_f64(p, &c->number, (const char *)stored + from * c->number.bytes, n, block);
         for (int64_t i = 0; i < n; i++) {
             CVY_CHECK(instead || !isnan(block[i]), CVY_E_FORMAT,
-                      "element %lld of data set %s is missing: it is a fill value, or out of the valid range "
+                      "element %lld of data set %s is missing: it is NaN, a fill value, or out of the valid range "
                       "(`missing: NUMBER` of the source replaces such elements of x, data.on_bad_sample: skip leaves "
                       "out the samples)",
                       (long long)(from + i), c->name);

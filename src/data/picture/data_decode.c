@@ -97,7 +97,7 @@ static void png_row_to_planes(const uint8_t *row, int64_t channels, int64_t widt
         out[2 * plane + i] = row[3 * i + 2];
     }
     for (int64_t i = 0; i < width && channels == 1; i++)
-        out[i] = (uint8_t)((299 * row[3 * i] + 587 * row[3 * i + 1] + 114 * row[3 * i + 2] + 500) / 1000);
+        out[i] = cvy_picture_luma(row[3 * i], row[3 * i + 1], row[3 * i + 2]);
 }
 
 /* Always decodes to 8-bit RGB, which libspng supports for every kind of PNG. Only pictures of up to 8 bits come here.

@@ -19,6 +19,11 @@ typedef struct cvy_decode {
 cvy_status cvy_jpeg_read_header(const void *bytes, size_t count, int64_t *C_out, int64_t *H_out, int64_t *W_out);
 cvy_status cvy_jpeg_decode(const cvy_decode *d, cvy_picture *out);
 
+/* Grey from colour: ITU-R BT.601. */
+static inline uint8_t cvy_picture_luma(uint8_t r, uint8_t g, uint8_t b)
+{
+    return (uint8_t)((299 * r + 587 * g + 114 * b + 500) / 1000);
+}
 /* Checks the size against the limits for malicious files. The error names `kind`. */
 cvy_status cvy_picture_check_size(const char *kind, int64_t H, int64_t W);
 /* Allocates planes of bytes in d->room, and describes them in *out. */

@@ -10,6 +10,9 @@
  * most of 500x333: 790 us a picture with all eight, 740 with four). For the same reason the exact DCT is as fast as the
  * inexact one.
  *
+ * A JPEG of four inks becomes RGB as Pillow converts it: without a colour profile, and with inks stored inverted (255
+ * is none), as Adobe's programs store them.
+ *
  * Files may be malicious: what libjpeg only warns of is an error here. After a window the decoder only looks for the
  * end of the file.
  */
@@ -41,6 +44,7 @@ enum { COLOUR_BYTES = 3, COLOUR_SPACE = JCS_RGB };
 #endif
 
 enum {
+    INKS = 4,        /* bytes of a pixel of cyan, magenta, yellow and black */
     SCANS_MAX = 500, /* a small file with very many scans would take hours */
     EDGE = 2         /* extra pixels at a cut edge: interpolated chroma needs neighbours */
 };
@@ -99,12 +103,18 @@ static void open_bytes(struct jpeg_decompress_struct *cinfo, struct fault *fault
     jpeg_read_header(cinfo, TRUE);
 }
 
+static int has_inks(const struct jpeg_decompress_struct *cinfo)
+{
+    return cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK;
+}
+
 static cvy_status check(const struct jpeg_decompress_struct *cinfo)
 {
-    CVY_CHECK(cinfo->num_components == 1 || cinfo->num_components == 3, CVY_E_UNSUPPORTED,
-              "JPEG of %d components%s, expected grey or RGB: convert it first (for example `convert IN -colorspace "
-              "sRGB OUT`)",
-              cinfo->num_components, cinfo->num_components == 4 ? " (CMYK)" : "");
+    CVY_CHECK(
+        cinfo->num_components == 1 || cinfo->num_components == 3 || has_inks(cinfo), CVY_E_UNSUPPORTED,
+        "JPEG of %d components, expected 1 (grey), 3 (RGB) or 4 (CMYK): convert it first (for example `convert IN "
+        "-colorspace sRGB OUT`)",
+        cinfo->num_components);
     return cvy_picture_check_size("JPEG", cinfo->image_height, cinfo->image_width);
 }
 
@@ -120,7 +130,7 @@ cvy_status cvy_jpeg_read_header(const void *bytes, size_t count, int64_t *C_out,
     open_bytes(&cinfo, &fault, bytes, count);
     const cvy_status status = check(&cinfo);
     if (status == CVY_OK) {
-        *C_out = cinfo.num_components;
+        *C_out = cinfo.num_components == 1 ? 1 : 3;
         *H_out = cinfo.image_height;
         *W_out = cinfo.image_width;
     }
@@ -156,7 +166,9 @@ static struct area choose(struct jpeg_decompress_struct *cinfo, const cvy_decode
     const int in_part = d->choose_window && d->choose_window(d->user, H, W, &w) && w.top >= 0 && w.left >= 0 &&
                         w.height > 0 && w.width > 0 && w.top + w.height <= H && w.left + w.width <= W;
     const int eighths = in_part ? eighths_for(w.scale) : 8;
-    cinfo->out_color_space = d->channels == 1 ? JCS_GRAYSCALE : (J_COLOR_SPACE)COLOUR_SPACE;
+    cinfo->out_color_space = has_inks(cinfo)    ? JCS_CMYK
+                             : d->channels == 1 ? JCS_GRAYSCALE
+                                                : (J_COLOR_SPACE)COLOUR_SPACE;
     cinfo->dct_method = JDCT_ISLOW;
     cinfo->scale_num = (unsigned)eighths;
     cinfo->scale_denom = 8;
@@ -210,6 +222,25 @@ CVY_VECTOR static void jpeg_colours_to_planes(const uint8_t *restrict row, int64
 #endif
 }
 
+/* About colour * black / 255, rounded as Pillow does. Inks are stored inverted, so both are shares of light. */
+static uint8_t through_ink(uint8_t colour, uint8_t black)
+{
+    const int product = (255 - colour) * black + 128;
+    return (uint8_t)(black - ((product + (product >> 8)) >> 8));
+}
+
+static void jpeg_inks_to_planes(const uint8_t *row, int64_t width, int64_t channels, int64_t plane, uint8_t *out)
+{
+    for (int64_t i = 0; i < width; i++, row += 4, out++) {
+        const uint8_t r = through_ink(row[0], row[3]), g = through_ink(row[1], row[3]), b = through_ink(row[2], row[3]);
+        out[0] = channels == 1 ? cvy_picture_luma(r, g, b) : r;
+        if (channels == 3) {
+            out[plane] = g;
+            out[2 * plane] = b;
+        }
+    }
+}
+
 /* Called after the area's last row. If that was the picture's last row, libjpeg finishes with all its checks; otherwise
  * it only checks that the file has an end marker. */
 static cvy_status finish(struct jpeg_decompress_struct *cinfo)
@@ -234,9 +265,10 @@ static cvy_status decode(struct jpeg_decompress_struct *cinfo, struct fault *fau
 {
     int eighths = 8;
     int64_t skip = 0;
-    const int64_t pixel = d->channels == 1 ? 1 : COLOUR_BYTES;
     open_bytes(cinfo, fault, d->bytes, d->count);
     CVY_TRY(check(cinfo));
+    const int inks = has_inks(cinfo);
+    const int64_t pixel = inks ? INKS : d->channels == 1 ? 1 : COLOUR_BYTES;
     const struct area a = choose(cinfo, d, &eighths);
     const int64_t H = a.y1 - a.y0, W = a.x1 - a.x0, plane = H * W;
     go_to(cinfo, &a, &skip);
@@ -248,7 +280,9 @@ static cvy_status decode(struct jpeg_decompress_struct *cinfo, struct fault *fau
     for (int64_t y = 0; y < H; y++) {
         uint8_t *to = (uint8_t *)out->data + y * W;
         jpeg_read_scanlines(cinfo, &row, 1);
-        if (d->channels == 1)
+        if (inks)
+            jpeg_inks_to_planes(row + skip * pixel, W, d->channels, plane, to);
+        else if (d->channels == 1)
             memcpy(to, row + skip, (size_t)W);
         else
             jpeg_colours_to_planes(row + skip * pixel, W, to, to + plane, to + 2 * plane);
