@@ -499,10 +499,7 @@ static cvy_status check_finite(const char *what, const float *x, int64_t n)
         return CVY_OK;
     while (isfinite(x[at]))
         at++;
-    return cvy_error_set(CVY_E_FORMAT,
-                         "element %lld of %s is %g, not a finite number (data.on_bad_sample: skip leaves out such "
-                         "samples)",
-                         (long long)at, what, x[at]);
+    CVY_FAIL(CVY_E_FORMAT, "element %lld of %s is %g, not a finite number", (long long)at, what, x[at]);
 }
 
 static cvy_status check_numbers(const cvy_dataset *d, const struct scratch *s, const cvy_picture *p)

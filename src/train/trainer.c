@@ -177,7 +177,7 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
         add_score(t, scores->at[i].name, scores->at[i].value, &json, &text);
     if (skipped > 0) {
         cvy_json_int(&json, "train_skipped", skipped);
-        cvy_text_add(&text, ", %lld bad samples skipped", (long long)skipped);
+        cvy_text_add(&text, ", %lld bad sample%s skipped", (long long)skipped, skipped == 1 ? "" : "s");
     }
     if (t->session.cache) {
         const cvy_cache_state kept = cvy_cache_budget_state(t->session.cache);

@@ -41,8 +41,8 @@ static void defaults(void)
     EXPECT_INT(job->train.dtype, CVY_DTYPE_F32);
     EXPECT_TEXT(job->train.optimizer, "sgd");
     EXPECT(job->train.lr == 0.01);
-    EXPECT_TEXT(cvy_tree_get(job->train.optimizer_options, "momentum")->text, "0.9");
-    EXPECT_INT(job->train.optimizer_options->count, 1);
+    EXPECT_TEXT(cvy_tree_get(job->train.optimizer_tree, "momentum")->text, "0.9");
+    EXPECT(job->train.optimizer_options == NULL); /* none is given */
     EXPECT_INT(job->train.nloss, 0);
     EXPECT_INT(job->train.nmetric, 0);
     EXPECT_INT(job->train.ngroup, 0);
@@ -180,6 +180,7 @@ static void presets_fill_in(void)
     EXPECT(job->train.epochs == 0);
     EXPECT_INT(job->train.steps, 7);
     EXPECT_TEXT(job->train.optimizer, "adam");
+    EXPECT_TEXT(cvy_tree_get(job->train.optimizer_tree, "beta2")->text, "0.999");
     EXPECT(!job->train.optimizer_options && job->train.lr == 0.001);
     EXPECT_INT(job->train.schedule->count, 1);
     EXPECT(job->train.base_batch == 0 && cvy_job_lr_factor(job, 4096) == 0);

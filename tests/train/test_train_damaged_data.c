@@ -75,6 +75,7 @@ static void damaged(const char *source, const char *words, int nbad)
 {
     cvy_train_result one = cvy_train_result_default(), all = cvy_train_result_default();
     EXPECT_FAULT(train_here(source, "fail", NULL), CVY_E_FORMAT, words);
+    EXPECT(strstr(cvy_error_text(), "(data.on_bad_sample: skip leaves out such samples)"));
     EXPECT_OK(train(together, source, "skip", out_of("all"), &all));
     if (rank == 0) {
         EXPECT_OK(train(alone, source, "skip", out_of("one"), &one));
@@ -349,6 +350,105 @@ static void lines(void)
     damaged(source, "table.csv, line 5: label -1 is out of range", 1);
 }
 
+/* ---- numbers that are not finite ---- */
+
+enum { CHANNEL_ELEMS = 6 }; /* samples of 1 x 2 x 3 */
+enum { BAD_X, BAD_Y, BAD_WEIGHT };
+
+/* Writes a set of arrays in which one number is NaN: element 3 of x of sample 7, element 1 of y of sample 5, or the
+ * weight of sample 4. */
+static void put_nan(int field)
+{
+    float x[N * CHANNEL_ELEMS], y[N * 2], weight[N];
+    int32_t label[N];
+    for (int i = 0; i < N * CHANNEL_ELEMS; i++)
+        x[i] = field == BAD_X && i == 7 * CHANNEL_ELEMS + 3 ? NAN : (float)(i % 13) / 13;
+    for (int i = 0; i < N * 2; i++)
+        y[i] = field == BAD_Y && i == 5 * 2 + 1 ? NAN : (float)(i % 5);
+    for (int i = 0; i < N; i++) {
+        weight[i] = field == BAD_WEIGHT && i == 4 ? NAN : 1;
+        label[i] = i % 4;
+    }
+    OK(cvy_file_remove_tree(in_scratch("nan")));
+    OK(cvy_file_make_folder(in_scratch("nan")));
+    put_npy("nan/x.npy", "<f4", "(16, 1, 2, 3)", x, sizeof x);
+    if (field == BAD_Y)
+        put_npy("nan/y.npy", "<f4", "(16, 2)", y, sizeof y);
+    else
+        put_npy("nan/label.npy", "<i4", "(16,)", label, sizeof label);
+    if (field == BAD_WEIGHT)
+        put_npy("nan/weight.npy", "<f4", "(16,)", weight, sizeof weight);
+}
+
+static void convert(const char *format)
+{
+    char *report = NULL;
+    char source[600];
+    snprintf(source, sizeof source, "%s", in_scratch("nan"));
+    const cvy_convert_request request = {
+        .size = sizeof request, .source = source, .destination = in_scratch("converted"), .format = format};
+    OK(cvy_file_remove_tree(in_scratch("converted")));
+    OK(cvy_run_convert(alone, &request, &report));
+    cvy_mem_free(&report);
+}
+
+/* An IDX file of f32, big endian, with a NaN in element 3 of sample 7. */
+static void put_idx_of_numbers(void)
+{
+    static const uint8_t head[] = {0, 0, 13, 3, 0, 0, 0, N, 0, 0, 0, 2, 0, 0, 0, 3},
+                         label_head[] = {0, 0, 8, 1, 0, 0, 0, N}, nan[] = {0x7F, 0xC0, 0, 0};
+    uint8_t numbers[sizeof head + N * CHANNEL_ELEMS * 4] = {0}, labels[sizeof label_head + N];
+    memcpy(numbers, head, sizeof head);
+    memcpy(numbers + sizeof head + (7 * CHANNEL_ELEMS + 3) * sizeof nan, nan, sizeof nan);
+    memcpy(labels, label_head, sizeof label_head);
+    for (int i = 0; i < N; i++)
+        labels[sizeof label_head + i] = (uint8_t)(i % 4);
+    OK(cvy_file_make_folder(in_scratch("idx32")));
+    put_file(in_scratch("idx32/train-images-idx3-ubyte"), numbers, sizeof numbers);
+    put_file(in_scratch("idx32/train-labels-idx1-ubyte"), labels, sizeof labels);
+}
+
+/* Every format that holds real numbers: the message names sample and element, and the sample can be left out. */
+static void not_finite(void)
+{
+    static const struct {
+        const char *format;
+        int fields;     /* those that the format holds: x; and y; and weights */
+        const char *at; /* how it names sample 7 */
+    } formats[] = {
+        {"pack", 3, "record 7 at byte 560"},
+#if CVY_HAVE_HDF5
+        {"hdf5", 3, "row 7"},
+#endif
+        {"tfrecord", 3, "record 7 at byte 1043"},
+        {"lmdb", 1, "record 7 (key \"00000007\")"}
+    };
+    static const char *const element[] = {"element 3 of x is nan, not a finite number", "element 1 of y is nan",
+                                          "element 0 of weight is nan"};
+    char source[600], words[200];
+    snprintf(source, sizeof source, "%s", in_scratch("nan"));
+    for (int field = BAD_X; field <= BAD_WEIGHT; field++) {
+        outputs = field == BAD_Y ? 2 : 4;
+        MAKE(put_nan(field));
+        damaged(source, element[field], 1);
+    }
+    snprintf(source, sizeof source, "%s", in_scratch("converted"));
+    for (int i = 0; i < CVY_COUNT(formats); i++)
+        for (int field = 0; field < formats[i].fields; field++) {
+            outputs = field == BAD_Y ? 2 : 4;
+            MAKE(put_nan(field); convert(formats[i].format));
+            snprintf(words, sizeof words, "%s: %s", formats[i].at, element[BAD_X]);
+            damaged(source, field == BAD_X ? words : element[field], 1);
+        }
+    outputs = 4;
+    snprintf(source, sizeof source, "{path: %s, classes: 4}", in_scratch("idx32"));
+    MAKE(put_idx_of_numbers());
+    damaged(source, "train-images-idx3-ubyte, record 7: element 3 of x is nan", 1);
+    snprintf(source, sizeof source, "%s", in_scratch("table.csv"));
+    MAKE(put_table("1", "NaN"));
+    damaged(source, "table.csv, line 8: column 2 (b): \"NaN\" is not a number (`missing: NUMBER`", 1);
+}
+
 /* ---- a step whose samples are all skipped ---- */
 
 static void nothing_left(void)
@@ -388,6 +488,7 @@ int main(int argc, char **argv)
     TEST(packed);
     TEST(records);
     TEST(lines);
+    TEST(not_finite);
     TEST(nothing_left);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)

@@ -423,9 +423,8 @@ static cvy_status no_number(const struct csv *c, int column, cvy_line_part field
     const int is_x = c->column[column].role == COLUMN_X;
     if (is_missing(field))
         return bad_field(c, column, field,
-                         is_x ? "a number (`missing: NUMBER` of the source replaces missing numbers of the input, "
-                                "data.on_bad_sample: skip leaves out the samples)"
-                              : "a number (data.on_bad_sample: skip leaves out samples with missing ones)");
+                         is_x ? "a number (`missing: NUMBER` of the source replaces missing numbers of the input)"
+                              : "a number");
     if (is_with_other_mark(c, field))
         return bad_field(c, column, field,
                          c->decimal == DECIMAL_POINT ? "a number (`decimal: \",\"` of the source reads decimal commas)"

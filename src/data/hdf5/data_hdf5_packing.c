@@ -214,8 +214,7 @@ cvy_status cvy_h5_unpack(const cvy_h5_packing *p, const cvy_h5_column *c, const 
         for (int64_t i = 0; i < n; i++) {
             CVY_CHECK(instead || !isnan(block[i]), CVY_E_FORMAT,
                       "element %lld of data set %s is missing: it is NaN, a fill value, or out of the valid range "
-                      "(`missing: NUMBER` of the source replaces such elements of x, data.on_bad_sample: skip leaves "
-                      "out the samples)",
+                      "(`missing: NUMBER` of the source replaces such elements of x)",
                       (long long)(from + i), c->name);
             out[from + i] = isnan(block[i]) ? *instead : (float)block[i];
         }

@@ -195,8 +195,10 @@ static cvy_status fill_row(cvy_loader *l, struct slot *s, int64_t row)
         field[f] = (char *)s->rows.field[f] + (size_t)row * l->row_bytes[f];
     s->rows.weight[row] = 1;
     const cvy_status status = cvy_dataset_read(l->data, s->rows.id[row], s->epoch[row], field);
-    if (status == CVY_OK || !l->o.skip_bad || !is_bad_sample(status))
+    if (status == CVY_OK || !is_bad_sample(status))
         return status;
+    if (!l->o.skip_bad)
+        return cvy_error_set(status, "%s (data.on_bad_sample: skip leaves out such samples)", cvy_error_text());
     for (int f = 0; f < l->nfield; f++)
         memset(field[f], 0, l->row_bytes[f]);
     s->rows.weight[row] = 0;
