@@ -73,6 +73,8 @@ enum {
     CVY_SAMPLE_TIMING = 1,   /* large: only for timing as in `convoy bench --op`, not for correctness */
     CVY_SAMPLE_NO_GRAD = 2,  /* do not differentiate (not smooth at the sampled points) */
     CVY_SAMPLE_POSITIVE = 4, /* real sources are drawn from (0.1, 1) instead of (-1, 1) */
+    CVY_SAMPLE_TIES = 8, /* real sources are multiples of 1/4, so that some elements are equal, and have one NaN; the
+                            gradient is not compared with numerical differentiation */
 };
 typedef struct cvy_sample {
     const char *

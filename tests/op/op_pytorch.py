@@ -19,6 +19,9 @@ CASES = [
     ("subtract", "", "2x3x2,2x3x2", [], 0, lambda a, b: a - b),
     ("maximum", "", "2x3x4,2x3x4", [], 2, torch.maximum),
     ("maximum", "", "2x3x4,2x3x4,2x3x4", [], 2, lambda *all: torch.stack(all).amax(0)),
+    ("global_max_pool", "", "2x3x4x5", [], 0, lambda a: a.flatten(2).max(2).values),
+    ("global_max_pool", "", "2x3x4x5", [], 1, lambda a: a.flatten(2).max(2).values),
+    ("global_max_pool", "", "1x2x2x3x2", [], 1, lambda a: torch.nn.functional.adaptive_max_pool3d(a, 1).flatten(1)),
 ]
 
 

@@ -1,5 +1,6 @@
 /*
- * test_op_pytorch.c: results and gradients of layers equal PyTorch's in f64 to 1e-12: multiply, subtract, maximum.
+ * test_op_pytorch.c: results and gradients of layers equal PyTorch's in f64 to 1e-12: multiply, subtract, maximum,
+ * global_max_pool.
  *
  * op_pytorch.py computed the numbers in op_pytorch.h. Element i of variable v (the sources, then the layer's own
  * variables) is sin(1 + 1.3 i + 5 v), rounded to a multiple of 1 / grid if there is a grid, so that some elements are

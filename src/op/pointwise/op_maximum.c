@@ -39,6 +39,7 @@ static const cvy_sample maximum_samples[] = {
     {.src = "1,1"},
     {.src = "2x33,2x33,2x33,2x33,2x33,2x33,2x33,2x33"},
     {.src = "3x16x4x4,3x16x4x4"},
+    {.src = "2x19x3x4,2x19x3x4,2x19x3x4", .flags = CVY_SAMPLE_TIES},
     {0},
 };
 
