@@ -22,6 +22,9 @@ CASES = [
     ("global_max_pool", "", "2x3x4x5", [], 0, lambda a: a.flatten(2).max(2).values),
     ("global_max_pool", "", "2x3x4x5", [], 1, lambda a: a.flatten(2).max(2).values),
     ("global_max_pool", "", "1x2x2x3x2", [], 1, lambda a: torch.nn.functional.adaptive_max_pool3d(a, 1).flatten(1)),
+    ("prelu", "", "2x3x2x2", [(1,)], 2, torch.nn.functional.prelu),
+    ("prelu", "per_channel: true", "2x3x2x2", [(3,)], 0, torch.nn.functional.prelu),
+    ("prelu", "per_channel: true", "4x3", [(3,)], 2, torch.nn.functional.prelu),
 ]
 
 

@@ -435,6 +435,8 @@ static const struct {
     {"subtract", {.src = "1x70001,1x70001"}},
     {"maximum", {.src = "1x70001,1x70001"}},
     {"leaky_relu", {.src = "1x70001"}},
+    {"prelu", {.src = "1x70001"}},
+    {"prelu", {.src = "5x40x30x30", .options = "per_channel: true"}},
     {"silu", {.src = "1x70001"}},
     {"gelu", {.src = "1x70001", .options = "approximate: tanh"}},
     {"hard_swish", {.src = "1x70001"}},

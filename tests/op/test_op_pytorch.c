@@ -1,6 +1,6 @@
 /*
  * test_op_pytorch.c: results and gradients of layers equal PyTorch's in f64 to 1e-12: multiply, subtract, maximum,
- * global_max_pool.
+ * global_max_pool, prelu.
  *
  * op_pytorch.py computed the numbers in op_pytorch.h. Element i of variable v (the sources, then the layer's own
  * variables) is sin(1 + 1.3 i + 5 v), rounded to a multiple of 1 / grid if there is a grid, so that some elements are
@@ -13,6 +13,7 @@
 
 #include "op/graph_eval.h"
 #include "op/op_pytorch.h"
+#include "optim/optim.h"
 #include "pass/pass.h"
 
 struct layer {
@@ -126,8 +127,26 @@ static void layers_equal_pytorch(void)
     }
 }
 
+/* As PyTorch's documentation recommends, its weight has no decay. */
+static void prelu_begins_as_in_pytorch(void)
+{
+    const struct pytorch_case c = {.op = "prelu", .options = "per_channel: true", .src = "2x3x2"};
+    struct layer l = {0};
+    EXPECT_OK(open_layer(&c, &l));
+    const cvy_variable *weight = cvy_vars_find(l.vars, "layer.weight");
+    double start[3] = {0};
+    EXPECT(weight != NULL);
+    if (weight) {
+        EXPECT_OK(cvy_init_fill(weight, 1, 0, 3, start));
+        EXPECT(start[0] == 0.25 && start[2] == 0.25);
+        EXPECT(!weight->decay);
+    }
+    close_layer(&l);
+}
+
 int main(void)
 {
     TEST(layers_equal_pytorch);
+    TEST(prelu_begins_as_in_pytorch);
     return test_end();
 }
