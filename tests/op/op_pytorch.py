@@ -25,6 +25,12 @@ CASES = [
     ("prelu", "", "2x3x2x2", [(1,)], 2, torch.nn.functional.prelu),
     ("prelu", "per_channel: true", "2x3x2x2", [(3,)], 0, torch.nn.functional.prelu),
     ("prelu", "per_channel: true", "4x3", [(3,)], 2, torch.nn.functional.prelu),
+    ("matmul", "", "2x3x4,2x4x2", [], 0, torch.matmul),
+    ("matmul", "transpose_a: true", "2x4x3,2x4x2", [], 0, lambda a, b: a.mT @ b),
+    ("matmul", "transpose_b: true", "2x3x4,2x2x4", [], 0, lambda a, b: a @ b.mT),
+    ("matmul", "transpose_a: true, transpose_b: true", "2x4x3,2x2x4", [], 0, lambda a, b: a.mT @ b.mT),
+    ("matmul", "", "2x1x3x2,2x3x2x4", [], 0, torch.matmul),
+    ("matmul", "transpose_b: true", "2x3x1x3x2,2x1x2x2x2", [], 0, lambda a, b: a @ b.mT),
 ]
 
 

@@ -420,6 +420,7 @@ static const struct {
     {"max_pool", {.src = "4x32x32x32", .options = "kernel: 3, stride: 2"}},
     {"deconv", {.src = "3x32x9x9", .options = "channels: 16, kernel: 4, stride: 2, pad: 1"}},
     {"fc", {.src = "4x900", .options = "channels: 70"}},
+    {"matmul", {.src = "2x50x300,2x300x70"}},
     {"batch_norm", {.src = "7x40x13x13"}},
     {"batch_norm", {.src = "4x16x33x33"}},
     {"softmax_cross_entropy", {.src = "300x50,300:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 50}},

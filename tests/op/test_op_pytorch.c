@@ -1,6 +1,6 @@
 /*
  * test_op_pytorch.c: results and gradients of layers equal PyTorch's in f64 to 1e-12: multiply, subtract, maximum,
- * global_max_pool, prelu.
+ * global_max_pool, prelu, matmul.
  *
  * op_pytorch.py computed the numbers in op_pytorch.h. Element i of variable v (the sources, then the layer's own
  * variables) is sin(1 + 1.3 i + 5 v), rounded to a multiple of 1 / grid if there is a grid, so that some elements are
@@ -144,9 +144,34 @@ static void prelu_begins_as_in_pytorch(void)
     close_layer(&l);
 }
 
+static void shapes_that_do_not_fit(void)
+{
+    static const struct {
+        struct pytorch_case layer;
+        const char *part;
+    } wrong[] = {
+        {{.op = "multiply", .src = "2x3x4,2x4"},
+         "multiply needs sources of one shape, or [N, C, positions...] and [N, C]"},
+        {{.op = "multiply", .src = "2x3,2x3,2x1"},
+         "multiply needs sources of one shape and dtype, got f64 2x3 and f64 2x1"},
+        {{.op = "subtract", .src = "2x3,2x1"}, "subtract needs sources of one shape"},
+        {{.op = "global_max_pool", .src = "2x3"}, "got 2x3"},
+        {{.op = "prelu", .options = "per_channel: true", .src = "4"}, "needs a source [N, C, ...], got 4"},
+        {{.op = "matmul", .src = "3x4,4x3"}, "needs two sources [N, ..., rows, columns]"},
+        {{.op = "matmul", .src = "2x3x4,2x3x4"}, "the first matrix has 4 columns, the second has 3 rows"},
+        {{.op = "matmul", .src = "2x2x3x4,2x3x4x3"}, "axis 1 of the sources is 2 and 3"},
+    };
+    for (int i = 0; i < CVY_COUNT(wrong); i++) {
+        struct layer l = {0};
+        EXPECT_FAULT(open_layer(&wrong[i].layer, &l), CVY_E_SHAPE, wrong[i].part);
+        close_layer(&l);
+    }
+}
+
 int main(void)
 {
     TEST(layers_equal_pytorch);
     TEST(prelu_begins_as_in_pytorch);
+    TEST(shapes_that_do_not_fit);
     return test_end();
 }
