@@ -97,6 +97,8 @@ enum {
     CVY_OP_CHEAP = 512,  /* costs about one pass over memory: the backward pass may run it again instead of keeping its
                             result (without its saved destinations) */
     CVY_OP_RANDOM = 128, /* uses graph->seed, node->layer, the step number and sample ids */
+    CVY_OP_INDICES = 1024, /* source 0 holds whole numbers, not an activation: an input that only such operators and
+                              losses read keeps full precision if activations are bf16 */
 };
 
 /*

@@ -31,11 +31,18 @@ CASES = [
     ("matmul", "transpose_a: true, transpose_b: true", "2x4x3,2x2x4", [], 0, lambda a, b: a.mT @ b.mT),
     ("matmul", "", "2x1x3x2,2x3x2x4", [], 0, torch.matmul),
     ("matmul", "transpose_b: true", "2x3x1x3x2,2x1x2x2x2", [], 0, lambda a, b: a @ b.mT),
+    ("embedding", "rows: 5, channels: 3", "2x4:i32", [(5, 3)], 5, torch.nn.functional.embedding),
+    ("embedding", "rows: 7, channels: 2", "3:i64", [(7, 2)], 7, torch.nn.functional.embedding),
 ]
 
 
+def integers(text, bound):
+    shape = tuple(map(int, text.split(":")[0].split("x")))
+    return torch.tensor([(3 + 7 * i * i) % bound for i in range(math.prod(shape))]).reshape(shape)
+
+
 def tensor(shape, number, grid):
-    """Element i of source `number`; with a grid a multiple of 1 / grid, so that some elements are equal."""
+    """Element i of variable `number`; with a grid a multiple of 1 / grid, so that some elements are equal."""
     count = math.prod(shape)
     values = [math.sin(1 + 1.3 * i + 5 * number) for i in range(count)]
     if grid:
@@ -47,9 +54,9 @@ def main():
     print("/* op_pytorch.h: results and gradients of operators from PyTorch. Written by op_pytorch.py. */")
     rows = []
     for case, (op, options, src, params, grid, function) in enumerate(CASES):
-        shapes = [tuple(map(int, text.split("x"))) for text in src.split(",")] + params
+        shapes = [tuple(map(int, text.split("x"))) for text in src.split(",") if ":" not in text] + params
         tensors = [tensor(shape, number, grid) for number, shape in enumerate(shapes)]
-        result = function(*tensors)
+        result = function(*[integers(text, grid) for text in src.split(",") if ":" in text], *tensors)
         weights = torch.tensor([math.cos(0.7 * i) for i in range(result.numel())], dtype=torch.float64)
         (result.flatten() * weights).sum().backward()
         numbers = [result] + [t.grad for t in tensors]

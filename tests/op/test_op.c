@@ -421,6 +421,7 @@ static const struct {
     {"deconv", {.src = "3x32x9x9", .options = "channels: 16, kernel: 4, stride: 2, pad: 1"}},
     {"fc", {.src = "4x900", .options = "channels: 70"}},
     {"matmul", {.src = "2x50x300,2x300x70"}},
+    {"embedding", {.src = "7x300:i32", .options = "rows: 40, channels: 70", .int_bound = 40}},
     {"batch_norm", {.src = "7x40x13x13"}},
     {"batch_norm", {.src = "4x16x33x33"}},
     {"softmax_cross_entropy", {.src = "300x50,300:i32,scalar:f64", .flags = CVY_SAMPLE_POSITIVE, .int_bound = 50}},

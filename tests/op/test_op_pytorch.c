@@ -1,11 +1,11 @@
 /*
  * test_op_pytorch.c: results and gradients of layers equal PyTorch's in f64 to 1e-12: multiply, subtract, maximum,
- * global_max_pool, prelu, matmul.
+ * global_max_pool, prelu, matmul, embedding.
  *
  * op_pytorch.py computed the numbers in op_pytorch.h. Element i of variable v (the sources, then the layer's own
  * variables) is sin(1 + 1.3 i + 5 v), rounded to a multiple of 1 / grid if there is a grid, so that some elements are
- * equal. The loss is the sum over the result of element i times cos(0.7 i). `number` has the result and then the
- * gradient of each variable.
+ * equal. Element i of a source of integers is (3 + 7 i^2) modulo the grid. The loss is the sum over the result of
+ * element i times cos(0.7 i). `number` has the result and then the gradient of each variable.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 struct layer {
     cvy_vars *vars;
     cvy_graph *graph;
+    cvy_value *integers; /* the source of integers, or NULL */
     cvy_value *dst, *loss, *weights;
     cvy_gradients gradients;
     eval e;
@@ -34,9 +35,17 @@ static cvy_status add_sources(const struct pytorch_case *c, struct layer *l, cvy
         cvy_shape shape;
         cvy_variable *v = NULL;
         used = (int)strcspn(at, ",");
-        snprintf(text, sizeof text, "%.*s", used, at);
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(at, ":,"), at);
         snprintf(name, sizeof name, "src%d", n);
         CVY_TRY(cvy_shape_parse(text, &shape));
+        if (at[strlen(text)] == ':') {
+            cvy_dtype dtype;
+            snprintf(text, sizeof text, "%.*s", used - (int)strlen(text) - 1, at + strlen(text) + 1);
+            CVY_TRY(cvy_dtype_parse(text, &dtype));
+            CVY_TRY(cvy_graph_feed(l->graph, name, dtype, &shape, 1, &src[n]));
+            l->integers = src[n];
+            continue;
+        }
         CVY_TRY(cvy_vars_declare(l->vars, name, CVY_ROLE_WEIGHT, CVY_DTYPE_F64, &shape, &zeros, &v));
         CVY_TRY(cvy_graph_read_variable(l->graph, v, &src[n]));
     }
@@ -82,6 +91,8 @@ static void fill(const struct pytorch_case *c, const struct layer *l)
             cvy_set(eval_of(&l->e, value), i, c->grid > 0 ? floor(x * c->grid + 0.5) / c->grid : x);
         }
     }
+    for (int64_t i = 0; l->integers && i < eval_of(&l->e, l->integers)->elems; i++)
+        cvy_set(eval_of(&l->e, l->integers), i, (double)((3 + 7 * i * i) % (int64_t)c->grid));
     for (int64_t i = 0; i < eval_of(&l->e, l->weights)->elems; i++)
         cvy_set(eval_of(&l->e, l->weights), i, cos(0.7 * (double)i));
 }
@@ -160,10 +171,27 @@ static void shapes_that_do_not_fit(void)
         {{.op = "matmul", .src = "3x4,4x3"}, "needs two sources [N, ..., rows, columns]"},
         {{.op = "matmul", .src = "2x3x4,2x3x4"}, "the first matrix has 4 columns, the second has 3 rows"},
         {{.op = "matmul", .src = "2x2x3x4,2x3x4x3"}, "axis 1 of the sources is 2 and 3"},
+        {{.op = "embedding", .options = "rows: 257, channels: 2", .src = "4:u8"}, "indices in u8 can name 256 rows"},
     };
     for (int i = 0; i < CVY_COUNT(wrong); i++) {
         struct layer l = {0};
         EXPECT_FAULT(open_layer(&wrong[i].layer, &l), CVY_E_SHAPE, wrong[i].part);
+        close_layer(&l);
+    }
+}
+
+/* An index beyond the table, and one that is not a whole number. */
+static void wrong_indices_are_named(void)
+{
+    static const double wrong[] = {5, -1, 1.5, NAN};
+    const struct pytorch_case c = {.op = "embedding", .options = "rows: 5, channels: 3", .src = "2x4:f64", .grid = 5};
+    for (int i = 0; i < CVY_COUNT(wrong); i++) {
+        struct layer l = {0};
+        EXPECT_OK(open_layer(&c, &l));
+        fill(&c, &l);
+        EXPECT_OK(eval_run(&l.e, 1));
+        cvy_set(eval_of(&l.e, l.integers), 6, wrong[i]);
+        EXPECT_FAULT(eval_run(&l.e, 1), CVY_E_FORMAT, "layer layer (embedding): row 1 of this rank's share has index");
         close_layer(&l);
     }
 }
@@ -173,5 +201,6 @@ int main(void)
     TEST(layers_equal_pytorch);
     TEST(prelu_begins_as_in_pytorch);
     TEST(shapes_that_do_not_fit);
+    TEST(wrong_indices_are_named);
     return test_end();
 }
