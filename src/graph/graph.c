@@ -242,6 +242,8 @@ cvy_status cvy_graph_layer(cvy_graph *g, const char *op_name, const char *name, 
 {
     const cvy_op_def *op = cvy_op_find(op_name);
     CVY_CHECK(op, CVY_E_ARGUMENT, "%s: there is no operator '%s'", name, op_name);
+    if (!op->options) /* then there are no known keys */
+        CVY_TRY(cvy_options_parse(g->pool, name, NULL, options, NULL, NULL, 0));
     if (op->build)
         return name_layer(op->build(g, op, name, options, src, nsrc, dst_out), name, op_name);
     cvy_node *node = NULL;

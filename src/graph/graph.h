@@ -18,6 +18,7 @@ struct cvy_layer;
 
 /* ---- shapes ---- */
 int64_t cvy_shape_elems(const cvy_shape *s);
+int64_t cvy_shape_positions(const cvy_shape *s); /* of a channel of one sample [N, C, positions...] */
 int cvy_shape_equal(const cvy_shape *a, const cvy_shape *b);
 cvy_shape cvy_shape_make(int ndim, const int64_t *dim);
 const char *cvy_shape_text(const cvy_shape *s); /* "32x3x224x224", "scalar"; in a ring of static buffers per thread */

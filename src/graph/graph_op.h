@@ -73,6 +73,8 @@ enum {
     CVY_SAMPLE_TIMING = 1,   /* large: only for timing as in `convoy bench --op`, not for correctness */
     CVY_SAMPLE_NO_GRAD = 2,  /* do not differentiate (not smooth at the sampled points) */
     CVY_SAMPLE_POSITIVE = 4, /* real sources are drawn from (0.1, 1) instead of (-1, 1) */
+    CVY_SAMPLE_TIES = 8, /* real sources are multiples of 1/4, so that some elements are equal, and have one NaN; the
+                            gradient is not compared with numerical differentiation */
 };
 typedef struct cvy_sample {
     const char *
@@ -95,6 +97,8 @@ enum {
     CVY_OP_CHEAP = 512,  /* costs about one pass over memory: the backward pass may run it again instead of keeping its
                             result (without its saved destinations) */
     CVY_OP_RANDOM = 128, /* uses graph->seed, node->layer, the step number and sample ids */
+    CVY_OP_INDICES = 1024, /* source 0 holds whole numbers, not an activation: an input that only such operators and
+                              losses read keeps full precision if activations are bf16 */
 };
 
 /*

@@ -19,6 +19,14 @@ int64_t cvy_shape_elems(const cvy_shape *s)
     return n;
 }
 
+int64_t cvy_shape_positions(const cvy_shape *s)
+{
+    int64_t n = 1;
+    for (int i = 2; i < s->ndim; i++)
+        n *= s->dim[i];
+    return n;
+}
+
 int cvy_shape_equal(const cvy_shape *a, const cvy_shape *b)
 {
     if (a->ndim != b->ndim)

@@ -119,7 +119,7 @@ static const cvy_option train_rows[] = {
 const cvy_option cvy_job_optimizer_rows[] = {
     {"name", CVY_TYPE_STRING, CVY_FIELD(cvy_job_optimizer, name), NULL, "", "", "the optimiser"},
     {"lr", CVY_TYPE_REAL, CVY_FIELD(cvy_job_optimizer, lr), "", ">0", "",
-     "learning rate before the schedule; by default 0.001 for adam and adamw, 1 for lars, otherwise 0.01"},
+     "learning rate before the schedule; by default 0.001 for adam, adamw and lamb, 1 for lars, otherwise 0.01"},
     {"decay_on", CVY_TYPE_CHOICE, CVY_FIELD(cvy_job_optimizer, decay_on), "weights", "weights|all", "",
      "what weight_decay applies to: weights without biases and norms, or all trained variables"},
     {0},

@@ -192,13 +192,14 @@ static cvy_value *find_value(const cvy_model *m, const cvy_graph *g, cvy_value *
     return at >= 0 ? value[at] : is_input(m, name) ? cvy_graph_find(g, name) : NULL;
 }
 
-/* Whether any layer other than a loss reads the input. An input that only losses read (a target or a weight) keeps full
- * precision if activations are bf16. */
+/* Whether any layer reads the input as an activation. An input that only losses and lookups read (a target, a weight,
+ * or indices) keeps full precision if activations are bf16. */
 static int is_activation(const cvy_model *m, const cvy_model_input *input)
 {
     for (int i = 0; i < m->nlayer; i++)
         for (int k = 0; k < m->layer[i].nfrom; k++)
-            if (strcmp(m->layer[i].from[k], input->name) == 0 && !(m->layer[i].op->flags & CVY_OP_LOSS))
+            if (strcmp(m->layer[i].from[k], input->name) == 0 &&
+                !(m->layer[i].op->flags & (CVY_OP_LOSS | CVY_OP_INDICES)))
                 return 1;
     return 0;
 }

@@ -63,7 +63,7 @@ static cvy_status lars_reference(const cvy_node *node, const cvy_span *src, cons
 {
     const struct cvy_lars *o = node->options;
     const cvy_update_scalars u = cvy_update_read_spans(src, o->lr_mult);
-    const double rate = u.lr * (cvy_lars_adapts(node) ? trust_of(node, src, u.scale) : 1);
+    const double rate = u.lr * (cvy_update_adapts(node) ? trust_of(node, src, u.scale) : 1);
     for (int64_t i = 0; i < dst->elems; i++) {
         const double w = cvy_get(&src[0], i), g = u.scale * cvy_get(&src[1], i) + o->weight_decay * w;
         const double m = o->momentum * cvy_get(&src[CVY_OPTIM_STATE], i) + rate * g;

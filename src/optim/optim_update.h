@@ -4,8 +4,8 @@
  *
  * Sources 0 .. 4 of an update are weight, gradient, lr, scale and step; the states follow from 5 on. Destination 0 is
  * the weight and destination 1 + k the k-th state. If weight, gradient and states are zero, every update leaves zero,
- * so padding lanes stay zero in any layout. All optimisers but lars are elementwise; lars first needs the norms of the
- * whole weight and gradient.
+ * so padding lanes stay zero in any layout. All optimisers but lars and lamb are elementwise; these first need norms of
+ * the whole weight and of its gradient or step.
  */
 #ifndef CVY_OPTIM_UPDATE_H
 #define CVY_OPTIM_UPDATE_H
@@ -27,7 +27,7 @@ typedef struct cvy_sgd_share {
 } cvy_sgd_share;
 cvy_sgd_share cvy_sgd_direction(const struct cvy_sgd *o);
 
-struct cvy_adam { /* for adam and adamw */
+struct cvy_adam { /* for adam, adamw and lamb */
     double beta1, beta2, eps;
     double weight_decay, lr_mult;
 };
@@ -72,11 +72,13 @@ static inline cvy_update_scalars cvy_update_read_spans(const cvy_span *src, doub
     return cvy_update_read(src[CVY_OPTIM_LR].data, src[CVY_OPTIM_SCALE].data, src[CVY_OPTIM_STEP].data, lr_mult);
 }
 
-/* The factor on the learning rate of a weight, from the sum of squares of the weight and that of its scaled
+/* The factor of lars on the learning rate of a weight, from the sum of squares of the weight and that of its scaled
  * gradient. */
 double cvy_lars_trust(const struct cvy_lars *o, double weight_squares, double gradient_squares);
+/* The same of lamb, from the sum of squares of the weight and that of its step. */
+double cvy_lamb_trust(double weight_squares, double step_squares);
 /* Whether the weight uses that factor. Biases and norm layers, which have no weight decay, use 1. */
-static inline int cvy_lars_adapts(const cvy_node *update)
+static inline int cvy_update_adapts(const cvy_node *update)
 {
     return update->src[CVY_OPTIM_WEIGHT]->variable->decay;
 }

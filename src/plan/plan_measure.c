@@ -103,12 +103,19 @@ static void *carve(block *b, size_t bytes)
     return data;
 }
 
+/* The block that source i is in: indices are zeros, which name a row of any table. */
+static block *source_block(cvy_meter *m, const cvy_lowered *u, const cvy_call *call, int i)
+{
+    const int is_index = i == 0 && call->node && (call->node->op->flags & CVY_OP_INDICES);
+    return &m->source[is_index ? CVY_DTYPE_I64 : u->instance[call->src[i]].dtype];
+}
+
 static cvy_status reserve_blocks(cvy_meter *m, const cvy_lowered *u, const cvy_call *call)
 {
     size_t need[CVY_DTYPE_COUNT] = {0}, destination = 0;
     for (int i = 0; i < call->nsrc; i++)
         if (call->src[i] >= 0)
-            need[u->instance[call->src[i]].dtype] += cvy_round_to_line(u->instance[call->src[i]].bytes);
+            need[source_block(m, u, call, i) - m->source] += cvy_round_to_line(u->instance[call->src[i]].bytes);
     for (int i = 0; i < call->ndst; i++)
         destination += call->dst[i] >= 0 ? cvy_round_to_line(u->instance[call->dst[i]].bytes) : 0;
     for (int i = 0; i < CVY_DTYPE_COUNT; i++) {
@@ -142,8 +149,8 @@ static void place(cvy_meter *m, const cvy_lowered *u, const cvy_call *call, void
             same++;
         if (call->src[i] < 0)
             continue;
-        const cvy_instance *instance = &u->instance[call->src[i]];
-        src[i] = same < i ? src[same] : carve(&m->source[instance->dtype], instance->bytes);
+        const size_t bytes = u->instance[call->src[i]].bytes;
+        src[i] = same < i ? src[same] : carve(source_block(m, u, call, i), bytes);
     }
     for (int i = 0; i < call->ndst; i++) {
         if (call->dst[i] < 0)

@@ -154,17 +154,30 @@ void cvy_bench_close(cvy_bench *b)
 
 /* ---- synthetic rows ---- */
 
-/* Fills values with mean 0 and variance 1, labels below the number of classes, and weights of 1. The rows are the same
- * for any number of ranks. */
+/* Whether a table is looked up with the numbers of a feed. */
+static int is_index(const cvy_bench *b, const char *feed)
+{
+    const cvy_graph *g = b->step->plan->lowered[0]->graph;
+    const cvy_value *value = cvy_graph_find(g, feed);
+    for (int n = 0; n < g->nnode; n++)
+        if ((g->node[n]->op->flags & CVY_OP_INDICES) && g->node[n]->src[0] == value)
+            return 1;
+    return 0;
+}
+
+/* Fills values with mean 0 and variance 1, labels below the number of classes, indices of 0, and weights of 1. The rows
+ * are the same for any number of ranks. */
 static void fill_feed(const cvy_bench *b, const cvy_plan_feed *feed, int64_t first_row)
 {
     const cvy_span span = {.dtype = feed->dtype, .data = feed->data};
     const cvy_rng rng = cvy_rng_make(1, feed->name, 0, 0);
     const int64_t rows = feed->shape.dim[0], elems = rows ? cvy_shape_elems(&feed->shape) / rows : 0, n = rows * elems,
                   at = first_row * elems;
-    const int is_real = feed->dtype == CVY_DTYPE_F32 || feed->dtype == CVY_DTYPE_F64;
+    const int is_real = feed->dtype == CVY_DTYPE_F32 || feed->dtype == CVY_DTYPE_F64, is_zero = is_index(b, feed->name);
     for (int64_t i = 0; i < n; i++) {
-        if (strcmp(feed->name, "weight") == 0)
+        if (is_zero)
+            cvy_set(&span, i, 0);
+        else if (strcmp(feed->name, "weight") == 0)
             cvy_set(&span, i, 1);
         else if (strcmp(feed->name, "sample_id") == 0)
             cvy_set(&span, i, (double)(at + i));

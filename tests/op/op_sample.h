@@ -4,6 +4,7 @@
 #ifndef CVY_TEST_OP_SAMPLE_H
 #define CVY_TEST_OP_SAMPLE_H
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -95,6 +96,10 @@ static inline void fill_values(struct sample_graph *b)
         const int variance = v->kind == CVY_VALUE_VARIABLE &&
                              v->variable->role != CVY_ROLE_WEIGHT; /* also states that must not be negative */
         test_fill(&b->e.at[i], variance ? 0.1 : low, bound, &state);
+        for (int64_t k = 0; (b->op->flags & CVY_OP_INDICES) && v == b->src[0] && k < b->e.at[i].elems; k++)
+            cvy_set(&b->e.at[i], k, floor(fabs(cvy_get(&b->e.at[i], k)) * (is_real(v->dtype) ? (double)bound : 1)));
+        for (int64_t k = 0; (b->sample->flags & CVY_SAMPLE_TIES) && is_real(v->dtype) && k < b->e.at[i].elems; k++)
+            cvy_set(&b->e.at[i], k, k == b->e.at[i].elems / 3 ? NAN : round(4 * cvy_get(&b->e.at[i], k)) / 4);
         /* Kernels read weights rounded to bf16, so the reference kernel must get the same rounded values. */
         for (int64_t k = 0; b->dtype == CVY_DTYPE_BF16 && v->dtype == CVY_DTYPE_F32 && k < b->e.at[i].elems; k++)
             cvy_set(&b->e.at[i], k, cvy_bf16_get(cvy_bf16_of((float)cvy_get(&b->e.at[i], k))));

@@ -160,6 +160,8 @@ static void faults(void)
         {"reshape", "shape: [-1, -1]", "1x4", "two entries -1", CVY_E_SHAPE},
         {"crop", "before: 4", "1x1x4", "nothing is left", CVY_E_SHAPE},
         {"lrn", "size: 4", "1x4x1", "odd", CVY_E_CONFIG},
+        {"relu", "slope: 0.1", "1x4", "unknown key \"slope\"", CVY_E_CONFIG},
+        {"tanh", "slope: 0.1", "1x4", "unknown key \"slope\"", CVY_E_CONFIG},
     };
     for (int i = 0; i < CVY_COUNT(wrong); i++) {
         struct layer l;

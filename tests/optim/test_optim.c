@@ -5,7 +5,13 @@
  * PyTorch 2.15 computed the numbers in f64: weight[i] = sin(i + 1), gradient[i] = 2 cos(0.7 i + t) at step t = 0, 1, 2
  * with scale 0.5, lr 0.02, for i = 0 .. 14; the optimiser of the same name with the given options (lr_mult multiplies
  * lr). Elements 0, 7 and 14 are kept. PyTorch has no lars: its numbers come from algorithm 1 of its paper, computed
- * with PyTorch's tensors in f64. Without decay (for a bias) it is PyTorch's SGD.
+ * with PyTorch's tensors in f64. Without decay (for a bias) it is PyTorch's SGD. The numbers of lamb come from
+ * algorithm 2 of its paper in numpy, with wd the weight decay and adapts False for a bias; then it is PyTorch's Adam:
+ *
+ *     m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g * g
+ *     r = (m / (1 - beta1 ** (t + 1))) / (np.sqrt(v / (1 - beta2 ** (t + 1))) + eps) + wd * w
+ *     a, b = np.linalg.norm(w), np.linalg.norm(r)
+ *     w = w - lr * (a / b if adapts and a > 0 and b > 0 else 1) * r
  */
 #include <stdio.h>
 
@@ -49,6 +55,11 @@ static const struct row rows[] = {
     {"lars",
      "momentum: 0.5, trust_coefficient: 1, weight_decay: 0.1, lr_mult: 2",
      {0.750557399683312, 0.879015672417581, 0.682470894834051}},
+    {"lamb", "", {0.800032651039955, 0.939399904948816, 0.681600973597282}},
+    {"lamb", "weight_decay: 0.1", {0.796543183451998, 0.93550268108204, 0.677599753774167}},
+    {"lamb",
+     "beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1, lr_mult: 2",
+     {0.754916858597163, 0.881343631040859, 0.700412223223473}},
 };
 
 /* Rows for a variable without weight decay. */
@@ -57,6 +68,8 @@ static const struct row bias_rows[] = {
      "momentum: 0.9, trust_coefficient: 0.3, weight_decay: 0.1",
      {0.765810811069681, 0.916674416162645, 0.68625995817283}},
     {"lars", "momentum: 0", {0.818987875421477, 0.950763928617542, 0.658374314148502}},
+    {"lamb", "weight_decay: 0.1", {0.78838646394735, 0.927885525378967, 0.68467437577462}},
+    {"lamb", "eps: 1e-8", {0.793307490338406, 0.933695270635786, 0.688680596819855}}, /* as adam */
 };
 
 enum { ROWS = 5, COLUMNS = 3, ELEMS = 15, STEPS = 3 };
@@ -294,31 +307,42 @@ static void same_bits_by_any_number_of_threads(void)
     EXPECT(compared >= 4 * CVY_COUNT(rows));
 }
 
-/* The norms and the update have the same bits for any number of threads. The update agrees with that of the reference
- * kernel. */
-static void lars_sums_in_a_fixed_order(void)
+static const cvy_kernel_def *kernel_of(const char *op)
 {
-    static const struct row row = {.op = "lars", .options = "trust_coefficient: 0.3, weight_decay: 0.01"};
-    static float plain[LARGE], one[LARGE], more[LARGE];
-    const cvy_kernel_def *kernel = NULL;
     int count = 0;
     const cvy_kernel_def *const *table = cvy_kernel_table(&count);
     for (int i = 0; i < count; i++)
-        if (strcmp(table[i]->op, "lars") == 0)
-            kernel = table[i];
-    EXPECT(kernel != NULL);
-    if (!kernel)
-        return;
-    run_large(&row, NULL, 1, plain);
-    run_large(&row, kernel, 1, one);
-    double worst = 0;
-    for (int i = 0; i < LARGE; i++)
-        worst = fmax(worst, fabs((double)one[i] - plain[i]));
-    EXPECT(worst <= 1e-6);
-    EXPECT(fabs(plain[2] - weight_at(2)) > 1e-2); /* the weight has changed */
-    for (int threads = 2; threads <= 4; threads++) {
-        run_large(&row, kernel, threads, more);
-        EXPECT(memcmp(one, more, sizeof one) == 0);
+        if (strcmp(table[i]->op, op) == 0)
+            return table[i];
+    return NULL;
+}
+
+/* The norms and the update have the same bits for any number of threads. The update agrees with that of the reference
+ * kernel. */
+static void norms_are_summed_in_a_fixed_order(void)
+{
+    static const struct row with_norms[] = {
+        {.op = "lars", .options = "trust_coefficient: 0.3, weight_decay: 0.01"},
+        {.op = "lamb", .options = "weight_decay: 0.01"},
+    };
+    static float plain[LARGE], one[LARGE], more[LARGE];
+    for (int r = 0; r < CVY_COUNT(with_norms); r++) {
+        const struct row *row = &with_norms[r];
+        const cvy_kernel_def *kernel = kernel_of(row->op);
+        EXPECT(kernel != NULL);
+        if (!kernel)
+            return;
+        run_large(row, NULL, 1, plain);
+        run_large(row, kernel, 1, one);
+        double worst = 0;
+        for (int i = 0; i < LARGE; i++)
+            worst = fmax(worst, fabs((double)one[i] - plain[i]));
+        EXPECT(worst <= 2e-6);
+        EXPECT(fabs(plain[2] - weight_at(2)) > 1e-2); /* the weight has changed */
+        for (int threads = 2; threads <= 4; threads++) {
+            run_large(row, kernel, threads, more);
+            EXPECT(memcmp(one, more, sizeof one) == 0);
+        }
     }
 }
 
@@ -352,7 +376,7 @@ int main(void)
 {
     TEST(updates_equal_pytorch);
     TEST(same_bits_by_any_number_of_threads);
-    TEST(lars_sums_in_a_fixed_order);
+    TEST(norms_are_summed_in_a_fixed_order);
     TEST(states_belong_to_weights);
     return test_end();
 }

@@ -4,8 +4,8 @@
  * test_program_bf16.c: programs with activations in bf16.
  *
  * Over ten steps the loss falls as it does in f32, on any number of ranks and with micro-batches. Inputs, outputs,
- * weights and files stay f32. Training continues from a file bit for bit. If the CPU has no bf16, the reference kernels
- * are used.
+ * weights and files stay f32, and an embedding gets its indices unrounded. Training continues from a file bit for bit.
+ * If the CPU has no bf16, the reference kernels are used.
  */
 #include <convoy/convoy.h>
 #include <convoy/mpi.h>
@@ -137,6 +137,38 @@ static void test_file(void)
     cvy_program_destroy(&again);
 }
 
+/* An input that an embedding reads is not rounded to bf16, which would name another row of the table: row r has the
+ * numbers r modulo 2. */
+static void test_indices(void)
+{
+    enum { ROWS = 1000, COUNT = 4 };
+    static const float index[COUNT] = {515, 517, 520, 999};
+    const cvy_program_opts opts = {.size = sizeof opts, .dtype = CVY_DTYPE_BF16, .kernels = kernels};
+    float weight[2 * ROWS];
+    cvy_model *m = NULL;
+    cvy_program *p = NULL;
+    const void *output = NULL;
+    int forward = -1;
+    EXPECT_OK(cvy_model_create("lookup", &m));
+    EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){1, {COUNT}}));
+    EXPECT_OK(cvy_model_add(m, "embedding", "table", "rows: 1000, channels: 2", "x"));
+    EXPECT_OK(cvy_program_create(context, &opts, &p));
+    EXPECT_OK(cvy_program_add_forward(p, m, BATCH, NULL, &forward));
+    EXPECT_OK(cvy_program_plan(p));
+    for (int i = 0; i < 2 * ROWS; i++)
+        weight[i] = (float)(i / 2 % 2);
+    EXPECT_OK(cvy_program_set(p, "table.weight", weight, 2 * ROWS));
+    float *x = cvy_program_feed(p, forward, "x");
+    for (int64_t i = 0; i < cvy_program_rows(p, forward) * COUNT; i++)
+        x[i] = index[i % COUNT];
+    EXPECT_OK(cvy_program_step(p, forward, 0));
+    EXPECT_OK(cvy_program_output(p, forward, "table", &output, NULL));
+    for (int64_t i = 0; i < cvy_program_rows(p, forward) * COUNT * 2; i++)
+        EXPECT(((const float *)output)[i] == (float)((int)index[i / 2 % COUNT] % 2));
+    cvy_program_destroy(&p);
+    cvy_model_destroy(&m);
+}
+
 static void test_rounding(void)
 {
     static const struct {
@@ -167,6 +199,7 @@ int main(int argc, char **argv)
     test_curve(1);
     test_curve(3);
     test_file();
+    test_indices();
     cvy_context_destroy(&context);
     MPI_Finalize();
     return test_end();

@@ -52,6 +52,7 @@ static const struct way ways[] = {
     {13, 0, 2, -2, "adam", NULL, 0.02, 0},     /* micro-batches of 7 and 6 */
     {2, 0, 1, -2, "rmsprop", NULL, 0.01, 0.1}, /* with three workers one has no sample */
     {12, 0, 1, -2, "lars", "trust_coefficient: 0.05, momentum: 0.5", 1, 0},
+    {12, 0, 1, -2, "lamb", NULL, 0.02, 0},
 };
 
 typedef struct server_opts {

@@ -186,11 +186,12 @@ static void unfit_optimisers(void)
 {
     const cvy_program_opts opts = {.size = sizeof opts, .update_mode = CVY_UPDATE_ZERO1};
     const cvy_training_opts unfit[] = {{.size = sizeof unfit[0], .optimizer = "lars"},
+                                       {.size = sizeof unfit[0], .optimizer = "lamb"},
                                        {.size = sizeof unfit[0], .clip_norm = 1},
                                        {.size = sizeof unfit[0], .optimizer = "rmsprop"}};
     static const char *const says[] = {
-        "does not suit the optimiser lars:", "does not suit the optimiser sgd with clip_norm:",
-        "does not suit the optimiser rmsprop:"};
+        "does not suit the optimiser lars:", "does not suit the optimiser lamb:",
+        "does not suit the optimiser sgd with clip_norm:", "does not suit the optimiser rmsprop:"};
     for (int i = 0; i < CVY_COUNT(unfit) && all->comm->nranks > 1; i++) {
         cvy_model *m = new_model();
         cvy_program *p = NULL;

@@ -33,20 +33,14 @@ static void global_avg_pool_cost(const cvy_node *node, cvy_cost *cost_out)
     *cost_out = (cvy_cost){.flop = n, .read_elems = n, .write_elems = cvy_shape_elems(cvy_node_dst(node, 0))};
 }
 
-static int64_t positions_of(const cvy_shape *s)
-{
-    const cvy_shape positions = cvy_shape_make(s->ndim - 2, s->dim + 2);
-    return cvy_shape_elems(&positions);
-}
-
 static int64_t global_avg_pool_summands(const cvy_node *node)
 {
-    return positions_of(cvy_node_src(node, 0)) + 1;
+    return cvy_shape_positions(cvy_node_src(node, 0)) + 1;
 }
 
 static cvy_status global_avg_pool_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const int64_t positions = positions_of(cvy_node_src(node, 0));
+    const int64_t positions = cvy_shape_positions(cvy_node_src(node, 0));
     for (int64_t o = 0; o < dst->elems; o++) {
         double sum = 0;
         for (int64_t i = 0; i < positions; i++)
@@ -83,7 +77,7 @@ static cvy_status global_avg_pool_grad_infer(cvy_node *node)
 
 static cvy_status global_avg_pool_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
-    const int64_t positions = positions_of(cvy_node_dst(node, 0));
+    const int64_t positions = cvy_shape_positions(cvy_node_dst(node, 0));
     for (int64_t i = 0; i < dst->elems; i++)
         cvy_set(dst, i, cvy_get(src, i / positions) / (double)positions);
     return CVY_OK;

@@ -142,6 +142,8 @@ static const cvy_sample max_pool_samples[] = {
     {.src = "1x40x5x6", .options = "kernel: 3, stride: 1, pad: 1"},
     {.src = "2x3x4x18", .options = "kernel: [1, 2], relu: true"},
     {.src = "1x2x17x16", .options = "kernel: 16, stride: 1, relu: true"},
+    {.src = "2x19x7x9", .options = "kernel: 3, stride: 2, pad: 1", .flags = CVY_SAMPLE_TIES},
+    {.src = "2x64x7x9", .options = "kernel: 3, stride: 2", .flags = CVY_SAMPLE_TIES},
     {.src = "64x64x55x55", .options = "kernel: 3, stride: 2", .flags = CVY_SAMPLE_TIMING},
     {0},
 };

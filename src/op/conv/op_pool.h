@@ -7,8 +7,10 @@
  *     avg_pool_grad         ddst -> dsrc
  *     global_avg_pool       src [N, C, ...] -> dst [N, C]
  *     global_avg_pool_grad  ddst -> dsrc
+ *     global_max_pool       src [N, C, ...] -> dst [N, C], index [N, C] (saved)
+ *     global_max_pool_grad  ddst, index -> dsrc
  *
- * index is the row-major position of the maximum in the window, u8 or i32.
+ * index is the row-major position of the maximum in the window, u8 or i32; of global_max_pool in the channel, i32.
  */
 #ifndef CVY_OP_POOL_H
 #define CVY_OP_POOL_H
@@ -27,7 +29,7 @@ typedef struct cvy_pool_grad_opts { /* options of max_pool_grad and avg_pool_gra
     cvy_shape src; /* of the forward source */
 } cvy_pool_grad_opts;
 
-typedef struct cvy_global_pool_grad_opts {
+typedef struct cvy_global_pool_grad_opts { /* of global_avg_pool_grad and global_max_pool_grad */
     cvy_shape src;
 } cvy_global_pool_grad_opts;
 

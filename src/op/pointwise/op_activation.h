@@ -46,6 +46,11 @@ struct cvy_leaky_relu {
     double slope;
 };
 
+struct cvy_prelu {
+    int per_channel;
+    double init;
+};
+
 struct cvy_elu {
     double alpha;
 };

@@ -6,17 +6,7 @@
  *     dsrc_i = ddst                     (the same value: nothing is copied)
  */
 #include "graph/graph_grad.h"
-
-static cvy_status add_infer(cvy_node *node)
-{
-    const cvy_shape *first = cvy_node_src(node, 0);
-    for (int i = 1; i < node->nsrc; i++)
-        CVY_CHECK(cvy_shape_equal(first, cvy_node_src(node, i)) && node->src[i]->dtype == node->src[0]->dtype,
-                  CVY_E_SHAPE, "add needs sources of one shape and dtype, got %s %s and %s %s",
-                  cvy_dtype_text(node->src[0]->dtype), cvy_shape_text(first), cvy_dtype_text(node->src[i]->dtype),
-                  cvy_shape_text(cvy_node_src(node, i)));
-    return cvy_node_set_dst(node, 0, node->src[0]->dtype, first);
-}
+#include "op/pointwise/op_combine.h"
 
 static cvy_status add_grad(cvy_grad *g, const cvy_node *fwd)
 {
@@ -24,12 +14,6 @@ static cvy_status add_grad(cvy_grad *g, const cvy_node *fwd)
     for (int i = 0; ddst && i < fwd->nsrc; i++)
         CVY_TRY(cvy_grad_add(g, fwd->src[i], ddst));
     return CVY_OK;
-}
-
-static void add_cost(const cvy_node *node, cvy_cost *cost_out)
-{
-    const int64_t n = cvy_shape_elems(cvy_node_dst(node, 0));
-    *cost_out = (cvy_cost){.flop = n * (node->nsrc - 1), .read_elems = n * node->nsrc, .write_elems = n};
 }
 
 static cvy_status add_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
@@ -41,11 +25,6 @@ static cvy_status add_reference(const cvy_node *node, const cvy_span *src, const
         cvy_set(dst, i, sum);
     }
     return CVY_OK;
-}
-
-static int64_t add_summands(const cvy_node *node)
-{
-    return node->nsrc;
 }
 
 static const cvy_sample add_samples[] = {
@@ -64,10 +43,10 @@ CVY_OP_DEFINE(add) = {
     .ndst = 1,
     .flags = CVY_OP_ELEMENTWISE | CVY_OP_CHEAP,
     .splits = CVY_SPLIT_SAMPLES | CVY_SPLIT_CHANNELS | CVY_SPLIT_SPACE,
-    .infer = add_infer,
+    .infer = cvy_combine_infer,
     .grad = add_grad,
-    .cost = add_cost,
+    .cost = cvy_combine_cost,
     .reference = add_reference,
-    .summands = add_summands,
+    .summands = cvy_combine_summands,
     .samples = add_samples,
 };

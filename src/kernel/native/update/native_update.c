@@ -1,8 +1,10 @@
 /*
  * native_update.c: what the fast optimisers share. They run in the UPDATE phase, in one pass over the memory of each
- * weight.
+ * weight; those that need norms in two.
  */
 #include "kernel/native/update/native_update.h"
+
+enum { PIECE = 8192 };
 
 cvy_status cvy_native_update_offer(cvy_kernel_ask *ask)
 {
@@ -17,12 +19,27 @@ cvy_status cvy_native_update_offer(cvy_kernel_ask *ask)
     return CVY_OK;
 }
 
+static int64_t piece_count(int64_t elems)
+{
+    return (elems + PIECE - 1) / PIECE;
+}
+
+cvy_status cvy_native_update_offer_squares(cvy_kernel_ask *ask)
+{
+    int64_t elems;
+    CVY_TRY(cvy_native_update_offer(ask));
+    CVY_TRY(cvy_native_dst_elems(ask, &elems));
+    ask->scratch_bytes = sizeof(cvy_squares) * (size_t)piece_count(elems);
+    return CVY_OK;
+}
+
 cvy_status cvy_native_update_create(const cvy_kernel_ask *ask, void **state_out)
 {
     cvy_native_update *u = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *u, &u));
     u->options = ask->node->options;
     u->threads = ask->threads;
+    u->adapts = cvy_update_adapts(ask->node);
     u->shadow_at = ask->writes_shadow ? ask->node->ndst : 0;
     *state_out = u;
     CVY_TRY(cvy_native_dst_elems(ask, &u->elems));
@@ -48,8 +65,7 @@ CVY_SIMD static void update_and_write_shadow(int64_t first, int64_t end, void *a
     }
 }
 
-cvy_status cvy_native_update_run(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst,
-                                 cvy_range_fn range)
+void cvy_native_update_begin(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst)
 {
     u->now = cvy_update_read(src[CVY_OPTIM_LR], src[CVY_OPTIM_SCALE], src[CVY_OPTIM_STEP], lr_mult);
     u->weight = src[CVY_OPTIM_WEIGHT];
@@ -59,8 +75,45 @@ cvy_status cvy_native_update_run(cvy_native_update *u, double lr_mult, int nstat
         u->state[i] = src[CVY_OPTIM_STATE + i];
         u->state_out[i] = dst[1 + i];
     }
-    u->range = range;
     u->shadow = u->shadow_at ? dst[u->shadow_at] : NULL;
+}
+
+struct squares_call {
+    const cvy_native_update *u;
+    cvy_squares_fn squares;
+    cvy_squares *sum; /* one for each piece */
+};
+
+static void squares_of_pieces(int64_t first, int64_t end, void *arg)
+{
+    const struct squares_call *s = arg;
+    for (int64_t p = first; p < end; p++)
+        s->squares(s->u, p * PIECE, CVY_MIN((p + 1) * PIECE, s->u->elems), &s->sum[p]);
+}
+
+cvy_squares cvy_native_update_squares(cvy_native_update *u, cvy_squares_fn squares, void *scratch)
+{
+    struct squares_call call = {u, squares, scratch};
+    const int64_t count = piece_count(u->elems);
+    cvy_squares all = {0, 0};
+    cvy_parallel_for(u->threads, count, CVY_GRAIN / PIECE, squares_of_pieces, &call);
+    for (int64_t p = 0; p < count; p++) {
+        all.weight += call.sum[p].weight;
+        all.step += call.sum[p].step;
+    }
+    return all;
+}
+
+cvy_status cvy_native_update_end(cvy_native_update *u, cvy_range_fn range)
+{
+    u->range = range;
     cvy_parallel_for(u->threads, u->elems, CVY_GRAIN, u->shadow ? update_and_write_shadow : range, u);
     return CVY_OK;
+}
+
+cvy_status cvy_native_update_run(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst,
+                                 cvy_range_fn range)
+{
+    cvy_native_update_begin(u, lr_mult, nstate, src, dst);
+    return cvy_native_update_end(u, range);
 }

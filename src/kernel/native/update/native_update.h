@@ -16,14 +16,32 @@ typedef struct cvy_native_update {
     const float *weight, *gradient, *state[3];
     float *weight_out, *state_out[3];
     cvy_range_fn range;
+    int adapts;    /* of lars and lamb: the weight has a trust ratio */
     int shadow_at; /* destination that is the bf16 shadow copy of the weight; 0: none */
     cvy_bf16 *shadow;
 } cvy_native_update;
 
+/* Sums of squares of a weight, and of its gradient or step. */
+typedef struct cvy_squares {
+    double weight, step;
+} cvy_squares;
+/* Adds up the squares of the elements first .. end-1; it may also compute other results for them. */
+typedef void (*cvy_squares_fn)(const cvy_native_update *u, int64_t first, int64_t end, cvy_squares *out);
+
 cvy_status cvy_native_update_offer(cvy_kernel_ask *ask);
 cvy_status cvy_native_update_create(const cvy_kernel_ask *ask, void **state_out);
 void cvy_native_update_destroy(void *state);
-/* Stores the pointers and scalars of this call in u, and runs range over all elements. */
+/* The offer of an update that needs squares: it also asks for scratch memory. */
+cvy_status cvy_native_update_offer_squares(cvy_kernel_ask *ask);
+
+/* A run has these steps. Stores the pointers and scalars of this call in u. */
+void cvy_native_update_begin(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst);
+/* Sums squares over all elements. Sums over pieces of fixed size are added in order, so the result does not depend on
+ * the number of threads. Padding lanes are zero and add nothing. */
+cvy_squares cvy_native_update_squares(cvy_native_update *u, cvy_squares_fn squares, void *scratch);
+/* Runs range over all elements. */
+cvy_status cvy_native_update_end(cvy_native_update *u, cvy_range_fn range);
+/* Begin and end, for updates without squares. */
 cvy_status cvy_native_update_run(cvy_native_update *u, double lr_mult, int nstate, void *const *src, void *const *dst,
                                  cvy_range_fn range);
 
