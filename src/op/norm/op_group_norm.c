@@ -64,6 +64,7 @@ static const cvy_sample group_norm_samples[] = {
     {.src = "2x6x2x3x2", .options = "groups: 1"},
     {.src = "2x20x5x5", .options = "groups: 4, relu: true"},
     {.src = "1x64x4x4", .options = "groups: 16"},
+    {.src = "3x20x1x1", .options = "groups: 4"},
     {.src = "16x64x56x56", .flags = CVY_SAMPLE_TIMING},
     {0},
 };

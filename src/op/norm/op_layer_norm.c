@@ -102,6 +102,7 @@ static const cvy_sample layer_norm_samples[] = {
     {.src = "3x7x4x5", .options = "axes: 1"},
     {.src = "2x32x3x9", .options = "axes: 1"},
     {.src = "2x40x17", .options = "axes: 1, scale_shift: false"},
+    {.src = "3x20x1x1", .options = "axes: 1"},
     {.src = "2x3x4x5", .options = "axes: [1, -1, 2]"},
     {.src = "2x3x2x2x3", .options = "axes: [2, 3]"},
     {.src = "16x196x384", .flags = CVY_SAMPLE_TIMING},
