@@ -43,19 +43,6 @@ struct layer_norm {
     float *sums;  /* dscale and dshift of each chunk; in scratch memory */
 };
 
-CVY_INLINE float get(const int half, const void *p, int64_t i)
-{
-    return half ? cvy_bf16_get(((const cvy_bf16 *)p)[i]) : ((const float *)p)[i];
-}
-
-CVY_INLINE void put(const int half, void *p, int64_t i, float x)
-{
-    if (half)
-        ((cvy_bf16 *)p)[i] = cvy_bf16_of(x);
-    else
-        ((float *)p)[i] = x;
-}
-
 /* squares: sum of (x - mean)^2. */
 CVY_INLINE float inverse_deviation(const struct layer_norm *s, float squares)
 {
@@ -81,7 +68,7 @@ CVY_INLINE float row_sum(const int half, const int squared, const void *x, int64
         float sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = from; i < end; i++) {
-            const float v = get(half, x, i);
+            const float v = cvy_float_get(half, x, i);
             sum += squared ? (v - mean) * (v - mean) : v;
         }
         total += sum;
@@ -107,8 +94,8 @@ CVY_INLINE void forward_rows(const struct layer_norm *s, const int half, const i
         save(s, set, m, r);
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) {
-            const float xhat = (get(half, x, at + i) - m) * r;
-            put(half, dst, at + i, affine ? xhat * scale[i] + shift[i] : xhat);
+            const float xhat = (cvy_float_get(half, x, at + i) - m) * r;
+            cvy_float_put(half, dst, at + i, affine ? xhat * scale[i] + shift[i] : xhat);
         }
     }
 }
@@ -126,7 +113,7 @@ CVY_INLINE void grad_sums(const struct layer_norm *s, const int half, const int 
         float sum = 0, product = 0;
 #pragma omp simd reduction(+ : sum, product)
         for (int64_t i = from; i < end; i++) {
-            const float v = get(half, ddst, at + i), xhat = (get(half, x, at + i) - mean) * inv_std,
+            const float v = cvy_float_get(half, ddst, at + i), xhat = (cvy_float_get(half, x, at + i) - mean) * inv_std,
                         d = affine ? v * scale[i] : v;
             sum += d;
             product += d * xhat;
@@ -153,9 +140,9 @@ CVY_INLINE void grad_row(const struct layer_norm *s, const int half, const int a
     void *dst = s->dst;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        const float v = get(half, ddst, at + i), xhat = (get(half, x, at + i) - mean) * inv_std,
+        const float v = cvy_float_get(half, ddst, at + i), xhat = (cvy_float_get(half, x, at + i) - mean) * inv_std,
                     d = affine ? v * scale[i] : v;
-        put(half, dst, at + i, inv_std * (d - mean_d - xhat * mean_dx));
+        cvy_float_put(half, dst, at + i, inv_std * (d - mean_d - xhat * mean_dx));
     }
 }
 
@@ -256,13 +243,13 @@ CVY_INLINE void forward_strip(const struct layer_norm *s, const int half, const 
     memset(inv_std, 0, (size_t)n * sizeof *inv_std);
     for (int64_t g = 0; g < s->blocks; g++) {
         const int64_t at = block_at(s, B, first, g);
-        EACH_ELEMENT(n, mean[i] += get(half, x, at + i); (void)l);
+        EACH_ELEMENT(n, mean[i] += cvy_float_get(half, x, at + i); (void)l);
     }
     finish_means(s, B, n, mean);
     for (int64_t g = 0; g < s->blocks; g++) {
         const int64_t at = block_at(s, B, first, g);
         const struct lanes lanes = lanes_of(s, g);
-        EACH_ELEMENT(n, const float v = (get(half, x, at + i) - mean[i]) * (B == 1 ? 1 : lanes.used[l]);
+        EACH_ELEMENT(n, const float v = (cvy_float_get(half, x, at + i) - mean[i]) * (B == 1 ? 1 : lanes.used[l]);
                      inv_std[i] += v * v);
     }
     finish_means(s, B, n, inv_std);
@@ -273,9 +260,9 @@ CVY_INLINE void forward_strip(const struct layer_norm *s, const int half, const 
         const int64_t at = block_at(s, B, first, g);
         const struct lanes lanes = lanes_of(s, g);
         const float scale = B == 1 && s->scale ? s->scale[g] : 1, shift = B == 1 && s->shift ? s->shift[g] : 0;
-        EACH_ELEMENT(
-            n, const float xhat = (get(half, x, at + i) - mean[i]) * inv_std[i];
-            put(half, dst, at + i, xhat * (B == 1 ? scale : lanes.scale[l]) + (B == 1 ? shift : lanes.shift[l])));
+        EACH_ELEMENT(n, const float xhat = (cvy_float_get(half, x, at + i) - mean[i]) * inv_std[i];
+                     cvy_float_put(half, dst, at + i,
+                                   xhat * (B == 1 ? scale : lanes.scale[l]) + (B == 1 ? shift : lanes.shift[l])));
     }
 }
 
@@ -306,8 +293,8 @@ CVY_INLINE void grad_strip(const struct layer_norm *s, const int half, const int
         const struct lanes lanes = lanes_of(s, g);
         const float scale = B == 1 && s->scale ? s->scale[g] : 1;
         float dscale[LANES] = {0}, dshift[LANES] = {0};
-        EACH_ELEMENT(n, const float v = get(half, ddst, at + i);
-                     const float xhat = (get(half, x, at + i) - mean[i]) * inv_std[i];
+        EACH_ELEMENT(n, const float v = cvy_float_get(half, ddst, at + i);
+                     const float xhat = (cvy_float_get(half, x, at + i) - mean[i]) * inv_std[i];
                      const float d = v * (B == 1 ? scale : lanes.scale[l]); sum[i] += d; product[i] += d * xhat;
                      dscale[l] += v * xhat; dshift[l] += v);
         if (s->scale) {
@@ -321,10 +308,10 @@ CVY_INLINE void grad_strip(const struct layer_norm *s, const int half, const int
         const int64_t at = block_at(s, B, first, g);
         const struct lanes lanes = lanes_of(s, g);
         const float scale = B == 1 && s->scale ? s->scale[g] : 1;
-        EACH_ELEMENT(
-            n, const float d = get(half, ddst, at + i) * (B == 1 ? scale : lanes.scale[l]);
-            const float xhat = (get(half, x, at + i) - mean[i]) * inv_std[i];
-            put(half, dst, at + i, inv_std[i] * (d - (sum[i] + xhat * product[i]) * (B == 1 ? 1 : lanes.used[l]))));
+        EACH_ELEMENT(n, const float d = cvy_float_get(half, ddst, at + i) * (B == 1 ? scale : lanes.scale[l]);
+                     const float xhat = (cvy_float_get(half, x, at + i) - mean[i]) * inv_std[i];
+                     cvy_float_put(half, dst, at + i,
+                                   inv_std[i] * (d - (sum[i] + xhat * product[i]) * (B == 1 ? 1 : lanes.used[l]))));
     }
 }
 
