@@ -24,13 +24,10 @@ cvy_status cvy_sample_norm_grad(cvy_grad *g, const cvy_node *fwd)
     cvy_value *ddst = cvy_grad_of(g, fwd->dst[0]), *stats = NULL, *d[3] = {NULL, NULL, NULL};
     if (!ddst)
         return CVY_OK;
-    if (o->relu) {
-        cvy_value *const from[] = {ddst, fwd->dst[0]};
-        CVY_TRY(cvy_grad_emit(g, fwd, "relu_grad", NULL, from, 2, &ddst, 1));
-    }
     CVY_TRY(cvy_grad_saved(g, fwd, 1, &stats));
-    cvy_value *const from[] = {fwd->src[0], ddst, stats, fwd->src[1]};
-    CVY_TRY(cvy_grad_emit(g, fwd, family->grad, o, from, o->scale_shift ? 4 : 3, d, o->scale_shift ? 3 : 1));
+    cvy_value *const from[] = {fwd->src[0], ddst, stats, fwd->src[1], fwd->src[2]};
+    const int nfrom = !o->scale_shift ? 3 : o->relu ? 5 : 4;
+    CVY_TRY(cvy_grad_emit(g, fwd, family->grad, o, from, nfrom, d, o->scale_shift ? 3 : 1));
     for (int i = 0; i < (o->scale_shift ? 3 : 1); i++)
         CVY_TRY(cvy_grad_add(g, fwd->src[i], d[i]));
     return CVY_OK;
@@ -101,57 +98,74 @@ cvy_status cvy_sample_norm_grad_infer(cvy_node *node)
     return CVY_OK;
 }
 
-/* ddst * scale at element e. */
-static double scaled(const cvy_sample_sets *sets, const cvy_span *ddst, const cvy_span *scale, int64_t e)
+/* One call of the reference kernel of a gradient. */
+struct grad_call {
+    cvy_sample_sets sets;
+    const cvy_span *src; /* the sources: src, ddst, stats, scale, shift */
+    int scale_shift, relu;
+};
+
+static double xhat_at(const struct grad_call *c, int64_t e)
 {
-    return cvy_get(ddst, e) * (scale ? cvy_get(scale, e / sets->repeat % sets->params) : 1);
+    const cvy_sample_sets *sets = &c->sets;
+    const int64_t s = e / (sets->size * sets->inner) * sets->inner + e % sets->inner;
+    return (cvy_get(&c->src[0], e) - cvy_get(&c->src[2], 2 * s)) * cvy_get(&c->src[2], 2 * s + 1);
 }
 
-static void grad_of_source(const cvy_sample_sets *sets, const cvy_span *src, const cvy_span *scale,
-                           const cvy_span *dsrc)
+static double scale_at(const struct grad_call *c, int64_t e)
 {
+    return c->scale_shift ? cvy_get(&c->src[3], e / c->sets.repeat % c->sets.params) : 1;
+}
+
+/* ddst at element e, or 0 if the ReLU was not active there. */
+static double passed(const struct grad_call *c, int64_t e)
+{
+    const double shift = c->relu && c->scale_shift ? cvy_get(&c->src[4], e / c->sets.repeat % c->sets.params) : 0;
+    return !c->relu || xhat_at(c, e) * scale_at(c, e) + shift > 0 ? cvy_get(&c->src[1], e) : 0;
+}
+
+static void grad_of_source(const struct grad_call *c, const cvy_span *dsrc)
+{
+    const cvy_sample_sets *sets = &c->sets;
     for (int64_t s = 0; s < sets->outer * sets->inner; s++) {
-        const double mean = cvy_get(&src[2], 2 * s), inv_std = cvy_get(&src[2], 2 * s + 1);
+        const double inv_std = cvy_get(&c->src[2], 2 * s + 1);
         double mean_d = 0, mean_dx = 0;
         for (int64_t i = 0; i < sets->size; i++) {
             const int64_t e = element(sets, s, i);
-            const double d = scaled(sets, &src[1], scale, e) / (double)sets->size;
+            const double d = passed(c, e) * scale_at(c, e) / (double)sets->size;
             mean_d += d;
-            mean_dx += d * (cvy_get(src, e) - mean) * inv_std;
+            mean_dx += d * xhat_at(c, e);
         }
         for (int64_t i = 0; i < sets->size; i++) {
             const int64_t e = element(sets, s, i);
-            const double xhat = (cvy_get(src, e) - mean) * inv_std;
-            cvy_set(dsrc, e, inv_std * (scaled(sets, &src[1], scale, e) - mean_d - xhat * mean_dx));
+            cvy_set(dsrc, e, inv_std * (passed(c, e) * scale_at(c, e) - mean_d - xhat_at(c, e) * mean_dx));
         }
     }
 }
 
-/* Number k of dscale and dshift sums over the elements ((a * params) + k) * repeat + b. */
-static void grad_of_params(const cvy_sample_sets *sets, const cvy_span *src, const cvy_span *dst)
+/* Number k of dscale and dshift sums over the elements (a * params + k) * repeat + b. */
+static void grad_of_params(const struct grad_call *c, const cvy_span *dscale, const cvy_span *dshift)
 {
-    const int64_t repeats = src->elems / (sets->params * sets->repeat);
-    for (int64_t k = 0; k < sets->params; k++) {
-        double dscale = 0, dshift = 0;
+    const int64_t params = c->sets.params, repeat = c->sets.repeat, repeats = c->src->elems / (params * repeat);
+    for (int64_t k = 0; k < params; k++) {
+        double product = 0, sum = 0;
         for (int64_t a = 0; a < repeats; a++)
-            for (int64_t b = 0; b < sets->repeat; b++) {
-                const int64_t e = (a * sets->params + k) * sets->repeat + b,
-                              s = e / (sets->size * sets->inner) * sets->inner + e % sets->inner;
-                const double xhat = (cvy_get(src, e) - cvy_get(&src[2], 2 * s)) * cvy_get(&src[2], 2 * s + 1);
-                dscale += cvy_get(&src[1], e) * xhat;
-                dshift += cvy_get(&src[1], e);
+            for (int64_t b = 0; b < repeat; b++) {
+                const int64_t e = (a * params + k) * repeat + b;
+                product += passed(c, e) * xhat_at(c, e);
+                sum += passed(c, e);
             }
-        cvy_set(&dst[1], k, dscale);
-        cvy_set(&dst[2], k, dshift);
+        cvy_set(dscale, k, product);
+        cvy_set(dshift, k, sum);
     }
 }
 
 cvy_status cvy_sample_norm_grad_reference(const cvy_node *node, const cvy_span *src, const cvy_span *dst)
 {
     const cvy_sample_norm_opts *o = node->options;
-    const cvy_sample_sets sets = cvy_sample_sets_of(node);
-    grad_of_source(&sets, src, o->scale_shift ? &src[3] : NULL, dst);
+    const struct grad_call c = {cvy_sample_sets_of(node), src, o->scale_shift, o->relu};
+    grad_of_source(&c, dst);
     if (o->scale_shift)
-        grad_of_params(&sets, src, dst);
+        grad_of_params(&c, &dst[1], &dst[2]);
     return CVY_OK;
 }

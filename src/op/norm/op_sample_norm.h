@@ -10,9 +10,10 @@
  * The nodes, with stats [..., 2] = mean and inv_std of each set in the dtype of weights:
  *
  *     group_norm, layer_norm             src, scale, shift -> dst, stats (saved)
- *     group_norm_grad, layer_norm_grad   src, ddst, stats, scale -> dsrc, dscale, dshift
+ *     group_norm_grad, layer_norm_grad   src, ddst, stats, scale, shift (with relu) -> dsrc, dscale, dshift
  *
- * Without scale_shift there are no scale, shift, dscale and dshift.
+ * Without scale_shift there are no scale, shift, dscale and dshift. With relu dst is rectified, and ddst counts only
+ * where dst is positive; the gradient finds that from src, so dst is not read again.
  */
 #ifndef CVY_OP_SAMPLE_NORM_H
 #define CVY_OP_SAMPLE_NORM_H
@@ -24,7 +25,7 @@ typedef struct cvy_sample_norm_opts {
     cvy_ints axes;  /* of layer_norm */
     double eps;
     int scale_shift;
-    int relu; /* of group_norm: dst = max(dst, 0) */
+    int relu; /* of group_norm */
 } cvy_sample_norm_opts;
 
 /* The sets, and the numbers of scale and shift. Element i of set s is (s / inner * size + i) * inner + s % inner in

@@ -134,6 +134,11 @@ static double scale_of(const struct group_norm *s, int64_t channel)
     return s->scale ? s->scale[channel] : 1;
 }
 
+static double shift_of(const struct group_norm *s, int64_t channel)
+{
+    return s->shift ? s->shift[channel] : 0;
+}
+
 /* ---- forward ---- */
 
 static void sum_part(const struct group_norm *s, int64_t item, int64_t part, cvy_bn_sums *sums)
@@ -163,9 +168,8 @@ static void finish_sums(const struct group_norm *s, int64_t item, const cvy_bn_s
         const double mean = sum / count, inv_std = 1 / sqrt(fmax(squares / count - mean * mean, 0) + s->eps);
         for (int64_t k = c; k < c + s->width; k++)
             set_coef(s, coef, k,
-                     &(struct channel){.mean = mean,
-                                       .factor = scale_of(s, first + k) * inv_std,
-                                       .shift = s->shift ? s->shift[first + k] : 0});
+                     &(struct channel){
+                         .mean = mean, .factor = scale_of(s, first + k) * inv_std, .shift = shift_of(s, first + k)});
         if (s->stats) {
             s->stats[2 * group] = (float)mean;
             s->stats[2 * group + 1] = (float)inv_std;
@@ -189,8 +193,11 @@ static void prepare_grad(const struct group_norm *s, int64_t item, cvy_bn_coef *
 {
     clear_coef(s, coef);
     for (int64_t c = 0; c < item_channels(s, item); c++) {
-        const int64_t group = item_group(s, item) + c / s->width;
-        set_coef(s, coef, c, &(struct channel){.mean = s->stats_in[2 * group]});
+        const int64_t group = item_group(s, item) + c / s->width, at = item_channel(s, item) + c;
+        set_coef(s, coef, c,
+                 &(struct channel){.mean = s->stats_in[2 * group],
+                                   .factor = scale_of(s, at) * s->stats_in[2 * group + 1],
+                                   .shift = shift_of(s, at)});
     }
 }
 
@@ -229,6 +236,7 @@ static void finish_grad(const struct group_norm *s, int64_t item, const cvy_bn_s
             set_coef(s, coef, k,
                      &(struct channel){.mean = mean,
                                        .factor = scale_of(s, first + k) * inv_std,
+                                       .shift = shift_of(s, first + k),
                                        .slope = slope,
                                        .offset = -inv_std * sum / count - slope * mean});
     }
@@ -376,6 +384,7 @@ static cvy_status grad_run(void *state, void *const *src, void *const *dst, void
     s->ddst = src[1];
     s->stats_in = src[2];
     s->scale = s->scale_shift ? src[3] : NULL;
+    s->shift = s->scale_shift && s->relu ? src[4] : NULL;
     s->dst = dst[0];
     place_scratch(s, scratch);
     if (s->parts == 1) {
@@ -430,6 +439,7 @@ static struct group_norm state_of(const cvy_kernel_ask *ask, const cvy_layout *l
     struct group_norm s = {.p = planes_of(shape, layout),
                            .loops = &cvy_simd_find(CVY_BN_RUN_F32)->bn[node->src[0]->dtype == CVY_DTYPE_BF16],
                            .bytes = cvy_dtype_bytes(node->src[0]->dtype),
+                           .relu = o->relu,
                            .scale_shift = o->scale_shift,
                            .eps = o->eps};
     s.step = common_multiple(s.loops->run, s.p.block);
@@ -477,20 +487,12 @@ static cvy_status grad_offer(cvy_kernel_ask *ask)
     return offer(ask, 2);
 }
 
-static cvy_status grad_create(const cvy_kernel_ask *ask, void **state_out)
+static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
 {
     struct group_norm *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
     *s = state_of(ask, &ask->src[0]);
     *state_out = s;
-    return CVY_OK;
-}
-
-/* The gradient does not have the option relu, because a relu_grad comes before it. */
-static cvy_status forward_create(const cvy_kernel_ask *ask, void **state_out)
-{
-    CVY_TRY(grad_create(ask, state_out));
-    ((struct group_norm *)*state_out)->relu = ((const cvy_sample_norm_opts *)ask->node->options)->relu;
     return CVY_OK;
 }
 
@@ -504,7 +506,7 @@ CVY_KERNEL_DEFINE(native_group_norm) = {
     .op = "group_norm",
     .preference = 50,
     .offer = forward_offer,
-    .create = forward_create,
+    .create = create,
     .run = forward_run,
     .destroy = destroy,
 };
@@ -514,7 +516,7 @@ CVY_KERNEL_DEFINE(native_group_norm_grad) = {
     .op = "group_norm_grad",
     .preference = 50,
     .offer = grad_offer,
-    .create = grad_create,
+    .create = create,
     .run = grad_run,
     .destroy = destroy,
 };
