@@ -1,10 +1,12 @@
 /*
- * pass_fuse_relu.c: fuses a ReLU into the convolution, fully connected layer or batch norm before it, if that operator
- * has the option `relu`. This is legal in training, because the gradient of ReLU reads its destination, not its source.
+ * pass_fuse_relu.c: fuses a ReLU into the convolution, fully connected layer or normalisation before it, if that
+ * operator has the option `relu`. This is legal in training, because the gradient of ReLU reads its destination, not
+ * its source.
  *
  * Max pooling with this option marks windows whose maximum is not above zero as having no maximum position. Its
  * gradient then includes the gradient of a ReLU before or after it. The node of the ReLU's gradient is removed, and the
- * ReLU's result, often the largest tensor of the network, need not be kept until backward.
+ * ReLU's result, often the largest tensor of the network, need not be kept until backward. The gradient of group norm
+ * includes that of the ReLU after it in the same way.
  */
 #include <string.h>
 
@@ -58,6 +60,22 @@ static void drop_before_pool_grad(cvy_readers *r, cvy_node *relu_grad)
     cvy_readers_note(r, pool_grad);
 }
 
+/* y = group_norm(x) with a fused ReLU: the gradient of group_norm finds from x where y is positive. */
+static void drop_before_norm_grad(cvy_readers *r, cvy_node *relu_grad)
+{
+    cvy_node *norm = relu_grad->src[1]->producer, *grad = cvy_readers_only(r, relu_grad->dst[0]);
+    if (!cvy_pass_is_op(norm, "group_norm") || !cvy_pass_is_op(grad, "group_norm_grad") || !*relu_option(norm) ||
+        grad->src[1] != relu_grad->dst[0] || grad->src[2] != norm->dst[1])
+        return;
+    *relu_option(grad) = 1;
+    cvy_readers_forget(r, grad);
+    grad->src[1] = relu_grad->src[0];
+    if (norm->nsrc == 3)
+        grad->src[grad->nsrc++] = norm->src[2];
+    remove_node(r, relu_grad);
+    cvy_readers_note(r, grad);
+}
+
 static void drop_relu_grads(cvy_readers *r)
 {
     for (int n = 0; n < r->graph->nnode; n++) {
@@ -65,6 +83,8 @@ static void drop_relu_grads(cvy_readers *r)
             drop_after_pool_grad(r, r->graph->node[n]);
         if (cvy_pass_is_op(r->graph->node[n], "relu_grad"))
             drop_before_pool_grad(r, r->graph->node[n]);
+        if (cvy_pass_is_op(r->graph->node[n], "relu_grad"))
+            drop_before_norm_grad(r, r->graph->node[n]);
     }
 }
 

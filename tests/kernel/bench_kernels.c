@@ -94,6 +94,13 @@ static const struct line lines[] = {
     {"googlenet-bn", "32x96x28x28", "batch_norm relu", ""},
     {"googlenet-bn", "32x192x28x28", "max_pool", "kernel: 3, stride: 1, pad: 1"},
     {"googlenet-bn", "32x192x56x56", "max_pool", "kernel: 3, stride: 2, ceil: true"},
+    {"group-norm", "16x64x56x56", "group_norm", ""},
+    {"group-norm", "16x64x56x56", "group_norm relu", ""},
+    {"group-norm", "16x64x56x56", "instance_norm", ""},
+    {"layer-norm", "16x196x384", "layer_norm", ""},
+    {"layer-norm", "16x96x56x56", "layer_norm", "axes: 1"},
+    {"resize", "8x64x56x56", "resize", "scale: 2, mode: bilinear"},
+    {"resize", "8x64x56x56", "resize", "scale: 2"},
 };
 
 struct options {

@@ -446,6 +446,11 @@ static const struct {
     {"clip_value", {.src = "1x70001", .options = "limit: 0.5"}},
     {"grad_norm2", {.src = "1x70001,50021"}},
     {"lrn", {.src = "4x40x25x25", .options = "size: 5"}},
+    {"group_norm", {.src = "2x40x33x33", .options = "groups: 4"}},
+    {"instance_norm", {.src = "3x40x21x21", .options = "scale_shift: true"}},
+    {"layer_norm", {.src = "5x70x96"}},
+    {"layer_norm", {.src = "3x40x21x21", .options = "axes: 1"}},
+    {"resize", {.src = "3x20x23x23", .options = "scale: 2, mode: bilinear"}},
 };
 
 static int chosen(const char *name, int argc, char **argv)

@@ -162,6 +162,20 @@ static void faults(void)
         {"lrn", "size: 4", "1x4x1", "odd", CVY_E_CONFIG},
         {"relu", "slope: 0.1", "1x4", "unknown key \"slope\"", CVY_E_CONFIG},
         {"tanh", "slope: 0.1", "1x4", "unknown key \"slope\"", CVY_E_CONFIG},
+        {"group_norm", "", "2", "got 2", CVY_E_SHAPE},
+        {"group_norm", "groups: 4", "1x6x2", "`groups` 4 must divide the 6 channels of source 1x6x2", CVY_E_SHAPE},
+        {"instance_norm", "", "2x3", "got 2x3", CVY_E_SHAPE},
+        {"layer_norm", "", "2", "at least two axes, got 2", CVY_E_SHAPE},
+        {"layer_norm", "axes: [1, 0]", "2x3x4", "entry 1 of `axes` is 0, expected 1 to 2 or -2 to -1", CVY_E_SHAPE},
+        {"layer_norm", "axes: [2, -1]", "2x3x4", "names axis 2 of source 2x3x4 twice", CVY_E_SHAPE},
+        {"layer_norm", "axes: [1, 3]", "2x3x4x5", "leaves out an axis of source 2x3x4x5", CVY_E_SHAPE},
+        {"layer_norm", "axes: []", "2x3", "`axes` is empty", CVY_E_SHAPE},
+        {"resize", "", "1x1x2x2", "either `size` or `scale`, got neither", CVY_E_CONFIG},
+        {"resize", "size: 4, scale: 2", "1x1x2x2", "got both", CVY_E_CONFIG},
+        {"resize", "scale: 2", "1x1x2", "needs a source [N, C, H, W], got 1x1x2", CVY_E_SHAPE},
+        {"resize", "scale: 0.3", "1x1x4x3", "dimension 3 of source 1x1x4x3 would have 0 positions", CVY_E_SHAPE},
+        {"resize", "size: [1, 2, 3]", "1x1x4x3", "`size` has 3 entries", CVY_E_CONFIG},
+        {"resize", "scale: 2, align_corners: true", "1x1x4x3", "`align_corners` is for mode: bilinear", CVY_E_CONFIG},
     };
     for (int i = 0; i < CVY_COUNT(wrong); i++) {
         struct layer l;

@@ -26,6 +26,20 @@
 #define CVY_INLINE static inline
 #endif
 
+/* Element i, as a float. half: 1 = bf16, 0 = f32. */
+CVY_INLINE float cvy_float_get(const int half, const void *src, int64_t i)
+{
+    return half ? cvy_bf16_get(((const cvy_bf16 *)src)[i]) : ((const float *)src)[i];
+}
+
+CVY_INLINE void cvy_float_put(const int half, void *dst, int64_t i, float x)
+{
+    if (half)
+        ((cvy_bf16 *)dst)[i] = cvy_bf16_of(x);
+    else
+        ((float *)dst)[i] = x;
+}
+
 /* These two functions convert n elements, from index `at` on, to floats and back. half: 1 = bf16, 0 = f32. */
 CVY_INLINE void cvy_floats_load(int half, const void *src, int64_t at, int64_t n, float *restrict out)
 {
