@@ -14,6 +14,17 @@
 extern "C" {
 #endif
 
+/** What a timed step consists of. */
+typedef enum cvy_bench_mode {
+    /** A step of training: forward, backward, reduction of the gradients over the ranks, update. */
+    CVY_BENCH_TRAIN,
+    /** The forward pass of an evaluation. */
+    CVY_BENCH_FORWARD,
+    /** Forward and backward with all gradients. Each rank works on its share of the batch by itself: no gradient is
+     * reduced or applied, and nothing is sent. Batch normalisation takes its statistics within the rank. */
+    CVY_BENCH_FORWARD_BACKWARD
+} cvy_bench_mode;
+
 /** What to time. Zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_bench_opts {
     size_t size;
@@ -28,8 +39,8 @@ typedef struct cvy_bench_opts {
     int64_t classes;
     /** Samples of the global batch; 0: the job's. */
     int64_t batch;
-    /** 1: only the forward pass; 0: whole training steps. */
-    int forward;
+    /** What a step consists of; 0: CVY_BENCH_TRAIN. */
+    cvy_bench_mode mode;
     /** Type of the activations. */
     cvy_dtype dtype;
     /** Number of timed steps; 0: as many as take 5 s, at least 5. Number of steps before them; 0: 2. */
@@ -52,8 +63,8 @@ typedef struct cvy_bench_result {
     /** The network's name, "cifar-convnet"; the global batch. */
     char model[128];
     int64_t batch;
-    /** 1: forward only. */
-    int forward;
+    /** What a step consists of. */
+    cvy_bench_mode mode;
     /** Type of the activations, and shape of a sample. */
     cvy_dtype dtype;
     cvy_shape input;
@@ -80,7 +91,7 @@ typedef struct cvy_bench_result {
     double bytes_wire, exposed_comm_ms, hidden_comm_ms, wait_slowest_ms, spread_ms;
     /** Number of elements of all weights, and multiply-adds of one sample's forward pass. */
     int64_t parameters, macs;
-    /** Loss of the very first step, and of the last one; NaN for forward steps. */
+    /** Loss of the very first step, and of the last one; NaN for CVY_BENCH_FORWARD. */
     double loss_first, loss_last;
     /** Memory: sum over the ranks, the largest rank, and the arena of rank 0. */
     double peak_rss_bytes, peak_rss_bytes_largest_rank;
@@ -89,20 +100,25 @@ typedef struct cvy_bench_result {
     double plan_s;
     /** Predicted time of a step; NaN: the time of some kernel is not known. */
     double predicted_ms;
+    /** Number of nodes; images_per_s by nodes and by ranks. */
+    int nodes;
+    double images_per_s_node, images_per_s_rank;
 } cvy_bench_result;
 CVY_SIZED_STRUCT(cvy_bench_result)
 
 /**
- * cvy_run_bench - time training or forward steps on synthetic data, with the plan and executor of cvy_run_train()
+ * cvy_run_bench - time steps on synthetic data, with the plan and executor of cvy_run_train()
  * @result_out: written on rank 0 only
  *
- * A model of the zoo is trained by SGD with momentum 0.9. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG,
- * CVY_E_SHAPE, CVY_E_MEMORY (how much is needed, and which batch would fit). Another call may follow a fault.
+ * A model of the zoo is trained by SGD with momentum 0.9. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG (also
+ * CVY_BENCH_FORWARD_BACKWARD of a deterministic job), CVY_E_SHAPE, CVY_E_MEMORY (how much is needed, and which batch
+ * would fit). Another call may follow a fault.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts,
                                                 cvy_bench_result *result_out);
 /** The result as one JSON object with a member for each field: deterministic_shards and predicted_ms only if there are
- * any, "mode" for forward, "kernels" if by_clock. Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_MEMORY. */
+ * any, "mode" is "train", "forward" or "forward-backward", "kernels" if by_clock. Collective: no. Errors:
+ * CVY_E_ARGUMENT (size), CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out);
 /** The result as text, a line for each field. Collective: no. Errors: as cvy_bench_result_json(). */
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_out);
@@ -124,7 +140,7 @@ typedef struct cvy_check_result {
     /** As in cvy_bench_result. */
     char model[128];
     int64_t batch;
-    int forward;
+    cvy_bench_mode mode;
     cvy_dtype dtype;
     cvy_shape input;
     int threads, ranks, deterministic_shards, by_clock;
@@ -153,7 +169,7 @@ CVY_SIZED_STRUCT(cvy_check_result)
  * @result_out: written on rank 0 only
  *
  * Plans that disagree are not a fault of the call. Collective: yes. Errors: as cvy_run_bench(), and CVY_E_ARGUMENT for
- * forward steps.
+ * a mode other than CVY_BENCH_TRAIN.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_check(cvy_context *context, const cvy_bench_opts *opts, const char *against,
                                                 cvy_check_result *result_out);
