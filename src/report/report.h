@@ -9,6 +9,8 @@
  *     {"kind": "epoch", "step": 391, "epoch": 1, "train_loss": .., "val_loss": .., "val_accuracy": ..,
  *      "test_loss": .., "test_accuracy": .., "seconds": 48.1, "images_per_s": 920, "val_<metric>": ..,
  *      "test_<metric>": .., "cached_samples": .., "cached_bytes": ..}
+ *     {"kind": "early_stop", "step": 391, "epoch": 1, "metric": "loss", "best": .., "patience": 3, "text": ".."}
+ *     {"kind": "save", "step": 391, "bytes": .., "writers": .., "seconds_stall": .., "seconds": ..}
  *
  * Seconds of a step are averages over the steps since the last line. seconds_data: waiting for samples and copying
  * them. steps_ready: number of steps whose samples were ready in the ring.
@@ -55,22 +57,7 @@
 
 #include "base/text/base_text.h"
 #include "base/text/base_tree.h"
-
-/* ---- a table of numbers: all lines of one kind in metrics.jsonl ---- */
-#define CVY_FRAME_COLUMNS 64
-typedef struct cvy_frame {
-    int64_t nrow, room;
-    int ncol;
-    char name[CVY_FRAME_COLUMNS][48];
-    double *at[CVY_FRAME_COLUMNS]; /* nrow numbers; NaN if the line does not have the key */
-} cvy_frame;
-
-/* Reads metrics.jsonl. A line that is not a JSON object of a known kind is skipped. If a row has the same key (step or
- * epoch) as the row before, it replaces that row. */
-cvy_status cvy_frames_read(const char *path, cvy_frame *steps, cvy_frame *epochs);
-void cvy_frame_free(cvy_frame *frame);
-/* A column, or NULL if it has no finite value. */
-const double *cvy_frame_column(const cvy_frame *frame, const char *name);
+#include "monitor/monitor_metrics_read.h"
 
 /* ---- state that the sections of the page share ---- */
 typedef struct cvy_report {

@@ -278,18 +278,12 @@ static void step_split(cvy_report *r)
     cvy_chart_write(&r->html, &chart);
 }
 
-static double middle(const cvy_frame *f, const char *column)
-{
-    const double *y = cvy_frame_column(f, column);
-    return y ? mean(y, f->nrow) : NAN;
-}
-
 void cvy_report_training(cvy_report *r)
 {
     if (r->epochs.nrow == 0 && r->steps.nrow == 0)
         return;
     char note[80] = "";
-    const double speed = middle(&r->steps, "images_per_s");
+    const double speed = cvy_frame_speed(&r->steps);
     if (isfinite(speed))
         snprintf(note, sizeof note, "%s a second on average", cvy_number_text(speed, 3).at);
     cvy_text_add(&r->html, "<section><h2>Training</h2>\n<div class=\"charts\">\n");

@@ -164,8 +164,37 @@ static void whole_run(void)
     says(html, "&lt;script&gt;");
     says(html, "convoy 9.9.9");
     says(html, "status <b>finished</b>");
+    says(html, "<dt>samples per second</dt><dd>990</dd>"); /* 1280 samples in 640 / 900 + 640 / 1100 s */
+    says(html, "990 a second on average");
     EXPECT(strstr(html, "9.9</title>") == NULL); /* epoch 1 was written twice; the later line counts */
     cvy_mem_free(&html);
+}
+
+static void says_why_it_ended(void)
+{
+    static const struct {
+        const char *status, *fact, *why;
+    } rows[] = {
+        {"finished step 20 of 20 at 2026-01-31T12:00:00Z\n", "finished step 20 of 20 at 2026-01-31T12:00:00Z", NULL},
+        {"finished step 9 of 20 at 2026-01-31T12:00:00Z: early stop: the loss <b> stays\n",
+         "finished step 9 of 20 at 2026-01-31T12:00:00Z",
+         "It ended at step 9 of 20: early stop: the loss &lt;b&gt; stays."},
+        {"failed step 3 of 20 at 2026-01-31T12:00:00Z: no room\n", "failed step 3 of 20 at 2026-01-31T12:00:00Z",
+         "It failed at step 3 of 20: no room."},
+        {"failed step of 20\n", "failed step of 20", NULL},
+    };
+    for (int i = 0; i < CVY_COUNT(rows); i++) {
+        char fact[160];
+        put("STATUS", rows[i].status);
+        char *html = page();
+        snprintf(fact, sizeof fact, "status <b>%s</b>", rows[i].fact);
+        says(html, fact);
+        if (rows[i].why)
+            says(html, rows[i].why);
+        else
+            EXPECT(!strstr(html, " at step "));
+        cvy_mem_free(&html);
+    }
 }
 
 static void missing_pieces(void)
@@ -263,6 +292,7 @@ static void numbers(void)
 int main(void)
 {
     TEST_WITH(begin, whole_run, end);
+    TEST_WITH(begin, says_why_it_ended, end);
     TEST_WITH(begin, missing_pieces, end);
     TEST_WITH(begin, out_of_memory, end);
     TEST_WITH(begin, foreign_locale, end);
