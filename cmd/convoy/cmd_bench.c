@@ -207,7 +207,7 @@ const cmd_verb cmd_bench = {
     .name = "bench",
     .arguments = "JOB.yaml | --model NAME[,NAME...] [--batch N[,N...]] [--threads T[,T...]] [--mode MODE] [--json] | "
                  "--data SOURCE [--augment LIST] [--shuffle ORDER]",
-    .summary = "times training, forward or forward-backward steps on synthetic data; or only a data source",
+    .summary = "times steps of networks on synthetic data; or only a data source",
     .detail =
         "The plan and the executor are those of `convoy train`. A step includes all gradients, the gradient "
         "reduction over the ranks and the update.\n"

@@ -93,8 +93,6 @@ cvy_number cvy_number_bytes(double bytes);
 cvy_number cvy_number_seconds(double s);
 cvy_number cvy_number_count(double n); /* with thousands separators */
 cvy_number cvy_number_percent(double share);
-const char *cvy_tree_text_at(const cvy_tree *map, const char *path); /* NULL if absent or not a scalar */
-double cvy_tree_real_at(const cvy_tree *map, const char *path);      /* NaN if absent or not a number */
 /* Copies the numbers of a list to the pool. *count_out is 0 if it is not a list. */
 cvy_status cvy_tree_reals(cvy_pool *pool, const cvy_tree *list, double **out, int64_t *count_out);
 

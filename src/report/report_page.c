@@ -4,11 +4,11 @@
  *
  * It is called at the end of `train`, after `test`, and by `convoy report RUN` at any time; never in a step.
  */
-#include <locale.h>
 #include <string.h>
 
 #include "base/base_file.h"
 #include "base/machine/base_clock.h"
+#include "base/text/base_locale.h"
 #include "base/text/base_text.h"
 #include "monitor/monitor_run_layout.h"
 #include "report/report.h"
@@ -163,15 +163,9 @@ cvy_status cvy_report_write(const char *run_folder)
     cvy_report r = {.folder = run_folder};
     CVY_CHECK(cvy_file_is_folder(run_folder), CVY_E_IO, "%s: no such run folder", run_folder);
     CVY_TRY(cvy_pool_create(&r.pool));
-    /* Numbers are read and written with a decimal point, whatever the locale of the calling program is. */
-    locale_t numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = (locale_t)0;
-    if (numbers)
-        before = uselocale(numbers);
+    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = write_inner(&r);
-    if (numbers) {
-        uselocale(before);
-        freelocale(numbers);
-    }
+    cvy_locale_end(&locale);
     cvy_text_free(&r.html);
     cvy_frame_free(&r.steps);
     cvy_frame_free(&r.epochs);
