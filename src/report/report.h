@@ -1,6 +1,6 @@
 /*
- * report.h: the report page of a run, and the schema of the files that it is made from. cvy_report_write, which writes
- * the page, is in convoy/report.h.
+ * report.h: the report page of a run or of several, and the schema of the files that it is made from. The functions
+ * that write pages are in convoy/report.h.
  *
  * metrics.jsonl has one object per line (keys that do not exist are left out):
  *     {"kind": "step", "step": 200, "epoch": 1.6, "samples": 25600, "loss": 1.2, "learning_rate": 0.1,
@@ -73,6 +73,9 @@ typedef struct cvy_report {
     cvy_text html;
 } cvy_report;
 
+/* Reads the files of the folder; pool and folder are set. A file that cannot be read is named in read_errors. */
+cvy_status cvy_report_read(cvy_report *r);
+
 /* The sections, in the order of the page. A section that has nothing to show writes nothing. */
 void cvy_report_head(cvy_report *r);
 void cvy_report_training(cvy_report *r);
@@ -81,6 +84,9 @@ void cvy_report_network(cvy_report *r);
 void cvy_report_foot(cvy_report *r);
 
 /* ---- small helpers ---- */
+/* The head of a page with its style, and its end. */
+void cvy_page_begin(cvy_text *html, const char *title);
+void cvy_page_end(cvy_text *html);
 const char *cvy_report_model(const cvy_report *r); /* the model's name in the job; NULL if unknown */
 double cvy_report_area(const cvy_report *r);       /* area under the ROC curve: network.area, else the metric auc */
 void cvy_html_escape(cvy_text *html, const char *text);

@@ -4,10 +4,12 @@
  */
 #include "study/study_runs.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/base_file.h"
 #include "base/base_opts.h"
@@ -57,7 +59,7 @@ static double last_of(const cvy_frame *f, const char *column)
     return NAN;
 }
 
-int64_t cvy_frame_best_row(const cvy_frame *f, const char *column, int higher)
+static int64_t best_row(const cvy_frame *f, const char *column, int higher)
 {
     const double *y = cvy_frame_column(f, column);
     int64_t best = -1;
@@ -67,16 +69,26 @@ int64_t cvy_frame_best_row(const cvy_frame *f, const char *column, int higher)
     return best;
 }
 
-cvy_status cvy_frame_step_seconds(cvy_pool *pool, const cvy_frame *steps, double **out)
+/* A logged step has the rate of the steps since the one before. An epoch has its whole time, with its validation, so
+ * the time begins anew from its end. */
+cvy_status cvy_frame_step_seconds(cvy_pool *pool, const cvy_frame *steps, const cvy_frame *epochs, double **out)
 {
-    const double *rate = cvy_frame_column(steps, "images_per_s"), *samples = cvy_frame_column(steps, "samples");
-    double *seconds = NULL, sum = 0, before = 0;
+    const double *rate = cvy_frame_column(steps, "images_per_s"), *samples = cvy_frame_column(steps, "samples"),
+                 *step = cvy_frame_column(steps, "step"), *end = cvy_frame_column(epochs, "step"),
+                 *epoch_s = cvy_frame_column(epochs, "seconds");
+    double *seconds = NULL, base = 0, since = 0, before = 0, latest = 0;
+    int64_t e = 0;
     CVY_TRY(cvy_pool_alloc(pool, sizeof *seconds * ((size_t)steps->nrow + 1), &seconds));
     for (int64_t i = 0; i < steps->nrow; i++) {
+        for (; step && end && epoch_s && e < epochs->nrow && end[e] < step[i]; e++) {
+            base += isfinite(epoch_s[e]) ? epoch_s[e] : 0;
+            since = 0;
+        }
         const double taken = rate && samples ? (samples[i] - before) / rate[i] : NAN;
         before = samples && isfinite(samples[i]) ? samples[i] : before;
-        sum += taken > 0 && isfinite(taken) ? taken : 0;
-        seconds[i] = rate && samples ? sum : NAN;
+        since += taken > 0 && isfinite(taken) ? taken : 0;
+        latest = CVY_MAX(latest, base + since); /* steps that were logged together may lie in two epochs */
+        seconds[i] = rate && samples ? latest : NAN;
     }
     *out = seconds;
     return CVY_OK;
@@ -109,24 +121,20 @@ static const char *find_score(const cvy_frame *epochs, const cvy_tree *job, char
 }
 
 /* The time of all epochs, and of the steps after the last one. */
-static double seconds_taken(const cvy_frame *steps, const cvy_frame *epochs)
+static cvy_status take_seconds(cvy_pool *pool, const cvy_frame *steps, const cvy_frame *epochs, double *out)
 {
-    const double *epoch_s = cvy_frame_column(epochs, "seconds"), *step = cvy_frame_column(steps, "step"),
-                 *rate = cvy_frame_column(steps, "images_per_s"), *samples = cvy_frame_column(steps, "samples");
-    const double counted = last_of(epochs, "step");
-    double sum = 0;
+    const double *epoch_s = cvy_frame_column(epochs, "seconds");
+    double *step_s = NULL, sum = epoch_s ? 0 : NAN;
+    CVY_TRY(cvy_frame_step_seconds(pool, steps, epochs, &step_s));
     for (int64_t i = 0; epoch_s && i < epochs->nrow; i++)
         sum += isfinite(epoch_s[i]) ? epoch_s[i] : 0;
-    for (int64_t i = 0; step && rate && samples && i < steps->nrow; i++) {
-        const double taken = (samples[i] - (i > 0 ? samples[i - 1] : 0)) / rate[i];
-        if (!(step[i] <= counted) && taken > 0 && isfinite(taken))
-            sum += taken;
-    }
-    return steps->nrow > 0 || epoch_s ? sum : NAN;
+    *out = steps->nrow > 0 ? fmax(sum, step_s[steps->nrow - 1]) : sum;
+    return CVY_OK;
 }
 
-void cvy_run_summary_add_metrics(const cvy_frame *steps, const cvy_frame *epochs, const cvy_tree *job,
-                                 cvy_run_summary *s)
+/* job: to find the metric that selects; NULL: not known. */
+static cvy_status add_metrics(cvy_pool *pool, const cvy_frame *steps, const cvy_frame *epochs, const cvy_tree *job,
+                              cvy_run_summary *s)
 {
     char room[64];
     const char *column = find_score(epochs, job, room);
@@ -137,14 +145,14 @@ void cvy_run_summary_add_metrics(const cvy_frame *steps, const cvy_frame *epochs
     s->epoch = isfinite(last_of(steps, "epoch")) ? last_of(steps, "epoch") : last_of(epochs, "epoch");
     s->last_loss = isfinite(loss) ? loss : last_of(epochs, "train_loss");
     s->images_per_s = cvy_frame_speed(steps);
-    s->seconds = seconds_taken(steps, epochs);
     s->best_higher = column ? cvy_run_score_is_higher_better(column) : 0;
-    const int64_t best = column ? cvy_frame_best_row(epochs, column, s->best_higher) : -1;
+    const int64_t best = column ? best_row(epochs, column, s->best_higher) : -1;
     if (best >= 0) {
         snprintf(s->metric, sizeof s->metric, "%s", column);
         s->best = cvy_frame_column(epochs, column)[best];
         s->best_epoch = epoch ? epoch[best] : NAN;
     }
+    return take_seconds(pool, steps, epochs, &s->seconds);
 }
 
 /* ---- the files ---- */
@@ -261,7 +269,8 @@ static cvy_status read_files(cvy_pool *pool, const char *run, cvy_run_summary *s
     cvy_run_path(run, CVY_RUN_METRICS, path);
     if (cvy_file_exists(path))
         status = note(s, cvy_frames_read(path, &steps, &epochs));
-    cvy_run_summary_add_metrics(&steps, &epochs, job, s);
+    if (status == CVY_OK)
+        status = add_metrics(pool, &steps, &epochs, job, s);
     look_ahead(job, s);
     read_change(run, s);
     cvy_frame_free(&steps);
@@ -269,10 +278,10 @@ static cvy_status read_files(cvy_pool *pool, const char *run, cvy_run_summary *s
     return status;
 }
 
+/* It allocates nothing, so that a lack of memory cannot hide a run. */
 int cvy_run_is_folder(const char *path)
 {
-    char file[CVY_RUN_PATH], *text = NULL;
-    size_t bytes = 0;
+    char file[CVY_RUN_PATH], text[1500];
     cvy_run_status status;
     if (strlen(path) + 32 > CVY_RUN_PATH)
         return 0;
@@ -280,10 +289,12 @@ int cvy_run_is_folder(const char *path)
     if (cvy_file_exists(file))
         return 1;
     cvy_run_path(path, CVY_RUN_STATUS, file);
-    const int is_run = cvy_file_exists(file) && !cvy_file_is_folder(file) &&
-                       cvy_file_read(file, 4096, &text, &bytes) == CVY_OK && cvy_run_status_parse(text, &status);
-    cvy_mem_free(&text);
-    return is_run;
+    const int fd = cvy_file_open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    const ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return cvy_run_status_parse(text, &status);
 }
 
 cvy_status cvy_run_summary_read(const char *run, cvy_run_summary *out)

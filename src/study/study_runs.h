@@ -15,20 +15,14 @@ int cvy_run_is_folder(const char *path);
 /* Reads the files of a run. Damaged files are named in summary->why, and what they would tell is unknown. Errors:
  * CVY_E_IO (not a run), CVY_E_MEMORY. */
 cvy_status cvy_run_summary_read(const char *run, cvy_run_summary *summary);
-/* Fills in what can be computed from the metrics: step, epoch, losses, best score, times. job: to find the metric that
- * selects; NULL: not known. */
-void cvy_run_summary_add_metrics(const cvy_frame *steps, const cvy_frame *epochs, const cvy_tree *job,
-                                 cvy_run_summary *summary);
 /* Adds lines about the state of a run and its scores: those of its last epoch, the best one, those of test.json. */
 cvy_status cvy_run_scores_text(const char *run, cvy_text *text);
 
 const char *cvy_run_state_text(cvy_run_state state);
 /* A column of the epochs whose last letters are a metric's name, "val_accuracy": whether a higher value is better. */
 int cvy_run_score_is_higher_better(const char *column);
-/* Row of the best finite value of the column; -1: none. */
-int64_t cvy_frame_best_row(const cvy_frame *frame, const char *column, int higher);
-/* Seconds from the start of the training to each row of the steps, without validation; CVY_E_MEMORY. */
-cvy_status cvy_frame_step_seconds(cvy_pool *pool, const cvy_frame *steps, double **out);
+/* Seconds from the start of the training to each row of the steps; NaN: not known. */
+cvy_status cvy_frame_step_seconds(cvy_pool *pool, const cvy_frame *steps, const cvy_frame *epochs, double **out);
 
 typedef struct cvy_run_duration {
     char at[24];

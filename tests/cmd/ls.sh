@@ -1,6 +1,6 @@
 #!/bin/sh
 # ls.sh: `convoy ls` lists runs that are running, killed, finished and failed; damaged and foreign folders do not stop
-# it; and `convoy inspect` of a run begins with its scores.
+# it; `convoy report` compares runs; and `convoy inspect` of a run begins with its scores.
 . "$CONVOY_SOURCE/tests/cmd/job.inc"
 train() { "$CONVOY" train job.yaml --threads 1 --progress none "$@" >log 2>&1; }
 row() { grep "^runs/$1  *$2 " list >/dev/null || fail "no row of runs/$1 as $2: $(cat list)"; }
@@ -34,6 +34,13 @@ row sub/live killed
 grep -q '^{"runs": \[{"folder": "runs/good", "state": "finished", .*"metric": "val_accuracy", .*"nodes": 1, "ranks": 1, .*"unreadable": \[\]}$' json || fail "--json: $(cat json)"
 "$CONVOY" ls runs/empty | grep -q 'there are no runs below runs/empty' || fail "an empty folder"
 refused 'nowhere: no such folder' "$CONVOY" ls nowhere
+
+# One page about several runs.
+"$CONVOY" report runs/good runs/bad --out both.html >out || fail "report of two runs fails"
+contains out 'the page is both.html' && contains both.html '<th>train.optimizer.lr</th><td>0.01</td><td>1e+30</td>' || fail "the page lacks what differs: $(cat out)"
+contains both.html '<b>Training loss over time</b>' || fail "the page lacks a curve"
+refused 'nowhere: not the folder of a run' "$CONVOY" report runs/good nowhere
+refused 'is runs/good/report.html' "$CONVOY" report runs/good --out both.html
 
 "$CONVOY" test runs/good >/dev/null || fail "test fails"
 "$CONVOY" inspect runs/good >inspected || fail "inspect fails"
