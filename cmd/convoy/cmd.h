@@ -16,7 +16,7 @@ enum { CMD_EXIT_FAULT = 1, CMD_EXIT_USAGE = 2, CMD_EXIT_STOPPED = 75 };
 
 #define CMD_ARGS_MAX 8
 #define CMD_SETS_MAX 256
-#define CMD_BATCHES_MAX 32
+#define CMD_NUMBERS_MAX 32
 #define CMD_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 struct cmd_verb;
@@ -35,10 +35,10 @@ typedef struct cmd_sets {
     const char *word[CMD_SETS_MAX]; /* "train.batch=64" */
     int count;
 } cmd_sets;
-typedef struct cmd_batches {
-    int64_t at[CMD_BATCHES_MAX];
+typedef struct cmd_numbers {
+    int64_t at[CMD_NUMBERS_MAX];
     int count;
-} cmd_batches;
+} cmd_numbers;
 typedef struct cmd_ranks { /* part of the options of every verb that runs on ranks */
     int64_t threads;
     int verbose;
@@ -53,7 +53,7 @@ typedef enum {
     CMD_CHOICE,   /* const char *: one of the words in `value` */
     CMD_SET,      /* cmd_sets: the word is added */
     CMD_PLANNING, /* cmd_sets: the key plan.planning is added */
-    CMD_BATCHES   /* cmd_batches */
+    CMD_NUMBERS   /* cmd_numbers */
 } cmd_kind;
 
 typedef struct cmd_option {
@@ -99,9 +99,10 @@ typedef struct cmd_verb {
         "--threads", "T", CMD_NUMBER, CMD_FIELD(ranks.threads),                                                        \
             "compute threads of each rank; all cores that it may use if not given"                                     \
     }
+#define CMD_VERBOSE_HELP "prints more about what is going on"
 #define CMD_OPTION_VERBOSE                                                                                             \
     {                                                                                                                  \
-        "--verbose", NULL, CMD_FLAG, CMD_FIELD(ranks.verbose), "prints more about what is going on"                    \
+        "--verbose", NULL, CMD_FLAG, CMD_FIELD(ranks.verbose), CMD_VERBOSE_HELP                                        \
     }
 #define CMD_OPTION_JSON(what)                                                                                          \
     {                                                                                                                  \
@@ -138,6 +139,9 @@ int cmd_launch_rank(void);
 typedef int (*cmd_body_fn)(const cmd_line *line, cvy_context *context, void *user);
 /* Starts MPI, creates the context, runs `body` on all ranks, and ends both. Returns the exit code. */
 int cmd_on_ranks(const cmd_line *line, const cmd_ranks *ranks, cmd_body_fn body, void *user);
+/* The same with a context for each number of compute threads, one after the other. An empty list: all cores. Returns
+ * the last exit code that is not 0. */
+int cmd_on_ranks_each(const cmd_line *line, const cmd_numbers *threads, int verbose, cmd_body_fn body, void *user);
 /* Returns 1 if the launcher started several processes but each of them sees only itself; text then says what to do. */
 int cmd_is_split(int nranks, const char *library, char *text, size_t room);
 

@@ -1,5 +1,5 @@
-/* cmd_bench.c: `convoy bench`: times (or checks) training or forward steps on synthetic data, for one or more networks
- * and batches. */
+/* cmd_bench.c: `convoy bench`: times (or checks) steps on synthetic data, for one or more networks, batches and numbers
+ * of threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,9 @@ typedef cmd_bench_options verb_options;
 
 void cmd_bench_head(void)
 {
-    printf("%-16s %6s %7s %10s %10s %10s %8s %9s %6s %8s %9s %9s %9s\n", "network", "batch", "ranks x", "images/s",
-           "best", "ms median", "ms sd", "GFLOP/s", "% peak", "M params", "M MAC", "MiB peak", "loss");
+    printf("%-16s %6s %7s %10s %10s %10s %10s %10s %8s %9s %6s %8s %9s %9s %9s\n", "network", "batch", "ranks x",
+           "images/s", "per node", "per rank", "best", "ms median", "ms sd", "GFLOP/s", "% peak", "M params", "M MAC",
+           "MiB peak", "loss");
 }
 
 void cmd_bench_row(const cmd_bench_options *o, const cvy_bench_result *r)
@@ -22,19 +23,19 @@ void cmd_bench_row(const cmd_bench_options *o, const cvy_bench_result *r)
         (void)cmd_print(cvy_bench_result_json(r, &json), &json);
     } else {
         snprintf(split, sizeof split, "%dx%d%s", r->ranks, r->threads, strcmp(r->progress, "thread") == 0 ? "+1" : "");
-        printf("%-16s %6lld %7s %10.2f %10.2f %10.3f %8.3f %9.1f %6.0f %8.2f %9.1f %9.0f %9.4g\n", r->model,
-               (long long)r->batch, split, r->images_per_s, r->images_per_s_best, r->ms_median, r->ms_sd,
-               r->gflop_per_s, 100 * r->peak_share, 1e-6 * (double)r->parameters, 1e-6 * (double)r->macs,
-               r->peak_rss_bytes / 1048576, r->loss_last);
+        printf("%-16s %6lld %7s %10.2f %10.2f %10.2f %10.2f %10.3f %8.3f %9.1f %6.0f %8.2f %9.1f %9.0f %9.4g\n",
+               r->model, (long long)r->batch, split, r->images_per_s, r->images_per_s_node, r->images_per_s_rank,
+               r->images_per_s_best, r->ms_median, r->ms_sd, r->gflop_per_s, 100 * r->peak_share,
+               1e-6 * (double)r->parameters, 1e-6 * (double)r->macs, r->peak_rss_bytes / 1048576, r->loss_last);
     }
     fflush(stdout);
 }
 
-/* ---- networks and batches ---- */
+/* ---- networks, batches and threads ---- */
 
 int cmd_bench_is_list(const cmd_bench_options *o)
 {
-    return o->step.batches.count > 1 || (o->model && strchr(o->model, ','));
+    return o->step.batches.count > 1 || o->threads.count > 1 || (o->model && strchr(o->model, ','));
 }
 
 /* Whether the output has several rows. */
@@ -64,7 +65,10 @@ static int bench_one(const cmd_line *line, const cmd_bench_options *o, cvy_conte
     const cvy_status status =
         o->check ? cvy_run_check(context, &opts, o->against, &checked) : cvy_run_bench(context, &opts, &timed);
     if (status < 0 && is_list(o)) {
-        cmd_error("%s, batch %lld: %s", model ? model : line->arg[0], (long long)batch, cvy_error_text());
+        char threads[32] = "";
+        if (o->threads.count > 1)
+            snprintf(threads, sizeof threads, ", %d threads", cvy_context_threads(context));
+        cmd_error("%s, batch %lld%s: %s", model ? model : line->arg[0], (long long)batch, threads, cvy_error_text());
         return CMD_EXIT_FAULT;
     }
     if (status != CVY_OK || cvy_context_rank(context) != 0)
@@ -101,10 +105,17 @@ static void leave_result(const cvy_bench_result *r)
         cmd_error("%s cannot be written", getenv(CMD_RESULT_VARIABLE));
 }
 
+/* What `bench` prints, over all numbers of threads. */
+struct output {
+    const cmd_bench_options *options;
+    int has_head;
+};
+
 /* Prints one row if there are several results; prints all values if there is a single one. */
 static void show(void *user, const cvy_bench_result *r)
 {
-    const cmd_bench_options *o = user;
+    const struct output *output = user;
+    const cmd_bench_options *o = output->options;
     char *lines = NULL;
     if (getenv(CMD_RESULT_VARIABLE))
         leave_result(r);
@@ -114,12 +125,14 @@ static void show(void *user, const cvy_bench_result *r)
         (void)cmd_print(cvy_bench_result_lines(r, &lines), &lines);
 }
 
-static int bench(const cmd_line *line, cvy_context *context, void *options)
+static int bench(const cmd_line *line, cvy_context *context, void *user)
 {
-    const cmd_bench_options *o = options;
-    if (is_list(o) && !o->json && !o->check && cvy_context_rank(context) == 0)
+    struct output *output = user;
+    const cmd_bench_options *o = output->options;
+    if (is_list(o) && !o->json && !o->check && !output->has_head && cvy_context_rank(context) == 0)
         cmd_bench_head();
-    return cmd_bench_each(line, o, context, show, options);
+    output->has_head = 1;
+    return cmd_bench_each(line, o, context, show, output);
 }
 
 /* Times the loader alone. */
@@ -128,7 +141,7 @@ static int bench_data(const cmd_bench_options *o)
     const cvy_bench_data_opts opts = {.size = sizeof opts,
                                       .source = o->data,
                                       .augment = o->augment,
-                                      .threads = (int)o->ranks.threads,
+                                      .threads = (int)o->threads.at[0],
                                       .batch = o->step.batches.count ? o->step.batches.at[0] : 0,
                                       .seconds = (double)o->seconds,
                                       .shuffle = o->shuffle};
@@ -143,24 +156,26 @@ static int bench_data(const cmd_bench_options *o)
 static int run(const cmd_line *line)
 {
     const cmd_bench_options *o = line->options;
-    if (o->data && !o->model && !line->narg && !o->sets.count && o->step.batches.count < 2)
+    struct output output = {.options = o};
+    if (o->data && !o->model && !line->narg && !o->sets.count && o->step.batches.count < 2 && o->threads.count < 2)
         return bench_data(o);
     if (o->data || o->augment || o->seconds || o->shuffle) {
-        cmd_error(o->data ? "--data times only a data source: leave out the network, --set and lists of batches"
-                          : "--augment, --shuffle and --seconds belong to --data");
+        cmd_error(o->data
+                      ? "--data times only a data source: leave out the network, --set and lists of batches and threads"
+                      : "--augment, --shuffle and --seconds belong to --data");
         return CMD_EXIT_USAGE;
     }
     if (!o->model == !line->narg) {
         cmd_error("give a job file, or --model with networks of the zoo (`convoy models` lists them)");
         return CMD_EXIT_USAGE;
     }
-    if (o->sweep && (o->ranks.threads || o->check || o->step.trace)) {
-        cmd_error("--sweep tries ranks and threads by itself: leave out %s", o->ranks.threads ? "--threads"
+    if (o->sweep && (o->threads.count || o->check || o->step.trace)) {
+        cmd_error("--sweep tries ranks and threads by itself: leave out %s", o->threads.count ? "--threads"
                                                                              : o->check       ? "--check"
                                                                                               : "--trace");
         return CMD_EXIT_USAGE;
     }
-    return o->sweep ? cmd_sweep(line) : cmd_on_ranks(line, &o->ranks, bench, (void *)(uintptr_t)o);
+    return o->sweep ? cmd_sweep(line) : cmd_on_ranks_each(line, &o->threads, o->verbose, bench, &output);
 }
 
 static const cmd_option options[] = {
@@ -181,27 +196,36 @@ static const cmd_option options[] = {
     {"--sweep", NULL, CMD_FLAG, CMD_FIELD(sweep),
      "tries every split of the cores into ranks and threads and names the fastest"},
     CMD_OPTION_SET,
-    CMD_OPTION_JSON("prints a JSON object a line for each network and batch"),
-    CMD_OPTION_THREADS,
-    CMD_OPTION_VERBOSE,
+    CMD_OPTION_JSON("prints a JSON object a line for each network, batch and number of threads"),
+    {"--threads", "T[,T...]", CMD_NUMBERS, CMD_FIELD(threads),
+     "compute threads of each rank; all cores that it may use if not given"},
+    {"--verbose", NULL, CMD_FLAG, CMD_FIELD(verbose), CMD_VERBOSE_HELP},
     {0},
 };
 
 const cmd_verb cmd_bench = {
     .name = "bench",
-    .arguments = "JOB.yaml | --model NAME[,NAME...] [--batch N[,N...]] [--mode train|forward] [--json] | --data SOURCE "
-                 "[--augment LIST] [--shuffle ORDER]",
-    .summary = "times training or forward steps on synthetic data; or only a data source",
-    .detail = "The plan and the executor are those of `convoy train`. A step includes all gradients, the gradient "
-              "reduction over the ranks and the update.\n"
-              "images_per_s counts the global batch, over all timed steps; a step takes as long as its slowest rank. "
-              "peak_share is the speed relative to that of a large matrix product in the same run.\n"
-              "With several networks or batches each is a row. One that fails is named, and the next one is timed.\n"
-              "--sweep runs under mpiexec with one rank per core (started alone it starts mpiexec, or what "
-              "CONVOY_MPIEXEC names): R ranks of T threads work, the other ranks sleep.\n"
-              "`convoy time` shows where the time of a step goes.\n"
-              "--data needs neither a network nor MPI: the loader's threads (--threads, all cores if not given) read, "
-              "decode and augment. The set is read once before, so that its files are in memory.",
+    .arguments = "JOB.yaml | --model NAME[,NAME...] [--batch N[,N...]] [--threads T[,T...]] [--mode MODE] [--json] | "
+                 "--data SOURCE [--augment LIST] [--shuffle ORDER]",
+    .summary = "times steps of networks on synthetic data; or only a data source",
+    .detail =
+        "The plan and the executor are those of `convoy train`. A step includes all gradients, the gradient "
+        "reduction over the ranks and the update.\n"
+        "--mode forward-backward times what studies of the throughput of a node report: the forward pass and the "
+        "backward pass with the gradients of all weights, which are computed although nothing reads them. Each "
+        "rank works on its share of the batch by itself. The reduction of the gradients over the ranks, the check "
+        "that they are finite, and the update are left out; the difference to --mode train is their time. The "
+        "gradient of the input is in neither.\n"
+        "images_per_s counts the global batch, over all timed steps; a step takes as long as its slowest rank. "
+        "images_per_s_node and images_per_s_rank are its shares. peak_share is the speed relative to that of a "
+        "large matrix product in the same run.\n"
+        "With several networks, batches or numbers of threads each is a row. One that fails is named, and the next "
+        "one is timed.\n"
+        "--sweep runs under mpiexec with one rank per core (started alone it starts mpiexec, or what "
+        "CONVOY_MPIEXEC names): R ranks of T threads work, the other ranks sleep.\n"
+        "`convoy time` shows where the time of a step goes.\n"
+        "--data needs neither a network nor MPI: the loader's threads (--threads, all cores if not given) read, "
+        "decode and augment. The set is read once before, so that its files are in memory.",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_max = 1,

@@ -9,7 +9,8 @@
 typedef struct cmd_bench_options {
     cmd_step step;
     cmd_sets sets;
-    cmd_ranks ranks;
+    cmd_numbers threads;
+    int verbose;
     const char *model, *against;
     int json, check, sweep;
     const char *data, *augment, *shuffle; /* for --data only */
@@ -24,7 +25,7 @@ typedef struct cmd_bench_options {
 /* Prints the head of the table, or one row of it (with --json one JSON line). */
 void cmd_bench_head(void);
 void cmd_bench_row(const cmd_bench_options *o, const cvy_bench_result *r);
-/* Whether several networks or batches are named. */
+/* Whether several networks, batches or numbers of threads are named. */
 int cmd_bench_is_list(const cmd_bench_options *o);
 /* Times every network with every batch that the command line names, and calls `row` on rank 0 with each result. Returns
  * the exit code. */

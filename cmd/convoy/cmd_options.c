@@ -105,15 +105,15 @@ int cmd_sets_add(cmd_sets *sets, const char *word)
 }
 
 /* "16" or "1,4,16". */
-static int read_batches(const cmd_option *option, const char *value, cmd_batches *batches)
+static int read_numbers(const cmd_option *option, const char *value, cmd_numbers *numbers)
 {
-    batches->count = 0;
+    numbers->count = 0;
     for (const char *at = value;; at++) {
         char *end = NULL;
         const long long x = strtoll(at, &end, 10);
-        if (end == at || x < 1 || x > INT32_MAX || (*end && *end != ',') || batches->count == CMD_BATCHES_MAX)
+        if (end == at || x < 1 || x > INT32_MAX || (*end && *end != ',') || numbers->count == CMD_NUMBERS_MAX)
             return wrong_value(option, value, "a whole number above 0, or a list of them such as 1,4,16");
-        batches->at[batches->count++] = x;
+        numbers->at[numbers->count++] = x;
         at = end;
         if (!*at)
             return 0;
@@ -146,7 +146,7 @@ static int read_value(const cmd_option *option, const char *value, void *options
     case CMD_SHAPE: return read_shape(option, value, field);
     case CMD_CHOICE: return read_choice(option, value, field);
     case CMD_SET: return cmd_sets_add(field, value);
-    case CMD_BATCHES: return read_batches(option, value, field);
+    case CMD_NUMBERS: return read_numbers(option, value, field);
     case CMD_PLANNING: return read_planning(option, value, field);
     case CMD_DTYPE:
         if (cvy_dtype_parse(value, field) == CVY_OK && is_of_programs(*(cvy_dtype *)field))

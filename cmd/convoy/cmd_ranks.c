@@ -192,7 +192,8 @@ int cmd_on_comm(const cmd_line *line, MPI_Comm comm, int threads, int verbose, c
 }
 
 struct work {
-    const cmd_ranks *ranks;
+    const cmd_numbers *threads;
+    int verbose;
     cmd_body_fn body;
     void *user;
 };
@@ -202,12 +203,23 @@ static int run_in_world(const cmd_line *line, void *work)
     const struct work *w = work;
     warn_of_idle_cores(line);
     warn_of_one_process(line);
-    return cmd_on_comm(line, MPI_COMM_WORLD, (int)w->ranks->threads, w->ranks->verbose, w->body, w->user);
+    int code = 0;
+    for (int i = 0; i == 0 || i < w->threads->count; i++) {
+        const int one = cmd_on_comm(line, MPI_COMM_WORLD, (int)w->threads->at[i], w->verbose, w->body, w->user);
+        code = one ? one : code;
+    }
+    return code;
 }
 
 int cmd_on_ranks(const cmd_line *line, const cmd_ranks *ranks, cmd_body_fn body, void *user)
 {
-    struct work work = {ranks, body, user};
+    const cmd_numbers threads = {.at = {ranks->threads}, .count = 1};
+    return cmd_on_ranks_each(line, &threads, ranks->verbose, body, user);
+}
+
+int cmd_on_ranks_each(const cmd_line *line, const cmd_numbers *threads, int verbose, cmd_body_fn body, void *user)
+{
+    struct work work = {threads, verbose, body, user};
     return cmd_in_mpi(line, run_in_world, &work);
 }
 

@@ -589,7 +589,7 @@ static const cmd_option options[] = {
      "stampede2-like (the default), cori-like, ethernet-1g, or a YAML file"},
     {"--ranks", "LIST", CMD_TEXT, CMD_FIELD(ranks),
      "numbers of ranks, one per node, such as 1,8,128, or 1..1024 (which doubles, and is the default)"},
-    {"--batch", "N", CMD_BATCHES, CMD_FIELD(step.batches),
+    {"--batch", "N", CMD_NUMBERS, CMD_FIELD(step.batches),
      "batch of a node; the job's or the network's own if not given"},
     {"--global-batch", "N", CMD_NUMBER, CMD_FIELD(global_batch), "strong scaling: the batch of all nodes together"},
     {"--noise", "S%", CMD_TEXT, CMD_FIELD(noise),

@@ -3,6 +3,17 @@
 
 #include <string.h>
 
+/* The words of --mode, in the order of cvy_bench_mode. */
+static const char *const modes[] = {"train", "forward", "forward-backward"};
+
+static cvy_bench_mode mode_of(const char *word)
+{
+    int i = 0;
+    while (word && strcmp(modes[i], word) != 0)
+        i++;
+    return (cvy_bench_mode)i;
+}
+
 int cmd_is_file(const char *word)
 {
     return strpbrk(word, "./") != NULL;
@@ -19,7 +30,7 @@ cvy_bench_opts cmd_step_opts(const cmd_step *step, const cmd_sets *sets, const c
         .input = step->input,
         .classes = step->classes,
         .batch = batch,
-        .forward = step->mode && strcmp(step->mode, "forward") == 0,
+        .mode = mode_of(step->mode),
         .dtype = step->dtype,
         .steps = step->steps,
         .warmup = step->warmup,

@@ -11,8 +11,13 @@ typedef struct cmd_step {
     cvy_shape input;
     cvy_dtype dtype;
     int64_t classes, steps, warmup;
-    cmd_batches batches;
+    cmd_numbers batches;
 } cmd_step;
+
+#define CMD_MODE_WORDS "train|forward|forward-backward"
+#define CMD_MODE_HELP                                                                                                  \
+    "train: a whole training step; forward: an evaluation; forward-backward: forward and all gradients on each rank "  \
+    "by itself, without their reduction and without the update"
 
 /* Rows for a table whose verb_options have the field `step`. */
 #define CMD_OPTIONS_STEP(batch_value, batch_help)                                                                      \
@@ -21,8 +26,8 @@ typedef struct cmd_step {
         {"--input", "C,H,W", CMD_SHAPE, CMD_FIELD(step.input),                                                         \
          "shape of a sample; the network's or the job's own if not given"},                                            \
         {"--classes", "K", CMD_NUMBER, CMD_FIELD(step.classes), "number of outputs"},                                  \
-        {"--batch", batch_value, CMD_BATCHES, CMD_FIELD(step.batches), batch_help},                                    \
-        {"--mode", "train|forward", CMD_CHOICE, CMD_FIELD(step.mode), "whole training steps, or evaluation only"},     \
+        {"--batch", batch_value, CMD_NUMBERS, CMD_FIELD(step.batches), batch_help},                                    \
+        {"--mode", CMD_MODE_WORDS, CMD_CHOICE, CMD_FIELD(step.mode), CMD_MODE_HELP},                                   \
         {"--dtype", "f32|bf16|f64", CMD_DTYPE, CMD_FIELD(step.dtype),                                                  \
          "type of activations; with bf16, weights are f32"},                                                           \
         {"--steps", "N", CMD_NUMBER, CMD_FIELD(step.steps),                                                            \

@@ -42,7 +42,7 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_time = {
     .name = "time",
-    .arguments = "MODEL | JOB.yaml [--batch N] [--mode train|forward] [--trace FILE] [--json]",
+    .arguments = "MODEL | JOB.yaml [--batch N] [--mode MODE] [--trace FILE] [--json]",
     .summary = "shows where a step's time goes, layer by layer",
     .detail = "A row for each layer: forward, backward to the source, backward to the weights, and update, in ms "
               "(medians over the steps, rank 0); its share of the step; GFLOP/s without the update; megabytes read and "

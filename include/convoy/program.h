@@ -113,6 +113,10 @@ typedef struct cvy_program_opts {
      * all of it). 0: off. It goes with update SYNC, planning "estimate", reduce "auto" or "doubling", and reduce_wire
      * F32; it does not go with overlap_forward, plan_file and accumulate: docs/internals/determinism.md */
     int64_t shards;
+    /** 1, for measurements: a training task computes its losses and all gradients on each rank's own rows, sends
+     * nothing, and changes no weight. cvy_program_loss() is then the loss of these rows. It goes with update SYNC; it
+     * does not go with overlap_forward and shards. */
+    int gradients_only;
 } cvy_program_opts;
 CVY_SIZED_STRUCT(cvy_program_opts)
 
@@ -126,7 +130,7 @@ CVY_SIZED_STRUCT(cvy_program_opts)
  *     ("auto", or bytes: "4 MiB"), comm.overlap, comm.blocking, comm.algorithm, comm.progress, comm.wire,
  *     comm.node_memory (reduce_no_node only), update or update.mode, update.servers, update.staleness ("none": any
  *     number), deterministic ("true": 8 shards, unless a number is set), deterministic_shards (this alone turns it on),
- *     plan_file, share_weights
+ *     plan_file, share_weights, gradients_only
  *
  * @value: as in a job file. Texts (kernels, passes_off, planning, wisdom, algorithm, progress, plan_file) are borrowed,
  *         not copied: they must live until the program is destroyed; an empty one is the default

@@ -1,5 +1,5 @@
 /*
- * convoy/report.h: the report of a run, an HTML page.
+ * convoy/report.h: the report of a run, and the comparison of several: HTML pages.
  */
 #ifndef CONVOY_REPORT_H
 #define CONVOY_REPORT_H
@@ -20,6 +20,24 @@ extern "C" {
  * or the page cannot be written), CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_report_write(const char *run_folder);
+
+enum {
+    /** The most runs that a page compares. */
+    CVY_REPORT_RUNS_MAX = 8
+};
+
+/**
+ * cvy_report_compare - write a page that lays the curves of several runs over each other
+ * @run_folders: [count]: the folders of runs, which may have ended or not
+ * @count: 2 .. CVY_REPORT_RUNS_MAX
+ * @path: the page; an existing file is replaced as a whole
+ *
+ * The page has a table of the keys of the jobs that differ and of the scores, and losses, scores and learning rates
+ * over epochs and over time. Missing and damaged files are handled as by cvy_report_write(). Collective: no; call it on
+ * one rank. Errors: CVY_E_ARGUMENT (count), CVY_E_IO (there is no such folder, it is not that of a run, or the page
+ * cannot be written), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_report_compare(const char *const *run_folders, int count, const char *path);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 /*
- * convoy/study.h: measurements and checks without training: bench, time, check, plan, doctor, simulated platforms, what
- * a file holds, and whether checkpoints are valid.
+ * convoy/study.h: measurements and checks without training: bench, time, check, plan, doctor, simulated platforms, the
+ * runs below a folder, what a file holds, and whether checkpoints are valid.
  *
  * Texts that a call returns belong to the caller and are released with cvy_text_release(). Collective calls are made by
  * all ranks of the context with equal arguments; all ranks return the same status.
@@ -13,6 +13,17 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** What a timed step consists of. */
+typedef enum cvy_bench_mode {
+    /** A step of training: forward, backward, reduction of the gradients over the ranks, update. */
+    CVY_BENCH_TRAIN,
+    /** The forward pass of an evaluation. */
+    CVY_BENCH_FORWARD,
+    /** Forward and backward with all gradients. Each rank works on its share of the batch by itself: no gradient is
+     * reduced or applied, and nothing is sent. Batch normalisation takes its statistics within the rank. */
+    CVY_BENCH_FORWARD_BACKWARD
+} cvy_bench_mode;
 
 /** What to time. Zero-initialise, set size. Strings are borrowed for the call. */
 typedef struct cvy_bench_opts {
@@ -28,8 +39,8 @@ typedef struct cvy_bench_opts {
     int64_t classes;
     /** Samples of the global batch; 0: the job's. */
     int64_t batch;
-    /** 1: only the forward pass; 0: whole training steps. */
-    int forward;
+    /** What a step consists of; 0: CVY_BENCH_TRAIN. */
+    cvy_bench_mode mode;
     /** Type of the activations. */
     cvy_dtype dtype;
     /** Number of timed steps; 0: as many as take 5 s, at least 5. Number of steps before them; 0: 2. */
@@ -52,8 +63,8 @@ typedef struct cvy_bench_result {
     /** The network's name, "cifar-convnet"; the global batch. */
     char model[128];
     int64_t batch;
-    /** 1: forward only. */
-    int forward;
+    /** What a step consists of. */
+    cvy_bench_mode mode;
     /** Type of the activations, and shape of a sample. */
     cvy_dtype dtype;
     cvy_shape input;
@@ -80,7 +91,7 @@ typedef struct cvy_bench_result {
     double bytes_wire, exposed_comm_ms, hidden_comm_ms, wait_slowest_ms, spread_ms;
     /** Number of elements of all weights, and multiply-adds of one sample's forward pass. */
     int64_t parameters, macs;
-    /** Loss of the very first step, and of the last one; NaN for forward steps. */
+    /** Loss of the very first step, and of the last one; NaN for CVY_BENCH_FORWARD. */
     double loss_first, loss_last;
     /** Memory: sum over the ranks, the largest rank, and the arena of rank 0. */
     double peak_rss_bytes, peak_rss_bytes_largest_rank;
@@ -89,20 +100,25 @@ typedef struct cvy_bench_result {
     double plan_s;
     /** Predicted time of a step; NaN: the time of some kernel is not known. */
     double predicted_ms;
+    /** Number of nodes; images_per_s by nodes and by ranks. */
+    int nodes;
+    double images_per_s_node, images_per_s_rank;
 } cvy_bench_result;
 CVY_SIZED_STRUCT(cvy_bench_result)
 
 /**
- * cvy_run_bench - time training or forward steps on synthetic data, with the plan and executor of cvy_run_train()
+ * cvy_run_bench - time steps on synthetic data, with the plan and executor of cvy_run_train()
  * @result_out: written on rank 0 only
  *
- * A model of the zoo is trained by SGD with momentum 0.9. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG,
- * CVY_E_SHAPE, CVY_E_MEMORY (how much is needed, and which batch would fit). Another call may follow a fault.
+ * A model of the zoo is trained by SGD with momentum 0.9. Collective: yes. Errors: CVY_E_ARGUMENT, CVY_E_CONFIG (also
+ * CVY_BENCH_FORWARD_BACKWARD of a deterministic job), CVY_E_SHAPE, CVY_E_MEMORY (how much is needed, and which batch
+ * would fit). Another call may follow a fault.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_bench(cvy_context *context, const cvy_bench_opts *opts,
                                                 cvy_bench_result *result_out);
 /** The result as one JSON object with a member for each field: deterministic_shards and predicted_ms only if there are
- * any, "mode" for forward, "kernels" if by_clock. Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_MEMORY. */
+ * any, "mode" is "train", "forward" or "forward-backward", "kernels" if by_clock. Collective: no. Errors:
+ * CVY_E_ARGUMENT (size), CVY_E_MEMORY. */
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_json(const cvy_bench_result *result, char **text_out);
 /** The result as text, a line for each field. Collective: no. Errors: as cvy_bench_result_json(). */
 CVY_API CVY_MUST_CHECK cvy_status cvy_bench_result_lines(const cvy_bench_result *result, char **text_out);
@@ -124,7 +140,7 @@ typedef struct cvy_check_result {
     /** As in cvy_bench_result. */
     char model[128];
     int64_t batch;
-    int forward;
+    cvy_bench_mode mode;
     cvy_dtype dtype;
     cvy_shape input;
     int threads, ranks, deterministic_shards, by_clock;
@@ -153,7 +169,7 @@ CVY_SIZED_STRUCT(cvy_check_result)
  * @result_out: written on rank 0 only
  *
  * Plans that disagree are not a fault of the call. Collective: yes. Errors: as cvy_run_bench(), and CVY_E_ARGUMENT for
- * forward steps.
+ * a mode other than CVY_BENCH_TRAIN.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_check(cvy_context *context, const cvy_bench_opts *opts, const char *against,
                                                 cvy_check_result *result_out);
@@ -411,6 +427,90 @@ CVY_SIZED_STRUCT(cvy_platform)
  * Collective: no. Errors: CVY_E_ARGUMENT (size), CVY_E_IO, CVY_E_CONFIG with file, line and column, CVY_E_MEMORY.
  */
 CVY_API CVY_MUST_CHECK cvy_status cvy_run_platform(const cvy_platform_opts *opts, cvy_platform *out);
+
+/** How a run stands. */
+typedef enum cvy_run_state {
+    /** Its STATUS is missing or damaged. */
+    CVY_RUN_STATE_UNKNOWN,
+    CVY_RUN_STATE_RUNNING,
+    /** Before its end, with everything saved: it can be resumed. */
+    CVY_RUN_STATE_STOPPED,
+    CVY_RUN_STATE_FINISHED,
+    /** Finished before its last step, by train.stop. */
+    CVY_RUN_STATE_EARLY_STOP,
+    CVY_RUN_STATE_FAILED,
+    /** STATUS says "running", but no process holds the folder. */
+    CVY_RUN_STATE_KILLED
+} cvy_run_state;
+
+/** A run in a few figures. The caller sets size. A real number that is not known is NaN. */
+typedef struct cvy_run_summary {
+    size_t size;
+    /** The folder, as it was found. */
+    char folder[512];
+    cvy_run_state state;
+    /** The reason of a failure or of an early stop, and which files are damaged; "": none. */
+    char why[1280];
+    /** Steps done, of the total; the same in epochs. 0: not known. */
+    int64_t step, steps;
+    double epoch, epochs;
+    /** The score of checkpoint.best or train.stop, otherwise accuracy or loss: its name in metrics.jsonl,
+     * "val_accuracy"; "": none. Its best value and the epoch of it; 1: a higher value is better. */
+    char metric[80];
+    double best, best_epoch;
+    int best_higher;
+    /** Training loss of the latest logged step. */
+    double last_loss;
+    /** Samples per second of all ranks, over all logged steps. */
+    double images_per_s;
+    /** Time taken by all parts of the run, s; time left at this speed, only of a run that is running. */
+    double seconds, left_s;
+    /** 0: not known. */
+    int nodes, ranks;
+    /** The latest change of one of the run's files, s since 1970; 0: not known. */
+    double changed;
+} cvy_run_summary;
+CVY_SIZED_STRUCT(cvy_run_summary)
+
+/**
+ * cvy_run_summarize - read the figures of a run from its folder
+ * @run: the folder of a run, which may have ended or not
+ *
+ * Damaged files are named in `why` and are not a fault. Collective: no. Errors: CVY_E_IO (not the folder of a run),
+ * CVY_E_ARGUMENT (size), CVY_E_MEMORY.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_summarize(const char *run, cvy_run_summary *summary_out);
+
+/** The runs below a folder. The caller sets size, and releases the contents with cvy_run_list_result_release(); all
+ * pointers in it are valid until then. */
+typedef struct cvy_run_list_result {
+    size_t size;
+    /** [nruns], sorted by folder. */
+    int nruns;
+    const cvy_run_summary *run;
+    /** [nunreadable]: folders that cannot be read, with the reason. */
+    int nunreadable;
+    const char *const *unreadable;
+    /** Private to the library. A size that ends before this field is refused. */
+    void *owned;
+} cvy_run_list_result;
+CVY_SIZED_STRUCT(cvy_run_list_result)
+
+/**
+ * cvy_run_list - find the runs below a folder
+ * @folder: is searched, with its folders; it may be a run itself
+ *
+ * Folders of a run are not searched further, hidden folders and links to other folders not at all. Collective: no.
+ * Errors: CVY_E_IO (no such folder), CVY_E_ARGUMENT (size), CVY_E_MEMORY. After a fault the result is as it was.
+ */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_list(const char *folder, cvy_run_list_result *result_out);
+/** The list as one JSON object with the members "runs" and "unreadable". Collective: no. Errors: CVY_E_ARGUMENT (size),
+ * CVY_E_MEMORY. */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_list_result_json(const cvy_run_list_result *result, char **text_out);
+/** The list as a table, a line for each run. Collective: no. Errors: as cvy_run_list_result_json(). */
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_list_result_lines(const cvy_run_list_result *result, char **text_out);
+/** Releases the contents and empties the result, which may be empty already. Its size stays. Collective: no. */
+CVY_API void cvy_run_list_result_release(cvy_run_list_result *result);
 
 /**
  * cvy_run_inspect - what a data set, a checkpoint, a safetensors file or a run folder holds, as text

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -19,6 +20,53 @@
 void cvy_run_path(const char *run, const char *file, char path[CVY_RUN_PATH])
 {
     snprintf(path, CVY_RUN_PATH, "%s/%s", run, file);
+}
+
+/* Moves *at behind the word if the text goes on with it. */
+static int skip(const char **at, const char *word)
+{
+    const size_t n = strlen(word);
+    if (strncmp(*at, word, n) != 0)
+        return 0;
+    *at += n;
+    return 1;
+}
+
+static int read_count(const char **at, int64_t *out)
+{
+    char *end = NULL;
+    *out = strtoll(*at, &end, 10);
+    if (end == *at || *out < 0)
+        return 0;
+    *at = end;
+    return 1;
+}
+
+int cvy_run_status_parse(const char *text, cvy_run_status *out)
+{
+    static const char *const words[] = {"running", "stopped", "finished", "failed"};
+    const char *at = text;
+    int i = 0;
+    *out = (cvy_run_status){0};
+    while (i < CVY_COUNT(words) && !skip(&at, words[i]))
+        i++;
+    if (i == CVY_COUNT(words) || !skip(&at, " step ") || !read_count(&at, &out->step) || !skip(&at, " of ") ||
+        !read_count(&at, &out->steps) || !skip(&at, " at "))
+        return 0;
+    snprintf(out->word, sizeof out->word, "%s", words[i]);
+    size_t n = strcspn(at, " \n");
+    const char *rest = at + n;
+    n -= n > 0 && at[n - 1] == ':';
+    snprintf(out->time, sizeof out->time, "%.*s", (int)CVY_MIN(n, sizeof out->time - 1), at);
+    if (*rest == ' ')
+        snprintf(out->why, sizeof out->why, "%.*s", (int)CVY_MIN(strcspn(rest + 1, "\n"), sizeof out->why - 1),
+                 rest + 1);
+    return 1;
+}
+
+int cvy_run_status_is_early(const cvy_run_status *status)
+{
+    return strcmp(status->word, "finished") == 0 && status->why[0] != 0;
 }
 
 /* Takes a shared lock for a moment. A run that starts in this moment tries again. */

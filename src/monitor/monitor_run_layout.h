@@ -7,12 +7,13 @@
 #define CVY_MONITOR_RUN_LAYOUT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define CVY_RUN_JOB "job.resolved.yaml"   /* the job with all its defaults */
 #define CVY_RUN_PLAN "plan.json"          /* the plan of a full step */
 #define CVY_RUN_METRICS "metrics.jsonl"   /* a line for each logged step and each epoch */
 #define CVY_RUN_CHECKPOINTS "checkpoints" /* a folder */
-#define CVY_RUN_STATUS "STATUS"           /* one line: running, stopped, finished or failed */
+#define CVY_RUN_STATUS "STATUS"           /* one line: see cvy_run_status */
 #define CVY_RUN_TEST "test.json"          /* the scores of `convoy test` */
 #define CVY_RUN_ANALYSIS "analysis.json"  /* other methods on the test data, written by another program */
 #define CVY_RUN_REPORT "report.html"
@@ -21,6 +22,19 @@
 enum { CVY_RUN_PATH = 640 }; /* bytes of a buffer for a path into a run folder */
 
 void cvy_run_path(const char *run, const char *file, char path[CVY_RUN_PATH]);
+
+/* The line in STATUS: "finished step 33 of 150 at 2026-01-31T12:00:00Z: early stop ...". */
+typedef struct cvy_run_status {
+    char word[16]; /* running, stopped, finished or failed */
+    int64_t step, steps;
+    char time[32];  /* UTC */
+    char why[1024]; /* what follows the time; "": nothing */
+} cvy_run_status;
+
+/* Returns 0 if the text is not such a line. */
+int cvy_run_status_parse(const char *text, cvy_run_status *out);
+/* Whether the status is that of a run that was ended by early stopping. */
+int cvy_run_status_is_early(const cvy_run_status *status);
 
 /* Whether the run ended without a final status, for example after an abort by the watchdog: STATUS says "running", and
  * nobody holds the lock. If so, `text` says that, and what the heartbeat file tells. */

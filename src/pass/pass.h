@@ -92,9 +92,9 @@ typedef struct cvy_pass_run {
     cvy_trains_fn trains; /* NULL: all weights are trained */
     void *trains_user;
     cvy_reduce_opts reduce;
-    const cvy_optimise_opts *optimise;
-    cvy_gradients gradients;   /* out: set by autodiff */
-    cvy_recomputed recomputed; /* out: set by recompute */
+    const cvy_optimise_opts *optimise; /* NULL: no weight is updated */
+    cvy_gradients gradients;           /* out: set by autodiff */
+    cvy_recomputed recomputed;         /* out: set by recompute */
 } cvy_pass_run;
 
 typedef struct cvy_pass_def {

@@ -105,7 +105,7 @@ cvy_status cvy_pass_optimise(cvy_graph *g, const cvy_gradients *gradients, const
 
 static cvy_status run(cvy_pass_run *r)
 {
-    return cvy_pass_optimise(r->graph, &r->gradients, r->optimise);
+    return r->optimise ? cvy_pass_optimise(r->graph, &r->gradients, r->optimise) : CVY_OK;
 }
 
 CVY_PASS_DEFINE(optimise) = {

@@ -473,7 +473,8 @@ static void add_machine(const cvy_program *p, cvy_json *json)
     const struct {
         const char *key;
         int value;
-    } counts[] = {{"ranks", p->context->comm->nranks},
+    } counts[] = {{"nodes", p->context->comm->nnodes},
+                  {"ranks", p->context->comm->nranks},
                   {"ranks of this node", p->context->comm->node_nranks},
                   {"threads of a rank", p->context->threads}};
     cvy_json_open(json, "machine", '{');

@@ -197,6 +197,7 @@ static const option_row rows[] = {
     {"deterministic_shards", KIND_OTHER, AT(shards), NULL, "a power of two from 1 to 4096", 0, NULL, NULL, set_shards},
     {"plan_file", KIND_TEXT, AT(plan_file), NULL, "", 0, NULL, NULL, NULL},
     {"share_weights", KIND_WORD, AT(share_weights), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},
+    {"gradients_only", KIND_WORD, AT(gradients_only), yes_no, TRUE_FALSE, 0, NULL, NULL, NULL},
 };
 
 /* ---- setting ---- */

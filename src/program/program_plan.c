@@ -88,7 +88,7 @@ static cvy_status run_passes(cvy_program *p, cvy_program_task *s, cvy_graph *g, 
                                    .bucket_bytes = (size_t)p->opts.bucket_bytes,
                                    .cost = p->reduce.cost,
                                    .apart = p->update.shape.halves},
-                        .optimise = &s->train.optimise};
+                        .optimise = p->update.shape.no_update ? NULL : &s->train.optimise};
     CVY_TRY(cvy_passes_run(&run));
     s->recomputed = p->memory.is_short ? run.recomputed : s->recomputed;
     return CVY_OK;

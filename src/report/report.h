@@ -1,6 +1,6 @@
 /*
- * report.h: the report page of a run, and the schema of the files that it is made from. cvy_report_write, which writes
- * the page, is in convoy/report.h.
+ * report.h: the report page of a run or of several, and the schema of the files that it is made from. The functions
+ * that write pages are in convoy/report.h.
  *
  * metrics.jsonl has one object per line (keys that do not exist are left out):
  *     {"kind": "step", "step": 200, "epoch": 1.6, "samples": 25600, "loss": 1.2, "learning_rate": 0.1,
@@ -9,6 +9,8 @@
  *     {"kind": "epoch", "step": 391, "epoch": 1, "train_loss": .., "val_loss": .., "val_accuracy": ..,
  *      "test_loss": .., "test_accuracy": .., "seconds": 48.1, "images_per_s": 920, "val_<metric>": ..,
  *      "test_<metric>": .., "cached_samples": .., "cached_bytes": ..}
+ *     {"kind": "early_stop", "step": 391, "epoch": 1, "metric": "loss", "best": .., "patience": 3, "text": ".."}
+ *     {"kind": "save", "step": 391, "bytes": .., "writers": .., "seconds_stall": .., "seconds": ..}
  *
  * Seconds of a step are averages over the steps since the last line. seconds_data: waiting for samples and copying
  * them. steps_ready: number of steps whose samples were ready in the ring.
@@ -55,22 +57,7 @@
 
 #include "base/text/base_text.h"
 #include "base/text/base_tree.h"
-
-/* ---- a table of numbers: all lines of one kind in metrics.jsonl ---- */
-#define CVY_FRAME_COLUMNS 64
-typedef struct cvy_frame {
-    int64_t nrow, room;
-    int ncol;
-    char name[CVY_FRAME_COLUMNS][48];
-    double *at[CVY_FRAME_COLUMNS]; /* nrow numbers; NaN if the line does not have the key */
-} cvy_frame;
-
-/* Reads metrics.jsonl. A line that is not a JSON object of a known kind is skipped. If a row has the same key (step or
- * epoch) as the row before, it replaces that row. */
-cvy_status cvy_frames_read(const char *path, cvy_frame *steps, cvy_frame *epochs);
-void cvy_frame_free(cvy_frame *frame);
-/* A column, or NULL if it has no finite value. */
-const double *cvy_frame_column(const cvy_frame *frame, const char *name);
+#include "monitor/monitor_metrics_read.h"
 
 /* ---- state that the sections of the page share ---- */
 typedef struct cvy_report {
@@ -86,6 +73,9 @@ typedef struct cvy_report {
     cvy_text html;
 } cvy_report;
 
+/* Reads the files of the folder; pool and folder are set. A file that cannot be read is named in read_errors. */
+cvy_status cvy_report_read(cvy_report *r);
+
 /* The sections, in the order of the page. A section that has nothing to show writes nothing. */
 void cvy_report_head(cvy_report *r);
 void cvy_report_training(cvy_report *r);
@@ -94,6 +84,9 @@ void cvy_report_network(cvy_report *r);
 void cvy_report_foot(cvy_report *r);
 
 /* ---- small helpers ---- */
+/* The head of a page with its style, and its end. */
+void cvy_page_begin(cvy_text *html, const char *title);
+void cvy_page_end(cvy_text *html);
 const char *cvy_report_model(const cvy_report *r); /* the model's name in the job; NULL if unknown */
 double cvy_report_area(const cvy_report *r);       /* area under the ROC curve: network.area, else the metric auc */
 void cvy_html_escape(cvy_text *html, const char *text);
@@ -106,8 +99,6 @@ cvy_number cvy_number_bytes(double bytes);
 cvy_number cvy_number_seconds(double s);
 cvy_number cvy_number_count(double n); /* with thousands separators */
 cvy_number cvy_number_percent(double share);
-const char *cvy_tree_text_at(const cvy_tree *map, const char *path); /* NULL if absent or not a scalar */
-double cvy_tree_real_at(const cvy_tree *map, const char *path);      /* NaN if absent or not a number */
 /* Copies the numbers of a list to the pool. *count_out is 0 if it is not a list. */
 cvy_status cvy_tree_reals(cvy_pool *pool, const cvy_tree *list, double **out, int64_t *count_out);
 

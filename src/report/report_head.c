@@ -166,10 +166,25 @@ static void say_validation(const cvy_report *r, cvy_text *t)
                      cvy_number_text(loss, 4).at);
 }
 
+/* Why the run ended before its last step, if STATUS tells. */
+static void say_end(const cvy_report *r, cvy_text *t)
+{
+    cvy_run_status s;
+    if (!r->status_text || !cvy_run_status_parse(r->status_text, &s) || !s.why[0])
+        return;
+    if (cvy_run_status_is_early(&s))
+        cvy_text_add(t, "It ended at step %s of %s: %s. ", cvy_number_count((double)s.step).at,
+                     cvy_number_count((double)s.steps).at, s.why);
+    else
+        cvy_text_add(t, "It %s at step %s of %s: %s. ", s.word, cvy_number_count((double)s.step).at,
+                     cvy_number_count((double)s.steps).at, s.why);
+}
+
 static void verdict(cvy_report *r)
 {
     cvy_text t = {0};
     say_training(r, &t);
+    say_end(r, &t);
     if (r->test)
         say_test(r, &t);
     else
@@ -204,10 +219,7 @@ static void tiles(cvy_report *r)
                  params = find_params(r->plan), seconds = sum_of(&r->epochs, "seconds"),
                  samples = last_of(&r->steps, "samples");
     const int64_t val = best_row(&r->epochs, "val_accuracy", 1);
-    const double *speed = cvy_frame_column(&r->steps, "images_per_s"), speed_sum = sum_of(&r->steps, "images_per_s");
-    double nspeed = 0;
-    for (int64_t i = 0; speed && i < r->steps.nrow; i++)
-        nspeed += isfinite(speed[i]);
+    const double speed = cvy_frame_speed(&r->steps);
     cvy_text_add(&r->html, "<dl class=\"tiles\">");
     if (isfinite(area)) {
         char text[32];
@@ -222,8 +234,8 @@ static void tiles(cvy_report *r)
         tile(r, "parameters", cvy_number_count(params).at);
     if (samples > 0)
         tile(r, "samples seen", cvy_number_count(samples).at);
-    if (nspeed > 0)
-        tile(r, "samples per second", cvy_number_text(speed_sum / nspeed, 3).at);
+    if (isfinite(speed))
+        tile(r, "samples per second", cvy_number_text(speed, 3).at);
     if (seconds > 0)
         tile(r, "training time", cvy_number_seconds(seconds).at);
     cvy_text_add(&r->html, "</dl>\n");
@@ -301,6 +313,7 @@ static void facts(cvy_report *r)
 {
     int n = 0;
     char line[160], dead[640];
+    cvy_run_status s;
     const double sent = sum_of(&r->steps, "bytes_wire");
     fact(r, &n, "data",
          first_text(r->job, "data.train", "path") ? first_text(r->job, "data.train", "path")
@@ -314,7 +327,12 @@ static void facts(cvy_report *r)
         fact(r, &n, "sent by rank 0 in a step", cvy_number_bytes(sent / (double)r->steps.nrow).at);
     }
     if (r->status_text) {
-        snprintf(line, sizeof line, "%.*s", (int)CVY_MIN(strcspn(r->status_text, "\n"), (size_t)120), r->status_text);
+        if (cvy_run_status_parse(r->status_text, &s)) /* the reason is in the verdict */
+            snprintf(line, sizeof line, "%s step %lld of %lld at %s", s.word, (long long)s.step, (long long)s.steps,
+                     s.time);
+        else
+            snprintf(line, sizeof line, "%.*s", (int)CVY_MIN(strcspn(r->status_text, "\n"), (size_t)120),
+                     r->status_text);
         fact(r, &n, "status", line[0] ? line : NULL);
         if (cvy_run_is_dead(r->folder, dead, sizeof dead))
             fact(r, &n, "note", dead);

@@ -4,11 +4,11 @@
  *
  * It is called at the end of `train`, after `test`, and by `convoy report RUN` at any time; never in a step.
  */
-#include <locale.h>
 #include <string.h>
 
 #include "base/base_file.h"
 #include "base/machine/base_clock.h"
+#include "base/text/base_locale.h"
 #include "base/text/base_text.h"
 #include "monitor/monitor_run_layout.h"
 #include "report/report.h"
@@ -81,7 +81,7 @@ static cvy_status read_analysis(cvy_report *r)
         cvy_error_set(CVY_E_FORMAT, "it is of %s, but the scores are of %s: run the analysis again", of, tested));
 }
 
-static cvy_status read_all(cvy_report *r)
+cvy_status cvy_report_read(cvy_report *r)
 {
     char *path = NULL;
     int exists = 0;
@@ -130,28 +130,38 @@ void cvy_report_foot(cvy_report *r)
     cvy_text_add(&r->html, ".</footer>\n");
 }
 
+void cvy_page_begin(cvy_text *html, const char *title)
+{
+    cvy_text_add(html, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\" /><meta name=\"viewport\" "
+                       "content=\"width=device-width,initial-scale=1\" />"
+                       "<title>");
+    cvy_html_escape(html, title);
+    cvy_text_add(html, ": convoy report</title>\n<style>\n");
+    cvy_text_add_bytes(html, cvy_report_css, strlen(cvy_report_css));
+    cvy_text_add(html, "</style></head><body><main>\n");
+}
+
+void cvy_page_end(cvy_text *html)
+{
+    cvy_text_add(html, "</main></body></html>\n");
+}
+
 static void write_page(cvy_report *r)
 {
-    cvy_text_add(&r->html, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\" /><meta name=\"viewport\" "
-                           "content=\"width=device-width,initial-scale=1\" />"
-                           "<title>");
-    cvy_html_escape(&r->html, r->folder);
-    cvy_text_add(&r->html, ": convoy report</title>\n<style>\n");
-    cvy_text_add_bytes(&r->html, cvy_report_css, strlen(cvy_report_css));
-    cvy_text_add(&r->html, "</style></head><body><main>\n");
+    cvy_page_begin(&r->html, r->folder);
     cvy_report_head(r);
     cvy_report_test(r);
     cvy_report_training(r);
     cvy_report_network(r);
     cvy_report_foot(r);
-    cvy_text_add(&r->html, "</main></body></html>\n");
+    cvy_page_end(&r->html);
 }
 
 static cvy_status write_inner(cvy_report *r)
 {
     char *path = NULL;
     int exists = 0;
-    CVY_TRY(read_all(r));
+    CVY_TRY(cvy_report_read(r));
     write_page(r);
     CVY_TRY(r->html.status);
     CVY_TRY(path_of(r, CVY_RUN_REPORT, &path, &exists));
@@ -163,15 +173,9 @@ cvy_status cvy_report_write(const char *run_folder)
     cvy_report r = {.folder = run_folder};
     CVY_CHECK(cvy_file_is_folder(run_folder), CVY_E_IO, "%s: no such run folder", run_folder);
     CVY_TRY(cvy_pool_create(&r.pool));
-    /* Numbers are read and written with a decimal point, whatever the locale of the calling program is. */
-    locale_t numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = (locale_t)0;
-    if (numbers)
-        before = uselocale(numbers);
+    cvy_locale locale = cvy_locale_begin();
     const cvy_status status = write_inner(&r);
-    if (numbers) {
-        uselocale(before);
-        freelocale(numbers);
-    }
+    cvy_locale_end(&locale);
     cvy_text_free(&r.html);
     cvy_frame_free(&r.steps);
     cvy_frame_free(&r.epochs);

@@ -3,7 +3,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text/base_text.h"
@@ -135,33 +134,13 @@ cvy_number cvy_number_percent(double share)
 
 /* ---- parsed files ---- */
 
-const char *cvy_tree_text_at(const cvy_tree *map, const char *path)
-{
-    const cvy_tree *at = cvy_tree_at(map, path);
-    return at && at->kind == CVY_TREE_SCALAR && at->text && at->text[0] ? at->text : NULL;
-}
-
-static double real_of(const cvy_tree *node)
-{
-    char *end = NULL;
-    if (!node || node->kind != CVY_TREE_SCALAR || !node->text)
-        return NAN;
-    const double x = strtod(node->text, &end);
-    return end == node->text || *end ? NAN : x;
-}
-
-double cvy_tree_real_at(const cvy_tree *map, const char *path)
-{
-    return real_of(cvy_tree_at(map, path));
-}
-
 cvy_status cvy_tree_reals(cvy_pool *pool, const cvy_tree *list, double **out, int64_t *count_out)
 {
     const int64_t n = list && list->kind == CVY_TREE_LIST ? list->count : 0;
     double *x = NULL;
     CVY_TRY(cvy_pool_alloc(pool, sizeof *x * (size_t)(n + 1), &x));
     for (int64_t i = 0; i < n; i++)
-        x[i] = real_of(list->child[i]);
+        x[i] = cvy_tree_real_or_nan(list->child[i]);
     *out = x;
     *count_out = n;
     return CVY_OK;

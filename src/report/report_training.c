@@ -8,63 +8,15 @@
 
 #include "base/text/base_text.h"
 #include "report/report.h"
+#include "report/report_curve.h"
 #include "report/report_svg.h"
-
-#define BINS 240 /* points of a curve over steps */
-
-struct binned {
-    double *x, *mean, *low, *high;
-    int64_t n;
-    int many; /* some bins have several points, so low and high are worth showing */
-};
-
-/* Averages at most BINS groups of neighbouring points, and finds the minimum and maximum of each. */
-static cvy_status bin(cvy_pool *pool, const double *x, const double *y, int64_t n, struct binned *out)
-{
-    const int64_t nbin = CVY_MIN(n, BINS);
-    struct binned b = {.n = nbin, .many = n > nbin};
-    CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.x));
-    CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.mean));
-    CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.low));
-    CVY_TRY(cvy_pool_alloc(pool, sizeof(double) * (size_t)(nbin + 1), &b.high));
-    for (int64_t k = 0; k < nbin; k++) {
-        double sum = 0, sum_x = 0, low = INFINITY, high = -INFINITY;
-        int64_t count = 0;
-        for (int64_t i = n * k / nbin; i < n * (k + 1) / nbin; i++) {
-            if (!isfinite(y[i]) || !isfinite(x[i]))
-                continue;
-            sum += y[i], sum_x += x[i], count++;
-            low = CVY_MIN(low, y[i]);
-            high = CVY_MAX(high, y[i]);
-        }
-        b.x[k] = count ? sum_x / (double)count : NAN;
-        b.mean[k] = count ? sum / (double)count : NAN;
-        b.low[k] = count ? low : NAN;
-        b.high[k] = count ? high : NAN;
-    }
-    *out = b;
-    return CVY_OK;
-}
-
-/* Whether the values vary by a factor above 40 and are positive: then the axis is logarithmic. */
-static int wants_log(const cvy_chart *c)
-{
-    double low = INFINITY, high = 0;
-    for (int s = 0; s < c->nseries; s++)
-        for (int64_t i = 0; i < c->series[s].n; i++)
-            if (isfinite(c->series[s].y[i])) {
-                low = CVY_MIN(low, c->series[s].y[i]);
-                high = CVY_MAX(high, c->series[s].y[i]);
-            }
-    return low > 0 && high > 40 * low;
-}
 
 /* Draws a curve over steps. If points were averaged, it has a band from minimum to maximum. */
 static void step_chart(cvy_report *r, cvy_chart *chart, const char *column, int color)
 {
     const double *x = cvy_frame_column(&r->steps, "step"), *y = cvy_frame_column(&r->steps, column);
-    struct binned b;
-    if (!x || !y || bin(r->pool, x, y, r->steps.nrow, &b) != CVY_OK)
+    cvy_curve b;
+    if (!x || !y || cvy_curve_bin(r->pool, x, y, r->steps.nrow, &b) != CVY_OK)
         return;
     cvy_chart_add(chart, &(cvy_series){.draw = CVY_DRAW_LINE, .color = color, .x = b.x, .y = b.mean, .n = b.n}, 2);
     if (b.many)
@@ -75,7 +27,7 @@ static void step_chart(cvy_report *r, cvy_chart *chart, const char *column, int 
             2);
     if (b.many && !chart->from_zero)
         chart->note = "line: mean; band: smallest and largest value of neighbouring steps";
-    chart->log_y = !chart->from_zero && wants_log(chart);
+    chart->log_y = !chart->from_zero && cvy_chart_wants_log(chart);
     chart->x_label = "step";
     chart->x_what = "step";
     cvy_chart_write(&r->html, chart);
@@ -125,7 +77,7 @@ static void losses(cvy_report *r)
             cvy_number_text(cvy_frame_column(&r->epochs, "epoch") ? cvy_frame_column(&r->epochs, "epoch")[at] : NAN, 4)
                 .at);
     }
-    chart.log_y = wants_log(&chart);
+    chart.log_y = cvy_chart_wants_log(&chart);
     cvy_chart_write(&r->html, &chart);
 }
 
@@ -224,7 +176,7 @@ static void step_split(cvy_report *r)
     static const char *const name[] = {"compute", "exposed communication", "waiting for data"};
     const double *step = cvy_frame_column(&r->steps, "step");
     double share[3], all = 0;
-    struct binned below = {0};
+    cvy_curve below = {0};
     char note[320];
     cvy_chart chart = {.title = "Where the time of a step goes",
                        .note = note,
@@ -255,10 +207,10 @@ static void step_split(cvy_report *r)
     }
     for (int i = 0; i < 3; i++) {
         const double *y = cvy_frame_column(&r->steps, column[i]);
-        struct binned b;
+        cvy_curve b;
         if (!y)
             continue;
-        if (bin(r->pool, step, y, r->steps.nrow, &b) != CVY_OK)
+        if (cvy_curve_bin(r->pool, step, y, r->steps.nrow, &b) != CVY_OK)
             return;
         for (int64_t k = 0; k < b.n; k++)
             b.mean[k] = 1e3 * (isfinite(b.mean[k]) ? b.mean[k] : 0) + (below.n ? below.mean[k] : 0);
@@ -278,18 +230,12 @@ static void step_split(cvy_report *r)
     cvy_chart_write(&r->html, &chart);
 }
 
-static double middle(const cvy_frame *f, const char *column)
-{
-    const double *y = cvy_frame_column(f, column);
-    return y ? mean(y, f->nrow) : NAN;
-}
-
 void cvy_report_training(cvy_report *r)
 {
     if (r->epochs.nrow == 0 && r->steps.nrow == 0)
         return;
     char note[80] = "";
-    const double speed = middle(&r->steps, "images_per_s");
+    const double speed = cvy_frame_speed(&r->steps);
     if (isfinite(speed))
         snprintf(note, sizeof note, "%s a second on average", cvy_number_text(speed, 3).at);
     cvy_text_add(&r->html, "<section><h2>Training</h2>\n<div class=\"charts\">\n");

@@ -38,12 +38,15 @@ cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char 
 cvy_status cvy_bench_plan(cvy_bench *b, const char *kernels, const char *passes_off);
 /* Runs one step. *seconds_out is the time of this rank. */
 cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out);
-/* Gives the sum of the losses of the latest step; NaN for forward steps. */
+/* Gives the sum of the losses of the latest step over the global batch; NaN for CVY_BENCH_FORWARD. Collective. */
 cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out);
 /* Runs the warm-up and the timed steps, and fills in all figures. step_s, comm_s and hidden_s are the largest over the
  * ranks. */
 cvy_status cvy_bench_measure(cvy_bench *b, int64_t node_steps_max);
 void cvy_bench_close(cvy_bench *b);
+
+/* "train", "forward" or "forward-backward". */
+const char *cvy_bench_mode_text(cvy_bench_mode mode);
 
 /* Fill in the parts of the result that say what was timed, and how long the steps took. */
 void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *result);
@@ -54,7 +57,7 @@ void cvy_bench_add_times(const cvy_bench_result *result, cvy_json *json);
 /* Rows for the first members of every result of a network. */
 #define CVY_BENCH_HEAD_ROWS(type)                                                                                      \
     {"model", CVY_RESULT_TEXT, offsetof(type, model), 0}, {"batch", CVY_RESULT_COUNT, offsetof(type, batch), 0},       \
-        {"mode", CVY_RESULT_MODE, offsetof(type, forward), 0}, {"dtype", CVY_RESULT_DTYPE, offsetof(type, dtype), 0},  \
+        {"mode", CVY_RESULT_MODE, offsetof(type, mode), 0}, {"dtype", CVY_RESULT_DTYPE, offsetof(type, dtype), 0},     \
         {"input", CVY_RESULT_SHAPE, offsetof(type, input), 0},                                                         \
         {"threads", CVY_RESULT_INT, offsetof(type, threads), 0}, {"ranks", CVY_RESULT_INT, offsetof(type, ranks), 0},  \
         {"deterministic_shards", CVY_RESULT_INT, offsetof(type, deterministic_shards), 1},                             \

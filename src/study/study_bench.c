@@ -2,9 +2,9 @@
  * study_bench.c: sets up a network on synthetic data and times it: cvy_run_bench(), and the first part of
  * cvy_run_time() and cvy_run_check().
  *
- * It times the whole step with the plan and executor that train uses: forward, backward, all-reduce, update. The time
- * of a step is that of the slowest rank. A built-in network is timed as PyTorch's own benchmarks do it: SGD with
- * momentum 0.9, and batch-norm statistics over the rank's local batch.
+ * It times the whole step with the plan and executor that train uses: forward, backward, all-reduce, update; or a part
+ * of it (cvy_bench_mode). The time of a step is that of the slowest rank. A built-in network is timed as PyTorch's own
+ * benchmarks do it: SGD with momentum 0.9, and batch-norm statistics over the rank's local batch.
  */
 #include <math.h>
 #include <stdio.h>
@@ -129,6 +129,8 @@ cvy_status cvy_bench_open(cvy_context *context, const cvy_bench_opts *opts, cvy_
     const cvy_bench_opts *o = &b->opts;
     *b = (cvy_bench){.peak_flop_per_s = NAN, .loss_first = NAN, .loss_last = NAN};
     CVY_TRY(cvy_comm_agree(context->comm, CVY_OPTS_READ(cvy_bench_opts, opts, &b->opts)));
+    CVY_CHECK((unsigned)o->mode <= CVY_BENCH_FORWARD_BACKWARD, CVY_E_ARGUMENT,
+              "opts.mode is %d, and there is no such mode", (int)o->mode);
     cvy_mem_peak_reset();
     CVY_TRY(o->job ? cvy_session_open_job(context, o->job, &b->session)
                    : name_option(o, builtin_job(context, o, &b->session)));
@@ -198,26 +200,42 @@ static void fill_feeds(const cvy_bench *b)
 
 /* ---- the program ---- */
 
+/* Without an update all update modes are the same. */
+static cvy_status leave_out_update(const cvy_job *job, cvy_program_opts *opts)
+{
+    CVY_CHECK(
+        opts->shards == 0, CVY_E_CONFIG,
+        "%s: deterministic training has no steps of forward-backward, because its shards are summed over the ranks: "
+        "set deterministic to false",
+        job->file);
+    opts->update_mode = CVY_UPDATE_SYNC;
+    opts->update_servers = opts->update_staleness = 0;
+    opts->overlap_forward = 0;
+    opts->gradients_only = 1;
+    return CVY_OK;
+}
+
 static cvy_status make_program(cvy_bench *b, const char *kernels, const char *passes_off)
 {
     cvy_session *s = &b->session;
+    const int forward = b->opts.mode == CVY_BENCH_FORWARD;
     cvy_program_opts opts;
     cvy_training_opts training;
-    CVY_TRY(cvy_job_model(s->job, &b->data, !b->opts.forward, &s->model));
+    CVY_TRY(cvy_job_model(s->job, &b->data, !forward, &s->model));
     CVY_TRY(cvy_job_program_opts(s->job, NULL, &opts));
     CVY_TRY(cvy_job_training_opts(s->job, &training));
     opts.kernels = kernels ? kernels : b->opts.kernels ? b->opts.kernels : opts.kernels;
     opts.planning = b->opts.planning ? b->opts.planning : opts.planning;
     opts.passes_off = passes_off ? passes_off : b->opts.passes_off ? b->opts.passes_off : opts.passes_off;
-    CVY_CHECK(b->opts.forward || opts.update_staleness == 0, CVY_E_CONFIG,
+    if (b->opts.mode == CVY_BENCH_FORWARD_BACKWARD)
+        CVY_TRY(leave_out_update(s->job, &opts));
+    CVY_CHECK(forward || opts.update_staleness == 0, CVY_E_CONFIG,
               "%s: bench times steps that all ranks take together: set update.staleness to 0", s->job->file);
     CVY_TRY(cvy_job_translate(cvy_program_create(s->context, &opts, &s->program)));
-    CVY_TRY(cvy_job_batch(s->job, b->opts.forward ? s->context->comm->nranks : cvy_program_nworkers(s->program),
-                          &b->batch));
+    CVY_TRY(cvy_job_batch(s->job, forward ? s->context->comm->nranks : cvy_program_nworkers(s->program), &b->batch));
     cvy_job_group_variables(s->job, s->program);
-    return cvy_job_translate(b->opts.forward
-                                 ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
-                                 : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number));
+    return cvy_job_translate(forward ? cvy_program_add_forward(s->program, s->model, b->batch, NULL, &b->number)
+                                     : cvy_program_add_training(s->program, s->model, b->batch, &training, &b->number));
 }
 
 cvy_status cvy_bench_make_program(cvy_bench *b, const char *kernels, const char *passes_off)
@@ -243,8 +261,9 @@ cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
 {
     const double begin = cvy_clock_s();
     const struct cvy_job_update *update = &b->session.job->update;
+    const int updates = b->opts.mode != CVY_BENCH_FORWARD_BACKWARD;
     CVY_TRY(cvy_program_step(b->session.program, b->number, b->session.job->train.lr));
-    if (update->def->flush_every && ++b->nstep % update->def->flush_every(update->options) == 0)
+    if (updates && update->def->flush_every && ++b->nstep % update->def->flush_every(update->options) == 0)
         CVY_TRY(cvy_program_flush(b->session.program));
     *seconds_out = cvy_clock_s() - begin;
     return CVY_OK;
@@ -252,14 +271,16 @@ cvy_status cvy_bench_step(cvy_bench *b, double *seconds_out)
 
 cvy_status cvy_bench_loss(const cvy_bench *b, double *loss_out)
 {
-    double sum = b->opts.forward ? NAN : 0;
-    for (int i = 0; i < b->step->nloss && !b->opts.forward; i++) {
+    cvy_comm *comm = b->session.context->comm;
+    const int forward = b->opts.mode == CVY_BENCH_FORWARD, own = b->opts.mode == CVY_BENCH_FORWARD_BACKWARD;
+    double sum = forward ? NAN : 0;
+    for (int i = 0; i < b->step->nloss && !forward; i++) {
         double loss = 0;
         CVY_TRY(cvy_program_loss(b->session.program, b->number, b->step->loss[i].name, &loss));
-        sum += loss;
+        sum += own ? loss * (double)b->step->plan->rows / (double)b->batch : loss;
     }
     *loss_out = sum;
-    return CVY_OK;
+    return own ? comm->ops->allreduce(comm, loss_out, 1, CVY_DTYPE_F64, CVY_REDUCE_SUM) : CVY_OK;
 }
 
 /* Runs the steps that are not timed, and gives the seconds of the last one. */
@@ -420,11 +441,12 @@ void cvy_bench_fill_head(const cvy_bench *b, cvy_bench_result *r)
     const cvy_session *s = &b->session;
     snprintf(r->model, sizeof r->model, "%s", s->model->name);
     r->batch = b->batch;
-    r->forward = b->opts.forward;
+    r->mode = b->opts.mode;
     r->dtype = s->program->opts.dtype;
     r->input = b->data.field[0].shape;
     r->threads = s->context->threads;
     r->ranks = s->context->comm->nranks;
+    r->nodes = s->context->comm->nnodes;
     r->deterministic_shards = s->program->opts.shards;
     r->by_clock = s->program->kernel.by_clock;
 }
@@ -440,6 +462,8 @@ void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *r)
     const double middle = cvy_median(b->step_s, n), best = b->step_s[0];
     r->images_per_s = (double)(b->batch * n) / sum;
     r->images_per_s_best = (double)b->batch / best;
+    r->images_per_s_node = r->images_per_s / b->session.context->comm->nnodes;
+    r->images_per_s_rank = r->images_per_s / b->session.context->comm->nranks;
     r->ms_median = 1e3 * middle;
     r->ms_mean = 1e3 * sum / (double)n;
     r->ms_sd = n > 1 ? 1e3 * sqrt(squares / (double)(n - 1)) : 0;
@@ -449,7 +473,8 @@ void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *r)
     r->gflop_per_s = 1e-9 * flop / middle;
     r->peak_gflop_per_s = 1e-9 * b->peak_flop_per_s;
     r->peak_share = flop / middle / b->peak_flop_per_s;
-    snprintf(r->update, sizeof r->update, "%s", b->session.job->update.def->name);
+    snprintf(r->update, sizeof r->update, "%s",
+             b->opts.mode == CVY_BENCH_FORWARD_BACKWARD ? "none" : b->session.job->update.def->name);
     snprintf(r->progress, sizeof r->progress, "%s", b->session.job->comm.progress);
     r->bytes_wire = b->bytes_wire;
     r->exposed_comm_ms = 1e3 * cvy_median(b->comm_s, n);
@@ -467,7 +492,10 @@ void cvy_bench_fill_times(const cvy_bench *b, double flop, cvy_bench_result *r)
 static const cvy_result_row rows[] = {
     CVY_BENCH_HEAD_ROWS(cvy_bench_result),
     {"images_per_s", CVY_RESULT_REAL, AT(images_per_s), 0},
+    {"images_per_s_node", CVY_RESULT_REAL, AT(images_per_s_node), 0},
+    {"images_per_s_rank", CVY_RESULT_REAL, AT(images_per_s_rank), 0},
     {"images_per_s_best", CVY_RESULT_REAL, AT(images_per_s_best), 0},
+    {"nodes", CVY_RESULT_INT, AT(nodes), 0},
     {"ms_median", CVY_RESULT_REAL, AT(ms_median), 0},
     {"ms_mean", CVY_RESULT_REAL, AT(ms_mean), 0},
     {"ms_sd", CVY_RESULT_REAL, AT(ms_sd), 0},

@@ -202,7 +202,7 @@ static cvy_status report(const cvy_bench *b, const char *against, const struct o
     cvy_bench_fill_head(b, &head);
     cvy_check_result r = {
         .batch = head.batch,
-        .forward = head.forward,
+        .mode = head.mode,
         .dtype = head.dtype,
         .input = head.input,
         .threads = head.threads,
@@ -236,7 +236,8 @@ static cvy_status check(cvy_bench *b, const char *against, struct outcome *fast,
                         cvy_check_result *result_out)
 {
     cvy_comm *comm = b->session.context->comm;
-    CVY_CHECK(!b->opts.forward, CVY_E_ARGUMENT, "a check compares training steps: leave out the forward mode");
+    CVY_CHECK(b->opts.mode == CVY_BENCH_TRAIN, CVY_E_ARGUMENT, "a check compares training steps: leave out the mode %s",
+              cvy_bench_mode_text(b->opts.mode));
     cvy_job_update_in_sync(b->session.job); /* the check compares kernels step by step, so updates must be in sync */
     CVY_TRY(run(b, NULL, NULL, fast));
     cvy_program_destroy(&b->session.program);

@@ -13,6 +13,7 @@
 #include "data/data_reader.h"
 #include "monitor/monitor_run_layout.h"
 #include "session/session_source.h"
+#include "study/study_runs.h"
 
 static cvy_status inspect_weights(const char *path, cvy_text *t)
 {
@@ -80,6 +81,9 @@ static cvy_status inspect_run(cvy_pool *pool, const char *path, cvy_text *t)
     cvy_checkpoint c = {0};
     CVY_TRY(cvy_data_path_join(pool, path, CVY_RUN_CHECKPOINTS, &sets));
     cvy_text_add(t, "%s: run folder\n", path);
+    if (cvy_run_is_folder(path))
+        CVY_TRY(cvy_run_scores_text(path, t));
+    cvy_text_add(t, "\n");
     const cvy_status status = cvy_checkpoint_find(sets, NULL, &c);
     for (int i = 0; i < c.nmessage; i++)
         cvy_text_add(t, "  %s\n", c.message[i]);

@@ -229,14 +229,19 @@ static void add_prediction(const cvy_program *p, int step, cvy_text *t)
                      ms, 1e3 * (double)p->task[step]->plan->rows / ms, p->kernel.tuning.ncall);
 }
 
+static const char *kind_of(const cvy_program *p, const cvy_program_task *s)
+{
+    return !s->training ? "forward" : p->opts.gradients_only ? "forward-backward" : "training";
+}
+
 /* Lists all tasks of the run; they use the same arena. */
 static void add_steps(const cvy_program *p, cvy_text *t)
 {
     cvy_text_add(t, "\nsteps, all in one arena\n");
     for (int i = 0; i < p->ntask; i++) {
         const cvy_program_task *s = p->task[i];
-        cvy_text_add(t, "  %-10s batch %-6lld %4d instructions %18s bytes\n", s->training ? "training" : "forward",
-                     (long long)s->batch, s->plan->ninstr, with_commas((int64_t)s->plan->arena_bytes).text);
+        cvy_text_add(t, "  %-10s batch %-6lld %4d instructions %18s bytes\n", kind_of(p, s), (long long)s->batch,
+                     s->plan->ninstr, with_commas((int64_t)s->plan->arena_bytes).text);
     }
 }
 
@@ -248,8 +253,7 @@ static cvy_status print_table(const cvy_program *p, int step, cvy_text *t, char 
     if (plan->rows > 0)
         cvy_text_add(t, "\n%s flop a sample and %s step (%s forward)\n",
                      short_count((sum.forward + sum.backward) * plan->nmicro / (double)plan->rows).text,
-                     p->task[step]->training ? "training" : "forward",
-                     short_count(sum.forward * plan->nmicro / (double)plan->rows).text);
+                     kind_of(p, p->task[step]), short_count(sum.forward * plan->nmicro / (double)plan->rows).text);
     add_prediction(p, step, t);
     add_steps(p, t);
     add_memory(p, step, t);

@@ -7,6 +7,17 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "study/study.h"
+
+const char *cvy_bench_mode_text(cvy_bench_mode mode)
+{
+    switch (mode) {
+    case CVY_BENCH_FORWARD: return "forward";
+    case CVY_BENCH_FORWARD_BACKWARD: return "forward-backward";
+    case CVY_BENCH_TRAIN: break;
+    }
+    return "train";
+}
 
 static int is_left_out(const cvy_result_row *row, const void *field)
 {
@@ -27,7 +38,7 @@ static void add(const cvy_result_row *row, const char *key, const void *field, c
     case CVY_RESULT_REAL: cvy_json_real(json, key, *(const double *)field); break;
     case CVY_RESULT_DTYPE: cvy_json_string(json, key, cvy_dtype_text(*(const cvy_dtype *)field)); break;
     case CVY_RESULT_SHAPE: cvy_json_string(json, key, cvy_shape_text(field)); break;
-    case CVY_RESULT_MODE: cvy_json_string(json, key, *(const int *)field ? "forward" : "train"); break;
+    case CVY_RESULT_MODE: cvy_json_string(json, key, cvy_bench_mode_text(*(const cvy_bench_mode *)field)); break;
     case CVY_RESULT_CLOCK: cvy_json_string(json, key, "clock: nothing was computed, no loss"); break;
     }
 }

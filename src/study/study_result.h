@@ -15,7 +15,7 @@ typedef enum {
     CVY_RESULT_REAL,  /* double */
     CVY_RESULT_DTYPE, /* cvy_dtype */
     CVY_RESULT_SHAPE, /* cvy_shape */
-    CVY_RESULT_MODE,  /* int: 1 is "forward", 0 is "train" */
+    CVY_RESULT_MODE,  /* cvy_bench_mode */
     CVY_RESULT_CLOCK  /* int: 1 means that nothing was computed */
 } cvy_result_kind;
 

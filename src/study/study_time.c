@@ -332,9 +332,10 @@ static cvy_status print_table(const struct table *t, double flop, char **text_ou
     cvy_text out = {0};
     cvy_text_add(&out,
                  "%s, %s, %s, batch %lld, %d rank%s of %d thread%s: medians of %lld steps, ms; layers of rank 0\n",
-                 s->model->name, b->opts.forward ? "forward" : "training", cvy_dtype_text(s->program->opts.dtype),
-                 (long long)b->batch, s->context->comm->nranks, s->context->comm->nranks > 1 ? "s" : "",
-                 s->context->threads, s->context->threads > 1 ? "s" : "", (long long)b->node_steps);
+                 s->model->name, b->opts.mode == CVY_BENCH_TRAIN ? "training" : cvy_bench_mode_text(b->opts.mode),
+                 cvy_dtype_text(s->program->opts.dtype), (long long)b->batch, s->context->comm->nranks,
+                 s->context->comm->nranks > 1 ? "s" : "", s->context->threads, s->context->threads > 1 ? "s" : "",
+                 (long long)b->node_steps);
     cvy_text_add(&out, "%.2f images/s, %.1f GFLOP/s; a matrix product runs at %.1f GFLOP/s here\n\n",
                  1e3 * (double)b->batch / t->step_ms, 1e-6 * flop / t->step_ms, 1e-9 * b->peak_flop_per_s);
     cvy_text_add(&out, "%-22s %-18s %-16s %9s %9s %9s %9s %9s %5s %8s %8s  %s\n", "layer", "operator", "output",

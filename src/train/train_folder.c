@@ -359,7 +359,7 @@ void cvy_trainer_write_line(cvy_trainer *t, cvy_json *json)
 
 void cvy_trainer_end(cvy_trainer *t, cvy_status status)
 {
-    char why[1024], job[CVY_RUN_PATH];
+    char why[1024], early[CVY_EARLY_STOP_TEXT], job[CVY_RUN_PATH];
     snprintf(why, sizeof why, "%s", cvy_error_text());
     join_path(t, CVY_RUN_JOB, job);
     if (t->folder.has_begun && t->session.job && is_root(t) && !cvy_file_exists(job))
@@ -374,7 +374,9 @@ void cvy_trainer_end(cvy_trainer *t, cvy_status status)
                                  status == CVY_OK        ? "finished"
                                  : status == CVY_STOPPED ? "stopped"
                                                          : "failed",
-                                 status < 0 ? why : NULL);
+                                 status < 0                                                              ? why
+                                 : status == CVY_OK && cvy_trainer_stopped_early(t, early, sizeof early) ? early
+                                                                                                         : NULL);
     if (t->folder.lock >= 0)
         close(t->folder.lock);
     cvy_mem_free(&t->folder.plan_json);

@@ -212,12 +212,18 @@ cvy_status cvy_trainer_save(cvy_trainer *t, int last)
 
 /* ---- the cost of saves ---- */
 
+/* Below either limit nobody would change the interval. */
+int cvy_saves_are_noticeable(double stall_s, double run_s)
+{
+    return stall_s >= 1 && stall_s >= 0.01 * run_s;
+}
+
 void cvy_trainer_say_saves(cvy_trainer *t)
 {
     char text[320];
     const double stall_s = t->save.done.timed ? t->save.done.stall_s / (double)t->save.done.timed : 0,
                  mtbf_s = NODE_MTBF_S / t->session.context->comm->nnodes;
-    if (!t->save.done.count)
+    if (!t->save.done.count || !cvy_saves_are_noticeable(t->save.done.stall_s, cvy_clock_s() - t->time.start_s))
         return;
     snprintf(text, sizeof text,
              "%lld checkpoint%s of %.1f MB: each blocked training for %.3f s (%.3f %% of the time if one is saved "

@@ -3,6 +3,7 @@
  * taken at the end of an epoch, from scores that are equal on all ranks.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text/base_table.h"
@@ -76,4 +77,39 @@ void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val)
             t->stop_early = 1;
         }
     }
+}
+
+int cvy_trainer_stopped_early(const cvy_trainer *t, char *text, size_t room)
+{
+    const struct cvy_job_stop *stop = &t->session.job->train.stop;
+    const char *metric = stop->metric && strncmp(stop->metric, "val_", 4) == 0 ? stop->metric + 4 : stop->metric;
+    if (!t->stop_early || t->step >= t->order.last_step)
+        return 0;
+    snprintf(text, room,
+             "early stop in epoch %lld of %g: the validation %s has not become better than %.6g for %lld epoch%s "
+             "(train.stop)",
+             (long long)((t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch), t->epochs, metric,
+             t->state.stop_best, (long long)t->state.stop_bad_epochs, t->state.stop_bad_epochs == 1 ? "" : "s");
+    return 1;
+}
+
+void cvy_trainer_say_early_stop(cvy_trainer *t)
+{
+    char text[CVY_EARLY_STOP_TEXT];
+    cvy_json json = {0};
+    if (!cvy_trainer_stopped_early(t, text, sizeof text))
+        return;
+    cvy_trainer_say(t, text);
+    if (t->step == t->first_step) /* the run had stopped before, and its log says so */
+        return;
+    cvy_json_open(&json, NULL, '{');
+    cvy_json_string(&json, "kind", "early_stop");
+    cvy_json_int(&json, "step", t->step);
+    cvy_json_real(&json, "epoch", (double)t->step / (double)t->order.steps_per_epoch);
+    cvy_json_string(&json, "metric", t->session.job->train.stop.metric);
+    cvy_json_real(&json, "best", t->state.stop_best);
+    cvy_json_int(&json, "patience", t->session.job->train.stop.patience);
+    cvy_json_string(&json, "text", text);
+    cvy_json_close(&json, '}');
+    cvy_trainer_write_line(t, &json);
 }

@@ -467,6 +467,7 @@ static cvy_status loop(cvy_trainer *t)
     cvy_train_control_say_stopping(t->opts->control); /* from here on the run saves and ends in any case */
     if (t->window.steps > 0)                          /* the run ended between two logged steps */
         log_step(t, cvy_schedule_lr(t->schedule, (double)cvy_order_samples_before(&t->order, t->step - 1)));
+    cvy_trainer_say_early_stop(t);
     CVY_TRY(t->save.begun_step == t->step ? cvy_trainer_finish_save(t, 1) : cvy_trainer_save(t, 1));
     cvy_trainer_say_saves(t);
     if (job->log.trace && t->step > t->first_step)

@@ -147,6 +147,11 @@ void cvy_trainer_note_defaults(cvy_trainer *t);
 cvy_status cvy_trainer_check_scores(const cvy_trainer *t);
 /* Updates the best score and decides on early stopping. */
 void cvy_trainer_select(cvy_trainer *t, const cvy_scores *val);
+enum { CVY_EARLY_STOP_TEXT = 256 };
+/* Whether early stopping has ended the run before its last step, now or before a resume. If so, `text` says why. */
+int cvy_trainer_stopped_early(const cvy_trainer *t, char *text, size_t room);
+/* If it has, says so, and writes a line of metrics.jsonl if this process made the last step. */
+void cvy_trainer_say_early_stop(cvy_trainer *t);
 /* ---- train_flush.c: update modes that do not keep all weights up to date in every step ---- */
 /* Call it after the step of this number, counted from 0. It brings the weights up to date if the mode wants that
  * now. */
@@ -175,8 +180,10 @@ cvy_status cvy_trainer_save(cvy_trainer *t, int last);
 /* Starts the next stage of the save in progress. Call it when no rank is busy with that save. */
 cvy_status cvy_trainer_advance_save(cvy_trainer *t);
 cvy_status cvy_trainer_finish_save(cvy_trainer *t, int last);
-/* Says at the run's end what the saves have cost. */
+/* Says at the run's end what the saves have cost, if it is noticeable. */
 void cvy_trainer_say_saves(cvy_trainer *t);
+/* Whether saves that blocked a run of run_s for stall_s in all are worth a line. */
+int cvy_saves_are_noticeable(double stall_s, double run_s);
 
 /* Writes the last STATUS and closes the run folder. A new folder whose run did not begin is removed. */
 void cvy_trainer_end(cvy_trainer *t, cvy_status status);

@@ -47,7 +47,7 @@ cvy_status cvy_deferred_run(cvy_plan *plan, const cvy_pending *pending, cvy_step
 
 static int is_asked_for(const cvy_program_opts *opts)
 {
-    return opts->overlap_forward && opts->shards == 0; /* deterministic training rejects it */
+    return opts->overlap_forward && opts->shards == 0 && !opts->gradients_only; /* those modes reject it */
 }
 
 static cvy_status check(const cvy_program *p)

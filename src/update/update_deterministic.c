@@ -30,6 +30,7 @@ static int conflict(const cvy_program_opts *o, cvy_update_conflict *out)
         {o->update_mode != CVY_UPDATE_SYNC,
          {"update_mode", NULL, "adds gradients in another order: leave it out, which is sync"}},
         {o->overlap_forward, {"overlap_forward", "1", "is not built for it: leave it out"}},
+        {o->gradients_only, {"gradients_only", "1", "has no reduction to fix the order of: leave one of them out"}},
         {o->reduce_wire == CVY_DTYPE_BF16,
          {"reduce_wire", "bf16", "rounds the values that are sent, but not those that stay on a rank: take f32"}},
         {o->reduce && strcmp(o->reduce, "auto") != 0 && strcmp(o->reduce, "doubling") != 0,

@@ -46,6 +46,26 @@ fi
 has "$work/forward" mode '"forward"'
 has "$work/forward" loss_first null
 has "$work/forward" loss_last null
+# forward-backward: the work is that of a training step without the update, which is 8 operations for each of the 145578
+# weights here; no weight changes, so the loss stays; and nothing is sent.
+"$CONVOY" bench --model cifar-convnet --batch 4 --steps 2 --warmup 1 --threads 1 --json --mode forward-backward >"$work/half" || fail "forward-backward fails"
+has "$work/half" mode '"forward-backward"'
+has "$work/half" update '"none"'
+value() { sed "s/.*\"$2\": \([^,}]*\).*/\1/" "$1"; }
+awk -v all="$(value "$work/one" gflop)" -v half="$(value "$work/half" gflop)" 'BEGIN { d = all - half - 8e-9 * 145578; exit !(half > 0 && d * d < 1e-20) }' ||
+    fail "the work without update is $(value "$work/half" gflop) of $(value "$work/one" gflop) GFLOP"
+[ "$(value "$work/half" loss_first)" = "$(value "$work/one" loss_first)" ] || fail "another loss: $(cat "$work/half")"
+[ "$(value "$work/half" loss_last)" = "$(value "$work/half" loss_first)" ] || fail "the weights change: $(cat "$work/half")"
+# shellcheck disable=SC2086
+$MPIEXEC_N 2 "$CONVOY" bench --model cifar-convnet --batch 4 --steps 2 --warmup 1 --threads 1 --json --mode forward-backward >"$work/half2" || fail "forward-backward fails on two ranks"
+has "$work/half2" bytes_wire 0
+awk -v a="$(value "$work/half" loss_first)" -v b="$(value "$work/half2" loss_first)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-8) }' ||
+    fail "loss $(value "$work/half" loss_first) on one rank, $(value "$work/half2" loss_first) on two"
+awk -v all="$(value "$work/half2" images_per_s)" -v node="$(value "$work/half2" images_per_s_node)" -v rank="$(value "$work/half2" images_per_s_rank)" -v nodes="$(value "$work/half2" nodes)" \
+    'function near(a, b) { return (a / b - 1) ^ 2 < 1e-18 } BEGIN { exit !(nodes >= 1 && near(all, node * nodes) && near(all, rank * 2)) }' ||
+    fail "the shares of nodes and ranks: $(cat "$work/half2")"
+"$CONVOY" bench --model lenet --batch 8 --mode forward-backward --set deterministic=true --set batch_norm.group=shard >"$work/log" 2>&1 && fail "deterministic forward-backward is accepted"
+grep -q 'set deterministic to false' "$work/log" || fail "no advice: $(cat "$work/log")"
 "$CONVOY" bench --model lenet --batch 5 --steps 1 --warmup 1 --json >/dev/null || fail "one channel fails"
 "$CONVOY" bench --model linear --input 7 --classes 3 --batch 5 --steps 1 --dtype f64 --json >"$work/f64" || fail "f64 fails"
 has "$work/f64" dtype '"f64"'
@@ -55,6 +75,11 @@ has "$work/f64" parameters 24
 # next one is run.
 "$CONVOY" bench --model linear,lenet --batch 4,8 --steps 1 --json >"$work/list" || fail "a list fails"
 [ "$(sed 's/.*"model": "\([a-z]*\)", "batch": \([0-9]*\),.*/\1 \2/' "$work/list" | tr '\n' ';')" = 'linear 4;linear 8;lenet 4;lenet 8;' ] || fail "not the list: $(cat "$work/list")"
+"$CONVOY" bench --model linear --batch 4,8 --threads 1,2 --steps 1 --json >"$work/list" || fail "a list of threads fails"
+[ "$(sed 's/.*"batch": \([0-9]*\),.*"threads": \([0-9]*\),.*/\1 \2/' "$work/list" | tr '\n' ';')" = '4 1;8 1;4 2;8 2;' ] || fail "not the list of threads: $(cat "$work/list")"
+"$CONVOY" bench --model linear --batch 4 --threads 1,2 --steps 1 >"$work/list" || fail "a table of threads fails"
+[ "$(wc -l <"$work/list")" = 3 ] && grep -q '^linear  *4  *1x2 ' "$work/list" || fail "no row for each number of threads: $(cat "$work/list")"
+"$CONVOY" bench --model linear --threads 1,0 >"$work/log" 2>&1 && fail "no threads are accepted"
 "$CONVOY" bench --model cifar-convnet,no-such-net --batch 100000000,4 --steps 1 >"$work/table" 2>"$work/log" && fail "a network that fails in a list is no fault"
 grep -q "cifar-convnet, batch 100000000: cifar-convnet with a batch of 100000000 needs .* but .* are free: a batch of about [0-9]* would fit" "$work/log" || fail "memory: $(cat "$work/log")"
 grep -q "no network 'no-such-net'" "$work/log" || fail "an unknown network in a list is not named: $(cat "$work/log")"

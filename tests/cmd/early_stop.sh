@@ -10,15 +10,25 @@ state() { sed -n "s/.*\"$2\": *\([^,}]*\).*/\1/p" "$(find "$1/checkpoints" -path
 stopping() { patience=$1; shift; train --out stopped --set train.optimizer.lr=1e-12 --set "train.stop={metric: accuracy, patience: $patience}" --set train.epochs=50 "$@"; }
 stopping 2
 grep -Eq '^finished step [0-9]+ of 150' stopped/STATUS || fail "no early stop: $(cat stopped/STATUS)"
+why='early stop in epoch [0-9]* of 50: the validation accuracy has not become better than [0-9.e-]* for 2 epochs (train.stop)'
+grep -q "^$why\$" log || fail "the log does not say why it stopped: $(cat log)"
+grep -q "^finished step [0-9]* of 150 at [^ ]*: $why\$" stopped/STATUS || fail "STATUS does not say why: $(cat stopped/STATUS)"
+grep -q "^{\"kind\": \"early_stop\", .*\"metric\": \"accuracy\", .*\"text\": \"$why\"}" stopped/metrics.jsonl || fail "metrics.jsonl does not say why: $(tail -n 3 stopped/metrics.jsonl)"
+grep -q "It ended at step [0-9]* of 150: $why" stopped/report.html || fail "the report does not say why"
 contains log '; validation loss ' || fail "the log has no validation loss: $(cat log)"
 at=$(sed 's/^finished step \([0-9]*\) .*/\1/' stopped/STATUS)
 lines=$(wc -l <stopped/metrics.jsonl)
 [ "$at" -lt 100 ] || fail "stopped late: $(cat stopped/STATUS)"
 stopping 2 --resume
 grep -q "^finished step $at of 150" stopped/STATUS || fail "a run that stopped early trains on: $(cat stopped/STATUS)"
+grep -q "^finished step $at of 150 at [^ ]*: $why\$" stopped/STATUS || fail "after a resume STATUS does not say why: $(cat stopped/STATUS)"
 [ "$(wc -l <stopped/metrics.jsonl)" = "$lines" ] || fail "a resume with nothing to do writes: $(tail -n 2 stopped/metrics.jsonl)"
 stopping 4 --resume
 grep -q "^finished step $((at + 6)) of 150" stopped/STATUS || fail "two more epochs of patience are not two more epochs: $(cat stopped/STATUS), behind $at"
+
+# A run that comes to its last step did not stop early, although its patience ends there.
+train --out last --set train.optimizer.lr=1e-12 --set 'train.stop={metric: accuracy, patience: 2}' --set train.epochs=3
+grep -q '^finished step 9 of 9 at [^ ]*$' last/STATUS && ! grep -q 'early' log last/metrics.jsonl last/report.html || fail "the last step counts as an early stop: $(cat last/STATUS log)"
 
 # The best set: if a run was killed before it marked the set, the resumed run marks it. Another metric starts again
 # without a best set, and so does patience.

@@ -16,6 +16,11 @@ END
 # precise: if rounding leaves a gradient of zero slightly above zero, Adam makes a whole step of it
 "$CONVOY" train job.yaml --threads 1 --out one --progress plain >log 2>&1 || fail "train fails: $(cat log)"
 grep -q '^done after 14 steps' log || fail "no closing line: $(cat log)"
+# The cost of checkpoints is summed up only if they blocked training for a second.
+stall=$(tr ',{}' '\n' <one/metrics.jsonl | awk '/"seconds_stall"/ { s += $2 } END { print s + 0 }')
+if awk -v s="$stall" 'BEGIN { exit !(s < 1) }'; then
+    grep -q 'Young and Daly' log && fail "a short run ends with a line about checkpoints: $(cat log)"
+fi
 # A training alone on a terminal has a live line, which each new one erases, whatever MPI_Init has put into the
 # environment.
 if command -v script >/dev/null; then

@@ -37,7 +37,8 @@
     X("deterministic", "true", shards = 8)                                                                             \
     X("deterministic_shards", "16", shards = 16)                                                                       \
     X("plan_file", "plan.json", plan_file = "plan.json")                                                               \
-    X("share_weights", "true", share_weights = 1)
+    X("share_weights", "true", share_weights = 1)                                                                      \
+    X("gradients_only", "true", gradients_only = 1)
 
 #define ROW(name, value, assignment) {name, value},
 static const struct {
@@ -61,7 +62,7 @@ static int same(const cvy_program_opts *a, const cvy_program_opts *b)
            same_text(a->wisdom, b->wisdom) && a->memory_limit == b->memory_limit && a->update_mode == b->update_mode &&
            a->update_servers == b->update_servers && a->update_staleness == b->update_staleness &&
            a->clock_scale == b->clock_scale && a->clock_noise == b->clock_noise &&
-           a->reduce_blocking == b->reduce_blocking && a->shards == b->shards;
+           a->reduce_blocking == b->reduce_blocking && a->shards == b->shards && a->gradients_only == b->gradients_only;
 }
 
 #define CHECK_ONE(name, value, assignment)                                                                             \

@@ -34,10 +34,15 @@ static void test_json(void)
     cvy_text_release(&text);
     r.predicted_ms = 2.5;
     r.deterministic_shards = 4;
-    r.by_clock = r.forward = 1;
+    r.by_clock = 1;
+    r.mode = CVY_BENCH_FORWARD;
     EXPECT_OK(cvy_bench_result_json(&r, &text));
     EXPECT(strstr(text, "\"predicted_ms\": 2.5}") && strstr(text, "\"deterministic_shards\": 4, \"kernels\": \"clock"));
-    EXPECT(strstr(text, "\"mode\": \"forward\"") != NULL);
+    EXPECT(strstr(text, "\"mode\": \"forward\",") != NULL);
+    cvy_text_release(&text);
+    r.mode = CVY_BENCH_FORWARD_BACKWARD;
+    EXPECT_OK(cvy_bench_result_json(&r, &text));
+    EXPECT(strstr(text, "\"mode\": \"forward-backward\",") != NULL);
     cvy_text_release(&text);
 }
 

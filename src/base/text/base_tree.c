@@ -229,6 +229,26 @@ static int parse_number(const char *text, double *out)
     return 0;
 }
 
+const char *cvy_tree_text_at(const cvy_tree *map, const char *path)
+{
+    const cvy_tree *at = cvy_tree_at(map, path);
+    return at && at->kind == CVY_TREE_SCALAR && at->text && at->text[0] ? at->text : NULL;
+}
+
+double cvy_tree_real_or_nan(const cvy_tree *node)
+{
+    char *end = NULL;
+    if (!node || node->kind != CVY_TREE_SCALAR || !node->text)
+        return NAN;
+    const double x = strtod(node->text, &end);
+    return end == node->text || *end ? NAN : x;
+}
+
+double cvy_tree_real_at(const cvy_tree *map, const char *path)
+{
+    return cvy_tree_real_or_nan(cvy_tree_at(map, path));
+}
+
 cvy_status cvy_text_real(const char *text, double *out)
 {
     CVY_CHECK(parse_number(text, out), CVY_E_ARGUMENT, "expected a number, got \"%s\"", text ? text : "");

@@ -34,6 +34,10 @@ cvy_tree *cvy_tree_get(const cvy_tree *map, const char *key);
 const cvy_tree *cvy_tree_at(const cvy_tree *map, const char *path);
 /* Whether there is no value: no node, an empty document, or a plain `key:`, `~` or `null`. */
 int cvy_tree_is_null(const cvy_tree *node);
+/* For files that may be damaged: the value at a path, such as "network.area". */
+const char *cvy_tree_text_at(const cvy_tree *map, const char *path); /* NULL if absent, empty or not a scalar */
+double cvy_tree_real_at(const cvy_tree *map, const char *path);      /* NaN if absent or not a number */
+double cvy_tree_real_or_nan(const cvy_tree *node);
 /* Builders, for defaults and --set: an empty map, and a scalar. cvy_tree_set replaces or adds a value; with the path
  * "a.b.c" it creates the maps on the way. */
 cvy_status cvy_tree_new_map(cvy_pool *pool, const char *file, cvy_tree **out);

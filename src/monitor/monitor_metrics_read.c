@@ -1,15 +1,18 @@
 /*
- * report_read.c: reads metrics.jsonl into two tables of numbers, one for steps and one for epochs.
+ * monitor_metrics_read.c: reads metrics.jsonl into two tables of numbers, one for steps and one for epochs.
  *
  * A run of a million steps has a million lines, so this is a scanner for flat JSON objects and builds no tree. A line
  * that cannot be parsed (the last one of a killed run) is skipped. A run may append lines while this reads.
  */
+#include "monitor/monitor_metrics_read.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base_file.h"
-#include "report/report.h"
+#include "base/base_mem.h"
 
 #define METRICS_BYTES_MAX ((size_t)1 << 30)
 #define PAIRS_MAX CVY_FRAME_COLUMNS
@@ -186,6 +189,22 @@ void cvy_frame_free(cvy_frame *frame)
     for (int i = 0; i < frame->ncol; i++)
         cvy_mem_free(&frame->at[i]);
     memset(frame, 0, sizeof *frame);
+}
+
+/* A logged step has the rate since the step logged before it. Rows without a number of samples count as equal. */
+double cvy_frame_speed(const cvy_frame *steps)
+{
+    const double *rate = cvy_frame_column(steps, "images_per_s"), *at = cvy_frame_column(steps, "samples");
+    double samples = 0, seconds = 0, before = 0;
+    for (int64_t i = 0; rate && i < steps->nrow; i++) {
+        const double n = at ? at[i] - before : 1;
+        before = at && isfinite(at[i]) ? at[i] : before;
+        if (!(n > 0) || !(rate[i] > 0) || !isfinite(n / rate[i]))
+            continue;
+        samples += n;
+        seconds += n / rate[i];
+    }
+    return seconds > 0 ? samples / seconds : NAN;
 }
 
 const double *cvy_frame_column(const cvy_frame *frame, const char *name)
