@@ -96,7 +96,7 @@ static void test_same_as_predict(void)
     int64_t step = 0;
     EXPECT_OK(cvy_run_predict(context, &ask));
     if (is_root())
-        EXPECT_OK(cvy_run_export("run", NULL, "model.safetensors", &step, NULL));
+        EXPECT_OK(cvy_run_export("run", NULL, "model.safetensors", 0, &step, NULL));
     MPI_Barrier(MPI_COMM_WORLD);
     read_predictions("p.npy", predicted[0], SAMPLES * CLASSES);
     const char *const target[] = {"run", "run/checkpoints/step-00000006/", "model.safetensors"};
