@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: asan
 # predict_pictures.sh: one picture, a list and a pattern of pictures are answered by file, class and probability; colours
-# are those of the training.
+# are those of the training; `convoy test` names the files of its worst pictures, and the report shows the names.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 "$CONVOY" convert '{format: pictures, samples: 24, classes: 3, size: 24, noise: 0}' set --format folder >log 2>&1 || {
@@ -39,4 +39,10 @@ refused 'no such file' "$CONVOY" predict run --data dog.png --out x.csv
 "$CONVOY" predict grey --threads 1 --data cat.png --out grey.csv >log 2>&1 || fail "a grey network: $(cat log)"
 echo "convoy" >notes.png
 refused 'notes.png' "$CONVOY" predict run --data notes.png --out x.csv
+
+"$CONVOY" test run --threads 1 >log 2>&1 || fail "test fails: $(cat log)"
+name=$(tr '{' '\n' <run/test.json | sed -n 's/.*"sample": [0-9]*, "name": "\([^"]*\)", "truth".*/\1/p' | head -n 1)
+[ -f "$name" ] || fail "the worst picture is not named by a file: '$name'"
+"$CONVOY" report run >log 2>&1 || fail "report fails: $(cat log)"
+grep -q "<span title=\"$name\">${name##*/}</span>" run/report.html || fail "the report does not show $name"
 exit $failed
