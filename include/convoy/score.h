@@ -47,7 +47,8 @@ CVY_SIZED_STRUCT(cvy_test_result)
  * cvy_run_test - score a trained network on labelled data
  * @target: a run folder (its best checkpoint, or its newest if none is recorded as the best) or a .safetensors file
  * @job: the job of a .safetensors file; NULL for a run folder
- * @data: a data source (a path or a YAML map); NULL: the job's data.test
+ * @data: a data source (a path or a YAML map); a path, also in a list, is read with the reader's options of the job's
+ *        data.test or data.train; NULL: the job's data.test
  * @result_out: written on rank 0; emptied on others
  *
  * The scores of a run folder are also written to its test.json. Collective: yes. Errors: as cvy_run_train(), and
