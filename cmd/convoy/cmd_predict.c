@@ -2,7 +2,7 @@
 #include "cmd.h"
 
 typedef struct verb_options {
-    const char *data, *out, *job;
+    const char *data, *out, *job, *outputs;
     int probabilities, classes, header, names;
     int64_t top;
     cmd_sets sets;
@@ -22,6 +22,7 @@ static int predict(const cmd_line *line, cvy_context *context, void *user)
     request.top = o->top;
     request.header = o->header;
     request.names = o->names;
+    request.outputs = o->outputs;
     request.what = o->classes || o->top ? CVY_PREDICT_CLASSES
                    : o->probabilities   ? CVY_PREDICT_PROBABILITIES
                                         : CVY_PREDICT_OUTPUTS;
@@ -40,21 +41,27 @@ static int run(const cmd_line *line)
     }
     if (!o->data || !o->out || (o->sets.count && !o->job)) {
         cmd_error(o->data && o->out ? "--set overrides keys of a job file: give --job too"
-                                    : "--data SOURCE and --out FILE.npy or FILE.csv are needed");
+                                    : "--data SOURCE and --out FILE.csv, .npy or .h5 are needed");
         return CMD_EXIT_USAGE;
     }
     return cmd_on_ranks(line, &o->ranks, predict, NULL);
 }
 
 static const cmd_option options[] = {
-    {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data), "a path, or a map {path: ..., format: ...}; labels are not needed"},
+    {"--data", "SOURCE", CMD_TEXT, CMD_FIELD(data),
+     "a path, read as the training data were; a list [a.jpg, b.jpg]; or a map {path: ..., format: ...}; labels are not "
+     "needed"},
     {"--out", "FILE", CMD_TEXT, CMD_FIELD(out),
-     "FILE.npy (f32 [N, shape of an output]) or FILE.csv, a row for each sample in the order of the data"},
+     "FILE.csv, FILE.npy (f32 [N, shape of an output]) or FILE.h5 (a data set for each output), a row for each sample "
+     "in the order of the data"},
+    {"--outputs", "A,B", CMD_TEXT, CMD_FIELD(outputs),
+     "the layers whose outputs are written; the network's main output if not given"},
     {"--probabilities", NULL, CMD_FLAG, CMD_FIELD(probabilities), "the probability of each class, instead of logits"},
     {"--classes", NULL, CMD_FLAG, CMD_FIELD(classes),
-     "the most probable class: its name and probability in a .csv file, its number (i32) in a .npy file"},
+     "the most probable class: its name and probability in a .csv file, its number (i32) in a .npy file, both in .h5"},
     {"--top", "K", CMD_NUMBER, CMD_FIELD(top), "the K most probable classes, the best first"},
-    {"--names", NULL, CMD_FLAG, CMD_FIELD(names), "the first column of a .csv file says which sample it is"},
+    {"--names", NULL, CMD_FLAG, CMD_FIELD(names),
+     "the first column of a .csv file, or the data set sample of a .h5 file, says which sample it is"},
     {"--header", NULL, CMD_FLAG, CMD_FIELD(header), "the first line of a .csv file has the names of the columns"},
     {"--job", "JOB.yaml", CMD_TEXT, CMD_FIELD(job),
      "the job of weights from another program; a run and a file of `convoy export` have their own"},
@@ -66,7 +73,7 @@ static const cmd_option options[] = {
 
 const cmd_verb cmd_predict = {
     .name = "predict",
-    .arguments = "RUN|CHECKPOINT|WEIGHTS.safetensors --data SOURCE --out FILE.npy|FILE.csv",
+    .arguments = "RUN|CHECKPOINT|WEIGHTS.safetensors --data SOURCE --out FILE.csv|.npy|.h5",
     .summary = "writes a trained network's output for each sample",
     .options = options,
     .options_size = sizeof(verb_options),

@@ -54,15 +54,16 @@ CVY_API CVY_MUST_CHECK cvy_status cvy_run_convert(cvy_context *context, const cv
  * cvy_run_export - write a run's weights and running statistics as one safetensors file, after checking the checkpoint
  * @run: the run folder
  * @which: "best", "step-1234", or NULL: the best one if one is recorded, else the newest valid one
- * @out: the file; it must not exist
+ * @out: the file; it is written whole or not at all
+ * @replace: 1: if the file exists already, it is replaced; 0: that is an error
  * @step_out: the training step of the checkpoint
  * @notes_out: a line for each newer checkpoint that is damaged and was skipped, or NULL; the caller releases it
  *             with cvy_text_release(). May be NULL itself
  *
  * Collective: no. Errors: CVY_E_IO (no such checkpoint; @out exists), CVY_E_FORMAT (damaged), CVY_E_MEMORY.
  */
-CVY_API CVY_MUST_CHECK cvy_status cvy_run_export(const char *run, const char *which, const char *out, int64_t *step_out,
-                                                 char **notes_out);
+CVY_API CVY_MUST_CHECK cvy_status cvy_run_export(const char *run, const char *which, const char *out, int replace,
+                                                 int64_t *step_out, char **notes_out);
 
 /** The data formats that this build reads and writes: two lines, "reads" and "writes", each followed by names. The
  * caller releases the text with cvy_text_release(). Collective: no. Errors: CVY_E_MEMORY. */

@@ -47,7 +47,7 @@ typedef struct cvy_network_about {
     const char *name;
     /** Training steps of the weights; -1: not known. */
     int64_t step;
-    /** Number of weights. */
+    /** Number of weights on which the outputs depend. */
     int64_t parameters;
     /** Number of classes; 0: the outputs are numbers. */
     int64_t classes;
@@ -89,7 +89,8 @@ typedef struct cvy_network_out {
  * @opts: NULL for the defaults
  * @network_out: the network; the caller destroys it
  *
- * Reads the weights and plans the network for a few batch sizes up to opts.batch. A checkpoint is checked first.
+ * Reads the weights and plans the network for a few batch sizes up to opts.batch. Layers on which no output depends,
+ * such as those that only lead to a loss, are left out. A checkpoint is checked first.
  * Collective: no. Errors: CVY_E_ARGUMENT, CVY_E_IO (nothing there), CVY_E_FORMAT (damaged, or no network),
  * CVY_E_CONFIG (the job), CVY_E_SHAPE (weights of another network), CVY_E_UNSUPPORTED, CVY_E_MEMORY.
  */

@@ -56,7 +56,8 @@ CVY_SIZED_STRUCT(cvy_test_result)
  * cvy_run_test - score a trained network on labelled data
  * @target: a run folder (its best checkpoint, or its newest if none is recorded as the best) or a .safetensors file
  * @job: the job of a .safetensors file; NULL for a run folder
- * @data: a data source (a path or a YAML map); NULL: the job's data.test
+ * @data: a data source (a path or a YAML map); a path, also in a list, is read with the reader's options of the job's
+ *        data.test or data.train; NULL: the job's data.test
  * @result_out: written on rank 0; emptied on others
  *
  * The scores of a run folder are also written to its test.json. Collective: yes. Errors: as cvy_run_train(), and
@@ -88,7 +89,7 @@ typedef enum cvy_predict_what {
     /** The probability of each class: the softmax of the outputs, or the sigmoid of a single output. */
     CVY_PREDICT_PROBABILITIES,
     /** The most probable classes, the best first. A .csv file has their names and probabilities, a .npy file their
-     * numbers. */
+     * numbers, a .h5 file numbers and probabilities. */
     CVY_PREDICT_CLASSES
 } cvy_predict_what;
 
@@ -99,18 +100,23 @@ typedef struct cvy_predict_request {
     const char *target;
     /** The job of weights from another program; NULL: the one that the files hold. */
     const cvy_job_source *job;
-    /** A data source, a path or a YAML map; labels are not needed; required. */
+    /** A data source, a path or a YAML map; labels are not needed; required. A path, also in a list, is read with the
+     * reader's options of the network's data.train (names of data sets, columns, shapes). */
     const char *data;
-    /** The file: .npy, little-endian f32 [samples, shape of an output] or, for classes, i32 [samples, top]; or .csv, a
-     * line for each sample. Required; written on rank 0, whole or not at all. */
+    /** The file, by its ending: .csv, a line for each sample; .npy, little-endian f32 [samples, shape of an output] or,
+     * for classes, i32 [samples, top]; .h5, the same arrays as data sets with the names of the outputs. Required;
+     * written on rank 0, whole or not at all. */
     const char *out;
     cvy_predict_what what;
     /** Number of classes that are written for each sample, with CVY_PREDICT_CLASSES; 0: 1. */
     int64_t top;
     /** 1: the first line of a .csv file has the names of the columns. */
     int header;
-    /** 1: the first column of a .csv file says which sample it is: file and record, as messages name it. */
+    /** 1: the first column of a .csv file, or the data set `sample` of a .h5 file, says which sample it is: file and
+     * record, as messages name it. Without it a .h5 file has the numbers of the samples. */
     int names;
+    /** "layer1, layer2": the layers whose outputs are written; NULL: the network's main output. */
+    const char *outputs;
 } cvy_predict_request;
 CVY_SIZED_STRUCT(cvy_predict_request)
 

@@ -183,6 +183,74 @@ cvy_status cvy_model_addf(cvy_model *m, const char *op, const char *name, const 
     return cvy_model_add(m, op, name, options, from);
 }
 
+/* ---- a part of it ---- */
+
+/* Whether "a, b" has this name. */
+static int names_it(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; *(at += strspn(at, ", \t\n"));) {
+        const size_t n = strcspn(at, ", \t\n");
+        if (n == length && memcmp(at, name, n) == 0)
+            return 1;
+        at += n;
+    }
+    return 0;
+}
+
+static int is_read(const cvy_model *m, const char *name)
+{
+    for (int i = 0; i < m->nlayer; i++)
+        for (int k = 0; k < m->layer[i].nfrom; k++)
+            if (strcmp(m->layer[i].from[k], name) == 0)
+                return 1;
+    return 0;
+}
+
+/* A layer is needed if it is an output, or a source of a needed layer, which comes after it. */
+static void find_needed(const cvy_model *m, const char *outputs, uint8_t *is_needed)
+{
+    for (int i = m->nlayer - 1; i >= 0; i--) {
+        is_needed[i] |= (uint8_t)names_it(outputs, m->layer[i].output);
+        for (int k = 0; is_needed[i] && k < m->layer[i].nfrom; k++) {
+            const int at = cvy_index_find(&m->layer_at, m->layer[i].from[k]);
+            if (at >= 0)
+                is_needed[at] = 1;
+        }
+    }
+}
+
+cvy_status cvy_model_keep(cvy_model *m, const char *outputs)
+{
+    uint8_t *is_needed = NULL;
+    cvy_index index = {0};
+    cvy_status status = CVY_OK;
+    int nlayer = 0, ninput = 0;
+    outputs = outputs ? outputs : cvy_model_output(m);
+    CVY_TRY(cvy_mem_alloc((size_t)m->nlayer + 1, &is_needed));
+    if (outputs)
+        find_needed(m, outputs, is_needed);
+    for (int i = 0, to = 0; i < m->nlayer; i++)
+        if (is_needed[i])
+            CVY_TRY_OUT(cvy_index_add(&index, m->layer[i].output, to++));
+    for (int i = 0; i < m->nlayer; i++)
+        if (is_needed[i])
+            m->layer[nlayer++] = m->layer[i];
+    m->nlayer = nlayer;
+    m->naux = 0;
+    cvy_index_free(&m->layer_at);
+    m->layer_at = index;
+    index = (cvy_index){0};
+    for (int i = 0; i < m->ninput; i++)
+        if (is_read(m, m->input[i].name) || (outputs && names_it(outputs, m->input[i].name)))
+            m->input[ninput++] = m->input[i];
+    m->ninput = ninput;
+out:
+    cvy_index_free(&index);
+    cvy_mem_free(&is_needed);
+    return status;
+}
+
 /* ---- a graph of it ---- */
 
 /* The value of a layer's output or of an input in the graph. value: the output of each layer. */

@@ -51,6 +51,9 @@ cvy_status cvy_model_add_tree(cvy_model *m, const cvy_op_def *op, const char *na
                               const char *output, char *const *from, int nfrom);
 /* Finds the operator of a layer; for an unknown one, the message has the nearest name. */
 cvy_status cvy_model_find_layer(const char *name, const cvy_op_def **out);
+/* Keeps only the layers and inputs on which these outputs depend, for a network that is applied and not trained: layers
+ * that only lead to a loss would ask for targets. outputs: "a, b"; NULL: the main output. Unknown names are ignored. */
+cvy_status cvy_model_keep(cvy_model *m, const char *outputs);
 /* Name of the output of the layer that was added last. */
 const char *cvy_model_last(const cvy_model *m);
 /* Makes the graph of the model for a batch. wanted: names of layers or inputs whose values the caller needs (losses,

@@ -548,14 +548,24 @@ void *cvy_plan_find(const cvy_plan *plan, const char *value_name, int micro)
     return cvy_plan_find_part(plan, value_name, micro);
 }
 
+/* The value whose memory a view shares. No instruction writes a view. */
+static const cvy_value *source_of_view(const cvy_value *v)
+{
+    while (v && v->producer && (v->producer->op->flags & CVY_OP_VIEW))
+        v = v->producer->src[0];
+    return v;
+}
+
 void *cvy_plan_find_part(const cvy_plan *plan, const char *value_name, int micro)
 {
+    const cvy_value *wanted = source_of_view(cvy_graph_find(plan->lowered[micro]->graph, value_name));
+    const char *name = wanted ? wanted->name : value_name;
     /* It searches from the end: if a reorder has made a plain copy of an output, that copy is wanted. */
     for (int i = plan->ninstr - 1; i >= 0; i--) {
         const cvy_instr *instr = &plan->instr[i];
         for (int d = 0; instr->micro == micro && d < instr->ndst; d++) {
             const cvy_buffer *b = instr->dst_buffer[d] >= 0 ? &plan->buffer[instr->dst_buffer[d]] : NULL;
-            if (b && b->value && b->value->is_output && strcmp(b->value->name, value_name) == 0)
+            if (b && b->value && b->value->is_output && strcmp(b->value->name, name) == 0)
                 return host_copy(plan, b);
         }
     }

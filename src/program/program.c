@@ -418,7 +418,11 @@ cvy_status cvy_program_output(const cvy_program *p, int task, const char *layer,
         if (!v)
             continue;
         cvy_program_gather_output(s, i);
-        *data_out = s->output[i].gathered ? s->output[i].gathered : cvy_plan_find(s->plan, s->output[i].value, 0);
+        const void *data =
+            s->output[i].gathered ? s->output[i].gathered : cvy_plan_find(s->plan, s->output[i].value, 0);
+        CVY_CHECK(data || s->plan->rows == 0, CVY_E_UNSUPPORTED,
+                  "output '%s' is an input of the step: no layer computes it", layer);
+        *data_out = data;
         if (shape_out) {
             *shape_out = v->shape;
             shape_out->dim[0] = s->nmicro > 1 && v->shape.ndim > 0 ? s->plan->rows : v->shape.dim[0];

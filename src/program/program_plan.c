@@ -55,6 +55,14 @@ static cvy_batch batch_of(const cvy_program *p, const cvy_program_task *s, int m
 
 /* ---- one graph ---- */
 
+/* The caller will read the value after the step. A view has no memory of its own, so its source is kept, too. */
+static void keep_output(cvy_value *v)
+{
+    v->is_output = 1;
+    if (v->producer && (v->producer->op->flags & CVY_OP_VIEW))
+        keep_output(v->producer->src[0]);
+}
+
 static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *const *losses, cvy_value *const *outputs)
 {
     for (int i = 0; i < s->nloss; i++) {
@@ -63,7 +71,7 @@ static cvy_status note_names(cvy_program *p, cvy_program_task *s, cvy_value *con
             CVY_TRY(cvy_pool_strdup(p->pool, losses[i]->name, &s->loss[i].value));
     }
     for (int i = 0; i < s->noutput; i++) {
-        outputs[i]->is_output = 1;
+        keep_output(outputs[i]);
         if (!s->output[i].value)
             CVY_TRY(cvy_pool_strdup(p->pool, outputs[i]->name, &s->output[i].value));
     }

@@ -27,13 +27,18 @@
  *      "classes": ["cat", ..], "positive": "signal",
  *      "roc": {"fpr": [..], "tpr": [..]},
  *      "confusion": [[..], ..],
- *      "mistakes": [{"sample": 17, "truth": "cat", "answer": "dog", "share": 0.98,
+ *      "mistakes": [{"sample": 17, "name": "test/cat/17.jpg", "truth": "cat", "answer": "dog", "share": 0.98,
  *                    "picture": "data:image/png;base64,.."}, ..],
  *      "regression": [{"name": "u", "unit": "m/s", "truth": [..], "prediction": [..],
- *                      "rmse": .., "mae": .., "r2": ..}]}
+ *                      "rmse": .., "mae": .., "r2": ..}],
+ *      "fields": [{"field": "y[0]", "kind": "worst", "sample": 17, "name": "flow.h5, row 17", "rmse": 0.1,
+ *                  "low": -1.2, "high": 3.4, "spread": 0.5,
+ *                  "truth": "data:image/png;base64,..", "prediction": .., "difference": ..}, ..]}
  *
  * The metric auc writes "roc", and balanced_accuracy writes "confusion", which has a row for each true class.
- * "mistakes" are the worst samples, the worst one first. The details of metrics are members of the top level. The
+ * "mistakes" are the worst samples, the worst one first; "name" says where a sample is stored. "fields" are maps of
+ * targets with two or more axes: the colours of truth and prediction go from low to high, those of the difference from
+ * -spread to spread (score_fields.c). The details of metrics are members of the top level. The
  * writer should thin curves of more than some thousand points.
  *
  * analysis.json, which any program may write that compares the network with other methods on the test data, as
@@ -80,6 +85,7 @@ cvy_status cvy_report_read(cvy_report *r);
 void cvy_report_head(cvy_report *r);
 void cvy_report_training(cvy_report *r);
 void cvy_report_test(cvy_report *r);
+void cvy_report_fields(cvy_report *r); /* a part of the test's section */
 void cvy_report_network(cvy_report *r);
 void cvy_report_foot(cvy_report *r);
 
@@ -90,6 +96,11 @@ void cvy_page_end(cvy_text *html);
 const char *cvy_report_model(const cvy_report *r); /* the model's name in the job; NULL if unknown */
 double cvy_report_area(const cvy_report *r);       /* area under the ROC curve: network.area, else the metric auc */
 void cvy_html_escape(cvy_text *html, const char *text);
+/* Writes an image of test.json, if it is a PNG, and refuses any other address. */
+void cvy_html_picture(cvy_text *html, const char *picture, const char *alt);
+/* Writes what comes behind the last slash of a sample's name, with the whole name as a tooltip; without a name, the
+ * sample's number. */
+void cvy_html_sample(cvy_text *html, const cvy_tree *sample);
 /* Formats with `digits` significant digits: 12345.6 -> "12,300", 0.000123 -> "1.23e-4". */
 typedef struct {
     char at[40];

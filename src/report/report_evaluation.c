@@ -213,18 +213,14 @@ static void worst_pictures(cvy_report *r)
         if (!truth || !answer)
             continue;
         cvy_text_add(&r->html, "<figure>");
-        if (picture && strncmp(picture, "data:image/png;base64,", 22) == 0) {
-            cvy_text_add(&r->html, "<img alt=\"\" src=\"");
-            cvy_html_escape(&r->html, picture);
-            cvy_text_add(&r->html, "\">");
-        }
+        cvy_html_picture(&r->html, picture, "");
         cvy_text_add(&r->html, "<figcaption>");
         cvy_html_escape(&r->html, truth);
         cvy_text_add(&r->html, " taken for ");
         cvy_html_escape(&r->html, answer);
-        cvy_text_add(&r->html, ", %s<br>sample %s</figcaption></figure>\n",
-                     cvy_number_percent(cvy_tree_real_at(m, "share")).at,
-                     cvy_number_count(cvy_tree_real_at(m, "sample")).at);
+        cvy_text_add(&r->html, ", %s", cvy_number_percent(cvy_tree_real_at(m, "share")).at);
+        cvy_html_sample(&r->html, m);
+        cvy_text_add(&r->html, "</figcaption></figure>\n");
     }
     cvy_text_add(&r->html, "</div>\n");
 }
@@ -427,6 +423,7 @@ void cvy_report_test(cvy_report *r)
     scores(r, &matrix);
     cvy_text_add(&r->html, "</div>\n");
     worst_pictures(r);
+    cvy_report_fields(r);
     if (histograms && histograms->kind == CVY_TREE_LIST && histograms->count > 0) {
         cvy_text_add(&r->html,
                      "<h3>Features of the test events, each class by its own sum</h3>\n<div class=\"charts\">\n");

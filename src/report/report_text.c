@@ -40,6 +40,31 @@ void cvy_html_escape(cvy_text *html, const char *text)
     }
 }
 
+void cvy_html_picture(cvy_text *html, const char *picture, const char *alt)
+{
+    if (!picture || strncmp(picture, "data:image/png;base64,", 22) != 0)
+        return;
+    cvy_text_add(html, "<img alt=\"");
+    cvy_html_escape(html, alt);
+    cvy_text_add(html, "\" src=\"");
+    cvy_html_escape(html, picture);
+    cvy_text_add(html, "\"/>");
+}
+
+void cvy_html_sample(cvy_text *html, const cvy_tree *sample)
+{
+    const char *name = cvy_tree_text_at(sample, "name"), *slash = name ? strrchr(name, '/') : NULL;
+    if (!name) {
+        cvy_text_add(html, "<span>sample %s</span>", cvy_number_count(cvy_tree_real_at(sample, "sample")).at);
+        return;
+    }
+    cvy_text_add(html, "<span title=\"");
+    cvy_html_escape(html, name);
+    cvy_text_add(html, "\">");
+    cvy_html_escape(html, slash && slash[1] ? slash + 1 : name);
+    cvy_text_add(html, "</span>");
+}
+
 /* ---- numbers ---- */
 
 static void add_separators(char *text, size_t room)

@@ -8,6 +8,7 @@
 
 #include "base/base_file.h"
 #include "monitor/monitor_run_layout.h"
+#include "score/score_fields.h"
 #include "score/score_result.h"
 #include "score/score_run.h"
 #include "score/score_worst.h"
@@ -49,25 +50,59 @@ static void add_classes(const cvy_scoring *s, cvy_json *json)
         cvy_json_string(json, "positive", s->class_name[1]);
 }
 
-/* Adds points of truth against prediction for each output, thinned evenly. */
-static void add_regression(const cvy_scoring *s, const struct collected *c, int64_t output_elems, cvy_json *json)
+/* Adds points of truth against prediction: every `stride`th of the `width` numbers from `first` on of all rows. */
+static void add_points(const struct collected *c, const char *name, int64_t first, int64_t width, int64_t stride,
+                       cvy_json *json)
 {
-    const int64_t stride = CVY_MAX(1, c->n / SCATTER_MAX), count = CVY_MIN(output_elems, 8);
+    const int64_t elems = c->row_elems / 2;
+    cvy_json_open(json, NULL, '{');
+    cvy_json_string(json, "name", name);
+    for (int which = 0; which < 2; which++) {
+        cvy_json_open(json, which ? "prediction" : "truth", '[');
+        for (int64_t i = 0; i < c->n * width; i += stride)
+            cvy_json_real(json, NULL, c->rows[i / width * c->row_elems + (which ? 0 : elems) + first + i % width]);
+        cvy_json_close(json, ']');
+    }
+    cvy_json_close(json, '}');
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The points of a field are thinned by a stride without a common divisor with its size, so that they are not all from
+ * the same columns. */
+static void add_field_points(const struct collected *c, const cvy_fields *f, cvy_json *json)
+{
+    char name[32];
+    int64_t stride = CVY_MAX(1, c->n * f->stride / SCATTER_MAX);
+    while (common_divisor(stride, f->stride) > 1)
+        stride++;
+    for (int64_t k = 0; k < CVY_MIN(f->channels, 8); k++) {
+        cvy_fields_name(f, k, name, sizeof name);
+        add_points(c, name, k * f->stride, f->stride, stride, json);
+    }
+}
+
+/* Adds points of truth against prediction, for each output or each channel of a field, thinned evenly. */
+static void add_regression(const cvy_scoring *s, const struct collected *c, int64_t output_elems,
+                           const cvy_fields *fields, cvy_json *json)
+{
     if (s->nclasses > 0 || c->row_elems != 2 * output_elems)
         return;
     cvy_json_open(json, "regression", '[');
-    for (int64_t k = 0; k < count; k++) {
+    if (fields)
+        add_field_points(c, fields, json);
+    for (int64_t k = 0; !fields && k < CVY_MIN(output_elems, 8); k++) {
         char name[24];
         snprintf(name, sizeof name, "y%lld", (long long)k);
-        cvy_json_open(json, NULL, '{');
-        cvy_json_string(json, "name", name);
-        for (int which = 0; which < 2; which++) {
-            cvy_json_open(json, which ? "prediction" : "truth", '[');
-            for (int64_t i = 0; i < c->n; i += stride)
-                cvy_json_real(json, NULL, c->rows[i * c->row_elems + (which ? k : output_elems + k)]);
-            cvy_json_close(json, ']');
-        }
-        cvy_json_close(json, '}');
+        add_points(c, name, k, 1, CVY_MAX(1, c->n / SCATTER_MAX), json);
     }
     cvy_json_close(json, ']');
 }
@@ -89,8 +124,12 @@ static void add_scores(const cvy_scoring *s, const cvy_scores *scores, cvy_json 
 static cvy_status finish(cvy_scoring *s, const cvy_scores *scores, const struct collected *c, int64_t output_elems,
                          cvy_json *json, char **json_out)
 {
+    cvy_fields fields;
+    const int has_fields = cvy_fields_find(s, output_elems, &fields) && c->row_elems == 2 * output_elems;
     add_scores(s, scores, json);
-    add_regression(s, c, output_elems, json);
+    add_regression(s, c, output_elems, has_fields ? &fields : NULL, json);
+    if (has_fields)
+        CVY_TRY(cvy_fields_add(s, &fields, c->rows, c->n, json));
     CVY_TRY(cvy_worst_add(s, c->rows, c->n, c->row_elems, output_elems, json));
     cvy_json_close(json, '}');
     CVY_TRY(json->text.status);

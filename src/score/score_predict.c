@@ -21,10 +21,10 @@ typedef struct prediction {
     cvy_dataset *data;
     cvy_loader *loader;
     int64_t nsamples, block;
-    cvy_prediction_file table; /* on rank 0 */
-    float *output;             /* [block, elems], then on rank 0 those of all ranks */
-    uint8_t *is_bad;           /* [block], then on rank 0 those of all ranks */
-    size_t *bytes_of;          /* [nranks] */
+    cvy_prediction_file table;         /* on rank 0 */
+    float *output[CVY_NETWORK_ARRAYS]; /* of each output: [block, elems], then on rank 0 those of all ranks */
+    uint8_t *is_bad;                   /* [block], then on rank 0 those of all ranks */
+    size_t *bytes_of;                  /* [nranks] */
 } prediction;
 
 /* The samples of a rank in a step: one block, which may be short or empty at the end. */
@@ -62,12 +62,29 @@ static cvy_status check_request(const cvy_predict_request *ask)
     return CVY_OK;
 }
 
+/* Opens the data as those of the training. Data without targets are enough, unless a target decides what x is: the
+ * columns of a .csv file are those that are nothing else. */
+static cvy_status open_source(prediction *p, const cvy_predict_request *ask)
+{
+    const cvy_job *job = p->network->spec.job;
+    const cvy_reader_info *stored = &p->network->spec.stored;
+    const int is_picture = stored->dtype == CVY_DTYPE_U8 && stored->shape.ndim == 3,
+              channels = is_picture && stored->shape.dim[0] <= 3 ? (int)stored->shape.dim[0] : 0;
+    cvy_status status = CVY_OK;
+    for (int with_targets = 1; with_targets >= 0; with_targets--) {
+        cvy_tree *source = NULL;
+        CVY_TRY(cvy_job_parse_source_like(job->pool, ask->data, job->data.train, with_targets, channels, &source));
+        status = cvy_dataset_open(source, job->data.steps, 0, (uint64_t)job->train.seed, &p->data);
+        if (status == CVY_OK || status == CVY_E_MEMORY)
+            break;
+    }
+    return status;
+}
+
 static cvy_status open_data(prediction *p, const cvy_predict_request *ask)
 {
     const cvy_job *job = p->network->spec.job;
-    cvy_tree *source = NULL;
-    CVY_TRY(cvy_job_parse_source(job->pool, ask->data, &source));
-    CVY_TRY(cvy_dataset_open(source, job->data.steps, 0, (uint64_t)job->train.seed, &p->data));
+    CVY_TRY(open_source(p, ask));
     CVY_TRY(cvy_network_check_data(p->network, cvy_dataset_describe(p->data)));
     p->nsamples = cvy_dataset_describe(p->data)->nsamples;
     p->block = p->network->size[p->network->nsize - 1].batch;
@@ -79,24 +96,27 @@ static cvy_status open_data(prediction *p, const cvy_predict_request *ask)
     return cvy_loader_create(p->data, &opts, &p->loader);
 }
 
+static int64_t elems_of(const prediction *p, int output)
+{
+    return cvy_shape_elems(&p->network->output[output].shape);
+}
+
 static cvy_status open_table(prediction *p, const cvy_predict_request *ask)
 {
     const cvy_network *n = p->network;
     const cvy_comm *comm = p->context->comm;
-    const cvy_shape *sample = &n->output[0].shape;
     const size_t blocks = comm->rank == 0 ? (size_t)comm->nranks + 1 : 1, rows = blocks * (size_t)p->block;
-    CVY_TRY(cvy_prediction_file_check(ask, sample, n->spec.data.nclasses));
-    CVY_TRY(cvy_mem_alloc(sizeof *p->output * rows * (size_t)cvy_shape_elems(sample), &p->output));
+    CVY_TRY(cvy_prediction_file_check(ask, n));
+    for (int k = 0; k < n->noutput; k++)
+        CVY_TRY(cvy_mem_alloc(sizeof *p->output[k] * rows * (size_t)elems_of(p, k), &p->output[k]));
     CVY_TRY(cvy_mem_alloc(sizeof *p->is_bad * rows, &p->is_bad));
     CVY_TRY(cvy_mem_alloc(sizeof *p->bytes_of * (size_t)comm->nranks, &p->bytes_of));
     if (comm->rank != 0)
         return CVY_OK;
     p->table.ask = *ask;
+    p->table.network = n;
     p->table.data = p->data;
     p->table.rows = p->nsamples;
-    p->table.sample = *sample;
-    p->table.nclasses = n->spec.data.nclasses;
-    p->table.class_name = n->spec.data.class_name;
     return cvy_prediction_file_begin(&p->table);
 }
 
@@ -104,30 +124,43 @@ static cvy_status open_table(prediction *p, const cvy_predict_request *ask)
 
 static cvy_status apply(prediction *p, const cvy_rows *rows)
 {
-    const int64_t elems = cvy_shape_elems(&p->network->output[0].shape);
-    const cvy_network_out out = {.dtype = CVY_DTYPE_F32, .elems = rows->n * elems, .data = p->output};
+    cvy_network_out out[CVY_NETWORK_ARRAYS];
+    for (int k = 0; k < p->network->noutput; k++)
+        out[k] = (cvy_network_out){.name = p->network->output[k].name,
+                                   .dtype = CVY_DTYPE_F32,
+                                   .elems = rows->n * elems_of(p, k),
+                                   .data = p->output[k]};
     for (int64_t i = 0; i < rows->n; i++)
         p->is_bad[i] = rows->weight[i] == 0;
-    return cvy_network_apply_rows(p->network, cvy_dataset_describe(p->data), rows->n, rows->field, &out, 1);
+    return cvy_network_apply_rows(p->network, cvy_dataset_describe(p->data), rows->n, rows->field, out,
+                                  p->network->noutput);
+}
+
+/* Sends so many bytes of each sample from all ranks to rank 0, behind its own block. Collective. */
+static cvy_status gather_bytes(prediction *p, int64_t step, size_t bytes, void *block)
+{
+    cvy_comm *comm = p->context->comm;
+    int64_t first = 0;
+    for (int r = 0; r < comm->nranks; r++)
+        p->bytes_of[r] = bytes * (size_t)block_of(p, step, r, &first);
+    return comm->ops->gatherv(comm, block, p->bytes_of[comm->rank], (char *)block + (size_t)p->block * bytes,
+                              p->bytes_of, 0);
 }
 
 /* Sends the block of each rank to rank 0, which writes them in order. Collective. */
 static cvy_status gather(prediction *p, int64_t step)
 {
-    cvy_comm *comm = p->context->comm;
-    const int64_t elems = cvy_shape_elems(&p->network->output[0].shape);
-    float *all = p->output + p->block * elems;
-    uint8_t *all_bad = p->is_bad + p->block;
+    const cvy_comm *comm = p->context->comm;
+    const float *all[CVY_NETWORK_ARRAYS] = {0};
     int64_t first = 0, n = 0;
-    for (int r = 0; r < comm->nranks; r++)
-        p->bytes_of[r] = sizeof *all * (size_t)(block_of(p, step, r, &first) * elems);
-    CVY_TRY(comm->ops->gatherv(comm, p->output, p->bytes_of[comm->rank], all, p->bytes_of, 0));
-    for (int r = 0; r < comm->nranks; r++) {
-        p->bytes_of[r] = (size_t)block_of(p, step, r, &first);
-        n += (int64_t)p->bytes_of[r];
+    for (int k = 0; k < p->network->noutput; k++) {
+        CVY_TRY(gather_bytes(p, step, sizeof *all[k] * (size_t)elems_of(p, k), p->output[k]));
+        all[k] = p->output[k] + p->block * elems_of(p, k);
     }
-    CVY_TRY(comm->ops->gatherv(comm, p->is_bad, p->bytes_of[comm->rank], all_bad, p->bytes_of, 0));
-    return comm->rank == 0 ? cvy_prediction_file_add(&p->table, all, all_bad, n) : CVY_OK;
+    CVY_TRY(gather_bytes(p, step, sizeof *p->is_bad, p->is_bad));
+    for (int r = 0; r < comm->nranks; r++)
+        n += block_of(p, step, r, &first);
+    return comm->rank == 0 ? cvy_prediction_file_add(&p->table, all, p->is_bad + p->block, n) : CVY_OK;
 }
 
 /* All ranks agree before each exchange, so that no rank waits for one that has failed. */
@@ -164,7 +197,7 @@ static void report_bad(const prediction *p)
 static cvy_status predict(prediction *p, const cvy_predict_request *ask)
 {
     cvy_comm *comm = p->context->comm;
-    const cvy_network_opts opts = {.size = sizeof opts, .job = ask->job};
+    const cvy_network_opts opts = {.size = sizeof opts, .job = ask->job, .outputs = ask->outputs};
     CVY_TRY(cvy_comm_agree(comm, check_request(ask)));
     CVY_TRY(cvy_network_open_on_ranks(p->context, ask->target, &opts, &p->network));
     cvy_status status = open_data(p, ask);
@@ -187,7 +220,8 @@ cvy_status cvy_run_predict(cvy_context *context, const cvy_predict_request *requ
     cvy_loader_destroy(&p.loader);
     cvy_dataset_destroy(&p.data);
     cvy_network_destroy(&p.network);
-    cvy_mem_free(&p.output);
+    for (int k = 0; k < CVY_COUNT(p.output); k++)
+        cvy_mem_free(&p.output[k]);
     cvy_mem_free(&p.is_bad);
     cvy_mem_free(&p.bytes_of);
     return cvy_comm_agree(context->comm, status);

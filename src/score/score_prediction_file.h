@@ -1,5 +1,8 @@
 /*
- * score_prediction_file.h: the file of predictions: a row for each sample, as .npy or .csv.
+ * score_prediction_file.h: the file of predictions: a row for each sample, as .csv, .npy or .h5.
+ *
+ * score_prediction_file.c computes what a row has: outputs, probabilities or classes. A format writes it: text in
+ * score_prediction_csv.c, arrays in score_prediction_array.c.
  */
 #ifndef CVY_SCORE_PREDICTION_FILE_H
 #define CVY_SCORE_PREDICTION_FILE_H
@@ -8,26 +11,56 @@
 
 #include "base/base_file.h"
 #include "data/data_reader.h"
+#include "data/hdf5/data_hdf5_table.h"
+#include "network/network.h"
+
+typedef struct cvy_prediction_set { /* numbers that each row has: an output of the network, or the probabilities */
+    const char *name;
+    cvy_shape shape;
+    int64_t elems;
+    int by_class; /* one number for each class */
+} cvy_prediction_set;
+
+typedef struct cvy_prediction_row {
+    int64_t number;
+    const char *name;                       /* which sample it is; NULL: not asked for */
+    const float *value[CVY_NETWORK_ARRAYS]; /* of each set */
+    const int32_t *label;                   /* [top], for classes: their numbers, the most probable first; -1: none */
+    const double *share;                    /* [top]: their probabilities */
+} cvy_prediction_row;
+
+struct cvy_prediction_format;
 
 typedef struct cvy_prediction_file { /* zero-initialise it; on rank 0 */
     cvy_predict_request ask;
+    const cvy_network *network;
     cvy_dataset *data; /* of the samples, for their names */
-    int64_t rows, elems, nclasses;
-    const char *const *class_name; /* NULL: classes have numbers */
-    cvy_shape sample;              /* of an output */
-    int is_csv;
+    int64_t rows, nclasses, top;
+    const char *const *class_name;              /* NULL: classes have numbers */
+    cvy_prediction_set set[CVY_NETWORK_ARRAYS]; /* none for classes */
+    int nset;
     int64_t written; /* rows so far */
-    double *probability;
+    double *probability, *share;
+    float *number; /* a row of probabilities, or of NaN */
     int32_t *best; /* classes, the most probable first */
-    cvy_file_temporary file;
+    const struct cvy_prediction_format *format;
+    cvy_file_temporary file; /* of .csv and .npy */
+    cvy_h5_table *table;     /* of .h5 */
 } cvy_prediction_file;
 
-/* Checks what is asked for against the network's output, before anything is computed. */
-cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_shape *sample, int64_t nclasses);
-/* Opens the file. The caller has set the fields of `table` up to `sample`, and ends it in any case. */
+typedef struct cvy_prediction_format {
+    cvy_status (*begin)(cvy_prediction_file *t);
+    cvy_status (*row)(cvy_prediction_file *t, const cvy_prediction_row *row);
+} cvy_prediction_format;
+extern const cvy_prediction_format cvy_prediction_csv, cvy_prediction_npy, cvy_prediction_hdf5;
+
+/* Checks what is asked for against the network's outputs, before anything is computed. */
+cvy_status cvy_prediction_file_check(const cvy_predict_request *ask, const cvy_network *network);
+/* Opens the file. The caller has set ask, network, data and rows of `table`, and ends it in any case. */
 cvy_status cvy_prediction_file_begin(cvy_prediction_file *table);
-/* Adds n rows of outputs; is_bad: [n] 1: the sample was skipped. */
-cvy_status cvy_prediction_file_add(cvy_prediction_file *table, const float *output, const uint8_t *is_bad, int64_t n);
+/* Adds n rows. output: [n, elems] of each output of the network; is_bad: [n] 1: the sample was skipped. */
+cvy_status cvy_prediction_file_add(cvy_prediction_file *table, const float *const *output, const uint8_t *is_bad,
+                                   int64_t n);
 /* status: of the whole pass. If it is a fault, the file is dropped. Returns it, or the fault of the last write. */
 cvy_status cvy_prediction_file_end(cvy_prediction_file *table, cvy_status status);
 

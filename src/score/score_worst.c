@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/picture/data_encode.h"
+#include "score/score_picture.h"
 
-enum { SHOWN = 12, SIDE = 160 }; /* number of pictures; limit of their longer side in pixels */
+enum { SHOWN = 12, SIDE = CVY_SCORE_PICTURE_SIDE };
 
 struct worst {
     int64_t sample;
@@ -71,7 +71,8 @@ static int find_worst(const float *rows, int64_t n, int64_t row_elems, int64_t n
 
 struct picture_text {
     cvy_raw raw;
-    cvy_bytes decoded, rows, small, png;
+    cvy_bytes decoded, rows, small;
+    cvy_score_picture buffers;
 };
 
 /* Averages blocks of pixels, so that no side is longer than SIDE. */
@@ -94,44 +95,25 @@ static cvy_status reduce(struct picture_text *t, cvy_picture *p)
     return CVY_OK;
 }
 
-/* Adds bytes as base 64 (RFC 4648). */
-static void add_base64(cvy_text *t, const uint8_t *data, size_t bytes)
-{
-    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < bytes; i += 3) {
-        const size_t left = CVY_MIN(3, bytes - i);
-        const uint32_t word =
-            (uint32_t)data[i] << 16 | (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) | (left > 2 ? data[i + 2] : 0);
-        const char four[] = {digit[word >> 18], digit[word >> 12 & 63], left > 1 ? digit[word >> 6 & 63] : '=',
-                             left > 2 ? digit[word & 63] : '='};
-        cvy_text_add_bytes(t, four, sizeof four);
-    }
-}
-
 static cvy_status add_picture(cvy_dataset *d, int64_t sample, struct picture_text *t, cvy_json *json)
 {
     cvy_picture p = {0};
-    cvy_text text = {0};
     CVY_TRY(cvy_dataset_read_raw(d, sample, &t->raw));
     CVY_TRY(cvy_raw_picture(&t->raw, cvy_dataset_reader_info(d)->shape.dim[0], &t->decoded, &t->rows, &p));
     CVY_TRY(reduce(t, &p));
-    CVY_TRY(cvy_picture_encode_png(&p, &t->rows, &t->png));
-    cvy_text_add(&text, "data:image/png;base64,");
-    add_base64(&text, t->png.data, t->png.bytes);
-    const cvy_status status = text.status;
-    if (status == CVY_OK)
-        cvy_json_string(json, "picture", text.data);
-    cvy_text_free(&text);
-    return status;
+    return cvy_score_picture_add(&t->buffers, "picture", &p, json);
 }
 
 static cvy_status add_list(const cvy_scoring *s, const struct worst *list, int count, struct picture_text *t,
                            cvy_json *json)
 {
+    char name[1024];
     cvy_json_open(json, "mistakes", '[');
     for (int i = 0; i < count; i++) {
         cvy_json_open(json, NULL, '{');
         cvy_json_int(json, "sample", list[i].sample);
+        cvy_dataset_where(s->session.test, list[i].sample, name, sizeof name);
+        cvy_json_string(json, "name", name);
         cvy_json_string(json, "truth", s->class_name[list[i].target]);
         cvy_json_string(json, "answer", s->class_name[list[i].answer]);
         cvy_json_real(json, "share", list[i].share);
@@ -167,6 +149,6 @@ cvy_status cvy_worst_add(const cvy_scoring *s, const float *rows, int64_t n, int
     cvy_mem_free(&t.decoded.data);
     cvy_mem_free(&t.rows.data);
     cvy_mem_free(&t.small.data);
-    cvy_mem_free(&t.png.data);
+    cvy_score_picture_end(&t.buffers);
     return status;
 }

@@ -337,10 +337,10 @@ cvy_status cvy_session_open_training_data(cvy_session *s, int reads)
 
 static cvy_status open_test(cvy_session *s, const char *source)
 {
-    const cvy_tree *tree = s->job->data.test;
+    const cvy_tree *tree = s->job->data.test, *like = tree && tree->kind == CVY_TREE_MAP ? tree : s->job->data.train;
     cvy_tree *given = NULL;
     if (source) {
-        CVY_TRY(cvy_job_parse_source(s->job->pool, source, &given));
+        CVY_TRY(cvy_job_parse_source_like(s->job->pool, source, like, 1, 0, &given));
         tree = given;
     }
     CVY_CHECK(tree, CVY_E_CONFIG, "%s has no data.test: name the data to score with --data", s->job->file);

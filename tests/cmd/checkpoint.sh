@@ -39,6 +39,12 @@ rm -r one/checkpoints/step-00000004
 grep -q 'all.safetensors has the weights of step 4' log || { fail "export does not say which step"; cat log; }
 "$CONVOY" inspect --verify all.safetensors | grep -q '4 of 4 tensors have a hash, 0 of them are altered' || fail "the exported file is not whole"
 refused 'all.safetensors exists already' "$CONVOY" export parts all.safetensors
+cp all.safetensors whole && printf old >all.safetensors
+"$CONVOY" export parts all.safetensors --force >log && cmp whole all.safetensors || fail "export --force fails"
+mkdir folder.safetensors
+refused 'not a file that can be replaced' "$CONVOY" export parts folder.safetensors --force
+refused 'holds no checkpoint of step 5' "$CONVOY" export parts all.safetensors --force --checkpoint step-5
+cmp whole all.safetensors || fail "export --force removes the file before it has another one"
 refused 'holds no checkpoint of step 5' "$CONVOY" export parts five.safetensors --checkpoint step-5
 refused 'holds no best checkpoint' "$CONVOY" export parts best.safetensors --checkpoint best
 refused 'nothing is not a run folder' "$CONVOY" export nothing best.safetensors

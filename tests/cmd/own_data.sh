@@ -19,7 +19,10 @@ cp "$CONVOY_SOURCE/examples/showers.yaml" job.yaml
 grep -q '"samples": 100' score || fail "not all samples are scored: $(cat score)"
 r2=$(sed -n 's/.*"r2": \(-*[0-9.e-]*\).*/\1/p' score | head -n 1)
 awk -v r2="$r2" 'BEGIN { exit !(r2 > 0.3 && r2 <= 1) }' || fail "nothing was learnt: r2 is $r2, expected above 0.3: $(cat score)"
+"$CONVOY" test run --data held --json >again || fail "test on a path fails"
+[ "$(sed -n 's/.*"r2": \(-*[0-9.e-]*\).*/\1/p' again | head -n 1)" = "$r2" ] || fail "a path alone gives other scores: $(cat again)"
 "$CONVOY" predict run --data '{path: held, y: none, weight: none}' --out p.csv || fail "predict fails"
+"$CONVOY" predict run --data held --out path.csv && cmp p.csv path.csv || fail "a path alone gives other predictions"
 [ "$(wc -l <p.csv)" = 100 ] || fail "not a row for each sample: $(wc -l <p.csv)"
 
 # A condition chooses samples: quality is uniform between 0 and 1.

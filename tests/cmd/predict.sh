@@ -1,7 +1,8 @@
 #!/bin/sh
 # rows: asan minimal
 # predict.sh: outputs, probabilities and classes, with and without header and names of samples, as .csv and .npy; the
-# same bits on one rank and on three, and from the single file of export in an empty folder; a bad sample has no answer.
+# same bits on one rank and on three, and from the single file of export in an empty folder; a bad sample has no answer;
+# a path alone is read as the training data were, with targets and without.
 . "$CONVOY_SOURCE/tests/shell.inc"
 
 cat >job.yaml <<END
@@ -52,7 +53,7 @@ predict run --out classes.npy --top 2
 
 # A sample that cannot be read: an error, or no answer in its row.
 awk 'BEGIN { for (s = 0; s < 8; s++) { for (i = 0; i < 108; i++) printf "%s,", s == 5 && i == 3 ? "nan" : i % 7; print s % 3 } }' >bad.csv
-bad='{path: bad.csv, label: 108, header: false, shape: [3, 6, 6]}'
+bad='{path: bad.csv, label: 108, header: no, shape: [3, 6, 6]}'
 "$CONVOY" predict run --data "$bad" --out bad.npy >log 2>&1 && fail "a sample with nan is accepted"
 [ ! -e bad.npy ] || fail "a file is left after a fault"
 "$CONVOY" predict run --data "$bad" --out rows.csv --names --top 2 --job job.yaml --set data.on_bad_sample=skip >log 2>&1 || fail "skip: $(cat log)"
@@ -66,10 +67,36 @@ refused() {
     "$@" >log 2>&1 && fail "accepted: $*"
     grep -q -- "$want" log || fail "$*: $(cat log)"
 }
-refused 'has no header' "$CONVOY" predict run --data "$source" --out a.npy --header
+refused 'only a .csv file has a header' "$CONVOY" predict run --data "$source" --out a.npy --header
 refused 'the 4 best of 3 classes' "$CONVOY" predict run --data "$source" --out a.csv --top 4
 refused 'leave --probabilities out' "$CONVOY" predict run --data "$source" --out a.csv --classes --probabilities
 refused 'input x is 3x6x6, but' "$CONVOY" predict run --data '{format: synthetic, samples: 5, shape: [3, 7, 7], classes: 3}' --out a.csv
+# Several outputs: the columns of one after those of the other.
+cat >two.yaml <<END
+model: {layers: [{fc: {name: a, channels: 3}}, relu, {fc: {name: b, channels: 2}}]}
+data: {train: {path: train.csv, y: [t, u], drop: [id]}}
+train: {batch: 4, epochs: 1, optimizer: {name: sgd, lr: 0.01}}
+END
+awk 'BEGIN { print "id,p,t,q,u"; for (i = 0; i < 20; i++) print 100 + i "," i % 3 "," i % 5 "," i % 7 "," i % 2 }' >train.csv
+cut -d, -f1,2,4 train.csv >plain.csv
+"$CONVOY" train two.yaml --threads 1 --out two >log 2>&1 || fail "train on two targets fails: $(cat log)"
+table() { "$CONVOY" predict two --threads 1 "$@" >log 2>&1 || fail "predict two $*: $(cat log)"; }
+map='{path: train.csv, y: [t, u], drop: [id]}'
+table --data "$map" --outputs b,a --header --out both.csv
+[ "$(head -n 1 both.csv)" = b_0,b_1,a_0,a_1,a_2 ] || fail "header: $(head -n 1 both.csv)"
+table --data "$map" --outputs a --out a.csv
+table --data "$map" --out b.csv
+[ "$(tail -n +2 both.csv)" = "$(paste -d, b.csv a.csv)" ] || fail "both outputs differ from one after the other"
+
+# A path alone is read with the names and columns of the training, and targets may be missing.
+table --data train.csv --out path.csv
+cmp b.csv path.csv || fail "a path with targets gives other bits"
+table --data plain.csv --out path.csv
+cmp b.csv path.csv || fail "a path without targets gives other bits"
+table --data '[plain.csv, plain.csv]' --out path.csv
+cat b.csv b.csv | cmp - path.csv || fail "a list of paths gives other bits"
+refused 'no such file' "$CONVOY" predict two --data nowhere.csv --out path.csv
+
 cat >numbers.yaml <<END
 model: {layers: [{fc: {channels: 1}}]}
 data: {train: {format: synthetic, samples: 32, shape: [3, 6, 6], targets: 1}}
@@ -77,3 +104,4 @@ train: {batch: 16, epochs: 1, optimizer: {name: sgd, lr: 0.001}}
 END
 "$CONVOY" train numbers.yaml --threads 1 --out numbers >log 2>&1 || fail "train on numbers fails: $(cat log)"
 refused 'was trained on numbers' "$CONVOY" predict numbers --data '{format: synthetic, samples: 5, shape: [3, 6, 6], targets: 1}' --out a.csv --classes
+exit $failed

@@ -83,6 +83,33 @@ static void test_sizes(void)
     cvy_dataset_destroy(&d);
 }
 
+/* One picture, and those that match a pattern, have no classes, and samples are named by their files. */
+static void test_single(void)
+{
+    static const struct {
+        const char *path;
+        int64_t count;
+        const char *last;
+    } want[] = {{"sizes/b.png", 1, "sizes/b.png"}, {"sizes/*.png", 2, "sizes/b.png"}, {"plain", 1, "plain"}};
+    put_png(in_scratch("plain"), 0, 8, 8, 3);
+    for (int i = 0; i < 3; i++) {
+        cvy_dataset *d = NULL;
+        char name[600] = "", expected[600];
+        OK(open_text(in_scratch(want[i].path), "[{resize: 10}]", 0, &d));
+        const cvy_dataset_info *info = cvy_dataset_describe(d);
+        TRUE_THAT(info->nsamples == want[i].count && info->nclasses == 0 && strcmp(info->format, "folder") == 0);
+        OK(cvy_dataset_read(d, want[i].count - 1, 0, field));
+        cvy_dataset_where(d, want[i].count - 1, name, sizeof name);
+        snprintf(expected, sizeof expected, "%s", in_scratch(want[i].last));
+        TRUE_THAT(strcmp(name, expected) == 0);
+        cvy_dataset_destroy(&d);
+    }
+    cvy_dataset *d = NULL;
+    char text[600];
+    snprintf(text, sizeof text, "{path: \"%s\", format: folder}", in_scratch("sizes/none.png"));
+    FAILS(open_text(text, NULL, 0, &d), CVY_E_IO, "none.png: no such folder or picture");
+}
+
 static void damaged(const char *name, cvy_status code, const char *words)
 {
     cvy_dataset *d = NULL;
@@ -139,6 +166,7 @@ int main(void)
     scratch_make();
     test_classes();
     test_sizes();
+    test_single();
     test_damage();
     scratch_remove();
     return 0;

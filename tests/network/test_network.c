@@ -3,10 +3,11 @@
  * test_network.c: an opened network gives the same bits as predict, on any number of ranks and from a run, a checkpoint
  * or an exported file; wrong arrays, wrong weights and damaged descriptions are named; nothing is left in memory.
  *
- * Also: f64 arrays, several outputs, more samples than fit a batch, pictures of any size that the job resizes, a run
- * without the description.
+ * Also: two threads with a network each, f64 arrays, several outputs, more samples than fit a batch, pictures of any
+ * size that the job resizes, a run without the description.
  */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,7 +96,7 @@ static void test_same_as_predict(void)
     int64_t step = 0;
     EXPECT_OK(cvy_run_predict(context, &ask));
     if (is_root())
-        EXPECT_OK(cvy_run_export("run", NULL, "model.safetensors", &step, NULL));
+        EXPECT_OK(cvy_run_export("run", NULL, "model.safetensors", 0, &step, NULL));
     MPI_Barrier(MPI_COMM_WORLD);
     read_predictions("p.npy", predicted[0], SAMPLES * CLASSES);
     const char *const target[] = {"run", "run/checkpoints/step-00000006/", "model.safetensors"};
@@ -296,6 +297,43 @@ static void test_given_job(void)
     EXPECT_FAULT(apply("model.safetensors", &opts, got[0]), CVY_E_SHAPE, "model.safetensors");
 }
 
+/* ---- two threads, each with a context and a network of its own ---- */
+
+enum { ROUNDS = 25 };
+
+static void *apply_again_and_again(void *user)
+{
+    const cvy_context_opts opts = {.size = sizeof opts, .threads = 1};
+    const cvy_network_in in = {"x", CVY_DTYPE_F32, SAMPLES * PIXELS, x, {0}};
+    float got[SAMPLES][CLASSES];
+    const cvy_network_out result = {"last", CVY_DTYPE_F32, SAMPLES * CLASSES, got};
+    cvy_context *own = NULL;
+    cvy_network *network = NULL;
+    int *same = user;
+    if (cvy_context_create(&opts, &own) == CVY_OK &&
+        cvy_network_open(own, "model.safetensors", NULL, &network) == CVY_OK)
+        for (int i = 0; i < ROUNDS; i++) {
+            memset(got, 0, sizeof got);
+            *same += cvy_network_apply(network, SAMPLES, &in, 1, &result, 1) == CVY_OK &&
+                     memcmp(got, predicted, sizeof got) == 0;
+        }
+    cvy_network_destroy(&network);
+    cvy_context_destroy(&own);
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t thread[2];
+    int same[2] = {0};
+    for (int i = 0; i < 2; i++)
+        EXPECT(pthread_create(&thread[i], NULL, apply_again_and_again, &same[i]) == 0);
+    for (int i = 0; i < 2; i++) {
+        EXPECT(pthread_join(thread[i], NULL) == 0);
+        EXPECT_INT(same[i], ROUNDS);
+    }
+}
+
 /* Opens, applies and destroys again and again; nothing may be left. */
 static void test_no_growth(void)
 {
@@ -352,6 +390,7 @@ int main(int argc, char **argv)
     TEST(test_wrong_arrays);
     TEST(test_wrong_files);
     TEST(test_given_job);
+    TEST(test_threads);
     TEST(test_no_growth);
     end();
     MPI_Finalize();

@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: clang asan
 # installed.sh: installs the build into a folder of its own; a separate CMake project and a separate pkg-config project
-# are built against it and run, and the installed command starts from there.
+# are built against it and run, the installed command starts from there, and the pages are in share/doc/convoy.
 [ "${CONVOY_SANITIZE}" = OFF ] || { echo "outside programs are not built with the sanitizers"; exit 77; }
 command -v pkg-config >/dev/null || { echo "no pkg-config"; exit 77; }
 here=$CONVOY_SOURCE/tests/packaging
@@ -25,6 +25,11 @@ check "$work/cmake/use"
 PKG_CONFIG_PATH=$(dirname "$pc") make -C "$here/pkg-config" OUT="$work" MPICC="$MPICC" >"$work/make.log" 2>&1 ||
     { cat "$work/make.log"; exit 1; }
 check "$work/use"
+
+doc=$work/prefix/share/doc/convoy
+for page in README.md CHANGELOG.md docs/reference/command.md docs/guide/using-a-network.md docs/images/report.png examples/apply_network.c; do
+    [ -s "$doc/$page" ] || { echo "$page is not installed in share/doc/convoy"; exit 1; }
+done
 
 printed=$("$work/prefix/bin/convoy" --version) || { echo "the installed command does not start"; exit 1; }
 case $printed in

@@ -182,6 +182,43 @@ static void outputs_and_variables(void)
     cvy_program_destroy(&p);
 }
 
+/* A view has no memory of its own. As an output it has the numbers of its source, also if that has a layout of its
+ * own, is no output, and is read by nothing else. */
+static void views_as_outputs(void)
+{
+    static const char *const kernels[] = {"native", "auto"}, *const outputs[] = {"maps", "flat"};
+    for (int i = 0; i < 2; i++) {
+        const cvy_program_opts opts = {.size = sizeof opts, .kernels = kernels[i]};
+        cvy_model *m = new_model("views");
+        cvy_program *p = NULL;
+        cvy_shape shape;
+        float values[2][3 * 16 * 36];
+        int forward[2];
+        EXPECT_OK(cvy_model_add_input(m, "x", CVY_DTYPE_F32, &(cvy_shape){3, {2, 6, 6}}));
+        EXPECT_OK(cvy_model_add(m, "conv", "maps", "channels: 16, kernel: 3, pad: 1", "x"));
+        EXPECT_OK(cvy_model_add(m, "reshape", "rows", "shape: [16, 36]", NULL));
+        EXPECT_OK(cvy_model_add(m, "flatten", "flat", NULL, NULL));
+        EXPECT_OK(cvy_program_create(context, &opts, &p));
+        for (int k = 0; k < 2; k++)
+            EXPECT_OK(cvy_program_add_forward(p, m, 3, outputs[k], &forward[k]));
+        EXPECT_OK(cvy_program_plan(p));
+        for (int k = 0; k < 2; k++) {
+            const void *data = NULL;
+            float *x = cvy_program_feed(p, forward[k], "x");
+            for (int j = 0; j < 3 * 72; j++)
+                x[j] = (float)(j * 37 % 41) / 20 - 1;
+            EXPECT_OK(cvy_program_step(p, forward[k], 0));
+            EXPECT_OK(cvy_program_output(p, forward[k], outputs[k], &data, &shape));
+            if (data)
+                memcpy(values[k], data, sizeof values[k]);
+        }
+        EXPECT_TEXT(cvy_shape_text(&shape), "3x576");
+        EXPECT(memcmp(values[0], values[1], sizeof values[0]) == 0 && values[0][100] != 0);
+        cvy_program_destroy(&p);
+        cvy_model_destroy(&m);
+    }
+}
+
 static void files(void)
 {
     char path[] = "/tmp/convoy-program-XXXXXX", missing[64];
@@ -483,6 +520,7 @@ int main(void)
     TEST(micro_batches);
     TEST(samples_have_numbers);
     TEST(outputs_and_variables);
+    TEST(views_as_outputs);
     TEST(files);
     TEST(printed);
     TEST(tail_batch);

@@ -84,6 +84,13 @@ static const char test[] =
     "\"area_gain\": 0.3, \"area_gain_error\": 0.02}, {\"name\": \"no curve\", \"area\": 0.5}],"
     "\"regression\": [{\"name\": \"u\", \"unit\": \"m/s\", \"truth\": [1, 2, 3, null], \"prediction\": [1.1, 2.2, 2.9, "
     "4], \"rmse\": 0.14, \"r2\": 0.97}],"
+    "\"mistakes\": [{\"sample\": 7, \"name\": \"set/a/7<&>.png\", \"truth\": \"a\", \"answer\": \"c\", \"share\": 0.5, "
+    "\"picture\": \"data:image/png;base64,AA==\"}, {\"sample\": 8, \"truth\": \"a\", \"answer\": \"c\", \"picture\": "
+    "\"http://elsewhere/8.png\"}],"
+    "\"fields\": [{\"field\": \"y[1]\", \"kind\": \"worst\", \"sample\": 3, \"name\": \"flow.h5, row 3\", \"rmse\": "
+    "0.25, "
+    "\"low\": -1.5, \"high\": 2, \"spread\": 0.125, \"truth\": \"data:image/png;base64,AB==\", \"prediction\": "
+    "\"data:image/png;base64,AC==\", \"difference\": \"http://elsewhere/d.png\"}],"
     "\"histograms\": [{\"name\": \"H_T\", \"unit\": \"GeV\", \"edges\": [0, 1, 2], \"classes\": [{\"name\": \"s\", "
     "\"counts\": [3, 1]}, {\"name\": \"broken\", \"counts\": [1]}]},"
     " {\"name\": \"nothing\"}]}";
@@ -108,6 +115,13 @@ static void whole_run(void)
     says(html, "b&lt;i&gt; taken for a");
     says(html, "7 (25.0 %)");
     says(html, "root mean square error 0.1400, R² 0.9700");
+    says(html, "<span title=\"set/a/7&lt;&amp;&gt;.png\">7&lt;&amp;&gt;.png</span>");
+    says(html, "<span>sample 8</span>");
+    says(html, "y[1], worst sample: root mean square error 0.25");
+    says(html, "<img alt=\"prediction\" src=\"data:image/png;base64,AC==\"/>");
+    says(html, "<div class=\"ramp values\"><i></i><span>-1.50</span><span>2</span></div>");
+    says(html, "<div class=\"ramp differences\"><i></i><span>-0.125</span><span>0.125</span></div>");
+    EXPECT(strstr(html, "elsewhere") == NULL); /* the page shows nothing from outside */
     says(html, "H_T, GeV");
     says(html, "1 layer, 12,345 parameters");
     says(html, "Memory of a rank: 4.00 MiB");
@@ -163,6 +177,7 @@ static void missing_pieces(void)
 
     put("plan.json", "{\"layers\": [1, {}, {\"name\": {}}], \"memory\": 7, \"machine\": [1]}");
     put("test.json", "{\"roc\": 1, \"baselines\": [2], \"confusion\": [1, [2]], \"network\": 4, \"regression\": [[]], "
+                     "\"mistakes\": [1, {}], \"fields\": [2, {}, {\"field\": {}, \"truth\": 1}], "
                      "\"histograms\": [3], \"metrics\": []}");
     put("metrics.jsonl", "{\"kind\": \"epoch\", \"epoch\": 1, \"train_loss\": 0.5}\n{\"kind\": \"step\", \"step\": 1, "
                          "\"loss\": 1e400}\n");

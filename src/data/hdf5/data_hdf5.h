@@ -38,6 +38,8 @@ void cvy_h5_close_list(hid_t list);
 /* The access properties with which files are opened: without locks, which shared file systems often refuse. The caller
  * closes the list. */
 hid_t cvy_h5_access(void);
+/* Creates a file without timestamps, so that equal contents give equal bytes. Negative on an error. */
+hid_t cvy_h5_make_file(const char *path);
 /* Opens a data set. Links to files outside the folder of its file are refused. Negative on an error. */
 hid_t cvy_h5_open_set(hid_t file, const char *name);
 /* Returns an error if the library lacks a filter of the data set. */

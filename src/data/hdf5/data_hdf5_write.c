@@ -214,7 +214,7 @@ static cvy_status make_sets(struct hdf5_writer *w)
     return CVY_OK;
 }
 
-static hid_t make_file(const char *path)
+hid_t cvy_h5_make_file(const char *path)
 {
     const hid_t access = cvy_h5_access(), made = H5Pcreate(H5P_FILE_CREATE);
 #if H5_VERSION_GE(1, 10, 2)
@@ -237,7 +237,7 @@ static cvy_status hdf5_begin_piece(void *state, int64_t piece, int64_t count)
     CVY_TRY(piece_path(w, piece, ".partial", &w->partial));
     w->count = CVY_MAX(count, 1);
     cvy_h5_enter();
-    w->file = make_file(w->partial);
+    w->file = cvy_h5_make_file(w->partial);
     const cvy_status status = w->file < 0 ? cvy_h5_fault(CVY_E_IO, "%s: cannot be created", w->partial) : make_sets(w);
     cvy_h5_leave();
     return status;

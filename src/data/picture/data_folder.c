@@ -1,6 +1,6 @@
 /*
  * data_folder.c: reads a folder of pictures (.jpg, .jpeg, .png): one sub-folder per class, or all pictures in one
- * folder without classes.
+ * folder without classes. It also reads one picture, or those that match a pattern, without classes.
  *
  * Classes are the sub-folders, and samples the files in them, both in bytewise order of their names. Names that begin
  * with a dot are ignored. Opening reads only names (and the header of one picture), so a data set of a million files
@@ -29,7 +29,7 @@ struct entry {
 
 struct folder {
     cvy_pool *pool;
-    const char *root;
+    const char *root; /* NULL: names of entries are whole paths */
     const char **class_name;
     int32_t nclasses;
     struct entry *entry;
@@ -101,6 +101,28 @@ static cvy_status list_root(struct folder *f)
     return CVY_OK;
 }
 
+/* Lists one picture, or those that match a pattern. */
+static cvy_status list_files(struct folder *f, const char *path)
+{
+    const char **file = NULL;
+    int64_t n = 0;
+    CVY_CHECK(cvy_file_exists(path) || cvy_data_is_glob(path), CVY_E_IO, "%s: no such folder or picture", path);
+    CVY_TRY(cvy_data_files(f->pool, path, is_picture_name, "*.jpg", &file, &n));
+    for (int64_t i = 0; i < n; i++)
+        CVY_TRY(add_entry(f, file[i], -1));
+    return CVY_OK;
+}
+
+/* A file that begins like a picture, or a pattern of names of pictures. */
+static int probe_file(const char *path)
+{
+    uint8_t head[16];
+    const size_t n = cvy_data_peek(path, head, sizeof head);
+    if (n > 0)
+        return cvy_picture_coding(head, n) != CVY_CODING_PLAIN ? 90 : 0;
+    return cvy_data_is_glob(path) && is_picture_name(cvy_file_base_name(path)) ? 50 : 0;
+}
+
 /* Whether there are pictures in the folder, or in a sub-folder. */
 static int probe_with(cvy_pool *pool, const char *path)
 {
@@ -126,7 +148,9 @@ static int probe_with(cvy_pool *pool, const char *path)
 static int folder_probe(const char *path)
 {
     cvy_pool *pool = NULL;
-    if (!cvy_file_is_folder(path) || cvy_pool_create(&pool) != CVY_OK)
+    if (!cvy_file_is_folder(path))
+        return probe_file(path);
+    if (cvy_pool_create(&pool) != CVY_OK)
         return 0;
     const int score = probe_with(pool, path);
     cvy_pool_destroy(&pool);
@@ -138,7 +162,9 @@ static int folder_probe(const char *path)
 static void path_of(const struct folder *f, int64_t number, char *text, size_t room)
 {
     const struct entry *e = &f->entry[number];
-    if (e->label >= 0)
+    if (!f->root)
+        snprintf(text, room, "%s", e->name);
+    else if (e->label >= 0)
         snprintf(text, room, "%s/%s/%s", f->root, f->class_name[e->label], e->name);
     else
         snprintf(text, room, "%s/%s", f->root, e->name);
@@ -176,14 +202,14 @@ static cvy_status folder_open(const cvy_reader_args *args, cvy_reader_info *info
     char *root = NULL;
     cvy_status status = CVY_OK;
     CVY_CHECK(args->path, CVY_E_CONFIG, "format folder needs a path");
-    CVY_CHECK(cvy_file_is_folder(args->path), CVY_E_IO, "%s: no such folder", args->path);
+    const int is_folder = cvy_file_is_folder(args->path);
     CVY_TRY(cvy_pool_alloc(info->pool, sizeof *f, &f));
     CVY_TRY(cvy_pool_strdup(info->pool, args->path, &root));
     for (size_t n = strlen(root); n > 1 && root[n - 1] == '/'; n--)
         root[n - 1] = 0;
     f->pool = info->pool;
-    f->root = root;
-    CVY_TRY_OUT(list_root(f));
+    f->root = is_folder ? root : NULL;
+    CVY_TRY_OUT(is_folder ? list_root(f) : list_files(f, root));
     CVY_TRY_OUT(cvy_data_read_first(folder_read, folder_where, f, f->count,
                                     ((const struct folder_opts *)args->options)->channels, info));
     info->nsamples = f->count;
@@ -206,7 +232,7 @@ static void folder_hash(void *state, cvy_hasher *h)
 
 CVY_READER_DEFINE(folder) = {
     .name = "folder",
-    .summary = "pictures (JPEG, PNG), one folder per class",
+    .summary = "pictures (JPEG, PNG), one folder per class, or single ones",
     .options = folder_opts,
     .options_size = sizeof(struct folder_opts),
     .probe = folder_probe,
