@@ -30,6 +30,8 @@ struct group_norm {
     int64_t width;                /* channels of a group */
     int64_t bundle, bundles;      /* planes of an item; items of a sample */
     int64_t items, parts;         /* parts: of an item */
+    /* See cvy_planes; of the tensor that may be a slice: the result; in the gradient, ddst. */
+    int64_t sliced_pitch, sliced_step;
     int threads, relu, scale_shift;
     double eps;
     /* Of the running call. */
@@ -73,19 +75,33 @@ static int64_t item_group(const struct group_norm *s, int64_t item)
     return (item / s->bundles * s->p.channels + item_channel(s, item)) / s->width;
 }
 
+/* Offset of a row of a plane of an item, in bytes. */
+static size_t row_at(const struct group_norm *s, int64_t item, int64_t plane, int64_t row)
+{
+    const int64_t number = item / s->bundles * s->p.groups + item % s->bundles * s->bundle + plane;
+    return (size_t)(number * plane_elems(s) + row * s->step) * s->bytes;
+}
+
+/* The same in the tensor that may be a slice. If its rows are further apart, a row is a position. */
+static size_t sliced_at(const struct group_norm *s, int64_t item, int64_t plane, int64_t row)
+{
+    const int64_t sample = item / s->bundles, number = sample * s->sliced_pitch + item % s->bundles * s->bundle + plane;
+    return (size_t)(s->sliced_step == s->step ? number * plane_elems(s) + row * s->step
+                                              : (sample * s->p.positions + row) * s->sliced_step) *
+           s->bytes;
+}
+
 /* The tile of rows first .. end - 1 of a plane of an item. */
 static cvy_bn_tile tile_at(const struct group_norm *s, int64_t item, int64_t plane, int64_t first, int64_t end)
 {
-    const int64_t number = item / s->bundles * s->p.groups + item % s->bundles * s->bundle + plane,
-                  from = first * s->step;
-    const size_t at = (size_t)(number * plane_elems(s) + from) * s->bytes;
+    const size_t at = row_at(s, item, plane, first), sliced = sliced_at(s, item, plane, first);
     return (cvy_bn_tile){
-        .elems = CVY_MIN(end * s->step, plane_elems(s)) - from,
+        .elems = CVY_MIN(end * s->step, plane_elems(s)) - first * s->step,
         .step = s->step,
-        .pitch = s->step,
+        .pitch = s->sliced_step,
         .x = s->x + at,
-        .ddst = s->ddst ? s->ddst + at : NULL,
-        .dst = s->dst + at,
+        .ddst = s->ddst ? s->ddst + sliced : NULL,
+        .dst = s->dst + (s->ddst ? at : sliced),
         .relu = s->relu,
         .stream = s->stream,
     };
@@ -322,7 +338,8 @@ static int may_stream(const struct group_norm *s)
 {
     const size_t plane = (size_t)plane_elems(s) * s->bytes, planes = (size_t)(s->p.n * s->p.groups);
     return plane * planes >= CVY_STREAM_BYTES && plane % CVY_LINE_BYTES == 0 &&
-           (size_t)s->step * s->bytes % CVY_LINE_BYTES == 0 && (uintptr_t)s->dst % CVY_LINE_BYTES == 0 &&
+           (size_t)s->step * s->bytes % CVY_LINE_BYTES == 0 &&
+           (size_t)s->sliced_step * s->bytes % CVY_LINE_BYTES == 0 && (uintptr_t)s->dst % CVY_LINE_BYTES == 0 &&
            s->dst != s->x && s->dst != s->ddst;
 }
 
@@ -417,7 +434,8 @@ static cvy_planes planes_of(const cvy_shape *shape, const cvy_layout *layout)
 {
     cvy_planes p = cvy_planes_make(shape, layout);
     if (p.positions == 1 && p.block == 1) {
-        p.block = p.step = p.channels;
+        p.step = p.pitch;
+        p.block = p.channels;
         p.groups = p.pitch = 1;
     }
     return p;
@@ -431,7 +449,8 @@ static int64_t count_parts(const struct group_norm *s, int deterministic)
     return CVY_MIN(s->threads, s->rows);
 }
 
-static struct group_norm state_of(const cvy_kernel_ask *ask, const cvy_layout *layout)
+/* sliced: the layout of the tensor that may be a slice. */
+static struct group_norm state_of(const cvy_kernel_ask *ask, const cvy_layout *layout, const cvy_layout *sliced)
 {
     const cvy_node *node = ask->node;
     const cvy_sample_norm_opts *o = node->options;
@@ -442,7 +461,10 @@ static struct group_norm state_of(const cvy_kernel_ask *ask, const cvy_layout *l
                            .relu = o->relu,
                            .scale_shift = o->scale_shift,
                            .eps = o->eps};
+    const cvy_planes whole = planes_of(shape, sliced);
     s.step = common_multiple(s.loops->run, s.p.block);
+    s.sliced_pitch = whole.pitch;
+    s.sliced_step = whole.step == whole.block ? s.step : whole.step;
     s.cols = s.step / s.loops->run;
     s.rows = (plane_elems(&s) + s.step - 1) / s.step;
     s.sum_rows = SUM_ROWS;
@@ -470,7 +492,7 @@ static cvy_status offer(cvy_kernel_ask *ask, int nactive)
         ask->src[i] = i < nactive ? layout : cvy_layout_plain();
     ask->dst[0] = layout;
     ask->inplace[0] = nactive; /* the last one of the activations */
-    const struct group_norm s = state_of(ask, &layout);
+    const struct group_norm s = state_of(ask, &layout, &layout);
     ask->scratch_bytes = (size_t)(s.bundle * s.cols) * ((size_t)count_coefs(&s) * sizeof(cvy_bn_coef) +
                                                         (size_t)count_sums(&s) * sizeof(cvy_bn_sums)) +
                          (nactive > 1 ? (size_t)(2 * s.p.n * s.p.channels) * sizeof(double) : 0);
@@ -487,13 +509,23 @@ static cvy_status grad_offer(cvy_kernel_ask *ask)
     return offer(ask, 2);
 }
 
-static cvy_status create(const cvy_kernel_ask *ask, void **state_out)
+static cvy_status create(const cvy_kernel_ask *ask, const cvy_layout *sliced, void **state_out)
 {
     struct group_norm *s = NULL;
     CVY_TRY(cvy_mem_alloc(sizeof *s, &s));
-    *s = state_of(ask, &ask->src[0]);
+    *s = state_of(ask, &ask->src[0], sliced);
     *state_out = s;
     return CVY_OK;
+}
+
+static cvy_status forward_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, &ask->dst[0], state_out);
+}
+
+static cvy_status grad_create(const cvy_kernel_ask *ask, void **state_out)
+{
+    return create(ask, &ask->src[1], state_out);
 }
 
 static void destroy(void *state)
@@ -505,8 +537,10 @@ CVY_KERNEL_DEFINE(native_group_norm) = {
     .name = "native.group_norm",
     .op = "group_norm",
     .preference = 50,
+    .slice_dst = 1,
+    .slice_last = 1,
     .offer = forward_offer,
-    .create = create,
+    .create = forward_create,
     .run = forward_run,
     .destroy = destroy,
 };
@@ -515,8 +549,10 @@ CVY_KERNEL_DEFINE(native_group_norm_grad) = {
     .name = "native.group_norm_grad",
     .op = "group_norm_grad",
     .preference = 50,
+    .slice_src = 1 << 1,
+    .slice_last = 1,
     .offer = grad_offer,
-    .create = create,
+    .create = grad_create,
     .run = grad_run,
     .destroy = destroy,
 };
