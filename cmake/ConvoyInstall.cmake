@@ -1,5 +1,5 @@
 # What `cmake --install` installs: command, shared library, public headers, the files with which CMake and pkg-config
-# find them, documentation and examples.
+# find them, manual page, documentation and examples.
 include(CMakePackageConfigHelpers)
 
 if(TARGET convoy)
@@ -12,6 +12,9 @@ install(TARGETS convoy_shared EXPORT convoy LIBRARY)
 install(DIRECTORY include/convoy TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md TYPE DOC) # in the places that links name
 install(DIRECTORY docs examples TYPE DOC OPTIONAL)
+if(TARGET convoy_man)
+    install(FILES "${convoy_man}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+endif()
 
 set(convoy_package "${CMAKE_INSTALL_LIBDIR}/cmake/convoy")
 configure_package_config_file(cmake/convoy-config.cmake.in "${CONVOY_GEN}/convoy-config.cmake" INSTALL_DESTINATION "${convoy_package}")

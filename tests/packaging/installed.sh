@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: clang asan
 # installed.sh: installs the build into a folder of its own; a separate CMake project and a separate pkg-config project
-# are built against it and run, the installed command starts from there, and the pages are in share/doc/convoy.
+# are built against it and run, the installed command starts from there, and manual page and pages are there.
 [ "${CONVOY_SANITIZE}" = OFF ] || { echo "outside programs are not built with the sanitizers"; exit 77; }
 command -v pkg-config >/dev/null || { echo "no pkg-config"; exit 77; }
 here=$CONVOY_SOURCE/tests/packaging
@@ -30,6 +30,9 @@ doc=$work/prefix/share/doc/convoy
 for page in README.md CHANGELOG.md docs/reference/command.md docs/guide/using-a-network.md docs/images/report.png examples/apply_network.c; do
     [ -s "$doc/$page" ] || { echo "$page is not installed in share/doc/convoy"; exit 1; }
 done
+
+man=$work/prefix/share/man/man1/convoy.1
+grep -q '^\.SH CONVOY EXPORT' "$man" && grep -q -- '\\-\\-checkpoint' "$man" || { echo "convoy.1 lacks a verb or an option"; exit 1; }
 
 printed=$("$work/prefix/bin/convoy" --version) || { echo "the installed command does not start"; exit 1; }
 case $printed in
