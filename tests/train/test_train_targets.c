@@ -172,7 +172,7 @@ static void test_different_sizes(void)
 
     /* one file is enough; f64 outputs are the same numbers with more digits */
     if (is_root())
-        EXPECT_OK(cvy_run_export("run", NULL, "model.safetensors", &step, NULL));
+        EXPECT_OK(cvy_run_export("run", NULL, "model.safetensors", 0, &step, NULL));
     MPI_Barrier(MPI_COMM_WORLD);
     apply("model.safetensors", CVY_DTYPE_F32, from_file);
     EXPECT(memcmp(got, from_file, sizeof got) == 0);
