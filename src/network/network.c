@@ -126,14 +126,23 @@ static cvy_status add_tasks(cvy_network *n, const char *outputs, int64_t most)
     return CVY_OK;
 }
 
+/* Notes which layers are compared with the target, while the model has its losses. */
+static void note_scaled(cvy_network *n)
+{
+    for (int i = 0; i < n->model->nlayer && n->nscaled < CVY_NETWORK_ARRAYS; i++) {
+        const char *name = n->model->layer[i].output;
+        if (cvy_job_output_scaling(n->spec.job, &n->spec.data, n->model, name)->n > 0)
+            n->scaled[n->nscaled++] = name;
+    }
+}
+
 static cvy_scaling output_scaling(const cvy_network *n, const char *name, const cvy_shape *sample)
 {
-    const cvy_dataset_info *data = &n->spec.data;
-    const cvy_scaling none = {0};
-    for (int i = 0; i < data->nfield; i++)
-        if (strcmp(data->field[i].name, "y") == 0 && cvy_shape_elems(&data->field[i].shape) == cvy_shape_elems(sample))
-            return *cvy_job_output_scaling(n->spec.job, data, n->model, name);
-    return none;
+    const cvy_scaling *scaling = &n->spec.data.scaling, none = {0};
+    int is_scaled = 0;
+    for (int i = 0; i < n->nscaled; i++)
+        is_scaled |= strcmp(n->scaled[i], name) == 0;
+    return is_scaled && cvy_shape_elems(sample) % scaling->n == 0 ? *scaling : none;
 }
 
 static cvy_status list_outputs(cvy_network *n)
@@ -166,6 +175,7 @@ static cvy_status make_program(cvy_network *n, const cvy_network_opts *o)
     CVY_TRY(cvy_augment_create(job->data.steps, 0, (uint64_t)job->train.seed, &n->spec.stored, &n->augment));
     n->spec.data.scaling = cvy_augment_target(n->augment)->scaling;
     CVY_TRY(cvy_job_model(job, &n->spec.data, 0, &n->model));
+    note_scaled(n);
     CVY_TRY(cvy_model_keep(n->model, o->outputs));
     CVY_CHECK(n->model->ninput <= CVY_NETWORK_ARRAYS, CVY_E_UNSUPPORTED, "%d inputs, the limit is %d", n->model->ninput,
               CVY_NETWORK_ARRAYS);

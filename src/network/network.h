@@ -26,6 +26,8 @@ struct cvy_network {
     cvy_network_spec spec;
     cvy_augment *augment; /* the part of data.augment that is not random, with the normalisation */
     cvy_model *model;
+    const char *scaled[CVY_NETWORK_ARRAYS]; /* names of layers whose outputs are in units of the scaled target */
+    int nscaled;
     cvy_program *program;
     int64_t step, parameters;                 /* step -1: not known */
     cvy_network_size size[CVY_NETWORK_SIZES]; /* ascending */

@@ -1,7 +1,7 @@
 /* rows: clang asan onednn3 minimal */
 /*
- * test_op_norm_resize.c: group_norm, instance_norm, layer_norm and resize equal PyTorch in f64, values and gradients for
- * source, scale and shift, to 1e-12.
+ * test_op_norm_resize.c: group_norm, instance_norm, layer_norm and resize equal PyTorch in f64, values and gradients
+ * for source, scale and shift, to 1e-12.
  *
  * Element i of the source is ramp(i, 37, 101), of scale ramp(i, 5, 13), of shift ramp(i, 7, 17) and of ddst
  * ramp(i, 11, 47), with ramp(i, a, b) = a i mod b / b - 0.4. The expected numbers are from PyTorch 2.15, with x, s, h

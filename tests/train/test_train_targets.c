@@ -145,6 +145,24 @@ static void apply(const char *target, cvy_dtype dtype, void *out)
     cvy_network_destroy(&network);
 }
 
+/* A layer of three numbers in the middle is not in the units of the three targets. */
+static void apply_hidden(void)
+{
+    static const char job[] = "model: {layers: [{fc: {name: hidden, channels: 3}}, tanh, {fc: {channels: 3}}]}\n"
+                              "train: {batch: 30, epochs: 1}\n"
+                              "data: {train: numbers, normalize_targets: auto}\n";
+    const cvy_network_opts opts = {.size = sizeof opts, .outputs = "hidden"};
+    float out[TARGETS];
+    cvy_network *network = NULL;
+    const cvy_network_in x = {"x", CVY_DTYPE_F32, INPUTS, in, {0}};
+    const cvy_network_out y = {"hidden", CVY_DTYPE_F32, TARGETS, out};
+    EXPECT_OK(train(job, "hidden"));
+    EXPECT_OK(cvy_network_open(context, "hidden", &opts, &network));
+    EXPECT_OK(cvy_network_apply(network, 1, &x, 1, &y, 1));
+    EXPECT(fabs(out[0]) < 100 && fabs(out[1]) < 100 && fabs(out[2]) < 100); /* the third target is about 1e5 */
+    cvy_network_destroy(&network);
+}
+
 static void test_different_sizes(void)
 {
     static float got[NUMBERS][TARGETS], from_file[NUMBERS][TARGETS], predicted[32 + NUMBERS * TARGETS];
@@ -176,6 +194,7 @@ static void test_different_sizes(void)
     MPI_Barrier(MPI_COMM_WORLD);
     apply("model.safetensors", CVY_DTYPE_F32, from_file);
     EXPECT(memcmp(got, from_file, sizeof got) == 0);
+    apply_hidden();
     apply("run", CVY_DTYPE_F64, wide);
     for (int i = 0; i < NUMBERS; i++)
         for (int k = 0; k < TARGETS; k++)
