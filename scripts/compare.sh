@@ -1,7 +1,7 @@
 #!/bin/sh
 # compare.sh: measures convoy and other trainers on the same networks, in turns (docs/results/training-speed.md).
 #
-#     sh scripts/compare.sh --pytorch PYTHON [--tensorflow PYTHON] [--rounds 5] [--mode train|forward] [--dtype f32|bf16] [NET:BATCH ...]
+#     sh scripts/compare.sh --pytorch PYTHON [--tensorflow PYTHON] [--rounds 5] [--mode train|forward|forward-backward (not TensorFlow)] [--dtype f32|bf16] [NET:BATCH ...]
 #
 # PYTHON is an interpreter that has the package (scripts/peer_pytorch.py, scripts/peer_tensorflow.py). --variants 'eager channels_last' names the
 # variants of PyTorch to try, of which the fastest counts. --peer 'COMMAND' adds another trainer: NET, BATCH, MODE, DTYPE and THREADS in it are

@@ -1,7 +1,7 @@
 """Times PyTorch on the networks that convoy is measured on, for scripts/compare.sh.
 
 It needs PyTorch and torchvision in a separate environment; convoy itself uses neither.
-usage: peer_pytorch.py --net NAME --batch N [--mode train|forward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
+usage: peer_pytorch.py --net NAME --batch N [--mode train|forward|forward-backward] [--dtype f32|bf16] [--variant eager|channels_last|compile] [--threads T] [--seconds S]
        [--rank R --ranks N --rendezvous FILE]
 Prints one JSON line: images/s as mean and best of the timed steps, peak resident memory in GB, parameters, and the multiply-adds of convolutions and
 fully connected layers in a sample's forward pass.
@@ -110,7 +110,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--net", required=True, choices=sorted(NETS))
     p.add_argument("--batch", type=int, required=True)
-    p.add_argument("--mode", choices=["train", "forward"], default="train")
+    p.add_argument("--mode", choices=["train", "forward", "forward-backward"], default="train")
     p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     p.add_argument("--variant", choices=["eager", "channels_last", "compile"], default="channels_last")
     p.add_argument("--threads", type=int, default=2)
@@ -125,10 +125,11 @@ def main():
     x, y = torch.randn(a.batch, *shape), torch.randint(0, classes, (a.batch,))
     if a.variant != "eager":
         net, x = net.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
-    net.train(a.mode == "train")
+    net.train(a.mode != "forward")
     if a.ranks > 1:
         torch.distributed.init_process_group("gloo", init_method="file://" + a.rendezvous, rank=a.rank, world_size=a.ranks)
-        net = nn.parallel.DistributedDataParallel(net)
+        if a.mode == "train":  # in other modes each rank works by itself, as in convoy
+            net = nn.parallel.DistributedDataParallel(net)
     opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, foreach=True)
     run = torch.compile(net) if a.variant == "compile" else net
 
@@ -141,7 +142,8 @@ def main():
             out = run(x)
         opt.zero_grad(set_to_none=True)
         F.cross_entropy(out.float(), y).backward()
-        opt.step()
+        if a.mode == "train":
+            opt.step()
 
     step(), step()
     times, start = [], time.perf_counter()
