@@ -123,6 +123,18 @@ cvy_status cvy_reader_by_name(const char *name, const cvy_reader_def **out)
     return cvy_table_find(table, count, &query, name, out);
 }
 
+/* The first bytes of a TIFF file, in both byte orders, and of BigTIFF. */
+static int is_tiff(const char *path)
+{
+    static const char magic[][4] = {{'I', 'I', 42, 0}, {'M', 'M', 0, 42}, {'I', 'I', 43, 0}, {'M', 'M', 0, 43}};
+    char head[4];
+    const int is_known = cvy_data_peek(path, head, sizeof head) == sizeof head;
+    for (int i = 0; i < CVY_COUNT(magic); i++)
+        if (is_known && memcmp(head, magic[i], sizeof head) == 0)
+            return 1;
+    return 0;
+}
+
 cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out)
 {
     int count = 0, best = 0;
@@ -139,6 +151,10 @@ cvy_status cvy_reader_detect(const char *path, const cvy_reader_def **out)
     char all[512];
     all_names(all, sizeof all);
     CVY_CHECK(cvy_file_exists(path), CVY_E_IO, "%s: no such file or folder (and no generated data set of this name)",
+              path);
+    CVY_CHECK(!is_tiff(path), CVY_E_UNSUPPORTED,
+              "%s: TIFF is not read: convert the pictures to PNG, or, if they have more than 8 bits, to a npy or HDF5 "
+              "array",
               path);
     CVY_FAIL(CVY_E_FORMAT, "%s: this %s is not in any format that is known (%s): %s", path,
              cvy_file_is_folder(path) ? "folder" : "file", all,

@@ -159,6 +159,9 @@ static void test_damage(void)
     OK(cvy_file_make_folder(in_scratch("texts")));
     put_file(in_scratch("texts/a.txt"), "x", 1);
     FAILS(open_text(in_scratch("texts"), NULL, 0, &d), CVY_E_FORMAT, "not in any format that is known");
+    put_file(in_scratch("a.tif"), "II*\0\10\0\0\0", 8);
+    FAILS(open_text(in_scratch("a.tif"), NULL, 0, &d), CVY_E_UNSUPPORTED,
+          "TIFF is not read: convert the pictures to PNG");
 }
 
 int main(void)

@@ -40,7 +40,7 @@ static cvy_program *new_program(cvy_context *context, const cvy_model *m, int64_
                                    .seed = 5,
                                    .batch_norm_group = -1,
                                    .gradients_only = gradients_only};
-    const cvy_training_opts sgd = {.size = sizeof sgd, .accumulate = accumulate};
+    const cvy_training_opts sgd = {.size = sizeof sgd, .optimizer_options = "momentum: 0", .accumulate = accumulate};
     cvy_program *p = NULL;
     EXPECT_OK(cvy_program_create(context, &opts, &p));
     EXPECT_OK(cvy_program_add_training(p, m, batch, &sgd, task));
