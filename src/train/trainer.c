@@ -105,8 +105,8 @@ void cvy_trainer_say(cvy_trainer *t, const char *event)
                                    .steps = t->order.last_step,
                                    .epoch = (double)t->step / (double)t->order.steps_per_epoch,
                                    .epochs = t->epochs,
-                                   .loss = t->last_loss,
-                                   .images_per_s = t->images_per_s,
+                                   .loss = t->latest.loss,
+                                   .images_per_s = t->latest.images_per_s,
                                    .elapsed_s = run,
                                    .left_s = done > 0 ? run / (double)done * (double)left : NAN,
                                    .event = event};
@@ -118,16 +118,16 @@ static void log_step(cvy_trainer *t, double lr)
 {
     cvy_json json = {0};
     const double now = cvy_clock_s(), seconds = now - t->window.start_s;
-    t->images_per_s = seconds > 0 ? (double)t->window.samples / seconds : NAN;
+    t->latest.images_per_s = seconds > 0 ? (double)t->window.samples / seconds : NAN;
     cvy_json_open(&json, NULL, '{');
     cvy_json_string(&json, "kind", "step");
     cvy_json_int(&json, "step", t->step);
     cvy_json_real(&json, "epoch", (double)t->step / (double)t->order.steps_per_epoch);
     cvy_json_int(&json, "samples", cvy_order_samples_before(&t->order, t->step));
-    cvy_json_real(&json, "loss", t->last_loss);
+    cvy_json_real(&json, "loss", t->latest.loss);
     cvy_json_real(&json, "learning_rate", lr);
     cvy_json_string(&json, "update", cvy_trainer_mode(t, t->step - 1));
-    cvy_json_real(&json, "images_per_s", t->images_per_s);
+    cvy_json_real(&json, "images_per_s", t->latest.images_per_s);
     cvy_json_real(&json, "seconds_data", t->window.data_s / (double)t->window.steps);
     cvy_json_real(&json, "seconds_data_wait", t->window.wait_s / (double)t->window.steps);
     cvy_json_real(&json, "steps_ready", (double)t->window.ready / (double)t->window.steps);
@@ -261,9 +261,9 @@ static cvy_status fail_not_finite(const cvy_trainer *t, int64_t step, const char
  * synchronisation stops all ranks. */
 static cvy_status check_loss(const cvy_trainer *t)
 {
-    return isfinite(t->last_loss)
+    return isfinite(t->latest.loss)
                ? CVY_OK
-               : fail_not_finite(t, t->step, "the loss", isnan(t->last_loss) ? "nan" : "infinite", NULL);
+               : fail_not_finite(t, t->step, "the loss", isnan(t->latest.loss) ? "nan" : "infinite", NULL);
 }
 
 /* If the loss or a gradient is not finite, the step ends before its update, and the weights are those of the previous
@@ -309,15 +309,15 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     cvy_program_name_samples(s->program, NULL);
     CVY_TRY(taken);
     CVY_TRY(cvy_trainer_flush(t, t->step));
-    t->last_loss = 0;
+    t->latest.loss = 0;
     for (int i = 0; i < info->nloss; i++) {
         double loss = 0;
         CVY_TRY(cvy_program_loss(s->program, step, info->loss[i].name, &loss));
-        t->last_loss += loss;
+        t->latest.loss += loss;
     }
     t->step++;
     t->task.latest = step;
-    t->state.epoch_loss += t->last_loss * (double)n;
+    t->state.epoch_loss += t->latest.loss * (double)n;
     t->state.epoch_samples += (double)n;
     t->window.steps++;
     t->window.samples += n;
@@ -346,6 +346,7 @@ cvy_status cvy_trainer_step(cvy_trainer *t, const cvy_rows *rows, double waited_
     }
     if (t->step % t->session.job->log.every == 0 || t->step == t->order.last_step)
         log_step(t, lr);
+    cvy_trainer_watch_cores(t);
     return CVY_OK;
 }
 
@@ -566,8 +567,8 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         status = CVY_RESULT_CHECK(cvy_train_result, result_out);
     CVY_TRY(cvy_comm_agree(context->comm, status));
     cvy_trainer t = {.opts = &own,
-                     .last_loss = NAN,
-                     .images_per_s = NAN,
+                     .latest.loss = NAN,
+                     .latest.images_per_s = NAN,
                      .validation = {.loss = NAN},
                      .time = {.start_s = cvy_clock_s()},
                      .save = {.safe_step = -1, .begun_step = -1},
@@ -586,7 +587,7 @@ cvy_status cvy_run_train(cvy_context *context, const cvy_job_source *source, con
         cvy_train_result result = {.size = sizeof result,
                                    .steps = t.step,
                                    .seconds = cvy_clock_s() - t.time.start_s,
-                                   .train_loss = t.last_loss,
+                                   .train_loss = t.latest.loss,
                                    .val_loss = t.validation.loss};
         snprintf(result.out, sizeof result.out, "%s", t.folder.path);
         cvy_result_write(result_out, &result, sizeof result);

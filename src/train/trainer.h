@@ -7,6 +7,7 @@
 
 #include <convoy/train.h>
 
+#include "base/machine/base_cores.h"
 #include "base/text/base_json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_saver.h"
@@ -67,7 +68,9 @@ typedef struct cvy_trainer {
     int64_t step, first_step; /* number of steps done; the step at which this process began */
     struct cvy_trainer_state state;
     struct cvy_log_window window;
-    double last_loss, images_per_s;
+    struct {
+        double loss, images_per_s; /* of the latest step; over the latest logged steps */
+    } latest;
     struct {
         double start_s, epoch_start_s; /* clock at the start of this process; clock at the start of the epoch */
         double busy_s, sync_s;         /* of the latest step: this rank's own time; its time in collectives */
@@ -75,6 +78,11 @@ typedef struct cvy_trainer {
         double iteration_s;            /* the longest iteration of the loop, with everything that happened in it */
         double checked_s;              /* clock when the control was last read */
     } time;
+    struct {
+        cvy_cores_use since;
+        double next_s; /* clock when the use of the cores is looked at next; 0: never yet */
+        int has_warned;
+    } cores;
     int is_ending, stop_early; /* the allocation ends or a stop was requested; early stopping ends the run */
     struct {
         int is_new;          /* this epoch's score is the best so far */
@@ -140,6 +148,8 @@ cvy_status cvy_trainer_open_folder(cvy_trainer *t);
 cvy_status cvy_trainer_restore(cvy_trainer *t);
 /* Writes job.resolved.yaml, plan.json and STATUS, and opens metrics.jsonl. Call it after planning. */
 cvy_status cvy_trainer_write_head(cvy_trainer *t);
+/* train_cores.c: after a step: warns once if other programs use the cores of this rank. */
+void cvy_trainer_watch_cores(cvy_trainer *t);
 /* train_defaults.c: adds a line about defaults that decide the results of this run to the notes. */
 void cvy_trainer_note_defaults(cvy_trainer *t);
 /* ---- train_select.c: decisions that depend on scores ---- */

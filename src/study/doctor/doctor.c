@@ -14,6 +14,7 @@
 
 #include "base/base_opts.h"
 #include "base/machine/base_clock.h"
+#include "base/machine/base_cores.h"
 #include "base/machine/base_machine.h"
 #include "base/text/base_text.h"
 #include "base/text/base_tree.h"
@@ -39,6 +40,8 @@
 #define SLOW_DISK 16e6
 #define SLOW_SMALL_S 0.5
 #define LITTLE_ROOM (1 << 30)
+/* Cores: other programs use this much of a core. */
+#define OTHERS_MIN 0.3
 
 /* ---- nodes, ranks and cores ---- */
 
@@ -236,6 +239,20 @@ static void check_reductions(cvy_doctor *d)
     }
 }
 
+/* Other programs on the cores of rank 0. Ranks that share their cores would take each other for other programs. */
+static void check_others(cvy_doctor *d, const cvy_cores_use *begin)
+{
+    const cvy_context *c = d->context;
+    const cvy_cores_use end = cvy_cores_use_now();
+    double busy = 0, others = 0;
+    if (c->cores == c->cores_each && cvy_cores_used(begin, &end, &busy, &others) && others > OTHERS_MIN)
+        find(
+            d,
+            "other programs use %.1f of the %d core%s of rank 0 on %s: steps with threads on all cores would be slowed "
+            "down by more than that; use fewer threads, or set OMP_WAIT_POLICY=passive",
+            others, c->cores, c->cores == 1 ? "" : "s", host_of(d, 0));
+}
+
 /* ---- the call ---- */
 
 static cvy_status read_opts(const cvy_doctor_opts *opts, cvy_doctor *d)
@@ -253,6 +270,7 @@ static cvy_status read_opts(const cvy_doctor_opts *opts, cvy_doctor *d)
 
 static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
 {
+    const cvy_cores_use begin = cvy_cores_use_now();
     CVY_TRY(cvy_comm_agree(d->context->comm, read_opts(opts, d)));
     CVY_TRY(gather_topology(d));
     CVY_TRY(cvy_doctor_measure_files(d));
@@ -265,6 +283,7 @@ static cvy_status examine(cvy_doctor *d, const cvy_doctor_opts *opts)
     check_nodes(d);
     check_links(d);
     check_reductions(d);
+    check_others(d, &begin);
     return CVY_OK;
 }
 
