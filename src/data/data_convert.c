@@ -137,10 +137,14 @@ static cvy_status make_resize(struct convert *c)
     CVY_CHECK(c->info.dtype == CVY_DTYPE_U8 && c->info.shape.ndim == 3, CVY_E_CONFIG,
               "only pictures of bytes can be resized, these samples are %s of %s", cvy_dtype_text(c->info.dtype),
               cvy_shape_text(&c->info.shape));
+    const cvy_reader_info *from = cvy_dataset_reader_info(c->from);
+    CVY_CHECK(!from->has_y || from->y_shape.ndim < 2, CVY_E_CONFIG,
+              "the pictures cannot be resized: the target y of %s would no longer lie on them",
+              cvy_shape_text(&from->y_shape));
     snprintf(text, sizeof text, "[{scale: 1}, {resize: [%lld, %lld]}]", (long long)c->o->resize_h,
              (long long)c->o->resize_w);
     CVY_TRY(cvy_tree_parse_text(c->pool, "resize", text, strlen(text), &steps));
-    CVY_TRY(cvy_augment_create(steps, 0, 0, cvy_dataset_reader_info(c->from), &c->resize));
+    CVY_TRY(cvy_augment_create(steps, 0, 0, from, &c->resize));
     c->info.shape = *cvy_augment_shape(c->resize);
     c->info.varying = 0;
     return CVY_OK;

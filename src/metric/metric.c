@@ -53,11 +53,11 @@ out:
     return status;
 }
 
-void cvy_metric_ignore_by_default(cvy_metric *m, int64_t label)
+void cvy_metric_ignore(cvy_metric *m, int64_t label)
 {
     cvy_metric_labels *o = m->options;
-    if (m->def->wants_labels && o->ignore_label.count == 0)
-        o->ignore_label = (cvy_ints){1, {label}};
+    if (m->def->wants_labels && o->ignore_label.count < CVY_LIST_MAX)
+        o->ignore_label.at[o->ignore_label.count++] = label;
 }
 
 const cvy_shape *cvy_metric_output(const cvy_metric *m)

@@ -64,13 +64,13 @@ const cvy_metric_def *cvy_metric_find(const char *name);
 /* ---- a metric in use ---- */
 cvy_status cvy_metric_create(const char *name, const cvy_tree *options, const cvy_shape *output_sample,
                              cvy_metric **out);
-/* Numbers of a vector, or channels of a map, of this sample shape. */
+/* Numbers of a vector, or channels of a map, of this sample shape. A map [H, W] is one channel. */
 static inline int64_t cvy_metric_parts(const cvy_shape *output)
 {
-    return output->ndim > 0 ? output->dim[0] : 1;
+    return output->ndim == 1 || output->ndim > 2 ? output->dim[0] : 1;
 }
-/* Ignores the label in a metric on labels whose options name no labels to ignore. Call it before the first rows. */
-void cvy_metric_ignore_by_default(cvy_metric *m, int64_t label);
+/* Ignores one more label in a metric on labels. Call it before the first rows. */
+void cvy_metric_ignore(cvy_metric *m, int64_t label);
 cvy_status cvy_metric_add(cvy_metric *m, const cvy_metric_rows *rows);
 /* Adds rows first .. first + n - 1 of a batch as if they were a batch of their own. */
 cvy_status cvy_metric_add_part(cvy_metric *m, const cvy_metric_rows *rows, int64_t first, int64_t n);

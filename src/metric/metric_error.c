@@ -19,9 +19,15 @@ static int64_t error_nsums(const void *options, const cvy_shape *output)
     return NSUMS + cvy_metric_parts(output);
 }
 
+/* cvy_metric_parts() of the sample shape. */
+static int64_t parts_of(const cvy_span *output)
+{
+    return output->ndim == 2 || output->ndim > 3 ? output->dim[1] : 1;
+}
+
 static void add_errors(const cvy_metric_rows *rows, int squared, double *sums)
 {
-    const int64_t each = rows->output->elems / rows->n, parts = rows->output->ndim > 1 ? rows->output->dim[1] : 1;
+    const int64_t each = rows->output->elems / rows->n, parts = parts_of(rows->output);
     for (int64_t i = 0; i < rows->n; i++) {
         const double weight = rows->weight ? rows->weight[i] : 1;
         double error = 0;

@@ -146,12 +146,30 @@ static cvy_status read_target(cvy_network_spec *s, const cvy_tree *root)
     return read_form(target, &dtype, &s->stored.y_shape);
 }
 
-/* Sets the shape of x to that after the job's augmentation, of which only the part without random numbers is done. */
+/* The field "y" after augmentation, and the classes of a map of labels. */
+static void follow_target(cvy_network_spec *s, const cvy_target_info *target)
+{
+    if (!s->stored.has_y)
+        return;
+    for (int i = 1; i < s->data.nfield; i++)
+        if (strcmp(s->data.field[i].name, "y") == 0) {
+            s->data.field[i].dtype = target->dtype;
+            s->data.field[i].shape = target->shape;
+        }
+    if (target->nclasses > 0 && target->nclasses != s->data.nclasses) {
+        s->data.nclasses = target->nclasses;
+        s->data.class_name = NULL;
+    }
+}
+
+/* Sets the shapes of x and y to those after the job's augmentation, of which only the part without random numbers is
+ * done. */
 static cvy_status follow_augmentation(cvy_network_spec *s)
 {
     cvy_augment *augment = NULL;
     CVY_TRY(cvy_augment_create(s->job->data.steps, 0, (uint64_t)s->job->train.seed, &s->stored, &augment));
     s->data.field[0].shape = *cvy_augment_shape(augment);
+    follow_target(s, cvy_augment_target(augment));
     cvy_augment_destroy(&augment);
     return CVY_OK;
 }

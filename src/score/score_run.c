@@ -87,7 +87,7 @@ static cvy_status find_classes(cvy_scoring *s, const cvy_dataset_info *data)
     if (s->nclasses > 0)
         return CVY_OK;
     cvy_dataset *train = NULL;
-    CVY_TRY(cvy_dataset_open(s->session.job->data.train, s->session.job->data.augment, 0, 1, &train));
+    CVY_TRY(cvy_dataset_open(s->session.job->data.train, s->session.job->data.steps, 0, 1, &train));
     s->nclasses = cvy_dataset_describe(train)->nclasses;
     cvy_dataset_destroy(&train);
     return CVY_OK;

@@ -85,7 +85,7 @@ static cvy_status add_metric(const cvy_scorer *scorer, cvy_metric **metric, cvy_
               CVY_COUNT(((cvy_scores *)0)->at));
     CVY_TRY(cvy_metric_create(name, options, output, &metric[*count]));
     if (has_label_map(scorer)) /* pixels of no class have the label -1 */
-        cvy_metric_ignore_by_default(metric[*count], -1);
+        cvy_metric_ignore(metric[*count], -1);
     const cvy_metric_def *def = cvy_metric_find(name);
     score[(*count)++] = (cvy_score){.name = def->name, .higher_is_better = def->higher_is_better};
     return check_target(scorer, def, output);
@@ -125,6 +125,7 @@ static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output
 /* The rows of one forward step on this rank. */
 struct batch_view {
     cvy_span output, target;
+    const char *target_name;
     double *weight;
 };
 
@@ -136,13 +137,16 @@ static cvy_status undo_scaling(const cvy_scorer *scorer, const char *output, con
     const cvy_dataset_info *info = cvy_dataset_describe(scorer->data);
     const cvy_scaling *scaling = cvy_job_output_scaling(s->job, info, s->model, output);
     const size_t bytes = (size_t)view->output.elems * cvy_dtype_bytes(view->output.dtype);
-    if (scaling->n == 0 || rows->n == 0 || view->output.elems != view->target.elems)
+    if (rows->n == 0)
+        return CVY_OK;
+    if (view->target_name && strcmp(view->target_name, "y") == 0 && info->scaling.n > 0)
+        cvy_scaling_undo(&info->scaling, rows->n, view->target.elems / rows->n, view->target.dtype, view->target.data);
+    if (scaling->n == 0 || view->output.elems / rows->n % scaling->n != 0)
         return CVY_OK;
     CVY_TRY(cvy_bytes_need(room, bytes));
     memcpy(room->data, view->output.data, bytes);
     view->output.data = room->data;
     cvy_scaling_undo(scaling, rows->n, view->output.elems / rows->n, view->output.dtype, view->output.data);
-    cvy_scaling_undo(scaling, rows->n, view->target.elems / rows->n, view->target.dtype, view->target.data);
     return CVY_OK;
 }
 
@@ -160,6 +164,7 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows 
                               .data = (void *)(uintptr_t)data};
     memcpy(view->output.dim, shape.dim, sizeof shape.dim);
     view->target = (cvy_span){0};
+    view->target_name = NULL;
     view->weight = rows->weight;
     for (int f = 1; f < info->nfield; f++) {
         const cvy_field *field = &info->field[f];
@@ -171,6 +176,7 @@ static cvy_status view_batch(const cvy_scorer *scorer, int step, const cvy_rows 
             view->target.dim[0] = rows->n;
             memcpy(view->target.dim + 1, field->shape.dim, sizeof *field->shape.dim * (size_t)field->shape.ndim);
             view->target.elems = cvy_span_prod(&view->target, 0, view->target.ndim);
+            view->target_name = field->name;
         }
     }
     return undo_scaling(scorer, p->task[step]->output[0].name, rows, room, view);

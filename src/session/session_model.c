@@ -99,18 +99,26 @@ static cvy_status find_loss(const cvy_job *job, const char *name, const cvy_op_d
                                                job->train.loss_tree ? cvy_tree_where(job->train.loss_tree) : job->file);
 }
 
-static cvy_status set_option(cvy_model *m, cvy_tree *map, const char *key, const char *value)
+/* Adds -1 to the labels that a loss ignores: in a map of labels, pixels of no class have it. */
+static cvy_status ignore_outside(cvy_model *m, cvy_tree *map)
 {
-    cvy_tree *scalar = NULL;
-    CVY_TRY(cvy_tree_new_scalar(m->pool, "train.loss", value, &scalar));
-    return cvy_tree_set(m->pool, map, key, scalar);
+    const cvy_tree *given = cvy_tree_get(map, "ignore_label");
+    const int count = !given ? 0 : given->kind == CVY_TREE_LIST ? given->count : 1;
+    cvy_tree *list = NULL, **child = NULL;
+    CVY_TRY(cvy_tree_parse_text(m->pool, "train.loss", "[]", 2, &list));
+    CVY_TRY(cvy_pool_alloc(m->pool, sizeof(cvy_tree *) * (size_t)(count + 1), &child));
+    for (int i = 0; i < count; i++)
+        CVY_TRY(cvy_tree_copy(m->pool, given->kind == CVY_TREE_LIST ? given->child[i] : given, &child[i]));
+    CVY_TRY(cvy_tree_new_scalar(m->pool, "train.loss", "-1", &child[count]));
+    list->child = child;
+    list->count = count + 1;
+    return cvy_tree_set(m->pool, map, "ignore_label", list);
 }
 
-/* Makes the options of a loss, with its factor, in the model's pool. In a map of labels, pixels of no class have the
- * label -1, which counts nowhere unless the job says otherwise. */
+/* Makes the options of a loss, with its factor, in the model's pool. */
 static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, double weight, int is_label_map, cvy_tree **out)
 {
-    cvy_tree *map = NULL;
+    cvy_tree *map = NULL, *factor = NULL;
     char number[40];
     if (loss->options)
         CVY_TRY(cvy_tree_copy(m->pool, loss->options, &map));
@@ -118,10 +126,11 @@ static cvy_status loss_options(cvy_model *m, const cvy_job_loss *loss, double we
         CVY_TRY(cvy_tree_new_map(m->pool, "train.loss", &map));
     if (weight != 1) {
         snprintf(number, sizeof number, "%.17g", weight);
-        CVY_TRY(set_option(m, map, "loss_weight", number));
+        CVY_TRY(cvy_tree_new_scalar(m->pool, "train.loss", number, &factor));
+        CVY_TRY(cvy_tree_set(m->pool, map, "loss_weight", factor));
     }
-    if (is_label_map && !cvy_tree_get(map, "ignore_label"))
-        CVY_TRY(set_option(m, map, "ignore_label", "-1"));
+    if (is_label_map)
+        CVY_TRY(ignore_outside(m, map));
     *out = map;
     return CVY_OK;
 }
@@ -184,7 +193,9 @@ static cvy_status add_loss(const cvy_job *job, const cvy_job_loss *loss, int nlo
 
 static cvy_status check_target_keys(const cvy_job *job, const cvy_dataset_info *data)
 {
-    const char *key = job->data.roles ? "roles" : job->data.normalize_targets ? "normalize_targets" : NULL;
+    const char *key = job->data.roles && job->data.roles->count > 0 ? "roles"
+                      : job->data.normalize_targets                 ? "normalize_targets"
+                                                                    : NULL;
     CVY_CHECK(!key || find_field(data, "y"), CVY_E_CONFIG,
               "%s: data.%s is about targets that are numbers, y, but the data of %s have %s",
               cvy_job_where(job, "data", key), key, source_of(data),
@@ -211,28 +222,43 @@ static cvy_status add_losses(const cvy_job *job, const cvy_dataset_info *data, c
 
 /* ---- outputs in the units of the target ---- */
 
-/* Whether a loss of the network, or of the job, compares this output with y. */
-static int is_compared_with_y(const cvy_job *job, const cvy_model *m, const char *output)
+/* Whether a loss of the network compares this output with y. */
+static int layer_compares(const cvy_model *m, const char *output)
 {
     for (int i = 0; i < m->nlayer; i++)
         if ((m->layer[i].op->flags & CVY_OP_LOSS) && m->layer[i].nfrom > 1 &&
             strcmp(m->layer[i].from[0], output) == 0 && strcmp(m->layer[i].from[1], "y") == 0)
             return 1;
-    for (int i = 0; i < job->train.nloss; i++) {
-        const cvy_job_loss *loss = &job->train.loss[i];
-        if ((!loss->target || strcmp(loss->target, "y") == 0) && loss->output && strcmp(loss->output, output) == 0)
-            return 1;
-    }
     return 0;
+}
+
+/* Whether add_loss() puts a loss on this output, the main one or an auxiliary head without `named`, that compares it
+ * with y. target: that of the loss, or NULL. */
+static int job_compares(const cvy_dataset_info *data, const cvy_model *m, const char *named, const char *target,
+                        const char *output)
+{
+    target = target ? target : main_target(data);
+    if (!target || strcmp(target, "y") != 0)
+        return 0;
+    if (named)
+        return strcmp(named, output) == 0;
+    for (int i = 0; i < m->naux; i++)
+        if (strcmp(m->aux[i].output, output) == 0)
+            return 1;
+    return strcmp(cvy_model_output(m), output) == 0;
 }
 
 const cvy_scaling *cvy_job_output_scaling(const cvy_job *job, const cvy_dataset_info *data, const cvy_model *m,
                                           const char *output)
 {
     static const cvy_scaling none = {0};
-    const char *target = main_target(data);
-    const int is_main = target && strcmp(target, "y") == 0 && strcmp(cvy_model_output(m), output) == 0;
-    return is_main || is_compared_with_y(job, m, output) ? &data->scaling : &none;
+    const struct cvy_job_train *t = &job->train;
+    int compares = layer_compares(m, output);
+    if (t->nloss == 0 && !has_loss(m))
+        compares |= job_compares(data, m, NULL, NULL, output);
+    for (int i = 0; i < t->nloss; i++)
+        compares |= job_compares(data, m, t->loss[i].output, t->loss[i].target, output);
+    return compares ? &data->scaling : &none;
 }
 
 /* ---- the model ---- */

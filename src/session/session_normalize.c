@@ -63,6 +63,11 @@ static cvy_status ask(const cvy_job *job, int key, const cvy_dataset_info *info,
     *out = (cvy_channel_statistics){.nchannels = key == OF_TARGETS          ? info->target_channels
                                                  : channels <= CVY_LIST_MAX ? channels
                                                                             : 1};
+    CVY_CHECK(
+        out->nchannels <= CVY_SCALED_MAX, CVY_E_CONFIG,
+        "%s: data.normalize_targets: y has %lld numbers, and at most %d have a mean of their own: give one mean and "
+        "std for all, as in {mean: 0, std: 2.5}",
+        cvy_job_where(job, "data", "normalize_targets"), (long long)out->nchannels, CVY_SCALED_MAX);
     return key == OF_TARGETS ? find_target(job, info, &out->field) : CVY_OK;
 }
 
@@ -108,6 +113,21 @@ static cvy_status put(cvy_job *job, int key, const cvy_context *context, const c
     return status;
 }
 
+/* Fills in what is to be computed for all keys that are `auto`. */
+static cvy_status ask_all(const cvy_job *job, const cvy_dataset_info *info, int of[NKEY],
+                          cvy_channel_statistics s[NKEY], int *count_out)
+{
+    int count = 0;
+    for (int key = 0; key < NKEY; key++) {
+        if (!is_auto(job, key))
+            continue;
+        of[count] = key;
+        CVY_TRY(ask(job, key, info, &s[count++]));
+    }
+    *count_out = count;
+    return CVY_OK;
+}
+
 static cvy_status compute(cvy_job *job, cvy_dataset *train, const cvy_context *context)
 {
     const cvy_dataset_info *info = cvy_dataset_describe(train);
@@ -119,19 +139,14 @@ static cvy_status compute(cvy_job *job, cvy_dataset *train, const cvy_context *c
     cvy_channel_statistics s[NKEY];
     int of[NKEY], count = 0;
     int64_t nsamples = 0;
-    for (int key = 0; key < NKEY; key++) {
-        if (!is_auto(job, key))
-            continue;
-        of[count] = key;
-        CVY_TRY(ask(job, key, info, &s[count++]));
-    }
+    CVY_TRY(cvy_comm_agree(context->comm, ask_all(job, info, of, s, &count)));
     CVY_TRY(cvy_channel_statistics_make(train, context->comm, &opts, job->pool, s, count, &nsamples));
     for (int i = 0; i < count; i++) {
         CVY_TRY(check_deviations(job, of[i], info, &s[i]));
         CVY_TRY(put(job, of[i], context, &s[i]));
     }
-    cvy_log(context, CVY_LOG_INFO, "data.normalize: statistics of %lld samples, computed in %.2f s",
-            (long long)nsamples, cvy_clock_s() - start);
+    cvy_log(context, CVY_LOG_INFO, "normalisation: statistics of %lld samples, computed in %.2f s", (long long)nsamples,
+            cvy_clock_s() - start);
     return CVY_OK;
 }
 

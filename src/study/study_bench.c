@@ -111,7 +111,7 @@ static cvy_status find_data(cvy_bench *b)
     const cvy_bench_opts *o = &b->opts;
     const cvy_job *job = b->session.job;
     if (o->job && o->input.ndim == 0) {
-        CVY_TRY(cvy_dataset_open(job->data.train, job->data.augment, 0, 1, &b->session.train));
+        CVY_TRY(cvy_dataset_open(job->data.train, job->data.steps, 0, 1, &b->session.train));
         b->data = *cvy_dataset_describe(b->session.train);
         b->data.nclasses = o->classes > 0 ? o->classes : b->data.nclasses;
         return CVY_OK;

@@ -30,20 +30,24 @@ static double random_number(void)
     return (double)(int32_t)(state >> 32) / 2147483648.0;
 }
 
-static void write_npy(const char *path, const char *shape, const float *data, size_t count)
+static void write_array(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
 {
     char head[128];
     memset(head, ' ', sizeof head);
     memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
     const int n =
-        snprintf(head + 10, sizeof head - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }", shape);
+        snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
     head[10 + n] = ' ';
     head[127] = '\n';
     FILE *file = fopen(path, "wb");
-    EXPECT(file && fwrite(head, 1, sizeof head, file) == sizeof head &&
-           fwrite(data, sizeof *data, count, file) == count);
+    EXPECT(file && fwrite(head, 1, sizeof head, file) == sizeof head && fwrite(data, 1, bytes, file) == bytes);
     if (file)
         fclose(file);
+}
+
+static void write_npy(const char *path, const char *shape, const float *data, size_t count)
+{
+    write_array(path, "<f4", shape, data, count * sizeof *data);
 }
 
 static cvy_status train(const char *job_text, const char *out)
@@ -297,6 +301,49 @@ static void test_label_maps(void)
     cvy_network_destroy(&network);
 }
 
+/* Data with labels and numbers: only outputs that are compared with y have its units, in scores and in an opened
+ * network; labels stay as they are. */
+static void test_labels_and_numbers(void)
+{
+    static const char two[] =
+        "model: {layers: [{fc: {name: body, channels: 16}}, tanh, {fc: {name: energy, channels: 1, from: tanh1}},\n"
+        "  {fc: {name: class, channels: 2, from: tanh1}}]}\n"
+        "train: {batch: 30, epochs: 20, optimizer: {name: adam, lr: 0.02},\n"
+        "  loss: [{name: softmax_cross_entropy, output: class}, {name: mse, output: energy, target: y}]}\n"
+        "data: {train: both, test: both, normalize_targets: auto}\n"
+        "plan: {kernels: native}\n";
+    static int64_t label[NUMBERS];
+    static float energy[NUMBERS], got[NUMBERS], logit[NUMBERS][2];
+    const cvy_network_opts opts = {.size = sizeof opts, .outputs = "energy, class"};
+    cvy_network *network = NULL;
+    int right = 0;
+    double error = 0;
+    for (int i = 0; i < NUMBERS; i++) {
+        label[i] = in[i][0] > in[i][1];
+        energy[i] = (float)(1e4 + 100 * in[i][2]);
+    }
+    if (is_root()) {
+        EXPECT_OK(cvy_file_make_folder("both"));
+        write_npy("both/x.npy", "600, 3", in[0], NUMBERS * INPUTS);
+        write_npy("both/y.npy", "600,", energy, NUMBERS);
+        write_array("both/label.npy", "<i8", "600,", label, sizeof label);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT_OK(train(two, "both-run"));
+    EXPECT(score("both-run", "accuracy") > 0.95);
+    EXPECT_OK(cvy_network_open(context, "both-run", &opts, &network));
+    const cvy_network_in x = {"x", CVY_DTYPE_F32, NUMBERS * INPUTS, in, {0}};
+    const cvy_network_out y[] = {{"energy", CVY_DTYPE_F32, NUMBERS, got}, {"class", CVY_DTYPE_F32, NUMBERS * 2, logit}};
+    EXPECT_OK(cvy_network_apply(network, NUMBERS, &x, 1, y, 2));
+    cvy_network_destroy(&network);
+    for (int i = 0; i < NUMBERS; i++) {
+        right += (logit[i][1] > logit[i][0]) == label[i] && fabsf(logit[i][0]) < 1000;
+        error = fmax(error, fabs((double)got[i] - (double)energy[i]));
+    }
+    EXPECT(right > NUMBERS * 95 / 100);
+    EXPECT(error < 60); /* of numbers of about 1e4 that vary by 100 */
+}
+
 /* ---- what does not fit ---- */
 
 static void test_refused(void)
@@ -371,6 +418,7 @@ int main(int argc, char **argv)
     TEST(test_different_sizes);
     TEST(test_fields);
     TEST(test_label_maps);
+    TEST(test_labels_and_numbers);
     TEST(test_refused);
     end();
     MPI_Finalize();

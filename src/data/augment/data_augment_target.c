@@ -12,8 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { SCALED_MAX = 1 << 20 }; /* numbers of a vector, or channels of a map, that have a scaling */
-
 static const cvy_option target_opts[] = {
     {"role", CVY_TYPE_CHOICE, CVY_FIELD(cvy_operation_opts, role), NULL, CVY_TARGET_ROLE_WORDS, "",
      "how y follows operations that move pixels: field: a value for each pixel; label_map: a label for each pixel; "
@@ -62,7 +60,7 @@ static cvy_status check_map(const cvy_augment *a, const char *role, const cvy_tr
 {
     CVY_CHECK(!a->varying, CVY_E_CONFIG,
               "%s: %s: the sizes of the pictures are not known before they are decoded, so a target with a value for "
-              "each pixel cannot be moved with them; convert the pictures to one size first (convoy convert --resize)",
+              "each pixel cannot be moved with them: store x as arrays of one size",
               cvy_tree_where(at), role);
     CVY_CHECK(is_over_pixels(a, &a->target.info.shape), CVY_E_CONFIG,
               "%s: %s: y is %s, expected the height and width of x, which is %s", cvy_tree_where(at), role,
@@ -123,6 +121,11 @@ static cvy_status set_role(cvy_augment *a, const cvy_operation *s, const cvy_tre
     cvy_target *t = &a->target;
     if (!t->exists) /* samples without truth, for a prediction */
         return CVY_OK;
+    CVY_CHECK(t->role == CVY_TARGET_UNKNOWN, CVY_E_CONFIG, "%s: y has two roles", cvy_tree_where(at));
+    for (int i = 0; i < a->noperation; i++)
+        CVY_CHECK(!a->operation[i].def->moves_pixels, CVY_E_CONFIG,
+                  "%s: the role of y stands after %s, which it is about: put it first", cvy_tree_where(at),
+                  a->operation[i].def->name);
     t->role = (cvy_target_role)s->o.role;
     t->order = s->o.order;
     t->components = s->o.components;
@@ -166,9 +169,9 @@ static cvy_status set_scaling(cvy_augment *a, const cvy_operation *s, const cvy_
         return CVY_OK;
     CVY_CHECK(a->target.role != CVY_TARGET_LABEL_MAP, CVY_E_CONFIG, "%s: %s: y is a map of labels, which have no mean",
               cvy_tree_where(at), s->def->name);
-    CVY_CHECK(a->target.info.nchannels <= SCALED_MAX, CVY_E_CONFIG,
+    CVY_CHECK(a->target.info.nchannels <= CVY_SCALED_MAX, CVY_E_CONFIG,
               "%s: the target y of %s has %lld numbers with a scaling each; the limit is %d", cvy_tree_where(at),
-              cvy_shape_text(&a->target.info.shape), (long long)a->target.info.nchannels, SCALED_MAX);
+              cvy_shape_text(&a->target.info.shape), (long long)a->target.info.nchannels, CVY_SCALED_MAX);
     CVY_TRY(read_numbers(a, "mean", s->o.target_mean, &mean));
     CVY_TRY(read_numbers(a, "std", s->o.target_std, &std));
     for (int64_t i = 0; i < a->target.info.nchannels; i++)
@@ -312,7 +315,7 @@ void cvy_scaling_undo(const cvy_scaling *s, int64_t rows, int64_t row_elems, cvy
         const int64_t c = i / plane % s->n;
         if (dtype == CVY_DTYPE_F32)
             ((float *)y)[i] = (float)((double)((float *)y)[i] * s->std[c] + s->mean[c]);
-        else
+        else if (dtype == CVY_DTYPE_F64)
             ((double *)y)[i] = ((double *)y)[i] * s->std[c] + s->mean[c];
     }
 }
