@@ -48,13 +48,20 @@ static void print_outputs(const cvy_test_result *r)
         printf("%-18d %12.5g %12.5g %8.4f\n", i, r->output[i].rmse, r->output[i].mae, r->output[i].r2);
 }
 
+/* Four decimals, or five digits if these would hide a small or a large number. */
+static void print_score(const char *name, double value)
+{
+    const int is_usual = !isfinite(value) || value == 0 || (fabs(value) >= 0.01 && fabs(value) < 1e6);
+    printf(is_usual ? "%-20s  %.4f\n" : "%-20s  %.5g\n", name, value);
+}
+
 static void print_scores(const cvy_test_result *r)
 {
     printf("%lld samples of %s, %s\n", (long long)r->samples, r->data, r->checkpoint);
     if (isfinite(r->loss))
-        printf("%-20s  %.4f\n", "loss", r->loss);
+        print_score("loss", r->loss);
     for (int i = 0; i < r->nmetric; i++)
-        printf("%-20s  %.4f\n", r->metric[i].name, r->metric[i].value);
+        print_score(r->metric[i].name, r->metric[i].value);
     print_outputs(r);
     print_confusion(r);
 }

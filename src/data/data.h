@@ -52,6 +52,8 @@ typedef struct cvy_dataset_info {
  * at the centre). */
 cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
                             cvy_dataset **out);
+/* The same without "y": targets are not looked at, for a prediction. */
+cvy_status cvy_dataset_open_inputs(const cvy_tree *source, const cvy_tree *augment, uint64_t seed, cvy_dataset **out);
 const cvy_dataset_info *cvy_dataset_describe(const cvy_dataset *d);
 /* The field that a loss compares with the output if the job names none: the first after x that is not "weight"; NULL:
  * there is none. */

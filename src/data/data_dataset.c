@@ -128,13 +128,14 @@ static cvy_status make_empty(cvy_dataset **out)
     return CVY_OK;
 }
 
-cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
-                            cvy_dataset **out)
+static cvy_status open_dataset(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
+                               int with_target, cvy_dataset **out)
 {
     cvy_dataset *d = NULL;
     cvy_status status = CVY_OK;
     CVY_TRY_OUT(make_empty(&d));
     CVY_TRY_OUT(open_source(d, source));
+    d->stored.has_y &= with_target;
     CVY_TRY_OUT(cvy_augment_create(augment, random, seed, &d->stored, &d->augment));
     CVY_TRY_OUT(describe(d));
     *out = d;
@@ -142,6 +143,17 @@ cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int
 out:
     cvy_dataset_destroy(&d);
     return status;
+}
+
+cvy_status cvy_dataset_open(const cvy_tree *source, const cvy_tree *augment, int random, uint64_t seed,
+                            cvy_dataset **out)
+{
+    return open_dataset(source, augment, random, seed, 1, out);
+}
+
+cvy_status cvy_dataset_open_inputs(const cvy_tree *source, const cvy_tree *augment, uint64_t seed, cvy_dataset **out)
+{
+    return open_dataset(source, augment, 0, seed, 0, out);
 }
 
 cvy_status cvy_dataset_view(cvy_dataset *d, const cvy_tree *augment, int random, uint64_t seed, cvy_dataset **out)

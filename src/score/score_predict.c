@@ -62,6 +62,15 @@ static cvy_status check_request(const cvy_predict_request *ask)
     return CVY_OK;
 }
 
+/* Whether a layer on which an output depends reads "y". */
+static int reads_target(const cvy_network *n)
+{
+    for (int i = 0; i < n->model->ninput; i++)
+        if (strcmp(n->model->input[i].name, "y") == 0)
+            return 1;
+    return 0;
+}
+
 /* Opens the data as those of the training. Data without targets are enough, unless a target decides what x is: the
  * columns of a .csv file are those that are nothing else. */
 static cvy_status open_source(prediction *p, const cvy_predict_request *ask)
@@ -74,7 +83,9 @@ static cvy_status open_source(prediction *p, const cvy_predict_request *ask)
     for (int with_targets = 1; with_targets >= 0; with_targets--) {
         cvy_tree *source = NULL;
         CVY_TRY(cvy_job_parse_source_like(job->pool, ask->data, job->data.train, with_targets, channels, &source));
-        status = cvy_dataset_open(source, job->data.steps, 0, (uint64_t)job->train.seed, &p->data);
+        status = reads_target(p->network)
+                     ? cvy_dataset_open(source, job->data.steps, 0, (uint64_t)job->train.seed, &p->data)
+                     : cvy_dataset_open_inputs(source, job->data.steps, (uint64_t)job->train.seed, &p->data);
         if (status == CVY_OK || status == CVY_E_MEMORY)
             break;
     }

@@ -98,7 +98,8 @@ static cvy_status make_program(cvy_scoring *s)
     cvy_session *session = &s->session;
     cvy_dataset_info info = *cvy_dataset_describe(session->test);
     cvy_program_opts opts;
-    CVY_CHECK(info.nfield > 1, CVY_E_FORMAT, "%s has no labels to score against; use `convoy predict`", info.path);
+    CVY_CHECK(info.nfield > 1, CVY_E_FORMAT, "%s has no labels or targets to score against; use `convoy predict`",
+              info.path);
     CVY_TRY(find_classes(s, &info));
     info.nclasses = s->nclasses;
     CVY_TRY(cvy_job_model(session->job, &info, 1, &session->model));

@@ -99,6 +99,7 @@ static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output
     const cvy_job *job = scorer->session->job;
     const int64_t nclasses = cvy_dataset_describe(scorer->data)->nclasses;
     const int by_job = job->train.nmetric > 0, all = scorer->all_metrics;
+    const int ranks_samples = nclasses == 2 && output->ndim <= 1; /* a ROC curve ranks samples, not pixels */
     if (job->train.no_metrics)
         return CVY_OK;
     for (int i = 0; i < job->train.nmetric; i++) {
@@ -111,8 +112,8 @@ static cvy_status make_metrics(const cvy_scorer *scorer, const cvy_shape *output
         const char *name;
         int wanted;
     } fallback[] = {
-        {"accuracy", nclasses > 1 && (!by_job || all)}, {"auc", nclasses == 2 && (!by_job || all)},
-        {"efficiency_at_fpr", nclasses == 2 && all},    {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
+        {"accuracy", nclasses > 1 && (!by_job || all)}, {"auc", ranks_samples && (!by_job || all)},
+        {"efficiency_at_fpr", ranks_samples && all},    {"balanced_accuracy", nclasses > 1 && nclasses <= 100 && all},
         {"rmse", nclasses == 0 && (!by_job || all)},    {"mae", nclasses == 0 && all},
         {"r2", nclasses == 0 && (!by_job || all)},
     };

@@ -6,6 +6,7 @@
  */
 #include "session/session_normalize.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/machine/base_clock.h"
@@ -51,6 +52,9 @@ static cvy_status find_target(const cvy_job *job, const cvy_dataset_info *info, 
     CVY_CHECK(i > 0, CVY_E_CONFIG,
               "%s: data.normalize_targets is about targets that are numbers, y, which the data of %s do not have",
               cvy_job_where(job, "data", "normalize_targets"), info->path ? info->path : info->format);
+    CVY_CHECK(info->field[i].dtype == CVY_DTYPE_F32, CVY_E_CONFIG,
+              "%s: data.normalize_targets: y is a map of labels, which have no mean",
+              cvy_job_where(job, "data", "normalize_targets"));
     *field_out = i;
     return CVY_OK;
 }
@@ -203,5 +207,46 @@ cvy_status cvy_job_take_normalize(cvy_job *job, const cvy_tree *state)
     for (int key = 0; key < NKEY; key++)
         if (is_auto(job, key))
             CVY_TRY(take(job, key, state));
+    return CVY_OK;
+}
+
+/* Value i of a number or of a list; a list of one number counts for all. NaN if there is none. */
+static double value_at(const cvy_tree *map, const char *name, int i)
+{
+    const cvy_tree *node = map ? cvy_tree_get(map, name) : NULL;
+    double value = NAN;
+    if (node && node->kind == CVY_TREE_LIST)
+        node = node->count == 1 ? node->child[0] : i < node->count ? node->child[i] : NULL;
+    return node && cvy_tree_real(node, &value) == CVY_OK ? value : NAN;
+}
+
+static int count_of(const cvy_tree *map, const char *name)
+{
+    const cvy_tree *node = cvy_tree_get(map, name);
+    return node && node->kind == CVY_TREE_LIST ? node->count : 1;
+}
+
+static int are_equal(const cvy_tree *a, const cvy_tree *b)
+{
+    static const char *const names[] = {"mean", "std"};
+    for (int k = 0; k < CVY_COUNT(names); k++)
+        for (int i = 0; i < CVY_MAX(count_of(a, names[k]), count_of(b, names[k])); i++)
+            if (!(value_at(a, names[k], i) == value_at(b, names[k], i)))
+                return 0;
+    return 1;
+}
+
+cvy_status cvy_job_keep_normalize(cvy_job *job, const cvy_tree *state)
+{
+    for (int key = 0; key < NKEY; key++) {
+        const cvy_tree *kept = cvy_tree_get(state, key_name[key]), *given = *key_value(job, key);
+        if (is_auto(job, key) && kept)
+            CVY_TRY(take(job, key, state));
+        else
+            CVY_CHECK(key == OF_X || (!kept && !given) || (kept && given && are_equal(kept, given)), CVY_E_CONFIG,
+                      "%s: data.normalize_targets is not what the run was begun with, and its weights would mean "
+                      "something else: leave the key as it was, or begin a new run",
+                      cvy_job_where(job, "data", key_name[key]));
+    }
     return CVY_OK;
 }

@@ -21,4 +21,9 @@ void cvy_job_add_normalize(const cvy_job *job, cvy_json *json);
  * error only for `auto`. */
 cvy_status cvy_job_take_normalize(cvy_job *job, const cvy_tree *state);
 
+/* For a resumed run, before its data are opened: takes the numbers of keys that are `auto` from the checkpoint's state.
+ * CVY_E_CONFIG if data.normalize_targets has other numbers than the checkpoint: its weights would mean something else.
+ */
+cvy_status cvy_job_keep_normalize(cvy_job *job, const cvy_tree *state);
+
 #endif

@@ -19,6 +19,7 @@
 #include "monitor/monitor_run_layout.h"
 #include "monitor/monitor_trace.h"
 #include "optim/optim.h"
+#include "session/session_normalize.h"
 #include "train/trainer.h"
 
 /* ---- planning ---- */
@@ -156,7 +157,8 @@ static void add_score(const cvy_trainer *t, const char *name, double value, cvy_
     char key[80];
     snprintf(key, sizeof key, "%s_%s", t->validation.source, name);
     cvy_json_real(json, key, value);
-    cvy_text_add(text, ", %s %s %.4f", t->validation.source, name, value);
+    cvy_text_add(text, ", %s %s ", t->validation.source, name);
+    cvy_text_add_score(text, value);
 }
 
 static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
@@ -165,7 +167,8 @@ static void log_epoch(cvy_trainer *t, const cvy_scores *scores, int64_t skipped)
     cvy_text text = {0};
     const int64_t epoch = (t->step + t->order.steps_per_epoch - 1) / t->order.steps_per_epoch;
     const double seconds = cvy_clock_s() - t->time.epoch_start_s, loss = t->state.epoch_loss / t->state.epoch_samples;
-    cvy_text_add(&text, "epoch %lld: %.1f s, train loss %.4f", (long long)epoch, seconds, loss);
+    cvy_text_add(&text, "epoch %lld: %.1f s, train loss ", (long long)epoch, seconds);
+    cvy_text_add_score(&text, loss);
     cvy_json_open(&json, NULL, '{');
     cvy_json_string(&json, "kind", "epoch");
     cvy_json_int(&json, "step", t->step);
@@ -543,9 +546,14 @@ static cvy_status prepare(cvy_trainer *t)
     cvy_watchdog_kick(s->watchdog, 0, "reading the data");
     CVY_TRY(cvy_session_same(s, "--out, --resume or --plan", hash_command(t->opts)));
     CVY_TRY(cvy_topology_note(s->context, &s->notes));
+    if (t->opts->resume) { /* first, because the checkpoint decides how the data are normalised */
+        CVY_TRY(cvy_trainer_open_folder(t));
+        CVY_TRY(cvy_comm_agree(comm, cvy_job_keep_normalize(s->job, t->folder.resume.state)));
+    }
     CVY_TRY(cvy_session_open_training_data(s, 1));
     CVY_TRY(cvy_session_compare(s));
-    CVY_TRY(cvy_trainer_open_folder(t));
+    if (!t->opts->resume)
+        CVY_TRY(cvy_trainer_open_folder(t));
     CVY_TRY(cvy_comm_agree(comm, cvy_trainer_make_program(t, t->opts->plan_file)));
     CVY_TRY(cvy_comm_agree(comm, take_plan(t)));
     cvy_watchdog_kick(s->watchdog, 0, "planning");

@@ -301,6 +301,77 @@ static void test_label_maps(void)
     cvy_network_destroy(&network);
 }
 
+/* Two classes: the metrics that rank whole samples are left out. */
+static void test_two_classes(void)
+{
+    static const char job[] = "model: {layers: [{conv: {channels: 2, kernel: 1}}]}\n"
+                              "train: {batch: 8, epochs: 20, optimizer: {name: adam, lr: 0.05}}\n"
+                              "data: {train: binary, test: binary, roles: {y: {role: label_map, classes: 2}}}\n";
+    static float x[FIELDS * PLANE], label[FIELDS * PLANE];
+    for (int i = 0; i < FIELDS * PLANE; i++) {
+        x[i] = (float)random_number();
+        label[i] = x[i] > 0.1f;
+    }
+    if (is_root()) {
+        EXPECT_OK(cvy_file_make_folder("binary"));
+        write_npy("binary/x.npy", "48, 1, 12, 12", x, FIELDS * PLANE);
+        write_npy("binary/y.npy", "48, 12, 12", label, FIELDS * PLANE);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT_OK(train(job, "two"));
+    EXPECT(score("two", "accuracy") > 0.95 && isnan(score("two", "auc")));
+}
+
+/* A resumed run keeps the numbers of its checkpoint, also with other data, and refuses others. */
+static void test_resume(void)
+{
+    static float moved[NUMBERS * TARGETS];
+    for (int i = 0; i < NUMBERS * TARGETS; i++)
+        moved[i] = truth[i] + 7;
+    if (is_root()) {
+        EXPECT_OK(cvy_file_make_folder("moved"));
+        write_npy("moved/x.npy", "600, 3", in[0], NUMBERS * INPUTS);
+        write_npy("moved/y.npy", "600, 3", moved, NUMBERS * TARGETS);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    const cvy_train_opts resume = {.size = sizeof resume, .out = "run", .resume = 1};
+    const char *const sets[] = {"train.epochs=21", "data.train=moved"};
+    const char *const wrong[] = {"train.epochs=22", "data.normalize_targets={mean: 0, std: 1}"};
+    const char *const none[] = {"train.epochs=22", "data.normalize_targets=none"};
+    cvy_job_source job = {.size = sizeof job,
+                          .text = REGRESSION "data: {train: numbers, test: numbers, normalize_targets: auto}\n",
+                          .sets = sets,
+                          .nsets = 2};
+    const cvy_job_source resolved = {.size = sizeof resolved, .path = "run/job.resolved.yaml"};
+    char *before = NULL, *after = NULL;
+    EXPECT_OK(cvy_run_job_value(&resolved, "data.normalize_targets.mean", &before));
+    EXPECT_OK(cvy_run_train(context, &job, &resume, NULL));
+    EXPECT_OK(cvy_run_job_value(&resolved, "data.normalize_targets.mean", &after));
+    EXPECT(before && after && strcmp(before, after) == 0);
+    cvy_text_release(&before);
+    cvy_text_release(&after);
+    job.sets = wrong;
+    EXPECT_FAULT(cvy_run_train(context, &job, &resume, NULL), CVY_E_CONFIG, "is not what the run was begun with");
+    job.sets = none;
+    EXPECT_FAULT(cvy_run_train(context, &job, &resume, NULL), CVY_E_CONFIG, "is not what the run was begun with");
+}
+
+/* A prediction does not look at targets. */
+static void test_bad_targets(void)
+{
+    static float bad[NUMBERS * TARGETS];
+    const cvy_predict_request ask = {.size = sizeof ask, .target = "run", .data = "bad-targets", .out = "bad.npy"};
+    for (int i = 0; i < NUMBERS * TARGETS; i++)
+        bad[i] = NAN;
+    if (is_root()) {
+        EXPECT_OK(cvy_file_make_folder("bad-targets"));
+        write_npy("bad-targets/x.npy", "600, 3", in[0], NUMBERS * INPUTS);
+        write_npy("bad-targets/y.npy", "600, 3", bad, NUMBERS * TARGETS);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT_OK(cvy_run_predict(context, &ask));
+}
+
 /* Data with labels and numbers: only outputs that are compared with y have its units, in scores and in an opened
  * network; labels stay as they are. */
 static void test_labels_and_numbers(void)
@@ -418,7 +489,10 @@ int main(int argc, char **argv)
     TEST(test_different_sizes);
     TEST(test_fields);
     TEST(test_label_maps);
+    TEST(test_two_classes);
     TEST(test_labels_and_numbers);
+    TEST(test_resume);
+    TEST(test_bad_targets);
     TEST(test_refused);
     end();
     MPI_Finalize();

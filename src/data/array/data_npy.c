@@ -65,6 +65,14 @@ static const char *value_of(const char *header, const char *key)
     return at ? at + 1 + strspn(at + 1, " ") : NULL;
 }
 
+/* How much of the text is the type, with its quotes. */
+static int type_bytes(const char *at)
+{
+    enum { BYTES_MAX = 24 };
+    const size_t quoted = *at == '\'' || *at == '"' ? strcspn(at + 1, *at == '"' ? "\"" : "'") + 2 : BYTES_MAX;
+    return (int)CVY_MIN(CVY_MIN(quoted, strlen(at)), BYTES_MAX);
+}
+
 static cvy_status parse_type(struct array *a, const char *at)
 {
     static const struct {
@@ -84,8 +92,9 @@ static cvy_status parse_type(struct array *a, const char *at)
             }
         }
     }
-    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: element type %.8s, expected integers, f2, f4 or f8", a->file.path,
-             at ? at : "missing");
+    at = at ? at : "missing";
+    CVY_FAIL(CVY_E_UNSUPPORTED, "%s: element type %.*s, expected integers, f2, f4 or f8", a->file.path, type_bytes(at),
+             at);
 }
 
 static cvy_status parse_shape(struct array *a, const char *at)

@@ -271,29 +271,45 @@ static void scale(const cvy_scaling *s, int64_t elems, float *y)
         y[i] = (float)(((double)y[i] - s->mean[i / plane]) / s->std[i / plane]);
 }
 
+static int32_t label_of(const cvy_target *t, float value)
+{
+    const int32_t label = value >= -1e9f && value <= 1e9f ? (int32_t)value : INT32_MIN;
+    for (int k = 0; k < t->ignored.count; k++)
+        if (label == t->ignored.at[k])
+            return CVY_LABEL_OUTSIDE;
+    return label;
+}
+
+/* Checks the labels as they are stored, because a crop could hide a wrong one. */
+static cvy_status check_labels(const cvy_target *t, const float *y)
+{
+    for (int64_t i = 0; i < cvy_shape_elems(&t->stored); i++) {
+        const int32_t label = label_of(t, y[i]);
+        CVY_CHECK(label >= CVY_LABEL_OUTSIDE && label < t->info.nclasses && y[i] == floorf(y[i]), CVY_E_FORMAT,
+                  "element %lld of y is %g, expected a label 0 .. %lld; name labels that no class has by ignore in "
+                  "data.roles",
+                  (long long)i, y[i], (long long)t->info.nclasses - 1);
+    }
+    return CVY_OK;
+}
+
 /* Converts labels to integers in place. */
-static cvy_status to_labels(const cvy_target *t, int64_t elems, void *y)
+static void to_labels(const cvy_target *t, int64_t elems, void *y)
 {
     for (int64_t i = 0; i < elems; i++) {
         float value = 0;
         memcpy(&value, (char *)y + (size_t)i * sizeof value, sizeof value);
-        int32_t label = value >= -1e9f && value <= 1e9f ? (int32_t)value : INT32_MIN;
-        const int is_whole = (float)label == value;
-        for (int k = 0; k < t->ignored.count; k++)
-            label = label == t->ignored.at[k] ? CVY_LABEL_OUTSIDE : label;
-        CVY_CHECK(is_whole && label >= CVY_LABEL_OUTSIDE && label < t->info.nclasses, CVY_E_FORMAT,
-                  "element %lld of y is %g, expected a label 0 .. %lld; name labels that no class has by ignore in "
-                  "data.roles",
-                  (long long)i, value, (long long)t->info.nclasses - 1);
+        const int32_t label = label_of(t, value);
         memcpy((char *)y + (size_t)i * sizeof label, &label, sizeof label);
     }
-    return CVY_OK;
 }
 
 cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, void *y_out)
 {
     const cvy_target *t = &a->target;
     const int64_t elems = cvy_shape_elems(&t->info.shape);
+    if (t->role == CVY_TARGET_LABEL_MAP)
+        CVY_TRY(check_labels(t, y));
     if (t->is_map)
         CVY_TRY(move_map(a, w, y, y_out));
     else
@@ -303,7 +319,7 @@ cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, con
     if (t->role == CVY_TARGET_VECTOR)
         turn_vectors(t, &w->move, y_out);
     if (t->role == CVY_TARGET_LABEL_MAP)
-        return to_labels(t, elems, y_out);
+        to_labels(t, elems, y_out);
     scale(&t->info.scaling, elems, y_out);
     return CVY_OK;
 }
