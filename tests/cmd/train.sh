@@ -93,7 +93,7 @@ rm one/report.html
 "$CONVOY" train job.yaml --threads 1 --set train.epochs=100000 --set log.every=50 --out stopped >log 2>&1 &
 pid=$!
 tries=0
-until grep -q 'first step' log || [ $tries -gt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+until grep -q 'first step' log || [ $tries -gt 1200 ]; do sleep 0.1; tries=$((tries + 1)); done
 kill -TERM $pid
 wait $pid
 code=$?
