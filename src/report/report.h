@@ -98,7 +98,7 @@ double cvy_report_area(const cvy_report *r);       /* area under the ROC curve: 
 void cvy_html_escape(cvy_text *html, const char *text);
 /* Writes an image of test.json, if it is a PNG, and refuses any other address. */
 void cvy_html_picture(cvy_text *html, const char *picture, const char *alt);
-/* Writes what comes behind the last slash of a sample's name, with the whole name as a tooltip; without a name, the
+/* Writes what follows the last slash of a sample's name, with the whole name as a tooltip; without a name, the
  * sample's number. */
 void cvy_html_sample(cvy_text *html, const cvy_tree *sample);
 /* Formats with `digits` significant digits: 12345.6 -> "12,300", 0.000123 -> "1.23e-4". */

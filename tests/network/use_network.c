@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     const int64_t pixels = n * in.dim[0] * in.dim[1] * in.dim[2], scores = n * out.dim[0];
     unsigned char *x = malloc((size_t)pixels);
     float *y = malloc(sizeof *y * (size_t)scores);
-    fseek(stdin, 128, SEEK_SET); /* behind the header */
+    fseek(stdin, 128, SEEK_SET); /* the header */
     if (fread(x, 1, (size_t)pixels, stdin) != (size_t)pixels ||
         cvy_network_apply(network, n, &(cvy_network_in){"x", CVY_DTYPE_U8, pixels, x, {0}}, 1,
                           &(cvy_network_out){NULL, CVY_DTYPE_F32, scores, y}, 1))

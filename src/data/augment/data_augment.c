@@ -241,6 +241,21 @@ int cvy_augment_window(const cvy_augment *a, uint64_t epoch, int64_t number, int
            first->def->choose_window(a, first, epoch, number, H, W, out);
 }
 
+/* The lists of w->affine are written before they are read, so a kilobyte need not be cleared for each sample. */
+void cvy_augment_begin(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number, cvy_bytes scratch[2],
+                       cvy_augment_work *w)
+{
+    w->a = a;
+    w->pic = picture;
+    w->scratch = scratch;
+    w->unused = w->owned = 0;
+    w->epoch = epoch;
+    w->number = number;
+    w->affine.n = 0;
+    w->move = (cvy_move){{1, 0, 0}, {0, 1, 0}};
+    w->is_label_map = 0;
+}
+
 cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_moves)
 {
     for (int i = 0; i < a->noperation; i += a->operation[i].inner ? 2 : 1) {
@@ -255,15 +270,7 @@ cvy_status cvy_augment_apply_both(const cvy_augment *a, cvy_picture picture, con
                                   int64_t number, cvy_bytes scratch[2], float *x_out, void *y_out)
 {
     cvy_augment_work w;
-    w.a = a;
-    w.pic = picture;
-    w.scratch = scratch;
-    w.unused = w.owned = 0;
-    w.epoch = epoch;
-    w.number = number;
-    w.affine.n = 0; /* its lists are written before they are read, so a kilobyte need not be cleared for each sample */
-    w.move = (cvy_move){{1, 0, 0}, {0, 1, 0}};
-    w.is_label_map = 0;
+    cvy_augment_begin(a, picture, epoch, number, scratch, &w);
     CVY_TRY(cvy_augment_run(a, &w, 0));
     if (a->spatial)
         CVY_CHECK(w.pic.C == a->shape.dim[0] && w.pic.H == a->shape.dim[1] && w.pic.W == a->shape.dim[2], CVY_E_SHAPE,

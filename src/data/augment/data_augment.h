@@ -129,13 +129,16 @@ cvy_status cvy_augment_fresh(cvy_augment_work *w, cvy_dtype dtype, int64_t H, in
 /* Converts the picture to reals in its own memory and applies w->affine. */
 cvy_status cvy_augment_reals(cvy_augment_work *w);
 
+/* Sets w up for a picture that nothing has been done to. */
+void cvy_augment_begin(const cvy_augment *a, cvy_picture picture, uint64_t epoch, int64_t number, cvy_bytes scratch[2],
+                       cvy_augment_work *w);
 /* Runs the operations on w->pic; only_moves: only those that move pixels. */
 cvy_status cvy_augment_run(const cvy_augment *a, cvy_augment_work *w, int only_moves);
 
 /* ---- data_augment_target.c ---- */
 void cvy_target_begin(cvy_augment *a, const cvy_reader_info *info);
-/* Returns an error if the operation, which moves pixels, would leave a target behind whose role is not known. Otherwise
- * follows the shape of the target. */
+/* Returns an error if the operation, which moves pixels, would move x away from a target whose role is not known.
+ * Otherwise follows the shape of the target. */
 cvy_status cvy_target_follow(cvy_augment *a, const cvy_operation *s, const cvy_tree *at);
 /* Writes the target y of a sample whose x has been augmented by w. */
 cvy_status cvy_target_apply(const cvy_augment *a, const cvy_augment_work *w, const float *y, void *y_out);

@@ -205,19 +205,13 @@ static cvy_status move_map(const cvy_augment *a, const cvy_augment_work *x, cons
 {
     const cvy_target *t = &a->target;
     const int n = t->stored.ndim;
+    const cvy_picture map = {.dtype = CVY_DTYPE_F32,
+                             .C = n == 3 ? t->stored.dim[0] : 1,
+                             .H = t->stored.dim[n - 2],
+                             .W = t->stored.dim[n - 1],
+                             .data = (void *)(uintptr_t)y};
     cvy_augment_work w;
-    w.a = a;
-    w.pic = (cvy_picture){.dtype = CVY_DTYPE_F32,
-                          .C = n == 3 ? t->stored.dim[0] : 1,
-                          .H = t->stored.dim[n - 2],
-                          .W = t->stored.dim[n - 1],
-                          .data = (void *)(uintptr_t)y};
-    w.scratch = x->scratch;
-    w.unused = w.owned = 0;
-    w.epoch = x->epoch;
-    w.number = x->number;
-    w.affine.n = 0;
-    w.move = (cvy_move){{1, 0, 0}, {0, 1, 0}};
+    cvy_augment_begin(a, map, x->epoch, x->number, x->scratch, &w);
     w.is_label_map = t->role == CVY_TARGET_LABEL_MAP;
     CVY_TRY(cvy_augment_run(a, &w, 1));
     memcpy(y_out, w.pic.data, cvy_augment_bytes(&w.pic));
