@@ -30,7 +30,7 @@ extern "C" {
 
 /** The version of these headers. Compare cvy_version_number(), the version of the library, with CVY_VERSION_NUMBER. */
 #define CVY_VERSION_MAJOR 0
-#define CVY_VERSION_MINOR 1
+#define CVY_VERSION_MINOR 2
 #define CVY_VERSION_PATCH 0
 /** major * 10000 + minor * 100 + patch, for #if. */
 #define CVY_VERSION_NUMBER (CVY_VERSION_MAJOR * 10000 + CVY_VERSION_MINOR * 100 + CVY_VERSION_PATCH)
