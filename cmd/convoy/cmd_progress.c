@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "cmd_launchers.h"
 
 #define LIVE_S 0.1
 #define PLAIN_S 30.0
@@ -42,18 +43,13 @@ static int launcher_has_terminal(void)
     return 0;
 }
 
-static int is_launched(void)
-{
-    return getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE") || getenv("PMIX_RANK") || getenv("SLURM_PROCID");
-}
-
 cmd_progress cmd_progress_begin(const char *how)
 {
     cmd_progress p = {0};
     how = how ? how : "auto";
     p.silent = strcmp(how, "none") == 0;
     p.live = strcmp(how, "live") == 0 ||
-             (strcmp(how, "auto") == 0 && (is_launched() ? launcher_has_terminal() : isatty(STDOUT_FILENO)));
+             (strcmp(how, "auto") == 0 && (cmd_launcher_find() ? launcher_has_terminal() : isatty(STDOUT_FILENO)));
     /* On a terminal the first step is shown at once, so that a short training has a live line, too. */
     p.last_s = p.live ? -LIVE_S : 0;
     return p;

@@ -15,10 +15,13 @@
 
 #include <convoy/mpi.h>
 
+#include "cmd_launchers.h"
 #include "cmd_mpi.h"
 
 /* True between MPI_Init and MPI_Finalize. */
 static int in_mpi;
+/* What started this process; found before MPI_Init. */
+static const cmd_launcher *launcher;
 
 static void abort_all_ranks(void *user, cvy_status status, const char *text)
 {
@@ -51,34 +54,23 @@ void cmd_mpi_check(int rc, const char *doing)
 
 int cmd_launched(const char **by_out)
 {
-    static const struct {
-        const char *variable, *launcher;
-    } known[] = {
-        {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpiexec"},
-        {"MV2_COMM_WORLD_SIZE", "MVAPICH's mpiexec"},
-        {"PMI_SIZE", "the mpiexec of MPICH or Intel MPI, or srun"},
-        {"SLURM_STEP_NUM_TASKS", "srun"},
-    };
-    for (int i = 0; i < CMD_COUNT(known); i++)
-        if (getenv(known[i].variable)) {
-            *by_out = known[i].launcher;
-            return atoi(getenv(known[i].variable));
-        }
-    return 0;
+    const cmd_launcher *by = cmd_launcher_find();
+    if (by)
+        *by_out = by->name;
+    return cmd_launcher_size(by);
 }
 
 int cmd_is_split(int nranks, const char *library, char *text, size_t room)
 {
-    const char *by = NULL;
-    const int n = cmd_launched(&by);
+    const int n = cmd_launcher_size(launcher), is_known = launcher && launcher->size;
     if (nranks != 1 || n <= 1)
         return 0;
     snprintf(text, room,
-             "%s started %d processes, but each of them is alone: convoy is built with another MPI library (%.*s). "
+             "%s started %s%d processes, but each of them is alone: convoy is built with another MPI library (%.*s). "
              "Start it with that library's mpiexec"
              " (or srun --mpi=pmix, srun --mpi=pmi2), or build convoy with the MPI of this launcher: cmake "
              "-DMPI_C_COMPILER=...",
-             by, n, (int)strcspn(library, "\n,"), library);
+             launcher->name, is_known ? "" : "at least ", n, (int)strcspn(library, "\n,"), library);
     return 1;
 }
 
@@ -90,6 +82,8 @@ static int check_launch(void)
     MPI_Get_library_version(library, &length);
     if (!cmd_is_split(nranks, library, text, sizeof text))
         return 0;
+    if (cmd_launcher_rank(launcher) == 1 && !launcher->size)
+        fprintf(stderr, "convoy: error: %s\n", text); /* rank 0 does not know of the others */
     cmd_error("%s", text);
     return CMD_EXIT_FAULT;
 }
@@ -124,8 +118,7 @@ static void warn_of_idle_cores(const cmd_line *line)
 static void warn_of_one_process(const cmd_line *line)
 {
     static const char *const counts[] = {"SLURM_NTASKS", "PBS_NP"};
-    const char *by = NULL;
-    for (int i = 0; i < CMD_COUNT(counts) && line->verb->wants_launcher && cmd_launched(&by) == 0; i++) {
+    for (int i = 0; i < CMD_COUNT(counts) && line->verb->wants_launcher && !launcher; i++) {
         const char *tasks = getenv(counts[i]);
         if (tasks && atoi(tasks) > 1)
             fprintf(stderr,
@@ -236,6 +229,7 @@ static void on_unexpected_exit(void)
 int cmd_in_mpi(const cmd_line *line, int (*body)(const cmd_line *line, void *user), void *user)
 {
     int provided = 0;
+    launcher = cmd_launcher_find();
     cvy_mpi_prepare();
     start_timer_begin();
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {

@@ -6,14 +6,11 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "cmd_launchers.h"
 
 int cmd_launch_rank(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
-    for (int i = 0; i < CMD_COUNT(names); i++)
-        if (getenv(names[i]))
-            return atoi(getenv(names[i]));
-    return 0;
+    return cmd_launcher_rank(cmd_launcher_find());
 }
 
 void cmd_error(const char *fmt, ...)

@@ -13,6 +13,8 @@ code=$?
 [ $code = 1 ] || { echo "exit code $code: $out"; exit 1; }
 echo "$out" | grep -q 'started 2 processes, but each of them is alone' || { echo "no explanation: $out"; exit 1; }
 unset PMI_SIZE OMPI_COMM_WORLD_SIZE
+out=$(ALPS_APP_PE=1 "$CONVOY" bench --model linear --batch 4 --steps 1 2>&1) && { echo "rank 1 of several is accepted: $out"; exit 1; }
+echo "$out" | grep -q 'started at least 2 processes, but' || { echo "rank 1 is not told: $out"; exit 1; }
 one='nothing has started more than this one process'
 SLURM_NTASKS=4 "$CONVOY" train none.yaml 2>&1 | grep -q "this job has 4 tasks (SLURM_NTASKS), but $one" || { echo "one process of four is not told"; exit 1; }
 SLURM_NTASKS=1 "$CONVOY" train none.yaml 2>&1 | grep "$one" && { echo "one of one is warned"; exit 1; }
