@@ -14,6 +14,12 @@ find_package(MPI REQUIRED COMPONENTS C)
 target_link_libraries(convoy_libraries INTERFACE Threads::Threads m)
 target_link_libraries(convoy_dependencies INTERFACE MPI::MPI_C convoy_libraries)
 
+# The headers of MPI without its libraries.
+add_library(convoy_mpi_headers INTERFACE)
+target_include_directories(convoy_mpi_headers SYSTEM INTERFACE $<TARGET_PROPERTY:MPI::MPI_C,INTERFACE_INCLUDE_DIRECTORIES>)
+target_compile_options(convoy_mpi_headers INTERFACE $<TARGET_PROPERTY:MPI::MPI_C,INTERFACE_COMPILE_OPTIONS>)
+target_compile_definitions(convoy_mpi_headers INTERFACE $<TARGET_PROPERTY:MPI::MPI_C,INTERFACE_COMPILE_DEFINITIONS>)
+
 # convoy_find(NAME header library...): makes convoy_<NAME>; sets <NAME>_LIBRARY, empty if not found.
 function(convoy_find name header)
     find_path(${name}_INCLUDE_DIR ${header} PATH_SUFFIXES hdf5/serial)

@@ -1,14 +1,21 @@
 # What `cmake --install` installs: command, shared library, public headers, the files with which CMake and pkg-config
-# find them, manual page, documentation and examples.
+# find them, manual page, documentation, examples and module files.
 include(CMakePackageConfigHelpers)
 
-if(TARGET convoy)
+set(convoy_libdir "${CMAKE_INSTALL_LIBDIR}") # of the library
+set(convoy_name convoy)                      # of the files that name that folder
+if(CONVOY_MPI_VARIANT)
+    set(convoy_libdir "${convoy_variant_folder}")
+    set(convoy_name convoy-${CONVOY_MPI_VARIANT})
+    install(TARGETS convoy_loader RUNTIME)
+    install(TARGETS convoy_module LIBRARY DESTINATION "${convoy_libdir}")
+elseif(TARGET convoy)
     install(TARGETS convoy RUNTIME)
 endif()
 if(TARGET convoy_sim)
     install(TARGETS convoy_sim LIBRARY DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
-install(TARGETS convoy_shared EXPORT convoy LIBRARY)
+install(TARGETS convoy_shared EXPORT convoy LIBRARY DESTINATION "${convoy_libdir}")
 install(DIRECTORY include/convoy TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md TYPE DOC) # in the places that links name
 install(DIRECTORY docs examples TYPE DOC OPTIONAL)
@@ -19,14 +26,14 @@ endif()
 set(convoy_package "${CMAKE_INSTALL_LIBDIR}/cmake/convoy")
 configure_package_config_file(cmake/convoy-config.cmake.in "${CONVOY_GEN}/convoy-config.cmake" INSTALL_DESTINATION "${convoy_package}")
 write_basic_package_version_file("${CONVOY_GEN}/convoy-config-version.cmake" COMPATIBILITY SameMinorVersion)
-install(EXPORT convoy NAMESPACE convoy:: FILE convoy-targets.cmake DESTINATION "${convoy_package}")
+install(EXPORT convoy NAMESPACE convoy:: FILE ${convoy_name}-targets.cmake DESTINATION "${convoy_package}")
 install(FILES "${CONVOY_GEN}/convoy-config.cmake" "${CONVOY_GEN}/convoy-config-version.cmake" DESTINATION "${convoy_package}")
 
 # Written at install time, so that `cmake --install --prefix` is honoured.
-install(CODE "
-    set(prefix \"\${CMAKE_INSTALL_PREFIX}\")
-    set(libdir \"${CMAKE_INSTALL_LIBDIR}\")
-    set(includedir \"${CMAKE_INSTALL_INCLUDEDIR}\")
-    set(version \"${PROJECT_VERSION}\")
-    set(description \"${PROJECT_DESCRIPTION}\")
-    configure_file(\"${PROJECT_SOURCE_DIR}/cmake/convoy.pc.in\" \"\$ENV{DESTDIR}\${prefix}/\${libdir}/pkgconfig/convoy.pc\" @ONLY)")
+if(CONVOY_MPI_VARIANT)
+    set(mpi "Open MPI 4 and 5, and for MPICH, Intel MPI, Cray MPICH and MVAPICH; the launcher decides")
+else()
+    set(mpi "the MPI library of ${MPI_C_COMPILER}")
+endif()
+configure_file(cmake/convoy-install.cmake.in "${CONVOY_GEN}/convoy-install.cmake" @ONLY)
+install(SCRIPT "${CONVOY_GEN}/convoy-install.cmake")

@@ -26,8 +26,8 @@ static const cmd_launcher known[] = {
     {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_RANK", "flux run", CMD_MPI_EITHER},
     {"PMI_SIZE", "PMI_SIZE", "PMI_RANK", "the mpiexec of MPICH or Intel MPI, or srun --mpi=pmi2", CMD_MPI_MPICH},
     {"PRTE_LAUNCHED", NULL, "PMIX_RANK", "prterun", CMD_MPI_OPENMPI},
-    /* Any MPI can be built with PMIx, but only Open MPI always is. */
-    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", "srun --mpi=pmix, or a launcher with PMIx", CMD_MPI_OPENMPI},
+    /* Open MPI always uses PMIx, but MPICH can be built with it. */
+    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", "srun --mpi=pmix, or a launcher with PMIx", CMD_MPI_EITHER},
     {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun", CMD_MPI_EITHER},
 };
 

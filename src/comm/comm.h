@@ -119,7 +119,8 @@ typedef struct cvy_comm_node_ops {
     /* Turns the first `bytes` bytes of memory from cvy_mem_alloc_pages into memory that the ranks of the node share, if
      * the system allows it (*shared_out, the same on all ranks). The contents are lost. Reductions of ranges in this
      * memory then need no messages inside the node. The call also measures which algorithm is fast on this network for
-     * reductions with these options. Call it before requests are created. Collective; all ranks return the same status.
+     * reductions with these options. Call it before requests are created. If the system does not allow it,
+     * comm->unshared says why. Collective; all ranks return the same status.
      */
     cvy_status (*share)(cvy_comm *comm, const cvy_allreduce_opts *opts, void *memory, size_t bytes, int *shared_out);
     void (*unshare)(cvy_comm *comm, const void *memory); /* call it before the memory is freed */
@@ -178,6 +179,7 @@ struct cvy_comm {
     int node_rank, node_nranks; /* this rank's number among the ranks of its node; their number */
     int node, nnodes;           /* number of this node; number of nodes */
     int shares_nodes;           /* 1: at least one node has several ranks */
+    char unshared[224];         /* after share() has failed: the reason, the same on all ranks */
     int simulated_cores;        /* cores of a simulated node; 0: the node is real */
     _Atomic int64_t
         ncollectives; /* reductions and other collectives that this rank has entered; the watchdog reads it */

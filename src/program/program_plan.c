@@ -433,7 +433,11 @@ static cvy_status share_gradients(cvy_program *p, int *shared_out)
     *shared_out = 0;
     if (comm->nranks == 1 || bytes == 0 || !p->update.shape.shares_memory || !cvy_space_is_host(&p->context->space))
         return CVY_OK;
-    return comm->node_memory->share(comm, &p->reduce.opts, p->memory.arena, bytes, shared_out);
+    CVY_TRY(comm->node_memory->share(comm, &p->reduce.opts, p->memory.arena, bytes, shared_out));
+    if (*comm->unshared)
+        cvy_log(p->context, CVY_LOG_WARN,
+                "ranks of a node reduce by messages, which is slower than by shared memory (%s)", comm->unshared);
+    return CVY_OK;
 }
 
 static void count_shared(cvy_variable *v, void *arg)

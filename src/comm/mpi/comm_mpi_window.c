@@ -49,12 +49,24 @@ static void unmap_file(void *p, size_t bytes)
     cvy_mem_account(-(int64_t)bytes);
 }
 
-static int new_file(size_t bytes, struct card *card)
+/* Says why memory cannot be shared, unless something has been said already. */
+static void explain(cvy_comm *comm, const char *what, const char *cure)
+{
+    if (!*comm->unshared)
+        snprintf(comm->unshared, sizeof comm->unshared, "rank %d: %.80s: %s; %s", comm->rank, what, strerror(errno),
+                 cure);
+}
+
+static int new_file(cvy_comm *comm, size_t bytes, struct card *card)
 {
     struct stat st;
     const int fd = memfd_create("convoy", MFD_CLOEXEC);
+    if (fd < 0)
+        explain(comm, "memfd_create() fails", "Linux has it since version 3.17");
     if (fd >= 0 && (ftruncate(fd, (off_t)bytes) != 0 || fstat(fd, &st) != 0)) {
+        explain(comm, "a memory file cannot grow", "look at the memory limits of the job");
         close(fd);
+        *card = (struct card){.fd = -1};
         return -1;
     }
     *card = fd < 0 ? (struct card){.fd = -1}
@@ -63,13 +75,19 @@ static int new_file(size_t bytes, struct card *card)
 }
 
 /* Opens another rank's file. -1: it cannot be opened here, or it is not the file that the card describes. */
-static int open_file(const struct card *card)
+static int open_file(cvy_comm *comm, const struct card *card)
 {
     char path[64];
     struct stat st;
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)card->pid, (long long)card->fd);
-    const int fd = card->fd < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    if (card->fd < 0)
+        return -1;
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        explain(comm, path, "start all ranks of a node in one container (one process namespace), with /proc mounted");
     if (fd >= 0 && (fstat(fd, &st) != 0 || (int64_t)st.st_dev != card->device || (int64_t)st.st_ino != card->file)) {
+        errno = ESRCH;
+        explain(comm, path, "it belongs to another process: start all ranks of a node in one process namespace");
         close(fd);
         return -1;
     }
@@ -77,22 +95,24 @@ static int open_file(const struct card *card)
 }
 
 /* Replaces the memory by a file, which has the flags after the memory. Returns -1 if the system does not allow it. */
-static int put_file(cvy_node_window *w, struct card *card)
+static int put_file(cvy_comm *comm, cvy_node_window *w, struct card *card)
 {
     const size_t room = whole_pages(w->bytes);
-    const int fd = new_file(room + flags_bytes, card);
+    const int fd = new_file(comm, room + flags_bytes, card);
     if (fd < 0)
         return -1;
     w->flag[w->rank] = map_file(NULL, flags_bytes, fd, room);
     w->of[w->rank] = w->flag[w->rank] ? map_file(w->memory, room, fd, 0) : NULL;
-    if (!w->of[w->rank])
+    if (!w->of[w->rank]) {
+        explain(comm, "a memory file cannot be mapped", "look at the memory limits of the job");
         card->fd = -1;
+    }
     return fd;
 }
 
-static int map_other(cvy_node_window *w, int rank, const struct card *card)
+static int map_other(cvy_comm *comm, cvy_node_window *w, int rank, const struct card *card)
 {
-    const int fd = open_file(card);
+    const int fd = open_file(comm, card);
     const size_t room = whole_pages(w->bytes);
     if (fd < 0 || card->bytes != (int64_t)(room + flags_bytes)) {
         if (fd >= 0)
@@ -136,6 +156,16 @@ static cvy_status window_alloc(cvy_comm *comm, void *memory, size_t bytes, cvy_n
     return status;
 }
 
+/* All ranks take the explanation of the first rank that has one. */
+static cvy_status agree_on_reason(cvy_comm *comm)
+{
+    int64_t first = *comm->unshared ? comm->rank : comm->nranks;
+    CVY_TRY(comm->ops->allreduce(comm, &first, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
+    if (first < comm->nranks)
+        CVY_TRY_MPI(MPI_Bcast(comm->unshared, sizeof comm->unshared, MPI_BYTE, (int)first, cvy_mpi_of(comm)->comm));
+    return CVY_OK;
+}
+
 /* Opens the files of the other ranks. All ranks of the communicator agree whether it worked. The files stay open until
  * they have agreed. */
 static cvy_status exchange(cvy_comm *comm, cvy_node_window *w, const struct card *mine, struct card *all,
@@ -144,9 +174,10 @@ static cvy_status exchange(cvy_comm *comm, cvy_node_window *w, const struct card
     int64_t shared = 1;
     CVY_TRY_MPI(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *all, MPI_BYTE, cvy_mpi_of(comm)->node));
     for (int r = 0; r < w->nranks; r++)
-        shared = shared && all[r].fd >= 0 && (r == w->rank || map_other(w, r, &all[r]));
+        shared = shared && all[r].fd >= 0 && (r == w->rank || map_other(comm, w, r, &all[r]));
     *shared_out = shared;
-    return comm->ops->allreduce(comm, shared_out, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN);
+    CVY_TRY(comm->ops->allreduce(comm, shared_out, 1, CVY_DTYPE_I64, CVY_REDUCE_MIN));
+    return *shared_out ? CVY_OK : agree_on_reason(comm);
 }
 
 static cvy_status make_window(cvy_comm *comm, void *memory, size_t bytes, int *shared_out)
@@ -159,7 +190,7 @@ static cvy_status make_window(cvy_comm *comm, void *memory, size_t bytes, int *s
         status = cvy_mem_alloc(sizeof *all * (size_t)comm->node_nranks, &all);
     status = cvy_comm_agree(comm, status);
     if (status == CVY_OK) {
-        const int fd = put_file(w, &mine);
+        const int fd = put_file(comm, w, &mine);
         status = cvy_comm_agree(comm, exchange(comm, w, &mine, all, &shared));
         if (fd >= 0)
             close(fd);
@@ -233,10 +264,10 @@ static void node_free(cvy_comm *comm, void **memory, size_t bytes)
 static cvy_status node_alloc(cvy_comm *comm, size_t bytes, void **memory_out)
 {
     struct card card = {.fd = -1};
-    int fd = comm->node_rank == 0 ? new_file(whole_pages(bytes), &card) : -1;
+    int fd = comm->node_rank == 0 ? new_file(comm, whole_pages(bytes), &card) : -1;
     const int code = MPI_Bcast(&card, sizeof card, MPI_BYTE, 0, cvy_mpi_of(comm)->node);
     if (comm->node_rank != 0)
-        fd = open_file(&card);
+        fd = open_file(comm, &card);
     void *memory = fd >= 0 ? map_file(NULL, whole_pages(bytes), fd, 0) : NULL;
     int64_t there = memory != NULL;
     cvy_status status = cvy_comm_agree(comm, cvy_mpi_check(code, "MPI_Bcast"));

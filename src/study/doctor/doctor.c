@@ -181,8 +181,7 @@ static void check_nodes(cvy_doctor *d)
              "node with few ranks may idle",
              (long long)d->least_ranks, (long long)d->most_ranks, (long long)d->least_ranks);
     if (d->most_ranks > 1 && !d->shared)
-        find(d, "ranks of a node cannot open each other's memory through /proc (separate containers, hidepid, a "
-                "hardened kernel): their all-reduces use messages, which is slower");
+        find(d, "ranks of a node reduce by messages, which is slower than by shared memory (%s)", comm->unshared);
     for (int n = 1; n < comm->nnodes; n++) {
         const cvy_doctor_rank *first = &d->rank[d->node[0].first], *here = &d->rank[d->node[n].first];
         const char *host = host_of(d, (int)d->node[n].first);
