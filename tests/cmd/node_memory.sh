@@ -72,4 +72,15 @@ CONVOY_NODE_RANKS=1 losses earlier 3 --set comm.bucket=auto --set train.epochs=1
 [ "$(grep '"ways"' earlier.json | sed 's/ways/algorithms/')" = "$(grep '"algorithms"' earlier/plan.json)" ] || fail "algorithms of an earlier plan: $(grep '"algorithms"' earlier/plan.json); expected $(grep '"ways"' earlier.json)"
 CONVOY_NODE_RANKS=1 losses tried 2 --set comm.bucket=auto --set train.epochs=3 --resume >/dev/null
 case $(sums) in *'"algorithms": "all 2: '*) ;; *) fail "trials of another number of ranks: $(sums)" ;; esac
+# A kernel without memory files: the ranks send messages, train the same, and say so once.
+if [ "$CONVOY_SANITIZE" = OFF ]; then
+    echo '#include <errno.h>
+int memfd_create(const char *name, unsigned flags) { return (void)name, (void)flags, errno = ENOSYS, -1; }' >old.c
+    "$CC" -shared -fPIC -o old.so old.c || fail "the stand-in for an old kernel does not compile"
+    old=$(LD_PRELOAD=$PWD/old.so losses old 2 --set comm.algorithm=doubling)
+    message=$(losses message 2 --set comm.node_memory=false --set comm.algorithm=doubling)
+    [ -n "$old" ] && [ "$old" = "$message" ] || fail "other losses without memory files: $old; expected $message"
+    [ "$(grep -c 'warning: ranks of a node reduce by messages.*memfd_create() fails.*3[.]17' old.log)" = 1 ] || fail "no single warning: $(cat old.log)"
+    ! grep -q 'ranks of a node reduce by messages' message.log || fail "messages were asked for, and still a warning: $(cat message.log)"
+fi
 exit $failed

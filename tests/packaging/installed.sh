@@ -34,6 +34,18 @@ done
 man=$work/prefix/share/man/man1/convoy.1
 grep -q '^\.SH CONVOY EXPORT' "$man" && grep -q -- '\\-\\-checkpoint' "$man" || { echo "convoy.1 lacks a verb or an option"; exit 1; }
 
+modules=$work/prefix/share/modulefiles
+for file in "$modules/convoy/$version.lua" "$modules/convoy/$version"; do
+    grep -qF "$work/prefix" "$file" || { echo "$file does not name the prefix"; exit 1; }
+done
+if [ -f /usr/share/lmod/lmod/init/bash ] && command -v bash >/dev/null; then
+    mkdir "$work/tcl" && cp -r "$modules/convoy" "$work/tcl" && rm "$work/tcl/convoy/$version.lua"
+    for folder in "$modules" "$work/tcl"; do # the second one is a copy of the Tcl file in another folder
+        found=$(bash -c '. /usr/share/lmod/lmod/init/bash && module use "$1" && module load convoy && command -v convoy' - "$folder") || found=
+        [ "$found" = "$work/prefix/bin/convoy" ] || { echo "module load convoy ($folder) finds '$found'"; exit 1; }
+    done
+fi
+
 printed=$("$work/prefix/bin/convoy" --version) || { echo "the installed command does not start"; exit 1; }
 case $printed in
 *"$version"*) ;;
