@@ -1,5 +1,5 @@
 # What `cmake --install` installs: command, shared library, public headers, the files with which CMake and pkg-config
-# find them, manual page, documentation and examples.
+# find them, manual pages, completions of shells, documentation and examples.
 include(CMakePackageConfigHelpers)
 
 if(TARGET convoy)
@@ -13,7 +13,10 @@ install(DIRECTORY include/convoy TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md TYPE DOC) # in the places that links name
 install(DIRECTORY docs examples TYPE DOC OPTIONAL)
 if(TARGET convoy_man)
-    install(FILES "${convoy_man}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+    install(DIRECTORY "${convoy_man}/" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+    install(FILES "${convoy_completion}/bash/convoy" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+    install(FILES "${convoy_completion}/zsh/_convoy" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+    install(FILES "${convoy_completion}/fish/convoy.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 endif()
 
 set(convoy_package "${CMAKE_INSTALL_LIBDIR}/cmake/convoy")
