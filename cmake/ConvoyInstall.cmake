@@ -10,8 +10,9 @@ if(TARGET convoy_sim)
 endif()
 install(TARGETS convoy_shared EXPORT convoy LIBRARY)
 install(DIRECTORY include/convoy TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
-install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md TYPE DOC) # in the places that links name
-install(DIRECTORY docs examples TYPE DOC OPTIONAL)
+# in the places that links name
+install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff TYPE DOC)
+install(DIRECTORY docs examples licenses TYPE DOC OPTIONAL)
 if(TARGET convoy_man)
     install(DIRECTORY "${convoy_man}/" DESTINATION "${CMAKE_INSTALL_MANDIR}")
     install(FILES "${convoy_completion}/bash/convoy" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
