@@ -1,5 +1,5 @@
 # What `cmake --install` installs: command, shared library, public headers, the files with which CMake and pkg-config
-# find them, manual page, documentation, examples and module files.
+# find them, manual pages, completions of shells, documentation, examples and module files.
 include(CMakePackageConfigHelpers)
 
 set(convoy_libdir "${CMAKE_INSTALL_LIBDIR}") # of the library
@@ -17,10 +17,17 @@ if(TARGET convoy_sim)
 endif()
 install(TARGETS convoy_shared EXPORT convoy LIBRARY DESTINATION "${convoy_libdir}")
 install(DIRECTORY include/convoy TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
-install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md TYPE DOC) # in the places that links name
-install(DIRECTORY docs examples TYPE DOC OPTIONAL)
+# in the places that links name
+install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff TYPE DOC)
+install(DIRECTORY docs examples licenses TYPE DOC OPTIONAL)
+if(convoy_cheat_sheet)
+    install(FILES "${convoy_cheat_sheet}" TYPE DOC)
+endif()
 if(TARGET convoy_man)
-    install(FILES "${convoy_man}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+    install(DIRECTORY "${convoy_man}/" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+    install(FILES "${convoy_completion}/bash/convoy" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+    install(FILES "${convoy_completion}/zsh/_convoy" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+    install(FILES "${convoy_completion}/fish/convoy.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 endif()
 
 set(convoy_package "${CMAKE_INSTALL_LIBDIR}/cmake/convoy")

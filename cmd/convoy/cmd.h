@@ -119,6 +119,10 @@ void cmd_help(const cmd_verb *verb);
 /* The nearest of n names, or NULL if none is near. */
 const char *cmd_nearest(const char *word, const char *const *names, int n);
 
+/* ---- cmd_tables.c ---- */
+/* Prints the tables of a verb, for `convoy --print-tables`. */
+void cmd_print_tables(const cmd_verb *verb);
+
 /* ---- cmd_say.c: output to the terminal, which is printed once for any number of ranks ---- */
 /* Prints "convoy: error: ..." to stderr, on rank 0 only. */
 void cmd_error(const char *fmt, ...) CVY_PRINTF(1, 2);

@@ -76,6 +76,11 @@ int main(int argc, char **argv)
         printf("convoy %s\n", cvy_version());
         return 0;
     }
+    if (strcmp(first, "--print-tables") == 0) { /* for the build: manual pages, completions */
+        for (int i = 0; i < CMD_COUNT(verbs); i++)
+            cmd_print_tables(verbs[i]);
+        return 0;
+    }
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || (strcmp(first, "help") == 0 && !asks)) {
         if (cmd_launch_rank() == 0)
             help();

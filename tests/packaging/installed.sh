@@ -1,7 +1,7 @@
 #!/bin/sh
 # rows: clang asan
 # installed.sh: installs the build into a folder of its own; a separate CMake project and a separate pkg-config project
-# are built against it and run, the installed command starts from there, and manual page and pages are there.
+# are built against it and run, the installed command starts from there, and manual pages, completions and pages are there.
 [ "${CONVOY_SANITIZE}" = OFF ] || { echo "outside programs are not built with the sanitizers"; exit 77; }
 command -v pkg-config >/dev/null || { echo "no pkg-config"; exit 77; }
 here=$CONVOY_SOURCE/tests/packaging
@@ -31,8 +31,10 @@ for page in README.md CHANGELOG.md docs/reference/command.md docs/guide/using-a-
     [ -s "$doc/$page" ] || { echo "$page is not installed in share/doc/convoy"; exit 1; }
 done
 
-man=$work/prefix/share/man/man1/convoy.1
-grep -q '^\.SH CONVOY EXPORT' "$man" && grep -q -- '\\-\\-checkpoint' "$man" || { echo "convoy.1 lacks a verb or an option"; exit 1; }
+for file in man/man1/convoy.1 man/man1/convoy-export.1 man/man5/convoy-job.5 bash-completion/completions/convoy \
+    zsh/site-functions/_convoy fish/vendor_completions.d/convoy.fish; do
+    [ -s "$work/prefix/share/$file" ] || { echo "$file is not installed in share"; exit 1; }
+done
 
 modules=$work/prefix/share/modulefiles
 for file in "$modules/convoy/$version.lua" "$modules/convoy/$version"; do
