@@ -17,7 +17,7 @@ static void put_head(const jobscript *s)
         printf("#flux: --nslots=%lld\n#flux: --cores-per-slot=%lld\n", (long long)(s->nodes * s->ppn),
                (long long)s->threads);
     else
-        printf("#flux: --exclusive\n");
+        printf("#flux: --nslots=%lld\n#flux: --exclusive\n", (long long)s->nodes);
     printf("#flux: --time-limit=%llds\n", (long long)s->limit_s);
 }
 
@@ -29,7 +29,8 @@ static void put_end_time(const jobscript *s)
            (long long)s->limit_s);
 }
 
-#define IS_JOB "flux getattr jobid >/dev/null 2>&1"
+/* The attribute of an instance that is no job is 0 or missing. */
+#define IS_JOB "[ \"$(flux getattr jobid 2>/dev/null || echo 0)\" != 0 ]"
 
 static void put_outside(const jobscript *s)
 {

@@ -34,7 +34,7 @@ static void put_head(const jobscript *s)
 static void put_before_run(const jobscript *s)
 {
     printf("# LSF keeps no output of a job that it requeues: this file has that of all parts of the run.\n"
-           "exec >>%s-\"$LSB_JOBID%s.out\" 2>&1\n"
+           "exec >>\"%s-${LSB_JOBID}%s.out\" 2>&1\n"
            "trap : USR1    # the signals of LSF are for the ranks, and must not end this script\n"
            "trap '' USR2\n",
            s->name, jobscript_is_array(s) ? "_$seed" : "");
