@@ -173,6 +173,11 @@ int cmd_read_walltime(const char *text, int64_t *seconds_out);
  * scheduler's variables; 0 if unknown. Returns 0, or the exit code after it has printed a message. */
 int cmd_end_time(const char *walltime, double begin, double *end_out);
 
+/* ---- cmd_site.c ---- */
+/* Finds and reads the site file. Returns 0, or the exit code after it has printed a message. The caller destroys the
+ * site, which owns the strings of *about_out. */
+int cmd_open_site(cvy_site **site_out, cvy_site_about *about_out);
+
 /* The job of a verb: the file `path`, or `text` if path is NULL. */
 cvy_job_source cmd_job(const cmd_sets *sets, const char *path, const char *text);
 /* A word with a dot or a slash is a job file; any other word is a network of the zoo. */

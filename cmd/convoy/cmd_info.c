@@ -1,5 +1,5 @@
 /* cmd_info.c: `convoy info`: prints what was built in, which data formats it reads and writes, which MPI library it
- * has, and what the machine offers. */
+ * has, what the machine offers, and which site file is in use. */
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,6 +62,22 @@ static void print_pairs(const char *text, int json, int first)
     }
 }
 
+/* A site file with an error does not keep `convoy info` from saying the rest. */
+static void print_site(int json)
+{
+    cvy_site *site = NULL;
+    cvy_site_about about = cvy_site_about_default();
+    char text[1100];
+    if (cmd_open_site(&site, &about) != 0)
+        snprintf(text, sizeof text, "with an error");
+    else if (about.path && about.user_path)
+        snprintf(text, sizeof text, "%s and %s", about.path, about.user_path);
+    else
+        snprintf(text, sizeof text, "%s", about.path ? about.path : about.user_path ? about.user_path : "none");
+    print_pair("site", 4, text, json, 0);
+    cvy_site_destroy(&site);
+}
+
 static int run(const cmd_line *line)
 {
     const verb_options *o = line->options;
@@ -84,6 +100,7 @@ static int run(const cmd_line *line)
     print_pair("mpi-library", 11, library, o->json, 0);
     print_pair("cpu", 3, cpu, o->json, 0);
     print_pair("cores", 5, cores, o->json, 0);
+    print_site(o->json);
     if (o->json)
         printf("}\n");
     return 0;

@@ -1,40 +1,35 @@
 /*
- * cmd_jobscript.c: `convoy jobscript`: writes a job script for Slurm or PBS that trains a job file to its end, over as
+ * cmd_jobscript.c: `convoy jobscript`: writes a job script for a scheduler that trains a job file to its end, over as
  * many batch jobs as needed.
  *
- * The job file is checked here: otherwise an error in it would be found only after a night in the queue. The script is
- * for bash, which the `module` command usually expects, and uses little more than sh. Names from outside are quoted
- * with single quotes, or reduced to letters, digits, '.', '_' and '-'.
+ * The job file is checked here: otherwise an error in it would be found only after a night in the queue. What the
+ * command line does not say comes from the site file. Words of directives are reduced to letters, digits, '.', '_' and
+ * '-', or refused if they have other signs; no value may have a line break.
  */
-#include <mpi.h>
-
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd.h"
+#include "cmd_jobscript.h"
 
 #define SIGNAL_S 120       /* default seconds between the signal and the limit */
 #define SIGNAL_SHARE 4     /* but at most 1/4 of the limit */
 #define SIGNAL_S_MAX 65535 /* largest value that Slurm accepts */
-#define LIMIT_S_MIN 60     /* Slurm's limits are in whole minutes */
+#define LIMIT_S_MIN 60     /* limits of Slurm and LSF are in whole minutes */
 #define LIMIT_S_MAX (366 * 24 * 3600)
+#define SEED_MAX 4000000 /* Slurm's largest number of an array's element is less */
+
+/* All schedulers. A new one is a file and an entry here and in cmd_jobscript.h. */
+static const jobscript_scheduler *const schedulers[] = {
+    &jobscript_slurm, &jobscript_pbs, &jobscript_lsf, &jobscript_flux, &jobscript_sge,
+};
 
 typedef struct verb_options {
-    const char *time, *out;
+    const char *scheduler, *time, *out, *seeds, *account, *queue, *pe;
     int64_t nodes, ppn, threads, signal;
-    int slurm, pbs;
+    int slurm, pbs, lsf, flux, sge;
     cmd_sets sets;
 } verb_options;
-
-typedef struct script {
-    const verb_options *options;
-    const char *job_file;
-    cvy_job_about job;
-    char name[64]; /* the job's name, as batch systems accept it */
-    char out[512];
-    int64_t nodes, ppn, limit_s, signal_s;
-} script;
 
 /* ---- reading the request ---- */
 
@@ -44,7 +39,7 @@ static int complain(const cmd_line *line, const char *option, const char *what)
     return CMD_EXIT_USAGE;
 }
 
-/* Makes a short name of letters, digits, '.', '_' and '-' which starts with a letter: both batch systems accept it. */
+/* Makes a short name of letters, digits, '.', '_' and '-' which starts with a letter: all schedulers accept it. */
 static void make_name(const char *job, char *name, size_t room)
 {
     size_t n = 0;
@@ -56,36 +51,112 @@ static void make_name(const char *job, char *name, size_t room)
     name[n] = '\0';
 }
 
-/* "2:30" means minutes to one batch system, and hours to most people. */
+/* "2:30" means minutes to one scheduler, and hours to most people. */
 static int is_ambiguous(const char *limit)
 {
     const char *colon = strchr(limit, ':');
     return colon && !strchr(colon + 1, ':') && !strchr(limit, '-');
 }
 
-static int read_request(const cmd_line *line, script *s)
+static int read_scheduler(const cmd_line *line, jobscript *s)
 {
     const verb_options *o = line->options;
-    *s = (script){.options = o, .job_file = line->arg[0], .nodes = o->nodes, .ppn = o->ppn};
-    if (o->slurm + o->pbs != 1)
-        return complain(line, "--slurm or --pbs",
-                        o->slurm ? "are for different batch systems, expected one of them"
-                                 : "is missing: for which batch system");
-    if (!o->nodes || !o->ppn || !o->time)
-        return complain(line, !o->nodes ? "--nodes" : !o->ppn ? "--ppn" : "--time", "is missing");
-    if (o->nodes * o->ppn > INT32_MAX) {
-        cmd_error("--nodes %lld with --ppn %lld make %lld ranks, expected at most %d", (long long)o->nodes,
-                  (long long)o->ppn, (long long)(o->nodes * o->ppn), INT32_MAX);
+    const int flag[] = {o->slurm, o->pbs, o->lsf, o->flux, o->sge};
+    const char *name = o->scheduler;
+    int given = name != NULL;
+    for (int i = 0; i < CMD_COUNT(schedulers); i++)
+        if (flag[i]) {
+            name = schedulers[i]->name;
+            given++;
+        }
+    if (given > 1)
+        return complain(line, "--scheduler", "is given more than once, expected one");
+    if (!name)
+        name = s->site.scheduler;
+    if (!name)
+        return complain(line, "--scheduler", "is missing: for which one; there is no site file that says it");
+    for (int i = 0; i < CMD_COUNT(schedulers); i++)
+        if (strcmp(schedulers[i]->name, name) == 0)
+            s->scheduler = schedulers[i];
+    if (s->scheduler)
+        return 0;
+    cmd_error("the site's scheduler is %s, which this version of the command does not know", name);
+    return CMD_EXIT_USAGE;
+}
+
+/* A word that a directive may have, as the library checks it in the site file. */
+static int read_word(const char *option, const char *value, const char **word)
+{
+    if (!value)
+        return 0;
+    for (const char *c = value; *c; c++)
+        if (!((isalnum((unsigned char)*c) && (unsigned char)*c < 128) ||
+              (strchr("_.,:@/+=%-", *c) && (*c != '-' || c > value)))) {
+            value = "";
+            break;
+        }
+    if (!*value) {
+        cmd_error("%s is no word of letters, digits and _.,:@/+=%%- that does not begin with -, as directives need it",
+                  option);
         return CMD_EXIT_USAGE;
     }
-    if (is_ambiguous(o->time) || !cmd_read_walltime(o->time, &s->limit_s) || s->limit_s < LIMIT_S_MIN ||
+    *word = value;
+    return 0;
+}
+
+/* The rest of a value behind a line break could be taken for a directive. */
+static int read_lines(const jobscript *s)
+{
+    const char *text[CMD_SETS_MAX + 2] = {s->job_file, s->out};
+    int count = 2;
+    for (int i = 0; i < s->sets->count; i++)
+        text[count++] = s->sets->word[i];
+    for (int i = 0; i < count; i++)
+        if (strpbrk(text[i], "\n\r")) {
+            cmd_error("%s has a line break, which cannot stand in a job script", i == 0   ? "the path of the job file"
+                                                                                 : i == 1 ? "--out"
+                                                                                          : "--set");
+            return CMD_EXIT_USAGE;
+        }
+    return 0;
+}
+
+/* "1-5" */
+static int read_seeds(const char *text, jobscript *s)
+{
+    char *end = NULL;
+    long long first = 0, last = 0;
+    if (!text)
+        return 0;
+    if (isdigit((unsigned char)*text))
+        first = strtoll(text, &end, 10);
+    if (end && *end == '-' && isdigit((unsigned char)end[1]))
+        last = strtoll(end + 1, &end, 10);
+    if (!end || *end || first < 1 || last <= first || last > SEED_MAX) {
+        cmd_error("--seeds is '%s', expected FROM-TO such as 1-5, from 1 to %d; one seed is --set train.seed=N", text,
+                  SEED_MAX);
+        return CMD_EXIT_USAGE;
+    }
+    s->seed = first;
+    s->last_seed = last;
+    return 0;
+}
+
+static int read_limit(const char *time, const char *where, int64_t signal_s, jobscript *s)
+{
+    if (is_ambiguous(time) || !cmd_read_walltime(time, &s->limit_s) || s->limit_s < LIMIT_S_MIN ||
         s->limit_s > LIMIT_S_MAX) {
-        cmd_error("--time is '%s', expected HH:MM:SS, D-HH:MM:SS or minutes, from a minute to a year: such as "
+        cmd_error("%s is '%s', expected HH:MM:SS, D-HH:MM:SS or minutes, from a minute to a year: such as "
                   "02:00:00, 1-12:00:00 or 120",
-                  o->time);
+                  where, time);
         return CMD_EXIT_USAGE;
     }
-    s->signal_s = o->signal ? o->signal : s->limit_s / SIGNAL_SHARE < SIGNAL_S ? s->limit_s / SIGNAL_SHARE : SIGNAL_S;
+    if (s->limit_s < s->scheduler->least_limit_s) {
+        cmd_error("%s is %lld s, expected at least %lld s with the scheduler %s", where, (long long)s->limit_s,
+                  (long long)s->scheduler->least_limit_s, s->scheduler->name);
+        return CMD_EXIT_USAGE;
+    }
+    s->signal_s = signal_s ? signal_s : s->limit_s / SIGNAL_SHARE < SIGNAL_S ? s->limit_s / SIGNAL_SHARE : SIGNAL_S;
     if (s->signal_s >= s->limit_s || s->signal_s > SIGNAL_S_MAX) {
         cmd_error("--signal is %lld s before a limit of %lld s, expected less than that and at most %d",
                   (long long)s->signal_s, (long long)s->limit_s, SIGNAL_S_MAX);
@@ -94,7 +165,40 @@ static int read_request(const cmd_line *line, script *s)
     return 0;
 }
 
-static void warn_of_shares(const script *s)
+static int read_request(const cmd_line *line, jobscript *s)
+{
+    const verb_options *o = line->options;
+    int code = read_scheduler(line, s);
+    if (code)
+        return code;
+    s->job_file = line->arg[0];
+    s->sets = &o->sets;
+    s->nodes = o->nodes ? o->nodes : s->site.nodes;
+    s->ppn = o->ppn ? o->ppn : s->site.ppn;
+    s->threads = o->threads ? o->threads : s->site.threads;
+    const char *time = o->time ? o->time : s->site.time;
+    if (!s->nodes || !s->ppn || !time)
+        return complain(line, !s->nodes ? "--nodes" : !s->ppn ? "--ppn" : "--time", "is missing");
+    if (s->scheduler->needs_threads && !s->threads)
+        return complain(line, "--threads", "is missing: this scheduler counts cores, not nodes");
+    if (s->nodes > INT32_MAX / s->ppn || (s->threads && s->nodes * s->ppn > INT32_MAX / s->threads)) {
+        cmd_error("--nodes %lld with --ppn %lld make %lld ranks, expected at most %d (with --threads: cores)",
+                  (long long)s->nodes, (long long)s->ppn, (long long)(s->nodes * s->ppn), INT32_MAX);
+        return CMD_EXIT_USAGE;
+    }
+    code = read_limit(time, o->time ? "--time" : "time of the site file", o->signal ? o->signal : s->site.signal_s, s);
+    code = code ? code : read_seeds(o->seeds, s);
+    code = code ? code : read_word("--account", o->account, &s->site.account);
+    code = code ? code : read_word("--queue", o->queue, &s->site.queue);
+    code = code ? code : read_word("--pe", o->pe, &s->site.parallel_environment);
+    if (!code && s->scheduler == &jobscript_sge && !s->site.parallel_environment)
+        return complain(line, "--pe",
+                        "is missing: SGE's parallel environment, as `qconf -spl` lists them (parallel_environment of "
+                        "the site file)");
+    return code ? code : jobscript_check_launcher(s);
+}
+
+static void warn_of_shares(const jobscript *s)
 {
     const int64_t least = s->job.batch / s->job.workers, most = (s->job.batch + s->job.workers - 1) / s->job.workers;
     if (least != most)
@@ -106,268 +210,79 @@ static void warn_of_shares(const script *s)
                 (long long)(least * s->job.workers), (long long)(most * s->job.workers));
 }
 
-static int read_job(script *s)
+static int read_job(const verb_options *o, jobscript *s)
 {
-    const cvy_job_source job = cmd_job(&s->options->sets, s->job_file, NULL);
+    const cvy_job_source job = cmd_job(&o->sets, s->job_file, NULL);
     s->job.size = sizeof s->job;
     const int code = cmd_outcome(cvy_run_read_job(&job, (int)(s->nodes * s->ppn), &s->job));
     if (code)
         return code;
     make_name(s->job.name, s->name, sizeof s->name);
-    if (s->options->out)
-        snprintf(s->out, sizeof s->out, "%s", s->options->out);
+    if (o->out)
+        snprintf(s->out, sizeof s->out, "%s", o->out);
     else
         snprintf(s->out, sizeof s->out, "runs/%s", s->job.name);
-    if (!*s->out || (s->options->out && strlen(s->options->out) >= sizeof s->out)) {
+    if (!*s->out || (o->out && strlen(o->out) >= sizeof s->out)) {
         cmd_error("--out is %s, expected the run's folder", *s->out ? "too long" : "empty");
         return CMD_EXIT_USAGE;
     }
     for (size_t n = strlen(s->out); n > 1 && s->out[n - 1] == '/'; n--)
         s->out[n - 1] = 0; /* the script appends to this name */
     warn_of_shares(s);
-    return 0;
-}
-
-/* ---- the script ---- */
-
-/* Prints name=path. A path that starts with '-' gets "./" in front, so that no command takes it for an option. */
-static void put_path(const char *name, const char *path)
-{
-    printf("%s=", name);
-    if (*path == '-')
-        fputs("./", stdout);
-    cmd_put_word(path);
-    putchar('\n');
-}
-
-static void put_limit(const char *head, int64_t seconds)
-{
-    printf("%s%02lld:%02lld:%02lld\n", head, (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
-           (long long)(seconds % 60));
-}
-
-static void put_slurm_head(const script *s)
-{
-    printf("#!/bin/bash\n"
-           "# Made by `convoy jobscript`. Submit it by sbatch in the folder in which the paths of the job file begin.\n"
-           "#SBATCH --job-name=%s\n#SBATCH --output=%s-%%j.out\n#SBATCH --open-mode=append\n"
-           "#SBATCH --nodes=%lld\n#SBATCH --ntasks-per-node=%lld\n",
-           s->name, s->name, (long long)s->nodes, (long long)s->ppn);
-    if (s->options->threads)
-        printf("#SBATCH --cpus-per-task=%lld\n", (long long)s->options->threads);
-    else
-        printf("#SBATCH --exclusive\n");
-    put_limit("#SBATCH --time=", s->limit_s);
-    printf("#SBATCH --signal=USR1@%lld\n#SBATCH --requeue\n"
-           "# What your site asks for, with one # less:\n"
-           "##SBATCH --account=ACCOUNT\n##SBATCH --partition=PARTITION\n",
-           (long long)s->signal_s);
-    if (s->options->threads)
-        printf("##SBATCH --hint=nomultithread\n");
-    printf("\n# The end of this allocation, in seconds since 1970.\n"
-           "export CONVOY_JOB_END=\"${SLURM_JOB_END_TIME:-$(($(date +%%s) + %lld))}\"\n",
-           (long long)s->limit_s);
-}
-
-static void put_pbs_head(const script *s)
-{
-    const int64_t threads = s->options->threads;
-    printf("#!/bin/bash\n"
-           "# Made by `convoy jobscript`. Submit it by qsub in the folder in which the paths of the job file begin.\n"
-           "#PBS -N %s\n#PBS -j oe\n#PBS -r y\n"
-           "#PBS -l select=%lld:ncpus=%lld:mpiprocs=%lld",
-           s->name, (long long)s->nodes, (long long)(s->ppn * (threads ? threads : 1)), (long long)s->ppn);
-    if (threads)
-        printf(":ompthreads=%lld", (long long)threads);
-    printf("\n#PBS -l place=scatter%s\n", threads ? "" : ":exclhost");
-    put_limit("#PBS -l walltime=", s->limit_s);
-    printf("# What your site asks for, with one # less (-k oed: the output can be read while the job runs):\n"
-           "##PBS -A ACCOUNT\n##PBS -q QUEUE\n##PBS -k oed\n"
-           "\n# The end of this allocation, in seconds since 1970.\n"
-           "export CONVOY_JOB_END=\"$(($(date +%%s) + %lld))\"\n",
-           (long long)s->limit_s);
-}
-
-static void put_modules(void)
-{
-    fputs("\n# The MPI library that convoy was built with, and the folder of the command:\n"
-          "# module load openmpi\n"
-          "# export PATH=\"$HOME/convoy/bin:$PATH\"\n",
-          stdout);
-}
-
-static void put_names(const script *s)
-{
-    fputs("\nset -u\n", stdout);
-    put_path("job", s->job_file);
-    put_path("out", s->out);
-    fputs("\nsay() { echo \"jobscript: $*\" >&2; }\n"
-          "die() { say \"$*\"; exit 1; }\n"
-          "last_set() {\n"
-          "    local last= set\n"
-          "    for set in \"$out\"/checkpoints/step-*; do\n"
-          "        case ${set##*/step-} in *[!0-9]*) ;; *) last=${set##*/} ;; esac\n"
-          "    done\n"
-          "    echo \"$last\"\n"
-          "}\n\n",
-          stdout);
-}
-
-/* If the script were started by hand, it would use other resources than its head requests. */
-static void put_check(const char *variable, const char *submit)
-{
-    printf("[ -n \"${%s-}\" ] || die \"this script is for the batch system: %s $0\"\n", variable, submit);
-    fputs("command -v convoy >/dev/null || die \"there is no convoy in PATH: load its module, or add its folder at the "
-          "head of this script\"\n"
-          "[ -f \"$job\" ] || die \"there is no $job in $PWD: submit this script in the folder in which the paths of "
-          "the job file begin\"\n\n",
-          stdout);
-}
-
-/* Sets "$@" to the words after `convoy`. A run folder without any checkpoint cannot be resumed, so it is renamed. */
-static void put_words(const script *s)
-{
-    fputs("set -- train \"$job\" --out \"$out\"", stdout);
-    if (s->options->threads)
-        printf(" --threads %lld", (long long)s->options->threads);
-    for (int i = 0; i < s->options->sets.count; i++) {
-        fputs(" --set ", stdout);
-        cmd_put_word(s->options->sets.word[i]);
-    }
-    fputs("\nbefore=$(last_set)\n"
-          "if [ -n \"$before\" ]; then\n"
-          "    say \"$out exists: continuing after $before\"\n"
-          "    set -- \"$@\" --resume\n"
-          "elif [ -e \"$out/STATUS\" ]; then   # ended before its first checkpoint\n"
-          "    if command -v flock >/dev/null; then\n"
-          "        flock -n \"$out/lock\" true\n"
-          "        [ $? -ne 1 ] || die \"another run is using $out\"\n"
-          "    fi\n"
-          "    n=1\n"
-          "    while [ -e \"$out.aside-$n\" ]; do n=$((n + 1)); done\n"
-          "    mv -- \"$out\" \"$out.aside-$n\" || die \"$out has no checkpoint, and cannot be put aside\"\n"
-          "    say \"$out had no checkpoint: it is $out.aside-$n now, and the run starts from the beginning\"\n"
-          "fi\n\n",
-          stdout);
-}
-
-static void put_slurm_run(const script *s)
-{
-    fputs("# srun of Slurm 22.05 and later does not take over --cpus-per-task. `srun --mpi=list` has the other ways to "
-          "start MPI.\n",
-          stdout);
-    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length = 0;
-    MPI_Get_library_version(library, &length);
-    printf("srun --mpi=%s --cpus-per-task=", strstr(library, "Open MPI") ? "pmix" : "pmi2");
-    if (s->options->threads)
-        printf("%lld", (long long)s->options->threads);
-    else
-        printf("$((SLURM_CPUS_ON_NODE / %lld))", (long long)s->ppn);
-    fputs(" --wait=60 convoy \"$@\"\n", stdout);
-}
-
-static void put_pbs_run(const script *s)
-{
-    char cores[24] = "CORES";
-    if (s->options->threads)
-        snprintf(cores, sizeof cores, "%lld", (long long)s->options->threads);
-    printf(
-        "# PBS has no signal before its limit, so `timeout` gives USR1 to mpiexec, which hands it to the ranks. Ranks "
-        "move freely over the cores of their node;\n"
-        "# to tie each to its own with Open MPI, remove the next line and give mpiexec --map-by ppr:%lld:node:PE=%s "
-        "--bind-to core.\n"
-        "export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none HYDRA_BINDING=none\n"
-        "timeout --foreground --preserve-status -s USR1 $((CONVOY_JOB_END - %lld - $(date +%%s))) mpiexec -n %lld "
-        "\"$(command -v convoy)\" \"$@\"\n",
-        (long long)s->ppn, cores, (long long)s->signal_s, (long long)(s->nodes * s->ppn));
-}
-
-/* A job that has saved nothing new is not started again: it would repeat for ever. */
-static void put_end(const char *how, const char *again, const char *fails)
-{
-    printf("code=$?\n\n# 75: stopped before its end with everything saved. STATUS says so too, for launchers that lose "
-           "the code.\n# %s\n"
-           "is_stopped() { [ $code -eq 75 ] || grep -q '^stopped ' \"$out/STATUS\" 2>/dev/null; }\n"
-           "if is_stopped && [ \"$(last_set)\" != \"$before\" ]; then\n"
-           "    code=75\n"
-           "    say \"$(last_set) is saved: another job continues\"\n"
-           "    %s || say \"%s; submit this script again by hand, and it continues\"\n"
-           "elif [ $code -eq 75 ]; then\n"
-           "    say \"no new step was saved in this job, so it is not started again: give it a longer --time\"\n"
-           "fi\n"
-           "exit $code\n",
-           how, again, fails);
-}
-
-static void put_slurm(const script *s)
-{
-    put_slurm_head(s);
-    put_modules();
-    put_names(s);
-    put_check("SLURM_JOB_ID", "sbatch");
-    put_words(s);
-    put_slurm_run(s);
-    put_end("If your site does not requeue jobs, remove the line with scontrol and submit several that wait for each "
-            "other:\n"
-            "# id=$(sbatch --parsable SCRIPT); sbatch --dependency=afterany:$id SCRIPT",
-            "scontrol requeue \"$SLURM_JOB_ID\"", "scontrol does not requeue this job");
-}
-
-static void put_pbs(const script *s)
-{
-    put_pbs_head(s);
-    put_modules();
-    put_names(s);
-    printf("cd -- \"${PBS_O_WORKDIR:-.}\" || exit 1\n");
-    put_check("PBS_JOBID", "qsub");
-    put_words(s);
-    put_pbs_run(s);
-    put_end("If nodes may not call qsub, remove that line and submit several that wait for each other:\n"
-            "# id=$(qsub SCRIPT); qsub -W depend=afterany:$id SCRIPT",
-            "qsub \"$0\"", "qsub does not take this script from here");
+    return read_lines(s);
 }
 
 static int run(const cmd_line *line)
 {
-    const verb_options *o = line->options;
-    script s;
-    int code = read_request(line, &s);
+    jobscript s = {.site = cvy_site_about_default()};
+    cvy_site *site = NULL;
+    int code = cmd_open_site(&site, &s.site);
+    code = code ? code : read_request(line, &s);
+    code = code ? code : read_job(line->options, &s);
     if (!code)
-        code = read_job(&s);
-    if (code)
-        return code;
-    if (o->slurm)
-        put_slurm(&s);
-    else
-        put_pbs(&s);
-    return 0;
+        jobscript_put(&s);
+    cvy_site_destroy(&site);
+    return code;
 }
 
 static const cmd_option options[] = {
-    {"--slurm", NULL, CMD_FLAG, CMD_FIELD(slurm), "for Slurm's sbatch"},
-    {"--pbs", NULL, CMD_FLAG, CMD_FIELD(pbs), "for the qsub of OpenPBS or PBS Pro"},
+    {"--scheduler", "slurm|pbs|lsf|flux|sge", CMD_CHOICE, CMD_FIELD(scheduler),
+     "whose script: Slurm, OpenPBS or PBS Pro, LSF, Flux, Grid Engine; that of the site file if not given"},
+    {"--slurm", NULL, CMD_FLAG, CMD_FIELD(slurm), "short for --scheduler slurm; likewise:"},
+    {"--pbs", NULL, CMD_FLAG, CMD_FIELD(pbs), ""},
+    {"--lsf", NULL, CMD_FLAG, CMD_FIELD(lsf), ""},
+    {"--flux", NULL, CMD_FLAG, CMD_FIELD(flux), ""},
+    {"--sge", NULL, CMD_FLAG, CMD_FIELD(sge), ""},
     {"--nodes", "N", CMD_NUMBER, CMD_FIELD(nodes), "nodes"},
     {"--ppn", "P", CMD_NUMBER, CMD_FIELD(ppn), "ranks on each node"},
     {"--time", "T", CMD_TEXT, CMD_FIELD(time),
      "limit of one job: HH:MM:SS, D-HH:MM:SS or minutes; the run may take several"},
     {"--threads", "T", CMD_NUMBER, CMD_FIELD(threads),
-     "cores and compute threads of each rank; whole nodes, shared evenly, if not given"},
+     "cores and compute threads of each rank; whole nodes, shared evenly, if not given (SGE needs it)"},
     {"--out", "FOLDER", CMD_TEXT, CMD_FIELD(out), "the run folder; runs/<job> if not given"},
     {"--signal", "S", CMD_NUMBER, CMD_FIELD(signal),
      "seconds before the limit at which the ranks are asked to save; if not given 120, or a quarter of a short limit"},
+    {"--seeds", "FROM-TO", CMD_TEXT, CMD_FIELD(seeds),
+     "a job array: a run with each of these numbers as train.seed, in the folders <out>-seed-<number>"},
+    {"--account", "A", CMD_TEXT, CMD_FIELD(account), "whom the time is charged to"},
+    {"--queue", "Q", CMD_TEXT, CMD_FIELD(queue), "the queue, or Slurm's partition"},
+    {"--pe", "NAME", CMD_TEXT, CMD_FIELD(pe), "SGE's parallel environment"},
     CMD_OPTION_SET,
     {0},
 };
 
 const cmd_verb cmd_jobscript = {
     .name = "jobscript",
-    .arguments = "JOB.yaml --slurm|--pbs --nodes N --ppn P --time T [--out FOLDER] [--threads T] [--set KEY=VALUE]...",
-    .summary = "writes a job script for Slurm or PBS that trains to the end, over several jobs",
+    .arguments =
+        "JOB.yaml [--scheduler NAME] --nodes N --ppn P --time T [--threads T] [--out FOLDER] [--seeds FROM-TO] "
+        "[--set KEY=VALUE]...",
+    .summary = "writes a job script for a scheduler that trains to the end, over several jobs",
     .detail = "The script goes to stdout. It tells the ranks to save before the limit; if they did, it submits the job "
               "again, which then resumes.\n"
               "The job file is checked at once, without its data. The paths in it, and --out, are relative to the "
-              "folder in which the script is submitted.",
+              "folder in which the script is submitted.\n"
+              "Scheduler, account, queue, modules, launcher and defaults can stand in a site file; `convoy info` says "
+              "which one is in use.",
     .options = options,
     .options_size = sizeof(verb_options),
     .narg_min = 1,

@@ -15,6 +15,7 @@
 #include <convoy/report.h>
 #include <convoy/schedule.h>
 #include <convoy/score.h>
+#include <convoy/site.h>
 #include <convoy/study.h>
 #include <convoy/train.h>
 

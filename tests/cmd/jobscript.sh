@@ -64,8 +64,8 @@ done <<'END'
 END
 
 # ---- what is refused, and what is warned of ----
-refused "--slurm or --pbs is missing" "$CONVOY" jobscript job.yaml --nodes 1 --ppn 1 --time 5
-refused "--slurm or --pbs are for different batch systems" "$CONVOY" jobscript job.yaml --slurm --pbs --nodes 1 --ppn 1 --time 5
+refused "--scheduler is missing" "$CONVOY" jobscript job.yaml --nodes 1 --ppn 1 --time 5
+refused "--scheduler is given more than once" "$CONVOY" jobscript job.yaml --slurm --pbs --nodes 1 --ppn 1 --time 5
 refused "--ppn is missing" "$CONVOY" jobscript job.yaml --slurm --nodes 1 --time 5
 refused "--signal is 300 s before a limit of 300 s" "$CONVOY" jobscript job.yaml --slurm --nodes 1 --ppn 1 --time 5 --signal 300
 refused "no_such.yaml" "$CONVOY" jobscript no_such.yaml --slurm --nodes 1 --ppn 1 --time 5
